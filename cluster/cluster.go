@@ -1,0 +1,153 @@
+package cluster
+
+import (
+	"fmt"
+
+	"busbar/unit"
+)
+
+// FormatVersion is the version of the JSON and YAML forms of a cluster.
+const FormatVersion = 1
+
+// Host is one node of the cluster.
+type Host struct {
+	Name string // "" in a Fragment: the source does not say
+	Type int    // index into Types; -1 in a Fragment: the source does not say
+	// IDs are the names that only this machine's parts have.
+	IDs []Identity
+}
+
+// Identity ties a device of a host's type to the one part in that machine.
+type Identity struct {
+	Device   string            `json:"device"` // name in the type: gpu0
+	UUID     string            `json:"uuid,omitempty"`
+	Port     int               `json:"port,omitempty"` // for GUID, LID and counters of a NIC port
+	GUID     string            `json:"guid,omitempty"`
+	LID      int               `json:"lid,omitempty"`
+	Counters map[string]uint64 `json:"counters,omitempty"`
+}
+
+// Bench is a measured collective, kept beside the hardware it ran on.
+type Bench struct {
+	Op    string     `json:"op"`
+	Ranks int        `json:"ranks"`
+	Hosts int        `json:"hosts,omitempty"` // 0 unknown
+	Size  unit.Bytes `json:"size_bytes"`
+	Bus   unit.Rate  `json:"busbw_GBps"` // nccl-tests' bus bandwidth at Size
+	From  string     `json:"source"`
+}
+
+// Warning is something a reader or a join noticed: a contradiction, a line it
+// could not use, a figure it had to assume. It is data, never a log line.
+type Warning struct {
+	Source string `json:"source,omitempty"` // file or tool, with line where there is one
+	Where  string `json:"where,omitempty"`  // "node7/gpu0"
+	Text   string `json:"text"`
+}
+
+func (w Warning) String() string {
+	s := w.Text
+	if w.Where != "" {
+		s = w.Where + ": " + s
+	}
+	if w.Source != "" {
+		s = w.Source + ": " + s
+	}
+	return s
+}
+
+// Cluster is the model.
+type Cluster struct {
+	Name     string
+	Types    []*NodeType
+	Hosts    []Host
+	Network  Network
+	Benches  []Bench
+	Sources  []string
+	Warnings []Warning
+}
+
+// Fragment is what one source says: a partial cluster. Hosts may be without a
+// name ("this kind of node") or without a type (-1, "a node of that name").
+type Fragment struct {
+	Format string // "nvidia-smi topo -m"
+	Source string // file name, or the tool for a live machine
+	Cluster
+}
+
+// Warnf adds a warning that carries the fragment's source. line 0 means the
+// whole source.
+func (f *Fragment) Warnf(line int, where, format string, args ...any) {
+	src := f.Source
+	if src == "" {
+		src = f.Format
+	}
+	if line > 0 {
+		src = fmt.Sprintf("%s:%d", src, line)
+	}
+	f.Warnings = append(f.Warnings, Warning{Source: src, Where: where, Text: fmt.Sprintf(format, args...)})
+}
+
+// AddNode appends a node of its own type: the usual shape of a fragment.
+func (f *Fragment) AddNode(host string, t *NodeType) {
+	f.Types = append(f.Types, t)
+	f.Hosts = append(f.Hosts, Host{Name: host, Type: len(f.Types) - 1})
+}
+
+// HostIndex finds a host by name, or -1. It is linear; build a map to ask often.
+func (c *Cluster) HostIndex(name string) int {
+	for i := range c.Hosts {
+		if c.Hosts[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// TypeOf returns the type of a host, or nil when nobody described it.
+func (c *Cluster) TypeOf(host int) *NodeType {
+	if host < 0 || host >= len(c.Hosts) {
+		return nil
+	}
+	t := c.Hosts[host].Type
+	if t < 0 || t >= len(c.Types) {
+		return nil
+	}
+	return c.Types[t]
+}
+
+// Summary counts what is there.
+type Summary struct {
+	Nodes       int `json:"nodes"`
+	GPUs        int `json:"gpus"`
+	NICs        int `json:"nics"`
+	GPUsPerNode int `json:"gpus_per_node"` // of the node type with most nodes that has any
+	Switches    int `json:"switches"`
+	NodeTypes   int `json:"node_types"`
+}
+
+// Summary counts nodes, GPUs, NICs and switches.
+func (c *Cluster) Summary() Summary {
+	s := Summary{Nodes: len(c.Hosts), NodeTypes: len(c.Types)}
+	count := make([]int, len(c.Types))
+	for _, h := range c.Hosts {
+		if h.Type >= 0 && h.Type < len(count) {
+			count[h.Type]++
+		}
+	}
+	most := 0
+	for i, t := range c.Types {
+		g := t.Count(GPU)
+		s.GPUs += g * count[i]
+		s.NICs += t.Count(NIC) * count[i]
+		if g > 0 && count[i] > most {
+			most, s.GPUsPerNode = count[i], g
+		}
+	}
+	for i := range c.Network.Switches {
+		if !c.Network.Switches[i].Domain {
+			s.Switches += max(c.Network.Switches[i].Count, 1)
+		}
+	}
+	return s
+}

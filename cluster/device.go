@@ -1,0 +1,250 @@
+package cluster
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"busbar/unit"
+)
+
+// Kind is what a device is.
+type Kind uint8
+
+// Device kinds. Sockets contain NUMA domains and carry no traffic themselves;
+// traffic passes GPU, NIC, NVSwitch, PCISwitch, RootComplex and NUMA.
+const (
+	KindUnknown Kind = iota
+	Socket
+	NUMA
+	RootComplex // a PCIe host bridge
+	PCISwitch   // a PCIe switch, or a bridge that several functions share
+	GPU
+	NIC
+	NVSwitch
+)
+
+var kindNames = []string{"unknown", "socket", "numa", "root", "pci", "gpu", "nic", "nvswitch"}
+
+func (k Kind) String() string { return nameOf(kindNames, int(k)) }
+
+// MarshalText writes the lower-case name, which is also the stem of device names.
+func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText reads a name.
+func (k *Kind) UnmarshalText(b []byte) error {
+	i, err := indexOf(kindNames, string(b), "device kind")
+	*k = Kind(i)
+	return err
+}
+
+// PCI is a PCI address in its long lower-case form, "0000:07:00.0". The empty
+// string means unknown. Make one with ParsePCI.
+type PCI string
+
+// ParsePCI reads any usual spelling: "0000:07:00.0", "00000000:07:00.0"
+// (nvidia-smi), "07:00.0" (lspci), "0000:07:00" (NCCL busId without function).
+func ParsePCI(s string) (PCI, error) {
+	bad := fmt.Errorf("PCI address %q; expected domain:bus:device.function such as 0000:07:00.0", s)
+	rest, fn, ok := strings.Cut(strings.TrimSpace(s), ".")
+	if !ok {
+		fn = "0"
+	}
+	parts := strings.Split(rest, ":")
+	if len(parts) == 2 {
+		parts = append([]string{"0"}, parts...)
+	}
+	if len(parts) != 3 {
+		return "", bad
+	}
+	var v [4]uint64
+	for i, p := range append(parts, fn) {
+		n, err := strconv.ParseUint(p, 16, 32)
+		if err != nil {
+			return "", bad
+		}
+		v[i] = n
+	}
+	if v[1] > 0xff || v[2] > 0x1f || v[3] > 7 {
+		return "", bad
+	}
+	return PCI(fmt.Sprintf("%04x:%02x:%02x.%x", v[0], v[1], v[2], v[3])), nil
+}
+
+// Slot is the address without its function: the card.
+func (p PCI) Slot() string {
+	s, _, _ := strings.Cut(string(p), ".")
+	return s
+}
+
+// Device is one thing in a node. Only the fields that apply to its kind are set.
+type Device struct {
+	Kind Kind `json:"kind"`
+	// Name is unique in the node and stable: gpu0, nic3, numa1, pci2. NodeType.Add
+	// makes it when empty.
+	Name string `json:"name"`
+	// Index is the tool's own number for the device within its kind, -1 when it
+	// gave none: the NVML index of a GPU (not the CUDA ordinal), the NUMA id, the
+	// position of a NIC. It identifies a device only where no PCI address does.
+	Index int `json:"index"`
+	// Label is what the operating system calls it: mlx5_0, eth0.
+	Label string `json:"label,omitempty"`
+	PCI   PCI    `json:"pci,omitempty"`
+	// Parent is the device that contains this one or sits above it on the PCIe
+	// tree, -1 at the top: socket ← numa ← root ← pci ← gpu. A parent on the PCIe
+	// tree is also joined by a Link.
+	Parent int `json:"parent"`
+	// Tray is the operating-system image the device belongs to, for a node that is
+	// an NVLink domain of several hosts (NVL72); else 0.
+	Tray  int          `json:"tray,omitempty"`
+	Model Fact[string] `json:"model,omitzero"`
+	// UUID is the GPU's own (GPU-…); for a NIC its node GUID. It belongs to one
+	// machine: Join moves it from the type to the host.
+	UUID string `json:"-"`
+
+	PCIID *PCIID   `json:"pci_id,omitempty"`
+	CPU   *CPUInfo `json:"cpu,omitempty"` // socket and numa
+	GPU   *GPUInfo `json:"gpu,omitempty"`
+	NIC   *NICInfo `json:"nic,omitempty"`
+}
+
+// PCIID is what the device answers on the bus, as hexadecimal text without 0x
+// ("10de"); empty parts are unknown.
+type PCIID struct {
+	Class     string `json:"class,omitempty"` // six digits, "030200"
+	Vendor    string `json:"vendor,omitempty"`
+	Device    string `json:"device,omitempty"`
+	SubVendor string `json:"sub_vendor,omitempty"`
+	SubDevice string `json:"sub_device,omitempty"`
+}
+
+// CPUInfo describes a socket or a NUMA domain.
+type CPUInfo struct {
+	Arch   string           `json:"arch,omitempty"`   // x86_64, arm64, ppc64
+	Vendor string           `json:"vendor,omitempty"` // CPUID string: GenuineIntel, AuthenticAMD
+	Family int              `json:"family,omitempty"` // as NCCL writes it: base + (ext<<4)
+	Model  int              `json:"model,omitempty"`
+	Cores  string           `json:"cores,omitempty"` // cpulist: "0-15,64-79"
+	Memory Fact[unit.Bytes] `json:"memory_bytes,omitzero"`
+}
+
+// Dtype names a number format that has a peak rate.
+type Dtype string
+
+// Number formats.
+const (
+	FP64 Dtype = "fp64"
+	FP32 Dtype = "fp32"
+	TF32 Dtype = "tf32"
+	FP16 Dtype = "fp16"
+	BF16 Dtype = "bf16"
+	FP8  Dtype = "fp8"
+	FP4  Dtype = "fp4"
+	INT8 Dtype = "int8"
+)
+
+// GPUInfo describes an accelerator.
+type GPUInfo struct {
+	Vendor string                     `json:"vendor,omitempty"` // nvidia, amd, intel
+	Memory Fact[unit.Bytes]           `json:"memory_bytes,omitzero"`
+	HBM    Fact[unit.Rate]            `json:"hbm_GBps,omitzero"`
+	Peak   map[Dtype]Fact[unit.FLOPS] `json:"dense_peak_TFLOPS,omitempty"`
+	SM     int                        `json:"sm,omitempty"`       // compute capability ×10: 80, 90, 100
+	Arch   string                     `json:"arch,omitempty"`     // gfx942 and the like
+	Links  int                        `json:"nvlinks,omitempty"`  // NVLinks the chip has in all; 0 unknown
+	GDR    Tri                        `json:"gdr,omitempty"`      // GPUDirect RDMA
+	Cores  string                     `json:"affinity,omitempty"` // cpulist the driver recommends
+	NUMA   Fact[int]                  `json:"numa,omitzero"`      // NUMA affinity as read
+	Slices []Slice                    `json:"mig,omitempty"`
+}
+
+// Slice is a MIG instance: part of a GPU under a name of its own.
+type Slice struct {
+	Index   int    `json:"index"`
+	UUID    string `json:"uuid,omitempty"`
+	Profile string `json:"profile,omitempty"` // 3g.40gb
+}
+
+// NetKind is a family of networks.
+type NetKind string
+
+// Network families.
+const (
+	InfiniBand NetKind = "infiniband"
+	RoCE       NetKind = "roce"
+	Ethernet   NetKind = "ethernet"
+	EFA        NetKind = "efa"
+	Slingshot  NetKind = "slingshot"
+	OmniPath   NetKind = "omnipath"
+	TCPX       NetKind = "gpudirect-tcpx"
+	NVLinkNet  NetKind = "nvlink"
+)
+
+// NICInfo describes a network card function.
+type NICInfo struct {
+	Kind      NetKind   `json:"kind,omitempty"`
+	Ports     []Port    `json:"ports,omitempty"`
+	GDR       Tri       `json:"gdr,omitempty"`       // can reach GPU memory directly
+	Reduction Tri       `json:"reduction,omitempty"` // in-network reduction (SHARP, CollNet)
+	NUMA      Fact[int] `json:"numa,omitzero"`
+	Driver    string    `json:"driver,omitempty"`
+	Firmware  string    `json:"firmware,omitempty"`
+}
+
+// State is whether a port carries traffic.
+type State uint8
+
+// Port states.
+const (
+	StateUnknown State = iota
+	Down
+	Init // physically up, not yet configured
+	Up
+)
+
+var stateNames = []string{"unknown", "down", "init", "up"}
+
+func (s State) String() string { return nameOf(stateNames, int(s)) }
+
+// MarshalText writes the lower-case name.
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads a name.
+func (s *State) UnmarshalText(b []byte) error {
+	i, err := indexOf(stateNames, string(b), "state")
+	*s = State(i)
+	return err
+}
+
+// Port is one cable end of a NIC.
+type Port struct {
+	Num   int             `json:"num"`             // 1-based; 0 unknown
+	Label string          `json:"label,omitempty"` // RDMA device or interface name when it differs per port
+	Rate  Fact[unit.Rate] `json:"rate_GBps,omitzero"`
+	Max   Fact[unit.Rate] `json:"max_GBps,omitzero"` // what the port could do
+	MTU   Fact[int]       `json:"mtu_bytes,omitzero"`
+	State State           `json:"state,omitempty"`
+	Layer string          `json:"layer,omitempty"` // InfiniBand, Ethernet
+	Speed string          `json:"speed,omitempty"` // "4xHDR"
+	// GUID, LID and Counters belong to one machine: Join moves them to the host.
+	GUID     string            `json:"-"`
+	LID      int               `json:"-"`
+	Counters map[string]uint64 `json:"-"` // error counters that are not zero
+}
+
+// Rate is what the NIC can send in one direction: the sum over ports that are
+// not down. Unknown when no such port has a rate.
+func (n *NICInfo) Rate() Fact[unit.Rate] {
+	var sum Fact[unit.Rate]
+	for _, p := range n.Ports {
+		if p.State == Down || !p.Rate.Known() {
+			continue
+		}
+		if !sum.Known() {
+			sum = p.Rate
+			continue
+		}
+		sum.Value += p.Rate.Value
+	}
+	return sum
+}

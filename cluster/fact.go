@@ -1,0 +1,131 @@
+package cluster
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Origin says where a figure came from. The order is the order of trust: when
+// two sources differ, the greater origin is kept.
+type Origin uint8
+
+// Origins, least trusted first. The zero value means nobody looked.
+const (
+	Unknown  Origin = iota
+	Assumed         // a rule of thumb, said so
+	Spec            // a data sheet or the catalogue
+	Read            // a tool read it from the machine
+	Measured        // traffic was sent and timed
+)
+
+var originNames = []string{"unknown", "assumed", "spec", "read", "measured"}
+
+func (o Origin) String() string { return nameOf(originNames, int(o)) }
+
+// MarshalText and UnmarshalText use the lower-case names.
+func (o Origin) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
+// UnmarshalText reads a name.
+func (o *Origin) UnmarshalText(b []byte) error {
+	i, err := indexOf(originNames, string(b), "origin")
+	*o = Origin(i)
+	return err
+}
+
+// Fact is a figure and where it came from. The zero Fact is unknown.
+type Fact[T any] struct {
+	Value  T
+	Origin Origin
+	Source string // a document, or a tool and place: "nvidia-smi topo -m"
+}
+
+// Known reports whether anybody gave the figure.
+func (f Fact[T]) Known() bool { return f.Origin != Unknown }
+
+// Or returns the value, or other when it is unknown.
+func (f Fact[T]) Or(other T) T {
+	if f.Known() {
+		return f.Value
+	}
+	return other
+}
+
+// FromSpec, FromRead, FromMeasured and FromAssumed make facts.
+func FromSpec[T any](v T, source string) Fact[T]     { return Fact[T]{v, Spec, source} }
+func FromRead[T any](v T, source string) Fact[T]     { return Fact[T]{v, Read, source} }
+func FromMeasured[T any](v T, source string) Fact[T] { return Fact[T]{v, Measured, source} }
+func FromAssumed[T any](v T, source string) Fact[T]  { return Fact[T]{v, Assumed, source} }
+
+type factJSON[T any] struct {
+	Value  T      `json:"value"`
+	Origin Origin `json:"from"`
+	Source string `json:"source,omitempty"`
+}
+
+// MarshalJSON writes {"value":…,"from":"spec","source":"…"}, or null when unknown.
+func (f Fact[T]) MarshalJSON() ([]byte, error) {
+	if !f.Known() {
+		return []byte("null"), nil
+	}
+	return json.Marshal(factJSON[T](f))
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (f *Fact[T]) UnmarshalJSON(data []byte) error {
+	if string(data) == "null" {
+		*f = Fact[T]{}
+		return nil
+	}
+	return json.Unmarshal(data, (*factJSON[T])(f))
+}
+
+// IsZero lets encoding/json's omitzero leave unknown facts out.
+func (f Fact[T]) IsZero() bool { return !f.Known() }
+
+// Tri is an answer that may be missing.
+type Tri uint8
+
+// The three answers; the zero value means nobody looked.
+const (
+	Maybe Tri = iota
+	No
+	Yes
+)
+
+var triNames = []string{"unknown", "no", "yes"}
+
+func (t Tri) String() string { return nameOf(triNames, int(t)) }
+
+// Bool turns a looked-up truth into a Tri.
+func Bool(b bool) Tri {
+	if b {
+		return Yes
+	}
+	return No
+}
+
+// MarshalText writes unknown, no or yes.
+func (t Tri) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// UnmarshalText reads a name.
+func (t *Tri) UnmarshalText(b []byte) error {
+	i, err := indexOf(triNames, string(b), "answer")
+	*t = Tri(i)
+	return err
+}
+
+func nameOf(names []string, i int) string {
+	if i >= 0 && i < len(names) {
+		return names[i]
+	}
+	return fmt.Sprintf("?%d", i)
+}
+
+func indexOf(names []string, s, what string) (int, error) {
+	for i, n := range names {
+		if n == s {
+			return i, nil
+		}
+	}
+	return 0, fmt.Errorf("%s %q; one of %q", what, s, names)
+}

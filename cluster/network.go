@@ -1,0 +1,109 @@
+package cluster
+
+import "busbar/unit"
+
+// Tier is how far a switch is from the hosts.
+type Tier int8
+
+// Tiers. A switch with hosts on it is a leaf whatever else it does.
+const (
+	TierUnknown Tier = -1
+	Leaf        Tier = 0
+	Spine       Tier = 1
+	Core        Tier = 2
+)
+
+func (t Tier) String() string {
+	switch t {
+	case Leaf:
+		return "leaf"
+	case Spine:
+		return "spine"
+	case Core:
+		return "core"
+	case TierUnknown:
+		return "unknown"
+	}
+	return "tier" + string(rune('0'+t%10))
+}
+
+// Switch is a network switch, or Count equal ones that act as one.
+type Switch struct {
+	Name  string
+	Label string // description the fabric gives, when it differs from the name
+	GUID  string
+	Model string
+	Tier  Tier
+	// Rail is the rail the switch serves in a rail-optimised network, -1 when it
+	// serves them all or nobody knows.
+	Rail  int
+	Ports int // 0 unknown
+	// Count is how many boxes this entry stands for in a described network (all
+	// spines of a pod); 0 and 1 mean one.
+	Count   int
+	Latency Fact[unit.Time]
+	// Reduction is in-network reduction (SHARP).
+	Reduction Tri
+	// Domain marks an entry that is not a box but a grouping a scheduler knows: a
+	// Slurm block, an accelerator domain, a rack.
+	Domain bool
+}
+
+// Span is a run of hosts: First, First+1, … (N of them), indexes into
+// Cluster.Hosts.
+type Span struct{ First, N int }
+
+// End is one side of a network link: a switch, or the NIC of each host in Hosts.
+type End struct {
+	Switch int    // index into Network.Switches; -1 when the end is hosts
+	Hosts  []Span // every one of these hosts has this link
+	NIC    int    // position among the node's NICs; -1 when nobody knows which
+	Port   int    // port number on the switch or the NIC; 0 unknown
+}
+
+// ToHosts reports whether the end is a set of hosts rather than a switch.
+func (e End) ToHosts() bool { return e.Switch < 0 }
+
+// NetLink is a cable, or Count equal ones side by side, between A and B. When B
+// is hosts, each host has Count of them. By convention hosts are B and the
+// lower tier is B.
+type NetLink struct {
+	A, B    End
+	Count   int             // parallel cables; 0 and 1 mean one
+	Lanes   int             // as trained, 4 for 4x; 0 unknown
+	Speed   string          // "4xHDR"
+	Rate    Fact[unit.Rate] // one direction, one cable, as trained
+	Max     Fact[unit.Rate] // what both ends could do
+	Latency Fact[unit.Time]
+	State   State
+	// Counters are the error counters that are not zero, by end: "A.SymbolErrorCounter".
+	Counters map[string]uint64
+}
+
+// Cables is Count, with its zero meaning one.
+func (l *NetLink) Cables() int { return max(l.Count, 1) }
+
+// Network is everything between the nodes.
+type Network struct {
+	Name     string
+	Kind     NetKind
+	Switches []Switch
+	Links    []NetLink
+	// Rails is the number of rails of a rail-optimised network: NIC i of every
+	// node goes to a leaf of rail i. 0 and 1 mean that leaves serve whole nodes.
+	Rails int
+	// Oversubscription is the ratio at the leaf that somebody stated (2 = 2:1);
+	// where the links are known, Leaf capacities are computed instead.
+	Oversubscription Fact[float64]
+	Reduction        Tri
+}
+
+// SwitchByName finds a switch, or -1.
+func (n *Network) SwitchByName(name string) int {
+	for i := range n.Switches {
+		if n.Switches[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}

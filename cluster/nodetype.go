@@ -1,0 +1,209 @@
+package cluster
+
+import (
+	"fmt"
+	"strconv"
+
+	"busbar/unit"
+)
+
+// LinkKind is what a link is made of.
+type LinkKind uint8
+
+// Link kinds inside a node.
+const (
+	LinkUnknown LinkKind = iota
+	PCIe
+	NVLink
+	XGMI   // AMD Infinity Fabric between GPUs
+	C2C    // NVLink chip-to-chip, Grace–Hopper
+	SMP    // between NUMA domains: UPI, xGMI, X-bus
+	OnDie  // root complex to its NUMA domain
+	Gaudi  // RoCE links on Gaudi boards
+	Direct // a named point-to-point link of another make
+)
+
+var linkNames = []string{"unknown", "pcie", "nvlink", "xgmi", "c2c", "smp", "on-die", "gaudi-roce", "direct"}
+
+func (k LinkKind) String() string { return nameOf(linkNames, int(k)) }
+
+// MarshalText writes the lower-case name.
+func (k LinkKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText reads a name.
+func (k *LinkKind) UnmarshalText(b []byte) error {
+	i, err := indexOf(linkNames, string(b), "link kind")
+	*k = LinkKind(i)
+	return err
+}
+
+// Link joins two devices of a node. It carries its rate in each direction
+// unless OneWay.
+type Link struct {
+	A, B int // indexes into NodeType.Devices
+	Kind LinkKind
+	// OneWay marks a link that describes A→B only; a link that differs by
+	// direction (NVLink counts that disagree) is two of these.
+	OneWay bool
+	// Lanes is the number of bonded links (NVLink, xGMI) or of PCIe lanes, as
+	// trained; 0 unknown. MaxLanes is what both ends could do.
+	Lanes, MaxLanes int
+	// GTs is the PCIe transfer rate per lane in GT/s, as trained; MaxGTs is what
+	// both ends could do. 0 unknown.
+	GTs, MaxGTs float64
+	// Rate is one direction, all lanes together.
+	Rate Fact[unit.Rate]
+	// Duplex is the advertised both-directions figure, where the maker quotes
+	// that; 0 when the maker quotes one direction. Nothing computes with it.
+	Duplex  unit.Rate
+	Latency Fact[unit.Time]
+}
+
+// Pair is what is known about two devices beyond the links between them: a
+// measured rate, or whether the driver allows peer access.
+type Pair struct {
+	A, B    int             // from A to B
+	Rate    Fact[unit.Rate] // one direction, A to B
+	Both    Fact[unit.Rate] // the sum of both directions at once
+	Latency Fact[unit.Time]
+	P2P     Tri
+	Why     string // when P2P is No: the driver's word (CNS = chipset not supported)
+}
+
+// NodeType is the inside of a node: devices and links. Many hosts share one.
+type NodeType struct {
+	Name   string `json:"name"`
+	Preset string `json:"preset,omitempty"` // catalogue name it was made from
+	Trays  int    `json:"trays,omitempty"`  // operating-system images; 0 and 1 mean one
+	// Tree says how the PCIe tree is known: Read when a source showed it, Assumed
+	// when it was built to fit a matrix of path classes, Unknown when there is none.
+	Tree    Origin   `json:"tree_from,omitempty"`
+	Devices []Device `json:"devices"`
+	Links   []Link   `json:"links,omitempty"`
+	Pairs   []Pair   `json:"pairs,omitempty"`
+	// Said is the matrix of path classes as a tool printed it, if one did. Join
+	// holds the joined graph against it and drops it.
+	Said *Matrix `json:"-"`
+}
+
+// Matrix is the table of path classes between devices, as nvidia-smi prints it.
+type Matrix struct {
+	Names []string   `json:"names"`
+	Class [][]string `json:"class"`
+}
+
+// Add appends a device and returns its index. An empty name becomes the kind
+// and the number of its kind so far (gpu0, gpu1, …), or its Index when that is
+// free. Set Parent to -1 for a device at the top.
+func (t *NodeType) Add(d Device) int {
+	if d.Name == "" {
+		n := t.Count(d.Kind)
+		if d.Index >= 0 && t.ByName(d.Kind.String()+strconv.Itoa(d.Index)) < 0 {
+			n = d.Index
+		}
+		for t.ByName(d.Kind.String()+strconv.Itoa(n)) >= 0 {
+			n++
+		}
+		d.Name = d.Kind.String() + strconv.Itoa(n)
+	}
+	t.Devices = append(t.Devices, d)
+	return len(t.Devices) - 1
+}
+
+// Connect appends a link and returns its index.
+func (t *NodeType) Connect(l Link) int {
+	t.Links = append(t.Links, l)
+	return len(t.Links) - 1
+}
+
+// Count is the number of devices of a kind.
+func (t *NodeType) Count(k Kind) int {
+	n := 0
+	for i := range t.Devices {
+		if t.Devices[i].Kind == k {
+			n++
+		}
+	}
+	return n
+}
+
+// Of lists the devices of a kind, in order.
+func (t *NodeType) Of(k Kind) []int {
+	var ids []int
+	for i := range t.Devices {
+		if t.Devices[i].Kind == k {
+			ids = append(ids, i)
+		}
+	}
+	return ids
+}
+
+// ByName finds a device by its name, or -1.
+func (t *NodeType) ByName(name string) int {
+	for i := range t.Devices {
+		if t.Devices[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// ByPCI finds a device by its PCI address, or -1.
+func (t *NodeType) ByPCI(p PCI) int {
+	if p == "" {
+		return -1
+	}
+	for i := range t.Devices {
+		if t.Devices[i].PCI == p {
+			return i
+		}
+	}
+	return -1
+}
+
+// Above returns the nearest ancestor of a kind (the device itself included), or -1.
+func (t *NodeType) Above(d int, k Kind) int {
+	for n := 0; d >= 0 && d < len(t.Devices) && n <= len(t.Devices); n++ {
+		if t.Devices[d].Kind == k {
+			return d
+		}
+		d = t.Devices[d].Parent
+	}
+	return -1
+}
+
+// Check reports the first thing that makes the type unusable: an index out of
+// range, a loop of parents, two devices of one name, a link to itself.
+func (t *NodeType) Check() error {
+	seen := make(map[string]bool, len(t.Devices))
+	for i := range t.Devices {
+		d := &t.Devices[i]
+		if d.Name == "" || seen[d.Name] {
+			return fmt.Errorf("node type %s: device %d: name %q is empty or taken", t.Name, i, d.Name)
+		}
+		seen[d.Name] = true
+		if d.Parent < -1 || d.Parent >= len(t.Devices) || d.Parent == i {
+			return fmt.Errorf("node type %s: %s: parent %d is no other device", t.Name, d.Name, d.Parent)
+		}
+		steps := 0
+		for p := d.Parent; p >= 0; p = t.Devices[p].Parent {
+			if steps++; steps > len(t.Devices) {
+				return fmt.Errorf("node type %s: %s: its parents form a loop", t.Name, d.Name)
+			}
+		}
+	}
+	for i, l := range t.Links {
+		if l.A < 0 || l.B < 0 || l.A >= len(t.Devices) || l.B >= len(t.Devices) || l.A == l.B {
+			return fmt.Errorf("node type %s: link %d joins %d and %d of %d devices", t.Name, i, l.A, l.B, len(t.Devices))
+		}
+		if l.Rate.Value < 0 || l.Rate.Known() && l.Rate.Value == 0 {
+			return fmt.Errorf("node type %s: link %s–%s: rate %v; expected more than zero", t.Name, t.Devices[l.A].Name, t.Devices[l.B].Name, l.Rate.Value)
+		}
+	}
+	for i, p := range t.Pairs {
+		if p.A < 0 || p.B < 0 || p.A >= len(t.Devices) || p.B >= len(t.Devices) {
+			return fmt.Errorf("node type %s: pair %d joins %d and %d of %d devices", t.Name, i, p.A, p.B, len(t.Devices))
+		}
+	}
+	return nil
+}

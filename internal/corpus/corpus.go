@@ -1,0 +1,82 @@
+// Package corpus finds the real samples that tests read where they lie.
+//
+// The samples are other people's data and are not part of this repository. A
+// test that needs one is skipped, with the reason, when the folder is absent.
+// It is looked for in $BUSBAR_SHARED, else in a folder named shared beside the
+// repository.
+package corpus
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+)
+
+// Dir returns the folder that holds corpus/, truth/ and the rest, or skips the test.
+func Dir(t testing.TB) string {
+	t.Helper()
+	dir := os.Getenv("BUSBAR_SHARED")
+	if dir == "" {
+		_, file, _, _ := runtime.Caller(0)
+		dir = filepath.Join(filepath.Dir(file), "..", "..", "..", "shared")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "corpus")); err != nil {
+		t.Skipf("no sample folder: %v (set BUSBAR_SHARED)", err)
+	}
+	return dir
+}
+
+// Open reads one sample, named as in INDEX.jsonl.
+func Open(t testing.TB, file string) []byte {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(Dir(t), "corpus", filepath.FromSlash(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+// Entry is one line of INDEX.jsonl.
+type Entry struct {
+	File     string         `json:"file"`
+	Format   string         `json:"format"`
+	Kind     string         `json:"kind"`
+	Hardware string         `json:"hardware"`
+	MustFind string         `json:"must_find"`
+	Quirks   string         `json:"quirks"`
+	Facts    map[string]any `json:"facts"`
+}
+
+// Index lists the samples of the given formats, all of them when none is given.
+func Index(t testing.TB, formats ...string) []Entry {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(Dir(t), "corpus", "INDEX.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []Entry
+	sc := bufio.NewScanner(bytes.NewReader(data))
+	sc.Buffer(nil, 1<<20)
+	for sc.Scan() {
+		var e Entry
+		if err := json.Unmarshal(sc.Bytes(), &e); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range formats {
+			if e.Format == f {
+				all = append(all, e)
+			}
+		}
+		if len(formats) == 0 {
+			all = append(all, e)
+		}
+	}
+	if len(all) == 0 {
+		t.Fatalf("INDEX.jsonl lists no sample of %q", formats)
+	}
+	return all
+}

@@ -1,0 +1,348 @@
+package cluster
+
+// step is one traversed link of a node: the link's index and the end reached.
+type step struct{ link, to int }
+
+// nodeRoutes answers for paths inside one node type. It is built once per type
+// and never changes.
+type nodeRoutes struct {
+	t *NodeType
+	// up[d] is the link from d to its parent on the traffic tree, -1 at the top.
+	up []int
+	// direct[d] lists NVLink, xGMI and other point-to-point links that leave d.
+	direct [][]step
+	smp    map[[2]int]int // link between two NUMA domains
+	pairs  map[[2]int]int // index into t.Pairs
+	nics   []int          // device indexes of NICs, by position
+	gpus   []int
+	near   [][]int // per device: nearest NICs
+}
+
+func newNodeRoutes(t *NodeType) *nodeRoutes {
+	n := &nodeRoutes{
+		t:      t,
+		up:     make([]int, len(t.Devices)),
+		direct: make([][]step, len(t.Devices)),
+		smp:    make(map[[2]int]int),
+		pairs:  make(map[[2]int]int, len(t.Pairs)),
+		nics:   t.Of(NIC),
+		gpus:   t.Of(GPU),
+		near:   make([][]int, len(t.Devices)),
+	}
+	for i := range n.up {
+		n.up[i] = -1
+	}
+	for i, l := range t.Links {
+		n.addLink(i, l)
+	}
+	for i, p := range t.Pairs {
+		n.pairs[[2]int{p.A, p.B}] = i
+	}
+	for _, g := range n.gpus {
+		n.near[g] = n.nearest(g)
+	}
+	return n
+}
+
+func (n *nodeRoutes) addLink(i int, l Link) {
+	d := n.t.Devices
+	switch {
+	case l.Kind == SMP:
+		n.smp[[2]int{l.A, l.B}] = i
+		if !l.OneWay {
+			n.smp[[2]int{l.B, l.A}] = i
+		}
+	case d[l.B].Parent == l.A:
+		n.up[l.B] = i
+	case d[l.A].Parent == l.B:
+		n.up[l.A] = i
+	default:
+		n.direct[l.A] = append(n.direct[l.A], step{i, l.B})
+		if !l.OneWay {
+			n.direct[l.B] = append(n.direct[l.B], step{i, l.A})
+		}
+	}
+}
+
+// parent is the device above d that carries its traffic: sockets only contain.
+func (n *nodeRoutes) parent(d int) int {
+	p := n.t.Devices[d].Parent
+	if p >= 0 && n.t.Devices[p].Kind == Socket {
+		return -1
+	}
+	return p
+}
+
+// fast finds a direct link or one through an NVSwitch.
+func (n *nodeRoutes) fast(a, b int) ([]step, Class) {
+	var best []step
+	var class Class
+	for _, s := range n.direct[a] {
+		l := &n.t.Links[s.link]
+		c := linkClass(l)
+		if s.to == b {
+			if best == nil || c.Nearer(class) {
+				best, class = []step{s}, c
+			}
+			continue
+		}
+		if n.t.Devices[s.to].Kind != NVSwitch {
+			continue
+		}
+		for _, e := range n.direct[s.to] {
+			if e.to != b {
+				continue
+			}
+			far := linkClass(&n.t.Links[e.link])
+			if far.Links < c.Links {
+				c.Links = far.Links
+			}
+			if best == nil || c.Nearer(class) {
+				best, class = []step{s, e}, c
+			}
+		}
+	}
+	return best, class
+}
+
+func linkClass(l *Link) Class {
+	switch l.Kind {
+	case NVLink:
+		return Class{NV, l.Lanes}
+	case C2C:
+		return Class{Type: C2}
+	case PCIe:
+		return Class{Type: PIX}
+	}
+	return Class{Type: XG, Links: l.Lanes}
+}
+
+// tree finds the path over the PCIe tree and, between NUMA domains, the SMP link.
+func (n *nodeRoutes) tree(a, b int) ([]step, Class) {
+	pathA, pathB := n.chain(a), n.chain(b)
+	// Drop what the two chains share above their meeting point.
+	i, j := len(pathA)-1, len(pathB)-1
+	for i > 0 && j > 0 && pathA[i] == pathB[j] && pathA[i-1] == pathB[j-1] {
+		i, j = i-1, j-1
+	}
+	var steps []step
+	rise := func(chain []int) {
+		for k := 0; k+1 < len(chain); k++ {
+			steps = append(steps, step{n.up[chain[k]], chain[k+1]})
+		}
+	}
+	fall := func(chain []int) {
+		for k := len(chain) - 1; k > 0; k-- {
+			steps = append(steps, step{n.up[chain[k-1]], chain[k-1]})
+		}
+	}
+	rise(pathA[:i+1])
+	if pathA[i] == pathB[j] {
+		fall(pathB[:j+1])
+		return steps, n.meetClass(a, b, pathA[:i+1], pathB[:j+1])
+	}
+	top, other := pathA[len(pathA)-1], pathB[len(pathB)-1]
+	d := n.t.Devices
+	if d[top].Kind != NUMA || d[other].Kind != NUMA || d[top].Tray != d[other].Tray {
+		return nil, Class{}
+	}
+	link, ok := n.smp[[2]int{top, other}]
+	if !ok {
+		link = -1
+	}
+	steps = append(steps, step{link, other})
+	fall(pathB)
+	return steps, Class{Type: SYS}
+}
+
+// chain lists d and what is above it.
+func (n *nodeRoutes) chain(d int) []int {
+	var c []int
+	for ; d >= 0 && len(c) <= len(n.t.Devices); d = n.parent(d) {
+		c = append(c, d)
+	}
+	return c
+}
+
+// meetClass names a tree path by where its two halves meet.
+func (n *nodeRoutes) meetClass(a, b int, pathA, pathB []int) Class {
+	d := n.t.Devices
+	meet := pathA[len(pathA)-1]
+	switches := 0
+	for _, x := range append(pathA[:len(pathA):len(pathA)], pathB[:len(pathB)-1]...) {
+		if d[x].Kind == PCISwitch && x != a && x != b {
+			switches++
+		}
+	}
+	sameCard := d[a].PCI != "" && d[a].PCI.Slot() == d[b].PCI.Slot() && d[a].Parent == d[b].Parent
+	switch {
+	case sameCard:
+		return Class{Type: PIX}
+	case d[meet].Kind == NUMA && meet != a && meet != b:
+		return Class{Type: NODE}
+	case d[meet].Kind == NUMA || d[meet].Kind == RootComplex:
+		if n.isC2C(a, b, pathA, pathB) {
+			return Class{Type: C2}
+		}
+		return Class{Type: PHB}
+	case switches > 1:
+		return Class{Type: PXB}
+	}
+	return Class{Type: PIX}
+}
+
+// isC2C reports whether one end is the CPU and the other hangs on it by C2C.
+func (n *nodeRoutes) isC2C(a, b int, pathA, pathB []int) bool {
+	if len(pathA)+len(pathB) != 3 {
+		return false
+	}
+	child := a
+	if len(pathB) == 2 {
+		child = b
+	}
+	return n.up[child] >= 0 && n.t.Links[n.up[child]].Kind == C2C
+}
+
+// path finds the path traffic takes between two devices of the node.
+func (n *nodeRoutes) path(a, b int) ([]step, Class) {
+	if a == b {
+		return nil, Class{Type: Self}
+	}
+	if s, c := n.fast(a, b); s != nil {
+		return s, c
+	}
+	steps, c := n.tree(a, b)
+	if c.Type != Apart {
+		return steps, c
+	}
+	return n.proxied(a, b)
+}
+
+// proxied finds the path between a GPU and a NIC of another tray: over NVLink
+// to a GPU near that NIC, as NCCL's PXN does.
+func (n *nodeRoutes) proxied(a, b int) ([]step, Class) {
+	d := n.t.Devices
+	if d[a].Kind == NIC && d[b].Kind == GPU {
+		if s, c := n.proxied(b, a); s != nil {
+			return n.reverse(b, s), c
+		}
+		return nil, Class{}
+	}
+	if d[a].Kind != GPU || d[b].Kind != NIC {
+		return nil, Class{}
+	}
+	for _, g := range n.gpus {
+		if g == a || d[g].Tray != d[b].Tray {
+			continue
+		}
+		first, c := n.fast(a, g)
+		if c.Type != NV {
+			continue
+		}
+		if rest, c := n.tree(g, b); c.Type != Apart {
+			return append(first[:len(first):len(first)], rest...), Class{Type: PXN}
+		}
+	}
+	return nil, Class{}
+}
+
+// reverse turns a path from a into the path to a.
+func (n *nodeRoutes) reverse(a int, steps []step) []step {
+	out := make([]step, 0, len(steps))
+	for i := len(steps) - 1; i >= 0; i-- {
+		to := a
+		if i > 0 {
+			to = steps[i-1].to
+		}
+		out = append(out, step{steps[i].link, to})
+	}
+	return out
+}
+
+// nearest lists the NICs at the nearest class from a GPU, leaving out those
+// whose every port is down.
+func (n *nodeRoutes) nearest(g int) []int {
+	var best Class
+	var list []int
+	for _, k := range n.nics {
+		if allDown(n.t.Devices[k].NIC) {
+			continue
+		}
+		_, c := n.path(g, k)
+		switch {
+		case c.Type == Apart:
+		case list == nil || c.Nearer(best):
+			best, list = c, []int{k}
+		case c == best:
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
+func allDown(nic *NICInfo) bool {
+	if nic == nil || len(nic.Ports) == 0 {
+		return false
+	}
+	for _, p := range nic.Ports {
+		if p.State != Down {
+			return false
+		}
+	}
+	return true
+}
+
+// Matrix is the table of path classes between the node's GPUs and NICs, in
+// nvidia-smi's words.
+func (t *NodeType) Matrix() Matrix {
+	n := newNodeRoutes(t)
+	ids := append(append([]int(nil), n.gpus...), n.nics...)
+	m := Matrix{Names: make([]string, len(ids)), Class: make([][]string, len(ids))}
+	for i, a := range ids {
+		m.Names[i] = t.Devices[a].Name
+		m.Class[i] = make([]string, len(ids))
+		for j, b := range ids {
+			_, c := n.path(a, b)
+			m.Class[i][j] = c.String()
+		}
+	}
+	return m
+}
+
+// NearNICs lists the NICs nearest to a GPU and their class; none when no path
+// is known.
+func (t *NodeType) NearNICs(gpu int) ([]int, Class) {
+	n := newNodeRoutes(t)
+	near := n.nearest(gpu)
+	if len(near) == 0 {
+		return nil, Class{}
+	}
+	_, c := n.path(gpu, near[0])
+	return near, c
+}
+
+// Rails lists the NICs that at least one GPU reaches without leaving its PCIe
+// switches (PIX or PXB): the ones meant for GPU traffic. Where no NIC is that
+// near, every NIC that is nearest to some GPU counts.
+func (t *NodeType) Rails() []int {
+	n := newNodeRoutes(t)
+	near, far := map[int]bool{}, map[int]bool{}
+	for _, g := range n.gpus {
+		for _, k := range n.near[g] {
+			far[k] = true
+			if _, c := n.path(g, k); c.Type <= PXB {
+				near[k] = true
+			}
+		}
+	}
+	if len(near) == 0 {
+		near = far
+	}
+	var rails []int
+	for _, k := range n.nics {
+		if near[k] {
+			rails = append(rails, k)
+		}
+	}
+	return rails
+}

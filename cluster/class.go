@@ -15,6 +15,7 @@ const (
 	Self
 	NV // NVLink, bonded or through an NVSwitch
 	XG // xGMI between AMD GPUs
+	LK // another maker's point-to-point link
 	C2 // chip-to-chip
 	PIX
 	PXB
@@ -25,7 +26,7 @@ const (
 	NET
 )
 
-var classNames = []string{"?", "X", "NV", "XGMI", "C2C", "PIX", "PXB", "PXN", "PHB", "NODE", "SYS", "NET"}
+var classNames = []string{"?", "X", "NV", "XGMI", "LINK", "C2C", "PIX", "PXB", "PXN", "PHB", "NODE", "SYS", "NET"}
 
 // Class is a path class with the number of bonded links where it has one.
 type Class struct {
@@ -83,6 +84,8 @@ func (c Class) Words() string {
 		return "NVLink"
 	case XG:
 		return "Infinity Fabric"
+	case LK:
+		return "direct link"
 	case C2:
 		return "chip-to-chip link"
 	case PIX:

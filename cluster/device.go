@@ -248,3 +248,12 @@ func (n *NICInfo) Rate() Fact[unit.Rate] {
 	}
 	return sum
 }
+
+// Title is what people call the device: a NIC by its system label where it has one
+// (mlx5_0), else its name (gpu0).
+func (d *Device) Title() string {
+	if d.Kind == NIC && d.Label != "" {
+		return d.Label
+	}
+	return d.Name
+}

@@ -113,8 +113,10 @@ func linkClass(l *Link) Class {
 		return Class{Type: C2}
 	case PCIe:
 		return Class{Type: PIX}
+	case XGMI:
+		return Class{Type: XG, Links: l.Lanes}
 	}
-	return Class{Type: XG, Links: l.Lanes}
+	return Class{Type: LK, Links: l.Lanes}
 }
 
 // tree finds the path over the PCIe tree and, between NUMA domains, the SMP link.

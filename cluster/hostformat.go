@@ -8,13 +8,23 @@ import (
 // FormatHosts compresses names into a Slurm hostlist that ParseHosts expands
 // to the same names in the same order. Neighbours that differ in one number
 // share a bracket ("gpu[001-016,020]"), and runs of such brackets that differ
-// in one earlier number share a second one ("r[1-2]n[01-04]"); two is the
-// most that Slurm itself reads. A name that no hostlist can say (empty, or
+// in one earlier number share a second one ("r[1-2]n[01-04]"); Slurm's manual
+// allows no third. A name that no hostlist can say (empty, or
 // with a comma, a bracket or white space in it) is written as it is.
-func FormatHosts(names []string) string {
+func FormatHosts(names []string) string { return formatHosts(names, false) }
+
+// FormatSlurmHosts is FormatHosts held to what Slurm itself reads: a name may
+// not go on behind its last bracket. "gpu1-ib,gpu2-ib" therefore stays as it
+// is, and r1n1 and r2n1 become "r[1-2]n[1]".
+func FormatSlurmHosts(names []string) string { return formatHosts(names, true) }
+
+func formatHosts(names []string, slurm bool) string {
 	var runs []hostRun
 	for i := 0; i < len(names); {
 		run, n := longestRun(names[i:])
+		if slurm && run.tail != "" {
+			run, n = run.forSlurm(names[i], n)
+		}
 		runs = append(runs, run)
 		i += n
 	}
@@ -24,7 +34,7 @@ func FormatHosts(names []string) string {
 			b.WriteByte(',')
 		}
 		stem, n := runs[i].stem, 1
-		if runs[i].bracket != "" {
+		if runs[i].bracket != "" && (!slurm || runs[i].tail == "") {
 			if outer, k := mergeStems(runs[i:]); k > 1 {
 				stem, n = outer, k
 			}
@@ -40,6 +50,20 @@ func FormatHosts(names []string) string {
 // hostRun is a run of names that share the text before and after one number.
 // Without a bracket it is a single name, all of it in stem.
 type hostRun struct{ stem, bracket, tail string }
+
+// forSlurm puts the number that ends the run's names into a bracket of its
+// own, or takes back all names but the first when they do not end in one.
+func (r hostRun) forSlurm(first string, n int) (hostRun, int) {
+	at := len(r.tail)
+	for at > 0 && isDigit(r.tail[at-1]) {
+		at--
+	}
+	if at == len(r.tail) {
+		return hostRun{stem: first}, 1
+	}
+	r.tail = r.tail[:at] + "[" + r.tail[at:] + "]"
+	return r, n
+}
 
 // longestRun takes as many names from the front as one bracket can say.
 func longestRun(names []string) (hostRun, int) {

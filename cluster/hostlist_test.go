@@ -102,6 +102,21 @@ func TestFormatHosts(t *testing.T) {
 	}
 }
 
+func TestFormatSlurmHosts(t *testing.T) {
+	tests := []struct{ in, want string }{
+		{"gpu001 gpu002 gpu020", "gpu[001-002,020]"},
+		{"r1n01 r1n02 r2n01 r2n02", "r[1-2]n[01-02]"},
+		{"r1n1 r2n1", "r[1-2]n[1]"},
+		{"r1p1n1 r1p2n1 r2p1n1 r2p2n1", "r1p[1-2]n[1],r2p[1-2]n[1]"},
+		{"gpu1-ib gpu2-ib gpu3", "gpu1-ib,gpu2-ib,gpu3"},
+	}
+	for _, tt := range tests {
+		if got := FormatSlurmHosts(strings.Fields(tt.in)); got != tt.want {
+			t.Errorf("%s = %s; want %s", tt.in, got, tt.want)
+		}
+	}
+}
+
 // Whatever FormatHosts writes, ParseHosts reads back, order and repeats
 // included.
 func TestHostsRoundTrip(t *testing.T) {
@@ -114,13 +129,10 @@ func TestHostsRoundTrip(t *testing.T) {
 	)
 	rapid.Check(t, func(t *rapid.T) {
 		names := rapid.SliceOfN(name, 1, 30).Draw(t, "names")
-		text := FormatHosts(names)
-		got, err := ParseHosts(text)
-		if err != nil {
-			t.Fatalf("%q: %v", text, err)
-		}
-		if !reflect.DeepEqual(got, names) {
-			t.Fatalf("%q = %q; want %q", text, got, names)
+		for _, text := range []string{FormatHosts(names), FormatSlurmHosts(names)} {
+			if got, err := ParseHosts(text); err != nil || !reflect.DeepEqual(got, names) {
+				t.Fatalf("%q = %q, %v; want %q", text, got, err, names)
+			}
 		}
 	})
 }
@@ -138,9 +150,10 @@ func TestHostsRoundTripRuns(t *testing.T) {
 				names = append(names, fmt.Sprintf("%s%0*d%s", stem, width, first+i, tail))
 			}
 		}
-		text := FormatHosts(names)
-		if got, err := ParseHosts(text); err != nil || !reflect.DeepEqual(got, names) {
-			t.Fatalf("%q = %q, %v; want %q", text, got, err, names)
+		for _, text := range []string{FormatHosts(names), FormatSlurmHosts(names)} {
+			if got, err := ParseHosts(text); err != nil || !reflect.DeepEqual(got, names) {
+				t.Fatalf("%q = %q, %v; want %q", text, got, err, names)
+			}
 		}
 	})
 }

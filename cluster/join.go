@@ -1,0 +1,295 @@
+package cluster
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// Join merges what several sources say into one cluster. Hosts are matched by
+// name (short against full domain names too), devices by PCI address, then UUID,
+// then label, then index. A node without a host name describes every named host,
+// or becomes node0 when there is none. What two sources say differently becomes a
+// Warning that names both; the better origin is kept, the earlier source between
+// equals. The fragments are not changed.
+func Join(frags ...*Fragment) *Cluster {
+	j := joiner{byName: map[string]int{}, merged: map[string]*mergedType{}, shapes: map[[32]byte]int{}, nics: map[nicKey]int{}}
+	for i, f := range frags {
+		if f.Name != "" && j.out.Name == "" {
+			j.out.Name = f.Name
+		}
+		if s := f.title(); s != "" {
+			j.out.Sources = append(j.out.Sources, s)
+		}
+		j.out.Warnings = append(j.out.Warnings, f.Warnings...)
+		j.out.Benches = append(j.out.Benches, f.Benches...)
+		j.addHosts(i, f)
+	}
+	j.spreadAnonymous(frags)
+	j.resolveTypes(frags)
+	j.joinNetworks(frags)
+	return &j.out
+}
+
+// title names a fragment for messages.
+func (f *Fragment) title() string {
+	switch {
+	case f.Source == "":
+		return f.Format
+	case f.Format == "":
+		return f.Source
+	}
+	return f.Source + " (" + f.Format + ")"
+}
+
+// part is one source's word on a host.
+type part struct{ frag, host int }
+
+type joiner struct {
+	out    Cluster
+	byName map[string]int
+	parts  [][]part // per host of out
+	anon   []part
+	merged map[string]*mergedType // by the parts' types
+	shapes map[[32]byte]int       // by structure: index into out.Types
+	// hostMap[f][h] lists the hosts of out that host h of fragment f became.
+	hostMap []map[int][]int
+	// mergedOf and from say, per host of out, how its type came about.
+	mergedOf []*mergedType
+	from     [][]part
+	nics     map[nicKey]int
+}
+
+// hostKey lets "node7" and "node7.cluster.local" meet. Addresses stay whole.
+func hostKey(name string) string {
+	short, _, ok := strings.Cut(name, ".")
+	if !ok || short == "" || strings.Trim(short, "0123456789") == "" {
+		return name
+	}
+	return short
+}
+
+func (j *joiner) addHosts(frag int, f *Fragment) {
+	j.hostMap = append(j.hostMap, map[int][]int{})
+	for h := range f.Hosts {
+		host := &f.Hosts[h]
+		if host.Name == "" {
+			j.anon = append(j.anon, part{frag, h})
+			continue
+		}
+		at, ok := j.byName[hostKey(host.Name)]
+		if !ok {
+			at = j.newHost(host.Name)
+		}
+		j.take(at, part{frag, h})
+	}
+}
+
+func (j *joiner) newHost(name string) int {
+	at := len(j.out.Hosts)
+	j.byName[hostKey(name)] = at
+	j.out.Hosts = append(j.out.Hosts, Host{Name: name, Type: -1})
+	j.parts = append(j.parts, nil)
+	return at
+}
+
+func (j *joiner) take(host int, p part) {
+	j.parts[host] = append(j.parts[host], p)
+	j.hostMap[p.frag][p.host] = append(j.hostMap[p.frag][p.host], host)
+}
+
+// spreadAnonymous gives the nodes without a host name to every named host, or
+// makes one host of them. Several nameless nodes in one fragment are several nodes.
+func (j *joiner) spreadAnonymous(frags []*Fragment) {
+	if len(j.anon) == 0 {
+		return
+	}
+	if len(j.out.Hosts) > 0 {
+		for _, p := range j.anon {
+			for h := range j.out.Hosts {
+				j.take(h, p)
+			}
+		}
+		return
+	}
+	seen := make([]int, len(frags))
+	for _, p := range j.anon {
+		name := fmt.Sprintf("node%d", seen[p.frag])
+		seen[p.frag]++
+		at, ok := j.byName[name]
+		if !ok {
+			at = j.newHost(name)
+		}
+		j.take(at, p)
+	}
+}
+
+// mergedType is the outcome of merging one combination of types. names maps,
+// per part, a device's name there to its name in the merged type.
+type mergedType struct {
+	index int
+	names []map[string]string
+	ids   []Identity
+}
+
+func (j *joiner) resolveTypes(frags []*Fragment) {
+	var key strings.Builder
+	j.mergedOf = make([]*mergedType, len(j.out.Hosts))
+	j.from = make([][]part, len(j.out.Hosts))
+	for h := range j.out.Hosts {
+		key.Reset()
+		var types []typed
+		var from []part
+		for _, p := range j.parts[h] {
+			f := frags[p.frag]
+			if t := f.TypeOf(p.host); t != nil {
+				types = append(types, typed{t, f.title()})
+				from = append(from, p)
+				fmt.Fprintf(&key, "%d.%d ", p.frag, f.Hosts[p.host].Type)
+			}
+		}
+		if len(types) == 0 {
+			for _, p := range j.parts[h] {
+				j.out.Hosts[h].IDs = append(j.out.Hosts[h].IDs, frags[p.frag].Hosts[p.host].IDs...)
+			}
+			continue
+		}
+		m := j.merged[key.String()]
+		if m == nil {
+			m = j.merge(types, j.out.Hosts[h].Name)
+			j.merged[key.String()] = m
+		}
+		j.out.Hosts[h].Type = m.index
+		j.mergedOf[h], j.from[h] = m, from
+		j.out.Hosts[h].IDs = mergeIDs(m, frags, from)
+	}
+}
+
+// merge merges the types of one host and finds or adds the result.
+func (j *joiner) merge(types []typed, host string) *mergedType {
+	t, names, warnings := mergeTypes(types)
+	for _, w := range warnings {
+		w.Where = strings.TrimSuffix(host+"/"+w.Where, "/")
+		j.out.Warnings = append(j.out.Warnings, w)
+	}
+	m := &mergedType{names: names, ids: t.takeIDs()}
+	shape := t.shape()
+	if at, ok := j.shapes[shape]; ok {
+		m.index = at
+		return m
+	}
+	if t.Name == "" {
+		t.Name = fmt.Sprintf("type%d", len(j.out.Types))
+	}
+	for j.typeNamed(t.Name) {
+		t.Name += "'"
+	}
+	m.index = len(j.out.Types)
+	j.out.Types = append(j.out.Types, t)
+	j.shapes[shape] = m.index
+	return m
+}
+
+func (j *joiner) typeNamed(name string) bool {
+	for _, t := range j.out.Types {
+		if t.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// shape is a hash of everything but the type's own name.
+func (t *NodeType) shape() [32]byte {
+	c := *t
+	c.Name = ""
+	b, err := json.Marshal(&c)
+	if err != nil {
+		// Only a NaN or infinite figure can do this; such a type equals no other.
+		b = []byte(err.Error() + t.Name)
+	}
+	return sha256.Sum256(b)
+}
+
+// takeIDs moves what belongs to one machine out of the type.
+func (t *NodeType) takeIDs() []Identity {
+	var ids []Identity
+	for i := range t.Devices {
+		d := &t.Devices[i]
+		if d.UUID != "" {
+			ids = append(ids, Identity{Device: d.Name, UUID: d.UUID})
+			d.UUID = ""
+		}
+		if d.NIC == nil {
+			continue
+		}
+		nic := *d.NIC
+		nic.Ports = append([]Port(nil), nic.Ports...)
+		for k := range nic.Ports {
+			p := &nic.Ports[k]
+			if p.GUID != "" || p.LID != 0 || len(p.Counters) > 0 {
+				ids = append(ids, Identity{Device: d.Name, Port: p.Num, GUID: p.GUID, LID: p.LID, Counters: p.Counters})
+			}
+			p.GUID, p.LID, p.Counters = "", 0, nil
+		}
+		d.NIC = &nic
+	}
+	return ids
+}
+
+// mergeIDs collects a host's identities: those its types carried, and those the
+// sources gave for the host, under the merged names.
+func mergeIDs(m *mergedType, frags []*Fragment, from []part) []Identity {
+	var ids []Identity
+	add := func(id Identity) {
+		for i := range ids {
+			if ids[i].Device == id.Device && ids[i].Port == id.Port {
+				ids[i].fill(id)
+				return
+			}
+		}
+		ids = append(ids, id)
+	}
+	for _, id := range m.ids {
+		add(id)
+	}
+	for k, p := range from {
+		for _, id := range frags[p.frag].Hosts[p.host].IDs {
+			if n, ok := m.names[k][id.Device]; ok {
+				id.Device = n
+			}
+			add(id)
+		}
+	}
+	return ids
+}
+
+// fill adds what id knows and the receiver does not.
+func (i *Identity) fill(id Identity) {
+	if i.UUID == "" {
+		i.UUID = id.UUID
+	}
+	if i.GUID == "" {
+		i.GUID = id.GUID
+	}
+	if i.LID == 0 {
+		i.LID = id.LID
+	}
+	i.Counters = mergeCounters(i.Counters, id.Counters)
+}
+
+// mergeCounters keeps the greater of each counter: they only grow.
+func mergeCounters(a, b map[string]uint64) map[string]uint64 {
+	if len(b) == 0 {
+		return a
+	}
+	m := make(map[string]uint64, len(a)+len(b))
+	for k, v := range a {
+		m[k] = v
+	}
+	for k, v := range b {
+		m[k] = max(m[k], v)
+	}
+	return m
+}

@@ -1,0 +1,293 @@
+package cluster
+
+import (
+	"fmt"
+	"strings"
+)
+
+// cable identifies a link among those of other sources: by a switch port where
+// one is known, else by what it joins.
+type cable struct {
+	sw, port int
+	text     string
+}
+
+func (j *joiner) joinNetworks(frags []*Fragment) {
+	net := &j.out.Network
+	byGUID, byName := map[string]int{}, map[string]int{}
+	links := map[cable]int{}
+	source := map[int]string{}
+	for fi, f := range frags {
+		n := &f.Network
+		j.mergeNetHead(n, f.title())
+		sw := make([]int, len(n.Switches))
+		for i := range n.Switches {
+			sw[i] = j.mergeSwitch(n.Switches[i], byGUID, byName)
+		}
+		for i := range n.Links {
+			for _, l := range j.translate(frags, fi, n.Links[i], sw) {
+				j.mergeNetLink(l, f.title(), links, source)
+			}
+		}
+	}
+	if net.Rails == 0 {
+		net.Rails = 1
+	}
+}
+
+func (j *joiner) mergeNetHead(n *Network, title string) {
+	net := &j.out.Network
+	fillText(&net.Name, n.Name)
+	if net.Kind == "" {
+		net.Kind = n.Kind
+	} else if n.Kind != "" && n.Kind != net.Kind {
+		j.out.Warnings = append(j.out.Warnings, Warning{Source: title, Text: fmt.Sprintf("network kind %s here, %s in an earlier source; kept %s", n.Kind, net.Kind, net.Kind)})
+	}
+	fillInt(&net.Rails, n.Rails)
+	fillTri(&net.Reduction, n.Reduction)
+	if !net.Oversubscription.Known() {
+		net.Oversubscription = n.Oversubscription
+	}
+}
+
+func (j *joiner) mergeSwitch(s Switch, byGUID, byName map[string]int) int {
+	net := &j.out.Network
+	at, ok := -1, false
+	if s.GUID != "" {
+		at, ok = byGUID[s.GUID]
+	}
+	if !ok {
+		if at, ok = byName[s.Name]; ok && s.GUID != "" && net.Switches[at].GUID != "" {
+			ok = false // two boxes of one name; the GUID tells them apart
+		}
+	}
+	if !ok {
+		at = len(net.Switches)
+		net.Switches = append(net.Switches, s)
+		byName[s.Name] = at
+		if s.GUID != "" {
+			byGUID[s.GUID] = at
+		}
+		return at
+	}
+	k := &net.Switches[at]
+	fillText(&k.GUID, s.GUID)
+	if k.GUID != "" {
+		byGUID[k.GUID] = at
+	}
+	fillText(&k.Label, s.Label)
+	fillText(&k.Model, s.Model)
+	if k.Tier == TierUnknown {
+		k.Tier = s.Tier
+	}
+	if k.Rail < 0 {
+		k.Rail = s.Rail
+	}
+	fillInt(&k.Ports, s.Ports)
+	fillTri(&k.Reduction, s.Reduction)
+	if !k.Latency.Known() {
+		k.Latency = s.Latency
+	}
+	return at
+}
+
+// translate turns a fragment's link into links of the joined cluster. Hosts may
+// scatter and their NICs may be numbered otherwise, so one link can become several.
+func (j *joiner) translate(frags []*Fragment, fi int, l NetLink, sw []int) []NetLink {
+	for _, e := range []*End{&l.A, &l.B} {
+		if !e.ToHosts() {
+			if e.Switch >= len(sw) {
+				return nil
+			}
+			e.Switch = sw[e.Switch]
+		}
+	}
+	host := &l.B
+	if l.A.ToHosts() {
+		host = &l.A
+	}
+	if !host.ToHosts() {
+		return []NetLink{l}
+	}
+	// NIC number there → hosts here, in order.
+	var order []int
+	byNIC := map[int][]Span{}
+	for _, s := range host.Hosts {
+		for h := s.First; h < s.First+s.N && h < len(frags[fi].Hosts); h++ {
+			for _, to := range j.hostMap[fi][h] {
+				nic := j.nicHere(frags, fi, h, to, host.NIC)
+				if _, ok := byNIC[nic]; !ok {
+					order = append(order, nic)
+				}
+				byNIC[nic] = appendHost(byNIC[nic], to)
+			}
+		}
+	}
+	out := make([]NetLink, 0, len(order))
+	for _, nic := range order {
+		k := l
+		end := End{Switch: -1, Hosts: byNIC[nic], NIC: nic, Port: host.Port}
+		if l.A.ToHosts() {
+			k.A = end
+		} else {
+			k.B = end
+		}
+		out = append(out, k)
+	}
+	return out
+}
+
+func appendHost(spans []Span, h int) []Span {
+	if n := len(spans); n > 0 && spans[n-1].First+spans[n-1].N == h {
+		spans[n-1].N++
+		return spans
+	}
+	return append(spans, Span{h, 1})
+}
+
+// nicHere is the position, in the joined host, of the NIC that the fragment
+// calls number nic of its host.
+func (j *joiner) nicHere(frags []*Fragment, fi, from, to, nic int) int {
+	t := frags[fi].TypeOf(from)
+	here := j.out.TypeOf(to)
+	if nic < 0 || t == nil || here == nil {
+		return nic
+	}
+	m := j.mergedOf[to]
+	if len(m.names) == 1 {
+		return nic // one source: nothing was renumbered
+	}
+	key := nicKey{m, fi, from, nic}
+	if v, ok := j.nics[key]; ok {
+		return v
+	}
+	v := nic
+	nics := t.Of(NIC)
+	for k, p := range j.from[to] {
+		if p.frag != fi || p.host != from || nic >= len(nics) {
+			continue
+		}
+		name := m.names[k][t.Devices[nics[nic]].Name]
+		for pos, d := range here.Of(NIC) {
+			if here.Devices[d].Name == name {
+				v = pos
+			}
+		}
+	}
+	j.nics[key] = v
+	return v
+}
+
+// nicKey remembers a translation of a NIC's number.
+type nicKey struct {
+	m               *mergedType
+	frag, host, nic int
+}
+
+func (j *joiner) mergeNetLink(l NetLink, title string, links map[cable]int, source map[int]string) {
+	net := &j.out.Network
+	keys := cableKeys(&l)
+	at := -1
+	for _, k := range keys {
+		if i, ok := links[k]; ok {
+			at = i
+			break
+		}
+	}
+	if at < 0 {
+		at = len(net.Links)
+		net.Links = append(net.Links, l)
+		source[at] = title
+		for _, k := range keys {
+			links[k] = at
+		}
+		return
+	}
+	k := &net.Links[at]
+	swap := !k.A.ToHosts() && !l.A.ToHosts() && k.A.Switch != l.A.Switch
+	m := merging{src: source[at], add: title}
+	where := j.linkName(k)
+	k.Rate = mergeFact(&m, where, "rate", k.Rate, l.Rate, sameRate)
+	k.Max = mergeFact(&m, where, "largest rate", k.Max, l.Max, sameRate)
+	if !k.Latency.Known() {
+		k.Latency = l.Latency
+	}
+	if k.State == StateUnknown {
+		k.State = l.State
+	} else if l.State != StateUnknown && l.State != k.State {
+		m.warn(where, "state %v in %s, %v in %s; kept %v", k.State, m.src, l.State, m.add, k.State)
+	}
+	fillInt(&k.Lanes, l.Lanes)
+	fillText(&k.Speed, l.Speed)
+	k.Counters = mergeCounters(k.Counters, swapEnds(l.Counters, swap))
+	j.out.Warnings = append(j.out.Warnings, m.warnings...)
+}
+
+// cableKeys lists the ways to recognise a link again.
+func cableKeys(l *NetLink) []cable {
+	var keys []cable
+	for _, e := range []End{l.A, l.B} {
+		if !e.ToHosts() && e.Port > 0 {
+			keys = append(keys, cable{sw: e.Switch, port: e.Port})
+		}
+	}
+	if len(keys) > 0 {
+		return keys
+	}
+	text := fmt.Sprint(l.A.Switch, l.A.Hosts, l.A.NIC, l.B.Switch, l.B.Hosts, l.B.NIC)
+	return []cable{{text: text}}
+}
+
+// swapEnds renames counters when two sources give a cable's ends in other order.
+func swapEnds(c map[string]uint64, swap bool) map[string]uint64 {
+	if !swap {
+		return c
+	}
+	m := make(map[string]uint64, len(c))
+	for k, v := range c {
+		switch {
+		case strings.HasPrefix(k, "A."):
+			k = "B." + k[2:]
+		case strings.HasPrefix(k, "B."):
+			k = "A." + k[2:]
+		}
+		m[k] = v
+	}
+	return m
+}
+
+// linkName says which link is meant: "leaf2[33]–spine1[2]".
+func (j *joiner) linkName(l *NetLink) string { return j.out.EndName(l.A) + "–" + j.out.EndName(l.B) }
+
+// EndName names one side of a network link for people: "leaf2[33]", "node7/mlx5_0",
+// or "node0 and 31 more".
+func (c *Cluster) EndName(e End) string {
+	if !e.ToHosts() {
+		if e.Switch >= len(c.Network.Switches) {
+			return "?"
+		}
+		s := c.Network.Switches[e.Switch].Name
+		if e.Port > 0 {
+			s = fmt.Sprintf("%s[%d]", s, e.Port)
+		}
+		return s
+	}
+	total := 0
+	for _, s := range e.Hosts {
+		total += s.N
+	}
+	if total == 0 || e.Hosts[0].First >= len(c.Hosts) {
+		return "?"
+	}
+	first := e.Hosts[0].First
+	s := c.Hosts[first].Name
+	if t := c.TypeOf(first); t != nil {
+		if nics := t.Of(NIC); e.NIC >= 0 && e.NIC < len(nics) {
+			s += "/" + t.Devices[nics[e.NIC]].Title()
+		}
+	}
+	if total > 1 {
+		s = fmt.Sprintf("%s and %d more", s, total-1)
+	}
+	return s
+}

@@ -1,0 +1,300 @@
+package cluster
+
+import (
+	"fmt"
+	"strings"
+)
+
+// typed is a node type and the title of the source that gave it.
+type typed struct {
+	t      *NodeType
+	source string
+}
+
+// merging is one merge of a further type into a base.
+type merging struct {
+	base     *NodeType
+	src, add string // titles of the base's and the further source
+	to       []int  // device of the further type → device of the base, -1 none yet
+	warnings []Warning
+}
+
+// mergeTypes merges the types that several sources give for one node. The one
+// whose PCIe tree is best known is the base; the others add devices, facts and
+// links. The result is a copy. names maps, per input, device names to merged ones.
+func mergeTypes(types []typed) (*NodeType, []map[string]string, []Warning) {
+	best := 0
+	for i, ty := range types {
+		b := types[best].t
+		if ty.t.Tree > b.Tree || ty.t.Tree == b.Tree && b.Tree == Unknown && len(ty.t.Devices) > len(b.Devices) {
+			best = i
+		}
+	}
+	base := types[best].t.clone()
+	names := make([]map[string]string, len(types))
+	var warnings []Warning
+	source := types[best].source
+	said := make([][]int, len(types))
+	for i, ty := range types {
+		m := merging{base: base, src: source, add: ty.source}
+		if i == best {
+			m.to = identity(len(ty.t.Devices))
+		} else {
+			m.merge(ty.t)
+			warnings = append(warnings, m.warnings...)
+		}
+		names[i] = make(map[string]string, len(ty.t.Devices))
+		for d, to := range m.to {
+			if to >= 0 {
+				names[i][ty.t.Devices[d].Name] = base.Devices[to].Name
+			}
+		}
+		said[i] = m.to
+	}
+	for i, ty := range types {
+		if i != best && ty.t.Said != nil {
+			warnings = append(warnings, compareSaid(base, source, ty, said[i])...)
+		}
+	}
+	base.Said = nil
+	return base, names, warnings
+}
+
+func identity(n int) []int {
+	s := make([]int, n)
+	for i := range s {
+		s[i] = i
+	}
+	return s
+}
+
+// clone copies a type deeply enough that a merge can change it.
+func (t *NodeType) clone() *NodeType {
+	c := *t
+	c.Devices = append([]Device(nil), t.Devices...)
+	for i := range c.Devices {
+		d := &c.Devices[i]
+		if d.PCIID != nil {
+			v := *d.PCIID
+			d.PCIID = &v
+		}
+		if d.CPU != nil {
+			v := *d.CPU
+			d.CPU = &v
+		}
+		if d.GPU != nil {
+			v := *d.GPU
+			v.Slices = append([]Slice(nil), v.Slices...)
+			d.GPU = &v
+		}
+		if d.NIC != nil {
+			v := *d.NIC
+			v.Ports = append([]Port(nil), v.Ports...)
+			d.NIC = &v
+		}
+	}
+	c.Links = append([]Link(nil), t.Links...)
+	c.Pairs = append([]Pair(nil), t.Pairs...)
+	return &c
+}
+
+func (m *merging) warn(where, format string, args ...any) {
+	m.warnings = append(m.warnings, Warning{Where: where, Text: fmt.Sprintf(format, args...)})
+}
+
+func (m *merging) merge(t *NodeType) {
+	m.to = make([]int, len(t.Devices))
+	taken := make(map[int]bool)
+	for i := range m.to {
+		m.to[i] = -1
+	}
+	for _, match := range []func(a, b *Device) bool{samePCI, sameUUID, sameLabel, sameIndex} {
+		for i := range t.Devices {
+			if m.to[i] >= 0 {
+				continue
+			}
+			for k := range m.base.Devices {
+				if !taken[k] && match(&m.base.Devices[k], &t.Devices[i]) {
+					m.to[i], taken[k] = k, true
+					break
+				}
+			}
+		}
+	}
+	m.countsDiffer(t)
+	for i := range t.Devices {
+		if m.to[i] >= 0 {
+			m.mergeDevice(&m.base.Devices[m.to[i]], &t.Devices[i])
+		}
+	}
+	for i := range t.Devices {
+		if m.to[i] < 0 && m.wanted(t, i) {
+			m.addDevice(t, i)
+		}
+	}
+	for _, l := range t.Links {
+		m.mergeLink(t, l)
+	}
+	for _, p := range t.Pairs {
+		m.mergePair(p)
+	}
+}
+
+func samePCI(a, b *Device) bool {
+	return a.PCI != "" && a.PCI == b.PCI && (a.Kind == b.Kind || a.Kind == KindUnknown || b.Kind == KindUnknown)
+}
+
+func sameUUID(a, b *Device) bool { return a.Kind == b.Kind && a.UUID != "" && a.UUID == b.UUID }
+
+func sameLabel(a, b *Device) bool {
+	if a.Kind != NIC || b.Kind != NIC || bothPCI(a, b) {
+		return false
+	}
+	if a.Label != "" && a.Label == b.Label {
+		return true
+	}
+	return a.hasPort(b.Label) || b.hasPort(a.Label)
+}
+
+func (d *Device) hasPort(label string) bool {
+	if label == "" || d.NIC == nil {
+		return false
+	}
+	for _, p := range d.NIC.Ports {
+		if p.Label == label {
+			return true
+		}
+	}
+	return false
+}
+
+// sameIndex matches by the tool's own number, the weakest evidence: only for
+// kinds that tools number alike, and never where both sides have an address.
+func sameIndex(a, b *Device) bool {
+	if a.Kind != b.Kind || bothPCI(a, b) {
+		return false
+	}
+	switch a.Kind {
+	case GPU, NUMA, Socket:
+		return a.Index >= 0 && a.Index == b.Index
+	case NIC:
+		return a.Index >= 0 && a.Index == b.Index && (a.Label == "" || b.Label == "")
+	case NVSwitch:
+		return true
+	}
+	return false
+}
+
+// bothPCI reports two known, different addresses.
+func bothPCI(a, b *Device) bool { return a.PCI != "" && b.PCI != "" && a.PCI != b.PCI }
+
+// countsDiffer warns when both sources list devices of a kind but not as many.
+func (m *merging) countsDiffer(t *NodeType) {
+	for _, k := range []Kind{GPU, NUMA, Socket} {
+		a, b := m.base.Count(k), t.Count(k)
+		if a > 0 && b > 0 && a != b {
+			m.warn("", "%s has %d %s devices, %s has %d; kept all that either names", m.src, a, k, m.add, b)
+		}
+	}
+}
+
+// wanted tells which devices that only the further source has are added: GPUs,
+// NICs and NVSwitches always; NUMA domains and sockets when the base has none;
+// PCIe switches and root complexes never, since the base's tree is better known.
+func (m *merging) wanted(t *NodeType, i int) bool {
+	switch d := &t.Devices[i]; d.Kind {
+	case GPU, NIC:
+		return true
+	case NVSwitch:
+		return !m.baseHasFast()
+	case NUMA, Socket:
+		return m.base.Count(d.Kind) == 0
+	}
+	return m.base.Tree == Unknown
+}
+
+func (m *merging) baseHasFast() bool {
+	for _, l := range m.base.Links {
+		if l.Kind == NVLink || l.Kind == XGMI {
+			return true
+		}
+	}
+	return false
+}
+
+// addDevice copies a device under the nearest of its ancestors that the base has.
+func (m *merging) addDevice(t *NodeType, i int) {
+	d := t.Devices[i]
+	var up Link
+	for _, l := range t.Links {
+		if l.A == d.Parent && l.B == i || l.B == d.Parent && l.A == i {
+			up = l
+		}
+	}
+	parent := -1
+	for p, n := d.Parent, 0; p >= 0 && n <= len(t.Devices); p, n = t.Devices[p].Parent, n+1 {
+		if m.to[p] >= 0 {
+			parent = m.to[p]
+			break
+		}
+	}
+	direct := d.Parent >= 0 && m.to[d.Parent] == parent
+	d.Parent = parent
+	if m.base.ByName(d.Name) >= 0 {
+		d.Name = ""
+	}
+	at := m.base.Add(d)
+	m.to[i] = at
+	if parent < 0 || m.base.Devices[parent].Kind == Socket || direct {
+		return // mergeLink copies a direct link
+	}
+	up.A, up.B = parent, at
+	if up.Kind == LinkUnknown {
+		up.Kind = PCIe
+	}
+	m.base.Connect(up)
+}
+
+// compareSaid holds the merged graph against the matrix another tool printed.
+func compareSaid(base *NodeType, source string, ty typed, to []int) []Warning {
+	have := base.Matrix()
+	at := make(map[string]int, len(have.Names))
+	for i, n := range have.Names {
+		at[n] = i
+	}
+	pos := make([]int, len(ty.t.Said.Names))
+	for i, n := range ty.t.Said.Names {
+		pos[i] = -1
+		if d := ty.t.ByName(n); d >= 0 && d < len(to) && to[d] >= 0 {
+			if k, ok := at[base.Devices[to[d]].Name]; ok {
+				pos[i] = k
+			}
+		}
+	}
+	var differ []string
+	for i := range ty.t.Said.Class {
+		for k := i + 1; k < len(ty.t.Said.Class[i]) && k < len(pos); k++ {
+			if pos[i] < 0 || pos[k] < 0 {
+				continue
+			}
+			said, is := ty.t.Said.Class[i][k], have.Class[pos[i]][pos[k]]
+			if c, ok := ParseClass(said); ok && is != "?" && c.String() != is && !sameWords(c.String(), is) {
+				differ = append(differ, fmt.Sprintf("%s–%s is %s there, %s here", ty.t.Said.Names[i], ty.t.Said.Names[k], c, is))
+			}
+		}
+	}
+	if len(differ) == 0 {
+		return nil
+	}
+	more := ""
+	if len(differ) > 3 {
+		more = fmt.Sprintf("; and %d more", len(differ)-3)
+		differ = differ[:3]
+	}
+	return []Warning{{Text: fmt.Sprintf("%s contradicts %s, which is kept: %s%s", ty.source, source, strings.Join(differ, "; "), more)}}
+}
+
+// sameWords forgives PHB against NODE: NCCL's XML does not tell host bridges apart.
+func sameWords(a, b string) bool {
+	return (a == "PHB" || a == "NODE") && (b == "PHB" || b == "NODE")
+}

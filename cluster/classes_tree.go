@@ -1,0 +1,352 @@
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// TreeFromMatrix builds the inside of a node so that the classes derived from
+// it are those of a table that a driver printed: the GPUs and NICs of devs in
+// their order, then NUMA domains, host bridges and PCIe switches above them,
+// and the links between GPUs. The tree's origin is Assumed, for a table says
+// how far apart devices are and not what lies between them.
+//
+// class[i][j] is the class from devs[i] to devs[j]; the zero Class, and a row
+// or cell that is missing, means that nobody said. NVLink and xGMI cells hide
+// the PCIe relation of their GPUs; such GPUs are placed by their relation to
+// other devices and by affinity (GPUInfo.NUMA and Cores, NICInfo.NUMA), and two
+// of them are put under one switch or bridge only where a third device shows
+// it. A device of which nothing is known stays at the top.
+//
+// PCIe classes of a real tree are an ultrametric. Where the table is not (A and
+// B are near, B and C are near, A and C are far) the nearer relation is kept
+// and a warning names the cells. Warnings carry no source.
+func TreeFromMatrix(devs []Device, class [][]Class) (*NodeType, []Warning) {
+	b := &treeBuilder{t: &NodeType{Tree: Assumed}, class: class, n: len(devs)}
+	for _, d := range devs {
+		d.Parent = -1
+		b.t.Add(d)
+	}
+	b.said()
+	b.group()
+	b.checkGroups()
+	b.domains()
+	b.place()
+	b.joinGPUs()
+	if more := b.warned - len(b.warns); more > 0 {
+		b.warns = append(b.warns, Warning{Text: fmt.Sprintf("%d more cells of this matrix contradict the rest", more)})
+	}
+	return b.t, b.warns
+}
+
+// maxTreeWarnings bounds what one hostile matrix can say.
+const maxTreeWarnings = 20
+
+// treeLevels are the distances at which devices share something, nearest first.
+var treeLevels = [...]ClassType{PIX, PXB, PHB, NODE}
+
+type treeBuilder struct {
+	t     *NodeType
+	n     int
+	class [][]Class
+	// part[l][i] is the first device of the group that device i belongs to when
+	// everything at treeLevels[l] or nearer is joined.
+	part   [len(treeLevels)][]int
+	numas  []treeDomain
+	warns  []Warning
+	warned int
+}
+
+func (b *treeBuilder) warnf(where, format string, args ...any) {
+	b.warned++
+	if b.warned <= maxTreeWarnings {
+		b.warns = append(b.warns, Warning{Where: where, Text: fmt.Sprintf(format, args...)})
+	}
+}
+
+func (b *treeBuilder) name(i int) string { return b.t.Devices[i].Name }
+
+// cell is what the table says from i to j.
+func (b *treeBuilder) cell(i, j int) Class {
+	if i >= len(b.class) || j >= len(b.class[i]) {
+		return Class{}
+	}
+	return b.class[i][j]
+}
+
+// rel is the PCIe relation of i and j, the nearer one where the two halves of
+// the table differ, and Apart where both hide it.
+func (b *treeBuilder) rel(i, j int) ClassType {
+	x, y := pcieClass(b.cell(i, j)), pcieClass(b.cell(j, i))
+	switch {
+	case x == Apart:
+		return y
+	case y == Apart:
+		return x
+	}
+	return min(x, y)
+}
+
+func pcieClass(c Class) ClassType {
+	switch c.Type {
+	case PIX, PXB, PHB, NODE, SYS:
+		return c.Type
+	}
+	return Apart
+}
+
+// said keeps the table itself, under the names of the devices.
+func (b *treeBuilder) said() {
+	m := &Matrix{Names: make([]string, b.n), Class: make([][]string, b.n)}
+	for i := range m.Names {
+		m.Names[i] = b.name(i)
+		m.Class[i] = make([]string, b.n)
+		for j := range m.Class[i] {
+			c := b.cell(i, j)
+			if i == j {
+				c = Class{Type: Self}
+			}
+			m.Class[i][j] = c.String()
+		}
+	}
+	b.t.Said = m
+}
+
+// group joins devices level by level.
+func (b *treeBuilder) group() {
+	root := make([]int, b.n)
+	for i := range root {
+		root[i] = i
+	}
+	find := func(i int) int {
+		for root[i] != i {
+			root[i] = root[root[i]]
+			i = root[i]
+		}
+		return i
+	}
+	for l, level := range treeLevels {
+		for i := range b.n {
+			for j := range i {
+				if r := b.rel(i, j); r == level {
+					// The smaller index stays the group's name.
+					x, y := find(i), find(j)
+					root[max(x, y)] = min(x, y)
+				}
+			}
+		}
+		b.part[l] = make([]int, b.n)
+		for i := range b.n {
+			b.part[l][i] = find(i)
+		}
+	}
+}
+
+// level is the nearest level at which i and j are in one group, SYS when none.
+func (b *treeBuilder) level(i, j int) ClassType {
+	for l, level := range treeLevels {
+		if b.part[l][i] == b.part[l][j] {
+			return level
+		}
+	}
+	return SYS
+}
+
+// checkGroups warns of cells that the groups do not reproduce.
+func (b *treeBuilder) checkGroups() {
+	for i := range b.n {
+		for j := range i {
+			x, y := b.cell(j, i), b.cell(i, j)
+			if p, q := pcieClass(x), pcieClass(y); p != q && p != Apart && q != Apart {
+				b.warnf(b.name(j), "to %s it says %v, and %v the other way; kept the nearer", b.name(i), x, y)
+			}
+			if r := b.rel(i, j); r != Apart {
+				if got := b.level(i, j); got < r {
+					b.warnf(b.name(j), "to %s the matrix says %v, but by the devices near both they are %v apart; kept the nearer",
+						b.name(i), Class{Type: r}, Class{Type: got})
+				}
+			}
+		}
+	}
+}
+
+// treeDomain is a NUMA domain to be: its devices in order, the affinity that
+// names it, and its number, -1 when nobody said.
+type treeDomain struct {
+	members []int
+	key     string
+	index   int
+	cores   string
+}
+
+// domains forms NUMA domains: the groups at NODE, joined where their affinity is
+// the same and no cell says SYS.
+func (b *treeBuilder) domains() {
+	keys := b.affinities()
+	apart := map[string]bool{}
+	for _, members := range groupsOf(b.part[len(treeLevels)-1]) {
+		d := treeDomain{members: members, index: -1}
+		for _, i := range members {
+			switch k := keys[i]; {
+			case k == "" || k == d.key:
+			case d.key == "":
+				d.key = k
+			default:
+				b.warnf(b.name(i), "its affinity is %s, but the matrix puts it beside %s of %s; kept together", k, b.name(members[0]), d.key)
+			}
+		}
+		if d.key == "" && len(members) == 1 && !b.placed(members[0]) {
+			continue
+		}
+		if !b.merge(&d, apart) {
+			b.numas = append(b.numas, d)
+		}
+	}
+	for i := range b.numas {
+		b.describe(&b.numas[i], keys)
+	}
+	b.numberDomains()
+}
+
+// merge adds d to a domain of the same affinity, if the matrix allows.
+func (b *treeBuilder) merge(d *treeDomain, apart map[string]bool) bool {
+	if d.key == "" {
+		return false
+	}
+	for k := range b.numas {
+		o := &b.numas[k]
+		if o.key != d.key {
+			continue
+		}
+		if x, y, far := b.anySYS(o.members, d.members); far {
+			if !apart[d.key] {
+				apart[d.key] = true
+				b.warnf(b.name(x), "it and %s both have affinity %s, but the matrix says SYS between them; kept in domains of their own", b.name(y), d.key)
+			}
+			continue
+		}
+		o.members = append(o.members, d.members...)
+		return true
+	}
+	return false
+}
+
+func (b *treeBuilder) anySYS(x, y []int) (int, int, bool) {
+	for _, i := range x {
+		for _, j := range y {
+			if b.rel(i, j) == SYS {
+				return i, j, true
+			}
+		}
+	}
+	return 0, 0, false
+}
+
+// placed reports whether the table gives i any PCIe relation.
+func (b *treeBuilder) placed(i int) bool {
+	for j := range b.n {
+		if j != i && b.rel(i, j) != Apart {
+			return true
+		}
+	}
+	return false
+}
+
+// affinities names the NUMA domain of each device: by number, else by its list
+// of cores, with the number of another device that has the same list.
+func (b *treeBuilder) affinities() []string {
+	keys := make([]string, b.n)
+	byCores := map[string]string{}
+	for i := range b.n {
+		if n, ok := b.numaOf(i); ok {
+			keys[i] = "NUMA " + strconv.Itoa(n)
+			if c := b.coresOf(i); c != "" && byCores[c] == "" {
+				byCores[c] = keys[i]
+			}
+		}
+	}
+	for i := range b.n {
+		if c := b.coresOf(i); keys[i] == "" && c != "" {
+			keys[i] = byCores[c]
+			if keys[i] == "" {
+				keys[i] = "cores " + c
+			}
+		}
+	}
+	return keys
+}
+
+func (b *treeBuilder) numaOf(i int) (int, bool) {
+	d := &b.t.Devices[i]
+	if d.GPU != nil && d.GPU.NUMA.Known() && d.GPU.NUMA.Value >= 0 {
+		return d.GPU.NUMA.Value, true
+	}
+	if d.NIC != nil && d.NIC.NUMA.Known() && d.NIC.NUMA.Value >= 0 {
+		return d.NIC.NUMA.Value, true
+	}
+	return 0, false
+}
+
+func (b *treeBuilder) coresOf(i int) string {
+	if g := b.t.Devices[i].GPU; g != nil {
+		return g.Cores
+	}
+	return ""
+}
+
+// describe fills the number and cores of a domain from the members that named it.
+func (b *treeBuilder) describe(d *treeDomain, keys []string) {
+	for _, i := range d.members {
+		if keys[i] != d.key {
+			continue
+		}
+		if d.cores == "" {
+			d.cores = b.coresOf(i)
+		}
+	}
+	if n, ok := strings.CutPrefix(d.key, "NUMA "); ok {
+		d.index, _ = strconv.Atoi(n)
+	}
+}
+
+// numberDomains lets the first domain of a number keep it and sorts the
+// numbered ones to the front, so that numa1 is domain 1 wherever it appears.
+func (b *treeBuilder) numberDomains() {
+	seen := map[int]bool{}
+	for i := range b.numas {
+		d := &b.numas[i]
+		if d.index >= 0 && seen[d.index] {
+			d.index = -1
+		}
+		seen[d.index] = true
+	}
+	slices.SortStableFunc(b.numas, func(x, y treeDomain) int {
+		switch {
+		case x.index < 0 && y.index < 0:
+			return 0
+		case x.index < 0:
+			return 1
+		case y.index < 0:
+			return -1
+		}
+		return x.index - y.index
+	})
+}
+
+// groupsOf turns a partition into lists, in the order of their first members.
+func groupsOf(part []int) [][]int {
+	at := map[int]int{}
+	var out [][]int
+	for i, p := range part {
+		k, ok := at[p]
+		if !ok {
+			k = len(out)
+			at[p] = k
+			out = append(out, nil)
+		}
+		out[k] = append(out[k], i)
+	}
+	return out
+}

@@ -1,0 +1,155 @@
+// Package texttab lays out text for a terminal: tables with aligned columns,
+// and paragraphs wrapped to a width.
+//
+// Widths are counted in runes, and colour codes (SGR sequences) take no room.
+// Characters that terminals draw two cells wide are counted as one.
+package texttab
+
+import (
+	"io"
+	"strings"
+)
+
+// Align says to which side of its column a cell is set.
+type Align uint8
+
+// Alignments.
+const (
+	Left Align = iota
+	Right
+	Center
+)
+
+// Column is a heading and how the cells below it are set.
+type Column struct {
+	Head  string
+	Align Align
+}
+
+// Table is a grid of cells. The zero value is a table without columns; rows may
+// still be added, and are then set to the left.
+type Table struct {
+	Columns []Column
+	Indent  string // before every line
+	Gap     string // between columns; two spaces when empty
+	// Plain leaves the headings out.
+	Plain bool
+	// Style, when set, wraps every heading, for instance in a colour.
+	Style func(string) string
+	// Full pads the last column too, so that every line has the same width.
+	Full bool
+
+	rows [][]string
+}
+
+// Row appends a row. Missing cells are empty.
+func (t *Table) Row(cells ...string) { t.rows = append(t.rows, cells) }
+
+// Rule appends a line between rows.
+func (t *Table) Rule() { t.rows = append(t.rows, nil) }
+
+// Len is the number of rows and rules so far.
+func (t *Table) Len() int { return len(t.rows) }
+
+// Write lays the table out.
+func (t *Table) Write(w io.Writer) error {
+	var b strings.Builder
+	widths := t.widths()
+	if !t.Plain && len(t.Columns) > 0 {
+		head := make([]string, len(t.Columns))
+		for i, c := range t.Columns {
+			head[i] = c.Head
+			if t.Style != nil && c.Head != "" {
+				head[i] = t.Style(c.Head)
+			}
+		}
+		t.line(&b, widths, head)
+	}
+	for _, r := range t.rows {
+		if r == nil {
+			t.rule(&b, widths)
+			continue
+		}
+		t.line(&b, widths, r)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// String lays the table out into a text.
+func (t *Table) String() string {
+	var b strings.Builder
+	_ = t.Write(&b) // a Builder never fails
+	return b.String()
+}
+
+func (t *Table) widths() []int {
+	widths := make([]int, len(t.Columns))
+	if !t.Plain {
+		for i, c := range t.Columns {
+			widths[i] = Width(c.Head)
+		}
+	}
+	for _, r := range t.rows {
+		for i, cell := range r {
+			if i >= len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], Width(cell))
+		}
+	}
+	return widths
+}
+
+func (t *Table) gap() string {
+	if t.Gap == "" {
+		return "  "
+	}
+	return t.Gap
+}
+
+func (t *Table) line(b *strings.Builder, widths []int, cells []string) {
+	var l strings.Builder
+	for i, width := range widths {
+		cell := ""
+		if i < len(cells) {
+			cell = cells[i]
+		}
+		align := Left
+		if i < len(t.Columns) {
+			align = t.Columns[i].Align
+		}
+		if i > 0 {
+			l.WriteString(t.gap())
+		}
+		l.WriteString(Pad(cell, width, align))
+	}
+	s := t.Indent + l.String()
+	if !t.Full {
+		s = strings.TrimRight(s, " ")
+	}
+	b.WriteString(s + "\n")
+}
+
+func (t *Table) rule(b *strings.Builder, widths []int) {
+	total := Width(t.gap()) * max(0, len(widths)-1)
+	for _, w := range widths {
+		total += w
+	}
+	b.WriteString(t.Indent + strings.Repeat("─", total) + "\n")
+}
+
+// Pad sets s into width cells. A longer s is returned as it is.
+func Pad(s string, width int, a Align) string {
+	free := width - Width(s)
+	if free <= 0 {
+		return s
+	}
+	switch a {
+	case Right:
+		return strings.Repeat(" ", free) + s
+	case Center:
+		return strings.Repeat(" ", free/2) + s + strings.Repeat(" ", free-free/2)
+	}
+	return s + strings.Repeat(" ", free)
+}

@@ -1,0 +1,83 @@
+package texttab
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestTable(t *testing.T) {
+	tab := Table{Columns: []Column{{"name", Left}, {"rate", Right}, {"state", Left}}, Indent: "  "}
+	tab.Row("nic0", "400 Gb/s", "up")
+	tab.Row("\x1b[31mmlx5_10\x1b[0m", "1 Gb/s", "")
+	tab.Rule()
+	tab.Row("all")
+	want := strings.Join([]string{
+		"  name         rate  state",
+		"  nic0     400 Gb/s  up",
+		"  \x1b[31mmlx5_10\x1b[0m    1 Gb/s",
+		"  ────────────────────────",
+		"  all",
+		"",
+	}, "\n")
+	if got := tab.String(); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	if tab.Len() != 4 {
+		t.Errorf("Len %d, want 4", tab.Len())
+	}
+}
+
+func TestTableForms(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		tab  Table
+		want string
+	}{
+		{"empty", Table{}, ""},
+		{"plain", Table{Plain: true, Columns: []Column{{"long heading", Left}}, rows: [][]string{{"a", "b"}}}, "a  b\n"},
+		{"gap and full", Table{Gap: "|", Full: true, rows: [][]string{{"a", "b"}, {"cc", "dd"}}}, "a |b \ncc|dd\n"},
+		{"style", Table{Columns: []Column{{"h", Right}}, Style: strings.ToUpper, rows: [][]string{{"xyz"}}}, "  H\nxyz\n"},
+		{"center", Table{Columns: []Column{{"head", Center}}, rows: [][]string{{"x"}}, Full: true}, "head\n x  \n"},
+	} {
+		if got := c.tab.String(); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestWidth(t *testing.T) {
+	for s, want := range map[string]int{
+		"": 0, "abc": 3, "µs×16": 5, "\x1b[1;31mred\x1b[0m": 3, "\x1b[m": 0,
+		"\x1b[2Jx": 5, "\x1b[": 2, "\xff\xfe": 2,
+	} {
+		if got := Width(s); got != want {
+			t.Errorf("Width(%q) = %d, want %d", s, got, want)
+		}
+	}
+	if got := Strip("a\x1b[1mb\x1b[0mµ"); got != "abµ" {
+		t.Errorf("Strip: %q", got)
+	}
+}
+
+func TestWrap(t *testing.T) {
+	for _, c := range []struct {
+		in    string
+		width int
+		want  []string
+	}{
+		{"", 10, []string{""}},
+		{"one two three", 7, []string{"one two", "three"}},
+		{"one two three", 0, []string{"one two three"}},
+		{"a /very/long/path b", 5, []string{"a", "/very/long/path", "b"}},
+		{"first\n\nsecond line", 20, []string{"first", "", "second line"}},
+		{"\x1b[1mbold\x1b[0m text", 9, []string{"\x1b[1mbold\x1b[0m text"}},
+	} {
+		if got := Wrap(c.in, c.width); !slices.Equal(got, c.want) {
+			t.Errorf("Wrap(%q, %d) = %q, want %q", c.in, c.width, got, c.want)
+		}
+	}
+	if got := Flow([]string{"a b", "c d", "e"}, " · ", 9); !slices.Equal(got, []string{"a b · c d", "e"}) {
+		t.Errorf("Flow: %q", got)
+	}
+}

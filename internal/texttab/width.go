@@ -1,0 +1,91 @@
+package texttab
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Width is the number of runes in s, without its colour codes.
+func Width(s string) int {
+	n := 0
+	for len(s) > 0 {
+		if k := sgr(s); k > 0 {
+			s = s[k:]
+			continue
+		}
+		_, k := utf8.DecodeRuneInString(s)
+		s = s[k:]
+		n++
+	}
+	return n
+}
+
+// Strip removes colour codes.
+func Strip(s string) string {
+	if !strings.Contains(s, "\x1b[") {
+		return s
+	}
+	var b strings.Builder
+	for len(s) > 0 {
+		if k := sgr(s); k > 0 {
+			s = s[k:]
+			continue
+		}
+		b.WriteByte(s[0])
+		s = s[1:]
+	}
+	return b.String()
+}
+
+// sgr is the length of the colour code that s begins with, or 0.
+func sgr(s string) int {
+	if !strings.HasPrefix(s, "\x1b[") {
+		return 0
+	}
+	for i := 2; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == 'm':
+			return i + 1
+		case c != ';' && (c < '0' || c > '9'):
+			return 0
+		}
+	}
+	return 0
+}
+
+// Wrap breaks a text at its spaces into lines of at most width runes. A word
+// longer than that stands on a line of its own, unbroken, so that a path or an
+// address can still be copied. Line breaks in s are kept. A width below 1 means
+// no limit.
+func Wrap(s string, width int) []string {
+	var lines []string
+	for para := range strings.SplitSeq(s, "\n") {
+		lines = append(lines, wrap(strings.Fields(para), " ", width)...)
+	}
+	return lines
+}
+
+// Flow sets pieces one behind the other with sep between them and begins a new
+// line where the next piece would pass width. Pieces are never broken.
+func Flow(pieces []string, sep string, width int) []string {
+	return wrap(pieces, sep, width)
+}
+
+func wrap(pieces []string, sep string, width int) []string {
+	if len(pieces) == 0 {
+		return []string{""}
+	}
+	var lines []string
+	line, used := pieces[0], Width(pieces[0])
+	for _, p := range pieces[1:] {
+		w := Width(p)
+		if width > 0 && used+Width(sep)+w > width {
+			lines = append(lines, line)
+			line, used = p, w
+			continue
+		}
+		line += sep + p
+		used += Width(sep) + w
+	}
+	return append(lines, line)
+}

@@ -19,30 +19,30 @@ type Host struct {
 
 // Identity ties a device of a host's type to the one part in that machine.
 type Identity struct {
-	Device   string            `json:"device"` // name in the type: gpu0
-	UUID     string            `json:"uuid,omitempty"`
-	Port     int               `json:"port,omitempty"` // for GUID, LID and counters of a NIC port
-	GUID     string            `json:"guid,omitempty"`
-	LID      int               `json:"lid,omitempty"`
-	Counters map[string]uint64 `json:"counters,omitempty"`
+	Device   string // name in the type: gpu0
+	UUID     string
+	Port     int // for GUID, LID and counters of a NIC port
+	GUID     string
+	LID      int
+	Counters map[string]uint64
 }
 
 // Bench is a measured collective, kept beside the hardware it ran on.
 type Bench struct {
-	Op    string     `json:"op"`
-	Ranks int        `json:"ranks"`
-	Hosts int        `json:"hosts,omitempty"` // 0 unknown
-	Size  unit.Bytes `json:"size_bytes"`
-	Bus   unit.Rate  `json:"busbw_GBps"` // nccl-tests' bus bandwidth at Size
-	From  string     `json:"source"`
+	Op    string     `json:"op" yaml:"op"`
+	Ranks int        `json:"ranks" yaml:"ranks"`
+	Hosts int        `json:"hosts,omitempty" yaml:"hosts,omitempty"` // 0 unknown
+	Size  unit.Bytes `json:"size_bytes" yaml:"size"`
+	Bus   unit.Rate  `json:"busbw_GBps" yaml:"busbw"` // nccl-tests' bus bandwidth at Size
+	From  string     `json:"source" yaml:"source"`
 }
 
 // Warning is something a reader or a join noticed: a contradiction, a line it
 // could not use, a figure it had to assume. It is data, never a log line.
 type Warning struct {
-	Source string `json:"source,omitempty"` // file or tool, with line where there is one
-	Where  string `json:"where,omitempty"`  // "node7/gpu0"
-	Text   string `json:"text"`
+	Source string `json:"source,omitempty" yaml:"source,omitempty"` // file or tool, with line where there is one
+	Where  string `json:"where,omitempty" yaml:"where,omitempty"`   // "node7/gpu0"
+	Text   string `json:"text" yaml:"text"`
 }
 
 func (w Warning) String() string {

@@ -79,53 +79,53 @@ func (p PCI) Slot() string {
 
 // Device is one thing in a node. Only the fields that apply to its kind are set.
 type Device struct {
-	Kind Kind `json:"kind"`
+	Kind Kind
 	// Name is unique in the node and stable: gpu0, nic3, numa1, pci2. NodeType.Add
 	// makes it when empty.
-	Name string `json:"name"`
+	Name string
 	// Index is the tool's own number for the device within its kind, -1 when it
 	// gave none: the NVML index of a GPU (not the CUDA ordinal), the NUMA id, the
 	// position of a NIC. It identifies a device only where no PCI address does.
-	Index int `json:"index"`
+	Index int
 	// Label is what the operating system calls it: mlx5_0, eth0.
-	Label string `json:"label,omitempty"`
-	PCI   PCI    `json:"pci,omitempty"`
+	Label string
+	PCI   PCI
 	// Parent is the device that contains this one or sits above it on the PCIe
 	// tree, -1 at the top: socket ← numa ← root ← pci ← gpu. A parent on the PCIe
 	// tree is also joined by a Link.
-	Parent int `json:"parent"`
+	Parent int
 	// Tray is the operating-system image the device belongs to, for a node that is
 	// an NVLink domain of several hosts (NVL72); else 0.
-	Tray  int          `json:"tray,omitempty"`
-	Model Fact[string] `json:"model,omitzero"`
+	Tray  int
+	Model Fact[string]
 	// UUID is the GPU's own (GPU-…); for a NIC its node GUID. It belongs to one
 	// machine: Join moves it from the type to the host.
-	UUID string `json:"-"`
+	UUID string
 
-	PCIID *PCIID   `json:"pci_id,omitempty"`
-	CPU   *CPUInfo `json:"cpu,omitempty"` // socket and numa
-	GPU   *GPUInfo `json:"gpu,omitempty"`
-	NIC   *NICInfo `json:"nic,omitempty"`
+	PCIID *PCIID
+	CPU   *CPUInfo // socket and numa
+	GPU   *GPUInfo
+	NIC   *NICInfo
 }
 
 // PCIID is what the device answers on the bus, as hexadecimal text without 0x
 // ("10de"); empty parts are unknown.
 type PCIID struct {
-	Class     string `json:"class,omitempty"` // six digits, "030200"
-	Vendor    string `json:"vendor,omitempty"`
-	Device    string `json:"device,omitempty"`
-	SubVendor string `json:"sub_vendor,omitempty"`
-	SubDevice string `json:"sub_device,omitempty"`
+	Class     string `json:"class,omitempty" yaml:"class,omitempty"` // six digits, "030200"
+	Vendor    string `json:"vendor,omitempty" yaml:"vendor,omitempty"`
+	Device    string `json:"device,omitempty" yaml:"device,omitempty"`
+	SubVendor string `json:"sub_vendor,omitempty" yaml:"sub_vendor,omitempty"`
+	SubDevice string `json:"sub_device,omitempty" yaml:"sub_device,omitempty"`
 }
 
 // CPUInfo describes a socket or a NUMA domain.
 type CPUInfo struct {
-	Arch   string           `json:"arch,omitempty"`   // x86_64, arm64, ppc64
-	Vendor string           `json:"vendor,omitempty"` // CPUID string: GenuineIntel, AuthenticAMD
-	Family int              `json:"family,omitempty"` // as NCCL writes it: base + (ext<<4)
-	Model  int              `json:"model,omitempty"`
-	Cores  string           `json:"cores,omitempty"` // cpulist: "0-15,64-79"
-	Memory Fact[unit.Bytes] `json:"memory_bytes,omitzero"`
+	Arch   string           `json:"arch,omitempty" yaml:"arch,omitempty"`     // x86_64, arm64, ppc64
+	Vendor string           `json:"vendor,omitempty" yaml:"vendor,omitempty"` // CPUID string: GenuineIntel, AuthenticAMD
+	Family int              `json:"family,omitempty" yaml:"family,omitempty"` // as NCCL writes it: base + (ext<<4)
+	Model  int              `json:"model,omitempty" yaml:"model,omitempty"`
+	Cores  string           `json:"cores,omitempty" yaml:"cores,omitempty"` // cpulist: "0-15,64-79"
+	Memory Fact[unit.Bytes] `json:"memory_bytes,omitzero" yaml:"memory,omitempty"`
 }
 
 // Dtype names a number format that has a peak rate.
@@ -145,24 +145,24 @@ const (
 
 // GPUInfo describes an accelerator.
 type GPUInfo struct {
-	Vendor string                     `json:"vendor,omitempty"` // nvidia, amd, intel
-	Memory Fact[unit.Bytes]           `json:"memory_bytes,omitzero"`
-	HBM    Fact[unit.Rate]            `json:"hbm_GBps,omitzero"`
-	Peak   map[Dtype]Fact[unit.FLOPS] `json:"dense_peak_TFLOPS,omitempty"`
-	SM     int                        `json:"sm,omitempty"`       // compute capability ×10: 80, 90, 100
-	Arch   string                     `json:"arch,omitempty"`     // gfx942 and the like
-	Links  int                        `json:"nvlinks,omitempty"`  // NVLinks the chip has in all; 0 unknown
-	GDR    Tri                        `json:"gdr,omitempty"`      // GPUDirect RDMA
-	Cores  string                     `json:"affinity,omitempty"` // cpulist the driver recommends
-	NUMA   Fact[int]                  `json:"numa,omitzero"`      // NUMA affinity as read
-	Slices []Slice                    `json:"mig,omitempty"`
+	Vendor string                     `json:"vendor,omitempty" yaml:"vendor,omitempty"` // nvidia, amd, intel
+	Memory Fact[unit.Bytes]           `json:"memory_bytes,omitzero" yaml:"memory,omitempty"`
+	HBM    Fact[unit.Rate]            `json:"hbm_GBps,omitzero" yaml:"hbm,omitempty"`
+	Peak   map[Dtype]Fact[unit.FLOPS] `json:"dense_peak_TFLOPS,omitempty" yaml:"dense_peak,omitempty"`
+	SM     int                        `json:"sm,omitempty" yaml:"sm,omitempty"`             // compute capability ×10: 80, 90, 100
+	Arch   string                     `json:"arch,omitempty" yaml:"arch,omitempty"`         // gfx942 and the like
+	Links  int                        `json:"nvlinks,omitempty" yaml:"nvlinks,omitempty"`   // NVLinks the chip has in all; 0 unknown
+	GDR    Tri                        `json:"gdr,omitempty" yaml:"gdr,omitempty"`           // GPUDirect RDMA
+	Cores  string                     `json:"affinity,omitempty" yaml:"affinity,omitempty"` // cpulist the driver recommends
+	NUMA   Fact[int]                  `json:"numa,omitzero" yaml:"numa,omitempty"`          // NUMA affinity as read
+	Slices []Slice                    `json:"mig,omitempty" yaml:"mig,omitempty"`
 }
 
 // Slice is a MIG instance: part of a GPU under a name of its own.
 type Slice struct {
-	Index   int    `json:"index"`
-	UUID    string `json:"uuid,omitempty"`
-	Profile string `json:"profile,omitempty"` // 3g.40gb
+	Index   int    `json:"index" yaml:"index"`
+	UUID    string `json:"uuid,omitempty" yaml:"uuid,omitempty"`
+	Profile string `json:"profile,omitempty" yaml:"profile,omitempty"` // 3g.40gb
 }
 
 // NetKind is a family of networks.
@@ -182,13 +182,13 @@ const (
 
 // NICInfo describes a network card function.
 type NICInfo struct {
-	Kind      NetKind   `json:"kind,omitempty"`
-	Ports     []Port    `json:"ports,omitempty"`
-	GDR       Tri       `json:"gdr,omitempty"`       // can reach GPU memory directly
-	Reduction Tri       `json:"reduction,omitempty"` // in-network reduction (SHARP, CollNet)
-	NUMA      Fact[int] `json:"numa,omitzero"`
-	Driver    string    `json:"driver,omitempty"`
-	Firmware  string    `json:"firmware,omitempty"`
+	Kind      NetKind   `json:"kind,omitempty" yaml:"kind,omitempty"`
+	Ports     []Port    `json:"ports,omitempty" yaml:"ports,omitempty"`
+	GDR       Tri       `json:"gdr,omitempty" yaml:"gdr,omitempty"`             // can reach GPU memory directly
+	Reduction Tri       `json:"reduction,omitempty" yaml:"reduction,omitempty"` // in-network reduction (SHARP, CollNet)
+	NUMA      Fact[int] `json:"numa,omitzero" yaml:"numa,omitempty"`
+	Driver    string    `json:"driver,omitempty" yaml:"driver,omitempty"`
+	Firmware  string    `json:"firmware,omitempty" yaml:"firmware,omitempty"`
 }
 
 // State is whether a port carries traffic.
@@ -218,18 +218,18 @@ func (s *State) UnmarshalText(b []byte) error {
 
 // Port is one cable end of a NIC.
 type Port struct {
-	Num   int             `json:"num"`             // 1-based; 0 unknown
-	Label string          `json:"label,omitempty"` // RDMA device or interface name when it differs per port
-	Rate  Fact[unit.Rate] `json:"rate_GBps,omitzero"`
-	Max   Fact[unit.Rate] `json:"max_GBps,omitzero"` // what the port could do
-	MTU   Fact[int]       `json:"mtu_bytes,omitzero"`
-	State State           `json:"state,omitempty"`
-	Layer string          `json:"layer,omitempty"` // InfiniBand, Ethernet
-	Speed string          `json:"speed,omitempty"` // "4xHDR"
+	Num   int             `json:"num" yaml:"num"`                         // 1-based; 0 unknown
+	Label string          `json:"label,omitempty" yaml:"label,omitempty"` // RDMA device or interface name when it differs per port
+	Rate  Fact[unit.Rate] `json:"rate_GBps,omitzero" yaml:"rate,omitempty"`
+	Max   Fact[unit.Rate] `json:"max_GBps,omitzero" yaml:"max,omitempty"` // what the port could do
+	MTU   Fact[int]       `json:"mtu_bytes,omitzero" yaml:"mtu,omitempty"`
+	State State           `json:"state,omitempty" yaml:"state,omitempty"`
+	Layer string          `json:"layer,omitempty" yaml:"layer,omitempty"` // InfiniBand, Ethernet
+	Speed string          `json:"speed,omitempty" yaml:"speed,omitempty"` // "4xHDR"
 	// GUID, LID and Counters belong to one machine: Join moves them to the host.
-	GUID     string            `json:"-"`
-	LID      int               `json:"-"`
-	Counters map[string]uint64 `json:"-"` // error counters that are not zero
+	GUID     string            `json:"-" yaml:"-"`
+	LID      int               `json:"-" yaml:"-"`
+	Counters map[string]uint64 `json:"-" yaml:"-"` // error counters that are not zero
 }
 
 // Rate is what the NIC can send in one direction: the sum over ports that are

@@ -1,8 +1,10 @@
 package cluster
 
 import (
+	"encoding"
 	"encoding/json"
 	"fmt"
+	"regexp"
 )
 
 // Origin says where a figure came from. The order is the order of trust: when
@@ -77,6 +79,66 @@ func (f *Fact[T]) UnmarshalJSON(data []byte) error {
 		return nil
 	}
 	return json.Unmarshal(data, (*factJSON[T])(f))
+}
+
+// factSuffix is the origin at the end of a fact's text form:
+// "450GB/s (spec: NVIDIA H100 data sheet)".
+var factSuffix = regexp.MustCompile(`^(.*?) ?\((assumed|spec|read|measured)(?:: (.*))?\)$`)
+
+// MarshalYAML writes the value and its origin as one line of text.
+func (f Fact[T]) MarshalYAML() (any, error) {
+	if !f.Known() {
+		return nil, nil
+	}
+	text, err := plain(f.Value)
+	if err != nil {
+		return nil, err
+	}
+	if f.Source == "" {
+		return fmt.Sprintf("%s (%s)", text, f.Origin), nil
+	}
+	return fmt.Sprintf("%s (%s: %s)", text, f.Origin, f.Source), nil
+}
+
+// UnmarshalYAML reads what MarshalYAML writes. A value without an origin is what
+// the file's author states: Spec, source "cluster file".
+func (f *Fact[T]) UnmarshalYAML(unmarshal func(any) error) error {
+	var raw any
+	if err := unmarshal(&raw); err != nil {
+		return err
+	}
+	text := fmt.Sprint(raw)
+	f.Origin, f.Source = Spec, "cluster file"
+	if m := factSuffix.FindStringSubmatch(text); m != nil {
+		text, f.Source = m[1], m[3]
+		if err := f.Origin.UnmarshalText([]byte(m[2])); err != nil {
+			return err
+		}
+	}
+	return scan(text, &f.Value)
+}
+
+// plain prints a fact's value so that scan reads it back.
+func plain(v any) (string, error) {
+	if m, ok := v.(encoding.TextMarshaler); ok {
+		b, err := m.MarshalText()
+		return string(b), err
+	}
+	return fmt.Sprint(v), nil
+}
+
+func scan(text string, to any) error {
+	switch p := to.(type) {
+	case encoding.TextUnmarshaler:
+		return p.UnmarshalText([]byte(text))
+	case *string:
+		*p = text
+		return nil
+	}
+	if _, err := fmt.Sscan(text, to); err != nil {
+		return fmt.Errorf("%q is not a number", text)
+	}
+	return nil
 }
 
 // IsZero lets encoding/json's omitzero leave unknown facts out.

@@ -202,9 +202,9 @@ func (j *joiner) typeNamed(name string) bool {
 
 // shape is a hash of everything but the type's own name.
 func (t *NodeType) shape() [32]byte {
-	c := *t
-	c.Name = ""
-	b, err := json.Marshal(&c)
+	d := t.doc()
+	d.Name = ""
+	b, err := json.Marshal(&d)
 	if err != nil {
 		// Only a NaN or infinite figure can do this; such a type equals no other.
 		b = []byte(err.Error() + t.Name)

@@ -157,7 +157,7 @@ func (j *joiner) nicHere(frags []*Fragment, fi, from, to, nic int) int {
 	if len(m.names) == 1 {
 		return nic // one source: nothing was renumbered
 	}
-	key := nicKey{m, fi, from, nic}
+	key := nicKey{m, fi, frags[fi].Hosts[from].Type, nic}
 	if v, ok := j.nics[key]; ok {
 		return v
 	}
@@ -180,8 +180,8 @@ func (j *joiner) nicHere(frags []*Fragment, fi, from, to, nic int) int {
 
 // nicKey remembers a translation of a NIC's number.
 type nicKey struct {
-	m               *mergedType
-	frag, host, nic int
+	m              *mergedType
+	frag, typ, nic int
 }
 
 func (j *joiner) mergeNetLink(l NetLink, title string, links map[cable]int, source map[int]string) {

@@ -1,6 +1,10 @@
 package cluster
 
-import "busbar/unit"
+import (
+	"fmt"
+
+	"busbar/unit"
+)
 
 // Tier is how far a switch is from the hosts.
 type Tier int8
@@ -106,4 +110,18 @@ func (n *Network) SwitchByName(name string) int {
 		}
 	}
 	return -1
+}
+
+// MarshalText writes leaf, spine, core, unknown or tierN.
+func (t Tier) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// UnmarshalText reads a name.
+func (t *Tier) UnmarshalText(b []byte) error {
+	for v := TierUnknown; v < 10; v++ {
+		if v.String() == string(b) {
+			*t = v
+			return nil
+		}
+	}
+	return fmt.Errorf("tier %q; one of leaf, spine, core, tier3…tier9, unknown", b)
 }

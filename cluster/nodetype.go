@@ -72,24 +72,24 @@ type Pair struct {
 
 // NodeType is the inside of a node: devices and links. Many hosts share one.
 type NodeType struct {
-	Name   string `json:"name"`
-	Preset string `json:"preset,omitempty"` // catalogue name it was made from
-	Trays  int    `json:"trays,omitempty"`  // operating-system images; 0 and 1 mean one
+	Name   string
+	Preset string // catalogue name it was made from
+	Trays  int    // operating-system images; 0 and 1 mean one
 	// Tree says how the PCIe tree is known: Read when a source showed it, Assumed
 	// when it was built to fit a matrix of path classes, Unknown when there is none.
-	Tree    Origin   `json:"tree_from,omitempty"`
-	Devices []Device `json:"devices"`
-	Links   []Link   `json:"links,omitempty"`
-	Pairs   []Pair   `json:"pairs,omitempty"`
+	Tree    Origin
+	Devices []Device
+	Links   []Link
+	Pairs   []Pair
 	// Said is the matrix of path classes as a tool printed it, if one did. Join
 	// holds the joined graph against it and drops it.
-	Said *Matrix `json:"-"`
+	Said *Matrix
 }
 
 // Matrix is the table of path classes between devices, as nvidia-smi prints it.
 type Matrix struct {
-	Names []string   `json:"names"`
-	Class [][]string `json:"class"`
+	Names []string   `json:"names" yaml:"names"`
+	Class [][]string `json:"class" yaml:"class"`
 }
 
 // Add appends a device and returns its index. An empty name becomes the kind

@@ -66,7 +66,21 @@ func (b Bytes) String() string {
 	return scaled(float64(b), "B")
 }
 
-// Set and Type-free text forms, so that flags and decoders can use Bytes.
+// MarshalText writes an exact form that parses back: whole multiples of 1024 or
+// 1000 with their unit, else the number of bytes.
+func (b Bytes) MarshalText() ([]byte, error) {
+	for _, u := range []struct {
+		v Bytes
+		s string
+	}{{GiB, "GiB"}, {MiB, "MiB"}, {GB, "GB"}, {MB, "MB"}, {KiB, "KiB"}} {
+		if b >= u.v && b%u.v == 0 {
+			return []byte(strconv.FormatInt(int64(b/u.v), 10) + u.s), nil
+		}
+	}
+	return []byte(strconv.FormatInt(int64(b), 10) + "B"), nil
+}
+
+// UnmarshalText reads what ParseBytes reads.
 func (b *Bytes) UnmarshalText(text []byte) error {
 	v, err := ParseBytes(string(text))
 	if err == nil {

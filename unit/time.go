@@ -87,6 +87,9 @@ func (t *Time) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// MarshalText writes microseconds with their unit.
+func (t Time) MarshalText() ([]byte, error) { return []byte(digitsFull(t.Micros()) + "us"), nil }
+
 // UnmarshalText reads what ParseTime reads.
 func (t *Time) UnmarshalText(text []byte) error {
 	v, err := ParseTime(string(text))
@@ -116,6 +119,25 @@ func (f *FLOPS) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	*f = FLOPS(v * 1e12)
+	return nil
+}
+
+// MarshalText writes TFLOPS with their unit.
+func (f FLOPS) MarshalText() ([]byte, error) {
+	return []byte(digitsFull(float64(f)/1e12) + "TFLOPS"), nil
+}
+
+// UnmarshalText reads "989TFLOPS" or "1.2 PFLOPS".
+func (f *FLOPS) UnmarshalText(text []byte) error {
+	num, suffix, err := split(string(text))
+	if err != nil {
+		return fmt.Errorf("speed %q: %w", text, err)
+	}
+	mul, ok := map[string]float64{"GFLOPS": 1e9, "TFLOPS": 1e12, "PFLOPS": 1e15}[suffix]
+	if !ok || num < 0 {
+		return fmt.Errorf("speed %q: expected a number with GFLOPS, TFLOPS or PFLOPS", text)
+	}
+	*f = FLOPS(num * mul)
 	return nil
 }
 

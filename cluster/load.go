@@ -1,0 +1,185 @@
+package cluster
+
+import "fmt"
+
+// Cluster turns the written form into the model. An error names the place:
+// "types[0] dgx-a100: links[3]: b: no device gpu9".
+func (d *Document) Cluster() (*Cluster, error) {
+	if d.Version > FormatVersion {
+		return nil, fmt.Errorf("version %d: this busbar reads versions up to %d; use a newer one", d.Version, FormatVersion)
+	}
+	c := &Cluster{Name: d.Name, Benches: d.Benches, Sources: d.Sources, Warnings: d.Warnings}
+	types := map[string]int{}
+	for i := range d.Types {
+		t, err := d.Types[i].NodeType()
+		if err != nil {
+			return nil, fmt.Errorf("types[%d] %s: %w", i, d.Types[i].Name, err)
+		}
+		if _, ok := types[t.Name]; ok || t.Name == "" {
+			return nil, fmt.Errorf("types[%d]: name %q is empty or taken", i, t.Name)
+		}
+		types[t.Name] = len(c.Types)
+		c.Types = append(c.Types, t)
+	}
+	hosts := map[string]int{}
+	for i, n := range d.Nodes {
+		if err := c.addRun(n, types, hosts); err != nil {
+			return nil, fmt.Errorf("nodes[%d]: %w", i, err)
+		}
+	}
+	for i, id := range d.Identities {
+		h, ok := hosts[id.Host]
+		if !ok {
+			return nil, fmt.Errorf("identities[%d]: no host %q among nodes", i, id.Host)
+		}
+		c.Hosts[h].IDs = append(c.Hosts[h].IDs, Identity{id.Device, id.UUID, id.Port, id.GUID, id.LID, id.Counters})
+	}
+	if err := c.loadNetwork(&d.Network, hosts); err != nil {
+		return nil, fmt.Errorf("network: %w", err)
+	}
+	return c, nil
+}
+
+func (c *Cluster) addRun(n NodesDoc, types, hosts map[string]int) error {
+	names, err := ParseHosts(n.Hosts)
+	if err != nil {
+		return fmt.Errorf("hosts: %w", err)
+	}
+	typ := -1
+	if n.Type != "" {
+		var ok bool
+		if typ, ok = types[n.Type]; !ok {
+			return fmt.Errorf("type: no node type %q among types", n.Type)
+		}
+	}
+	for _, name := range names {
+		if _, ok := hosts[name]; ok {
+			return fmt.Errorf("hosts: %q is listed twice", name)
+		}
+		hosts[name] = len(c.Hosts)
+		c.Hosts = append(c.Hosts, Host{Name: name, Type: typ})
+	}
+	return nil
+}
+
+// NodeType turns the written form of a type into the model.
+func (d *TypeDoc) NodeType() (*NodeType, error) {
+	t := &NodeType{Name: d.Name, Preset: d.Preset, Trays: d.Trays, Tree: d.Tree, Devices: make([]Device, len(d.Devices))}
+	at := make(map[string]int, len(d.Devices))
+	for i, v := range d.Devices {
+		if _, ok := at[v.Name]; ok || v.Name == "" {
+			return nil, fmt.Errorf("devices[%d]: name %q is empty or taken", i, v.Name)
+		}
+		at[v.Name] = i
+	}
+	find := func(name string) (int, error) {
+		i, ok := at[name]
+		if !ok {
+			return -1, fmt.Errorf("no device %q", name)
+		}
+		return i, nil
+	}
+	for i, v := range d.Devices {
+		dev := Device{
+			Kind: v.Kind, Name: v.Name, Index: -1, Label: v.Label, Parent: -1, Tray: v.Tray, Model: v.Model,
+			PCIID: v.PCIID, CPU: v.CPU, GPU: v.GPU, NIC: v.NIC,
+		}
+		if v.Index != nil {
+			dev.Index = *v.Index
+		}
+		var err error
+		if v.Parent != "" {
+			if dev.Parent, err = find(v.Parent); err != nil {
+				return nil, fmt.Errorf("devices[%d] %s: parent: %w", i, v.Name, err)
+			}
+		}
+		if v.PCI != "" {
+			if dev.PCI, err = ParsePCI(string(v.PCI)); err != nil {
+				return nil, fmt.Errorf("devices[%d] %s: %w", i, v.Name, err)
+			}
+		}
+		t.Devices[i] = dev
+	}
+	for i, l := range d.Links {
+		a, errA := find(l.A)
+		b, errB := find(l.B)
+		if errA != nil || errB != nil {
+			return nil, fmt.Errorf("links[%d]: %w", i, first(errA, errB))
+		}
+		t.Links = append(t.Links, Link{a, b, l.Kind, l.OneWay, l.Lanes, l.MaxLanes, l.GTs, l.MaxGTs, l.Rate, l.Duplex, l.Latency})
+	}
+	for i, p := range d.Pairs {
+		a, errA := find(p.From)
+		b, errB := find(p.To)
+		if errA != nil || errB != nil {
+			return nil, fmt.Errorf("pairs[%d]: %w", i, first(errA, errB))
+		}
+		t.Pairs = append(t.Pairs, Pair{a, b, p.Rate, p.Both, p.Latency, p.P2P, p.Why})
+	}
+	return t, t.Check()
+}
+
+func first(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) loadNetwork(d *NetworkDoc, hosts map[string]int) error {
+	n := &c.Network
+	*n = Network{Name: d.Name, Kind: d.Kind, Rails: max(d.Rails, 1), Oversubscription: d.Oversubscription, Reduction: d.Reduction}
+	switches := map[string]int{}
+	for i, s := range d.Switches {
+		if _, ok := switches[s.Name]; ok || s.Name == "" {
+			return fmt.Errorf("switches[%d]: name %q is empty or taken", i, s.Name)
+		}
+		switches[s.Name] = i
+		sw := Switch{s.Name, s.Label, s.GUID, s.Model, s.Tier, -1, s.Ports, s.Count, s.Latency, s.Reduction, s.Domain}
+		if s.Rail != nil {
+			sw.Rail = *s.Rail
+		}
+		n.Switches = append(n.Switches, sw)
+	}
+	for i, l := range d.Links {
+		a, errA := l.A.end(switches, hosts)
+		b, errB := l.B.end(switches, hosts)
+		if errA != nil || errB != nil {
+			return fmt.Errorf("links[%d]: %w", i, first(errA, errB))
+		}
+		if l.Rate.Value < 0 || l.Rate.Known() && l.Rate.Value == 0 {
+			return fmt.Errorf("links[%d]: rate %v; expected more than zero", i, l.Rate.Value)
+		}
+		n.Links = append(n.Links, NetLink{a, b, l.Count, l.Lanes, l.Speed, l.Rate, l.Max, l.Latency, l.State, l.Counters})
+	}
+	return nil
+}
+
+func (e EndDoc) end(switches, hosts map[string]int) (End, error) {
+	out := End{Switch: -1, NIC: -1, Port: e.Port}
+	if e.NIC != nil {
+		out.NIC = *e.NIC
+	}
+	if e.Switch != "" {
+		i, ok := switches[e.Switch]
+		if !ok {
+			return out, fmt.Errorf("no switch %q", e.Switch)
+		}
+		out.Switch = i
+		return out, nil
+	}
+	names, err := ParseHosts(e.Hosts)
+	if err != nil {
+		return out, fmt.Errorf("hosts: %w", err)
+	}
+	for _, name := range names {
+		h, ok := hosts[name]
+		if !ok {
+			return out, fmt.Errorf("no host %q among nodes", name)
+		}
+		out.Hosts = appendHost(out.Hosts, h)
+	}
+	return out, nil
+}

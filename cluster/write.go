@@ -1,0 +1,100 @@
+package cluster
+
+// Document is the written form of the cluster. The matrix of every type is
+// computed into it.
+func (c *Cluster) Document() *Document {
+	d := &Document{
+		Version: FormatVersion, Name: c.Name, Benches: c.Benches, Sources: c.Sources, Warnings: c.Warnings,
+		Types: make([]TypeDoc, len(c.Types)), Nodes: c.runs(),
+	}
+	for i, t := range c.Types {
+		d.Types[i] = t.doc()
+		m := t.Matrix()
+		d.Types[i].Matrix = &m
+	}
+	for _, h := range c.Hosts {
+		for _, id := range h.IDs {
+			d.Identities = append(d.Identities, HostIdentityDoc{h.Name, id.Device, id.UUID, id.Port, id.GUID, id.LID, id.Counters})
+		}
+	}
+	d.Network = c.networkDoc()
+	return d
+}
+
+// runs groups neighbouring hosts of one type into hostlists.
+func (c *Cluster) runs() []NodesDoc {
+	runs := []NodesDoc{}
+	for i := 0; i < len(c.Hosts); {
+		k := i
+		var names []string
+		for ; k < len(c.Hosts) && c.Hosts[k].Type == c.Hosts[i].Type; k++ {
+			names = append(names, c.Hosts[k].Name)
+		}
+		n := NodesDoc{Hosts: FormatHosts(names)}
+		if t := c.TypeOf(i); t != nil {
+			n.Type = t.Name
+		}
+		runs = append(runs, n)
+		i = k
+	}
+	return runs
+}
+
+func (t *NodeType) doc() TypeDoc {
+	d := TypeDoc{Name: t.Name, Preset: t.Preset, Trays: t.Trays, Tree: t.Tree, Devices: make([]DeviceDoc, len(t.Devices))}
+	name := func(i int) string {
+		if i < 0 || i >= len(t.Devices) {
+			return ""
+		}
+		return t.Devices[i].Name
+	}
+	for i := range t.Devices {
+		v := &t.Devices[i]
+		d.Devices[i] = DeviceDoc{
+			Kind: v.Kind, Name: v.Name, Index: some(v.Index), Label: v.Label, PCI: v.PCI, Parent: name(v.Parent), Tray: v.Tray,
+			Model: v.Model, PCIID: v.PCIID, CPU: v.CPU, GPU: v.GPU, NIC: v.NIC,
+		}
+	}
+	for _, l := range t.Links {
+		d.Links = append(d.Links, LinkDoc{name(l.A), name(l.B), l.Kind, l.OneWay, l.Lanes, l.MaxLanes, l.GTs, l.MaxGTs, l.Rate, l.Duplex, l.Latency})
+	}
+	for _, p := range t.Pairs {
+		d.Pairs = append(d.Pairs, PairDoc{name(p.A), name(p.B), p.Rate, p.Both, p.Latency, p.P2P, p.Why})
+	}
+	return d
+}
+
+// some turns a number whose -1 means unknown into one whose absence does.
+func some(i int) *int {
+	if i < 0 {
+		return nil
+	}
+	return &i
+}
+
+func (c *Cluster) networkDoc() NetworkDoc {
+	n := &c.Network
+	d := NetworkDoc{Name: n.Name, Kind: n.Kind, Oversubscription: n.Oversubscription, Reduction: n.Reduction}
+	if n.Rails > 1 {
+		d.Rails = n.Rails
+	}
+	for _, s := range n.Switches {
+		d.Switches = append(d.Switches, SwitchDoc{s.Name, s.Label, s.GUID, s.Model, s.Tier, some(s.Rail), s.Ports, s.Count, s.Latency, s.Reduction, s.Domain})
+	}
+	end := func(e End) EndDoc {
+		if !e.ToHosts() {
+			return EndDoc{Switch: n.Switches[e.Switch].Name, Port: e.Port}
+		}
+		var names []string
+		for _, s := range e.Hosts {
+			for h := s.First; h < s.First+s.N && h < len(c.Hosts); h++ {
+				names = append(names, c.Hosts[h].Name)
+			}
+		}
+		return EndDoc{Hosts: FormatHosts(names), NIC: some(e.NIC), Port: e.Port}
+	}
+	for _, l := range n.Links {
+		d.Links = append(d.Links, NetLinkDoc{end(l.A), end(l.B), l.Count, l.Lanes, l.Speed, l.Rate, l.Max, l.Latency, l.State, l.Counters})
+	}
+	return d
+}

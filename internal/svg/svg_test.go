@@ -1,0 +1,96 @@
+package svg
+
+import (
+	"encoding/xml"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestWrite(t *testing.T) {
+	var c Canvas
+	c.Open("node", `a "tip" <&>`)
+	c.Rect(1, 2.345, 30, 4, 2, Paint{Fill: "#fff", Stroke: "#000", Width: 1.5, Dash: "4 3"})
+	c.Text(5, 5, "x < y", Type{Bold: true, Anchor: Middle})
+	c.Path(new(Pen).Move(0, 0).Line(1, 1).Curve(1, 2, 3, 4, 5, 6).Shut().String(), Paint{Stroke: "red", Round: true})
+	c.Line(0, 0, 1, 1, Paint{Stroke: "red", Opacity: 0.5})
+	c.Circle(1, 1, 2, Paint{Fill: "red"})
+	var b strings.Builder
+	if err := c.Write(&b, 100, 50, "title & more", "#ffffff"); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		`viewBox="0 0 100 50"`, `<title>title &amp; more</title>`, `<title>a &quot;tip&quot; &lt;&amp;&gt;</title>`,
+		`<rect x="1" y="2.35" width="30" height="4" rx="2" fill="#fff" stroke="#000" stroke-width="1.5" stroke-dasharray="4 3"/>`,
+		`text-anchor="middle" font-weight="bold">x &lt; y</text>`,
+		`<path d="M0 0 L1 1 C1 2 3 4 5 6 Z" fill="none" stroke="red"`,
+		`opacity="0.5"`, `<circle cx="1" cy="1" r="2" fill="red"/>`,
+	}
+	for _, w := range want {
+		if !strings.Contains(b.String(), w) {
+			t.Errorf("no %s in\n%s", w, b.String())
+		}
+	}
+	wellFormed(t, b.String())
+}
+
+func wellFormed(t *testing.T, s string) {
+	t.Helper()
+	d := xml.NewDecoder(strings.NewReader(s))
+	for {
+		if _, err := d.Token(); err == io.EOF {
+			return
+		} else if err != nil {
+			t.Fatalf("%v in\n%s", err, s)
+		}
+	}
+}
+
+func TestHostileText(t *testing.T) {
+	var c Canvas
+	c.Open("a\x00b", "\xff\x1b]]>")
+	c.Text(0, 0, "\x01</text><script>", Type{})
+	var b strings.Builder
+	if err := c.Write(&b, math.NaN(), math.Inf(1), "\x02", "#fff"); err != nil {
+		t.Fatal(err)
+	}
+	wellFormed(t, b.String())
+	if strings.Contains(b.String(), "<script>") {
+		t.Error("markup got through")
+	}
+}
+
+func TestNum(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", -0.001: "0", 1.005: "1", 2.999: "3", 1.25: "1.25", -7.5: "-7.5"} {
+		if got := Num(v); got != want {
+			t.Errorf("Num(%v) = %s, want %s", v, got, want)
+		}
+	}
+}
+
+func TestMeasure(t *testing.T) {
+	ten := Type{Size: 10}
+	if w := TextWidth("0000000000", ten); math.Abs(w-10*5.56*slack) > 0.01 {
+		t.Errorf("ten digits are %v wide", w)
+	}
+	if b := TextWidth("abc", Type{Size: 10, Bold: true}); b <= TextWidth("abc", ten) {
+		t.Error("bold is not wider")
+	}
+	if got := Fit("ConnectX-7 adapter", ten, 60); TextWidth(got, ten) > 60 || !strings.HasSuffix(got, "…") {
+		t.Errorf("Fit: %q", got)
+	}
+	if got := Fit("ab", ten, 1); got != "" {
+		t.Errorf("Fit into nothing: %q", got)
+	}
+	got := Wrap("shared by 4 GPUs: 6.25 GB/s each", ten, 90, 3)
+	if !slices.Equal(got, []string{"shared by 4", "GPUs: 6.25 GB/s", "each"}) && len(got) > 3 {
+		t.Errorf("Wrap: %q", got)
+	}
+	for _, l := range Wrap("a b c d e f g h", ten, 20, 2) {
+		if TextWidth(l, ten) > 20 {
+			t.Errorf("line %q too wide", l)
+		}
+	}
+}

@@ -1,0 +1,198 @@
+// Package lines walks through text line by line within bounds, free of what
+// terminals and launchers put around it.
+//
+// A tool's output reaches us inside job logs: with colour codes, with CR LF or
+// bare CR from progress bars, behind "[1,0]<stdout>:" (mpirun), "3: " (srun -l)
+// or "(Worker pid=7)" (Ray), quoted by Markdown. A line may also be endless,
+// when a log lost its newlines. Reader hands such a line out in pieces that
+// carry the same number, so that nothing is lost and memory stays small.
+package lines
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"strings"
+)
+
+// MaxPiece is the longest piece of a line that Reader hands out.
+const MaxPiece = 64 << 10
+
+// Reader reads lines. The zero value is of no use; make one with New.
+type Reader struct {
+	r     *bufio.Reader
+	rest  []byte // what is left of the piece at hand, after a bare CR
+	num   int
+	text  string
+	more  bool // the piece at hand ended without a newline
+	bytes int64
+	err   error
+}
+
+// New makes a Reader.
+func New(r io.Reader) *Reader {
+	return &Reader{r: bufio.NewReaderSize(r, MaxPiece)}
+}
+
+// Next moves to the next line, or to the next piece of a line that is too long
+// or that carriage returns divide. It reports whether there is one.
+func (l *Reader) Next() bool {
+	if len(l.rest) == 0 && !l.fill() {
+		return false
+	}
+	piece := l.rest
+	l.rest = nil
+	if i := bytes.IndexByte(piece, '\r'); i >= 0 {
+		piece, l.rest = piece[:i], piece[i+1:]
+	}
+	l.text = clean(piece)
+	return true
+}
+
+// fill reads the next piece up to a newline.
+func (l *Reader) fill() bool {
+	if l.err != nil {
+		return false
+	}
+	chunk, err := l.r.ReadSlice('\n')
+	l.bytes += int64(len(chunk))
+	if err != nil && err != bufio.ErrBufferFull {
+		l.err = err
+	}
+	if len(chunk) == 0 {
+		return false
+	}
+	if !l.more {
+		l.num++
+	}
+	l.more = err == bufio.ErrBufferFull
+	l.rest = bytes.TrimRight(chunk, "\r\n")
+	return true
+}
+
+// Text is the line without its ending and without terminal codes.
+func (l *Reader) Text() string { return l.text }
+
+// Num is the number of the line, from 1, as an editor counts.
+func (l *Reader) Num() int { return l.num }
+
+// Bytes is how much has been read.
+func (l *Reader) Bytes() int64 { return l.bytes }
+
+// Err is the first error other than the end of the text.
+func (l *Reader) Err() error {
+	if l.err == io.EOF {
+		return nil
+	}
+	return l.err
+}
+
+// clean turns a piece into text without terminal codes and NUL bytes.
+func clean(b []byte) string {
+	if bytes.IndexByte(b, 0x1b) < 0 && bytes.IndexByte(b, 0) < 0 {
+		return string(b)
+	}
+	return StripANSI(string(b))
+}
+
+// StripANSI removes terminal control sequences and NUL bytes.
+func StripANSI(s string) string {
+	if !strings.ContainsAny(s, "\x1b\x00") {
+		return s
+	}
+	out := make([]byte, 0, len(s))
+	for i := 0; i < len(s); i++ {
+		switch {
+		case s[i] == 0:
+		case s[i] == 0x1b:
+			i += sequence(s[i+1:])
+		default:
+			out = append(out, s[i])
+		}
+	}
+	return string(out)
+}
+
+// sequence is the length of a control sequence after its escape character.
+func sequence(s string) int {
+	if s == "" {
+		return 0
+	}
+	switch s[0] {
+	case '[': // parameters, then one final byte
+		for i := 1; i < len(s); i++ {
+			if s[i] >= 0x40 && s[i] <= 0x7e {
+				return i + 1
+			}
+			if s[i] < 0x20 {
+				return i
+			}
+		}
+		return len(s)
+	case ']': // up to BEL or ESC backslash
+		for i := 1; i < len(s); i++ {
+			if s[i] == 7 {
+				return i + 1
+			}
+			if s[i] == 0x1b {
+				return i
+			}
+		}
+		return len(s)
+	}
+	return 1
+}
+
+// Bare returns a line without what launchers, log collectors and Markdown put
+// in front of it. Indentation is kept.
+func Bare(s string) string {
+	for range 4 {
+		t := cutLabel(s)
+		if t == s {
+			break
+		}
+		s = t
+	}
+	return s
+}
+
+// cutLabel removes one prefix.
+func cutLabel(s string) string {
+	t := strings.TrimLeft(s, " \t")
+	if t == "" {
+		return s
+	}
+	switch c := t[0]; {
+	case c == '[': // mpirun --tag-output: [1,0]<stdout>:
+		end := strings.Index(t, ">:")
+		if end > 0 && end < 40 && (strings.Contains(t[:end], "]<std")) {
+			return t[end+2:]
+		}
+	case c == '(': // Ray: (Worker pid=7, ip=10.0.0.1)
+		end := strings.IndexByte(t, ')')
+		if end > 0 && end < 120 && strings.Contains(t[:end], "pid=") {
+			return strings.TrimPrefix(t[end+1:], " ")
+		}
+	case c >= '0' && c <= '9': // srun -l: 12:
+		n := digits(t)
+		if n <= 7 && strings.HasPrefix(t[n:], ": ") {
+			return t[n+2:]
+		}
+		if n <= 7 && t[n:] == ":" {
+			return ""
+		}
+	case c == '>': // Markdown quotation
+		if len(t) == 1 || t[1] == ' ' {
+			return t[1:]
+		}
+	}
+	return s
+}
+
+func digits(s string) int {
+	n := 0
+	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
+		n++
+	}
+	return n
+}

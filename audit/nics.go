@@ -1,0 +1,175 @@
+package audit
+
+import (
+	"fmt"
+	"slices"
+
+	"busbar/cluster"
+	"busbar/unit"
+)
+
+// nodeNICs looks at how the GPUs of a node reach the network.
+func (a *auditor) nodeNICs(n *node) {
+	if len(n.gpus) > 0 && len(n.nics) == 0 {
+		if n.clusterLen > 1 {
+			a.add("nic-none", Warn, n.hosts, "no NIC is known on a node of a cluster of several nodes",
+				"map the node itself (busbar map on it, or its NCCL topology XML) so that traffic between nodes can be judged")
+		}
+		return
+	}
+	a.sharedNICs(n)
+	a.farNICs(n)
+	a.unlikeNICs(n)
+	for _, k := range n.nics {
+		a.nicItself(n, k)
+	}
+}
+
+// sharedNICs groups GPUs by their nearest NICs and reports groups with more
+// GPUs than NICs.
+func (a *auditor) sharedNICs(n *node) {
+	seen := map[string]bool{}
+	for _, g := range n.gpus {
+		near := n.near[g]
+		key := fmt.Sprint(near)
+		if len(near) == 0 || seen[key] {
+			continue
+		}
+		seen[key] = true
+		var group []int
+		for _, o := range n.gpus {
+			if slices.Equal(n.near[o], near) {
+				group = append(group, o)
+			}
+		}
+		if len(group) <= len(near) {
+			continue
+		}
+		rate, each := n.total(near), ""
+		if rate > 0 {
+			each = fmt.Sprintf(": %v each when all send, of %v", rate/unit.Rate(len(group)), rate)
+		}
+		what := "one NIC"
+		if len(near) > 1 {
+			what = fmt.Sprintf("%d NICs", len(near))
+		}
+		a.add("nic-shared", Warn, n.where(near[0]),
+			fmt.Sprintf("%d GPUs (%s) share %s%s; a ring that leaves the node from several of them funnels through it", len(group), n.names(group), what, each),
+			"place jobs on whole nodes or on one GPU per node, prefer NCCL_ALGO=Tree (or hierarchical collectives) across nodes, or add NICs")
+	}
+}
+
+func (n *node) total(nics []int) unit.Rate {
+	var sum unit.Rate
+	for _, k := range nics {
+		if nic := n.t.Devices[k].NIC; nic != nil {
+			sum += nic.Rate().Value
+		}
+	}
+	return sum
+}
+
+// farNICs reports GPUs whose nearest NIC is beyond their PCIe switches.
+func (a *auditor) farNICs(n *node) {
+	var other, host []int
+	for _, g := range n.gpus {
+		switch c := n.class[g]; {
+		case c.Type == cluster.SYS:
+			other = append(other, g)
+		case c.Type == cluster.PHB || c.Type == cluster.NODE:
+			host = append(host, g)
+		}
+	}
+	if len(other) > 0 {
+		a.add("nic-other-socket", Warn, n.hosts+"/"+n.t.Devices[other[0]].Name,
+			fmt.Sprintf("%s reach their nearest NIC (%s) only across the link between sockets (SYS): NCCL turns GPUDirect RDMA off and stages through host memory", n.names(other), n.names(n.near[other[0]])),
+			"use GPUs on the NIC's socket for jobs that span nodes, move the NIC or add one on that socket; NCCL_NET_GDR_LEVEL=SYS forces GPUDirect where the platform allows it: measure it first")
+	}
+	if len(host) > 0 {
+		a.add("nic-far", Note, n.hosts+"/"+n.t.Devices[host[0]].Name,
+			fmt.Sprintf("%s reach their nearest NIC (%s) through the host bridge (%v), not through a PCIe switch: GPUDirect RDMA is off by default beyond PXB", n.names(host), n.names(n.near[host[0]]), n.class[host[0]]),
+			"if the platform allows peer access through the root complex, set NCCL_NET_GDR_LEVEL=PHB and compare with busbar bench")
+	}
+}
+
+// unlikeNICs reports rails of different speed.
+func (a *auditor) unlikeNICs(n *node) {
+	rates := map[string][]int{}
+	var order []string
+	for _, k := range n.t.Rails() {
+		r := n.t.Devices[k].NIC.Rate()
+		if !r.Known() {
+			continue
+		}
+		if rates[r.Value.Bits()] == nil {
+			order = append(order, r.Value.Bits())
+		}
+		rates[r.Value.Bits()] = append(rates[r.Value.Bits()], k)
+	}
+	if len(order) < 2 {
+		return
+	}
+	text := ""
+	for i, r := range order {
+		if i > 0 {
+			text += "; "
+		}
+		text += fmt.Sprintf("%s at %s", n.names(rates[r]), r)
+	}
+	a.add("nic-rates-unlike", Warn, n.where(rates[order[len(order)-1]][0]),
+		"NICs near the GPUs run at different rates: "+text+"; the slowest sets the pace of every ring that uses it",
+		"check cables and port speed (ibstat, ethtool), or name only the fast ones in NCCL_IB_HCA")
+}
+
+// nicItself looks at one NIC: down ports, MTU, PCIe slower than the port.
+func (a *auditor) nicItself(n *node, k int) {
+	d := &n.t.Devices[k]
+	if d.NIC == nil {
+		return
+	}
+	isRail := slices.Contains(n.t.Rails(), k)
+	for _, p := range d.NIC.Ports {
+		a.port(n, k, p, isRail)
+	}
+	if d.NIC.GDR == cluster.No && isRail {
+		a.add("gdr-off", Note, n.where(k), "GPUDirect RDMA is not available on this NIC: traffic between nodes is staged through host memory",
+			"load nvidia_peermem (or use a kernel and driver with DMA-BUF), then check that NCCL's log says GDRDMA")
+	}
+	a.nicBehindSlowPCIe(n, k)
+}
+
+func (a *auditor) port(n *node, k int, p cluster.Port, isRail bool) {
+	d := &n.t.Devices[k]
+	where := n.where(k)
+	if len(d.NIC.Ports) > 1 && p.Num > 0 {
+		where = fmt.Sprintf("%s:%d", where, p.Num)
+	}
+	ether := d.NIC.Kind == cluster.Ethernet || d.NIC.Kind == cluster.RoCE || p.Layer == "Ethernet"
+	switch {
+	case p.State == cluster.Down && isRail:
+		a.add("port-down", Warn, where, "the port is down", "check the cable and the switch port; until then keep it out with NCCL_IB_HCA=^"+d.Title())
+	case p.State == cluster.Init:
+		a.add("port-init", Warn, where, "the port is physically up but not configured (Initialize): no subnet manager has reached it", "start or check OpenSM / UFM on that fabric")
+	}
+	if ether && p.MTU.Known() && p.MTU.Value <= 1500 && p.Rate.Value >= 25*unit.Gbps {
+		a.add("mtu-1500", Warn, where, fmt.Sprintf("MTU %d bytes on a %s port: six times the packets of jumbo frames, and as many interrupts and headers", p.MTU.Value, p.Rate.Value.Bits()),
+			"set MTU 9000 on the interface, on every switch port between the nodes and on every peer (RoCE then uses 4096-byte payloads)")
+	}
+	if p.Max.Known() && p.Rate.Known() && p.Rate.Value < p.Max.Value*0.97 && p.State != cluster.Down {
+		a.add("port-slow", Warn, where, fmt.Sprintf("the port runs at %s, it could do %s", p.Rate.Value.Bits(), p.Max.Value.Bits()), "check the cable, the switch port's speed and FEC settings")
+	}
+}
+
+// nicBehindSlowPCIe compares a NIC's ports with the PCIe link it sits on.
+func (a *auditor) nicBehindSlowPCIe(n *node, k int) {
+	net := n.t.Devices[k].NIC.Rate()
+	for _, l := range n.t.Links {
+		if l.Kind != cluster.PCIe || !l.Rate.Known() || !net.Known() || l.A != k && l.B != k {
+			continue
+		}
+		if l.Rate.Value < net.Value*0.95 && l.Rate.Origin >= cluster.Spec {
+			a.add("nic-pcie-bound", Warn, n.where(k), fmt.Sprintf("the NIC's ports do %v, its PCIe link only %v (x%d, %g GT/s)", net.Value, l.Rate.Value, l.Lanes, l.GTs),
+				"move the card to a slot of the generation and width it needs; until then expect the PCIe figure")
+		}
+	}
+}

@@ -154,6 +154,7 @@ type parser struct {
 	open *Matrix
 	// cols and rows are the devices that the open matrix has as such.
 	cols, rows map[int]bool
+	have       map[int]bool // devices the run at hand has listed
 	cliques    bool
 }
 
@@ -178,6 +179,7 @@ func (p *parser) newRun(line int) error {
 		return fmt.Errorf("%s:%d: more than %d runs in one text; split the file", p.name, line, maxRuns)
 	}
 	p.res.Runs = append(p.res.Runs, Run{Line: line})
+	p.have = nil
 	return nil
 }
 
@@ -217,15 +219,16 @@ func (r *Run) empty() bool { return len(r.Devices)+len(r.Access)+len(r.Matrices)
 func (p *parser) device(d Device) error {
 	p.endMatrix()
 	run := p.run(d.Line)
-	if slices.ContainsFunc(run.Devices, func(o Device) bool { return o.Index == d.Index }) {
-		if err := p.newRun(d.Line); err != nil { // the list starts again
+	if p.have[d.Index] { // the list starts again
+		if err := p.newRun(d.Line); err != nil {
 			return err
 		}
 		run = p.run(d.Line)
 	}
-	if len(run.Devices) >= maxDevices {
-		return fmt.Errorf("%s:%d: more than %d devices in one run; expected the output of one machine", p.name, d.Line, maxDevices)
+	if p.have == nil {
+		p.have = map[int]bool{}
 	}
+	p.have[d.Index] = true // at most maxDevices, as parseDevice refuses greater numbers
 	run.Devices = append(run.Devices, d)
 	return nil
 }

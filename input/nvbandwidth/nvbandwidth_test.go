@@ -1,0 +1,267 @@
+package nvbandwidth
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"busbar/cluster"
+	"busbar/internal/corpus"
+)
+
+// Every sample of the corpus: tests, titles and sums as its index says.
+func TestCorpus(t *testing.T) {
+	for _, e := range corpus.Index(t, "nvbandwidth") {
+		t.Run(e.File, func(t *testing.T) {
+			data := corpus.Open(t, e.File)
+			if !Match(data) {
+				t.Error("Match says no")
+			}
+			res, err := ReadResult(e.File, strings.NewReader(string(data)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var tests, titles, sums []string
+			for _, test := range res.Tests {
+				tests = append(tests, test.Name)
+				for _, m := range test.Matrices {
+					if strings.HasPrefix(m.Title, "memcpy") && !slices.Contains(titles, m.Title) {
+						titles = append(titles, m.Title)
+					}
+					sums = append(sums, fmt.Sprintf("SUM %s %.2f", test.Name, m.Sum))
+					checkSum(t, &m)
+				}
+			}
+			for key, got := range map[string][]string{"tests": tests, "headers": titles, "sums": sums} {
+				var want []string
+				for _, v := range e.Facts[key].([]any) {
+					want = append(want, v.(string))
+				}
+				if !slices.Equal(got, want) {
+					t.Errorf("%s:\n got %q\nwant %q", key, got, want)
+				}
+			}
+			for _, nt := range res.Fragment(e.File).Types {
+				if err := nt.Check(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// checkSum adds up the cells and compares with the printed sum.
+func checkSum(t *testing.T, m *Matrix) {
+	sum := 0.0
+	for _, row := range m.Rows {
+		for _, v := range row.Values {
+			if v == v {
+				sum += v
+			}
+		}
+	}
+	if math.Abs(sum-m.Sum) > 0.02*float64(len(m.Rows)*len(m.Cols)) {
+		t.Errorf("%s: cells add up to %.2f, printed %.2f", m.Title, sum, m.Sum)
+	}
+}
+
+// Figures read off the files by eye.
+func TestFigures(t *testing.T) {
+	name := "p2p-bandwidth/nvbandwidth-h100-x8-v0.4.txt"
+	f, err := Read(name, strings.NewReader(string(corpus.Open(t, name))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	nt := f.Types[0]
+	if nt.Count(cluster.GPU) != 8 || len(nt.Pairs) != 56 || len(f.Warnings) != 0 {
+		t.Fatalf("%d GPUs, %d pairs, warnings %v", nt.Count(cluster.GPU), len(nt.Pairs), f.Warnings)
+	}
+	for _, p := range nt.Pairs {
+		if r := p.Rate.Value.GBps(); r < 370 || r > 373 {
+			t.Errorf("%d-%d: %v", p.A, p.B, r)
+		}
+	}
+	if p := nt.Pairs[7*1+0]; p.A != 1 || p.B != 0 || p.Rate.Value.GBps() != 370.90 || p.Rate.Origin != cluster.Measured {
+		t.Errorf("pair %+v", p)
+	}
+	if p := nt.Pairs[7*2+0]; p.A != 2 || p.B != 0 || p.Rate.Value.GBps() != 372.05 {
+		t.Errorf("the arrow points from row to column: %+v", p)
+	}
+	if nt.Devices[0].Model.Value != "NVIDIA H100 80GB HBM3" {
+		t.Errorf("gpu0 %v", nt.Devices[0].Model)
+	}
+
+	name = "p2p-bandwidth/nvbandwidth-superbench.log"
+	res, err := ReadResult(name, strings.NewReader(string(corpus.Open(t, name))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Version != "v0.6" || res.Driver != "550.54.15" || res.Runtime != "12040" || res.CUDA != "12040" || res.Host != "" || res.Waived != 17 {
+		t.Errorf("header %q %q %q %q host %q, %d waived", res.Version, res.Driver, res.Runtime, res.CUDA, res.Host, res.Waived)
+	}
+	if d := res.Devices[0]; d.Model != "NVIDIA GH200 480GB" || d.PCI != "0009:01:00.0" {
+		t.Errorf("device %+v", d)
+	}
+	m := res.Tests[1].Matrices[0]
+	if m.Row != "CPU" || m.Col != "GPU" || m.Arrow != "<-" || m.Rows[0].Values[1] != 312.11 || m.Unit != "GB/s" {
+		t.Errorf("device_to_host %+v", m)
+	}
+	if m := res.Tests[14].Matrices[0]; m.Unit != "ns" || m.Rows[0].Values[0] != 772.58 {
+		t.Errorf("latency %+v", m)
+	}
+	// The sample has three columns and lists one device.
+	if w := fmt.Sprint(res.Fragment(name).Warnings); !strings.Contains(w, "listed 1") {
+		t.Errorf("warnings %s", w)
+	}
+}
+
+// synthetic imitates v0.8 on two GPUs: host name, both unidirectional arrows, a
+// bidirectional test in three tables, a latency test.
+const synthetic = `nvbandwidth Version: v0.8
+Driver Version: 570.1
+
+node7
+Device 0: Fake GPU (00000000:18:00)
+Device 1: Fake GPU (00000000:2A:00)
+
+Running device_to_device_memcpy_read_ce.
+memcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)
+           0         1
+ 0       N/A     10.00
+ 1     20.00       N/A
+
+SUM device_to_device_memcpy_read_ce 30.00
+
+Running device_to_device_memcpy_write_ce.
+memcpy CE GPU(row) <- GPU(column) bandwidth (GB/s)
+           0         1
+ 0      0.00     25.00
+ 1      9.00      0.00
+
+SUM device_to_device_memcpy_write_ce 34.00
+
+Running device_to_device_bidirectional_memcpy_read_ce.
+memcpy CE GPU(row) <-> GPU(column) Read1 bandwidth (GB/s)
+           0         1
+ 0       N/A      8.00
+ 1      8.00       N/A
+
+SUM device_to_device_bidirectional_memcpy_read_ce_read1 16.00
+
+memcpy CE GPU(row) <-> GPU(column) Total bandwidth (GB/s)
+           0         1
+ 0       N/A     16.00
+ 1     17.00       N/A
+
+SUM device_to_device_bidirectional_memcpy_read_ce_total 33.00
+
+Running device_to_device_latency_sm.
+Device to Device Latency SM GPU(row) <-> GPU(column) (ns)
+           0         1
+ 0       N/A    700.00
+ 1    710.00       N/A
+`
+
+func TestArrows(t *testing.T) {
+	f, err := Read("x", strings.NewReader(synthetic))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Hosts[0].Name != "node7" || f.Types[0].Devices[1].PCI != "0000:2a:00.0" {
+		t.Errorf("host %q, device %+v", f.Hosts[0].Name, f.Types[0].Devices[1])
+	}
+	want := []string{"0-1 10 16 0.7µs", "1-0 25 17 0.71µs"}
+	var got []string
+	for _, p := range f.Types[0].Pairs {
+		got = append(got, fmt.Sprintf("%d-%d %g %g %gµs", p.A, p.B, p.Rate.Value.GBps(), p.Both.Value.GBps(), p.Latency.Value.Micros()))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("pairs %q, want %q", got, want)
+	}
+	if len(f.Warnings) != 0 { // zeros on the diagonal are how old releases print N/A
+		t.Errorf("warnings %v", f.Warnings)
+	}
+}
+
+// synthetic JSON in the shape of option -j.
+const syntheticJSON = `{"nvbandwidth":{"version":"v0.8","git_version":"v0.8","CUDA Runtime Version":12080,"Driver Version":"570.1",
+"GPU Device list":["0: Fake GPU: (00000000:18:00)","1: Fake GPU: (00000000:2A:00)"],
+"testcases":[
+{"name":"device_to_device_memcpy_write_ce","status":"Passed","bandwidth_description":"memcpy CE GPU(row) <- GPU(column) bandwidth (GB/s)","bandwidth_matrix":[["N/A","276.07"],["275.00","N/A"]],"sum":551.07},
+{"name":"host_to_device_memcpy_sm","status":"Waived"}]}}`
+
+func TestJSON(t *testing.T) {
+	if !Match([]byte(syntheticJSON)) {
+		t.Error("Match says no")
+	}
+	res, err := ReadResult("x.json", strings.NewReader(syntheticJSON))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(res.Tests) != 2 || res.Runtime != "12080" || res.Tests[0].Matrices[0].Sum != 551.07 {
+		t.Errorf("%+v", res)
+	}
+	f := res.Fragment("x.json")
+	if p := f.Types[0].Pairs; len(p) != 2 || p[1].A != 1 || p[1].Rate.Value.GBps() != 276.07 {
+		t.Errorf("pairs %+v", p)
+	}
+}
+
+func TestFirstRelease(t *testing.T) {
+	m, ok := parseTitle("memcpy CE GPU(columns) <- CPU(rows) bandwidth (GB/s)", 1)
+	if !ok || m.Row != "CPU" || m.Col != "GPU" || m.Arrow != "->" {
+		t.Errorf("%+v", m)
+	}
+}
+
+func TestBadInput(t *testing.T) {
+	head := "Running x.\nmemcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)\n 0 1\n"
+	for _, tc := range []struct {
+		name, in, wantErr, wantWarn string
+	}{
+		{"nothing", "", "no test of nvbandwidth", ""},
+		{"binary", "\x00\xff\xfe", "no test of nvbandwidth", ""},
+		{"cut", "Running x.\nmemcpy CE GPU(row) -> GPU(column) bandwidth (GB/s)\n", "", "has no rows"},
+		{"short row", head + "0 N/A 2\n1 2\n", "", "1 values for 2 columns"},
+		{"negative", head + "0 N/A -2\n1 2 N/A\n", "", "zero, negative"},
+		{"twice", head + "0 N/A 2\n0 N/A 3\n", "", "comes twice"},
+		{"bad JSON", `{"nvbandwidth": [`, "JSON of nvbandwidth", ""},
+		{"empty JSON", `{"nvbandwidth": {}}`, "without a test", ""},
+		{"error line", head + "0 N/A 2\n1 2 N/A\n\nERROR: CUDA_ERROR\n", "", "the tool reported"},
+	} {
+		f, err := Read("f", strings.NewReader(tc.in))
+		if tc.wantErr != "" {
+			if err == nil || !strings.Contains(err.Error(), tc.wantErr) {
+				t.Errorf("%s: error %v, want %q", tc.name, err, tc.wantErr)
+			}
+			continue
+		}
+		if err != nil || !strings.Contains(fmt.Sprint(f.Warnings), tc.wantWarn) {
+			t.Errorf("%s: error %v, warnings %v, want %q", tc.name, err, f.Warnings, tc.wantWarn)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add(synthetic)
+	f.Add(syntheticJSON)
+	if os.Getenv("BUSBAR_SHARED") != "" {
+		for _, e := range corpus.Index(f, "nvbandwidth") {
+			f.Add(string(corpus.Open(f, e.File)))
+		}
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		frag, err := Read("f", strings.NewReader(s))
+		if err != nil {
+			return
+		}
+		for _, nt := range frag.Types {
+			if err := nt.Check(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,126 @@
+// Package yamldoc reads YAML and JSON that other people's tools and hands wrote
+// into a tree of values with line numbers, within bounds.
+//
+// It exists beside the general YAML library because the files it is for are
+// large and not trusted: the node list of a big Kubernetes cluster is a hundred
+// megabytes, of which a few labels matter. Here memory follows the values that
+// are kept, uninteresting keys are skipped without being stored, every value
+// knows its line, and nesting, the number of values and the size are limited.
+//
+// It reads what such files hold: block and flow collections, plain, quoted and
+// block scalars, comments, several documents, tags (ignored). It refuses, by
+// line, what would let a small file stand for a large one or what it does not
+// know: anchors and aliases, explicit keys ("? "), tabs as indentation. It
+// never reads such a text as something else.
+package yamldoc
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Limits of a text.
+const (
+	MaxBytes  = 512 << 20 // size of the text
+	maxValues = 2_000_000 // values kept
+	maxDepth  = 100       // collections within collections
+)
+
+// Kind is what a value is.
+type Kind uint8
+
+// Kinds of value.
+const (
+	Null Kind = iota
+	Scalar
+	Map
+	List
+)
+
+// Value is a scalar, or a list, or a map in the order of the text.
+type Value struct {
+	Kind   Kind
+	Quoted bool   // a scalar that was written in quotes or as a block
+	Line   int32  // from 1
+	Key    string // of an entry of a map
+	Text   string // of a scalar
+	Items  []Value
+}
+
+// Get follows keys through maps. It returns nil when there is no such entry,
+// and of a nil value.
+func (v *Value) Get(keys ...string) *Value {
+	for _, k := range keys {
+		if v == nil || v.Kind != Map {
+			return nil
+		}
+		at := -1
+		for i := range v.Items {
+			if v.Items[i].Key == k {
+				at = i
+				break
+			}
+		}
+		if at < 0 {
+			return nil
+		}
+		v = &v.Items[at]
+	}
+	return v
+}
+
+// Str is the text of a scalar, "" of anything else.
+func (v *Value) Str() string {
+	if v == nil || v.Kind != Scalar {
+		return ""
+	}
+	return v.Text
+}
+
+// List is the items of a list, none of anything else.
+func (v *Value) List() []Value {
+	if v == nil || v.Kind != List {
+		return nil
+	}
+	return v.Items
+}
+
+// Map is the entries of a map, none of anything else.
+func (v *Value) Map() []Value {
+	if v == nil || v.Kind != Map {
+		return nil
+	}
+	return v.Items
+}
+
+// Int is a scalar as a whole number.
+func (v *Value) Int() (int, bool) {
+	n, err := strconv.Atoi(strings.TrimSpace(v.Str()))
+	return n, err == nil
+}
+
+// True reports whether a scalar says true.
+func (v *Value) True() bool {
+	switch v.Str() {
+	case "true", "True", "TRUE", "yes", "on":
+		return true
+	}
+	return false
+}
+
+// LineNum is the line of a value, 0 of none.
+func (v *Value) LineNum() int {
+	if v == nil {
+		return 0
+	}
+	return int(v.Line)
+}
+
+// Error is a place in a text and what is wrong there.
+type Error struct {
+	Line int
+	Text string
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Text) }

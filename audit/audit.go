@@ -85,8 +85,8 @@ type node struct {
 
 func newNode(t *cluster.NodeType, hosts string, clusterLen int) *node {
 	n := &node{t: t, hosts: hosts, clusterLen: clusterLen, gpus: t.Of(cluster.GPU), nics: t.Of(cluster.NIC), near: map[int][]int{}, class: map[int]cluster.Class{}}
-	for _, g := range n.gpus {
-		n.near[g], n.class[g] = t.NearNICs(g)
+	for _, g := range t.Nearest() {
+		n.near[g.GPU], n.class[g.GPU] = g.NICs, g.Class
 	}
 	return n
 }

@@ -34,14 +34,17 @@ func (a *auditor) netLink(l *cluster.NetLink) {
 	if l.State == cluster.Down {
 		a.add("link-down", Error, a.linkName(l), "the cable is down", "check the cable and both ports; traffic is squeezed onto the links that remain")
 	}
-	for end, name := range map[string]string{"A.": a.c.EndName(l.A), "B.": a.c.EndName(l.B)} {
+	if len(l.Counters) == 0 {
+		return
+	}
+	for i, end := range []cluster.End{l.A, l.B} {
 		c := map[string]uint64{}
 		for k, v := range l.Counters {
-			if rest, ok := strings.CutPrefix(k, end); ok {
+			if rest, ok := strings.CutPrefix(k, [2]string{"A.", "B."}[i]); ok {
 				c[rest] = v
 			}
 		}
-		a.errorCounters(name, c)
+		a.errorCounters(a.c.EndName(end), c)
 	}
 }
 
@@ -247,8 +250,7 @@ func (a *auditor) islands() {
 	for i := range group {
 		group[i] = i
 	}
-	var find func(int) int
-	find = func(i int) int {
+	find := func(i int) int {
 		for group[i] != i {
 			group[i] = group[group[i]]
 			i = group[i]

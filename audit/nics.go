@@ -25,48 +25,24 @@ func (a *auditor) nodeNICs(n *node) {
 	}
 }
 
-// sharedNICs groups GPUs by their nearest NICs and reports groups with more
-// GPUs than NICs.
+// sharedNICs reports GPUs that have fewer NICs than they are.
 func (a *auditor) sharedNICs(n *node) {
-	seen := map[string]bool{}
-	for _, g := range n.gpus {
-		near := n.near[g]
-		key := fmt.Sprint(near)
-		if len(near) == 0 || seen[key] {
+	for _, s := range n.t.Shares() {
+		if !s.Crowded() {
 			continue
 		}
-		seen[key] = true
-		var group []int
-		for _, o := range n.gpus {
-			if slices.Equal(n.near[o], near) {
-				group = append(group, o)
-			}
-		}
-		if len(group) <= len(near) {
-			continue
-		}
-		rate, each := n.total(near), ""
-		if rate > 0 {
-			each = fmt.Sprintf(": %v each when all send, of %v", rate/unit.Rate(len(group)), rate)
+		each := ""
+		if s.Each.Known() {
+			each = fmt.Sprintf(": %v each when all send, of %v", s.Each.Value, s.Each.Value*unit.Rate(len(s.GPUs)))
 		}
 		what := "one NIC"
-		if len(near) > 1 {
-			what = fmt.Sprintf("%d NICs", len(near))
+		if len(s.NICs) > 1 {
+			what = fmt.Sprintf("%d NICs", len(s.NICs))
 		}
-		a.add("nic-shared", Warn, n.where(near[0]),
-			fmt.Sprintf("%d GPUs (%s) share %s%s; a ring that leaves the node from several of them funnels through it", len(group), n.names(group), what, each),
+		a.add("nic-shared", Warn, n.where(s.NICs[0]),
+			fmt.Sprintf("%d GPUs (%s) share %s%s; a ring that leaves the node from several of them funnels through it", len(s.GPUs), n.names(s.GPUs), what, each),
 			"place jobs on whole nodes or on one GPU per node, prefer NCCL_ALGO=Tree (or hierarchical collectives) across nodes, or add NICs")
 	}
-}
-
-func (n *node) total(nics []int) unit.Rate {
-	var sum unit.Rate
-	for _, k := range nics {
-		if nic := n.t.Devices[k].NIC; nic != nil {
-			sum += nic.Rate().Value
-		}
-	}
-	return sum
 }
 
 // farNICs reports GPUs whose nearest NIC is beyond their PCIe switches.

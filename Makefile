@@ -1,0 +1,45 @@
+# Everything CI does is a target here. `make test` needs Go; with a C compiler
+# the race detector runs too.
+GO     ?= go
+TOOL    = $(GO) tool -modfile=tools/go.mod
+RACE    = $(shell command -v $${CC:-cc} >/dev/null 2>&1 && echo -race)
+FUZZ   ?= 5s
+
+.PHONY: test unit lint fuzz vuln bench update dist debian
+
+test: lint unit fuzz
+
+unit:
+	$(GO) test $(RACE) ./...
+
+lint:
+	$(GO) vet ./...
+	@bad=$$($(TOOL) gofumpt -l $$(git ls-files '*.go')); test -z "$$bad" || { echo "not gofumpt-formatted: $$bad"; exit 1; }
+	$(TOOL) staticcheck ./...
+
+# Every fuzz target, briefly.
+fuzz:
+	@$(GO) run ./internal/fuzzall -time $(FUZZ)
+
+# Needs the vulnerability database on the network, so it is no part of test.
+vuln:
+	$(TOOL) govulncheck ./...
+
+bench:
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+# Golden files, the manual's outputs and the list of linked modules.
+update:
+	$(GO) test ./report ./cmd/busbar ./internal/rules -update
+
+dist:
+	@mkdir -p dist
+	@for t in linux/amd64 linux/arm64 darwin/arm64; do \
+	  CGO_ENABLED=0 GOOS=$${t%/*} GOARCH=$${t#*/} $(GO) build -trimpath -ldflags='-s -w' -o dist/busbar-$${t%/*}-$${t#*/} ./cmd/busbar || exit 1; done
+	@cd dist && sha256sum busbar-* > SHA256SUMS && cat SHA256SUMS
+
+# The real tools that some tests run against (as root, on Debian). Without them
+# those tests skip and say so.
+debian:
+	printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d && chmod +x /usr/sbin/policy-rc.d
+	apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends hwloc ibsim-utils infiniband-diags opensm; s=$$?; rm -f /usr/sbin/policy-rc.d; exit $$s

@@ -1,0 +1,55 @@
+// Fuzzall runs every fuzz target of the module for a short while, one after the
+// other, because go test -fuzz takes one target at a time.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+func main() {
+	each := flag.Duration("time", 5*time.Second, "how long each target runs")
+	flag.Parse()
+	if err := run(*each); err != nil {
+		fmt.Fprintln(os.Stderr, "fuzzall:", err)
+		os.Exit(1)
+	}
+}
+
+func run(each time.Duration) error {
+	out, err := exec.Command("go", "test", "-list", "^Fuzz", "./...").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	var targets []string
+	count := 0
+	for line := range strings.Lines(string(out)) {
+		f := strings.Fields(line)
+		switch {
+		case len(f) == 1 && strings.HasPrefix(f[0], "Fuzz"):
+			targets = append(targets, f[0])
+		case len(f) >= 2 && f[0] == "ok":
+			for _, t := range targets {
+				if err := fuzz(f[1], t, each); err != nil {
+					return err
+				}
+				count++
+			}
+			targets = nil
+		}
+	}
+	fmt.Printf("fuzzed %d targets for %v each\n", count, each)
+	return nil
+}
+
+func fuzz(pkg, target string, each time.Duration) error {
+	out, err := exec.Command("go", "test", "-run", "^$", "-fuzz", "^"+target+"$", "-fuzztime", each.String(), pkg).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s %s: %w\n%s", pkg, target, err, out)
+	}
+	return nil
+}

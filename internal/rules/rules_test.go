@@ -1,0 +1,214 @@
+package rules
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"go/parser"
+	"go/token"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite linked.txt")
+
+// columns is the way data takes, left to right: a package imports packages of
+// earlier columns only (and its own column's internal ones). The longest
+// matching prefix counts.
+var columns = []struct {
+	prefix string
+	column int
+}{
+	{"unit", 0},
+	{"cluster", 1},
+	{"hardware", 2},
+	{"msccl", 3},
+	{"input/internal", 3},
+	{"input/", 4},
+	{"input", 5},
+	{"audit", 5},
+	{"internal/texttab", 5},
+	{"internal/svg", 5},
+	{"report", 6},
+	{"cmd/", 9},
+	{"internal/corpus", 9}, // test data; nothing but tests may import it
+	{"internal/rules", 9},
+	{"internal/fuzzall", 9},
+}
+
+// reserved lists imports that only some packages may have, with the reason.
+var reserved = []struct {
+	path, reason string
+	allowed      []string
+}{
+	{"log/slog", "libraries return errors and warnings; only commands log", []string{"cmd/"}},
+	{"net/http", "the model does not serve", []string{"cmd/"}},
+	{"os/exec", "only the command starts other programs", []string{"cmd/", "internal/fuzzall"}},
+	{"flag", "only commands have flags", []string{"cmd/", "internal/fuzzall"}},
+	{"unsafe", "nothing here needs it", nil},
+	{"github.com/goccy/go-yaml", "YAML is an input format", []string{"input/", "cmd/"}},
+	{"github.com/alecthomas/kong", "only the command parses command lines", []string{"cmd/"}},
+}
+
+type pkg struct {
+	ImportPath string
+	Dir        string
+	Name       string
+	Imports    []string
+	GoFiles    []string
+	Module     *struct{ Path, Dir string }
+	Standard   bool
+}
+
+func list(t *testing.T, args ...string) []pkg {
+	t.Helper()
+	cmd := exec.Command("go", append([]string{"list", "-json"}, args...)...)
+	cmd.Dir = filepath.Join("..", "..")
+	out, err := cmd.Output()
+	if err != nil {
+		var exit *exec.ExitError
+		if errors.As(err, &exit) {
+			t.Fatalf("go list: %v\n%s", err, exit.Stderr)
+		}
+		t.Fatal(err)
+	}
+	var all []pkg
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p pkg
+		if err := dec.Decode(&p); err == io.EOF {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+}
+
+func column(path string) int {
+	best, col := -1, -1
+	for _, c := range columns {
+		exact := !strings.HasSuffix(c.prefix, "/") && path == c.prefix
+		under := strings.HasPrefix(path, strings.TrimSuffix(c.prefix, "/")+"/")
+		if (exact || under && c.prefix != "input") && len(c.prefix) > best {
+			best, col = len(c.prefix), c.column
+		}
+	}
+	return col
+}
+
+func TestImportsRunLeftwards(t *testing.T) {
+	for _, p := range list(t, "./...") {
+		path := strings.TrimPrefix(p.ImportPath, "busbar/")
+		from := column(path)
+		if from < 0 {
+			t.Errorf("%s has no column; give it one in %s and in ARCHITECTURE.md", path, "internal/rules")
+			continue
+		}
+		for _, imp := range p.Imports {
+			own, ok := strings.CutPrefix(imp, "busbar/")
+			if !ok {
+				continue
+			}
+			to := column(own)
+			sibling := to == from && strings.Contains(own, "internal/")
+			if to >= from && !sibling {
+				t.Errorf("%s (column %d) imports %s (column %d): data flows one way", path, from, own, to)
+			}
+		}
+	}
+}
+
+func TestReservedImports(t *testing.T) {
+	for _, p := range list(t, "./...") {
+		path := strings.TrimPrefix(p.ImportPath, "busbar/")
+		for _, imp := range p.Imports {
+			for _, r := range reserved {
+				if imp != r.path && !strings.HasPrefix(imp, r.path+"/") {
+					continue
+				}
+				if !slices.ContainsFunc(r.allowed, func(a string) bool { return strings.HasPrefix(path, a) }) {
+					t.Errorf("%s imports %s: %s", path, imp, r.reason)
+				}
+			}
+			core := path == "unit" || path == "cluster"
+			if core && strings.Contains(imp, ".") {
+				t.Errorf("%s imports %s: the core uses the standard library only", path, imp)
+			}
+		}
+	}
+}
+
+func TestPackageNamesSayWhatTheyHold(t *testing.T) {
+	for _, p := range list(t, "./...") {
+		for _, part := range strings.Split(p.ImportPath, "/") {
+			if slices.Contains([]string{"util", "utils", "common", "helpers", "types", "models", "lib", "pkg"}, part) {
+				t.Errorf("%s: %q says nothing", p.ImportPath, part)
+			}
+		}
+	}
+}
+
+func TestEveryPackageExplainsItselfOnce(t *testing.T) {
+	for _, p := range list(t, "./...") {
+		var with []string
+		for _, f := range p.GoFiles {
+			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, f), nil, parser.ParseComments|parser.PackageClauseOnly)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if file.Doc != nil && strings.TrimSpace(file.Doc.Text()) != "" {
+				with = append(with, f)
+			}
+		}
+		if len(with) != 1 {
+			t.Errorf("%s: %d package comments (%v), want one", p.ImportPath, len(with), with)
+		}
+	}
+}
+
+// TestLinkedModules keeps the list of what the binary is made of in the tree, so
+// that a new dependency shows in review.
+func TestLinkedModules(t *testing.T) {
+	var mods []string
+	for _, p := range list(t, "-deps", "./cmd/busbar") {
+		if p.Module != nil && p.Module.Path != "busbar" && !slices.Contains(mods, p.Module.Path) {
+			mods = append(mods, p.Module.Path)
+		}
+	}
+	slices.Sort(mods)
+	got := strings.Join(mods, "\n") + "\n"
+	if *update {
+		if err := os.WriteFile("linked.txt", []byte(got), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile("linked.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("linked modules changed (go test ./internal/rules -update, and say why in the commit):\n%s", got)
+	}
+}
+
+// TestFilesAreOfReadableSize keeps a file to one idea.
+func TestFilesAreOfReadableSize(t *testing.T) {
+	const most = 450
+	for _, p := range list(t, "./...") {
+		for _, f := range p.GoFiles {
+			data, err := os.ReadFile(filepath.Join(p.Dir, f))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := bytes.Count(data, []byte("\n")); n > most {
+				t.Errorf("%s/%s has %d lines; at most %d, one idea a file", p.ImportPath, f, n, most)
+			}
+		}
+	}
+}

@@ -4,7 +4,10 @@ import (
 	"encoding"
 	"encoding/json"
 	"fmt"
+	"math"
 	"regexp"
+	"strconv"
+	"strings"
 )
 
 // Origin says where a figure came from. The order is the order of trust: when
@@ -135,8 +138,21 @@ func scan(text string, to any) error {
 		*p = text
 		return nil
 	}
-	if _, err := fmt.Sscan(text, to); err != nil {
-		return fmt.Errorf("%q is not a number", text)
+	var err error
+	switch p := to.(type) {
+	case *int:
+		*p, err = strconv.Atoi(text)
+	case *float64:
+		// A ratio may be written 2:1.
+		*p, err = strconv.ParseFloat(strings.TrimSuffix(text, ":1"), 64)
+		if err == nil && (*p < 0 || math.IsNaN(*p) || math.IsInf(*p, 0)) {
+			err = strconv.ErrRange
+		}
+	default:
+		return fmt.Errorf("cannot read a %T", to)
+	}
+	if err != nil {
+		return fmt.Errorf("%q is not a usable number", text)
 	}
 	return nil
 }

@@ -167,7 +167,7 @@ func (e EndDoc) end(switches, hosts map[string]int) (End, error) {
 		if !ok {
 			return out, fmt.Errorf("no switch %q", e.Switch)
 		}
-		out.Switch = i
+		out.Switch, out.NIC = i, 0
 		return out, nil
 	}
 	names, err := ParseHosts(e.Hosts)

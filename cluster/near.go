@@ -9,9 +9,7 @@ type Near struct {
 	Class Class
 }
 
-// Nearest lists the nearest NICs of every GPU, in the order of the GPUs. It
-// prepares the node's paths once for all of them, where NearNICs does so at
-// every call.
+// Nearest lists the nearest NICs of every GPU, in the order of the GPUs.
 func (t *NodeType) Nearest() []Near {
 	n := newNodeRoutes(t)
 	all := make([]Near, len(n.gpus))

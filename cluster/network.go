@@ -61,7 +61,7 @@ type Span struct{ First, N int }
 type End struct {
 	Switch int    // index into Network.Switches; -1 when the end is hosts
 	Hosts  []Span // every one of these hosts has this link
-	NIC    int    // position among the node's NICs; -1 when nobody knows which
+	NIC    int    // position among the node's NICs; -1 when nobody knows which; 0 at a switch
 	Port   int    // port number on the switch or the NIC; 0 unknown
 }
 

@@ -311,18 +311,6 @@ func (t *NodeType) Matrix() Matrix {
 	return m
 }
 
-// NearNICs lists the NICs nearest to a GPU and their class; none when no path
-// is known.
-func (t *NodeType) NearNICs(gpu int) ([]int, Class) {
-	n := newNodeRoutes(t)
-	near := n.nearest(gpu)
-	if len(near) == 0 {
-		return nil, Class{}
-	}
-	_, c := n.path(gpu, near[0])
-	return near, c
-}
-
 // Rails lists the NICs that at least one GPU reaches without leaving its PCIe
 // switches (PIX or PXB): the ones meant for GPU traffic. Where no NIC is that
 // near, every NIC that is nearest to some GPU counts.

@@ -1,0 +1,205 @@
+package cluster
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"busbar/unit"
+)
+
+// fragment wraps a node as one source's word.
+func fragment(source, host string, t *NodeType) *Fragment {
+	f := &Fragment{Format: source, Source: source + ".txt"}
+	f.AddNode(host, t)
+	return f
+}
+
+func hasWarning(t *testing.T, c *Cluster, parts ...string) {
+	t.Helper()
+	for _, w := range c.Warnings {
+		all := true
+		for _, p := range parts {
+			all = all && strings.Contains(w.String(), p)
+		}
+		if all {
+			return
+		}
+	}
+	t.Errorf("no warning with %q in %v", parts, c.Warnings)
+}
+
+func TestJoinNodeFromOneFileFabricFromAnother(t *testing.T) {
+	node := fragment("nvidia-smi topo -m", "", twoSocket(true))
+	fabric := &Fragment{Format: "ibnetdiscover", Source: "fabric.txt"}
+	thin := &NodeType{}
+	// The fabric lists the NICs in another order than the node does.
+	for _, l := range []string{"mlx5_1", "mlx5_0"} {
+		thin.Add(Device{Kind: NIC, Index: -1, Label: l, Parent: -1, NIC: &NICInfo{Kind: InfiniBand, Ports: []Port{{Num: 1, Rate: FromRead(200*unit.Gbps, "ibnetdiscover")}}}})
+	}
+	fabric.Types = []*NodeType{thin}
+	fabric.Hosts = []Host{{Name: "gpu1", Type: 0}, {Name: "gpu2", Type: 0}}
+	fabric.Network = Network{
+		Kind:     InfiniBand,
+		Switches: []Switch{{Name: "leaf", GUID: "aa", Rail: -1}},
+		Links:    []NetLink{{A: End{Switch: 0, Port: 1}, B: End{Switch: -1, Hosts: []Span{{0, 2}}, NIC: 0}}},
+	}
+	c := Join(node, fabric)
+	if s := c.Summary(); s.Nodes != 2 || s.GPUs != 12 || s.NICs != 4 || s.NodeTypes != 1 {
+		t.Fatalf("summary %+v", s)
+	}
+	// NIC 0 of the fabric is mlx5_1, which is number 1 of the joined node.
+	if got := c.Network.Links[0].B.NIC; got != 1 {
+		t.Errorf("the fabric's first NIC became number %d of the joined node, want 1 (mlx5_1)", got)
+	}
+	r := NewRoutes(c)
+	if sw, _ := r.Leaf(1, c.Types[0].ByName("nic1")); sw != 0 {
+		t.Errorf("mlx5_1 of the second host is on switch %d, want 0", sw)
+	}
+	if sw, _ := r.Leaf(1, c.Types[0].ByName("nic0")); sw != -1 {
+		t.Errorf("mlx5_0 is on switch %d, want none", sw)
+	}
+}
+
+func TestJoinContradictionNamesBothSources(t *testing.T) {
+	a, b := twoSocket(true), twoSocket(true)
+	b.Tree = Assumed
+	for i := range b.Links {
+		if b.Links[i].Kind == NVLink {
+			b.Links[i].Lanes = 10
+		}
+	}
+	b.Devices[b.ByName("nic0")].NIC.Ports[0].Rate = FromRead(100*unit.Gbps, "ibstat")
+	c := Join(fragment("sysfs", "", a), fragment("ibstat", "", b))
+	hasWarning(t, c, "sysfs.txt (sysfs)", "ibstat.txt (ibstat)", "12 nvlink", "10")
+	hasWarning(t, c, "port rate", "25 GB/s", "12.5 GB/s")
+	if c.Types[0].Links[len(c.Types[0].Links)-1].Lanes != 12 {
+		t.Error("the better-known source was not kept")
+	}
+}
+
+func TestJoinComparesSaidMatrix(t *testing.T) {
+	a, b := twoSocket(true), twoSocket(true)
+	b.Tree = Assumed
+	m := b.Matrix()
+	m.Class[0][6], m.Class[6][0] = "SYS", "SYS" // gpu0–nic0 is PIX in the tree
+	b.Said = &m
+	c := Join(fragment("sysfs", "", a), fragment("nvidia-smi topo -m", "", b))
+	hasWarning(t, c, "contradicts", "gpu0–nic0 is SYS there, PIX here")
+}
+
+// One GPU, many names: PCI address, UUID, index and MIG slice end on one device.
+func TestJoinOneGPUManyNames(t *testing.T) {
+	gpu := func(d Device) *NodeType {
+		d.Kind, d.Parent = GPU, -1
+		t := &NodeType{}
+		t.Add(d)
+		return t
+	}
+	byPCI := gpu(Device{Index: -1, PCI: "0000:07:00.0"})
+	byPCI.Tree = Read
+	both := gpu(Device{Index: 3, PCI: "0000:07:00.0", UUID: "GPU-1"})
+	byUUID := gpu(Device{Index: -1, UUID: "GPU-1", GPU: &GPUInfo{Slices: []Slice{{UUID: "MIG-1", Profile: "3g.40gb"}}}})
+	byIndex := gpu(Device{Index: 3, Model: FromRead("A100", "nvidia-smi")})
+	c := Join(fragment("sysfs", "", byPCI), fragment("smi", "", both), fragment("smi -L", "", byUUID), fragment("topo", "", byIndex))
+	if n := c.Summary().GPUs; n != 1 {
+		t.Fatalf("%d GPUs, want one", n)
+	}
+	d := c.Types[0].Devices[0]
+	if d.PCI != "0000:07:00.0" || d.Index != 3 || d.Model.Value != "A100" || len(d.GPU.Slices) != 1 {
+		t.Errorf("%+v", d)
+	}
+	if ids := c.Hosts[0].IDs; len(ids) != 1 || ids[0].UUID != "GPU-1" {
+		t.Errorf("identities %+v", ids)
+	}
+	if len(c.Warnings) > 0 {
+		t.Errorf("warnings %v", c.Warnings)
+	}
+}
+
+func TestJoinKeepsGPUsWithDifferentAddressesApart(t *testing.T) {
+	one, two := &NodeType{Tree: Read}, &NodeType{}
+	one.Add(Device{Kind: GPU, Index: 0, Parent: -1, PCI: "0000:07:00.0"})
+	two.Add(Device{Kind: GPU, Index: 0, Parent: -1, PCI: "0000:0b:00.0"})
+	c := Join(fragment("a", "", one), fragment("b", "", two))
+	if n := c.Summary().GPUs; n != 2 {
+		t.Errorf("%d GPUs, want 2: the same index with other addresses is another GPU", n)
+	}
+}
+
+func TestJoinSameTypeOnce(t *testing.T) {
+	var frags []*Fragment
+	for _, h := range []string{"a", "b.example.org", "b"} {
+		n := twoSocket(true)
+		n.Devices[n.ByName("gpu0")].UUID = "GPU-" + h
+		frags = append(frags, fragment("sysfs", h, n))
+	}
+	frags[2].Types[0].Devices[frags[2].Types[0].ByName("gpu0")].UUID = "GPU-b.example.org"
+	c := Join(frags...)
+	if s := c.Summary(); s.Nodes != 2 || s.NodeTypes != 1 {
+		t.Errorf("summary %+v; want 2 nodes (b and b.example.org are one) of one type", s)
+	}
+}
+
+func TestJoinNetworkByGUIDAndPort(t *testing.T) {
+	sw := func(name string) Fragment {
+		return Fragment{Format: name, Cluster: Cluster{Network: Network{Switches: []Switch{{Name: name, GUID: "aa", Rail: -1}, {Name: "spine", GUID: "bb", Tier: Spine, Rail: -1}}}}}
+	}
+	a, b := sw("leaf3"), sw("S-aa")
+	a.Network.Links = []NetLink{{A: End{Switch: 0, Port: 2}, B: End{Switch: 1, Port: 9}, Rate: FromRead(25*unit.GBps, "x")}}
+	b.Network.Links = []NetLink{{A: End{Switch: 1, Port: 9}, B: End{Switch: 0, Port: 2}, Counters: map[string]uint64{"B.SymbolErrorCounter": 1234}}}
+	c := Join(&a, &b)
+	if len(c.Network.Switches) != 2 || len(c.Network.Links) != 1 {
+		t.Fatalf("%d switches, %d links", len(c.Network.Switches), len(c.Network.Links))
+	}
+	if n := c.Network.Links[0].Counters["A.SymbolErrorCounter"]; n != 1234 {
+		t.Errorf("counters %v; want 1234 on end A (leaf3)", c.Network.Links[0].Counters)
+	}
+}
+
+func TestDocumentRoundTrip(t *testing.T) {
+	c := railCluster(2)
+	c.Hosts[1].IDs = []Identity{{Device: "gpu0", UUID: "GPU-x"}, {Device: "nic0", Port: 1, GUID: "ab", LID: 4, Counters: map[string]uint64{"symbol_error": 3}}}
+	c.Types[0].Pairs = []Pair{{A: 4, B: 5, Rate: FromMeasured(unit.Rate(274e9), "p2p"), P2P: Yes, Latency: FromMeasured(unit.Micros(1.5), "p2p")}}
+	c.Benches = []Bench{{Op: "all_reduce", Ranks: 8, Size: unit.GiB, Bus: 235e9, From: "x"}}
+	c.Warnings = []Warning{{Source: "a", Where: "b", Text: "c"}}
+	data, err := json.Marshal(c.Document())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d Document
+	if err := json.Unmarshal(data, &d); err != nil {
+		t.Fatal(err)
+	}
+	back, err := d.Cluster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(c, back); diff != "" {
+		t.Errorf("JSON does not round-trip (-want +got):\n%s", diff)
+	}
+}
+
+func TestDocumentErrorsNameThePlace(t *testing.T) {
+	for _, tt := range []struct{ doc, want string }{
+		{`{"version":9}`, "version 9"},
+		{`{"version":1,"types":[{"name":"a","devices":[{"kind":"gpu","name":"g","parent":"x"}]}]}`, `types[0] a: devices[0] g: parent: no device "x"`},
+		{`{"version":1,"types":[{"name":"a","devices":[{"kind":"gpu","name":"g"},{"kind":"gpu","name":"g"}]}]}`, `name "g" is empty or taken`},
+		{`{"version":1,"types":[{"name":"a","devices":[{"kind":"gpu","name":"g"}],"links":[{"a":"g","b":"h"}]}]}`, `links[0]: no device "h"`},
+		{`{"version":1,"nodes":[{"hosts":"n[1-2","type":""}]}`, "nodes[0]: hosts:"},
+		{`{"version":1,"nodes":[{"hosts":"n","type":"z"}]}`, `no node type "z"`},
+		{`{"version":1,"nodes":[{"hosts":"n,n"}]}`, `"n" is listed twice`},
+		{`{"version":1,"network":{"links":[{"a":{"switch":"s"},"b":{"hosts":"n"}}]}}`, `no switch "s"`},
+	} {
+		var d Document
+		err := json.Unmarshal([]byte(tt.doc), &d)
+		if err == nil {
+			_, err = d.Cluster()
+		}
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: error %v, want %q", tt.doc, err, tt.want)
+		}
+	}
+}

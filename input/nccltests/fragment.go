@@ -1,0 +1,153 @@
+package nccltests
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"busbar/cluster"
+)
+
+// Fragment lists the hosts with the GPUs that took part and the largest size of
+// each table. Hosts with the same GPUs share a node type.
+func (r *Result) Fragment(source string) *cluster.Fragment {
+	f := &cluster.Fragment{Format: Format, Source: source}
+	f.Warnings = append(f.Warnings, r.Warnings...)
+	if r.Unused > 0 {
+		f.Warnf(0, "", "%d pieces of torn rows could not be used; let NCCL log to a file (NCCL_DEBUG_FILE)", r.Unused)
+	}
+	r.addHosts(f)
+	for i := range r.Tables {
+		r.Tables[i].addBench(f)
+	}
+	return f
+}
+
+// seat is a GPU as a rank line shows it. The CUDA ordinal counts only where the
+// line has no whole address.
+type seat struct {
+	pci    cluster.PCI
+	bus    string
+	device int
+	model  string
+}
+
+func (r *Result) addHosts(f *cluster.Fragment) {
+	hosts := map[string]map[seat]bool{}
+	var order []string
+	for i := range r.Tables {
+		for _, rk := range r.Tables[i].Ranks {
+			if hosts[rk.Host] == nil {
+				hosts[rk.Host] = map[seat]bool{}
+				order = append(order, rk.Host)
+			}
+			s := seat{pci: rk.PCI, model: rk.Model}
+			if rk.PCI == "" {
+				s.bus, s.device = rk.Bus, rk.Device
+			}
+			hosts[rk.Host][s] = true
+		}
+	}
+	types := map[string]int{}
+	for _, host := range order {
+		t := nodeType(f, host, hosts[host])
+		key := signature(t)
+		at, ok := types[key]
+		if !ok {
+			at = len(f.Types)
+			types[key] = at
+			f.Types = append(f.Types, t)
+		}
+		f.Hosts = append(f.Hosts, cluster.Host{Name: host, Type: at})
+	}
+}
+
+// nodeType makes the node of one host.
+func nodeType(f *cluster.Fragment, host string, seats map[seat]bool) *cluster.NodeType {
+	list := make([]seat, 0, len(seats))
+	onBus := map[string]int{}
+	for s := range seats {
+		if s.pci == "" {
+			onBus[s.bus]++
+		}
+		list = append(list, s)
+	}
+	for i := range list {
+		// The bus alone is an address when nothing else in the host is on it: GPUs
+		// sit at device 0 behind a bridge of their own, except in virtual machines,
+		// where several share a bus or all are on bus 0.
+		if s := &list[i]; s.pci == "" && onBus[s.bus] == 1 && strings.TrimLeft(s.bus, "0x") != "" {
+			s.pci, _ = cluster.ParsePCI("0:" + strings.TrimPrefix(s.bus, "0x") + ":0.0")
+		}
+	}
+	slices.SortFunc(list, func(a, b seat) int {
+		return cmp.Or(cmp.Compare(a.pci, b.pci), cmp.Compare(a.device, b.device), cmp.Compare(a.bus, b.bus), cmp.Compare(a.model, b.model))
+	})
+	t := &cluster.NodeType{}
+	seen := map[cluster.PCI]bool{}
+	for _, s := range list {
+		if s.pci != "" && seen[s.pci] {
+			f.Warnf(0, host, "two rank lines give %s different names; kept the first", s.pci)
+			continue
+		}
+		seen[s.pci] = true
+		d := cluster.Device{Kind: cluster.GPU, Index: -1, PCI: s.pci, Parent: -1, GPU: &cluster.GPUInfo{Vendor: vendor(s.model)}}
+		if s.pci == "" {
+			d.Index = s.device // the only handle left
+		}
+		if s.model != "" {
+			d.Model = cluster.FromRead(s.model, Format)
+		}
+		t.Add(d)
+	}
+	return t
+}
+
+// signature is equal for nodes with equal GPUs.
+func signature(t *cluster.NodeType) string {
+	var b strings.Builder
+	for _, d := range t.Devices {
+		fmt.Fprintf(&b, "%s %s %d %s\n", d.Name, d.PCI, d.Index, d.Model.Value)
+	}
+	return b.String()
+}
+
+// vendor is told by the name; RCCL's fork of the tests prints AMD's.
+func vendor(model string) string {
+	switch {
+	case strings.HasPrefix(model, "AMD"), strings.HasPrefix(model, "Instinct"), strings.Contains(model, "Radeon"):
+		return "amd"
+	case model == "":
+		return ""
+	}
+	return "nvidia"
+}
+
+// addBench adds the largest size of the table. The number of hosts is known only
+// when every rank has its line.
+func (t *Table) addBench(f *cluster.Fragment) {
+	row := t.Largest()
+	if row == nil {
+		return
+	}
+	half := row.OutOfPlace
+	if half == nil || half.Busbw == 0 && row.InPlace != nil {
+		half = row.InPlace
+	}
+	if half == nil || half.Busbw == 0 {
+		return
+	}
+	b := cluster.Bench{Op: t.Op, Ranks: t.NRanks(), Size: row.Size, Bus: half.Busbw, From: fmt.Sprintf("%s:%d", f.Source, row.Line)}
+	if b.Op == "" {
+		b.Op = "unknown"
+	}
+	if len(t.Ranks) == b.Ranks {
+		hosts := map[string]bool{}
+		for i := range t.Ranks {
+			hosts[t.Ranks[i].Host] = true
+		}
+		b.Hosts = len(hosts)
+	}
+	f.Benches = append(f.Benches, b)
+}

@@ -1,0 +1,341 @@
+package nccltests
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"busbar/cluster"
+	"busbar/internal/corpus"
+)
+
+func readFile(t *testing.T, file string) *Result {
+	t.Helper()
+	data := corpus.Open(t, file)
+	if !Match(data) {
+		t.Errorf("%s: Match says no", file)
+	}
+	res, err := ReadResult(file, strings.NewReader(string(data)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, nt := range res.Fragment(file).Types {
+		if err := nt.Check(); err != nil {
+			t.Error(err)
+		}
+	}
+	return res
+}
+
+// String prints a row as the tool does, words separated by one blank.
+func (r *Row) String() string {
+	f := []string{fmt.Sprint(int64(r.Size)), fmt.Sprint(r.Count), r.Type}
+	for _, h := range []*Half{r.OutOfPlace, r.InPlace} {
+		if h != nil {
+			f = append(f, fmt.Sprintf("%g %.2f %.2f %g", h.Time.Micros(), h.Algbw.GBps(), h.Busbw.GBps(), h.Wrong))
+		}
+	}
+	return strings.Join(f, " ")
+}
+
+// plain prints a row of the index in the same way: without redop and root, the
+// time without trailing zeros, -1 for N/A.
+func plain(s string) string {
+	f := strings.Fields(s)
+	out, rest := f[:3:3], f[3:]
+	for len(rest)%4 != 0 || strings.ContainsAny(rest[0], "abcdefghijklmnopqrstuvwxyz") {
+		rest = rest[1:]
+	}
+	for i, s := range rest {
+		switch {
+		case s == "N/A":
+			s = "-1"
+		case i%4 == 0:
+			s = fmt.Sprintf("%g", leading(s))
+		}
+		out = append(out, s)
+	}
+	return strings.Join(out, " ")
+}
+
+// Every sample of the corpus: ranks, hosts, models, rows, averages and verdicts
+// as its index says.
+func TestCorpus(t *testing.T) {
+	for _, e := range corpus.Index(t, "nccl-tests output") {
+		t.Run(e.File, func(t *testing.T) {
+			res := readFile(t, e.File)
+			var rows []*Row
+			hosts, models := map[string]bool{}, map[string]bool{}
+			ranks, tables := 0, 0
+			var averages, verdicts []string
+			for i := range res.Tables {
+				tab := &res.Tables[i]
+				for j := range tab.Rows {
+					rows = append(rows, &tab.Rows[j])
+				}
+				for _, r := range tab.Ranks {
+					hosts[r.Host], models[r.Model] = true, true
+				}
+				ranks += len(tab.Ranks)
+				if len(tab.Rows) > 0 {
+					tables++
+				}
+				if !math.IsNaN(tab.Average) {
+					averages = append(averages, fmt.Sprint(tab.Average))
+					verdicts = append(verdicts, tab.OutOfBounds)
+				}
+			}
+			want := func(key string, got any) {
+				t.Helper()
+				if w := fmt.Sprint(e.Facts[key]); fmt.Sprint(got) != w {
+					t.Errorf("%s: got %v, want %v", key, got, w)
+				}
+			}
+			want("ranks_listed", ranks)
+			want("hosts", len(hosts))
+			want("data_rows", len(rows))
+			want("first_size", jsonNumber(int64(rows[0].Size)))
+			want("last_size", jsonNumber(int64(rows[len(rows)-1].Size)))
+			var names []string
+			for m := range models {
+				names = append(names, m)
+			}
+			slices.Sort(names)
+			want("gpu_model", names)
+			if got, w := rows[len(rows)-1].String(), plain(e.Facts["last_row"].(string)); got != w {
+				t.Errorf("last row\n got %s\nwant %s", got, w)
+			}
+			if e.File == "nccl-tests/gcp-a3mega-h100x16.md" {
+				// The average stands once under the table and once in the prose, which is
+				// no second table. The document lost the # before the parameters.
+				if tables != 1 || fmt.Sprint(averages) != "[70.742]" || res.Tables[0].Params.MaxBytes != 8589934592 {
+					t.Errorf("%d tables, averages %v, %+v", tables, averages, res.Tables[0].Params)
+				}
+				return
+			}
+			want("n_tables", tables)
+			want("params", strings.TrimSpace(res.Tables[0].Params.Text))
+			if len(averages) > 4 { // the index keeps the first four
+				averages = averages[:4]
+			}
+			want("avg_busbw", averages)
+			slices.Sort(verdicts)
+			want("out_of_bounds", slices.Compact(verdicts))
+			if res.Unused != 0 || len(res.Warnings) != 0 {
+				t.Errorf("%d pieces unused, warnings %v", res.Unused, res.Warnings)
+			}
+		})
+	}
+}
+
+// jsonNumber prints a number as the index does after decoding.
+func jsonNumber(n int64) string { return fmt.Sprint(float64(n)) }
+
+// What each sample measured, and how the reader knows.
+func TestOps(t *testing.T) {
+	for file, want := range map[string]string{
+		"superbench-allreduce.log":            "all_reduce columns",
+		"superbench-allgather.log":            " ",
+		"superbench-alltoall.log":             " ",
+		"superbench-broadcast.log":            "broadcast columns",
+		"superbench-reduce.log":               "reduce columns",
+		"superbench-reducescatter.log":        "reduce_scatter columns",
+		"supermicro-h100-preflight.log":       "all_reduce command",
+		"gcp-a3mega-h100x16.md":               "all_reduce command",
+		"socket-thread-validation.md":         "all_reduce header",
+		"panlichen-4host-allreduce.txt":       "all_reduce columns",
+		"panlichen-v100-x8-reducescatter.txt": "reduce_scatter columns",
+	} {
+		res := readFile(t, "nccl-tests/"+file)
+		tab := &res.Tables[len(res.Tables)-1]
+		if file == "socket-thread-validation.md" {
+			tab = &res.Tables[0]
+			if last := res.Tables[len(res.Tables)-1]; last.Op != "all_gather" {
+				t.Errorf("%s: last table is %q", file, last.Op)
+			}
+			if tab.Version != "2.18.0" || tab.Library != "22907" || tab.Test != "all_reduce_perf_mpi" {
+				t.Errorf("%s: %q %q %q", file, tab.Version, tab.Library, tab.Test)
+			}
+		}
+		if got := tab.Op + " " + tab.OpFrom; got != want {
+			t.Errorf("%s: %q, want %q", file, got, want)
+		}
+	}
+}
+
+func TestFragment(t *testing.T) {
+	f := readFile(t, "nccl-tests/gcp-a3mega-h100x16.md").Fragment("x")
+	if len(f.Hosts) != 2 || len(f.Types) != 1 || f.Hosts[1].Name != "ztan-mig-gq73" {
+		t.Fatalf("hosts %v, %d types", f.Hosts, len(f.Types))
+	}
+	nt := f.Types[0]
+	if nt.Count(cluster.GPU) != 8 || nt.Devices[2].PCI != "0000:0b:00.0" || nt.Devices[2].Model.Value != "NVIDIA H100 80GB HBM3" {
+		t.Errorf("%d GPUs, gpu2 %+v", nt.Count(cluster.GPU), nt.Devices[2])
+	}
+	if b := f.Benches; len(b) != 1 || b[0].Op != "all_reduce" || b[0].Ranks != 16 || b[0].Hosts != 2 || b[0].Size != 8589934592 || b[0].Bus.GBps() != 338.82 {
+		t.Errorf("benches %+v", b)
+	}
+
+	// Bus alone: 0x1a is 0000:1a:00.0, and eight times 0x00 is no address.
+	f = readFile(t, "nccl-tests/supermicro-h100-preflight.log").Fragment("x")
+	if nt := f.Types[0]; nt.Count(cluster.GPU) != 8 || nt.Devices[0].PCI != "0000:1a:00.0" || nt.Devices[0].Index != -1 {
+		t.Errorf("%+v", nt.Devices)
+	}
+	f = readFile(t, "nccl-tests/superbench-allreduce.log").Fragment("x")
+	if nt := f.Types[0]; nt.Count(cluster.GPU) != 8 || nt.Devices[3].PCI != "" || nt.Devices[3].Index != 3 {
+		t.Errorf("%+v", nt.Devices)
+	}
+	// Two ranks on one GPU are one GPU.
+	f = readFile(t, "nccl-tests/socket-thread-validation.md").Fragment("x")
+	if nt := f.Types[0]; nt.Count(cluster.GPU) != 1 || len(f.Benches) != 15 || f.Benches[0].Hosts != 1 {
+		t.Errorf("%+v", f.Benches)
+	}
+	// 25 runs on four equal hosts, the two smallest with a bandwidth of 0.00.
+	f = readFile(t, "nccl-tests/panlichen-4host-allreduce.txt").Fragment("x")
+	if len(f.Hosts) != 4 || len(f.Types) != 1 || len(f.Benches) != 23 {
+		t.Errorf("%d hosts, %d types, %d benches", len(f.Hosts), len(f.Types), len(f.Benches))
+	}
+	// Only the last rank of 1440 is shown, so the number of hosts is unknown.
+	f = readFile(t, "nccl-tests/coreweave-readme-tables.md").Fragment("x")
+	if b := f.Benches[3]; b.Ranks != 1440 || b.Hosts != 0 || b.Op != "all_reduce" {
+		t.Errorf("%+v", b)
+	}
+}
+
+// Rows that NCCL's log tears apart, in the logs that are also samples of it.
+func TestTornRows(t *testing.T) {
+	res := readFile(t, "nccl-log/2.27.7-2rank-healthy.log")
+	tab := &res.Tables[0]
+	if len(res.Tables) != 1 || len(tab.Rows) != 11 || res.Unused != 0 || tab.Average != 178.078 || tab.Op != "all_reduce" {
+		t.Fatalf("%d tables, %d rows, %d unused, average %v", len(res.Tables), len(tab.Rows), res.Unused, tab.Average)
+	}
+	if got := tab.Rows[0].String(); got != "8388608 2097152 float 83.33 100.66 100.66 0 80.98 103.59 103.59 0" || !tab.Rows[0].Torn {
+		t.Errorf("first row %s", got)
+	}
+	if got := tab.Rows[10].String(); got != "8589934592 2147483648 float 39658 216.60 216.60 0 39657 216.61 216.61 0" {
+		t.Errorf("last row %s", got)
+	}
+	if res := readFile(t, "nccl-log/2.27.7-2rank-nvlink-fault.log"); res.Tables[0].Average != 28.2632 || len(res.Tables[0].Rows) != 11 {
+		t.Errorf("fault: %v, %d rows", res.Tables[0].Average, len(res.Tables[0].Rows))
+	}
+
+	res = readFile(t, "nccl-log/2.12.12-4host-panlichen-cut.log")
+	rows := 0
+	for i := range res.Tables {
+		rows += len(res.Tables[i].Rows)
+	}
+	if rows != 27 || res.Unused != 2 {
+		t.Errorf("4host: %d rows, %d unused of %d tables", rows, res.Unused, len(res.Tables))
+	}
+	if got := res.Tables[0].Rows[0]; got.String() != "64 16 float 413.6 0.00 0.00 2e-07" || got.Redop != "sum" || got.InPlace != nil {
+		t.Errorf("4host: first row %v", &got)
+	}
+
+	res = readFile(t, "nccl-log/2.9.9-p4d-efa-eks.log")
+	if tab := res.Tables[0]; len(tab.Ranks) != 16 || len(tab.Rows) == 0 || !tab.Delta {
+		t.Errorf("p4d: %d ranks, %d rows", len(tab.Ranks), len(tab.Rows))
+	}
+	// Two GPUs of a virtual machine share a bus number; their addresses are unknown.
+	if nt := res.Fragment("x").Types[0]; nt.Count(cluster.GPU) != 8 || nt.Devices[0].PCI != "" {
+		t.Errorf("p4d: %+v", nt.Devices)
+	}
+}
+
+const head = "# nThread 1 nGpus 2 minBytes 8 maxBytes 8 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1 validation: 1 graph: 0\n" +
+	"#  Rank  0 Group  0 Pid  1 on  n1 device  0 [0000:1b:00] Fake GPU\n#  Rank  1 Group  0 Pid  1 on  n1 device  1 [0000:1c:00] Fake GPU\n" +
+	"#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw #wrong\n"
+
+// Layouts that no sample has; synthetic after the tool's source.
+func TestLayouts(t *testing.T) {
+	for _, tc := range []struct{ name, rows, want string }{
+		{"plain", " 8 2 float sum -1 1.5 2.00 2.00 0 1.6 3.00 3.00 0\n", "8 2 float 1.5 2.00 2.00 0 1.6 3.00 3.00 0"},
+		{"timestamp", " 8 2 float sum -1 1.5 2.00 2.00 0 1.6 3.00 3.00 0 2026-01-02 03:04:05\n", "8 2 float 1.5 2.00 2.00 0 1.6 3.00 3.00 0"},
+		{"in place unchecked", " 8 2 float none -1 1.5 2.00 2.00 0 1.6 3.00 3.00 N/A\n", "8 2 float 1.5 2.00 2.00 0 1.6 3.00 3.00 -1"},
+		{"wide numbers", " 8 2 bfloat16 sum 3 1e+05 2.00 2.00 4 1.2e+06 3.00 3.00 0\n", "8 2 bfloat16 100000 2.00 2.00 4 1.2e+06 3.00 3.00 0"},
+		{"nan", " 0 0 float sum -1 1.5 nan -nan 0 1.6 inf 0.00 0\n", "0 0 float 1.5 0.00 0.00 0 1.6 0.00 0.00 0"},
+		{"torn after the root", " 8 2 float sum -1n1:1:1 [0] NCCL INFO x\n 1.5 2.00 2.00 0\nn1:1:1 [0] NCCL INFO y\n 1.6 3.00 3.00 0\n", "8 2 float 1.5 2.00 2.00 0 1.6 3.00 3.00 0"},
+		{"torn after the first half", " 8 2 float sum -1 1.5 2.00 2.00 0n1:1:1 [0] NCCL INFO x\n 1.6 3.00 3.00 0\n", "8 2 float 1.5 2.00 2.00 0 1.6 3.00 3.00 0"},
+	} {
+		res, err := ReadResult("f", strings.NewReader(head+tc.rows+"# Avg bus bandwidth    : 1.0\n"))
+		if err != nil || len(res.Tables) != 1 || len(res.Tables[0].Rows) != 1 || res.Unused != 0 {
+			t.Errorf("%s: %v %+v", tc.name, err, res)
+			continue
+		}
+		if got := res.Tables[0].Rows[0].String(); got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+		}
+	}
+	res, err := ReadResult("f", strings.NewReader(strings.Replace(head, "busbw #wrong     time", "busbw #wrong i_min i_max i_p99 i_cv% time", 1)+
+		" 8 2 float sum -1 1.5 2.00 2.00 0 1 2 3 4 1.6 3.00 3.00 0 1 2 3 4\n"))
+	if err != nil || len(res.Tables[0].Rows) != 1 || res.Tables[0].Rows[0].InPlace.Busbw.GBps() != 3 {
+		t.Errorf("per iteration: %v %+v", err, res)
+	}
+}
+
+func TestBadInput(t *testing.T) {
+	for _, tc := range []struct {
+		name, in, wantErr string
+		rows, unused      int
+	}{
+		{"nothing", "", "no output of nccl-tests", 0, 0},
+		{"binary", "\x00\x01\xff\xfe", "no output of nccl-tests", 0, 0},
+		{"cut row", head + " 8 2 float sum -1 1.5 2.00\n", "", 0, 1},
+		{"cut half", head + " 8 2 float sum -1 1.5 2.00 2.00 0 1.6\n", "", 1, 1},
+		{"negative time", head + " 8 2 float sum -1 -1.5 2.00 2.00 0\n", "", 0, 0},
+		{"lost head", head + " 1.5 2.00 2.00 0\n", "", 0, 1},
+		{"words", head + " 8 2 float sum -1 a b c d\n", "", 0, 0},
+		{"huge size", head + " 99999999999999999999 2 float sum -1 1 1 1 0\n", "", 0, 0},
+		{"failure", "n1: Test NCCL failure common.cu:210 'invalid usage'\n", "", 0, 0},
+	} {
+		res, err := ReadResult("f", strings.NewReader(tc.in))
+		if tc.wantErr != "" {
+			if err == nil || !strings.Contains(err.Error(), tc.wantErr) {
+				t.Errorf("%s: error %v, want %q", tc.name, err, tc.wantErr)
+			}
+			continue
+		}
+		rows := 0
+		if err == nil {
+			for i := range res.Tables {
+				rows += len(res.Tables[i].Rows)
+			}
+		}
+		if err != nil || rows != tc.rows || res.Unused != tc.unused {
+			t.Errorf("%s: %v, %d rows, %d unused, want %d and %d", tc.name, err, rows, res.Unused, tc.rows, tc.unused)
+		}
+	}
+}
+
+func TestMatchRefuses(t *testing.T) {
+	for _, s := range []string{"", "busbw: 1001.8878  Gbps", "all_reduce_perf -b 8 -e 1G", "algbw   busbw"} {
+		if Match([]byte(s)) {
+			t.Errorf("Match(%q)", s)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add(head + " 8 2 float sum -1n1:1:1 [0] NCCL INFO x\n 1.5 2.00 2.00 0\n# Avg bus bandwidth    : 1.0\n")
+	f.Add("all_reduce_perf -b 8\n" + head + " 8 2 float sum 1.5 2.00 2.00 0\n" + head)
+	if os.Getenv("BUSBAR_SHARED") != "" {
+		for _, e := range corpus.Index(f, "nccl-tests output") {
+			if data := corpus.Open(f, e.File); len(data) < 6000 {
+				f.Add(string(data))
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		frag, err := Read("f", strings.NewReader(s))
+		if err != nil {
+			return
+		}
+		for _, nt := range frag.Types {
+			if err := nt.Check(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,285 @@
+package nccltests
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"busbar/unit"
+)
+
+// torn is a row whose pieces are still coming.
+type torn struct {
+	row    Row
+	root   bool     // its root has been read, or it has none
+	values []string // figures so far
+	pieces int
+}
+
+// maxValues is the most figures a row has: two halves of eight.
+const maxValues = 16
+
+// fields takes the words of a line that is no comment, or what stood before one
+// of NCCL's own lines (piece).
+func (p *parser) fields(num int, f []string, piece bool) {
+	f = dropTime(f)
+	if len(f) == 0 {
+		return
+	}
+	if row, rest, ok := rowStart(f); ok {
+		p.endRow()
+		p.torn = &torn{row: row}
+		p.torn.row.Line = num
+		p.values(num, rest, piece)
+		return
+	}
+	if !allFigures(f) {
+		return
+	}
+	if p.torn == nil {
+		if piece || len(f) == 4 || len(f) == 8 { // looks like half a row whose head is lost
+			if t := p.lastTable(); t != nil && t.header.seen && t.Average != t.Average {
+				p.res.Unused++
+			}
+		}
+		return
+	}
+	p.values(num, f, piece)
+}
+
+// values adds figures to the row at hand and ends it when it is complete.
+func (p *parser) values(num int, f []string, piece bool) {
+	tr := p.torn
+	tr.pieces++
+	t := p.table(num)
+	if t == nil {
+		p.torn = nil
+		return
+	}
+	half := 4
+	if t.header.perIter {
+		half = 8
+	}
+	// The root is a figure like the others. A whole line does not come out even
+	// without it; of a piece or a cut line only the header knows.
+	if !tr.root && len(f) > 0 {
+		tr.root = true
+		has := len(f)%half == 1
+		if t.header.seen && (piece || len(f)%half > 1) {
+			has = t.header.root
+		}
+		if n, err := strconv.Atoi(f[0]); has && err == nil && n >= -1 && n < maxRanks {
+			tr.row.Root = n
+			f = f[1:]
+		}
+	}
+	if len(tr.values)+len(f) > maxValues {
+		p.res.Unused++
+		p.torn = nil
+		return
+	}
+	tr.values = append(tr.values, f...)
+	if len(tr.values) == 2*half {
+		p.endRow()
+	}
+}
+
+// endRow files the row at hand with what has come of it.
+func (p *parser) endRow() {
+	tr := p.torn
+	p.torn = nil
+	t := p.lastTable()
+	if tr == nil || t == nil {
+		return
+	}
+	half := 4
+	if t.header.perIter {
+		half = 8
+	}
+	if len(tr.values)%half != 0 || len(tr.values) == 0 {
+		p.res.Unused++
+	}
+	row := tr.row
+	row.Torn = tr.pieces > 1
+	if len(tr.values) >= half {
+		row.OutOfPlace = parseHalf(tr.values[:half])
+	}
+	if len(tr.values) >= 2*half {
+		row.InPlace = parseHalf(tr.values[half : 2*half])
+	}
+	if row.OutOfPlace == nil && row.InPlace == nil {
+		return
+	}
+	if p.rows >= maxRows {
+		if !p.full {
+			p.full = true
+			p.warnf(row.Line, "more than %d rows; the rest is left out: split the file", maxRows)
+		}
+		return
+	}
+	p.rows++
+	t.Rows = append(t.Rows, row)
+}
+
+func (p *parser) lastTable() *Table {
+	if n := len(p.res.Tables); n > 0 {
+		return &p.res.Tables[n-1]
+	}
+	return nil
+}
+
+// parseHalf reads time, algbw, busbw and wrong; per-iteration figures are left
+// out. It is nil when a figure is none.
+func parseHalf(f []string) *Half {
+	var v [4]float64
+	for i := range v {
+		switch x, ok := figure(f[i]); {
+		case ok:
+			v[i] = x
+		case i == 3 && f[i] == "N/A":
+			v[i] = -1
+		default:
+			return nil
+		}
+	}
+	if !(v[0] >= 0 && v[0] < 9e12) { // microseconds; beyond a hundred days nothing is timed
+		return nil
+	}
+	return &Half{Time: unit.Micros(v[0]), Algbw: rate(v[1]), Busbw: rate(v[2]), Wrong: v[3]}
+}
+
+// rate turns GB/s into a rate; size 0 gives nan or inf, which is no rate.
+func rate(v float64) unit.Rate {
+	if !(v > 0 && v < 1e9) {
+		return 0
+	}
+	return unit.Rate(v) * unit.GBps
+}
+
+// rowStart reads size, count, type and redop and returns the words that follow.
+func rowStart(f []string) (Row, []string, bool) {
+	if len(f) < 3 || !isType(f[2]) {
+		return Row{}, nil, false
+	}
+	size, err1 := strconv.ParseInt(f[0], 10, 64)
+	count, err2 := strconv.ParseInt(f[1], 10, 64)
+	if err1 != nil || err2 != nil || size < 0 || count < 0 {
+		return Row{}, nil, false
+	}
+	row := Row{Size: unit.Bytes(size), Count: count, Type: f[2], Root: -1}
+	rest := f[3:]
+	if len(rest) > 0 && isRedop(rest[0]) {
+		if row.Redop = rest[0]; row.Redop == "none" {
+			row.Redop = ""
+		}
+		rest = rest[1:]
+	}
+	return row, rest, len(rest) == 0 || allFigures(rest)
+}
+
+func isType(s string) bool {
+	for _, stem := range []string{"int", "uint", "half", "float", "double", "bfloat", "f8", "fp8", "char"} {
+		if strings.HasPrefix(s, stem) && len(s) <= 12 {
+			return true
+		}
+	}
+	return false
+}
+
+func isRedop(s string) bool {
+	return slices.Contains([]string{"sum", "prod", "min", "max", "avg", "mulsum", "none"}, s)
+}
+
+// allFigures reports whether every word can be a figure of a row.
+func allFigures(f []string) bool {
+	for _, s := range f {
+		if _, ok := figure(s); !ok && s != "N/A" {
+			return false
+		}
+	}
+	return len(f) <= maxValues+1
+}
+
+// figure reads a number as C prints it, "-nan" included.
+func figure(s string) (float64, bool) {
+	if s == "-nan" {
+		s = "nan"
+	}
+	v, err := strconv.ParseFloat(s, 64)
+	return v, err == nil
+}
+
+// dropTime removes the date and the clock that option -S puts at the end.
+func dropTime(f []string) []string {
+	if n := len(f); n >= 2 && strings.Count(f[n-1], ":") == 2 && strings.Count(f[n-2], "-") == 2 && len(f[n-2]) == len("2006-01-02") {
+		return f[:n-2]
+	}
+	return f
+}
+
+// cutRecord returns what stands before one of NCCL's log lines on the same line,
+// and whether there is one. Where the two run together ("sumnode7:12:34 [0]
+// NCCL INFO"), the host names of the rank lines tell them apart.
+func (p *parser) cutRecord(s string) (string, bool) {
+	i := strings.Index(s, " NCCL INFO")
+	if i < 0 {
+		i = strings.Index(s, " NCCL WARN")
+	}
+	if i < 0 {
+		return s, false
+	}
+	head := strings.Fields(s[:i])
+	for n := len(head) - 1; n >= 0 && n >= len(head)-4; n-- {
+		parts := strings.Split(head[n], ":")
+		if len(parts) < 3 || !isNumber(parts[len(parts)-1]) || !isNumber(parts[len(parts)-2]) {
+			continue
+		}
+		glued := parts[0]
+		before := strings.Join(head[:n], " ")
+		return before + " " + p.unglue(glued), true
+	}
+	return strings.Join(head, " "), true
+}
+
+// unglue returns the end of a row's piece that stands in front of a host name.
+// A name that no rank line gave may begin with a reduction or a root of -1.
+func (p *parser) unglue(name string) string {
+	if p.hosts[name] {
+		return ""
+	}
+	if rest, ok := p.glued[name]; ok { // the same few names come in every line
+		return rest
+	}
+	rest := name
+	for host := range p.hosts {
+		if r, ok := strings.CutSuffix(name, host); ok && len(r) < len(rest) {
+			rest = r
+		}
+	}
+	if rest == name {
+		rest = ""
+		for _, s := range []string{"mulsum", "sum", "prod", "min", "max", "avg", "none", "-1", "N/A"} {
+			if strings.HasPrefix(name, s) && len(name) > len(s) {
+				rest = s
+				break
+			}
+		}
+	}
+	if p.glued == nil || len(p.glued) > 1<<16 {
+		p.glued = map[string]string{}
+	}
+	p.glued[name] = rest
+	return rest
+}
+
+func isNumber(s string) bool {
+	if s == "" {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,163 @@
+package hwloc
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"busbar/cluster"
+	"busbar/input/internal/board"
+)
+
+// roots builds the PCI trees below the host bridges.
+func (m *machine) roots() []board.Root {
+	var list []board.Root
+	for _, o := range m.top.objects {
+		if o.kind != "Bridge" || !strings.HasPrefix(o.attr.get("bridge_type"), "0-") {
+			continue
+		}
+		domain, bus := busRange(o.attr.get("bridge_pci"))
+		r := board.Root{Above: m.near(o)}
+		if bus >= 0 {
+			r.Label = fmt.Sprintf("pci%04x:%02x", domain, bus)
+		}
+		for _, k := range o.kids {
+			if fn := m.function(k, o, bus); fn != nil {
+				r.Kids = append(r.Kids, fn)
+			}
+		}
+		r.Kids = m.restore(o, r, bus)
+		list = append(list, r)
+	}
+	return list
+}
+
+// busRange reads "0004:[00-0a]": the domain and the first bus below a bridge,
+// -1 when it is not such a range.
+func busRange(s string) (domain, bus int) {
+	d, rest, ok := strings.Cut(s, ":[")
+	first, _, ok2 := strings.Cut(rest, "-")
+	dom, err := strconv.ParseUint(d, 16, 32)
+	b, err2 := strconv.ParseUint(first, 16, 8)
+	if !ok || !ok2 || err != nil || err2 != nil {
+		return 0, -1
+	}
+	return int(dom), int(b)
+}
+
+// restore puts back what was left out of a document without PCI bridges: a
+// function that is right below the host bridge but not on its bus has a port
+// above it, and functions of one bus share that port. How the ports are joined
+// is lost.
+func (m *machine) restore(o *object, r board.Root, bus int) []*board.Func {
+	if bus < 0 {
+		return r.Kids
+	}
+	ports := map[string]*board.Func{}
+	var out []*board.Func
+	ends := 0
+	for _, k := range r.Kids {
+		on := busOf(k.Addr)
+		if k.Bridge || on == "" || on == fmt.Sprintf("%02x", bus) {
+			out = append(out, k)
+			continue
+		}
+		p := ports[on]
+		if p == nil {
+			p = &board.Func{Bridge: true}
+			ports[on] = p
+			out = append(out, p)
+		}
+		if k.Device != nil && len(p.Kids) == 0 {
+			ends++
+		}
+		if k.Device != nil {
+			p.Kids = append(p.Kids, k)
+		}
+	}
+	if ends > 1 {
+		m.f.Warnf(o.line, m.host, "the PCI bridges below %s are missing from this topology, so devices there may share a switch that is not shown; write it with lstopo --whole-io", r.Label)
+	}
+	return out
+}
+
+// busOf is the bus number in an address.
+func busOf(p cluster.PCI) string {
+	parts := strings.Split(string(p), ":")
+	if len(parts) != 3 {
+		return ""
+	}
+	return parts[1]
+}
+
+// function turns a bridge or PCI device and what is below it into a board.Func.
+// up is the bridge above; bus is the number of the host bridge's bus.
+func (m *machine) function(o, up *object, bus int) *board.Func {
+	if o.kind != "Bridge" && o.kind != "PCIDev" {
+		return nil
+	}
+	addr, err := cluster.ParsePCI(o.attr.get("pci_busid"))
+	if err != nil {
+		m.f.Warnf(o.line, m.host, "%s: %v; left out with what is below it", strings.ToLower(o.kind), err)
+		return nil
+	}
+	fn := &board.Func{Addr: addr, ID: pciID(o.attr.get("pci_type")), Bridge: o.kind == "Bridge"}
+	// With NVML hwloc writes the most that a GPU can do, not what its link trained
+	// to. The port above has that, and the smaller of the two is kept.
+	fn.Wire.Rate = speed(o)
+	if fn.Bridge {
+		for _, k := range o.kids {
+			if c := m.function(k, o, bus); c != nil {
+				fn.Kids = append(fn.Kids, c)
+			}
+		}
+		return fn
+	}
+	if m.seen[addr] {
+		m.f.Warnf(o.line, m.host, "PCI address %s occurs twice; the second is left out", addr)
+		return nil
+	}
+	m.seen[addr] = true
+	onRoot := up.kind == "Bridge" && up.attr.get("pci_busid") == "" && busOf(addr) == fmt.Sprintf("%02x", bus)
+	if fn.Device = m.device(o, fn, onRoot); fn.Device != nil {
+		m.devs[o] = addr
+	}
+	return fn
+}
+
+// pciID reads "0302 [10de:15f9] [10de:116b] a1 00": class, vendor and device,
+// those of the board, revision and, since hwloc 3, the programming interface.
+func pciID(s string) cluster.PCIID {
+	w := strings.Fields(s)
+	var id cluster.PCIID
+	if len(w) < 2 || !isHex(w[0], 4) {
+		return id
+	}
+	id.Class = strings.ToLower(w[0]) + "00"
+	if len(w) > 4 && isHex(w[4], 2) {
+		id.Class = strings.ToLower(w[0] + w[4])
+	}
+	id.Vendor, id.Device = idPair(w[1])
+	if len(w) > 2 {
+		id.SubVendor, id.SubDevice = idPair(w[2])
+	}
+	if id.SubVendor == "0000" && id.SubDevice == "0000" {
+		id.SubVendor, id.SubDevice = "", ""
+	}
+	return id
+}
+
+func idPair(s string) (string, string) {
+	s = strings.ToLower(strings.Trim(s, "[]"))
+	a, b, ok := strings.Cut(s, ":")
+	if !ok || !isHex(a, 4) || !isHex(b, 4) {
+		return "", ""
+	}
+	return a, b
+}
+
+func isHex(s string, n int) bool {
+	return len(s) == n && strings.Trim(s, "0123456789abcdefABCDEF") == ""
+}
+
+func isNVSwitch(o *object) bool { return board.IsNVSwitch(pciID(o.attr.get("pci_type"))) }

@@ -1,0 +1,224 @@
+package hwloc
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"busbar/cluster"
+	"busbar/input/internal/board"
+	"busbar/unit"
+)
+
+// Format names what this package reads.
+const Format = "hwloc lstopo XML"
+
+// source stands beside every fact.
+const source = "lstopo"
+
+// maxMachines bounds the documents of one text.
+const maxMachines = 1 << 16
+
+// Read reads every hwloc XML document in r, one node each. name is the source's
+// name for messages.
+func Read(name string, r io.Reader) (*cluster.Fragment, error) {
+	f := &cluster.Fragment{Format: Format, Source: name}
+	empty, seen := 0, 0
+	err := find(name, r, func(doc *document) error {
+		if seen++; seen > maxMachines {
+			return fmt.Errorf("more than %d topologies in one text", maxMachines)
+		}
+		if !readDocument(f, doc) {
+			empty++
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case seen == 0:
+		return nil, fmt.Errorf("%s: no <topology> with a machine in it; expected the output of lstopo --of xml", name)
+	case len(f.Hosts) == 0:
+		return nil, fmt.Errorf("%s: the <topology> names no package, NUMA node or PCI device; write it again with lstopo --of xml", name)
+	case empty > 0:
+		f.Warnf(0, "", "%d of %d topologies name no package, NUMA node or PCI device; left out", empty, seen)
+	}
+	return f, nil
+}
+
+// readDocument adds the machine of one document. It reports whether there was
+// anything in it.
+func readDocument(f *cluster.Fragment, doc *document) bool {
+	top, err := parse(doc)
+	m := &machine{f: f, top: top, t: &cluster.NodeType{Tree: cluster.Read}, host: top.info.get("HostName")}
+	if !m.layout() {
+		return false
+	}
+	switch {
+	case err != nil && !doc.whole:
+		f.Warnf(doc.line(len(doc.lines)), m.host, "the topology breaks off here; devices after this line are missing")
+	case err != nil:
+		f.Warnf(0, m.host, "%v; what comes after it in this topology was not read", err)
+	}
+	f.AddNode(m.host, m.t)
+	return true
+}
+
+// machine turns one topology into a node type.
+type machine struct {
+	f     *cluster.Fragment
+	top   *topology
+	t     *cluster.NodeType
+	host  string
+	board *board.Host
+	devs  map[*object]cluster.PCI // GPUs, NICs and NVSwitches by their PCI object
+	seen  map[cluster.PCI]bool
+}
+
+func (m *machine) layout() bool {
+	sockets, domains := m.sockets(), m.domains()
+	if len(sockets) == 0 && len(domains) == 0 && m.top.counts["PCIDev"] == 0 {
+		return false
+	}
+	left := 0
+	m.board, left = board.NewHost(m.t, source, sockets, domains)
+	if left > 0 {
+		m.f.Warnf(0, m.host, "%d packages or NUMA nodes more than any machine has; left out", left)
+	}
+	m.devs, m.seen = map[*object]cluster.PCI{}, map[cluster.PCI]bool{}
+	m.warn(board.Grow(m.t, source, m.roots()))
+	m.links()
+	return true
+}
+
+func (m *machine) warn(r board.Report) {
+	if r.Left > 0 {
+		m.f.Warnf(0, m.host, "%d GPUs and NICs more than any machine has; left out", r.Left)
+	}
+	if r.Resting > 0 {
+		m.f.Warnf(0, m.host, "the PCIe links of %d GPUs ran at first- or second-generation speed, as they do while a GPU is idle; their rates are unknown until read under load", r.Resting)
+	}
+	// Where there is no GPU, nothing depends on it.
+	if r.Adrift > 0 && m.t.Count(cluster.GPU) > 0 {
+		m.f.Warnf(0, m.host, "%d GPUs and NICs are below host bridges that belong to no one NUMA node; their distance to the others is unknown", r.Adrift)
+	}
+}
+
+// sockets lists the packages.
+func (m *machine) sockets() []board.Socket {
+	var list []board.Socket
+	for _, o := range m.top.objects {
+		if o.kind != "Package" {
+			continue
+		}
+		get := func(name string) string {
+			if v := o.info.get(name); v != "" {
+				return strings.TrimSpace(v)
+			}
+			return strings.TrimSpace(m.top.info.get(name))
+		}
+		family, _ := strconv.Atoi(get("CPUFamilyNumber"))
+		model, _ := strconv.Atoi(get("CPUModelNumber"))
+		list = append(list, board.Socket{
+			Index: number(o.attr.get("os_index"), len(list)),
+			CPUs:  m.cpus(o),
+			Model: get("CPUModel"),
+			Info: cluster.CPUInfo{
+				Arch:   board.Arch(m.top.info.get("Architecture")),
+				Vendor: get("CPUVendor"),
+				Family: board.Family(family),
+				Model:  model,
+			},
+		})
+	}
+	return list
+}
+
+// domains lists the NUMA nodes. hwloc 1 writes none for a machine that has only
+// one; the machine itself then carries the memory.
+func (m *machine) domains() []board.Domain {
+	var list []board.Domain
+	var whole *object
+	for _, o := range m.top.objects {
+		switch o.kind {
+		case "NUMANode":
+			list = append(list, board.Domain{
+				Index:  number(o.attr.get("os_index"), len(list)),
+				CPUs:   m.cpus(o),
+				Memory: memory(o.attr.get("local_memory")),
+			})
+		case "Machine":
+			if whole == nil {
+				whole = o
+			}
+		}
+	}
+	if len(list) == 0 && whole != nil && m.top.counts["PU"] > 0 {
+		list = append(list, board.Domain{CPUs: m.cpus(whole), Memory: memory(whole.attr.get("local_memory"))})
+	}
+	return list
+}
+
+func (m *machine) cpus(o *object) board.CPUs {
+	set, err := board.ParseMask(o.attr.get("cpuset"))
+	if err != nil {
+		m.f.Warnf(o.line, m.host, "%s: %v", strings.ToLower(o.kind), err)
+	}
+	return set
+}
+
+// number reads an index, or gives other when there is none.
+func number(s string, other int) int {
+	if v, err := strconv.Atoi(s); err == nil && v >= 0 && v < 1<<20 {
+		return v
+	}
+	return other
+}
+
+func memory(s string) unit.Bytes {
+	v, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || v < 0 {
+		return 0
+	}
+	return unit.Bytes(v)
+}
+
+// near finds the NUMA domain (or socket) that an I/O object belongs to: that of
+// the nearest object around it that has CPUs.
+func (m *machine) near(o *object) int {
+	if at := m.board.Only(); at >= 0 {
+		return at
+	}
+	for o = o.parent; o != nil; o = o.parent {
+		if o.kind == "NUMANode" {
+			return m.board.Domain(number(o.attr.get("os_index"), -1))
+		}
+		if o.attr.get("cpuset") == "" {
+			continue
+		}
+		set, err := board.ParseMask(o.attr.get("nodeset"))
+		if one, convErr := strconv.Atoi(set.String()); err == nil && convErr == nil {
+			if at := m.board.Domain(one); at >= 0 {
+				return at
+			}
+		}
+		cpus, err := board.ParseMask(o.attr.get("cpuset"))
+		if err != nil {
+			return -1
+		}
+		return m.board.Near(cpus)
+	}
+	return -1
+}
+
+// speed reads pci_link_speed: GB/s, one direction, after encoding; 0 when hwloc
+// does not know.
+func speed(o *object) unit.Rate {
+	v, err := strconv.ParseFloat(o.attr.get("pci_link_speed"), 64)
+	if err != nil || !(v > 0 && v < 1e4) {
+		return 0
+	}
+	return unit.Rate(v) * unit.GBps
+}

@@ -1,0 +1,125 @@
+package board
+
+import (
+	"strings"
+
+	"busbar/cluster"
+)
+
+// PCI vendors that matter here.
+const (
+	vendorAMD      = "1002"
+	vendorNVIDIA   = "10de"
+	vendorIntel    = "8086"
+	vendorHabana   = "1da3"
+	vendorAmazon   = "1d0f"
+	vendorHPE      = "17db" // Cray's Cassini
+	vendorCornelis = "434e"
+)
+
+// serverVGA are display chips by AMD (then ATI) that servers have for their
+// console, by device id: ES1000 and Rage XL.
+var serverVGA = map[string]bool{"515e": true, "5969": true, "4752": true, "4753": true, "4754": true, "4758": true}
+
+// GPUVendor tells whether a PCI function is an accelerator, and whose: nvidia,
+// amd or intel; empty when it is none. onRootBus says that no bridge is above
+// it.
+//
+// Display class alone does not make a GPU: nearly every server has an ASPEED or
+// Matrox VGA chip in its management controller (often as card0), Intel desktop
+// processors have graphics and a neural unit on the root bus, and old boards
+// carry an ATI console chip under AMD's vendor id.
+func GPUVendor(id cluster.PCIID, onRootBus bool) string {
+	if len(id.Class) < 4 {
+		return ""
+	}
+	base, class := id.Class[:2], id.Class[:4]
+	if base != "03" && base != "12" {
+		return ""
+	}
+	switch id.Vendor {
+	case vendorNVIDIA:
+		return "nvidia"
+	case vendorAMD:
+		if !serverVGA[id.Device] {
+			return "amd"
+		}
+	case vendorIntel:
+		if class == "0302" || class == "0380" || !onRootBus {
+			return "intel"
+		}
+	case vendorHabana:
+		return "intel"
+	}
+	return ""
+}
+
+// IsNVSwitch tells whether a PCI function is an NVSwitch.
+func IsNVSwitch(id cluster.PCIID) bool {
+	return id.Vendor == vendorNVIDIA && strings.HasPrefix(id.Class, "0680")
+}
+
+// IsBridge tells whether a PCI function has a bus below it.
+func IsBridge(id cluster.PCIID) bool { return strings.HasPrefix(id.Class, "0604") }
+
+// NetKind tells the family of a NIC. rdma says that the operating system has an
+// RDMA device for it, layer is that device's link layer where known.
+func NetKind(id cluster.PCIID, driver string, rdma bool, layer string) cluster.NetKind {
+	switch {
+	case id.Vendor == vendorHPE || strings.HasPrefix(driver, "cxi"):
+		return cluster.Slingshot
+	case id.Vendor == vendorAmazon && strings.HasPrefix(id.Device, "efa") || driver == "efa":
+		return cluster.EFA
+	case driver == "hfi1" || id.Vendor == vendorCornelis || id.Vendor == vendorIntel && (id.Device == "24f0" || id.Device == "24f1"):
+		return cluster.OmniPath
+	case !rdma:
+		return cluster.Ethernet
+	case layer == "InfiniBand":
+		return cluster.InfiniBand
+	case layer == "Ethernet":
+		return cluster.RoCE
+	}
+	// Without a link layer the class tells: Mellanox firmware answers 0207 for a
+	// port set to InfiniBand and 0200 for Ethernet; 0c06 is the older InfiniBand class.
+	if strings.HasPrefix(id.Class, "0207") || strings.HasPrefix(id.Class, "0c06") {
+		return cluster.InfiniBand
+	}
+	if strings.HasPrefix(id.Class, "0200") {
+		return cluster.RoCE
+	}
+	return ""
+}
+
+// GUID writes a GUID as InfiniBand tools do, 0x506b4b03003ceee8, from
+// "506b:4b03:003c:eee8". One of all zeros, and anything else, is none.
+func GUID(s string) string {
+	hex := strings.ToLower(strings.ReplaceAll(strings.TrimSpace(s), ":", ""))
+	hex = strings.TrimPrefix(hex, "0x")
+	if len(hex) != 16 || strings.Trim(hex, "0") == "" || strings.Trim(hex, "0123456789abcdef") != "" {
+		return ""
+	}
+	return "0x" + hex
+}
+
+// PortGUID is the lower half of a GID.
+func PortGUID(gid string) string {
+	hex := strings.ReplaceAll(strings.TrimSpace(gid), ":", "")
+	if len(hex) != 32 {
+		return ""
+	}
+	return GUID(hex[16:])
+}
+
+// PortState reads the number in front of "4: ACTIVE".
+func PortState(s string) cluster.State {
+	num, _, _ := strings.Cut(strings.TrimSpace(s), ":")
+	switch num {
+	case "1":
+		return cluster.Down
+	case "2", "3", "5": // initialising, armed, active but deferred
+		return cluster.Init
+	case "4":
+		return cluster.Up
+	}
+	return cluster.StateUnknown
+}

@@ -293,3 +293,6 @@ func mergeCounters(a, b map[string]uint64) map[string]uint64 {
 	}
 	return m
 }
+
+// Equal reports whether two types are the same but for their names.
+func (t *NodeType) Equal(o *NodeType) bool { return t.shape() == o.shape() }

@@ -31,8 +31,9 @@ func ParseRate(s string) (Rate, error) {
 	}
 	unit, duplex := suffix, false
 	for _, word := range []string{"duplex", "bidirectional"} {
-		if t, ok := strings.CutSuffix(strings.ToLower(suffix), word); ok {
-			unit, duplex = strings.TrimSpace(suffix[:len(t)]), true
+		// EqualFold on the tail, because lower-casing can change a text's length.
+		if n := len(suffix) - len(word); n >= 0 && strings.EqualFold(suffix[n:], word) {
+			unit, duplex = strings.TrimSpace(suffix[:n]), true
 		}
 	}
 	mul, err := rateUnit(unit)

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"busbar/hardware"
+)
+
+type completionCmd struct {
+	common
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
+}
+
+// Help ends with an example.
+func (completionCmd) Help() string {
+	return "Examples:\n  source <(busbar completion bash)\n  busbar completion fish > ~/.config/fish/completions/busbar.fish"
+}
+
+// word is something that can be completed after a command.
+type word struct{ text, help string }
+
+// Run prints a static script made from the command line's own model.
+func (c completionCmd) Run(e *env) error {
+	var b strings.Builder
+	var names []string
+	words := map[string][]word{}
+	for _, n := range e.model.Children {
+		if n.Hidden {
+			continue
+		}
+		names = append(names, n.Name)
+		words[n.Name] = flagWords(n)
+		if n.Name == "map" {
+			for _, p := range hardware.Presets() {
+				words[n.Name] = append(words[n.Name], word{p.Name, p.Summary})
+			}
+		}
+	}
+	switch c.Shell {
+	case "bash", "zsh":
+		bashScript(&b, c.Shell, names, words)
+	case "fish":
+		fishScript(&b, e.model.Children, words)
+	}
+	_, err := e.stdout.Write([]byte(b.String()))
+	return err
+}
+
+func flagWords(n *kong.Node) []word {
+	var w []word
+	for _, f := range n.Flags {
+		if !f.Hidden {
+			w = append(w, word{"--" + f.Name, f.Help})
+		}
+	}
+	for _, p := range n.Positional {
+		for _, v := range strings.Split(p.Enum, ",") {
+			if v != "" {
+				w = append(w, word{v, ""})
+			}
+		}
+	}
+	return w
+}
+
+// bashScript writes a completion function; zsh runs it through bashcompinit.
+func bashScript(b *strings.Builder, shell string, names []string, words map[string][]word) {
+	if shell == "zsh" {
+		b.WriteString("#compdef busbar\nautoload -U +X bashcompinit && bashcompinit\n")
+	}
+	b.WriteString("_busbar() {\n  local cur=${COMP_WORDS[COMP_CWORD]} words\n  if [ \"$COMP_CWORD\" -eq 1 ]; then\n")
+	fmt.Fprintf(b, "    COMPREPLY=($(compgen -W %q -- \"$cur\"))\n    return\n  fi\n", strings.Join(names, " "))
+	b.WriteString("  case ${COMP_WORDS[1]} in\n")
+	for _, n := range names {
+		var list []string
+		for _, w := range words[n] {
+			list = append(list, w.text)
+		}
+		fmt.Fprintf(b, "    %s) words=%q ;;\n", n, strings.Join(list, " "))
+	}
+	b.WriteString("  esac\n  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\") $(compgen -f -- \"$cur\"))\n}\n")
+	b.WriteString("complete -o filenames -F _busbar busbar\n")
+}
+
+func fishScript(b *strings.Builder, nodes []*kong.Node, words map[string][]word) {
+	for _, n := range nodes {
+		if n.Hidden {
+			continue
+		}
+		fmt.Fprintf(b, "complete -c busbar -n __fish_use_subcommand -a %s -d '%s'\n", n.Name, fishQuote(n.Help))
+		for _, w := range words[n.Name] {
+			if long, ok := strings.CutPrefix(w.text, "--"); ok {
+				fmt.Fprintf(b, "complete -c busbar -n '__fish_seen_subcommand_from %s' -l %s -d '%s'\n", n.Name, long, fishQuote(w.help))
+				continue
+			}
+			fmt.Fprintf(b, "complete -c busbar -n '__fish_seen_subcommand_from %s' -a %s -d '%s'\n", n.Name, w.text, fishQuote(w.help))
+		}
+	}
+}
+
+func fishQuote(s string) string { return strings.ReplaceAll(s, "'", `\'`) }

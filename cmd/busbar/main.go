@@ -1,0 +1,129 @@
+// Busbar tells the people who run distributed GPU training how fast a job will
+// go on their cluster, what limits it, and why it is slow.
+//
+// This release maps and audits: it reads the topology of a machine or a cluster
+// from what its tools print and shows what will hurt.
+//
+//	$ busbar map dgx-h100:2 --audit
+//
+// Exit codes: 0 done; 1 done, and something is wrong; 2 bad usage or input;
+// 3 could not do it.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// Exit codes that scripts can use.
+const (
+	exitDone    = 0
+	exitWrong   = 1 // done, and something is wrong: findings, a missed threshold
+	exitBad     = 2 // bad usage or bad input
+	exitCannot  = 3 // could not do it: missing rights, a dead peer, a limit
+	description = "busbar maps a cluster's topology, audits it, and says what will hurt.\n\nExit codes: 0 done; 1 done and something is wrong; 2 bad usage or input; 3 could not do it."
+)
+
+// errWrong makes a command that did its work exit with 1.
+var errWrong = errors.New("something is wrong")
+
+// cannotError marks an error that is not the input's fault.
+type cannotError struct{ err error }
+
+func (e cannotError) Error() string { return e.err.Error() }
+func (e cannotError) Unwrap() error { return e.err }
+
+// command is the whole program: a struct of subcommands.
+type command struct {
+	Map        mapCmd        `cmd:"" help:"Read a machine's or a cluster's topology; print it, convert it, audit it."`
+	Demo       demoCmd       `cmd:"" help:"Map and audit this machine and the reference cluster."`
+	Presets    presetsCmd    `cmd:"" help:"List the machines that can be used by name."`
+	Hardware   hardwareCmd   `cmd:"" help:"List the hardware catalogue with its sources."`
+	Schema     schemaCmd     `cmd:"" help:"Print the JSON Schema of the cluster file, for editors."`
+	Completion completionCmd `cmd:"" help:"Print a completion script for bash, zsh or fish."`
+	Version    versionCmd    `cmd:"" help:"Print the version."`
+}
+
+// common are the flags every command has.
+type common struct {
+	JSON    bool `name:"json" help:"One JSON document on standard output, nothing else there."`
+	Quiet   bool `short:"q" help:"No progress and no notes on standard error."`
+	Verbose bool `short:"v" help:"Say more: what was read and how it was recognised."`
+}
+
+// env is what a command may touch of the world.
+type env struct {
+	ctx            context.Context
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	model          *kong.Application // for completion
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	os.Exit(run(ctx, os.Stdin, os.Stdout, os.Stderr, os.Args[1:]))
+}
+
+// exited carries kong's own exits (--help) out of its parser.
+type exited int
+
+// run is the program as a function of its arguments and streams.
+func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []string) (code int) {
+	var cmd command
+	parser, err := kong.New(&cmd, kong.Name("busbar"), kong.Description(description), kong.Writers(stdout, stderr),
+		kong.Exit(func(c int) { panic(exited(c)) }), kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+	if err != nil {
+		fmt.Fprintln(stderr, "busbar:", err)
+		return exitCannot
+	}
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case exited:
+			code = int(r)
+		default:
+			panic(r)
+		}
+	}()
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	k, err := parser.Parse(args)
+	if err != nil {
+		fmt.Fprintf(stderr, "busbar: %v\n%s\n", err, usageHint(err))
+		return exitBad
+	}
+	err = k.Run(&env{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr, model: parser.Model})
+	return exitCode(stderr, err)
+}
+
+func usageHint(err error) string {
+	var p *kong.ParseError
+	if errors.As(err, &p) && p.Context != nil && p.Context.Command() != "" {
+		return "see: busbar " + strings.Fields(p.Context.Command())[0] + " --help"
+	}
+	return "see: busbar --help"
+}
+
+func exitCode(stderr io.Writer, err error) int {
+	var cannot cannotError
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.Is(err, errWrong):
+		return exitWrong
+	}
+	fmt.Fprintln(stderr, "busbar:", err)
+	if errors.As(err, &cannot) || errors.Is(err, context.Canceled) {
+		return exitCannot
+	}
+	return exitBad
+}

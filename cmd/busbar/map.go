@@ -1,0 +1,176 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"busbar/audit"
+	"busbar/cluster"
+	"busbar/input/clusterfile"
+	"busbar/input/k8s"
+	"busbar/input/ncclxml"
+	"busbar/input/slurm"
+	"busbar/report"
+)
+
+type mapCmd struct {
+	common
+	Sources []string `arg:"" optional:"" name:"source" help:"Files in any known format, - for standard input, a preset (dgx-h100:16), a folder that holds a machine's sys and proc, HOST=FILE, FILE:COUNT. None: this machine."`
+	Output  string   `short:"o" placeholder:"FORMAT|FILE" default:"text" help:"text, yaml, json, matrix, svg, dot, nccl-xml, slurm, kube; or a file whose ending says the format; - is text."`
+	Audit   bool     `help:"Print the findings only; exit 1 when there are any beyond notes."`
+	Path    []string `placeholder:"FROM,TO" sep:"none" help:"Print the path between two devices: node0/gpu0,node1/gpu3. Repeatable."`
+	Width   int      `default:"0" hidden:""`
+}
+
+// Help says what can be read and ends with examples.
+func (mapCmd) Help() string {
+	return "Reads: nvidia-smi (topo -m, topo -p2p, -L, -q -x, --query-gpu, nvlink), rocm-smi --showtopo, NCCL and RCCL topology XML, lstopo XML, " +
+		"ibnetdiscover, iblinkinfo, ibstat, ibstatus, ibv_devinfo, perfquery, ibqueryerrors, ethtool, Slurm topology.conf and .yaml, scontrol show topology, " +
+		"Kubernetes nodes, topograph models, p2pBandwidthLatencyTest, nvbandwidth, nccl-tests, NCCL logs, and busbar's own cluster files. " +
+		"The format is recognised by content; several sources join into one cluster.\n\n" +
+		"Examples:\n" +
+		"  busbar map\n" +
+		"  busbar map dgx-h100:16 --audit\n" +
+		"  nvidia-smi topo -m | busbar map - -o svg > node.svg\n" +
+		"  busbar map topo.txt ibnetdiscover.txt -o cluster.yaml\n" +
+		"  busbar map gpu1=topo1.txt gpu2=topo2.txt --path gpu1/gpu0,gpu2/gpu3"
+}
+
+// outputs maps a format's name to its writer.
+var outputs = map[string]func(*mapCmd, *env, io.Writer, *cluster.Cluster) error{
+	"text":     (*mapCmd).text,
+	"yaml":     func(_ *mapCmd, _ *env, w io.Writer, c *cluster.Cluster) error { return clusterfile.Write(w, c) },
+	"json":     func(_ *mapCmd, _ *env, w io.Writer, c *cluster.Cluster) error { return writeJSON(w, c) },
+	"matrix":   func(_ *mapCmd, _ *env, w io.Writer, c *cluster.Cluster) error { return report.Matrix(w, c) },
+	"svg":      func(_ *mapCmd, _ *env, w io.Writer, c *cluster.Cluster) error { return report.SVG(w, c) },
+	"dot":      func(_ *mapCmd, _ *env, w io.Writer, c *cluster.Cluster) error { return report.DOT(w, c) },
+	"nccl-xml": (*mapCmd).ncclXML,
+	"slurm":    func(_ *mapCmd, _ *env, w io.Writer, c *cluster.Cluster) error { return slurm.WriteConf(w, c) },
+	"slurm-yaml": func(_ *mapCmd, _ *env, w io.Writer, c *cluster.Cluster) error {
+		return slurm.WriteYAML(w, c)
+	},
+	"kube": func(_ *mapCmd, _ *env, w io.Writer, c *cluster.Cluster) error { return k8s.WriteLabels(w, c) },
+}
+
+// endings maps the ending of a file name to a format.
+var endings = map[string]string{
+	".yaml": "yaml", ".yml": "yaml", ".json": "json", ".svg": "svg", ".dot": "dot", ".gv": "dot", ".xml": "nccl-xml", ".conf": "slurm", ".txt": "text",
+}
+
+// Run reads the sources, joins them and writes what was asked for.
+func (c *mapCmd) Run(e *env) error {
+	cl, err := e.load(c.Sources, c.common)
+	if err != nil {
+		return err
+	}
+	findings := audit.Run(cl)
+	if c.JSON {
+		c.Output = "json"
+	}
+	switch {
+	case c.Audit && c.Output == "json":
+		err = writeIndented(e.stdout, map[string]any{"summary": cl.Summary(), "audit": orEmpty(findings), "warnings": cl.Warnings})
+	case c.Audit:
+		err = report.Findings(e.stdout, findings, e.text(e.stdout))
+	case len(c.Path) > 0:
+		err = c.paths(e, cl)
+	default:
+		err = c.write(e, cl)
+	}
+	if err != nil {
+		return err
+	}
+	if c.Audit && audit.Serious(findings) {
+		return errWrong
+	}
+	return nil
+}
+
+// write sends the cluster to standard output or to a file.
+func (c *mapCmd) write(e *env, cl *cluster.Cluster) error {
+	format, file := c.Output, ""
+	if format == "-" {
+		format = "text"
+	}
+	if outputs[format] == nil {
+		for end, f := range endings {
+			if strings.HasSuffix(strings.ToLower(c.Output), end) {
+				format, file = f, c.Output
+			}
+		}
+	}
+	if outputs[format] == nil {
+		return fmt.Errorf("-o %s: expected text, yaml, json, matrix, svg, dot, nccl-xml, slurm, slurm-yaml or kube, or a file name that ends in .yaml, .json, .svg, .dot, .xml, .conf or .txt", c.Output)
+	}
+	if format != "text" && format != "json" && !c.Quiet {
+		for _, w := range cl.Warnings {
+			fmt.Fprintln(e.stderr, "note:", w)
+		}
+	}
+	if file == "" {
+		return outputs[format](c, e, e.stdout, cl)
+	}
+	return writeFile(file, func(w io.Writer) error { return outputs[format](c, e, w, cl) })
+}
+
+func (c *mapCmd) text(e *env, w io.Writer, cl *cluster.Cluster) error {
+	o := e.text(w)
+	if err := report.Text(w, cl, o); err != nil {
+		return err
+	}
+	findings := audit.Run(cl)
+	if len(findings) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	return report.Findings(w, findings, o)
+}
+
+// ncclXML writes the file for NCCL_TOPO_FILE: one node.
+func (c *mapCmd) ncclXML(e *env, w io.Writer, cl *cluster.Cluster) error {
+	var with []*cluster.NodeType
+	for _, t := range cl.Types {
+		if t.Count(cluster.GPU) > 0 {
+			with = append(with, t)
+		}
+	}
+	switch len(with) {
+	case 0:
+		return fmt.Errorf("-o nccl-xml: no node has a GPU")
+	case 1:
+		return ncclxml.Write(w, with[0])
+	}
+	var names []string
+	for _, t := range with {
+		names = append(names, t.Name)
+	}
+	return fmt.Errorf("-o nccl-xml: the file describes one node and this cluster has %d kinds (%s); map one of them", len(with), strings.Join(names, ", "))
+}
+
+// mapJSON is the document that busbar map --json prints.
+type mapJSON struct {
+	*cluster.Document
+	Summary cluster.Summary `json:"summary"`
+	Audit   []audit.Finding `json:"audit"`
+}
+
+func writeJSON(w io.Writer, c *cluster.Cluster) error {
+	return writeIndented(w, mapJSON{c.Document(), c.Summary(), orEmpty(audit.Run(c))})
+}
+
+// orEmpty makes an empty list print as [] rather than null.
+func orEmpty[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return s
+}
+
+func writeIndented(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", " ")
+	return enc.Encode(v)
+}

@@ -1,0 +1,114 @@
+// Package input recognises a text by its content and hands it to the reader of
+// its format.
+//
+// A file can hold several formats: a support log with an nvidia-smi matrix, an
+// ibstat listing and an nccl-tests table gives three fragments of one machine. A
+// document that is one thing from end to end (XML, YAML, JSON) is given to one
+// reader only. Nothing is decided by file names.
+package input
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"busbar/cluster"
+)
+
+// MaxBytes is the largest text Read takes.
+const MaxBytes = 256 << 20
+
+// ErrUnknown is wrapped by errors about texts that no reader knows.
+var ErrUnknown = errors.New("no known format in it")
+
+// format is one row of the table of readers.
+type format struct {
+	name  string
+	match func(data []byte) bool
+	read  func(name string, r io.Reader) (*cluster.Fragment, error)
+	// whole marks a format that takes a document from end to end: no other reader
+	// is tried on it.
+	whole bool
+}
+
+// Formats lists what Read recognises, in the order of trying.
+func Formats() []string {
+	var names []string
+	for _, f := range formats() {
+		names = append(names, f.name)
+	}
+	return names
+}
+
+// Read recognises a text and returns what each matching reader found in it.
+// Readers that recognised the text but could not use it give an error only when
+// no other reader found anything; else their complaint is a warning.
+func Read(name string, r io.Reader) ([]*cluster.Fragment, error) {
+	data, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", name, err)
+	case len(data) > MaxBytes:
+		return nil, fmt.Errorf("%s: larger than %d MiB; cut out the part with the topology", name, MaxBytes>>20)
+	case len(bytes.TrimSpace(data)) == 0:
+		return nil, fmt.Errorf("%s: empty; expected the output of one of: %s", name, strings.Join(Formats(), ", "))
+	}
+	if at := bytes.IndexByte(data[:min(len(data), 1<<16)], 0); at >= 0 && !isUTF16(data) {
+		return nil, fmt.Errorf("%s: %w: binary data (a zero byte at offset %d); expected text", name, ErrUnknown, at)
+	}
+	data = fromUTF16(data)
+	var frags []*cluster.Fragment
+	var failed []error
+	for _, f := range formats() {
+		if !f.match(data) {
+			continue
+		}
+		frag, err := f.read(name, bytes.NewReader(data))
+		if err != nil {
+			failed = append(failed, err)
+		} else {
+			frags = append(frags, frag)
+		}
+		if f.whole {
+			break
+		}
+	}
+	if len(frags) == 0 {
+		if len(failed) > 0 {
+			return nil, failed[0]
+		}
+		return nil, fmt.Errorf("%s: %w; expected one of: %s", name, ErrUnknown, strings.Join(Formats(), ", "))
+	}
+	for _, err := range failed {
+		frags[0].Warnings = append(frags[0].Warnings, cluster.Warning{Text: err.Error()})
+	}
+	return frags, nil
+}
+
+// isUTF16 reports a byte order mark, as PowerShell's redirection writes it.
+func isUTF16(data []byte) bool {
+	return len(data) >= 2 && (data[0] == 0xff && data[1] == 0xfe || data[0] == 0xfe && data[1] == 0xff)
+}
+
+// fromUTF16 turns UTF-16 with a mark into bytes, keeping what is ASCII; every
+// format here is.
+func fromUTF16(data []byte) []byte {
+	if !isUTF16(data) {
+		return bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	}
+	low := 0
+	if data[0] == 0xfe {
+		low = 1
+	}
+	out := make([]byte, 0, len(data)/2)
+	for i := 2; i+1 < len(data); i += 2 {
+		b, high := data[i+low], data[i+1-low]
+		if high != 0 {
+			b = '?'
+		}
+		out = append(out, b)
+	}
+	return out
+}

@@ -1,0 +1,206 @@
+package ibnet
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+
+	"busbar/cluster"
+	"busbar/input/internal/lines"
+)
+
+// MatchDiscover reports whether ibnetdiscover's topology, or a net file of ibsim,
+// is somewhere in the text.
+func MatchDiscover(data []byte) bool {
+	for _, word := range []string{"Switch", "Ca", "Hca"} {
+		if lines.Find(data, word, func(line []byte) bool {
+			_, ok := nodeHeader(bytes.TrimLeft(line, " \t"))
+			return ok
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+// ReadDiscover reads ibnetdiscover's topology, or a net file of ibsim. name is
+// the source's name in messages.
+func ReadDiscover(name string, r io.Reader) (*cluster.Fragment, error) {
+	d := discovery{fabric: newFabric(), cur: -1}
+	in := lines.NewReader(r)
+	for in.Next() {
+		if d.line(bytes.TrimLeft(in.Line(), " \t"), in.Num()); d.full {
+			return nil, errTooMany(name, in.Num())
+		}
+	}
+	if err := in.Err(); err != nil {
+		return nil, fmt.Errorf("%s:%d: %w", name, in.Num(), err)
+	}
+	if len(d.nodes) == 0 {
+		return nil, fmt.Errorf("%s: no node lines; expected ibnetdiscover's topology, such as Switch 36 \"S-0002c903…\" or Ca 1 \"H-0002c903…\"; give the whole output of ibnetdiscover", name)
+	}
+	format := "ibsim net"
+	if d.scan {
+		format = "ibnetdiscover"
+	}
+	f := d.fragment(name, format)
+	d.warnIncomplete(f)
+	return f, nil
+}
+
+// discovery reads line by line: identifiers, then a node's header, then its ports.
+type discovery struct {
+	*fabric
+	cur     int32 // node whose port lines follow, -1 none
+	scan    bool  // the header says that a tool scanned a fabric
+	vendor  uint64
+	device  uint64
+	printed uint64 // switchguid= or caguid=
+}
+
+// line takes one line.
+func (d *discovery) line(b []byte, num int) {
+	if len(b) == 0 {
+		return
+	}
+	switch b[0] {
+	case '[':
+		if d.cur >= 0 {
+			d.portLine(b, num)
+		}
+	case '#':
+		if bytes.HasPrefix(b, []byte("# Topology file:")) || bytes.HasPrefix(b, []byte("# Initiated from")) {
+			d.scan = true
+		}
+	case 'S', 'C', 'H', 'R':
+		if h, ok := nodeHeader(b); ok {
+			d.nodeLine(h, num)
+		}
+	default:
+		d.idLine(b)
+	}
+}
+
+// idLine takes vendid=, devid=, switchguid= and caguid=, which come before a header.
+func (d *discovery) idLine(b []byte) {
+	key, value, ok := bytes.Cut(b, []byte{'='})
+	if !ok || len(key) > 12 {
+		return
+	}
+	v, _, ok := hex(value)
+	if !ok {
+		return
+	}
+	switch string(key) {
+	case "vendid":
+		d.vendor = v
+	case "devid":
+		d.device = v
+	case "switchguid", "caguid", "rtguid":
+		d.printed = v
+	}
+}
+
+// header is a node's first line, cut into parts.
+type header struct {
+	kind    kind
+	ports   int
+	id      []byte
+	comment []byte
+}
+
+// nodeHeader reads `Switch	64 "S-0002…"		# "leaf4" enhanced port 0 lid 4 lmc 0`.
+func nodeHeader(b []byte) (h header, ok bool) {
+	word := b
+	for i, c := range b {
+		if c == ' ' || c == '\t' {
+			word = b[:i]
+			break
+		}
+	}
+	switch string(word) {
+	case "Switch":
+		h.kind = aSwitch
+	case "Ca", "Hca":
+		h.kind = anAdapter
+	case "Rt":
+		h.kind = aRouter
+	default:
+		return h, false
+	}
+	b = bytes.TrimLeft(b[len(word):], " \t")
+	if h.ports, b = number(b); h.ports < 1 || len(b) == 0 || b[0] != ' ' && b[0] != '\t' {
+		return h, false
+	}
+	if h.id, b, ok = quoted(bytes.TrimLeft(b, " \t")); !ok {
+		return h, false
+	}
+	_, h.comment, _ = bytes.Cut(b, []byte{'#'})
+	return h, true
+}
+
+// quoted reads a text in double quotes at the start of b.
+func quoted(b []byte) (text, rest []byte, ok bool) {
+	if len(b) < 2 || b[0] != '"' {
+		return nil, b, false
+	}
+	end := bytes.IndexByte(b[1:], '"')
+	if end < 1 {
+		return nil, b, false
+	}
+	return b[1 : end+1], b[end+2:], true
+}
+
+func (d *discovery) nodeLine(h header, num int) {
+	n := d.named(h.id, h.kind, num)
+	if n < 0 {
+		return
+	}
+	d.cur = n
+	nd := &d.nodes[n]
+	_, desc, after := comment(h.comment)
+	nd.kind, nd.own = h.kind, true
+	nd.ports = h.ports
+	nd.line = int32(num)
+	if s := plain(desc); s != "" {
+		nd.desc = s
+	}
+	if h.ports > maxPort {
+		nd.ports = 0
+		d.seen.beyond.add(num, fmt.Sprintf("%d ports of %s", h.ports, nd.title()))
+	}
+	nd.vendor, nd.device = uint32(d.vendor), uint32(d.device)
+	if nd.guid == 0 {
+		nd.guid = d.printed
+	}
+	d.printed, d.device = 0, 0
+	if h.kind == aSwitch {
+		nd.lid = int32(lidIn(after))
+	}
+}
+
+// comment splits what follows # into the text before, inside and after the
+// quotes. Old versions print the description without quotes.
+func comment(b []byte) (before, desc, after []byte) {
+	first, last := bytes.IndexByte(b, '"'), bytes.LastIndexByte(b, '"')
+	if first >= 0 && last > first {
+		return b[:first], b[first+1 : last], b[last+1:]
+	}
+	end := len(b)
+	for _, stop := range []string{" enhanced port ", " base port ", " port 0 ", " lid "} {
+		if i := bytes.Index(b[:end], []byte(stop)); i >= 0 {
+			end = i
+		}
+	}
+	return nil, b[:end], b[end:]
+}
+
+// lidIn finds "lid 7".
+func lidIn(b []byte) int {
+	i := bytes.Index(b, []byte("lid "))
+	if i < 0 {
+		return 0
+	}
+	n, _ := number(b[i+4:])
+	return max(n, 0)
+}

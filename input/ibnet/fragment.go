@@ -1,0 +1,241 @@
+package ibnet
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"busbar/cluster"
+)
+
+// building turns a fabric into a fragment.
+type building struct {
+	*fabric
+	out      *cluster.Fragment
+	format   string
+	switchOf []int32 // node → index into Switches, -1
+	hostOf   []int32 // node → index into Hosts, -1
+	nicOf    []int32 // node → position among the host's NICs
+	unnamed  noticed
+	shared   noticed
+	reducing int // aggregation nodes
+	scratch  []cluster.Port
+	routers  int
+}
+
+// fragment gives the fabric as hosts of few types, switches with tiers, and cables.
+func (f *fabric) fragment(source, format string) *cluster.Fragment {
+	out := &cluster.Fragment{Format: format, Source: source}
+	out.Network.Kind = cluster.InfiniBand
+	b := building{fabric: f, out: out, format: format}
+	b.switchOf, b.hostOf, b.nicOf = none(len(f.nodes)), none(len(f.nodes)), none(len(f.nodes))
+	b.addHosts()
+	b.addSwitches()
+	b.addLinks()
+	b.warn()
+	return out
+}
+
+func none(n int) []int32 {
+	s := make([]int32, n)
+	for i := range s {
+		s[i] = -1
+	}
+	return s
+}
+
+// addSwitches lists the switches by tier and name, so that two scans of one
+// fabric give one order whatever node they started from.
+func (b *building) addSwitches() {
+	tiers := b.tiers()
+	reduce := b.reducingSwitches()
+	type entry struct {
+		node int32
+		sw   cluster.Switch
+	}
+	var list []entry
+	for n := range b.nodes {
+		nd := &b.nodes[n]
+		if nd.kind != aSwitch {
+			continue
+		}
+		list = append(list, entry{int32(n), cluster.Switch{
+			GUID: guidText(nd.guid), Tier: tiers[n], Rail: -1, Ports: b.portCount(nd), Reduction: reduce[int32(n)],
+		}})
+		sw := &list[len(list)-1].sw
+		sw.Name, sw.Model = switchOf(nd.desc)
+		switch {
+		case sw.Name != "":
+		case sw.GUID != "":
+			sw.Name = "sw-" + sw.GUID
+		case nd.id != "":
+			sw.Name = nd.id
+		default:
+			sw.Name = "sw" // names.take makes it one of its kind
+		}
+		if nd.desc != sw.Name {
+			sw.Label = nd.desc
+		}
+	}
+	slices.SortStableFunc(list, func(x, y entry) int {
+		// An unknown tier (-1) sorts last: as an unsigned byte it is the greatest.
+		if c := int(uint8(x.sw.Tier)) - int(uint8(y.sw.Tier)); c != 0 {
+			return c
+		}
+		if c := natural(x.sw.Name, y.sw.Name); c != 0 {
+			return c
+		}
+		return strings.Compare(x.sw.GUID, y.sw.GUID)
+	})
+	b.out.Network.Switches = make([]cluster.Switch, 0, len(list))
+	used := make(names, len(list))
+	for _, e := range list {
+		e.sw.Name = used.take(e.sw.Name, e.sw.GUID)
+		b.switchOf[e.node] = int32(len(b.out.Network.Switches))
+		b.out.Network.Switches = append(b.out.Network.Switches, e.sw)
+	}
+}
+
+// portCount is the stated number of ports. The formats that state none list
+// every port, down or up: then an unbroken row from 1 is the number.
+func (b *building) portCount(nd *node) int {
+	if nd.ports > 0 || nd.counted < 3 {
+		return nd.ports
+	}
+	most := int16(0)
+	for p := nd.first; p >= 0; p = b.ports[p].next {
+		if !b.ports[p].own {
+			return 0
+		}
+		most = max(most, b.ports[p].num)
+	}
+	if int32(most) != nd.counted {
+		return 0
+	}
+	return int(most)
+}
+
+// reducingSwitches are those that have an aggregation node on them.
+func (b *building) reducingSwitches() map[int32]cluster.Tri {
+	found := make(map[int32]cluster.Tri)
+	for n := range b.nodes {
+		nd := &b.nodes[n]
+		if nd.kind != anAdapter || !isAggregation(nd.desc) {
+			continue
+		}
+		b.out.Network.Reduction = cluster.Yes
+		for p := nd.first; p >= 0; p = b.ports[p].next {
+			if q := b.ports[p].peer; q >= 0 {
+				found[b.ports[q].node] = cluster.Yes
+			}
+		}
+	}
+	return found
+}
+
+// addLinks lists every cable once, and the ports of switches that have none.
+func (b *building) addLinks() {
+	spans := make([]cluster.Span, len(b.out.Hosts))
+	for h := range spans {
+		spans[h] = cluster.Span{First: h, N: 1}
+	}
+	end := func(p int32) cluster.End {
+		pt := &b.ports[p]
+		e := cluster.End{Switch: int(b.switchOf[pt.node]), NIC: -1, Port: int(pt.num)}
+		if h := b.hostOf[pt.node]; h >= 0 {
+			e.NIC = int(b.nicOf[pt.node])
+			e.Hosts = spans[h : h+1 : h+1]
+		}
+		return e
+	}
+	links := make([]cluster.NetLink, 0, len(b.ports)/2+1)
+	for i := range b.ports {
+		p, q := int32(i), b.ports[i].peer
+		switch {
+		case q < 0:
+			if b.ports[p].own && b.switchOf[b.ports[p].node] >= 0 {
+				half := b.link(p, -1)
+				half.A, half.B = end(p), cluster.End{Switch: -1, NIC: -1}
+				links = append(links, half)
+			}
+		case p < q && b.drawn(p) && b.drawn(q):
+			if b.under(p, q) {
+				p, q = q, p
+			}
+			l := b.link(p, q)
+			l.A, l.B = end(p), end(q)
+			links = append(links, l)
+		}
+	}
+	slices.SortStableFunc(links, func(x, y cluster.NetLink) int {
+		return before(x.A, y.A)
+	})
+	b.out.Network.Links = links
+}
+
+// drawn reports whether a port belongs to a switch or a host of the fragment.
+func (b *building) drawn(p int32) bool {
+	n := b.ports[p].node
+	return b.switchOf[n] >= 0 || b.hostOf[n] >= 0
+}
+
+// under reports whether port p is on the B side of its cable to q: hosts, and
+// the lower of two tiers.
+func (b *building) under(p, q int32) bool {
+	x, y := b.switchOf[b.ports[p].node], b.switchOf[b.ports[q].node]
+	if x < 0 || y < 0 {
+		return x < 0 && y >= 0
+	}
+	sw := b.out.Network.Switches
+	if sw[x].Tier != sw[y].Tier {
+		return sw[x].Tier < sw[y].Tier
+	}
+	return x > y
+}
+
+// before orders links by their upper end; ends of hosts come last.
+func before(a, b cluster.End) int {
+	if (a.Switch < 0) != (b.Switch < 0) {
+		return b.Switch - a.Switch
+	}
+	if a.Switch != b.Switch {
+		return a.Switch - b.Switch
+	}
+	return a.Port - b.Port
+}
+
+// link is the cable between two ports, q -1 when only p is known. Both ends say
+// how it trained; the slower word counts.
+func (b *building) link(p, q int32) cluster.NetLink {
+	pt := &b.ports[p]
+	is, could, state := pt.is, pt.could, pt.state
+	l := cluster.NetLink{Counters: pt.keyed("A.", nil)}
+	if q >= 0 {
+		qt := &b.ports[q]
+		if is.known() && qt.is.known() && is != qt.is {
+			b.seen.differ.add(int(pt.line), fmt.Sprintf("%s says %s, %s says %s", b.where(p), is, b.where(q), qt.is))
+		}
+		is = is.or(qt.is)
+		if !could.known() || qt.could.slower(could) {
+			could = qt.could
+		}
+		if qt.state != cluster.StateUnknown && (state == cluster.StateUnknown || qt.state < state) {
+			state = qt.state
+		}
+		l.Counters = qt.keyed("B.", l.Counters)
+	}
+	l.Lanes, l.Speed, l.State = int(is.lanes), is.String(), state
+	l.Rate, l.Max = is.fact(b.format), could.fact(b.format)
+	return l
+}
+
+// keyed adds the port's counters under an end's letter.
+func (p *port) keyed(end string, to map[string]uint64) map[string]uint64 {
+	for name, v := range p.counters {
+		if to == nil {
+			to = make(map[string]uint64, len(p.counters))
+		}
+		to[end+name] = v
+	}
+	return to
+}

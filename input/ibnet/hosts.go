@@ -1,0 +1,191 @@
+package ibnet
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"busbar/cluster"
+)
+
+// adapter is one card function: a node, or several where the format names only
+// ports and they agree on host and label.
+type adapter struct {
+	label string
+	nodes []int32
+}
+
+// machine is a host before it has a type.
+type machine struct {
+	name string
+	nics []adapter
+}
+
+// addHosts groups adapters by the host name in their descriptions and gives equal
+// hosts one type.
+func (b *building) addHosts() {
+	machines := b.machines()
+	types := make(map[string]int)
+	used := make(names, len(machines))
+	var key []byte
+	for _, m := range machines {
+		slices.SortStableFunc(m.nics, b.cardOrder)
+		key = b.shape(key[:0], &m)
+		t, ok := types[string(key)]
+		if !ok {
+			t = len(b.out.Types)
+			types[string(key)] = t
+			b.out.Types = append(b.out.Types, b.nodeType(&m))
+		}
+		h := cluster.Host{Name: used.take(m.name, ""), Type: t}
+		for k, nic := range m.nics {
+			for _, n := range nic.nodes {
+				b.hostOf[n], b.nicOf[n] = int32(len(b.out.Hosts)), int32(k)
+				h.IDs = b.identities(h.IDs, "nic"+strconv.Itoa(k), n)
+			}
+		}
+		b.out.Hosts = append(b.out.Hosts, h)
+	}
+	given := make(names, len(b.out.Types))
+	for _, t := range b.out.Types {
+		t.Name = given.take(t.Name, "")
+	}
+}
+
+// cardOrder puts mlx5_9 before mlx5_10, and cards without a label by their GUID.
+func (b *building) cardOrder(x, y adapter) int {
+	if c := natural(x.label, y.label); c != 0 {
+		return c
+	}
+	return cmp.Compare(b.nodes[x.nodes[0]].guid, b.nodes[y.nodes[0]].guid)
+}
+
+// machines lists the hosts by name. Aggregation nodes and routers are none.
+func (b *building) machines() []machine {
+	at := make(map[string]int)
+	var list []machine
+	add := func(host, label string, n int32) {
+		i, ok := at[host]
+		if !ok {
+			i = len(list)
+			at[host] = i
+			list = append(list, machine{name: host})
+		}
+		list[i].nics = append(list[i].nics, adapter{label: label, nodes: []int32{n}})
+	}
+	for n := range b.nodes {
+		nd := &b.nodes[n]
+		switch {
+		case nd.kind == aRouter:
+			b.routers++
+		case nd.kind != anAdapter:
+		case isAggregation(nd.desc):
+			b.reducing++
+		default:
+			host, label := hostOf(nd.desc)
+			if nd.desc == "" {
+				host = nd.id // a net file names nodes by their ids
+			}
+			if host == "" || nd.desc == "" && nd.guid != 0 {
+				b.unnamed.add(int(nd.line), nd.title())
+				host, label = b.guidName(int32(n)), ""
+			}
+			add(host, label, int32(n))
+		}
+	}
+	var parted []int32
+	for i := range list {
+		parted = b.settle(&list[i], parted)
+	}
+	for _, n := range parted {
+		_, label := hostOf(b.nodes[n].desc)
+		list = append(list, machine{b.guidName(n), []adapter{{label: label, nodes: []int32{n}}}})
+	}
+	list = slices.DeleteFunc(list, func(m machine) bool { return len(m.nics) == 0 })
+	slices.SortStableFunc(list, func(x, y machine) int { return natural(x.name, y.name) })
+	return list
+}
+
+// settle makes the adapters of a host distinct. Ports of one card that a format
+// lists apart become one adapter. Cards with one label, and far too many cards,
+// are different machines under one name: they go to parted.
+func (b *building) settle(m *machine, parted []int32) []int32 {
+	if len(m.nics) == 1 {
+		return parted
+	}
+	if len(m.nics) > maxCAs {
+		b.shared.add(int(b.nodes[m.nics[0].nodes[0]].line), fmt.Sprintf("%d adapters call their host %s", len(m.nics), m.name))
+		for _, nic := range m.nics {
+			parted = append(parted, nic.nodes...)
+		}
+		m.nics = nil
+		return parted
+	}
+	kept := m.nics[:0]
+	for _, nic := range m.nics {
+		same := slices.IndexFunc(kept, func(k adapter) bool { return k.label == nic.label })
+		switch {
+		case same < 0 || nic.label == "":
+			kept = append(kept, nic)
+		case b.oneCard(kept[same].nodes, nic.nodes[0]):
+			kept[same].nodes = append(kept[same].nodes, nic.nodes[0])
+		default:
+			nd := &b.nodes[nic.nodes[0]]
+			b.shared.add(int(nd.line), "two adapters call themselves "+nd.title())
+			parted = append(parted, nic.nodes[0])
+		}
+	}
+	m.nics = kept
+	return parted
+}
+
+// oneCard reports whether a node can be a further port of a card: the format
+// gives no node GUIDs, and the port numbers differ.
+func (b *building) oneCard(have []int32, n int32) bool {
+	if b.nodes[n].guid != 0 || b.nodes[have[0]].guid != 0 {
+		return false
+	}
+	for _, h := range have {
+		for p := b.nodes[h].first; p >= 0; p = b.ports[p].next {
+			for q := b.nodes[n].first; q >= 0; q = b.ports[q].next {
+				if b.ports[p].num == b.ports[q].num {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// guidName names an adapter that nobody named: by its first port's GUID, which
+// every format prints, else by its node's.
+func (b *building) guidName(n int32) string {
+	nd := &b.nodes[n]
+	for p := nd.first; p >= 0; p = b.ports[p].next {
+		if g := b.ports[p].guid; g != 0 {
+			return "ca-" + guidText(g)
+		}
+	}
+	if nd.guid != 0 {
+		return "ca-" + guidText(nd.guid)
+	}
+	return "ca-" + strings.ReplaceAll(nd.title(), " ", "-")
+}
+
+// identities adds what belongs to one adapter alone.
+func (b *building) identities(to []cluster.Identity, device string, n int32) []cluster.Identity {
+	nd := &b.nodes[n]
+	uuid := guidText(nd.guid)
+	if nd.first < 0 && uuid != "" {
+		return append(to, cluster.Identity{Device: device, UUID: uuid})
+	}
+	for p := nd.first; p >= 0; p = b.ports[p].next {
+		pt := &b.ports[p]
+		to = append(to, cluster.Identity{
+			Device: device, UUID: uuid, Port: int(pt.num), GUID: guidText(pt.guid), LID: int(pt.lid), Counters: pt.counters,
+		})
+	}
+	return to
+}

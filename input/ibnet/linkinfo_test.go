@@ -1,0 +1,173 @@
+package ibnet
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+
+	"busbar/cluster"
+	"busbar/unit"
+)
+
+func readLinkInfo(t *testing.T, text string) *cluster.Fragment {
+	t.Helper()
+	if !MatchLinkInfo([]byte(text)) {
+		t.Fatalf("not recognised: %.80q", text)
+	}
+	f, err := ReadLinkInfo("x", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, f)
+	return f
+}
+
+// Synthetic, in the layout of infiniband-diags 44.
+const twoHosts = `Switch: 0x0000000000000001 leaf1:
+           1    1[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       2    1[  ] "n1 mlx5_0" ( Could be 53.125 Gbps)
+           1    2[  ] ==( 2X        53.125 Gbps Active/  LinkUp)==>       3    1[  ] "n2 mlx5_0" (Could be 4X )
+           1    3[  ] ==(                Down/Disabled)==>             [  ] "" ( )
+           1    4[  ] ==( 4X        53.125 Gbps Initialize/  LinkUp)==>    "Port not available"
+CA: n1 mlx5_0:
+      0x0000000000000011      2    1[  ] ==( 4X      25.78125 Gbps Active/  LinkUp)==>       1    1[  ] "leaf1" ( Could be 53.125 Gbps)
+CA: n2 mlx5_0:
+      0x0000000000000021      3    1[  ] ==( 2X        53.125 Gbps Active/  LinkUp)==>       1    2[  ] "leaf1" (Could be 4X )
+`
+
+func TestLinkInfo(t *testing.T) {
+	// Before a subnet manager has run every LID is 0 and names have to do.
+	noLIDs := strings.NewReplacer("           1 ", "           0 ", "==>       2 ", "==>       0 ", "==>       3 ", "==>       0 ",
+		"==>       1 ", "==>       0 ", "     2    1[", "     0    1[", "     3    1[", "     0    1[").Replace(twoHosts)
+	for name, text := range map[string]string{"with LIDs": twoHosts, "without": noLIDs} {
+		f := readLinkInfo(t, text)
+		if len(f.Network.Links) != 4 || len(f.Hosts) != 2 || len(f.Warnings) != 0 || f.Network.Switches[0].Ports != 4 {
+			t.Fatalf("%s: %+v, %v", name, f.Summary(), f.Warnings)
+		}
+		for i, want := range []struct {
+			state     cluster.State
+			rate, max unit.Rate
+		}{{cluster.Up, 100, 200}, {cluster.Up, 100, 200}, {cluster.Down, 0, 0}, {cluster.Init, 200, 0}} {
+			l := f.Network.Links[i]
+			if l.State != want.state || l.Rate.Value != want.rate*unit.Gbps || l.Max.Value != want.max*unit.Gbps || l.A.Port != i+1 {
+				t.Errorf("%s: port %d: %+v", name, i+1, l)
+			}
+		}
+		if f.Hosts[0].IDs[0].GUID != "0000000000000011" {
+			t.Errorf("%s: %+v", name, f.Hosts[0])
+		}
+	}
+}
+
+func TestLinkInfoSpeeds(t *testing.T) {
+	for text, want := range map[string]string{
+		"4X           2.5 Gbps": "4xSDR", "4X           5.0 Gbps": "4xDDR", "4X          10.0 Gbps": "4xQDR",
+		"4X  10.0 Gbps (FDR10)": "4xFDR10", "4X       14.0625 Gbps": "4xFDR", "4X        106.25 Gbps": "4xNDR", "4X         212.5 Gbps": "4xXDR",
+	} {
+		l, ok := parseLink([]byte("  1    1[  ] ==( " + text + " Active/  LinkUp) (HOQ:18 VL_Stall:7)==>       2    1[  ] \"n1 mlx5_0\" ( )"))
+		if !ok || l.is.String() != want || l.could != l.is || l.state != cluster.Up {
+			t.Errorf("%s: %v %+v", text, ok, l)
+		}
+	}
+	l, ok := parseLink([]byte(`  1    1[  ] ==( 4X          10.0 Gbps Active/  LinkUp)==>       2    1[ 3] "a "b" c" ( Could be FDR10 (Found link at QDR but expected speed is FDR10))`))
+	if !ok || l.could.speed != fdr10 || string(l.far.desc) != `a "b" c` {
+		t.Errorf("%v %+v", ok, l)
+	}
+}
+
+func TestLinkInfoRefuses(t *testing.T) {
+	for _, text := range []string{"", "a ==( b )==> c", "CA: n1:\n", "1 1[ ] ==( 4X fast Active/ LinkUp)==> 1 1[ ] \"x\" ( )"} {
+		if MatchLinkInfo([]byte(text)) {
+			t.Errorf("taken for iblinkinfo: %q", text)
+		}
+		if _, err := ReadLinkInfo("log", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), "expected iblinkinfo's arrows") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// Synthetic, in the layout of ibqueryerrors -r.
+func TestErrorsWithLinkInfo(t *testing.T) {
+	const text = `Errors for "node10 mlx5_0"
+   GUID 0x2c903003000a1 port 1: [SymbolErrorCounter == 5 (5.000)] [PortXmitData == 99 (396.000B)]
+       Link info:     16   1[  ] ==( 1X        53.125 Gbps Active/  LinkUp)==>  0x0002c90300100003      3    2[  ] "leaf3" (Could be 4X )
+Errors for 0x2c90300100003 "leaf3"
+   GUID 0x2c90300100003 port ALL: [SymbolErrorCounter == 1234]
+   GUID 0x2c90300100003 port 0: [VL15Dropped == 3]
+   GUID 0x2c90300100003 port 2: [SymbolErrorCounter == 1234] [torn
+Data Counters for 0x2c90300100004 "leaf4"
+   GUID 0x2c90300100004 port 1: [PortXmitData == 7 (28.000B)]
+
+## Summary: 22 nodes checked, 2 bad nodes found
+##          402 ports checked, 2 ports have errors beyond threshold
+`
+	if !MatchErrors([]byte(text)) || MatchLinkInfo([]byte(text)) {
+		t.Error("not recognised, or taken for iblinkinfo")
+	}
+	f, err := ReadErrors("x", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, f)
+	if len(f.Network.Links) != 1 || len(f.Network.Switches) != 1 || len(f.Hosts) != 1 || !warned(f, "a counter without its end") {
+		t.Fatalf("%+v, %v", f.Summary(), f.Warnings)
+	}
+	l := f.Network.Links[0]
+	if want := map[string]uint64{"A.SymbolErrorCounter": 1234, "B.SymbolErrorCounter": 5}; !maps.Equal(l.Counters, want) || l.Rate.Value != 50*unit.Gbps || l.Max.Value != 200*unit.Gbps {
+		t.Errorf("%+v", l)
+	}
+	if id := f.Hosts[0].IDs[0]; f.Hosts[0].Name != "node10" || id.GUID != "0002c903003000a1" || id.Counters["SymbolErrorCounter"] != 5 {
+		t.Errorf("%+v", f.Hosts[0])
+	}
+	clean := "## Summary: 22 nodes checked, 0 bad nodes found\n##          402 ports checked, 0 ports have errors beyond threshold\n"
+	if f, err := ReadErrors("x", strings.NewReader(clean)); !MatchErrors([]byte(clean)) || err != nil || len(f.Network.Links) != 0 {
+		t.Errorf("a clean fabric: %v", err)
+	}
+	if _, err := ReadErrors("x", strings.NewReader("Errors for nothing\n")); err == nil {
+		t.Error("no error for other text")
+	}
+}
+
+func TestPerf(t *testing.T) {
+	const text = "# Port counters: Lid 3 port 255 (CapMask: 0x1300)\nSymbolErrorCounter:....9\n" +
+		"# Port counters: Lid 3 port 2 (CapMask: 0x1300)\nPortSelect:....2\nSymbolErrors:..............7\nXmtData:.........12\nLinkDownedCounter:....99999999999999999999999\nVL15Dropped:....0\n" +
+		"# Port extended counters: Lid 3 port 2 (CapMask: 0x1300 CapMask2: 0x0000000)\nSymbolErrorCounter:....8\n"
+	f, err := ReadPerf("x", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, f)
+	if len(f.Network.Links) != 1 || !maps.Equal(f.Network.Links[0].Counters, map[string]uint64{"A.SymbolErrorCounter": 8}) || !warned(f, "sums over all ports") {
+		t.Errorf("%+v, %v", f.Network.Links, f.Warnings)
+	}
+	if _, err := ReadPerf("x", strings.NewReader("# Port counters: Lid 0 port 2\n")); err == nil {
+		t.Error("LID 0 accepted")
+	}
+}
+
+func TestPortReport(t *testing.T) {
+	var b strings.Builder
+	for p := 1; p <= 4; p++ {
+		fmt.Fprintf(&b, "SW     1 %2d 0x0000000000000001 4x HDR - CA    %2d  %d 0x00000000000000%02x ( 'it's leaf1' - 'n1 mlx5_%d' )\n", p, 10+p, 1+p%2, 16+p, (p-1)/2)
+		fmt.Fprintf(&b, "CA    %2d  %d 0x00000000000000%02x 4x HDR - SW     1 %2d 0x0000000000000001 ( 'n1 mlx5_%d' - 'it's leaf1' )\n", 10+p, 1+p%2, 16+p, p, (p-1)/2)
+	}
+	b.WriteString("RT     9  1 0x0000000000000099 4x HDR                                    'gw'\n")
+	if !MatchPorts([]byte(b.String())) {
+		t.Error("not recognised")
+	}
+	f, err := ReadPorts("x", strings.NewReader(b.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, f)
+	// Two cards with two ports each, which the report lists by port GUID only.
+	if s := f.Summary(); s.Nodes != 1 || s.NICs != 2 || s.Switches != 1 || len(f.Network.Links) != 4 || f.Network.Switches[0].Ports != 4 || f.Network.Switches[0].Name != "it's leaf1" {
+		t.Errorf("%+v, %+v", s, f.Network.Switches)
+	}
+	if !warned(f, "1 router") || len(f.Warnings) != 1 {
+		t.Errorf("%v", f.Warnings)
+	}
+	if _, err := ReadPorts("x", strings.NewReader("SW 1 2 3\nCA x\n")); err == nil {
+		t.Error("no error for other text")
+	}
+}

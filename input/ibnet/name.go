@@ -1,0 +1,176 @@
+package ibnet
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// makers are words that mark a description as the maker's text rather than a
+// name somebody gave.
+var makers = []string{"Mellanox", "Technologies", "Voltaire", "ConnectX", "Infiniscale", "InfiniScale", "QLogic", "NVIDIA"}
+
+func makersText(desc string) bool {
+	if partNumber(desc) {
+		return true
+	}
+	for _, m := range makers {
+		if strings.Contains(desc, m) {
+			return true
+		}
+	}
+	return false
+}
+
+// partNumber reports a text that begins with MT and at least four digits.
+func partNumber(s string) bool {
+	if len(s) < 6 || s[:2] != "MT" {
+		return false
+	}
+	for _, c := range s[2:6] {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// isAggregation reports the description of a SHARP aggregation node: a CA inside
+// a switch that sums packets on their way.
+func isAggregation(desc string) bool { return strings.Contains(desc, "Aggregation Node") }
+
+// hostOf splits an adapter's description into host name and device label:
+// "a08-c01 mlx5_5", "node01 HCA-1", "Hca0". The host is "" when the description
+// holds no name.
+func hostOf(desc string) (host, label string) {
+	first, rest, two := strings.Cut(desc, " ")
+	rest = strings.TrimSpace(rest)
+	switch {
+	case desc == "":
+		return "", ""
+	case two && deviceLabel(rest) && !partNumber(first):
+		return first, rest
+	case makersText(desc):
+		return "", ""
+	case !two:
+		return desc, ""
+	case !strings.Contains(rest, " "):
+		return first, rest
+	}
+	return "", ""
+}
+
+// deviceLabel reports mlx5_0, mlx5_bond_0, hfi1_0 and HCA-1.
+func deviceLabel(s string) bool {
+	sep := strings.LastIndexAny(s, "_-")
+	if sep < 1 || sep+1 == len(s) || strings.Trim(s[sep+1:], "0123456789") != "" {
+		return false
+	}
+	if s[sep] == '-' {
+		return s[:sep] == "HCA"
+	}
+	return !strings.ContainsAny(s, " \t")
+}
+
+// switchOf splits a switch's description into name and model. Managed switches
+// say "MF0;A09-IBLEAF-04:MQM9701/U1"; a chip in a chassis says
+// "MF0;core1:CS7500/L01/U1" and keeps its place in the name, since the others
+// share the rest. The name is "" when the description is the maker's text.
+func switchOf(desc string) (name, model string) {
+	if _, rest, ok := strings.Cut(desc, ";"); ok {
+		if at := strings.LastIndexByte(rest, ':'); at > 0 {
+			name, model = rest[:at], rest[at+1:]
+			var unit string
+			model, unit, _ = strings.Cut(model, "/")
+			if unit != "" && unit != "U1" {
+				name += "/" + unit
+			}
+			return name, model
+		}
+	}
+	if !makersText(desc) {
+		return desc, ""
+	}
+	for _, m := range makers {
+		if before, _, ok := strings.Cut(desc, m); ok && strings.Trim(before, " -") != "" {
+			return "", strings.Trim(before, " -")
+		}
+	}
+	first, _, _ := strings.Cut(desc, " ")
+	return "", first
+}
+
+// plain is a description as it may be printed: without control characters and
+// outer blanks, in valid UTF-8, of bounded length (the standard allows 64 bytes).
+func plain(b []byte) string {
+	const most = 256
+	if len(b) > most {
+		b = b[:most]
+	}
+	s := strings.TrimSpace(string(b))
+	for _, c := range s {
+		if unicode.IsControl(c) || c == unicode.ReplacementChar {
+			s = strings.Map(func(c rune) rune {
+				if unicode.IsControl(c) || c == unicode.ReplacementChar {
+					return '?'
+				}
+				return c
+			}, s)
+			break
+		}
+	}
+	return s
+}
+
+// names hands every name out once.
+type names map[string]int
+
+// take returns name, or name and guid, or name and a number, whichever is free.
+func (n names) take(name, guid string) string {
+	if guid != "" && n[name] > 0 {
+		name += "-" + guid
+	}
+	for n[name] > 0 {
+		n[name]++
+		name += "~" + strconv.Itoa(n[name])
+	}
+	n[name]++
+	return name
+}
+
+// natural orders names the way people count: mlx5_9 before mlx5_10.
+func natural(a, b string) int {
+	i, j := 0, 0
+	for i < len(a) && j < len(b) {
+		if !digit(a[i]) || !digit(b[j]) {
+			if a[i] != b[j] {
+				return int(a[i]) - int(b[j])
+			}
+			i, j = i+1, j+1
+			continue
+		}
+		na, nb := digits(a[i:]), digits(b[j:])
+		va, vb := strings.TrimLeft(a[i:i+na], "0"), strings.TrimLeft(b[j:j+nb], "0")
+		if len(va) != len(vb) {
+			return len(va) - len(vb)
+		}
+		if c := strings.Compare(va, vb); c != 0 {
+			return c
+		}
+		i, j = i+na, j+nb
+	}
+	if c := (len(a) - i) - (len(b) - j); c != 0 {
+		return c
+	}
+	return strings.Compare(a, b)
+}
+
+func digit(c byte) bool { return c >= '0' && c <= '9' }
+
+func digits(s string) int {
+	n := 0
+	for n < len(s) && digit(s[n]) {
+		n++
+	}
+	return n
+}

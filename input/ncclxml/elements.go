@@ -1,0 +1,362 @@
+package ncclxml
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"strconv"
+	"strings"
+
+	"busbar/cluster"
+	"busbar/input/internal/tags"
+	"busbar/unit"
+)
+
+func (e *element) set(key, value string) {
+	e.attrs = append(e.attrs, tags.Attr{Key: key, Value: clean(value)})
+}
+
+func (e *element) setInt(key string, v int) { e.set(key, strconv.Itoa(v)) }
+
+func (e *element) add(s *element) { e.subs = append(e.subs, s) }
+
+// size counts the elements from e down.
+func (e *element) size() int {
+	n := 1
+	for _, s := range e.subs {
+		n += s.size()
+	}
+	return n
+}
+
+// print writes the element as NCCL's dump does: one space between attributes,
+// double quotes, two spaces of indentation a level.
+func (e *element) print(out *strings.Builder, depth int) {
+	indent := strings.Repeat("  ", depth)
+	out.WriteString(indent + "<" + e.name)
+	for _, a := range e.attrs {
+		fmt.Fprintf(out, " %s=\"%s\"", a.Key, a.Value)
+	}
+	if len(e.subs) == 0 {
+		out.WriteString("/>\n")
+		return
+	}
+	out.WriteString(">\n")
+	for _, s := range e.subs {
+		s.print(out, depth+1)
+	}
+	out.WriteString(indent + "</" + e.name + ">\n")
+}
+
+// clean keeps a value inside its quotes and NCCL's length. NCCL knows no
+// entities, so what would need one is dropped.
+func clean(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' || strings.ContainsRune(`"'<>&`, r) {
+			return -1
+		}
+		return r
+	}, s)
+	return s[:min(len(s), maxValue)]
+}
+
+func (p *printer) system() *element {
+	sys := &element{name: "system"}
+	sys.set("version", "1")
+	if p.rccl {
+		sys.attrs[0].Value = "2"
+	}
+	if p.t.Name != "" {
+		sys.set("name", p.t.Name)
+	}
+	net := 0 // nets are numbered in the order of the NICs, not of the tree
+	first := map[int]int{}
+	for _, k := range p.t.Of(cluster.NIC) {
+		if p.here(k) {
+			first[k] = net
+			net += max(len(p.ports(k)), 1)
+		}
+	}
+	numas := 0
+	for _, n := range p.t.Of(cluster.NUMA) {
+		if p.here(n) {
+			sys.add(p.cpu(n, numas, first))
+			numas++
+		}
+	}
+	if numas == 0 {
+		sys.add(p.loose(first))
+	}
+	return sys
+}
+
+// cpu writes a NUMA domain. What nobody knows is left out: NCCL then looks.
+func (p *printer) cpu(n, position int, nets map[int]int) *element {
+	e := &element{name: "cpu"}
+	d := &p.t.Devices[n]
+	id := d.Index
+	if id < 0 && len(p.t.Of(cluster.NUMA)) > 1 {
+		id = position
+	}
+	e.setInt("numaid", id)
+	p.cpuInfo(e, d)
+	p.children(e, p.below[n], nets)
+	return e
+}
+
+// loose writes the devices of a node of which nobody knows the NUMA domains.
+func (p *printer) loose(nets map[int]int) *element {
+	e := &element{name: "cpu"}
+	e.setInt("numaid", -1)
+	var top []int
+	for i := range p.t.Devices {
+		d := &p.t.Devices[i]
+		if p.here(i) && d.Kind != cluster.Socket && (d.Parent < 0 || p.t.Devices[d.Parent].Kind == cluster.Socket) {
+			top = append(top, i)
+		}
+	}
+	p.children(e, top, nets)
+	return e
+}
+
+func (p *printer) cpuInfo(e *element, d *cluster.Device) {
+	var info, socket cluster.CPUInfo
+	if d.CPU != nil {
+		info = *d.CPU
+	}
+	if d.Parent >= 0 && p.t.Devices[d.Parent].CPU != nil {
+		socket = *p.t.Devices[d.Parent].CPU
+	}
+	if info.Cores != "" {
+		if mask, err := cpuMask(info.Cores); err == nil && len(mask) <= maxValue {
+			e.set("affinity", mask)
+		}
+	}
+	if info.Arch == "" {
+		info.Arch = socket.Arch
+	}
+	if info.Vendor == "" {
+		info.Vendor, info.Family, info.Model = socket.Vendor, socket.Family, socket.Model
+	}
+	if info.Arch != "" {
+		e.set("arch", info.Arch)
+	}
+	if info.Vendor != "" {
+		e.set("vendor", info.Vendor)
+	}
+	if info.Family != 0 || info.Model != 0 {
+		e.setInt("familyid", info.Family)
+		e.setInt("modelid", info.Model)
+	}
+}
+
+// children writes what hangs on a cpu or a switch. NICs without a card share
+// one nic element, for NCCL knows one of them per cpu.
+func (p *printer) children(e *element, list []int, nets map[int]int) {
+	var bare *element
+	for _, d := range list {
+		switch k := p.t.Devices[d].Kind; {
+		case k == cluster.RootComplex:
+			p.children(e, p.below[d], nets)
+		case k == cluster.NIC && p.virtual(d):
+			if bare == nil {
+				bare = &element{name: "nic"}
+			}
+			p.nets(bare, d, nets[d])
+		case k == cluster.PCISwitch || k == cluster.GPU || k == cluster.NIC || k == cluster.KindUnknown:
+			e.add(p.pci(d, nets))
+		}
+	}
+	if bare != nil {
+		e.add(bare)
+	}
+}
+
+func (p *printer) pci(i int, nets map[int]int) *element {
+	d := &p.t.Devices[i]
+	e := &element{name: "pci"}
+	e.set("busid", string(p.addr[i]))
+	if id := p.id(i); id != nil {
+		for _, a := range []struct{ key, value string }{
+			{"class", id.Class}, {"vendor", id.Vendor}, {"device", id.Device},
+			{"subsystem_vendor", id.SubVendor}, {"subsystem_device", id.SubDevice},
+		} {
+			if a.value != "" {
+				e.set(a.key, "0x"+a.value)
+			}
+		}
+	}
+	if l := &p.up[i]; l.GTs > 0 {
+		e.set("link_speed", fmt.Sprintf("%.1f GT/s PCIe", l.GTs))
+	}
+	if l := &p.up[i]; l.Lanes > 0 {
+		e.setInt("link_width", l.Lanes)
+	}
+	switch d.Kind {
+	case cluster.PCISwitch:
+		p.children(e, p.below[i], nets)
+		for _, l := range p.out[i] {
+			s := &element{name: "pcilink"}
+			s.set("target", string(p.addr[l.B]))
+			e.add(s)
+		}
+	case cluster.GPU:
+		e.add(p.gpu(i))
+	case cluster.NIC:
+		nic := &element{name: "nic"}
+		p.nets(nic, i, nets[i])
+		if len(nic.subs) > 0 {
+			e.add(nic)
+		}
+	}
+	return e
+}
+
+// id is what the device answers on the bus, with a class that fits its kind
+// where nobody read one, for NCCL needs it, or where what was read says that the
+// device is another thing.
+func (p *printer) id(i int) *cluster.PCIID {
+	d := &p.t.Devices[i]
+	var id cluster.PCIID
+	if d.PCIID != nil {
+		id = *d.PCIID
+	}
+	if said := classKind(id.Class); said != d.Kind && (said != cluster.KindUnknown || id.Class == "") {
+		id.Class = ""
+		switch {
+		case d.Kind == cluster.PCISwitch:
+			id.Class = "060400"
+		case d.Kind == cluster.GPU && p.rccl:
+			id.Class = "038000"
+		case d.Kind == cluster.GPU:
+			id.Class = "030200"
+		case d.Kind == cluster.NIC && d.NIC != nil && d.NIC.Kind == cluster.InfiniBand:
+			id.Class = "020700"
+		case d.Kind == cluster.NIC:
+			id.Class = "020000"
+		}
+	}
+	return &id
+}
+
+func (p *printer) gpu(i int) *element {
+	d := &p.t.Devices[i]
+	e := &element{name: "gpu"}
+	e.setInt("dev", p.dev[i])
+	if d.GPU != nil && d.GPU.SM > 0 && !p.rccl {
+		e.setInt("sm", d.GPU.SM)
+	}
+	if d.GPU != nil && d.GPU.Arch != "" && p.rccl {
+		e.set("gcn", d.GPU.Arch)
+	}
+	e.setInt("rank", p.rank(i))
+	if d.GPU != nil {
+		e.setTri("gdr", d.GPU.GDR)
+	}
+	for _, l := range p.out[i] {
+		e.add(p.gpuLink(i, l))
+	}
+	return e
+}
+
+// rank is the GPU's place on its host, as when one job uses all of them.
+func (p *printer) rank(gpu int) int {
+	n := 0
+	for g, dev := range p.dev {
+		if g != gpu && dev < p.dev[gpu] {
+			n++
+		}
+	}
+	return n
+}
+
+func (p *printer) gpuLink(gpu int, l cluster.Link) *element {
+	to := l.B
+	if to == gpu {
+		to = l.A
+	}
+	if l.Kind == cluster.C2C {
+		e := &element{name: "c2c"}
+		n := max(l.Lanes, 1)
+		e.setInt("bw", int(math.Round(float64(l.Rate.Value/unit.GBps)*1000/float64(n))))
+		e.setInt("count", n)
+		return e
+	}
+	e := &element{name: l.Kind.String()} // nvlink, xgmi
+	target, class := string(p.addr[to]), p.id(to).Class
+	switch p.t.Devices[to].Kind {
+	case cluster.NVSwitch:
+		target, class = string(p.t.Devices[to].PCI), "068000"
+		if target == "" {
+			target = hidden
+		}
+	case cluster.NUMA:
+		target, class = "0000:00:00.0", "068001"
+	}
+	e.set("target", target)
+	e.setInt("count", l.Lanes)
+	e.set("tclass", "0x"+class)
+	return e
+}
+
+func (e *element) setTri(key string, t cluster.Tri) {
+	switch t {
+	case cluster.Yes:
+		e.set(key, "1")
+	case cluster.No:
+		e.set(key, "0")
+	}
+}
+
+// ports lists what to write as nets: the ports that are not down, which NCCL
+// does not list either, or one when only the NIC itself says something.
+func (p *printer) ports(i int) []cluster.Port {
+	d := &p.t.Devices[i]
+	n := d.NIC
+	if n != nil && len(n.Ports) > 0 {
+		var up []cluster.Port
+		for _, port := range n.Ports {
+			if port.State != cluster.Down {
+				up = append(up, port)
+			}
+		}
+		return up
+	}
+	if d.Label != "" || n != nil && (n.GDR != cluster.Maybe || n.Reduction != cluster.Maybe) {
+		return []cluster.Port{{Label: d.Label}}
+	}
+	return nil
+}
+
+// nets writes a NIC's ports. A name that nobody knows is made up; NCCL does not
+// find such a net on the machine and drops it.
+func (p *printer) nets(nic *element, i, dev int) {
+	d := &p.t.Devices[i]
+	for k, port := range p.ports(i) {
+		e := &element{name: "net"}
+		label := port.Label
+		if label == "" {
+			label = d.Label
+		}
+		if label == "" {
+			label = fmt.Sprintf("%s%s-%d", unnamed, d.Name, k)
+		}
+		e.set("name", label)
+		e.setInt("dev", dev+k)
+		e.set("latency", "0")
+		if port.Rate.Known() {
+			e.setInt("speed", int(math.Round(port.Rate.Value.Gbps()*1000)))
+		}
+		if port.Num > 0 {
+			e.setInt("port", port.Num)
+		}
+		if v, err := strconv.ParseUint(strings.TrimPrefix(port.GUID, "0x"), 16, 64); err == nil && v != 0 {
+			e.set("guid", fmt.Sprintf("0x%x", bits.ReverseBytes64(v)))
+		}
+		if d.NIC != nil {
+			e.setTri("gdr", d.NIC.GDR)
+			e.setTri("coll", d.NIC.Reduction)
+		}
+		nic.add(e)
+	}
+}

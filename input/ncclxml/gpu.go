@@ -1,0 +1,81 @@
+package ncclxml
+
+import (
+	"strings"
+
+	"busbar/cluster"
+)
+
+// addGPU adds a GPU. position is its place in PCI order on its host, which is
+// its NVML index where the file does not give one.
+func (b *builder) addGPU(l *leaf, position int) {
+	d := cluster.Device{Kind: cluster.GPU, Index: l.index}
+	if l.index < 0 {
+		d.Index = position
+	}
+	if m := b.note.model[l.addr]; m != "" {
+		d.Model = cluster.FromRead(m, b.src)
+	}
+	info := &cluster.GPUInfo{Vendor: b.vendor(l.el)}
+	gpus := l.el.all("gpu")
+	if len(gpus) > 0 {
+		g := gpus[0]
+		info.GDR = tri(g.get("gdr"))
+		if b.rccl {
+			info.Arch = gcnArch(g.get("gcn"))
+		} else if sm := number(g.get("sm"), 0); sm > 0 && sm < 1000 {
+			info.SM = sm
+		}
+	}
+	d.GPU = info
+	id := b.addLeaf(l, d)
+	if len(gpus) > 1 {
+		b.warnf(l.el.line, b.t.Devices[id].Name, "%d gpu elements on one PCI address: partitions or several ranks of one GPU; counted as one", len(gpus))
+	}
+}
+
+// vendor names the maker of a GPU by its PCI id, else by the dialect.
+func (b *builder) vendor(e *element) string {
+	switch hexText(e.get("vendor")) {
+	case "10de":
+		return "nvidia"
+	case "1002":
+		return "amd"
+	case "8086", "1da3":
+		return "intel"
+	case "1d94":
+		return "hygon"
+	}
+	if b.rccl {
+		return "amd"
+	}
+	return "nvidia"
+}
+
+// gcnArch is the architecture's name. Older RCCL wrote the number alone, and 910
+// for gfx90a.
+func gcnArch(s string) string {
+	s, _, _ = strings.Cut(s, ":")
+	switch {
+	case s == "910":
+		return "gfx90a"
+	case len(s) >= 3 && len(s) <= 4 && strings.Trim(s, "0123456789") == "":
+		return "gfx" + s
+	}
+	return s
+}
+
+// pciID keeps what the device answers on the bus, nil when nothing.
+func pciID(e *element) *cluster.PCIID {
+	id := cluster.PCIID{
+		Class:     hexText(e.get("class")),
+		Vendor:    hexText(e.get("vendor")),
+		Device:    hexText(e.get("device")),
+		SubVendor: hexText(e.get("subsystem_vendor")),
+		SubDevice: hexText(e.get("subsystem_device")),
+	}
+	if id == (cluster.PCIID{}) {
+		return nil
+	}
+	return &id
+}

@@ -1,0 +1,123 @@
+package ncclxml
+
+import (
+	"fmt"
+	"math/bits"
+	"strconv"
+	"strings"
+
+	"busbar/cluster"
+	"busbar/unit"
+)
+
+// unnamed begins the net names that Write makes up.
+const unnamed = "unnamed-"
+
+// addNIC adds a NIC with one port for each net element. position is its place
+// among the node's NICs.
+func (b *builder) addNIC(l *leaf, position int) {
+	d := cluster.Device{Kind: cluster.NIC, Index: -1, Name: fmt.Sprintf("nic%d", position)}
+	if l.index >= 0 {
+		d.Index = position
+	}
+	info := &cluster.NICInfo{}
+	for _, n := range l.nets {
+		info.Ports = append(info.Ports, b.port(n))
+		info.GDR = max(info.GDR, tri(n.get("gdr")))
+		info.Reduction = max(info.Reduction, tri(n.get("coll")))
+	}
+	d.Label = commonLabel(info.Ports)
+	info.Kind = b.netKind(l, info.Ports)
+	d.NIC = info
+	b.addLeaf(l, d)
+}
+
+// commonLabel is the name that all ports share: always so for a single port.
+func commonLabel(ports []cluster.Port) string {
+	for _, p := range ports {
+		if p.Label != ports[0].Label {
+			return ""
+		}
+	}
+	if len(ports) == 0 {
+		return ""
+	}
+	return ports[0].Label
+}
+
+func (b *builder) port(n *element) cluster.Port {
+	p := cluster.Port{Label: n.get("name"), GUID: swapGUID(n.get("guid"))}
+	if strings.HasPrefix(p.Label, unnamed) {
+		p.Label = ""
+	}
+	if v := number(n.get("port"), 0); v > 0 && v < 1<<16 {
+		p.Num = v
+	}
+	s := n.get("speed")
+	if s == "" {
+		return p
+	}
+	mbps := number(s, 0)
+	if mbps <= 0 || mbps > 1e9 {
+		b.warnf(n.line, n.get("name"), "speed %q Mb/s; expected more than zero: left unknown (NCCL counts it as 10 Gb/s)", shorten(s))
+		return p
+	}
+	p.Rate = cluster.FromRead(unit.Rate(float64(mbps))*unit.Gbps/1000, b.src)
+	return p
+}
+
+// netKind tells the network from the card's class and maker and from the name,
+// which is an RDMA device where NCCL uses verbs and an interface where it uses
+// sockets.
+func (b *builder) netKind(l *leaf, ports []cluster.Port) cluster.NetKind {
+	if k := b.note.kind[l.addr]; k != "" {
+		return cluster.NetKind(k)
+	}
+	label := ""
+	if len(ports) > 0 {
+		label = ports[0].Label
+	}
+	return netKind(pciID(l.el), label)
+}
+
+func netKind(id *cluster.PCIID, label string) cluster.NetKind {
+	if id == nil {
+		id = &cluster.PCIID{}
+	}
+	switch {
+	case id.Vendor == "1d0f" && strings.HasPrefix(id.Device, "efa"), strings.HasPrefix(label, "rdmap"), strings.HasPrefix(label, "efa"):
+		return cluster.EFA
+	case strings.HasPrefix(label, "cxi"):
+		return cluster.Slingshot
+	case strings.HasPrefix(label, "hfi1"), strings.HasPrefix(id.Class, "0208"):
+		return cluster.OmniPath
+	case strings.HasPrefix(id.Class, "0207"):
+		return cluster.InfiniBand
+	case strings.HasPrefix(id.Class, "02") && isRDMA(label):
+		return cluster.RoCE
+	case strings.HasPrefix(id.Class, "02"):
+		return cluster.Ethernet
+	}
+	return ""
+}
+
+// isRDMA reports the name of an RDMA device rather than of an interface.
+func isRDMA(label string) bool {
+	for _, p := range []string{"mlx", "bnxt_re", "irdma", "roce", "ionic"} {
+		if strings.HasPrefix(label, p) {
+			return true
+		}
+	}
+	return false
+}
+
+// swapGUID turns NCCL's number, the network's byte order read as the host's,
+// into the GUID as other tools print it. Zero means none.
+func swapGUID(s string) string {
+	hex, ok := strings.CutPrefix(strings.ToLower(s), "0x")
+	v, err := strconv.ParseUint(hex, 16, 64)
+	if !ok || err != nil || v == 0 {
+		return ""
+	}
+	return fmt.Sprintf("0x%016x", bits.ReverseBytes64(v))
+}

@@ -1,0 +1,299 @@
+package ncclxml
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"busbar/cluster"
+)
+
+// Dialect is whose library shall read a file.
+type Dialect uint8
+
+// Dialects. Auto takes RCCL for AMD GPUs and xGMI links, NCCL for all else.
+const (
+	Auto Dialect = iota
+	NCCL
+	RCCL
+)
+
+// Form says how to write. The zero Form is right for a node of one host.
+type Form struct {
+	Dialect Dialect
+	// Tray picks one host of a node that is an NVLink domain of several, counted
+	// from 1. NCCL reads one host per file, so 0 refuses such a node.
+	Tray int
+}
+
+// Limits of NCCL's parser: 2.21 and later hold 256 elements, releases up to 2.20
+// hold 32 inside another. The first is refused beyond, the second has not been
+// met by any machine.
+const (
+	maxValue = 254
+	maxNodes = 255
+)
+
+// Write writes t as a file for NCCL_TOPO_FILE, in RCCL's dialect when its GPUs
+// are AMD's. It is an error when the format cannot say what t is.
+func Write(w io.Writer, t *cluster.NodeType) error { return Form{}.Write(w, t) }
+
+// Write writes t in this form.
+func (form Form) Write(w io.Writer, t *cluster.NodeType) error {
+	if err := t.Check(); err != nil {
+		return err
+	}
+	p := printer{t: t, form: form}
+	if err := p.plan(); err != nil {
+		return fmt.Errorf("node type %s as NCCL topology XML: %w", t.Name, err)
+	}
+	root := p.system()
+	if n := root.size(); n > maxNodes {
+		return fmt.Errorf("node type %s as NCCL topology XML: %d elements; NCCL's parser holds %d", t.Name, n, maxNodes)
+	}
+	var out strings.Builder
+	out.WriteString(p.note.text())
+	root.print(&out, 0)
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+// printer turns a node type into elements.
+type printer struct {
+	t     *cluster.NodeType
+	form  Form
+	rccl  bool
+	note  note
+	addr  []cluster.PCI // per device: its address in the file
+	below [][]int       // per device: what hangs on it
+	up    []cluster.Link
+	out   [][]cluster.Link // per device: links it reports
+	dev   map[int]int      // GPU → dev
+}
+
+// plan collects what the elements need and refuses what the format cannot say.
+func (p *printer) plan() error {
+	p.below = make([][]int, len(p.t.Devices))
+	p.up = make([]cluster.Link, len(p.t.Devices))
+	p.out = make([][]cluster.Link, len(p.t.Devices))
+	p.dev = map[int]int{}
+	if p.t.Trays > 1 && (p.form.Tray < 1 || p.form.Tray > p.t.Trays) {
+		return fmt.Errorf("it spans %d hosts and NCCL reads one host per file; pick one with Tray 1 to %d", p.t.Trays, p.t.Trays)
+	}
+	for i := range p.t.Devices {
+		if d := &p.t.Devices[i]; p.here(i) && d.Parent >= 0 {
+			p.below[d.Parent] = append(p.below[d.Parent], i)
+		}
+	}
+	if err := p.makers(); err != nil {
+		return err
+	}
+	if err := p.hung(); err != nil {
+		return err
+	}
+	for _, l := range p.t.Links {
+		if err := p.link(l); err != nil {
+			return err
+		}
+	}
+	p.number()
+	p.addresses()
+	p.remember()
+	return nil
+}
+
+// here reports whether a device belongs to the host that is written.
+func (p *printer) here(d int) bool {
+	return p.t.Trays <= 1 || p.t.Devices[d].Tray == p.form.Tray-1 || p.t.Devices[d].Kind == cluster.NVSwitch
+}
+
+func (p *printer) name(d int) string { return p.t.Devices[d].Name }
+
+// makers settles the dialect by who made the GPUs.
+func (p *printer) makers() error {
+	first := ""
+	for _, g := range p.t.Of(cluster.GPU) {
+		d := &p.t.Devices[g]
+		if d.GPU == nil || d.GPU.Vendor == "" {
+			continue
+		}
+		if first == "" {
+			first = d.GPU.Vendor
+		}
+		if d.GPU.Vendor != first {
+			return fmt.Errorf("%s is %s's and others are %s's; neither NCCL nor RCCL drives both", d.Name, d.GPU.Vendor, first)
+		}
+	}
+	xgmi := slices.ContainsFunc(p.t.Links, func(l cluster.Link) bool { return l.Kind == cluster.XGMI })
+	p.rccl = p.form.Dialect == RCCL || p.form.Dialect == Auto && (first == "amd" || first == "hygon" || xgmi)
+	if first == "intel" {
+		return fmt.Errorf("its accelerators are Intel's; NCCL drives NVIDIA's and RCCL AMD's")
+	}
+	return nil
+}
+
+// hung checks that every GPU and NIC hangs where the format has a place for it.
+func (p *printer) hung() error {
+	loose := len(p.t.Of(cluster.NUMA)) == 0
+	for i := range p.t.Devices {
+		d := &p.t.Devices[i]
+		if !p.here(i) || d.Kind <= cluster.RootComplex && d.Kind != cluster.KindUnknown || d.Kind == cluster.NVSwitch {
+			continue
+		}
+		if d.Parent >= 0 {
+			switch k := p.t.Devices[d.Parent].Kind; k {
+			case cluster.NUMA, cluster.RootComplex, cluster.PCISwitch:
+			default:
+				if !loose || k != cluster.Socket {
+					return fmt.Errorf("%s hangs below %s; the format has devices below NUMA domains, host bridges and switches only", d.Name, p.name(d.Parent))
+				}
+			}
+		}
+		if !loose && p.t.Above(i, cluster.NUMA) < 0 {
+			return fmt.Errorf("%s hangs below no NUMA domain, others do; the format needs one for each", d.Name)
+		}
+	}
+	return nil
+}
+
+// link sorts a link to the device that reports it.
+func (p *printer) link(l cluster.Link) error {
+	if !p.here(l.A) || !p.here(l.B) {
+		return nil
+	}
+	a, b := &p.t.Devices[l.A], &p.t.Devices[l.B]
+	said := fmt.Sprintf("%s link %s–%s", l.Kind, a.Name, b.Name)
+	switch {
+	case b.Parent == l.A && (l.Kind == cluster.PCIe || l.Kind == cluster.OnDie):
+		p.up[l.B] = l
+		return nil
+	case a.Parent == l.B && (l.Kind == cluster.PCIe || l.Kind == cluster.OnDie):
+		p.up[l.A] = l
+		return nil
+	case l.Kind == cluster.SMP:
+		return nil // NCCL joins all NUMA domains itself
+	case l.Kind == cluster.NVLink && !p.rccl, l.Kind == cluster.XGMI && p.rccl:
+		return p.fabric(l, said)
+	case l.Kind == cluster.C2C && !p.rccl:
+		return p.chip(l, said)
+	case l.Kind == cluster.Direct && a.Kind == cluster.PCISwitch && b.Kind == cluster.PCISwitch:
+		p.report(l)
+		return nil
+	}
+	return fmt.Errorf("%s: %s has no word for it", said, p.library())
+}
+
+func (p *printer) library() string {
+	if p.rccl {
+		return "RCCL"
+	}
+	return "NCCL"
+}
+
+// report lists a link with A and, unless it is one-way, turned round with B.
+func (p *printer) report(l cluster.Link) {
+	p.out[l.A] = append(p.out[l.A], l)
+	if !l.OneWay {
+		l.A, l.B = l.B, l.A
+		p.out[l.A] = append(p.out[l.A], l)
+	}
+}
+
+// fabric takes an NVLink or xGMI link.
+func (p *printer) fabric(l cluster.Link, said string) error {
+	if l.Lanes < 1 || l.Lanes > maxCount {
+		return fmt.Errorf("%s: %d links; the format needs their number", said, l.Lanes)
+	}
+	a, b := p.t.Devices[l.A].Kind, p.t.Devices[l.B].Kind
+	if a == cluster.GPU && b == cluster.GPU {
+		p.report(l)
+		return nil
+	}
+	if b == cluster.GPU {
+		l.A, l.B, a, b = l.B, l.A, b, a
+	}
+	if a != cluster.GPU || l.OneWay || l.Kind == cluster.XGMI || b == cluster.NUMA && p.t.Above(l.A, cluster.NUMA) != l.B || b != cluster.NUMA && b != cluster.NVSwitch {
+		return fmt.Errorf("%s: %s knows such links between GPUs and, both ways, from a GPU to an NVSwitch or its own CPU", said, p.library())
+	}
+	p.out[l.A] = append(p.out[l.A], l)
+	return nil
+}
+
+// chip takes a chip-to-chip link, which goes from a GPU to its own CPU.
+func (p *printer) chip(l cluster.Link, said string) error {
+	if p.t.Devices[l.A].Kind != cluster.GPU {
+		l.A, l.B = l.B, l.A
+	}
+	if p.t.Devices[l.A].Kind != cluster.GPU || p.t.Above(l.A, cluster.NUMA) != l.B || l.OneWay {
+		return fmt.Errorf("%s: NCCL knows it from a GPU to its own CPU only", said)
+	}
+	if !l.Rate.Known() {
+		return fmt.Errorf("%s: its rate is not known; NCCL needs it", said)
+	}
+	p.out[l.A] = append(p.out[l.A], l)
+	return nil
+}
+
+// number gives every GPU its dev: the index it has, where these are all
+// different, else its place in the list.
+func (p *printer) number() {
+	var gpus []int
+	seen := map[int]bool{}
+	ok := true
+	for _, g := range p.t.Of(cluster.GPU) {
+		if !p.here(g) {
+			continue
+		}
+		i := p.t.Devices[g].Index
+		ok = ok && i >= 0 && !seen[i]
+		seen[i] = true
+		gpus = append(gpus, g)
+	}
+	for k, g := range gpus {
+		p.dev[g] = k
+		if ok {
+			p.dev[g] = p.t.Devices[g].Index
+		}
+	}
+}
+
+// addresses gives every pci element an address. Those that nobody knows are in
+// a PCI domain that no device of the node has, on buses from 1 up.
+func (p *printer) addresses() {
+	p.addr = make([]cluster.PCI, len(p.t.Devices))
+	used := map[string]bool{"ffff": true}
+	for i := range p.t.Devices {
+		domain, _, _ := strings.Cut(string(p.t.Devices[i].PCI), ":")
+		used[domain] = true
+	}
+	domain := 0xfffe
+	for used[strconv.FormatInt(int64(domain), 16)] {
+		domain--
+	}
+	next := 0
+	taken := map[cluster.PCI]bool{}
+	for i := range p.t.Devices {
+		d := &p.t.Devices[i]
+		if !p.here(i) || d.Kind == cluster.NVSwitch || d.Kind >= cluster.Socket && d.Kind <= cluster.RootComplex || p.virtual(i) {
+			continue
+		}
+		p.addr[i] = d.PCI
+		if d.PCI == "" || taken[d.PCI] {
+			p.note.domain = strconv.FormatInt(int64(domain), 16)
+			p.addr[i] = cluster.PCI(fmt.Sprintf("%s:%02x:%02x.0", p.note.domain, next/32+1, next%32))
+			next++
+		}
+		taken[p.addr[i]] = true
+	}
+}
+
+// virtual reports a NIC without a card, such as the loopback interface: it hangs
+// on a NUMA domain and nobody knows an address, an id or a link of it.
+func (p *printer) virtual(i int) bool {
+	d := &p.t.Devices[i]
+	l := &p.up[i]
+	return d.Kind == cluster.NIC && d.PCI == "" && d.PCIID == nil && l.Lanes == 0 && l.GTs == 0 &&
+		(d.Parent < 0 || p.t.Devices[d.Parent].Kind != cluster.RootComplex && p.t.Devices[d.Parent].Kind != cluster.PCISwitch)
+}

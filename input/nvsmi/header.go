@@ -1,0 +1,193 @@
+package nvsmi
+
+import "strings"
+
+// header is the line of column names.
+type header struct {
+	cols  []string
+	at    map[string]int
+	tails []tail
+	// bad is the first name that appears twice, and over says that there are more
+	// columns than a matrix may have.
+	bad  string
+	over bool
+}
+
+// tail is a column behind the classes.
+type tail uint8
+
+const (
+	cpuAffinity tail = iota
+	numaAffinity
+	gpuNUMA
+)
+
+var tailNames = []struct {
+	words [][]string
+	tail  tail
+}{
+	{[][]string{{"CPU", "Affinity"}, {"CPUAffinity"}}, cpuAffinity},
+	{[][]string{{"NUMA", "Affinity"}, {"NUMAAffinity"}}, numaAffinity},
+	{[][]string{{"GPU", "NUMA", "ID"}}, gpuNUMA},
+}
+
+// parseHeader reads a line of column names: GPUs first, then NICs, then the
+// affinity columns. A row is none, because a class follows its name.
+func parseHeader(text string) (header, bool) {
+	if !startsWithGPU(text) {
+		return header{}, false
+	}
+	words := headerWords(text)
+	if len(words) == 0 {
+		return header{}, false
+	}
+	if _, ok := numbered(words[0], "GPU"); !ok {
+		return header{}, false
+	}
+	h := header{at: map[string]int{}}
+	for i, w := range words {
+		if isTailWord(w) {
+			h.tails = parseTails(words[i:])
+			break
+		}
+		if cellWord(w) != "" {
+			return header{}, false
+		}
+		if !strings.ContainsAny(w, "0123456789") || !isName(w) {
+			return header{}, false
+		}
+		if len(h.cols) == maxDevices {
+			h.over = true
+			break
+		}
+		name := strings.Clone(w)
+		if _, twice := h.at[name]; twice {
+			if h.bad == "" {
+				h.bad = name
+			}
+			// The column keeps its place, under a name that no row has.
+			name = ""
+		} else {
+			h.at[name] = len(h.cols)
+		}
+		h.cols = append(h.cols, name)
+	}
+	return h, true
+}
+
+// startsWithGPU is the cheap part of the test.
+func startsWithGPU(text string) bool {
+	return strings.HasPrefix(strings.TrimLeft(text, " \t"), "GPU")
+}
+
+// headerWords cuts a header into words, also where it lost its white space
+// ("GPU6CPU Affinity", "NUMA AffinityGPU NUMA ID").
+func headerWords(text string) []string {
+	text = strings.ReplaceAll(text, "Affinity", "Affinity ")
+	var out []string
+	for _, w := range strings.Fields(text) {
+		for {
+			// Cut before a later GPU or CPU that follows a digit.
+			cut := -1
+			for _, stem := range []string{"GPU", "CPU", "NIC", "NUMA"} {
+				if i := strings.Index(w[1:], stem); i >= 0 && w[i] >= '0' && w[i] <= '9' && (cut < 0 || i+1 < cut) {
+					cut = i + 1
+				}
+			}
+			if cut < 0 {
+				break
+			}
+			out = append(out, w[:cut])
+			w = w[cut:]
+		}
+		out = append(out, w)
+		if len(out) > maxDevices+8 {
+			break
+		}
+	}
+	return out
+}
+
+func isTailWord(w string) bool {
+	switch w {
+	case "CPU", "CPUAffinity", "NUMA", "NUMAAffinity", "GPU", "Affinity":
+		return true
+	}
+	return false
+}
+
+func parseTails(words []string) []tail {
+	var out []tail
+	for i := 0; i < len(words); {
+		n := 0
+		for _, t := range tailNames {
+			for _, form := range t.words {
+				if n == 0 && hasPrefix(words[i:], form) {
+					out = append(out, t.tail)
+					n = len(form)
+				}
+			}
+		}
+		i += max(n, 1)
+	}
+	return out
+}
+
+func hasPrefix(words, form []string) bool {
+	if len(words) < len(form) {
+		return false
+	}
+	for i := range form {
+		if words[i] != form[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// isName reports whether a word can be a device name.
+func isName(w string) bool {
+	if len(w) > 64 {
+		return false
+	}
+	for i := range len(w) {
+		c := w[i]
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || i > 0 && (c >= '0' && c <= '9' || c == '_' || c == '-' || c == '.')) {
+			return false
+		}
+	}
+	return w != ""
+}
+
+// maxFolds bounds the lines that a terminal can have made of one.
+const maxFolds = 32
+
+// continuesHeader reports whether a line right behind a header is its rest,
+// which a terminal folded: no row has come, and it repeats no column.
+func (st *state) continuesHeader(text string, num int) bool {
+	if st.t.rows != nil || st.pend != nil || num != st.line+1 || st.folds >= maxFolds {
+		return false
+	}
+	words := headerWords(text)
+	for _, w := range words {
+		if isTailWord(w) || w == "ID" {
+			return true
+		}
+		_, known := st.t.head.at[w]
+		if known || len(st.t.head.tails) > 0 || cellWord(w) != "" || !isName(w) || !strings.ContainsAny(w, "0123456789") {
+			return false
+		}
+	}
+	return len(words) > 0
+}
+
+// moreHeader adds the rest of a folded header.
+func (st *state) moreHeader(text string) bool {
+	h, ok := parseHeader(st.text + " " + text)
+	if ok {
+		st.text += " " + text
+		st.folds++
+		st.t.head = h
+	}
+	return ok
+}

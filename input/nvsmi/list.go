@@ -1,0 +1,174 @@
+package nvsmi
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"busbar/cluster"
+)
+
+const (
+	listFormat   = "nvidia-smi -L"
+	nvlinkFormat = "nvidia-smi nvlink -s"
+)
+
+// MatchList reports whether data holds the list of nvidia-smi -L or the links of
+// nvidia-smi nvlink -s, which have the same lines for GPUs.
+func MatchList(data []byte) bool {
+	named := false
+	return anyLine(data, "GPU ", func(text string) bool {
+		g, ok := gpuLine(text)
+		named = named || ok
+		return ok && g.uuid != ""
+	}) || named && anyLine(data, "Link ", func(text string) bool {
+		_, ok := linkLine(text)
+		return ok
+	})
+}
+
+// ReadList reads GPUs with name and UUID, their MIG slices, and their NVLinks.
+// How fast a link is stays out of the result, for the text does not say where
+// the link leads; links that are down or slower than others are warnings.
+func ReadList(name string, r io.Reader) (*cluster.Fragment, error) {
+	v := &inventory{format: listFormat}
+	l := lister{v: v, at: map[string]*gpu{}}
+	if err := eachLine(name, r, l.line); err != nil {
+		return nil, err
+	}
+	f := &cluster.Fragment{Format: listFormat, Source: name}
+	if l.linked {
+		f.Format, v.format = nvlinkFormat, nvlinkFormat
+	}
+	v.addTo(f)
+	if len(f.Types) == 0 {
+		return nil, fmt.Errorf("%s: no list of GPUs found; expected lines such as GPU 0: NVIDIA H100 (UUID: GPU-…); save the output of nvidia-smi -L", name)
+	}
+	return f, nil
+}
+
+type lister struct {
+	v      *inventory
+	heads  gathered
+	at     map[string]*gpu // the GPU that further lines of a host speak of
+	linked bool
+}
+
+func (l *lister) line(text string, num int) {
+	if l.heads.line(text) {
+		return
+	}
+	if l.take("", text, num) {
+		return
+	}
+	if host, rest, ok := cutHost(text); ok {
+		l.take(host, rest, num)
+	}
+}
+
+// take gives a line to the list of a host and reports whether it belonged there.
+func (l *lister) take(prefix, text string, num int) bool {
+	if g, ok := gpuLine(text); ok {
+		g.line = num
+		host := prefix
+		if prefix == "" && len(l.heads.hosts) > 0 {
+			host = l.heads.hosts[0] // UUIDs differ, so that no two hosts are gathered
+		}
+		l.at[prefix] = l.v.add(host, g)
+		return true
+	}
+	g := l.at[prefix]
+	if g == nil {
+		return false
+	}
+	if s, ok := migLine(text); ok {
+		if len(g.slices) < 64 && !hasSlice(g.slices, s) {
+			g.slices = append(g.slices, s)
+		}
+		return true
+	}
+	if speed, ok := linkLine(text); ok {
+		l.linked = true
+		if g.links < 1024 {
+			g.links++
+			if speed == 0 {
+				g.down++
+			} else {
+				g.speeds = append(g.speeds, speed)
+			}
+		}
+		return true
+	}
+	return false
+}
+
+func hasSlice(all []cluster.Slice, s cluster.Slice) bool {
+	for _, o := range all {
+		if o.Index == s.Index {
+			return true
+		}
+	}
+	return false
+}
+
+// gpuLine reads "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-…)"; nvlink -s of some
+// drivers leaves the UUID out.
+func gpuLine(text string) (gpu, bool) {
+	rest, ok := strings.CutPrefix(strings.TrimSpace(text), "GPU ")
+	if !ok || len(rest) > 256 {
+		return gpu{}, false
+	}
+	num, name, ok := strings.Cut(rest, ": ")
+	index, err := strconv.Atoi(num)
+	if !ok || err != nil || index < 0 || index >= maxGPUs || name == "" {
+		return gpu{}, false
+	}
+	g := gpu{index: index}
+	name, id, _ := strings.Cut(name, " (UUID: ")
+	id, _, _ = strings.Cut(id, ")")
+	if validUUID(id) {
+		g.uuid = strings.Clone(id)
+	}
+	g.name = strings.Clone(strings.TrimSpace(name))
+	return g, true
+}
+
+// migLine reads "  MIG 3g.40gb     Device  0: (UUID: MIG-…)".
+func migLine(text string) (cluster.Slice, bool) {
+	w := strings.Fields(text)
+	if len(w) < 6 || w[0] != "MIG" || w[2] != "Device" || w[4] != "(UUID:" {
+		return cluster.Slice{}, false
+	}
+	index, err := strconv.Atoi(strings.TrimSuffix(w[3], ":"))
+	if err != nil || index < 0 || index > 64 || len(w[1]) > 32 {
+		return cluster.Slice{}, false
+	}
+	s := cluster.Slice{Index: index, Profile: strings.Clone(w[1])}
+	if id := strings.TrimSuffix(w[5], ")"); validUUID(id) {
+		s.UUID = strings.Clone(id)
+	}
+	return s, true
+}
+
+// linkLine reads "Link 3: 26.562 GB/s" and "Link 3: <inactive>" (speed 0).
+func linkLine(text string) (speed float64, ok bool) {
+	rest, ok := strings.CutPrefix(strings.TrimSpace(text), "Link ")
+	if !ok {
+		return 0, false
+	}
+	num, state, ok := strings.Cut(rest, ": ")
+	if _, err := strconv.Atoi(num); !ok || err != nil {
+		return 0, false
+	}
+	state = strings.TrimSpace(state)
+	if strings.EqualFold(state, "<inactive>") {
+		return 0, true
+	}
+	fig, ok := strings.CutSuffix(state, " GB/s")
+	v, err := strconv.ParseFloat(fig, 64)
+	if !ok || err != nil || !(v > 0 && v < 1e4) {
+		return 0, false
+	}
+	return v, true
+}

@@ -1,0 +1,150 @@
+package nvsmi
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"busbar/cluster"
+	"busbar/unit"
+)
+
+const smiFormat = "nvidia-smi"
+
+// MatchSMI reports whether data holds the table that nvidia-smi prints by itself.
+func MatchSMI(data []byte) bool {
+	return anyLine(data, "|", func(text string) bool {
+		_, ok := smiGPU(bars(text))
+		return ok
+	})
+}
+
+// ReadSMI reads the plain table: index, name, PCI address, memory and MIG slices.
+func ReadSMI(name string, r io.Reader) (*cluster.Fragment, error) {
+	s := smiReader{v: &inventory{format: smiFormat}, at: map[string]*gpu{}}
+	if err := eachLine(name, r, s.line); err != nil {
+		return nil, err
+	}
+	f := &cluster.Fragment{Format: smiFormat, Source: name}
+	s.v.addTo(f)
+	if len(f.Types) == 0 {
+		return nil, fmt.Errorf("%s: no table of GPUs found; expected rows such as | 0 NVIDIA H100 On | 00000000:06:00.0 Off |; save the output of nvidia-smi", name)
+	}
+	for _, w := range s.cut {
+		f.Warnf(w.line, "", "%s", w.text)
+	}
+	return f, nil
+}
+
+type smiReader struct {
+	v     *inventory
+	heads gathered
+	at    map[string]*gpu // the GPU whose memory comes on the next line, by host
+	cut   []warning
+}
+
+func (s *smiReader) line(text string, num int) {
+	if s.heads.line(text) {
+		return
+	}
+	host := ""
+	if len(s.heads.hosts) > 0 {
+		host = s.heads.hosts[0]
+	}
+	if h, rest, ok := cutHost(text); ok {
+		host, text = h, rest
+	}
+	cells := bars(text)
+	if len(cells) < 2 {
+		return
+	}
+	if g, ok := smiGPU(cells); ok {
+		g.line = num
+		if strings.HasSuffix(g.name, "...") && len(s.cut) < maxWarnings {
+			s.cut = append(s.cut, warning{num, fmt.Sprintf("the name %q is cut short; nvidia-smi -L prints it whole", g.name)})
+		}
+		s.at[host] = s.v.add(host, g)
+		return
+	}
+	if g := s.at[host]; g != nil {
+		if total := smiMemory(cells[1]); total > 0 && g.memory == 0 {
+			g.memory = total
+			s.at[host] = nil
+			return
+		}
+	}
+	s.slice(host, cells)
+}
+
+// slice takes a row of the MIG table: "|  0    7   0   0  |  5MiB / 4864MiB |".
+func (s *smiReader) slice(host string, cells []string) {
+	w := strings.Fields(cells[0])
+	if len(w) != 4 || smiMemory(cells[1]) == 0 {
+		return
+	}
+	var v [4]int
+	for i := range w {
+		n, err := strconv.Atoi(w[i])
+		if err != nil || n < 0 {
+			return
+		}
+		v[i] = n
+	}
+	n := s.v.latest[host]
+	if n == nil {
+		return
+	}
+	g := n.find("index " + strconv.Itoa(v[0]))
+	if sl := (cluster.Slice{Index: v[3]}); g != nil && len(g.slices) < 64 && !hasSlice(g.slices, sl) {
+		g.slices = append(g.slices, sl)
+	}
+}
+
+// bars cuts a table row at its bars; nil for a line that is none.
+func bars(text string) []string {
+	text = strings.TrimSpace(text)
+	if len(text) < 2 || len(text) > 512 || text[0] != '|' {
+		return nil
+	}
+	return strings.Split(strings.Trim(text, "|"), "|")
+}
+
+// smiGPU reads "  0  NVIDIA H100 80GB HBM3  On " and "  00000000:06:00.0 Off ".
+func smiGPU(cells []string) (gpu, bool) {
+	if len(cells) < 2 {
+		return gpu{}, false
+	}
+	w, bus := strings.Fields(cells[0]), strings.Fields(cells[1])
+	if len(w) < 3 || len(bus) < 1 || strings.Count(bus[0], ":") != 2 {
+		return gpu{}, false
+	}
+	index, err := strconv.Atoi(w[0])
+	if err != nil || index < 0 || index >= maxGPUs {
+		return gpu{}, false
+	}
+	pci, err := cluster.ParsePCI(bus[0])
+	if err != nil {
+		return gpu{}, false
+	}
+	return gpu{index: index, name: strings.Join(w[1:len(w)-1], " "), pci: pci}, true
+}
+
+// smiMemory reads the total of "  0MiB /  81559MiB ", 0 when it is none.
+func smiMemory(cell string) unit.Bytes {
+	_, total, ok := strings.Cut(cell, "MiB /")
+	if !ok {
+		return 0
+	}
+	return mebibytes(strings.TrimSpace(total))
+}
+
+// mebibytes reads "81559MiB", "81559 MiB" or, where a header names the unit,
+// "81559"; 0 when it is none.
+func mebibytes(s string) unit.Bytes {
+	n, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(s, "MiB")), 10, 64)
+	if err != nil || n <= 0 || n > 1<<30 {
+		return 0
+	}
+	return unit.Bytes(n) * unit.MiB
+}

@@ -1,0 +1,169 @@
+package report
+
+import (
+	"fmt"
+
+	"busbar/cluster"
+)
+
+// makeCaptions says once, on the left of each row, what all of its boxes and
+// links have in common.
+func (p *panel) makeCaptions() {
+	if !p.captions {
+		return
+	}
+	if p.nicH > 0 {
+		p.caption = append(p.caption, caption{p.nicY + p.nicH/2, netViol, p.nicCaption()})
+	}
+	if len(p.fast) > 0 {
+		var text []string
+		for i := range p.fast {
+			text = append(text, p.fastCaption(&p.fast[i])...)
+		}
+		color := linkColor(p.fast[0].kind)
+		p.caption = append(p.caption, caption{p.gpuY - p.band/2 + 4, color, text})
+	}
+	if n := p.t.Count(cluster.GPU); n > 0 {
+		p.caption = append(p.caption, caption{p.gpuY + gpuH/2, nvGreen, p.gpuCaption(n)})
+	}
+	if text := p.pcieCaption(); len(text) > 0 {
+		y := p.switchY + switchH/2
+		if p.deep == 0 {
+			y = p.switchY - rowGap/2 + 4
+		}
+		p.caption = append(p.caption, caption{y, pcieBlue, text})
+	}
+	if p.hasCPU() {
+		text := []string{plural(p.t.Count(cluster.NUMA), "NUMA domain")}
+		if n := p.t.Count(cluster.Socket); n > 0 {
+			text = append([]string{plural(n, "socket")}, text...)
+		}
+		p.caption = append(p.caption, caption{p.numaY + numaH/2, smpBrown, text})
+	}
+}
+
+func (p *panel) nicCaption() []string {
+	nics := p.t.Of(cluster.NIC)
+	model, kind, rate := "", "", ""
+	for i, n := range nics {
+		dev := &p.t.Devices[n]
+		m, k, r := shortModel(dev.Model.Value), "", nicRateText(dev)
+		if dev.NIC != nil {
+			k = netName(dev.NIC.Kind)
+		}
+		if i == 0 {
+			model, kind, rate = m, k, r
+			continue
+		}
+		model, kind, rate = same(model, m), same(kind, k), same(rate, r)
+	}
+	if model == "" {
+		model = "NIC"
+		if len(nics) > 1 {
+			model = "NICs"
+		}
+	}
+	if rate != "" && len(nics) > 1 && rate != "down" {
+		rate += " each"
+	}
+	return nonEmpty(fmt.Sprintf("%d × %s", len(nics), model), kind, rate)
+}
+
+func (p *panel) gpuCaption(n int) []string {
+	model, mem := "", ""
+	for i, g := range p.t.Of(cluster.GPU) {
+		dev := &p.t.Devices[g]
+		m, k := shortModel(dev.Model.Value), ""
+		if dev.GPU != nil && dev.GPU.Memory.Known() {
+			k = memory(dev.GPU.Memory.Value)
+		}
+		if i == 0 {
+			model, mem = m, k
+			continue
+		}
+		model, mem = same(model, m), same(mem, k)
+	}
+	if model == "" {
+		model = "GPU"
+	}
+	if mem != "" {
+		mem += " each"
+	}
+	return nonEmpty(fmt.Sprintf("%d × %s", n, model), mem)
+}
+
+func (p *panel) fastCaption(s *fast) []string {
+	rate := func(b *bundle) string {
+		if !b.rate.Known() {
+			return "rate unknown"
+		}
+		return b.rate.Value.String()
+	}
+	first := &s.bundles[0]
+	switch {
+	case s.via >= 0 && len(s.bundles) == 1:
+		links := ""
+		if first.lanes > 0 {
+			links = plural(first.lanes, "link") + " a GPU"
+		}
+		return nonEmpty(s.name+" via NVSwitch", links, rate(first)+" one direction")
+	case s.full(p.t):
+		return []string{s.name + ", full mesh", first.short(s.kind) + " between each pair", rate(first) + " one direction"}
+	}
+	text := []string{s.name}
+	if s.via >= 0 {
+		text[0] += " via NVSwitch"
+	} else {
+		text[0] += " mesh"
+	}
+	for i := range s.bundles {
+		text = append(text, s.bundles[i].short(s.kind)+": "+rate(&s.bundles[i]))
+	}
+	return append(text, "one direction")
+}
+
+// pcieCaption names the usual link of GPUs, and of NICs and switches where theirs
+// differs.
+func (p *panel) pcieCaption() []string {
+	var text []string
+	first := ""
+	for _, k := range []struct {
+		kind cluster.Kind
+		name string
+	}{{cluster.GPU, "GPU: "}, {cluster.NIC, "NIC: "}, {cluster.PCISwitch, "switch: "}} {
+		l := p.commonLink(k.kind)
+		if l == nil || l.Kind != cluster.PCIe && l.Kind != cluster.C2C {
+			continue
+		}
+		s := linkName(l)
+		if l.Rate.Known() {
+			s += ", " + l.Rate.Value.String()
+		}
+		switch {
+		case first == "":
+			first = s
+			text = append(text, s)
+		case s != first:
+			text = append(text, k.name+s)
+		}
+	}
+	return text
+}
+
+// same keeps a text that is equal for all.
+func same(a, b string) string {
+	if a != b {
+		return ""
+	}
+	return a
+}
+
+func nonEmpty(texts ...string) []string {
+	var out []string
+	for _, t := range texts {
+		if t != "" {
+			out = append(out, t)
+		}
+	}
+	return out
+}

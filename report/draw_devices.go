@@ -1,0 +1,237 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"busbar/cluster"
+	"busbar/internal/svg"
+)
+
+// drawDevice paints the box of a device.
+func (p *panel) drawDevice(pic *picture, d int) {
+	b := p.box[d]
+	if b.w == 0 {
+		return
+	}
+	dev := &p.t.Devices[d]
+	switch dev.Kind {
+	case cluster.GPU:
+		p.drawGPU(pic, d, b)
+	case cluster.NIC:
+		if c := p.cols[p.span[d].from]; c.nics[0] == d {
+			p.drawNIC(pic, c.nics, b)
+		}
+	case cluster.PCISwitch:
+		pic.Open("pci", dev.Name+" "+dev.Model.Value)
+		pic.Rect(b.x, b.y, b.w, b.h, 4, svg.Paint{Fill: pcieFill, Stroke: pcieBlue})
+		ty := svg.Type{Size: 11, Fill: pcieBlue, Anchor: svg.Middle, Bold: true}
+		pic.Text(b.mid(), b.y+b.h/2+4, svg.Fit("PCIe switch", ty, b.w-6), ty)
+		pic.Close()
+	case cluster.RootComplex:
+		pic.note("root")
+		pic.Open("root", dev.Name)
+		pic.Rect(b.x, b.y, b.w, b.h, 2, svg.Paint{Fill: cpuLine, Stroke: cpuLine})
+		pic.Close()
+	}
+}
+
+func (p *panel) drawGPU(pic *picture, d int, b box) {
+	dev := &p.t.Devices[d]
+	pic.Open("gpu", dev.Name+" "+dev.Model.Value+" "+string(dev.PCI))
+	pic.Rect(b.x, b.y, b.w, b.h, 6, svg.Paint{Fill: nvFill, Stroke: nvGreen, Width: 1.5})
+	texts := []string{gpuTitle(dev.Name)}
+	texts = append(texts, svg.Wrap(shortModel(dev.Model.Value), svg.Type{Size: boxType}, b.w-8, 2)...)
+	if dev.GPU != nil && dev.GPU.Memory.Known() {
+		texts = append(texts, memory(dev.GPU.Memory.Value))
+	}
+	pic.lines(b, boxType, ink, texts...)
+	pic.Close()
+}
+
+// drawNIC paints the box of one NIC, or of a stack of equal ones.
+func (p *panel) drawNIC(pic *picture, nics []int, b box) {
+	d := nics[0]
+	dev := &p.t.Devices[d]
+	share, known := p.shareOf(d)
+	paint := svg.Paint{Fill: netFill, Stroke: netViol, Width: 1.5}
+	class := "nic"
+	switch {
+	case nicDown(dev):
+		paint.Fill, paint.Stroke, paint.Dash = redBg, red, degradedDashes
+	case known && share.Crowded():
+		class = "nic shared"
+		pic.note("shared")
+		paint.Fill, paint.Stroke, paint.Width = amberBg, amber, 2.2
+	case !known && len(p.shares) > 0:
+		pic.note("idle")
+		paint.Fill, paint.Stroke = "#f0f1f4", "#9aa3b2"
+	}
+	texts := p.nicTexts(nics)
+	if class == "nic shared" {
+		who, each := shareText(share)
+		texts = append(texts, who, each)
+	}
+	pic.Open(class, p.titles[d]+" "+dev.Model.Value+" "+string(dev.PCI))
+	for i := min(len(nics)-1, 2); i > 0; i-- {
+		o := float64(i) * 3
+		pic.Rect(b.x+o, b.y-o, b.w, b.h, 6, svg.Paint{Fill: paint.Fill, Stroke: paint.Stroke})
+	}
+	pic.Rect(b.x, b.y, b.w, b.h, 6, paint)
+	pic.lines(b, boxType, ink, texts...)
+	pic.Close()
+}
+
+func (p *panel) nicTexts(nics []int) []string {
+	dev := &p.t.Devices[nics[0]]
+	texts := []string{p.titles[nics[0]]}
+	if len(nics) > 1 {
+		texts[0] = fmt.Sprintf("%d × NIC", len(nics))
+		if dev.NIC != nil && dev.NIC.Kind != "" {
+			texts[0] = fmt.Sprintf("%d × %s", len(nics), netName(dev.NIC.Kind))
+		}
+	}
+	kind := shortModel(dev.Model.Value)
+	if kind == "" && dev.NIC != nil && len(nics) == 1 {
+		kind = netName(dev.NIC.Kind)
+	}
+	return append(texts, kind, nicRateText(dev))
+}
+
+// nicRateText is the rate of a NIC over all its ports, and what is wrong with it.
+func nicRateText(dev *cluster.Device) string {
+	if dev.NIC == nil {
+		return ""
+	}
+	if nicDown(dev) {
+		return "down"
+	}
+	r := dev.NIC.Rate()
+	if !r.Known() {
+		return ""
+	}
+	up := 0
+	for _, port := range dev.NIC.Ports {
+		if port.State != cluster.Down && port.Rate.Known() {
+			up++
+		}
+	}
+	if up > 1 {
+		return fmt.Sprintf("%d ports, %s", up, r.Value.Bits())
+	}
+	return r.Value.Bits()
+}
+
+// nicDown reports whether every port of a NIC is down.
+func nicDown(dev *cluster.Device) bool {
+	if dev.NIC == nil || len(dev.NIC.Ports) == 0 {
+		return false
+	}
+	for _, port := range dev.NIC.Ports {
+		if port.State != cluster.Down {
+			return false
+		}
+	}
+	return true
+}
+
+// drawCPUs paints sockets, NUMA domains and the links between sockets.
+func (p *panel) drawCPUs(pic *picture) {
+	for _, d := range p.t.Of(cluster.Socket) {
+		b := p.box[d]
+		if b.w == 0 {
+			continue
+		}
+		dev := &p.t.Devices[d]
+		pic.Open("socket", dev.Name+" "+dev.Model.Value)
+		pic.Rect(b.x, b.y, b.w, b.h, 6, svg.Paint{Fill: sockFill, Stroke: cpuLine})
+		ty := svg.Type{Size: 11, Fill: smpBrown, Anchor: svg.Middle}
+		label := "Socket " + strings.TrimPrefix(dev.Name, "socket")
+		if m := shortModel(dev.Model.Value); m != "" {
+			label += " · " + m
+		}
+		pic.Text(b.mid(), b.bottom()-8, svg.Fit(label, ty, b.w-8), ty)
+		pic.Close()
+	}
+	p.drawSMP(pic)
+	for _, d := range p.t.Of(cluster.NUMA) {
+		b := p.box[d]
+		if b.w == 0 {
+			continue
+		}
+		dev := &p.t.Devices[d]
+		pic.Open("numa", dev.Name)
+		pic.Rect(b.x, b.y, b.w, b.h, 4, svg.Paint{Fill: cpuFill, Stroke: cpuLine})
+		texts := []string{fmt.Sprintf("NUMA %d", domainNumber(p.t, d))}
+		if dev.CPU != nil {
+			if dev.CPU.Cores != "" {
+				texts = append(texts, "cores "+dev.CPU.Cores)
+			}
+			if dev.CPU.Memory.Known() {
+				texts = append(texts, memory(dev.CPU.Memory.Value))
+			}
+		}
+		pic.lines(b, boxType, ink, texts...)
+		pic.Close()
+	}
+}
+
+// drawSMP paints the links between neighbouring sockets. All domains of a host
+// are joined with each other; drawing each of those lines would say less.
+func (p *panel) drawSMP(pic *picture) {
+	prev := -1
+	for _, d := range p.t.Of(cluster.NUMA) {
+		if p.box[d].w == 0 {
+			continue
+		}
+		if prev >= 0 && p.packageOf(prev) != p.packageOf(d) {
+			if l := p.smpLink(prev, d); l != nil {
+				p.drawSMPLine(pic, l, p.outer(prev), p.outer(d))
+			}
+		}
+		prev = d
+	}
+}
+
+// packageOf is the socket of a NUMA domain, or the domain itself without one.
+func (p *panel) packageOf(numa int) int {
+	if s := p.t.Above(numa, cluster.Socket); s >= 0 {
+		return s
+	}
+	return numa
+}
+
+func (p *panel) outer(numa int) box { return p.box[p.packageOf(numa)] }
+
+func (p *panel) smpLink(a, b int) *cluster.Link {
+	for i := range p.t.Links {
+		l := &p.t.Links[i]
+		if l.Kind == cluster.SMP && (l.A == a && l.B == b || l.A == b && l.B == a) {
+			return l
+		}
+	}
+	return nil
+}
+
+func (p *panel) drawSMPLine(pic *picture, l *cluster.Link, a, b box) {
+	pic.note("smp")
+	y := p.numaY + numaH/2
+	paint := linkPaint(l)
+	pic.Open("link smp", linkTip(p.t, l))
+	pic.Line(a.right(), y, b.x, y, paint)
+	pic.Close()
+	mid := (a.right() + b.x) / 2
+	ty := svg.Type{Size: smallType, Fill: smpBrown, Anchor: svg.Middle}
+	room := b.x - a.right() - 2
+	pic.Text(mid, y-6-paint.Width/2, svg.Fit("CPU link", ty, room), ty)
+	if l.Rate.Known() {
+		pic.Text(mid, y+11+paint.Width/2, svg.Fit(l.Rate.Value.String(), ty, room), ty)
+	}
+}
+
+// linkTip is what a link says when pointed at.
+func linkTip(t *cluster.NodeType, l *cluster.Link) string {
+	var f fieldList
+	f.link(l)
+	return t.Devices[l.A].Name + " – " + t.Devices[l.B].Name + ": " + strings.Join(f.texts(style{}), ", ")
+}

@@ -1,0 +1,78 @@
+package report
+
+import (
+	"busbar/cluster"
+	"busbar/internal/svg"
+)
+
+// sample is an entry of the legend.
+type sample struct {
+	key   string
+	text  string
+	paint svg.Paint
+	solid bool // a box, not a line
+}
+
+func legendSamples() []sample {
+	line := func(k cluster.LinkKind, text string, w float64) sample {
+		return sample{key: k.String(), text: text, paint: svg.Paint{Stroke: linkColor(k), Width: w}}
+	}
+	return []sample{
+		line(cluster.NVLink, "NVLink", 5),
+		line(cluster.XGMI, "xGMI (Infinity Fabric)", 4),
+		line(cluster.C2C, "C2C (CPU–GPU)", 4),
+		line(cluster.Gaudi, "RoCE on board", 3),
+		line(cluster.Direct, "direct link", 3),
+		line(cluster.PCIe, "PCIe", 3),
+		{key: "smp", text: "link between CPUs", paint: svg.Paint{Stroke: smpBrown, Width: 3}},
+		{key: "network", text: "network cable", paint: svg.Paint{Stroke: netViol, Width: 3, Opacity: 0.75}},
+		{key: "degraded", text: "slower than it could be, or down", paint: svg.Paint{Stroke: red, Width: 2.5, Dash: degradedDashes}},
+		{key: "root", text: "PCIe root complex", paint: svg.Paint{Fill: cpuLine, Stroke: cpuLine}, solid: true},
+		{key: "shared", text: "NIC shared by several GPUs", paint: svg.Paint{Fill: amberBg, Stroke: amber, Width: 2}, solid: true},
+		{key: "idle", text: "NIC that is nearest to no GPU", paint: svg.Paint{Fill: "#f0f1f4", Stroke: "#9aa3b2"}, solid: true},
+	}
+}
+
+// drawLegend explains what the picture uses, and returns the height it took.
+func (p *picture) drawLegend(x, y, w float64, sources string) float64 {
+	top := y
+	ty := svg.Type{Size: 11.5, Fill: ink}
+	p.Open("legend", "")
+	at := x
+	for _, s := range legendSamples() {
+		if !p.used[s.key] {
+			continue
+		}
+		need := 40 + svg.TextWidth(s.text, ty) + 22
+		if at > x && at+need > x+w {
+			at = x
+			y += 22
+		}
+		if s.solid {
+			p.Rect(at, y-5, 30, 10, 3, s.paint)
+		} else {
+			p.Line(at, y, at+30, y, s.paint)
+		}
+		p.Text(at+38, y+4, s.text, ty)
+		at += need
+	}
+	y += 24
+	note := svg.Type{Size: 11, Fill: inkSoft}
+	text := "Lines are wider the faster the link. All rates are one direction; GB = 10⁹ bytes. "
+	for _, l := range svg.Wrap(text+sources, note, w, 3) {
+		p.Text(x, y, l, note)
+		y += 15
+	}
+	p.Close()
+	return y - top
+}
+
+// drawCaption sets the words on the left of a row.
+func (p *picture) drawCaption(x float64, c caption) {
+	y := c.y - float64(len(c.text))*6.5 + 10
+	for i, s := range c.text {
+		ty := svg.Type{Size: 10.5, Fill: c.color, Bold: i == 0}
+		p.Text(x, y, svg.Fit(s, ty, captionW-2), ty)
+		y += 13.5
+	}
+}

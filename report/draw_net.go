@@ -1,0 +1,312 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"busbar/cluster"
+	"busbar/internal/svg"
+	"busbar/unit"
+)
+
+// Sizes of the network part.
+const (
+	maxBoxes = 32 // switches of a tier or hosts drawn one by one
+	maxWires = 80 // cables of hosts drawn one by one
+	switchBH = 50.0
+	hostBW   = 86.0
+	hostBH   = 42.0
+	boxGap   = 14.0
+)
+
+// netBox is a switch, or switches that are alike.
+type netBox struct {
+	ids []int
+	box box
+}
+
+// strip is the network as it is drawn: rows of boxes, the lowest tier last, and
+// the cables between them.
+type strip struct {
+	v     *netView
+	rows  [][]netBox // highest tier first
+	at    [][2]int   // per switch: row and position, -1 when it is not drawn
+	wires []wire
+}
+
+// wire is the cables between two boxes.
+type wire struct {
+	up, down *box
+	rate     unit.Rate
+	cables   int
+	bad      bool // slower than it could be
+	off      bool // all down
+	x1, x2   float64
+}
+
+func newStrip(c *cluster.Cluster) *strip {
+	s := &strip{v: newNetView(c)}
+	for i := len(s.v.tiers) - 1; i >= 0; i-- {
+		tier := s.v.tiers[i]
+		var row []netBox
+		if len(tier) <= maxBoxes {
+			for _, id := range tier {
+				row = append(row, netBox{ids: []int{id}})
+			}
+		} else {
+			row = s.fold(tier)
+		}
+		s.rows = append(s.rows, row)
+	}
+	return s
+}
+
+// fold puts switches that are alike into one box; when there are still too many
+// kinds, all of them.
+func (s *strip) fold(tier []int) []netBox {
+	kinds := s.v.alike(tier)
+	if len(kinds) > maxBoxes {
+		return []netBox{{ids: tier}}
+	}
+	row := make([]netBox, len(kinds))
+	for i, a := range kinds {
+		row[i].ids = a.ids
+	}
+	return row
+}
+
+func (s *strip) empty() bool { return len(s.rows) == 0 }
+
+// width is what the widest row needs.
+func (s *strip) width() float64 {
+	w := 0.0
+	for _, r := range s.rows {
+		w = math.Max(w, float64(len(r))*(60+boxGap))
+	}
+	return w
+}
+
+// tierGap is the room between rows of boxes: more where cables go far sideways.
+func tierGap(w float64) float64 { return math.Max(62, math.Min(w/13, 130)) }
+
+// lay places the rows in a width from the top down and returns where they end.
+func (s *strip) lay(x, y, w float64) float64 {
+	for i := range s.rows {
+		row := s.rows[i]
+		pitch := w / float64(len(row))
+		bw := math.Min(150, pitch-boxGap)
+		for j := range row {
+			row[j].box = box{x + pitch*(float64(j)+0.5) - bw/2, y, bw, switchBH}
+		}
+		y += switchBH
+		if i < len(s.rows)-1 {
+			y += tierGap(w)
+		}
+	}
+	return y
+}
+
+// boxOf finds the box of a switch, nil for a domain, which is not drawn.
+func (s *strip) boxOf(sw int) *netBox {
+	if s.at == nil {
+		s.at = make([][2]int, len(s.v.tier))
+		for i := range s.at {
+			s.at[i] = [2]int{-1, -1}
+		}
+		for r := range s.rows {
+			for k := range s.rows[r] {
+				for _, id := range s.rows[r][k].ids {
+					s.at[id] = [2]int{r, k}
+				}
+			}
+		}
+	}
+	if p := s.at[sw]; p[0] >= 0 {
+		return &s.rows[p[0]][p[1]]
+	}
+	return nil
+}
+
+// trunks collects the cables between switches.
+func (s *strip) trunks() {
+	c := s.v.c
+	index := make(map[[2]*netBox]int)
+	for i := range c.Network.Links {
+		l := &c.Network.Links[i]
+		if l.A.ToHosts() || l.B.ToHosts() {
+			continue
+		}
+		a, b := s.boxOf(l.A.Switch), s.boxOf(l.B.Switch)
+		if a == nil || b == nil || a == b || a.box.y == b.box.y {
+			continue
+		}
+		if a.box.y > b.box.y {
+			a, b = b, a
+		}
+		k, ok := index[[2]*netBox{a, b}]
+		if !ok {
+			k = len(s.wires)
+			index[[2]*netBox{a, b}] = k
+			s.wires = append(s.wires, wire{up: &a.box, down: &b.box, off: true})
+		}
+		s.wires[k].add(l, l.Cables())
+	}
+}
+
+func (w *wire) add(l *cluster.NetLink, n int) {
+	w.cables += n
+	if l.Rate.Known() {
+		w.rate += l.Rate.Value * unit.Rate(n)
+	}
+	if l.State != cluster.Down {
+		w.off = false
+	} else {
+		w.bad = true
+	}
+	if cableTrouble(l) != "" {
+		w.bad = true
+	}
+}
+
+// fan spreads the ends of wires along the edges of their boxes, in the order of
+// what they lead to, so that they do not run over each other.
+func fan(wires []wire) {
+	spread := func(end func(*wire) *box, far func(*wire) float64, set func(*wire, float64)) {
+		by := make(map[*box][]int)
+		var order []*box
+		for i := range wires {
+			b := end(&wires[i])
+			if by[b] == nil {
+				order = append(order, b)
+			}
+			by[b] = append(by[b], i)
+		}
+		for _, b := range order {
+			ids := by[b]
+			slices.SortStableFunc(ids, func(i, j int) int {
+				return int(math.Round(far(&wires[i]) - far(&wires[j])))
+			})
+			room := math.Min(b.w-12, float64(len(ids)-1)*11)
+			for k, i := range ids {
+				x := b.mid()
+				if len(ids) > 1 {
+					x += room * (float64(k)/float64(len(ids)-1) - 0.5)
+				}
+				set(&wires[i], x)
+			}
+		}
+	}
+	spread(func(w *wire) *box { return w.up }, func(w *wire) float64 { return w.down.mid() }, func(w *wire, x float64) { w.x1 = x })
+	spread(func(w *wire) *box { return w.down }, func(w *wire) float64 { return w.up.mid() }, func(w *wire, x float64) { w.x2 = x })
+}
+
+func (p *picture) drawWires(wires []wire) {
+	fan(wires)
+	for i := range wires {
+		w := &wires[i]
+		// Many cables meet at a switch: they are drawn thinner than links inside a
+		// node, on the same scale among themselves.
+		paint := svg.Paint{Stroke: netViol, Width: unknownStroke, Opacity: 0.75}
+		if w.rate > 0 {
+			paint.Width = math.Min(5, 0.7*stroke(cluster.Fact[unit.Rate]{Value: w.rate, Origin: cluster.Read}))
+		}
+		tip := plural(w.cables, "cable") + ", " + w.rate.Bits()
+		if w.bad || w.off {
+			p.note("degraded")
+			paint.Stroke, paint.Dash, paint.Opacity = red, degradedDashes, 1
+			tip += ", something is wrong"
+		}
+		p.note("network")
+		y1, y2 := w.up.bottom(), w.down.y
+		p.Open("link network", tip)
+		p.Line(w.x1, y1, w.x2, y2, paint)
+		p.Close()
+	}
+}
+
+// draw paints the switches.
+func (s *strip) draw(p *picture) {
+	for _, row := range s.rows {
+		for i := range row {
+			s.drawBox(p, &row[i])
+		}
+	}
+}
+
+// texts is what a box of switches says: name and number, rail, oversubscription.
+func (s *strip) texts(n *netBox) []string {
+	net := &s.v.c.Network
+	names := make([]string, len(n.ids))
+	for i, id := range n.ids {
+		names[i] = net.Switches[id].Name
+	}
+	title := cluster.FormatHosts(names)
+	if boxes := s.boxes(n); boxes > 1 {
+		title = fmt.Sprintf("%d × %s", boxes, title)
+	}
+	rail := ""
+	if r := net.Switches[n.ids[0]].Rail; r >= 0 && net.Rails > 1 && len(n.ids) == 1 {
+		rail = fmt.Sprintf("rail %d", r)
+	}
+	over := ratio(s.v.oversubscription(n.ids[0]))
+	if s.v.oversubscription(n.ids[0]) > 1.001 {
+		over += " oversubscribed"
+	}
+	return nonEmpty(title, rail, over)
+}
+
+// boxes is how many switches a box stands for.
+func (s *strip) boxes(n *netBox) int {
+	count := 0
+	for _, id := range n.ids {
+		count += max(s.v.c.Network.Switches[id].Count, 1)
+	}
+	return count
+}
+
+func (s *strip) drawBox(p *picture, n *netBox) {
+	b, texts := n.box, s.texts(n)
+	p.Open("switch "+s.v.tierName(n.ids[0]), strings.TrimSpace(texts[0]+" "+s.v.c.Network.Switches[n.ids[0]].Model))
+	for i := min(s.boxes(n)-1, 2); i > 0; i-- {
+		o := float64(i) * 3
+		p.Rect(b.x+o, b.y-o, b.w, b.h, 6, svg.Paint{Fill: netFill, Stroke: netViol})
+	}
+	p.Rect(b.x, b.y, b.w, b.h, 6, svg.Paint{Fill: netFill, Stroke: netViol, Width: 1.5})
+	p.lines(b, boxType, ink, texts...)
+	p.Close()
+}
+
+// captions says what the tiers consist of.
+func (s *strip) captions() []caption {
+	net := &s.v.c.Network
+	var out []caption
+	for _, row := range s.rows {
+		id := row[0].ids[0]
+		boxes, model, down, up := 0, net.Switches[id].Model, s.v.down[id].String(), s.v.up[id].String()
+		for _, n := range row {
+			for _, k := range n.ids {
+				boxes += max(net.Switches[k].Count, 1)
+				model = same(model, net.Switches[k].Model)
+				down, up = same(down, s.v.down[k].String()), same(up, s.v.up[k].String())
+			}
+		}
+		name := s.v.tierName(id)
+		if boxes > 1 {
+			name += "s"
+		}
+		text := []string{fmt.Sprintf("%d %s", boxes, strings.Replace(name, "leafs", "leaves", 1))}
+		if model != "" {
+			text[0] += " · " + model
+		}
+		if down != "" && down != "–" {
+			text = append(text, "down "+down)
+		}
+		if up != "" && up != "–" {
+			text = append(text, "up "+up)
+		}
+		out = append(out, caption{row[0].box.y + switchBH/2, netViol, text})
+	}
+	return out
+}

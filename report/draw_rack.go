@@ -1,0 +1,336 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"busbar/cluster"
+	"busbar/internal/svg"
+)
+
+// Sizes of a rack's trays.
+const (
+	trayLabel = 46.0
+	chipW     = 98.0
+	chipH     = 30.0
+	trayGPUGp = 8.0
+	trayCPUH  = 26.0
+	trayGap   = 9.0
+	trayPad   = 7.0
+	spineW    = 128.0
+	spineLink = 46.0
+)
+
+// rack is a node of many trays around a column of NVSwitches: an NVLink domain.
+type rack struct {
+	t      *cluster.NodeType
+	title  string
+	frame  box
+	top    box // where cables leave
+	trays  []tray
+	column box
+	fast   []fast
+	shares []cluster.Share
+	titles []string
+	up     []int
+}
+
+// tray is one operating-system image of the rack.
+type tray struct {
+	box  box
+	gpus []int
+	part []trayPart
+}
+
+// trayPart is a NUMA domain of a tray with what hangs on it; numa is -1 for
+// devices that hang on none.
+type trayPart struct {
+	numa       int
+	gpus, nics []int
+}
+
+func newRack(t *cluster.NodeType, title string) *rack {
+	r := &rack{t: t, title: title, trays: make([]tray, t.Trays), fast: fastSets(t), shares: t.Shares(),
+		titles: deviceTitles(t), up: uplinks(t)}
+	for d := range t.Devices {
+		dev := &t.Devices[d]
+		if dev.Tray < 0 || dev.Tray >= len(r.trays) {
+			continue
+		}
+		tr := &r.trays[dev.Tray]
+		switch dev.Kind {
+		case cluster.NUMA:
+			tr.at(d)
+		case cluster.GPU:
+			tr.gpus = append(tr.gpus, d)
+			part := tr.at(t.Above(d, cluster.NUMA))
+			part.gpus = append(part.gpus, d)
+		case cluster.NIC:
+			part := tr.at(t.Above(d, cluster.NUMA))
+			part.nics = append(part.nics, d)
+		}
+	}
+	r.lay()
+	return r
+}
+
+// at finds the part of a NUMA domain, and makes it when it is new.
+func (tr *tray) at(numa int) *trayPart {
+	for i := range tr.part {
+		if tr.part[i].numa == numa {
+			return &tr.part[i]
+		}
+	}
+	tr.part = append(tr.part, trayPart{numa: numa})
+	return &tr.part[len(tr.part)-1]
+}
+
+func (tr *tray) width() float64 {
+	w := trayLabel + 2*trayPad
+	for _, p := range tr.part {
+		w += partWidth(p) + 10
+	}
+	return w
+}
+
+func partWidth(p trayPart) float64 {
+	return math.Max(2, float64(len(p.gpus)))*(chipW+trayGPUGp) - trayGPUGp
+}
+
+// lay sets the trays into two columns with the NVSwitches between them.
+func (r *rack) lay() {
+	w := 0.0
+	for i := range r.trays {
+		w = math.Max(w, r.trays[i].width())
+	}
+	h := 2*trayPad + chipH + 12 + trayCPUH
+	left := (len(r.trays) + 1) / 2
+	x2 := 2*pad + w + 2*spineLink + spineW
+	for i := range r.trays {
+		b := box{2 * pad, 2*pad + float64(i)*(h+trayGap), w, h}
+		if i >= left {
+			b.x = x2
+			b.y = 2*pad + float64(i-left)*(h+trayGap)
+		}
+		r.trays[i].box = b
+	}
+	total := float64(left)*(h+trayGap) - trayGap
+	r.column = box{2*pad + w + spineLink, 2 * pad, spineW, total}
+	r.frame = box{0, 0, x2 + w + 2*pad, total + 4*pad + 26}
+	r.top = box{r.frame.x, r.frame.y, r.frame.w, 1}
+}
+
+func (r *rack) bounds() *box { return &r.frame }
+
+func (r *rack) port(int) *box { return &r.top }
+
+func (r *rack) move(x, y float64) {
+	dx, dy := x-r.frame.x, y-r.frame.y
+	for _, b := range []*box{&r.frame, &r.top, &r.column} {
+		b.x += dx
+		b.y += dy
+	}
+	for i := range r.trays {
+		r.trays[i].box.x += dx
+		r.trays[i].box.y += dy
+	}
+}
+
+func (r *rack) draw(pic *picture) {
+	pic.Open("node rack", r.title)
+	pic.Rect(r.frame.x, r.frame.y, r.frame.w, r.frame.h, 10, svg.Paint{Fill: panelFill, Stroke: panelLine})
+	for i := range r.trays {
+		r.drawSpokes(pic, &r.trays[i])
+	}
+	r.drawColumn(pic)
+	for i := range r.trays {
+		r.drawTray(pic, i)
+	}
+	ty := svg.Type{Size: 15, Fill: ink, Bold: true}
+	pic.Text(r.frame.x+2*pad, r.frame.bottom()-14, r.title, ty)
+	note := fmt.Sprintf("%s: %d trays, one NVLink domain", r.t.Name, len(r.trays))
+	pic.Text(r.frame.x+2*pad+svg.TextWidth(r.title, ty)+12, r.frame.bottom()-14, note, svg.Type{Size: 12, Fill: inkSoft})
+	pic.Close()
+}
+
+// drawSpokes paints the links of a tray's GPUs to the column.
+func (r *rack) drawSpokes(pic *picture, tr *tray) {
+	x1, x2 := tr.box.right(), r.column.x
+	if tr.box.x > r.column.x {
+		x1, x2 = r.column.right(), tr.box.x
+	}
+	for i := range r.fast {
+		s := &r.fast[i]
+		if s.via < 0 {
+			continue
+		}
+		pic.note(s.kind.String())
+		n := 0
+		for _, b := range s.bundles {
+			for _, k := range b.links {
+				l := &r.t.Links[k]
+				g := l.A
+				if r.t.Devices[g].Kind != cluster.GPU {
+					g = l.B
+				}
+				at := indexOf(tr.gpus, g)
+				if at < 0 {
+					continue
+				}
+				y := tr.box.y + tr.box.h/2 + (float64(at)-float64(len(tr.gpus)-1)/2)*9
+				paint := linkPaint(l)
+				paint.Width = math.Min(paint.Width, 6)
+				pic.Open("link "+l.Kind.String(), linkTip(r.t, l))
+				pic.Line(x1, y, x2, y, paint)
+				pic.Close()
+				n++
+			}
+		}
+	}
+}
+
+func indexOf(list []int, v int) int {
+	for i, x := range list {
+		if x == v {
+			return i
+		}
+	}
+	return -1
+}
+
+func (r *rack) drawColumn(pic *picture) {
+	b := r.column
+	pic.Open("nvswitch", "NVSwitch")
+	pic.Rect(b.x, b.y, b.w, b.h, 8, svg.Paint{Fill: nvGreen})
+	var text []string
+	for i := range r.fast {
+		s := &r.fast[i]
+		if s.via < 0 || len(s.bundles) == 0 {
+			continue
+		}
+		first := &s.bundles[0]
+		text = append(text, "NVSwitch", s.name, plural(len(s.gpus), "GPU"))
+		if first.lanes > 0 {
+			text = append(text, plural(first.lanes, "link")+" a GPU")
+		}
+		if first.rate.Known() {
+			text = append(text, first.rate.Value.String()+" a GPU", "one direction")
+		}
+		if first.duplex > 0 {
+			text = append(text, "("+first.duplex.String()+" duplex)")
+		}
+	}
+	y := b.y + b.h/2 - float64(len(text))*10 + 14
+	for i, s := range text {
+		ty := svg.Type{Size: 13, Fill: "#ffffff", Anchor: svg.Middle, Bold: i == 0}
+		if i == 0 {
+			ty.Size = 17
+		}
+		pic.Text(b.mid(), y, svg.Fit(s, ty, b.w-8), ty)
+		y += 20
+	}
+	pic.Close()
+}
+
+func (r *rack) drawTray(pic *picture, i int) {
+	tr := &r.trays[i]
+	b := tr.box
+	pic.Open("tray", fmt.Sprintf("tray %d", i))
+	pic.Rect(b.x, b.y, b.w, b.h, 6, svg.Paint{Fill: paper, Stroke: "#b4bcc8"})
+	ty := svg.Type{Size: 11, Fill: inkSoft, Anchor: svg.Middle, Bold: true}
+	pic.Text(b.x+trayLabel/2+2, b.y+b.h/2-2, "tray", svg.Type{Size: 10, Fill: inkSoft, Anchor: svg.Middle})
+	pic.Text(b.x+trayLabel/2+2, b.y+b.h/2+12, fmt.Sprint(i), ty)
+	x := b.x + trayLabel + trayPad
+	for _, p := range tr.part {
+		r.drawPart(pic, p, x, b.y+trayPad)
+		x += partWidth(p) + 10
+	}
+	pic.Close()
+}
+
+// drawPart paints the GPUs of a NUMA domain, below them its CPU and its NICs.
+func (r *rack) drawPart(pic *picture, p trayPart, x, y float64) {
+	low := y + chipH + 12
+	w := partWidth(p)
+	nicsW := 0.0
+	if len(p.nics) > 0 {
+		nicsW = 74
+	}
+	cpu := box{x, low, w - nicsW - 10, trayCPUH}
+	if p.numa < 0 {
+		cpu.w = 0
+	}
+	for i, g := range p.gpus {
+		gb := box{x + float64(i)*(chipW+trayGPUGp), y, chipW, chipH}
+		if r.up[g] >= 0 && p.numa >= 0 {
+			l := &r.t.Links[r.up[g]]
+			pic.note(l.Kind.String())
+			lx := math.Min(gb.mid(), cpu.right()-8)
+			pic.Open("link "+l.Kind.String(), linkTip(r.t, l))
+			pic.Line(lx, gb.bottom(), lx, low, linkPaint(l))
+			pic.Close()
+		}
+		r.drawChip(pic, g, gb)
+	}
+	if p.numa >= 0 {
+		r.drawTrayCPU(pic, p.numa, cpu)
+	}
+	if len(p.nics) > 0 {
+		r.drawTrayNICs(pic, p, box{x + w - nicsW, low, nicsW, trayCPUH}, cpu)
+	}
+}
+
+func (r *rack) drawChip(pic *picture, g int, b box) {
+	dev := &r.t.Devices[g]
+	pic.Open("gpu", dev.Name+" "+dev.Model.Value)
+	pic.Rect(b.x, b.y, b.w, b.h, 5, svg.Paint{Fill: nvFill, Stroke: nvGreen, Width: 1.4})
+	sub := shortModel(dev.Model.Value)
+	if dev.GPU != nil && dev.GPU.Memory.Known() {
+		sub = strings.TrimSpace(sub + " " + memory(dev.GPU.Memory.Value))
+	}
+	pic.lines(b, 9.5, ink, gpuTitle(dev.Name), sub)
+	pic.Close()
+}
+
+func (r *rack) drawTrayCPU(pic *picture, numa int, b box) {
+	name := fmt.Sprintf("NUMA %d", domainNumber(r.t, numa))
+	if s := r.t.Above(numa, cluster.Socket); s >= 0 && r.t.Devices[s].Model.Known() {
+		name = shortModel(r.t.Devices[s].Model.Value)
+	}
+	sub := ""
+	if cpu := r.t.Devices[numa].CPU; cpu != nil && cpu.Memory.Known() {
+		sub = memory(cpu.Memory.Value)
+	}
+	pic.Open("numa", r.t.Devices[numa].Name)
+	pic.Rect(b.x, b.y, b.w, b.h, 4, svg.Paint{Fill: cpuFill, Stroke: cpuLine})
+	ty := svg.Type{Size: 10, Fill: ink, Anchor: svg.Middle}
+	pic.Text(b.mid(), b.y+b.h/2+3.5, svg.Fit(strings.Join(nonEmpty(name, sub), " · "), ty, b.w-6), ty)
+	pic.Close()
+}
+
+// drawTrayNICs paints the NICs of a domain as one box.
+func (r *rack) drawTrayNICs(pic *picture, p trayPart, b, cpu box) {
+	paint := svg.Paint{Fill: netFill, Stroke: netViol, Width: 1.4}
+	for _, s := range r.shares {
+		if s.Crowded() && indexOf(s.NICs, p.nics[0]) >= 0 {
+			paint.Fill, paint.Stroke = amberBg, amber
+			pic.note("shared")
+		}
+	}
+	dev := &r.t.Devices[p.nics[0]]
+	if up := r.up[p.nics[0]]; up >= 0 && cpu.w > 0 {
+		l := &r.t.Links[up]
+		pic.note(l.Kind.String())
+		pic.Line(cpu.right(), b.y+b.h/2, b.x, b.y+b.h/2, linkPaint(l))
+	}
+	text := nicRateText(dev)
+	if n := len(p.nics); n > 1 {
+		text = fmt.Sprintf("%d × %s", n, text)
+	}
+	pic.Open("nic", deviceNames(r.titles, p.nics))
+	pic.Rect(b.x, b.y, b.w, b.h, 4, paint)
+	ty := svg.Type{Size: 10, Fill: ink, Anchor: svg.Middle}
+	pic.Text(b.mid(), b.y+b.h/2+3.5, svg.Fit(text, ty, b.w-6), ty)
+	pic.Close()
+}

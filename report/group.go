@@ -1,0 +1,185 @@
+package report
+
+import (
+	"strings"
+
+	"busbar/cluster"
+)
+
+// group is the hosts of one node type; t is nil for hosts whose inside nobody
+// described.
+type group struct {
+	t     *cluster.NodeType
+	hosts []int // indexes into Cluster.Hosts, in order
+}
+
+// groups sorts the hosts by type, in the order of the types. Types without a host
+// are kept, so that a bare node can be shown. Hosts without a type come last.
+func groups(c *cluster.Cluster) []group {
+	all := make([]group, len(c.Types))
+	for i, t := range c.Types {
+		all[i].t = t
+	}
+	var rest []int
+	for i, h := range c.Hosts {
+		if h.Type >= 0 && h.Type < len(all) {
+			all[h.Type].hosts = append(all[h.Type].hosts, i)
+			continue
+		}
+		rest = append(rest, i)
+	}
+	if len(rest) > 0 {
+		all = append(all, group{hosts: rest})
+	}
+	return all
+}
+
+// names lists the hosts that have a name.
+func (g group) names(c *cluster.Cluster) []string { return hostNames(c, g.hosts) }
+
+func hostNames(c *cluster.Cluster, hosts []int) []string {
+	var names []string
+	for _, h := range hosts {
+		if n := c.Hosts[h].Name; n != "" {
+			names = append(names, n)
+		}
+	}
+	return names
+}
+
+// hostList writes names as a hostlist of at most width runes; what does not fit
+// is counted. A width below 1 means no limit.
+func hostList(names []string, width int) string {
+	s := cluster.FormatHosts(names)
+	if width < 1 || len([]rune(s)) <= width {
+		return s
+	}
+	// The list is cut between its items, which are what commas outside of
+	// brackets separate.
+	depth, cut := 0, -1
+	for i, r := range s {
+		switch r {
+		case '[':
+			depth++
+		case ']':
+			depth--
+		case ',':
+			if depth == 0 && i+14 <= width {
+				cut = i
+			}
+		}
+	}
+	if cut < 0 {
+		return cut1(s, width)
+	}
+	head := s[:cut]
+	shown, err := cluster.ParseHosts(head)
+	if err != nil {
+		return cut1(s, width)
+	}
+	return head + ", … and " + plural(len(names)-len(shown), "more host")
+}
+
+// cut1 shortens one item.
+func cut1(s string, width int) string {
+	r := []rune(s)
+	return strings.TrimRight(string(r[:max(1, width-1)]), ",-") + "…"
+}
+
+// children lists what hangs on each device, in order, and what hangs on nothing.
+func children(t *cluster.NodeType) (of [][]int, top []int) {
+	of = make([][]int, len(t.Devices))
+	for i := range t.Devices {
+		p := t.Devices[i].Parent
+		if p < 0 || p >= len(t.Devices) {
+			top = append(top, i)
+			continue
+		}
+		of[p] = append(of[p], i)
+	}
+	return of, top
+}
+
+// uplinks finds the link of each device to its parent, -1 where there is none.
+func uplinks(t *cluster.NodeType) []int {
+	up := make([]int, len(t.Devices))
+	for i := range up {
+		up[i] = -1
+	}
+	for i, l := range t.Links {
+		switch {
+		case t.Devices[l.B].Parent == l.A:
+			up[l.B] = i
+		case t.Devices[l.A].Parent == l.B:
+			up[l.A] = i
+		}
+	}
+	return up
+}
+
+// deviceTitles is what people call each device. A system label that several
+// devices of the node have (every tray its own mlx5_0) does not tell them apart;
+// those go by their name.
+func deviceTitles(t *cluster.NodeType) []string {
+	used := make(map[string]int)
+	for i := range t.Devices {
+		used[t.Devices[i].Title()]++
+	}
+	titles := make([]string, len(t.Devices))
+	for i := range t.Devices {
+		titles[i] = t.Devices[i].Title()
+		if used[titles[i]] > 1 {
+			titles[i] = t.Devices[i].Name
+		}
+	}
+	return titles
+}
+
+// deviceNames lists devices by what people call them, with runs of numbers folded.
+func deviceNames(titles []string, ids []int) string {
+	names := make([]string, len(ids))
+	for i, d := range ids {
+		names[i] = titles[d]
+	}
+	return strings.ReplaceAll(cluster.FormatHosts(names), ",", ", ")
+}
+
+// numaOf is the NUMA domain of a device: what the tree says, else what a tool
+// read, else unknown (-1).
+func numaOf(t *cluster.NodeType, d int) int {
+	if n := t.Above(d, cluster.NUMA); n >= 0 {
+		return domainNumber(t, n)
+	}
+	dev := &t.Devices[d]
+	if dev.GPU != nil && dev.GPU.NUMA.Known() {
+		return dev.GPU.NUMA.Value
+	}
+	if dev.NIC != nil && dev.NIC.NUMA.Known() {
+		return dev.NIC.NUMA.Value
+	}
+	return -1
+}
+
+// domainNumber is the number of a NUMA domain: its own, else its position.
+func domainNumber(t *cluster.NodeType, numa int) int {
+	if i := t.Devices[numa].Index; i >= 0 {
+		return i
+	}
+	for i, d := range t.Of(cluster.NUMA) {
+		if d == numa {
+			return i
+		}
+	}
+	return -1
+}
+
+// coresOf is the cpulist that belongs to a device.
+func coresOf(t *cluster.NodeType, d int) string {
+	if g := t.Devices[d].GPU; g != nil && g.Cores != "" {
+		return g.Cores
+	}
+	if n := t.Above(d, cluster.NUMA); n >= 0 && t.Devices[n].CPU != nil {
+		return t.Devices[n].CPU.Cores
+	}
+	return ""
+}

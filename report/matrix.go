@@ -1,0 +1,229 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"busbar/cluster"
+	"busbar/internal/texttab"
+)
+
+// Matrix prints a table for every kind of node as nvidia-smi topo -m prints it:
+// path classes between GPUs and NICs, CPU and NUMA affinity, a legend, and a
+// legend of the NICs. Cells are padded and separated by tabs, so that the columns
+// line up for a person and come apart for a program.
+func Matrix(w io.Writer, c *cluster.Cluster) error {
+	var b strings.Builder
+	all := groups(c)
+	shown := 0
+	for _, g := range all {
+		if g.t == nil {
+			fmt.Fprintf(&b, "# %s whose inside nobody described: %s\n\n", plural(len(g.hosts), "host"), hostList(g.names(c), 400))
+			continue
+		}
+		if len(all) > 1 {
+			fmt.Fprintf(&b, "# %s: %s %s\n", g.t.Name, plural(len(g.hosts), "node"), hostList(g.names(c), 400))
+		}
+		writeMatrix(&b, g.t)
+		b.WriteString("\n")
+		shown++
+	}
+	if shown > 0 {
+		b.WriteString(legend)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+const legend = `Legend:
+
+  X    = Self
+  SYS  = Connection across the link between CPU sockets or NUMA domains, besides PCIe
+  NODE = Connection across PCIe and between host bridges of one NUMA domain
+  PHB  = Connection across PCIe and a host bridge (the CPU)
+  PXN  = Connection over NVLink to the GPU beside the NIC, then PCIe
+  PXB  = Connection across several PCIe switches, without a host bridge
+  PIX  = Connection across at most one PCIe switch
+  NV#  = Connection across # bonded NVLinks
+  XGMI = Connection across Infinity Fabric between GPUs
+`
+
+// cellName is the heading of a device: GPU0 for gpu0.
+func cellName(name string) string {
+	for _, stem := range []string{"gpu", "nic"} {
+		if rest, ok := strings.CutPrefix(name, stem); ok && rest != "" && strings.Trim(rest, "0123456789") == "" {
+			return strings.ToUpper(stem) + rest
+		}
+	}
+	return name
+}
+
+func writeMatrix(b *strings.Builder, t *cluster.NodeType) {
+	m := t.Matrix()
+	if len(m.Names) == 0 {
+		b.WriteString("# no GPU and no NIC\n")
+		return
+	}
+	tab := &texttab.Table{Gap: "\t", Columns: []texttab.Column{{}}}
+	for _, n := range m.Names {
+		tab.Columns = append(tab.Columns, texttab.Column{Head: cellName(n), Align: texttab.Center})
+	}
+	gpus := t.Of(cluster.GPU)
+	if len(gpus) > 0 {
+		tab.Columns = append(tab.Columns, texttab.Column{Head: "CPU Affinity"}, texttab.Column{Head: "NUMA Affinity"})
+	}
+	for i, n := range m.Names {
+		row := append([]string{cellName(n)}, m.Class[i]...)
+		if i < len(gpus) {
+			row = append(row, affinity(t, gpus[i])...)
+		}
+		tab.Row(row...)
+	}
+	// nvidia-smi leaves the cells of NIC rows out; blanks up to the end of a line
+	// would only be noise.
+	for line := range strings.Lines(tab.String()) {
+		b.WriteString(strings.TrimRight(line, " \t\n") + "\n")
+	}
+	if nics := t.Of(cluster.NIC); len(nics) > 0 {
+		b.WriteString("\nNIC Legend:\n\n")
+		for _, n := range nics {
+			fmt.Fprintf(b, "  %s: %s\n", cellName(t.Devices[n].Name), t.Devices[n].Title())
+		}
+	}
+}
+
+// affinity is the CPU and NUMA cells of a GPU.
+func affinity(t *cluster.NodeType, gpu int) []string {
+	cores, numa := coresOf(t, gpu), "N/A"
+	if cores == "" {
+		cores = "N/A"
+	}
+	if k := numaOf(t, gpu); k >= 0 {
+		numa = strconv.Itoa(k)
+	}
+	return []string{cores, numa}
+}
+
+// matrix prints the table inside the text; a node with very many devices gets
+// its classes counted instead.
+func (p *printer) matrix(t *cluster.NodeType) {
+	m := t.Matrix()
+	if len(m.Names) < 2 {
+		return
+	}
+	p.printf("\n")
+	if len(m.Names) > maxMatrix {
+		p.matrixCounts(t, m)
+		return
+	}
+	cell := 0
+	for i, n := range m.Names {
+		cell = max(cell, len(n))
+		for _, c := range m.Class[i] {
+			cell = max(cell, len(c))
+		}
+	}
+	gap := "  "
+	if 2+cell+len(m.Names)*(cell+2) > p.width {
+		gap = " "
+	}
+	per := max(4, (p.width-2-cell)/(cell+len(gap))) // columns that fit
+	blocks := (len(m.Names) + per - 1) / per
+	per = (len(m.Names) + blocks - 1) / blocks
+	for from := 0; from < len(m.Names); from += per {
+		to := min(from+per, len(m.Names))
+		tab := &texttab.Table{Indent: "  ", Gap: gap, Columns: []texttab.Column{{}}}
+		for _, n := range m.Names[from:to] {
+			tab.Columns = append(tab.Columns, texttab.Column{Head: n, Align: texttab.Right})
+		}
+		for i, n := range m.Names {
+			row := []string{p.bold(n)}
+			for _, c := range m.Class[i][from:to] {
+				row = append(row, p.class(c))
+			}
+			tab.Row(row...)
+		}
+		p.table(tab)
+	}
+	p.classLegend(m, len(m.Names))
+}
+
+// class colours a path class by how good it is.
+func (p *printer) class(s string) string {
+	c, _ := cluster.ParseClass(s)
+	switch c.Type {
+	case cluster.NV, cluster.XG, cluster.LK, cluster.C2:
+		return p.green(s)
+	case cluster.PIX, cluster.PXB:
+		return p.cyan(s)
+	case cluster.Self:
+		return p.dim(s)
+	case cluster.SYS, cluster.Apart:
+		return p.yellow(s)
+	}
+	return s
+}
+
+// classLegend explains the classes that occur in the first rows.
+func (p *printer) classLegend(m cluster.Matrix, rows int) {
+	var order []cluster.ClassType
+	seen := make(map[cluster.ClassType]bool)
+	for _, row := range m.Class[:rows] {
+		for _, s := range row {
+			if c, ok := cluster.ParseClass(s); ok && !seen[c.Type] && c.Type != cluster.Self {
+				seen[c.Type] = true
+				order = append(order, c.Type)
+			}
+		}
+	}
+	var parts []string
+	for k := cluster.ClassType(0); k <= cluster.NET; k++ {
+		for _, o := range order {
+			if o == k {
+				c := cluster.Class{Type: k}
+				name := c.String()
+				if k == cluster.NV {
+					name = "NV#"
+				}
+				parts = append(parts, name+" "+c.Words())
+			}
+		}
+	}
+	for _, l := range texttab.Flow(parts, " · ", p.width-2) {
+		p.printf("  %s\n", p.dim(l))
+	}
+}
+
+// matrixCounts says how many pairs have which class.
+func (p *printer) matrixCounts(t *cluster.NodeType, m cluster.Matrix) {
+	gpus := t.Count(cluster.GPU)
+	for _, part := range []struct {
+		name           string
+		a0, a1, b0, b1 int
+		skip           bool
+	}{
+		{"GPU–GPU", 0, gpus, 0, gpus, gpus < 2},
+		{"GPU–NIC", 0, gpus, gpus, len(m.Names), gpus == 0 || gpus == len(m.Names)},
+	} {
+		if part.skip {
+			continue
+		}
+		var order []string
+		count := make(map[string]int)
+		for i := part.a0; i < part.a1; i++ {
+			for j := max(part.b0, i+1); j < part.b1; j++ {
+				if count[m.Class[i][j]]++; count[m.Class[i][j]] == 1 {
+					order = append(order, m.Class[i][j])
+				}
+			}
+		}
+		pieces := make([]string, len(order))
+		for i, s := range order {
+			pieces[i] = fmt.Sprintf("%s %s", p.class(s), plural(count[s], "pair"))
+		}
+		p.list("  "+part.name+"  ", "           ", pieces)
+	}
+	p.classLegend(m, max(gpus, 1))
+}

@@ -1,0 +1,353 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+
+	"busbar/cluster"
+	"busbar/internal/svg"
+)
+
+const (
+	margin    = 24.0
+	titleH    = 62.0
+	panelGap  = 26.0
+	rowWidth  = 1900.0 // panels beyond this go to the next row
+	maxPanels = 6
+	zoomGap   = 46.0
+)
+
+// SVG draws a cluster. One or two nodes are drawn in full below the network;
+// of more, the first of each kind, below a row that shows how all of them hang on
+// the switches.
+func SVG(w io.Writer, c *cluster.Cluster) error {
+	s := newScene(c)
+	s.lay()
+	pic := &picture{}
+	s.draw(pic)
+	s.h += pic.drawLegend(margin, s.h, s.w-2*margin, s.sources()) + margin
+	return pic.Write(w, s.w, s.h, s.title(), paper)
+}
+
+// node is a node that is drawn in full: as a panel, or as a rack of trays.
+type node interface {
+	bounds() *box
+	move(x, y float64)
+	draw(pic *picture)
+	// port is the edge that the cable of a NIC leaves from.
+	port(nic int) *box
+}
+
+// scene is the whole picture.
+type scene struct {
+	c      *cluster.Cluster
+	net    *strip
+	hosts  *hostRow // nil when the nodes themselves are drawn below the switches
+	nodes  []node
+	of     []int // per node: its host, -1 none
+	cloud  *box  // stands for a network that nobody described
+	wires  []wire
+	w, h   float64
+	more   int // kinds of node that are not drawn
+	indent float64
+}
+
+func newScene(c *cluster.Cluster) *scene {
+	s := &scene{c: c, net: newStrip(c)}
+	var kinds []group
+	described := true
+	for _, g := range groups(c) {
+		if g.t == nil {
+			described = false
+			continue
+		}
+		kinds = append(kinds, g)
+	}
+	each := len(c.Hosts) <= 2 && described
+	for _, g := range kinds {
+		each = each && (g.t.Trays < 2 || len(c.Hosts) <= 1)
+	}
+	if each && len(c.Hosts) > 0 {
+		for h := range c.Hosts {
+			t := c.TypeOf(h)
+			s.add(t, h, c.Hosts[h].Name, h > 0 && t == c.TypeOf(h-1), 0, false)
+		}
+	} else {
+		if !s.net.empty() && len(c.Hosts) > 0 {
+			s.hosts = newHostRow(s.net)
+		}
+		s.kinds(kinds)
+	}
+	if s.net.empty() && len(c.Hosts) > 1 && c.Summary().NICs > 0 {
+		s.cloud = &box{}
+	}
+	return s
+}
+
+// kinds adds the first node of each kind.
+func (s *scene) kinds(all []group) {
+	for _, g := range all {
+		if g.t.Count(cluster.GPU) == 0 && s.hosts != nil && len(all) > 1 {
+			continue
+		}
+		if len(s.nodes) == maxPanels {
+			s.more++
+			continue
+		}
+		host := -1
+		if len(g.hosts) > 0 {
+			host = g.hosts[0]
+		}
+		title := g.t.Name
+		if n := len(g.hosts); n > 1 {
+			title += fmt.Sprintf("  × %d", n)
+		}
+		s.add(g.t, host, title, false, len(g.hosts)-1, s.hosts != nil)
+		if p, ok := s.nodes[len(s.nodes)-1].(*panel); ok {
+			p.note = hostList(g.names(s.c), 90)
+		}
+	}
+}
+
+// add appends a node. The second of two equal ones needs no captions.
+func (s *scene) add(t *cluster.NodeType, host int, title string, again bool, more int, stubs bool) {
+	s.of = append(s.of, host)
+	if title == "" {
+		title = t.Name
+	}
+	if t.Trays > 1 {
+		s.nodes = append(s.nodes, newRack(t, title))
+		return
+	}
+	p := newPanel(t, !again, stubs)
+	p.title, p.stack, p.rails = title, more, s.c.Network.Rails > 1
+	if more == 0 && t.Name != title {
+		p.note = t.Name
+	}
+	s.nodes = append(s.nodes, p)
+}
+
+// lay places everything: the network on top, then hosts, then nodes.
+func (s *scene) lay() {
+	s.indent = margin + captionW + pad
+	width := s.nodeRows()
+	netWidth := 0.0
+	if !s.net.empty() {
+		netWidth = s.net.width()
+	}
+	if s.hosts != nil {
+		netWidth = math.Max(netWidth, s.hosts.width())
+	}
+	if netWidth > 0 {
+		netWidth = math.Max(netWidth+s.indent+margin, 900)
+	}
+	s.w = math.Max(math.Max(width+2*margin, netWidth), 760)
+	y := margin + titleH
+	if !s.net.empty() {
+		y = s.net.lay(s.indent, y, s.w-margin-s.indent)
+	}
+	if s.hosts != nil {
+		y = s.hosts.lay(s.indent, y+tierGap(s.w), s.w-margin-s.indent)
+	}
+	switch {
+	case s.cloud != nil:
+		*s.cloud = box{s.indent, y, s.w - margin - s.indent, 36}
+		y += 36 + tierGap(s.w)
+	case len(s.nodes) == 0:
+		y += 24
+	case s.hosts != nil:
+		y += zoomGap
+	case !s.net.empty():
+		y += tierGap(s.w)
+	}
+	s.h = s.placeNodes(y)
+	s.cables()
+}
+
+// nodeRows is the width that the nodes need when they are dealt into rows.
+func (s *scene) nodeRows() float64 {
+	widest, x := 0.0, 0.0
+	for _, n := range s.nodes {
+		w := n.bounds().w
+		if x > 0 && x+panelGap+w > rowWidth && s.hosts != nil {
+			x = 0
+		}
+		if x > 0 {
+			x += panelGap
+		}
+		x += w
+		widest = math.Max(widest, x)
+	}
+	return widest
+}
+
+func (s *scene) placeNodes(y float64) float64 {
+	x, bottom := margin, y
+	for _, n := range s.nodes {
+		b := n.bounds()
+		if x > margin && x+b.w > s.w-margin+1 {
+			x, y = margin, bottom+panelGap
+		}
+		n.move(x, y)
+		x += b.w + panelGap
+		bottom = math.Max(bottom, b.bottom()+pileHeight(n))
+	}
+	return bottom + 18
+}
+
+// pileHeight is what the nodes behind the first one stick out.
+func pileHeight(n node) float64 {
+	if p, ok := n.(*panel); ok {
+		return float64(min(p.stack, 3)) * 5
+	}
+	return 0
+}
+
+// cables joins the NICs of the drawn nodes with their switches.
+func (s *scene) cables() {
+	if !s.net.empty() {
+		s.net.trunks()
+		s.wires = append(s.wires, s.net.wires...)
+	}
+	if s.hosts != nil {
+		s.wires = append(s.wires, s.hosts.wires()...)
+		return
+	}
+	routes := cluster.NewRoutes(s.c)
+	for i, n := range s.nodes {
+		if s.of[i] < 0 {
+			continue
+		}
+		s.nodeCables(routes, n, s.of[i])
+	}
+}
+
+func (s *scene) nodeCables(routes *cluster.Routes, n node, host int) {
+	t := s.c.TypeOf(host)
+	index := make(map[[2]*box]int)
+	for _, nic := range t.Of(cluster.NIC) {
+		end := n.port(nic)
+		up, link := s.cloud, -1
+		if sw, l := routes.Leaf(host, nic); sw >= 0 && s.net.boxOf(sw) != nil {
+			up, link = &s.net.boxOf(sw).box, l
+		}
+		if up == nil || end == nil {
+			continue
+		}
+		k, ok := index[[2]*box{up, end}]
+		if !ok {
+			k = len(s.wires)
+			index[[2]*box{up, end}] = k
+			s.wires = append(s.wires, wire{up: up, down: end, off: true})
+		}
+		l := cluster.NetLink{}
+		if link >= 0 {
+			l = s.c.Network.Links[link]
+		}
+		if dev := &t.Devices[nic]; !l.Rate.Known() && dev.NIC != nil {
+			l.Rate = dev.NIC.Rate()
+		}
+		s.wires[k].add(&l, l.Cables())
+	}
+}
+
+func (s *scene) draw(pic *picture) {
+	s.drawTitle(pic)
+	for _, n := range s.nodes {
+		n.draw(pic)
+	}
+	pic.drawWires(s.wires)
+	if s.cloud != nil {
+		s.drawCloud(pic)
+	}
+	if !s.net.empty() {
+		s.net.draw(pic)
+		for _, c := range s.net.captions() {
+			pic.drawCaption(margin+pad, c)
+		}
+	}
+	if s.hosts != nil {
+		s.hosts.draw(pic)
+		pic.drawCaption(margin+pad, s.hosts.caption())
+		for i, n := range s.nodes {
+			s.zoom(pic, n, s.of[i])
+		}
+	}
+}
+
+// zoom draws the lines that lead from a small host to the node drawn in full.
+func (s *scene) zoom(pic *picture, n node, host int) {
+	b := s.hosts.boxOf(host)
+	if b == nil {
+		return
+	}
+	to := n.bounds()
+	paint := svg.Paint{Stroke: inkSoft, Dash: "2 4"}
+	pic.Line(b.x, b.bottom(), to.x+8, to.y, paint)
+	pic.Line(b.right(), b.bottom(), to.right()-8, to.y, paint)
+}
+
+func (s *scene) drawCloud(pic *picture) {
+	b := *s.cloud
+	text := "a network that no source describes"
+	if k := s.c.Network.Kind; k != "" {
+		text = netName(k) + " network; no source describes its switches"
+	}
+	pic.Open("cloud", text)
+	pic.Rect(b.x, b.y, b.w, b.h, 18, svg.Paint{Fill: "#faf8fe", Stroke: netViol, Dash: "6 5"})
+	ty := svg.Type{Size: 12, Fill: netViol, Anchor: svg.Middle, Italic: true}
+	pic.Text(b.mid(), b.y+b.h/2+4, svg.Fit(text, ty, b.w-20), ty)
+	pic.Close()
+}
+
+func (s *scene) title() string {
+	if s.c.Name == "" {
+		return "cluster"
+	}
+	return s.c.Name
+}
+
+func (s *scene) drawTitle(pic *picture) {
+	room := s.w - 2*margin
+	ty := svg.Type{Size: 24, Fill: ink, Bold: true}
+	pic.Text(margin, margin+18, svg.Fit(s.title(), ty, room), ty)
+	sum := s.c.Summary()
+	var parts []string
+	for _, n := range []struct {
+		n    int
+		noun string
+	}{{sum.Nodes, "node"}, {sum.GPUs, "GPU"}, {sum.NICs, "NIC"}, {sum.Switches, "switch"}} {
+		if n.n > 0 {
+			parts = append(parts, plural(n.n, n.noun))
+		}
+	}
+	if k := s.c.Network.Kind; k != "" {
+		parts = append(parts, netName(k))
+	}
+	if r := s.c.Network.Rails; r > 1 {
+		parts = append(parts, plural(r, "rail"))
+	}
+	if s.c.Network.Reduction == cluster.Yes {
+		parts = append(parts, "in-network reduction")
+	}
+	if s.more > 0 {
+		parts = append(parts, plural(s.more, "more kind")+" of node not drawn")
+	}
+	sub := svg.Type{Size: 13.5, Fill: inkSoft}
+	pic.Text(margin, margin+40, svg.Fit(strings.Join(parts, " · "), sub, room), sub)
+}
+
+// sources says where the picture comes from.
+func (s *scene) sources() string {
+	if len(s.c.Sources) == 0 {
+		return ""
+	}
+	shown := s.c.Sources[:min(4, len(s.c.Sources))]
+	text := "Source: " + strings.Join(shown, ", ")
+	if n := len(s.c.Sources) - len(shown); n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text + "."
+}

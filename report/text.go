@@ -1,0 +1,190 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"busbar/cluster"
+	"busbar/internal/texttab"
+)
+
+// TextOptions say how Text prints. The zero value is plain text, 100 wide.
+type TextOptions struct {
+	Color bool // SGR codes
+	Width int  // of the terminal; 100 when zero
+}
+
+func (o TextOptions) width() int {
+	if o.Width <= 0 {
+		return 100
+	}
+	return max(o.Width, 40)
+}
+
+// How much of a long list is printed before the rest is only counted.
+const (
+	maxMatrix   = 24 // devices in the matrix of the text
+	maxGPURows  = 16
+	maxSwitches = 40
+	maxNotes    = 20
+	maxLinks    = 12
+)
+
+// Text prints a cluster for a terminal: what it has, the tree of every kind of
+// node, its matrix, what lies nearest to what, the network, and what the readers
+// noticed.
+func Text(w io.Writer, c *cluster.Cluster, o TextOptions) error {
+	p := &printer{c: c, style: style{o.Color}, width: o.width()}
+	p.headline()
+	for _, g := range groups(c) {
+		if g.t == nil {
+			p.undescribed(g)
+			continue
+		}
+		p.nodeType(g)
+	}
+	p.network()
+	p.benches()
+	p.notes()
+	if p.rates {
+		p.printf("\n")
+		p.para("", p.dim("Rates are one direction; GB = 10⁹ bytes. Figures are from a data sheet (spec), read, measured or assumed."))
+	}
+	_, err := io.WriteString(w, p.b.String())
+	return err
+}
+
+// printer collects the text of a cluster.
+type printer struct {
+	style
+	c     *cluster.Cluster
+	b     strings.Builder
+	width int
+	rates bool // a rate was printed
+	// titles are what the devices of the node type at hand are called.
+	titles []string
+}
+
+func (p *printer) printf(format string, args ...any) { fmt.Fprintf(&p.b, format, args...) }
+
+// para prints a wrapped text; lines after the first are indented by two more.
+func (p *printer) para(indent, s string) {
+	for i, l := range texttab.Wrap(s, p.width-len(indent)-2) {
+		if i > 0 {
+			p.b.WriteString("  ")
+		}
+		p.printf("%s%s\n", indent, l)
+	}
+}
+
+// list prints pieces with a dot between them, wrapped between pieces.
+func (p *printer) list(first, rest string, pieces []string) {
+	for i, l := range texttab.Flow(pieces, p.dim(" · "), p.width-texttab.Width(first)) {
+		if i == 0 {
+			p.printf("%s%s\n", first, l)
+			continue
+		}
+		p.printf("%s%s\n", rest, l)
+	}
+}
+
+func (p *printer) heading(s string) { p.printf("\n%s\n", p.bold(s)) }
+
+func (p *printer) table(t *texttab.Table) {
+	t.Style = p.bold
+	p.b.WriteString(t.String())
+}
+
+func (p *printer) headline() {
+	s := p.c.Summary()
+	name := p.c.Name
+	if name == "" {
+		name = "cluster"
+	}
+	parts := []string{plural(s.Nodes, "node"), plural(s.GPUs, "GPU"), plural(s.NICs, "NIC")}
+	if s.Switches > 0 {
+		parts = append(parts, plural(s.Switches, "switch"))
+	}
+	p.list(p.bold(name)+"  ", "  ", parts)
+	if len(p.c.Sources) > 0 {
+		shown := p.c.Sources
+		if len(shown) > 6 {
+			shown = append(shown[:6:6], fmt.Sprintf("… and %d more", len(p.c.Sources)-6))
+		}
+		p.para("", p.dim("from "+strings.Join(shown, ", ")))
+	}
+}
+
+func (p *printer) undescribed(g group) {
+	p.heading(plural(len(g.hosts), "host") + " whose inside nobody described")
+	if names := g.names(p.c); len(names) > 0 {
+		p.para("  ", hostList(names, 4*p.width))
+	}
+}
+
+func (p *printer) nodeType(g group) {
+	title := g.t.Name
+	if title == "" {
+		title = "node"
+	}
+	if len(g.hosts) > 1 {
+		title += fmt.Sprintf("  × %d", len(g.hosts))
+	}
+	if names := g.names(p.c); len(names) > 0 {
+		title += "  " + hostList(names, 2*p.width)
+	}
+	p.heading(title)
+	p.titles = deviceTitles(g.t)
+	if g.t.Tree == cluster.Assumed {
+		p.para("  ", p.dim("The PCIe tree was not shown by any source; this one fits the matrix of path classes."))
+	}
+	p.tree(g.t)
+	p.fastLinks(g.t)
+	p.cpuLinks(g.t)
+	p.matrix(g.t)
+	p.nearest(g.t)
+	p.measured(g.t)
+}
+
+func (p *printer) benches() {
+	if len(p.c.Benches) == 0 {
+		return
+	}
+	p.heading("Measured collectives")
+	t := &texttab.Table{Indent: "  ", Columns: []texttab.Column{{Head: "op"}, {Head: "ranks", Align: texttab.Right},
+		{Head: "nodes", Align: texttab.Right}, {Head: "size", Align: texttab.Right}, {Head: "bus bandwidth", Align: texttab.Right}, {Head: "source"}}}
+	for i, b := range p.c.Benches {
+		if i == maxSwitches {
+			t.Row(fmt.Sprintf("… and %d more", len(p.c.Benches)-i))
+			break
+		}
+		nodes := "?"
+		if b.Hosts > 0 {
+			nodes = fmt.Sprint(b.Hosts)
+		}
+		t.Row(b.Op, fmt.Sprint(b.Ranks), nodes, b.Size.String(), b.Bus.String(), b.From)
+	}
+	p.table(t)
+}
+
+func (p *printer) notes() {
+	if len(p.c.Warnings) == 0 {
+		return
+	}
+	p.heading("Notes")
+	for i, w := range p.c.Warnings {
+		if i == maxNotes {
+			p.printf("  … and %d more\n", len(p.c.Warnings)-i)
+			break
+		}
+		lines := texttab.Wrap(w.String(), p.width-4)
+		for j, l := range lines {
+			mark := p.yellow("!")
+			if j > 0 {
+				mark = " "
+			}
+			p.printf("  %s %s\n", mark, l)
+		}
+	}
+}

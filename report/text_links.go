@@ -1,0 +1,113 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"busbar/cluster"
+	"busbar/internal/texttab"
+	"busbar/unit"
+)
+
+// fastLinks tells how the GPUs are joined besides PCIe.
+func (p *printer) fastLinks(t *cluster.NodeType) {
+	sets := fastSets(t)
+	for i := range sets {
+		p.rates = true
+		p.para("  ", sets[i].words(t))
+	}
+}
+
+// cpuLinks tells how the NUMA domains are joined: one line for all that are alike.
+func (p *printer) cpuLinks(t *cluster.NodeType) {
+	type like struct {
+		rate   cluster.Fact[unit.Rate]
+		within bool // one socket
+	}
+	var kinds []like
+	count := make(map[like]int)
+	first := make(map[like]*cluster.Link)
+	for i := range t.Links {
+		l := &t.Links[i]
+		if l.Kind != cluster.SMP {
+			continue
+		}
+		sa, sb := t.Above(l.A, cluster.Socket), t.Above(l.B, cluster.Socket)
+		k := like{l.Rate, sa >= 0 && sa == sb}
+		if count[k] == 0 {
+			kinds = append(kinds, k)
+			first[k] = l
+		}
+		count[k]++
+	}
+	for _, k := range kinds {
+		l := first[k]
+		what := "CPU links between sockets"
+		if k.within {
+			what = "CPU links within a socket"
+		}
+		s := fmt.Sprintf("%s: %s–%s", what, t.Devices[l.A].Name, t.Devices[l.B].Name)
+		if n := count[k]; n > 1 {
+			s += fmt.Sprintf(" and %d like it", n-1)
+		}
+		if k.rate.Known() {
+			p.rates = true
+			s += ", " + k.rate.Value.String() + " one direction each [" + k.rate.Origin.String() + "]"
+		}
+		p.para("  ", s)
+	}
+}
+
+// nearest prints per GPU its cores and the NICs nearest to it, and who shares
+// them.
+func (p *printer) nearest(t *cluster.NodeType) {
+	near := t.Nearest()
+	if len(near) == 0 {
+		return
+	}
+	shares := t.Shares()
+	p.printf("\n")
+	tab := &texttab.Table{Indent: "  ", Columns: []texttab.Column{{Head: "GPU"}, {Head: "NUMA", Align: texttab.Right},
+		{Head: "cores"}, {Head: "nearest NIC"}, {Head: "path"}, {Head: "when all send"}}}
+	for i, n := range near {
+		if i == maxGPURows && len(near) > maxGPURows+1 {
+			tab.Row(p.dim(fmt.Sprintf("… and %d more", len(near)-i)))
+			break
+		}
+		tab.Row(p.nearRow(t, n, shares)...)
+	}
+	p.table(tab)
+}
+
+func (p *printer) nearRow(t *cluster.NodeType, n cluster.Near, shares []cluster.Share) []string {
+	numa, cores := "?", coresOf(t, n.GPU)
+	if k := numaOf(t, n.GPU); k >= 0 {
+		numa = strconv.Itoa(k)
+	}
+	if cores == "" {
+		cores = "?"
+	}
+	row := []string{p.green(t.Devices[n.GPU].Name), numa, cores}
+	if len(n.NICs) == 0 {
+		return append(row, p.red("none"), "", "")
+	}
+	row = append(row, p.cyan(deviceNames(p.titles, n.NICs)), n.Class.String())
+	at := slices.IndexFunc(shares, func(s cluster.Share) bool { return slices.Contains(s.GPUs, n.GPU) })
+	return append(row, p.shareWords(shares[at]))
+}
+
+func (p *printer) shareWords(s cluster.Share) string {
+	words := ""
+	if s.Each.Known() {
+		p.rates = true
+		words = s.Each.Value.String() + " a GPU"
+	}
+	if !s.Crowded() {
+		return words
+	}
+	if words != "" {
+		words += ", "
+	}
+	return p.yellow(words + fmt.Sprintf("%d GPUs share %s", len(s.GPUs), plural(len(s.NICs), "NIC")))
+}

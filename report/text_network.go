@@ -1,0 +1,184 @@
+package report
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"busbar/cluster"
+	"busbar/internal/texttab"
+)
+
+// network prints the switches, tier by tier, those that are alike in one line.
+func (p *printer) network() {
+	net := &p.c.Network
+	v := newNetView(p.c)
+	if net.Kind == "" && len(net.Switches) == 0 && len(net.Links) == 0 {
+		return
+	}
+	p.heading("Network")
+	p.list("  ", "  ", p.networkWords(v))
+	if len(net.Switches) > 0 {
+		p.rates = true
+		p.switches(v)
+	}
+	p.domains()
+	p.badCables()
+}
+
+func (p *printer) networkWords(v *netView) []string {
+	net := &p.c.Network
+	var w []string
+	if net.Kind != "" {
+		w = append(w, netName(net.Kind))
+	}
+	if net.Name != "" {
+		w = append(w, net.Name)
+	}
+	if n := len(v.tiers); n > 0 {
+		w = append(w, plural(n, "tier"))
+	}
+	if net.Rails > 1 {
+		w = append(w, fmt.Sprintf("%d rails (NIC i of every node on rail i)", net.Rails))
+	}
+	if o := net.Oversubscription; o.Known() {
+		w = append(w, fmt.Sprintf("oversubscription %s [%s]", ratio(o.Value), o.Origin))
+	}
+	switch net.Reduction {
+	case cluster.Yes:
+		w = append(w, "in-network reduction (SHARP)")
+	case cluster.No:
+		w = append(w, "no in-network reduction")
+	}
+	if len(w) == 0 {
+		w = []string{"kind unknown"}
+	}
+	return w
+}
+
+// alike is switches that a reader of the table need not tell apart.
+type alike struct {
+	first int
+	ids   []int
+	names []string
+	boxes int
+}
+
+func (p *printer) switches(v *netView) {
+	tab := &texttab.Table{Indent: "  ", Columns: []texttab.Column{{Head: "tier"}, {Head: "boxes", Align: texttab.Right}, {Head: "switches"},
+		{Head: "model"}, {Head: "ports", Align: texttab.Right}, {Head: "down, each"}, {Head: "up, each"}, {Head: "oversubscribed", Align: texttab.Right}}}
+	lines, left := 0, 0
+	for _, tier := range v.tiers {
+		for _, a := range v.alike(tier) {
+			if lines++; lines > maxSwitches {
+				left += a.boxes
+				continue
+			}
+			tab.Row(p.switchRow(v, a)...)
+		}
+	}
+	if left > 0 {
+		tab.Row(p.dim(fmt.Sprintf("… and %d more", left)))
+	}
+	p.table(tab)
+}
+
+func (p *printer) switchRow(v *netView, a alike) []string {
+	s := &v.c.Network.Switches[a.first]
+	ports := ""
+	if s.Ports > 0 {
+		ports = fmt.Sprint(s.Ports)
+	}
+	down := v.down[a.first].String()
+	if v.hosts[a.first] > 0 {
+		down += " to hosts"
+	}
+	over := ""
+	if r := v.oversubscription(a.first); r > 0 {
+		over = ratio(r)
+		if r > 1.001 {
+			over = p.yellow(over)
+		}
+	}
+	return []string{v.tierName(a.first), fmt.Sprint(a.boxes), hostList(a.names, 44), s.Model, ports, down, v.up[a.first].String(), over}
+}
+
+// alike folds the switches of a tier that have the same model and the same
+// cables, in the order of the first of each kind.
+func (v *netView) alike(tier []int) []alike {
+	type key struct {
+		model    string
+		ports    int
+		down, up trunk
+		hosts    int
+		reduce   cluster.Tri
+	}
+	var order []key
+	by := make(map[key]*alike)
+	for _, i := range tier {
+		s := &v.c.Network.Switches[i]
+		k := key{s.Model, s.Ports, v.down[i], v.up[i], v.hosts[i], s.Reduction}
+		if by[k] == nil {
+			by[k] = &alike{first: i}
+			order = append(order, k)
+		}
+		by[k].ids = append(by[k].ids, i)
+		by[k].names = append(by[k].names, s.Name)
+		by[k].boxes += max(s.Count, 1)
+	}
+	out := make([]alike, len(order))
+	for i, k := range order {
+		out[i] = *by[k]
+	}
+	return out
+}
+
+// domains prints what schedulers group nodes by.
+func (p *printer) domains() {
+	var names []string
+	for _, s := range p.c.Network.Switches {
+		if s.Domain {
+			names = append(names, s.Name)
+		}
+	}
+	if len(names) > 0 {
+		p.para("  ", fmt.Sprintf("%s that schedulers group nodes by: %s", plural(len(names), "domain"), hostList(names, 2*p.width)))
+	}
+}
+
+// badCables names links that are down, slower than their ends could be, or that
+// counted errors.
+func (p *printer) badCables() {
+	var bad []string
+	for i := range p.c.Network.Links {
+		if s := cableTrouble(&p.c.Network.Links[i]); s != "" {
+			l := &p.c.Network.Links[i]
+			bad = append(bad, p.c.EndName(l.A)+" – "+p.c.EndName(l.B)+": "+s)
+		}
+	}
+	for i, s := range bad {
+		if i == maxLinks {
+			p.printf("  … and %s more\n", plural(len(bad)-i, "such link"))
+			break
+		}
+		p.para("  ", p.red("link ")+s)
+	}
+}
+
+// cableTrouble says what is wrong with a cable, or nothing.
+func cableTrouble(l *cluster.NetLink) string {
+	var s []string
+	switch {
+	case l.State == cluster.Down || l.State == cluster.Init:
+		s = append(s, l.State.String())
+	case l.Rate.Known() && l.Max.Known() && l.Rate.Value < l.Max.Value:
+		s = append(s, l.Rate.Value.Bits()+" of "+l.Max.Value.Bits()+" possible")
+	}
+	for _, k := range slices.Sorted(maps.Keys(l.Counters)) {
+		if l.Counters[k] > 0 {
+			s = append(s, fmt.Sprintf("%s %d", k, l.Counters[k]))
+		}
+	}
+	return strings.Join(s, ", ")
+}

@@ -1,0 +1,242 @@
+package report
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"busbar/cluster"
+)
+
+// tree prints the devices of a node below what contains them.
+func (p *printer) tree(t *cluster.NodeType) {
+	v := &treePrinter{printer: p, t: t, up: uplinks(t)}
+	var top []int
+	v.of, top = children(t)
+	if t.Trays < 2 {
+		v.forest(top, "  ")
+		return
+	}
+	trays := make([][]int, t.Trays)
+	for _, d := range top {
+		if k := t.Devices[d].Tray; k >= 0 && k < len(trays) && t.Devices[d].Kind != cluster.NVSwitch {
+			trays[k] = append(trays[k], d)
+		}
+	}
+	// Trays are told apart only where they differ.
+	like := make(map[string][]int)
+	var order []string
+	for k, ids := range trays {
+		s := v.signature(ids)
+		if like[s] == nil {
+			order = append(order, s)
+		}
+		like[s] = append(like[s], k)
+	}
+	for _, s := range order {
+		p.printf("  %s\n", p.bold(trayNames(like[s])))
+		v.forest(trays[like[s][0]], "  ")
+	}
+}
+
+func trayNames(trays []int) string {
+	if len(trays) == 1 {
+		return fmt.Sprintf("tray %d", trays[0])
+	}
+	names := make([]string, len(trays))
+	for i, k := range trays {
+		names[i] = strconv.Itoa(k)
+	}
+	list := strings.Trim(cluster.FormatHosts(names), "[]")
+	return fmt.Sprintf("tray %d, and like it all of %s (%d trays)", trays[0], list, len(trays))
+}
+
+// treePrinter prints one node type.
+type treePrinter struct {
+	*printer
+	t  *cluster.NodeType
+	of [][]int
+	up []int
+}
+
+// forest prints top devices. Switches of NVLink are told in a line of their own.
+func (v *treePrinter) forest(top []int, indent string) {
+	for _, d := range top {
+		if v.t.Devices[d].Kind != cluster.NVSwitch {
+			v.device(d, indent, indent)
+		}
+	}
+}
+
+// device prints a device and what hangs on it. A device with a single child
+// shares its line where it has nothing to say itself.
+func (v *treePrinter) device(d int, first, rest string) {
+	names := []string{v.name(d)}
+	fields := v.fields(d, true)
+	for len(v.of[d]) == 1 && len(fields) == 0 {
+		d = v.of[d][0]
+		names = append(names, v.name(d))
+		fields = v.fields(d, true)
+	}
+	head := first + strings.Join(names, v.dim(" › ")) + "  "
+	kids := v.of[d]
+	hang := rest + "    "
+	if len(kids) > 0 {
+		hang = rest + v.dim("│") + "   "
+	}
+	if len(fields) == 0 {
+		v.printf("%s\n", strings.TrimRight(head, " "))
+	} else {
+		v.list(head, hang, fields.texts(v.style))
+	}
+	for i, k := range kids {
+		if i < len(kids)-1 {
+			v.device(k, rest+v.dim("├─ "), rest+v.dim("│  "))
+		} else {
+			v.device(k, rest+v.dim("└─ "), rest+"   ")
+		}
+	}
+}
+
+func (v *treePrinter) name(d int) string {
+	dev := &v.t.Devices[d]
+	switch dev.Kind {
+	case cluster.GPU:
+		return v.green(dev.Name)
+	case cluster.NIC:
+		name := v.cyan(dev.Name)
+		if dev.Label != "" && dev.Label != dev.Name {
+			name += " " + dev.Label
+		}
+		return name
+	}
+	return dev.Name
+}
+
+// fields says everything about a device; its address only where it is wanted.
+func (v *treePrinter) fields(d int, address bool) fieldList {
+	dev := &v.t.Devices[d]
+	var l fieldList
+	l.figure(dev.Model.Value, dev.Model.Origin)
+	switch dev.Kind {
+	case cluster.Socket, cluster.NUMA:
+		l.cpu(dev.CPU)
+	case cluster.GPU:
+		l.gpu(dev.GPU)
+	case cluster.NIC:
+		l.nic(dev.NIC)
+	case cluster.PCISwitch:
+		if !dev.Model.Known() {
+			l.say("PCIe switch")
+		}
+	}
+	if address {
+		l.say(string(dev.PCI))
+	}
+	if v.up[d] >= 0 && v.t.Links[v.up[d]].Kind != cluster.OnDie {
+		link := &v.t.Links[v.up[d]]
+		l.link(link)
+		v.rates = v.rates || link.Rate.Known()
+	}
+	return l
+}
+
+func (l *fieldList) cpu(c *cluster.CPUInfo) {
+	if c == nil {
+		return
+	}
+	if c.Vendor != "" && c.Family > 0 {
+		l.say(fmt.Sprintf("%s family %d model %d", c.Vendor, c.Family, c.Model))
+	}
+	if c.Cores != "" {
+		l.say("cores " + c.Cores)
+	}
+	if c.Memory.Known() {
+		l.figure(memory(c.Memory.Value), c.Memory.Origin)
+	}
+}
+
+func (l *fieldList) gpu(g *cluster.GPUInfo) {
+	if g == nil {
+		return
+	}
+	if g.Memory.Known() {
+		l.figure(memory(g.Memory.Value), g.Memory.Origin)
+	}
+	if g.HBM.Known() {
+		l.figure("memory "+g.HBM.Value.String(), g.HBM.Origin)
+	}
+	if len(g.Slices) > 0 {
+		l.say(plural(len(g.Slices), "MIG slice"))
+	}
+	if g.GDR == cluster.No {
+		l.complain("no GDR")
+	}
+}
+
+func (l *fieldList) nic(n *cluster.NICInfo) {
+	if n == nil {
+		return
+	}
+	l.say(netName(n.Kind))
+	for i := range n.Ports {
+		l.port(&n.Ports[i], len(n.Ports) > 1)
+	}
+	switch n.GDR {
+	case cluster.Yes:
+		l.say("GDR")
+	case cluster.No:
+		l.complain("no GDR")
+	}
+	if n.Reduction == cluster.Yes {
+		l.say("in-network reduction")
+	}
+}
+
+func (l *fieldList) port(p *cluster.Port, many bool) {
+	name := ""
+	if many {
+		name = "port " + strconv.Itoa(p.Num) + ": "
+		if p.Label != "" {
+			name = p.Label + ": "
+		}
+	}
+	if p.Rate.Known() {
+		l.figure(name+p.Rate.Value.Bits(), p.Rate.Origin)
+		name = ""
+		if p.Max.Known() && p.Max.Value > p.Rate.Value {
+			l.complain("of " + p.Max.Value.Bits() + " possible")
+		}
+	}
+	if p.MTU.Known() {
+		l.figure(fmt.Sprintf("%sMTU %d B", name, p.MTU.Value), p.MTU.Origin)
+		name = ""
+	}
+	switch p.State {
+	case cluster.Up:
+		l.say(name + "up")
+	case cluster.Down, cluster.Init:
+		l.complain(name + p.State.String())
+	}
+}
+
+// signature is equal for sets of devices that differ only in names and addresses.
+func (v *treePrinter) signature(ids []int) string {
+	var b strings.Builder
+	var walk func(d int)
+	walk = func(d int) {
+		dev := &v.t.Devices[d]
+		b.WriteString("(" + dev.Kind.String())
+		for _, f := range v.fields(d, false) {
+			b.WriteString("|" + f.text + f.origin.String())
+		}
+		for _, k := range v.of[d] {
+			walk(k)
+		}
+		b.WriteString(")")
+	}
+	for _, d := range ids {
+		walk(d)
+	}
+	return b.String()
+}

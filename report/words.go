@@ -1,0 +1,205 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"busbar/cluster"
+	"busbar/unit"
+)
+
+// field is one thing said about a device, with the origin of its figure.
+type field struct {
+	text   string
+	origin cluster.Origin
+	bad    bool // something is wrong with it
+}
+
+// fieldList collects fields, leaving empty ones out.
+type fieldList []field
+
+func (l *fieldList) say(text string)                      { l.figure(text, cluster.Unknown) }
+func (l *fieldList) figure(text string, o cluster.Origin) { l.add(field{text: text, origin: o}) }
+func (l *fieldList) complain(text string)                 { l.add(field{text: text, bad: true}) }
+
+func (l *fieldList) add(f field) {
+	if f.text != "" {
+		*l = append(*l, f)
+	}
+}
+
+// texts prints the fields. When all figures have one origin it is said once, at
+// the end.
+func (l fieldList) texts(s style) []string {
+	common, mixed := cluster.Unknown, false
+	for _, f := range l {
+		switch {
+		case f.origin == cluster.Unknown:
+		case common == cluster.Unknown:
+			common = f.origin
+		case common != f.origin:
+			mixed = true
+		}
+	}
+	out := make([]string, len(l))
+	for i, f := range l {
+		out[i] = f.text
+		if f.bad {
+			out[i] = s.red(f.text)
+		}
+		if mixed && f.origin != cluster.Unknown {
+			out[i] += s.dim(" [" + f.origin.String() + "]")
+		}
+	}
+	if !mixed && common != cluster.Unknown {
+		out[len(out)-1] += s.dim(" [" + common.String() + "]")
+	}
+	return out
+}
+
+// plural prints a count and its noun.
+func plural(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	switch {
+	case strings.HasSuffix(one, "ch"):
+		one += "es"
+	default:
+		one += "s"
+	}
+	return strconv.Itoa(n) + " " + one
+}
+
+// pcieGeneration is the number people know a transfer rate by.
+func pcieGeneration(gts float64) string {
+	for i, g := range []float64{2.5, 5, 8, 16, 32, 64, 128} {
+		if gts == g {
+			return strconv.Itoa(i+1) + ".0"
+		}
+	}
+	return ""
+}
+
+// linkName says what a link inside a node is and how it is trained: "PCIe 5.0
+// x16", "NVLink ×4", "C2C".
+func linkName(l *cluster.Link) string {
+	switch l.Kind {
+	case cluster.PCIe:
+		s := "PCIe"
+		if gen := pcieGeneration(l.GTs); gen != "" {
+			s += " " + gen
+		} else if l.GTs > 0 {
+			s += fmt.Sprintf(" %g GT/s", l.GTs)
+		}
+		if l.Lanes > 0 {
+			s += " x" + strconv.Itoa(l.Lanes)
+		}
+		return s
+	case cluster.NVLink, cluster.XGMI:
+		s := map[cluster.LinkKind]string{cluster.NVLink: "NVLink", cluster.XGMI: "xGMI"}[l.Kind]
+		if l.Lanes > 1 {
+			s += " ×" + strconv.Itoa(l.Lanes)
+		}
+		return s
+	case cluster.C2C:
+		return "C2C"
+	case cluster.SMP:
+		return "CPU link"
+	case cluster.OnDie:
+		return "on die"
+	case cluster.Gaudi:
+		return "RoCE on board"
+	case cluster.Direct:
+		return "direct link"
+	}
+	return "link"
+}
+
+// trainedLow says by how much a link is trained below what both ends could do, or
+// nothing.
+func trainedLow(l *cluster.Link) string {
+	var low []string
+	if l.Lanes > 0 && l.MaxLanes > l.Lanes {
+		low = append(low, fmt.Sprintf("x%d of x%d", l.Lanes, l.MaxLanes))
+	}
+	if l.GTs > 0 && l.MaxGTs > l.GTs {
+		low = append(low, fmt.Sprintf("%g of %g GT/s", l.GTs, l.MaxGTs))
+	}
+	if len(low) == 0 {
+		return ""
+	}
+	return "trained " + strings.Join(low, " and ")
+}
+
+// linkFields says everything about a link.
+func (l *fieldList) link(k *cluster.Link) {
+	l.say(linkName(k))
+	l.complain(trainedLow(k))
+	if k.Rate.Known() {
+		l.figure(k.Rate.Value.String(), k.Rate.Origin)
+	}
+	if k.Duplex > 0 {
+		l.say("advertised " + k.Duplex.String() + " duplex")
+	}
+	if k.OneWay {
+		l.say("one way")
+	}
+}
+
+// shortModel is a model without its maker, for places with little room.
+func shortModel(m string) string {
+	for _, maker := range []string{"NVIDIA ", "Nvidia ", "Tesla ", "AMD ", "Instinct ", "Intel ", "Mellanox ", "Technologies "} {
+		m = strings.TrimPrefix(m, maker)
+	}
+	return strings.TrimSpace(m)
+}
+
+var netNames = map[cluster.NetKind]string{
+	cluster.InfiniBand: "InfiniBand", cluster.RoCE: "RoCE", cluster.Ethernet: "Ethernet", cluster.EFA: "EFA",
+	cluster.Slingshot: "Slingshot", cluster.OmniPath: "Omni-Path", cluster.TCPX: "GPUDirect-TCPX", cluster.NVLinkNet: "NVLink network",
+}
+
+// netName is how a family of networks is written.
+func netName(k cluster.NetKind) string {
+	if n, ok := netNames[k]; ok {
+		return n
+	}
+	return string(k)
+}
+
+// nvlinkName is NVLink with its generation, which follows from the compute
+// capability where that is known.
+func nvlinkName(t *cluster.NodeType, gpu int) string {
+	g := t.Devices[gpu].GPU
+	if g == nil {
+		return "NVLink"
+	}
+	switch {
+	case g.SM >= 60 && g.SM < 70:
+		return "NVLink 1"
+	case g.SM >= 70 && g.SM < 80:
+		return "NVLink 2"
+	case g.SM >= 80 && g.SM < 90:
+		return "NVLink 3"
+	case g.SM >= 90 && g.SM < 100:
+		return "NVLink 4"
+	case g.SM >= 100 && g.SM < 120:
+		return "NVLink 5"
+	}
+	return "NVLink"
+}
+
+// memory prints an amount of memory as it is sold: whole GiB or whole GB, and
+// what is neither (a card with its reserve taken off) in GiB with a decimal.
+func memory(b unit.Bytes) string {
+	switch {
+	case b < unit.GiB || b%unit.GiB == 0:
+		return b.String()
+	case b%unit.GB == 0:
+		return strconv.FormatInt(int64(b/unit.GB), 10) + " GB"
+	}
+	return strconv.FormatFloat(math.Round(float64(b)/float64(unit.GiB)*10)/10, 'f', -1, 64) + " GiB"
+}

@@ -1,0 +1,209 @@
+package hardware
+
+import (
+	"strconv"
+	"strings"
+
+	"busbar/cluster"
+	"busbar/unit"
+)
+
+// cpuSpec is a processor as far as its links and NCCL's files go. Family is in
+// NCCL's spelling: base + (extended<<4).
+type cpuSpec struct {
+	name, arch, vendor string
+	family, model      int
+}
+
+func intel(name string, model int) cpuSpec {
+	return cpuSpec{"Intel Xeon " + name, "x86_64", "GenuineIntel", 6, model}
+}
+
+func epyc(name string, family, model int) cpuSpec {
+	return cpuSpec{"AMD EPYC " + name, "x86_64", "AuthenticAMD", family, model}
+}
+
+func grace() cpuSpec { return cpuSpec{name: "NVIDIA Grace", arch: "arm64"} }
+
+// newNode starts a node type.
+func newNode(tree cluster.Origin) *cluster.NodeType { return &cluster.NodeType{Tree: tree} }
+
+// addSocket adds a socket and its NUMA domains, one for every cpulist, and
+// returns the domains. Memory is per domain; 0 unknown.
+func addSocket(t *cluster.NodeType, cpu cpuSpec, memory unit.Bytes, cores ...string) []int {
+	socket := t.Add(cluster.Device{Kind: cluster.Socket, Index: t.Count(cluster.Socket), Parent: -1,
+		Model: cluster.FromSpec(cpu.name, "preset"), CPU: &cluster.CPUInfo{Arch: cpu.arch, Vendor: cpu.vendor, Family: cpu.family, Model: cpu.model}})
+	var numa []int
+	for _, list := range cores {
+		info := &cluster.CPUInfo{Arch: cpu.arch, Vendor: cpu.vendor, Family: cpu.family, Model: cpu.model, Cores: list}
+		if memory > 0 {
+			info.Memory = cluster.FromSpec(memory, "preset")
+		}
+		numa = append(numa, t.Add(cluster.Device{Kind: cluster.NUMA, Index: t.Count(cluster.NUMA), Parent: socket, CPU: info}))
+	}
+	return numa
+}
+
+// joinNUMA links every pair of NUMA domains of one tray.
+func joinNUMA(t *cluster.NodeType) {
+	ids := t.Of(cluster.NUMA)
+	for i, a := range ids {
+		for _, b := range ids[i+1:] {
+			if t.Devices[a].Tray == t.Devices[b].Tray {
+				t.Connect(cluster.Link{A: a, B: b, Kind: cluster.SMP})
+			}
+		}
+	}
+}
+
+func addRoot(t *cluster.NodeType, numa int) int {
+	root := t.Add(cluster.Device{Kind: cluster.RootComplex, Index: -1, Parent: numa, Tray: t.Devices[numa].Tray})
+	t.Connect(cluster.Link{A: numa, B: root, Kind: cluster.OnDie})
+	return root
+}
+
+// slot is a PCIe link: generation and lanes.
+type slot struct{ gen, lanes int }
+
+func (s slot) link(parent, child int) cluster.Link {
+	return cluster.Link{A: parent, B: child, Kind: cluster.PCIe, Lanes: s.lanes, GTs: PCIeSpeed(s.gen)}
+}
+
+func addSwitch(t *cluster.NodeType, parent int, s slot) int {
+	sw := t.Add(cluster.Device{Kind: cluster.PCISwitch, Index: -1, Parent: parent, Tray: t.Devices[parent].Tray})
+	t.Connect(s.link(parent, sw))
+	return sw
+}
+
+// addGPU adds a GPU on a PCIe slot. pci may be empty: unknown.
+func addGPU(t *cluster.NodeType, parent int, m GPUModel, s slot, pci string) int {
+	g := addChip(t, parent, m, pci)
+	t.Connect(s.link(parent, g))
+	return g
+}
+
+// addChip adds a GPU without a link to its parent.
+func addChip(t *cluster.NodeType, parent int, m GPUModel, pci string) int {
+	d := cluster.Device{Kind: cluster.GPU, Index: t.Count(cluster.GPU), Parent: parent, PCI: address(pci), PCIID: pciID(m.PCI, "030200"),
+		Model: cluster.FromSpec(m.Title, "preset"), GPU: &cluster.GPUInfo{Vendor: m.Vendor}}
+	if parent >= 0 {
+		d.Tray = t.Devices[parent].Tray
+	}
+	return t.Add(d)
+}
+
+// card is a network card of a preset.
+type card struct {
+	model string // name in the catalogue
+	kind  cluster.NetKind
+	speed string // of one port
+	ports int    // default 1
+	slot  slot
+	mtu   int // 0 unknown
+	gdr   cluster.Tri
+}
+
+// addNIC adds a network card. pci and label may be empty.
+func addNIC(t *cluster.NodeType, parent int, c card, pci, label string) int {
+	n := addPort(t, parent, c, pci, label)
+	t.Connect(c.slot.link(parent, n))
+	return n
+}
+
+// addPort adds a network card without a link to its parent.
+func addPort(t *cluster.NodeType, parent int, c card, pci, label string) int {
+	info := &cluster.NICInfo{Kind: c.kind, GDR: c.gdr}
+	class := "020000"
+	if c.kind == cluster.InfiniBand {
+		class = "020700"
+	}
+	for i := range max(c.ports, 1) {
+		p := cluster.Port{Num: i + 1, Speed: c.speed, Layer: "Ethernet"}
+		if c.kind == cluster.InfiniBand {
+			p.Layer = "InfiniBand"
+		}
+		if c.mtu > 0 {
+			p.MTU = cluster.FromSpec(c.mtu, "preset")
+		}
+		info.Ports = append(info.Ports, p)
+	}
+	d := cluster.Device{Kind: cluster.NIC, Index: t.Count(cluster.NIC), Label: label, Parent: parent, Tray: t.Devices[parent].Tray, PCI: address(pci), NIC: info}
+	if m, ok := NICByName(c.model); ok {
+		d.Model = cluster.FromSpec(m.Name, "preset")
+		d.PCIID = pciID(m.PCI, class)
+	}
+	return t.Add(d)
+}
+
+// address is a published PCI address; the empty text and a wrong one are unknown.
+func address(s string) cluster.PCI {
+	p, err := cluster.ParsePCI(s)
+	if err != nil {
+		return ""
+	}
+	return p
+}
+
+// pciID is what the device answers on the bus, where the catalogue knows.
+func pciID(ids []string, class string) *cluster.PCIID {
+	if len(ids) == 0 {
+		return nil
+	}
+	vendor, device, _ := strings.Cut(ids[0], ":")
+	return &cluster.PCIID{Class: class, Vendor: vendor, Device: device}
+}
+
+// addNVSwitch adds the device that stands for all NVSwitches of a node and joins
+// every GPU to it.
+func addNVSwitch(t *cluster.NodeType, links int) {
+	sw := t.Add(cluster.Device{Kind: cluster.NVSwitch, Index: -1, Parent: -1})
+	for _, g := range t.Of(cluster.GPU) {
+		t.Connect(cluster.Link{A: g, B: sw, Kind: cluster.NVLink, Lanes: links})
+	}
+}
+
+// mesh joins GPU a to GPU b (positions) by links, for every {a, b, links}.
+func mesh(t *cluster.NodeType, kind cluster.LinkKind, edges ...[3]int) {
+	gpus := t.Of(cluster.GPU)
+	for _, e := range edges {
+		t.Connect(cluster.Link{A: gpus[e[0]], B: gpus[e[1]], Kind: kind, Lanes: e[2]})
+	}
+}
+
+// fullMesh joins every pair of GPUs by the same number of links.
+func fullMesh(t *cluster.NodeType, kind cluster.LinkKind, links int) {
+	n := t.Count(cluster.GPU)
+	for a := range n {
+		for b := a + 1; b < n; b++ {
+			mesh(t, kind, [3]int{a, b, links})
+		}
+	}
+}
+
+// at is the i-th text of a list, "" beyond its end.
+func at(list []string, i int) string {
+	if i < len(list) {
+		return list[i]
+	}
+	return ""
+}
+
+// numbered makes mlx5_0, mlx5_1, … for cards whose numbers are not published.
+func numbered(stem string, n int) []string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = stem + strconv.Itoa(i)
+	}
+	return list
+}
+
+// mustGPU is the catalogue's row of that short name. Presets name only rows that
+// exist; a test builds every one of them.
+func mustGPU(name string) GPUModel {
+	for _, m := range GPUs() {
+		if m.Name == name {
+			return m
+		}
+	}
+	return GPUModel{Name: name, Title: name}
+}

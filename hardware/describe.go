@@ -1,0 +1,248 @@
+package hardware
+
+import (
+	"fmt"
+	"math"
+
+	"busbar/cluster"
+	"busbar/unit"
+)
+
+// Description is a network in a few words: what a person says about a cluster's
+// fabric. Zero fields take the default that their comment names.
+type Description struct {
+	Name string
+	Kind cluster.NetKind // default: the kind of the first NIC
+	// Speed is a port's speed as ParsePortSpeed reads it, Rate the same as a number.
+	// Default: the rate of the first NIC.
+	Speed string
+	Rate  unit.Rate
+	// Rails above 1: NIC i of every node goes to a leaf of rail i. A node with more
+	// NICs than rails has them dealt out in blocks; a node of several trays has each
+	// tray's dealt out alike.
+	Rails int
+	// NodesPerLeaf defaults to what the ports of a leaf allow: all of them in the
+	// ratio of Oversubscription down and up. Radix defaults to the catalogue's switch.
+	NodesPerLeaf int
+	Radix        int
+	Model        string // of the switches; default the catalogue's
+	// LeavesPerPod above 0 asks for pods of that many leaves under a core tier.
+	// Default: one spine tier as long as its ports reach all leaves, else pods.
+	LeavesPerPod     int
+	Oversubscription float64 // at the leaf, 2 = 2:1; default 1
+	Reduction        cluster.Tri
+	NICs             []int // positions of the NICs that join; default all of the network's kind
+	// Always builds switches for a single node too.
+	Always bool
+	// Origin and Source are written beside the figures that the description states;
+	// default Spec and "description of the network".
+	Origin cluster.Origin
+	Source string
+}
+
+// MaxNodes bounds what Preset and Describe build.
+const MaxNodes = 1_000_000
+
+// Describe replaces the network of a cluster by the described one: leaf switches
+// with their hosts, one entry for all spines of a pod, one for the core. It takes
+// time in proportion to the nodes. What it had to assume is a warning on the
+// cluster, or an Assumed fact.
+func Describe(d Description, c *cluster.Cluster) error {
+	if err := d.check(c); err != nil {
+		return err
+	}
+	b := &layout{d: d, c: c}
+	if err := b.resolve(); err != nil {
+		return err
+	}
+	c.Network = cluster.Network{Name: d.Name, Kind: b.d.Kind, Rails: d.Rails, Reduction: d.Reduction, Oversubscription: b.ratio()}
+	if len(c.Hosts) == 0 || len(c.Hosts) == 1 && !d.Always || b.ports == 0 {
+		return nil
+	}
+	b.leaves()
+	b.trunks()
+	return nil
+}
+
+func (d *Description) check(c *cluster.Cluster) error {
+	switch {
+	case len(c.Hosts) > MaxNodes:
+		return fmt.Errorf("network: %d nodes; at most %d", len(c.Hosts), MaxNodes)
+	case d.Rails < 0 || d.Rails > 1024:
+		return fmt.Errorf("network: %d rails; expected 1 to 1024", d.Rails)
+	case d.NodesPerLeaf < 0 || d.LeavesPerPod < 0 || d.Radix < 0 || d.Radix > 1<<16:
+		return fmt.Errorf("network: nodes per leaf %d, leaves per pod %d, ports %d; none may be negative", d.NodesPerLeaf, d.LeavesPerPod, d.Radix)
+	case d.Oversubscription < 0 || d.Oversubscription > 1000 || math.IsNaN(d.Oversubscription):
+		return fmt.Errorf("network: oversubscription %g; expected a ratio such as 2 for 2:1", d.Oversubscription)
+	case d.Rate < 0 || math.IsNaN(float64(d.Rate)):
+		return fmt.Errorf("network: rate %v; expected more than zero", d.Rate)
+	}
+	return nil
+}
+
+// layout is a description on its way to switches and links.
+type layout struct {
+	d       Description
+	c       *cluster.Cluster
+	rail    [][]int // per type: the rail of each NIC, -1 when it does not join
+	rails   int     // at least 1
+	ports   int     // of one node on one leaf, the most that any type has
+	perLeaf int
+	sw      SwitchModel
+	rate    cluster.Fact[unit.Rate]
+	latency cluster.Fact[unit.Time] // of a node's end
+	pods    []int                   // leaves of each pod
+}
+
+func (b *layout) fact(v float64) cluster.Fact[float64] {
+	f := cluster.Fact[float64]{Value: v, Origin: b.d.Origin, Source: b.d.Source}
+	if f.Origin == cluster.Unknown {
+		f.Origin = cluster.Spec
+	}
+	if f.Source == "" {
+		f.Source = "description of the network"
+	}
+	return f
+}
+
+func (b *layout) ratio() cluster.Fact[float64] {
+	if b.d.Oversubscription > 0 {
+		return b.fact(b.d.Oversubscription)
+	}
+	return cluster.FromAssumed(1.0, "oversubscription not stated; taken as none")
+}
+
+// resolve settles kind, rate, the NICs that join, and the switch.
+func (b *layout) resolve() error {
+	first := b.firstNIC()
+	if b.d.Speed != "" {
+		p, err := ParsePortSpeed(b.d.Speed)
+		if err != nil {
+			return fmt.Errorf("network: %w", err)
+		}
+		if b.d.Kind == "" {
+			b.d.Kind = p.Kind
+		}
+		if b.d.Rate == 0 {
+			b.d.Rate = p.Rate
+		}
+	}
+	if b.d.Kind == "" && first != nil {
+		b.d.Kind = first.Kind
+	}
+	if b.d.Rate > 0 {
+		f := b.fact(0)
+		b.rate = cluster.Fact[unit.Rate]{Value: b.d.Rate, Origin: f.Origin, Source: f.Source}
+	} else if nic := b.firstNIC(); nic != nil {
+		b.rate = nic.Rate()
+	}
+	b.rails = max(b.d.Rails, 1)
+	b.rail = make([][]int, len(b.c.Types))
+	b.ports = 0
+	for i, t := range b.c.Types {
+		b.rail[i] = b.join(t)
+		most := busiest(b.rail[i], b.rails)
+		b.ports = max(b.ports, most)
+		if most == 0 && len(b.rail[i]) > 0 {
+			b.c.Warnings = append(b.c.Warnings, cluster.Warning{Source: "hardware catalogue", Where: t.Name,
+				Text: fmt.Sprintf("none of its %d NICs joins the %s network; set the kind of the NICs or of the network", len(b.rail[i]), b.d.Kind)})
+		}
+	}
+	if b.ports == 0 && b.anyUnknown() {
+		b.ports = 1
+	}
+	b.latency = adapterLatency(b.d.Kind, speedText(b.d.Kind, b.d.Speed, b.rate.Value))
+	b.pickSwitch()
+	return nil
+}
+
+// firstNIC is the first network card of the network's kind in the cluster.
+func (b *layout) firstNIC() *cluster.NICInfo {
+	for _, t := range b.c.Types {
+		for i := range t.Devices {
+			if nic := t.Devices[i].NIC; nic != nil && joins(nic.Kind, b.d.Kind) {
+				return nic
+			}
+		}
+	}
+	return nil
+}
+
+// anyUnknown reports a host whose inside nobody described, or whose type lists
+// no NIC at all: it still hangs on the network, by a NIC that nobody knows.
+func (b *layout) anyUnknown() bool {
+	for _, h := range b.c.Hosts {
+		if h.Type < 0 || h.Type >= len(b.rail) || len(b.rail[h.Type]) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// joins reports whether a card of one kind can be on a network of another. An
+// Ethernet card carries RoCE.
+func joins(nic, net cluster.NetKind) bool {
+	ether := func(k cluster.NetKind) bool { return k == cluster.Ethernet || k == cluster.RoCE }
+	return nic == "" || net == "" || nic == net || ether(nic) && ether(net)
+}
+
+// join gives every NIC of a type its rail, -1 for those outside the network.
+func (b *layout) join(t *cluster.NodeType) []int {
+	nics := t.Of(cluster.NIC)
+	rail := make([]int, len(nics))
+	member := make(map[int][]int) // per tray: positions that join, in order
+	for p, dev := range nics {
+		rail[p] = -1
+		if b.member(p, t.Devices[dev].NIC) {
+			tray := t.Devices[dev].Tray
+			member[tray] = append(member[tray], p)
+		}
+	}
+	for _, list := range member {
+		for k, p := range list {
+			rail[p] = k * b.rails / len(list)
+		}
+	}
+	return rail
+}
+
+func (b *layout) member(position int, nic *cluster.NICInfo) bool {
+	if b.d.NICs != nil {
+		for _, p := range b.d.NICs {
+			if p == position {
+				return true
+			}
+		}
+		return false
+	}
+	return nic == nil || joins(nic.Kind, b.d.Kind)
+}
+
+// busiest is the most NICs that a node has on one rail.
+func busiest(rail []int, rails int) int {
+	count := make([]int, rails)
+	most := 0
+	for _, r := range rail {
+		if r >= 0 {
+			count[r]++
+			most = max(most, count[r])
+		}
+	}
+	return most
+}
+
+// speedText is the speed as text, made from the rate for InfiniBand.
+func speedText(kind cluster.NetKind, speed string, rate unit.Rate) string {
+	if speed != "" || kind != cluster.InfiniBand {
+		return speed
+	}
+	for _, lanes := range []int{4, 2} {
+		for _, g := range ibGens() {
+			r := InfiniBandRate(g.name, lanes)
+			if rate > r*0.98 && rate < r*1.02 {
+				return fmt.Sprintf("%dx%s", lanes, g.name)
+			}
+		}
+	}
+	return ""
+}

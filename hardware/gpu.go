@@ -1,0 +1,127 @@
+package hardware
+
+import (
+	"slices"
+	"strings"
+
+	"busbar/cluster"
+	"busbar/unit"
+)
+
+// GPUModel is one row of the catalogue of accelerators. Peaks are dense, with
+// fp32 accumulation where the maker distinguishes.
+type GPUModel struct {
+	Name   string   `json:"name"`  // short name, also a preset: a100-80
+	Title  string   `json:"title"` // as the driver prints it: NVIDIA A100-SXM4-80GB
+	Vendor string   `json:"vendor"`
+	Names  []string `json:"names,omitempty"`   // further spellings seen in tools and documents
+	PCI    []string `json:"pci_ids,omitempty"` // vendor:device
+	SM     int      `json:"sm,omitempty"`      // compute capability ×10
+	Arch   string   `json:"arch,omitempty"`    // gfx942
+
+	Memory unit.Bytes                   `json:"memory_bytes"`
+	HBM    unit.Rate                    `json:"hbm_GBps"`
+	Peak   map[cluster.Dtype]unit.FLOPS `json:"dense_peak_TFLOPS"`
+
+	// Link is one direction of one NVLink, xGMI or RoCE link of the chip, Links how
+	// many it has. Zero: none.
+	LinkKind cluster.LinkKind `json:"link_kind,omitempty"`
+	Link     unit.Rate        `json:"link_GBps,omitempty"`
+	Links    int              `json:"links,omitempty"`
+
+	PCIeGen int         `json:"pcie_gen"`
+	Lanes   int         `json:"pcie_lanes"`
+	GDR     cluster.Tri `json:"gdr,omitempty"` // GPUDirect RDMA or its like
+	Source  string      `json:"source"`
+	Note    string      `json:"note,omitempty"`
+}
+
+// OneWay is all links of the GPU together, one direction.
+func (m *GPUModel) OneWay() unit.Rate { return m.Link * unit.Rate(m.Links) }
+
+// GPUs lists the accelerators of the catalogue.
+func GPUs() []GPUModel {
+	return slices.Concat(nvidiaOld(), nvidiaNew(), nvidiaCards(), amdGPUs(), intelGPUs())
+}
+
+// peak lists dense peaks in TFLOPS in the order of the data sheets; 0 leaves a
+// format out.
+func peak(fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 float64) map[cluster.Dtype]unit.FLOPS {
+	m := make(map[cluster.Dtype]unit.FLOPS)
+	for i, v := range []float64{fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8} {
+		if v > 0 {
+			d := []cluster.Dtype{cluster.FP64, cluster.FP32, cluster.TF32, cluster.FP16, cluster.BF16, cluster.FP8, cluster.FP4, cluster.INT8}[i]
+			m[d] = unit.FLOPS(v) * unit.TFLOPS
+		}
+	}
+	return m
+}
+
+// GPUByPCI finds a GPU by what it answers on the bus, "10de" and "20b2" (an 0x
+// in front does not matter).
+func GPUByPCI(vendor, device string) (GPUModel, bool) {
+	id := pciKey(vendor, device)
+	for _, m := range GPUs() {
+		if slices.Contains(m.PCI, id) {
+			return m, true
+		}
+	}
+	return GPUModel{}, false
+}
+
+func pciKey(vendor, device string) string {
+	clean := func(s string) string { return strings.TrimPrefix(strings.ToLower(strings.TrimSpace(s)), "0x") }
+	return clean(vendor) + ":" + clean(device)
+}
+
+// GPUByName finds a GPU by the name a tool or a person gives it: "NVIDIA
+// A100-SXM4-80GB", "Tesla V100-SXM2-32GB", "H100 80GB HBM3", "a100-80". Words
+// after the name are allowed; a word that makes it another product (Laptop, Ti)
+// is not.
+func GPUByName(name string) (GPUModel, bool) {
+	want := words(name)
+	if len(want) == 0 || len(want) > 32 {
+		return GPUModel{}, false
+	}
+	best, length := GPUModel{}, 0
+	for _, m := range GPUs() {
+		for _, n := range append([]string{m.Name, m.Title}, m.Names...) {
+			have := words(n)
+			if len(have) <= length || len(have) > len(want) || !slices.Equal(have, want[:len(have)]) {
+				continue
+			}
+			best, length = m, len(have)
+		}
+	}
+	if length == 0 || slices.ContainsFunc(want[length:], otherProduct) {
+		return GPUModel{}, false
+	}
+	return best, true
+}
+
+// words cuts a product name into lower-case words and drops those that name no
+// product.
+func words(s string) []string {
+	if len(s) > 200 {
+		return nil
+	}
+	fields := strings.FieldsFunc(strings.ToLower(s), func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9')
+	})
+	return slices.DeleteFunc(fields, func(w string) bool {
+		switch w {
+		case "nvidia", "amd", "intel", "habana", "tesla", "instinct", "geforce", "quadro", "radeon", "corporation", "inc":
+			return true
+		}
+		return false
+	})
+}
+
+// otherProduct reports a word that turns a name into that of another chip.
+func otherProduct(word string) bool {
+	switch word {
+	case "laptop", "mobile", "ti", "super", "d", "max", "maxq", "ada", "embedded", "cnx":
+		return true
+	}
+	return false
+}

@@ -108,6 +108,9 @@ func (p *parser) run(r io.Reader) error {
 		if err := p.take(&t); err != nil {
 			return err
 		}
+		if p.full {
+			return nil
+		}
 	}
 	if len(p.stack) > 0 {
 		p.cut(s.Line())
@@ -217,10 +220,8 @@ func (p *parser) element(t *tags.Token) *element {
 		}
 	}
 	if p.count++; p.count > maxElements || p.kept > maxKept {
-		if !p.full {
-			p.full = true
-			p.f.Warnf(t.Line, "", "more than %d elements or %d MiB of attributes; the rest is left out", maxElements, maxKept>>20)
-		}
+		p.full = true
+		p.f.Warnf(t.Line, "", "more than %d elements or %d MiB of attributes; the rest is left out", maxElements, maxKept>>20)
 		return nil
 	}
 	for _, a := range t.Attrs {

@@ -1,0 +1,100 @@
+package ncclxml
+
+import (
+	"cmp"
+	"slices"
+
+	"busbar/cluster"
+)
+
+// leaf is a device at the end of the PCIe tree, or a NIC without one.
+type leaf struct {
+	el     *element
+	nets   []*element
+	kind   cluster.Kind
+	tray   int
+	parent int
+	addr   cluster.PCI
+	index  int // dev of the file, -1 when it has none
+}
+
+// place adds the leaves of a kind in the order of their numbers, or of their
+// addresses when the file does not number them all.
+func (b *builder) place(kind cluster.Kind) {
+	var list []leaf
+	numbered := true
+	for _, l := range b.leaves {
+		if l.kind == kind {
+			list = append(list, l)
+			numbered = numbered && l.index >= 0
+		}
+	}
+	slices.SortStableFunc(list, func(x, y leaf) int {
+		c := cmp.Compare(x.tray, y.tray)
+		if c == 0 && numbered {
+			c = cmp.Compare(x.index, y.index)
+		} else if c == 0 {
+			c = compareAddr(x.addr, y.addr)
+		}
+		return c
+	})
+	first := 0
+	for i := range list {
+		if i > 0 && list[i].tray != list[i-1].tray {
+			first = i
+		}
+		switch kind {
+		case cluster.GPU:
+			b.addGPU(&list[i], i-first)
+		case cluster.NIC:
+			b.addNIC(&list[i], i)
+		default:
+			b.addLeaf(&list[i], cluster.Device{Kind: kind, Index: -1})
+		}
+	}
+}
+
+// compareAddr orders addresses as the bus does, devices without one last.
+func compareAddr(x, y cluster.PCI) int {
+	if (x == "") != (y == "") {
+		return cmp.Compare(len(y), len(x))
+	}
+	if len(x) != len(y) { // a domain of more than four digits
+		return cmp.Compare(len(x), len(y))
+	}
+	return cmp.Compare(x, y)
+}
+
+// addLeaf adds a device with what every pci element says, and its link up.
+func (b *builder) addLeaf(l *leaf, d cluster.Device) int {
+	d.PCI, d.Parent, d.Tray = b.real(l.addr), l.parent, l.tray
+	if l.el.name == "pci" {
+		d.PCIID = pciID(l.el)
+	}
+	id := b.add(d)
+	if l.addr != "" {
+		b.at[place{l.tray, l.addr}] = id
+	}
+	b.uplink(l.el, id)
+	return id
+}
+
+// uplink joins a device to what is above it.
+func (b *builder) uplink(e *element, d int) {
+	l := cluster.Link{A: b.t.Devices[d].Parent, B: d, Kind: cluster.PCIe}
+	if e.name == "pci" {
+		l.GTs = b.speed(e)
+		if w := number(e.get("link_width"), 0); w > 0 && w <= 64 {
+			l.Lanes = w
+		}
+	}
+	b.t.Connect(l)
+}
+
+// name is a device's name where it has been added, else other.
+func name(t *cluster.NodeType, d int, other string) string {
+	if d >= 0 {
+		return t.Devices[d].Name
+	}
+	return other
+}

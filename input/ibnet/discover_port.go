@@ -1,10 +1,6 @@
 package ibnet
 
-import (
-	"bytes"
-
-	"busbar/cluster"
-)
+import "bytes"
 
 // portLine takes one cable end of the current node:
 //
@@ -50,7 +46,6 @@ func (d *discovery) portLine(b []byte, line int) {
 	before, desc, after := comment(note)
 	d.nodes[n].mention(desc)
 	p.own, p.line = true, int32(line)
-	p.state, q.state = cluster.Up, cluster.Up
 	if guid != 0 {
 		p.guid = guid
 	}

@@ -24,8 +24,9 @@
 // under "A.Name" and "B.Name", by end.
 //
 // Rates are what a cable carries after line encoding: 4xQDR signals 40 Gb/s and
-// carries 32. A cable that ibnetdiscover lists is Up, which there means that the
-// port trained and answered; only iblinkinfo tells Active from Initialize.
+// carries 32. A cable that ibnetdiscover lists has trained and answered, but the
+// tool does not say whether it carries traffic: its state is unknown until
+// iblinkinfo tells Active from Initialize.
 //
 // The package does not say which cable is slow, missing or wrong: it has no
 // opinion on what a fabric should be. It refuses text in which none of the

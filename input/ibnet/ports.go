@@ -137,7 +137,7 @@ func (f *fabric) report(l report, line int) {
 	p := &f.ports[near]
 	f.nodes[p.node].own, p.own = true, true
 	if !l.cable {
-		if p.state == cluster.StateUnknown {
+		if p.peer < 0 {
 			p.state = cluster.Down
 		}
 		return
@@ -146,7 +146,7 @@ func (f *fabric) report(l report, line int) {
 	if far < 0 {
 		return
 	}
-	f.ports[near].state, f.ports[far].state = cluster.Up, cluster.Up
+	f.ports[near].state = cluster.StateUnknown
 	f.connect(near, far, line)
 	f.ports[near].is = l.is
 }

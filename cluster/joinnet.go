@@ -13,7 +13,6 @@ type cable struct {
 }
 
 func (j *joiner) joinNetworks(frags []*Fragment) {
-	net := &j.out.Network
 	byGUID, byName := map[string]int{}, map[string]int{}
 	links := map[cable]int{}
 	source := map[int]string{}
@@ -29,9 +28,6 @@ func (j *joiner) joinNetworks(frags []*Fragment) {
 				j.mergeNetLink(l, f.title(), links, source)
 			}
 		}
-	}
-	if net.Rails == 0 {
-		net.Rails = 1
 	}
 }
 
@@ -99,7 +95,7 @@ func (j *joiner) translate(frags []*Fragment, fi int, l NetLink, sw []int) []Net
 			if e.Switch >= len(sw) {
 				return nil
 			}
-			e.Switch = sw[e.Switch]
+			*e = AtSwitch(sw[e.Switch], e.Port)
 		}
 	}
 	host := &l.B

@@ -130,7 +130,7 @@ func first(errs ...error) error {
 
 func (c *Cluster) loadNetwork(d *NetworkDoc, hosts map[string]int) error {
 	n := &c.Network
-	*n = Network{Name: d.Name, Kind: d.Kind, Rails: max(d.Rails, 1), Oversubscription: d.Oversubscription, Reduction: d.Reduction}
+	*n = Network{Name: d.Name, Kind: d.Kind, Rails: d.Rails, Oversubscription: d.Oversubscription, Reduction: d.Reduction}
 	switches := map[string]int{}
 	for i, s := range d.Switches {
 		if _, ok := switches[s.Name]; ok || s.Name == "" {
@@ -167,7 +167,7 @@ func (e EndDoc) end(switches, hosts map[string]int) (End, error) {
 		if !ok {
 			return out, fmt.Errorf("no switch %q", e.Switch)
 		}
-		out.Switch, out.NIC = i, 0
+		out.Switch = i
 		return out, nil
 	}
 	names, err := ParseHosts(e.Hosts)

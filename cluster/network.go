@@ -61,9 +61,12 @@ type Span struct{ First, N int }
 type End struct {
 	Switch int    // index into Network.Switches; -1 when the end is hosts
 	Hosts  []Span // every one of these hosts has this link
-	NIC    int    // position among the node's NICs; -1 when nobody knows which; 0 at a switch
+	NIC    int    // position among the node's NICs; -1 when nobody knows which, and at a switch
 	Port   int    // port number on the switch or the NIC; 0 unknown
 }
+
+// AtSwitch is the end at a port of a switch; port 0 means unknown.
+func AtSwitch(sw, port int) End { return End{Switch: sw, NIC: -1, Port: port} }
 
 // ToHosts reports whether the end is a set of hosts rather than a switch.
 func (e End) ToHosts() bool { return e.Switch < 0 }

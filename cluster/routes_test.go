@@ -120,8 +120,8 @@ func railCluster(rails int) *Cluster {
 				nic = -1
 			}
 			net.Links = append(net.Links,
-				NetLink{A: End{Switch: leaf}, B: End{Switch: -1, Hosts: []Span{{2 * l, 2}}, NIC: nic}, Rate: FromSpec(200*unit.Gbps, "test")},
-				NetLink{A: End{Switch: spine}, B: End{Switch: leaf}, Count: 2, Rate: FromSpec(200*unit.Gbps, "test")})
+				NetLink{A: AtSwitch(leaf, 0), B: End{Switch: -1, Hosts: []Span{{2 * l, 2}}, NIC: nic}, Rate: FromSpec(200*unit.Gbps, "test")},
+				NetLink{A: AtSwitch(spine, 0), B: AtSwitch(leaf, 0), Count: 2, Rate: FromSpec(200*unit.Gbps, "test")})
 		}
 	}
 	return c

@@ -74,10 +74,7 @@ func some(i int) *int {
 
 func (c *Cluster) networkDoc() NetworkDoc {
 	n := &c.Network
-	d := NetworkDoc{Name: n.Name, Kind: n.Kind, Oversubscription: n.Oversubscription, Reduction: n.Reduction}
-	if n.Rails > 1 {
-		d.Rails = n.Rails
-	}
+	d := NetworkDoc{Name: n.Name, Kind: n.Kind, Rails: n.Rails, Oversubscription: n.Oversubscription, Reduction: n.Reduction}
 	for _, s := range n.Switches {
 		d.Switches = append(d.Switches, SwitchDoc{s.Name, s.Label, s.GUID, s.Model, s.Tier, some(s.Rail), s.Ports, s.Count, s.Latency, s.Reduction, s.Domain})
 	}

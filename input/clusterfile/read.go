@@ -32,7 +32,7 @@ var (
 	yamlNodes = regexp.MustCompile(`(?m)^nodes:[ \t]*(#.*)?\r?$|^nodes:[ \t]*\[`)
 	yamlHosts = regexp.MustCompile(`(?m)^[ \t]*(-[ \t]+)?[{]?[ \t]*"?(hosts|count)"?:`)
 	foreign   = regexp.MustCompile(`(?m)^[ \t]*(apiVersion|kind): *\S*(/|Node|List|Cluster|Job)`)
-	alias     = regexp.MustCompile(`(?m)[:,\[-][ \t]+\*[A-Za-z0-9_]`)
+	alias     = regexp.MustCompile(`(?m)[:,\[-][ \t]*\*[A-Za-z0-9_]`)
 )
 
 // Match reports whether the text is a cluster file, or the JSON of one.

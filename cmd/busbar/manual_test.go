@@ -1,0 +1,128 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite the outputs in the manual")
+
+// TestManual runs every `$ busbar …` line of the console blocks in README.md and
+// docs/manual and compares what follows it. A line that is only … stands for any
+// number of lines. Commands run in docs/examples; "# exit N" behind a command is
+// its expected exit code.
+func TestManual(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/manual/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("no manual: %v", err)
+	}
+	pages = append(pages, "../../README.md")
+	for i := range pages {
+		if pages[i], err = filepath.Abs(pages[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir("../../docs/examples")
+	commands := 0
+	for _, page := range pages {
+		commands += checkPage(t, page)
+	}
+	if commands == 0 {
+		t.Error("the manual has no commands")
+	}
+}
+
+// checkPage checks one page, or rewrites its outputs, and counts its commands.
+func checkPage(t *testing.T, page string) int {
+	data, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	lines := strings.Split(string(data), "\n")
+	commands, inside := 0, false
+	for i := 0; i < len(lines); i++ {
+		line := lines[i]
+		out = append(out, line)
+		if strings.HasPrefix(line, "```") {
+			inside = line == "```console"
+			continue
+		}
+		if !inside || !strings.HasPrefix(line, "$ busbar ") {
+			continue
+		}
+		commands++
+		end := i + 1
+		for end < len(lines) && !strings.HasPrefix(lines[end], "$ ") && !strings.HasPrefix(lines[end], "```") {
+			end++
+		}
+		want := lines[i+1 : end]
+		got := runLine(t, page, i+1, line)
+		switch {
+		case matches(want, got):
+			out = append(out, want...)
+		case *update && !contains(want, "…"):
+			out = append(out, got...)
+		default:
+			t.Errorf("%s:%d: %s\nprinted:\n%s", filepath.Base(page), i+1, line, strings.Join(got, "\n"))
+			out = append(out, want...)
+		}
+		i = end - 1
+	}
+	if text := strings.Join(out, "\n"); *update && text != string(data) {
+		if err := os.WriteFile(page, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return commands
+}
+
+func runLine(t *testing.T, page string, n int, line string) []string {
+	t.Helper()
+	command, note, _ := strings.Cut(strings.TrimPrefix(line, "$ busbar "), " # exit ")
+	wantCode := 0
+	if note != "" {
+		fmt.Sscan(note, &wantCode)
+	}
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), strings.NewReader(""), &stdout, &stderr, strings.Fields(command))
+	if code != wantCode {
+		t.Errorf("%s:%d: %s: exit %d, want %d\n%s", filepath.Base(page), n, line, code, wantCode, stderr.String())
+	}
+	text := strings.TrimRight(stdout.String()+stderr.String(), "\n")
+	got := strings.Split(text, "\n")
+	for i := range got {
+		got[i] = strings.TrimRight(got[i], " ")
+	}
+	return got
+}
+
+func contains(lines []string, s string) bool {
+	for _, l := range lines {
+		if strings.TrimSpace(l) == s {
+			return true
+		}
+	}
+	return false
+}
+
+// matches compares lines; … in want stands for any number of lines.
+func matches(want, got []string) bool {
+	if len(want) == 0 {
+		return len(got) == 0
+	}
+	if strings.TrimSpace(want[0]) == "…" {
+		for skip := 0; skip <= len(got); skip++ {
+			if matches(want[1:], got[skip:]) {
+				return true
+			}
+		}
+		return false
+	}
+	return len(got) > 0 && strings.TrimRight(want[0], " ") == got[0] && matches(want[1:], got[1:])
+}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"busbar/unit"
 )
 
 // One GPU has many names: its index (NVML's, what nvidia-smi prints), its PCI
@@ -103,14 +105,13 @@ func (o *Ordinals) enumerate(t *NodeType, order string) []GPURef {
 		return all
 	}
 	o.doubt("unlike GPUs, and CUDA puts the one first that it takes for the fastest; CUDA_DEVICE_ORDER=PCI_BUS_ID makes it certain")
-	for _, r := range all {
-		if peakOf(&t.Devices[r.GPU]) == 0 {
-			return all
+	for _, f := range []Dtype{FP32, FP16, BF16} {
+		known := func(r GPURef) bool { return peakOf(t, r, f) > 0 }
+		if !slices.ContainsFunc(all, func(r GPURef) bool { return !known(r) }) {
+			slices.SortStableFunc(all, func(a, b GPURef) int { return cmp.Compare(peakOf(t, b, f), peakOf(t, a, f)) })
+			break
 		}
 	}
-	slices.SortStableFunc(all, func(a, b GPURef) int {
-		return cmp.Compare(peakOf(&t.Devices[b.GPU]), peakOf(&t.Devices[a.GPU]))
-	})
 	return all
 }
 
@@ -121,15 +122,10 @@ func (o *Ordinals) doubt(s string) {
 	o.Doubt = s
 }
 
-// peakOf is a GPU's dense peak in a format that all of them have a figure for.
-func peakOf(d *Device) float64 {
-	if d.GPU == nil {
-		return 0
-	}
-	for _, f := range []Dtype{FP32, FP16, BF16} {
-		if p, ok := d.GPU.Peak[f]; ok && p.Known() {
-			return float64(p.Value)
-		}
+// peakOf is a GPU's dense peak in a format, 0 unknown.
+func peakOf(t *NodeType, r GPURef, f Dtype) unit.FLOPS {
+	if g := t.Devices[r.GPU].GPU; g != nil {
+		return g.Peak[f].Value
 	}
 	return 0
 }
@@ -176,7 +172,11 @@ func (o *Ordinals) pick(t *NodeType, ids []Identity, name, list string, all []GP
 			break
 		}
 		entry = strings.TrimSpace(entry)
-		r, how, ok := visible(t, ids, entry, all)
+		number := entry
+		if cuda {
+			number = entry[:numberEnd(entry)]
+		}
+		r, how, ok := visible(t, ids, entry, number, all)
 		if ok && cuda && kind != 0 && how != kind {
 			ok = false // CUDA does not read on where indexes turn into UUIDs
 		}
@@ -198,12 +198,27 @@ func (o *Ordinals) pick(t *NodeType, ids []Identity, name, list string, all []GP
 		}
 		kind, seen[r] = how, true
 		out = append(out, r)
+		if how == '#' && number != entry {
+			o.notef("%s: entry %d (%q): CUDA reads %s and no further", name, k+1, entry, number)
+			break
+		}
 	}
 	return out
 }
 
-// visible resolves one entry: how is '#' for an index, 'G' or 'M' for a UUID.
-func visible(t *NodeType, ids []Identity, entry string, all []GPURef) (r GPURef, how byte, ok bool) {
+// numberEnd is the length of the number that a text begins with: CUDA takes 0abc
+// for 0.
+func numberEnd(s string) int {
+	n := len(s) - len(strings.TrimLeft(s, "+-"))
+	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
+		n++
+	}
+	return n
+}
+
+// visible resolves one entry, number being the part that can be an index: how is
+// '#' for an index, 'G' or 'M' for a UUID.
+func visible(t *NodeType, ids []Identity, entry, number string, all []GPURef) (r GPURef, how byte, ok bool) {
 	if strings.HasPrefix(entry, "GPU-") || strings.HasPrefix(entry, "MIG-") {
 		r, err := byUUID(t, ids, entry)
 		if err != nil || !slices.ContainsFunc(all, func(a GPURef) bool { return a.GPU == r.GPU }) {
@@ -211,7 +226,7 @@ func visible(t *NodeType, ids []Identity, entry string, all []GPURef) (r GPURef,
 		}
 		return r, entry[0], true
 	}
-	n, err := strconv.Atoi(entry)
+	n, err := strconv.Atoi(number)
 	if err != nil || n < 0 || n >= len(all) {
 		return GPURef{}, 0, false
 	}

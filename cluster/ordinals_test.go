@@ -50,6 +50,8 @@ func TestCUDAVisibleDevices(t *testing.T) {
 		{"NoDevFiles", "", `entry 1 ("NoDevFiles")`},
 		{" 1 , 0", "gpu1 gpu0", ""},
 		{"0,", "gpu0", ""},
+		{"1abc,0", "gpu1", "CUDA reads 1 and no further"},
+		{"+1,00", "gpu1 gpu0", ""},
 		{",0", "", "hides every GPU"},
 		{"0,1,0", "", `entry 3 ("0") names a GPU again; CUDA then starts with none`},
 		{"GPU-bbbb,GPU-AAAA0000", "gpu1 gpu0", ""},

@@ -59,3 +59,21 @@ func TestShares(t *testing.T) {
 		t.Errorf("a NIC without a rate gave %+v", s)
 	}
 }
+
+func TestNearestStaysInTheTray(t *testing.T) {
+	n := &NodeType{Name: "rack", Trays: 2}
+	sw := n.Add(Device{Kind: NVSwitch, Index: -1, Parent: -1})
+	for tray := range 2 {
+		numa := n.Add(Device{Kind: NUMA, Index: -1, Parent: -1, Tray: tray})
+		g := n.Add(Device{Kind: GPU, Index: -1, Parent: numa, Tray: tray})
+		n.Connect(Link{A: g, B: sw, Kind: NVLink, Lanes: 18})
+		root := n.Add(Device{Kind: RootComplex, Index: -1, Parent: numa, Tray: tray})
+		n.Add(Device{Kind: NIC, Index: -1, Parent: root, Tray: tray})
+	}
+	nics := n.Of(NIC)
+	for i, near := range n.Nearest() {
+		if !slices.Equal(near.NICs, nics[i:i+1]) {
+			t.Errorf("GPU %d: NICs %v by %v, want %v", i, near.NICs, near.Class, nics[i:i+1])
+		}
+	}
+}

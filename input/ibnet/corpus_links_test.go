@@ -62,8 +62,8 @@ func TestLinkInfoFacts(t *testing.T) {
 		active, down := 0, 0
 		speeds := make(map[string]int)
 		for i, line := range strings.Split(string(corpus.Open(t, e.File)), "\n") {
-			l.line([]byte(line), i+1)
-			if p, ok := parseLink([]byte(line)); ok {
+			l.line(line, i+1)
+			if p, ok := parseLink(line); ok {
 				switch p.state {
 				case cluster.Up:
 					active++

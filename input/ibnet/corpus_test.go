@@ -131,7 +131,7 @@ func TestDiscoverFacts(t *testing.T) {
 		}
 		d := discovery{fabric: newFabric(), cur: -1}
 		for i, line := range strings.Split(string(corpus.Open(t, e.File)), "\n") {
-			d.line([]byte(line), i+1)
+			d.line(line, i+1)
 		}
 		if got, want := len(f.Network.Switches), ints(e.Facts["switches"])[""]; got != want {
 			t.Errorf("%s: %d switches; want %d", e.File, got, want)

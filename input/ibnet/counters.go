@@ -1,9 +1,6 @@
 package ibnet
 
-import (
-	"bytes"
-	"strings"
-)
+import "strings"
 
 // oldNames are what perfquery called counters before 2010, and today's names.
 var oldNames = map[string]string{
@@ -24,19 +21,19 @@ var oldNames = map[string]string{
 // errorCounter returns today's name of a counter that should be zero, or "" for
 // the traffic counters and the fields that are none. PortXmitWait counts ticks in
 // which a port had data and no credit: congestion rather than error, and kept.
-func errorCounter(name []byte) string {
+func errorCounter(name string) string {
 	for _, plain := range []string{"Data", "Pkts", "Select", "Select2", "Bytes", "Octets"} {
-		if bytes.HasSuffix(name, []byte(plain)) {
+		if strings.HasSuffix(name, plain) {
 			return ""
 		}
 	}
-	if len(name) == 0 || len(name) > 64 || bytes.IndexFunc(name, notInName) >= 0 {
+	if len(name) == 0 || len(name) > 64 || strings.IndexFunc(name, notInName) >= 0 {
 		return ""
 	}
-	if s, ok := oldNames[string(name)]; ok {
+	if s, ok := oldNames[name]; ok {
 		return s
 	}
-	return string(name)
+	return name
 }
 
 func notInName(c rune) bool {
@@ -48,7 +45,7 @@ const maxCounters = 64
 
 // count records an error counter of a port. Counters only grow, so the greater of
 // two readings is the later one.
-func (p *port) count(name []byte, v uint64) {
+func (p *port) count(name string, v uint64) {
 	if v == 0 {
 		return
 	}
@@ -66,7 +63,7 @@ func (p *port) count(name []byte, v uint64) {
 
 // counter reads the digits of a value; ok is false when there is none or when it
 // does not fit.
-func counter(b []byte) (v uint64, rest []byte, ok bool) {
+func counter(b string) (v uint64, rest string, ok bool) {
 	i := 0
 	for ; i < len(b) && b[i] >= '0' && b[i] <= '9'; i++ {
 		d := uint64(b[i] - '0')

@@ -1,20 +1,20 @@
 package ibnet
 
 import (
-	"bytes"
 	"fmt"
 	"io"
+	"strings"
 
 	"busbar/cluster"
-	"busbar/input/internal/lines"
+	"busbar/internal/lines"
 )
 
 // MatchDiscover reports whether ibnetdiscover's topology, or a net file of ibsim,
 // is somewhere in the text.
 func MatchDiscover(data []byte) bool {
 	for _, word := range []string{"Switch", "Ca", "Hca"} {
-		if lines.Find(data, word, func(line []byte) bool {
-			_, ok := nodeHeader(bytes.TrimLeft(line, " \t"))
+		if lines.Find(data, word, func(line string) bool {
+			_, ok := nodeHeader(strings.TrimLeft(line, " \t"))
 			return ok
 		}) {
 			return true
@@ -27,9 +27,9 @@ func MatchDiscover(data []byte) bool {
 // the source's name in messages.
 func ReadDiscover(name string, r io.Reader) (*cluster.Fragment, error) {
 	d := discovery{fabric: newFabric(), cur: -1}
-	in := lines.NewReader(r)
+	in := lines.New(r)
 	for in.Next() {
-		if d.line(bytes.TrimLeft(in.Line(), " \t"), in.Num()); d.full {
+		if d.line(strings.TrimLeft(lines.Bare(in.Text()), " \t"), in.Num()); d.full {
 			return nil, errTooMany(name, in.Num())
 		}
 	}
@@ -59,7 +59,7 @@ type discovery struct {
 }
 
 // line takes one line.
-func (d *discovery) line(b []byte, num int) {
+func (d *discovery) line(b string, num int) {
 	if len(b) == 0 {
 		return
 	}
@@ -69,7 +69,7 @@ func (d *discovery) line(b []byte, num int) {
 			d.portLine(b, num)
 		}
 	case '#':
-		if bytes.HasPrefix(b, []byte("# Topology file:")) || bytes.HasPrefix(b, []byte("# Initiated from")) {
+		if strings.HasPrefix(b, "# Topology file:") || strings.HasPrefix(b, "# Initiated from") {
 			d.scan = true
 		}
 	case 'S', 'C', 'H', 'R':
@@ -82,8 +82,8 @@ func (d *discovery) line(b []byte, num int) {
 }
 
 // idLine takes vendid=, devid=, switchguid= and caguid=, which come before a header.
-func (d *discovery) idLine(b []byte) {
-	key, value, ok := bytes.Cut(b, []byte{'='})
+func (d *discovery) idLine(b string) {
+	key, value, ok := strings.Cut(b, "=")
 	if !ok || len(key) > 12 {
 		return
 	}
@@ -91,7 +91,7 @@ func (d *discovery) idLine(b []byte) {
 	if !ok {
 		return
 	}
-	switch string(key) {
+	switch key {
 	case "vendid":
 		d.vendor = v
 	case "devid":
@@ -105,12 +105,12 @@ func (d *discovery) idLine(b []byte) {
 type header struct {
 	kind    kind
 	ports   int
-	id      []byte
-	comment []byte
+	id      string
+	comment string
 }
 
 // nodeHeader reads `Switch	64 "S-0002…"		# "leaf4" enhanced port 0 lid 4 lmc 0`.
-func nodeHeader(b []byte) (h header, ok bool) {
+func nodeHeader(b string) (h header, ok bool) {
 	word := b
 	for i, c := range b {
 		if c == ' ' || c == '\t' {
@@ -118,7 +118,7 @@ func nodeHeader(b []byte) (h header, ok bool) {
 			break
 		}
 	}
-	switch string(word) {
+	switch word {
 	case "Switch":
 		h.kind = aSwitch
 	case "Ca", "Hca":
@@ -128,25 +128,25 @@ func nodeHeader(b []byte) (h header, ok bool) {
 	default:
 		return h, false
 	}
-	b = bytes.TrimLeft(b[len(word):], " \t")
+	b = strings.TrimLeft(b[len(word):], " \t")
 	if h.ports, b = number(b); h.ports < 1 || len(b) == 0 || b[0] != ' ' && b[0] != '\t' {
 		return h, false
 	}
-	if h.id, b, ok = quoted(bytes.TrimLeft(b, " \t")); !ok {
+	if h.id, b, ok = quoted(strings.TrimLeft(b, " \t")); !ok {
 		return h, false
 	}
-	_, h.comment, _ = bytes.Cut(b, []byte{'#'})
+	_, h.comment, _ = strings.Cut(b, "#")
 	return h, true
 }
 
 // quoted reads a text in double quotes at the start of b.
-func quoted(b []byte) (text, rest []byte, ok bool) {
+func quoted(b string) (text, rest string, ok bool) {
 	if len(b) < 2 || b[0] != '"' {
-		return nil, b, false
+		return "", b, false
 	}
-	end := bytes.IndexByte(b[1:], '"')
+	end := strings.IndexByte(b[1:], '"')
 	if end < 1 {
-		return nil, b, false
+		return "", b, false
 	}
 	return b[1 : end+1], b[end+2:], true
 }
@@ -181,23 +181,23 @@ func (d *discovery) nodeLine(h header, num int) {
 
 // comment splits what follows # into the text before, inside and after the
 // quotes. Old versions print the description without quotes.
-func comment(b []byte) (before, desc, after []byte) {
-	first, last := bytes.IndexByte(b, '"'), bytes.LastIndexByte(b, '"')
+func comment(b string) (before, desc, after string) {
+	first, last := strings.IndexByte(b, '"'), strings.LastIndexByte(b, '"')
 	if first >= 0 && last > first {
 		return b[:first], b[first+1 : last], b[last+1:]
 	}
 	end := len(b)
 	for _, stop := range []string{" enhanced port ", " base port ", " port 0 ", " lid "} {
-		if i := bytes.Index(b[:end], []byte(stop)); i >= 0 {
+		if i := strings.Index(b[:end], stop); i >= 0 {
 			end = i
 		}
 	}
-	return nil, b[:end], b[end:]
+	return "", b[:end], b[end:]
 }
 
 // lidIn finds "lid 7".
-func lidIn(b []byte) int {
-	i := bytes.Index(b, []byte("lid "))
+func lidIn(b string) int {
+	i := strings.Index(b, "lid ")
 	if i < 0 {
 		return 0
 	}

@@ -1,13 +1,13 @@
 package ibnet
 
-import "bytes"
+import "strings"
 
 // portLine takes one cable end of the current node:
 //
 //	[35]	"S-2c5eab0300c26280"[32]		# "spine2" lid 236 4xNDR
 //	[1](2c90300300011) 	"S-0002c90300100001"[1]		# lid 7 lmc 0 "leaf1" lid 1 4xHDR
 //	[3]	"Switch2"[3] w=4
-func (d *discovery) portLine(b []byte, line int) {
+func (d *discovery) portLine(b string, line int) {
 	num, rest := number(b[1:])
 	if num < 1 || len(rest) == 0 || rest[0] != ']' {
 		return
@@ -22,8 +22,8 @@ func (d *discovery) portLine(b []byte, line int) {
 		return
 	}
 	far := 1 // ibsim's default
-	if rest = bytes.TrimLeft(rest, " \t"); len(rest) > 0 && rest[0] == '[' {
-		var end []byte
+	if rest = strings.TrimLeft(rest, " \t"); len(rest) > 0 && rest[0] == '[' {
+		var end string
 		if far, end = number(rest[1:]); far < 1 || len(end) == 0 || end[0] != ']' {
 			d.seen.bad.add(line, "a port line without the neighbour's port")
 			return
@@ -31,7 +31,7 @@ func (d *discovery) portLine(b []byte, line int) {
 		rest = end[1:]
 	}
 	farGUID, rest := portGUID(rest)
-	options, note, _ := bytes.Cut(rest, []byte{'#'})
+	options, note, _ := strings.Cut(rest, "#")
 
 	n := d.named(id, someNode, line)
 	if n < 0 {
@@ -63,12 +63,12 @@ func (d *discovery) portLine(b []byte, line int) {
 }
 
 // portGUID skips "[ext 5]", "(2c90300300011)" and blanks, and returns the GUID.
-func portGUID(b []byte) (guid uint64, rest []byte) {
+func portGUID(b string) (guid uint64, rest string) {
 	for {
-		b = bytes.TrimLeft(b, " \t")
+		b = strings.TrimLeft(b, " \t")
 		switch {
-		case bytes.HasPrefix(b, []byte("[ext ")):
-			end := bytes.IndexByte(b, ']')
+		case strings.HasPrefix(b, "[ext "):
+			end := strings.IndexByte(b, ']')
 			if end < 0 {
 				return guid, b
 			}
@@ -86,18 +86,18 @@ func portGUID(b []byte) (guid uint64, rest []byte) {
 }
 
 // trained finds the last 4xHDR behind "lid 7", or ibsim's option w=4.
-func trained(options, after []byte) width {
-	if i := bytes.Index(after, []byte("lid ")); i >= 0 {
+func trained(options, after string) width {
+	if i := strings.Index(after, "lid "); i >= 0 {
 		_, rest := number(after[i+4:])
-		rest = bytes.TrimLeft(rest, " \t")
-		if end := bytes.IndexAny(rest, " \t"); end >= 0 {
+		rest = strings.TrimLeft(rest, " \t")
+		if end := strings.IndexAny(rest, " \t"); end >= 0 {
 			rest = rest[:end]
 		}
 		if w, ok := parseWidth(rest); ok {
 			return w
 		}
 	}
-	if i := bytes.Index(options, []byte("w=")); i >= 0 {
+	if i := strings.Index(options, "w="); i >= 0 {
 		if n, _ := number(options[i+2:]); n == 1 || n == 2 || n == 4 || n == 8 || n == 12 {
 			return width{lanes: uint8(n)}
 		}

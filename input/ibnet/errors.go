@@ -1,18 +1,18 @@
 package ibnet
 
 import (
-	"bytes"
 	"fmt"
 	"io"
+	"strings"
 
 	"busbar/cluster"
-	"busbar/input/internal/lines"
+	"busbar/internal/lines"
 )
 
 // MatchErrors reports whether ibqueryerrors' output is somewhere in the text. A
 // run that found nothing prints only its summary, and counts.
 func MatchErrors(data []byte) bool {
-	return lines.Find(data, "Errors for ", func(line []byte) bool {
+	return lines.Find(data, "Errors for ", func(line string) bool {
 		_, _, ok := errorsHeader(line)
 		return ok
 	}) || lines.Find(data, "ports checked", isSummary)
@@ -22,10 +22,10 @@ func MatchErrors(data []byte) bool {
 // of the ports in question.
 func ReadErrors(name string, r io.Reader) (*cluster.Fragment, error) {
 	e := errorReport{linkInfo: linkInfo{fabric: newFabric(), cur: -1}, at: -1}
-	in := lines.NewReader(r)
+	in := lines.New(r)
 	found := false
 	for in.Next() {
-		b := in.Line()
+		b := lines.Bare(in.Text())
 		found = found || isSummary(b)
 		if e.line(b, in.Num()); e.full {
 			return nil, errTooMany(name, in.Num())
@@ -49,32 +49,32 @@ type errorReport struct {
 	at int32 // port of the last counter line, -1 none
 }
 
-func isSummary(b []byte) bool {
-	b = bytes.TrimSpace(b)
-	return bytes.HasPrefix(b, []byte("##")) && bytes.Contains(b, []byte("ports checked"))
+func isSummary(b string) bool {
+	b = strings.TrimSpace(b)
+	return strings.HasPrefix(b, "##") && strings.Contains(b, "ports checked")
 }
 
 // errorsHeader reads `Errors for 0x2c90300100003 "leaf3"`, a switch, and
 // `Errors for "node10 mlx5_0"`, an adapter, whose GUID is 0 here.
-func errorsHeader(b []byte) (guid uint64, desc []byte, ok bool) {
-	b, ok = bytes.CutPrefix(bytes.TrimSpace(b), []byte("Errors for "))
+func errorsHeader(b string) (guid uint64, desc string, ok bool) {
+	b, ok = strings.CutPrefix(strings.TrimSpace(b), "Errors for ")
 	if !ok {
-		return 0, nil, false
+		return 0, "", false
 	}
-	if bytes.HasPrefix(b, []byte("0x")) {
+	if strings.HasPrefix(b, "0x") {
 		if guid, b, ok = hex(b); !ok || guid == 0 {
-			return 0, nil, false
+			return 0, "", false
 		}
 	}
-	b = bytes.TrimSpace(b)
+	b = strings.TrimSpace(b)
 	if len(b) < 2 || b[0] != '"' || b[len(b)-1] != '"' {
-		return 0, nil, false
+		return 0, "", false
 	}
 	return guid, b[1 : len(b)-1], true
 }
 
 // line takes one line.
-func (e *errorReport) line(b []byte, num int) {
+func (e *errorReport) line(b string, num int) {
 	if guid, desc, ok := errorsHeader(b); ok {
 		if e.at = -1; guid != 0 {
 			e.cur = e.withGUID(guid, aSwitch, num)
@@ -87,13 +87,13 @@ func (e *errorReport) line(b []byte, num int) {
 		}
 		return
 	}
-	b = bytes.TrimSpace(b)
+	b = strings.TrimSpace(b)
 	switch {
-	case bytes.HasPrefix(b, []byte("Data Counters for ")):
+	case strings.HasPrefix(b, "Data Counters for "):
 		e.cur, e.at = -1, -1
-	case e.cur >= 0 && bytes.HasPrefix(b, []byte("GUID 0x")):
+	case e.cur >= 0 && strings.HasPrefix(b, "GUID 0x"):
 		e.counters(b, num)
-	case e.at >= 0 && bytes.HasPrefix(b, []byte("Link info:")):
+	case e.at >= 0 && strings.HasPrefix(b, "Link info:"):
 		if link, ok := parseLink(b[len("Link info:"):]); ok {
 			link.guid = e.ports[e.at].guid
 			e.link(link, num)
@@ -103,10 +103,10 @@ func (e *errorReport) line(b []byte, num int) {
 
 // counters reads "GUID 0x2c90300100003 port 2: [SymbolErrorCounter == 1234]". The
 // line for port ALL is the sum of the others.
-func (e *errorReport) counters(b []byte, line int) {
+func (e *errorReport) counters(b string, line int) {
 	e.at = -1
 	guid, rest, ok := hex(b[len("GUID "):])
-	rest, isPort := bytes.CutPrefix(rest, []byte(" port "))
+	rest, isPort := strings.CutPrefix(rest, " port ")
 	num, rest := number(rest)
 	if !ok || !isPort || num < 1 || len(rest) == 0 || rest[0] != ':' {
 		return
@@ -122,15 +122,15 @@ func (e *errorReport) counters(b []byte, line int) {
 		pt.guid = guid
 	}
 	for {
-		var item []byte
-		if _, rest, ok = bytes.Cut(rest, []byte{'['}); !ok {
+		var item string
+		if _, rest, ok = strings.Cut(rest, "["); !ok {
 			return
 		}
-		if item, rest, ok = bytes.Cut(rest, []byte{']'}); !ok {
+		if item, rest, ok = strings.Cut(rest, "]"); !ok {
 			e.seen.bad.add(line, "a counter without its end")
 			return
 		}
-		name, value, _ := bytes.Cut(item, []byte(" == "))
+		name, value, _ := strings.Cut(item, " == ")
 		if v, _, ok := counter(value); ok {
 			pt.count(name, v)
 		}

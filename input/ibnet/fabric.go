@@ -2,6 +2,7 @@ package ibnet
 
 import (
 	"fmt"
+	"strings"
 
 	"busbar/cluster"
 )
@@ -114,8 +115,8 @@ func (f *fabric) add(k kind, line int) int32 {
 // named finds or adds the node of a quoted id such as S-0002c90300100004, whose
 // letter is the kind and whose digits are the GUID. Net files of ibsim use any
 // text instead.
-func (f *fabric) named(id []byte, k kind, line int) int32 {
-	if n, ok := f.byID[string(id)]; ok {
+func (f *fabric) named(id string, k kind, line int) int32 {
+	if n, ok := f.byID[id]; ok {
 		if f.nodes[n].kind == someNode {
 			f.nodes[n].kind = k
 		}
@@ -127,7 +128,7 @@ func (f *fabric) named(id []byte, k kind, line int) int32 {
 	}
 	nd := &f.nodes[n]
 	nd.id = plain(id)
-	f.byID[string(id)] = n
+	f.byID[strings.Clone(id)] = n
 	if len(id) == 18 && id[1] == '-' {
 		if g, rest, ok := hex(id[2:]); ok && len(rest) == 0 {
 			nd.guid = g
@@ -221,7 +222,7 @@ func (f *fabric) connect(a, b int32, line int) {
 
 // mention records what a neighbour's line says about a node, where its own lines
 // have not said it.
-func (n *node) mention(desc []byte) {
+func (n *node) mention(desc string) {
 	if n.desc == "" && len(desc) > 0 {
 		n.desc = plain(desc)
 	}

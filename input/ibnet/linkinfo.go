@@ -1,18 +1,18 @@
 package ibnet
 
 import (
-	"bytes"
 	"fmt"
 	"io"
+	"strings"
 
 	"busbar/cluster"
-	"busbar/input/internal/lines"
+	"busbar/internal/lines"
 )
 
 // MatchLinkInfo reports whether iblinkinfo's output, with or without -l, is
 // somewhere in the text. The "Link info" lines of ibqueryerrors do not count.
 func MatchLinkInfo(data []byte) bool {
-	return lines.Find(data, ")==>", func(line []byte) bool {
+	return lines.Find(data, ")==>", func(line string) bool {
 		_, ok := parseLink(line)
 		return ok
 	})
@@ -21,9 +21,9 @@ func MatchLinkInfo(data []byte) bool {
 // ReadLinkInfo reads iblinkinfo's output, with or without -l.
 func ReadLinkInfo(name string, r io.Reader) (*cluster.Fragment, error) {
 	l := linkInfo{fabric: newFabric(), cur: -1}
-	in := lines.NewReader(r)
+	in := lines.New(r)
 	for in.Next() {
-		if l.line(in.Line(), in.Num()); l.full {
+		if l.line(lines.Bare(in.Text()), in.Num()); l.full {
 			return nil, errTooMany(name, in.Num())
 		}
 	}
@@ -68,20 +68,20 @@ type farEnd struct {
 }
 
 // line takes one line.
-func (l *linkInfo) line(b []byte, num int) {
+func (l *linkInfo) line(b string, num int) {
 	if link, ok := parseLink(b); ok {
 		l.link(link, num)
 		return
 	}
-	b = bytes.TrimSpace(b)
+	b = strings.TrimSpace(b)
 	if len(b) == 0 || b[len(b)-1] != ':' {
 		return
 	}
-	word, rest, ok := bytes.Cut(b[:len(b)-1], []byte(": "))
+	word, rest, ok := strings.Cut(b[:len(b)-1], ": ")
 	if !ok {
 		return
 	}
-	switch string(word) {
+	switch word {
 	case "Switch":
 		guid, desc, ok := hex(rest)
 		if !ok || guid == 0 {
@@ -98,13 +98,13 @@ func (l *linkInfo) line(b []byte, num int) {
 	}
 	if l.cur >= 0 {
 		l.nodes[l.cur].own = true
-		l.nodes[l.cur].mention(bytes.TrimSpace(rest))
+		l.nodes[l.cur].mention(strings.TrimSpace(rest))
 	}
 }
 
 func (l *linkInfo) link(link linkLine, line int) {
 	n := l.cur
-	if link.desc != nil || n < 0 {
+	if link.named || n < 0 {
 		// With -l every line names its port, and nothing says of what kind it is.
 		if link.guid == 0 {
 			l.orphans.add(line, "")

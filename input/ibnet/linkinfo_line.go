@@ -1,7 +1,7 @@
 package ibnet
 
 import (
-	"bytes"
+	"strings"
 
 	"busbar/cluster"
 )
@@ -9,7 +9,8 @@ import (
 // linkLine is one line of iblinkinfo, cut into parts. Zero parts were not there.
 type linkLine struct {
 	guid     uint64 // of the port; of the switch when it has one for all
-	desc     []byte // with -l only
+	desc     string // with -l only
+	named    bool   // a description is there, if an empty one
 	lid, num int
 	state    cluster.State
 	is       width
@@ -17,7 +18,7 @@ type linkLine struct {
 	notes    int
 	far      struct {
 		guid     uint64
-		desc     []byte
+		desc     string
 		lid, num int
 	}
 }
@@ -28,12 +29,12 @@ type linkLine struct {
 //	2    8[  ] ==(                Down/ Polling)==>             [  ] "" ( )
 //	0x0002c90300300101     22    1[  ] ==( 4X … )==>       4    4[  ] "leaf4" (Could be 12X )
 //	0x0002c90300300101 "   node16 mlx5_0"     22    1[  ] ==( … )==>  0x0002c90300100004      4    4[  ] "leaf4" ( )
-func parseLink(b []byte) (l linkLine, ok bool) {
-	left, rest, ok := bytes.Cut(b, []byte("==("))
+func parseLink(b string) (l linkLine, ok bool) {
+	left, rest, ok := strings.Cut(b, "==(")
 	if !ok {
 		return l, false
 	}
-	mid, right, ok := bytes.Cut(rest, []byte(")==>"))
+	mid, right, ok := strings.Cut(rest, ")==>")
 	if !ok || !l.near(left) || !l.training(mid) {
 		return l, false
 	}
@@ -42,21 +43,21 @@ func parseLink(b []byte) (l linkLine, ok bool) {
 }
 
 // near reads what stands before the arrow.
-func (l *linkLine) near(b []byte) bool {
-	b = bytes.TrimSpace(b)
-	if bytes.HasPrefix(b, []byte("0x")) {
+func (l *linkLine) near(b string) bool {
+	b = strings.TrimSpace(b)
+	if strings.HasPrefix(b, "0x") {
 		var ok bool
 		if l.guid, b, ok = hex(b); !ok {
 			return false
 		}
-		b = bytes.TrimLeft(b, " \t")
+		b = strings.TrimLeft(b, " \t")
 	}
 	if len(b) > 0 && b[0] == '"' {
-		end := bytes.LastIndexByte(b, '"')
+		end := strings.LastIndexByte(b, '"')
 		if end == 0 {
 			return false
 		}
-		l.desc, b = b[1:end], b[end+1:]
+		l.desc, l.named, b = b[1:end], true, b[end+1:]
 	}
 	if l.lid, l.num, b = lidPort(b); l.num < 1 {
 		return false
@@ -65,15 +66,15 @@ func (l *linkLine) near(b []byte) bool {
 }
 
 // lidPort reads "  22    1" before the bracket that holds a chassis' port label.
-func lidPort(b []byte) (lid, num int, rest []byte) {
-	lid, rest = number(bytes.TrimLeft(b, " \t"))
-	num, rest = number(bytes.TrimLeft(rest, " \t"))
+func lidPort(b string) (lid, num int, rest string) {
+	lid, rest = number(strings.TrimLeft(b, " \t"))
+	num, rest = number(strings.TrimLeft(rest, " \t"))
 	return max(lid, 0), num, rest
 }
 
 // training reads what stands inside the arrow.
-func (l *linkLine) training(b []byte) bool {
-	state, _, ok := bytes.Cut(b, []byte{'/'})
+func (l *linkLine) training(b string) bool {
+	state, _, ok := strings.Cut(b, "/")
 	if !ok {
 		return false
 	}
@@ -83,16 +84,16 @@ func (l *linkLine) training(b []byte) bool {
 		word, rest = field(rest)
 		l.is.speed = speedSignalled(word)
 		word, rest = field(rest) // Gbps
-		if string(word) != "Gbps" {
+		if word != "Gbps" {
 			return false
 		}
 		word, rest = field(rest)
-		if string(word) == "(FDR10)" {
+		if word == "(FDR10)" {
 			l.is.speed = fdr10
 			word, _ = field(rest)
 		}
 	}
-	switch string(word) {
+	switch word {
 	case "Active":
 		l.state = cluster.Up
 	case "Down":
@@ -105,9 +106,9 @@ func (l *linkLine) training(b []byte) bool {
 
 // farEnd reads what stands behind the arrow. A port with nothing on it has an
 // empty bracket and an empty name there.
-func (l *linkLine) farEnd(b []byte) {
-	b = bytes.TrimSpace(b)
-	if bytes.HasPrefix(b, []byte("0x")) {
+func (l *linkLine) farEnd(b string) {
+	b = strings.TrimSpace(b)
+	if strings.HasPrefix(b, "0x") {
 		g, rest, ok := hex(b)
 		if !ok {
 			return
@@ -115,7 +116,7 @@ func (l *linkLine) farEnd(b []byte) {
 		l.far.guid, b = g, rest
 	}
 	lid, num, _ := lidPort(b)
-	first, last := bytes.IndexByte(b, '"'), bytes.LastIndexByte(b, '"')
+	first, last := strings.IndexByte(b, '"'), strings.LastIndexByte(b, '"')
 	if num < 1 || first < 0 || last <= first {
 		return
 	}
@@ -127,17 +128,17 @@ func (l *linkLine) farEnd(b []byte) {
 // couldBe reads the remarks behind the neighbour's name: iblinkinfo adds one for
 // the width and one for the speed when both ends support more than is in use, so
 // that no remark means that the link runs as fast as it can.
-func (l *linkLine) couldBe(b []byte) {
+func (l *linkLine) couldBe(b string) {
 	l.could = l.is
 	for {
 		var ok bool
-		if _, b, ok = bytes.Cut(b, []byte("Could be ")); !ok {
+		if _, b, ok = strings.Cut(b, "Could be "); !ok {
 			return
 		}
 		l.notes++
 		word, _ := field(b)
-		word = bytes.TrimRight(word, ")")
-		if bytes.Equal(word, []byte("FDR10")) {
+		word = strings.TrimRight(word, ")")
+		if word == "FDR10" {
 			l.could.speed = fdr10
 		} else if s := speedSignalled(word); s != noSpeed {
 			l.could.speed = s

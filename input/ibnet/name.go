@@ -1,9 +1,12 @@
 package ibnet
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"unicode"
+
+	"busbar/input/internal/board"
 )
 
 // makers are words that mark a description as the maker's text rather than a
@@ -102,25 +105,27 @@ func switchOf(desc string) (name, model string) {
 
 // plain is a description as it may be printed: without control characters and
 // outer blanks, in valid UTF-8, of bounded length (the standard allows 64 bytes).
-func plain(b []byte) string {
+// It does not hold on to the line it comes from.
+func plain(s string) string {
 	const most = 256
-	if len(b) > most {
-		b = b[:most]
+	if len(s) > most {
+		s = s[:most]
 	}
-	s := strings.TrimSpace(string(b))
+	s = strings.Clone(strings.TrimSpace(s))
 	for _, c := range s {
-		if unicode.IsControl(c) || c == unicode.ReplacementChar {
-			s = strings.Map(func(c rune) rune {
-				if unicode.IsControl(c) || c == unicode.ReplacementChar {
+		if unprintable(c) {
+			return strings.Map(func(c rune) rune {
+				if unprintable(c) {
 					return '?'
 				}
 				return c
 			}, s)
-			break
 		}
 	}
 	return s
 }
+
+func unprintable(c rune) bool { return unicode.IsControl(c) || c == unicode.ReplacementChar }
 
 // names hands every name out once.
 type names map[string]int
@@ -138,39 +143,8 @@ func (n names) take(name, guid string) string {
 	return name
 }
 
-// natural orders names the way people count: mlx5_9 before mlx5_10.
+// natural orders names the way people count, mlx5_9 before mlx5_10, and never
+// calls two names equal that differ.
 func natural(a, b string) int {
-	i, j := 0, 0
-	for i < len(a) && j < len(b) {
-		if !digit(a[i]) || !digit(b[j]) {
-			if a[i] != b[j] {
-				return int(a[i]) - int(b[j])
-			}
-			i, j = i+1, j+1
-			continue
-		}
-		na, nb := digits(a[i:]), digits(b[j:])
-		va, vb := strings.TrimLeft(a[i:i+na], "0"), strings.TrimLeft(b[j:j+nb], "0")
-		if len(va) != len(vb) {
-			return len(va) - len(vb)
-		}
-		if c := strings.Compare(va, vb); c != 0 {
-			return c
-		}
-		i, j = i+na, j+nb
-	}
-	if c := (len(a) - i) - (len(b) - j); c != 0 {
-		return c
-	}
-	return strings.Compare(a, b)
-}
-
-func digit(c byte) bool { return c >= '0' && c <= '9' }
-
-func digits(s string) int {
-	n := 0
-	for n < len(s) && digit(s[n]) {
-		n++
-	}
-	return n
+	return cmp.Or(board.Natural(a, b), strings.Compare(a, b))
 }

@@ -57,10 +57,10 @@ func TestNatural(t *testing.T) {
 }
 
 func TestPlain(t *testing.T) {
-	if s := plain([]byte("  a\x1b[0m\xffb ")); s != "a?[0m?b" {
+	if s := plain("  a\x1b[0m\xffb "); s != "a?[0m?b" {
 		t.Errorf("%q", s)
 	}
-	if n := len(plain([]byte(strings.Repeat("x", 5000)))); n != 256 {
+	if n := len(plain(strings.Repeat("x", 5000))); n != 256 {
 		t.Errorf("%d bytes kept", n)
 	}
 }
@@ -70,18 +70,18 @@ func TestWidth(t *testing.T) {
 		"4xNDR": "400 Gb/s", "2xNDR": "200 Gb/s", "4xHDR": "200 Gb/s", "1xHDR": "50 Gb/s", "4xEDR": "100 Gb/s",
 		"4xFDR": "54.6 Gb/s", "4xFDR10": "40 Gb/s", "4xQDR": "32 Gb/s", "4xDDR": "16 Gb/s", "12xSDR": "24 Gb/s", "4xXDR": "800 Gb/s",
 	} {
-		w, ok := parseWidth([]byte(text))
+		w, ok := parseWidth(text)
 		if !ok || w.String() != text || w.fact("x").Value.Bits() != want {
 			t.Errorf("%s: %v, %s; want %s", text, ok, w.fact("x").Value.Bits(), want)
 		}
 	}
 	for _, text := range []string{"4x???", "4x"} {
-		if w, ok := parseWidth([]byte(text)); !ok || w.known() || w.fact("x").Known() || w.lanes != 4 {
+		if w, ok := parseWidth(text); !ok || w.known() || w.fact("x").Known() || w.lanes != 4 {
 			t.Errorf("%s: %+v", text, w)
 		}
 	}
 	for _, text := range []string{"", "x", "0xHDR", "13xHDR", "-4xHDR", "99999999999xHDR", "4"} {
-		if w, ok := parseWidth([]byte(text)); ok {
+		if w, ok := parseWidth(text); ok {
 			t.Errorf("%s: %+v", text, w)
 		}
 	}

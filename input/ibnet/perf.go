@@ -1,18 +1,18 @@
 package ibnet
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"busbar/cluster"
-	"busbar/input/internal/lines"
+	"busbar/internal/lines"
 )
 
 // MatchPerf reports whether perfquery's output is somewhere in the text.
 func MatchPerf(data []byte) bool {
-	return lines.Find(data, "ounters: ", func(line []byte) bool {
+	return lines.Find(data, "ounters: ", func(line string) bool {
 		_, _, ok := perfHeader(line)
 		return ok
 	})
@@ -25,9 +25,9 @@ func MatchPerf(data []byte) bool {
 func ReadPerf(name string, r io.Reader) (*cluster.Fragment, error) {
 	f := newFabric()
 	cur, all, blocks := int32(-1), noticed{}, 0
-	in := lines.NewReader(r)
+	in := lines.New(r)
 	for in.Next() {
-		b := in.Line()
+		b := lines.Bare(in.Text())
 		if lid, num, ok := perfHeader(b); ok {
 			blocks++
 			if cur = -1; num == 255 {
@@ -63,7 +63,7 @@ func ReadPerf(name string, r io.Reader) (*cluster.Fragment, error) {
 // lidNode finds or adds the node of a LID; -1 when there are too many.
 func (f *fabric) lidNode(lid, line int) int32 {
 	id := "lid" + strconv.Itoa(lid)
-	n := f.named([]byte(id), aSwitch, line)
+	n := f.named(id, aSwitch, line)
 	if n >= 0 {
 		f.nodes[n].own, f.nodes[n].lid = true, int32(lid)
 		f.nodes[n].desc = id
@@ -73,14 +73,14 @@ func (f *fabric) lidNode(lid, line int) int32 {
 
 // perfHeader reads "# Port extended counters: Lid 1719 port 2 (CapMask: …)". Port
 // 0 and a route by hops instead of a LID are not read.
-func perfHeader(b []byte) (lid, num int, ok bool) {
-	b = bytes.TrimSpace(b)
-	_, rest, ok := bytes.Cut(b, []byte("ounters: Lid "))
-	if !ok || !bytes.HasPrefix(b, []byte("# ")) {
+func perfHeader(b string) (lid, num int, ok bool) {
+	b = strings.TrimSpace(b)
+	_, rest, ok := strings.Cut(b, "ounters: Lid ")
+	if !ok || !strings.HasPrefix(b, "# ") {
 		return 0, 0, false
 	}
 	lid, rest = number(rest)
-	rest, ok = bytes.CutPrefix(rest, []byte(" port "))
+	rest, ok = strings.CutPrefix(rest, " port ")
 	if !ok || lid < 1 || lid > 0xffff {
 		return 0, 0, false
 	}
@@ -89,12 +89,12 @@ func perfHeader(b []byte) (lid, num int, ok bool) {
 }
 
 // countLine reads "SymbolErrorCounter:..............1234".
-func (p *port) countLine(b []byte) {
-	name, value, ok := bytes.Cut(bytes.TrimSpace(b), []byte{':'})
+func (p *port) countLine(b string) {
+	name, value, ok := strings.Cut(strings.TrimSpace(b), ":")
 	if !ok {
 		return
 	}
-	v, rest, ok := counter(bytes.TrimLeft(value, ". \t"))
+	v, rest, ok := counter(strings.TrimLeft(value, ". \t"))
 	if ok && len(rest) == 0 {
 		p.count(name, v)
 	}

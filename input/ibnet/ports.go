@@ -1,19 +1,19 @@
 package ibnet
 
 import (
-	"bytes"
 	"fmt"
 	"io"
+	"strings"
 
 	"busbar/cluster"
-	"busbar/input/internal/lines"
+	"busbar/internal/lines"
 )
 
 // MatchPorts reports whether the port report of ibnetdiscover -p is in the text.
 func MatchPorts(data []byte) bool {
 	for _, word := range []string{"SW ", "CA "} {
-		if lines.Find(data, word, func(line []byte) bool {
-			_, ok := reportLine(bytes.TrimLeft(line, " \t"))
+		if lines.Find(data, word, func(line string) bool {
+			_, ok := reportLine(strings.TrimLeft(line, " \t"))
 			return ok
 		}) {
 			return true
@@ -25,9 +25,9 @@ func MatchPorts(data []byte) bool {
 // ReadPorts reads the port report of ibnetdiscover -p.
 func ReadPorts(name string, r io.Reader) (*cluster.Fragment, error) {
 	f := newFabric()
-	in := lines.NewReader(r)
+	in := lines.New(r)
 	for in.Next() {
-		if l, ok := reportLine(bytes.TrimLeft(in.Line(), " \t")); ok {
+		if l, ok := reportLine(strings.TrimLeft(lines.Bare(in.Text()), " \t")); ok {
 			f.report(l, in.Num())
 		}
 		if f.full {
@@ -50,7 +50,7 @@ type reportEnd struct {
 	kind     kind
 	lid, num int
 	guid     uint64
-	desc     []byte
+	desc     string
 }
 
 type report struct {
@@ -63,7 +63,7 @@ type report struct {
 //
 //	SW  1719 10 0x7cfe9003009ce5b0 4x EDR - CA   134  1 0x7cfe9003003b4bde ( 'leaf1' - 'node1 HCA-1' )
 //	SW  2052 37 0x506b4b03005c2740 4x ???                                    'leaf2'
-func reportLine(b []byte) (report, bool) {
+func reportLine(b string) (report, bool) {
 	var l report
 	rest, ok := l.near.read(b)
 	if !ok {
@@ -72,30 +72,30 @@ func reportLine(b []byte) (report, bool) {
 	lanes, rest := field(rest)
 	name, rest := field(rest)
 	w, ok := parseWidth(lanes)
-	if !ok && string(lanes) != "??" || len(name) == 0 {
+	if !ok && lanes != "??" || len(name) == 0 {
 		return l, false
 	}
 	w.speed = speedNamed(name)
-	rest = bytes.TrimSpace(rest)
+	rest = strings.TrimSpace(rest)
 	if len(rest) == 0 || rest[0] != '-' {
-		l.near.desc = bytes.Trim(rest, "'")
+		l.near.desc = strings.Trim(rest, "'")
 		return l, true
 	}
-	if rest, ok = l.far.read(bytes.TrimLeft(rest[1:], " \t")); !ok {
+	if rest, ok = l.far.read(strings.TrimLeft(rest[1:], " \t")); !ok {
 		return l, false
 	}
 	l.is, l.cable = w, true
-	rest = bytes.TrimSpace(rest)
-	rest = bytes.TrimSuffix(bytes.TrimPrefix(rest, []byte("(")), []byte(")"))
-	near, far, _ := bytes.Cut(rest, []byte("' - '"))
-	l.near.desc = bytes.Trim(bytes.TrimSpace(near), "'")
-	l.far.desc = bytes.Trim(bytes.TrimSpace(far), "'")
+	rest = strings.TrimSpace(rest)
+	rest = strings.TrimSuffix(strings.TrimPrefix(rest, "("), ")")
+	near, far, _ := strings.Cut(rest, "' - '")
+	l.near.desc = strings.Trim(strings.TrimSpace(near), "'")
+	l.far.desc = strings.Trim(strings.TrimSpace(far), "'")
 	return l, true
 }
 
-func (e *reportEnd) read(b []byte) (rest []byte, ok bool) {
+func (e *reportEnd) read(b string) (rest string, ok bool) {
 	word, rest := field(b)
-	switch string(word) {
+	switch word {
 	case "SW":
 		e.kind = aSwitch
 	case "CA":
@@ -110,7 +110,7 @@ func (e *reportEnd) read(b []byte) (rest []byte, ok bool) {
 	guid, rest := field(rest)
 	e.lid, _ = number(lid)
 	e.num, _ = number(num)
-	if !bytes.HasPrefix(guid, []byte("0x")) {
+	if !strings.HasPrefix(guid, "0x") {
 		return rest, false
 	}
 	g, left, ok := hex(guid)
@@ -119,12 +119,12 @@ func (e *reportEnd) read(b []byte) (rest []byte, ok bool) {
 }
 
 // field cuts the first word off.
-func field(b []byte) (word, rest []byte) {
-	b = bytes.TrimLeft(b, " \t")
-	if i := bytes.IndexAny(b, " \t"); i >= 0 {
+func field(b string) (word, rest string) {
+	b = strings.TrimLeft(b, " \t")
+	if i := strings.IndexAny(b, " \t"); i >= 0 {
 		return b[:i], b[i:]
 	}
-	return b, nil
+	return b, ""
 }
 
 // report adds a line.

@@ -43,18 +43,18 @@ var lane = [...]struct {
 	xdr:   {"XDR", "212.5", 200},
 }
 
-func speedNamed(b []byte) speed {
+func speedNamed(b string) speed {
 	for s := sdr; s <= xdr; s++ {
-		if string(b) == lane[s].name {
+		if b == lane[s].name {
 			return s
 		}
 	}
 	return noSpeed
 }
 
-func speedSignalled(b []byte) speed {
+func speedSignalled(b string) speed {
 	for s := sdr; s <= xdr; s++ {
-		if string(b) == lane[s].signal {
+		if b == lane[s].signal {
 			return s
 		}
 	}
@@ -104,7 +104,7 @@ func (w width) or(v width) width {
 
 // parseWidth reads "4xHDR", or the "4x" and "4X" before a separate speed. Unknown
 // parts ("4x???") stay zero.
-func parseWidth(b []byte) (width, bool) {
+func parseWidth(b string) (width, bool) {
 	n, rest := number(b)
 	if n < 1 || n > 12 || len(rest) == 0 || rest[0] != 'x' && rest[0] != 'X' {
 		return width{}, false
@@ -114,7 +114,7 @@ func parseWidth(b []byte) (width, bool) {
 
 // number reads the decimal digits at the start of b; -1 when there is none or
 // too many.
-func number(b []byte) (int, []byte) {
+func number(b string) (int, string) {
 	n, i := 0, 0
 	for i < len(b) && b[i] >= '0' && b[i] <= '9' {
 		if i >= 9 {
@@ -131,7 +131,7 @@ func number(b []byte) (int, []byte) {
 
 // hex reads the hexadecimal digits at the start of b, with or without 0x; ok is
 // false when there is none or more than sixteen.
-func hex(b []byte) (v uint64, rest []byte, ok bool) {
+func hex(b string) (v uint64, rest string, ok bool) {
 	if len(b) > 1 && b[0] == '0' && (b[1] == 'x' || b[1] == 'X') {
 		b = b[2:]
 	}

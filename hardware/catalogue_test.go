@@ -9,7 +9,9 @@ import (
 	"busbar/unit"
 )
 
-func near(a, b, tolerance float64) bool { return math.Abs(a-b) <= tolerance*math.Max(math.Abs(a), math.Abs(b)) }
+func near(a, b, tolerance float64) bool {
+	return math.Abs(a-b) <= tolerance*math.Max(math.Abs(a), math.Abs(b))
+}
 
 // TestInterconnectTables holds the catalogue to the tables of the source
 // documents, row by row. one and both are GB/s as printed there; half a unit of

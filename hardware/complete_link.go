@@ -88,9 +88,9 @@ func (f *filler) pcie(l *cluster.Link, below []unit.Rate) cluster.Fact[unit.Rate
 		g, _ := pcieBySpeed(l.GTs)
 		return cluster.FromSpec(r, fmt.Sprintf("PCIe %d x%d, %s", g.gen, l.Lanes, g.coding))
 	}
-	lanes, gts := max(l.Lanes, 0), l.GTs
-	fill(&lanes, l.MaxLanes)
-	fill(&gts, l.MaxGTs)
+	lanes, gts := max(l.Lanes, 0), knownSpeed(l.GTs)
+	fill(&lanes, max(l.MaxLanes, 0))
+	fill(&gts, knownSpeed(l.MaxGTs))
 	if r := PCIeRate(gts, lanes); r > 0 {
 		return cluster.FromAssumed(r, fmt.Sprintf("PCIe %g GT/s x%d is what the ends can do; how the link trained is unknown", gts, lanes))
 	}
@@ -117,6 +117,12 @@ func (f *filler) pcie(l *cluster.Link, below []unit.Rate) cluster.Fact[unit.Rate
 		return cluster.FromAssumed(below[child], "link state unknown; as fast as the fastest device below")
 	}
 	return card(3, "link state unknown; PCIe 3 x16, as NCCL falls back to")
+}
+
+// knownSpeed is the transfer rate, 0 for one that no generation has.
+func knownSpeed(gts float64) float64 {
+	g, _ := pcieBySpeed(gts)
+	return g.gts
 }
 
 // nvlink multiplies the bonded links by the rate of one link of the GPU's

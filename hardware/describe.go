@@ -90,8 +90,9 @@ type layout struct {
 	perLeaf int
 	sw      SwitchModel
 	rate    cluster.Fact[unit.Rate]
+	speed   string
+	lanes   int
 	latency cluster.Fact[unit.Time] // of a node's end
-	pods    []int                   // leaves of each pod
 }
 
 func (b *layout) fact(v float64) cluster.Fact[float64] {
@@ -151,7 +152,11 @@ func (b *layout) resolve() error {
 	if b.ports == 0 && b.anyUnknown() {
 		b.ports = 1
 	}
-	b.latency = adapterLatency(b.d.Kind, speedText(b.d.Kind, b.d.Speed, b.rate.Value))
+	b.speed = speedText(b.d.Kind, b.d.Speed, b.rate.Value)
+	if p, err := ParsePortSpeed(b.speed); err == nil {
+		b.lanes = p.Lanes
+	}
+	b.latency = adapterLatency(b.d.Kind, b.speed)
 	b.pickSwitch()
 	return nil
 }

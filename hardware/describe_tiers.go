@@ -101,7 +101,7 @@ func (b *layout) cables(leaf, rail int, runs []run, widest int) {
 		}
 		b.c.Network.Links = append(b.c.Network.Links, cluster.NetLink{
 			A: cluster.End{Switch: leaf, NIC: -1}, B: cluster.End{Switch: -1, Hosts: spans, NIC: p},
-			Speed: speedText(b.c.Network.Kind, b.d.Speed, b.rate.Value), Rate: b.rate, Latency: b.latency,
+			Lanes: b.lanes, Speed: b.speed, Rate: b.rate, Latency: b.latency,
 		})
 	}
 }
@@ -134,7 +134,7 @@ func (b *layout) trunks() {
 	link := func(upper, lower, count int) {
 		n.Links = append(n.Links, cluster.NetLink{
 			A: cluster.End{Switch: upper, NIC: -1}, B: cluster.End{Switch: lower, NIC: -1},
-			Count: count, Speed: speedText(n.Kind, b.d.Speed, b.rate.Value), Rate: rate, Max: b.rate,
+			Count: count, Lanes: b.lanes, Speed: b.speed, Rate: rate, Max: b.rate,
 		})
 	}
 	perPod := b.podSize(leaves)

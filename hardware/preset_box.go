@@ -12,7 +12,7 @@ func boxMachines() []machine {
 	rails := func(kind cluster.NetKind, rails int) Description {
 		return Description{Name: "compute fabric", Kind: kind, Rails: rails, NodesPerLeaf: 32, Oversubscription: 1, Source: "a leaf a rail, 32 nodes, assumed", Origin: cluster.Assumed}
 	}
-	const mi = "ROCm/rccl, tools/topo_expl model of an 8-GPU gfx942 node with ConnectX-7; "
+	const mi = "ROCm/rccl, tools/topo_expl/models/topo_8p_940.xml; "
 	flat := Description{Name: "Ethernet", Kind: cluster.RoCE, NodesPerLeaf: 16, Oversubscription: 1, Source: "assumed", Origin: cluster.Assumed}
 	return []machine{
 		{name: "mi300x-8", aliases: []string{"mi300x-node", "8xmi300x"}, summary: "8 MI300X, Infinity Fabric mesh, 8 NDR", source: mi + "AMD Instinct MI300X platform data sheet, 2023",

@@ -17,7 +17,7 @@ func cloudMachines() []machine {
 	h200.gpu, h200.nics, h200.nic = "h200", 1, cx7RoCE("400GbE")
 	return []machine{
 		{name: "oci-bm-gpu-b4.8", aliases: []string{"bm.gpu.b4.8", "oci-b4", "oci-b4.8", "oci-a100", "bm.gpu4.8"}, summary: "BM.GPU.B4.8: 8 A100-40GB, NVSwitch, 16 RDMA ports of 100 Gb/s on 8 cards",
-			source: oci + "oracle-quickstart/oci-hpc, topology of BM.GPU.B4.8", node: func() *cluster.NodeType { return ociB4("a100-40") }, net: roce},
+			source: oci + "oracle-quickstart/oci-hpc, samples/gpu/topo-flattened-b4.xml", node: func() *cluster.NodeType { return ociB4("a100-40") }, net: roce},
 		{name: "oci-bm-gpu-a100-v2.8", aliases: []string{"bm.gpu.a100-v2.8", "oci-a100-v2"}, summary: "BM.GPU.A100-v2.8: as B4.8 with A100-80GB",
 			source: oci + "tree assumed as in B4.8", node: func() *cluster.NodeType { return ociB4("a100-80") }, net: roce},
 		{name: "oci-bm-gpu-h100.8", aliases: []string{"bm.gpu.h100.8", "oci-h100", "oci-h100.8"}, summary: "BM.GPU.H100.8: 8 H100-80GB, NVSwitch, 16 RDMA ports of 200 Gb/s, 2 a GPU",

@@ -39,7 +39,7 @@ func dgxMachines() []machine {
 		{name: "dgx-2", aliases: []string{"dgx2"}, summary: "DGX-2: 16 V100-32GB behind NVSwitch, 8 EDR", source: "NVIDIA DGX-2 user guide, 2019; nvidia-smi topo -m in NVIDIA/nccl-tests issue 78", node: dgx2,
 			net: Description{Name: "EDR", Rails: 8, NodesPerLeaf: 18, Source: "wiring by rail assumed; SB7800 has 36 ports", Origin: cluster.Assumed}},
 		{name: "dgx-a100", aliases: []string{"dgxa100", "dgx-a100-80", "selene"}, summary: "DGX A100 640GB: 8 A100-80GB, NVSwitch, 8 HDR, 8 NUMA domains",
-			source: "NVIDIA DGX A100 user guide, 2021; NVIDIA/nccl issue 1505 (nvidia-smi topo -m and topology XML); " + podA100,
+			source: "NVIDIA DGX A100 user guide, 2021; NVIDIA/nccl issue 1505 (nvidia-smi topo -m and topology XML); mlcommons/training_results_v1.1, dgxa100_nic_affinity.xml; " + podA100,
 			node:   func() *cluster.NodeType { return dgxA100("a100-80") }, net: superPOD(20, podA100)},
 		{name: "dgx-a100-40", summary: "DGX A100 320GB: 8 A100-40GB", source: "NVIDIA DGX A100 user guide, 2020; " + podA100,
 			node: func() *cluster.NodeType { return dgxA100("a100-40") }, net: superPOD(20, podA100)},

@@ -1,0 +1,317 @@
+package slurm
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"busbar/cluster"
+	"busbar/internal/switchtree"
+)
+
+// Names of the formats, as fragments carry them.
+const (
+	formatConf = "Slurm topology.conf"
+	formatShow = "scontrol show topology"
+	formatYAML = "Slurm topology.yaml"
+)
+
+// MatchConf reports whether a topology.conf is in the text: a SwitchName line
+// with Nodes or Switches, or a BlockName line with Nodes.
+func MatchConf(data []byte) bool {
+	show, conf := sniff(data)
+	return conf && !show
+}
+
+// MatchShow reports whether "scontrol show topology" printed lines into the
+// text: SwitchName with Level, or BlockName with BlockIndex.
+func MatchShow(data []byte) bool {
+	show, _ := sniff(data)
+	return show
+}
+
+// sniff finds out which of the two is in the text.
+func sniff(data []byte) (show, conf bool) {
+	eachLine(string(data), func(l line) bool {
+		for _, r := range records(l) {
+			if r.junk && r.nodes == "" && r.switches == "" {
+				continue
+			}
+			switch {
+			case r.level != "" || r.index != "":
+				show = true
+			case r.nodes != "" || r.switches != "":
+				conf = true
+			}
+		}
+		return !show
+	})
+	return show, conf
+}
+
+// ReadConf reads a topology.conf of either kind, tree or block.
+func ReadConf(name string, r io.Reader) (*cluster.Fragment, error) {
+	return readTree(name, formatConf, r)
+}
+
+// ReadShow reads the output of "scontrol show topology", tree or block.
+func ReadShow(name string, r io.Reader) (*cluster.Fragment, error) {
+	return readTree(name, formatShow, r)
+}
+
+// kind is what a record defines.
+type kind uint8
+
+const (
+	aSwitch kind = iota
+	aBlock
+	anAggregate // several blocks that scontrol shows as one
+	sizes       // a BlockSizes line
+	include
+)
+
+var starts = map[string]kind{
+	"switchname": aSwitch, "blockname": aBlock, "aggregatedblock": anAggregate, "blocksizes": sizes,
+}
+
+// record is a line of Slurm's, or one of several on a line that lost its
+// newlines.
+type record struct {
+	kind                          kind
+	line                          int
+	name                          string
+	nodes, switches, level, index string
+	unknown                       []string // keys
+	junk                          bool     // words that are no Key=Value
+	spaced                        bool     // white space behind a comma
+}
+
+// records reads the definitions on a line. A line that starts with anything
+// else, after one word such as "host7:" that pdsh puts there, has none.
+func records(l line) []record {
+	text, _, _ := strings.Cut(l.text, "#")
+	s := strings.TrimLeft(text, " \t`|*")
+	if isInclude(s) {
+		file := strings.TrimSpace(s[8:])
+		if file == "" || strings.ContainsAny(file, " \t") {
+			return nil
+		}
+		return []record{{kind: include, line: l.num, name: file}}
+	}
+	first, rest, ok := cutField(s)
+	if !ok {
+		if word, after, cut := strings.Cut(s, " "); cut && strings.HasSuffix(word, ":") {
+			first, rest, ok = cutField(strings.TrimLeft(after, " \t"))
+		}
+	}
+	if !ok {
+		return nil
+	}
+	if _, is := starts[strings.ToLower(first.key)]; !is {
+		return nil
+	}
+	var out []record
+	for f := first; ; {
+		if k, is := starts[strings.ToLower(f.key)]; is {
+			out = append(out, record{kind: k, line: l.num, name: strings.Trim(f.val, "`")})
+		} else {
+			out[len(out)-1].set(f)
+		}
+		if f, rest, ok = nextField(&out[len(out)-1], rest); !ok {
+			return out
+		}
+	}
+}
+
+// nextField finds the next Key=Value and deals with the words before it: a word
+// behind a comma belongs to the list before it, all others are noted.
+func nextField(r *record, s string) (field, string, bool) {
+	for {
+		if s = strings.TrimLeft(s, " \t"); s == "" {
+			return field{}, "", false
+		}
+		if f, rest, ok := cutField(s); ok {
+			return f, rest, true
+		}
+		word := s
+		if i := strings.IndexAny(s, " \t"); i >= 0 {
+			word = s[:i]
+		}
+		s = s[len(word):]
+		if list := r.openList(); list != nil {
+			*list += word
+			r.spaced = true
+		} else if strings.Trim(word, "`|") != "" {
+			r.junk = true
+		}
+	}
+}
+
+// openList is the list that ends in a comma, if one does.
+func (r *record) openList() *string {
+	for _, l := range []*string{&r.nodes, &r.switches} {
+		if strings.HasSuffix(*l, ",") {
+			return l
+		}
+	}
+	return nil
+}
+
+func (r *record) set(f field) {
+	val := strings.Trim(f.val, "`")
+	if val == "(null)" {
+		return
+	}
+	switch strings.ToLower(f.key) {
+	case "nodes":
+		r.nodes = val
+	case "switches":
+		r.switches = val
+	case "level":
+		r.level = val
+	case "blockindex":
+		r.index = val
+	case "linkspeed", "blocksize":
+		// LinkSpeed has no unit; BlockSize repeats what Nodes says.
+	default:
+		r.unknown = append(r.unknown, f.key)
+	}
+}
+
+// treeReader collects records into a tree.
+type treeReader struct {
+	f       *cluster.Fragment
+	tree    *switchtree.Tree
+	records int
+	names   int // expanded so far
+	unknown map[string]bool
+}
+
+func readTree(name, format string, r io.Reader) (*cluster.Fragment, error) {
+	text, err := readText(name, r)
+	if err != nil {
+		return nil, err
+	}
+	f := &cluster.Fragment{Format: format, Source: name}
+	tr := treeReader{f: f, tree: switchtree.New(), unknown: map[string]bool{}}
+	eachLine(text, func(l line) bool {
+		for _, rec := range records(l) {
+			if err = tr.add(rec); err != nil {
+				return false
+			}
+		}
+		return true
+	})
+	if err != nil {
+		return nil, err
+	}
+	if tr.records == 0 {
+		return nil, fmt.Errorf("%s: no SwitchName= or BlockName= line; expected %s with Nodes= or Switches= on such lines", name, format)
+	}
+	if err := tr.tree.Fill(f); err != nil {
+		return nil, err
+	}
+	limit(f)
+	return f, nil
+}
+
+func (tr *treeReader) add(r record) error {
+	f := tr.f
+	switch r.kind {
+	case include:
+		f.Warnf(r.line, "", "Include %s is not followed; give that file as well", r.name)
+		return nil
+	case sizes:
+		f.Warnf(r.line, "", "BlockSizes=%s: the sizes, in nodes, that Slurm plans blocks in; kept as a note only", r.name)
+		return nil
+	}
+	if r.junk && r.nodes == "" && r.switches == "" {
+		return nil // a sentence about SwitchName=…, not a definition
+	}
+	names, err := hosts(r.name)
+	if r.kind != anAggregate && (err != nil || len(names) != 1) {
+		f.Warnf(r.line, r.name, "not the name of one switch or block; line skipped")
+		return nil
+	}
+	tr.records++
+	for _, k := range r.unknown {
+		if !tr.unknown[strings.ToLower(k)] && len(tr.unknown) < 20 {
+			tr.unknown[strings.ToLower(k)] = true
+			f.Warnf(r.line, r.name, "key %s is not known and was skipped", k)
+		}
+	}
+	if r.junk {
+		f.Warnf(r.line, r.name, "words that are no Key=Value were skipped")
+	}
+	if r.spaced {
+		f.Warnf(r.line, r.name, "white space behind a comma: Slurm itself reads the list only to there")
+	}
+	sw := tr.tree.Switch(r.name, r.kind != aSwitch)
+	s := &tr.tree.Switches[sw]
+	if s.Line > 0 {
+		f.Warnf(r.line, r.name, "defined again (first on line %d), which Slurm refuses; both lines were taken", s.Line)
+	} else {
+		s.Line = r.line
+	}
+	return tr.fill(sw, r, names)
+}
+
+// fill puts what a record lists under its switch.
+func (tr *treeReader) fill(sw int, r record, names []string) error {
+	if n, err := strconv.Atoi(r.level); err == nil && n >= 0 {
+		tr.tree.Switches[sw].Level = n
+	}
+	switches := r.switches
+	if r.kind == anAggregate {
+		switches = r.name
+	}
+	down, err := tr.expand(r, "Switches", switches)
+	if err != nil {
+		return err
+	}
+	for _, d := range down {
+		tr.tree.Join(sw, tr.tree.Switch(d, r.kind == anAggregate))
+	}
+	if r.nodes == "" || r.kind == anAggregate || r.level != "" && r.level != "0" && len(down) > 0 {
+		return nil // scontrol repeats all hosts below on every level
+	}
+	if len(down) > 0 {
+		tr.f.Warnf(r.line, r.name, "both Nodes and Switches on one switch, which Slurm refuses; both were taken")
+	}
+	if strings.EqualFold(r.nodes, "ALL") {
+		tr.f.Warnf(r.line, r.name, "Nodes=ALL names no hosts here")
+		return nil
+	}
+	list, err := tr.expand(r, "Nodes", r.nodes)
+	if err != nil {
+		return err
+	}
+	twice := 0
+	for _, n := range list {
+		if !tr.tree.Attach(sw, tr.tree.Host(n)) {
+			twice++
+		}
+	}
+	if twice > 0 {
+		tr.f.Warnf(r.line, r.name, "%d of its nodes are listed twice", twice)
+	}
+	return nil
+}
+
+// expand expands a hostlist of a record. A list that cannot be read is a
+// warning; too many names in all are an error.
+func (tr *treeReader) expand(r record, key, list string) ([]string, error) {
+	if list == "" {
+		return nil, nil
+	}
+	names, err := hosts(list)
+	if err != nil {
+		tr.f.Warnf(r.line, r.name, "%s: %v; list skipped", key, err)
+		return nil, nil
+	}
+	if tr.names += len(names); tr.names > 2*cluster.MaxHosts {
+		return nil, fmt.Errorf("%s:%d: more than %d names so far; at most that many are read", tr.f.Source, r.line, 2*cluster.MaxHosts)
+	}
+	return names, nil
+}

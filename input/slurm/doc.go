@@ -1,0 +1,167 @@
+// Package slurm reads what Slurm knows about a cluster and writes networks in
+// Slurm's forms: topology.conf (tree and block), topology.yaml, the output of
+// "scontrol show topology", and node lists with their GPUs ("scontrol show
+// node", "sinfo -N" with a GRES column, the NodeName lines of slurm.conf).
+//
+// Switches become switches with a tier, blocks become groupings (Domain). Slurm
+// knows who is near whom and no rates: LinkSpeed has no unit and is dropped.
+// Include lines are not followed. A line that cannot be used is a warning; a
+// loop of switches and a text with nothing of Slurm's in it are errors.
+package slurm
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"busbar/cluster"
+	"busbar/internal/lines"
+)
+
+// maxBytes bounds what is read. The largest real files are a few megabytes, but
+// they may lie inside a long log.
+const maxBytes = 512 << 20
+
+// readText reads everything up to the limit.
+func readText(name string, r io.Reader) (string, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxBytes+1))
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	if len(data) > maxBytes {
+		return "", fmt.Errorf("%s: more than %d MiB; cut out the part that Slurm wrote", name, maxBytes>>20)
+	}
+	return string(data), nil
+}
+
+// line is one line of a text: its number, and its text without what terminals
+// and launchers put around it.
+type line struct {
+	num  int
+	text string
+}
+
+// eachLine calls f with every line that could hold a definition or an Include,
+// until f says no. Lines that end in a backslash are joined with what follows.
+func eachLine(text string, f func(l line) bool) {
+	num := 0
+	for len(text) > 0 {
+		raw, rest, _ := strings.Cut(text, "\n")
+		text = rest
+		num++
+		if strings.IndexByte(raw, '=') < 0 && !isInclude(strings.TrimLeft(raw, " \t")) {
+			continue
+		}
+		l := line{num, clean(raw)}
+		if strings.HasSuffix(l.text, "\\") {
+			var joined strings.Builder
+			for strings.HasSuffix(l.text, "\\") && len(text) > 0 {
+				joined.WriteString(strings.TrimSuffix(l.text, "\\"))
+				raw, text, _ = strings.Cut(text, "\n")
+				num++
+				l.text = clean(raw)
+			}
+			joined.WriteString(strings.TrimSuffix(l.text, "\\"))
+			l.text = joined.String()
+		}
+		if !f(l) {
+			return
+		}
+	}
+}
+
+func isInclude(s string) bool {
+	return len(s) > 8 && strings.EqualFold(s[:7], "include") && (s[7] == ' ' || s[7] == '\t')
+}
+
+func clean(raw string) string {
+	return strings.TrimRight(lines.Bare(lines.StripANSI(raw)), " \t\r")
+}
+
+// field is one Key=Value of a line.
+type field struct{ key, val string }
+
+// is compares a key as Slurm does, without regard to case.
+func (f field) is(key string) bool { return strings.EqualFold(f.key, key) }
+
+// get returns the value of a key, "" when it is absent or null.
+func get(fields []field, key string) string {
+	for _, f := range fields {
+		if f.is(key) {
+			if f.val == "(null)" {
+				return ""
+			}
+			return f.val
+		}
+	}
+	return ""
+}
+
+// cutField reads Key=Value, also with white space around = and with quotes
+// around the value, from the front of s. ok is false when s starts otherwise.
+func cutField(s string) (f field, rest string, ok bool) {
+	n := 0
+	for n < len(s) && isKeyByte(s[n]) {
+		n++
+	}
+	after := strings.TrimLeft(s[n:], " \t")
+	if n == 0 || !strings.HasPrefix(after, "=") {
+		return field{}, s, false
+	}
+	f.key = s[:n]
+	rest = strings.TrimLeft(after[1:], " \t")
+	if strings.HasPrefix(rest, `"`) {
+		if end := strings.IndexByte(rest[1:], '"'); end >= 0 {
+			f.val = rest[1 : end+1]
+			return f, rest[end+2:], true
+		}
+	}
+	// "Reason= Weight=1": the next word is a field of its own.
+	if len(after) > 1 && (after[1] == ' ' || after[1] == '\t') && n+1 < len(s) && s[n] == '=' {
+		if startsField(rest) {
+			return f, rest, true
+		}
+	}
+	end := strings.IndexAny(rest, " \t")
+	if end < 0 {
+		end = len(rest)
+	}
+	f.val = rest[:end]
+	return f, rest[end:], true
+}
+
+func startsField(s string) bool {
+	n := 0
+	for n < len(s) && isKeyByte(s[n]) {
+		n++
+	}
+	return n > 0 && n < len(s) && s[n] == '='
+}
+
+func isKeyByte(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '.'
+}
+
+// hosts expands a hostlist as Slurm does: names left empty between commas do
+// not count.
+func hosts(list string) ([]string, error) {
+	list = strings.Trim(list, ", \t")
+	for strings.Contains(list, ",,") {
+		list = strings.ReplaceAll(list, ",,", ",")
+	}
+	if list == "" {
+		return nil, nil
+	}
+	return cluster.ParseHosts(list)
+}
+
+// maxWarnings bounds the warnings of one file; more say nothing new.
+const maxWarnings = 500
+
+// limit cuts the warnings of a fragment.
+func limit(f *cluster.Fragment) {
+	if n := len(f.Warnings); n > maxWarnings {
+		f.Warnings = f.Warnings[:maxWarnings:maxWarnings]
+		f.Warnf(0, "", "%d more warnings", n-maxWarnings)
+	}
+}

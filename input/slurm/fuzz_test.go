@@ -1,0 +1,140 @@
+package slurm
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"busbar/cluster"
+)
+
+// Synthetic seeds, one of each form.
+var seeds = []string{
+	"SwitchName=s1 Nodes=n[1-2]\nSwitchName=s2 Nodes=n3,m[01-04] LinkSpeed=1\nSwitchName=t Switches=s[1-2]\n",
+	"switchname = a nodes = \"n1\" \\\n  # c\nInclude x\nBlockName=b Nodes=n1\nBlockSizes=1,2\n",
+	"SwitchName=s1 Level=0 LinkSpeed=1 Nodes=n1 SwitchName=t Level=1 LinkSpeed=1 Nodes=n1 Switches=s1\n",
+	"BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2\nAggregatedBlock=b[1-2] BlockIndex=2 Nodes=n[1-4] BlockSize=4\n",
+	"- topology: t\n  cluster_default: true\n  tree:\n    switches:\n      - switch: a\n        children: b\n      - switch: b\n        nodes: n[1-2]\n- topology: u\n  block:\n    block_sizes: [1]\n    blocks: [{block: x, nodes: n1}]\n",
+	"NodeName=n1 Arch=x86_64 CoresPerSocket=8 \n   Gres=gpu:h100:8(S:0-1)\n   OS=Linux 6 #1 \n   Sockets=2\n\nNodeName=DEFAULT CPUs=2\nNodeName=n[2-3] Gres=gpu:2,x:1\n",
+	"NODELIST GRES SOCKETS\nn1 gpu:h100:8 2\n",
+}
+
+// check holds a fragment to what every reader promises.
+func check(t *testing.T, f *cluster.Fragment) {
+	for _, ty := range f.Types {
+		if err := ty.Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, h := range f.Hosts {
+		if h.Name == "" || h.Type < -1 || h.Type >= len(f.Types) {
+			t.Fatalf("host %q of type %d", h.Name, h.Type)
+		}
+	}
+	for _, l := range f.Network.Links {
+		for _, e := range []cluster.End{l.A, l.B} {
+			if e.Switch >= len(f.Network.Switches) {
+				t.Fatalf("switch %d", e.Switch)
+			}
+			for _, s := range e.Hosts {
+				if s.First < 0 || s.N < 1 || s.First+s.N > len(f.Hosts) {
+					t.Fatalf("span %v of %d hosts", s, len(f.Hosts))
+				}
+			}
+		}
+	}
+}
+
+// writeBack writes what was read in every form and reads that.
+func writeBack(t *testing.T, f *cluster.Fragment) {
+	if len(f.Hosts) == 0 || len(f.Hosts) > 1000 {
+		return
+	}
+	c := cluster.Join(f)
+	for _, p := range []Plugin{Tree, Block} {
+		var b bytes.Buffer
+		if WriteConf(&b, c, p) != nil {
+			return
+		}
+		if _, err := ReadConf("back", bytes.NewReader(b.Bytes())); err != nil {
+			t.Fatalf("%v\n%s", err, b.String())
+		}
+	}
+	var b bytes.Buffer
+	if WriteYAML(&b, c) == nil {
+		if _, err := ReadYAML("back", bytes.NewReader(b.Bytes())); err != nil {
+			t.Fatalf("%v\n%s", err, b.String())
+		}
+	}
+}
+
+func fuzz(f *testing.F, match func([]byte) bool, read func(string, io.Reader) (*cluster.Fragment, error)) {
+	for _, s := range seeds {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		matched := match(data)
+		frag, err := read("x", bytes.NewReader(data))
+		if err != nil {
+			return
+		}
+		if !matched && len(frag.Hosts)+len(frag.Network.Switches) > 0 && len(frag.Warnings) == 0 {
+			t.Fatalf("read without a warning what was not recognised: %q", data)
+		}
+		check(t, frag)
+		writeBack(t, frag)
+	})
+}
+
+// One parser reads both forms, so either match will do.
+func matchTree(b []byte) bool { return MatchShow(b) || MatchConf(b) }
+
+func FuzzReadConf(f *testing.F) { fuzz(f, matchTree, ReadConf) }
+
+func FuzzReadShow(f *testing.F) { fuzz(f, matchTree, ReadShow) }
+
+func FuzzReadYAML(f *testing.F) { fuzz(f, MatchYAML, ReadYAML) }
+
+func FuzzReadNodes(f *testing.F) { fuzz(f, MatchNodes, ReadNodes) }
+
+// Megabytes of noise are turned away in seconds, and large real files read
+// fast.
+func TestLarge(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	noise := []byte(strings.Repeat("x=y 1: [2,3]<stdout>: a\\\n\x00\x1b[1m= SwitchName\n", 32<<20/48))
+	start := time.Now()
+	for _, m := range []func([]byte) bool{MatchConf, MatchShow, MatchYAML, MatchNodes} {
+		if m(noise) {
+			t.Error("noise was recognised")
+		}
+	}
+	for _, r := range []func(string, io.Reader) (*cluster.Fragment, error){ReadConf, ReadYAML, ReadNodes} {
+		if _, err := r("x", bytes.NewReader(noise)); err == nil {
+			t.Error("noise was read")
+		}
+	}
+	if d := time.Since(start); d > 2*time.Minute {
+		t.Errorf("noise took %v", d)
+	}
+	var b strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&b, "SwitchName=leaf%d Nodes=node[%d-%d]\n", i, i*20, i*20+19)
+	}
+	b.WriteString("SwitchName=top Switches=leaf[0-4999]\n")
+	start = time.Now()
+	f, err := ReadConf("x", strings.NewReader(b.String()))
+	if err != nil || len(f.Hosts) != 100_000 {
+		t.Fatalf("%v", err)
+	}
+	t.Logf("100,000 nodes read in %v", time.Since(start))
+	start = time.Now()
+	if err := WriteConf(io.Discard, &f.Cluster, Auto); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("and written in %v", time.Since(start))
+}

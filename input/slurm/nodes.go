@@ -1,0 +1,330 @@
+package slurm
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"busbar/cluster"
+)
+
+const formatNodes = "Slurm nodes"
+
+// Limits: the most GPUs (or slices of them) that a node is believed to have,
+// the most devices over all kinds of node, and the most lines and fields of one
+// node.
+const (
+	maxGPUs    = 256
+	maxDevices = 50_000
+	maxFields  = 1000
+)
+
+// MatchNodes reports whether the text lists Slurm nodes: NodeName records with
+// Gres or a CPU count ("scontrol show node", slurm.conf), or an sinfo table with
+// a GRES column.
+func MatchNodes(data []byte) bool {
+	found := false
+	eachNode(string(data), func(int, []field) bool { found = true; return false })
+	return found
+}
+
+// ReadNodes reads hosts with their GPUs and sockets from "scontrol show node",
+// from the NodeName lines of slurm.conf or from sinfo with a GRES column.
+func ReadNodes(name string, r io.Reader) (*cluster.Fragment, error) {
+	text, err := readText(name, r)
+	if err != nil {
+		return nil, err
+	}
+	f := &cluster.Fragment{Format: formatNodes, Source: name}
+	nr := nodeReader{f: f, host: map[string]int{}, types: map[string]int{}}
+	eachNode(text, func(num int, fields []field) bool {
+		err = nr.add(num, fields)
+		return err == nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(f.Hosts) == 0 {
+		return nil, fmt.Errorf("%s: no node; expected NodeName=… Gres=… (scontrol show node, slurm.conf) or an sinfo table with the columns NODELIST and GRES (sinfo -N -o \"%%N %%G\")", name)
+	}
+	limit(f)
+	return f, nil
+}
+
+// eachNode calls f with the fields of every node of a text.
+func eachNode(text string, f func(num int, fields []field) bool) {
+	var rec []field // the record at hand
+	var at int      // its line
+	var header []string
+	num := 0
+	for len(text) > 0 {
+		raw, rest, _ := strings.Cut(text, "\n")
+		text = rest
+		num++
+		l := clean(raw)
+		for joined := 0; joined < maxFields && strings.HasSuffix(l, "\\") && text != ""; joined++ {
+			raw, text, _ = strings.Cut(text, "\n")
+			num++
+			l = strings.TrimSuffix(l, "\\") + " " + clean(raw)
+		}
+		body := strings.TrimLeft(l, " \t")
+		switch {
+		case startsNode(body):
+			if isNode(rec) && !f(at, rec) {
+				return
+			}
+			at, rec, header = num, recordFields(body), nil
+			continue
+		case rec != nil && len(body) < len(l) && strings.Contains(body, "="):
+			if len(rec) < maxFields {
+				rec = append(rec, recordFields(body)...)
+			}
+			continue
+		}
+		if isNode(rec) && !f(at, rec) {
+			return
+		}
+		rec = nil
+		if h := sinfoHeader(body); h != nil {
+			header = h
+		} else if row := sinfoRow(header, body); row != nil {
+			if !f(num, row) {
+				return
+			}
+		} else {
+			header = nil
+		}
+	}
+	if isNode(rec) {
+		f(at, rec)
+	}
+}
+
+func startsNode(s string) bool {
+	return len(s) > 9 && strings.EqualFold(s[:8], "NodeName") && strings.HasPrefix(strings.TrimLeft(s[8:], " \t"), "=")
+}
+
+// recordFields cuts a line into fields. A word without = belongs to the value
+// before it ("OS=Linux 6.1 #1 SMP").
+func recordFields(s string) []field {
+	var out []field
+	for s = strings.TrimLeft(s, " \t"); s != ""; s = strings.TrimLeft(s, " \t") {
+		if f, rest, ok := cutField(s); ok {
+			out = append(out, f)
+			s = rest
+			continue
+		}
+		n := strings.IndexAny(s, " \t")
+		if n < 0 {
+			n = len(s)
+		}
+		s = s[n:]
+	}
+	return out
+}
+
+// isNode reports whether a record says more of a node than its name.
+func isNode(rec []field) bool {
+	for _, f := range rec {
+		for _, k := range []string{"Gres", "CPUs", "CPUTot", "Sockets", "CoresPerSocket"} {
+			if f.is(k) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// sinfoHeader recognises the first line of an sinfo table that has a GRES column.
+func sinfoHeader(s string) []string {
+	if !strings.Contains(s, "GRES") || !strings.Contains(s, "NODELIST") && !strings.Contains(s, "HOSTNAMES") {
+		return nil
+	}
+	words := strings.Fields(s)
+	name, gres := false, false
+	for _, w := range words {
+		name = name || w == "NODELIST" || w == "HOSTNAMES"
+		gres = gres || w == "GRES"
+	}
+	if !name || !gres || len(words) > 64 {
+		return nil
+	}
+	return words
+}
+
+// sinfoRow turns a row of an sinfo table into the fields of a node.
+func sinfoRow(header []string, s string) []field {
+	cells := strings.Fields(s)
+	if header == nil || len(cells) != len(header) {
+		return nil
+	}
+	keys := map[string]string{"NODELIST": "NodeName", "HOSTNAMES": "NodeName", "GRES": "Gres", "SOCKETS": "Sockets"}
+	var row []field
+	for i, h := range header {
+		if k := keys[h]; k != "" {
+			row = append(row, field{k, cells[i]})
+		}
+	}
+	return row
+}
+
+// nodeReader collects nodes; equal nodes share a type.
+type nodeReader struct {
+	f        *cluster.Fragment
+	host     map[string]int
+	types    map[string]int
+	defaults []field // of a NodeName=DEFAULT line
+	devices  int
+}
+
+func (nr *nodeReader) add(num int, fields []field) error {
+	name := get(fields, "NodeName")
+	if strings.EqualFold(name, "DEFAULT") {
+		nr.defaults = fields
+		return nil
+	}
+	names, err := hosts(name)
+	if err != nil {
+		nr.f.Warnf(num, name, "%v; node skipped", err)
+		return nil
+	}
+	if len(nr.f.Hosts)+len(names) > cluster.MaxHosts {
+		return fmt.Errorf("%s:%d: more than %d nodes", nr.f.Source, num, cluster.MaxHosts)
+	}
+	fields = append(fields[:len(fields):len(fields)], nr.defaults...)
+	typ := nr.typeOf(num, name, fields)
+	for _, n := range names {
+		if at, ok := nr.host[n]; ok {
+			if nr.f.Hosts[at].Type != typ {
+				nr.f.Warnf(num, n, "listed again with other parts; kept the first")
+			}
+			continue
+		}
+		nr.host[n] = len(nr.f.Hosts)
+		nr.f.Hosts = append(nr.f.Hosts, cluster.Host{Name: n, Type: typ})
+	}
+	return nil
+}
+
+// typeOf finds or makes the type of a node.
+func (nr *nodeReader) typeOf(num int, where string, fields []field) int {
+	gpus := nr.gpus(num, where, get(fields, "Gres"))
+	sockets, _ := strconv.Atoi(get(fields, "Sockets"))
+	if sockets < 0 || sockets > 64 {
+		nr.f.Warnf(num, where, "%d sockets are not believed", sockets)
+		sockets = 0
+	}
+	arch := get(fields, "Arch")
+	if len(gpus) == 0 && sockets == 0 {
+		return -1
+	}
+	key := fmt.Sprint(gpus, sockets, arch)
+	if at, ok := nr.types[key]; ok {
+		return at
+	}
+	if nr.devices += sockets; nr.devices > maxDevices {
+		nr.f.Warnf(num, where, "more than %d devices in nodes that differ; what is in this one was skipped", maxDevices)
+		return -1
+	}
+	t := &cluster.NodeType{}
+	for i := range sockets {
+		d := cluster.Device{Kind: cluster.Socket, Index: i, Parent: -1}
+		if arch != "" {
+			d.CPU = &cluster.CPUInfo{Arch: arch}
+		}
+		t.Add(d)
+	}
+	for _, g := range gpus {
+		t.Name = strings.TrimPrefix(t.Name+"+"+g.String(), "+")
+		nr.devices += g.count
+		for range g.count {
+			d := cluster.Device{Kind: cluster.GPU, Index: t.Count(cluster.GPU), Parent: -1, GPU: &cluster.GPUInfo{}}
+			if g.model != "" {
+				d.Model = cluster.FromRead(g.model, "Slurm Gres")
+			}
+			t.Add(d)
+		}
+	}
+	if t.Name == "" {
+		t.Name = "cpu"
+	}
+	nr.types[key] = len(nr.f.Types)
+	nr.f.Types = append(nr.f.Types, t)
+	return nr.types[key]
+}
+
+// gres is some GPUs of one kind.
+type gres struct {
+	model string
+	count int
+}
+
+func (g gres) String() string {
+	if g.model == "" {
+		return fmt.Sprintf("gpu:%d", g.count)
+	}
+	return fmt.Sprintf("%s:%d", g.model, g.count)
+}
+
+// gpus reads a Gres value: gpu:8, gpu:h100:8(S:0-1), gpu:a100:4,nvme:1.
+func (nr *nodeReader) gpus(num int, where, s string) []gres {
+	var out []gres
+	total := 0
+	for s != "" {
+		item := s
+		if i := commaOutside(s); i >= 0 {
+			item, s = s[:i], s[i+1:]
+		} else {
+			s = ""
+		}
+		item, _, _ = strings.Cut(item, "(")
+		parts := strings.Split(item, ":")
+		if parts[0] != "gpu" {
+			continue
+		}
+		g := gres{count: 1}
+		for _, p := range parts[1:] {
+			if n, ok := gresCount(p); ok {
+				g.count = n
+			} else if p != "no_consume" {
+				g.model = p
+			}
+		}
+		if g.count <= 0 || g.count > maxGPUs || total+g.count > maxGPUs {
+			nr.f.Warnf(num, where, "Gres %s: %d GPUs in a node are not believed", item, g.count)
+			continue
+		}
+		total += g.count
+		out = append(out, g)
+	}
+	return out
+}
+
+// gresCount reads a count, with K for 1024.
+func gresCount(s string) (int, bool) {
+	mul := 1
+	if t, ok := strings.CutSuffix(s, "K"); ok && t != "" {
+		s, mul = t, 1024
+	}
+	n, err := strconv.ParseInt(s, 10, 32)
+	return int(n) * mul, err == nil
+}
+
+// commaOutside finds the first comma that is not in parentheses.
+func commaOutside(s string) int {
+	depth := 0
+	for i := range len(s) {
+		switch s[i] {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		case ',':
+			if depth <= 0 {
+				return i
+			}
+		}
+	}
+	return -1
+}

@@ -1,0 +1,306 @@
+package slurm
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"busbar/cluster"
+	"busbar/internal/switchtree"
+)
+
+// Plugin is the topology plugin that a topology.conf is for.
+type Plugin string
+
+// Plugins. Auto is Block for a network with groupings of hosts (NVLink domains,
+// blocks), else Tree.
+const (
+	Auto  Plugin = ""
+	Tree  Plugin = "tree"
+	Block Plugin = "block"
+)
+
+// WriteConf writes the network as a topology.conf.
+//
+// Slurm's tree gives each node one leaf. The leaves of a pod in a
+// rail-optimised network, all of which every node hangs on, are written as one
+// switch, and so are spines that share leaves; comments name what each stands
+// for. Nodes without a known switch get a switch of their own under the top, so
+// that Slurm can still use them.
+func WriteConf(w io.Writer, c *cluster.Cluster, p Plugin) error {
+	v, err := newView(c)
+	if err != nil {
+		return err
+	}
+	b := bufio.NewWriter(w)
+	if p == Auto {
+		p = Tree
+		if len(v.domains) > 0 {
+			p = Block
+		}
+	}
+	switch p {
+	case Tree:
+		v.confTree(b)
+	case Block:
+		v.confBlocks(b)
+	default:
+		return fmt.Errorf("topology plugin %q; expected %q or %q", p, Tree, Block)
+	}
+	return b.Flush()
+}
+
+// WriteYAML writes the network as a topology.yaml (Slurm 25.05 and newer): the
+// tree as the cluster's default and, where the network has groupings, a block
+// topology beside it.
+func WriteYAML(w io.Writer, c *cluster.Cluster) error {
+	v, err := newView(c)
+	if err != nil {
+		return err
+	}
+	b := bufio.NewWriter(w)
+	b.WriteString("# Slurm topology.yaml, written by busbar\n---\n")
+	if len(v.tree) == 0 && len(v.domains) == 0 {
+		b.WriteString("# Nothing is known about the network.\n- topology: flat\n  cluster_default: true\n  flat: true\n")
+		return b.Flush()
+	}
+	if len(v.tree) > 0 {
+		for _, n := range v.notes {
+			fmt.Fprintf(b, "# %s\n", n)
+		}
+		b.WriteString("- topology: tree\n  cluster_default: true\n  tree:\n    switches:\n")
+		for _, s := range v.tree {
+			fmt.Fprintf(b, "      - switch: %s\n", strconv.Quote(s.name))
+			if len(s.down) > 0 {
+				fmt.Fprintf(b, "        children: %s\n", strconv.Quote(cluster.FormatSlurmHosts(s.down)))
+			} else {
+				fmt.Fprintf(b, "        nodes: %s\n", strconv.Quote(cluster.FormatSlurmHosts(s.hosts)))
+			}
+		}
+	}
+	if len(v.domains) > 0 {
+		fmt.Fprintf(b, "- topology: block\n  cluster_default: %v\n  block:\n    block_sizes:\n", len(v.tree) == 0)
+		for _, n := range blockSizes(v.domains) {
+			fmt.Fprintf(b, "      - %d\n", n)
+		}
+		b.WriteString("    blocks:\n")
+		for _, d := range v.domains {
+			fmt.Fprintf(b, "      - block: %s\n        nodes: %s\n", strconv.Quote(d.name), strconv.Quote(cluster.FormatSlurmHosts(d.hosts)))
+		}
+	}
+	return b.Flush()
+}
+
+// entry is a switch or a block as Slurm takes it: hosts or switches, not both.
+type entry struct {
+	name        string
+	hosts, down []string
+	note        string
+}
+
+// view is a cluster's network in Slurm's terms.
+type view struct {
+	c       *cluster.Cluster
+	tree    []entry
+	domains []entry
+	notes   []string // about the tree as a whole
+	outside []string // hosts in no grouping
+	used    map[string]bool
+}
+
+func newView(c *cluster.Cluster) (*view, error) {
+	v := &view{c: c, used: map[string]bool{}}
+	for i := range c.Hosts {
+		n := c.Hosts[i].Name
+		if n == "" || strings.ContainsAny(n, "[],= \t\r\n#\"'\\") {
+			return nil, fmt.Errorf("host %d is named %q, which Slurm cannot hold; give it a plain name", i, n)
+		}
+	}
+	if len(c.Hosts) == 0 {
+		return nil, fmt.Errorf("the cluster has no hosts, and Slurm's topology is about hosts; add a source that names them")
+	}
+	v.addTree(switchtree.Groups(c))
+	v.addDomains()
+	return v, nil
+}
+
+func (v *view) names(hosts []int) []string {
+	out := make([]string, len(hosts))
+	for i, h := range hosts {
+		out[i] = v.c.Hosts[h].Name
+	}
+	return out
+}
+
+// addTree turns the groups of a network into switches.
+func (v *view) addTree(f *switchtree.Forest) {
+	for i := range f.Groups {
+		v.used[f.Groups[i].Name] = true
+	}
+	if len(f.Groups) == 0 {
+		return
+	}
+	islands := f.Tops()
+	var extra []entry
+	for i := range f.Groups {
+		g := &f.Groups[i]
+		e := entry{name: g.Name, note: v.standsFor(g)}
+		for _, d := range g.Down {
+			e.down = append(e.down, f.Groups[d].Name)
+		}
+		switch {
+		case len(e.down) == 0:
+			e.hosts = v.names(g.Hosts)
+		case len(g.Hosts) > 0:
+			own := entry{name: switchtree.Unique(switchtree.Plain(g.Name+"-hosts", 64), v.used), hosts: v.names(g.Hosts),
+				note: "the hosts on " + g.Name + " itself, which Slurm wants on a leaf"}
+			e.down = append(e.down, own.name)
+			extra = append(extra, own)
+		}
+		v.tree = append(v.tree, e)
+	}
+	v.tree = append(v.tree, extra...)
+	if len(islands) > 1 {
+		v.notes = append(v.notes, fmt.Sprintf("Nothing is known to join the %d top switches: Slurm will not run one job across them.", len(islands)))
+	}
+	if len(f.Loose) > 0 {
+		v.addLoose(f, islands)
+	}
+}
+
+// addLoose puts hosts that no switch is known for under one of their own.
+func (v *view) addLoose(f *switchtree.Forest, tops []int) {
+	own := entry{name: switchtree.Unique("unplaced", v.used), hosts: v.names(f.Loose),
+		note: "no source says which switch these hang on; they are here so that Slurm can use them, as far away as can be"}
+	v.tree = append(v.tree, own)
+	if len(tops) != 1 {
+		return
+	}
+	top := &f.Groups[tops[0]]
+	if len(top.Down) > 0 {
+		for i := range v.tree {
+			if v.tree[i].name == top.Name {
+				v.tree[i].down = append(v.tree[i].down, own.name)
+			}
+		}
+		return
+	}
+	v.tree = append(v.tree, entry{name: switchtree.Unique("top", v.used), down: []string{top.Name, own.name},
+		note: "made up to join the two above"})
+}
+
+// standsFor says which switches a group is made of.
+func (v *view) standsFor(g *switchtree.Group) string {
+	if len(g.Members) == 1 {
+		return ""
+	}
+	if len(g.Members) == 0 {
+		return "made up: cables join what is under it, but no one switch is above it"
+	}
+	names := make([]string, len(g.Members))
+	for i, m := range g.Members {
+		names[i] = v.c.Network.Switches[m].Name
+	}
+	list := cluster.FormatHosts(names)
+	if len(list) > 200 {
+		list = fmt.Sprintf("%s…%s (%d switches)", names[0], names[len(names)-1], len(names))
+	}
+	list = strings.NewReplacer("\n", " ", "\r", " ").Replace(list)
+	if g.Rails {
+		return "rail group: stands for " + list + "; every host below hangs on several of them, which Slurm's tree cannot say"
+	}
+	return "stands for " + list + ", which share what is below them"
+}
+
+// addDomains turns the network's groupings into blocks.
+func (v *view) addDomains() {
+	used := map[string]bool{}
+	inside := make([]bool, len(v.c.Hosts))
+	for _, d := range switchtree.Domains(v.c) {
+		name := strings.TrimSuffix(v.c.Network.Switches[d.Switch].Name, " (group)")
+		v.domains = append(v.domains, entry{name: switchtree.Unique(switchtree.Plain(name, 64), used), hosts: v.names(d.Hosts)})
+		for _, h := range d.Hosts {
+			inside[h] = true
+		}
+	}
+	for h := range inside {
+		if !inside[h] {
+			v.outside = append(v.outside, v.c.Hosts[h].Name)
+		}
+	}
+}
+
+func (v *view) confTree(b *bufio.Writer) {
+	b.WriteString("# Slurm topology.conf, written by busbar; for TopologyPlugin=topology/tree\n")
+	for _, n := range v.notes {
+		fmt.Fprintf(b, "# %s\n", n)
+	}
+	if len(v.tree) == 0 {
+		b.WriteString("# Nothing is known about the network: one switch holds all hosts.\n")
+		fmt.Fprintf(b, "SwitchName=all Nodes=%s\n", cluster.FormatSlurmHosts(v.names(allHosts(v.c))))
+		return
+	}
+	for _, s := range v.tree {
+		if s.note != "" {
+			fmt.Fprintf(b, "# %s: %s\n", s.name, s.note)
+		}
+		if len(s.down) > 0 {
+			fmt.Fprintf(b, "SwitchName=%s Switches=%s\n", s.name, cluster.FormatSlurmHosts(s.down))
+		} else {
+			fmt.Fprintf(b, "SwitchName=%s Nodes=%s\n", s.name, cluster.FormatSlurmHosts(s.hosts))
+		}
+	}
+}
+
+func allHosts(c *cluster.Cluster) []int {
+	all := make([]int, len(c.Hosts))
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+func (v *view) confBlocks(b *bufio.Writer) {
+	b.WriteString("# Slurm topology.conf, written by busbar; for TopologyPlugin=topology/block\n")
+	blocks, outside := v.domains, v.outside
+	if len(blocks) == 0 {
+		b.WriteString("# The network has no groupings of hosts: each leaf is a block.\n")
+		outside = nil
+		for _, s := range v.tree {
+			if len(s.hosts) > 0 {
+				blocks = append(blocks, s)
+			}
+		}
+	}
+	if len(blocks) == 0 {
+		b.WriteString("# Nothing is known about the network: one block holds all hosts.\n")
+		blocks = []entry{{name: "all", hosts: v.names(allHosts(v.c))}}
+	}
+	if len(outside) > 0 {
+		fmt.Fprintf(b, "# In no block: %s\n", cluster.FormatHosts(outside))
+	}
+	for _, e := range blocks {
+		fmt.Fprintf(b, "BlockName=%s Nodes=%s\n", e.name, cluster.FormatSlurmHosts(e.hosts))
+	}
+	list := ""
+	for _, n := range blockSizes(blocks) {
+		list += "," + strconv.Itoa(n)
+	}
+	fmt.Fprintf(b, "BlockSizes=%s\n", list[1:])
+}
+
+// blockSizes is what Slurm may plan in: the smallest block, and twice that as
+// long as there are blocks enough.
+func blockSizes(blocks []entry) []int {
+	base := len(blocks[0].hosts)
+	for _, e := range blocks {
+		base = min(base, len(e.hosts))
+	}
+	var out []int
+	for n := 1; n <= len(blocks); n *= 2 {
+		out = append(out, base*n)
+	}
+	return out
+}

@@ -171,26 +171,30 @@ func TestEveryRowHasASource(t *testing.T) {
 
 func TestSMPByCPU(t *testing.T) {
 	for _, tt := range []struct {
-		cpu  cluster.CPUInfo
-		want float64
+		cpu   cluster.CPUInfo
+		model string
+		want  float64
 	}{
-		{cluster.CPUInfo{Vendor: "GenuineIntel", Family: 6, Model: 79}, 38.4},
-		{cluster.CPUInfo{Vendor: "GenuineIntel", Family: 6, Model: 85}, 62.4},
-		{cluster.CPUInfo{Vendor: "GenuineIntel", Family: 6, Model: 106}, 67.2},
-		{cluster.CPUInfo{Vendor: "GenuineIntel", Family: 6, Model: 143}, 128},
-		{cluster.CPUInfo{Vendor: "AuthenticAMD", Family: 143, Model: 49}, 108},
-		{cluster.CPUInfo{Vendor: "AuthenticAMD", Family: 23, Model: 49}, 108},
-		{cluster.CPUInfo{Vendor: "AuthenticAMD", Family: 175, Model: 1}, 108},
-		{cluster.CPUInfo{Vendor: "AuthenticAMD", Family: 25, Model: 17}, 192},
-		{cluster.CPUInfo{Arch: "ppc64"}, 64},
-		{cluster.CPUInfo{}, 20.8},
+		{cluster.CPUInfo{Vendor: "GenuineIntel", Family: 6, Model: 79}, "", 38.4},
+		{cluster.CPUInfo{Vendor: "GenuineIntel", Family: 6, Model: 85}, "", 62.4},
+		{cluster.CPUInfo{Vendor: "GenuineIntel", Family: 6, Model: 106}, "", 67.2},
+		{cluster.CPUInfo{Vendor: "GenuineIntel", Family: 6, Model: 143}, "", 128},
+		{cluster.CPUInfo{Vendor: "AuthenticAMD", Family: 143, Model: 49}, "", 108},
+		{cluster.CPUInfo{Vendor: "AuthenticAMD", Family: 23, Model: 49}, "", 108},
+		{cluster.CPUInfo{Vendor: "AuthenticAMD", Family: 175, Model: 1}, "", 108},
+		{cluster.CPUInfo{Vendor: "AuthenticAMD", Family: 25, Model: 17}, "", 192},
+		{cluster.CPUInfo{Arch: "ppc64"}, "", 64},
+		{cluster.CPUInfo{Arch: "ppc64"}, "POWER8NVL (raw)", 38.4},
+		{cluster.CPUInfo{Arch: "arm64"}, "NVIDIA Grace", 100},
+		{cluster.CPUInfo{Arch: "arm64"}, "", 20.8},
+		{cluster.CPUInfo{}, "", 20.8},
 	} {
-		f := smpFact(&tt.cpu, false)
+		f := smpFact(&tt.cpu, tt.model, false)
 		if !near(f.Value.GBps(), tt.want, 1e-9) || f.Source == "" {
 			t.Errorf("%+v: %v GB/s (%s), want %g", tt.cpu, f.Value.GBps(), f.Source, tt.want)
 		}
 	}
-	if f := smpFact(nil, false); f.Origin != cluster.Assumed || f.Value == 0 {
+	if f := smpFact(nil, "", false); f.Origin != cluster.Assumed || f.Value == 0 {
 		t.Errorf("no CPU: %+v", f)
 	}
 }

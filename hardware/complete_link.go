@@ -60,7 +60,7 @@ func (f *filler) rate(l *cluster.Link, below []unit.Rate) cluster.Fact[unit.Rate
 		return f.c2c(l)
 	case cluster.SMP:
 		same := d[l.A].Parent >= 0 && d[l.A].Parent == d[l.B].Parent
-		return smpFact(f.cpu(l.A), same)
+		return smpFact(f.cpu(l.A), f.cpuName(l.A), same)
 	case cluster.OnDie:
 		return cluster.FromAssumed(onDie, "within the processor; NCCL counts 5000 GB/s")
 	case cluster.Gaudi:
@@ -81,6 +81,22 @@ func (f *filler) cpu(dev int) *cluster.CPUInfo {
 		}
 	}
 	return nil
+}
+
+// cpuName is the processor's model as text. A CPU that a GPU hangs on by C2C is
+// Grace, whether or not somebody wrote it down.
+func (f *filler) cpuName(dev int) string {
+	for i := range f.t.Links {
+		if f.t.Links[i].Kind == cluster.C2C {
+			return grace().name
+		}
+	}
+	for _, k := range []cluster.Kind{cluster.NUMA, cluster.Socket} {
+		if i := f.t.Above(dev, k); i >= 0 && f.t.Devices[i].Model.Known() {
+			return f.t.Devices[i].Model.Value
+		}
+	}
+	return ""
 }
 
 func (f *filler) pcie(l *cluster.Link, below []unit.Rate) cluster.Fact[unit.Rate] {
@@ -116,7 +132,33 @@ func (f *filler) pcie(l *cluster.Link, below []unit.Rate) cluster.Fact[unit.Rate
 	case below[child] > 0:
 		return cluster.FromAssumed(below[child], "link state unknown; as fast as the fastest device below")
 	}
-	return card(3, "link state unknown; PCIe 3 x16, as NCCL falls back to")
+	gen, why := f.platform()
+	return card(gen, why)
+}
+
+// platform guesses the PCIe generation of a node from its GPUs, whose hosts were
+// built with them: by model, compute capability, or number of NVLinks.
+func (f *filler) platform() (int, string) {
+	gen, why := 3, "link state unknown; PCIe 3 x16, as NCCL falls back to"
+	for i := range f.t.Devices {
+		d := &f.t.Devices[i]
+		if d.Kind != cluster.GPU {
+			continue
+		}
+		g := f.models[i].PCIeGen
+		n := f.nvlinks(i)
+		switch {
+		case g > 0:
+		case d.GPU != nil && d.GPU.SM >= 90 || n == 18:
+			g = 5
+		case d.GPU != nil && d.GPU.SM >= 80 || n == 12:
+			g = 4
+		}
+		if g > gen {
+			gen, why = g, fmt.Sprintf("link state unknown; PCIe %d x16 as in hosts of GPUs such as %s", g, d.Name)
+		}
+	}
+	return gen, why
 }
 
 // knownSpeed is the transfer rate, 0 for one that no generation has.

@@ -100,10 +100,24 @@ func TestCompletePCIe(t *testing.T) {
 		link   int
 		want   float64
 		origin cluster.Origin
-	}{{gl, 63.015, cluster.Assumed}, {tl, 15.754, cluster.Spec}, {cl, 31.508, cluster.Assumed}, {up, 63.015, cluster.Assumed}, {nl, 31.508, cluster.Assumed}, {ol, 15.754, cluster.Assumed}} {
+	}{{gl, 63.015, cluster.Assumed}, {tl, 15.754, cluster.Spec}, {cl, 31.508, cluster.Assumed}, {up, 63.015, cluster.Assumed}, {nl, 31.508, cluster.Assumed}, {ol, 63.015, cluster.Assumed}} {
 		r := n.Links[tt.link].Rate
 		if !near(r.Value.GBps(), tt.want, 1e-4) || r.Origin != tt.origin || r.Source == "" {
 			t.Errorf("link %d: %+v, want %g GB/s %v", tt.link, r, tt.want, tt.origin)
+		}
+	}
+}
+
+// TestCompletePlatform has GPUs of which only the NVLinks are known.
+func TestCompletePlatform(t *testing.T) {
+	for lanes, want := range map[int]float64{18: 63.015, 12: 31.508, 6: 15.754} {
+		n := pair(lanes, cluster.GPUInfo{})
+		root := n.Add(cluster.Device{Kind: cluster.RootComplex, Index: -1, Parent: -1})
+		n.Devices[0].Parent = root
+		n.Connect(cluster.Link{A: root, B: 0, Kind: cluster.PCIe})
+		complete(n)
+		if r := n.Links[1].Rate; !near(r.Value.GBps(), want, 1e-4) || r.Origin != cluster.Assumed {
+			t.Errorf("NV%d: PCIe %+v, want %g GB/s", lanes, r, want)
 		}
 	}
 }

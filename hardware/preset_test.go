@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"busbar/cluster"
+	"busbar/internal/corpus"
 	"busbar/unit"
 )
 
@@ -174,6 +175,33 @@ func TestPresetMatrix(t *testing.T) {
 		if len(x.NICs) != 1 || n.Devices[x.NICs[0]].Name != "nic0" || n.Devices[x.NICs[0]].Label != "mlx5_0" {
 			t.Errorf("baskerville: %s uses %v, want nic0", n.Devices[x.GPU].Name, x.NICs)
 		}
+	}
+}
+
+// TestDGX1Matrix holds the preset to what nvidia-smi printed on a real DGX-1V,
+// cell by cell.
+func TestDGX1Matrix(t *testing.T) {
+	text := string(corpus.Open(t, "nvidia-smi-topo/dgx1-v100-4mlx5-rst-indented.txt"))
+	n, err := Node("dgx-1v")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := n.Matrix()
+	row := 0
+	for line := range strings.Lines(text) {
+		f := strings.Fields(line)
+		if len(f) < 13 || !strings.HasPrefix(f[0], "GPU") && !strings.HasPrefix(f[0], "mlx5_") || f[1] == "GPU1" {
+			continue
+		}
+		for j, want := range f[1:13] {
+			if m.Class[row][j] != want {
+				t.Errorf("%s–%s: %s, nvidia-smi prints %s", m.Names[row], m.Names[j], m.Class[row][j], want)
+			}
+		}
+		row++
+	}
+	if row != 12 {
+		t.Errorf("%d rows in the sample, want 12", row)
 	}
 }
 

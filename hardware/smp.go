@@ -2,6 +2,7 @@ package hardware
 
 import (
 	"fmt"
+	"strings"
 
 	"busbar/cluster"
 	"busbar/unit"
@@ -61,11 +62,11 @@ const quadrant = 93.9 * unit.GBps
 
 // smpFact is the rate between two NUMA domains with this CPU. The same socket is
 // one die or package; far sockets are joined by the links of smpLinks.
-func smpFact(cpu *cluster.CPUInfo, sameSocket bool) cluster.Fact[unit.Rate] {
+func smpFact(cpu *cluster.CPUInfo, model string, sameSocket bool) cluster.Fact[unit.Rate] {
 	if sameSocket {
-		return cluster.FromAssumed(quadrant, "within a socket: one port of an EPYC data fabric, 64 bytes a cycle at 1.467 GHz")
+		return cluster.FromAssumed(quadrant, "within a socket: taken as one port of an EPYC data fabric, 64 bytes a cycle at 1.467 GHz")
 	}
-	name := smpName(cpu)
+	name := smpName(cpu, strings.ToLower(model))
 	for _, s := range smpLinks() {
 		if s.name != name {
 			continue
@@ -77,9 +78,10 @@ func smpFact(cpu *cluster.CPUInfo, sameSocket bool) cluster.Fact[unit.Rate] {
 	return cluster.FromAssumed(gt(10.4, 2), "CPU model unknown: one UPI link at 10.4 GT/s")
 }
 
-// smpName picks the link by CPU vendor, family and model. AMD families come in
-// two spellings: the family proper (25) and NCCL's base + (extended<<4) (175).
-func smpName(cpu *cluster.CPUInfo) string {
+// smpName picks the link by CPU vendor, family and model, elsewhere by the model's
+// text. AMD families come in two spellings: the family proper (25) and NCCL's
+// base + (extended<<4) (175).
+func smpName(cpu *cluster.CPUInfo, model string) string {
 	if cpu == nil {
 		return ""
 	}
@@ -101,9 +103,11 @@ func smpName(cpu *cluster.CPUInfo) string {
 		case cpu.Family == 26 || cpu.Family == 191:
 			return "xGMI Genoa and Turin"
 		}
+	case strings.Contains(model, "power8"):
+		return "POWER8 X-bus"
 	case cpu.Arch == "ppc64" || cpu.Arch == "ppc64le":
 		return "POWER9 X-bus"
-	case cpu.Arch == "arm64" || cpu.Arch == "aarch64":
+	case strings.Contains(model, "grace"):
 		return "Grace to Grace"
 	}
 	return ""

@@ -51,6 +51,9 @@ func (b *builder) build() *cluster.NodeType {
 	if b.note == nil {
 		b.note = &note{}
 	}
+	if b.note.loose() {
+		b.t.Tree = cluster.Unknown
+	}
 	b.dialect()
 	cpus := b.numas()
 	for _, c := range cpus {
@@ -127,6 +130,10 @@ func (b *builder) numas() []domain {
 	sockets := map[string]int{}
 	for _, c := range b.sys.all("cpu") {
 		tray := b.tray(c.get("host_hash"))
+		if b.note.loose() {
+			list = append(list, domain{c, -1, tray})
+			continue
+		}
 		id, err := strconv.Atoi(c.get("numaid"))
 		if err != nil || id < -1 || id > 1<<20 {
 			b.warnf(c.line, "", "cpu with numaid %q; expected a number: taken as unknown", c.get("numaid"))
@@ -306,7 +313,9 @@ func (b *builder) root(addr cluster.PCI, numa, tray int) int {
 		return d
 	}
 	d := b.add(cluster.Device{Kind: cluster.RootComplex, Index: -1, Parent: numa, Tray: tray})
-	b.t.Connect(cluster.Link{A: numa, B: d, Kind: cluster.OnDie})
+	if numa >= 0 {
+		b.t.Connect(cluster.Link{A: numa, B: d, Kind: cluster.OnDie})
+	}
 	if key != "" {
 		b.roots[key] = d
 	}

@@ -33,7 +33,12 @@
 // than XML: single spaces, double quotes, values under 255 characters, at most
 // 255 elements. What NCCL has no word for but the model has (sockets, shared host
 // bridges, GPU models, which addresses were made up) is in a comment on top that
-// NCCL skips and Read takes back. Rates and latencies of links inside the node,
-// memory, peak speeds, measured pairs, MTU, port states, MIG slices and what
-// belongs to one machine (UUIDs, counters) are lost.
+// NCCL skips and Read takes back. Lost are rates and latencies of links inside
+// the node (lanes and transfer rates stay), the maxima of links, memory, peak
+// speeds, measured pairs, MTU, ports that are down, MIG slices, where a figure
+// came from, the numbering of host bridges and switches, and what belongs to one
+// machine (UUIDs, counters).
+//
+// An address in the made-up domain is no device of the machine, so NCCL drops it:
+// a file for a real machine needs the real addresses of its GPUs and NICs.
 package ncclxml

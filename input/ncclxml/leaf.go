@@ -79,9 +79,16 @@ func (b *builder) addLeaf(l *leaf, d cluster.Device) int {
 	return id
 }
 
-// uplink joins a device to what is above it.
+// uplink joins a device to what is above it. A GPU right on its CPU by
+// chip-to-chip links has those instead.
 func (b *builder) uplink(e *element, d int) {
 	l := cluster.Link{A: b.t.Devices[d].Parent, B: d, Kind: cluster.PCIe}
+	if l.A < 0 {
+		return
+	}
+	if g := e.all("gpu"); len(g) > 0 && len(g[0].all("c2c")) > 0 && e.get("link_speed") == "" && b.t.Devices[l.A].Kind == cluster.NUMA {
+		return
+	}
 	if e.name == "pci" {
 		l.GTs = b.speed(e)
 		if w := number(e.get("link_width"), 0); w > 0 && w <= 64 {

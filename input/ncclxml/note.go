@@ -17,10 +17,17 @@ type note struct {
 	domain  string                 // PCI domain of addresses that were made up
 	sockets map[int]string         // NUMA id → socket
 	roots   map[cluster.PCI]string // device right below a cpu → host bridge
-	direct  map[cluster.PCI]string // devices without a host bridge above them, "root"
+	direct  map[cluster.PCI]string // "root" for devices without a host bridge above them
 	model   map[cluster.PCI]string // GPU → model
 	kind    map[cluster.PCI]string // NIC → network
 }
+
+// everything stands for all devices in a note.
+const everything cluster.PCI = "all"
+
+// loose reports a node of which nobody knows the NUMA domains: the cpu element
+// is there only because devices need one.
+func (n *note) loose() bool { return n.direct[everything] == "cpu" }
 
 func (n *note) socketOf(numa int) string { return n.sockets[numa] }
 

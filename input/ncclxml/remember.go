@@ -1,6 +1,10 @@
 package ncclxml
 
-import "busbar/cluster"
+import (
+	"strconv"
+
+	"busbar/cluster"
+)
 
 // remember fills the note with what the elements cannot say.
 func (p *printer) remember() {
@@ -9,17 +13,22 @@ func (p *printer) remember() {
 	n.direct = map[cluster.PCI]string{}
 	n.model = map[cluster.PCI]string{}
 	n.kind = map[cluster.PCI]string{}
+	sockets := 0 // counted anew: a tray's are not the first of its rack
+	number := map[int]int{}
 	for i := range p.t.Devices {
 		d := &p.t.Devices[i]
 		if !p.here(i) {
 			continue
 		}
 		switch {
+		case d.Kind == cluster.Socket:
+			number[i] = sockets
+			sockets++
 		case d.Kind == cluster.NUMA && d.Index >= 0 && d.Parent >= 0:
-			n.sockets[d.Index] = p.name(d.Parent)
+			n.sockets[d.Index] = p.socket(d.Parent, number[d.Parent])
 		case p.addr[i] == "":
 			continue
-		case d.Parent >= 0 && p.t.Devices[d.Parent].Kind == cluster.NUMA:
+		case d.Parent < 0 || p.t.Devices[d.Parent].Kind <= cluster.NUMA:
 			n.direct[p.addr[i]] = "root"
 		}
 		if d.Kind == cluster.GPU && d.Model.Known() {
@@ -31,7 +40,18 @@ func (p *printer) remember() {
 			}
 		}
 	}
+	if len(p.t.Of(cluster.NUMA)) == 0 {
+		n.direct[everything] = "cpu"
+	}
 	p.rememberRoots()
+}
+
+// socket is the name of a socket in the note.
+func (p *printer) socket(d, position int) string {
+	if p.t.Trays > 1 {
+		return "socket" + strconv.Itoa(position)
+	}
+	return p.name(d)
 }
 
 // rememberRoots notes the host bridges where Read would not guess them.

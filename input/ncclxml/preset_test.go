@@ -1,0 +1,142 @@
+package ncclxml
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"busbar/cluster"
+	"busbar/hardware"
+)
+
+// intel reports the presets that neither library can drive.
+func intel(t *cluster.NodeType) bool {
+	return slices.ContainsFunc(t.Devices, func(d cluster.Device) bool { return d.GPU != nil && d.GPU.Vendor == "intel" })
+}
+
+// TestPresets writes every machine of the catalogue and reads it back. What the
+// format says is the same afterwards; the rest is what the package comment
+// lists as lost.
+func TestPresets(t *testing.T) {
+	for _, p := range hardware.Presets() {
+		t.Run(p.Name, func(t *testing.T) {
+			nt, err := hardware.Node(p.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			form := Form{}
+			if nt.Trays > 1 {
+				form.Tray = nt.Trays
+			}
+			var out strings.Builder
+			err = form.Write(&out, nt)
+			if intel(nt) {
+				if err == nil || !strings.Contains(err.Error(), "accelerators are Intel's") {
+					t.Error(err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := accepted(out.String()); err != nil {
+				t.Errorf("%v in\n%s", err, out.String())
+			}
+			f := read(t, out.String())
+			if len(f.Warnings) > 0 {
+				t.Error(f.Warnings)
+			}
+			same(t, nt, f.Types[0], form.Tray-1)
+			if t.Failed() {
+				t.Log(out.String())
+			}
+		})
+	}
+}
+
+// same compares what survives writing, of one tray.
+func same(t *testing.T, was, now *cluster.NodeType, tray int) {
+	a, b := said(was, tray), said(now, -1)
+	if tray >= 0 {
+		a = slices.DeleteFunc(a, isMatrix)
+		b = slices.DeleteFunc(b, isMatrix)
+	}
+	for _, line := range a {
+		if !slices.Contains(b, line) {
+			t.Errorf("lost: %s", line)
+		}
+	}
+	for _, line := range b {
+		if !slices.Contains(a, line) {
+			t.Errorf("new: %s", line)
+		}
+	}
+}
+
+// said lists what a type says that the format or its note can say.
+func said(nt *cluster.NodeType, tray int) []string {
+	var out []string
+	here := func(d int) bool {
+		return tray < 0 || nt.Devices[d].Tray == tray || nt.Devices[d].Kind == cluster.NVSwitch
+	}
+	var rename func(d int) string
+	rename = func(d int) string {
+		kind := nt.Devices[d].Kind
+		n, below := 0, []string{}
+		for i := range nt.Devices {
+			if nt.Devices[i].Kind == kind && i < d && here(i) {
+				n++
+			}
+			if nt.Devices[i].Parent == d && here(i) {
+				below = append(below, rename(i))
+			}
+		}
+		switch {
+		case kind == cluster.RootComplex || kind == cluster.PCISwitch: // numbered anew: told by what they hold
+			slices.Sort(below)
+			return fmt.Sprintf("%s%v", kind, below)
+		case tray >= 0: // numbered anew in one tray
+			return fmt.Sprintf("%s%d", kind, n)
+		}
+		return nt.Devices[d].Name
+	}
+	for i := range nt.Devices {
+		d := &nt.Devices[i]
+		if !here(i) {
+			continue
+		}
+		line := fmt.Sprintf("%s %s %q", rename(i), d.PCI, d.Label)
+		if d.Parent >= 0 {
+			line += " below " + rename(d.Parent)
+		}
+		if d.GPU != nil {
+			line += fmt.Sprintf(" sm %d %s gdr %v %q", d.GPU.SM, d.GPU.Arch, d.GPU.GDR, d.Model.Value)
+		}
+		if d.NIC != nil {
+			line += fmt.Sprintf(" %s gdr %v reduction %v %v", d.NIC.Kind, d.NIC.GDR, d.NIC.Reduction, d.NIC.Rate().Value)
+			for _, p := range d.NIC.Ports {
+				line += fmt.Sprintf(" port %d", p.Num)
+			}
+		}
+		if d.Kind == cluster.NUMA && d.CPU != nil {
+			line += fmt.Sprintf(" %s %s %d %d %s", d.CPU.Arch, d.CPU.Vendor, d.CPU.Family, d.CPU.Model, d.CPU.Cores)
+		}
+		out = append(out, line)
+	}
+	for _, l := range nt.Links {
+		if here(l.A) && here(l.B) {
+			ends := []string{rename(l.A), rename(l.B)}
+			slices.Sort(ends)
+			out = append(out, fmt.Sprintf("%s–%s %s %d %g %v", ends[0], ends[1], l.Kind, l.Lanes, l.GTs, l.OneWay))
+		}
+	}
+	m := nt.Matrix()
+	for i := range m.Names {
+		out = append(out, m.Names[i]+" is "+strings.Join(m.Class[i], " "))
+	}
+	return out
+}
+
+// isMatrix picks the lines of the matrix, which of a rack is of all trays.
+func isMatrix(line string) bool { return strings.Contains(line, " is ") }

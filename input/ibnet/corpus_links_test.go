@@ -50,7 +50,7 @@ func TestPortReports(t *testing.T) {
 	if l := f.Network.Links[linkAt(f, "ib-i1l1s01", 10)]; l.Speed != "4xEDR" || l.Rate.Value != 100*unit.Gbps || f.Hosts[l.B.Hosts[0].First].Name != "o0001" {
 		t.Errorf("%+v", l)
 	}
-	if id := f.Hosts[f.HostIndex("p0001")].IDs[0]; id.GUID != "506b4b0300cc02a6" || id.LID != 1432 {
+	if id := f.Hosts[f.HostIndex("p0001")].IDs[0]; id.GUID != "0x506b4b0300cc02a6" || id.LID != 1432 {
 		t.Errorf("%+v", id)
 	}
 }

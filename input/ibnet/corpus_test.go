@@ -213,7 +213,7 @@ func TestNDRFabric(t *testing.T) {
 	if got := strings.Join(labels, " "); got != "mlx5_0 mlx5_1 mlx5_4 mlx5_5" {
 		t.Errorf("adapters %s", got)
 	}
-	if id := f.Hosts[h].IDs[3]; id.Device != "nic3" || id.UUID != "e09d7303007a4bd8" || id.LID != 647 || id.Port != 1 {
+	if id := f.Hosts[h].IDs[3]; id.Device != "nic3" || id.UUID != "0xe09d7303007a4bd8" || id.LID != 647 || id.Port != 1 {
 		t.Errorf("%+v", id)
 	}
 	l := f.Network.Links[linkAt(f, "A09-P1-IBLEAF-04-04", 1)]

@@ -42,7 +42,7 @@ func TestFatTree(t *testing.T) {
 	if nic.Model.Value != "MT4129" || nic.Label != "mlx5_0" || nic.NIC.Kind != cluster.InfiniBand || nic.NIC.Rate().Value != 200*unit.Gbps || nic.UUID != "" {
 		t.Errorf("%+v", nic)
 	}
-	if id := f.Hosts[0].IDs[0]; id.UUID != small.hostGUID(1) || id.GUID != small.portGUID(1) || id.LID != 6 {
+	if id := f.Hosts[0].IDs[0]; id.UUID != "0x"+small.hostGUID(1) || id.GUID != "0x"+small.portGUID(1) || id.LID != 6 {
 		t.Errorf("%+v", id)
 	}
 }

@@ -12,6 +12,7 @@
 //   - a host: its name, the first word of the description of its adapters;
 //   - an adapter: Identity.UUID, its node GUID, or its label on the host;
 //   - an adapter's port: Identity.GUID, the port GUID, which every tool prints.
+//     Both are written 0x and sixteen digits, as the readers of hosts do.
 //
 // An adapter whose description holds no host name becomes a host named ca- and
 // its GUID. A switch whose description is only the maker's text is named sw- and

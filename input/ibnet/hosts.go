@@ -177,14 +177,14 @@ func (b *building) guidName(n int32) string {
 // identities adds what belongs to one adapter alone.
 func (b *building) identities(to []cluster.Identity, device string, n int32) []cluster.Identity {
 	nd := &b.nodes[n]
-	uuid := guidText(nd.guid)
+	uuid := nicGUID(nd.guid)
 	if nd.first < 0 && uuid != "" {
 		return append(to, cluster.Identity{Device: device, UUID: uuid})
 	}
 	for p := nd.first; p >= 0; p = b.ports[p].next {
 		pt := &b.ports[p]
 		to = append(to, cluster.Identity{
-			Device: device, UUID: uuid, Port: int(pt.num), GUID: guidText(pt.guid), LID: int(pt.lid), Counters: pt.counters,
+			Device: device, UUID: uuid, Port: int(pt.num), GUID: nicGUID(pt.guid), LID: int(pt.lid), Counters: pt.counters,
 		})
 	}
 	return to

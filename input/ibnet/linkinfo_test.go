@@ -53,7 +53,7 @@ func TestLinkInfo(t *testing.T) {
 				t.Errorf("%s: port %d: %+v", name, i+1, l)
 			}
 		}
-		if f.Hosts[0].IDs[0].GUID != "0000000000000011" {
+		if f.Hosts[0].IDs[0].GUID != "0x0000000000000011" {
 			t.Errorf("%s: %+v", name, f.Hosts[0])
 		}
 	}
@@ -116,7 +116,7 @@ Data Counters for 0x2c90300100004 "leaf4"
 	if want := map[string]uint64{"A.SymbolErrorCounter": 1234, "B.SymbolErrorCounter": 5}; !maps.Equal(l.Counters, want) || l.Rate.Value != 50*unit.Gbps || l.Max.Value != 200*unit.Gbps {
 		t.Errorf("%+v", l)
 	}
-	if id := f.Hosts[0].IDs[0]; f.Hosts[0].Name != "node10" || id.GUID != "0002c903003000a1" || id.Counters["SymbolErrorCounter"] != 5 {
+	if id := f.Hosts[0].IDs[0]; f.Hosts[0].Name != "node10" || id.GUID != "0x0002c903003000a1" || id.Counters["SymbolErrorCounter"] != 5 {
 		t.Errorf("%+v", f.Hosts[0])
 	}
 	clean := "## Summary: 22 nodes checked, 0 bad nodes found\n##          402 ports checked, 0 ports have errors beyond threshold\n"

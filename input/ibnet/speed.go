@@ -156,7 +156,15 @@ func hex(b string) (v uint64, rest string, ok bool) {
 	return v, b[i:], i > 0
 }
 
-// guidText is the form in which GUIDs are kept.
+// nicGUID is the form in which the readers of hosts keep the GUIDs of NICs.
+func nicGUID(g uint64) string {
+	if g == 0 {
+		return ""
+	}
+	return "0x" + guidText(g)
+}
+
+// guidText is the form in which the GUIDs of switches are kept.
 func guidText(g uint64) string {
 	if g == 0 {
 		return ""

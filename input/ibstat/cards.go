@@ -1,0 +1,198 @@
+package ibstat
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"busbar/cluster"
+	"busbar/input/internal/board"
+	"busbar/unit"
+)
+
+// Limits that hold before anything is allocated.
+const (
+	maxCards = 1 << 16 // of all nodes together
+	maxPorts = 64      // of one adapter
+	maxName  = 64      // of an adapter; the kernel's limit
+)
+
+// card is an adapter as read so far.
+type card struct {
+	label    string
+	guid     string
+	vendor   string // PCI or IEEE number, as four or more digits
+	part     string // vendor's part number
+	model    string
+	firmware string
+	ports    []cluster.Port
+	stated   int // ports it says it has; 0 unknown
+	line     int
+}
+
+// hosts collects cards into nodes.
+type hosts struct {
+	format, source string
+	nodes          []map[string]*card
+	count          int
+	full           bool
+}
+
+// add gives a finished card to the node at hand, or begins a further one when the
+// node has another card of that name.
+func (h *hosts) add(c *card) {
+	if c == nil {
+		return
+	}
+	if h.count++; h.count > maxCards {
+		h.full = true
+		return
+	}
+	if len(h.nodes) == 0 {
+		h.nodes = append(h.nodes, map[string]*card{})
+	}
+	node := h.nodes[len(h.nodes)-1]
+	have := node[c.label]
+	switch {
+	case have == nil:
+		node[c.label] = c
+	case have.same(c):
+		have.take(c)
+	default:
+		h.nodes = append(h.nodes, map[string]*card{c.label: c})
+	}
+}
+
+// same reports whether two blocks under one name can be about one card.
+func (c *card) same(d *card) bool {
+	if c.guid != "" && d.guid != "" {
+		return c.guid == d.guid
+	}
+	for i := range d.ports {
+		p := &d.ports[i]
+		if q := c.port(p.Num); q != nil && q.GUID != "" && p.GUID != "" && q.GUID != p.GUID {
+			return false
+		}
+	}
+	return true
+}
+
+// take adds another block about the card; the later word on a port stands.
+func (c *card) take(d *card) {
+	c.guid = cmp.Or(c.guid, d.guid)
+	c.firmware = cmp.Or(c.firmware, d.firmware)
+	c.model = cmp.Or(c.model, d.model)
+	c.vendor, c.part = cmp.Or(c.vendor, d.vendor), cmp.Or(c.part, d.part)
+	c.stated = max(c.stated, d.stated)
+	for _, p := range d.ports {
+		if q := c.port(p.Num); q != nil {
+			*q = p
+		} else if len(c.ports) < maxPorts {
+			c.ports = append(c.ports, p)
+		}
+	}
+}
+
+func (c *card) port(num int) *cluster.Port {
+	for i := range c.ports {
+		if c.ports[i].Num == num {
+			return &c.ports[i]
+		}
+	}
+	return nil
+}
+
+// addPort begins a port, or nil when the number is none or there are too many.
+func (c *card) addPort(num int) *cluster.Port {
+	if num < 1 || num > maxPorts {
+		return nil
+	}
+	if p := c.port(num); p != nil {
+		return p
+	}
+	c.ports = append(c.ports, cluster.Port{Num: num})
+	return &c.ports[len(c.ports)-1]
+}
+
+// fragment gives every node as a type of its own, cards in natural order.
+func (h *hosts) fragment() *cluster.Fragment {
+	f := &cluster.Fragment{Format: h.format, Source: h.source}
+	for _, node := range h.nodes {
+		cards := make([]*card, 0, len(node))
+		for _, c := range node {
+			cards = append(cards, c)
+		}
+		slices.SortFunc(cards, func(a, b *card) int {
+			return cmp.Or(board.Natural(a.label, b.label), strings.Compare(a.label, b.label))
+		})
+		t := &cluster.NodeType{Name: "node", Devices: make([]cluster.Device, 0, len(cards))}
+		for i, c := range cards {
+			if c.stated > 0 && len(c.ports) > 0 && c.stated != len(c.ports) {
+				f.Warnf(c.line, c.label, "says it has %d ports and shows %d; give the whole output of %s", c.stated, len(c.ports), h.format)
+			}
+			t.Devices = append(t.Devices, c.device("nic"+strconv.Itoa(i), h.format))
+		}
+		f.AddNode("", t)
+	}
+	return f
+}
+
+func (c *card) device(name, source string) cluster.Device {
+	d := cluster.Device{
+		Kind: cluster.NIC, Name: name, Index: -1, Label: c.label, Parent: -1, UUID: c.guid,
+		NIC: &cluster.NICInfo{Kind: c.kind(), Firmware: c.firmware, Ports: c.ports},
+	}
+	if model := cmp.Or(c.model, c.partName()); model != "" {
+		d.Model = cluster.FromRead(model, source)
+	}
+	slices.SortFunc(d.NIC.Ports, func(a, b cluster.Port) int { return a.Num - b.Num })
+	for i := range d.NIC.Ports {
+		p := &d.NIC.Ports[i]
+		if p.State == cluster.Down {
+			p.Rate, p.Speed = cluster.Fact[unit.Rate]{}, ""
+		}
+	}
+	return d
+}
+
+// mellanox is the maker's IEEE number, which ibv_devinfo prints as vendor_id.
+const mellanox = "02c9"
+
+// partName is MT and the number, as ibstat writes it for Mellanox cards.
+func (c *card) partName() string {
+	if c.vendor != mellanox || c.part == "" {
+		return ""
+	}
+	return "MT" + c.part
+}
+
+// kind tells the family of networks by the driver's name for the device and the
+// link layer of the first port that is not down.
+func (c *card) kind() cluster.NetKind {
+	driver := ""
+	switch {
+	case strings.HasPrefix(c.label, "hfi1_"):
+		driver = "hfi1"
+	case strings.HasPrefix(c.label, "efa_") || c.vendor == "1d0f":
+		driver = "efa"
+	case strings.HasPrefix(c.label, "cxi"):
+		driver = "cxi"
+	}
+	layer := ""
+	for _, p := range c.ports {
+		if layer == "" || p.State != cluster.Down {
+			layer = p.Layer
+		}
+		if p.State != cluster.Down {
+			break
+		}
+	}
+	return board.NetKind(cluster.PCIID{}, driver, true, layer)
+}
+
+// errTooMany stops a reader whose input cannot be what it looks like.
+func (h *hosts) errTooMany(line int) error {
+	return fmt.Errorf("%s:%d: more than %d adapters; expected the output of %s on a few hosts; split the file", h.source, line, maxCards, h.format)
+}

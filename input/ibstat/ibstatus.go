@@ -1,0 +1,82 @@
+package ibstat
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"busbar/cluster"
+	"busbar/input/internal/board"
+	"busbar/internal/lines"
+)
+
+// MatchStatus reports whether ibstatus' output is somewhere in the text.
+func MatchStatus(data []byte) bool {
+	return lines.Find(data, "Infiniband device '", func(line string) bool {
+		name, _ := statusLine(line)
+		return name != ""
+	})
+}
+
+// statusLine reads "Infiniband device 'mlx4_0' port 1 status:".
+func statusLine(line string) (name string, port int) {
+	rest, ok := strings.CutPrefix(strings.TrimSpace(line), "Infiniband device ")
+	if !ok {
+		return "", 0
+	}
+	name, rest = inQuotes(rest)
+	num, ok := strings.CutPrefix(rest, " port ")
+	num, end := strings.CutSuffix(num, " status:")
+	port, err := strconv.Atoi(num)
+	if !ok || !end || err != nil || port < 1 || port > maxPorts {
+		return "", 0
+	}
+	return name, port
+}
+
+// ReadStatus reads ibstatus' output: a block for each port.
+func ReadStatus(name string, r io.Reader) (*cluster.Fragment, error) {
+	const format = "ibstatus"
+	h := hosts{format: format, source: name}
+	var c *card
+	var p *cluster.Port
+	in := lines.New(r)
+	for in.Next() {
+		line := lines.Bare(in.Text())
+		if label, num := statusLine(line); label != "" {
+			h.add(c)
+			if h.full {
+				return nil, h.errTooMany(in.Num())
+			}
+			c = &card{label: label, line: in.Num()}
+			p = c.addPort(num)
+			continue
+		}
+		if key, value, ok := keyValue(line); ok && p != nil {
+			statusPort(p, key, value, format)
+		}
+	}
+	if err := in.Err(); err != nil {
+		return nil, fmt.Errorf("%s:%d: %w", name, in.Num(), err)
+	}
+	if h.add(c); h.count == 0 {
+		return nil, fmt.Errorf("%s: no ports; expected ibstatus' output, such as Infiniband device 'mlx5_0' port 1 status:; give the whole output of ibstatus", name)
+	}
+	return h.fragment(), nil
+}
+
+func statusPort(p *cluster.Port, key, value, source string) {
+	switch key {
+	case "default gid":
+		p.GUID = board.PortGUID(value)
+	case "base lid":
+		p.LID = lid(value)
+	case "state":
+		p.State = state(value)
+	case "rate":
+		p.Rate, p.Speed = gbps(value, source), speed(value)
+	case "link_layer":
+		p.Layer = layer(value)
+	}
+}

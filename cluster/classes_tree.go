@@ -19,7 +19,8 @@ import (
 // the PCIe relation of their GPUs; such GPUs are placed by their relation to
 // other devices and by affinity (GPUInfo.NUMA and Cores, NICInfo.NUMA), and two
 // of them are put under one switch or bridge only where a third device shows
-// it. A device of which nothing is known stays at the top.
+// it. A device of which nothing is known stays at the top, and where that holds
+// for all of them the tree's origin is Unknown.
 //
 // PCIe classes of a real tree are an ultrametric. Where the table is not (A and
 // B are near, B and C are near, A and C are far) the nearer relation is kept
@@ -35,6 +36,9 @@ func TreeFromMatrix(devs []Device, class [][]Class, more ...[][]Class) (*NodeTyp
 	b.checkGroups()
 	b.domains()
 	b.place()
+	if len(b.numas) == 0 {
+		b.t.Tree = Unknown
+	}
 	b.joinGPUs()
 	if more := b.warned - len(b.warns); more > 0 {
 		b.warns = append(b.warns, Warning{Text: fmt.Sprintf("%d more cells of this matrix contradict the rest", more)})

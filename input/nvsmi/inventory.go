@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"busbar/cluster"
+	"busbar/input/internal/gather"
 	"busbar/unit"
 )
 
@@ -55,7 +56,7 @@ func (v *inventory) node(host string) *node {
 	if n := v.latest[host]; n != nil {
 		return n
 	}
-	if len(v.nodes) >= maxHosts {
+	if len(v.nodes) >= gather.MaxHosts {
 		v.over++
 		return nil
 	}
@@ -175,7 +176,7 @@ func (v *inventory) addTo(f *cluster.Fragment) {
 		f.AddNode(n.host, t)
 	}
 	if v.over > 0 {
-		f.Warnf(0, "", "%d GPUs or hosts left out: at most %d GPUs a node and %d hosts", v.over, maxGPUs, maxHosts)
+		f.Warnf(0, "", "%d GPUs or hosts left out: at most %d GPUs a node and %d hosts", v.over, maxGPUs, gather.MaxHosts)
 	}
 }
 

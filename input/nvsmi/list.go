@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"busbar/cluster"
+	"busbar/input/internal/gather"
 )
 
 const (
@@ -50,19 +51,19 @@ func ReadList(name string, r io.Reader) (*cluster.Fragment, error) {
 
 type lister struct {
 	v      *inventory
-	heads  gathered
+	heads  gather.Headings
 	at     map[string]*gpu // the GPU that further lines of a host speak of
 	linked bool
 }
 
 func (l *lister) line(text string, num int) {
-	if l.heads.line(text) {
+	if l.heads.Line(text) {
 		return
 	}
 	if l.take("", text, num) {
 		return
 	}
-	if host, rest, ok := cutHost(text); ok {
+	if host, rest, ok := gather.Cut(text); ok {
 		l.take(host, rest, num)
 	}
 }
@@ -72,8 +73,8 @@ func (l *lister) take(prefix, text string, num int) bool {
 	if g, ok := gpuLine(text); ok {
 		g.line = num
 		host := prefix
-		if prefix == "" && len(l.heads.hosts) > 0 {
-			host = l.heads.hosts[0] // UUIDs differ, so that no two hosts are gathered
+		if prefix == "" && len(l.heads.Hosts()) > 0 {
+			host = l.heads.Hosts()[0] // UUIDs differ, so that no two hosts are gathered
 		}
 		l.at[prefix] = l.v.add(host, g)
 		return true

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"busbar/cluster"
+	"busbar/input/internal/gather"
 )
 
 const queryFormat = "nvidia-smi --query-gpu"
@@ -88,24 +89,24 @@ func ReadQuery(name string, r io.Reader) (*cluster.Fragment, error) {
 
 type queryReader struct {
 	v     *inventory
-	heads gathered
+	heads gather.Headings
 	cols  map[string][]string // the header at hand, by the host before the line
 	rows  map[string]int      // rows since then
 	warns []warning
 }
 
 func (q *queryReader) line(text string, num int) {
-	if q.heads.line(text) || q.take("", text, num) {
+	if q.heads.Line(text) || q.take("", text, num) {
 		return
 	}
-	if host, rest, ok := cutHost(text); ok {
+	if host, rest, ok := gather.Cut(text); ok {
 		q.take(host, rest, num)
 	}
 }
 
 func (q *queryReader) take(prefix, text string, num int) bool {
 	if cols := queryHeader(text); cols != nil {
-		if len(q.cols) < maxHosts || q.cols[prefix] != nil {
+		if len(q.cols) < gather.MaxHosts || q.cols[prefix] != nil {
 			q.cols[prefix], q.rows[prefix] = cols, 0
 		}
 		return true
@@ -127,8 +128,8 @@ func (q *queryReader) take(prefix, text string, num int) bool {
 		return false
 	}
 	host := prefix
-	if host == "" && len(q.heads.hosts) > 0 {
-		host = q.heads.hosts[0]
+	if host == "" && len(q.heads.Hosts()) > 0 {
+		host = q.heads.Hosts()[0]
 	}
 	g, ok := queryRow(cols, fields, &host)
 	if !ok {
@@ -197,7 +198,7 @@ func queryRow(cols, fields []string, host *string) (gpu, bool) {
 		case "c2c":
 			g.c2c = f == "Enabled"
 		case "host":
-			if isHost(f) {
+			if gather.IsHost(f) {
 				*host = strings.Clone(f)
 			}
 		}

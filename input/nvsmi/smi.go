@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"busbar/cluster"
+	"busbar/input/internal/gather"
 	"busbar/unit"
 )
 
@@ -39,20 +40,20 @@ func ReadSMI(name string, r io.Reader) (*cluster.Fragment, error) {
 
 type smiReader struct {
 	v     *inventory
-	heads gathered
+	heads gather.Headings
 	at    map[string]*gpu // the GPU whose memory comes on the next line, by host
 	cut   []warning
 }
 
 func (s *smiReader) line(text string, num int) {
-	if s.heads.line(text) {
+	if s.heads.Line(text) {
 		return
 	}
 	host := ""
-	if len(s.heads.hosts) > 0 {
-		host = s.heads.hosts[0]
+	if len(s.heads.Hosts()) > 0 {
+		host = s.heads.Hosts()[0]
 	}
-	if h, rest, ok := cutHost(text); ok {
+	if h, rest, ok := gather.Cut(text); ok {
 		host, text = h, rest
 	}
 	cells := bars(text)

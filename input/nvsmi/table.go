@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"busbar/cluster"
+	"busbar/input/internal/gather"
 )
 
 // maxDevices is the most columns a matrix may have.
@@ -68,7 +69,7 @@ func (t *table) isP2P() bool {
 type scanner struct {
 	tables []*table
 	open   map[string]*state // by the host before the line, "" without
-	heads  gathered
+	heads  gather.Headings
 	prompt hint
 	p2p    hint
 }
@@ -121,13 +122,13 @@ func interesting(line string) bool {
 }
 
 // pending reports whether some line may continue a table or a heading.
-func (s *scanner) pending() bool { return len(s.open) > 0 || s.heads.state > 0 }
+func (s *scanner) pending() bool { return len(s.open) > 0 || s.heads.Open() }
 
 func (s *scanner) line(text string, num int) {
-	if s.heads.line(text) {
+	if s.heads.Line(text) {
 		return
 	}
-	if h := promptHost(text); h != "" {
+	if h := gather.Prompt(text, "nvidia-smi"); h != "" {
 		s.prompt = hint{h, num}
 	}
 	if c := p2pCapability(text); c != "" {
@@ -137,7 +138,7 @@ func (s *scanner) line(text string, num int) {
 	if s.take("", text, num) {
 		return
 	}
-	if host, rest, ok := cutHost(text); ok {
+	if host, rest, ok := gather.Cut(text); ok {
 		s.take(host, plain(rest), num)
 	}
 }
@@ -158,7 +159,7 @@ func (s *scanner) take(host, text string, num int) bool {
 		if st != nil {
 			s.close(st)
 		}
-		if len(s.open) >= maxHosts && st == nil {
+		if len(s.open) >= gather.MaxHosts && st == nil {
 			return false
 		}
 		s.open[host] = s.begin(host, h, text, num)
@@ -180,7 +181,7 @@ func (s *scanner) begin(host string, h header, text string, num int) *state {
 	case host != "":
 		t.hosts = []string{host}
 	default:
-		t.hosts = s.heads.hosts
+		t.hosts = s.heads.Hosts()
 	}
 	return &state{t: t, text: text, line: num}
 }

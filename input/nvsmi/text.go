@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"strings"
 
+	"busbar/input/internal/gather"
 	"busbar/internal/lines"
 )
 
@@ -40,10 +42,26 @@ func anyLine(data []byte, token string, ok func(text string) bool) bool {
 			if ok(text) {
 				return true
 			}
-			if _, rest, is := cutHost(text); is && ok(rest) {
+			if _, rest, is := gather.Cut(text); is && ok(rest) {
 				return true
 			}
 		}
 		data = data[last:]
 	}
+}
+
+// numbered splits "GPU7" into its number.
+func numbered(s, stem string) (int, bool) {
+	rest, ok := strings.CutPrefix(s, stem)
+	if !ok || rest == "" || len(rest) > 4 {
+		return 0, false
+	}
+	n := 0
+	for i := range len(rest) {
+		if rest[i] < '0' || rest[i] > '9' {
+			return 0, false
+		}
+		n = n*10 + int(rest[i]-'0')
+	}
+	return n, true
 }

@@ -1,0 +1,129 @@
+// Package gather finds the hosts in the output of tools that run a command on
+// many machines: pdsh and clush write "node7: " before each line, dshbak and
+// clush -b gather equal output under a list of hosts between two rules, Ansible
+// writes "node7 | CHANGED | rc=0 >>" above it.
+//
+// A host before a line is a guess that the caller confirms by reading the rest.
+// The number of names is bounded: a short list can stand for very many.
+package gather
+
+import (
+	"strings"
+
+	"busbar/cluster"
+)
+
+// MaxHosts bounds the hosts that one text may name.
+const MaxHosts = 100_000
+
+// Cut splits "node7: rest".
+func Cut(line string) (host, rest string, ok bool) {
+	line = strings.TrimLeft(line, " ")
+	i := strings.IndexByte(line, ':')
+	if i < 1 || i > 253 || !IsHost(line[:i]) {
+		return "", "", false
+	}
+	return strings.Clone(line[:i]), strings.TrimPrefix(line[i+1:], " "), true
+}
+
+// IsHost reports whether s can be a host name and is no word that the tools
+// themselves write before a colon (GPU0, NIC0, Legend).
+func IsHost(s string) bool {
+	letter := false
+	for i := range len(s) {
+		c := s[i]
+		switch {
+		case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z':
+			letter = true
+		case c >= '0' && c <= '9':
+		case (c == '-' || c == '.' || c == '_') && i > 0:
+		default:
+			return false
+		}
+	}
+	switch strings.TrimRight(s, "0123456789") {
+	case "GPU", "NIC", "Legend", "ERROR", "WARNING":
+		return false
+	}
+	return letter
+}
+
+// Headings follows the headings of a text. The zero value is ready.
+type Headings struct {
+	hosts []string
+	state int // 1 after a rule, 2 after a rule and a host list
+	next  []string
+	named int
+}
+
+// Hosts are those of the last heading; none before the first.
+func (h *Headings) Hosts() []string { return h.hosts }
+
+// Open reports whether the next line may be part of a heading.
+func (h *Headings) Open() bool { return h.state > 0 }
+
+// Line takes a line and reports whether it was part of a heading.
+func (h *Headings) Line(s string) bool {
+	s = strings.TrimSpace(s)
+	if host, rest, ok := strings.Cut(s, " | "); ok && strings.HasSuffix(rest, ">>") && IsHost(host) {
+		h.hosts, h.state = []string{strings.Clone(host)}, 0
+		return true
+	}
+	rule := len(s) >= 5 && strings.Trim(s, "-") == ""
+	switch {
+	case rule && h.state == 2:
+		h.hosts, h.state = h.next, 0
+	case rule:
+		h.state = 1
+	case h.state == 1:
+		h.next, h.state = nil, 0
+		if h.named < MaxHosts {
+			h.next = list(s)
+			h.named += len(h.next)
+		}
+		if h.next == nil {
+			return false
+		}
+		h.state = 2
+	default:
+		h.state = 0
+		return false
+	}
+	return true
+}
+
+// list reads "node[1-4] (4)" or "node7"; nil when it is neither.
+func list(s string) []string {
+	names, count, _ := strings.Cut(s, " ")
+	if count != "" && (count[0] != '(' || !strings.HasSuffix(count, ")")) || !strings.ContainsAny(names, "0123456789") {
+		return nil
+	}
+	all, err := cluster.ParseHosts(names)
+	if err != nil || len(all) > MaxHosts {
+		return nil
+	}
+	for _, n := range all {
+		if !IsHost(n) {
+			return nil
+		}
+	}
+	return all
+}
+
+// Prompt finds the host in a shell prompt before a command: "[root@node7 ~]#
+// nvidia-smi topo -m". It names the machine weakly (it may be a container), so
+// it serves only to tell several machines in one text apart.
+func Prompt(line, command string) string {
+	if !strings.Contains(line, command) {
+		return ""
+	}
+	_, rest, ok := strings.Cut(line, "@")
+	if !ok {
+		return ""
+	}
+	end := strings.IndexAny(rest, ": ]~#$")
+	if end < 1 || !IsHost(rest[:end]) {
+		return ""
+	}
+	return strings.Clone(rest[:end])
+}

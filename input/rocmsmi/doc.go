@@ -1,0 +1,12 @@
+// Package rocmsmi reads the topology that AMD's tools print: rocm-smi --showtopo
+// (and its parts --showtopoweight, --showtopohops, --showtopotype,
+// --showtopoaccess, --showtoponuma) and amd-smi topology.
+//
+// An xGMI link is recorded where the link type is XGMI and the table of hops
+// says one; two GPUs that are XGMI over more hops have no link of their own.
+// PCIE says that there is no xGMI, and nothing of the switches between. The
+// tools print the kernel's constant for the rate of a link (25 GT/s whatever
+// the GPU does), from which the number of bonded links is taken and no rate.
+//
+// The package refuses tables of more than 512 GPUs and the JSON and CSV forms.
+package rocmsmi

@@ -1,0 +1,239 @@
+package rocmsmi
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"busbar/cluster"
+	"busbar/internal/lines"
+)
+
+const (
+	rocmFormat = "rocm-smi --showtopo"
+	amdFormat  = "amd-smi topology"
+)
+
+// Match reports whether data holds a topology of rocm-smi or amd-smi.
+func Match(data []byte) bool {
+	for _, mark := range []string{"between two GPUs", "LINK TYPE TABLE:", "(Topology) Numa"} {
+		if bytes.Contains(data, []byte(mark)) {
+			_, err := Read("", bytes.NewReader(data))
+			return err == nil
+		}
+	}
+	return false
+}
+
+// Read reads the topology of every machine in a text.
+func Read(name string, r io.Reader) (*cluster.Fragment, error) {
+	p := newParser()
+	l := lines.New(r)
+	for l.Next() {
+		p.line(lines.Bare(l.Text()), l.Num())
+	}
+	if err := l.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	f := &cluster.Fragment{Format: rocmFormat, Source: name}
+	machines := p.finish()
+	slices.SortStableFunc(machines, func(a, b *machine) int { return a.line - b.line })
+	for _, m := range machines {
+		if m.empty() {
+			continue
+		}
+		if m.amdsmi {
+			f.Format = amdFormat
+		}
+		m.addTo(f)
+	}
+	if len(f.Types) == 0 {
+		return nil, fmt.Errorf("%s: no topology found; expected tables headed GPU0 GPU1 … under titles such as Link Type between two GPUs; save the output of rocm-smi --showtopo or amd-smi topology", name)
+	}
+	if p.over {
+		f.Warnf(0, "", "too many hosts; the rest is left out")
+	}
+	return f, nil
+}
+
+// addTo adds a machine to the fragment.
+func (m *machine) addTo(f *cluster.Fragment) {
+	host := ""
+	hosts := m.hosts
+	if len(hosts) > 0 {
+		host = hosts[0]
+	} else {
+		hosts = []string{""}
+	}
+	if len(m.gpus) == 0 {
+		m.gpusFromNUMA()
+	}
+	devs := m.devices(f.Format)
+	class := m.classes()
+	node, warns := cluster.TreeFromMatrix(devs, class)
+	m.addPairs(node)
+	for _, w := range m.warns {
+		f.Warnf(w.line, host, "%s", w.text)
+	}
+	if m.more > 0 {
+		f.Warnf(m.line, host, "%d more lines could not be used whole", m.more)
+	}
+	for _, w := range warns {
+		f.Warnf(m.line, strings.Trim(host+"/"+w.Where, "/"), "%s", w.Text)
+	}
+	f.Types = append(f.Types, node)
+	for _, h := range hosts {
+		f.Hosts = append(f.Hosts, cluster.Host{Name: h, Type: len(f.Types) - 1})
+	}
+}
+
+// gpusFromNUMA names the GPUs of a text that has the NUMA lines only.
+func (m *machine) gpusFromNUMA() {
+	var nums []int
+	for _, all := range []map[string]int{m.node, m.near} {
+		for g := range all {
+			if n, _ := gpuNumber(g); !slices.Contains(nums, n) {
+				nums = append(nums, n)
+			}
+		}
+	}
+	slices.Sort(nums)
+	for _, n := range nums {
+		m.at["GPU"+strconv.Itoa(n)] = len(m.gpus)
+		m.gpus = append(m.gpus, "GPU"+strconv.Itoa(n))
+	}
+}
+
+func (m *machine) devices(format string) []cluster.Device {
+	devs := make([]cluster.Device, len(m.gpus))
+	var differ []string
+	for i, name := range m.gpus {
+		d := cluster.Device{Kind: cluster.GPU, Index: i, Parent: -1, GPU: &cluster.GPUInfo{Vendor: "amd"}}
+		if n, ok := gpuNumber(name); ok {
+			d.Index = n
+		} else {
+			d.PCI, _ = cluster.ParsePCI(name) // amd-smi lists GPUs in the order of their index
+		}
+		if n, ok := m.numaOf(name); ok {
+			d.GPU.NUMA = cluster.FromRead(n, format)
+			if node, has := m.node[name]; has && node >= 0 && node != n {
+				differ = append(differ, name)
+			}
+		}
+		devs[i] = d
+	}
+	if len(differ) > 0 {
+		g := differ[0]
+		m.warn(m.line, "%d GPUs have a NUMA affinity other than their NUMA node (%s: %d and %d); kept the affinity", len(differ), g, m.near[g], m.node[g])
+	}
+	return devs
+}
+
+// numaOf is a GPU's NUMA domain: the affinity that the kernel gives the device,
+// else the node nearest in the driver's own topology, which for partitions of a
+// GPU other than the first is not that of the partition.
+func (m *machine) numaOf(gpu string) (int, bool) {
+	near, ok := m.near[gpu]
+	node, has := m.node[gpu]
+	if ok && near >= 0 {
+		return near, true
+	}
+	return node, has && node >= 0
+}
+
+// cell is the word of a table, "" where it has none.
+func (m *machine) cell(k kind, i, j int) string {
+	t := m.table[k]
+	if i >= len(t) || j >= len(t[i]) {
+		return ""
+	}
+	return t[i][j]
+}
+
+// classes turns the tables into path classes. Only what they show is said: an
+// xGMI link, or that PCIe crosses NUMA domains.
+func (m *machine) classes() [][]cluster.Class {
+	class := make([][]cluster.Class, len(m.gpus))
+	unknown := 0
+	for i := range m.gpus {
+		class[i] = make([]cluster.Class, len(m.gpus))
+		for j := range m.gpus {
+			if i == j {
+				class[i][j] = cluster.Class{Type: cluster.Self}
+				continue
+			}
+			switch m.cell(linkType, i, j) {
+			case "XGMI":
+				if m.isDirect(i, j) {
+					class[i][j] = cluster.Class{Type: cluster.XG, Links: m.bonded(i, j)}
+				}
+			case "PCIE":
+				// The kernel counts two hops to a GPU of the same NUMA domain, three to another.
+				if n, err := strconv.Atoi(m.cell(hops, i, j)); err == nil && n >= 3 {
+					class[i][j] = cluster.Class{Type: cluster.SYS}
+				}
+			case "":
+			default:
+				unknown++
+			}
+		}
+	}
+	if unknown > 0 {
+		m.warn(m.line, "%d cells of the link types name no type (such as XXXX); taken as unknown", unknown)
+	}
+	return class
+}
+
+// isDirect reports whether an XGMI pair has a link of its own: one hop, or the
+// weight of one hop (15), or no word about either.
+func (m *machine) isDirect(i, j int) bool {
+	if h := m.cell(hops, i, j); h != "" {
+		if n, err := strconv.Atoi(h); err == nil {
+			return n == 1
+		}
+	}
+	if w, err := strconv.Atoi(m.cell(weight, i, j)); err == nil && w > 0 {
+		return w <= 15
+	}
+	return true
+}
+
+// bonded is the number of xGMI links between two GPUs, 0 unknown. The kernel
+// gives each 50000 MB/s.
+func (m *machine) bonded(i, j int) int {
+	_, most, ok := strings.Cut(m.cell(bandwidth, i, j), "-")
+	n, err := strconv.Atoi(most)
+	if !ok || err != nil || n <= 0 || n%50000 != 0 || n/50000 > 16 {
+		return 0
+	}
+	return n / 50000
+}
+
+// maxPairs is the most GPUs whose pairs are kept one by one.
+const maxPairs = 128
+
+// addPairs records which GPUs may reach each other's memory.
+func (m *machine) addPairs(node *cluster.NodeType) {
+	if m.table[access] == nil || len(m.gpus) > maxPairs {
+		return
+	}
+	for i := range m.gpus {
+		for j := range m.gpus {
+			p := cluster.Pair{A: i, B: j}
+			switch c := m.cell(access, i, j); {
+			case i == j:
+				continue
+			case c == "ENABLED" || c == "True":
+				p.P2P = cluster.Yes
+			case c == "DISABLED" || c == "False":
+				p.P2P, p.Why = cluster.No, c
+			default:
+				continue
+			}
+			node.Pairs = append(node.Pairs, p)
+		}
+	}
+}

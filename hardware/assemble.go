@@ -200,10 +200,10 @@ func numbered(stem string, n int) []string {
 // mustGPU is the catalogue's row of that short name. Presets name only rows that
 // exist; a test builds every one of them.
 func mustGPU(name string) GPUModel {
-	for _, m := range GPUs() {
-		if m.Name == name {
-			return m
-		}
+	x := gpuTable()
+	i, ok := x.short[name]
+	if !ok {
+		return GPUModel{Name: name, Title: name}
 	}
-	return GPUModel{Name: name, Title: name}
+	return x.row(i)
 }

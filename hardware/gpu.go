@@ -1,8 +1,10 @@
 package hardware
 
 import (
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"busbar/cluster"
 	"busbar/unit"
@@ -57,16 +59,51 @@ func peak(fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 float64) map[cluster.Dtyp
 	return m
 }
 
+// gpuIndex is the catalogue prepared for look-ups. It is built once and never
+// changed.
+type gpuIndex struct {
+	models []GPUModel
+	names  []gpuName
+	pci    map[string]int
+	short  map[string]int
+}
+
+type gpuName struct {
+	words []string
+	model int
+}
+
+var gpuTable = sync.OnceValue(func() *gpuIndex {
+	x := &gpuIndex{models: GPUs(), pci: make(map[string]int), short: make(map[string]int)}
+	for i, m := range x.models {
+		x.short[m.Name] = i
+		for _, id := range m.PCI {
+			x.pci[id] = i
+		}
+		for _, n := range append([]string{m.Name, m.Title}, m.Names...) {
+			x.names = append(x.names, gpuName{words(n), i})
+		}
+	}
+	return x
+})
+
+// row is a copy that the caller may change.
+func (x *gpuIndex) row(i int) GPUModel {
+	m := x.models[i]
+	m.Peak = maps.Clone(m.Peak)
+	m.Names, m.PCI = slices.Clone(m.Names), slices.Clone(m.PCI)
+	return m
+}
+
 // GPUByPCI finds a GPU by what it answers on the bus, "10de" and "20b2" (an 0x
 // in front does not matter).
 func GPUByPCI(vendor, device string) (GPUModel, bool) {
-	id := pciKey(vendor, device)
-	for _, m := range GPUs() {
-		if slices.Contains(m.PCI, id) {
-			return m, true
-		}
+	x := gpuTable()
+	i, ok := x.pci[pciKey(vendor, device)]
+	if !ok {
+		return GPUModel{}, false
 	}
-	return GPUModel{}, false
+	return x.row(i), true
 }
 
 func pciKey(vendor, device string) string {
@@ -83,20 +120,17 @@ func GPUByName(name string) (GPUModel, bool) {
 	if len(want) == 0 || len(want) > 32 {
 		return GPUModel{}, false
 	}
-	best, length := GPUModel{}, 0
-	for _, m := range GPUs() {
-		for _, n := range append([]string{m.Name, m.Title}, m.Names...) {
-			have := words(n)
-			if len(have) <= length || len(have) > len(want) || !slices.Equal(have, want[:len(have)]) {
-				continue
-			}
-			best, length = m, len(have)
+	x := gpuTable()
+	best, length := -1, 0
+	for _, n := range x.names {
+		if k := len(n.words); k > length && k <= len(want) && slices.Equal(n.words, want[:k]) {
+			best, length = n.model, k
 		}
 	}
-	if length == 0 || slices.ContainsFunc(want[length:], otherProduct) {
+	if best < 0 || slices.ContainsFunc(want[length:], otherProduct) {
 		return GPUModel{}, false
 	}
-	return best, true
+	return x.row(best), true
 }
 
 // words cuts a product name into lower-case words and drops those that name no

@@ -3,6 +3,7 @@ package hardware
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"busbar/cluster"
 	"busbar/unit"
@@ -58,12 +59,18 @@ func Interconnects() []Interconnect {
 	)
 }
 
+// interconnectTable is the catalogue by lower-case name, built once and never
+// changed.
+var interconnectTable = sync.OnceValue(func() map[string]Interconnect {
+	table := make(map[string]Interconnect)
+	for _, r := range Interconnects() {
+		table[strings.ToLower(r.Name)] = r
+	}
+	return table
+})
+
 // InterconnectByName finds a row by its name, whatever the case.
 func InterconnectByName(name string) (Interconnect, bool) {
-	for _, r := range Interconnects() {
-		if strings.EqualFold(r.Name, name) {
-			return r, true
-		}
-	}
-	return Interconnect{}, false
+	r, ok := interconnectTable()[strings.ToLower(name)]
+	return r, ok
 }

@@ -3,6 +3,7 @@ package hardware
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"busbar/cluster"
 	"busbar/unit"
@@ -58,12 +59,29 @@ func NICs() []NICModel {
 	}
 }
 
+// nicName is a spelling of a card's name, prepared for look-ups.
+type nicName struct {
+	key   string
+	model NICModel
+}
+
+// nicTable is the catalogue prepared for look-ups, built once and never changed.
+var nicTable = sync.OnceValue(func() []nicName {
+	var names []nicName
+	for _, m := range NICs() {
+		for _, n := range append([]string{m.Name}, m.Also...) {
+			names = append(names, nicName{nicKey(n), m})
+		}
+	}
+	return names
+})
+
 // NICByPCI finds a network card by what it answers on the bus.
 func NICByPCI(vendor, device string) (NICModel, bool) {
 	id := pciKey(vendor, device)
-	for _, m := range NICs() {
-		if slices.Contains(m.PCI, id) {
-			return m, true
+	for _, n := range nicTable() {
+		if slices.Contains(n.model.PCI, id) {
+			return n.model.clone(), true
 		}
 	}
 	return NICModel{}, false
@@ -75,16 +93,20 @@ func NICByName(name string) (NICModel, bool) {
 	if len(name) > 200 {
 		return NICModel{}, false
 	}
-	text := nicKey(name)
+	text := nicKey(name) + " "
 	best, length := NICModel{}, 0
-	for _, m := range NICs() {
-		for _, n := range append([]string{m.Name}, m.Also...) {
-			if k := nicKey(n); len(k) > length && strings.Contains(text+" ", k+" ") {
-				best, length = m, len(k)
-			}
+	for _, n := range nicTable() {
+		if len(n.key) > length && strings.Contains(text, n.key+" ") {
+			best, length = n.model, len(n.key)
 		}
 	}
-	return best, length > 0
+	return best.clone(), length > 0
+}
+
+// clone is a copy that the caller may change.
+func (m NICModel) clone() NICModel {
+	m.Also, m.PCI = slices.Clone(m.Also), slices.Clone(m.PCI)
+	return m
 }
 
 // nicKey spells a name with single spaces, so that ConnectX-6 does not hide in

@@ -282,6 +282,20 @@ func BenchmarkPreset10000(b *testing.B) {
 	}
 }
 
+func BenchmarkPresets(b *testing.B) {
+	for b.Loop() {
+		Presets()
+	}
+}
+
+func BenchmarkNVL72Node(b *testing.B) {
+	for b.Loop() {
+		if _, err := Node("gb200-nvl72"); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 func BenchmarkNVL72Matrix(b *testing.B) {
 	n, _ := Node("gb200-nvl72")
 	for b.Loop() {

@@ -8,9 +8,9 @@ import (
 	"busbar/input/internal/tags"
 )
 
-// Limits of one text. A rack of 72 GPUs has about 2,000 elements.
+// Limits of one text. A rack of 72 GPUs has about 1,000 elements.
 const (
-	maxElements = 1 << 16
+	maxElements = 1 << 15
 	maxDepth    = 64
 	maxKept     = 32 << 20 // bytes of attributes and what holds them
 	maxSystems  = 4096

@@ -1,0 +1,15 @@
+// Package ethtool reads what ethtool says about network interfaces: ethtool IF
+// (speed, link, supported modes), ethtool -i IF (driver, firmware, PCI address)
+// and ethtool -S IF (counters), in any number and order in one text.
+//
+// It returns one node without a host name, with a NIC for each interface. Only
+// the first of the three prints the interface's name. The others get it from a
+// shell prompt before them ("$ ethtool -i eth0"), or from the block before them
+// where blocks of one interface evidently stand together; else the NIC has no
+// label.
+//
+// A speed that the driver does not know, zero and -1 are unknown. The greatest
+// supported mode is what the port could do. Of the counters, those are kept that
+// count errors, discards, pauses and lost links, and are not zero; bytes and
+// packets are not. The loopback interface is no NIC and is left out.
+package ethtool

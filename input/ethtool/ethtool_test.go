@@ -1,0 +1,223 @@
+package ethtool
+
+import (
+	"bytes"
+	"maps"
+	"strings"
+	"testing"
+
+	"busbar/cluster"
+	"busbar/internal/corpus"
+	"busbar/unit"
+)
+
+func read(t *testing.T, text string) *cluster.Fragment {
+	t.Helper()
+	if !Match([]byte(text)) {
+		t.Errorf("not recognised: %.60q", text)
+	}
+	f, err := Read("x", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, f)
+	return f
+}
+
+func check(t *testing.T, f *cluster.Fragment) {
+	t.Helper()
+	if len(f.Types) != 1 || len(f.Hosts) != 1 || f.Hosts[0].Name != "" {
+		t.Errorf("%d types, hosts %+v", len(f.Types), f.Hosts)
+	}
+	for _, ty := range f.Types {
+		if err := ty.Check(); err != nil {
+			t.Error(err)
+		}
+		for _, d := range ty.Devices {
+			for _, p := range d.NIC.Ports {
+				if p.Rate.Known() && p.Rate.Value <= 0 || p.Max.Known() && p.Max.Value <= 0 {
+					t.Errorf("%s: %+v", d.Label, p)
+				}
+			}
+		}
+	}
+}
+
+func TestEverySampleMatchesItsFormatOnly(t *testing.T) {
+	for _, e := range corpus.Index(t) {
+		if got := Match(corpus.Open(t, e.File)); got != (e.Format == "ethtool") {
+			t.Errorf("%s (%s) taken for ethtool: %v", e.File, e.Format, got)
+		}
+	}
+}
+
+func TestSamples(t *testing.T) {
+	want := map[string]func(d cluster.Device, p cluster.Port) bool{
+		"ethtool/ethtool-eth-1g.txt": func(d cluster.Device, p cluster.Port) bool {
+			return d.Label == "eth1" && p.Rate.Value == 1*unit.Gbps && p.Max.Value == 1*unit.Gbps && p.State == cluster.Up && d.NIC.Kind == cluster.Ethernet
+		},
+		"ethtool/ethtool-variant.txt": func(d cluster.Device, p cluster.Port) bool {
+			return d.Label == "eth1" && !p.Rate.Known() && !p.Max.Known() && p.State == cluster.StateUnknown
+		},
+		"ethtool/ethtool-i.txt": func(d cluster.Device, p cluster.Port) bool {
+			return d.Label == "" && d.PCI == "0000:00:03.0" && d.NIC.Driver == "virtio_net" && d.NIC.Firmware == ""
+		},
+		"ethtool/ethtool-S.txt": func(d cluster.Device, p cluster.Port) bool {
+			return d.Label == "" && len(p.Counters) == 0 // all error counters are zero
+		},
+	}
+	files := corpus.Index(t, "ethtool")
+	if len(files) != len(want) {
+		t.Errorf("%d samples; %d are held", len(files), len(want))
+	}
+	for _, e := range files {
+		f := read(t, string(corpus.Open(t, e.File)))
+		if n := len(f.Types[0].Devices); n != 1 {
+			t.Fatalf("%s: %d NICs", e.File, n)
+		}
+		if d := f.Types[0].Devices[0]; !want[e.File](d, d.NIC.Ports[0]) {
+			t.Errorf("%s: %+v, %+v", e.File, d, d.NIC)
+		}
+	}
+}
+
+// Synthetic, in the layout of ethtool 6.1 with the driver mlx5_core.
+const settingsText = `Settings for ens1f0np0:
+	Supported ports: [ Backplane ]
+	Supported link modes:   1000baseKX/Full
+	                        100000baseSR4/Full
+	                        200000baseCR4/Full
+	Supported pause frame use: Symmetric
+	Advertised link modes:  400000baseCR8/Full
+	Speed: 100000Mb/s
+	Lanes: 4
+	Duplex: Full
+	Link detected: yes
+`
+
+const infoText = `driver: mlx5_core
+version: 5.8-1.1.2
+firmware-version: 22.35.2000 (MT_0000000436)
+expansion-rom-version: 
+bus-info: 0000:3b:00.0
+supports-statistics: yes
+`
+
+const statsText = `NIC statistics:
+     rx_packets: 912398
+     rx_bytes: 96506134
+     rx_discards_phy: 12
+     rx_out_of_buffer: 3
+     tx_pause_ctrl_phy: 77
+     rx_err_lane_0_phy: 5
+     rx_corrected_bits_phy: 123456
+     link_down_events_phy: 2
+     [0]: rx_drops: 4
+     rx_interrupts: 99
+     rx_dropped_bytes: 9
+     rx_crc_errors_phy: 0
+     rx_crc_errors_long: 99999999999999999999999
+`
+
+func TestOneInterface(t *testing.T) {
+	counters := map[string]uint64{"rx_discards_phy": 12, "rx_out_of_buffer": 3, "tx_pause_ctrl_phy": 77, "link_down_events_phy": 2, "[0]: rx_drops": 4}
+	all := settingsText + infoText + statsText
+	for name, text := range map[string]string{
+		"one after another": all,
+		"prompts":           "[root@n1 ~]# ethtool -i ens1f0np0\n" + infoText + "$ sudo ethtool -S ens1f0np0\n" + statsText + "$ ethtool ens1f0np0\n" + settingsText + "$ uptime\n",
+		"CR LF":             strings.ReplaceAll(all, "\n", "\r\n"),
+		"srun -l":           "3: " + strings.ReplaceAll(all, "\n", "\n3: "),
+		"indented":          "    " + strings.ReplaceAll(all, "\n", "\n    "),
+	} {
+		f := read(t, text)
+		if len(f.Types[0].Devices) != 1 || len(f.Warnings) != 0 {
+			t.Errorf("%s: %d NICs, %v", name, len(f.Types[0].Devices), f.Warnings)
+			continue
+		}
+		d := f.Types[0].Devices[0]
+		p := d.NIC.Ports[0]
+		if d.Label != "ens1f0np0" || d.PCI != "0000:3b:00.0" || d.NIC.Driver != "mlx5_core" || d.NIC.Firmware != "22.35.2000" {
+			t.Errorf("%s: %+v, %+v", name, d, d.NIC)
+		}
+		if p.Rate.Value != 100*unit.Gbps || p.Max.Value != 200*unit.Gbps || p.State != cluster.Up || !maps.Equal(p.Counters, counters) {
+			t.Errorf("%s: %+v", name, p)
+		}
+	}
+}
+
+func TestSeveralInterfaces(t *testing.T) {
+	second := func(s string) string {
+		return strings.NewReplacer("ens1f0np0", "ens1f0np10", "3b:00.0", "3b:00.1", "phy: 12", "phy: 13").Replace(s)
+	}
+	inTurns := settingsText + infoText + statsText + second(settingsText+infoText+statsText)
+	f := read(t, inTurns)
+	d := f.Types[0].Devices
+	if len(d) != 2 || d[1].Label != "ens1f0np10" || d[1].PCI != "0000:3b:00.1" || d[1].NIC.Ports[0].Counters["rx_discards_phy"] != 13 || d[0].NIC.Ports[0].Counters["rx_discards_phy"] != 12 {
+		t.Errorf("in turns: %+v", d)
+	}
+	// All settings, then all driver information: whose is whose is not said, and the
+	// PCI addresses are all there is to go by.
+	byKind := settingsText + second(settingsText) + infoText + second(infoText)
+	if d := read(t, byKind).Types[0].Devices; len(d) != 4 || d[0].PCI != "" || d[1].PCI != "" || d[2].Label != "" || d[2].PCI != "0000:3b:00.0" || d[3].PCI != "0000:3b:00.1" {
+		t.Errorf("by kind: %+v", d)
+	}
+	f = read(t, statsText+statsText)
+	if len(f.Types[0].Devices) != 2 || len(f.Warnings) != 1 || !strings.Contains(f.Warnings[0].Text, "2 blocks do not say whose they are") {
+		t.Errorf("%d NICs, %v", len(f.Types[0].Devices), f.Warnings)
+	}
+}
+
+func TestUnknown(t *testing.T) {
+	for text, want := range map[string]unit.Rate{
+		"Unknown!": 0, "65535Mb/s": 0, "4294967295Mb/s": 0, "0Mb/s": 0, "-1Mb/s": 0, "99999999999Mb/s": 0, "25Gb/s": 0, "": 0, "400000Mb/s": 400 * unit.Gbps,
+	} {
+		f := read(t, "Settings for eth0:\n\tSupported link modes:   Not reported\n\tSpeed: "+text+"\n\tLink detected: yes\n")
+		p := f.Types[0].Devices[0].NIC.Ports[0]
+		if p.Rate.Known() != (want > 0) || p.Rate.Value != want || p.Max.Known() {
+			t.Errorf("%s: %+v", text, p)
+		}
+	}
+	f := read(t, "Settings for eth0:\n\tSpeed: 1000Mb/s\n\tLink detected: no (No cable)\n")
+	if p := f.Types[0].Devices[0].NIC.Ports[0]; p.State != cluster.Down || p.Rate.Known() {
+		t.Errorf("%+v", p)
+	}
+	f = read(t, "Settings for lo:\n\tLink detected: yes\nSettings for eth9:\nNo data available\n")
+	if len(f.Types[0].Devices) != 0 || len(f.Warnings) != 2 {
+		t.Errorf("%+v, %v", f.Types[0].Devices, f.Warnings)
+	}
+	f = read(t, "driver: mlx5_core[ib_ipoib]\nfirmware-version: N/A\nbus-info: virtio0\n")
+	if d := f.Types[0].Devices[0]; d.NIC.Kind != cluster.InfiniBand || d.NIC.Firmware != "" || d.PCI != "" {
+		t.Errorf("%+v", d)
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	for _, text := range []string{"", "Settings for :\n", "Settings for two words:\n", "driver: x\n", "bus-info: x\nfirmware-version: y\n", "no NIC statistics: here", "\x00\xff"} {
+		if Match([]byte(text)) {
+			t.Errorf("%q taken for ethtool", text)
+		}
+		if strings.HasPrefix(text, "driver:") {
+			continue
+		}
+		if _, err := Read("log", strings.NewReader(text)); err == nil || !strings.HasPrefix(err.Error(), "log: no interfaces; expected") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	if _, err := Read("log", strings.NewReader(strings.Repeat("NIC statistics:\n", maxNICs+1))); err == nil || !strings.Contains(err.Error(), "more than 4096 interfaces") {
+		t.Errorf("%v", err)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(settingsText + infoText + statsText))
+	f.Add([]byte("$ ethtool -S eth0\n" + statsText + "Settings for lo:\n\tLink detected: no\nSettings for eth9:\nNo data available\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		frag, err := Read("fuzz", bytes.NewReader(data))
+		if Match(data) && err != nil {
+			t.Errorf("recognised, and then: %v", err)
+		}
+		if err == nil {
+			check(t, frag)
+		}
+	})
+}

@@ -72,6 +72,7 @@ type scanner struct {
 	heads  gather.Headings
 	prompt hint
 	p2p    hint
+	last   int // line that last was part of a table
 }
 
 // hint is a word found shortly before a table.
@@ -98,9 +99,9 @@ type state struct {
 
 // scan reads a text to its end. It returns the tables that have a row.
 func scan(name string, r io.Reader) ([]*table, error) {
-	s := &scanner{open: map[string]*state{}}
+	s := &scanner{open: map[string]*state{}, last: -stray - 1}
 	err := eachLine(name, r, func(text string, num int) {
-		if s.pending() || interesting(text) {
+		if num-s.last <= stray || s.heads.Open() || interesting(text) {
 			s.line(text, num)
 		}
 	})
@@ -113,7 +114,7 @@ func scan(name string, r io.Reader) ([]*table, error) {
 
 // interesting is a cheap test for lines that can matter while no table is open.
 func interesting(line string) bool {
-	for _, mark := range [...]string{"GPU", "nvidia-smi", "---", ">>"} {
+	for _, mark := range [...]string{"GPU", "NIC", "nvidia-smi", "---", ">>"} {
 		if strings.Contains(line, mark) {
 			return true
 		}
@@ -121,8 +122,9 @@ func interesting(line string) bool {
 	return false
 }
 
-// pending reports whether some line may continue a table or a heading.
-func (s *scanner) pending() bool { return len(s.open) > 0 || s.heads.Open() }
+// stray is how many lines of other output may stand between two lines of one
+// table. Further on only lines with a word of nvidia-smi's are looked at.
+const stray = 100
 
 func (s *scanner) line(text string, num int) {
 	if s.heads.Line(text) {
@@ -163,6 +165,7 @@ func (s *scanner) take(host, text string, num int) bool {
 			return false
 		}
 		s.open[host] = s.begin(host, h, text, num)
+		s.last = num
 		return true
 	}
 	if st == nil {
@@ -170,7 +173,7 @@ func (s *scanner) take(host, text string, num int) bool {
 	}
 	ok := st.continuesHeader(text, num) && st.moreHeader(text) || st.row(text, num) || st.moreRow(text, num) || st.legend(text)
 	if ok {
-		st.line = num
+		st.line, s.last = num, num
 	}
 	return ok
 }

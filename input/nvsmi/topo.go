@@ -2,6 +2,7 @@ package nvsmi
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"slices"
@@ -55,8 +56,9 @@ func ReadTopo(name string, r io.Reader) (*cluster.Fragment, error) {
 		return nil, fmt.Errorf("%s: no matrix of path classes found; expected a header of GPU0 GPU1 … and rows such as GPU0 X NV12; save the output of nvidia-smi topo -m", name)
 	}
 	machines := sameMachine(tables)
+	types := map[[sha256.Size]byte]int{}
 	for _, m := range machines {
-		if err := m.addTo(f, len(machines) > 1); err != nil {
+		if err := m.addTo(f, len(machines) > 1, types); err != nil {
 			return nil, fmt.Errorf("%s:%w", name, err)
 		}
 	}
@@ -149,8 +151,9 @@ func agree(a, b *table) bool {
 	return true
 }
 
-// addTo adds the machine to the fragment.
-func (m *machine) addTo(f *cluster.Fragment, several bool) error {
+// addTo adds the machine to the fragment. types finds the type of machines that
+// printed the same: ten thousand equal nodes are one type.
+func (m *machine) addTo(f *cluster.Fragment, several bool, types map[[sha256.Size]byte]int) error {
 	t := m.tables[0]
 	host := ""
 	if len(t.hosts) > 0 {
@@ -164,29 +167,59 @@ func (m *machine) addTo(f *cluster.Fragment, several bool) error {
 	if t.head.bad != "" {
 		f.Warnf(t.line, host, "column %s stands twice in the header; the second is left out", t.head.bad)
 	}
-	keep, devs := t.devices()
 	t.reportMissing(f, host)
-	class := make([][][]cluster.Class, len(m.tables))
-	for k, o := range m.tables {
-		class[k] = o.classes(keep)
+	for _, o := range m.tables {
 		o.addTo(f, host)
 	}
-	node, warns := cluster.TreeFromMatrix(devs, class[0], class[1:]...)
-	for _, w := range warns {
-		f.Warnf(t.line, strings.Trim(host+"/"+w.Where, "/"), "%s", w.Text)
+	sum := m.sum()
+	at, known := types[sum]
+	if !known {
+		at = len(f.Types)
+		types[sum] = at
+		m.addType(f, host)
 	}
 	if m.times > 1 && host == "" {
 		f.Warnf(t.line, "", "the matrix stands here %d times without host names; taken as one machine", m.times)
 	}
-	f.Types = append(f.Types, node)
 	hosts := t.hosts
 	if len(hosts) == 0 {
 		hosts = []string{host}
 	}
 	for _, h := range hosts {
-		f.Hosts = append(f.Hosts, cluster.Host{Name: h, Type: len(f.Types) - 1})
+		f.Hosts = append(f.Hosts, cluster.Host{Name: h, Type: at})
 	}
 	return nil
+}
+
+func (m *machine) addType(f *cluster.Fragment, host string) {
+	t := m.tables[0]
+	keep, devs := t.devices()
+	class := make([][][]cluster.Class, len(m.tables))
+	for k, o := range m.tables {
+		class[k] = o.classes(keep)
+	}
+	node, warns := cluster.TreeFromMatrix(devs, class[0], class[1:]...)
+	for _, w := range warns {
+		f.Warnf(t.line, strings.Trim(host+"/"+w.Where, "/"), "%s", w.Text)
+	}
+	f.Types = append(f.Types, node)
+}
+
+// sum is equal for machines that printed the same.
+func (m *machine) sum() (sum [sha256.Size]byte) {
+	h := sha256.New()
+	for _, t := range m.tables {
+		fmt.Fprintf(h, "%q %v\n", t.head.cols, t.head.tails)
+		for i, r := range t.rows {
+			if r != nil {
+				fmt.Fprintf(h, "%q %q %q\n", r.cells, r.tail, t.legend[t.head.cols[i]])
+			} else {
+				fmt.Fprintf(h, "- %q\n", t.legend[t.head.cols[i]])
+			}
+		}
+	}
+	h.Sum(sum[:0])
+	return sum
 }
 
 // reportMissing warns once of the rows that the text does not have.

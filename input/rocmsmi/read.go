@@ -2,6 +2,7 @@ package rocmsmi
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"io"
 	"slices"
@@ -41,6 +42,7 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	f := &cluster.Fragment{Format: rocmFormat, Source: name}
 	machines := p.finish()
 	slices.SortStableFunc(machines, func(a, b *machine) int { return a.line - b.line })
+	types := map[[sha256.Size]byte]int{}
 	for _, m := range machines {
 		if m.empty() {
 			continue
@@ -48,7 +50,7 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 		if m.amdsmi {
 			f.Format = amdFormat
 		}
-		m.addTo(f)
+		m.addTo(f, types)
 	}
 	if len(f.Types) == 0 {
 		return nil, fmt.Errorf("%s: no topology found; expected tables headed GPU0 GPU1 … under titles such as Link Type between two GPUs; save the output of rocm-smi --showtopo or amd-smi topology", name)
@@ -59,8 +61,9 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	return f, nil
 }
 
-// addTo adds a machine to the fragment.
-func (m *machine) addTo(f *cluster.Fragment) {
+// addTo adds a machine to the fragment. types finds the type of machines that
+// printed the same.
+func (m *machine) addTo(f *cluster.Fragment, types map[[sha256.Size]byte]int) {
 	host := ""
 	hosts := m.hosts
 	if len(hosts) > 0 {
@@ -71,23 +74,39 @@ func (m *machine) addTo(f *cluster.Fragment) {
 	if len(m.gpus) == 0 {
 		m.gpusFromNUMA()
 	}
-	devs := m.devices(f.Format)
-	class := m.classes()
-	node, warns := cluster.TreeFromMatrix(devs, class)
-	m.addPairs(node)
+	sum := m.sum()
+	at, known := types[sum]
+	if !known {
+		at = len(f.Types)
+		types[sum] = at
+		m.addType(f, host)
+	}
 	for _, w := range m.warns {
 		f.Warnf(w.line, host, "%s", w.text)
 	}
 	if m.more > 0 {
 		f.Warnf(m.line, host, "%d more lines could not be used whole", m.more)
 	}
+	for _, h := range hosts {
+		f.Hosts = append(f.Hosts, cluster.Host{Name: h, Type: at})
+	}
+}
+
+func (m *machine) addType(f *cluster.Fragment, host string) {
+	node, warns := cluster.TreeFromMatrix(m.devices(f.Format), m.classes())
+	m.addPairs(node)
 	for _, w := range warns {
 		f.Warnf(m.line, strings.Trim(host+"/"+w.Where, "/"), "%s", w.Text)
 	}
 	f.Types = append(f.Types, node)
-	for _, h := range hosts {
-		f.Hosts = append(f.Hosts, cluster.Host{Name: h, Type: len(f.Types) - 1})
-	}
+}
+
+// sum is equal for machines that printed the same.
+func (m *machine) sum() (sum [sha256.Size]byte) {
+	h := sha256.New()
+	fmt.Fprintf(h, "%q %q %v %v", m.gpus, m.table, m.node, m.near)
+	h.Sum(sum[:0])
+	return sum
 }
 
 // gpusFromNUMA names the GPUs of a text that has the NUMA lines only.

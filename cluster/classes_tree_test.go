@@ -329,3 +329,50 @@ func randomTree(t *rapid.T) *NodeType {
 	}
 	return nt
 }
+
+// Any table gives a sound tree, and one that warns of nothing says what the
+// table says.
+func TestTreeFromAnyMatrix(t *testing.T) {
+	words := []Class{{}, {Type: PIX}, {Type: PXB}, {Type: PHB}, {Type: NODE}, {Type: SYS}, {NV, 2}, {NV, 18}, {Type: XG}}
+	rapid.Check(t, func(t *rapid.T) {
+		kinds := rapid.StringMatching(`g{1,5}n{0,3}`).Draw(t, "kinds")
+		numa := rapid.StringMatching(`[-012]{8}`).Draw(t, "numa")
+		n := len(kinds)
+		class := make([][]Class, n)
+		for i := range class {
+			class[i] = make([]Class, n)
+		}
+		symmetric := rapid.Bool().Draw(t, "symmetric")
+		for i := range n {
+			for j := range n {
+				if i == j {
+					class[i][j] = Class{Type: Self}
+				} else if j > i || !symmetric {
+					class[i][j] = rapid.SampledFrom(words).Draw(t, "cell")
+					if symmetric {
+						class[j][i] = class[i][j]
+					}
+				}
+			}
+		}
+		nt, warns := TreeFromMatrix(leaves(kinds, numa), class)
+		if err := nt.Check(); err != nil {
+			t.Fatal(err)
+		}
+		m := nt.Matrix()
+		if len(warns) > 0 {
+			return
+		}
+		for i := range n {
+			for j := range n {
+				want := class[i][j]
+				if want.Type == Apart {
+					want = class[j][i]
+				}
+				if want.Type != Apart && m.Class[i][j] != want.String() {
+					t.Fatalf("%s–%s: the table says %v, the tree %s says %s", m.Names[i], m.Names[j], want, sketch(nt), m.Class[i][j])
+				}
+			}
+		}
+	})
+}

@@ -3,6 +3,7 @@ package switchtree
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"busbar/cluster"
 )
@@ -364,13 +365,17 @@ type Domain struct {
 }
 
 // Domains lists the network's groupings that hold hosts themselves, each host
-// in the smallest one that has it. Hosts in none are left out.
+// in the smallest one that has it. Hosts in none are left out, and so are the
+// zones and regions of clouds, which say nothing of who is near whom.
 func Domains(c *cluster.Cluster) []Domain {
 	n := &c.Network
 	var all []Domain
 	for i := range n.Links {
 		l := &n.Links[i]
 		if l.A.ToHosts() || !l.B.ToHosts() || l.A.Switch >= len(n.Switches) || !n.Switches[l.A.Switch].Domain {
+			continue
+		}
+		if key, _, _ := strings.Cut(n.Switches[l.A.Switch].Label, "="); strings.HasSuffix(key, "/zone") || strings.HasSuffix(key, "/region") {
 			continue
 		}
 		d := Domain{Switch: l.A.Switch}

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Parse reads every document of a text. The values under the keys in skip,
+// Parse reads every document of a text; JSON objects may follow each other
+// without anything between them. The values under the keys in skip,
 // wherever they stand, are passed over and come back as Null.
 func Parse(text string, skip ...string) (docs []Value, err error) {
 	if len(text) > MaxBytes {
@@ -45,7 +46,11 @@ func Parse(text string, skip ...string) (docs []Value, err error) {
 				continue
 			}
 		}
+		flow := p.s[p.pos] == '{'
 		docs = append(docs, p.block(-1))
+		if p.blank(); flow && p.pos < len(p.s) && p.s[p.pos] == '{' {
+			continue // one JSON object after the other
+		}
 		p.endDocument()
 	}
 }

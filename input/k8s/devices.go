@@ -1,0 +1,175 @@
+package k8s
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"busbar/cluster"
+	"busbar/unit"
+)
+
+// Limits of belief: GPUs and NICs in one node, devices over all kinds of node.
+const (
+	maxGPUs    = 256
+	maxNICs    = 64
+	maxDevices = 100_000
+)
+
+// Resources that count GPUs, with the maker.
+var gpuResources = []struct{ name, vendor string }{
+	{"nvidia.com/gpu", "nvidia"}, {"amd.com/gpu", "amd"}, {"gpu.intel.com/i915", "intel"}, {"gpu.intel.com/xe", "intel"}, {"habana.ai/gaudi", "intel"},
+}
+
+func isGPU(resource string) bool {
+	for _, r := range gpuResources {
+		if r.name == resource {
+			return true
+		}
+	}
+	return strings.HasPrefix(resource, "nvidia.com/mig-")
+}
+
+// Labels that name the GPU model, best first.
+var modelLabels = []string{"nvidia.com/gpu.product", "amd.com/gpu.product-name", "beta.amd.com/gpu.product-name", "cloud.google.com/gke-accelerator", "k8s.amazonaws.com/accelerator"}
+
+// inside is what is known of a node's devices; equal ones share a type.
+type inside struct {
+	vendor, model, modelFrom string
+	gpus                     int
+	memory                   unit.Bytes
+	sm                       int
+	machine                  string
+	efa, rdma                int
+}
+
+// types gives every node of which something is known a type.
+func (o *objects) types() {
+	seen := map[inside]int{}
+	devices := 0
+	for i := range o.nodes {
+		in := o.look(&o.nodes[i])
+		if in.gpus == 0 && in.efa == 0 && in.rdma == 0 {
+			continue
+		}
+		at, ok := seen[in]
+		if !ok {
+			if devices += in.gpus + in.efa + in.rdma; devices > maxDevices {
+				o.warn(&o.nodes[i], "more than %d devices in nodes that differ; what is in this one was skipped", maxDevices)
+				continue
+			}
+			at = len(o.f.Types)
+			seen[in] = at
+			o.f.Types = append(o.f.Types, in.nodeType())
+		}
+		o.f.Hosts[i].Type = at
+	}
+}
+
+// look reads the devices of a node from its labels and capacities.
+func (o *objects) look(n *node) inside {
+	in := inside{machine: n.label("node.kubernetes.io/instance-type")}
+	if m := n.label("nvidia.com/gpu.machine"); m != "" && in.machine == "" {
+		in.machine = m
+	}
+	o.lookGPUs(n, &in)
+	if v := n.capacity.Get("vpc.amazonaws.com/efa").Str(); v != "" {
+		in.efa = o.count(n, "vpc.amazonaws.com/efa", v, maxNICs)
+	}
+	for _, c := range n.capacity.Map() {
+		if strings.HasPrefix(c.Key, "rdma/") {
+			in.rdma += o.count(n, c.Key, c.Text, 16)
+		}
+	}
+	if in.rdma > maxNICs {
+		in.rdma = 0
+	}
+	return in
+}
+
+func (o *objects) lookGPUs(n *node, in *inside) {
+	for _, r := range gpuResources {
+		if v := n.capacity.Get(r.name).Str(); v != "" {
+			in.vendor = r.vendor
+			in.gpus = o.count(n, r.name, v, maxGPUs)
+			break
+		}
+	}
+	if v := n.label("nvidia.com/gpu.count"); v != "" {
+		labelled := o.count(n, "nvidia.com/gpu.count", v, maxGPUs)
+		shared, _ := strconv.Atoi(n.label("nvidia.com/gpu.replicas"))
+		switch {
+		case in.gpus != 0 && in.gpus != labelled && in.gpus != labelled*shared:
+			o.warn(n, "capacity nvidia.com/gpu is %d, label nvidia.com/gpu.count %d; kept the label", in.gpus, labelled)
+		case shared > 1 && in.gpus == labelled*shared:
+			o.warn(n, "%d GPUs are offered as %d (time-slicing); counted %d", labelled, in.gpus, labelled)
+		}
+		in.gpus, in.vendor = labelled, "nvidia"
+	}
+	for _, c := range n.capacity.Map() {
+		if strings.HasPrefix(c.Key, "nvidia.com/mig-") && c.Text != "0" {
+			o.warn(n, "capacity %s %s: MIG slices, which no GPU count here includes", c.Key, c.Text)
+		}
+	}
+	if in.gpus == 0 {
+		return
+	}
+	for _, k := range modelLabels {
+		if v := n.label(k); v != "" {
+			in.model, in.modelFrom = strings.TrimSuffix(v, "-SHARED"), "label "+k
+			break
+		}
+	}
+	if whole, slice, ok := strings.Cut(in.model, "-MIG-"); ok {
+		o.warn(n, "%d MIG slices (%s) of %s are counted as GPUs", in.gpus, slice, whole)
+		in.model = whole
+	}
+	if mib, err := strconv.Atoi(n.label("nvidia.com/gpu.memory")); err == nil && mib > 0 && mib < 1<<24 {
+		in.memory = unit.Bytes(mib) * unit.MiB
+	}
+	major, err1 := strconv.Atoi(n.label("nvidia.com/gpu.compute.major"))
+	minor, err2 := strconv.Atoi(n.label("nvidia.com/gpu.compute.minor"))
+	if err1 == nil && err2 == nil && major > 0 && major < 100 && minor >= 0 && minor < 10 {
+		in.sm = major*10 + minor
+	}
+}
+
+// count reads a quantity such as 8 or 1k. What is negative, no number or above
+// the limit counts as none, with a warning.
+func (o *objects) count(n *node, what, s string, most int) int {
+	mul := 1
+	if t, ok := strings.CutSuffix(s, "k"); ok {
+		s, mul = t, 1000
+	}
+	v, err := strconv.Atoi(s)
+	if err != nil || v < 0 || v > 1<<20 || v*mul > most {
+		o.warn(n, "%s is %s; expected a number of devices up to %d; not counted", what, s, most)
+		return 0
+	}
+	return v * mul
+}
+
+func (in *inside) nodeType() *cluster.NodeType {
+	t := &cluster.NodeType{Name: in.machine}
+	if t.Name == "" {
+		t.Name = strings.TrimPrefix(fmt.Sprintf("%s:%d", in.model, in.gpus), ":")
+	}
+	for i := range in.gpus {
+		d := cluster.Device{Kind: cluster.GPU, Index: i, Parent: -1, GPU: &cluster.GPUInfo{Vendor: in.vendor, SM: in.sm}}
+		if in.model != "" {
+			d.Model = cluster.FromRead(in.model, in.modelFrom)
+		}
+		if in.memory > 0 {
+			d.GPU.Memory = cluster.FromRead(in.memory, "label nvidia.com/gpu.memory")
+		}
+		t.Add(d)
+	}
+	for i := range in.efa + in.rdma {
+		nic := &cluster.NICInfo{}
+		if i < in.efa {
+			nic.Kind = cluster.EFA
+		}
+		t.Add(cluster.Device{Kind: cluster.NIC, Index: i, Parent: -1, NIC: nic})
+	}
+	return t
+}

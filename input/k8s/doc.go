@@ -1,0 +1,339 @@
+// Package k8s reads what Kubernetes knows about a cluster's topology and writes
+// networks as node labels.
+//
+// It reads Node objects ("kubectl get nodes -o yaml" or "-o json", one node, a
+// list or several documents), the configuration of a kind cluster, and the
+// manifests around topology-aware scheduling (Kueue's Topology, ResourceFlavor,
+// queues and jobs). Labels that name switches become switches, labels that name
+// other groupings (accelerator domains, racks, zones) become groupings, and
+// capacities and GPU labels become devices. Manifests without nodes are no
+// error: what they say of levels is a warning. Other kinds of object are
+// ignored. YAML anchors and aliases are refused.
+package k8s
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"busbar/cluster"
+	"busbar/internal/lines"
+	"busbar/internal/switchtree"
+	"busbar/internal/yamldoc"
+)
+
+const (
+	formatNodes     = "Kubernetes nodes"
+	formatManifests = "Kubernetes topology manifests"
+)
+
+// Parts of objects that are long and say nothing of topology.
+var skipped = []string{"managedFields", "images", "conditions", "allocatable", "volumesAttached", "volumesInUse", "daemonEndpoints"}
+
+// Match reports whether the text holds Node objects, a kind cluster or Kueue's
+// manifests.
+func Match(data []byte) bool {
+	s := string(data)
+	if !strings.Contains(s, "apiVersion") {
+		return false
+	}
+	if strings.Contains(s, "kueue.x-k8s.io/") || strings.Contains(s, "kind.x-k8s.io/") {
+		return true
+	}
+	// kind: Node, also with quotes, NodeList, or in compact JSON.
+	for at := 0; ; {
+		i := strings.Index(s[at:], "kind")
+		if i < 0 {
+			return false
+		}
+		at += i + len("kind")
+		rest := strings.TrimLeft(s[at:min(at+16, len(s))], "\"")
+		value, ok := strings.CutPrefix(rest, ":")
+		if !ok {
+			continue
+		}
+		word, ok := strings.CutPrefix(strings.TrimLeft(value, " \""), "Node")
+		if ok && (word == "" || strings.ContainsRune("\"\r\n,} ", rune(word[0])) || strings.HasPrefix(word, "List")) {
+			return true
+		}
+	}
+}
+
+// Read reads Node objects and manifests.
+func Read(name string, r io.Reader) (*cluster.Fragment, error) {
+	data, err := io.ReadAll(io.LimitReader(r, yamldoc.MaxBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	docs, err := parse(string(data))
+	if err != nil {
+		var at *yamldoc.Error
+		if errors.As(err, &at) {
+			return nil, fmt.Errorf("%s:%d: %s", name, at.Line, at.Text)
+		}
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	f := &cluster.Fragment{Format: formatNodes, Source: name}
+	o := objects{f: f}
+	for i := range docs {
+		o.object(&docs[i], 0)
+	}
+	if o.known == 0 {
+		return nil, fmt.Errorf("%s: no Node object and no topology manifest; expected the output of kubectl get nodes -o yaml (or json)", name)
+	}
+	if err := o.fill(); err != nil {
+		return nil, err
+	}
+	limit(f)
+	return f, nil
+}
+
+// maxWarnings bounds the warnings of one file; more say nothing new.
+const maxWarnings = 500
+
+func limit(f *cluster.Fragment) {
+	if n := len(f.Warnings); n > maxWarnings {
+		f.Warnings = f.Warnings[:maxWarnings:maxWarnings]
+		f.Warnf(0, "", "%d more warnings", n-maxWarnings)
+	}
+}
+
+// parse reads the documents of a text, and when the text as a whole is none,
+// of the part of it that is.
+func parse(text string) ([]yamldoc.Value, error) {
+	docs, err := yamldoc.Parse(text, skipped...)
+	if err == nil {
+		return docs, nil
+	}
+	part := jsonPart(text)
+	if part == "" {
+		part = yamlPart(text)
+	}
+	if part == "" || part == text {
+		return nil, err
+	}
+	docs, again := yamldoc.Parse(part, skipped...)
+	if again != nil {
+		return nil, again
+	}
+	return docs, nil
+}
+
+// jsonPart finds the first JSON object with an apiVersion that starts on a line
+// of its own, keeping line numbers by leading newlines.
+func jsonPart(text string) string {
+	for at, tries := 0, 0; tries < 20; tries++ {
+		i := strings.IndexByte(text[at:], '{')
+		if i < 0 {
+			return ""
+		}
+		at += i
+		if start := strings.LastIndexByte(text[:at], '\n') + 1; strings.TrimSpace(text[start:at]) == "" {
+			var raw json.RawMessage
+			d := json.NewDecoder(strings.NewReader(text[at:]))
+			if d.Decode(&raw) == nil && strings.Contains(string(raw), `"apiVersion"`) {
+				return strings.Repeat("\n", strings.Count(text[:at], "\n")) + string(raw)
+			}
+		}
+		at++
+	}
+	return ""
+}
+
+// yamlPart keeps the lines from the first apiVersion (or kind) that starts a
+// line on, as long as they look like YAML, and blanks the others.
+func yamlPart(text string) string {
+	all := strings.Split(text, "\n")
+	inside, found := false, false
+	for i, raw := range all {
+		l := strings.TrimRight(lines.Bare(lines.StripANSI(raw)), " \t\r")
+		if !inside && (strings.HasPrefix(l, "apiVersion:") || strings.HasPrefix(l, "kind:")) {
+			if found {
+				all[i-1] = "---" // another document, after the line that ended the last
+			}
+			inside, found = true, true
+		}
+		inside = inside && looksLikeYAML(l)
+		all[i] = ""
+		if inside {
+			all[i] = l
+		}
+	}
+	if !found {
+		return ""
+	}
+	return strings.Join(all, "\n")
+}
+
+func looksLikeYAML(l string) bool {
+	if l == "" || l[0] == ' ' || l[0] == '-' || l[0] == '#' || l[0] == '}' || l[0] == ']' {
+		return true
+	}
+	key, rest, ok := strings.Cut(l, ":")
+	return ok && !strings.ContainsAny(key, " \t/") && (rest == "" || rest[0] == ' ')
+}
+
+// objects collects what the documents say.
+type objects struct {
+	f      *cluster.Fragment
+	known  int // objects of a kind we read
+	nodes  []node
+	named  map[string]bool
+	levels [][]string // per Topology, its label keys, outermost first
+	notes  []note     // what manifests without nodes say
+	said   map[string]*repeated
+	texts  []string // of said, in order
+}
+
+// repeated is a warning and how many nodes it is about.
+type repeated struct {
+	first *node
+	count int
+}
+
+// warn keeps one warning for all nodes of which the same is to be said.
+func (o *objects) warn(n *node, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	if o.said == nil {
+		o.said = map[string]*repeated{}
+	}
+	if r := o.said[text]; r != nil {
+		r.count++
+		return
+	}
+	o.said[text] = &repeated{n, 1}
+	o.texts = append(o.texts, text)
+}
+
+func (o *objects) flush() {
+	for _, text := range o.texts {
+		r := o.said[text]
+		where := r.first.name
+		if r.count > 1 {
+			where = fmt.Sprintf("%s and %d more", where, r.count-1)
+		}
+		o.f.Warnf(r.first.line, where, "%s", text)
+	}
+}
+
+type note struct {
+	line int
+	text string
+}
+
+// node is one node: its name, its labels and its capacities.
+type node struct {
+	name     string
+	line     int
+	labels   *yamldoc.Value
+	capacity *yamldoc.Value
+}
+
+func (n *node) label(key string) string { return n.labels.Get(key).Str() }
+
+// maxLists is how deep lists of lists are followed.
+const maxLists = 4
+
+// object reads one object, or the items of a list.
+func (o *objects) object(v *yamldoc.Value, depth int) {
+	if depth > maxLists {
+		return
+	}
+	if v.Kind == yamldoc.List {
+		for i := range v.Items {
+			o.object(&v.Items[i], depth+1)
+		}
+		return
+	}
+	kind, api := v.Get("kind").Str(), v.Get("apiVersion").Str()
+	switch {
+	case api == "" && kind == "":
+		return
+	case v.Get("items").List() != nil || strings.HasSuffix(kind, "List"):
+		for i := range v.Get("items").List() {
+			o.object(&v.Get("items").Items[i], depth+1)
+		}
+		if kind == "NodeList" {
+			o.known++
+		}
+	case kind == "Node":
+		o.known++
+		o.node(node{name: v.Get("metadata", "name").Str(), line: v.LineNum(), labels: v.Get("metadata", "labels"), capacity: v.Get("status", "capacity")})
+	case kind == "Cluster" && strings.HasPrefix(api, "kind.x-k8s.io/"):
+		o.known++
+		o.kindCluster(v)
+	default:
+		o.manifest(v, kind, api)
+	}
+}
+
+func (o *objects) node(n node) {
+	if o.named == nil {
+		o.named = map[string]bool{}
+	}
+	switch {
+	case n.name == "":
+		o.f.Warnf(n.line, "", "a node without metadata.name; skipped")
+	case o.named[n.name]:
+		o.f.Warnf(n.line, n.name, "listed again; kept the first")
+	case len(o.nodes) >= cluster.MaxHosts:
+		o.f.Warnf(n.line, n.name, "more than %d nodes; skipped", cluster.MaxHosts)
+	default:
+		o.named[n.name] = true
+		o.nodes = append(o.nodes, n)
+	}
+}
+
+// kindCluster reads the nodes of a kind configuration. They have no names
+// there; kind makes them from the cluster's name and the role.
+func (o *objects) kindCluster(v *yamldoc.Value) {
+	name := v.Get("name").Str()
+	if name == "" {
+		name = "kind"
+	}
+	count := map[string]int{}
+	list := v.Get("nodes").List()
+	for i := range list {
+		role := list[i].Get("role").Str()
+		if role == "" {
+			role = "control-plane"
+		}
+		count[role]++
+		host := name + "-" + role
+		if count[role] > 1 {
+			host = fmt.Sprintf("%s%d", host, count[role])
+		}
+		o.node(node{name: host, line: list[i].LineNum(), labels: list[i].Get("labels")})
+	}
+	o.f.Warnf(v.LineNum(), "", "a kind configuration names no nodes: %d are called as kind calls those of a cluster %q", len(list), name)
+}
+
+// fill turns what was collected into the fragment.
+func (o *objects) fill() error {
+	if len(o.nodes) == 0 {
+		o.f.Format = formatManifests
+		texts := make([]string, 0, len(o.notes))
+		for _, n := range o.notes {
+			texts = append(texts, n.text)
+		}
+		o.f.Warnf(0, "", "no nodes in it; %s", strings.Join(append(texts, "give the nodes with kubectl get nodes -o yaml"), "; "))
+		return nil
+	}
+	for _, n := range o.notes {
+		o.f.Warnf(n.line, "", "%s", n.text)
+	}
+	t := switchtree.New()
+	t.Overlap = true
+	for i := range o.nodes {
+		t.Host(o.nodes[i].name)
+	}
+	o.place(t)
+	if err := t.Fill(o.f); err != nil {
+		return err
+	}
+	o.types()
+	o.flush()
+	return nil
+}

@@ -1,0 +1,260 @@
+package k8s
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"busbar/internal/switchtree"
+	"busbar/internal/yamldoc"
+)
+
+// Label keys that name switches, by tier. topograph has renamed its keys
+// twice: block, spine and datacenter became leaf, spine and core, and then
+// tier-N, last under a name of its own.
+var fabricKeys = []struct {
+	key  string
+	tier int
+}{
+	{"network.topology.nvidia.com/leaf", 0}, {"network.topology.nvidia.com/block", 0},
+	{"network.topology.nvidia.com/spine", 1},
+	{"network.topology.nvidia.com/core", 2}, {"network.topology.nvidia.com/datacenter", 2},
+}
+
+var tierPrefixes = []string{"network.topology.nvidia.com/tier-", "fabric.topograph.run/tier-"}
+
+// AWS numbers its network nodes from the top: layer 1 is farthest from the host.
+const awsLayer = "topology.k8s.aws/network-node-layer-"
+
+// Label keys that name the node itself.
+const (
+	hostname = "kubernetes.io/hostname"
+	gceHost  = "cloud.google.com/gce-topology-host"
+)
+
+// Label keys that name the accelerator domain of a node, in order of
+// preference, each with the key of a domain inside it.
+var acceleratorKeys = [][]string{
+	{"accelerator.topograph.run/domain", "accelerator.topograph.run/sub-domain"},
+	{"network.topology.nvidia.com/accelerator", "network.topology.nvidia.com/sub-domain"},
+	{"nvidia.com/gpu.clique"},
+	{"topology.k8s.aws/ultraserver-id"},
+}
+
+// Families of label keys that name other groupings, outermost first.
+var groupKeys = [][]string{
+	{"topology.kubernetes.io/region", "topology.kubernetes.io/zone"},
+	{"failure-domain.beta.kubernetes.io/region", "failure-domain.beta.kubernetes.io/zone"},
+	{"cloud.provider.com/topology-block", "cloud.provider.com/topology-rack"},
+	{"cloud.google.com/gce-topology-block", "cloud.google.com/gce-topology-subblock"},
+	{"oci.oraclecloud.com/host.hpc_island_id", "oci.oraclecloud.com/host.network_block_id", "oci.oraclecloud.com/host.rack_id"},
+}
+
+// level is one label of a node that places it.
+type level struct {
+	key, val string
+	tier     int
+}
+
+// place puts every node under the switches and groupings that its labels name.
+func (o *objects) place(t *switchtree.Tree) {
+	g := groupings{ids: map[string]int{}}
+	for i := range o.nodes {
+		n := &o.nodes[i]
+		o.switches(t, int32(i), n)
+		for _, family := range o.families(n) {
+			g.add(int32(i), n, family)
+		}
+	}
+	g.fill(t)
+}
+
+// switches puts a node under the switches that its labels name, lowest first.
+func (o *objects) switches(t *switchtree.Tree, host int32, n *node) {
+	below := -1
+	for _, l := range fabric(n) {
+		sw := t.Switch(l.val, false)
+		s := &t.Switches[sw]
+		if s.Line == 0 {
+			s.Line, s.Level = n.line, l.tier
+		}
+		switch {
+		case below < 0:
+			t.Attach(sw, host)
+		case below != sw:
+			t.Join(sw, below)
+		}
+		below = sw
+	}
+}
+
+// fabric lists the switches that a node's labels name, lowest first.
+func fabric(n *node) []level {
+	byTier := map[int]level{}
+	for _, k := range fabricKeys {
+		if v := n.label(k.key); v != "" && byTier[k.tier].val == "" {
+			byTier[k.tier] = level{k.key, v, k.tier}
+		}
+	}
+	layers := map[int]level{}
+	deepest := 0
+	for i := range n.labels.Map() {
+		l := &n.labels.Items[i]
+		for _, p := range tierPrefixes {
+			if tier, ok := numberAfter(l.Key, p); ok && l.Str() != "" {
+				byTier[tier] = level{l.Key, l.Str(), tier}
+			}
+		}
+		if layer, ok := numberAfter(l.Key, awsLayer); ok && l.Str() != "" {
+			layers[layer] = level{key: l.Key, val: l.Str()}
+			deepest = max(deepest, layer)
+		}
+	}
+	if len(byTier) == 0 {
+		for layer, l := range layers {
+			l.tier = deepest - layer
+			byTier[l.tier] = l
+		}
+	}
+	out := make([]level, 0, len(byTier))
+	for _, l := range byTier {
+		out = append(out, l)
+	}
+	slices.SortFunc(out, func(a, b level) int { return a.tier - b.tier })
+	return out
+}
+
+// numberAfter reads the number behind a prefix.
+func numberAfter(s, prefix string) (int, bool) {
+	rest, ok := strings.CutPrefix(s, prefix)
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.Atoi(rest)
+	return n, err == nil && n >= 0 && n < 60
+}
+
+// families lists the chains of groupings that a node's labels name.
+func (o *objects) families(n *node) [][]level {
+	var out [][]level
+	for _, keys := range acceleratorKeys {
+		if chain := chainOf(n, keys); len(chain) > 0 {
+			out = append(out, chain)
+			break
+		}
+	}
+	for _, keys := range groupKeys {
+		if chain := chainOf(n, keys); len(chain) > 0 {
+			out = append(out, chain)
+		}
+	}
+	for _, keys := range o.levels {
+		if chain := chainOf(n, keys); len(chain) > 0 && !isKnown(keys) {
+			out = append(out, chain)
+		}
+	}
+	return out
+}
+
+func chainOf(n *node, keys []string) []level {
+	var chain []level
+	for _, k := range keys {
+		// A grouping of one node each groups nothing.
+		if v := n.label(k); v != "" && k != hostname && k != gceHost {
+			chain = append(chain, level{key: k, val: v})
+		}
+	}
+	return chain
+}
+
+// isKnown reports whether all keys of a Topology are read anyway.
+func isKnown(keys []string) bool {
+	for _, k := range keys {
+		known := k == hostname || k == gceHost || strings.HasPrefix(k, awsLayer) ||
+			strings.HasPrefix(k, tierPrefixes[0]) || strings.HasPrefix(k, tierPrefixes[1])
+		for _, f := range fabricKeys {
+			known = known || f.key == k
+		}
+		for _, family := range slices.Concat(acceleratorKeys, groupKeys) {
+			known = known || slices.Contains(family, k)
+		}
+		if !known {
+			return false
+		}
+	}
+	return true
+}
+
+// groupings collects groupings before they get names: a rack r1 in block b1 and
+// a rack r1 in block b2 are two.
+type groupings struct {
+	ids   map[string]int // by the keys and values down to it
+	all   []grouping
+	hosts [][2]int32 // host, innermost grouping
+}
+
+type grouping struct {
+	level
+	path string // values down to it
+	up   int
+	line int
+}
+
+func (g *groupings) add(host int32, n *node, chain []level) {
+	up, id, path := -1, "", ""
+	for _, l := range chain {
+		id += "\x00" + l.key + "=" + l.val
+		path = strings.TrimPrefix(path+"/"+l.val, "/")
+		at, ok := g.ids[id]
+		if !ok {
+			at = len(g.all)
+			g.ids[id] = at
+			g.all = append(g.all, grouping{l, path, up, n.line})
+		}
+		up = at
+	}
+	g.hosts = append(g.hosts, [2]int32{host, int32(up)})
+}
+
+// fill names the groupings and puts them and the hosts into the tree. A
+// grouping is called by its value where that is enough, else by the values down
+// to it, else also by its key.
+func (g *groupings) fill(t *switchtree.Tree) {
+	byVal, byPath := map[string]int{}, map[string]int{}
+	for i := range g.all {
+		byVal[g.all[i].val]++
+		byPath[g.all[i].path]++
+	}
+	sw := make([]int, len(g.all))
+	for i := range g.all {
+		e := &g.all[i]
+		name := e.val
+		if byVal[name] > 1 {
+			name = e.path
+		}
+		if byVal[e.val] > 1 && (byPath[e.path] > 1 || byVal[e.path] > 0 && e.path != e.val) {
+			name = e.key + "=" + e.path
+		}
+		sw[i] = t.Switch(name, true)
+		s := &t.Switches[sw[i]]
+		s.Line, s.Label = e.line, e.key+"="+e.val
+		if e.up >= 0 && sw[e.up] != sw[i] {
+			t.Join(sw[e.up], sw[i])
+		}
+	}
+	for _, h := range g.hosts {
+		t.Attach(sw[h[1]], h[0])
+	}
+}
+
+// keysOf lists the label keys of a Topology's levels.
+func keysOf(v *yamldoc.Value) []string {
+	var keys []string
+	list := v.Get("spec", "levels").List()
+	for i := range list {
+		if k := list[i].Get("nodeLabel").Str(); k != "" {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}

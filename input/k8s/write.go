@@ -1,0 +1,177 @@
+package k8s
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"busbar/cluster"
+	"busbar/internal/switchtree"
+)
+
+// Keys that WriteLabels writes for switches, by tier, and for accelerator
+// domains: those that topograph made usual and that schedulers look for.
+const keyPrefix = "network.topology.nvidia.com/"
+
+func fabricKey(t cluster.Tier) string {
+	if t >= cluster.Leaf && t <= cluster.Core {
+		return keyPrefix + t.String()
+	}
+	return fmt.Sprintf("%stier-%d", keyPrefix, t)
+}
+
+// WriteLabels writes the network as labels of nodes: a stream of Node objects
+// that hold a name and labels and can be applied on the server's side.
+//
+// A label names one leaf per node. The leaves of a pod in a rail-optimised
+// network, all of which every node hangs on, share a value, and so do spines
+// that share leaves; a comment says what each such value stands for. Groupings
+// that were read from labels go back under the keys they came with, others are
+// written as the accelerator domain. Nodes of which nothing is known are named
+// in a comment.
+func WriteLabels(w io.Writer, c *cluster.Cluster) error {
+	for i := range c.Hosts {
+		if !isNodeName(c.Hosts[i].Name) {
+			return fmt.Errorf("host %d is named %q, which no Kubernetes node can be; expected lower-case letters, digits, dashes and dots", i, c.Hosts[i].Name)
+		}
+	}
+	if len(c.Hosts) == 0 {
+		return fmt.Errorf("the cluster has no hosts, and labels are about hosts; add a source that names them")
+	}
+	b := bufio.NewWriter(w)
+	b.WriteString("# Node labels, written by busbar; use with kubectl apply --server-side -f FILE\n")
+	labels := make([]map[string]string, len(c.Hosts))
+	for i := range labels {
+		labels[i] = map[string]string{}
+	}
+	fabricLabels(b, c, labels)
+	groupLabels(c, labels)
+	var bare []string
+	for i := range c.Hosts {
+		if len(labels[i]) == 0 {
+			bare = append(bare, c.Hosts[i].Name)
+		}
+	}
+	if len(bare) > 0 {
+		fmt.Fprintf(b, "# No source says where these are: %s\n", cluster.FormatHosts(bare))
+	}
+	keys := make([]string, 0, 8)
+	for i := range c.Hosts {
+		if len(labels[i]) == 0 {
+			continue
+		}
+		fmt.Fprintf(b, "---\napiVersion: v1\nkind: Node\nmetadata:\n  name: %q\n  labels:\n", c.Hosts[i].Name)
+		keys = keys[:0]
+		for k := range labels[i] {
+			keys = append(keys, k)
+		}
+		slices.Sort(keys)
+		for _, k := range keys {
+			fmt.Fprintf(b, "    %s: %q\n", k, labels[i][k])
+		}
+	}
+	return b.Flush()
+}
+
+// fabricLabels labels hosts with the switches above them.
+func fabricLabels(b *bufio.Writer, c *cluster.Cluster, labels []map[string]string) {
+	f := switchtree.Groups(c)
+	used := map[string]bool{}
+	value := make([]string, len(f.Groups))
+	for i := range f.Groups {
+		g := &f.Groups[i]
+		value[i] = switchtree.Unique(switchtree.Plain(g.Name, 63), used)
+		if len(g.Members) < 2 {
+			continue
+		}
+		names := make([]string, len(g.Members))
+		for k, m := range g.Members {
+			names[k] = c.Network.Switches[m].Name
+		}
+		list := cluster.FormatHosts(names)
+		if len(list) > 200 {
+			list = fmt.Sprintf("%s…%s (%d switches)", names[0], names[len(names)-1], len(names))
+		}
+		fmt.Fprintf(b, "# %s stands for %s\n", value[i], strings.NewReplacer("\n", " ", "\r", " ").Replace(list))
+	}
+	for i := range f.Groups {
+		for _, h := range f.Groups[i].Hosts {
+			for at := i; at >= 0; at = f.Groups[at].Up {
+				// A group without members was made up to join others.
+				if g := &f.Groups[at]; len(g.Members) > 0 {
+					labels[h][fabricKey(g.Tier)] = value[at]
+				}
+			}
+		}
+	}
+}
+
+// groupLabels labels hosts with the groupings they are in.
+func groupLabels(c *cluster.Cluster, labels []map[string]string) {
+	n := &c.Network
+	up := make([]int, len(n.Switches))
+	for i := range up {
+		up[i] = -1
+	}
+	for _, l := range n.Links {
+		if !l.A.ToHosts() && !l.B.ToHosts() && n.Switches[l.A.Switch].Domain && n.Switches[l.B.Switch].Domain && up[l.B.Switch] < 0 {
+			up[l.B.Switch] = l.A.Switch
+		}
+	}
+	for _, l := range n.Links {
+		if l.A.ToHosts() || !l.B.ToHosts() || !n.Switches[l.A.Switch].Domain {
+			continue
+		}
+		for at, steps := l.A.Switch, 0; at >= 0 && steps < 64; at, steps = up[at], steps+1 {
+			key, val, ok := strings.Cut(n.Switches[at].Label, "=")
+			if !ok || !isKey(key) || switchtree.Plain(val, 63) != val {
+				continue
+			}
+			for _, s := range l.B.Hosts {
+				for h := s.First; h < s.First+s.N && h < len(labels); h++ {
+					if labels[h][key] == "" {
+						labels[h][key] = val
+					}
+				}
+			}
+		}
+	}
+	used := map[string]bool{}
+	for _, d := range switchtree.Domains(c) {
+		sw := &n.Switches[d.Switch]
+		if key, _, ok := strings.Cut(sw.Label, "="); ok && isKey(key) {
+			continue
+		}
+		val := switchtree.Unique(switchtree.Plain(strings.TrimSuffix(sw.Name, " (group)"), 63), used)
+		for _, h := range d.Hosts {
+			if labels[h][keyPrefix+"accelerator"] == "" {
+				labels[h][keyPrefix+"accelerator"] = val
+			}
+		}
+	}
+}
+
+// isKey reports whether a text is the key of a label: a domain, a slash, a name.
+func isKey(s string) bool {
+	domain, name, ok := strings.Cut(s, "/")
+	return ok && isNodeName(domain) && switchtree.Plain(name, 63) == name
+}
+
+// isNodeName reports whether a text is a DNS name as Kubernetes wants it.
+func isNodeName(s string) bool {
+	if s == "" || len(s) > 253 {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		if c >= 'a' && c <= 'z' || c >= '0' && c <= '9' {
+			continue
+		}
+		if c != '-' && c != '.' || i == 0 || i == len(s)-1 || s[i-1] == '.' || c == '.' && s[i-1] == '-' {
+			return false
+		}
+	}
+	return true
+}

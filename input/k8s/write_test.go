@@ -1,0 +1,144 @@
+package k8s
+
+import (
+	"bytes"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"busbar/cluster"
+)
+
+func sorted(c *cluster.Cluster) string {
+	lines := strings.Split(strings.TrimSpace(shape(c)), "\n")
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+func writeLabels(t *testing.T, c *cluster.Cluster) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := WriteLabels(&b, c); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// all is a cluster with every kind of label.
+func all() string {
+	var objs []string
+	for i := range 12 {
+		objs = append(objs, obj(fmt.Sprintf("n%02d", i),
+			fmt.Sprintf(nv+"leaf=leaf%d", i/3), fmt.Sprintf(nv+"spine=spine%d", i/6), nv+"core=core", nv+"tier-4=site",
+			fmt.Sprintf(nv+"accelerator=nvl%d", i/2),
+			fmt.Sprintf("cloud.provider.com/topology-block=b%d", i/6), fmt.Sprintf("cloud.provider.com/topology-rack=r%d", i/3%2),
+			"topology.kubernetes.io/region=us", fmt.Sprintf("topology.kubernetes.io/zone=us%d", i/6)))
+	}
+	return stream(objs...)
+}
+
+func TestWriteReadsBack(t *testing.T) {
+	f, err := Read("x", strings.NewReader(all()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := cluster.Join(f)
+	text := writeLabels(t, c)
+	back, err := Read("back", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := sorted(c), sorted(&back.Cluster); a != b {
+		t.Errorf("%s\nread back\n%s\n%.2000s", a, b, text)
+	}
+}
+
+// pods makes two pods of two hosts with two rails, spines over both and an
+// accelerator domain without a label key.
+func pods() *cluster.Cluster {
+	c := &cluster.Cluster{}
+	n := &c.Network
+	for i := range 5 {
+		c.Hosts = append(c.Hosts, cluster.Host{Name: fmt.Sprintf("n%d", i), Type: -1})
+	}
+	link := func(sw int, first, count int) {
+		n.Links = append(n.Links, cluster.NetLink{A: cluster.End{Switch: sw, NIC: -1}, B: cluster.End{Switch: -1, NIC: -1, Hosts: []cluster.Span{{First: first, N: count}}}})
+	}
+	for i := range 4 {
+		n.Switches = append(n.Switches, cluster.Switch{Name: fmt.Sprintf("rail%d-leaf%d", i%2, i/2), Rail: i % 2})
+		link(i, i/2*2, 2)
+	}
+	for s := range 2 {
+		n.Switches = append(n.Switches, cluster.Switch{Name: fmt.Sprintf("MF0;spine %d:x", s), Tier: cluster.Spine, Rail: -1})
+		for i := range 4 {
+			n.Links = append(n.Links, cluster.NetLink{A: cluster.End{Switch: 4 + s, NIC: -1}, B: cluster.End{Switch: i, NIC: -1}})
+		}
+	}
+	n.Switches = append(n.Switches, cluster.Switch{Name: "rack 1", Domain: true, Rail: -1})
+	link(6, 0, 4)
+	return c
+}
+
+func TestWriteLabels(t *testing.T) {
+	text := writeLabels(t, pods())
+	for _, want := range []string{
+		"# railgroup1 stands for rail[0-1]-leaf0\n", "# spinegroup1 stands for MF0;spine 0:x,MF0;spine 1:x\n", "# No source says where these are: n4\n",
+		"---\napiVersion: v1\nkind: Node\nmetadata:\n  name: \"n3\"\n  labels:\n    network.topology.nvidia.com/accelerator: \"rack-1\"\n    network.topology.nvidia.com/leaf: \"railgroup2\"\n    network.topology.nvidia.com/spine: \"spinegroup1\"\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	back, err := Read("x", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := only(`
+		railgroup1 tier=0 hosts=n[0-1]
+		spinegroup1 tier=1 under=railgroup[1-2]
+		railgroup2 tier=0 hosts=n[2-3]
+		rack-1 group tier=0 hosts=n[0-3]`)
+	if got := shape(&back.Cluster); got != want {
+		t.Errorf("%swant\n%s", got, want)
+	}
+}
+
+func TestWriteRefuses(t *testing.T) {
+	for _, name := range []string{"", "Node1", "a_b", "-a", "a-", "a..b", "a.-b", "a-.b", strings.Repeat("a", 254)} {
+		c := &cluster.Cluster{Hosts: []cluster.Host{{Name: name}}}
+		if err := WriteLabels(&bytes.Buffer{}, c); err == nil {
+			t.Errorf("host %q was written", name)
+		}
+	}
+	if err := WriteLabels(&bytes.Buffer{}, &cluster.Cluster{}); err == nil {
+		t.Error("no hosts were written")
+	}
+}
+
+// kubectl, where it is installed, takes what was written.
+func TestLiveKubectl(t *testing.T) {
+	kubectl, err := exec.LookPath("kubectl")
+	if err != nil {
+		t.Skip("no kubectl here")
+	}
+	f, err := Read("x", strings.NewReader(all()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := cluster.Join(f)
+	cmd := exec.CommandContext(t.Context(), kubectl, "label", "--local", "-f", "-", "busbar.test/seen=yes", "-o", "json")
+	cmd.Stdin = strings.NewReader(writeLabels(t, c))
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	back, err := Read("kubectl", bytes.NewReader(out))
+	if err != nil {
+		t.Fatalf("%v\n%.500s", err, out)
+	}
+	if a, b := sorted(c), sorted(&back.Cluster); a != b {
+		t.Errorf("%s\nthrough kubectl\n%s", a, b)
+	}
+}

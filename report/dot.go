@@ -39,10 +39,11 @@ type dotWriter struct {
 
 func (d *dotWriter) line(format string, args ...any) { fmt.Fprintf(&d.b, format+"\n", args...) }
 
+var quoter = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", " ", "\x00", " ")
+
 // quote writes a text as Graphviz reads it.
 func quote(s string) string {
-	r := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", " ", "\x00", " ")
-	return `"` + r.Replace(strings.ToValidUTF8(s, "\uFFFD")) + `"`
+	return `"` + quoter.Replace(strings.ToValidUTF8(s, "\uFFFD")) + `"`
 }
 
 func (d *dotWriter) switches() {
@@ -78,6 +79,12 @@ func (d *dotWriter) node(i int, n node) {
 	t, title := typeOf(n)
 	id := func(dev int) string { return fmt.Sprintf("n%d_%d", i, dev) }
 	kids, top := children(t)
+	shared := make(map[int]bool)
+	for _, s := range t.Shares() {
+		for _, nic := range s.NICs {
+			shared[nic] = s.Crowded()
+		}
+	}
 	d.line("  subgraph cluster_n%d {", i)
 	d.line("    label=%s; style=rounded; color=%s", quote(title), quote(panelLine))
 	var walk func(dev int, indent string)
@@ -87,7 +94,11 @@ func (d *dotWriter) node(i int, n node) {
 			d.line("%ssubgraph cluster_n%d_%d {", indent, i, dev)
 			d.line("%s  label=%s; style=rounded; color=%s", indent, quote(strings.TrimSpace(x.Name+" "+x.Model.Value)), quote(cpuLine))
 		} else {
-			d.line("%s%s [label=%s, %s]", indent, id(dev), quote(strings.Join(deviceLines(x), "\n")), dotLook(x.Kind))
+			look := dotLook(x.Kind)
+			if shared[dev] {
+				look = fmt.Sprintf("fillcolor=%s, color=%s", quote(amberBg), quote(amber))
+			}
+			d.line("%s%s [label=%s, %s]", indent, id(dev), quote(strings.Join(deviceLines(x), "\n")), look)
 		}
 		for _, k := range kids[dev] {
 			walk(k, indent+"  ")
@@ -104,7 +115,11 @@ func (d *dotWriter) node(i int, n node) {
 		if t.Devices[l.A].Kind == cluster.Socket || t.Devices[l.B].Kind == cluster.Socket {
 			continue
 		}
-		d.line("    %s -- %s [%s]", id(l.A), id(l.B), dotEdge(l))
+		rank := ""
+		if t.Devices[l.A].Kind == t.Devices[l.B].Kind {
+			rank = ", constraint=false" // neither end is above the other
+		}
+		d.line("    %s -- %s [%s%s]", id(l.A), id(l.B), dotEdge(l), rank)
 	}
 	d.line("  }")
 }
@@ -154,6 +169,9 @@ func dotEdge(l *cluster.Link) string {
 		if l.Rate.Known() {
 			label += "\n" + l.Rate.Value.String()
 		}
+	}
+	if l.Kind == cluster.OnDie {
+		p.Width = unknownStroke // a part of the processor, not a link to compare
 	}
 	s := fmt.Sprintf("label=%s, color=%s, penwidth=%.1f", quote(label), quote(p.Stroke), p.Width)
 	if p.Dash != "" {
@@ -205,7 +223,7 @@ func (d *dotWriter) cables() {
 	}
 	for i := range s.wires {
 		w := &s.wires[i]
-		look := ""
+		look := ", color=" + quote(netViol)
 		if w.bad {
 			look = ", style=dashed, color=" + quote(red)
 		}

@@ -137,9 +137,19 @@ func (p *picture) lines(b box, size float64, fill string, texts ...string) {
 		if i == 0 {
 			ty.Bold, ty.Size = true, size+1.5
 		}
+		// A little smaller is better than cut.
+		if full := ty.Size; svg.TextWidth(t, ty) > b.w-8 {
+			ty.Size = math.Max(full*0.86, full*(b.w-8)/svg.TextWidth(t, ty))
+		}
 		p.Text(b.mid(), y, svg.Fit(t, ty, b.w-8), ty)
 		y += step
 	}
+}
+
+// fitName cuts a name in its middle to what fits a box: names of hosts and
+// switches differ at their ends.
+func fitName(s string, b box) string {
+	return svg.FitEnds(s, svg.Type{Size: (boxType + 1.5) * 0.88, Bold: true}, b.w-8)
 }
 
 // gpuTitle is GPU 0 for gpu0.

@@ -57,16 +57,10 @@ func (p *panel) nicCaption() []string {
 		}
 		model, kind, rate = same(model, m), same(kind, k), same(rate, r)
 	}
-	if model == "" {
-		model = "NIC"
-		if len(nics) > 1 {
-			model = "NICs"
-		}
-	}
 	if rate != "" && len(nics) > 1 && rate != "down" {
 		rate += " each"
 	}
-	return nonEmpty(fmt.Sprintf("%d × %s", len(nics), model), kind, rate)
+	return nonEmpty(countOf(len(nics), model, "NIC"), kind, rate)
 }
 
 func (p *panel) gpuCaption(n int) []string {
@@ -83,13 +77,18 @@ func (p *panel) gpuCaption(n int) []string {
 		}
 		model, mem = same(model, m), same(mem, k)
 	}
-	if model == "" {
-		model = "GPU"
-	}
-	if mem != "" {
+	if mem != "" && n > 1 {
 		mem += " each"
 	}
-	return nonEmpty(fmt.Sprintf("%d × %s", n, model), mem)
+	return nonEmpty(countOf(n, model, "GPU"), mem)
+}
+
+// countOf is "8 × H100", or "8 GPUs" when the model is not one and the same.
+func countOf(n int, model, noun string) string {
+	if model == "" {
+		return plural(n, noun)
+	}
+	return fmt.Sprintf("%d × %s", n, model)
 }
 
 func (p *panel) fastCaption(s *fast) []string {
@@ -97,7 +96,7 @@ func (p *panel) fastCaption(s *fast) []string {
 		if !b.rate.Known() {
 			return "rate unknown"
 		}
-		return b.rate.Value.String()
+		return b.rate.Value.String() + assumed(b.rate.Origin)
 	}
 	first := &s.bundles[0]
 	switch {
@@ -117,7 +116,12 @@ func (p *panel) fastCaption(s *fast) []string {
 		text[0] += " mesh"
 	}
 	for i := range s.bundles {
-		text = append(text, s.bundles[i].short(s.kind)+": "+rate(&s.bundles[i]))
+		b := &s.bundles[i]
+		way := ""
+		if b.oneWay {
+			way = " one way"
+		}
+		text = append(text, b.short(s.kind)+way+": "+rate(b))
 	}
 	return append(text, "one direction")
 }
@@ -130,14 +134,14 @@ func (p *panel) pcieCaption() []string {
 	for _, k := range []struct {
 		kind cluster.Kind
 		name string
-	}{{cluster.GPU, "GPU: "}, {cluster.NIC, "NIC: "}, {cluster.PCISwitch, "switch: "}} {
+	}{{cluster.GPU, "GPU: "}, {cluster.NIC, "NIC: "}, {cluster.PCISwitch, "up: "}} {
 		l := p.commonLink(k.kind)
 		if l == nil || l.Kind != cluster.PCIe && l.Kind != cluster.C2C {
 			continue
 		}
 		s := linkName(l)
 		if l.Rate.Known() {
-			s += ", " + l.Rate.Value.String()
+			s += ", " + l.Rate.Value.String() + assumed(l.Rate.Origin)
 		}
 		switch {
 		case first == "":
@@ -148,6 +152,14 @@ func (p *panel) pcieCaption() []string {
 		}
 	}
 	return text
+}
+
+// assumed marks a figure that nobody read.
+func assumed(o cluster.Origin) string {
+	if o == cluster.Assumed {
+		return " assumed"
+	}
+	return ""
 }
 
 // same keeps a text that is equal for all.

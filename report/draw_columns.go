@@ -35,6 +35,19 @@ func newPlan(t *cluster.NodeType) *plan {
 	p := &plan{t: t, up: uplinks(t), span: make([]spans, len(t.Devices)), depth: make([]int, len(t.Devices))}
 	p.of, p.top = children(t)
 	p.group(p.top, 0)
+	// A GPU or NIC that hangs on something unusual (on another GPU) still gets a
+	// column of its own.
+	for d := range t.Devices {
+		if p.span[d].from != p.span[d].to {
+			continue
+		}
+		switch t.Devices[d].Kind {
+		case cluster.GPU:
+			p.pairs([]int{d}, nil)
+		case cluster.NIC:
+			p.pairs(nil, [][]int{{d}})
+		}
+	}
 	return p
 }
 
@@ -51,18 +64,63 @@ func (p *plan) group(ids []int, depth int) {
 		}
 	}
 	placed := false
+	from := len(p.cols)
+	if len(gpus) == 0 && depth > 0 {
+		// NICs beside switches with GPUs: they find a place above those GPUs.
+		for _, d := range ids {
+			if p.t.Devices[d].Kind == cluster.PCISwitch {
+				p.container(d, depth)
+			}
+		}
+		nics = p.above(nics, from)
+	}
 	for _, d := range ids {
 		switch p.t.Devices[d].Kind {
 		case cluster.GPU, cluster.NIC:
-			if !placed {
+			if !placed && len(gpus)+len(nics) > 0 {
 				p.pairs(gpus, p.stacks(nics, len(gpus)))
 				placed = true
 			}
 		case cluster.NVSwitch:
 		default:
-			p.container(d, depth)
+			if p.span[d].from == p.span[d].to {
+				p.container(d, depth)
+			}
 		}
 	}
+}
+
+// above puts NICs over the GPUs of the columns made since from that have none,
+// and returns the NICs that found no place. It is all or nothing, so that
+// equal switches look alike.
+func (p *plan) above(nics []int, from int) []int {
+	var free []int
+	for i := from; i < len(p.cols); i++ {
+		if p.cols[i].gpu >= 0 && len(p.cols[i].nics) == 0 {
+			free = append(free, i)
+		}
+	}
+	stacks := p.stacks(nics, len(free))
+	if len(stacks) > len(free) {
+		return nics
+	}
+	for i, s := range stacks {
+		p.cols[free[i]].nics = s
+		for _, n := range s {
+			p.span[n] = spans{free[i], free[i] + 1}
+		}
+	}
+	return nil
+}
+
+// within reports whether a device hangs on another, however far below it.
+func (p *plan) within(d, holder int) bool {
+	for d = p.t.Devices[d].Parent; d >= 0; d = p.t.Devices[d].Parent {
+		if d == holder {
+			return true
+		}
+	}
+	return false
 }
 
 func (p *plan) container(d, depth int) {

@@ -41,10 +41,12 @@ func (p *panel) drawGPU(pic *picture, d int, b box) {
 	pic.Open("gpu", dev.Name+" "+dev.Model.Value+" "+string(dev.PCI))
 	pic.Rect(b.x, b.y, b.w, b.h, 6, svg.Paint{Fill: nvFill, Stroke: nvGreen, Width: 1.5})
 	texts := []string{gpuTitle(dev.Name)}
-	texts = append(texts, svg.Wrap(shortModel(dev.Model.Value), svg.Type{Size: boxType}, b.w-8, 2)...)
+	model, mem := shortModel(dev.Model.Value), ""
 	if dev.GPU != nil && dev.GPU.Memory.Known() {
-		texts = append(texts, memory(dev.GPU.Memory.Value))
+		model, mem = modelOnly(dev.Model.Value), memory(dev.GPU.Memory.Value)
 	}
+	texts = append(texts, svg.Wrap(model, svg.Type{Size: boxType}, b.w-8, 2)...)
+	texts = append(texts, mem)
 	pic.lines(b, boxType, ink, texts...)
 	pic.Close()
 }
@@ -91,11 +93,17 @@ func (p *panel) nicTexts(nics []int) []string {
 			texts[0] = fmt.Sprintf("%d × %s", len(nics), netName(dev.NIC.Kind))
 		}
 	}
-	kind := shortModel(dev.Model.Value)
-	if kind == "" && dev.NIC != nil && len(nics) == 1 {
+	kind, rate := shortModel(dev.Model.Value), nicRateText(dev)
+	if kind == "" && dev.NIC != nil {
 		kind = netName(dev.NIC.Kind)
 	}
-	return append(texts, kind, nicRateText(dev))
+	if strings.HasSuffix(texts[0], kind) {
+		kind = ""
+	}
+	if len(nics) > 1 && rate != "" {
+		rate += " each"
+	}
+	return append(texts, kind, rate)
 }
 
 // nicRateText is the rate of a NIC over all its ports, and what is wrong with it.
@@ -165,7 +173,7 @@ func (p *panel) drawCPUs(pic *picture) {
 		texts := []string{fmt.Sprintf("NUMA %d", domainNumber(p.t, d))}
 		if dev.CPU != nil {
 			if dev.CPU.Cores != "" {
-				texts = append(texts, "cores "+dev.CPU.Cores)
+				texts = append(texts, svg.Wrap("cores "+shortCores(dev.CPU.Cores, 60), svg.Type{Size: boxType}, b.w-8, 2)...)
 			}
 			if dev.CPU.Memory.Known() {
 				texts = append(texts, memory(dev.CPU.Memory.Value))

@@ -43,7 +43,7 @@ func newHostRow(net *strip) *hostRow {
 		if l.A.ToHosts() {
 			sw, hosts = l.B, l.A
 		}
-		if sw.ToHosts() || !hosts.ToHosts() {
+		if sw.ToHosts() || !hosts.ToHosts() || !net.v.usable(l) {
 			continue
 		}
 		b := net.boxOf(sw.Switch)
@@ -76,13 +76,39 @@ func newHostRow(net *strip) *hostRow {
 		r.items[k].hosts = append(r.items[k].hosts, h)
 	}
 	r.order()
-	if len(r.items) > maxBoxes {
-		for _, it := range r.items[maxBoxes-1:] {
-			r.more += len(it.hosts)
-		}
-		r.items = r.items[:maxBoxes-1]
+	limit := maxBoxes
+	if !one && float64(maxBoxes)*hostBW > net.width()+400 {
+		limit = maxBoxes / 2
+	}
+	if len(r.items) > limit {
+		r.leaveOut(limit - 1)
 	}
 	return r
+}
+
+// leaveOut keeps the n boxes with the most hosts, in their order.
+func (r *hostRow) leaveOut(n int) {
+	size := make([]int, len(r.items))
+	for i := range r.items {
+		size[i] = len(r.items[i].hosts)
+	}
+	slices.SortFunc(size, func(a, b int) int { return b - a })
+	least, kept := size[n-1], r.items[:0:0]
+	for _, bigger := range []bool{true, false} {
+		for _, it := range r.items {
+			if len(it.hosts) > least == bigger && len(it.hosts) >= least && len(kept) < n {
+				kept = append(kept, it)
+			}
+		}
+	}
+	for _, it := range r.items {
+		r.more += len(it.hosts)
+	}
+	for _, it := range kept {
+		r.more -= len(it.hosts)
+	}
+	r.items = kept
+	r.order()
 }
 
 func addEnd(ends []hostEnd, b *netBox, l *cluster.NetLink) []hostEnd {
@@ -188,7 +214,7 @@ func (r *hostRow) draw(p *picture) {
 			p.Rect(b.x+o, b.y+o, b.w, b.h, 6, svg.Paint{Fill: paper, Stroke: panelLine})
 		}
 		p.Rect(b.x, b.y, b.w, b.h, 6, svg.Paint{Fill: panelFill, Stroke: "#9aa3b2", Width: 1.3})
-		p.lines(b, boxType, ink, title, sub)
+		p.lines(b, boxType, ink, fitName(title, b), sub)
 		p.Close()
 	}
 }
@@ -196,16 +222,14 @@ func (r *hostRow) draw(p *picture) {
 func (r *hostRow) caption() caption {
 	c := r.net.v.c
 	text := []string{plural(len(c.Hosts), "host")}
-	each, first := "", true
+	var each []string
 	for i := range r.items {
-		s := r.items[i].uplinks()
-		if first {
-			each, first = s, false
+		for range r.items[i].hosts {
+			each = append(each, r.items[i].uplinks())
 		}
-		each = same(each, s)
 	}
-	if each != "" {
-		text = append(text, each+" each")
+	if e := mostly(each); e != "" {
+		text = append(text, e+" each")
 	}
 	if r.more > 0 {
 		text = append(text, fmt.Sprintf("%d of them not drawn", r.more))

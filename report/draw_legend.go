@@ -26,7 +26,7 @@ func legendSamples() []sample {
 		line(cluster.PCIe, "PCIe", 3),
 		{key: "smp", text: "link between CPUs", paint: svg.Paint{Stroke: smpBrown, Width: 3}},
 		{key: "network", text: "network cable", paint: svg.Paint{Stroke: netViol, Width: 3, Opacity: 0.75}},
-		{key: "degraded", text: "slower than it could be, or down", paint: svg.Paint{Stroke: red, Width: 2.5, Dash: degradedDashes}},
+		{key: "degraded", text: "slower than it could be or than its like, or down", paint: svg.Paint{Stroke: red, Width: 2.5, Dash: degradedDashes}},
 		{key: "root", text: "PCIe root complex", paint: svg.Paint{Fill: cpuLine, Stroke: cpuLine}, solid: true},
 		{key: "shared", text: "NIC shared by several GPUs", paint: svg.Paint{Fill: amberBg, Stroke: amber, Width: 2}, solid: true},
 		{key: "idle", text: "NIC that is nearest to no GPU", paint: svg.Paint{Fill: "#f0f1f4", Stroke: "#9aa3b2"}, solid: true},

@@ -94,16 +94,21 @@ func (p *panel) usualLinks() map[string]bool {
 	return usual
 }
 
-// commonLink is the most frequent uplink of a kind of device, nil when none has
-// one.
+// commonLink is the most frequent uplink of the devices of a kind that are drawn.
 func (p *panel) commonLink(k cluster.Kind) *cluster.Link {
+	drawn := slices.DeleteFunc(p.t.Of(k), func(d int) bool { return p.box[d].w == 0 })
+	return commonLink(p.t, drawn, p.up)
+}
+
+// commonLink is the most frequent uplink of some devices, nil when none has one.
+func commonLink(t *cluster.NodeType, ids, up []int) *cluster.Link {
 	count := make(map[string]int)
 	var best *cluster.Link
-	for _, d := range p.t.Of(k) {
-		if p.up[d] < 0 || p.box[d].w == 0 {
+	for _, d := range ids {
+		if up[d] < 0 {
 			continue
 		}
-		l := &p.t.Links[p.up[d]]
+		l := &t.Links[up[d]]
 		count[rateLabel(l)]++
 		if best == nil || count[rateLabel(l)] > count[rateLabel(best)] {
 			best = l
@@ -168,7 +173,8 @@ func (p *panel) drawArcs(pic *picture, s *fast) {
 	}
 	var arcs []arc
 	longest := 1.0
-	seen := make(map[[2]int]bool)
+	// uneven pairs have links that differ by direction: something is wrong there.
+	seen, uneven := make(map[[2]int]bool), make(map[[2]int]bool)
 	for _, b := range s.bundles {
 		for _, i := range b.links {
 			l := &p.t.Links[i]
@@ -176,8 +182,11 @@ func (p *panel) drawArcs(pic *picture, s *fast) {
 			if p.box[x.a].x > p.box[x.b].x {
 				x.a, x.b = x.b, x.a
 			}
-			if seen[[2]int{x.a, x.b}] && l.OneWay {
-				continue // the way back of a link drawn already
+			if l.OneWay {
+				uneven[[2]int{x.a, x.b}] = true
+				if seen[[2]int{x.a, x.b}] {
+					continue // the way back of a link drawn already
+				}
 			}
 			seen[[2]int{x.a, x.b}] = true
 			arcs = append(arcs, x)
@@ -193,7 +202,7 @@ func (p *panel) drawArcs(pic *picture, s *fast) {
 		left[x.b]++
 		right[x.a]++
 	}
-	step := func(g int) float64 { return math.Min(9, (gpuW-16)/float64(max(1, left[g]+right[g]))) }
+	step := func(g int) float64 { return math.Min(9, (gpuW/2-5)/float64(max(1, left[g], right[g]))) }
 	usedLeft, usedRight := make(map[int]int), make(map[int]int)
 	for _, x := range arcs {
 		l := &p.t.Links[x.link]
@@ -205,6 +214,10 @@ func (p *panel) drawArcs(pic *picture, s *fast) {
 		y := p.gpuY
 		paint := linkPaint(l)
 		paint.Round = true
+		if uneven[[2]int{x.a, x.b}] {
+			pic.note("degraded")
+			paint.Stroke, paint.Dash, paint.Round = red, degradedDashes, false
+		}
 		pic.Open("link "+l.Kind.String(), linkTip(p.t, l))
 		pic.Path(new(svg.Pen).Move(xa, y).Curve(xa, y-rise*4/3, xb, y-rise*4/3, xb, y).String(), paint)
 		pic.Close()

@@ -13,8 +13,9 @@ import (
 
 // Sizes of the network part.
 const (
-	maxBoxes = 32 // switches of a tier or hosts drawn one by one
-	maxWires = 80 // cables of hosts drawn one by one
+	maxBoxes = 32     // switches of a tier or hosts drawn one by one
+	maxRow   = 2600.0 // width beyond which a tier is folded
+	maxWires = 80     // cables of hosts drawn one by one
 	switchBH = 50.0
 	hostBW   = 86.0
 	hostBH   = 42.0
@@ -40,6 +41,7 @@ type strip struct {
 type wire struct {
 	up, down *box
 	rate     unit.Rate
+	slowest  unit.Rate // of one cable
 	cables   int
 	bad      bool // slower than it could be
 	off      bool // all down
@@ -51,11 +53,10 @@ func newStrip(c *cluster.Cluster) *strip {
 	for i := len(s.v.tiers) - 1; i >= 0; i-- {
 		tier := s.v.tiers[i]
 		var row []netBox
-		if len(tier) <= maxBoxes {
-			for _, id := range tier {
-				row = append(row, netBox{ids: []int{id}})
-			}
-		} else {
+		for _, id := range tier {
+			row = append(row, netBox{ids: []int{id}})
+		}
+		if len(row) > maxBoxes || s.rowWidth(row) > maxRow {
 			row = s.fold(tier)
 		}
 		s.rows = append(s.rows, row)
@@ -67,12 +68,12 @@ func newStrip(c *cluster.Cluster) *strip {
 // kinds, all of them.
 func (s *strip) fold(tier []int) []netBox {
 	kinds := s.v.alike(tier)
-	if len(kinds) > maxBoxes {
-		return []netBox{{ids: tier}}
-	}
 	row := make([]netBox, len(kinds))
 	for i, a := range kinds {
 		row[i].ids = a.ids
+	}
+	if len(row) > maxBoxes/2 || s.rowWidth(row) > maxRow {
+		return []netBox{{ids: tier}}
 	}
 	return row
 }
@@ -83,9 +84,18 @@ func (s *strip) empty() bool { return len(s.rows) == 0 }
 func (s *strip) width() float64 {
 	w := 0.0
 	for _, r := range s.rows {
-		w = math.Max(w, float64(len(r))*(60+boxGap))
+		w = math.Max(w, s.rowWidth(r))
 	}
 	return w
+}
+
+// rowWidth is what boxes with their names need side by side.
+func (s *strip) rowWidth(row []netBox) float64 {
+	each := 60.0
+	for i := range row {
+		each = math.Max(each, math.Min(140, svg.TextWidth(s.texts(&row[i])[0], svg.Type{Size: boxType + 1.5, Bold: true})+10))
+	}
+	return float64(len(row)) * (each + boxGap)
 }
 
 // tierGap is the room between rows of boxes: more where cables go far sideways.
@@ -135,7 +145,7 @@ func (s *strip) trunks() {
 	index := make(map[[2]*netBox]int)
 	for i := range c.Network.Links {
 		l := &c.Network.Links[i]
-		if l.A.ToHosts() || l.B.ToHosts() {
+		if l.A.ToHosts() || l.B.ToHosts() || !s.v.usable(l) {
 			continue
 		}
 		a, b := s.boxOf(l.A.Switch), s.boxOf(l.B.Switch)
@@ -159,6 +169,9 @@ func (w *wire) add(l *cluster.NetLink, n int) {
 	w.cables += n
 	if l.Rate.Known() {
 		w.rate += l.Rate.Value * unit.Rate(n)
+		if w.slowest == 0 || l.Rate.Value < w.slowest {
+			w.slowest = l.Rate.Value
+		}
 	}
 	if l.State != cluster.Down {
 		w.off = false
@@ -167,6 +180,36 @@ func (w *wire) add(l *cluster.NetLink, n int) {
 	}
 	if cableTrouble(l) != "" {
 		w.bad = true
+	}
+}
+
+// markOdd marks the few cables of a tier that are slower than nearly all others
+// of that tier: an eighth at most, so that a network of two speeds stays as it is.
+func markOdd(wires []wire) {
+	type tier struct{ up, down float64 }
+	rates := make(map[tier]map[unit.Rate]int)
+	total := make(map[tier]int)
+	for i := range wires {
+		w := &wires[i]
+		k := tier{w.up.y, w.down.y}
+		if rates[k] == nil {
+			rates[k] = make(map[unit.Rate]int)
+		}
+		rates[k][w.slowest]++
+		total[k]++
+	}
+	for i := range wires {
+		w := &wires[i]
+		k := tier{w.up.y, w.down.y}
+		faster := 0
+		for r, n := range rates[k] {
+			if r > w.slowest {
+				faster += n
+			}
+		}
+		if w.slowest > 0 && 8*faster >= 7*total[k] {
+			w.bad = true
+		}
 	}
 }
 
@@ -204,6 +247,7 @@ func fan(wires []wire) {
 
 func (p *picture) drawWires(wires []wire) {
 	fan(wires)
+	markOdd(wires)
 	for i := range wires {
 		w := &wires[i]
 		// Many cables meet at a switch: they are drawn thinner than links inside a
@@ -274,6 +318,7 @@ func (s *strip) drawBox(p *picture, n *netBox) {
 		p.Rect(b.x+o, b.y-o, b.w, b.h, 6, svg.Paint{Fill: netFill, Stroke: netViol})
 	}
 	p.Rect(b.x, b.y, b.w, b.h, 6, svg.Paint{Fill: netFill, Stroke: netViol, Width: 1.5})
+	texts[0] = fitName(texts[0], b)
 	p.lines(b, boxType, ink, texts...)
 	p.Close()
 }
@@ -284,12 +329,13 @@ func (s *strip) captions() []caption {
 	var out []caption
 	for _, row := range s.rows {
 		id := row[0].ids[0]
-		boxes, model, down, up := 0, net.Switches[id].Model, s.v.down[id].String(), s.v.up[id].String()
+		boxes, model := 0, net.Switches[id].Model
+		var down, up []string
 		for _, n := range row {
 			for _, k := range n.ids {
 				boxes += max(net.Switches[k].Count, 1)
 				model = same(model, net.Switches[k].Model)
-				down, up = same(down, s.v.down[k].String()), same(up, s.v.up[k].String())
+				down, up = append(down, s.v.down[k].String()), append(up, s.v.up[k].String())
 			}
 		}
 		name := s.v.tierName(id)
@@ -300,13 +346,32 @@ func (s *strip) captions() []caption {
 		if model != "" {
 			text[0] += " · " + model
 		}
-		if down != "" && down != "–" {
-			text = append(text, "down "+down)
+		if d := mostly(down); d != "" {
+			text = append(text, "down "+d)
 		}
-		if up != "" && up != "–" {
-			text = append(text, "up "+up)
+		if u := mostly(up); u != "" {
+			text = append(text, "up "+u)
 		}
 		out = append(out, caption{row[0].box.y + switchBH/2, netViol, text})
 	}
 	return out
+}
+
+// mostly is the text that more than half of a list have, said as such when others
+// differ; nothing when there is none or when it says that there is nothing.
+func mostly(list []string) string {
+	count := make(map[string]int)
+	for _, s := range list {
+		count[s]++
+	}
+	for _, s := range list {
+		switch n := count[s]; {
+		case s == "" || s == "–" || 2*n <= len(list):
+		case n == len(list):
+			return s
+		default:
+			return "mostly " + s
+		}
+	}
+	return ""
 }

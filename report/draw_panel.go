@@ -15,11 +15,11 @@ type panel struct {
 	*plan
 	frame    box
 	title    string
-	note     string // "× 16  node[0-15]"
-	stack    int    // how many more such nodes there are, for the look of a pile
-	captions bool   // the rows are explained on the left
-	stubs    bool   // NICs end in a stub, because the network is drawn elsewhere
-	rails    bool
+	note     string      // "× 16  node[0-15]"
+	stack    int         // how many more such nodes there are, for the look of a pile
+	captions bool        // the rows are explained on the left
+	stubs    bool        // NICs end in a stub, because the network is drawn elsewhere
+	rails    map[int]int // NIC → the rail its switch serves
 	shares   []cluster.Share
 	fast     []fast
 	titles   []string
@@ -118,7 +118,10 @@ func (p *panel) layRows() {
 		y += rowGap
 		p.rootY = y
 		p.numaY = y + rootH
-		y = p.numaY + numaH + 30
+		y = p.numaY + numaH + 8
+		if p.t.Count(cluster.Socket) > 0 {
+			y += 22
+		}
 	}
 	p.frame.h = y + 34
 	p.placeBoxes()
@@ -128,7 +131,10 @@ func (p *panel) hasCPU() bool { return p.t.Count(cluster.NUMA)+p.t.Count(cluster
 
 // bandHeight is the room that NVLink takes between NICs and GPUs.
 func (p *panel) bandHeight() float64 {
-	h := rowGap
+	h := 0.0
+	if p.nicH > 0 {
+		h = rowGap
+	}
 	for i := range p.fast {
 		s := &p.fast[i]
 		switch {
@@ -160,6 +166,9 @@ func (p *panel) placeBoxes() {
 		}
 		first, last := &p.cols[s.from], &p.cols[s.to-1]
 		b := box{x: first.x, w: last.x + last.w - first.x}
+		if last.gpu >= 0 && len(last.nics) > 0 && !p.within(last.nics[0], d) {
+			b.w -= gutter // the NIC above hangs on something further down
+		}
 		switch p.t.Devices[d].Kind {
 		case cluster.PCISwitch:
 			b.y = p.switchY + float64(p.deep-1-p.depth[d])*(switchH+rowGap)
@@ -242,8 +251,7 @@ func (p *panel) drawStubs(pic *picture) {
 			paint.Width = stroke(dev.NIC.Rate())
 		}
 		pic.Line(b.mid(), p.frame.y-4, b.mid(), b.y, paint)
-		if p.rails {
-			rail := slices.Index(p.t.Of(cluster.NIC), c.nics[0])
+		if rail, ok := p.rails[c.nics[0]]; ok {
 			pic.Text(b.mid()+6, p.frame.y+18, fmt.Sprintf("rail %d", rail), svg.Type{Size: smallType, Fill: netViol})
 		}
 	}

@@ -51,7 +51,7 @@ type trayPart struct {
 }
 
 func newRack(t *cluster.NodeType, title string) *rack {
-	r := &rack{t: t, title: title, trays: make([]tray, t.Trays), fast: fastSets(t), shares: t.Shares(),
+	r := &rack{t: t, title: title, trays: make([]tray, trayCount(t)), fast: fastSets(t), shares: t.Shares(),
 		titles: deviceTitles(t), up: uplinks(t)}
 	for d := range t.Devices {
 		dev := &t.Devices[d]
@@ -149,7 +149,21 @@ func (r *rack) draw(pic *picture) {
 	}
 	ty := svg.Type{Size: 15, Fill: ink, Bold: true}
 	pic.Text(r.frame.x+2*pad, r.frame.bottom()-14, r.title, ty)
-	note := fmt.Sprintf("%s: %d trays, one NVLink domain", r.t.Name, len(r.trays))
+	note := fmt.Sprintf("%d trays, one NVLink domain", len(r.trays))
+	if !strings.HasPrefix(r.title, r.t.Name) {
+		note = r.t.Name + ": " + note
+	}
+	for _, k := range []struct {
+		kind cluster.Kind
+		name string
+	}{{cluster.GPU, "GPU–CPU"}, {cluster.NIC, "NIC–CPU"}} {
+		if l := commonLink(r.t, r.t.Of(k.kind), r.up); l != nil {
+			note += " · " + k.name + " " + linkName(l)
+			if l.Rate.Known() {
+				note += ", " + l.Rate.Value.String()
+			}
+		}
+	}
 	pic.Text(r.frame.x+2*pad+svg.TextWidth(r.title, ty)+12, r.frame.bottom()-14, note, svg.Type{Size: 12, Fill: inkSoft})
 	pic.Close()
 }
@@ -285,7 +299,7 @@ func (r *rack) drawChip(pic *picture, g int, b box) {
 	dev := &r.t.Devices[g]
 	pic.Open("gpu", dev.Name+" "+dev.Model.Value)
 	pic.Rect(b.x, b.y, b.w, b.h, 5, svg.Paint{Fill: nvFill, Stroke: nvGreen, Width: 1.4})
-	sub := shortModel(dev.Model.Value)
+	sub := modelOnly(dev.Model.Value)
 	if dev.GPU != nil && dev.GPU.Memory.Known() {
 		sub = strings.TrimSpace(sub + " " + memory(dev.GPU.Memory.Value))
 	}

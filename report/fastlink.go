@@ -158,7 +158,10 @@ func (s *fast) words(t *cluster.NodeType) string {
 	for i := range s.bundles {
 		b := &s.bundles[i]
 		head += fmt.Sprintf("%s %d × %s, %s", sep(i), len(b.links), b.short(s.kind), b.figures())
-		if b.oneWay {
+		if b.oneWay && len(b.links) == 1 {
+			l := &t.Links[b.links[0]]
+			head += ", only " + t.Devices[l.A].Name + " → " + t.Devices[l.B].Name
+		} else if b.oneWay {
 			head += ", one way"
 		}
 	}

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"fmt"
+	"strconv"
 	"strings"
 
 	"busbar/cluster"
@@ -77,7 +79,7 @@ func hostList(names []string, width int) string {
 	if err != nil {
 		return cut1(s, width)
 	}
-	return head + ", … and " + plural(len(names)-len(shown), "more host")
+	return fmt.Sprintf("%s, … and %d more", head, len(names)-len(shown))
 }
 
 // cut1 shortens one item.
@@ -182,4 +184,48 @@ func coresOf(t *cluster.NodeType, d int) string {
 		return t.Devices[n].CPU.Cores
 	}
 	return ""
+}
+
+// trayCount is the number of trays of a node; what a file claims is held against
+// what it shows, so that a number alone makes nothing grow.
+func trayCount(t *cluster.NodeType) int {
+	last := 0
+	for i := range t.Devices {
+		last = max(last, t.Devices[i].Tray)
+	}
+	return min(t.Trays, last+1, len(t.Devices))
+}
+
+// shortCores writes a cpulist in few characters: every second core of a socket as
+// 0-62:2, which taskset reads too, and a list that is still longer than width cut.
+func shortCores(list string, width int) string {
+	if len(list) <= width/2 {
+		return list
+	}
+	parts := strings.Split(list, ",")
+	if step, ok := stride(parts); ok && len(parts) > 2 {
+		list = fmt.Sprintf("%s-%s:%d", parts[0], parts[len(parts)-1], step)
+	}
+	if len(list) > width {
+		list = cut1(list, width)
+	}
+	return list
+}
+
+// stride is the step between numbers that all differ by the same.
+func stride(parts []string) (int, bool) {
+	prev, step := 0, 0
+	for i, s := range parts {
+		n, err := strconv.Atoi(s)
+		switch {
+		case err != nil:
+			return 0, false
+		case i == 1:
+			step = n - prev
+		case i > 1 && n-prev != step:
+			return 0, false
+		}
+		prev = n
+	}
+	return step, step > 0
 }

@@ -110,7 +110,7 @@ func affinity(t *cluster.NodeType, gpu int) []string {
 // its classes counted instead.
 func (p *printer) matrix(t *cluster.NodeType) {
 	m := t.Matrix()
-	if len(m.Names) < 2 {
+	if len(m.Names) < 2 || t.Count(cluster.GPU) == 0 {
 		return
 	}
 	p.printf("\n")

@@ -93,6 +93,9 @@ func (v *netView) findTiers() {
 	}
 	for i := range net.Links {
 		a, b := net.Links[i].A, net.Links[i].B
+		if !v.usable(&net.Links[i]) {
+			continue
+		}
 		switch {
 		case a.ToHosts() && !b.ToHosts():
 			reach(b.Switch, 0)
@@ -115,8 +118,14 @@ func (v *netView) findTiers() {
 	}
 }
 
+// usable reports whether both ends of a link exist.
+func (v *netView) usable(l *cluster.NetLink) bool {
+	n := len(v.c.Network.Switches)
+	return l.A.Switch < n && l.B.Switch < n && !(l.A.ToHosts() && l.B.ToHosts())
+}
+
 func (v *netView) addLink(l *cluster.NetLink) {
-	if l.State == cluster.Down {
+	if l.State == cluster.Down || !v.usable(l) {
 		return
 	}
 	for _, e := range [2][2]cluster.End{{l.A, l.B}, {l.B, l.A}} {
@@ -167,27 +176,3 @@ func ratio(r float64) string {
 
 // tierName is how a tier is called: by its own name where that is stated.
 func (v *netView) tierName(s int) string { return cluster.Tier(v.tier[s]).String() }
-
-// hostsOf lists the hosts cabled to a switch, each once, in order.
-func (v *netView) hostsOf(s int) []int {
-	var list []int
-	for i := range v.c.Network.Links {
-		l := &v.c.Network.Links[i]
-		var e cluster.End
-		switch {
-		case l.A.Switch == s && l.B.ToHosts():
-			e = l.B
-		case l.B.Switch == s && l.A.ToHosts():
-			e = l.A
-		default:
-			continue
-		}
-		for _, sp := range e.Hosts {
-			for h := sp.First; h < sp.First+sp.N && h < len(v.c.Hosts); h++ {
-				list = append(list, h)
-			}
-		}
-	}
-	slices.Sort(list)
-	return slices.Compact(list)
-}

@@ -67,7 +67,7 @@ func newScene(c *cluster.Cluster) *scene {
 	}
 	each := len(c.Hosts) <= 2 && described
 	for _, g := range kinds {
-		each = each && (g.t.Trays < 2 || len(c.Hosts) <= 1)
+		each = each && (trayCount(g.t) < 2 || len(c.Hosts) <= 1)
 	}
 	if each && len(c.Hosts) > 0 {
 		for h := range c.Hosts {
@@ -89,8 +89,9 @@ func newScene(c *cluster.Cluster) *scene {
 // kinds adds the first node of each kind.
 func (s *scene) kinds(all []group) {
 	for _, g := range all {
-		if g.t.Count(cluster.GPU) == 0 && s.hosts != nil && len(all) > 1 {
-			continue
+		inside := g.t.Count(cluster.GPU) + g.t.Count(cluster.NUMA)
+		if s.hosts != nil && inside == 0 {
+			continue // the row of hosts says it all
 		}
 		if len(s.nodes) == maxPanels {
 			s.more++
@@ -107,6 +108,9 @@ func (s *scene) kinds(all []group) {
 		s.add(g.t, host, title, false, len(g.hosts)-1, s.hosts != nil)
 		if p, ok := s.nodes[len(s.nodes)-1].(*panel); ok {
 			p.note = hostList(g.names(s.c), 90)
+			if g.t.Tree == cluster.Assumed {
+				p.note += "  (PCIe tree fitted to the matrix)"
+			}
 		}
 	}
 }
@@ -117,16 +121,34 @@ func (s *scene) add(t *cluster.NodeType, host int, title string, again bool, mor
 	if title == "" {
 		title = t.Name
 	}
-	if t.Trays > 1 {
+	if trayCount(t) > 1 {
 		s.nodes = append(s.nodes, newRack(t, title))
 		return
 	}
 	p := newPanel(t, !again, stubs)
-	p.title, p.stack, p.rails = title, more, s.c.Network.Rails > 1
+	p.title, p.stack = title, more
 	if more == 0 && t.Name != title {
 		p.note = t.Name
 	}
+	if t.Tree == cluster.Assumed {
+		p.note += "  (PCIe tree fitted to the matrix)"
+	}
+	if stubs && s.c.Network.Rails > 1 {
+		p.rails = s.rails(t, host)
+	}
 	s.nodes = append(s.nodes, p)
+}
+
+// rails finds the rail of each NIC of a host.
+func (s *scene) rails(t *cluster.NodeType, host int) map[int]int {
+	routes := cluster.NewRoutes(s.c)
+	rails := make(map[int]int)
+	for _, nic := range t.Of(cluster.NIC) {
+		if sw, _ := routes.Leaf(host, nic); sw >= 0 && s.c.Network.Switches[sw].Rail >= 0 {
+			rails[nic] = s.c.Network.Switches[sw].Rail
+		}
+	}
+	return rails
 }
 
 // lay places everything: the network on top, then hosts, then nodes.
@@ -183,16 +205,29 @@ func (s *scene) nodeRows() float64 {
 	return widest
 }
 
+// placeNodes sets the nodes into rows, each row in the middle of the picture.
 func (s *scene) placeNodes(y float64) float64 {
-	x, bottom := margin, y
-	for _, n := range s.nodes {
-		b := n.bounds()
-		if x > margin && x+b.w > s.w-margin+1 {
-			x, y = margin, bottom+panelGap
+	bottom := y
+	for first := 0; first < len(s.nodes); {
+		last, w := first, 0.0
+		for last < len(s.nodes) {
+			need := s.nodes[last].bounds().w
+			if last > first {
+				need += panelGap
+			}
+			if last > first && w+need > s.w-2*margin+1 {
+				break
+			}
+			w += need
+			last++
 		}
-		n.move(x, y)
-		x += b.w + panelGap
-		bottom = math.Max(bottom, b.bottom()+pileHeight(n))
+		x := (s.w - w) / 2
+		for _, n := range s.nodes[first:last] {
+			n.move(x, y)
+			x += n.bounds().w + panelGap
+			bottom = math.Max(bottom, n.bounds().bottom()+pileHeight(n))
+		}
+		first, y = last, bottom+panelGap
 	}
 	return bottom + 18
 }
@@ -313,16 +348,7 @@ func (s *scene) drawTitle(pic *picture) {
 	room := s.w - 2*margin
 	ty := svg.Type{Size: 24, Fill: ink, Bold: true}
 	pic.Text(margin, margin+18, svg.Fit(s.title(), ty, room), ty)
-	sum := s.c.Summary()
-	var parts []string
-	for _, n := range []struct {
-		n    int
-		noun string
-	}{{sum.Nodes, "node"}, {sum.GPUs, "GPU"}, {sum.NICs, "NIC"}, {sum.Switches, "switch"}} {
-		if n.n > 0 {
-			parts = append(parts, plural(n.n, n.noun))
-		}
-	}
+	parts := summaryParts(s.c.Summary())
 	if k := s.c.Network.Kind; k != "" {
 		parts = append(parts, netName(k))
 	}
@@ -345,7 +371,7 @@ func (s *scene) sources() string {
 		return ""
 	}
 	shown := s.c.Sources[:min(4, len(s.c.Sources))]
-	text := "Source: " + strings.Join(shown, ", ")
+	text := "Source: " + strings.TrimRight(strings.Join(shown, ", "), "; .")
 	if n := len(s.c.Sources) - len(shown); n > 0 {
 		text += fmt.Sprintf(" and %d more", n)
 	}

@@ -102,9 +102,9 @@ func (p *printer) headline() {
 	if name == "" {
 		name = "cluster"
 	}
-	parts := []string{plural(s.Nodes, "node"), plural(s.GPUs, "GPU"), plural(s.NICs, "NIC")}
-	if s.Switches > 0 {
-		parts = append(parts, plural(s.Switches, "switch"))
+	parts := summaryParts(s)
+	if s.GPUs == 0 {
+		parts = append(parts, "no GPU known")
 	}
 	p.list(p.bold(name)+"  ", "  ", parts)
 	if len(p.c.Sources) > 0 {
@@ -114,6 +114,20 @@ func (p *printer) headline() {
 		}
 		p.para("", p.dim("from "+strings.Join(shown, ", ")))
 	}
+}
+
+// summaryParts counts what there is, leaving out what there is none of.
+func summaryParts(s cluster.Summary) []string {
+	var parts []string
+	for _, n := range []struct {
+		n    int
+		noun string
+	}{{s.Nodes, "node"}, {s.GPUs, "GPU"}, {s.NICs, "NIC"}, {s.Switches, "switch"}} {
+		if n.n > 0 {
+			parts = append(parts, plural(n.n, n.noun))
+		}
+	}
+	return parts
 }
 
 func (p *printer) undescribed(g group) {

@@ -70,18 +70,21 @@ func (p *printer) nearest(t *cluster.NodeType) {
 	p.printf("\n")
 	tab := &texttab.Table{Indent: "  ", Columns: []texttab.Column{{Head: "GPU"}, {Head: "NUMA", Align: texttab.Right},
 		{Head: "cores"}, {Head: "nearest NIC"}, {Head: "path"}, {Head: "when all send"}}}
-	for i, n := range near {
-		if i == maxGPURows && len(near) > maxGPURows+1 {
-			tab.Row(p.dim(fmt.Sprintf("… and %d more", len(near)-i)))
-			break
-		}
+	shown := near
+	if len(near) > maxGPURows+1 {
+		shown = near[:maxGPURows]
+	}
+	for _, n := range shown {
 		tab.Row(p.nearRow(t, n, shares)...)
 	}
 	p.table(tab)
+	if n := len(near) - len(shown); n > 0 {
+		p.printf("  %s\n", p.dim(fmt.Sprintf("… and %d more GPUs", n)))
+	}
 }
 
 func (p *printer) nearRow(t *cluster.NodeType, n cluster.Near, shares []cluster.Share) []string {
-	numa, cores := "?", coresOf(t, n.GPU)
+	numa, cores := "?", shortCores(coresOf(t, n.GPU), 40)
 	if k := numaOf(t, n.GPU); k >= 0 {
 		numa = strconv.Itoa(k)
 	}

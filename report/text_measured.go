@@ -1,71 +1,96 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
 	"busbar/cluster"
 	"busbar/internal/texttab"
-	"busbar/unit"
 )
 
 // outlier is how far below the median of its class a measured pair must be to be
 // named: a tenth, which is more than repeated runs differ by.
 const outlier = 0.9
 
+// sampled is one measured figure of a pair.
+type sampled struct {
+	pair  int
+	value float64
+}
+
 // measured prints what was timed between pairs of devices: the spread within
-// every path class, and the pairs that fall out of it.
+// every path class, and the pairs whose rate falls out of it.
 func (p *printer) measured(t *cluster.NodeType) {
 	p.peerAccess(t)
 	classes := newClassTable(t)
-	type sample struct {
-		pair int
-		rate unit.Rate
-	}
-	byClass := make(map[string][]sample)
-	var order []string
-	for i, pair := range t.Pairs {
-		if pair.Rate.Origin != cluster.Measured {
-			continue
+	tab := &texttab.Table{Indent: "  ", Columns: []texttab.Column{{Head: "measured"}, {Head: "path"}, {Head: "pairs", Align: texttab.Right},
+		{Head: "lowest", Align: texttab.Right}, {Head: "median", Align: texttab.Right}, {Head: "highest", Align: texttab.Right}}}
+	var odd []string
+	p.spread(t, classes, tab, "rate", func(x *cluster.Pair) (float64, string, bool) {
+		return float64(x.Rate.Value), x.Rate.Value.String(), x.Rate.Origin == cluster.Measured
+	}, func(class string, s []sampled, median float64) {
+		for _, x := range s {
+			if x.value < outlier*median {
+				pair := &t.Pairs[x.pair]
+				odd = append(odd, fmt.Sprintf("%s → %s (%s): %v, %.0f %% of the median", t.Devices[pair.A].Name,
+					t.Devices[pair.B].Name, class, pair.Rate.Value, 100*x.value/median))
+			}
 		}
-		c := classes.of(pair.A, pair.B)
-		if byClass[c] == nil {
-			order = append(order, c)
-		}
-		byClass[c] = append(byClass[c], sample{i, pair.Rate.Value})
-	}
-	if len(order) == 0 {
+	})
+	p.spread(t, classes, tab, "both directions", func(x *cluster.Pair) (float64, string, bool) {
+		return float64(x.Both.Value), x.Both.Value.String(), x.Both.Origin == cluster.Measured
+	}, nil)
+	p.spread(t, classes, tab, "latency", func(x *cluster.Pair) (float64, string, bool) {
+		return float64(x.Latency.Value), x.Latency.Value.String(), x.Latency.Origin == cluster.Measured
+	}, nil)
+	if tab.Len() == 0 {
 		return
 	}
 	p.rates = true
 	p.printf("\n")
-	tab := &texttab.Table{Indent: "  ", Columns: []texttab.Column{{Head: "measured"}, {Head: "pairs", Align: texttab.Right},
-		{Head: "lowest", Align: texttab.Right}, {Head: "median", Align: texttab.Right}, {Head: "highest", Align: texttab.Right}}}
-	var odd []string
-	for _, c := range order {
-		s := byClass[c]
-		slices.SortStableFunc(s, func(a, b sample) int { return int(min(1, max(-1, a.rate-b.rate))) })
-		median := s[len(s)/2].rate
-		tab.Row(p.class(c), fmt.Sprint(len(s)), s[0].rate.String(), median.String(), s[len(s)-1].rate.String())
-		for _, x := range s {
-			if x.rate < outlier*median {
-				pair := &t.Pairs[x.pair]
-				odd = append(odd, fmt.Sprintf("%s → %s (%s): %s, %.0f %% of the median", t.Devices[pair.A].Name,
-					t.Devices[pair.B].Name, c, x.rate, 100*float64(x.rate/median)))
-			}
-		}
-	}
 	p.table(tab)
 	for i, o := range odd {
 		if i == maxLinks {
 			p.printf("  … and %d more below %.0f %% of their median\n", len(odd)-i, 100*outlier)
 			break
 		}
-		p.para("  ", p.red("slow ")+o)
+		p.para("  ", p.red("slow")+" "+o)
 	}
 }
 
-// peerAccess tells which pairs the driver does not let reach each other.
+// spread adds a row for every path class in which the figure was measured, and
+// hands its samples, sorted, to each.
+func (p *printer) spread(t *cluster.NodeType, classes classTable, tab *texttab.Table, what string,
+	get func(*cluster.Pair) (float64, string, bool), each func(class string, s []sampled, median float64)) {
+	by := make(map[string][]sampled)
+	var order []string
+	for i := range t.Pairs {
+		v, _, ok := get(&t.Pairs[i])
+		if !ok {
+			continue
+		}
+		c := classes.of(t.Pairs[i].A, t.Pairs[i].B)
+		if by[c] == nil {
+			order = append(order, c)
+		}
+		by[c] = append(by[c], sampled{i, v})
+	}
+	for _, c := range order {
+		s := by[c]
+		slices.SortStableFunc(s, func(a, b sampled) int { return cmp.Compare(a.value, b.value) })
+		text := func(i int) string {
+			_, str, _ := get(&t.Pairs[s[i].pair])
+			return str
+		}
+		tab.Row(what, p.class(c), fmt.Sprint(len(s)), text(0), text(len(s)/2), text(len(s)-1))
+		if each != nil {
+			each(c, s, s[len(s)/2].value)
+		}
+	}
+}
+
+// peerAccess tells how many pairs the driver does not let reach each other.
 func (p *printer) peerAccess(t *cluster.NodeType) {
 	var names []string
 	why := make(map[string]int)
@@ -84,7 +109,7 @@ func (p *printer) peerAccess(t *cluster.NodeType) {
 	if no == 0 {
 		return
 	}
-	s := fmt.Sprintf("peer access: the driver refuses %d of %d directed pairs", no, yes+no)
+	s := fmt.Sprintf("Peer access: the driver refuses %d of %d directed pairs", no, yes+no)
 	for _, w := range names {
 		if w != "" {
 			s += fmt.Sprintf(", %d with %s", why[w], w)

@@ -13,11 +13,11 @@ func (p *printer) tree(t *cluster.NodeType) {
 	v := &treePrinter{printer: p, t: t, up: uplinks(t)}
 	var top []int
 	v.of, top = children(t)
-	if t.Trays < 2 {
+	if trayCount(t) < 2 {
 		v.forest(top, "  ")
 		return
 	}
-	trays := make([][]int, t.Trays)
+	trays := make([][]int, trayCount(t))
 	for _, d := range top {
 		if k := t.Devices[d].Tray; k >= 0 && k < len(trays) && t.Devices[d].Kind != cluster.NVSwitch {
 			trays[k] = append(trays[k], d)
@@ -120,7 +120,7 @@ func (v *treePrinter) fields(d int, address bool) fieldList {
 	l.figure(dev.Model.Value, dev.Model.Origin)
 	switch dev.Kind {
 	case cluster.Socket, cluster.NUMA:
-		l.cpu(dev.CPU)
+		l.cpu(dev.CPU, dev.Model.Known() || v.saidAbove(d))
 	case cluster.GPU:
 		l.gpu(dev.GPU)
 	case cluster.NIC:
@@ -141,15 +141,27 @@ func (v *treePrinter) fields(d int, address bool) fieldList {
 	return l
 }
 
-func (l *fieldList) cpu(c *cluster.CPUInfo) {
+// saidAbove reports whether the socket of a NUMA domain names the processor.
+func (v *treePrinter) saidAbove(d int) bool {
+	p := v.t.Devices[d].Parent
+	if p < 0 {
+		return false
+	}
+	up := &v.t.Devices[p]
+	return up.Model.Known() || up.CPU != nil && up.CPU.Vendor != ""
+}
+
+// cpu describes a socket or NUMA domain; named says that its model is told
+// already.
+func (l *fieldList) cpu(c *cluster.CPUInfo, named bool) {
 	if c == nil {
 		return
 	}
-	if c.Vendor != "" && c.Family > 0 {
+	if c.Vendor != "" && c.Family > 0 && !named {
 		l.say(fmt.Sprintf("%s family %d model %d", c.Vendor, c.Family, c.Model))
 	}
 	if c.Cores != "" {
-		l.say("cores " + c.Cores)
+		l.say("cores " + shortCores(c.Cores, 80))
 	}
 	if c.Memory.Known() {
 		l.figure(memory(c.Memory.Value), c.Memory.Origin)
@@ -205,7 +217,7 @@ func (l *fieldList) port(p *cluster.Port, many bool) {
 		l.figure(name+p.Rate.Value.Bits(), p.Rate.Origin)
 		name = ""
 		if p.Max.Known() && p.Max.Value > p.Rate.Value {
-			l.complain("of " + p.Max.Value.Bits() + " possible")
+			l.complain("could do " + p.Max.Value.Bits())
 		}
 	}
 	if p.MTU.Known() {

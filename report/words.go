@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -155,6 +156,18 @@ func shortModel(m string) string {
 		m = strings.TrimPrefix(m, maker)
 	}
 	return strings.TrimSpace(m)
+}
+
+var sizeInName = regexp.MustCompile(`[- ]?\b[0-9]+ ?[GT]i?B\b| HBM[0-9]\w*`)
+
+// modelOnly is a model without its maker and without the memory that is said
+// beside it: A100-SXM4 for NVIDIA A100-SXM4-40GB.
+func modelOnly(m string) string {
+	short := shortModel(m)
+	if cut := sizeInName.ReplaceAllString(short, ""); cut != "" {
+		return cut
+	}
+	return short
 }
 
 var netNames = map[cluster.NetKind]string{

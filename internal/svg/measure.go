@@ -52,6 +52,21 @@ func Fit(s string, t Type, w float64) string {
 	return ""
 }
 
+// FitEnds cuts a text in its middle, where Fit cuts its end.
+func FitEnds(s string, t Type, w float64) string {
+	if TextWidth(s, t) <= w {
+		return s
+	}
+	runes := []rune(s)
+	for n := len(runes) - 1; n > 1; n-- {
+		cut := string(runes[:(n+1)/2]) + "…" + string(runes[len(runes)-n/2:])
+		if TextWidth(cut, t) <= w {
+			return cut
+		}
+	}
+	return Fit(s, t, w)
+}
+
 // Wrap breaks a text at spaces into lines no wider than w; a longer word is cut
 // as Fit cuts it. No more than lines lines are made; the last one takes what is
 // left, cut.

@@ -238,7 +238,7 @@ func (b *treeBuilder) merge(d *treeDomain, apart map[string]bool) bool {
 		if x, y, far := b.anySYS(o.members, d.members); far {
 			if !apart[d.key] {
 				apart[d.key] = true
-				b.warnf(b.name(x), "it and %s both have affinity %s, but the matrix says SYS between them; kept in domains of their own", b.name(y), d.key)
+				b.warnf(b.name(x), "to %s the matrix says SYS, though the affinity on both sides is %s; kept in domains of their own", b.name(y), d.key)
 			}
 			continue
 		}

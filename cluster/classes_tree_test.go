@@ -130,7 +130,7 @@ func TestTreeFromMatrix(t *testing.T) {
 			name: "a virtual machine: one affinity, all SYS", kinds: "ggg", numa: "000",
 			rows: []string{"X SYS SYS", "SYS X SYS", "SYS SYS X"},
 			want: "numa0(gpu0) numa1(gpu1) numa2(gpu2)",
-			warn: "both have affinity NUMA 0",
+			warn: "gpu0: to gpu1 the matrix says SYS, though the affinity on both sides is NUMA 0",
 		},
 		{
 			name: "not an ultrametric", kinds: "ggg",

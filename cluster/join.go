@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -19,8 +20,10 @@ func Join(frags ...*Fragment) *Cluster {
 		if f.Name != "" && j.out.Name == "" {
 			j.out.Name = f.Name
 		}
-		if s := f.title(); s != "" {
-			j.out.Sources = append(j.out.Sources, s)
+		for _, s := range append([]string{f.title()}, f.Sources...) {
+			if s != "" && !slices.Contains(j.out.Sources, s) {
+				j.out.Sources = append(j.out.Sources, s)
+			}
 		}
 		j.out.Warnings = append(j.out.Warnings, f.Warnings...)
 		j.out.Benches = append(j.out.Benches, f.Benches...)

@@ -76,6 +76,9 @@ func Read(name string, r io.Reader) ([]*cluster.Fragment, error) {
 		}
 	}
 	if len(frags) == 0 {
+		if what := otherwise(data); what != "" && len(failed) == 0 {
+			return nil, fmt.Errorf("%s: %w: this is %s", name, ErrUnknown, what)
+		}
 		if len(failed) > 0 {
 			return nil, failed[0]
 		}

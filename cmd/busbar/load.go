@@ -117,7 +117,7 @@ func (e *env) open(host, name string, count int) ([]*cluster.Fragment, error) {
 		if perr != nil {
 			return nil, fmt.Errorf("%s: no such file, and as a preset: %w", name, perr)
 		}
-		return []*cluster.Fragment{{Format: "preset", Cluster: *c}}, nil
+		return []*cluster.Fragment{{Cluster: *c}}, nil
 	case err != nil:
 		return nil, cannotError{err}
 	}
@@ -139,8 +139,9 @@ func nameHost(f *cluster.Fragment, host string) error {
 }
 
 // repeat makes count equal nodes of the one node that the sources describe.
+// A preset has its count already.
 func repeat(frags []*cluster.Fragment, name string, count int) ([]*cluster.Fragment, error) {
-	if len(frags) == 1 && frags[0].Format == "preset" {
+	if len(frags) == 1 && frags[0].Format == "" {
 		return frags, nil
 	}
 	c := cluster.Join(frags...)

@@ -9,6 +9,7 @@ import (
 	"busbar/audit"
 	"busbar/cluster"
 	"busbar/input/clusterfile"
+
 	"busbar/input/k8s"
 	"busbar/input/ncclxml"
 	"busbar/input/slurm"
@@ -47,7 +48,9 @@ var outputs = map[string]func(*mapCmd, *env, io.Writer, *cluster.Cluster) error{
 	"svg":      func(_ *mapCmd, _ *env, w io.Writer, c *cluster.Cluster) error { return report.SVG(w, c) },
 	"dot":      func(_ *mapCmd, _ *env, w io.Writer, c *cluster.Cluster) error { return report.DOT(w, c) },
 	"nccl-xml": (*mapCmd).ncclXML,
-	"slurm":    func(_ *mapCmd, _ *env, w io.Writer, c *cluster.Cluster) error { return slurm.WriteConf(w, c) },
+	"slurm": func(_ *mapCmd, _ *env, w io.Writer, c *cluster.Cluster) error {
+		return slurm.WriteConf(w, c, slurm.Auto)
+	},
 	"slurm-yaml": func(_ *mapCmd, _ *env, w io.Writer, c *cluster.Cluster) error {
 		return slurm.WriteYAML(w, c)
 	},

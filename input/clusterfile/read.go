@@ -41,6 +41,10 @@ func Match(data []byte) bool {
 		head := data[:min(len(data), 1<<20)]
 		return bytes.Contains(head, []byte(`"types"`)) && bytes.Contains(head, []byte(`"version"`)) && bytes.Contains(data, []byte(`"nodes"`))
 	}
+	// The plain search first: the expressions are slow on long texts.
+	if len(data) > maxFile || !bytes.HasPrefix(data, []byte("nodes:")) && !bytes.Contains(data, []byte("\nnodes:")) {
+		return false
+	}
 	return yamlNodes.Match(data) && yamlHosts.Match(data) && !foreign.Match(data)
 }
 

@@ -1,0 +1,69 @@
+package input
+
+import (
+	"busbar/input/clusterfile"
+	"busbar/input/ethtool"
+	"busbar/input/hwloc"
+	"busbar/input/ibnet"
+	"busbar/input/ibstat"
+	"busbar/input/k8s"
+	"busbar/input/ncclgraph"
+	"busbar/input/nccllog"
+	"busbar/input/nccltests"
+	"busbar/input/nccltuner"
+	"busbar/input/ncclxml"
+	"busbar/input/nvbandwidth"
+	"busbar/input/nvsmi"
+	"busbar/input/p2pbw"
+	"busbar/input/rocmsmi"
+	"busbar/input/slurm"
+	"busbar/msccl"
+)
+
+// formats is the table of readers: documents that are one thing from end to end
+// first, then what may stand anywhere in a log.
+func formats() []format {
+	return []format{
+		{"NCCL topology XML", ncclxml.Match, ncclxml.Read, true},
+		{"lstopo XML", hwloc.Match, hwloc.Read, true},
+		{"nvidia-smi -q -x", nvsmi.MatchXML, nvsmi.ReadXML, true},
+		{"cluster file", clusterfile.Match, clusterfile.Read, true},
+		{"Kubernetes nodes", k8s.Match, k8s.Read, true},
+		{"Slurm topology.yaml", slurm.MatchYAML, slurm.ReadYAML, true},
+		{"ibnetdiscover", ibnet.MatchDiscover, ibnet.ReadDiscover, true},
+		{"ibnetdiscover -p", ibnet.MatchPorts, ibnet.ReadPorts, true},
+		{"iblinkinfo", ibnet.MatchLinkInfo, ibnet.ReadLinkInfo, true},
+		{"Slurm topology.conf", slurm.MatchConf, slurm.ReadConf, true},
+		{"scontrol show topology", slurm.MatchShow, slurm.ReadShow, true},
+		{"scontrol show node", slurm.MatchNodes, slurm.ReadNodes, true},
+		{"nvidia-smi topo -m", nvsmi.MatchTopo, nvsmi.ReadTopo, false},
+		{"nvidia-smi -L", nvsmi.MatchList, nvsmi.ReadList, false},
+		{"nvidia-smi --query-gpu", nvsmi.MatchQuery, nvsmi.ReadQuery, false},
+		{"nvidia-smi", nvsmi.MatchSMI, nvsmi.ReadSMI, false},
+		{"rocm-smi --showtopo", rocmsmi.Match, rocmsmi.Read, false},
+		{"p2pBandwidthLatencyTest", p2pbw.Match, p2pbw.Read, false},
+		{"nvbandwidth", nvbandwidth.Match, nvbandwidth.Read, false},
+		{"ibstat", ibstat.Match, ibstat.Read, false},
+		{"ibstatus", ibstat.MatchStatus, ibstat.ReadStatus, false},
+		{"ibv_devinfo", ibstat.MatchDevinfo, ibstat.ReadDevinfo, false},
+		{"ethtool", ethtool.Match, ethtool.Read, false},
+		{"ibqueryerrors", ibnet.MatchErrors, ibnet.ReadErrors, false},
+		{"perfquery", ibnet.MatchPerf, ibnet.ReadPerf, false},
+		{"nccl-tests", nccltests.Match, nccltests.Read, false},
+		{"NCCL log", nccllog.Match, nccllog.Read, false},
+	}
+}
+
+// otherwise names texts that busbar knows but that hold no topology.
+func otherwise(data []byte) string {
+	data = data[:min(len(data), 1<<20)]
+	switch {
+	case ncclgraph.Match(data):
+		return "an NCCL graph (NCCL_GRAPH_DUMP_FILE), which says which channels NCCL built; the topology is in NCCL_TOPO_DUMP_FILE"
+	case msccl.Match(data):
+		return "an MSCCL algorithm, which says how a collective runs, not on what"
+	case nccltuner.Match(data), nccltuner.MatchTraining(data):
+		return "a file for NCCL's tuner plugin, which says what to choose, not on what hardware"
+	}
+	return ""
+}

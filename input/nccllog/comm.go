@@ -1,0 +1,350 @@
+package nccllog
+
+import (
+	"strconv"
+	"strings"
+
+	"busbar/cluster"
+)
+
+// newRank begins a set-up, or returns nil when there are too many.
+func (c *collector) newRank(r *Record) *Rank {
+	if len(c.ranks) >= maxRanks {
+		c.drop("ranks")
+		return nil
+	}
+	k := &Rank{Rank: -1, NRanks: -1, NNodes: -1, LocalRank: -1, LocalRanks: -1, CudaDev: -1, NvmlDev: -1, Host: r.Host, PID: r.PID}
+	k.Channels = Channels{-1, -1, -1, -1, -1, Pos{}}
+	c.ranks = append(c.ranks, k)
+	c.threads[threadOf(r)] = k
+	return k
+}
+
+func threadOf(r *Record) thread { return thread{r.Host, r.PID, r.TID, r.Dev} }
+
+// current is the set-up that a thread is at: a message without a communicator
+// belongs to it. A finished one is over, and another begins.
+func (c *collector) current(r *Record) *Rank {
+	if k := c.threads[threadOf(r)]; k != nil && k.Completed.Line == 0 {
+		return k
+	}
+	return c.newRank(r)
+}
+
+// named finds the set-up of a communicator in its process. want says which of
+// several that used the same pointer one after another is meant.
+func (c *collector) named(r *Record, comm string, want func(*Rank) bool) *Rank {
+	key := commKey{r.Host, r.PID, comm}
+	if r.Host == "" { // the beginning of the line is lost
+		if k := c.pointers[comm]; k != nil && want(k) {
+			return k
+		}
+	}
+	if k := c.comms[key]; k != nil && want(k) {
+		return k
+	}
+	k := c.threads[threadOf(r)]
+	if k == nil || k.Comm != "" || k.Completed.Line != 0 { // no set-up waits for its name
+		k = c.newRank(r)
+	}
+	if k == nil {
+		return nil
+	}
+	k.Comm = c.intern(comm)
+	key.comm = k.Comm
+	c.comms[key] = k
+	c.pointers[k.Comm] = k
+	return k
+}
+
+// comm reads every message about one communicator: Init START and COMPLETE,
+// Destroy and Abort COMPLETE, and the line with the number of nodes.
+func (c *collector) comm(r *Record) bool {
+	var q commLine
+	if !q.parse(r.Text) {
+		c.tear(r)
+		return false
+	}
+	var k *Rank
+	switch {
+	case q.nodes:
+		k = c.named(r, q.comm, func(k *Rank) bool { return k.NNodes < 0 && k.ended().Line == 0 })
+	case q.what == "Init START":
+		k = c.named(r, q.comm, func(k *Rank) bool { return k.Started.Line == 0 && k.Completed.Line == 0 })
+		if k != nil {
+			k.Started = r.At
+		}
+	case q.what == "Init COMPLETE":
+		c.log.Complete++
+		k = c.named(r, q.comm, func(k *Rank) bool { return k.Completed.Line == 0 && k.ended().Line == 0 })
+		if k != nil {
+			k.Completed = r.At
+		}
+	case q.what == "Destroy COMPLETE":
+		k = c.named(r, q.comm, func(k *Rank) bool { return k.ended().Line == 0 })
+		if k != nil {
+			k.Destroyed = r.At
+		}
+	case q.what == "Abort COMPLETE":
+		k = c.named(r, q.comm, func(k *Rank) bool { return k.ended().Line == 0 })
+		if k != nil {
+			k.Aborted = r.At
+		}
+	default:
+		c.tear(r)
+		return false
+	}
+	if k != nil {
+		q.fill(c, k)
+	}
+	return true
+}
+
+// tear keeps a message about a communicator that does not read: other output may
+// have come between its parts, and the rest stands on a later line.
+func (c *collector) tear(r *Record) {
+	if c.mending || !strings.HasPrefix(r.Text, "comm 0x") && !strings.HasPrefix(r.Text, "ncclComm") {
+		return
+	}
+	if len(c.torn) >= maxTorn {
+		c.torn = append(c.torn[:0], c.torn[1:]...)
+	}
+	t := *r
+	t.Text = strings.Clone(t.Text[:min(len(t.Text), maxTextLen)])
+	c.torn = append(c.torn, t)
+}
+
+// mend looks for the torn message whose end a line without a prefix is. Where
+// the first part stopped is not marked; the longest beginning that makes a whole
+// message together with the end is right, as a longer one holds foreign text.
+// The device tells the messages of several ranks apart.
+func (c *collector) mend(end string) {
+	if len(c.torn) == 0 || !strings.HasSuffix(end, " COMPLETE") && !strings.HasSuffix(end, "Init START") || len(end) > 400 {
+		return
+	}
+	for i := range c.torn {
+		r := c.torn[i]
+		for cut := min(len(r.Text), 400); cut > 0 && c.mends < maxMends; cut-- {
+			c.mends++
+			var q commLine
+			if !q.parse(r.Text[:cut]+end) || q.cudaDev != r.Dev || q.what == "" {
+				continue
+			}
+			whole := r
+			whole.Text = r.Text[:cut] + end
+			c.mending = true
+			if c.comm(&whole) {
+				c.log.Understood++
+				c.log.NotUnderstood--
+				c.unknown.remove(shape(r.Text))
+				if _, seen := sizeOf(r.Text); !seen {
+					c.sizes(&whole)
+				}
+				c.torn = append(c.torn[:i], c.torn[i+1:]...)
+			}
+			c.mending = false
+			return
+		}
+	}
+}
+
+// ended is where the communicator was destroyed or aborted.
+func (k *Rank) ended() Pos {
+	if k.Destroyed.Line != 0 {
+		return k.Destroyed
+	}
+	return k.Aborted
+}
+
+// commLine is what such a message says.
+type commLine struct {
+	comm, id, bus                  string
+	what                           string
+	nodes                          bool
+	rank, nRanks, cudaDev, nvmlDev int
+	nNodes, localRank, localRanks  int
+}
+
+// parse reads pairs of name and value. The bus id is hexadecimal without 0x.
+func (q *commLine) parse(text string) bool {
+	*q = commLine{rank: -1, nRanks: -1, cudaDev: -1, nvmlDev: -1, nNodes: -1, localRank: -1, localRanks: -1}
+	for _, what := range []string{"Init START", "Init COMPLETE", "Destroy COMPLETE", "Abort COMPLETE"} {
+		if i := strings.LastIndex(text, "- "+what); i >= 0 {
+			q.what, text = what, text[:i]
+			break
+		}
+	}
+	f := strings.Fields(text)
+	if len(f) > 64 {
+		return false
+	}
+	for i := 0; i+1 < len(f); i++ {
+		v := f[i+1]
+		switch f[i] {
+		case "comm":
+			q.comm = v
+		case "commId":
+			q.id = v
+		case "busId":
+			q.bus = v
+		case "rank":
+			q.rank = number(v)
+		case "nranks", "nRanks":
+			q.nRanks = number(v)
+		case "cudaDev":
+			q.cudaDev = number(v)
+		case "nvmlDev":
+			q.nvmlDev = number(v)
+		case "nNodes":
+			q.nNodes, q.nodes = number(v), true
+		case "localRanks":
+			q.localRanks = number(v)
+		case "localRank":
+			q.localRank = number(v)
+		}
+	}
+	return strings.HasPrefix(q.comm, "0x") && q.rank >= 0 && q.nRanks > 0
+}
+
+// fill adds what the message says to the set-up.
+func (q *commLine) fill(c *collector, k *Rank) {
+	for _, n := range []struct {
+		dst *int
+		v   int
+	}{{&k.Rank, q.rank}, {&k.NRanks, q.nRanks}, {&k.CudaDev, q.cudaDev}, {&k.NvmlDev, q.nvmlDev},
+		{&k.NNodes, q.nNodes}, {&k.LocalRank, q.localRank}, {&k.LocalRanks, q.localRanks}} {
+		if n.v >= 0 {
+			*n.dst = n.v
+		}
+	}
+	if q.id != "" && strings.HasPrefix(q.id, "0x") {
+		k.CommID = c.intern(q.id)
+	}
+	if k.PCI == "" && q.bus != "" {
+		k.PCI = cluster.PCI(c.intern(string(busPCI(q.bus))))
+	}
+}
+
+// busPCI turns NCCL's bus id, the digits of the address without separators, into
+// an address: 801000 is 0008:01:00.0.
+func busPCI(s string) cluster.PCI {
+	n, err := strconv.ParseUint(strings.TrimPrefix(s, "0x"), 16, 64)
+	if err != nil || n>>36 != 0 {
+		return ""
+	}
+	p, err := cluster.ParsePCI(strconv.FormatUint(n>>20, 16) + ":" + strconv.FormatUint(n>>12&0xff, 16) + ":" +
+		strconv.FormatUint(n>>4&0xff, 16) + "." + strconv.FormatUint(n&0xf, 16))
+	if err != nil {
+		return ""
+	}
+	return p
+}
+
+// number reads a count, -1 when it is none.
+func number(s string) int {
+	n, err := strconv.ParseInt(strings.TrimRight(s, ".,:"), 10, 32)
+	if err != nil || n < -1 {
+		return -1
+	}
+	return int(n)
+}
+
+// initTimings reads "Init timings - ncclCommInitRank: rank 5 nranks 16 total 1.58
+// (kernels 0.26, alloc 0.97, …)".
+func (c *collector) initTimings(r *Record) bool {
+	t := &InitTime{-1, -1, -1, -1, -1, -1, -1, -1, -1}
+	rank, nRanks := -1, -1
+	f := strings.FieldsFunc(r.Text, func(r rune) bool { return r == ' ' || r == ',' || r == '(' || r == ')' })
+	for i := 0; i+1 < len(f) && i < 64; i++ {
+		v, err := strconv.ParseFloat(f[i+1], 64)
+		if err != nil || !(v >= 0) {
+			continue
+		}
+		switch f[i] {
+		case "rank":
+			rank = number(f[i+1])
+		case "nranks":
+			nRanks = number(f[i+1])
+		case "total":
+			t.Total = v
+		case "kernels":
+			t.Kernels = v
+		case "alloc":
+			t.Alloc = v
+		case "bootstrap":
+			t.Bootstrap = v
+		case "allgathers":
+			t.Allgathers = v
+		case "topo":
+			t.Topo = v
+		case "graphs":
+			t.Graphs = v
+		case "connections":
+			t.Connections = v
+		case "rest":
+			t.Rest = v
+		}
+	}
+	if rank < 0 || nRanks < 0 || t.Total < 0 {
+		return false
+	}
+	k := c.threads[threadOf(r)]
+	if k == nil || k.Rank != rank && k.Rank >= 0 {
+		k = c.newRank(r)
+	}
+	if k != nil {
+		k.Rank, k.NRanks, k.Init = rank, nRanks, t
+	}
+	return true
+}
+
+// affinity keeps the processors a rank was bound to.
+func (c *collector) affinity(r *Record) bool {
+	v, ok := strings.CutPrefix(r.Text, "Setting affinity for GPU ")
+	if ok {
+		_, v, ok = strings.Cut(v, " to ")
+	} else if _, v, ok = strings.Cut(r.Text, "(GPU affinity = "); ok {
+		v, _, _ = strings.Cut(v, ";")
+	}
+	if v = strings.TrimSpace(v); !ok || strings.ContainsAny(v, " \t") || len(v) > 1000 {
+		return false
+	}
+	if k := c.current(r); k != nil && v != "" {
+		k.Affinity = c.intern(v)
+	}
+	return true
+}
+
+// mnnvl reads the NVLink domain a GPU belongs to.
+func (c *collector) mnnvl(r *Record) bool {
+	g := Fabric{Host: r.Host, First: r.At}
+	f := strings.Fields(r.Text)
+	bus := ""
+	for i := 0; i+1 < len(f) && i < 32; i++ {
+		switch f[i] {
+		case "busId":
+			bus = f[i+1]
+		case "UUID":
+			g.UUID = f[i+1]
+		case "cliqueId":
+			g.Clique = f[i+1]
+		case "state":
+			g.State = number(f[i+1])
+		}
+	}
+	if bus == "" || g.UUID == "" {
+		return false
+	}
+	key := r.Host + " " + bus + " " + g.UUID
+	if c.fabric[key] {
+		return true
+	}
+	if len(c.fabric) >= maxNICs {
+		c.drop("fabric")
+		return true
+	}
+	c.fabric[strings.Clone(key)] = true
+	g.PCI, g.UUID, g.Clique = cluster.PCI(strings.Clone(string(busPCI(bus)))), c.intern(g.UUID), c.intern(g.Clique)
+	c.log.Fabric = append(c.log.Fabric, g)
+	return true
+}

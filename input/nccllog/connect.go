@@ -1,0 +1,179 @@
+package nccllog
+
+import (
+	"strconv"
+	"strings"
+)
+
+// connKey is what makes two lines the same connection.
+type connKey struct {
+	comm           string
+	channel, index int
+	from, to       int
+	dir, via       string
+}
+
+// connection reads "Channel 00/0 : 0[0] -> 1[0] [send] via NET/Socket/0", which
+// began with "Ring" up to 2.5.
+func (c *collector) connection(r *Record) bool {
+	head, via, ok := strings.Cut(r.Text, " via ")
+	if !ok {
+		return false
+	}
+	f := strings.Fields(head)
+	if len(f) < 5 {
+		return false
+	}
+	n := Connection{Index: -1, NetDev: -1, Proxy: -1, Host: r.Host, First: r.At}
+	ch, index, slash := strings.Cut(f[1], "/")
+	if n.Channel = number(ch); slash {
+		n.Index = number(index)
+	}
+	f = f[2:]
+	if f[0] == ":" {
+		f = f[1:]
+	}
+	if n.Channel < 0 || len(f) < 3 || f[1] != "->" || len(f) > 4 {
+		return false
+	}
+	var okFrom, okTo bool
+	n.From, n.FromDev, okFrom = end(f[0])
+	n.To, n.ToDev, okTo = end(f[2])
+	if !okFrom || !okTo {
+		return false
+	}
+	if len(f) == 4 {
+		n.Dir = strings.Trim(f[3], "[]")
+		if n.Dir != "send" && n.Dir != "receive" {
+			return false
+		}
+	}
+	return c.addConnection(n, via)
+}
+
+// collnet reads "CollNet 00/0 : 3 [send] via COLLNET/SHARP/0/GDRDMA".
+func (c *collector) collnet(r *Record) bool {
+	head, via, _ := strings.Cut(r.Text, " via ")
+	f := strings.Fields(head)
+	if len(f) != 5 || f[2] != ":" {
+		return false
+	}
+	ch, index, slash := strings.Cut(f[1], "/")
+	n := Connection{Channel: number(ch), Index: -1, NetDev: -1, Proxy: -1, From: number(f[3]), To: -1, Dir: strings.Trim(f[4], "[]"), Host: r.Host, First: r.At}
+	if slash {
+		n.Index = number(index)
+	}
+	if n.Channel < 0 || n.From < 0 {
+		return false
+	}
+	return c.addConnection(n, via)
+}
+
+// end splits "12[101c0]"; 2.4 printed the rank alone in places.
+func end(s string) (rank int, dev string, ok bool) {
+	num, dev, bracket := strings.Cut(s, "[")
+	rank = number(num)
+	dev, closed := strings.CutSuffix(dev, "]")
+	return rank, dev, bracket == closed && rank >= 0 && num == strconv.Itoa(rank)
+}
+
+// addConnection reads the way of connecting and files the connection.
+func (c *collector) addConnection(n Connection, via string) bool {
+	if v, tail, ok := strings.Cut(via, " comm "); ok { // RCCL
+		via = v
+		f := strings.Fields(tail)
+		if len(f) >= 3 && f[1] == "nRanks" {
+			n.Comm, n.NRanks = c.intern(f[0]), max(number(f[2]), 0)
+		}
+	}
+	kind := n.parseVia(via)
+	if n.Via == "" {
+		return false
+	}
+	if !c.via.add(kind, n.First, maxShapes) {
+		c.drop("ways of connecting")
+	}
+	key := connKey{n.Comm, n.Channel, n.Index, n.From, n.To, n.Dir, n.Via}
+	if i, ok := c.conns[key]; ok {
+		c.log.Connections[i].N++
+		return true
+	}
+	if len(c.conns) >= maxConnections {
+		c.drop("connections")
+		return true
+	}
+	n.Via, n.Net, n.Transport = c.intern(n.Via), c.intern(n.Net), c.intern(n.Transport)
+	n.FromDev, n.ToDev, n.Dir, n.N = c.intern(n.FromDev), c.intern(n.ToDev), c.intern(n.Dir), 1
+	key.via, key.dir = n.Via, n.Dir
+	c.conns[key] = len(c.log.Connections)
+	c.log.Connections = append(c.log.Connections, n)
+	return true
+}
+
+// parseVia reads "P2P/CUMEM/read", "SHM/direct/direct", "NET/IB/0(7)/GDRDMA".
+// Names with blanks are "P2P/direct pointer", "direct shared memory" and those of
+// network plugins. It returns the way without device numbers.
+func (n *Connection) parseVia(s string) string {
+	if rest, ok := strings.CutPrefix(s, "direct shared memory"); ok { // up to 2.12
+		n.Via, n.Transport = s[:len(s)-len(rest)], "SHM"
+		return n.Via
+	}
+	n.Transport, _, _ = strings.Cut(s, "/")
+	switch n.Transport {
+	case "P2P", "SHM", "NET", "COLLNET":
+	default:
+		return ""
+	}
+	cut := 0 // where a blank is still part of the name
+	if rest, ok := strings.CutPrefix(s, "P2P/direct pointer"); ok {
+		cut = len(s) - len(rest)
+	}
+	dev := -1
+	if n.Transport == "NET" || n.Transport == "COLLNET" {
+		// The device is the first part that begins with a digit.
+		for i := len(n.Transport) + 1; i < len(s) && i < 200; i++ {
+			if s[i-1] == '/' && s[i] >= '0' && s[i] <= '9' {
+				dev = i
+				break
+			}
+		}
+		if dev < 0 {
+			return ""
+		}
+		n.Net = s[len(n.Transport)+1 : dev-1]
+		cut = dev
+	}
+	n.Via = s
+	if i := strings.IndexByte(s[cut:], ' '); i >= 0 {
+		n.Via = s[:cut+i]
+	}
+	if len(n.Via) > 200 {
+		n.Via = ""
+		return ""
+	}
+	n.GDR = strings.Contains(n.Via, "/GDRDMA")
+	n.Shared = strings.Contains(n.Via, "/Shared")
+	if dev < 0 {
+		return n.Via
+	}
+	return n.device(dev)
+}
+
+// device reads the number of the network's device, and in brackets the local
+// rank that acts for this one.
+func (n *Connection) device(at int) string {
+	rest := n.Via[at:]
+	d := 0
+	for d < len(rest) && rest[d] >= '0' && rest[d] <= '9' {
+		d++
+	}
+	n.NetDev = number(rest[:d])
+	kind := n.Via[:at] + "*"
+	rest = rest[d:]
+	if inner, after, ok := strings.Cut(rest, ")"); ok && strings.HasPrefix(inner, "(") {
+		if n.Proxy = number(inner[1:]); n.Proxy >= 0 {
+			return kind + "(*)" + after
+		}
+	}
+	return kind + rest
+}

@@ -1,0 +1,324 @@
+package nccllog
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// channel reads both meanings of "Channel": a ring ("Channel 00/02 : 0 1 2 3")
+// and a connection ("Channel 00/0 : 0[0] -> 1[0] via …"). The arrow tells them
+// apart.
+func (c *collector) channel(r *Record) bool {
+	if strings.Contains(r.Text, "->") {
+		return c.connection(r)
+	}
+	f := strings.Fields(r.Text)
+	if len(f) < 3 {
+		return false
+	}
+	ch, total, slash := strings.Cut(f[1], "/")
+	ring := Ring{Channel: number(ch), Channels: -1, At: r.At}
+	if slash {
+		ring.Channels = number(total)
+	}
+	rest := f[2:]
+	if rest[0] == ":" {
+		rest = rest[1:]
+	}
+	if ring.Channel < 0 || len(rest) == 0 || slash && ring.Channels < 0 {
+		return false
+	}
+	for _, s := range rest {
+		if strings.HasPrefix(s, "..") {
+			ring.Cut = true
+			break
+		}
+		n := number(s)
+		if n < 0 {
+			return false
+		}
+		ring.Ranks = append(ring.Ranks, n)
+	}
+	if k := c.current(r); k != nil {
+		if len(k.Rings) < maxChannels {
+			k.Rings = append(k.Rings, ring)
+		} else {
+			c.drop("rings")
+		}
+	}
+	return true
+}
+
+// ringLink reads "Ring 00 : 3 -> 0 -> 1": before, rank, after.
+func (c *collector) ringLink(r *Record) bool {
+	ch, v, ok := triple(strings.TrimPrefix(r.Text, "Ring "))
+	if !ok {
+		return false
+	}
+	if k := c.current(r); k != nil && len(k.Links) < maxChannels {
+		k.Links = append(k.Links, RingLink{ch, number(v[1]), number(v[0]), number(v[2])})
+	}
+	return true
+}
+
+// triple splits "00 : 3 -> 0 -> 1" into a channel and three parts.
+func triple(s string) (channel int, parts []string, ok bool) {
+	head, rest, ok := strings.Cut(s, " : ")
+	channel = number(head)
+	parts = strings.Split(rest, "->")
+	if !ok || channel < 0 || len(parts) != 3 {
+		return 0, nil, false
+	}
+	for i := range parts {
+		parts[i] = strings.TrimSpace(parts[i])
+	}
+	return channel, parts, number(parts[1]) >= 0
+}
+
+// graphTree reads "Tree 0 : -1 -> 0 -> 2/-1/-1": parent, rank, children. The
+// line "Trees" says the same, in the other order, so this one is only checked.
+func (c *collector) graphTree(r *Record) bool {
+	_, v, ok := triple(strings.TrimPrefix(r.Text, "Tree "))
+	if !ok {
+		return false
+	}
+	_, ok = children(v[2])
+	return ok
+}
+
+// trees reads "Trees [0] 2/-1/-1->0->-1 [1] …": children, rank, parent. 2.5 to
+// 2.7 add the way down behind a bar; 2.4 began with the parent.
+func (c *collector) trees(r *Record) bool {
+	var nodes []TreeNode
+	f := strings.Fields(r.Text)
+	for i := 1; i < len(f); i += 2 {
+		ch := number(strings.Trim(f[i], "[]"))
+		if ch < 0 || !strings.HasPrefix(f[i], "[") || i+1 == len(f) {
+			break // the end of a line that NCCL cut
+		}
+		up, _, _ := strings.Cut(f[i+1], "|")
+		v := strings.Split(up, "->")
+		if len(v) != 3 {
+			break
+		}
+		if !strings.Contains(v[0], "/") && strings.Contains(v[2], "/") {
+			v[0], v[2] = v[2], v[0]
+		}
+		kids, ok := children(v[0])
+		rank, parent := number(v[1]), number(v[2])
+		if !ok || rank < 0 || v[2] == "" || parent < 0 && v[2] != "-1" {
+			break
+		}
+		nodes = append(nodes, TreeNode{ch, rank, parent, kids})
+	}
+	if len(nodes) == 0 {
+		return false
+	}
+	k := c.current(r)
+	if k == nil {
+		return true
+	}
+	if k.Rank < 0 {
+		k.Rank = nodes[0].Rank
+	}
+	if len(k.Trees)+len(nodes) > maxChannels {
+		c.drop("trees")
+		return true
+	}
+	k.Trees = append(k.Trees, nodes...)
+	return true
+}
+
+// children reads "2/-1/-1".
+func children(s string) ([]int, bool) {
+	var kids []int
+	for _, t := range strings.Split(s, "/") {
+		n, err := strconv.Atoi(t)
+		if err != nil || n < -1 || len(kids) > 64 {
+			return nil, false
+		}
+		if n >= 0 {
+			kids = append(kids, n)
+		}
+	}
+	return kids, true
+}
+
+// channels reads "24 coll channels, 24 collnet channels, 0 nvls channels, 32 p2p
+// channels, 32 p2p channels per peer".
+func (c *collector) channels(r *Record) bool {
+	v := Channels{-1, -1, -1, -1, -1, r.At}
+	for _, part := range strings.Split(r.Text, ", ") {
+		num, what, _ := strings.Cut(strings.TrimSpace(part), " ")
+		n := number(num)
+		switch strings.TrimSpace(what) {
+		case "coll channels":
+			v.Coll = n
+		case "collnet channels":
+			v.CollNet = n
+		case "nvls channels":
+			v.NVLS = n
+		case "p2p channels":
+			v.P2P = n
+		case "p2p channels per peer":
+			v.P2PPerPeer = n
+		}
+	}
+	if v.Coll < 0 || v.P2P < 0 {
+		return false
+	}
+	if k := c.current(r); k != nil {
+		k.Channels = v
+	}
+	return true
+}
+
+// pattern reads "Pattern 4, crossNic 0, nChannels 1, bw 1.200000/1.200000, type
+// LOC/PHB, sameChannels 1"; up to 2.12 it says speed for bw.
+func (c *collector) pattern(r *Record) bool {
+	g := Graph{CrossNic: -1, NChannels: -1, SameChannels: -1, At: r.At}
+	for _, part := range strings.Split(r.Text, ", ") {
+		key, v, _ := strings.Cut(strings.TrimSpace(part), " ")
+		a, b, _ := strings.Cut(v, "/")
+		switch key {
+		case "Pattern":
+			g.Pattern = number(v)
+		case "crossNic":
+			g.CrossNic = number(v)
+		case "nChannels":
+			g.NChannels = number(v)
+		case "bw", "speed":
+			g.BwIntra, g.BwInter = float(a), float(b)
+		case "type":
+			g.TypeIntra, g.TypeInter = c.intern(a), c.intern(b)
+		case "sameChannels":
+			g.SameChannels = number(v)
+		}
+	}
+	if g.NChannels < 0 {
+		return false
+	}
+	k := c.current(r)
+	if k == nil {
+		return true
+	}
+	if len(k.Graphs) == 0 {
+		if c.graphs >= maxGraphRanks {
+			c.drop("graphs")
+			return true
+		}
+		c.graphs++
+	}
+	if len(k.Graphs) < 16 {
+		k.Graphs = append(k.Graphs, g)
+	}
+	return true
+}
+
+// kinds begin the names of NCCL's nodes.
+var kinds = []string{"GPU/", "NET/", "NIC/", "CPU/", "PCI/", "NVS/", "GIN/"}
+
+// isNode reports whether a word is a node such as GPU/0-60 or NET/1.
+func isNode(s string) bool {
+	return len(s) > 4 && slices.Contains(kinds, s[:4]) && (s[4] >= '0' && s[4] <= '9' || s[4] >= 'a' && s[4] <= 'f')
+}
+
+// graphLine reads the lines of the GRAPH subsystem that begin with a number or a
+// node: a channel of a pattern, a processor, a row of paths.
+func (c *collector) graphLine(r *Record) bool {
+	word, rest, _ := strings.Cut(r.Text, " ")
+	if isDigits(word) && strings.HasPrefix(rest, ": ") && isNode(strings.TrimSpace(rest[2:])) {
+		k := c.threads[threadOf(r)]
+		if k != nil && len(k.Graphs) > 0 {
+			g := &k.Graphs[len(k.Graphs)-1]
+			if len(g.Lines) < maxChannels {
+				nodes := strings.Fields(rest[2:])
+				for i := range nodes {
+					nodes[i] = c.intern(nodes[i])
+				}
+				g.Lines = append(g.Lines, nodes)
+			}
+		}
+		return true
+	}
+	if !isNode(word) {
+		return false
+	}
+	if strings.HasPrefix(rest, ":") {
+		return c.paths(r, word, rest[1:])
+	}
+	return c.systemLine(r)
+}
+
+// system begins the tree of a node: "=== System : maxBw 1.2 totalBw 48.0 ===".
+func (c *collector) system(r *Record) bool {
+	s := &System{At: r.At}
+	f := strings.Fields(r.Text)
+	for i := 0; i+1 < len(f) && i < 16; i++ {
+		switch f[i] {
+		case "maxBw", "maxWidth":
+			s.MaxBw = float(f[i+1])
+		case "totalBw", "totalWidth":
+			s.TotalBw = float(f[i+1])
+		}
+	}
+	k := c.current(r)
+	if k == nil {
+		return true
+	}
+	if k.System == nil {
+		if c.systems >= maxSystems {
+			c.drop("systems")
+			return true
+		}
+		c.systems++
+	}
+	k.System, k.tree = s, true
+	return true
+}
+
+// systemEnd is the line of equal signs under the tree.
+func (c *collector) systemEnd(r *Record) bool {
+	if k := c.threads[threadOf(r)]; k != nil {
+		k.tree = false
+	}
+	return true
+}
+
+// systemLine keeps a line of the tree with its indentation.
+func (c *collector) systemLine(r *Record) bool {
+	k := c.threads[threadOf(r)]
+	if k != nil && k.System != nil && k.tree && len(k.System.Tree) < 4*maxChannels && len(r.Text) < 200 {
+		k.System.Tree = append(k.System.Tree, strings.Repeat(" ", min(r.indent, 400))+r.Text)
+	}
+	return strings.HasPrefix(r.Text, "+ ") || k != nil && k.tree
+}
+
+// paths reads a row "GPU/0-60 :GPU/0-60 (0/5000.0/LOC) NET/0-0 (3/1.2/PHB)".
+func (c *collector) paths(r *Record, from, rest string) bool {
+	f := strings.Fields(rest)
+	if len(f)%2 != 0 {
+		return false
+	}
+	k := c.threads[threadOf(r)]
+	for i := 0; i < len(f); i += 2 {
+		v := strings.Split(strings.Trim(f[i+1], "()"), "/")
+		if !isNode(f[i]) || len(v) != 3 {
+			return false
+		}
+		if k != nil && k.System != nil && len(k.System.Paths) < 16*maxChannels {
+			k.System.Paths = append(k.System.Paths, Path{c.intern(from), c.intern(f[i]), number(v[0]), float(v[1]), c.intern(v[2])})
+		}
+	}
+	return true
+}
+
+// float reads a figure, 0 when it is none.
+func float(s string) float64 {
+	v, err := strconv.ParseFloat(strings.TrimSpace(s), 64)
+	if err != nil || v != v {
+		return 0
+	}
+	return v
+}

@@ -1,0 +1,203 @@
+package nccllog
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"busbar/internal/corpus"
+)
+
+// real reads the logs of one job of our own runs.
+func real(t *testing.T, job string) *Log {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(corpus.Dir(t), "corpus", "nccl-real", job, "*.log"))
+	if err != nil || len(files) == 0 {
+		t.Skipf("no logs of %s: %v", job, err)
+	}
+	var sources []Source
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sources = append(sources, Source{filepath.Base(f), bytes.NewReader(data)})
+	}
+	l, err := ReadLogs(sources...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+var jobs = map[string]int{"n2": 2, "n3": 3, "n4": 4, "n4Ring": 4, "n4s25000": 4, "n6": 6}
+
+// In each job: one communicator whose ranks were all seen, rings that go through
+// every rank, trees in which parents and children agree.
+func TestRealJobs(t *testing.T) {
+	for job, n := range jobs {
+		l := real(t, job)
+		if len(l.Comms) != 1 || l.NotUnderstood != 0 || l.Versions[0].Text != "2.28.9+cuda13.0" {
+			t.Fatalf("%s: %d communicators, not understood %v", job, len(l.Comms), l.Unknown)
+		}
+		m := &l.Comms[0]
+		if m.NRanks != n || m.NNodes != n || len(m.Ranks) != n || m.Coll != 2 || m.Tuning == nil || len(m.Graphs) != 2 {
+			t.Errorf("%s: %+v", job, m)
+		}
+		for i, k := range m.Ranks {
+			if k.Rank != i || k.Started.Line == 0 || k.Completed.Line == 0 || k.Destroyed.Line == 0 || k.Init == nil || k.PCI != "0000:00:06.0" {
+				t.Errorf("%s: rank %d: %+v", job, i, k)
+			}
+		}
+		if len(m.Rings) != 2 || len(m.Trees) != 2 {
+			t.Fatalf("%s: %d rings, %d trees", job, len(m.Rings), len(m.Trees))
+		}
+		for _, r := range m.Rings {
+			seen := slices.Sorted(slices.Values(r.Ranks))
+			if r.Cut || len(slices.Compact(seen)) != n || seen[n-1] != n-1 {
+				t.Errorf("%s: ring %v", job, r.Ranks)
+			}
+		}
+		for _, tree := range m.Trees {
+			checkTree(t, job, tree, n)
+		}
+	}
+}
+
+// checkTree follows every parent to one root and asks it for the child.
+func checkTree(t *testing.T, job string, tree Tree, n int) {
+	roots := 0
+	for i, node := range tree.Nodes {
+		if node.Rank != i || len(tree.Nodes) != n {
+			t.Fatalf("%s: tree %+v", job, tree)
+		}
+		if node.Parent < 0 {
+			roots++
+		} else if !slices.Contains(tree.Nodes[node.Parent].Children, node.Rank) {
+			t.Errorf("%s: channel %d: rank %d has parent %d, which does not know it", job, tree.Channel, node.Rank, node.Parent)
+		}
+		for _, c := range node.Children {
+			if tree.Nodes[c].Parent != node.Rank {
+				t.Errorf("%s: channel %d: rank %d has child %d of another parent", job, tree.Channel, node.Rank, c)
+			}
+		}
+	}
+	if roots != 1 {
+		t.Errorf("%s: channel %d has %d roots", job, tree.Channel, roots)
+	}
+}
+
+// Figures of n4 read off the files by eye.
+func TestRealFigures(t *testing.T) {
+	m := &real(t, "n4").Comms[0]
+	if fmt.Sprint(m.Rings[1].Ranks) != "[0 1 2 3]" {
+		t.Errorf("ring %v", m.Rings[1])
+	}
+	up, down := []int{}, [][]int{}
+	for _, n := range m.Trees[0].Nodes {
+		up, down = append(up, n.Parent), append(down, n.Children)
+	}
+	if fmt.Sprint(up, down) != "[-1 2 0 2] [[2] [] [1 3] []]" {
+		t.Errorf("tree 0: %v %v", up, down)
+	}
+	for _, want := range []Cell{
+		{"all_reduce", "tree", "ll", 26.8, 0.1}, {"all_reduce", "ring", "simple", 92.4, 0.8}, {"all_gather", "pat", "simple", 27.2, 0.9},
+		{"broadcast", "ring", "ll128", 18.0, 0.0}, {"all_reduce", "collnet_chain", "ll128", 8.5, 0.0}, {"reduce_scatter", "nvls_tree", "simple", 0, 0},
+	} {
+		if got, ok := m.Tuning.Cell(want.Op, want.Algo, want.Proto); !ok || got != want {
+			t.Errorf("got %+v, want %+v", got, want)
+		}
+	}
+	if len(m.Tuning.Cells) != 5*7*3 || len(m.Tuning.Threads) != 7*3 {
+		t.Errorf("%d cells, %d thread counts", len(m.Tuning.Cells), len(m.Tuning.Threads))
+	}
+	g := m.Graphs[1]
+	if g.Pattern != 3 || g.NChannels != 1 || g.BwIntra != 2.4 || g.BwInter != 1.2 || g.TypeIntra != "LOC" || g.TypeInter != "PHB" || g.SameChannels != 1 || fmt.Sprint(g.Lines) != "[[NET/0-0 GPU/0-60 NET/0-0]]" {
+		t.Errorf("graph %+v", g)
+	}
+	s := m.System
+	if s.MaxBw != 1.2 || s.TotalBw != 48 || len(s.Tree) != 4 || s.Tree[2] != "                + NET[1.2] - NET/0-0 (0/0/0/1.250000)" || len(s.Paths) != 6 || s.Paths[2] != (Path{"GPU/0-60", "NET/0-0", 3, 1.2, "PHB"}) {
+		t.Errorf("system %+v", s)
+	}
+	if k := m.Ranks[0]; len(k.Links) != 2 || k.Links[0] != (RingLink{0, 0, 3, 1}) || k.LocalRanks != 1 || k.Init.Total != 0.45 || k.Init.Kernels != 0.41 {
+		t.Errorf("rank 0: %+v %+v", k.Links, k.Init)
+	}
+
+	l := real(t, "n4")
+	var choices []string
+	for _, c := range l.Choices {
+		choices = append(choices, fmt.Sprintf("%s %d %s %s %d..%d", c.Op, c.Bytes, c.Algo, c.Proto, c.Lo, c.Hi))
+	}
+	for _, want := range []string{"all_reduce 8 tree ll 0..0", "all_reduce 65536 ring ll 0..1", "all_reduce 16777216 ring simple 0..1"} {
+		if !slices.Contains(choices, want) {
+			t.Errorf("no choice %q among %q", want, choices)
+		}
+	}
+
+	e := real(t, "n4Ring").Comms[0].Enabled
+	if e == nil || len(e.Rows) != 5 || e.Rows[4].Op != "all_reduce" || e.Rows[4].Proto["ll128"] != 2 || e.Rows[4].Algo["ring"] != 1 || e.Rows[4].Algo["tree"] != 0 || len(e.Rows[4].Algo) != 7 {
+		t.Errorf("enabled %+v", e)
+	}
+}
+
+// Every table and tree of our runs, printed from what was read in NCCL's own
+// format, is the text of the log.
+func TestRealExactly(t *testing.T) {
+	titles := map[string]string{"broadcast": "Broadcast", "reduce": "Reduce", "all_gather": "AllGather", "reduce_scatter": "ReduceScatter", "all_reduce": "AllReduce"}
+	for job := range jobs {
+		files, _ := filepath.Glob(filepath.Join(corpus.Dir(t), "corpus", "nccl-real", job, "*.log"))
+		for _, f := range files {
+			data, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, err := ReadLog(f, bytes.NewReader(data))
+			if err != nil || len(l.Comms) != 1 {
+				t.Fatal(f, err)
+			}
+			k := l.Comms[0].Ranks[0]
+			trees := "Trees"
+			for _, n := range k.Trees {
+				kids := append(slices.Clone(n.Children), -1, -1, -1)
+				trees += fmt.Sprintf(" [%d] %d/%d/%d->%d->%d", n.Channel, kids[0], kids[1], kids[2], n.Rank, n.Parent)
+			}
+			if !strings.Contains(string(data), trees+"\n") {
+				t.Errorf("%s: the log has no line %q", f, trees)
+			}
+			if k.Tuning == nil {
+				continue
+			}
+			rows := 0
+			for op, title := range titles {
+				row, algos := fmt.Sprintf("%13s |", title), map[string]bool{}
+				for _, c := range k.Tuning.Cells {
+					if c.Op != op {
+						continue
+					}
+					if !algos[c.Algo] && len(algos)%3 == 0 && len(algos) > 0 { // the next block of three
+						rows += contains(t, data, row)
+						row = fmt.Sprintf("%13s |", title)
+					}
+					algos[c.Algo] = true
+					row += fmt.Sprintf("%8.1f/%6.1f |", c.LatencyUS, c.GBps)
+				}
+				rows += contains(t, data, row)
+			}
+			if rows != 15 {
+				t.Errorf("%s: %d rows of the table, want 15", f, rows)
+			}
+		}
+	}
+}
+
+func contains(t *testing.T, data []byte, row string) int {
+	if !bytes.Contains(data, []byte("INFO "+row+"\n")) {
+		t.Errorf("the log has no row %q", row)
+		return 0
+	}
+	return 1
+}

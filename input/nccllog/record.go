@@ -1,0 +1,213 @@
+package nccllog
+
+import (
+	"iter"
+	"strconv"
+	"strings"
+)
+
+// Record is one message of NCCL.
+type Record struct {
+	At       Pos
+	Time     string // as printed, since 2.26 and where asked for
+	Host     string // "" where only the message was quoted
+	PID, TID int
+	Dev      int    // CUDA ordinal of the thread, not the rank; -1 unknown
+	Level    string // INFO, WARN, TRACE, CALL
+	File     string // of NCCL's source, for WARN
+	SrcLine  int
+	Func     string // since 2.30
+	Text     string
+
+	glued  bool // something stands before the record on its line
+	indent int  // blanks before the message beyond the usual one
+}
+
+// levels are the words after "NCCL ".
+var levels = []string{"INFO", "WARN", "TRACE", "CALL"}
+
+// records yields the records of a line. Where newlines were lost, one record
+// ends where the next begins.
+func records(line string) iter.Seq[Record] {
+	return func(yield func(Record) bool) {
+		var prev Record
+		have := false
+		from, textAt := 0, 0
+		for {
+			at, level := marker(line, from)
+			if at < 0 {
+				break
+			}
+			rec, start := prefix(line, textAt, at)
+			rec.Level = level
+			if have {
+				prev.text(line[textAt:start])
+				if !yield(prev) {
+					return
+				}
+			}
+			prev, have = rec, true
+			textAt = at + len("NCCL ") + len(level)
+			from = textAt
+		}
+		if have {
+			prev.text(line[textAt:])
+			yield(prev)
+		}
+	}
+}
+
+// marker finds the next "NCCL INFO" and the like.
+func marker(line string, from int) (int, string) {
+	for from < len(line) {
+		i := strings.Index(line[from:], "NCCL ")
+		if i < 0 {
+			return -1, ""
+		}
+		at := from + i
+		rest := line[at+len("NCCL "):]
+		for _, l := range levels {
+			if strings.HasPrefix(rest, l) && (len(rest) == len(l) || rest[len(l)] == ' ') && (at == 0 || line[at-1] == ' ' || line[at-1] == '\t') {
+				return at, l
+			}
+		}
+		from = at + len("NCCL ")
+	}
+	return -1, ""
+}
+
+// prefix reads backwards from a marker: function, source line, device, and
+// host:pid:tid. It returns where the record begins; low is where the text of the
+// record before begins, and nothing before it belongs to this one.
+func prefix(line string, low, at int) (Record, int) {
+	rec := Record{Dev: -1}
+	start, end := at, at
+	for range 6 {
+		word, begin := wordBefore(line, low, end)
+		if word == "" {
+			break
+		}
+		switch {
+		case rec.Func == "" && word[0] == '(' && word[len(word)-1] == ')' && len(word) > 2:
+			rec.Func = word[1 : len(word)-1]
+		case rec.File == "" && isSource(word):
+			i := strings.LastIndexByte(word, ':')
+			rec.File, rec.SrcLine = word[:i], atoi(word[i+1:])
+		case rec.Dev < 0 && word[0] == '[' && word[len(word)-1] == ']' && isDigits(word[1:len(word)-1]):
+			rec.Dev = atoi(word[1 : len(word)-1])
+		default:
+			if host, pid, tid, ok := process(word); ok {
+				rec.Host, rec.PID, rec.TID = host, pid, tid
+				rec.glued = begin > low
+				return timestamp(line, low, begin, rec)
+			}
+			return rec, start
+		}
+		start, end = begin, begin
+	}
+	return rec, start
+}
+
+// wordBefore returns the word that ends before end, after blanks.
+func wordBefore(line string, low, end int) (string, int) {
+	for end > low && (line[end-1] == ' ' || line[end-1] == '\t') {
+		end--
+	}
+	begin := end
+	for begin > low && line[begin-1] != ' ' && line[begin-1] != '\t' {
+		begin--
+	}
+	return line[begin:end], begin
+}
+
+// process splits "node7:123:456". The host is what the last two colons leave; a
+// word run together with it ("x:12:node7") is cut off.
+func process(word string) (host string, pid, tid int, ok bool) {
+	i := strings.LastIndexByte(word, ':')
+	if i < 0 || !isDigits(word[i+1:]) {
+		return "", 0, 0, false
+	}
+	j := strings.LastIndexByte(word[:i], ':')
+	if j < 0 || !isDigits(word[j+1:i]) {
+		return "", 0, 0, false
+	}
+	host = word[strings.LastIndexByte(word[:j], ':')+1 : j]
+	if host == "" || len(host) > 255 {
+		return "", 0, 0, false
+	}
+	return host, atoi(word[j+1 : i]), atoi(word[i+1:]), true
+}
+
+// timestamp reads "[2026-07-23 04:16:01] " before a record.
+func timestamp(line string, low, begin int, rec Record) (Record, int) {
+	head := line[low:begin]
+	if !strings.HasSuffix(head, "] ") {
+		return rec, begin
+	}
+	i := strings.LastIndexByte(head, '[')
+	if i < 0 || len(head)-i > 64 {
+		return rec, begin
+	}
+	if t := head[i+1 : len(head)-2]; strings.Count(t, ":") >= 2 {
+		rec.Time = t
+		rec.glued = i > 0
+		return rec, low + i
+	}
+	return rec, begin
+}
+
+// isSource reports whether a word is a line of NCCL's source: "init.cc:82".
+func isSource(word string) bool {
+	i := strings.LastIndexByte(word, ':')
+	if i < 0 || !isDigits(word[i+1:]) {
+		return false
+	}
+	for _, ext := range []string{".cc", ".h", ".cu", ".cpp", ".c"} {
+		if strings.HasSuffix(word[:i], ext) {
+			return true
+		}
+	}
+	return false
+}
+
+// text sets the message.
+func (r *Record) text(s string) {
+	r.indent = max(len(s)-len(strings.TrimLeft(s, " "))-1, 0)
+	r.Text = tidy(s)
+}
+
+// tidy removes what surrounds a message: blanks, and Ray's labels, which stand
+// at the end where newlines were lost.
+func tidy(s string) string {
+	s = strings.TrimSpace(s)
+	for strings.HasSuffix(s, ")") {
+		i := strings.LastIndexByte(s, '(')
+		if i < 0 || !strings.Contains(s[i:], " pid=") {
+			break
+		}
+		s = strings.TrimSpace(s[:i])
+	}
+	return s
+}
+
+func isDigits(s string) bool {
+	if s == "" || len(s) > 18 {
+		return false
+	}
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// atoi reads digits that isDigits has seen; a number beyond int32 is no pid,
+// device or line of anything.
+func atoi(s string) int {
+	n, err := strconv.ParseInt(s, 10, 32)
+	if err != nil {
+		return 0
+	}
+	return int(n)
+}

@@ -163,7 +163,9 @@ func (f *fabric) reportPort(e reportEnd, line int) int32 {
 		return -1
 	}
 	f.ports[p].lid = int32(e.lid)
-	if e.kind != aSwitch {
+	if e.kind == aSwitch {
+		f.nodes[n].lid = int32(e.lid)
+	} else {
 		f.ports[p].guid = e.guid
 	}
 	return p

@@ -64,7 +64,7 @@ func (a *auditor) farNICs(n *node) {
 	if len(host) > 0 {
 		a.add("nic-far", Note, n.hosts+"/"+n.t.Devices[host[0]].Name,
 			fmt.Sprintf("%s reach their nearest NIC (%s) through the host bridge (%v), not through a PCIe switch: GPUDirect RDMA is off by default beyond PXB", n.names(host), n.names(n.near[host[0]]), n.class[host[0]]),
-			"if the platform allows peer access through the root complex, set NCCL_NET_GDR_LEVEL=PHB and compare with busbar bench")
+			"if the platform allows peer access through the root complex, set NCCL_NET_GDR_LEVEL=PHB and compare with nccl-tests")
 	}
 }
 

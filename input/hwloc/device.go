@@ -66,7 +66,8 @@ func (m *machine) device(o *object, fn *board.Func, onRoot bool) *cluster.Device
 	case vendor != "":
 		m.gpu(d, o, vendor)
 		d.GPU.NUMA = numa
-	case len(nets)+len(fabrics) > 0:
+	// An interface on a USB controller is the management controller's.
+	case len(nets)+len(fabrics) > 0 && !strings.HasPrefix(id.Class, "0c03"):
 		m.nic(d, o, nets, fabrics)
 		d.NIC.NUMA = numa
 	default:

@@ -105,6 +105,15 @@ func (c CPUs) Within(o CPUs) bool {
 	return true
 }
 
+// And returns the CPUs that are in both sets.
+func (c CPUs) And(o CPUs) CPUs {
+	both := make(CPUs, min(len(c), len(o)))
+	for i := range both {
+		both[i] = c[i] & o[i]
+	}
+	return both.trim()
+}
+
 // String prints the list form, "0-15,64-79".
 func (c CPUs) String() string {
 	var b []byte

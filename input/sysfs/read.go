@@ -1,0 +1,110 @@
+package sysfs
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+
+	"busbar/cluster"
+	"busbar/input/internal/board"
+)
+
+// Format names what this package reads.
+const Format = "/sys and /proc"
+
+// source stands beside every fact.
+const source = "sysfs"
+
+// Read reads the machine whose /sys and /proc are in fsys. host names it; when
+// empty, the machine's own name is looked for.
+func Read(host string, fsys fs.FS) (*cluster.Fragment, error) {
+	t, err := open(fsys)
+	if err != nil {
+		return nil, err
+	}
+	if host == "" {
+		host = t.hostName()
+	}
+	m := &machine{tree: t, host: host, t: &cluster.NodeType{Tree: cluster.Read},
+		f: &cluster.Fragment{Format: Format, Source: host}}
+	m.layout()
+	if len(m.t.Devices) == 0 {
+		return nil, fmt.Errorf("%s: neither CPUs nor PCI devices nor NICs could be read; check that /sys is mounted and readable", Format)
+	}
+	m.f.AddNode(host, m.t)
+	return m.f, nil
+}
+
+func (t *tree) hostName() string {
+	if s := t.word(t.proc, "sys/kernel/hostname"); s != "" {
+		return s
+	}
+	return t.word(path.Join(t.proc, "../etc/hostname"))
+}
+
+// Counts is how much of a machine there was to read, before anything was left
+// out.
+type Counts struct {
+	CPUs, NUMA, PCI, Interfaces, RDMA int
+}
+
+// Count counts what a machine's /sys lists.
+func Count(fsys fs.FS) (Counts, error) {
+	t, err := open(fsys)
+	if err != nil {
+		return Counts{}, err
+	}
+	return Counts{
+		CPUs:       len(t.numbered("devices/system/cpu", "cpu")),
+		NUMA:       len(t.numbered("devices/system/node", "node")),
+		PCI:        len(t.list(path.Join(t.sys, "bus/pci/devices"))),
+		Interfaces: len(t.list(path.Join(t.sys, "class/net"))),
+		RDMA:       len(t.list(t.rdma)),
+	}, nil
+}
+
+// machine turns a tree into a node type.
+type machine struct {
+	*tree
+	f     *cluster.Fragment
+	t     *cluster.NodeType
+	host  string
+	board *board.Host
+}
+
+func (m *machine) layout() {
+	cpus := m.cpus()
+	left := 0
+	m.board, left = board.NewHost(m.t, source, m.sockets(cpus), m.domains(cpus))
+	if left > 0 {
+		m.f.Warnf(0, m.host, "%d sockets or NUMA nodes more than any machine has; left out", left)
+	}
+	bus := m.bus()
+	nics := m.nics(bus)
+	gpus := m.gpus(bus)
+	m.direct(nics, gpus)
+	rep := board.Grow(m.t, source, bus.roots(m.board))
+	m.kfd()
+	for i := range nics.loose {
+		board.AddNIC(m.t, nics.loose[i], m.board.Only())
+	}
+	m.warn(bus, rep)
+}
+
+// warn says what matters: nothing of this depends on whether there are GPUs or
+// InfiniBand at all.
+func (m *machine) warn(b *bus, rep board.Report) {
+	if rep.Left > 0 {
+		m.f.Warnf(0, m.host, "%d GPUs and NICs more than any machine has; left out", rep.Left)
+	}
+	if b.mute > 0 {
+		m.f.Warnf(0, m.host, "%d PCI functions do not tell what they are; GPUs and NICs may be missing (is /sys readable?)", b.mute)
+	}
+	if b.flat() {
+		m.f.Warnf(0, m.host, "/sys/bus/pci/devices shows no links, so the PCIe tree is unknown; copy it with its symbolic links (tar, not cp -L)")
+	}
+	// Where there is no GPU, nothing depends on where the NICs are.
+	if rep.Adrift > 0 && m.t.Count(cluster.GPU) > 0 {
+		m.f.Warnf(0, m.host, "%d GPUs and NICs are below host bridges that say no NUMA node; their distance to the others is unknown", rep.Adrift)
+	}
+}

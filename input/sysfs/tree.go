@@ -1,0 +1,186 @@
+package sysfs
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"busbar/input/internal/board"
+)
+
+// maxAttr is how much of one file is read. Attributes hold a line; only
+// /proc/cpuinfo is longer, and its first processor is enough.
+const maxAttr = 64 << 10
+
+// maxEntries is how many entries of one folder are looked at.
+const maxEntries = 1 << 14
+
+// tree is a machine's /sys and /proc within a file system.
+type tree struct {
+	fs        fs.FS
+	sys, proc string
+	rdma      string // folder of the RDMA devices
+}
+
+// errNothing says what a folder should look like.
+var errNothing = errors.New("no /sys in it; expected a folder that holds sys (and proc) of a Linux machine, /sys itself, or a copy of /sys/class/infiniband")
+
+// open finds /sys and /proc: at the root as on a machine, one folder down as in
+// an unpacked snapshot, or the root being /sys; or only the RDMA devices, at the
+// root or one folder down.
+func open(fsys fs.FS) (*tree, error) {
+	t := &tree{fs: fsys}
+	at := func(dir string) *tree {
+		t.sys, t.proc = path.Join(dir, "sys"), path.Join(dir, "proc")
+		t.rdma = path.Join(t.sys, "class/infiniband")
+		return t
+	}
+	names := t.list(".")
+	switch {
+	case slices.Contains(names, "sys"):
+		return at("."), nil
+	case slices.Contains(names, "class"), slices.Contains(names, "bus") && slices.Contains(names, "devices"):
+		t.sys, t.proc, t.rdma = ".", "proc", "class/infiniband"
+		return t, nil
+	}
+	names = names[:min(len(names), 64)]
+	for _, n := range names {
+		if t.isDir(path.Join(n, "sys")) {
+			return at(n), nil
+		}
+	}
+	for _, dir := range append([]string{"."}, names...) {
+		if t.anyPorts(dir) {
+			t.sys, t.proc, t.rdma = "sys", "proc", dir
+			return t, nil
+		}
+	}
+	return nil, errNothing
+}
+
+// anyPorts reports whether a folder holds RDMA devices: folders with ports.
+func (t *tree) anyPorts(dir string) bool {
+	for _, n := range t.list(dir) {
+		if t.isDir(path.Join(dir, n, "ports")) {
+			return true
+		}
+	}
+	return false
+}
+
+// list names what is in a folder, in the order of bytes; nothing when it cannot
+// be read.
+func (t *tree) list(dir string) []string {
+	entries, _ := fs.ReadDir(t.fs, dir)
+	names := make([]string, 0, min(len(entries), maxEntries))
+	for _, e := range entries[:min(len(entries), maxEntries)] {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// natural is list with eth2 before eth10.
+func (t *tree) natural(dir string) []string {
+	names := t.list(dir)
+	slices.SortFunc(names, board.Natural)
+	return names
+}
+
+func (t *tree) isDir(name string) bool {
+	info, err := fs.Stat(t.fs, name)
+	return err == nil && info.IsDir()
+}
+
+// attr reads one attribute without the white space around it. It is empty when
+// the file is absent, may not be read, or the kernel refuses (the speed of an
+// interface that is down). Anything but a plain file is passed over: opening a
+// pipe in a forged snapshot would wait for ever.
+func (t *tree) attr(parts ...string) string {
+	name := path.Join(parts...)
+	info, err := fs.Stat(t.fs, name)
+	if err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	f, err := t.fs.Open(name)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxAttr))
+	if err != nil {
+		return ""
+	}
+	// Tools that copy /sys fill files up with zero bytes.
+	return strings.TrimSpace(strings.Trim(strings.ToValidUTF8(string(data), "?"), "\x00"))
+}
+
+// word reads an attribute that is one short line of print.
+func (t *tree) word(parts ...string) string {
+	s, _, _ := strings.Cut(t.attr(parts...), "\n")
+	if len(s) > 256 || strings.ContainsFunc(s, func(r rune) bool { return r < ' ' }) {
+		return ""
+	}
+	return s
+}
+
+// number reads a whole number; false when there is none.
+func (t *tree) number(parts ...string) (int, bool) {
+	v, err := strconv.ParseInt(t.attr(parts...), 0, 64)
+	if err != nil || v > 1<<53 || v < -1<<53 {
+		return 0, false
+	}
+	return int(v), true
+}
+
+// target is where a symbolic link points; false when it is none or the file
+// system does not tell.
+func (t *tree) target(parts ...string) (string, bool) {
+	s, err := fs.ReadLink(t.fs, path.Join(parts...))
+	return s, err == nil && len(s) < 4096
+}
+
+// driver is the name of the driver that a device folder's link names.
+func (t *tree) driver(dir string) string {
+	s, ok := t.target(dir, "driver")
+	if !ok {
+		return ""
+	}
+	return path.Base(s)
+}
+
+var (
+	addressName = regexp.MustCompile(`^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
+	bridgeName  = regexp.MustCompile(`^pci[0-9a-f]{4,8}:[0-9a-f]{2}$`)
+	usbName     = regexp.MustCompile(`^usb[0-9]+$`)
+)
+
+// place is what the path of a device in /sys/devices tells.
+type place struct {
+	root    string   // pci0000:40, of the innermost host bridge
+	pci     []string // addresses below it, outermost first
+	virtual bool     // no hardware
+	usb     bool
+}
+
+// placeOf takes the path of a device apart.
+func placeOf(target string) place {
+	var p place
+	for name := range strings.SplitSeq(target, "/") {
+		switch {
+		case bridgeName.MatchString(name):
+			p.root, p.pci = name, nil
+		case addressName.MatchString(name):
+			p.pci = append(p.pci, name)
+		case name == "virtual":
+			p.virtual = true
+		case usbName.MatchString(name):
+			p.usb = true
+		}
+	}
+	return p
+}

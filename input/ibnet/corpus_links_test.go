@@ -173,11 +173,14 @@ func TestCounterSamples(t *testing.T) {
 		"ib/sim-perfquery.txt":   {{"lid3", 2}: {"A.SymbolErrorCounter": 1234}},
 		"ib/sim-perfquery-x.txt": {{"lid2", 33}: nil},
 		"ib/perfquery-x-0x506b4b03005c2740.out": {{"lid2052", 1}: {
-			"A.LinkDownedCounter": 1, "A.PortRcvSwitchRelayErrors": 7, "A.PortXmitDiscards": 20046, "A.PortXmitWait": 41864608}},
+			"A.LinkDownedCounter": 1, "A.PortRcvSwitchRelayErrors": 7, "A.PortXmitDiscards": 20046, "A.PortXmitWait": 41864608,
+		}},
 		"ib/perfquery-x-0x7cfe9003009ce5b0.out": {
-			{"lid1719", 1}: {"A.PortXmitWait": 22730501}, {"lid1719", 2}: {"A.PortXmitWait": 36510964}},
+			{"lid1719", 1}: {"A.PortXmitWait": 22730501}, {"lid1719", 2}: {"A.PortXmitWait": 36510964},
+		},
 		"ib/sim-ibqueryerrors.txt": {
-			{"leaf3", 2}: {"A.SymbolErrorCounter": 1234}, {"leaf2", 33}: {"A.LinkDownedCounter": 7, "A.PortXmitWait": 4000000}},
+			{"leaf3", 2}: {"A.SymbolErrorCounter": 1234}, {"leaf2", 33}: {"A.LinkDownedCounter": 7, "A.PortXmitWait": 4000000},
+		},
 	} {
 		format := "perfquery"
 		if strings.Contains(file, "ibqueryerrors") {

@@ -23,7 +23,7 @@ import (
 // Limits of a text.
 const (
 	MaxBytes  = 512 << 20 // size of the text
-	maxValues = 4_000_000 // values kept
+	maxValues = 4_000_000 // values kept; fewer of a short text, see valuesIn
 	maxDepth  = 100       // collections within collections
 )
 

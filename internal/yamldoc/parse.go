@@ -76,13 +76,18 @@ func (p *parser) enter() {
 	}
 }
 
+// valuesIn is how many values a text may hold. A value takes ten times the
+// memory of the shortest text that makes one, and real texts have far longer
+// ones.
+func valuesIn(bytes int) int { return min(maxValues, 10_000+bytes/6) }
+
 // add appends an item unless it is being skipped.
 func (p *parser) add(items []Value, v Value) []Value {
 	if p.quiet > 0 {
 		return items
 	}
-	if p.values++; p.values > maxValues {
-		p.fail("more than %d values; keep only the part that matters", maxValues)
+	if p.values++; p.values > valuesIn(len(p.s)) {
+		p.fail("more than %d values; keep only the part that matters", valuesIn(len(p.s)))
 	}
 	return append(items, v)
 }

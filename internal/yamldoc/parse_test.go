@@ -132,7 +132,7 @@ func TestRefuses(t *testing.T) {
 		{"deep maps", strings.Repeat("{a: ", 1_000_000), "nested more than 100 deep"},
 		{"deep dashes", strings.Repeat("- ", 1_000_000), "nested more than 100 deep"},
 		{"deep block", deep(1000), "nested more than 100 deep"},
-		{"many values", "[" + strings.Repeat("a,", maxValues+1) + "]", "more than 4000000 values"},
+		{"many values", "[" + strings.Repeat("a,", 600_000) + "]", "more than 210000 values"},
 		{"tab", "a:\n\tb: c\n", "line 2: a tab in the indentation"},
 		{"explicit key", "? a\n: b\n", "explicit key"},
 		{"second colon", "a: b: c\n", "line 1: \"b: c\": a second"},

@@ -1,0 +1,314 @@
+package topograph
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"busbar/cluster"
+	"busbar/internal/corpus"
+)
+
+// shape prints a network: per switch its tier, its hosts (with the NIC where
+// one is known) and the switches under it with the number of cables.
+func shape(f *cluster.Cluster) string {
+	var b strings.Builder
+	for i := range f.Network.Switches {
+		s := &f.Network.Switches[i]
+		what := ""
+		if s.Domain {
+			what = " group"
+		}
+		fmt.Fprintf(&b, "%s%s tier=%d", s.Name, what, s.Tier)
+		for _, l := range f.Network.Links {
+			if l.A.Switch != i {
+				continue
+			}
+			var hosts []string
+			for _, sp := range l.B.Hosts {
+				for h := sp.First; h < sp.First+sp.N; h++ {
+					hosts = append(hosts, f.Hosts[h].Name)
+				}
+			}
+			switch {
+			case l.B.ToHosts() && l.B.NIC >= 0:
+				t := f.TypeOf(l.B.Hosts[0].First)
+				fmt.Fprintf(&b, " %s/%s", cluster.FormatHosts(hosts), t.Devices[t.Of(cluster.NIC)[l.B.NIC]].Label)
+			case l.B.ToHosts():
+				fmt.Fprintf(&b, " %s", cluster.FormatHosts(hosts))
+			default:
+				fmt.Fprintf(&b, " >%s", f.Network.Switches[l.B.Switch].Name)
+			}
+			if l.Count > 1 {
+				fmt.Fprintf(&b, "×%d", l.Count)
+			}
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+func only(s string) string {
+	var b strings.Builder
+	for l := range strings.SplitSeq(strings.TrimSpace(s), "\n") {
+		b.WriteString(strings.TrimSpace(l) + "\n")
+	}
+	return b.String()
+}
+
+func warnings(f *cluster.Fragment) string {
+	var b strings.Builder
+	for _, w := range f.Warnings {
+		b.WriteString(w.String() + "\n")
+	}
+	return b.String()
+}
+
+// What each real model says, written down by hand from the files.
+var models = map[string]struct {
+	hosts, switches, domains int
+	lines                    string // of the shape, which must be there
+}{
+	"topograph-model-medium.yaml": {8, 7, 4, `
+		sw3 tier=2 >sw21 >sw22
+		sw21 tier=1 >sw11 >sw12
+		sw22 tier=1 >sw13 >sw14
+		sw11 tier=0 [1101-1102]
+		sw12 tier=0 [1201-1202]
+		sw13 tier=0 [1301-1302]
+		sw14 tier=0 [1401-1402]
+		nvl1 group tier=0 [1101-1102]
+		nvl4 group tier=0 [1401-1402]`},
+	"topograph-model-large.yaml": {96, 19, 12, `
+		core tier=2 >spine-1 >spine-2 >spine-3 >spine-4 >spine-5 >spine-6
+		spine-6 tier=1 >leaf-6-1 >leaf-6-2
+		leaf-1-1 tier=0 srv[1101-1108]
+		leaf-6-2 tier=0 srv[6201-6208]
+		nvl-3-2 group tier=0 srv[3201-3208]`},
+	"topograph-model-nvl72.yaml": {72, 7, 4, `
+		core tier=2 >spine-1 >spine-2
+		spine-2 tier=1 >leaf-2-1 >leaf-2-2
+		leaf-2-2 tier=0 node[2201-2218]
+		nvl-1-1 group tier=0 node[1101-1118]`},
+}
+
+func TestCorpusModel(t *testing.T) {
+	read := 0
+	for _, e := range corpus.Index(t, "topograph model YAML") {
+		want, ok := models[e.File[strings.LastIndexByte(e.File, '/')+1:]]
+		if !ok {
+			t.Errorf("%s: nothing is written down for it", e.File)
+			continue
+		}
+		read++
+		data := corpus.Open(t, e.File)
+		if !MatchModel(data) || MatchNetQ(data) {
+			t.Errorf("%s: not recognised", e.File)
+		}
+		f, err := ReadModel(e.File, bytes.NewReader(data))
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		domains := 0
+		for _, s := range f.Network.Switches {
+			if s.Domain {
+				domains++
+			}
+		}
+		if len(f.Hosts) != want.hosts || len(f.Network.Switches)-domains != want.switches || domains != want.domains || len(f.Warnings) > 0 {
+			t.Errorf("%s: %d hosts, %d switches, %d domains; want %v\n%s", e.File, len(f.Hosts), len(f.Network.Switches)-domains, domains, want, warnings(f))
+		}
+		got := shape(&f.Cluster)
+		for l := range strings.SplitSeq(strings.TrimSpace(only(want.lines)), "\n") {
+			if !strings.Contains("\n"+got, "\n"+l+"\n") {
+				t.Errorf("%s: no line %q in\n%s", e.File, l, got)
+			}
+		}
+	}
+	if read != 3 {
+		t.Errorf("%d models read; want 3", read)
+	}
+}
+
+// NetQ's graph: two leaves with four hosts each on four interfaces, and one
+// spine, reached by 28 and 19 cables.
+func TestCorpusNetQ(t *testing.T) {
+	for _, e := range corpus.Index(t, "NetQ topology JSON") {
+		data := corpus.Open(t, e.File)
+		if !MatchNetQ(data) || MatchModel(data) {
+			t.Errorf("%s: not recognised", e.File)
+		}
+		f, err := ReadNetQ(e.File, bytes.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(f.Hosts) != 8 || len(f.Types) != 1 || f.Types[0].Count(cluster.NIC) != 4 || len(f.Warnings) > 0 {
+			t.Errorf("%d hosts, %d types\n%s", len(f.Hosts), len(f.Types), warnings(f))
+		}
+		for _, sw := range []struct {
+			name string
+			tier cluster.Tier
+			want []string
+		}{
+			{"net-unit-l1", 0, []string{"dgx-01", "dgx-02", "dgx-03", "dgx-04"}},
+			{"net-unit-l2", 0, []string{"dgx-05", "dgx-06", "dgx-07", "dgx-08"}},
+			{"net-unit-s1", 1, nil},
+		} {
+			i := f.Network.SwitchByName(sw.name)
+			if i < 0 || f.Network.Switches[i].Tier != sw.tier {
+				t.Errorf("%s: switch %d", sw.name, i)
+				continue
+			}
+			ends := map[string]int{}
+			for _, l := range f.Network.Links {
+				for _, s := range l.B.Hosts {
+					for h := s.First; l.A.Switch == i && h < s.First+s.N; h++ {
+						ends[f.Hosts[h].Name]++
+					}
+				}
+			}
+			if len(ends) != len(sw.want) {
+				t.Errorf("%s: hosts %v", sw.name, ends)
+			}
+			for _, h := range sw.want {
+				if ends[h] != 4 {
+					t.Errorf("%s: %d cables to %s; want 4", sw.name, ends[h], h)
+				}
+			}
+		}
+		if got := shape(&f.Cluster); !strings.Contains(got, "net-unit-s1 tier=1 >net-unit-l1×28 >net-unit-l2×19\n") || !strings.Contains(got, "/ens1f0np1") {
+			t.Errorf("%s", got)
+		}
+	}
+}
+
+// The two older shapes of the model. Synthetic, after topograph's history.
+func TestModelShapes(t *testing.T) {
+	tests := []struct{ name, in, want, warn string }{
+		{"lists", "switches:\n- name: s\n  metadata: {region: us}\n  switches: [a, b]\n- name: a\n  capacity_blocks: [c1]\n- name: b\n  capacity_blocks: [c2]\ncapacity_blocks:\n- name: c1\n  type: GB200\n  nvlink: nv1\n  nodes: [\"n[1-2]\", n3]\n- name: c2\n  type: GB200\n  nodes: [n4]\n", `
+			s tier=1 >a >b
+			a tier=0 n[1-3]
+			b tier=0 n4
+			nv1 group tier=0 n[1-3]`, "GPU type GB200 is stated without a count"},
+		{"maps", "switches:\n  s:\n    switches: [a]\n  a:\n    nodes: [n1, n2]\nnodes:\n  n1:\n    capacity_block: c\n    attributes: {nvlink: nv}\n  n2:\n    type: H100\ncapacity_blocks:\n  c:\n    nodes: [\"n[1-2]\"]\n", `
+			s tier=1 >a
+			a tier=0 n[1-2]
+			nv group tier=0 n1`, "H100"},
+		{"domains in domains", "switches:\n  s:\n    switches: [a]\nblocks:\n- switch: a\n  nodes: [n1]\n  labels:\n    network.topology.nvidia.com/accelerator: d\n    network.topology.nvidia.com/sub-domain: e\n    x/rack: r\n", `
+			s tier=1 >a
+			a tier=0 n1
+			d group tier=1 >d/e
+			d/e group tier=0 n1`, ""},
+		{"odd", "switches:\n  s:\n    switches: [a, b]\nblocks:\n- switch: a\n  nodes: [\"n[1-\", m]\n- switch: a\n", `
+			s tier=1 >a >b
+			a tier=0 m
+			b tier=-1`, "x:6: nodes: hostlist"},
+	}
+	for _, tt := range tests {
+		if !MatchModel([]byte(tt.in)) {
+			t.Errorf("%s: not recognised", tt.name)
+		}
+		f, err := ReadModel("x", strings.NewReader(tt.in))
+		if err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+			continue
+		}
+		if got := shape(&f.Cluster); got != only(tt.want) {
+			t.Errorf("%s:\n%swant\n%s", tt.name, got, only(tt.want))
+		}
+		if w := warnings(f); !strings.Contains(w, tt.warn) || tt.warn == "" && w != "" {
+			t.Errorf("%s: warnings %q; want %q", tt.name, w, tt.warn)
+		}
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	for _, tt := range []struct{ in, want string }{
+		{"switches:\n  a: &a {switches: [b]}\n  b: *a\nblocks: []\n", "x:2: \"&a {switches: [b]}\" is an anchor"},
+		{"switches:\n  a: {switches: [a]}\nblocks: []\n", "x:2: switch a is below itself"},
+		{"a: b\n", "x: no switches"},
+		{"switches: [\n", "x:"},
+		{"switches:\n  a:\n    nodes: [\"n[0-999999]\", \"n[0-999999]\", \"m[0-9]\"]\n", "x:3: more than 2000000 names"},
+	} {
+		if _, err := ReadModel("x", strings.NewReader(tt.in)); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%q: %v; want %s", tt.in, err, tt.want)
+		}
+	}
+	for _, in := range []string{"", "[]", `[{"links":[],"nodes":[]}]`, `[{`} {
+		if _, err := ReadNetQ("x", strings.NewReader(in)); err == nil {
+			t.Errorf("%q: no error", in)
+		}
+	}
+}
+
+const graph = `[{"links":[{"compounded_links":[{"id":"c1","interfaces":[{"interface":"e0","node":"h"},{"interface":"swp1","node":"l"}]},{"id":"c2","interfaces":[{"interface":"e0","node":"x"}]}],"size":3,"src":"l","target":"h","id":"lh"},` +
+	`{"src":"s","target":"l","size":7},{"src":"l","target":"nowhere"},{"src":"h","target":"h"}],` +
+	`"nodes":[{"name":"tier-1","compounded_nodes":[{"id":"l","name":"leaf","device_type":"switch","tier":1},{"id":"l","name":"again","device_type":"switch"}]},` +
+	`{"name":"t2","compounded_nodes":[{"id":"s","name":"spine","device_type":"switch","tier":2}]},{"compounded_nodes":[{"id":"h","name":"dgx","device_type":"discovered_via_lldp","tier":-1}]}]}]`
+
+func TestNetQOdd(t *testing.T) {
+	f, err := ReadNetQ("x", strings.NewReader(graph))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := shape(&f.Cluster); got != "leaf tier=0 dgx/e0\nspine tier=1 >leaf×7\n" {
+		t.Errorf("%s", got)
+	}
+	for _, w := range []string{"device l is listed again", "says 3 cables and lists 2", "a cable with 1 ends", `between "l" and "nowhere"`, "from host to host"} {
+		if !strings.Contains(warnings(f), w) {
+			t.Errorf("no warning %q in\n%s", w, warnings(f))
+		}
+	}
+}
+
+func TestMatchNothingElse(t *testing.T) {
+	for _, e := range corpus.Index(t) {
+		data := corpus.Open(t, e.File)
+		if e.Format != "topograph model YAML" && MatchModel(data) || e.Format != "NetQ topology JSON" && MatchNetQ(data) {
+			t.Errorf("%s: recognised", e.File)
+		}
+	}
+}
+
+func check(t *testing.T, f *cluster.Fragment) {
+	for _, ty := range f.Types {
+		if err := ty.Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, l := range f.Network.Links {
+		for _, s := range l.B.Hosts {
+			if s.First < 0 || s.N < 1 || s.First+s.N > len(f.Hosts) {
+				t.Fatalf("span %v of %d hosts", s, len(f.Hosts))
+			}
+			for h := s.First; h < s.First+s.N; h++ {
+				if ty := f.TypeOf(h); l.B.NIC >= 0 && (ty == nil || l.B.NIC >= ty.Count(cluster.NIC)) {
+					t.Fatalf("NIC %d of host %d", l.B.NIC, h)
+				}
+			}
+		}
+	}
+}
+
+func FuzzReadModel(f *testing.F) {
+	f.Add([]byte("switches:\n  s:\n    labels: {a: b}\n    switches: [a]\nblocks:\n- switch: a\n  nodes: [\"n[1-2]\"]\n  annotations: {accelerator.x/domain: d, y/sub-domain: e}\n"))
+	f.Add([]byte("switches:\n- name: s\n  capacity_blocks: [c]\ncapacity_blocks:\n- name: c\n  nvlink: nv\n  nodes: [n1]\nnodes:\n  n1: {attributes: {nvlink: x}}\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		MatchModel(data)
+		if frag, err := ReadModel("x", bytes.NewReader(data)); err == nil {
+			check(t, frag)
+		}
+	})
+}
+
+func FuzzReadNetQ(f *testing.F) {
+	f.Add([]byte(graph))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		MatchNetQ(data)
+		if frag, err := ReadNetQ("x", bytes.NewReader(data)); err == nil {
+			check(t, frag)
+		}
+	})
+}

@@ -119,6 +119,27 @@ func TestJoinOneGPUManyNames(t *testing.T) {
 	}
 }
 
+// A source with only the address and one with only the index are tied together
+// by one that has both, wherever it stands among the arguments.
+func TestJoinTiesNamesTogether(t *testing.T) {
+	gpu := func(d Device) *NodeType {
+		d.Kind, d.Parent = GPU, -1
+		t := &NodeType{}
+		t.Add(d)
+		return t
+	}
+	topo := gpu(Device{Index: 2})
+	topo.Tree = Assumed
+	c := Join(
+		fragment("topo", "", topo),
+		fragment("log", "", gpu(Device{Index: -1, PCI: "0000:07:00.0"})),
+		fragment("table", "", gpu(Device{Index: 2, PCI: "0000:07:00.0"})),
+	)
+	if n := c.Summary().GPUs; n != 1 {
+		t.Errorf("%d GPUs, want one", n)
+	}
+}
+
 func TestJoinKeepsGPUsWithDifferentAddressesApart(t *testing.T) {
 	one, two := &NodeType{Tree: Read}, &NodeType{}
 	one.Add(Device{Kind: GPU, Index: 0, Parent: -1, PCI: "0000:07:00.0"})

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -35,7 +36,8 @@ func mergeTypes(types []typed) (*NodeType, []map[string]string, []Warning) {
 	var warnings []Warning
 	source := types[best].source
 	said := make([][]int, len(types))
-	for i, ty := range types {
+	for _, i := range mergeOrder(types) {
+		ty := types[i]
 		m := merging{base: base, src: source, add: ty.source}
 		if i == best {
 			m.to = identity(len(ty.t.Devices))
@@ -58,6 +60,30 @@ func mergeTypes(types []typed) (*NodeType, []map[string]string, []Warning) {
 	}
 	base.Said = nil
 	return base, names, warnings
+}
+
+// mergeOrder puts the sources that know devices by several names first: one that
+// has address and index ties one that has only the address to one that has only
+// the index.
+func mergeOrder(types []typed) []int {
+	order := identity(len(types))
+	names := make([]int, len(types))
+	for i, ty := range types {
+		for k := range ty.t.Devices {
+			d := &ty.t.Devices[k]
+			n := 0
+			for _, known := range []bool{d.PCI != "", d.UUID != "", d.Index >= 0, d.Label != ""} {
+				if known {
+					n++
+				}
+			}
+			if d.Kind == GPU || d.Kind == NIC {
+				names[i] = max(names[i], n)
+			}
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return names[b] - names[a] })
+	return order
 }
 
 func identity(n int) []int {

@@ -37,6 +37,7 @@ func formats() []format {
 		{"scontrol show topology", slurm.MatchShow, slurm.ReadShow, true},
 		{"scontrol show node", slurm.MatchNodes, slurm.ReadNodes, true},
 		{"nvidia-smi topo -m", nvsmi.MatchTopo, nvsmi.ReadTopo, false},
+		{"nvidia-smi topo -p2p", nvsmi.MatchP2P, nvsmi.ReadP2P, false},
 		{"nvidia-smi -L", nvsmi.MatchList, nvsmi.ReadList, false},
 		{"nvidia-smi --query-gpu", nvsmi.MatchQuery, nvsmi.ReadQuery, false},
 		{"nvidia-smi", nvsmi.MatchSMI, nvsmi.ReadSMI, false},

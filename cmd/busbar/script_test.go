@@ -1,0 +1,23 @@
+package main
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestMain makes the test binary the command as well, for the scripts.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"busbar": func() {
+			os.Exit(run(context.Background(), os.Stdin, os.Stdout, os.Stderr, os.Args[1:]))
+		},
+	})
+}
+
+// TestScripts runs the scripts in testdata/script, named <command>_<case>.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{Dir: "testdata/script"})
+}

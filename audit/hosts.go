@@ -143,7 +143,12 @@ func (a *auditor) counters() {
 func (a *auditor) errorCounters(where string, counters map[string]uint64) {
 	var s []string
 	for _, k := range slices.Sorted(maps.Keys(counters)) {
-		if counters[k] > 0 {
+		switch {
+		case counters[k] == 0:
+		case strings.EqualFold(strings.ReplaceAll(k, "_", ""), "portxmitwait"):
+			a.add("port-congested", Note, where, fmt.Sprintf("the port had data to send and waited (%s=%d ticks, counted since it was last cleared)", k, counters[k]),
+				"look for the slow or oversubscribed link behind it; if it grows with every job, spread the traffic or fix that link")
+		default:
 			s = append(s, fmt.Sprintf("%s=%d", k, counters[k]))
 		}
 	}

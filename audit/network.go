@@ -31,7 +31,7 @@ func (a *auditor) linkName(l *cluster.NetLink) string {
 }
 
 func (a *auditor) netLink(l *cluster.NetLink) {
-	if l.State == cluster.Down {
+	if l.State == cluster.Down && !l.Loose() {
 		a.add("link-down", Error, a.linkName(l), "the cable is down", "check the cable and both ports; traffic is squeezed onto the links that remain")
 	}
 	if len(l.Counters) == 0 {

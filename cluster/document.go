@@ -103,6 +103,7 @@ type SwitchDoc struct {
 	Latency   Fact[unit.Time] `json:"latency_us,omitzero" yaml:"latency,omitempty"`
 	Reduction Tri             `json:"reduction,omitempty" yaml:"reduction,omitempty"`
 	Domain    bool            `json:"domain,omitempty" yaml:"domain,omitempty"`
+	LID       int             `json:"lid,omitempty" yaml:"lid,omitempty"`
 }
 
 // NetLinkDoc is a NetLink.

@@ -158,6 +158,9 @@ func (j *joiner) resolveTypes(frags []*Fragment) {
 			}
 			continue
 		}
+		if known := j.withUUIDs(frags, types, from); known {
+			fmt.Fprintf(&key, "host %d", h) // parts are matched by this host's own names
+		}
 		m := j.merged[key.String()]
 		if m == nil {
 			m = j.merge(types, j.out.Hosts[h].Name)
@@ -167,6 +170,33 @@ func (j *joiner) resolveTypes(frags []*Fragment) {
 		j.mergedOf[h], j.from[h] = m, from
 		j.out.Hosts[h].IDs = mergeIDs(m, frags, from)
 	}
+}
+
+// withUUIDs puts the UUIDs that the sources gave for the host into copies of its
+// types, so that devices can be matched by them. That is done only when two
+// sources have some, since hosts with their own copies cannot share a merge.
+func (j *joiner) withUUIDs(frags []*Fragment, types []typed, from []part) bool {
+	has := 0
+	for k, p := range from {
+		ids := frags[p.frag].Hosts[p.host].IDs
+		if slices.ContainsFunc(ids, func(id Identity) bool { return id.UUID != "" }) ||
+			slices.ContainsFunc(types[k].t.Devices, func(d Device) bool { return d.UUID != "" }) {
+			has++
+		}
+	}
+	if has < 2 {
+		return false
+	}
+	for k, p := range from {
+		t := types[k].t.clone()
+		for _, id := range frags[p.frag].Hosts[p.host].IDs {
+			if d := t.ByName(id.Device); d >= 0 && t.Devices[d].UUID == "" {
+				t.Devices[d].UUID = id.UUID
+			}
+		}
+		types[k].t = t
+	}
+	return true
 }
 
 // merge merges the types of one host and finds or adds the result.

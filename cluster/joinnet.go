@@ -13,19 +13,36 @@ type cable struct {
 }
 
 func (j *joiner) joinNetworks(frags []*Fragment) {
-	byGUID, byName := map[string]int{}, map[string]int{}
+	byGUID, byName, byLID := map[string]int{}, map[string]int{}, map[int]int{}
 	links := map[cable]int{}
 	source := map[int]string{}
-	for fi, f := range frags {
-		n := &f.Network
-		j.mergeNetHead(n, f.title())
-		sw := make([]int, len(n.Switches))
-		for i := range n.Switches {
-			sw[i] = j.mergeSwitch(n.Switches[i], byGUID, byName)
+	sw := make([][]int, len(frags))
+	// What knows more comes first, whatever the order of the files: switches with
+	// more than an address, then those a tool names by address only; cables, then
+	// ports of which a source knows no other end.
+	for pass := range 2 {
+		for fi, f := range frags {
+			n := &f.Network
+			if pass == 0 {
+				j.mergeNetHead(n, f.title())
+				sw[fi] = make([]int, len(n.Switches))
+			}
+			for i, s := range n.Switches {
+				if byAddress := s.GUID == "" && s.LID > 0; byAddress == (pass == 1) {
+					sw[fi][i] = j.mergeSwitch(s, byGUID, byName, byLID)
+				}
+			}
 		}
-		for i := range n.Links {
-			for _, l := range j.translate(frags, fi, n.Links[i], sw) {
-				j.mergeNetLink(l, f.title(), links, source)
+	}
+	for pass := range 2 {
+		for fi, f := range frags {
+			for i := range f.Network.Links {
+				if f.Network.Links[i].Loose() != (pass == 1) {
+					continue
+				}
+				for _, l := range j.translate(frags, fi, f.Network.Links[i], sw[fi]) {
+					j.mergeNetLink(l, f.title(), links, source)
+				}
 			}
 		}
 	}
@@ -46,11 +63,13 @@ func (j *joiner) mergeNetHead(n *Network, title string) {
 	}
 }
 
-func (j *joiner) mergeSwitch(s Switch, byGUID, byName map[string]int) int {
+func (j *joiner) mergeSwitch(s Switch, byGUID, byName map[string]int, byLID map[int]int) int {
 	net := &j.out.Network
 	at, ok := -1, false
 	if s.GUID != "" {
 		at, ok = byGUID[s.GUID]
+	} else if s.LID > 0 {
+		at, ok = byLID[s.LID]
 	}
 	if !ok {
 		if at, ok = byName[s.Name]; ok && s.GUID != "" && net.Switches[at].GUID != "" {
@@ -61,6 +80,9 @@ func (j *joiner) mergeSwitch(s Switch, byGUID, byName map[string]int) int {
 		at = len(net.Switches)
 		net.Switches = append(net.Switches, s)
 		byName[s.Name] = at
+		if s.LID > 0 {
+			byLID[s.LID] = at
+		}
 		if s.GUID != "" {
 			byGUID[s.GUID] = at
 		}
@@ -73,6 +95,9 @@ func (j *joiner) mergeSwitch(s Switch, byGUID, byName map[string]int) int {
 	}
 	fillText(&k.Label, s.Label)
 	fillText(&k.Model, s.Model)
+	if fillInt(&k.LID, s.LID); k.LID > 0 {
+		byLID[k.LID] = at
+	}
 	if k.Tier == TierUnknown {
 		k.Tier = s.Tier
 	}
@@ -102,7 +127,7 @@ func (j *joiner) translate(frags []*Fragment, fi int, l NetLink, sw []int) []Net
 	if l.A.ToHosts() {
 		host = &l.A
 	}
-	if !host.ToHosts() {
+	if !host.ToHosts() || l.Loose() {
 		return []NetLink{l}
 	}
 	// NIC number there → hosts here, in order.

@@ -137,7 +137,7 @@ func (c *Cluster) loadNetwork(d *NetworkDoc, hosts map[string]int) error {
 			return fmt.Errorf("switches[%d]: name %q is empty or taken", i, s.Name)
 		}
 		switches[s.Name] = i
-		sw := Switch{s.Name, s.Label, s.GUID, s.Model, s.Tier, -1, s.Ports, s.Count, s.Latency, s.Reduction, s.Domain}
+		sw := Switch{s.Name, s.Label, s.GUID, s.Model, s.Tier, -1, s.Ports, s.Count, s.Latency, s.Reduction, s.Domain, s.LID}
 		if s.Rail != nil {
 			sw.Rail = *s.Rail
 		}
@@ -169,6 +169,9 @@ func (e EndDoc) end(switches, hosts map[string]int) (End, error) {
 		}
 		out.Switch = i
 		return out, nil
+	}
+	if e.Hosts == "" {
+		return out, nil // the other end of a loose port
 	}
 	names, err := ParseHosts(e.Hosts)
 	if err != nil {

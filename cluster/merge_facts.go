@@ -91,9 +91,11 @@ func mergeFact[T any](m *merging, where, what string, a, b Fact[T], same func(a,
 	return kept
 }
 
-// sameRate allows for figures rounded by the tool that printed them.
+// sameRate allows for figures rounded by the tool that printed them, and for
+// tools that quote an 8b/10b link (InfiniBand to QDR) before its coding: 40 for 32.
 func sameRate(a, b unit.Rate) bool {
-	return math.Abs(float64(a-b)) <= 0.03*math.Max(float64(a), float64(b))
+	low, high := min(float64(a), float64(b)), max(float64(a), float64(b))
+	return high-low <= 0.03*high || math.Abs(low/high-0.8) < 0.005
 }
 
 // sameBytes allows for the part of a GPU's memory that the driver keeps.

@@ -51,6 +51,7 @@ type Switch struct {
 	// Domain marks an entry that is not a box but a grouping a scheduler knows: a
 	// Slurm block, an accelerator domain, a rack.
 	Domain bool
+	LID    int // InfiniBand address; 0 unknown
 }
 
 // Span is a run of hosts: First, First+1, … (N of them), indexes into
@@ -86,6 +87,10 @@ type NetLink struct {
 	// Counters are the error counters that are not zero, by end: "A.SymbolErrorCounter".
 	Counters map[string]uint64
 }
+
+// Loose reports a switch port of which no other end is known: nothing is plugged
+// in, or the source named one port only. B is neither a switch nor hosts.
+func (l *NetLink) Loose() bool { return l.B.ToHosts() && len(l.B.Hosts) == 0 }
 
 // Cables is Count, with its zero meaning one.
 func (l *NetLink) Cables() int { return max(l.Count, 1) }

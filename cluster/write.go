@@ -76,7 +76,7 @@ func (c *Cluster) networkDoc() NetworkDoc {
 	n := &c.Network
 	d := NetworkDoc{Name: n.Name, Kind: n.Kind, Rails: n.Rails, Oversubscription: n.Oversubscription, Reduction: n.Reduction}
 	for _, s := range n.Switches {
-		d.Switches = append(d.Switches, SwitchDoc{s.Name, s.Label, s.GUID, s.Model, s.Tier, some(s.Rail), s.Ports, s.Count, s.Latency, s.Reduction, s.Domain})
+		d.Switches = append(d.Switches, SwitchDoc{s.Name, s.Label, s.GUID, s.Model, s.Tier, some(s.Rail), s.Ports, s.Count, s.Latency, s.Reduction, s.Domain, s.LID})
 	}
 	end := func(e End) EndDoc {
 		if !e.ToHosts() {

@@ -170,6 +170,7 @@ func (p *printer) badCables() {
 func cableTrouble(l *cluster.NetLink) string {
 	var s []string
 	switch {
+	case l.State == cluster.Down && l.Loose(): // nothing is plugged in
 	case l.State == cluster.Down || l.State == cluster.Init:
 		s = append(s, l.State.String())
 	case l.Rate.Known() && l.Max.Known() && l.Rate.Value < l.Max.Value:

@@ -7,7 +7,8 @@
 // fragments of one fabric are joined by these identities, which all readers
 // here use alike:
 //
-//   - a switch: Switch.GUID, sixteen lower-case hexadecimal digits without 0x;
+//   - a switch: Switch.GUID, sixteen lower-case hexadecimal digits without 0x, or
+//     where a tool prints none Switch.LID;
 //   - a switch port: the switch and End.Port, the port number;
 //   - a host: its name, the first word of the description of its adapters;
 //   - an adapter: Identity.UUID, its node GUID, or its label on the host;

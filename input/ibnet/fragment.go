@@ -60,7 +60,7 @@ func (b *building) addSwitches() {
 			continue
 		}
 		list = append(list, entry{int32(n), cluster.Switch{
-			GUID: guidText(nd.guid), Tier: tiers[n], Rail: -1, Ports: b.portCount(nd), Reduction: reduce[int32(n)],
+			GUID: guidText(nd.guid), Tier: tiers[n], Rail: -1, Ports: b.portCount(nd), Reduction: reduce[int32(n)], LID: int(nd.lid),
 		}})
 		sw := &list[len(list)-1].sw
 		sw.Name, sw.Model = switchOf(nd.desc)

@@ -18,7 +18,7 @@ import (
 
 // Limits on a file. The greatest in use has some thousands of steps.
 const (
-	maxFile  = 256 << 20
+	maxFile  = 64 << 20
 	maxGPUs  = 65536
 	maxSteps = 4 << 20 // of all GPUs
 	maxDepth = 16

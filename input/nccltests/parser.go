@@ -96,7 +96,7 @@ func (p *parser) line(num int, text string) {
 		}
 	case strings.Contains(t, "_perf") && !strings.HasPrefix(t, "#"):
 		p.command(t)
-	case !strings.HasPrefix(t, "#"):
+	case t[0] >= '0' && t[0] <= '9' || strings.IndexByte("-nNi.", t[0]) >= 0: // a figure, nan or inf
 		p.fields(num, strings.Fields(t), false)
 	}
 }

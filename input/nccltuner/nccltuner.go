@@ -104,8 +104,10 @@ func Read(name string, r io.Reader) (*Config, error) {
 		}
 		rule.Line = in.Num()
 		c.Rules = append(c.Rules, rule)
-		for _, w := range rule.Traps() {
-			warnf(in.Num(), "%s", w)
+		if len(c.Warnings) < maxWarnings {
+			for _, w := range rule.Traps() {
+				warnf(in.Num(), "%s", w)
+			}
 		}
 		if len(text) > maxLine {
 			warnf(in.Num(), "line of %d bytes; the plugin reads %d", len(text), maxLine)

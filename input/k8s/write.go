@@ -29,19 +29,22 @@ func fabricKey(t cluster.Tier) string {
 // network, all of which every node hangs on, share a value, and so do spines
 // that share leaves; a comment says what each such value stands for. Groupings
 // that were read from labels go back under the keys they came with, others are
-// written as the accelerator domain. Nodes of which nothing is known are named
-// in a comment.
+// written as the accelerator domain. Names are in lower case, as kubelets
+// register them; hosts whose names no node can have, and nodes of which nothing
+// is known, are named in comments.
 func WriteLabels(w io.Writer, c *cluster.Cluster) error {
-	for i := range c.Hosts {
-		if !isNodeName(c.Hosts[i].Name) {
-			return fmt.Errorf("host %d is named %q, which no Kubernetes node can be; expected lower-case letters, digits, dashes and dots", i, c.Hosts[i].Name)
-		}
-	}
 	if len(c.Hosts) == 0 {
 		return fmt.Errorf("the cluster has no hosts, and labels are about hosts; add a source that names them")
 	}
+	c, dropped := switchtree.Keep(c, nodeName)
+	if len(c.Hosts) == 0 {
+		return fmt.Errorf("no host has a name that a Kubernetes node can have (%q); expected lower-case letters, digits, dashes and dots", dropped[0])
+	}
 	b := bufio.NewWriter(w)
 	b.WriteString("# Node labels, written by busbar; use with kubectl apply --server-side -f FILE\n")
+	if len(dropped) > 0 {
+		fmt.Fprintf(b, "# Left out, for names that no node can have or that repeat: %d hosts, %q and so on.\n", len(dropped), dropped[0])
+	}
 	labels := make([]map[string]string, len(c.Hosts))
 	for i := range labels {
 		labels[i] = map[string]string{}
@@ -157,6 +160,15 @@ func groupLabels(c *cluster.Cluster, labels []map[string]string) {
 func isKey(s string) bool {
 	domain, name, ok := strings.Cut(s, "/")
 	return ok && isNodeName(domain) && switchtree.Plain(name, 63) == name
+}
+
+// nodeName is the name under which a kubelet registers a host, "" when it
+// cannot.
+func nodeName(host string) string {
+	if n := strings.ToLower(host); isNodeName(n) {
+		return n
+	}
+	return ""
 }
 
 // isNodeName reports whether a text is a DNS name as Kubernetes wants it.

@@ -106,7 +106,7 @@ func TestWriteLabels(t *testing.T) {
 }
 
 func TestWriteRefuses(t *testing.T) {
-	for _, name := range []string{"", "Node1", "a_b", "-a", "a-", "a..b", "a.-b", "a-.b", strings.Repeat("a", 254)} {
+	for _, name := range []string{"", "a_b", "-a", "a-", "a..b", "a.-b", "a-.b", strings.Repeat("a", 254)} {
 		c := &cluster.Cluster{Hosts: []cluster.Host{{Name: name}}}
 		if err := WriteLabels(&bytes.Buffer{}, c); err == nil {
 			t.Errorf("host %q was written", name)
@@ -114,6 +114,12 @@ func TestWriteRefuses(t *testing.T) {
 	}
 	if err := WriteLabels(&bytes.Buffer{}, &cluster.Cluster{}); err == nil {
 		t.Error("no hosts were written")
+	}
+	c := pods()
+	c.Hosts[0].Name, c.Hosts[1].Name = "NODE0", "no_node"
+	text := writeLabels(t, c)
+	if !strings.Contains(text, `name: "node0"`) || !strings.Contains(text, `# Left out, for names that no node can have or that repeat: 1 hosts, "no_node"`) {
+		t.Errorf("%s", text)
 	}
 }
 

@@ -62,14 +62,14 @@ func WriteYAML(w io.Writer, c *cluster.Cluster) error {
 	}
 	b := bufio.NewWriter(w)
 	b.WriteString("# Slurm topology.yaml, written by busbar\n---\n")
+	for _, n := range v.notes {
+		fmt.Fprintf(b, "# %s\n", n)
+	}
 	if len(v.tree) == 0 && len(v.domains) == 0 {
 		b.WriteString("# Nothing is known about the network.\n- topology: flat\n  cluster_default: true\n  flat: true\n")
 		return b.Flush()
 	}
 	if len(v.tree) > 0 {
-		for _, n := range v.notes {
-			fmt.Fprintf(b, "# %s\n", n)
-		}
 		b.WriteString("- topology: tree\n  cluster_default: true\n  tree:\n    switches:\n")
 		for _, s := range v.tree {
 			fmt.Fprintf(b, "      - switch: %s\n", strconv.Quote(s.name))
@@ -111,19 +111,33 @@ type view struct {
 }
 
 func newView(c *cluster.Cluster) (*view, error) {
-	v := &view{c: c, used: map[string]bool{}}
-	for i := range c.Hosts {
-		n := c.Hosts[i].Name
-		if n == "" || strings.ContainsAny(n, "[],= \t\r\n#\"'\\") {
-			return nil, fmt.Errorf("host %d is named %q, which Slurm cannot hold; give it a plain name", i, n)
-		}
-	}
 	if len(c.Hosts) == 0 {
 		return nil, fmt.Errorf("the cluster has no hosts, and Slurm's topology is about hosts; add a source that names them")
+	}
+	c, dropped := switchtree.Keep(c, slurmName)
+	if len(c.Hosts) == 0 {
+		return nil, fmt.Errorf("no host has a name that Slurm can hold (%q); give them plain names", dropped[0])
+	}
+	v := &view{c: c, used: map[string]bool{}}
+	if len(dropped) > 0 {
+		v.notes = append(v.notes, fmt.Sprintf("Left out, for names that Slurm cannot hold or that repeat: %d hosts, %q and so on.", len(dropped), dropped[0]))
 	}
 	v.addTree(switchtree.Groups(c))
 	v.addDomains()
 	return v, nil
+}
+
+// slurmName returns a host's name, or "" for one that Slurm cannot hold.
+func slurmName(n string) string {
+	if len(n) > 255 || strings.ContainsAny(n, "[],= \t\r\n#\"'\\") {
+		return ""
+	}
+	for i := range len(n) {
+		if n[i] < ' ' || n[i] == 0x7f {
+			return ""
+		}
+	}
+	return n
 }
 
 func (v *view) names(hosts []int) []string {
@@ -264,6 +278,9 @@ func allHosts(c *cluster.Cluster) []int {
 
 func (v *view) confBlocks(b *bufio.Writer) {
 	b.WriteString("# Slurm topology.conf, written by busbar; for TopologyPlugin=topology/block\n")
+	for _, n := range v.notes {
+		fmt.Fprintf(b, "# %s\n", n)
+	}
 	blocks, outside := v.domains, v.outside
 	if len(blocks) == 0 {
 		b.WriteString("# The network has no groupings of hosts: each leaf is a block.\n")

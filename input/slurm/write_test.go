@@ -132,6 +132,11 @@ func TestWriteConf(t *testing.T) {
 	hang(odd, "MF0;sw 1:MQM/U1", 0, 1, -1)
 	hang(odd, "MF0;sw_1:MQM/U1", 1, 1, -1)
 
+	partly := fabric(3, "l0 0", "l1 0")
+	partly.Hosts[1].Name = "a b"
+	hang(partly, "l0", 0, 1, -1)
+	hang(partly, "l1", 1, 2, -1)
+
 	tests := []struct {
 		name string
 		c    *cluster.Cluster
@@ -149,6 +154,7 @@ func TestWriteConf(t *testing.T) {
 		{"mesh", mesh, Auto, "SwitchName=a Nodes=n0\nSwitchName=b Nodes=n1\nSwitchName=top Switches=a,b", "# top: made up: cables join"},
 		{"dead cable", down, Auto, "SwitchName=a Nodes=n0\nSwitchName=b Nodes=n1", "Slurm will not run one job across them"},
 		{"odd names", odd, Auto, "SwitchName=MF0-sw-1-MQM-U1 Nodes=n0\nSwitchName=MF0-sw_1-MQM-U1 Nodes=n1", ""},
+		{"a name that cannot be", partly, Auto, "SwitchName=l0 Nodes=n0\nSwitchName=l1 Nodes=n2", "# Left out, for names that Slurm cannot hold or that repeat: 1 hosts, \"a b\""},
 		{"leaves as blocks", fat, Block, "BlockName=l0 Nodes=n[0-1]\nBlockName=l1 Nodes=n[2-3]\nBlockSizes=2,4", "each leaf is a block"},
 		{"all as one block", fabric(3), Block, "BlockName=all Nodes=n[0-2]\nBlockSizes=3", ""},
 	}
@@ -213,7 +219,7 @@ func TestWriteRefuses(t *testing.T) {
 		p    Plugin
 		want string
 	}{
-		{&cluster.Cluster{}, Auto, "no hosts"}, {bad, Auto, `host 0 is named "a,b"`}, {nameless, Auto, `host 0 is named ""`}, {fabric(1), "torus", "topology plugin"},
+		{&cluster.Cluster{}, Auto, "no hosts"}, {bad, Auto, `no host has a name that Slurm can hold ("a,b")`}, {nameless, Auto, `no host has a name`}, {fabric(1), "torus", "topology plugin"},
 	} {
 		if err := WriteConf(&bytes.Buffer{}, tt.c, tt.p); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%v; want %s", err, tt.want)

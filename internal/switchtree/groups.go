@@ -3,7 +3,6 @@ package switchtree
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"busbar/cluster"
 )
@@ -355,59 +354,5 @@ func Unique(name string, taken map[string]bool) string {
 		out = name[:min(len(name), 63-len(tail))] + tail
 	}
 	taken[out] = true
-	return out
-}
-
-// Domain is a grouping of hosts.
-type Domain struct {
-	Switch int // index into Network.Switches
-	Hosts  []int
-}
-
-// Domains lists the network's groupings that hold hosts themselves, each host
-// in the smallest one that has it. Hosts in none are left out, and so are the
-// zones and regions of clouds, which say nothing of who is near whom.
-func Domains(c *cluster.Cluster) []Domain {
-	n := &c.Network
-	var all []Domain
-	for i := range n.Links {
-		l := &n.Links[i]
-		if l.A.ToHosts() || !l.B.ToHosts() || l.A.Switch >= len(n.Switches) || !n.Switches[l.A.Switch].Domain {
-			continue
-		}
-		if key, _, _ := strings.Cut(n.Switches[l.A.Switch].Label, "="); strings.HasSuffix(key, "/zone") || strings.HasSuffix(key, "/region") {
-			continue
-		}
-		d := Domain{Switch: l.A.Switch}
-		for _, s := range l.B.Hosts {
-			for h := s.First; h < s.First+s.N && h < len(c.Hosts); h++ {
-				d.Hosts = append(d.Hosts, h)
-			}
-		}
-		all = append(all, d)
-	}
-	best := make([]int, len(c.Hosts))
-	for i := range best {
-		best[i] = -1
-	}
-	for i := range all {
-		for _, h := range all[i].Hosts {
-			if best[h] < 0 || len(all[i].Hosts) < len(all[best[h]].Hosts) {
-				best[h] = i
-			}
-		}
-	}
-	out := all[:0:0]
-	for i := range all {
-		d := Domain{Switch: all[i].Switch}
-		for _, h := range all[i].Hosts {
-			if best[h] == i {
-				d.Hosts = append(d.Hosts, h)
-			}
-		}
-		if len(d.Hosts) > 0 {
-			out = append(out, d)
-		}
-	}
 	return out
 }

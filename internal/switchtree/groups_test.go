@@ -108,3 +108,25 @@ func TestPlain(t *testing.T) {
 		t.Error(a, b, c)
 	}
 }
+
+func TestKeep(t *testing.T) {
+	c := build(5, "a 0 1 2", "b 3 4")
+	for i, n := range []string{"N0", "bad", "n0", "n3", "n4"} {
+		c.Hosts[i].Name = n
+	}
+	kept, dropped := Keep(c, func(s string) string {
+		if s == "bad" {
+			return ""
+		}
+		return strings.ToLower(s)
+	})
+	if fmt.Sprint(dropped) != "[bad n0]" || len(kept.Hosts) != 3 || kept.Hosts[0].Name != "n0" {
+		t.Errorf("dropped %v, kept %v", dropped, kept.Hosts)
+	}
+	if got := show(Groups(kept)); got != "a 0/1 [0]; b 0/1 [1 2] loose []" {
+		t.Error(got)
+	}
+	if same, none := Keep(c, func(s string) string { return s }); none != nil || len(same.Hosts) != 5 {
+		t.Error(none)
+	}
+}

@@ -1,0 +1,49 @@
+package switchtree
+
+import "busbar/cluster"
+
+// Keep returns the hosts and the network of a cluster with the hosts renamed. A
+// host whose new name is empty, or taken by an earlier host, is left out; the
+// old names of those come back as dropped.
+func Keep(c *cluster.Cluster, rename func(string) string) (kept *cluster.Cluster, dropped []string) {
+	kept = &cluster.Cluster{Name: c.Name, Network: c.Network}
+	to := make([]int, len(c.Hosts))
+	taken := make(map[string]bool, len(c.Hosts))
+	for i := range c.Hosts {
+		name := rename(c.Hosts[i].Name)
+		if name == "" || taken[name] {
+			to[i] = -1
+			dropped = append(dropped, c.Hosts[i].Name)
+			continue
+		}
+		taken[name] = true
+		to[i] = len(kept.Hosts)
+		kept.Hosts = append(kept.Hosts, cluster.Host{Name: name, Type: c.Hosts[i].Type})
+	}
+	if len(dropped) == 0 {
+		return kept, nil
+	}
+	kept.Network.Links = make([]cluster.NetLink, len(c.Network.Links))
+	for i, l := range c.Network.Links {
+		l.A.Hosts, l.B.Hosts = renumber(l.A.Hosts, to), renumber(l.B.Hosts, to)
+		kept.Network.Links[i] = l
+	}
+	return kept, dropped
+}
+
+// renumber translates runs of hosts.
+func renumber(old []cluster.Span, to []int) []cluster.Span {
+	var out []cluster.Span
+	for _, s := range old {
+		for h := s.First; h < s.First+s.N && h < len(to); h++ {
+			switch n := len(out); {
+			case to[h] < 0:
+			case n > 0 && out[n-1].First+out[n-1].N == to[h]:
+				out[n-1].N++
+			default:
+				out = append(out, cluster.Span{First: to[h], N: 1})
+			}
+		}
+	}
+	return out
+}

@@ -20,8 +20,10 @@ func (m *machine) gpus(b *bus) []*function {
 			continue
 		}
 		id := fn.ID
-		fn.Device = &cluster.Device{Kind: cluster.GPU, Index: -1, PCI: fn.Addr, PCIID: &id,
-			GPU: &cluster.GPUInfo{Vendor: vendor, Cores: fn.cpus, NUMA: m.affinity(fn)}}
+		fn.Device = &cluster.Device{
+			Kind: cluster.GPU, Index: -1, PCI: fn.Addr, PCIID: &id,
+			GPU: &cluster.GPUInfo{Vendor: vendor, Cores: fn.cpus, NUMA: m.affinity(fn)},
+		}
 		switch vendor {
 		case "nvidia":
 			m.nvidia(fn)

@@ -92,8 +92,10 @@ func (m *machine) function(dir, name string) *function {
 	hex := func(attr string) string { return strings.TrimPrefix(m.word(dir, attr), "0x") }
 	fn := &function{dir: dir, numa: -1, cpus: m.word(dir, "local_cpulist"), driver: m.driver(dir)}
 	fn.Addr = cluster.PCI(name)
-	fn.ID = cluster.PCIID{Class: hex("class"), Vendor: hex("vendor"), Device: hex("device"),
-		SubVendor: hex("subsystem_vendor"), SubDevice: hex("subsystem_device")}
+	fn.ID = cluster.PCIID{
+		Class: hex("class"), Vendor: hex("vendor"), Device: hex("device"),
+		SubVendor: hex("subsystem_vendor"), SubDevice: hex("subsystem_device"),
+	}
 	if n, ok := m.number(dir, "numa_node"); ok && n >= 0 {
 		fn.numa = n
 	}

@@ -25,8 +25,10 @@ func Read(host string, fsys fs.FS) (*cluster.Fragment, error) {
 	if host == "" {
 		host = t.hostName()
 	}
-	m := &machine{tree: t, host: host, t: &cluster.NodeType{Tree: cluster.Read},
-		f: &cluster.Fragment{Format: Format, Source: host}}
+	m := &machine{
+		tree: t, host: host, t: &cluster.NodeType{Tree: cluster.Read},
+		f: &cluster.Fragment{Format: Format, Source: host},
+	}
 	m.layout()
 	if len(m.t.Devices) == 0 {
 		return nil, fmt.Errorf("%s: neither CPUs nor PCI devices nor NICs could be read; check that /sys is mounted and readable", Format)

@@ -130,7 +130,7 @@ func (g *grower) below(parent int, top bool, kids []*Func) {
 			for _, c := range k.Kids {
 				wire = wire.With(c.Wire)
 			}
-			hub := g.addSwitch(parent, k, wire)
+			hub := g.addSwitch(parent, k, wire, "shared root port")
 			for _, c := range k.Kids {
 				g.hang(hub, false, c, c.Wire)
 			}
@@ -153,7 +153,7 @@ func (g *grower) hang(parent int, top bool, f *Func, wire Wire) {
 		g.hang(parent, true, next, wire.With(through))
 		return
 	}
-	g.below(g.addSwitch(parent, f, wire), false, f.Kids)
+	g.below(g.addSwitch(parent, f, wire, ""), false, f.Kids)
 }
 
 // onlyWay returns what a switch leads to when that is one thing, and the link
@@ -172,11 +172,11 @@ func onlyWay(f *Func) (*Func, Wire) {
 	return k.Kids[0], k.Wire.With(k.Kids[0].Wire)
 }
 
-func (g *grower) addSwitch(parent int, f *Func, wire Wire) int {
+func (g *grower) addSwitch(parent int, f *Func, wire Wire, label string) int {
 	if len(g.t.Devices) >= maxTree {
 		return parent
 	}
-	d := cluster.Device{Kind: cluster.PCISwitch, Index: -1, PCI: f.Addr, Parent: parent}
+	d := cluster.Device{Kind: cluster.PCISwitch, Index: -1, Label: label, PCI: f.Addr, Parent: parent}
 	if f.ID != (cluster.PCIID{}) {
 		id := f.ID
 		d.PCIID = &id

@@ -95,7 +95,7 @@ func (p *panel) layColumns() {
 		}
 		x += c.w
 	}
-	p.frame.w = x + 2*pad
+	p.frame.w = math.Max(x+2*pad, 180)
 }
 
 func (p *panel) layRows() {
@@ -263,9 +263,11 @@ func (p *panel) drawWords(pic *picture) {
 	}
 	ty := svg.Type{Size: 15, Fill: ink, Bold: true}
 	y := p.frame.bottom() - 14
-	pic.Text(p.frame.x+pad, y, p.title, ty)
-	pic.Text(p.frame.x+pad+svg.TextWidth(p.title, ty)+12, y,
-		svg.Fit(p.note, svg.Type{Size: 12}, p.frame.w-svg.TextWidth(p.title, ty)-3*pad), svg.Type{Size: 12, Fill: inkSoft})
+	title := svg.FitEnds(p.title, ty, p.frame.w-2*pad)
+	pic.Text(p.frame.x+pad, y, title, ty)
+	used := svg.TextWidth(title, ty) + pad
+	note := svg.Type{Size: 12, Fill: inkSoft}
+	pic.Text(p.frame.x+pad+used, y, svg.Fit(p.note, note, p.frame.w-used-2*pad), note)
 }
 
 // shareOf finds the group of GPUs that a NIC serves.

@@ -148,7 +148,8 @@ func (r *rack) draw(pic *picture) {
 		r.drawTray(pic, i)
 	}
 	ty := svg.Type{Size: 15, Fill: ink, Bold: true}
-	pic.Text(r.frame.x+2*pad, r.frame.bottom()-14, r.title, ty)
+	title := svg.FitEnds(r.title, ty, r.frame.w/2)
+	pic.Text(r.frame.x+2*pad, r.frame.bottom()-14, title, ty)
 	note := fmt.Sprintf("%d trays, one NVLink domain", len(r.trays))
 	if !strings.HasPrefix(r.title, r.t.Name) {
 		note = r.t.Name + ": " + note
@@ -164,7 +165,9 @@ func (r *rack) draw(pic *picture) {
 			}
 		}
 	}
-	pic.Text(r.frame.x+2*pad+svg.TextWidth(r.title, ty)+12, r.frame.bottom()-14, note, svg.Type{Size: 12, Fill: inkSoft})
+	used := svg.TextWidth(title, ty) + 3*pad
+	small := svg.Type{Size: 12, Fill: inkSoft}
+	pic.Text(r.frame.x+used, r.frame.bottom()-14, svg.Fit(note, small, r.frame.w-used-pad), small)
 	pic.Close()
 }
 

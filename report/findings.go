@@ -35,7 +35,7 @@ func Findings(w io.Writer, fs []audit.Finding, o TextOptions) error {
 			b.WriteString(lead + l + "\n")
 		}
 	}
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(w, printable(b.String(), o.Color))
 	return err
 }
 

@@ -1,5 +1,28 @@
 package report
 
+import (
+	"strings"
+
+	"busbar/internal/texttab"
+)
+
+// printable drops what a name in a file could send to a terminal: control
+// characters, and without colour also the codes for it.
+func printable(s string, color bool) string {
+	if !color {
+		s = texttab.Strip(s)
+	}
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t' || r == '\x1b' && color:
+			return r
+		case r < 0x20 || r >= 0x7f && r < 0xa0:
+			return -1
+		}
+		return r
+	}, s)
+}
+
 // style colours text for a terminal, or does not.
 type style struct{ on bool }
 

@@ -51,7 +51,7 @@ func Text(w io.Writer, c *cluster.Cluster, o TextOptions) error {
 		p.printf("\n")
 		p.para("", p.dim("Rates are one direction; GB = 10⁹ bytes. Figures are from a data sheet (spec), read, measured or assumed."))
 	}
-	_, err := io.WriteString(w, p.b.String())
+	_, err := io.WriteString(w, printable(p.b.String(), o.Color))
 	return err
 }
 

@@ -1,0 +1,57 @@
+package report
+
+import (
+	"bytes"
+	"io"
+	"strings"
+	"testing"
+
+	"busbar/cluster"
+	"busbar/hardware"
+	"busbar/input/hwloc"
+	"busbar/input/ibnet"
+	"busbar/input/ncclxml"
+	"busbar/input/nvsmi"
+	"busbar/internal/corpus"
+)
+
+// TestCorpus shows every real sample of the formats that describe a node or a
+// fabric, and holds the pictures to the same rules as our own.
+func TestCorpus(t *testing.T) {
+	readers := []struct {
+		match func([]byte) bool
+		read  func(string, io.Reader) (*cluster.Fragment, error)
+	}{{ncclxml.Match, ncclxml.Read}, {hwloc.Match, hwloc.Read}, {ibnet.MatchDiscover, ibnet.ReadDiscover},
+		{ibnet.MatchLinkInfo, ibnet.ReadLinkInfo}, {nvsmi.MatchTopo, nvsmi.ReadTopo}}
+	shown := 0
+	for _, e := range corpus.Index(t) {
+		data := corpus.Open(t, e.File)
+		for _, r := range readers {
+			if !r.match(data) {
+				continue
+			}
+			f, err := r.read(e.File, bytes.NewReader(data))
+			if err != nil {
+				break // the readers' own tests judge that
+			}
+			c := cluster.Join(f)
+			hardware.Complete(c)
+			checkPicture(t, e.File, draw(t, c))
+			var text bytes.Buffer
+			if err := Text(&text, c, TextOptions{}); err != nil {
+				t.Errorf("%s: %v", e.File, err)
+			}
+			if n := strings.Count(text.String(), "\n"); n > 400 {
+				t.Errorf("%s: the text has %d lines", e.File, n)
+			}
+			for _, err := range []error{Matrix(io.Discard, c), DOT(io.Discard, c)} {
+				if err != nil {
+					t.Errorf("%s: %v", e.File, err)
+				}
+			}
+			shown++
+			break
+		}
+	}
+	t.Logf("%d samples shown", shown)
+}

@@ -16,9 +16,11 @@ var fabricKeys = []struct {
 	key  string
 	tier int
 }{
-	{"network.topology.nvidia.com/leaf", 0}, {"network.topology.nvidia.com/block", 0},
+	{"network.topology.nvidia.com/leaf", 0},
+	{"network.topology.nvidia.com/block", 0},
 	{"network.topology.nvidia.com/spine", 1},
-	{"network.topology.nvidia.com/core", 2}, {"network.topology.nvidia.com/datacenter", 2},
+	{"network.topology.nvidia.com/core", 2},
+	{"network.topology.nvidia.com/datacenter", 2},
 }
 
 var tierPrefixes = []string{"network.topology.nvidia.com/tier-", "fabric.topograph.run/tier-"}

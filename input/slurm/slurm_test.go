@@ -76,8 +76,10 @@ func only(s string) string {
 
 func TestCorpusConf(t *testing.T) {
 	tops := map[string]int{"slurm-testcase4.conf": 2, "slurm-testcase5.conf": 2, "slurm-testcase6.conf": 3}
-	hosts := map[string]int{"slurm-testcase1.conf": 10000, "slurm-testcase2.conf": 10000, "slurm-testcase3.conf": 400,
-		"slurm-testcase4.conf": 400, "slurm-testcase5.conf": 400, "slurm-testcase6.conf": 40, "slurm-unit-topology.conf": 32}
+	hosts := map[string]int{
+		"slurm-testcase1.conf": 10000, "slurm-testcase2.conf": 10000, "slurm-testcase3.conf": 400,
+		"slurm-testcase4.conf": 400, "slurm-testcase5.conf": 400, "slurm-testcase6.conf": 40, "slurm-unit-topology.conf": 32,
+	}
 	for _, e := range corpus.Index(t, "Slurm topology.conf") {
 		base := e.File[strings.LastIndexByte(e.File, '/')+1:]
 		data := corpus.Open(t, e.File)
@@ -103,8 +105,10 @@ func TestCorpusConf(t *testing.T) {
 				withNodes++
 			}
 		}
-		got := map[string]float64{"switch_lines": float64(switches), "block_lines": float64(blocks),
-			"lines_with_Switches": float64(withSwitches), "lines_with_Nodes": float64(withNodes)}
+		got := map[string]float64{
+			"switch_lines": float64(switches), "block_lines": float64(blocks),
+			"lines_with_Switches": float64(withSwitches), "lines_with_Nodes": float64(withNodes),
+		}
 		for k, v := range got {
 			if e.Facts[k] != v {
 				t.Errorf("%s: %s = %v; the index says %v", base, k, v, e.Facts[k])
@@ -210,40 +214,62 @@ func TestCorpusYAML(t *testing.T) {
 
 func TestConf(t *testing.T) {
 	tests := []struct{ name, in, want, warn string }{
-		{"case, spaces, quotes, comments", `
+		{
+			"case, spaces, quotes, comments", `
 			# a comment
 			switchname = s1 NODES = "n[1-2]" LinkSpeed=100 # more
 			SWITCHNAME=s2 Nodes=n3
 			SwitchName=top Switches=s[1-2]`,
-			"s1 tier=0 hosts=n[1-2]\ns2 tier=0 hosts=n3\ntop tier=1 switches=s[1-2]", ""},
+			"s1 tier=0 hosts=n[1-2]\ns2 tier=0 hosts=n3\ntop tier=1 switches=s[1-2]", "",
+		},
 		{"continuation", "SwitchName=s1 \\\n   Nodes=n1,\\\nn2\n", "s1 tier=0 hosts=n[1-2]", ""},
 		{"two prefixes", "SwitchName=s1 Nodes=a[1-2],b[01-02],c\n", "s1 tier=0 hosts=a[1-2],b[01-02],c", ""},
 		{"empty names", "SwitchName=s1 Nodes=a1,,a2,\n", "s1 tier=0 hosts=a[1-2]", ""},
-		{"a node under two switches", "SwitchName=s1 Nodes=n[1-3]\nSwitchName=s2 Nodes=n[3-4]\nSwitchName=t Switches=s[1-2]\n",
-			"s1 tier=0 hosts=n[1-3]\ns2 tier=0 hosts=n[3-4]\nt tier=1 switches=s[1-2]", "x:2: n3: on s1 and s2; kept all links"},
-		{"no top", "SwitchName=s1 Nodes=n1\nSwitchName=s2 Nodes=n2\n", "s1 tier=0 hosts=n1\ns2 tier=0 hosts=n2",
-			"no top switch joins s[1-2]: 2 islands"},
-		{"undefined switches", "SwitchName=t Switches=s[1-3]\nSwitchName=s1 Nodes=n1\n",
-			"t tier=1 switches=s[1-3]\ns1 tier=0 hosts=n1\ns2 tier=-1\ns3 tier=-1", "x:1: t: nothing says what is under s[2-3]"},
+		{
+			"a node under two switches", "SwitchName=s1 Nodes=n[1-3]\nSwitchName=s2 Nodes=n[3-4]\nSwitchName=t Switches=s[1-2]\n",
+			"s1 tier=0 hosts=n[1-3]\ns2 tier=0 hosts=n[3-4]\nt tier=1 switches=s[1-2]", "x:2: n3: on s1 and s2; kept all links",
+		},
+		{
+			"no top", "SwitchName=s1 Nodes=n1\nSwitchName=s2 Nodes=n2\n", "s1 tier=0 hosts=n1\ns2 tier=0 hosts=n2",
+			"no top switch joins s[1-2]: 2 islands",
+		},
+		{
+			"undefined switches", "SwitchName=t Switches=s[1-3]\nSwitchName=s1 Nodes=n1\n",
+			"t tier=1 switches=s[1-3]\ns1 tier=0 hosts=n1\ns2 tier=-1\ns3 tier=-1", "x:1: t: nothing says what is under s[2-3]",
+		},
 		{"twice", "SwitchName=s Nodes=n1\nSwitchName=s Nodes=n[1-2]\n", "s tier=0 hosts=n[1-2]", "x:2: s: defined again (first on line 1)"},
-		{"nodes and switches", "SwitchName=s Nodes=n1\nSwitchName=t Nodes=n2 Switches=s\n", "s tier=0 hosts=n1\nt tier=0 hosts=n2 switches=s",
-			"x:2: t: both Nodes and Switches"},
-		{"empty switch", "SwitchName=s1\nSwitchName=s2 Nodes=n1\nSwitchName=t Switches=s[1-2]\n",
-			"s1 tier=0\ns2 tier=0 hosts=n1\nt tier=1 switches=s[1-2]", "x:1: s1: switch with neither hosts nor switches"},
-		{"two parents", "SwitchName=s Nodes=n1\nSwitchName=a Switches=s\nSwitchName=b Switches=s\n",
-			"s tier=0 hosts=n1\na tier=1 switches=s\nb tier=1 switches=s", "x:1: s: switch under a and b; kept both links"},
-		{"bad hostlist", "SwitchName=s1 Nodes=n[1-\nSwitchName=s2 Nodes=n5\nSwitchName=t Switches=s[1-2]\n",
-			"s1 tier=0\ns2 tier=0 hosts=n5\nt tier=1 switches=s[1-2]", "x:1: s1: Nodes: hostlist \"n[1-\", column 2: [ is never closed"},
+		{
+			"nodes and switches", "SwitchName=s Nodes=n1\nSwitchName=t Nodes=n2 Switches=s\n", "s tier=0 hosts=n1\nt tier=0 hosts=n2 switches=s",
+			"x:2: t: both Nodes and Switches",
+		},
+		{
+			"empty switch", "SwitchName=s1\nSwitchName=s2 Nodes=n1\nSwitchName=t Switches=s[1-2]\n",
+			"s1 tier=0\ns2 tier=0 hosts=n1\nt tier=1 switches=s[1-2]", "x:1: s1: switch with neither hosts nor switches",
+		},
+		{
+			"two parents", "SwitchName=s Nodes=n1\nSwitchName=a Switches=s\nSwitchName=b Switches=s\n",
+			"s tier=0 hosts=n1\na tier=1 switches=s\nb tier=1 switches=s", "x:1: s: switch under a and b; kept both links",
+		},
+		{
+			"bad hostlist", "SwitchName=s1 Nodes=n[1-\nSwitchName=s2 Nodes=n5\nSwitchName=t Switches=s[1-2]\n",
+			"s1 tier=0\ns2 tier=0 hosts=n5\nt tier=1 switches=s[1-2]", "x:1: s1: Nodes: hostlist \"n[1-\", column 2: [ is never closed",
+		},
 		{"space behind a comma", "SwitchName=s1 Nodes=n1, n2\n", "s1 tier=0 hosts=n[1-2]", "Slurm itself reads the list only to there"},
 		{"unknown key", "SwitchName=s1 Nodes=n1 Colour=red\n", "s1 tier=0 hosts=n1", "x:1: s1: key Colour is not known"},
 		{"include", "Include /etc/slurm/more.conf\nSwitchName=s1 Nodes=n1\n", "s1 tier=0 hosts=n1", "Include /etc/slurm/more.conf is not followed"},
-		{"blocks", "BlockName=b1 Nodes=n[1-4]\nBlockName=b2 Nodes=n[5-8]\nBlockSizes=4,8\n",
-			"b1 group tier=0 hosts=n[1-4]\nb2 group tier=0 hosts=n[5-8]", "x:3: BlockSizes=4,8"},
-		{"a node in two blocks", "BlockName=b1 Nodes=n[1-2]\nBlockName=b2 Nodes=n[2-3]\n",
-			"b1 group tier=0 hosts=n[1-2]\nb2 group tier=0 hosts=n[2-3]", "x:2: n2: on b1 and b2"},
+		{
+			"blocks", "BlockName=b1 Nodes=n[1-4]\nBlockName=b2 Nodes=n[5-8]\nBlockSizes=4,8\n",
+			"b1 group tier=0 hosts=n[1-4]\nb2 group tier=0 hosts=n[5-8]", "x:3: BlockSizes=4,8",
+		},
+		{
+			"a node in two blocks", "BlockName=b1 Nodes=n[1-2]\nBlockName=b2 Nodes=n[2-3]\n",
+			"b1 group tier=0 hosts=n[1-2]\nb2 group tier=0 hosts=n[2-3]", "x:2: n2: on b1 and b2",
+		},
 		{"several names in one", "SwitchName=s[1-2] Nodes=n1\nSwitchName=s3 Nodes=n1\n", "s3 tier=0 hosts=n1", "not the name of one switch"},
-		{"launcher and terminal", "\x1b[1m[1,0]<stdout>:SwitchName=s1 Nodes=n1\x1b[0m\r\n0: SwitchName=s2 Nodes=n2\r\nhost7: SwitchName=t Switches=s[1-2]\r\n",
-			"s1 tier=0 hosts=n1\ns2 tier=0 hosts=n2\nt tier=1 switches=s[1-2]", ""},
+		{
+			"launcher and terminal", "\x1b[1m[1,0]<stdout>:SwitchName=s1 Nodes=n1\x1b[0m\r\n0: SwitchName=s2 Nodes=n2\r\nhost7: SwitchName=t Switches=s[1-2]\r\n",
+			"s1 tier=0 hosts=n1\ns2 tier=0 hosts=n2\nt tier=1 switches=s[1-2]", "",
+		},
 		{"markdown", "Our file:\n\n    SwitchName=s1 Nodes=n[1-2]\n\nSwitchName=x is how it starts, see `SwitchName=`.\n", "s1 tier=0 hosts=n[1-2]", ""},
 		{"same name as a block", "SwitchName=a Nodes=n1\nBlockName=a Nodes=n1\n", "a tier=0 hosts=n1\na (group) group tier=0 hosts=n1", ""},
 	}
@@ -292,12 +318,18 @@ func TestConfRefuses(t *testing.T) {
 // lost its newlines shows.
 func TestShow(t *testing.T) {
 	tests := []struct{ name, in, want string }{
-		{"blocks", "BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2\nBlockName=b2 BlockIndex=1 Nodes=n[3-4] BlockSize=2\nAggregatedBlock=b[1-2] BlockIndex=2 Nodes=n[1-4] BlockSize=4\n",
-			"b1 group tier=0 hosts=n[1-2]\nb2 group tier=0 hosts=n[3-4]\nb[1-2] group tier=1 switches=b[1-2]"},
-		{"newlines lost", "SwitchName=s1 Level=0 LinkSpeed=1 Nodes=n1 SwitchName=s2 Level=0 LinkSpeed=1 Nodes=n2 SwitchName=t Level=1 LinkSpeed=1 Nodes=n[1-2] Switches=s[1-2]",
-			"s1 tier=0 hosts=n1\ns2 tier=0 hosts=n2\nt tier=1 switches=s[1-2]"},
-		{"upper level only", "SwitchName=t Level=2 LinkSpeed=1 Switches=s1\nSwitchName=s1 Level=1 LinkSpeed=1 Nodes=(null) Switches=l1\nSwitchName=l1 Level=0 LinkSpeed=1 Nodes=n1",
-			"t tier=2 switches=s1\ns1 tier=1 switches=l1\nl1 tier=0 hosts=n1"},
+		{
+			"blocks", "BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2\nBlockName=b2 BlockIndex=1 Nodes=n[3-4] BlockSize=2\nAggregatedBlock=b[1-2] BlockIndex=2 Nodes=n[1-4] BlockSize=4\n",
+			"b1 group tier=0 hosts=n[1-2]\nb2 group tier=0 hosts=n[3-4]\nb[1-2] group tier=1 switches=b[1-2]",
+		},
+		{
+			"newlines lost", "SwitchName=s1 Level=0 LinkSpeed=1 Nodes=n1 SwitchName=s2 Level=0 LinkSpeed=1 Nodes=n2 SwitchName=t Level=1 LinkSpeed=1 Nodes=n[1-2] Switches=s[1-2]",
+			"s1 tier=0 hosts=n1\ns2 tier=0 hosts=n2\nt tier=1 switches=s[1-2]",
+		},
+		{
+			"upper level only", "SwitchName=t Level=2 LinkSpeed=1 Switches=s1\nSwitchName=s1 Level=1 LinkSpeed=1 Nodes=(null) Switches=l1\nSwitchName=l1 Level=0 LinkSpeed=1 Nodes=n1",
+			"t tier=2 switches=s1\ns1 tier=1 switches=l1\nl1 tier=0 hosts=n1",
+		},
 	}
 	for _, tt := range tests {
 		if !MatchShow([]byte(tt.in)) || MatchConf([]byte(tt.in)) {

@@ -168,8 +168,10 @@ func (v *view) addTree(f *switchtree.Forest) {
 		case len(e.down) == 0:
 			e.hosts = v.names(g.Hosts)
 		case len(g.Hosts) > 0:
-			own := entry{name: switchtree.Unique(switchtree.Plain(g.Name+"-hosts", 64), v.used), hosts: v.names(g.Hosts),
-				note: "the hosts on " + g.Name + " itself, which Slurm wants on a leaf"}
+			own := entry{
+				name: switchtree.Unique(switchtree.Plain(g.Name+"-hosts", 64), v.used), hosts: v.names(g.Hosts),
+				note: "the hosts on " + g.Name + " itself, which Slurm wants on a leaf",
+			}
 			e.down = append(e.down, own.name)
 			extra = append(extra, own)
 		}
@@ -186,8 +188,10 @@ func (v *view) addTree(f *switchtree.Forest) {
 
 // addLoose puts hosts that no switch is known for under one of their own.
 func (v *view) addLoose(f *switchtree.Forest, tops []int) {
-	own := entry{name: switchtree.Unique("unplaced", v.used), hosts: v.names(f.Loose),
-		note: "no source says which switch these hang on; they are here so that Slurm can use them, as far away as can be"}
+	own := entry{
+		name: switchtree.Unique("unplaced", v.used), hosts: v.names(f.Loose),
+		note: "no source says which switch these hang on; they are here so that Slurm can use them, as far away as can be",
+	}
 	v.tree = append(v.tree, own)
 	if len(tops) != 1 {
 		return
@@ -201,8 +205,10 @@ func (v *view) addLoose(f *switchtree.Forest, tops []int) {
 		}
 		return
 	}
-	v.tree = append(v.tree, entry{name: switchtree.Unique("top", v.used), down: []string{top.Name, own.name},
-		note: "made up to join the two above"})
+	v.tree = append(v.tree, entry{
+		name: switchtree.Unique("top", v.used), down: []string{top.Name, own.name},
+		note: "made up to join the two above",
+	})
 }
 
 // standsFor says which switches a group is made of.

@@ -74,13 +74,15 @@ func fabric(n int, switches ...string) *cluster.Cluster {
 func hang(c *cluster.Cluster, sw string, first, n, nic int) {
 	c.Network.Links = append(c.Network.Links, cluster.NetLink{
 		A: cluster.End{Switch: c.Network.SwitchByName(sw), NIC: -1},
-		B: cluster.End{Switch: -1, Hosts: []cluster.Span{{First: first, N: n}}, NIC: nic}})
+		B: cluster.End{Switch: -1, Hosts: []cluster.Span{{First: first, N: n}}, NIC: nic},
+	})
 }
 
 func cable(c *cluster.Cluster, up, down string) {
 	c.Network.Links = append(c.Network.Links, cluster.NetLink{
 		A: cluster.End{Switch: c.Network.SwitchByName(up), NIC: -1},
-		B: cluster.End{Switch: c.Network.SwitchByName(down), NIC: -1}})
+		B: cluster.End{Switch: c.Network.SwitchByName(down), NIC: -1},
+	})
 }
 
 // rails is two pods of four hosts with two rails and two spines over all.
@@ -144,8 +146,10 @@ func TestWriteConf(t *testing.T) {
 		want string
 		note string
 	}{
-		{"rails", rails(), Auto, "SwitchName=railgroup1 Nodes=n[0-3]\nSwitchName=railgroup2 Nodes=n[4-7]\nSwitchName=spinegroup1 Switches=railgroup[1-2]",
-			"# railgroup1: rail group: stands for p0r[0-1]; every host below hangs on several of them"},
+		{
+			"rails", rails(), Auto, "SwitchName=railgroup1 Nodes=n[0-3]\nSwitchName=railgroup2 Nodes=n[4-7]\nSwitchName=spinegroup1 Switches=railgroup[1-2]",
+			"# railgroup1: rail group: stands for p0r[0-1]; every host below hangs on several of them",
+		},
 		{"fat tree", fat, Auto, "SwitchName=l0 Nodes=n[0-1]\nSwitchName=l1 Nodes=n[2-3]\nSwitchName=spinegroup1 Switches=l[0-1]", "# spinegroup1: stands for s[0-1]"},
 		{"no network", fabric(3), Auto, "SwitchName=all Nodes=n[0-2]", "# Nothing is known about the network"},
 		{"loose hosts", loose, Auto, "SwitchName=l0 Nodes=n[0-1]\nSwitchName=unplaced Nodes=n[2-3]\nSwitchName=top Switches=l0,unplaced", "# unplaced: no source says"},

@@ -132,8 +132,10 @@ func (q *netqReader) cables(v *yamldoc.Value) {
 				q.f.Warnf(each[k].LineNum(), each[k].Get("id").Str(), "a cable with %d ends; expected 2; skipped", len(ends))
 				continue
 			}
-			q.cable(cable{a: ends[0].Get("node").Str(), b: ends[1].Get("node").Str(),
-				ifA: ends[0].Get("interface").Str(), ifB: ends[1].Get("interface").Str(), line: each[k].LineNum(), number: 1})
+			q.cable(cable{
+				a: ends[0].Get("node").Str(), b: ends[1].Get("node").Str(),
+				ifA: ends[0].Get("interface").Str(), ifB: ends[1].Get("interface").Str(), line: each[k].LineNum(), number: 1,
+			})
 		}
 	}
 }

@@ -242,8 +242,10 @@ func (g *grouping) forest(leaf []int) *Forest {
 	at := map[int]int{}
 	for i, set := range sets {
 		at[set] = i
-		f.Groups = append(f.Groups, Group{Members: members[set], Tier: max(g.tier[set], cluster.Leaf), Up: -1, Hosts: hosts[set],
-			Rails: len(members[set]) > 1 && len(hosts[set]) > 0})
+		f.Groups = append(f.Groups, Group{
+			Members: members[set], Tier: max(g.tier[set], cluster.Leaf), Up: -1, Hosts: hosts[set],
+			Rails: len(members[set]) > 1 && len(hosts[set]) > 0,
+		})
 	}
 	for i, set := range sets {
 		if up, ok := above[set]; ok && g.find(up) != set {

@@ -102,8 +102,12 @@ func TestLines(t *testing.T) {
 		v    *Value
 		want int
 	}{
-		{docs[0].Get("a"), 1}, {docs[0].Get("b"), 2}, {&docs[0].Get("b").Items[1], 5},
-		{docs[0].Get("b").Items[1].Get("d").Items[1].Get("e"), 6}, {docs[1].Get("f"), 8}, {docs[1].Get("no"), 0},
+		{docs[0].Get("a"), 1},
+		{docs[0].Get("b"), 2},
+		{&docs[0].Get("b").Items[1], 5},
+		{docs[0].Get("b").Items[1].Get("d").Items[1].Get("e"), 6},
+		{docs[1].Get("f"), 8},
+		{docs[1].Get("no"), 0},
 	} {
 		if got := tt.v.LineNum(); got != tt.want {
 			t.Errorf("line %d; want %d", got, tt.want)

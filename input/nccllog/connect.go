@@ -130,8 +130,8 @@ func (n *Connection) parseVia(s string) string {
 	}
 	dev := -1
 	if n.Transport == "NET" || n.Transport == "COLLNET" {
-		// The device is the first part that begins with a digit.
-		for i := len(n.Transport) + 1; i < len(s) && i < 200; i++ {
+		// The device is the first part after the name that begins with a digit.
+		for i := len(n.Transport) + 2; i < len(s) && i < 200; i++ {
 			if s[i-1] == '/' && s[i] >= '0' && s[i] <= '9' {
 				dev = i
 				break

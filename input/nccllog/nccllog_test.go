@@ -162,6 +162,7 @@ func TestBadInput(t *testing.T) {
 	// None of these may be taken for what it nearly is.
 	for _, in := range []string{
 		"Channel", "Channel 00", "Channel x/y : 1", "Channel 00/02 : a b", "Channel 00/0 : 0[0] -> 1[0] via", "Channel 00/0 : 0[0] -> via P2P/IPC",
+		"Channel 00/0 : 0[0] -> 1[1] [send] via NET/3", "Channel 00/0 : 0[0] -> 1[1] [send] via NET/", "Channel 00/0 : 0[0] -> 1[1] via NET",
 		"Trees [0]", "Trees [0] 1->2", "Trees [x] 1/1/1->2->3", "comm 0xa rank x nranks y - Init COMPLETE", "comm 0xa rank 1 nranks 99999999999 - Init START",
 		"coll channels, p2p channels", " Bytes -> ", "x Bytes -> Algo 1", "4 Bytes -> Algo 77 proto 3", "AllReduce: opCount ", "Pattern , nChannels",
 	} {

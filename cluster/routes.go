@@ -55,7 +55,7 @@ func NewRoutes(c *Cluster) *Routes {
 
 func (r *Routes) attach(i int, whole bool) {
 	l := &r.c.Network.Links[i]
-	if l.State == Down {
+	if l.State == Down || r.isDomain(l.A) || r.isDomain(l.B) {
 		return
 	}
 	if !l.A.ToHosts() && !l.B.ToHosts() {
@@ -87,6 +87,11 @@ func (r *Routes) attach(i int, whole bool) {
 			}
 		}
 	}
+}
+
+// isDomain reports an end that is a scheduler's grouping: no traffic goes there.
+func (r *Routes) isDomain(e End) bool {
+	return !e.ToHosts() && r.c.Network.Switches[e.Switch].Domain
 }
 
 // Class is the class of the path between two places, cheaper than Path.
@@ -224,7 +229,7 @@ func (r *Routes) tree(from int) []int32 {
 		for _, l := range r.adj[at] {
 			link := &r.c.Network.Links[l]
 			next := link.A.Switch + link.B.Switch - at
-			if next < 0 || next >= len(seen) || seen[next] || r.c.Network.Switches[next].Domain {
+			if next < 0 || next >= len(seen) || seen[next] {
 				continue
 			}
 			seen[next] = true

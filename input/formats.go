@@ -17,6 +17,7 @@ import (
 	"busbar/input/p2pbw"
 	"busbar/input/rocmsmi"
 	"busbar/input/slurm"
+	"busbar/input/topograph"
 	"busbar/msccl"
 )
 
@@ -29,6 +30,8 @@ func formats() []format {
 		{"nvidia-smi -q -x", nvsmi.MatchXML, nvsmi.ReadXML, true},
 		{"cluster file", clusterfile.Match, clusterfile.Read, true},
 		{"Kubernetes nodes", k8s.Match, k8s.Read, true},
+		{"topograph model", topograph.MatchModel, topograph.ReadModel, true},
+		{"NetQ topology", topograph.MatchNetQ, topograph.ReadNetQ, true},
 		{"Slurm topology.yaml", slurm.MatchYAML, slurm.ReadYAML, true},
 		{"ibnetdiscover", ibnet.MatchDiscover, ibnet.ReadDiscover, false},
 		{"ibnetdiscover -p", ibnet.MatchPorts, ibnet.ReadPorts, false},

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"busbar/cluster"
+	"busbar/input/snapshot"
 )
 
 // MaxBytes is the largest text Read takes.
@@ -54,6 +55,13 @@ func Read(name string, r io.Reader) ([]*cluster.Fragment, error) {
 		return nil, fmt.Errorf("%s: larger than %d MiB; cut out the part with the topology", name, MaxBytes>>20)
 	case len(bytes.TrimSpace(data)) == 0:
 		return nil, fmt.Errorf("%s: empty; expected the output of one of: %s", name, strings.Join(Formats(), ", "))
+	}
+	if snapshot.Match(data) {
+		f, err := snapshot.Read(name, bytes.NewReader(data))
+		if err != nil {
+			return nil, err
+		}
+		return []*cluster.Fragment{f}, nil
 	}
 	if at := bytes.IndexByte(data[:min(len(data), 1<<16)], 0); at >= 0 && !isUTF16(data) {
 		return nil, fmt.Errorf("%s: %w: binary data (a zero byte at offset %d); expected text", name, ErrUnknown, at)

@@ -1,0 +1,129 @@
+package snapshot
+
+import (
+	"archive/tar"
+	"bufio"
+	"bytes"
+	"compress/bzip2"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+
+	"busbar/cluster"
+	"busbar/input/sysfs"
+)
+
+// Limits of an archive.
+const (
+	maxEntries  = 1_000_000
+	maxUnpacked = 1 << 30 // bytes that may come out of decompression
+	maxFile     = 1 << 20 // kept of one file; cpuinfo of a large machine is the longest
+	maxKept     = 256 << 20
+)
+
+// Match reports whether the data is a tar archive, compressed or not.
+func Match(data []byte) bool {
+	switch {
+	case bytes.HasPrefix(data, []byte("\x1f\x8b")), bytes.HasPrefix(data, []byte("BZh")):
+		return true
+	}
+	return len(data) > 262 && string(data[257:262]) == "ustar"
+}
+
+// Read reads the machine in an archive.
+func Read(name string, r io.Reader) (*cluster.Fragment, error) {
+	tree, err := unpack(r)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	root, err := tree.machine()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	f, err := sysfs.Read("", root)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	f.Source = name
+	return f, nil
+}
+
+// unpack reads an archive into a tree.
+func unpack(r io.Reader) (*tree, error) {
+	b := bufio.NewReader(r)
+	head, _ := b.Peek(2)
+	var in io.Reader = b
+	switch string(head) {
+	case "\x1f\x8b":
+		z, err := gzip.NewReader(b)
+		if err != nil {
+			return nil, err
+		}
+		in = z
+	case "BZ":
+		in = bzip2.NewReader(b)
+	}
+	t := newTree()
+	kept := int64(0)
+	archive := tar.NewReader(io.LimitReader(in, maxUnpacked))
+	for n := 0; ; n++ {
+		h, err := archive.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			if len(t.entries) > 1 && errors.Is(err, io.ErrUnexpectedEOF) {
+				return nil, fmt.Errorf("the archive is cut short after %d entries; copy it again", n)
+			}
+			return nil, fmt.Errorf("entry %d: %w; expected a tar archive of /sys and /proc", n+1, err)
+		}
+		if n >= maxEntries {
+			return nil, fmt.Errorf("more than %d entries; pack only /sys and /proc", maxEntries)
+		}
+		var data []byte
+		if h.Typeflag == tar.TypeReg {
+			if data, err = io.ReadAll(io.LimitReader(archive, maxFile)); err != nil {
+				return nil, fmt.Errorf("%s: %w", h.Name, err)
+			}
+			if kept += int64(len(data)); kept > maxKept {
+				return nil, fmt.Errorf("more than %d MiB of files; pack only /sys and /proc", maxKept>>20)
+			}
+		}
+		t.add(h, data)
+	}
+	if len(t.entries) == 1 {
+		return nil, errors.New("an empty archive; expected /sys and /proc of a machine")
+	}
+	return t, nil
+}
+
+// machine finds the folder that holds sys and proc.
+func (t *tree) machine() (fs.FS, error) {
+	best := ""
+	for name, e := range t.entries {
+		dir, last := path.Split(name)
+		if last != "sys" || !e.mode.IsDir() {
+			continue
+		}
+		if dir = path.Clean(dir); best == "" || len(dir) < len(best) || len(dir) == len(best) && dir < best {
+			best = dir
+		}
+	}
+	if best != "" {
+		return fs.Sub(t, best)
+	}
+	// A bare copy of /sys/class/infiniband: device folders with ports in them.
+	for name := range t.entries {
+		parts := strings.Split(name, "/")
+		for i := 1; i+1 < len(parts); i++ {
+			if parts[i+1] == "ports" {
+				return t.under(strings.Join(parts[:i], "/"), "sys/class/infiniband"), nil
+			}
+		}
+	}
+	return nil, errors.New("no folder sys in the archive; expected /sys and /proc of a machine")
+}

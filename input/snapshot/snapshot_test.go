@@ -1,0 +1,154 @@
+package snapshot
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"io/fs"
+	"strings"
+	"testing"
+
+	"busbar/cluster"
+	"busbar/input/sysfs"
+	"busbar/internal/corpus"
+)
+
+// pack makes a small synthetic archive; "link → target" entries are links.
+func pack(t testing.TB, compress bool, files map[string]string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for name, data := range files {
+		h := &tar.Header{Name: name, Mode: 0o444, Size: int64(len(data)), Typeflag: tar.TypeReg}
+		if target, ok := strings.CutPrefix(data, "→"); ok {
+			h.Typeflag, h.Linkname, h.Size, data = tar.TypeSymlink, target, 0, ""
+		}
+		if err := w.WriteHeader(h); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write([]byte(data)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if !compress {
+		return b.Bytes()
+	}
+	var z bytes.Buffer
+	g := gzip.NewWriter(&z)
+	if _, err := g.Write(b.Bytes()); err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return z.Bytes()
+}
+
+var small = map[string]string{
+	"host/sys/devices/system/node/node0/cpulist":        "0-3\n",
+	"host/sys/devices/system/cpu/cpu0/online":           "1\n",
+	"host/sys/devices/pci0000:00/0000:00:03.0/class":    "0x020000\n",
+	"host/sys/devices/pci0000:00/0000:00:03.0/vendor":   "0x15b3\n",
+	"host/sys/devices/pci0000:00/0000:00:03.0/device":   "0x1017\n",
+	"host/sys/devices/pci0000:00/0000:00:03.0/net/e0/x": "",
+	"host/sys/bus/pci/devices/0000:00:03.0":             "→../../../devices/pci0000:00/0000:00:03.0",
+	"host/sys/loop":                                     "→loop",
+	"host/sys/out":                                      "→../../../../etc",
+	"../evil":                                           "x",
+}
+
+func TestReadSmall(t *testing.T) {
+	for _, compress := range []bool{false, true} {
+		data := pack(t, compress, small)
+		if !Match(data) {
+			t.Error("not recognised")
+		}
+		f, err := Read("small.tar", bytes.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := f.Types[0].Count(cluster.NUMA); n != 1 {
+			t.Errorf("%d NUMA domains", n)
+		}
+	}
+}
+
+func TestLinksAreBounded(t *testing.T) {
+	tr, err := unpack(bytes.NewReader(pack(t, false, small)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"host/sys/loop", "host/sys/out", "host/sys/out/passwd", "../evil", "evil"} {
+		if _, err := fs.Stat(tr, name); err == nil {
+			t.Errorf("%s leads somewhere", name)
+		}
+	}
+	if s, err := fs.ReadFile(tr, "host/sys/bus/pci/devices/0000:00:03.0/vendor"); err != nil || string(s) != "0x15b3\n" {
+		t.Errorf("through a link: %q, %v", s, err)
+	}
+}
+
+func TestBadArchives(t *testing.T) {
+	good := pack(t, true, small)
+	for _, tt := range []struct {
+		name string
+		data []byte
+		want string
+	}{
+		{"cut", good[:len(good)/2], "x.tar:"},
+		{"no machine", pack(t, false, map[string]string{"a/b": "c"}), "no folder sys"},
+		{"empty", pack(t, false, nil), "empty archive"},
+		{"no tar inside", []byte("BZh91AY&SY garbage"), "x.tar:"},
+	} {
+		if _, err := Read("x.tar", bytes.NewReader(tt.data)); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: error %v, want %q", tt.name, err, tt.want)
+		}
+	}
+}
+
+func TestCorpus(t *testing.T) {
+	for _, e := range corpus.Index(t, "/sys and /proc snapshot (tar)", "/sys/class/infiniband tree (tar)") {
+		f, err := Read(e.File, bytes.NewReader(corpus.Open(t, e.File)))
+		if err != nil {
+			t.Errorf("%s: %v", e.File, err)
+			continue
+		}
+		if n := len(f.Types[0].Of(cluster.NIC)); n == 0 {
+			t.Errorf("%s: no NICs", e.File)
+		}
+	}
+	tr, err := unpack(bytes.NewReader(corpus.Open(t, "sysfs-machine/40intel64-2g2n4c-pcilocality.tar.bz2")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := tr.machine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := sysfs.Count(root)
+	if err != nil || n.PCI != 37 || n.Interfaces != 6 || n.NUMA != 4 {
+		t.Errorf("%+v, %v; want 37 PCI devices, 6 interfaces, 4 NUMA domains", n, err)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add(pack(f, false, small))
+	f.Add(pack(f, true, small))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 1<<16 {
+			return
+		}
+		frag, err := Read("fuzz", bytes.NewReader(data))
+		if err != nil {
+			return
+		}
+		for _, ty := range frag.Types {
+			if err := ty.Check(); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}

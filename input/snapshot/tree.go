@@ -1,0 +1,214 @@
+package snapshot
+
+import (
+	"archive/tar"
+	"bytes"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// entry is a file, a folder or a link.
+type entry struct {
+	mode fs.FileMode
+	data []byte
+	link string
+	kids []string // of a folder, names, unsorted
+}
+
+// tree is an archive as a file system. Names are clean and relative.
+type tree struct {
+	entries map[string]*entry
+}
+
+func newTree() *tree {
+	return &tree{entries: map[string]*entry{".": {mode: fs.ModeDir | 0o555}}}
+}
+
+// add puts an archive's entry into the tree. Names that climb out are left out.
+func (t *tree) add(h *tar.Header, data []byte) {
+	name := path.Clean(strings.TrimLeft(h.Name, "/"))
+	if !fs.ValidPath(name) || name == "." {
+		return
+	}
+	switch h.Typeflag {
+	case tar.TypeDir:
+		t.folder(name)
+	case tar.TypeReg:
+		t.put(name, &entry{mode: 0o444, data: data})
+	case tar.TypeSymlink:
+		t.put(name, &entry{mode: fs.ModeSymlink | 0o777, link: h.Linkname})
+	}
+}
+
+func (t *tree) put(name string, e *entry) {
+	dir := t.folder(path.Dir(name))
+	if dir == nil {
+		return
+	}
+	if old := t.entries[name]; old == nil {
+		dir.kids = append(dir.kids, path.Base(name))
+	} else if old.mode.IsDir() {
+		return
+	}
+	t.entries[name] = e
+}
+
+// folder finds or makes a folder; nil when a file is in the way.
+func (t *tree) folder(name string) *entry {
+	if e := t.entries[name]; e != nil {
+		if !e.mode.IsDir() {
+			return nil
+		}
+		return e
+	}
+	up := t.folder(path.Dir(name))
+	if up == nil {
+		return nil
+	}
+	e := &entry{mode: fs.ModeDir | 0o555}
+	t.entries[name] = e
+	up.kids = append(up.kids, path.Base(name))
+	return e
+}
+
+// under is the tree with the folder from moved to to.
+func (t *tree) under(from, to string) *tree {
+	out := newTree()
+	for name, e := range t.entries {
+		if rest, ok := strings.CutPrefix(name, from+"/"); ok && !e.mode.IsDir() {
+			out.put(path.Join(to, rest), e)
+		}
+	}
+	return out
+}
+
+// maxLinks bounds the links followed for one name.
+const maxLinks = 40
+
+// walk finds the entry of a name, following links in it; the last part's own
+// link only when follow says so.
+func (t *tree) walk(name string, follow bool) (string, *entry) {
+	at, rest := ".", strings.Split(name, "/")
+	for hops := 0; len(rest) > 0; {
+		next := path.Join(at, rest[0])
+		rest = rest[1:]
+		if next == ".." || strings.HasPrefix(next, "../") {
+			return "", nil
+		}
+		e := t.entries[next]
+		if e == nil {
+			return "", nil
+		}
+		if e.mode&fs.ModeSymlink != 0 && (len(rest) > 0 || follow) {
+			if hops++; hops > maxLinks || path.IsAbs(e.link) {
+				return "", nil
+			}
+			rest = append(strings.Split(e.link, "/"), rest...)
+			continue
+		}
+		at = next
+	}
+	return at, t.entries[at]
+}
+
+func (t *tree) find(op, name string, follow bool) (*entry, error) {
+	if !fs.ValidPath(name) {
+		return nil, &fs.PathError{Op: op, Path: name, Err: fs.ErrInvalid}
+	}
+	if _, e := t.walk(name, follow); e != nil {
+		return e, nil
+	}
+	return nil, &fs.PathError{Op: op, Path: name, Err: fs.ErrNotExist}
+}
+
+// Open opens a file or a folder.
+func (t *tree) Open(name string) (fs.File, error) {
+	e, err := t.find("open", name, true)
+	if err != nil {
+		return nil, err
+	}
+	f := &file{info: info{path.Base(name), e}, Reader: bytes.NewReader(e.data)}
+	if e.mode.IsDir() {
+		f.tree, _ = t.ReadDir(name)
+	}
+	return f, nil
+}
+
+// ReadDir lists a folder in order.
+func (t *tree) ReadDir(name string) ([]fs.DirEntry, error) {
+	if !fs.ValidPath(name) {
+		return nil, &fs.PathError{Op: "readdir", Path: name, Err: fs.ErrInvalid}
+	}
+	at, e := t.walk(name, true)
+	if e == nil || !e.mode.IsDir() {
+		return nil, &fs.PathError{Op: "readdir", Path: name, Err: fs.ErrNotExist}
+	}
+	kids := slices.Sorted(slices.Values(e.kids))
+	list := make([]fs.DirEntry, 0, len(kids))
+	for _, k := range kids {
+		if c := t.entries[path.Join(at, k)]; c != nil {
+			list = append(list, info{k, c})
+		}
+	}
+	return list, nil
+}
+
+// Stat describes what a name leads to.
+func (t *tree) Stat(name string) (fs.FileInfo, error) {
+	e, err := t.find("stat", name, true)
+	return info{path.Base(name), e}, err
+}
+
+// Lstat describes a name itself.
+func (t *tree) Lstat(name string) (fs.FileInfo, error) {
+	e, err := t.find("lstat", name, false)
+	return info{path.Base(name), e}, err
+}
+
+// ReadLink tells where a link leads.
+func (t *tree) ReadLink(name string) (string, error) {
+	e, err := t.find("readlink", name, false)
+	if err != nil {
+		return "", err
+	}
+	if e.mode&fs.ModeSymlink == 0 {
+		return "", &fs.PathError{Op: "readlink", Path: name, Err: fs.ErrInvalid}
+	}
+	return e.link, nil
+}
+
+// info describes an entry. It is both FileInfo and DirEntry.
+type info struct {
+	name string
+	e    *entry
+}
+
+func (i info) Name() string               { return i.name }
+func (i info) Size() int64                { return int64(len(i.e.data)) }
+func (i info) Mode() fs.FileMode          { return i.e.mode }
+func (i info) Type() fs.FileMode          { return i.e.mode.Type() }
+func (i info) ModTime() time.Time         { return time.Time{} }
+func (i info) IsDir() bool                { return i.e.mode.IsDir() }
+func (i info) Sys() any                   { return nil }
+func (i info) Info() (fs.FileInfo, error) { return i, nil }
+
+// file is an open file or folder.
+type file struct {
+	info
+	*bytes.Reader
+	tree []fs.DirEntry
+}
+
+func (f *file) Size() int64                { return f.info.Size() }
+func (f *file) Stat() (fs.FileInfo, error) { return f.info, nil }
+func (f *file) Close() error               { return nil }
+
+// ReadDir lists an open folder; all of it at once, since nobody here pages.
+func (f *file) ReadDir(int) ([]fs.DirEntry, error) {
+	list := f.tree
+	f.tree = nil
+	return list, nil
+}

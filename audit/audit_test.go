@@ -63,7 +63,9 @@ func TestNothingHurtsOnAGoodCluster(t *testing.T) {
 }
 
 func TestFindings(t *testing.T) {
-	dev := func(c *cluster.Cluster, name string) *cluster.Device { return &c.Types[0].Devices[c.Types[0].ByName(name)] }
+	dev := func(c *cluster.Cluster, name string) *cluster.Device {
+		return &c.Types[0].Devices[c.Types[0].ByName(name)]
+	}
 	port := func(c *cluster.Cluster, name string) *cluster.Port { return &dev(c, name).NIC.Ports[0] }
 	uplink := func(c *cluster.Cluster, name string) *cluster.Link {
 		at := c.Types[0].ByName(name)
@@ -92,7 +94,7 @@ func TestFindings(t *testing.T) {
 		{"one path longer", func(c *cluster.Cluster) { drop(c, "nic3") }, "asymmetry-nic", Warn, "node[0-3]/gpu3", "straggler"},
 		{"PCIe narrow", func(c *cluster.Cluster) { uplink(c, "gpu1").Lanes = 8 }, "pcie-trained-low", Warn, "node[0-3]/gpu1", "x8 at 32 GT/s, both ends could do x16"},
 		{"idle GPU slow", func(c *cluster.Cluster) { uplink(c, "gpu1").GTs = 2.5 }, "pcie-trained-low", Note, "node[0-3]/gpu1", "save power"},
-		{"NIC slow slot", func(c *cluster.Cluster) { uplink(c, "nic1").GTs = 16 }, "pcie-trained-low", Warn, "node[0-3]/mlx5_1", "16 GT/s"},
+		{"NIC slow slot", func(c *cluster.Cluster) { uplink(c, "nic1").GTs, uplink(c, "nic1").Rate.Value = 16, 31.5*unit.GBps }, "pcie-trained-low", Warn, "node[0-3]/mlx5_1", "16 GT/s"},
 		{"PCIe under the NIC", func(c *cluster.Cluster) { uplink(c, "nic1").Rate.Value = 31.5 * unit.GBps }, "nic-pcie-bound", Warn, "node[0-3]/mlx5_1", "31.5 GB/s"},
 		{"unlike rates", func(c *cluster.Cluster) { port(c, "nic2").Rate.Value = 200 * unit.Gbps }, "nic-rates-unlike", Warn, "node[0-3]/mlx5_2", "200 Gb/s"},
 		{"MTU", func(c *cluster.Cluster) { port(c, "nic0").MTU.Value = 1500 }, "mtu-1500", Warn, "node[0-3]/mlx5_0", "MTU 1500"},
@@ -123,7 +125,9 @@ func TestFindings(t *testing.T) {
 		{"slow cable", func(c *cluster.Cluster) { c.Network.Links[5].Rate.Value = 100 * unit.Gbps }, "link-slow", Warn, "spine0[2]–leaf0[21]", "100 Gb/s"},
 		{"cable down", func(c *cluster.Cluster) { c.Network.Links[5].State = cluster.Down }, "link-down", Error, "spine0[2]–leaf0[21]", "down"},
 		{"cable missing", func(c *cluster.Cluster) { c.Network.Links = append(c.Network.Links[:5], c.Network.Links[6:]...) }, "uplink-missing", Warn, "leaf0", "7 cables up, the other leaves have 8"},
-		{"errors on a cable", func(c *cluster.Cluster) { c.Network.Links[5].Counters = map[string]uint64{"B.SymbolErrorCounter": 1234} }, "error-counters", Warn, "leaf0[21]", "SymbolErrorCounter=1234"},
+		{"errors on a cable", func(c *cluster.Cluster) {
+			c.Network.Links[5].Counters = map[string]uint64{"B.SymbolErrorCounter": 1234}
+		}, "error-counters", Warn, "leaf0[21]", "SymbolErrorCounter=1234"},
 		{"errors on a NIC", func(c *cluster.Cluster) {
 			c.Hosts[2].IDs = []cluster.Identity{{Device: "nic1", Port: 1, Counters: map[string]uint64{"symbol_error": 7}}}
 		}, "error-counters", Warn, "node2/mlx5_1", "symbol_error=7"},

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"busbar/cluster"
+	"busbar/unit"
 )
 
 // nodeSymmetry looks for GPUs that differ from their neighbours: the straggler
@@ -163,10 +164,23 @@ func (a *auditor) nodeLinks(n *node) {
 			a.add("pcie-trained-low", Warn, where, text, "reseat the card or riser, check for a lane fault (lspci -vv, LnkSta), and for slot bifurcation in the BIOS")
 		case slow && n.t.Devices[child].Kind == cluster.GPU:
 			a.add("pcie-trained-low", Note, where, text+"; an idle GPU lowers its link speed to save power", "look again under load (nvidia-smi -q shows the current generation); if it stays low, check the slot and the BIOS")
+		case slow && n.fedAnyway(child, l.Rate.Value):
+			a.add("pcie-trained-low", Note, where, text+"; still more than its ports carry", "nothing, unless the card gets a faster port")
 		case slow:
 			a.add("pcie-trained-low", Warn, where, text, "check the slot's generation setting in the BIOS and reseat the card")
 		}
 	}
+}
+
+// fedAnyway reports a NIC whose PCIe link carries more than its ports do, or
+// whose ports are too slow to matter.
+func (n *node) fedAnyway(d int, pcie unit.Rate) bool {
+	nic := n.t.Devices[d].NIC
+	if n.t.Devices[d].Kind != cluster.NIC || nic == nil {
+		return false
+	}
+	r := nic.Rate()
+	return r.Known() && (r.Value < pcie || r.Value <= 10*unit.Gbps)
 }
 
 // nodePairs looks at what was measured or refused between GPUs.

@@ -73,6 +73,11 @@ func (f *filler) rate(l *cluster.Link, below []unit.Rate) cluster.Fact[unit.Rate
 	return cluster.Fact[unit.Rate]{}
 }
 
+// isGPU reports whether a link leads to a GPU.
+func (f *filler) isGPU(l *cluster.Link) bool {
+	return f.t.Devices[l.A].Kind == cluster.GPU || f.t.Devices[l.B].Kind == cluster.GPU
+}
+
 // cpu is what is known of the processor at a device, from it or its socket.
 func (f *filler) cpu(dev int) *cluster.CPUInfo {
 	for _, k := range []cluster.Kind{cluster.NUMA, cluster.Socket} {
@@ -100,6 +105,13 @@ func (f *filler) cpuName(dev int) string {
 }
 
 func (f *filler) pcie(l *cluster.Link, below []unit.Rate) cluster.Fact[unit.Rate] {
+	// A GPU with nothing to do lets its link fall to the first or second generation;
+	// under traffic it comes back.
+	if f.isGPU(l) && l.GTs > 0 && l.GTs <= 5 && l.MaxGTs > l.GTs {
+		if r := PCIeRate(l.MaxGTs, max(l.Lanes, 1)); r > 0 {
+			return cluster.FromAssumed(r, fmt.Sprintf("read at %g GT/s while idle; counted as PCIe %g GT/s x%d under load", l.GTs, l.MaxGTs, l.Lanes))
+		}
+	}
 	if r := PCIeRate(l.GTs, l.Lanes); r > 0 {
 		g, _ := pcieBySpeed(l.GTs)
 		return cluster.FromSpec(r, fmt.Sprintf("PCIe %d x%d, %s", g.gen, l.Lanes, g.coding))

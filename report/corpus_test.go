@@ -21,8 +21,13 @@ func TestCorpus(t *testing.T) {
 	readers := []struct {
 		match func([]byte) bool
 		read  func(string, io.Reader) (*cluster.Fragment, error)
-	}{{ncclxml.Match, ncclxml.Read}, {hwloc.Match, hwloc.Read}, {ibnet.MatchDiscover, ibnet.ReadDiscover},
-		{ibnet.MatchLinkInfo, ibnet.ReadLinkInfo}, {nvsmi.MatchTopo, nvsmi.ReadTopo}}
+	}{
+		{ncclxml.Match, ncclxml.Read},
+		{hwloc.Match, hwloc.Read},
+		{ibnet.MatchDiscover, ibnet.ReadDiscover},
+		{ibnet.MatchLinkInfo, ibnet.ReadLinkInfo},
+		{nvsmi.MatchTopo, nvsmi.ReadTopo},
+	}
 	shown := 0
 	for _, e := range corpus.Index(t) {
 		data := corpus.Open(t, e.File)

@@ -39,8 +39,10 @@ type caption struct {
 
 // newPanel lays a node out at the origin; move puts it into place.
 func newPanel(t *cluster.NodeType, captions, stubs bool) *panel {
-	p := &panel{plan: newPlan(t), captions: captions, stubs: stubs, shares: t.Shares(), fast: fastSets(t),
-		titles: deviceTitles(t), box: make([]box, len(t.Devices)), nicH: nicH}
+	p := &panel{
+		plan: newPlan(t), captions: captions, stubs: stubs, shares: t.Shares(), fast: fastSets(t),
+		titles: deviceTitles(t), box: make([]box, len(t.Devices)), nicH: nicH,
+	}
 	for _, s := range p.shares {
 		if s.Crowded() {
 			p.nicH = sharedH

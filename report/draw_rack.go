@@ -51,8 +51,10 @@ type trayPart struct {
 }
 
 func newRack(t *cluster.NodeType, title string) *rack {
-	r := &rack{t: t, title: title, trays: make([]tray, trayCount(t)), fast: fastSets(t), shares: t.Shares(),
-		titles: deviceTitles(t), up: uplinks(t)}
+	r := &rack{
+		t: t, title: title, trays: make([]tray, trayCount(t)), fast: fastSets(t), shares: t.Shares(),
+		titles: deviceTitles(t), up: uplinks(t),
+	}
 	for d := range t.Devices {
 		dev := &t.Devices[d]
 		if dev.Tray < 0 || dev.Tray >= len(r.trays) {

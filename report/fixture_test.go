@@ -41,8 +41,10 @@ func (m machine) root(numa int) int {
 
 func (m machine) pcie(parent, child, lanes int, gts float64) int {
 	perLane := map[float64]unit.Rate{8: 0.985e9, 16: 1.969e9, 32: 3.938e9}[gts]
-	return m.Connect(cluster.Link{A: parent, B: child, Kind: cluster.PCIe, Lanes: lanes, GTs: gts, MaxLanes: lanes, MaxGTs: gts,
-		Rate: spec(perLane * unit.Rate(lanes))})
+	return m.Connect(cluster.Link{
+		A: parent, B: child, Kind: cluster.PCIe, Lanes: lanes, GTs: gts, MaxLanes: lanes, MaxGTs: gts,
+		Rate: spec(perLane * unit.Rate(lanes)),
+	})
 }
 
 func (m machine) pciSwitch(parent int, gts float64) int {
@@ -65,8 +67,10 @@ func (m machine) gpu(parent int, gts float64, model string, mem unit.Bytes, sm i
 func (m machine) nic(parent int, gts float64, label, model string, kind cluster.NetKind, rate unit.Rate) int {
 	n := m.add(cluster.NIC, parent, cluster.Device{
 		Label: label, Model: spec(model), PCI: cluster.PCI(fmt.Sprintf("0000:%02x:00.0", 16+len(m.Devices))),
-		NIC: &cluster.NICInfo{Kind: kind, GDR: cluster.Yes,
-			Ports: []cluster.Port{{Num: 1, Rate: spec(rate), MTU: spec(4096), State: cluster.Up}}},
+		NIC: &cluster.NICInfo{
+			Kind: kind, GDR: cluster.Yes,
+			Ports: []cluster.Port{{Num: 1, Rate: spec(rate), MTU: spec(4096), State: cluster.Up}},
+		},
 	})
 	if gts > 0 {
 		m.pcie(parent, n, 16, gts)
@@ -148,8 +152,24 @@ func dgx1v() *cluster.NodeType {
 		}
 	}
 	m.smp(numa[0], numa[1], 19.2*unit.GBps)
-	for _, l := range [][3]int{{0, 1, 1}, {0, 2, 1}, {0, 3, 2}, {0, 4, 2}, {1, 2, 2}, {1, 3, 1}, {1, 5, 2}, {2, 3, 2}, {2, 6, 1},
-		{3, 7, 1}, {4, 5, 1}, {4, 6, 1}, {4, 7, 2}, {5, 6, 2}, {5, 7, 1}, {6, 7, 2}} {
+	for _, l := range [][3]int{
+		{0, 1, 1},
+		{0, 2, 1},
+		{0, 3, 2},
+		{0, 4, 2},
+		{1, 2, 2},
+		{1, 3, 1},
+		{1, 5, 2},
+		{2, 3, 2},
+		{2, 6, 1},
+		{3, 7, 1},
+		{4, 5, 1},
+		{4, 6, 1},
+		{4, 7, 2},
+		{5, 6, 2},
+		{5, 7, 1},
+		{6, 7, 2},
+	} {
 		m.nvlink(gpus[l[0]], gpus[l[1]], l[2], 25*unit.GBps)
 	}
 	return m.NodeType
@@ -195,14 +215,18 @@ func railed(t *cluster.NodeType, n, spines int) *cluster.Cluster {
 	rate := t.Devices[t.Of(cluster.NIC)[0]].NIC.Rate()
 	for i := range net.Rails {
 		net.Switches = append(net.Switches, cluster.Switch{Name: fmt.Sprintf("leaf%d", i), Tier: cluster.Leaf, Rail: i, Model: "QM9700", Ports: 64})
-		net.Links = append(net.Links, cluster.NetLink{A: cluster.End{Switch: i},
-			B: cluster.End{Switch: -1, Hosts: []cluster.Span{{First: 0, N: n}}, NIC: i}, Rate: rate})
+		net.Links = append(net.Links, cluster.NetLink{
+			A: cluster.End{Switch: i},
+			B: cluster.End{Switch: -1, Hosts: []cluster.Span{{First: 0, N: n}}, NIC: i}, Rate: rate,
+		})
 	}
 	for s := range spines {
 		net.Switches = append(net.Switches, cluster.Switch{Name: fmt.Sprintf("spine%d", s), Tier: cluster.Spine, Rail: -1, Model: "QM9700", Ports: 64})
 		for i := range net.Rails {
-			net.Links = append(net.Links, cluster.NetLink{A: cluster.End{Switch: net.Rails + s}, B: cluster.End{Switch: i},
-				Count: max(1, n/spines), Rate: rate})
+			net.Links = append(net.Links, cluster.NetLink{
+				A: cluster.End{Switch: net.Rails + s}, B: cluster.End{Switch: i},
+				Count: max(1, n/spines), Rate: rate,
+			})
 		}
 	}
 	return c
@@ -213,8 +237,10 @@ func flat(t *cluster.NodeType, n int) *cluster.Cluster {
 	c := alone(t, n)
 	c.Network.Kind = cluster.InfiniBand
 	c.Network.Switches = []cluster.Switch{{Name: "leaf0", Tier: cluster.Leaf, Rail: -1}}
-	c.Network.Links = []cluster.NetLink{{A: cluster.End{Switch: 0}, B: cluster.End{Switch: -1, NIC: -1, Hosts: []cluster.Span{{First: 0, N: n}}},
-		Rate: t.Devices[t.Of(cluster.NIC)[0]].NIC.Rate()}}
+	c.Network.Links = []cluster.NetLink{{
+		A: cluster.End{Switch: 0}, B: cluster.End{Switch: -1, NIC: -1, Hosts: []cluster.Span{{First: 0, N: n}}},
+		Rate: t.Devices[t.Of(cluster.NIC)[0]].NIC.Rate(),
+	}}
 	return c
 }
 
@@ -232,13 +258,17 @@ func fabric(hosts, leaves, spines int) *cluster.Cluster {
 	}
 	for h := range hosts {
 		c.Hosts = append(c.Hosts, cluster.Host{Name: fmt.Sprintf("gpu%02d", h), Type: -1})
-		net.Links = append(net.Links, cluster.NetLink{A: cluster.End{Switch: h * leaves / hosts, Port: h + 1},
-			B: cluster.End{Switch: -1, NIC: 0, Port: 1, Hosts: []cluster.Span{{First: h, N: 1}}}, Speed: "4xHDR", Rate: rate, State: cluster.Up})
+		net.Links = append(net.Links, cluster.NetLink{
+			A: cluster.End{Switch: h * leaves / hosts, Port: h + 1},
+			B: cluster.End{Switch: -1, NIC: 0, Port: 1, Hosts: []cluster.Span{{First: h, N: 1}}}, Speed: "4xHDR", Rate: rate, State: cluster.Up,
+		})
 	}
 	for l := range leaves {
 		for s := range spines {
-			net.Links = append(net.Links, cluster.NetLink{A: cluster.End{Switch: leaves + s, Port: l + 1}, B: cluster.End{Switch: l, Port: 30 + s},
-				Speed: "4xHDR", Rate: rate, State: cluster.Up})
+			net.Links = append(net.Links, cluster.NetLink{
+				A: cluster.End{Switch: leaves + s, Port: l + 1}, B: cluster.End{Switch: l, Port: 30 + s},
+				Speed: "4xHDR", Rate: rate, State: cluster.Up,
+			})
 		}
 	}
 	return c

@@ -53,8 +53,10 @@ func fromBytes(data []byte) *cluster.Cluster {
 			}
 			t.Add(d)
 		case what < 11 && len(t.Devices) > 1:
-			l := cluster.Link{A: x % len(t.Devices), B: y % len(t.Devices), Kind: cluster.LinkKind(x % 9), OneWay: what == 10,
-				Lanes: y % 20, MaxLanes: x % 20, GTs: float64(y % 40), MaxGTs: float64(x % 40)}
+			l := cluster.Link{
+				A: x % len(t.Devices), B: y % len(t.Devices), Kind: cluster.LinkKind(x % 9), OneWay: what == 10,
+				Lanes: y % 20, MaxLanes: x % 20, GTs: float64(y % 40), MaxGTs: float64(x % 40),
+			}
 			if l.A == l.B {
 				continue
 			}
@@ -69,8 +71,10 @@ func fromBytes(data []byte) *cluster.Cluster {
 			}
 		case what == 12:
 			for range x % 50 {
-				net.Switches = append(net.Switches, cluster.Switch{Name: fmt.Sprintf("s%d", len(net.Switches)), Tier: cluster.Tier(y%5 - 1),
-					Rail: y%4 - 1, Count: y % 3, Domain: y%7 == 6})
+				net.Switches = append(net.Switches, cluster.Switch{
+					Name: fmt.Sprintf("s%d", len(net.Switches)), Tier: cluster.Tier(y%5 - 1),
+					Rail: y%4 - 1, Count: y % 3, Domain: y%7 == 6,
+				})
 			}
 		default:
 			l := cluster.NetLink{A: cluster.End{Switch: x}, B: cluster.End{Switch: y}, State: cluster.State(x % 4), Count: y % 5}

@@ -166,8 +166,14 @@ func (p *printer) benches() {
 		return
 	}
 	p.heading("Measured collectives")
-	t := &texttab.Table{Indent: "  ", Columns: []texttab.Column{{Head: "op"}, {Head: "ranks", Align: texttab.Right},
-		{Head: "nodes", Align: texttab.Right}, {Head: "size", Align: texttab.Right}, {Head: "bus bandwidth", Align: texttab.Right}, {Head: "source"}}}
+	t := &texttab.Table{Indent: "  ", Columns: []texttab.Column{
+		{Head: "op"},
+		{Head: "ranks", Align: texttab.Right},
+		{Head: "nodes", Align: texttab.Right},
+		{Head: "size", Align: texttab.Right},
+		{Head: "bus bandwidth", Align: texttab.Right},
+		{Head: "source"},
+	}}
 	for i, b := range p.c.Benches {
 		if i == maxSwitches {
 			t.Row(fmt.Sprintf("… and %d more", len(p.c.Benches)-i))

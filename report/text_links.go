@@ -68,8 +68,14 @@ func (p *printer) nearest(t *cluster.NodeType) {
 	}
 	shares := t.Shares()
 	p.printf("\n")
-	tab := &texttab.Table{Indent: "  ", Columns: []texttab.Column{{Head: "GPU"}, {Head: "NUMA", Align: texttab.Right},
-		{Head: "cores"}, {Head: "nearest NIC"}, {Head: "path"}, {Head: "when all send"}}}
+	tab := &texttab.Table{Indent: "  ", Columns: []texttab.Column{
+		{Head: "GPU"},
+		{Head: "NUMA", Align: texttab.Right},
+		{Head: "cores"},
+		{Head: "nearest NIC"},
+		{Head: "path"},
+		{Head: "when all send"},
+	}}
 	shown := near
 	if len(near) > maxGPURows+1 {
 		shown = near[:maxGPURows]

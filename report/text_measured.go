@@ -22,10 +22,19 @@ type sampled struct {
 // measured prints what was timed between pairs of devices: the spread within
 // every path class, and the pairs whose rate falls out of it.
 func (p *printer) measured(t *cluster.NodeType) {
+	if len(t.Pairs) == 0 {
+		return
+	}
 	p.peerAccess(t)
 	classes := newClassTable(t)
-	tab := &texttab.Table{Indent: "  ", Columns: []texttab.Column{{Head: "measured"}, {Head: "path"}, {Head: "pairs", Align: texttab.Right},
-		{Head: "lowest", Align: texttab.Right}, {Head: "median", Align: texttab.Right}, {Head: "highest", Align: texttab.Right}}}
+	tab := &texttab.Table{Indent: "  ", Columns: []texttab.Column{
+		{Head: "measured"},
+		{Head: "path"},
+		{Head: "pairs", Align: texttab.Right},
+		{Head: "lowest", Align: texttab.Right},
+		{Head: "median", Align: texttab.Right},
+		{Head: "highest", Align: texttab.Right},
+	}}
 	var odd []string
 	p.spread(t, classes, tab, "rate", func(x *cluster.Pair) (float64, string, bool) {
 		return float64(x.Rate.Value), x.Rate.Value.String(), x.Rate.Origin == cluster.Measured
@@ -62,7 +71,8 @@ func (p *printer) measured(t *cluster.NodeType) {
 // spread adds a row for every path class in which the figure was measured, and
 // hands its samples, sorted, to each.
 func (p *printer) spread(t *cluster.NodeType, classes classTable, tab *texttab.Table, what string,
-	get func(*cluster.Pair) (float64, string, bool), each func(class string, s []sampled, median float64)) {
+	get func(*cluster.Pair) (float64, string, bool), each func(class string, s []sampled, median float64),
+) {
 	by := make(map[string][]sampled)
 	var order []string
 	for i := range t.Pairs {

@@ -66,8 +66,16 @@ type alike struct {
 }
 
 func (p *printer) switches(v *netView) {
-	tab := &texttab.Table{Indent: "  ", Columns: []texttab.Column{{Head: "tier"}, {Head: "boxes", Align: texttab.Right}, {Head: "switches"},
-		{Head: "model"}, {Head: "ports", Align: texttab.Right}, {Head: "down, each"}, {Head: "up, each"}, {Head: "oversubscribed", Align: texttab.Right}}}
+	tab := &texttab.Table{Indent: "  ", Columns: []texttab.Column{
+		{Head: "tier"},
+		{Head: "boxes", Align: texttab.Right},
+		{Head: "switches"},
+		{Head: "model"},
+		{Head: "ports", Align: texttab.Right},
+		{Head: "down, each"},
+		{Head: "up, each"},
+		{Head: "oversubscribed", Align: texttab.Right},
+	}}
 	lines, left := 0, 0
 	for _, tier := range v.tiers {
 		for _, a := range v.alike(tier) {

@@ -147,6 +147,7 @@ func (m *merging) merge(t *NodeType) {
 			}
 		}
 	}
+	m.pairByOrder(t, taken)
 	m.countsDiffer(t)
 	for i := range t.Devices {
 		if m.to[i] >= 0 {
@@ -164,6 +165,44 @@ func (m *merging) merge(t *NodeType) {
 	for _, p := range t.Pairs {
 		m.mergePair(p)
 	}
+}
+
+// pairByOrder is the last resort: one source numbers its GPUs and has no
+// addresses, the other has addresses and no numbers, and there are as many. Tools
+// number equal GPUs in the order of their addresses, so they are taken as the
+// same, with a warning.
+func (m *merging) pairByOrder(t *NodeType, taken map[int]bool) {
+	ours, theirs := m.base.Of(GPU), t.Of(GPU)
+	if len(ours) == 0 || len(ours) != len(theirs) {
+		return
+	}
+	named := func(x *NodeType, ids []int) (addressed, numbered bool) {
+		addressed, numbered = true, true
+		for _, i := range ids {
+			addressed = addressed && x.Devices[i].PCI != "" && x.Devices[i].Index < 0
+			numbered = numbered && x.Devices[i].PCI == "" && x.Devices[i].Index >= 0
+		}
+		return addressed, numbered
+	}
+	addrA, numA := named(m.base, ours)
+	addrB, numB := named(t, theirs)
+	if !(addrA && numB || numA && addrB) {
+		return
+	}
+	order := func(x *NodeType, ids []int) {
+		slices.SortStableFunc(ids, func(i, k int) int {
+			if c := strings.Compare(string(x.Devices[i].PCI), string(x.Devices[k].PCI)); c != 0 {
+				return c
+			}
+			return x.Devices[i].Index - x.Devices[k].Index
+		})
+	}
+	order(m.base, ours)
+	order(t, theirs)
+	for i := range ours {
+		m.to[theirs[i]], taken[ours[i]] = ours[i], true
+	}
+	m.warn("", "%s and %s name the %d GPUs differently (by number, by address); taken as the same, in the order of their addresses", m.src, m.add, len(ours))
 }
 
 func samePCI(a, b *Device) bool {

@@ -31,8 +31,10 @@ func newNode(tree cluster.Origin) *cluster.NodeType { return &cluster.NodeType{T
 // addSocket adds a socket and its NUMA domains, one for every cpulist, and
 // returns the domains. Memory is per domain; 0 unknown.
 func addSocket(t *cluster.NodeType, cpu cpuSpec, memory unit.Bytes, cores ...string) []int {
-	socket := t.Add(cluster.Device{Kind: cluster.Socket, Index: t.Count(cluster.Socket), Parent: -1,
-		Model: cluster.FromSpec(cpu.name, "preset"), CPU: &cluster.CPUInfo{Arch: cpu.arch, Vendor: cpu.vendor, Family: cpu.family, Model: cpu.model}})
+	socket := t.Add(cluster.Device{
+		Kind: cluster.Socket, Index: t.Count(cluster.Socket), Parent: -1,
+		Model: cluster.FromSpec(cpu.name, "preset"), CPU: &cluster.CPUInfo{Arch: cpu.arch, Vendor: cpu.vendor, Family: cpu.family, Model: cpu.model},
+	})
 	var numa []int
 	for _, list := range cores {
 		info := &cluster.CPUInfo{Arch: cpu.arch, Vendor: cpu.vendor, Family: cpu.family, Model: cpu.model, Cores: list}
@@ -84,8 +86,10 @@ func addGPU(t *cluster.NodeType, parent int, m GPUModel, s slot, pci string) int
 
 // addChip adds a GPU without a link to its parent.
 func addChip(t *cluster.NodeType, parent int, m GPUModel, pci string) int {
-	d := cluster.Device{Kind: cluster.GPU, Index: t.Count(cluster.GPU), Parent: parent, PCI: address(pci), PCIID: pciID(m.PCI, "030200"),
-		Model: cluster.FromSpec(m.Title, "preset"), GPU: &cluster.GPUInfo{Vendor: m.Vendor}}
+	d := cluster.Device{
+		Kind: cluster.GPU, Index: t.Count(cluster.GPU), Parent: parent, PCI: address(pci), PCIID: pciID(m.PCI, "030200"),
+		Model: cluster.FromSpec(m.Title, "preset"), GPU: &cluster.GPUInfo{Vendor: m.Vendor},
+	}
 	if parent >= 0 {
 		d.Tray = t.Devices[parent].Tray
 	}

@@ -22,15 +22,32 @@ func TestInterconnectTables(t *testing.T) {
 		one, both float64
 		tol       float64
 	}{
-		{"PCIe 3 x16", 15.754, 31.508, 0.001}, {"PCIe 3 x1", 0.985, 1.969, 0.001},
-		{"PCIe 4 x16", 31, 62, 0.02}, {"PCIe 5 x16", 63, 126, 0.001}, {"PCIe 6 x16", 121, 241, 0.005}, {"PCIe 7 x16", 242, 484, 0.001},
-		{"PCIe 4 x1", 2.0, 4.0, 0.02}, {"PCIe 5 x1", 4.0, 8.0, 0.02}, {"PCIe 6 x1", 7.5, 15, 0.01}, {"PCIe 7 x1", 15, 30, 0.01},
-		{"NVLink 1", 80, 160, 0}, {"NVLink 2", 150, 300, 0}, {"NVLink 3", 300, 600, 0}, {"NVLink 4", 450, 900, 0}, {"NVLink 5", 900, 1800, 0},
+		{"PCIe 3 x16", 15.754, 31.508, 0.001},
+		{"PCIe 3 x1", 0.985, 1.969, 0.001},
+		{"PCIe 4 x16", 31, 62, 0.02},
+		{"PCIe 5 x16", 63, 126, 0.001},
+		{"PCIe 6 x16", 121, 241, 0.005},
+		{"PCIe 7 x16", 242, 484, 0.001},
+		{"PCIe 4 x1", 2.0, 4.0, 0.02},
+		{"PCIe 5 x1", 4.0, 8.0, 0.02},
+		{"PCIe 6 x1", 7.5, 15, 0.01},
+		{"PCIe 7 x1", 15, 30, 0.01},
+		{"NVLink 1", 80, 160, 0},
+		{"NVLink 2", 150, 300, 0},
+		{"NVLink 3", 300, 600, 0},
+		{"NVLink 4", 450, 900, 0},
+		{"NVLink 5", 900, 1800, 0},
 		{"NVLink bridge (sm86)", 56.25, 112.5, 0},
-		{"NVSwitch 1", 150, 300, 0}, {"NVSwitch 2", 300, 600, 0}, {"NVSwitch 3", 450, 900, 0}, {"NVSwitch 4", 900, 1800, 0},
-		{"Infinity Fabric MI250X", 350, 700, 0}, {"Infinity Fabric MI300X", 448, 896, 0},
-		{"Gaudi2 intra-node", 262.5, 525, 0}, {"Gaudi2 inter-node", 300, 600, 0},
-		{"NVLink-C2C GH200", 450, 900, 0}, {"NVLink-C2C GB200", 225, 450, 0},
+		{"NVSwitch 1", 150, 300, 0},
+		{"NVSwitch 2", 300, 600, 0},
+		{"NVSwitch 3", 450, 900, 0},
+		{"NVSwitch 4", 900, 1800, 0},
+		{"Infinity Fabric MI250X", 350, 700, 0},
+		{"Infinity Fabric MI300X", 448, 896, 0},
+		{"Gaudi2 intra-node", 262.5, 525, 0},
+		{"Gaudi2 inter-node", 300, 600, 0},
+		{"NVLink-C2C GH200", 450, 900, 0},
+		{"NVLink-C2C GB200", 225, 450, 0},
 	} {
 		r, ok := InterconnectByName(tt.name)
 		if !ok {
@@ -45,9 +62,23 @@ func TestInterconnectTables(t *testing.T) {
 		name string
 		gbit float64
 	}{
-		{"EFA v1", 400}, {"EFA v2", 3200}, {"EFA v3", 3200}, {"GPUDirect-TCPX", 800}, {"Slingshot 11", 200}, {"Slingshot 11 x4", 800},
-		{"Omni-Path 100", 100}, {"Omni-Path 200", 200}, {"Omni-Path 400", 400}, {"Omni-Path 200 x8 (MI250 node)", 1600}, {"Omni-Path 400 x8 (MI300X node)", 3200},
-		{"Gaudi2 inter-node", 2400}, {"Ethernet 10G", 10}, {"Ethernet 25G", 25}, {"Ethernet 100G", 100}, {"Ethernet 400G", 400}, {"Ethernet 800G", 800},
+		{"EFA v1", 400},
+		{"EFA v2", 3200},
+		{"EFA v3", 3200},
+		{"GPUDirect-TCPX", 800},
+		{"Slingshot 11", 200},
+		{"Slingshot 11 x4", 800},
+		{"Omni-Path 100", 100},
+		{"Omni-Path 200", 200},
+		{"Omni-Path 400", 400},
+		{"Omni-Path 200 x8 (MI250 node)", 1600},
+		{"Omni-Path 400 x8 (MI300X node)", 3200},
+		{"Gaudi2 inter-node", 2400},
+		{"Ethernet 10G", 10},
+		{"Ethernet 25G", 25},
+		{"Ethernet 100G", 100},
+		{"Ethernet 400G", 400},
+		{"Ethernet 800G", 800},
 	} {
 		r, ok := InterconnectByName(tt.name)
 		if !ok || !near(r.OneWay.Gbps(), tt.gbit, 1e-12) {
@@ -105,13 +136,33 @@ func TestParsePortSpeed(t *testing.T) {
 		gbit float64
 		back string
 	}{
-		{"4xHDR", cluster.InfiniBand, 200, "4xHDR"}, {"4X HDR", cluster.InfiniBand, 200, "4xHDR"}, {"NDR", cluster.InfiniBand, 400, "4xNDR"}, {"ndr", cluster.InfiniBand, 400, "4xNDR"},
-		{"HDR100", cluster.InfiniBand, 100, "2xHDR"}, {"NDR200", cluster.InfiniBand, 200, "2xNDR"}, {"NDR400", cluster.InfiniBand, 400, "4xNDR"}, {"1xEDR", cluster.InfiniBand, 25, "1xEDR"},
-		{"12xXDR", cluster.InfiniBand, 2400, "12xXDR"}, {"FDR10", cluster.InfiniBand, 40, "4xFDR10"}, {"QDR", cluster.InfiniBand, 32, "4xQDR"}, {"InfiniBand EDR", cluster.InfiniBand, 100, "4xEDR"},
-		{"200 Gb/sec (4X HDR)", cluster.InfiniBand, 200, "4xHDR"}, {"100GbE", cluster.Ethernet, 100, "100GbE"}, {"25 GbE", cluster.Ethernet, 25, "25GbE"}, {"10G Ethernet", cluster.Ethernet, 10, "10GbE"},
-		{"Ethernet 400G", cluster.Ethernet, 400, "400GbE"}, {"2.5GbE", cluster.Ethernet, 2.5, "2.5GbE"}, {"400Gb/s", "", 400, "400 Gb/s"}, {"50GB/s", "", 400, "400 Gb/s"}, {"100 Gbps", "", 100, "100 Gb/s"},
-		{"EFA v2", cluster.EFA, 100, "100 Gb/s"}, {"efa-v3", cluster.EFA, 200, "200 Gb/s"}, {"Slingshot 11", cluster.Slingshot, 200, "200 Gb/s"}, {"omnipath 100", cluster.OmniPath, 100, "100 Gb/s"},
-		{"opa 100", cluster.OmniPath, 100, "100 Gb/s"}, {"GPUDirect-TCPX", cluster.TCPX, 200, "200 Gb/s"},
+		{"4xHDR", cluster.InfiniBand, 200, "4xHDR"},
+		{"4X HDR", cluster.InfiniBand, 200, "4xHDR"},
+		{"NDR", cluster.InfiniBand, 400, "4xNDR"},
+		{"ndr", cluster.InfiniBand, 400, "4xNDR"},
+		{"HDR100", cluster.InfiniBand, 100, "2xHDR"},
+		{"NDR200", cluster.InfiniBand, 200, "2xNDR"},
+		{"NDR400", cluster.InfiniBand, 400, "4xNDR"},
+		{"1xEDR", cluster.InfiniBand, 25, "1xEDR"},
+		{"12xXDR", cluster.InfiniBand, 2400, "12xXDR"},
+		{"FDR10", cluster.InfiniBand, 40, "4xFDR10"},
+		{"QDR", cluster.InfiniBand, 32, "4xQDR"},
+		{"InfiniBand EDR", cluster.InfiniBand, 100, "4xEDR"},
+		{"200 Gb/sec (4X HDR)", cluster.InfiniBand, 200, "4xHDR"},
+		{"100GbE", cluster.Ethernet, 100, "100GbE"},
+		{"25 GbE", cluster.Ethernet, 25, "25GbE"},
+		{"10G Ethernet", cluster.Ethernet, 10, "10GbE"},
+		{"Ethernet 400G", cluster.Ethernet, 400, "400GbE"},
+		{"2.5GbE", cluster.Ethernet, 2.5, "2.5GbE"},
+		{"400Gb/s", "", 400, "400 Gb/s"},
+		{"50GB/s", "", 400, "400 Gb/s"},
+		{"100 Gbps", "", 100, "100 Gb/s"},
+		{"EFA v2", cluster.EFA, 100, "100 Gb/s"},
+		{"efa-v3", cluster.EFA, 200, "200 Gb/s"},
+		{"Slingshot 11", cluster.Slingshot, 200, "200 Gb/s"},
+		{"omnipath 100", cluster.OmniPath, 100, "100 Gb/s"},
+		{"opa 100", cluster.OmniPath, 100, "100 Gb/s"},
+		{"GPUDirect-TCPX", cluster.TCPX, 200, "200 Gb/s"},
 	} {
 		p, err := ParsePortSpeed(tt.text)
 		if err != nil || p.Kind != tt.kind || !near(p.Rate.Gbps(), tt.gbit, 1e-9) || p.String() != tt.back {
@@ -206,11 +257,24 @@ func TestGPUFigures(t *testing.T) {
 		links              int
 		one                float64
 	}{
-		{"v100-16", 16, 900, 0, 15.7, 6, 150}, {"v100-32", 32, 900, 0, 15.7, 6, 150}, {"a100-40", 40, 1555, 312, 19.5, 12, 300}, {"a100-80", 80, 2039, 312, 19.5, 12, 300},
-		{"h100", 80, 3350, 989.4, 67, 18, 450}, {"h100-pcie", 80, 2039, 756, 51, 12, 300}, {"h200", 141, 4800, 989.4, 67, 18, 450}, {"h800", 80, 3350, 989.4, 67, 8, 200},
-		{"b200", 180, 7700, 2250, 75, 18, 900}, {"gb200", 186, 8000, 2500, 80, 18, 900}, {"mi250x", 128, 3276.8, 383, 47.9, 7, 350}, {"mi300x", 192, 5300, 1307.4, 163.4, 7, 448},
-		{"l40s", 48, 864, 362.05, 91.6, 0, 0}, {"rtx4090", 24, 1008, 165.2, 82.6, 0, 0}, {"rtx3090", 24, 936, 71, 35.6, 4, 56.25}, {"a6000", 48, 768, 154.8, 38.7, 4, 56.25},
-		{"gaudi2", 96, 2460, 432, 0, 24, 300}, {"h20", 96, 4000, 148, 44, 18, 450},
+		{"v100-16", 16, 900, 0, 15.7, 6, 150},
+		{"v100-32", 32, 900, 0, 15.7, 6, 150},
+		{"a100-40", 40, 1555, 312, 19.5, 12, 300},
+		{"a100-80", 80, 2039, 312, 19.5, 12, 300},
+		{"h100", 80, 3350, 989.4, 67, 18, 450},
+		{"h100-pcie", 80, 2039, 756, 51, 12, 300},
+		{"h200", 141, 4800, 989.4, 67, 18, 450},
+		{"h800", 80, 3350, 989.4, 67, 8, 200},
+		{"b200", 180, 7700, 2250, 75, 18, 900},
+		{"gb200", 186, 8000, 2500, 80, 18, 900},
+		{"mi250x", 128, 3276.8, 383, 47.9, 7, 350},
+		{"mi300x", 192, 5300, 1307.4, 163.4, 7, 448},
+		{"l40s", 48, 864, 362.05, 91.6, 0, 0},
+		{"rtx4090", 24, 1008, 165.2, 82.6, 0, 0},
+		{"rtx3090", 24, 936, 71, 35.6, 4, 56.25},
+		{"a6000", 48, 768, 154.8, 38.7, 4, 56.25},
+		{"gaudi2", 96, 2460, 432, 0, 24, 300},
+		{"h20", 96, 4000, 148, 44, 18, 450},
 	} {
 		m := mustGPU(tt.name)
 		if m.Memory != unit.Bytes(tt.gib)*unit.GiB || !near(m.HBM.GBps(), tt.hbm, 1e-9) || !near(float64(m.Peak[cluster.BF16]), tt.bf16*1e12, 1e-9) ||

@@ -107,9 +107,18 @@ func kindByLabel(label string) cluster.NetKind {
 		stem string
 		kind cluster.NetKind
 	}{
-		{"rdmap", cluster.EFA}, {"efa", cluster.EFA}, {"hfi1", cluster.OmniPath}, {"cxi", cluster.Slingshot}, {"hsn", cluster.Slingshot},
-		{"roce", cluster.RoCE}, {"bnxt_re", cluster.RoCE}, {"irdma", cluster.RoCE}, {"ib", cluster.InfiniBand},
-		{"eth", cluster.Ethernet}, {"en", cluster.Ethernet}, {"bond", cluster.Ethernet},
+		{"rdmap", cluster.EFA},
+		{"efa", cluster.EFA},
+		{"hfi1", cluster.OmniPath},
+		{"cxi", cluster.Slingshot},
+		{"hsn", cluster.Slingshot},
+		{"roce", cluster.RoCE},
+		{"bnxt_re", cluster.RoCE},
+		{"irdma", cluster.RoCE},
+		{"ib", cluster.InfiniBand},
+		{"eth", cluster.Ethernet},
+		{"en", cluster.Ethernet},
+		{"bond", cluster.Ethernet},
 	} {
 		if strings.HasPrefix(label, p.stem) {
 			return p.kind

@@ -32,8 +32,19 @@ func TestCompleteNVLink(t *testing.T) {
 		want      float64
 		origin    cluster.Origin
 	}{
-		{4, 60, 80, cluster.Spec}, {6, 70, 150, cluster.Spec}, {12, 80, 300, cluster.Spec}, {4, 86, 56.25, cluster.Spec}, {18, 90, 450, cluster.Spec}, {18, 100, 900, cluster.Spec}, {18, 103, 900, cluster.Spec},
-		{18, 0, 450, cluster.Assumed}, {12, 0, 300, cluster.Assumed}, {6, 0, 150, cluster.Assumed}, {4, 0, 56.25, cluster.Assumed}, {8, 0, 200, cluster.Assumed}, {2, 0, 50, cluster.Assumed},
+		{4, 60, 80, cluster.Spec},
+		{6, 70, 150, cluster.Spec},
+		{12, 80, 300, cluster.Spec},
+		{4, 86, 56.25, cluster.Spec},
+		{18, 90, 450, cluster.Spec},
+		{18, 100, 900, cluster.Spec},
+		{18, 103, 900, cluster.Spec},
+		{18, 0, 450, cluster.Assumed},
+		{12, 0, 300, cluster.Assumed},
+		{6, 0, 150, cluster.Assumed},
+		{4, 0, 56.25, cluster.Assumed},
+		{8, 0, 200, cluster.Assumed},
+		{2, 0, 50, cluster.Assumed},
 	} {
 		n := pair(tt.lanes, cluster.GPUInfo{SM: tt.sm})
 		complete(n)
@@ -58,8 +69,10 @@ func TestCompleteGPU(t *testing.T) {
 	n := &cluster.NodeType{Name: "x"}
 	n.Add(cluster.Device{Kind: cluster.GPU, Index: 0, Parent: -1, Model: cluster.FromRead("NVIDIA A100-SXM4-80GB", "nvidia-smi")})
 	n.Add(cluster.Device{Kind: cluster.GPU, Index: 1, Parent: -1, PCIID: &cluster.PCIID{Vendor: "10de", Device: "2335"}})
-	n.Add(cluster.Device{Kind: cluster.GPU, Index: 2, Parent: -1, Model: cluster.FromRead("NVIDIA H100 80GB HBM3", "nvidia-smi"),
-		GPU: &cluster.GPUInfo{Memory: cluster.FromRead(81559*unit.MiB, "nvidia-smi"), HBM: cluster.FromMeasured(3*unit.Rate(1e12), "nvbandwidth")}})
+	n.Add(cluster.Device{
+		Kind: cluster.GPU, Index: 2, Parent: -1, Model: cluster.FromRead("NVIDIA H100 80GB HBM3", "nvidia-smi"),
+		GPU: &cluster.GPUInfo{Memory: cluster.FromRead(81559*unit.MiB, "nvidia-smi"), HBM: cluster.FromMeasured(3*unit.Rate(1e12), "nvbandwidth")},
+	})
 	n.Add(cluster.Device{Kind: cluster.GPU, Index: 3, Parent: -1, Model: cluster.FromRead("Imaginary 9000", "nvidia-smi")})
 	c := complete(n)
 	if len(c.Warnings) > 0 {
@@ -140,8 +153,13 @@ func TestCompleteNIC(t *testing.T) {
 		gbit   float64
 		origin cluster.Origin
 	}{
-		{cluster.InfiniBand, 400, cluster.Assumed}, {cluster.RoCE, 200, cluster.Read}, {cluster.EFA, 0, cluster.Unknown}, {cluster.Ethernet, 25, cluster.Spec},
-		{cluster.InfiniBand, 100, cluster.Spec}, {"", 0, cluster.Unknown}, {cluster.OmniPath, 100, cluster.Assumed},
+		{cluster.InfiniBand, 400, cluster.Assumed},
+		{cluster.RoCE, 200, cluster.Read},
+		{cluster.EFA, 0, cluster.Unknown},
+		{cluster.Ethernet, 25, cluster.Spec},
+		{cluster.InfiniBand, 100, cluster.Spec},
+		{"", 0, cluster.Unknown},
+		{cluster.OmniPath, 100, cluster.Assumed},
 	} {
 		nic := n.Devices[i].NIC
 		if r := nic.Rate(); nic.Kind != want.kind || !near(r.Value.Gbps(), want.gbit, 1e-9) || r.Origin != want.origin {
@@ -160,8 +178,10 @@ func TestCompleteWarns(t *testing.T) {
 	n.Devices[1].GPU.Memory = cluster.FromRead(40*unit.GiB, "nvidia-smi")
 	n.Connect(cluster.Link{A: 0, B: 1, Kind: cluster.NVLink, Lanes: 4, Rate: cluster.FromRead(200*unit.GBps, "a tool")})
 	n.Pairs = []cluster.Pair{{A: 0, B: 1, Rate: cluster.FromMeasured(520*unit.GBps, "p2pBandwidthLatencyTest")}}
-	nic := n.Add(cluster.Device{Kind: cluster.NIC, Index: 0, Parent: -1, PCIID: &cluster.PCIID{Vendor: "15b3", Device: "101b"},
-		NIC: &cluster.NICInfo{Ports: []cluster.Port{{Num: 1, Rate: cluster.FromRead(400*unit.Gbps, "sysfs")}}}})
+	nic := n.Add(cluster.Device{
+		Kind: cluster.NIC, Index: 0, Parent: -1, PCIID: &cluster.PCIID{Vendor: "15b3", Device: "101b"},
+		NIC: &cluster.NICInfo{Ports: []cluster.Port{{Num: 1, Rate: cluster.FromRead(400*unit.Gbps, "sysfs")}}},
+	})
 	root := n.Add(cluster.Device{Kind: cluster.RootComplex, Index: -1, Parent: -1})
 	n.Connect(cluster.Link{A: root, B: nic, Kind: cluster.PCIe, Lanes: 16, GTs: 8, Rate: cluster.FromMeasured(25*unit.GBps, "a test")})
 	c := complete(n)
@@ -211,7 +231,8 @@ func TestCompleteNetwork(t *testing.T) {
 			{A: cluster.End{Switch: 0}, B: cluster.End{Switch: -1, Hosts: []cluster.Span{{First: 0, N: 1}}}, Speed: "4xHDR"},
 			{A: cluster.End{Switch: 1}, B: cluster.End{Switch: 0}, Speed: "4xEDR", Rate: cluster.FromRead(100*unit.Gbps, "iblinkinfo")},
 			{A: cluster.End{Switch: 1}, B: cluster.End{Switch: 0}, Speed: "???"},
-		}}}
+		},
+	}}
 	Complete(c)
 	n := c.Network
 	if n.Kind != cluster.InfiniBand || n.Links[0].Rate.Value != 200*unit.Gbps || n.Links[0].Lanes != 4 || n.Links[0].Latency.Value != unit.Micros(0.6) || n.Links[0].Latency.Origin != cluster.Spec {

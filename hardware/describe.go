@@ -145,8 +145,10 @@ func (b *layout) resolve() error {
 		most := busiest(b.rail[i], b.rails)
 		b.ports = max(b.ports, most)
 		if most == 0 && len(b.rail[i]) > 0 {
-			b.c.Warnings = append(b.c.Warnings, cluster.Warning{Source: "hardware catalogue", Where: t.Name,
-				Text: fmt.Sprintf("none of its %d NICs joins the %s network; set the kind of the NICs or of the network", len(b.rail[i]), b.d.Kind)})
+			b.c.Warnings = append(b.c.Warnings, cluster.Warning{
+				Source: "hardware catalogue", Where: t.Name,
+				Text: fmt.Sprintf("none of its %d NICs joins the %s network; set the kind of the NICs or of the network", len(b.rail[i]), b.d.Kind),
+			})
 		}
 	}
 	if b.ports == 0 && b.anyUnknown() {

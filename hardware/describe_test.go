@@ -163,8 +163,18 @@ func TestDescribeMixed(t *testing.T) {
 
 func TestDescribeErrors(t *testing.T) {
 	for _, d := range []Description{
-		{Rails: -1}, {Rails: 5000}, {NodesPerLeaf: -1}, {LeavesPerPod: -2}, {Oversubscription: -2}, {Oversubscription: math.NaN()}, {Oversubscription: 1e9},
-		{Rate: -1}, {Speed: "400G"}, {Speed: "warp"}, {Radix: -1}, {Radix: 1 << 20},
+		{Rails: -1},
+		{Rails: 5000},
+		{NodesPerLeaf: -1},
+		{LeavesPerPod: -2},
+		{Oversubscription: -2},
+		{Oversubscription: math.NaN()},
+		{Oversubscription: 1e9},
+		{Rate: -1},
+		{Speed: "400G"},
+		{Speed: "warp"},
+		{Radix: -1},
+		{Radix: 1 << 20},
 	} {
 		if err := Describe(d, hosts(4, 1, cluster.InfiniBand, "4xHDR")); err == nil {
 			t.Errorf("%+v: no error", d)

@@ -128,8 +128,10 @@ func (b *layout) trunks() {
 	cables := int(math.Ceil(up - 1e-9))
 	rate := b.rate
 	if rate.Known() && float64(cables) > up+1e-9 {
-		rate = cluster.Fact[unit.Rate]{Value: rate.Value * unit.Rate(up/float64(cables)), Origin: rate.Origin,
-			Source: fmt.Sprintf("%d cables share %.4g ports' worth: %s", cables, up, rate.Source)}
+		rate = cluster.Fact[unit.Rate]{
+			Value: rate.Value * unit.Rate(up/float64(cables)), Origin: rate.Origin,
+			Source: fmt.Sprintf("%d cables share %.4g ports' worth: %s", cables, up, rate.Source),
+		}
 	}
 	link := func(upper, lower, count int) {
 		n.Links = append(n.Links, cluster.NetLink{

@@ -12,8 +12,10 @@ func cloudRows() []Interconnect {
 	row := func(family, name, scope string, gbit float64, links int, source, note string) Interconnect {
 		l := unit.Rate(gbit) * unit.Gbps
 		one := l * unit.Rate(links)
-		return Interconnect{Name: name, Family: family, Scope: scope, Link: l, Links: links, OneWay: one, Duplex: 2 * one,
-			Quoted: OneDirection, Source: source, Note: note}
+		return Interconnect{
+			Name: name, Family: family, Scope: scope, Link: l, Links: links, OneWay: one, Duplex: 2 * one,
+			Quoted: OneDirection, Source: source, Note: note,
+		}
 	}
 	const ec2 = "Amazon EC2 documentation, accelerated computing network specifications, 2026"
 	const gcp = "Google Cloud documentation, GPUDirect-TCPX and TCPXO, 2025"

@@ -19,8 +19,10 @@ func otherGPURows() []Interconnect {
 	gaudi := func(name string, gbit float64, links int, scope, source, note string) Interconnect {
 		l := unit.Rate(gbit) * unit.Gbps
 		one := l * unit.Rate(links)
-		return Interconnect{Name: name, Family: "gaudi", Scope: scope, Link: l, Links: links, OneWay: one, Duplex: 2 * one,
-			Quoted: OneDirection, Source: source, Note: note}
+		return Interconnect{
+			Name: name, Family: "gaudi", Scope: scope, Link: l, Links: links, OneWay: one, Duplex: 2 * one,
+			Quoted: OneDirection, Source: source, Note: note,
+		}
 	}
 	const gaudi2 = "Habana HLS-Gaudi2 data sheet, 2023-10; " + docNetworking + ", section Gaudi2"
 	const gaudi3 = "Intel Gaudi 3 AI accelerator white paper, 2024"
@@ -36,10 +38,14 @@ func otherGPURows() []Interconnect {
 		gaudi("Gaudi2 inter-node", 100, 24, "node", gaudi2, "three ports of each of eight cards; the 2024 cross-comparison lists it as 2400 Gb/s"),
 		gaudi("Gaudi3 intra-node", 200, 21, "one card to the other seven", gaudi3, "three ports of 200GbE to each of seven cards"),
 		gaudi("Gaudi3 inter-node", 200, 24, "node", gaudi3, "three ports of each of eight cards"),
-		{Name: "NVLink-C2C GH200", Family: "c2c", Scope: "Grace to its GPU", Link: 45 * unit.GBps, Links: 10, OneWay: 450 * unit.GBps, Duplex: 900 * unit.GBps,
-			Quoted: BothWays, Source: "NVIDIA GH200 data sheet, 2023", Note: "the driver reports 10 links of 44.712 GB/s"},
-		{Name: "NVLink-C2C GB200", Family: "c2c", Scope: "Grace to each of its two GPUs", Link: 45 * unit.GBps, Links: 5, OneWay: 225 * unit.GBps, Duplex: 450 * unit.GBps,
-			Quoted: BothWays, Source: "NVIDIA GB200 NVL72 data sheet, 2024: 900 GB/s for the two GPUs of a superchip", Note: "the driver reports 5 links of 44.712 GB/s a GPU"},
+		{
+			Name: "NVLink-C2C GH200", Family: "c2c", Scope: "Grace to its GPU", Link: 45 * unit.GBps, Links: 10, OneWay: 450 * unit.GBps, Duplex: 900 * unit.GBps,
+			Quoted: BothWays, Source: "NVIDIA GH200 data sheet, 2023", Note: "the driver reports 10 links of 44.712 GB/s",
+		},
+		{
+			Name: "NVLink-C2C GB200", Family: "c2c", Scope: "Grace to each of its two GPUs", Link: 45 * unit.GBps, Links: 5, OneWay: 225 * unit.GBps, Duplex: 450 * unit.GBps,
+			Quoted: BothWays, Source: "NVIDIA GB200 NVL72 data sheet, 2024: 900 GB/s for the two GPUs of a superchip", Note: "the driver reports 5 links of 44.712 GB/s a GPU",
+		},
 	}
 }
 

@@ -21,13 +21,19 @@ func nvlinkGens() []nvlinkGen {
 	const lanes = docNetwork26 + ", table NVLink"
 	return []nvlinkGen{
 		{1, 2.5 * unit.GBps, 8, 4, "P100", "NVIDIA Tesla P100 white paper, 2016, NVLink; " + lanes, ""},
-		{2, 3.125 * unit.GBps, 8, 6, "V100", "NVIDIA Tesla V100 white paper, 2017, NVLink; " + docNetworking + ", table NVLink",
-			"the 2024 table gives 4 lanes of 6.25 GB/s a link for NVLink 2, 3 and 4; the 2026 edition gives 8 of 3.125; both make 25 GB/s a link"},
+		{
+			2, 3.125 * unit.GBps, 8, 6, "V100", "NVIDIA Tesla V100 white paper, 2017, NVLink; " + docNetworking + ", table NVLink",
+			"the 2024 table gives 4 lanes of 6.25 GB/s a link for NVLink 2, 3 and 4; the 2026 edition gives 8 of 3.125; both make 25 GB/s a link",
+		},
 		{3, 6.25 * unit.GBps, 4, 12, "A100", "NVIDIA A100 white paper, 2020, NVLink; " + docNetworking + ", table NVLink", ""},
-		{4, 12.5 * unit.GBps, 2, 18, "H100, H200, GH200", "NVIDIA H100 white paper, 2022, NVLink; " + docNetworking + ", table NVLink",
-			"the 2024 table gives 4 lanes of 6.25 GB/s a link, the 2026 edition 2 of 12.5; both make 25 GB/s a link"},
-		{5, 25 * unit.GBps, 2, 18, "B200, B300, GB200, GB300", "NVIDIA Blackwell architecture brief, 2024, NVLink 5; Distributed communication for GPUs (part 1), 2025-09-09: 1.8 TB/s a GPU over 18 links",
-			""},
+		{
+			4, 12.5 * unit.GBps, 2, 18, "H100, H200, GH200", "NVIDIA H100 white paper, 2022, NVLink; " + docNetworking + ", table NVLink",
+			"the 2024 table gives 4 lanes of 6.25 GB/s a link, the 2026 edition 2 of 12.5; both make 25 GB/s a link",
+		},
+		{
+			5, 25 * unit.GBps, 2, 18, "B200, B300, GB200, GB300", "NVIDIA Blackwell architecture brief, 2024, NVLink 5; Distributed communication for GPUs (part 1), 2025-09-09: 1.8 TB/s a GPU over 18 links",
+			"",
+		},
 	}
 }
 

@@ -51,12 +51,14 @@ func machines() []machine {
 
 // bareGPU is one host with one GPU and nothing else.
 func bareGPU(g GPUModel) machine {
-	return machine{name: g.Name, summary: "one " + g.Title + " alone, no NIC", source: g.Source,
+	return machine{
+		name: g.Name, summary: "one " + g.Title + " alone, no NIC", source: g.Source,
 		node: func() *cluster.NodeType {
 			t := newNode(cluster.Unknown)
 			addChip(t, -1, g, "")
 			return t
-		}}
+		},
+	}
 }
 
 // Presets lists all presets.
@@ -64,8 +66,10 @@ func Presets() []PresetInfo {
 	var list []PresetInfo
 	for _, m := range machines() {
 		t := m.node()
-		list = append(list, PresetInfo{Name: m.name, Aliases: m.aliases, Summary: m.summary, Source: m.source,
-			GPUs: t.Count(cluster.GPU), NICs: t.Count(cluster.NIC), Nodes: max(m.nodes, 1)})
+		list = append(list, PresetInfo{
+			Name: m.name, Aliases: m.aliases, Summary: m.summary, Source: m.source,
+			GPUs: t.Count(cluster.GPU), NICs: t.Count(cluster.NIC), Nodes: max(m.nodes, 1),
+		})
 	}
 	return list
 }

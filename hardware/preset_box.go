@@ -15,22 +15,38 @@ func boxMachines() []machine {
 	const mi = "ROCm/rccl, tools/topo_expl/models/topo_8p_940.xml; "
 	flat := Description{Name: "Ethernet", Kind: cluster.RoCE, NodesPerLeaf: 16, Oversubscription: 1, Source: "assumed", Origin: cluster.Assumed}
 	return []machine{
-		{name: "mi300x-8", aliases: []string{"mi300x-node", "8xmi300x"}, summary: "8 MI300X, Infinity Fabric mesh, 8 NDR", source: mi + "AMD Instinct MI300X platform data sheet, 2023",
-			node: func() *cluster.NodeType { return mi300("mi300x", cx7NDR(), true) }, net: rails(cluster.InfiniBand, 8)},
-		{name: "mi325x-8", aliases: []string{"mi325x-node", "8xmi325x"}, summary: "8 MI325X, Infinity Fabric mesh, 8 NDR", source: "AMD Instinct MI325X platform data sheet, 2024; tree as in mi300x-8, assumed",
-			node: func() *cluster.NodeType { return mi300("mi325x", cx7NDR(), false) }, net: rails(cluster.InfiniBand, 8)},
-		{name: "mi300a-4", aliases: []string{"mi300a-node", "el-capitan"}, summary: "El Capitan node: 4 MI300A, two Infinity Fabric links a pair, 4 Slingshot-11 NICs", source: "AMD CDNA 3 white paper, 2023; LLNL, El Capitan user guide, 2025; PCIe tree assumed",
-			node: mi300a, net: Description{Name: "Slingshot", Kind: cluster.Slingshot, NodesPerLeaf: 4, Oversubscription: 1, Source: "dragonfly drawn as leaf and spine; 16 of 64 ports at the nodes", Origin: cluster.Assumed}},
-		{name: "hls-gaudi2", aliases: []string{"gaudi2-node", "gaudi2-8", "8xgaudi2"}, summary: "HLS-Gaudi2: 8 Gaudi2, three 100GbE links a pair, three scale-out ports a card", source: "Habana HLS-Gaudi2 data sheet, 2023-10; " + docNetworking + "; PCIe tree assumed",
-			node: func() *cluster.NodeType { return gaudi("gaudi2", "100GbE", slot{4, 16}) }, net: rails(cluster.RoCE, 0)},
-		{name: "gaudi3-8", aliases: []string{"gaudi3-node", "hls-gaudi3", "8xgaudi3"}, summary: "8 Gaudi3, three 200GbE links a pair, three scale-out ports a card", source: "Intel Gaudi 3 white paper, 2024; PCIe tree assumed",
-			node: func() *cluster.NodeType { return gaudi("gaudi3", "200GbE", slot{5, 16}) }, net: rails(cluster.RoCE, 0)},
-		{name: "l40s-8", aliases: []string{"l40s-node", "8xl40s", "ovx-l40s"}, summary: "8 L40S on PCIe 4, four a switch and socket, one 200 Gb/s NIC a switch", source: "NVIDIA OVX L40S data sheet, 2023; tree assumed",
-			node: pcieBox("l40s", 4, card{model: "ConnectX-7", kind: cluster.RoCE, speed: "200GbE", slot: slot{4, 16}, gdr: cluster.Yes}), net: flat},
-		{name: "rtxpro6000-8", aliases: []string{"8xrtxpro6000"}, summary: "8 RTX PRO 6000 Blackwell on PCIe 5, four a switch and socket, one 400 Gb/s NIC a switch", source: "NVIDIA RTX PRO server data sheet, 2025; tree assumed",
-			node: pcieBox("rtxpro6000", 5, cx7RoCE("400GbE")), net: flat},
-		{name: "rtx4090-8", aliases: []string{"4090-8", "8x4090", "8xrtx4090"}, summary: "8 RTX 4090 on root ports of two sockets, no peer access, one 25GbE NIC", source: "usual workstation; NVIDIA/go-gpuallocator issue 17 shows one",
-			node: geforceBox, net: Description{Name: "Ethernet", Kind: cluster.Ethernet, NodesPerLeaf: 24, Oversubscription: 1, Source: "assumed", Origin: cluster.Assumed}},
+		{
+			name: "mi300x-8", aliases: []string{"mi300x-node", "8xmi300x"}, summary: "8 MI300X, Infinity Fabric mesh, 8 NDR", source: mi + "AMD Instinct MI300X platform data sheet, 2023",
+			node: func() *cluster.NodeType { return mi300("mi300x", cx7NDR(), true) }, net: rails(cluster.InfiniBand, 8),
+		},
+		{
+			name: "mi325x-8", aliases: []string{"mi325x-node", "8xmi325x"}, summary: "8 MI325X, Infinity Fabric mesh, 8 NDR", source: "AMD Instinct MI325X platform data sheet, 2024; tree as in mi300x-8, assumed",
+			node: func() *cluster.NodeType { return mi300("mi325x", cx7NDR(), false) }, net: rails(cluster.InfiniBand, 8),
+		},
+		{
+			name: "mi300a-4", aliases: []string{"mi300a-node", "el-capitan"}, summary: "El Capitan node: 4 MI300A, two Infinity Fabric links a pair, 4 Slingshot-11 NICs", source: "AMD CDNA 3 white paper, 2023; LLNL, El Capitan user guide, 2025; PCIe tree assumed",
+			node: mi300a, net: Description{Name: "Slingshot", Kind: cluster.Slingshot, NodesPerLeaf: 4, Oversubscription: 1, Source: "dragonfly drawn as leaf and spine; 16 of 64 ports at the nodes", Origin: cluster.Assumed},
+		},
+		{
+			name: "hls-gaudi2", aliases: []string{"gaudi2-node", "gaudi2-8", "8xgaudi2"}, summary: "HLS-Gaudi2: 8 Gaudi2, three 100GbE links a pair, three scale-out ports a card", source: "Habana HLS-Gaudi2 data sheet, 2023-10; " + docNetworking + "; PCIe tree assumed",
+			node: func() *cluster.NodeType { return gaudi("gaudi2", "100GbE", slot{4, 16}) }, net: rails(cluster.RoCE, 0),
+		},
+		{
+			name: "gaudi3-8", aliases: []string{"gaudi3-node", "hls-gaudi3", "8xgaudi3"}, summary: "8 Gaudi3, three 200GbE links a pair, three scale-out ports a card", source: "Intel Gaudi 3 white paper, 2024; PCIe tree assumed",
+			node: func() *cluster.NodeType { return gaudi("gaudi3", "200GbE", slot{5, 16}) }, net: rails(cluster.RoCE, 0),
+		},
+		{
+			name: "l40s-8", aliases: []string{"l40s-node", "8xl40s", "ovx-l40s"}, summary: "8 L40S on PCIe 4, four a switch and socket, one 200 Gb/s NIC a switch", source: "NVIDIA OVX L40S data sheet, 2023; tree assumed",
+			node: pcieBox("l40s", 4, card{model: "ConnectX-7", kind: cluster.RoCE, speed: "200GbE", slot: slot{4, 16}, gdr: cluster.Yes}), net: flat,
+		},
+		{
+			name: "rtxpro6000-8", aliases: []string{"8xrtxpro6000"}, summary: "8 RTX PRO 6000 Blackwell on PCIe 5, four a switch and socket, one 400 Gb/s NIC a switch", source: "NVIDIA RTX PRO server data sheet, 2025; tree assumed",
+			node: pcieBox("rtxpro6000", 5, cx7RoCE("400GbE")), net: flat,
+		},
+		{
+			name: "rtx4090-8", aliases: []string{"4090-8", "8x4090", "8xrtx4090"}, summary: "8 RTX 4090 on root ports of two sockets, no peer access, one 25GbE NIC", source: "usual workstation; NVIDIA/go-gpuallocator issue 17 shows one",
+			node: geforceBox, net: Description{Name: "Ethernet", Kind: cluster.Ethernet, NodesPerLeaf: 24, Oversubscription: 1, Source: "assumed", Origin: cluster.Assumed},
+		},
 	}
 }
 

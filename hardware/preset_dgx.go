@@ -24,31 +24,47 @@ func dgxMachines() []machine {
 	b300.gpu, b300.nic, b300.cpu, b300.cores = "b300", cx8XDR(), intel("6776P", 173), [2]string{"0-63,128-191", "64-127,192-255"}
 	b300.up, b300.slot = slot{5, 16}, slot{6, 16}
 	generic := func(gpu string, c card, gen int) func() *cluster.NodeType {
-		return hgx{tree: cluster.Assumed, gpu: gpu, cpu: intel("Platinum 8480+", 143), cores: [2]string{"0-55,112-167", "56-111,168-223"},
-			nics: 1, nic: c, up: slot{gen, 16}, slot: slot{gen, 16}, nicLabel: numbered("mlx5_", 8)}.node
+		return hgx{
+			tree: cluster.Assumed, gpu: gpu, cpu: intel("Platinum 8480+", 143), cores: [2]string{"0-55,112-167", "56-111,168-223"},
+			nics: 1, nic: c, up: slot{gen, 16}, slot: slot{gen, 16}, nicLabel: numbered("mlx5_", 8),
+		}.node
 	}
 	const guide = "NVIDIA DGX H100/H200 user guide, 2024, system topology and network ports; "
 	const hgxDoc = "NVIDIA HGX platform data sheets, 2023–2025; processors, tree and network assumed as in the DGX of the generation"
 	eightRail := superPOD(32, podH100)
 	return []machine{
-		{name: "dgx-1v", aliases: []string{"dgx1v", "dgx-1", "dgx1", "dgx-1v-32"}, summary: "DGX-1V: 8 V100-32GB in a hybrid cube mesh, 4 EDR, 2 GPUs a NIC",
+		{
+			name: "dgx-1v", aliases: []string{"dgx1v", "dgx-1", "dgx1", "dgx-1v-32"}, summary: "DGX-1V: 8 V100-32GB in a hybrid cube mesh, 4 EDR, 2 GPUs a NIC",
 			source: "NVIDIA DGX-1 system architecture white paper, 2017; nvidia-smi topo -m of a DGX-1V", node: func() *cluster.NodeType { return dgx1("v100-32") },
-			net: Description{Name: "EDR", Rails: 4, NodesPerLeaf: 18, Source: "wiring by rail assumed; SB7800 has 36 ports", Origin: cluster.Assumed}},
-		{name: "dgx-1v-16", summary: "DGX-1V with V100-16GB", source: "NVIDIA DGX-1 system architecture white paper, 2017", node: func() *cluster.NodeType { return dgx1("v100-16") },
-			net: Description{Name: "EDR", Rails: 4, NodesPerLeaf: 18, Source: "wiring by rail assumed; SB7800 has 36 ports", Origin: cluster.Assumed}},
-		{name: "dgx-2", aliases: []string{"dgx2"}, summary: "DGX-2: 16 V100-32GB behind NVSwitch, 8 EDR", source: "NVIDIA DGX-2 user guide, 2019; nvidia-smi topo -m in NVIDIA/nccl-tests issue 78", node: dgx2,
-			net: Description{Name: "EDR", Rails: 8, NodesPerLeaf: 18, Source: "wiring by rail assumed; SB7800 has 36 ports", Origin: cluster.Assumed}},
-		{name: "dgx-a100", aliases: []string{"dgxa100", "dgx-a100-80", "selene"}, summary: "DGX A100 640GB: 8 A100-80GB, NVSwitch, 8 HDR, 8 NUMA domains",
+			net: Description{Name: "EDR", Rails: 4, NodesPerLeaf: 18, Source: "wiring by rail assumed; SB7800 has 36 ports", Origin: cluster.Assumed},
+		},
+		{
+			name: "dgx-1v-16", summary: "DGX-1V with V100-16GB", source: "NVIDIA DGX-1 system architecture white paper, 2017", node: func() *cluster.NodeType { return dgx1("v100-16") },
+			net: Description{Name: "EDR", Rails: 4, NodesPerLeaf: 18, Source: "wiring by rail assumed; SB7800 has 36 ports", Origin: cluster.Assumed},
+		},
+		{
+			name: "dgx-2", aliases: []string{"dgx2"}, summary: "DGX-2: 16 V100-32GB behind NVSwitch, 8 EDR", source: "NVIDIA DGX-2 user guide, 2019; nvidia-smi topo -m in NVIDIA/nccl-tests issue 78", node: dgx2,
+			net: Description{Name: "EDR", Rails: 8, NodesPerLeaf: 18, Source: "wiring by rail assumed; SB7800 has 36 ports", Origin: cluster.Assumed},
+		},
+		{
+			name: "dgx-a100", aliases: []string{"dgxa100", "dgx-a100-80", "selene"}, summary: "DGX A100 640GB: 8 A100-80GB, NVSwitch, 8 HDR, 8 NUMA domains",
 			source: "NVIDIA DGX A100 user guide, 2021; NVIDIA/nccl issue 1505 (nvidia-smi topo -m and topology XML); mlcommons/training_results_v1.1, dgxa100_nic_affinity.xml; " + podA100,
-			node:   func() *cluster.NodeType { return dgxA100("a100-80") }, net: superPOD(20, podA100)},
-		{name: "dgx-a100-40", summary: "DGX A100 320GB: 8 A100-40GB", source: "NVIDIA DGX A100 user guide, 2020; " + podA100,
-			node: func() *cluster.NodeType { return dgxA100("a100-40") }, net: superPOD(20, podA100)},
-		{name: "dgx-h100", aliases: []string{"dgxh100"}, summary: "DGX H100: 8 H100-80GB, NVSwitch, 8 NDR; nvidia-smi prints PXB where the two-level switch of each GPU and NIC is shown as one here",
-			source: guide + podH100, node: h100.node, net: superPOD(32, podH100)},
+			node:   func() *cluster.NodeType { return dgxA100("a100-80") }, net: superPOD(20, podA100),
+		},
+		{
+			name: "dgx-a100-40", summary: "DGX A100 320GB: 8 A100-40GB", source: "NVIDIA DGX A100 user guide, 2020; " + podA100,
+			node: func() *cluster.NodeType { return dgxA100("a100-40") }, net: superPOD(20, podA100),
+		},
+		{
+			name: "dgx-h100", aliases: []string{"dgxh100"}, summary: "DGX H100: 8 H100-80GB, NVSwitch, 8 NDR; nvidia-smi prints PXB where the two-level switch of each GPU and NIC is shown as one here",
+			source: guide + podH100, node: h100.node, net: superPOD(32, podH100),
+		},
 		{name: "dgx-h200", aliases: []string{"dgxh200"}, summary: "DGX H200: 8 H200-141GB, NVSwitch, 8 NDR", source: guide + podH100, node: h200.node, net: superPOD(32, podH100)},
 		{name: "dgx-b200", aliases: []string{"dgxb200"}, summary: "DGX B200: 8 B200-180GB, NVSwitch, 8 NDR", source: "NVIDIA DGX B200 user guide, 2025; " + podB200, node: b200.node, net: superPOD(32, podB200)},
-		{name: "dgx-b300", aliases: []string{"dgxb300"}, summary: "DGX B300: 8 B300-288GB, NVSwitch, 8 XDR", source: "NVIDIA DGX B300 data sheet, 2025", node: b300.node,
-			net: Description{Name: "compute fabric", Kind: cluster.InfiniBand, Rails: 8, NodesPerLeaf: 72, Oversubscription: 1, Source: "NVIDIA Quantum-X800 Q3400 has 144 ports, half down", Origin: cluster.Assumed}},
+		{
+			name: "dgx-b300", aliases: []string{"dgxb300"}, summary: "DGX B300: 8 B300-288GB, NVSwitch, 8 XDR", source: "NVIDIA DGX B300 data sheet, 2025", node: b300.node,
+			net: Description{Name: "compute fabric", Kind: cluster.InfiniBand, Rails: 8, NodesPerLeaf: 72, Oversubscription: 1, Source: "NVIDIA Quantum-X800 Q3400 has 144 ports, half down", Origin: cluster.Assumed},
+		},
 		{name: "hgx-a100", summary: "HGX A100 8-GPU server, 8 HDR", source: hgxDoc, node: generic("a100-80", cx6HDR(), 4), net: superPOD(20, podA100)},
 		{name: "hgx-a800", summary: "HGX A800 8-GPU server, 8 HDR", source: hgxDoc, node: generic("a800", cx6HDR(), 4), net: superPOD(20, podA100)},
 		{name: "hgx-h100", aliases: []string{"h100-8", "8xh100"}, summary: "HGX H100 8-GPU server, 8 NDR", source: hgxDoc, node: generic("h100", cx7NDR(), 5), net: eightRail},
@@ -62,8 +78,22 @@ func dgxMachines() []machine {
 // cubeMesh is the hybrid cube mesh of eight V100: GPU, GPU, links.
 func cubeMesh() [][3]int {
 	return [][3]int{
-		{0, 1, 1}, {0, 2, 1}, {0, 3, 2}, {0, 4, 2}, {1, 2, 2}, {1, 3, 1}, {1, 5, 2}, {2, 3, 2},
-		{2, 6, 1}, {3, 7, 1}, {4, 5, 1}, {4, 6, 1}, {4, 7, 2}, {5, 6, 2}, {5, 7, 1}, {6, 7, 2},
+		{0, 1, 1},
+		{0, 2, 1},
+		{0, 3, 2},
+		{0, 4, 2},
+		{1, 2, 2},
+		{1, 3, 1},
+		{1, 5, 2},
+		{2, 3, 2},
+		{2, 6, 1},
+		{3, 7, 1},
+		{4, 5, 1},
+		{4, 6, 1},
+		{4, 7, 2},
+		{5, 6, 2},
+		{5, 7, 1},
+		{6, 7, 2},
 	}
 }
 

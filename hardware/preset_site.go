@@ -10,28 +10,46 @@ import (
 // siteMachines lists the nodes of named sites.
 func siteMachines() []machine {
 	const bask = "The Impact of GPU Networking (Part 2), 2025-03-14, appendix A; PCIe tree of the Lenovo SD650-N V2 assumed: two GPUs a socket, the NIC on the first"
-	baskNet := Description{Name: "HDR", Kind: cluster.InfiniBand, NodesPerLeaf: 20, Oversubscription: 1, Model: "QM8790",
-		Source: "Baskerville: HDR fat tree of QM8790; 20 nodes a leaf assumed from 40 ports", Origin: cluster.Assumed}
-	slingshot := Description{Name: "Slingshot", Kind: cluster.Slingshot, NodesPerLeaf: 4, Oversubscription: 1,
-		Source: "dragonfly drawn as leaf and spine; 16 of 64 ports at the nodes", Origin: cluster.Assumed}
-	opa := Description{Name: "Omni-Path", Kind: cluster.OmniPath, NodesPerLeaf: 6, Oversubscription: 1,
-		Source: "IDRIS, Jean Zay: four Omni-Path links a node; 6 nodes a leaf assumed from 48 ports", Origin: cluster.Assumed}
+	baskNet := Description{
+		Name: "HDR", Kind: cluster.InfiniBand, NodesPerLeaf: 20, Oversubscription: 1, Model: "QM8790",
+		Source: "Baskerville: HDR fat tree of QM8790; 20 nodes a leaf assumed from 40 ports", Origin: cluster.Assumed,
+	}
+	slingshot := Description{
+		Name: "Slingshot", Kind: cluster.Slingshot, NodesPerLeaf: 4, Oversubscription: 1,
+		Source: "dragonfly drawn as leaf and spine; 16 of 64 ports at the nodes", Origin: cluster.Assumed,
+	}
+	opa := Description{
+		Name: "Omni-Path", Kind: cluster.OmniPath, NodesPerLeaf: 6, Oversubscription: 1,
+		Source: "IDRIS, Jean Zay: four Omni-Path links a node; 6 nodes a leaf assumed from 48 ports", Origin: cluster.Assumed,
+	}
 	const olcf = "OLCF, Frontier user guide, 2024: node diagram, 36+36 GB/s CPU to GCD, 200 GB/s within a module, 50 to 100 GB/s between; ROCm/rccl topo_expl model of the node"
 	return []machine{
-		{name: "baskerville", aliases: []string{"baskerville-40"}, nodes: 46, summary: "Baskerville node: 4 A100-40GB fully joined by 4 NVLinks a pair, one HDR port that all share (25GbE not listed)",
-			source: bask, node: func() *cluster.NodeType { return baskerville("a100-40") }, net: baskNet},
+		{
+			name: "baskerville", aliases: []string{"baskerville-40"}, nodes: 46, summary: "Baskerville node: 4 A100-40GB fully joined by 4 NVLinks a pair, one HDR port that all share (25GbE not listed)",
+			source: bask, node: func() *cluster.NodeType { return baskerville("a100-40") }, net: baskNet,
+		},
 		{name: "baskerville-80", nodes: 11, summary: "Baskerville node with A100-80GB", source: bask, node: func() *cluster.NodeType { return baskerville("a100-80") }, net: baskNet},
-		{name: "jean-zay-v100", aliases: []string{"jeanzay-v100", "jean-zay"}, summary: "Jean Zay V100 node: 4 V100-32GB, 2 NVLinks a pair, 4 Omni-Path 100",
-			source: "IDRIS, Jean Zay hardware description, 2022; NCCL logs of 16 nodes; PCIe tree assumed", node: jeanZayV100, net: opa},
-		{name: "jean-zay-a100", aliases: []string{"jeanzay-a100"}, summary: "Jean Zay A100 node: 8 A100-80GB, NVSwitch, 4 Omni-Path 100, 2 GPUs a NIC",
+		{
+			name: "jean-zay-v100", aliases: []string{"jeanzay-v100", "jean-zay"}, summary: "Jean Zay V100 node: 4 V100-32GB, 2 NVLinks a pair, 4 Omni-Path 100",
+			source: "IDRIS, Jean Zay hardware description, 2022; NCCL logs of 16 nodes; PCIe tree assumed", node: jeanZayV100, net: opa,
+		},
+		{
+			name: "jean-zay-a100", aliases: []string{"jeanzay-a100"}, summary: "Jean Zay A100 node: 8 A100-80GB, NVSwitch, 4 Omni-Path 100, 2 GPUs a NIC",
 			source: "IDRIS, Jean Zay hardware description, 2022; BigScience, BLOOM training hardware, 2022; PCIe tree assumed",
-			node: hgx{tree: cluster.Assumed, gpu: "a100-80", cpu: epyc("7543", 175, 1), cores: [2]string{"0-31", "32-63"}, perSw: 2, nics: 1,
-				nic: opaCard(), up: slot{4, 16}, slot: slot{4, 16}, nicLabel: numbered("hfi1_", 4)}.node, net: opa},
-		{name: "frontier", aliases: []string{"mi250x-node", "mi250x-4", "crusher"}, summary: "Frontier node: 4 MI250X modules shown as 8 GPUs, Infinity Fabric, 4 Slingshot-11 NICs on the odd GPUs",
-			source: olcf, node: frontier, net: slingshot},
+			node: hgx{
+				tree: cluster.Assumed, gpu: "a100-80", cpu: epyc("7543", 175, 1), cores: [2]string{"0-31", "32-63"}, perSw: 2, nics: 1,
+				nic: opaCard(), up: slot{4, 16}, slot: slot{4, 16}, nicLabel: numbered("hfi1_", 4),
+			}.node, net: opa,
+		},
+		{
+			name: "frontier", aliases: []string{"mi250x-node", "mi250x-4", "crusher"}, summary: "Frontier node: 4 MI250X modules shown as 8 GPUs, Infinity Fabric, 4 Slingshot-11 NICs on the odd GPUs",
+			source: olcf, node: frontier, net: slingshot,
+		},
 		{name: "lumi-g", aliases: []string{"lumi"}, summary: "LUMI-G node: as Frontier's", source: "LUMI documentation, GPU nodes, 2024; " + olcf, node: frontier, net: slingshot},
-		{name: "perlmutter", aliases: []string{"perlmutter-gpu"}, summary: "Perlmutter GPU node: 4 A100-40GB, 4 NVLinks a pair, 4 Slingshot-11 NICs",
-			source: "NERSC documentation, Perlmutter architecture, 2024", node: perlmutter, net: slingshot},
+		{
+			name: "perlmutter", aliases: []string{"perlmutter-gpu"}, summary: "Perlmutter GPU node: 4 A100-40GB, 4 NVLinks a pair, 4 Slingshot-11 NICs",
+			source: "NERSC documentation, Perlmutter architecture, 2024", node: perlmutter, net: slingshot,
+		},
 	}
 }
 

@@ -38,8 +38,10 @@ func smpLinks() []smpLink {
 		{"xGMI Genoa and Turin", gt(32, 2), 3, 16, "AMD EPYC 9004 data sheet, 2022", "16 lanes at 32 GT/s a link; " + amd, cluster.Assumed},
 		{"POWER8 X-bus", gt(4.8, 8), 1, 32, "IBM POWER8 systems technical overview, 2014", "", cluster.Spec},
 		{"POWER9 X-bus", gt(16, 4), 1, 32, "IBM Power System AC922 technical overview, 2018: 64 GB/s each way", "", cluster.Spec},
-		{"Grace to Grace", 100 * unit.GBps, 1, 6, "L. Fusco et al., Understanding data movement in tightly coupled heterogeneous systems: a case study with the Grace Hopper superchip, 2024",
-			"coherent link between the superchips of one board", cluster.Spec},
+		{
+			"Grace to Grace", 100 * unit.GBps, 1, 6, "L. Fusco et al., Understanding data movement in tightly coupled heterogeneous systems: a case study with the Grace Hopper superchip, 2024",
+			"coherent link between the superchips of one board", cluster.Spec,
+		},
 	}
 }
 

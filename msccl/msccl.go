@@ -222,8 +222,10 @@ func (p *parser) startAlgo(a *attrs) error {
 
 func (p *parser) startGPU(a *attrs) error {
 	line, _ := p.dec.InputPos()
-	g := GPU{ID: a.num("id", -1, 0, p.algo.NGPUs-1), Input: a.num("i_chunks", 0, 0, math.MaxInt32),
-		Output: a.num("o_chunks", 0, 0, math.MaxInt32), Scratch: a.num("s_chunks", 0, 0, math.MaxInt32), Line: line}
+	g := GPU{
+		ID: a.num("id", -1, 0, p.algo.NGPUs-1), Input: a.num("i_chunks", 0, 0, math.MaxInt32),
+		Output: a.num("o_chunks", 0, 0, math.MaxInt32), Scratch: a.num("s_chunks", 0, 0, math.MaxInt32), Line: line,
+	}
 	if a.err == nil && p.seen[g.ID] {
 		return p.errorf("gpu %d comes twice", g.ID)
 	}
@@ -235,8 +237,10 @@ func (p *parser) startGPU(a *attrs) error {
 func (p *parser) startBlock(a *attrs) error {
 	line, _ := p.dec.InputPos()
 	last := p.algo.NGPUs - 1
-	b := Block{ID: a.num("id", -1, 0, math.MaxInt16), Send: a.num("send", -1, -1, last), Recv: a.num("recv", -1, -1, last),
-		Channel: a.num("chan", 0, 0, max(p.algo.Channels-1, 0)), Line: line}
+	b := Block{
+		ID: a.num("id", -1, 0, math.MaxInt16), Send: a.num("send", -1, -1, last), Recv: a.num("recv", -1, -1, last),
+		Channel: a.num("chan", 0, 0, max(p.algo.Channels-1, 0)), Line: line,
+	}
 	g := &p.algo.GPUs[len(p.algo.GPUs)-1]
 	if a.err == nil && b.ID != len(g.Blocks) {
 		return p.errorf("tb %d of gpu %d; expected tb %d, as blocks are numbered in order", b.ID, g.ID, len(g.Blocks))
@@ -252,9 +256,11 @@ func (p *parser) startStep(a *attrs) error {
 	line, _ := p.dec.InputPos()
 	g := &p.algo.GPUs[len(p.algo.GPUs)-1]
 	b := &g.Blocks[len(g.Blocks)-1]
-	s := Step{Index: a.num("s", -1, 0, math.MaxInt32), Op: Op(a.text("type", "")), Src: a.buffer("srcbuf"), SrcOff: a.num("srcoff", -1, -1, math.MaxInt32),
+	s := Step{
+		Index: a.num("s", -1, 0, math.MaxInt32), Op: Op(a.text("type", "")), Src: a.buffer("srcbuf"), SrcOff: a.num("srcoff", -1, -1, math.MaxInt32),
 		Dst: a.buffer("dstbuf"), DstOff: a.num("dstoff", -1, -1, math.MaxInt32), Count: a.num("cnt", 0, 0, math.MaxInt32),
-		DepBlock: a.num("depid", -1, -1, math.MaxInt32), DepStep: a.num("deps", -1, -1, math.MaxInt32), HasDep: a.num("hasdep", 0, 0, 1) == 1, Line: line}
+		DepBlock: a.num("depid", -1, -1, math.MaxInt32), DepStep: a.num("deps", -1, -1, math.MaxInt32), HasDep: a.num("hasdep", 0, 0, 1) == 1, Line: line,
+	}
 	if a.err == nil && !s.Op.known() {
 		return p.errorf("step type %q; expected s, r, rcs, rrs, rrc, rrcs, cpy, re or nop", s.Op)
 	}

@@ -42,8 +42,10 @@ func TestRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := []Graph{
-			{ID: Ring, Pattern: PatternRing, CrossNic: 1, NChannels: 1, SpeedIntra: 45.1, SpeedInter: 48, LatencyInter: 0.5, TypeIntra: "NVL", TypeInter: "PIX", SameChannels: true,
-				Channels: [][]Element{{{Net: true, Dev: 16, Rank: -1}, {Dev: 0, Rank: 4}, {Host: 1, Dev: 3, Rank: 7}, {Net: true, Dev: 16, Rank: -1}}}},
+			{
+				ID: Ring, Pattern: PatternRing, CrossNic: 1, NChannels: 1, SpeedIntra: 45.1, SpeedInter: 48, LatencyInter: 0.5, TypeIntra: "NVL", TypeInter: "PIX", SameChannels: true,
+				Channels: [][]Element{{{Net: true, Dev: 16, Rank: -1}, {Dev: 0, Rank: 4}, {Host: 1, Dev: 3, Rank: 7}, {Net: true, Dev: 16, Rank: -1}}},
+			},
 			{ID: NVLS, Pattern: PatternNVLS, TypeIntra: "LOC", TypeInter: "LOC"},
 		}
 		if !reflect.DeepEqual(s.Graphs, want) || len(s.Warnings) > 0 {

@@ -211,8 +211,15 @@ func (q *commLine) fill(c *collector, k *Rank) {
 	for _, n := range []struct {
 		dst *int
 		v   int
-	}{{&k.Rank, q.rank}, {&k.NRanks, q.nRanks}, {&k.CudaDev, q.cudaDev}, {&k.NvmlDev, q.nvmlDev},
-		{&k.NNodes, q.nNodes}, {&k.LocalRank, q.localRank}, {&k.LocalRanks, q.localRanks}} {
+	}{
+		{&k.Rank, q.rank},
+		{&k.NRanks, q.nRanks},
+		{&k.CudaDev, q.cudaDev},
+		{&k.NvmlDev, q.nvmlDev},
+		{&k.NNodes, q.nNodes},
+		{&k.LocalRank, q.localRank},
+		{&k.LocalRanks, q.localRanks},
+	} {
 		if n.v >= 0 {
 			*n.dst = n.v
 		}

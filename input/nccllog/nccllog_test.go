@@ -78,8 +78,10 @@ h:1:2 [0] NCCL INFO comm 0xa rank 0 nranks 8 cudaDev 0 busId 1b000 - Abort COMPL
 	for _, c := range l.Connections {
 		conns = append(conns, fmt.Sprintf("%d/%d %d-%d %s %s:%s:%d:%d %v %v", c.Channel, c.Index, c.From, c.To, c.Dir, c.Transport, c.Net, c.NetDev, c.Proxy, c.GDR, c.Shared))
 	}
-	want := []string{"0/-1 0-1  P2P::-1:-1 false false", "0/-1 1-2 send NET:IB:0:-1 false false", "0/-1 0-1  SHM::-1:-1 false false",
-		"1/0 0-9 send NET:IB:3:7 true true", "1/1 0-1  P2P::-1:-1 false false", "0/1 3--1 receive COLLNET:SHARP:2:-1 true false"}
+	want := []string{
+		"0/-1 0-1  P2P::-1:-1 false false", "0/-1 1-2 send NET:IB:0:-1 false false", "0/-1 0-1  SHM::-1:-1 false false",
+		"1/0 0-9 send NET:IB:3:7 true true", "1/1 0-1  P2P::-1:-1 false false", "0/1 3--1 receive COLLNET:SHARP:2:-1 true false",
+	}
 	if !slices.Equal(conns, want) {
 		t.Errorf("connections\n got %q\nwant %q", conns, want)
 	}

@@ -105,8 +105,12 @@ func TestRealFigures(t *testing.T) {
 		t.Errorf("tree 0: %v %v", up, down)
 	}
 	for _, want := range []Cell{
-		{"all_reduce", "tree", "ll", 26.8, 0.1}, {"all_reduce", "ring", "simple", 92.4, 0.8}, {"all_gather", "pat", "simple", 27.2, 0.9},
-		{"broadcast", "ring", "ll128", 18.0, 0.0}, {"all_reduce", "collnet_chain", "ll128", 8.5, 0.0}, {"reduce_scatter", "nvls_tree", "simple", 0, 0},
+		{"all_reduce", "tree", "ll", 26.8, 0.1},
+		{"all_reduce", "ring", "simple", 92.4, 0.8},
+		{"all_gather", "pat", "simple", 27.2, 0.9},
+		{"broadcast", "ring", "ll128", 18.0, 0.0},
+		{"all_reduce", "collnet_chain", "ll128", 8.5, 0.0},
+		{"reduce_scatter", "nvls_tree", "simple", 0, 0},
 	} {
 		if got, ok := m.Tuning.Cell(want.Op, want.Algo, want.Proto); !ok || got != want {
 			t.Errorf("got %+v, want %+v", got, want)

@@ -11,11 +11,15 @@ type column struct{ algo, proto string }
 
 // names of NCCL in our words. Numbers are how releases up to 2.22 print a choice.
 var (
-	opNames = map[string]string{"Broadcast": "broadcast", "Reduce": "reduce", "AllGather": "all_gather", "ReduceScatter": "reduce_scatter",
-		"AllReduce": "all_reduce", "AlltoAll": "all_to_all", "AllToAll": "all_to_all", "SendRecv": "sendrecv", "Send": "send", "Recv": "recv", "Gather": "gather", "Scatter": "scatter"}
-	algoNames = map[string]string{"tree": "tree", "ring": "ring", "collnet": "collnet_direct", "collnetdirect": "collnet_direct", "collnet_direct": "collnet_direct",
+	opNames = map[string]string{
+		"Broadcast": "broadcast", "Reduce": "reduce", "AllGather": "all_gather", "ReduceScatter": "reduce_scatter",
+		"AllReduce": "all_reduce", "AlltoAll": "all_to_all", "AllToAll": "all_to_all", "SendRecv": "sendrecv", "Send": "send", "Recv": "recv", "Gather": "gather", "Scatter": "scatter",
+	}
+	algoNames = map[string]string{
+		"tree": "tree", "ring": "ring", "collnet": "collnet_direct", "collnetdirect": "collnet_direct", "collnet_direct": "collnet_direct",
 		"collnetchain": "collnet_chain", "collnet_chain": "collnet_chain", "nvls": "nvls", "nvlstree": "nvls_tree", "nvls_tree": "nvls_tree", "pat": "pat",
-		"0": "tree", "1": "ring", "2": "collnet_direct", "3": "collnet_chain", "4": "nvls", "5": "nvls_tree", "6": "pat"}
+		"0": "tree", "1": "ring", "2": "collnet_direct", "3": "collnet_chain", "4": "nvls", "5": "nvls_tree", "6": "pat",
+	}
 	protoNames = map[string]string{"ll": "ll", "ll128": "ll128", "simple": "simple", "0": "ll", "1": "ll128", "2": "simple"}
 )
 

@@ -38,8 +38,10 @@ type count struct {
 }
 
 func tally(sys *element) count {
-	c := count{Version: sys.get("version"), PCIClass: map[string]int{}, PCILinks: map[string]int{},
-		NetSpeed: map[string]int{}, NetGDR: map[string]int{}, SM: map[string]int{}}
+	c := count{
+		Version: sys.get("version"), PCIClass: map[string]int{}, PCILinks: map[string]int{},
+		NetSpeed: map[string]int{}, NetGDR: map[string]int{}, SM: map[string]int{},
+	}
 	targets := map[string]bool{}
 	var walk func(e *element)
 	walk = func(e *element) {

@@ -178,8 +178,11 @@ func (p *printer) pci(i int, nets map[int]int) *element {
 	e.set("busid", string(p.addr[i]))
 	if id := p.id(i); id != nil {
 		for _, a := range []struct{ key, value string }{
-			{"class", id.Class}, {"vendor", id.Vendor}, {"device", id.Device},
-			{"subsystem_vendor", id.SubVendor}, {"subsystem_device", id.SubDevice},
+			{"class", id.Class},
+			{"vendor", id.Vendor},
+			{"device", id.Device},
+			{"subsystem_vendor", id.SubVendor},
+			{"subsystem_device", id.SubDevice},
 		} {
 			if a.value != "" {
 				e.set(a.key, "0x"+a.value)

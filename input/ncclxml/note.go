@@ -90,8 +90,10 @@ func parseNote(text string) *note {
 	if !ok {
 		return nil
 	}
-	n := &note{sockets: map[int]string{}, roots: map[cluster.PCI]string{}, direct: map[cluster.PCI]string{},
-		model: map[cluster.PCI]string{}, kind: map[cluster.PCI]string{}}
+	n := &note{
+		sockets: map[int]string{}, roots: map[cluster.PCI]string{}, direct: map[cluster.PCI]string{},
+		model: map[cluster.PCI]string{}, kind: map[cluster.PCI]string{},
+	}
 	of := map[string]map[cluster.PCI]string{"root": n.roots, "no": n.direct, "model": n.model, "network": n.kind}
 	for line := range strings.Lines(body) {
 		key, value, ok := strings.Cut(strings.TrimSpace(line), ": ")

@@ -69,11 +69,15 @@ func server() *cluster.NodeType {
 		for range 2 {
 			pci := t.Add(cluster.Device{Kind: cluster.PCISwitch, Index: -1, Parent: root})
 			t.Connect(cluster.Link{A: root, B: pci, Kind: cluster.PCIe, Lanes: 16, GTs: 32})
-			g := t.Add(cluster.Device{Kind: cluster.GPU, Index: gpu, Parent: pci, Model: cluster.FromRead("NVIDIA H100 80GB HBM3", formatNCCL),
-				GPU: &cluster.GPUInfo{Vendor: "nvidia", SM: 90, GDR: cluster.Yes}})
+			g := t.Add(cluster.Device{
+				Kind: cluster.GPU, Index: gpu, Parent: pci, Model: cluster.FromRead("NVIDIA H100 80GB HBM3", formatNCCL),
+				GPU: &cluster.GPUInfo{Vendor: "nvidia", SM: 90, GDR: cluster.Yes},
+			})
 			t.Connect(cluster.Link{A: pci, B: g, Kind: cluster.PCIe, Lanes: 16, GTs: 32})
-			n := t.Add(cluster.Device{Kind: cluster.NIC, Index: nic, Parent: pci, NIC: &cluster.NICInfo{Kind: cluster.RoCE, GDR: cluster.Yes,
-				Ports: []cluster.Port{{Num: 1, Rate: cluster.FromRead(400*unit.Gbps, formatNCCL)}}}})
+			n := t.Add(cluster.Device{Kind: cluster.NIC, Index: nic, Parent: pci, NIC: &cluster.NICInfo{
+				Kind: cluster.RoCE, GDR: cluster.Yes,
+				Ports: []cluster.Port{{Num: 1, Rate: cluster.FromRead(400*unit.Gbps, formatNCCL)}},
+			}})
 			t.Connect(cluster.Link{A: pci, B: n, Kind: cluster.PCIe, Lanes: 16, GTs: 32})
 			gpu, nic = gpu+1, nic+1
 		}
@@ -123,8 +127,10 @@ func TestWriteDescribed(t *testing.T) {
 	if len(now.Devices) != len(was.Devices) || len(now.Links) != len(was.Links) {
 		t.Errorf("%d devices and %d links, were %d and %d", len(now.Devices), len(now.Links), len(was.Devices), len(was.Links))
 	}
-	for _, want := range []string{"made-up addresses: domain fffe", "socket socket1: 1", "root root0: fffe:01:00.0 fffe:01:03.0",
-		`<nvlink target="fffffff:ffff:ff" count="18" tclass="0x068000"/>`, `link_speed="32.0 GT/s PCIe" link_width="16"`, `<net name="unnamed-nic0-0" dev="0" latency="0" speed="400000" port="1" gdr="1"/>`} {
+	for _, want := range []string{
+		"made-up addresses: domain fffe", "socket socket1: 1", "root root0: fffe:01:00.0 fffe:01:03.0",
+		`<nvlink target="fffffff:ffff:ff" count="18" tclass="0x068000"/>`, `link_speed="32.0 GT/s PCIe" link_width="16"`, `<net name="unnamed-nic0-0" dev="0" latency="0" speed="400000" port="1" gdr="1"/>`,
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s is not in\n%s", want, text)
 		}

@@ -48,8 +48,10 @@ func readJSON(name string, r io.Reader) (*Result, error) {
 		return nil, fmt.Errorf("%s: JSON of %s: %w; expected what its option -j writes", name, Format, err)
 	}
 	in := &doc.Main
-	p := parser{name: name, res: &Result{Version: in.Version, Git: in.Git, Host: in.Host,
-		Runtime: text(in.Runtime), CUDA: text(in.CUDA), Driver: text(in.Driver)}}
+	p := parser{name: name, res: &Result{
+		Version: in.Version, Git: in.Git, Host: in.Host,
+		Runtime: text(in.Runtime), CUDA: text(in.CUDA), Driver: text(in.Driver),
+	}}
 	for i, s := range in.Devices {
 		if !strings.HasPrefix(s, "Device ") {
 			if _, ok := parseDevice(s); !ok {

@@ -181,8 +181,10 @@ func (v *inventory) addTo(f *cluster.Fragment) {
 }
 
 func (v *inventory) addGPU(f *cluster.Fragment, t *cluster.NodeType, host string, g *gpu) {
-	d := cluster.Device{Kind: cluster.GPU, Index: g.index, PCI: g.pci, Parent: -1, UUID: g.uuid, PCIID: g.pciID,
-		GPU: &cluster.GPUInfo{Vendor: "nvidia", SM: g.sm, Slices: g.slices, Links: g.links}}
+	d := cluster.Device{
+		Kind: cluster.GPU, Index: g.index, PCI: g.pci, Parent: -1, UUID: g.uuid, PCIID: g.pciID,
+		GPU: &cluster.GPUInfo{Vendor: "nvidia", SM: g.sm, Slices: g.slices, Links: g.links},
+	}
 	if g.name != "" {
 		d.Model = cluster.FromRead(g.name, v.format)
 	}

@@ -161,7 +161,8 @@ type parser struct {
 func (p *parser) warnf(line int, format string, args ...any) {
 	if len(p.res.Warnings) < maxWarnings {
 		p.res.Warnings = append(p.res.Warnings, cluster.Warning{
-			Source: fmt.Sprintf("%s:%d", p.name, line), Text: fmt.Sprintf(format, args...)})
+			Source: fmt.Sprintf("%s:%d", p.name, line), Text: fmt.Sprintf(format, args...),
+		})
 	}
 }
 

@@ -33,10 +33,18 @@ var titles = []struct {
 	text string
 	kind kind
 }{
-	{"WEIGHT BETWEEN TWO GPUS", weight}, {"HOPS BETWEEN TWO GPUS", hops}, {"LINK TYPE BETWEEN TWO GPUS", linkType},
-	{"LINK ACCESSIBILITY BETWEEN TWO GPUS", access}, {"ACCESS BETWEEN TWO GPUS", access},
-	{"WEIGHT TABLE:", weight}, {"HOPS TABLE:", hops}, {"LINK TYPE TABLE:", linkType}, {"ACCESS TABLE:", access},
-	{"NUMA BW TABLE:", bandwidth}, {" TABLE:", other}, {" BETWEEN TWO GPUS", other},
+	{"WEIGHT BETWEEN TWO GPUS", weight},
+	{"HOPS BETWEEN TWO GPUS", hops},
+	{"LINK TYPE BETWEEN TWO GPUS", linkType},
+	{"LINK ACCESSIBILITY BETWEEN TWO GPUS", access},
+	{"ACCESS BETWEEN TWO GPUS", access},
+	{"WEIGHT TABLE:", weight},
+	{"HOPS TABLE:", hops},
+	{"LINK TYPE TABLE:", linkType},
+	{"ACCESS TABLE:", access},
+	{"NUMA BW TABLE:", bandwidth},
+	{" TABLE:", other},
+	{" BETWEEN TWO GPUS", other},
 }
 
 // machine is what a text says of one machine.

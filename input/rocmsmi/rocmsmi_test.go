@@ -43,10 +43,12 @@ func TestCorpus(t *testing.T) {
 		"rocm-smi-topo/mi210-x4-archer2-rocm5.txt": {"gpu0@numa0 gpu1@numa1 gpu2@numa2 gpu3@numa3 0-1 0-2 0-3 1-2 1-3 2-3", ""},
 		"rocm-smi-topo/mi300a-x4-apu.txt":          {"gpu0@numa0 gpu1@numa1 gpu2@numa2 gpu3@numa3 0-1 0-2 0-3 1-2 1-3 2-3", ""},
 		"rocm-smi-topo/mi100-x2-pcie-squeezed.txt": {"gpu0@- gpu1@-", ""},
-		"rocm-smi-topo/mi300-tpx-12part-xxxx.txt": {"gpu0@numa0 gpu1@numa0 gpu2@numa1 gpu3@numa2 gpu4@numa3 gpu5@numa0 gpu6@numa1 gpu7@numa2 gpu8@numa3 gpu9@numa1 gpu10@numa2 gpu11@numa3 " +
-			"0-1 0-2 0-3 0-4 0-5 0-6 0-7 0-8 0-9 0-10 0-11 1-5 1-6 1-7 1-8 1-9 1-10 1-11 2-5 2-6 2-7 2-8 2-9 2-10 2-11 3-5 3-6 3-7 3-8 3-9 3-10 3-11 4-5 4-6 4-7 4-8 4-9 4-10 4-11 " +
-			"5-9 5-10 5-11 6-9 6-10 6-11 7-9 7-10 7-11 8-9 8-10 8-11 9-10 9-11 10-11",
-			"Cannot read Link Weight|6 GPUs have a NUMA affinity other than their NUMA node (GPU2: 1 and 0)|24 cells"},
+		"rocm-smi-topo/mi300-tpx-12part-xxxx.txt": {
+			"gpu0@numa0 gpu1@numa0 gpu2@numa1 gpu3@numa2 gpu4@numa3 gpu5@numa0 gpu6@numa1 gpu7@numa2 gpu8@numa3 gpu9@numa1 gpu10@numa2 gpu11@numa3 " +
+				"0-1 0-2 0-3 0-4 0-5 0-6 0-7 0-8 0-9 0-10 0-11 1-5 1-6 1-7 1-8 1-9 1-10 1-11 2-5 2-6 2-7 2-8 2-9 2-10 2-11 3-5 3-6 3-7 3-8 3-9 3-10 3-11 4-5 4-6 4-7 4-8 4-9 4-10 4-11 " +
+				"5-9 5-10 5-11 6-9 6-10 6-11 7-9 7-10 7-11 8-9 8-10 8-11 9-10 9-11 10-11",
+			"Cannot read Link Weight|6 GPUs have a NUMA affinity other than their NUMA node (GPU2: 1 and 0)|24 cells",
+		},
 	}
 	seen := 0
 	for _, e := range corpus.Index(t, "rocm-smi --showtopo") {

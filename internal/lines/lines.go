@@ -165,7 +165,7 @@ func cutLabel(s string) string {
 	switch c := t[0]; {
 	case c == '[': // mpirun --tag-output: [1,0]<stdout>:
 		end := strings.Index(t, ">:")
-		if end > 0 && end < 40 && (strings.Contains(t[:end], "]<std")) {
+		if end > 0 && end < 40 && strings.Contains(t[:end], "]<std") {
 			return t[end+2:]
 		}
 	case c == '(': // Ray: (Worker pid=7, ip=10.0.0.1)

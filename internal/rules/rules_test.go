@@ -34,7 +34,8 @@ var columns = []struct {
 	{"msccl", 3},
 	{"input/internal", 3},
 	{"input/", 4},
-	{"input", 5},
+	{"input/snapshot", 5}, // an archive of what input/sysfs reads
+	{"input", 6},
 	{"audit", 5},
 	{"internal/texttab", 5},
 	{"internal/svg", 5},

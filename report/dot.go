@@ -221,6 +221,7 @@ func (d *dotWriter) cables() {
 			}
 		}
 	}
+	markOdd(s.wires)
 	for i := range s.wires {
 		w := &s.wires[i]
 		look := ", color=" + quote(netViol)

@@ -65,6 +65,11 @@ func (b box) mid() float64    { return b.x + b.w/2 }
 func (b box) bottom() float64 { return b.y + b.h }
 func (b box) right() float64  { return b.x + b.w }
 
+// meets reports whether two boxes overlap.
+func (b box) meets(o box) bool {
+	return b.x < o.right() && o.x < b.right() && b.y < o.bottom() && o.y < b.bottom()
+}
+
 // stroke is the width of a link: it grows with the root of the rate, so that a
 // tenfold rate is plainly thicker and still fits beside its label.
 func stroke(r cluster.Fact[unit.Rate]) float64 {

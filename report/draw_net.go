@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"busbar/cluster"
@@ -35,17 +34,6 @@ type strip struct {
 	rows  [][]netBox // highest tier first
 	at    [][2]int   // per switch: row and position, -1 when it is not drawn
 	wires []wire
-}
-
-// wire is the cables between two boxes.
-type wire struct {
-	up, down *box
-	rate     unit.Rate
-	slowest  unit.Rate // of one cable
-	cables   int
-	bad      bool // slower than it could be
-	off      bool // all down
-	x1, x2   float64
 }
 
 func newStrip(c *cluster.Cluster) *strip {
@@ -162,111 +150,6 @@ func (s *strip) trunks() {
 			s.wires = append(s.wires, wire{up: &a.box, down: &b.box, off: true})
 		}
 		s.wires[k].add(l, l.Cables())
-	}
-}
-
-func (w *wire) add(l *cluster.NetLink, n int) {
-	w.cables += n
-	if l.Rate.Known() {
-		w.rate += l.Rate.Value * unit.Rate(n)
-		if w.slowest == 0 || l.Rate.Value < w.slowest {
-			w.slowest = l.Rate.Value
-		}
-	}
-	if l.State != cluster.Down {
-		w.off = false
-	} else {
-		w.bad = true
-	}
-	if cableTrouble(l) != "" {
-		w.bad = true
-	}
-}
-
-// markOdd marks the few cables of a tier that are slower than nearly all others
-// of that tier: an eighth at most, so that a network of two speeds stays as it is.
-func markOdd(wires []wire) {
-	type tier struct{ up, down float64 }
-	rates := make(map[tier]map[unit.Rate]int)
-	total := make(map[tier]int)
-	for i := range wires {
-		w := &wires[i]
-		k := tier{w.up.y, w.down.y}
-		if rates[k] == nil {
-			rates[k] = make(map[unit.Rate]int)
-		}
-		rates[k][w.slowest]++
-		total[k]++
-	}
-	for i := range wires {
-		w := &wires[i]
-		k := tier{w.up.y, w.down.y}
-		faster := 0
-		for r, n := range rates[k] {
-			if r > w.slowest {
-				faster += n
-			}
-		}
-		if w.slowest > 0 && 8*faster >= 7*total[k] {
-			w.bad = true
-		}
-	}
-}
-
-// fan spreads the ends of wires along the edges of their boxes, in the order of
-// what they lead to, so that they do not run over each other.
-func fan(wires []wire) {
-	spread := func(end func(*wire) *box, far func(*wire) float64, set func(*wire, float64)) {
-		by := make(map[*box][]int)
-		var order []*box
-		for i := range wires {
-			b := end(&wires[i])
-			if by[b] == nil {
-				order = append(order, b)
-			}
-			by[b] = append(by[b], i)
-		}
-		for _, b := range order {
-			ids := by[b]
-			slices.SortStableFunc(ids, func(i, j int) int {
-				return int(math.Round(far(&wires[i]) - far(&wires[j])))
-			})
-			room := math.Min(b.w-12, float64(len(ids)-1)*11)
-			for k, i := range ids {
-				x := b.mid()
-				if len(ids) > 1 {
-					x += room * (float64(k)/float64(len(ids)-1) - 0.5)
-				}
-				set(&wires[i], x)
-			}
-		}
-	}
-	spread(func(w *wire) *box { return w.up }, func(w *wire) float64 { return w.down.mid() }, func(w *wire, x float64) { w.x1 = x })
-	spread(func(w *wire) *box { return w.down }, func(w *wire) float64 { return w.up.mid() }, func(w *wire, x float64) { w.x2 = x })
-}
-
-func (p *picture) drawWires(wires []wire) {
-	fan(wires)
-	markOdd(wires)
-	for i := range wires {
-		w := &wires[i]
-		// Many cables meet at a switch: they are drawn thinner than links inside a
-		// node, on the same scale among themselves.
-		paint := svg.Paint{Stroke: netViol, Width: unknownStroke, Opacity: 0.75}
-		if w.rate > 0 {
-			paint.Width = math.Min(5, 0.7*stroke(cluster.Fact[unit.Rate]{Value: w.rate, Origin: cluster.Read}))
-		}
-		tip := plural(w.cables, "cable") + ", " + w.rate.Bits()
-		if w.bad || w.off {
-			p.note("degraded")
-			paint.Stroke, paint.Dash, paint.Opacity = red, degradedDashes, 1
-			tip += ", something is wrong"
-		}
-		p.note("network")
-		y1, y2 := w.up.bottom(), w.down.y
-		p.Open("link network", tip)
-		p.Line(w.x1, y1, w.x2, y2, paint)
-		p.Close()
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path"
+	"slices"
 	"strings"
 
 	"busbar/cluster"
@@ -109,7 +111,7 @@ func (s *scene) kinds(all []group) {
 		if p, ok := s.nodes[len(s.nodes)-1].(*panel); ok {
 			p.note = hostList(g.names(s.c), 90)
 			if g.t.Tree == cluster.Assumed {
-				p.note += "  (PCIe tree fitted to the matrix)"
+				p.note += "  (PCIe tree assumed)"
 			}
 		}
 	}
@@ -131,7 +133,7 @@ func (s *scene) add(t *cluster.NodeType, host int, title string, again bool, mor
 		p.note = t.Name
 	}
 	if t.Tree == cluster.Assumed {
-		p.note += "  (PCIe tree fitted to the matrix)"
+		p.note += "  (PCIe tree assumed)"
 	}
 	if stubs && s.c.Network.Rails > 1 {
 		p.rails = s.rails(t, host)
@@ -370,7 +372,13 @@ func (s *scene) sources() string {
 	if len(s.c.Sources) == 0 {
 		return ""
 	}
-	shown := s.c.Sources[:min(4, len(s.c.Sources))]
+	shown := slices.Clone(s.c.Sources[:min(4, len(s.c.Sources))])
+	for i, src := range shown {
+		// Of a file only the name: where it lay is nobody's business in a talk.
+		if file, rest, _ := strings.Cut(src, " "); strings.Contains(file, "/") {
+			shown[i] = strings.TrimSpace(path.Base(file) + " " + rest)
+		}
+	}
 	text := "Source: " + strings.TrimRight(strings.Join(shown, ", "), "; .")
 	if n := len(s.c.Sources) - len(shown); n > 0 {
 		text += fmt.Sprintf(" and %d more", n)

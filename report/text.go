@@ -151,7 +151,7 @@ func (p *printer) nodeType(g group) {
 	p.heading(title)
 	p.titles = deviceTitles(g.t)
 	if g.t.Tree == cluster.Assumed {
-		p.para("  ", p.dim("The PCIe tree was not shown by any source; this one fits the matrix of path classes."))
+		p.para("  ", p.dim("No source shows the PCIe tree; this one is assumed and fits what they say."))
 	}
 	p.tree(g.t)
 	p.fastLinks(g.t)

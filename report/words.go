@@ -152,11 +152,18 @@ func (l *fieldList) link(k *cluster.Link) {
 
 // shortModel is a model without its maker, for places with little room.
 func shortModel(m string) string {
-	for _, maker := range []string{"NVIDIA ", "Nvidia ", "Tesla ", "AMD ", "Instinct ", "Intel ", "Mellanox ", "Technologies "} {
+	for _, maker := range []string{"NVIDIA ", "Nvidia ", "Tesla ", "AMD ", "Instinct ", "Intel(R) ", "Intel ", "Mellanox ", "Technologies "} {
 		m = strings.TrimPrefix(m, maker)
 	}
-	return strings.TrimSpace(m)
+	m = strings.Join(strings.Fields(noise.ReplaceAllString(m, " ")), " ")
+	if m == "Processor" {
+		return ""
+	}
+	return m
 }
+
+// noise is what processors add to their names.
+var noise = regexp.MustCompile(`\((R|r|TM|tm)\)|\bCPU\b|@ [0-9.]+ ?GHz|[0-9]+-Core Processor`)
 
 var sizeInName = regexp.MustCompile(`[- ]?\b[0-9]+ ?[GT]i?B\b| HBM[0-9]\w*`)
 

@@ -7,7 +7,6 @@ import (
 
 	"busbar/cluster"
 	"busbar/internal/svg"
-	"busbar/unit"
 )
 
 // Sizes of the network part.

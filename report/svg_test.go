@@ -214,6 +214,25 @@ func TestSVGShowsWhatIsWrong(t *testing.T) {
 	}
 }
 
+// TestSlowCableIsMarked slows one cable of a fabric of equal ones.
+func TestSlowCableIsMarked(t *testing.T) {
+	c := fabric(16, 4, 2)
+	if n := checkPicture(t, "equal", draw(t, c))["label"]; n != 0 {
+		t.Errorf("%d labels on cables of a fabric in order", n)
+	}
+	c.Network.Links[9].Rate.Value /= 4
+	c.Network.Links[20].State = cluster.Down
+	pic := draw(t, c)
+	if n := checkPicture(t, "one slow, one down", pic)["label"]; n != 2 {
+		t.Errorf("%d labels, want 2", n)
+	}
+	for _, want := range []string{">50 Gb/s<", ">down<"} {
+		if !bytes.Contains(pic, []byte(want)) {
+			t.Errorf("no %s in the picture", want)
+		}
+	}
+}
+
 func TestSVGOfEveryPreset(t *testing.T) {
 	for _, p := range hardware.Presets() {
 		counts := []int{1, 2, 40}

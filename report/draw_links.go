@@ -57,7 +57,11 @@ func (p *panel) treeLink(pic *picture, d int, x, y float64, usual map[string]boo
 	if label != "" {
 		// The label stands in the gap above the holder, on the left of the line.
 		ty := svg.Type{Size: smallType, Fill: paint.Stroke, Anchor: svg.End, Bold: paint.Stroke == red}
-		words := svg.Wrap(label, ty, gpuW/2-4, 2)
+		room := gpuW/2 - 3
+		if p.t.Devices[d].Kind == cluster.NIC {
+			room += gutter / 2
+		}
+		words := svg.Wrap(label, ty, room, 2)
 		for i, s := range words {
 			pic.Text(x-paint.Width/2-3, end-rowGap/2+4+(float64(i)-float64(len(words)-1)/2)*11.5, s, ty)
 		}

@@ -316,11 +316,10 @@ func (s *scene) draw(pic *picture) {
 
 // zoom draws the lines that lead from a small host to the node drawn in full.
 func (s *scene) zoom(pic *picture, n node, host int) {
-	b := s.hosts.boxOf(host)
-	if b == nil {
-		return
+	b, to := s.hosts.boxOf(host), n.bounds()
+	if b == nil || to.y > s.nodes[0].bounds().y {
+		return // from the second row on, the lines would cross the first
 	}
-	to := n.bounds()
 	paint := svg.Paint{Stroke: inkSoft, Dash: "2 4"}
 	pic.Line(b.x, b.bottom(), to.x+8, to.y, paint)
 	pic.Line(b.right(), b.bottom(), to.right()-8, to.y, paint)

@@ -58,12 +58,12 @@ func (a *auditor) farNICs(n *node) {
 	}
 	if len(other) > 0 {
 		a.add("nic-other-socket", Warn, n.hosts+"/"+n.t.Devices[other[0]].Name,
-			fmt.Sprintf("%s reach their nearest NIC (%s) only across the link between sockets (SYS): NCCL turns GPUDirect RDMA off and stages through host memory", n.names(other), n.names(n.near[other[0]])),
+			fmt.Sprintf("%s: the nearest NIC (%s) is reached only across the link between sockets (SYS): NCCL turns GPUDirect RDMA off and stages through host memory", n.names(other), n.names(n.near[other[0]])),
 			"use GPUs on the NIC's socket for jobs that span nodes, move the NIC or add one on that socket; NCCL_NET_GDR_LEVEL=SYS forces GPUDirect where the platform allows it: measure it first")
 	}
 	if len(host) > 0 {
 		a.add("nic-far", Note, n.hosts+"/"+n.t.Devices[host[0]].Name,
-			fmt.Sprintf("%s reach their nearest NIC (%s) through the host bridge (%v), not through a PCIe switch: GPUDirect RDMA is off by default beyond PXB", n.names(host), n.names(n.near[host[0]]), n.class[host[0]]),
+			fmt.Sprintf("%s: the nearest NIC (%s) is reached through the host bridge (%v), not through a PCIe switch: GPUDirect RDMA is off by default beyond PXB", n.names(host), n.names(n.near[host[0]]), n.class[host[0]]),
 			"if the platform allows peer access through the root complex, set NCCL_NET_GDR_LEVEL=PHB and compare with nccl-tests")
 	}
 }

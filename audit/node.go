@@ -73,7 +73,7 @@ func (a *auditor) unlikeNICPaths(n *node) {
 	}
 	far := differ[0]
 	a.add("asymmetry-nic", Warn, n.hosts+"/"+n.t.Devices[far].Name,
-		fmt.Sprintf("%s reach their nearest NIC by %s, the others by %s: one path is longer, a straggler in every collective between nodes", n.names(differ), class(far), common),
+		fmt.Sprintf("%s: the nearest NIC is reached by %s, from the other GPUs by %s: one path is longer, a straggler in every collective between nodes", n.names(differ), class(far), common),
 		"give every GPU an equal path to a NIC, or leave the far GPUs out of jobs that span nodes")
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 )
@@ -84,12 +83,9 @@ func (f *Fact[T]) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*factJSON[T])(f))
 }
 
-// factSuffix is the origin at the end of a fact's text form:
-// "450GB/s (spec: NVIDIA H100 data sheet)".
-var factSuffix = regexp.MustCompile(`^(.*?) ?\((assumed|spec|read|measured)(?:: (.*))?\)$`)
-
-// MarshalYAML writes the value and its origin as one line of text.
-func (f Fact[T]) MarshalYAML() (any, error) {
+// MarshalText writes the value and its origin as one line of text:
+// "450GB/s (spec: NVIDIA H100 data sheet)". An unknown fact has no text.
+func (f Fact[T]) MarshalText() ([]byte, error) {
 	if !f.Known() {
 		return nil, nil
 	}
@@ -98,27 +94,42 @@ func (f Fact[T]) MarshalYAML() (any, error) {
 		return nil, err
 	}
 	if f.Source == "" {
-		return fmt.Sprintf("%s (%s)", text, f.Origin), nil
+		return fmt.Appendf(nil, "%s (%s)", text, f.Origin), nil
 	}
-	return fmt.Sprintf("%s (%s: %s)", text, f.Origin, f.Source), nil
+	return fmt.Appendf(nil, "%s (%s: %s)", text, f.Origin, f.Source), nil
 }
 
-// UnmarshalYAML reads what MarshalYAML writes. A value without an origin is what
+// UnmarshalText reads what MarshalText writes. A value without an origin is what
 // the file's author states: Spec, source "cluster file".
-func (f *Fact[T]) UnmarshalYAML(unmarshal func(any) error) error {
-	var raw any
-	if err := unmarshal(&raw); err != nil {
-		return err
+func (f *Fact[T]) UnmarshalText(b []byte) error {
+	text := string(b)
+	if text == "" {
+		*f = Fact[T]{}
+		return nil
 	}
-	text := fmt.Sprint(raw)
 	f.Origin, f.Source = Spec, "cluster file"
-	if m := factSuffix.FindStringSubmatch(text); m != nil {
-		text, f.Source = m[1], m[3]
-		if err := f.Origin.UnmarshalText([]byte(m[2])); err != nil {
-			return err
-		}
+	if v, origin, source, ok := cutOrigin(text); ok {
+		text, f.Origin, f.Source = v, origin, source
 	}
 	return scan(text, &f.Value)
+}
+
+// cutOrigin splits "value (origin: source)" at the first bracket that opens an
+// origin.
+func cutOrigin(text string) (value string, o Origin, source string, ok bool) {
+	body, ok := strings.CutSuffix(text, ")")
+	for i := 0; ok && i < len(body); i++ {
+		if body[i] != '(' {
+			continue
+		}
+		for o = Assumed; o <= Measured; o++ {
+			rest, is := strings.CutPrefix(body[i+1:], o.String())
+			if source, ok := strings.CutPrefix(rest, ": "); is && (ok || rest == "") {
+				return strings.TrimSuffix(body[:i], " "), o, source, true
+			}
+		}
+	}
+	return "", Unknown, "", false
 }
 
 // plain prints a fact's value so that scan reads it back.

@@ -40,7 +40,7 @@ func (f *Fragment) title() string {
 	switch {
 	case f.Source == "":
 		return f.Format
-	case f.Format == "":
+	case f.Format == "" || f.Format == f.Source:
 		return f.Source
 	}
 	return f.Source + " (" + f.Format + ")"

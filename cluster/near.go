@@ -9,46 +9,17 @@ type Near struct {
 	Class Class
 }
 
-// Nearest lists the nearest NICs of every GPU, in the order of the GPUs. A NIC
-// of another tray can be reached over NVLink (PXN), but is near only to a GPU
-// whose own tray has none.
+// Nearest lists the nearest NICs of every GPU, in the order of the GPUs.
 func (t *NodeType) Nearest() []Near {
 	n := newNodeRoutes(t)
 	all := make([]Near, len(n.gpus))
 	for i, g := range n.gpus {
 		all[i] = Near{GPU: g, NICs: n.near[g]}
-		if own := n.nearInTray(g); len(own) > 0 {
-			all[i].NICs = own
-		}
 		if len(all[i].NICs) > 0 {
 			_, all[i].Class = n.path(g, all[i].NICs[0])
 		}
 	}
 	return all
-}
-
-// nearInTray is nearest among the NICs of the GPU's own tray, none when the node
-// has no trays.
-func (n *nodeRoutes) nearInTray(g int) []int {
-	if n.t.Trays < 2 {
-		return nil
-	}
-	var best Class
-	var list []int
-	for _, k := range n.nics {
-		if n.t.Devices[k].Tray != n.t.Devices[g].Tray || allDown(n.t.Devices[k].NIC) {
-			continue
-		}
-		_, c := n.path(g, k)
-		switch {
-		case c.Type == Apart:
-		case list == nil || c.Nearer(best):
-			best, list = c, []int{k}
-		case c == best:
-			list = append(list, k)
-		}
-	}
-	return list
 }
 
 // Share is a set of GPUs and the NICs that they, and no other GPU, have nearest.

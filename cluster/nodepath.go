@@ -262,11 +262,30 @@ func (n *nodeRoutes) reverse(a int, steps []step) []step {
 }
 
 // nearest lists the NICs at the nearest class from a GPU, leaving out those
-// whose every port is down.
+// whose every port is down. A NIC of another tray can be reached over NVLink
+// (PXN), but is near only to a GPU whose own tray has none.
 func (n *nodeRoutes) nearest(g int) []int {
+	own, other := n.nics, []int(nil)
+	if n.t.Trays > 1 {
+		own = nil
+		for _, k := range n.nics {
+			if n.t.Devices[k].Tray == n.t.Devices[g].Tray {
+				own = append(own, k)
+			} else {
+				other = append(other, k)
+			}
+		}
+	}
+	if list := n.nearestOf(g, own); len(list) > 0 {
+		return list
+	}
+	return n.nearestOf(g, other)
+}
+
+func (n *nodeRoutes) nearestOf(g int, nics []int) []int {
 	var best Class
 	var list []int
-	for _, k := range n.nics {
+	for _, k := range nics {
 		if allDown(n.t.Devices[k].NIC) {
 			continue
 		}

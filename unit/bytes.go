@@ -51,15 +51,15 @@ func ParseBytes(s string) (Bytes, error) {
 	return Bytes(math.Round(v)), nil
 }
 
-// String prints exact multiples of 1024 as KiB…TiB and everything else with
-// three digits in decimal units, so that the text parses back to within its
+// String prints short exact multiples of 1024 as KiB…TiB and everything else
+// with three digits in decimal units, so that the text parses back to within its
 // digits.
 func (b Bytes) String() string {
 	for _, u := range []struct {
 		v Bytes
 		s string
 	}{{TiB, "TiB"}, {GiB, "GiB"}, {MiB, "MiB"}, {KiB, "KiB"}} {
-		if b >= u.v && b%u.v == 0 {
+		if b >= u.v && b%u.v == 0 && b/u.v < 10_000 {
 			return strconv.FormatInt(int64(b/u.v), 10) + " " + u.s
 		}
 	}

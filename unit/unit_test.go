@@ -83,6 +83,7 @@ func TestPrint(t *testing.T) {
 		{Rate(1.25e8).Bits(), "1 Gb/s"},
 		{Bytes(1 << 20).String(), "1 MiB"},
 		{Bytes(1_320_000_000).String(), "1.32 GB"},
+		{Bytes(80e9).String(), "80 GB"},
 		{Bytes(8).String(), "8 B"},
 		{Micros(101.9).String(), "102 µs"},
 		{Micros(0.6).String(), "600 ns"},

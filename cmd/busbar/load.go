@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -48,7 +49,27 @@ func (e *env) load(words []string, o common) (*cluster.Cluster, error) {
 	}
 	c := cluster.Join(frags...)
 	hardware.Complete(c)
+	if c.Name == "" {
+		c.Name = nameOf(words, c)
+	}
 	return c, nil
+}
+
+// nameOf names a cluster whose sources do not: by its only host, or by the first
+// file.
+func nameOf(words []string, c *cluster.Cluster) string {
+	switch {
+	case len(words) > 0 && words[0] != "-":
+		_, file, ok := strings.Cut(words[0], "=")
+		if !ok {
+			file = words[0]
+		}
+		base := filepath.Base(file)
+		return strings.TrimSuffix(base, filepath.Ext(base))
+	case len(c.Hosts) == 1:
+		return c.Hosts[0].Name
+	}
+	return ""
 }
 
 // source reads one word: [HOST=]FILE[:COUNT], PRESET[:COUNT], FOLDER or -.
@@ -203,7 +224,10 @@ func (e *env) ask(host string, tool []string, o common, to *cluster.Fragment) []
 		to.Warnings = append(to.Warnings, cluster.Warning{Source: name, Text: fmt.Sprintf("gave no answer: %v", err)})
 		return nil
 	}
-	frags, err := input.Read(name, strings.NewReader(string(out)))
+	if len(bytes.TrimSpace(out)) == 0 {
+		return nil // nvidia-smi nvlink on a GPU without NVLink
+	}
+	frags, err := input.Read(name, bytes.NewReader(out))
 	if err != nil {
 		to.Warnings = append(to.Warnings, cluster.Warning{Source: name, Text: err.Error()})
 		return nil

@@ -59,7 +59,7 @@ func (b Bytes) String() string {
 		v Bytes
 		s string
 	}{{TiB, "TiB"}, {GiB, "GiB"}, {MiB, "MiB"}, {KiB, "KiB"}} {
-		if b >= u.v && b%u.v == 0 && b/u.v < 10_000 {
+		if b >= u.v && b%u.v == 0 && b/u.v < 1_000_000 {
 			return strconv.FormatInt(int64(b/u.v), 10) + " " + u.s
 		}
 	}

@@ -140,8 +140,8 @@ func TestAliasBombIsRefused(t *testing.T) {
 		text += next + ": &" + next + " [" + strings.TrimSuffix(strings.Repeat("*"+prev+", ", 9), ", ") + "]\n"
 	}
 	text += "nodes:\n  - hosts: a\n"
-	if _, err := Read("bomb.yaml", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), "aliases") {
-		t.Errorf("error %v, want one about aliases", err)
+	if _, err := Read("bomb.yaml", strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), "alias") {
+		t.Errorf("error %v, want one about an alias", err)
 	}
 }
 

@@ -16,6 +16,6 @@
 // The long form has devices and links under a type, switches and links under the
 // network. Both may stand in one file. Read also takes the JSON that busbar map
 // --json prints. Unknown keys are errors, with the line and what was expected; a
-// rate without a unit is an error. Aliases are bounded, so that a small file
-// cannot grow into a large one.
+// rate without a unit is an error. Anchors and aliases are refused, so that a small
+// file cannot grow into a large one.
 package clusterfile

@@ -18,7 +18,7 @@ func (r *reading) network() error {
 		Oversubscription: f.Oversubscription.Value, Reduction: f.Reduction, Source: format,
 	}
 	if err := hardware.Describe(d, &r.out); err != nil {
-		return r.errAt("$.network", err)
+		return r.errAt(err, "network")
 	}
 	return nil
 }
@@ -26,7 +26,7 @@ func (r *reading) network() error {
 func (r *reading) listed() error {
 	f := &r.file.Network
 	if f.Speed != "" || f.NodesPerLeaf != 0 {
-		return r.errAt("$.network", errors.New("both switches and a short description (speed, nodes_per_leaf); give one"))
+		return r.errAt(errors.New("both switches and a short description (speed, nodes_per_leaf); give one"), "network")
 	}
 	// The document's own loader resolves names of hosts and switches.
 	doc := cluster.Document{Version: cluster.FormatVersion, Network: cluster.NetworkDoc{
@@ -38,7 +38,7 @@ func (r *reading) listed() error {
 	}
 	c, err := doc.Cluster()
 	if err != nil {
-		return r.errAt("$.network", err)
+		return r.errAt(err, "network")
 	}
 	r.out.Network = c.Network
 	return nil

@@ -7,22 +7,18 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"strings"
-
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
-	"github.com/goccy/go-yaml/parser"
+	"strconv"
 
 	"busbar/cluster"
 	"busbar/hardware"
+	"busbar/internal/yamldoc"
 )
 
 // Limits on what a file may cost. Hosts are lists, so a file of this size
 // describes more nodes than exist.
 const (
-	maxFile    = 32 << 20
-	maxAliases = 100
-	maxCount   = 1_000_000
+	maxFile  = 64 << 20
+	maxCount = 1_000_000
 )
 
 // format names the source in messages.
@@ -30,9 +26,8 @@ const format = "cluster file"
 
 var (
 	yamlNodes = regexp.MustCompile(`(?m)^nodes:[ \t]*(#.*)?\r?$|^nodes:[ \t]*\[`)
-	yamlHosts = regexp.MustCompile(`(?m)^[ \t]*(-[ \t]+)?[{]?[ \t]*"?(hosts|count)"?:`)
+	yamlHosts = regexp.MustCompile(`(?m)^[ \t]*(-[ \t]+)?[{]?[ \t]*"?(hosts?|count)"?:`)
 	foreign   = regexp.MustCompile(`(?m)^[ \t]*(apiVersion|kind): *\S*(/|Node|List|Cluster|Job)`)
-	alias     = regexp.MustCompile(`(?m)[:,\[-][ \t]*\*[A-Za-z0-9_]`)
 )
 
 // Match reports whether the text is a cluster file, or the JSON of one.
@@ -63,7 +58,7 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	if isJSON(data) {
 		c, err = readJSON(data)
 	} else {
-		c, err = readYAML(data)
+		c, err = readYAML(string(data))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s:%w", name, err)
@@ -88,62 +83,78 @@ func readJSON(data []byte) (*cluster.Cluster, error) {
 	return c, nil
 }
 
-func readYAML(data []byte) (*cluster.Cluster, error) {
-	if n := len(alias.FindAllIndex(data, maxAliases+1)); n > maxAliases {
-		return nil, fmt.Errorf(" more than %d YAML aliases; write the values out", maxAliases)
-	}
-	tree, err := parser.ParseBytes(data, 0)
+func readYAML(text string) (*cluster.Cluster, error) {
+	docs, err := yamldoc.Parse(text)
 	if err != nil {
 		return nil, yamlError(err)
 	}
-	if len(tree.Docs) > 1 {
-		return nil, fmt.Errorf(" %d YAML documents; a cluster file is one", len(tree.Docs))
+	if len(docs) > 1 {
+		return nil, fmt.Errorf("%d: %d YAML documents; a cluster file is one", docs[1].Line, len(docs))
 	}
-	var f file
-	if err := yaml.UnmarshalWithOptions(data, &f, yaml.Strict()); err != nil {
+	r := &reading{file: &file{}, doc: &yamldoc.Value{Line: 1}}
+	if len(docs) == 1 {
+		r.doc = &docs[0]
+	}
+	if err := yamldoc.Decode(r.doc, r.file); err != nil {
 		return nil, yamlError(err)
 	}
-	return (&reading{file: &f, tree: tree}).cluster()
+	return r.cluster()
 }
 
-// yamlError keeps the parser's own message, which shows the line, and puts the
-// line number in front where it belongs.
+// yamlError puts the line first, as all errors of a file have it.
 func yamlError(err error) error {
-	text := yaml.FormatError(err, false, true)
-	if m := regexp.MustCompile(`^\[(\d+):\d+\] `).FindStringSubmatch(text); m != nil {
-		return fmt.Errorf("%s: %s", m[1], strings.TrimRight(text[len(m[0]):], "\n"))
+	var at *yamldoc.Error
+	if !errors.As(err, &at) {
+		return fmt.Errorf(" %w", err)
 	}
-	return fmt.Errorf(" %s", strings.TrimRight(text, "\n"))
+	if at.Path != "" {
+		return fmt.Errorf("%d: %s: %s", at.Line, at.Path, at.Text)
+	}
+	return fmt.Errorf("%d: %s", at.Line, at.Text)
 }
 
 // reading turns the form into the model and knows where each part stands.
 type reading struct {
 	file *file
-	tree *ast.File
+	doc  *yamldoc.Value
 	out  cluster.Cluster
 	// types maps a name used under nodes to the type's index.
 	types map[string]int
 }
 
-// errAt is an error about the value at a YAML path.
-func (r *reading) errAt(path string, err error) error {
-	if p, perr := yaml.PathString(path); perr == nil {
-		if n, nerr := p.FilterFile(r.tree); nerr == nil && n != nil && n.GetToken() != nil {
-			return fmt.Errorf("%d: %s: %w", n.GetToken().Position.Line, strings.TrimPrefix(path, "$."), err)
+// inner is a place that an error of the model starts with, inside the value it is
+// about: "links[3]: ", "devices[0] gpu0: ", "gpus: ".
+var inner = regexp.MustCompile(`^(\w+)(?:\[(\d+)\](?: [^ :]+)?)?: `)
+
+// errAt is an error about the value at a path of keys and positions, or about a
+// value inside it that the error names.
+func (r *reading) errAt(err error, path ...any) error {
+	text := err.Error()
+	for m := inner.FindStringSubmatch(text); m != nil; m = inner.FindStringSubmatch(text) {
+		next := append(path[:len(path):len(path)], m[1])
+		if i, err := strconv.Atoi(m[2]); err == nil {
+			next = append(next, i)
 		}
+		if _, _, ok := r.doc.Place(next...); ok {
+			path = next
+		} else if m[1] != path[len(path)-1] {
+			break
+		}
+		text = text[len(m[0]):]
 	}
-	return fmt.Errorf(" %s: %w", strings.TrimPrefix(path, "$."), err)
+	line, name, _ := r.doc.Place(path...)
+	return fmt.Errorf("%d: %s: %s", line, name, text)
 }
 
 func (r *reading) cluster() (*cluster.Cluster, error) {
 	f := r.file
 	if f.Version > cluster.FormatVersion {
-		return nil, r.errAt("$.version", fmt.Errorf("%d: this busbar reads versions up to %d; use a newer one", f.Version, cluster.FormatVersion))
+		return nil, r.errAt(fmt.Errorf("%d: this busbar reads versions up to %d; use a newer one", f.Version, cluster.FormatVersion), "version")
 	}
 	r.types = map[string]int{}
 	r.out = cluster.Cluster{Name: f.Name, Benches: f.Benches, Sources: f.Sources, Warnings: f.Warnings}
 	if len(f.Nodes) == 0 {
-		return nil, r.errAt("$.nodes", errors.New("no nodes; expected a list such as\n  - hosts: gpu[001-016]\n    type: dgx-h100"))
+		return nil, r.errAt(errors.New("no nodes; expected a list such as\n  - hosts: gpu[001-016]\n    type: dgx-h100"), "nodes")
 	}
 	hosts := map[string]int{}
 	for i := range f.Nodes {
@@ -154,7 +165,7 @@ func (r *reading) cluster() (*cluster.Cluster, error) {
 	for i, id := range f.Identities {
 		h, ok := hosts[id.Host]
 		if !ok {
-			return nil, r.errAt(fmt.Sprintf("$.identities[%d].host", i), fmt.Errorf("no host %q under nodes", id.Host))
+			return nil, r.errAt(fmt.Errorf("no host %q under nodes", id.Host), "identities", i, "host")
 		}
 		r.out.Hosts[h].IDs = append(r.out.Hosts[h].IDs, cluster.Identity{Device: id.Device, UUID: id.UUID, Port: id.Port, GUID: id.GUID, LID: id.LID, Counters: id.Counters})
 	}
@@ -166,8 +177,7 @@ func (r *reading) cluster() (*cluster.Cluster, error) {
 
 func (r *reading) nodes(i int, hosts map[string]int) error {
 	n := &r.file.Nodes[i]
-	path := fmt.Sprintf("$.nodes[%d]", i)
-	names, err := r.hostNames(n, path)
+	names, err := r.hostNames(i)
 	if err != nil {
 		return err
 	}
@@ -177,12 +187,12 @@ func (r *reading) nodes(i int, hosts map[string]int) error {
 			if _, ok := r.file.Types[n.Type]; ok {
 				return err // it says where in the type
 			}
-			return r.errAt(path+".type", err)
+			return r.errAt(err, "nodes", i, "type")
 		}
 	}
 	for _, name := range names {
 		if _, ok := hosts[name]; ok {
-			return r.errAt(path, fmt.Errorf("host %q is listed twice", name))
+			return r.errAt(fmt.Errorf("host %q is listed twice", name), "nodes", i)
 		}
 		hosts[name] = len(r.out.Hosts)
 		r.out.Hosts = append(r.out.Hosts, cluster.Host{Name: name, Type: typ})
@@ -190,18 +200,19 @@ func (r *reading) nodes(i int, hosts map[string]int) error {
 	return nil
 }
 
-func (r *reading) hostNames(n *nodesForm, path string) ([]string, error) {
+func (r *reading) hostNames(i int) ([]string, error) {
+	n := &r.file.Nodes[i]
 	switch {
 	case n.Hosts != "" && n.Count != 0:
-		return nil, r.errAt(path, errors.New("both hosts and count; give one"))
+		return nil, r.errAt(errors.New("both hosts and count; give one"), "nodes", i)
 	case n.Hosts != "":
 		names, err := cluster.ParseHosts(n.Hosts)
 		if err != nil {
-			return nil, r.errAt(path+".hosts", err)
+			return nil, r.errAt(err, "nodes", i, "hosts")
 		}
 		return names, nil
 	case n.Count < 1 || n.Count > maxCount:
-		return nil, r.errAt(path, fmt.Errorf("count %d and no hosts; expected hosts: gpu[001-016], or a count from 1 to %d", n.Count, maxCount))
+		return nil, r.errAt(fmt.Errorf("count %d and no hosts; expected hosts: gpu[001-016], or a count from 1 to %d", n.Count, maxCount), "nodes", i)
 	}
 	names := make([]string, n.Count)
 	for i := range names {
@@ -219,10 +230,10 @@ func (r *reading) typeIndex(name string) (int, error) {
 	var err error
 	if form, ok := r.file.Types[name]; ok {
 		if form == nil {
-			return -1, r.errAt("$.types."+name, errors.New("empty; expected preset, gpus or devices"))
+			return -1, r.errAt(errors.New("empty; expected preset, gpus or devices"), "types", name)
 		}
 		if t, err = form.nodeType(name); err != nil {
-			return -1, r.errAt("$.types."+name, err)
+			return -1, r.errAt(err, "types", name)
 		}
 	} else if t, err = hardware.Node(name); err != nil {
 		return -1, fmt.Errorf("no type %q in this file and no such preset: %w", name, err)

@@ -3,17 +3,16 @@ package clusterfile
 import (
 	"io"
 
-	"github.com/goccy/go-yaml"
-
 	"busbar/cluster"
 	"busbar/hardware"
+	"busbar/internal/yamldoc"
 )
 
 // written is file with its types in order.
 type written struct {
 	Version    int                       `yaml:"version"`
 	Name       string                    `yaml:"name,omitempty"`
-	Types      yaml.MapSlice             `yaml:"types,omitempty"`
+	Types      yamldoc.Ordered           `yaml:"types,omitempty"`
 	Nodes      []nodesForm               `yaml:"nodes"`
 	Network    *networkForm              `yaml:"network,omitempty"`
 	Identities []cluster.HostIdentityDoc `yaml:"identities,omitempty"`
@@ -30,7 +29,7 @@ func Write(w io.Writer, c *cluster.Cluster) error {
 		Version: d.Version, Name: d.Name, Identities: d.Identities, Benches: d.Benches, Sources: d.Sources, Warnings: d.Warnings,
 	}
 	for i := range d.Types {
-		f.Types = append(f.Types, yaml.MapItem{Key: d.Types[i].Name, Value: typeOut(c.Types[i], &d.Types[i])})
+		f.Types = append(f.Types, yamldoc.Pair{Key: d.Types[i].Name, Value: typeOut(c.Types[i], &d.Types[i])})
 	}
 	for _, n := range d.Nodes {
 		f.Nodes = append(f.Nodes, nodesForm{Hosts: n.Hosts, Type: n.Type})
@@ -41,7 +40,7 @@ func Write(w io.Writer, c *cluster.Cluster) error {
 			Switches: n.Switches, Links: n.Links,
 		}
 	}
-	return yaml.NewEncoder(w, yaml.Indent(2), yaml.IndentSequence(true)).Encode(f)
+	return yamldoc.Encode(w, f)
 }
 
 func typeOut(t *cluster.NodeType, d *cluster.TypeDoc) typeForm {

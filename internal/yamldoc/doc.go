@@ -1,11 +1,12 @@
 // Package yamldoc reads YAML and JSON that other people's tools and hands wrote
-// into a tree of values with line numbers, within bounds.
+// into a tree of values with line numbers, within bounds; it fills structs from
+// such a tree and writes them as YAML.
 //
-// It exists beside the general YAML library because the files it is for are
-// large and not trusted: the node list of a big Kubernetes cluster is a hundred
-// megabytes, of which a few labels matter. Here memory follows the values that
-// are kept, uninteresting keys are skipped without being stored, every value
-// knows its line, and nesting, the number of values and the size are limited.
+// It is no general YAML library because the files it is for are large and not
+// trusted: the node list of a big Kubernetes cluster is a hundred megabytes, of
+// which a few labels matter. Here memory follows the values that are kept,
+// uninteresting keys are skipped without being stored, every value knows its
+// line, and nesting, the number of values and the size are limited.
 //
 // It reads what such files hold: block and flow collections, plain, quoted and
 // block scalars, comments, several documents, tags (ignored). It refuses, by
@@ -117,10 +118,53 @@ func (v *Value) LineNum() int {
 	return int(v.Line)
 }
 
+// Place looks for the value at a path of keys (string) and positions (int). It
+// gives the line of that value or else of the last one on the way, the path as
+// errors have it, and whether the value is there.
+func (v *Value) Place(path ...any) (line int, name string, ok bool) {
+	line = v.LineNum()
+	for _, p := range path {
+		switch p := p.(type) {
+		case string:
+			v = v.Get(p)
+			if name != "" {
+				name += "."
+			}
+			name += step(p)
+		case int:
+			if items := v.List(); p >= 0 && p < len(items) {
+				v = &items[p]
+			} else {
+				v = nil
+			}
+			name += fmt.Sprintf("[%d]", p)
+		}
+		if v != nil {
+			line = v.LineNum()
+		}
+	}
+	return line, name, v != nil
+}
+
 // Error is a place in a text and what is wrong there.
 type Error struct {
 	Line int
+	Path string // of a value that Decode could not use: nodes[0].type
 	Text string
 }
 
-func (e *Error) Error() string { return fmt.Sprintf("line %d: %s", e.Line, e.Text) }
+func (e *Error) Error() string {
+	if e.Path == "" {
+		return fmt.Sprintf("line %d: %s", e.Line, e.Text)
+	}
+	return fmt.Sprintf("line %d: %s: %s", e.Line, e.Path, e.Text)
+}
+
+// in puts the error's place inside an entry or an item.
+func (e *Error) in(step string) *Error {
+	if e.Path != "" && e.Path[0] != '[' {
+		step += "."
+	}
+	e.Path = step + e.Path
+	return e
+}

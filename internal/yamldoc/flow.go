@@ -18,11 +18,10 @@ func (p *parser) flow() Value {
 		v.Kind, end = Map, '}'
 	}
 	p.pos++
+	from := len(p.open)
 	for first := true; ; first = false {
-		p.flowSpace(open)
-		if p.s[p.pos] == end {
-			p.pos++
-			return v
+		if p.flowSpace(open); p.s[p.pos] == end {
+			break
 		}
 		if !first {
 			if p.s[p.pos] != ',' {
@@ -30,16 +29,18 @@ func (p *parser) flow() Value {
 			}
 			p.pos++
 			if p.flowSpace(open); p.s[p.pos] == end {
-				p.pos++ // a comma before the end is allowed
-				return v
+				break // a comma before the end is allowed
 			}
 		}
 		if open == '{' {
-			v.Items = p.add(v.Items, p.pair())
+			p.add(p.pair())
 		} else {
-			v.Items = p.add(v.Items, p.flowItem())
+			p.add(p.flowItem())
 		}
 	}
+	p.pos++
+	v.Items = p.close(from)
+	return v
 }
 
 // flowSpace moves to the next character inside a flow collection.
@@ -68,9 +69,9 @@ func (p *parser) flowItem() Value {
 	if v.Kind == Map || v.Kind == List || !p.flowColon(v.Quoted) {
 		return v
 	}
-	m := Value{Kind: Map, Line: v.Line}
-	m.Items = p.add(nil, p.valueOf(v))
-	return m
+	from := len(p.open)
+	p.add(p.valueOf(v))
+	return Value{Kind: Map, Line: v.Line, Items: p.close(from)}
 }
 
 // pair reads an entry of a flow map.
@@ -156,8 +157,8 @@ func (p *parser) flowValue() Value {
 			p.fail("%.20q goes on from the line above; put the value in quotes", p.rest())
 		}
 	}
-	if v.Text == "" || v.Text == "~" || v.Text == "null" {
-		return Value{Line: v.Line}
+	if isNull(v.Text) {
+		v.Kind = Null // the text stays: it may turn out to be a key
 	}
 	return v
 }

@@ -10,7 +10,7 @@ import (
 // wherever they stand, are passed over and come back as Null.
 func Parse(text string, skip ...string) (docs []Value, err error) {
 	if len(text) > MaxBytes {
-		return nil, &Error{1, fmt.Sprintf("%d bytes; at most %d", len(text), MaxBytes)}
+		return nil, &Error{Line: 1, Text: fmt.Sprintf("%d bytes; at most %d", len(text), MaxBytes)}
 	}
 	p := &parser{s: strings.TrimPrefix(text, "\ufeff"), num: 1, skip: skip}
 	// The parser unwinds with its own error type and nothing else.
@@ -64,10 +64,12 @@ type parser struct {
 	values int
 	quiet  int // > 0 inside a skipped key
 	skip   []string
+	open   []Value // items of the collections that are not yet closed
+	slab   []Value // room for the items of closed ones
 }
 
 func (p *parser) fail(format string, args ...any) {
-	panic(&Error{p.num, fmt.Sprintf(format, args...)})
+	panic(&Error{Line: p.num, Text: fmt.Sprintf(format, args...)})
 }
 
 func (p *parser) enter() {
@@ -81,15 +83,36 @@ func (p *parser) enter() {
 // ones.
 func valuesIn(bytes int) int { return min(maxValues, 10_000+bytes/6) }
 
-// add appends an item unless it is being skipped.
-func (p *parser) add(items []Value, v Value) []Value {
+// add keeps an item of the collection being read, unless it is being skipped.
+func (p *parser) add(v Value) {
 	if p.quiet > 0 {
-		return items
+		return
 	}
 	if p.values++; p.values > valuesIn(len(p.s)) {
 		p.fail("more than %d values; keep only the part that matters", valuesIn(len(p.s)))
 	}
-	return append(items, v)
+	p.open = append(p.open, v)
+}
+
+// slabSize is how many values are allocated at once.
+const slabSize = 256
+
+// close takes the items added since from. They move to a place of their exact
+// size: a list that grew by itself would leave as much garbage as it holds.
+func (p *parser) close(from int) []Value {
+	n := len(p.open) - from
+	if n == 0 {
+		return nil
+	}
+	if n > len(p.slab) {
+		p.slab = make([]Value, max(n, min(slabSize, len(p.s)/32)))
+	}
+	items := p.slab[:n:n]
+	p.slab = p.slab[n:]
+	copy(items, p.open[from:])
+	clear(p.open[from:])
+	p.open = p.open[:from]
+	return items
 }
 
 // directives passes over %YAML and %TAG lines.
@@ -232,23 +255,27 @@ func (p *parser) dash() bool {
 
 func (p *parser) sequence(col int) Value {
 	v := Value{Kind: List, Line: int32(p.num)}
+	from := len(p.open)
 	for {
 		p.pos++
-		v.Items = p.add(v.Items, p.entry(col, col+1))
+		p.add(p.entry(col, col+1))
 		if !p.more(col) {
-			return v
+			break
 		}
 		if !p.dash() {
 			if p.atKey() {
-				return v // the key that follows "key:" with its list at the same column
+				break // the key that follows "key:" with its list at the same column
 			}
 			p.fail("%.40q among the entries of a list; expected \"- \"", p.rest())
 		}
 	}
+	v.Items = p.close(from)
+	return v
 }
 
 func (p *parser) mapping(col int) Value {
 	v := Value{Kind: Map, Line: int32(p.num)}
+	from := len(p.open)
 	for {
 		num := p.num
 		key := p.key()
@@ -265,14 +292,16 @@ func (p *parser) mapping(col int) Value {
 			e = Value{}
 		}
 		e.Key, e.Line = key, int32(num)
-		v.Items = p.add(v.Items, e)
+		p.add(e)
 		if !p.more(col) {
-			return v
+			break
 		}
 		if !p.atKey() {
 			p.fail("%.40q among the entries of a map; expected \"key: value\"", p.rest())
 		}
 	}
+	v.Items = p.close(from)
+	return v
 }
 
 // entry reads what follows a dash or a key: on the same line, or on the next

@@ -122,10 +122,19 @@ func (p *parser) plain(col int) Value {
 	if parts != nil {
 		v.Text = strings.Join(parts, "")
 	}
-	if v.Text == "" || v.Text == "~" || v.Text == "null" {
+	if isNull(v.Text) {
 		return Value{Line: v.Line}
 	}
 	return v
+}
+
+// isNull reports whether an unquoted scalar says that there is no value.
+func isNull(s string) bool {
+	switch s {
+	case "", "~", "null", "Null", "NULL":
+		return true
+	}
+	return false
 }
 
 // foldGap is what a line break with so many empty lines behind it becomes.

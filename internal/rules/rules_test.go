@@ -32,6 +32,7 @@ var columns = []struct {
 	{"internal/yamldoc", 0},
 	{"internal/switchtree", 2},
 	{"msccl", 3},
+	{"nccl", 3},
 	{"input/internal", 3},
 	{"input/", 4},
 	{"input/snapshot", 5}, // an archive of what input/sysfs reads

@@ -1,0 +1,12 @@
+// Package nccl is NCCL's own mind: what a release of NCCL would decide on a
+// cluster. It builds the topology NCCL sees, searches the rings, trees and heads
+// NCCL would find, joins them across nodes, computes NCCL's table of latencies
+// and bandwidths, and chooses algorithm, protocol and channels per size.
+//
+// It follows the rules of the releases 2.18 to 2.30; where a rule changed, the
+// code asks the Version. Figures are NCCL's own constants, not measurements: what
+// NCCL believes and what happens are two things.
+//
+// Nothing is remembered: the same code that reproduces a log of one cluster
+// decides for every other. AMD's RCCL and NIC fusion are outside its scope.
+package nccl

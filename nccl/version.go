@@ -1,0 +1,90 @@
+package nccl
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Version is a release of NCCL. The zero value is no release.
+type Version struct{ Major, Minor, Patch int }
+
+// Newest is the latest release whose rules are known here, Oldest the first.
+var (
+	Oldest = Version{2, 18, 1}
+	Newest = Version{2, 30, 7}
+)
+
+// latest is the last patch of each minor release, which a version without patch
+// stands for. Source of the list: NVIDIA's release tags.
+var latest = map[int]int{18: 6, 19: 4, 20: 5, 21: 5, 22: 3, 23: 4, 24: 3, 25: 1, 26: 6, 27: 7, 28: 9, 29: 7, 30: 7}
+
+// ParseVersion reads "2.28", "2.28.9" and what NCCL prints: "2.28.9+cuda13.0",
+// "2.18.5-1". Without a patch it means the last one of that release.
+func ParseVersion(s string) (Version, error) {
+	bad := func(why string) (Version, error) {
+		return Version{}, fmt.Errorf("NCCL version %q: %s; write it as 2.28 or 2.28.9", s, why)
+	}
+	text, _, _ := strings.Cut(strings.TrimSpace(s), "+")
+	text, _, _ = strings.Cut(text, "-")
+	parts := strings.Split(strings.TrimPrefix(text, "v"), ".")
+	if len(parts) < 2 || len(parts) > 3 {
+		return bad("expected two or three numbers")
+	}
+	var n [3]int
+	for i, p := range parts {
+		v, err := strconv.Atoi(p)
+		if err != nil || v < 0 || v > 999 {
+			return bad("expected numbers")
+		}
+		n[i] = v
+	}
+	v := Version{n[0], n[1], n[2]}
+	if len(parts) == 2 {
+		v.Patch = latest[v.Minor]
+	}
+	if v.Major != 2 || v.Minor < Oldest.Minor || v.Minor > Newest.Minor {
+		return bad(fmt.Sprintf("rules are known for %d.%d to %d.%d", Oldest.Major, Oldest.Minor, Newest.Major, Newest.Minor))
+	}
+	return v, nil
+}
+
+// String prints "2.28.9".
+func (v Version) String() string { return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch) }
+
+// Compare orders releases: -1, 0 or 1.
+func (v Version) Compare(o Version) int {
+	for _, d := range [3]int{v.Major - o.Major, v.Minor - o.Minor, v.Patch - o.Patch} {
+		switch {
+		case d < 0:
+			return -1
+		case d > 0:
+			return 1
+		}
+	}
+	return 0
+}
+
+// From reports whether the release is 2.minor or later.
+func (v Version) From(minor int) bool { return v.Major > 2 || v.Major == 2 && v.Minor >= minor }
+
+// MarshalText writes "2.28.9".
+func (v Version) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
+
+// UnmarshalText reads what ParseVersion reads.
+func (v *Version) UnmarshalText(b []byte) error {
+	p, err := ParseVersion(string(b))
+	if err == nil {
+		*v = p
+	}
+	return err
+}
+
+// maxChannels is the bound on channels of a communicator: 32 up to 2.24, 64 since
+// (facts 2.1).
+func (v Version) maxChannels() int {
+	if v.From(25) {
+		return 64
+	}
+	return 32
+}

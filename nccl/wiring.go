@@ -1,0 +1,146 @@
+package nccl
+
+// Member is a node of a communicator: its ranks, lowest first, and the orders its
+// search found. Graph positions are indexes into Ranks.
+type Member struct {
+	Ranks  []int
+	Graphs *Graphs
+}
+
+// Wiring joins the orders inside nodes to rings and trees over all ranks. Rings
+// and trees are computed when asked for, because a large job has too many to keep.
+type Wiring struct {
+	v       Version
+	members []Member
+	nRanks  int
+	search  int   // channels that every node found
+	origin  []int // per channel the one it repeats, below 2×search
+}
+
+// Links is a rank's place in a tree; -1 means none.
+type Links struct {
+	Up   int
+	Down [3]int
+}
+
+// newWiring takes nodes in NCCL's order (by lowest rank) and the number of search
+// channels they agreed upon.
+func newWiring(v Version, members []Member, search int) *Wiring {
+	w := &Wiring{v: v, members: members, search: search}
+	for _, m := range members {
+		w.nRanks += len(m.Ranks)
+	}
+	for c := range min(2*search, v.maxChannels()) {
+		w.origin = append(w.origin, c)
+	}
+	return w
+}
+
+// repeat copies channels from the first on until there are n.
+func (w *Wiring) repeat(n int) {
+	period := len(w.origin)
+	for c := period; c < n && period > 0; c++ {
+		w.origin = append(w.origin, w.origin[c-period])
+	}
+}
+
+// limit keeps the first n channels.
+func (w *Wiring) limit(n int) { w.origin = w.origin[:min(n, len(w.origin))] }
+
+// Channels is the number of channels of collectives.
+func (w *Wiring) Channels() int { return len(w.origin) }
+
+// ringChannel is the channel whose order a node uses for a ring. Where rings cross
+// NICs, odd nodes take the partner's, so that a cable's ends are on one rail
+// (facts 2.6).
+func (w *Wiring) ringChannel(node, c int) int {
+	c = w.origin[c] % w.search
+	if node%2 == 0 || w.search%2 != 0 || !w.v.From(20) {
+		return c
+	}
+	cross := w.members[node].Graphs.Ring.CrossNIC
+	if cross == 2 || cross != 0 && !w.v.From(28) && len(w.members)%2 == 0 {
+		return c ^ 1
+	}
+	return c
+}
+
+// Ring is the cycle of a channel in the direction of sending, from rank 0.
+func (w *Wiring) Ring(c int) []int {
+	ring := make([]int, 0, w.nRanks)
+	start := 0
+	for n, m := range w.members {
+		for _, g := range m.Graphs.Ring.Intra[w.ringChannel(n, c)] {
+			if m.Ranks[g] == 0 {
+				start = len(ring)
+			}
+			ring = append(ring, m.Ranks[g])
+		}
+	}
+	return append(append(make([]int, 0, len(ring)), ring[start:]...), ring[:start]...)
+}
+
+// Tree is the tree of a channel, by rank.
+func (w *Wiring) Tree(c int) []Links {
+	links := make([]Links, w.nRanks)
+	base := w.origin[c] % w.search
+	which := w.origin[c] / w.search
+	for n, m := range w.members {
+		order := m.Graphs.Tree.Intra[base]
+		for i, g := range order {
+			l := Links{Up: -1, Down: [3]int{-1, -1, -1}}
+			if i > 0 {
+				l.Up = m.Ranks[order[i-1]]
+			}
+			if i < len(order)-1 {
+				l.Down[0] = m.Ranks[order[i+1]]
+			}
+			links[m.Ranks[g]] = l
+		}
+		place := Dtree(len(w.members), n)[which]
+		toParent := w.attach(n, base, -1)
+		if place.Parent >= 0 {
+			links[toParent].Up = w.attach(place.Parent, base, place.Slot)
+		}
+		for slot, child := range place.Child {
+			if child >= 0 {
+				links[w.attach(n, base, slot)].addDown(w.attach(child, base, -1))
+			}
+		}
+	}
+	return links
+}
+
+// attach is the rank of a node that holds the link to its parent (slot -1) or to
+// a child (0, 1) in other nodes (facts 2.8).
+func (w *Wiring) attach(node, base, slot int) int {
+	m := w.members[node]
+	g := &m.Graphs.Tree
+	at := 0
+	switch {
+	case slot == 0 && g.Pattern != TreePattern, slot == 1 && g.Pattern == SplitTree:
+		at = 1
+	}
+	order := g.Intra[base]
+	return m.Ranks[order[min(at, len(order)-1)]]
+}
+
+// addDown puts a child into the first free place.
+func (l *Links) addDown(rank int) {
+	for i, d := range l.Down {
+		if d < 0 {
+			l.Down[i] = rank
+			return
+		}
+	}
+}
+
+// NIC is what a channel of a ring uses at a node's ends: positions among the
+// node's NICs of receiving and of sending; -1 on a single node.
+func (w *Wiring) NIC(node, c int) [2]int {
+	inter := w.members[node].Graphs.Ring.Inter
+	if ch := w.ringChannel(node, c); ch < len(inter) && len(w.members) > 1 {
+		return inter[ch]
+	}
+	return [2]int{-1, -1}
+}

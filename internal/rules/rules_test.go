@@ -27,6 +27,8 @@ var columns = []struct {
 }{
 	{"unit", 0},
 	{"cluster", 1},
+	{"coll", 1},
+	{"schedule", 2},
 	{"hardware", 2},
 	{"internal/lines", 0}, // reading text; knows nothing of the model
 	{"internal/yamldoc", 0},
@@ -141,7 +143,7 @@ func TestReservedImports(t *testing.T) {
 					t.Errorf("%s imports %s: %s", path, imp, r.reason)
 				}
 			}
-			core := path == "unit" || path == "cluster"
+			core := path == "unit" || path == "cluster" || path == "coll" || path == "schedule"
 			if core && strings.Contains(imp, ".") {
 				t.Errorf("%s imports %s: the core uses the standard library only", path, imp)
 			}

@@ -1,0 +1,95 @@
+package nccl
+
+// Estimate is NCCL's belief about one combination: a latency in µs and an
+// algorithm bandwidth in GB/s, 0 where the combination is not used.
+type Estimate struct{ Latency, BW float32 }
+
+// Table is what NCCL computes once per communicator: an estimate for every
+// collective, algorithm and protocol.
+type Table struct {
+	Est [nOps][nAlgos][nProtos]Estimate
+	// Threads is the most threads a block has; 0 where none are set.
+	Threads [nAlgos][nProtos]int
+	// PerThread is how many bytes make a thread worth its while.
+	PerThread [nAlgos][nProtos]int
+
+	comm *Comm
+}
+
+// NewTable computes the model for a communicator whose nodes agreed on graphs. An
+// error says which setting NCCL would refuse.
+func NewTable(c *Comm, g *Graphs) (*Table, error) {
+	t := &Table{comm: c}
+	t.threads(c, g)
+	if c.NRanks <= 1 {
+		return t, nil
+	}
+	m := model{Comm: c, g: g, lat: latencies(c.Version), lim: limitsOf(c.Version)}
+	if c.Arch == ArchPower {
+		m.lat.hw[hwPCI][Tree][Simple] = m.lat.hw[hwPCI][Ring][Simple]
+	}
+	for op := range Op(nOps) {
+		for a := range Algo(c.Version.algos()) {
+			for p := range Proto(nProtos) {
+				if m.modelled(op, a, p) {
+					t.Est[op][a][p] = Estimate{m.latency(op, a, p), m.bandwidth(op, a, p)}
+				}
+			}
+		}
+	}
+	return t, t.gate(c, g)
+}
+
+// model is what the formulas work with.
+type model struct {
+	*Comm
+	g   *Graphs
+	lat latencyTable
+	lim limits
+}
+
+// modelled reports whether the release computes a combination at all; the others
+// print as zeros (facts 3.2).
+func (m *model) modelled(op Op, a Algo, p Proto) bool {
+	v := m.Version
+	switch op {
+	case Broadcast, Reduce:
+		return a == Ring
+	case AllGather, ReduceScatter:
+		ok := a == Ring || a == NVLS && v.From(19) || a == CollNetDirect && v.From(20) || a == PAT && v.From(23) && p == Simple && m.pat()
+		if !ok {
+			return false
+		}
+	case AllReduce:
+		if a == PAT {
+			return false
+		}
+	}
+	if a == NVLS || a == NVLSTree {
+		return p == Simple && !(v.From(28) && m.g.NVLS.NChannels < 2)
+	}
+	return true
+}
+
+// pat reports whether PAT is on: one rank per node unless the user says otherwise
+// (facts 2.9).
+func (m *model) pat() bool {
+	if m.Version.From(26) && m.MinCC < 60 {
+		return false
+	}
+	if n, ok := envInt(m.Env, "NCCL_PAT_ENABLE"); ok && n != 2 {
+		return n != 0
+	}
+	return m.NNodes == m.NRanks
+}
+
+// steps is how many steps a ring takes.
+func (m *model) steps(op Op) int {
+	switch op {
+	case AllReduce:
+		return 2 * (m.NRanks - 1)
+	case AllGather, ReduceScatter:
+		return m.NRanks - 1
+	}
+	return m.NRanks
+}

@@ -124,7 +124,7 @@ func TestFindings(t *testing.T) {
 		}, "leaf-oversubscribed", Warn, "leaf[0-1]", "2:1"},
 		{"slow cable", func(c *cluster.Cluster) { c.Network.Links[5].Rate.Value = 100 * unit.Gbps }, "link-slow", Warn, "spine0[2]–leaf0[21]", "100 Gb/s"},
 		{"cable down", func(c *cluster.Cluster) { c.Network.Links[5].State = cluster.Down }, "link-down", Error, "spine0[2]–leaf0[21]", "down"},
-		{"cable missing", func(c *cluster.Cluster) { c.Network.Links = append(c.Network.Links[:5], c.Network.Links[6:]...) }, "uplink-missing", Warn, "leaf0", "7 cables up, the other leaves have 8"},
+		{"cable missing", func(c *cluster.Cluster) { c.Network.Links = append(c.Network.Links[:5], c.Network.Links[6:]...) }, "uplink-missing", Warn, "leaf0", "7 cables up, most leaves have 8"},
 		{"errors on a cable", func(c *cluster.Cluster) {
 			c.Network.Links[5].Counters = map[string]uint64{"B.SymbolErrorCounter": 1234}
 		}, "error-counters", Warn, "leaf0[21]", "SymbolErrorCounter=1234"},
@@ -147,6 +147,28 @@ func TestFindings(t *testing.T) {
 				}
 			}
 		}, "pair-slow", Warn, "node[0-3]/gpu0", "gpu0 → gpu2 measured 90 GB/s"},
+		{"sick GPU", func(c *cluster.Cluster) {
+			t := c.Types[0]
+			g := t.Of(cluster.GPU)
+			for _, a := range g {
+				for _, b := range g {
+					r := 370 * unit.GBps
+					if a == g[3] || b == g[3] {
+						r = 90 * unit.GBps
+					}
+					if a != b {
+						t.Pairs = append(t.Pairs, cluster.Pair{A: a, B: b, Rate: cluster.FromMeasured(r, "test")})
+					}
+				}
+			}
+		}, "pair-slow", Warn, "node[0-3]/gpu3", "6 pairs with gpu3"},
+		{"slow cable under a fast NIC", func(c *cluster.Cluster) {
+			for i := range c.Network.Links {
+				if l := &c.Network.Links[i]; l.B.ToHosts() && l.B.NIC == 2 {
+					l.Rate.Value = 200 * unit.Gbps
+				}
+			}
+		}, "nic-cable-slow", Warn, "node[0-3]/mlx5_2", "hang on cables of 200 Gb/s"},
 		{"loose host", func(c *cluster.Cluster) {
 			c.Hosts = append(c.Hosts, cluster.Host{Name: "lost"})
 		}, "host-unattached", Warn, "lost", "no switch"},

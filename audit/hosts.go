@@ -34,7 +34,7 @@ func (a *auditor) unlikeNodes() {
 			sev = Note // a second kind of node on purpose, not an odd one out
 		}
 		a.add("asymmetry-node", sev, cluster.FormatHosts(a.hosts[i]),
-			fmt.Sprintf("differs from the %d nodes of type %s: %s; in a job over both kinds every step waits for the slower", len(a.hosts[common]), a.c.Types[common].Name, strings.Join(diff, "; ")),
+			fmt.Sprintf("differs from %s of type %s: %s; in a job over both kinds every step waits for the slower", cluster.FormatHosts(a.hosts[common]), a.c.Types[common].Name, strings.Join(diff, "; ")),
 			"keep the node out of jobs with the others (Slurm: --exclude or a feature), or repair what differs")
 	}
 }

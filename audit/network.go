@@ -2,6 +2,7 @@ package audit
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -19,6 +20,7 @@ func (a *auditor) network() {
 		a.netLink(&net.Links[i])
 	}
 	a.slowCables()
+	a.slowerThanNIC()
 	caps := a.capacities()
 	a.oversubscribed(caps)
 	a.uplinks(caps)
@@ -207,11 +209,58 @@ func (a *auditor) uplinks(caps []capacity) {
 			usual = n
 		}
 	}
+	short := map[int][]string{}
 	for i, s := range a.c.Network.Switches {
 		if n := caps[i].upN; s.Tier == cluster.Leaf && !s.Domain && n > 0 && n < usual {
-			a.add("uplink-missing", Warn, s.Name, fmt.Sprintf("%d cables up, the other leaves have %d: %d failed or were never there", n, usual, usual-n),
-				"compare with the cabling plan (ibnetdiscover, iblinkinfo -l) and repair; jobs under this leaf get less of the spine")
+			short[n] = append(short[n], s.Name)
 		}
+	}
+	for _, n := range slices.Sorted(maps.Keys(short)) {
+		a.add("uplink-missing", Warn, cluster.FormatHosts(short[n]), fmt.Sprintf("%d cables up, most leaves have %d: %d failed or were never there", n, usual, usual-n),
+			"compare with the cabling plan (ibnetdiscover, iblinkinfo -l) and repair; jobs under this leaf get less of the spine")
+	}
+}
+
+// slowerThanNIC reports NICs on cables slower than they are, per node type.
+func (a *auditor) slowerThanNIC() {
+	type key struct {
+		typ  int
+		rate unit.Rate
+	}
+	found := map[key]map[int]bool{}
+	var order []key
+	for i := range a.c.Network.Links {
+		l := &a.c.Network.Links[i]
+		if !l.B.ToHosts() || l.B.NIC < 0 || !l.Rate.Known() || l.State == cluster.Down {
+			continue
+		}
+		for _, s := range l.B.Hosts {
+			if s.First >= len(a.c.Hosts) || a.c.TypeOf(s.First) == nil {
+				continue
+			}
+			t := a.c.TypeOf(s.First)
+			nics := t.Of(cluster.NIC)
+			if l.B.NIC >= len(nics) || t.Devices[nics[l.B.NIC]].NIC == nil {
+				continue
+			}
+			r := t.Devices[nics[l.B.NIC]].NIC.Rate()
+			cable := l.Rate.Value * unit.Rate(l.Cables())
+			if k := (key{a.c.Hosts[s.First].Type, cable}); r.Known() && cable < r.Value*0.97 {
+				if found[k] == nil {
+					found[k] = map[int]bool{}
+					order = append(order, k)
+				}
+				found[k][nics[l.B.NIC]] = true
+			}
+		}
+	}
+	for _, k := range order {
+		t := a.c.Types[k.typ]
+		n := &node{t: t}
+		ids := slices.Sorted(maps.Keys(found[k]))
+		a.add("nic-cable-slow", Warn, cluster.FormatHosts(a.hosts[k.typ])+"/"+t.Devices[ids[0]].Title(),
+			fmt.Sprintf("%s can do %s and hang on cables of %s: the cable sets the pace", n.names(ids), t.Devices[ids[0]].NIC.Rate().Value.Bits(), k.rate.Bits()),
+			"check the switch's port speed and the cable; a described network may need the speed of these NICs")
 	}
 }
 

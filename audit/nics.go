@@ -45,25 +45,35 @@ func (a *auditor) sharedNICs(n *node) {
 	}
 }
 
-// farNICs reports GPUs whose nearest NIC is beyond their PCIe switches.
+// farNICs reports GPUs whose nearest NIC is beyond their PCIe switches, those
+// with the same NIC together.
 func (a *auditor) farNICs(n *node) {
-	var other, host []int
+	groups := map[string][]int{}
+	var order []string
 	for _, g := range n.gpus {
-		switch c := n.class[g]; {
-		case c.Type == cluster.SYS:
-			other = append(other, g)
-		case c.Type == cluster.PHB || c.Type == cluster.NODE:
-			host = append(host, g)
+		if c := n.class[g]; c.Type == cluster.SYS || c.Type == cluster.PHB || c.Type == cluster.NODE {
+			key := n.class[g].String() + fmt.Sprint(n.near[g])
+			if groups[key] == nil {
+				order = append(order, key)
+			}
+			groups[key] = append(groups[key], g)
 		}
 	}
-	if len(other) > 0 {
-		a.add("nic-other-socket", Warn, n.hosts+"/"+n.t.Devices[other[0]].Name,
-			fmt.Sprintf("%s: the nearest NIC (%s) is reached only across the link between sockets (SYS): NCCL turns GPUDirect RDMA off and stages through host memory", n.names(other), n.names(n.near[other[0]])),
-			"use GPUs on the NIC's socket for jobs that span nodes, move the NIC or add one on that socket; NCCL_NET_GDR_LEVEL=SYS forces GPUDirect where the platform allows it: measure it first")
-	}
-	if len(host) > 0 {
-		a.add("nic-far", Note, n.hosts+"/"+n.t.Devices[host[0]].Name,
-			fmt.Sprintf("%s: the nearest NIC (%s) is reached through the host bridge (%v), not through a PCIe switch: GPUDirect RDMA is off by default beyond PXB", n.names(host), n.names(n.near[host[0]]), n.class[host[0]]),
+	for _, key := range order {
+		g := groups[key]
+		where, nics := n.hosts+"/"+n.t.Devices[g[0]].Name, n.names(n.near[g[0]])
+		if n.class[g[0]].Type == cluster.SYS {
+			fix := "move the NIC or add one on their socket"
+			if slices.ContainsFunc(n.gpus, func(o int) bool { return n.class[o].Type != cluster.SYS }) {
+				fix = "use the GPUs on the NIC's socket for jobs that span nodes, or add a NIC on the other"
+			}
+			a.add("nic-other-socket", Warn, where,
+				fmt.Sprintf("%s: the nearest NIC (%s) is reached only across the link between sockets (SYS): NCCL turns GPUDirect RDMA off and stages through host memory", n.names(g), nics),
+				fix+"; NCCL_NET_GDR_LEVEL=SYS forces GPUDirect where the platform allows it: measure it first")
+			continue
+		}
+		a.add("nic-far", Note, where,
+			fmt.Sprintf("%s: the nearest NIC (%s) is reached through the host bridge (%v), not through a PCIe switch: GPUDirect RDMA is off by default beyond PXB", n.names(g), nics, n.class[g[0]]),
 			"if the platform allows peer access through the root complex, set NCCL_NET_GDR_LEVEL=PHB and compare with nccl-tests")
 	}
 }

@@ -65,15 +65,26 @@ func orUnknown(s string) string {
 	return s
 }
 
+// unlikeNICPaths reports GPUs with a longer path to their NIC than the nearest
+// ones of the node have.
 func (a *auditor) unlikeNICPaths(n *node) {
-	class := func(g int) string { return n.class[g].String() }
-	common, differ := odd(n.gpus, class)
-	if len(differ) == 0 || common == "?" {
+	var best cluster.Class
+	for _, g := range n.gpus {
+		if n.class[g].Nearer(best) {
+			best = n.class[g]
+		}
+	}
+	var far []int
+	for _, g := range n.gpus {
+		if c := n.class[g]; c.Type != cluster.Apart && c.Type != best.Type {
+			far = append(far, g)
+		}
+	}
+	if len(far) == 0 {
 		return
 	}
-	far := differ[0]
-	a.add("asymmetry-nic", Warn, n.hosts+"/"+n.t.Devices[far].Name,
-		fmt.Sprintf("%s: the nearest NIC is reached by %s, from the other GPUs by %s: one path is longer, a straggler in every collective between nodes", n.names(differ), class(far), common),
+	a.add("asymmetry-nic", Warn, n.hosts+"/"+n.t.Devices[far[0]].Name,
+		fmt.Sprintf("%s: the nearest NIC is reached by %s, from other GPUs by %s: one path is longer, a straggler in every collective between nodes", n.names(far), n.class[far[0]], best),
 		"give every GPU an equal path to a NIC, or leave the far GPUs out of jobs that span nodes")
 }
 
@@ -237,10 +248,38 @@ func (a *auditor) slowPairs(n *node, class string, pairs []cluster.Pair) {
 		return 0
 	})
 	median := sorted[len(sorted)/2].Rate.Value
+	var slow []cluster.Pair
+	count := map[int]int{}
 	for _, p := range sorted {
 		if p.Rate.Value < median*0.7 {
-			a.add("pair-slow", Warn, n.where(p.A), fmt.Sprintf("%s → %s measured %v, the median of %s pairs is %v", n.t.Devices[p.A].Name, n.t.Devices[p.B].Name, p.Rate.Value, class, median),
-				"look for a degraded link between the two (nvidia-smi nvlink --status and --errorcounters, lspci -vv)")
+			slow = append(slow, p)
+			count[p.A]++
+			count[p.B]++
 		}
+	}
+	of := class + " pairs"
+	if class == "?" {
+		of = "all pairs"
+	}
+	const fix = "look for a degraded link (nvidia-smi nvlink --status and --errorcounters, lspci -vv)"
+	// One sick GPU spoils every pair it is in: say that once.
+	for _, g := range n.gpus {
+		if count[g] < 3 || count[g]*2 < len(n.gpus) {
+			continue
+		}
+		var rest []cluster.Pair
+		worst := median
+		for _, p := range slow {
+			if p.A != g && p.B != g {
+				rest = append(rest, p)
+			} else {
+				worst = min(worst, p.Rate.Value)
+			}
+		}
+		a.add("pair-slow", Warn, n.where(g), fmt.Sprintf("%d pairs with %s measured down to %v, the median of %s is %v", len(slow)-len(rest), n.t.Devices[g].Name, worst, of, median), fix)
+		slow = rest
+	}
+	for _, p := range slow {
+		a.add("pair-slow", Warn, n.where(p.A), fmt.Sprintf("%s → %s measured %v, the median of %s is %v", n.t.Devices[p.A].Name, n.t.Devices[p.B].Name, p.Rate.Value, of, median), fix)
 	}
 }

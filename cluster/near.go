@@ -80,12 +80,17 @@ func (t *NodeType) Shares() []Share {
 	return out
 }
 
+// perGPU divides what the NICs carry, each no more than its PCIe link feeds.
 func (t *NodeType) perGPU(s Share) Fact[unit.Rate] {
+	n := newNodeRoutes(t)
 	var sum Fact[unit.Rate]
 	for _, nic := range s.NICs {
 		r := nicRate(t.Devices[nic].NIC)
 		if !r.Known() {
 			return Fact[unit.Rate]{}
+		}
+		if up := n.up[nic]; up >= 0 && t.Links[up].Rate.Known() && t.Links[up].Rate.Value < r.Value {
+			r = t.Links[up].Rate
 		}
 		if !sum.Known() || r.Origin < sum.Origin {
 			sum.Origin, sum.Source = r.Origin, r.Source

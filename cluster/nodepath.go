@@ -1,5 +1,7 @@
 package cluster
 
+import "busbar/unit"
+
 // step is one traversed link of a node: the link's index and the end reached.
 type step struct{ link, to int }
 
@@ -298,7 +300,30 @@ func (n *nodeRoutes) nearestOf(g int, nics []int) []int {
 			list = append(list, k)
 		}
 	}
-	return list
+	return n.worthwhile(list)
+}
+
+// worthwhile drops the slow ports among equally near NICs: an on-board management
+// port beside a fabric adapter is no choice. Slow means less than a quarter of
+// the fastest; of NICs without a rate, Ethernet gives way to other fabrics.
+func (n *nodeRoutes) worthwhile(list []int) []int {
+	var fastest unit.Rate
+	fabric := false
+	for _, k := range list {
+		nic := n.t.Devices[k].NIC
+		fastest = max(fastest, nicRate(nic).Value)
+		fabric = fabric || nic != nil && nic.Kind != Ethernet && nic.Kind != ""
+	}
+	var keep []int
+	for _, k := range list {
+		nic := n.t.Devices[k].NIC
+		r := nicRate(nic)
+		if r.Known() && r.Value < fastest/4 || !r.Known() && fabric && nic != nil && nic.Kind == Ethernet {
+			continue
+		}
+		keep = append(keep, k)
+	}
+	return keep
 }
 
 func allDown(nic *NICInfo) bool {

@@ -58,6 +58,9 @@ type Path struct {
 	Rate Fact[unit.Rate]
 	// Slowest is the index of the hop that limits the path, -1 when unknown.
 	Slowest int
+	// Unknown is the number of hops without a rate, links within a chip aside: with
+	// any, Rate is only what the path cannot exceed.
+	Unknown int
 	// Latency is the sum over hops with a known latency.
 	Latency unit.Time
 }
@@ -65,8 +68,12 @@ type Path struct {
 // Bottleneck names what limits the path.
 func (p *Path) Bottleneck() string {
 	switch {
+	case len(p.Hops) == 0:
+		return "nothing: it is the same device, or no path is known"
 	case p.Slowest < 0:
 		return "unknown: no hop has a rate"
+	case p.Unknown > 0 && p.Rate.Origin != Measured:
+		return fmt.Sprintf("%v at the most; the rate of %d of %d hops is unknown", p.Hops[p.Slowest], p.Unknown, len(p.Hops))
 	case p.Rate.Origin == Measured:
 		return fmt.Sprintf("measured %v for the pair; slowest hop %v", p.Rate.Value, p.Hops[p.Slowest])
 	}
@@ -78,6 +85,9 @@ func (p *Path) finish() {
 	for i, h := range p.Hops {
 		if h.Latency.Known() {
 			p.Latency += h.Latency.Value
+		}
+		if !h.Rate.Known() && h.Kind != OnDie.String() {
+			p.Unknown++
 		}
 		if h.Rate.Known() && (p.Slowest < 0 || h.Rate.Value < p.Hops[p.Slowest].Rate.Value) {
 			p.Slowest = i

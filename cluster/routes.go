@@ -110,10 +110,7 @@ func (r *Routes) Class(a, b Place) Class {
 	}
 	_, ca := ta.path(a.Device, exit)
 	_, cb := tb.path(enter, b.Device)
-	if cb.Type == Apart || cb.Nearer(ca) {
-		return ca
-	}
-	return cb
+	return netClass(ca, cb)
 }
 
 func (r *Routes) typeOf(host int) *nodeRoutes {

@@ -68,21 +68,33 @@ func (r *Routes) overNet(p *Path, ta, tb *nodeRoutes) {
 		out, ca = ta.over(p.From.Device, exit)
 	}
 	in, cb := tb.path(enter, p.To.Device)
-	p.Class = cb
-	if cb.Type == Apart || cb.Nearer(ca) {
-		p.Class = ca
-	}
+	p.Class = netClass(ca, cb)
 	r.addSteps(p, ta, p.From.Host, p.From.Device, out)
 	r.addCables(p, exit, enter)
 	r.addSteps(p, tb, p.To.Host, enter, in)
 	switch {
 	case pxn:
 		p.Via = "NVLink hop to the rail's NIC (PXN), " + p.Via
-	case ca.Type <= PXB && cb.Type <= PXB:
+	case p.Class.Type == NET: // from NIC to NIC
+	case ca.Type <= PXB && cb.Type <= PXB && r.c.Network.Rails > 1 && r.ordinal(p.From.Host, exit) == r.ordinal(p.To.Host, enter):
 		p.Via = "rail-local NIC, " + p.Via
+	case ca.Type <= PXB && cb.Type <= PXB:
+		p.Via = "near NIC, " + p.Via
 	default:
 		p.Via = "NIC through the host (" + p.Class.String() + "), " + p.Via
 	}
+}
+
+// netClass is the class of a path between nodes: that of its worse end, or NET
+// when both ends are NICs.
+func netClass(a, b Class) Class {
+	switch {
+	case a.Type == Self && b.Type == Self:
+		return Class{Type: NET}
+	case b.Type == Apart || b.Nearer(a):
+		return a
+	}
+	return b
 }
 
 // sameRail picks the NIC of the sender that is on the receiver's rail, when it
@@ -124,10 +136,13 @@ func (r *Routes) addCables(p *Path, exit, enter int) {
 	leafB, linkB := r.Leaf(p.To.Host, enter)
 	net := &r.c.Network
 	if leafA < 0 || leafB < 0 {
-		p.Reach, p.Via = OverNet, "over the network"
+		p.Reach, p.Via = OverNet, "over a network that no source describes"
 		rate := rateA
 		if rateB.Known() && (!rate.Known() || rateB.Value < rate.Value) {
 			rate = rateB
+		}
+		if rate.Known() {
+			rate = FromAssumed(rate.Value, "the slower NIC's rate; no source says how the two are cabled")
 		}
 		p.Hops = append(p.Hops, Hop{From: nameA, To: nameB, Kind: "network", Rate: rate})
 		return

@@ -136,10 +136,11 @@ func TestPathsBetweenNodes(t *testing.T) {
 		via        string
 		bottleneck string
 	}{
-		{1, "node0/gpu0", "node1/gpu0", "PIX", OverLeaf, "rail-local NIC, leaf only", "mlx5_0"},
-		{1, "node0/gpu0", "node2/gpu0", "PIX", OverSpine, "rail-local NIC, via spine", "mlx5_0"},
+		{1, "node0/gpu0", "node1/gpu0", "PIX", OverLeaf, "near NIC, leaf only", "mlx5_0"},
+		{1, "node0/gpu0", "node2/gpu0", "PIX", OverSpine, "near NIC, via spine", "mlx5_0"},
 		{1, "node0/gpu2", "node1/gpu0", "NODE", OverLeaf, "NIC through the host (NODE), leaf only", "mlx5_0"},
 		{2, "node0/gpu0", "node1/gpu3", "PXN", OverLeaf, "NVLink hop to the rail's NIC (PXN), leaf only", "mlx5_1"},
+		{1, "node0/nic0", "node2/nic1", "NET", OverSpine, "via spine", "mlx5_0"},
 		{2, "node0/gpu3", "node3/gpu3", "PIX", OverSpine, "rail-local NIC, via spine", "mlx5_1"},
 	} {
 		c := railCluster(tt.rails)

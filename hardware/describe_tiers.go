@@ -3,6 +3,7 @@ package hardware
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"busbar/cluster"
@@ -85,25 +86,43 @@ func (b *layout) runs(from, to int) []run {
 	return runs
 }
 
-// cables joins a leaf to the NICs of its rail, one link for every NIC position.
-// Hosts without known NICs hang on rail 0 by an unknown one.
+// cables joins a leaf to the NICs of its rail, one link for every NIC position
+// and rate: a slower NIC trains its cable down. Hosts without known NICs hang on
+// rail 0 by an unknown one.
 func (b *layout) cables(leaf, rail int, runs []run, widest int) {
 	for p := -1; p < widest; p++ {
-		var spans []cluster.Span
+		var links []cluster.NetLink
 		for _, r := range runs {
 			known := r.typ >= 0
-			if p < 0 && !known && rail == 0 || p >= 0 && known && p < len(b.rail[r.typ]) && b.rail[r.typ][p] == rail {
-				spans = append(spans, r.Span)
+			if !(p < 0 && !known && rail == 0 || p >= 0 && known && p < len(b.rail[r.typ]) && b.rail[r.typ][p] == rail) {
+				continue
 			}
+			l := cluster.NetLink{A: cluster.AtSwitch(leaf, 0), Lanes: b.lanes, Speed: b.speed, Rate: b.rate, Latency: b.latency}
+			if nic := b.nicRate(r.typ, p); nic.Known() && b.rate.Known() && nic.Value < b.rate.Value {
+				l.Rate, l.Lanes, l.Speed = nic, 0, ""
+			}
+			at := slices.IndexFunc(links, func(k cluster.NetLink) bool { return k.Rate == l.Rate })
+			if at < 0 {
+				l.B = cluster.End{Switch: -1, NIC: p}
+				at, links = len(links), append(links, l)
+			}
+			links[at].B.Hosts = append(links[at].B.Hosts, r.Span)
 		}
-		if spans == nil {
-			continue
-		}
-		b.c.Network.Links = append(b.c.Network.Links, cluster.NetLink{
-			A: cluster.End{Switch: leaf, NIC: -1}, B: cluster.End{Switch: -1, Hosts: spans, NIC: p},
-			Lanes: b.lanes, Speed: b.speed, Rate: b.rate, Latency: b.latency,
-		})
+		b.c.Network.Links = append(b.c.Network.Links, links...)
 	}
+}
+
+// nicRate is what NIC number p of a type can do; unknown when nobody says.
+func (b *layout) nicRate(typ, p int) cluster.Fact[unit.Rate] {
+	if typ < 0 || p < 0 {
+		return cluster.Fact[unit.Rate]{}
+	}
+	t := b.c.Types[typ]
+	nics := t.Of(cluster.NIC)
+	if p >= len(nics) || t.Devices[nics[p]].NIC == nil {
+		return cluster.Fact[unit.Rate]{}
+	}
+	return t.Devices[nics[p]].NIC.Rate()
 }
 
 func (b *layout) box(name string, tier cluster.Tier, count int) cluster.Switch {

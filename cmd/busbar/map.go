@@ -143,13 +143,31 @@ func (c *mapCmd) ncclXML(e *env, w io.Writer, cl *cluster.Cluster) error {
 	case 0:
 		return fmt.Errorf("-o nccl-xml: no node has a GPU")
 	case 1:
-		return ncclxml.Write(w, with[0])
+		return c.ncclNode(e, w, with[0])
 	}
 	var names []string
 	for _, t := range with {
 		names = append(names, t.Name)
 	}
 	return fmt.Errorf("-o nccl-xml: the file describes one node and this cluster has %d kinds (%s); map one of them", len(with), strings.Join(names, ", "))
+}
+
+// ncclNode writes one kind of node and says what to know before use.
+func (c *mapCmd) ncclNode(e *env, w io.Writer, t *cluster.NodeType) error {
+	var form ncclxml.Form
+	if t.Trays > 1 {
+		form.Tray = t.Devices[t.Of(cluster.GPU)[0]].Tray + 1
+	}
+	if err := form.Write(w, t); err != nil || c.Quiet {
+		return err
+	}
+	if t.Trays > 1 {
+		fmt.Fprintf(e.stderr, "note: %s spans %d hosts and NCCL reads one host per file: this is tray %d\n", t.Name, t.Trays, form.Tray)
+	}
+	if domain := form.MadeUp(t); domain != "" {
+		fmt.Fprintf(e.stderr, "note: bus ids %s:… are made up: NCCL matches GPUs by bus id; replace them with the machine's own\n", domain)
+	}
+	return nil
 }
 
 // mapJSON is the document that busbar map --json prints.

@@ -60,6 +60,23 @@ func (form Form) Write(w io.Writer, t *cluster.NodeType) error {
 	return err
 }
 
+// MadeUp is the PCI domain of the addresses that Write makes up because t has
+// none for its GPUs; "" when the GPUs have their own or Write refuses t. NCCL
+// finds GPUs by address, so a file with such ones fits no machine as it is. (It
+// finds NICs by name.)
+func (form Form) MadeUp(t *cluster.NodeType) string {
+	p := printer{t: t, form: form}
+	if t.Check() != nil || p.plan() != nil {
+		return ""
+	}
+	for _, g := range t.Of(cluster.GPU) {
+		if p.note.madeUp(p.addr[g]) {
+			return p.note.domain
+		}
+	}
+	return ""
+}
+
 // printer turns a node type into elements.
 type printer struct {
 	t     *cluster.NodeType

@@ -243,3 +243,28 @@ func TestWriteOddText(t *testing.T) {
 		t.Errorf("%d types", len(now.Types))
 	}
 }
+
+func TestMadeUp(t *testing.T) {
+	for _, c := range []struct {
+		name, want string
+		change     func(t *cluster.NodeType)
+	}{
+		{"all known", "", func(*cluster.NodeType) {}},
+		{"a NIC's", "", func(t *cluster.NodeType) { t.Devices[t.ByName("nic0")].PCI = "" }},
+		{"a GPU's", "fffe", func(t *cluster.NodeType) { t.Devices[t.ByName("gpu3")].PCI = "" }},
+		{"the domain is taken", "fffd", func(t *cluster.NodeType) {
+			t.Devices[t.ByName("gpu2")].PCI = ""
+			t.Devices[t.ByName("gpu3")].PCI = "fffe:01:00.0"
+		}},
+		{"refused", "", func(t *cluster.NodeType) { t.Trays, t.Devices[t.ByName("gpu3")].PCI = 3, "" }},
+	} {
+		nt := server()
+		for k, g := range nt.Of(cluster.GPU) {
+			nt.Devices[g].PCI = cluster.PCI(fmt.Sprintf("0000:%02x:00.0", 16+k))
+		}
+		c.change(nt)
+		if got := (Form{}).MadeUp(nt); got != c.want {
+			t.Errorf("%s: %q; want %q", c.name, got, c.want)
+		}
+	}
+}

@@ -35,6 +35,18 @@ type TypeDoc struct {
 	Pairs   []PairDoc   `json:"pairs,omitempty" yaml:"pairs,omitempty"`
 	// Matrix is for readers of the document; it is computed, and ignored on input.
 	Matrix *Matrix `json:"matrix,omitempty" yaml:"-"`
+	// Nearest says which NICs each GPU uses and what it gets; computed as well.
+	Nearest []NearDoc `json:"nearest,omitempty" yaml:"-"`
+}
+
+// NearDoc is a GPU's way to the network.
+type NearDoc struct {
+	GPU   string   `json:"gpu"`
+	NICs  []string `json:"nics"`  // names; none when no path is known
+	Class string   `json:"class"` // ? when no path is known
+	// SharedBy is how many GPUs use these NICs, Share what each gets when all send.
+	SharedBy int             `json:"shared_by,omitempty"`
+	Share    Fact[unit.Rate] `json:"share_GBps,omitzero"`
 }
 
 // DeviceDoc is a Device.

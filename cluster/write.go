@@ -11,6 +11,7 @@ func (c *Cluster) Document() *Document {
 		d.Types[i] = t.doc()
 		m := t.Matrix()
 		d.Types[i].Matrix = &m
+		d.Types[i].Nearest = t.nearestDoc()
 	}
 	for _, h := range c.Hosts {
 		for _, id := range h.IDs {
@@ -62,6 +63,28 @@ func (t *NodeType) doc() TypeDoc {
 		d.Pairs = append(d.Pairs, PairDoc{name(p.A), name(p.B), p.Rate, p.Both, p.Latency, p.P2P, p.Why})
 	}
 	return d
+}
+
+// nearestDoc lists the way of every GPU to the network.
+func (t *NodeType) nearestDoc() []NearDoc {
+	share := map[int]Share{}
+	for _, s := range t.Shares() {
+		for _, g := range s.GPUs {
+			share[g] = s
+		}
+	}
+	var list []NearDoc
+	for _, n := range t.Nearest() {
+		d := NearDoc{GPU: t.Devices[n.GPU].Name, NICs: []string{}, Class: n.Class.String()}
+		for _, k := range n.NICs {
+			d.NICs = append(d.NICs, t.Devices[k].Name)
+		}
+		if s, ok := share[n.GPU]; ok {
+			d.SharedBy, d.Share = len(s.GPUs), s.Each
+		}
+		list = append(list, d)
+	}
+	return list
 }
 
 // some turns a number whose -1 means unknown into one whose absence does.

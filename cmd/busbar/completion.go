@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -67,21 +69,30 @@ func flagWords(n *kong.Node) []word {
 }
 
 // bashScript writes a completion function; zsh runs it through bashcompinit.
+// Files are offered only where a command takes them; a preset is completed
+// without a space, so that :COUNT can follow.
 func bashScript(b *strings.Builder, shell string, names []string, words map[string][]word) {
 	if shell == "zsh" {
 		b.WriteString("#compdef busbar\nautoload -U +X bashcompinit && bashcompinit\n")
 	}
-	b.WriteString("_busbar() {\n  local cur=${COMP_WORDS[COMP_CWORD]} words\n  if [ \"$COMP_CWORD\" -eq 1 ]; then\n")
+	b.WriteString("_busbar() {\n  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words files\n  if [ \"$COMP_CWORD\" -eq 1 ]; then\n")
 	fmt.Fprintf(b, "    COMPREPLY=($(compgen -W %q -- \"$cur\"))\n    return\n  fi\n", strings.Join(names, " "))
+	fmt.Fprintf(b, "  case $prev in\n    -o|--output) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n    --path) return ;;\n  esac\n", strings.Join(slices.Sorted(maps.Keys(outputs)), " "))
 	b.WriteString("  case ${COMP_WORDS[1]} in\n")
 	for _, n := range names {
 		var list []string
 		for _, w := range words[n] {
 			list = append(list, w.text)
 		}
-		fmt.Fprintf(b, "    %s) words=%q ;;\n", n, strings.Join(list, " "))
+		files := ""
+		if n == "map" {
+			files = " files=1"
+		}
+		fmt.Fprintf(b, "    %s) words=%q%s ;;\n", n, strings.Join(list, " "), files)
 	}
-	b.WriteString("  esac\n  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\") $(compgen -f -- \"$cur\"))\n}\n")
+	b.WriteString("  esac\n  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n")
+	b.WriteString("  case ${COMPREPLY[0]} in -*|\"\") ;; *) [ -n \"$files\" ] && compopt -o nospace 2>/dev/null ;; esac\n")
+	b.WriteString("  [ -n \"$files\" ] && COMPREPLY+=($(compgen -f -- \"$cur\"))\n}\n")
 	b.WriteString("complete -o filenames -F _busbar busbar\n")
 }
 

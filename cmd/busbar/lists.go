@@ -26,11 +26,27 @@ func (c presetsCmd) Run(e *env) error {
 	if c.JSON {
 		return writeIndented(e.stdout, map[string]any{"presets": all})
 	}
-	t := texttab.Table{Columns: []texttab.Column{{Head: "name"}, {Head: "GPUs", Align: texttab.Right}, {Head: "NICs", Align: texttab.Right}, {Head: "what it is"}, {Head: "source"}}}
+	right := texttab.Right
+	t := texttab.Table{Columns: []texttab.Column{{Head: "name"}, {Head: "nodes", Align: right}, {Head: "GPUs", Align: right}, {Head: "NICs", Align: right}, {Head: "what one node is"}}}
+	var bare []string
 	for _, p := range all {
-		t.Row(p.Name, fmt.Sprint(p.GPUs), fmt.Sprint(p.NICs), p.Summary, p.Source)
+		if p.GPUs == 1 && p.NICs == 0 {
+			bare = append(bare, p.Name)
+			continue
+		}
+		t.Row(p.Name, fmt.Sprint(p.Nodes), fmt.Sprint(p.GPUs), fmt.Sprint(p.NICs), p.Summary)
+		if c.Verbose {
+			t.Row("", "", "", "", "source: "+p.Source)
+		}
 	}
-	return t.Write(e.stdout)
+	if err := t.Write(e.stdout); err != nil {
+		return err
+	}
+	fmt.Fprintln(e.stdout, "\nnodes: how many a name without :COUNT means. Sources: -v or --json. Single GPUs, without a NIC:")
+	for _, line := range texttab.Flow(bare, ", ", max(e.text(e.stdout).Width-2, 78)) {
+		fmt.Fprintln(e.stdout, " ", line)
+	}
+	return nil
 }
 
 type hardwareCmd struct {
@@ -40,7 +56,7 @@ type hardwareCmd struct {
 
 // Help ends with an example.
 func (hardwareCmd) Help() string {
-	return "Rates are one direction; the duplex figure stands beside it, and which of the two the maker quotes. Peaks are dense.\n\nExample:\n  busbar hardware links\n  busbar hardware gpu --json"
+	return "-v prints the source below every row; --json has them too. Rates are one direction; the duplex figure stands beside it, and which of the two the maker quotes. Peaks are dense.\n\nExample:\n  busbar hardware links\n  busbar hardware gpu --json"
 }
 
 // Run lists the catalogue.
@@ -64,7 +80,7 @@ func (c hardwareCmd) Run(e *env) error {
 	}
 	for _, part := range []struct {
 		name, title string
-		table       func() *texttab.Table
+		table       func(sources bool) *texttab.Table
 	}{
 		{"links", "Links and networks (one direction computed with; duplex as the sum of both)", linkTable},
 		{"gpu", "Accelerators (dense peaks)", gpuTable},
@@ -74,7 +90,7 @@ func (c hardwareCmd) Run(e *env) error {
 		if !want(part.name) {
 			continue
 		}
-		if err := section(e.stdout, part.title, part.table()); err != nil {
+		if err := section(e.stdout, part.title, part.table(c.Verbose)); err != nil {
 			return err
 		}
 	}
@@ -90,22 +106,30 @@ func section(w io.Writer, title string, t *texttab.Table) error {
 	return err
 }
 
-func linkTable() *texttab.Table {
+// cite adds a row's source below it.
+func cite(t *texttab.Table, sources bool, source string) {
+	if sources {
+		t.Row("  source: " + source)
+	}
+}
+
+func linkTable(sources bool) *texttab.Table {
 	right := texttab.Right
-	t := &texttab.Table{Columns: []texttab.Column{{Head: "name"}, {Head: "of"}, {Head: "one direction", Align: right}, {Head: "in bits", Align: right}, {Head: "duplex", Align: right}, {Head: "maker quotes"}, {Head: "latency", Align: right}, {Head: "source"}}}
+	t := &texttab.Table{Columns: []texttab.Column{{Head: "name"}, {Head: "of"}, {Head: "one direction", Align: right}, {Head: "in bits", Align: right}, {Head: "duplex", Align: right}, {Head: "maker quotes"}, {Head: "latency", Align: right}}}
 	for _, r := range hardware.Interconnects() {
 		latency := ""
 		if r.Latency.Known() {
 			latency = r.Latency.Value.String()
 		}
-		t.Row(r.Name, r.Scope, r.OneWay.String(), r.OneWay.Bits(), r.Duplex.String(), string(r.Quoted), latency, r.Source)
+		t.Row(r.Name, r.Scope, r.OneWay.String(), r.OneWay.Bits(), r.Duplex.String(), string(r.Quoted), latency)
+		cite(t, sources, r.Source)
 	}
 	return t
 }
 
-func gpuTable() *texttab.Table {
+func gpuTable(sources bool) *texttab.Table {
 	right := texttab.Right
-	t := &texttab.Table{Columns: []texttab.Column{{Head: "name"}, {Head: "title"}, {Head: "memory", Align: right}, {Head: "memory rate", Align: right}, {Head: "bf16 dense", Align: right}, {Head: "fp8 dense", Align: right}, {Head: "links"}, {Head: "PCIe"}, {Head: "source"}}}
+	t := &texttab.Table{Columns: []texttab.Column{{Head: "name"}, {Head: "title"}, {Head: "memory", Align: right}, {Head: "memory rate", Align: right}, {Head: "bf16 dense", Align: right}, {Head: "fp8 dense", Align: right}, {Head: "links"}, {Head: "PCIe"}}}
 	for _, g := range hardware.GPUs() {
 		peak := func(d cluster.Dtype) string {
 			if v, ok := g.Peak[d]; ok {
@@ -117,23 +141,30 @@ func gpuTable() *texttab.Table {
 		if g.Links > 0 {
 			links = fmt.Sprintf("%d × %v = %v", g.Links, g.Link, g.Link*unit.Rate(g.Links))
 		}
-		t.Row(g.Name, g.Title, g.Memory.String(), g.HBM.String(), peak(cluster.BF16), peak(cluster.FP8), links, fmt.Sprintf("gen %d x%d", g.PCIeGen, g.Lanes), g.Source)
+		t.Row(g.Name, g.Title, g.Memory.String(), g.HBM.String(), peak(cluster.BF16), peak(cluster.FP8), links, fmt.Sprintf("gen %d x%d", g.PCIeGen, g.Lanes))
+		cite(t, sources, g.Source)
 	}
 	return t
 }
 
-func nicTable() *texttab.Table {
-	t := &texttab.Table{Columns: []texttab.Column{{Head: "name"}, {Head: "fastest port", Align: texttab.Right}, {Head: "PCIe"}, {Head: "PCI ids"}, {Head: "source"}}}
+func nicTable(sources bool) *texttab.Table {
+	t := &texttab.Table{Columns: []texttab.Column{{Head: "name"}, {Head: "fastest port", Align: texttab.Right}, {Head: "PCIe"}, {Head: "PCI ids"}}}
 	for _, n := range hardware.NICs() {
-		t.Row(n.Name, n.Rate.Bits(), fmt.Sprintf("gen %d x%d", n.PCIeGen, n.Lanes), strings.Join(n.PCI, " "), n.Source)
+		rate := "–"
+		if n.Rate > 0 {
+			rate = n.Rate.Bits()
+		}
+		t.Row(n.Name, rate, fmt.Sprintf("gen %d x%d", n.PCIeGen, n.Lanes), strings.Join(n.PCI, " "))
+		cite(t, sources, n.Source)
 	}
 	return t
 }
 
-func switchTable() *texttab.Table {
-	t := &texttab.Table{Columns: []texttab.Column{{Head: "name"}, {Head: "kind"}, {Head: "ports", Align: texttab.Right}, {Head: "port rate", Align: texttab.Right}, {Head: "source"}}}
+func switchTable(sources bool) *texttab.Table {
+	t := &texttab.Table{Columns: []texttab.Column{{Head: "name"}, {Head: "kind"}, {Head: "ports", Align: texttab.Right}, {Head: "port rate", Align: texttab.Right}}}
 	for _, s := range hardware.Switches() {
-		t.Row(s.Name, string(s.Kind), fmt.Sprint(s.Ports), s.Rate.Bits(), s.Source)
+		t.Row(s.Name, string(s.Kind), fmt.Sprint(s.Ports), s.Rate.Bits())
+		cite(t, sources, s.Source)
 	}
 	return t
 }
@@ -150,8 +181,15 @@ func (demoCmd) Help() string {
 // Run maps this machine and the reference cluster.
 func (c demoCmd) Run(e *env) error {
 	if c.JSON {
-		m := mapCmd{common: c.common, Sources: []string{"baskerville:2"}, Output: "json"}
-		return m.Run(e)
+		out := map[string]any{}
+		for name, sources := range map[string][]string{"this_machine": nil, "reference": {"baskerville:2"}} {
+			cl, err := e.load(sources, c.common)
+			if err != nil {
+				return err
+			}
+			out[name] = mapOf(cl)
+		}
+		return writeIndented(e.stdout, out)
 	}
 	for i, sources := range [][]string{nil, {"baskerville:2"}} {
 		title := []string{"This machine ($ busbar map)", "The reference cluster ($ busbar map baskerville:2)"}[i]

@@ -1,51 +1,48 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
-
-	"golang.org/x/term"
 
 	"busbar/cluster"
 	"busbar/hardware"
 	"busbar/input"
 	"busbar/input/sysfs"
-	"busbar/report"
 )
 
 // load turns the words of a command line into a cluster: files, presets, folders,
 // standard input, or this machine when there are none. Figures that no source
 // gives are filled from the catalogue.
 func (e *env) load(words []string, o common) (*cluster.Cluster, error) {
-	var frags []*cluster.Fragment
+	var read []source
 	if len(words) == 0 {
 		live, err := e.thisMachine(o)
 		if err != nil {
 			return nil, err
 		}
-		frags = live
+		read = []source{{frags: live}}
 	}
 	for _, w := range words {
-		f, err := e.source(w)
+		s, err := e.source(w)
 		if err != nil {
 			return nil, err
 		}
 		if o.Verbose {
-			for _, g := range f {
-				fmt.Fprintf(e.stderr, "%s: read as %s\n", w, g.Format)
+			for _, f := range s.frags {
+				fmt.Fprintf(e.stderr, "%s: read as %s\n", w, f.Format)
 			}
 		}
-		frags = append(frags, f...)
+		read = append(read, s)
+	}
+	arrange(read)
+	var frags []*cluster.Fragment
+	for _, s := range read {
+		frags = append(frags, s.frags...)
 	}
 	c := cluster.Join(frags...)
 	hardware.Complete(c)
@@ -53,6 +50,73 @@ func (e *env) load(words []string, o common) (*cluster.Cluster, error) {
 		c.Name = nameOf(words, c)
 	}
 	return c, nil
+}
+
+// source is what one word of the command line gave.
+type source struct {
+	word    string
+	frags   []*cluster.Fragment
+	preset  bool
+	counted bool // the word says how many nodes
+}
+
+// arrange settles how several sources stand to each other. A preset without a
+// count beside other sources says what their hosts are like; further presets get
+// nodes of their own; two files of one format that name no host are two machines,
+// called after their files.
+func arrange(read []source) {
+	nodes := 0
+	nameless := map[string][]int{}
+	for i := range read {
+		s := &read[i]
+		if !s.preset {
+			for _, f := range s.frags {
+				if len(f.Hosts) == 1 && f.Hosts[0].Name == "" && f.TypeOf(0) != nil {
+					nameless[f.Format] = append(nameless[f.Format], i)
+				}
+			}
+			continue
+		}
+		c := &s.frags[0].Cluster
+		if !s.counted && len(read) > 1 && othersNameHosts(read, i) {
+			c.Hosts = []cluster.Host{{Type: 0}}
+			c.Network = cluster.Network{}
+			continue
+		}
+		for h := range c.Hosts {
+			c.Hosts[h].Name = fmt.Sprintf("node%d", nodes)
+			nodes++
+		}
+	}
+	for _, from := range nameless {
+		if len(from) < 2 {
+			continue
+		}
+		for _, i := range from {
+			base := filepath.Base(read[i].word)
+			for _, f := range read[i].frags {
+				if len(f.Hosts) == 1 && f.Hosts[0].Name == "" {
+					f.Hosts[0].Name = strings.TrimSuffix(base, filepath.Ext(base))
+					f.Warnf(0, f.Hosts[0].Name, "the file names no host; another of the same kind does not either, so this is a machine of its own, called after its file (HOST=FILE gives it a name)")
+				}
+			}
+		}
+	}
+}
+
+// othersNameHosts reports whether a source other than number i names hosts.
+func othersNameHosts(read []source, i int) bool {
+	for k := range read {
+		if k == i || read[k].preset {
+			continue
+		}
+		for _, f := range read[k].frags {
+			if len(f.Hosts) > 0 && f.Hosts[0].Name != "" {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // nameOf names a cluster whose sources do not: by its only host, or by the first
@@ -73,9 +137,12 @@ func nameOf(words []string, c *cluster.Cluster) string {
 }
 
 // source reads one word: [HOST=]FILE[:COUNT], PRESET[:COUNT], FOLDER or -.
-func (e *env) source(word string) ([]*cluster.Fragment, error) {
+func (e *env) source(word string) (source, error) {
+	s := source{word: word}
 	if word == "-" {
-		return input.Read("standard input", e.stdin)
+		frags, err := input.Read("standard input", e.stdin)
+		s.frags = frags
+		return s, err
 	}
 	host, name := "", word
 	if h, rest, ok := strings.Cut(word, "="); ok && h != "" && !strings.ContainsAny(h, "/.") && !exists(word) {
@@ -83,23 +150,23 @@ func (e *env) source(word string) ([]*cluster.Fragment, error) {
 	}
 	name, count, err := cutCount(name)
 	if err != nil {
-		return nil, err
+		return s, err
 	}
-	frags, err := e.open(host, name, count)
-	if err != nil {
-		return nil, err
+	s.counted = count > 0
+	if s.frags, s.preset, err = e.open(host, name, count); err != nil || s.preset {
+		return s, err
 	}
-	for _, f := range frags {
+	for _, f := range s.frags {
 		if host != "" {
 			if err := nameHost(f, host); err != nil {
-				return nil, fmt.Errorf("%s: %w", word, err)
+				return s, fmt.Errorf("%s: %w", word, err)
 			}
 		}
 	}
 	if count > 0 {
-		frags, err = repeat(frags, name, count)
+		s.frags, err = repeat(s.frags, name, count)
 	}
-	return frags, err
+	return s, err
 }
 
 func exists(path string) bool {
@@ -121,33 +188,36 @@ func cutCount(name string) (string, int, error) {
 }
 
 // open reads a preset, a folder or a file.
-func (e *env) open(host, name string, count int) ([]*cluster.Fragment, error) {
+func (e *env) open(host, name string, count int) (frags []*cluster.Fragment, preset bool, err error) {
 	info, err := os.Stat(name)
 	switch {
 	case err == nil && info.IsDir():
 		f, err := sysfs.Read(host, os.DirFS(name))
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+			return nil, false, fmt.Errorf("%s: %w", name, err)
 		}
-		return []*cluster.Fragment{f}, nil
+		return []*cluster.Fragment{f}, false, nil
 	case errors.Is(err, fs.ErrNotExist):
-		c, perr := hardware.Preset(name, max(count, 1))
-		if perr == nil && count == 0 {
-			c, perr = hardware.Preset(name, 0)
+		c, err := hardware.Preset(name, count)
+		if err != nil {
+			if strings.ContainsAny(name, "/.") {
+				return nil, false, fmt.Errorf("%s: no such file", name)
+			}
+			return nil, false, fmt.Errorf("%s: no such file, and as a preset: %w", name, err)
 		}
-		if perr != nil {
-			return nil, fmt.Errorf("%s: no such file, and as a preset: %w", name, perr)
-		}
-		return []*cluster.Fragment{{Cluster: *c}}, nil
+		return []*cluster.Fragment{{Format: "preset", Source: c.Name, Cluster: *c}}, true, nil
 	case err != nil:
-		return nil, cannotError{err}
+		return nil, false, cannotError{err}
+	case !info.Mode().IsRegular() && info.Mode()&fs.ModeNamedPipe == 0:
+		return nil, false, fmt.Errorf("%s: neither a file nor a folder (%v)", name, info.Mode().Type())
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, cannotError{err}
+		return nil, false, cannotError{err}
 	}
 	defer f.Close()
-	return input.Read(name, f)
+	frags, err = input.Read(name, f)
+	return frags, false, err
 }
 
 // nameHost gives a fragment's nameless node its host.
@@ -160,11 +230,7 @@ func nameHost(f *cluster.Fragment, host string) error {
 }
 
 // repeat makes count equal nodes of the one node that the sources describe.
-// A preset has its count already.
 func repeat(frags []*cluster.Fragment, name string, count int) ([]*cluster.Fragment, error) {
-	if len(frags) == 1 && frags[0].Format == "" {
-		return frags, nil
-	}
 	c := cluster.Join(frags...)
 	if len(c.Hosts) != 1 {
 		return nil, fmt.Errorf("%s:%d: the file describes %d nodes; a count is for a file about one", name, count, len(c.Hosts))
@@ -178,115 +244,4 @@ func repeat(frags []*cluster.Fragment, name string, count int) ([]*cluster.Fragm
 	f := &cluster.Fragment{Format: frags[0].Format, Source: name, Cluster: *c}
 	f.Sources = nil
 	return []*cluster.Fragment{f}, nil
-}
-
-// thisMachine reads /sys and asks the GPU tools that are installed.
-func (e *env) thisMachine(o common) ([]*cluster.Fragment, error) {
-	host, err := os.Hostname()
-	if err != nil {
-		return nil, cannotError{err}
-	}
-	f, err := sysfs.Read(host, os.DirFS("/"))
-	if err != nil {
-		return nil, cannotError{fmt.Errorf("this machine: %w", err)}
-	}
-	f.Source = "this machine"
-	frags := []*cluster.Fragment{f}
-	for _, tool := range [][]string{
-		{"nvidia-smi", "-q", "-x"},
-		{"nvidia-smi", "topo", "-m"},
-		{"nvidia-smi", "topo", "-p2p", "r"},
-		{"nvidia-smi", "nvlink", "--status"},
-		{"rocm-smi", "--showtopo"},
-	} {
-		frags = append(frags, e.ask(host, tool, o, f)...)
-	}
-	return frags, nil
-}
-
-// toolTime bounds a child process; nvidia-smi on a sick driver can hang for ever.
-const toolTime = 20 * time.Second
-
-// ask runs an installed tool and reads what it prints. A tool that is not there
-// is no news; one that fails is a warning.
-func (e *env) ask(host string, tool []string, o common, to *cluster.Fragment) []*cluster.Fragment {
-	path, err := exec.LookPath(tool[0])
-	if err != nil {
-		return nil
-	}
-	name := strings.Join(tool, " ")
-	done := e.progress(o, "asking "+name)
-	defer done()
-	ctx, cancel := context.WithTimeout(e.ctx, toolTime)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, path, tool[1:]...).Output()
-	if err != nil {
-		to.Warnings = append(to.Warnings, cluster.Warning{Source: name, Text: fmt.Sprintf("gave no answer: %v", err)})
-		return nil
-	}
-	if len(bytes.TrimSpace(out)) == 0 {
-		return nil // nvidia-smi nvlink on a GPU without NVLink
-	}
-	frags, err := input.Read(name, bytes.NewReader(out))
-	if err != nil {
-		to.Warnings = append(to.Warnings, cluster.Warning{Source: name, Text: err.Error()})
-		return nil
-	}
-	for _, f := range frags {
-		if len(f.Hosts) == 1 {
-			f.Hosts[0].Name = host
-		}
-	}
-	return frags
-}
-
-// progress shows a line on a terminal while something takes its time; the
-// function it returns takes it away again.
-func (e *env) progress(o common, text string) func() {
-	if o.Quiet || !isTerminal(e.stderr) {
-		return func() {}
-	}
-	fmt.Fprintf(e.stderr, "\r\x1b[K%s …", text)
-	return func() { fmt.Fprint(e.stderr, "\r\x1b[K") }
-}
-
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-// text is how text goes to w: colour and width only on a terminal.
-func (e *env) text(w io.Writer) report.TextOptions {
-	o := report.TextOptions{}
-	if f, ok := w.(*os.File); ok && isTerminal(w) {
-		o.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
-		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
-			o.Width = width
-		}
-	}
-	return o
-}
-
-// writeFile writes a file whole or not at all.
-func writeFile(name string, write func(io.Writer) error) error {
-	tmp, err := os.CreateTemp(filepath.Dir(name), ".busbar-*")
-	if err != nil {
-		return cannotError{err}
-	}
-	defer os.Remove(tmp.Name())
-	if err := write(tmp); err != nil {
-		tmp.Close()
-		return err
-	}
-	if err := tmp.Chmod(0o644); err != nil {
-		tmp.Close()
-		return cannotError{err}
-	}
-	if err := tmp.Close(); err != nil {
-		return cannotError{err}
-	}
-	if err := os.Rename(tmp.Name(), name); err != nil {
-		return cannotError{err}
-	}
-	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/signal"
 	"strings"
+	"syscall"
 
 	"github.com/alecthomas/kong"
 )
@@ -49,6 +50,8 @@ type command struct {
 	Schema     schemaCmd     `cmd:"" help:"Print the JSON Schema of the cluster file, for editors."`
 	Completion completionCmd `cmd:"" help:"Print a completion script for bash, zsh or fish."`
 	Version    versionCmd    `cmd:"" help:"Print the version."`
+
+	ShowVersion versionFlag `name:"version" short:"V" help:"Print the version."`
 }
 
 // common are the flags every command has.
@@ -63,6 +66,7 @@ type env struct {
 	ctx            context.Context
 	stdin          io.Reader
 	stdout, stderr io.Writer
+	terminal       *os.File          // standard output where it is a file, else nil
 	model          *kong.Application // for completion
 }
 
@@ -93,16 +97,42 @@ func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []
 			panic(r)
 		}
 	}()
-	if len(args) == 0 {
+	switch {
+	case len(args) == 0:
 		args = []string{"--help"}
+	case args[0] == "help":
+		args = append(args[1:len(args):len(args)], "--help")
 	}
 	k, err := parser.Parse(args)
 	if err != nil {
 		fmt.Fprintf(stderr, "busbar: %v\n%s\n", err, usageHint(err))
 		return exitBad
 	}
-	err = k.Run(&env{ctx: ctx, stdin: stdin, stdout: stdout, stderr: stderr, model: parser.Model})
+	out := &output{w: stdout}
+	e := &env{ctx: ctx, stdin: stdin, stdout: out, stderr: stderr, model: parser.Model}
+	if f, ok := stdout.(*os.File); ok {
+		e.terminal = f
+	}
+	err = k.Run(e)
+	if out.err != nil && !errors.Is(out.err, syscall.EPIPE) {
+		err = cannotError{fmt.Errorf("standard output: %w", out.err)}
+	}
 	return exitCode(stderr, err)
+}
+
+// output remembers that standard output could not be written: that is not the
+// input's fault, whatever the command makes of it.
+type output struct {
+	w   io.Writer
+	err error
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.w.Write(p)
+	if err != nil && o.err == nil {
+		o.err = err
+	}
+	return n, err
 }
 
 func usageHint(err error) string {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 
 	"busbar/audit"
@@ -19,7 +20,7 @@ import (
 type mapCmd struct {
 	common
 	Sources []string `arg:"" optional:"" name:"source" help:"Files in any known format, - for standard input, a preset (dgx-h100:16), a folder that holds a machine's sys and proc, HOST=FILE, FILE:COUNT. None: this machine."`
-	Output  string   `short:"o" placeholder:"FORMAT|FILE" default:"text" help:"text, yaml, json, matrix, svg, dot, nccl-xml, slurm, kube; or a file whose ending says the format; - is text."`
+	Output  string   `short:"o" placeholder:"FORMAT" default:"text" help:"text, yaml, json, matrix, svg, dot, nccl-xml, slurm, slurm-yaml, kube; FORMAT=FILE writes to a file, and so does a file name whose ending says the format; - is text."`
 	Audit   bool     `help:"Print the findings only; exit 1 when there are any beyond notes."`
 	Path    []string `placeholder:"FROM,TO" sep:"none" help:"Print the path between two devices: node0/gpu0,node1/gpu3. Repeatable."`
 	Width   int      `default:"0" hidden:""`
@@ -74,7 +75,9 @@ func (c *mapCmd) Run(e *env) error {
 	}
 	switch {
 	case c.Audit && c.Output == "json":
-		err = writeIndented(e.stdout, map[string]any{"summary": cl.Summary(), "audit": orEmpty(findings), "warnings": cl.Warnings})
+		err = writeIndented(e.stdout, map[string]any{"summary": cl.Summary(), "audit": orEmpty(findings), "warnings": orEmpty(cl.Warnings)})
+	case c.Audit && c.Output != "text" && c.Output != "-":
+		return fmt.Errorf("--audit prints findings, as text or with --json; -o %s is for the map: run it without --audit", c.Output)
 	case c.Audit:
 		err = report.Findings(e.stdout, findings, e.text(e.stdout))
 	case len(c.Path) > 0:
@@ -94,25 +97,26 @@ func (c *mapCmd) Run(e *env) error {
 // write sends the cluster to standard output or to a file.
 func (c *mapCmd) write(e *env, cl *cluster.Cluster) error {
 	format, file := c.Output, ""
+	if f, name, ok := strings.Cut(format, "="); ok && outputs[f] != nil {
+		format, file = f, name
+	}
 	if format == "-" {
 		format = "text"
 	}
 	if outputs[format] == nil {
-		for end, f := range endings {
-			if strings.HasSuffix(strings.ToLower(c.Output), end) {
-				format, file = f, c.Output
-			}
+		if f := endings[strings.ToLower(filepath.Ext(c.Output))]; f != "" {
+			format, file = f, c.Output
 		}
 	}
 	if outputs[format] == nil {
-		return fmt.Errorf("-o %s: expected text, yaml, json, matrix, svg, dot, nccl-xml, slurm, slurm-yaml or kube, or a file name that ends in .yaml, .json, .svg, .dot, .xml, .conf or .txt", c.Output)
+		return fmt.Errorf("-o %s: expected text, yaml, json, matrix, svg, dot, nccl-xml, slurm, slurm-yaml or kube (FORMAT=FILE writes to a file), or a file name that ends in .yaml, .json, .svg, .dot, .xml, .conf or .txt", c.Output)
 	}
 	if format != "text" && format != "json" && !c.Quiet {
 		for _, w := range cl.Warnings {
 			fmt.Fprintln(e.stderr, "note:", w)
 		}
 	}
-	if file == "" {
+	if file == "" || file == "-" {
 		return outputs[format](c, e, e.stdout, cl)
 	}
 	return writeFile(file, func(w io.Writer) error { return outputs[format](c, e, w, cl) })
@@ -177,9 +181,11 @@ type mapJSON struct {
 	Audit   []audit.Finding `json:"audit"`
 }
 
-func writeJSON(w io.Writer, c *cluster.Cluster) error {
-	return writeIndented(w, mapJSON{c.Document(), c.Summary(), orEmpty(audit.Run(c))})
+func mapOf(c *cluster.Cluster) mapJSON {
+	return mapJSON{c.Document(), c.Summary(), orEmpty(audit.Run(c))}
 }
+
+func writeJSON(w io.Writer, c *cluster.Cluster) error { return writeIndented(w, mapOf(c)) }
 
 // orEmpty makes an empty list print as [] rather than null.
 func orEmpty[T any](s []T) []T {

@@ -32,6 +32,7 @@ type hopJSON struct {
 func (c *mapCmd) paths(e *env, cl *cluster.Cluster) error {
 	routes := cluster.NewRoutes(cl)
 	out := []pathJSON{}
+	lost := false
 	for _, ask := range c.Path {
 		from, to, ok := strings.Cut(ask, ",")
 		if !ok {
@@ -46,6 +47,7 @@ func (c *mapCmd) paths(e *env, cl *cluster.Cluster) error {
 			return fmt.Errorf("--path %s: %w", ask, err)
 		}
 		p := routes.Path(a, b)
+		lost = lost || p.Class.Type == cluster.Apart
 		if c.Output == "json" {
 			out = append(out, pathOut(from, to, &p))
 			continue
@@ -53,6 +55,9 @@ func (c *mapCmd) paths(e *env, cl *cluster.Cluster) error {
 		rate := "unknown rate"
 		if p.Rate.Known() {
 			rate = fmt.Sprintf("%v one direction (%v)", p.Rate.Value, p.Rate.Origin)
+			if p.Unknown > 0 {
+				rate = "at most " + rate
+			}
 		}
 		fmt.Fprintf(e.stdout, "%s → %s: %v, %s; %s\n  limited by %s\n", from, to, p.Class, p.Via, rate, p.Bottleneck())
 		for _, h := range p.Hops {
@@ -60,7 +65,12 @@ func (c *mapCmd) paths(e *env, cl *cluster.Cluster) error {
 		}
 	}
 	if c.Output == "json" {
-		return writeIndented(e.stdout, map[string]any{"paths": out})
+		if err := writeIndented(e.stdout, map[string]any{"paths": out}); err != nil {
+			return err
+		}
+	}
+	if lost {
+		return errWrong // no path is known: an answer, but not a good one
 	}
 	return nil
 }
@@ -94,6 +104,9 @@ func findPlace(c *cluster.Cluster, s string) (cluster.Place, error) {
 		host, dev = c.Hosts[0].Name, host
 	}
 	h := c.HostIndex(host)
+	if h < 0 && len(c.Hosts) == 0 {
+		return cluster.Place{}, fmt.Errorf("no host is known")
+	}
 	if h < 0 {
 		return cluster.Place{}, fmt.Errorf("no host %q; the first is %s", host, c.Hosts[0].Name)
 	}
@@ -103,7 +116,7 @@ func findPlace(c *cluster.Cluster, s string) (cluster.Place, error) {
 	}
 	for i := range t.Devices {
 		d := &t.Devices[i]
-		if d.Name == dev || d.Label == dev || d.PCI != "" && string(d.PCI) == strings.ToLower(dev) {
+		if strings.EqualFold(d.Name, dev) || strings.EqualFold(d.Label, dev) || d.PCI != "" && string(d.PCI) == strings.ToLower(dev) {
 			return cluster.Place{Host: h, Device: i}, nil
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+
+	"github.com/alecthomas/kong"
 )
 
 type versionCmd struct {
@@ -13,6 +15,17 @@ type versionCmd struct {
 
 // Help ends with an example, as every command's does.
 func (versionCmd) Help() string { return "Example:\n  busbar version --json" }
+
+// versionFlag is --version, as people type it.
+type versionFlag bool
+
+// BeforeReset runs before anything else is looked at.
+func (versionFlag) BeforeReset(app *kong.Kong) error {
+	e := &env{stdout: app.Stdout}
+	err := versionCmd{}.Run(e)
+	app.Exit(0)
+	return err
+}
 
 // Run prints what the build recorded about itself.
 func (c versionCmd) Run(e *env) error {
@@ -35,6 +48,10 @@ func (c versionCmd) Run(e *env) error {
 	if c.JSON {
 		return json.NewEncoder(e.stdout).Encode(v)
 	}
-	_, err := fmt.Fprintln(e.stdout, "busbar", v.Version, v.Commit, v.Go, v.System)
+	line := "busbar " + v.Version
+	if v.Commit != "" {
+		line += " (" + v.Commit + ")"
+	}
+	_, err := fmt.Fprintln(e.stdout, line, v.Go, v.System)
 	return err
 }

@@ -1,0 +1,117 @@
+package schedule
+
+import (
+	"busbar/coll"
+	"busbar/unit"
+)
+
+// Layout tells where chunks of Data and Out lie. The memory consists of Blocks equal blocks (one a
+// rank for the blocked kinds, else one), each of which is cut into equal pieces. Chunks are numbered by channel first, then by block in
+// the layout's order, then by piece, so that what an algorithm sends in one message
+// is one range of chunks, whatever the numbers of its ranks.
+type Layout struct {
+	Chunks   int     // in all
+	Blocks   int     // 1 or the number of ranks
+	Channels int     // parts of every block
+	Order    []int32 // the block at each place; nil is 0, 1, 2, …
+}
+
+// Pieces is the number of chunks of a block.
+func (l Layout) Pieces() int { return l.Chunks / max(l.Blocks, 1) }
+
+// Place is the block and the piece within it that a chunk of Data or Out is.
+func (l Layout) Place(chunk int) (block, piece int) {
+	channel := l.Chunks / l.Channels
+	part := channel / l.Blocks
+	block = chunk % channel / part
+	if l.Order != nil {
+		block = int(l.Order[block])
+	}
+	return block, chunk/channel*part + chunk%part
+}
+
+// ok reports whether the numbers divide.
+func (l Layout) ok() bool {
+	return l.Chunks >= 0 && l.Blocks >= 1 && l.Channels >= 1 && l.Chunks%(l.Blocks*l.Channels) == 0 &&
+		(l.Order == nil || len(l.Order) == l.Blocks)
+}
+
+// Elements is the part [from, to) of its block's n elements that piece has of pieces.
+// Pieces differ by at most one element; none is lost.
+func Elements(n int64, piece, pieces int) (from, to int64) {
+	p := int64(pieces)
+	q, r := n/p, n%p
+	cut := func(i int64) int64 { return i*q + i*r/p }
+	return cut(int64(piece)), cut(int64(piece) + 1)
+}
+
+// Extent is where chunk lies in a rank's Data or Out, in bytes.
+func (s *Schedule) Extent(op coll.Op, rank int, buf Buffer, chunk int) (at, size unit.Bytes) {
+	block, piece := s.Layout.Place(chunk)
+	base, total := unit.Bytes(block)*op.Block(s.Ranks), op.Block(s.Ranks)
+	if op.Sizes != nil {
+		base = 0
+		for b := range block {
+			base += s.pair(op, rank, b, buf)
+		}
+		total = s.pair(op, rank, block, buf)
+	}
+	elem := unit.Bytes(op.Type.Size())
+	from, to := Elements(int64(total/elem), piece, s.Layout.Pieces())
+	return base + unit.Bytes(from)*elem, unit.Bytes(to-from) * elem
+}
+
+func (s *Schedule) pair(op coll.Op, rank, block int, buf Buffer) unit.Bytes {
+	if buf == Out {
+		return op.Pair(s.Ranks, block, rank)
+	}
+	return op.Pair(s.Ranks, rank, block)
+}
+
+// Bytes is the size of what an op moves. A chunk of scratch counts as a whole part of a block.
+func (s *Schedule) Bytes(op coll.Op, o Op) unit.Bytes {
+	if op.Kind == coll.Barrier {
+		return 0
+	}
+	elem := int64(op.Type.Size())
+	if o.Class > 0 {
+		pair := int(o.Class - 1)
+		n := int64(op.Pair(s.Ranks, pair/s.Ranks, pair%s.Ranks)) / elem
+		return unit.Bytes(s.spread(n, o) * elem)
+	}
+	n := int64(op.Block(s.Ranks)) / elem
+	return unit.Bytes(s.spread(n, o) * elem)
+}
+
+// spread is the number of elements of a range of chunks of blocks of n elements.
+func (s *Schedule) spread(n int64, o Op) int64 {
+	pieces := s.Layout.Pieces()
+	if n%int64(pieces) == 0 {
+		return n / int64(pieces) * int64(o.To-o.From)
+	}
+	if o.Buf == Temp { // not known which pieces they are; they differ by one element at most
+		return (n*int64(o.To-o.From) + int64(pieces) - 1) / int64(pieces)
+	}
+	var sum int64
+	for c := o.From; c < o.To; c++ {
+		_, piece := s.Layout.Place(int(c))
+		from, to := Elements(n, piece, pieces)
+		sum += to - from
+	}
+	return sum
+}
+
+// Sent is what a rank sends and receives in all.
+func (s *Schedule) Sent(op coll.Op, rank int) (sent, received unit.Bytes) {
+	for lane := range s.Lanes {
+		for i := range s.Len(rank, lane) {
+			switch o := s.At(rank, lane, i); {
+			case o.Verb == Send:
+				sent += s.Bytes(op, o)
+			case o.Verb.Receives():
+				received += s.Bytes(op, o)
+			}
+		}
+	}
+	return sent, received
+}

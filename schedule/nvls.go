@@ -1,0 +1,63 @@
+package schedule
+
+import "busbar/coll"
+
+// nvls is NVLink SHARP: the switch, position n, sums the members' copies of a block for the member that owns it (multimem.ld_reduce), and
+// spreads what an owner stores to all members, the owner included (multimem.st). Every member owns a block.
+type nvls struct {
+	n    int
+	kind coll.Kind // ReduceScatter, AllGather
+}
+
+func (s nvls) size(p, _ int) int {
+	switch {
+	case s.n == 1:
+		return 0
+	case p == s.n:
+		return s.n * (s.n + 1)
+	}
+	return s.n + 1
+}
+
+func (s nvls) op(p, _, i int) Op {
+	if p == s.n {
+		return s.inSwitch(i/(s.n+1), i%(s.n+1))
+	}
+	o := Op{Peer: int32(s.n), From: int32(i), To: int32(i + 1)}
+	if s.kind == coll.ReduceScatter {
+		o.Verb = Send
+		if i == s.n {
+			o.Verb, o.From, o.To = Recv, int32(p), int32(p+1)
+		}
+		return o
+	}
+	o.Verb = Recv
+	if i == p {
+		o.Verb = Send
+	} else if i > p {
+		o.From, o.To = o.From-1, o.To-1
+	}
+	return o
+}
+
+// inSwitch is what the switch does for one block.
+func (s nvls) inSwitch(block, k int) Op {
+	o := Op{Verb: Send, Peer: int32(k), From: int32(block), To: int32(block + 1)}
+	if s.kind == coll.ReduceScatter {
+		switch {
+		case k == 0:
+			o.Verb = Recv
+		case k < s.n:
+			o.Verb = RecvReduce
+		default:
+			o.Peer = int32(block)
+		}
+		return o
+	}
+	if k == 0 {
+		o.Verb, o.Peer = Recv, int32(block)
+	} else {
+		o.Peer = int32(k - 1)
+	}
+	return o
+}

@@ -1,0 +1,188 @@
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"busbar/coll"
+)
+
+// variants of an algorithm worth proving: inner and outer of hierarchical ones, aggregation of PAT.
+func variants(name string, kind coll.Kind, p Params) []Params {
+	list := []Params{p}
+	switch name {
+	case "hierarchical":
+		list = nil
+		for _, inner := range []string{"ring", "direct", "nvls"} {
+			for _, outer := range []string{"ring", "tree", "halving_doubling", "rabenseifner", "collnet"} {
+				q := p
+				q.Inner, q.Outer = inner, outer
+				list = append(list, q)
+			}
+		}
+	case "pat":
+		for _, agg := range []int{1, 2, 4} {
+			q := p
+			q.Agg = agg
+			list = append(list, q)
+		}
+	case "tree":
+		if p.Groups != nil {
+			for _, pattern := range []Pattern{SplitTree, SingleTree} {
+				q := p
+				q.Pattern = pattern
+				list = append(list, q)
+			}
+		}
+	}
+	return list
+}
+
+// prove builds and checks, and reports whether there was something to check. A refusal must be one for a reason that is known.
+func prove(t *testing.T, b Builder, kind coll.Kind, p Params) bool {
+	t.Helper()
+	s, err := b.Build(kind, p)
+	if err != nil {
+		var r *Refusal
+		n := p.Ranks
+		if p.Groups != nil {
+			n = len(p.Groups)
+		}
+		odd := n != pow2(n) && (b.Name == "halving_doubling" || b.Name == "hypercube" || b.Name == "recursive_doubling" ||
+			p.Outer == "halving_doubling" || p.Outer == "rabenseifner")
+		notWhole := kind != coll.AllReduce && (p.Outer == "tree" || p.Outer == "collnet")
+		if !errors.As(err, &r) || !odd && !notWhole {
+			t.Errorf("%s %s %+v: %v", kind, b.Name, p, err)
+		}
+		return false
+	}
+	if err := s.Check(); err != nil {
+		t.Errorf("%s inner %q outer %q root %d groups %v order %v: %v", s, p.Inner, p.Outer, p.Root, p.Groups, p.Order != nil, err)
+		return false
+	}
+	return true
+}
+
+// groupings of n ranks: one group, equal ones, and random uneven ones of ranks in random order.
+func groupings(rnd *rand.Rand, n int) [][][]int {
+	list := [][][]int{{everyone(n)}}
+	for _, size := range []int{2, 4, 8} {
+		if n%size == 0 && n > size {
+			list = append(list, cut(everyone(n), func() int { return size }))
+		}
+	}
+	return append(list, cut(rnd.Perm(n), func() int { return 1 + rnd.IntN(min(n, 9)) }))
+}
+
+func cut(ranks []int, size func() int) [][]int {
+	var groups [][]int
+	for len(ranks) > 0 {
+		k := min(size(), len(ranks))
+		groups = append(groups, ranks[:k])
+		ranks = ranks[k:]
+	}
+	return groups
+}
+
+// TestEveryBuilderUpTo64 proves every combination for 1 to 64 ranks, one and several channels, natural and random order, and, for those that know groups, several
+// groupings.
+func TestEveryBuilderUpTo64(t *testing.T) {
+	most := 64
+	if testing.Short() {
+		most = 17
+	}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	proven, combos := 0, map[string]bool{}
+	for n := 1; n <= most; n++ {
+		groups := groupings(rnd, n)
+		for _, b := range Builders() {
+			for _, kind := range b.Kinds {
+				base := Params{Ranks: n, Root: rnd.IntN(n), Pieces: 1 + rnd.IntN(5)}
+				list := []Params{base}
+				two := base
+				two.Channels, two.Order = 2+rnd.IntN(2), rnd.Perm(n)
+				list = append(list, two)
+				if b.Needs == "groups" || b.Name == "tree" {
+					for _, g := range groups {
+						p := base
+						p.Groups, p.Channels = g, 1+rnd.IntN(2)
+						list = append(list, p)
+					}
+				}
+				for _, p := range list {
+					for _, q := range variants(b.Name, kind, p) {
+						if prove(t, b, kind, q) {
+							proven++
+							combos[fmt.Sprint(kind, b.Name, q.Inner, q.Outer)] = true
+						}
+					}
+				}
+				if t.Failed() {
+					t.Fatalf("stopped at %d ranks", n)
+				}
+			}
+		}
+	}
+	t.Logf("%d schedules of %d combinations proven for 1 to %d ranks", proven, len(combos), most)
+}
+
+// TestEveryBuilderAtRandomTo1024 proves random combinations for as long as there is time, and all of them at least once.
+func TestEveryBuilderAtRandomTo1024(t *testing.T) {
+	most, budget := 1024, 15*time.Second
+	if testing.Short() {
+		most, budget = 200, 3*time.Second
+	}
+	seed := uint64(time.Now().UnixNano())
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	proven, start := 0, time.Now()
+	for first := true; first || time.Since(start) < budget; first = false {
+		for _, b := range Builders() {
+			for _, kind := range b.Kinds {
+				n := 65 + rnd.IntN(most-64)
+				if !first && time.Since(start) > budget {
+					break
+				}
+				if first && n > 400 && time.Since(start) > budget {
+					n = 65 + rnd.IntN(300)
+				}
+				if b.Name == "halving_doubling" || b.Name == "hypercube" || b.Name == "recursive_doubling" {
+					n = pow2(n)
+				}
+				p := Params{Ranks: n, Root: rnd.IntN(n), Pieces: 1 + rnd.IntN(8), Channels: 1 + rnd.IntN(2)}
+				switch rnd.IntN(3) {
+				case 0:
+					p.Order = rnd.Perm(n)
+				case 1:
+					p.Agg = 1 << rnd.IntN(6)
+				}
+				if b.Needs == "groups" || b.Name == "tree" && rnd.IntN(2) == 0 {
+					ranks, most := everyone(n), 1+rnd.IntN(32)
+					if rnd.IntN(2) == 0 {
+						ranks = rnd.Perm(n)
+					}
+					size := func() int { return 1 + rnd.IntN(most) }
+					if rnd.IntN(2) == 0 {
+						size = func() int { return 8 }
+					}
+					p.Groups = cut(ranks, size)
+				}
+				if b.Name == "hierarchical" {
+					p.Inner = []string{"ring", "direct", "nvls"}[rnd.IntN(3)]
+					p.Outer = []string{"ring", "tree", "rabenseifner", "collnet"}[rnd.IntN(4)]
+					if kind != coll.AllReduce {
+						p.Outer = "ring"
+					}
+				}
+				if prove(t, b, kind, p) {
+					proven++
+				} else {
+					t.Fatalf("seed %d, %s %s with %d ranks", seed, kind, b.Name, n)
+				}
+			}
+		}
+	}
+	t.Logf("%d schedules of 65 to %d ranks proven (seed %d)", proven, most, seed)
+}

@@ -1,0 +1,63 @@
+package schedule
+
+import "busbar/coll"
+
+// ring is the bandwidth-optimal ring: in n-1 steps every block travels once around, summed
+// or copied at each stop (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
+// workstations", JPDC 69, 2009). An all-reduce is a reduce-scatter and an all-gather in
+// the same direction, as in NCCL. When both, odd lanes run the other way round.
+type ring struct {
+	n    int
+	kind coll.Kind // AllReduce, ReduceScatter, AllGather
+	both bool
+}
+
+func (r ring) size(p, lane int) int {
+	if r.kind == coll.AllReduce {
+		return 4 * (r.n - 1)
+	}
+	return 2 * (r.n - 1)
+}
+
+func (r ring) op(p, lane, i int) Op {
+	d := 1
+	if r.both && lane%2 == 1 {
+		d = -1
+	}
+	gather := r.kind == coll.AllGather
+	if r.kind == coll.AllReduce && i >= 2*(r.n-1) {
+		gather = true
+		i -= 2 * (r.n - 1)
+	}
+	block := p - d*(i/2+i%2) // a receive takes the block that is sent on in the next step
+	verb := Recv
+	if !gather {
+		block -= d
+		verb = RecvReduce
+	}
+	from := int32(mod(block, r.n))
+	if i%2 == 0 {
+		return Op{Verb: Send, Peer: int32(mod(p+d, r.n)), From: from, To: from + 1}
+	}
+	return Op{Verb: verb, Peer: int32(mod(p-d, r.n)), From: from, To: from + 1}
+}
+
+// rings is the ring with an order of its own for every channel, as NCCL's search gives them.
+type rings struct {
+	ring
+	orders [][]int32 // by channel: the rank at each position
+	pos    [][]int32 // and back
+	blocks bool      // blocks belong to ranks: not those of an all-reduce
+}
+
+func (r *rings) op(p, lane, i int) Op {
+	k := lane % len(r.orders)
+	order := r.orders[k]
+	o := r.ring.op(int(r.pos[k][p]), lane, i)
+	o.Peer = order[o.Peer]
+	if r.blocks {
+		o.From = order[o.From]
+		o.To = o.From + 1
+	}
+	return o
+}

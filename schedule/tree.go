@@ -1,0 +1,93 @@
+package schedule
+
+// tree is a reduction up, a broadcast down, or both, along trees, piece by piece so that the levels work at once. With both there are two lanes a channel,
+// the even one for the way up and the odd one for the way down, as NCCL has two groups of threads: a piece comes down
+// while the next goes up.
+type tree struct {
+	shape  shape
+	n      int // positions from n on are switches
+	pieces int
+	way    way
+}
+
+type way uint8
+
+const (
+	up way = iota
+	down
+	upDown     // in two lanes
+	upThenDown // in one lane, for a vector of one piece
+)
+
+func (t *tree) lane(lane int) (channel int, w way) {
+	if t.way == upDown {
+		return lane / 2, way(lane % 2)
+	}
+	return lane, t.way
+}
+
+// degree is the number of ops a piece in either direction.
+func (t *tree) degree(p, channel int) int {
+	d := t.shape.children(p, channel)
+	if t.shape.parent(p, channel) >= 0 {
+		d++
+	}
+	return d
+}
+
+func (t *tree) size(p, lane int) int {
+	channel, w := t.lane(lane)
+	n := t.pieces * t.degree(p, channel)
+	if w == upThenDown {
+		n *= 2
+	}
+	return n
+}
+
+func (t *tree) op(p, lane, i int) Op {
+	channel, w := t.lane(lane)
+	d := t.degree(p, channel)
+	if w == upThenDown {
+		w = up
+		if i >= t.pieces*d {
+			w = down
+			i -= t.pieces * d
+		}
+	}
+	k := i % d
+	piece := int32(i / d)
+	o := Op{From: piece, To: piece + 1}
+	if w == up {
+		return t.upward(o, p, channel, k)
+	}
+	o = t.downward(o, p, channel, k)
+	if t.way == upDown && k == 0 {
+		o.After = Wait{int32(lane - 1), (piece + 1) * int32(d)}
+	}
+	return o
+}
+
+func (t *tree) upward(o Op, p, channel, k int) Op {
+	if k == t.shape.children(p, channel) {
+		o.Verb, o.Peer = Send, int32(t.shape.parent(p, channel))
+		return o
+	}
+	o.Verb, o.Peer = RecvReduce, int32(t.shape.child(p, channel, k))
+	if p >= t.n && k == 0 {
+		o.Verb = Recv // a switch has nothing of its own to add to
+	}
+	return o
+}
+
+// downward serves the children in the other order: in a binomial tree the one with most below it first.
+func (t *tree) downward(o Op, p, channel, k int) Op {
+	if parent := t.shape.parent(p, channel); parent >= 0 {
+		if k == 0 {
+			o.Verb, o.Peer = Recv, int32(parent)
+			return o
+		}
+		k--
+	}
+	o.Verb, o.Peer = Send, int32(t.shape.child(p, channel, t.shape.children(p, channel)-1-k))
+	return o
+}

@@ -1,0 +1,166 @@
+package schedule
+
+// twoPhase is the all-to-all that goes inside the group first: each member collects there what its group has for its rails, and then sends it across,
+// one message for each destination instead of one for each pair (as NCCL's PXN and MSCCL's two-step all-to-all do).
+//
+// Scratch is a slot for what each member of the group hands over, then room for packing, then room for what comes.
+type twoPhase struct {
+	*grouping
+	share [][]int32 // by size of group
+	slot0 int32     // chunks of a hand-over slot: the greatest share
+	most  int32     // members of the greatest group
+	temp  int32     // scratch of a channel
+	width int32     // chunks of a channel
+}
+
+func newTwoPhase(g *grouping) *twoPhase {
+	t := &twoPhase{grouping: g, share: make([][]int32, g.rails+1), most: int32(g.rails), width: g.off[len(g.off)-1]}
+	for _, group := range g.groups {
+		if size := len(group); t.share[size] == nil {
+			t.share[size] = g.shares(size)
+			for p := range size {
+				t.slot0 = max(t.slot0, t.share[size][p+1]-t.share[size][p])
+			}
+		}
+	}
+	t.temp = t.most*t.slot0 + 2*t.most
+	return t
+}
+
+// round is the number of ops with the group k further on: packed sends, and a receive with its copies.
+func (t *twoPhase) round(rank, k int) (send, recv int) {
+	g, m := int(t.groupOf[rank]), len(t.groups)
+	size := len(t.groups[g])
+	return t.dests(rank, (g+k)%m) * (size + 1), 1 + len(t.groups[mod(g-k, m)])
+}
+
+// dests is the number of members of another group on the rails that rank serves.
+func (t *twoPhase) dests(rank, group int) int {
+	if t.equal {
+		return 1
+	}
+	n, m := 0, len(t.groups)
+	size, p := len(t.groups[t.groupOf[rank]]), int(t.posOf[rank])
+	for rail := t.firstRail(size, p); rail < t.firstRail(size, p+1); rail++ {
+		if t.off[rail*m+group+1] > t.off[rail*m+group] {
+			n++
+		}
+	}
+	return n
+}
+
+// local is the number of ops inside the group: the own block, exchanges, and the copies out of what was handed over.
+func (t *twoPhase) local(rank int) int { return 1 + 3*(len(t.groups[t.groupOf[rank]])-1) }
+
+func (t *twoPhase) Len(rank, _ int) int {
+	n := t.local(rank)
+	if t.equal {
+		send, recv := t.round(rank, 1%len(t.groups))
+		return n + (len(t.groups)-1)*(send+recv)
+	}
+	for k := 1; k < len(t.groups); k++ {
+		send, recv := t.round(rank, k)
+		n += send + recv
+	}
+	return n
+}
+
+func (t *twoPhase) At(rank, lane, i int) Op {
+	o := t.op(rank, i)
+	data, temp := int32(lane)*t.width, int32(lane)*t.temp
+	if o.Buf == Temp {
+		o.From, o.To = o.From+temp, o.To+temp
+	} else {
+		o.From, o.To = o.From+data, o.To+data
+	}
+	if o.Verb.Local() && o.Dst == Temp {
+		o.At += temp
+	} else if o.Verb.Local() {
+		o.At += data
+	}
+	return o
+}
+
+func (t *twoPhase) op(rank, i int) Op {
+	if n := t.local(rank); i >= n {
+		return t.across2(rank, i-n)
+	}
+	g, p := int(t.groupOf[rank]), int(t.posOf[rank])
+	group := t.groups[g]
+	size, share := len(group), t.share[len(group)]
+	mine := t.slot(rank)
+	if i == 0 {
+		return Op{Verb: Copy, From: mine, To: mine + 1, Dst: Out, At: mine}
+	}
+	i--
+	if i >= 2*(size-1) { // copy out
+		q := mod(p-1-(i-2*(size-1)), size)
+		from := int32(q)*t.slot0 + mine - share[p]
+		return Op{Verb: Copy, Buf: Temp, From: from, To: from + 1, Dst: Out, At: t.slot(int(group[q]))}
+	}
+	if i%2 == 0 {
+		q := (p + 1 + i/2) % size
+		return Op{Verb: Send, Peer: group[q], From: share[q], To: share[q+1]}
+	}
+	q := mod(p-1-i/2, size)
+	from := int32(q) * t.slot0
+	return Op{Verb: Recv, Peer: group[q], Buf: Temp, From: from, To: from + share[p+1] - share[p]}
+}
+
+// across2 is the second phase.
+func (t *twoPhase) across2(rank, i int) Op {
+	k := 1
+	if t.equal {
+		send, recv := t.round(rank, 1)
+		k += i / (send + recv)
+		i %= send + recv
+	}
+	for ; ; k++ {
+		send, recv := t.round(rank, k)
+		if i < send {
+			return t.pack(rank, k, i)
+		}
+		if i < send+recv {
+			return t.unpack(rank, k, i-send)
+		}
+		i -= send + recv
+	}
+}
+
+func (t *twoPhase) pack(rank, k, i int) Op {
+	g, p, m := int(t.groupOf[rank]), int(t.posOf[rank]), len(t.groups)
+	size, to := len(t.groups[g]), (g+k)%m
+	rail := t.firstRail(size, p)
+	for skip := i / (size + 1); ; rail++ {
+		if t.off[rail*m+to+1] == t.off[rail*m+to] {
+			continue
+		}
+		if skip == 0 {
+			break
+		}
+		skip--
+	}
+	block, room := t.off[rail*m+to], t.most*t.slot0
+	q := i % (size + 1)
+	switch q {
+	case size:
+		return Op{Verb: Send, Peer: t.across[rail*m+to], Buf: Temp, From: room, To: room + int32(size)}
+	case p:
+		return Op{Verb: Copy, From: block, To: block + 1, Dst: Temp, At: room + int32(q)}
+	}
+	from := int32(q)*t.slot0 + block - t.share[size][p]
+	return Op{Verb: Copy, Buf: Temp, From: from, To: from + 1, Dst: Temp, At: room + int32(q)}
+}
+
+func (t *twoPhase) unpack(rank, k, i int) Op {
+	g, p, m := int(t.groupOf[rank]), int(t.posOf[rank]), len(t.groups)
+	from := mod(g-k, m)
+	group := t.groups[from]
+	room := t.most*t.slot0 + t.most
+	if i == 0 {
+		rail := t.firstRail(len(t.groups[g]), p)
+		return Op{Verb: Recv, Peer: t.across[rail*m+from], Buf: Temp, From: room, To: room + int32(len(group))}
+	}
+	q := int32(i - 1)
+	return Op{Verb: Copy, Buf: Temp, From: room + q, To: room + q + 1, Dst: Out, At: t.slot(int(group[q]))}
+}

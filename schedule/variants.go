@@ -1,0 +1,181 @@
+package schedule
+
+import (
+	"fmt"
+
+	"busbar/coll"
+)
+
+// The builders below serve several names of the table.
+
+func ringIn(both bool) func(coll.Kind, *Params) (*Schedule, error) {
+	return func(kind coll.Kind, p *Params) (*Schedule, error) { return buildRing(kind, p, both) }
+}
+
+func buildChain(kind coll.Kind, p *Params) (*Schedule, error) {
+	return spread(kind, p, treePlan(kind, p, chain{p.Ranks}))
+}
+
+func buildTree(kind coll.Kind, p *Params) (*Schedule, error) {
+	if len(p.Parents) > 0 {
+		g, err := newGiven(kind, p)
+		if err != nil {
+			return nil, err
+		}
+		q := *p
+		q.Order = nil
+		if kind.Rooted() { // the trees name ranks: positions must not be turned
+			q.Root = 0
+		}
+		return spread(kind, &q, treePlan(kind, p, g))
+	}
+	if len(p.Groups) == 0 {
+		return spread(kind, p, treePlan(kind, p, btrees{p.Ranks, p.Channels, kind.Rooted()}))
+	}
+	groups, channels := p.Groups, p.Channels
+	if kind.Rooted() {
+		groups, channels = rootFirst(p.Groups, p.Root), 1
+	}
+	g, err := newGrouping(p.Ranks, groups)
+	if err != nil {
+		return nil, err
+	}
+	q := *p
+	q.Order, q.Root = nil, 0
+	return spread(kind, &q, treePlan(kind, p, dtree{g, channels, p.Pattern}))
+}
+
+// rootFirst turns groups so that the root is the first member of the first: where the first tree has its root.
+func rootFirst(groups [][]int, root int) [][]int {
+	for g, members := range groups {
+		for k, r := range members {
+			if r != root {
+				continue
+			}
+			turned := append(append([][]int{}, groups[g:]...), groups[:g]...)
+			turned[0] = append(append([]int{}, members[k:]...), members[:k]...)
+			return turned
+		}
+	}
+	return groups
+}
+
+// newGiven takes trees from outside.
+func newGiven(kind coll.Kind, p *Params) (*given, error) {
+	g := &given{}
+	for t, parents := range p.Parents {
+		if len(parents) != p.Ranks {
+			return nil, fmt.Errorf("tree %d has parents for %d ranks; there are %d", t, len(parents), p.Ranks)
+		}
+		list, first, kids := make([]int32, p.Ranks), make([]int32, p.Ranks+1), make([]int32, p.Ranks)
+		roots, root := 0, 0
+		for r, up := range parents {
+			if up < -1 || up >= p.Ranks || up == r {
+				return nil, fmt.Errorf("tree %d: rank %d has the parent %d", t, r, up)
+			}
+			list[r] = int32(up)
+			if up < 0 {
+				roots, root = roots+1, r
+			} else {
+				first[up+1]++
+			}
+		}
+		if roots != 1 {
+			return nil, fmt.Errorf("tree %d has %d roots; a tree has one", t, roots)
+		}
+		if kind.Rooted() && root != p.Root {
+			return nil, fmt.Errorf("tree %d has the root %d; the operation has %d", t, root, p.Root)
+		}
+		for r := range p.Ranks {
+			first[r+1] += first[r]
+		}
+		next := append([]int32{}, first...)
+		for r, up := range parents {
+			if up >= 0 {
+				kids[next[up]] = int32(r)
+				next[up]++
+			}
+		}
+		g.parents, g.first, g.kids = append(g.parents, list), append(g.first, first), append(g.kids, kids)
+	}
+	return g, nil
+}
+
+// halvingBy makes the builder of a relative of recursive halving.
+func halvingBy(fold, whole bool) func(coll.Kind, *Params) (*Schedule, error) {
+	return func(kind coll.Kind, p *Params) (*Schedule, error) {
+		h := halving{n: p.Ranks, kind: kind, whole: whole && kind == coll.AllReduce}
+		if kind == coll.Hypercube {
+			h.kind = coll.AllGather
+		}
+		if p.Ranks != pow2(p.Ranks) && (!fold || kind != coll.AllReduce) {
+			return nil, fmt.Errorf("%d ranks; the number must be a power of two (rabenseifner folds the others for all_reduce, ring and pat do any number)", p.Ranks)
+		}
+		return spread(kind, p, plan{body: h, blocks: int(h.all())})
+	}
+}
+
+// directBy makes the builder of a relative of direct exchange.
+func directBy(paired, whole bool) func(coll.Kind, *Params) (*Schedule, error) {
+	return func(kind coll.Kind, p *Params) (*Schedule, error) {
+		x := plan{blocks: p.Ranks}
+		switch kind {
+		case coll.Gather:
+			x.body = collect{p.Ranks}
+		case coll.Scatter:
+			x.body = mirror{collect{p.Ranks}, false}
+		case coll.SendRecv:
+			// Neighbours are defined by rank; an order has no meaning here.
+			p.Order = nil
+			x.body, x.blocks = shift{p.Ranks}, 1
+		default:
+			d := direct{n: p.Ranks, kind: kind, paired: paired, whole: whole}
+			if kind == coll.AllToAllV {
+				d.kind = coll.AllToAll
+			}
+			if whole {
+				x.blocks = 1
+			}
+			x.body = d
+		}
+		return spread(kind, p, x)
+	}
+}
+
+func buildCollNet(kind coll.Kind, p *Params) (*Schedule, error) {
+	x := treePlan(kind, p, star{p.Ranks})
+	x.switches = []Switch{{InNetwork, everyone(p.Ranks)}}
+	return spread(kind, p, x)
+}
+
+func buildCollNetChain(kind coll.Kind, p *Params) (*Schedule, error) {
+	g, err := newGrouping(p.Ranks, p.Groups)
+	if err != nil {
+		return nil, err
+	}
+	p.Order = nil
+	x := treePlan(kind, p, chains{g, p.Ranks})
+	x.switches = []Switch{{InNetwork, everyone(p.Ranks)}}
+	return spread(kind, p, x)
+}
+
+// levelsOf makes the builder of a two-level algorithm; empty names come from the parameters.
+func levelsOf(inner, outer string) func(coll.Kind, *Params) (*Schedule, error) {
+	return func(kind coll.Kind, p *Params) (*Schedule, error) {
+		in, out := inner, outer
+		if in == "" {
+			in = orRing(p.Inner)
+		}
+		if out == "" {
+			out = orRing(p.Outer)
+		}
+		return buildLevels(kind, p, in, out)
+	}
+}
+
+func orRing(name string) string {
+	if name == "" {
+		return "ring"
+	}
+	return name
+}

@@ -8,7 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"busbar/cluster"
 	"busbar/input/nccllog"
+	"busbar/input/ncclxml"
 	"busbar/internal/corpus"
 	"busbar/nccl"
 )
@@ -141,4 +143,114 @@ func checkChoices(t *testing.T, r realRun, choose func(nccl.Call) (nccl.Choice, 
 		}
 	}
 	return n
+}
+
+// graphText is the part of a log that shows NCCL's view: the system, its paths and
+// the graphs.
+func graphText(log string) string {
+	var b strings.Builder
+	in := false
+	for line := range strings.Lines(log) {
+		_, text, ok := strings.Cut(line, "NCCL INFO ")
+		if !ok || strings.HasPrefix(text, "ncclTopoGetCpuAffinity") {
+			continue
+		}
+		in = in || strings.HasPrefix(text, "=== System")
+		if strings.Contains(text, " set by environment") || strings.HasPrefix(text, "comm 0x") {
+			in = false
+		}
+		if in {
+			b.WriteString(text)
+		}
+	}
+	return b.String()
+}
+
+// realCluster is the machine of a run, as NCCL itself described it, once a rank.
+func realCluster(t *testing.T, r realRun) *cluster.Cluster {
+	t.Helper()
+	f, err := os.Open(filepath.Join(r.dir, "topo.xml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	frag, err := ncclxml.Read(f.Name(), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster.Cluster{Types: frag.Types}
+	for i := range r.comm.NRanks {
+		c.Hosts = append(c.Hosts, cluster.Host{Name: fmt.Sprintf("host%d", i)})
+	}
+	return c
+}
+
+// TestRealRuns thinks from the topology file alone and compares everything that
+// the logs of all ranks print.
+func TestRealRuns(t *testing.T) {
+	n := map[string]int{}
+	for _, r := range realRuns(t) {
+		c := realCluster(t, r)
+		l, err := nccl.Block(c, r.comm.NRanks, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, _ := nccl.ParseVersion(r.log.Versions[0].Text)
+		p, err := nccl.Think(c, l, v, r.env())
+		if err != nil {
+			t.Fatalf("%s: %v", r.name, err)
+		}
+		text := p.String()
+		view := p.Nodes[0].View.String() + text[:strings.Index(text, "nRanks ")]
+		want := graphText(r.rank0)
+		n["lines of system, paths and graphs"] += strings.Count(want, "\n")
+		if spaces(view) != spaces(want) {
+			t.Errorf("%s: NCCL's view\n%s\nwant\n%s", r.name, view, want)
+		}
+		if got, want := p.Table.String(), tableText(r.rank0); got != want {
+			t.Errorf("%s: table\n%s\nwant\n%s", r.name, got, want)
+		}
+		n["tables"]++
+		n["cells"] += len(r.comm.Tuning.Cells)
+		n["choices"] += checkChoices(t, r, p.Choose)
+		for _, ring := range r.comm.Rings {
+			n["rings"]++
+			if fmt.Sprint(p.Ring(ring.Channel)) != fmt.Sprint(ring.Ranks) || ring.Channels != p.Count() {
+				t.Errorf("%s: ring %d of %d: %v, want %v of %d", r.name, ring.Channel, p.Count(), p.Ring(ring.Channel), ring.Ranks, ring.Channels)
+			}
+		}
+		for _, k := range r.comm.Ranks {
+			for _, node := range k.Trees {
+				n["places in trees"]++
+				if got := p.Tree(node.Channel)[node.Rank]; !sameLinks(got, node) {
+					t.Errorf("%s: tree %d of rank %d: %v, want %v", r.name, node.Channel, node.Rank, got, node)
+				}
+			}
+			ch := k.Channels
+			n["channel counts"]++
+			if ch.Coll != p.Count() || ch.NVLS != p.NVLSChannels || ch.P2P != p.P2PChannels || ch.P2PPerPeer != p.P2PPerPeer {
+				t.Errorf("%s: channels %d %d %d %d, want %+v", r.name, p.Count(), p.NVLSChannels, p.P2PChannels, p.P2PPerPeer, ch)
+			}
+		}
+	}
+	t.Log("compared:", n)
+}
+
+// spaces takes out what ends lines, which a log may have lost.
+func spaces(s string) string {
+	var b strings.Builder
+	for line := range strings.Lines(s) {
+		b.WriteString(strings.TrimSpace(line) + "\n")
+	}
+	return b.String()
+}
+
+func sameLinks(l nccl.Links, n nccllog.TreeNode) bool {
+	var kids []int
+	for _, d := range l.Down {
+		if d >= 0 {
+			kids = append(kids, d)
+		}
+	}
+	return l.Up == n.Parent && fmt.Sprint(kids) == fmt.Sprint(n.Children)
 }

@@ -47,8 +47,8 @@ func (w *Wiring) repeat(n int) {
 // limit keeps the first n channels.
 func (w *Wiring) limit(n int) { w.origin = w.origin[:min(n, len(w.origin))] }
 
-// Channels is the number of channels of collectives.
-func (w *Wiring) Channels() int { return len(w.origin) }
+// Count is the number of channels of collectives.
+func (w *Wiring) Count() int { return len(w.origin) }
 
 // ringChannel is the channel whose order a node uses for a ring. Where rings cross
 // NICs, odd nodes take the partner's, so that a cable's ends are on one rail
@@ -59,10 +59,15 @@ func (w *Wiring) ringChannel(node, c int) int {
 		return c
 	}
 	cross := w.members[node].Graphs.Ring.CrossNIC
-	if cross == 2 || cross != 0 && !w.v.From(28) && len(w.members)%2 == 0 {
-		return c ^ 1
+	switch {
+	case w.v.From(26):
+		if cross != 2 {
+			return c
+		}
+	case cross == 0, !w.v.From(21) && len(w.members)%2 != 0:
+		return c
 	}
-	return c
+	return c ^ 1
 }
 
 // Ring is the cycle of a channel in the direction of sending, from rank 0.

@@ -70,7 +70,7 @@ func TestWiringIsWhole(t *testing.T) {
 			for _, gpus := range []int{1, 2, 3, 8} {
 				w := newWiring(Newest, sameOrders(nodes, gpus, 3, pattern), 3)
 				w.repeat(9)
-				for c := range w.Channels() {
+				for c := range w.Count() {
 					checkRing(t, w.Ring(c), nodes*gpus)
 					checkTree(t, w.Tree(c))
 				}

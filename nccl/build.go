@@ -1,0 +1,283 @@
+package nccl
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"busbar/cluster"
+	"busbar/unit"
+)
+
+// builder makes NCCL's topology from a node type.
+type builder struct {
+	t     *cluster.NodeType
+	s     *system
+	made  map[int]*topoNode // by device; NICs of one card share a node
+	up    map[int]cluster.Link
+	cards map[string]*topoNode
+	nets  []int // NICs in use, in the order NCCL numbers them
+	gpus  []int // devices in order of rank
+	numa  map[int]*topoNode
+	none  map[int]*topoNode // processors of hosts that nobody described
+}
+
+// newSystem is what NCCL sees on a node: the GPUs that take part (devices, in
+// order of local rank) and the NICs. inter says that ranks are on other nodes too.
+func newSystem(t *cluster.NodeType, gpus []int, inter bool, v Version, env map[string]string) (*system, error) {
+	b := &builder{
+		t: t, gpus: gpus, s: &system{v: v, env: env, inter: inter, p2pOff: map[[2]int]bool{}},
+		made: map[int]*topoNode{}, up: map[int]cluster.Link{}, cards: map[string]*topoNode{}, numa: map[int]*topoNode{}, none: map[int]*topoNode{},
+	}
+	for _, l := range t.Links {
+		if l.Kind == cluster.PCIe {
+			if t.Devices[l.A].Parent == l.B {
+				b.up[l.A] = l
+			} else {
+				b.up[l.B] = l
+			}
+		}
+	}
+	if inter {
+		nets, err := useNets(t, env)
+		if err != nil {
+			return nil, err
+		}
+		b.nets = nets
+	}
+	if err := b.devices(); err != nil {
+		return nil, err
+	}
+	b.nvlinks()
+	b.finish()
+	return b.s, nil
+}
+
+// devices creates processors, switches, GPUs and NICs in the order of NCCL's own
+// XML: what the first rank finds (its GPU and every NIC, by bus id), then what the
+// others add (facts 1.1; before 2.21 everything by bus id).
+func (b *builder) devices() error {
+	want := map[int]int{} // device: order of appearance among siblings
+	mark := func(d, order int) {
+		for ; d >= 0; d = b.t.Devices[d].Parent {
+			if o, ok := want[d]; !ok || order < o {
+				want[d] = order
+			}
+		}
+	}
+	late := bit(b.s.v.From(21))
+	for i, g := range b.gpus {
+		if g < 0 || g >= len(b.t.Devices) || b.t.Devices[g].Kind != cluster.GPU {
+			return fmt.Errorf("device %d of node type %s is no GPU", g, b.t.Name)
+		}
+		if gi := b.t.Devices[g].GPU; gi == nil || gi.SM == 0 {
+			return fmt.Errorf("%s of node type %s: compute capability is not known, and NCCL decides by it; name the GPU's model", b.t.Devices[g].Name, b.t.Name)
+		}
+		mark(g, i*late)
+	}
+	for _, n := range b.nets {
+		mark(n, 0)
+	}
+	var numas []int
+	place := func(d int) {
+		n := b.t.Above(d, cluster.NUMA)
+		if !slices.Contains(numas, n) {
+			numas = append(numas, n)
+		}
+	}
+	if late == 1 {
+		place(b.gpus[0])
+	} else {
+		for _, g := range b.gpus {
+			place(g)
+		}
+	}
+	for _, n := range b.nets {
+		place(n)
+	}
+	for _, g := range b.gpus {
+		place(g)
+	}
+	for _, n := range numas {
+		if n >= 0 {
+			b.children(n, b.cpu(n), want)
+			continue
+		}
+		// Devices whose NUMA domain nobody knows hang on a processor without number.
+		for d := range b.t.Devices {
+			if _, ok := want[d]; ok && b.t.Above(d, cluster.NUMA) < 0 && b.top(d) {
+				b.device(d, b.anyCPU(b.t.Devices[d].Tray), want)
+			}
+		}
+	}
+	return nil
+}
+
+// top reports whether nothing above a device is part of the PCIe tree.
+func (b *builder) top(d int) bool {
+	p := b.t.Devices[d].Parent
+	for ; p >= 0; p = b.t.Devices[p].Parent {
+		switch b.t.Devices[p].Kind {
+		case cluster.RootComplex, cluster.PCISwitch:
+			return false
+		}
+	}
+	return true
+}
+
+// children adds what hangs below a device, in NCCL's order.
+func (b *builder) children(d int, at *topoNode, want map[int]int) {
+	var kids []int
+	for k := range b.t.Devices {
+		if _, ok := want[k]; ok && b.t.Devices[k].Parent == d {
+			if b.t.Devices[k].Kind == cluster.RootComplex {
+				// NCCL has no host bridges: their devices hang on the processor.
+				b.rootKids(k, want, &kids)
+				continue
+			}
+			kids = append(kids, k)
+		}
+	}
+	slices.SortStableFunc(kids, func(x, y int) int {
+		dx, dy := &b.t.Devices[x], &b.t.Devices[y]
+		if c := cmp.Compare(want[x], want[y]); c != 0 {
+			return c
+		}
+		if dx.PCI == "" || dy.PCI == "" {
+			return 0
+		}
+		return cmp.Compare(dx.PCI, dy.PCI)
+	})
+	for _, k := range kids {
+		b.device(k, at, want)
+	}
+}
+
+func (b *builder) rootKids(root int, want map[int]int, kids *[]int) {
+	for k := range b.t.Devices {
+		if _, ok := want[k]; ok && b.t.Devices[k].Parent == root {
+			*kids = append(*kids, k)
+		}
+	}
+}
+
+// device adds one device under a node, and what is below it.
+func (b *builder) device(d int, at *topoNode, want map[int]int) {
+	x := &b.t.Devices[d]
+	switch x.Kind {
+	case cluster.RootComplex:
+		b.children(d, at, want)
+	case cluster.PCISwitch:
+		n := b.s.add(kindPCI, x.Tray, busID(x, d))
+		n.pci = switchID(x)
+		b.children(d, n, want)
+		join(n, at, linkPCI, b.pciBw(d))
+	case cluster.GPU:
+		n := b.s.add(kindGPU, x.Tray, busID(x, d))
+		dev := x.Index
+		if dev < 0 {
+			dev = slices.Index(b.t.Of(cluster.GPU), d)
+		}
+		n.gpu = gpuNode{dev: dev, rank: slices.Index(b.gpus, d), cc: x.GPU.SM, gdr: x.GPU.GDR != cluster.No}
+		b.made[d] = n
+		join(n, at, linkPCI, b.pciBw(d))
+		b.children(d, at, want)
+	case cluster.NIC:
+		b.nic(d, at)
+	}
+}
+
+// cpu makes the node of a NUMA domain.
+func (b *builder) cpu(d int) *topoNode {
+	x := &b.t.Devices[d]
+	n := b.s.add(kindCPU, x.Tray, uint64(x.Index)&(1<<56-1))
+	info := x.CPU
+	if s := b.t.Above(d, cluster.Socket); s >= 0 && b.t.Devices[s].CPU != nil && (info == nil || info.Vendor == "" && info.Arch == "") {
+		info = b.t.Devices[s].CPU
+	}
+	n.cpu = describeCPU(b.s.v, info)
+	b.numa[d] = n
+	return n
+}
+
+func (b *builder) anyCPU(host int) *topoNode {
+	if b.none[host] == nil {
+		b.none[host] = b.s.add(kindCPU, host, 1<<56-1)
+		b.none[host].cpu = describeCPU(b.s.v, nil)
+	}
+	return b.none[host]
+}
+
+// describeCPU turns a CPUID into NCCL's numbers. An unknown processor is taken for
+// an Intel one of the Skylake family, the most common.
+func describeCPU(v Version, c *cluster.CPUInfo) cpuNode {
+	n := cpuNode{arch: ArchX86, vendor: Intel, model: modelSKL}
+	if c == nil {
+		return n
+	}
+	switch c.Arch {
+	case "arm64", "aarch64":
+		return cpuNode{arch: ArchARM, model: -1}
+	case "ppc64", "ppc64le":
+		return cpuNode{arch: ArchPower, model: -1}
+	}
+	switch strings.TrimSpace(c.Vendor) {
+	case "AuthenticAMD":
+		n.vendor = AMD
+	case "CentaurHauls", "Shanghai":
+		n.vendor = Zhaoxin
+	case "":
+		return n
+	}
+	if n.vendor != Intel || c.Model != 0 {
+		n.model = cpuModel(v, n.vendor, c.Family, c.Model)
+	}
+	return n
+}
+
+// pciBw is the bandwidth of a device's link up, by the generation both ends can do
+// and its width: NCCL does not look at what was trained (facts 1.2).
+func (b *builder) pciBw(d int) float32 {
+	l := b.up[d]
+	lanes, gts := cmp.Or(l.MaxLanes, l.Lanes, 16), cmp.Or(l.MaxGTs, l.GTs)
+	speed := 60 // what NCCL takes where it cannot read the link
+	switch {
+	case gts == 0 && l.Rate.Known():
+		// Only a rate is known: the generation that comes nearest.
+		per := float64(l.Rate.Value/unit.GBps) / float64(lanes)
+		for speed = 15; speed < 480 && per > 1.5*float64(speed)*.985/120*2; speed *= 2 {
+		}
+	case gts == 0:
+	case gts < 4:
+		speed = 15
+	case gts < 7:
+		speed = 30
+	case gts < 12:
+		speed = 60
+	case gts < 24:
+		speed = 120
+	case gts < 48:
+		speed = 240
+	default:
+		speed = 480
+	}
+	return float32(float64(lanes*speed) / 80)
+}
+
+// busID is a device's number: its PCI address as digits, or its place.
+func busID(x *cluster.Device, d int) uint64 {
+	var id uint64
+	if x.PCI == "" {
+		return uint64(d) << 12
+	}
+	for _, r := range x.PCI {
+		switch {
+		case r >= '0' && r <= '9':
+			id = id<<4 | uint64(r-'0')
+		case r >= 'a' && r <= 'f':
+			id = id<<4 | uint64(r-'a'+10)
+		}
+	}
+	return id
+}

@@ -1,0 +1,324 @@
+package nccl
+
+import (
+	"math"
+	"slices"
+)
+
+// trial is a graph under search.
+type trial struct {
+	Graph
+	hops         int
+	least, most  int // channels
+	collNet      bool
+	intra, inter []int // flat, as long as most channels need
+}
+
+// searcher looks for one graph on a system. It takes bandwidth from links as it
+// goes and gives it back when it returns (facts 2.3, 2.4).
+type searcher struct {
+	s      *system
+	ngpus  int
+	byRank []int
+	cur    trial
+	best   trial
+	nets   map[netKey][]*topoNode
+}
+
+type netKey struct {
+	most PathType
+	gpu  int
+}
+
+// Orders the search may force.
+const (
+	freeOrder = iota
+	pciOrder
+	replayOrder
+)
+
+func newSearcher(s *system) *searcher {
+	x := &searcher{s: s, ngpus: len(s.nodes[kindGPU]), nets: map[netKey][]*topoNode{}}
+	x.byRank = make([]int, x.ngpus)
+	for i, g := range s.nodes[kindGPU] {
+		x.byRank[g.gpu.rank] = i
+	}
+	return x
+}
+
+func (x *searcher) gpus() []*topoNode { return x.s.nodes[kindGPU] }
+
+// copyTrial copies what has been found so far.
+func (t *trial) copyTrial() trial {
+	c := *t
+	c.intra, c.inter = slices.Clone(t.intra), slices.Clone(t.inter)
+	return c
+}
+
+// take subtracts a channel's bandwidth from a link, in steps of MB/s as NCCL
+// does against rounding.
+func take(l *topoLink, bw float32) {
+	l.bw = float32(math.Round(float64((l.bw-bw)*1000))) / 1000
+}
+
+// follow takes bandwidth along a path, hop by hop, and returns how many hops had
+// enough.
+func follow(p *topoPath, start *topoNode, steps int, bw float32) int {
+	pci := bw
+	for _, l := range p.hops {
+		c := l.to.cpu
+		if l.to.kind == kindCPU && p.kind == PathPHB && start.kind == kindGPU && c.arch == ArchX86 && c.vendor == Intel {
+			pci = bw * 6 / 5 // Intel's host bridge is slow between peers
+		}
+	}
+	node := start
+	for i := range steps {
+		l := p.hops[i]
+		fw := bw
+		if l.kind == linkPCI {
+			fw = pci
+		}
+		var rev float32
+		var back *topoLink
+		if l.to.kind == kindGPU && l.to.gpu.cc < 80 && start.kind != kindGPU {
+			back, rev = l.to.linkTo(node, l.kind), fw/8
+		}
+		if l.to.kind == kindCPU && l.to.cpu.arch == ArchPower && l.kind == linkNVL {
+			back = l.to.linkTo(node, l.kind)
+			rev += fw
+		}
+		if l.bw < fw || back != nil && rev != 0 && back.bw < rev {
+			return i
+		}
+		take(l, fw)
+		if back != nil && rev != 0 {
+			take(back, rev)
+		}
+		node = l.to
+	}
+	return steps
+}
+
+// go tries to lead the channel from one node to another; mult -1 undoes it. It
+// reports whether it succeeded.
+func (x *searcher) lead(from, to *topoNode, mult float32) bool {
+	if from == nil {
+		return true
+	}
+	p := &from.paths[to.kind][to.index]
+	g := &x.cur
+	intra := (from.kind == kindGPU || from.kind == kindNVS) && (to.kind == kindGPU || to.kind == kindNVS)
+	bw, kind := g.BwInter, g.TypeInter
+	if intra {
+		bw, kind = g.BwIntra, g.TypeIntra
+	}
+	if p.kind >= PathDIS {
+		return false
+	}
+	if mult == 1 {
+		if p.kind > kind {
+			return false
+		}
+		tree := g.Pattern == BalancedTree || g.Pattern == TreePattern || g.Pattern == SplitTree
+		if back := to.paths[from.kind]; tree && back != nil && back[from.index].kind > kind {
+			return false
+		}
+	}
+	bw *= mult
+	if n := follow(p, from, len(p.hops), bw); n < len(p.hops) {
+		follow(p, from, n, -bw)
+		return false
+	}
+	g.hops += int(mult * float32(len(p.hops)))
+	return true
+}
+
+// better reports whether the graph under search beats the best so far: more
+// bandwidth, then fewer hops; for NVLS more heads.
+func (x *searcher) better() bool {
+	c, b, v := &x.cur, &x.best, x.s.v
+	if c.NChannels < c.least {
+		return false
+	}
+	if c.Pattern == NVLSPattern {
+		return c.NChannels > b.NChannels && c.NChannels <= x.ngpus ||
+			v.From(19) && float32(c.NChannels)*c.BwInter > float32(b.NChannels)*b.BwInter
+	}
+	target := float32(1)
+	if !v.From(20) {
+		target = 1 - float32(b.CrossNIC-c.CrossNIC)*.15 // not crossing NICs was worth something
+	}
+	mine, other := float32(c.NChannels)*c.BwIntra, float32(b.NChannels)*b.BwIntra*target
+	if mine != other {
+		return mine > other
+	}
+	return c.Pattern == b.Pattern && c.CrossNIC == b.CrossNIC && c.hops < b.hops
+}
+
+// tryGPU goes to a GPU and on from there, and comes back.
+func (x *searcher) tryGPU(step, backToNet, backToFirst, order int, time *int, from *topoNode, g int) {
+	flag := uint64(1) << x.cur.NChannels
+	gpu := x.gpus()[g]
+	if !x.lead(from, gpu, 1) {
+		return
+	}
+	gpu.gpu.used ^= flag
+	x.fromGPU(gpu, step, backToNet, backToFirst, order, time)
+	gpu.gpu.used ^= flag
+	x.lead(from, gpu, -1)
+}
+
+// fromGPU continues a channel at a GPU.
+func (x *searcher) fromGPU(gpu *topoNode, step, backToNet, backToFirst, order int, time *int) {
+	if *time <= 0 {
+		return
+	}
+	*time--
+	g := &x.cur
+	if step == x.ngpus {
+		x.complete(time)
+		return
+	}
+	g.intra[g.NChannels*x.ngpus+step] = gpu.gpu.rank
+	switch {
+	case step == backToNet:
+		if x.s.inter {
+			x.toNet(gpu, step, backToFirst, order, time)
+		}
+	case g.Pattern == NVLSPattern:
+		x.tryNVLS(gpu.index, time)
+	case g.Pattern == DirectPattern:
+		x.tryDirect(gpu.index, time)
+	case step < x.ngpus-1:
+		for _, n := range x.next(gpu, step, backToNet, order) {
+			x.tryGPU(step+1, backToNet, backToFirst, order, time, gpu, n)
+		}
+	case step == backToFirst:
+		first := x.gpus()[x.byRank[g.intra[g.NChannels*x.ngpus]]]
+		if x.lead(gpu, first, 1) {
+			x.fromGPU(first, step+1, backToNet, -1, order, time)
+			x.lead(gpu, first, -1)
+		}
+	default:
+		x.fromGPU(gpu, x.ngpus, -1, -1, order, time)
+	}
+}
+
+// complete ends a channel: keeps the graph if it is better, and goes on to the
+// next channel.
+func (x *searcher) complete(time *int) {
+	g := &x.cur
+	g.NChannels++
+	if x.better() {
+		x.best = g.copyTrial()
+		if g.NChannels == g.most {
+			*time = -1
+		}
+	}
+	if g.NChannels < g.most {
+		x.channel(time)
+	}
+	g.NChannels--
+}
+
+// channel begins a channel.
+func (x *searcher) channel(time *int) {
+	g := &x.cur
+	backToNet, backToFirst := -1, -1
+	switch {
+	case x.s.inter && g.Pattern == RingPattern:
+		backToNet = x.ngpus - 1
+	case x.s.inter && g.Pattern == SplitTree:
+		backToNet = 1
+	case x.s.inter:
+		backToNet = 0
+	case g.Pattern == RingPattern:
+		backToFirst = x.ngpus - 1
+	}
+	if x.s.inter {
+		x.fromNets(backToNet, backToFirst, time)
+		return
+	}
+	if g.Pattern == NVLSPattern {
+		x.tryGPU(0, backToNet, backToFirst, freeOrder, time, nil, g.NChannels)
+		return
+	}
+	if g.NChannels == 0 {
+		x.tryGPU(0, backToNet, backToFirst, pciOrder, time, nil, 0)
+	} else {
+		x.tryGPU(0, backToNet, backToFirst, replayOrder, time, nil, x.replay(-1))
+	}
+	if !g.SameChannels || g.NChannels == 0 {
+		for i := range x.ngpus {
+			x.tryGPU(0, backToNet, backToFirst, freeOrder, time, nil, i)
+		}
+	}
+}
+
+// replay is the GPU after a step of the channel before.
+func (x *searcher) replay(step int) int {
+	return x.byRank[x.cur.intra[(x.cur.NChannels-1)*x.ngpus+step+1]]
+}
+
+// tryNVLS takes the bandwidth of a head: all GPUs send to it through the switch,
+// and it sends twice.
+func (x *searcher) tryNVLS(head int, time *int) {
+	nvs := x.s.nodes[kindNVS][0]
+	share := func(i int) float32 {
+		if i == head {
+			return 2
+		}
+		return 1
+	}
+	down := 0
+	for down < x.ngpus && x.lead(nvs, x.gpus()[down], share(down)) {
+		down++
+	}
+	if down == x.ngpus {
+		upN := 0
+		for upN < x.ngpus && x.lead(x.gpus()[upN], nvs, share(upN)) {
+			upN++
+		}
+		if upN == x.ngpus {
+			x.fromGPU(nil, x.ngpus, -1, -1, freeOrder, time)
+		}
+		for upN--; upN >= 0; upN-- {
+			x.lead(x.gpus()[upN], nvs, -share(upN))
+		}
+	}
+	for down--; down >= 0; down-- {
+		x.lead(nvs, x.gpus()[down], -share(down))
+	}
+}
+
+// tryDirect takes the bandwidth of a head that all other GPUs talk to.
+func (x *searcher) tryDirect(head int, time *int) {
+	h := x.gpus()[head]
+	share := 1 / float32(x.ngpus-1)
+	out := 0
+	for out < x.ngpus && x.lead(h, x.gpus()[out], share) {
+		out++
+	}
+	if out == x.ngpus {
+		in := 0
+		for in < x.ngpus && x.lead(x.gpus()[in], h, share) {
+			in++
+		}
+		if in == x.ngpus {
+			step := 1
+			for i, g := range x.gpus() {
+				if i != head {
+					x.cur.intra[x.cur.NChannels*x.ngpus+step] = g.gpu.rank
+					step++
+				}
+			}
+			x.fromGPU(nil, x.ngpus, -1, -1, freeOrder, time)
+		}
+		for in--; in >= 0; in-- {
+			x.lead(x.gpus()[in], h, -share)
+		}
+	}
+	for out--; out >= 0; out-- {
+		x.lead(h, x.gpus()[out], -share)
+	}
+}

@@ -1,0 +1,121 @@
+package nccl
+
+import (
+	"cmp"
+	"slices"
+)
+
+// score ranks a GPU as the next hop; more important fields first.
+type score struct {
+	g                            int
+	interBw, interPCI, interHops int
+	intraBw, intraHops           int
+	order                        int // by index, from the GPU on
+}
+
+// next lists the GPUs to try after one, best first.
+func (x *searcher) next(gpu *topoNode, step, backToNet, order int) []int {
+	switch order {
+	case pciOrder:
+		return []int{step + 1}
+	case replayOrder:
+		return []int{x.replay(step)}
+	}
+	sortNet := 0
+	switch {
+	case backToNet == -1:
+	case backToNet == step+1:
+		sortNet = 1
+	default:
+		sortNet = -1
+	}
+	scores := x.scores(gpu, sortNet != 0)
+	slices.SortFunc(scores, func(a, b score) int {
+		return cmp.Or(b.interBw-a.interBw, b.interPCI-a.interPCI, a.interHops-b.interHops, b.intraBw-a.intraBw, a.intraHops-b.intraHops, a.order-b.order)
+	})
+	list := make([]int, len(scores))
+	// On the way away from the NIC, among GPUs of equal reach the farthest from the
+	// NIC come first.
+	equal := !slices.ContainsFunc(scores, func(s score) bool { return s.intraBw != scores[0].intraBw || s.intraHops != scores[0].intraHops })
+	for i, s := range scores {
+		if sortNet == -1 && equal {
+			list[len(list)-1-i] = s.g
+		} else {
+			list[i] = s.g
+		}
+	}
+	if len(x.s.nodes[kindNVS]) > 0 && x.s.v.From(19) {
+		return x.neighbours(gpu.index, list)
+	}
+	return list
+}
+
+func (x *searcher) scores(gpu *topoNode, sortNet bool) []score {
+	c := &x.cur
+	flag := uint64(1) << c.NChannels
+	paths := gpu.paths[kindGPU]
+	var net []topoPath
+	if sortNet {
+		net = x.s.nodes[kindNET][c.inter[c.NChannels*2]].paths[kindGPU]
+	}
+	list := make([]score, 0, x.ngpus)
+	for i := 1; i < x.ngpus; i++ {
+		g := (gpu.index + i) % x.ngpus
+		if len(paths[g].hops) == 0 || x.gpus()[g].gpu.used&flag != 0 {
+			continue
+		}
+		s := score{g: g, order: i, intraHops: len(paths[g].hops), intraBw: int(paths[g].bw)}
+		if net != nil {
+			s.interHops, s.interBw, s.interPCI = len(net[g].hops), int(net[g].bw), pciLeft(x.gpus()[g])
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// pciLeft is what a GPU's PCIe link has left, the lesser of both directions.
+func pciLeft(gpu *topoNode) int {
+	for _, l := range gpu.links {
+		if l.kind != linkPCI {
+			continue
+		}
+		for _, back := range l.to.links {
+			if back.to == gpu {
+				return int(min(l.bw, back.bw))
+			}
+		}
+	}
+	return -1
+}
+
+// neighbours puts the GPUs beside one first, because switches like few peers;
+// since 2.21 no others are tried.
+func (x *searcher) neighbours(g int, list []int) []int {
+	prev, next := (g-1+x.ngpus)%x.ngpus, (g+1)%x.ngpus
+	var first []int
+	switch x.cur.Pattern {
+	case RingPattern:
+		first = []int{next, prev}
+	case SplitTree, BalancedTree:
+		first = []int{prev, next}
+	default:
+		first = []int{next}
+	}
+	if next == prev && x.s.v.From(21) {
+		first = first[:1]
+	}
+	n := 0
+	for _, f := range first {
+		i := slices.Index(list, f)
+		if i < 0 {
+			continue
+		}
+		copy(list[1:i+1], list[:i])
+		list[0] = f
+		n++
+	}
+	if x.s.v.From(21) {
+		return list[:n]
+	}
+	return list
+}

@@ -60,6 +60,40 @@ func TestShortForm(t *testing.T) {
 	}
 }
 
+func TestSpellings(t *testing.T) {
+	for text, want := range map[string]cluster.Summary{
+		`nodes: [{hosts: "a[1-2]", type: dgx-h100}]`:                                                  {Nodes: 2, GPUs: 16, NICs: 16},
+		`{"nodes":[{"hosts":"a[1-2]","type":"dgx-h100"}]}`:                                            {Nodes: 2, GPUs: 16, NICs: 16},
+		"types:\n  x: {gpus: 8 × A100-80GB, nics: 2 x 200 Gb/s}\nnodes:\n  - hosts: a\n    type: x\n": {Nodes: 1, GPUs: 8, NICs: 2},
+		"types:\n  x: {gpus: 8 H100, nics: 8 NDR}\nnodes:\n  - hosts: a\n    type: x\n":               {Nodes: 1, GPUs: 8, NICs: 8},
+	} {
+		s := read(t, text).Summary()
+		if s.Nodes != want.Nodes || s.GPUs != want.GPUs || s.NICs != want.NICs {
+			t.Errorf("%s: %+v", text, s)
+		}
+	}
+}
+
+// A file that does not mention NVLink means the boards these GPUs come on.
+func TestUsualNVLink(t *testing.T) {
+	for gpus, want := range map[string]string{
+		"8 x H100": "NV18", "8 x A100-80GB": "NV12", "4 x A100-SXM4-40GB": "NV4", "8 x L40S": "NODE", "8 x MI300X": "XGMI",
+	} {
+		c := read(t, "types:\n  x: {gpus: "+gpus+", sockets: 1}\nnodes:\n  - hosts: a\n    type: x\n")
+		if got := c.Types[0].Matrix().Class[0][1]; got != want {
+			t.Errorf("%s: gpu0–gpu1 is %s, want %s", gpus, got, want)
+		}
+	}
+}
+
+// A network that does not mention rails has those of the machines in it.
+func TestPresetRails(t *testing.T) {
+	c := read(t, "nodes:\n  - hosts: a[1-8]\n    type: dgx-h100\nnetwork: {kind: infiniband, speed: NDR, oversubscription: 2}\n")
+	if c.Network.Rails != 8 {
+		t.Errorf("%d rails, want the preset's 8", c.Network.Rails)
+	}
+}
+
 func TestRoundTrip(t *testing.T) {
 	clusters := map[string]*cluster.Cluster{"ordinary": read(t, ordinary)}
 	for _, p := range hardware.Presets() {
@@ -113,9 +147,19 @@ func TestErrorsSayWhere(t *testing.T) {
 	for _, tt := range []struct{ text, want string }{
 		{"nodes:\n  - hosts: a[1-\n    type: dgx-h100\n", "test.yaml:2: nodes[0].hosts:"},
 		{"nodes:\n  - hosts: a\n    type: dgx-h1000\n", "test.yaml:3: nodes[0].type: no type \"dgx-h1000\""},
-		{"nodes:\n  - hosts: a\n    typ: dgx-h100\n", "test.yaml:3:"},
+		{"nodes:\n  - hosts: a\n    typ: dgx-h100\n", "test.yaml:3: nodes[0].typ: unknown key; did you mean type? known: hosts, count, type"},
 		{"types:\n  x: {gpus: 8 x H100}\nnodes:\n  - hosts: a,a\n    type: x\n", "listed twice"},
-		{"types:\n  x: {gpus: 8 x H900}\nnodes:\n  - hosts: a\n    type: x\n", "no GPU \"H900\""},
+		{"types:\n  x: {gpus: 8 x H900}\nnodes:\n  - hosts: a\n    type: x\n", "test.yaml:2: types.x.gpus: no GPU \"H900\""},
+		{"types:\n  x: {gpus: A100 x 4}\nnodes:\n  - hosts: a\n    type: x\n", "the count comes first: 4 x A100"},
+		{"types:\n  x: {gpus: 4 x A100-SXM4-90GB}\nnodes:\n  - hosts: a\n    type: x\n", "near it: a100"},
+		{"types:\n  x: {nics: HDR x 2}\nnodes:\n  - hosts: a\n    type: x\n", "the count comes first: 2 x HDR"},
+		{"types:\n  x: {nics: 1 x 400GB/s}\nnodes:\n  - hosts: a\n    type: x\n", "Gb/s (bits) meant?"},
+		{"types:\n  x: {nics: 1 x HDR infiniban}\nnodes:\n  - hosts: a\n    type: x\n", "is no network"},
+		{"nodes:\n  - hosts: a{1..4}\n    type: dgx-h100\n", "square brackets"},
+		{"nodes:\n  - hosts: a[1-4]\n    type: dgx-h100\nnetwork: {kind: infiniban}\n", "network.kind"},
+		{"nodes:\n  - hosts: a[1-4]\n    type: dgx-h100\nnetwork: {oversubscription: 0}\n", "network.oversubscription"},
+		{"node:\n  - hosts: a[1-4]\n    type: dgx-h100\n", "did you mean nodes"},
+		{"nodes:\n  - host: a[1-4]\n    type: dgx-h100\n", "did you mean hosts"},
 		{"types:\n  x: {nics: 8 x 400}\nnodes:\n  - hosts: a\n    type: x\n", "nics:"},
 		{"types:\n  x: {nics: 2 x 400G}\nnodes:\n  - hosts: a\n    type: x\n", "nics:"},
 		{"types:\n  x: {gpus: 8 x L40S, nvlink: switch}\nnodes:\n  - hosts: a\n    type: x\n", "has none"},
@@ -124,7 +168,15 @@ func TestErrorsSayWhere(t *testing.T) {
 		{"nodes:\n  - count: 99999999\n    type: dgx-h100\n", "count from 1 to"},
 		{"version: 7\nnodes:\n  - hosts: a\n", "use a newer one"},
 		{"nodes:\n  - hosts: a\n    type: dgx-h100\nnetwork:\n  oversubscription: -2\n", "-2"},
-		{"nodes:\n  - hosts: n[1-2]\n    type: dgx-h100\nnetwork:\n  links:\n    - a: {switch: s}\n      b: {hosts: n1}\n", "no switch \"s\""},
+		{"nodes:\n  - hosts: n[1-2]\n    type: dgx-h100\nnetwork:\n  links:\n    - a: {switch: s}\n      b: {hosts: n1}\n", "test.yaml:6: network.links[0]: no switch \"s\""},
+		{"types:\n  x:\n    devices:\n      - {kind: gpu, name: a}\n      - {kind: gpu, name: b, parent: c}\nnodes:\n  - hosts: a\n    type: x\n", "test.yaml:5: types.x.devices[1].parent: no device \"c\""},
+		{"nodes:\n  - hosts: a\n    type: dgx-h100\nnetwork:\n  rails: -1\n", "test.yaml:4: network: -1 rails"},
+		{"nodes:\n  - hosts: a\n    type: dgx-h100\nnetwork:\n  reduction: perhaps\n", "test.yaml:5: network.reduction: answer \"perhaps\""},
+		{"nodes:\n  - hosts: a\n  - hosts: b\n    hosts: c\n", "test.yaml:4: nodes[1].hosts: given twice; first on line 3"},
+		{"nodes:\n  - count: 010\n", "test.yaml:2: nodes[0].count: \"010\"; expected a whole number"},
+		{"nodes:\n\t- hosts: a\n", "test.yaml:2: a tab in the indentation"},
+		{"nodes:\n  - hosts: a\n---\nnodes: []\n", "test.yaml:4: 2 YAML documents"},
+		{"# nothing\n", "test.yaml:1: nodes: no nodes"},
 	} {
 		_, err := Read("test.yaml", strings.NewReader(tt.text))
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
@@ -227,6 +279,20 @@ func FuzzRead(f *testing.F) {
 			}
 		}
 		cluster.NewRoutes(cluster.Join(frag))
+		if len(frag.Hosts) == 0 {
+			return // JSON of nothing; a file says more
+		}
+		var first, second bytes.Buffer
+		if err := Write(&first, &frag.Cluster); err != nil {
+			t.Fatal(err)
+		}
+		again, err := Read("again", bytes.NewReader(first.Bytes()))
+		if err != nil {
+			t.Fatalf("%v in what was written:\n%s", err, &first)
+		}
+		if err := Write(&second, &again.Cluster); err != nil || first.String() != second.String() {
+			t.Fatalf("%v; written, read and written again:\n%s", err, cmp.Diff(first.String(), second.String()))
+		}
 	})
 }
 

@@ -2,6 +2,8 @@ package clusterfile
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 
 	"busbar/cluster"
 	"busbar/hardware"
@@ -13,14 +15,60 @@ func (r *reading) network() error {
 	if !f.short() {
 		return r.listed()
 	}
+	if err := r.checkShort(); err != nil {
+		return err
+	}
 	d := hardware.Description{
 		Name: f.Name, Kind: f.Kind, Speed: f.Speed, Rails: f.Rails, NodesPerLeaf: f.NodesPerLeaf,
 		Oversubscription: f.Oversubscription.Value, Reduction: f.Reduction, Source: format,
 	}
+	before := r.out.Warnings
 	if err := hardware.Describe(d, &r.out); err != nil {
 		return r.errAt(err, "network")
 	}
+	// A file that was written with its warnings gives the same ones again.
+	added := slices.DeleteFunc(slices.Clone(r.out.Warnings[len(before):]), func(w cluster.Warning) bool { return slices.Contains(before, w) })
+	r.out.Warnings = append(before, added...)
+	if f.Oversubscription.Known() {
+		r.out.Network.Oversubscription = f.Oversubscription // with its origin
+	}
 	return nil
+}
+
+// checkShort holds a described network to what can be meant, and gives it the
+// rails of the machines in it when the file does not say.
+func (r *reading) checkShort() error {
+	f := &r.file.Network
+	if f.Kind != "" {
+		k, err := netKind(string(f.Kind))
+		if err != nil {
+			return r.errAt(err, "network", "kind")
+		}
+		f.Kind = k
+	}
+	if o := f.Oversubscription; o.Known() && o.Value < 1 {
+		return r.errAt(fmt.Errorf("%g; expected 1 (none) or more, 2 meaning 2:1", o.Value), "network", "oversubscription")
+	}
+	if f.Rails == 0 {
+		f.Rails = r.presetRails()
+	}
+	return nil
+}
+
+// presetRails is the number of rails that all presets of the file agree on.
+func (r *reading) presetRails() int {
+	rails := -1
+	for _, t := range r.out.Types {
+		n := 0
+		if d, err := hardware.NetworkOf(t.Preset); t.Preset != "" && err == nil {
+			n = d.Rails
+		}
+		if rails >= 0 && n != rails {
+			return 0
+		}
+		rails = n
+	}
+	return max(rails, 0)
 }
 
 func (r *reading) listed() error {

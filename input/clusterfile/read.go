@@ -8,6 +8,7 @@ import (
 	"io"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"busbar/cluster"
 	"busbar/hardware"
@@ -25,22 +26,35 @@ const (
 const format = "cluster file"
 
 var (
-	yamlNodes = regexp.MustCompile(`(?m)^nodes:[ \t]*(#.*)?\r?$|^nodes:[ \t]*\[`)
-	yamlHosts = regexp.MustCompile(`(?m)^[ \t]*(-[ \t]+)?[{]?[ \t]*"?(hosts?|count)"?:`)
+	yamlHosts = regexp.MustCompile(`(?m)(^|[-{,[])[ \t]*"?(hosts?|count|gpus|preset)"?:`)
 	foreign   = regexp.MustCompile(`(?m)^[ \t]*(apiVersion|kind): *\S*(/|Node|List|Cluster|Job)`)
 )
 
-// Match reports whether the text is a cluster file, or the JSON of one.
+// Match reports whether the text is a cluster file, or the JSON of one. A YAML
+// text with keys of ours at its beginning is taken as one even when it is wrong,
+// so that the error can say what is wrong with it.
 func Match(data []byte) bool {
 	if isJSON(data) {
-		head := data[:min(len(data), 1<<20)]
-		return bytes.Contains(head, []byte(`"types"`)) && bytes.Contains(head, []byte(`"version"`)) && bytes.Contains(data, []byte(`"nodes"`))
+		if !bytes.Contains(data, []byte(`"nodes"`)) {
+			return false
+		}
+		return bytes.Contains(data, []byte(`"hosts"`)) && !bytes.Contains(data, []byte(`"apiVersion"`))
 	}
 	// The plain search first: the expressions are slow on long texts.
-	if len(data) > maxFile || !bytes.HasPrefix(data, []byte("nodes:")) && !bytes.Contains(data, []byte("\nnodes:")) {
+	if len(data) > maxFile || !topLevel(data, "nodes:", "node:", "hosts:", "types:", "network:") {
 		return false
 	}
-	return yamlNodes.Match(data) && yamlHosts.Match(data) && !foreign.Match(data)
+	return yamlHosts.Match(data) && !foreign.Match(data)
+}
+
+// topLevel reports whether a line begins with one of the keys.
+func topLevel(data []byte, keys ...string) bool {
+	for _, k := range keys {
+		if bytes.HasPrefix(data, []byte(k)) || bytes.Contains(data, []byte("\n"+k)) {
+			return true
+		}
+	}
+	return false
 }
 
 func isJSON(data []byte) bool { return bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte("{")) }
@@ -55,8 +69,8 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 		return nil, fmt.Errorf("%s: larger than %d MiB; list hosts as hostlists, e.g. gpu[001-512]", name, maxFile>>20)
 	}
 	var c *cluster.Cluster
-	if isJSON(data) {
-		c, err = readJSON(data)
+	if isJSON(data) && bytes.Contains(data, []byte(`"version"`)) {
+		c, err = readJSON(data) // what busbar map --json wrote
 	} else {
 		c, err = readYAML(string(data))
 	}
@@ -209,6 +223,11 @@ func (r *reading) hostNames(i int) ([]string, error) {
 		names, err := cluster.ParseHosts(n.Hosts)
 		if err != nil {
 			return nil, r.errAt(err, "nodes", i, "hosts")
+		}
+		for _, name := range names {
+			if strings.ContainsAny(name, "{}*?$()\"' \t") {
+				return nil, r.errAt(fmt.Errorf("%q is no host name; ranges are written in square brackets: gpu[1-4]", name), "nodes", i, "hosts")
+			}
 		}
 		return names, nil
 	case n.Count < 1 || n.Count > maxCount:

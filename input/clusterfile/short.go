@@ -3,6 +3,7 @@ package clusterfile
 import (
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -35,14 +36,23 @@ func (f *typeForm) nodeType(name string) (*cluster.NodeType, error) {
 	return f.build(name)
 }
 
-// counted reads "8 x H100" or "8xH100" or "H100" (one).
+// number is "8 x H100", "8x H100", "8 × H100", "8 H100" or "8H100"'s first part.
+var number = regexp.MustCompile(`^\s*([+-]?\d+)\s*(?:[x×*]\s*|\s+)(\S.*)$`)
+
+// backwards is "H100 x 8", which people write too.
+var backwards = regexp.MustCompile(`^(.*\S)\s*[x×*]\s*(\d+)\s*$`)
+
+// counted reads "8 x H100", "8 H100" or "H100" (one).
 func counted(s string) (int, string, error) {
-	num, rest, ok := strings.Cut(s, "x")
-	if n, err := strconv.Atoi(strings.TrimSpace(num)); ok && err == nil {
-		if n < 1 || n > 1024 {
+	if m := number.FindStringSubmatch(s); m != nil {
+		n, err := strconv.Atoi(m[1])
+		if err != nil || n < 1 || n > 1024 {
 			return 0, "", fmt.Errorf("%q: expected 1 to 1024 of them", s)
 		}
-		return n, strings.TrimSpace(rest), nil
+		return n, strings.TrimSpace(m[2]), nil
+	}
+	if m := backwards.FindStringSubmatch(s); m != nil {
+		return 0, "", fmt.Errorf("%q: the count comes first: %s x %s", s, m[2], m[1])
 	}
 	if strings.TrimSpace(s) == "" {
 		return 0, "", errors.New("empty; expected e.g. 8 x H100")
@@ -69,9 +79,9 @@ func (f *typeForm) build(name string) (*cluster.NodeType, error) {
 		if err != nil {
 			return nil, fmt.Errorf("gpus: %w", err)
 		}
-		g, ok := hardware.GPUByName(model)
-		if !ok {
-			return nil, fmt.Errorf("gpus: no GPU %q in the catalogue; busbar hardware gpu lists them", model)
+		g, err := gpuNamed(model)
+		if err != nil {
+			return nil, fmt.Errorf("gpus: %w", err)
 		}
 		gpus, b.gpu = n, g
 	}
@@ -88,7 +98,58 @@ func (f *typeForm) build(name string) (*cluster.NodeType, error) {
 	return b.t, b.t.Check()
 }
 
-// parseNICs reads "8 x 400Gb/s infiniband".
+// gpuNamed finds a GPU of the catalogue. A name with a memory size that the
+// model does not have is another card, or a slip.
+func gpuNamed(name string) (hardware.GPUModel, error) {
+	g, ok := hardware.GPUByName(name)
+	if ok {
+		if m := memory.FindStringSubmatch(name); m == nil || strings.Contains(strings.ToLower(g.Title+" "+g.Name+" "+strings.Join(g.Names, " ")), m[1]) {
+			return g, nil
+		}
+	}
+	key := letters(name)
+	var near []string
+	for _, g := range hardware.GPUs() {
+		if k := letters(g.Name); key != "" && (strings.HasPrefix(k, key[:min(len(key), 4)]) || strings.HasPrefix(key, k)) {
+			near = append(near, g.Name)
+		}
+	}
+	if len(near) > 0 {
+		return g, fmt.Errorf("no GPU %q in the catalogue; near it: %s", name, strings.Join(near[:min(len(near), 8)], ", "))
+	}
+	return g, fmt.Errorf("no GPU %q in the catalogue; `busbar hardware gpu` lists them", name)
+}
+
+// memory is the size in a GPU's name: 80 of A100-SXM4-80GB.
+var memory = regexp.MustCompile(`(?i)(\d+) ?GB\b`)
+
+func letters(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return -1
+	}, strings.ToLower(s))
+}
+
+// maxPort is faster than any port sold: beyond it somebody wrote bytes for bits.
+const maxPort = 1600 * unit.Gbps
+
+// netKinds are the families a file may name, with the names people use for them.
+var netKinds = map[string]cluster.NetKind{
+	"infiniband": cluster.InfiniBand, "ib": cluster.InfiniBand, "roce": cluster.RoCE, "ethernet": cluster.Ethernet, "eth": cluster.Ethernet,
+	"efa": cluster.EFA, "slingshot": cluster.Slingshot, "omnipath": cluster.OmniPath, "opa": cluster.OmniPath,
+	"gpudirect-tcpx": cluster.TCPX, "tcpx": cluster.TCPX, "nvlink": cluster.NVLinkNet,
+}
+
+func netKind(s string) (cluster.NetKind, error) {
+	if k, ok := netKinds[strings.ToLower(strings.TrimSpace(s))]; ok {
+		return k, nil
+	}
+	return "", fmt.Errorf("%q is no network; one of infiniband, roce, ethernet, efa, slingshot, omnipath, gpudirect-tcpx, nvlink", s)
+}
+
+// parseNICs reads "8 x 400Gb/s infiniband", "2 x 200 Gb/s" or "1 x HDR".
 func (b *building) parseNICs() error {
 	if b.form.NICs == "" {
 		return nil
@@ -97,13 +158,22 @@ func (b *building) parseNICs() error {
 	if err != nil {
 		return err
 	}
-	speed, kind, _ := strings.Cut(rest, " ")
+	f := strings.Fields(rest)
+	speed, kind := f[0], f[1:]
+	if len(kind) > 0 && strings.Trim(speed, "0123456789.") == "" {
+		speed, kind = speed+kind[0], kind[1:] // 200 Gb/s, as we print it
+	}
 	p, err := hardware.ParsePortSpeed(speed)
 	if err != nil {
 		return err
 	}
-	if kind != "" {
-		p.Kind = cluster.NetKind(strings.TrimSpace(kind))
+	if p.Rate > maxPort {
+		return fmt.Errorf("%s is %s, more than any port; Gb/s (bits) meant?", speed, p.Rate.Bits())
+	}
+	if len(kind) > 0 {
+		if p.Kind, err = netKind(strings.Join(kind, " ")); err != nil {
+			return err
+		}
 	}
 	b.nics = n
 	port := cluster.Port{Num: 1, Rate: cluster.FromSpec(p.Rate, format)}
@@ -213,8 +283,12 @@ func (b *building) nvlink() error {
 	if b.form.NVLink != "" && b.form.NVLink != "none" && links == 0 {
 		return fmt.Errorf("%s has none", b.gpu.Name)
 	}
-	switch b.form.NVLink {
-	case "", "none":
+	how := b.form.NVLink
+	if how == "" {
+		how = b.usualNVLink()
+	}
+	switch how {
+	case "none":
 	case "switch":
 		s := b.t.Add(cluster.Device{Kind: cluster.NVSwitch, Index: -1, Parent: -1})
 		for _, g := range b.gpus {
@@ -237,4 +311,24 @@ func (b *building) nvlink() error {
 		return fmt.Errorf("%q; one of switch, mesh, pairs, none", b.form.NVLink)
 	}
 	return nil
+}
+
+// usualNVLink is how boards with these GPUs join them, for a file that does not
+// say. Modules sit on boards with NVLink; cards have it only with a bridge.
+func (b *building) usualNVLink() string {
+	n, links := len(b.gpus), b.gpu.Links
+	title := strings.ToUpper(b.gpu.Title)
+	module := strings.Contains(title, "SXM") || strings.Contains(title, "HBM3") || b.gpu.LinkKind != cluster.NVLink
+	for _, m := range []string{"H200", "H20", "B200", "B300", "GB200"} {
+		module = module || strings.Contains(title, m) && !strings.Contains(title, "NVL")
+	}
+	switch {
+	case n < 2 || links == 0 || !module:
+		return "none"
+	case b.gpu.LinkKind == cluster.NVLink && links >= 12 && n > 4:
+		return "switch"
+	case links/(n-1) >= 1:
+		return "mesh"
+	}
+	return "pairs"
 }

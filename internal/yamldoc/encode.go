@@ -42,12 +42,14 @@ func (s structs) encode(v reflect.Value) (Value, error) {
 	if !v.IsValid() {
 		return Value{}, nil
 	}
-	switch x := v.Interface().(type) {
+	switch x := methods(v).(type) {
 	case encoding.TextMarshaler:
 		text, err := x.MarshalText()
 		return Value{Kind: Scalar, Quoted: true, Text: string(text)}, err
 	case Ordered:
 		return s.encodeOrdered(x)
+	case *Ordered:
+		return s.encodeOrdered(*x)
 	}
 	switch v.Kind() {
 	case reflect.Struct:
@@ -65,6 +67,18 @@ func (s structs) encode(v reflect.Value) (Value, error) {
 		return list, nil
 	}
 	return encodeScalar(v)
+}
+
+// methods is a value as what may have methods, by its address where it has one:
+// copying it costs memory. Types without a name have none.
+func methods(v reflect.Value) any {
+	switch {
+	case v.Type().PkgPath() == "":
+		return nil
+	case v.CanAddr():
+		return v.Addr().Interface()
+	}
+	return v.Interface()
 }
 
 func (s structs) encodeStruct(v reflect.Value) (Value, error) {
@@ -90,7 +104,7 @@ func isEmpty(v reflect.Value) bool {
 	case reflect.Map, reflect.Slice:
 		return v.Len() == 0
 	case reflect.Struct:
-		if z, ok := v.Interface().(interface{ IsZero() bool }); ok {
+		if z, ok := methods(v).(interface{ IsZero() bool }); ok {
 			return z.IsZero()
 		}
 	}

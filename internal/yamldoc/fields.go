@@ -48,7 +48,7 @@ func names(fields []field) []string {
 // nearest picks the known words that somebody who wrote word may have meant.
 func nearest(word string, known []string) []string {
 	word = strings.ToLower(word)
-	best, at := []string(nil), 2+len(word)/6
+	best, at := []string(nil), 1+len(word)/4
 	for _, k := range known {
 		d := distance(word, strings.ToLower(k), at)
 		if d < at {

@@ -131,8 +131,11 @@ func (p *parser) flowValue() Value {
 		return p.flow()
 	case c == '"' || c == '\'':
 		return p.quoted()
-	case c == '?' && p.pos+1 < len(p.s) && isBlank(p.s[p.pos+1]):
+	case c == '?' && p.pos+1 < len(p.s) && (isBlank(p.s[p.pos+1]) || isFlowEnd(p.s[p.pos+1])):
 		p.fail("an explicit key (\"? \"), which is not read; write key: value")
+	}
+	if strings.IndexByte("#|>@`%", p.s[p.pos]) >= 0 || p.dash() {
+		p.fail("%.40q cannot start a value; put it in quotes", p.rest())
 	}
 	v := Value{Kind: Scalar, Line: int32(p.num)}
 	from := p.pos
@@ -175,6 +178,7 @@ func (p *parser) quoted() Value {
 	}
 	q := p.s[p.pos]
 	var b []byte
+	escaped := 0 // end of the last escape in b
 	for p.pos++; p.pos < len(p.s); {
 		switch c := p.s[p.pos]; {
 		case c == q && q == '\'' && p.pos+1 < len(p.s) && p.s[p.pos+1] == q:
@@ -185,9 +189,10 @@ func (p *parser) quoted() Value {
 			v.Text = string(b)
 			return v
 		case c == '\n':
-			b = p.foldQuoted(b)
+			b = append(b[:escaped], p.foldQuoted(b[escaped:])...)
 		case c == '\\' && q == '"':
 			b = p.escape(b)
+			escaped = len(b)
 		default:
 			b = append(b, c)
 			p.pos++

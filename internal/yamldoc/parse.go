@@ -36,6 +36,8 @@ func Parse(text string, skip ...string) (docs []Value, err error) {
 			if !p.restIsEmpty() {
 				p.spaces()
 				p.props()
+			}
+			if !p.restIsEmpty() {
 				docs = append(docs, p.scalar(-1))
 				p.endDocument()
 				continue
@@ -245,7 +247,15 @@ func (p *parser) block(col int) Value {
 		return p.mapping(p.col())
 	}
 	p.props()
-	return p.scalar(col)
+	if !p.restIsEmpty() {
+		return p.scalar(col)
+	}
+	num := p.num // a tag on a line of its own
+	p.endLine()
+	if p.blank(); p.pos >= len(p.s) || p.marker("---") || p.marker("...") || p.col() <= col {
+		return Value{Line: int32(num)}
+	}
+	return p.block(col)
 }
 
 // dash reports whether an entry of a sequence starts at pos.

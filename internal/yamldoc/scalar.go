@@ -104,7 +104,7 @@ func (p *parser) plain(col int) Value {
 	var parts []string
 	for {
 		empty := 0
-		for p.pos < len(p.s) && strings.TrimSpace(p.rest()) == "" {
+		for p.pos < len(p.s) && strings.Trim(p.rest(), " \t") == "" {
 			p.endLine()
 			empty++
 		}
@@ -166,12 +166,12 @@ func (p *parser) blockScalar(col int) Value {
 	v := Value{Kind: Scalar, Quoted: true, Line: int32(p.num)}
 	folded := p.s[p.pos] == '>'
 	p.pos++
-	keep, indent := byte(0), 0
+	keep, indent := byte(0), -1
 	for ; p.pos < len(p.s) && !isBlank(p.s[p.pos]); p.pos++ {
 		switch c := p.s[p.pos]; {
-		case c == '+' || c == '-':
+		case (c == '+' || c == '-') && keep == 0:
 			keep = c
-		case c >= '1' && c <= '9' && indent == 0:
+		case c >= '1' && c <= '9' && indent < 0:
 			indent = max(col, 0) + int(c-'0')
 		default:
 			p.fail("%q behind | or >; expected +, - or a digit", c)
@@ -182,24 +182,29 @@ func (p *parser) blockScalar(col int) Value {
 	}
 	p.endLine()
 	from := p.pos
-	to := from // behind the last line that holds text
+	to := from   // behind the last line that holds text
+	deepest := 0 // spaces on an empty line above the text
 	for p.pos < len(p.s) && !p.marker("---") && !p.marker("...") {
 		r := p.rest()
 		n := len(r) - len(strings.TrimLeft(r, " "))
 		if n < len(r) {
-			if indent == 0 {
+			if indent < 0 {
 				if n <= col {
 					break
 				}
-				indent = n
+				if indent = n; deepest > n {
+					p.fail("indented by less than the empty line above it")
+				}
 			}
 			if n < indent {
 				break
 			}
 		}
 		p.endLine()
-		if n < len(r) {
-			to = p.pos
+		if n < len(r) || indent >= 0 && n > indent {
+			to = p.pos // spaces beyond the indentation are text too
+		} else if indent < 0 {
+			deepest = max(deepest, n)
 		}
 	}
 	if p.quiet == 0 {
@@ -217,7 +222,7 @@ func blockText(text, after string, indent int, folded bool, keep byte) string {
 	more := func(l string) bool { return l[0] == ' ' || l[0] == '\t' }
 	gap, last := -1, "" // line breaks since the last line that holds text; -1 at the start
 	for l := range strings.SplitSeq(strings.TrimSuffix(strings.ReplaceAll(text, "\r\n", "\n"), "\n"), "\n") {
-		l = l[min(indent, len(l)):]
+		l = l[min(max(indent, 0), len(l)):]
 		gap++
 		if l == "" {
 			continue

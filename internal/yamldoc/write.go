@@ -66,7 +66,7 @@ func (p *printer) block(v *Value, indent int) {
 		}
 		e := &v.Items[i]
 		if v.Kind == Map {
-			p.text(e.Key, false)
+			p.key(e.Key)
 			p.buf = append(p.buf, ':')
 		} else {
 			p.buf = append(p.buf, '-')
@@ -116,7 +116,7 @@ func (p *printer) flowMap(v *Value, quotes bool) bool {
 		} else {
 			p.buf = append(p.buf, ", "...)
 		}
-		p.text(e.Key, true)
+		p.key(e.Key)
 		p.buf = append(p.buf, ": "...)
 		p.scalar(e, true)
 		fits := len(e.Items) == 0 && len(p.buf)-p.line < width &&
@@ -130,12 +130,25 @@ func (p *printer) flowMap(v *Value, quotes bool) bool {
 	return true
 }
 
+// key prints a key, in quotes where a reader might see two of them.
+func (p *printer) key(s string) {
+	if isPlain(s, true) && strings.IndexAny(s, ":<") < 0 {
+		p.buf = append(p.buf, s...)
+	} else {
+		p.quote(s)
+	}
+}
+
 // text prints text, in quotes where it could be read as something else.
 func (p *printer) text(s string, flow bool) {
 	if isPlain(s, flow) {
 		p.buf = append(p.buf, s...)
-		return
+	} else {
+		p.quote(s)
 	}
+}
+
+func (p *printer) quote(s string) {
 	p.buf = append(p.buf, '"')
 	for _, r := range s { // bytes that are no UTF-8 become U+FFFD
 		switch {
@@ -175,7 +188,7 @@ func isPlain(s string, flow bool) bool {
 			return false
 		case c == ':' && s[i+1] == ' ', c == ' ' && i+1 < len(s) && s[i+1] == '#':
 			return false
-		case flow && strings.IndexByte(",[]{}", c) >= 0:
+		case flow && strings.IndexByte(",[]{}?", c) >= 0:
 			return false
 		}
 	}

@@ -29,19 +29,24 @@ func fabricKey(t cluster.Tier) string {
 // network, all of which every node hangs on, share a value, and so do spines
 // that share leaves; a comment says what each such value stands for. Groupings
 // that were read from labels go back under the keys they came with, others are
-// written as the accelerator domain. Names are in lower case, as kubelets
-// register them; hosts whose names no node can have, and nodes of which nothing
-// is known, are named in comments.
+// written as the accelerator domain. A node that is an NVLink domain of several
+// hosts is such a domain, and each of these hosts a node. Names are in lower
+// case, as kubelets register them; hosts whose names no node can have, and nodes
+// of which nothing is known, are named in comments.
 func WriteLabels(w io.Writer, c *cluster.Cluster) error {
 	if len(c.Hosts) == 0 {
 		return fmt.Errorf("the cluster has no hosts, and labels are about hosts; add a source that names them")
 	}
+	c, trays := switchtree.ByTray(c)
 	c, dropped := switchtree.Keep(c, nodeName)
 	if len(c.Hosts) == 0 {
 		return fmt.Errorf("no host has a name that a Kubernetes node can have (%q); expected lower-case letters, digits, dashes and dots", dropped[0])
 	}
 	b := bufio.NewWriter(w)
 	b.WriteString("# Node labels, written by busbar; use with kubectl apply --server-side -f FILE\n")
+	if trays != "" {
+		fmt.Fprintf(b, "# %s\n", trays)
+	}
 	if len(dropped) > 0 {
 		fmt.Fprintf(b, "# Left out, for names that no node can have or that repeat: %d hosts, %q and so on.\n", len(dropped), dropped[0])
 	}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"busbar/cluster"
+	"busbar/hardware"
+	"busbar/internal/switchtree"
 )
 
 func sorted(c *cluster.Cluster) string {
@@ -146,5 +148,44 @@ func TestLiveKubectl(t *testing.T) {
 	}
 	if a, b := sorted(c), sorted(&back.Cluster); a != b {
 		t.Errorf("%s\nthrough kubectl\n%s", a, b)
+	}
+}
+
+// A rack that is one NVLink domain of 18 hosts is an accelerator domain of 18
+// nodes.
+func TestWriteTrays(t *testing.T) {
+	c, err := hardware.Preset("gb200-nvl72", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := writeLabels(t, c)
+	var want strings.Builder
+	want.WriteString(`# Node labels, written by busbar; use with kubectl apply --server-side -f FILE
+# Racks of several hosts are written host by host, "node0-t00" and so on; put in the names that the hosts have.
+# railgroup1 stands for rail[0-3]-leaf0
+# railgroup2 stands for rail[0-3]-leaf1
+`)
+	for i := range 36 {
+		fmt.Fprintf(&want, `---
+apiVersion: v1
+kind: Node
+metadata:
+  name: "node%d-t%02d"
+  labels:
+    network.topology.nvidia.com/accelerator: "node%d"
+    network.topology.nvidia.com/leaf: "railgroup%d"
+    network.topology.nvidia.com/spine: "spine"
+`, i/18, i%18, i/18, i/18+1)
+	}
+	if text != want.String() {
+		t.Errorf("%.1500s\nwant\n%.1500s", text, want.String())
+	}
+	back, err := Read("x", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	domains := switchtree.Domains(&back.Cluster)
+	if len(back.Hosts) != 36 || len(domains) != 2 || len(domains[0].Hosts) != 18 || len(back.Warnings) > 0 {
+		t.Errorf("%d hosts, %d domains, %v", len(back.Hosts), len(domains), back.Warnings)
 	}
 }

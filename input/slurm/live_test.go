@@ -36,6 +36,7 @@ func TestLiveSlurm(t *testing.T) {
 	var log bytes.Buffer
 	cmd := exec.CommandContext(ctx, ctld, "-D", "-c", "-f", conf)
 	cmd.Stdout, cmd.Stderr = &log, &log
+	cmd.WaitDelay = 5 * time.Second // a child of the controller's may keep its output open
 	if err := cmd.Start(); err != nil {
 		t.Skip(err)
 	}

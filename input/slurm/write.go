@@ -28,7 +28,8 @@ const (
 // rail-optimised network, all of which every node hangs on, are written as one
 // switch, and so are spines that share leaves; comments name what each stands
 // for. Nodes without a known switch get a switch of their own under the top, so
-// that Slurm can still use them.
+// that Slurm can still use them. A node that is an NVLink domain of several hosts
+// is a block, and each of these hosts a node of Slurm's.
 func WriteConf(w io.Writer, c *cluster.Cluster, p Plugin) error {
 	v, err := newView(c)
 	if err != nil {
@@ -114,11 +115,15 @@ func newView(c *cluster.Cluster) (*view, error) {
 	if len(c.Hosts) == 0 {
 		return nil, fmt.Errorf("the cluster has no hosts, and Slurm's topology is about hosts; add a source that names them")
 	}
+	c, trays := switchtree.ByTray(c)
 	c, dropped := switchtree.Keep(c, slurmName)
 	if len(c.Hosts) == 0 {
 		return nil, fmt.Errorf("no host has a name that Slurm can hold (%q); give them plain names", dropped[0])
 	}
 	v := &view{c: c, used: map[string]bool{}}
+	if trays != "" {
+		v.notes = append(v.notes, trays)
+	}
 	if len(dropped) > 0 {
 		v.notes = append(v.notes, fmt.Sprintf("Left out, for names that Slurm cannot hold or that repeat: %d hosts, %q and so on.", len(dropped), dropped[0]))
 	}

@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"busbar/cluster"
+	"busbar/hardware"
 	"busbar/internal/corpus"
+	"busbar/internal/switchtree"
 )
 
 // sorted is the shape of a network with its lines in order.
@@ -227,6 +229,49 @@ func TestWriteRefuses(t *testing.T) {
 	} {
 		if err := WriteConf(&bytes.Buffer{}, tt.c, tt.p); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%v; want %s", err, tt.want)
+		}
+	}
+}
+
+// A rack that is one NVLink domain of 18 hosts is a block of 18 nodes.
+func TestWriteTrays(t *testing.T) {
+	c, err := hardware.Preset("gb200-nvl72", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Hosts) != 2 {
+		t.Fatalf("%d hosts", len(c.Hosts))
+	}
+	text := writeConf(t, c, Auto)
+	const want = `# Slurm topology.conf, written by busbar; for TopologyPlugin=topology/block
+# Racks of several hosts are written host by host, "node0-t00" and so on; put in the names that the hosts have.
+BlockName=node0 Nodes=node0-t[00-17]
+BlockName=node1 Nodes=node1-t[00-17]
+BlockSizes=18,36
+`
+	if text != want {
+		t.Errorf("%swant\n%s", text, want)
+	}
+	tree := writeConf(t, c, Tree)
+	if !strings.Contains(tree, "\nSwitchName=railgroup2 Nodes=node1-t[00-17]\n") {
+		t.Errorf("tree:\n%s", tree)
+	}
+	var y bytes.Buffer
+	if err := WriteYAML(&y, c); err != nil {
+		t.Fatal(err)
+	}
+	conf, err := ReadConf("conf", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	yaml, err := ReadYAML("yaml", bytes.NewReader(y.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []*cluster.Fragment{conf, yaml} {
+		domains := switchtree.Domains(&f.Cluster)
+		if len(f.Hosts) != 36 || len(domains) != 2 || len(domains[1].Hosts) != 18 {
+			t.Errorf("%s: %d hosts, %d domains", f.Source, len(f.Hosts), len(domains))
 		}
 	}
 }

@@ -136,3 +136,26 @@ func TestKeep(t *testing.T) {
 		t.Error(none)
 	}
 }
+
+func TestByTray(t *testing.T) {
+	rack := &cluster.NodeType{Name: "rack", Trays: 2}
+	for k := range 2 {
+		rack.Add(cluster.Device{Kind: cluster.GPU, Index: 0, Parent: -1, Tray: k})
+	}
+	c := build(3, "a 0 1 2")
+	c.Types = []*cluster.NodeType{rack, {Name: "plain"}}
+	c.Hosts[0].Name, c.Hosts[1].Type, c.Hosts[2].Name = "", 1, "r"
+	trays, note := ByTray(c)
+	if got := fmt.Sprint(Domains(trays)); got != "[{1 [0 1]} {2 [3 4]}]" {
+		t.Error(got)
+	}
+	if got := show(Groups(trays)); got != "a 0/1 [0 1 2 3 4] loose []" {
+		t.Error(got)
+	}
+	if !strings.Contains(note, `"r-t00"`) {
+		t.Error(note)
+	}
+	if same, note := ByTray(build(2, "a 0 1")); len(same.Hosts) != 2 || note != "" {
+		t.Error(same.Hosts, note)
+	}
+}

@@ -1,6 +1,28 @@
 package switchtree
 
-import "busbar/cluster"
+import (
+	"fmt"
+
+	"busbar/cluster"
+)
+
+// ByTray returns the cluster with one host per tray, as schedulers count them,
+// and a sentence about the names this gives, "" when no host has several trays.
+func ByTray(c *cluster.Cluster) (*cluster.Cluster, string) {
+	trays := c.ByTray()
+	if trays == c {
+		return c, ""
+	}
+	for _, l := range trays.Network.Links {
+		if l.A.Switch < len(c.Network.Switches) {
+			continue
+		}
+		if name := trays.Hosts[l.B.Hosts[0].First].Name; name != "" {
+			return trays, fmt.Sprintf("Racks of several hosts are written host by host, %q and so on; put in the names that the hosts have.", name)
+		}
+	}
+	return trays, ""
+}
 
 // Keep returns the hosts and the network of a cluster with the hosts renamed. A
 // host whose new name is empty, or taken by an earlier host, is left out; the

@@ -44,7 +44,13 @@ func newSystem(t *cluster.NodeType, gpus []int, inter bool, v Version, env map[s
 		if err != nil {
 			return nil, err
 		}
-		b.nets = nets
+		// In a domain of several hosts, only those of the GPUs at hand count.
+		b.nets = slices.DeleteFunc(nets, func(n int) bool {
+			return !slices.ContainsFunc(gpus, func(g int) bool { return t.Devices[g].Tray == t.Devices[n].Tray })
+		})
+		if len(b.nets) == 0 {
+			return nil, fmt.Errorf("node type %s has no NIC beside its GPUs that NCCL could use between nodes", t.Name)
+		}
 	}
 	if err := b.devices(); err != nil {
 		return nil, err
@@ -71,7 +77,9 @@ func (b *builder) devices() error {
 		if g < 0 || g >= len(b.t.Devices) || b.t.Devices[g].Kind != cluster.GPU {
 			return fmt.Errorf("device %d of node type %s is no GPU", g, b.t.Name)
 		}
-		if gi := b.t.Devices[g].GPU; gi == nil || gi.SM == 0 {
+		if gi := b.t.Devices[g].GPU; gi != nil && gi.Vendor != "" && gi.Vendor != "nvidia" {
+			return fmt.Errorf("%s of node type %s is of %s; NCCL runs on NVIDIA GPUs only", b.t.Devices[g].Name, b.t.Name, gi.Vendor)
+		} else if gi == nil || gi.SM == 0 {
 			return fmt.Errorf("%s of node type %s: compute capability is not known, and NCCL decides by it; name the GPU's model", b.t.Devices[g].Name, b.t.Name)
 		}
 		mark(g, i*late)

@@ -94,6 +94,9 @@ func (s *system) mergeType(a, b PathType) PathType {
 
 // divert sends the path from src to dst through a node on the way.
 func (s *system) divert(src, via, dst *topoNode) {
+	if src.paths[dst.kind] == nil || src.paths[via.kind] == nil || via.paths[dst.kind] == nil {
+		return
+	}
 	p := &src.paths[dst.kind][dst.index]
 	first, second := &src.paths[via.kind][via.index], &via.paths[dst.kind][dst.index]
 	kind := s.mergeType(first.kind, second.kind)

@@ -82,8 +82,8 @@ func (s *Schedule) checkHeader() error {
 		return bad("%d chunks do not divide into %d blocks of %d channels", l.Chunks, l.Blocks, l.Channels)
 	case s.Kind.Blocked() && l.Blocks != s.Ranks, !s.Kind.Blocked() && l.Blocks != 1:
 		return bad("%s over %d ranks with %d blocks", s.Kind, s.Ranks, l.Blocks)
-	case s.Lanes > 1<<15-1:
-		return bad("%d lanes; at most %d", s.Lanes, 1<<15-1)
+	case s.Lanes > 1<<laneBits-1 || s.Nodes() > 1<<24:
+		return bad("%d lanes and %d participants; at most %d and %d", s.Lanes, s.Nodes(), 1<<laneBits-1, 1<<24)
 	}
 	seen := make([]bool, len(l.Order))
 	for _, b := range l.Order {

@@ -86,10 +86,8 @@ func (c *checker) stuck() error {
 	if len(left) == 0 {
 		return nil
 	}
-	k := slices.MinFunc(left, func(a, b conn) int {
-		return 4*int(a.from-b.from) + 2*int(min(max(a.to-b.to, -1), 1)) + int(min(max(a.lane-b.lane, -1), 1))
-	})
+	k := slices.Min(left)
+	from, to, ln := k.ends()
 	m := c.queues[k].msgs[0]
-	return &Fault{Unmatched, int(k.from), int(k.lane), int(m.op), fmt.Sprintf("op %d (%s): rank %d never receives it",
-		m.op, c.s.At(int(k.from), int(k.lane), int(m.op)), k.to)}
+	return &Fault{Unmatched, from, ln, int(m.op), fmt.Sprintf("op %d (%s): rank %d never receives it", m.op, c.s.At(from, ln, int(m.op)), to)}
 }

@@ -7,23 +7,25 @@ package schedule
 type twoPhase struct {
 	*grouping
 	share [][]int32 // by size of group
-	slot0 int32     // chunks of a hand-over slot: the greatest share
+	slots []int32   // by size of group: chunks of a hand-over slot, the greatest share
+	room  int32     // where packing begins
 	most  int32     // members of the greatest group
 	temp  int32     // scratch of a channel
 	width int32     // chunks of a channel
 }
 
 func newTwoPhase(g *grouping) *twoPhase {
-	t := &twoPhase{grouping: g, share: make([][]int32, g.rails+1), most: int32(g.rails), width: g.off[len(g.off)-1]}
+	t := &twoPhase{grouping: g, share: make([][]int32, g.rails+1), slots: make([]int32, g.rails+1), most: int32(g.rails), width: g.off[len(g.off)-1]}
 	for _, group := range g.groups {
 		if size := len(group); t.share[size] == nil {
 			t.share[size] = g.shares(size)
 			for p := range size {
-				t.slot0 = max(t.slot0, t.share[size][p+1]-t.share[size][p])
+				t.slots[size] = max(t.slots[size], t.share[size][p+1]-t.share[size][p])
 			}
+			t.room = max(t.room, int32(size)*t.slots[size])
 		}
 	}
-	t.temp = t.most*t.slot0 + 2*t.most
+	t.temp = t.room + 2*t.most
 	return t
 }
 
@@ -95,7 +97,7 @@ func (t *twoPhase) op(rank, i int) Op {
 	i--
 	if i >= 2*(size-1) { // copy out
 		q := mod(p-1-(i-2*(size-1)), size)
-		from := int32(q)*t.slot0 + mine - share[p]
+		from := int32(q)*t.slots[size] + mine - share[p]
 		return Op{Verb: Copy, Buf: Temp, From: from, To: from + 1, Dst: Out, At: t.slot(int(group[q]))}
 	}
 	if i%2 == 0 {
@@ -103,7 +105,7 @@ func (t *twoPhase) op(rank, i int) Op {
 		return Op{Verb: Send, Peer: group[q], From: share[q], To: share[q+1]}
 	}
 	q := mod(p-1-i/2, size)
-	from := int32(q) * t.slot0
+	from := int32(q) * t.slots[size]
 	return Op{Verb: Recv, Peer: group[q], Buf: Temp, From: from, To: from + share[p+1] - share[p]}
 }
 
@@ -140,7 +142,7 @@ func (t *twoPhase) pack(rank, k, i int) Op {
 		}
 		skip--
 	}
-	block, room := t.off[rail*m+to], t.most*t.slot0
+	block, room := t.off[rail*m+to], t.room
 	q := i % (size + 1)
 	switch q {
 	case size:
@@ -148,7 +150,7 @@ func (t *twoPhase) pack(rank, k, i int) Op {
 	case p:
 		return Op{Verb: Copy, From: block, To: block + 1, Dst: Temp, At: room + int32(q)}
 	}
-	from := int32(q)*t.slot0 + block - t.share[size][p]
+	from := int32(q)*t.slots[size] + block - t.share[size][p]
 	return Op{Verb: Copy, Buf: Temp, From: from, To: from + 1, Dst: Temp, At: room + int32(q)}
 }
 
@@ -156,7 +158,7 @@ func (t *twoPhase) unpack(rank, k, i int) Op {
 	g, p, m := int(t.groupOf[rank]), int(t.posOf[rank]), len(t.groups)
 	from := mod(g-k, m)
 	group := t.groups[from]
-	room := t.most*t.slot0 + t.most
+	room := t.room + t.most
 	if i == 0 {
 		rail := t.firstRail(len(t.groups[g]), p)
 		return Op{Verb: Recv, Peer: t.across[rail*m+from], Buf: Temp, From: room, To: room + int32(len(group))}

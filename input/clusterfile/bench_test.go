@@ -86,9 +86,9 @@ func BenchmarkWrite(b *testing.B) {
 	}
 }
 
-// BenchmarkGeneralLibrary reads a thirtieth of that, for comparison.
+// BenchmarkGeneralLibrary reads 80 ports, for comparison: its time is quadratic.
 func BenchmarkGeneralLibrary(b *testing.B) {
-	text := written10k(b, 40)
+	text := written10k(b, 10)
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
@@ -109,7 +109,7 @@ func TestMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	runtime.ReadMemStats(&after)
-	if n := after.TotalAlloc - before.TotalAlloc; n > 30*uint64(len(text)) {
+	if n := after.TotalAlloc - before.TotalAlloc; n > 20*uint64(len(text)) {
 		t.Errorf("%d bytes allocated in all for a text of %d", n, len(text))
 	} else {
 		t.Logf("%d allocated in all, text %d: %dx", n, len(text), n/uint64(len(text)))

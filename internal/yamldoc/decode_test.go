@@ -61,7 +61,6 @@ type sample struct {
 	Nested []map[string]end `yaml:"nested,omitempty"`
 	Hidden string           `yaml:"-"`
 	Plain  string
-	inner  int
 }
 
 func decode(text string) (sample, error) {
@@ -98,7 +97,7 @@ plain: "x: y"
 		Ends: []end{{"a", 1}, {}, {"b", 0}}, End: &end{Port: 2}, Errors: map[word]uint64{"A.x": 1<<64 - 1},
 		Deep: map[string]*end{"k": {Switch: "c"}, "l": nil}, Lists: [][]string{{"a"}, {}}, Plain: "x: y",
 	}
-	if diff := cmp.Diff(want, got, cmp.AllowUnexported(sample{})); err != nil || diff != "" {
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("%v\n%s", err, diff)
 	}
 }
@@ -110,7 +109,6 @@ func TestDecodeRefuses(t *testing.T) {
 		{"End: a", "line 1: End: unknown key; did you mean end? "},
 		{"bandwidth: a", "line 1: bandwidth: unknown key; known: name, "},
 		{"hidden: a", "line 1: hidden: unknown key; "},
-		{"inner: 1", "line 1: inner: unknown key; "},
 		{"\"a b\\n\": 1", `line 1: "a b\n": unknown key`},
 		{"name: a\ncount: 1\nname: b", "line 3: name: given twice; first on line 1"},
 		{"errors:\n  a: 1\n  a: 2", "line 3: errors.a: given twice; first on line 2"},

@@ -132,7 +132,7 @@ func (p *printer) flowMap(v *Value, quotes bool) bool {
 
 // key prints a key, in quotes where a reader might see two of them.
 func (p *printer) key(s string) {
-	if isPlain(s, true) && strings.IndexAny(s, ":<") < 0 {
+	if isPlain(s, true) && !strings.ContainsAny(s, ":<") {
 		p.buf = append(p.buf, s...)
 	} else {
 		p.quote(s)

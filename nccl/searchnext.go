@@ -29,6 +29,9 @@ func (x *searcher) next(gpu *topoNode, step, backToNet, order int) []int {
 	default:
 		sortNet = -1
 	}
+	if len(x.s.nodes[kindNVS]) > 0 && x.s.v.From(21) {
+		return x.neighbours(gpu, nil)
+	}
 	scores := x.scores(gpu, sortNet != 0)
 	slices.SortFunc(scores, func(a, b score) int {
 		return cmp.Or(b.interBw-a.interBw, b.interPCI-a.interPCI, a.interHops-b.interHops, b.intraBw-a.intraBw, a.intraHops-b.intraHops, a.order-b.order)
@@ -45,7 +48,7 @@ func (x *searcher) next(gpu *topoNode, step, backToNet, order int) []int {
 		}
 	}
 	if len(x.s.nodes[kindNVS]) > 0 && x.s.v.From(19) {
-		return x.neighbours(gpu.index, list)
+		return x.neighbours(gpu, list)
 	}
 	return list
 }
@@ -89,10 +92,10 @@ func pciLeft(gpu *topoNode) int {
 }
 
 // neighbours puts the GPUs beside one first, because switches like few peers;
-// since 2.21 no others are tried.
-func (x *searcher) neighbours(g int, list []int) []int {
-	prev, next := (g-1+x.ngpus)%x.ngpus, (g+1)%x.ngpus
-	var first []int
+// since 2.21 no others are tried, and list is not asked for.
+func (x *searcher) neighbours(gpu *topoNode, list []int) []int {
+	prev, next := (gpu.index-1+x.ngpus)%x.ngpus, (gpu.index+1)%x.ngpus
+	var first []int // the last comes out in front
 	switch x.cur.Pattern {
 	case RingPattern:
 		first = []int{next, prev}
@@ -101,21 +104,23 @@ func (x *searcher) neighbours(g int, list []int) []int {
 	default:
 		first = []int{next}
 	}
-	if next == prev && x.s.v.From(21) {
+	if !x.s.v.From(21) {
+		for _, f := range first {
+			if i := slices.Index(list, f); i >= 0 {
+				copy(list[1:i+1], list[:i])
+				list[0] = f
+			}
+		}
+		return list
+	}
+	if next == prev {
 		first = first[:1]
 	}
-	n := 0
-	for _, f := range first {
-		i := slices.Index(list, f)
-		if i < 0 {
-			continue
+	flag := uint64(1) << x.cur.NChannels
+	for _, f := range slices.Backward(first) {
+		if len(gpu.paths[kindGPU][f].hops) > 0 && x.gpus()[f].gpu.used&flag == 0 {
+			list = append(list, f)
 		}
-		copy(list[1:i+1], list[:i])
-		list[0] = f
-		n++
-	}
-	if x.s.v.From(21) {
-		return list[:n]
 	}
 	return list
 }

@@ -10,8 +10,12 @@ import (
 	"busbar/hardware"
 	"busbar/input/hwloc"
 	"busbar/input/ibnet"
+	"busbar/input/k8s"
+	"busbar/input/nccllog"
 	"busbar/input/ncclxml"
 	"busbar/input/nvsmi"
+	"busbar/input/p2pbw"
+	"busbar/input/slurm"
 	"busbar/internal/corpus"
 )
 
@@ -27,6 +31,11 @@ func TestCorpus(t *testing.T) {
 		{ibnet.MatchDiscover, ibnet.ReadDiscover},
 		{ibnet.MatchLinkInfo, ibnet.ReadLinkInfo},
 		{nvsmi.MatchTopo, nvsmi.ReadTopo},
+		{slurm.MatchConf, slurm.ReadConf},
+		{slurm.MatchShow, slurm.ReadShow},
+		{k8s.Match, k8s.Read},
+		{nccllog.Match, nccllog.Read},
+		{p2pbw.Match, p2pbw.Read},
 	}
 	shown := 0
 	for _, e := range corpus.Index(t) {

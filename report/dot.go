@@ -59,7 +59,9 @@ func (d *dotWriter) switches() {
 	}
 }
 
-func (d *dotWriter) switchTexts(n *netBox) []string { return d.scene.net.texts(n) }
+func (d *dotWriter) switchTexts(n *netBox) []string {
+	return append([]string{d.scene.net.title(n)}, d.scene.net.texts(n)...)
+}
 
 func (d *dotWriter) switchID(n *netBox) string { return "sw" + strconv.Itoa(n.ids[0]) }
 
@@ -98,7 +100,7 @@ func (d *dotWriter) node(i int, n node) {
 			if shared[dev] {
 				look = fmt.Sprintf("fillcolor=%s, color=%s", quote(amberBg), quote(amber))
 			}
-			d.line("%s%s [label=%s, %s]", indent, id(dev), quote(strings.Join(deviceLines(x), "\n")), look)
+			d.line("%s%s [label=%s, %s]", indent, id(dev), quote(strings.Join(deviceLines(t, dev), "\n")), look)
 		}
 		for _, k := range kids[dev] {
 			walk(k, indent+"  ")
@@ -125,8 +127,12 @@ func (d *dotWriter) node(i int, n node) {
 }
 
 // deviceLines is a device in a few short lines.
-func deviceLines(x *cluster.Device) []string {
+func deviceLines(t *cluster.NodeType, d int) []string {
+	x := &t.Devices[d]
 	lines := []string{x.Title()}
+	if unnumbered(x) {
+		lines[0] = domainTitle(t, d)
+	}
 	if x.Model.Known() {
 		lines = append(lines, shortModel(x.Model.Value))
 	}
@@ -228,18 +234,21 @@ func (d *dotWriter) cables() {
 		if w.bad {
 			look = ", style=dashed, color=" + quote(red)
 		}
-		d.line("  %s -- %s [label=%s%s]", owner[w.up], owner[w.down], quote(cableText(w.cables, w.rate)), look)
+		d.line("  %s -- %s [label=%s%s]", owner[w.up], owner[w.down], quote(cableText(w)), look)
 	}
 }
 
 // cableText is the label of cables side by side.
-func cableText(n int, r unit.Rate) string {
-	if r == 0 {
-		return plural(n, "cable")
+func cableText(w *wire) string {
+	switch {
+	case w.member:
+		return ""
+	case w.rate == 0:
+		return plural(w.cables, "cable")
 	}
-	each := (r / unit.Rate(max(n, 1))).Bits()
-	if n > 1 {
-		return fmt.Sprintf("%d × %s", n, each)
+	each := (w.rate / unit.Rate(max(w.cables, 1))).Bits()
+	if w.cables > 1 {
+		return fmt.Sprintf("%d × %s", w.cables, each)
 	}
 	return each
 }

@@ -32,13 +32,15 @@ const (
 	sockFill = "#faf8f4"
 	amber    = "#d97706"
 	amberBg  = "#ffe8c7"
+	amberInk = "#a85a00"
 	red      = "#d22f2f"
 	redBg    = "#fde3e3"
 )
 
 // Sizes of a node's parts.
 const (
-	gpuW, gpuH     = 90.0, 70.0
+	gpuW, plainH   = 90.0, 70.0 // a GPU
+	farH           = 84.0       // a GPU box with room to say that its NIC is far
 	nicH           = 56.0
 	sharedW        = 122.0 // a NIC alone in its column, with room for long words
 	sharedH        = 86.0  // a NIC box with room to say who shares it
@@ -53,6 +55,7 @@ const (
 	captionW       = 158.0
 	cableTop       = 16.0
 	smallType      = 10.0
+	captionType    = 10.5
 	maxStroke      = 9.0
 	unknownStroke  = 1.4
 	degradedDashes = "5 3"
@@ -144,18 +147,15 @@ func (p *picture) lines(b box, size float64, fill string, texts ...string) {
 		}
 		// A little smaller is better than cut.
 		if full := ty.Size; svg.TextWidth(t, ty) > b.w-8 {
-			ty.Size = math.Max(full*0.86, full*(b.w-8)/svg.TextWidth(t, ty))
+			ty.Size = math.Max(full*0.86, full*(b.w-8.1)/svg.TextWidth(t, ty))
 		}
 		p.Text(b.mid(), y, svg.Fit(t, ty, b.w-8), ty)
 		y += step
 	}
 }
 
-// fitName cuts a name in its middle to what fits a box: names of hosts and
-// switches differ at their ends.
-func fitName(s string, b box) string {
-	return svg.FitEnds(s, svg.Type{Size: (boxType + 1.5) * 0.88, Bold: true}, b.w-8)
-}
+// nameType is how the names of hosts and switches are set when they need room.
+var nameType = svg.Type{Size: (boxType + 1.5) * 0.88, Bold: true}
 
 // gpuTitle is GPU 0 for gpu0.
 func gpuTitle(name string) string {

@@ -24,7 +24,7 @@ func (p *panel) makeCaptions() {
 		p.caption = append(p.caption, caption{p.gpuY - p.band/2 + 4, color, text})
 	}
 	if n := p.t.Count(cluster.GPU); n > 0 {
-		p.caption = append(p.caption, caption{p.gpuY + gpuH/2, nvGreen, p.gpuCaption(n)})
+		p.caption = append(p.caption, caption{p.gpuY + p.gpuH/2, nvGreen, p.gpuCaption(n)})
 	}
 	if text := p.pcieCaption(); len(text) > 0 {
 		y := p.switchY + switchH/2
@@ -92,11 +92,11 @@ func countOf(n int, model, noun string) string {
 }
 
 func (p *panel) fastCaption(s *fast) []string {
-	rate := func(b *bundle) string {
+	rate := func(b *bundle, way string) string {
 		if !b.rate.Known() {
 			return "rate unknown"
 		}
-		return b.rate.Value.String() + assumed(b.rate.Origin)
+		return b.rate.Value.String() + way + assumed(b.rate.Origin)
 	}
 	first := &s.bundles[0]
 	switch {
@@ -105,9 +105,9 @@ func (p *panel) fastCaption(s *fast) []string {
 		if first.lanes > 0 {
 			links = plural(first.lanes, "link") + " a GPU"
 		}
-		return nonEmpty(s.name+" via NVSwitch", links, rate(first)+" one direction")
+		return nonEmpty(s.name+" via NVSwitch", links, rate(first, " one direction"))
 	case s.full(p.t):
-		return []string{s.name + ", full mesh", first.short(s.kind) + " between each pair", rate(first) + " one direction"}
+		return []string{s.name + ", full mesh", first.short(s.kind) + " between each pair", rate(first, " one direction")}
 	}
 	text := []string{s.name}
 	if s.via >= 0 {
@@ -121,7 +121,7 @@ func (p *panel) fastCaption(s *fast) []string {
 		if b.oneWay {
 			way = " one way"
 		}
-		text = append(text, b.short(s.kind)+way+": "+rate(b))
+		text = append(text, b.short(s.kind)+way+": "+rate(b, ""))
 	}
 	return append(text, "one direction")
 }

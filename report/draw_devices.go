@@ -39,7 +39,18 @@ func (p *panel) drawDevice(pic *picture, d int) {
 func (p *panel) drawGPU(pic *picture, d int, b box) {
 	dev := &p.t.Devices[d]
 	pic.Open("gpu", dev.Name+" "+dev.Model.Value+" "+string(dev.PCI))
-	pic.Rect(b.x, b.y, b.w, b.h, 6, svg.Paint{Fill: nvFill, Stroke: nvGreen, Width: 1.5})
+	paint := svg.Paint{Fill: nvFill, Stroke: nvGreen, Width: 1.5}
+	far := p.far[d]
+	if far != "" {
+		pic.note("far")
+		paint.Stroke, paint.Width, paint.Dash = amber, 2, degradedDashes
+	}
+	pic.Rect(b.x, b.y, b.w, b.h, 6, paint)
+	if far != "" {
+		ty := svg.Type{Size: smallType, Fill: amberInk, Anchor: svg.Middle, Bold: true}
+		pic.Text(b.mid(), b.bottom()-7, svg.Fit(far, ty, b.w-4), ty)
+		b.h -= farH - plainH
+	}
 	texts := []string{gpuTitle(dev.Name)}
 	model, mem := shortModel(dev.Model.Value), ""
 	if dev.GPU != nil && dev.GPU.Memory.Known() {
@@ -82,6 +93,22 @@ func (p *panel) drawNIC(pic *picture, nics []int, b box) {
 	pic.Rect(b.x, b.y, b.w, b.h, 6, paint)
 	pic.lines(b, boxType, ink, texts...)
 	pic.Close()
+}
+
+// farGPUs finds the GPUs that reach no NIC without leaving their NUMA domain's
+// side of the machine, and says in two words what is between.
+func farGPUs(t *cluster.NodeType) map[int]string {
+	far := make(map[int]string)
+	for _, n := range t.Nearest() {
+		if n.Class.Type != cluster.SYS || len(n.NICs) == 0 {
+			continue
+		}
+		far[n.GPU] = "across sockets"
+		if s := t.Above(n.GPU, cluster.Socket); s >= 0 && s == t.Above(n.NICs[0], cluster.Socket) {
+			far[n.GPU] = "across NUMA"
+		}
+	}
+	return far
 }
 
 func (p *panel) nicTexts(nics []int) []string {
@@ -170,7 +197,7 @@ func (p *panel) drawCPUs(pic *picture) {
 		dev := &p.t.Devices[d]
 		pic.Open("numa", dev.Name)
 		pic.Rect(b.x, b.y, b.w, b.h, 4, svg.Paint{Fill: cpuFill, Stroke: cpuLine})
-		texts := []string{fmt.Sprintf("NUMA %d", domainNumber(p.t, d))}
+		texts := []string{domainTitle(p.t, d)}
 		if dev.CPU != nil {
 			if dev.CPU.Cores != "" {
 				texts = append(texts, svg.Wrap("cores "+shortCores(dev.CPU.Cores, 60), svg.Type{Size: boxType}, b.w-8, 2)...)
@@ -241,5 +268,5 @@ func (p *panel) drawSMPLine(pic *picture, l *cluster.Link, a, b box) {
 func linkTip(t *cluster.NodeType, l *cluster.Link) string {
 	var f fieldList
 	f.link(l)
-	return t.Devices[l.A].Name + " – " + t.Devices[l.B].Name + ": " + strings.Join(f.texts(style{}), ", ")
+	return deviceName(t, l.A) + " – " + deviceName(t, l.B) + ": " + strings.Join(f.texts(style{}), ", ")
 }

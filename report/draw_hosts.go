@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -61,29 +62,47 @@ func newHostRow(net *strip) *hostRow {
 		cables += len(e)
 	}
 	one := len(c.Hosts) <= maxBoxes && cables <= maxWires
-	index := make(map[string]int)
-	for h := range c.Hosts {
-		key := fmt.Sprint(h)
-		if !one {
-			key = r.key(c.Hosts[h].Type, ends[h])
+	keys := []func(h int) string{
+		func(h int) string { return r.key(c.Hosts[h].Type, ends[h]) },
+		func(h int) string { return r.switchKey(ends[h]) },
+	}
+	if one {
+		keys = []func(h int) string{func(h int) string { return fmt.Sprint(h) }}
+	}
+	// Hosts of several kinds on the same switches share a box only where there
+	// would be too many boxes.
+	for _, key := range keys {
+		r.collect(ends, key)
+		if len(r.items) <= maxBoxes {
+			break
 		}
-		k, ok := index[key]
-		if !ok {
-			k = len(r.items)
-			index[key] = k
-			r.items = append(r.items, hostItem{typ: c.Hosts[h].Type, ends: ends[h]})
-		}
-		r.items[k].hosts = append(r.items[k].hosts, h)
 	}
 	r.order()
-	limit := maxBoxes
-	if !one && float64(maxBoxes)*hostBW > net.width()+400 {
-		limit = maxBoxes / 2
-	}
-	if len(r.items) > limit {
-		r.leaveOut(limit - 1)
+	if len(r.items) > maxBoxes {
+		r.leaveOut(maxBoxes - 1)
 	}
 	return r
+}
+
+// collect puts the hosts whose key is the same into one item.
+func (r *hostRow) collect(ends [][]hostEnd, key func(h int) string) {
+	hosts := r.net.v.c.Hosts
+	index := make(map[string]int)
+	r.items = nil
+	for h := range hosts {
+		at := key(h)
+		k, ok := index[at]
+		if !ok {
+			k = len(r.items)
+			index[at] = k
+			r.items = append(r.items, hostItem{typ: hosts[h].Type, ends: ends[h]})
+		}
+		it := &r.items[k]
+		it.hosts = append(it.hosts, h)
+		if hosts[h].Type != it.typ {
+			it.typ = -1
+		}
+	}
 }
 
 // leaveOut keeps the n boxes with the most hosts, in their order.
@@ -133,7 +152,16 @@ func (r *hostRow) key(typ int, ends []hostEnd) string {
 	return b.String()
 }
 
-// order puts hosts below their first switch.
+// switchKey is equal for hosts on the same switches.
+func (r *hostRow) switchKey(ends []hostEnd) string {
+	var b strings.Builder
+	for _, e := range ends {
+		fmt.Fprintf(&b, "|%p", e.sw)
+	}
+	return b.String()
+}
+
+// order puts hosts below their first switch, by name.
 func (r *hostRow) order() {
 	first := func(it hostItem) int {
 		for _, row := range r.net.rows {
@@ -145,22 +173,87 @@ func (r *hostRow) order() {
 		}
 		return math.MaxInt
 	}
-	at := make(map[int]int, len(r.items))
+	at, name := make(map[int]int, len(r.items)), make(map[int]string, len(r.items))
 	for _, it := range r.items {
 		at[it.hosts[0]] = first(it)
+		if names := hostNames(r.net.v.c, it.hosts); len(names) > 0 {
+			name[it.hosts[0]] = names[0]
+		}
 	}
-	slices.SortStableFunc(r.items, func(a, b hostItem) int { return at[a.hosts[0]] - at[b.hosts[0]] })
+	slices.SortStableFunc(r.items, func(a, b hostItem) int {
+		x, y := a.hosts[0], b.hosts[0]
+		return cmp.Or(cmp.Compare(at[x], at[y]), compareNatural(name[x], name[y]))
+	})
 }
 
-func (r *hostRow) width() float64 { return float64(len(r.items)) * (hostBW*0.72 + 8) }
+// width is what the boxes with their names need side by side.
+func (r *hostRow) width() float64 {
+	each := hostBW * 0.72
+	for i := range r.items {
+		title := tightRange(cluster.FormatHosts(hostNames(r.net.v.c, r.items[i].hosts)))
+		each = math.Max(each, math.Min(maxHost, svg.TextWidth(title, nameType)+9))
+	}
+	n := float64(len(r.items))
+	return math.Min(n*(each+hostGap), math.Max(maxRow, n*(hostBW*0.72+hostGap)))
+}
 
 func (r *hostRow) lay(x, y, w float64) float64 {
 	pitch := w / float64(max(1, len(r.items)))
-	bw := math.Min(190, pitch-8)
+	bw := math.Min(190, pitch-hostGap)
+	mid := make([]float64, len(r.items))
 	for i := range r.items {
-		r.items[i].box = box{x + pitch*(float64(i)+0.5) - bw/2, y, bw, hostBH}
+		mid[i] = x + pitch*(float64(i)+0.5)
+	}
+	if r.under() {
+		for i := range r.items {
+			mid[i] = x + w
+			if len(r.items[i].ends) > 0 {
+				mid[i] = r.items[i].ends[0].sw.box.mid()
+			}
+		}
+		spread(mid, bw+hostGap, x, x+w)
+	}
+	for i := range r.items {
+		r.items[i].box = box{mid[i] - bw/2, y, bw, hostBH}
 	}
 	return y + hostBH
+}
+
+// under reports whether hosts hang on one switch each, below which they can stand.
+func (r *hostRow) under() bool {
+	return !slices.ContainsFunc(r.items, func(it hostItem) bool { return len(it.ends) > 1 })
+}
+
+// spread moves points, which are in order, as little apart as keeps a distance
+// between them, and keeps half of it to the edges. Points that push each other
+// move as one, around the middle of where they wanted to be.
+func spread(at []float64, gap, left, right float64) {
+	type run struct {
+		sum float64 // of where the first point would be for each to be right
+		n   int
+	}
+	var runs []run
+	for i, x := range at {
+		runs = append(runs, run{x - float64(i)*gap, 1})
+		for k := len(runs) - 1; k > 0; k-- {
+			a, b := &runs[k-1], runs[k]
+			if a.sum/float64(a.n) <= b.sum/float64(b.n) {
+				break
+			}
+			a.sum, a.n = a.sum+b.sum, a.n+b.n
+			runs = runs[:k]
+		}
+	}
+	// What is left after the distances is the room that the first point has.
+	room := right - left - float64(len(at))*gap
+	i := 0
+	for _, r := range runs {
+		first := math.Max(left+gap/2, math.Min(left+gap/2+room, r.sum/float64(r.n)))
+		for range r.n {
+			at[i] = first + float64(i)*gap
+			i++
+		}
+	}
 }
 
 func (r *hostRow) wires() []wire {
@@ -200,7 +293,7 @@ func (r *hostRow) texts(it *hostItem) (title, sub string) {
 		}
 		sub = count
 	}
-	return hostList(hostNames(c, it.hosts), 60), sub
+	return hostList(hostNames(c, it.hosts), 120), sub
 }
 
 func (r *hostRow) draw(p *picture) {
@@ -214,7 +307,7 @@ func (r *hostRow) draw(p *picture) {
 			p.Rect(b.x+o, b.y+o, b.w, b.h, 6, svg.Paint{Fill: paper, Stroke: panelLine})
 		}
 		p.Rect(b.x, b.y, b.w, b.h, 6, svg.Paint{Fill: panelFill, Stroke: "#9aa3b2", Width: 1.3})
-		p.lines(b, boxType, ink, fitName(title, b), sub)
+		p.lines(b, boxType, ink, fitList("", hostNames(r.net.v.c, it.hosts), nameType, b.w-8), sub)
 		p.Close()
 	}
 }
@@ -245,10 +338,15 @@ func (r *hostRow) caption() caption {
 func (it *hostItem) uplinks() string {
 	cables, rate := 0, unit.Rate(0)
 	for _, e := range it.ends {
+		if e.member {
+			continue
+		}
 		cables += e.cables
 		rate += e.rate
 	}
 	switch {
+	case cables == 0 && len(it.ends) > 0:
+		return ""
 	case cables == 0:
 		return "no cable"
 	case rate == 0:

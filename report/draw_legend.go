@@ -26,9 +26,11 @@ func legendSamples() []sample {
 		line(cluster.PCIe, "PCIe", 3),
 		{key: "smp", text: "link between CPUs", paint: svg.Paint{Stroke: smpBrown, Width: 3}},
 		{key: "network", text: "network cable", paint: svg.Paint{Stroke: netViol, Width: 3, Opacity: 0.75}},
+		{key: "member", text: "belongs to; no source says by which cables", paint: svg.Paint{Stroke: netViol, Width: unknownStroke, Opacity: 0.75}},
 		{key: "degraded", text: "slower than it could be or than its like, or down", paint: svg.Paint{Stroke: red, Width: 2.5, Dash: degradedDashes}},
 		{key: "root", text: "PCIe root complex", paint: svg.Paint{Fill: cpuLine, Stroke: cpuLine}, solid: true},
 		{key: "shared", text: "NIC shared by several GPUs", paint: svg.Paint{Fill: amberBg, Stroke: amber, Width: 2}, solid: true},
+		{key: "far", text: "GPU whose nearest NIC is across CPU sockets or NUMA domains (SYS)", paint: svg.Paint{Fill: nvFill, Stroke: amber, Width: 2, Dash: degradedDashes}, solid: true},
 		{key: "idle", text: "NIC that is nearest to no GPU", paint: svg.Paint{Fill: "#f0f1f4", Stroke: "#9aa3b2"}, solid: true},
 	}
 }
@@ -67,12 +69,22 @@ func (p *picture) drawLegend(x, y, w float64, sources string) float64 {
 	return y - top
 }
 
-// drawCaption sets the words on the left of a row.
+// drawCaption sets the words on the left of a row; a line that is too long goes on
+// in the next.
 func (p *picture) drawCaption(x float64, c caption) {
-	y := c.y - float64(len(c.text))*6.5 + 10
+	type line struct {
+		text string
+		bold bool
+	}
+	var lines []line
 	for i, s := range c.text {
-		ty := svg.Type{Size: 10.5, Fill: c.color, Bold: i == 0}
-		p.Text(x, y, svg.Fit(s, ty, captionW-2), ty)
+		for _, l := range svg.Wrap(s, svg.Type{Size: captionType, Bold: i == 0}, captionW-2, 2) {
+			lines = append(lines, line{l, i == 0})
+		}
+	}
+	y := c.y - float64(len(lines))*6.5 + 10
+	for _, l := range lines {
+		p.Text(x, y, l.text, svg.Type{Size: captionType, Fill: c.color, Bold: l.bold})
 		y += 13.5
 	}
 }

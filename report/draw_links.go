@@ -21,7 +21,7 @@ func (p *panel) drawTreeLinks(pic *picture) {
 			p.treeLink(pic, c.nics[0], x, p.nicY+p.nicH, usual)
 		}
 		if c.gpu >= 0 {
-			p.treeLink(pic, c.gpu, c.x+gpuW/2, p.gpuY+gpuH, usual)
+			p.treeLink(pic, c.gpu, c.x+gpuW/2, p.gpuY+p.gpuH, usual)
 		}
 	}
 	for _, d := range p.t.Of(cluster.PCISwitch) {

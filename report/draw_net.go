@@ -1,8 +1,10 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"busbar/cluster"
@@ -17,7 +19,10 @@ const (
 	switchBH = 50.0
 	hostBW   = 86.0
 	hostBH   = 42.0
+	hostGap  = 8.0
+	maxHost  = 116.0 // room for the names of hosts
 	boxGap   = 14.0
+	maxName  = 140.0 // room for a name
 )
 
 // netBox is a switch, or switches that are alike.
@@ -32,23 +37,102 @@ type strip struct {
 	v     *netView
 	rows  [][]netBox // highest tier first
 	at    [][2]int   // per switch: row and position, -1 when it is not drawn
+	name  []string   // per switch, short enough for a box where that can be had
 	wires []wire
 }
 
 func newStrip(c *cluster.Cluster) *strip {
-	s := &strip{v: newNetView(c)}
+	s := &strip{v: newNetView(c), name: make([]string, len(c.Network.Switches))}
+	parents := s.parents()
+	place := make(map[int]float64) // of a switch in its row, from 0 to 1
 	for i := len(s.v.tiers) - 1; i >= 0; i-- {
-		tier := s.v.tiers[i]
-		var row []netBox
-		for _, id := range tier {
-			row = append(row, netBox{ids: []int{id}})
-		}
-		if len(row) > maxBoxes || s.rowWidth(row) > maxRow {
-			row = s.fold(tier)
+		row := s.row(belowParents(s.v.tiers[i], parents, place))
+		for k := range row {
+			for _, id := range row[k].ids {
+				place[id] = (float64(k) + 0.5) / float64(len(row))
+			}
 		}
 		s.rows = append(s.rows, row)
 	}
 	return s
+}
+
+// parents lists, per switch, the switches of higher tiers that it hangs on.
+func (s *strip) parents() [][]int {
+	of := make([][]int, len(s.v.tier))
+	for i := range s.v.c.Network.Links {
+		l := &s.v.c.Network.Links[i]
+		if l.A.ToHosts() || l.B.ToHosts() || !s.v.usable(l) {
+			continue
+		}
+		switch a, b := l.A.Switch, l.B.Switch; {
+		case s.v.tier[a] > s.v.tier[b]:
+			of[b] = append(of[b], a)
+		case s.v.tier[b] > s.v.tier[a]:
+			of[a] = append(of[a], b)
+		}
+	}
+	return of
+}
+
+// belowParents orders the switches of a tier by the middle of what they hang on,
+// so that cables cross little. A switch that hangs on nearly all of the tier above
+// may stand anywhere; those stay in the order of their names.
+func belowParents(tier []int, parents [][]int, place map[int]float64) []int {
+	above := make(map[float64]bool)
+	for _, id := range tier {
+		for _, p := range parents[id] {
+			above[place[p]] = true
+		}
+	}
+	middle := make(map[int]float64, len(tier))
+	for _, id := range tier {
+		own, sum := make(map[float64]bool), 0.0
+		for _, p := range parents[id] {
+			if at := place[p]; !own[at] {
+				own[at] = true
+				sum += at
+			}
+		}
+		middle[id] = 0.5
+		if len(own) > 0 && 2*len(own) <= len(above) {
+			middle[id] = sum / float64(len(own))
+		}
+	}
+	tier = slices.Clone(tier)
+	slices.SortStableFunc(tier, func(a, b int) int { return cmp.Compare(middle[a], middle[b]) })
+	return tier
+}
+
+// row makes the boxes of a tier: with full names where those fit, else with what
+// tells them apart, and where there is still no room, several switches in a box.
+func (s *strip) row(tier []int) []netBox {
+	row, full := make([]netBox, len(tier)), make([]string, len(tier))
+	for i, id := range tier {
+		row[i].ids = []int{id}
+		full[i] = s.v.c.Network.Switches[id].Name
+	}
+	short := shortNames(full)
+	fits := func(row []netBox, names []string) bool {
+		for i, id := range tier {
+			s.name[id] = names[i]
+		}
+		return len(row) <= maxBoxes && s.rowWidth(row) <= maxRow && !slices.ContainsFunc(row, s.cut)
+	}
+	if fits(row, full) || fits(row, short) {
+		return row
+	}
+	if len(row) > maxBoxes || s.rowWidth(row) > maxRow {
+		row = s.fold(tier)
+		_ = fits(row, full) || fits(row, short)
+	}
+	return row
+}
+
+// cut reports whether the names of a box are too long for it.
+func (s *strip) cut(n netBox) bool {
+	lead, names := s.names(&n, s.name)
+	return svg.TextWidth(lead+cluster.FormatHosts(names), nameType) > maxName-8
 }
 
 // fold puts switches that are alike into one box; when there are still too many
@@ -80,7 +164,9 @@ func (s *strip) width() float64 {
 func (s *strip) rowWidth(row []netBox) float64 {
 	each := 60.0
 	for i := range row {
-		each = math.Max(each, math.Min(140, svg.TextWidth(s.texts(&row[i])[0], svg.Type{Size: boxType + 1.5, Bold: true})+10))
+		lead, names := s.names(&row[i], s.name)
+		title := lead + cluster.FormatHosts(names)
+		each = math.Max(each, math.Min(maxName, svg.TextWidth(title, svg.Type{Size: boxType + 1.5, Bold: true})+10))
 	}
 	return float64(len(row)) * (each + boxGap)
 }
@@ -161,26 +247,43 @@ func (s *strip) draw(p *picture) {
 	}
 }
 
-// texts is what a box of switches says: name and number, rail, oversubscription.
+// texts is what a box of switches says below its title: rail, oversubscription.
 func (s *strip) texts(n *netBox) []string {
 	net := &s.v.c.Network
-	names := make([]string, len(n.ids))
-	for i, id := range n.ids {
-		names[i] = net.Switches[id].Name
-	}
-	title := cluster.FormatHosts(names)
-	if boxes := s.boxes(n); boxes > 1 {
-		title = fmt.Sprintf("%d × %s", boxes, title)
-	}
 	rail := ""
 	if r := net.Switches[n.ids[0]].Rail; r >= 0 && net.Rails > 1 && len(n.ids) == 1 {
 		rail = fmt.Sprintf("rail %d", r)
 	}
-	over := ratio(s.v.oversubscription(n.ids[0]))
-	if s.v.oversubscription(n.ids[0]) > 1.001 {
-		over += " oversubscribed"
+	over := ""
+	switch r := s.v.oversubscription(n.ids[0]); {
+	case r > 1+even:
+		over = ratio(r) + " oversubscribed"
+	case r >= 1-even:
+		over = overWords(r)
 	}
-	return nonEmpty(title, rail, over)
+	return nonEmpty(rail, over)
+}
+
+// names lists the switches of a box by one of their names, with their number before
+// them.
+func (s *strip) names(n *netBox, of []string) (lead string, names []string) {
+	if boxes := s.boxes(n); boxes > 1 {
+		lead = fmt.Sprintf("%d × ", boxes)
+	}
+	for _, id := range n.ids {
+		names = append(names, of[id])
+	}
+	return lead, sortNatural(names)
+}
+
+// title names all switches of a box in full.
+func (s *strip) title(n *netBox) string {
+	full := make([]string, len(s.name))
+	for _, id := range n.ids {
+		full[id] = s.v.c.Network.Switches[id].Name
+	}
+	lead, names := s.names(n, full)
+	return lead + cluster.FormatHosts(names)
 }
 
 // boxes is how many switches a box stands for.
@@ -193,15 +296,15 @@ func (s *strip) boxes(n *netBox) int {
 }
 
 func (s *strip) drawBox(p *picture, n *netBox) {
-	b, texts := n.box, s.texts(n)
-	p.Open("switch "+s.v.tierName(n.ids[0]), strings.TrimSpace(texts[0]+" "+s.v.c.Network.Switches[n.ids[0]].Model))
+	b := n.box
+	p.Open("switch "+s.v.tierName(n.ids[0]), strings.TrimSpace(s.title(n)+" "+s.v.c.Network.Switches[n.ids[0]].Model))
 	for i := min(s.boxes(n)-1, 2); i > 0; i-- {
 		o := float64(i) * 3
 		p.Rect(b.x+o, b.y-o, b.w, b.h, 6, svg.Paint{Fill: netFill, Stroke: netViol})
 	}
 	p.Rect(b.x, b.y, b.w, b.h, 6, svg.Paint{Fill: netFill, Stroke: netViol, Width: 1.5})
-	texts[0] = fitName(texts[0], b)
-	p.lines(b, boxType, ink, texts...)
+	lead, names := s.names(n, s.name)
+	p.lines(b, boxType, ink, append([]string{fitList(lead, names, nameType, b.w-8)}, s.texts(n)...)...)
 	p.Close()
 }
 
@@ -217,22 +320,25 @@ func (s *strip) captions() []caption {
 			for _, k := range n.ids {
 				boxes += max(net.Switches[k].Count, 1)
 				model = same(model, net.Switches[k].Model)
-				down, up = append(down, s.v.down[k].String()), append(up, s.v.up[k].String())
+				down, up = append(down, s.v.downWords(k, false)), append(up, s.v.upWords(k))
 			}
 		}
-		name := s.v.tierName(id)
-		if boxes > 1 {
-			name += "s"
-		}
-		text := []string{fmt.Sprintf("%d %s", boxes, strings.Replace(name, "leafs", "leaves", 1))}
+		text := []string{tierCount(boxes, s.v.tier[id])}
 		if model != "" {
 			text[0] += " · " + model
 		}
+		downLead, downEnd, upLead := "down ", "", "up "
+		if s.v.grouped(id) {
+			downLead, downEnd, upLead = "", " each", ""
+			if boxes == 1 {
+				downEnd = ""
+			}
+		}
 		if d := mostly(down); d != "" {
-			text = append(text, "down "+d)
+			text = append(text, downLead+d+downEnd)
 		}
 		if u := mostly(up); u != "" {
-			text = append(text, "up "+u)
+			text = append(text, upLead+u)
 		}
 		out = append(out, caption{row[0].box.y + switchBH/2, netViol, text})
 	}

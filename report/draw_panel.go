@@ -21,12 +21,13 @@ type panel struct {
 	stubs    bool        // NICs end in a stub, because the network is drawn elsewhere
 	rails    map[int]int // NIC → the rail its switch serves
 	shares   []cluster.Share
+	far      map[int]string // GPU → what lies between it and its nearest NIC
 	fast     []fast
 	titles   []string
 	box      []box // per device; zero when it is not drawn
 
 	nicY, gpuY, switchY, rootY, numaY float64
-	nicH, band                        float64
+	nicH, gpuH, band                  float64
 	caption                           []caption
 }
 
@@ -41,7 +42,10 @@ type caption struct {
 func newPanel(t *cluster.NodeType, captions, stubs bool) *panel {
 	p := &panel{
 		plan: newPlan(t), captions: captions, stubs: stubs, shares: t.Shares(), fast: fastSets(t),
-		titles: deviceTitles(t), box: make([]box, len(t.Devices)), nicH: nicH,
+		titles: deviceTitles(t), box: make([]box, len(t.Devices)), nicH: nicH, gpuH: plainH, far: farGPUs(t),
+	}
+	if len(p.far) > 0 {
+		p.gpuH = farH
 	}
 	for _, s := range p.shares {
 		if s.Crowded() {
@@ -111,7 +115,7 @@ func (p *panel) layRows() {
 	y += p.band
 	p.gpuY = y
 	if p.t.Count(cluster.GPU) > 0 {
-		y += gpuH
+		y += p.gpuH
 	}
 	// The switch nearest to the CPU is in the lowest row.
 	p.switchY = y + rowGap
@@ -155,7 +159,7 @@ func (p *panel) placeBoxes() {
 	for i := range p.cols {
 		c := &p.cols[i]
 		if c.gpu >= 0 {
-			p.box[c.gpu] = box{c.x, p.gpuY, gpuW, gpuH}
+			p.box[c.gpu] = box{c.x, p.gpuY, gpuW, p.gpuH}
 		}
 		for _, n := range c.nics {
 			p.box[n] = box{c.x, p.nicY, c.w, p.nicH}

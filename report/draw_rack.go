@@ -313,7 +313,7 @@ func (r *rack) drawChip(pic *picture, g int, b box) {
 }
 
 func (r *rack) drawTrayCPU(pic *picture, numa int, b box) {
-	name := fmt.Sprintf("NUMA %d", domainNumber(r.t, numa))
+	name := domainTitle(r.t, numa)
 	if s := r.t.Above(numa, cluster.Socket); s >= 0 && r.t.Devices[s].Model.Known() {
 		name = shortModel(r.t.Devices[s].Model.Value)
 	}

@@ -18,10 +18,12 @@ type wire struct {
 	cables   int
 	bad      bool // slower than it could be
 	off      bool // all down
+	member   bool // no cable is known, only that one end belongs to the other
 	x1, x2   float64
 }
 
 func (w *wire) add(l *cluster.NetLink, n int) {
+	w.member = belongs(l) && (w.member || w.cables == 0)
 	w.cables += n
 	if l.Rate.Known() {
 		w.rate += l.Rate.Value * unit.Rate(n)
@@ -118,13 +120,21 @@ func (p *picture) drawWires(wires []wire) {
 		if w.rate > 0 {
 			paint.Width = math.Min(5, 0.7*stroke(cluster.Fact[unit.Rate]{Value: w.rate, Origin: cluster.Read}))
 		}
-		tip := plural(w.cables, "cable") + ", " + w.rate.Bits()
+		what, tip := "network", plural(w.cables, "cable")
+		switch {
+		case w.member:
+			what, tip = "member", "belongs to; cables unknown"
+		case w.rate > 0:
+			tip += ", " + w.rate.Bits()
+		default:
+			tip += ", rate unknown"
+		}
 		if w.bad || w.off {
 			p.note("degraded")
 			paint.Stroke, paint.Dash, paint.Opacity, paint.Width = red, degradedDashes, 1, math.Max(2, paint.Width)
 			tip += ", something is wrong"
 		}
-		p.note("network")
+		p.note(what)
 		y1, y2 := w.up.bottom(), w.down.y
 		p.Open("link network", tip)
 		p.Line(w.x1, y1, w.x2, y2, paint)

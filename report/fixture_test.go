@@ -30,7 +30,9 @@ func (m machine) add(kind cluster.Kind, parent int, d cluster.Device) int {
 // socket adds a socket with one NUMA domain.
 func (m machine) socket(model, cores string, mem unit.Bytes) int {
 	s := m.add(cluster.Socket, -1, cluster.Device{Model: spec(model), CPU: &cluster.CPUInfo{Arch: "x86_64"}})
-	return m.add(cluster.NUMA, s, cluster.Device{CPU: &cluster.CPUInfo{Cores: cores, Memory: spec(mem)}})
+	n := m.add(cluster.NUMA, s, cluster.Device{CPU: &cluster.CPUInfo{Cores: cores, Memory: spec(mem)}})
+	m.Devices[n].Index = m.Count(cluster.NUMA) - 1
+	return n
 }
 
 func (m machine) root(numa int) int {

@@ -39,6 +39,8 @@ func groups(c *cluster.Cluster) []group {
 // names lists the hosts that have a name.
 func (g group) names(c *cluster.Cluster) []string { return hostNames(c, g.hosts) }
 
+// hostNames lists the names of hosts in the order people count them; the order of
+// a file is that of a log or of a cabling plan.
 func hostNames(c *cluster.Cluster, hosts []int) []string {
 	var names []string
 	for _, h := range hosts {
@@ -46,7 +48,7 @@ func hostNames(c *cluster.Cluster, hosts []int) []string {
 			names = append(names, n)
 		}
 	}
-	return names
+	return sortNatural(names)
 }
 
 // hostList writes names as a hostlist of at most width runes; what does not fit
@@ -149,8 +151,8 @@ func deviceNames(titles []string, ids []int) string {
 // numaOf is the NUMA domain of a device: what the tree says, else what a tool
 // read, else unknown (-1).
 func numaOf(t *cluster.NodeType, d int) int {
-	if n := t.Above(d, cluster.NUMA); n >= 0 {
-		return domainNumber(t, n)
+	if n := t.Above(d, cluster.NUMA); n >= 0 && t.Devices[n].Index >= 0 {
+		return t.Devices[n].Index
 	}
 	dev := &t.Devices[d]
 	if dev.GPU != nil && dev.GPU.NUMA.Known() {
@@ -162,17 +164,41 @@ func numaOf(t *cluster.NodeType, d int) int {
 	return -1
 }
 
-// domainNumber is the number of a NUMA domain: its own, else its position.
-func domainNumber(t *cluster.NodeType, numa int) int {
+// domainTitle is NUMA 1, and for a domain whose number no source says NUMA ?, with
+// a letter where there are several of those.
+func domainTitle(t *cluster.NodeType, numa int) string {
 	if i := t.Devices[numa].Index; i >= 0 {
-		return i
+		return "NUMA " + strconv.Itoa(i)
 	}
-	for i, d := range t.Of(cluster.NUMA) {
-		if d == numa {
-			return i
+	at, n := 0, 0
+	for _, d := range t.Of(cluster.NUMA) {
+		if t.Devices[d].Index >= 0 {
+			continue
 		}
+		if d == numa {
+			at = n
+		}
+		n++
 	}
-	return -1
+	switch {
+	case n < 2:
+		return "NUMA ?"
+	case n <= 26:
+		return "NUMA ?" + string(rune('a'+at))
+	}
+	return "NUMA ?" + strconv.Itoa(at+1)
+}
+
+// unnumbered reports a NUMA domain whose number no source says: it was put there
+// to fit what the sources say, and its name would pass for a number.
+func unnumbered(dev *cluster.Device) bool { return dev.Kind == cluster.NUMA && dev.Index < 0 }
+
+// deviceName is the name of a device in the model, or domainTitle.
+func deviceName(t *cluster.NodeType, d int) string {
+	if unnumbered(&t.Devices[d]) {
+		return domainTitle(t, d)
+	}
+	return t.Devices[d].Name
 }
 
 // coresOf is the cpulist that belongs to a device.

@@ -106,17 +106,26 @@ func affinity(t *cluster.NodeType, gpu int) []string {
 	return []string{cores, numa}
 }
 
-// matrix prints the table inside the text; a node with very many devices gets
-// its classes counted instead.
+// matrix prints the table inside the text. The rows of NICs are left out of a
+// large one, for they say little; a node with very many devices gets its classes
+// counted instead.
 func (p *printer) matrix(t *cluster.NodeType) {
 	m := t.Matrix()
 	if len(m.Names) < 2 || t.Count(cluster.GPU) == 0 {
 		return
 	}
 	p.printf("\n")
+	if allUnknown(m) {
+		p.para("  ", p.dim("Paths between devices are unknown: map the node itself or add its nvidia-smi topo -m."))
+		return
+	}
 	if len(m.Names) > maxMatrix {
 		p.matrixCounts(t, m)
 		return
+	}
+	rows := len(m.Names)
+	if rows > maxNICRows {
+		rows = t.Count(cluster.GPU)
 	}
 	cell := 0
 	for i, n := range m.Names {
@@ -130,24 +139,47 @@ func (p *printer) matrix(t *cluster.NodeType) {
 		gap = " "
 	}
 	per := max(4, (p.width-2-cell)/(cell+len(gap))) // columns that fit
-	blocks := (len(m.Names) + per - 1) / per
-	per = (len(m.Names) + blocks - 1) / blocks
-	for from := 0; from < len(m.Names); from += per {
-		to := min(from+per, len(m.Names))
-		tab := &texttab.Table{Indent: "  ", Gap: gap, Columns: []texttab.Column{{}}}
-		for _, n := range m.Names[from:to] {
-			tab.Columns = append(tab.Columns, texttab.Column{Head: n, Align: texttab.Right})
-		}
-		for i, n := range m.Names {
-			row := []string{p.bold(n)}
-			for _, c := range m.Class[i][from:to] {
-				row = append(row, p.class(c))
-			}
-			tab.Row(row...)
-		}
-		p.table(tab)
+	parts := [][2]int{{0, len(m.Names)}}
+	if rows < len(m.Names) && per < len(m.Names) {
+		parts = [][2]int{{0, rows}, {rows, len(m.Names)}} // NICs below the GPUs
 	}
-	p.classLegend(m, len(m.Names))
+	for _, part := range parts {
+		from, to := part[0], part[1]
+		blocks := (to - from + per - 1) / per
+		each := (to - from + blocks - 1) / blocks
+		for ; from < to; from += each {
+			p.matrixBlock(m, rows, from, min(from+each, to), gap)
+		}
+	}
+	p.classLegend(m, rows)
+}
+
+// matrixBlock prints some columns of the first rows.
+func (p *printer) matrixBlock(m cluster.Matrix, rows, from, to int, gap string) {
+	tab := &texttab.Table{Indent: "  ", Gap: gap, Columns: []texttab.Column{{}}}
+	for _, n := range m.Names[from:to] {
+		tab.Columns = append(tab.Columns, texttab.Column{Head: n, Align: texttab.Right})
+	}
+	for i, n := range m.Names[:rows] {
+		row := []string{p.bold(n)}
+		for _, c := range m.Class[i][from:to] {
+			row = append(row, p.class(c))
+		}
+		tab.Row(row...)
+	}
+	p.table(tab)
+}
+
+// allUnknown reports a matrix that says nothing.
+func allUnknown(m cluster.Matrix) bool {
+	for i, row := range m.Class {
+		for j, c := range row {
+			if i != j && c != (cluster.Class{}).String() {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // class colours a path class by how good it is.

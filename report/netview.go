@@ -2,61 +2,25 @@ package report
 
 import (
 	"slices"
-	"strconv"
+	"strings"
 
 	"busbar/cluster"
-	"busbar/unit"
 )
 
 // netView is the network sorted by tier, with what every switch has below and
 // above it.
 type netView struct {
-	c     *cluster.Cluster
-	tier  []int   // per switch; a tier nobody stated is its distance from the hosts
-	tiers [][]int // boxes of each tier, lowest first
-	down  []trunk // per switch: towards the hosts
-	up    []trunk
-	hosts []int // per switch: cables to hosts
-}
-
-// trunk is the cables of a switch in one direction.
-type trunk struct {
-	cables  int
-	rate    unit.Rate // all together, one direction
-	each    unit.Rate // of one cable; 0 when they differ or nobody knows
-	unknown bool      // a cable without a rate is among them
-}
-
-func (t *trunk) add(n int, r cluster.Fact[unit.Rate]) {
-	if !r.Known() {
-		t.unknown = true
-		t.cables += n
-		return
-	}
-	if t.cables == 0 {
-		t.each = r.Value
-	} else if t.each != r.Value {
-		t.each = 0
-	}
-	t.cables += n
-	t.rate += r.Value * unit.Rate(n)
-}
-
-func (t trunk) String() string {
-	switch {
-	case t.cables == 0:
-		return "–"
-	case t.unknown:
-		return plural(t.cables, "cable")
-	case t.each > 0:
-		return strconv.Itoa(t.cables) + " × " + t.each.Bits()
-	}
-	return plural(t.cables, "cable") + ", " + t.rate.Bits()
+	c       *cluster.Cluster
+	tier    []int   // per switch; a tier nobody stated is its distance from the hosts
+	tiers   [][]int // boxes of each tier, lowest first, by name
+	toHosts []trunk // per switch
+	down    []trunk // per switch: to switches of lower tiers
+	up      []trunk
 }
 
 func newNetView(c *cluster.Cluster) *netView {
 	n := len(c.Network.Switches)
-	v := &netView{c: c, tier: make([]int, n), down: make([]trunk, n), up: make([]trunk, n), hosts: make([]int, n)}
+	v := &netView{c: c, tier: make([]int, n), toHosts: make([]trunk, n), down: make([]trunk, n), up: make([]trunk, n)}
 	v.findTiers()
 	for i := range c.Network.Links {
 		v.addLink(&c.Network.Links[i])
@@ -69,6 +33,11 @@ func newNetView(c *cluster.Cluster) *netView {
 			v.tiers = append(v.tiers, nil)
 		}
 		v.tiers[t] = append(v.tiers[t], s)
+	}
+	for _, t := range v.tiers {
+		slices.SortStableFunc(t, func(a, b int) int {
+			return compareNatural(c.Network.Switches[a].Name, c.Network.Switches[b].Name)
+		})
 	}
 	v.tiers = slices.DeleteFunc(v.tiers, func(t []int) bool { return len(t) == 0 })
 	return v
@@ -133,17 +102,24 @@ func (v *netView) addLink(l *cluster.NetLink) {
 		if self.ToHosts() {
 			continue
 		}
-		if far.ToHosts() {
-			n := l.Cables() * spanLen(far.Hosts)
-			v.hosts[self.Switch] += n
-			v.down[self.Switch].add(n, l.Rate)
+		n, to := l.Cables(), &v.toHosts[self.Switch]
+		switch {
+		case far.ToHosts():
+			n *= spanLen(far.Hosts)
+		case v.tier[far.Switch] > v.tier[self.Switch]:
+			to = &v.up[self.Switch]
+		case v.tier[far.Switch] < v.tier[self.Switch]:
+			to = &v.down[self.Switch]
+		default:
 			continue
 		}
-		switch a, b := v.tier[self.Switch], v.tier[far.Switch]; {
-		case b > a:
-			v.up[self.Switch].add(l.Cables(), l.Rate)
-		case b < a:
-			v.down[self.Switch].add(l.Cables(), l.Rate)
+		switch {
+		case !belongs(l):
+			to.add(n, l.Rate.Value)
+		case far.ToHosts():
+			to.join(n, 0)
+		default:
+			to.join(n, v.tier[far.Switch])
 		}
 	}
 }
@@ -156,22 +132,67 @@ func spanLen(spans []cluster.Span) int {
 	return n
 }
 
-// oversubscription is the ratio of a switch's capacity towards the hosts to that
-// away from them, 0 when either is missing or not fully known.
-func (v *netView) oversubscription(s int) float64 {
-	d, u := v.down[s], v.up[s]
-	if d.unknown || u.unknown || d.rate == 0 || u.rate == 0 {
-		return 0
+// downWords says what a switch has towards the hosts: "20 hosts" where only that
+// is known, else its cables, with what they lead to when where is set.
+func (v *netView) downWords(s int, where bool) string {
+	h, d := &v.toHosts[s], &v.down[s]
+	var parts []string
+	if c := h.cables(); c != "" {
+		if where {
+			c += " to hosts"
+		}
+		parts = append(parts, c)
 	}
-	return float64(d.rate / u.rate)
+	if h.members > 0 {
+		parts = append(parts, plural(h.members, "host"))
+	}
+	if c := d.cables(); c != "" {
+		if where && len(parts) > 0 {
+			c += " to switches"
+		}
+		parts = append(parts, c)
+	}
+	if d.members > 0 {
+		parts = append(parts, tierCount(d.members, d.tier))
+	}
+	return orDash(strings.Join(parts, ", "))
 }
 
-// ratio prints 2 as 2:1 and 0.5 as 0.5:1.
-func ratio(r float64) string {
-	if r == 0 {
-		return ""
+// upWords says what a switch has away from the hosts: "under a spine" where only
+// that is known.
+func (v *netView) upWords(s int) string {
+	u := &v.up[s]
+	parts := nonEmpty(u.cables())
+	switch {
+	case u.members == 1:
+		parts = append(parts, "under a "+strings.TrimPrefix(tierCount(1, u.tier), "1 "))
+	case u.members > 1:
+		parts = append(parts, "under "+tierCount(u.members, u.tier))
 	}
-	return strconv.FormatFloat(r, 'g', 3, 64) + ":1"
+	return orDash(strings.Join(parts, ", "))
+}
+
+// grouped reports whether nothing but belonging is known of a switch.
+func (v *netView) grouped(s int) bool {
+	return len(v.toHosts[s].speeds)+len(v.down[s].speeds)+len(v.up[s].speeds) == 0 &&
+		v.toHosts[s].members+v.down[s].members+v.up[s].members > 0
+}
+
+// rated reports whether the rate of any cable is known.
+func (v *netView) rated() bool {
+	for s := range v.tier {
+		if v.toHosts[s].rated() || v.down[s].rated() || v.up[s].rated() {
+			return true
+		}
+	}
+	return false
+}
+
+func orDash(s string) string {
+	if s == "" {
+		return "–"
+	}
+	return s
 }
 
 // tierName is how a tier is called: by its own name where that is stated.

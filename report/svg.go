@@ -72,9 +72,11 @@ func newScene(c *cluster.Cluster) *scene {
 		each = each && (trayCount(g.t) < 2 || len(c.Hosts) <= 1)
 	}
 	if each && len(c.Hosts) > 0 {
-		for h := range c.Hosts {
+		order := []int{0, 1}[:len(c.Hosts)]
+		slices.SortStableFunc(order, func(a, b int) int { return compareNatural(c.Hosts[a].Name, c.Hosts[b].Name) })
+		for i, h := range order {
 			t := c.TypeOf(h)
-			s.add(t, h, c.Hosts[h].Name, h > 0 && t == c.TypeOf(h-1), 0, false)
+			s.add(t, h, c.Hosts[h].Name, i > 0 && t == c.TypeOf(order[0]), 0, false)
 		}
 	} else {
 		if !s.net.empty() && len(c.Hosts) > 0 {

@@ -25,6 +25,7 @@ func (o TextOptions) width() int {
 // How much of a long list is printed before the rest is only counted.
 const (
 	maxMatrix   = 24 // devices in the matrix of the text
+	maxNICRows  = 16 // devices in a matrix that still has the rows of NICs
 	maxGPURows  = 16
 	maxSwitches = 40
 	maxNotes    = 20

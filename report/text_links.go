@@ -47,7 +47,7 @@ func (p *printer) cpuLinks(t *cluster.NodeType) {
 		if k.within {
 			what = "CPU links within a socket"
 		}
-		s := fmt.Sprintf("%s: %s–%s", what, t.Devices[l.A].Name, t.Devices[l.B].Name)
+		s := fmt.Sprintf("%s: %s–%s", what, deviceName(t, l.A), deviceName(t, l.B))
 		if n := count[k]; n > 1 {
 			s += fmt.Sprintf(" and %d like it", n-1)
 		}
@@ -99,11 +99,24 @@ func (p *printer) nearRow(t *cluster.NodeType, n cluster.Near, shares []cluster.
 	}
 	row := []string{p.green(t.Devices[n.GPU].Name), numa, cores}
 	if len(n.NICs) == 0 {
-		return append(row, p.red("none"), "", "")
+		return append(row, p.noNIC(t)...)
 	}
-	row = append(row, p.cyan(deviceNames(p.titles, n.NICs)), n.Class.String())
+	row = append(row, p.cyan(deviceNames(p.titles, n.NICs)), p.class(n.Class.String()))
 	at := slices.IndexFunc(shares, func(s cluster.Share) bool { return slices.Contains(s.GPUs, n.GPU) })
 	return append(row, p.shareWords(shares[at]))
+}
+
+// noNIC is the cells of a GPU without a nearest NIC: it has none, all of them are
+// down, or nobody knows the way to them.
+func (p *printer) noNIC(t *cluster.NodeType) []string {
+	nics := t.Of(cluster.NIC)
+	switch {
+	case len(nics) == 0:
+		return []string{p.red("none"), "–", "–"}
+	case !slices.ContainsFunc(nics, func(n int) bool { return !nicDown(&t.Devices[n]) }):
+		return []string{p.red("none up"), "–", "–"}
+	}
+	return []string{p.yellow("?"), p.yellow("?"), p.yellow("?")}
 }
 
 func (p *printer) shareWords(s cluster.Share) string {
@@ -112,7 +125,11 @@ func (p *printer) shareWords(s cluster.Share) string {
 		p.rates = true
 		words = s.Each.Value.String() + " a GPU"
 	}
-	if !s.Crowded() {
+	switch {
+	case s.Crowded():
+	case words == "":
+		return "?"
+	default:
 		return words
 	}
 	if words != "" {

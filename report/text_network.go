@@ -20,7 +20,7 @@ func (p *printer) network() {
 	p.heading("Network")
 	p.list("  ", "  ", p.networkWords(v))
 	if len(net.Switches) > 0 {
-		p.rates = true
+		p.rates = p.rates || v.rated()
 		p.switches(v)
 	}
 	p.domains()
@@ -33,7 +33,7 @@ func (p *printer) networkWords(v *netView) []string {
 	if net.Kind != "" {
 		w = append(w, netName(net.Kind))
 	}
-	if net.Name != "" {
+	if net.Name != "" && !strings.EqualFold(net.Name, netName(net.Kind)) {
 		w = append(w, net.Name)
 	}
 	if n := len(v.tiers); n > 0 {
@@ -43,7 +43,7 @@ func (p *printer) networkWords(v *netView) []string {
 		w = append(w, fmt.Sprintf("%d rails (NIC i of every node on rail i)", net.Rails))
 	}
 	if o := net.Oversubscription; o.Known() {
-		w = append(w, fmt.Sprintf("oversubscription %s [%s]", ratio(o.Value), o.Origin))
+		w = append(w, v.statedWords(o))
 	}
 	switch net.Reduction {
 	case cluster.Yes:
@@ -66,7 +66,7 @@ type alike struct {
 }
 
 func (p *printer) switches(v *netView) {
-	tab := &texttab.Table{Indent: "  ", Columns: []texttab.Column{
+	columns := []texttab.Column{
 		{Head: "tier"},
 		{Head: "boxes", Align: texttab.Right},
 		{Head: "switches"},
@@ -75,16 +75,33 @@ func (p *printer) switches(v *netView) {
 		{Head: "down, each"},
 		{Head: "up, each"},
 		{Head: "oversubscribed", Align: texttab.Right},
-	}}
-	lines, left := 0, 0
+	}
+	var rows [][]string
+	left := 0
 	for _, tier := range v.tiers {
 		for _, a := range v.alike(tier) {
-			if lines++; lines > maxSwitches {
+			if len(rows) == maxSwitches {
 				left += a.boxes
 				continue
 			}
-			tab.Row(p.switchRow(v, a)...)
+			rows = append(rows, p.switchRow(v, a))
 		}
+	}
+	// Columns of which no source says anything take no room.
+	tab := &texttab.Table{Indent: "  "}
+	var used []int
+	for i, c := range columns {
+		if slices.ContainsFunc(rows, func(r []string) bool { return r[i] != "" }) {
+			tab.Columns = append(tab.Columns, c)
+			used = append(used, i)
+		}
+	}
+	for _, r := range rows {
+		cells := make([]string, len(used))
+		for k, i := range used {
+			cells[k] = r[i]
+		}
+		tab.Row(cells...)
 	}
 	if left > 0 {
 		tab.Row(p.dim(fmt.Sprintf("… and %d more", left)))
@@ -98,35 +115,28 @@ func (p *printer) switchRow(v *netView, a alike) []string {
 	if s.Ports > 0 {
 		ports = fmt.Sprint(s.Ports)
 	}
-	down := v.down[a.first].String()
-	if v.hosts[a.first] > 0 {
-		down += " to hosts"
+	r := v.oversubscription(a.first)
+	over := overWords(r)
+	if r > 1+even {
+		over = p.yellow(over)
 	}
-	over := ""
-	if r := v.oversubscription(a.first); r > 0 {
-		over = ratio(r)
-		if r > 1.001 {
-			over = p.yellow(over)
-		}
-	}
-	return []string{v.tierName(a.first), fmt.Sprint(a.boxes), hostList(a.names, 44), s.Model, ports, down, v.up[a.first].String(), over}
+	return []string{v.tierName(a.first), fmt.Sprint(a.boxes), hostList(a.names, 44), s.Model, ports, v.downWords(a.first, true), v.upWords(a.first), over}
 }
 
 // alike folds the switches of a tier that have the same model and the same
 // cables, in the order of the first of each kind.
 func (v *netView) alike(tier []int) []alike {
 	type key struct {
-		model    string
-		ports    int
-		down, up trunk
-		hosts    int
-		reduce   cluster.Tri
+		model  string
+		ports  int
+		cables string
+		reduce cluster.Tri
 	}
 	var order []key
 	by := make(map[key]*alike)
 	for _, i := range tier {
 		s := &v.c.Network.Switches[i]
-		k := key{s.Model, s.Ports, v.down[i], v.up[i], v.hosts[i], s.Reduction}
+		k := key{s.Model, s.Ports, fmt.Sprint(v.toHosts[i], v.down[i], v.up[i]), s.Reduction}
 		if by[k] == nil {
 			by[k] = &alike{first: i}
 			order = append(order, k)
@@ -151,7 +161,7 @@ func (p *printer) domains() {
 		}
 	}
 	if len(names) > 0 {
-		p.para("  ", fmt.Sprintf("%s that schedulers group nodes by: %s", plural(len(names), "domain"), hostList(names, 2*p.width)))
+		p.para("  ", fmt.Sprintf("%s that schedulers group nodes by: %s", plural(len(names), "domain"), hostList(sortNatural(names), 2*p.width)))
 	}
 }
 

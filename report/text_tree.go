@@ -110,7 +110,7 @@ func (v *treePrinter) name(d int) string {
 		}
 		return name
 	}
-	return dev.Name
+	return deviceName(v.t, d)
 }
 
 // fields says everything about a device; its address only where it is wanted.
@@ -182,7 +182,7 @@ func (l *fieldList) gpu(g *cluster.GPUInfo) {
 		l.say(plural(len(g.Slices), "MIG slice"))
 	}
 	if g.GDR == cluster.No {
-		l.complain("no GDR")
+		l.add(field{text: "no GDR", bare: true, bad: true})
 	}
 }
 
@@ -190,18 +190,20 @@ func (l *fieldList) nic(n *cluster.NICInfo) {
 	if n == nil {
 		return
 	}
-	l.say(netName(n.Kind))
+	if kind := netName(n.Kind); !l.says(kind) {
+		l.say(kind)
+	}
 	for i := range n.Ports {
 		l.port(&n.Ports[i], len(n.Ports) > 1)
 	}
 	switch n.GDR {
 	case cluster.Yes:
-		l.say("GDR")
+		l.add(field{text: "GDR-capable", bare: true})
 	case cluster.No:
-		l.complain("no GDR")
+		l.add(field{text: "no GDR", bare: true, bad: true})
 	}
 	if n.Reduction == cluster.Yes {
-		l.say("in-network reduction")
+		l.add(field{text: "in-network reduction", bare: true})
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,6 +17,9 @@ type field struct {
 	text   string
 	origin cluster.Origin
 	bad    bool // something is wrong with it
+	// bare says that nobody knows where it came from: it stands behind the origin
+	// of the others, which would else seem to be its own.
+	bare bool
 }
 
 // fieldList collects fields, leaving empty ones out.
@@ -31,9 +35,27 @@ func (l *fieldList) add(f field) {
 	}
 }
 
+// says reports whether a field begins with a word: Slingshot is said by Slingshot
+// Cassini.
+func (l fieldList) says(word string) bool {
+	return word != "" && slices.ContainsFunc(l, func(f field) bool {
+		return len(f.text) >= len(word) && strings.EqualFold(f.text[:len(word)], word)
+	})
+}
+
 // texts prints the fields. When all figures have one origin it is said once, at
-// the end.
+// the end of those that can have it.
 func (l fieldList) texts(s style) []string {
+	l = slices.Clone(l)
+	slices.SortStableFunc(l, func(a, b field) int {
+		switch {
+		case a.bare == b.bare:
+			return 0
+		case a.bare:
+			return 1
+		}
+		return -1
+	})
 	common, mixed := cluster.Unknown, false
 	for _, f := range l {
 		switch {
@@ -55,7 +77,11 @@ func (l fieldList) texts(s style) []string {
 		}
 	}
 	if !mixed && common != cluster.Unknown {
-		out[len(out)-1] += s.dim(" [" + common.String() + "]")
+		last := len(l) - 1
+		for l[last].bare {
+			last--
+		}
+		out[last] += s.dim(" [" + common.String() + "]")
 	}
 	return out
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // maxCells limits the memory of Check: chunks of all ranks.
-const maxCells = 1 << 27
+const maxCells = 1 << 26
 
 // Fault is what Check finds: where, and what is wrong there.
 type Fault struct {
@@ -82,8 +82,20 @@ func (s *Schedule) checkHeader() error {
 		return bad("%d chunks do not divide into %d blocks of %d channels", l.Chunks, l.Blocks, l.Channels)
 	case s.Kind.Blocked() && l.Blocks != s.Ranks, !s.Kind.Blocked() && l.Blocks != 1:
 		return bad("%s over %d ranks with %d blocks", s.Kind, s.Ranks, l.Blocks)
+	case l.Channels != s.Channels:
+		return bad("the layout has %d channels, the schedule %d", l.Channels, s.Channels)
 	case s.Lanes > 1<<laneBits-1 || s.Nodes() > 1<<24:
 		return bad("%d lanes and %d participants; at most %d and %d", s.Lanes, s.Nodes(), 1<<laneBits-1, 1<<24)
+	}
+	if p, ok := s.Program.(Stored); ok {
+		if len(p) != s.Nodes() {
+			return bad("programs for %d participants; there are %d", len(p), s.Nodes())
+		}
+		for r, lanes := range p {
+			if len(lanes) != s.Lanes {
+				return bad("rank %d has %d lanes; the schedule has %d", r, len(lanes), s.Lanes)
+			}
+		}
 	}
 	seen := make([]bool, len(l.Order))
 	for _, b := range l.Order {

@@ -31,6 +31,7 @@ type lane struct {
 	state  laneState
 	queued bool
 	on     conn // of a lane that waits for a message or for room
+	sent   Op   // of a switch: the last op, if it was a send
 }
 
 type laneState uint8
@@ -135,6 +136,9 @@ func (c *checker) advance(i int) error {
 			}
 			c.races.learn(rank, ln, o.After)
 		}
+		if rank >= c.s.Ranks {
+			c.forget(rank, l, o)
+		}
 		done, err := c.do(rank, ln, l, o)
 		if err != nil || !done {
 			return err
@@ -150,6 +154,16 @@ func (c *checker) advance(i int) error {
 	}
 	l.state = ended
 	return nil
+}
+
+// forget empties what a switch has sent, once it goes on to something else: a multicast leaves nothing behind.
+func (c *checker) forget(rank int, l *lane, o Op) {
+	if s := l.sent; s.Verb == Send && (o.Verb != Send || o.Buf != s.Buf || o.From != s.From || o.To != s.To) {
+		for chunk := s.From; chunk < s.To; chunk++ {
+			*c.cell(rank, s.Buf, int(chunk)) = value{}
+		}
+	}
+	l.sent = o
 }
 
 // do runs an op, or reports that it must wait.

@@ -104,7 +104,7 @@ func (l *levels) At(rank, lane, i int) Op {
 	i -= rail * rails
 	s := l.innerSeat(group, shift)
 	o := s.place(l.gather[len(l.groups[group])].op(place, lane, i))
-	if l.two && i == 0 {
+	if l.two && i == 0 && rail*rails == 0 { // else the way down has waited for all of the other lane
 		o.After = Wait{int32(lane - 1), int32(l.Len(rank, lane-1))}
 	}
 	return o

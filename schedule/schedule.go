@@ -30,7 +30,7 @@
 // Ranks on that have neither contribution nor result. A member that is read by NVLS's multimem.ld_reduce "sends" to
 // its switch; multimem.st is a send to the switch, which sends to all. The loads on every link are thus those of the hardware.
 // A switch's consecutive receives of one range from its members are one reduction and its consecutive sends of one range are one multicast: a
-// simulator lets them run at once. An engine without such a switch refuses Switches > 0, or runs the program somewhere.
+// simulator lets them run at once. A switch keeps nothing of what it has passed on. An engine without such a switch refuses Switches > 0, or runs the program somewhere.
 //
 // Topology, protocol, slicing and cost are no part of a schedule.
 package schedule

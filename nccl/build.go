@@ -23,6 +23,10 @@ type builder struct {
 	none  map[int]*topoNode // processors of hosts that nobody described
 }
 
+// maxMesh bounds the GPUs of a node without switches, among which every order may
+// be tried.
+const maxMesh = 64
+
 // newSystem is what NCCL sees on a node: the GPUs that take part (devices, in
 // order of local rank) and the NICs. inter says that ranks are on other nodes too.
 func newSystem(t *cluster.NodeType, gpus []int, inter bool, v Version, env map[string]string) (*system, error) {
@@ -38,6 +42,9 @@ func newSystem(t *cluster.NodeType, gpus []int, inter bool, v Version, env map[s
 				b.up[l.B] = l
 			}
 		}
+	}
+	if len(gpus) > maxMesh && t.Count(cluster.NVSwitch) == 0 {
+		return nil, fmt.Errorf("node type %s: %d GPUs without an NVLink switch; the search is for at most %d", t.Name, len(gpus), maxMesh)
 	}
 	if inter {
 		nets, err := useNets(t, env)

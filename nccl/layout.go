@@ -2,6 +2,7 @@ package nccl
 
 import (
 	"fmt"
+	"slices"
 
 	"busbar/cluster"
 )
@@ -59,39 +60,67 @@ type group struct {
 	gpus  []int // devices, in order of rank
 }
 
+// maxLocal bounds the GPUs of one node; NCCL's own tables end there.
+const maxLocal = 576
+
 // groups puts ranks together that share a node: a host, or an NVLink domain of
-// several hosts where the release can use it as one.
+// several hosts where the release can use it as one. It makes few and large
+// allocations, for layouts may have a million ranks.
 func (l Layout) groups(c *cluster.Cluster, v Version, env map[string]string) ([]group, error) {
-	type key struct{ host, tray int }
 	n, set := envInt(env, "NCCL_MNNVL_ENABLE")
-	split := !v.From(21) || set && n == 0
-	at := make(map[key]int, len(l))
-	var list []group
+	of, sizes, err := l.assign(c, !v.From(21) || set && n == 0)
+	if err != nil {
+		return nil, err
+	}
+	ranks, gpus := make([]int, len(l)), make([]int, len(l))
+	list := make([]group, len(sizes))
+	at := 0
+	for i, size := range sizes {
+		list[i].ranks, list[i].gpus = ranks[at:at:at+size], gpus[at:at:at+size]
+		at += size
+	}
+	for rank, r := range l {
+		g := &list[of[rank]]
+		if slices.Contains(g.gpus, r.GPU) {
+			return nil, fmt.Errorf("rank %d: %s of %s has a rank already; NCCL refuses two on one GPU", rank, c.TypeOf(r.Host).Devices[r.GPU].Name, hostName(c, r.Host))
+		}
+		g.host, g.ranks, g.gpus = r.Host, append(g.ranks, rank), append(g.gpus, r.GPU)
+	}
+	return list, nil
+}
+
+// assign gives every rank the number of its node, by lowest rank, and every node
+// its number of ranks.
+func (l Layout) assign(c *cluster.Cluster, split bool) (of []int32, sizes []int, err error) {
+	type key struct{ host, tray int }
+	index := map[key]int32{}
+	of = make([]int32, len(l))
+	last, lastIndex := key{-1, 0}, int32(0)
 	for rank, r := range l {
 		t := c.TypeOf(r.Host)
 		if t == nil {
-			return nil, fmt.Errorf("rank %d: nobody described host %d", rank, r.Host)
+			return nil, nil, fmt.Errorf("rank %d: nobody described host %d", rank, r.Host)
 		}
 		if r.GPU < 0 || r.GPU >= len(t.Devices) || t.Devices[r.GPU].Kind != cluster.GPU {
-			return nil, fmt.Errorf("rank %d: device %d of %s is no GPU", rank, r.GPU, c.Hosts[r.Host].Name)
+			return nil, nil, fmt.Errorf("rank %d: device %d of %s is no GPU", rank, r.GPU, hostName(c, r.Host))
 		}
 		k := key{host: r.Host}
 		if split {
 			k.tray = t.Devices[r.GPU].Tray
 		}
-		i, ok := at[k]
-		if !ok {
-			i = len(list)
-			at[k] = i
-			list = append(list, group{host: r.Host})
-		}
-		for _, g := range list[i].gpus {
-			if g == r.GPU {
-				return nil, fmt.Errorf("rank %d: %s of %s has a rank already; NCCL refuses two on one GPU", rank, t.Devices[r.GPU].Name, c.Hosts[r.Host].Name)
+		if k != last {
+			i, ok := index[k]
+			if !ok {
+				i = int32(len(sizes))
+				index[k] = i
+				sizes = append(sizes, 0)
 			}
+			last, lastIndex = k, i
 		}
-		list[i].ranks = append(list[i].ranks, rank)
-		list[i].gpus = append(list[i].gpus, r.GPU)
+		of[rank] = lastIndex
+		if sizes[lastIndex]++; sizes[lastIndex] > maxLocal {
+			return nil, nil, fmt.Errorf("%s has more than %d ranks, which NCCL does not take", hostName(c, r.Host), maxLocal)
+		}
 	}
-	return list, nil
+	return of, sizes, nil
 }

@@ -59,17 +59,21 @@ func Think(c *cluster.Cluster, l Layout, v Version, env map[string]string) (*Pla
 	}
 	views := map[string]*View{}
 	members := make([]Member, 0, len(list))
+	p.Nodes = make([]PlanNode, 0, len(list))
 	var kinds []Graphs
+	var view *View
 	for i, g := range list {
-		key := viewKey(c.Hosts[g.host].Type, g.gpus)
-		view := views[key]
-		if view == nil {
-			if view, err = p.look(c, g, len(list) > 1); err != nil {
-				return nil, fmt.Errorf("%s: %w", hostName(c, g.host), err)
+		if i == 0 || c.Hosts[g.host].Type != c.Hosts[list[i-1].host].Type || !slices.Equal(g.gpus, list[i-1].gpus) {
+			key := viewKey(c.Hosts[g.host].Type, g.gpus)
+			view = views[key]
+			if view == nil {
+				if view, err = p.look(c, g, len(list) > 1); err != nil {
+					return nil, fmt.Errorf("%s: %w", hostName(c, g.host), err)
+				}
+				views[key] = view
+				kinds = append(kinds, view.Graphs)
+				p.describe(view.sys, i == 0)
 			}
-			views[key] = view
-			kinds = append(kinds, view.Graphs)
-			p.describe(view.sys, i == 0)
 		}
 		p.MaxLocalRanks = max(p.MaxLocalRanks, len(g.ranks))
 		p.Nodes = append(p.Nodes, PlanNode{g.host, g.ranks, view})
@@ -103,6 +107,9 @@ func viewKey(typ int, gpus []int) string {
 func (p *Plan) look(c *cluster.Cluster, g group, inter bool) (*View, error) {
 	v := p.Version
 	t := c.TypeOf(g.host)
+	if err := t.Check(); err != nil {
+		return nil, err
+	}
 	s, err := newSystem(t, g.gpus, inter, v, p.Env)
 	if err != nil {
 		return nil, err

@@ -141,7 +141,9 @@ func (a *auditor) port(n *node, k int, p cluster.Port, isRail bool) {
 		a.add("mtu-1500", Warn, where, fmt.Sprintf("MTU %d bytes on a %s port: six times the packets of jumbo frames, and as many interrupts and headers", p.MTU.Value, p.Rate.Value.Bits()),
 			"set MTU 9000 on the interface, on every switch port between the nodes and on every peer (RoCE then uses 4096-byte payloads)")
 	}
-	if p.Max.Known() && p.Rate.Known() && p.Rate.Value < p.Max.Value*0.97 && p.State != cluster.Down {
+	// A card that could do more by its data sheet is no fault of the port; one that
+	// the port itself reports is.
+	if p.Max.Origin > cluster.Spec && p.Rate.Known() && p.Rate.Value < p.Max.Value*0.97 && p.State != cluster.Down {
 		a.add("port-slow", Warn, where, fmt.Sprintf("the port runs at %s, it could do %s", p.Rate.Value.Bits(), p.Max.Value.Bits()), "check the cable, the switch port's speed and FEC settings")
 	}
 }

@@ -109,9 +109,14 @@ func TestImpossibleCalls(t *testing.T) {
 		o Op
 		n int
 	}{
-		{Op{}, 4}, {Op{Kind: AllReduce}, 0}, {Op{Kind: AllReduce, Bytes: -1}, 2}, {Op{Kind: Broadcast, Root: 4}, 4},
-		{Op{Kind: Hypercube}, 6}, {Op{Kind: AllReduce, Sizes: make([][]unit.Bytes, 2)}, 2},
-		{Op{Kind: AllToAllV, Sizes: make([][]unit.Bytes, 3)}, 2}, {Op{Kind: AllToAllV, Sizes: [][]unit.Bytes{{1, -1}, {1, 1}}}, 2},
+		{Op{}, 4},
+		{Op{Kind: AllReduce}, 0},
+		{Op{Kind: AllReduce, Bytes: -1}, 2},
+		{Op{Kind: Broadcast, Root: 4}, 4},
+		{Op{Kind: Hypercube}, 6},
+		{Op{Kind: AllReduce, Sizes: make([][]unit.Bytes, 2)}, 2},
+		{Op{Kind: AllToAllV, Sizes: make([][]unit.Bytes, 3)}, 2},
+		{Op{Kind: AllToAllV, Sizes: [][]unit.Bytes{{1, -1}, {1, 1}}}, 2},
 	} {
 		if tt.o.Check(tt.n) == nil {
 			t.Errorf("%+v on %d ranks was taken", tt.o, tt.n)

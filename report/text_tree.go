@@ -218,7 +218,7 @@ func (l *fieldList) port(p *cluster.Port, many bool) {
 	if p.Rate.Known() {
 		l.figure(name+p.Rate.Value.Bits(), p.Rate.Origin)
 		name = ""
-		if p.Max.Known() && p.Max.Value > p.Rate.Value {
+		if p.Max.Origin > cluster.Spec && p.Max.Value > p.Rate.Value {
 			l.complain("could do " + p.Max.Value.Bits())
 		}
 	}

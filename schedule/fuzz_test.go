@@ -23,8 +23,10 @@ func FuzzCheck(f *testing.F) {
 		at := func(i int) int8 { return int8(data[i]) }
 		for ; len(data) >= 12 && s.Ranks > 0 && s.Lanes > 0; data = data[12:] {
 			r, l := int(data[0])%s.Ranks, int(data[1])%s.Lanes
-			p[r][l] = append(p[r][l], Op{Verb: Verb(data[2] % 8), Buf: Buffer(data[3] % 4), Dst: Buffer(data[4] % 4), Peer: int32(at(5)), From: int32(at(6)),
-				To: int32(at(7)), At: int32(at(8)), Class: int32(at(9)), After: Wait{int32(at(10)), int32(at(11))}})
+			p[r][l] = append(p[r][l], Op{
+				Verb: Verb(data[2] % 8), Buf: Buffer(data[3] % 4), Dst: Buffer(data[4] % 4), Peer: int32(at(5)), From: int32(at(6)),
+				To: int32(at(7)), At: int32(at(8)), Class: int32(at(9)), After: Wait{int32(at(10)), int32(at(11))},
+			})
 		}
 		s.Program = p
 		_ = s.Check()

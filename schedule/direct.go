@@ -79,9 +79,9 @@ func (d direct) partner(p, step int, receive bool) int {
 	case d.paired && d.n&(d.n-1) == 0:
 		return p ^ step
 	case receive:
-		return mod(p-step, d.n)
+		return wrap(p-step, d.n)
 	}
-	return mod(p+step, d.n)
+	return wrap(p+step, d.n)
 }
 
 // shift is sendrecv: to the next, from the one before.
@@ -99,9 +99,9 @@ func (s shift) op(p, _, i int) Op {
 	case s.n == 1:
 		return Op{Verb: Copy, To: 1, Dst: Out}
 	case i == 0:
-		return Op{Verb: Send, Peer: int32(mod(p+1, s.n)), To: 1}
+		return Op{Verb: Send, Peer: int32(wrap(p+1, s.n)), To: 1}
 	}
-	return Op{Verb: Recv, Buf: Out, Peer: int32(mod(p-1, s.n)), To: 1}
+	return Op{Verb: Recv, Buf: Out, Peer: int32(wrap(p-1, s.n)), To: 1}
 }
 
 // collect is the gather in which everyone sends to position 0.

@@ -85,16 +85,16 @@ func (l *levels) At(rank, lane, i int) Op {
 	}
 	shift := int32(channel) * l.off[len(l.off)-1]
 	if i < reduce {
-		s := l.innerSeat(group, shift)
-		return s.place(l.reduce[len(l.groups[group])].op(place, lane, i))
+		s := l.innerSeat(group)
+		return s.place(l.reduce[len(l.groups[group])].op(place, lane, i), shift, 0)
 	}
 	i -= reduce
 	if i < rail*rails {
 		if group < 0 {
 			group = len(l.groups)
 		}
-		s := l.outerSeat(r0+i/rail, shift)
-		o := s.place(l.outer.op(group, lane, i%rail))
+		s := l.outerSeat(r0 + i/rail)
+		o := s.place(l.outer.op(group, lane, i%rail), shift, 0)
 		if o.After.Count > 0 { // counted from where this rail begins in the other lane
 			reduce, rail, _, _ := l.spans(rank, lane-1)
 			o.After.Count += int32(reduce + i/l.outer.size(group, lane)*rail)
@@ -102,22 +102,22 @@ func (l *levels) At(rank, lane, i int) Op {
 		return o
 	}
 	i -= rail * rails
-	s := l.innerSeat(group, shift)
-	o := s.place(l.gather[len(l.groups[group])].op(place, lane, i))
+	s := l.innerSeat(group)
+	o := s.place(l.gather[len(l.groups[group])].op(place, lane, i), shift, 0)
 	if l.two && i == 0 && rail*rails == 0 { // else the way down has waited for all of the other lane
 		o.After = Wait{int32(lane - 1), int32(l.Len(rank, lane-1))}
 	}
 	return o
 }
 
-func (l *levels) innerSeat(group int, shift int32) seat {
+func (l *levels) innerSeat(group int) seat {
 	size := len(l.groups[group])
-	return seat{members: l.groups[group], n: int32(size), switches: int32(l.ranks + group), bounds: l.share[size], shift: shift}
+	return seat{members: l.groups[group], n: int32(size), switches: int32(l.ranks + group), bounds: l.share[size]}
 }
 
-func (l *levels) outerSeat(rail int, shift int32) seat {
+func (l *levels) outerSeat(rail int) seat {
 	m := len(l.groups)
-	s := seat{members: l.across[rail*m : (rail+1)*m], n: int32(m), switches: int32(l.ranks + rail), shift: shift}
+	s := seat{members: l.across[rail*m : (rail+1)*m], n: int32(m), switches: int32(l.ranks + rail)}
 	if l.inside {
 		s.switches += int32(m)
 	}

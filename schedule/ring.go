@@ -35,11 +35,11 @@ func (r ring) op(p, lane, i int) Op {
 		block -= d
 		verb = RecvReduce
 	}
-	from := int32(mod(block, r.n))
+	from := int32(wrap(block, r.n))
 	if i%2 == 0 {
-		return Op{Verb: Send, Peer: int32(mod(p+d, r.n)), From: from, To: from + 1}
+		return Op{Verb: Send, Peer: int32(wrap(p+d, r.n)), From: from, To: from + 1}
 	}
-	return Op{Verb: verb, Peer: int32(mod(p-d, r.n)), From: from, To: from + 1}
+	return Op{Verb: verb, Peer: int32(wrap(p-d, r.n)), From: from, To: from + 1}
 }
 
 // rings is the ring with an order of its own for every channel, as NCCL's search gives them.
@@ -60,4 +60,17 @@ func (r *rings) op(p, lane, i int) Op {
 		o.To = o.From + 1
 	}
 	return o
+}
+
+func (r *rings) sum(dst []Flow, first int, s *seat, p, lane int) []Flow {
+	k := lane % len(r.orders)
+	// The plain ring sums over positions; here positions are one channel's and the seat's are ranks.
+	at := len(dst)
+	dst = r.ring.sum(dst, at, s, int(r.pos[k][p]), lane)
+	if len(dst) > at {
+		f := dst[at]
+		f.Peer = int(r.orders[k][f.Peer])
+		dst = addFlow(dst[:at], first, f)
+	}
+	return dst
 }

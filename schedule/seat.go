@@ -16,18 +16,16 @@ type seat struct {
 	bounds    []int32 // the chunk at which each block begins, and the end; nil: blocks are equal parts of
 	lo, width int32   // the chunks from lo on,
 	blocks    int32   // into so many
-
-	shift, temp int32 // where the channel's chunks begin, in Data or Out and in Temp
 }
 
 func (s *seat) bound(b int32) int32 {
 	if s.bounds != nil {
-		return s.bounds[b] + s.shift
+		return s.bounds[b]
 	}
 	if s.width == s.blocks {
-		return s.lo + b + s.shift
+		return s.lo + b
 	}
-	return s.lo + int32(int64(b)*int64(s.width)/int64(s.blocks)) + s.shift
+	return s.lo + int32(int64(b)*int64(s.width)/int64(s.blocks))
 }
 
 func (s *seat) rank(p int32) int32 {
@@ -40,19 +38,19 @@ func (s *seat) rank(p int32) int32 {
 	return p
 }
 
-// place translates an op.
-func (s *seat) place(o Op) Op {
+// place translates an op. The channel's chunks begin at data in Data and Out, and at temp in Temp.
+func (s *seat) place(o Op, data, temp int32) Op {
 	if !o.Verb.Local() {
 		o.Peer = s.rank(o.Peer)
 	} else if o.Dst == Temp {
-		o.At += s.temp
+		o.At += temp
 	} else {
-		o.At = s.bound(o.At)
+		o.At = s.bound(o.At) + data
 	}
 	if o.Buf == Temp {
-		o.From, o.To = o.From+s.temp, o.To+s.temp
+		o.From, o.To = o.From+temp, o.To+temp
 	} else {
-		o.From, o.To = s.bound(o.From), s.bound(o.To)
+		o.From, o.To = s.bound(o.From)+data, s.bound(o.To)+data
 	}
 	return o
 }
@@ -98,9 +96,7 @@ func (f *flat) Len(rank, lane int) int { return f.body.size(f.where(rank), lane)
 
 func (f *flat) At(rank, lane, i int) Op {
 	channel := int32(lane / f.per)
-	s := f.seat
-	s.shift, s.temp = channel*s.width, channel*f.temp
-	o := s.place(f.body.op(f.where(rank), lane, i))
+	o := f.seat.place(f.body.op(f.where(rank), lane, i), channel*f.seat.width, channel*f.temp)
 	f.mark(&o, rank)
 	return o
 }
@@ -146,6 +142,17 @@ func (m mirror) op(p, lane, i int) Op {
 		o.To = o.From + n
 	}
 	return o
+}
+
+// wrap is x modulo n for -n <= x < 2n; it costs less than a division.
+func wrap(x, n int) int {
+	switch {
+	case x < 0:
+		return x + n
+	case x >= n:
+		return x - n
+	}
+	return x
 }
 
 // mod is x modulo n, never negative.

@@ -188,7 +188,19 @@ func TestGivenRingsAndTrees(t *testing.T) {
 		}
 		for _, kind := range shared {
 			b, _ := Find("ring")
-			prove(t, b, kind, Params{Ranks: n, Channels: 4, Rings: rings})
+			p := Params{Ranks: n, Channels: 4, Rings: rings}
+			prove(t, b, kind, p)
+			s, err := b.Build(kind, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			plain := *s
+			plain.Program = Store(s)
+			for r := range n {
+				if got, want := s.AppendFlows(nil, r, 3), plain.AppendFlows(nil, r, 3); !slices.Equal(got, want) {
+					t.Errorf("%s rank %d: %v, want %v", s, r, got, want)
+				}
+			}
 		}
 		b, _ := Find("tree")
 		prove(t, b, coll.AllReduce, Params{Ranks: n, Channels: 3, Parents: parents})

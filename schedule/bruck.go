@@ -2,11 +2,12 @@ package schedule
 
 import "math/bits"
 
-// Bruck et al., "Efficient algorithms for all-to-all communications in multiport message-passing systems", IEEE TPDS 8, 1997:
-// the fewest rounds for any number of ranks, at the price of local copies.
+// Bruck et al., "Efficient algorithms for all-to-all communications in multiport
+// message-passing systems", IEEE TPDS 8, 1997: the fewest rounds for any number of ranks, at
+// the price of local copies.
 
-// bruckGather is the all-gather: scratch place j is the block of the rank j further on; each round doubles
-// what is there. In the end the blocks are turned into their places.
+// bruckGather is the all-gather: scratch place j is the block of the rank j further on; each
+// round doubles what is there. In the end the blocks are turned into their places.
 type bruckGather struct{ n int }
 
 func (b bruckGather) rounds() int { return bits.Len(uint(b.n - 1)) }
@@ -42,9 +43,10 @@ func (b bruckGather) op(p, _, i int) Op {
 	return Op{Verb: Copy, Buf: Temp, From: wrap, To: int32(b.n), Dst: Data, At: 0}
 }
 
-// bruckExchange is the all-to-all: scratch place j is the block for the rank j further on; round k passes on every block whose j has
-// bit k, so that it arrives after as many hops as j has bits. Blocks of a round are packed into one message.
-// Scratch is n places, then a half for packing, then a half for what comes.
+// bruckExchange is the all-to-all: scratch place j is the block for the rank j further on;
+// round k passes on every block whose j has bit k, so that it arrives after as many hops as j
+// has bits. Blocks of a round are packed into one message. Scratch is n places, then a half for
+// packing, then a half for what comes.
 type bruckExchange struct{ n int }
 
 func (b bruckExchange) half() int { return (b.n + 1) / 2 }

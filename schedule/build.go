@@ -8,16 +8,19 @@ import (
 	"busbar/coll"
 )
 
-// Params is what a builder may be told. Only Ranks is needed; an algorithm ignores what it has no use for.
+// Params is what a builder may be told. Only Ranks is needed; an algorithm ignores what it has
+// no use for.
 type Params struct {
 	Ranks    int
 	Root     int
 	Channels int // parts of the data that go side by side; 0 is 1
-	// Pieces is the number of messages that a chain or tree cuts a channel's data into, so that its levels work at once; 0 is 4.
+	// Pieces is the number of messages that a chain or tree cuts a channel's data into, so that
+	// its levels work at once; 0 is 4.
 	Pieces int
 	Order  []int   // the rank at each position of the algorithm; nil is 0, 1, 2, …
 	Rings  [][]int // ring: an order for each channel, taken in turn
-	// Parents is the trees of tree: for each channel, in turn, the parent of every rank, -1 for the root.
+	// Parents is the trees of tree: for each channel, in turn, the parent of every rank, -1 for
+	// the root.
 	Parents [][]int
 	Groups  [][]int // ranks that are close to each other, for tree and the algorithms in levels; nil is every rank for itself
 	Pattern Pattern // tree: where a group's links to other groups are
@@ -61,7 +64,8 @@ func Find(name string) (Builder, error) {
 	return Builder{}, fmt.Errorf("algorithm %q is unknown; use one of %s", name, strings.Join(names, ", "))
 }
 
-// Build makes the schedule of a collective by an algorithm. The error is a *Refusal where the two do not go together.
+// Build makes the schedule of a collective by an algorithm. The error is a *Refusal where the
+// two do not go together.
 func Build(kind coll.Kind, name string, p Params) (*Schedule, error) {
 	b, err := Find(name)
 	if err != nil {
@@ -164,7 +168,8 @@ func spread(kind coll.Kind, p *Params, x plan) (*Schedule, error) {
 	return s, nil
 }
 
-// positions is the order in which an algorithm sees the ranks, and its inverse; the root of a rooted kind is at position 0.
+// positions is the order in which an algorithm sees the ranks, and its inverse; the root of a
+// rooted kind is at position 0.
 func positions(kind coll.Kind, p *Params) (members, pos []int32) {
 	turn := 0
 	if kind.Rooted() {

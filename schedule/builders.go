@@ -110,7 +110,8 @@ func buildPAT(kind coll.Kind, p *Params) (*Schedule, error) {
 	return spread(kind, p, x)
 }
 
-// buildTwoStep is van de Geijn's broadcast for long vectors, and its mirror (Thakur et al. 2005).
+// buildTwoStep is van de Geijn's broadcast for long vectors, and its mirror (Thakur et al.
+// 2005).
 func buildTwoStep(kind coll.Kind, p *Params) (*Schedule, error) {
 	gather := collectTree{binomial{p.Ranks}}
 	if kind == coll.Broadcast {

@@ -71,8 +71,9 @@ func (l *levels) setOuter(name string, pieces int) error {
 	return nil
 }
 
-// slotChunks is the number of chunks that each rank answers for, chosen so that the blocks of the outer algorithm divide a rail's part, but
-// no more than eight: beyond, blocks of somewhat different size do less harm than so many chunks.
+// slotChunks is the number of chunks that each rank answers for, chosen so that the blocks of
+// the outer algorithm divide a rail's part, but no more than eight: beyond, blocks of somewhat
+// different size do less harm than so many chunks.
 func (l *levels) slotChunks(kind coll.Kind) int {
 	if kind != coll.AllReduce {
 		return 1

@@ -43,14 +43,16 @@ func (f *Fault) Error() string {
 	return fmt.Sprintf("rank %d lane %d %s", f.Rank, f.Lane, f.What)
 }
 
-// Check proves a schedule, or returns a *Fault. It runs the programs on sets of contributions ("rank 3's part of chunk 7, once")
-// over queues that hold Depth messages, and shows that every rank ends with what the collective's definition says: each contribution
-// exactly once, nothing read before it was there, nothing overwritten unread, no two lanes at one chunk without an
+// Check proves a schedule, or returns a *Fault. It runs the programs on sets of contributions
+// ("rank 3's part of chunk 7, once") over queues that hold Depth messages, and shows that every
+// rank ends with what the collective's definition says: each contribution exactly once, nothing
+// read before it was there, nothing overwritten unread, no two lanes at one chunk without an
 // order between them, every send received, no lane waiting for ever.
 //
-// Programs block on receives of named peers only, so what one order of running finds holds for all orders.
-// The order between two lanes of a rank counts only where an After states it directly; one that would follow from
-// other ranks' doings, or from a chain of waits, is reported as a race.
+// Programs block on receives of named peers only, so what one order of running finds holds for
+// all orders. The order between two lanes of a rank counts only where an After states it
+// directly; one that would follow from other ranks' doings, or from a chain of waits, is
+// reported as a race.
 //
 // The cost is that of touching every chunk of every message once.
 func (s *Schedule) Check() error {
@@ -125,8 +127,8 @@ func (s *Schedule) initial(rank, block int) bool {
 	return true
 }
 
-// result tells what a rank must hold of a block in the end: nothing (need false), one rank's contribution, or
-// all ranks' (from -1).
+// result tells what a rank must hold of a block in the end: nothing (need false), one rank's
+// contribution, or all ranks' (from -1).
 func (s *Schedule) result(rank, block int) (need bool, from int) {
 	switch s.Kind {
 	case coll.AllReduce, coll.Barrier:

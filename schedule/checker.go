@@ -44,7 +44,8 @@ const (
 	ended
 )
 
-// conn is a connection: sender, receiver and lane in one number, which maps hash faster than a struct.
+// conn is a connection: sender, receiver and lane in one number, which maps hash faster than a
+// struct.
 type conn uint64
 
 const laneBits = 15
@@ -156,7 +157,8 @@ func (c *checker) advance(i int) error {
 	return nil
 }
 
-// forget empties what a switch has sent, once it goes on to something else: a multicast leaves nothing behind.
+// forget empties what a switch has sent, once it goes on to something else: a multicast leaves
+// nothing behind.
 func (c *checker) forget(rank int, l *lane, o Op) {
 	if s := l.sent; s.Verb == Send && (o.Verb != Send || o.Buf != s.Buf || o.From != s.From || o.To != s.To) {
 		for chunk := s.From; chunk < s.To; chunk++ {
@@ -331,5 +333,6 @@ func (c *checker) write(rank, ln int, o Op, buf Buffer, at int, vals []value, ad
 	return nil
 }
 
-// sameSet reports whether two values are the same set by their form; different forms of a set count as different.
+// sameSet reports whether two values are the same set by their form; different forms of a set
+// count as different.
 func sameSet(a, b value) bool { return a.lo == b.lo && a.count == b.count && a.bits == b.bits }

@@ -2,12 +2,14 @@ package schedule
 
 import "busbar/coll"
 
-// direct is everyone with everyone, without detours. An all-to-all sends each block to its owner; an all-gather sends the own block to all;
-// a reduce-scatter sends each block to the rank that sums it; an all-reduce is the latter two. All sends come first, to the next position
-// first so that no two start at one receiver.
+// direct is everyone with everyone, without detours. An all-to-all sends each block to its
+// owner; an all-gather sends the own block to all; a reduce-scatter sends each block to the
+// rank that sums it; an all-reduce is the latter two. All sends come first, to the next
+// position first so that no two start at one receiver.
 //
-// When paired, each send is followed by a receive from the position as far on the other side; for powers of two the partners are the same
-// (pairwise exchange, Thakur et al. 2005). When whole, an all-reduce sends the whole vector to everyone (one shot).
+// When paired, each send is followed by a receive from the position as far on the other side;
+// for powers of two the partners are the same (pairwise exchange, Thakur et al. 2005). When
+// whole, an all-reduce sends the whole vector to everyone (one shot).
 type direct struct {
 	n      int
 	kind   coll.Kind
@@ -121,7 +123,8 @@ func (c collect) op(p, _, i int) Op {
 	return Op{Verb: Send, From: int32(p), To: int32(p + 1)}
 }
 
-// collectTree is the gather along a binomial tree: what lies below a position is one range of blocks.
+// collectTree is the gather along a binomial tree: what lies below a position is one range of
+// blocks.
 type collectTree struct{ binomial }
 
 func (c collectTree) size(p, _ int) int {

@@ -10,10 +10,11 @@ const (
 	SingleTree                // both children's at the first member
 )
 
-// dtree is NCCL's double binary tree: a binary tree over the groups, built so that a second one, mirrored (even number) or
-// shifted by one (odd), has its inner nodes where the first has leaves; inside a group a chain. (Sanders, Speck, Träff, "Two-tree algorithms
-// for full bandwidth broadcast, reduction and scan", Parallel Computing 35, 2009; the exact construction is ncclGetDtree's.)
-// The first half of the channels uses the first tree, the rest the second.
+// dtree is NCCL's double binary tree: a binary tree over the groups, built so that a second
+// one, mirrored (even number) or shifted by one (odd), has its inner nodes where the first has
+// leaves; inside a group a chain. (Sanders, Speck, Träff, "Two-tree algorithms for full
+// bandwidth broadcast, reduction and scan", Parallel Computing 35, 2009; the exact construction
+// is ncclGetDtree's.) The first half of the channels uses the first tree, the rest the second.
 type dtree struct {
 	*grouping
 	channels int
@@ -23,8 +24,8 @@ type dtree struct {
 // second reports whether a channel uses the second tree.
 func (d dtree) second(channel int) bool { return channel%d.channels >= (d.channels+1)/2 }
 
-// BinaryTree is NCCL's binary tree over nodes 0 to n-1 as it stands around one of them: its parent and two children, -1 for none. The second
-// tree is the complement of the first.
+// BinaryTree is NCCL's binary tree over nodes 0 to n-1 as it stands around one of them: its
+// parent and two children, -1 for none. The second tree is the complement of the first.
 func BinaryTree(n, node int, second bool) (parent, child0, child1 int) {
 	if !second {
 		return btree(n, node)
@@ -49,7 +50,8 @@ func BinaryTree(n, node int, second bool) (parent, child0, child1 int) {
 	return turn(p), turn(a), turn(b)
 }
 
-// btree is the first tree: leaves and inner nodes alternate, and the lowest set bit is the height.
+// btree is the first tree: leaves and inner nodes alternate, and the lowest set bit is the
+// height.
 func btree(n, node int) (parent, child0, child1 int) {
 	if node == 0 {
 		child1 = -1
@@ -136,8 +138,8 @@ func (d dtree) child(p, channel, k int) int {
 	return list[k]
 }
 
-// btrees is the double tree over positions, without groups; for a rooted collective both trees are turned so that position 0
-// is their root.
+// btrees is the double tree over positions, without groups; for a rooted collective both trees
+// are turned so that position 0 is their root.
 type btrees struct {
 	n, channels int
 	rooted      bool

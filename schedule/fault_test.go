@@ -168,8 +168,8 @@ func nonEmpty(ops []Op, i int) []Op {
 	return ops
 }
 
-// independent reports whether two neighbours may be run in either order: they do not use one connection, and neither writes what the other touches,
-// unless both add to it.
+// independent reports whether two neighbours may be run in either order: they do not use one
+// connection, and neither writes what the other touches, unless both add to it.
 func independent(a, b Op) bool {
 	if a.Verb.Receives() == b.Verb.Receives() && a.Len() == 0 && b.Len() == 0 {
 		return true
@@ -202,8 +202,8 @@ func independent(a, b Op) bool {
 	return true
 }
 
-// TestPlantedFaults changes every op of every subject in every way, and Check must say so each time, except where two independent ops
-// were swapped.
+// TestPlantedFaults changes every op of every subject in every way, and Check must say so each
+// time, except where two independent ops were swapped.
 func TestPlantedFaults(t *testing.T) {
 	total := 0
 	for _, f := range faults {

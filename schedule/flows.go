@@ -13,9 +13,9 @@ type Flow struct {
 	Chunks   int64
 }
 
-// AppendFlows appends what a lane of a rank or switch sends to each of its peers. For rings, trees, switches and
-// what is put together of them the sums have a closed form, which takes no longer for a million ranks than for ten; for the others the
-// ops are added up.
+// AppendFlows appends what a lane of a rank or switch sends to each of its peers. For rings,
+// trees, switches and what is put together of them the sums have a closed form, which takes no
+// longer for a million ranks than for ten; for the others the ops are added up.
 func (s *Schedule) AppendFlows(dst []Flow, rank, lane int) []Flow {
 	if f, ok := s.Program.(summer); ok {
 		if list, ok := f.flows(dst, rank, lane); ok {
@@ -60,7 +60,8 @@ type summer interface {
 	flows(dst []Flow, rank, lane int) ([]Flow, bool)
 }
 
-// sums is a body that knows its sums: sent by position p to peers, in messages and in chunks by the seat's blocks.
+// sums is a body that knows its sums: sent by position p to peers, in messages and in chunks by
+// the seat's blocks.
 type sums interface {
 	sum(dst []Flow, first int, s *seat, p, lane int) []Flow
 }
@@ -78,7 +79,8 @@ func (s *seat) total(blocks int) int64 { return int64(s.bound(int32(blocks)) - s
 
 func (s *seat) block(b int) int64 { return int64(s.bound(int32(b)+1) - s.bound(int32(b))) }
 
-// A ring sends all blocks but one in each half: the one that it ends with in a reduce-scatter, the next one's in an all-gather.
+// A ring sends all blocks but one in each half: the one that it ends with in a reduce-scatter,
+// the next one's in an all-gather.
 func (r ring) sum(dst []Flow, first int, s *seat, p, lane int) []Flow {
 	if r.n == 1 {
 		return dst

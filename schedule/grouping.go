@@ -2,8 +2,9 @@ package schedule
 
 import "fmt"
 
-// grouping is a partition of the ranks: nodes, or whatever is close to each other. Member k of all groups form rail k. Where groups differ in size, there are as
-// many rails as the greatest has members, and a member of a smaller group serves several neighbouring rails.
+// grouping is a partition of the ranks: nodes, or whatever is close to each other. Member k of
+// all groups form rail k. Where groups differ in size, there are as many rails as the greatest
+// has members, and a member of a smaller group serves several neighbouring rails.
 type grouping struct {
 	groups         [][]int32
 	groupOf, posOf []int32 // of each rank
@@ -51,8 +52,8 @@ func newGrouping(n int, groups [][]int) (*grouping, error) {
 	return g, nil
 }
 
-// firstRail is the rail of member p of a group of some size: the first that it serves, and the one its block is on. It serves
-// those up to the next member's.
+// firstRail is the rail of member p of a group of some size: the first that it serves, and the
+// one its block is on. It serves those up to the next member's.
 func (g *grouping) firstRail(size, p int) int { return (p*g.rails + size - 1) / size }
 
 // serves is the member of a group of some size that serves a rail.
@@ -95,7 +96,8 @@ func (g *grouping) slot(rank int) int32 {
 	return g.off[rail*len(g.groups)+k]
 }
 
-// shares is the chunks that the members of a group of some size answer for: the bounds of their rails.
+// shares is the chunks that the members of a group of some size answer for: the bounds of their
+// rails.
 func (g *grouping) shares(size int) []int32 {
 	b := make([]int32, size+1)
 	for p := range b {

@@ -6,12 +6,15 @@ import (
 	"busbar/coll"
 )
 
-// halving is recursive halving (a reduce-scatter with the far partner first, half of the rest in each step) and
-// recursive doubling (an all-gather with the near partner first): Rabenseifner's all-reduce (ICCS 2004). Where n
-// is no power of two, the first 2·(n-2^k) positions fold in pairs first and unfold at the end, as in Thakur, Rabenseifner, Gropp,
-// "Optimization of collective communication operations in MPICH", IJHPCA 19, 2005. The vector has 2^k blocks.
+// halving is recursive halving (a reduce-scatter with the far partner first, half of the rest
+// in each step) and recursive doubling (an all-gather with the near partner first):
+// Rabenseifner's all-reduce (ICCS 2004). Where n is no power of two, the first 2·(n-2^k)
+// positions fold in pairs first and unfold at the end, as in Thakur, Rabenseifner, Gropp,
+// "Optimization of collective communication operations in MPICH", IJHPCA 19, 2005. The vector
+// has 2^k blocks.
 //
-// When whole, every step exchanges the whole vector: recursive doubling of an all-reduce, for small vectors.
+// When whole, every step exchanges the whole vector: recursive doubling of an all-reduce, for
+// small vectors.
 type halving struct {
 	n     int
 	kind  coll.Kind // AllReduce, ReduceScatter, AllGather; the latter two for powers of two only
@@ -21,7 +24,8 @@ type halving struct {
 // pow2 is the greatest power of two that is not above n.
 func pow2(n int) int { return 1 << (bits.Len(uint(n)) - 1) }
 
-// virtual is a position's place among the 2^k that work, -1 for one that has folded, and whether it has a fold to care for.
+// virtual is a position's place among the 2^k that work, -1 for one that has folded, and
+// whether it has a fold to care for.
 func (h halving) virtual(p int) (v int, fold bool) {
 	rest := h.n - pow2(h.n)
 	switch {
@@ -121,7 +125,8 @@ func (h halving) exchange(v, step int, receive bool) Op {
 	return o
 }
 
-// dissemination is the barrier in which step k hears from 2^k places back (Hensgen, Finkel, Manber, IJPP 17, 1988).
+// dissemination is the barrier in which step k hears from 2^k places back (Hensgen, Finkel,
+// Manber, IJPP 17, 1988).
 type dissemination struct{ n int }
 
 func (d dissemination) size(_, _ int) int { return 2 * bits.Len(uint(d.n-1)) }

@@ -5,10 +5,11 @@ import (
 	"busbar/unit"
 )
 
-// Layout tells where chunks of Data and Out lie. The memory consists of Blocks equal blocks (one a
-// rank for the blocked kinds, else one), each of which is cut into equal pieces. Chunks are numbered by channel first, then by block in
-// the layout's order, then by piece, so that what an algorithm sends in one message
-// is one range of chunks, whatever the numbers of its ranks.
+// Layout tells where chunks of Data and Out lie. The memory consists of Blocks equal blocks
+// (one a rank for the blocked kinds, else one), each of which is cut into equal pieces. Chunks
+// are numbered by channel first, then by block in the layout's order, then by piece, so that
+// what an algorithm sends in one message is one range of chunks, whatever the numbers of its
+// ranks.
 type Layout struct {
 	Chunks   int     // in all
 	Blocks   int     // 1 or the number of ranks
@@ -36,8 +37,8 @@ func (l Layout) ok() bool {
 		(l.Order == nil || len(l.Order) == l.Blocks)
 }
 
-// Elements is the part [from, to) of its block's n elements that piece has of pieces.
-// Pieces differ by at most one element; none is lost.
+// Elements is the part [from, to) of its block's n elements that piece has of pieces. Pieces
+// differ by at most one element; none is lost.
 func Elements(n int64, piece, pieces int) (from, to int64) {
 	p := int64(pieces)
 	q, r := n/p, n%p

@@ -2,11 +2,13 @@ package schedule
 
 import "busbar/coll"
 
-// levels is a collective in two levels: a reduce-scatter inside every group, which leaves each member with its rails' part, the collective among
-// the members of each rail, and an all-gather inside. Any algorithm may serve either level. (Thakur et al. 2005; the usual two-level all-reduce,
-// and with a multicast switch inside and trees across NCCL's NVLSTree.)
+// levels is a collective in two levels: a reduce-scatter inside every group, which leaves each
+// member with its rails' part, the collective among the members of each rail, and an all-gather
+// inside. Any algorithm may serve either level. (Thakur et al. 2005; the usual two-level
+// all-reduce, and with a multicast switch inside and trees across NCCL's NVLSTree.)
 //
-// A tree or a switch across takes two lanes a channel: the even one reduces inside and goes up, the odd one comes down and gathers inside.
+// A tree or a switch across takes two lanes a channel: the even one reduces inside and goes up,
+// the odd one comes down and gathers inside.
 type levels struct {
 	*grouping
 	kind   coll.Kind // AllReduce, ReduceScatter, AllGather
@@ -30,7 +32,8 @@ func (l *levels) has(lane int) (reduce, gather bool) {
 	return reduce, gather
 }
 
-// who tells a participant's part: its group and place (the group's size for the group's switch), or group -1, and the rails it serves.
+// who tells a participant's part: its group and place (the group's size for the group's
+// switch), or group -1, and the rails it serves.
 func (l *levels) who(rank int) (group, place, rail0, rail1 int) {
 	if rank < l.ranks {
 		group, place = int(l.groupOf[rank]), int(l.posOf[rank])

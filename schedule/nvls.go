@@ -2,8 +2,9 @@ package schedule
 
 import "busbar/coll"
 
-// nvls is NVLink SHARP: the switch, position n, sums the members' copies of a block for the member that owns it (multimem.ld_reduce), and
-// spreads what an owner stores to all members, the owner included (multimem.st). Every member owns a block.
+// nvls is NVLink SHARP: the switch, position n, sums the members' copies of a block for the
+// member that owns it (multimem.ld_reduce), and spreads what an owner stores to all members,
+// the owner included (multimem.st). Every member owns a block.
 type nvls struct {
 	n    int
 	kind coll.Kind // ReduceScatter, AllGather

@@ -5,11 +5,13 @@ import (
 	"slices"
 )
 
-// pat is NCCL's parallel aggregated trees (NCCL 2.23; Jeaugey, "PAT: a new algorithm for all-gather and reduce-scatter operations at
-// scale", 2025), the all-gather; the reduce-scatter is its mirror. Every rank's block spreads along a binomial tree towards lower positions:
-// the block of position p+s arrives at p from p+d, d being the lowest bit of s, and far partners come first, when there is least to send. Up to agg blocks
-// of trees that lie regularly spaced share a message. With full aggregation the rounds are logarithmic; with less, the first log2(agg) rounds are,
-// and the rest grow linearly.
+// pat is NCCL's parallel aggregated trees (NCCL 2.23; Jeaugey, "PAT: a new algorithm for
+// all-gather and reduce-scatter operations at scale", 2025), the all-gather; the reduce-scatter
+// is its mirror. Every rank's block spreads along a binomial tree towards lower positions: the
+// block of position p+s arrives at p from p+d, d being the lowest bit of s, and far partners
+// come first, when there is least to send. Up to agg blocks of trees that lie regularly spaced
+// share a message. With full aggregation the rounds are logarithmic; with less, the first
+// log2(agg) rounds are, and the rest grow linearly.
 //
 // What all positions do alike is stored, a number a block; the ops are computed.
 type pat struct {
@@ -20,7 +22,8 @@ type pat struct {
 	steps  []int32 // the distance s of every block that arrives
 }
 
-// newPAT aggregates agg blocks a message at most, rounded down to a power of two; 0 is as many as there are.
+// newPAT aggregates agg blocks a message at most, rounded down to a power of two; 0 is as many
+// as there are.
 func newPAT(n, agg int) *pat {
 	t := &pat{n: n, agg: 1, first: []int32{0}, ops: []int32{0}}
 	if n == 1 {
@@ -67,8 +70,8 @@ func (t *pat) close(far int) {
 	t.ops = append(t.ops, t.ops[len(t.ops)-1]+ops)
 }
 
-// patOrder is the order in which NCCL walks the trees below the aggregated levels: steps 1 to delta-1, none before
-// the one it continues, so that few blocks wait to be passed on at a time.
+// patOrder is the order in which NCCL walks the trees below the aggregated levels: steps 1 to
+// delta-1, none before the one it continues, so that few blocks wait to be passed on at a time.
 func patOrder(delta int) []int {
 	dim := bits.Len(uint(delta - 1))
 	count, zeros := make([]int, dim), make([]int, dim)

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// String prints an op, as "send data[3:4] to 5" or "recvReduce data[0:2] from 1 after lane 0 op 7".
+// String prints an op, as "send data[3:4] to 5" or "recvReduce data[0:2] from 1 after lane 0 op
+// 7".
 func (o Op) String() string {
 	var b strings.Builder
 	switch span := fmt.Sprintf("%s[%d:%d]", o.Buf, o.From, o.To); o.Verb {

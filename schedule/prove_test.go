@@ -11,7 +11,8 @@ import (
 	"busbar/coll"
 )
 
-// variants of an algorithm worth proving: inner and outer of hierarchical ones, aggregation of PAT.
+// variants of an algorithm worth proving: inner and outer of hierarchical ones, aggregation of
+// PAT.
 func variants(name string, kind coll.Kind, p Params) []Params {
 	list := []Params{p}
 	switch name {
@@ -46,7 +47,8 @@ func variants(name string, kind coll.Kind, p Params) []Params {
 	return list
 }
 
-// prove builds and checks, and reports whether there was something to check. A refusal must be one for a reason that is known.
+// prove builds and checks, and reports whether there was something to check. A refusal must be
+// one for a reason that is known.
 func prove(t *testing.T, b Builder, kind coll.Kind, p Params) bool {
 	t.Helper()
 	s, err := b.Build(kind, p)
@@ -92,8 +94,8 @@ func cut(ranks []int, size func() int) [][]int {
 	return groups
 }
 
-// TestEveryBuilderUpTo64 proves every combination for 1 to 64 ranks, one and several channels, natural and random order, and, for those that know groups, several
-// groupings.
+// TestEveryBuilderUpTo64 proves every combination for 1 to 64 ranks, one and several channels,
+// natural and random order, and, for those that know groups, several groupings.
 func TestEveryBuilderUpTo64(t *testing.T) {
 	most := 64
 	if testing.Short() {
@@ -134,9 +136,11 @@ func TestEveryBuilderUpTo64(t *testing.T) {
 	t.Logf("%d schedules of %d combinations proven for 1 to %d ranks", proven, len(combos), most)
 }
 
-// TestEveryBuilderAtRandomTo1024 proves random combinations for as long as there is time, and all of them at least once.
+// TestEveryBuilderAtRandomTo1024 proves random combinations for as long as there is time, and
+// all of them at least once.
 func TestEveryBuilderAtRandomTo1024(t *testing.T) {
-	// The first round, which has every combination, stays small; what time is left goes to great ones.
+	// The first round, which has every combination, stays small; what time is left goes to
+	// great ones.
 	most, budget := 128, 8*time.Second
 	if testing.Short() {
 		budget = 0

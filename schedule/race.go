@@ -2,7 +2,8 @@ package schedule
 
 import "fmt"
 
-// races remembers who touched a chunk last, and how far each lane knows the others of its rank to be.
+// races remembers who touched a chunk last, and how far each lane knows the others of its rank
+// to be.
 type races struct {
 	c     *checker
 	known []int32 // by participant, lane, other lane: ops of other that are done for certain
@@ -10,7 +11,8 @@ type races struct {
 	more  map[int][]stamp // further readers of a cell, by its index
 }
 
-// stamp is one access: a lane and the number of ops it will have done by then. The zero value is none.
+// stamp is one access: a lane and the number of ops it will have done by then. The zero value
+// is none.
 type stamp struct{ lane, count int32 }
 
 type access struct{ write, read stamp }

@@ -2,8 +2,9 @@ package schedule
 
 import "fmt"
 
-// Rename gives every rank another number: rank r of s becomes perm[r], blocks and root with it. The schedule stays what it was, for every
-// collective but sendrecv, whose neighbours are defined by number.
+// Rename gives every rank another number: rank r of s becomes perm[r], blocks and root with it.
+// The schedule stays what it was, for every collective but sendrecv, whose neighbours are
+// defined by number.
 func Rename(s *Schedule, perm []int) (*Schedule, error) {
 	if err := permutation(perm, s.Ranks); err != nil {
 		return nil, fmt.Errorf("rename: %w", err)

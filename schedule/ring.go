@@ -2,10 +2,10 @@ package schedule
 
 import "busbar/coll"
 
-// ring is the bandwidth-optimal ring: in n-1 steps every block travels once around, summed
-// or copied at each stop (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
-// workstations", JPDC 69, 2009). An all-reduce is a reduce-scatter and an all-gather in
-// the same direction, as in NCCL. When both, odd lanes run the other way round.
+// ring is the bandwidth-optimal ring: in n-1 steps every block travels once around, summed or
+// copied at each stop (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for
+// clusters of workstations", JPDC 69, 2009). An all-reduce is a reduce-scatter and an
+// all-gather in the same direction, as in NCCL. When both, odd lanes run the other way round.
 type ring struct {
 	n    int
 	kind coll.Kind // AllReduce, ReduceScatter, AllGather
@@ -64,7 +64,8 @@ func (r *rings) op(p, lane, i int) Op {
 
 func (r *rings) sum(dst []Flow, first int, s *seat, p, lane int) []Flow {
 	k := lane % len(r.orders)
-	// The plain ring sums over positions; here positions are one channel's and the seat's are ranks.
+	// The plain ring sums over positions; here positions are one channel's and the seat's are
+	// ranks.
 	at := len(dst)
 	dst = r.ring.sum(dst, at, s, int(r.pos[k][p]), lane)
 	if len(dst) > at {

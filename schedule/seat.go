@@ -1,7 +1,8 @@
 package schedule
 
-// body is an algorithm over positions 0 to n-1 (and, from n on, its switches) and over blocks of one channel's data. It
-// knows neither the numbers of ranks nor chunks; a seat translates. Scratch is counted in chunks already.
+// body is an algorithm over positions 0 to n-1 (and, from n on, its switches) and over blocks
+// of one channel's data. It knows neither the numbers of ranks nor chunks; a seat translates.
+// Scratch is counted in chunks already.
 type body interface {
 	size(p, lane int) int
 	op(p, lane, i int) Op
@@ -38,7 +39,8 @@ func (s *seat) rank(p int32) int32 {
 	return p
 }
 
-// place translates an op. The channel's chunks begin at data in Data and Out, and at temp in Temp.
+// place translates an op. The channel's chunks begin at data in Data and Out, and at temp in
+// Temp.
 func (s *seat) place(o Op, data, temp int32) Op {
 	if !o.Verb.Local() {
 		o.Peer = s.rank(o.Peer)
@@ -65,8 +67,8 @@ type flat struct {
 	sizeClasses
 }
 
-// sizeClasses gives ops of all_to_all_v their class. Only algorithms whose messages go straight from
-// source to destination have one.
+// sizeClasses gives ops of all_to_all_v their class. Only algorithms whose messages go straight
+// from source to destination have one.
 type sizeClasses struct{ ranks int32 }
 
 func (c sizeClasses) mark(o *Op, rank int) {
@@ -114,8 +116,9 @@ func (s seq) op(p, lane, i int) Op {
 }
 
 // mirror is a body run backwards with the arrows turned round. What spread copies of a block
-// along a tree collects them along the same tree: an all-gather becomes a reduce-scatter, a broadcast a reduce and,
-// without adding, a gather a scatter. The body has no waits, and uses scratch for packing only.
+// along a tree collects them along the same tree: an all-gather becomes a reduce-scatter, a
+// broadcast a reduce and, without adding, a gather a scatter. The body has no waits, and uses
+// scratch for packing only.
 type mirror struct {
 	body body
 	add  bool

@@ -23,8 +23,8 @@ func (c chain) children(p, _ int) int {
 
 func (c chain) child(p, _, _ int) int { return p + 1 }
 
-// binomial is the tree in which position p is below p without its lowest bit; the children are in order of the size of
-// what is below them.
+// binomial is the tree in which position p is below p without its lowest bit; the children are
+// in order of the size of what is below them.
 type binomial struct{ n int }
 
 func (b binomial) parent(p, _ int) int {
@@ -63,8 +63,9 @@ func (s star) children(p, _ int) int {
 
 func (s star) child(_, _, k int) int { return k }
 
-// chains joins the groups' chains to one switch (NCCL's CollNet chain). In channel c member c of a
-// group, modulo its size, is the head that talks to the switch, and the members after it follow.
+// chains joins the groups' chains to one switch (NCCL's CollNet chain). In channel c member c
+// of a group, modulo its size, is the head that talks to the switch, and the members after it
+// follow.
 type chains struct {
 	*grouping
 	ranks int // the switch's position

@@ -16,7 +16,8 @@ import (
 	"busbar/unit"
 )
 
-// TestTraffic holds what a rank sends to the known formulas, with S the size of the vector or of all blocks.
+// TestTraffic holds what a rank sends to the known formulas, with S the size of the vector or
+// of all blocks.
 func TestTraffic(t *testing.T) {
 	const n, S = 16, 16 * 15 * 14 * 1024 * 16
 	log := bits.Len(n) - 1
@@ -59,7 +60,8 @@ func TestTraffic(t *testing.T) {
 		{coll.SendRecv, "direct", Params{}, S, n * S},
 		// Inside 2·3/4, across 2·3/4 of a quarter.
 		{coll.AllReduce, "hierarchical", Params{Groups: groups}, frac(6*4+6, 16), frac(6*4+6, 16) * n},
-		// NVLS: each member gives up its vector once and its own block once more; the switch as much to each.
+		// NVLS: each member gives up its vector once and its own block once more; the switch as
+		// much to each.
 		{coll.AllReduce, "nvls", Params{}, frac(n+1, n), 2 * (n + 1) * S},
 		{coll.AllReduce, "collnet", Params{}, S, 2 * n * S},
 		{coll.Barrier, "dissemination", Params{}, 0, 0},
@@ -120,7 +122,8 @@ func TestBinaryTrees(t *testing.T) {
 	}
 }
 
-// TestTreesInGroups holds the trees over groups to what NCCL prints for 4 nodes of 2 GPUs, balanced, two channels: children->rank->parent.
+// TestTreesInGroups holds the trees over groups to what NCCL prints for 4 nodes of 2 GPUs,
+// balanced, two channels: children->rank->parent.
 func TestTreesInGroups(t *testing.T) {
 	g, err := newGrouping(8, cut(everyone(8), func() int { return 2 }))
 	if err != nil {
@@ -146,7 +149,8 @@ func TestTreesInGroups(t *testing.T) {
 	}
 }
 
-// TestPATOrder: every step once, and none before the one it continues; with full aggregation the rounds are logarithmic.
+// TestPATOrder: every step once, and none before the one it continues; with full aggregation
+// the rounds are logarithmic.
 func TestPATOrder(t *testing.T) {
 	for dim := 1; dim < 11; dim++ {
 		order := patOrder(1 << dim)
@@ -276,7 +280,8 @@ rank 1 lane 1
 	}
 }
 
-// TestExtents: the chunks of a buffer cover it once, whatever the order, the channels and the sizes.
+// TestExtents: the chunks of a buffer cover it once, whatever the order, the channels and the
+// sizes.
 func TestExtents(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 3))
 	sizes := coll.DistanceWeighted(5, 4000, .7)

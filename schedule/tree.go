@@ -1,8 +1,9 @@
 package schedule
 
-// tree is a reduction up, a broadcast down, or both, along trees, piece by piece so that the levels work at once. With both there are two lanes a channel,
-// the even one for the way up and the odd one for the way down, as NCCL has two groups of threads: a piece comes down
-// while the next goes up.
+// tree is a reduction up, a broadcast down, or both, along trees, piece by piece so that the
+// levels work at once. With both there are two lanes a channel, the even one for the way up and
+// the odd one for the way down, as NCCL has two groups of threads: a piece comes down while the
+// next goes up.
 type tree struct {
 	shape  shape
 	n      int // positions from n on are switches
@@ -79,7 +80,8 @@ func (t *tree) upward(o Op, p, channel, k int) Op {
 	return o
 }
 
-// downward serves the children in the other order: in a binomial tree the one with most below it first.
+// downward serves the children in the other order: in a binomial tree the one with most below
+// it first.
 func (t *tree) downward(o Op, p, channel, k int) Op {
 	if parent := t.shape.parent(p, channel); parent >= 0 {
 		if k == 0 {

@@ -1,9 +1,11 @@
 package schedule
 
-// twoPhase is the all-to-all that goes inside the group first: each member collects there what its group has for its rails, and then sends it across,
-// one message for each destination instead of one for each pair (as NCCL's PXN and MSCCL's two-step all-to-all do).
+// twoPhase is the all-to-all that goes inside the group first: each member collects there what
+// its group has for its rails, and then sends it across, one message for each destination
+// instead of one for each pair (as NCCL's PXN and MSCCL's two-step all-to-all do).
 //
-// Scratch is a slot for what each member of the group hands over, then room for packing, then room for what comes.
+// Scratch is a slot for what each member of the group hands over, then room for packing, then
+// room for what comes.
 type twoPhase struct {
 	*grouping
 	share [][]int32 // by size of group
@@ -29,7 +31,8 @@ func newTwoPhase(g *grouping) *twoPhase {
 	return t
 }
 
-// round is the number of ops with the group k further on: packed sends, and a receive with its copies.
+// round is the number of ops with the group k further on: packed sends, and a receive with its
+// copies.
 func (t *twoPhase) round(rank, k int) (send, recv int) {
 	g, m := int(t.groupOf[rank]), len(t.groups)
 	size := len(t.groups[g])
@@ -51,7 +54,8 @@ func (t *twoPhase) dests(rank, group int) int {
 	return n
 }
 
-// local is the number of ops inside the group: the own block, exchanges, and the copies out of what was handed over.
+// local is the number of ops inside the group: the own block, exchanges, and the copies out of
+// what was handed over.
 func (t *twoPhase) local(rank int) int { return 1 + 3*(len(t.groups[t.groupOf[rank]])-1) }
 
 func (t *twoPhase) Len(rank, _ int) int {

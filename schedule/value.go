@@ -6,16 +6,17 @@ import (
 	"strings"
 )
 
-// value is what a chunk holds in the checker: the sum of some ranks' contributions to chunk origin. The ranks are a run
-// [lo, lo+count) that may wrap around, which is all that rings and trees in rank order make, or, when bits is not 0, a
-// bit set in the arena.
+// value is what a chunk holds in the checker: the sum of some ranks' contributions to chunk
+// origin. The ranks are a run [lo, lo+count) that may wrap around, which is all that rings and
+// trees in rank order make, or, when bits is not 0, a bit set in the arena.
 type value struct {
 	origin, lo, count int32
 	bits              int32
 	fresh             bool // nobody has read it since it was written
 }
 
-// arena holds bit sets of n bits each. Sets are never freed: they live as long as the chunks that hold them, mostly.
+// arena holds bit sets of n bits each. Sets are never freed: they live as long as the chunks
+// that hold them, mostly.
 type arena struct {
 	n, words int
 	slabs    [][]uint64

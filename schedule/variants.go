@@ -45,7 +45,8 @@ func buildTree(kind coll.Kind, p *Params) (*Schedule, error) {
 	return spread(kind, &q, treePlan(kind, p, dtree{g, channels, p.Pattern}))
 }
 
-// rootFirst turns groups so that the root is the first member of the first: where the first tree has its root.
+// rootFirst turns groups so that the root is the first member of the first: where the first
+// tree has its root.
 func rootFirst(groups [][]int, root int) [][]int {
 	for g, members := range groups {
 		for k, r := range members {

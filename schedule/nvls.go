@@ -32,12 +32,12 @@ func (s nvls) op(p, _, i int) Op {
 		}
 		return o
 	}
-	o.Verb = Recv
-	if i == p {
-		o.Verb = Send
-	} else if i > p {
-		o.From, o.To = o.From-1, o.To-1
+	if i == 0 {
+		o.Verb, o.From = Send, int32(p)
+	} else {
+		o.Verb, o.From = Recv, int32(i-1)
 	}
+	o.To = o.From + 1
 	return o
 }
 

@@ -56,6 +56,13 @@ func TestRounds(t *testing.T) {
 				t.Errorf("%s: %d rounds, want %d", s, got, tt.want)
 			}
 		}
+		two, err := Build(coll.AllToAll, "two_phase", Params{Ranks: n, Groups: cut(everyone(n), func() int { return 3 })})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := two.Rounds(); got > 2 {
+			t.Errorf("%s: %d rounds", two, got)
+		}
 		s, err := Build(coll.AllReduce, "tree", Params{Ranks: n, Channels: 2})
 		if err != nil {
 			t.Fatal(err)

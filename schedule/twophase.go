@@ -104,32 +104,39 @@ func (t *twoPhase) op(rank, i int) Op {
 		from := int32(q)*t.slots[size] + mine - share[p]
 		return Op{Verb: Copy, Buf: Temp, From: from, To: from + 1, Dst: Out, At: t.slot(int(group[q]))}
 	}
-	if i%2 == 0 {
-		q := (p + 1 + i/2) % size
+	if i < size-1 {
+		q := (p + 1 + i) % size
 		return Op{Verb: Send, Peer: group[q], From: share[q], To: share[q+1]}
 	}
-	q := mod(p-1-i/2, size)
+	q := mod(p-1-(i-(size-1)), size)
 	from := int32(q) * t.slots[size]
 	return Op{Verb: Recv, Peer: group[q], Buf: Temp, From: from, To: from + share[p+1] - share[p]}
 }
 
-// across2 is the second phase.
+// across2 is the second phase: all that is sent, then all that comes.
 func (t *twoPhase) across2(rank, i int) Op {
-	k := 1
+	m := len(t.groups)
 	if t.equal {
 		send, recv := t.round(rank, 1)
-		k += i / (send + recv)
-		i %= send + recv
+		if i < (m-1)*send {
+			return t.pack(rank, 1+i/send, i%send)
+		}
+		i -= (m - 1) * send
+		return t.unpack(rank, 1+i/recv, i%recv)
 	}
-	for ; ; k++ {
-		send, recv := t.round(rank, k)
+	for k := 1; k < m; k++ {
+		send, _ := t.round(rank, k)
 		if i < send {
 			return t.pack(rank, k, i)
 		}
-		if i < send+recv {
-			return t.unpack(rank, k, i-send)
+		i -= send
+	}
+	for k := 1; ; k++ {
+		_, recv := t.round(rank, k)
+		if i < recv {
+			return t.unpack(rank, k, i)
 		}
-		i -= send + recv
+		i -= recv
 	}
 }
 

@@ -144,7 +144,8 @@ func sumOf(b body, dst []Flow, first int, s *seat, p, lane int) []Flow {
 		return b.sum(dst, first, s, p, lane)
 	}
 	for i := range b.size(p, lane) {
-		if o := s.place(b.op(p, lane, i), 0, 0); o.Verb == Send {
+		if o := b.op(p, lane, i); o.Verb == Send {
+			s.place(&o, 0, 0)
 			dst = addFlow(dst, first, Flow{int(o.Peer), 1, int64(o.Len())})
 		}
 	}

@@ -89,7 +89,9 @@ func (l *levels) At(rank, lane, i int) Op {
 	shift := int32(channel) * l.off[len(l.off)-1]
 	if i < reduce {
 		s := l.innerSeat(group)
-		return s.place(l.reduce[len(l.groups[group])].op(place, lane, i), shift, 0)
+		o := l.reduce[len(l.groups[group])].op(place, lane, i)
+		s.place(&o, shift, 0)
+		return o
 	}
 	i -= reduce
 	if i < rail*rails {
@@ -97,7 +99,8 @@ func (l *levels) At(rank, lane, i int) Op {
 			group = len(l.groups)
 		}
 		s := l.outerSeat(r0 + i/rail)
-		o := s.place(l.outer.op(group, lane, i%rail), shift, 0)
+		o := l.outer.op(group, lane, i%rail)
+		s.place(&o, shift, 0)
 		if o.After.Count > 0 { // counted from where this rail begins in the other lane
 			reduce, rail, _, _ := l.spans(rank, lane-1)
 			o.After.Count += int32(reduce + i/l.outer.size(group, lane)*rail)
@@ -106,7 +109,8 @@ func (l *levels) At(rank, lane, i int) Op {
 	}
 	i -= rail * rails
 	s := l.innerSeat(group)
-	o := s.place(l.gather[len(l.groups[group])].op(place, lane, i), shift, 0)
+	o := l.gather[len(l.groups[group])].op(place, lane, i)
+	s.place(&o, shift, 0)
 	if l.two && i == 0 && rail*rails == 0 { // else the way down has waited for all of the other lane
 		o.After = Wait{int32(lane - 1), int32(l.Len(rank, lane-1))}
 	}

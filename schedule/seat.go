@@ -41,7 +41,7 @@ func (s *seat) rank(p int32) int32 {
 
 // place translates an op. The channel's chunks begin at data in Data and Out, and at temp in
 // Temp.
-func (s *seat) place(o Op, data, temp int32) Op {
+func (s *seat) place(o *Op, data, temp int32) {
 	if !o.Verb.Local() {
 		o.Peer = s.rank(o.Peer)
 	} else if o.Dst == Temp {
@@ -54,7 +54,6 @@ func (s *seat) place(o Op, data, temp int32) Op {
 	} else {
 		o.From, o.To = s.bound(o.From)+data, s.bound(o.To)+data
 	}
-	return o
 }
 
 // flat is one body over all ranks.
@@ -98,7 +97,8 @@ func (f *flat) Len(rank, lane int) int { return f.body.size(f.where(rank), lane)
 
 func (f *flat) At(rank, lane, i int) Op {
 	channel := int32(lane / f.per)
-	o := f.seat.place(f.body.op(f.where(rank), lane, i), channel*f.seat.width, channel*f.temp)
+	o := f.body.op(f.where(rank), lane, i)
+	f.seat.place(&o, channel*f.seat.width, channel*f.temp)
 	f.mark(&o, rank)
 	return o
 }

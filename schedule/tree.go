@@ -47,7 +47,11 @@ func (t *tree) size(p, lane int) int {
 
 func (t *tree) op(p, lane, i int) Op {
 	channel, w := t.lane(lane)
-	d := t.degree(p, channel)
+	kids, parent := t.shape.children(p, channel), t.shape.parent(p, channel)
+	d := kids
+	if parent >= 0 {
+		d++
+	}
 	if w == upThenDown {
 		w = up
 		if i >= t.pieces*d {
@@ -57,39 +61,31 @@ func (t *tree) op(p, lane, i int) Op {
 	}
 	k := i % d
 	piece := int32(i / d)
-	o := Op{From: piece, To: piece + 1}
+	o := Op{Peer: int32(parent), From: piece, To: piece + 1}
 	if w == up {
-		return t.upward(o, p, channel, k)
+		switch {
+		case k == kids:
+			o.Verb = Send
+			return o
+		case k == 0 && p >= t.n:
+			o.Verb = Recv // a switch has nothing of its own to add to
+		default:
+			o.Verb = RecvReduce
+		}
+		o.Peer = int32(t.shape.child(p, channel, k))
+		return o
 	}
-	o = t.downward(o, p, channel, k)
 	if t.way == upDown && k == 0 {
 		o.After = Wait{int32(lane - 1), (piece + 1) * int32(d)}
 	}
-	return o
-}
-
-func (t *tree) upward(o Op, p, channel, k int) Op {
-	if k == t.shape.children(p, channel) {
-		o.Verb, o.Peer = Send, int32(t.shape.parent(p, channel))
-		return o
-	}
-	o.Verb, o.Peer = RecvReduce, int32(t.shape.child(p, channel, k))
-	if p >= t.n && k == 0 {
-		o.Verb = Recv // a switch has nothing of its own to add to
-	}
-	return o
-}
-
-// downward serves the children in the other order: in a binomial tree the one with most below
-// it first.
-func (t *tree) downward(o Op, p, channel, k int) Op {
-	if parent := t.shape.parent(p, channel); parent >= 0 {
+	if parent >= 0 {
 		if k == 0 {
-			o.Verb, o.Peer = Recv, int32(parent)
+			o.Verb = Recv
 			return o
 		}
 		k--
 	}
-	o.Verb, o.Peer = Send, int32(t.shape.child(p, channel, t.shape.children(p, channel)-1-k))
+	// The children come in the other order: in a binomial tree the one with most below it first.
+	o.Verb, o.Peer = Send, int32(t.shape.child(p, channel, kids-1-k))
 	return o
 }

@@ -2,8 +2,8 @@ package nccl_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
-	"time"
 
 	"busbar/hardware"
 	"busbar/nccl"
@@ -13,35 +13,36 @@ import (
 // releases: rings visit all ranks once, trees hang together, and something is
 // chosen for every size.
 func TestEveryPreset(t *testing.T) {
-	versions := []string{"2.18", "2.22", "2.28", "2.30"}
-	if testing.Short() {
-		versions = versions[2:3]
-	}
+	releases := map[string]bool{"dgx-h100": true, "dgx-a100": true, "baskerville": true, "aws-p5": true, "jean-zay-v100": true}
 	done := 0
 	for _, info := range hardware.Presets() {
+		if info.GPUs < 1 || info.GPUs > 16 && testing.Short() {
+			continue
+		}
+		versions := []string{"2.28"}
+		if releases[info.Name] {
+			versions = []string{"2.18", "2.19", "2.20", "2.22", "2.25", "2.27", "2.28", "2.29", "2.30"}
+		}
 		for _, nodes := range []int{1, 3} {
 			c, err := hardware.Preset(info.Name, nodes)
 			if err != nil {
 				t.Fatal(err)
 			}
-			l, err := nccl.Block(c, nodes, max(info.GPUs, 1))
+			l, err := nccl.Block(c, nodes, info.GPUs)
 			if err != nil {
-				continue // no GPUs
+				t.Fatal(err)
 			}
 			for _, version := range versions {
 				v, _ := nccl.ParseVersion(version)
-				begin := time.Now()
 				p, err := nccl.Think(c, l, v, nil)
 				if err != nil {
-					t.Logf("%s: %v", info.Name, err)
+					if !strings.Contains(err.Error(), "has no NIC") && !strings.Contains(err.Error(), "NVIDIA GPUs only") {
+						t.Errorf("%s %d nodes %s: %v", info.Name, nodes, version, err)
+					}
 					break
 				}
-				if d := time.Since(begin); d > 2*time.Second {
-					t.Logf("%s %d nodes %s: %v", info.Name, nodes, version, d)
-				}
 				done++
-				name := fmt.Sprintf("%s %d nodes %s", info.Name, nodes, version)
-				checkPlan(t, name, p)
+				checkPlan(t, fmt.Sprintf("%s %d nodes %s", info.Name, nodes, version), p)
 			}
 		}
 	}

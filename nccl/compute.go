@@ -50,6 +50,10 @@ const (
 	nvlsHeads    = 32
 	directHeads  = 8
 	fallbackGBps = 0.1
+
+	// hopeless ends a search that found nothing in all that time. NCCL has no such
+	// bound and goes on for minutes.
+	hopeless = 16 * allSteps
 )
 
 // compute is one search for a pattern (facts 2.3).
@@ -249,7 +253,7 @@ func (c *compute) relax() bool {
 	}
 	g.SameChannels = c.same
 	c.left += c.time
-	if c.left < 0 && best.NChannels > 0 {
+	if c.left < 0 && best.NChannels > 0 || c.left < -hopeless {
 		return false
 	}
 	if c.cc >= 90 && g.Pattern == BalancedTree {

@@ -117,7 +117,7 @@ var wants = map[string]struct {
 	warns  int
 	memory string // of the first GPU
 }{
-	"hwloc-power8gpudistances.xml":     {"drac-12.grenoble.grid5000.fr", 4, "Tesla P100-SXM2-16GB", "", "X NV2 SYS SYS", 0, "16671616 KiB"},
+	"hwloc-power8gpudistances.xml":     {"drac-12.grenoble.grid5000.fr", 4, "Tesla P100-SXM2-16GB", "", "X NV2 SYS SYS", 0, "17.1 GB"},
 	"hwloc-96em64t-4n4d3ca2co-pci.xml": {"bertha", 0, "", "eth0 eth1 eth2 eth3 eth4 eth5 eth6 eth7", "X PIX SYS SYS SYS SYS SYS SYS", 0, ""},
 	"hwloc-fakepcilocalities.xml":      {"", 0, "", "qib0 eth0 eth1 eth2 eth3", "X SYS SYS SYS SYS", 0, ""},
 	"llnl-coral-lassen.xml": {
@@ -126,9 +126,9 @@ var wants = map[string]struct {
 	},
 	"llnl-coral-ea-hwloc1.xml":    {"rzmanta33", 4, "", "mlx5_0 mlx5_1 enP5p7s0f0 enP5p7s0f1", "X NODE SYS SYS NODE SYS SYS SYS", 0, "0 B"},
 	"llnl-epyc-corona.xml":        {"corona145", 4, "Vega 20", "mlx5_0 enp3s0f0 enp3s0f1", "X SYS SYS SYS SYS SYS SYS", 1, "32752 MiB"},
-	"llnl-g4dnmetal.xml":          {"gpu-st-g4dnmetal-1", 8, "Tesla T4", "rdmap197s0 eth0", "X PHB NODE NODE SYS SYS SYS SYS SYS SYS", 1, "15472384 KiB"},
-	"llnl-cts1-pascal.xml":        {"pascal4", 2, "Tesla P100-PCIE-16GB", "mlx5_0 enp12s0f0 enp12s0f1", "X PIX PIX PHB PHB", 0, "16671616 KiB"},
-	"flux-chimera-mixed-gpus.xml": {"chimera", 2, "GeForce GTX 1070", "enp4s0 enp6s0 wlp5s0", "X SYS PHB PHB PHB", 1, "8314432 KiB"},
+	"llnl-g4dnmetal.xml":          {"gpu-st-g4dnmetal-1", 8, "Tesla T4", "rdmap197s0 eth0", "X PHB NODE NODE SYS SYS SYS SYS SYS SYS", 1, "15.8 GB"},
+	"llnl-cts1-pascal.xml":        {"pascal4", 2, "Tesla P100-PCIE-16GB", "mlx5_0 enp12s0f0 enp12s0f1", "X PIX PIX PHB PHB", 0, "17.1 GB"},
+	"flux-chimera-mixed-gpus.xml": {"chimera", 2, "GeForce GTX 1070", "enp4s0 enp6s0 wlp5s0", "X SYS PHB PHB PHB", 1, "8.51 GB"},
 	"flux-sierra.xml": {
 		"sierra3682", 4, "Tesla V100-SXM2-16GB", "mlx5_0 mlx5_1 mlx5_2 mlx5_3 enP5p1s0f0 enP5p1s0f1",
 		"X PHB SYS SYS NODE NODE SYS SYS NODE NODE", 2, "16128 MiB",

@@ -23,6 +23,8 @@ type searcher struct {
 	cur    trial
 	best   trial
 	nets   map[netKey][]*topoNode
+	stack  []int   // lists of next GPUs, one behind the other
+	buf    []score // of the list being sorted
 }
 
 type netKey struct {
@@ -190,9 +192,11 @@ func (x *searcher) fromGPU(gpu *topoNode, step, backToNet, backToFirst, order in
 	case g.Pattern == DirectPattern:
 		x.tryDirect(gpu.index, time)
 	case step < x.ngpus-1:
+		mark := len(x.stack)
 		for _, n := range x.next(gpu, step, backToNet, order) {
 			x.tryGPU(step+1, backToNet, backToFirst, order, time, gpu, n)
 		}
+		x.stack = x.stack[:mark]
 	case step == backToFirst:
 		first := x.gpus()[x.byRank[g.intra[g.NChannels*x.ngpus]]]
 		if x.lead(gpu, first, 1) {

@@ -13,13 +13,21 @@ type score struct {
 	order                        int // by index, from the GPU on
 }
 
+// push puts a list on the stack of lists, which saves the search an allocation a
+// step.
+func (x *searcher) push(list ...int) []int {
+	mark := len(x.stack)
+	x.stack = append(x.stack, list...)
+	return x.stack[mark:len(x.stack):len(x.stack)]
+}
+
 // next lists the GPUs to try after one, best first.
 func (x *searcher) next(gpu *topoNode, step, backToNet, order int) []int {
 	switch order {
 	case pciOrder:
-		return []int{step + 1}
+		return x.push(step + 1)
 	case replayOrder:
-		return []int{x.replay(step)}
+		return x.push(x.replay(step))
 	}
 	sortNet := 0
 	switch {
@@ -36,16 +44,16 @@ func (x *searcher) next(gpu *topoNode, step, backToNet, order int) []int {
 	slices.SortFunc(scores, func(a, b score) int {
 		return cmp.Or(b.interBw-a.interBw, b.interPCI-a.interPCI, a.interHops-b.interHops, b.intraBw-a.intraBw, a.intraHops-b.intraHops, a.order-b.order)
 	})
-	list := make([]int, len(scores))
+	mark := len(x.stack)
+	for _, s := range scores {
+		x.stack = append(x.stack, s.g)
+	}
+	list := x.stack[mark:len(x.stack):len(x.stack)]
 	// On the way away from the NIC, among GPUs of equal reach the farthest from the
 	// NIC come first.
 	equal := !slices.ContainsFunc(scores, func(s score) bool { return s.intraBw != scores[0].intraBw || s.intraHops != scores[0].intraHops })
-	for i, s := range scores {
-		if sortNet == -1 && equal {
-			list[len(list)-1-i] = s.g
-		} else {
-			list[i] = s.g
-		}
+	if sortNet == -1 && equal {
+		slices.Reverse(list)
 	}
 	if len(x.s.nodes[kindNVS]) > 0 && x.s.v.From(19) {
 		return x.neighbours(gpu, list)
@@ -61,7 +69,7 @@ func (x *searcher) scores(gpu *topoNode, sortNet bool) []score {
 	if sortNet {
 		net = x.s.nodes[kindNET][c.inter[c.NChannels*2]].paths[kindGPU]
 	}
-	list := make([]score, 0, x.ngpus)
+	list := x.buf[:0]
 	for i := 1; i < x.ngpus; i++ {
 		g := (gpu.index + i) % x.ngpus
 		if len(paths[g].hops) == 0 || x.gpus()[g].gpu.used&flag != 0 {
@@ -73,6 +81,7 @@ func (x *searcher) scores(gpu *topoNode, sortNet bool) []score {
 		}
 		list = append(list, s)
 	}
+	x.buf = list
 	return list
 }
 
@@ -95,17 +104,17 @@ func pciLeft(gpu *topoNode) int {
 // since 2.21 no others are tried, and list is not asked for.
 func (x *searcher) neighbours(gpu *topoNode, list []int) []int {
 	prev, next := (gpu.index-1+x.ngpus)%x.ngpus, (gpu.index+1)%x.ngpus
-	var first []int // the last comes out in front
+	first := [2]int{next, prev} // the last comes out in front
+	n := 2
 	switch x.cur.Pattern {
 	case RingPattern:
-		first = []int{next, prev}
 	case SplitTree, BalancedTree:
-		first = []int{prev, next}
+		first = [2]int{prev, next}
 	default:
-		first = []int{next}
+		n = 1
 	}
 	if !x.s.v.From(21) {
-		for _, f := range first {
+		for _, f := range first[:n] {
 			if i := slices.Index(list, f); i >= 0 {
 				copy(list[1:i+1], list[:i])
 				list[0] = f
@@ -114,13 +123,14 @@ func (x *searcher) neighbours(gpu *topoNode, list []int) []int {
 		return list
 	}
 	if next == prev {
-		first = first[:1]
+		n = 1
 	}
 	flag := uint64(1) << x.cur.NChannels
-	for _, f := range slices.Backward(first) {
+	mark := len(x.stack)
+	for _, f := range slices.Backward(first[:n]) {
 		if len(gpu.paths[kindGPU][f].hops) > 0 && x.gpus()[f].gpu.used&flag == 0 {
-			list = append(list, f)
+			x.stack = append(x.stack, f)
 		}
 	}
-	return list
+	return x.stack[mark:len(x.stack):len(x.stack)]
 }

@@ -26,6 +26,7 @@ func (e *env) thisMachine(o common) ([]*cluster.Fragment, error) {
 	}
 	f.Source = "this machine"
 	frags := []*cluster.Fragment{f}
+	sick := map[string]bool{} // tools that gave no answer are not asked again
 	for _, tool := range [][]string{
 		{"nvidia-smi", "-q", "-x"},
 		{"nvidia-smi", "topo", "-m"},
@@ -33,7 +34,12 @@ func (e *env) thisMachine(o common) ([]*cluster.Fragment, error) {
 		{"nvidia-smi", "nvlink", "--status"},
 		{"rocm-smi", "--showtopo"},
 	} {
-		frags = append(frags, e.ask(host, tool, o, f)...)
+		if sick[tool[0]] {
+			continue
+		}
+		more, ok := e.ask(host, tool, o, f)
+		frags = append(frags, more...)
+		sick[tool[0]] = !ok
 	}
 	return frags, nil
 }
@@ -42,34 +48,57 @@ func (e *env) thisMachine(o common) ([]*cluster.Fragment, error) {
 const toolTime = 20 * time.Second
 
 // ask runs an installed tool and reads what it prints. A tool that is not there
-// is no news; one that fails is a warning.
-func (e *env) ask(host string, tool []string, o common, to *cluster.Fragment) []*cluster.Fragment {
+// is no news; one that fails is a warning. ok is false when it hung.
+func (e *env) ask(host string, tool []string, o common, to *cluster.Fragment) (frags []*cluster.Fragment, ok bool) {
 	path, err := exec.LookPath(tool[0])
 	if err != nil {
-		return nil
+		return nil, true
 	}
 	name := strings.Join(tool, " ")
 	done := e.progress(o, "asking "+name)
 	defer done()
 	ctx, cancel := context.WithTimeout(e.ctx, toolTime)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, path, tool[1:]...).Output()
-	if err != nil {
-		to.Warnings = append(to.Warnings, cluster.Warning{Source: name, Text: fmt.Sprintf("gave no answer: %v", err)})
-		return nil
+	out := &limited{}
+	cmd := exec.CommandContext(ctx, path, tool[1:]...)
+	cmd.Stdout = out
+	cmd.WaitDelay = 2 * time.Second // a child of the tool may keep its output open
+	warn := func(format string, args ...any) {
+		to.Warnings = append(to.Warnings, cluster.Warning{Source: name, Text: fmt.Sprintf(format, args...)})
 	}
-	if len(bytes.TrimSpace(out)) == 0 {
-		return nil // nvidia-smi nvlink on a GPU without NVLink
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			warn("gave no answer within %v and was ended; a driver that hangs shows like this", toolTime)
+			return nil, false
+		}
+		warn("failed: %v", err)
+		return nil, true
 	}
-	frags, err := input.Read(name, bytes.NewReader(out))
+	if len(bytes.TrimSpace(out.data)) == 0 {
+		return nil, true // nvidia-smi nvlink on a GPU without NVLink
+	}
+	frags, err = input.Read(name, bytes.NewReader(out.data))
 	if err != nil {
-		to.Warnings = append(to.Warnings, cluster.Warning{Source: name, Text: err.Error()})
-		return nil
+		warn("prints nothing that can be used: %v", err)
+		return nil, true
 	}
 	for _, f := range frags {
 		if len(f.Hosts) == 1 {
 			f.Hosts[0].Name = host
 		}
 	}
-	return frags
+	return frags, true
+}
+
+// maxAnswer is more than any of these tools prints about one machine.
+const maxAnswer = 16 << 20
+
+// limited keeps the beginning of what is written and drops the rest.
+type limited struct{ data []byte }
+
+func (l *limited) Write(p []byte) (int, error) {
+	if room := maxAnswer - len(l.data); room > 0 {
+		l.data = append(l.data, p[:min(len(p), room)]...)
+	}
+	return len(p), nil
 }

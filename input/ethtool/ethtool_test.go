@@ -213,8 +213,10 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("$ ethtool -S eth0\n" + statsText + "Settings for lo:\n\tLink detected: no\nSettings for eth9:\nNo data available\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		frag, err := Read("fuzz", bytes.NewReader(data))
-		if Match(data) && err != nil {
-			t.Errorf("recognised, and then: %v", err)
+		// Arbitrary bytes may look like the format and not be it; the error then says
+		// which text it is about.
+		if Match(data) && err != nil && !strings.HasPrefix(err.Error(), "fuzz") {
+			t.Errorf("an error without its place: %v", err)
 		}
 		if err == nil {
 			check(t, frag)

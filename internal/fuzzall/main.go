@@ -3,6 +3,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -26,6 +27,7 @@ func run(each time.Duration) error {
 		return fmt.Errorf("%w\n%s", err, out)
 	}
 	var targets []string
+	var failed []error
 	count := 0
 	for line := range strings.Lines(string(out)) {
 		f := strings.Fields(line)
@@ -35,12 +37,15 @@ func run(each time.Duration) error {
 		case len(f) >= 2 && f[0] == "ok":
 			for _, t := range targets {
 				if err := fuzz(f[1], t, each); err != nil {
-					return err
+					failed = append(failed, err) // the others are worth knowing too
 				}
 				count++
 			}
 			targets = nil
 		}
+	}
+	if len(failed) > 0 {
+		return errors.Join(failed...)
 	}
 	fmt.Printf("fuzzed %d targets for %v each\n", count, each)
 	return nil

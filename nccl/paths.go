@@ -202,9 +202,15 @@ func (s *system) markP2C() {
 // (PXN, sending only), or through the processor where the NIC cannot reach the
 // GPU's memory.
 func (s *system) netPath(g, n *topoNode) {
+	if n.index >= len(g.paths[kindNET]) {
+		return // nothing joins the two: a hostile or cut-off topology
+	}
 	if v, ok := envInt(s.env, "NCCL_PXN_DISABLE"); !(ok && v == 1) {
 		if l := s.localGPU(n); l >= 0 && l != g.index {
 			peer := s.nodes[kindGPU][l]
+			if n.index >= len(peer.paths[kindNET]) || g.index >= len(peer.paths[kindGPU]) {
+				return
+			}
 			near, far := PathPXB, PathPXB
 			if v, ok := envInt(s.env, "NCCL_PXN_C2C"); s.v.From(28) && !(ok && v == 0) {
 				near = PathP2C

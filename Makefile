@@ -3,7 +3,7 @@
 GO     ?= go
 TOOL    = $(GO) tool -modfile=tools/go.mod
 RACE    = $(shell command -v $${CC:-cc} >/dev/null 2>&1 && echo -race)
-FUZZ   ?= 2s
+FUZZ   ?= 1s
 
 .PHONY: test unit lint fuzz vuln bench update dist debian
 

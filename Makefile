@@ -3,7 +3,7 @@
 GO     ?= go
 TOOL    = $(GO) tool -modfile=tools/go.mod
 RACE    = $(shell command -v $${CC:-cc} >/dev/null 2>&1 && echo -race)
-FUZZ   ?= 1s
+FUZZ   ?= 300x
 
 .PHONY: test unit lint fuzz vuln bench update dist debian
 

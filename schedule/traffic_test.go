@@ -341,3 +341,36 @@ func TestKnowsRanksOnly(t *testing.T) {
 		}
 	}
 }
+
+// TestStages holds the stages' sums to the whole schedule's.
+func TestStages(t *testing.T) {
+	groups := [][]int{{0, 1, 2, 3}, {4, 5, 6, 7}, {8, 9, 10, 11}}
+	for _, b := range Builders() {
+		for _, kind := range b.Kinds {
+			s, err := b.Build(kind, Params{Ranks: 12, Channels: 2, Groups: groups})
+			if err != nil {
+				continue
+			}
+			stages := s.Stages()
+			for rank := range s.Nodes() {
+				for lane := range s.Lanes {
+					var got, want int64
+					known := true
+					for i := range stages {
+						list, ok := stages[i].AppendFlows(nil, rank, lane)
+						known = known && ok
+						for _, f := range list {
+							got += f.Chunks
+						}
+					}
+					for _, f := range s.AppendFlows(nil, rank, lane) {
+						want += f.Chunks
+					}
+					if known && got != want {
+						t.Fatalf("%s %s: rank %d lane %d sends %d chunks in %d stages, %d in all", b.Name, kind, rank, lane, got, len(stages), want)
+					}
+				}
+			}
+		}
+	}
+}

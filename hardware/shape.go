@@ -1,0 +1,180 @@
+package hardware
+
+import (
+	"fmt"
+	"strconv"
+
+	"busbar/cluster"
+	"busbar/unit"
+)
+
+// Join is how the GPUs of a Shape are joined.
+type Join uint8
+
+// The ways GPUs are joined.
+const (
+	Usual    Join = iota // as servers with that GPU mostly are
+	Switched             // every link of every GPU on NVSwitches
+	Meshed               // links between pairs of GPUs
+	OverPCIe             // by PCIe alone
+)
+
+// Shape is a machine in a few words: what a publication says about the servers it
+// measured. Everything it leaves open is Assumed.
+type Shape struct {
+	GPU   string // any spelling that GPUByName takes
+	GPUs  int    // of a node; 0 is the usual number
+	Join  Join
+	Pair  int // links of a pair, Meshed only; 0 shares all links evenly
+	NICs  int // of a node
+	Port  unit.Rate
+	Kind  cluster.NetKind
+	GDR   cluster.Tri
+}
+
+// usual is the number of GPUs that servers with a model mostly have.
+func (s Shape) usual(m GPUModel) int {
+	switch {
+	case m.Name == "gb200" || m.Name == "gb300" || m.Name == "gh200":
+		return 4
+	case m.LinkKind == cluster.NVLink && m.Links < 12 && m.Links > 0:
+		return 4
+	}
+	return 8
+}
+
+// Cluster makes count such nodes and a network without oversubscription between
+// them.
+func (s Shape) Cluster(count int) (*cluster.Cluster, error) {
+	m, ok := GPUByName(s.GPU)
+	if !ok {
+		return nil, fmt.Errorf("no GPU %.60q in the catalogue; `busbar hardware` lists them", s.GPU)
+	}
+	if count < 1 || count > MaxNodes {
+		return nil, fmt.Errorf("%d nodes; expected 1 to %d", count, MaxNodes)
+	}
+	if s.GPUs == 0 {
+		s.GPUs = s.usual(m)
+	}
+	if s.GPUs < 0 || s.GPUs > 1024 || s.NICs < 0 || s.NICs > 1024 {
+		return nil, fmt.Errorf("%d GPUs and %d NICs a node; expected at most 1024", s.GPUs, s.NICs)
+	}
+	t := s.node(m)
+	joinNUMA(t)
+	t.Name = m.Name + "x" + strconv.Itoa(s.GPUs)
+	c := &cluster.Cluster{Name: t.Name, Types: []*cluster.NodeType{t}, Hosts: make([]cluster.Host, count)}
+	for i := range c.Hosts {
+		c.Hosts[i].Name = "node" + strconv.Itoa(i)
+	}
+	Complete(c)
+	if s.NICs == 0 || count == 1 {
+		return c, nil
+	}
+	net := Description{Name: "network", Kind: s.Kind, Oversubscription: 1, Origin: cluster.Assumed, Source: "one tier of leaves without oversubscription"}
+	if s.NICs >= s.GPUs && s.GPUs > 1 {
+		net.Rails = s.GPUs
+	}
+	return c, Describe(net, c)
+}
+
+// node lays the devices out: half of the GPUs under each of two sockets, a NIC
+// beside the GPUs it serves.
+func (s Shape) node(m GPUModel) *cluster.NodeType {
+	nic := card{kind: s.Kind, speed: PortSpeed{Rate: s.Port, Nominal: s.Port}.String(), slot: slotFor(s.Port), gdr: s.GDR}
+	if nic.gdr == cluster.Maybe && s.Kind != cluster.Ethernet {
+		nic.gdr = cluster.Yes
+	}
+	if m.Name == "gb200" || m.Name == "gb300" {
+		return nvl72(m.Name, max(1, s.GPUs/4), nic)
+	}
+	t := newNode(cluster.Assumed)
+	if m.Name == "gh200" {
+		s.superchips(t, m, nic)
+	} else {
+		s.servers(t, m, nic)
+	}
+	s.join(t, m)
+	return t
+}
+
+// superchips hangs every GPU on a Grace of its own.
+func (s Shape) superchips(t *cluster.NodeType, m GPUModel, nic card) {
+	for i := range s.GPUs {
+		numa := addSocket(t, grace(), 0, fmt.Sprintf("%d-%d", 72*i, 72*i+71))[0]
+		addC2C(t, numa, m, 10)
+		if i < s.NICs {
+			addNIC(t, addRoot(t, numa), nic, "", "")
+		}
+	}
+}
+
+// servers puts GPUs and NICs under PCIe switches: as many switches as NICs where
+// there are fewer NICs than GPUs, else one a GPU, whose NIC then has several ports.
+func (s Shape) servers(t *cluster.NodeType, m GPUModel, nic card) {
+	per := max(1, s.GPUs/4)
+	nics := s.NICs
+	switch {
+	case m.Links == 0:
+		per = max(1, s.GPUs/2)
+	case nics > 1 && nics < s.GPUs:
+		per = (s.GPUs + nics - 1) / nics
+	case nics >= s.GPUs:
+		per = 1
+	}
+	if nics > s.GPUs && s.GPUs > 0 {
+		nic.ports, nic.slot.lanes = nics/s.GPUs, 16*max(1, nics/s.GPUs/2)
+		nics = s.GPUs
+	}
+	cpu := intel("of its time", 143)
+	if m.PCIeGen <= 3 {
+		cpu = intel("of its time", 85)
+	} else if m.PCIeGen == 4 {
+		cpu = epyc("of its time", 143, 49)
+	}
+	var numa []int
+	for _, cores := range []string{"0-31,64-95", "32-63,96-127"} {
+		numa = append(numa, addSocket(t, cpu, 0, cores)...)
+	}
+	for g := 0; g < s.GPUs; g += per {
+		sw := addSwitch(t, addRoot(t, numa[g*2/max(s.GPUs, 2)]), slot{m.PCIeGen, 16})
+		for range min(per, s.GPUs-g) {
+			addGPU(t, sw, m, slot{m.PCIeGen, 16}, "")
+		}
+		for n := g * nics / s.GPUs; n < min(g+per, s.GPUs)*nics/s.GPUs; n++ {
+			addNIC(t, sw, nic, "", "")
+		}
+	}
+}
+
+// join links the GPUs.
+func (s Shape) join(t *cluster.NodeType, m GPUModel) {
+	if m.Links == 0 || s.Join == OverPCIe || s.GPUs < 2 {
+		return
+	}
+	how := s.Join
+	if how == Usual {
+		how = Meshed
+		if m.LinkKind == cluster.NVLink && m.Links >= 12 && m.Name != "gh200" {
+			how = Switched
+		}
+	}
+	if how == Switched && m.LinkKind == cluster.NVLink {
+		addNVSwitch(t, m.Links)
+		return
+	}
+	pair := s.Pair
+	if pair == 0 {
+		pair = max(1, m.Links/(s.GPUs-1))
+	}
+	fullMesh(t, m.LinkKind, pair)
+}
+
+// slotFor is the oldest PCIe slot of 16 lanes that feeds a port.
+func slotFor(port unit.Rate) slot {
+	for gen := 3; gen < 6; gen++ {
+		if PCIeRate(PCIeSpeed(gen), 16) >= port {
+			return slot{gen, 16}
+		}
+	}
+	return slot{6, 16}
+}

@@ -1,0 +1,251 @@
+package schedule
+
+// Rhythm is how the messages of a stage follow each other.
+type Rhythm uint8
+
+// Rhythms.
+const (
+	Stepped Rhythm = iota // rounds of their own, each waiting for the one before
+	Even                  // rounds that are all alike: a ring
+	Piped                 // pieces that follow each other down a tree
+	AtOnce                // messages that wait for nothing: everyone with everyone, or with a switch
+)
+
+func (r Rhythm) String() string { return [...]string{"stepped", "even", "piped", "at once"}[r] }
+
+// Stage is a part of a schedule that has one rhythm. The stages of a lane follow
+// each other; all ops of a lane belong to one of them, in order.
+type Stage struct {
+	Rhythm Rhythm
+	// Pieces is the number of messages that follow each other over a link of a piped
+	// stage, 1 for the others.
+	Pieces int
+	part   part
+}
+
+// part is what a stage is made of: one body on one seat for each participant and
+// lane, or none.
+type part interface {
+	// each calls f for the bodies that a lane of a participant runs in this stage.
+	each(rank, lane int, f func(b body, s *seat, p int))
+	// some is a body and seat that stands for the stage in a channel.
+	some(channel int) (body, *seat)
+}
+
+// Stages cuts a schedule into its stages, in order. A schedule that was put
+// together elsewhere is one stepped stage.
+func (s *Schedule) Stages() []Stage {
+	switch p := s.Program.(type) {
+	case *flat:
+		var list []Stage
+		for _, b := range bodies(p.body) {
+			list = append(list, stageOf(b, flatPart{p, b}))
+		}
+		return list
+	case *levels:
+		var list []Stage
+		reduce, gather := p.stages()
+		if reduce && p.rails > 1 {
+			list = append(list, stageOf(p.reduce[p.rails], levelPart{p, 0}))
+		}
+		if len(p.groups) > 1 {
+			list = append(list, stageOf(p.outer, levelPart{p, 1}))
+		}
+		if gather && p.rails > 1 {
+			list = append(list, stageOf(p.gather[p.rails], levelPart{p, 2}))
+		}
+		return list
+	}
+	return []Stage{{Rhythm: Stepped, Pieces: 1}}
+}
+
+// bodies takes a sequence apart.
+func bodies(b body) []body {
+	if q, ok := b.(seq); ok {
+		return append(bodies(q.a), bodies(q.b)...)
+	}
+	return []body{b}
+}
+
+func stageOf(b body, p part) Stage {
+	st := Stage{Pieces: 1, part: p}
+	switch b := b.(type) {
+	case ring, *rings:
+		st.Rhythm = Even
+	case *tree:
+		if b.way != upThenDown {
+			st.Rhythm, st.Pieces = Piped, b.pieces
+		}
+	case nvls:
+		st.Rhythm = AtOnce
+	case direct:
+		if !b.paired {
+			st.Rhythm = AtOnce
+		}
+	}
+	return st
+}
+
+// AppendFlows appends what a lane of a participant sends in the stage, by peer.
+// It is false for a stage that is not known apart from its schedule.
+func (st *Stage) AppendFlows(dst []Flow, rank, lane int) ([]Flow, bool) {
+	if st.part == nil {
+		return dst, false
+	}
+	first := len(dst)
+	st.part.each(rank, lane, func(b body, s *seat, p int) { dst = sumOf(b, dst, first, s, p, lane) })
+	return dst, true
+}
+
+// Chain visits the messages of the longest chain of the stage in one channel, each
+// sent when the one before it has arrived: from, to, and how often. Where not
+// every message of the chain can be named cheaply (a ring of a million), each edge
+// is visited once with the share of its rounds. It is false where the chain is
+// not known.
+func (st *Stage) Chain(channel int, visit func(from, to int, times float64)) bool {
+	if st.part == nil {
+		return false
+	}
+	b, s := st.part.some(channel)
+	if b == nil {
+		return true
+	}
+	rank := func(p int) int { return int(s.rank(int32(p))) }
+	switch b := b.(type) {
+	case ring:
+		ringChain(b, func(p, q int, times float64) { visit(rank(p), rank(q), times) })
+	case *rings:
+		order := b.orders[channel%len(b.orders)]
+		ringChain(b.ring, func(p, q int, times float64) { visit(rank(int(order[p])), rank(int(order[q])), times) })
+	case *tree:
+		b.chain(channel, func(p, q int) {
+			if b.way != down {
+				visit(rank(p), rank(q), 1)
+			}
+			if b.way != up {
+				visit(rank(q), rank(p), 1)
+			}
+		})
+	case nvls:
+		if b.n > 1 {
+			visit(rank(0), rank(b.n), 1)
+			visit(rank(b.n), rank(b.n-1), 1)
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+func ringChain(r ring, visit func(p, q int, times float64)) {
+	if r.n < 2 {
+		return
+	}
+	times := float64(r.size(0, 0)/2) / float64(r.n)
+	for p := range r.n {
+		visit(p, wrap(p+1, r.n), times)
+	}
+}
+
+// chainSample is how many leaves of a large tree are asked for their depth; NCCL's
+// trees are balanced, so that any few of them tell it.
+const chainSample = 256
+
+// chain visits the links from the deepest leaf to the root.
+func (t *tree) chain(channel int, visit func(p, q int)) {
+	deepest, most := 0, -1
+	stride := max(1, t.n/chainSample)
+	depth := func(p int) int {
+		d := 0
+		for q := t.shape.parent(p, channel); q >= 0 && d <= t.n; q = t.shape.parent(q, channel) {
+			d++
+		}
+		return d
+	}
+	look := func(p int) {
+		if t.shape.children(p, channel) == 0 {
+			if d := depth(p); d > most {
+				deepest, most = p, d
+			}
+		}
+	}
+	for p := 0; p < t.n; p += stride {
+		for k := p; k < min(p+stride, p+16, t.n); k++ {
+			look(k)
+		}
+	}
+	look(t.n - 1)
+	for p, q := deepest, t.shape.parent(deepest, channel); q >= 0; p, q = q, t.shape.parent(q, channel) {
+		visit(p, q)
+	}
+}
+
+// flatPart is a body over all ranks.
+type flatPart struct {
+	f *flat
+	b body
+}
+
+func (x flatPart) each(rank, lane int, f func(b body, s *seat, p int)) {
+	f(x.b, &x.f.seat, x.f.where(rank))
+}
+
+func (x flatPart) some(int) (body, *seat) { return x.b, &x.f.seat }
+
+// levelPart is one of the stages of a schedule in levels: 0 inside, 1 across, 2
+// inside again.
+type levelPart struct {
+	l     *levels
+	stage int
+}
+
+func (x levelPart) each(rank, lane int, f func(b body, s *seat, p int)) {
+	l := x.l
+	group, place, r0, r1 := l.who(rank)
+	if x.stage == 1 {
+		if group < 0 {
+			group = len(l.groups)
+		}
+		for rail := r0; rail < r1; rail++ {
+			s := l.outerSeat(rail)
+			f(l.outer, &s, group)
+		}
+		return
+	}
+	reduce, gather := l.has(lane)
+	if group < 0 || x.stage == 0 && !reduce || x.stage == 2 && !gather {
+		return
+	}
+	s := l.innerSeat(group)
+	size := len(l.groups[group])
+	if x.stage == 0 {
+		f(l.reduce[size], &s, place)
+	} else {
+		f(l.gather[size], &s, place)
+	}
+}
+
+func (x levelPart) some(int) (body, *seat) {
+	l := x.l
+	if x.stage == 1 {
+		s := l.outerSeat(0)
+		return l.outer, &s
+	}
+	for k, group := range l.groups {
+		if len(group) == l.rails {
+			s := l.innerSeat(k)
+			if x.stage == 0 {
+				return l.reduce[l.rails], &s
+			}
+			return l.gather[l.rails], &s
+		}
+	}
+	return nil, nil
+}
+
+// stages tells which inner stages there are, over all lanes.
+func (l *levels) stages() (reduce, gather bool) {
+	r0, g0 := l.has(0)
+	r1, g1 := l.has(1)
+	return r0 || r1, g0 || g1
+}

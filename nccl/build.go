@@ -14,6 +14,7 @@ import (
 type builder struct {
 	t     *cluster.NodeType
 	s     *system
+	done  map[int]bool      // devices that the walk down the tree has met
 	made  map[int]*topoNode // by device; NICs of one card share a node
 	up    map[int]cluster.Link
 	cards map[string]*topoNode
@@ -28,36 +29,23 @@ type builder struct {
 const maxMesh = 64
 
 // newSystem is what NCCL sees on a node: the GPUs that take part (devices, in
-// order of local rank) and the NICs. inter says that ranks are on other nodes too.
-func newSystem(t *cluster.NodeType, gpus []int, inter bool, v Version, env map[string]string) (*system, error) {
+// order of local rank) and the NICs, of which it has none where all ranks are here.
+func newSystem(t *cluster.NodeType, gpus, nets []int, v Version, env map[string]string) (*system, error) {
 	b := &builder{
-		t: t, gpus: gpus, s: &system{v: v, env: env, inter: inter, p2pOff: map[[2]int]bool{}},
-		made: map[int]*topoNode{}, up: map[int]cluster.Link{}, cards: map[string]*topoNode{}, numa: map[int]*topoNode{}, none: map[int]*topoNode{},
+		t: t, gpus: gpus, nets: nets, s: &system{v: v, env: env, inter: len(nets) > 0, p2pOff: map[[2]int]bool{}},
+		done: map[int]bool{}, made: map[int]*topoNode{}, up: map[int]cluster.Link{}, cards: map[string]*topoNode{}, numa: map[int]*topoNode{}, none: map[int]*topoNode{},
 	}
 	for _, l := range t.Links {
-		if l.Kind == cluster.PCIe {
-			if t.Devices[l.A].Parent == l.B {
-				b.up[l.A] = l
-			} else {
-				b.up[l.B] = l
-			}
+		switch {
+		case l.Kind != cluster.PCIe:
+		case t.Devices[l.A].Parent == l.B:
+			b.up[l.A] = l
+		case t.Devices[l.B].Parent == l.A:
+			b.up[l.B] = l
 		}
 	}
 	if len(gpus) > maxMesh && t.Count(cluster.NVSwitch) == 0 {
 		return nil, fmt.Errorf("node type %s: %d GPUs without an NVLink switch; the search is for at most %d", t.Name, len(gpus), maxMesh)
-	}
-	if inter {
-		nets, err := useNets(t, env)
-		if err != nil {
-			return nil, err
-		}
-		// In a domain of several hosts, only those of the GPUs at hand count.
-		b.nets = slices.DeleteFunc(nets, func(n int) bool {
-			return !slices.ContainsFunc(gpus, func(g int) bool { return t.Devices[g].Tray == t.Devices[n].Tray })
-		})
-		if len(b.nets) == 0 {
-			return nil, fmt.Errorf("node type %s has no NIC beside its GPUs that NCCL could use between nodes", t.Name)
-		}
 	}
 	if err := b.devices(); err != nil {
 		return nil, err
@@ -81,13 +69,8 @@ func (b *builder) devices() error {
 	}
 	late := bit(b.s.v.From(21))
 	for i, g := range b.gpus {
-		if g < 0 || g >= len(b.t.Devices) || b.t.Devices[g].Kind != cluster.GPU {
-			return fmt.Errorf("device %d of node type %s is no GPU", g, b.t.Name)
-		}
-		if gi := b.t.Devices[g].GPU; gi != nil && gi.Vendor != "" && gi.Vendor != "nvidia" {
-			return fmt.Errorf("%s of node type %s is of %s; NCCL runs on NVIDIA GPUs only", b.t.Devices[g].Name, b.t.Name, gi.Vendor)
-		} else if gi == nil || gi.SM == 0 {
-			return fmt.Errorf("%s of node type %s: compute capability is not known, and NCCL decides by it; name the GPU's model", b.t.Devices[g].Name, b.t.Name)
+		if err := b.usable(g); err != nil {
+			return err
 		}
 		mark(g, i*late)
 	}
@@ -125,6 +108,26 @@ func (b *builder) devices() error {
 				b.device(d, b.anyCPU(b.t.Devices[d].Tray), want)
 			}
 		}
+	}
+	for _, d := range slices.Concat(b.gpus, b.nets) {
+		if !b.done[d] {
+			return fmt.Errorf("%s of node type %s hangs on nothing that leads to a processor; give it a parent under a NUMA domain, or none", b.t.Devices[d].Name, b.t.Name)
+		}
+	}
+	return nil
+}
+
+// usable says why NCCL could not run on a device.
+func (b *builder) usable(g int) error {
+	if g < 0 || g >= len(b.t.Devices) || b.t.Devices[g].Kind != cluster.GPU {
+		return fmt.Errorf("device %d of node type %s is no GPU", g, b.t.Name)
+	}
+	x := &b.t.Devices[g]
+	switch {
+	case x.GPU != nil && x.GPU.Vendor != "" && x.GPU.Vendor != "nvidia":
+		return fmt.Errorf("%s of node type %s is of %s; NCCL runs on NVIDIA GPUs only", x.Name, b.t.Name, x.GPU.Vendor)
+	case x.GPU == nil || x.GPU.SM == 0:
+		return fmt.Errorf("%s of node type %s: compute capability is not known, and NCCL decides by it; name the GPU's model", x.Name, b.t.Name)
 	}
 	return nil
 }
@@ -179,16 +182,19 @@ func (b *builder) rootKids(root int, want map[int]int, kids *[]int) {
 
 // device adds one device under a node, and what is below it.
 func (b *builder) device(d int, at *topoNode, want map[int]int) {
+	if b.done[d] {
+		return
+	}
+	b.done[d] = true
 	x := &b.t.Devices[d]
-	switch x.Kind {
-	case cluster.RootComplex:
-		b.children(d, at, want)
-	case cluster.PCISwitch:
+	switch kind := x.Kind; {
+	case kind == cluster.NUMA: // the root of a tree of its own, wherever it hangs
+	case kind == cluster.PCISwitch:
 		n := b.s.add(kindPCI, x.Tray, busID(x, d))
 		n.pci = switchID(x)
 		b.children(d, n, want)
 		join(n, at, linkPCI, b.pciBw(d))
-	case cluster.GPU:
+	case kind == cluster.GPU && slices.Contains(b.gpus, d):
 		n := b.s.add(kindGPU, x.Tray, busID(x, d))
 		dev := x.Index
 		if dev < 0 {
@@ -198,8 +204,11 @@ func (b *builder) device(d int, at *topoNode, want map[int]int) {
 		b.made[d] = n
 		join(n, at, linkPCI, b.pciBw(d))
 		b.children(d, at, want)
-	case cluster.NIC:
+	case kind == cluster.NIC && slices.Contains(b.nets, d):
 		b.nic(d, at)
+		b.children(d, at, want)
+	default:
+		b.children(d, at, want) // what NCCL has no node for is passed through
 	}
 }
 
@@ -256,6 +265,9 @@ func describeCPU(v Version, c *cluster.CPUInfo) cpuNode {
 func (b *builder) pciBw(d int) float32 {
 	l := b.up[d]
 	lanes, gts := cmp.Or(l.MaxLanes, l.Lanes, 16), cmp.Or(l.MaxGTs, l.GTs)
+	if lanes < 1 || lanes > 1024 {
+		lanes = 16
+	}
 	speed := 60 // what NCCL takes where it cannot read the link
 	switch {
 	case gts == 0 && l.Rate.Known():

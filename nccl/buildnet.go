@@ -59,6 +59,25 @@ func useNets(t *cluster.NodeType, env map[string]string) ([]int, error) {
 	return list, nil
 }
 
+// netsOf lists the NICs that a node uses: in an NVLink domain of several hosts,
+// those of the hosts of its GPUs.
+func netsOf(t *cluster.NodeType, gpus []int, env map[string]string) ([]int, error) {
+	nets, err := useNets(t, env)
+	if err != nil {
+		return nil, err
+	}
+	nets = slices.DeleteFunc(nets, func(n int) bool {
+		return !slices.ContainsFunc(gpus, func(g int) bool { return t.Devices[g].Tray == t.Devices[n].Tray })
+	})
+	switch {
+	case len(nets) == 0:
+		return nil, fmt.Errorf("node type %s has no NIC beside its GPUs that NCCL could use between nodes", t.Name)
+	case len(nets) > maxLocal:
+		return nil, fmt.Errorf("node type %s has %d NICs; NCCL takes %d", t.Name, len(nets), maxLocal)
+	}
+	return nets, nil
+}
+
 // alive reports whether some port may carry traffic.
 func alive(n *cluster.NICInfo) bool {
 	return len(n.Ports) == 0 || slices.ContainsFunc(n.Ports, func(p cluster.Port) bool { return p.State != cluster.Down && p.State != cluster.Init })
@@ -156,7 +175,7 @@ func (b *builder) c2c(l cluster.Link, x, y *topoNode) {
 		gpu, other = y, l.A
 	}
 	cpu := b.numa[b.t.Above(other, cluster.NUMA)]
-	if gpu == nil || cpu == nil || !l.Rate.Known() {
+	if gpu == nil || cpu == nil || !l.Rate.Known() || !(l.Rate.Value > 0) {
 		return
 	}
 	join(gpu, cpu, linkC2C, float32(float64(l.Rate.Value/unit.GBps)))

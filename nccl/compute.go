@@ -50,10 +50,6 @@ const (
 	nvlsHeads    = 32
 	directHeads  = 8
 	fallbackGBps = 0.1
-
-	// hopeless ends a search that found nothing in all that time. NCCL has no such
-	// bound and goes on for minutes.
-	hopeless = 16 * allSteps
 )
 
 // compute is one search for a pattern (facts 2.3).
@@ -70,6 +66,7 @@ type compute struct {
 	left                 int // steps of the whole search
 	time                 int // of the last round: 0 spent, -1 perfect
 	second, amdAcrossCPU bool
+	rounds               rounds
 }
 
 // findGraph searches a pattern with a number of channels from least to most.
@@ -87,7 +84,9 @@ func (s *system) findGraph(id int, pattern Pattern, least, most int, collNet boo
 	c.best = g
 	c.cur = g.copyTrial()
 	c.pickStart()
+	c.rounds = newRounds(s)
 	c.run()
+	s.work += c.work
 	return c.result()
 }
 
@@ -222,7 +221,7 @@ func (c *compute) run() {
 		}
 		c.cur.NChannels, c.cur.hops = 0, 0
 		c.left -= c.time
-		c.channel(&c.time)
+		c.round()
 		perfect := c.time == -1 || float32(c.best.NChannels)*c.best.BwInter >= c.s.totalBw
 		if !perfect && !c.second && c.relax() {
 			continue
@@ -253,7 +252,7 @@ func (c *compute) relax() bool {
 	}
 	g.SameChannels = c.same
 	c.left += c.time
-	if c.left < 0 && best.NChannels > 0 || c.left < -hopeless {
+	if c.left < 0 && best.NChannels > 0 || c.work > hopeless {
 		return false
 	}
 	if c.cc >= 90 && g.Pattern == BalancedTree {

@@ -1,12 +1,7 @@
-//go:build hostile
-
-// Arbitrary topologies still find faults in the search (a ring of six over four
-// ranks: testdata/fuzz/FuzzThink). Until it refuses such trees, this target runs
-// by itself: go test -tags hostile -fuzz FuzzThink ./nccl.
-
 package nccl_test
 
 import (
+	"slices"
 	"testing"
 
 	"busbar/cluster"
@@ -56,36 +51,143 @@ func nodeOf(data []byte) *cluster.NodeType {
 	return t
 }
 
+// settings are what the package reads from the environment.
+var settings = []string{
+	"NCCL_ALGO", "NCCL_PROTO", "NCCL_CROSS_NIC", "NCCL_COLLNET_ENABLE", "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_P2P_LEVEL",
+	"NCCL_NET_GDR_LEVEL", "NCCL_NVB_DISABLE", "NCCL_MNNVL_ENABLE", "NCCL_MIN_P2P_NCHANNELS", "NCCL_MAX_P2P_NCHANNELS",
+	"NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS", "NCCL_NVLS_NCHANNELS", "NCCL_NTHREADS", "NCCL_LL128_NTHREADS", "NCCL_THREAD_THRESHOLDS",
+	"NCCL_NET_OVERHEAD", "NCCL_NCHANNELS_PER_NET_PEER", "NCCL_PAT_ENABLE", "NCCL_IB_HCA", "NCCL_SOCKET_IFNAME", "NCCL_PXN_DISABLE",
+	"NCCL_NVLS_ENABLE", "NCCL_MAX_CTAS", "NCCL_MIN_CTAS", "NCCL_IB_DISABLE", "NCCL_NET_MERGE_LEVEL", "NCCL_IB_MERGE_NICS",
+}
+
 // FuzzThink checks that odd machines, releases and settings end in a plan that
 // hangs together or in an error.
 func FuzzThink(f *testing.F) {
-	f.Add([]byte("\x08\x00\x01\x00\x00\x00\x00\x06\x8f\x03\x01\x00\x01\x03\x01\x10\x10\x03\x02\x00\x01\x03\x01\x10\x10\x04\x00\x00\x01\xc8\x03\x00\x10\x10"), byte(28), byte(2), "NCCL_ALGO", "Ring")
+	two := []byte("\x08\x00\x01\x00\x00\x00\x00\x06\x8f\x03\x01\x00\x01\x03\x01\x10\x10\x03\x02\x00\x01\x03\x01\x10\x10\x04\x00\x00\x01\xc8\x03\x00\x10\x10")
+	f.Add(two, byte(28), byte(2), "NCCL_ALGO", "Ring")
 	f.Add([]byte("\x03\x00\x00\x00\x01\x01\x06\x31\x03\x00\x00\x01\x04\x00\x10\x10\x03\x01\x00\x01\x04\x00\x10\x10\x01\x02\x02\x04\x00"), byte(19), byte(1), "NCCL_P2P_LEVEL", "SYS")
+	for i, key := range settings {
+		f.Add(two, byte(i), byte(i), key, []string{"1", "0", "2", "2147483647", "-1"}[i%5])
+	}
 	f.Fuzz(func(t *testing.T, data []byte, minor, nodes byte, key, value string) {
 		n := nodeOf(data)
 		count := int(nodes)%3 + 1
 		c := hosts(n, count)
 		var l nccl.Layout
 		for h := range count {
-			for _, g := range n.Of(cluster.GPU) {
-				l = append(l, nccl.Rank{Host: h, GPU: g})
+			for i, g := range n.Of(cluster.GPU) {
+				// Nodes may differ in the GPUs that take part.
+				if nodes&8 == 0 || h != 1 || i%2 == 0 {
+					l = append(l, nccl.Rank{Host: h, GPU: g})
+				}
 			}
 		}
+		if nodes&16 != 0 {
+			slices.Reverse(l)
+		}
+		if nodes&32 != 0 {
+			c.Network.Reduction = cluster.Yes
+		}
+		// A key that means nothing stands for one that does.
+		env := map[string]string{key: value}
+		if len(key) < 4 {
+			at := 0
+			for _, b := range []byte(key) {
+				at += int(b)
+			}
+			env[settings[at%len(settings)]] = value
+		}
 		v := nccl.Version{Major: 2, Minor: 18 + int(minor)%13}
-		p, err := nccl.Think(c, l, v, map[string]string{key: value})
+		p, err := nccl.Think(c, l, v, env)
 		if err != nil {
 			return
 		}
-		if len(p.Ring(0)) != len(l) || len(p.Tree(p.Count()-1)) != len(l) {
-			t.Fatalf("%d ranks, ring of %d", len(l), len(p.Ring(0)))
-		}
-		_ = p.String()
+		sound(t, p, len(l))
 		for op := nccl.Broadcast; op <= nccl.AllReduce; op++ {
 			for _, bytes := range []int64{0, 1, 1 << 20, 1 << 50} {
-				if ch, err := p.Choose(nccl.Call{Op: op, Bytes: bytes}); err == nil && (ch.Channels < 1 || ch.Time < 0) {
+				if ch, err := p.Choose(nccl.Call{Op: op, Bytes: bytes}); err == nil && (ch.Channels < 1 || !(ch.Time >= 0)) {
 					t.Fatalf("%+v", ch)
 				}
 			}
 		}
 	})
+}
+
+// sound checks that every index of a plan is in range, that rings visit every rank
+// once and that trees span the ranks without a loop.
+func sound(t *testing.T, p *nccl.Plan, ranks int) {
+	t.Helper()
+	_ = p.String()
+	_ = p.Nodes[0].View.String()
+	if _, err := p.MarshalJSON(); err != nil {
+		t.Fatal(err)
+	}
+	if p.Count() < 1 || p.P2PChannels < 1 || p.P2PPerPeer < 1 || p.NVLSChannels < 0 || p.NRanks != ranks {
+		t.Fatalf("%d channels, %d, %d p2p, %d nvls, %d ranks of %d", p.Count(), p.P2PChannels, p.P2PPerPeer, p.NVLSChannels, p.NRanks, ranks)
+	}
+	owner := make([]int, ranks)
+	for i, n := range p.Nodes {
+		for _, r := range n.Ranks {
+			owner[r] += i + 1
+		}
+		for c := range p.Count() {
+			for _, nic := range p.Devices(i, c) {
+				if (nic >= 0) != (p.NNodes > 1) {
+					t.Fatalf("channel %d of node %d of %d uses NIC %d", c, i, p.NNodes, nic)
+				}
+			}
+		}
+	}
+	for _, heads := range p.Heads() {
+		for _, h := range heads {
+			if h < 0 || h >= ranks {
+				t.Fatalf("head %d of %d ranks", h, ranks)
+			}
+		}
+	}
+	if slices.Contains(owner, 0) {
+		t.Fatalf("a rank without a node: %v", owner)
+	}
+	for c := range p.Count() {
+		seen := make([]bool, ranks)
+		for _, r := range p.Ring(c) {
+			if r < 0 || r >= ranks || seen[r] {
+				t.Fatalf("%d ranks, ring %d: %v", ranks, c, p.Ring(c))
+			}
+			seen[r] = true
+		}
+		if slices.Contains(seen, false) {
+			t.Fatalf("%d ranks, ring %d: %v", ranks, c, p.Ring(c))
+		}
+		spans(t, p.Tree(c), ranks)
+	}
+}
+
+// spans checks that a tree has one root from which all ranks are reached.
+func spans(t *testing.T, tree []nccl.Links, ranks int) {
+	t.Helper()
+	root := slices.IndexFunc(tree, func(l nccl.Links) bool { return l.Up == -1 })
+	if root < 0 || len(tree) != ranks {
+		t.Fatalf("tree of %d, %d ranks: %v", len(tree), ranks, tree)
+	}
+	seen := make([]bool, ranks)
+	for list := []int{root}; len(list) > 0; list = list[1:] {
+		r := list[0]
+		if seen[r] {
+			t.Fatalf("rank %d twice in tree %v", r, tree)
+		}
+		seen[r] = true
+		for _, d := range tree[r].Down {
+			if d < 0 {
+				continue
+			}
+			if d >= ranks || tree[d].Up != r {
+				t.Fatalf("child %d of %d in tree %v", d, r, tree)
+			}
+			list = append(list, d)
+		}
+	}
+	if slices.Contains(seen, false) {
+		t.Fatalf("tree %v does not span", tree)
+	}
 }

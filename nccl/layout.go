@@ -58,6 +58,7 @@ type group struct {
 	host  int
 	ranks []int
 	gpus  []int // devices, in order of rank
+	parts int   // into which NCCL splits the host, where it does
 }
 
 // maxLocal bounds the GPUs of one node; NCCL's own tables end there.

@@ -7,6 +7,9 @@ func (s *system) nearest(from *topoNode, kind nodeKind) ([]*topoNode, PathType) 
 	best, bw := PathDIS, float32(0)
 	for i := range from.paths[kind] {
 		p := &from.paths[kind][i]
+		if p.kind == PathDIS {
+			continue
+		}
 		if p.bw > bw || p.bw == bw && p.kind < best {
 			bw, best = p.bw, p.kind
 			list = list[:0]

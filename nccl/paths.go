@@ -5,16 +5,7 @@ import "slices"
 // setPaths finds the paths from every node to base, breadth first: fewer hops
 // first, then more bandwidth (facts 1.4).
 func (s *system) setPaths(base *topoNode) {
-	k, n := base.kind, len(s.nodes[base.kind])
-	need := func(x *topoNode) *topoPath {
-		if x.paths[k] == nil {
-			x.paths[k] = make([]topoPath, n)
-			for i := range x.paths[k] {
-				x.paths[k][i].kind = PathDIS
-			}
-		}
-		return &x.paths[k][base.index]
-	}
+	need := func(x *topoNode) *topoPath { return &x.paths[base.kind][base.index] }
 	*need(base) = topoPath{bw: locBw, kind: PathLOC}
 	nvb := s.env["NCCL_NVB_DISABLE"] != "1"
 	for list := []*topoNode{base}; len(list) > 0; {
@@ -92,13 +83,30 @@ func (s *system) mergeType(a, b PathType) PathType {
 	return max(a, b)
 }
 
-// divert sends the path from src to dst through a node on the way.
-func (s *system) divert(src, via, dst *topoNode) {
-	if src.paths[dst.kind] == nil || src.paths[via.kind] == nil || via.paths[dst.kind] == nil {
-		return
+// noPaths gives every node a path to every node that others look for, of which
+// none leads anywhere yet: those that nothing joins stay so.
+func (s *system) noPaths() {
+	for _, list := range s.nodes {
+		for _, n := range list {
+			for _, k := range pathKinds {
+				n.paths[k] = make([]topoPath, len(s.nodes[k]))
+				for i := range n.paths[k] {
+					n.paths[k][i].kind = PathDIS
+				}
+			}
+		}
 	}
+}
+
+// divert sends the path from src to dst through a node on the way. Where that
+// node is not on any way, there is no path left.
+func (s *system) divert(src, via, dst *topoNode) {
 	p := &src.paths[dst.kind][dst.index]
 	first, second := &src.paths[via.kind][via.index], &via.paths[dst.kind][dst.index]
+	if first.kind >= PathNET || second.kind >= PathNET {
+		*p = topoPath{kind: PathDIS}
+		return
+	}
 	kind := s.mergeType(first.kind, second.kind)
 	if via.kind == kindGPU {
 		kind = PathPXN
@@ -106,21 +114,27 @@ func (s *system) divert(src, via, dst *topoNode) {
 	*p = topoPath{hops: append(slices.Clone(first.hops), second.hops...), bw: min(first.bw, second.bw), kind: kind}
 }
 
+// pathKinds are the nodes that paths lead to.
+var pathKinds = [...]nodeKind{kindCPU, kindGPU, kindNET, kindNVS}
+
 // computePaths finds all paths and then bends those that peer access, GPUDirect
 // RDMA or PXN change (facts 1.5).
 func (s *system) computePaths() {
-	for _, k := range []nodeKind{kindCPU, kindGPU, kindNET, kindNVS} {
+	s.noPaths()
+	for _, k := range pathKinds {
 		for _, n := range s.nodes[k] {
 			s.setPaths(n)
 		}
 	}
 	for _, g := range s.nodes[kindGPU] {
+		c := s.localCPU(g)
 		for _, p := range s.nodes[kindGPU] {
-			if s.p2p(p, g) {
-				continue
-			}
-			if c := s.localCPU(g); c >= 0 {
+			peers := s.p2p(p, g)
+			if !peers && c >= 0 {
 				s.divert(p, s.nodes[kindCPU][c], g)
+			}
+			if path := &p.paths[kindGPU][g.index]; p != g && s.apart(p, g, peers) {
+				path.kind = max(path.kind, PathNET)
 			}
 		}
 	}
@@ -188,11 +202,13 @@ func (s *system) markP2C() {
 			nets = s.localNets(g)
 		}
 		for _, n := range nets {
-			if c < 0 || n.paths[kindCPU] == nil || s.mergeType(g.paths[kindCPU][c].kind, n.paths[kindCPU][c].kind) != PathP2C {
+			if c < 0 || s.mergeType(g.paths[kindCPU][c].kind, n.paths[kindCPU][c].kind) != PathP2C {
 				continue
 			}
 			for _, p := range []*topoPath{&g.paths[kindNET][n.index], &n.paths[kindGPU][g.index]} {
-				p.kind = min(p.kind, PathP2C)
+				if p.kind != PathDIS {
+					p.kind = min(p.kind, PathP2C)
+				}
 			}
 		}
 	}
@@ -202,15 +218,9 @@ func (s *system) markP2C() {
 // (PXN, sending only), or through the processor where the NIC cannot reach the
 // GPU's memory.
 func (s *system) netPath(g, n *topoNode) {
-	if n.index >= len(g.paths[kindNET]) {
-		return // nothing joins the two: a hostile or cut-off topology
-	}
 	if v, ok := envInt(s.env, "NCCL_PXN_DISABLE"); !(ok && v == 1) {
 		if l := s.localGPU(n); l >= 0 && l != g.index {
 			peer := s.nodes[kindGPU][l]
-			if n.index >= len(peer.paths[kindNET]) || g.index >= len(peer.paths[kindGPU]) {
-				return
-			}
 			near, far := PathPXB, PathPXB
 			if v, ok := envInt(s.env, "NCCL_PXN_C2C"); s.v.From(28) && !(ok && v == 0) {
 				near = PathP2C

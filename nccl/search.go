@@ -25,6 +25,8 @@ type searcher struct {
 	nets   map[netKey][]*topoNode
 	stack  []int   // lists of next GPUs, one behind the other
 	buf    []score // of the list being sorted
+	work   int     // hops looked at: what the search has cost so far
+	found  int     // times that a better graph came up
 }
 
 type netKey struct {
@@ -101,12 +103,13 @@ func follow(p *topoPath, start *topoNode, steps int, bw float32) int {
 	return steps
 }
 
-// go tries to lead the channel from one node to another; mult -1 undoes it. It
+// lead tries to lead the channel from one node to another; mult -1 undoes it. It
 // reports whether it succeeded.
 func (x *searcher) lead(from, to *topoNode, mult float32) bool {
 	if from == nil {
 		return true
 	}
+	x.work++
 	p := &from.paths[to.kind][to.index]
 	g := &x.cur
 	intra := (from.kind == kindGPU || from.kind == kindNVS) && (to.kind == kindGPU || to.kind == kindNVS)
@@ -127,6 +130,7 @@ func (x *searcher) lead(from, to *topoNode, mult float32) bool {
 		}
 	}
 	bw *= mult
+	x.work += len(p.hops)
 	if n := follow(p, from, len(p.hops), bw); n < len(p.hops) {
 		follow(p, from, n, -bw)
 		return false
@@ -215,6 +219,7 @@ func (x *searcher) complete(time *int) {
 	g.NChannels++
 	if x.better() {
 		x.best = g.copyTrial()
+		x.found++
 		if g.NChannels == g.most {
 			*time = -1
 		}

@@ -69,6 +69,7 @@ func (x *searcher) scores(gpu *topoNode, sortNet bool) []score {
 	if sortNet {
 		net = x.s.nodes[kindNET][c.inter[c.NChannels*2]].paths[kindGPU]
 	}
+	x.work += x.ngpus
 	list := x.buf[:0]
 	for i := 1; i < x.ngpus; i++ {
 		g := (gpu.index + i) % x.ngpus

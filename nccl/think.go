@@ -19,6 +19,8 @@ type Plan struct {
 	P2PChannels, P2PPerPeer int
 	// Nodes are NCCL's nodes, by lowest rank.
 	Nodes []PlanNode
+
+	shapes map[string]Graphs // what was found on systems of a shape
 }
 
 // PlanNode is one of NCCL's nodes. Nodes of equal shape share View.
@@ -49,7 +51,10 @@ func Think(c *cluster.Cluster, l Layout, v Version, env map[string]string) (*Pla
 	if err != nil {
 		return nil, err
 	}
-	p := &Plan{Comm: Comm{Version: v, NRanks: len(l), NNodes: len(list), MinCC: 1 << 30, Env: env}}
+	if list, err = separate(c, list, v, env); err != nil {
+		return nil, err
+	}
+	p := &Plan{Comm: Comm{Version: v, NRanks: len(l), NNodes: len(list), MinCC: 1 << 30, Env: env}, shapes: map[string]Graphs{}}
 	if collNet, set := envInt(env, "NCCL_COLLNET_ENABLE"); set && collNet == 1 {
 		least := 2
 		if n, ok := envInt(env, "NCCL_COLLNET_NODE_THRESHOLD"); ok {
@@ -57,29 +62,29 @@ func Think(c *cluster.Cluster, l Layout, v Version, env map[string]string) (*Pla
 		}
 		p.CollNet = len(list) >= least && len(list) > 1
 	}
-	views := map[string]*View{}
 	members := make([]Member, 0, len(list))
 	p.Nodes = make([]PlanNode, 0, len(list))
-	var kinds []Graphs
-	var view *View
+	var views []*View
+	var found []Graphs
+	work, kind := 0, newKinds(c)
 	for i, g := range list {
-		if i == 0 || c.Hosts[g.host].Type != c.Hosts[list[i-1].host].Type || !slices.Equal(g.gpus, list[i-1].gpus) {
-			key := viewKey(c.Hosts[g.host].Type, g.gpus)
-			view = views[key]
-			if view == nil {
-				if view, err = p.look(c, g, len(list) > 1); err != nil {
-					return nil, fmt.Errorf("%s: %w", hostName(c, g.host), err)
-				}
-				views[key] = view
-				kinds = append(kinds, view.Graphs)
-				p.describe(view.sys, i == 0)
+		k := kind.of(g)
+		if k == len(views) {
+			view, err := p.look(c, g, len(list) > 1)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", hostName(c, g.host), err)
 			}
+			if work += view.sys.work; work > hopeless*8 {
+				return nil, fmt.Errorf("%s: the search took %d steps over %d kinds of nodes and found little; use fewer kinds of nodes", hostName(c, g.host), work, k+1)
+			}
+			views, found = append(views, view), append(found, view.Graphs)
+			p.describe(view.sys, i == 0)
 		}
 		p.MaxLocalRanks = max(p.MaxLocalRanks, len(g.ranks))
-		p.Nodes = append(p.Nodes, PlanNode{g.host, g.ranks, view})
-		members = append(members, Member{g.ranks, &view.Graphs})
+		p.Nodes = append(p.Nodes, PlanNode{g.host, g.ranks, views[k]})
+		members = append(members, Member{g.ranks, &views[k].Graphs})
 	}
-	p.Graphs = Agree(kinds)
+	p.Graphs = Agree(found)
 	p.Wiring = newWiring(v, members, p.Graphs.Ring.NChannels)
 	p.channels()
 	p.p2pChannels()
@@ -107,10 +112,16 @@ func viewKey(typ int, gpus []int) string {
 func (p *Plan) look(c *cluster.Cluster, g group, inter bool) (*View, error) {
 	v := p.Version
 	t := c.TypeOf(g.host)
-	if err := t.Check(); err != nil {
-		return nil, err
+	var nets []int
+	if inter {
+		var err error
+		if nets, err = netsOf(t, g.gpus, p.Env); err != nil && g.parts > 1 {
+			return nil, fmt.Errorf("its GPUs do not reach each other by peer access or shared memory and form %d nodes: %w", g.parts, err)
+		} else if err != nil {
+			return nil, err
+		}
 	}
-	s, err := newSystem(t, g.gpus, inter, v, p.Env)
+	s, err := newSystem(t, g.gpus, nets, v, p.Env)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +134,19 @@ func (p *Plan) look(c *cluster.Cluster, g group, inter bool) (*View, error) {
 	for _, n := range s.nodes[kindNET] {
 		w.NICs = append(w.NICs, n.net.device)
 	}
-	most := v.maxChannels()
+	shape := s.shape()
+	if g, ok := p.shapes[shape]; ok {
+		w.Graphs = g
+		return w, nil
+	}
+	p.search(w)
+	p.shapes[shape] = w.Graphs
+	return w, nil
+}
+
+// search finds the graphs of a node.
+func (p *Plan) search(w *View) {
+	s, most := w.sys, p.Version.maxChannels()
 	w.Graphs.Ring = s.findGraph(0, RingPattern, 1, most/2, false)
 	n := w.Graphs.Ring.NChannels
 	w.Graphs.Tree = s.findGraph(1, BalancedTree, n, n, false)
@@ -137,7 +160,6 @@ func (p *Plan) look(c *cluster.Cluster, g group, inter bool) (*View, error) {
 	if s.nvls() {
 		w.Graphs.NVLS = s.findGraph(3, NVLSPattern, 1, most, false)
 	}
-	return w, nil
 }
 
 // nvls reports whether the GPUs can reduce in their switch (facts 1.7). Two GPUs
@@ -222,7 +244,7 @@ func (p *Plan) nvlsChannels() {
 	if most, ok := envInt(p.Env, "NCCL_MAX_CTAS"); ok && most > 0 {
 		n = min(n, most)
 	}
-	p.NVLSChannels = n
+	p.NVLSChannels = max(1, min(n, p.Version.maxChannels()))
 }
 
 // p2pChannels decides the channels of sends and receives (facts 2.5).
@@ -234,6 +256,7 @@ func (p *Plan) p2pChannels() {
 	if least, ok := envInt(p.Env, "NCCL_MIN_P2P_NCHANNELS"); ok {
 		n = max(n, least)
 	}
+	n = max(1, min(n, p.Version.maxChannels()))
 	per := n
 	for _, node := range p.Nodes[:min(len(p.Nodes), 1)] {
 		for _, g := range node.View.sys.nodes[kindGPU] {
@@ -293,9 +316,10 @@ func (p *Plan) perPeer(s *system, g *topoNode, channels int) int {
 	return min(least, each)
 }
 
+// pow2 is the next power of two; far more than there are channels is as good.
 func pow2(n int) int {
 	p := 1
-	for p < n {
+	for p < n && p < 1<<30 {
 		p *= 2
 	}
 	return p

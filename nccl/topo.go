@@ -109,6 +109,7 @@ type system struct {
 	hosts          int
 	inter          bool // ranks are elsewhere too
 	maxBw, totalBw float32
+	work           int // what the searches here have cost, in hops
 
 	p2pOff map[[2]int]bool // pairs of GPUs, by index, without peer access
 }

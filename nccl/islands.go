@@ -1,0 +1,134 @@
+package nccl
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"busbar/cluster"
+)
+
+// kinds numbers the kinds of nodes: a node type and the GPUs that take part.
+type kinds struct {
+	c    *cluster.Cluster
+	seen map[string]int
+	prev group
+	last int
+}
+
+func newKinds(c *cluster.Cluster) *kinds { return &kinds{c: c, seen: map[string]int{}, last: -1} }
+
+// of is the number of a node's kind. Neighbours are mostly of one kind, which
+// saves making a key.
+func (k *kinds) of(g group) int {
+	if k.last >= 0 && k.c.Hosts[g.host].Type == k.c.Hosts[k.prev.host].Type && slices.Equal(g.gpus, k.prev.gpus) {
+		return k.last
+	}
+	key := viewKey(k.c.Hosts[g.host].Type, g.gpus)
+	n, ok := k.seen[key]
+	if !ok {
+		n = len(k.seen)
+		k.seen[key] = n
+	}
+	k.prev, k.last = g, n
+	return n
+}
+
+// separate splits nodes at GPUs that do not reach each other inside, or whose
+// NICs are faster: NCCL takes the parts for nodes of their own (facts 1.4, 1.5).
+func separate(c *cluster.Cluster, list []group, v Version, env map[string]string) ([]group, error) {
+	var parts [][][]int // by kind: positions among the ranks, by part
+	kind := newKinds(c)
+	split := false
+	for _, g := range list {
+		if kind.of(g) < len(parts) {
+			continue
+		}
+		t := c.TypeOf(g.host)
+		if err := t.Check(); err != nil {
+			return nil, err
+		}
+		nets, _ := netsOf(t, g.gpus, env) // without NICs there is nothing faster
+		s, err := newSystem(t, g.gpus, nets, v, env)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", hostName(c, g.host), err)
+		}
+		parts = append(parts, s.islands())
+		split = split || len(parts[len(parts)-1]) > 1
+	}
+	if !split {
+		return list, nil
+	}
+	var out []group
+	for _, g := range list {
+		all := parts[kind.of(g)]
+		for _, part := range all {
+			sub := group{host: g.host, parts: len(all)}
+			for _, i := range part {
+				sub.ranks, sub.gpus = append(sub.ranks, g.ranks[i]), append(sub.gpus, g.gpus[i])
+			}
+			out = append(out, sub)
+		}
+	}
+	slices.SortFunc(out, func(a, b group) int { return cmp.Compare(a.ranks[0], b.ranks[0]) })
+	return out, nil
+}
+
+// islands lists the GPUs that stay together, as positions among the node's ranks.
+// A GPU joins the first of those before it that it reaches; two islands do not
+// merge when a later GPU reaches both.
+func (s *system) islands() [][]int {
+	gpus := s.nodes[kindGPU]
+	domain := make([]int, len(gpus))
+	member := map[int][]int{}
+	for i, g := range gpus {
+		domain[i] = i
+		for p := range i {
+			if g.paths[kindGPU][p].kind < PathNET {
+				domain[i] = min(domain[i], domain[p])
+			}
+		}
+		member[domain[i]] = append(member[domain[i]], g.gpu.rank)
+	}
+	var all [][]int
+	for _, part := range member {
+		slices.Sort(part)
+		all = append(all, part)
+	}
+	slices.SortFunc(all, func(a, b []int) int { return cmp.Compare(a[0], b[0]) })
+	return all
+}
+
+// apart reports whether a GPU reaches another neither by peer access nor by
+// shared memory, or would be served better by the network.
+func (s *system) apart(a, b *topoNode, peers bool) bool {
+	path := &a.paths[kindGPU][b.index]
+	if peers && len(path.hops) == 2 && path.hops[0].to.kind == kindGPU {
+		return false
+	}
+	if s.netFaster(a, b) {
+		return true
+	}
+	return !peers && (a.host != b.host || s.env["NCCL_SHM_DISABLE"] == "1")
+}
+
+// netFaster reports whether both GPUs have a NIC nearby that carries more than the
+// path between them.
+func (s *system) netFaster(a, b *topoNode) bool {
+	if n, ok := envInt(s.env, "NCCL_NET_DISABLE_INTRA"); ok && n == 1 {
+		return false
+	}
+	reach := a.paths[kindGPU][b.index].bw
+	for _, g := range []*topoNode{a, b} {
+		var most float32
+		for i := range g.paths[kindNET] {
+			if p := &g.paths[kindNET][i]; p.kind <= PathPXB {
+				most = max(most, p.bw)
+			}
+		}
+		if most <= reach {
+			return false
+		}
+	}
+	return true
+}

@@ -119,7 +119,7 @@ func (c *mapCmd) write(e *env, cl *cluster.Cluster) error {
 	if file == "" || file == "-" {
 		return outputs[format](c, e, e.stdout, cl)
 	}
-	return writeFile(file, func(w io.Writer) error { return outputs[format](c, e, w, cl) })
+	return e.writeFile(file, func(w io.Writer) error { return outputs[format](c, e, w, cl) })
 }
 
 func (c *mapCmd) text(e *env, w io.Writer, cl *cluster.Cluster) error {

@@ -1,12 +1,9 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
 
 	"golang.org/x/term"
 
@@ -38,36 +35,4 @@ func (e *env) text(w io.Writer) report.TextOptions {
 		}
 	}
 	return o
-}
-
-// writeFile writes a file whole or not at all.
-func writeFile(name string, write func(io.Writer) error) error {
-	if info, err := os.Stat(name); err == nil && info.IsDir() {
-		return fmt.Errorf("%s: a folder; give a file name in it", name)
-	}
-	tmp, err := os.CreateTemp(filepath.Dir(name), ".busbar-*")
-	if err != nil {
-		// The error names the temporary file; people know only their own.
-		var p *fs.PathError
-		if errors.As(err, &p) {
-			err = p.Err
-		}
-		return cannotError{fmt.Errorf("%s: cannot write there: %w", name, err)}
-	}
-	defer os.Remove(tmp.Name())
-	if err := write(tmp); err != nil {
-		tmp.Close()
-		return err
-	}
-	if err := tmp.Chmod(0o644); err != nil {
-		tmp.Close()
-		return cannotError{err}
-	}
-	if err := tmp.Close(); err != nil {
-		return cannotError{err}
-	}
-	if err := os.Rename(tmp.Name(), name); err != nil {
-		return cannotError{err}
-	}
-	return nil
 }

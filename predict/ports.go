@@ -1,0 +1,73 @@
+package predict
+
+import "busbar/sim"
+
+// ports are the NICs that NCCL's channels use.
+func (p *Predictor) ports(algo string) sim.Ports {
+	if len(p.Plan.Nodes) < 2 {
+		return nil
+	}
+	switch algo {
+	case "ring", "chain":
+		return ringPorts{p}
+	case "tree":
+		return treePorts{p}
+	case "direct":
+		return railPorts{p}
+	}
+	return nil
+}
+
+// ringPorts are the NICs at the ends of a node's part of a ring.
+type ringPorts struct{ p *Predictor }
+
+func (x ringPorts) Out(rank, _, channel int) int {
+	return x.p.Plan.Devices(int(x.p.nodeOf[rank]), channel)[1]
+}
+
+func (x ringPorts) In(rank, _, channel int) int {
+	return x.p.Plan.Devices(int(x.p.nodeOf[rank]), channel)[0]
+}
+
+// treePorts are the NICs of the tree's search: the first of a channel where the
+// rank is first in its order, else the second.
+type treePorts struct{ p *Predictor }
+
+func (x treePorts) Out(rank, _, channel int) int {
+	n := &x.p.Plan.Nodes[x.p.nodeOf[rank]]
+	g := &n.View.Graphs.Tree
+	if len(g.Inter) == 0 || len(g.Intra) == 0 {
+		return -1
+	}
+	c := channel % len(g.Inter)
+	end := 1
+	if at := g.Intra[c]; len(at) > 0 && at[0] < len(n.Ranks) && n.Ranks[at[0]] == rank {
+		end = 0
+	}
+	nic := g.Inter[c][end]
+	if nic < 0 || nic >= len(n.View.NICs) {
+		return -1
+	}
+	return n.View.NICs[nic]
+}
+
+func (x treePorts) In(rank, peer, channel int) int { return x.Out(rank, peer, channel) }
+
+// railPorts are those of sends and receives: a sender takes the NIC of the rail
+// that the receiver is on, over the GPU beside it.
+type railPorts struct{ p *Predictor }
+
+func (x railPorts) Out(rank, peer, channel int) int {
+	mine, its := &x.p.Plan.Nodes[x.p.nodeOf[rank]], &x.p.Plan.Nodes[x.p.nodeOf[peer]]
+	if mine.View != its.View || x.p.Plan.Env["NCCL_P2P_PXN_LEVEL"] == "0" {
+		return -1
+	}
+	for i, r := range its.Ranks {
+		if r == peer && i < len(mine.Ranks) {
+			return x.p.machine.NearNIC(mine.Ranks[i], channel)
+		}
+	}
+	return -1
+}
+
+func (x railPorts) In(rank, _, channel int) int { return x.p.machine.NearNIC(rank, channel) }

@@ -1,0 +1,214 @@
+package predict
+
+import (
+	"fmt"
+
+	"busbar/cluster"
+	"busbar/coll"
+	"busbar/nccl"
+	"busbar/result"
+	"busbar/schedule"
+	"busbar/sim"
+)
+
+// Predictor answers for one layout of ranks on a cluster under one release of
+// NCCL. It keeps what does not depend on the size, so that a sweep costs little
+// more than one call. It is not safe for concurrent use.
+type Predictor struct {
+	Cluster *cluster.Cluster
+	Layout  nccl.Layout
+	Plan    *nccl.Plan
+	Figures *sim.Figures
+	Gen     sim.Gen
+
+	machine  *sim.Machine
+	nodeOf   []int32
+	outlines map[shape]*outline
+}
+
+// shape is what an outline depends on.
+type shape struct {
+	kind     coll.Kind
+	algo     string
+	channels int
+	root     int
+}
+
+type outline struct {
+	*sim.Outline
+	err error
+}
+
+// New prepares a predictor. figures nil takes the fitted ones.
+func New(c *cluster.Cluster, l nccl.Layout, v nccl.Version, env map[string]string, figures *sim.Figures) (*Predictor, error) {
+	plan, err := nccl.Think(c, l, v, env)
+	if err != nil {
+		return nil, err
+	}
+	places := make([]cluster.Place, len(l))
+	for i, r := range l {
+		places[i] = cluster.Place{Host: r.Host, Device: r.GPU}
+	}
+	m, err := sim.New(c, places)
+	if err != nil {
+		return nil, err
+	}
+	if figures == nil {
+		figures = sim.Fitted()
+	}
+	p := &Predictor{Cluster: c, Layout: l, Plan: plan, Figures: figures, Gen: sim.GenOf(plan.MinCC), machine: m, outlines: map[shape]*outline{}}
+	p.nodeOf = make([]int32, len(l))
+	for i := range plan.Nodes {
+		for _, r := range plan.Nodes[i].Ranks {
+			p.nodeOf[r] = int32(i)
+		}
+	}
+	return p, nil
+}
+
+// Setting is a way to do a collective: algorithm (of package schedule), protocol
+// and channels.
+type Setting struct {
+	Algo     string
+	Proto    string
+	Channels int
+}
+
+// Auto is what NCCL would take.
+func (p *Predictor) Auto(op coll.Op) (Setting, error) {
+	call, ok := callOf(op, p.Plan.NRanks)
+	if !ok {
+		return p.pairs(op), nil
+	}
+	ch, err := p.Plan.Choose(call)
+	if err != nil {
+		return Setting{}, err
+	}
+	return Setting{Algo: algoName(ch.Algo, op.Kind), Proto: ch.Proto.String(), Channels: ch.Channels}, nil
+}
+
+// pairs is how NCCL does what it has no model for: sends and receives between
+// pairs, small ones by LL.
+func (p *Predictor) pairs(op coll.Op) Setting {
+	const llThreshold = 16 << 10
+	block := int64(op.Bytes) / int64(max(p.Plan.NRanks, 1))
+	if op.Kind == coll.SendRecv {
+		block = int64(op.Bytes)
+	}
+	s := Setting{Algo: "direct", Proto: sim.Simple, Channels: max(1, p.Plan.P2PPerPeer)}
+	if block <= llThreshold {
+		s.Proto = sim.LL
+	}
+	// A channel more for every 64 KiB or so of a peer's block.
+	for s.Channels > 1 && block < int64(s.Channels)*(32<<10) {
+		s.Channels /= 2
+	}
+	return s
+}
+
+// callOf is NCCL's view of a call; false for what it has no model of.
+func callOf(op coll.Op, n int) (nccl.Call, bool) {
+	call := nccl.Call{Bytes: int64(op.Bytes)}
+	switch op.Kind {
+	case coll.AllReduce:
+		call.Op = nccl.AllReduce
+	case coll.AllGather:
+		call.Op = nccl.AllGather
+	case coll.ReduceScatter:
+		call.Op = nccl.ReduceScatter
+	case coll.Broadcast:
+		call.Op = nccl.Broadcast
+	case coll.Reduce:
+		call.Op = nccl.Reduce
+	default:
+		return call, false
+	}
+	switch op.Type {
+	case coll.Int8, coll.Uint8:
+		call.NoNVLS = true
+	case coll.F8E4M3, coll.F8E5M2:
+		call.NoNVLS, call.FP8 = true, true
+	}
+	return call, true
+}
+
+// algoName is the schedule that an algorithm of NCCL is.
+func algoName(a nccl.Algo, kind coll.Kind) string {
+	switch {
+	case a == nccl.Ring && (kind == coll.Broadcast || kind == coll.Reduce):
+		return "chain"
+	case a == nccl.CollNetChain:
+		return "collnet_chain"
+	case a == nccl.CollNetDirect:
+		return "collnet_direct"
+	}
+	return a.String()
+}
+
+// Price predicts one call by a setting.
+func (p *Predictor) Price(op coll.Op, s Setting) (*result.Run, error) {
+	o := p.outline(op, s)
+	if o.err != nil {
+		return nil, o.err
+	}
+	return o.Price(op, p.Figures.NCCLModel(p.Gen, s.Algo, s.Proto)), nil
+}
+
+func (p *Predictor) outline(op coll.Op, s Setting) *outline {
+	key := shape{op.Kind, s.Algo, s.Channels, op.Root}
+	if o, ok := p.outlines[key]; ok {
+		return o
+	}
+	o := &outline{}
+	var sc *schedule.Schedule
+	if sc, o.err = p.Schedule(op, s); o.err == nil {
+		o.Outline, o.err = p.machine.Outline(sc, p.ports(s.Algo))
+	}
+	p.outlines[key] = o
+	return o
+}
+
+// Schedule builds what a setting means for these ranks, with NCCL's rings and
+// trees.
+func (p *Predictor) Schedule(op coll.Op, s Setting) (*schedule.Schedule, error) {
+	q := schedule.Params{Ranks: len(p.Layout), Root: op.Root, Channels: max(1, s.Channels), Pieces: 1}
+	switch s.Algo {
+	case "ring":
+		for c := range min(q.Channels, p.Plan.Count()) {
+			q.Rings = append(q.Rings, p.Plan.Ring(c))
+		}
+	case "chain":
+		q.Order = p.Plan.Ring(0)
+	case "tree":
+		if op.Kind == coll.AllReduce {
+			for c := range min(q.Channels, p.Plan.Count()) {
+				q.Parents = append(q.Parents, parents(p.Plan.Tree(c)))
+			}
+		}
+	case "nvls", "direct", "pat":
+	default:
+		q.Groups = p.groups()
+	}
+	sc, err := schedule.Build(op.Kind, s.Algo, q)
+	if err != nil {
+		return nil, fmt.Errorf("%w", err)
+	}
+	return sc, nil
+}
+
+func parents(tree []nccl.Links) []int {
+	list := make([]int, len(tree))
+	for r, l := range tree {
+		list[r] = l.Up
+	}
+	return list
+}
+
+// groups are the ranks of NCCL's nodes.
+func (p *Predictor) groups() [][]int {
+	list := make([][]int, len(p.Plan.Nodes))
+	for i := range p.Plan.Nodes {
+		list[i] = p.Plan.Nodes[i].Ranks
+	}
+	return list
+}

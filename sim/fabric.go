@@ -1,0 +1,86 @@
+package sim
+
+import (
+	"busbar/cluster"
+	"busbar/unit"
+)
+
+// fabric is the network's part of a machine. The uplinks of a switch are one
+// thing: traffic is spread over them, by the network's routing or by the hash of
+// many connections.
+type fabric struct {
+	c     *cluster.Cluster
+	first int64 // number of its first thing
+	up    []uplinks
+}
+
+// uplinks are the cables of a switch to the tier above.
+type uplinks struct {
+	rate   unit.Rate // all of them together
+	cables int
+}
+
+func newFabric(c *cluster.Cluster, first int64) fabric {
+	f := fabric{c: c, first: first, up: make([]uplinks, len(c.Network.Switches))}
+	for i := range c.Network.Links {
+		l := &c.Network.Links[i]
+		if l.State == cluster.Down || l.A.ToHosts() || l.B.ToHosts() {
+			continue
+		}
+		if low := f.lower(l); low >= 0 {
+			f.up[low].rate += l.Rate.Value * unit.Rate(l.Cables())
+			f.up[low].cables += l.Cables()
+		}
+	}
+	return f
+}
+
+// lower is the switch at the lower end of a link, -1 where both are of one tier.
+func (f *fabric) lower(l *cluster.NetLink) int {
+	sw := f.c.Network.Switches
+	a, b := sw[l.A.Switch].Tier, sw[l.B.Switch].Tier
+	switch {
+	case a > b:
+		return l.B.Switch
+	case b > a:
+		return l.A.Switch
+	}
+	return -1
+}
+
+// number is the thing that a leg between switches is.
+func (f *fabric) number(leg cluster.Leg) int64 {
+	l := &f.c.Network.Links[leg.Link]
+	n := int64(leg.Link + len(f.up))
+	rising := leg.Forward
+	if low := f.lower(l); low >= 0 {
+		n = int64(low)
+		rising = leg.Forward == (l.A.Switch == low)
+	}
+	if rising {
+		return f.first + 2*n
+	}
+	return f.first + 2*n + 1
+}
+
+func (f *fabric) thing(id int64) thing {
+	n := (id - f.first) / 2
+	x := thing{kind: Fabric, host: -1, local: id - f.first, net: f.c.Network.Kind}
+	if n < int64(len(f.up)) {
+		x.rate = f.up[n].rate
+		return x
+	}
+	l := &f.c.Network.Links[n-int64(len(f.up))]
+	x.rate = l.Rate.Value * unit.Rate(l.Cables())
+	return x
+}
+
+// cable is what limits a NIC beside its own port: the cable it hangs on.
+func (m *Machine) cable(host, nic int) unit.Rate {
+	_, link := m.routes.Leaf(host, nic)
+	if link < 0 {
+		return 0
+	}
+	l := &m.c.Network.Links[link]
+	return l.Rate.Value * unit.Rate(l.Cables())
+}

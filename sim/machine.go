@@ -1,0 +1,158 @@
+package sim
+
+import (
+	"fmt"
+
+	"busbar/cluster"
+	"busbar/unit"
+)
+
+// Machine is a cluster with ranks on it, ready to be asked many times. It is safe
+// for concurrent use; the cluster must not change.
+type Machine struct {
+	c      *cluster.Cluster
+	routes *cluster.Routes
+	ranks  []cluster.Place
+	types  []*node
+	base   []int64 // the first thing of each host
+	net    fabric
+	// Direct is how far apart two GPUs may be and still write to each other's memory
+	// over PCIe; what is farther goes through host memory. The zero value is PXB, as
+	// NCCL has it.
+	Direct cluster.ClassType
+}
+
+// node is what a machine knows about a type of nodes.
+type node struct {
+	t     *cluster.NodeType
+	gpus  []int
+	nics  []int
+	numa  []int // of each device: the NUMA domain above it, -1 none
+	order map[int]int
+	near  map[int][]int // of a GPU: its nearest NICs
+	size  int64         // things of a host of the type
+}
+
+// New puts ranks on a cluster. Ranks may share a GPU.
+func New(c *cluster.Cluster, ranks []cluster.Place) (*Machine, error) {
+	m := &Machine{c: c, routes: cluster.NewRoutes(c), ranks: ranks, types: make([]*node, len(c.Types)), base: make([]int64, len(c.Hosts)+1)}
+	for i, t := range c.Types {
+		m.types[i] = newNode(t)
+	}
+	for h := range c.Hosts {
+		m.base[h+1] = m.base[h]
+		if t := c.Hosts[h].Type; t >= 0 && t < len(m.types) {
+			m.base[h+1] += m.types[t].size
+		}
+	}
+	for r, p := range ranks {
+		if p.Host < 0 || p.Host >= len(c.Hosts) || c.TypeOf(p.Host) == nil {
+			return nil, fmt.Errorf("rank %d: host %d is not described", r, p.Host)
+		}
+		t := c.TypeOf(p.Host)
+		if p.Device < 0 || p.Device >= len(t.Devices) || t.Devices[p.Device].Kind != cluster.GPU {
+			return nil, fmt.Errorf("rank %d: device %d of %s is no GPU", r, p.Device, c.Hosts[p.Host].Name)
+		}
+	}
+	m.net = newFabric(c, m.base[len(c.Hosts)])
+	return m, nil
+}
+
+func newNode(t *cluster.NodeType) *node {
+	n := &node{t: t, gpus: t.Of(cluster.GPU), nics: t.Of(cluster.NIC), numa: make([]int, len(t.Devices)), order: map[int]int{}, near: map[int][]int{}}
+	for _, x := range t.Nearest() {
+		n.near[x.GPU] = x.NICs
+	}
+	for i, d := range n.nics {
+		n.order[d] = i
+	}
+	for d := range t.Devices {
+		n.numa[d] = -1
+		for p, k := d, 0; p >= 0 && k <= len(t.Devices); p, k = t.Devices[p].Parent, k+1 {
+			if t.Devices[p].Kind == cluster.NUMA {
+				n.numa[d] = p
+				break
+			}
+		}
+	}
+	// Both directions of every link and NIC, and the memory of every device's domain.
+	n.size = int64(2*len(t.Links) + 2*len(n.nics) + len(t.Devices))
+	return n
+}
+
+// Ranks is the number of ranks.
+func (m *Machine) Ranks() int { return len(m.ranks) }
+
+// The things of a host: links forward and back, NICs out and in, memories.
+func (n *node) link(l cluster.Leg) int64 {
+	i := int64(2 * l.Link)
+	if !l.Forward {
+		i++
+	}
+	return i
+}
+
+func (n *node) nic(dev int, out bool) int64 {
+	i := int64(2*len(n.t.Links) + 2*n.order[dev])
+	if !out {
+		i++
+	}
+	return i
+}
+
+func (n *node) memory(numa int) int64 { return int64(2*len(n.t.Links)+2*len(n.nics)) + int64(numa) }
+
+// thing is something that messages share: a direction of a link, a port, memory.
+type thing struct {
+	kind  Kind
+	rate  unit.Rate
+	net   cluster.NetKind
+	host  int // -1 in the network
+	local int64
+}
+
+// describe tells what stands behind a number.
+func (m *Machine) describe(id int64) thing {
+	if id >= m.net.first {
+		return m.net.thing(id)
+	}
+	h := m.hostOf(id)
+	n := m.types[m.c.Hosts[h].Type]
+	local := id - m.base[h]
+	x := thing{host: h, local: local}
+	links := int64(2 * len(n.t.Links))
+	switch {
+	case local < links:
+		l := &n.t.Links[local/2]
+		x.kind, x.rate = linkKind(l.Kind), l.Rate.Value
+	case local < links+int64(2*len(n.nics)):
+		d := &n.t.Devices[n.nics[(local-links)/2]]
+		x.kind, x.rate, x.net = NIC, d.NIC.Rate().Value, d.NIC.Kind
+	default:
+		x.kind = Staging
+	}
+	return x
+}
+
+// hostOf finds the host of a thing.
+func (m *Machine) hostOf(id int64) int {
+	lo, hi := 0, len(m.c.Hosts)
+	for lo+1 < hi {
+		if mid := (lo + hi) / 2; m.base[mid] <= id {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+func linkKind(k cluster.LinkKind) Kind {
+	switch k {
+	case cluster.NVLink, cluster.XGMI, cluster.Gaudi:
+		return NVLink
+	case cluster.SMP:
+		return Socket
+	}
+	return PCIe
+}

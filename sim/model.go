@@ -1,0 +1,62 @@
+package sim
+
+import (
+	"busbar/cluster"
+	"busbar/unit"
+)
+
+// Model is what a spec sheet does not say: how much of a link's rate data gets,
+// and what a protocol costs. NCCL, Gloo-like sockets and our own engine have one
+// each; calibration changes figures of one.
+type Model struct {
+	Name string
+	// Share is the part of a link's rate that data gets, by kind; NICs by the family
+	// of their network. 0 is 1.
+	Share   [nKinds]float64
+	NICs    map[cluster.NetKind]float64
+	Wire    Wire
+	Staging unit.Rate // through the memory of a NUMA domain, both copies counted once
+	// Through is the share for data that a switch reduces or spreads.
+	Through float64
+	// Fabric is the latency that the family of a network adds to a hop.
+	Fabric map[cluster.NetKind]unit.Time
+	// Origin says where the figures come from.
+	Origin string
+}
+
+// Wire is a protocol: how data travels between two ranks in one channel.
+type Wire struct {
+	Name   string
+	Factor float64          // bytes on the wire for a byte of data; 0 is 1
+	Launch unit.Time        // before anything moves
+	Hop    [nHops]unit.Time // latency of a message
+	Slice  unit.Time        // handing over one slice
+	Slices int              // a message is cut into; 0 is 1
+	// Lane is what the threads of one channel of one rank can send; 0 is no limit.
+	Lane unit.Rate
+	// Chunk is the most that one message carries; what is larger goes round again.
+	Chunk unit.Bytes
+}
+
+// Plain has no overhead at all: what the links allow.
+func Plain() *Model { return &Model{Name: "plain", Origin: "line rates without overhead"} }
+
+func (m *Model) share(k Kind, net cluster.NetKind) float64 {
+	s := m.Share[k]
+	if k == NIC {
+		if v, ok := m.NICs[net]; ok {
+			s = v
+		}
+	}
+	if s <= 0 {
+		return 1
+	}
+	return s
+}
+
+func (w *Wire) factor() float64 {
+	if w.Factor <= 0 {
+		return 1
+	}
+	return w.Factor
+}

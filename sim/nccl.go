@@ -1,0 +1,84 @@
+package sim
+
+import (
+	"busbar/cluster"
+	"busbar/unit"
+)
+
+// NCCL's protocols, as models know them.
+const (
+	LL     = "ll"
+	LL128  = "ll128"
+	Simple = "simple"
+)
+
+// What a message of a protocol carries at most and how it is cut (facts/nccl 3.6):
+// eight steps a buffer of 4 MiB (Simple), 512 KiB (LL), 4,800 KiB (LL128).
+const (
+	llChunk     = 32 * unit.KiB // half of a step of 64 KiB is flags
+	ll128Chunk  = unit.Bytes(576000)
+	ringChunk   = 2 * unit.MiB // four steps, in slices of two
+	treeChunk   = 256 * unit.KiB
+	nvlsChunk   = 256 * unit.KiB
+	pairChunk   = 512 * unit.KiB
+	ll128Factor = 128.0 / 120
+)
+
+// NCCLModel is the model of one algorithm and protocol of NCCL on a generation of
+// GPUs.
+func (f *Figures) NCCLModel(g Gen, algo, proto string) *Model {
+	m := &Model{Name: "nccl", Origin: "fitted on published sweeps", Through: f.gen(g, MultiShare)}
+	m.Share = [nKinds]float64{NVLink: f.gen(g, NVLinkShare), PCIe: f[PCIeShare], Socket: f[SocketShare], Fabric: f[IBShare]}
+	m.Staging = unit.Rate(f[HostRate] * float64(unit.GBps))
+	m.NICs = map[cluster.NetKind]float64{
+		cluster.InfiniBand: f[IBShare], cluster.RoCE: f[RoCEShare], cluster.EFA: f[EFAShare], cluster.TCPX: f[TCPXShare],
+		cluster.Ethernet: f[TCPShare], cluster.Slingshot: f[SlingshotShare], cluster.OmniPath: f[OmniPathShare],
+	}
+	m.Fabric = map[cluster.NetKind]unit.Time{
+		cluster.RoCE: micros(f[RoCELate]), cluster.EFA: micros(f[EFALate]), cluster.TCPX: micros(f[TCPXLate]),
+		cluster.Ethernet: micros(f[TCPLate]), cluster.Slingshot: micros(f[SlingshotLate]), cluster.OmniPath: micros(f[OmniPathLate]),
+	}
+	m.Wire = f.wire(g, proto)
+	f.suit(&m.Wire, g, algo, proto)
+	return m
+}
+
+func micros(us float64) unit.Time { return unit.Time(us * 1e6) }
+
+// wire is a protocol as a ring uses it.
+func (f *Figures) wire(g Gen, proto string) Wire {
+	w := Wire{Name: proto, Launch: micros(f.gen(g, Launch))}
+	hop, net, lane := 0.0, 0.0, 0.0
+	switch proto {
+	case LL:
+		w.Factor, w.Chunk = 2, llChunk
+		hop, net, lane = f.gen(g, LLHop), f[LLNet], f.gen(g, LLLane)
+	case LL128:
+		w.Factor, w.Chunk = ll128Factor, ll128Chunk
+		hop, net, lane = f.gen(g, LL128Hop), f[LL128Net], f.gen(g, LL128Lane)
+	default:
+		w.Factor, w.Chunk, w.Slices = 1, ringChunk, 2
+		w.Slice = micros(f.gen(g, SliceTime))
+		hop, net, lane = f.gen(g, SimpleHop), f[SimpleNet], f.gen(g, SimpleLane)
+	}
+	w.Lane = unit.Rate(lane * float64(unit.GBps))
+	w.Hop = [nHops]unit.Time{OverNVLink: micros(hop), OverPCIe: micros(hop + f[PCIeHop]), OverHost: micros(hop + f[HostHop]), OverNet: micros(net), OverSwitch: micros(f.gen(g, MultiHop))}
+	return w
+}
+
+// suit fits a protocol to what other algorithms do with it.
+func (f *Figures) suit(w *Wire, g Gen, algo, proto string) {
+	switch algo {
+	case "tree", "chain", "collnet_chain":
+		w.Lane = unit.Rate(float64(w.Lane) * f[TreeLane])
+		w.Slice, w.Slices = micros(f[TreeSlice]), 1
+		if proto == Simple {
+			w.Chunk = treeChunk
+		}
+	case "nvls", "nvls_tree", "collnet_direct":
+		w.Lane, w.Chunk, w.Slices = 0, nvlsChunk, 1
+		w.Slice = micros(f[TreeSlice])
+	case "direct":
+		w.Chunk, w.Slices = pairChunk, 1
+	}
+}

@@ -1,0 +1,223 @@
+package sim
+
+import (
+	"fmt"
+
+	"busbar/cluster"
+	"busbar/schedule"
+	"busbar/unit"
+)
+
+// Outline is a schedule on a machine, reduced to what its time depends on: the
+// busiest thing of every kind and the longest chain of messages, by stage. It
+// holds for all sizes, protocols and models.
+type Outline struct {
+	m      *Machine
+	s      *schedule.Schedule
+	stages []stage
+	all    [nKinds]load // of all stages together
+	lanes  int
+	net    cluster.NetKind // that hops go over
+}
+
+// stage is one part of an outline. Loads are bytes for a byte of the operation.
+type stage struct {
+	rhythm  schedule.Rhythm
+	pieces  int
+	chain   [nHops]float64 // messages one after the other
+	wires   unit.Time      // latency of cables and switches on the chain
+	message float64        // the largest message
+	loads   [nKinds]load
+}
+
+// load is the busiest thing of a kind.
+type load struct {
+	id      int64
+	bytes   float64 // for a byte of the operation
+	seconds float64 // bytes over rate, in s
+	rate    unit.Rate
+	users   int
+	net     cluster.NetKind
+}
+
+func (s *stage) rounds() float64 {
+	n := 0.0
+	for _, x := range s.chain {
+		n += x
+	}
+	return n
+}
+
+// large is the number of participants beyond which equal nodes are counted once.
+const large = 4096
+
+// Outline reduces a schedule. Stages whose rounds differ are reduced round by
+// round; that is refused beyond a number of messages that takes seconds.
+func (m *Machine) Outline(s *schedule.Schedule, ports Ports) (*Outline, error) {
+	if s.Ranks != len(m.ranks) {
+		return nil, fmt.Errorf("a schedule for %d ranks on a machine with %d", s.Ranks, len(m.ranks))
+	}
+	o := &Outline{m: m, s: s, lanes: s.Lanes}
+	w := m.ways(s, ports)
+	all := newTally(m)
+	for _, st := range s.Stages() {
+		t := newTally(m)
+		x := stage{rhythm: st.Rhythm, pieces: st.Pieces}
+		var err error
+		if st.Rhythm == schedule.Stepped {
+			var steps []stage
+			if steps, err = o.steps(w, &st, all); err == nil {
+				o.stages = append(o.stages, steps...)
+			}
+		} else if err = o.flows(w, &st, &x, t, all); err == nil {
+			err = o.chain(w, &st, &x)
+			x.loads = t.worst()
+			o.stages = append(o.stages, x)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	o.all = all.worst()
+	return o, nil
+}
+
+// chunk is the size of a chunk for a byte of the operation. A blocked kind's
+// bytes are those of all blocks together.
+func (o *Outline) chunk() float64 { return 1 / float64(max(o.s.Layout.Chunks, 1)) }
+
+// flows adds up what every participant sends in a stage. Of a large schedule it
+// asks whole runs of hosts at the beginning, the middle and the end, where rings
+// close and trees have their roots; equal nodes do equal work.
+func (o *Outline) flows(w *ways, st *schedule.Stage, x *stage, tallies ...*tally) error {
+	var list []schedule.Flow
+	chunk := o.chunk()
+	for p := range o.m.participants(o.s.Nodes()) {
+		for lane := range o.s.Lanes {
+			list, _ = st.AppendFlows(list[:0], p, lane)
+			sent := 0.0
+			for _, f := range list {
+				way, ok := w.find(p, f.Peer, o.s.Channel(lane))
+				if !ok {
+					return o.m.noWay(p, f.Peer)
+				}
+				if way.net != "" {
+					o.net = way.net
+				}
+				bytes := float64(f.Chunks) * chunk
+				sent += bytes
+				if f.Messages > 0 {
+					x.message = max(x.message, bytes/float64(f.Messages))
+				}
+				for _, t := range tallies {
+					t.add(p, way, bytes)
+				}
+			}
+			if p < o.s.Ranks {
+				for _, t := range tallies {
+					t.lane(sent)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// noWay explains a pair that cannot talk.
+func (m *Machine) noWay(a, b int) error {
+	name := func(r int) string {
+		if r >= len(m.ranks) {
+			return "a reducing switch"
+		}
+		p := m.ranks[r]
+		return fmt.Sprintf("rank %d (%s/%s)", r, m.c.Hosts[p.Host].Name, m.c.TypeOf(p.Host).Devices[p.Device].Name)
+	}
+	return fmt.Errorf("no way is known from %s to %s; describe the NICs of the nodes, or an NVSwitch for in-switch reduction", name(a), name(b))
+}
+
+// participants yields the ranks and switches whose work stands for everybody's.
+func (m *Machine) participants(nodes int) func(yield func(int) bool) {
+	return func(yield func(int) bool) {
+		if nodes <= large {
+			for p := range nodes {
+				if !yield(p) {
+					return
+				}
+			}
+			return
+		}
+		const run = 512
+		last := -1
+		for _, first := range []int{0, len(m.ranks)/2 - run/2, len(m.ranks) - run, nodes - run} {
+			for p := max(first, last+1); p < min(first+run, nodes); p++ {
+				if !yield(p) {
+					return
+				}
+				last = p
+			}
+		}
+	}
+}
+
+// chain adds up the latencies of the longest chain, of the first channels; they
+// differ little.
+func (o *Outline) chain(w *ways, st *schedule.Stage, x *stage) error {
+	if st.Rhythm == schedule.AtOnce {
+		return o.farthest(w, st, x)
+	}
+	best := -1.0
+	for channel := range min(o.s.Channels, 2) {
+		var hops [nHops]float64
+		var wires float64
+		var err error
+		skip, k := max(1, o.s.Ranks/large), 0
+		st.Chain(channel, func(from, to int, times float64) {
+			if times != 1 {
+				if k++; k%skip != 0 {
+					return
+				}
+				times *= float64(skip)
+			}
+			way, ok := w.find(from, to, channel)
+			if !ok {
+				err = o.m.noWay(from, to)
+				return
+			}
+			hops[way.hop] += times
+			wires += float64(way.wires) * times
+		})
+		if err != nil {
+			return err
+		}
+		if far := 10*hops[OverNet] + hops[OverNVLink] + 2*hops[OverPCIe] + 2*hops[OverHost]; far > best {
+			best, x.chain, x.wires = far, hops, unit.Time(wires)
+		}
+	}
+	return nil
+}
+
+// farthest is the chain of a stage whose messages wait for nothing: its slowest one.
+func (o *Outline) farthest(w *ways, st *schedule.Stage, x *stage) error {
+	list, _ := st.AppendFlows(nil, 0, 0)
+	for _, f := range list {
+		way, ok := w.find(0, f.Peer, 0)
+		if !ok {
+			return o.m.noWay(0, f.Peer)
+		}
+		if way.hop == OverSwitch { // there and back
+			x.chain = [nHops]float64{OverSwitch: 1}
+			return nil
+		}
+		if x.chain[way.hop] == 0 && (way.hop == OverNet || x.rounds() == 0) {
+			x.only(way.hop)
+		}
+		x.wires = max(x.wires, way.wires)
+	}
+	return nil
+}
+
+// only makes one message of a kind the whole chain.
+func (s *stage) only(h Hop) {
+	s.chain = [nHops]float64{}
+	s.chain[h] = 1
+}

@@ -1,0 +1,145 @@
+package sim
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"busbar/coll"
+	"busbar/result"
+	"busbar/schedule"
+	"busbar/unit"
+)
+
+const second = 1e12 // in picoseconds
+
+// Price is the time of one call by the outline, under a model.
+//
+// The data goes in loops of what a message may carry. A stage moves its data at
+// the rate of its busiest thing; stages of one loop follow each other, and loops
+// overlap, so that with many of them only the busiest thing of all stages counts.
+func (o *Outline) Price(op coll.Op, m *Model) *result.Run {
+	size := float64(op.Bytes)
+	r := &result.Run{Op: op, Ranks: o.s.Ranks, Algo: o.s.Name, Proto: m.Wire.Name, Channels: o.s.Channels}
+	loops := o.loops(size, m)
+	var moving, latency, sync float64
+	for i := range o.stages {
+		x := &o.stages[i]
+		_, b := m.busiest(&x.loads, size)
+		moving += (b + o.fill(x, b, size, loops, m)) / loops
+		latency += m.latency(x, o)
+		sync += m.sync(x, loops)
+	}
+	kind, b := m.busiest(&o.all, size)
+	moving += b * (1 - 1/loops)
+	if o.s.Ranks > 1 {
+		r.Parts.Launch = m.Wire.Launch
+	}
+	r.Parts.Latency, r.Parts.Sync, r.Parts.Moving = ps(latency), ps(sync), ps(moving)
+	r.Time = r.Parts.Launch + r.Parts.Latency + r.Parts.Sync + r.Parts.Moving
+	o.explain(r, m, kind, size)
+	return r
+}
+
+func ps(seconds float64) unit.Time { return unit.Time(math.Round(seconds * second)) }
+
+// loops is how often the program runs: the largest message over what one may carry.
+func (o *Outline) loops(size float64, m *Model) float64 {
+	if m.Wire.Chunk <= 0 {
+		return 1
+	}
+	most := 1.0
+	for i := range o.stages {
+		most = max(most, size*o.stages[i].message/float64(m.Wire.Chunk))
+	}
+	return most
+}
+
+// seconds is how long a load keeps its thing busy.
+func (m *Model) seconds(k Kind, l *load, size float64) float64 {
+	bytes := l.bytes * size * m.Wire.factor()
+	rate := float64(l.rate) * m.share(k, l.net)
+	switch k {
+	case Lane:
+		rate = float64(m.Wire.Lane) * m.Wire.factor()
+	case Staging:
+		rate = float64(m.Staging)
+	case Multimem:
+		if m.Through > 0 {
+			rate = float64(l.rate) * m.Through
+		}
+	}
+	if rate <= 0 {
+		return 0
+	}
+	return bytes / rate
+}
+
+// busiest is the kind that takes longest, and how long.
+func (m *Model) busiest(loads *[nKinds]load, size float64) (Kind, float64) {
+	kind, most := Lane, 0.0
+	for k := range loads {
+		if t := m.seconds(Kind(k), &loads[k], size); t > most {
+			kind, most = Kind(k), t
+		}
+	}
+	return kind, most
+}
+
+// fill is what a pipe needs beyond its steady flow: the first piece on its way
+// through the chain.
+func (o *Outline) fill(x *stage, busy, size, loops float64, m *Model) float64 {
+	if x.rhythm != schedule.Piped {
+		return 0
+	}
+	piece := busy / float64(max(x.pieces, 1))
+	near := min(piece, m.seconds(Lane, &load{bytes: x.message}, size))
+	if near == 0 {
+		near = min(piece, m.seconds(NVLink, &load{bytes: x.message, rate: x.loads[NVLink].rate}, size))
+	}
+	t := -piece
+	for h, n := range x.chain {
+		if Hop(h) == OverNet {
+			t += n * piece
+		} else {
+			t += n * near
+		}
+	}
+	return max(t, 0)
+}
+
+// latency is the chain of a stage, in s.
+func (m *Model) latency(x *stage, o *Outline) float64 {
+	t := float64(x.wires)
+	for h, n := range x.chain {
+		t += n * float64(m.Wire.Hop[h])
+	}
+	t += x.chain[OverNet] * float64(m.Fabric[o.net])
+	return t / second
+}
+
+// sync is what handing over slices costs, in s: in every round of a ring, and once
+// a loop where pieces follow each other.
+func (m *Model) sync(x *stage, loops float64) float64 {
+	n := float64(max(m.Wire.Slices, 1)) * loops
+	if x.rhythm == schedule.Even || x.rhythm == schedule.Stepped {
+		n *= x.rounds()
+	}
+	return n * float64(m.Wire.Slice) / second
+}
+
+// explain names the bottleneck and the busiest things.
+func (o *Outline) explain(r *result.Run, m *Model, kind Kind, size float64) {
+	for k := range o.all {
+		l := &o.all[k]
+		t := m.seconds(Kind(k), l, size)
+		if t == 0 || Kind(k) == Lane || r.Time == 0 {
+			continue
+		}
+		r.Busy = append(r.Busy, result.Use{
+			Where: o.m.name(l.id), Kind: Kind(k).limit(), Rate: l.rate, Bytes: unit.Bytes(l.bytes * size * m.Wire.factor()), Share: min(1, t*second/float64(r.Time)),
+		})
+	}
+	slices.SortStableFunc(r.Busy, func(a, b result.Use) int { return cmp.Compare(b.Share, a.Share) })
+	r.Limit = o.limit(r, m, kind, size)
+}

@@ -1,0 +1,273 @@
+package sim
+
+import (
+	"busbar/cluster"
+	"busbar/schedule"
+	"busbar/unit"
+)
+
+// way is what a message from one participant to another meets.
+type way struct {
+	hop    Hop
+	things []int64
+	wires  unit.Time // latency of cables and switches
+	net    cluster.NetKind
+}
+
+// Ports says by which NIC a rank sends or receives in a channel; -1 leaves it to
+// the machine, which takes the nearest.
+type Ports interface {
+	Out(rank, peer, channel int) int
+	In(rank, peer, channel int) int
+}
+
+// ways finds the ways of one schedule's messages, and keeps those inside nodes.
+type ways struct {
+	m     *Machine
+	s     *schedule.Schedule
+	ports Ports
+	local map[localKey]localWay
+	buf   []int64
+}
+
+type localKey struct {
+	typ, a, b int
+	exit      bool // from a GPU to a NIC or back
+}
+
+type localWay struct {
+	hop    Hop
+	legs   []cluster.Leg
+	stage  int // NUMA domain whose memory the data passes, -1 none
+	broken bool
+}
+
+func (m *Machine) ways(s *schedule.Schedule, ports Ports) *ways {
+	return &ways{m: m, s: s, ports: ports, local: map[localKey]localWay{}}
+}
+
+// find is the way of a message. The things are valid until the next call.
+func (w *ways) find(from, to, channel int) (way, bool) {
+	m := w.m
+	w.buf = w.buf[:0]
+	if from >= len(m.ranks) || to >= len(m.ranks) {
+		return w.withSwitch(from, to, channel)
+	}
+	a, b := m.ranks[from], m.ranks[to]
+	if a.Host == b.Host {
+		if a.Device == b.Device {
+			return way{hop: OverNVLink}, true
+		}
+		l := w.inside(m.c.Hosts[a.Host].Type, a.Device, b.Device)
+		w.add(a.Host, l)
+		return way{hop: l.hop, things: w.buf}, !l.broken
+	}
+	return w.outside(from, to, channel)
+}
+
+func (w *ways) add(host int, l localWay) {
+	n := w.m.types[w.m.c.Hosts[host].Type]
+	for _, leg := range l.legs {
+		if leg.Link >= 0 {
+			w.buf = append(w.buf, w.m.base[host]+n.link(leg))
+		}
+	}
+	if l.stage >= 0 {
+		w.buf = append(w.buf, w.m.base[host]+n.memory(l.stage))
+	}
+}
+
+// inside is the way between two GPUs of a node.
+func (w *ways) inside(typ, a, b int) localWay {
+	key := localKey{typ, a, b, false}
+	if l, ok := w.local[key]; ok {
+		return l
+	}
+	legs, class := w.m.routes.Inside(typ, a, b)
+	l := localWay{legs: legs, stage: -1, broken: class.Type == cluster.Apart}
+	n := w.m.types[typ]
+	limit := w.m.Direct
+	if limit == cluster.Apart {
+		limit = cluster.PXB
+	}
+	switch {
+	case class.Type <= cluster.LK:
+		l.hop = OverNVLink
+	case class.Type <= limit && !n.refused(a, b):
+		l.hop = OverPCIe
+	default:
+		l.hop = OverHost
+		l.stage = n.numa[a]
+	}
+	w.local[key] = l
+	return l
+}
+
+// refused reports a pair that the driver lets not reach each other.
+func (n *node) refused(a, b int) bool {
+	for _, p := range n.t.Pairs {
+		if p.A == a && p.B == b {
+			return p.P2P == cluster.No
+		}
+	}
+	return false
+}
+
+// toNIC is the way between a GPU and a NIC of its node: over NVLink and the peer
+// beside the NIC where that is nearer, through host memory where the NIC cannot
+// reach the GPU.
+func (w *ways) toNIC(typ, gpu, nic int, out bool) localWay {
+	a, b := gpu, nic
+	if !out {
+		a, b = nic, gpu
+	}
+	key := localKey{typ, a, b, true}
+	if l, ok := w.local[key]; ok {
+		return l
+	}
+	n := w.m.types[typ]
+	legs, class := w.m.routes.Inside(typ, a, b)
+	l := localWay{hop: OverNet, legs: legs, stage: -1, broken: class.Type == cluster.Apart}
+	if class.Type > cluster.PXB {
+		if via := w.m.routes.Through(typ, gpu, nic); via != nil && out {
+			l.legs, l.broken = via, false
+			w.local[key] = l
+			return l
+		}
+	}
+	if !n.reaches(gpu, nic, class) {
+		l.stage = n.numa[nic]
+		if l.stage < 0 {
+			l.stage = n.numa[gpu]
+		}
+	}
+	w.local[key] = l
+	return l
+}
+
+// reaches reports whether a NIC moves data to and from the GPU's memory by itself.
+func (n *node) reaches(gpu, nic int, class cluster.Class) bool {
+	d := n.t.Devices[nic].NIC
+	g := n.t.Devices[gpu].GPU
+	if d == nil || d.GDR == cluster.No || g != nil && g.GDR == cluster.No {
+		return false
+	}
+	if d.GDR == cluster.Maybe && d.Kind == cluster.Ethernet {
+		return false
+	}
+	if class.Type <= cluster.PXB {
+		return true
+	}
+	// A superchip's GPU hangs on its processor by C2C: the NIC reaches it there.
+	for _, l := range n.t.Links {
+		if l.Kind == cluster.C2C && (l.A == gpu || l.B == gpu) {
+			return class.Type < cluster.SYS
+		}
+	}
+	return false
+}
+
+// outside is the way between ranks of two hosts.
+func (w *ways) outside(from, to, channel int) (way, bool) {
+	m := w.m
+	a, b := m.ranks[from], m.ranks[to]
+	exit, enter := -1, -1
+	if w.ports != nil {
+		exit, enter = w.ports.Out(from, to, channel), w.ports.In(to, from, channel)
+	}
+	if exit < 0 {
+		exit = m.nearNIC(a, channel)
+	}
+	if enter < 0 {
+		enter = m.nearNIC(b, channel)
+	}
+	if exit < 0 || enter < 0 {
+		return way{}, false
+	}
+	x := way{hop: OverNet}
+	ta, tb := m.c.Hosts[a.Host].Type, m.c.Hosts[b.Host].Type
+	up, down := w.toNIC(ta, a.Device, exit, true), w.toNIC(tb, b.Device, enter, false)
+	w.add(a.Host, up)
+	w.buf = append(w.buf, m.base[a.Host]+m.types[ta].nic(exit, true))
+	x.net = m.types[ta].t.Devices[exit].NIC.Kind
+	x.wires = w.over(a.Host, exit, b.Host, enter)
+	w.buf = append(w.buf, m.base[b.Host]+m.types[tb].nic(enter, false))
+	w.add(b.Host, down)
+	x.things = w.buf
+	return x, !up.broken && !down.broken
+}
+
+// over appends what lies between two NICs and returns its latency.
+func (w *ways) over(hostA, nicA, hostB, nicB int) unit.Time {
+	net := &w.m.c.Network
+	legs, _, ok := w.m.routes.Between(hostA, nicA, hostB, nicB)
+	if !ok {
+		return 0
+	}
+	var t unit.Time
+	for i, leg := range legs {
+		l := &net.Links[leg.Link]
+		t += l.Latency.Value
+		if i > 0 && i+1 < len(legs) {
+			w.buf = append(w.buf, w.m.net.number(leg))
+		}
+	}
+	return t
+}
+
+// nearNIC is the NIC that a GPU's traffic of a channel takes by default.
+func (m *Machine) nearNIC(p cluster.Place, channel int) int {
+	n := m.types[m.c.Hosts[p.Host].Type]
+	if near := n.near[p.Device]; len(near) > 0 {
+		return near[channel%len(near)]
+	}
+	if len(n.nics) > 0 {
+		return n.nics[channel%len(n.nics)]
+	}
+	return -1
+}
+
+// withSwitch is the way between a rank and a switch that reduces: the rank's links
+// to its NVSwitch, or its NIC.
+func (w *ways) withSwitch(from, to, channel int) (way, bool) {
+	m := w.m
+	rank, out := from, true
+	sw := to - len(m.ranks)
+	if from >= len(m.ranks) {
+		rank, out = to, false
+		sw = from - len(m.ranks)
+	}
+	if rank >= len(m.ranks) || sw >= len(w.s.Switches) {
+		return way{}, false
+	}
+	p := m.ranks[rank]
+	typ := m.c.Hosts[p.Host].Type
+	n := m.types[typ]
+	if w.s.Switches[sw].Kind == schedule.Multimem {
+		for i := range n.t.Links {
+			l := &n.t.Links[i]
+			if l.Kind == cluster.NVLink && l.A == p.Device && n.t.Devices[l.B].Kind == cluster.NVSwitch {
+				w.buf = append(w.buf, m.base[p.Host]+n.link(cluster.Leg{Link: i, Forward: out}))
+			}
+		}
+		return way{hop: OverSwitch, things: w.buf}, len(w.buf) > 0
+	}
+	nic := -1
+	if w.ports != nil {
+		nic = w.ports.Out(rank, rank, channel)
+	}
+	if nic < 0 {
+		nic = m.nearNIC(p, channel)
+	}
+	if nic < 0 {
+		return way{}, false
+	}
+	l := w.toNIC(typ, p.Device, nic, out)
+	w.add(p.Host, l)
+	w.buf = append(w.buf, m.base[p.Host]+n.nic(nic, out))
+	return way{hop: OverNet, things: w.buf, net: n.t.Devices[nic].NIC.Kind}, !l.broken
+}
+
+// NearNIC is the NIC that a rank's traffic of a channel takes by default: one of
+// those nearest to its GPU. -1: the node has none.
+func (m *Machine) NearNIC(rank, channel int) int { return m.nearNIC(m.ranks[rank], channel) }

@@ -1,0 +1,118 @@
+package sim
+
+import (
+	"fmt"
+
+	"busbar/cluster"
+	"busbar/result"
+	"busbar/unit"
+)
+
+// limit puts the bottleneck into words.
+func (o *Outline) limit(r *result.Run, m *Model, kind Kind, size float64) result.Limit {
+	p := r.Parts
+	switch {
+	case o.s.Ranks <= 1 || r.Time == 0:
+		return result.Limit{Kind: result.ByNothing, Text: "one rank; nothing moves"}
+	case p.Launch >= max(p.Latency, p.Moving+p.Sync):
+		return result.Limit{Kind: result.ByLaunch, Text: fmt.Sprintf("starting the call takes %v of %v; larger or fewer calls would help", p.Launch, r.Time)}
+	case p.Latency >= p.Moving+p.Sync:
+		return o.slowChain(r)
+	case p.Sync > p.Moving:
+		return result.Limit{Kind: result.ByProtocol, Text: fmt.Sprintf("handing over %d channels' slices takes %v of %v; the message is small for this protocol", r.Channels, p.Sync, r.Time)}
+	}
+	l := &o.all[kind]
+	text := ""
+	switch kind {
+	case Lane:
+		text = fmt.Sprintf("%d channels move at most %v each; more channels would help", r.Channels, m.Wire.Lane)
+		return result.Limit{Kind: result.ByProtocol, Text: text}
+	case NIC:
+		text = nicText(l)
+	case Fabric:
+		text = fmt.Sprintf("the uplinks of %s carry %v for their nodes; %s", o.m.name(l.id), l.rate, "traffic that stays below one leaf would avoid them")
+	case Staging:
+		text = fmt.Sprintf("data is copied through host memory (%v); GPUDirect or peer access would avoid it", m.Staging)
+	case Socket:
+		text = fmt.Sprintf("data crosses between sockets at %v one direction; a NIC or peer on the GPU's own socket would avoid it", l.rate)
+	case PCIe:
+		text = fmt.Sprintf("the PCIe link carries %v one direction for %s", l.rate, gpus(l.users))
+	default:
+		text = fmt.Sprintf("a GPU's links carry %v one direction", l.rate)
+	}
+	return result.Limit{Kind: kind.limit(), Where: o.m.name(l.id), Text: text}
+}
+
+func nicText(l *load) string {
+	if l.users > 1 {
+		return fmt.Sprintf("%s share one %s port", gpus(l.users), l.rate.Bits())
+	}
+	return fmt.Sprintf("one %s port carries it all", l.rate.Bits())
+}
+
+func gpus(n int) string {
+	if n == 1 {
+		return "1 GPU"
+	}
+	return fmt.Sprintf("%d GPUs", n)
+}
+
+func (o *Outline) slowChain(r *result.Run) result.Limit {
+	var hops [nHops]float64
+	for i := range o.stages {
+		for h, n := range o.stages[i].chain {
+			hops[h] += n
+		}
+	}
+	total, most := 0.0, Hop(0)
+	for h, n := range hops {
+		total += n
+		if n > hops[most] {
+			most = Hop(h)
+		}
+	}
+	if hops[OverNet] > 0 {
+		most = OverNet
+	}
+	return result.Limit{
+		Kind: result.ByLatency,
+		Text: fmt.Sprintf("%.0f messages one after the other, %.0f of them over %s, take %v of %v; an algorithm with fewer steps would help", total, hops[most], most, r.Parts.Latency, unit.Time(r.Time)),
+	}
+}
+
+// name says what a thing is to people.
+func (m *Machine) name(id int64) string {
+	if id < 0 {
+		return ""
+	}
+	x := m.describe(id)
+	if x.host < 0 {
+		n := x.local / 2
+		if n < int64(len(m.net.up)) {
+			return m.c.Network.Switches[n].Name
+		}
+		l := &m.c.Network.Links[n-int64(len(m.net.up))]
+		return m.c.EndName(l.A) + "–" + m.c.EndName(l.B)
+	}
+	host := m.c.Hosts[x.host].Name
+	n := m.types[m.c.Hosts[x.host].Type]
+	links := int64(2 * len(n.t.Links))
+	switch {
+	case x.local < links:
+		l := &n.t.Links[x.local/2]
+		a, b := &n.t.Devices[l.A], &n.t.Devices[l.B]
+		if x.local%2 == 1 {
+			a, b = b, a
+		}
+		if a.Kind == cluster.NVSwitch {
+			return host + "/" + b.Title()
+		}
+		if b.Kind == cluster.NVSwitch {
+			return host + "/" + a.Title()
+		}
+		return fmt.Sprintf("%s/%s→%s", host, a.Title(), b.Title())
+	case x.local < links+int64(2*len(n.nics)):
+		return host + "/" + n.t.Devices[n.nics[(x.local-links)/2]].Title()
+	}
+	return host + "/" + n.t.Devices[x.local-links-int64(2*len(n.nics))].Title() + " memory"
+}

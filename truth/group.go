@@ -1,0 +1,135 @@
+package truth
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"busbar/coll"
+	"busbar/unit"
+)
+
+// Group is one sweep as published.
+type Group struct {
+	ID         string            `json:"id"`
+	Source     string            `json:"source"`
+	Collective string            `json:"collective"`
+	Dtype      string            `json:"dtype"`
+	Nodes      int               `json:"nodes"`
+	PerNode    int               `json:"gpus_per_node"`
+	Ranks      int               `json:"n_ranks"`
+	GPU        string            `json:"gpu"`
+	Intra      string            `json:"intra"`
+	NICs       *float64          `json:"nics_per_node"`
+	Gbps       *float64          `json:"nic_gbps"`
+	Fabric     string            `json:"fabric"`
+	NCCL       string            `json:"nccl_version"`
+	Algo       string            `json:"algo"`
+	Proto      string            `json:"proto"`
+	Env        map[string]string `json:"env"`
+	Tool       string            `json:"tool"`
+	Sizes      []float64         `json:"sizes_bytes"`
+	Time       []*float64        `json:"time_us"`
+	AlgBW      []*float64        `json:"algbw_GBps"`
+	BusBW      []*float64        `json:"busbw_GBps"`
+	Class      string            `json:"hw_class"`
+	Grade      string            `json:"grade"`
+	Anomalous  bool              `json:"anomalous"`
+	Notes      string            `json:"notes"`
+
+	File string `json:"-"`
+	Line int    `json:"-"`
+}
+
+// maxLine bounds one group; the longest real ones have some kilobytes.
+const maxLine = 16 << 20
+
+// Read reads groups, one a line. Lines that are other documents (training points
+// have no collective) are an error that names the line.
+func Read(name string, r io.Reader) ([]Group, error) {
+	sc := bufio.NewScanner(r)
+	sc.Buffer(nil, maxLine)
+	var list []Group
+	for line := 1; sc.Scan(); line++ {
+		b := bytes.TrimSpace(sc.Bytes())
+		if len(b) == 0 {
+			continue
+		}
+		g := Group{File: name, Line: line}
+		if err := json.Unmarshal(b, &g); err != nil {
+			return nil, fmt.Errorf("%s:%d: %w; expected one JSON object a line with id, collective, sizes_bytes and time_us", name, line, err)
+		}
+		if g.ID == "" || g.Collective == "" {
+			return nil, fmt.Errorf("%s:%d: a line without id or collective; expected a measured collective such as {\"id\":…,\"collective\":\"all_reduce\",…}", name, line)
+		}
+		list = append(list, g)
+	}
+	if err := sc.Err(); err != nil {
+		if errors.Is(err, bufio.ErrTooLong) {
+			return nil, fmt.Errorf("%s: a line of more than %d bytes; expected one JSON object a line", name, maxLine)
+		}
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return list, nil
+}
+
+// Point is one measured size.
+type Point struct {
+	Op   coll.Op
+	Time unit.Time
+}
+
+// Points are the measured sizes of a group whose collective is one of ours. Where
+// the source gives a bandwidth only, the time follows from it.
+func (g *Group) Points() ([]Point, error) {
+	kind, err := coll.ParseKind(g.Collective)
+	if err != nil {
+		return nil, err
+	}
+	dtype := coll.Float
+	if g.Dtype != "" {
+		if dtype, err = coll.ParseDtype(g.Dtype); err != nil {
+			return nil, err
+		}
+	}
+	var list []Point
+	for i, size := range g.Sizes {
+		if !(size >= 0 && size < 1<<60) {
+			return nil, fmt.Errorf("size %g; expected bytes", size)
+		}
+		op := coll.Op{Kind: kind, Bytes: unit.Bytes(size), Type: dtype}
+		us, ok := g.micros(i, op)
+		if !ok {
+			continue
+		}
+		list = append(list, Point{Op: op, Time: unit.Time(math.Round(us * 1e6))})
+	}
+	if len(list) == 0 {
+		return nil, errors.New("no size with a time or a bandwidth")
+	}
+	return list, nil
+}
+
+// micros is the time of one size in µs.
+func (g *Group) micros(i int, op coll.Op) (float64, bool) {
+	good := func(list []*float64) (float64, bool) {
+		if i >= len(list) || list[i] == nil || !(*list[i] > 0) || *list[i] > 1e12 {
+			return 0, false
+		}
+		return *list[i], true
+	}
+	if us, ok := good(g.Time); ok {
+		return us, true
+	}
+	if gb, ok := good(g.AlgBW); ok {
+		return float64(op.AlgBytes(g.Ranks)) / gb / 1e3, true
+	}
+	if gb, ok := good(g.BusBW); ok {
+		return float64(op.AlgBytes(g.Ranks)) * op.Kind.BusFactor(g.Ranks) / gb / 1e3, true
+	}
+	return 0, false
+}

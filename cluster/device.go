@@ -177,6 +177,7 @@ const (
 	Slingshot  NetKind = "slingshot"
 	OmniPath   NetKind = "omnipath"
 	TCPX       NetKind = "gpudirect-tcpx"
+	TCPXO      NetKind = "gpudirect-tcpxo"
 	NVLinkNet  NetKind = "nvlink"
 )
 

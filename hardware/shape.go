@@ -22,14 +22,15 @@ const (
 // Shape is a machine in a few words: what a publication says about the servers it
 // measured. Everything it leaves open is Assumed.
 type Shape struct {
-	GPU   string // any spelling that GPUByName takes
-	GPUs  int    // of a node; 0 is the usual number
-	Join  Join
-	Pair  int // links of a pair, Meshed only; 0 shares all links evenly
-	NICs  int // of a node
-	Port  unit.Rate
-	Kind  cluster.NetKind
-	GDR   cluster.Tri
+	GPU    string // any spelling that GPUByName takes
+	GPUs   int    // of a node; 0 is the usual number
+	Join   Join
+	Pair   int // links of a pair, Meshed only; 0 shares all links evenly
+	Behind int // GPUs behind one PCIe switch, of cards without links; 0: each on its own root port
+	NICs   int // of a node
+	Port   unit.Rate
+	Kind   cluster.NetKind
+	GDR    cluster.Tri
 }
 
 // usual is the number of GPUs that servers with a model mostly have.
@@ -114,15 +115,18 @@ func (s Shape) servers(t *cluster.NodeType, m GPUModel, nic card) {
 	per := max(1, s.GPUs/4)
 	nics := s.NICs
 	switch {
+	case m.Links == 0 && s.Behind == 0:
+		per = 1
 	case m.Links == 0:
-		per = max(1, s.GPUs/2)
+		per = s.Behind
 	case nics > 1 && nics < s.GPUs:
 		per = (s.GPUs + nics - 1) / nics
 	case nics >= s.GPUs:
 		per = 1
 	}
 	if nics > s.GPUs && s.GPUs > 0 {
-		nic.ports, nic.slot.lanes = nics/s.GPUs, 16*max(1, nics/s.GPUs/2)
+		nic.ports = nics / s.GPUs
+		nic.slot = slotFor(s.Port * unit.Rate(nic.ports))
 		nics = s.GPUs
 	}
 	cpu := intel("of its time", 143)
@@ -136,7 +140,10 @@ func (s Shape) servers(t *cluster.NodeType, m GPUModel, nic card) {
 		numa = append(numa, addSocket(t, cpu, 0, cores)...)
 	}
 	for g := 0; g < s.GPUs; g += per {
-		sw := addSwitch(t, addRoot(t, numa[g*2/max(s.GPUs, 2)]), slot{m.PCIeGen, 16})
+		sw := addRoot(t, numa[g*2/max(s.GPUs, 2)])
+		if per > 1 || nics > 0 {
+			sw = addSwitch(t, sw, slot{m.PCIeGen, 16})
+		}
 		for range min(per, s.GPUs-g) {
 			addGPU(t, sw, m, slot{m.PCIeGen, 16}, "")
 		}

@@ -20,6 +20,7 @@ type Predictor struct {
 	Plan    *nccl.Plan
 	Figures *sim.Figures
 	Gen     sim.Gen
+	Card    bool // GPUs without links of their own
 
 	machine  *sim.Machine
 	nodeOf   []int32
@@ -57,6 +58,7 @@ func New(c *cluster.Cluster, l nccl.Layout, v nccl.Version, env map[string]strin
 		figures = sim.Fitted()
 	}
 	p := &Predictor{Cluster: c, Layout: l, Plan: plan, Figures: figures, Gen: sim.GenOf(plan.MinCC), machine: m, outlines: map[shape]*outline{}}
+	p.Card = !c.TypeOf(l[0].Host).Linked()
 	p.nodeOf = make([]int32, len(l))
 	for i := range plan.Nodes {
 		for _, r := range plan.Nodes[i].Ranks {
@@ -151,7 +153,7 @@ func (p *Predictor) Price(op coll.Op, s Setting) (*result.Run, error) {
 	if o.err != nil {
 		return nil, o.err
 	}
-	return o.Price(op, p.Figures.NCCLModel(p.Gen, s.Algo, s.Proto)), nil
+	return o.Price(op, p.Figures.NCCLModel(p.Gen, p.Card, op.Kind, s.Algo, s.Proto)), nil
 }
 
 func (p *Predictor) outline(op coll.Op, s Setting) *outline {

@@ -64,22 +64,29 @@ const (
 	LL128Net                                   // µs
 	SimpleNet                                  // µs
 	NetSlice                                   // µs: handing a slice to the proxy and on
+	OwnWork                                    // messages: what a channel does about its rank's own block
 	TreeLane                                   // lane of a tree over that of a ring: two directions share the threads
 	TreeSlice                                  // µs: a loop of a tree
 	PairLaunch                                 // µs: sends and receives to one more peer
-	PCIeShare
+	RampTime                                   // µs: lost by long transfers until the threads have their full rate
+	RampOver                                   // µs: in which they get it
+	CardLaunch                                 // µs: launch on hosts of PCIe cards
+	PCIeShare                                  // of copies by GPUs
+	DMAShare                                   // of transfers by NICs
 	SocketShare
 	HostRate // GB/s through the memory of a socket
 	IBShare
 	RoCEShare
 	EFAShare
 	TCPXShare
+	TCPXOShare
 	TCPShare
 	SlingshotShare
 	OmniPathShare
 	RoCELate // µs more of a hop than over InfiniBand
 	EFALate
 	TCPXLate
+	TCPXOLate
 	TCPLate
 	SlingshotLate
 	OmniPathLate
@@ -112,22 +119,29 @@ var commonInfo = [nFigures - int(nGens)*nGenFigures]figureInfo{
 	{"ll128_net", "us", 1, 60},
 	{"simple_net", "us", 1, 80},
 	{"net_slice", "us", 0, 60},
+	{"own_work", "", 0, 1.5},
 	{"tree_lane", "", 0.3, 2},
 	{"tree_slice", "us", 0, 30},
 	{"pair_launch", "us", 0, 10},
+	{"ramp", "us", 0, 400},
+	{"ramp_over", "us", 20, 5000},
+	{"card_launch", "us", 1, 60},
 	{"pcie_share", "", 0.4, 1},
+	{"dma_share", "", 0.4, 1},
 	{"socket_share", "", 0.2, 1},
 	{"host_rate", "GB/s", 2, 200},
 	{"infiniband_share", "", 0.5, 1},
 	{"roce_share", "", 0.5, 1},
 	{"efa_share", "", 0.4, 1},
 	{"tcpx_share", "", 0.2, 1},
+	{"tcpxo_share", "", 0.2, 1},
 	{"tcp_share", "", 0.05, 1},
 	{"slingshot_share", "", 0.4, 1},
 	{"omnipath_share", "", 0.4, 1},
 	{"roce_late", "us", 0, 60},
 	{"efa_late", "us", 0, 200},
 	{"tcpx_late", "us", 0, 600},
+	{"tcpxo_late", "us", 0, 600},
 	{"tcp_late", "us", 0, 600},
 	{"slingshot_late", "us", 0, 60},
 	{"omnipath_late", "us", 0, 60},

@@ -9,7 +9,8 @@ type Kind uint8
 const (
 	Lane     Kind = iota // the threads of one channel of one rank
 	NVLink               // or xGMI: links between GPUs
-	PCIe                 // a link of the PCIe tree
+	PCIe                 // a link of the PCIe tree, under copies by GPUs
+	DMA                  // a link of the PCIe tree, under transfers by NICs
 	Socket               // between sockets
 	Staging              // host memory that data is copied through
 	NIC                  // a port
@@ -18,7 +19,7 @@ const (
 	nKinds
 )
 
-var kindNames = [nKinds]string{"lane", "nvlink", "pcie", "socket", "staging", "nic", "fabric", "multimem"}
+var kindNames = [nKinds]string{"lane", "nvlink", "pcie", "dma", "socket", "staging", "nic", "fabric", "multimem"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -27,7 +28,7 @@ func (k Kind) limit() result.LimitKind {
 	switch k {
 	case NVLink, Multimem:
 		return result.ByNVLink
-	case PCIe:
+	case PCIe, DMA:
 		return result.ByPCIe
 	case Socket, Staging:
 		return result.ByHost

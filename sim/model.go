@@ -32,10 +32,20 @@ type Wire struct {
 	Hop    [nHops]unit.Time // latency of a message
 	Slice  unit.Time        // handing over one slice
 	Slices int              // a message is cut into; 0 is 1
+	// Ramp is what long transfers lose because the threads reach their full rate only
+	// after a while, of the order of RampOver.
+	Ramp, RampOver unit.Time
+	// Own is the work on a rank's own part, in messages: copying its block beside
+	// sending it, adding the last block without sending it on.
+	Own float64
 	// Lane is what the threads of one channel of one rank can send; 0 is no limit.
 	Lane unit.Rate
 	// Chunk is the most that one message carries; what is larger goes round again.
 	Chunk unit.Bytes
+	// Least and Want let messages shrink, down to Least, until there are Want of them
+	// to keep a pipe full.
+	Least unit.Bytes
+	Want  float64
 }
 
 // Plain has no overhead at all: what the links allow.

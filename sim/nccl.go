@@ -2,6 +2,7 @@ package sim
 
 import (
 	"busbar/cluster"
+	"busbar/coll"
 	"busbar/unit"
 )
 
@@ -18,28 +19,36 @@ const (
 	llChunk     = 32 * unit.KiB // half of a step of 64 KiB is flags
 	ll128Chunk  = unit.Bytes(576000)
 	ringChunk   = 2 * unit.MiB // four steps, in slices of two
-	treeChunk   = 256 * unit.KiB
-	nvlsChunk   = 256 * unit.KiB
+	treeChunk   = 512 * unit.KiB
+	treeLeast   = 32 * unit.KiB
+	nvlsChunk   = 128 * unit.KiB
+	nvlsLeast   = 16 * unit.KiB
+	nvlsTree    = 256 * unit.KiB
+	pipeLoops   = 16 // of which NCCL wants several to keep a pipe full
 	pairChunk   = 512 * unit.KiB
 	ll128Factor = 128.0 / 120
 )
 
 // NCCLModel is the model of one algorithm and protocol of NCCL on a generation of
 // GPUs.
-func (f *Figures) NCCLModel(g Gen, algo, proto string) *Model {
+func (f *Figures) NCCLModel(g Gen, card bool, kind coll.Kind, algo, proto string) *Model {
 	m := &Model{Name: "nccl", Origin: "fitted on published sweeps", Through: f.gen(g, MultiShare)}
-	m.Share = [nKinds]float64{NVLink: f.gen(g, NVLinkShare), PCIe: f[PCIeShare], Socket: f[SocketShare], Fabric: f[IBShare]}
+	m.Share = [nKinds]float64{NVLink: f.gen(g, NVLinkShare), PCIe: f[PCIeShare], DMA: f[DMAShare], Socket: f[SocketShare], Fabric: f[IBShare]}
 	m.Staging = unit.Rate(f[HostRate] * float64(unit.GBps))
 	m.NICs = map[cluster.NetKind]float64{
-		cluster.InfiniBand: f[IBShare], cluster.RoCE: f[RoCEShare], cluster.EFA: f[EFAShare], cluster.TCPX: f[TCPXShare],
+		cluster.InfiniBand: f[IBShare], cluster.RoCE: f[RoCEShare], cluster.EFA: f[EFAShare], cluster.TCPX: f[TCPXShare], cluster.TCPXO: f[TCPXOShare],
 		cluster.Ethernet: f[TCPShare], cluster.Slingshot: f[SlingshotShare], cluster.OmniPath: f[OmniPathShare],
 	}
 	m.Fabric = map[cluster.NetKind]unit.Time{
-		cluster.RoCE: micros(f[RoCELate]), cluster.EFA: micros(f[EFALate]), cluster.TCPX: micros(f[TCPXLate]),
+		cluster.RoCE: micros(f[RoCELate]), cluster.EFA: micros(f[EFALate]), cluster.TCPX: micros(f[TCPXLate]), cluster.TCPXO: micros(f[TCPXOLate]),
 		cluster.Ethernet: micros(f[TCPLate]), cluster.Slingshot: micros(f[SlingshotLate]), cluster.OmniPath: micros(f[OmniPathLate]),
 	}
 	m.Wire = f.wire(g, proto)
-	f.suit(&m.Wire, g, algo, proto)
+	if card {
+		m.Wire.Launch = micros(f[CardLaunch])
+	}
+	m.Wire.Ramp, m.Wire.RampOver = micros(f[RampTime]), micros(f[RampOver])
+	f.suit(&m.Wire, g, kind, algo, proto)
 	return m
 }
 
@@ -67,18 +76,28 @@ func (f *Figures) wire(g Gen, proto string) Wire {
 }
 
 // suit fits a protocol to what other algorithms do with it.
-func (f *Figures) suit(w *Wire, g Gen, algo, proto string) {
+func (f *Figures) suit(w *Wire, g Gen, kind coll.Kind, algo, proto string) {
 	switch algo {
+	case "ring", "pat":
+		if proto != Simple || kind != coll.AllReduce {
+			w.Own = f[OwnWork]
+		}
 	case "tree", "chain", "collnet_chain":
 		w.Lane = unit.Rate(float64(w.Lane) * f[TreeLane])
 		w.Slice, w.Slices = micros(f[TreeSlice]), 1
 		if proto == Simple {
-			w.Chunk = treeChunk
+			w.Chunk, w.Least, w.Want = treeChunk, treeLeast, pipeLoops
 		}
 	case "nvls", "nvls_tree", "collnet_direct":
-		w.Lane, w.Chunk, w.Slices = 0, nvlsChunk, 1
+		w.Lane, w.Slices = 0, 1
+		w.Chunk, w.Least, w.Want = nvlsChunk, nvlsLeast, pipeLoops
+		if algo == "nvls_tree" {
+			w.Chunk, w.Least = nvlsTree, 2*nvlsLeast
+		}
 		w.Slice = micros(f[TreeSlice])
 	case "direct":
 		w.Chunk, w.Slices = pairChunk, 1
+		w.Own = f[OwnWork]
+		w.Launch += micros(f[PairLaunch])
 	}
 }

@@ -25,13 +25,16 @@ func (o *Outline) Price(op coll.Op, m *Model) *result.Run {
 	var moving, latency, sync float64
 	for i := range o.stages {
 		x := &o.stages[i]
-		_, b := m.busiest(&x.loads, size)
+		_, b := m.busiest(&x.loads, x.message, size)
 		moving += (b + o.fill(x, b, size, loops, m)) / loops
 		latency += m.latency(x, o)
 		sync += m.sync(x, loops)
 	}
-	kind, b := m.busiest(&o.all, size)
+	kind, b := m.busiest(&o.all, o.message(), size)
 	moving += b * (1 - 1/loops)
+	if m.Wire.RampOver > 0 {
+		moving += float64(m.Wire.Ramp) / second * (1 - math.Exp(-moving*second/float64(m.Wire.RampOver)))
+	}
 	if o.s.Ranks > 1 {
 		r.Parts.Launch = m.Wire.Launch
 	}
@@ -45,12 +48,23 @@ func ps(seconds float64) unit.Time { return unit.Time(math.Round(seconds * secon
 
 // loops is how often the program runs: the largest message over what one may carry.
 func (o *Outline) loops(size float64, m *Model) float64 {
-	if m.Wire.Chunk <= 0 {
+	w := &m.Wire
+	if w.Chunk <= 0 {
 		return 1
 	}
-	most := 1.0
+	message := size * o.message()
+	loops := message / float64(w.Chunk)
+	if w.Least > 0 {
+		loops = max(loops, min(w.Want, message/float64(w.Least)))
+	}
+	return max(1, loops)
+}
+
+// message is the largest message of all stages, for a byte of the operation.
+func (o *Outline) message() float64 {
+	most := 0.0
 	for i := range o.stages {
-		most = max(most, size*o.stages[i].message/float64(m.Wire.Chunk))
+		most = max(most, o.stages[i].message)
 	}
 	return most
 }
@@ -76,10 +90,14 @@ func (m *Model) seconds(k Kind, l *load, size float64) float64 {
 }
 
 // busiest is the kind that takes longest, and how long.
-func (m *Model) busiest(loads *[nKinds]load, size float64) (Kind, float64) {
+func (m *Model) busiest(loads *[nKinds]load, message, size float64) (Kind, float64) {
 	kind, most := Lane, 0.0
 	for k := range loads {
-		if t := m.seconds(Kind(k), &loads[k], size); t > most {
+		l := loads[k]
+		if Kind(k) == Lane && l.bytes > 0 {
+			l.bytes += m.Wire.Own * message
+		}
+		if t := m.seconds(Kind(k), &l, size); t > most {
 			kind, most = Kind(k), t
 		}
 	}

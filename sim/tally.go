@@ -13,12 +13,13 @@ type tally struct {
 	last  [][]int32
 	net   map[int64]*load
 	lanes float64
-	multi []bool // host's links are used by a reducing switch
+	multi []bool   // links of a host are used by a reducing switch
+	dma   [][]bool // links of a host are used by NICs
 }
 
 func newTally(m *Machine) *tally {
 	n := len(m.c.Hosts)
-	return &tally{m: m, hosts: make([][]float64, n), users: make([][]int32, n), last: make([][]int32, n), multi: make([]bool, n), net: map[int64]*load{}}
+	return &tally{m: m, hosts: make([][]float64, n), users: make([][]int32, n), last: make([][]int32, n), multi: make([]bool, n), dma: make([][]bool, n), net: map[int64]*load{}}
 }
 
 // add counts bytes that a participant sends over a way.
@@ -37,7 +38,7 @@ func (t *tally) add(who int, w way, bytes float64) {
 		h := t.host(id)
 		if t.hosts[h] == nil {
 			n := t.m.base[h+1] - t.m.base[h]
-			t.hosts[h], t.users[h], t.last[h] = make([]float64, n), make([]int32, n), make([]int32, n)
+			t.hosts[h], t.users[h], t.last[h], t.dma[h] = make([]float64, n), make([]int32, n), make([]int32, n), make([]bool, n)
 		}
 		i := id - t.m.base[h]
 		t.hosts[h][i] += bytes
@@ -45,8 +46,11 @@ func (t *tally) add(who int, w way, bytes float64) {
 			t.last[h][i] = int32(who) + 1
 			t.users[h][i]++
 		}
-		if w.hop == OverSwitch {
+		switch w.hop {
+		case OverSwitch:
 			t.multi[h] = true
+		case OverNet:
+			t.dma[h][i] = true
 		}
 	}
 }
@@ -84,8 +88,11 @@ func (t *tally) worst() [nKinds]load {
 				continue
 			}
 			x := t.m.describe(t.m.base[h] + int64(i))
-			if x.kind == NVLink && t.multi[h] {
+			switch {
+			case x.kind == NVLink && t.multi[h]:
 				x.kind = Multimem
+			case x.kind == PCIe && t.dma[h][i]:
+				x.kind = DMA
 			}
 			take(x.kind, load{id: t.m.base[h] + int64(i), bytes: bytes, rate: t.m.rate(x), users: int(t.users[h][i]), net: x.net})
 		}

@@ -35,7 +35,7 @@ func (o *Outline) limit(r *result.Run, m *Model, kind Kind, size float64) result
 		text = fmt.Sprintf("data is copied through host memory (%v); GPUDirect or peer access would avoid it", m.Staging)
 	case Socket:
 		text = fmt.Sprintf("data crosses between sockets at %v one direction; a NIC or peer on the GPU's own socket would avoid it", l.rate)
-	case PCIe:
+	case PCIe, DMA:
 		text = fmt.Sprintf("the PCIe link carries %v one direction for %s", l.rate, gpus(l.users))
 	default:
 		text = fmt.Sprintf("a GPU's links carry %v one direction", l.rate)

@@ -33,6 +33,9 @@ func (g *Group) Describe() (*Place, error) {
 	}
 	p := &Place{}
 	s := hardware.Shape{GPU: g.gpuName(), Join: g.joining(), Pair: g.pairLinks()}
+	if strings.Contains(strings.ToLower(g.Intra), "behind one pcie switch") {
+		s.Behind = g.PerNode
+	}
 	m, ok := hardware.GPUByName(s.GPU)
 	if !ok {
 		return nil, fmt.Errorf("GPU %q is not in the catalogue", g.GPU)
@@ -169,6 +172,8 @@ func (g *Group) kind() (cluster.NetKind, cluster.Tri) {
 		return cluster.Ethernet, cluster.No
 	case has("efa"):
 		return cluster.EFA, cluster.Yes
+	case has("tcpxo", "tcp-xo", "fastrak"):
+		return cluster.TCPXO, cluster.Yes
 	case has("tcpx"):
 		return cluster.TCPX, cluster.Yes
 	case has("slingshot"):

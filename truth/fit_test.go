@@ -120,7 +120,7 @@ func TestFit(t *testing.T) {
 	for i := range step {
 		step[i] = 0.3
 	}
-	for round := 0; round < 12; round++ {
+	for round := 0; round < 25; round++ {
 		moved := 0
 		for i := range f {
 			_, lo, hi := sim.FigureRange(i)

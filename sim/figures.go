@@ -74,7 +74,9 @@ const (
 	PCIeShare                                  // of copies by GPUs
 	DMAShare                                   // of transfers by NICs
 	SocketShare
-	HostRate // GB/s through the memory of a socket
+	HostRate     // GB/s through the memory of a socket
+	BounceRate   // GB/s one direction, to a NIC that cannot reach GPU memory
+	BounceShared // GB/s, where GPUs of a node share such a NIC
 	IBShare
 	RoCEShare
 	EFAShare
@@ -130,6 +132,8 @@ var commonInfo = [nFigures - int(nGens)*nGenFigures]figureInfo{
 	{"dma_share", "", 0.4, 1},
 	{"socket_share", "", 0.2, 1},
 	{"host_rate", "GB/s", 2, 200},
+	{"bounce_rate", "GB/s", 2, 60},
+	{"bounce_shared", "GB/s", 1, 60},
 	{"infiniband_share", "", 0.5, 1},
 	{"roce_share", "", 0.5, 1},
 	{"efa_share", "", 0.4, 1},
@@ -137,7 +141,7 @@ var commonInfo = [nFigures - int(nGens)*nGenFigures]figureInfo{
 	{"tcpxo_share", "", 0.2, 1},
 	{"tcp_share", "", 0.05, 1},
 	{"slingshot_share", "", 0.4, 1},
-	{"omnipath_share", "", 0.4, 1},
+	{"omnipath_share", "", 0.1, 1},
 	{"roce_late", "us", 0, 60},
 	{"efa_late", "us", 0, 200},
 	{"tcpx_late", "us", 0, 600},

@@ -12,14 +12,15 @@ const (
 	PCIe                 // a link of the PCIe tree, under copies by GPUs
 	DMA                  // a link of the PCIe tree, under transfers by NICs
 	Socket               // between sockets
-	Staging              // host memory that data is copied through
+	Staging              // host memory that GPUs of a node pass data through
+	Bounce               // host memory that data passes on its way to or from a NIC
 	NIC                  // a port
 	Fabric               // uplinks of a switch
 	Multimem             // a GPU's links to an NVSwitch that reduces and spreads
 	nKinds
 )
 
-var kindNames = [nKinds]string{"lane", "nvlink", "pcie", "dma", "socket", "staging", "nic", "fabric", "multimem"}
+var kindNames = [nKinds]string{"lane", "nvlink", "pcie", "dma", "socket", "staging", "bounce", "nic", "fabric", "multimem"}
 
 func (k Kind) String() string { return kindNames[k] }
 
@@ -30,7 +31,7 @@ func (k Kind) limit() result.LimitKind {
 		return result.ByNVLink
 	case PCIe, DMA:
 		return result.ByPCIe
-	case Socket, Staging:
+	case Socket, Staging, Bounce:
 		return result.ByHost
 	case NIC:
 		return result.ByNIC

@@ -15,6 +15,7 @@ type Machine struct {
 	ranks  []cluster.Place
 	types  []*node
 	base   []int64 // the first thing of each host
+	on     []int32 // ranks on each host
 	net    fabric
 	// Direct is how far apart two GPUs may be and still write to each other's memory
 	// over PCIe; what is farther goes through host memory. The zero value is PXB, as
@@ -35,7 +36,7 @@ type node struct {
 
 // New puts ranks on a cluster. Ranks may share a GPU.
 func New(c *cluster.Cluster, ranks []cluster.Place) (*Machine, error) {
-	m := &Machine{c: c, routes: cluster.NewRoutes(c), ranks: ranks, types: make([]*node, len(c.Types)), base: make([]int64, len(c.Hosts)+1)}
+	m := &Machine{c: c, routes: cluster.NewRoutes(c), ranks: ranks, types: make([]*node, len(c.Types)), base: make([]int64, len(c.Hosts)+1), on: make([]int32, len(c.Hosts))}
 	for i, t := range c.Types {
 		m.types[i] = newNode(t)
 	}
@@ -53,6 +54,7 @@ func New(c *cluster.Cluster, ranks []cluster.Place) (*Machine, error) {
 		if p.Device < 0 || p.Device >= len(t.Devices) || t.Devices[p.Device].Kind != cluster.GPU {
 			return nil, fmt.Errorf("rank %d: device %d of %s is no GPU", r, p.Device, c.Hosts[p.Host].Name)
 		}
+		m.on[p.Host]++
 	}
 	m.net = newFabric(c, m.base[len(c.Hosts)])
 	return m, nil
@@ -75,8 +77,9 @@ func newNode(t *cluster.NodeType) *node {
 			}
 		}
 	}
-	// Both directions of every link and NIC, and the memory of every device's domain.
-	n.size = int64(2*len(t.Links) + 2*len(n.nics) + len(t.Devices))
+	// Both directions of every link and NIC and of the copies for it, and the memory
+	// of every device's domain.
+	n.size = int64(2*len(t.Links) + 4*len(n.nics) + len(t.Devices))
 	return n
 }
 
@@ -100,7 +103,10 @@ func (n *node) nic(dev int, out bool) int64 {
 	return i
 }
 
-func (n *node) memory(numa int) int64 { return int64(2*len(n.t.Links)+2*len(n.nics)) + int64(numa) }
+// bounce is the copy through host memory on the way to or from a NIC.
+func (n *node) bounce(dev int, out bool) int64 { return n.nic(dev, out) + int64(2*len(n.nics)) }
+
+func (n *node) memory(numa int) int64 { return int64(2*len(n.t.Links)+4*len(n.nics)) + int64(numa) }
 
 // thing is something that messages share: a direction of a link, a port, memory.
 type thing struct {
@@ -128,6 +134,8 @@ func (m *Machine) describe(id int64) thing {
 	case local < links+int64(2*len(n.nics)):
 		d := &n.t.Devices[n.nics[(local-links)/2]]
 		x.kind, x.rate, x.net = NIC, d.NIC.Rate().Value, d.NIC.Kind
+	case local < links+int64(4*len(n.nics)):
+		x.kind = Bounce
 	default:
 		x.kind = Staging
 	}

@@ -16,6 +16,9 @@ type Model struct {
 	NICs    map[cluster.NetKind]float64
 	Wire    Wire
 	Staging unit.Rate // through the memory of a NUMA domain, both copies counted once
+	// Bounce is what a NIC gets through host memory in one direction where it cannot
+	// reach the GPU; Shared the same where GPUs of the node share the NIC.
+	Bounce, Shared unit.Rate
 	// Through is the share for data that a switch reduces or spreads.
 	Through float64
 	// Fabric is the latency that the family of a network adds to a hop.

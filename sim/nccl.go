@@ -35,6 +35,8 @@ func (f *Figures) NCCLModel(g Gen, card bool, kind coll.Kind, algo, proto string
 	m := &Model{Name: "nccl", Origin: "fitted on published sweeps", Through: f.gen(g, MultiShare)}
 	m.Share = [nKinds]float64{NVLink: f.gen(g, NVLinkShare), PCIe: f[PCIeShare], DMA: f[DMAShare], Socket: f[SocketShare], Fabric: f[IBShare]}
 	m.Staging = unit.Rate(f[HostRate] * float64(unit.GBps))
+	m.Bounce = unit.Rate(f[BounceRate] * float64(unit.GBps))
+	m.Shared = unit.Rate(f[BounceShared] * float64(unit.GBps))
 	m.NICs = map[cluster.NetKind]float64{
 		cluster.InfiniBand: f[IBShare], cluster.RoCE: f[RoCEShare], cluster.EFA: f[EFAShare], cluster.TCPX: f[TCPXShare], cluster.TCPXO: f[TCPXOShare],
 		cluster.Ethernet: f[TCPShare], cluster.Slingshot: f[SlingshotShare], cluster.OmniPath: f[OmniPathShare],

@@ -37,6 +37,7 @@ type load struct {
 	seconds float64 // bytes over rate, in s
 	rate    unit.Rate
 	users   int
+	shared  bool // GPUs of the node share the NIC that this is the copy for
 	net     cluster.NetKind
 }
 

@@ -78,6 +78,11 @@ func (m *Model) seconds(k Kind, l *load, size float64) float64 {
 		rate = float64(m.Wire.Lane) * m.Wire.factor()
 	case Staging:
 		rate = float64(m.Staging)
+	case Bounce:
+		rate = float64(m.Bounce)
+		if l.shared {
+			rate = float64(m.Shared)
+		}
 	case Multimem:
 		if m.Through > 0 {
 			rate = float64(l.rate) * m.Through

@@ -75,7 +75,7 @@ func (t *tally) worst() [nKinds]load {
 		if l.rate > 0 {
 			l.seconds = l.bytes / float64(l.rate)
 		}
-		if l.seconds > w[k].seconds*(1+1e-12) || k == Staging && l.bytes > w[k].bytes {
+		if l.seconds > w[k].seconds*(1+1e-12) || (k == Staging || k == Bounce) && l.bytes > w[k].bytes {
 			w[k] = l
 		}
 	}
@@ -94,7 +94,9 @@ func (t *tally) worst() [nKinds]load {
 			case x.kind == PCIe && t.dma[h][i]:
 				x.kind = DMA
 			}
-			take(x.kind, load{id: t.m.base[h] + int64(i), bytes: bytes, rate: t.m.rate(x), users: int(t.users[h][i]), net: x.net})
+			l := load{id: t.m.base[h] + int64(i), bytes: bytes, rate: t.m.rate(x), users: int(t.users[h][i]), net: x.net}
+			l.shared = x.kind == Bounce && int(t.m.on[h]) > len(t.m.types[t.m.c.Hosts[h].Type].nics)
+			take(x.kind, l)
 		}
 	}
 	for id, l := range t.net {

@@ -38,7 +38,8 @@ type localKey struct {
 type localWay struct {
 	hop    Hop
 	legs   []cluster.Leg
-	stage  int // NUMA domain whose memory the data passes, -1 none
+	stage  int  // NUMA domain whose memory the data passes, -1 none
+	bounce bool // the NIC's data passes host memory
 	broken bool
 }
 
@@ -136,10 +137,7 @@ func (w *ways) toNIC(typ, gpu, nic int, out bool) localWay {
 		}
 	}
 	if !n.reaches(gpu, nic, class) {
-		l.stage = n.numa[nic]
-		if l.stage < 0 {
-			l.stage = n.numa[gpu]
-		}
+		l.bounce = true
 	}
 	w.local[key] = l
 	return l
@@ -188,13 +186,22 @@ func (w *ways) outside(from, to, channel int) (way, bool) {
 	ta, tb := m.c.Hosts[a.Host].Type, m.c.Hosts[b.Host].Type
 	up, down := w.toNIC(ta, a.Device, exit, true), w.toNIC(tb, b.Device, enter, false)
 	w.add(a.Host, up)
-	w.buf = append(w.buf, m.base[a.Host]+m.types[ta].nic(exit, true))
+	w.port(a.Host, exit, true, up.bounce)
 	x.net = m.types[ta].t.Devices[exit].NIC.Kind
 	x.wires = w.over(a.Host, exit, b.Host, enter)
-	w.buf = append(w.buf, m.base[b.Host]+m.types[tb].nic(enter, false))
+	w.port(b.Host, enter, false, down.bounce)
 	w.add(b.Host, down)
 	x.things = w.buf
 	return x, !up.broken && !down.broken
+}
+
+// port appends a NIC, and the copies for it.
+func (w *ways) port(host, nic int, out, bounce bool) {
+	n := w.m.types[w.m.c.Hosts[host].Type]
+	w.buf = append(w.buf, w.m.base[host]+n.nic(nic, out))
+	if bounce {
+		w.buf = append(w.buf, w.m.base[host]+n.bounce(nic, out))
+	}
 }
 
 // over appends what lies between two NICs and returns its latency.
@@ -264,7 +271,7 @@ func (w *ways) withSwitch(from, to, channel int) (way, bool) {
 	}
 	l := w.toNIC(typ, p.Device, nic, out)
 	w.add(p.Host, l)
-	w.buf = append(w.buf, m.base[p.Host]+n.nic(nic, out))
+	w.port(p.Host, nic, out, l.bounce)
 	return way{hop: OverNet, things: w.buf, net: n.t.Devices[nic].NIC.Kind}, !l.broken
 }
 

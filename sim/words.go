@@ -33,6 +33,11 @@ func (o *Outline) limit(r *result.Run, m *Model, kind Kind, size float64) result
 		text = fmt.Sprintf("the uplinks of %s carry %v for their nodes; %s", o.m.name(l.id), l.rate, "traffic that stays below one leaf would avoid them")
 	case Staging:
 		text = fmt.Sprintf("data is copied through host memory (%v); GPUDirect or peer access would avoid it", m.Staging)
+	case Bounce:
+		text = fmt.Sprintf("the NIC cannot reach GPU memory, so data is copied through host memory (%v one direction)", m.Bounce)
+		if l.shared {
+			text = fmt.Sprintf("%d GPUs of the node share one NIC that cannot reach GPU memory; their copies through host memory reach %v one direction (one GPU alone: %v)", o.m.on[o.m.describe(l.id).host], m.Shared, m.Bounce)
+		}
 	case Socket:
 		text = fmt.Sprintf("data crosses between sockets at %v one direction; a NIC or peer on the GPU's own socket would avoid it", l.rate)
 	case PCIe, DMA:
@@ -111,8 +116,8 @@ func (m *Machine) name(id int64) string {
 			return host + "/" + a.Title()
 		}
 		return fmt.Sprintf("%s/%s→%s", host, a.Title(), b.Title())
-	case x.local < links+int64(2*len(n.nics)):
-		return host + "/" + n.t.Devices[n.nics[(x.local-links)/2]].Title()
+	case x.local < links+int64(4*len(n.nics)):
+		return host + "/" + n.t.Devices[n.nics[(x.local-links)/2%int64(len(n.nics))]].Title()
 	}
-	return host + "/" + n.t.Devices[x.local-links-int64(2*len(n.nics))].Title() + " memory"
+	return host + "/" + n.t.Devices[x.local-links-int64(4*len(n.nics))].Title() + " memory"
 }

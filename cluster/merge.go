@@ -158,6 +158,9 @@ func (m *merging) merge(t *NodeType) {
 			}
 		}
 	}
+	if !m.strangers(t, taken) {
+		return
+	}
 	m.pairByOrder(t, taken)
 	m.countsDiffer(t)
 	for i := range t.Devices {
@@ -200,16 +203,8 @@ func (m *merging) pairByOrder(t *NodeType, taken map[int]bool) {
 	if !(addrA && numB || numA && addrB) {
 		return
 	}
-	order := func(x *NodeType, ids []int) {
-		slices.SortStableFunc(ids, func(i, k int) int {
-			if c := strings.Compare(string(x.Devices[i].PCI), string(x.Devices[k].PCI)); c != 0 {
-				return c
-			}
-			return x.Devices[i].Index - x.Devices[k].Index
-		})
-	}
-	order(m.base, ours)
-	order(t, theirs)
+	byAddress(m.base, ours)
+	byAddress(t, theirs)
 	for i := range ours {
 		m.to[theirs[i]], taken[ours[i]] = ours[i], true
 	}

@@ -32,7 +32,8 @@ type PlanNode struct {
 
 // View is how NCCL sees a kind of node, and what it found there.
 type View struct {
-	NICs   []int // devices of the node type, in NCCL's order; none on a single node
+	NICs   []int   // devices of the node type, in NCCL's order; none on a single node
+	Fused  [][]int // for each of them, all functions of the card that NCCL uses as one
 	Graphs Graphs
 	sys    *system
 }
@@ -132,7 +133,8 @@ func (p *Plan) look(c *cluster.Cluster, g group, inter bool) (*View, error) {
 	}
 	w := &View{sys: s}
 	for _, n := range s.nodes[kindNET] {
-		w.NICs = append(w.NICs, n.net.device)
+		w.NICs = append(w.NICs, n.net.functions[0])
+		w.Fused = append(w.Fused, n.net.functions)
 	}
 	shape := s.shape()
 	if g, ok := p.shapes[shape]; ok {

@@ -81,6 +81,7 @@ type exited int
 
 // run is the program as a function of its arguments and streams.
 func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []string) (code int) {
+	stderr = messages{stderr}
 	var cmd command
 	parser, err := kong.New(&cmd, kong.Name("busbar"), kong.Description(description), kong.Writers(stdout, stderr),
 		kong.Exit(func(c int) { panic(exited(c)) }), kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))

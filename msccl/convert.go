@@ -13,6 +13,13 @@ const maxProof = 1 << 26
 // maxRoots limits the roots that Prove tries.
 const maxRoots = 256
 
+// Undecided is the error of a file that can be neither proven nor shown to be wrong.
+type Undecided struct{ Reason string }
+
+func (u *Undecided) Error() string { return u.Reason }
+
+func undecided(format string, args ...any) error { return &Undecided{fmt.Sprintf(format, args...)} }
+
 // Schedule is the file as a schedule, seen from one kind of call, so that its Check can prove it.
 // A lane is a thread block; a step becomes one to three ops. Out of place, the input is a copy
 // that a lane of its own makes before anything else.
@@ -38,7 +45,7 @@ func (a *Algo) Schedule(v View) (*schedule.Schedule, error) {
 			return nil, fmt.Errorf("%sgpu %d has i_chunks=%d o_chunks=%d; %s with nchunksperloop=%d has %d and %d", line(g.Line), g.ID, g.Input, g.Output, v.Kind, a.ChunksPerLoop, in, out)
 		}
 		if cells > maxProof {
-			return nil, fmt.Errorf("more than %d chunks; too many to prove", maxProof)
+			return nil, undecided("more than %d chunks; too many to prove", maxProof)
 		}
 	}
 	if err := a.run(v); err != nil {
@@ -51,7 +58,7 @@ func (a *Algo) Schedule(v View) (*schedule.Schedule, error) {
 	}
 	n = max(n, 1)
 	if n*n > maxProof/a.NGPUs {
-		return nil, fmt.Errorf("%d GPUs with %d lanes; too many to prove", a.NGPUs, n)
+		return nil, undecided("%d GPUs with %d lanes; too many to prove", a.NGPUs, n)
 	}
 	s := &schedule.Schedule{Name: a.Name, Kind: v.Kind, Ranks: a.NGPUs, Root: v.Root, Lanes: n, Channels: 1, Depth: slots(a.Proto)} // greater messages pass part by part, and run has seen them through
 	s.Layout = schedule.Layout{Chunks: a.ChunksPerLoop, Blocks: 1, Channels: 1}
@@ -80,7 +87,7 @@ func (a *Algo) Prove() ([]View, error) {
 		return nil, err
 	}
 	if len(views) > 2*maxRoots {
-		return nil, fmt.Errorf("%s over %d GPUs, and a file does not name its root; up to %d are tried", a.Coll, a.NGPUs, maxRoots)
+		return nil, undecided("%s over %d GPUs, and a file does not name its root; up to %d are tried", a.Coll, a.NGPUs, maxRoots)
 	}
 	var proven []View
 	var first [2]error // of the place's views

@@ -140,6 +140,13 @@ func interpret(a *xmlAlgo, kind coll.Kind, root int, inPlace bool, rnd *rand.Ran
 	if err := m.run(rnd); err != nil {
 		return err
 	}
+	if !inPlace {
+		for r := range m.mem {
+			if !slices.Equal(m.mem[r]["i"], input[r][:len(m.mem[r]["i"])]) {
+				return fmt.Errorf("rank %d has written its input", r)
+			}
+		}
+	}
 	return m.verify(kind, root, input)
 }
 

@@ -35,7 +35,7 @@ var words = map[string]coll.Kind{
 func (a *Algo) Views() ([]View, error) {
 	kind, ok := words[a.Coll]
 	if !ok {
-		return nil, fmt.Errorf("coll=%q; what that means is only known of allreduce, allgather, reducescatter, alltoall, broadcast and reduce", a.Coll)
+		return nil, undecided("coll=%q; what that means is only known of allreduce, allgather, reducescatter, alltoall, broadcast and reduce", a.Coll)
 	}
 	roots := 1
 	if kind.Rooted() {

@@ -7,7 +7,7 @@
 //	$ busbar map dgx-h100:2 --audit
 //
 // Exit codes: 0 done; 1 done, and something is wrong; 2 bad usage or input;
-// 3 could not do it.
+// 3 could not do it; 130 interrupted.
 package main
 
 import (
@@ -16,7 +16,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
 	"syscall"
 
@@ -29,7 +28,7 @@ const (
 	exitWrong   = 1 // done, and something is wrong: findings, a missed threshold
 	exitBad     = 2 // bad usage or bad input
 	exitCannot  = 3 // could not do it: missing rights, a dead peer, a limit
-	description = "busbar maps a cluster's topology, audits it, and says what will hurt.\n\nExit codes: 0 done; 1 done and something is wrong; 2 bad usage or input; 3 could not do it."
+	description = "busbar maps a cluster's topology, audits it, and says what will hurt.\n\nExit codes: 0 done; 1 done and something is wrong; 2 bad usage or input; 3 could not do it; 130 interrupted."
 )
 
 // errWrong makes a command that did its work exit with 1.
@@ -69,12 +68,16 @@ type env struct {
 	stdout, stderr io.Writer
 	terminal       *os.File          // standard output where it is a file, else nil
 	model          *kong.Application // for completion
+	unfinished     unfinished
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+func main() { os.Exit(program()) }
+
+// program is the command with the process's own streams and signals.
+func program() int {
+	ctx, stop := untilSignal(context.Background())
 	defer stop()
-	os.Exit(run(ctx, os.Stdin, os.Stdout, os.Stderr, os.Args[1:]))
+	return run(ctx, os.Stdin, os.Stdout, os.Stderr, os.Args[1:])
 }
 
 // exited carries kong's own exits (--help) out of its parser.
@@ -115,7 +118,10 @@ func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []
 	if f, ok := stdout.(*os.File); ok {
 		e.terminal = f
 	}
-	err = k.Run(e)
+	err = e.untilDone(func() error { return k.Run(e) })
+	if code, ok := interruptedCode(stderr, err); ok {
+		return code
+	}
 	if out.err != nil && !errors.Is(out.err, syscall.EPIPE) {
 		err = cannotError{fmt.Errorf("standard output: %w", out.err)}
 	}

@@ -194,31 +194,17 @@ func (e *emitter) step(b int, o *op, s Step, from, to int) error {
 			}
 		}
 	})
-	var waits []int
-	for k := range need {
-		waits = append(waits, k)
-	}
-	slices.Sort(waits)
-	for i, k := range waits {
-		for len(blk.known) <= k {
-			blk.known = append(blk.known, 0)
-		}
-		blk.known[k] = need[k]
+	for i, k := range slices.Sorted(maps.Keys(need)) {
 		target := &x.blocks[k].steps[need[k]-1]
 		if target.Op == Send && e.l.set.Proto == "LL" {
 			return errSendWait
 		}
 		target.HasDep = true
-		w := Step{Op: Nop, Src: Input, SrcOff: -1, Dst: Output, DstOff: -1}
-		if i == len(waits)-1 {
-			w = s
+		blk.learn(k, need[k])
+		if i > 0 { // all waits but the last are nops before the step
+			blk.push(Step{Op: Nop, Src: Input, SrcOff: -1, Dst: Output, DstOff: -1, DepBlock: s.DepBlock, DepStep: s.DepStep})
 		}
-		w.DepBlock, w.DepStep = k, need[k]-1
-		if i < len(waits)-1 {
-			blk.push(w)
-		} else {
-			s = w
-		}
+		s.DepBlock, s.DepStep = k, need[k]-1
 	}
 	blk.push(s)
 	me := ref{b, len(blk.steps) - 1}
@@ -235,6 +221,14 @@ func (e *emitter) step(b int, o *op, s Step, from, to int) error {
 		}
 	})
 	return nil
+}
+
+// learn notes that the block has waited for steps of another.
+func (b *block) learn(other, steps int) {
+	for len(b.known) <= other {
+		b.known = append(b.known, 0)
+	}
+	b.known[other] = steps
 }
 
 func (b *block) waited(other int) int {

@@ -12,6 +12,7 @@ const (
 	maxChannels     = 128   // of a file
 	maxChannelPeers = 31    // of a GPU on one channel, in either direction
 	maxOffset       = 32767 // chunks of a buffer
+	maxName         = 200   // bytes; the reader keeps 255 of what is escaped
 	maxRankNodes    = 4096  // elements that the reader keeps for a rank: algo, gpu, tb, step
 )
 

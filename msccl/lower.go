@@ -28,6 +28,7 @@ type lowering struct {
 // message is a send and its receive.
 type message struct {
 	n  int
+	ok bool   // received
 	at []bool // chunks that begin a new step; of the root of a set only
 }
 
@@ -78,6 +79,9 @@ func lower(s *schedule.Schedule, set Settings, how sharing) (*Algo, error) {
 	if err := l.accept(); err != nil {
 		return nil, err
 	}
+	if err := s.Check(); err != nil {
+		return nil, fmt.Errorf("the schedule is wrong: %w", err)
+	}
 	for r := range s.Ranks {
 		x, err := l.linearise(r)
 		if err != nil {
@@ -124,6 +128,9 @@ func (l *lowering) accept() error {
 		return fmt.Errorf("%d lanes, each a channel of its own; the reader takes %d", s.Lanes, maxChannels)
 	case chunks > maxOffset || s.Temp > maxOffset:
 		return fmt.Errorf("%d chunks of data and %d of scratch; the reader takes %d", chunks, s.Temp, maxOffset)
+	}
+	if _, ok := s.Program.(schedule.Stored); ok {
+		return nil // it is in memory already
 	}
 	total := 0
 	for r := range s.Ranks {
@@ -193,12 +200,15 @@ func (l *lowering) match() error {
 				return fmt.Errorf("rank %d lane %d: %s has no message of its length from there", x.id, o.lane, o.Op)
 			}
 			o.msg = sent[k][0]
+			l.msgs[o.msg].ok = true
 			sent[k] = sent[k][1:]
 		}
 	}
-	for k, left := range sent {
-		if len(left) > 0 {
-			return fmt.Errorf("rank %d lane %d: %d messages to rank %d are never received", k.from, k.lane, len(left), k.to)
+	for _, x := range l.ranks {
+		for i := range x.ops {
+			if o := &x.ops[i]; o.Verb == schedule.Send && !l.msgs[o.msg].ok {
+				return fmt.Errorf("rank %d lane %d: %s is never received", x.id, o.lane, o.Op)
+			}
 		}
 	}
 	return nil

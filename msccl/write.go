@@ -50,6 +50,9 @@ func Lower(s *schedule.Schedule, set Settings) (*Algo, error) {
 	if set.Name == "" {
 		set.Name = s.Name
 	}
+	if len(set.Name) > maxName {
+		return nil, fmt.Errorf("a name of %d bytes; the reader takes %d", len(set.Name), maxName)
+	}
 	switch set.Proto {
 	case "":
 		set.Proto = "Simple"

@@ -156,6 +156,9 @@ func TestRandom(t *testing.T) {
 					Ranks: n, Root: rnd.IntN(n), Channels: 1 + rnd.IntN(3), Pieces: 1 + rnd.IntN(5), Order: rnd.Perm(n), Groups: groups,
 					Inner: []string{"ring", "direct"}[rnd.IntN(2)], Outer: []string{"ring", "tree"}[rnd.IntN(2)],
 				}
+				if b.Name == "ring" && rnd.IntN(2) == 0 {
+					p.Rings = [][]int{rnd.Perm(n), rnd.Perm(n)}
+				}
 				s, err := b.Build(kind, p)
 				if err != nil || len(s.Switches) > 0 {
 					continue
@@ -201,6 +204,7 @@ func TestRefusals(t *testing.T) {
 		{"millions", ring(1 << 20), Settings{}, "1048576 ranks; the reader takes"},
 		{"one rank", ring(1), Settings{}, "1 rank"},
 		{"protocol", ring(2), Settings{Proto: "ll"}, `protocol "ll"; expected Simple, LL or LL128`},
+		{"name", ring(2), Settings{Name: strings.Repeat("x", 300)}, "a name of 300 bytes"},
 		{"sizes", ring(2), Settings{MinBytes: 9, MaxBytes: 8}, "smaller one first"},
 		{"lanes", build(coll.AllReduce, "ring", schedule.Params{Ranks: 2, Channels: 200}), Settings{}, "200 lanes"},
 		{"blocks", build(coll.AllToAll, "direct", schedule.Params{Ranks: 30, Channels: 3}), Settings{}, "rank 0 lane 2 needs 90 thread blocks; the reader takes 64"},
@@ -241,5 +245,65 @@ func TestWrongSchedule(t *testing.T) {
 		if err := Write(io.Discard, &bad, Settings{}); (err == nil) != (change == nil) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// FuzzWrite changes the ops of schedules: what is written all the same is right.
+func FuzzWrite(f *testing.F) {
+	for i := range schedule.Builders() {
+		f.Add(byte(i), byte(0), byte(3), []byte{0, 0, 1, 2, 3})
+	}
+	f.Fuzz(func(t *testing.T, builder, which, ranks byte, changes []byte) {
+		list := schedule.Builders()
+		b := list[int(builder)%len(list)]
+		n := 2 + int(ranks)%6
+		s, err := b.Build(b.Kinds[int(which)%len(b.Kinds)], schedule.Params{Ranks: n, Groups: groupsOf(n, 2)})
+		if err != nil {
+			return
+		}
+		p := schedule.Store(s)
+		for len(changes) >= 5 {
+			change(p, changes)
+			changes = changes[5:]
+		}
+		bad := *s
+		bad.Program = p
+		var text bytes.Buffer
+		if Write(&text, &bad, Settings{Rooted: true}) != nil {
+			return
+		}
+		if err := works(text.Bytes(), &bad, rand.New(rand.NewPCG(1, 1))); err != nil {
+			t.Errorf("%s: %v\n%s", s, err, text.String())
+		}
+	})
+}
+
+// change alters one field of one op.
+func change(p schedule.Stored, b []byte) {
+	lanes := p[int(b[0])%len(p)]
+	ops := lanes[int(b[1])%len(lanes)]
+	if len(ops) == 0 {
+		return
+	}
+	o, v := &ops[int(b[2])%len(ops)], int32(int8(b[4]))
+	switch b[3] % 9 {
+	case 0:
+		o.Verb = schedule.Verb(b[4] % 7)
+	case 1:
+		o.Buf = schedule.Buffer(b[4] % 4)
+	case 2:
+		o.Dst = schedule.Buffer(b[4] % 4)
+	case 3:
+		o.Peer = v
+	case 4:
+		o.From = v
+	case 5:
+		o.To = v
+	case 6:
+		o.At = v
+	case 7:
+		o.After.Lane = v
+	case 8:
+		o.After.Count = v
 	}
 }

@@ -10,11 +10,11 @@ type lanes struct {
 }
 
 // newLanes joins blocks that talk to each other. A group of them that visits a GPU once is one
-// lane, as a ring is.
+// lane, as a ring is; in the others every connection is one.
 func newLanes(a *Algo) *lanes {
 	l := &lanes{used: make([][]bool, len(a.GPUs))}
 	index := make([]int, a.NGPUs)
-	var first []int
+	var first []int // number of a GPU's first block
 	total := 0
 	for i := range a.GPUs {
 		index[a.GPUs[i].ID] = i
@@ -23,16 +23,7 @@ func newLanes(a *Algo) *lanes {
 		l.send = append(l.send, make([]int, len(a.GPUs[i].Blocks)))
 		l.recv = append(l.recv, make([]int, len(a.GPUs[i].Blocks)))
 	}
-	takes := map[wire]int{}
-	a.eachBlock(func(i, j int, g *GPU, b *Block) {
-		takes[wire{b.Recv, g.ID, b.Channel}] = first[i] + j
-	})
-	groups := newJoin(total)
-	a.eachBlock(func(i, j int, g *GPU, b *Block) {
-		if to, ok := takes[wire{g.ID, b.Send, b.Channel}]; ok && b.Send >= 0 {
-			groups.join(first[i]+j, to)
-		}
-	})
+	groups := a.talking(first, total)
 	members := make([][]int, total) // GPUs of a group
 	twice := make([]bool, total)
 	a.eachBlock(func(i, j int, _ *GPU, _ *Block) {
@@ -45,33 +36,51 @@ func newLanes(a *Algo) *lanes {
 	wires := map[wire]int{}
 	a.eachBlock(func(i, j int, g *GPU, b *Block) {
 		r := groups.root(first[i] + j)
-		if !twice[r] {
-			if lane[r] == 0 {
-				lane[r] = l.free(members[r]...) + 1
-			}
-			l.send[i][j], l.recv[i][j] = lane[r]-1, lane[r]-1
+		if twice[r] {
+			l.connect(wires, index, i, j, g, b)
 			return
 		}
-		connect := func(w wire, peer int) int {
-			if _, ok := wires[w]; !ok {
-				wires[w] = l.free(i, index[peer])
-			}
-			return wires[w]
+		if lane[r] == 0 {
+			lane[r] = l.free(members[r]...) + 1
 		}
-		l.send[i][j], l.recv[i][j] = -1, -1
-		if b.Send >= 0 {
-			l.send[i][j] = connect(wire{g.ID, b.Send, b.Channel}, b.Send)
-		}
-		if b.Recv >= 0 {
-			l.recv[i][j] = connect(wire{b.Recv, g.ID, b.Channel}, b.Recv)
-		}
-		if b.Send < 0 {
-			l.send[i][j] = l.recv[i][j]
-		} else if b.Recv < 0 {
-			l.recv[i][j] = l.send[i][j]
-		}
+		l.send[i][j], l.recv[i][j] = lane[r]-1, lane[r]-1
 	})
 	return l
+}
+
+// talking joins the blocks at the two ends of every connection.
+func (a *Algo) talking(first []int, total int) join {
+	takes := map[wire]int{}
+	a.eachBlock(func(i, j int, g *GPU, b *Block) {
+		takes[wire{b.Recv, g.ID, b.Channel}] = first[i] + j
+	})
+	groups := newJoin(total)
+	a.eachBlock(func(i, j int, g *GPU, b *Block) {
+		if to, ok := takes[wire{g.ID, b.Send, b.Channel}]; ok && b.Send >= 0 {
+			groups.join(first[i]+j, to)
+		}
+	})
+	return groups
+}
+
+// connect gives the connections of a block lanes of their own.
+func (l *lanes) connect(wires map[wire]int, index []int, i, j int, g *GPU, b *Block) {
+	lane := func(w wire, peer int) int {
+		if _, ok := wires[w]; !ok {
+			wires[w] = l.free(i, index[peer])
+		}
+		return wires[w]
+	}
+	if b.Send >= 0 {
+		l.send[i][j] = lane(wire{g.ID, b.Send, b.Channel}, b.Send)
+		l.recv[i][j] = l.send[i][j]
+	}
+	if b.Recv >= 0 {
+		l.recv[i][j] = lane(wire{b.Recv, g.ID, b.Channel}, b.Recv)
+		if b.Send < 0 {
+			l.send[i][j] = l.recv[i][j]
+		}
+	}
 }
 
 func (a *Algo) eachBlock(f func(i, j int, g *GPU, b *Block)) {

@@ -34,18 +34,20 @@ func (j *joiner) joinNetworks(frags []*Fragment) {
 			}
 		}
 	}
+	places := j.attached(frags, sw)
 	for pass := range 2 {
 		for fi, f := range frags {
 			for i := range f.Network.Links {
 				if f.Network.Links[i].Loose() != (pass == 1) {
 					continue
 				}
-				for _, l := range j.translate(frags, fi, f.Network.Links[i], sw[fi]) {
+				for _, l := range j.translate(frags, fi, f.Network.Links[i], sw[fi], places) {
 					j.mergeNetLink(l, f.title(), links, source)
 				}
 			}
 		}
 	}
+	j.out.Warnings = append(j.out.Warnings, places.warnings(&j.out)...)
 }
 
 func (j *joiner) mergeNetHead(n *Network, title string) {
@@ -113,8 +115,9 @@ func (j *joiner) mergeSwitch(s Switch, byGUID, byName map[string]int, byLID map[
 }
 
 // translate turns a fragment's link into links of the joined cluster. Hosts may
-// scatter and their NICs may be numbered otherwise, so one link can become several.
-func (j *joiner) translate(frags []*Fragment, fi int, l NetLink, sw []int) []NetLink {
+// scatter and their NICs may be numbered otherwise, so one link can become several;
+// a host that an earlier source hangs elsewhere stays there.
+func (j *joiner) translate(frags []*Fragment, fi int, l NetLink, sw []int, places *attachments) []NetLink {
 	for _, e := range []*End{&l.A, &l.B} {
 		if !e.ToHosts() {
 			if e.Switch >= len(sw) {
@@ -136,6 +139,9 @@ func (j *joiner) translate(frags []*Fragment, fi int, l NetLink, sw []int) []Net
 	for _, s := range host.Hosts {
 		for h := s.First; h < s.First+s.N && h < len(frags[fi].Hosts); h++ {
 			for _, to := range j.hostMap[fi][h] {
+				if places.displaced(fi, to) {
+					continue
+				}
 				nic := j.nicHere(frags, fi, h, to, host.NIC)
 				if _, ok := byNIC[nic]; !ok {
 					order = append(order, nic)

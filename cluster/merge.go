@@ -18,6 +18,8 @@ type merging struct {
 	src, add string // titles of the base's and the further source
 	to       []int  // device of the further type → device of the base, -1 none yet
 	warnings []Warning
+	slow     bool // the base's matrix denies the further one's fast links
+	fast     bool // fast links between devices of the base were added
 }
 
 // mergeTypes merges the types that several sources give for one node. The one
@@ -36,6 +38,7 @@ func mergeTypes(types []typed) (*NodeType, []map[string]string, []Warning) {
 	var warnings []Warning
 	source := types[best].source
 	said := make([][]int, len(types))
+	var fast []string // sources that added fast links to what the base says
 	for _, i := range mergeOrder(types) {
 		ty := types[i]
 		m := merging{base: base, src: source, add: ty.source}
@@ -44,6 +47,9 @@ func mergeTypes(types []typed) (*NodeType, []map[string]string, []Warning) {
 		} else {
 			m.merge(ty.t)
 			warnings = append(warnings, m.warnings...)
+			if m.fast {
+				fast = append(fast, ty.source)
+			}
 		}
 		names[i] = make(map[string]string, len(ty.t.Devices))
 		for d, to := range m.to {
@@ -54,8 +60,12 @@ func mergeTypes(types []typed) (*NodeType, []map[string]string, []Warning) {
 		said[i] = m.to
 	}
 	for i, ty := range types {
-		if i != best && ty.t.Said != nil {
-			warnings = append(warnings, compareSaid(base, source, ty, said[i])...)
+		against := source
+		if i == best {
+			against = strings.Join(fast, ", ")
+		}
+		if ty.t.Said != nil && against != "" {
+			warnings = append(warnings, compareSaid(base, against, ty, said[i])...)
 		}
 	}
 	base.Said = nil
@@ -129,6 +139,7 @@ func (m *merging) warn(where, format string, args ...any) {
 }
 
 func (m *merging) merge(t *NodeType) {
+	m.slow = m.saidSlow(t)
 	m.to = make([]int, len(t.Devices))
 	taken := make(map[int]bool)
 	for i := range m.to {
@@ -146,6 +157,9 @@ func (m *merging) merge(t *NodeType) {
 				}
 			}
 		}
+	}
+	if !m.strangers(t, taken) {
+		return
 	}
 	m.pairByOrder(t, taken)
 	m.countsDiffer(t)
@@ -189,16 +203,8 @@ func (m *merging) pairByOrder(t *NodeType, taken map[int]bool) {
 	if !(addrA && numB || numA && addrB) {
 		return
 	}
-	order := func(x *NodeType, ids []int) {
-		slices.SortStableFunc(ids, func(i, k int) int {
-			if c := strings.Compare(string(x.Devices[i].PCI), string(x.Devices[k].PCI)); c != 0 {
-				return c
-			}
-			return x.Devices[i].Index - x.Devices[k].Index
-		})
-	}
-	order(m.base, ours)
-	order(t, theirs)
+	byAddress(m.base, ours)
+	byAddress(t, theirs)
 	for i := range ours {
 		m.to[theirs[i]], taken[ours[i]] = ours[i], true
 	}
@@ -271,7 +277,7 @@ func (m *merging) wanted(t *NodeType, i int) bool {
 	case GPU, NIC:
 		return true
 	case NVSwitch:
-		return !m.baseHasFast()
+		return !m.baseHasFast() && !m.slow
 	case NUMA, Socket:
 		return m.base.Count(d.Kind) == 0
 	}
@@ -318,48 +324,4 @@ func (m *merging) addDevice(t *NodeType, i int) {
 		up.Kind = PCIe
 	}
 	m.base.Connect(up)
-}
-
-// compareSaid holds the merged graph against the matrix another tool printed.
-func compareSaid(base *NodeType, source string, ty typed, to []int) []Warning {
-	have := base.Matrix()
-	at := make(map[string]int, len(have.Names))
-	for i, n := range have.Names {
-		at[n] = i
-	}
-	pos := make([]int, len(ty.t.Said.Names))
-	for i, n := range ty.t.Said.Names {
-		pos[i] = -1
-		if d := ty.t.ByName(n); d >= 0 && d < len(to) && to[d] >= 0 {
-			if k, ok := at[base.Devices[to[d]].Name]; ok {
-				pos[i] = k
-			}
-		}
-	}
-	var differ []string
-	for i := range ty.t.Said.Class {
-		for k := i + 1; k < len(ty.t.Said.Class[i]) && k < len(pos); k++ {
-			if pos[i] < 0 || pos[k] < 0 {
-				continue
-			}
-			said, is := ty.t.Said.Class[i][k], have.Class[pos[i]][pos[k]]
-			if c, ok := ParseClass(said); ok && is != "?" && c.String() != is && !sameWords(c.String(), is) {
-				differ = append(differ, fmt.Sprintf("%s–%s is %s there, %s here", ty.t.Said.Names[i], ty.t.Said.Names[k], c, is))
-			}
-		}
-	}
-	if len(differ) == 0 {
-		return nil
-	}
-	more := ""
-	if len(differ) > 3 {
-		more = fmt.Sprintf("; and %d more", len(differ)-3)
-		differ = differ[:3]
-	}
-	return []Warning{{Text: fmt.Sprintf("%s contradicts %s, which is kept: %s%s", ty.source, source, strings.Join(differ, "; "), more)}}
-}
-
-// sameWords forgives PHB against NODE: NCCL's XML does not tell host bridges apart.
-func sameWords(a, b string) bool {
-	return (a == "PHB" || a == "NODE") && (b == "PHB" || b == "NODE")
 }

@@ -226,6 +226,7 @@ func (m *merging) mergeLink(t *NodeType, l Link) {
 	if m.contradicts(l, a, b) {
 		return
 	}
+	m.fast = m.fast || l.Kind == NVLink || l.Kind == XGMI
 	l.A, l.B = a, b
 	m.base.Connect(l)
 }
@@ -236,6 +237,9 @@ func (m *merging) contradicts(l Link, a, b int) bool {
 	d := m.base.Devices
 	switch l.Kind {
 	case NVLink, XGMI:
+		if m.slow {
+			return true
+		}
 		for _, k := range m.base.Links {
 			if k.Kind == l.Kind && (k.A == a || k.B == a) && d[a].Kind == GPU {
 				return true

@@ -16,19 +16,22 @@ func (a *Algo) Check() error {
 	}
 	// open counts the chunks that one end of a wire sends and the other does not
 	// take.
-	type wire struct{ from, to, channel int }
 	open := map[wire]int{}
+	ends := map[end]int{}
 	for i := range a.GPUs {
 		g := &a.GPUs[i]
 		for j := range g.Blocks {
 			b := &g.Blocks[j]
 			if b.Send == g.ID || b.Recv == g.ID {
-				return fmt.Errorf("line %d: gpu %d tb %d has itself as peer", b.Line, g.ID, b.ID)
+				return fmt.Errorf("%sgpu %d tb %d has itself as peer", line(b.Line), g.ID, b.ID)
+			}
+			if err := alone(g, b, ends); err != nil {
+				return err
 			}
 			for k := range b.Steps {
 				s := &b.Steps[k]
-				if err := a.checkStep(g, b, s); err != nil {
-					return fmt.Errorf("line %d: gpu %d tb %d step %d: %w", s.Line, g.ID, b.ID, s.Index, err)
+				if err := checkStep(g, b, s); err != nil {
+					return fmt.Errorf("%sgpu %d tb %d step %d: %w", line(s.Line), g.ID, b.ID, s.Index, err)
 				}
 				if s.Op.Sends() {
 					open[wire{g.ID, b.Send, b.Channel}] += s.Count
@@ -57,7 +60,28 @@ func (a *Algo) Check() error {
 	return fmt.Errorf("gpu %d to gpu %d on channel %d: %d chunks more are sent than received", w.from, w.to, w.channel, open[w])
 }
 
-func (a *Algo) checkStep(g *GPU, b *Block, s *Step) error {
+// end is one end of a wire.
+type end struct {
+	gpu, peer, channel int
+	sends              bool
+}
+
+// alone reports a second block at one end of a wire: the two would take each
+// other's messages.
+func alone(g *GPU, b *Block, ends map[end]int) error {
+	for _, e := range []end{{g.ID, b.Send, b.Channel, true}, {g.ID, b.Recv, b.Channel, false}} {
+		if e.peer < 0 {
+			continue
+		}
+		if other, ok := ends[e]; ok {
+			return fmt.Errorf("%sgpu %d tb %d and tb %d both have peer %d on channel %d in one direction; expected one block for each end of a connection", line(b.Line), g.ID, other, b.ID, e.peer, b.Channel)
+		}
+		ends[e] = b.ID
+	}
+	return nil
+}
+
+func checkStep(g *GPU, b *Block, s *Step) error {
 	if s.Op.Sends() && b.Send < 0 {
 		return fmt.Errorf("%s in a block that sends to nobody", s.Op)
 	}
@@ -72,20 +96,17 @@ func (a *Algo) checkStep(g *GPU, b *Block, s *Step) error {
 			return fmt.Errorf("waits for itself or for a later step of its own block")
 		}
 	}
-	reads := s.Op == Send || s.Op == Copy || s.Op == Reduce || s.Op == RecvReduceSend || s.Op == RecvReduceCopy || s.Op == RecvReduceCpySend
-	writes := s.Op == Recv || s.Op == Copy || s.Op == Reduce || s.Op == RecvCopySend || s.Op == RecvReduceCopy || s.Op == RecvReduceCpySend
-	if reads && !a.inside(g, s.Src, s.SrcOff, s.Count) {
+	if s.Op.reads() && !inside(g, s.Src, s.SrcOff, s.Count) {
 		return fmt.Errorf("reads %d chunks at %s[%d], which is outside the buffer", s.Count, s.Src, s.SrcOff)
 	}
-	if writes && !a.inside(g, s.Dst, s.DstOff, s.Count) {
+	if s.Op.writes() && !inside(g, s.Dst, s.DstOff, s.Count) {
 		return fmt.Errorf("writes %d chunks at %s[%d], which is outside the buffer", s.Count, s.Dst, s.DstOff)
 	}
 	return nil
 }
 
-// inside reports whether chunks lie in a buffer. In place, input and output are
-// one memory, and a file gives the chunks of one of them only.
-func (a *Algo) inside(g *GPU, b Buffer, off, n int) bool {
+// inside reports whether chunks lie in a buffer.
+func inside(g *GPU, b Buffer, off, n int) bool {
 	size := g.Scratch
 	switch b {
 	case Input:
@@ -93,8 +114,13 @@ func (a *Algo) inside(g *GPU, b Buffer, off, n int) bool {
 	case Output:
 		size = g.Output
 	}
-	if a.InPlace && b != Scratch {
-		size = max(g.Input, g.Output)
-	}
 	return off >= 0 && n > 0 && off <= size-n
+}
+
+// line says where in a file something is; nothing where there is no file.
+func line(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("line %d: ", n)
 }

@@ -1,10 +1,15 @@
-// Package msccl reads MSCCL algorithm files: a collective as a program for each
-// GPU, made of thread blocks that each talk to one peer on one channel, made of
-// steps. RCCL and Microsoft's MSCCL read these files; NCCL itself does not.
+// Package msccl reads, proves and writes MSCCL algorithm files: a collective as a
+// program for each GPU, made of thread blocks that each talk to one peer on one
+// channel, made of steps. RCCL and Microsoft's MSCCL read these files; NCCL itself
+// does not.
 //
-// So far the package only reads. Read refuses what is no algorithm; Check tells
-// whether the parts of one fit together (peers, channels, buffers, dependencies),
-// without running it.
+// Read refuses what is no algorithm. Check tells whether the parts of one fit
+// together (peers, channels, buffers, dependencies), and Limits whether RCCL's
+// reader would take it. Schedule makes it a schedule, so that its checker can prove
+// it; Prove does all of this for every call that the file says it serves.
+//
+// Write goes the other way: it lowers a schedule to thread blocks, or refuses with the
+// rank and lane that need more than the reader takes. What it writes is proven.
 package msccl
 
 import (
@@ -95,6 +100,24 @@ func (o Op) Sends() bool {
 // Receives reports whether a step takes a message from the block's peer.
 func (o Op) Receives() bool {
 	return o == Recv || o == RecvCopySend || o == RecvReduceSend || o == RecvReduceCopy || o == RecvReduceCpySend
+}
+
+// reads reports whether a step reads its source.
+func (o Op) reads() bool {
+	switch o {
+	case Send, Copy, Reduce, RecvReduceSend, RecvReduceCopy, RecvReduceCpySend:
+		return true
+	}
+	return false
+}
+
+// writes reports whether a step writes its destination.
+func (o Op) writes() bool {
+	switch o {
+	case Recv, Copy, Reduce, RecvCopySend, RecvReduceCopy, RecvReduceCpySend:
+		return true
+	}
+	return false
 }
 
 func (o Op) known() bool { return o.Sends() || o.Receives() || o == Copy || o == Reduce || o == Nop }

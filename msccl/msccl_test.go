@@ -136,13 +136,26 @@ func TestMatchRefuses(t *testing.T) {
 
 func FuzzRead(f *testing.F) {
 	f.Add(pair)
+	f.Add(strings.Replace(pair, `coll="custom"`, `coll="allgather" outofplace="1"`, 1))
 	if os.Getenv("BUSBAR_SHARED") != "" {
 		f.Add(string(corpus.Open(f, "msccl-xml/rccl-alltoall-8n-0-9kb.xml")))
 	}
 	f.Fuzz(func(t *testing.T, s string) {
 		Match([]byte(s))
-		if a, err := Read("f", strings.NewReader(s)); err == nil {
-			a.Check()
+		a, err := Read("f", strings.NewReader(s))
+		if err != nil {
+			return
+		}
+		a.Check()
+		a.Limits()
+		a.Prove()
+		var text strings.Builder
+		if err := a.Write(&text); err != nil {
+			t.Fatal(err)
+		}
+		b, err := Read("g", strings.NewReader(text.String()))
+		if err != nil || len(b.GPUs) != len(a.GPUs) || b.Coll != a.Coll {
+			t.Fatalf("written and read again: %v\n%s", err, text.String())
 		}
 	})
 }

@@ -19,6 +19,7 @@ type builder struct {
 	up    map[int]cluster.Link
 	cards map[string]*topoNode
 	nets  []int // NICs in use, in the order NCCL numbers them
+	fused []fused
 	gpus  []int // devices in order of rank
 	numa  map[int]*topoNode
 	none  map[int]*topoNode // processors of hosts that nobody described
@@ -43,6 +44,10 @@ func newSystem(t *cluster.NodeType, gpus, nets []int, v Version, env map[string]
 		case t.Devices[l.B].Parent == l.A:
 			b.up[l.B] = l
 		}
+	}
+	var err error
+	if b.fused, err = fuse(t, nets, v, env); err != nil {
+		return nil, err
 	}
 	if len(gpus) > maxMesh && t.Count(cluster.NVSwitch) == 0 {
 		return nil, fmt.Errorf("node type %s: %d GPUs without an NVLink switch; the search is for at most %d", t.Name, len(gpus), maxMesh)

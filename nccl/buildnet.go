@@ -80,8 +80,10 @@ func netsOf(t *cluster.NodeType, gpus []int, env map[string]string) ([]int, erro
 
 // alive reports whether some port may carry traffic.
 func alive(n *cluster.NICInfo) bool {
-	return len(n.Ports) == 0 || slices.ContainsFunc(n.Ports, func(p cluster.Port) bool { return p.State != cluster.Down && p.State != cluster.Init })
+	return len(n.Ports) == 0 || slices.ContainsFunc(n.Ports, livePort)
 }
+
+func livePort(p cluster.Port) bool { return p.State != cluster.Down && p.State != cluster.Init }
 
 // named reports whether a setting such as "mlx5_0,mlx5_1", "=mlx5_1:1" or "^eth0"
 // lets a device pass: names are beginnings unless = says otherwise.
@@ -101,8 +103,8 @@ func named(setting, name string) bool {
 	return found != not
 }
 
-// nic adds a NIC's card and its port. Cards with several functions are one node;
-// the ports of one function act as one, as NCCL fuses them by default.
+// nic adds a NIC's card and what NCCL has as NICs there. Cards with several
+// functions are one node; what is fused stands with its first function.
 func (b *builder) nic(d int, at *topoNode) {
 	x := &b.t.Devices[d]
 	// An interface of which only the NUMA domain is known hangs on the processor.
@@ -126,17 +128,17 @@ func (b *builder) nic(d int, at *topoNode) {
 		b.cards[key] = card
 		join(card, at, linkPCI, bw)
 	}
-	dev := slices.Index(b.nets, d)
-	n := b.s.add(kindNET, x.Tray, uint64(dev))
-	rate := 10 * unit.Gbps // what NCCL takes where a driver says nothing
-	if r := x.NIC.Rate(); r.Known() && r.Value > 0 {
-		rate = r.Value
+	for i, f := range b.fused {
+		if f.functions[0] != d {
+			continue
+		}
+		n := b.s.add(kindNET, x.Tray, uint64(f.number))
+		n.net = netNode{
+			bw: float32(float64(f.rate / unit.GBps)), asic: i, functions: f.functions, localGPU: -1,
+			gdr: x.NIC.GDR == cluster.Yes || x.NIC.GDR == cluster.Maybe && verbs(x.NIC.Kind), coll: x.NIC.Reduction == cluster.Yes,
+		}
+		join(card, n, linkNET, n.net.bw)
 	}
-	n.net = netNode{
-		bw: float32(float64(rate / unit.GBps)), asic: dev, device: d, localGPU: -1,
-		gdr: x.NIC.GDR == cluster.Yes || x.NIC.GDR == cluster.Maybe && verbs(x.NIC.Kind), coll: x.NIC.Reduction == cluster.Yes,
-	}
-	join(card, n, linkNET, n.net.bw)
 }
 
 // nvlinks adds the fast links between GPUs, to switches and to processors.

@@ -8,5 +8,6 @@
 // NCCL believes and what happens are two things.
 //
 // Nothing is remembered: the same code that reproduces a log of one cluster
-// decides for every other. AMD's RCCL and NIC fusion are outside its scope.
+// decides for every other. AMD's RCCL and the fusion of NICs on different cards are
+// outside its scope.
 package nccl

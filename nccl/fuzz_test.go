@@ -1,6 +1,7 @@
 package nccl_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -36,6 +37,10 @@ func nodeOf(data []byte) *cluster.NodeType {
 		case cluster.NIC:
 			p := cluster.Port{Rate: cluster.FromRead(unit.Rate(next())*unit.Gbps, "fuzz"), State: cluster.State(next() % 4)}
 			d.NIC = &cluster.NICInfo{Kind: []cluster.NetKind{cluster.InfiniBand, cluster.Ethernet, ""}[next()%3], Ports: []cluster.Port{p}}
+			if d.Index > 6 { // cards of two functions, some with two ports
+				d.PCI = cluster.PCI(fmt.Sprintf("0000:%02x:00.%d", d.Index/2, d.Index%2))
+				d.NIC.Ports = slices.Repeat(d.NIC.Ports, 1+d.Index%3)
+			}
 		}
 		id := t.Add(d)
 		if d.Parent >= 0 {
@@ -44,7 +49,11 @@ func nodeOf(data []byte) *cluster.NodeType {
 	}
 	for len(data) > 4 && len(t.Devices) > 1 && len(t.Links) < 200 {
 		l := cluster.Link{A: next() % len(t.Devices), B: next() % len(t.Devices), Kind: cluster.LinkKind(next() % 7), Lanes: next() % 19, OneWay: next()%2 == 0}
-		if l.A != l.B {
+		switch {
+		case l.A == l.B:
+		case l.Kind == 0:
+			t.Pairs = append(t.Pairs, cluster.Pair{A: l.A, B: l.B, P2P: cluster.No})
+		default:
 			t.Connect(l)
 		}
 	}
@@ -57,7 +66,7 @@ var settings = []string{
 	"NCCL_NET_GDR_LEVEL", "NCCL_NVB_DISABLE", "NCCL_MNNVL_ENABLE", "NCCL_MIN_P2P_NCHANNELS", "NCCL_MAX_P2P_NCHANNELS",
 	"NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS", "NCCL_NVLS_NCHANNELS", "NCCL_NTHREADS", "NCCL_LL128_NTHREADS", "NCCL_THREAD_THRESHOLDS",
 	"NCCL_NET_OVERHEAD", "NCCL_NCHANNELS_PER_NET_PEER", "NCCL_PAT_ENABLE", "NCCL_IB_HCA", "NCCL_SOCKET_IFNAME", "NCCL_PXN_DISABLE",
-	"NCCL_NVLS_ENABLE", "NCCL_MAX_CTAS", "NCCL_MIN_CTAS", "NCCL_IB_DISABLE", "NCCL_NET_MERGE_LEVEL", "NCCL_IB_MERGE_NICS",
+	"NCCL_NVLS_ENABLE", "NCCL_MAX_CTAS", "NCCL_MIN_CTAS", "NCCL_IB_DISABLE", "NCCL_NET_MERGE_LEVEL", "NCCL_IB_MERGE_NICS", "NCCL_NET_DISABLE_INTRA",
 }
 
 // FuzzThink checks that odd machines, releases and settings end in a plan that

@@ -109,26 +109,28 @@ func (s *system) apart(a, b *topoNode, peers bool) bool {
 	if s.netFaster(a, b) {
 		return true
 	}
-	return !peers && (a.host != b.host || s.env["NCCL_SHM_DISABLE"] == "1")
+	off, ok := envInt(s.env, "NCCL_SHM_DISABLE")
+	return !peers && (a.host != b.host || ok && off == 1)
 }
 
 // netFaster reports whether both GPUs have a NIC nearby that carries more than the
 // path between them.
 func (s *system) netFaster(a, b *topoNode) bool {
-	if n, ok := envInt(s.env, "NCCL_NET_DISABLE_INTRA"); ok && n == 1 {
-		return false
-	}
 	reach := a.paths[kindGPU][b.index].bw
-	for _, g := range []*topoNode{a, b} {
-		var most float32
+	return a.gpu.net > reach && b.gpu.net > reach
+}
+
+// nearNet notes what every GPU's best NIC nearby carries, unless the user does not
+// want the network inside of a host.
+func (s *system) nearNet() {
+	if n, ok := envInt(s.env, "NCCL_NET_DISABLE_INTRA"); ok && n == 1 {
+		return
+	}
+	for _, g := range s.nodes[kindGPU] {
 		for i := range g.paths[kindNET] {
 			if p := &g.paths[kindNET][i]; p.kind <= PathPXB {
-				most = max(most, p.bw)
+				g.gpu.net = max(g.gpu.net, p.bw)
 			}
 		}
-		if most <= reach {
-			return false
-		}
 	}
-	return true
 }

@@ -133,3 +133,28 @@ func TestUnevenNodes(t *testing.T) {
 		checkPlan(t, version, p)
 	}
 }
+
+// TestNVLSChannels holds the channels of NVLS to the rules of releases (facts 1.7).
+func TestNVLSChannels(t *testing.T) {
+	for _, c := range []struct {
+		preset      string
+		nodes, gpus int
+		version     string
+		want        int
+	}{
+		{"dgx-h100", 1, 8, "2.30", 16},
+		{"dgx-h100", 3, 8, "2.30", 16},
+		{"dgx-b200", 1, 8, "2.26", 32},
+		{"dgx-b200", 1, 8, "2.30", 24},
+		{"dgx-b200", 2, 8, "2.30", 32},
+		{"dgx-b200", 3, 8, "2.29", 32},
+		{"dgx-b200", 3, 8, "2.30", 24},
+		{"gb200-nvl72", 1, 72, "2.28", 24},
+		{"gb200-nvl72", 2, 72, "2.28", 32},
+		{"gb200-nvl72", 3, 72, "2.30", 24},
+	} {
+		if p := think(t, c.preset, c.nodes, c.gpus, c.version, nil); p.NVLSChannels != c.want || p.NNodes != c.nodes {
+			t.Errorf("%+v: %d channels on %d nodes", c, p.NVLSChannels, p.NNodes)
+		}
+	}
+}

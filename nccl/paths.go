@@ -126,6 +126,7 @@ func (s *system) computePaths() {
 			s.setPaths(n)
 		}
 	}
+	s.nearNet()
 	for _, g := range s.nodes[kindGPU] {
 		c := s.localCPU(g)
 		for _, p := range s.nodes[kindGPU] {
@@ -195,6 +196,7 @@ func (s *system) markP2C() {
 	if !s.v.From(27) {
 		return
 	}
+	s.nearNet()
 	for _, g := range s.nodes[kindGPU] {
 		c := s.localCPU(g)
 		nets := s.nodes[kindNET]

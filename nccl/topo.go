@@ -73,7 +73,8 @@ type gpuNode struct {
 	rank int // position among the node's ranks
 	cc   int
 	gdr  bool
-	used uint64 // channels under search that pass here
+	net  float32 // what a NIC beside it carries to it
+	used uint64  // channels under search that pass here
 }
 
 type cpuNode struct {
@@ -89,8 +90,9 @@ type netNode struct {
 	port     int
 	gdr      bool
 	coll     bool
-	device   int // index of the NIC among the node type's devices
 	localGPU int
+	// functions are devices of the node type: the NIC, or those fused to it.
+	functions []int
 }
 
 // topoPath is the way from one node to another; no hops and PathDIS where there

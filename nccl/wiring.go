@@ -14,6 +14,7 @@ type Wiring struct {
 	members []Member
 	nRanks  int
 	search  int   // channels that every node found
+	cross   int   // whether some node's ring crosses NICs, as nodes agree upon it
 	origin  []int // per channel the one it repeats, below 2×search
 }
 
@@ -29,6 +30,7 @@ func newWiring(v Version, members []Member, search int) *Wiring {
 	w := &Wiring{v: v, members: members, search: search}
 	for _, m := range members {
 		w.nRanks += len(m.Ranks)
+		w.cross = max(w.cross, m.Graphs.Ring.CrossNIC)
 	}
 	for c := range min(2*search, v.maxChannels()) {
 		w.origin = append(w.origin, c)
@@ -58,13 +60,16 @@ func (w *Wiring) ringChannel(node, c int) int {
 	if node%2 == 0 || w.search%2 != 0 || !w.v.From(20) {
 		return c
 	}
-	cross := w.members[node].Graphs.Ring.CrossNIC
 	switch {
 	case w.v.From(26):
+		cross := w.cross
+		if w.v.From(28) { // each node for itself
+			cross = w.members[node].Graphs.Ring.CrossNIC
+		}
 		if cross != 2 {
 			return c
 		}
-	case cross == 0, !w.v.From(21) && len(w.members)%2 != 0:
+	case w.cross == 0, !w.v.From(21) && len(w.members)%2 != 0:
 		return c
 	}
 	return c ^ 1

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"busbar/cluster"
+	"busbar/internal/texttab"
 	"busbar/unit"
 )
 
@@ -39,11 +40,12 @@ type dotWriter struct {
 
 func (d *dotWriter) line(format string, args ...any) { fmt.Fprintf(&d.b, format+"\n", args...) }
 
-var quoter = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\r", " ", "\x00", " ")
+var quoter = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`, "\t", " ")
 
-// quote writes a text as Graphviz reads it.
+// quote writes a text as Graphviz reads it; labels end on terminals too, through
+// its plain output.
 func quote(s string) string {
-	return `"` + quoter.Replace(strings.ToValidUTF8(s, "\uFFFD")) + `"`
+	return `"` + quoter.Replace(texttab.Clean(s)) + `"`
 }
 
 func (d *dotWriter) switches() {

@@ -12,7 +12,11 @@ import (
 // Findings prints what an audit found: one paragraph each with a mark for how
 // serious it is, where it is, what it does and how to fix it.
 func Findings(w io.Writer, fs []audit.Finding, o TextOptions) error {
-	s, width := style{o.Color}, o.width()
+	_, err := io.WriteString(w, printed(o, func(s style) string { return findingsText(fs, s, o.width()) }))
+	return err
+}
+
+func findingsText(fs []audit.Finding, s style, width int) string {
 	var b strings.Builder
 	count := make(map[audit.Severity]int)
 	for _, f := range fs {
@@ -35,8 +39,7 @@ func Findings(w io.Writer, fs []audit.Finding, o TextOptions) error {
 			b.WriteString(lead + l + "\n")
 		}
 	}
-	_, err := io.WriteString(w, printable(b.String(), o.Color))
-	return err
+	return b.String()
 }
 
 func findingCounts(count map[audit.Severity]int) string {

@@ -33,7 +33,7 @@ func Matrix(w io.Writer, c *cluster.Cluster) error {
 	if shown > 0 {
 		b.WriteString(legend)
 	}
-	_, err := io.WriteString(w, printable(b.String(), false))
+	_, err := io.WriteString(w, texttab.Clean(b.String()))
 	return err
 }
 

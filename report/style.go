@@ -6,21 +6,25 @@ import (
 	"busbar/internal/texttab"
 )
 
-// printable drops what a name in a file could send to a terminal: control
-// characters, and without colour also the codes for it.
-func printable(s string, color bool) string {
-	if !color {
-		s = texttab.Strip(s)
+// printed is a text for o, free of what a name in a file could send to a
+// terminal. render is asked without colour first: an escape in what comes is the
+// input's own, and nobody can tell it from ours once there is colour, so such a
+// text stays without.
+func printed(o TextOptions, render func(style) string) string {
+	text := render(style{})
+	if o.Color && !strings.ContainsRune(text, '\x1b') {
+		return keepSGR(render(style{on: true}))
 	}
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t' || r == '\x1b' && color:
-			return r
-		case r < 0x20 || r >= 0x7f && r < 0xa0:
-			return -1
-		}
-		return r
-	}, s)
+	return texttab.Clean(text)
+}
+
+// keepSGR cleans a text whose only escapes are ours.
+func keepSGR(s string) string {
+	parts := strings.Split(s, "\x1b")
+	for i := range parts {
+		parts[i] = texttab.Clean(parts[i])
+	}
+	return strings.Join(parts, "\x1b")
 }
 
 // style colours text for a terminal, or does not.

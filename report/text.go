@@ -36,7 +36,17 @@ const (
 // node, its matrix, what lies nearest to what, the network, and what the readers
 // noticed.
 func Text(w io.Writer, c *cluster.Cluster, o TextOptions) error {
-	p := &printer{c: c, style: style{o.Color}, width: o.width()}
+	_, err := io.WriteString(w, printed(o, func(s style) string {
+		p := &printer{c: c, style: s, width: o.width()}
+		p.cluster()
+		return p.b.String()
+	}))
+	return err
+}
+
+// cluster prints all of it.
+func (p *printer) cluster() {
+	c := p.c
 	p.headline()
 	for _, g := range groups(c) {
 		if g.t == nil {
@@ -52,8 +62,6 @@ func Text(w io.Writer, c *cluster.Cluster, o TextOptions) error {
 		p.printf("\n")
 		p.para("", p.dim("Rates are one direction; GB = 10⁹ bytes. Figures are from a data sheet (spec), read, measured or assumed."))
 	}
-	_, err := io.WriteString(w, printable(p.b.String(), o.Color))
-	return err
 }
 
 // printer collects the text of a cluster.

@@ -89,11 +89,11 @@ func writeThrough(name string, write func(io.Writer) error) error {
 // replace writes a file beside the target and then gives it the target's name.
 // mode is that of the file it replaces, 0 when there is none.
 func (e *env) replace(name, target string, mode fs.FileMode, write func(io.Writer) error) error {
-	tmp, err := newBeside(target)
+	tmp, err := e.unfinished.begin(target)
 	if err != nil {
 		return cannotWrite(name, err)
 	}
-	defer os.Remove(tmp.Name())
+	defer e.unfinished.drop()
 	if err := write(tmp); err != nil {
 		tmp.Close()
 		return err
@@ -107,22 +107,10 @@ func (e *env) replace(name, target string, mode fs.FileMode, write func(io.Write
 	if err := tmp.Close(); err != nil {
 		return cannotWrite(name, err)
 	}
-	if err := os.Rename(tmp.Name(), target); err != nil {
+	if err := e.unfinished.finish(target); err != nil {
 		return cannotWrite(name, err)
 	}
 	return nil
-}
-
-// newBeside makes a file in the target's folder with the mode that the umask
-// gives to new files; os.CreateTemp makes private ones.
-func newBeside(target string) (*os.File, error) {
-	for try := 0; ; try++ {
-		name := filepath.Join(filepath.Dir(target), fmt.Sprintf(".busbar-%d-%d", os.Getpid(), try))
-		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-		if err == nil || !errors.Is(err, fs.ErrExist) || try == 100 {
-			return f, err
-		}
-	}
 }
 
 // cannotWrite names the file that the user gave: an error of the system may name

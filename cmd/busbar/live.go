@@ -38,6 +38,9 @@ func (e *env) thisMachine(o common) ([]*cluster.Fragment, error) {
 			continue
 		}
 		more, ok := e.ask(host, tool, o, f)
+		if err := e.ctx.Err(); err != nil {
+			return nil, err
+		}
 		frags = append(frags, more...)
 		sick[tool[0]] = !ok
 	}
@@ -48,7 +51,8 @@ func (e *env) thisMachine(o common) ([]*cluster.Fragment, error) {
 const toolTime = 20 * time.Second
 
 // ask runs an installed tool and reads what it prints. A tool that is not there
-// is no news; one that fails is a warning. ok is false when it hung.
+// is no news; one that fails is a warning. ok is false when it hung. One that ends
+// because we were told to stop is the caller's to notice.
 func (e *env) ask(host string, tool []string, o common, to *cluster.Fragment) (frags []*cluster.Fragment, ok bool) {
 	path, err := exec.LookPath(tool[0])
 	if err != nil {
@@ -67,7 +71,10 @@ func (e *env) ask(host string, tool []string, o common, to *cluster.Fragment) (f
 		to.Warnings = append(to.Warnings, cluster.Warning{Source: name, Text: fmt.Sprintf(format, args...)})
 	}
 	if err := cmd.Run(); err != nil {
-		if ctx.Err() != nil {
+		switch {
+		case e.ctx.Err() != nil:
+			return nil, false
+		case ctx.Err() != nil:
 			warn("gave no answer within %v and was ended; a driver that hangs shows like this", toolTime)
 			return nil, false
 		}

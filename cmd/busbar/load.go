@@ -60,65 +60,6 @@ type source struct {
 	counted bool // the word says how many nodes
 }
 
-// arrange settles how several sources stand to each other. A preset without a
-// count beside other sources says what their hosts are like; further presets get
-// nodes of their own; two files of one format that name no host are two machines,
-// called after their files.
-func arrange(read []source) {
-	nodes := 0
-	nameless := map[string][]int{}
-	for i := range read {
-		s := &read[i]
-		if !s.preset {
-			for _, f := range s.frags {
-				if len(f.Hosts) == 1 && f.Hosts[0].Name == "" && f.TypeOf(0) != nil {
-					nameless[f.Format] = append(nameless[f.Format], i)
-				}
-			}
-			continue
-		}
-		c := &s.frags[0].Cluster
-		if !s.counted && len(read) > 1 && othersNameHosts(read, i) {
-			c.Hosts = []cluster.Host{{Type: 0}}
-			c.Network = cluster.Network{}
-			continue
-		}
-		for h := range c.Hosts {
-			c.Hosts[h].Name = fmt.Sprintf("node%d", nodes)
-			nodes++
-		}
-	}
-	for _, from := range nameless {
-		if len(from) < 2 {
-			continue
-		}
-		for _, i := range from {
-			base := filepath.Base(read[i].word)
-			for _, f := range read[i].frags {
-				if len(f.Hosts) == 1 && f.Hosts[0].Name == "" {
-					f.Hosts[0].Name = strings.TrimSuffix(base, filepath.Ext(base))
-					f.Warnf(0, f.Hosts[0].Name, "the file names no host; another of the same kind does not either, so this is a machine of its own, called after its file (HOST=FILE gives it a name)")
-				}
-			}
-		}
-	}
-}
-
-// othersNameHosts reports whether a source other than number i names hosts.
-func othersNameHosts(read []source, i int) bool {
-	for k := range read {
-		if k == i || read[k].preset {
-			continue
-		}
-		for _, f := range read[k].frags {
-			if len(f.Hosts) > 0 && f.Hosts[0].Name != "" {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // nameOf names a cluster whose sources do not: by its only host, or by the first
 // file.
 func nameOf(words []string, c *cluster.Cluster) string {

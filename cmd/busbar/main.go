@@ -7,7 +7,7 @@
 //	$ busbar map dgx-h100:2 --audit
 //
 // Exit codes: 0 done; 1 done, and something is wrong; 2 bad usage or input;
-// 3 could not do it.
+// 3 could not do it; 130 interrupted.
 package main
 
 import (
@@ -16,7 +16,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
 	"syscall"
 
@@ -29,7 +28,7 @@ const (
 	exitWrong   = 1 // done, and something is wrong: findings, a missed threshold
 	exitBad     = 2 // bad usage or bad input
 	exitCannot  = 3 // could not do it: missing rights, a dead peer, a limit
-	description = "busbar maps a cluster's topology, audits it, and says what will hurt.\n\nExit codes: 0 done; 1 done and something is wrong; 2 bad usage or input; 3 could not do it."
+	description = "busbar maps a cluster's topology, audits it, and says what will hurt.\n\nExit codes: 0 done; 1 done and something is wrong; 2 bad usage or input; 3 could not do it; 130 interrupted."
 )
 
 // errWrong makes a command that did its work exit with 1.
@@ -47,6 +46,7 @@ type command struct {
 	Demo       demoCmd       `cmd:"" help:"Map and audit this machine and the reference cluster."`
 	Presets    presetsCmd    `cmd:"" help:"List the machines that can be used by name."`
 	Hardware   hardwareCmd   `cmd:"" help:"List the hardware catalogue with its sources."`
+	Sched      schedCmd      `cmd:"" help:"Print, prove or export the program of a collective."`
 	Schema     schemaCmd     `cmd:"" help:"Print the JSON Schema of the cluster file, for editors."`
 	Completion completionCmd `cmd:"" help:"Print a completion script for bash, zsh or fish."`
 	Version    versionCmd    `cmd:"" help:"Print the version."`
@@ -68,12 +68,16 @@ type env struct {
 	stdout, stderr io.Writer
 	terminal       *os.File          // standard output where it is a file, else nil
 	model          *kong.Application // for completion
+	unfinished     unfinished
 }
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+func main() { os.Exit(program()) }
+
+// program is the command with the process's own streams and signals.
+func program() int {
+	ctx, stop := untilSignal(context.Background())
 	defer stop()
-	os.Exit(run(ctx, os.Stdin, os.Stdout, os.Stderr, os.Args[1:]))
+	return run(ctx, os.Stdin, os.Stdout, os.Stderr, os.Args[1:])
 }
 
 // exited carries kong's own exits (--help) out of its parser.
@@ -81,6 +85,7 @@ type exited int
 
 // run is the program as a function of its arguments and streams.
 func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []string) (code int) {
+	stderr = messages{stderr}
 	var cmd command
 	parser, err := kong.New(&cmd, kong.Name("busbar"), kong.Description(description), kong.Writers(stdout, stderr),
 		kong.Exit(func(c int) { panic(exited(c)) }), kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
@@ -113,7 +118,10 @@ func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []
 	if f, ok := stdout.(*os.File); ok {
 		e.terminal = f
 	}
-	err = k.Run(e)
+	err = e.untilDone(func() error { return k.Run(e) })
+	if code, ok := interruptedCode(stderr, err); ok {
+		return code
+	}
 	if out.err != nil && !errors.Is(out.err, syscall.EPIPE) {
 		err = cannotError{fmt.Errorf("standard output: %w", out.err)}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"busbar/cluster"
+	"busbar/internal/texttab"
 )
 
 // pathJSON is one path in the JSON of busbar map --path.
@@ -59,10 +60,12 @@ func (c *mapCmd) paths(e *env, cl *cluster.Cluster) error {
 				rate = "at most " + rate
 			}
 		}
-		fmt.Fprintf(e.stdout, "%s → %s: %v, %s; %s\n  limited by %s\n", from, to, p.Class, p.Via, rate, p.Bottleneck())
+		var text strings.Builder
+		fmt.Fprintf(&text, "%s → %s: %v, %s; %s\n  limited by %s\n", from, to, p.Class, p.Via, rate, p.Bottleneck())
 		for _, h := range p.Hops {
-			fmt.Fprintf(e.stdout, "    %v\n", h)
+			fmt.Fprintf(&text, "    %v\n", h)
 		}
+		fmt.Fprint(e.stdout, texttab.Clean(text.String()))
 	}
 	if c.Output == "json" {
 		if err := writeIndented(e.stdout, map[string]any{"paths": out}); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/term"
 
+	"busbar/internal/texttab"
 	"busbar/report"
 )
 
@@ -16,11 +17,29 @@ func (e *env) progress(o common, text string) func() {
 	if o.Quiet || !isTerminal(e.stderr) {
 		return func() {}
 	}
-	fmt.Fprintf(e.stderr, "\r\x1b[K%s …", text)
-	return func() { fmt.Fprint(e.stderr, "\r\x1b[K") }
+	w := e.stderr
+	if m, ok := w.(messages); ok {
+		w = m.w
+	}
+	fmt.Fprintf(w, "\r\x1b[K%s …", texttab.Clean(text))
+	return func() { fmt.Fprint(w, "\r\x1b[K") }
+}
+
+// messages is standard error for all that is not progress: names out of files and
+// arguments appear there, and must not reach a terminal as commands to it.
+type messages struct{ w io.Writer }
+
+func (m messages) Write(p []byte) (int, error) {
+	if _, err := io.WriteString(m.w, texttab.Clean(string(p))); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 func isTerminal(w io.Writer) bool {
+	if m, ok := w.(messages); ok {
+		w = m.w
+	}
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }

@@ -2,6 +2,7 @@ package texttab
 
 import (
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -88,4 +89,19 @@ func wrap(pieces []string, sep string, width int) []string {
 		used += Width(sep) + w
 	}
 	return append(lines, line)
+}
+
+// Clean removes what a text could do to a terminal beyond being read: colour
+// codes, control characters but line breaks and tabs, and marks that turn the
+// direction of writing. Bytes that are no UTF-8 become U+FFFD.
+func Clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r):
+			return -1
+		}
+		return r
+	}, Strip(s))
 }

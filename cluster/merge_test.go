@@ -1,0 +1,66 @@
+package cluster
+
+import "testing"
+
+// Of two matrices the first is kept; links that a source without a matrix names
+// are believed, and the matrix that has none of them is told of.
+func TestJoinMatrixAgainstLinks(t *testing.T) {
+	node := func(class ClassType, linked bool) *NodeType {
+		n := &NodeType{Tree: Assumed}
+		top := n.Add(Device{Kind: RootComplex, Index: -1, Parent: -1})
+		for i := range 2 {
+			g := n.Add(Device{Kind: GPU, Index: i, Parent: top})
+			n.Connect(Link{A: top, B: g, Kind: PCIe})
+		}
+		if linked {
+			n.Connect(Link{A: 1, B: 2, Kind: NVLink, Lanes: 4})
+		}
+		if class != Apart {
+			m := n.Matrix()
+			m.Class[0][1], m.Class[1][0] = Class{Type: class, Links: 4}.String(), Class{Type: class, Links: 4}.String()
+			n.Said = &m
+		}
+		return n
+	}
+	between := func(c *Cluster) string { return c.Types[0].Matrix().Class[0][1] }
+
+	c := Join(fragment("one", "h", node(PHB, false)), fragment("two", "h", node(NV, true)))
+	hasWarning(t, c, "two.txt (two) contradicts one.txt (one), which is kept", "NV4 there, PHB here")
+	if got := between(c); got != "PHB" {
+		t.Errorf("GPUs are %s of each other; the first matrix says PHB", got)
+	}
+	c = Join(fragment("one", "h", node(PHB, false)), fragment("two", "h", node(Apart, true)))
+	hasWarning(t, c, "one.txt (one) contradicts two.txt (two), which is kept", "PHB there, NV4 here")
+	if got := between(c); got != "NV4" {
+		t.Errorf("GPUs are %s of each other; a source has four links between them", got)
+	}
+}
+
+// GPUs with addresses and none in common: a preset's give way, other models are
+// another machine, and parts of one node add up, with a word.
+func TestJoinGPUsWithoutCommonAddress(t *testing.T) {
+	node := func(preset, model string, from Origin, pci ...PCI) *NodeType {
+		n := &NodeType{Preset: preset, Tree: from}
+		for i, a := range pci {
+			n.Add(Device{Kind: GPU, Index: i, Parent: -1, PCI: a, Model: Fact[string]{Value: model, Origin: from}})
+		}
+		return n
+	}
+	first := node("", "NVIDIA H100", Read, "0000:1a:00.0", "0000:40:00.0")
+	for _, tc := range []struct {
+		name string
+		with *NodeType
+		gpus int
+		warn []string
+	}{
+		{"preset", node("dgx-h100", "NVIDIA H100", Spec, "0000:1b:00.0", "0000:43:00.0"), 2, []string{"2 GPUs have other addresses", "taken as the same"}},
+		{"other model", node("", "NVIDIA A100", Read, "0000:07:00.0", "0000:0f:00.0"), 2, []string{"2 GPUs (NVIDIA H100)", "2 GPUs (NVIDIA A100)", "two different machines under one name; kept the first"}},
+		{"other part", node("", "NVIDIA H100", Read, "0000:9a:00.0"), 3, []string{"no address in common; kept all"}},
+	} {
+		c := Join(fragment("one", "h", first), fragment("two", "h", tc.with))
+		if got := c.Summary().GPUs; got != tc.gpus {
+			t.Errorf("%s: %d GPUs, want %d", tc.name, got, tc.gpus)
+		}
+		hasWarning(t, c, tc.warn...)
+	}
+}

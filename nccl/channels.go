@@ -1,0 +1,177 @@
+package nccl
+
+// channels decides how many channels collectives use (facts 2.5).
+func (p *Plan) channels() {
+	v, w, g := p.Version, p.Wiring, &p.Graphs
+	most := v.maxChannels()
+	if g.Chain.NChannels == 0 {
+		p.CollNet = false
+	}
+	if p.CollNet {
+		p.CollNetHeads = g.Direct.NChannels
+		if g.Chain.BwIntra > g.Chain.BwInter && p.NRanks > p.NNodes {
+			w.repeat(min(most, w.Count()+w.Count()/2))
+		}
+	}
+	if n := w.Count(); p.NNodes > 1 && g.Ring.BwIntra > 45 && (p.MinCC == 90 || p.MinCC > 90 && v.From(25)) {
+		if n < 16 && v.From(20) || 2*n <= most && !v.From(20) {
+			w.repeat(2 * n)
+		}
+	}
+	for _, key := range []string{"NCCL_MAX_NRINGS", "NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS"} {
+		if n, ok := envInt(p.Env, key); ok {
+			w.limit(max(n, 1))
+		}
+	}
+	for _, key := range []string{"NCCL_MIN_NRINGS", "NCCL_MIN_NCHANNELS", "NCCL_MIN_CTAS"} {
+		if n, ok := envInt(p.Env, key); ok {
+			w.repeat(min(n, most))
+		}
+	}
+	p.Channels = w.Count()
+	p.nvlsChannels()
+}
+
+// nvlsChannels is how many channels NVLS uses (facts 1.7).
+func (p *Plan) nvlsChannels() {
+	if p.Graphs.NVLS.NChannels == 0 {
+		return
+	}
+	n := 16
+	switch {
+	case p.MinCC < 100 || !p.Version.From(25):
+	case p.NNodes == 1 && p.Version.From(27):
+		n = 24
+	default:
+		n = 32
+		if p.Version.From(30) {
+			n = p.nvlsAcross()
+		}
+	}
+	if asked, ok := envInt(p.Env, "NCCL_NVLS_NCHANNELS"); ok && asked > 0 {
+		n = asked
+	}
+	if least, ok := envInt(p.Env, "NCCL_MIN_CTAS"); ok {
+		n = max(n, least)
+	}
+	if most, ok := envInt(p.Env, "NCCL_MAX_CTAS"); ok && most > 0 {
+		n = min(n, most)
+	}
+	p.NVLSChannels = max(1, min(n, p.Version.maxChannels()))
+}
+
+// nvlsAcross is the number between nodes of Blackwell GPUs since 2.30: fewer where
+// the network is fast and nodes are many or small.
+func (p *Plan) nvlsAcross() int {
+	least := p.MaxLocalRanks
+	for _, n := range p.Nodes {
+		least = min(least, len(n.Ranks))
+	}
+	bw := p.netBw()
+	switch {
+	case p.NNodes == 2 && bw >= 48:
+	case bw >= 96 && least <= 8, bw >= 48 && bw < 96:
+		return 24
+	}
+	return 32
+}
+
+// netBw is what the slowest NIC that a GPU prefers carries; 0 where one has none.
+func (p *Plan) netBw() float32 {
+	least := float32(locBw)
+	seen := map[*View]bool{}
+	for _, n := range p.Nodes {
+		if seen[n.View] {
+			continue
+		}
+		seen[n.View] = true
+		for _, g := range n.View.sys.nodes[kindGPU] {
+			nets := n.View.sys.preferred(g)
+			if len(nets) == 0 {
+				return 0
+			}
+			for _, net := range nets {
+				least = min(least, g.paths[kindNET][net.index].bw)
+			}
+		}
+	}
+	return least
+}
+
+// p2pChannels decides the channels of sends and receives (facts 2.5).
+func (p *Plan) p2pChannels() {
+	n := p.Channels
+	if most, ok := envInt(p.Env, "NCCL_MAX_P2P_NCHANNELS"); ok {
+		n = min(n, most)
+	}
+	if least, ok := envInt(p.Env, "NCCL_MIN_P2P_NCHANNELS"); ok {
+		n = max(n, least)
+	}
+	n = max(1, min(n, p.Version.maxChannels()))
+	per := n
+	for _, node := range p.Nodes[:min(len(p.Nodes), 1)] {
+		for _, g := range node.View.sys.nodes[kindGPU] {
+			per = min(per, p.perPeer(node.View.sys, g, n))
+		}
+	}
+	p.P2PChannels = pow2(n)
+	p.P2PPerPeer = min(pow2(per), p.P2PChannels)
+}
+
+// perPeer is the least number of channels a GPU uses to any peer.
+func (p *Plan) perPeer(s *system, g *topoNode, channels int) int {
+	least := channels
+	for i := range g.paths[kindGPU] {
+		path := &s.nodes[kindGPU][i].paths[kindGPU][g.index]
+		switch {
+		case i == g.index:
+		case path.kind == PathNVL:
+			least = min(least, 2*max(1, int(path.bw/nvlinkBw(p.Version, g.gpu.cc))))
+		default:
+			least = min(least, 2)
+		}
+	}
+	if !s.inter {
+		return least
+	}
+	each := 2
+	if n, ok := envInt(p.Env, "NCCL_NCHANNELS_PER_NET_PEER"); ok && n > 0 {
+		return min(least, n)
+	}
+	var mine, total float32
+	for _, l := range g.links {
+		if l.to.kind == kindCPU {
+			mine = l.bw
+		}
+	}
+	nets := 0
+	for _, n := range s.localNets(g) {
+		if total >= mine {
+			break
+		}
+		total += g.paths[kindNET][n.index].bw
+		nets++
+	}
+	switch {
+	case p.Version.From(29):
+		each = max(nets, divUp(int(total), 14), 1)
+		for each > 1 && pow2(each)*divUp(p.NRanks, 8) > pow2(channels) {
+			each /= 2
+		}
+	case p.Version.From(20):
+		for each*p.NRanks > channels*4 && each > 1 {
+			each /= 2
+		}
+		each = max(nets, each)
+	}
+	return min(least, each)
+}
+
+// pow2 is the next power of two; far more than there are channels is as good.
+func pow2(n int) int {
+	p := 1
+	for p < n && p < 1<<30 {
+		p *= 2
+	}
+	return p
+}

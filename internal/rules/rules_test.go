@@ -35,6 +35,11 @@ var columns = []struct {
 	{"internal/switchtree", 2},
 	{"msccl", 3},
 	{"nccl", 3},
+	{"result", 2},
+	{"internal/fair", 0},
+	{"sim", 3},
+	{"predict", 4},
+	{"truth", 5},
 	{"input/internal", 3},
 	{"input/", 4},
 	{"input/snapshot", 5}, // an archive of what input/sysfs reads

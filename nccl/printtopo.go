@@ -2,6 +2,7 @@ package nccl
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -23,6 +24,9 @@ func (s *system) String() string {
 		for _, n := range s.nodes[k] {
 			fmt.Fprintf(&b, "%s :", n.name())
 			for t := range nKinds {
+				if !slices.ContainsFunc(n.paths[t], func(p topoPath) bool { return p.kind != PathDIS }) {
+					continue // NCCL has no paths of a kind that none leads to
+				}
 				for i := range n.paths[t] {
 					p := &n.paths[t][i]
 					fmt.Fprintf(&b, "%s (%d/%.1f/%s) ", s.nodes[t][i].name(), len(p.hops), p.bw, p.kind)

@@ -1,0 +1,103 @@
+package sim_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"busbar/cluster"
+	"busbar/coll"
+	"busbar/hardware"
+	"busbar/schedule"
+	"busbar/sim"
+	"busbar/unit"
+)
+
+// machine puts gpus ranks on each of nodes of a preset.
+func machine(t testing.TB, preset string, nodes, gpus int) (*sim.Machine, [][]int) {
+	t.Helper()
+	c, err := hardware.Preset(preset, nodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var places []cluster.Place
+	var groups [][]int
+	for h := range c.Hosts {
+		var group []int
+		for _, d := range c.TypeOf(h).Of(cluster.GPU)[:gpus] {
+			group = append(group, len(places))
+			places = append(places, cluster.Place{Host: h, Device: d})
+		}
+		groups = append(groups, group)
+	}
+	m, err := sim.New(c, places)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m, groups
+}
+
+// TestAgreement holds the steady form to the exact one over random machines,
+// schedules, sizes and protocols.
+func TestAgreement(t *testing.T) {
+	n := 300
+	if testing.Short() {
+		n = 60
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	presets := []struct {
+		name string
+		gpus []int
+	}{{"dgx-h100", []int{2, 4, 8}}, {"dgx-a100", []int{2, 8}}, {"baskerville", []int{1, 2, 4}}, {"l40s-8", []int{2, 8}}, {"alps-gh200", []int{1, 4}}}
+	algos := []string{"ring", "tree", "nvls", "hierarchical", "nvls_tree", "halving_doubling", "rabenseifner", "direct", "chain", "bruck", "pat", "bidir_ring"}
+	worst := map[string]float64{}
+	where := map[string]string{}
+	count := map[string]int{}
+	for range n {
+		p := presets[rng.IntN(len(presets))]
+		nodes := 1 << rng.IntN(4)
+		gpus := p.gpus[rng.IntN(len(p.gpus))]
+		if nodes*gpus < 2 {
+			continue
+		}
+		m, groups := machine(t, p.name, nodes, gpus)
+		algo := algos[rng.IntN(len(algos))]
+		b, _ := schedule.Find(algo)
+		kind := b.Kinds[rng.IntN(len(b.Kinds))]
+		s, err := b.Build(kind, schedule.Params{Ranks: nodes * gpus, Channels: 1 + rng.IntN(4), Pieces: 1, Groups: groups})
+		if err != nil {
+			continue
+		}
+		out, err := m.Outline(s, nil)
+		if err != nil {
+			continue // no NVSwitch to reduce in
+		}
+		f := sim.Fitted()
+		f[sim.RampTime] = 0
+		proto := []string{sim.LL, sim.LL128, sim.Simple}[rng.IntN(3)]
+		model := f.NCCLModel(sim.Hopper, false, kind, algo, proto)
+		if rng.IntN(3) == 0 {
+			model = sim.Plain()
+		}
+		op := coll.Op{Kind: kind, Bytes: unit.Bytes(1) << (10 + rng.IntN(17))}
+		steady := out.Price(op, model)
+		exact, err := out.Exact(context.Background(), op, model, nil, false)
+		if err != nil {
+			t.Fatalf("%s %s on %s %dx%d: %v", algo, kind, p.name, nodes, gpus, err)
+		}
+		if exact.Time == 0 && steady.Time == 0 {
+			continue
+		}
+		d := math.Abs(math.Log(float64(steady.Time) / float64(exact.Time)))
+		count[algo]++
+		if d > worst[algo] {
+			worst[algo] = d
+			where[algo] = fmt.Sprintf("%s %s %s on %s %dx%d, %v, %d channels, %s: steady %v, exact %v (%v)", algo, kind, model.Name, p.name, nodes, gpus, op.Bytes, s.Channels, proto, steady.Time, exact.Time, steady.Parts)
+		}
+	}
+	for algo, d := range worst {
+		t.Logf("%-18s %3d cases, at most %5.1f%% apart: %s", algo, count[algo], 100*(math.Exp(d)-1), where[algo])
+	}
+}

@@ -1,0 +1,247 @@
+package sim
+
+import (
+	"container/heap"
+	"context"
+	"fmt"
+	"math"
+
+	"busbar/coll"
+	"busbar/internal/fair"
+	"busbar/result"
+	"busbar/schedule"
+	"busbar/unit"
+)
+
+// maxPlayed bounds the messages that Exact plays.
+const maxPlayed = 50_000_000
+
+// Exact plays every message of a schedule: a send is a flow that shares its links
+// max-min fairly with the others under way, a receive waits for its message, loops
+// follow each other lane by lane. With events the run carries what every op did.
+//
+// A message takes its hop's latency beside the time of its bytes; the next may
+// follow as soon as the bytes are out. Queues do not fill.
+func (o *Outline) Exact(ctx context.Context, op coll.Op, m *Model, ports Ports, events bool) (*result.Run, error) {
+	r := o.Price(op, m)
+	p, err := newPlay(o, op, m, ports, events)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.run(ctx); err != nil {
+		return nil, err
+	}
+	p.now += m.Wire.Launch
+	moving := max(0, p.now-r.Parts.Launch-r.Parts.Latency-r.Parts.Sync)
+	if m.Wire.RampOver > 0 && o.s.Ranks > 1 {
+		lost := unit.Time(float64(m.Wire.Ramp) * (1 - math.Exp(-float64(moving)/float64(m.Wire.RampOver))))
+		p.now, moving = p.now+lost, moving+lost
+	}
+	r.Time, r.Parts.Moving = p.now, moving
+	r.Parts.Launch = max(0, p.now-r.Parts.Latency-r.Parts.Sync-moving)
+	r.Events = p.events
+	return r, nil
+}
+
+// play is a run of the simulator.
+type play struct {
+	o      *Outline
+	s      *schedule.Schedule
+	op     coll.Op
+	m      *Model
+	ways   *ways
+	loops  int
+	full   float64 // share of the data in a full loop
+	last   float64 // share in the last one
+	sliced bool    // slices are handed over message by message
+
+	lanes  []lane
+	conns  []conn
+	index  map[uint64]int32
+	caps   []float64 // of things, bytes of data per second
+	dense  map[capKey]int32
+	lane   float64 // what a lane can send
+	solver fair.Solver
+
+	flows   []fair.Flow
+	under   []flight // what the flows are
+	rates   []float64
+	late    arrivals
+	now     unit.Time
+	ready   []int32
+	blocked [][]int32 // by participant: lanes that wait for another lane
+	left    int       // lanes that are not done
+	record  bool
+	events  []result.Event
+}
+
+type capKey struct {
+	id   int64
+	kind Kind
+}
+
+// lane is where a lane of a participant stands.
+type lane struct {
+	pc, len, loop int32
+	busy          bool // a send is under way
+	done          int64
+	since         unit.Time
+}
+
+// conn is a connection: how many messages have arrived and were taken.
+type conn struct {
+	from, to    int32
+	arrived     int64
+	taken       int64
+	first, last int32 // things in the solver's list
+	hop         unit.Time
+	lane        int32 // of the receiver, or -1 when it does not wait
+	switched    bool
+}
+
+// flight is a message whose bytes are on the way.
+type flight struct {
+	conn, lane int32
+	left       float64
+	event      int32
+}
+
+// arrivals are messages whose last bytes are on the way, by time.
+type arrivals []arrival
+
+type arrival struct {
+	at   unit.Time
+	conn int32
+}
+
+func (a arrivals) Len() int           { return len(a) }
+func (a arrivals) Less(i, j int) bool { return a[i].at < a[j].at }
+func (a arrivals) Swap(i, j int)      { a[i], a[j] = a[j], a[i] }
+func (a *arrivals) Push(x any)        { *a = append(*a, x.(arrival)) }
+func (a *arrivals) Pop() any {
+	old := *a
+	x := old[len(old)-1]
+	*a = old[:len(old)-1]
+	return x
+}
+
+func newPlay(o *Outline, op coll.Op, m *Model, ports Ports, events bool) (*play, error) {
+	s := o.s
+	p := &play{o: o, s: s, op: op, m: m, ways: o.m.ways(s, ports), index: map[uint64]int32{}, dense: map[capKey]int32{}, record: events}
+	loops := o.loops(float64(op.Bytes), m)
+	p.loops = int(math.Ceil(loops - 1e-9))
+	p.full, p.last = 1/loops, 1-float64(p.loops-1)/loops
+	p.lane = math.Inf(1)
+	if m.Wire.Lane > 0 {
+		l := &o.all[Lane]
+		p.lane = float64(m.Wire.Lane) * l.bytes / max(l.bytes+m.Wire.Own*o.message(), 1e-300)
+	}
+	p.sliced = true
+	for _, st := range o.stages {
+		p.sliced = p.sliced && (st.rhythm == schedule.Even || st.rhythm == schedule.Stepped)
+	}
+	p.lanes, p.blocked = make([]lane, s.Nodes()*s.Lanes), make([][]int32, s.Nodes())
+	total := int64(0)
+	for i := range p.lanes {
+		l := &p.lanes[i]
+		l.len = int32(s.Len(i/s.Lanes, i%s.Lanes))
+		if l.len > 0 {
+			p.left++
+			p.ready = append(p.ready, int32(i))
+		}
+		total += int64(l.len) * int64(p.loops)
+	}
+	if total > maxPlayed {
+		return nil, fmt.Errorf("%d ops in %d loops; at most %d are played one by one; ask for a smaller size or the steady form", total, p.loops, maxPlayed)
+	}
+	return p, nil
+}
+
+// run plays until all lanes are done.
+func (p *play) run(ctx context.Context) error {
+	for round := 0; ; round++ {
+		for len(p.ready) > 0 {
+			i := p.ready[len(p.ready)-1]
+			p.ready = p.ready[:len(p.ready)-1]
+			if err := p.advance(i); err != nil {
+				return err
+			}
+		}
+		if len(p.flows) == 0 && len(p.late) == 0 {
+			break
+		}
+		if round%1024 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		p.step()
+	}
+	if p.left > 0 {
+		return fmt.Errorf("%s stops with %d lanes waiting", p.s.Name, p.left)
+	}
+	return nil
+}
+
+// step goes on to the next moment at which bytes are out or a message arrives.
+func (p *play) step() {
+	if cap(p.rates) < len(p.flows) {
+		p.rates = make([]float64, 2*len(p.flows))
+	}
+	p.rates = p.rates[:len(p.flows)]
+	p.solver.Rates(p.caps, p.flows, p.rates)
+	next := unit.Time(math.MaxInt64)
+	for i := range p.under {
+		next = min(next, p.now+until(p.under[i].left, p.rates[i]))
+	}
+	if len(p.late) > 0 {
+		next = min(next, p.late[0].at)
+	}
+	past := float64(next-p.now) / second
+	p.now = next
+	for i := 0; i < len(p.under); {
+		f := &p.under[i]
+		f.left -= p.rates[i] * past
+		// What would take less than a picosecond is done.
+		if f.left > p.rates[i]/second {
+			i++
+			continue
+		}
+		p.out(f)
+		end := len(p.under) - 1
+		p.under[i], p.flows[i], p.rates[i] = p.under[end], p.flows[end], p.rates[end]
+		p.under, p.flows, p.rates = p.under[:end], p.flows[:end], p.rates[:end]
+	}
+	for len(p.late) > 0 && p.late[0].at <= p.now {
+		c := &p.conns[p.late[0].conn]
+		heap.Pop(&p.late)
+		c.arrived++
+		if c.lane >= 0 {
+			p.ready = append(p.ready, c.lane)
+			c.lane = -1
+		}
+	}
+}
+
+// until is how long bytes take, at least a picosecond.
+func until(bytes, rate float64) unit.Time {
+	if math.IsInf(rate, 1) || bytes <= 0 {
+		return 0
+	}
+	t := bytes / rate * second
+	if t > math.MaxInt64/4 {
+		return math.MaxInt64 / 4
+	}
+	return unit.Time(math.Ceil(t))
+}
+
+// out is called when the bytes of a message have left.
+func (p *play) out(f *flight) {
+	c := &p.conns[f.conn]
+	heap.Push(&p.late, arrival{p.now + c.hop, f.conn})
+	if f.event >= 0 {
+		p.events[f.event].To = p.now + p.m.Wire.Launch
+	}
+	if !c.switched {
+		p.lanes[f.lane].busy = false
+		p.ready = append(p.ready, f.lane)
+	}
+}

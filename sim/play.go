@@ -1,0 +1,167 @@
+package sim
+
+import (
+	"busbar/internal/fair"
+	"busbar/result"
+	"busbar/schedule"
+	"busbar/unit"
+)
+
+// advance runs a lane until something that it needs is missing.
+func (p *play) advance(i int32) error {
+	s, l := p.s, &p.lanes[i]
+	who, ln := int(i)/s.Lanes, int(i)%s.Lanes
+	for l.len > 0 && !l.busy && int(l.loop) < p.loops {
+		op := s.At(who, ln, int(l.pc))
+		if w := op.After; w.Count > 0 {
+			other := &p.lanes[who*s.Lanes+int(w.Lane)]
+			if other.done < int64(l.loop)*int64(other.len)+int64(w.Count) {
+				p.blocked[who] = append(p.blocked[who], i)
+				return nil
+			}
+		}
+		switch {
+		case op.Verb == schedule.Send:
+			wait, err := p.send(i, who, ln, op)
+			if err != nil {
+				return err
+			}
+			p.pass(i, who)
+			if wait {
+				l.busy = true
+				return nil
+			}
+			continue
+		case op.Verb.Receives():
+			k, err := p.connect(int(op.Peer), who, ln)
+			if err != nil {
+				return err
+			}
+			c := &p.conns[k]
+			if c.arrived == c.taken {
+				c.lane = i
+				return nil
+			}
+			c.taken++
+			p.note(l, who, ln, op, l.since, p.now)
+		default:
+			p.note(l, who, ln, op, p.now, p.now)
+		}
+		p.pass(i, who)
+	}
+	return nil
+}
+
+// pass counts an op as begun or done and lets the lanes look that may wait for it.
+func (p *play) pass(i int32, who int) {
+	l := &p.lanes[i]
+	l.done++
+	l.since = p.now
+	if l.pc++; l.pc == l.len {
+		l.pc = 0
+		if l.loop++; int(l.loop) == p.loops {
+			p.left--
+		}
+	}
+	if len(p.blocked[who]) > 0 {
+		p.ready = append(p.ready, p.blocked[who]...)
+		p.blocked[who] = p.blocked[who][:0]
+	}
+}
+
+// send puts a message on its way; true when the lane must wait until its bytes
+// are out.
+func (p *play) send(i int32, who, ln int, op schedule.Op) (bool, error) {
+	k, err := p.connect(who, int(op.Peer), ln)
+	if err != nil {
+		return false, err
+	}
+	c := &p.conns[k]
+	share := p.full
+	if int(p.lanes[i].loop) == p.loops-1 {
+		share = p.last
+	}
+	f := flight{conn: k, lane: i, left: float64(p.s.Bytes(p.op, op)) * share, event: -1}
+	if p.record {
+		f.event = int32(len(p.events))
+		p.note(&p.lanes[i], who, ln, op, p.now, p.now)
+	}
+	most := p.lane
+	if c.switched || who >= p.s.Ranks || c.first == c.last && c.from == c.to {
+		most = 1e18
+	}
+	p.under = append(p.under, f)
+	p.flows = append(p.flows, fair.Flow{From: c.first, To: c.last, Cap: most})
+	return !c.switched, nil
+}
+
+// note records an op.
+func (p *play) note(l *lane, who, ln int, op schedule.Op, from, to unit.Time) {
+	if !p.record {
+		return
+	}
+	e := result.Event{Rank: who, Lane: ln, Op: int(l.pc), Loop: int(l.loop), Name: op.Verb.String(), Peer: -1, Bytes: p.s.Bytes(p.op, op), From: from + p.m.Wire.Launch, To: to + p.m.Wire.Launch}
+	if !op.Verb.Local() {
+		e.Peer = int(op.Peer)
+	}
+	p.events = append(p.events, e)
+}
+
+// connect finds a connection, and its way when it is new.
+func (p *play) connect(from, to, ln int) (int32, error) {
+	key := uint64(from)<<38 | uint64(to)<<12 | uint64(ln)
+	if k, ok := p.index[key]; ok {
+		return k, nil
+	}
+	w, ok := p.ways.find(from, to, p.s.Channel(ln))
+	if !ok {
+		return 0, p.o.m.noWay(from, to)
+	}
+	c := conn{from: int32(from), to: int32(to), lane: -1, first: int32(len(p.solver.Links))}
+	c.switched = from >= p.s.Ranks
+	c.hop = p.m.Wire.Hop[w.hop] + w.wires
+	if w.hop == OverNet {
+		c.hop += p.m.Fabric[p.o.net]
+	}
+	if w.hop == OverSwitch {
+		c.hop /= 2 // half the way
+	}
+	if p.sliced {
+		c.hop += p.m.Wire.Slice * unit.Time(max(p.m.Wire.Slices, 1))
+	}
+	for _, id := range w.things {
+		p.solver.Links = append(p.solver.Links, p.thing(id, w.hop))
+	}
+	c.last = int32(len(p.solver.Links))
+	k := int32(len(p.conns))
+	p.conns = append(p.conns, c)
+	p.index[key] = k
+	return k, nil
+}
+
+// thing is the dense number of a thing, with its capacity for data.
+func (p *play) thing(id int64, h Hop) int32 {
+	x := p.o.m.describe(id)
+	switch {
+	case x.kind == NVLink && h == OverSwitch:
+		x.kind = Multimem
+	case x.kind == PCIe && h == OverNet:
+		x.kind = DMA
+	}
+	key := capKey{id, x.kind}
+	if k, ok := p.dense[key]; ok {
+		return k
+	}
+	l := load{id: id, bytes: 1, rate: p.o.m.rate(x), net: x.net}
+	if x.kind == Bounce {
+		l.shared = int(p.o.m.on[x.host]) > len(p.o.m.types[p.o.m.c.Hosts[x.host].Type].nics)
+	}
+	most := 1e18
+	if t := p.m.seconds(x.kind, &l, 1); t > 0 {
+		most = 1 / t
+	}
+	k := int32(len(p.caps))
+	p.caps = append(p.caps, most)
+	p.dense[key] = k
+	return k
+}

@@ -140,7 +140,7 @@ func buildNVLS(kind coll.Kind, p *Params) (*Schedule, error) {
 	x := plan{blocks: p.Ranks, switches: []Switch{{Multimem, everyone(p.Ranks)}}}
 	switch kind {
 	case coll.AllReduce:
-		x.body = seq{nvls{p.Ranks, coll.ReduceScatter}, nvls{p.Ranks, coll.AllGather}}
+		x.body, x.lanes = nvlsBoth{nvls{p.Ranks, coll.ReduceScatter}, nvls{p.Ranks, coll.AllGather}}, 2
 	default:
 		x.body = nvls{p.Ranks, kind}
 	}

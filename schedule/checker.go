@@ -153,6 +153,9 @@ func (c *checker) advance(i int) error {
 			}
 		}
 	}
+	if rank >= c.s.Ranks {
+		c.forget(rank, l, Op{})
+	}
 	l.state = ended
 	return nil
 }

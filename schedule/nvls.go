@@ -62,3 +62,36 @@ func (s nvls) inSwitch(block, k int) Op {
 	}
 	return o
 }
+
+// nvlsBoth is an all-reduce in two lanes a channel, as NCCL has two groups of
+// threads: the even lane reduces, the odd one spreads what is reduced, so that one
+// loop of the data is spread while the next is reduced.
+type nvlsBoth struct{ reduce, gather nvls }
+
+func (b nvlsBoth) size(p, lane int) int {
+	if lane%2 == 0 {
+		return b.reduce.size(p, lane)
+	}
+	return b.gather.size(p, lane)
+}
+
+func (b nvlsBoth) op(p, lane, i int) Op {
+	if lane%2 == 0 {
+		return b.reduce.op(p, lane, i)
+	}
+	o := b.gather.op(p, lane, i)
+	switch n := b.reduce.n; {
+	case i == 0 && p < n:
+		o.After = Wait{int32(lane - 1), int32(b.reduce.size(p, lane-1))}
+	case p == n && i%(n+1) == 0: // the switch has passed the block on
+		o.After = Wait{int32(lane - 1), int32(i + n + 1)}
+	}
+	return o
+}
+
+func (b nvlsBoth) sum(dst []Flow, first int, s *seat, p, lane int) []Flow {
+	if lane%2 == 0 {
+		return b.reduce.sum(dst, first, s, p, lane)
+	}
+	return b.gather.sum(dst, first, s, p, lane)
+}

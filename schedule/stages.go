@@ -38,6 +38,9 @@ func (s *Schedule) Stages() []Stage {
 	switch p := s.Program.(type) {
 	case *flat:
 		var list []Stage
+		if b, ok := p.body.(nvlsBoth); ok {
+			return []Stage{stageOf(b.reduce, flatPart{p, oneLane{b.reduce, 0}}), stageOf(b.gather, flatPart{p, oneLane{b.gather, 1}})}
+		}
 		for _, b := range bodies(p.body) {
 			list = append(list, stageOf(b, flatPart{p, b}))
 		}
@@ -98,11 +101,12 @@ func (st *Stage) AppendFlows(dst []Flow, rank, lane int) ([]Flow, bool) {
 }
 
 // Chain visits the messages of the longest chain of the stage in one channel, each
-// sent when the one before it has arrived: from, to, and how often. Where not
+// sent when the one before it has arrived: from, to, how often, and behind how many
+// others of the same sender it waits each time. Where not
 // every message of the chain can be named cheaply (a ring of a million), each edge
 // is visited once with the share of its rounds. It is false where the chain is
 // not known.
-func (st *Stage) Chain(channel int, visit func(from, to int, times float64)) bool {
+func (st *Stage) Chain(channel int, visit func(from, to int, times, behind float64)) bool {
 	if st.part == nil {
 		return false
 	}
@@ -113,28 +117,35 @@ func (st *Stage) Chain(channel int, visit func(from, to int, times float64)) boo
 	rank := func(p int) int { return int(s.rank(int32(p))) }
 	switch b := b.(type) {
 	case ring:
-		ringChain(b, func(p, q int, times float64) { visit(rank(p), rank(q), times) })
+		ringChain(b, func(p, q int, times float64) { visit(rank(p), rank(q), times, 0) })
 	case *rings:
 		order := b.orders[channel%len(b.orders)]
-		ringChain(b.ring, func(p, q int, times float64) { visit(rank(int(order[p])), rank(int(order[q])), times) })
+		ringChain(b.ring, func(p, q int, times float64) { visit(rank(int(order[p])), rank(int(order[q])), times, 0) })
 	case *tree:
 		b.chain(channel, func(p, q int) {
 			if b.way != down {
-				visit(rank(p), rank(q), 1)
+				visit(rank(p), rank(q), 1, 0)
 			}
 			if b.way != up {
-				visit(rank(q), rank(p), 1)
+				visit(rank(q), rank(p), 1, b.before(p, q, channel))
 			}
 		})
 	case nvls:
-		if b.n > 1 {
-			visit(rank(0), rank(b.n), 1)
-			visit(rank(b.n), rank(b.n-1), 1)
-		}
+		b.chain(rank, visit)
+	case oneLane:
+		b.chain(rank, visit)
 	default:
 		return false
 	}
 	return true
+}
+
+// chain is to the switch and back.
+func (s nvls) chain(rank func(int) int, visit func(from, to int, times, behind float64)) {
+	if s.n > 1 {
+		visit(rank(0), rank(s.n), 1, 0)
+		visit(rank(s.n), rank(s.n-1), 1, 0)
+	}
 }
 
 func ringChain(r ring, visit func(p, q int, times float64)) {
@@ -180,6 +191,17 @@ func (t *tree) chain(channel int, visit func(p, q int)) {
 	}
 }
 
+// before is how many children of q get a piece before p does.
+func (t *tree) before(p, q, channel int) float64 {
+	kids := t.shape.children(q, channel)
+	for c := range kids {
+		if t.shape.child(q, channel, c) == p {
+			return float64(kids - 1 - c)
+		}
+	}
+	return 0
+}
+
 // flatPart is a body over all ranks.
 type flatPart struct {
 	f *flat
@@ -191,6 +213,26 @@ func (x flatPart) each(rank, lane int, f func(b body, s *seat, p int)) {
 }
 
 func (x flatPart) some(int) (body, *seat) { return x.b, &x.f.seat }
+
+// oneLane is a body that only the even or the odd lanes run.
+type oneLane struct {
+	nvls
+	lane int
+}
+
+func (x oneLane) size(p, lane int) int {
+	if lane%2 != x.lane {
+		return 0
+	}
+	return x.nvls.size(p, lane)
+}
+
+func (x oneLane) sum(dst []Flow, first int, s *seat, p, lane int) []Flow {
+	if lane%2 != x.lane {
+		return dst
+	}
+	return x.nvls.sum(dst, first, s, p, lane)
+}
 
 // levelPart is one of the stages of a schedule in levels: 0 inside, 1 across, 2
 // inside again.

@@ -78,6 +78,7 @@ func TestAgreement(t *testing.T) {
 		f[sim.RampTime] = 0
 		proto := []string{sim.LL, sim.LL128, sim.Simple}[rng.IntN(3)]
 		model := f.NCCLModel(sim.Hopper, false, kind, algo, proto)
+		model.Wire.Overlap = false
 		if rng.IntN(3) == 0 {
 			model = sim.Plain()
 		}

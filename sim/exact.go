@@ -54,6 +54,7 @@ type play struct {
 	full   float64 // share of the data in a full loop
 	last   float64 // share in the last one
 	sliced bool    // slices are handed over message by message
+	atOnce bool    // sends wait for nothing
 
 	lanes  []lane
 	conns  []conn
@@ -83,7 +84,8 @@ type capKey struct {
 // lane is where a lane of a participant stands.
 type lane struct {
 	pc, len, loop int32
-	busy          bool // a send is under way
+	busy          bool      // a send is under way
+	rest          unit.Time // until which it hands over slices
 	done          int64
 	since         unit.Time
 }
@@ -136,9 +138,13 @@ func newPlay(o *Outline, op coll.Op, m *Model, ports Ports, events bool) (*play,
 		l := &o.all[Lane]
 		p.lane = float64(m.Wire.Lane) * l.bytes / max(l.bytes+m.Wire.Own*o.message(), 1e-300)
 	}
-	p.sliced = true
+	p.sliced, p.atOnce = true, len(s.Switches) == 0
 	for _, st := range o.stages {
+		p.atOnce = p.atOnce && st.rhythm == schedule.AtOnce
 		p.sliced = p.sliced && (st.rhythm == schedule.Even || st.rhythm == schedule.Stepped)
+	}
+	if p.atOnce { // nothing waits for the end of a loop
+		p.loops, p.full, p.last = 1, 1, 1
 	}
 	p.lanes, p.blocked = make([]lane, s.Nodes()*s.Lanes), make([][]int32, s.Nodes())
 	total := int64(0)
@@ -211,8 +217,12 @@ func (p *play) step() {
 		p.under, p.flows, p.rates = p.under[:end], p.flows[:end], p.rates[:end]
 	}
 	for len(p.late) > 0 && p.late[0].at <= p.now {
-		c := &p.conns[p.late[0].conn]
-		heap.Pop(&p.late)
+		k := heap.Pop(&p.late).(arrival).conn
+		if k < 0 {
+			p.ready = append(p.ready, -1-k)
+			continue
+		}
+		c := &p.conns[k]
 		c.arrived++
 		if c.lane >= 0 {
 			p.ready = append(p.ready, c.lane)
@@ -240,7 +250,7 @@ func (p *play) out(f *flight) {
 	if f.event >= 0 {
 		p.events[f.event].To = p.now + p.m.Wire.Launch
 	}
-	if !c.switched {
+	if !c.switched && !p.atOnce {
 		p.lanes[f.lane].busy = false
 		p.ready = append(p.ready, f.lane)
 	}

@@ -94,7 +94,7 @@ func (f *Figures) suit(w *Wire, g Gen, kind coll.Kind, algo, proto string) {
 		w.Lane, w.Slices = 0, 1
 		w.Chunk, w.Least, w.Want = nvlsChunk, nvlsLeast, pipeLoops
 		if algo == "nvls_tree" {
-			w.Chunk, w.Least = nvlsTree, 2*nvlsLeast
+			w.Chunk, w.Least, w.Overlap = nvlsTree, 2*nvlsLeast, true
 		}
 		w.Slice = micros(f[TreeSlice])
 	case "direct":

@@ -25,20 +25,26 @@ type stage struct {
 	rhythm  schedule.Rhythm
 	pieces  int
 	chain   [nHops]float64 // messages one after the other
+	moves   [nHops]float64 // the same, and those that they wait behind
 	wires   unit.Time      // latency of cables and switches on the chain
 	message float64        // the largest message
 	loads   [nKinds]load
+	parity  [2]bool // even or odd lanes of a channel run it
 }
 
 // load is the busiest thing of a kind.
 type load struct {
-	id      int64
-	bytes   float64 // for a byte of the operation
-	seconds float64 // bytes over rate, in s
-	rate    unit.Rate
-	users   int
-	shared  bool // GPUs of the node share the NIC that this is the copy for
-	net     cluster.NetKind
+	id       int64
+	bytes    float64 // for a byte of the operation
+	seconds  float64 // bytes over rate, in s
+	rate     unit.Rate
+	users    int
+	messages float64 // in all
+	flows    float64 // lanes that send them
+	last     int64
+	parity   uint8 // even, odd lanes
+	shared   bool  // GPUs of the node share the NIC that this is the copy for
+	net      cluster.NetKind
 }
 
 func (s *stage) rounds() float64 {
@@ -57,6 +63,9 @@ const large = 4096
 func (m *Machine) Outline(s *schedule.Schedule, ports Ports) (*Outline, error) {
 	if s.Ranks != len(m.ranks) {
 		return nil, fmt.Errorf("a schedule for %d ranks on a machine with %d", s.Ranks, len(m.ranks))
+	}
+	if err := m.reducing(s); err != nil {
+		return nil, err
 	}
 	o := &Outline{m: m, s: s, lanes: s.Lanes}
 	w := m.ways(s, ports)
@@ -83,6 +92,21 @@ func (m *Machine) Outline(s *schedule.Schedule, ports Ports) (*Outline, error) {
 	return o, nil
 }
 
+// reducing checks that the members of an NVLink switch share one.
+func (m *Machine) reducing(s *schedule.Schedule) error {
+	for _, sw := range s.Switches {
+		if sw.Kind != schedule.Multimem {
+			continue
+		}
+		for _, r := range sw.Members[1:] {
+			if m.ranks[r].Host != m.ranks[sw.Members[0]].Host {
+				return fmt.Errorf("%s reduces ranks %d and %d in one NVLink switch, and they are on two nodes; use nvls_tree", s.Name, sw.Members[0], r)
+			}
+		}
+	}
+	return nil
+}
+
 // chunk is the size of a chunk for a byte of the operation. A blocked kind's
 // bytes are those of all blocks together.
 func (o *Outline) chunk() float64 { return 1 / float64(max(o.s.Layout.Chunks, 1)) }
@@ -96,7 +120,11 @@ func (o *Outline) flows(w *ways, st *schedule.Stage, x *stage, tallies ...*tally
 	for p := range o.m.participants(o.s.Nodes()) {
 		for lane := range o.s.Lanes {
 			list, _ = st.AppendFlows(list[:0], p, lane)
-			sent := 0.0
+			sent, count := 0.0, 0.0
+			for _, t := range tallies {
+				t.lane0 = int64(p*o.s.Lanes+lane) + 1
+				t.parity = 1 << (lane % max(1, o.s.Lanes/o.s.Channels) % 2)
+			}
 			for _, f := range list {
 				way, ok := w.find(p, f.Peer, o.s.Channel(lane))
 				if !ok {
@@ -110,13 +138,17 @@ func (o *Outline) flows(w *ways, st *schedule.Stage, x *stage, tallies ...*tally
 				if f.Messages > 0 {
 					x.message = max(x.message, bytes/float64(f.Messages))
 				}
+				count += float64(f.Messages)
 				for _, t := range tallies {
-					t.add(p, way, bytes)
+					t.add(p, way, bytes, float64(f.Messages))
 				}
+			}
+			if len(list) > 0 {
+				x.parity[lane%max(1, o.s.Lanes/o.s.Channels)%2] = true
 			}
 			if p < o.s.Ranks {
 				for _, t := range tallies {
-					t.lane(sent)
+					t.lane(sent, count)
 				}
 			}
 		}
@@ -170,9 +202,10 @@ func (o *Outline) chain(w *ways, st *schedule.Stage, x *stage) error {
 	for channel := range min(o.s.Channels, 2) {
 		var hops [nHops]float64
 		var wires float64
+		var moves [nHops]float64
 		var err error
 		skip, k := max(1, o.s.Ranks/large), 0
-		st.Chain(channel, func(from, to int, times float64) {
+		st.Chain(channel, func(from, to int, times, behind float64) {
 			if times != 1 {
 				if k++; k%skip != 0 {
 					return
@@ -185,13 +218,14 @@ func (o *Outline) chain(w *ways, st *schedule.Stage, x *stage) error {
 				return
 			}
 			hops[way.hop] += times
+			moves[way.hop] += times * (1 + behind)
 			wires += float64(way.wires) * times
 		})
 		if err != nil {
 			return err
 		}
 		if far := 10*hops[OverNet] + hops[OverNVLink] + 2*hops[OverPCIe] + 2*hops[OverHost]; far > best {
-			best, x.chain, x.wires = far, hops, unit.Time(wires)
+			best, x.chain, x.moves, x.wires = far, hops, moves, unit.Time(wires)
 		}
 	}
 	return nil
@@ -199,14 +233,17 @@ func (o *Outline) chain(w *ways, st *schedule.Stage, x *stage) error {
 
 // farthest is the chain of a stage whose messages wait for nothing: its slowest one.
 func (o *Outline) farthest(w *ways, st *schedule.Stage, x *stage) error {
-	list, _ := st.AppendFlows(nil, 0, 0)
+	var list []schedule.Flow
+	for lane := range max(1, o.s.Lanes/o.s.Channels) {
+		list, _ = st.AppendFlows(list, 0, lane)
+	}
 	for _, f := range list {
 		way, ok := w.find(0, f.Peer, 0)
 		if !ok {
 			return o.m.noWay(0, f.Peer)
 		}
 		if way.hop == OverSwitch { // there and back
-			x.chain = [nHops]float64{OverSwitch: 1}
+			x.only(OverSwitch)
 			return nil
 		}
 		if x.chain[way.hop] == 0 && (way.hop == OverNet || x.rounds() == 0) {
@@ -219,6 +256,6 @@ func (o *Outline) farthest(w *ways, st *schedule.Stage, x *stage) error {
 
 // only makes one message of a kind the whole chain.
 func (s *stage) only(h Hop) {
-	s.chain = [nHops]float64{}
-	s.chain[h] = 1
+	s.chain, s.moves = [nHops]float64{}, [nHops]float64{}
+	s.chain[h], s.moves[h] = 1, 1
 }

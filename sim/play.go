@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"container/heap"
+
 	"busbar/internal/fair"
 	"busbar/result"
 	"busbar/schedule"
@@ -11,7 +13,7 @@ import (
 func (p *play) advance(i int32) error {
 	s, l := p.s, &p.lanes[i]
 	who, ln := int(i)/s.Lanes, int(i)%s.Lanes
-	for l.len > 0 && !l.busy && int(l.loop) < p.loops {
+	for l.len > 0 && !l.busy && p.now >= l.rest && int(l.loop) < p.loops {
 		op := s.At(who, ln, int(l.pc))
 		if w := op.After; w.Count > 0 {
 			other := &p.lanes[who*s.Lanes+int(w.Lane)]
@@ -61,6 +63,10 @@ func (p *play) pass(i int32, who int) {
 		l.pc = 0
 		if l.loop++; int(l.loop) == p.loops {
 			p.left--
+		} else if !p.sliced && p.m.Wire.Slice > 0 && who < p.s.Ranks {
+			// Where messages are not sliced one by one, a loop hands over once.
+			l.rest = p.now + p.m.Wire.Slice*unit.Time(max(p.m.Wire.Slices, 1))
+			heap.Push(&p.late, arrival{l.rest, -1 - i})
 		}
 	}
 	if len(p.blocked[who]) > 0 {
@@ -92,7 +98,7 @@ func (p *play) send(i int32, who, ln int, op schedule.Op) (bool, error) {
 	}
 	p.under = append(p.under, f)
 	p.flows = append(p.flows, fair.Flow{From: c.first, To: c.last, Cap: most})
-	return !c.switched, nil
+	return !c.switched && !p.atOnce, nil
 }
 
 // note records an op.
@@ -129,6 +135,9 @@ func (p *play) connect(from, to, ln int) (int32, error) {
 	if p.sliced {
 		c.hop += p.m.Wire.Slice * unit.Time(max(p.m.Wire.Slices, 1))
 	}
+	if p.atOnce && from < p.s.Ranks {
+		p.solver.Links = append(p.solver.Links, p.laneThing(from*p.s.Lanes+ln))
+	}
 	for _, id := range w.things {
 		p.solver.Links = append(p.solver.Links, p.thing(id, w.hop))
 	}
@@ -137,6 +146,18 @@ func (p *play) connect(from, to, ln int) (int32, error) {
 	p.conns = append(p.conns, c)
 	p.index[key] = k
 	return k, nil
+}
+
+// laneThing is what the messages share that a lane has under way at once.
+func (p *play) laneThing(lane int) int32 {
+	key := capKey{-1 - int64(lane), Lane}
+	k, ok := p.dense[key]
+	if !ok {
+		k = int32(len(p.caps))
+		p.caps = append(p.caps, min(p.lane, 1e18))
+		p.dense[key] = k
+	}
+	return k
 }
 
 // thing is the dense number of a thing, with its capacity for data.

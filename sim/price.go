@@ -16,22 +16,37 @@ const second = 1e12 // in picoseconds
 // Price is the time of one call by the outline, under a model.
 //
 // The data goes in loops of what a message may carry. A stage moves its data at
-// the rate of its busiest thing; stages of one loop follow each other, and loops
-// overlap, so that with many of them only the busiest thing of all stages counts.
+// the rate of its busiest thing, or as fast as its chain of messages lets it.
+// Stages of one lane follow each other; what different lanes do overlaps between
+// loops, so that with many loops only the busiest lane or thing counts.
 func (o *Outline) Price(op coll.Op, m *Model) *result.Run {
 	size := float64(op.Bytes)
 	r := &result.Run{Op: op, Ranks: o.s.Ranks, Algo: o.s.Name, Proto: m.Wire.Name, Channels: o.s.Channels}
 	loops := o.loops(size, m)
-	var moving, latency, sync float64
+	var sum, latency, sync float64
+	var lanes [2]float64
 	for i := range o.stages {
 		x := &o.stages[i]
-		_, b := m.busiest(&x.loads, x.message, size)
-		moving += (b + o.fill(x, b, size, loops, m)) / loops
-		latency += m.latency(x, o)
-		sync += m.sync(x, loops)
+		t := m.stage(o, x, size, loops)
+		sum += t.all
+		latency += t.latency
+		sync += t.sync
+		for k := range lanes {
+			switch {
+			case m.Wire.Overlap:
+				lanes[k] = max(lanes[k], t.all)
+			case x.parity[k]:
+				lanes[k] += t.all
+			}
+		}
 	}
 	kind, b := m.busiest(&o.all, o.message(), size)
-	moving += b * (1 - 1/loops)
+	total := sum/loops + max(b, lanes[0], lanes[1])*(1-1/loops)
+	moving := max(0, total-latency-sync)
+	if total < latency+sync { // a chain that overlaps with itself
+		scale := total / (latency + sync)
+		latency, sync = latency*scale, sync*scale
+	}
 	if m.Wire.RampOver > 0 {
 		moving += float64(m.Wire.Ramp) / second * (1 - math.Exp(-moving*second/float64(m.Wire.RampOver)))
 	}
@@ -45,6 +60,71 @@ func (o *Outline) Price(op coll.Op, m *Model) *result.Run {
 }
 
 func ps(seconds float64) unit.Time { return unit.Time(math.Round(seconds * second)) }
+
+// spent is the time of a stage in s, and what of it is waiting.
+type spent struct{ all, latency, sync float64 }
+
+// stage is the time of one stage over all loops.
+//
+// In a ring every rank waits for the one before it in every round, so that its
+// time is that of its slowest link or the sum of all hops on the way of a block,
+// whichever is longer (the greatest cycle mean of the max-plus recurrence). A pipe
+// runs at the rate of its slowest link once it is filled.
+func (m *Model) stage(o *Outline, x *stage, size, loops float64) spent {
+	_, b := m.busiest(&x.loads, x.message, size)
+	t := spent{latency: m.latency(x, o), sync: m.sync(x, loops)}
+	chain := 0.0
+	for h, n := range x.moves {
+		if n > 0 {
+			chain += n * m.message(x, Hop(h), size)
+		}
+	}
+	switch x.rhythm {
+	case schedule.Even:
+		t.latency *= loops
+		t.all = max(b, t.latency+t.sync+chain)
+	case schedule.Piped:
+		pieces := float64(max(x.pieces, 1)) * loops
+		t.all = b + t.latency + t.sync + max(0, chain-b)/pieces
+	case schedule.AtOnce:
+		t.all = b + t.latency + t.sync
+		if x.chain[OverSwitch] > 0 { // every loop waits for the switch, and the last block comes back from it
+			t.all += t.latency*(loops-1) + m.message(x, OverSwitch, size)
+			t.latency *= loops
+		}
+	default:
+		t.latency *= loops
+		t.all = b + t.latency + t.sync
+	}
+	return t
+}
+
+// ofHop are the kinds of things that a hop meets.
+var ofHop = [nHops][]Kind{
+	OverNVLink: {Lane, NVLink},
+	OverPCIe:   {Lane, PCIe},
+	OverHost:   {Lane, PCIe, Socket, Staging},
+	OverNet:    {Lane, NIC, DMA, Bounce, Socket, Fabric},
+	OverSwitch: {Multimem},
+}
+
+// message is how long one message of a stage takes over a kind of hop, while the
+// others are under way too: in step, as equal flows keep.
+func (m *Model) message(x *stage, h Hop, size float64) float64 {
+	t := 0.0
+	for _, k := range ofHop[h] {
+		l := x.loads[k]
+		if l.messages <= 0 {
+			continue
+		}
+		one := m.seconds(k, &l, size) * l.flows / l.messages
+		if l.parity == 3 { // up and down do not meet
+			one /= 2
+		}
+		t = max(t, one)
+	}
+	return t
+}
 
 // loops is how often the program runs: the largest message over what one may carry.
 func (o *Outline) loops(size float64, m *Model) float64 {
@@ -107,28 +187,6 @@ func (m *Model) busiest(loads *[nKinds]load, message, size float64) (Kind, float
 		}
 	}
 	return kind, most
-}
-
-// fill is what a pipe needs beyond its steady flow: the first piece on its way
-// through the chain.
-func (o *Outline) fill(x *stage, busy, size, loops float64, m *Model) float64 {
-	if x.rhythm != schedule.Piped {
-		return 0
-	}
-	piece := busy / float64(max(x.pieces, 1))
-	near := min(piece, m.seconds(Lane, &load{bytes: x.message}, size))
-	if near == 0 {
-		near = min(piece, m.seconds(NVLink, &load{bytes: x.message, rate: x.loads[NVLink].rate}, size))
-	}
-	t := -piece
-	for h, n := range x.chain {
-		if Hop(h) == OverNet {
-			t += n * piece
-		} else {
-			t += n * near
-		}
-	}
-	return max(t, 0)
 }
 
 // latency is the chain of a stage, in s.

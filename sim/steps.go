@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"busbar/schedule"
+	"busbar/unit"
 )
 
 // maxMessages bounds the schedules that are reduced round by round.
@@ -45,7 +46,7 @@ func (o *Outline) steps(w *ways, st *schedule.Stage, all *tally) ([]stage, error
 	stages := make([]stage, 0, len(rounds))
 	for _, round := range rounds {
 		t := newTally(o.m)
-		x := stage{rhythm: schedule.Stepped, pieces: 1}
+		x := stage{rhythm: schedule.Stepped, pieces: 1, parity: [2]bool{true, true}}
 		for _, m := range round {
 			way, ok := w.find(m.from, m.to, s.Channel(m.lane))
 			if !ok {
@@ -54,18 +55,32 @@ func (o *Outline) steps(w *ways, st *schedule.Stage, all *tally) ([]stage, error
 			if way.net != "" {
 				o.net = way.net
 			}
-			t.add(m.from, way, m.bytes)
-			t.lane(m.bytes)
-			all.add(m.from, way, m.bytes)
+			t.lane0, all.lane0 = int64(m.from*s.Lanes+m.lane)+1, int64(m.from*s.Lanes+m.lane)+1
+			t.add(m.from, way, m.bytes, 1)
+			t.lane(m.bytes, 1)
+			all.add(m.from, way, m.bytes, 1)
 			x.message = max(x.message, m.bytes)
-			if x.rounds() == 0 || way.hop == OverNet {
-				x.only(way.hop)
-			}
-			x.wires = max(x.wires, way.wires)
 		}
 		x.loads = t.worst()
 		all.lanes += x.loads[Lane].bytes
 		stages = append(stages, x)
+	}
+	return o.spread(w, stages)
+}
+
+// spread gives the latency of the longest chain to the rounds, in equal parts.
+func (o *Outline) spread(w *ways, stages []stage) ([]stage, error) {
+	f, err := o.critical(w)
+	if err != nil || len(stages) == 0 {
+		return stages, err
+	}
+	n := float64(len(stages))
+	for i := range stages {
+		x := &stages[i]
+		for h := range f.hops {
+			x.chain[h] = f.hops[h] / n
+		}
+		x.wires = unit.Time(f.wire / n)
 	}
 	return stages, nil
 }

@@ -23,6 +23,8 @@ const (
 	maxUnpacked = 1 << 30 // bytes that may come out of decompression
 	maxFile     = 1 << 20 // kept of one file; cpuinfo of a large machine is the longest
 	maxKept     = 256 << 20
+	maxName     = 4096 // bytes of a path, as in Linux
+	maxDepth    = 128  // folders in a path; /sys has about thirty
 )
 
 // Match reports whether the data is a tar archive, compressed or not.
@@ -83,6 +85,12 @@ func unpack(r io.Reader) (*tree, error) {
 		}
 		if n >= maxEntries {
 			return nil, fmt.Errorf("more than %d entries; pack only /sys and /proc", maxEntries)
+		}
+		if d := strings.Count(h.Name, "/"); len(h.Name) > maxName || len(h.Linkname) > maxName || d > maxDepth {
+			return nil, fmt.Errorf("entry %d: a name of %d bytes in %d folders; no machine has such in /sys or /proc", n+1, max(len(h.Name), len(h.Linkname)), d)
+		}
+		if len(t.entries) > maxEntries {
+			return nil, fmt.Errorf("more than %d files and folders; pack only /sys and /proc", maxEntries)
 		}
 		var data []byte
 		if h.Typeflag == tar.TypeReg {

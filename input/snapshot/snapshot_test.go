@@ -152,3 +152,13 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// A name that no machine has is refused before folders are made of it.
+func TestDeepNamesAreRefused(t *testing.T) {
+	for _, name := range []string{"h/sys/" + strings.Repeat("a/", 200) + "f", "h/sys/" + strings.Repeat("a", 5000)} {
+		_, err := Read("x", bytes.NewReader(pack(t, true, map[string]string{name: "x"})))
+		if err == nil || !strings.Contains(err.Error(), "no machine has such") {
+			t.Errorf("%.20s…: error %v", name, err)
+		}
+	}
+}

@@ -10,7 +10,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"busbar/cluster"
@@ -124,8 +126,9 @@ func (t *tree) machine() (fs.FS, error) {
 	if best != "" {
 		return fs.Sub(t, best)
 	}
-	// A bare copy of /sys/class/infiniband: device folders with ports in them.
-	for name := range t.entries {
+	// A bare copy of /sys/class/infiniband: device folders with ports in them. Of
+	// several, the first by name, whatever the order of a map.
+	for _, name := range slices.Sorted(maps.Keys(t.entries)) {
 		parts := strings.Split(name, "/")
 		for i := 1; i+1 < len(parts); i++ {
 			if parts[i+1] == "ports" {

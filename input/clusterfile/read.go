@@ -258,10 +258,30 @@ func (r *reading) typeIndex(name string) (int, error) {
 		if t, err = form.nodeType(name); err != nil {
 			return -1, r.errAt(err, "types", name)
 		}
+		if err := r.noZeroLanes(name); err != nil {
+			return -1, err
+		}
 	} else if t, err = hardware.Node(name); err != nil {
 		return -1, fmt.Errorf("no type %q in this file and no such preset: %w", name, err)
 	}
 	r.types[name] = len(r.out.Types)
 	r.out.Types = append(r.out.Types, t)
 	return r.types[name], nil
+}
+
+// noZeroLanes refuses a width that is written as zero: the model has zero for
+// what nobody said.
+func (r *reading) noZeroLanes(typ string) error {
+	for i, l := range r.doc.Get("types", typ, "links").List() {
+		for _, key := range []string{"lanes", "max_lanes", "gts", "max_gts"} {
+			v := l.Get(key)
+			if v == nil {
+				continue
+			}
+			if f, err := strconv.ParseFloat(v.Text, 64); err == nil && f == 0 {
+				return r.errAt(errors.New("0; leave it out when it is unknown"), "types", typ, "links", i, key)
+			}
+		}
+	}
+	return nil
 }

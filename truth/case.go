@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"busbar/coll"
 	"busbar/nccl"
 	"busbar/predict"
 	"busbar/result"
@@ -16,6 +17,7 @@ type Case struct {
 	*Group
 	Points    []Point
 	Settings  []predict.Setting // of each point
+	Ops       []coll.Op         // of each point
 	Predictor *predict.Predictor
 	Assumed   []string
 
@@ -50,7 +52,7 @@ func Prepare(g *Group, figures *sim.Figures) (*Case, error) {
 		if err != nil {
 			return nil, err
 		}
-		c.Settings = append(c.Settings, s)
+		c.Settings, c.Ops = append(c.Settings, s), append(c.Ops, p.Op)
 	}
 	return c, nil
 }

@@ -150,11 +150,8 @@ func (e *env) open(host, name string, count int) (frags []*cluster.Fragment, pre
 	info, err := os.Stat(name)
 	switch {
 	case err == nil && info.IsDir():
-		f, err := sysfs.Read(host, os.DirFS(name))
-		if err != nil {
-			return nil, false, fmt.Errorf("%s: %w", name, err)
-		}
-		return []*cluster.Fragment{f}, false, nil
+		f, err := openFolder(host, name)
+		return []*cluster.Fragment{f}, false, err
 	case errors.Is(err, fs.ErrNotExist):
 		c, err := hardware.Preset(name, count)
 		if err != nil {
@@ -176,6 +173,25 @@ func (e *env) open(host, name string, count int) (frags []*cluster.Fragment, pre
 	defer f.Close()
 	frags, err = input.Read(name, f)
 	return frags, false, err
+}
+
+// openFolder reads a machine from a copy of its /sys and /proc. Links that lead out
+// of the folder lead nowhere: what they would show is this machine.
+func openFolder(host, name string) (*cluster.Fragment, error) {
+	// Without the right to list it there is nothing in it that could be wrong.
+	if _, err := os.ReadDir(name); err != nil {
+		return nil, cannotError{err}
+	}
+	root, err := os.OpenRoot(name)
+	if err != nil {
+		return nil, cannotError{err}
+	}
+	defer root.Close()
+	f, err := sysfs.Read(host, root.FS())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return f, nil
 }
 
 // nameHost gives a fragment's nameless node its host.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"busbar/coll"
+	"busbar/schedule"
 	"busbar/unit"
 )
 
@@ -59,21 +60,27 @@ func (p *Predictor) Advise(q Query) ([]Advice, error) {
 		}
 	}
 	var out []Advice
+	var unfit []gain
 	list := slices.Collect(maps.Values(groups))
 	slices.SortFunc(list, func(a, b *group) int {
 		return cmp.Or(cmp.Compare(len(b.gains), len(a.gains)), cmp.Compare(a.gains[0].size, b.gains[0].size))
 	})
 	for _, g := range list {
-		a, err := p.try(q, g.change, g.gains)
-		if err != nil {
+		a, fit, err := p.try(q, g.change, g.gains)
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if a.Text != "" {
+		case !fit:
+			unfit = append(unfit, g.gains...)
+		case a.Text != "":
 			out = append(out, a)
 		}
 	}
+	if len(unfit) > 0 {
+		out = append(out, unfitAdvice(unfit))
+	}
 	if slices.Contains(q.Algos, Best) && len(far) > 0 {
-		out = append(out, foreignAdvice(far))
+		out = append(out, p.foreignAdvice(far))
 	}
 	return out, nil
 }
@@ -140,10 +147,11 @@ func settingText(change map[string]string) string {
 }
 
 // try sets a change and looks at all sizes of the query: where it helps, and what
-// it costs elsewhere. No text: it does not help after all.
-func (p *Predictor) try(q Query, change map[string]string, gains []gain) (Advice, error) {
+// it costs elsewhere. It does not fit where it costs more than it brings. No text:
+// it does not help after all.
+func (p *Predictor) try(q Query, change map[string]string, gains []gain) (a Advice, fit bool, err error) {
 	if len(change) == 0 {
-		return Advice{}, nil
+		return Advice{}, true, nil
 	}
 	env := maps.Clone(p.Plan.Env)
 	if env == nil {
@@ -156,7 +164,7 @@ func (p *Predictor) try(q Query, change map[string]string, gains []gain) (Advice
 	}
 	other, err := New(p.Cluster, p.Layout, p.Plan.Version, env, p.Figures)
 	if err != nil {
-		return Advice{}, err
+		return Advice{}, true, err
 	}
 	want := map[unit.Bytes]bool{}
 	for _, g := range gains {
@@ -167,26 +175,25 @@ func (p *Predictor) try(q Query, change map[string]string, gains []gain) (Advice
 	worst := gain{}
 	for _, size := range q.Sizes {
 		op := coll.Op{Kind: q.Kind, Type: q.Type, Root: q.Root, Bytes: size}
-		from, err := x.now(op)
-		if err != nil {
-			return Advice{}, err
+		g := gain{size: size}
+		if g.from, err = x.now(op); err != nil {
+			return Advice{}, true, err
 		}
-		to, err := y.now(op)
-		if err != nil {
-			return Advice{}, err
+		if g.to, err = y.now(op); err != nil {
+			return Advice{}, true, err
 		}
-		g := gain{size, from, to}
 		switch {
-		case want[size] && clearly(from.Time, to.Time):
+		case want[size] && clearly(g.from.Time, g.to.Time):
 			helped = append(helped, g)
-		case clearly(to.Time, from.Time) && (worst.from.Run == nil || g.factor() < worst.factor()):
+		case clearly(g.to.Time, g.from.Time) && (worst.from.Run == nil || g.factor() < worst.factor()):
 			worst = g
 		}
 	}
 	if len(helped) == 0 {
-		return Advice{}, nil
+		return Advice{}, true, nil
 	}
-	return settingAdvice(q, settingText(change), helped, worst), nil
+	fit = worst.from.Run == nil || 1/worst.factor() < most(helped).factor()
+	return settingAdvice(q, settingText(change), helped, worst), fit, nil
 }
 
 // now is the row that NCCL takes.
@@ -216,20 +223,35 @@ func settingAdvice(q Query, setting string, gains []gain, worst gain) Advice {
 	if m := g.to.Margin; m > g.factor() {
 		text += fmt.Sprintf("; the difference is within the model's error (×%.2f): measure before setting it", m)
 	}
-	a := Advice{Text: text, Setting: setting}
-	if worst.from.Run != nil {
-		loss := 1 / worst.factor()
-		a.Text += fmt.Sprintf("; at %v it would be %.2g× slower", worst.size, loss)
-		if loss > g.factor() {
-			a.Setting = ""
-			a.Text += ", so it is for jobs whose calls all have such sizes; a tuner plugin can choose by size"
-		}
+	if g.to.Setting.Channels > g.from.Setting.Channels && strings.Contains(setting, "NCHANNELS") {
+		text += "; more channels take more of the GPU from what it computes meanwhile"
 	}
-	return a
+	if worst.from.Run != nil {
+		text += fmt.Sprintf("; at %v it would be %.2g× slower", worst.size, 1/worst.factor())
+	}
+	return Advice{Text: text, Setting: setting}
+}
+
+// unfitAdvice tells of sizes at which NCCL's choice is not the fastest and no
+// setting helps that does not cost more elsewhere.
+func unfitAdvice(gains []gain) Advice {
+	slices.SortFunc(gains, func(a, b gain) int { return cmp.Compare(b.factor(), a.factor()) })
+	const most = 3
+	var list []string
+	for _, g := range gains[:min(most, len(gains))] {
+		list = append(list, fmt.Sprintf("at %v (%v by %s instead of %v by %s)", g.size, g.to.Time, way(g.to), g.from.Time, way(g.from)))
+	}
+	if n := len(gains) - most; n > 0 {
+		list = append(list, fmt.Sprintf("at %d more sizes", n))
+	}
+	return Advice{Text: "NCCL's choice is not the fastest " + and(list) + "; a setting for these sizes would cost more at others than it brings: a tuner plugin can choose by size, or ask again with the one size that matters"}
 }
 
 // way is an algorithm and protocol for a sentence.
 func way(r Row) string {
+	if r.Setting.Channels == 1 {
+		return fmt.Sprintf("%s %s on 1 channel", r.Algo, r.Setting.Proto)
+	}
 	return fmt.Sprintf("%s %s on %d channels", r.Algo, r.Setting.Proto, r.Setting.Channels)
 }
 
@@ -257,8 +279,12 @@ func span(sizes []unit.Bytes, gains []gain) string {
 }
 
 // foreignAdvice tells of algorithms that NCCL does not have.
-func foreignAdvice(gains []gain) Advice {
+func (p *Predictor) foreignAdvice(gains []gain) Advice {
 	g := most(gains)
-	return Advice{Text: fmt.Sprintf("%s would take %v at %v where the best of NCCL takes %v; NCCL has no such algorithm: busbar sched --op %s --algo %s -o msccl writes it for RCCL and MSCCL, which run it at a speed of their own",
-		g.to.Algo, g.to.Time, g.size, g.from.Time, g.to.Op.Kind, g.to.Setting.Algo)}
+	command := fmt.Sprintf("busbar sched --op %s --algo %s -n %d", g.to.Op.Kind, g.to.Setting.Algo, g.to.Ranks)
+	if b, err := schedule.Find(g.to.Setting.Algo); err == nil && b.Needs == "groups" {
+		command += fmt.Sprintf(" --groups %d", p.Plan.MaxLocalRanks)
+	}
+	return Advice{Text: fmt.Sprintf("%s would take %v at %v where the best of NCCL takes %v; NCCL has no such algorithm: %s -o msccl writes it for RCCL and MSCCL, which run it at a speed of their own",
+		g.to.Algo, g.to.Time, g.size, g.from.Time, command)}
 }

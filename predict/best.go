@@ -36,9 +36,7 @@ func (x *forced) best(op coll.Op, auto Setting, proto string) ([]Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	if wide, err := x.fastest(op, x.wider(list), auto); err == nil && clearly(row.Time, wide.Time) {
-		row = wide
-	}
+	row = x.widened(op, row, auto)
 	rows := []Row{row}
 	if len(x.p.Layout) <= maxBeyond {
 		if far, err := x.fastest(op, x.foreign(op, proto), auto); err == nil && float64(row.Time) > worthBeyond*float64(far.Time) {
@@ -74,18 +72,20 @@ func (x *forced) fastest(op coll.Op, list []Setting, auto Setting) (Row, error) 
 	return best, nil
 }
 
-// wider are settings with twice the channels, for those that use all there are.
-func (x *forced) wider(list []Setting) []Setting {
-	var out []Setting
-	for _, s := range list {
-		if s.Channels != x.p.Plan.Count() || !slices.Contains([]string{"ring", "tree", "chain"}, s.Algo) {
-			continue
-		}
-		for s.Channels *= 2; s.Channels <= maxChannels; s.Channels *= 2 {
-			out = append(out, s)
+// widened is a row with more channels where that is clearly faster: as few as come
+// close to the best, and only where all that there are were in use.
+func (x *forced) widened(op coll.Op, row Row, auto Setting) Row {
+	s := row.Setting
+	if s.Channels != x.p.Plan.Count() || !slices.Contains([]string{"ring", "tree", "chain"}, s.Algo) {
+		return row
+	}
+	best := row
+	for s.Channels *= 2; s.Channels <= maxChannels; s.Channels *= 2 {
+		if r, err := x.row(op, s, auto); err == nil && clearly(best.Time, r.Time) {
+			best = r
 		}
 	}
-	return out
+	return best
 }
 
 // foreign are settings of algorithms that NCCL does not have for the collective
@@ -94,6 +94,9 @@ func (x *forced) foreign(op coll.Op, proto string) []Setting {
 	var out []Setting
 	for _, b := range schedule.Builders() {
 		if !slices.Contains(b.Kinds, op.Kind) || x.native(op.Kind, b.Name) || slices.Contains(reducing, b.Name) {
+			continue
+		}
+		if len(x.p.Plan.Nodes) > 1 && slices.Contains(crowded, b.Name) {
 			continue
 		}
 		if s, err := x.beyond(op, b.Name, proto); err == nil {
@@ -105,3 +108,8 @@ func (x *forced) foreign(op coll.Op, proto string) []Setting {
 
 // reducing are the algorithms that compute in a switch.
 var reducing = []string{"nvls", "nvls_tree", "collnet", "collnet_chain", "collnet_direct"}
+
+// crowded are those by which everyone talks to everyone at once. Between nodes
+// that costs a connection and proxy work for every pair, which no measurement
+// here says the price of.
+var crowded = []string{"direct", "one_shot", "pairwise"}

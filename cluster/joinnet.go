@@ -6,7 +6,7 @@ import (
 )
 
 // cable identifies a link among those of other sources: by a switch port where
-// one is known, else by what it joins.
+// one is known, else by what it joins; of two switches port is -1 less the other.
 type cable struct {
 	sw, port int
 	text     string
@@ -260,6 +260,9 @@ func cableKeys(l *NetLink) []cable {
 	}
 	if len(keys) > 0 {
 		return keys
+	}
+	if !l.A.ToHosts() && !l.B.ToHosts() {
+		return []cable{{sw: l.A.Switch, port: -1 - l.B.Switch}}
 	}
 	text := fmt.Sprint(l.A.Switch, l.A.Hosts, l.A.NIC, l.B.Switch, l.B.Hosts, l.B.NIC)
 	return []cable{{text: text}}

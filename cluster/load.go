@@ -106,7 +106,11 @@ func (d *TypeDoc) NodeType() (*NodeType, error) {
 		if errA != nil || errB != nil {
 			return nil, fmt.Errorf("links[%d]: %w", i, first(errA, errB))
 		}
-		t.Links = append(t.Links, Link{a, b, l.Kind, l.OneWay, l.Lanes, l.MaxLanes, l.GTs, l.MaxGTs, l.Rate, l.Duplex, l.Latency})
+		link := Link{a, b, l.Kind, l.OneWay, l.Lanes, l.MaxLanes, l.GTs, l.MaxGTs, l.Rate, l.Duplex, l.Latency}
+		if err := link.checkWidth(); err != nil {
+			return nil, fmt.Errorf("links[%d]: %w", i, err)
+		}
+		t.Links = append(t.Links, link)
 	}
 	for i, p := range d.Pairs {
 		a, errA := find(p.From)
@@ -151,6 +155,9 @@ func (c *Cluster) loadNetwork(d *NetworkDoc, hosts map[string]int) error {
 		}
 		if l.Rate.Value < 0 || l.Rate.Known() && l.Rate.Value == 0 {
 			return fmt.Errorf("links[%d]: rate %v; expected more than zero", i, l.Rate.Value)
+		}
+		if l.Lanes < 0 || l.Lanes > maxLanes {
+			return fmt.Errorf("links[%d]: lanes: %d; expected 1 to %d, or nothing when unknown", i, l.Lanes, maxLanes)
 		}
 		n.Links = append(n.Links, NetLink{a, b, l.Count, l.Lanes, l.Speed, l.Rate, l.Max, l.Latency, l.State, l.Counters})
 	}

@@ -18,6 +18,7 @@ type nodeRoutes struct {
 	nics   []int          // device indexes of NICs, by position
 	gpus   []int
 	near   [][]int // per device: nearest NICs
+	chains [][]int // per GPU and NIC: it and what is above it
 }
 
 func newNodeRoutes(t *NodeType) *nodeRoutes {
@@ -33,6 +34,12 @@ func newNodeRoutes(t *NodeType) *nodeRoutes {
 	}
 	for i := range n.up {
 		n.up[i] = -1
+	}
+	n.chains = make([][]int, len(t.Devices))
+	for _, ends := range [][]int{n.gpus, n.nics} {
+		for _, d := range ends {
+			n.chains[d] = n.chain(d)
+		}
 	}
 	for i, l := range t.Links {
 		n.addLink(i, l)
@@ -159,10 +166,16 @@ func (n *nodeRoutes) tree(a, b int) ([]step, Class) {
 	return steps, Class{Type: SYS}
 }
 
+// maxChain is more than the levels of any device tree: PCI buses end at 255.
+const maxChain = 1024
+
 // chain lists d and what is above it.
 func (n *nodeRoutes) chain(d int) []int {
+	if n.chains[d] != nil {
+		return n.chains[d]
+	}
 	var c []int
-	for ; d >= 0 && len(c) <= len(n.t.Devices); d = n.parent(d) {
+	for ; d >= 0 && len(c) <= maxChain; d = n.parent(d) {
 		c = append(c, d)
 	}
 	return c

@@ -62,6 +62,7 @@ type filler struct {
 	where    string
 	models   []GPUModel // by device; Name "" where the catalogue has none
 	warnings []cluster.Warning
+	sum      *linkSum
 }
 
 func (f *filler) warn(dev int, format string, args ...any) {

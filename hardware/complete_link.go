@@ -91,10 +91,8 @@ func (f *filler) cpu(dev int) *cluster.CPUInfo {
 // cpuName is the processor's model as text. A CPU that a GPU hangs on by C2C is
 // Grace, whether or not somebody wrote it down.
 func (f *filler) cpuName(dev int) string {
-	for i := range f.t.Links {
-		if f.t.Links[i].Kind == cluster.C2C {
-			return grace().name
-		}
+	if f.linkSum().c2c {
+		return grace().name
 	}
 	for _, k := range []cluster.Kind{cluster.NUMA, cluster.Socket} {
 		if i := f.t.Above(dev, k); i >= 0 && f.t.Devices[i].Model.Known() {
@@ -248,15 +246,33 @@ func (f *filler) guessNVLink(l *cluster.Link) (unit.Rate, string) {
 }
 
 // nvlinks counts the NVLinks that leave a GPU.
-func (f *filler) nvlinks(gpu int) int {
-	out := 0
+func (f *filler) nvlinks(gpu int) int { return f.linkSum().nvlinks[gpu] }
+
+// linkSum is what the rates of single links depend on of all others. It is
+// counted once: nodes with as many NUMA domains as a kernel allows have tens of
+// thousands of links.
+type linkSum struct {
+	c2c     bool
+	nvlinks []int // by device
+}
+
+func (f *filler) linkSum() *linkSum {
+	if f.sum != nil {
+		return f.sum
+	}
+	f.sum = &linkSum{nvlinks: make([]int, len(f.t.Devices))}
 	for i := range f.t.Links {
-		l := &f.t.Links[i]
-		if l.Kind == cluster.NVLink && (l.A == gpu || l.B == gpu && !l.OneWay) {
-			out += max(l.Lanes, 0)
+		switch l := &f.t.Links[i]; l.Kind {
+		case cluster.C2C:
+			f.sum.c2c = true
+		case cluster.NVLink:
+			f.sum.nvlinks[l.A] += max(l.Lanes, 0)
+			if !l.OneWay && l.B != l.A {
+				f.sum.nvlinks[l.B] += max(l.Lanes, 0)
+			}
 		}
 	}
-	return out
+	return f.sum
 }
 
 func (f *filler) xgmi(l *cluster.Link) cluster.Fact[unit.Rate] {

@@ -267,3 +267,23 @@ func TestCompleteOdd(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// Every domain of a large machine is linked to every other; completing that must
+// not look at all links for each.
+func TestCompleteManyDomains(t *testing.T) {
+	n := &cluster.NodeType{}
+	const domains = 400
+	for i := range domains {
+		n.Add(cluster.Device{Kind: cluster.NUMA, Index: i, Parent: -1})
+		for k := range i {
+			n.Connect(cluster.Link{A: k, B: i, Kind: cluster.SMP})
+		}
+	}
+	c := &cluster.Cluster{Types: []*cluster.NodeType{n}, Hosts: []cluster.Host{{Name: "h"}}}
+	Complete(c)
+	for i := range n.Links {
+		if !n.Links[i].Rate.Known() {
+			t.Fatalf("link %d has no rate", i)
+		}
+	}
+}

@@ -74,6 +74,9 @@ func Read(name string, r io.Reader) ([]*cluster.Fragment, error) {
 			continue
 		}
 		frag, err := f.read(name, bytes.NewReader(data))
+		if err == nil {
+			err = frag.CheckSize()
+		}
 		if err != nil {
 			failed = append(failed, err)
 		} else {

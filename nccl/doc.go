@@ -7,6 +7,12 @@
 // code asks the Version. Figures are NCCL's own constants, not measurements: what
 // NCCL believes and what happens are two things.
 //
+// NCCL's nodes are not hosts: an NVLink domain of several hosts is one node, and a
+// host whose GPUs reach each other slower than their NICs, or not at all, is
+// several. Any topology ends in rings that visit every rank once and trees that
+// span them, or in an error that says what is in the way; a search ends after a
+// counted amount of work.
+//
 // Nothing is remembered: the same code that reproduces a log of one cluster
 // decides for every other. AMD's RCCL and the fusion of NICs on different cards are
 // outside its scope.

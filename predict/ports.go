@@ -18,15 +18,16 @@ func (p *Predictor) ports(algo string) sim.Ports {
 	return nil
 }
 
-// ringPorts are the NICs at the ends of a node's part of a ring.
+// ringPorts are the NICs at the ends of a node's part of a ring. Channels beyond
+// those of the plan are its rings over again.
 type ringPorts struct{ p *Predictor }
 
 func (x ringPorts) Out(rank, _, channel int) int {
-	return x.p.Plan.Devices(int(x.p.nodeOf[rank]), channel)[1]
+	return x.p.Plan.Devices(int(x.p.nodeOf[rank]), channel%x.p.Plan.Count())[1]
 }
 
 func (x ringPorts) In(rank, _, channel int) int {
-	return x.p.Plan.Devices(int(x.p.nodeOf[rank]), channel)[0]
+	return x.p.Plan.Devices(int(x.p.nodeOf[rank]), channel%x.p.Plan.Count())[0]
 }
 
 // treePorts are the NICs of the tree's search: the first of a channel where the

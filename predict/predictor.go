@@ -1,8 +1,6 @@
 package predict
 
 import (
-	"fmt"
-
 	"busbar/cluster"
 	"busbar/coll"
 	"busbar/nccl"
@@ -153,7 +151,7 @@ func (p *Predictor) Price(op coll.Op, s Setting) (*result.Run, error) {
 	if o.err != nil {
 		return nil, o.err
 	}
-	return o.Price(op, p.Figures.NCCLModel(p.Gen, p.Card, op.Kind, s.Algo, s.Proto)), nil
+	return o.Price(op, p.model(p.Figures, op, s)), nil
 }
 
 func (p *Predictor) outline(op coll.Op, s Setting) *outline {
@@ -173,6 +171,7 @@ func (p *Predictor) outline(op coll.Op, s Setting) *outline {
 // Schedule builds what a setting means for these ranks, with NCCL's rings and
 // trees.
 func (p *Predictor) Schedule(op coll.Op, s Setting) (*schedule.Schedule, error) {
+	name := s.Algo
 	q := schedule.Params{Ranks: len(p.Layout), Root: op.Root, Channels: max(1, s.Channels), Pieces: 1}
 	switch s.Algo {
 	case "ring":
@@ -180,7 +179,14 @@ func (p *Predictor) Schedule(op coll.Op, s Setting) (*schedule.Schedule, error) 
 			q.Rings = append(q.Rings, p.Plan.Ring(c))
 		}
 	case "chain":
-		q.Order = p.Plan.Ring(0)
+		if op.Kind.Rooted() {
+			name = "tree" // of one child each, another for every channel
+			for c := range min(q.Channels, p.Plan.Count()) {
+				q.Parents = append(q.Parents, along(p.Plan.Ring(c), op.Root, op.Kind == coll.Reduce))
+			}
+		} else {
+			q.Order = p.Plan.Ring(0)
+		}
 	case "tree":
 		if op.Kind == coll.AllReduce {
 			for c := range min(q.Channels, p.Plan.Count()) {
@@ -191,11 +197,22 @@ func (p *Predictor) Schedule(op coll.Op, s Setting) (*schedule.Schedule, error) 
 	default:
 		q.Groups = p.groups()
 	}
-	sc, err := schedule.Build(op.Kind, s.Algo, q)
-	if err != nil {
-		return nil, fmt.Errorf("%w", err)
+	return schedule.Build(op.Kind, name, q)
+}
+
+// along is a ring cut open at the root, as a tree: data comes to a rank from the
+// one before it, or, on its way to the root, leaves for the one behind it.
+func along(ring []int, root int, up bool) []int {
+	parents := make([]int, len(ring))
+	for i, r := range ring {
+		if up {
+			parents[r] = ring[(i+1)%len(ring)]
+		} else {
+			parents[ring[(i+1)%len(ring)]] = r
+		}
 	}
-	return sc, nil
+	parents[root] = -1
+	return parents
 }
 
 func parents(tree []nccl.Links) []int {

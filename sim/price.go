@@ -20,8 +20,22 @@ const second = 1e12 // in picoseconds
 // Stages of one lane follow each other; what different lanes do overlaps between
 // loops, so that with many loops only the busiest lane or thing counts.
 func (o *Outline) Price(op coll.Op, m *Model) *result.Run {
-	size := float64(op.Bytes)
 	r := &result.Run{Op: op, Ranks: o.s.Ranks, Algo: o.s.Name, Proto: m.Wire.Name, Channels: o.s.Channels}
+	var kind Kind
+	r.Parts, kind = o.parts(float64(op.Bytes), m)
+	r.Time = r.Parts.Launch + r.Parts.Latency + r.Parts.Sync + r.Parts.Moving
+	o.explain(r, m, kind, float64(op.Bytes))
+	return r
+}
+
+// Time is Price without an explanation, for those who ask very often.
+func (o *Outline) Time(op coll.Op, m *Model) unit.Time {
+	x, _ := o.parts(float64(op.Bytes), m)
+	return x.Launch + x.Latency + x.Sync + x.Moving
+}
+
+// parts are the parts of the time, and the kind of thing that limits the flow.
+func (o *Outline) parts(size float64, m *Model) (r result.Parts, limit Kind) {
 	loops := o.loops(size, m)
 	var sum, latency, sync float64
 	var lanes [2]float64
@@ -51,12 +65,10 @@ func (o *Outline) Price(op coll.Op, m *Model) *result.Run {
 		moving += float64(m.Wire.Ramp) / second * (1 - math.Exp(-moving*second/float64(m.Wire.RampOver)))
 	}
 	if o.s.Ranks > 1 {
-		r.Parts.Launch = m.Wire.Launch
+		r.Launch = m.Wire.Launch
 	}
-	r.Parts.Latency, r.Parts.Sync, r.Parts.Moving = ps(latency), ps(sync), ps(moving)
-	r.Time = r.Parts.Launch + r.Parts.Latency + r.Parts.Sync + r.Parts.Moving
-	o.explain(r, m, kind, size)
-	return r
+	r.Latency, r.Sync, r.Moving = ps(latency), ps(sync), ps(moving)
+	return r, kind
 }
 
 func ps(seconds float64) unit.Time { return unit.Time(math.Round(seconds * second)) }

@@ -140,7 +140,10 @@ func (g *Group) network(s *hardware.Shape, p *Place, racks int) error {
 	}
 	if g.NICs != nil {
 		s.NICs = int(math.Round(*g.NICs))
-	} else if s.NICs = g.offered(); s.NICs == 0 {
+	} else if t := g.offer(); t != nil {
+		s.NICs = t.Count(cluster.NIC)
+		p.Assumed = append(p.Assumed, fmt.Sprintf("%d NICs a node", s.NICs))
+	} else {
 		return fmt.Errorf("the source does not state how many NICs a node has")
 	}
 	if s.NICs < 1 || s.NICs > 1024 {
@@ -152,18 +155,6 @@ func (g *Group) network(s *hardware.Shape, p *Place, racks int) error {
 	}
 	s.Port = rate
 	return nil
-}
-
-// offered is the number of NICs of the cloud's machine that the GPU's text names
-// in brackets, 0 where it names none that is known.
-func (g *Group) offered() int {
-	_, rest, _ := strings.Cut(g.GPU, "(")
-	name, _, _ := strings.Cut(rest, ")")
-	t, err := hardware.Node(strings.TrimSpace(name))
-	if err != nil {
-		return 0
-	}
-	return t.Count(cluster.NIC)
 }
 
 // kind reads the family of the network, and whether it reaches GPU memory.

@@ -16,7 +16,7 @@ func load(t testing.TB) []*Case {
 	if err != nil {
 		t.Skip(err)
 	}
-	gs, err := Read("c", f)
+	gs, _, err := Read("c", f)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,33 +48,82 @@ type Group struct {
 // maxLine bounds one group; the longest real ones have some kilobytes.
 const maxLine = 16 << 20
 
-// Read reads groups, one a line. Lines that are other documents (training points
-// have no collective) are an error that names the line.
-func Read(name string, r io.Reader) ([]Group, error) {
+// Left is something that was read and is not part of a score, with the reason.
+type Left struct {
+	ID     string
+	Reason string
+	Points int // measured points that it has
+	// Fair says that it was left out by rule (anomalous, grade C, no collective at
+	// all) and not because it cannot be predicted.
+	Fair bool
+}
+
+// maxLines bounds a file; the real ones have some hundred lines.
+const maxLines = 1 << 20
+
+// Read reads groups, one a line. Lines about other things than collectives
+// (training points) are left, by id; a line without an id is an error that names it.
+func Read(name string, r io.Reader) ([]Group, []Left, error) {
 	sc := bufio.NewScanner(r)
 	sc.Buffer(nil, maxLine)
 	var list []Group
+	var left []Left
 	for line := 1; sc.Scan(); line++ {
 		b := bytes.TrimSpace(sc.Bytes())
 		if len(b) == 0 {
 			continue
 		}
-		g := Group{File: name, Line: line}
-		if err := json.Unmarshal(b, &g); err != nil {
-			return nil, fmt.Errorf("%s:%d: %w; expected one JSON object a line with id, collective, sizes_bytes and time_us", name, line, err)
+		if line > maxLines {
+			return nil, nil, fmt.Errorf("%s: more than %d lines; expected measured collectives, one a line", name, maxLines)
 		}
-		if g.ID == "" || g.Collective == "" {
-			return nil, fmt.Errorf("%s:%d: a line without id or collective; expected a measured collective such as {\"id\":…,\"collective\":\"all_reduce\",…}", name, line)
+		g, why, err := readLine(b)
+		switch {
+		case err != nil:
+			return nil, nil, fmt.Errorf("%s:%d: %w", name, line, err)
+		case why != "":
+			left = append(left, Left{ID: g.ID, Reason: fmt.Sprintf("%s:%d: %s", name, line, why), Points: 1, Fair: true})
+		default:
+			g.File, g.Line = name, line
+			list = append(list, g)
 		}
-		list = append(list, g)
 	}
 	if err := sc.Err(); err != nil {
 		if errors.Is(err, bufio.ErrTooLong) {
-			return nil, fmt.Errorf("%s: a line of more than %d bytes; expected one JSON object a line", name, maxLine)
+			return nil, nil, fmt.Errorf("%s: a line of more than %d bytes; expected one JSON object a line", name, maxLine)
 		}
-		return nil, fmt.Errorf("%s: %w", name, err)
+		return nil, nil, fmt.Errorf("%s: %w", name, err)
 	}
-	return list, nil
+	return list, left, nil
+}
+
+// readLine reads one line; why says that it is about something else.
+func readLine(b []byte) (g Group, why string, err error) {
+	var kind struct {
+		ID         string          `json:"id"`
+		Collective json.RawMessage `json:"collective"`
+		Measured   json.RawMessage `json:"measured"`
+		Model      json.RawMessage `json:"model"`
+	}
+	const want = `expected one JSON object a line with id, collective, sizes_bytes and time_us`
+	if err := json.Unmarshal(b, &kind); err != nil {
+		return g, "", fmt.Errorf("%w; %s", err, want)
+	}
+	if kind.ID == "" {
+		return g, "", errors.New("a line without an id; " + want)
+	}
+	switch {
+	case kind.Collective == nil && kind.Measured != nil && kind.Model != nil:
+		return Group{ID: kind.ID}, "a training point; those are predicted by `busbar step`, not here", nil
+	case kind.Collective == nil:
+		return Group{ID: kind.ID}, "neither a collective nor a training point", nil
+	}
+	if err := json.Unmarshal(b, &g); err != nil {
+		return g, "", fmt.Errorf("%w; %s", err, want)
+	}
+	if g.Ranks == 0 {
+		g.Ranks = g.Nodes * g.PerNode
+	}
+	return g, "", nil
 }
 
 // Point is one measured size.
@@ -88,7 +137,7 @@ type Point struct {
 func (g *Group) Points() ([]Point, error) {
 	kind, err := coll.ParseKind(g.Collective)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%.40q is none of the collectives that busbar models", g.Collective)
 	}
 	dtype := coll.Float
 	if g.Dtype != "" {
@@ -96,17 +145,18 @@ func (g *Group) Points() ([]Point, error) {
 			return nil, err
 		}
 	}
+	if g.Ranks != g.Nodes*g.PerNode {
+		return nil, fmt.Errorf("%d ranks on %d nodes with %d GPUs each; expected one rank a GPU", g.Ranks, g.Nodes, g.PerNode)
+	}
 	var list []Point
 	for i, size := range g.Sizes {
 		if !(size >= 0 && size < 1<<60) {
 			return nil, fmt.Errorf("size %g; expected bytes", size)
 		}
 		op := coll.Op{Kind: kind, Bytes: unit.Bytes(size), Type: dtype}
-		us, ok := g.micros(i, op)
-		if !ok {
-			continue
+		if us, ok := g.micros(i, op); ok && us >= 1e-3 && us <= 1e12 {
+			list = append(list, Point{Op: op, Time: unit.Time(math.Round(us * 1e6))})
 		}
-		list = append(list, Point{Op: op, Time: unit.Time(math.Round(us * 1e6))})
 	}
 	if len(list) == 0 {
 		return nil, errors.New("no size with a time or a bandwidth")

@@ -1,132 +1,155 @@
 package truth
 
 import (
-	"fmt"
+	"cmp"
+	"math"
 	"slices"
-	"strings"
 
-	"busbar/nccl"
 	"busbar/predict"
-	"busbar/sim"
 	"busbar/unit"
 )
 
-// Case is a group ready to be predicted.
-type Case struct {
-	*Group
-	Points    []Point
-	Settings  []predict.Setting // of each point
-	Predictor *predict.Predictor
-	Assumed   []string
+// Score is how good predictions of points are.
+type Score struct {
+	Points   int
+	Machines int
+	Median   float64 // of |predicted − measured| / measured
+	P90      float64
+	Worst    float64
+	Bias     float64 // median of predicted over measured
+	// Covered is the share of points whose measured time is inside the error bar.
+	Covered float64
+	// MachineMedian and MachineP90 are medians and 90th percentiles of single
+	// machines, averaged over machines: a source with many points counts once.
+	MachineMedian, MachineP90 float64
 }
 
-// Prepare describes a group's cluster and lets NCCL choose for its points. The
-// error says in words why it cannot be predicted.
-func Prepare(g *Group, figures *sim.Figures) (*Case, error) {
-	pts, err := g.Points()
-	if err != nil {
-		return nil, err
+// Rate scores rows.
+func Rate(rows []Row) Score {
+	s := Score{Points: len(rows)}
+	if len(rows) == 0 {
+		return s
 	}
-	place, err := g.Describe()
-	if err != nil {
-		return nil, err
-	}
-	c := &Case{Group: g, Points: pts, Assumed: place.Assumed}
-	v, assumed := g.version(place)
-	if assumed != "" {
-		c.Assumed = append(c.Assumed, assumed)
-	}
-	if c.Predictor, err = predict.New(place.Cluster, place.Layout, v, g.env(), figures); err != nil {
-		return nil, err
-	}
-	for _, p := range pts {
-		s, err := c.Predictor.Auto(p.Op)
-		if err != nil {
-			return nil, err
+	var all, ratio []float64
+	by := map[string][]float64{}
+	inside := 0
+	for i := range rows {
+		r := &rows[i]
+		all = append(all, r.APE)
+		ratio = append(ratio, r.Ratio())
+		k := r.Case.Machine()
+		by[k] = append(by[k], r.APE)
+		if r.Inside() {
+			inside++
 		}
-		c.Settings = append(c.Settings, s)
 	}
-	return c, nil
+	s.Median, s.P90, s.Worst = Quantile(all, 0.5), Quantile(all, 0.9), Quantile(all, 1)
+	s.Bias = Quantile(ratio, 0.5)
+	s.Covered = float64(inside) / float64(len(rows))
+	s.Machines = len(by)
+	for _, k := range sorted(by) {
+		s.MachineMedian += Quantile(by[k], 0.5) / float64(len(by))
+		s.MachineP90 += Quantile(by[k], 0.9) / float64(len(by))
+	}
+	return s
 }
 
-// version is the release that ran. One that is older or newer than those known is
-// taken for the nearest, and one that nobody stated for a usual one.
-func (g *Group) version(p *Place) (nccl.Version, string) {
-	text, _, _ := strings.Cut(g.NCCL, " ")
-	if v, err := nccl.ParseVersion(text); err == nil {
-		switch {
-		case v.Compare(nccl.Oldest) < 0:
-			return nccl.Oldest, fmt.Sprintf("NCCL %s taken as %s", v, nccl.Oldest)
-		case v.Compare(nccl.Newest) > 0:
-			return nccl.Newest, fmt.Sprintf("NCCL %s taken as %s", v, nccl.Newest)
-		}
-		return v, ""
-	}
-	v := nccl.Version{Major: 2, Minor: 23, Patch: 4}
-	for _, d := range p.Cluster.Types[0].Devices {
-		if d.GPU != nil && d.GPU.SM >= 100 {
-			v = nccl.Version{Major: 2, Minor: 27, Patch: 7}
-		}
-	}
-	return v, "NCCL " + v.String()
-}
-
-// env is what the run set, as far as it changes what NCCL decides. Names of NICs
-// are those of the machine, which the description does not have.
-func (g *Group) env() map[string]string {
-	env := map[string]string{}
-	for k, v := range g.Env {
-		switch k {
-		case "NCCL_IB_HCA", "NCCL_SOCKET_IFNAME", "NCCL_TOPO_FILE", "NCCL_P2P_LEVEL", "NCCL_NET_GDR_LEVEL":
-		default:
-			env[k] = v
-		}
-	}
-	if env["NCCL_ALGO"] == "" {
-		for _, word := range strings.FieldsFunc(g.Algo, func(r rune) bool { return r == ' ' || r == '(' }) {
-			if a, err := nccl.ParseAlgo(word); err == nil {
-				env["NCCL_ALGO"] = a.String()
-			}
-			break
-		}
-	}
-	return env
-}
-
-// Row is one point, measured and predicted.
-type Row struct {
-	Case      *Case
-	Index     int
-	Predicted unit.Time
-	APE       float64 // |predicted − measured| / measured
-	Margin    float64
-}
-
-// Measured is the point's time.
-func (r *Row) Measured() unit.Time { return r.Case.Points[r.Index].Time }
-
-// Predict prices all points of a case under figures.
-func (c *Case) Predict(f *sim.Figures) ([]Row, error) {
-	if f != nil {
-		c.Predictor.Figures = f
-	}
-	rows := make([]Row, len(c.Points))
-	for i, p := range c.Points {
-		run, err := c.Predictor.Price(p.Op, c.Settings[i])
-		if err != nil {
-			return nil, err
-		}
-		d := float64(run.Time-p.Time) / float64(p.Time)
-		rows[i] = Row{Case: c, Index: i, Predicted: run.Time, APE: max(d, -d), Margin: run.Margin}
-	}
-	return rows, nil
-}
-
-// Quantile is the q-quantile of a list, which it sorts.
+// Quantile is the q-quantile of a list, which it sorts; between two values it
+// goes straight.
 func Quantile(list []float64, q float64) float64 {
 	if len(list) == 0 {
 		return 0
 	}
 	slices.Sort(list)
-	return list[min(len(list)-1, int(q*float64(len(list))))]
+	at := q * float64(len(list)-1)
+	i := min(int(at), len(list)-1)
+	if i+1 >= len(list) {
+		return list[i]
+	}
+	f := at - float64(i)
+	return list[i]*(1-f) + list[i+1]*f
+}
+
+func sorted[V any](m map[string]V) []string {
+	list := make([]string, 0, len(m))
+	for k := range m {
+		list = append(list, k)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// Ratio is predicted over measured.
+func (r *Row) Ratio() float64 { return float64(r.Predicted) / float64(r.Measured()) }
+
+// Inside tells whether the measured time is inside the prediction's error bar.
+func (r *Row) Inside() bool {
+	return r.Margin > 0 && math.Abs(math.Log(r.Ratio())) <= math.Log(r.Margin)*(1+1e-9)
+}
+
+// Size is the point's message.
+func (r *Row) Size() unit.Bytes { return r.Case.Points[r.Index].Op.Bytes }
+
+// Published is the size class of the measured figures' own description: small up
+// to 256 KiB, large from 64 MiB.
+func Published(size unit.Bytes) string {
+	switch {
+	case size <= 256*unit.KiB:
+		return "small"
+	case size >= 64*unit.MiB:
+		return "large"
+	}
+	return "middle"
+}
+
+// Part is the score of some of the rows.
+type Part struct {
+	Name string
+	Score
+}
+
+// Split scores rows by a name of each; rows whose name is "" belong to no part.
+// Parts come in the order of their names, sizes from small to large.
+func Split(rows []Row, name func(*Row) string) []Part {
+	by := map[string][]Row{}
+	for i := range rows {
+		if k := name(&rows[i]); k != "" {
+			by[k] = append(by[k], rows[i])
+		}
+	}
+	parts := make([]Part, 0, len(by))
+	for _, k := range sorted(by) {
+		parts = append(parts, Part{k, Rate(by[k])})
+	}
+	slices.SortStableFunc(parts, func(a, b Part) int { return cmp.Compare(key(a.Name), key(b.Name)) })
+	return parts
+}
+
+// key puts small before middle before large.
+func key(name string) string {
+	for i, size := range []string{"small", "middle", "large"} {
+		if n := len(name) - len(size); n >= 0 && name[n:] == size {
+			return name[:n] + string(rune('0'+i))
+		}
+	}
+	return name
+}
+
+// ByClass names rows by busbar's own classes of hardware and size.
+func ByClass(r *Row) string {
+	return r.Case.class + "/" + predict.SizeClass(r.Size())
+}
+
+// ByHardware names rows by the class that their source gives them.
+func ByHardware(r *Row) string { return r.Case.Class + "/" + Published(r.Size()) }
+
+// ByMachine names rows by the machine they were measured on.
+func ByMachine(r *Row) string { return r.Case.Machine() }
+
+// ByMiB tells rows from 1 MiB on from those below.
+func ByMiB(r *Row) string {
+	if r.Size() >= unit.MiB {
+		return "from 1 MiB"
+	}
+	return "below 1 MiB"
 }

@@ -47,11 +47,14 @@ func ParseRate(s string) (Rate, error) {
 	if duplex {
 		v /= 2
 	}
-	if v > 1e18 {
+	if !rateInRange(v) {
 		return 0, fmt.Errorf("rate %q: out of range", s)
 	}
 	return Rate(v), nil
 }
+
+// rateInRange bounds bytes per second by what can be meant: none, or one to 1e18.
+func rateInRange(v float64) bool { return v == 0 || v >= 1 && v <= 1e18 }
 
 func rateUnit(u string) (float64, error) {
 	help := "use Gb/s (bits) or GB/s (bytes), e.g. 400Gb/s = 50GB/s"
@@ -129,6 +132,9 @@ func (r *Rate) UnmarshalJSON(data []byte) error {
 	var f float64
 	if err := json.Unmarshal(data, &f); err != nil {
 		return err
+	}
+	if !rateInRange(f * 1e9) {
+		return fmt.Errorf("rate %s: out of range", data)
 	}
 	*r = Rate(f * 1e9)
 	return nil

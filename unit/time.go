@@ -83,6 +83,9 @@ func (t *Time) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &f); err != nil {
 		return err
 	}
+	if math.Abs(f)*float64(Microsecond) >= math.MaxInt64 {
+		return fmt.Errorf("time %s: out of range", data)
+	}
 	*t = Micros(f)
 	return nil
 }
@@ -112,11 +115,17 @@ func (f FLOPS) String() string { return digits(float64(f)/1e12) + " TFLOPS" }
 // its name.
 func (f FLOPS) MarshalJSON() ([]byte, error) { return json.Marshal(round9(float64(f) / 1e12)) }
 
+// maxTFLOPS is far beyond any machine, and its square is still a number.
+const maxTFLOPS = 1e18
+
 // UnmarshalJSON reads a number of TFLOPS.
 func (f *FLOPS) UnmarshalJSON(data []byte) error {
 	var v float64
 	if err := json.Unmarshal(data, &v); err != nil {
 		return err
+	}
+	if v < 0 || v > maxTFLOPS {
+		return fmt.Errorf("speed %s: out of range", data)
 	}
 	*f = FLOPS(v * 1e12)
 	return nil
@@ -134,7 +143,7 @@ func (f *FLOPS) UnmarshalText(text []byte) error {
 		return fmt.Errorf("speed %q: %w", text, err)
 	}
 	mul, ok := map[string]float64{"GFLOPS": 1e9, "TFLOPS": 1e12, "PFLOPS": 1e15}[suffix]
-	if !ok || num < 0 {
+	if !ok || num < 0 || num*mul > maxTFLOPS*1e12 {
 		return fmt.Errorf("speed %q: expected a number with GFLOPS, TFLOPS or PFLOPS", text)
 	}
 	*f = FLOPS(num * mul)

@@ -142,3 +142,28 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// A number in JSON is held to the same bounds as a text.
+func TestOutOfRange(t *testing.T) {
+	for _, data := range []string{`1e308`, `1e300`, `-1`, `1e-320`, `"1e308GB/s"`, `"-1GB/s"`, `"1e-320GB/s"`} {
+		var r Rate
+		if err := json.Unmarshal([]byte(data), &r); err == nil {
+			t.Errorf("rate %s is read as %v", data, r)
+		}
+	}
+	for _, data := range []string{`1e308`, `1e20`, `"1e308us"`} {
+		var v Time
+		if err := json.Unmarshal([]byte(data), &v); err == nil {
+			t.Errorf("time %s is read as %v", data, v)
+		}
+	}
+	for _, data := range []string{`1e308`, `-1`} {
+		var v FLOPS
+		if err := json.Unmarshal([]byte(data), &v); err == nil {
+			t.Errorf("speed %s is read as %v", data, v)
+		}
+	}
+	if err := new(FLOPS).UnmarshalText([]byte("1e308TFLOPS")); err == nil {
+		t.Error("1e308TFLOPS is read")
+	}
+}

@@ -18,7 +18,7 @@ func arrange(read []source) {
 	nodes := 0
 	for i := range read {
 		s := &read[i]
-		if !s.preset {
+		if !s.preset || s.host != "" {
 			continue
 		}
 		c := &s.frags[0].Cluster
@@ -131,7 +131,7 @@ func hostOf(path string) string {
 // othersNameHosts reports whether a source other than number i names hosts.
 func othersNameHosts(read []source, i int) bool {
 	for k := range read {
-		if k == i || read[k].preset {
+		if k == i || read[k].preset && read[k].host == "" {
 			continue
 		}
 		for _, f := range read[k].frags {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"busbar/cluster"
 	"busbar/hardware"
@@ -57,7 +58,8 @@ type source struct {
 	word    string
 	frags   []*cluster.Fragment
 	preset  bool
-	counted bool // the word says how many nodes
+	counted bool   // the word says how many nodes
+	host    string // that the word names
 }
 
 // nameOf names a cluster whose sources do not: by its only host, or by the first
@@ -80,21 +82,19 @@ func nameOf(words []string, c *cluster.Cluster) string {
 // source reads one word: [HOST=]FILE[:COUNT], PRESET[:COUNT], FOLDER or -.
 func (e *env) source(word string) (source, error) {
 	s := source{word: word}
-	if word == "-" {
-		frags, err := input.Read("standard input", e.stdin)
-		s.frags = frags
+	host, name, err := cutHost(word)
+	if err != nil {
 		return s, err
-	}
-	host, name := "", word
-	if h, rest, ok := strings.Cut(word, "="); ok && h != "" && !strings.ContainsAny(h, "/.") && !exists(word) {
-		host, name = h, rest
 	}
 	name, count, err := cutCount(name)
 	if err != nil {
 		return s, err
 	}
-	s.counted = count > 0
-	if s.frags, s.preset, err = e.open(host, name, count); err != nil || s.preset {
+	if host != "" && count > 1 {
+		return s, fmt.Errorf("%s: HOST= names one node and :%d asks for %d; leave one of them out", word, count, count)
+	}
+	s.host, s.counted = host, count > 0
+	if s.frags, s.preset, err = e.open(host, name, count); err != nil || s.preset && host == "" {
 		return s, err
 	}
 	for _, f := range s.frags {
@@ -104,10 +104,23 @@ func (e *env) source(word string) (source, error) {
 			}
 		}
 	}
-	if count > 0 {
+	if count > 0 && host == "" {
 		s.frags, err = repeat(s.frags, name, count)
 	}
 	return s, err
+}
+
+// cutHost splits HOST=FILE. A name that exists as it stands has no host.
+func cutHost(word string) (host, name string, err error) {
+	h, rest, ok := strings.Cut(word, "=")
+	if !ok || h == "" || strings.Contains(h, "/") || exists(word) || strings.Contains(h, ".") && !exists(rest) {
+		return "", word, nil
+	}
+	bad := strings.IndexFunc(h, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) >= 0
+	if one, err := cluster.ParseHosts(h); bad || err != nil || len(one) != 1 || one[0] != h || strings.ContainsAny(h, "[]{}*?$()\"'") {
+		return "", "", fmt.Errorf("%s: %q before the = is not the name of one host; expected HOST=FILE", word, h)
+	}
+	return h, rest, nil
 }
 
 func exists(path string) bool {
@@ -128,16 +141,17 @@ func cutCount(name string) (string, int, error) {
 	return name[:i], n, nil
 }
 
-// open reads a preset, a folder or a file.
+// open reads a preset, a folder, a file or standard input.
 func (e *env) open(host, name string, count int) (frags []*cluster.Fragment, preset bool, err error) {
+	if name == "-" {
+		frags, err = input.Read("standard input", e.stdin)
+		return frags, false, err
+	}
 	info, err := os.Stat(name)
 	switch {
 	case err == nil && info.IsDir():
-		f, err := sysfs.Read(host, os.DirFS(name))
-		if err != nil {
-			return nil, false, fmt.Errorf("%s: %w", name, err)
-		}
-		return []*cluster.Fragment{f}, false, nil
+		f, err := openFolder(host, name)
+		return []*cluster.Fragment{f}, false, err
 	case errors.Is(err, fs.ErrNotExist):
 		c, err := hardware.Preset(name, count)
 		if err != nil {
@@ -159,6 +173,25 @@ func (e *env) open(host, name string, count int) (frags []*cluster.Fragment, pre
 	defer f.Close()
 	frags, err = input.Read(name, f)
 	return frags, false, err
+}
+
+// openFolder reads a machine from a copy of its /sys and /proc. Links that lead out
+// of the folder lead nowhere: what they would show is this machine.
+func openFolder(host, name string) (*cluster.Fragment, error) {
+	// Without the right to list it there is nothing in it that could be wrong.
+	if _, err := os.ReadDir(name); err != nil {
+		return nil, cannotError{err}
+	}
+	root, err := os.OpenRoot(name)
+	if err != nil {
+		return nil, cannotError{err}
+	}
+	defer root.Close()
+	f, err := sysfs.Read(host, root.FS())
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return f, nil
 }
 
 // nameHost gives a fragment's nameless node its host.

@@ -44,9 +44,11 @@ func (e cannotError) Unwrap() error { return e.err }
 type command struct {
 	Map        mapCmd        `cmd:"" help:"Read a machine's or a cluster's topology; print it, convert it, audit it."`
 	Demo       demoCmd       `cmd:"" help:"Map and audit this machine and the reference cluster."`
+	Predict    predictCmd    `cmd:"" help:"Predict how long a collective takes, what limits it, and which setting would help."`
 	Presets    presetsCmd    `cmd:"" help:"List the machines that can be used by name."`
 	Hardware   hardwareCmd   `cmd:"" help:"List the hardware catalogue with its sources."`
 	Sched      schedCmd      `cmd:"" help:"Print, prove or export the program of a collective."`
+	Validate   validateCmd   `cmd:"" help:"Predict measured points and say how far off the predictions are."`
 	Schema     schemaCmd     `cmd:"" help:"Print the JSON Schema of the cluster file, for editors."`
 	Completion completionCmd `cmd:"" help:"Print a completion script for bash, zsh or fish."`
 	Version    versionCmd    `cmd:"" help:"Print the version."`

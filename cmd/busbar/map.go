@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -65,38 +66,46 @@ var endings = map[string]string{
 
 // Run reads the sources, joins them and writes what was asked for.
 func (c *mapCmd) Run(e *env) error {
+	format, file, err := c.target()
+	if err != nil {
+		return err
+	}
 	cl, err := e.load(c.Sources, c.common)
 	if err != nil {
 		return err
 	}
-	findings := audit.Run(cl)
-	if c.JSON {
-		c.Output = "json"
-	}
-	switch {
-	case c.Audit && c.Output == "json":
-		err = writeIndented(e.stdout, map[string]any{"summary": cl.Summary(), "audit": orEmpty(findings), "warnings": orEmpty(cl.Warnings)})
-	case c.Audit && c.Output != "text" && c.Output != "-":
-		return fmt.Errorf("--audit prints findings, as text or with --json; -o %s is for the map: run it without --audit", c.Output)
-	case c.Audit:
-		err = report.Findings(e.stdout, findings, e.text(e.stdout))
-	case len(c.Path) > 0:
-		err = c.paths(e, cl)
-	default:
-		err = c.write(e, cl)
-	}
-	if err != nil {
+	wrong := false
+	write := func(w io.Writer) (err error) {
+		switch {
+		case c.Audit:
+			wrong, err = c.findings(e, w, cl, format)
+		case len(c.Path) > 0:
+			wrong, err = c.paths(w, cl, format == "json")
+		default:
+			err = outputs[format](c, e, w, cl)
+		}
 		return err
 	}
-	if c.Audit && audit.Serious(findings) {
+	if format != "text" && format != "json" && !c.Quiet {
+		for _, w := range cl.Warnings {
+			fmt.Fprintln(e.stderr, "note:", w)
+		}
+	}
+	if file == "" || file == "-" {
+		err = write(e.stdout)
+	} else {
+		err = e.writeFile(file, write)
+	}
+	if err == nil && wrong {
 		return errWrong
 	}
-	return nil
+	return err
 }
 
-// write sends the cluster to standard output or to a file.
-func (c *mapCmd) write(e *env, cl *cluster.Cluster) error {
-	format, file := c.Output, ""
+// target says in which format to write and to which file, empty for standard
+// output, and refuses flags that contradict each other.
+func (c *mapCmd) target() (format, file string, err error) {
+	format = c.Output
 	if f, name, ok := strings.Cut(format, "="); ok && outputs[f] != nil {
 		format, file = f, name
 	}
@@ -108,18 +117,35 @@ func (c *mapCmd) write(e *env, cl *cluster.Cluster) error {
 			format, file = f, c.Output
 		}
 	}
-	if outputs[format] == nil {
-		return fmt.Errorf("-o %s: expected text, yaml, json, matrix, svg, dot, nccl-xml, slurm, slurm-yaml or kube (FORMAT=FILE writes to a file), or a file name that ends in .yaml, .json, .svg, .dot, .xml, .conf or .txt", c.Output)
+	switch {
+	case outputs[format] == nil:
+		return "", "", fmt.Errorf("-o %s: expected text, yaml, json, matrix, svg, dot, nccl-xml, slurm, slurm-yaml or kube (FORMAT=FILE writes to a file), or a file name that ends in .yaml, .json, .svg, .dot, .xml, .conf or .txt", c.Output)
+	case c.JSON && format == "text" && file == "":
+		format = "json"
+	case c.JSON && format != "json":
+		return "", "", fmt.Errorf("--json and -o %s are two formats; give one (-o json=FILE writes JSON to a file)", c.Output)
 	}
-	if format != "text" && format != "json" && !c.Quiet {
-		for _, w := range cl.Warnings {
-			fmt.Fprintln(e.stderr, "note:", w)
-		}
+	plain := format == "text" || format == "json"
+	switch {
+	case c.Audit && len(c.Path) > 0:
+		return "", "", errors.New("--audit and --path are two questions; ask one at a time")
+	case c.Audit && !plain:
+		return "", "", fmt.Errorf("--audit prints findings, as text or with --json; -o %s is for the map: run it without --audit", c.Output)
+	case len(c.Path) > 0 && !plain:
+		return "", "", fmt.Errorf("--path prints paths, as text or with --json; -o %s is for the map: run it without --path", c.Output)
 	}
-	if file == "" || file == "-" {
-		return outputs[format](c, e, e.stdout, cl)
+	return format, file, nil
+}
+
+// findings prints what the audit found; wrong when there is more than notes.
+func (c *mapCmd) findings(e *env, w io.Writer, cl *cluster.Cluster, format string) (wrong bool, err error) {
+	found := audit.Run(cl)
+	if format == "json" {
+		err = writeIndented(w, map[string]any{"summary": cl.Summary(), "audit": orEmpty(found), "warnings": orEmpty(cl.Warnings)})
+	} else {
+		err = report.Findings(w, found, e.text(w))
 	}
-	return e.writeFile(file, func(w io.Writer) error { return outputs[format](c, e, w, cl) })
+	return audit.Serious(found), err
 }
 
 func (c *mapCmd) text(e *env, w io.Writer, cl *cluster.Cluster) error {

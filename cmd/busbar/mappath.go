@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"busbar/cluster"
@@ -29,27 +30,27 @@ type hopJSON struct {
 	Origin   string   `json:"rate_from"`
 }
 
-// paths prints the routes that --path asks for.
-func (c *mapCmd) paths(e *env, cl *cluster.Cluster) error {
+// paths prints the routes that --path asks for. No known path is an answer too,
+// but not a good one: lost.
+func (c *mapCmd) paths(w io.Writer, cl *cluster.Cluster, asJSON bool) (lost bool, err error) {
 	routes := cluster.NewRoutes(cl)
 	out := []pathJSON{}
-	lost := false
 	for _, ask := range c.Path {
 		from, to, ok := strings.Cut(ask, ",")
 		if !ok {
-			return fmt.Errorf("--path %s: expected two devices, e.g. node0/gpu0,node1/gpu3", ask)
+			return false, fmt.Errorf("--path %s: expected two devices, e.g. node0/gpu0,node1/gpu3", ask)
 		}
 		a, err := findPlace(cl, from)
 		if err != nil {
-			return fmt.Errorf("--path %s: %w", ask, err)
+			return false, fmt.Errorf("--path %s: %w", ask, err)
 		}
 		b, err := findPlace(cl, to)
 		if err != nil {
-			return fmt.Errorf("--path %s: %w", ask, err)
+			return false, fmt.Errorf("--path %s: %w", ask, err)
 		}
 		p := routes.Path(a, b)
 		lost = lost || p.Class.Type == cluster.Apart
-		if c.Output == "json" {
+		if asJSON {
 			out = append(out, pathOut(from, to, &p))
 			continue
 		}
@@ -65,17 +66,14 @@ func (c *mapCmd) paths(e *env, cl *cluster.Cluster) error {
 		for _, h := range p.Hops {
 			fmt.Fprintf(&text, "    %v\n", h)
 		}
-		fmt.Fprint(e.stdout, texttab.Clean(text.String()))
-	}
-	if c.Output == "json" {
-		if err := writeIndented(e.stdout, map[string]any{"paths": out}); err != nil {
-			return err
+		if _, err := io.WriteString(w, texttab.Clean(text.String())); err != nil {
+			return false, err
 		}
 	}
-	if lost {
-		return errWrong // no path is known: an answer, but not a good one
+	if asJSON {
+		err = writeIndented(w, map[string]any{"paths": out})
 	}
-	return nil
+	return lost, err
 }
 
 func pathOut(from, to string, p *cluster.Path) pathJSON {

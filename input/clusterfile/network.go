@@ -12,7 +12,7 @@ import (
 // network reads the network: listed switch by switch, or described.
 func (r *reading) network() error {
 	f := &r.file.Network
-	if !f.short() {
+	if !f.short() || len(r.out.Hosts) == 0 && f.Speed == "" && f.NodesPerLeaf == 0 {
 		return r.listed()
 	}
 	if err := r.checkShort(); err != nil {

@@ -27,6 +27,8 @@ const format = "cluster file"
 
 var (
 	yamlHosts = regexp.MustCompile(`(?m)(^|[-{,[])[ \t]*"?(hosts?|count|gpus|preset)"?:`)
+	yamlEmpty = regexp.MustCompile(`(?m)^nodes:[ \t]*\[[ \t]*\]`) // as Write has it where no host is known
+	jsonEmpty = regexp.MustCompile(`"nodes"\s*:\s*\[\s*\]`)
 	foreign   = regexp.MustCompile(`(?m)^[ \t]*(apiVersion|kind): *\S*(/|Node|List|Cluster|Job)`)
 )
 
@@ -35,16 +37,16 @@ var (
 // so that the error can say what is wrong with it.
 func Match(data []byte) bool {
 	if isJSON(data) {
-		if !bytes.Contains(data, []byte(`"nodes"`)) {
+		if !bytes.Contains(data, []byte(`"nodes"`)) || bytes.Contains(data, []byte(`"apiVersion"`)) {
 			return false
 		}
-		return bytes.Contains(data, []byte(`"hosts"`)) && !bytes.Contains(data, []byte(`"apiVersion"`))
+		return bytes.Contains(data, []byte(`"hosts"`)) || bytes.Contains(data, []byte(`"version"`)) && jsonEmpty.Match(data)
 	}
 	// The plain search first: the expressions are slow on long texts.
 	if len(data) > maxFile || !topLevel(data, "nodes:", "node:", "hosts:", "types:", "network:") {
 		return false
 	}
-	return yamlHosts.Match(data) && !foreign.Match(data)
+	return (yamlHosts.Match(data) || yamlEmpty.Match(data)) && !foreign.Match(data)
 }
 
 // topLevel reports whether a line begins with one of the keys.
@@ -167,7 +169,9 @@ func (r *reading) cluster() (*cluster.Cluster, error) {
 	}
 	r.types = map[string]int{}
 	r.out = cluster.Cluster{Name: f.Name, Benches: f.Benches, Sources: f.Sources, Warnings: f.Warnings}
-	if len(f.Nodes) == 0 {
+	// Switches alone, or benchmarks, are a cluster of which no node is known: then
+	// the file says so.
+	if n := r.doc.Get("nodes"); len(f.Nodes) == 0 && (n == nil || n.Kind != yamldoc.List) {
 		return nil, r.errAt(errors.New("no nodes; expected a list such as\n  - hosts: gpu[001-016]\n    type: dgx-h100"), "nodes")
 	}
 	hosts := map[string]int{}
@@ -254,10 +258,30 @@ func (r *reading) typeIndex(name string) (int, error) {
 		if t, err = form.nodeType(name); err != nil {
 			return -1, r.errAt(err, "types", name)
 		}
+		if err := r.noZeroLanes(name); err != nil {
+			return -1, err
+		}
 	} else if t, err = hardware.Node(name); err != nil {
 		return -1, fmt.Errorf("no type %q in this file and no such preset: %w", name, err)
 	}
 	r.types[name] = len(r.out.Types)
 	r.out.Types = append(r.out.Types, t)
 	return r.types[name], nil
+}
+
+// noZeroLanes refuses a width that is written as zero: the model has zero for
+// what nobody said.
+func (r *reading) noZeroLanes(typ string) error {
+	for i, l := range r.doc.Get("types", typ, "links").List() {
+		for _, key := range []string{"lanes", "max_lanes", "gts", "max_gts"} {
+			v := l.Get(key)
+			if v == nil {
+				continue
+			}
+			if f, err := strconv.ParseFloat(v.Text, 64); err == nil && f == 0 {
+				return r.errAt(errors.New("0; leave it out when it is unknown"), "types", typ, "links", i, key)
+			}
+		}
+	}
+	return nil
 }

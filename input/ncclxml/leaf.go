@@ -91,8 +91,11 @@ func (b *builder) uplink(e *element, d int) {
 	}
 	if e.name == "pci" {
 		l.GTs = b.speed(e)
-		if w := number(e.get("link_width"), 0); w > 0 && w <= 64 {
+		switch w := number(e.get("link_width"), 0); {
+		case w > 0 && w <= 64:
 			l.Lanes = w
+		case e.get("link_width") != "" && e.get("link_width") != "0":
+			b.warnf(e.line, e.get("busid"), "link_width %q; expected 1 to 32: left out", shorten(e.get("link_width")))
 		}
 	}
 	b.t.Connect(l)

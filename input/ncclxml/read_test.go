@@ -211,6 +211,7 @@ func TestReadWarns(t *testing.T) {
 		{"numaid", swap(`numaid="0"`, `numaid="x"`), `numaid "x"`},
 		{"affinity", swap(`affinity="00000000,0000ffff"`, `affinity="0-15"`), `affinity "0-15"`},
 		{"suffix", swap(`32.0 GT/s PCIe`, `32.0 GT/s`), `NCCL does not know link_speed "32.0 GT/s" and counts the link as 8 GT/s; write "32.0 GT/s PCIe"`},
+		{"link width", swap(`link_width="16"`, `link_width="-4"`), `link_width "-4"`},
 		{"link speed", swap(`32.0 GT/s PCIe`, `fast`), `link_speed "fast"`},
 		{"version", swap(`version="1"`, `version="7"`), `system version "7"`},
 		{"nesting", swap(`<net name`, `<gpu dev="5"/><net name`), "<gpu> inside <nic> is not part of the format"},

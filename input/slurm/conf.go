@@ -270,6 +270,9 @@ func (tr *treeReader) fill(sw int, r record, names []string) error {
 	if err != nil {
 		return err
 	}
+	if err := tr.room(r, len(down)); err != nil {
+		return err
+	}
 	for _, d := range down {
 		tr.tree.Join(sw, tr.tree.Switch(d, r.kind == anAggregate))
 	}
@@ -295,6 +298,15 @@ func (tr *treeReader) fill(sw int, r record, names []string) error {
 	}
 	if twice > 0 {
 		tr.f.Warnf(r.line, r.name, "%d of its nodes are listed twice", twice)
+	}
+	return nil
+}
+
+// room refuses more switches than are read, before they are made: a switch takes
+// far more than the few bytes that name a thousand of them.
+func (tr *treeReader) room(r record, more int) error {
+	if n := len(tr.tree.Switches) + more; n > cluster.MaxSwitches {
+		return fmt.Errorf("%s:%d: %d switches so far; at most %d are read", tr.f.Source, r.line, n, cluster.MaxSwitches)
 	}
 	return nil
 }

@@ -182,6 +182,9 @@ func (y *yamlReader) entries(list *yamldoc.Value, nameKey, prefix string, domain
 func (y *yamlReader) entry(sw int, e *yamldoc.Value, r record, prefix string, domain bool) error {
 	for _, text := range texts(e.Get("children")) {
 		down, err := y.expand(r, "children", text)
+		if err == nil {
+			err = y.room(r, len(down))
+		}
 		if err != nil {
 			return err
 		}

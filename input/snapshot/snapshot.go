@@ -10,7 +10,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"busbar/cluster"
@@ -23,6 +25,8 @@ const (
 	maxUnpacked = 1 << 30 // bytes that may come out of decompression
 	maxFile     = 1 << 20 // kept of one file; cpuinfo of a large machine is the longest
 	maxKept     = 256 << 20
+	maxName     = 4096 // bytes of a path, as in Linux
+	maxDepth    = 128  // folders in a path; /sys has about thirty
 )
 
 // Match reports whether the data is a tar archive, compressed or not.
@@ -84,6 +88,12 @@ func unpack(r io.Reader) (*tree, error) {
 		if n >= maxEntries {
 			return nil, fmt.Errorf("more than %d entries; pack only /sys and /proc", maxEntries)
 		}
+		if d := strings.Count(h.Name, "/"); len(h.Name) > maxName || len(h.Linkname) > maxName || d > maxDepth {
+			return nil, fmt.Errorf("entry %d: a name of %d bytes in %d folders; no machine has such in /sys or /proc", n+1, max(len(h.Name), len(h.Linkname)), d)
+		}
+		if len(t.entries) > maxEntries {
+			return nil, fmt.Errorf("more than %d files and folders; pack only /sys and /proc", maxEntries)
+		}
 		var data []byte
 		if h.Typeflag == tar.TypeReg {
 			if data, err = io.ReadAll(io.LimitReader(archive, maxFile)); err != nil {
@@ -116,8 +126,9 @@ func (t *tree) machine() (fs.FS, error) {
 	if best != "" {
 		return fs.Sub(t, best)
 	}
-	// A bare copy of /sys/class/infiniband: device folders with ports in them.
-	for name := range t.entries {
+	// A bare copy of /sys/class/infiniband: device folders with ports in them. Of
+	// several, the first by name, whatever the order of a map.
+	for _, name := range slices.Sorted(maps.Keys(t.entries)) {
 		parts := strings.Split(name, "/")
 		for i := 1; i+1 < len(parts); i++ {
 			if parts[i+1] == "ports" {

@@ -152,3 +152,33 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+// A name that no machine has is refused before folders are made of it.
+func TestDeepNamesAreRefused(t *testing.T) {
+	for _, name := range []string{"h/sys/" + strings.Repeat("a/", 200) + "f", "h/sys/" + strings.Repeat("a", 5000)} {
+		_, err := Read("x", bytes.NewReader(pack(t, true, map[string]string{name: "x"})))
+		if err == nil || !strings.Contains(err.Error(), "no machine has such") {
+			t.Errorf("%.20s…: error %v", name, err)
+		}
+	}
+}
+
+// Two copies of /sys/class/infiniband in one archive: the same one every time.
+func TestBareRDMAIsTheSameEveryTime(t *testing.T) {
+	data := pack(t, false, map[string]string{
+		"a/mlx5_0/ports/1/rate":  "200 Gb/sec (4X HDR)\n",
+		"a/mlx5_0/ports/1/state": "4: ACTIVE\n",
+		"b/mlx5_9/ports/1/rate":  "100 Gb/sec (4X EDR)\n",
+		"b/mlx5_9/ports/1/state": "4: ACTIVE\n",
+	})
+	for range 20 {
+		f, err := Read("x", bytes.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		nics := f.Types[0].Of(cluster.NIC)
+		if len(nics) != 1 || f.Types[0].Devices[nics[0]].Label != "mlx5_0" {
+			t.Fatalf("read %+v; want mlx5_0 of the first folder", f.Types[0].Devices)
+		}
+	}
+}

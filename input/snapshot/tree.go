@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -77,7 +78,8 @@ func (t *tree) folder(name string) *entry {
 // under is the tree with the folder from moved to to.
 func (t *tree) under(from, to string) *tree {
 	out := newTree()
-	for name, e := range t.entries {
+	for _, name := range slices.Sorted(maps.Keys(t.entries)) {
+		e := t.entries[name]
 		if rest, ok := strings.CutPrefix(name, from+"/"); ok && !e.mode.IsDir() {
 			out.put(path.Join(to, rest), e)
 		}

@@ -34,7 +34,7 @@ func Read(host string, fsys fs.FS) (*cluster.Fragment, error) {
 		return nil, fmt.Errorf("%s: neither CPUs nor PCI devices nor NICs could be read; check that /sys is mounted and readable", Format)
 	}
 	m.f.AddNode(host, m.t)
-	return m.f, nil
+	return m.f, m.f.CheckSize()
 }
 
 func (t *tree) hostName() string {

@@ -1,0 +1,182 @@
+package calibrate
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"busbar/sim"
+	"busbar/truth"
+	"busbar/unit"
+)
+
+const nFigures = len(sim.Figures{})
+
+// Problem is what to fit to what.
+type Problem struct {
+	Cases []*truth.Case
+	// Free are the figures that may move; all where none is.
+	Free [nFigures]bool
+	// Start is where the search begins, and where figures stay that are not free.
+	Start *sim.Figures
+	// Prior is what figures are drawn to, with a force of Pull: a figure that is
+	// twice or half its prior weighs like 0.48×Pull of a point that is off by a
+	// factor of e. Figures of a generation are drawn to its neighbours' as well.
+	Prior *sim.Figures
+	Pull  float64
+	// Rounds bounds the search; 0 is 40.
+	Rounds int
+}
+
+// Answer is a fit.
+type Answer struct {
+	Figures sim.Figures
+	Loss    float64       // mean robust error of the points, without the pull
+	Touch   [nFigures]int // points whose time depends on a figure
+	Tried   int           // trial steps
+}
+
+// search is a problem under way.
+type search struct {
+	*Problem
+	f      sim.Figures
+	touch  [nFigures][]int // cases that depend on a figure
+	points [nFigures]int
+	loss   []float64 // of each case
+	weight float64
+	buf    []unit.Time
+	tried  int
+}
+
+// Solve fits. The error names the case that cannot be priced.
+func (p *Problem) Solve() (*Answer, error) {
+	s := &search{Problem: p, f: *p.Start, loss: make([]float64, len(p.Cases))}
+	if p.Free == ([nFigures]bool{}) {
+		q := *p
+		for i := range q.Free {
+			q.Free[i] = true
+		}
+		s.Problem = &q
+	}
+	for i, c := range p.Cases {
+		var err error
+		if s.loss[i], err = s.caseLoss(c); err != nil {
+			return nil, fmt.Errorf("%s: %w", c.ID, err)
+		}
+		s.weight += math.Sqrt(float64(len(c.Points)))
+	}
+	s.find()
+	s.descend()
+	a := &Answer{Figures: s.f, Touch: s.points, Tried: s.tried}
+	for _, l := range s.loss {
+		a.Loss += l / max(s.weight, 1)
+	}
+	return a, nil
+}
+
+// caseLoss is the loss of one case: a robust sum of logarithms, so that a sweep of
+// many points counts more than one of few, but not in proportion.
+func (s *search) caseLoss(c *truth.Case) (float64, error) {
+	var err error
+	if s.buf, err = c.Predictor.Times(s.buf, c.Ops, c.Settings, &s.f); err != nil {
+		return 0, err
+	}
+	sum := 0.0
+	for i, t := range s.buf {
+		e := math.Abs(math.Log(float64(max(t, 1)) / float64(c.Points[i].Time)))
+		sum += robust(e)
+	}
+	return sum / math.Sqrt(float64(len(c.Points))), nil
+}
+
+// robust grows like the error at first and slower later: a point that nothing
+// explains shall not bend the rest.
+func robust(e float64) float64 { return min(e, 0.05+0.9*math.Log1p(e)) }
+
+// find tries every free figure at both ends of its range and notes which cases
+// feel it.
+func (s *search) find() {
+	for i := range s.f {
+		if !s.Free[i] {
+			continue
+		}
+		old := s.f[i]
+		_, lo, hi := sim.FigureRange(i)
+		for k, c := range s.Cases {
+			feels := false
+			for _, v := range []float64{lo, hi, old * 1.3, old / 1.3} {
+				s.f[i] = min(max(v, lo), hi)
+				if l, err := s.caseLoss(c); err == nil && l != s.loss[k] {
+					feels = true
+					break
+				}
+			}
+			if feels {
+				s.touch[i] = append(s.touch[i], k)
+				s.points[i] += len(c.Points)
+			}
+		}
+		s.f[i] = old
+	}
+}
+
+// pulled is the price of a figure's distance from where it is drawn to.
+func (s *search) pulled(i int) float64 {
+	if s.Pull == 0 {
+		return 0
+	}
+	gen, _ := split(i)
+	d := distance(i, s.f[i], s.Prior[i])
+	if gen < 0 {
+		return s.Pull * d
+	}
+	// A generation is drawn to its neighbours, and a little to the prior.
+	sum := 0.2 * d
+	per := perGen()
+	for _, j := range []int{i - per, i + per} {
+		if g, _ := split(j); g >= 0 {
+			sum += 0.5 * distance(i, s.f[i], s.f[j])
+		}
+	}
+	return s.Pull * sum
+}
+
+// distance of two values of a figure: the square of the logarithm of their ratio,
+// growing slower far out.
+func distance(i int, a, b float64) float64 {
+	_, lo, hi := sim.FigureRange(i)
+	least := max(lo, hi/1000) / 2
+	d := math.Log(max(a, least) / max(b, least))
+	return math.Log1p(d * d)
+}
+
+// split is the generation in a figure's name, -1 for those that all share, and the
+// rest of the name.
+func split(i int) (gen int, name string) {
+	if i < 0 || i >= nFigures {
+		return -1, ""
+	}
+	name = sim.FigureName(i)
+	g, rest, ok := strings.Cut(name, ".")
+	if !ok {
+		return -1, name
+	}
+	for k := sim.Volta; k <= sim.Blackwell; k++ {
+		if k.String() == g {
+			return int(k), rest
+		}
+	}
+	return -1, name
+}
+
+// perGen is the number of figures that a generation has; generations follow each
+// other.
+func perGen() int {
+	n := 0
+	for g, _ := split(0); n < nFigures; n++ {
+		if k, _ := split(n); k != g {
+			break
+		}
+	}
+	return n
+}

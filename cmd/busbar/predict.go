@@ -1,0 +1,349 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"busbar/cluster"
+	"busbar/coll"
+	"busbar/hardware"
+	"busbar/nccl"
+	"busbar/predict"
+	"busbar/report"
+	"busbar/sim"
+	"busbar/unit"
+)
+
+type predictCmd struct {
+	common
+	Cluster string   `short:"c" placeholder:"CLUSTER" help:"A preset (dgx-h100:4), a cluster file, or any file that map reads (topo.xml:8 is eight such nodes). None: this machine."`
+	Layout  string   `short:"l" placeholder:"NODESxGPUS" help:"Who takes part: 2x4 is two nodes with four GPUs each. None: all GPUs."`
+	Op      string   `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, gather, scatter, sendrecv, hypercube, barrier."`
+	Min     string   `short:"b" name:"minbytes" placeholder:"SIZE" help:"The smallest size; 8 without -e and --size (8, 64K, 1M, 1G are 1024-based as in nccl-tests; 1.32GB, 1GiB say so)."`
+	Max     string   `short:"e" name:"maxbytes" placeholder:"SIZE" help:"The greatest size; 128M without -b and --size."`
+	Factor  float64  `short:"f" name:"stepfactor" default:"2" help:"From size to size."`
+	Size    string   `placeholder:"SIZE" help:"One size, or several with commas, instead of -b -e -f."`
+	Dtype   string   `short:"d" default:"float" help:"float, half, bfloat16, int8, fp8_e4m3, …"`
+	Root    int      `help:"The root of broadcast, reduce, gather, scatter."`
+	Algo    string   `placeholder:"ALGO" help:"auto is what NCCL takes, best what is fastest, each a row for every algorithm of NCCL, all also for every protocol, or names (ring,tree). Without it: auto, and each with --compare."`
+	Proto   string   `enum:"auto,ll,ll128,simple" default:"auto" help:"auto, ll, ll128 or simple."`
+	NCCL    string   `name:"nccl" placeholder:"VERSION" help:"The release of NCCL: 2.18 to 2.30."`
+	Plan    bool     `name:"nccl-plan" help:"Also print what NCCL sets up: graphs, rings, trees, its table of estimates."`
+	Compare string   `placeholder:"L1,L2,…" help:"Layouts side by side: 1x4,2x2,4x1."`
+	Env     []string `placeholder:"KEY=VALUE" sep:"none" help:"A setting of NCCL, as in the job's environment. Repeatable."`
+	Output  []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write a file: .svg is a picture, .trace.json a timeline for Perfetto, .json the document of --json, .txt the table. Repeatable."`
+	Trace   string   `placeholder:"FILE" help:"Write the timeline of one run (one size, one algorithm), for ui.perfetto.dev or chrome://tracing."`
+}
+
+// Help ends with examples.
+func (predictCmd) Help() string {
+	return "Predicts how long a collective takes, by which algorithm and protocol NCCL would do it, what limits it, and which setting would help. " +
+		"Sizes, algbw and busbw are those of nccl-tests. The figures of the model were fitted on published measurements; see docs/accuracy.md.\n\n" +
+		"Examples:\n" +
+		"  busbar predict -c dgx-h100:2\n" +
+		"  busbar predict -c dgx-h100:4 --op all_gather -b 1M -e 1G -f 4 --algo all\n" +
+		"  busbar predict -c baskerville --compare 1x4,2x2,4x1 --size 1.32GB -d bfloat16\n" +
+		"  busbar predict -c topo.xml:8 -l 4x8 --nccl 2.21 --env NCCL_ALGO=Ring --json\n" +
+		"  busbar predict -c dgx-a100:2 -b 8 -e 8G -o curve.svg"
+}
+
+// Run predicts and writes what was asked for.
+func (c *predictCmd) Run(e *env) error {
+	q, err := c.query()
+	if err != nil {
+		return err
+	}
+	settings, err := c.settings()
+	if err != nil {
+		return err
+	}
+	version := nccl.Newest
+	if c.NCCL != "" {
+		if version, err = nccl.ParseVersion(c.NCCL); err != nil {
+			return fmt.Errorf("--nccl: %w", err)
+		}
+	}
+	shapes, err := c.shapes()
+	if err != nil {
+		return err
+	}
+	cl, err := c.load(e, shapes)
+	if err != nil {
+		return err
+	}
+	done := e.later(c.common, "predicting")
+	defer done()
+	f := &report.Forecast{Cluster: cl.Name, Op: q.Kind.String(), NCCL: version.String(), Compared: c.Compare != "", Origin: "fitted on published sweeps"}
+	var asked []*predict.Predictor
+	for _, s := range shapes {
+		if err := e.ctx.Err(); err != nil {
+			return err
+		}
+		p, side, skipped, err := c.side(cl, s, version, settings, q)
+		if err != nil {
+			return err
+		}
+		asked = append(asked, p)
+		f.Sides = append(f.Sides, side)
+		for _, t := range skipped {
+			f.Skipped = append(f.Skipped, fmt.Sprintf("%s %s: %s", side.Layout, t.Algo, t.Reason))
+		}
+	}
+	f.Rows = arranged(f)
+	if f.Compared {
+		f.Verdicts = predict.Compare(f.Sides)
+	}
+	done()
+	return c.write(e, &forecast{f, asked, q})
+}
+
+// query is what the flags ask for.
+func (c *predictCmd) query() (predict.Query, error) {
+	q := predict.Query{Root: c.Root, Proto: c.Proto}
+	var err error
+	if q.Kind, err = coll.ParseKind(c.Op); err != nil {
+		return q, fmt.Errorf("--op: %w", err)
+	}
+	if q.Type, err = coll.ParseDtype(c.Dtype); err != nil {
+		return q, fmt.Errorf("--dtype: %w", err)
+	}
+	if q.Sizes, err = c.sizes(); err != nil {
+		return q, err
+	}
+	algos := c.Algo
+	if algos == "" {
+		algos = predict.Auto
+		if c.Compare != "" {
+			algos = predict.Each
+		}
+	}
+	for _, a := range strings.Split(algos, ",") {
+		a = strings.ToLower(strings.TrimSpace(a))
+		if a != "" {
+			q.Algos = append(q.Algos, a)
+		}
+	}
+	return q, nil
+}
+
+// compared is the size of a comparison where nobody gives one: the gradients of a
+// model of half a billion parameters, large enough for the links to count.
+const compared = 1 * unit.GiB
+
+// sizes are those of --size, or those that nccl-tests would take.
+func (c *predictCmd) sizes() ([]unit.Bytes, error) {
+	if c.Size != "" {
+		if c.Min != "" || c.Max != "" {
+			return nil, fmt.Errorf("--size and -b or -e: expected one of them")
+		}
+		return sizeList(c.Size)
+	}
+	if c.Min == "" && c.Max == "" && c.Compare != "" {
+		return []unit.Bytes{compared}, nil
+	}
+	lo, hi := 8*unit.Bytes(1), 128*unit.MiB
+	var err error
+	if c.Min != "" {
+		if lo, err = unit.ParseBytes(c.Min); err != nil {
+			return nil, fmt.Errorf("-b: %w", err)
+		}
+	}
+	switch {
+	case c.Max != "":
+		if hi, err = unit.ParseBytes(c.Max); err != nil {
+			return nil, fmt.Errorf("-e: %w", err)
+		}
+	case c.Min != "":
+		hi = max(hi, lo)
+	}
+	return steps(lo, hi, c.Factor)
+}
+
+func sizeList(text string) ([]unit.Bytes, error) {
+	var list []unit.Bytes
+	for _, s := range strings.Split(text, ",") {
+		b, err := unit.ParseBytes(s)
+		if err == nil && (b < 1 || b > maxSize) {
+			err = fmt.Errorf("%s; expected 1 byte to %v", s, maxSize)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--size: %w", err)
+		}
+		list = append(list, b)
+	}
+	return list, nil
+}
+
+const (
+	maxSize  = 1024 * unit.TiB
+	maxSteps = 10_000
+)
+
+// steps goes from lo to hi by a factor.
+func steps(lo, hi unit.Bytes, factor float64) ([]unit.Bytes, error) {
+	switch {
+	case lo < 1 || hi > maxSize:
+		return nil, fmt.Errorf("-b %d -e %d; expected sizes of 1 byte to %v", int64(lo), int64(hi), maxSize)
+	case lo > hi:
+		return nil, fmt.Errorf("-b %v is more than -e %v", lo, hi)
+	case !(factor > 1):
+		if lo == hi {
+			return []unit.Bytes{lo}, nil
+		}
+		return nil, fmt.Errorf("-f %g; expected more than 1", factor)
+	}
+	var list []unit.Bytes
+	for b := float64(lo); b <= float64(hi); b *= factor {
+		if next := unit.Bytes(b); len(list) == 0 || next > list[len(list)-1] {
+			list = append(list, next)
+		}
+		if len(list) > maxSteps {
+			return nil, fmt.Errorf("-f %g makes more than %d sizes", factor, maxSteps)
+		}
+	}
+	return list, nil
+}
+
+// settings are those of --env.
+func (c *predictCmd) settings() (map[string]string, error) {
+	env := map[string]string{}
+	for _, s := range c.Env {
+		k, v, ok := strings.Cut(s, "=")
+		if !ok || k == "" {
+			return nil, fmt.Errorf("--env %s; expected KEY=VALUE", s)
+		}
+		env[k] = v
+	}
+	return env, nil
+}
+
+// shape is a layout as asked for; no nodes are all GPUs.
+type shape struct {
+	text        string
+	nodes, gpus int
+}
+
+func (c *predictCmd) shapes() ([]shape, error) {
+	if c.Compare != "" && c.Layout != "" {
+		return nil, fmt.Errorf("-l and --compare: expected one of them; add %s to --compare", c.Layout)
+	}
+	texts := []string{c.Layout}
+	if c.Compare != "" {
+		if texts = strings.Split(c.Compare, ","); len(texts) < 2 {
+			return nil, fmt.Errorf("--compare %s; expected at least two layouts: 1x4,2x2", c.Compare)
+		}
+	}
+	var list []shape
+	for _, t := range texts {
+		s := shape{}
+		if t != "" {
+			var err error
+			if s.nodes, s.gpus, err = predict.ParseLayout(t); err != nil {
+				return nil, err
+			}
+			s.text = fmt.Sprintf("%dx%d", s.nodes, s.gpus)
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// load reads the cluster. A preset or a file about one node that does not say how
+// many there are gets as many as the layouts ask for.
+func (c *predictCmd) load(e *env, shapes []shape) (*cluster.Cluster, error) {
+	var words []string
+	if c.Cluster != "" {
+		words = []string{c.Cluster}
+	}
+	need := 0
+	for _, s := range shapes {
+		need = max(need, s.nodes)
+	}
+	cl, err := e.load(words, c.common)
+	if err != nil || need <= len(cl.Hosts) || len(words) == 0 || c.Cluster == "-" || need > hardware.MaxNodes {
+		return cl, err
+	}
+	if _, count, err := cutCount(c.Cluster); err != nil || count > 0 {
+		return cl, err
+	}
+	s, err := e.source(c.Cluster)
+	if err != nil || !s.preset && len(cl.Hosts) != 1 {
+		return cl, err
+	}
+	more, err := e.load([]string{fmt.Sprintf("%s:%d", c.Cluster, need)}, common{Quiet: true})
+	if err != nil {
+		return nil, err
+	}
+	if !s.preset && !c.Quiet {
+		fmt.Fprintf(e.stderr, "note: %s is about one node; taken as %d such nodes\n", c.Cluster, need)
+	}
+	more.Name = cl.Name
+	return more, nil
+}
+
+// side predicts one layout.
+func (c *predictCmd) side(cl *cluster.Cluster, s shape, v nccl.Version, env map[string]string, q predict.Query) (*predict.Predictor, predict.Side, []predict.Skip, error) {
+	var l nccl.Layout
+	var err error
+	name := s.text
+	if s.nodes > 0 {
+		l, err = nccl.Block(cl, s.nodes, s.gpus)
+	} else {
+		l, name, err = predict.Everything(cl)
+	}
+	if err != nil {
+		return nil, predict.Side{}, nil, err
+	}
+	p, err := predict.New(cl, l, v, env, sim.Fitted())
+	if err != nil {
+		return nil, predict.Side{}, nil, err
+	}
+	a, err := p.Ask(q)
+	if err != nil {
+		return nil, predict.Side{}, nil, err
+	}
+	side := predict.Side{Layout: name, Nodes: hostsOf(l), Ranks: len(l), Rows: a.Rows}
+	if side.Advice, err = p.Advise(q); err != nil {
+		return nil, predict.Side{}, nil, err
+	}
+	for i := range side.Advice {
+		side.Advice[i].Layout = name
+	}
+	return p, side, a.Skipped, nil
+}
+
+func hostsOf(l nccl.Layout) int {
+	seen := map[int]bool{}
+	for _, r := range l {
+		seen[r.Host] = true
+	}
+	return len(seen)
+}
+
+// later is a progress line that appears only when something takes more than a
+// second. The function it returns may be called twice.
+func (e *env) later(o common, text string) func() {
+	if o.Quiet || !isTerminal(e.stderr) {
+		return func() {}
+	}
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-stop:
+		case <-time.After(time.Second):
+			clear := e.progress(o, text)
+			<-stop
+			clear()
+		}
+	}()
+	called := false
+	return func() {
+		if !called {
+			called = true
+			close(stop)
+			<-ended
+		}
+	}
+}

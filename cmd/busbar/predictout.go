@@ -1,0 +1,210 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"busbar/coll"
+	"busbar/nccl"
+	"busbar/predict"
+	"busbar/report"
+	"busbar/result"
+	"busbar/unit"
+)
+
+// forecast is a report's forecast and those who made it.
+type forecast struct {
+	*report.Forecast
+	asked []*predict.Predictor
+	query predict.Query
+}
+
+// arranged puts rows into the order in which they are shown: by size, in a
+// comparison the fastest first.
+func arranged(f *report.Forecast) []report.ForecastRow {
+	var rows []report.ForecastRow
+	for _, s := range f.Sides {
+		for _, r := range s.Rows {
+			rows = append(rows, report.ForecastRow{Layout: s.Layout, Row: r})
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b report.ForecastRow) int {
+		n := cmp.Compare(a.Asked, b.Asked)
+		if f.Compared {
+			n = cmp.Or(n, cmp.Compare(a.Time, b.Time))
+		}
+		return n
+	})
+	return rows
+}
+
+// write sends the forecast to the files and to standard output.
+func (c *predictCmd) write(e *env, f *forecast) error {
+	if c.Trace != "" {
+		c.Output = append(c.Output, "trace="+c.Trace)
+	}
+	for _, o := range c.Output {
+		write, file, err := c.form(e, f, o)
+		if err != nil {
+			return err
+		}
+		if err := e.writeFile(file, write); err != nil {
+			return err
+		}
+	}
+	if c.JSON {
+		return writeIndented(e.stdout, f.document(c.Plan))
+	}
+	return c.text(e, e.stdout, f)
+}
+
+// form is the writer for a file, by FORMAT=FILE or by the end of its name.
+func (c *predictCmd) form(e *env, f *forecast, output string) (func(io.Writer) error, string, error) {
+	forms := map[string]func(io.Writer) error{
+		"svg":   func(w io.Writer) error { return report.Curves(w, f.Forecast) },
+		"trace": func(w io.Writer) error { return c.trace(w, f) },
+		"json":  func(w io.Writer) error { return writeIndented(w, f.document(c.Plan)) },
+		"text":  func(w io.Writer) error { return c.text(e, w, f) },
+	}
+	if form, name, ok := strings.Cut(output, "="); ok && forms[form] != nil {
+		return forms[form], name, nil
+	}
+	lower := strings.ToLower(output)
+	for _, x := range []struct{ end, form string }{{".trace.json", "trace"}, {".json", "json"}, {".svg", "svg"}, {".txt", "text"}} {
+		if strings.HasSuffix(lower, x.end) {
+			return forms[x.form], output, nil
+		}
+	}
+	return nil, "", fmt.Errorf("-o %s: expected a file name that ends in .svg, .trace.json, .json or .txt, or FORMAT=FILE (svg, trace, json, text)", output)
+}
+
+func (c *predictCmd) text(e *env, w io.Writer, f *forecast) error {
+	if err := report.Predictions(w, f.Forecast, e.text(w)); err != nil {
+		return err
+	}
+	if !c.Plan {
+		return nil
+	}
+	for i, p := range f.asked {
+		fmt.Fprintf(w, "\nNCCL %v on %s\n", p.Plan.Version, f.Sides[i].Layout)
+		if _, err := io.WriteString(w, p.Plan.String()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// player plays a run event by event.
+type player interface {
+	Play(op coll.Op, s predict.Setting) (*result.Run, error)
+}
+
+// trace writes the timeline of the one run that was asked for.
+func (c *predictCmd) trace(w io.Writer, f *forecast) error {
+	if len(f.Rows) != 1 {
+		return fmt.Errorf("a timeline is of one run and there are %d rows; give one --size, one layout and one --algo", len(f.Rows))
+	}
+	p := f.asked[0]
+	sim, ok := any(p).(player)
+	if !ok {
+		return cannotError{fmt.Errorf("no simulator that plays single messages is built in")}
+	}
+	r := f.Rows[0]
+	run, err := sim.Play(r.Op, r.Setting)
+	if err != nil {
+		return cannotError{err}
+	}
+	return report.Trace(w, run, p.Name)
+}
+
+// predictJSON is the document of busbar predict --json.
+type predictJSON struct {
+	Cluster  string            `json:"cluster"`
+	Op       coll.Kind         `json:"op"`
+	NCCL     string            `json:"nccl"`
+	Model    string            `json:"model"`
+	Rows     []predictRowJSON  `json:"rows"`
+	Advice   []predict.Advice  `json:"advice"`
+	Compare  []predict.Verdict `json:"compare,omitempty"`
+	Skipped  []string          `json:"skipped,omitempty"`
+	NCCLPlan *nccl.Plan        `json:"nccl_plan,omitempty"`
+	Plans    []planOf          `json:"nccl_plans,omitempty"` // of several layouts
+}
+
+type planOf struct {
+	Layout string     `json:"layout"`
+	Plan   *nccl.Plan `json:"nccl_plan"`
+}
+
+type predictRowJSON struct {
+	Layout   string       `json:"layout"`
+	Ranks    int          `json:"ranks"`
+	Size     unit.Bytes   `json:"size_bytes"`
+	Asked    unit.Bytes   `json:"asked_bytes"`
+	Count    int64        `json:"count"`
+	Dtype    string       `json:"dtype"`
+	Algo     string       `json:"algo"`
+	Proto    string       `json:"proto"`
+	Channels int          `json:"channels"`
+	Time     unit.Time    `json:"time_us"`
+	Low      unit.Time    `json:"low_us"`
+	High     unit.Time    `json:"high_us"`
+	AlgBW    unit.Rate    `json:"algbw_GBps"`
+	BusBW    unit.Rate    `json:"busbw_GBps"`
+	Chosen   bool         `json:"chosen"`
+	Beyond   bool         `json:"beyond_nccl,omitempty"`
+	Limit    result.Limit `json:"bottleneck"`
+	Parts    partsJSON    `json:"parts"`
+	Busy     []useJSON    `json:"busy"`
+}
+
+type partsJSON struct {
+	Launch  unit.Time `json:"launch_us"`
+	Latency unit.Time `json:"latency_us"`
+	Sync    unit.Time `json:"sync_us"`
+	Moving  unit.Time `json:"moving_us"`
+}
+
+type useJSON struct {
+	Where string           `json:"where"`
+	Kind  result.LimitKind `json:"kind"`
+	Rate  unit.Rate        `json:"rate_GBps"`
+	Bytes unit.Bytes       `json:"bytes"`
+	Share float64          `json:"share"`
+}
+
+func (f *forecast) document(plan bool) predictJSON {
+	d := predictJSON{Cluster: f.Cluster, Op: f.query.Kind, NCCL: f.NCCL, Model: f.Origin, Rows: []predictRowJSON{}, Advice: []predict.Advice{}, Compare: f.Verdicts, Skipped: f.Skipped}
+	for _, r := range f.Rows {
+		d.Rows = append(d.Rows, rowJSON(r))
+	}
+	for _, s := range f.Sides {
+		d.Advice = append(d.Advice, s.Advice...)
+	}
+	if !plan {
+		return d
+	}
+	d.NCCLPlan = f.asked[0].Plan
+	if len(f.asked) > 1 {
+		for i, p := range f.asked {
+			d.Plans = append(d.Plans, planOf{f.Sides[i].Layout, p.Plan})
+		}
+	}
+	return d
+}
+
+func rowJSON(r report.ForecastRow) predictRowJSON {
+	j := predictRowJSON{
+		Layout: r.Layout, Ranks: r.Ranks, Size: r.Op.Size(r.Ranks), Asked: r.Asked, Count: r.Op.Count(r.Ranks), Dtype: r.Op.Type.String(),
+		Algo: r.Algo, Proto: r.Setting.Proto, Channels: r.Channels, Time: r.Time, Low: report.Low(r.Run), High: report.High(r.Run),
+		AlgBW: r.AlgBW(), BusBW: r.BusBW(), Chosen: r.Chosen, Beyond: r.Beyond, Limit: r.Limit,
+		Parts: partsJSON{r.Parts.Launch, r.Parts.Latency, r.Parts.Sync, r.Parts.Moving}, Busy: []useJSON{},
+	}
+	for _, u := range r.Run.Busy {
+		j.Busy = append(j.Busy, useJSON{u.Where, u.Kind, u.Rate, u.Bytes, u.Share})
+	}
+	return j
+}

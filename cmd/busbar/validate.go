@@ -1,0 +1,174 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"slices"
+	"strings"
+
+	"busbar/truth"
+	"busbar/unit"
+)
+
+type validateCmd struct {
+	common
+	Files     []string `arg:"" name:"file" help:"Measured points, one JSON object a line; - for standard input."`
+	Class     string   `placeholder:"NAME" help:"Only points of a class: one that the table shows, with or without its size, or a machine."`
+	Rows      bool     `help:"Every point: measured, predicted, error."`
+	MaxMedian float64  `placeholder:"0.12" help:"Exit 1 when the median error is greater."`
+	MaxP90    float64  `name:"max-p90" placeholder:"0.4" help:"Exit 1 when the 90th percentile is greater."`
+}
+
+// Help says what is scored and ends with examples.
+func (validateCmd) Help() string {
+	return "Predicts every measured point from its description alone (GPU, joining, NICs, NCCL release, collective, size) and prints how far off the predictions are: " +
+		"|predicted − measured| / measured. Points marked anomalous or of grade C are not scored; what cannot be predicted is listed with the reason. " +
+		"Training points are refused, one reason a line. docs/manual/validate.md describes the form of the file.\n\n" +
+		"Examples:\n" +
+		"  busbar validate collectives.jsonl\n" +
+		"  busbar validate collectives.jsonl --class nvlink-single-node --rows\n" +
+		"  busbar validate collectives.jsonl --max-median 0.12 --max-p90 0.4 --json"
+}
+
+// Run reads, predicts, scores.
+func (c *validateCmd) Run(e *env) error {
+	for _, x := range []float64{c.MaxMedian, c.MaxP90} {
+		if x < 0 || math.IsNaN(x) {
+			return fmt.Errorf("a threshold of %g; expected a share such as 0.12", x)
+		}
+	}
+	groups, left, err := e.measured(c.Files)
+	if err != nil {
+		return err
+	}
+	cases, more := truth.Gather(groups, nil)
+	left = append(left, more...)
+	rows, err := truth.Rows(cases, nil)
+	if err != nil {
+		return err
+	}
+	if c.Class != "" {
+		if rows, err = pick(rows, c.Class); err != nil {
+			return err
+		}
+	}
+	v := newValidation(rows, left)
+	if c.JSON {
+		err = writeIndented(e.stdout, v.document())
+	} else {
+		err = v.print(e.stdout, c.Rows || c.Verbose)
+	}
+	if err != nil {
+		return err
+	}
+	return c.judge(e, v)
+}
+
+// judge compares the score with the thresholds.
+func (c *validateCmd) judge(e *env, v *validation) error {
+	missed := false
+	for _, x := range []struct {
+		name      string
+		got, most float64
+	}{{"median error", v.all.Median, c.MaxMedian}, {"90th percentile", v.all.P90, c.MaxP90}} {
+		if x.most > 0 && x.got > x.most {
+			missed = true
+			if !c.Quiet {
+				fmt.Fprintf(e.stderr, "%s %.1f%%, more than %.1f%%\n", x.name, 100*x.got, 100*x.most)
+			}
+		}
+	}
+	if missed {
+		return errWrong
+	}
+	return nil
+}
+
+// measured reads files of measured points.
+func (e *env) measured(names []string) (groups []truth.Group, left []truth.Left, err error) {
+	for _, name := range names {
+		g, l, err := e.measuredFile(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		groups, left = append(groups, g...), append(left, l...)
+	}
+	return groups, left, nil
+}
+
+func (e *env) measuredFile(name string) ([]truth.Group, []truth.Left, error) {
+	if name == "-" {
+		return truth.Read("standard input", e.stdin)
+	}
+	f, err := os.Open(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil, fmt.Errorf("%s: no such file; expected measured points, one JSON object a line", name)
+	case err != nil:
+		return nil, nil, cannotError{err}
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return nil, nil, fmt.Errorf("%s: a folder; expected a file of measured points", name)
+	}
+	return truth.Read(name, f)
+}
+
+// pick keeps the rows of a class: ours, the source's, or a machine.
+func pick(rows []truth.Row, class string) ([]truth.Row, error) {
+	var kept []truth.Row
+	names := map[string]bool{}
+	for i := range rows {
+		r := &rows[i]
+		ours := truth.ByClass(r)
+		names[ours[:strings.LastIndexByte(ours, '/')]] = true
+		if is(class, ours) || is(class, truth.ByHardware(r)) || is(class, truth.ByMachine(r)) {
+			kept = append(kept, *r)
+		}
+	}
+	if len(kept) > 0 {
+		return kept, nil
+	}
+	list := make([]string, 0, len(names))
+	for n := range names {
+		list = append(list, n)
+	}
+	slices.Sort(list)
+	return nil, fmt.Errorf("--class %s: no points of that class; there are %s, each with /small, /middle or /large, the hw_class of the file, and the machines of the table", class, strings.Join(list, ", "))
+}
+
+// is compares a class with the name or a beginning of it that ends at a slash.
+func is(want, name string) bool {
+	if len(want) > len(name) || !strings.EqualFold(want, name[:len(want)]) {
+		return false
+	}
+	return len(want) == len(name) || name[len(want)] == '/'
+}
+
+// validation is everything that validate prints.
+type validation struct {
+	rows                           []truth.Row
+	left                           []truth.Left
+	all                            truth.Score
+	halves, classes, hardware, who []truth.Part
+	gradable                       int
+}
+
+func newValidation(rows []truth.Row, left []truth.Left) *validation {
+	v := &validation{rows: rows, left: left, all: truth.Rate(rows), gradable: len(rows)}
+	for _, l := range left {
+		if !l.Fair {
+			v.gradable += l.Points
+		}
+	}
+	v.halves = truth.Split(rows, truth.ByMiB)
+	v.classes = truth.Split(rows, truth.ByClass)
+	v.hardware = truth.Split(rows, truth.ByHardware)
+	v.who = truth.Split(rows, truth.ByMachine)
+	return v
+}
+
+func micros(t unit.Time) float64 { return math.Round(float64(t)/1e3) / 1e3 }

@@ -1,0 +1,135 @@
+package predict
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"busbar/unit"
+)
+
+// Side is one layout of a comparison.
+type Side struct {
+	Layout string // 2x2
+	Nodes  int
+	Ranks  int
+	Rows   []Row
+	Advice []Advice
+}
+
+// Verdict is who wins at one size, and why, in one sentence.
+type Verdict struct {
+	Size   unit.Bytes `json:"size_bytes"`
+	Winner string     `json:"winner"`
+	Text   string     `json:"text"`
+}
+
+// Compare says for every size which layout is fastest. A layout counts by the row
+// that NCCL takes, or by its fastest where that row is not among those asked for.
+func Compare(sides []Side) []Verdict {
+	var out []Verdict
+	var sizes []unit.Bytes
+	for _, s := range sides {
+		for _, r := range s.Rows {
+			if !slices.Contains(sizes, r.Asked) {
+				sizes = append(sizes, r.Asked)
+			}
+		}
+	}
+	slices.Sort(sizes)
+	for _, size := range sizes {
+		var list []entrant
+		for i := range sides {
+			if r, ok := stands(sides[i].Rows, size); ok {
+				list = append(list, entrant{&sides[i], r})
+			}
+		}
+		slices.SortStableFunc(list, func(a, b entrant) int { return cmp.Compare(a.row.Time, b.row.Time) })
+		if len(list) > 1 {
+			out = append(out, Verdict{size, list[0].side.Layout, sentence(size, list)})
+		}
+	}
+	return out
+}
+
+// entrant is a layout at one size.
+type entrant struct {
+	side *Side
+	row  Row
+}
+
+// stands is the row that stands for a layout at a size.
+func stands(rows []Row, size unit.Bytes) (best Row, ok bool) {
+	for _, r := range rows {
+		switch {
+		case r.Asked != size || r.Beyond:
+		case r.Chosen:
+			return r, true
+		case !ok || r.Time < best.Time:
+			best, ok = r, true
+		}
+	}
+	return best, ok
+}
+
+// sentence says who wins, why the last loses and what to do about it.
+func sentence(size unit.Bytes, list []entrant) string {
+	first, last := list[0], list[len(list)-1]
+	var others []string
+	for _, x := range list[1:] {
+		others = append(others, fmt.Sprintf("%v (%s)", x.row.Time, x.side.Layout))
+	}
+	if !clearly(last.row.Time, first.row.Time) {
+		return fmt.Sprintf("at %v the layouts are alike: %v (%s) against %s", size, first.row.Time, first.side.Layout, and(others))
+	}
+	because := last.row.Limit.Text
+	if last.row.Limit.Where != "" {
+		because = "at " + last.row.Limit.Where + " " + because
+	}
+	return fmt.Sprintf("%s wins: %v against %s; %s loses because %s; %s", first.side.Layout, first.row.Time, and(others), last.side.Layout, because, remedy(size, first, last))
+}
+
+// remedy is what to do: move the ranks, or else the setting that helps most where
+// they are.
+func remedy(size unit.Bytes, first, last entrant) string {
+	text := fmt.Sprintf("use %s", first.side.Layout)
+	if first.side.Ranks == last.side.Ranks {
+		per := first.side.Ranks / max(first.side.Nodes, 1)
+		switch {
+		case first.side.Nodes == 1:
+			text = fmt.Sprintf("put the %d GPUs on one node", first.side.Ranks)
+		case per == 1:
+			text = fmt.Sprintf("take one GPU on each of %d nodes", first.side.Nodes)
+		default:
+			text = fmt.Sprintf("take %d GPUs on each of %d nodes", per, first.side.Nodes)
+		}
+	} else {
+		text += fmt.Sprintf(" if %d ranks will do where %s has %d", first.side.Ranks, last.side.Layout, last.side.Ranks)
+	}
+	better := last.row
+	for _, r := range last.side.Rows {
+		if r.Asked == size && !r.Beyond && r.Time < better.Time {
+			better = r
+		}
+	}
+	for _, a := range last.side.Advice {
+		if a.Setting == "" {
+			continue
+		}
+		text += fmt.Sprintf(", or set %s", a.Setting)
+		if clearly(last.row.Time, better.Time) {
+			text += fmt.Sprintf(" (%s: %v on %s)", better.Algo, better.Time, last.side.Layout)
+		}
+		break
+	}
+	return text
+}
+
+// and joins words with commas and an "and" before the last.
+func and(list []string) string {
+	if len(list) < 2 {
+		return strings.Join(list, "")
+	}
+	return strings.Join(list[:len(list)-1], ", ") + " and " + list[len(list)-1]
+}

@@ -1,0 +1,78 @@
+package predict
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"busbar/cluster"
+	"busbar/nccl"
+)
+
+// MaxRanks bounds a layout; beyond it the rings alone would fill the memory.
+const MaxRanks = 1 << 21
+
+// ParseLayout reads NODESxGPUS.
+func ParseLayout(s string) (nodes, gpus int, err error) {
+	bad := fmt.Errorf("layout %q; expected NODESxGPUS: 2x4 is two nodes with four GPUs each taking part", s)
+	a, b, ok := strings.Cut(strings.ToLower(strings.TrimSpace(s)), "x")
+	if !ok {
+		return 0, 0, bad
+	}
+	if nodes, err = strconv.Atoi(a); err != nil || nodes < 1 {
+		return 0, 0, bad
+	}
+	if gpus, err = strconv.Atoi(b); err != nil || gpus < 1 {
+		return 0, 0, bad
+	}
+	if nodes > MaxRanks || gpus > MaxRanks || nodes*gpus > MaxRanks {
+		return 0, 0, fmt.Errorf("layout %s: more than %d ranks", s, MaxRanks)
+	}
+	return nodes, gpus, nil
+}
+
+// Everything is the layout of all GPUs of a cluster, and its name: 4x8, or all
+// where nodes have different numbers.
+func Everything(c *cluster.Cluster) (nccl.Layout, string, error) {
+	var l nccl.Layout
+	nodes, each, even := 0, 0, true
+	gpus := map[int][]int{}
+	for h := range c.Hosts {
+		t := c.TypeOf(h)
+		if t == nil {
+			continue
+		}
+		devs, ok := gpus[c.Hosts[h].Type]
+		if !ok {
+			devs = t.Of(cluster.GPU)
+			gpus[c.Hosts[h].Type] = devs
+		}
+		if len(devs) == 0 {
+			continue
+		}
+		if len(l)+len(devs) > MaxRanks {
+			return nil, "", fmt.Errorf("the cluster has more than %d GPUs; take a part of it with a layout", MaxRanks)
+		}
+		even = even && (nodes == 0 || each == len(devs))
+		nodes, each = nodes+1, len(devs)
+		for _, d := range devs {
+			l = append(l, nccl.Rank{Host: h, GPU: d})
+		}
+	}
+	if len(l) == 0 {
+		return nil, "", fmt.Errorf("no node of the cluster has a GPU")
+	}
+	if !even {
+		return l, "all", nil
+	}
+	return l, fmt.Sprintf("%dx%d", nodes, each), nil
+}
+
+// Name is where a rank runs, for people: node0/gpu1.
+func (p *Predictor) Name(rank int) string {
+	if rank < 0 || rank >= len(p.Layout) {
+		return ""
+	}
+	r := p.Layout[rank]
+	return p.Cluster.Hosts[r.Host].Name + "/" + p.Cluster.TypeOf(r.Host).Devices[r.GPU].Title()
+}

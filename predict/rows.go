@@ -1,0 +1,183 @@
+package predict
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"busbar/coll"
+	"busbar/result"
+	"busbar/unit"
+)
+
+// Words for Query.Algos beside the names of algorithms.
+const (
+	Auto = "auto" // what NCCL would take
+	Best = "best" // what is predicted to be fastest
+	Each = "each" // a row for every algorithm that NCCL could take, by the protocol it would take then
+	All  = "all"  // a row for every algorithm and protocol that NCCL could take
+)
+
+// Query is what to predict on one layout.
+type Query struct {
+	Kind  coll.Kind
+	Type  coll.Dtype
+	Root  int
+	Sizes []unit.Bytes
+	Algos []string // one of the words above, or names; none is Auto
+	Proto string   // ll, ll128, simple; "" or auto leaves it open
+}
+
+// Row is one line of an answer.
+type Row struct {
+	*result.Run
+	Setting Setting
+	Asked   unit.Bytes // the size asked for; blocks may need less
+	// Algo is the algorithm's name as people know it: what NCCL calls ring is a chain
+	// for broadcast and reduce.
+	Algo string
+	// Chosen marks what NCCL would take.
+	Chosen bool
+	// Beyond marks what NCCL cannot run; files for MSCCL or an engine of one's own can.
+	Beyond bool
+}
+
+// Skip is an algorithm that could not be predicted, and why.
+type Skip struct {
+	Algo   string `json:"algo"`
+	Reason string `json:"reason"`
+}
+
+// Answer is the rows of a query in the order of sizes and algorithms.
+type Answer struct {
+	Rows    []Row
+	Skipped []Skip
+}
+
+// Ask answers a query. Algorithms that cannot run here are listed as skipped; when
+// none can, that is an error.
+func (p *Predictor) Ask(q Query) (*Answer, error) {
+	if len(q.Algos) == 0 {
+		q.Algos = []string{Auto}
+	}
+	if q.Proto == Auto {
+		q.Proto = ""
+	}
+	sizes := q.Sizes
+	if q.Kind == coll.Barrier {
+		sizes = []unit.Bytes{0}
+	}
+	out, seen := &Answer{}, map[string]bool{}
+	x := newForced(p)
+	for _, size := range sizes {
+		op := coll.Op{Kind: q.Kind, Type: q.Type, Root: q.Root, Bytes: size}
+		if err := op.Check(len(p.Layout)); err != nil {
+			return nil, err
+		}
+		for _, algo := range q.Algos {
+			rows, err := x.rows(op, algo, q.Proto)
+			if err != nil && len(q.Algos) == 1 {
+				return nil, err
+			}
+			if err != nil && !seen[algo] {
+				seen[algo] = true
+				out.Skipped = append(out.Skipped, Skip{algo, err.Error()})
+			}
+			out.Rows = append(out.Rows, rows...)
+		}
+	}
+	if len(out.Rows) == 0 && len(out.Skipped) > 0 {
+		return nil, errors.New(out.Skipped[0].Reason)
+	}
+	return out, nil
+}
+
+// rows are those of one size and one word.
+func (x *forced) rows(op coll.Op, algo, proto string) ([]Row, error) {
+	auto, err := x.auto(op)
+	if err != nil {
+		return nil, err
+	}
+	var list []Setting
+	switch algo {
+	case Auto:
+		s := auto
+		if proto != "" && proto != s.Proto {
+			if s, err = x.named(op, "", proto); err != nil {
+				return nil, err
+			}
+		}
+		list = []Setting{s}
+	case Best:
+		return x.best(op, auto, proto)
+	case Each:
+		list = x.each(op, proto)
+	case All:
+		list = x.all(op, proto)
+	default:
+		s, err := x.named(op, algo, proto)
+		if err != nil {
+			return nil, err
+		}
+		list = []Setting{s}
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("nothing that NCCL %v could take for %s is left with protocol %s", x.p.Plan.Version, op.Kind, proto)
+	}
+	if (algo == Each || algo == All) && proto == "" && !slices.Contains(list, auto) {
+		list = append([]Setting{auto}, list...) // a setting of the environment brought it in
+	}
+	var rows []Row
+	for _, s := range list {
+		r, err := x.row(op, s, auto)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, r)
+	}
+	return rows, nil
+}
+
+// row prices one setting.
+func (x *forced) row(op coll.Op, s, auto Setting) (Row, error) {
+	run, err := x.price(op, s)
+	if err != nil {
+		return Row{}, err
+	}
+	name := s.Algo
+	beyond := !x.native(op.Kind, s.Algo)
+	if !beyond && name == "chain" {
+		name = "ring"
+	}
+	return Row{Run: run, Setting: s, Asked: op.Bytes, Algo: name, Chosen: s.Algo == auto.Algo && s.Proto == auto.Proto && s.Channels == auto.Channels, Beyond: beyond}, nil
+}
+
+// barrierBytes is the size of the all_reduce that frameworks use as a barrier:
+// NCCL has none.
+const barrierBytes = 4
+
+// stand is the operation that NCCL really does for one it does not have.
+func stand(op coll.Op) coll.Op {
+	if op.Kind == coll.Barrier {
+		return coll.Op{Kind: coll.AllReduce, Bytes: barrierBytes}
+	}
+	return op
+}
+
+// price predicts a setting, under the name of the operation that was asked for.
+func (x *forced) price(op coll.Op, s Setting) (*result.Run, error) {
+	as := op
+	if op.Kind == coll.Barrier && x.native(op.Kind, s.Algo) {
+		as = stand(op)
+	}
+	run, err := x.p.Price(as, s)
+	if err != nil {
+		return nil, fmt.Errorf("%s by %s: %w", op.Kind, s.Algo, err)
+	}
+	run.Op = op
+	return run, nil
+}
+
+// names joins words for a message.
+func names(list []string) string { return strings.Join(list, ", ") }

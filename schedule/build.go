@@ -19,6 +19,9 @@ type Params struct {
 	Pieces int
 	Order  []int   // the rank at each position of the algorithm; nil is 0, 1, 2, …
 	Rings  [][]int // ring: an order for each channel, taken in turn
+	// Turn lets channel c of a ring or tree begin every group with its member c, so that channels
+	// leave a group by different members, as NCCL's search makes them. It needs Groups.
+	Turn bool
 	// Parents is the trees of tree: for each channel, in turn, the parent of every rank, -1 for
 	// the root.
 	Parents [][]int

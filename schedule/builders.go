@@ -43,6 +43,14 @@ func Builders() []Builder {
 
 func buildRing(kind coll.Kind, p *Params, both bool) (*Schedule, error) {
 	r := ring{n: p.Ranks, kind: kind, both: both}
+	if len(p.Rings) == 0 && p.Turn && len(p.Groups) > 0 {
+		g, err := newGrouping(p.Ranks, p.Groups)
+		if err != nil {
+			return nil, err
+		}
+		p.Order = nil
+		return spread(kind, p, plan{body: newTurned(r, g, kind.Blocked()), blocks: p.Ranks})
+	}
 	if len(p.Rings) == 0 {
 		return spread(kind, p, plan{body: r, blocks: p.Ranks})
 	}

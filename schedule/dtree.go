@@ -19,6 +19,25 @@ type dtree struct {
 	*grouping
 	channels int
 	pattern  Pattern
+	turn     bool // channel c begins every group with its member c
+}
+
+// member is member k of a group as a channel sees it.
+func (d dtree) member(group, k, channel int) int32 {
+	list := d.groups[group]
+	if d.turn {
+		k = (k + channel) % len(list)
+	}
+	return list[k]
+}
+
+// place is where a rank is in its group as a channel sees it.
+func (d dtree) place(p, channel int) (group, k int) {
+	group, k = int(d.groupOf[p]), int(d.posOf[p])
+	if d.turn {
+		k = mod(k-channel, len(d.groups[group]))
+	}
+	return group, k
 }
 
 // second reports whether a channel uses the second tree.
@@ -82,8 +101,7 @@ func btree(n, node int) (parent, child0, child1 int) {
 }
 
 // port is the member of a group that has the link to its first or second child.
-func (d dtree) port(group int, secondChild bool) int32 {
-	members := d.groups[group]
+func (d dtree) port(group, channel int, secondChild bool) int32 {
 	at := 0
 	switch d.pattern {
 	case Balanced:
@@ -93,36 +111,36 @@ func (d dtree) port(group int, secondChild bool) int32 {
 	case SplitTree:
 		at = 1
 	}
-	return members[min(at, len(members)-1)]
+	return d.member(group, min(at, len(d.groups[group])-1), channel)
 }
 
 func (d dtree) parent(p, channel int) int {
-	g, k := int(d.groupOf[p]), int(d.posOf[p])
+	g, k := d.place(p, channel)
 	if k > 0 {
-		return int(d.groups[g][k-1])
+		return int(d.member(g, k-1, channel))
 	}
 	parent, _, _ := BinaryTree(len(d.groups), g, d.second(channel))
 	if parent < 0 {
 		return -1
 	}
 	_, _, c1 := BinaryTree(len(d.groups), parent, d.second(channel))
-	return int(d.port(parent, c1 == g))
+	return int(d.port(parent, channel, c1 == g))
 }
 
 // kids lists the children: the next member of the chain, then those in other groups.
 func (d dtree) kids(p, channel int) (list [3]int, n int) {
-	g, k := int(d.groupOf[p]), int(d.posOf[p])
+	g, k := d.place(p, channel)
 	if k+1 < len(d.groups[g]) {
-		list[n] = int(d.groups[g][k+1])
+		list[n] = int(d.member(g, k+1, channel))
 		n++
 	}
 	_, c0, c1 := BinaryTree(len(d.groups), g, d.second(channel))
-	if c0 >= 0 && int(d.port(g, false)) == p {
-		list[n] = int(d.groups[c0][0])
+	if c0 >= 0 && int(d.port(g, channel, false)) == p {
+		list[n] = int(d.member(c0, 0, channel))
 		n++
 	}
-	if c1 >= 0 && int(d.port(g, true)) == p {
-		list[n] = int(d.groups[c1][0])
+	if c1 >= 0 && int(d.port(g, channel, true)) == p {
+		list[n] = int(d.member(c1, 0, channel))
 		n++
 	}
 	return list, n

@@ -35,8 +35,17 @@ func variants(name string, kind coll.Kind, p Params) []Params {
 			q.Agg = agg
 			list = append(list, q)
 		}
+	case "ring", "bidir_ring":
+		if p.Groups != nil {
+			q := p
+			q.Turn = true
+			list = append(list, q)
+		}
 	case "tree":
 		if p.Groups != nil {
+			q := p
+			q.Turn = true
+			list = append(list, q)
 			for _, pattern := range []Pattern{SplitTree, SingleTree} {
 				q := p
 				q.Pattern = pattern

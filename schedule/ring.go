@@ -75,3 +75,64 @@ func (r *rings) sum(dst []Flow, first int, s *seat, p, lane int) []Flow {
 	}
 	return dst
 }
+
+// turned is a ring through the groups one after the other, in which channel c
+// begins every group with its member c. Nothing is stored by channel.
+type turned struct {
+	ring
+	*grouping
+	start  []int32 // the position at which each group begins
+	blocks bool    // blocks belong to ranks
+}
+
+func newTurned(r ring, g *grouping, blocks bool) *turned {
+	t := &turned{ring: r, grouping: g, blocks: blocks, start: make([]int32, len(g.groups)+1)}
+	for k, list := range g.groups {
+		t.start[k+1] = t.start[k] + int32(len(list))
+	}
+	return t
+}
+
+// at is the rank at a position of a channel.
+func (t *turned) at(pos, channel int) int {
+	k := pos / t.rails // right where all groups are as large as the greatest
+	if !t.equal {
+		k = 0
+		for hi := len(t.groups); k+1 < hi; {
+			if mid := (k + hi) / 2; int(t.start[mid]) <= pos {
+				k = mid
+			} else {
+				hi = mid
+			}
+		}
+	}
+	list := t.groups[k]
+	return int(list[(pos-int(t.start[k])+channel)%len(list)])
+}
+
+// where is the position of a rank in a channel.
+func (t *turned) where(rank, channel int) int {
+	k := t.groupOf[rank]
+	return int(t.start[k]) + mod(int(t.posOf[rank])-channel, len(t.groups[k]))
+}
+
+func (t *turned) op(p, lane, i int) Op {
+	o := t.ring.op(t.where(p, lane), lane, i)
+	o.Peer = int32(t.at(int(o.Peer), lane))
+	if t.blocks {
+		o.From = int32(t.at(int(o.From), lane))
+		o.To = o.From + 1
+	}
+	return o
+}
+
+func (t *turned) sum(dst []Flow, first int, s *seat, p, lane int) []Flow {
+	at := len(dst)
+	dst = t.ring.sum(dst, at, s, t.where(p, lane), lane)
+	if len(dst) > at {
+		f := dst[at]
+		f.Peer = t.at(f.Peer, lane)
+		dst = addFlow(dst[:at], first, f)
+	}
+	return dst
+}

@@ -73,7 +73,7 @@ func bodies(b body) []body {
 func stageOf(b body, p part) Stage {
 	st := Stage{Pieces: 1, part: p}
 	switch b := b.(type) {
-	case ring, *rings:
+	case ring, *rings, *turned:
 		st.Rhythm = Even
 	case *tree:
 		if b.way != upThenDown {
@@ -121,6 +121,8 @@ func (st *Stage) Chain(channel int, visit func(from, to int, times, behind float
 	case *rings:
 		order := b.orders[channel%len(b.orders)]
 		ringChain(b.ring, func(p, q int, times float64) { visit(rank(int(order[p])), rank(int(order[q])), times, 0) })
+	case *turned:
+		ringChain(b.ring, func(p, q int, times float64) { visit(b.at(p, channel), b.at(q, channel), times, 0) })
 	case *tree:
 		b.chain(channel, func(p, q int) {
 			if b.way != down {

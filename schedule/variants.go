@@ -42,7 +42,7 @@ func buildTree(kind coll.Kind, p *Params) (*Schedule, error) {
 	}
 	q := *p
 	q.Order, q.Root = nil, 0
-	return spread(kind, &q, treePlan(kind, p, dtree{g, channels, p.Pattern}))
+	return spread(kind, &q, treePlan(kind, p, dtree{g, channels, p.Pattern, p.Turn && !kind.Rooted()}))
 }
 
 // rootFirst turns groups so that the root is the first member of the first: where the first

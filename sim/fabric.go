@@ -12,7 +12,12 @@ type fabric struct {
 	c     *cluster.Cluster
 	first int64 // number of its first thing
 	up    []uplinks
+	// above lists the switches of the next tier that a switch is joined to, with the
+	// link of the first cable.
+	above [][]upper
 }
+
+type upper struct{ sw, link int32 }
 
 // uplinks are the cables of a switch to the tier above.
 type uplinks struct {
@@ -21,7 +26,7 @@ type uplinks struct {
 }
 
 func newFabric(c *cluster.Cluster, first int64) fabric {
-	f := fabric{c: c, first: first, up: make([]uplinks, len(c.Network.Switches))}
+	f := fabric{c: c, first: first, up: make([]uplinks, len(c.Network.Switches)), above: make([][]upper, len(c.Network.Switches))}
 	for i := range c.Network.Links {
 		l := &c.Network.Links[i]
 		if l.State == cluster.Down || l.A.ToHosts() || l.B.ToHosts() {
@@ -30,6 +35,7 @@ func newFabric(c *cluster.Cluster, first int64) fabric {
 		if low := f.lower(l); low >= 0 {
 			f.up[low].rate += l.Rate.Value * unit.Rate(l.Cables())
 			f.up[low].cables += l.Cables()
+			f.above[low] = append(f.above[low], upper{int32(l.A.Switch + l.B.Switch - low), int32(i)})
 		}
 	}
 	return f
@@ -73,6 +79,35 @@ func (f *fabric) thing(id int64) thing {
 	l := &f.c.Network.Links[n-int64(len(f.up))]
 	x.rate = l.Rate.Value * unit.Rate(l.Cables())
 	return x
+}
+
+// climb finds the way between two switches that meet above: what it passes, and
+// the latency of its cables. False where they do not meet within three tiers.
+func (f *fabric) climb(dst []int64, a, b int) ([]int64, unit.Time, bool) {
+	if a == b {
+		return dst, 0, true
+	}
+	links := f.c.Network.Links
+	for _, x := range f.above[a] {
+		for _, y := range f.above[b] {
+			if x.sw == y.sw {
+				return append(dst, f.first+2*int64(a), f.first+2*int64(b)+1), links[x.link].Latency.Value + links[y.link].Latency.Value, true
+			}
+		}
+	}
+	for _, x := range f.above[a] {
+		for _, y := range f.above[b] {
+			for _, v := range f.above[x.sw] {
+				for _, w := range f.above[y.sw] {
+					if v.sw == w.sw {
+						late := links[x.link].Latency.Value + links[y.link].Latency.Value + links[v.link].Latency.Value + links[w.link].Latency.Value
+						return append(dst, f.first+2*int64(a), f.first+2*int64(x.sw), f.first+2*int64(y.sw)+1, f.first+2*int64(b)+1), late, true
+					}
+				}
+			}
+		}
+	}
+	return dst, 0, false
 }
 
 // cable is what limits a NIC beside its own port: the cable it hangs on.

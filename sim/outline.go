@@ -41,9 +41,8 @@ type load struct {
 	users    int
 	messages float64 // in all
 	flows    float64 // lanes that send them
-	last     int64
-	parity   uint8 // even, odd lanes
-	shared   bool  // GPUs of the node share the NIC that this is the copy for
+	parity   uint8   // even, odd lanes
+	shared   bool    // GPUs of the node share the NIC that this is the copy for
 	net      cluster.NetKind
 }
 
@@ -56,7 +55,7 @@ func (s *stage) rounds() float64 {
 }
 
 // large is the number of participants beyond which equal nodes are counted once.
-const large = 4096
+const large = 1024
 
 // Outline reduces a schedule. Stages whose rounds differ are reduced round by
 // round; that is refused beyond a number of messages that takes seconds.
@@ -179,10 +178,11 @@ func (m *Machine) participants(nodes int) func(yield func(int) bool) {
 			}
 			return
 		}
-		const run = 512
+		const run = 256 // a leaf of 32 nodes, mostly
 		last := -1
-		for _, first := range []int{0, len(m.ranks)/2 - run/2, len(m.ranks) - run, nodes - run} {
-			for p := max(first, last+1); p < min(first+run, nodes); p++ {
+		n := len(m.ranks)
+		for _, r := range [][2]int{{0, run}, {n/2 - run/8, run / 4}, {n - run, run}, {nodes - run/4, run / 4}} {
+			for p := max(r[0], last+1); p < min(r[0]+r[1], nodes); p++ {
 				if !yield(p) {
 					return
 				}

@@ -163,12 +163,7 @@ func (p *play) laneThing(lane int) int32 {
 // thing is the dense number of a thing, with its capacity for data.
 func (p *play) thing(id int64, h Hop) int32 {
 	x := p.o.m.describe(id)
-	switch {
-	case x.kind == NVLink && h == OverSwitch:
-		x.kind = Multimem
-	case x.kind == PCIe && h == OverNet:
-		x.kind = DMA
-	}
+	x.kind = x.kind.under(1 << h)
 	key := capKey{id, x.kind}
 	if k, ok := p.dense[key]; ok {
 		return k

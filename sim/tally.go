@@ -7,71 +7,63 @@ import (
 
 // tally adds up the bytes that pass every thing, for a byte of the operation.
 type tally struct {
-	m               *Machine
-	hosts           [][]float64 // by host, then thing; nil where nothing passed
-	count           [][]float64 // messages
-	flows           [][]float64 // lanes that send over it
-	lanesOf         [][]uint8   // even, odd
-	parity          uint8       // of the lane being added
-	lane0           int64       // its number, from 1
-	lastLane        [][]int64
-	users           [][]int32
-	last            [][]int32
-	net             map[int64]*load
+	m     *Machine
+	hosts [][]cell // by host, then thing; nil where nothing passed
+	net   map[int64]*cell
+	// lanes is what the busiest lane sends, messages how many that is.
 	lanes, messages float64
-	multi           []bool   // links of a host are used by a reducing switch
-	dma             [][]bool // links of a host are used by NICs
+	// The lane being added: its number from 1, and whether it is even or odd.
+	lane0  int64
+	parity uint8
+}
+
+// cell is what passes one thing.
+type cell struct {
+	bytes, messages, flows float64
+	users                  int32
+	lastUser               int32
+	lastLane               int64
+	parity                 uint8
+	hops                   uint8 // bits by Hop
 }
 
 func newTally(m *Machine) *tally {
-	n := len(m.c.Hosts)
-	return &tally{m: m, hosts: make([][]float64, n), count: make([][]float64, n), flows: make([][]float64, n), lanesOf: make([][]uint8, n), lastLane: make([][]int64, n), users: make([][]int32, n), last: make([][]int32, n), multi: make([]bool, n), dma: make([][]bool, n), net: map[int64]*load{}}
+	return &tally{m: m, hosts: make([][]cell, len(m.c.Hosts)), net: map[int64]*cell{}}
 }
 
 // add counts bytes that a participant sends over a way.
 func (t *tally) add(who int, w way, bytes, messages float64) {
 	for _, id := range w.things {
-		if id >= t.m.net.first {
-			l := t.net[id]
-			if l == nil {
-				l = &load{id: id}
-				t.net[id] = l
-			}
-			l.bytes += bytes
-			l.messages += messages
-			if l.last != t.lane0 {
-				l.last = t.lane0
-				l.flows++
-			}
-			l.parity |= t.parity
-			l.users++
-			continue
+		c := t.cell(id)
+		c.bytes += bytes
+		c.messages += messages
+		if c.lastLane != t.lane0 {
+			c.lastLane = t.lane0
+			c.flows++
 		}
-		h := t.host(id)
-		if t.hosts[h] == nil {
-			n := t.m.base[h+1] - t.m.base[h]
-			t.hosts[h], t.users[h], t.last[h], t.dma[h] = make([]float64, n), make([]int32, n), make([]int32, n), make([]bool, n)
-			t.count[h], t.flows[h], t.lanesOf[h], t.lastLane[h] = make([]float64, n), make([]float64, n), make([]uint8, n), make([]int64, n)
+		if c.lastUser != int32(who)+1 {
+			c.lastUser = int32(who) + 1
+			c.users++
 		}
-		i := id - t.m.base[h]
-		t.hosts[h][i] += bytes
-		t.count[h][i] += messages
-		if t.lastLane[h][i] != t.lane0 {
-			t.lastLane[h][i] = t.lane0
-			t.flows[h][i]++
-		}
-		t.lanesOf[h][i] |= t.parity
-		if t.last[h][i] != int32(who)+1 {
-			t.last[h][i] = int32(who) + 1
-			t.users[h][i]++
-		}
-		switch w.hop {
-		case OverSwitch:
-			t.multi[h] = true
-		case OverNet:
-			t.dma[h][i] = true
-		}
+		c.parity |= t.parity
+		c.hops |= 1 << w.hop
 	}
+}
+
+func (t *tally) cell(id int64) *cell {
+	if id >= t.m.net.first {
+		c := t.net[id]
+		if c == nil {
+			c = &cell{}
+			t.net[id] = c
+		}
+		return c
+	}
+	h := t.host(id)
+	if t.hosts[h] == nil {
+		t.hosts[h] = make([]cell, t.m.base[h+1]-t.m.base[h])
+	}
+	return &t.hosts[h][id-t.m.base[h]]
 }
 
 // host is hostOf for the usual case of hosts of one size.
@@ -95,7 +87,13 @@ func (t *tally) lane(bytes, messages float64) {
 func (t *tally) worst() [nKinds]load {
 	var w [nKinds]load
 	w[Lane] = load{id: -1, bytes: t.lanes, messages: t.messages, flows: 1, users: 1}
-	take := func(k Kind, l load) {
+	take := func(id int64, c *cell) {
+		x := t.m.describe(id)
+		k := x.kind.under(c.hops)
+		l := load{id: id, bytes: c.bytes, messages: c.messages, flows: c.flows, parity: c.parity, rate: t.m.rate(x), users: int(c.users), net: x.net}
+		if k == Bounce {
+			l.shared = int(t.m.on[x.host]) > len(t.m.types[t.m.c.Hosts[x.host].Type].nics)
+		}
 		if l.rate > 0 {
 			l.seconds = l.bytes / float64(l.rate)
 		}
@@ -104,30 +102,28 @@ func (t *tally) worst() [nKinds]load {
 		}
 	}
 	for h, list := range t.hosts {
-		if list == nil {
-			continue
-		}
-		for i, bytes := range list {
-			if bytes == 0 {
-				continue
+		for i := range list {
+			if list[i].bytes != 0 {
+				take(t.m.base[h]+int64(i), &list[i])
 			}
-			x := t.m.describe(t.m.base[h] + int64(i))
-			switch {
-			case x.kind == NVLink && t.multi[h]:
-				x.kind = Multimem
-			case x.kind == PCIe && t.dma[h][i]:
-				x.kind = DMA
-			}
-			l := load{id: t.m.base[h] + int64(i), bytes: bytes, rate: t.m.rate(x), messages: t.count[h][i], flows: t.flows[h][i], parity: t.lanesOf[h][i], users: int(t.users[h][i]), net: x.net}
-			l.shared = x.kind == Bounce && int(t.m.on[h]) > len(t.m.types[t.m.c.Hosts[h].Type].nics)
-			take(x.kind, l)
 		}
 	}
-	for id, l := range t.net {
-		x := t.m.describe(id)
-		take(Fabric, load{id: id, bytes: l.bytes, messages: l.messages, flows: l.flows, parity: l.parity, rate: x.rate, users: l.users, net: x.net})
+	for id, c := range t.net {
+		take(id, c)
 	}
 	return w
+}
+
+// under is the kind of a thing under messages that take certain hops: a GPU's
+// links under a reducing switch, a PCIe link under a NIC's transfers.
+func (k Kind) under(hops uint8) Kind {
+	switch {
+	case k == NVLink && hops>>OverSwitch&1 == 1:
+		return Multimem
+	case k == PCIe && hops>>OverNet&1 == 1:
+		return DMA
+	}
+	return k
 }
 
 // rate is what a thing can carry: of a NIC also what its cable can.

@@ -207,6 +207,15 @@ func (w *ways) port(host, nic int, out, bounce bool) {
 // over appends what lies between two NICs and returns its latency.
 func (w *ways) over(hostA, nicA, hostB, nicB int) unit.Time {
 	net := &w.m.c.Network
+	leafA, linkA := w.m.routes.Leaf(hostA, nicA)
+	leafB, linkB := w.m.routes.Leaf(hostB, nicB)
+	if leafA < 0 || leafB < 0 {
+		return 0
+	}
+	if buf, late, ok := w.m.net.climb(w.buf, leafA, leafB); ok {
+		w.buf = buf
+		return late + net.Links[linkA].Latency.Value + net.Links[linkB].Latency.Value
+	}
 	legs, _, ok := w.m.routes.Between(hostA, nicA, hostB, nicB)
 	if !ok {
 		return 0

@@ -40,11 +40,15 @@ func (o *Outline) parts(size float64, m *Model) (r result.Parts, limit Kind) {
 	for i := range o.stages {
 		x := &o.stages[i]
 		_, b := m.busiest(&x.loads, x.message, size)
+		b *= 1 + m.Wire.Last*x.last()
 		moving += (b + o.fill(x, b, size, loops, m)) / loops
 		latency += m.latency(x, o)
 		sync += m.sync(x, loops)
 	}
 	kind, b := m.busiest(&o.all, o.message(), size)
+	if lane := o.all[Lane].bytes; lane > 0 && o.even() {
+		b *= 1 + m.Wire.Last*o.message()/lane
+	}
 	moving += b * (1 - 1/loops)
 	if m.Wire.RampOver > 0 {
 		moving += float64(m.Wire.Ramp) / second * (1 - math.Exp(-moving*second/float64(m.Wire.RampOver)))
@@ -81,6 +85,24 @@ func (o *Outline) message() float64 {
 	return most
 }
 
+// even tells whether ranks of all stages send all the time, as in a ring.
+func (o *Outline) even() bool {
+	for i := range o.stages {
+		if k := o.stages[i].rhythm; k != schedule.Even && k != schedule.AtOnce {
+			return false
+		}
+	}
+	return true
+}
+
+// last is one message over all that a lane sends in a stage.
+func (x *stage) last() float64 {
+	if lane := x.loads[Lane].bytes; lane > 0 && (x.rhythm == schedule.Even || x.rhythm == schedule.AtOnce) {
+		return x.message / lane
+	}
+	return 0
+}
+
 // seconds is how long a load keeps its thing busy.
 func (m *Model) seconds(k Kind, l *load, size float64) float64 {
 	bytes := l.bytes * size * m.Wire.factor()
@@ -112,6 +134,9 @@ func (m *Model) busiest(loads *[nKinds]load, message, size float64) (Kind, float
 	for k := range loads {
 		l := loads[k]
 		if Kind(k) == Lane && l.bytes > 0 {
+			if m.Wire.Spread > 1 {
+				l.bytes = max(message, l.bytes/m.Wire.Spread)
+			}
 			l.bytes += m.Wire.Own * message
 		}
 		if t := m.seconds(Kind(k), &l, size); t > most {
@@ -150,6 +175,9 @@ func (m *Model) latency(x *stage, o *Outline) float64 {
 		t += n * float64(m.Wire.Hop[h])
 	}
 	t += x.chain[OverNet] * float64(m.Fabric[o.net])
+	if last := x.last(); m.Wire.Peer > 0 && last > 0 {
+		t += (1/last - 1) * float64(m.Wire.Peer)
+	}
 	return t / second
 }
 

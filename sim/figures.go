@@ -85,6 +85,7 @@ const (
 	TCPXShare
 	TCPXOShare
 	TCPShare
+	TCPRate // GB/s at most that sockets move through one port
 	SlingshotShare
 	OmniPathShare
 	RoCELate // µs more of a hop than over InfiniBand
@@ -144,6 +145,7 @@ var commonInfo = [nFigures - int(nGens)*nGenFigures]figureInfo{
 	{"tcpx_share", "", 0.2, 1},
 	{"tcpxo_share", "", 0.2, 1},
 	{"tcp_share", "", 0.05, 1},
+	{"tcp_rate", "GB/s", 0.3, 25},
 	{"slingshot_share", "", 0.4, 1},
 	{"omnipath_share", "", 0.1, 1},
 	{"roce_late", "us", 0, 60},

@@ -14,6 +14,7 @@ type Model struct {
 	// of their network. 0 is 1.
 	Share   [nKinds]float64
 	NICs    map[cluster.NetKind]float64
+	Sockets unit.Rate // at most through a port of plain Ethernet, by kernel sockets; 0 is no limit
 	Wire    Wire
 	Staging unit.Rate // through the memory of a NUMA domain, both copies counted once
 	// Bounce is what a NIC gets through host memory in one direction where it cannot

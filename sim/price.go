@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"busbar/cluster"
 	"busbar/coll"
 	"busbar/result"
 	"busbar/schedule"
@@ -50,7 +51,7 @@ func (o *Outline) parts(size float64, m *Model) (r result.Parts, limit Kind) {
 		b *= 1 + m.Wire.Last*o.message()/lane
 	}
 	moving += b * (1 - 1/loops)
-	if m.Wire.RampOver > 0 {
+	if m.Wire.RampOver > 0 && (kind == Lane || kind == NVLink || kind == Multimem) {
 		moving += float64(m.Wire.Ramp) / second * (1 - math.Exp(-moving*second/float64(m.Wire.RampOver)))
 	}
 	if o.s.Ranks > 1 {
@@ -116,6 +117,10 @@ func (m *Model) seconds(k Kind, l *load, size float64) float64 {
 		rate = float64(m.Bounce)
 		if l.shared {
 			rate = float64(m.Shared)
+		}
+	case NIC:
+		if l.net == cluster.Ethernet && m.Sockets > 0 {
+			rate = min(rate, float64(m.Sockets))
 		}
 	case Multimem:
 		if m.Through > 0 {

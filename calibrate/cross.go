@@ -45,15 +45,15 @@ func leaveOut(cases []*truth.Case, name string, full *sim.Figures, pull float64)
 			in = append(in, c)
 		}
 	}
-	p := &Problem{Cases: in, Prior: Prior(), Pull: pull}
+	p := Published(&Problem{Cases: in})
+	p.Pull = pull
 	start := *full
 	touched, err := touches(out, full)
 	if err != nil {
 		return nil, err
 	}
-	p.Free = touched
 	for i := range start {
-		if touched[i] {
+		if p.Free[i] = p.Free[i] && touched[i]; p.Free[i] {
 			start[i] = p.Prior[i]
 		}
 	}

@@ -20,7 +20,13 @@ func Join(frags ...*Fragment) *Cluster {
 		if f.Name != "" && j.out.Name == "" {
 			j.out.Name = f.Name
 		}
-		for _, s := range append([]string{f.title()}, f.Sources...) {
+		// A file that was written from sources names those; itself it would add once
+		// more every time it is read and written.
+		from := f.Sources
+		if len(from) == 0 {
+			from = []string{f.title()}
+		}
+		for _, s := range from {
 			if s != "" && !slices.Contains(j.out.Sources, s) {
 				j.out.Sources = append(j.out.Sources, s)
 			}

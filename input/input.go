@@ -56,6 +56,9 @@ func Read(name string, r io.Reader) ([]*cluster.Fragment, error) {
 	case len(bytes.TrimSpace(data)) == 0:
 		return nil, fmt.Errorf("%s: empty; expected the output of one of: %s", name, strings.Join(Formats(), ", "))
 	}
+	if data, err = inflate(data); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
 	if snapshot.Match(data) {
 		f, err := snapshot.Read(name, bytes.NewReader(data))
 		if err != nil {

@@ -12,6 +12,7 @@ func (p *Predictor) Times(to []unit.Time, ops []coll.Op, settings []Setting, f *
 	type key struct {
 		kind        coll.Kind
 		algo, proto string
+		channels    int
 	}
 	models := map[key]*sim.Model{}
 	to = to[:0]
@@ -21,13 +22,22 @@ func (p *Predictor) Times(to []unit.Time, ops []coll.Op, settings []Setting, f *
 		if o.err != nil {
 			return nil, o.err
 		}
-		k := key{op.Kind, s.Algo, s.Proto}
+		k := key{op.Kind, s.Algo, s.Proto, s.Channels}
 		m := models[k]
 		if m == nil {
-			m = f.NCCLModel(p.Gen, p.Card, op.Kind, s.Algo, s.Proto)
+			m = p.model(f, op, s)
 			models[k] = m
 		}
 		to = append(to, o.Time(op, m))
 	}
 	return to, nil
+}
+
+// model is what a call by a setting costs beside line rates.
+func (p *Predictor) model(f *sim.Figures, op coll.Op, s Setting) *sim.Model {
+	m := f.NCCLModel(p.Gen, p.Card, op.Kind, s.Algo, s.Proto)
+	if s.Algo == "direct" {
+		m.Wire.Spread = float64(p.Plan.P2PChannels) / float64(max(s.Channels, 1))
+	}
+	return m
 }

@@ -53,6 +53,7 @@ const (
 	NVLinkShare        // of the line rate that data gets
 	MultiShare         // of the line rate that data gets which a switch reduces
 	MultiHop           // µs: a reduction in the switch, there and back
+	RampTime           // µs: lost by long transfers until the threads have their full rate
 	nGenFigures
 )
 
@@ -67,9 +68,10 @@ const (
 	OwnWork                                    // messages: what a channel does about its rank's own block
 	TreeLane                                   // lane of a tree over that of a ring: two directions share the threads
 	TreeSlice                                  // µs: a loop of a tree
-	PairLaunch                                 // µs: sends and receives to one more peer
-	RampTime                                   // µs: lost by long transfers until the threads have their full rate
-	RampOver                                   // µs: in which they get it
+	PairLaunch                                 // µs: sends and receives with every further peer
+	RampOver                                   // µs: in which threads get their full rate
+	LastStep                                   // messages: what a ring loses by its last step, which receives and sends nothing on
+	PairStep                                   // messages: the same where pairs exchange, for a rank's own block
 	CardLaunch                                 // µs: launch on hosts of PCIe cards
 	PCIeShare                                  // of copies by GPUs
 	DMAShare                                   // of transfers by NICs
@@ -83,6 +85,7 @@ const (
 	TCPXShare
 	TCPXOShare
 	TCPShare
+	TCPRate // GB/s at most that sockets move through one port
 	SlingshotShare
 	OmniPathShare
 	RoCELate // µs more of a hop than over InfiniBand
@@ -112,6 +115,7 @@ var genInfo = [nGenFigures]figureInfo{
 	{"nvlink_share", "", 0.4, 1},
 	{"multimem_share", "", 0.3, 1},
 	{"multimem_hop", "us", 1, 60},
+	{"ramp", "us", 0, 400},
 }
 
 var commonInfo = [nFigures - int(nGens)*nGenFigures]figureInfo{
@@ -125,8 +129,9 @@ var commonInfo = [nFigures - int(nGens)*nGenFigures]figureInfo{
 	{"tree_lane", "", 0.3, 2},
 	{"tree_slice", "us", 0, 30},
 	{"pair_launch", "us", 0, 10},
-	{"ramp", "us", 0, 400},
 	{"ramp_over", "us", 20, 5000},
+	{"last_step", "", 0, 2},
+	{"pair_step", "", 0, 2},
 	{"card_launch", "us", 1, 60},
 	{"pcie_share", "", 0.4, 1},
 	{"dma_share", "", 0.4, 1},
@@ -140,6 +145,7 @@ var commonInfo = [nFigures - int(nGens)*nGenFigures]figureInfo{
 	{"tcpx_share", "", 0.2, 1},
 	{"tcpxo_share", "", 0.2, 1},
 	{"tcp_share", "", 0.05, 1},
+	{"tcp_rate", "GB/s", 0.3, 25},
 	{"slingshot_share", "", 0.4, 1},
 	{"omnipath_share", "", 0.1, 1},
 	{"roce_late", "us", 0, 60},

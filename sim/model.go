@@ -14,6 +14,7 @@ type Model struct {
 	// of their network. 0 is 1.
 	Share   [nKinds]float64
 	NICs    map[cluster.NetKind]float64
+	Sockets unit.Rate // at most through a port of plain Ethernet, by kernel sockets; 0 is no limit
 	Wire    Wire
 	Staging unit.Rate // through the memory of a NUMA domain, both copies counted once
 	// Bounce is what a NIC gets through host memory in one direction where it cannot
@@ -41,6 +42,13 @@ type Wire struct {
 	// Own is the work on a rank's own part, in messages: copying its block beside
 	// sending it, adding the last block without sending it on.
 	Own float64
+	// Last is what a loop loses by the step in which a rank has something to do and
+	// nothing to send, in messages of the busiest thing.
+	Last float64
+	// Peer is the work for every further peer that a rank sends to at once, and Spread
+	// how many of them have channels of their own; 0 is 1.
+	Peer   unit.Time
+	Spread float64
 	// Lane is what the threads of one channel of one rank can send; 0 is no limit.
 	Lane unit.Rate
 	// Chunk is the most that one message carries; what is larger goes round again.

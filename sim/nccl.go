@@ -41,6 +41,7 @@ func (f *Figures) NCCLModel(g Gen, card bool, kind coll.Kind, algo, proto string
 		cluster.InfiniBand: f[IBShare], cluster.RoCE: f[RoCEShare], cluster.EFA: f[EFAShare], cluster.TCPX: f[TCPXShare], cluster.TCPXO: f[TCPXOShare],
 		cluster.Ethernet: f[TCPShare], cluster.Slingshot: f[SlingshotShare], cluster.OmniPath: f[OmniPathShare],
 	}
+	m.Sockets = unit.Rate(f[TCPRate] * float64(unit.GBps))
 	m.Fabric = map[cluster.NetKind]unit.Time{
 		cluster.RoCE: micros(f[RoCELate]), cluster.EFA: micros(f[EFALate]), cluster.TCPX: micros(f[TCPXLate]), cluster.TCPXO: micros(f[TCPXOLate]),
 		cluster.Ethernet: micros(f[TCPLate]), cluster.Slingshot: micros(f[SlingshotLate]), cluster.OmniPath: micros(f[OmniPathLate]),
@@ -49,7 +50,7 @@ func (f *Figures) NCCLModel(g Gen, card bool, kind coll.Kind, algo, proto string
 	if card {
 		m.Wire.Launch = micros(f[CardLaunch])
 	}
-	m.Wire.Ramp, m.Wire.RampOver = micros(f[RampTime]), micros(f[RampOver])
+	m.Wire.Ramp, m.Wire.RampOver = micros(f.gen(g, RampTime)), micros(f[RampOver])
 	f.suit(&m.Wire, g, kind, algo, proto)
 	return m
 }
@@ -84,6 +85,7 @@ func (f *Figures) suit(w *Wire, g Gen, kind coll.Kind, algo, proto string) {
 		if proto != Simple || kind != coll.AllReduce {
 			w.Own = f[OwnWork]
 		}
+		w.Last = f[LastStep]
 	case "tree", "chain", "collnet_chain":
 		w.Lane = unit.Rate(float64(w.Lane) * f[TreeLane])
 		w.Slice, w.Slices = micros(f[TreeSlice]), 1
@@ -99,7 +101,7 @@ func (f *Figures) suit(w *Wire, g Gen, kind coll.Kind, algo, proto string) {
 		w.Slice = micros(f[TreeSlice])
 	case "direct":
 		w.Chunk, w.Slices = pairChunk, 1
-		w.Own = f[OwnWork]
-		w.Launch += micros(f[PairLaunch])
+		w.Own, w.Last = f[OwnWork], f[PairStep]
+		w.Peer = micros(f[PairLaunch])
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"busbar/cluster"
 	"busbar/coll"
 	"busbar/result"
 	"busbar/schedule"
@@ -55,13 +56,16 @@ func (o *Outline) parts(size float64, m *Model) (r result.Parts, limit Kind) {
 		}
 	}
 	kind, b := m.busiest(&o.all, o.message(), size)
+	if lane := o.all[Lane].bytes; lane > 0 && o.even() {
+		b *= 1 + m.Wire.Last*o.message()/lane
+	}
 	total := sum/loops + max(b, lanes[0], lanes[1])*(1-1/loops)
 	moving := max(0, total-latency-sync)
 	if total < latency+sync { // a chain that overlaps with itself
 		scale := total / (latency + sync)
 		latency, sync = latency*scale, sync*scale
 	}
-	if m.Wire.RampOver > 0 {
+	if m.Wire.RampOver > 0 && (kind == Lane || kind == NVLink || kind == Multimem) {
 		moving += float64(m.Wire.Ramp) / second * (1 - math.Exp(-moving*second/float64(m.Wire.RampOver)))
 	}
 	if o.s.Ranks > 1 {
@@ -84,6 +88,7 @@ type spent struct{ all, latency, sync float64 }
 // runs at the rate of its slowest link once it is filled.
 func (m *Model) stage(o *Outline, x *stage, size, loops float64) spent {
 	_, b := m.busiest(&x.loads, x.message, size)
+	b *= 1 + m.Wire.Last*x.last()
 	t := spent{latency: m.latency(x, o), sync: m.sync(x, loops)}
 	chain := 0.0
 	for h, n := range x.moves {
@@ -91,6 +96,7 @@ func (m *Model) stage(o *Outline, x *stage, size, loops float64) spent {
 			chain += n * m.message(x, Hop(h), size)
 		}
 	}
+	chain *= 1 + m.Wire.Last*x.last()
 	switch x.rhythm {
 	case schedule.Even:
 		t.latency *= loops
@@ -161,6 +167,24 @@ func (o *Outline) message() float64 {
 	return most
 }
 
+// even tells whether ranks of all stages send all the time, as in a ring.
+func (o *Outline) even() bool {
+	for i := range o.stages {
+		if k := o.stages[i].rhythm; k != schedule.Even && k != schedule.AtOnce {
+			return false
+		}
+	}
+	return true
+}
+
+// last is one message over all that a lane sends in a stage.
+func (x *stage) last() float64 {
+	if lane := x.loads[Lane].bytes; lane > 0 && (x.rhythm == schedule.Even || x.rhythm == schedule.AtOnce) {
+		return x.message / lane
+	}
+	return 0
+}
+
 // seconds is how long a load keeps its thing busy.
 func (m *Model) seconds(k Kind, l *load, size float64) float64 {
 	bytes := l.bytes * size * m.Wire.factor()
@@ -174,6 +198,10 @@ func (m *Model) seconds(k Kind, l *load, size float64) float64 {
 		rate = float64(m.Bounce)
 		if l.shared {
 			rate = float64(m.Shared)
+		}
+	case NIC:
+		if l.net == cluster.Ethernet && m.Sockets > 0 {
+			rate = min(rate, float64(m.Sockets))
 		}
 	case Multimem:
 		if m.Through > 0 {
@@ -192,6 +220,9 @@ func (m *Model) busiest(loads *[nKinds]load, message, size float64) (Kind, float
 	for k := range loads {
 		l := loads[k]
 		if Kind(k) == Lane && l.bytes > 0 {
+			if m.Wire.Spread > 1 {
+				l.bytes = max(message, l.bytes/m.Wire.Spread)
+			}
 			l.bytes += m.Wire.Own * message
 		}
 		if t := m.seconds(Kind(k), &l, size); t > most {
@@ -208,6 +239,9 @@ func (m *Model) latency(x *stage, o *Outline) float64 {
 		t += n * float64(m.Wire.Hop[h])
 	}
 	t += x.chain[OverNet] * float64(m.Fabric[o.net])
+	if last := x.last(); m.Wire.Peer > 0 && last > 0 {
+		t += (1/last - 1) * float64(m.Wire.Peer)
+	}
 	return t / second
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -144,7 +145,7 @@ func cutCount(name string) (string, int, error) {
 // open reads a preset, a folder, a file or standard input.
 func (e *env) open(host, name string, count int) (frags []*cluster.Fragment, preset bool, err error) {
 	if name == "-" {
-		frags, err = input.Read("standard input", e.stdin)
+		frags, err = readAll("standard input", e.stdin)
 		return frags, false, err
 	}
 	info, err := os.Stat(name)
@@ -171,8 +172,36 @@ func (e *env) open(host, name string, count int) (frags []*cluster.Fragment, pre
 		return nil, false, cannotError{err}
 	}
 	defer f.Close()
-	frags, err = input.Read(name, f)
+	frags, err = readAll(name, f)
 	return frags, false, err
+}
+
+// readAll reads a stream. One that breaks off is not the input's fault.
+func readAll(name string, r io.Reader) ([]*cluster.Fragment, error) {
+	in := &stream{r: r}
+	frags, err := input.Read(name, in)
+	if in.err != nil {
+		return nil, cannotError{fmt.Errorf("%s: %w", name, in.err)}
+	}
+	return frags, err
+}
+
+// stream remembers that reading failed.
+type stream struct {
+	r   io.Reader
+	err error
+}
+
+func (s *stream) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	if err != nil && err != io.EOF {
+		s.err = err
+		var at *fs.PathError
+		if errors.As(err, &at) {
+			s.err = at.Err // the caller knows the name
+		}
+	}
+	return n, err
 }
 
 // openFolder reads a machine from a copy of its /sys and /proc. Links that lead out

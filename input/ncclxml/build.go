@@ -151,7 +151,11 @@ func (b *builder) numas() []domain {
 			}
 			parent = sockets[name]
 		}
-		d := b.add(cluster.Device{Kind: cluster.NUMA, Index: id, Parent: parent, Tray: tray, CPU: b.cpu(c)})
+		index := id
+		if b.note.unknown[id] {
+			index = -1
+		}
+		d := b.add(cluster.Device{Kind: cluster.NUMA, Index: index, Parent: parent, Tray: tray, CPU: b.cpu(c)})
 		known[[2]int{tray, id}] = d
 		list = append(list, domain{c, d, tray})
 	}

@@ -97,6 +97,7 @@ func (p *printer) cpu(n, position int, nets map[int]int) *element {
 	id := d.Index
 	if id < 0 && len(p.t.Of(cluster.NUMA)) > 1 {
 		id = position
+		p.note.unknown[id] = true
 	}
 	e.setInt("numaid", id)
 	p.cpuInfo(e, d)

@@ -1,6 +1,7 @@
 package ncclxml
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ const noteHead = "Written by busbar; NCCL skips this comment, busbar reads it ba
 type note struct {
 	domain  string                 // PCI domain of addresses that were made up
 	sockets map[int]string         // NUMA id → socket
+	unknown map[int]bool           // NUMA ids that are there only to tell cpus apart
 	roots   map[cluster.PCI]string // device right below a cpu → host bridge
 	direct  map[cluster.PCI]string // "root" for devices without a host bridge above them
 	model   map[cluster.PCI]string // GPU → model
@@ -41,6 +43,13 @@ func (n *note) text() string {
 	var lines []string
 	if n.domain != "" {
 		lines = append(lines, "made-up addresses: domain "+n.domain)
+	}
+	if len(n.unknown) > 0 {
+		line := "unnumbered:"
+		for _, id := range slices.Sorted(maps.Keys(n.unknown)) {
+			line += " " + strconv.Itoa(id)
+		}
+		lines = append(lines, line)
 	}
 	lines = append(lines, grouped("socket", n.sockets, func(a, b int) int { return a - b }, strconv.Itoa)...)
 	lines = append(lines, grouped("root", n.roots, compareAddr, addrText)...)
@@ -92,7 +101,7 @@ func parseNote(text string) *note {
 	}
 	n := &note{
 		sockets: map[int]string{}, roots: map[cluster.PCI]string{}, direct: map[cluster.PCI]string{},
-		model: map[cluster.PCI]string{}, kind: map[cluster.PCI]string{},
+		model: map[cluster.PCI]string{}, kind: map[cluster.PCI]string{}, unknown: map[int]bool{},
 	}
 	of := map[string]map[cluster.PCI]string{"root": n.roots, "no": n.direct, "model": n.model, "network": n.kind}
 	for line := range strings.Lines(body) {
@@ -104,6 +113,12 @@ func parseNote(text string) *note {
 		switch {
 		case word == "made-up":
 			n.domain = strings.TrimPrefix(value, "domain ")
+		case word == "unnumbered":
+			for _, f := range strings.Fields(value) {
+				if id, err := strconv.Atoi(f); err == nil {
+					n.unknown[id] = true
+				}
+			}
 		case word == "socket":
 			for _, f := range strings.Fields(value) {
 				if id, err := strconv.Atoi(f); err == nil {

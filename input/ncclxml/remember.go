@@ -10,6 +10,7 @@ import (
 func (p *printer) remember() {
 	n := &p.note
 	n.sockets = map[int]string{}
+	n.unknown = map[int]bool{}
 	n.direct = map[cluster.PCI]string{}
 	n.model = map[cluster.PCI]string{}
 	n.kind = map[cluster.PCI]string{}

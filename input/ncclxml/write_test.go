@@ -268,3 +268,26 @@ func TestMadeUp(t *testing.T) {
 		}
 	}
 }
+
+// NUMA domains that nobody numbered get numbers in the file, for cpus need them;
+// they read back without.
+func TestWriteUnnumbered(t *testing.T) {
+	n := &cluster.NodeType{Name: "x", Tree: cluster.Assumed}
+	for i := range 2 {
+		at := n.Add(cluster.Device{Kind: cluster.NUMA, Index: -1, Parent: -1})
+		root := n.Add(cluster.Device{Kind: cluster.RootComplex, Index: -1, Parent: at})
+		g := n.Add(cluster.Device{Kind: cluster.GPU, Index: i, Parent: root, GPU: &cluster.GPUInfo{Vendor: "nvidia", SM: 61}})
+		n.Connect(cluster.Link{A: at, B: root, Kind: cluster.OnDie})
+		n.Connect(cluster.Link{A: root, B: g, Kind: cluster.PCIe})
+	}
+	var b strings.Builder
+	if err := Write(&b, n); err != nil {
+		t.Fatal(err)
+	}
+	back := read(t, b.String()).Types[0]
+	for _, d := range back.Of(cluster.NUMA) {
+		if back.Devices[d].Index != -1 {
+			t.Errorf("%s has number %d; nobody said one:\n%s", back.Devices[d].Name, back.Devices[d].Index, b.String())
+		}
+	}
+}

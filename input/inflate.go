@@ -1,0 +1,47 @@
+package input
+
+import (
+	"bufio"
+	"bytes"
+	"compress/bzip2"
+	"compress/gzip"
+	"fmt"
+	"io"
+)
+
+// maxInflated is less than a plain text may have: a few bytes become that much.
+const maxInflated = 64 << 20
+
+// inflate gives the text in a file that gzip or bzip2 made of it; people keep logs
+// so. Archives stay as they are: their reader unpacks them with bounds of its own.
+func inflate(data []byte) ([]byte, error) {
+	var r io.Reader
+	switch {
+	case bytes.HasPrefix(data, []byte("\x1f\x8b")):
+		z, err := gzip.NewReader(bytes.NewReader(data))
+		if err != nil {
+			return data, nil // the reader of archives says what is wrong
+		}
+		r = z
+	case bytes.HasPrefix(data, []byte("BZh")):
+		r = bzip2.NewReader(bytes.NewReader(data))
+	default:
+		return data, nil
+	}
+	in := bufio.NewReader(r)
+	// The header of a tar file has zero bytes, and is a block long.
+	head, err := in.Peek(512)
+	if len(head) == 0 || bytes.IndexByte(head, 0) >= 0 && !isUTF16(head) || err != nil && err != io.EOF {
+		return data, nil
+	}
+	text, err := io.ReadAll(io.LimitReader(in, maxInflated+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("compressed text: %w; copy it again", err)
+	case len(text) > maxInflated:
+		return nil, fmt.Errorf("larger than %d MiB when unpacked; cut out the part with the topology", maxInflated>>20)
+	case len(bytes.TrimSpace(text)) == 0:
+		return nil, fmt.Errorf("empty when unpacked")
+	}
+	return text, nil
+}

@@ -15,7 +15,12 @@ import (
 // Warning that names both; the better origin is kept, the earlier source between
 // equals. The fragments are not changed.
 func Join(frags ...*Fragment) *Cluster {
-	j := joiner{byName: map[string]int{}, merged: map[string]*mergedType{}, shapes: map[[32]byte]int{}, nics: map[nicKey]int{}}
+	hosts := 0 // no fewer than the largest source has
+	for _, f := range frags {
+		hosts = max(hosts, len(f.Hosts))
+	}
+	j := joiner{byName: make(map[string]int, hosts), parts: make([][]part, 0, hosts), merged: map[string]*mergedType{}, shapes: map[[32]byte]int{}, nics: map[nicKey]int{}}
+	j.out.Hosts = slices.Grow(j.out.Hosts, hosts)
 	for i, f := range frags {
 		if f.Name != "" && j.out.Name == "" {
 			j.out.Name = f.Name
@@ -63,7 +68,7 @@ type joiner struct {
 	merged map[string]*mergedType // by the parts' types
 	shapes map[[32]byte]int       // by structure: index into out.Types
 	// hostMap[f][h] lists the hosts of out that host h of fragment f became.
-	hostMap []map[int][]int
+	hostMap [][][]int
 	// mergedOf and from say, per host of out, how its type came about.
 	mergedOf []*mergedType
 	from     [][]part
@@ -80,7 +85,7 @@ func hostKey(name string) string {
 }
 
 func (j *joiner) addHosts(frag int, f *Fragment) {
-	j.hostMap = append(j.hostMap, map[int][]int{})
+	j.hostMap = append(j.hostMap, make([][]int, len(f.Hosts)))
 	for h := range f.Hosts {
 		host := &f.Hosts[h]
 		if host.Name == "" {

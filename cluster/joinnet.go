@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -14,8 +15,17 @@ type cable struct {
 
 func (j *joiner) joinNetworks(frags []*Fragment) {
 	byGUID, byName, byLID := map[string]int{}, map[string]int{}, map[int]int{}
-	links := map[cable]int{}
-	source := map[int]string{}
+	// A cluster of a million nodes has as many links; slices and tables that grow
+	// step by step would take three times what they end with.
+	total, boxes := 0, 0
+	for _, f := range frags {
+		total += len(f.Network.Links)
+		boxes += len(f.Network.Switches)
+	}
+	links := make(map[cable]int, total)
+	source := make([]string, 0, total)
+	j.out.Network.Links = slices.Grow([]NetLink(nil), total)
+	j.out.Network.Switches = slices.Grow([]Switch(nil), boxes)
 	sw := make([][]int, len(frags))
 	// What knows more comes first, whatever the order of the files: switches with
 	// more than an address, then those a tool names by address only; cables, then
@@ -35,6 +45,10 @@ func (j *joiner) joinNetworks(frags []*Fragment) {
 		}
 	}
 	places := j.attached(frags, sw)
+	titles := make([]string, len(frags))
+	for fi, f := range frags {
+		titles[fi] = f.title()
+	}
 	for pass := range 2 {
 		for fi, f := range frags {
 			for i := range f.Network.Links {
@@ -42,7 +56,7 @@ func (j *joiner) joinNetworks(frags []*Fragment) {
 					continue
 				}
 				for _, l := range j.translate(frags, fi, f.Network.Links[i], sw[fi], places) {
-					j.mergeNetLink(l, f.title(), links, source)
+					source = j.mergeNetLink(l, titles[fi], links, source)
 				}
 			}
 		}
@@ -211,7 +225,9 @@ type nicKey struct {
 	frag, typ, nic int
 }
 
-func (j *joiner) mergeNetLink(l NetLink, title string, links map[cable]int, source map[int]string) {
+// mergeNetLink adds a link, or what it says to one that is there; source has the
+// title of each link's source.
+func (j *joiner) mergeNetLink(l NetLink, title string, links map[cable]int, source []string) []string {
 	net := &j.out.Network
 	keys := cableKeys(&l)
 	at := -1
@@ -224,11 +240,10 @@ func (j *joiner) mergeNetLink(l NetLink, title string, links map[cable]int, sour
 	if at < 0 {
 		at = len(net.Links)
 		net.Links = append(net.Links, l)
-		source[at] = title
 		for _, k := range keys {
 			links[k] = at
 		}
-		return
+		return append(source, title)
 	}
 	k := &net.Links[at]
 	swap := !k.A.ToHosts() && !l.A.ToHosts() && k.A.Switch != l.A.Switch
@@ -248,6 +263,7 @@ func (j *joiner) mergeNetLink(l NetLink, title string, links map[cable]int, sour
 	fillText(&k.Speed, l.Speed)
 	k.Counters = mergeCounters(k.Counters, swapEnds(l.Counters, swap))
 	j.out.Warnings = append(j.out.Warnings, m.warnings...)
+	return source
 }
 
 // cableKeys lists the ways to recognise a link again.

@@ -85,7 +85,7 @@ func sentence(size unit.Bytes, list []entrant) string {
 	}
 	because := last.row.Limit.Text
 	if last.row.Limit.Where != "" {
-		because = "at " + last.row.Limit.Where + " " + because
+		because = "at " + last.row.Limit.Where + ", " + because
 	}
 	return fmt.Sprintf("%s wins: %v against %s; %s loses because %s; %s", first.side.Layout, first.row.Time, and(others), last.side.Layout, because, remedy(size, first, last))
 }

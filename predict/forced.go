@@ -140,7 +140,14 @@ func (x *forced) named(op coll.Op, algo, proto string) (Setting, error) {
 	switch {
 	case x.p.Plan.NRanks == 1:
 	case err != nil || want != "" && ch.Algo.String() != want:
-		return Setting{}, fmt.Errorf("%s by %s: NCCL %v does not offer it here; it weighs %s", op.Kind, algo, x.p.Plan.Version, names(x.offered(op)))
+		text := op.Kind.String()
+		if algo != "" {
+			text += " by " + algo
+		}
+		if proto != "" {
+			text += " with protocol " + proto
+		}
+		return Setting{}, fmt.Errorf("%s: NCCL %v does not offer it here; it weighs %s", text, x.p.Plan.Version, names(x.weighed(op)))
 	case proto != "" && ch.Proto.String() != proto:
 		return Setting{}, fmt.Errorf("%s by protocol %s: NCCL %v has no such combination with %s", op.Kind, proto, x.p.Plan.Version, ch.Algo)
 	}
@@ -202,6 +209,15 @@ func (x *forced) offered(op coll.Op) []string {
 		if n := c.Algo.String(); !slices.Contains(list, n) {
 			list = append(list, n)
 		}
+	}
+	return list
+}
+
+// weighed are the algorithms and protocols that NCCL weighs, for a message.
+func (x *forced) weighed(op coll.Op) []string {
+	var list []string
+	for _, s := range x.all(op, "") {
+		list = append(list, s.Algo+" "+s.Proto)
 	}
 	return list
 }

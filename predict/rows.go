@@ -8,6 +8,7 @@ import (
 
 	"busbar/coll"
 	"busbar/result"
+	"busbar/schedule"
 	"busbar/unit"
 )
 
@@ -172,7 +173,11 @@ func (x *forced) price(op coll.Op, s Setting) (*result.Run, error) {
 		as = stand(op)
 	}
 	run, err := x.p.Price(as, s)
-	if err != nil {
+	var refused *schedule.Refusal
+	switch {
+	case errors.As(err, &refused):
+		return nil, err // names both itself
+	case err != nil:
 		return nil, fmt.Errorf("%s by %s: %w", op.Kind, s.Algo, err)
 	}
 	run.Op = op

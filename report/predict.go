@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"busbar/internal/texttab"
@@ -107,12 +108,9 @@ func (f *Forecast) table(s style) string {
 		t.Row(append(cells, fmt.Sprintf("%.2f", r.AlgBW().GBps()), fmt.Sprintf("%.2f", r.BusBW().GBps()), where(r.Limit))...)
 	}
 	text := t.String()
-	if marks(ForecastRow{Row: predict.Row{Chosen: true}}) != "" {
-		text += s.dim("* what NCCL takes") + "\n"
-	}
-	for _, r := range f.Rows {
-		if r.Beyond {
-			return text + s.dim("+ NCCL has no such algorithm") + "\n"
+	for _, k := range []struct{ mark, means string }{{"*", "* what NCCL takes"}, {"+", "+ NCCL has no such algorithm"}} {
+		if slices.ContainsFunc(f.Rows, func(r ForecastRow) bool { return marks(r) == k.mark }) {
+			text += s.dim(k.means) + "\n"
 		}
 	}
 	return text
@@ -177,7 +175,7 @@ func (f *Forecast) limits(b *strings.Builder, s style, width int) {
 	for _, r := range f.Rows {
 		key := where(r.Limit)
 		if f.Compared {
-			key += r.Layout
+			key = r.Layout + " " + r.Limit.Text
 		}
 		if seen[key] || r.Limit.Kind == result.ByNothing {
 			continue

@@ -168,37 +168,3 @@ func switchTable(sources bool) *texttab.Table {
 	}
 	return t
 }
-
-type demoCmd struct {
-	common
-}
-
-// Help ends with an example.
-func (demoCmd) Help() string {
-	return "Maps and audits this machine, then the reference cluster: two nodes of four A100s that share one InfiniBand port each.\n\nExample:\n  busbar demo"
-}
-
-// Run maps this machine and the reference cluster.
-func (c demoCmd) Run(e *env) error {
-	if c.JSON {
-		out := map[string]any{}
-		for name, sources := range map[string][]string{"this_machine": nil, "reference": {"baskerville:2"}} {
-			cl, err := e.load(sources, c.common)
-			if err != nil {
-				return err
-			}
-			out[name] = mapOf(cl)
-		}
-		return writeIndented(e.stdout, out)
-	}
-	for i, sources := range [][]string{nil, {"baskerville:2"}} {
-		title := []string{"This machine ($ busbar map)", "The reference cluster ($ busbar map baskerville:2)"}[i]
-		fmt.Fprintf(e.stdout, "── %s ──\n", title)
-		m := mapCmd{common: c.common, Sources: sources, Output: "text"}
-		if err := m.Run(e); err != nil {
-			return err
-		}
-		fmt.Fprintln(e.stdout)
-	}
-	return nil
-}

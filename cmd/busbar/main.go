@@ -43,7 +43,7 @@ func (e cannotError) Unwrap() error { return e.err }
 // command is the whole program: a struct of subcommands.
 type command struct {
 	Map        mapCmd        `cmd:"" help:"Read a machine's or a cluster's topology; print it, convert it, audit it."`
-	Demo       demoCmd       `cmd:"" help:"Map and audit this machine and the reference cluster."`
+	Demo       demoCmd       `cmd:"" help:"Map and audit this machine and the reference cluster, and predict on it."`
 	Predict    predictCmd    `cmd:"" help:"Predict how long a collective takes, what limits it, and which setting would help."`
 	Presets    presetsCmd    `cmd:"" help:"List the machines that can be used by name."`
 	Hardware   hardwareCmd   `cmd:"" help:"List the hardware catalogue with its sources."`

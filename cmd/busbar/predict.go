@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"busbar/nccl"
 	"busbar/predict"
 	"busbar/report"
+	"busbar/schedule"
 	"busbar/sim"
 	"busbar/unit"
 )
@@ -50,27 +52,41 @@ func (predictCmd) Help() string {
 
 // Run predicts and writes what was asked for.
 func (c *predictCmd) Run(e *env) error {
-	q, err := c.query()
+	for _, o := range c.Output { // before the work, not after it
+		if _, _, err := c.form(e, nil, o); err != nil {
+			return err
+		}
+	}
+	f, err := c.forecast(e)
 	if err != nil {
 		return err
 	}
+	return c.write(e, f)
+}
+
+// forecast predicts what the flags ask for.
+func (c *predictCmd) forecast(e *env) (*forecast, error) {
+	q, err := c.query()
+	if err != nil {
+		return nil, err
+	}
 	settings, err := c.settings()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	version := nccl.Newest
 	if c.NCCL != "" {
 		if version, err = nccl.ParseVersion(c.NCCL); err != nil {
-			return fmt.Errorf("--nccl: %w", err)
+			return nil, fmt.Errorf("--nccl: %w", err)
 		}
 	}
 	shapes, err := c.shapes()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	cl, err := c.load(e, shapes)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	done := e.later(c.common, "predicting")
 	defer done()
@@ -78,11 +94,11 @@ func (c *predictCmd) Run(e *env) error {
 	var asked []*predict.Predictor
 	for _, s := range shapes {
 		if err := e.ctx.Err(); err != nil {
-			return err
+			return nil, err
 		}
 		p, side, skipped, err := c.side(cl, s, version, settings, q)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		asked = append(asked, p)
 		f.Sides = append(f.Sides, side)
@@ -94,8 +110,7 @@ func (c *predictCmd) Run(e *env) error {
 	if f.Compared {
 		f.Verdicts = predict.Compare(f.Sides)
 	}
-	done()
-	return c.write(e, &forecast{f, asked, q})
+	return &forecast{f, asked, q}, nil
 }
 
 // query is what the flags ask for.
@@ -120,9 +135,10 @@ func (c *predictCmd) query() (predict.Query, error) {
 	}
 	for _, a := range strings.Split(algos, ",") {
 		a = strings.ToLower(strings.TrimSpace(a))
-		if a != "" {
-			q.Algos = append(q.Algos, a)
+		if _, err := schedule.Find(a); err != nil && !slices.Contains([]string{predict.Auto, predict.Best, predict.Each, predict.All}, a) {
+			return q, fmt.Errorf("--algo: %w; or auto, best, each, all", err)
 		}
+		q.Algos = append(q.Algos, a)
 	}
 	return q, nil
 }
@@ -322,7 +338,7 @@ func hostsOf(l nccl.Layout) int {
 }
 
 // later is a progress line that appears only when something takes more than a
-// second. The function it returns may be called twice.
+// second.
 func (e *env) later(o common, text string) func() {
 	if o.Quiet || !isTerminal(e.stderr) {
 		return func() {}
@@ -338,12 +354,8 @@ func (e *env) later(o common, text string) func() {
 			clear()
 		}
 	}()
-	called := false
 	return func() {
-		if !called {
-			called = true
-			close(stop)
-			<-ended
-		}
+		close(stop)
+		<-ended
 	}
 }

@@ -1,0 +1,94 @@
+package predict
+
+import (
+	"maps"
+	"strings"
+	"testing"
+
+	"busbar/coll"
+	"busbar/nccl"
+	"busbar/unit"
+)
+
+// What is advised was tried: under the setting NCCL takes what the advice says
+// and is faster by more than Worth. Where nothing is faster there is no advice.
+func TestAdviceHolds(t *testing.T) {
+	given := 0
+	for _, m := range []struct {
+		preset string
+		nodes  int
+	}{{"dgx-h100", 1}, {"dgx-h100", 2}, {"dgx-a100", 1}, {"dgx-a100", 4}, {"baskerville", 2}, {"azure-ndv4", 2}} {
+		for _, v := range []nccl.Version{{Major: 2, Minor: 21, Patch: 5}, nccl.Newest} {
+			p := predictor(t, m.preset, m.nodes, v, nil)
+			for _, size := range sweep {
+				q := Query{Kind: coll.AllReduce, Sizes: []unit.Bytes{size}}
+				auto, best := ask(t, p, q, Auto)[0], ask(t, p, q, Best)[0]
+				list, err := p.Advise(q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(list) > 0 && !clearly(auto.Time, best.Time) {
+					t.Errorf("%s %v: advice %q where best gains little", m.preset, size, list[0].Text)
+				}
+				for _, a := range list {
+					given++
+					other := predictor(t, m.preset, m.nodes, v, settingsOf(t, a.Setting))
+					if got := ask(t, other, q, Auto)[0]; !clearly(auto.Time, got.Time) {
+						t.Errorf("%s NCCL %v %v: %s brings %v instead of %v", m.preset, v, size, a.Setting, got.Time, auto.Time)
+					}
+				}
+			}
+		}
+	}
+	if given == 0 {
+		t.Error("no advice was tried")
+	}
+}
+
+// settingsOf reads a setting as a shell would.
+func settingsOf(t *testing.T, text string) map[string]string {
+	t.Helper()
+	env := map[string]string{}
+	for _, w := range strings.Fields(text) {
+		k, v, ok := strings.Cut(w, "=")
+		if !ok || !strings.HasPrefix(k, "NCCL_") {
+			t.Fatalf("setting %q", text)
+		}
+		env[k] = strings.Trim(v, "'")
+	}
+	return env
+}
+
+// The form follows the release: a plain list would leave other collectives
+// without an algorithm since 2.24.
+func TestSettingForm(t *testing.T) {
+	old, now := nccl.Version{Major: 2, Minor: 23, Patch: 4}, nccl.Version{Major: 2, Minor: 24, Patch: 3}
+	for _, c := range []struct {
+		v    nccl.Version
+		kind coll.Kind
+		word string
+		want string
+	}{
+		{old, coll.AllReduce, "Tree", "Tree"},
+		{now, coll.AllReduce, "Tree", "allreduce:tree"},
+		{now, coll.ReduceScatter, "LL128", "reducescatter:ll128"},
+		{now, coll.Barrier, "Tree", "allreduce:tree"},
+	} {
+		if got := settingFor(c.v, c.kind, c.word); got != c.want {
+			t.Errorf("NCCL %v %s: %s, want %s", c.v, c.kind, got, c.want)
+		}
+	}
+}
+
+// A setting that is in the way is named as such.
+func TestAdviceToUnset(t *testing.T) {
+	env := map[string]string{"NCCL_PROTO": "LL", "NCCL_DEBUG": "INFO"}
+	p := predictor(t, "dgx-h100", 2, nccl.Newest, maps.Clone(env))
+	list, err := p.Advise(Query{Kind: coll.AllReduce, Sizes: []unit.Bytes{unit.GiB}})
+	if err != nil || len(list) != 1 || list[0].Setting != "unset NCCL_PROTO" {
+		t.Errorf("advice %+v, error %v", list, err)
+	}
+	if !maps.Equal(env, p.Plan.Env) {
+		t.Errorf("the environment became %v", p.Plan.Env)
+	}
+}

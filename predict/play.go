@@ -1,0 +1,17 @@
+package predict
+
+import (
+	"context"
+
+	"busbar/coll"
+	"busbar/result"
+)
+
+// Play predicts one call by playing every message, and keeps what every op did.
+func (p *Predictor) Play(ctx context.Context, op coll.Op, s Setting) (*result.Run, error) {
+	o := p.outline(op, s)
+	if o.err != nil {
+		return nil, o.err
+	}
+	return o.Exact(ctx, op, p.model(p.Figures, op, s), p.ports(s.Algo), true)
+}

@@ -86,6 +86,7 @@ type lane struct {
 	pc, len, loop int32
 	busy          bool      // a send is under way
 	rest          unit.Time // until which it hands over slices
+	owes          bool      // it must hand over before it goes on
 	done          int64
 	since         unit.Time
 }
@@ -252,6 +253,7 @@ func (p *play) out(f *flight) {
 	}
 	if !c.switched && !p.atOnce {
 		p.lanes[f.lane].busy = false
+		p.handOver(f.lane)
 		p.ready = append(p.ready, f.lane)
 	}
 }

@@ -158,8 +158,8 @@ func (x *forced) row(op coll.Op, s, auto Setting) (Row, error) {
 // NCCL has none.
 const barrierBytes = 4
 
-// stand is the operation that NCCL really does for one it does not have.
-func stand(op coll.Op) coll.Op {
+// Stand is the operation that NCCL really does for one it does not have.
+func Stand(op coll.Op) coll.Op {
 	if op.Kind == coll.Barrier {
 		return coll.Op{Kind: coll.AllReduce, Bytes: barrierBytes}
 	}
@@ -170,7 +170,7 @@ func stand(op coll.Op) coll.Op {
 func (x *forced) price(op coll.Op, s Setting) (*result.Run, error) {
 	as := op
 	if op.Kind == coll.Barrier && x.native(op.Kind, s.Algo) {
-		as = stand(op)
+		as = Stand(op)
 	}
 	run, err := x.p.Price(as, s)
 	var refused *schedule.Refusal

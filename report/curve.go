@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"busbar/internal/svg"
 	"busbar/unit"
@@ -149,7 +150,7 @@ func (f *Forecast) lines() []line {
 		if r.Beyond {
 			name = "not NCCL" // whatever was fastest
 		}
-		if name == "" {
+		if name = strings.TrimSpace(name); name == "" {
 			name = r.Layout
 		}
 		i, ok := index[name]

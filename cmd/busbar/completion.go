@@ -8,7 +8,10 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"busbar/coll"
 	"busbar/hardware"
+	"busbar/predict"
+	"busbar/schedule"
 )
 
 type completionCmd struct {
@@ -68,6 +71,30 @@ func flagWords(n *kong.Node) []word {
 	return w
 }
 
+func presetNames() []string {
+	var list []string
+	for _, p := range hardware.Presets() {
+		list = append(list, p.Name)
+	}
+	return list
+}
+
+func kindNames() []string {
+	var list []string
+	for _, k := range coll.Kinds() {
+		list = append(list, k.String())
+	}
+	return list
+}
+
+func algoNames() []string {
+	list := []string{predict.Auto, predict.Best, predict.Each, predict.All}
+	for _, b := range schedule.Builders() {
+		list = append(list, b.Name)
+	}
+	return list
+}
+
 // bashScript writes a completion function; zsh runs it through bashcompinit.
 // Files are offered only where a command takes them; a preset is completed
 // without a space, so that :COUNT can follow.
@@ -77,7 +104,13 @@ func bashScript(b *strings.Builder, shell string, names []string, words map[stri
 	}
 	b.WriteString("_busbar() {\n  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words files\n  if [ \"$COMP_CWORD\" -eq 1 ]; then\n")
 	fmt.Fprintf(b, "    COMPREPLY=($(compgen -W %q -- \"$cur\"))\n    return\n  fi\n", strings.Join(names, " "))
-	fmt.Fprintf(b, "  case $prev in\n    -o|--output) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n    --path) return ;;\n  esac\n", strings.Join(slices.Sorted(maps.Keys(outputs)), " "))
+	b.WriteString("  case $prev in\n    -o|--output)\n      case ${COMP_WORDS[1]} in\n")
+	fmt.Fprintf(b, "        map) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", strings.Join(slices.Sorted(maps.Keys(outputs)), " "))
+	b.WriteString("      esac\n      COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n")
+	fmt.Fprintf(b, "    -c|--cluster) COMPREPLY=($(compgen -W %q -- \"$cur\") $(compgen -f -- \"$cur\")); compopt -o nospace 2>/dev/null; return ;;\n", strings.Join(presetNames(), " "))
+	fmt.Fprintf(b, "    --op) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", strings.Join(kindNames(), " "))
+	fmt.Fprintf(b, "    --algo) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", strings.Join(algoNames(), " "))
+	b.WriteString("    --proto) COMPREPLY=($(compgen -W \"auto ll ll128 simple\" -- \"$cur\")); return ;;\n    --path) return ;;\n  esac\n")
 	b.WriteString("  case ${COMP_WORDS[1]} in\n")
 	for _, n := range names {
 		var list []string
@@ -104,12 +137,29 @@ func fishScript(b *strings.Builder, nodes []*kong.Node, words map[string][]word)
 		fmt.Fprintf(b, "complete -c busbar -n __fish_use_subcommand -a %s -d '%s'\n", n.Name, fishQuote(n.Help))
 		for _, w := range words[n.Name] {
 			if long, ok := strings.CutPrefix(w.text, "--"); ok {
+				if list := valuesOf(long); list != nil {
+					fmt.Fprintf(b, "complete -c busbar -n '__fish_seen_subcommand_from %s' -l %s -x -a '%s' -d '%s'\n", n.Name, long, strings.Join(list, " "), fishQuote(w.help))
+					continue
+				}
 				fmt.Fprintf(b, "complete -c busbar -n '__fish_seen_subcommand_from %s' -l %s -d '%s'\n", n.Name, long, fishQuote(w.help))
 				continue
 			}
 			fmt.Fprintf(b, "complete -c busbar -n '__fish_seen_subcommand_from %s' -a %s -d '%s'\n", n.Name, w.text, fishQuote(w.help))
 		}
 	}
+}
+
+// valuesOf are the words that can stand behind a flag, where they are few.
+func valuesOf(flag string) []string {
+	switch flag {
+	case "op":
+		return kindNames()
+	case "algo":
+		return algoNames()
+	case "proto":
+		return []string{"auto", "ll", "ll128", "simple"}
+	}
+	return nil
 }
 
 func fishQuote(s string) string { return strings.ReplaceAll(s, "'", `\'`) }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 
@@ -65,7 +66,7 @@ func (c *predictCmd) write(e *env, f *forecast) error {
 func (c *predictCmd) form(e *env, f *forecast, output string) (func(io.Writer) error, string, error) {
 	forms := map[string]func(io.Writer) error{
 		"svg":   func(w io.Writer) error { return report.Curves(w, f.Forecast) },
-		"trace": func(w io.Writer) error { return c.trace(w, f) },
+		"trace": func(w io.Writer) error { return c.trace(e, w, f) },
 		"json":  func(w io.Writer) error { return writeIndented(w, f.document(c.Plan)) },
 		"text":  func(w io.Writer) error { return c.text(e, w, f) },
 	}
@@ -97,26 +98,23 @@ func (c *predictCmd) text(e *env, w io.Writer, f *forecast) error {
 	return nil
 }
 
-// player plays a run event by event.
-type player interface {
-	Play(op coll.Op, s predict.Setting) (*result.Run, error)
-}
-
 // trace writes the timeline of the one run that was asked for.
-func (c *predictCmd) trace(w io.Writer, f *forecast) error {
+func (c *predictCmd) trace(e *env, w io.Writer, f *forecast) error {
 	if len(f.Rows) != 1 {
 		return fmt.Errorf("a timeline is of one run and there are %d rows; give one --size, one layout and one --algo", len(f.Rows))
 	}
-	p := f.asked[0]
-	sim, ok := any(p).(player)
-	if !ok {
-		return cannotError{fmt.Errorf("no simulator that plays single messages is built in")}
+	r, p := f.Rows[0], f.asked[0]
+	op := r.Op
+	if !r.Beyond {
+		op = predict.Stand(op)
 	}
-	r := f.Rows[0]
-	run, err := sim.Play(r.Op, r.Setting)
+	done := e.later(c.common, "playing every message")
+	run, err := p.Play(e.ctx, op, r.Setting)
+	done()
 	if err != nil {
 		return cannotError{err}
 	}
+	run.Op, run.Algo = r.Op, r.Algo
 	return report.Trace(w, run, p.Name)
 }
 
@@ -204,7 +202,7 @@ func rowJSON(r report.ForecastRow) predictRowJSON {
 		Parts: partsJSON{r.Parts.Launch, r.Parts.Latency, r.Parts.Sync, r.Parts.Moving}, Busy: []useJSON{},
 	}
 	for _, u := range r.Run.Busy {
-		j.Busy = append(j.Busy, useJSON{u.Where, u.Kind, u.Rate, u.Bytes, u.Share})
+		j.Busy = append(j.Busy, useJSON{u.Where, u.Kind, u.Rate, u.Bytes, math.Round(u.Share*1e4) / 1e4})
 	}
 	return j
 }

@@ -1,0 +1,165 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"busbar/coll"
+	"busbar/hardware"
+	"busbar/nccl"
+	"busbar/predict"
+	"busbar/result"
+	"busbar/unit"
+)
+
+// forecastOf predicts an all-reduce on layouts of a preset.
+func forecastOf(t *testing.T, preset string, layouts, algos []string, sizes ...unit.Bytes) *Forecast {
+	t.Helper()
+	c, err := hardware.Preset(preset, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &Forecast{Cluster: preset, Op: "all_reduce", NCCL: nccl.Newest.String(), Compared: len(layouts) > 1, Origin: "for a test"}
+	for _, text := range layouts {
+		nodes, gpus, err := predict.ParseLayout(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := nccl.Block(c, nodes, gpus)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := predict.New(c, l, nccl.Newest, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := p.Ask(predict.Query{Kind: coll.AllReduce, Sizes: sizes, Algos: algos})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Sides = append(f.Sides, predict.Side{Layout: text, Nodes: nodes, Ranks: len(l), Rows: a.Rows})
+		for _, r := range a.Rows {
+			f.Rows = append(f.Rows, ForecastRow{text, r})
+		}
+	}
+	return f
+}
+
+var someSizes = []unit.Bytes{8, unit.KiB, unit.MiB, unit.GiB}
+
+func TestPredictions(t *testing.T) {
+	f := forecastOf(t, "baskerville", []string{"1x4", "2x2"}, []string{"ring", "tree"}, unit.GiB)
+	f.Verdicts = []predict.Verdict{{Size: unit.GiB, Winner: "1x4", Text: "1x4 wins"}}
+	f.Sides[1].Advice = []predict.Advice{{Text: "set it", Setting: "X=1"}}
+	f.Skipped = []string{"2x2 nvls: no\x1b[31m"}
+	var b bytes.Buffer
+	if err := Predictions(&b, f, TextOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	text := b.String()
+	for _, want := range []string{"all_reduce on baskerville, 1x4 against 2x2, NCCL", "size (B)", "time (us)", "busbw (GB/s)", "ring*", "* what NCCL takes", "at 1 GiB: 1x4 wins", "advice for 2x2: set it", "left out: 2x2 nvls: no"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("lacks %q:\n%s", want, text)
+		}
+	}
+	if strings.ContainsRune(text, '\x1b') {
+		t.Error("an escape reached the terminal")
+	}
+}
+
+// The picture is sound XML, the same every time, with every line's name in it.
+func TestCurves(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		layouts, algos []string
+		sizes          []unit.Bytes
+		want           []string
+	}{
+		{"one", []string{"2x8"}, []string{predict.Auto}, someSizes, []string{"tree ll", "busbw in GB/s", "2x8"}},
+		{"algorithms", []string{"2x8"}, []string{predict.Each}, someSizes, []string{">ring<", ">tree<"}},
+		{"protocols", []string{"1x8"}, []string{predict.All}, someSizes, []string{">ring ll128<", ">tree simple<"}},
+		{"layouts", []string{"1x8", "4x2"}, []string{"ring", "tree"}, someSizes, []string{">1x8 ring<", ">4x2 tree<"}},
+		{"bars", []string{"1x8", "4x2"}, []string{"ring", "tree"}, someSizes[3:], []string{"1x8  ring simple", "busbw, ", "1 GiB, predicted"}},
+		{"best", []string{"1x8"}, []string{predict.Best}, someSizes, []string{"not NCCL"}},
+	} {
+		f := forecastOf(t, "dgx-h100", c.layouts, c.algos, c.sizes...)
+		var first, second bytes.Buffer
+		if err := errors.Join(Curves(&first, f), Curves(&second, f)); err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		if first.String() != second.String() {
+			t.Errorf("%s: two pictures of one forecast differ", c.name)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(first.String(), want) {
+				t.Errorf("%s: lacks %q", c.name, want)
+			}
+		}
+		for d := xml.NewDecoder(&first); ; {
+			if _, err := d.Token(); err == io.EOF {
+				break
+			} else if err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+		}
+		if strings.Contains(second.String(), "NaN") || strings.Contains(second.String(), "Inf") {
+			t.Errorf("%s: a coordinate is no number", c.name)
+		}
+	}
+	if err := Curves(io.Discard, forecastOf(t, "dgx-h100", []string{"1x8", "2x8", "4x8"}, []string{predict.All}, someSizes...)); err == nil {
+		t.Error("a picture of two dozen lines was drawn")
+	}
+	if err := Curves(io.Discard, &Forecast{}); err == nil {
+		t.Error("a picture of nothing was drawn")
+	}
+}
+
+func TestTrace(t *testing.T) {
+	us := unit.Microsecond
+	run := &result.Run{Op: coll.Op{Kind: coll.AllReduce, Bytes: 1024}, Ranks: 2, Algo: "nvls", Proto: "simple", Channels: 1, Time: 9 * us, Events: []result.Event{
+		{Rank: 0, Lane: 0, Op: 0, Name: "send", Peer: 2, Bytes: 512, From: 1 * us, To: 3 * us},
+		{Rank: 2, Lane: 0, Op: 0, Name: "recvReduce", Peer: 0, Bytes: 512, From: 1 * us, To: 4 * us},
+		{Rank: 1, Lane: 1, Op: 4, Loop: 7, Name: "copy", Peer: -1, Bytes: 256, From: 4*us + 500, To: 9 * us},
+	}}
+	var b bytes.Buffer
+	if err := Trace(&b, run, func(r int) string { return []string{"node0/gpu0", "bad\x1b[1m\"name"}[r] }); err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		TraceEvents []struct {
+			Name, Ph, Cat string
+			TS, Dur       float64
+			PID, TID      int
+			Args          map[string]any
+		} `json:"traceEvents"`
+	}
+	if err := json.Unmarshal(b.Bytes(), &doc); err != nil {
+		t.Fatalf("%v\n%s", err, b.String())
+	}
+	named, spans := map[int]string{}, 0
+	for _, e := range doc.TraceEvents {
+		switch {
+		case e.Ph == "M" && e.Name == "process_name":
+			named[e.PID] = e.Args["name"].(string)
+		case e.Ph == "X":
+			spans++
+			if e.PID == 1 && (e.Name != "copy" || e.TID != 1 || e.TS != 4.0005 || e.Dur != 4.9995 || e.Args["bytes"] != 256.0 || e.Args["peer"] != nil) {
+				t.Errorf("event %+v", e)
+			}
+			if e.PID == 0 && (e.Name != "send 2" || e.Args["peer"] != 2.0) {
+				t.Errorf("event %+v", e)
+			}
+		}
+	}
+	if spans != 3 || named[0] != "rank 0 node0/gpu0" || named[2] != "switch 0" || strings.ContainsRune(named[1], '\x1b') {
+		t.Errorf("%d spans, names %v", spans, named)
+	}
+	if err := Trace(io.Discard, &result.Run{}, nil); err == nil {
+		t.Error("a trace without events was written")
+	}
+}

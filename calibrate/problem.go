@@ -126,7 +126,7 @@ func (s *search) pulled(i int) float64 {
 		return 0
 	}
 	gen, _ := split(i)
-	d := distance(i, s.f[i], s.Prior[i])
+	d := distance(i, s.f[i], s.Prior[i], s.Prior[i])
 	if gen < 0 {
 		return s.Pull * d
 	}
@@ -135,18 +135,20 @@ func (s *search) pulled(i int) float64 {
 	per := perGen()
 	for _, j := range []int{i - per, i + per} {
 		if g, _ := split(j); g >= 0 {
-			sum += 0.5 * distance(i, s.f[i], s.f[j])
+			sum += 0.5 * distance(i, s.f[i], s.f[j], s.Prior[i])
 		}
 	}
 	return s.Pull * sum
 }
 
 // distance of two values of a figure: the square of the logarithm of their ratio,
-// growing slower far out.
-func distance(i int, a, b float64) float64 {
-	_, lo, hi := sim.FigureRange(i)
-	least := max(lo, hi/1000) / 2
-	d := math.Log(max(a, least) / max(b, least))
+// growing slower far out. Figures that may be nothing at all (a latency beyond
+// another one) are compared on top of what is usual.
+func distance(i int, a, b, usual float64) float64 {
+	if _, lo, _ := sim.FigureRange(i); lo == 0 {
+		a, b = a+usual, b+usual
+	}
+	d := math.Log(a / b)
 	return math.Log1p(d * d)
 }
 

@@ -33,7 +33,7 @@ func Published(p *Problem) *Problem {
 
 // Pull is the force of the prior in fits to published sweeps. Cross-validation
 // hardly changes between a third and three times of it.
-const Pull = 0.3
+const Pull = 0.2
 
 // WriteGo writes the figures as the body of sim.Fitted.
 func WriteGo(w io.Writer, f *sim.Figures) error {

@@ -20,9 +20,10 @@ type Predictor struct {
 	Gen     sim.Gen
 	Card    bool // GPUs without links of their own
 
-	machine  *sim.Machine
-	nodeOf   []int32
-	outlines map[shape]*outline
+	machine   *sim.Machine
+	nodeOf    []int32
+	outlines  map[shape]*outline
+	className string
 }
 
 // shape is what an outline depends on.
@@ -151,7 +152,9 @@ func (p *Predictor) Price(op coll.Op, s Setting) (*result.Run, error) {
 	if o.err != nil {
 		return nil, o.err
 	}
-	return o.Price(op, p.model(p.Figures, op, s)), nil
+	run := o.Price(op, p.model(p.Figures, op, s))
+	run.Margin = p.Margin(op.Bytes)
+	return run, nil
 }
 
 func (p *Predictor) outline(op coll.Op, s Setting) *outline {

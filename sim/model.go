@@ -58,7 +58,8 @@ type Wire struct {
 	// Chunk is the most that one message carries; what is larger goes round again.
 	Chunk unit.Bytes
 	// Overlap says that threads of their own do every stage, so that stages of one
-	// lane overlap between loops too. Exact does not play that.
+	// lane overlap between loops too and a loop does not wait for the messages of the
+	// one before. Exact does not play that.
 	Overlap bool
 	// Least and Want let messages shrink, down to Least, until there are Want of them
 	// to keep a pipe full.

@@ -94,14 +94,14 @@ func (f *Figures) suit(w *Wire, g Gen, kind coll.Kind, algo, proto string) {
 			w.Chunk, w.Least, w.Want = treeChunk, treeLeast, pipeLoops
 		}
 	case "nvls", "nvls_tree", "collnet_direct":
-		w.Lane, w.Slices = 0, 1
+		w.Lane, w.Slices, w.Overlap = 0, 1, true
 		w.Chunk, w.Least, w.Want = nvlsChunk, nvlsLeast, pipeLoops
 		if algo == "nvls_tree" {
-			w.Chunk, w.Least, w.Overlap = nvlsTree, 2*nvlsLeast, true
+			w.Chunk, w.Least = nvlsTree, 2*nvlsLeast
 		}
 		w.Slice = micros(f[TreeSlice])
 	case "direct":
-		w.Chunk, w.Slices = pairChunk, 1
+		w.Chunk, w.Slices, w.Overlap = pairChunk, 1, true
 		w.Own, w.Last = f[OwnWork], f[PairStep]
 		w.Peer = micros(f[PairLaunch])
 	}

@@ -100,18 +100,21 @@ func (m *Model) stage(o *Outline, x *stage, size, loops float64) spent {
 	switch x.rhythm {
 	case schedule.Even:
 		t.latency *= loops
-		t.all = max(b, t.latency+t.sync+chain)
+		// A slice goes on while the next one is still coming in.
+		t.all = max(b, t.latency+t.sync+chain/float64(max(m.Wire.Slices, 1)))
 	case schedule.Piped:
 		pieces := float64(max(x.pieces, 1)) * loops
 		t.all = max(b, m.serial(x, size)+t.sync) + t.latency + max(0, chain-b)/pieces
 	case schedule.AtOnce:
 		t.all = b + t.latency + t.sync
-		if x.chain[OverSwitch] > 0 { // every loop waits for the switch, and the last block comes back from it
+		if x.chain[OverSwitch] > 0 && !m.Wire.Overlap { // every loop waits for the switch, and the last block comes back from it
 			t.all += t.latency*(loops-1) + m.message(x, OverSwitch, size)
 			t.latency *= loops
 		}
 	default:
-		t.latency *= loops
+		if !m.Wire.Overlap {
+			t.latency *= loops
+		}
 		t.all = b + t.latency + t.sync
 	}
 	return t

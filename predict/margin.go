@@ -1,0 +1,48 @@
+package predict
+
+import "busbar/unit"
+
+// sizes are the size classes in the order of the table.
+var sizes = [3]string{"small", "middle", "large"}
+
+// Sizes are the size classes, from small to large.
+func Sizes() [3]string { return sizes }
+
+// Margin is how far off a prediction of such a size may be, as a factor: nine of
+// ten measurements are expected between time/margin and time×margin. It is the
+// model's error on machines of the same class that it had not seen when its figures
+// were fitted. A class without measurements gets the widest margin there is.
+func (p *Predictor) Margin(size unit.Bytes) float64 {
+	return marginOf(p.class(), size)
+}
+
+// class is Class, worked out once.
+func (p *Predictor) class() string {
+	if p.className == "" {
+		p.className = p.Class()
+	}
+	return p.className
+}
+
+func marginOf(class string, size unit.Bytes) float64 {
+	at := 0
+	for i, s := range sizes {
+		if s == SizeClass(size) {
+			at = i
+		}
+	}
+	if m, ok := margins[class]; ok && m[at] > 0 {
+		return m[at]
+	}
+	widest := 1.0
+	for _, m := range margins {
+		widest = max(widest, m[at])
+	}
+	return widest
+}
+
+// Measured tells whether measurements stand behind the margins of a class.
+func Measured(class string) bool {
+	_, ok := margins[class]
+	return ok
+}

@@ -98,7 +98,8 @@ func (p *play) send(i int32, who, ln int, op schedule.Op) (bool, error) {
 	if int(p.lanes[i].loop) == p.loops-1 {
 		share = p.last
 	}
-	f := flight{conn: k, lane: i, left: float64(p.s.Bytes(p.op, op)) * share, event: -1}
+	bytes := float64(p.s.Bytes(p.op, op)) * share
+	f := flight{conn: k, lane: i, left: bytes, mark: bytes * (1 - p.cut), event: -1}
 	if p.record {
 		f.event = int32(len(p.events))
 		p.note(&p.lanes[i], who, ln, op, p.now, p.now)

@@ -254,7 +254,7 @@ func TestOversubscription(t *testing.T) {
 		return o.Price(coll.Op{Kind: coll.AllReduce, Bytes: unit.GiB}, sim.Fitted().NCCLModel(sim.Hopper, false, coll.AllReduce, "ring", sim.Simple))
 	}
 	flat, four := price(1, cluster.InfiniBand), price(4, cluster.InfiniBand)
-	if ratio := float64(four.Parts.Moving) / float64(flat.Parts.Moving); ratio < 3.5 || ratio > 4.5 || four.Limit.Kind != result.ByFabric {
+	if ratio := float64(four.Time) / float64(flat.Time); ratio < 2.5 || ratio > 4.5 || four.Limit.Kind != result.ByFabric {
 		t.Errorf("4:1 takes %.2f times as long as 1:1, limited by %v", ratio, four.Limit)
 	}
 	if h := price(1, cluster.RoCE); h.Time < flat.Time*5/4 || !strings.Contains(h.Limit.Text, "hashing") {

@@ -190,7 +190,7 @@ func (m *Machine) participants(nodes int) func(yield func(int) bool) {
 		const run = 256 // a leaf of 32 nodes, mostly
 		last := -1
 		n := len(m.ranks)
-		for _, r := range [][2]int{{0, run}, {n/2 - run/8, run / 4}, {n - run, run}, {nodes - run/4, run / 4}} {
+		for _, r := range [][2]int{{0, run}, {n/2 - run/8, run / 4}, {n - run/4, run / 4}, {nodes - run/4, run / 4}} {
 			for p := max(r[0], last+1); p < min(r[0]+r[1], nodes); p++ {
 				if !yield(p) {
 					return

@@ -40,7 +40,9 @@ func machine(t testing.TB, preset string, nodes, gpus int) (*sim.Machine, [][]in
 }
 
 // TestAgreement holds the steady form to the exact one over random machines,
-// schedules, sizes and protocols.
+// schedules, sizes and protocols. Rounds of the steady form are in step, and in
+// truth they drift; the rings and hierarchies that matter most agree to some
+// percent.
 func TestAgreement(t *testing.T) {
 	n := 300
 	if testing.Short() {
@@ -100,7 +102,11 @@ func TestAgreement(t *testing.T) {
 			where[algo] = fmt.Sprintf("%s %s %s on %s %dx%d, %v, %d channels, %s: steady %v, exact %v (%v)", algo, kind, model.Name, p.name, nodes, gpus, op.Bytes, s.Channels, proto, steady.Time, exact.Time, steady.Parts)
 		}
 	}
+	const most = 0.35
 	for algo, d := range worst {
+		if d > math.Log(1+most) {
+			t.Errorf("%s: the two forms are more than %.0f%% apart: %s", algo, 100*most, where[algo])
+		}
 		t.Logf("%-18s %3d cases, at most %5.1f%% apart: %s", algo, count[algo], 100*(math.Exp(d)-1), where[algo])
 	}
 }

@@ -24,6 +24,10 @@ type Model struct {
 	Through float64
 	// Fabric is the latency that the family of a network adds to a hop.
 	Fabric map[cluster.NetKind]unit.Time
+	// Hashed are the families of networks whose switches choose an uplink by the hash
+	// of a connection, so that some carry several while others idle; the others
+	// spread by load.
+	Hashed map[cluster.NetKind]bool
 	// Origin says where the figures come from.
 	Origin string
 }

@@ -42,6 +42,7 @@ func (f *Figures) NCCLModel(g Gen, card bool, kind coll.Kind, algo, proto string
 		cluster.Ethernet: f[TCPShare], cluster.Slingshot: f[SlingshotShare], cluster.OmniPath: f[OmniPathShare],
 	}
 	m.Sockets = unit.Rate(f[TCPRate] * float64(unit.GBps))
+	m.Hashed = map[cluster.NetKind]bool{cluster.RoCE: true, cluster.Ethernet: true, cluster.TCPX: true, cluster.TCPXO: true}
 	m.Fabric = map[cluster.NetKind]unit.Time{
 		cluster.RoCE: micros(f[RoCELate]), cluster.EFA: micros(f[EFALate]), cluster.TCPX: micros(f[TCPXLate]), cluster.TCPXO: micros(f[TCPXOLate]),
 		cluster.Ethernet: micros(f[TCPLate]), cluster.Slingshot: micros(f[SlingshotLate]), cluster.OmniPath: micros(f[OmniPathLate]),

@@ -29,7 +29,9 @@ type stage struct {
 	wires   unit.Time      // latency of cables and switches on the chain
 	message float64        // the largest message
 	loads   [nKinds]load
-	parity  [2]bool // even or odd lanes of a channel run it
+	parity  [2]bool        // even or odd lanes of a channel run it
+	serial  [nHops]float64 // messages that one lane sends, of the lane with most
+	weight  float64
 }
 
 // load is the busiest thing of a kind.
@@ -41,6 +43,7 @@ type load struct {
 	users    int
 	messages float64 // in all
 	flows    float64 // lanes that send them
+	cables   int     // that they are spread over, of uplinks
 	parity   uint8   // even, odd lanes
 	shared   bool    // GPUs of the node share the NIC that this is the copy for
 	net      cluster.NetKind
@@ -119,7 +122,8 @@ func (o *Outline) flows(w *ways, st *schedule.Stage, x *stage, tallies ...*tally
 	for p := range o.m.participants(o.s.Nodes()) {
 		for lane := range o.s.Lanes {
 			list, _ = st.AppendFlows(list[:0], p, lane)
-			sent, count := 0.0, 0.0
+			sent, count, weight := 0.0, 0.0, 0.0
+			var serial [nHops]float64
 			for _, t := range tallies {
 				t.lane0 = int64(p*o.s.Lanes+lane) + 1
 				t.parity = 1 << (lane % max(1, o.s.Lanes/o.s.Channels) % 2)
@@ -138,9 +142,14 @@ func (o *Outline) flows(w *ways, st *schedule.Stage, x *stage, tallies ...*tally
 					x.message = max(x.message, bytes/float64(f.Messages))
 				}
 				count += float64(f.Messages)
+				serial[way.hop] += float64(f.Messages)
+				weight += float64(f.Messages) * nominal[way.hop]
 				for _, t := range tallies {
 					t.add(p, way, bytes, float64(f.Messages))
 				}
+			}
+			if weight > x.weight && p < o.s.Ranks {
+				x.weight, x.serial = weight, serial
 			}
 			if len(list) > 0 {
 				x.parity[lane%max(1, o.s.Lanes/o.s.Channels)%2] = true

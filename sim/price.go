@@ -104,7 +104,7 @@ func (m *Model) stage(o *Outline, x *stage, size, loops float64) spent {
 		t.all = max(b, t.latency+t.sync+chain/float64(max(m.Wire.Slices, 1)))
 	case schedule.Piped:
 		pieces := float64(max(x.pieces, 1)) * loops
-		t.all = b + t.latency + t.sync + max(0, chain-b)/pieces
+		t.all = max(b, m.serial(x, size)+t.sync) + t.latency + max(0, chain-b)/pieces
 	case schedule.AtOnce:
 		t.all = b + t.latency + t.sync
 		if x.chain[OverSwitch] > 0 && !m.Wire.Overlap { // every loop waits for the switch, and the last block comes back from it
@@ -116,6 +116,18 @@ func (m *Model) stage(o *Outline, x *stage, size, loops float64) spent {
 			t.latency *= loops
 		}
 		t.all = b + t.latency + t.sync
+	}
+	return t
+}
+
+// serial is how long the busiest lane of a pipe takes to send its messages one
+// after the other.
+func (m *Model) serial(x *stage, size float64) float64 {
+	t := 0.0
+	for h, n := range x.serial {
+		if n > 0 {
+			t += n * m.message(x, Hop(h), size)
+		}
 	}
 	return t
 }
@@ -193,6 +205,10 @@ func (m *Model) seconds(k Kind, l *load, size float64) float64 {
 	bytes := l.bytes * size * m.Wire.factor()
 	rate := float64(l.rate) * m.share(k, l.net)
 	switch k {
+	case Fabric:
+		if m.Hashed[l.net] {
+			rate *= hashed(l.flows, l.cables)
+		}
 	case Lane:
 		rate = float64(m.Wire.Lane) * m.Wire.factor()
 	case Staging:

@@ -91,6 +91,9 @@ func (t *tally) worst() [nKinds]load {
 		x := t.m.describe(id)
 		k := x.kind.under(c.hops)
 		l := load{id: id, bytes: c.bytes, messages: c.messages, flows: c.flows, parity: c.parity, rate: t.m.rate(x), users: int(c.users), net: x.net}
+		if k == Fabric && x.host < 0 {
+			l.cables = t.m.net.cables(id)
+		}
 		if k == Bounce {
 			l.shared = int(t.m.on[x.host]) > len(t.m.types[t.m.c.Hosts[x.host].Type].nics)
 		}

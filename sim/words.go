@@ -30,7 +30,10 @@ func (o *Outline) limit(r *result.Run, m *Model, kind Kind, size float64) result
 	case NIC:
 		text = nicText(l)
 	case Fabric:
-		text = fmt.Sprintf("the uplinks of %s carry %v for their nodes; %s", o.m.name(l.id), l.rate, "traffic that stays below one leaf would avoid them")
+		text = fmt.Sprintf("the uplinks of %s carry %v for their nodes; traffic that stays below one leaf would avoid them", o.m.name(l.id), l.rate)
+		if part := hashed(l.flows, l.cables); m.Hashed[l.net] && part < 0.9 {
+			text += fmt.Sprintf("; hashing %.0f connections over %d cables leaves %.0f%% of it, adaptive routing would not", l.flows, l.cables, 100*part)
+		}
 	case Staging:
 		text = fmt.Sprintf("data is copied through host memory (%v); GPUDirect or peer access would avoid it", m.Staging)
 	case Bounce:

@@ -40,6 +40,7 @@ var columns = []struct {
 	{"sim", 3},
 	{"predict", 4},
 	{"truth", 5},
+	{"calibrate", 6},
 	{"input/internal", 3},
 	{"input/", 4},
 	{"input/snapshot", 5}, // an archive of what input/sysfs reads

@@ -39,7 +39,8 @@ type outline struct {
 	err error
 }
 
-// New prepares a predictor. figures nil takes the fitted ones.
+// New prepares a predictor. figures nil takes the fitted ones and those that the
+// cluster was calibrated with.
 func New(c *cluster.Cluster, l nccl.Layout, v nccl.Version, env map[string]string, figures *sim.Figures) (*Predictor, error) {
 	plan, err := nccl.Think(c, l, v, env)
 	if err != nil {
@@ -54,7 +55,9 @@ func New(c *cluster.Cluster, l nccl.Layout, v nccl.Version, env map[string]strin
 		return nil, err
 	}
 	if figures == nil {
-		figures = sim.Fitted()
+		if figures, err = Figures(c); err != nil {
+			return nil, err
+		}
 	}
 	p := &Predictor{Cluster: c, Layout: l, Plan: plan, Figures: figures, Gen: sim.GenOf(plan.MinCC), machine: m, outlines: map[shape]*outline{}}
 	p.Card = !c.TypeOf(l[0].Host).Linked()

@@ -90,7 +90,7 @@ func (c *predictCmd) forecast(e *env) (*forecast, error) {
 	}
 	done := e.later(c.common, "predicting")
 	defer done()
-	f := &report.Forecast{Cluster: cl.Name, Op: q.Kind.String(), NCCL: version.String(), Compared: c.Compare != "", Origin: "fitted on published sweeps"}
+	f := &report.Forecast{Cluster: cl.Name, Op: q.Kind.String(), NCCL: version.String(), Compared: c.Compare != "", Origin: predict.Origin(cl)}
 	var asked []*predict.Predictor
 	for _, s := range shapes {
 		if err := e.ctx.Err(); err != nil {

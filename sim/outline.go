@@ -81,9 +81,10 @@ func (m *Machine) Outline(s *schedule.Schedule, ports Ports) (*Outline, error) {
 			if steps, err = o.steps(w, &st, all); err == nil {
 				o.stages = append(o.stages, steps...)
 			}
-		} else if err = o.flows(w, &st, &x, t, all); err == nil {
+		} else if err = o.flows(w, &st, &x, t); err == nil {
 			err = o.chain(w, &st, &x)
 			x.loads = t.worst()
+			all.merge(t)
 			o.stages = append(o.stages, x)
 		}
 		if err != nil {
@@ -116,7 +117,7 @@ func (o *Outline) chunk() float64 { return 1 / float64(max(o.s.Layout.Chunks, 1)
 // flows adds up what every participant sends in a stage. Of a large schedule it
 // asks whole runs of hosts at the beginning, the middle and the end, where rings
 // close and trees have their roots; equal nodes do equal work.
-func (o *Outline) flows(w *ways, st *schedule.Stage, x *stage, tallies ...*tally) error {
+func (o *Outline) flows(w *ways, st *schedule.Stage, x *stage, t *tally) error {
 	var list []schedule.Flow
 	chunk := o.chunk()
 	for p := range o.m.participants(o.s.Nodes()) {
@@ -124,10 +125,8 @@ func (o *Outline) flows(w *ways, st *schedule.Stage, x *stage, tallies ...*tally
 			list, _ = st.AppendFlows(list[:0], p, lane)
 			sent, count, weight := 0.0, 0.0, 0.0
 			var serial [nHops]float64
-			for _, t := range tallies {
-				t.lane0 = int64(p*o.s.Lanes+lane) + 1
-				t.parity = 1 << (lane % max(1, o.s.Lanes/o.s.Channels) % 2)
-			}
+			t.lane0 = int64(p*o.s.Lanes+lane) + 1
+			t.parity = 1 << (lane % max(1, o.s.Lanes/o.s.Channels) % 2)
 			for _, f := range list {
 				way, ok := w.find(p, f.Peer, o.s.Channel(lane))
 				if !ok {
@@ -144,9 +143,7 @@ func (o *Outline) flows(w *ways, st *schedule.Stage, x *stage, tallies ...*tally
 				count += float64(f.Messages)
 				serial[way.hop] += float64(f.Messages)
 				weight += float64(f.Messages) * nominal[way.hop]
-				for _, t := range tallies {
-					t.add(p, way, bytes, float64(f.Messages))
-				}
+				t.add(p, way, bytes, float64(f.Messages))
 			}
 			if weight > x.weight && p < o.s.Ranks {
 				x.weight, x.serial = weight, serial
@@ -155,9 +152,7 @@ func (o *Outline) flows(w *ways, st *schedule.Stage, x *stage, tallies ...*tally
 				x.parity[lane%max(1, o.s.Lanes/o.s.Channels)%2] = true
 			}
 			if p < o.s.Ranks {
-				for _, t := range tallies {
-					t.lane(sent, count)
-				}
+				t.lane(sent, count)
 			}
 		}
 	}

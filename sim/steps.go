@@ -55,14 +55,13 @@ func (o *Outline) steps(w *ways, st *schedule.Stage, all *tally) ([]stage, error
 			if way.net != "" {
 				o.net = way.net
 			}
-			t.lane0, all.lane0 = int64(m.from*s.Lanes+m.lane)+1, int64(m.from*s.Lanes+m.lane)+1
+			t.lane0 = int64(m.from*s.Lanes+m.lane) + 1
 			t.add(m.from, way, m.bytes, 1)
 			t.lane(m.bytes, 1)
-			all.add(m.from, way, m.bytes, 1)
 			x.message = max(x.message, m.bytes)
 		}
 		x.loads = t.worst()
-		all.lanes += x.loads[Lane].bytes
+		all.merge(t)
 		stages = append(stages, x)
 	}
 	return o.spread(w, stages)

@@ -28,7 +28,7 @@ func (o *Outline) limit(r *result.Run, m *Model, kind Kind, size float64) result
 		text = fmt.Sprintf("%d channels move at most %v each; more channels would help", r.Channels, m.Wire.Lane)
 		return result.Limit{Kind: result.ByProtocol, Text: text}
 	case NIC:
-		text = nicText(l)
+		text = o.nicText(l)
 	case Fabric:
 		text = fmt.Sprintf("the uplinks of %s carry %v for their nodes; traffic that stays below one leaf would avoid them", o.m.name(l.id), l.rate)
 		if part := hashed(l.flows, l.cables); m.Hashed[l.net] && part < 0.9 {
@@ -51,11 +51,17 @@ func (o *Outline) limit(r *result.Run, m *Model, kind Kind, size float64) result
 	return result.Limit{Kind: kind.limit(), Where: o.m.name(l.id), Text: text}
 }
 
-func nicText(l *load) string {
-	if l.users > 1 {
+// nicText tells a port that GPUs share from one that is simply full.
+func (o *Outline) nicText(l *load) string {
+	host := o.m.describe(l.id).host
+	ranks, nics := int(o.m.on[host]), len(o.m.types[o.m.c.Hosts[host].Type].nics)
+	switch {
+	case l.users > 1 && ranks > nics:
 		return fmt.Sprintf("%s share one %s port", gpus(l.users), l.rate.Bits())
+	case l.users > 1:
+		return fmt.Sprintf("%s send over all %d ports of the node, %s each, and the busiest is full", gpus(l.users), nics, l.rate.Bits())
 	}
-	return fmt.Sprintf("one %s port carries it all", l.rate.Bits())
+	return fmt.Sprintf("one GPU keeps one %s port full; faster ports, or more of them a node, would help", l.rate.Bits())
 }
 
 func gpus(n int) string {

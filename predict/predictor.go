@@ -1,6 +1,7 @@
 package predict
 
 import (
+	"context"
 	"busbar/cluster"
 	"busbar/coll"
 	"busbar/nccl"
@@ -155,10 +156,21 @@ func (p *Predictor) Price(op coll.Op, s Setting) (*result.Run, error) {
 	if o.err != nil {
 		return nil, o.err
 	}
-	run := o.Price(op, p.model(p.Figures, op, s))
+	m := p.model(p.Figures, op, s)
+	run := o.Price(op, m)
+	if !o.Regular() && o.Ops(op, m) <= maxPlayed {
+		var err error
+		if run, err = o.Exact(context.Background(), op, m, p.ports(s.Algo), false); err != nil {
+			return nil, err
+		}
+	}
 	run.Margin = p.Margin(op.Bytes)
 	return run, nil
 }
+
+// maxPlayed bounds the ops of schedules without a steady form that are played
+// rather than guessed: some tens of milliseconds.
+const maxPlayed = 100_000
 
 func (p *Predictor) outline(op coll.Op, s Setting) *outline {
 	key := shape{op.Kind, s.Algo, s.Channels, op.Root}

@@ -32,6 +32,9 @@ func (o *Outline) Exact(ctx context.Context, op coll.Op, m *Model, ports Ports, 
 		return nil, err
 	}
 	p.now = max(p.now, p.end) + m.Wire.Launch
+	if !p.sliced { // the last loop is handed over too
+		p.now += m.Wire.Slice * unit.Time(max(m.Wire.Slices, 1))
+	}
 	moving := max(0, p.now-r.Parts.Launch-r.Parts.Latency-r.Parts.Sync)
 	if m.Wire.RampOver > 0 && o.s.Ranks > 1 {
 		lost := unit.Time(float64(m.Wire.Ramp) * (1 - math.Exp(-float64(moving)/float64(m.Wire.RampOver))))
@@ -41,6 +44,29 @@ func (o *Outline) Exact(ctx context.Context, op coll.Op, m *Model, ports Ports, 
 	r.Parts.Launch = max(0, p.now-r.Parts.Latency-r.Parts.Sync-moving)
 	r.Events = p.events
 	return r, nil
+}
+
+// Regular reports whether the steady form is made for the schedule: its rounds are
+// alike, piped or at once, or everybody sends in every one of them. For others it
+// is a guess beside Exact.
+func (o *Outline) Regular() bool {
+	for i := range o.stages {
+		if o.stages[i].idle {
+			return false
+		}
+	}
+	return true
+}
+
+// Ops is the number of ops that Exact plays of a call.
+func (o *Outline) Ops(op coll.Op, m *Model) int64 {
+	n := int64(0)
+	for p := range o.s.Nodes() {
+		for lane := range o.s.Lanes {
+			n += int64(o.s.Len(p, lane))
+		}
+	}
+	return n * int64(math.Ceil(o.loops(moved(op), m)))
 }
 
 // play is a run of the simulator.
@@ -134,7 +160,7 @@ func (a *arrivals) Pop() any {
 func newPlay(o *Outline, op coll.Op, m *Model, ports Ports, events bool) (*play, error) {
 	s := o.s
 	p := &play{o: o, s: s, op: op, m: m, ways: o.m.ways(s, ports), index: map[uint64]int32{}, dense: map[capKey]int32{}, record: events}
-	loops := o.loops(float64(op.Bytes), m)
+	loops := o.loops(moved(op), m)
 	p.loops = int(math.Ceil(loops - 1e-9))
 	p.full, p.last = 1/loops, 1-float64(p.loops-1)/loops
 	p.lane = math.Inf(1)

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 
 	"busbar/cluster"
 	"busbar/schedule"
@@ -32,6 +33,7 @@ type stage struct {
 	parity  [2]bool        // even or odd lanes of a channel run it
 	serial  [nHops]float64 // messages that one lane sends, of the lane with most
 	weight  float64
+	idle    bool // of a round: there are ranks that send nothing
 }
 
 // load is the busiest thing of a kind.
@@ -60,7 +62,7 @@ func (s *stage) rounds() float64 {
 // large is the number of participants beyond which equal nodes are counted once.
 const large = 1024
 
-// Outline reduces a schedule. Stages whose rounds differ are reduced round by
+// Outline reduces a schedule. One that has rounds which differ is reduced round by
 // round; that is refused beyond a number of messages that takes seconds.
 func (m *Machine) Outline(s *schedule.Schedule, ports Ports) (*Outline, error) {
 	if s.Ranks != len(m.ranks) {
@@ -72,24 +74,26 @@ func (m *Machine) Outline(s *schedule.Schedule, ports Ports) (*Outline, error) {
 	o := &Outline{m: m, s: s, lanes: s.Lanes}
 	w := m.ways(s, ports)
 	all := newTally(m)
-	for _, st := range s.Stages() {
-		t := newTally(m)
-		x := stage{rhythm: st.Rhythm, pieces: st.Pieces}
+	stages := s.Stages()
+	if slices.ContainsFunc(stages, func(st schedule.Stage) bool { return st.Rhythm == schedule.Stepped }) {
 		var err error
-		if st.Rhythm == schedule.Stepped {
-			var steps []stage
-			if steps, err = o.steps(w, &st, all); err == nil {
-				o.stages = append(o.stages, steps...)
-			}
-		} else if err = o.flows(w, &st, &x, t); err == nil {
-			err = o.chain(w, &st, &x)
-			x.loads = t.worst()
-			all.merge(t)
-			o.stages = append(o.stages, x)
-		}
-		if err != nil {
+		if o.stages, err = o.steps(w, all); err != nil {
 			return nil, err
 		}
+		stages = nil
+	}
+	for _, st := range stages {
+		t := newTally(m)
+		x := stage{rhythm: st.Rhythm, pieces: st.Pieces}
+		if err := o.flows(w, &st, &x, t); err != nil {
+			return nil, err
+		}
+		if err := o.chain(w, &st, &x); err != nil {
+			return nil, err
+		}
+		x.loads = t.worst()
+		all.merge(t)
+		o.stages = append(o.stages, x)
 	}
 	o.all = all.worst()
 	return o, nil
@@ -255,6 +259,10 @@ func (o *Outline) farthest(w *ways, st *schedule.Stage, x *stage) error {
 		}
 		x.wires = max(x.wires, way.wires)
 	}
+	for h := range x.chain {
+		x.chain[h] *= float64(st.Rounds)
+	}
+	x.wires *= unit.Time(st.Rounds)
 	return nil
 }
 

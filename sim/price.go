@@ -23,15 +23,23 @@ const second = 1e12 // in picoseconds
 func (o *Outline) Price(op coll.Op, m *Model) *result.Run {
 	r := &result.Run{Op: op, Ranks: o.s.Ranks, Algo: o.s.Name, Proto: m.Wire.Name, Channels: o.s.Channels}
 	var kind Kind
-	r.Parts, kind = o.parts(float64(op.Bytes), m)
+	r.Parts, kind = o.parts(moved(op), m)
 	r.Time = r.Parts.Launch + r.Parts.Latency + r.Parts.Sync + r.Parts.Moving
-	o.explain(r, m, kind, float64(op.Bytes))
+	o.explain(r, m, kind, moved(op))
 	return r
+}
+
+// moved is the size that an operation moves: a barrier moves nothing.
+func moved(op coll.Op) float64 {
+	if op.Kind == coll.Barrier {
+		return 0
+	}
+	return float64(op.Bytes)
 }
 
 // Time is Price without an explanation, for those who ask very often.
 func (o *Outline) Time(op coll.Op, m *Model) unit.Time {
-	x, _ := o.parts(float64(op.Bytes), m)
+	x, _ := o.parts(moved(op), m)
 	return x.Launch + x.Latency + x.Sync + x.Moving
 }
 

@@ -91,11 +91,9 @@ func (g *Group) env() map[string]string {
 		}
 	}
 	if env["NCCL_ALGO"] == "" {
-		for _, word := range strings.FieldsFunc(g.Algo, func(r rune) bool { return r == ' ' || r == '(' }) {
-			if a, err := nccl.ParseAlgo(word); err == nil {
-				env["NCCL_ALGO"] = a.String()
-			}
-			break
+		word, _, _ := strings.Cut(g.Algo, " ")
+		if a, err := nccl.ParseAlgo(word); err == nil {
+			env["NCCL_ALGO"] = a.String()
 		}
 	}
 	return env

@@ -13,7 +13,6 @@ import (
 	"busbar/predict"
 	"busbar/report"
 	"busbar/schedule"
-	"busbar/sim"
 	"busbar/unit"
 )
 
@@ -90,7 +89,7 @@ func (c *predictCmd) forecast(e *env) (*forecast, error) {
 	}
 	done := e.later(c.common, "predicting")
 	defer done()
-	f := &report.Forecast{Cluster: cl.Name, Op: q.Kind.String(), NCCL: version.String(), Compared: c.Compare != "", Origin: predict.Origin(cl)}
+	f := &report.Forecast{Cluster: cl.Name, Op: q.Kind.String(), NCCL: version.String(), Compared: c.Compare != "", Origin: predict.Origin(cl), Parts: c.Verbose}
 	var asked []*predict.Predictor
 	for _, s := range shapes {
 		if err := e.ctx.Err(); err != nil {
@@ -311,7 +310,7 @@ func (c *predictCmd) side(cl *cluster.Cluster, s shape, v nccl.Version, env map[
 	if err != nil {
 		return nil, predict.Side{}, nil, err
 	}
-	p, err := predict.New(cl, l, v, env, sim.Fitted())
+	p, err := predict.New(cl, l, v, env, nil)
 	if err != nil {
 		return nil, predict.Side{}, nil, err
 	}

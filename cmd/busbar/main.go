@@ -51,6 +51,7 @@ type command struct {
 	Hardware   hardwareCmd   `cmd:"" help:"List the hardware catalogue with its sources."`
 	Sched      schedCmd      `cmd:"" help:"Print, prove or export the program of a collective."`
 	Validate   validateCmd   `cmd:"" help:"Predict measured points and say how far off the predictions are."`
+	Calibrate  calibrateCmd  `cmd:"" help:"Fit the model's figures to measurements on a cluster."`
 	Schema     schemaCmd     `cmd:"" help:"Print the JSON Schema of the cluster file, for editors."`
 	Completion completionCmd `cmd:"" help:"Print a completion script for bash, zsh or fish."`
 	Version    versionCmd    `cmd:"" help:"Print the version."`

@@ -19,6 +19,9 @@ type Site struct {
 	// other size of the same sweeps only.
 	HeldBefore, HeldAfter truth.Score
 	Loose                 []string // figures that the points depend on and do not pin down
+	// Ends are figures that went to an end of what is physical: then the description of
+	// the cluster or the run itself is more likely wrong than the figure.
+	Ends []string
 }
 
 // Moved is a figure that the measurements changed.
@@ -90,7 +93,7 @@ func (s *Site) fit(cases []*truth.Case, start *sim.Figures) (*search, error) {
 	} else if x, err = p.run(); err != nil {
 		return nil, err
 	}
-	s.Moved, s.Loose = nil, nil
+	s.Moved, s.Loose, s.Ends = nil, nil, nil
 	for i := range x.f {
 		unit, _, _ := sim.FigureRange(i)
 		switch lo, hi := x.bounds(i); {
@@ -99,12 +102,18 @@ func (s *Site) fit(cases []*truth.Case, start *sim.Figures) (*search, error) {
 		case p.Free[i]:
 			s.Moved = append(s.Moved, Moved{sim.FigureName(i), unit, start[i], round(x.f[i]), round(lo), round(hi), x.points[i]})
 			x.f[i] = round(x.f[i])
+			if _, least, most := sim.FigureRange(i); (x.f[i] <= least && least > 0 || x.f[i] >= most) && strange(x.f[i], start[i]) {
+				s.Ends = append(s.Ends, sim.FigureName(i))
+			}
 		case felt[i] && hi/max(lo, 1e-9) >= loose:
 			s.Loose = append(s.Loose, sim.FigureName(i))
 		}
 	}
 	return x, nil
 }
+
+// strange is a change that no host explains.
+func strange(now, was float64) bool { return now > 2*was || now < was/2 }
 
 // round keeps four digits, as they are written.
 func round(v float64) float64 {

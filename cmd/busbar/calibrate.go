@@ -24,6 +24,7 @@ type calibrateCmd struct {
 	Files   []string `arg:"" name:"measured" help:"Outputs of nccl-tests, or measured points as JSON lines; - for standard input."`
 	Cluster string   `short:"c" placeholder:"CLUSTER" help:"The cluster that was measured: a preset, a cluster file, or any file that map reads."`
 	Layout  string   `short:"l" placeholder:"NxG" help:"Nodes and GPUs of each that took part, where the output does not list its ranks."`
+	Op      string   `help:"The collective, where the output does not say: all_reduce, all_gather, …"`
 	NCCL    string   `name:"nccl" placeholder:"VERSION" help:"The release that ran, where the output does not say."`
 	Output  string   `short:"o" placeholder:"FILE" help:"Write the cluster with its calibration to FILE, for later -c FILE."`
 	Figures bool     `help:"For developers: fit all figures to published points and print them as Go."`
@@ -78,9 +79,14 @@ func (c *calibrateCmd) Run(e *env) error {
 		}
 	}
 	if c.JSON {
-		return writeIndented(e.stdout, siteDocument(site, cl.Calibration))
+		err = writeIndented(e.stdout, siteDocument(site, cl.Calibration))
+	} else {
+		err = printSite(e.stdout, site, c.Output)
 	}
-	return printSite(e.stdout, site, c.Output)
+	if err == nil && len(site.Ends) > 0 {
+		return errWrong
+	}
+	return err
 }
 
 // outputName refuses names that a cluster file cannot have, before the work.
@@ -203,7 +209,10 @@ func (c *calibrateCmd) tables(name string, data []byte, release nccl.Version) ([
 			continue
 		}
 		if t.Op == "" {
-			return nil, fmt.Errorf("%s:%d: nothing says which collective this table is of; keep the line with the command", name, t.Line)
+			t.Op = c.Op
+		}
+		if t.Op == "" {
+			return nil, fmt.Errorf("%s:%d: nothing says which collective this table is of; give it with --op", name, t.Line)
 		}
 		nodes, gpus, err := c.shape(t)
 		if err != nil {

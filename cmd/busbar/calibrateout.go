@@ -33,6 +33,9 @@ func printSite(w io.Writer, s *calibrate.Site, file string) error {
 	if len(s.Loose) > 0 {
 		fmt.Fprintf(w, "left as they are, for the points do not pin them down: %s\n", strings.Join(s.Loose, ", "))
 	}
+	if len(s.Ends) > 0 {
+		fmt.Fprintf(w, "%s went to the end of what is possible: the description of the cluster, the layout or the run itself is more likely wrong than the model\n", strings.Join(s.Ends, ", "))
+	}
 	if file != "" {
 		fmt.Fprintf(w, "written to %s; predict with -c %s\n", file, file)
 	} else {
@@ -51,7 +54,7 @@ func errorsOf(s truth.Score) errorsDoc { return errorsDoc{s.Median, s.P90} }
 func siteDocument(s *calibrate.Site, c *cluster.Calibration) any {
 	doc := map[string]any{
 		"points": s.After.Points, "before": errorsOf(s.Before), "after": errorsOf(s.After),
-		"calibration": c, "not_constrained": append([]string{}, s.Loose...),
+		"calibration": c, "not_constrained": append([]string{}, s.Loose...), "at_their_ends": append([]string{}, s.Ends...),
 	}
 	if s.HeldAfter.Points > 0 {
 		doc["held_out"] = map[string]any{"before": errorsOf(s.HeldBefore), "after": errorsOf(s.HeldAfter)}

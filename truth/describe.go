@@ -94,6 +94,8 @@ func (g *Group) joining() hardware.Join {
 		return hardware.Switched
 	case strings.Contains(s, "mesh"), strings.Contains(s, "all-to-all"), strings.Contains(s, "per pair"):
 		return hardware.Meshed
+	case strings.Contains(s, "bridge"):
+		return hardware.Bridged
 	case strings.Contains(s, "pcie"):
 		return hardware.OverPCIe
 	}

@@ -168,7 +168,7 @@ func (s Shape) join(t *cluster.NodeType, m GPUModel) {
 			return // a bridge is an option that few buy
 		case card:
 			how = Bridged
-		case m.LinkKind == cluster.NVLink && m.Links >= 12 && m.Name != "gh200":
+		case m.LinkKind == cluster.NVLink && m.Links >= 8 && m.Name != "gh200":
 			how = Switched
 		}
 	}

@@ -80,7 +80,7 @@ func (g *Group) server(m hardware.GPUModel) int {
 	switch {
 	case m.Name == "gb200" || m.Name == "gb300" || m.Name == "gh200":
 		return trayGPUs
-	case m.LinkKind == cluster.NVLink && m.Links >= 12:
+	case m.LinkKind == cluster.NVLink && m.Links >= 8:
 		return 8
 	}
 	return g.PerNode

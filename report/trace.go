@@ -71,29 +71,31 @@ func (t *tracer) put(e traceEvent) {
 	t.w.Write(data)
 }
 
-// tracksPerLane bounds the threads that a lane is drawn as; what is more overlaps.
-const tracksPerLane = 64
+// tracksPerLane is the distance of two lanes' thread numbers, and the most threads
+// that one is drawn as.
+const tracksPerLane = 1 << 12
 
 // tracks puts events into threads, lane by lane: receives and local work into the
 // first, sends into the second, and what would overlap into one farther on.
 func tracks(events []result.Event) []int {
 	type lane struct{ rank, lane int }
-	ends := map[lane]*[tracksPerLane]unit.Time{}
+	ends := map[lane][]unit.Time{} // of the last event of every thread
 	rows := make([]int, len(events))
 	for i := range events {
 		e := &events[i]
 		l := lane{e.Rank, e.Lane}
-		if ends[l] == nil {
-			ends[l] = &[tracksPerLane]unit.Time{}
-		}
-		row := 0
+		row, list := 0, ends[l]
 		if e.Name == "send" {
 			row = 1
 		}
-		for row+2 < tracksPerLane && ends[l][row] > e.From {
+		for row < len(list) && row+2 < tracksPerLane && list[row] > e.From {
 			row += 2
 		}
-		ends[l][row] = max(ends[l][row], e.To)
+		for len(list) <= row {
+			list = append(list, 0)
+		}
+		list[row] = max(list[row], e.To)
+		ends[l] = list
 		rows[i] = e.Lane*tracksPerLane + row
 	}
 	return rows

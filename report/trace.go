@@ -26,10 +26,12 @@ func Trace(w io.Writer, r *result.Run, name func(rank int) string) error {
 	head := fmt.Sprintf("%s %v by %s %s on %d ranks, %d channels", r.Op.Kind, r.Op.Bytes, r.Algo, r.Proto, r.Ranks, r.Channels)
 	t := &tracer{w: b}
 	fmt.Fprintf(b, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"title\":%s,\"time_us\":%s},\n\"traceEvents\":[", quoted(head), number(r.Time.Micros()))
-	rows := tracks(r.Events)
-	t.lanes(r, rows, name)
-	for i := range r.Events {
-		t.event(&r.Events[i], rows[i])
+	events := slices.Clone(r.Events)
+	slices.SortStableFunc(events, func(a, b result.Event) int { return cmp.Compare(a.From, b.From) })
+	rows := tracks(events)
+	t.lanes(r, events, rows, name)
+	for i := range events {
+		t.event(&events[i], rows[i])
 	}
 	b.WriteString("\n]}\n")
 	if t.err != nil {
@@ -102,12 +104,12 @@ func tracks(events []result.Event) []int {
 }
 
 // lanes names the ranks and threads that have events, in order.
-func (t *tracer) lanes(r *result.Run, rows []int, name func(int) string) {
+func (t *tracer) lanes(r *result.Run, events []result.Event, rows []int, name func(int) string) {
 	type thread struct{ rank, row int }
 	seen := map[thread]bool{}
 	var list []thread
-	for i := range r.Events {
-		l := thread{r.Events[i].Rank, rows[i]}
+	for i := range events {
+		l := thread{events[i].Rank, rows[i]}
 		if !seen[l] {
 			seen[l] = true
 			list = append(list, l)

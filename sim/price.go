@@ -265,7 +265,7 @@ func (m *Model) latency(x *stage, o *Outline) float64 {
 	for h, n := range x.chain {
 		t += n * float64(m.Wire.Hop[h])
 	}
-	t += x.chain[OverNet] * float64(m.Fabric[o.net])
+	t += x.chain[OverNet] * float64(m.Fabric[o.net]) * (1 + m.Crowd*(1-1/float64(max(o.s.Channels, 1))))
 	if last := x.last(); m.Wire.Peer > 0 && last > 0 {
 		t += (1/last - 1) * float64(m.Wire.Peer)
 	}

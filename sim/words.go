@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math"
 
 	"busbar/cluster"
 	"busbar/result"
@@ -19,13 +20,13 @@ func (o *Outline) limit(r *result.Run, m *Model, kind Kind, size float64) result
 	case p.Latency >= p.Moving+p.Sync:
 		return o.slowChain(r)
 	case p.Sync > p.Moving:
-		return result.Limit{Kind: result.ByProtocol, Text: fmt.Sprintf("handing over %d channels' slices takes %v of %v; the message is small for this protocol", r.Channels, p.Sync, r.Time)}
+		return result.Limit{Kind: result.ByProtocol, Text: fmt.Sprintf("handing over the slices of %s takes %v of %v; the message is small for this protocol", count(r.Channels, "channel"), p.Sync, r.Time)}
 	}
 	l := &o.all[kind]
 	text := ""
 	switch kind {
 	case Lane:
-		text = fmt.Sprintf("%d channels move at most %v each; more channels would help", r.Channels, m.Wire.Lane)
+		text = fmt.Sprintf("%s can move at most %v each; more channels would help", count(r.Channels, "channel"), m.Wire.Lane)
 		return result.Limit{Kind: result.ByProtocol, Text: text}
 	case NIC:
 		text = o.nicText(l)
@@ -64,11 +65,13 @@ func (o *Outline) nicText(l *load) string {
 	return fmt.Sprintf("one GPU keeps one %s port full; faster ports, or more of them a node, would help", l.rate.Bits())
 }
 
-func gpus(n int) string {
+func gpus(n int) string { return count(n, "GPU") }
+
+func count(n int, what string) string {
 	if n == 1 {
-		return "1 GPU"
+		return "1 " + what
 	}
-	return fmt.Sprintf("%d GPUs", n)
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func (o *Outline) slowChain(r *result.Run) result.Limit {
@@ -90,7 +93,7 @@ func (o *Outline) slowChain(r *result.Run) result.Limit {
 	}
 	return result.Limit{
 		Kind: result.ByLatency,
-		Text: fmt.Sprintf("%.0f messages one after the other, %.0f of them over %s, take %v of %v; an algorithm with fewer steps would help", total, hops[most], most, r.Parts.Latency, unit.Time(r.Time)),
+		Text: fmt.Sprintf("%s one after the other, %.0f of them over %s, take %v of %v; an algorithm with fewer steps would help", count(int(math.Round(total)), "message"), hops[most], most, r.Parts.Latency, unit.Time(r.Time)),
 	}
 }
 

@@ -41,6 +41,7 @@ var columns = []struct {
 	{"internal/reduce", 2},
 	{"sim", 3},
 	{"predict", 4},
+	{"pairs", 3},
 	{"truth", 5},
 	{"calibrate", 6},
 	{"input/internal", 3},

@@ -191,6 +191,10 @@ func (p *Predictor) outline(op coll.Op, s Setting) *outline {
 func (p *Predictor) Schedule(op coll.Op, s Setting) (*schedule.Schedule, error) {
 	name := s.Algo
 	q := schedule.Params{Ranks: len(p.Layout), Root: op.Root, Channels: max(1, s.Channels), Pieces: 1}
+	if p.large() && (s.Algo == "ring" || s.Algo == "tree" && op.Kind == coll.AllReduce) {
+		q.Groups, q.Turn = p.groups(), true
+		return schedule.Build(op.Kind, name, q)
+	}
 	switch s.Algo {
 	case "ring":
 		for c := range min(q.Channels, p.Plan.Count()) {
@@ -217,6 +221,10 @@ func (p *Predictor) Schedule(op coll.Op, s Setting) (*schedule.Schedule, error) 
 	}
 	return schedule.Build(op.Kind, name, q)
 }
+
+// large reports a job whose rings and trees are computed rather than kept: through
+// the nodes in order, every channel leaving by a NIC of its own, as NCCL's do.
+func (p *Predictor) large() bool { return len(p.Layout) > 16384 }
 
 // along is a ring cut open at the root, as a tree: data comes to a rank from the
 // one before it, or, on its way to the root, leaves for the one behind it.

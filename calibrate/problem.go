@@ -24,9 +24,15 @@ type Problem struct {
 	// factor of e. Figures of a generation are drawn to its neighbours' as well.
 	Prior *sim.Figures
 	Pull  float64
+	// Alone leaves the neighbours out of it, and holds shares of line rates firmly:
+	// hosts differ in their latencies by half, links of one kind by some percent.
+	Alone bool
 	// Rounds bounds the search; 0 is 40.
 	Rounds int
 }
+
+// firm is how much harder shares are held than latencies.
+const firm = 50
 
 // Answer is a fit.
 type Answer struct {
@@ -50,6 +56,19 @@ type search struct {
 
 // Solve fits. The error names the case that cannot be priced.
 func (p *Problem) Solve() (*Answer, error) {
+	s, err := p.run()
+	if err != nil {
+		return nil, err
+	}
+	a := &Answer{Figures: s.f, Touch: s.points, Tried: s.tried}
+	for _, l := range s.loss {
+		a.Loss += l / max(s.weight, 1)
+	}
+	return a, nil
+}
+
+// run searches.
+func (p *Problem) run() (*search, error) {
 	s := &search{Problem: p, f: *p.Start, loss: make([]float64, len(p.Cases))}
 	if p.Free == ([nFigures]bool{}) {
 		q := *p
@@ -67,11 +86,7 @@ func (p *Problem) Solve() (*Answer, error) {
 	}
 	s.find()
 	s.descend()
-	a := &Answer{Figures: s.f, Touch: s.points, Tried: s.tried}
-	for _, l := range s.loss {
-		a.Loss += l / max(s.weight, 1)
-	}
-	return a, nil
+	return s, nil
 }
 
 // caseLoss is the loss of one case: a robust sum of logarithms, so that a sweep of
@@ -125,9 +140,12 @@ func (s *search) pulled(i int) float64 {
 	if s.Pull == 0 {
 		return 0
 	}
-	gen, _ := split(i)
+	gen, name := split(i)
 	d := distance(i, s.f[i], s.Prior[i], s.Prior[i])
-	if gen < 0 {
+	if s.Alone && strings.HasSuffix(name, "_share") {
+		d *= firm
+	}
+	if gen < 0 || s.Alone {
 		return s.Pull * d
 	}
 	// A generation is drawn to its neighbours, and a little to the prior.

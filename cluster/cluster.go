@@ -65,6 +65,8 @@ type Cluster struct {
 	Benches  []Bench
 	Sources  []string
 	Warnings []Warning
+	// Calibration is nil where nothing was fitted to measurements of this cluster.
+	Calibration *Calibration
 }
 
 // Fragment is what one source says: a partial cluster. Hosts may be without a

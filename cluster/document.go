@@ -7,15 +7,16 @@ import "busbar/unit"
 // unit in JSON (rate_GBps: 50); in YAML the value does (rate: 50GB/s). Both carry
 // the version; fields are only ever added. docs/format/cluster.md describes it.
 type Document struct {
-	Version    int               `json:"version" yaml:"version"`
-	Name       string            `json:"name,omitempty" yaml:"name,omitempty"`
-	Types      []TypeDoc         `json:"types" yaml:"types"`
-	Nodes      []NodesDoc        `json:"nodes" yaml:"nodes"`
-	Network    NetworkDoc        `json:"network,omitzero" yaml:"network,omitempty"`
-	Identities []HostIdentityDoc `json:"identities,omitempty" yaml:"identities,omitempty"`
-	Benches    []Bench           `json:"benches,omitempty" yaml:"benches,omitempty"`
-	Sources    []string          `json:"sources,omitempty" yaml:"sources,omitempty"`
-	Warnings   []Warning         `json:"warnings,omitempty" yaml:"warnings,omitempty"`
+	Version     int               `json:"version" yaml:"version"`
+	Name        string            `json:"name,omitempty" yaml:"name,omitempty"`
+	Types       []TypeDoc         `json:"types" yaml:"types"`
+	Nodes       []NodesDoc        `json:"nodes" yaml:"nodes"`
+	Network     NetworkDoc        `json:"network,omitzero" yaml:"network,omitempty"`
+	Identities  []HostIdentityDoc `json:"identities,omitempty" yaml:"identities,omitempty"`
+	Benches     []Bench           `json:"benches,omitempty" yaml:"benches,omitempty"`
+	Calibration *Calibration      `json:"calibration,omitempty" yaml:"calibration,omitempty"`
+	Sources     []string          `json:"sources,omitempty" yaml:"sources,omitempty"`
+	Warnings    []Warning         `json:"warnings,omitempty" yaml:"warnings,omitempty"`
 }
 
 // NodesDoc is a run of hosts of one type.

@@ -38,6 +38,7 @@ func Join(frags ...*Fragment) *Cluster {
 		}
 		j.out.Warnings = append(j.out.Warnings, f.Warnings...)
 		j.out.Benches = append(j.out.Benches, f.Benches...)
+		j.calibration(f)
 		j.addHosts(i, f)
 	}
 	j.spreadAnonymous(frags)

@@ -8,7 +8,10 @@ func (d *Document) Cluster() (*Cluster, error) {
 	if d.Version > FormatVersion {
 		return nil, fmt.Errorf("version %d: this busbar reads versions up to %d; use a newer one", d.Version, FormatVersion)
 	}
-	c := &Cluster{Name: d.Name, Benches: d.Benches, Sources: d.Sources, Warnings: d.Warnings}
+	if err := d.Calibration.Check(); err != nil {
+		return nil, fmt.Errorf("calibration: %w", err)
+	}
+	c := &Cluster{Name: d.Name, Benches: d.Benches, Calibration: d.Calibration, Sources: d.Sources, Warnings: d.Warnings}
 	types := map[string]int{}
 	for i := range d.Types {
 		t, err := d.Types[i].NodeType()

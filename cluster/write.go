@@ -4,7 +4,7 @@ package cluster
 // computed into it.
 func (c *Cluster) Document() *Document {
 	d := &Document{
-		Version: FormatVersion, Name: c.Name, Benches: c.Benches, Sources: c.Sources, Warnings: c.Warnings,
+		Version: FormatVersion, Name: c.Name, Benches: c.Benches, Calibration: c.Calibration, Sources: c.Sources, Warnings: c.Warnings,
 		Types: make([]TypeDoc, len(c.Types)), Nodes: c.runs(),
 	}
 	for i, t := range c.Types {

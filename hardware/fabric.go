@@ -82,7 +82,7 @@ func adapterLatency(kind cluster.NetKind, speed string) cluster.Fact[unit.Time] 
 		return assume(0.75, "some 1.8 µs end to end, less the switch's 0.35 µs")
 	case cluster.OmniPath:
 		return assume(0.5, "some 1 µs end to end in public MPI tests")
-	case cluster.TCPX:
+	case cluster.TCPX, cluster.TCPXO:
 		return assume(10, "no published figure; a TCP stack at either end")
 	case cluster.Ethernet:
 		return assume(10, "a TCP stack at either end")

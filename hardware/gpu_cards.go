@@ -37,6 +37,10 @@ func nvidiaCards() []GPUModel {
 			PCIeGen: 4, Lanes: 16, GDR: cluster.No, Source: "NVIDIA GA102 white paper, 2020", Note: bridge + "; 142 TFLOPS with fp16 accumulation",
 		},
 		{
+			Name: "l20", Title: "NVIDIA L20", Vendor: "nvidia", PCI: []string{"10de:26ba"}, SM: 89,
+			Memory: 48 * gib, HBM: tb(0.864), Peak: peak(0, 59.8, 59.8, 119.5, 119.5, 239, 0, 239), PCIeGen: 4, Lanes: 16, GDR: cluster.Yes, Source: "NVIDIA L20 product brief, 2023",
+		},
+		{
 			Name: "l4", Title: "NVIDIA L4", Vendor: "nvidia", PCI: []string{"10de:27b8"}, SM: 89,
 			Memory: 24 * gib, HBM: tb(0.3), Peak: peak(0, 30.3, 60, 121, 121, 242.5, 0, 242.5), PCIeGen: 4, Lanes: 16, GDR: cluster.Yes,
 			Source: "NVIDIA L4 data sheet, 2023, sparse figures halved",

@@ -16,7 +16,7 @@ func googleMachines() []machine {
 	spr := [2]string{"0-51,104-155", "52-103,156-207"}
 	gnic := func(gbit string, kind cluster.NetKind) card {
 		c := card{model: "gVNIC", kind: kind, speed: gbit, slot: slot{5, 16}, gdr: cluster.Yes}
-		if kind == cluster.TCPX {
+		if kind == cluster.TCPX || kind == cluster.TCPXO {
 			c.mtu = 8244
 		}
 		return c
@@ -61,7 +61,7 @@ func googleMachines() []machine {
 		},
 		{
 			name: "gcp-a3-mega", aliases: []string{"a3-megagpu-8g", "a3-megagpu", "a3-mega", "gcp-a3-megagpu"}, summary: "a3-megagpu-8g: 8 H100-80GB, NVSwitch, 8 GPU NICs of 200 Gb/s with GPUDirect-TCPXO",
-			source: tree, node: a3("h100", 2, gnic("200Gb/s", cluster.TCPX)), net: googleNet(cluster.TCPX, 8),
+			source: tree, node: a3("h100", 2, gnic("200Gb/s", cluster.TCPXO)), net: googleNet(cluster.TCPXO, 8),
 		},
 		{
 			name: "gcp-a3-ultra", aliases: []string{"a3-ultragpu-8g", "a3-ultragpu", "a3-ultra"}, summary: "a3-ultragpu-8g: 8 H200-141GB, NVSwitch, 8 ConnectX-7 of 400 Gb/s, RoCE",

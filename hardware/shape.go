@@ -3,6 +3,7 @@ package hardware
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"busbar/cluster"
 	"busbar/unit"
@@ -17,6 +18,7 @@ const (
 	Switched             // every link of every GPU on NVSwitches
 	Meshed               // links between pairs of GPUs
 	OverPCIe             // by PCIe alone
+	Bridged              // pairs of cards, by a bridge
 )
 
 // Shape is a machine in a few words: what a publication says about the servers it
@@ -115,9 +117,9 @@ func (s Shape) servers(t *cluster.NodeType, m GPUModel, nic card) {
 	per := max(1, s.GPUs/4)
 	nics := s.NICs
 	switch {
-	case m.Links == 0 && s.Behind == 0:
+	case (m.Links == 0 || m.card()) && s.Behind == 0 && nics == 0:
 		per = 1
-	case m.Links == 0:
+	case s.Behind > 0:
 		per = s.Behind
 	case nics > 1 && nics < s.GPUs:
 		per = (s.GPUs + nics - 1) / nics
@@ -158,12 +160,25 @@ func (s Shape) join(t *cluster.NodeType, m GPUModel) {
 	if m.Links == 0 || s.Join == OverPCIe || s.GPUs < 2 {
 		return
 	}
-	how := s.Join
+	how, card := s.Join, m.card()
 	if how == Usual {
 		how = Meshed
-		if m.LinkKind == cluster.NVLink && m.Links >= 12 && m.Name != "gh200" {
+		switch {
+		case card && !strings.HasSuffix(m.Name, "nvl"):
+			return // a bridge is an option that few buy
+		case card:
+			how = Bridged
+		case m.LinkKind == cluster.NVLink && m.Links >= 8 && m.Name != "gh200":
 			how = Switched
 		}
+	}
+	if how == Bridged {
+		s.bridge(t, m)
+		return
+	}
+	if how == Meshed && s.Pair == 0 && s.GPUs == 8 && m.LinkKind == cluster.NVLink && m.Links <= 6 {
+		mesh(t, cluster.NVLink, cubeMesh()...)
+		return
 	}
 	if how == Switched && m.LinkKind == cluster.NVLink {
 		addNVSwitch(t, m.Links)
@@ -174,6 +189,24 @@ func (s Shape) join(t *cluster.NodeType, m GPUModel) {
 		pair = max(1, m.Links/(s.GPUs-1))
 	}
 	fullMesh(t, m.LinkKind, pair)
+}
+
+// bridge joins neighbours: four by four where the cards' bridge does that.
+func (s Shape) bridge(t *cluster.NodeType, m GPUModel) {
+	size := 2
+	if m.Name == "h200-nvl" {
+		size = 4
+	}
+	for a := range s.GPUs {
+		for b := a + 1; b < min(s.GPUs, a/size*size+size); b++ {
+			mesh(t, m.LinkKind, [3]int{a, b, max(1, m.Links/(size-1))})
+		}
+	}
+}
+
+// card reports a GPU on a PCIe card, whose links go over a bridge if at all.
+func (m *GPUModel) card() bool {
+	return m.HBM == 0 || strings.Contains(strings.ToLower(m.Title), "pcie") || strings.HasSuffix(m.Name, "nvl") || strings.Contains(m.Note, "bridge")
 }
 
 // slotFor is the oldest PCIe slot of 16 lanes that feeds a port.

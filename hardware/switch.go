@@ -65,7 +65,7 @@ func Switches() []SwitchModel {
 func defaultSwitch(kind cluster.NetKind, rate unit.Rate) (SwitchModel, bool) {
 	family := kind
 	switch kind {
-	case cluster.EFA, cluster.TCPX, cluster.RoCE:
+	case cluster.EFA, cluster.TCPX, cluster.TCPXO, cluster.RoCE:
 		family = cluster.Ethernet
 	}
 	var best SwitchModel

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"busbar/cluster"
 	"busbar/coll"
 	"busbar/hardware"
 	"busbar/nccl"
@@ -111,6 +112,36 @@ func TestBaskervilleReason(t *testing.T) {
 		for _, i := range []int{0, 2} {
 			if got := sides[i].Advice; len(got) != 0 {
 				t.Errorf("NCCL %v: advice for %s %+v; expected none", c.v, sides[i].Layout, got)
+			}
+		}
+	}
+}
+
+// What NCCL takes on two nodes tells where the GPUs were: the ring only where both
+// are on the NIC's socket. The published run took the tree, over two channels.
+func TestBaskervilleSockets(t *testing.T) {
+	c, err := hardware.Preset("baskerville", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gpus := c.Types[0].Of(cluster.GPU)
+	for _, v := range []nccl.Version{{Major: 2, Minor: 18, Patch: 5}, {Major: 2, Minor: 21, Patch: 5}, nccl.Newest} {
+		for _, x := range []struct {
+			first, second int
+			algo          string
+			channels      int
+		}{{0, 1, "ring", 2}, {0, 2, "tree", 2}, {2, 0, "tree", 4}, {2, 3, "tree", 2}} {
+			var l nccl.Layout
+			for h := range 2 {
+				l = append(l, nccl.Rank{Host: h, GPU: gpus[x.first]}, nccl.Rank{Host: h, GPU: gpus[x.second]})
+			}
+			p, err := New(c, l, v, nil, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := p.Auto(coll.Op{Kind: coll.AllReduce, Bytes: 1_320_000_000, Type: coll.BFloat16})
+			if err != nil || got != (Setting{x.algo, "simple", x.channels}) {
+				t.Errorf("NCCL %v on GPUs %d and %d: %+v, want %s on %d channels; %v", v, x.first, x.second, got, x.algo, x.channels, err)
 			}
 		}
 	}

@@ -13,7 +13,7 @@ func Sizes() [3]string { return sizes }
 // model's error on machines of the same class that it had not seen when its figures
 // were fitted. A class without measurements gets the widest margin there is.
 func (p *Predictor) Margin(size unit.Bytes) float64 {
-	return marginOf(p.class(), size)
+	return calibratedMargin(marginOf(p.class(), size), p.Cluster.Calibration, size)
 }
 
 // class is Class, worked out once.

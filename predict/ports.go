@@ -4,7 +4,7 @@ import "busbar/sim"
 
 // ports are the NICs that NCCL's channels use.
 func (p *Predictor) ports(algo string) sim.Ports {
-	if len(p.Plan.Nodes) < 2 {
+	if len(p.Plan.Nodes) < 2 || p.large() {
 		return nil
 	}
 	switch algo {

@@ -7,6 +7,7 @@ import (
 	"busbar/result"
 	"busbar/schedule"
 	"busbar/sim"
+	"context"
 )
 
 // Predictor answers for one layout of ranks on a cluster under one release of
@@ -39,7 +40,8 @@ type outline struct {
 	err error
 }
 
-// New prepares a predictor. figures nil takes the fitted ones.
+// New prepares a predictor. figures nil takes the fitted ones and those that the
+// cluster was calibrated with.
 func New(c *cluster.Cluster, l nccl.Layout, v nccl.Version, env map[string]string, figures *sim.Figures) (*Predictor, error) {
 	plan, err := nccl.Think(c, l, v, env)
 	if err != nil {
@@ -54,7 +56,9 @@ func New(c *cluster.Cluster, l nccl.Layout, v nccl.Version, env map[string]strin
 		return nil, err
 	}
 	if figures == nil {
-		figures = sim.Fitted()
+		if figures, err = Figures(c); err != nil {
+			return nil, err
+		}
 	}
 	p := &Predictor{Cluster: c, Layout: l, Plan: plan, Figures: figures, Gen: sim.GenOf(plan.MinCC), machine: m, outlines: map[shape]*outline{}}
 	p.Card = !c.TypeOf(l[0].Host).Linked()
@@ -152,10 +156,21 @@ func (p *Predictor) Price(op coll.Op, s Setting) (*result.Run, error) {
 	if o.err != nil {
 		return nil, o.err
 	}
-	run := o.Price(op, p.model(p.Figures, op, s))
+	m := p.model(p.Figures, op, s)
+	run := o.Price(op, m)
+	if !o.Regular() && o.Ops(op, m) <= maxPlayed {
+		var err error
+		if run, err = o.Exact(context.Background(), op, m, p.ports(s.Algo), false); err != nil {
+			return nil, err
+		}
+	}
 	run.Margin = p.Margin(op.Bytes)
 	return run, nil
 }
+
+// maxPlayed bounds the ops of schedules without a steady form that are played
+// rather than guessed: some tens of milliseconds.
+const maxPlayed = 100_000
 
 func (p *Predictor) outline(op coll.Op, s Setting) *outline {
 	key := shape{op.Kind, s.Algo, s.Channels, op.Root}
@@ -176,6 +191,10 @@ func (p *Predictor) outline(op coll.Op, s Setting) *outline {
 func (p *Predictor) Schedule(op coll.Op, s Setting) (*schedule.Schedule, error) {
 	name := s.Algo
 	q := schedule.Params{Ranks: len(p.Layout), Root: op.Root, Channels: max(1, s.Channels), Pieces: 1}
+	if p.large() && (s.Algo == "ring" || s.Algo == "tree" && op.Kind == coll.AllReduce) {
+		q.Groups, q.Turn = p.groups(), true
+		return schedule.Build(op.Kind, name, q)
+	}
 	switch s.Algo {
 	case "ring":
 		for c := range min(q.Channels, p.Plan.Count()) {
@@ -202,6 +221,10 @@ func (p *Predictor) Schedule(op coll.Op, s Setting) (*schedule.Schedule, error) 
 	}
 	return schedule.Build(op.Kind, name, q)
 }
+
+// large reports a job whose rings and trees are computed rather than kept: through
+// the nodes in order, every channel leaving by a NIC of its own, as NCCL's do.
+func (p *Predictor) large() bool { return len(p.Layout) > 16384 }
 
 // along is a ring cut open at the root, as a tree: data comes to a rank from the
 // one before it, or, on its way to the root, leaves for the one behind it.

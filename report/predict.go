@@ -23,6 +23,7 @@ type Forecast struct {
 	Verdicts []predict.Verdict
 	Skipped  []string
 	Origin   string // of the model's figures
+	Parts    bool   // show what the time is made of
 }
 
 // ForecastRow is a row and the layout it belongs to.
@@ -93,6 +94,11 @@ func (f *Forecast) table(s style) string {
 	if margin {
 		cols = append(cols, texttab.Column{Head: "from", Align: right}, texttab.Column{Head: "to", Align: right})
 	}
+	if f.Parts {
+		for _, head := range []string{"launch", "latency", "sync", "moving"} {
+			cols = append(cols, texttab.Column{Head: head, Align: right})
+		}
+	}
 	cols = append(cols, texttab.Column{Head: "algbw (GB/s)", Align: right}, texttab.Column{Head: "busbw (GB/s)", Align: right}, texttab.Column{Head: "bottleneck"})
 	t := texttab.Table{Columns: cols, Style: s.dim}
 	marks := f.marks()
@@ -104,6 +110,11 @@ func (f *Forecast) table(s style) string {
 		cells = append(cells, fmt.Sprint(int64(r.Op.Size(r.Ranks))), fmt.Sprint(r.Op.Count(r.Ranks)), r.Op.Type.String(), r.Algo+marks(r), r.Setting.Proto, fmt.Sprint(r.Channels), micros(r.Time))
 		if margin {
 			cells = append(cells, micros(Low(r.Run)), micros(High(r.Run)))
+		}
+		if f.Parts {
+			for _, part := range []unit.Time{r.Parts.Launch, r.Parts.Latency, r.Parts.Sync, r.Parts.Moving} {
+				cells = append(cells, micros(part))
+			}
 		}
 		t.Row(append(cells, fmt.Sprintf("%.2f", r.AlgBW().GBps()), fmt.Sprintf("%.2f", r.BusBW().GBps()), where(r.Limit))...)
 	}

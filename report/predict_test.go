@@ -124,6 +124,8 @@ func TestTrace(t *testing.T) {
 	run := &result.Run{Op: coll.Op{Kind: coll.AllReduce, Bytes: 1024}, Ranks: 2, Algo: "nvls", Proto: "simple", Channels: 1, Time: 9 * us, Events: []result.Event{
 		{Rank: 0, Lane: 0, Op: 0, Name: "send", Peer: 2, Bytes: 512, From: 1 * us, To: 3 * us},
 		{Rank: 2, Lane: 0, Op: 0, Name: "recvReduce", Peer: 0, Bytes: 512, From: 1 * us, To: 4 * us},
+		{Rank: 0, Lane: 0, Op: 1, Name: "recv", Peer: 2, Bytes: 512, From: 1 * us, To: 2 * us},
+		{Rank: 0, Lane: 0, Op: 2, Name: "send", Peer: 2, Bytes: 512, From: 2 * us, To: 5 * us},
 		{Rank: 1, Lane: 1, Op: 4, Loop: 7, Name: "copy", Peer: -1, Bytes: 256, From: 4*us + 500, To: 9 * us},
 	}}
 	var b bytes.Buffer
@@ -148,15 +150,15 @@ func TestTrace(t *testing.T) {
 			named[e.PID] = e.Args["name"].(string)
 		case e.Ph == "X":
 			spans++
-			if e.PID == 1 && (e.Name != "copy" || e.TID != 1 || e.TS != 4.0005 || e.Dur != 4.9995 || e.Args["bytes"] != 256.0 || e.Args["peer"] != nil) {
+			if e.PID == 1 && (e.Name != "copy" || e.TID != tracksPerLane || e.Args["lane"] != 1.0 || e.TS != 4.0005 || e.Dur != 4.9995 || e.Args["bytes"] != 256.0 || e.Args["peer"] != nil) {
 				t.Errorf("event %+v", e)
 			}
-			if e.PID == 0 && (e.Name != "send 2" || e.Args["peer"] != 2.0) {
+			if e.PID == 0 && (e.TID != []int{1, 0, 3}[int(e.Args["op"].(float64))] || e.Args["peer"] != 2.0) {
 				t.Errorf("event %+v", e)
 			}
 		}
 	}
-	if spans != 3 || named[0] != "rank 0 node0/gpu0" || named[2] != "switch 0" || strings.ContainsRune(named[1], '\x1b') {
+	if spans != 5 || named[0] != "rank 0 node0/gpu0" || named[2] != "switch 0" || strings.ContainsRune(named[1], '\x1b') {
 		t.Errorf("%d spans, names %v", spans, named)
 	}
 	if err := Trace(io.Discard, &result.Run{}, nil); err == nil {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -9,11 +10,14 @@ import (
 
 	"busbar/internal/texttab"
 	"busbar/result"
+	"busbar/unit"
 )
 
 // Trace writes the events of a run in the trace format of Chrome, which Perfetto
 // (ui.perfetto.dev) and chrome://tracing open: a process for every rank, a thread
-// for every lane. name says where a rank runs; nil leaves it out.
+// for every lane and one more for its sends, since a lane receives while its send
+// is under way and viewers want the events of a thread one after the other. name
+// says where a rank runs; nil leaves it out.
 func Trace(w io.Writer, r *result.Run, name func(rank int) string) error {
 	if len(r.Events) == 0 {
 		return fmt.Errorf("%s by %s: the run carries no events", r.Op.Kind, r.Algo)
@@ -22,9 +26,12 @@ func Trace(w io.Writer, r *result.Run, name func(rank int) string) error {
 	head := fmt.Sprintf("%s %v by %s %s on %d ranks, %d channels", r.Op.Kind, r.Op.Bytes, r.Algo, r.Proto, r.Ranks, r.Channels)
 	t := &tracer{w: b}
 	fmt.Fprintf(b, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"title\":%s,\"time_us\":%s},\n\"traceEvents\":[", quoted(head), number(r.Time.Micros()))
-	t.lanes(r, name)
-	for i := range r.Events {
-		t.event(&r.Events[i])
+	events := slices.Clone(r.Events)
+	slices.SortStableFunc(events, func(a, b result.Event) int { return cmp.Compare(a.From, b.From) })
+	rows := tracks(events)
+	t.lanes(r, events, rows, name)
+	for i := range events {
+		t.event(&events[i], rows[i])
 	}
 	b.WriteString("\n]}\n")
 	if t.err != nil {
@@ -66,24 +73,49 @@ func (t *tracer) put(e traceEvent) {
 	t.w.Write(data)
 }
 
-// lanes names the ranks and lanes that have events, in order.
-func (t *tracer) lanes(r *result.Run, name func(int) string) {
+// tracksPerLane is the distance of two lanes' thread numbers, and the most threads
+// that one is drawn as.
+const tracksPerLane = 1 << 12
+
+// tracks puts events into threads, lane by lane: receives and local work into the
+// first, sends into the second, and what would overlap into one farther on.
+func tracks(events []result.Event) []int {
 	type lane struct{ rank, lane int }
-	seen := map[lane]bool{}
-	var list []lane
-	for i := range r.Events {
-		l := lane{r.Events[i].Rank, r.Events[i].Lane}
+	ends := map[lane][]unit.Time{} // of the last event of every thread
+	rows := make([]int, len(events))
+	for i := range events {
+		e := &events[i]
+		l := lane{e.Rank, e.Lane}
+		row, list := 0, ends[l]
+		if e.Name == "send" {
+			row = 1
+		}
+		for row < len(list) && row+2 < tracksPerLane && list[row] > e.From {
+			row += 2
+		}
+		for len(list) <= row {
+			list = append(list, 0)
+		}
+		list[row] = max(list[row], e.To)
+		ends[l] = list
+		rows[i] = e.Lane*tracksPerLane + row
+	}
+	return rows
+}
+
+// lanes names the ranks and threads that have events, in order.
+func (t *tracer) lanes(r *result.Run, events []result.Event, rows []int, name func(int) string) {
+	type thread struct{ rank, row int }
+	seen := map[thread]bool{}
+	var list []thread
+	for i := range events {
+		l := thread{events[i].Rank, rows[i]}
 		if !seen[l] {
 			seen[l] = true
 			list = append(list, l)
 		}
 	}
-	slices.SortFunc(list, func(a, b lane) int {
-		if a.rank != b.rank {
-			return a.rank - b.rank
-		}
-		return a.lane - b.lane
-	})
+	slices.SortFunc(list, func(a, b thread) int { return cmp.Or(a.rank-b.rank, a.row-b.row) })
 	last := -1
 	for _, l := range list {
 		if l.rank != last {
@@ -91,7 +123,12 @@ func (t *tracer) lanes(r *result.Run, name func(int) string) {
 			t.put(traceEvent{Name: "process_name", Ph: "M", PID: l.rank, Args: map[string]any{"name": rankName(r, l.rank, name)}})
 			t.put(traceEvent{Name: "process_sort_index", Ph: "M", PID: l.rank, Args: map[string]any{"sort_index": l.rank}})
 		}
-		t.put(traceEvent{Name: "thread_name", Ph: "M", PID: l.rank, TID: l.lane, Args: map[string]any{"name": fmt.Sprintf("lane %d", l.lane)}})
+		text := fmt.Sprintf("lane %d", l.row/tracksPerLane)
+		if l.row%2 == 1 {
+			text += " sends"
+		}
+		t.put(traceEvent{Name: "thread_name", Ph: "M", PID: l.rank, TID: l.row, Args: map[string]any{"name": text}})
+		t.put(traceEvent{Name: "thread_sort_index", Ph: "M", PID: l.rank, TID: l.row, Args: map[string]any{"sort_index": l.row}})
 	}
 }
 
@@ -109,15 +146,15 @@ func rankName(r *result.Run, rank int, name func(int) string) string {
 	return text
 }
 
-func (t *tracer) event(e *result.Event) {
+func (t *tracer) event(e *result.Event, row int) {
 	from, dur := e.From.Micros(), (e.To - e.From).Micros()
-	args := map[string]any{"bytes": int64(e.Bytes), "op": e.Op, "loop": e.Loop}
+	args := map[string]any{"bytes": int64(e.Bytes), "lane": e.Lane, "op": e.Op, "loop": e.Loop}
 	text, cat := e.Name, "local"
 	if e.Peer >= 0 {
 		args["peer"], cat = e.Peer, "message"
 		text = fmt.Sprintf("%s %d", e.Name, e.Peer)
 	}
-	t.put(traceEvent{Name: text, Cat: cat, Ph: "X", TS: &from, Dur: &dur, PID: e.Rank, TID: e.Lane, Args: args})
+	t.put(traceEvent{Name: text, Cat: cat, Ph: "X", TS: &from, Dur: &dur, PID: e.Rank, TID: row, Args: args})
 }
 
 func quoted(s string) string {

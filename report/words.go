@@ -205,7 +205,7 @@ func modelOnly(m string) string {
 
 var netNames = map[cluster.NetKind]string{
 	cluster.InfiniBand: "InfiniBand", cluster.RoCE: "RoCE", cluster.Ethernet: "Ethernet", cluster.EFA: "EFA",
-	cluster.Slingshot: "Slingshot", cluster.OmniPath: "Omni-Path", cluster.TCPX: "GPUDirect-TCPX", cluster.NVLinkNet: "NVLink network",
+	cluster.Slingshot: "Slingshot", cluster.OmniPath: "Omni-Path", cluster.TCPX: "GPUDirect-TCPX", cluster.TCPXO: "GPUDirect-TCPXO", cluster.NVLinkNet: "NVLink network",
 }
 
 // netName is how a family of networks is written.

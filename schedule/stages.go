@@ -1,5 +1,7 @@
 package schedule
 
+import "busbar/coll"
+
 // Rhythm is how the messages of a stage follow each other.
 type Rhythm uint8
 
@@ -20,6 +22,9 @@ type Stage struct {
 	// Pieces is the number of messages that follow each other over a link of a piped
 	// stage, 1 for the others.
 	Pieces int
+	// Rounds is the number of messages one after the other in a stage whose messages
+	// otherwise wait for nothing: an all-reduce of everyone with everyone has two.
+	Rounds int
 	part   part
 }
 
@@ -59,7 +64,7 @@ func (s *Schedule) Stages() []Stage {
 		}
 		return list
 	}
-	return []Stage{{Rhythm: Stepped, Pieces: 1}}
+	return []Stage{{Rhythm: Stepped, Pieces: 1, Rounds: 1}}
 }
 
 // bodies takes a sequence apart.
@@ -71,12 +76,13 @@ func bodies(b body) []body {
 }
 
 func stageOf(b body, p part) Stage {
-	st := Stage{Pieces: 1, part: p}
+	st := Stage{Pieces: 1, Rounds: 1, part: p}
 	switch b := b.(type) {
 	case ring, *rings, *turned:
 		st.Rhythm = Even
 	case *tree:
-		if b.way != upThenDown {
+		// A binomial tree sends whole vectors, one round after the other.
+		if _, rounds := b.shape.(binomial); b.way != upThenDown && !rounds {
 			st.Rhythm, st.Pieces = Piped, b.pieces
 		}
 	case nvls:
@@ -84,6 +90,9 @@ func stageOf(b body, p part) Stage {
 	case direct:
 		if !b.paired {
 			st.Rhythm = AtOnce
+		}
+		if b.kind == coll.AllReduce && !b.whole {
+			st.Rounds = 2
 		}
 	}
 	return st

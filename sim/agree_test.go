@@ -40,7 +40,10 @@ func machine(t testing.TB, preset string, nodes, gpus int) (*sim.Machine, [][]in
 }
 
 // TestAgreement holds the steady form to the exact one over random machines,
-// schedules, sizes and protocols.
+// schedules, sizes and protocols. Rounds of the steady form are in step, and in
+// truth they drift; the rings and hierarchies that matter most agree to some
+// percent. Schedules whose rounds are of different size (binomial trees, Bruck's)
+// have no steady form worth the name; they are played.
 func TestAgreement(t *testing.T) {
 	n := 300
 	if testing.Short() {
@@ -51,7 +54,7 @@ func TestAgreement(t *testing.T) {
 		name string
 		gpus []int
 	}{{"dgx-h100", []int{2, 4, 8}}, {"dgx-a100", []int{2, 8}}, {"baskerville", []int{1, 2, 4}}, {"l40s-8", []int{2, 8}}, {"alps-gh200", []int{1, 4}}}
-	algos := []string{"ring", "tree", "nvls", "hierarchical", "nvls_tree", "halving_doubling", "rabenseifner", "direct", "chain", "bruck", "pat", "bidir_ring"}
+	algos := []string{"ring", "bidir_ring", "tree", "chain", "nvls", "nvls_tree", "hierarchical", "direct", "halving_doubling", "rabenseifner", "recursive_doubling", "pairwise"}
 	worst := map[string]float64{}
 	where := map[string]string{}
 	count := map[string]int{}
@@ -85,6 +88,9 @@ func TestAgreement(t *testing.T) {
 			model = sim.Plain()
 		}
 		op := coll.Op{Kind: kind, Bytes: unit.Bytes(1) << (10 + rng.IntN(17))}
+		if proto == sim.LL { // beyond, nobody takes it
+			op.Bytes = min(op.Bytes, unit.MiB)
+		}
 		steady := out.Price(op, model)
 		exact, err := out.Exact(context.Background(), op, model, nil, false)
 		if err != nil {
@@ -101,6 +107,14 @@ func TestAgreement(t *testing.T) {
 		}
 	}
 	for algo, d := range worst {
+		most := 0.35
+		switch algo {
+		case "tree", "bidir_ring": // what meets on a shared NIC depends on when it comes
+			most = 0.65
+		}
+		if d > math.Log(1+most) {
+			t.Errorf("%s: the two forms are more than %.0f%% apart: %s", algo, 100*most, where[algo])
+		}
 		t.Logf("%-18s %3d cases, at most %5.1f%% apart: %s", algo, count[algo], 100*(math.Exp(d)-1), where[algo])
 	}
 }

@@ -8,14 +8,31 @@ var nominal = [nHops]float64{OverNVLink: 1, OverPCIe: 1.5, OverHost: 2, OverNet:
 
 // front is the longest chain of messages up to some point.
 type front struct {
-	far  float64
-	hops [nHops]float64
-	wire float64
+	far   float64
+	hops  [nHops]float64
+	wire  float64
+	depth int // messages of the longest chain by their number
 }
 
-// critical finds the longest chain of messages of a schedule whose ops it visits
-// once each: what its latency is when bytes take no time.
-func (o *Outline) critical(w *ways) (front, error) {
+// join takes the later of two.
+func (f *front) join(g front) {
+	depth := max(f.depth, g.depth)
+	if g.far > f.far {
+		*f = g
+	}
+	f.depth = depth
+}
+
+// sent is a message of a round.
+type sent struct {
+	from, to, lane int
+	bytes          float64
+}
+
+// critical visits every op once and finds the longest chain of messages, which is
+// the latency when bytes take no time, and the rounds: messages that as many others
+// must come before.
+func (o *Outline) critical(w *ways) (last front, rounds [][]sent, err error) {
 	s := o.s
 	type laneAt struct {
 		pc   int
@@ -29,7 +46,7 @@ func (o *Outline) critical(w *ways) (front, error) {
 	for i := range lanes {
 		ready = append(ready, i)
 	}
-	var last front
+	chunk := o.chunk()
 	for len(ready) > 0 {
 		i := ready[len(ready)-1]
 		ready = ready[:len(ready)-1]
@@ -41,16 +58,19 @@ func (o *Outline) critical(w *ways) (front, error) {
 				if other.pc < c {
 					break
 				}
-				if f := other.past[c-1]; f.far > l.at.far {
-					l.at = f
-				}
+				l.at.join(other.past[c-1])
 			}
 			if op.Verb == schedule.Send {
 				way, ok := w.find(who, int(op.Peer), s.Channel(ln))
 				if !ok {
-					return last, o.m.noWay(who, int(op.Peer))
+					return last, nil, o.m.noWay(who, int(op.Peer))
 				}
 				f := l.at
+				for f.depth >= len(rounds) {
+					rounds = append(rounds, nil)
+				}
+				rounds[f.depth] = append(rounds[f.depth], sent{who, int(op.Peer), ln, float64(op.Len()) * chunk})
+				f.depth++
 				f.far += nominal[way.hop]
 				f.hops[way.hop]++
 				f.wire += float64(way.wires)
@@ -63,9 +83,7 @@ func (o *Outline) critical(w *ways) (front, error) {
 				if len(q) == 0 {
 					break
 				}
-				if q[0].far > l.at.far {
-					l.at = q[0]
-				}
+				l.at.join(q[0])
 				queues[k] = q[1:]
 			}
 			if s.Lanes > s.Channels {
@@ -77,9 +95,7 @@ func (o *Outline) critical(w *ways) (front, error) {
 				}
 			}
 		}
-		if l.at.far > last.far {
-			last = l.at
-		}
+		last.join(l.at)
 	}
-	return last, nil
+	return last, rounds, nil
 }

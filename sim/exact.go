@@ -31,7 +31,10 @@ func (o *Outline) Exact(ctx context.Context, op coll.Op, m *Model, ports Ports, 
 	if err := p.run(ctx); err != nil {
 		return nil, err
 	}
-	p.now += m.Wire.Launch
+	p.now = max(p.now, p.end) + m.Wire.Launch
+	if !p.sliced { // the last loop is handed over too
+		p.now += m.Wire.Slice * unit.Time(max(m.Wire.Slices, 1))
+	}
 	moving := max(0, p.now-r.Parts.Launch-r.Parts.Latency-r.Parts.Sync)
 	if m.Wire.RampOver > 0 && o.s.Ranks > 1 {
 		lost := unit.Time(float64(m.Wire.Ramp) * (1 - math.Exp(-float64(moving)/float64(m.Wire.RampOver))))
@@ -41,6 +44,29 @@ func (o *Outline) Exact(ctx context.Context, op coll.Op, m *Model, ports Ports, 
 	r.Parts.Launch = max(0, p.now-r.Parts.Latency-r.Parts.Sync-moving)
 	r.Events = p.events
 	return r, nil
+}
+
+// Regular reports whether the steady form is made for the schedule: its rounds are
+// alike, piped or at once, or everybody sends in every one of them. For others it
+// is a guess beside Exact.
+func (o *Outline) Regular() bool {
+	for i := range o.stages {
+		if o.stages[i].idle {
+			return false
+		}
+	}
+	return true
+}
+
+// Ops is the number of ops that Exact plays of a call.
+func (o *Outline) Ops(op coll.Op, m *Model) int64 {
+	n := int64(0)
+	for p := range o.s.Nodes() {
+		for lane := range o.s.Lanes {
+			n += int64(o.s.Len(p, lane))
+		}
+	}
+	return n * int64(math.Ceil(o.loops(moved(op), m)))
 }
 
 // play is a run of the simulator.
@@ -55,6 +81,7 @@ type play struct {
 	last   float64 // share in the last one
 	sliced bool    // slices are handed over message by message
 	atOnce bool    // sends wait for nothing
+	cut    float64 // part of a message after which the receiver may pass it on
 
 	lanes  []lane
 	conns  []conn
@@ -69,6 +96,7 @@ type play struct {
 	rates   []float64
 	late    arrivals
 	now     unit.Time
+	end     unit.Time // when the last rest of a message arrives
 	ready   []int32
 	blocked [][]int32 // by participant: lanes that wait for another lane
 	left    int       // lanes that are not done
@@ -86,6 +114,7 @@ type lane struct {
 	pc, len, loop int32
 	busy          bool      // a send is under way
 	rest          unit.Time // until which it hands over slices
+	owes          bool      // it must hand over before it goes on
 	done          int64
 	since         unit.Time
 }
@@ -105,6 +134,7 @@ type conn struct {
 type flight struct {
 	conn, lane int32
 	left       float64
+	mark       float64 // what is left when the first slice is through; -1 when it is
 	event      int32
 }
 
@@ -130,7 +160,7 @@ func (a *arrivals) Pop() any {
 func newPlay(o *Outline, op coll.Op, m *Model, ports Ports, events bool) (*play, error) {
 	s := o.s
 	p := &play{o: o, s: s, op: op, m: m, ways: o.m.ways(s, ports), index: map[uint64]int32{}, dense: map[capKey]int32{}, record: events}
-	loops := o.loops(float64(op.Bytes), m)
+	loops := o.loops(moved(op), m)
 	p.loops = int(math.Ceil(loops - 1e-9))
 	p.full, p.last = 1/loops, 1-float64(p.loops-1)/loops
 	p.lane = math.Inf(1)
@@ -142,6 +172,10 @@ func newPlay(o *Outline, op coll.Op, m *Model, ports Ports, events bool) (*play,
 	for _, st := range o.stages {
 		p.atOnce = p.atOnce && st.rhythm == schedule.AtOnce
 		p.sliced = p.sliced && (st.rhythm == schedule.Even || st.rhythm == schedule.Stepped)
+	}
+	p.cut = 1
+	if p.sliced && o.even() && m.Wire.Slices > 1 {
+		p.cut = 1 / float64(m.Wire.Slices)
 	}
 	if p.atOnce { // nothing waits for the end of a loop
 		p.loops, p.full, p.last = 1, 1, 1
@@ -196,7 +230,8 @@ func (p *play) step() {
 	p.solver.Rates(p.caps, p.flows, p.rates)
 	next := unit.Time(math.MaxInt64)
 	for i := range p.under {
-		next = min(next, p.now+until(p.under[i].left, p.rates[i]))
+		f := &p.under[i]
+		next = min(next, p.now+until(f.left-max(f.mark, 0), p.rates[i]))
 	}
 	if len(p.late) > 0 {
 		next = min(next, p.late[0].at)
@@ -206,8 +241,12 @@ func (p *play) step() {
 	for i := 0; i < len(p.under); {
 		f := &p.under[i]
 		f.left -= p.rates[i] * past
+		if f.mark >= 0 && f.left-f.mark <= p.rates[i]/second {
+			f.mark = -1
+			heap.Push(&p.late, arrival{p.now + p.conns[f.conn].hop, f.conn})
+		}
 		// What would take less than a picosecond is done.
-		if f.left > p.rates[i]/second {
+		if f.mark >= 0 || f.left > p.rates[i]/second {
 			i++
 			continue
 		}
@@ -246,12 +285,15 @@ func until(bytes, rate float64) unit.Time {
 // out is called when the bytes of a message have left.
 func (p *play) out(f *flight) {
 	c := &p.conns[f.conn]
-	heap.Push(&p.late, arrival{p.now + c.hop, f.conn})
+	if p.cut < 1 { // the rest of it arrives; who waits has the first slice
+		p.end = max(p.end, p.now+c.hop)
+	}
 	if f.event >= 0 {
 		p.events[f.event].To = p.now + p.m.Wire.Launch
 	}
 	if !c.switched && !p.atOnce {
 		p.lanes[f.lane].busy = false
+		p.handOver(f.lane)
 		p.ready = append(p.ready, f.lane)
 	}
 }

@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"math"
+
 	"busbar/cluster"
 	"busbar/unit"
 )
@@ -79,6 +81,27 @@ func (f *fabric) thing(id int64) thing {
 	l := &f.c.Network.Links[n-int64(len(f.up))]
 	x.rate = l.Rate.Value * unit.Rate(l.Cables())
 	return x
+}
+
+// cables is the number of cables that a thing of the network stands for.
+func (f *fabric) cables(id int64) int {
+	n := (id - f.first) / 2
+	if n < int64(len(f.up)) {
+		return f.up[n].cables
+	}
+	return f.c.Network.Links[n-int64(len(f.up))].Cables()
+}
+
+// hashed is the part of their rate that uplinks give to connections which a hash
+// spreads over them: the mean over the fullest. The fullest of k bins with m balls
+// each on average has about m + √(2m·ln k) (Raab and Steger, 1998).
+func hashed(connections float64, cables int) float64 {
+	if cables < 2 || connections <= 0 {
+		return 1
+	}
+	mean := connections / float64(cables)
+	fullest := mean + math.Sqrt(2*mean*math.Log(float64(cables)))
+	return mean / max(fullest, 1)
 }
 
 // climb finds the way between two switches that meet above: what it passes, and

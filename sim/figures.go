@@ -64,7 +64,7 @@ const (
 	LLNet                                      // µs: a message of LL from NIC to NIC, proxies included
 	LL128Net                                   // µs
 	SimpleNet                                  // µs
-	NetSlice                                   // µs: handing a slice to the proxy and on
+	Crowd                                      // of what a kind of network adds to a hop: what it adds once more where many channels go over it at once
 	OwnWork                                    // messages: what a channel does about its rank's own block
 	TreeLane                                   // lane of a tree over that of a ring: two directions share the threads
 	TreeSlice                                  // µs: a loop of a tree
@@ -124,7 +124,7 @@ var commonInfo = [nFigures - int(nGens)*nGenFigures]figureInfo{
 	{"ll_net", "us", 1, 40},
 	{"ll128_net", "us", 1, 60},
 	{"simple_net", "us", 1, 80},
-	{"net_slice", "us", 0, 60},
+	{"crowd", "", 0, 3},
 	{"own_work", "", 0, 1.5},
 	{"tree_lane", "", 0.3, 2},
 	{"tree_slice", "us", 0, 30},

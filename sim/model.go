@@ -22,8 +22,14 @@ type Model struct {
 	Bounce, Shared unit.Rate
 	// Through is the share for data that a switch reduces or spreads.
 	Through float64
-	// Fabric is the latency that the family of a network adds to a hop.
+	// Fabric is the latency that the family of a network adds to a hop, and Crowd the
+	// part of it that it adds once more where the threads behind it serve many channels.
+	Crowd  float64
 	Fabric map[cluster.NetKind]unit.Time
+	// Hashed are the families of networks whose switches choose an uplink by the hash
+	// of a connection, so that some carry several while others idle; the others
+	// spread by load.
+	Hashed map[cluster.NetKind]bool
 	// Origin says where the figures come from.
 	Origin string
 }

@@ -42,6 +42,8 @@ func (f *Figures) NCCLModel(g Gen, card bool, kind coll.Kind, algo, proto string
 		cluster.Ethernet: f[TCPShare], cluster.Slingshot: f[SlingshotShare], cluster.OmniPath: f[OmniPathShare],
 	}
 	m.Sockets = unit.Rate(f[TCPRate] * float64(unit.GBps))
+	m.Hashed = map[cluster.NetKind]bool{cluster.RoCE: true, cluster.Ethernet: true, cluster.TCPX: true, cluster.TCPXO: true}
+	m.Crowd = f[Crowd]
 	m.Fabric = map[cluster.NetKind]unit.Time{
 		cluster.RoCE: micros(f[RoCELate]), cluster.EFA: micros(f[EFALate]), cluster.TCPX: micros(f[TCPXLate]), cluster.TCPXO: micros(f[TCPXOLate]),
 		cluster.Ethernet: micros(f[TCPLate]), cluster.Slingshot: micros(f[SlingshotLate]), cluster.OmniPath: micros(f[OmniPathLate]),
@@ -89,8 +91,11 @@ func (f *Figures) suit(w *Wire, g Gen, kind coll.Kind, algo, proto string) {
 	case "tree", "chain", "collnet_chain":
 		w.Lane = unit.Rate(float64(w.Lane) * f[TreeLane])
 		w.Slice, w.Slices = micros(f[TreeSlice]), 1
-		if proto == Simple {
+		switch proto {
+		case Simple:
 			w.Chunk, w.Least, w.Want = treeChunk, treeLeast, pipeLoops
+		case LL128: // shrinks with the size too, less far
+			w.Least, w.Want = treeLeast, pipeLoops/2
 		}
 	case "nvls", "nvls_tree", "collnet_direct":
 		w.Lane, w.Slices, w.Overlap = 0, 1, true

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 
 	"busbar/cluster"
 	"busbar/schedule"
@@ -29,7 +30,10 @@ type stage struct {
 	wires   unit.Time      // latency of cables and switches on the chain
 	message float64        // the largest message
 	loads   [nKinds]load
-	parity  [2]bool // even or odd lanes of a channel run it
+	parity  [2]bool        // even or odd lanes of a channel run it
+	serial  [nHops]float64 // messages that one lane sends, of the lane with most
+	weight  float64
+	idle    bool // of a round: there are ranks that send nothing
 }
 
 // load is the busiest thing of a kind.
@@ -41,6 +45,7 @@ type load struct {
 	users    int
 	messages float64 // in all
 	flows    float64 // lanes that send them
+	cables   int     // that they are spread over, of uplinks
 	parity   uint8   // even, odd lanes
 	shared   bool    // GPUs of the node share the NIC that this is the copy for
 	net      cluster.NetKind
@@ -57,7 +62,7 @@ func (s *stage) rounds() float64 {
 // large is the number of participants beyond which equal nodes are counted once.
 const large = 1024
 
-// Outline reduces a schedule. Stages whose rounds differ are reduced round by
+// Outline reduces a schedule. One that has rounds which differ is reduced round by
 // round; that is refused beyond a number of messages that takes seconds.
 func (m *Machine) Outline(s *schedule.Schedule, ports Ports) (*Outline, error) {
 	if s.Ranks != len(m.ranks) {
@@ -69,23 +74,26 @@ func (m *Machine) Outline(s *schedule.Schedule, ports Ports) (*Outline, error) {
 	o := &Outline{m: m, s: s, lanes: s.Lanes}
 	w := m.ways(s, ports)
 	all := newTally(m)
-	for _, st := range s.Stages() {
-		t := newTally(m)
-		x := stage{rhythm: st.Rhythm, pieces: st.Pieces}
+	stages := s.Stages()
+	if slices.ContainsFunc(stages, func(st schedule.Stage) bool { return st.Rhythm == schedule.Stepped }) {
 		var err error
-		if st.Rhythm == schedule.Stepped {
-			var steps []stage
-			if steps, err = o.steps(w, &st, all); err == nil {
-				o.stages = append(o.stages, steps...)
-			}
-		} else if err = o.flows(w, &st, &x, t, all); err == nil {
-			err = o.chain(w, &st, &x)
-			x.loads = t.worst()
-			o.stages = append(o.stages, x)
-		}
-		if err != nil {
+		if o.stages, err = o.steps(w, all); err != nil {
 			return nil, err
 		}
+		stages = nil
+	}
+	for _, st := range stages {
+		t := newTally(m)
+		x := stage{rhythm: st.Rhythm, pieces: st.Pieces}
+		if err := o.flows(w, &st, &x, t); err != nil {
+			return nil, err
+		}
+		if err := o.chain(w, &st, &x); err != nil {
+			return nil, err
+		}
+		x.loads = t.worst()
+		all.merge(t)
+		o.stages = append(o.stages, x)
 	}
 	o.all = all.worst()
 	return o, nil
@@ -113,17 +121,16 @@ func (o *Outline) chunk() float64 { return 1 / float64(max(o.s.Layout.Chunks, 1)
 // flows adds up what every participant sends in a stage. Of a large schedule it
 // asks whole runs of hosts at the beginning, the middle and the end, where rings
 // close and trees have their roots; equal nodes do equal work.
-func (o *Outline) flows(w *ways, st *schedule.Stage, x *stage, tallies ...*tally) error {
+func (o *Outline) flows(w *ways, st *schedule.Stage, x *stage, t *tally) error {
 	var list []schedule.Flow
 	chunk := o.chunk()
 	for p := range o.m.participants(o.s.Nodes()) {
 		for lane := range o.s.Lanes {
 			list, _ = st.AppendFlows(list[:0], p, lane)
-			sent, count := 0.0, 0.0
-			for _, t := range tallies {
-				t.lane0 = int64(p*o.s.Lanes+lane) + 1
-				t.parity = 1 << (lane % max(1, o.s.Lanes/o.s.Channels) % 2)
-			}
+			sent, count, weight := 0.0, 0.0, 0.0
+			var serial [nHops]float64
+			t.lane0 = int64(p*o.s.Lanes+lane) + 1
+			t.parity = 1 << (lane % max(1, o.s.Lanes/o.s.Channels) % 2)
 			for _, f := range list {
 				way, ok := w.find(p, f.Peer, o.s.Channel(lane))
 				if !ok {
@@ -138,17 +145,18 @@ func (o *Outline) flows(w *ways, st *schedule.Stage, x *stage, tallies ...*tally
 					x.message = max(x.message, bytes/float64(f.Messages))
 				}
 				count += float64(f.Messages)
-				for _, t := range tallies {
-					t.add(p, way, bytes, float64(f.Messages))
-				}
+				serial[way.hop] += float64(f.Messages)
+				weight += float64(f.Messages) * nominal[way.hop]
+				t.add(p, way, bytes, float64(f.Messages))
+			}
+			if weight > x.weight && p < o.s.Ranks {
+				x.weight, x.serial = weight, serial
 			}
 			if len(list) > 0 {
 				x.parity[lane%max(1, o.s.Lanes/o.s.Channels)%2] = true
 			}
 			if p < o.s.Ranks {
-				for _, t := range tallies {
-					t.lane(sent, count)
-				}
+				t.lane(sent, count)
 			}
 		}
 	}
@@ -181,7 +189,7 @@ func (m *Machine) participants(nodes int) func(yield func(int) bool) {
 		const run = 256 // a leaf of 32 nodes, mostly
 		last := -1
 		n := len(m.ranks)
-		for _, r := range [][2]int{{0, run}, {n/2 - run/8, run / 4}, {n - run, run}, {nodes - run/4, run / 4}} {
+		for _, r := range [][2]int{{0, run}, {n/2 - run/8, run / 4}, {n - run/4, run / 4}, {nodes - run/4, run / 4}} {
 			for p := max(r[0], last+1); p < min(r[0]+r[1], nodes); p++ {
 				if !yield(p) {
 					return
@@ -251,6 +259,10 @@ func (o *Outline) farthest(w *ways, st *schedule.Stage, x *stage) error {
 		}
 		x.wires = max(x.wires, way.wires)
 	}
+	for h := range x.chain {
+		x.chain[h] *= float64(st.Rounds)
+	}
+	x.wires *= unit.Time(st.Rounds)
 	return nil
 }
 

@@ -33,6 +33,7 @@ func (p *play) advance(i int32) error {
 				l.busy = true
 				return nil
 			}
+			p.handOver(i)
 			continue
 		case op.Verb.Receives():
 			k, err := p.connect(int(op.Peer), who, ln)
@@ -50,8 +51,18 @@ func (p *play) advance(i int32) error {
 			p.note(l, who, ln, op, p.now, p.now)
 		}
 		p.pass(i, who)
+		p.handOver(i)
 	}
 	return nil
+}
+
+// handOver lets a lane rest that has come to the end of a loop.
+func (p *play) handOver(i int32) {
+	if l := &p.lanes[i]; l.owes {
+		l.owes = false
+		l.rest = p.now + p.m.Wire.Slice*unit.Time(max(p.m.Wire.Slices, 1))
+		heap.Push(&p.late, arrival{l.rest, -1 - i})
+	}
 }
 
 // pass counts an op as begun or done and lets the lanes look that may wait for it.
@@ -64,9 +75,9 @@ func (p *play) pass(i int32, who int) {
 		if l.loop++; int(l.loop) == p.loops {
 			p.left--
 		} else if !p.sliced && p.m.Wire.Slice > 0 && who < p.s.Ranks {
-			// Where messages are not sliced one by one, a loop hands over once.
-			l.rest = p.now + p.m.Wire.Slice*unit.Time(max(p.m.Wire.Slices, 1))
-			heap.Push(&p.late, arrival{l.rest, -1 - i})
+			// Where messages are not sliced one by one, a loop hands over once, when its
+			// last bytes are out.
+			l.owes = true
 		}
 	}
 	if len(p.blocked[who]) > 0 {
@@ -87,7 +98,8 @@ func (p *play) send(i int32, who, ln int, op schedule.Op) (bool, error) {
 	if int(p.lanes[i].loop) == p.loops-1 {
 		share = p.last
 	}
-	f := flight{conn: k, lane: i, left: float64(p.s.Bytes(p.op, op)) * share, event: -1}
+	bytes := float64(p.s.Bytes(p.op, op)) * share
+	f := flight{conn: k, lane: i, left: bytes, mark: bytes * (1 - p.cut), event: -1}
 	if p.record {
 		f.event = int32(len(p.events))
 		p.note(&p.lanes[i], who, ln, op, p.now, p.now)

@@ -23,15 +23,23 @@ const second = 1e12 // in picoseconds
 func (o *Outline) Price(op coll.Op, m *Model) *result.Run {
 	r := &result.Run{Op: op, Ranks: o.s.Ranks, Algo: o.s.Name, Proto: m.Wire.Name, Channels: o.s.Channels}
 	var kind Kind
-	r.Parts, kind = o.parts(float64(op.Bytes), m)
+	r.Parts, kind = o.parts(moved(op), m)
 	r.Time = r.Parts.Launch + r.Parts.Latency + r.Parts.Sync + r.Parts.Moving
-	o.explain(r, m, kind, float64(op.Bytes))
+	o.explain(r, m, kind, moved(op))
 	return r
+}
+
+// moved is the size that an operation moves: a barrier moves nothing.
+func moved(op coll.Op) float64 {
+	if op.Kind == coll.Barrier {
+		return 0
+	}
+	return float64(op.Bytes)
 }
 
 // Time is Price without an explanation, for those who ask very often.
 func (o *Outline) Time(op coll.Op, m *Model) unit.Time {
-	x, _ := o.parts(float64(op.Bytes), m)
+	x, _ := o.parts(moved(op), m)
 	return x.Launch + x.Latency + x.Sync + x.Moving
 }
 
@@ -104,7 +112,7 @@ func (m *Model) stage(o *Outline, x *stage, size, loops float64) spent {
 		t.all = max(b, t.latency+t.sync+chain/float64(max(m.Wire.Slices, 1)))
 	case schedule.Piped:
 		pieces := float64(max(x.pieces, 1)) * loops
-		t.all = b + t.latency + t.sync + max(0, chain-b)/pieces
+		t.all = max(b, m.serial(x, size)+t.sync) + t.latency + max(0, chain-b)/pieces
 	case schedule.AtOnce:
 		t.all = b + t.latency + t.sync
 		if x.chain[OverSwitch] > 0 && !m.Wire.Overlap { // every loop waits for the switch, and the last block comes back from it
@@ -116,6 +124,18 @@ func (m *Model) stage(o *Outline, x *stage, size, loops float64) spent {
 			t.latency *= loops
 		}
 		t.all = b + t.latency + t.sync
+	}
+	return t
+}
+
+// serial is how long the busiest lane of a pipe takes to send its messages one
+// after the other.
+func (m *Model) serial(x *stage, size float64) float64 {
+	t := 0.0
+	for h, n := range x.serial {
+		if n > 0 {
+			t += n * m.message(x, Hop(h), size)
+		}
 	}
 	return t
 }
@@ -193,6 +213,10 @@ func (m *Model) seconds(k Kind, l *load, size float64) float64 {
 	bytes := l.bytes * size * m.Wire.factor()
 	rate := float64(l.rate) * m.share(k, l.net)
 	switch k {
+	case Fabric:
+		if m.Hashed[l.net] {
+			rate *= hashed(l.flows, l.cables)
+		}
 	case Lane:
 		rate = float64(m.Wire.Lane) * m.Wire.factor()
 	case Staging:
@@ -241,7 +265,7 @@ func (m *Model) latency(x *stage, o *Outline) float64 {
 	for h, n := range x.chain {
 		t += n * float64(m.Wire.Hop[h])
 	}
-	t += x.chain[OverNet] * float64(m.Fabric[o.net])
+	t += x.chain[OverNet] * float64(m.Fabric[o.net]) * (1 + m.Crowd*(1-1/float64(max(o.s.Channels, 1))))
 	if last := x.last(); m.Wire.Peer > 0 && last > 0 {
 		t += (1/last - 1) * float64(m.Wire.Peer)
 	}

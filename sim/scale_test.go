@@ -75,8 +75,7 @@ func BenchmarkSteady(b *testing.B) {
 
 // BenchmarkExact plays a ring over 512 ranks with its NICs contended for.
 func BenchmarkExact(b *testing.B) {
-	c, places, groups := site(b, 64)
-	o := pricing(b, c, places, groups, "ring")
+	c, places, _ := site(b, 64)
 	m, err := sim.New(c, places)
 	if err != nil {
 		b.Fatal(err)
@@ -85,7 +84,8 @@ func BenchmarkExact(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if o, err = m.Outline(s, nil); err != nil {
+	o, err := m.Outline(s, nil)
+	if err != nil {
 		b.Fatal(err)
 	}
 	b.ReportAllocs()

@@ -10,8 +10,8 @@ import (
 // maxMessages bounds the schedules that are reduced round by round.
 const maxMessages = 1 << 23
 
-// steps reduces a stage whose rounds differ: what the lanes send k-th is round k.
-func (o *Outline) steps(w *ways, st *schedule.Stage, all *tally) ([]stage, error) {
+// steps reduces a schedule whose rounds differ, round by round.
+func (o *Outline) steps(w *ways, all *tally) ([]stage, error) {
 	s := o.s
 	messages := 0
 	for p := range s.Nodes() {
@@ -21,32 +21,15 @@ func (o *Outline) steps(w *ways, st *schedule.Stage, all *tally) ([]stage, error
 			}
 		}
 	}
-	type sent struct {
-		from, to, lane int
-		bytes          float64
-	}
-	var rounds [][]sent
-	chunk := o.chunk()
-	for p := range s.Nodes() {
-		for lane := range s.Lanes {
-			k := 0
-			for i := range s.Len(p, lane) {
-				op := s.At(p, lane, i)
-				if op.Verb != schedule.Send {
-					continue
-				}
-				if k == len(rounds) {
-					rounds = append(rounds, nil)
-				}
-				rounds[k] = append(rounds[k], sent{p, int(op.Peer), lane, float64(op.Len()) * chunk})
-				k++
-			}
-		}
+	longest, rounds, err := o.critical(w)
+	if err != nil {
+		return nil, err
 	}
 	stages := make([]stage, 0, len(rounds))
 	for _, round := range rounds {
 		t := newTally(o.m)
 		x := stage{rhythm: schedule.Stepped, pieces: 1, parity: [2]bool{true, true}}
+		sending := map[int64]float64{}
 		for _, m := range round {
 			way, ok := w.find(m.from, m.to, s.Channel(m.lane))
 			if !ok {
@@ -55,32 +38,24 @@ func (o *Outline) steps(w *ways, st *schedule.Stage, all *tally) ([]stage, error
 			if way.net != "" {
 				o.net = way.net
 			}
-			t.lane0, all.lane0 = int64(m.from*s.Lanes+m.lane)+1, int64(m.from*s.Lanes+m.lane)+1
+			t.lane0 = int64(m.from*s.Lanes+m.lane) + 1
 			t.add(m.from, way, m.bytes, 1)
-			t.lane(m.bytes, 1)
-			all.add(m.from, way, m.bytes, 1)
+			sending[t.lane0] += m.bytes
+			t.lane(sending[t.lane0], 1)
 			x.message = max(x.message, m.bytes)
 		}
+		x.idle = len(sending) < s.Ranks*s.Lanes
 		x.loads = t.worst()
-		all.lanes += x.loads[Lane].bytes
+		all.merge(t)
 		stages = append(stages, x)
 	}
-	return o.spread(w, stages)
-}
-
-// spread gives the latency of the longest chain to the rounds, in equal parts.
-func (o *Outline) spread(w *ways, stages []stage) ([]stage, error) {
-	f, err := o.critical(w)
-	if err != nil || len(stages) == 0 {
-		return stages, err
-	}
-	n := float64(len(stages))
+	// The latency of the longest chain, in equal parts.
+	n := float64(max(len(stages), 1))
 	for i := range stages {
-		x := &stages[i]
-		for h := range f.hops {
-			x.chain[h] = f.hops[h] / n
+		for h := range longest.hops {
+			stages[i].chain[h] = longest.hops[h] / n
 		}
-		x.wires = unit.Time(f.wire / n)
+		stages[i].wires = unit.Time(longest.wire / n)
 	}
 	return stages, nil
 }

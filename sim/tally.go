@@ -83,6 +83,34 @@ func (t *tally) lane(bytes, messages float64) {
 	}
 }
 
+// merge adds another stage's bytes; its lanes and users are taken to be the same.
+func (t *tally) merge(o *tally) {
+	for h, list := range o.hosts {
+		if list == nil {
+			continue
+		}
+		if t.hosts[h] == nil {
+			t.hosts[h] = make([]cell, len(list))
+		}
+		for i := range list {
+			t.hosts[h][i].merge(&list[i])
+		}
+	}
+	for id, c := range o.net {
+		t.cell(id).merge(c)
+	}
+	t.lanes += o.lanes
+	t.messages += o.messages
+}
+
+func (c *cell) merge(o *cell) {
+	c.bytes += o.bytes
+	c.messages += o.messages
+	c.flows, c.users = max(c.flows, o.flows), max(c.users, o.users)
+	c.parity |= o.parity
+	c.hops |= o.hops
+}
+
 // worst is the busiest thing of every kind.
 func (t *tally) worst() [nKinds]load {
 	var w [nKinds]load
@@ -91,6 +119,9 @@ func (t *tally) worst() [nKinds]load {
 		x := t.m.describe(id)
 		k := x.kind.under(c.hops)
 		l := load{id: id, bytes: c.bytes, messages: c.messages, flows: c.flows, parity: c.parity, rate: t.m.rate(x), users: int(c.users), net: x.net}
+		if k == Fabric && x.host < 0 {
+			l.cables = t.m.net.cables(id)
+		}
 		if k == Bounce {
 			l.shared = int(t.m.on[x.host]) > len(t.m.types[t.m.c.Hosts[x.host].Type].nics)
 		}

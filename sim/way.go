@@ -26,13 +26,10 @@ type ways struct {
 	m     *Machine
 	s     *schedule.Schedule
 	ports Ports
-	local map[localKey]localWay
-	buf   []int64
-}
-
-type localKey struct {
-	typ, a, b int
-	exit      bool // from a GPU to a NIC or back
+	// near and far are the ways inside a type's nodes, between GPUs and between GPUs
+	// and NICs, by pair of devices; nil until somebody asks.
+	near, far [][]*localWay
+	buf       []int64
 }
 
 type localWay struct {
@@ -44,7 +41,16 @@ type localWay struct {
 }
 
 func (m *Machine) ways(s *schedule.Schedule, ports Ports) *ways {
-	return &ways{m: m, s: s, ports: ports, local: map[localKey]localWay{}}
+	return &ways{m: m, s: s, ports: ports, near: make([][]*localWay, len(m.types)), far: make([][]*localWay, len(m.types))}
+}
+
+// slot is where the way between two devices of a type is kept.
+func (w *ways) slot(table [][]*localWay, typ, a, b int) **localWay {
+	n := len(w.m.types[typ].t.Devices)
+	if table[typ] == nil {
+		table[typ] = make([]*localWay, n*n)
+	}
+	return &table[typ][a*n+b]
 }
 
 // find is the way of a message. The things are valid until the next call.
@@ -66,7 +72,7 @@ func (w *ways) find(from, to, channel int) (way, bool) {
 	return w.outside(from, to, channel)
 }
 
-func (w *ways) add(host int, l localWay) {
+func (w *ways) add(host int, l *localWay) {
 	n := w.m.types[w.m.c.Hosts[host].Type]
 	for _, leg := range l.legs {
 		if leg.Link >= 0 {
@@ -79,13 +85,13 @@ func (w *ways) add(host int, l localWay) {
 }
 
 // inside is the way between two GPUs of a node.
-func (w *ways) inside(typ, a, b int) localWay {
-	key := localKey{typ, a, b, false}
-	if l, ok := w.local[key]; ok {
-		return l
+func (w *ways) inside(typ, a, b int) *localWay {
+	kept := w.slot(w.near, typ, a, b)
+	if *kept != nil {
+		return *kept
 	}
 	legs, class := w.m.routes.Inside(typ, a, b)
-	l := localWay{legs: legs, stage: -1, broken: class.Type == cluster.Apart}
+	l := &localWay{legs: legs, stage: -1, broken: class.Type == cluster.Apart}
 	n := w.m.types[typ]
 	limit := w.m.Direct
 	if limit == cluster.Apart {
@@ -100,7 +106,7 @@ func (w *ways) inside(typ, a, b int) localWay {
 		l.hop = OverHost
 		l.stage = n.numa[a]
 	}
-	w.local[key] = l
+	*kept = l
 	return l
 }
 
@@ -117,29 +123,29 @@ func (n *node) refused(a, b int) bool {
 // toNIC is the way between a GPU and a NIC of its node: over NVLink and the peer
 // beside the NIC where that is nearer, through host memory where the NIC cannot
 // reach the GPU.
-func (w *ways) toNIC(typ, gpu, nic int, out bool) localWay {
+func (w *ways) toNIC(typ, gpu, nic int, out bool) *localWay {
 	a, b := gpu, nic
 	if !out {
 		a, b = nic, gpu
 	}
-	key := localKey{typ, a, b, true}
-	if l, ok := w.local[key]; ok {
-		return l
+	kept := w.slot(w.far, typ, a, b)
+	if *kept != nil {
+		return *kept
 	}
 	n := w.m.types[typ]
 	legs, class := w.m.routes.Inside(typ, a, b)
-	l := localWay{hop: OverNet, legs: legs, stage: -1, broken: class.Type == cluster.Apart}
+	l := &localWay{hop: OverNet, legs: legs, stage: -1, broken: class.Type == cluster.Apart}
 	if class.Type > cluster.PXB {
 		if via := w.m.routes.Through(typ, gpu, nic); via != nil && out {
 			l.legs, l.broken = via, false
-			w.local[key] = l
+			*kept = l
 			return l
 		}
 	}
 	if !n.reaches(gpu, nic, class) {
 		l.bounce = true
 	}
-	w.local[key] = l
+	*kept = l
 	return l
 }
 

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math"
 
 	"busbar/cluster"
 	"busbar/result"
@@ -19,18 +20,21 @@ func (o *Outline) limit(r *result.Run, m *Model, kind Kind, size float64) result
 	case p.Latency >= p.Moving+p.Sync:
 		return o.slowChain(r)
 	case p.Sync > p.Moving:
-		return result.Limit{Kind: result.ByProtocol, Text: fmt.Sprintf("handing over %d channels' slices takes %v of %v; the message is small for this protocol", r.Channels, p.Sync, r.Time)}
+		return result.Limit{Kind: result.ByProtocol, Text: fmt.Sprintf("handing over the slices of %s takes %v of %v; the message is small for this protocol", count(r.Channels, "channel"), p.Sync, r.Time)}
 	}
 	l := &o.all[kind]
 	text := ""
 	switch kind {
 	case Lane:
-		text = fmt.Sprintf("%d channels move at most %v each; more channels would help", r.Channels, m.Wire.Lane)
+		text = fmt.Sprintf("%s can move at most %v each; more channels would help", count(r.Channels, "channel"), m.Wire.Lane)
 		return result.Limit{Kind: result.ByProtocol, Text: text}
 	case NIC:
-		text = nicText(l)
+		text = o.nicText(l)
 	case Fabric:
-		text = fmt.Sprintf("the uplinks of %s carry %v for their nodes; %s", o.m.name(l.id), l.rate, "traffic that stays below one leaf would avoid them")
+		text = fmt.Sprintf("the uplinks of %s carry %v for their nodes; traffic that stays below one leaf would avoid them", o.m.name(l.id), l.rate)
+		if part := hashed(l.flows, l.cables); m.Hashed[l.net] && part < 0.9 {
+			text += fmt.Sprintf("; hashing %.0f connections over %d cables leaves %.0f%% of it, adaptive routing would not", l.flows, l.cables, 100*part)
+		}
 	case Staging:
 		text = fmt.Sprintf("data is copied through host memory (%v); GPUDirect or peer access would avoid it", m.Staging)
 	case Bounce:
@@ -48,18 +52,26 @@ func (o *Outline) limit(r *result.Run, m *Model, kind Kind, size float64) result
 	return result.Limit{Kind: kind.limit(), Where: o.m.name(l.id), Text: text}
 }
 
-func nicText(l *load) string {
-	if l.users > 1 {
+// nicText tells a port that GPUs share from one that is simply full.
+func (o *Outline) nicText(l *load) string {
+	host := o.m.describe(l.id).host
+	ranks, nics := int(o.m.on[host]), len(o.m.types[o.m.c.Hosts[host].Type].nics)
+	switch {
+	case l.users > 1 && ranks > nics:
 		return fmt.Sprintf("%s share one %s port", gpus(l.users), l.rate.Bits())
+	case l.users > 1:
+		return fmt.Sprintf("%s send over all %d ports of the node, %s each, and the busiest is full", gpus(l.users), nics, l.rate.Bits())
 	}
-	return fmt.Sprintf("one %s port carries it all", l.rate.Bits())
+	return fmt.Sprintf("one GPU keeps one %s port full; faster ports, or more of them a node, would help", l.rate.Bits())
 }
 
-func gpus(n int) string {
+func gpus(n int) string { return count(n, "GPU") }
+
+func count(n int, what string) string {
 	if n == 1 {
-		return "1 GPU"
+		return "1 " + what
 	}
-	return fmt.Sprintf("%d GPUs", n)
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func (o *Outline) slowChain(r *result.Run) result.Limit {
@@ -81,7 +93,7 @@ func (o *Outline) slowChain(r *result.Run) result.Limit {
 	}
 	return result.Limit{
 		Kind: result.ByLatency,
-		Text: fmt.Sprintf("%.0f messages one after the other, %.0f of them over %s, take %v of %v; an algorithm with fewer steps would help", total, hops[most], most, r.Parts.Latency, unit.Time(r.Time)),
+		Text: fmt.Sprintf("%s one after the other, %.0f of them over %s, take %v of %v; an algorithm with fewer steps would help", count(int(math.Round(total)), "message"), hops[most], most, r.Parts.Latency, unit.Time(r.Time)),
 	}
 }
 

@@ -38,11 +38,17 @@ func Prepare(g *Group, figures *sim.Figures) (*Case, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Case{Group: g, Points: pts, Assumed: place.Assumed, machine: g.Machine()}
 	v, assumed := g.version(place)
 	if assumed != "" {
-		c.Assumed = append(c.Assumed, assumed)
+		place.Assumed = append(place.Assumed, assumed)
 	}
+	return newCase(g, pts, place, v, figures)
+}
+
+// newCase lets NCCL choose for the points of a group on a place.
+func newCase(g *Group, pts []Point, place *Place, v nccl.Version, figures *sim.Figures) (*Case, error) {
+	c := &Case{Group: g, Points: pts, Assumed: place.Assumed, machine: g.Machine()}
+	var err error
 	if c.Predictor, err = predict.New(place.Cluster, place.Layout, v, g.env(), figures); err != nil {
 		return nil, err
 	}
@@ -91,11 +97,9 @@ func (g *Group) env() map[string]string {
 		}
 	}
 	if env["NCCL_ALGO"] == "" {
-		for _, word := range strings.FieldsFunc(g.Algo, func(r rune) bool { return r == ' ' || r == '(' }) {
-			if a, err := nccl.ParseAlgo(word); err == nil {
-				env["NCCL_ALGO"] = a.String()
-			}
-			break
+		word, _, _ := strings.Cut(g.Algo, " ")
+		if a, err := nccl.ParseAlgo(word); err == nil {
+			env["NCCL_ALGO"] = a.String()
 		}
 	}
 	return env

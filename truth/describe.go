@@ -80,7 +80,7 @@ func (g *Group) server(m hardware.GPUModel) int {
 	switch {
 	case m.Name == "gb200" || m.Name == "gb300" || m.Name == "gh200":
 		return trayGPUs
-	case m.LinkKind == cluster.NVLink && m.Links >= 12:
+	case m.LinkKind == cluster.NVLink && m.Links >= 8:
 		return 8
 	}
 	return g.PerNode
@@ -94,6 +94,8 @@ func (g *Group) joining() hardware.Join {
 		return hardware.Switched
 	case strings.Contains(s, "mesh"), strings.Contains(s, "all-to-all"), strings.Contains(s, "per pair"):
 		return hardware.Meshed
+	case strings.Contains(s, "bridge"):
+		return hardware.Bridged
 	case strings.Contains(s, "pcie"):
 		return hardware.OverPCIe
 	}

@@ -1,10 +1,12 @@
 // Busbar tells the people who run distributed GPU training how fast a job will
 // go on their cluster, what limits it, and why it is slow.
 //
-// This release maps and audits: it reads the topology of a machine or a cluster
-// from what its tools print and shows what will hurt.
+// This release maps, audits and predicts: it reads the topology of a machine or a
+// cluster from what its tools print, shows what will hurt, and says how long a
+// collective takes there and why.
 //
 //	$ busbar map dgx-h100:2 --audit
+//	$ busbar predict -c dgx-h100:2
 //
 // Exit codes: 0 done; 1 done, and something is wrong; 2 bad usage or input;
 // 3 could not do it; 130 interrupted.
@@ -28,7 +30,7 @@ const (
 	exitWrong   = 1 // done, and something is wrong: findings, a missed threshold
 	exitBad     = 2 // bad usage or bad input
 	exitCannot  = 3 // could not do it: missing rights, a dead peer, a limit
-	description = "busbar maps a cluster's topology, audits it, and says what will hurt.\n\nExit codes: 0 done; 1 done and something is wrong; 2 bad usage or input; 3 could not do it; 130 interrupted."
+	description = "busbar maps a cluster's topology, audits it, predicts collectives on it, and says what will hurt.\n\nExit codes: 0 done; 1 done and something is wrong; 2 bad usage or input; 3 could not do it; 130 interrupted."
 )
 
 // errWrong makes a command that did its work exit with 1.
@@ -49,6 +51,7 @@ type command struct {
 	Hardware   hardwareCmd   `cmd:"" help:"List the hardware catalogue with its sources."`
 	Sched      schedCmd      `cmd:"" help:"Print, prove or export the program of a collective."`
 	Validate   validateCmd   `cmd:"" help:"Predict measured points and say how far off the predictions are."`
+	Calibrate  calibrateCmd  `cmd:"" help:"Fit the model's figures to measurements on a cluster."`
 	Schema     schemaCmd     `cmd:"" help:"Print the JSON Schema of the cluster file, for editors."`
 	Completion completionCmd `cmd:"" help:"Print a completion script for bash, zsh or fish."`
 	Version    versionCmd    `cmd:"" help:"Print the version."`

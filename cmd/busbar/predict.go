@@ -13,7 +13,6 @@ import (
 	"busbar/predict"
 	"busbar/report"
 	"busbar/schedule"
-	"busbar/sim"
 	"busbar/unit"
 )
 
@@ -33,6 +32,8 @@ type predictCmd struct {
 	NCCL    string   `name:"nccl" placeholder:"VERSION" help:"The release of NCCL: 2.18 to 2.30."`
 	Plan    bool     `name:"nccl-plan" help:"Also print what NCCL sets up: graphs, rings, trees, its table of estimates."`
 	Compare string   `placeholder:"L1,L2,…" help:"Layouts side by side: 1x4,2x2,4x1."`
+	GPU     string   `name:"gpu" placeholder:"MODEL" help:"The GPUs' model where the cluster's source does not name it: a100-80."`
+	NIC     string   `name:"nic" placeholder:"RATE" help:"The rate of a NIC's port where the source does not say it: 200Gb/s."`
 	Env     []string `placeholder:"KEY=VALUE" sep:"none" help:"A setting of NCCL, as in the job's environment. Repeatable."`
 	Output  []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write a file: .svg is a picture, .trace.json a timeline for Perfetto, .json the document of --json, .txt the table. Repeatable."`
 	Trace   string   `placeholder:"FILE" help:"Write the timeline of one run (one size, one algorithm), for ui.perfetto.dev or chrome://tracing."`
@@ -88,9 +89,12 @@ func (c *predictCmd) forecast(e *env) (*forecast, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.assume(e, cl, shapes); err != nil {
+		return nil, err
+	}
 	done := e.later(c.common, "predicting")
 	defer done()
-	f := &report.Forecast{Cluster: cl.Name, Op: q.Kind.String(), NCCL: version.String(), Compared: c.Compare != "", Origin: "fitted on published sweeps"}
+	f := &report.Forecast{Cluster: cl.Name, Op: q.Kind.String(), NCCL: version.String(), Compared: c.Compare != "", Origin: predict.Origin(cl), Parts: c.Verbose}
 	var asked []*predict.Predictor
 	for _, s := range shapes {
 		if err := e.ctx.Err(); err != nil {
@@ -298,6 +302,25 @@ func (c *predictCmd) load(e *env, shapes []shape) (*cluster.Cluster, error) {
 	return more, nil
 }
 
+// assume fills what the cluster's source does not say, and tells so.
+func (c *predictCmd) assume(e *env, cl *cluster.Cluster, shapes []shape) error {
+	g := predict.Given{GPU: c.GPU}
+	if c.NIC != "" {
+		var err error
+		if g.NIC, err = unit.ParseRate(c.NIC); err != nil {
+			return fmt.Errorf("--nic: %w", err)
+		}
+	}
+	nets := slices.ContainsFunc(shapes, func(s shape) bool { return s.nodes != 1 }) && len(cl.Hosts) > 1
+	notes, err := predict.Assume(cl, g, nets)
+	if !c.Quiet {
+		for _, n := range notes {
+			fmt.Fprintln(e.stderr, "note:", n)
+		}
+	}
+	return err
+}
+
 // side predicts one layout.
 func (c *predictCmd) side(cl *cluster.Cluster, s shape, v nccl.Version, env map[string]string, q predict.Query) (*predict.Predictor, predict.Side, []predict.Skip, error) {
 	var l nccl.Layout
@@ -311,7 +334,7 @@ func (c *predictCmd) side(cl *cluster.Cluster, s shape, v nccl.Version, env map[
 	if err != nil {
 		return nil, predict.Side{}, nil, err
 	}
-	p, err := predict.New(cl, l, v, env, sim.Fitted())
+	p, err := predict.New(cl, l, v, env, nil)
 	if err != nil {
 		return nil, predict.Side{}, nil, err
 	}

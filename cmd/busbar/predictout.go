@@ -108,6 +108,9 @@ func (c *predictCmd) trace(e *env, w io.Writer, f *forecast) error {
 	if !r.Beyond {
 		op = predict.Stand(op)
 	}
+	if err := playable(p, op, r.Setting); err != nil {
+		return err
+	}
 	done := e.later(c.common, "playing every message")
 	run, err := p.Play(e.ctx, op, r.Setting)
 	done()
@@ -116,6 +119,27 @@ func (c *predictCmd) trace(e *env, w io.Writer, f *forecast) error {
 	}
 	run.Op, run.Algo = r.Op, r.Algo
 	return report.Trace(w, run, p.Name)
+}
+
+// maxTraced is the number of events that a viewer still opens.
+const maxTraced = 2_000_000
+
+// playable refuses a run whose timeline nobody could look at, before the work.
+func playable(p *predict.Predictor, op coll.Op, s predict.Setting) error {
+	sc, err := p.Schedule(op, s)
+	if err != nil {
+		return err
+	}
+	ops := 0
+	for rank := range sc.Nodes() {
+		for lane := range sc.Lanes {
+			ops += sc.Len(rank, lane)
+		}
+		if ops > maxTraced {
+			return cannotError{fmt.Errorf("a timeline of more than %d messages is more than a viewer opens; take fewer nodes or another algorithm", maxTraced)}
+		}
+	}
+	return nil
 }
 
 // predictJSON is the document of busbar predict --json.

@@ -6,15 +6,16 @@ import (
 
 // file is the YAML form. Types are keyed by name.
 type file struct {
-	Version    int                       `yaml:"version,omitempty"`
-	Name       string                    `yaml:"name,omitempty"`
-	Types      map[string]*typeForm      `yaml:"types,omitempty"`
-	Nodes      []nodesForm               `yaml:"nodes"`
-	Network    networkForm               `yaml:"network,omitempty"`
-	Identities []cluster.HostIdentityDoc `yaml:"identities,omitempty"`
-	Benches    []cluster.Bench           `yaml:"benches,omitempty"`
-	Sources    []string                  `yaml:"sources,omitempty"`
-	Warnings   []cluster.Warning         `yaml:"warnings,omitempty"`
+	Version     int                       `yaml:"version,omitempty"`
+	Name        string                    `yaml:"name,omitempty"`
+	Types       map[string]*typeForm      `yaml:"types,omitempty"`
+	Nodes       []nodesForm               `yaml:"nodes"`
+	Network     networkForm               `yaml:"network,omitempty"`
+	Identities  []cluster.HostIdentityDoc `yaml:"identities,omitempty"`
+	Benches     []cluster.Bench           `yaml:"benches,omitempty"`
+	Calibration *cluster.Calibration      `yaml:"calibration,omitempty"`
+	Sources     []string                  `yaml:"sources,omitempty"`
+	Warnings    []cluster.Warning         `yaml:"warnings,omitempty"`
 }
 
 // nodesForm is a run of hosts, by name or by number.

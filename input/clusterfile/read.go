@@ -168,7 +168,10 @@ func (r *reading) cluster() (*cluster.Cluster, error) {
 		return nil, r.errAt(fmt.Errorf("%d: this busbar reads versions up to %d; use a newer one", f.Version, cluster.FormatVersion), "version")
 	}
 	r.types = map[string]int{}
-	r.out = cluster.Cluster{Name: f.Name, Benches: f.Benches, Sources: f.Sources, Warnings: f.Warnings}
+	if err := f.Calibration.Check(); err != nil {
+		return nil, r.errAt(err, "calibration")
+	}
+	r.out = cluster.Cluster{Name: f.Name, Benches: f.Benches, Calibration: f.Calibration, Sources: f.Sources, Warnings: f.Warnings}
 	// Switches alone, or benchmarks, are a cluster of which no node is known: then
 	// the file says so.
 	if n := r.doc.Get("nodes"); len(f.Nodes) == 0 && (n == nil || n.Kind != yamldoc.List) {

@@ -139,7 +139,7 @@ const maxPort = 1600 * unit.Gbps
 var netKinds = map[string]cluster.NetKind{
 	"infiniband": cluster.InfiniBand, "ib": cluster.InfiniBand, "roce": cluster.RoCE, "ethernet": cluster.Ethernet, "eth": cluster.Ethernet,
 	"efa": cluster.EFA, "slingshot": cluster.Slingshot, "omnipath": cluster.OmniPath, "opa": cluster.OmniPath,
-	"gpudirect-tcpx": cluster.TCPX, "tcpx": cluster.TCPX, "nvlink": cluster.NVLinkNet,
+	"gpudirect-tcpx": cluster.TCPX, "tcpx": cluster.TCPX, "gpudirect-tcpxo": cluster.TCPXO, "tcpxo": cluster.TCPXO, "nvlink": cluster.NVLinkNet,
 }
 
 func netKind(s string) (cluster.NetKind, error) {

@@ -10,15 +10,16 @@ import (
 
 // written is file with its types in order.
 type written struct {
-	Version    int                       `yaml:"version"`
-	Name       string                    `yaml:"name,omitempty"`
-	Types      yamldoc.Ordered           `yaml:"types,omitempty"`
-	Nodes      []nodesForm               `yaml:"nodes"`
-	Network    *networkForm              `yaml:"network,omitempty"`
-	Identities []cluster.HostIdentityDoc `yaml:"identities,omitempty"`
-	Benches    []cluster.Bench           `yaml:"benches,omitempty"`
-	Sources    []string                  `yaml:"sources,omitempty"`
-	Warnings   []cluster.Warning         `yaml:"warnings,omitempty"`
+	Version     int                       `yaml:"version"`
+	Name        string                    `yaml:"name,omitempty"`
+	Types       yamldoc.Ordered           `yaml:"types,omitempty"`
+	Nodes       []nodesForm               `yaml:"nodes"`
+	Network     *networkForm              `yaml:"network,omitempty"`
+	Identities  []cluster.HostIdentityDoc `yaml:"identities,omitempty"`
+	Benches     []cluster.Bench           `yaml:"benches,omitempty"`
+	Calibration *cluster.Calibration      `yaml:"calibration,omitempty"`
+	Sources     []string                  `yaml:"sources,omitempty"`
+	Warnings    []cluster.Warning         `yaml:"warnings,omitempty"`
 }
 
 // Write writes a cluster so that Read gives back the same. A type that is a
@@ -26,7 +27,7 @@ type written struct {
 func Write(w io.Writer, c *cluster.Cluster) error {
 	d := c.Document()
 	f := written{
-		Version: d.Version, Name: d.Name, Identities: d.Identities, Benches: d.Benches, Sources: d.Sources, Warnings: d.Warnings,
+		Version: d.Version, Name: d.Name, Identities: d.Identities, Benches: d.Benches, Calibration: d.Calibration, Sources: d.Sources, Warnings: d.Warnings,
 	}
 	for i := range d.Types {
 		f.Types = append(f.Types, yamldoc.Pair{Key: d.Types[i].Name, Value: typeOut(c.Types[i], &d.Types[i])})

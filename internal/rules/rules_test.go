@@ -37,9 +37,13 @@ var columns = []struct {
 	{"nccl", 3},
 	{"result", 2},
 	{"internal/fair", 0},
+	{"internal/shm", 0},
+	{"internal/reduce", 2},
 	{"sim", 3},
 	{"predict", 4},
+	{"pairs", 3},
 	{"truth", 5},
+	{"calibrate", 6},
 	{"input/internal", 3},
 	{"input/", 4},
 	{"input/snapshot", 5}, // an archive of what input/sysfs reads
@@ -63,7 +67,7 @@ var reserved = []struct {
 	{"net/http", "the model does not serve", []string{"cmd/"}},
 	{"os/exec", "only the command starts other programs", []string{"cmd/", "internal/fuzzall"}},
 	{"flag", "only commands have flags", []string{"cmd/", "internal/fuzzall"}},
-	{"unsafe", "nothing here needs it", nil},
+	{"unsafe", "only memory shared with the kernel, other processes or assembly needs it", []string{"engine", "internal/reduce", "internal/shm"}},
 	{"github.com/goccy/go-yaml", "YAML is read by internal/yamldoc; tests compare it with this", nil},
 	{"github.com/alecthomas/kong", "only the command parses command lines", []string{"cmd/"}},
 }

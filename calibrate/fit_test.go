@@ -1,0 +1,100 @@
+package calibrate
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"busbar/internal/corpus"
+	"busbar/sim"
+	"busbar/truth"
+)
+
+// published are the cases of the published sweeps.
+func published(t testing.TB) []*truth.Case {
+	t.Helper()
+	f, err := os.Open(filepath.Join(corpus.Dir(t), "truth", "collectives.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	groups, _, err := truth.Read("collectives.jsonl", f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases, _ := truth.Gather(groups, nil)
+	return cases
+}
+
+// The fitted figures are what the fit gives, and they are as good as promised.
+func TestFittedIsTheFit(t *testing.T) {
+	cases := published(t)
+	a, err := Published(&Problem{Cases: cases}).Solve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := truth.Rows(cases, &a.Figures)
+	if err != nil {
+		t.Fatal(err)
+	}
+	best := truth.Rate(rows)
+	if rows, err = truth.Rows(cases, sim.Fitted()); err != nil {
+		t.Fatal(err)
+	}
+	got := truth.Rate(rows)
+	if got.Median > best.Median+0.005 || got.P90 > best.P90+0.02 {
+		t.Errorf("sim.Fitted has a median error of %.3f, p90 %.3f; a fit gives %.3f, %.3f: write it anew with busbar calibrate --figures", got.Median, got.P90, best.Median, best.P90)
+	}
+	for _, p := range truth.Split(rows, truth.ByMiB) {
+		median, p90 := 0.12, 0.40
+		if p.Name == "below 1 MiB" {
+			median = 0.25
+		}
+		if p.Median > median || p.P90 > p90 || p.Covered < 0.85 {
+			t.Errorf("%s: median %.3f, p90 %.3f, %.3f in the bar; promised %.2f, %.2f, 0.85", p.Name, p.Median, p.P90, p.Covered, median, p90)
+		}
+	}
+}
+
+// A whole cluster that the fit has not seen is predicted nearly as well.
+func TestCross(t *testing.T) {
+	if testing.Short() {
+		t.Skip("fits thirty times")
+	}
+	cases := published(t)
+	rows, err := Cross(cases, sim.Fitted(), Pull, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range truth.Split(rows, truth.ByMiB) {
+		t.Logf("%s: %d points, median %.3f, p90 %.3f, %.3f in the bar", p.Name, p.Points, p.Median, p.P90, p.Covered)
+		if p.Median > 0.12 || p.P90 > 0.40 || p.Covered < 0.85 {
+			t.Errorf("%s: median %.3f, p90 %.3f, %.3f in the bar", p.Name, p.Median, p.P90, p.Covered)
+		}
+	}
+}
+
+// Figures stay in their ranges, and a fit is the same every time.
+func TestFitIsDeterministic(t *testing.T) {
+	cases := published(t)[:12]
+	p := Published(&Problem{Cases: cases, Rounds: 6})
+	a, err := p.Solve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := p.Solve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.Figures != b.Figures {
+		t.Error("two fits differ")
+	}
+	for i, v := range a.Figures {
+		if _, lo, hi := sim.FigureRange(i); v < lo || v > hi {
+			t.Errorf("%s is %g, out of %g to %g", sim.FigureName(i), v, lo, hi)
+		}
+	}
+	if p := Prior(); a.Touch[0] != 0 && p[0] == a.Figures[0] {
+		t.Errorf("%s did not move", sim.FigureName(0))
+	}
+}

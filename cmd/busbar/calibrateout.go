@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"busbar/calibrate"
+	"busbar/cluster"
+	"busbar/internal/texttab"
+	"busbar/sim"
+	"busbar/truth"
+)
+
+// printSite writes what a calibration found.
+func printSite(w io.Writer, s *calibrate.Site, file string) error {
+	right := texttab.Right
+	t := texttab.Table{Columns: []texttab.Column{{Head: "figure"}, {Head: "was", Align: right}, {Head: "is", Align: right}, {Head: "range", Align: right}, {Head: "unit"}}}
+	for _, m := range s.Moved {
+		t.Row(m.Name, fmt.Sprintf("%.4g", m.Was), fmt.Sprintf("%.4g", m.Value), fmt.Sprintf("%.4g–%.4g", m.Low, m.High), m.Unit)
+	}
+	if t.Len() == 0 {
+		fmt.Fprintln(w, "The measurements pin down no figure that the model has not already.")
+	} else if err := t.Write(w); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "\nerror on the %d points: median %s before, %s after; 90th percentile %s before, %s after\n", s.After.Points,
+		percent(s.Before.Median), percent(s.After.Median), percent(s.Before.P90), percent(s.After.P90))
+	if s.HeldAfter.Points > 0 {
+		fmt.Fprintf(w, "on sizes that were left out of the fit: median %s before, %s after; 90th percentile %s before, %s after\n",
+			percent(s.HeldBefore.Median), percent(s.HeldAfter.Median), percent(s.HeldBefore.P90), percent(s.HeldAfter.P90))
+	}
+	if len(s.Loose) > 0 {
+		fmt.Fprintf(w, "left as they are, for the points do not pin them down: %s\n", strings.Join(s.Loose, ", "))
+	}
+	if len(s.Ends) > 0 {
+		fmt.Fprintf(w, "%s went to the end of what is possible: the description of the cluster, the layout or the run itself is more likely wrong than the model\n", strings.Join(s.Ends, ", "))
+	}
+	if file != "" {
+		fmt.Fprintf(w, "written to %s; predict with -c %s\n", file, file)
+	} else {
+		fmt.Fprintln(w, "nothing was written; -o FILE keeps it")
+	}
+	return nil
+}
+
+type errorsDoc struct {
+	Median float64 `json:"median_ape"`
+	P90    float64 `json:"p90_ape"`
+}
+
+func errorsOf(s truth.Score) errorsDoc { return errorsDoc{s.Median, s.P90} }
+
+func siteDocument(s *calibrate.Site, c *cluster.Calibration) any {
+	doc := map[string]any{
+		"points": s.After.Points, "before": errorsOf(s.Before), "after": errorsOf(s.After),
+		"calibration": c, "not_constrained": append([]string{}, s.Loose...), "at_their_ends": append([]string{}, s.Ends...),
+	}
+	if s.HeldAfter.Points > 0 {
+		doc["held_out"] = map[string]any{"before": errorsOf(s.HeldBefore), "after": errorsOf(s.HeldAfter)}
+	}
+	return doc
+}
+
+// developer fits all figures to published points, or cross-validates.
+func (c *calibrateCmd) developer(e *env) error {
+	groups, _, err := e.measured(c.Files)
+	if err != nil {
+		return err
+	}
+	cases, _ := truth.Gather(groups, nil)
+	if len(cases) == 0 {
+		return fmt.Errorf("%s: no measured collective that can be predicted", strings.Join(c.Files, ", "))
+	}
+	a, err := calibrate.Published(&calibrate.Problem{Cases: cases}).Solve()
+	if err != nil {
+		return err
+	}
+	if !c.Cross {
+		return c.printFigures(e, cases, a)
+	}
+	rows, err := calibrate.Cross(cases, &a.Figures, calibrate.Pull, func(machine string, rows []truth.Row) {
+		if s := truth.Rate(rows); c.Verbose {
+			fmt.Fprintf(e.stderr, "without %s: median %s, 90th percentile %s on its %d points\n", machine, percent(s.Median), percent(s.P90), s.Points)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if c.Figures {
+		return calibrate.WriteMargins(e.stdout, calibrate.Margins(rows))
+	}
+	v := newValidation(rows, nil)
+	if c.JSON {
+		return writeIndented(e.stdout, v.document())
+	}
+	fmt.Fprintln(e.stdout, "Every machine is predicted by figures that were fitted without its points.")
+	fmt.Fprintln(e.stdout)
+	return v.print(e.stdout, c.Verbose)
+}
+
+// printFigures lists the figures, says which no point constrains, and prints the Go
+// of sim.Fitted.
+func (c *calibrateCmd) printFigures(e *env, cases []*truth.Case, a *calibrate.Answer) error {
+	rows, err := truth.Rows(cases, &a.Figures)
+	if err != nil {
+		return err
+	}
+	s := truth.Rate(rows)
+	if c.JSON {
+		list := []map[string]any{}
+		for i, v := range a.Figures {
+			unit, _, _ := sim.FigureRange(i)
+			list = append(list, map[string]any{"name": sim.FigureName(i), "value": v, "unit": unit, "points": a.Touch[i]})
+		}
+		return writeIndented(e.stdout, map[string]any{"points": s.Points, "median_ape": s.Median, "p90_ape": s.P90, "figures": list})
+	}
+	right := texttab.Right
+	t := texttab.Table{Columns: []texttab.Column{{Head: "figure"}, {Head: "value", Align: right}, {Head: "unit"}, {Head: "points", Align: right}, {Head: ""}}}
+	for i, v := range a.Figures {
+		unit, _, _ := sim.FigureRange(i)
+		note := ""
+		if a.Touch[i] == 0 {
+			note = "no point depends on it: as its neighbours or as is usual"
+		}
+		t.Row(sim.FigureName(i), fmt.Sprintf("%.4g", v), unit, fmt.Sprint(a.Touch[i]), note)
+	}
+	if err := t.Write(e.stdout); err != nil {
+		return err
+	}
+	fmt.Fprintf(e.stdout, "\n%d points: median %s, 90th percentile %s\n\n", s.Points, percent(s.Median), percent(s.P90))
+	return calibrate.WriteGo(e.stdout, &a.Figures)
+}

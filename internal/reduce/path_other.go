@@ -1,0 +1,11 @@
+//go:build !amd64
+
+package reduce
+
+import "busbar/coll"
+
+func detected() []Path { return []Path{Portable} }
+
+func (Path) binary(coll.Dtype, coll.Redop) kernel { return nil }
+
+func (Path) scaler(coll.Dtype, bool) scaler { return nil }

@@ -1,0 +1,141 @@
+package pairs
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// FindingKind is what is wrong in a table.
+type FindingKind string
+
+// What can be wrong.
+const (
+	SlowHost FindingKind = "slow-host" // with everybody
+	SlowOut  FindingKind = "slow-out"  // sending to everybody
+	SlowIn   FindingKind = "slow-in"   // receiving from everybody
+	SlowPair FindingKind = "slow-pair" // these two, both ways
+	OneWay   FindingKind = "one-way"   // these two, one way only
+)
+
+// Finding is one fault: who, by which factor, and how sure.
+type Finding struct {
+	Kind FindingKind `json:"kind"`
+	// Who are the ranks: one for a host, sender and receiver for a pair.
+	Who    []int   `json:"ranks"`
+	What   string  `json:"figure"` // bandwidth, latency or bandwidth both ways
+	Factor float64 `json:"factor"` // of what the others have; below 1
+	// Sigma is how many robust deviations of the others it is away.
+	Sigma float64 `json:"sigma"`
+	Text  string  `json:"text"`
+}
+
+// A finding must be less than worth of what is usual and so many deviations away;
+// deviations are at least noise, for a table can be all too quiet.
+const (
+	worth  = 0.85
+	away   = 5.0
+	noise  = 0.02
+	latent = 0.6 // latencies scatter more
+)
+
+// Findings lists what stands out, worst first. A host explains its pairs: they are
+// named only where they are slow beyond it.
+func (t *Table) Findings() []Finding {
+	var list []Finding
+	for _, f := range []struct {
+		name  string
+		of    value
+		worth float64
+	}{{"bandwidth", rate, worth}, {"bandwidth both ways", both, worth}, {"latency", speed, latent}} {
+		e, ok := t.polish(f.of)
+		if !ok {
+			continue
+		}
+		list = append(list, t.hosts(&e, f.name, f.worth)...)
+		list = append(list, t.links(&e, f.name, f.worth)...)
+	}
+	slices.SortStableFunc(list, func(a, b Finding) int { return cmp.Compare(a.Factor, b.Factor) })
+	return list
+}
+
+func (t *Table) name(i int) string {
+	if t.Names[i] == "" {
+		return fmt.Sprintf("rank %d", i)
+	}
+	return t.Names[i]
+}
+
+// hosts finds ranks that are slow with everybody. Of two ranks nobody can say which.
+func (t *Table) hosts(e *effects, what string, limit float64) []Finding {
+	if len(t.Names) < 3 {
+		return nil
+	}
+	so, si := max(spread(e.out), noise), max(spread(e.in), noise)
+	var list []Finding
+	for i := range t.Names {
+		slow := func(v, s float64) bool { return math.Exp(v) < limit && -v > away*s }
+		out, in := slow(e.out[i], so), slow(e.in[i], si)
+		f := Finding{Who: []int{i}, What: what}
+		switch {
+		case out && in:
+			f.Kind, f.Factor, f.Sigma = SlowHost, math.Exp((e.out[i]+e.in[i])/2), -(e.out[i]/so+e.in[i]/si)/2
+			f.Text = fmt.Sprintf("%s is slow with everybody: %s", t.name(i), part(what, f.Factor))
+		case out:
+			f.Kind, f.Factor, f.Sigma = SlowOut, math.Exp(e.out[i]), -e.out[i]/so
+			f.Text = fmt.Sprintf("%s is slow in sending, to everybody: %s", t.name(i), part(what, f.Factor))
+		case in:
+			f.Kind, f.Factor, f.Sigma = SlowIn, math.Exp(e.in[i]), -e.in[i]/si
+			f.Text = fmt.Sprintf("%s is slow in receiving, from everybody: %s", t.name(i), part(what, f.Factor))
+		default:
+			continue
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+// part says how much of what the others have.
+func part(what string, factor float64) string {
+	if what == "latency" {
+		return fmt.Sprintf("%.1f times the others' latency", 1/factor)
+	}
+	return fmt.Sprintf("%.0f%% of the others' %s", 100*factor, what)
+}
+
+// links finds pairs that are slow beyond what their hosts explain.
+func (t *Table) links(e *effects, what string, limit float64) []Finding {
+	var rest []float64
+	for _, v := range e.rest {
+		rest = append(rest, v)
+	}
+	s := max(spread(rest), noise)
+	slow := func(k [2]int) (float64, bool) {
+		v, ok := e.rest[k]
+		return v, ok && math.Exp(v) < limit && -v > away*s
+	}
+	var list []Finding
+	for k := range e.rest {
+		v, bad := slow(k)
+		if !bad {
+			continue
+		}
+		back, also := slow([2]int{k[1], k[0]})
+		f := Finding{Who: []int{k[0], k[1]}, What: what, Kind: OneWay, Factor: math.Exp(v), Sigma: -v / s}
+		if also {
+			if k[0] > k[1] {
+				continue // named the other way round
+			}
+			f.Kind, f.Factor, f.Sigma = SlowPair, math.Exp((v+back)/2), -(v+back)/2/s
+			f.Text = fmt.Sprintf("%s and %s are slow with each other and not with others: %s", t.name(k[0]), t.name(k[1]), part(what, f.Factor))
+		} else {
+			f.Text = fmt.Sprintf("from %s to %s it is slow, and not the other way: %s", t.name(k[0]), t.name(k[1]), part(what, f.Factor))
+		}
+		list = append(list, f)
+	}
+	slices.SortFunc(list, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Factor, b.Factor), slices.Compare(a.Who, b.Who))
+	})
+	return list
+}

@@ -1,0 +1,138 @@
+package pairs
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"busbar/unit"
+)
+
+func TestRounds(t *testing.T) {
+	for n := range 40 {
+		seen := map[[2]int]bool{}
+		rounds := Rounds(n)
+		for _, round := range rounds {
+			busy := map[int]bool{}
+			for _, p := range round {
+				if p[0] >= p[1] || p[1] >= n || busy[p[0]] || busy[p[1]] || seen[p] {
+					t.Fatalf("%d ranks: %v in %v", n, p, round)
+				}
+				busy[p[0]], busy[p[1]], seen[p] = true, true, true
+			}
+		}
+		if len(seen) != n*max(n-1, 0)/2 {
+			t.Errorf("%d ranks: %d pairs", n, len(seen))
+		}
+		if want := n - 1 + n%2; n >= 2 && len(rounds) != want {
+			t.Errorf("%d ranks: %d rounds; %d are enough", n, len(rounds), want)
+		}
+	}
+}
+
+// fleet is a table of n ranks at 12 GB/s and 20 µs with some noise, and a fault.
+func fleet(n int, seed uint64, fault func(from, to int) float64) *Table {
+	rng := rand.New(rand.NewPCG(seed, 9))
+	t := &Table{Names: make([]string, n)}
+	for i := range t.Names {
+		t.Names[i] = fmt.Sprintf("node%d", i)
+	}
+	for a := range n {
+		for b := range n {
+			if a == b {
+				continue
+			}
+			f := fault(a, b)
+			noise := func() float64 { return math.Exp(0.01 * rng.NormFloat64()) }
+			t.Cells = append(t.Cells, Measure{
+				From: a, To: b, Rate: unit.Rate(12 * f * noise() * float64(unit.GBps)), Both: unit.Rate(11 * f * noise() * float64(unit.GBps)),
+				Latency: unit.Time(20e6 * math.Exp(0.05*rng.NormFloat64())),
+			})
+		}
+	}
+	return t
+}
+
+func TestFindings(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		fault func(a, b int) float64
+		kind  FindingKind
+		who   []int
+	}{
+		{"healthy", func(a, b int) float64 { return 1 }, "", nil},
+		{"a slow host", func(a, b int) float64 {
+			if a == 3 || b == 3 {
+				return 0.5
+			}
+			return 1
+		}, SlowHost, []int{3}},
+		{"a slow sender", func(a, b int) float64 {
+			if a == 5 {
+				return 0.6
+			}
+			return 1
+		}, SlowOut, []int{5}},
+		{"a slow receiver", func(a, b int) float64 {
+			if b == 2 {
+				return 0.7
+			}
+			return 1
+		}, SlowIn, []int{2}},
+		{"a slow pair", func(a, b int) float64 {
+			if a+b == 7 && a*b == 6 {
+				return 0.4
+			}
+			return 1
+		}, SlowPair, []int{1, 6}},
+		{"a slow direction", func(a, b int) float64 {
+			if a == 4 && b == 0 {
+				return 0.3
+			}
+			return 1
+		}, OneWay, []int{4, 0}},
+	} {
+		for seed := range uint64(20) {
+			got := fleet(8, seed, c.fault).Findings()
+			if c.kind == "" {
+				if len(got) > 0 {
+					t.Errorf("%s, seed %d: %v", c.name, seed, got)
+				}
+				continue
+			}
+			if len(got) != 2 { // bandwidth alone and both ways
+				t.Errorf("%s, seed %d: %d findings: %v", c.name, seed, len(got), got)
+				continue
+			}
+			for _, f := range got {
+				if f.Kind != c.kind || !slices.Equal(f.Who, c.who) {
+					t.Errorf("%s, seed %d: %v", c.name, seed, f)
+				}
+			}
+		}
+	}
+}
+
+// TestHoles takes tables with missing and impossible cells.
+func TestHoles(t *testing.T) {
+	table := fleet(6, 1, func(a, b int) float64 { return 1 })
+	table.Cells = append(table.Cells, Measure{From: 9, To: 1, Rate: unit.GBps}, Measure{From: -1, To: 1}, Measure{From: 2, To: 2, Rate: 1})
+	for i := range table.Cells {
+		if i%3 == 0 {
+			table.Cells[i].Rate = 0
+		}
+		if i%4 == 0 {
+			table.Cells[i].Latency = -5
+		}
+	}
+	if got := table.Findings(); len(got) > 0 {
+		t.Errorf("holes are no faults: %v", got)
+	}
+	for _, empty := range []*Table{{}, {Names: []string{"a"}}, {Names: []string{"a", "b"}, Cells: []Measure{{From: 0, To: 1, Rate: 5}}}} {
+		if got := empty.Findings(); len(got) > 0 {
+			t.Errorf("%v", got)
+		}
+	}
+}

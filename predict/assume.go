@@ -1,0 +1,165 @@
+package predict
+
+import (
+	"fmt"
+	"strings"
+
+	"busbar/cluster"
+	"busbar/hardware"
+	"busbar/unit"
+)
+
+// Given is what the caller knows about a cluster whose sources do not say it.
+type Given struct {
+	GPU string    // model, as `busbar hardware gpu` lists them; "" unknown
+	NIC unit.Rate // of a port, one direction; 0 unknown
+}
+
+// Assume fills what a prediction cannot do without and no source says: the model
+// of GPUs whose matrix is all that is known, by the number of their NVLinks, and
+// the rate of NICs, by what is sold with such GPUs. What it assumed it tells, a
+// sentence each. nets says that data will leave the nodes.
+func Assume(c *cluster.Cluster, g Given, nets bool) ([]string, error) {
+	var notes []string
+	named := hardware.GPUModel{}
+	if g.GPU != "" {
+		var ok bool
+		if named, ok = hardware.GPUByName(g.GPU); !ok {
+			return nil, fmt.Errorf("GPU %q is not in the catalogue; `busbar hardware gpu` lists it", g.GPU)
+		}
+	}
+	for _, t := range c.Types {
+		note, err := assumeGPUs(t, named)
+		if err != nil {
+			return nil, err
+		}
+		if note != "" {
+			notes = append(notes, note)
+		}
+	}
+	if len(notes) > 0 {
+		hardware.Complete(c)
+	}
+	if !nets {
+		return notes, nil
+	}
+	for _, t := range c.Types {
+		if note := assumeNICs(t, g.NIC); note != "" {
+			notes = append(notes, note)
+		}
+	}
+	return notes, nil
+}
+
+// linksOf are the models that have so many NVLinks, the one that most machines
+// hold: what nvidia-smi topo -m shows of a GPU.
+var linksOf = map[int]string{6: "v100-32", 12: "a100-80", 18: "h100"}
+
+// assumeGPUs names the GPUs of a type that have no name. A name that is given
+// counts for them only.
+func assumeGPUs(t *cluster.NodeType, named hardware.GPUModel) (string, error) {
+	gpus := t.Of(cluster.GPU)
+	var nameless []int
+	for _, d := range gpus {
+		x := &t.Devices[d]
+		if x.GPU == nil || x.GPU.SM == 0 && (x.GPU.Vendor == "" || x.GPU.Vendor == "nvidia") {
+			nameless = append(nameless, d)
+		}
+	}
+	if len(nameless) == 0 {
+		return "", nil
+	}
+	m, why := named, "as given"
+	if m.Name == "" {
+		links := 0
+		for _, d := range nameless {
+			links = max(links, nvlinks(t, d))
+		}
+		var ok bool
+		if m, ok = hardware.GPUByName(linksOf[links]); !ok {
+			return "", fmt.Errorf("%s: no source names the model of %s, and NCCL decides by it; give it (--gpu a100-80; `busbar hardware gpu` lists them)", t.Name, t.Devices[nameless[0]].Name)
+		}
+		why = fmt.Sprintf("they have %d NVLinks", links)
+	}
+	for _, d := range nameless {
+		x := &t.Devices[d]
+		x.Model = cluster.FromAssumed(m.Title, why)
+		if x.GPU == nil {
+			x.GPU = &cluster.GPUInfo{}
+		}
+	}
+	if named.Name != "" {
+		return fmt.Sprintf("GPUs of %s are taken as %s", t.Name, m.Title), nil
+	}
+	return fmt.Sprintf("no source names the GPUs of %s; %s, so they are taken as %s (--gpu names another)", t.Name, why, m.Title), nil
+}
+
+// nvlinks is how many NVLinks of a GPU lead anywhere.
+func nvlinks(t *cluster.NodeType, dev int) int {
+	n := 0
+	for i := range t.Links {
+		l := &t.Links[i]
+		if l.Kind == cluster.NVLink && (l.A == dev || l.B == dev && !l.OneWay) {
+			n += l.Lanes
+		}
+	}
+	return n
+}
+
+// assumeNICs gives rates to NICs that have none.
+func assumeNICs(t *cluster.NodeType, given unit.Rate) string {
+	rate, why := given, "as given"
+	if rate == 0 {
+		rate, why = usualNIC(t)
+	}
+	count := 0
+	for _, d := range t.Of(cluster.NIC) {
+		x := &t.Devices[d]
+		if x.NIC == nil {
+			x.NIC = &cluster.NICInfo{}
+		}
+		if len(x.NIC.Ports) == 0 {
+			x.NIC.Ports = []cluster.Port{{Num: 1}}
+		}
+		known := false
+		for _, p := range x.NIC.Ports {
+			known = known || p.Rate.Known() || p.Max.Known()
+		}
+		if known {
+			continue
+		}
+		count++
+		x.NIC.Ports[0].Rate = cluster.FromAssumed(rate, why)
+		if x.NIC.Kind == "" && strings.HasPrefix(x.Label, "mlx") {
+			x.NIC.Kind = cluster.InfiniBand
+		}
+	}
+	if count == 0 {
+		return ""
+	}
+	nics := "1 NIC"
+	if count > 1 {
+		nics = fmt.Sprintf("%d NICs", count)
+	}
+	if given > 0 {
+		return fmt.Sprintf("%s of %s: taken as %s", nics, t.Name, rate.Bits())
+	}
+	return fmt.Sprintf("no source says the rate of %s of %s; taken as %s, %s (--nic gives another)", nics, t.Name, rate.Bits(), why)
+}
+
+// usualNIC is the port that is sold with a generation of GPUs.
+func usualNIC(t *cluster.NodeType) (unit.Rate, string) {
+	sm := 0
+	for _, d := range t.Of(cluster.GPU) {
+		if g := t.Devices[d].GPU; g != nil {
+			sm = max(sm, g.SM)
+		}
+	}
+	switch {
+	case sm >= 90:
+		return 400 * unit.Gbps, "usual with such GPUs"
+	case sm >= 80:
+		return 200 * unit.Gbps, "usual with such GPUs"
+	}
+	return 100 * unit.Gbps, "usual with such GPUs"
+}

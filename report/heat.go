@@ -1,0 +1,116 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+
+	"busbar/internal/svg"
+	"busbar/pairs"
+)
+
+// Measures of the heat map.
+const (
+	heatCell  = 26.0
+	heatLeft  = 120.0
+	heatTop   = 110.0
+	heatBelow = 30.0
+	maxHeat   = 256 // ranks; beyond, cells are smaller than a dot
+)
+
+// Heat draws the bandwidth of every pair as a map: rows send, columns receive. Light
+// is fast and dark is slow, so that it prints in grey; pairs and hosts that stand out
+// are outlined and named below.
+func Heat(w io.Writer, t *pairs.Table) error {
+	n := len(t.Names)
+	if n == 0 {
+		return fmt.Errorf("no ranks to draw")
+	}
+	if n > maxHeat {
+		return fmt.Errorf("a map of %d ranks; at most %d can be drawn, use the table", n, maxHeat)
+	}
+	cell := math.Max(4, math.Min(heatCell, 900/float64(n)))
+	findings := t.Findings()
+	c := &svg.Canvas{}
+	side := float64(n) * cell
+	heatCells(c, t, cell)
+	heatNames(c, t, cell)
+	heatMarks(c, findings, cell, side)
+	y := heatTop + side + heatBelow
+	for i, f := range findings {
+		if i == 12 {
+			c.Text(heatLeft, y, fmt.Sprintf("and %d more", len(findings)-i), svg.Type{Size: 12, Fill: "#333333"})
+			y += 18
+			break
+		}
+		c.Text(heatLeft, y, svg.Fit(f.Text, svg.Type{Size: 12}, math.Max(side, 640)), svg.Type{Size: 12, Fill: "#333333"})
+		y += 18
+	}
+	return c.Write(w, heatLeft+math.Max(side, 640)+40, y+10, "bandwidth of every pair", "#ffffff")
+}
+
+// heatCells paints the cells by their part of the fastest.
+func heatCells(c *svg.Canvas, t *pairs.Table, cell float64) {
+	most := 0.0
+	for _, m := range t.Cells {
+		most = math.Max(most, float64(m.Rate))
+	}
+	for _, m := range t.Cells {
+		if m.From < 0 || m.To < 0 || m.From >= len(t.Names) || m.To >= len(t.Names) || m.Rate <= 0 {
+			continue
+		}
+		x, y := heatLeft+float64(m.To)*cell, heatTop+float64(m.From)*cell
+		c.Open("pair", fmt.Sprintf("%s to %s: %v, latency %v", t.Names[m.From], t.Names[m.To], m.Rate, m.Latency))
+		c.Rect(x, y, cell-1, cell-1, 1, svg.Paint{Fill: shade(float64(m.Rate) / most)})
+		c.Close()
+	}
+}
+
+// shade goes from dark blue (nothing) to nearly white (the fastest), evenly to the
+// eye and without hues that print alike.
+func shade(part float64) string {
+	part = math.Max(0, math.Min(1, part))
+	mix := func(dark, light float64) int { return int(dark + (light-dark)*part) }
+	return fmt.Sprintf("#%02x%02x%02x", mix(20, 232), mix(45, 240), mix(100, 250))
+}
+
+// heatNames writes rows and columns, thinned out where there are too many.
+func heatNames(c *svg.Canvas, t *pairs.Table, cell float64) {
+	every := int(math.Ceil(14 / cell))
+	label := svg.Type{Size: 11, Fill: "#333333", Anchor: svg.End}
+	for i, name := range t.Names {
+		if i%every != 0 {
+			continue
+		}
+		c.Text(heatLeft-6, heatTop+float64(i)*cell+cell/2+4, svg.FitEnds(name, label, heatLeft-10), label)
+		c.Text(heatLeft+float64(i)*cell+cell/2, heatTop-8, fmt.Sprint(i), svg.Type{Size: 10, Fill: "#333333", Anchor: svg.Middle})
+	}
+	c.Text(heatLeft, 34, "Bandwidth of every pair, one direction", svg.Type{Size: 16, Fill: "#111111"})
+	c.Text(heatLeft, 56, "rows send, columns receive; dark is slow", svg.Type{Size: 12, Fill: "#555555"})
+}
+
+// heatMarks outlines what stands out.
+func heatMarks(c *svg.Canvas, findings []pairs.Finding, cell, side float64) {
+	mark := svg.Paint{Stroke: "#c0392b", Width: 2}
+	for _, f := range findings {
+		if f.What != "bandwidth" {
+			continue
+		}
+		a := float64(f.Who[0]) * cell
+		switch f.Kind {
+		case pairs.SlowHost:
+			c.Rect(heatLeft-1, heatTop+a-1, side, cell, 1, mark)
+			c.Rect(heatLeft+a-1, heatTop-1, cell, side, 1, mark)
+		case pairs.SlowOut:
+			c.Rect(heatLeft-1, heatTop+a-1, side, cell, 1, mark)
+		case pairs.SlowIn:
+			c.Rect(heatLeft+a-1, heatTop-1, cell, side, 1, mark)
+		default:
+			b := float64(f.Who[1]) * cell
+			c.Rect(heatLeft+b-1, heatTop+a-1, cell, cell, 1, mark)
+			if f.Kind == pairs.SlowPair {
+				c.Rect(heatLeft+a-1, heatTop+b-1, cell, cell, 1, mark)
+			}
+		}
+	}
+}

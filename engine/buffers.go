@@ -65,7 +65,11 @@ func (c *Call) Bind(b Buffers) error {
 	block := int64(op.Block(n))
 	at := int64(rank) * block
 	c.bound = binding{}
-	c.factor = b.Factor
+	if op.Reduce == coll.MulSum && op.Kind.Reduces() {
+		if err := c.arith.factor(op.Type, b.Factor); err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+	}
 	x := &c.bound
 	own := func(data []byte) []byte { return data[at : at+block] }
 	switch op.Kind {

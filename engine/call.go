@@ -28,12 +28,12 @@ type Call struct {
 	waits  bool  // some op waits for another lane
 	writes bool  // the program writes Data
 
-	mem    [memories][]byte
-	owned  [memories][]byte
-	need   [memories]int64
-	bound  binding
-	factor float64
-	ready  bool
+	mem   [memories][]byte
+	owned [memories][]byte
+	need  [memories]int64
+	bound binding
+	arith kernels
+	ready bool
 
 	busy  atomic.Bool
 	over  bool // seen by the driver
@@ -63,6 +63,9 @@ func (g *Group) Prepare(s *schedule.Schedule, op coll.Op) (*Call, error) {
 	}
 	c := &Call{g: g, s: s, op: op, elem: k.elem, program: fingerprint(s, op), done: make(chan struct{}, 1)}
 	c.name = fmt.Sprintf("%s by %s of %v", op.Kind, s.Name, op.Size(g.size))
+	if c.arith, err = kernelsFor(op, g.size); err != nil {
+		return nil, fmt.Errorf("%s: %w", c.name, err)
+	}
 	c.run = result.Run{Op: op, Ranks: g.size, Algo: s.Name, Channels: s.Channels}
 	c.lanes, c.added = make([]lane, s.Lanes), make([]int, s.Lanes)
 	for i := range c.lanes {
@@ -177,7 +180,7 @@ func (c *Call) enter() {
 	b := &c.bound
 	copy(b.before.dst, b.before.src)
 	if c.op.Reduce == coll.MulSum && c.op.Kind.Reduces() {
-		scale(b.contribution, c.op.Type, c.factor)
+		c.arith.scale(b.contribution, b.contribution)
 	}
 	c.left = len(c.lanes)
 	for i := range c.lanes {
@@ -191,7 +194,7 @@ func (c *Call) enter() {
 func (c *Call) leave() {
 	b := &c.bound
 	if c.op.Reduce == coll.Avg && c.op.Kind.Reduces() {
-		divide(b.result, c.op.Type, c.g.size)
+		c.arith.divide(b.result, b.result)
 	}
 	copy(b.after.dst, b.after.src)
 	c.run.Time = unit.Time(time.Since(c.begun).Nanoseconds()) * unit.Nanosecond
@@ -202,7 +205,7 @@ func (c *Call) leave() {
 func (c *Call) land(v verb, x seg, off int64, p []byte) {
 	at := c.mem[x.mem][x.off+off : x.off+off+int64(len(p))]
 	if v == recvReduce {
-		combine(at, p, c.op.Type, c.op.Reduce)
+		c.arith.combine(at, at, p)
 		return
 	}
 	copy(at, p)
@@ -218,7 +221,7 @@ func (c *Call) local(st *step) {
 		y := st.dst[i]
 		src, dst := c.mem[x.mem][x.off:x.off+x.n], c.mem[y.mem][y.off:y.off+y.n]
 		if st.verb == fold {
-			combine(dst, src, c.op.Type, c.op.Reduce)
+			c.arith.combine(dst, dst, src)
 		} else {
 			copy(dst, src)
 		}
@@ -234,22 +237,23 @@ func (c *Call) sumAll(st *step) {
 	}
 	side := c.mem[sideMem][st.segs[0].off : st.segs[0].off+st.segs[0].n]
 	slot := func(i int) []byte { return side[int64(i)*n : int64(i+1)*n] }
+	sum := c.arith.combine
 	if rank > 0 {
 		for i := 1; i < rank; i++ {
-			combine(slot(0), slot(i), c.op.Type, c.op.Reduce)
+			sum(slot(0), slot(0), slot(i))
 		}
 		at := slot(0)
-		for _, y := range st.dst { // the sum before this rank's, then its own
+		for _, y := range st.dst { // the sum of those before this rank, then its own
 			own := c.mem[y.mem][y.off : y.off+y.n]
-			combine(at[:y.n], own, c.op.Type, c.op.Reduce)
-			copy(own, at[:y.n])
+			sum(own, at[:y.n], own)
 			at = at[y.n:]
 		}
 	}
 	for i := rank; i < c.g.size-1; i++ {
 		from := slot(i)
 		for _, y := range st.dst {
-			combine(c.mem[y.mem][y.off:y.off+y.n], from[:y.n], c.op.Type, c.op.Reduce)
+			own := c.mem[y.mem][y.off : y.off+y.n]
+			sum(own, own, from[:y.n])
 			from = from[y.n:]
 		}
 	}

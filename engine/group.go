@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"sync/atomic"
 
@@ -22,6 +23,7 @@ type Group struct {
 	locals     []*Group // of Local
 	waiter     waiter
 	spins      int
+	pid        int
 
 	reg     registry
 	pair    sync.Mutex // of two ranks in one process that meet
@@ -67,7 +69,7 @@ type callKey struct {
 
 func newGroup(cfg Config, w waiter) *Group {
 	g := &Group{
-		cfg: cfg, rank: cfg.Rank, size: cfg.Size, waiter: w,
+		cfg: cfg, rank: cfg.Rank, size: cfg.Size, pid: os.Getpid(), waiter: w,
 		cached: map[callKey]*Call{}, calls: map[uint32]*Call{}, peers: make([][]*link, cfg.Size),
 		reg: newRegistry(), doomed: make(chan struct{}),
 		work: make(chan struct{}, 1), quit: make(chan struct{}), idle: make(chan struct{}),

@@ -150,7 +150,7 @@ func TestTrace(t *testing.T) {
 			named[e.PID] = e.Args["name"].(string)
 		case e.Ph == "X":
 			spans++
-			if e.PID == 1 && (e.Name != "copy" || e.TID != tracksPerLane || e.Args["lane"] != 1.0 || e.TS != 4.0005 || e.Dur != 4.9995 || e.Args["bytes"] != 256.0 || e.Args["peer"] != nil) {
+			if e.PID == 1 && (e.Name != "copy" || e.TID != tracksPerLane || e.Args["lane"] != 1.0 || e.TS != 4.0005 || e.Dur != 4.9985 || e.Args["bytes"] != 256.0 || e.Args["peer"] != nil) {
 				t.Errorf("event %+v", e)
 			}
 			if e.PID == 0 && (e.TID != []int{1, 0, 3}[int(e.Args["op"].(float64))] || e.Args["peer"] != 2.0) {

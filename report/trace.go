@@ -49,14 +49,15 @@ type tracer struct {
 
 // traceEvent is one record. Names and order of fields are the format's.
 type traceEvent struct {
-	Name string         `json:"name"`
-	Cat  string         `json:"cat,omitempty"`
-	Ph   string         `json:"ph"`
-	TS   *float64       `json:"ts,omitempty"`
-	Dur  *float64       `json:"dur,omitempty"`
-	PID  int            `json:"pid"`
-	TID  int            `json:"tid"`
-	Args map[string]any `json:"args,omitempty"`
+	Name  string         `json:"name"`
+	Cat   string         `json:"cat,omitempty"`
+	Ph    string         `json:"ph"`
+	TS    *float64       `json:"ts,omitempty"`
+	Dur   *float64       `json:"dur,omitempty"`
+	Scope string         `json:"s,omitempty"`
+	PID   int            `json:"pid"`
+	TID   int            `json:"tid"`
+	Args  map[string]any `json:"args,omitempty"`
 }
 
 func (t *tracer) put(e traceEvent) {
@@ -147,14 +148,20 @@ func rankName(r *result.Run, rank int, name func(int) string) string {
 }
 
 func (t *tracer) event(e *result.Event, row int) {
-	from, dur := e.From.Micros(), (e.To - e.From).Micros()
+	// Viewers add beginning and duration up in floating point; an event that touches
+	// the next one would seem to end inside it.
+	from, dur := e.From.Micros(), max(0, e.To-e.From-unit.Nanosecond).Micros()
 	args := map[string]any{"bytes": int64(e.Bytes), "lane": e.Lane, "op": e.Op, "loop": e.Loop}
 	text, cat := e.Name, "local"
 	if e.Peer >= 0 {
 		args["peer"], cat = e.Peer, "message"
 		text = fmt.Sprintf("%s %d", e.Name, e.Peer)
 	}
-	t.put(traceEvent{Name: text, Cat: cat, Ph: "X", TS: &from, Dur: &dur, PID: e.Rank, TID: row, Args: args})
+	x := traceEvent{Name: text, Cat: cat, Ph: "X", TS: &from, Dur: &dur, PID: e.Rank, TID: row, Args: args}
+	if dur == 0 { // a moment
+		x.Ph, x.Dur, x.Scope = "i", nil, "t"
+	}
+	t.put(x)
 }
 
 func quoted(s string) string {

@@ -108,5 +108,10 @@ func (f *Figures) suit(w *Wire, g Gen, kind coll.Kind, algo, proto string) {
 		w.Chunk, w.Slices, w.Overlap = pairChunk, 1, true
 		w.Own, w.Last = f[OwnWork], f[PairStep]
 		w.Peer = micros(f[PairLaunch])
+		if proto == Simple {
+			for h := range w.Hop {
+				w.Hop[h] = unit.Time(float64(w.Hop[h]) * f[PairHop])
+			}
+		}
 	}
 }

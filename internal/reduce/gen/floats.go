@@ -134,23 +134,28 @@ func (p *precision) arithmetic(nan uint64, single, double func(...Op)) operation
 				r[i] = a[i]
 				p.pick(single, double, y, a[i], r[i])
 			}
-			var pairs [][2]vec
-			for i := 0; i < len(r); i += 2 {
-				pairs = append(pairs, [2]vec{r[i], r[min(i+1, len(r)-1)]})
-			}
-			mend, back := later.label("mend"), later.label("back")
-			p.ifUnordered(pairs, mend)
-			Label(back)
-			later.code = append(later.code, func() {
-				Label(mend)
-				for _, v := range r {
-					p.canonical(v)
-				}
-				JMP(LabelRef(back))
-			})
+			p.mend(r, later)
 			return r
 		},
 	}
+}
+
+// mend makes NaNs in v the one NaN: a check on the path, the work off it.
+func (p *precision) mend(v []vec, later *deferred) {
+	var pairs [][2]vec
+	for i := 0; i < len(v); i += 2 {
+		pairs = append(pairs, [2]vec{v[i], v[min(i+1, len(v)-1)]})
+	}
+	mend, back := later.label("mend"), later.label("back")
+	p.ifUnordered(pairs, mend)
+	Label(back)
+	later.code = append(later.code, func() {
+		Label(mend)
+		for _, r := range v {
+			p.canonical(r)
+		}
+		JMP(LabelRef(back))
+	})
 }
 
 // extreme is min or max: a number wins over a NaN, -0 is less than +0, and two

@@ -37,9 +37,9 @@ func (calibrateCmd) Help() string {
 		"keeps those that the measurements pin down, and writes them into the cluster file with their range and source. A later prediction uses them and says so. " +
 		"The error on sizes that were left out of the fit is printed beside the error of the fit.\n\n" +
 		"Examples:\n" +
-		"  busbar calibrate -c dgx-h100:2 two-nodes.log -o site.yaml\n" +
+		"  busbar calibrate -c dgx-h100:2 --nccl 2.28 docs/examples/two-nodes.log -o site.yaml\n" +
 		"  busbar predict -c site.yaml --op all_gather\n" +
-		"  busbar calibrate --cross collectives.jsonl"
+		"  busbar calibrate --cross docs/examples/points.jsonl"
 }
 
 // Run fits a cluster's figures, or all.

@@ -1,13 +1,14 @@
 package predict
 
 import (
+	"context"
+
 	"busbar/cluster"
 	"busbar/coll"
 	"busbar/nccl"
 	"busbar/result"
 	"busbar/schedule"
 	"busbar/sim"
-	"context"
 )
 
 // Predictor answers for one layout of ranks on a cluster under one release of

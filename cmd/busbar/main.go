@@ -47,6 +47,7 @@ type command struct {
 	Map        mapCmd        `cmd:"" help:"Read a machine's or a cluster's topology; print it, convert it, audit it."`
 	Demo       demoCmd       `cmd:"" help:"Map and audit this machine and the reference cluster, and predict on it."`
 	Predict    predictCmd    `cmd:"" help:"Predict how long a collective takes, what limits it, and which setting would help."`
+	Bench      benchCmd      `cmd:"" help:"Run collectives on real memory, between processes and hosts, and measure them."`
 	Presets    presetsCmd    `cmd:"" help:"List the machines that can be used by name."`
 	Hardware   hardwareCmd   `cmd:"" help:"List the hardware catalogue with its sources."`
 	Sched      schedCmd      `cmd:"" help:"Print, prove or export the program of a collective."`
@@ -69,6 +70,7 @@ type common struct {
 // env is what a command may touch of the world.
 type env struct {
 	ctx            context.Context
+	args           []string
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	terminal       *os.File          // standard output where it is a file, else nil
@@ -119,7 +121,7 @@ func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []
 		return exitBad
 	}
 	out := &output{w: stdout}
-	e := &env{ctx: ctx, stdin: stdin, stdout: out, stderr: stderr, model: parser.Model}
+	e := &env{ctx: ctx, args: args, stdin: stdin, stdout: out, stderr: stderr, model: parser.Model}
 	if f, ok := stdout.(*os.File); ok {
 		e.terminal = f
 	}

@@ -41,6 +41,8 @@ var columns = []struct {
 	{"internal/reduce", 2},
 	{"sim", 3},
 	{"predict", 4},
+	{"engine", 3},
+	{"bench", 4},
 	{"pairs", 3},
 	{"truth", 5},
 	{"calibrate", 6},

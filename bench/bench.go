@@ -1,0 +1,257 @@
+// Package bench measures collectives on an engine group the way nccl-tests does: sizes one
+// after the other, out of place and in place, results checked against what they must be.
+//
+// All ranks run the same plan; rank 0 gets the rows.
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"busbar/coll"
+	"busbar/engine"
+	"busbar/schedule"
+	"busbar/unit"
+)
+
+// Plan is what to measure.
+type Plan struct {
+	Op        coll.Op // all but its size
+	Sizes     []unit.Bytes
+	Algo      string // "" or auto is the engine's choice by size
+	Params    schedule.Params
+	Transport engine.Transport
+	Warm      int
+	Iters     int
+	Check     bool
+}
+
+// Row is one size.
+type Row struct {
+	Size  unit.Bytes
+	Count int64
+	Op    coll.Op
+	Ranks int
+	Algo  string
+	// Out and In are out of place and in place; nil where the collective has no such form.
+	Out, In *Half
+}
+
+// Half is one form of a row.
+type Half struct {
+	// Times are those of the slowest rank, sorted.
+	Times   []time.Duration
+	Mean    time.Duration
+	Slowest int           // the rank whose runs took longest in all
+	Spread  time.Duration // between the slowest and the fastest rank, per run
+	Wrong   int64         // elements; -1 when nobody looked
+}
+
+// Quantile is the time that a share of the runs did not exceed.
+func (h *Half) Quantile(q float64) time.Duration {
+	if len(h.Times) == 0 {
+		return 0
+	}
+	i := int(q * float64(len(h.Times)))
+	return h.Times[min(i, len(h.Times)-1)]
+}
+
+// AlgBW is nccl-tests' algbw.
+func (r *Row) AlgBW(h *Half) unit.Rate { return r.Op.AlgBW(r.Ranks, span(h.Mean)) }
+
+// BusBW is nccl-tests' busbw.
+func (r *Row) BusBW(h *Half) unit.Rate { return r.Op.BusBW(r.Ranks, span(h.Mean)) }
+
+func span(d time.Duration) unit.Time { return unit.Time(d.Nanoseconds()) * unit.Nanosecond }
+
+// Validate reports what makes a plan impossible on n ranks, before anybody is started.
+func (p *Plan) Validate(n int) error {
+	switch {
+	case p.Iters < 1 || p.Iters > 1<<20 || p.Warm < 0 || p.Warm > 1<<20:
+		return fmt.Errorf("%d runs after %d to warm up; 1 to %d and 0 to %d are possible", p.Iters, p.Warm, 1<<20, 1<<20)
+	case len(p.Sizes) == 0:
+		return fmt.Errorf("no sizes")
+	}
+	for _, size := range p.Sizes {
+		op := p.Op
+		op.Bytes = size
+		if err := op.Check(n); err != nil {
+			return err
+		}
+		s, err := p.schedule(op, n)
+		if err != nil {
+			return err
+		}
+		if len(s.Switches) > 0 {
+			return fmt.Errorf("%s by %s computes in switches, which only hardware has; take another algorithm", op.Kind, s.Name)
+		}
+	}
+	return nil
+}
+
+func (p *Plan) schedule(op coll.Op, n int) (*schedule.Schedule, error) {
+	if p.Algo == "" || p.Algo == "auto" {
+		return engine.Pick(op, n, p.Transport)
+	}
+	q := p.Params
+	q.Ranks, q.Root = n, op.Root
+	return schedule.Build(op.Kind, p.Algo, q)
+}
+
+// Run measures. Rank 0 calls each with every row as it is done.
+func Run(ctx context.Context, g *engine.Group, p Plan, each func(Row) error) error {
+	m, err := newMeter(g, p)
+	if err != nil {
+		return err
+	}
+	for _, size := range p.Sizes {
+		op := p.Op
+		op.Bytes = size
+		s, err := p.schedule(op, g.Size())
+		if err != nil {
+			return err
+		}
+		row, err := m.row(ctx, s, op)
+		if err != nil {
+			return err
+		}
+		if g.Rank() == 0 {
+			if err := each(row); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// meter is what one rank needs to measure.
+type meter struct {
+	g          *engine.Group
+	p          Plan
+	send, recv []byte
+	barrier    *engine.Call
+	gather     *engine.Call
+	wrong      *engine.Call
+	took       []float64 // seconds of this rank's runs
+	all        []float64 // of all ranks, on rank 0
+	bad        []int64
+}
+
+func newMeter(g *engine.Group, p Plan) (*meter, error) {
+	m := &meter{g: g, p: p}
+	n := g.Size()
+	var send, recv unit.Bytes
+	for _, size := range p.Sizes {
+		op := p.Op
+		op.Bytes = size
+		send, recv = max(send, op.Send(n, g.Rank()), op.Size(n)), max(recv, op.Recv(n, g.Rank()), op.Size(n))
+	}
+	m.send, m.recv = make([]byte, send), make([]byte, recv)
+	m.took = make([]float64, p.Iters+p.Iters%2) // blocks are multiples of 16 bytes
+	m.all = make([]float64, len(m.took)*n)
+	m.bad = make([]int64, 1)
+	for _, x := range []struct {
+		call **engine.Call
+		op   coll.Op
+		b    engine.Buffers
+	}{
+		{&m.barrier, coll.Op{Kind: coll.Barrier}, engine.Buffers{}},
+		{&m.gather, coll.Op{Kind: coll.Gather, Type: coll.Double, Bytes: unit.Bytes(8 * len(m.all))}, engine.Buffers{Send: engine.Bytes(m.took), Recv: engine.Bytes(m.all)}},
+		{&m.wrong, coll.Op{Kind: coll.AllReduce, Type: coll.Int64, Bytes: 8}, engine.Buffers{Send: engine.Bytes(m.bad), Recv: engine.Bytes(m.bad)}},
+	} {
+		s, err := engine.Pick(x.op, n, p.Transport)
+		if err != nil {
+			return nil, err
+		}
+		if *x.call, err = g.Prepare(s, x.op); err != nil {
+			return nil, err
+		}
+		if err := (*x.call).Bind(x.b); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// row measures one size.
+func (m *meter) row(ctx context.Context, s *schedule.Schedule, op coll.Op) (Row, error) {
+	n := m.g.Size()
+	row := Row{Size: op.Size(n), Count: op.Count(n), Op: op, Ranks: n, Algo: s.Name}
+	call, err := m.g.Prepare(s, op)
+	if err != nil {
+		return row, err
+	}
+	defer m.g.Forget(call)
+	if row.Out, err = m.half(ctx, call, op, false); err != nil {
+		return row, err
+	}
+	if op.Kind.InPlace() && op.Kind != coll.Barrier {
+		row.In, err = m.half(ctx, call, op, true)
+	}
+	return row, err
+}
+
+// half measures one form.
+func (m *meter) half(ctx context.Context, call *engine.Call, op coll.Op, inPlace bool) (*Half, error) {
+	if err := call.Bind(m.buffers(op, inPlace)); err != nil {
+		return nil, err
+	}
+	for range m.p.Warm {
+		if _, err := call.Run(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := m.barrier.Run(ctx); err != nil {
+		return nil, err
+	}
+	for i := range m.p.Iters {
+		run, err := call.Run(ctx)
+		if err != nil {
+			return nil, err
+		}
+		m.took[i] = run.Time.Seconds()
+	}
+	if _, err := m.gather.Run(ctx); err != nil {
+		return nil, err
+	}
+	h := m.summary()
+	if m.p.Check {
+		wrong, err := m.check(ctx, call, op, inPlace)
+		if err != nil {
+			return nil, err
+		}
+		h.Wrong = wrong
+	}
+	return h, nil
+}
+
+// summary makes the half of what rank 0 has gathered.
+func (m *meter) summary() *Half {
+	h := &Half{Wrong: -1}
+	if m.g.Rank() != 0 {
+		return h
+	}
+	k := len(m.took)
+	var most, least float64
+	for r := range m.g.Size() {
+		var sum float64
+		for _, t := range m.all[r*k : r*k+m.p.Iters] {
+			sum += t
+		}
+		if r == 0 || sum > most {
+			most, h.Slowest = sum, r
+		}
+		if r == 0 || sum < least {
+			least = sum
+		}
+	}
+	for _, t := range m.all[h.Slowest*k : h.Slowest*k+m.p.Iters] {
+		h.Times = append(h.Times, time.Duration(t*1e9))
+	}
+	slices.Sort(h.Times)
+	h.Mean = time.Duration(most / float64(m.p.Iters) * 1e9)
+	h.Spread = time.Duration((most - least) / float64(m.p.Iters) * 1e9)
+	return h
+}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// launch starts n processes of this program as ranks and waits for their end. Rank 0 prints.
+func (c *benchCmd) launch(e *env, n int) error {
+	// The processes die with the thread that started them, so it must be this one.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	dir, err := os.MkdirTemp("", "busbar-bench-")
+	if err != nil {
+		return cannotError{err}
+	}
+	defer os.RemoveAll(dir)
+	secret := make([]byte, 16)
+	rand.Read(secret)
+	f := &flock{said: make([]prefixed, n)}
+	for r := range n {
+		cmd, err := c.child(e, r, n, filepath.Join(dir, "meet"), hex.EncodeToString(secret))
+		if err != nil {
+			f.kill()
+			f.wait()
+			return cannotError{err}
+		}
+		cmd.Stderr = &f.said[r]
+		if r == 0 {
+			cmd.Stdout = e.stdout
+			if isTerminal(e.stderr) {
+				cmd.Stderr = unwrapped(e.stderr)
+			}
+		}
+		if err := cmd.Start(); err != nil {
+			f.kill()
+			f.wait()
+			return cannotError{fmt.Errorf("start rank %d: %w", r, err)}
+		}
+		f.ranks = append(f.ranks, cmd)
+	}
+	return f.outlast(e, c.Timeout)
+}
+
+// child is the command of one rank: this one, in the same words, told by its environment
+// which rank it is.
+func (c *benchCmd) child(e *env, rank, n int, meet, secret string) (*exec.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := &exec.Cmd{Path: self, Args: append([]string{os.Args[0]}, e.args...), SysProcAttr: childAttr()}
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "BUSBAR_") {
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
+	bind := c.Bind
+	if bind == "" {
+		bind = "127.0.0.1"
+	}
+	cmd.Env = append(cmd.Env, fmt.Sprintf("BUSBAR_RANK=%d", rank), fmt.Sprintf("BUSBAR_SIZE=%d", n), "BUSBAR_MEET="+meet, "BUSBAR_SECRET="+secret, "BUSBAR_BIND="+bind)
+	return cmd, nil
+}
+
+// flock is the ranks that this process has started.
+type flock struct {
+	ranks []*exec.Cmd
+	said  []prefixed
+}
+
+func (f *flock) kill() {
+	for _, cmd := range f.ranks {
+		cmd.Process.Kill()
+	}
+}
+
+func (f *flock) wait() {
+	for _, cmd := range f.ranks {
+		cmd.Wait()
+	}
+}
+
+// outlast waits until all ranks have ended. When one fails, the others notice within the
+// timeout; those that do not are ended.
+func (f *flock) outlast(e *env, timeout time.Duration) error {
+	type end struct {
+		rank int
+		err  error
+	}
+	ends := make(chan end, len(f.ranks))
+	for r, cmd := range f.ranks {
+		go func() { ends <- end{r, cmd.Wait()} }()
+	}
+	failed := make([]error, len(f.ranks))
+	var limit <-chan time.Time
+	done := e.ctx.Done()
+	for left := len(f.ranks); left > 0; {
+		select {
+		case x := <-ends:
+			left--
+			failed[x.rank] = x.err
+			if x.err != nil && limit == nil {
+				limit = time.After(timeout + 2*time.Second)
+			}
+		case <-limit:
+			f.kill()
+			limit = nil
+		case <-done:
+			f.kill()
+			done = nil
+		}
+	}
+	if e.ctx.Err() != nil {
+		return e.ctx.Err()
+	}
+	return f.verdict(failed)
+}
+
+// verdict is the error of ranks that failed: what the survivors say of it, once.
+func (f *flock) verdict(failed []error) error {
+	var killed []string
+	said := ""
+	code := 0
+	for r, err := range failed {
+		var exit *exec.ExitError
+		if err == nil {
+			continue
+		}
+		if !errors.As(err, &exit) {
+			return cannotError{fmt.Errorf("rank %d: %w", r, err)}
+		}
+		if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+			killed = append(killed, fmt.Sprintf("rank %d was ended by signal %d (%v)", r, ws.Signal(), ws.Signal()))
+			continue
+		}
+		code = max(code, exit.ExitCode())
+		if said == "" {
+			said = f.said[r].last()
+		}
+	}
+	switch {
+	case len(killed) > 0:
+		if said != "" {
+			killed = append(killed, said)
+		}
+		return cannotError{errors.New(strings.Join(killed, "; "))}
+	case code == 0:
+		return nil
+	case code == exitWrong:
+		return errWrong
+	case said == "":
+		said = "a rank failed"
+	}
+	if code == exitBad {
+		return errors.New(said)
+	}
+	return cannotError{errors.New(said)}
+}
+
+// prefixed keeps what a rank says on standard error, within bounds.
+type prefixed struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (p *prefixed) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.buf.Len() < 1<<16 {
+		p.buf.Write(b)
+	}
+	return len(b), nil
+}
+
+// last is the last line, without our name.
+func (p *prefixed) last() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	lines := strings.Split(strings.TrimSpace(p.buf.String()), "\n")
+	return strings.TrimPrefix(lines[len(lines)-1], "busbar: ")
+}
+
+// unwrapped is the file under the filter for messages, so that a rank can show its progress.
+func unwrapped(w io.Writer) io.Writer {
+	if m, ok := w.(messages); ok {
+		return m.w
+	}
+	return w
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"busbar/bench"
+	"busbar/coll"
+	"busbar/engine"
+)
+
+// benchOutput prints the rows of a bench as they come: nccl-tests' table, or one document at
+// the end.
+type benchOutput struct {
+	c     *benchCmd
+	e     *env
+	g     *engine.Group
+	p     bench.Plan
+	doc   benchDoc
+	wrong int64
+	sum   float64 // of bus bandwidths
+	halfs int
+	head  bool
+	clear func()
+}
+
+// benchDoc is the document of --json.
+type benchDoc struct {
+	Op        coll.Kind  `json:"op"`
+	Ranks     int        `json:"ranks"`
+	Transport string     `json:"transport"`
+	Dtype     string     `json:"dtype"`
+	Redop     string     `json:"redop"`
+	Iters     int        `json:"iters"`
+	Warmup    int        `json:"warmup"`
+	Hosts     []string   `json:"hosts,omitempty"`
+	Rows      []benchRow `json:"rows"`
+	AvgBus    float64    `json:"avg_busbw_GBps"`
+	Refused   int64      `json:"refused_connections"`
+}
+
+// benchRow is one size; the figures of the row itself are those out of place.
+type benchRow struct {
+	Size  int64  `json:"size_bytes"`
+	Count int64  `json:"count"`
+	Algo  string `json:"algo"`
+	Dtype string `json:"dtype"`
+	benchHalf
+	InPlace *benchHalf `json:"in_place,omitempty"`
+}
+
+type benchHalf struct {
+	Time    benchTimes `json:"time_us"`
+	AlgBW   float64    `json:"algbw_GBps"`
+	BusBW   float64    `json:"busbw_GBps"`
+	Wrong   *int64     `json:"wrong,omitempty"`
+	Slowest int        `json:"slowest_rank"`
+	Spread  float64    `json:"spread_us"`
+}
+
+// benchTimes are per run, of the slowest rank.
+type benchTimes struct {
+	Min    float64 `json:"min"`
+	Median float64 `json:"median"`
+	P99    float64 `json:"p99"`
+	Mean   float64 `json:"mean"`
+}
+
+func newBenchOutput(c *benchCmd, e *env, g *engine.Group, p bench.Plan) *benchOutput {
+	o := &benchOutput{c: c, e: e, g: g, p: p, clear: func() {}}
+	o.doc = benchDoc{
+		Op: p.Op.Kind, Ranks: g.Size(), Transport: string(g.Transport()), Dtype: p.Op.Type.String(), Redop: p.Op.Reduce.String(),
+		Iters: p.Iters, Warmup: p.Warm, Hosts: g.Hosts(), Rows: []benchRow{},
+	}
+	o.progress(0)
+	return o
+}
+
+// progress shows which size is next.
+func (o *benchOutput) progress(done int) {
+	o.clear()
+	if o.g.Rank() != 0 || done >= len(o.p.Sizes) {
+		o.clear = func() {}
+		return
+	}
+	o.clear = o.e.progress(o.c.common, fmt.Sprintf("%s of %v, size %d of %d", o.p.Op.Kind, o.p.Sizes[done], done+1, len(o.p.Sizes)))
+}
+
+// row takes one row.
+func (o *benchOutput) row(r bench.Row) error {
+	x := benchRow{Size: int64(r.Size), Count: r.Count, Algo: r.Algo, Dtype: r.Op.Type.String(), benchHalf: o.half(&r, r.Out)}
+	if r.In != nil {
+		in := o.half(&r, r.In)
+		x.InPlace = &in
+	}
+	o.doc.Rows = append(o.doc.Rows, x)
+	if !o.c.JSON {
+		o.clear()
+		if !o.head {
+			o.head = true
+			o.header(o.e.stdout)
+		}
+		o.line(o.e.stdout, &r)
+	}
+	o.progress(len(o.doc.Rows))
+	return nil
+}
+
+func inMicros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
+
+func (o *benchOutput) half(r *bench.Row, h *bench.Half) benchHalf {
+	x := benchHalf{
+		Time:  benchTimes{inMicros(h.Quantile(0)), inMicros(h.Quantile(0.5)), inMicros(h.Quantile(0.99)), inMicros(h.Mean)},
+		AlgBW: r.AlgBW(h).GBps(), BusBW: r.BusBW(h).GBps(), Slowest: h.Slowest, Spread: inMicros(h.Spread),
+	}
+	if h.Wrong >= 0 {
+		w := h.Wrong
+		x.Wrong = &w
+		o.wrong += w
+	}
+	o.sum += x.BusBW
+	o.halfs++
+	return x
+}
+
+// header is nccl-tests'.
+func (o *benchOutput) header(w io.Writer) {
+	first, last := o.p.Sizes[0], o.p.Sizes[len(o.p.Sizes)-1]
+	check := 0
+	if o.c.Check {
+		check = 1
+	}
+	fmt.Fprintf(w, "# Collective test starting: %s\n", binary(o.p.Op.Kind))
+	fmt.Fprintf(w, "# nThread 1 nGpus 1 minBytes %d maxBytes %d step: %v(factor) warmup iters: %d iters: %d agg iters: 1 validation: %d graph: 0\n#\n",
+		int64(first), int64(last), o.c.Factor, o.p.Warm, o.p.Iters, check)
+	fmt.Fprintf(w, "# Using %d ranks on CPUs, transport %s, algorithm %s\n", o.g.Size(), o.doc.Transport, o.p.Algo)
+	for r, m := range o.g.Members() {
+		fmt.Fprintf(w, "#  Rank %2d Group  0 Pid %6d on %10s device  %d [cpu] %s\n", r, m.Pid, m.Host, r, o.doc.Transport)
+	}
+	fmt.Fprintf(w, "#\n#%58s%-24s%11s%s\n", "", "   out-of-place", "", "in-place")
+	fmt.Fprintf(w, "# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s\n", "size", "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw", "#wrong")
+	fmt.Fprintf(w, "# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s\n", "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)", "")
+}
+
+// line is a row of nccl-tests' table.
+func (o *benchOutput) line(w io.Writer, r *bench.Row) {
+	redop, root := "none", "-1"
+	if r.Op.Kind.Reduces() {
+		redop = r.Op.Reduce.String()
+	}
+	if r.Op.Kind.Rooted() {
+		root = fmt.Sprint(r.Op.Root)
+	}
+	fmt.Fprintf(w, "%12d  %12d  %8s  %6s  %6s", int64(r.Size), r.Count, r.Op.Type, redop, root)
+	for _, h := range []*bench.Half{r.Out, r.In} {
+		if h == nil {
+			fmt.Fprintf(w, "  %7s  %6s  %6s  %6s", "N/A", "N/A", "N/A", "N/A")
+			continue
+		}
+		wrong := "N/A"
+		if h.Wrong >= 0 {
+			wrong = fmt.Sprint(h.Wrong)
+		}
+		fmt.Fprintf(w, "  %7s  %6.2f  %6.2f  %6s", benchTime(h.Mean), r.AlgBW(h).GBps(), r.BusBW(h).GBps(), wrong)
+	}
+	fmt.Fprintln(w)
+}
+
+// benchTime is microseconds in the seven characters that nccl-tests has for them.
+func benchTime(d time.Duration) string {
+	switch us := inMicros(d); {
+	case us >= 100000:
+		return fmt.Sprintf("%.0f", us)
+	case us >= 10000:
+		return fmt.Sprintf("%.1f", us)
+	default:
+		return fmt.Sprintf("%.2f", us)
+	}
+}
+
+// end prints what comes after the rows.
+func (o *benchOutput) end() error {
+	o.clear()
+	avg := o.sum / float64(max(o.halfs, 1))
+	if o.c.JSON {
+		o.doc.AvgBus = avg
+		for _, n := range o.g.Refused() {
+			o.doc.Refused += n
+		}
+		if err := writeIndented(o.e.stdout, o.doc); err != nil {
+			return err
+		}
+	} else {
+		word := "OK"
+		if o.wrong > 0 {
+			word = "FAILED"
+		}
+		fmt.Fprintf(o.e.stdout, "# Out of bounds values : %d %s\n# Avg bus bandwidth    : %.6g\n#\n# Collective test concluded: %s\n", o.wrong, word, avg, binary(o.p.Op.Kind))
+	}
+	for why, n := range o.g.Refused() {
+		if !o.c.Quiet {
+			fmt.Fprintf(o.e.stderr, "busbar: %d connections were refused: %s\n", n, why)
+		}
+	}
+	if o.wrong > 0 {
+		return errWrong
+	}
+	return nil
+}

@@ -1,0 +1,289 @@
+package engine
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+)
+
+// center is rank 0's side of all control connections.
+type center struct {
+	n *network
+
+	mu      sync.Mutex
+	ranks   []follower
+	come    int
+	full    chan struct{} // closed when all have come
+	changed chan struct{} // somebody left
+	judged  bool
+	started bool // the table has gone out
+}
+
+// follower is a rank as rank 0 sees it.
+type follower struct {
+	c     *control
+	m     member
+	heard time.Time
+	state uint64
+	gone  bool // left as it should, or was declared dead
+}
+
+func newCenter(n *network) *center {
+	c := &center{n: n, ranks: make([]follower, n.cfg.Size), full: make(chan struct{}), changed: make(chan struct{}, 1)}
+	c.come = 1
+	if n.cfg.Size == 1 {
+		close(c.full)
+	}
+	return c
+}
+
+// admit takes a control connection. The handshake ends here, so that only one of two that
+// claim a rank is let in.
+func (c *center) admit(conn net.Conn, h hello, answer func(Refusal) error) Refusal {
+	c.mu.Lock()
+	f := &c.ranks[h.rank]
+	if f.c != nil || c.started {
+		c.mu.Unlock()
+		answer(Taken)
+		return Taken
+	}
+	ctl := &control{c: conn, limit: c.n.cfg.Timeout}
+	f.c = ctl
+	c.mu.Unlock()
+	stop := c.n.closing(conn)
+	defer stop()
+	var m member
+	err := answer(0)
+	if err == nil {
+		conn.SetReadDeadline(time.Now().Add(patience))
+		var kind note
+		var body []byte
+		if kind, body, err = ctl.receive(nil); err == nil && kind == noteMember {
+			err = json.Unmarshal(body, &m)
+		} else if err == nil {
+			err = fmt.Errorf("no introduction")
+		}
+		conn.SetReadDeadline(time.Time{})
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		f.c = nil
+		return Garbage
+	}
+	m.Rank = int(h.rank)
+	f.m, f.heard, f.state = m, time.Now(), idleState
+	if c.come++; c.come == c.n.cfg.Size {
+		close(c.full)
+	}
+	c.n.tasks.Go(func() { c.listen(int(h.rank), ctl) })
+	return 0
+}
+
+// listen is what a rank says.
+func (c *center) listen(rank int, ctl *control) {
+	var buf [64]byte
+	for {
+		kind, body, err := ctl.receive(buf[:])
+		if err != nil {
+			c.lost(rank, err)
+			return
+		}
+		c.mu.Lock()
+		f := &c.ranks[rank]
+		f.heard = time.Now()
+		switch {
+		case kind == noteAlive && len(body) == 8:
+			f.state = binary.LittleEndian.Uint64(body)
+		case kind == noteBye:
+			f.gone = true
+			select {
+			case c.changed <- struct{}{}:
+			default:
+			}
+		}
+		c.mu.Unlock()
+		var v verdict
+		if (kind == noteSuspect || kind == noteVerdict) && json.Unmarshal(body, &v) == nil && v.Rank >= 0 && v.Rank < len(c.ranks) {
+			if kind == noteVerdict {
+				c.pronounce(v)
+			} else {
+				go c.suspected(rank, v)
+			}
+		}
+	}
+}
+
+// lost is the end of a rank's control connection.
+func (c *center) lost(rank int, err error) {
+	c.mu.Lock()
+	f := &c.ranks[rank]
+	if !c.started { // it may come again
+		f.c.c.Close()
+		f.c = nil
+		if c.come < c.n.cfg.Size {
+			c.come--
+		}
+		c.mu.Unlock()
+		return
+	}
+	left, doing := f.gone, describe(f.state)
+	f.gone = true
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+	c.mu.Unlock()
+	if !left {
+		text := "its connections closed"
+		if !closedError(err) {
+			text = "its control connection broke: " + err.Error()
+		}
+		c.pronounce(verdict{Rank: rank, Cause: Died, Text: text, Doing: doing})
+	}
+}
+
+// suspected is a rank that lost its connection to another. If that one is dead, its control
+// connection says so in a moment.
+func (c *center) suspected(by int, v verdict) {
+	wait := time.NewTimer(min(c.n.cfg.Timeout/8, time.Second))
+	defer wait.Stop()
+	if v.Rank != 0 {
+		c.mu.Lock()
+		left := c.ranks[v.Rank].gone
+		c.mu.Unlock()
+		if left {
+			v.Cause, v.Text = Left, "while others still needed it"
+			c.pronounce(v)
+			return
+		}
+	}
+	select {
+	case <-c.n.g.doomed:
+		return
+	case <-wait.C:
+	}
+	v.Text += fmt.Sprintf(" at rank %d", by)
+	c.pronounce(v)
+}
+
+// pronounce tells everybody why the group has failed. The first verdict counts.
+func (c *center) pronounce(v verdict) {
+	c.mu.Lock()
+	first := !c.judged
+	c.judged = true
+	if v.Doing == "" && v.Rank > 0 {
+		v.Doing = describe(c.ranks[v.Rank].state)
+	}
+	c.mu.Unlock()
+	if !first {
+		return
+	}
+	if b, err := json.Marshal(v); err == nil {
+		c.broadcast(noteVerdict, b)
+	}
+	c.n.g.fail(c.n.judge(v))
+}
+
+// broadcast sends to all ranks that are still there.
+func (c *center) broadcast(kind note, body []byte) {
+	c.mu.Lock()
+	var to []*control
+	for i := range c.ranks {
+		if f := &c.ranks[i]; f.c != nil && !f.gone {
+			to = append(to, f.c)
+		}
+	}
+	c.mu.Unlock()
+	for _, ctl := range to {
+		ctl.send(kind, body) // whoever cannot hear it will be missed soon enough
+	}
+}
+
+// watch looks for ranks that have fallen silent, and says that rank 0 lives.
+func (c *center) watch() {
+	defer c.n.tasks.Done()
+	limit := time.Duration(float64(c.n.cfg.Timeout) * silence)
+	every := time.NewTicker(c.n.cfg.Timeout / beats / 2)
+	defer every.Stop()
+	var body [8]byte
+	for beat := 0; ; beat++ {
+		select {
+		case <-c.n.quit:
+			return
+		case <-every.C:
+		}
+		var bad *verdict
+		c.mu.Lock()
+		for i := range c.ranks {
+			f := &c.ranks[i]
+			if f.c == nil || f.gone {
+				continue
+			}
+			if quiet := time.Since(f.heard); quiet > limit && bad == nil {
+				bad = &verdict{Rank: i, Cause: Silent, Doing: describe(f.state), Seconds: quiet.Seconds()}
+				f.gone = true
+			}
+		}
+		c.mu.Unlock()
+		if bad != nil {
+			c.pronounce(*bad)
+		}
+		if beat%2 == 0 {
+			c.alive(body[:])
+		}
+	}
+}
+
+// alive tells everybody that rank 0 lives. A rank whose buffers are full does not hold up the
+// others for long.
+func (c *center) alive(body []byte) {
+	binary.LittleEndian.PutUint64(body, c.n.g.state.Load())
+	for i := 1; i < len(c.ranks); i++ {
+		c.mu.Lock()
+		f := c.ranks[i]
+		c.mu.Unlock()
+		if f.c != nil && !f.gone {
+			f.c.send(noteAlive, body)
+		}
+	}
+}
+
+// waitForLeaving waits until all others have left.
+func (c *center) waitForLeaving(limit time.Duration) {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	for {
+		c.mu.Lock()
+		here := 0
+		for i := 1; i < len(c.ranks); i++ {
+			if !c.ranks[i].gone {
+				here++
+			}
+		}
+		c.mu.Unlock()
+		if here == 0 {
+			return
+		}
+		select {
+		case <-c.changed:
+		case <-c.n.g.doomed:
+			return
+		case <-timer.C:
+			return
+		}
+	}
+}
+
+func (c *center) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range c.ranks {
+		if f := &c.ranks[i]; f.c != nil {
+			f.c.c.Close()
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"time"
+)
+
+// Transport is how bytes get from rank to rank.
+type Transport string
+
+// Transports.
+const (
+	Auto Transport = "auto" // shared memory on one host, TCP between hosts
+	TCP  Transport = "tcp"
+	Shm  Transport = "shm" // shared memory; all ranks on one host
+	Mem  Transport = "mem" // plain memory; all ranks in one process, see Local
+)
+
+// ParseTransport reads the words of the command line.
+func ParseTransport(s string) (Transport, error) {
+	switch t := Transport(strings.ToLower(s)); t {
+	case Auto, TCP, Shm, Mem:
+		return t, nil
+	case "":
+		return Auto, nil
+	}
+	return "", fmt.Errorf("transport %q is unknown; use auto, tcp, shm or mem", s)
+}
+
+// Config is what a rank needs to find the others. Rank, Size and Meet are necessary where Size
+// is above 1.
+type Config struct {
+	Rank, Size int
+	// Meet is where the ranks find each other: host:port, at which rank 0 listens, or the path
+	// of a file that all can read and rank 0 can write (anything with a slash in it).
+	Meet string
+	// Job separates jobs that could meet by accident; ranks of another job are refused.
+	Job string
+	// Secret is known to all ranks of the job and nobody else.
+	Secret string
+	// Transport is Auto when empty.
+	Transport Transport
+	// Bind is the interfaces or addresses to use, comma-separated; connections to a peer are
+	// spread over them. Empty: the address that reaches rank 0.
+	Bind string
+	// Conns is the number of connections to each peer; 0 is 1. Lanes are spread over them.
+	Conns int
+	// Timeout is how soon a rank that died, hangs or is cut off is noticed; 0 is 10 s.
+	Timeout time.Duration
+	// JoinTimeout is how long Join waits for all ranks to come; 0 is a minute.
+	JoinTimeout time.Duration
+	// Stall is how long a call may make no progress while all ranks are alive, which is what
+	// a rank that never makes the call looks like; 0 is 10 minutes.
+	Stall time.Duration
+	// Host is the name that others see; empty is the host's own.
+	Host string
+}
+
+// limits of a group.
+const (
+	maxSize  = 1 << 16
+	maxConns = 64
+)
+
+func (c *Config) complete() error {
+	if c.Transport == "" {
+		c.Transport = Auto
+	}
+	if c.Conns == 0 {
+		c.Conns = 1
+	}
+	for _, d := range []struct {
+		d     *time.Duration
+		usual time.Duration
+	}{{&c.Timeout, 10 * time.Second}, {&c.JoinTimeout, time.Minute}, {&c.Stall, 10 * time.Minute}} {
+		if *d.d == 0 {
+			*d.d = d.usual
+		}
+	}
+	switch {
+	case c.Size < 1 || c.Size > maxSize:
+		return fmt.Errorf("a group of %d ranks; 1 to %d are possible", c.Size, maxSize)
+	case c.Rank < 0 || c.Rank >= c.Size:
+		return fmt.Errorf("rank %d of %d; ranks are 0 to %d", c.Rank, c.Size, c.Size-1)
+	case c.Conns < 1 || c.Conns > maxConns:
+		return fmt.Errorf("%d connections to each peer; 1 to %d are possible", c.Conns, maxConns)
+	case c.Timeout < 50*time.Millisecond || c.JoinTimeout < 0 || c.Stall < 0:
+		return fmt.Errorf("a timeout of %v; at least 50 ms are needed to tell a dead rank from a busy one", c.Timeout)
+	case c.Size > 1 && c.Meet == "":
+		return errors.New("no place to meet; set Meet to host:port of rank 0, or to a file that all ranks can reach")
+	}
+	if c.Host == "" {
+		c.Host, _ = os.Hostname()
+	}
+	if len(c.Host) > 255 {
+		c.Host = c.Host[:255]
+	}
+	_, err := ParseTransport(string(c.Transport))
+	return err
+}
+
+// meetsInFile reports whether Meet is a file's path.
+func (c *Config) meetsInFile() bool { return strings.ContainsRune(c.Meet, '/') }
+
+// bindAddresses are the addresses of Bind, none for the usual.
+func (c *Config) bindAddresses() ([]net.IP, error) {
+	var list []net.IP
+	for _, word := range strings.Split(c.Bind, ",") {
+		if word = strings.TrimSpace(word); word == "" {
+			continue
+		}
+		ip, err := addressOf(word)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, ip)
+	}
+	return list, nil
+}
+
+// addressOf is an address, or the first usable one of an interface: IPv4 before IPv6, for
+// link-local ones need a zone that the other side does not know.
+func addressOf(word string) (net.IP, error) {
+	if ip := net.ParseIP(strings.Trim(word, "[]")); ip != nil {
+		return ip, nil
+	}
+	i, err := net.InterfaceByName(word)
+	if err != nil {
+		return nil, fmt.Errorf("bind to %q: neither an address nor an interface of this host: %w", word, err)
+	}
+	addrs, err := i.Addrs()
+	if err != nil {
+		return nil, fmt.Errorf("bind to interface %s: %w", word, err)
+	}
+	var six net.IP
+	for _, a := range addrs {
+		n, ok := a.(*net.IPNet)
+		switch {
+		case !ok || n.IP.IsLinkLocalUnicast():
+		case n.IP.To4() != nil:
+			return n.IP, nil
+		case six == nil:
+			six = n.IP
+		}
+	}
+	if six == nil {
+		return nil, fmt.Errorf("bind to interface %s: it has no address", word)
+	}
+	return six, nil
+}

@@ -1,0 +1,32 @@
+// Package engine runs schedules on real memory: over TCP between hosts, over shared memory
+// between processes, and over plain memory between the ranks of one process.
+//
+// A Group is a rank's membership: who it is, how many there are, and the connections to the
+// others. Join makes one across processes; Local makes several within one. A schedule and an
+// operation are prepared once and run often:
+//
+//	g, err := engine.Join(ctx, engine.Config{Rank: rank, Size: 4, Meet: "10.0.0.1:29500"})
+//	call, err := g.Prepare(s, coll.Op{Kind: coll.AllReduce, Bytes: 1 << 20})
+//	err = call.Bind(engine.Buffers{Send: grads, Recv: grads})
+//	run, err := call.Run(ctx)
+//
+// All ranks prepare the same calls in the same order; they may start them in any order. A
+// prepared call allocates nothing when it runs.
+//
+// # How it runs
+//
+// One goroutine at a time drives a group: it moves bytes of all connections and steps of all
+// lanes, without a thread or a goroutine a lane, spins briefly when there is nothing to do and
+// then sleeps in the kernel. Sends are posted and finish by themselves; an op that would
+// overwrite what is still being sent follows the send byte by byte, or waits. A rank that can
+// do nothing else reads messages before their time and puts them aside, so a queue holds as
+// many as a schedule may ask for, and no schedule that Check proves gets stuck.
+//
+// # Trust and faults
+//
+// Every connection begins with a challenge that proves the job's secret on both sides. What
+// fails it is refused and counted, and the job goes on. Every rank keeps a control connection
+// to rank 0 and says on it, several times within Config.Timeout, that it lives and what it is
+// doing. A rank that dies, falls silent or is cut off is named to all others in a PeerError
+// within that time. A group that has failed refuses further calls.
+package engine

@@ -1,0 +1,177 @@
+package engine
+
+import (
+	"fmt"
+	"hash/fnv"
+	"net"
+	"strconv"
+
+	"busbar/cluster"
+)
+
+// Surroundings is what FromEnv may look at.
+type Surroundings struct {
+	Getenv func(string) string
+	Parent int    // the parent process, which ranks that one launcher started on one host share
+	Temp   string // a folder for a file to meet in, on one host
+	User   int
+}
+
+// FromEnv is the configuration that a launcher's environment describes, and the launcher's
+// name; an empty name means that there is none. Our own variables (BUSBAR_RANK, BUSBAR_SIZE,
+// BUSBAR_MEET, BUSBAR_SECRET, BUSBAR_JOB, BUSBAR_BIND) come first and fill what a launcher
+// leaves open.
+func FromEnv(s Surroundings) (cfg Config, launcher string, err error) {
+	get := s.Getenv
+	cfg = Config{Meet: get("BUSBAR_MEET"), Secret: get("BUSBAR_SECRET"), Job: get("BUSBAR_JOB"), Bind: get("BUSBAR_BIND")}
+	meet, job := "", ""
+	for _, l := range launchers {
+		if get(l.rank) == "" {
+			continue
+		}
+		launcher = l.name
+		if cfg.Rank, err = number16(get, l.rank); err != nil {
+			return cfg, launcher, fmt.Errorf("%s: %w", launcher, err)
+		}
+		size := first(get, l.size...)
+		if size == "" {
+			return cfg, launcher, fmt.Errorf("%s: %s is set but the number of ranks is not; set %s", launcher, l.rank, l.size[len(l.size)-1])
+		}
+		if cfg.Size, err = number16(get, size); err != nil {
+			return cfg, launcher, fmt.Errorf("%s: %w", launcher, err)
+		}
+		meet, job, err = l.meet(s, cfg.Size)
+		break
+	}
+	if launcher == "" {
+		return cfg, "", nil
+	}
+	if cfg.Job == "" {
+		cfg.Job = job
+	}
+	if cfg.Meet == "" && cfg.Size > 1 {
+		if cfg.Meet = meet; err != nil {
+			return cfg, launcher, fmt.Errorf("%s: %w; set BUSBAR_MEET to host:port of rank 0 or to a file that all ranks can reach", launcher, err)
+		}
+	}
+	if cfg.Rank >= max(cfg.Size, 1) {
+		return cfg, launcher, fmt.Errorf("%s: rank %d of %d", launcher, cfg.Rank, cfg.Size)
+	}
+	return cfg, launcher, nil
+}
+
+// launcher is where a program that starts ranks puts what they need to know.
+type launcher struct {
+	name string
+	rank string
+	size []string // the last is the one to set by hand
+	meet func(s Surroundings, size int) (meet, job string, err error)
+}
+
+// launchers, the most explicit first: inside a Slurm job somebody may run mpirun or torchrun,
+// and then those count.
+var launchers = []launcher{
+	{"busbar", "BUSBAR_RANK", []string{"BUSBAR_SIZE"}, master},
+	{"torchrun", "RANK", []string{"WORLD_SIZE"}, master},
+	{"Open MPI", "OMPI_COMM_WORLD_RANK", []string{"OMPI_COMM_WORLD_SIZE"}, openMPI},
+	{"MPICH", "PMI_RANK", []string{"PMI_SIZE"}, mpich},
+	{"Slurm", "SLURM_PROCID", []string{"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}, slurm},
+	{"Kubernetes", "JOB_COMPLETION_INDEX", []string{"WORLD_SIZE", "BUSBAR_SIZE"}, master},
+}
+
+// master is torchrun's way, which others may follow: MASTER_ADDR and MASTER_PORT. Where
+// torchrun keeps its own store at that port, the next one is taken.
+func master(s Surroundings, _ int) (meet, job string, err error) {
+	addr, port := s.Getenv("MASTER_ADDR"), s.Getenv("MASTER_PORT")
+	job = s.Getenv("TORCHELASTIC_RUN_ID")
+	if addr == "" {
+		return "", job, fmt.Errorf("MASTER_ADDR is not set")
+	}
+	number := 29500
+	if port != "" {
+		if number, err = number16(s.Getenv, "MASTER_PORT"); err != nil {
+			return "", job, err
+		}
+	}
+	if s.Getenv("TORCHELASTIC_USE_AGENT_STORE") == "True" {
+		number++
+	}
+	return net.JoinHostPort(addr, strconv.Itoa(number)), job, nil
+}
+
+// slurm meets at the first node of the step, at a port that follows from the job's and the
+// step's number, so that steps on one node do not get into each other's way.
+func slurm(s Surroundings, _ int) (meet, job string, err error) {
+	job = first2(s.Getenv, "SLURM_JOB_ID", "SLURM_JOBID") + "." + first2(s.Getenv, "SLURM_STEP_ID", "SLURM_STEPID")
+	if s.Getenv("MASTER_ADDR") != "" {
+		meet, _, err = master(s, 0)
+		return meet, job, err
+	}
+	list := first2(s.Getenv, "SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST")
+	if list == "" {
+		return "", job, fmt.Errorf("SLURM_STEP_NODELIST is not set")
+	}
+	hosts, err := cluster.ParseHosts(list)
+	if err != nil {
+		return "", job, fmt.Errorf("SLURM_STEP_NODELIST: %w", err)
+	}
+	return net.JoinHostPort(hosts[0], strconv.Itoa(portOf(job))), job, nil
+}
+
+// openMPI and mpich tell ranks nothing about each other's hosts. On one host a file serves.
+func openMPI(s Surroundings, size int) (meet, job string, err error) {
+	job = first2(s.Getenv, "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid")
+	return oneHost(s, size, "OMPI_COMM_WORLD_LOCAL_SIZE", job)
+}
+
+func mpich(s Surroundings, size int) (meet, job string, err error) {
+	// Hydra gives no number of the job; its proxy is the parent of all ranks of a host.
+	job = s.Getenv("PMI_JOBID")
+	key := job
+	if key == "" {
+		key = strconv.Itoa(s.Parent)
+	}
+	meet, _, err = oneHost(s, size, "MPI_LOCALNRANKS", key)
+	return meet, job, err
+}
+
+func oneHost(s Surroundings, size int, local, key string) (meet, job string, err error) {
+	if s.Getenv("MASTER_ADDR") != "" {
+		meet, _, err = master(s, size)
+		return meet, key, err
+	}
+	if n := s.Getenv(local); n != strconv.Itoa(size) {
+		return "", key, fmt.Errorf("the ranks are on several hosts (%s is %q of %d) and the launcher does not say where rank 0 is", local, n, size)
+	}
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s %d", key, s.User)
+	return fmt.Sprintf("%s/busbar-%d-%016x", s.Temp, s.User, h.Sum64()), key, nil
+}
+
+// portOf spreads jobs over ports that nobody registers and the kernel does not hand out.
+func portOf(job string) int {
+	h := fnv.New32a()
+	h.Write([]byte(job))
+	return 20000 + int(h.Sum32()%10000)
+}
+
+// first is the first variable that is set, by name.
+func first(get func(string) string, names ...string) string {
+	for _, n := range names {
+		if get(n) != "" {
+			return n
+		}
+	}
+	return ""
+}
+
+// first2 is the first value that is set.
+func first2(get func(string) string, names ...string) string { return get(first(get, names...)) }
+
+func number16(get func(string) string, name string) (int, error) {
+	n, err := strconv.Atoi(get(name))
+	if err != nil || n < 0 || n > 1<<16 {
+		return 0, fmt.Errorf("%s is %q; expected a number from 0 to %d", name, get(name), 1<<16)
+	}
+	return n, nil
+}

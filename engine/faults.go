@@ -1,0 +1,65 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// ErrClosed is the error of a group that was closed.
+var ErrClosed = errors.New("the group is closed")
+
+// Cause is what happened to a rank.
+type Cause string
+
+// Causes.
+const (
+	Died   Cause = "died"   // its connections closed without a farewell
+	Silent Cause = "silent" // alive or not, nothing was heard of it: hung or cut off
+	Left   Cause = "left"   // it closed its group while others still needed it
+	Failed Cause = "failed" // it gave up, and said why
+	Stuck  Cause = "stuck"  // it lives, but the call makes no progress because of it
+)
+
+// PeerError names the rank because of which a group failed.
+type PeerError struct {
+	Rank  int
+	Host  string
+	Pid   int
+	Cause Cause
+	// Text says more: what the rank said, or how it was noticed.
+	Text string
+	// Doing is what the rank was doing when it was last heard of, "" when unknown.
+	Doing string
+	// Here is what the rank that reports the error was doing.
+	Here string
+	// After is for how long nothing was heard, of a silent rank.
+	After time.Duration
+}
+
+func (e *PeerError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "rank %d", e.Rank)
+	if e.Host != "" {
+		fmt.Fprintf(&b, " (%s, pid %d)", e.Host, e.Pid)
+	}
+	switch e.Cause {
+	case Silent:
+		fmt.Fprintf(&b, " has been silent for %.1f s: it hangs or is cut off", e.After.Seconds())
+	case Stuck:
+		b.WriteString(" lives but makes no progress")
+	default:
+		fmt.Fprintf(&b, " %s", e.Cause)
+	}
+	if e.Text != "" {
+		fmt.Fprintf(&b, ": %s", e.Text)
+	}
+	if e.Doing != "" {
+		fmt.Fprintf(&b, "; it was last seen %s", e.Doing)
+	}
+	if e.Here != "" {
+		fmt.Fprintf(&b, "; %s", e.Here)
+	}
+	return b.String()
+}

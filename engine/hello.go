@@ -1,0 +1,187 @@
+package engine
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+)
+
+// The handshake: the side that accepts sends a challenge, the other answers with who it is, a
+// challenge of its own and a code over all of it that only the secret can make; the first
+// answers with a code in turn. Everything has a fixed length, so that a stranger cannot make
+// us keep anything.
+const (
+	greeting  = "busbar\x00"
+	version   = 1
+	nonceLen  = 32
+	helloLen  = len(greeting) + 1 + nonceLen
+	answerLen = len(greeting) + 1 + 1 + 1 + 4 + 4 + 4 + nonceLen + sha256.Size
+	finalLen  = 1 + sha256.Size
+	patience  = 5 * time.Second // for a stranger
+)
+
+// purpose is what a connection is for.
+type purpose uint8
+
+const (
+	forControl purpose = 1
+	forData    purpose = 2
+)
+
+// hello is who a connection is from.
+type hello struct {
+	purpose    purpose
+	conn       uint8
+	epoch      uint32
+	rank, size uint32
+}
+
+// Refusal is why a connection was refused.
+type Refusal uint8
+
+// Refusals, as they are counted and as they travel.
+const (
+	Garbage     Refusal = iota + 1 // something that does not speak our language, or nothing at all
+	OtherMake                      // another version of the protocol
+	WrongSecret                    // the secret or the job is another
+	WrongGroup                     // the right job, but another size, epoch or an impossible rank
+	Taken                          // the rank is there already
+	TooMany                        // too many at once that had not proven themselves
+	refusals
+)
+
+var refusalWords = [refusals]string{
+	Garbage: "it does not speak busbar's protocol", OtherMake: "it is another version of busbar",
+	WrongSecret: "its secret or its job is another", WrongGroup: "it belongs to a group of another size or epoch",
+	Taken: "its rank is taken", TooMany: "too many connections at once",
+}
+
+func (r Refusal) String() string {
+	if r == 0 || r >= refusals {
+		return "it was refused"
+	}
+	return refusalWords[r]
+}
+
+// refusedError is the refusal as the side sees it that was refused.
+type refusedError struct{ why Refusal }
+
+func (e *refusedError) Error() string {
+	if e.why == Garbage {
+		return "what answered is no rank of busbar"
+	}
+	return "refused: " + e.why.String()
+}
+
+// jobKey is the key of a job's codes.
+func jobKey(job, secret string) []byte {
+	h := hmac.New(sha256.New, []byte(secret))
+	fmt.Fprintf(h, "busbar job %q", job)
+	return h.Sum(nil)
+}
+
+func code(key []byte, who string, parts ...[]byte) []byte {
+	h := hmac.New(sha256.New, key)
+	io.WriteString(h, who)
+	for _, p := range parts {
+		h.Write(p)
+	}
+	return h.Sum(nil)
+}
+
+func (h hello) encode(nonce []byte) []byte {
+	b := make([]byte, 0, answerLen)
+	b = append(b, greeting...)
+	b = append(b, version, byte(h.purpose), h.conn)
+	b = binary.LittleEndian.AppendUint32(b, h.epoch)
+	b = binary.LittleEndian.AppendUint32(b, h.rank)
+	b = binary.LittleEndian.AppendUint32(b, h.size)
+	return append(b, nonce...)
+}
+
+// decodeHello reads what encode wrote and a code after it.
+func decodeHello(b []byte) (h hello, why Refusal) {
+	if len(b) != answerLen || string(b[:len(greeting)]) != greeting {
+		return h, Garbage
+	}
+	b = b[len(greeting):]
+	if b[0] != version {
+		return h, OtherMake
+	}
+	h = hello{
+		purpose: purpose(b[1]), conn: b[2], epoch: binary.LittleEndian.Uint32(b[3:]),
+		rank: binary.LittleEndian.Uint32(b[7:]), size: binary.LittleEndian.Uint32(b[11:]),
+	}
+	return h, 0
+}
+
+// introduce is the handshake of the side that dialled.
+func introduce(c net.Conn, key []byte, h hello) error {
+	c.SetDeadline(time.Now().Add(patience))
+	defer c.SetDeadline(time.Time{})
+	var theirs [helloLen]byte
+	if _, err := io.ReadFull(c, theirs[:]); err != nil {
+		return fmt.Errorf("no greeting: %w", err)
+	}
+	if string(theirs[:len(greeting)]) != greeting {
+		return &refusedError{Garbage}
+	}
+	if theirs[len(greeting)] != version {
+		return &refusedError{OtherMake}
+	}
+	nonce := make([]byte, nonceLen)
+	rand.Read(nonce)
+	body := h.encode(nonce)
+	if _, err := c.Write(append(body, code(key, "dial", theirs[:], body)...)); err != nil {
+		return err
+	}
+	var final [finalLen]byte
+	if _, err := io.ReadFull(c, final[:]); err != nil {
+		return fmt.Errorf("no answer: %w", err)
+	}
+	if final[0] != 0 {
+		return &refusedError{Refusal(final[0])}
+	}
+	if !hmac.Equal(final[1:], code(key, "accept", body, theirs[:])) {
+		return errors.New("the other side does not know the secret")
+	}
+	return nil
+}
+
+// receiveHello is the handshake of the side that accepts, up to the point where who it is has
+// been proven; answer ends it.
+func receiveHello(c net.Conn, key []byte) (h hello, answer func(Refusal) error, why Refusal) {
+	c.SetDeadline(time.Now().Add(patience))
+	mine := append([]byte(greeting), version)
+	nonce := make([]byte, nonceLen)
+	rand.Read(nonce)
+	mine = append(mine, nonce...)
+	var theirs [answerLen]byte
+	if _, err := c.Write(mine); err != nil {
+		return h, nil, Garbage
+	}
+	if _, err := io.ReadFull(c, theirs[:]); err != nil {
+		return h, nil, Garbage
+	}
+	body, mac := theirs[:answerLen-sha256.Size], theirs[answerLen-sha256.Size:]
+	answer = func(r Refusal) error {
+		final := append([]byte{byte(r)}, make([]byte, sha256.Size)...)
+		if r == 0 {
+			copy(final[1:], code(key, "accept", body, mine))
+		}
+		_, err := c.Write(final)
+		c.SetDeadline(time.Time{})
+		return err
+	}
+	h, why = decodeHello(theirs[:])
+	if why == 0 && !hmac.Equal(mac, code(key, "dial", mine, body)) {
+		why = WrongSecret
+	}
+	return h, answer, why
+}

@@ -1,0 +1,259 @@
+package engine
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// Join makes this process a rank of a job. It returns when all ranks have come, or fails when
+// they do not within Config.JoinTimeout or the context.
+func Join(ctx context.Context, cfg Config) (*Group, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, err
+	}
+	if cfg.Transport == Mem && cfg.Size > 1 {
+		return nil, errors.New("transport mem joins ranks of one process; use Local")
+	}
+	if cfg.Size == 1 {
+		return newGroup(cfg, newBell()), nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, cfg.JoinTimeout, fmt.Errorf("not all ranks came within %v", cfg.JoinTimeout))
+	defer cancel()
+	w, err := newPoller()
+	if err != nil {
+		return nil, err
+	}
+	g := newGroup(cfg, w)
+	n := &network{g: g, cfg: cfg, key: jobKey(cfg.Job, cfg.Secret), guests: make(chan struct{}, maxGuests), quit: make(chan struct{})}
+	g.net = n
+	err = n.join(ctx)
+	if err != nil {
+		n.left.Store(true)
+		n.abandon()
+		return nil, fmt.Errorf("rank %d of %d joins at %s: %w", cfg.Rank, cfg.Size, cfg.Meet, err)
+	}
+	g.spins = n.spins()
+	return g, nil
+}
+
+// abandon undoes a Join that failed.
+func (n *network) abandon() {
+	g := n.g
+	g.closed.Store(true)
+	g.fail(ErrClosed)
+	close(g.quit)
+	<-g.idle
+	n.close()
+	g.waiter.close()
+}
+
+// join meets the others.
+func (n *network) join(ctx context.Context) (err error) {
+	if n.bind, err = n.cfg.bindAddresses(); err != nil {
+		return err
+	}
+	if n.cfg.Rank == 0 {
+		return n.host(ctx)
+	}
+	return n.visit(ctx)
+}
+
+// listen opens the sockets at which others reach this rank, and says at which addresses.
+func (n *network) listen(ips []net.IP, port int) ([]string, error) {
+	var addrs []string
+	for _, ip := range ips {
+		l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: ip, Port: port})
+		if err != nil {
+			return nil, fmt.Errorf("listen: %w", err)
+		}
+		n.listeners = append(n.listeners, l)
+		addrs = append(addrs, l.Addr().String())
+	}
+	for _, l := range n.listeners {
+		n.tasks.Add(1)
+		go n.accept(l)
+	}
+	return addrs, nil
+}
+
+// host is Join of rank 0.
+func (n *network) host(ctx context.Context) error {
+	n.center = newCenter(n)
+	ips, port, err := n.meetingPlace(ctx)
+	if err != nil {
+		return err
+	}
+	addrs, err := n.listen(ips, port)
+	if err != nil {
+		return err
+	}
+	if n.cfg.meetsInFile() {
+		file, err := n.publish(addrs)
+		if err != nil {
+			return err
+		}
+		defer os.Remove(file)
+	}
+	select {
+	case <-n.center.full:
+	case <-ctx.Done():
+		missing := n.center.missing()
+		n.center.broadcast(noteSorry, []byte(rankList(missing)+" did not come"))
+		return fmt.Errorf("%s did not come: %w", rankList(missing), context.Cause(ctx))
+	}
+	n.members = n.center.begin(member{Host: n.cfg.Host, Pid: os.Getpid(), Addrs: addrs, Boot: hostIdentity()})
+	table, err := json.Marshal(n.members)
+	if err != nil {
+		return err
+	}
+	n.center.broadcast(noteTable, table)
+	n.tasks.Add(1)
+	go n.center.watch()
+	return nil
+}
+
+// missing is the ranks that have not come.
+func (c *center) missing() []int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var list []int
+	for r := 1; r < len(c.ranks); r++ {
+		if c.ranks[r].c == nil || c.ranks[r].m.Pid == 0 {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// begin closes the door and makes the table.
+func (c *center) begin(own member) []member {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.started = true
+	all := []member{own}
+	for r := 1; r < len(c.ranks); r++ {
+		c.ranks[r].heard = time.Now()
+		all = append(all, c.ranks[r].m)
+	}
+	return all
+}
+
+// meetingPlace is where rank 0 listens.
+func (n *network) meetingPlace(ctx context.Context) ([]net.IP, int, error) {
+	if n.cfg.meetsInFile() {
+		if len(n.bind) > 0 {
+			return n.bind, 0, nil
+		}
+		return []net.IP{nil}, 0, nil
+	}
+	host, port, err := net.SplitHostPort(n.cfg.Meet)
+	if err != nil {
+		return nil, 0, fmt.Errorf("a place to meet is host:port or a path with a slash in it: %w", err)
+	}
+	number, err := net.DefaultResolver.LookupPort(ctx, "tcp", port)
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(n.bind) > 0 {
+		return n.bind, number, nil
+	}
+	// Where the address is this host's loopback, nobody outside needs to reach us.
+	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+		if ip == nil {
+			ip = net.IPv4(127, 0, 0, 1)
+		}
+		return []net.IP{ip}, number, nil
+	}
+	return []net.IP{nil}, number, nil
+}
+
+// note0 is what rank 0 leaves in the file.
+type note0 struct {
+	Busbar int      `json:"busbar"`
+	Host   string   `json:"host"`
+	Addrs  []string `json:"addrs"`
+}
+
+// publish writes where rank 0 is into the file at which all meet.
+func (n *network) publish(addrs []string) (string, error) {
+	x := note0{Busbar: version, Host: n.cfg.Host}
+	for _, a := range addrs {
+		host, port, err := net.SplitHostPort(a)
+		if err != nil {
+			return "", err
+		}
+		if ip := net.ParseIP(host); ip != nil && !ip.IsUnspecified() {
+			x.Addrs = append(x.Addrs, a)
+			continue
+		}
+		for _, ip := range ownAddresses() {
+			x.Addrs = append(x.Addrs, net.JoinHostPort(ip.String(), port))
+		}
+	}
+	b, err := json.Marshal(x)
+	if err != nil {
+		return "", err
+	}
+	var r [4]byte
+	rand.Read(r[:])
+	name := filepath.Clean(n.cfg.Meet)
+	tmp := name + "." + hex.EncodeToString(r[:])
+	if err := os.WriteFile(tmp, append(b, '\n'), 0o600); err != nil {
+		return "", fmt.Errorf("the file to meet in: %w", err)
+	}
+	if err := os.Rename(tmp, name); err != nil {
+		os.Remove(tmp)
+		return "", fmt.Errorf("the file to meet in: %w", err)
+	}
+	return name, nil
+}
+
+// ownAddresses are this host's, the loopback last.
+func ownAddresses() []net.IP {
+	var list, last []net.IP
+	addrs, _ := net.InterfaceAddrs()
+	for _, a := range addrs {
+		n, ok := a.(*net.IPNet)
+		switch {
+		case !ok || n.IP.IsLinkLocalUnicast():
+		case n.IP.IsLoopback():
+			last = append(last, n.IP)
+		default:
+			list = append(list, n.IP)
+		}
+	}
+	return append(list, last...)
+}
+
+// spins is how often a rank looks again before it sleeps: long where every rank of the host has
+// a core of its own, shortly where they must share.
+func (n *network) spins() int {
+	here := 0
+	own := n.members[n.cfg.Rank]
+	for _, m := range n.members {
+		if m.Host == own.Host {
+			here++
+		}
+	}
+	if here <= runtime.NumCPU() {
+		return 200
+	}
+	return 20
+}
+
+// hostIdentity tells this host from others of the same name.
+func hostIdentity() string {
+	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	ns, _ := os.Readlink("/proc/self/ns/net")
+	return strings.TrimSpace(string(b)) + " " + ns
+}

@@ -1,0 +1,339 @@
+package engine
+
+import (
+	"fmt"
+	"io"
+)
+
+// Sizes of the engine's own memory and of turns, measured on loopback.
+const (
+	stage     = 256 << 10 // what a link reads at once before summing
+	peek      = 16 << 10  // what a link reads when it does not know what comes
+	directly  = 8 << 10   // from here on a receive reads straight to its place
+	turnBytes = 1 << 20   // what a link may move before others have their turn
+	maxKept   = 1 << 30   // what a link puts aside at most
+)
+
+// link is one connection to a peer, with what is under way on it.
+type link struct {
+	g    *Group
+	peer int
+	k    int // which of the connections to the peer
+	s    stream
+	fd   int // for the poller; -1 where there is none
+
+	buf     []byte // what was read and not yet used, [r, w)
+	r, w    int
+	dry     bool  // the last read got less than it could have
+	gated   bool  // what is there may not be written yet
+	cur     *lane // whose receive the frame feeds that is coming in
+	left    int64 // of that frame
+	aside   *kept // the frame is put aside
+	kept    []*kept
+	spare   []*kept
+	held    int64 // bytes put aside
+	waiting int   // lanes that wait for a message
+
+	queue []*posted // sends, the oldest first from head on
+	head  int
+	iov   [6][]byte
+
+	listed bool // in the group's list
+	ended  error
+}
+
+// kept is a message that came before anybody waited for it.
+type kept struct {
+	h    header
+	data []byte
+}
+
+// reading reports whether the link has a reason to read.
+func (l *link) reading(all bool) bool {
+	return l.ended == nil && !l.gated && (l.waiting > 0 || l.cur != nil || l.aside != nil || all && l.held < maxKept)
+}
+
+func (l *link) writing() bool { return l.ended == nil && l.head < len(l.queue) }
+
+// fill reads into the link's own memory.
+func (l *link) fill(most int) (int, error) {
+	switch {
+	case l.r == l.w:
+		l.r, l.w = 0, 0
+	case len(l.buf)-l.w < min(most, len(l.buf)/2):
+		l.w = copy(l.buf, l.buf[l.r:l.w])
+		l.r = 0
+	}
+	to := min(l.w+most, len(l.buf))
+	n, err := l.s.read(l.buf[l.w:to])
+	l.dry = n < to-l.w
+	l.w += n
+	return n, err
+}
+
+// rx takes what has come. It reports whether anything moved.
+func (l *link) rx() (moved bool, err error) {
+	l.dry, l.gated = false, false
+	start := l.g.moved
+	for l.g.moved-start < turnBytes {
+		if l.cur == nil && l.aside == nil {
+			ok, err := l.next()
+			if err != nil {
+				return moved, err
+			}
+			if !ok {
+				return moved, nil
+			}
+			moved = true
+		}
+		var n int64
+		if l.aside != nil {
+			n, err = l.putAside()
+		} else {
+			n, err = l.deliver()
+		}
+		l.g.moved += n
+		moved = moved || n > 0
+		if err != nil {
+			return moved, err
+		}
+		if n == 0 && (l.cur != nil || l.aside != nil) {
+			return moved, nil
+		}
+		if l.cur == nil && l.aside == nil && l.dry && l.w-l.r < headerLen {
+			return moved, nil
+		}
+	}
+	return moved, nil
+}
+
+// next begins a frame, once its header is there and somebody wants it.
+func (l *link) next() (bool, error) {
+	for l.w-l.r < headerLen {
+		if l.dry {
+			return false, nil
+		}
+		n, err := l.fill(peek)
+		if err != nil || n == 0 {
+			return false, err
+		}
+	}
+	h, err := parseHeader(l.buf[l.r:])
+	if err != nil {
+		return false, &protocolError{l.peer, err.Error()}
+	}
+	c := l.g.calls[h.call]
+	if c != nil {
+		if c.program != h.program || int(h.lane) >= len(c.lanes) {
+			return false, &protocolError{l.peer, fmt.Sprintf("call %d is %s here (program %08x) and something else there (program %08x lane %d); all ranks must prepare the same calls in the same order", h.call, c.name, c.program, h.program, h.lane)}
+		}
+		if ln := &c.lanes[h.lane]; ln.wants(l) && !l.hasKept(h.call, h.lane) {
+			st := &ln.steps[ln.pc]
+			if int64(h.length) != st.bytes {
+				return false, &protocolError{l.peer, fmt.Sprintf("%s lane %d op %d: a message of %d bytes; expected %d", c.name, h.lane, ln.pc, h.length, st.bytes)}
+			}
+			l.r += headerLen
+			l.cur, l.left = ln, st.bytes
+			l.unwait(ln)
+			return true, nil
+		}
+	}
+	if l.waiting == 0 && !l.g.stuck || l.held >= maxKept {
+		return false, nil
+	}
+	l.r += headerLen
+	l.aside = l.newKept(h)
+	l.left = int64(h.length)
+	return true, nil
+}
+
+// unwait notes that a lane's message has begun to arrive.
+func (l *link) unwait(ln *lane) {
+	if ln.state == awaitsMessage {
+		ln.state = receives
+		l.waiting--
+	}
+}
+
+func (l *link) newKept(h header) *kept {
+	if n := len(l.spare); n > 0 {
+		k := l.spare[n-1]
+		l.spare = l.spare[:n-1]
+		k.h, k.data = h, k.data[:0]
+		return k
+	}
+	return &kept{h: h}
+}
+
+// putAside reads on of a frame that nobody waits for. Memory grows with what has come, not
+// with what the header claims.
+func (l *link) putAside() (int64, error) {
+	if l.left > 0 {
+		if l.r == l.w {
+			if l.dry {
+				return 0, nil
+			}
+			if n, err := l.fill(stage); n == 0 || err != nil {
+				return 0, err
+			}
+		}
+		n := min(int64(l.w-l.r), l.left)
+		l.aside.data = append(l.aside.data, l.buf[l.r:l.r+int(n)]...)
+		l.r += int(n)
+		l.left -= n
+		l.held += n
+		if l.left > 0 {
+			return n, nil
+		}
+	}
+	k := l.aside
+	l.aside = nil
+	l.kept = append(l.kept, k)
+	if c := l.g.calls[k.h.call]; c != nil && int(k.h.lane) < len(c.lanes) {
+		if ln := &c.lanes[k.h.lane]; ln.wants(l) {
+			return 1, l.takeKept(ln)
+		}
+	}
+	return 1, nil
+}
+
+func (l *link) hasKept(call, lane uint32) bool {
+	for _, k := range l.kept {
+		if k.h.call == call && k.h.lane == lane {
+			return true
+		}
+	}
+	return false
+}
+
+// takeKept gives a lane the oldest message that was put aside for it, if there is one.
+func (l *link) takeKept(ln *lane) error {
+	for i, k := range l.kept {
+		if k.h.call != ln.call.id || k.h.lane != uint32(ln.id) {
+			continue
+		}
+		st := &ln.steps[ln.pc]
+		if ln.gate != nil {
+			return nil // the send that reads this memory is under way; asked again when it is done
+		}
+		if int64(k.h.length) != st.bytes || k.h.program != ln.call.program {
+			return &protocolError{l.peer, fmt.Sprintf("%s lane %d op %d: a message of %d bytes; expected %d", ln.call.name, ln.id, ln.pc, k.h.length, st.bytes)}
+		}
+		l.kept = append(l.kept[:i], l.kept[i+1:]...)
+		l.unwait(ln)
+		data := k.data
+		for _, x := range st.segs {
+			ln.call.land(st.verb, x, 0, data[:x.n])
+			data = data[x.n:]
+		}
+		l.held -= int64(len(k.data))
+		l.spare = append(l.spare, k)
+		ln.received()
+		return nil
+	}
+	return nil
+}
+
+// deliver moves what there is of the current frame to its place.
+func (l *link) deliver() (int64, error) {
+	ln := l.cur
+	st := &ln.steps[ln.pc]
+	var sum int64
+	for l.left > 0 {
+		x := st.segs[ln.seg]
+		room := min(x.n-ln.off, ln.allowed())
+		if room <= 0 {
+			l.gated = true
+			return sum, nil
+		}
+		var n int64
+		switch have := int64(l.w - l.r); {
+		case st.verb == recv && have == 0 && room >= directly:
+			if l.dry {
+				return sum, nil
+			}
+			at := ln.call.mem[x.mem][x.off+ln.off:]
+			want := min(room, turnBytes)
+			k, err := l.s.read(at[:want])
+			if err != nil || k == 0 {
+				return sum, err
+			}
+			l.dry = int64(k) < want
+			n = int64(k)
+		default:
+			n = min(have, room)
+			if st.verb == recvReduce {
+				n -= n % ln.call.elem
+			}
+			if n == 0 {
+				if l.dry {
+					return sum, nil
+				}
+				if k, err := l.fill(int(min(max(l.left, peek), stage))); err != nil || k == 0 {
+					return sum, err
+				}
+				continue
+			}
+			ln.call.land(st.verb, x, ln.off, l.buf[l.r:l.r+int(n)])
+			l.r += int(n)
+		}
+		l.left -= n
+		sum += n
+		ln.got += n
+		if ln.off += n; ln.off == x.n {
+			ln.seg, ln.off = ln.seg+1, 0
+		}
+		if sum >= turnBytes && l.left > 0 {
+			return sum, nil
+		}
+	}
+	l.cur = nil
+	ln.received()
+	return max(sum, 1), nil
+}
+
+// post queues a send and begins it when nothing is before it.
+func (l *link) post(p *posted) {
+	if l.head == len(l.queue) {
+		l.queue, l.head = l.queue[:0], 0
+	}
+	l.queue = append(l.queue, p)
+}
+
+// tx sends what there is room for.
+func (l *link) tx() (moved bool, err error) {
+	var sum int
+	for l.head < len(l.queue) && sum < turnBytes {
+		p := l.queue[l.head]
+		bufs := p.pieces(l.iov[:0])
+		n, err := l.s.write(bufs)
+		if err != nil {
+			return moved, err
+		}
+		if n == 0 {
+			return moved, nil
+		}
+		moved = true
+		sum += n
+		if !p.wrote(int64(n)) {
+			continue
+		}
+		l.queue[l.head] = nil
+		if l.head++; l.head == len(l.queue) {
+			l.queue, l.head = l.queue[:0], 0
+		}
+		p.lane.sent(p)
+	}
+	return moved, nil
+}
+
+// protocolError is a peer that says what it must not.
+type protocolError struct {
+	peer int
+	text string
+}
+
+func (e *protocolError) Error() string { return e.text }
+
+// closedError reports whether a connection ended.
+func closedError(err error) bool { return err == io.EOF || err == io.ErrClosedPipe }

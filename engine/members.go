@@ -1,0 +1,45 @@
+package engine
+
+import "slices"
+
+// Member is a rank as the others know it.
+type Member struct {
+	Rank int
+	Host string
+	Pid  int
+}
+
+// Members are all ranks, in order. Ranks of one process have no names.
+func (g *Group) Members() []Member {
+	all := make([]Member, g.size)
+	for r := range all {
+		all[r] = Member{Rank: r, Host: g.cfg.Host, Pid: g.pid}
+		if g.net != nil {
+			m := g.net.member(r)
+			all[r].Host, all[r].Pid = m.Host, m.Pid
+		}
+	}
+	return all
+}
+
+// Hosts are the hosts of the group, each once.
+func (g *Group) Hosts() []string {
+	var list []string
+	for _, m := range g.Members() {
+		if !slices.Contains(list, m.Host) {
+			list = append(list, m.Host)
+		}
+	}
+	return list
+}
+
+// Transport is what carries the group's bytes.
+func (g *Group) Transport() Transport {
+	switch {
+	case g.locals != nil:
+		return Mem
+	case g.cfg.Transport == Auto:
+		return TCP
+	}
+	return g.cfg.Transport
+}

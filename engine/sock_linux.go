@@ -1,0 +1,190 @@
+package engine
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// sock is a connected socket outside Go's poller. Its calls never block and are made without
+// telling the scheduler, which is what makes them fast.
+type sock struct {
+	fd  int
+	iov [8]syscall.Iovec
+}
+
+// takeSocket takes a connection over from the net package. The descriptor is a copy of its
+// own, so that the runtime's poller, which would wake a thread for every arrival, forgets it.
+func takeSocket(c net.Conn, timeout time.Duration) (stream, int, error) {
+	t, ok := c.(syscall.Conn)
+	if !ok {
+		return nil, -1, fmt.Errorf("a connection of type %T has no descriptor", c)
+	}
+	raw, err := t.SyscallConn()
+	if err != nil {
+		return nil, -1, err
+	}
+	fd := -1
+	var dup error
+	if err := raw.Control(func(old uintptr) {
+		r, _, errno := syscall.RawSyscall(syscall.SYS_FCNTL, old, syscall.F_DUPFD_CLOEXEC, 3)
+		if errno != 0 {
+			dup = errno
+			return
+		}
+		fd = int(r)
+	}); err != nil {
+		return nil, -1, err
+	}
+	if dup != nil {
+		return nil, -1, fmt.Errorf("copy a socket's descriptor: %w", dup)
+	}
+	c.Close()
+	ms := int(timeout.Milliseconds())
+	for _, o := range [][3]int{
+		{syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1},
+		{syscall.IPPROTO_TCP, tcpUserTimeout, ms},
+		{syscall.SOL_SOCKET, syscall.SO_KEEPALIVE, 1},
+		{syscall.IPPROTO_TCP, syscall.TCP_KEEPIDLE, max(ms/3000, 1)},
+		{syscall.IPPROTO_TCP, syscall.TCP_KEEPINTVL, max(ms/3000, 1)},
+		{syscall.IPPROTO_TCP, syscall.TCP_KEEPCNT, 3},
+	} {
+		if err := syscall.SetsockoptInt(fd, o[0], o[1], o[2]); err != nil && o[1] == syscall.TCP_NODELAY {
+			syscall.Close(fd)
+			return nil, -1, fmt.Errorf("TCP_NODELAY: %w", err)
+		}
+	}
+	if err := syscall.SetNonblock(fd, true); err != nil {
+		syscall.Close(fd)
+		return nil, -1, err
+	}
+	return &sock{fd: fd}, fd, nil
+}
+
+const tcpUserTimeout = 18 // TCP_USER_TIMEOUT, which package syscall lacks
+
+func (s *sock) read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	for {
+		n, _, errno := syscall.RawSyscall6(syscall.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)), syscall.MSG_DONTWAIT, 0, 0)
+		switch errno {
+		case 0:
+			if n == 0 {
+				return 0, io.EOF
+			}
+			return int(n), nil
+		case syscall.EAGAIN:
+			return 0, nil
+		case syscall.EINTR:
+		default:
+			return 0, errno
+		}
+	}
+}
+
+func (s *sock) write(bufs [][]byte) (int, error) {
+	k := 0
+	for _, b := range bufs {
+		if len(b) > 0 {
+			s.iov[k].Base = &b[0]
+			s.iov[k].SetLen(len(b))
+			if k++; k == len(s.iov) {
+				break
+			}
+		}
+	}
+	for {
+		n, _, errno := syscall.RawSyscall(syscall.SYS_WRITEV, uintptr(s.fd), uintptr(unsafe.Pointer(&s.iov[0])), uintptr(k))
+		switch errno {
+		case 0:
+			return int(n), nil
+		case syscall.EAGAIN:
+			return 0, nil
+		case syscall.EINTR:
+		default:
+			return 0, errno
+		}
+	}
+}
+
+func (s *sock) close() {
+	if s.fd >= 0 {
+		syscall.Close(s.fd)
+		s.fd = -1
+	}
+}
+
+// pollFd is struct pollfd.
+type pollFd struct {
+	fd              int32
+	events, revents int16
+}
+
+const (
+	pollIn  = 1
+	pollOut = 4
+)
+
+// poller is where a group with sockets sleeps.
+type poller struct {
+	fds    []pollFd
+	r, w   int // a pipe that ends a sleep
+	posted atomic.Bool
+}
+
+func newPoller() (waiter, error) {
+	var p [2]int
+	if err := syscall.Pipe2(p[:], syscall.O_CLOEXEC|syscall.O_NONBLOCK); err != nil {
+		return nil, fmt.Errorf("a pipe to wake a group with: %w", err)
+	}
+	return &poller{r: p[0], w: p[1]}, nil
+}
+
+func (p *poller) arm(links []*link, all bool) {
+	p.fds = append(p.fds[:0], pollFd{fd: int32(p.r), events: pollIn})
+	for _, l := range links {
+		var ev int16
+		if l.reading(all) {
+			ev |= pollIn
+		}
+		if l.writing() {
+			ev |= pollOut
+		}
+		if ev != 0 {
+			p.fds = append(p.fds, pollFd{fd: int32(l.fd), events: ev})
+		}
+	}
+}
+
+func (p *poller) disarm() {}
+
+func (p *poller) sleep(d time.Duration) {
+	ts := syscall.NsecToTimespec(int64(d))
+	n, _, errno := syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&p.fds[0])), uintptr(len(p.fds)), uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
+	if errno == 0 && n > 0 && p.fds[0].revents != 0 {
+		p.posted.Store(false)
+		var b [64]byte
+		syscall.RawSyscall(syscall.SYS_READ, uintptr(p.r), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)))
+	}
+}
+
+func (p *poller) wake() {
+	if p.posted.Swap(true) {
+		return
+	}
+	b := [1]byte{1}
+	syscall.RawSyscall(syscall.SYS_WRITE, uintptr(p.w), uintptr(unsafe.Pointer(&b[0])), 1)
+}
+
+func (p *poller) yield() { syscall.RawSyscall(syscall.SYS_SCHED_YIELD, 0, 0, 0) }
+
+func (p *poller) close() {
+	syscall.Close(p.r)
+	syscall.Close(p.w)
+}

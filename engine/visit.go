@@ -1,0 +1,151 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"time"
+)
+
+// visit is Join of the other ranks: find rank 0, tell it where this rank can be reached, and
+// wait for the table of all.
+func (n *network) visit(ctx context.Context) error {
+	conn, err := n.findCenter(ctx)
+	if err != nil {
+		return err
+	}
+	n.up = &control{c: conn, limit: n.cfg.Timeout}
+	defer n.closing(conn)()
+	ips := n.bind
+	if len(ips) == 0 {
+		// The address that reaches rank 0 reaches the others as well.
+		ips = []net.IP{conn.LocalAddr().(*net.TCPAddr).IP}
+	}
+	addrs, err := n.listen(ips, 0)
+	if err != nil {
+		return err
+	}
+	own := member{Rank: n.cfg.Rank, Host: n.cfg.Host, Pid: os.Getpid(), Addrs: addrs, Boot: hostIdentity()}
+	if err := n.up.sendJSON(noteMember, own); err != nil {
+		return err
+	}
+	if limit, ok := ctx.Deadline(); ok {
+		conn.SetReadDeadline(limit.Add(time.Second)) // rank 0 may have something to say about it
+	}
+	stop := context.AfterFunc(ctx, func() { conn.SetReadDeadline(time.Now().Add(time.Second)) })
+	defer stop()
+	for {
+		kind, body, err := n.up.receive(nil)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil:
+			return fmt.Errorf("rank 0 is gone before all had come: %w", err)
+		case kind == noteSorry:
+			return fmt.Errorf("rank 0 gave up: %.200q", body)
+		case kind != noteTable:
+			continue
+		}
+		if err := json.Unmarshal(body, &n.members); err != nil || len(n.members) != n.cfg.Size {
+			return fmt.Errorf("a table of %d members from rank 0; expected %d (%v)", len(n.members), n.cfg.Size, err)
+		}
+		break
+	}
+	conn.SetReadDeadline(time.Time{})
+	n.reachCenter(conn)
+	n.heard.Store(now())
+	n.tasks.Add(2)
+	go n.follow()
+	go n.beat()
+	return nil
+}
+
+// reachCenter replaces an address of rank 0 that means any by the one that has just worked.
+func (n *network) reachCenter(conn net.Conn) {
+	to := conn.RemoteAddr().(*net.TCPAddr)
+	for i, a := range n.members[0].Addrs {
+		host, port, err := net.SplitHostPort(a)
+		if ip := net.ParseIP(host); err == nil && (ip == nil || ip.IsUnspecified()) {
+			n.members[0].Addrs[i] = net.JoinHostPort(to.IP.String(), port)
+		}
+	}
+}
+
+// findCenter dials rank 0 until it is there.
+func (n *network) findCenter(ctx context.Context) (net.Conn, error) {
+	var last error
+	pause := 2 * time.Millisecond
+	for {
+		for _, addr := range n.candidates(&last) {
+			conn, err := n.dialCenter(ctx, addr)
+			if err == nil {
+				return conn, nil
+			}
+			last = fmt.Errorf("%s: %w", addr, err)
+			var refused *refusedError
+			if errors.As(err, &refused) && refused.why != Garbage && refused.why != Taken && !n.cfg.meetsInFile() {
+				return nil, last
+			}
+		}
+		select {
+		case <-ctx.Done():
+			if last != nil {
+				return nil, fmt.Errorf("%w; last: %w", context.Cause(ctx), last)
+			}
+			return nil, context.Cause(ctx)
+		case <-time.After(pause):
+		}
+		pause = min(pause*3/2, 200*time.Millisecond)
+	}
+}
+
+func (n *network) dialCenter(ctx context.Context, addr string) (net.Conn, error) {
+	limit := 2 * time.Second
+	if end, ok := ctx.Deadline(); ok {
+		limit = min(limit, max(time.Until(end), time.Millisecond))
+	}
+	conn, err := n.dialFrom(0, addr, limit)
+	if err != nil {
+		return nil, err
+	}
+	stop := n.closing(conn)
+	h := hello{purpose: forControl, rank: uint32(n.cfg.Rank), size: uint32(n.cfg.Size)}
+	err = introduce(conn, n.key, h)
+	stop()
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// candidates are the addresses at which rank 0 may be. Of a file, those that rank 0 wrote into
+// it; on the same host the last, its loopback, comes first.
+func (n *network) candidates(last *error) []string {
+	if !n.cfg.meetsInFile() {
+		return []string{n.cfg.Meet}
+	}
+	b, err := os.ReadFile(n.cfg.Meet)
+	var x note0
+	if err == nil {
+		err = json.Unmarshal(b, &x)
+	}
+	if err != nil {
+		if *last == nil {
+			*last = err
+		}
+		return nil
+	}
+	if len(x.Addrs) > 64 {
+		x.Addrs = x.Addrs[:64]
+	}
+	if x.Host == n.cfg.Host {
+		for i, j := 0, len(x.Addrs)-1; i < j; i, j = i+1, j-1 {
+			x.Addrs[i], x.Addrs[j] = x.Addrs[j], x.Addrs[i]
+		}
+	}
+	return x.Addrs
+}

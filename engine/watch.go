@@ -1,0 +1,144 @@
+package engine
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"io"
+	"time"
+)
+
+// Parts of the timeout: how often a rank says that it lives, and after which silence it counts
+// as gone. The rest is for telling everybody.
+const (
+	beats   = 6
+	silence = 0.75
+)
+
+// now is a time that can be kept in an atomic.
+func now() int64 { return time.Now().UnixNano() }
+
+// follow is the life of a rank other than 0 on its control connection.
+func (n *network) follow() {
+	defer n.tasks.Done()
+	var buf [64]byte
+	for {
+		kind, body, err := n.up.receive(buf[:])
+		if err != nil {
+			n.lostCenter(err)
+			return
+		}
+		n.heard.Store(now())
+		switch kind {
+		case noteVerdict:
+			var v verdict
+			if json.Unmarshal(body, &v) == nil {
+				n.g.fail(n.judge(v))
+			}
+		case noteBye:
+			n.lostCenter(nil)
+			return
+		}
+	}
+}
+
+// lostCenter is the end of the connection to rank 0.
+func (n *network) lostCenter(err error) {
+	select {
+	case <-n.quit:
+		return
+	default:
+	}
+	v := verdict{Rank: 0, Cause: Died, Text: "its control connection closed"}
+	switch {
+	case n.left.Load():
+		return
+	case err == nil:
+		v.Cause, v.Text = Left, ""
+	case !errors.Is(err, io.EOF):
+		v.Text = err.Error()
+	}
+	n.g.fail(n.judge(v))
+}
+
+// beat says that this rank lives, and looks whether rank 0 does.
+func (n *network) beat() {
+	defer n.tasks.Done()
+	every := time.NewTicker(n.cfg.Timeout / beats)
+	defer every.Stop()
+	var body [8]byte
+	for {
+		select {
+		case <-n.quit:
+			return
+		case <-every.C:
+		}
+		binary.LittleEndian.PutUint64(body[:], n.g.state.Load())
+		if n.up.send(noteAlive, body[:]) != nil {
+			continue // the reader will notice
+		}
+		if quiet := time.Duration(now() - n.heard.Load()); quiet.Seconds() > n.cfg.Timeout.Seconds()*silence && !n.left.Load() {
+			n.g.fail(n.judge(verdict{Rank: 0, Cause: Silent, Seconds: quiet.Seconds()}))
+		}
+	}
+}
+
+// judge makes a verdict an error.
+func (n *network) judge(v verdict) *PeerError {
+	e := n.g.peerError(v.Rank, v.Cause, v.Text)
+	e.Doing, e.After = v.Doing, time.Duration(v.Seconds*float64(time.Second))
+	return e
+}
+
+// suspect is a broken connection to a peer. Whether the peer is dead, or closed its
+// connections because of somebody else's death, is for rank 0 to say; only when it does not
+// say anything, the peer itself is named.
+func (n *network) suspect(peer int, err error) {
+	text := "its connection closed"
+	if !closedError(err) {
+		text = "its connection broke: " + err.Error()
+	}
+	v := verdict{Rank: peer, Cause: Died, Text: text}
+	if n.center != nil {
+		n.center.suspected(n.cfg.Rank, v)
+	} else {
+		n.up.sendJSON(noteSuspect, v)
+	}
+	select {
+	case <-n.g.doomed:
+	case <-time.After(n.cfg.Timeout / 2):
+		n.g.fail(n.judge(v))
+	}
+}
+
+// tell lets the others know why this rank has failed.
+func (n *network) tell(err error) {
+	if n.left.Load() {
+		return
+	}
+	var peer *PeerError
+	v := verdict{Rank: n.cfg.Rank, Cause: Failed, Text: err.Error()}
+	if errors.As(err, &peer) {
+		v = verdict{Rank: peer.Rank, Cause: peer.Cause, Text: peer.Text, Doing: peer.Doing, Seconds: peer.After.Seconds()}
+	}
+	if n.center != nil {
+		n.center.pronounce(v)
+		return
+	}
+	n.up.sendJSON(noteVerdict, v)
+}
+
+// farewell says that this rank leaves as it should. Rank 0 stays until the others have left,
+// for without it they could not hear of each other's end.
+func (n *network) farewell() {
+	healthy := !n.g.broken.Load()
+	n.left.Store(true)
+	if n.center == nil {
+		n.up.send(noteBye, nil)
+		return
+	}
+	if healthy {
+		n.center.waitForLeaving(n.cfg.Timeout)
+	}
+	n.center.broadcast(noteBye, nil)
+}

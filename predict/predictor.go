@@ -56,6 +56,13 @@ func New(c *cluster.Cluster, l nccl.Layout, v nccl.Version, env map[string]strin
 	if err != nil {
 		return nil, err
 	}
+	p2p, gdr, p2pSet, gdrSet := nccl.Levels(env)
+	if p2pSet {
+		m.Direct = class(p2p)
+	}
+	if gdrSet {
+		m.Reach = class(gdr)
+	}
 	if figures == nil {
 		if figures, err = Figures(c); err != nil {
 			return nil, err
@@ -70,6 +77,23 @@ func New(c *cluster.Cluster, l nccl.Layout, v nccl.Version, env map[string]strin
 		}
 	}
 	return p, nil
+}
+
+// class is NCCL's word for a distance in the model's words; NCCL has no NODE.
+func class(p nccl.PathType) cluster.ClassType {
+	switch {
+	case p <= nccl.PathLOC:
+		return cluster.Self
+	case p <= nccl.PathNVB:
+		return cluster.NV
+	case p <= nccl.PathPIX:
+		return cluster.PIX
+	case p <= nccl.PathPXN:
+		return cluster.PXB
+	case p == nccl.PathPHB:
+		return cluster.NODE
+	}
+	return cluster.SYS
 }
 
 // Setting is a way to do a collective: algorithm (of package schedule), protocol

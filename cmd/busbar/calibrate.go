@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -170,7 +171,12 @@ func (c *calibrateCmd) sweeps(e *env, name string, release nccl.Version) ([]trut
 	if len(groups) == 0 && len(left) > 0 {
 		return nil, fmt.Errorf("%s: %s", left[0].ID, left[0].Reason)
 	}
-	return groups, nil
+	return slices.DeleteFunc(groups, func(g truth.Group) bool {
+		if g.Anomalous && !c.Quiet {
+			fmt.Fprintf(e.stderr, "note: %s is anomalous, slow because something was wrong; not fitted\n", g.ID)
+		}
+		return g.Anomalous
+	}), nil
 }
 
 func (e *env) readWhole(name string) ([]byte, error) {

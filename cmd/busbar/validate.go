@@ -54,6 +54,7 @@ func (c *validateCmd) Run(e *env) error {
 		if rows, err = pick(rows, c.Class); err != nil {
 			return err
 		}
+		left = slices.DeleteFunc(left, func(l truth.Left) bool { return !is(c.Class, l.Class) && !is(c.Class, l.Machine) })
 	}
 	v := newValidation(rows, left)
 	if c.JSON {

@@ -118,8 +118,17 @@ func (c *predictCmd) trace(e *env, w io.Writer, f *forecast) error {
 		return cannotError{err}
 	}
 	run.Op, run.Algo = r.Op, r.Algo
-	return report.Trace(w, run, p.Name)
+	if run.Time != r.Time {
+		c.note(e, fmt.Sprintf("the timeline lasts %v, every message played; the table says %v by the steady form, which the model's figures were fitted with: go by the table for how long it takes", run.Time, r.Time))
+	}
+	if n := len(run.Events); n > manyTraced {
+		c.note(e, fmt.Sprintf("the timeline has %d events; a viewer is slow with more than %d: a smaller --size or fewer nodes make less", n, manyTraced))
+	}
+	return report.Trace(w, run, r.Time, p.Name)
 }
+
+// manyTraced is the number of events above which a viewer needs patience.
+const manyTraced = 50_000
 
 // maxTraced is the number of events that a viewer still opens.
 const maxTraced = 2_000_000

@@ -159,6 +159,8 @@ type predictJSON struct {
 	Model    string            `json:"model"`
 	Rows     []predictRowJSON  `json:"rows"`
 	Advice   []predict.Advice  `json:"advice"`
+	Gain     float64           `json:"best_gain"` // of the fastest that NCCL can run over what it takes
+	Caveats  []string          `json:"caveats,omitempty"`
 	Compare  []predict.Verdict `json:"compare,omitempty"`
 	Skipped  []string          `json:"skipped,omitempty"`
 	NCCLPlan *nccl.Plan        `json:"nccl_plan,omitempty"`
@@ -208,12 +210,13 @@ type useJSON struct {
 }
 
 func (f *forecast) document(plan bool) predictJSON {
-	d := predictJSON{Cluster: f.Cluster, Op: f.query.Kind, NCCL: f.NCCL, Model: f.Origin, Rows: []predictRowJSON{}, Advice: []predict.Advice{}, Compare: f.Verdicts, Skipped: f.Skipped}
+	d := predictJSON{Cluster: f.Cluster, Op: f.query.Kind, NCCL: f.NCCL, Model: f.Origin, Rows: []predictRowJSON{}, Advice: []predict.Advice{}, Compare: f.Verdicts, Skipped: f.Skipped, Caveats: f.Caveats}
 	for _, r := range f.Rows {
 		d.Rows = append(d.Rows, rowJSON(r))
 	}
 	for _, s := range f.Sides {
 		d.Advice = append(d.Advice, s.Advice...)
+		d.Gain = max(d.Gain, math.Round(s.Gain*1e4)/1e4)
 	}
 	if !plan {
 		return d

@@ -225,16 +225,19 @@ func where(l result.Limit) string {
 // limits explains every bottleneck of the table once.
 func (f *Forecast) limits(b *strings.Builder, s style, width int) {
 	const most = 6
-	seen := map[string]bool{}
+	seen, told := map[string]bool{}, 0
 	for _, r := range f.Rows {
-		key := where(r.Limit)
+		keys := []string{where(r.Limit)}
 		if f.Compared {
-			key = r.Layout + " " + key
+			keys = []string{r.Layout + " " + where(r.Limit), r.Layout + " " + r.Limit.Text}
 		}
-		if seen[key] || r.Limit.Kind == result.ByNothing {
+		if r.Limit.Kind == result.ByNothing || slices.ContainsFunc(keys, func(k string) bool { return seen[k] }) {
 			continue
 		}
-		if seen[key] = true; len(seen) > most {
+		for _, k := range keys {
+			seen[k] = true
+		}
+		if told++; told > most {
 			return
 		}
 		lead := where(r.Limit)

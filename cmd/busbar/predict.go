@@ -109,6 +109,7 @@ func (c *predictCmd) forecast(e *env) (*forecast, error) {
 		if err != nil {
 			return nil, err
 		}
+		c.note(e, p.Plan.Notes()...)
 		asked = append(asked, p)
 		f.Sides = append(f.Sides, side)
 		if side.Caveat != "" {

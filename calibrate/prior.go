@@ -2,9 +2,9 @@ package calibrate
 
 import "busbar/sim"
 
-// usual are values that one would guess before any measurement, by the part of a
-// figure's name behind its generation. They are where a fit begins, and where a
-// figure stays that nothing constrains.
+// usual are round values of the right size, set by hand, by the part of a figure's
+// name behind its generation; who set them had seen earlier fits. They are where a
+// fit begins, and where a figure stays that nothing constrains.
 var usual = map[string]float64{
 	"launch": 8, "ll_hop": 1, "ll128_hop": 2, "simple_hop": 4, "ll_lane": 12, "ll128_lane": 40, "simple_lane": 60, "slice": 0.5,
 	"nvlink_share": 0.8, "multimem_share": 0.65, "multimem_hop": 10,
@@ -15,7 +15,7 @@ var usual = map[string]float64{
 	"roce_late": 2, "efa_late": 30, "tcpx_late": 60, "tcpxo_late": 30, "tcp_late": 60, "slingshot_late": 5, "omnipath_late": 5,
 }
 
-// Prior is what the figures would be without any measurement.
+// Prior is what the figures are before a fit, the same for all generations.
 func Prior() *sim.Figures {
 	f := &sim.Figures{}
 	for i := range f {

@@ -90,9 +90,10 @@ func (f *Figures) suit(w *Wire, g Gen, kind coll.Kind, algo, proto string) {
 		w.Last = f[LastStep]
 	case "tree", "chain", "collnet_chain":
 		w.Lane = unit.Rate(float64(w.Lane) * f[TreeLane])
-		w.Slice, w.Slices = micros(f[TreeSlice]), 1
+		w.Slice, w.Slices = 0, 1
 		switch proto {
 		case Simple:
+			w.Slice = micros(f[TreeSlice])
 			w.Chunk, w.Least, w.Want = treeChunk, treeLeast, pipeLoops
 		case LL128: // shrinks with the size too, less far
 			w.Least, w.Want = treeLeast, pipeLoops/2

@@ -111,6 +111,9 @@ func (c *predictCmd) forecast(e *env) (*forecast, error) {
 		}
 		asked = append(asked, p)
 		f.Sides = append(f.Sides, side)
+		if side.Caveat != "" {
+			f.Caveats = append(f.Caveats, side.Layout+": "+side.Caveat)
+		}
 		for _, t := range skipped {
 			f.Skipped = append(f.Skipped, fmt.Sprintf("%s %s: %s", side.Layout, t.Algo, t.Reason))
 		}
@@ -289,12 +292,13 @@ func (c *predictCmd) side(cl *cluster.Cluster, s shape, v nccl.Version, env map[
 		return nil, predict.Side{}, nil, err
 	}
 	side := predict.Side{Layout: name, Nodes: hostsOf(l), Ranks: len(l), Rows: a.Rows}
-	if side.Advice, err = p.Advise(q); err != nil {
+	if side.Counsel, err = p.Advise(q); err != nil {
 		return nil, predict.Side{}, nil, err
 	}
 	for i := range side.Advice {
 		side.Advice[i].Layout = name
 	}
+	side.Caveat = p.Caveat(q)
 	return p, side, a.Skipped, nil
 }
 

@@ -40,8 +40,8 @@ func (a *auditor) sharedNICs(n *node) {
 			what = fmt.Sprintf("%d NICs", len(s.NICs))
 		}
 		a.add("nic-shared", Warn, n.where(s.NICs[0]),
-			fmt.Sprintf("%d GPUs (%s) share %s%s; a ring that leaves the node from several of them funnels through it", len(s.GPUs), n.names(s.GPUs), what, each),
-			"place jobs on whole nodes or on one GPU per node, prefer NCCL_ALGO=Tree (or hierarchical collectives) across nodes, or add NICs")
+			fmt.Sprintf("%d GPUs (%s) share %s%s; whatever leaves the node from any of them goes through it", len(s.GPUs), n.names(s.GPUs), what, each),
+			"place jobs on whole nodes or on one GPU per node, prefer trees to rings across nodes (NCCL_ALGO=allreduce:tree; before 2.24 NCCL_ALGO=Tree), or add NICs")
 	}
 }
 

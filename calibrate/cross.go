@@ -46,7 +46,7 @@ func leaveOut(cases []*truth.Case, name string, full *sim.Figures, pull float64)
 		}
 	}
 	p := Published(&Problem{Cases: in})
-	p.Pull = pull
+	p.Pull, p.Quick = pull, true
 	start := *full
 	touched, err := touches(out, full)
 	if err != nil {

@@ -6,15 +6,33 @@ import (
 	"busbar/sim"
 )
 
-// descend moves one figure after the other while the loss falls.
+// descend searches with long, middle and short first steps and keeps the best: a
+// search along one figure at a time ends in one of many hollows.
 func (s *search) descend() {
+	from, losses := s.f, append([]float64(nil), s.loss...)
+	best, least, kept := s.f, s.total(), losses
+	for n, first := range []float64{0.4, 0.2, 0.1} {
+		if n > 0 && s.Quick {
+			break
+		}
+		s.f, s.loss = from, append([]float64(nil), losses...)
+		s.sweep(first)
+		if t := s.total(); t < least {
+			best, least, kept = s.f, t, s.loss
+		}
+	}
+	s.f, s.loss = best, kept
+}
+
+// sweep moves one figure after the other while the loss falls.
+func (s *search) sweep(first float64) {
 	rounds := s.Rounds
 	if rounds == 0 {
 		rounds = 40
 	}
 	var step [nFigures]float64
 	for i := range step {
-		step[i] = 0.4
+		step[i] = first
 	}
 	for range rounds {
 		before := s.total()

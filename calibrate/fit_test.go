@@ -3,6 +3,7 @@ package calibrate
 import (
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"busbar/internal/corpus"
@@ -10,10 +11,22 @@ import (
 	"busbar/truth"
 )
 
+var once struct {
+	sync.Once
+	cases []*truth.Case
+}
+
 // published are the cases of the published sweeps.
 func published(t testing.TB) []*truth.Case {
 	t.Helper()
-	f, err := os.Open(filepath.Join(corpus.Dir(t), "truth", "collectives.jsonl"))
+	dir := corpus.Dir(t)
+	once.Do(func() { once.cases = readPublished(t, dir) })
+	return once.cases
+}
+
+func readPublished(t testing.TB, dir string) []*truth.Case {
+	t.Helper()
+	f, err := os.Open(filepath.Join(dir, "truth", "collectives.jsonl"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +42,9 @@ func published(t testing.TB) []*truth.Case {
 // The fitted figures are what the fit gives, and they are as good as promised.
 func TestFittedIsTheFit(t *testing.T) {
 	cases := published(t)
-	a, err := Published(&Problem{Cases: cases}).Solve()
+	p := Published(&Problem{Cases: cases})
+	p.Quick = true
+	a, err := p.Solve()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,5 +111,23 @@ func TestFitIsDeterministic(t *testing.T) {
 	}
 	if p := Prior(); a.Touch[0] != 0 && p[0] == a.Figures[0] {
 		t.Errorf("%s did not move", sim.FigureName(0))
+	}
+}
+
+// The table of fitted values has one for every figure, in its range: a figure that
+// was added to the one and not to the other would move all behind it.
+func TestFittedInRange(t *testing.T) {
+	f := sim.Fitted()
+	for i, v := range f {
+		_, lo, hi := sim.FigureRange(i)
+		if v < lo || v > hi || v == 0 {
+			t.Errorf("%s is %g; expected %g to %g", sim.FigureName(i), v, lo, hi)
+		}
+		if j, err := sim.FigureByName(sim.FigureName(i)); err != nil || j != i {
+			t.Errorf("%s is found at %d, %v; it is at %d", sim.FigureName(i), j, err, i)
+		}
+		if _, name := split(i); usual[name] == 0 {
+			t.Errorf("%s has no usual value", name)
+		}
 	}
 }

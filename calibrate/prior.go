@@ -2,20 +2,20 @@ package calibrate
 
 import "busbar/sim"
 
-// usual are values that one would guess before any measurement, by the part of a
-// figure's name behind its generation. They are where a fit begins, and where a
-// figure stays that nothing constrains.
+// usual are round values of the right size, set by hand, by the part of a figure's
+// name behind its generation; who set them had seen earlier fits. They are where a
+// fit begins, and where a figure stays that nothing constrains.
 var usual = map[string]float64{
 	"launch": 8, "ll_hop": 1, "ll128_hop": 2, "simple_hop": 4, "ll_lane": 12, "ll128_lane": 40, "simple_lane": 60, "slice": 0.5,
 	"nvlink_share": 0.8, "multimem_share": 0.65, "multimem_hop": 10,
 	"pcie_hop": 0.5, "host_hop": 1, "ll_net": 5, "ll128_net": 6, "simple_net": 18, "crowd": 0.3, "own_work": 1, "tree_lane": 1, "tree_slice": 1,
-	"pair_launch": 1, "ramp": 60, "ramp_over": 300, "last_step": 0.4, "pair_step": 0.4, "card_launch": 6,
+	"pair_launch": 1, "pair_hop": 0.8, "ramp": 60, "ramp_over": 300, "last_step": 0.4, "pair_step": 0.4, "card_launch": 6,
 	"pcie_share": 0.75, "dma_share": 0.9, "socket_share": 0.8, "host_rate": 60, "bounce_rate": 14, "bounce_shared": 3.9,
 	"infiniband_share": 0.9, "roce_share": 0.9, "efa_share": 0.85, "tcpx_share": 0.6, "tcpxo_share": 0.8, "tcp_share": 0.9, "tcp_rate": 3, "slingshot_share": 0.85, "omnipath_share": 0.5,
 	"roce_late": 2, "efa_late": 30, "tcpx_late": 60, "tcpxo_late": 30, "tcp_late": 60, "slingshot_late": 5, "omnipath_late": 5,
 }
 
-// Prior is what the figures would be without any measurement.
+// Prior is what the figures are before a fit, the same for all generations.
 func Prior() *sim.Figures {
 	f := &sim.Figures{}
 	for i := range f {

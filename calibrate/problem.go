@@ -29,6 +29,8 @@ type Problem struct {
 	Alone bool
 	// Rounds bounds the search; 0 is 40.
 	Rounds int
+	// Quick searches once, with long first steps, and not three times.
+	Quick bool
 }
 
 // firm is how much harder shares are held than latencies.

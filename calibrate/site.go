@@ -72,7 +72,7 @@ func Cluster(cases []*truth.Case, start *sim.Figures) (*Site, error) {
 // fit fits twice: all figures that the points depend on, then those again that the
 // points pin down, while the others are back at what is usual.
 func (s *Site) fit(cases []*truth.Case, start *sim.Figures) (*search, error) {
-	p := &Problem{Cases: cases, Start: start, Prior: start, Pull: sitePull, Alone: true}
+	p := &Problem{Cases: cases, Start: start, Prior: start, Pull: sitePull, Alone: true, Quick: true}
 	felt, err := touches(cases, start)
 	if err != nil {
 		return nil, err

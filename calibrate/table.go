@@ -3,6 +3,7 @@ package calibrate
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,6 +13,9 @@ import (
 // held are figures that the published sweeps say too little about: they come from
 // the reference case, whose nodes send through host memory (docs/baskerville.md).
 var held = []string{"bounce_rate", "bounce_shared"}
+
+// Held tells whether a figure is not fitted to published sweeps.
+func Held(name string) bool { return slices.Contains(held, name) }
 
 // Published is the fit behind sim.Fitted: all figures but the held ones, from the
 // prior, to all cases.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,22 +30,32 @@ type gain struct {
 
 func (g gain) factor() float64 { return float64(g.from.Time) / float64(g.to.Time) }
 
-// Advise names settings under which NCCL would be faster by more than Worth at
-// the sizes of a query. Every setting was tried: the times are those of what NCCL
-// would take under it, and what it costs at the other sizes is part of the text.
-func (p *Predictor) Advise(q Query) ([]Advice, error) {
+// Counsel is what Advise has to say.
+type Counsel struct {
+	Advice []Advice
+	// Gain is how many times as fast the fastest that NCCL can run is as what it
+	// takes, at the size where that is most; 1 where it takes the fastest.
+	Gain float64
+}
+
+// Advise names the setting under which NCCL would be faster by more than Worth at
+// the sizes of a query: of several, the one that brings most over all sizes. Every
+// setting was tried: the times are those of what NCCL would take under it, and what
+// it costs at other sizes is part of the text.
+func (p *Predictor) Advise(q Query) (Counsel, error) {
 	x := newForced(p)
-	type group struct {
-		change map[string]string
-		gains  []gain
-	}
 	groups := map[string]*group{}
+	out := Counsel{Gain: 1}
 	var far []gain
 	for _, size := range q.Sizes {
 		op := coll.Op{Kind: q.Kind, Type: q.Type, Root: q.Root, Bytes: size}
 		rows, from, err := x.improve(op)
 		if err != nil {
-			return nil, err
+			return out, err
+		}
+		now := gain{size, from, rows[0]}
+		if now.to.Time > 0 {
+			out.Gain = max(out.Gain, now.factor())
 		}
 		if clearly(from.Time, rows[0].Time) {
 			change := x.change(op, from.Setting, rows[0])
@@ -53,36 +64,57 @@ func (p *Predictor) Advise(q Query) ([]Advice, error) {
 				g = &group{change: change}
 				groups[settingText(change)] = g
 			}
-			g.gains = append(g.gains, gain{size, from, rows[0]})
+			g.gains = append(g.gains, now)
 		}
 		if len(rows) > 1 {
 			far = append(far, gain{size, rows[0], rows[1]})
 		}
 	}
-	var out []Advice
-	var unfit []gain
-	list := slices.Collect(maps.Values(groups))
-	slices.SortFunc(list, func(a, b *group) int {
-		return cmp.Or(cmp.Compare(len(b.gains), len(a.gains)), cmp.Compare(a.gains[0].size, b.gains[0].size))
-	})
-	for _, g := range list {
-		a, fit, err := p.try(q, g.change, g.gains)
-		switch {
-		case err != nil:
-			return nil, err
-		case !fit:
-			unfit = append(unfit, g.gains...)
-		case a.Text != "":
-			out = append(out, a)
-		}
-	}
-	if len(unfit) > 0 {
-		out = append(out, unfitAdvice(unfit))
+	if a, err := p.recommend(q, groups); err != nil {
+		return out, err
+	} else if a.Text != "" {
+		out.Advice = append(out.Advice, a)
 	}
 	if slices.Contains(q.Algos, Best) && len(far) > 0 {
-		out = append(out, p.foreignAdvice(far))
+		out.Advice = append(out.Advice, p.foreignAdvice(far))
 	}
 	return out, nil
+}
+
+// group is the sizes at which one change helps.
+type group struct {
+	change map[string]string
+	gains  []gain
+}
+
+// recommend is the one change that brings most, or, where every one costs more
+// than it brings, where NCCL's choice is not the fastest.
+func (p *Predictor) recommend(q Query, groups map[string]*group) (Advice, error) {
+	var best trial
+	var unfit, all []gain
+	for _, key := range slices.Sorted(maps.Keys(groups)) {
+		g := groups[key]
+		t, err := p.try(q, g.change, g.gains)
+		switch {
+		case err != nil:
+			return Advice{}, err
+		case len(t.helped) == 0:
+			continue
+		case !t.fits():
+			unfit = append(unfit, g.gains...)
+		case t.score > best.score:
+			best = t
+		}
+		all = append(all, g.gains...)
+	}
+	switch {
+	case len(best.helped) > 0:
+		all = slices.DeleteFunc(all, func(g gain) bool { return helps(best.helped, g.size) })
+		return best.advice(q, len(all)), nil
+	case len(unfit) > 0:
+		return unfitAdvice(unfit, len(q.Sizes)), nil
+	}
+	return Advice{}, nil
 }
 
 // improve is what could be at one size, and what is.
@@ -146,12 +178,25 @@ func settingText(change map[string]string) string {
 	return strings.Join(list, " ")
 }
 
+// trial is a change that was set in the model, over all sizes of a query.
+type trial struct {
+	setting string
+	helped  []gain
+	worst   gain    // where it costs most; no run: nowhere
+	score   float64 // the sum of the logarithms of all gains
+}
+
+// fits reports a change that brings more than it costs.
+func (t *trial) fits() bool {
+	return t.score > 0 && (t.worst.from.Run == nil || 1/t.worst.factor() < most(t.helped).factor())
+}
+
 // try sets a change and looks at all sizes of the query: where it helps, and what
-// it costs elsewhere. It does not fit where it costs more than it brings. No text:
-// it does not help after all.
-func (p *Predictor) try(q Query, change map[string]string, gains []gain) (a Advice, fit bool, err error) {
+// it costs elsewhere.
+func (p *Predictor) try(q Query, change map[string]string, gains []gain) (trial, error) {
+	t := trial{setting: settingText(change)}
 	if len(change) == 0 {
-		return Advice{}, true, nil
+		return t, nil
 	}
 	env := maps.Clone(p.Plan.Env)
 	if env == nil {
@@ -164,36 +209,37 @@ func (p *Predictor) try(q Query, change map[string]string, gains []gain) (a Advi
 	}
 	other, err := New(p.Cluster, p.Layout, p.Plan.Version, env, p.Figures)
 	if err != nil {
-		return Advice{}, true, err
-	}
-	want := map[unit.Bytes]bool{}
-	for _, g := range gains {
-		want[g.size] = true
+		return t, err
 	}
 	x, y := newForced(p), newForced(other)
-	var helped []gain
-	worst := gain{}
 	for _, size := range q.Sizes {
 		op := coll.Op{Kind: q.Kind, Type: q.Type, Root: q.Root, Bytes: size}
 		g := gain{size: size}
 		if g.from, err = x.now(op); err != nil {
-			return Advice{}, true, err
+			return t, err
 		}
 		if g.to, err = y.now(op); err != nil {
-			return Advice{}, true, err
+			return t, err
+		}
+		if g.from.Time > 0 && g.to.Time > 0 {
+			t.score += math.Log(g.factor())
 		}
 		switch {
-		case want[size] && clearly(g.from.Time, g.to.Time):
-			helped = append(helped, g)
-		case clearly(g.to.Time, g.from.Time) && (worst.from.Run == nil || g.factor() < worst.factor()):
-			worst = g
+		case clearly(g.from.Time, g.to.Time):
+			t.helped = append(t.helped, g)
+		case clearly(g.to.Time, g.from.Time) && (t.worst.from.Run == nil || g.factor() < t.worst.factor()):
+			t.worst = g
 		}
 	}
-	if len(helped) == 0 {
-		return Advice{}, true, nil
+	if !slices.ContainsFunc(gains, func(g gain) bool { return helps(t.helped, g.size) }) {
+		t.helped = nil // not where it was meant to
 	}
-	fit = worst.from.Run == nil || 1/worst.factor() < most(helped).factor()
-	return settingAdvice(q, settingText(change), helped, worst), fit, nil
+	return t, nil
+}
+
+// helps reports whether a size is among gains.
+func helps(gains []gain, size unit.Bytes) bool {
+	return slices.ContainsFunc(gains, func(g gain) bool { return g.size == size })
 }
 
 // now is the row that NCCL takes.
@@ -210,41 +256,44 @@ func most(gains []gain) gain {
 	return slices.MaxFunc(gains, func(a, b gain) int { return cmp.Compare(a.factor(), b.factor()) })
 }
 
-// settingAdvice puts a change into words.
-func settingAdvice(q Query, setting string, gains []gain, worst gain) Advice {
-	g := most(gains)
-	kind, sizes := q.Kind, span(q.Sizes, gains)
+// advice puts a change into words. others is the number of sizes at which another
+// change would help.
+func (t *trial) advice(q Query, others int) Advice {
+	g := most(t.helped)
 	text := fmt.Sprintf("with %s, %s of %s would take %v instead of %v (%s instead of %s)",
-		setting, kind, sizes, g.to.Time, g.from.Time, way(g.to), way(g.from))
-	if len(gains) > 1 {
-		text = fmt.Sprintf("with %s, %s of %s would be up to %.2g× as fast (at %v: %v by %s instead of %v by %s)",
-			setting, kind, sizes, g.factor(), g.size, g.to.Time, way(g.to), g.from.Time, way(g.from))
+		t.setting, q.Kind, g.size, g.to.Time, g.from.Time, way(g.to), way(g.from))
+	if len(t.helped) > 1 {
+		text = fmt.Sprintf("with %s, %s of %s would be up to %.2g× as fast (at %v %v instead of %v)",
+			t.setting, q.Kind, span(q.Sizes, t.helped), g.factor(), g.size, g.to.Time, g.from.Time)
 	}
 	if m := g.to.Margin; m > g.factor() {
-		text += fmt.Sprintf("; the difference is within the model's error (×%.2f): measure before setting it", m)
+		text += fmt.Sprintf("; within the model's error (×%.2f): measure before setting it", m)
 	}
-	if g.to.Setting.Channels > g.from.Setting.Channels && strings.Contains(setting, "NCHANNELS") {
+	if g.to.Setting.Channels > g.from.Setting.Channels && strings.Contains(t.setting, "NCHANNELS") {
 		text += "; more channels take more of the GPU from what it computes meanwhile"
 	}
-	if worst.from.Run != nil {
-		text += fmt.Sprintf("; at %v it would be %.2g× slower", worst.size, 1/worst.factor())
+	if t.worst.from.Run != nil {
+		text += fmt.Sprintf("; at %v it would be %.2g× slower", t.worst.size, 1/t.worst.factor())
 	}
-	return Advice{Text: text, Setting: setting}
+	if others > 0 {
+		text += fmt.Sprintf("; at %s another setting would help (--size asks for one)", sizesOf(others))
+	}
+	return Advice{Text: text, Setting: t.setting}
 }
 
 // unfitAdvice tells of sizes at which NCCL's choice is not the fastest and no
 // setting helps that does not cost more elsewhere.
-func unfitAdvice(gains []gain) Advice {
-	slices.SortFunc(gains, func(a, b gain) int { return cmp.Compare(b.factor(), a.factor()) })
-	const most = 3
-	var list []string
-	for _, g := range gains[:min(most, len(gains))] {
-		list = append(list, fmt.Sprintf("at %v (%v by %s instead of %v by %s)", g.size, g.to.Time, way(g.to), g.from.Time, way(g.from)))
+func unfitAdvice(gains []gain, sizes int) Advice {
+	g := most(gains)
+	return Advice{Text: fmt.Sprintf("NCCL's choice is not the fastest at %d of %s, most at %v (%v by %s instead of %v); no one setting is worth it over all of them (--size asks for one, a tuner plugin chooses by size)",
+		len(gains), sizesOf(sizes), g.size, g.to.Time, way(g.to), g.from.Time)}
+}
+
+func sizesOf(n int) string {
+	if n == 1 {
+		return "1 size"
 	}
-	if n := len(gains) - most; n > 0 {
-		list = append(list, fmt.Sprintf("at %d more sizes", n))
-	}
-	return Advice{Text: "NCCL's choice is not the fastest " + and(list) + "; a setting for these sizes would cost more at others than it brings: a tuner plugin can choose by size, or ask again with the one size that matters"}
+	return fmt.Sprintf("%d sizes", n)
 }
 
 // way is an algorithm and protocol for a sentence.
@@ -255,27 +304,13 @@ func way(r Row) string {
 	return fmt.Sprintf("%s %s on %d channels", r.Algo, r.Setting.Proto, r.Setting.Channels)
 }
 
-// span is the sizes of gains: runs of neighbours among those asked for.
+// span is the sizes of gains.
 func span(sizes []unit.Bytes, gains []gain) string {
-	var runs []string
-	for i := 0; i < len(gains); {
-		at := slices.Index(sizes, gains[i].size)
-		j := i + 1
-		for j < len(gains) && at+j-i < len(sizes) && sizes[at+j-i] == gains[j].size {
-			j++
-		}
-		text := gains[i].size.String()
-		if j > i+1 {
-			text += "–" + gains[j-1].size.String()
-		}
-		runs = append(runs, text)
-		i = j
+	var list []unit.Bytes
+	for _, g := range gains {
+		list = append(list, g.size)
 	}
-	const most = 4
-	if len(runs) > most {
-		return fmt.Sprintf("%s and %d more ranges of sizes", strings.Join(runs[:most], ", "), len(runs)-most)
-	}
-	return and(runs)
+	return Span(sizes, list)
 }
 
 // foreignAdvice tells of algorithms that NCCL does not have.

@@ -2,6 +2,7 @@ package predict
 
 import (
 	"maps"
+	"math"
 	"strings"
 	"testing"
 
@@ -23,9 +24,13 @@ func TestAdviceHolds(t *testing.T) {
 			for _, size := range sweep {
 				q := Query{Kind: coll.AllReduce, Sizes: []unit.Bytes{size}}
 				auto, best := ask(t, p, q, Auto)[0], ask(t, p, q, Best)[0]
-				list, err := p.Advise(q)
+				found, err := p.Advise(q)
+				list := found.Advice
 				if err != nil {
 					t.Fatal(err)
+				}
+				if want := float64(auto.Time) / float64(best.Time); math.Abs(found.Gain-want) > 1e-9 {
+					t.Errorf("%s %v: a gain of %g where best gains %g", m.preset, size, found.Gain, want)
 				}
 				if len(list) > 0 && !clearly(auto.Time, best.Time) {
 					t.Errorf("%s %v: advice %q where best gains little", m.preset, size, list[0].Text)
@@ -42,6 +47,34 @@ func TestAdviceHolds(t *testing.T) {
 	}
 	if given == 0 {
 		t.Error("no advice was tried")
+	}
+}
+
+// Over a sweep there is one recommendation, and it says so where it costs.
+func TestOneAdvice(t *testing.T) {
+	var sizes []unit.Bytes
+	for b := unit.Bytes(8); b <= unit.GiB; b *= 4 {
+		sizes = append(sizes, b)
+	}
+	for _, m := range []struct {
+		preset string
+		nodes  int
+	}{{"dgx-h100", 1}, {"dgx-h100", 2}, {"dgx-a100", 2}, {"baskerville", 2}, {"azure-ndv4", 4}, {"dgx-1v", 2}} {
+		p := predictor(t, m.preset, m.nodes, nccl.Newest, nil)
+		for _, kind := range []coll.Kind{coll.AllReduce, coll.AllGather, coll.Broadcast, coll.AllToAll} {
+			found, err := p.Advise(Query{Kind: kind, Sizes: sizes})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(found.Advice) > 1 || found.Gain < 1 {
+				t.Errorf("%s %s: gain %g, advice %+v", m.preset, kind, found.Gain, found.Advice)
+			}
+			for _, a := range found.Advice {
+				if len(a.Text) > 420 || found.Gain <= Worth {
+					t.Errorf("%s %s: gain %g, %d letters: %s", m.preset, kind, found.Gain, len(a.Text), a.Text)
+				}
+			}
+		}
 	}
 }
 
@@ -84,7 +117,8 @@ func TestSettingForm(t *testing.T) {
 func TestAdviceToUnset(t *testing.T) {
 	env := map[string]string{"NCCL_PROTO": "LL", "NCCL_DEBUG": "INFO"}
 	p := predictor(t, "dgx-h100", 2, nccl.Newest, maps.Clone(env))
-	list, err := p.Advise(Query{Kind: coll.AllReduce, Sizes: []unit.Bytes{unit.GiB}})
+	found, err := p.Advise(Query{Kind: coll.AllReduce, Sizes: []unit.Bytes{unit.GiB}})
+	list := found.Advice
 	if err != nil || len(list) != 1 || list[0].Setting != "unset NCCL_PROTO" {
 		t.Errorf("advice %+v, error %v", list, err)
 	}

@@ -2,6 +2,7 @@ package predict
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"busbar/cluster"
@@ -11,8 +12,8 @@ import (
 
 // Given is what the caller knows about a cluster whose sources do not say it.
 type Given struct {
-	GPU string    // model, as `busbar hardware gpu` lists them; "" unknown
-	NIC unit.Rate // of a port, one direction; 0 unknown
+	GPU string // model, as `busbar hardware gpu` lists them; "" unknown
+	NIC NICs
 }
 
 // Assume fills what a prediction cannot do without and no source says: the model
@@ -43,10 +44,25 @@ func Assume(c *cluster.Cluster, g Given, nets bool) ([]string, error) {
 	if !nets {
 		return notes, nil
 	}
+	added := false
 	for _, t := range c.Types {
-		if note := assumeNICs(t, g.NIC); note != "" {
+		has, gpus := t.Count(cluster.NIC), t.Count(cluster.GPU)
+		switch {
+		case has > 0 && g.NIC.Count > 0 && g.NIC.Count != has:
+			return notes, fmt.Errorf("%s has %s and %d are given; a count is for nodes whose sources name none: leave it out to give only the rate", t.Name, counted(has), g.NIC.Count)
+		case has == 0 && gpus > 0 && g.NIC.Count > 0:
+			notes = append(notes, addNICs(t, g.NIC))
+			added = true
+			continue
+		case has == 0 && gpus > 0 && !slices.ContainsFunc(c.Types, func(o *cluster.NodeType) bool { return o.Count(cluster.NIC) > 0 }):
+			return notes, noNICs(t)
+		}
+		if note := assumeNICs(t, g.NIC.Rate); note != "" {
 			notes = append(notes, note)
 		}
+	}
+	if added {
+		hardware.Complete(c)
 	}
 	return notes, nil
 }
@@ -137,10 +153,7 @@ func assumeNICs(t *cluster.NodeType, given unit.Rate) string {
 	if count == 0 {
 		return ""
 	}
-	nics := "1 NIC"
-	if count > 1 {
-		nics = fmt.Sprintf("%d NICs", count)
-	}
+	nics := counted(count)
 	if given > 0 {
 		return fmt.Sprintf("%s of %s: taken as %s", nics, t.Name, rate.Bits())
 	}

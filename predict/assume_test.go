@@ -43,7 +43,7 @@ func TestAssume(t *testing.T) {
 		{"dgx-a100", Given{}, 80, 200 * unit.Gbps, "12 NVLinks"},
 		{"baskerville", Given{}, 80, 200 * unit.Gbps, "12 NVLinks"},
 		{"dgx-1v", Given{}, 70, 100 * unit.Gbps, "6 NVLinks"},
-		{"dgx-a100", Given{GPU: "h100", NIC: 100 * unit.Gbps}, 90, 100 * unit.Gbps, "taken as NVIDIA H100"},
+		{"dgx-a100", Given{GPU: "h100", NIC: NICs{Rate: 100 * unit.Gbps}}, 90, 100 * unit.Gbps, "taken as NVIDIA H100"},
 	} {
 		cl := bare(t, c.preset)
 		notes, err := Assume(cl, c.given, true)
@@ -71,7 +71,7 @@ func TestAssumeNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	notes, err := Assume(c, Given{GPU: "h100", NIC: unit.Gbps}, true)
+	notes, err := Assume(c, Given{GPU: "h100", NIC: NICs{Rate: unit.Gbps}}, true)
 	if err != nil || len(notes) > 0 {
 		t.Errorf("notes %q, error %v", notes, err)
 	}

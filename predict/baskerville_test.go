@@ -55,7 +55,7 @@ func sideOf(t *testing.T, layout string, v nccl.Version, algos ...string) Side {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Side{Layout: layout, Nodes: nodes, Ranks: nodes * gpus, Rows: a.Rows, Advice: advice}
+	return Side{Layout: layout, Nodes: nodes, Ranks: nodes * gpus, Rows: a.Rows, Counsel: advice}
 }
 
 // The six rows come out in the measured order, each within 30%, whatever the

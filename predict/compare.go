@@ -15,7 +15,8 @@ type Side struct {
 	Nodes  int
 	Ranks  int
 	Rows   []Row
-	Advice []Advice
+	Counsel
+	Caveat string
 }
 
 // Verdict is who wins at one size, and why, in one sentence.
@@ -23,6 +24,56 @@ type Verdict struct {
 	Size   unit.Bytes `json:"size_bytes"`
 	Winner string     `json:"winner"`
 	Text   string     `json:"text"`
+
+	// What sizes have in common that are told together.
+	loser, reason string
+	factor        float64 // the loser's time over the winner's
+}
+
+// Ruling is verdicts with the same winner and the same reason, told once.
+type Ruling struct {
+	Sizes []unit.Bytes
+	Text  string
+}
+
+// Rulings puts verdicts together, in the order in which they first come.
+func Rulings(list []Verdict) []Ruling {
+	type key struct{ winner, loser, reason string }
+	var order []key
+	groups := map[key][]Verdict{}
+	for _, v := range list {
+		k := key{v.Winner, v.loser, v.reason}
+		if v.loser == "" {
+			k.winner = "" // whoever is ahead by a hair
+		}
+		if groups[k] == nil {
+			order = append(order, k)
+		}
+		groups[k] = append(groups[k], v)
+	}
+	var out []Ruling
+	for _, k := range order {
+		out = append(out, ruling(groups[k]))
+	}
+	return out
+}
+
+// ruling tells of the greatest size, where the difference is one that counts.
+func ruling(list []Verdict) Ruling {
+	last := list[len(list)-1]
+	r := Ruling{Text: last.Text}
+	lo, hi := last.factor, last.factor
+	for _, v := range list {
+		r.Sizes = append(r.Sizes, v.Size)
+		lo, hi = min(lo, v.factor), max(hi, v.factor)
+	}
+	switch {
+	case last.loser == "":
+		r.Text = strings.TrimPrefix(last.Text, fmt.Sprintf("at %v ", last.Size))
+	case len(list) > 1:
+		r.Text = fmt.Sprintf("%s wins, %.2g to %.2g times as fast as %s; at %v %s", last.Winner, lo, hi, last.loser, last.Size, strings.TrimPrefix(last.Text, last.Winner+" wins: "))
+	}
+	return r
 }
 
 // Compare says for every size which layout is fastest. A layout counts by the row
@@ -47,7 +98,12 @@ func Compare(sides []Side) []Verdict {
 		}
 		slices.SortStableFunc(list, func(a, b entrant) int { return cmp.Compare(a.row.Time, b.row.Time) })
 		if len(list) > 1 {
-			out = append(out, Verdict{size, list[0].side.Layout, sentence(size, list)})
+			v := Verdict{Size: size, Winner: list[0].side.Layout, Text: sentence(size, list)}
+			if first, last := list[0], list[len(list)-1]; clearly(last.row.Time, first.row.Time) {
+				v.loser, v.factor = last.side.Layout, float64(last.row.Time)/float64(first.row.Time)
+				v.reason = string(last.row.Limit.Kind) + " " + last.row.Limit.Where
+			}
+			out = append(out, v)
 		}
 	}
 	return out
@@ -118,7 +174,7 @@ func remedy(size unit.Bytes, first, last entrant) string {
 			continue
 		}
 		text += fmt.Sprintf(", or set %s", a.Setting)
-		if clearly(last.row.Time, better.Time) {
+		if clearly(last.row.Time, better.Time) && strings.Contains(strings.ToLower(a.Setting), better.Algo) {
 			text += fmt.Sprintf(" (%s: %v on %s)", better.Algo, better.Time, last.side.Layout)
 		}
 		break

@@ -13,7 +13,11 @@ func Sizes() [3]string { return sizes }
 // model's error on machines of the same class that it had not seen when its figures
 // were fitted. A class without measurements gets the widest margin there is.
 func (p *Predictor) Margin(size unit.Bytes) float64 {
-	return calibratedMargin(marginOf(p.class(), size), p.Cluster.Calibration, size)
+	class := p.class()
+	if p.Card && len(p.Plan.Nodes) > 1 {
+		class = "" // nodes of cards without links of their own: nobody has published any
+	}
+	return calibratedMargin(marginOf(class, size), p.Cluster.Calibration, size)
 }
 
 // class is Class, worked out once.

@@ -22,8 +22,9 @@ type Forecast struct {
 	Rows     []ForecastRow // in the order they are shown
 	Verdicts []predict.Verdict
 	Skipped  []string
-	Origin   string // of the model's figures
-	Parts    bool   // show what the time is made of
+	Caveats  []string // what the prediction takes for granted
+	Origin   string   // of the model's figures
+	Parts    bool     // show what the time is made of
 }
 
 // ForecastRow is a row and the layout it belongs to.
@@ -44,9 +45,13 @@ func (f *Forecast) text(s style, width int) string {
 	b.WriteString(s.bold(f.title()) + "\n")
 	b.WriteString(f.table(s))
 	f.limits(&b, s, width)
-	for _, v := range f.Verdicts {
-		paragraph(&b, "at "+v.Size.String()+": ", v.Text, width)
+	for _, t := range f.Caveats {
+		paragraph(&b, s.yellow("note")+": ", t, width)
 	}
+	for _, r := range predict.Rulings(f.Verdicts) {
+		paragraph(&b, "at "+predict.Span(f.sizes(), r.Sizes)+": ", r.Text, width)
+	}
+	f.verdictOnNCCL(&b, s, width)
 	for _, side := range f.Sides {
 		for _, a := range side.Advice {
 			lead := s.green("advice") + ": "
@@ -60,6 +65,44 @@ func (f *Forecast) text(s style, width int) string {
 		paragraph(&b, s.yellow("left out")+": ", t, width)
 	}
 	return b.String()
+}
+
+// sizes are those asked for, in order.
+func (f *Forecast) sizes() []unit.Bytes {
+	var list []unit.Bytes
+	for _, r := range f.Rows {
+		list = append(list, r.Asked)
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// verdictOnNCCL answers "is there a better setting?" where no advice does.
+func (f *Forecast) verdictOnNCCL(b *strings.Builder, s style, width int) {
+	var fine, stuck []string
+	worst := 1.0
+	for _, side := range f.Sides {
+		switch {
+		case side.Ranks < 2 || side.Gain == 0 || len(side.Advice) > 0:
+		case side.Gain <= predict.Worth:
+			fine = append(fine, side.Layout)
+		default:
+			stuck = append(stuck, side.Layout)
+			worst = max(worst, side.Gain)
+		}
+	}
+	on := func(list []string) string {
+		if len(f.Sides) == 1 {
+			return ""
+		}
+		return " on " + strings.Join(list, ", ")
+	}
+	if len(fine) > 0 {
+		b.WriteString(s.dim("NCCL's choice is the fastest of those weighed"+on(fine)) + "\n")
+	}
+	if len(stuck) > 0 {
+		paragraph(b, "", fmt.Sprintf("NCCL's choice is not the fastest of those weighed%s (up to %.2g×), and no setting of NCCL changes it", on(stuck), worst), width)
+	}
 }
 
 func (f *Forecast) title() string {
@@ -182,16 +225,19 @@ func where(l result.Limit) string {
 // limits explains every bottleneck of the table once.
 func (f *Forecast) limits(b *strings.Builder, s style, width int) {
 	const most = 6
-	seen := map[string]bool{}
+	seen, told := map[string]bool{}, 0
 	for _, r := range f.Rows {
-		key := where(r.Limit)
+		keys := []string{where(r.Limit)}
 		if f.Compared {
-			key = r.Layout + " " + r.Limit.Text
+			keys = []string{r.Layout + " " + where(r.Limit), r.Layout + " " + r.Limit.Text}
 		}
-		if seen[key] || r.Limit.Kind == result.ByNothing {
+		if r.Limit.Kind == result.ByNothing || slices.ContainsFunc(keys, func(k string) bool { return seen[k] }) {
 			continue
 		}
-		if seen[key] = true; len(seen) > most {
+		for _, k := range keys {
+			seen[k] = true
+		}
+		if told++; told > most {
 			return
 		}
 		lead := where(r.Limit)

@@ -129,10 +129,16 @@ func TestTrace(t *testing.T) {
 		{Rank: 1, Lane: 1, Op: 4, Loop: 7, Name: "copy", Peer: -1, Bytes: 256, From: 4*us + 500, To: 9 * us},
 	}}
 	var b bytes.Buffer
-	if err := Trace(&b, run, func(r int) string { return []string{"node0/gpu0", "bad\x1b[1m\"name"}[r] }); err != nil {
+	if err := Trace(&b, run, 8*us, func(r int) string { return []string{"node0/gpu0", "bad\x1b[1m\"name"}[r] }); err != nil {
 		t.Fatal(err)
 	}
 	var doc struct {
+		OtherData struct {
+			Time  float64 `json:"time_us"`
+			Table float64 `json:"table_time_us"`
+			Last  float64 `json:"last_event_us"`
+			Why   string
+		}
 		TraceEvents []struct {
 			Name, Ph, Cat string
 			TS, Dur       float64
@@ -143,14 +149,23 @@ func TestTrace(t *testing.T) {
 	if err := json.Unmarshal(b.Bytes(), &doc); err != nil {
 		t.Fatalf("%v\n%s", err, b.String())
 	}
-	named, spans := map[int]string{}, 0
+	if o := doc.OtherData; o.Time != 9 || o.Table != 8 || o.Last != 9 || !strings.Contains(o.Why, "steady form") {
+		t.Errorf("the trace says of itself %+v", o)
+	}
+	named, spans, texts := map[int]string{}, 0, map[string]int{}
 	for _, e := range doc.TraceEvents {
 		switch {
 		case e.Ph == "M" && e.Name == "process_name":
 			named[e.PID] = e.Args["name"].(string)
+		case e.Ph == "X" && e.Cat == "launch":
+			texts[e.Name]++
+			if e.TS != 0 || e.Dur != 0.999 || e.TID != 0 {
+				t.Errorf("event %+v", e)
+			}
 		case e.Ph == "X":
 			spans++
-			if e.PID == 1 && (e.Name != "copy" || e.TID != tracksPerLane || e.Args["lane"] != 1.0 || e.TS != 4.0005 || e.Dur != 4.9995 || e.Args["bytes"] != 256.0 || e.Args["peer"] != nil) {
+			texts[e.Name]++
+			if e.PID == 1 && (e.Name != "copy" || e.TID != tracksPerLane || e.Args["lane"] != 1.0 || e.TS != 4.0005 || e.Dur != 4.9985 || e.Args["bytes"] != 256.0 || e.Args["peer"] != nil) {
 				t.Errorf("event %+v", e)
 			}
 			if e.PID == 0 && (e.TID != []int{1, 0, 3}[int(e.Args["op"].(float64))] || e.Args["peer"] != 2.0) {
@@ -158,10 +173,13 @@ func TestTrace(t *testing.T) {
 			}
 		}
 	}
+	if texts["launch"] != 2 || texts["send to 2"] != 2 || texts["recv from 2"] != 1 || texts["recvReduce from 0"] != 1 {
+		t.Errorf("events %v", texts)
+	}
 	if spans != 5 || named[0] != "rank 0 node0/gpu0" || named[2] != "switch 0" || strings.ContainsRune(named[1], '\x1b') {
 		t.Errorf("%d spans, names %v", spans, named)
 	}
-	if err := Trace(io.Discard, &result.Run{}, nil); err == nil {
+	if err := Trace(io.Discard, &result.Run{}, 0, nil); err == nil {
 		t.Error("a trace without events was written")
 	}
 }

@@ -217,8 +217,8 @@ func TestFindings(t *testing.T) {
 		{ID: "link-down", Severity: audit.Error, Where: "leaf2[33]", Text: "the link is down", Fix: "reseat the cable"},
 		{
 			ID: "nic-shared", Severity: audit.Warn, Where: "node[0-1]/mlx5_0",
-			Text: "4 GPUs (gpu0, gpu1, gpu2, gpu3) share one NIC: 6.25 GB/s each when all send, of 25 GB/s; a ring that leaves the node from several of them funnels through it",
-			Fix:  "place jobs on whole nodes or on one GPU per node, prefer NCCL_ALGO=Tree across nodes, or add NICs",
+			Text: "4 GPUs (gpu0, gpu1, gpu2, gpu3) share one NIC: 6.25 GB/s each when all send, of 25 GB/s; whatever leaves the node from any of them goes through it",
+			Fix:  "place jobs on whole nodes or on one GPU per node, prefer trees to rings across nodes (NCCL_ALGO=allreduce:tree; before 2.24 NCCL_ALGO=Tree), or add NICs",
 		},
 		{ID: "nic-far", Severity: audit.Note, Where: "node0", Text: "worth knowing"},
 	}

@@ -17,17 +17,21 @@ import (
 // (ui.perfetto.dev) and chrome://tracing open: a process for every rank, a thread
 // for every lane and one more for its sends, since a lane receives while its send
 // is under way and viewers want the events of a thread one after the other. name
-// says where a rank runs; nil leaves it out.
-func Trace(w io.Writer, r *result.Run, name func(rank int) string) error {
+// says where a rank runs; nil leaves it out. steady is the time that a table gives
+// for the run, 0 where there is none: the file carries both, and why they differ.
+func Trace(w io.Writer, r *result.Run, steady unit.Time, name func(rank int) string) error {
 	if len(r.Events) == 0 {
 		return fmt.Errorf("%s by %s: the run carries no events", r.Op.Kind, r.Algo)
 	}
 	b := bufio.NewWriter(w)
 	head := fmt.Sprintf("%s %v by %s %s on %d ranks, %d channels", r.Op.Kind, r.Op.Bytes, r.Algo, r.Proto, r.Ranks, r.Channels)
 	t := &tracer{w: b}
-	fmt.Fprintf(b, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"title\":%s,\"time_us\":%s},\n\"traceEvents\":[", quoted(head), number(r.Time.Micros()))
-	events := slices.Clone(r.Events)
-	slices.SortStableFunc(events, func(a, b result.Event) int { return cmp.Compare(a.From, b.From) })
+	events := launched(r)
+	data, err := json.Marshal(about(r, events, head, steady))
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(b, "{\"displayTimeUnit\":\"ns\",\"otherData\":%s,\n\"traceEvents\":[", data)
 	rows := tracks(events)
 	t.lanes(r, events, rows, name)
 	for i := range events {
@@ -40,6 +44,58 @@ func Trace(w io.Writer, r *result.Run, name func(rank int) string) error {
 	return b.Flush()
 }
 
+// traceAbout is what a trace says of itself.
+type traceAbout struct {
+	Title  string    `json:"title"`
+	Time   unit.Time `json:"time_us"`
+	Last   unit.Time `json:"last_event_us"`
+	Steady unit.Time `json:"table_time_us,omitempty"`
+	Why    string    `json:"why,omitempty"`
+}
+
+func about(r *result.Run, events []result.Event, title string, steady unit.Time) traceAbout {
+	a := traceAbout{Title: texttab.Clean(title), Time: r.Time, Steady: steady}
+	for i := range events {
+		a.Last = max(a.Last, events[i].To)
+	}
+	if steady > 0 {
+		a.Why = PlayedAndSteady
+	}
+	return a
+}
+
+// PlayedAndSteady tells why a timeline and a table give different times.
+const PlayedAndSteady = "time_us is from playing every message, table_time_us from the steady form, which the model's figures were fitted with: " +
+	"go by the table for how long it takes, by the timeline for what waits for what. After the last event comes what is lost until links run at full speed, which no single message can be charged with"
+
+// launched are the events of a run in the order in which they begin, with what
+// passes before the first of them as an event of every rank.
+func launched(r *result.Run) []result.Event {
+	events := slices.Clone(r.Events)
+	slices.SortStableFunc(events, func(a, b result.Event) int { return cmp.Compare(a.From, b.From) })
+	first := events[0].From
+	if first <= 0 {
+		return events
+	}
+	var ranks []int
+	seen := map[int]bool{}
+	for i := range events {
+		if e := &events[i]; e.Rank < r.Ranks && !seen[e.Rank] {
+			seen[e.Rank] = true
+			ranks = append(ranks, e.Rank)
+		}
+	}
+	slices.Sort(ranks)
+	out := make([]result.Event, 0, len(ranks)+len(events))
+	for _, rank := range ranks {
+		out = append(out, result.Event{Rank: rank, Op: -1, Name: launchName, Peer: -1, To: first})
+	}
+	return append(out, events...)
+}
+
+// launchName is the event before the first message: the start of the kernel.
+const launchName = "launch"
+
 // tracer writes events one to a line.
 type tracer struct {
 	w    *bufio.Writer
@@ -49,14 +105,15 @@ type tracer struct {
 
 // traceEvent is one record. Names and order of fields are the format's.
 type traceEvent struct {
-	Name string         `json:"name"`
-	Cat  string         `json:"cat,omitempty"`
-	Ph   string         `json:"ph"`
-	TS   *float64       `json:"ts,omitempty"`
-	Dur  *float64       `json:"dur,omitempty"`
-	PID  int            `json:"pid"`
-	TID  int            `json:"tid"`
-	Args map[string]any `json:"args,omitempty"`
+	Name  string         `json:"name"`
+	Cat   string         `json:"cat,omitempty"`
+	Ph    string         `json:"ph"`
+	TS    *float64       `json:"ts,omitempty"`
+	Dur   *float64       `json:"dur,omitempty"`
+	Scope string         `json:"s,omitempty"`
+	PID   int            `json:"pid"`
+	TID   int            `json:"tid"`
+	Args  map[string]any `json:"args,omitempty"`
 }
 
 func (t *tracer) put(e traceEvent) {
@@ -147,22 +204,24 @@ func rankName(r *result.Run, rank int, name func(int) string) string {
 }
 
 func (t *tracer) event(e *result.Event, row int) {
-	from, dur := e.From.Micros(), (e.To - e.From).Micros()
+	// Viewers add beginning and duration up in floating point; an event that touches
+	// the next one would seem to end inside it.
+	from, dur := e.From.Micros(), max(0, e.To-e.From-unit.Nanosecond).Micros()
 	args := map[string]any{"bytes": int64(e.Bytes), "lane": e.Lane, "op": e.Op, "loop": e.Loop}
 	text, cat := e.Name, "local"
-	if e.Peer >= 0 {
+	switch {
+	case e.Name == launchName && e.Op < 0:
+		args, cat = nil, "launch"
+	case e.Peer >= 0:
 		args["peer"], cat = e.Peer, "message"
-		text = fmt.Sprintf("%s %d", e.Name, e.Peer)
+		text = fmt.Sprintf("%s from %d", e.Name, e.Peer)
+		if e.Name == "send" {
+			text = fmt.Sprintf("send to %d", e.Peer)
+		}
 	}
-	t.put(traceEvent{Name: text, Cat: cat, Ph: "X", TS: &from, Dur: &dur, PID: e.Rank, TID: row, Args: args})
-}
-
-func quoted(s string) string {
-	data, _ := json.Marshal(texttab.Clean(s))
-	return string(data)
-}
-
-func number(v float64) string {
-	data, _ := json.Marshal(v)
-	return string(data)
+	x := traceEvent{Name: text, Cat: cat, Ph: "X", TS: &from, Dur: &dur, PID: e.Rank, TID: row, Args: args}
+	if dur == 0 { // a moment
+		x.Ph, x.Dur, x.Scope = "i", nil, "t"
+	}
+	t.put(x)
 }

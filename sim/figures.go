@@ -69,6 +69,7 @@ const (
 	TreeLane                                   // lane of a tree over that of a ring: two directions share the threads
 	TreeSlice                                  // µs: a loop of a tree
 	PairLaunch                                 // µs: sends and receives with every further peer
+	PairHop                                    // of a hop of protocol Simple: that of a send to a peer, which no ring waits for
 	RampOver                                   // µs: in which threads get their full rate
 	LastStep                                   // messages: what a ring loses by its last step, which receives and sends nothing on
 	PairStep                                   // messages: the same where pairs exchange, for a rank's own block
@@ -129,6 +130,7 @@ var commonInfo = [nFigures - int(nGens)*nGenFigures]figureInfo{
 	{"tree_lane", "", 0.3, 2},
 	{"tree_slice", "us", 0, 30},
 	{"pair_launch", "us", 0, 10},
+	{"pair_hop", "", 0.1, 2},
 	{"ramp_over", "us", 20, 5000},
 	{"last_step", "", 0, 2},
 	{"pair_step", "", 0, 2},

@@ -21,6 +21,9 @@ type Machine struct {
 	// over PCIe; what is farther goes through host memory. The zero value is PXB, as
 	// NCCL has it.
 	Direct cluster.ClassType
+	// Reach is how far a NIC may be from a GPU and still read and write its memory
+	// (GPUDirect RDMA). The zero value is PXB, as NCCL has it.
+	Reach cluster.ClassType
 }
 
 // node is what a machine knows about a type of nodes.

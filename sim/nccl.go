@@ -90,9 +90,10 @@ func (f *Figures) suit(w *Wire, g Gen, kind coll.Kind, algo, proto string) {
 		w.Last = f[LastStep]
 	case "tree", "chain", "collnet_chain":
 		w.Lane = unit.Rate(float64(w.Lane) * f[TreeLane])
-		w.Slice, w.Slices = micros(f[TreeSlice]), 1
+		w.Slice, w.Slices = 0, 1
 		switch proto {
 		case Simple:
+			w.Slice = micros(f[TreeSlice])
 			w.Chunk, w.Least, w.Want = treeChunk, treeLeast, pipeLoops
 		case LL128: // shrinks with the size too, less far
 			w.Least, w.Want = treeLeast, pipeLoops/2
@@ -108,5 +109,10 @@ func (f *Figures) suit(w *Wire, g Gen, kind coll.Kind, algo, proto string) {
 		w.Chunk, w.Slices, w.Overlap = pairChunk, 1, true
 		w.Own, w.Last = f[OwnWork], f[PairStep]
 		w.Peer = micros(f[PairLaunch])
+		if proto == Simple {
+			for h := range w.Hop {
+				w.Hop[h] = unit.Time(float64(w.Hop[h]) * f[PairHop])
+			}
+		}
 	}
 }

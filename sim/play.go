@@ -2,6 +2,7 @@ package sim
 
 import (
 	"container/heap"
+	"math"
 
 	"busbar/internal/fair"
 	"busbar/result"
@@ -94,11 +95,7 @@ func (p *play) send(i int32, who, ln int, op schedule.Op) (bool, error) {
 		return false, err
 	}
 	c := &p.conns[k]
-	share := p.full
-	if int(p.lanes[i].loop) == p.loops-1 {
-		share = p.last
-	}
-	bytes := float64(p.s.Bytes(p.op, op)) * share
+	bytes := float64(p.s.Bytes(p.op, op)) * p.share(&p.lanes[i])
 	f := flight{conn: k, lane: i, left: bytes, mark: bytes * (1 - p.cut), event: -1}
 	if p.record {
 		f.event = int32(len(p.events))
@@ -113,12 +110,20 @@ func (p *play) send(i int32, who, ln int, op schedule.Op) (bool, error) {
 	return !c.switched && !p.atOnce, nil
 }
 
+// share is the part of the data that goes in the loop a lane is in.
+func (p *play) share(l *lane) float64 {
+	if int(l.loop) == p.loops-1 {
+		return p.last
+	}
+	return p.full
+}
+
 // note records an op.
 func (p *play) note(l *lane, who, ln int, op schedule.Op, from, to unit.Time) {
 	if !p.record {
 		return
 	}
-	e := result.Event{Rank: who, Lane: ln, Op: int(l.pc), Loop: int(l.loop), Name: op.Verb.String(), Peer: -1, Bytes: p.s.Bytes(p.op, op), From: from + p.m.Wire.Launch, To: to + p.m.Wire.Launch}
+	e := result.Event{Rank: who, Lane: ln, Op: int(l.pc), Loop: int(l.loop), Name: op.Verb.String(), Peer: -1, Bytes: unit.Bytes(math.Round(float64(p.s.Bytes(p.op, op)) * p.share(l))), From: from + p.m.Wire.Launch, To: to + p.m.Wire.Launch}
 	if !op.Verb.Local() {
 		e.Peer = int(op.Peer)
 	}

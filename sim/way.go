@@ -90,13 +90,16 @@ func (w *ways) inside(typ, a, b int) *localWay {
 	if *kept != nil {
 		return *kept
 	}
-	legs, class := w.m.routes.Inside(typ, a, b)
-	l := &localWay{legs: legs, stage: -1, broken: class.Type == cluster.Apart}
-	n := w.m.types[typ]
 	limit := w.m.Direct
 	if limit == cluster.Apart {
 		limit = cluster.PXB
 	}
+	legs, class := w.m.routes.Inside(typ, a, b)
+	if limit == cluster.Self { // no peer access at all
+		legs, class = w.m.routes.Tree(typ, a, b)
+	}
+	l := &localWay{legs: legs, stage: -1, broken: class.Type == cluster.Apart}
+	n := w.m.types[typ]
 	switch {
 	case class.Type <= cluster.LK:
 		l.hop = OverNVLink
@@ -142,7 +145,7 @@ func (w *ways) toNIC(typ, gpu, nic int, out bool) *localWay {
 			return l
 		}
 	}
-	if !n.reaches(gpu, nic, class) {
+	if !n.reaches(gpu, nic, class, w.m.Reach) {
 		l.bounce = true
 	}
 	*kept = l
@@ -150,7 +153,7 @@ func (w *ways) toNIC(typ, gpu, nic int, out bool) *localWay {
 }
 
 // reaches reports whether a NIC moves data to and from the GPU's memory by itself.
-func (n *node) reaches(gpu, nic int, class cluster.Class) bool {
+func (n *node) reaches(gpu, nic int, class cluster.Class, limit cluster.ClassType) bool {
 	d := n.t.Devices[nic].NIC
 	g := n.t.Devices[gpu].GPU
 	if d == nil || d.GDR == cluster.No || g != nil && g.GDR == cluster.No {
@@ -159,7 +162,10 @@ func (n *node) reaches(gpu, nic int, class cluster.Class) bool {
 	if d.GDR == cluster.Maybe && d.Kind == cluster.Ethernet {
 		return false
 	}
-	if class.Type <= cluster.PXB {
+	if limit == cluster.Apart {
+		limit = cluster.PXB
+	}
+	if class.Type <= limit {
 		return true
 	}
 	// A superchip's GPU hangs on its processor by C2C: the NIC reaches it there.

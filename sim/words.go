@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"busbar/cluster"
 	"busbar/result"
@@ -29,7 +30,7 @@ func (o *Outline) limit(r *result.Run, m *Model, kind Kind, size float64) result
 		text = fmt.Sprintf("%s can move at most %v each; more channels would help", count(r.Channels, "channel"), m.Wire.Lane)
 		return result.Limit{Kind: result.ByProtocol, Text: text}
 	case NIC:
-		text = o.nicText(l)
+		text = o.nicText(l, m)
 	case Fabric:
 		text = fmt.Sprintf("the uplinks of %s carry %v for their nodes; traffic that stays below one leaf would avoid them", o.m.name(l.id), l.rate)
 		if part := hashed(l.flows, l.cables); m.Hashed[l.net] && part < 0.9 {
@@ -39,8 +40,8 @@ func (o *Outline) limit(r *result.Run, m *Model, kind Kind, size float64) result
 		text = fmt.Sprintf("data is copied through host memory (%v); GPUDirect or peer access would avoid it", m.Staging)
 	case Bounce:
 		text = fmt.Sprintf("the NIC cannot reach GPU memory, so data is copied through host memory (%v one direction)", m.Bounce)
-		if l.shared {
-			text = fmt.Sprintf("%d GPUs of the node share one NIC that cannot reach GPU memory; their copies through host memory reach %v one direction (one GPU alone: %v)", o.m.on[o.m.describe(l.id).host], m.Shared, m.Bounce)
+		if host := o.m.describe(l.id).host; l.shared {
+			text = fmt.Sprintf("%d GPUs of the node share %s that cannot reach GPU memory; copies through host memory reach %v one direction a NIC (%v where one GPU has it alone)", o.m.on[host], nicCount(len(o.m.types[o.m.c.Hosts[host].Type].nics)), m.Shared, m.Bounce)
 		}
 	case Socket:
 		text = fmt.Sprintf("data crosses between sockets at %v one direction; a NIC or peer on the GPU's own socket would avoid it", l.rate)
@@ -48,21 +49,39 @@ func (o *Outline) limit(r *result.Run, m *Model, kind Kind, size float64) result
 		text = fmt.Sprintf("the PCIe link carries %v one direction for %s", l.rate, gpus(l.users))
 	default:
 		text = fmt.Sprintf("a GPU's links carry %v one direction", l.rate)
+		if strings.Contains(o.m.name(l.id), "→") {
+			text = fmt.Sprintf("the links between two GPUs carry %v one direction", l.rate)
+		}
 	}
 	return result.Limit{Kind: kind.limit(), Where: o.m.name(l.id), Text: text}
 }
 
 // nicText tells a port that GPUs share from one that is simply full.
-func (o *Outline) nicText(l *load) string {
+func (o *Outline) nicText(l *load, m *Model) string {
 	host := o.m.describe(l.id).host
 	ranks, nics := int(o.m.on[host]), len(o.m.types[o.m.c.Hosts[host].Type].nics)
+	text := fmt.Sprintf("a %s port is full", l.rate.Bits())
 	switch {
 	case l.users > 1 && ranks > nics:
-		return fmt.Sprintf("%s share one %s port", gpus(l.users), l.rate.Bits())
+		text = fmt.Sprintf("%s share one %s port", gpus(l.users), l.rate.Bits())
 	case l.users > 1:
-		return fmt.Sprintf("%s send over all %d ports of the node, %s each, and the busiest is full", gpus(l.users), nics, l.rate.Bits())
+		text = fmt.Sprintf("%s of the node send through this %s port", gpus(l.users), l.rate.Bits())
+	case ranks > 1 && l.ports < min(ranks, nics):
+		text = fmt.Sprintf("everything goes through %d of the node's %s; the %s port is full", l.ports, count(nics, "port"), l.rate.Bits())
+	case ranks > 1 && ranks <= nics:
+		text = fmt.Sprintf("each GPU's own %s port is full", l.rate.Bits())
 	}
-	return fmt.Sprintf("one GPU keeps one %s port full; faster ports, or more of them a node, would help", l.rate.Bits())
+	if part := m.share(NIC, l.net); part < 0.8 {
+		text += fmt.Sprintf(" at the %.0f%% of its rate that NCCL gets over %s", 100*part, l.net)
+	}
+	return text
+}
+
+func nicCount(n int) string {
+	if n == 1 {
+		return "one NIC"
+	}
+	return fmt.Sprintf("%d NICs", n)
 }
 
 func gpus(n int) string { return count(n, "GPU") }

@@ -141,7 +141,7 @@ func Gather(groups []Group, figures *sim.Figures) ([]*Case, []Left) {
 	var left []Left
 	for i := range groups {
 		g := &groups[i]
-		out := Left{ID: g.ID, Points: max(1, len(g.Sizes)), Fair: true}
+		out := Left{ID: g.ID, Points: max(1, len(g.Sizes)), Fair: true, Class: g.Class, Machine: g.Machine()}
 		switch {
 		case g.Anomalous:
 			out.Reason = "anomalous: slow because something was wrong; not scored"
@@ -155,7 +155,7 @@ func Gather(groups []Group, figures *sim.Figures) ([]*Case, []Left) {
 			if err == nil {
 				cases = append(cases, c)
 				if n := len(g.Sizes) - len(c.Points); n > 0 {
-					left = append(left, Left{ID: g.ID, Reason: fmt.Sprintf("%d sizes without a time or a bandwidth", n), Points: n, Fair: true})
+					left = append(left, Left{ID: g.ID, Reason: fmt.Sprintf("%d sizes without a time or a bandwidth", n), Points: n, Fair: true, Class: g.Class, Machine: c.Machine()})
 				}
 				continue
 			}

@@ -56,6 +56,8 @@ type Left struct {
 	// Fair says that it was left out by rule (anomalous, grade C, no collective at
 	// all) and not because it cannot be predicted.
 	Fair bool
+	// Class is the source's class of hardware, Machine where it was measured.
+	Class, Machine string
 }
 
 // maxLines bounds a file; the real ones have some hundred lines.

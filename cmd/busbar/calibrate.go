@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -37,9 +38,9 @@ func (calibrateCmd) Help() string {
 		"keeps those that the measurements pin down, and writes them into the cluster file with their range and source. A later prediction uses them and says so. " +
 		"The error on sizes that were left out of the fit is printed beside the error of the fit.\n\n" +
 		"Examples:\n" +
-		"  busbar calibrate -c dgx-h100:2 two-nodes.log -o site.yaml\n" +
+		"  busbar calibrate -c dgx-h100:2 --nccl 2.28 docs/examples/two-nodes.log -o site.yaml\n" +
 		"  busbar predict -c site.yaml --op all_gather\n" +
-		"  busbar calibrate --cross collectives.jsonl"
+		"  busbar calibrate --cross docs/examples/points.jsonl"
 }
 
 // Run fits a cluster's figures, or all.
@@ -170,7 +171,12 @@ func (c *calibrateCmd) sweeps(e *env, name string, release nccl.Version) ([]trut
 	if len(groups) == 0 && len(left) > 0 {
 		return nil, fmt.Errorf("%s: %s", left[0].ID, left[0].Reason)
 	}
-	return groups, nil
+	return slices.DeleteFunc(groups, func(g truth.Group) bool {
+		if g.Anomalous && !c.Quiet {
+			fmt.Fprintf(e.stderr, "note: %s is anomalous, slow because something was wrong; not fitted\n", g.ID)
+		}
+		return g.Anomalous
+	}), nil
 }
 
 func (e *env) readWhole(name string) ([]byte, error) {

@@ -120,7 +120,9 @@ func (c *calibrateCmd) printFigures(e *env, cases []*truth.Case, a *calibrate.An
 	for i, v := range a.Figures {
 		unit, _, _ := sim.FigureRange(i)
 		note := ""
-		if a.Touch[i] == 0 {
+		if calibrate.Held(sim.FigureName(i)) {
+			note = "from the reference case (docs/baskerville.md), not fitted here"
+		} else if a.Touch[i] == 0 {
 			note = "no point depends on it: as its neighbours or as is usual"
 		}
 		t.Row(sim.FigureName(i), fmt.Sprintf("%.4g", v), unit, fmt.Sprint(a.Touch[i]), note)

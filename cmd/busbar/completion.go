@@ -10,6 +10,7 @@ import (
 
 	"busbar/coll"
 	"busbar/hardware"
+	"busbar/nccl"
 	"busbar/predict"
 	"busbar/schedule"
 )
@@ -38,7 +39,7 @@ func (c completionCmd) Run(e *env) error {
 		}
 		names = append(names, n.Name)
 		words[n.Name] = flagWords(n)
-		if n.Name == "map" {
+		if n.Name == "map" || n.Name == "predict" {
 			for _, p := range hardware.Presets() {
 				words[n.Name] = append(words[n.Name], word{p.Name, p.Summary})
 			}
@@ -87,10 +88,38 @@ func kindNames() []string {
 	return list
 }
 
-func algoNames() []string {
-	list := []string{predict.Auto, predict.Best, predict.Each, predict.All}
+// algoNames are the words of --algo, which commands have different ones of beside
+// the names of algorithms.
+func algoNames(command string) []string {
+	var list []string
+	switch command {
+	case "predict":
+		list = []string{predict.Auto, predict.Best, predict.Each, predict.All}
+	case "bench":
+		list = []string{predict.Auto}
+	}
 	for _, b := range schedule.Builders() {
 		list = append(list, b.Name)
+	}
+	return list
+}
+
+func dtypeNames() []string {
+	var list []string
+	for d := range coll.Dtype(255) {
+		if d.String() == fmt.Sprintf("type(%d)", d) {
+			break
+		}
+		list = append(list, d.String())
+	}
+	return list
+}
+
+// releases are those of NCCL whose rules are known, the newest first.
+func releases() []string {
+	var list []string
+	for minor := nccl.Newest.Minor; minor >= nccl.Oldest.Minor; minor-- {
+		list = append(list, fmt.Sprintf("%d.%d", nccl.Newest.Major, minor))
 	}
 	return list
 }
@@ -109,8 +138,13 @@ func bashScript(b *strings.Builder, shell string, names []string, words map[stri
 	b.WriteString("      esac\n      COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n")
 	fmt.Fprintf(b, "    -c|--cluster) COMPREPLY=($(compgen -W %q -- \"$cur\") $(compgen -f -- \"$cur\")); compopt -o nospace 2>/dev/null; return ;;\n", strings.Join(presetNames(), " "))
 	fmt.Fprintf(b, "    --op) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", strings.Join(kindNames(), " "))
-	fmt.Fprintf(b, "    --algo) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", strings.Join(algoNames(), " "))
-	b.WriteString("    --proto) COMPREPLY=($(compgen -W \"auto ll ll128 simple\" -- \"$cur\")); return ;;\n    --path) return ;;\n  esac\n")
+	fmt.Fprintf(b, "    -d|--dtype) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", strings.Join(dtypeNames(), " "))
+	fmt.Fprintf(b, "    --nccl) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", strings.Join(releases(), " "))
+	b.WriteString("    --algo)\n      case ${COMP_WORDS[1]} in\n")
+	for _, n := range []string{"predict", "bench", "*"} {
+		fmt.Fprintf(b, "        %s) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", n, strings.Join(algoNames(n), " "))
+	}
+	b.WriteString("      esac ;;\n    --proto) COMPREPLY=($(compgen -W \"auto ll ll128 simple\" -- \"$cur\")); return ;;\n    --path) return ;;\n  esac\n")
 	b.WriteString("  case ${COMP_WORDS[1]} in\n")
 	for _, n := range names {
 		var list []string
@@ -118,7 +152,7 @@ func bashScript(b *strings.Builder, shell string, names []string, words map[stri
 			list = append(list, w.text)
 		}
 		files := ""
-		if n == "map" {
+		if n == "map" || n == "predict" {
 			files = " files=1"
 		}
 		fmt.Fprintf(b, "    %s) words=%q%s ;;\n", n, strings.Join(list, " "), files)
@@ -137,7 +171,7 @@ func fishScript(b *strings.Builder, nodes []*kong.Node, words map[string][]word)
 		fmt.Fprintf(b, "complete -c busbar -n __fish_use_subcommand -a %s -d '%s'\n", n.Name, fishQuote(n.Help))
 		for _, w := range words[n.Name] {
 			if long, ok := strings.CutPrefix(w.text, "--"); ok {
-				if list := valuesOf(long); list != nil {
+				if list := valuesOf(n.Name, long); list != nil {
 					fmt.Fprintf(b, "complete -c busbar -n '__fish_seen_subcommand_from %s' -l %s -x -a '%s' -d '%s'\n", n.Name, long, strings.Join(list, " "), fishQuote(w.help))
 					continue
 				}
@@ -150,12 +184,16 @@ func fishScript(b *strings.Builder, nodes []*kong.Node, words map[string][]word)
 }
 
 // valuesOf are the words that can stand behind a flag, where they are few.
-func valuesOf(flag string) []string {
+func valuesOf(command, flag string) []string {
 	switch flag {
 	case "op":
 		return kindNames()
 	case "algo":
-		return algoNames()
+		return algoNames(command)
+	case "dtype":
+		return dtypeNames()
+	case "nccl":
+		return releases()
 	case "proto":
 		return []string{"auto", "ll", "ll128", "simple"}
 	}

@@ -36,9 +36,10 @@ func (mapCmd) Help() string {
 		"Examples:\n" +
 		"  busbar map\n" +
 		"  busbar map dgx-h100:16 --audit\n" +
-		"  nvidia-smi topo -m | busbar map - -o svg > node.svg\n" +
-		"  busbar map topo.txt ibnetdiscover.txt -o cluster.yaml\n" +
-		"  busbar map gpu1=topo1.txt gpu2=topo2.txt --path gpu1/gpu0,gpu2/gpu3"
+		"  busbar map docs/examples/topo.txt:2 -o node.svg\n" +
+		"  busbar map gpu001=docs/examples/topo.txt docs/examples/two-types.yaml -o cluster.yaml\n" +
+		"  busbar map cluster.yaml --path gpu001/gpu0,big1/gpu3\n" +
+		"  nvidia-smi topo -m | busbar map -"
 }
 
 // outputs maps a format's name to its writer.

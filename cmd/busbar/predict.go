@@ -13,27 +13,27 @@ import (
 	"busbar/predict"
 	"busbar/report"
 	"busbar/schedule"
-	"busbar/unit"
 )
 
 type predictCmd struct {
 	common
+	Machine string   `arg:"" optional:"" name:"cluster" help:"The cluster, as -c gives it."`
 	Cluster string   `short:"c" placeholder:"CLUSTER" help:"A preset (dgx-h100:4), a cluster file, or any file that map reads (topo.xml:8 is eight such nodes). None: this machine."`
 	Layout  string   `short:"l" placeholder:"NODESxGPUS" help:"Who takes part: 2x4 is two nodes with four GPUs each. None: all GPUs."`
-	Op      string   `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, gather, scatter, sendrecv, hypercube, barrier."`
+	Op      string   `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, all_to_all_v, gather, scatter, sendrecv, hypercube, barrier."`
 	Min     string   `short:"b" name:"minbytes" placeholder:"SIZE" help:"The smallest size; 8 without -e and --size (8, 64K, 1M, 1G are 1024-based as in nccl-tests; 1.32GB, 1GiB say so)."`
 	Max     string   `short:"e" name:"maxbytes" placeholder:"SIZE" help:"The greatest size; 128M without -b and --size."`
 	Factor  float64  `short:"f" name:"stepfactor" default:"2" help:"From size to size."`
 	Size    string   `placeholder:"SIZE" help:"One size, or several with commas, instead of -b -e -f."`
-	Dtype   string   `short:"d" default:"float" help:"float, half, bfloat16, int8, fp8_e4m3, …"`
+	Dtype   string   `short:"d" default:"float" help:"float, half, bfloat16, int8, f8e4m3, …"`
 	Root    int      `help:"The root of broadcast, reduce, gather, scatter."`
 	Algo    string   `placeholder:"ALGO" help:"auto is what NCCL takes, best what is fastest, each a row for every algorithm of NCCL, all also for every protocol, or names (ring,tree). Without it: auto, and each with --compare."`
 	Proto   string   `enum:"auto,ll,ll128,simple" default:"auto" help:"auto, ll, ll128 or simple."`
-	NCCL    string   `name:"nccl" placeholder:"VERSION" help:"The release of NCCL: 2.18 to 2.30."`
+	NCCL    string   `name:"nccl" placeholder:"VERSION" help:"The release of NCCL, 2.18 to 2.30. Without it: the newest known, named in the first line of the output; give the job's own (NCCL_DEBUG=VERSION prints it)."`
 	Plan    bool     `name:"nccl-plan" help:"Also print what NCCL sets up: graphs, rings, trees, its table of estimates."`
 	Compare string   `placeholder:"L1,L2,…" help:"Layouts side by side: 1x4,2x2,4x1."`
 	GPU     string   `name:"gpu" placeholder:"MODEL" help:"The GPUs' model where the cluster's source does not name it: a100-80."`
-	NIC     string   `name:"nic" placeholder:"RATE" help:"The rate of a NIC's port where the source does not say it: 200Gb/s."`
+	NIC     string   `name:"nic" placeholder:"[COUNTx]SPEED" help:"The NICs where the source does not say: 200Gb/s or HDR is the rate of those it has, 4x200Gb/s or 4xHDR four of them a node where it has none."`
 	Env     []string `placeholder:"KEY=VALUE" sep:"none" help:"A setting of NCCL, as in the job's environment. Repeatable."`
 	Output  []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write a file: .svg is a picture, .trace.json a timeline for Perfetto, .json the document of --json, .txt the table. Repeatable."`
 	Trace   string   `placeholder:"FILE" help:"Write the timeline of one run (one size, one algorithm), for ui.perfetto.dev or chrome://tracing."`
@@ -44,10 +44,11 @@ func (predictCmd) Help() string {
 	return "Predicts how long a collective takes, by which algorithm and protocol NCCL would do it, what limits it, and which setting would help. " +
 		"Sizes, algbw and busbw are those of nccl-tests. The figures of the model were fitted on published measurements; see docs/accuracy.md.\n\n" +
 		"Examples:\n" +
-		"  busbar predict -c dgx-h100:2\n" +
+		"  busbar predict dgx-h100:2\n" +
 		"  busbar predict -c dgx-h100:4 --op all_gather -b 1M -e 1G -f 4 --algo all\n" +
 		"  busbar predict -c baskerville --compare 1x4,2x2,4x1 --size 1.32GB -d bfloat16\n" +
-		"  busbar predict -c topo.xml:8 -l 4x8 --nccl 2.21 --env NCCL_ALGO=Ring --json\n" +
+		"  busbar predict -c dgx-h100:8 -l 4x8 --nccl 2.21 --env NCCL_ALGO=Ring --json\n" +
+		"  busbar predict -c docs/examples/rails.yaml -l 2x8 --size 14GB\n" +
 		"  busbar predict -c dgx-a100:2 -b 8 -e 8G -o curve.svg"
 }
 
@@ -67,7 +68,10 @@ func (c *predictCmd) Run(e *env) error {
 
 // forecast predicts what the flags ask for.
 func (c *predictCmd) forecast(e *env) (*forecast, error) {
-	q, err := c.query()
+	if err := c.place(); err != nil {
+		return nil, err
+	}
+	q, err := c.query(e)
 	if err != nil {
 		return nil, err
 	}
@@ -75,6 +79,7 @@ func (c *predictCmd) forecast(e *env) (*forecast, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.note(e, predict.EnvironmentNotes(settings)...)
 	version := nccl.Newest
 	if c.NCCL != "" {
 		if version, err = nccl.ParseVersion(c.NCCL); err != nil {
@@ -104,8 +109,12 @@ func (c *predictCmd) forecast(e *env) (*forecast, error) {
 		if err != nil {
 			return nil, err
 		}
+		c.note(e, p.Plan.Notes()...)
 		asked = append(asked, p)
 		f.Sides = append(f.Sides, side)
+		if side.Caveat != "" {
+			f.Caveats = append(f.Caveats, side.Layout+": "+side.Caveat)
+		}
 		for _, t := range skipped {
 			f.Skipped = append(f.Skipped, fmt.Sprintf("%s %s: %s", side.Layout, t.Algo, t.Reason))
 		}
@@ -117,8 +126,30 @@ func (c *predictCmd) forecast(e *env) (*forecast, error) {
 	return &forecast{f, asked, q}, nil
 }
 
+// place takes the cluster that stands without a flag.
+func (c *predictCmd) place() error {
+	switch {
+	case c.Machine == "":
+	case c.Cluster != "":
+		return fmt.Errorf("%s and -c %s: expected one cluster", c.Machine, c.Cluster)
+	default:
+		c.Cluster = c.Machine
+	}
+	return nil
+}
+
+// note tells something beside the answer.
+func (c *predictCmd) note(e *env, texts ...string) {
+	if c.Quiet {
+		return
+	}
+	for _, t := range texts {
+		fmt.Fprintln(e.stderr, "note:", t)
+	}
+}
+
 // query is what the flags ask for.
-func (c *predictCmd) query() (predict.Query, error) {
+func (c *predictCmd) query(e *env) (predict.Query, error) {
 	q := predict.Query{Root: c.Root, Proto: c.Proto}
 	var err error
 	if q.Kind, err = coll.ParseKind(c.Op); err != nil {
@@ -130,6 +161,7 @@ func (c *predictCmd) query() (predict.Query, error) {
 	if q.Sizes, err = c.sizes(); err != nil {
 		return q, err
 	}
+	c.note(e, sizeNotes(c.Size)...)
 	algos := c.Algo
 	if algos == "" {
 		algos = predict.Auto
@@ -145,84 +177,6 @@ func (c *predictCmd) query() (predict.Query, error) {
 		q.Algos = append(q.Algos, a)
 	}
 	return q, nil
-}
-
-// compared is the size of a comparison where nobody gives one: the gradients of a
-// model of half a billion parameters, large enough for the links to count.
-const compared = 1 * unit.GiB
-
-// sizes are those of --size, or those that nccl-tests would take.
-func (c *predictCmd) sizes() ([]unit.Bytes, error) {
-	if c.Size != "" {
-		if c.Min != "" || c.Max != "" {
-			return nil, fmt.Errorf("--size and -b or -e: expected one of them")
-		}
-		return sizeList(c.Size)
-	}
-	if c.Min == "" && c.Max == "" && c.Compare != "" {
-		return []unit.Bytes{compared}, nil
-	}
-	lo, hi := 8*unit.Bytes(1), 128*unit.MiB
-	var err error
-	if c.Min != "" {
-		if lo, err = unit.ParseBytes(c.Min); err != nil {
-			return nil, fmt.Errorf("-b: %w", err)
-		}
-	}
-	switch {
-	case c.Max != "":
-		if hi, err = unit.ParseBytes(c.Max); err != nil {
-			return nil, fmt.Errorf("-e: %w", err)
-		}
-	case c.Min != "":
-		hi = max(hi, lo)
-	}
-	return steps(lo, hi, c.Factor)
-}
-
-func sizeList(text string) ([]unit.Bytes, error) {
-	var list []unit.Bytes
-	for _, s := range strings.Split(text, ",") {
-		b, err := unit.ParseBytes(s)
-		if err == nil && (b < 1 || b > maxSize) {
-			err = fmt.Errorf("%s; expected 1 byte to %v", s, maxSize)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("--size: %w", err)
-		}
-		list = append(list, b)
-	}
-	return list, nil
-}
-
-const (
-	maxSize  = 1024 * unit.TiB
-	maxSteps = 10_000
-)
-
-// steps goes from lo to hi by a factor.
-func steps(lo, hi unit.Bytes, factor float64) ([]unit.Bytes, error) {
-	switch {
-	case lo < 1 || hi > maxSize:
-		return nil, fmt.Errorf("-b %d -e %d; expected sizes of 1 byte to %v", int64(lo), int64(hi), maxSize)
-	case lo > hi:
-		return nil, fmt.Errorf("-b %v is more than -e %v", lo, hi)
-	case !(factor > 1):
-		if lo == hi {
-			return []unit.Bytes{lo}, nil
-		}
-		return nil, fmt.Errorf("-f %g; expected more than 1", factor)
-	}
-	var list []unit.Bytes
-	for b := float64(lo); b <= float64(hi); b *= factor {
-		if next := unit.Bytes(b); len(list) == 0 || next > list[len(list)-1] {
-			list = append(list, next)
-		}
-		if len(list) > maxSteps {
-			return nil, fmt.Errorf("-f %g makes more than %d sizes", factor, maxSteps)
-		}
-	}
-	return list, nil
 }
 
 // settings are those of --env.
@@ -252,6 +206,11 @@ func (c *predictCmd) shapes() ([]shape, error) {
 	if c.Compare != "" {
 		if texts = strings.Split(c.Compare, ","); len(texts) < 2 {
 			return nil, fmt.Errorf("--compare %s; expected at least two layouts: 1x4,2x2", c.Compare)
+		}
+		for i, text := range texts {
+			if strings.TrimSpace(text) == "" || slices.Contains(texts[:i], text) {
+				return nil, fmt.Errorf("--compare %s; an empty layout or one that is there twice; expected 1x4,2x2", c.Compare)
+			}
 		}
 	}
 	var list []shape
@@ -295,8 +254,8 @@ func (c *predictCmd) load(e *env, shapes []shape) (*cluster.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !s.preset && !c.Quiet {
-		fmt.Fprintf(e.stderr, "note: %s is about one node; taken as %d such nodes\n", c.Cluster, need)
+	if !s.preset {
+		c.note(e, fmt.Sprintf("%s is about one node; taken as %d such nodes", c.Cluster, need))
 	}
 	more.Name = cl.Name
 	return more, nil
@@ -307,17 +266,13 @@ func (c *predictCmd) assume(e *env, cl *cluster.Cluster, shapes []shape) error {
 	g := predict.Given{GPU: c.GPU}
 	if c.NIC != "" {
 		var err error
-		if g.NIC, err = unit.ParseRate(c.NIC); err != nil {
+		if g.NIC, err = predict.ParseNICs(c.NIC); err != nil {
 			return fmt.Errorf("--nic: %w", err)
 		}
 	}
 	nets := slices.ContainsFunc(shapes, func(s shape) bool { return s.nodes != 1 }) && len(cl.Hosts) > 1
 	notes, err := predict.Assume(cl, g, nets)
-	if !c.Quiet {
-		for _, n := range notes {
-			fmt.Fprintln(e.stderr, "note:", n)
-		}
-	}
+	c.note(e, notes...)
 	return err
 }
 
@@ -343,12 +298,13 @@ func (c *predictCmd) side(cl *cluster.Cluster, s shape, v nccl.Version, env map[
 		return nil, predict.Side{}, nil, err
 	}
 	side := predict.Side{Layout: name, Nodes: hostsOf(l), Ranks: len(l), Rows: a.Rows}
-	if side.Advice, err = p.Advise(q); err != nil {
+	if side.Counsel, err = p.Advise(q); err != nil {
 		return nil, predict.Side{}, nil, err
 	}
 	for i := range side.Advice {
 		side.Advice[i].Layout = name
 	}
+	side.Caveat = p.Caveat(q)
 	return p, side, a.Skipped, nil
 }
 

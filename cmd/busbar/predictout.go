@@ -118,8 +118,17 @@ func (c *predictCmd) trace(e *env, w io.Writer, f *forecast) error {
 		return cannotError{err}
 	}
 	run.Op, run.Algo = r.Op, r.Algo
-	return report.Trace(w, run, p.Name)
+	if run.Time != r.Time {
+		c.note(e, fmt.Sprintf("the timeline lasts %v, every message played; the table says %v by the steady form, which the model's figures were fitted with: go by the table for how long it takes", run.Time, r.Time))
+	}
+	if n := len(run.Events); n > manyTraced {
+		c.note(e, fmt.Sprintf("the timeline has %d events; a viewer is slow with more than %d: a smaller --size or fewer nodes make less", n, manyTraced))
+	}
+	return report.Trace(w, run, r.Time, p.Name)
 }
+
+// manyTraced is the number of events above which a viewer needs patience.
+const manyTraced = 50_000
 
 // maxTraced is the number of events that a viewer still opens.
 const maxTraced = 2_000_000
@@ -150,6 +159,8 @@ type predictJSON struct {
 	Model    string            `json:"model"`
 	Rows     []predictRowJSON  `json:"rows"`
 	Advice   []predict.Advice  `json:"advice"`
+	Gain     float64           `json:"best_gain"` // of the fastest that NCCL can run over what it takes
+	Caveats  []string          `json:"caveats,omitempty"`
 	Compare  []predict.Verdict `json:"compare,omitempty"`
 	Skipped  []string          `json:"skipped,omitempty"`
 	NCCLPlan *nccl.Plan        `json:"nccl_plan,omitempty"`
@@ -199,12 +210,13 @@ type useJSON struct {
 }
 
 func (f *forecast) document(plan bool) predictJSON {
-	d := predictJSON{Cluster: f.Cluster, Op: f.query.Kind, NCCL: f.NCCL, Model: f.Origin, Rows: []predictRowJSON{}, Advice: []predict.Advice{}, Compare: f.Verdicts, Skipped: f.Skipped}
+	d := predictJSON{Cluster: f.Cluster, Op: f.query.Kind, NCCL: f.NCCL, Model: f.Origin, Rows: []predictRowJSON{}, Advice: []predict.Advice{}, Compare: f.Verdicts, Skipped: f.Skipped, Caveats: f.Caveats}
 	for _, r := range f.Rows {
 		d.Rows = append(d.Rows, rowJSON(r))
 	}
 	for _, s := range f.Sides {
 		d.Advice = append(d.Advice, s.Advice...)
+		d.Gain = max(d.Gain, math.Round(s.Gain*1e4)/1e4)
 	}
 	if !plan {
 		return d

@@ -51,7 +51,8 @@ func (schedCmd) Help() string {
 		"  busbar sched --op all_reduce --algo ring -n 4\n" +
 		"  busbar sched --op all_reduce --algo hierarchical -n 16 --groups 8 --check\n" +
 		"  busbar sched --op all_gather --algo bruck -n 8 -o msccl=allgather.xml\n" +
-		"  busbar sched allgather.xml --check"
+		"  busbar sched allgather.xml --check\n" +
+		"  busbar sched docs/examples/allgather2.xml"
 }
 
 // Run lists, shows, proves or writes.

@@ -28,9 +28,9 @@ func (validateCmd) Help() string {
 		"|predicted − measured| / measured. Points marked anomalous or of grade C are not scored; what cannot be predicted is listed with the reason. " +
 		"Training points are refused, one reason a line. docs/manual/validate.md describes the form of the file.\n\n" +
 		"Examples:\n" +
-		"  busbar validate collectives.jsonl\n" +
-		"  busbar validate collectives.jsonl --class nvlink-single-node --rows\n" +
-		"  busbar validate collectives.jsonl --max-median 0.12 --max-p90 0.4 --json"
+		"  busbar validate docs/examples/points.jsonl\n" +
+		"  busbar validate docs/examples/points.jsonl --class nvlink-single-node --rows\n" +
+		"  busbar validate docs/examples/points.jsonl --max-median 0.12 --max-p90 0.4 --json"
 }
 
 // Run reads, predicts, scores.
@@ -54,6 +54,7 @@ func (c *validateCmd) Run(e *env) error {
 		if rows, err = pick(rows, c.Class); err != nil {
 			return err
 		}
+		left = slices.DeleteFunc(left, func(l truth.Left) bool { return !is(c.Class, l.Class) && !is(c.Class, l.Machine) })
 	}
 	v := newValidation(rows, left)
 	if c.JSON {

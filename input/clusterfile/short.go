@@ -209,12 +209,18 @@ func (b *building) hosts() error {
 }
 
 // place spreads GPUs and NICs evenly over the sockets. With at least as many
-// NICs as GPUs each GPU has its NICs on its own PCIe switch; else NICs hang on
-// root complexes of their own unless gpus_per_switch groups them.
+// NICs as GPUs each GPU has its NICs on its own PCIe switch; boards with an
+// NVSwitch have a switch for every NIC and the GPUs it serves, as their servers are
+// built. Else NICs hang on root complexes of their own unless gpus_per_switch
+// groups them.
 func (b *building) place(gpus int) {
 	group := b.form.GPUsPerSwitch
-	if group == 0 && b.nics >= gpus && gpus > 0 {
+	switch {
+	case group != 0 || gpus == 0:
+	case b.nics >= gpus:
 		group = 1
+	case b.nics >= 2 && gpus%b.nics == 0 && b.usualNVLink() == "switch":
+		group = gpus / b.nics
 	}
 	switches := 0
 	if group > 0 {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"busbar/coll"
 )
 
 // BenchmarkFunc gives GB/s of one operand (the memory moves three times that).
@@ -39,4 +41,33 @@ func sizeName(n int) string {
 		return fmt.Sprintf("%dMiB", n>>20)
 	}
 	return fmt.Sprintf("%dKiB", n>>10)
+}
+
+// BenchmarkCodec gives GB/s of float32.
+func BenchmarkCodec(b *testing.B) {
+	const size = 64 << 10
+	src, dst := make([]byte, size), make([]byte, size)
+	fill(rand.New(rand.NewPCG(1, 2)), coll.Float, src, true)
+	for _, f := range formats {
+		for _, p := range Paths() {
+			c := codec(b, p, f)
+			wire := make([]byte, f.Size(size/4))
+			for _, w := range []struct {
+				name string
+				do   func()
+			}{
+				{"encode", func() { c.Encode(wire, src) }},
+				{"decode", func() { c.Decode(dst, wire) }},
+				{"add", func() { c.DecodeAdd(dst, src, wire) }},
+			} {
+				b.Run(fmt.Sprintf("%v/%s/%v", f, w.name, p), func(b *testing.B) {
+					b.SetBytes(size)
+					b.ReportAllocs()
+					for b.Loop() {
+						w.do()
+					}
+				})
+			}
+		}
+	}
 }

@@ -143,3 +143,30 @@ func single(t coll.Dtype, f32, f16, bf16 func(dst, a *byte, n int, factor float3
 	}
 	return func(dst, a *byte, n int, factor float64) { k(dst, a, n, float32(factor)) }
 }
+
+// half returns the path's kernels of a 16-bit wire format.
+func (p Path) half(f Format) half {
+	wide := p == AVX512 || p == AVX512FP16
+	switch {
+	case wide && f == Float16:
+		return half{lanes: 16, encode: encodeF16AVX512, decode: decodeF16AVX512, decodeAdd: decodeAddF16AVX512}
+	case wide && f == BFloat16:
+		return half{lanes: 16, encode: encodeBF16AVX512, decode: decodeBF16AVX512, decodeAdd: decodeAddBF16AVX512}
+	case p == AVX2 && f == Float16:
+		return half{lanes: 8, encode: encodeF16AVX2, decode: decodeF16AVX2, decodeAdd: decodeAddF16AVX2}
+	case p == AVX2 && f == BFloat16:
+		return half{lanes: 8, encode: encodeBF16AVX2, decode: decodeBF16AVX2, decodeAdd: decodeAddBF16AVX2}
+	}
+	return half{}
+}
+
+// block returns the path's kernels of Int8.
+func (p Path) block() block {
+	switch p {
+	case AVX512, AVX512FP16:
+		return block{peakAVX512, quantizeAVX512, dequantizeAVX512, dequantizeAddAVX512}
+	case AVX2:
+		return block{peakAVX2, quantizeAVX2, dequantizeAVX2, dequantizeAddAVX2}
+	}
+	return block{}
+}

@@ -1,4 +1,4 @@
-//go:build !amd64
+//go:build !amd64 && !arm64
 
 package reduce
 
@@ -9,3 +9,7 @@ func detected() []Path { return []Path{Portable} }
 func (Path) binary(coll.Dtype, coll.Redop) kernel { return nil }
 
 func (Path) scaler(coll.Dtype, bool) scaler { return nil }
+
+func (Path) half(Format) half { return half{} }
+
+func (Path) block() block { return block{} }

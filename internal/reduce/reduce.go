@@ -30,7 +30,7 @@
 //   - BFloat16: |error| ≤ 2^-8·|x| for |x| ≥ 2^-126, ≤ 2^-134 below; values above
 //     3.3961e38 become infinite.
 //   - Int8: blocks of BlockElems (256) elements with one float32 scale each, the
-//     greatest magnitude m of the block over 127: |error| ≤ m/254·(1+2^-20) +
+//     greatest magnitude m of the block over 127: |error| ≤ m/254·(1+2^-14) +
 //     2^-149·64. A NaN or an infinity makes its whole block NaN, so that an overflow
 //     is not lost.
 //

@@ -8,7 +8,7 @@ import (
 // plain is an element that is computed in as it lies in memory.
 func (s isa) plain(size int) element {
 	return element{
-		size: size, unit: s.size(), raw: s.vec,
+		size: size, unit: s.size(), raw: s.vec, plain: true,
 		prepare: func() {},
 		widen: func(raw Op) []vec {
 			if r, ok := raw.(vec); ok {

@@ -124,33 +124,34 @@ func (p *precision) ifUnordered(pairs [][2]vec, label string) {
 func (p *precision) arithmetic(nan uint64, single, double func(...Op)) operation {
 	return operation{
 		prepare: func() { p.prepare(nan) },
-		emit: func(a, b []vec, later *deferred) []vec {
-			r := make([]vec, len(a))
-			for i := range a {
-				y := p.factor
-				if b != nil {
-					y = b[i]
-				}
-				r[i] = a[i]
-				p.pick(single, double, y, a[i], r[i])
+		fold:    true,
+		each: func(a vec, b Op) vec {
+			if b == nil {
+				b = p.factor
 			}
-			var pairs [][2]vec
-			for i := 0; i < len(r); i += 2 {
-				pairs = append(pairs, [2]vec{r[i], r[min(i+1, len(r)-1)]})
-			}
-			mend, back := later.label("mend"), later.label("back")
-			p.ifUnordered(pairs, mend)
-			Label(back)
-			later.code = append(later.code, func() {
-				Label(mend)
-				for _, v := range r {
-					p.canonical(v)
-				}
-				JMP(LabelRef(back))
-			})
-			return r
+			p.pick(single, double, b, a, a)
+			return a
 		},
+		after: func(_ []vec, _ []Op, r []vec, later *deferred) { p.mend(r, later) },
 	}
+}
+
+// mend makes NaNs in v the one NaN: a check on the path, the work off it.
+func (p *precision) mend(v []vec, later *deferred) {
+	var pairs [][2]vec
+	for i := 0; i < len(v); i += 2 {
+		pairs = append(pairs, [2]vec{v[i], v[min(i+1, len(v)-1)]})
+	}
+	mend, back := later.label("mend"), later.label("back")
+	p.ifUnordered(pairs, mend)
+	Label(back)
+	later.code = append(later.code, func() {
+		Label(mend)
+		for _, r := range v {
+			p.canonical(r)
+		}
+		JMP(LabelRef(back))
+	})
 }
 
 // extreme is min or max: a number wins over a NaN, -0 is less than +0, and two
@@ -163,16 +164,17 @@ func (p *precision) extreme(nan uint64, greatest bool) operation {
 	}
 	return operation{
 		prepare: func() { p.prepare(nan) },
-		emit: func(a, b []vec, later *deferred) []vec {
-			r := make([]vec, len(a))
+		each: func(a vec, b Op) vec {
+			t, r := p.vec(), p.vec()
+			p.pick(single, double, a, b, t)
+			p.pick(single, double, b, a, r)
+			p.merge(greatest, t, r)
+			return r
+		},
+		after: func(a []vec, b []Op, r []vec, later *deferred) {
 			var pairs [][2]vec
 			for i := range a {
-				t := p.vec()
-				r[i] = p.vec()
-				p.pick(single, double, a[i], b[i], t)
-				p.pick(single, double, b[i], a[i], r[i])
-				p.merge(greatest, t, r[i])
-				pairs = append(pairs, [2]vec{a[i], b[i]})
+				pairs = append(pairs, [2]vec{a[i], b[i].(vec)})
 			}
 			mend, back := later.label("mend"), later.label("back")
 			p.ifUnordered(pairs, mend)
@@ -180,13 +182,12 @@ func (p *precision) extreme(nan uint64, greatest bool) operation {
 			later.code = append(later.code, func() {
 				Label(mend)
 				for i, v := range r {
-					p.replace(v, b[i], a[i])
-					p.replace(v, a[i], b[i])
+					p.replace(v, b[i].(vec), a[i])
+					p.replace(v, a[i], b[i].(vec))
 					p.canonical(v)
 				}
 				JMP(LabelRef(back))
 			})
-			return r
 		},
 	}
 }
@@ -212,12 +213,14 @@ func (s isa) floats() {
 		double bool
 		nan    uint64
 		unroll int
-		make   func(isa) element
+		// extremes is the unrolling of min and max, which need more registers.
+		extremes int
+		make     func(isa) element
 	}{
-		{"F32", false, 0x7fffffff, 4, func(s isa) element { return s.plain(4) }},
-		{"F64", true, 0x7fffffffffffffff, 4, func(s isa) element { return s.plain(8) }},
-		{"F16", false, 0x7fffffff, 4, isa.float16},
-		{"BF16", false, 0x7fff0000, 2, isa.bfloat16},
+		{"F32", false, 0x7fffffff, 8, 2, func(s isa) element { return s.plain(4) }},
+		{"F64", true, 0x7fffffffffffffff, 8, 2, func(s isa) element { return s.plain(8) }},
+		{"F16", false, 0x7fffffff, 8, 2, isa.float16},
+		{"BF16", false, 0x7fff0000, 4, 1, isa.bfloat16},
 	} {
 		fresh := func() (*precision, element) { return &precision{isa: s, double: f.double}, f.make(s) }
 		for _, a := range []struct {
@@ -230,7 +233,7 @@ func (s isa) floats() {
 		for _, greatest := range []bool{false, true} {
 			p, e := fresh()
 			name := map[bool]string{false: "min", true: "max"}[greatest] + f.name
-			s.binary(name, e, p.extreme(f.nan, greatest), f.unroll/2)
+			s.binary(name, e, p.extreme(f.nan, greatest), f.extremes)
 		}
 		for _, a := range []struct {
 			name           string

@@ -19,14 +19,32 @@ type element struct {
 	widen  func(raw Op) []vec
 	narrow func(v []vec) vec
 	raw    func() vec // a fresh register of unit bytes
+	plain  bool       // computed in as it lies in memory
 }
 
-// operation works on vectors of the type computed in. emit fills the results
-// from the operands (a second operand of nil means the constant factor) and may
-// leave work for after the return instruction.
+// operation works on vectors of the type computed in. each combines two of them
+// (a second operand of nil means the constant factor); after sees all of a step and
+// may leave work for after the return instruction.
 type operation struct {
 	prepare func()
-	emit    func(a, b []vec, later *deferred) []vec
+	// fold says that each takes its second operand from memory, too.
+	fold  bool
+	each  func(a vec, b Op) vec
+	after func(a []vec, b []Op, r []vec, later *deferred)
+}
+
+// emit combines vectors one after the other.
+func (o operation) emit(a []vec, b []Op, later *deferred) []vec {
+	var r []vec
+	for i := range a {
+		var y Op
+		if b != nil {
+			y = b[i]
+		}
+		r = append(r, o.each(a[i], y))
+	}
+	o.after(a, b, r, later)
+	return r
 }
 
 // deferred is code off the fast path: it runs only where a NaN was seen.
@@ -79,10 +97,9 @@ func (s isa) frame(e element, o operation, unroll int, two bool) {
 	o.prepare()
 	later := &deferred{}
 	if unroll > 1 {
-		s.loop("many", "one", e, o, p, unroll, later)
+		s.loop("many", "few", e, o, p, unroll, later)
 	}
 	s.loop("one", "tail", e, o, p, 1, later)
-	Label("tail")
 	if s.wide {
 		s.maskedTail(e, o, p, later)
 	} else {
@@ -97,23 +114,45 @@ func (s isa) frame(e element, o operation, unroll int, two bool) {
 // loop takes count units at a time until fewer are left.
 func (s isa) loop(here, next string, e element, o operation, p pointers, count int, later *deferred) {
 	step := e.unit * count
-	Label(here)
 	CMPQ(p.n, U32(uint32(step)))
 	JB(LabelRef(next))
-	var a, b []vec
+	Label(here)
+	var a, r []vec
+	var b []Op
+	per := 0
 	for i := range count {
-		a = append(a, e.widen(Mem{Base: p.a, Disp: i * e.unit})...)
+		x := e.widen(Mem{Base: p.a, Disp: i * e.unit})
+		per = len(x)
+		y := make([]Op, per)
 		if p.b != nil {
-			b = append(b, e.widen(Mem{Base: p.b, Disp: i * e.unit})...)
+			m := Mem{Base: p.b, Disp: i * e.unit}
+			if o.fold && e.plain {
+				y[0] = m
+			} else {
+				y = operands(e.widen(m))
+			}
 		}
+		for j := range x {
+			r = append(r, o.each(x[j], y[j]))
+		}
+		a, b = append(a, x...), append(b, y...)
 	}
-	r := o.emit(a, b, later)
-	per := len(r) / count
+	o.after(a, b, r, later)
 	for i := range count {
 		store(e.narrow(r[i*per:(i+1)*per]), Mem{Base: p.dst, Disp: i * e.unit})
 	}
 	p.advance(step)
-	JMP(LabelRef(here))
+	CMPQ(p.n, U32(uint32(step)))
+	JAE(LabelRef(here))
+	Label(next)
+}
+
+func operands(v []vec) []Op {
+	var out []Op
+	for _, x := range v {
+		out = append(out, x)
+	}
+	return out
 }
 
 func (p pointers) advance(step int) {
@@ -148,9 +187,9 @@ func (s isa) maskedTail(e element, o operation, p pointers, later *deferred) {
 		return e.widen(raw)
 	}
 	a := load(p.a)
-	var b []vec
+	var b []Op
 	if p.b != nil {
-		b = load(p.b)
+		b = operands(load(p.b))
 	}
 	VMOVDQU8(e.narrow(o.emit(a, b, later)), k, Mem{Base: p.dst})
 }
@@ -179,9 +218,9 @@ func (s isa) elementTail(e element, o operation, p pointers, later *deferred) {
 		return e.widen(raw)
 	}
 	a := load(p.a)
-	var b []vec
+	var b []Op
 	if p.b != nil {
-		b = load(p.b)
+		b = operands(load(p.b))
 	}
 	low, m := e.narrow(o.emit(a, b, later)).AsX(), Mem{Base: p.dst}
 	switch e.size {

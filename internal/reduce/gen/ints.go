@@ -11,14 +11,13 @@ import (
 func (s isa) simple(instruction func(...Op)) operation {
 	return operation{
 		prepare: func() {},
-		emit: func(a, b []vec, _ *deferred) []vec {
-			for i := range a {
-				instruction(b[i], a[i], a[i])
-			}
-			return a
-		},
+		fold:    true,
+		each:    func(a vec, b Op) vec { instruction(b, a, a); return a },
+		after:   nothing,
 	}
 }
+
+func nothing([]vec, []Op, []vec, *deferred) {}
 
 func three(f func(a, b, c Op)) func(...Op) {
 	return func(ops ...Op) { f(ops[0], ops[1], ops[2]) }
@@ -30,7 +29,7 @@ func (s isa) ints() {
 	add := map[int]func(...Op){8: VPADDB, 32: VPADDD, 64: VPADDQ}
 	for _, bits := range []int{8, 32, 64} {
 		e := s.plain(bits / 8)
-		s.binary(fmt.Sprintf("sumI%d", bits), e, s.simple(add[bits]), 4)
+		s.binary(fmt.Sprintf("sumI%d", bits), e, s.simple(add[bits]), 8)
 		s.binary(fmt.Sprintf("prodI%d", bits), e, s.product(bits), 2)
 	}
 	for _, m := range []struct {
@@ -47,7 +46,7 @@ func (s isa) ints() {
 		{"minU32", 4, VPMINUD},
 		{"maxU32", 4, VPMAXUD},
 	} {
-		s.binary(m.name, s.plain(m.size), s.simple(m.instruction), 4)
+		s.binary(m.name, s.plain(m.size), s.simple(m.instruction), 8)
 	}
 	for _, m := range []struct {
 		name               string
@@ -82,24 +81,23 @@ func (s isa) extreme64(greatest, unsigned bool) operation {
 			VMOVQ(t, top.AsX())
 			VPBROADCASTQ(top.AsX(), top)
 		},
-		emit: func(a, b []vec, _ *deferred) []vec {
-			for i := range a {
-				x, y := a[i], b[i]
-				if unsigned {
-					x, y = s.vec(), s.vec()
-					VPXOR(top, a[i], x)
-					VPXOR(top, b[i], y)
-				}
-				m := s.vec()
-				if greatest {
-					VPCMPGTQ(x, y, m) // y > x: take b
-				} else {
-					VPCMPGTQ(y, x, m)
-				}
-				VBLENDVPD(m, b[i], a[i], a[i])
+		each: func(a vec, b Op) vec {
+			x, y := a, b.(vec)
+			if unsigned {
+				x, y = s.vec(), s.vec()
+				VPXOR(top, a, x)
+				VPXOR(top, b, y)
 			}
+			m := s.vec()
+			if greatest {
+				VPCMPGTQ(x, y, m) // y > x: take b
+			} else {
+				VPCMPGTQ(y, x, m)
+			}
+			VBLENDVPD(m, b, a, a)
 			return a
 		},
+		after: nothing,
 	}
 }
 
@@ -118,18 +116,16 @@ func (s isa) product(bits int) operation {
 
 // product64 is built of 32-bit products: low*low + ((low*high + high*low) << 32).
 func (s isa) product64() operation {
-	return operation{prepare: func() {}, emit: func(a, b []vec, _ *deferred) []vec {
-		for i := range a {
-			t, u := s.vec(), s.vec()
-			VPSRLQ(Imm(32), a[i], t)
-			VPMULUDQ(b[i], t, t)
-			VPSRLQ(Imm(32), b[i], u)
-			VPMULUDQ(u, a[i], u)
-			VPADDQ(u, t, t)
-			VPSLLQ(Imm(32), t, t)
-			VPMULUDQ(b[i], a[i], a[i])
-			VPADDQ(t, a[i], a[i])
-		}
+	return operation{prepare: func() {}, after: nothing, each: func(a vec, b Op) vec {
+		t, u := s.vec(), s.vec()
+		VPSRLQ(Imm(32), a, t)
+		VPMULUDQ(b, t, t)
+		VPSRLQ(Imm(32), b, u)
+		VPMULUDQ(u, a, u)
+		VPADDQ(u, t, t)
+		VPSLLQ(Imm(32), t, t)
+		VPMULUDQ(b, a, a)
+		VPADDQ(t, a, a)
 		return a
 	}}
 }
@@ -150,18 +146,17 @@ func (s isa) product8() operation {
 			VMOVD(t, low.AsX())
 			VPBROADCASTD(low.AsX(), low)
 		},
-		emit: func(a, b []vec, _ *deferred) []vec {
-			for i := range a {
-				t, u := s.vec(), s.vec()
-				VPSRLW(Imm(8), a[i], t)
-				VPSRLW(Imm(8), b[i], u)
-				VPMULLW(u, t, t)
-				VPSLLW(Imm(8), t, t)
-				VPMULLW(b[i], a[i], a[i])
-				and(low, a[i], a[i])
-				or(t, a[i], a[i])
-			}
+		each: func(a vec, b Op) vec {
+			t, u := s.vec(), s.vec()
+			VPSRLW(Imm(8), a, t)
+			VPSRLW(Imm(8), b, u)
+			VPMULLW(u, t, t)
+			VPSLLW(Imm(8), t, t)
+			VPMULLW(b, a, a)
+			and(low, a, a)
+			or(t, a, a)
 			return a
 		},
+		after: nothing,
 	}
 }

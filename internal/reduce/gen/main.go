@@ -54,11 +54,17 @@ func (s isa) size() int {
 }
 
 func main() {
-	set := flag.String("isa", "", "avx2 or avx512")
+	set := flag.String("isa", "", "avx2, avx512 or neon")
 	part := flag.String("part", "", "floats, ints or convert")
 	flag.Parse()
+	if *set == "neon" {
+		if err := neon(flag.Lookup("out").Value.String(), flag.Lookup("stubs").Value.String()); err != nil {
+			log.Fatal("gen: ", err)
+		}
+		return
+	}
 	if *set != "avx2" && *set != "avx512" {
-		log.Fatalf("gen: -isa is %q, want avx2 or avx512", *set)
+		log.Fatalf("gen: -isa is %q, want avx2, avx512 or neon", *set)
 	}
 	s := isa{wide: *set == "avx512"}
 	switch *part {

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestExamples runs the examples of the help texts and of README.md's shell blocks
+// as a newcomer would in the root of the sources, in the order in which they
+// stand. Those that need something of their own (a pipe, another program, other
+// hosts) do not begin with "busbar".
+func TestExamples(t *testing.T) {
+	docs, err := filepath.Abs("../../docs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, text := range []string{mapCmd{}.Help(), predictCmd{}.Help(), schedCmd{}.Help(), validateCmd{}.Help(), calibrateCmd{}.Help(), demoCmd{}.Help(), string(readme)} {
+		for _, l := range strings.Split(text, "\n") {
+			if l = strings.TrimSpace(l); strings.HasPrefix(l, "busbar ") && !strings.Contains(l, " tells ") {
+				lines = append(lines, l)
+			}
+		}
+	}
+	if len(lines) < 20 {
+		t.Errorf("%d examples; expected those of six commands", len(lines))
+	}
+	t.Chdir(t.TempDir())
+	if err := os.Symlink(docs, "docs"); err != nil {
+		t.Skipf("no links here: %v", err)
+	}
+	for _, l := range lines {
+		command, _, _ := strings.Cut(l, " #")
+		var stdout, stderr bytes.Buffer
+		code := run(t.Context(), strings.NewReader(""), &stdout, &stderr, strings.Fields(command)[1:])
+		if code > exitWrong || stdout.Len()+stderr.Len() == 0 && !strings.Contains(l, " -o ") {
+			t.Errorf("%s: exit %d\n%s", l, code, stderr.String())
+		}
+	}
+}

@@ -1,0 +1,355 @@
+package reduce
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+
+	"busbar/coll"
+)
+
+// value decodes an element as float64, or as the integer that it is.
+func value(t coll.Dtype, v uint64) float64 {
+	switch t {
+	case coll.Float:
+		return float64(math.Float32frombits(uint32(v)))
+	case coll.Double:
+		return math.Float64frombits(v)
+	case coll.Half:
+		return float64(widen16(uint16(v)))
+	case coll.BFloat16:
+		return float64(widenB(uint16(v)))
+	}
+	panic("not a float")
+}
+
+// roundoff is half a unit in the last place of 1, and the half of the least
+// denormal.
+func roundoff(t coll.Dtype) (relative, absolute float64) {
+	switch t {
+	case coll.Float:
+		return math.Exp2(-24), math.Exp2(-150)
+	case coll.Half:
+		return math.Exp2(-11), math.Exp2(-25)
+	case coll.BFloat16:
+		return math.Exp2(-8), math.Exp2(-134)
+	}
+	return 0, 0 // float64 is compared exactly
+}
+
+// exact is the operation in float64, which holds sums and products of the
+// smaller types without rounding worth speaking of.
+func exact(op coll.Redop, x, y float64) float64 {
+	switch op {
+	case coll.Sum:
+		return x + y
+	case coll.Prod:
+		return x * y
+	case coll.Min:
+		return math.Min(x, y)
+	}
+	return math.Max(x, y)
+}
+
+// TestPortableAgainstFloat64 holds the portable code to each type's bound.
+func TestPortableAgainstFloat64(t *testing.T) {
+	for _, d := range []coll.Dtype{coll.Float, coll.Double, coll.Half, coll.BFloat16} {
+		for _, op := range ops {
+			f, err := Portable.Func(d, op)
+			if err != nil {
+				t.Fatal(err)
+			}
+			rng := rand.New(rand.NewPCG(4, uint64(d)))
+			size := d.Size()
+			a, b, dst := make([]byte, 4096*size), make([]byte, 4096*size), make([]byte, 4096*size)
+			fill(rng, d, a, false)
+			fill(rng, d, b, false)
+			f(dst, a, b)
+			relative, absolute := roundoff(d)
+			for at := 0; at < len(a); at += size {
+				x, y, r := value(d, get(a[at:at+size])), value(d, get(b[at:at+size])), value(d, get(dst[at:at+size]))
+				want := exact(op, x, y)
+				if nanRule(t, op, x, y, r) || math.IsNaN(want) && math.IsNaN(r) {
+					continue
+				}
+				over := math.IsInf(r, 0) && math.Abs(want) > largest(d)*(1-relative)
+				if d := math.Abs(r - want); !over && r != want && !(d <= max(relative*math.Abs(want), absolute)) {
+					t.Fatalf("%v(%g, %g) is %g, want %g", op, x, y, r, want)
+				}
+			}
+		}
+	}
+}
+
+func largest(d coll.Dtype) float64 {
+	switch d {
+	case coll.Float:
+		return math.MaxFloat32
+	case coll.Half:
+		return 65504
+	case coll.BFloat16:
+		return float64(widenB(0x7f7f))
+	}
+	return math.MaxFloat64
+}
+
+// nanRule checks min and max where an operand is a NaN, and says whether it was
+// such a case.
+func nanRule(t *testing.T, op coll.Redop, x, y, r float64) bool {
+	if op != coll.Min && op != coll.Max || !math.IsNaN(x) && !math.IsNaN(y) {
+		return false
+	}
+	want := x
+	if math.IsNaN(x) {
+		want = y
+	}
+	if r != want && !(math.IsNaN(r) && math.IsNaN(want)) {
+		t.Errorf("%v(%g, %g) is %g, want %g", op, x, y, r, want)
+	}
+	return true
+}
+
+// TestHalfIsCorrectlyRounded tries every float16 and bfloat16: the way there and
+// back is the identity, and the neighbourhood of each rounds to the nearest.
+func TestHalfIsCorrectlyRounded(t *testing.T) {
+	for _, h := range []struct {
+		name   string
+		widen  func(uint16) float32
+		narrow func(float32) uint16
+	}{{"float16", widen16, narrow16}, {"bfloat16", widenB, narrowB}} {
+		for v := range 1 << 16 {
+			f := h.widen(uint16(v))
+			if f != f {
+				if got := h.narrow(f); got != nanHalf {
+					t.Fatalf("%s: NaN %x becomes %x", h.name, v, got)
+				}
+				continue
+			}
+			if got := h.narrow(f); got != uint16(v) {
+				t.Fatalf("%s: %x is %g and becomes %x", h.name, v, f, got)
+			}
+			next := h.widen(uint16(v + 1))
+			if v&0x7fff == 0x7fff || next != next || math.IsInf(float64(next), 0) || math.IsInf(float64(f), 0) {
+				continue
+			}
+			middle := float32((float64(f) + float64(next)) / 2)
+			even := uint16(v + v&1)
+			if got := h.narrow(middle); got != even {
+				t.Fatalf("%s: the middle of %g and %g becomes %x, want %x", h.name, f, next, got, even)
+			}
+			if got := h.narrow(math.Nextafter32(middle, f)); got != uint16(v) {
+				t.Fatalf("%s: just short of the middle above %g becomes %x", h.name, f, got)
+			}
+			if got := h.narrow(math.Nextafter32(middle, next)); got != uint16(v+1) {
+				t.Fatalf("%s: just past the middle above %g becomes %x", h.name, f, got)
+			}
+		}
+	}
+}
+
+func TestIntegersWrap(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	for _, d := range dtypes[4:] {
+		signed := d == coll.Int8 || d == coll.Int32 || d == coll.Int64
+		bits := uint(8 * d.Size())
+		whole := func(v uint64) *big.Int {
+			if signed {
+				return big.NewInt(int64(v<<(64-bits)) >> (64 - bits))
+			}
+			return new(big.Int).SetUint64(v)
+		}
+		modulus := new(big.Int).Lsh(big.NewInt(1), bits)
+		for _, op := range ops {
+			for _, p := range Paths() {
+				f, _ := p.Func(d, op)
+				a, b, dst := make([]byte, 512), make([]byte, 512), make([]byte, 512)
+				fill(rng, d, a, false)
+				fill(rng, d, b, false)
+				f(dst, a, b)
+				for at := 0; at < len(a); at += d.Size() {
+					x, y := whole(get(a[at:at+d.Size()])), whole(get(b[at:at+d.Size()]))
+					want := map[coll.Redop]*big.Int{
+						coll.Sum: new(big.Int).Add(x, y), coll.Prod: new(big.Int).Mul(x, y),
+						coll.Min: x, coll.Max: y,
+					}[op]
+					if c := x.Cmp(y); op == coll.Min && c > 0 || op == coll.Max && c > 0 {
+						want = map[coll.Redop]*big.Int{coll.Min: y, coll.Max: x}[op]
+					}
+					r := get(dst[at : at+d.Size()])
+					if m := new(big.Int).Mod(want, modulus); m.Uint64() != r {
+						t.Fatalf("%v: %v(%v, %v) of %v is %x, want %x", p, op, x, y, d, r, m)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestScaleAndDivide compares the paths with the portable code, and that with
+// float64.
+func TestScaleAndDivide(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 6))
+	for _, d := range dtypes {
+		for _, n := range []int{1, 2, 3, 7, 300} {
+			for _, divide := range []bool{false, true} {
+				make1 := func(p Path) Unary {
+					f, err := p.Scaler(d, float64(n))
+					if divide {
+						f, err = p.Divider(d, n)
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+					return f
+				}
+				a := make([]byte, 333*d.Size())
+				fill(rng, d, a, false)
+				want := make([]byte, len(a))
+				make1(Portable)(want, a)
+				for _, p := range faster() {
+					got := bytes.Clone(a)
+					make1(p)(got, got)
+					if at := differ(want, got); at >= 0 {
+						t.Fatalf("%v, %v, n %d, divide %v: byte %d is %x, portable %x", p, d, n, divide, at, got[at], want[at])
+					}
+				}
+				checkScale(t, d, n, divide, a, want)
+			}
+		}
+	}
+	if _, err := Best().Divider(coll.Float, 0); err == nil {
+		t.Error("an average over 0 ranks is allowed")
+	}
+}
+
+func checkScale(t *testing.T, d coll.Dtype, n int, divide bool, a, got []byte) {
+	t.Helper()
+	if d.Size() == 8 || d == coll.Uint32 || d == coll.Int8 || d == coll.Uint8 || d == coll.Int32 {
+		return
+	}
+	relative, absolute := roundoff(d)
+	for at := 0; at < len(a); at += d.Size() {
+		x, r := value(d, get(a[at:at+d.Size()])), value(d, get(got[at:at+d.Size()]))
+		want := x * float64(n)
+		if divide {
+			want = x / float64(n)
+		}
+		over := math.IsInf(r, 0) && math.Abs(want) > largest(d)*(1-relative)
+		same := r == want || math.IsNaN(r) && math.IsNaN(want)
+		if diff := math.Abs(r - want); !over && !same && !(diff <= max(relative*math.Abs(want), absolute)*(1+1e-4)) {
+			t.Fatalf("%v: %g by %d (divide %v) is %g, want %g", d, x, n, divide, r, want)
+		}
+	}
+}
+
+func TestIntegerAveragesAreCut(t *testing.T) {
+	src := []byte{0xf9, 7, 0x80, 0x7f} // -7, 7, -128, 127
+	dst := make([]byte, 4)
+	f, err := Best().Divider(coll.Int8, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f(dst, src)
+	if want := []byte{0xfd, 3, 0xc0, 63}; !bytes.Equal(dst, want) {
+		t.Errorf("halves are %x, want %x", dst, want)
+	}
+	if f, _ = Best().Divider(coll.Int8, 300); f != nil {
+		f(dst, src)
+	}
+	if want := make([]byte, 4); !bytes.Equal(dst, want) {
+		t.Errorf("divided by 300 they are %x, want zeros", dst)
+	}
+}
+
+func TestGather(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 7))
+	f, err := For(coll.BFloat16, coll.Avg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{0, 2, gatherBlock, 3*gatherBlock + 6} {
+		var srcs [][]byte
+		for range 5 {
+			s := make([]byte, n)
+			fill(rng, coll.BFloat16, s, false)
+			srcs = append(srcs, s)
+			want := bytes.Clone(srcs[0])
+			for _, s := range srcs[1:] {
+				f(want, want, s)
+			}
+			got := make([]byte, n)
+			f.Gather(got, srcs...)
+			if !bytes.Equal(got, want) {
+				t.Fatalf("%d sources of %d bytes: not the sum from left to right", len(srcs), n)
+			}
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	if _, err := For(coll.F8E4M3, coll.Sum); err == nil {
+		t.Error("float8 is reduced")
+	}
+	if _, err := For(coll.Float, coll.Redop(99)); err == nil {
+		t.Error("reduction 99 is known")
+	}
+	if _, err := Best().Codec(0); err == nil {
+		t.Error("format 0 is known")
+	}
+	f, _ := For(coll.Float, coll.Sum)
+	for _, lens := range [][3]int{{4, 4, 8}, {4, 8, 4}, {6, 6, 6}} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("lengths %v are accepted", lens)
+				}
+			}()
+			f(make([]byte, lens[0]), make([]byte, lens[1]), make([]byte, lens[2]))
+		}()
+	}
+}
+
+func TestNothingAllocates(t *testing.T) {
+	for _, p := range Paths() {
+		dst, a := make([]byte, 4096), make([]byte, 4096)
+		for _, d := range dtypes {
+			f, _ := p.Func(d, coll.Sum)
+			u, _ := p.Divider(d, 3)
+			if n := testing.AllocsPerRun(10, func() { f(dst, dst, a); u(dst, dst) }); n != 0 {
+				t.Errorf("%v %v: %g allocations", p, d, n)
+			}
+		}
+		for _, format := range formats {
+			c := codec(t, p, format)
+			wire := make([]byte, format.Size(1024))
+			if n := testing.AllocsPerRun(10, func() { c.Encode(wire, a); c.Decode(dst, wire); c.DecodeAdd(dst, dst, wire) }); n != 0 {
+				t.Errorf("%v %v: %g allocations", p, format, n)
+			}
+		}
+	}
+}
+
+// FuzzFunc compares all paths on any bytes.
+func FuzzFunc(f *testing.F) {
+	f.Add([]byte{0, 0, 0xc0, 0x7f, 0, 0, 0x80, 0xff, 1, 0, 0, 0}, []byte{0, 0, 0x80, 0x7f}, uint8(0), uint8(2))
+	f.Add(bytes.Repeat([]byte{0x7c, 0xfc}, 99), bytes.Repeat([]byte{0xfc, 0x01}, 99), uint8(2), uint8(0))
+	f.Fuzz(func(t *testing.T, a, b []byte, which, how uint8) {
+		d, op := dtypes[int(which)%len(dtypes)], ops[int(how)%len(ops)]
+		n := min(len(a), len(b)) / d.Size() * d.Size()
+		a, b = a[:n], b[:n]
+		want := make([]byte, n)
+		portable, _ := Portable.Func(d, op)
+		portable(want, a, b)
+		for _, p := range faster() {
+			got := make([]byte, n)
+			f, _ := p.Func(d, op)
+			f(got, b, a)
+			if at := differ(want, got); at >= 0 {
+				t.Fatalf("%v %v: byte %d is %x, portable %x", p, fmt.Sprint(d, op), at, got[at], want[at])
+			}
+		}
+	})
+}

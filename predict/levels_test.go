@@ -1,0 +1,64 @@
+package predict
+
+import (
+	"testing"
+
+	"busbar/coll"
+	"busbar/hardware"
+	"busbar/nccl"
+	"busbar/result"
+)
+
+// TestLevels holds predictions to what users may allow and forbid.
+func TestLevels(t *testing.T) {
+	price := func(preset string, nodes, gpus int, env map[string]string) *result.Run {
+		t.Helper()
+		c, err := hardware.Preset(preset, nodes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := nccl.Block(c, nodes, gpus)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := New(c, l, nccl.Version{Major: 2, Minor: 28, Patch: 9}, env, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		op := coll.Op{Kind: coll.AllReduce, Bytes: 1 << 30}
+		r, err := p.Price(op, Setting{"ring", "simple", p.Plan.Channels})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	far, near := price("baskerville", 2, 2, nil), price("baskerville", 2, 2, map[string]string{"NCCL_NET_GDR_LEVEL": "PHB"})
+	if far.Limit.Kind != result.ByHost || near.Limit.Kind != result.ByNIC || near.Time*2 > far.Time {
+		t.Errorf("GPUDirect over the host bridge: %v by %v, without %v by %v", near.Time, near.Limit, far.Time, far.Limit)
+	}
+	on, off := price("dgx-h100", 1, 8, nil), price("dgx-h100", 1, 8, map[string]string{"NCCL_P2P_DISABLE": "1"})
+	if on.Limit.Kind != result.ByNVLink || off.Limit.Kind != result.ByHost || off.Time < 5*on.Time {
+		t.Errorf("without peer access: %v by %v, with %v by %v", off.Time, off.Limit, on.Time, on.Limit)
+	}
+}
+
+// TestNotes names the releases that lose their trees on machines of one NIC a GPU.
+func TestNotes(t *testing.T) {
+	for minor, want := range map[int]int{24: 0, 27: 1, 29: 0} {
+		c, err := hardware.Preset("hgx-a100", 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := nccl.Block(c, 2, 8)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := New(c, l, nccl.Version{Major: 2, Minor: minor, Patch: 5}, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.Plan.Notes(); len(got) != want {
+			t.Errorf("2.%d: %v", minor, got)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package predict
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"busbar/cluster"
+	"busbar/hardware"
+	"busbar/unit"
+)
+
+// NICs is what the caller says of a node's NICs.
+type NICs struct {
+	Count int             // a node; 0: as many as the source has
+	Rate  unit.Rate       // of a port, one direction; 0 unknown
+	Kind  cluster.NetKind // "" unknown
+}
+
+// nicCount is "4x200Gb/s", "4 x HDR": the count comes first, as in a cluster file.
+var nicCount = regexp.MustCompile(`^\s*(\d+)\s*[xX×*]\s*(\S.*)$`)
+
+// maxNICs is more than any node has.
+const maxNICs = 64
+
+// nicKinds are the networks that can stand behind a rate.
+var nicKinds = []cluster.NetKind{cluster.InfiniBand, cluster.RoCE, cluster.Ethernet, cluster.EFA, cluster.Slingshot, cluster.OmniPath, cluster.TCPX, cluster.TCPXO}
+
+// ParseNICs reads a rate or a port's speed ("200Gb/s", "HDR", "100GbE"), with a
+// count of NICs before it ("4x200Gb/s", "4xHDR": four NICs) and a network behind
+// it ("8 x 400Gb/s roce").
+func ParseNICs(text string) (NICs, error) {
+	var n NICs
+	rest := strings.TrimSpace(text)
+	if m := nicCount.FindStringSubmatch(rest); m != nil {
+		var err error
+		if n.Count, err = strconv.Atoi(m[1]); err != nil || n.Count < 1 || n.Count > maxNICs {
+			return n, fmt.Errorf("%q: expected 1 to %d NICs a node", text, maxNICs)
+		}
+		rest = m[2]
+	}
+	for _, k := range nicKinds {
+		if before, ok := strings.CutSuffix(strings.ToLower(rest), " "+string(k)); ok {
+			n.Kind, rest = k, rest[:len(before)]
+		}
+	}
+	p, err := hardware.ParsePortSpeed(rest)
+	if err != nil {
+		return n, fmt.Errorf("%w; a count before it adds NICs: 4x200Gb/s, 4xHDR", err)
+	}
+	if n.Rate = p.Rate; n.Kind == "" {
+		n.Kind = p.Kind
+	}
+	return n, nil
+}
+
+// addNICs gives a type without NICs as many as the caller says, spread evenly over
+// its GPUs: beside each GPU on a PCIe switch where there are enough of them, else
+// on the NUMA domains.
+func addNICs(t *cluster.NodeType, g NICs) string {
+	kind, guessed := g.Kind, ""
+	if kind == "" {
+		kind, guessed = cluster.InfiniBand, " InfiniBand"
+	}
+	gpus := t.Of(cluster.GPU)
+	places := slots(t, gpus, g.Count)
+	for i, at := range places {
+		port := cluster.Port{Num: 1, Rate: cluster.FromAssumed(g.Rate, "as given")}
+		d := t.Add(cluster.Device{Kind: cluster.NIC, Index: i, Parent: at, Tray: t.Devices[at].Tray, NIC: &cluster.NICInfo{Kind: kind, Ports: []cluster.Port{port}}})
+		t.Connect(cluster.Link{A: at, B: d, Kind: cluster.PCIe, Lanes: 16, GTs: slotSpeed(g.Rate)})
+	}
+	where := "spread over the NUMA domains"
+	switch {
+	case g.Count >= len(gpus):
+		where = "each on a PCIe switch with a GPU"
+	case g.Count == 1:
+		where = "on the first NUMA domain"
+	}
+	return fmt.Sprintf("no source names NICs of %s; taken as %s of %s%s as given, %s", t.Name, counted(g.Count), g.Rate.Bits(), guessed, where)
+}
+
+func counted(n int) string {
+	if n == 1 {
+		return "1 NIC"
+	}
+	return fmt.Sprintf("%d NICs", n)
+}
+
+// slots are the devices that new NICs hang on.
+func slots(t *cluster.NodeType, gpus []int, count int) []int {
+	out := make([]int, count)
+	if count >= len(gpus) {
+		for i := range out {
+			out[i] = switchOf(t, gpus[i*len(gpus)/count])
+		}
+		return out
+	}
+	numa := t.Of(cluster.NUMA)
+	if len(numa) == 0 {
+		numa = []int{t.Devices[gpus[0]].Parent}
+	}
+	for i := range out {
+		at := numa[i*len(numa)/count]
+		out[i] = t.Add(cluster.Device{Kind: cluster.RootComplex, Index: -1, Parent: at, Tray: t.Devices[at].Tray})
+		t.Connect(cluster.Link{A: at, B: out[i], Kind: cluster.OnDie})
+	}
+	return out
+}
+
+// switchOf is the PCIe switch that a GPU hangs on, put in where there is none.
+func switchOf(t *cluster.NodeType, gpu int) int {
+	up := t.Devices[gpu].Parent
+	if up >= 0 && t.Devices[up].Kind == cluster.PCISwitch {
+		return up
+	}
+	s := t.Add(cluster.Device{Kind: cluster.PCISwitch, Index: -1, Parent: up, Tray: t.Devices[gpu].Tray})
+	t.Devices[gpu].Parent = s
+	i := slices.IndexFunc(t.Links, func(l cluster.Link) bool {
+		return l.Kind == cluster.PCIe && (l.A == up && l.B == gpu || l.A == gpu && l.B == up)
+	})
+	if i < 0 {
+		t.Connect(cluster.Link{A: s, B: gpu, Kind: cluster.PCIe})
+		return s
+	}
+	l := t.Links[i] // what led to the GPU leads to the switch, and on from there
+	l.A, l.B = up, s
+	t.Connect(l)
+	t.Links[i].A, t.Links[i].B = s, gpu
+	return s
+}
+
+// slotSpeed is the PCIe generation of a card that keeps such a port busy.
+func slotSpeed(r unit.Rate) float64 {
+	gen := 3
+	for gen < 7 && hardware.PCIeRate(hardware.PCIeSpeed(gen), 16) <= r {
+		gen++
+	}
+	return hardware.PCIeSpeed(gen)
+}
+
+// noNICs says what to do about a node without NICs whose data has to leave it.
+func noNICs(t *cluster.NodeType) error {
+	return fmt.Errorf("%s: no source names its NICs, and data has to leave the nodes; give them (--nic 4xHDR or 4x200Gb/s: four a node), "+
+		"or write them into a cluster file (nics: 4 x HDR infiniband) and join it (busbar map node0=topo.txt site.yaml -o cluster.yaml), "+
+		"or stay on one node (-l 1x%d)", t.Name, max(1, t.Count(cluster.GPU)))
+}

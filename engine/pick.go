@@ -41,7 +41,10 @@ func Pick(op coll.Op, n int, t Transport) (*schedule.Schedule, error) {
 func choices(kind coll.Kind, n int) []choice {
 	switch kind {
 	case coll.AllReduce:
-		return []choice{{32 * unit.KiB, "recursive_doubling"}, {0, "rabenseifner"}, {0, "ring"}}
+		if n == 2 { // one exchange moves no more than two
+			return []choice{{0, "recursive_doubling"}}
+		}
+		return []choice{{32 * unit.KiB, "recursive_doubling"}, {512 * unit.KiB, "rabenseifner"}, {0, "ring"}}
 	case coll.ReduceScatter:
 		return []choice{{64 * unit.KiB, "halving_doubling"}, {64 * unit.KiB, "pairwise"}, {0, "ring"}}
 	case coll.AllGather:

@@ -180,8 +180,14 @@ func (n *network) newLink(c net.Conn, peer, k int, dialled bool) error {
 	return nil
 }
 
-// dialAll connects to peers, several at a time.
+// dialAll connects to peers, several at a time. A peer that cannot be reached fails the
+// group, as one does whose connection breaks later.
 func (n *network) dialAll(peers []int) error {
+	for _, p := range peers {
+		if _, err := n.shares(p); err != nil {
+			return err
+		}
+	}
 	errs := make([]error, len(peers))
 	sem := make(chan struct{}, 16)
 	var wg sync.WaitGroup
@@ -197,7 +203,13 @@ func (n *network) dialAll(peers []int) error {
 		})
 	}
 	wg.Wait()
-	return errors.Join(errs...)
+	for i, err := range errs {
+		if err != nil {
+			n.suspect(peers[i], err)
+			return n.g.failure()
+		}
+	}
+	return nil
 }
 
 // dial makes one connection to a peer.

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"math/rand/v2"
 	"runtime"
+	"sync"
 	"testing"
 
 	"busbar/engine"
@@ -19,8 +20,13 @@ func TestRandomCallsOverSharedMemory(t *testing.T) {
 	}
 	for n := 2; n <= 9; n++ {
 		groups := joined(t, n, func(c *engine.Config) { c.Transport = engine.Shm })
-		for range trials {
-			randomTrial(rng, n).run(t, groups)
+		var shared sync.Map
+		for k := range trials {
+			x := randomTrial(rng, n)
+			if k%2 == 0 {
+				x.shared = &shared
+			}
+			x.run(t, groups)
 		}
 	}
 }

@@ -110,6 +110,7 @@ func (c *predictCmd) forecast(e *env) (*forecast, error) {
 			return nil, err
 		}
 		asked = append(asked, p)
+		f.Unmeasured = f.Unmeasured || !predict.Measured(p.Class())
 		f.Sides = append(f.Sides, side)
 		if side.Caveat != "" {
 			f.Caveats = append(f.Caveats, side.Layout+": "+side.Caveat)

@@ -6,6 +6,7 @@ import (
 
 	"busbar/cluster"
 	"busbar/nccl"
+	"busbar/predict"
 )
 
 // On is the group as a case on a cluster that somebody described: what was measured
@@ -24,7 +25,11 @@ func (g *Group) On(c *cluster.Cluster, release nccl.Version) (*Case, error) {
 	if v, err := nccl.ParseVersion(text); err == nil && v.Compare(nccl.Oldest) >= 0 && v.Compare(nccl.Newest) <= 0 {
 		release = v
 	}
-	return newCase(g, pts, &Place{Cluster: c, Layout: layout}, release, nil)
+	p, err := predict.New(c, layout, release, g.env(), nil)
+	if err != nil {
+		return nil, err
+	}
+	return newCase(g, pts, p, nil)
 }
 
 // Pick is the case with some of its points.

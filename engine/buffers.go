@@ -46,6 +46,7 @@ type move struct{ dst, src []byte }
 // binding is how a call's buffers become the memories of its program.
 type binding struct {
 	before, after move
+	apart         bool   // the contribution does not lie in Data
 	result        []byte // what avg divides
 	contribution  []byte // what mulsum multiplies, after the copy
 }
@@ -71,25 +72,33 @@ func (c *Call) Bind(b Buffers) error {
 		}
 	}
 	x := &c.bound
+	// reduction lets the program take the contribution from the send buffer.
+	reduction := func(data []byte) {
+		c.mem[dataMem], c.mem[srcMem], x.contribution = data, data, data
+		switch {
+		case same(b.Send, data) || len(data) == 0:
+		case op.Reduce == coll.MulSum:
+			x.before = move{data, b.Send}
+		default:
+			c.mem[srcMem], x.apart = b.Send, true
+		}
+	}
 	own := func(data []byte) []byte { return data[at : at+block] }
 	switch op.Kind {
-	case coll.AllReduce, coll.Broadcast:
+	case coll.AllReduce:
+		reduction(b.Recv)
+		x.result = b.Recv
+	case coll.Reduce:
+		if rank == op.Root {
+			reduction(b.Recv)
+			x.result = b.Recv
+		} else {
+			reduction(c.own(dataMem))
+		}
+	case coll.Broadcast:
 		c.mem[dataMem] = b.Recv
 		if send > 0 && !same(b.Send, b.Recv) {
 			x.before = move{b.Recv, b.Send}
-		}
-		x.result, x.contribution = b.Recv, b.Recv
-	case coll.Reduce:
-		data := b.Recv
-		if rank != op.Root {
-			data = c.own(dataMem)
-		}
-		if !same(b.Send, data) {
-			x.before = move{data, b.Send}
-		}
-		c.mem[dataMem], x.contribution = data, data
-		if rank == op.Root {
-			x.result = data
 		}
 	case coll.AllGather, coll.Hypercube, coll.Gather:
 		data := b.Recv
@@ -104,9 +113,10 @@ func (c *Call) Bind(b Buffers) error {
 		data := b.Send
 		if !same(own(b.Send), b.Recv) {
 			data = c.own(dataMem)
-			x.before, x.after = move{data, b.Send}, move{b.Recv, own(data)}
+			x.after = move{b.Recv, own(data)}
 		}
-		c.mem[dataMem], x.result, x.contribution = data, own(data), data
+		reduction(data)
+		x.result = own(data)
 	case coll.Scatter:
 		data := b.Send
 		if rank != op.Root || c.writes {
@@ -125,7 +135,7 @@ func (c *Call) Bind(b Buffers) error {
 		}
 		c.mem[dataMem], c.mem[outMem] = data, b.Recv
 	}
-	if x.before.src != nil && overlap(x.before.src, x.before.dst) || !op.Kind.InPlace() && overlap(b.Send, b.Recv) {
+	if x.before.src != nil && overlap(x.before.src, x.before.dst) || x.apart && overlap(b.Send, c.mem[dataMem]) || !op.Kind.InPlace() && overlap(b.Send, b.Recv) {
 		return fmt.Errorf("%s: the send buffer overlaps the receive buffer in a way that is not in place", c.name)
 	}
 	c.ready = true

@@ -28,12 +28,13 @@ type Call struct {
 	waits  bool  // some op waits for another lane
 	writes bool  // the program writes Data
 
-	mem   [memories][]byte
-	owned [memories][]byte
-	need  [memories]int64
-	bound binding
-	arith kernels
-	ready bool
+	mem     [memories][]byte
+	owned   [memories][]byte
+	need    [memories]int64
+	bound   binding
+	initial []seg // of Data that must hold the contribution before the program begins
+	arith   kernels
+	ready   bool
 
 	busy  atomic.Bool
 	over  bool // seen by the driver
@@ -67,6 +68,8 @@ func (g *Group) Prepare(s *schedule.Schedule, op coll.Op) (*Call, error) {
 		return nil, fmt.Errorf("%s: %w", c.name, err)
 	}
 	c.run = result.Run{Op: op, Ranks: g.size, Algo: s.Name, Channels: s.Channels}
+	k.findUntouched()
+	c.initial = k.initial
 	c.lanes, c.added = make([]lane, s.Lanes), make([]int, s.Lanes)
 	for i := range c.lanes {
 		steps, err := k.lane(i)
@@ -179,6 +182,11 @@ func (c *Call) begin() error {
 func (c *Call) enter() {
 	b := &c.bound
 	copy(b.before.dst, b.before.src)
+	if b.apart {
+		for _, x := range c.initial {
+			copy(c.mem[dataMem][x.off:x.off+x.n], c.mem[srcMem][x.off:x.off+x.n])
+		}
+	}
 	if c.op.Reduce == coll.MulSum && c.op.Kind.Reduces() {
 		c.arith.scale(b.contribution, b.contribution)
 	}
@@ -205,7 +213,11 @@ func (c *Call) leave() {
 func (c *Call) land(v verb, x seg, off int64, p []byte) {
 	at := c.mem[x.mem][x.off+off : x.off+off+int64(len(p))]
 	if v == recvReduce {
-		c.arith.combine(at, at, p)
+		a := at
+		if x.first {
+			a = c.mem[srcMem][x.off+off : x.off+off+int64(len(p))]
+		}
+		c.arith.combine(at, a, p)
 		return
 	}
 	copy(at, p)
@@ -245,7 +257,7 @@ func (c *Call) sumAll(st *step) {
 		at := slot(0)
 		for _, y := range st.dst { // the sum of those before this rank, then its own
 			own := c.mem[y.mem][y.off : y.off+y.n]
-			sum(own, at[:y.n], own)
+			sum(own, at[:y.n], c.contribution(y))
 			at = at[y.n:]
 		}
 	}
@@ -253,10 +265,23 @@ func (c *Call) sumAll(st *step) {
 		from := slot(i)
 		for _, y := range st.dst {
 			own := c.mem[y.mem][y.off : y.off+y.n]
-			sum(own, own, from[:y.n])
+			a := own
+			if i == 0 {
+				a = c.contribution(y)
+			}
+			sum(own, a, from[:y.n])
 			from = from[y.n:]
 		}
 	}
+}
+
+// contribution is where the rank's own part of a piece of Data lies before the first write.
+func (c *Call) contribution(y seg) []byte {
+	m := y.mem
+	if y.first {
+		m = srcMem
+	}
+	return c.mem[m][y.off : y.off+y.n]
 }
 
 // wakeWaiting lets lanes look again that wait for another.

@@ -18,12 +18,16 @@ const (
 	tempMem
 	padMem  // what travels beside short chunks so that all are of one length; nobody reads it
 	sideMem // contributions that wait for their turn, where the order of a sum matters
+	// srcMem is the contribution where it has not been copied to Data: the send buffer, or Data
+	// itself in place.
+	srcMem
 	memories
 )
 
 // seg is one piece of memory of an op.
 type seg struct {
 	mem    memory
+	first  bool // the first write to this part of Data: what it adds to lies in srcMem
 	off, n int64
 }
 
@@ -71,7 +75,11 @@ type compiler struct {
 	size   [memories]int64
 	writes bool // something writes Data
 	max    int64
-	added  int // where the lane has a step that is no op of the schedule; 0 is nowhere
+	// untouched tells, of a reduction, which chunks of Data have not been written yet and need
+	// not be copied from the contribution before the program begins.
+	untouched []bool
+	initial   []seg // those that must be
+	added     int   // where the lane has a step that is no op of the schedule; 0 is nowhere
 }
 
 func newCompiler(s *schedule.Schedule, op coll.Op, rank int) (*compiler, error) {
@@ -133,7 +141,7 @@ func (c *compiler) layPairs() {
 // extent is where a chunk lies.
 func (c *compiler) extent(buf schedule.Buffer, chunk int) seg {
 	if buf == schedule.Temp {
-		return seg{tempMem, int64(chunk) * c.slot, c.slot}
+		return seg{mem: tempMem, off: int64(chunk) * c.slot, n: c.slot}
 	}
 	block, piece := c.s.Layout.Place(chunk)
 	size := int64(c.op.Block(c.s.Ranks))
@@ -142,19 +150,27 @@ func (c *compiler) extent(buf schedule.Buffer, chunk int) seg {
 		at, size = c.base[buf][block], c.base[buf][block+1]-c.base[buf][block]
 	}
 	from, to := schedule.Elements(size/c.elem, piece, c.pieces)
-	return seg{memory(buf), at + from*c.elem, (to - from) * c.elem}
+	return seg{mem: memory(buf), off: at + from*c.elem, n: (to - from) * c.elem}
 }
 
 // message appends the pieces of a range as they travel.
-func (c *compiler) message(segs []seg, buf schedule.Buffer, from, to int32) []seg {
+func (c *compiler) message(o schedule.Op) (segs []seg) {
 	if c.op.Kind == coll.Barrier {
-		return segs
+		return nil
 	}
-	for chunk := from; chunk < to; chunk++ {
-		x := c.extent(buf, int(chunk))
+	for chunk := o.From; chunk < o.To; chunk++ {
+		x := c.extent(o.Buf, int(chunk))
+		if o.Buf == schedule.Data && c.untouched != nil && c.untouched[chunk] {
+			if o.Verb == schedule.Send {
+				x.mem = srcMem
+			} else {
+				x.first = o.Verb == schedule.RecvReduce
+				c.untouched[chunk] = false
+			}
+		}
 		segs = join(segs, x)
 		if c.padded && x.n < c.slot {
-			segs = append(segs, seg{padMem, 0, c.slot - x.n})
+			segs = append(segs, seg{mem: padMem, n: c.slot - x.n})
 		}
 	}
 	return segs
@@ -165,7 +181,7 @@ func join(segs []seg, x seg) []seg {
 	if x.n == 0 {
 		return segs
 	}
-	if k := len(segs) - 1; k >= 0 && segs[k].mem == x.mem && x.mem != padMem && segs[k].off+segs[k].n == x.off {
+	if k := len(segs) - 1; k >= 0 && segs[k].mem == x.mem && segs[k].first == x.first && x.mem != padMem && segs[k].off+segs[k].n == x.off {
 		segs[k].n += x.n
 		return segs
 	}
@@ -239,7 +255,7 @@ func (c *compiler) lane(lane int) ([]step, error) {
 			return nil, fmt.Errorf("rank %d lane %d op %d (%s): %w", c.rank, lane, i, o, err)
 		}
 		if o.Verb == schedule.Send || o.Verb.Receives() {
-			st.segs = c.message(nil, o.Buf, o.From, o.To)
+			st.segs = c.message(o)
 			for _, x := range st.segs {
 				st.bytes += x.n
 			}
@@ -301,12 +317,12 @@ func (c *compiler) beside(steps []step, at, n int) []step {
 		if slot > c.rank {
 			slot--
 		}
-		st.segs = []seg{{sideMem, base + int64(slot)*own.bytes, own.bytes}}
+		st.segs = []seg{{mem: sideMem, off: base + int64(slot)*own.bytes, n: own.bytes}}
 		if own.bytes == 0 {
 			st.segs = nil
 		}
 	}
-	all.segs = []seg{{sideMem, base, own.bytes * int64(n)}}
+	all.segs = []seg{{mem: sideMem, off: base, n: own.bytes * int64(n)}}
 	c.added = at + n
 	out := append(steps[:at+n:at+n], all)
 	return append(out, steps[at+n:]...)

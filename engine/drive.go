@@ -84,7 +84,6 @@ func (g *Group) complete(ctx context.Context, c *Call) error {
 // drive moves everything that is under way until a call is over, or until all are.
 func (g *Group) drive(ctx context.Context, until *Call) {
 	var idle time.Time // since when nothing has moved
-	spins := 0
 	for {
 		if g.mail.Load() {
 			g.intake()
@@ -102,17 +101,19 @@ func (g *Group) drive(ctx context.Context, until *Call) {
 			return
 		}
 		if moved {
-			spins, idle = 0, time.Time{}
+			idle = time.Time{}
 			g.stuck = false
-			continue
-		}
-		if spins++; spins < g.spins {
-			g.waiter.yield()
 			continue
 		}
 		now := time.Now()
 		if idle.IsZero() {
 			idle = now
+		}
+		if now.Sub(idle) < g.spin {
+			if g.yields {
+				g.waiter.yield()
+			}
+			continue
 		}
 		if err := g.patience(ctx, now.Sub(idle)); err != nil {
 			g.blame(err)
@@ -124,7 +125,7 @@ func (g *Group) drive(ctx context.Context, until *Call) {
 				g.blame(err)
 			}
 			g.waiter.disarm()
-			spins = 0
+			idle = time.Time{}
 			continue
 		}
 		d := slice
@@ -141,6 +142,13 @@ func (g *Group) patience(ctx context.Context, idle time.Duration) error {
 	g.stuck = idle > stuckAfter
 	if ctx.Err() != nil {
 		return fmt.Errorf("given up %s: %w", g.doing(), context.Cause(ctx))
+	}
+	if idle > g.cfg.Timeout/2 {
+		for _, l := range g.all {
+			if s, ok := l.s.(interface{ unheard() time.Duration }); ok && l.ended == nil && s.unheard() > g.cfg.Timeout/2 {
+				return &linkError{l, fmt.Errorf("nothing was acknowledged for %.1f s", s.unheard().Seconds())}
+			}
+		}
 	}
 	if idle > g.cfg.Stall {
 		return &stallError{idle}

@@ -15,11 +15,12 @@ type Cause string
 
 // Causes.
 const (
-	Died   Cause = "died"   // its connections closed without a farewell
-	Silent Cause = "silent" // alive or not, nothing was heard of it: hung or cut off
-	Left   Cause = "left"   // it closed its group while others still needed it
-	Failed Cause = "failed" // it gave up, and said why
-	Stuck  Cause = "stuck"  // it lives, but the call makes no progress because of it
+	Died   Cause = "died"       // its connections closed without a farewell
+	Silent Cause = "silent"     // alive or not, nothing was heard of it: hung or cut off
+	CutOff Cause = "is cut off" // a connection to it broke though it lives
+	Left   Cause = "left"       // it closed its group while others still needed it
+	Failed Cause = "failed"     // it gave up, and said why
+	Stuck  Cause = "stuck"      // it lives, but the call makes no progress because of it
 )
 
 // PeerError names the rank because of which a group failed.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"busbar/coll"
 	"busbar/result"
@@ -22,7 +23,8 @@ type Group struct {
 	net        *network // nil where all ranks are in one process
 	locals     []*Group // of Local
 	waiter     waiter
-	spins      int
+	spin       time.Duration // how long to look again and again before sleeping
+	yields     bool          // let others run in between
 	pid        int
 
 	reg     registry
@@ -92,7 +94,7 @@ func Local(n int) ([]*Group, error) {
 		cfg.Rank = r
 		bells[r] = newBell()
 		groups[r] = newGroup(cfg, bells[r])
-		groups[r].spins = 20
+		groups[r].spin, groups[r].yields = 20*time.Microsecond, true
 		groups[r].locals = groups
 	}
 	return groups, nil

@@ -240,7 +240,7 @@ func (ln *lane) hazard(segs []seg) (oldest *posted, more bool) {
 func touch(a, b []seg) bool {
 	for _, x := range a {
 		for _, y := range b {
-			if x.mem == y.mem && x.mem != padMem && x.off < y.off+y.n && y.off < x.off+x.n {
+			if place(x.mem) == place(y.mem) && x.mem != padMem && x.off < y.off+y.n && y.off < x.off+x.n {
 				return true
 			}
 		}
@@ -248,12 +248,20 @@ func touch(a, b []seg) bool {
 	return false
 }
 
+// place is a memory as hazards see it: in place, the contribution lies in Data.
+func place(m memory) memory {
+	if m == srcMem {
+		return dataMem
+	}
+	return m
+}
+
 func sameSegs(a, b []seg) bool {
 	if len(a) != len(b) {
 		return false
 	}
 	for i := range a {
-		if a[i] != b[i] {
+		if place(a[i].mem) != place(b[i].mem) || a[i].off != b[i].off || a[i].n != b[i].n {
 			return false
 		}
 	}

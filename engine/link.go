@@ -1,8 +1,10 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"syscall"
 )
 
 // Sizes of the engine's own memory and of turns, measured on loopback.
@@ -335,5 +337,7 @@ type protocolError struct {
 
 func (e *protocolError) Error() string { return e.text }
 
-// closedError reports whether a connection ended.
-func closedError(err error) bool { return err == io.EOF || err == io.ErrClosedPipe }
+// closedError reports whether the other side closed a connection.
+func closedError(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}

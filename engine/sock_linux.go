@@ -47,11 +47,10 @@ func takeSocket(c net.Conn, timeout time.Duration) (stream, int, error) {
 	ms := int(timeout.Milliseconds())
 	for _, o := range [][3]int{
 		{syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1},
-		{syscall.IPPROTO_TCP, tcpUserTimeout, ms},
 		{syscall.SOL_SOCKET, syscall.SO_KEEPALIVE, 1},
 		{syscall.IPPROTO_TCP, syscall.TCP_KEEPIDLE, max(ms/3000, 1)},
 		{syscall.IPPROTO_TCP, syscall.TCP_KEEPINTVL, max(ms/3000, 1)},
-		{syscall.IPPROTO_TCP, syscall.TCP_KEEPCNT, 3},
+		{syscall.IPPROTO_TCP, syscall.TCP_KEEPCNT, 2},
 	} {
 		if err := syscall.SetsockoptInt(fd, o[0], o[1], o[2]); err != nil && o[1] == syscall.TCP_NODELAY {
 			syscall.Close(fd)
@@ -65,7 +64,22 @@ func takeSocket(c net.Conn, timeout time.Duration) (stream, int, error) {
 	return &sock{fd: fd}, fd, nil
 }
 
-const tcpUserTimeout = 18 // TCP_USER_TIMEOUT, which package syscall lacks
+// unheard is for how long the other side's kernel has acknowledged nothing, of a connection
+// that has something to be acknowledged. A peer that only does not read still acknowledges.
+func (s *sock) unheard() time.Duration {
+	const (
+		unacked = 24 // where struct tcp_info has these
+		probes  = 3
+		lastAck = 56
+	)
+	var info [104]byte
+	n := uint32(len(info))
+	_, _, errno := syscall.RawSyscall6(syscall.SYS_GETSOCKOPT, uintptr(s.fd), syscall.IPPROTO_TCP, syscall.TCP_INFO, uintptr(unsafe.Pointer(&info[0])), uintptr(unsafe.Pointer(&n)), 0)
+	if errno != 0 || n <= lastAck+4 || le.Uint32(info[unacked:]) == 0 && info[probes] == 0 {
+		return 0
+	}
+	return time.Duration(le.Uint32(info[lastAck:])) * time.Millisecond
+}
 
 func (s *sock) read(p []byte) (int, error) {
 	if len(p) == 0 {

@@ -94,11 +94,10 @@ func (n *network) judge(v verdict) *PeerError {
 // connections because of somebody else's death, is for rank 0 to say; only when it does not
 // say anything, the peer itself is named.
 func (n *network) suspect(peer int, err error) {
-	text := "its connection closed"
+	v := verdict{Rank: peer, Cause: Died, Text: "its connection closed"}
 	if !closedError(err) {
-		text = "its connection broke: " + err.Error()
+		v.Cause, v.Text = CutOff, "its connection broke: "+err.Error()
 	}
-	v := verdict{Rank: peer, Cause: Died, Text: text}
 	if n.center != nil {
 		n.center.suspected(n.cfg.Rank, v)
 	} else {

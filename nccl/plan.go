@@ -19,7 +19,7 @@ type Entry struct {
 // Entries lists the combinations the release models, by collective, algorithm and
 // protocol.
 func (t *Table) Entries() []Entry {
-	var all []Entry
+	all := []Entry{}
 	for op := range Op(nOps) {
 		for a := range Algo(nAlgos) {
 			for p := range Proto(nProtos) {

@@ -2,6 +2,8 @@ package predict
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"busbar/cluster"
 	"busbar/coll"
@@ -215,13 +217,16 @@ func (p *Predictor) outline(op coll.Op, s Setting) *outline {
 // trees.
 func (p *Predictor) Schedule(op coll.Op, s Setting) (*schedule.Schedule, error) {
 	name := s.Algo
+	if err := p.possible(s); err != nil {
+		return nil, err
+	}
 	q := schedule.Params{Ranks: len(p.Layout), Root: op.Root, Channels: max(1, s.Channels), Pieces: 1}
 	if p.large() && (s.Algo == "ring" || s.Algo == "tree" && op.Kind == coll.AllReduce) {
 		q.Groups, q.Turn = p.groups(), true
 		return schedule.Build(op.Kind, name, q)
 	}
 	switch s.Algo {
-	case "ring":
+	case "ring", "bidir_ring":
 		for c := range min(q.Channels, p.Plan.Count()) {
 			q.Rings = append(q.Rings, p.Plan.Ring(c))
 		}
@@ -245,6 +250,19 @@ func (p *Predictor) Schedule(op coll.Op, s Setting) (*schedule.Schedule, error) 
 		q.Groups = p.groups()
 	}
 	return schedule.Build(op.Kind, name, q)
+}
+
+// possible refuses reductions in switches that are not there, and protocols that
+// they do not speak.
+func (p *Predictor) possible(s Setting) error {
+	inNetwork := strings.HasPrefix(s.Algo, "collnet")
+	if inNetwork && !p.Plan.CollNet {
+		return fmt.Errorf("%s needs a network that reduces (SHARP) and NCCL_COLLNET_ENABLE=1; the cluster has none that is enabled", s.Algo)
+	}
+	if (inNetwork || strings.HasPrefix(s.Algo, "nvls")) && s.Proto != sim.Simple {
+		return fmt.Errorf("%s by %s; reductions in a switch speak simple only", s.Algo, s.Proto)
+	}
+	return nil
 }
 
 // large reports a job whose rings and trees are computed rather than kept: through

@@ -36,10 +36,9 @@ func (o *Outline) Exact(ctx context.Context, op coll.Op, m *Model, ports Ports, 
 		p.now += m.Wire.Slice * unit.Time(max(m.Wire.Slices, 1))
 	}
 	moving := max(0, p.now-r.Parts.Launch-r.Parts.Latency-r.Parts.Sync)
-	if m.Wire.RampOver > 0 && o.s.Ranks > 1 {
-		lost := unit.Time(float64(m.Wire.Ramp) * (1 - math.Exp(-float64(moving)/float64(m.Wire.RampOver))))
-		p.now, moving = p.now+lost, moving+lost
-	}
+	_, busy := m.busiest(&o.all, o.message(), moved(op))
+	lost := ps(m.ramp(&o.all, o.message(), moved(op), float64(moving)/second, busy))
+	p.now, moving = p.now+lost, moving+lost
 	r.Time, r.Parts.Moving = p.now, moving
 	r.Parts.Launch = max(0, p.now-r.Parts.Latency-r.Parts.Sync-moving)
 	r.Events = p.events

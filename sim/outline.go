@@ -46,6 +46,7 @@ type load struct {
 	messages float64 // in all
 	flows    float64 // lanes that send them
 	cables   int     // that they are spread over, of uplinks
+	ports    int     // NICs of the host that are used, of a NIC
 	parity   uint8   // even, odd lanes
 	shared   bool    // GPUs of the node share the NIC that this is the copy for
 	net      cluster.NetKind
@@ -124,9 +125,14 @@ func (o *Outline) chunk() float64 { return 1 / float64(max(o.s.Layout.Chunks, 1)
 func (o *Outline) flows(w *ways, st *schedule.Stage, x *stage, t *tally) error {
 	var list []schedule.Flow
 	chunk := o.chunk()
+	many := st.Rhythm == schedule.AtOnce && o.s.Ranks > large && len(o.s.Switches) == 0
 	for p := range o.m.participants(o.s.Nodes()) {
 		for lane := range o.s.Lanes {
-			list, _ = st.AppendFlows(list[:0], p, lane)
+			if many {
+				list = o.strided(list[:0], p, lane)
+			} else {
+				list, _ = st.AppendFlows(list[:0], p, lane)
+			}
 			sent, count, weight := 0.0, 0.0, 0.0
 			var serial [nHops]float64
 			t.lane0 = int64(p*o.s.Lanes+lane) + 1
@@ -161,6 +167,20 @@ func (o *Outline) flows(w *ways, st *schedule.Stage, x *stage, t *tally) error {
 		}
 	}
 	return nil
+}
+
+// strided is what a lane sends where everybody talks to everybody and there are too
+// many to name: every k-th message counts for k.
+func (o *Outline) strided(dst []schedule.Flow, p, lane int) []schedule.Flow {
+	const sample = 128
+	n := o.s.Len(p, lane)
+	stride := max(1, n/sample|1) // odd, so that all places in a node come up
+	for i := 0; i < n; i += stride {
+		if op := o.s.At(p, lane, i); op.Verb == schedule.Send {
+			dst = append(dst, schedule.Flow{Peer: int(op.Peer), Messages: int64(stride), Chunks: int64(op.Len()) * int64(stride)})
+		}
+	}
+	return dst
 }
 
 // noWay explains a pair that cannot talk.
@@ -243,6 +263,10 @@ func (o *Outline) chain(w *ways, st *schedule.Stage, x *stage) error {
 func (o *Outline) farthest(w *ways, st *schedule.Stage, x *stage) error {
 	var list []schedule.Flow
 	for lane := range max(1, o.s.Lanes/o.s.Channels) {
+		if o.s.Ranks > large && len(o.s.Switches) == 0 {
+			list = o.strided(list, 0, lane)
+			continue
+		}
 		list, _ = st.AppendFlows(list, 0, lane)
 	}
 	for _, f := range list {

@@ -45,6 +45,9 @@ func (o *Outline) Time(op coll.Op, m *Model) unit.Time {
 
 // parts are the parts of the time, and the kind of thing that limits the flow.
 func (o *Outline) parts(size float64, m *Model) (r result.Parts, limit Kind) {
+	if o.s.Ranks <= 1 {
+		return r, Lane
+	}
 	loops := o.loops(size, m)
 	var sum, latency, sync float64
 	var lanes [2]float64
@@ -63,7 +66,8 @@ func (o *Outline) parts(size float64, m *Model) (r result.Parts, limit Kind) {
 			}
 		}
 	}
-	kind, b := m.busiest(&o.all, o.message(), size)
+	kind, busy := m.busiest(&o.all, o.message(), size)
+	b := busy
 	if lane := o.all[Lane].bytes; lane > 0 && o.even() {
 		b *= 1 + m.Wire.Last*o.message()/lane
 	}
@@ -73,17 +77,28 @@ func (o *Outline) parts(size float64, m *Model) (r result.Parts, limit Kind) {
 		scale := total / (latency + sync)
 		latency, sync = latency*scale, sync*scale
 	}
-	if m.Wire.RampOver > 0 && (kind == Lane || kind == NVLink || kind == Multimem) {
-		moving += float64(m.Wire.Ramp) / second * (1 - math.Exp(-moving*second/float64(m.Wire.RampOver)))
-	}
-	if o.s.Ranks > 1 {
-		r.Launch = m.Wire.Launch
-	}
+	moving += m.ramp(&o.all, o.message(), size, moving, busy)
+	r.Launch = m.Wire.Launch
 	r.Latency, r.Sync, r.Moving = ps(latency), ps(sync), ps(moving)
 	return r, kind
 }
 
 func ps(seconds float64) unit.Time { return unit.Time(math.Round(seconds * second)) }
+
+// ramp is what the threads of a GPU lose until they have their full rate, as far
+// as nothing else is slower still.
+func (m *Model) ramp(loads *[nKinds]load, message, size, moving, busy float64) float64 {
+	if m.Wire.RampOver <= 0 {
+		return 0
+	}
+	var own [nKinds]load
+	for _, k := range []Kind{Lane, NVLink, Multimem} {
+		own[k] = loads[k]
+	}
+	_, t := m.busiest(&own, message, size)
+	lost := float64(m.Wire.Ramp) / second * (1 - math.Exp(-moving*second/float64(m.Wire.RampOver)))
+	return max(0, min(lost, t+lost-busy))
+}
 
 // spent is the time of a stage in s, and what of it is waiting.
 type spent struct{ all, latency, sync float64 }

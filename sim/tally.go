@@ -83,6 +83,19 @@ func (t *tally) lane(bytes, messages float64) {
 	}
 }
 
+// ports counts the NICs of a host that carry something in the direction of one.
+func (t *tally) ports(host int, id int64) int {
+	n := t.m.types[t.m.c.Hosts[host].Type]
+	first := int64(2*len(n.t.Links)) + (id-t.m.base[host]-int64(2*len(n.t.Links)))%2
+	used := 0
+	for i := range n.nics {
+		if t.hosts[host][first+int64(2*i)].bytes > 0 {
+			used++
+		}
+	}
+	return used
+}
+
 // merge adds another stage's bytes; its lanes and users are taken to be the same.
 func (t *tally) merge(o *tally) {
 	for h, list := range o.hosts {
@@ -121,6 +134,9 @@ func (t *tally) worst() [nKinds]load {
 		l := load{id: id, bytes: c.bytes, messages: c.messages, flows: c.flows, parity: c.parity, rate: t.m.rate(x), users: int(c.users), net: x.net}
 		if k == Fabric && x.host < 0 {
 			l.cables = t.m.net.cables(id)
+		}
+		if k == NIC {
+			l.ports = t.ports(x.host, id)
 		}
 		if k == Bounce {
 			l.shared = int(t.m.on[x.host]) > len(t.m.types[t.m.c.Hosts[x.host].Type].nics)

@@ -66,6 +66,8 @@ func (o *Outline) nicText(l *load, m *Model) string {
 		text = fmt.Sprintf("%s share one %s port", gpus(l.users), l.rate.Bits())
 	case l.users > 1:
 		text = fmt.Sprintf("%s of the node send through this %s port", gpus(l.users), l.rate.Bits())
+	case ranks > 1 && l.ports < min(ranks, nics):
+		text = fmt.Sprintf("everything goes through %d of the node's %s; the %s port is full", l.ports, count(nics, "port"), l.rate.Bits())
 	case ranks > 1 && ranks <= nics:
 		text = fmt.Sprintf("each GPU's own %s port is full", l.rate.Bits())
 	}

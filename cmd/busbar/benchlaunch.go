@@ -15,6 +15,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"busbar/engine"
 )
 
 // launch starts n processes of this program as ranks and waits for their end. Rank 0 prints.
@@ -44,7 +46,13 @@ func (c *benchCmd) launch(e *env, n int) error {
 				cmd.Stderr = unwrapped(e.stderr)
 			}
 		}
-		if err := cmd.Start(); err != nil {
+		undo := func() {}
+		if n <= runtime.NumCPU() {
+			undo = engine.PinThread(r) // the rank inherits it
+		}
+		err = cmd.Start()
+		undo()
+		if err != nil {
 			f.kill()
 			f.wait()
 			return cannotError{fmt.Errorf("start rank %d: %w", r, err)}

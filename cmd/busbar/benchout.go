@@ -136,7 +136,7 @@ func (o *benchOutput) header(w io.Writer) {
 		int64(first), int64(last), o.c.Factor, o.p.Warm, o.p.Iters, check)
 	fmt.Fprintf(w, "# Using %d ranks on CPUs, transport %s, algorithm %s\n", o.g.Size(), o.doc.Transport, o.p.Algo)
 	for r, m := range o.g.Members() {
-		fmt.Fprintf(w, "#  Rank %2d Group  0 Pid %6d on %10s device  %d [cpu] %s\n", r, m.Pid, m.Host, r, o.doc.Transport)
+		fmt.Fprintf(w, "#  Rank %2d Group  0 Pid %6d on %10s device  %d [0x00] CPU\n", r, m.Pid, m.Host, r)
 	}
 	fmt.Fprintf(w, "#\n#%58s%-24s%11s%s\n", "", "   out-of-place", "", "in-place")
 	fmt.Fprintf(w, "# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s\n", "size", "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw", "#wrong")

@@ -51,9 +51,9 @@ type errorsDoc struct {
 
 func errorsOf(s truth.Score) errorsDoc { return errorsDoc{s.Median, s.P90} }
 
-func siteDocument(s *calibrate.Site, c *cluster.Calibration) any {
+func siteDocument(s *calibrate.Site, c *cluster.Calibration, about []taken) any {
 	doc := map[string]any{
-		"points": s.After.Points, "before": errorsOf(s.Before), "after": errorsOf(s.After),
+		"measured": about, "points": s.After.Points, "before": errorsOf(s.Before), "after": errorsOf(s.After),
 		"calibration": c, "not_constrained": append([]string{}, s.Loose...), "at_their_ends": append([]string{}, s.Ends...),
 	}
 	if s.HeldAfter.Points > 0 {

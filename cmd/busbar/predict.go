@@ -109,6 +109,7 @@ func (c *predictCmd) forecast(e *env) (*forecast, error) {
 		if err != nil {
 			return nil, err
 		}
+		c.note(e, p.Plan.Notes()...)
 		asked = append(asked, p)
 		f.Unmeasured = f.Unmeasured || !predict.Measured(p.Class())
 		f.Sides = append(f.Sides, side)
@@ -206,6 +207,11 @@ func (c *predictCmd) shapes() ([]shape, error) {
 	if c.Compare != "" {
 		if texts = strings.Split(c.Compare, ","); len(texts) < 2 {
 			return nil, fmt.Errorf("--compare %s; expected at least two layouts: 1x4,2x2", c.Compare)
+		}
+		for i, text := range texts {
+			if strings.TrimSpace(text) == "" || slices.Contains(texts[:i], text) {
+				return nil, fmt.Errorf("--compare %s; an empty layout or one that is there twice; expected 1x4,2x2", c.Compare)
+			}
 		}
 	}
 	var list []shape

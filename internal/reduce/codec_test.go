@@ -28,7 +28,7 @@ func TestCodecsAgree(t *testing.T) {
 			t.Run(fmt.Sprintf("%v/%v", p, f), func(t *testing.T) {
 				rng := rand.New(rand.NewPCG(2, uint64(f)))
 				want, got := codec(t, Portable, f), codec(t, p, f)
-				for round := range 300 {
+				for round := range rounds(300) {
 					elems := rng.IntN(700)
 					if round == 7 {
 						elems = stride/2 + 77
@@ -99,7 +99,7 @@ func TestCodecErrors(t *testing.T) {
 		for _, f := range formats {
 			rng := rand.New(rand.NewPCG(3, uint64(f)))
 			c := codec(t, p, f)
-			for range 200 {
+			for range rounds(200) {
 				elems := 1 + rng.IntN(600)
 				src := make([]byte, 4*elems)
 				scale := math.Exp2(float64(rng.IntN(290) - 165))

@@ -128,6 +128,14 @@ func (w window) intact(shift int) error {
 // faster are the paths to compare with the portable one.
 func faster() []Path { return Paths()[1:] }
 
+// rounds is how often a property is tried.
+func rounds(n int) int {
+	if testing.Short() {
+		return n / 10
+	}
+	return n
+}
+
 // TestPathsAgree compares every kernel with the portable code, bit for bit, at
 // random lengths and alignments, out of place and in place on either side.
 func TestPathsAgree(t *testing.T) {
@@ -153,11 +161,7 @@ func pathAgrees(t *testing.T, p Path, d coll.Dtype, op coll.Redop) {
 		t.Fatal(err)
 	}
 	rng := rand.New(rand.NewPCG(1, uint64(p)<<16|uint64(d)<<8|uint64(op)))
-	rounds := 400
-	if testing.Short() {
-		rounds = 40
-	}
-	for round := range rounds {
+	for round := range rounds(400) {
 		elems := rng.IntN(200)
 		if round%200 == 39 {
 			elems = rng.IntN(stride+stride/4) / d.Size()

@@ -1,0 +1,121 @@
+package engine_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"busbar/coll"
+	"busbar/engine"
+	"busbar/unit"
+)
+
+// TestNoAllocation holds the steady state to its promise: all ranks of the process run the
+// same prepared calls, and none of them allocates.
+func TestNoAllocation(t *testing.T) {
+	const runs = 100
+	for name, groups := range map[string][]*engine.Group{"mem": local(t, 4), "tcp": joined(t, 4, nil)} {
+		for _, op := range []coll.Op{
+			{Kind: coll.AllReduce, Bytes: 1024},
+			{Kind: coll.AllReduce, Bytes: 1 << 20, Type: coll.BFloat16, Reduce: coll.Avg},
+			{Kind: coll.AllGather, Bytes: 1 << 18},
+			{Kind: coll.AllToAll, Bytes: 1 << 16},
+			{Kind: coll.Barrier},
+		} {
+			s, err := engine.Pick(op, 4, engine.TCP)
+			if err != nil {
+				t.Fatal(err)
+			}
+			calls := make([]*engine.Call, 4)
+			errs := each(groups, func(g *engine.Group) error {
+				c, err := g.Prepare(s, op)
+				if err != nil {
+					return err
+				}
+				calls[g.Rank()] = c
+				return c.Bind(engine.Buffers{Send: make([]byte, op.Send(4, g.Rank())), Recv: make([]byte, op.Recv(4, g.Rank()))})
+			})
+			for _, err := range errs {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			run := func(r int) {
+				if _, err := calls[r].Run(context.Background()); err != nil {
+					t.Error(err)
+				}
+			}
+			var wg sync.WaitGroup
+			for r := 1; r < 4; r++ {
+				wg.Go(func() {
+					for range 2*runs + 1 {
+						run(r)
+					}
+				})
+			}
+			for range runs { // buffers that grow have grown
+				run(0)
+			}
+			if n := testing.AllocsPerRun(runs, func() { run(0) }); n != 0 {
+				t.Errorf("%s: %s of %v by %s: %v allocations a run", name, op.Kind, op.Bytes, s.Name, n)
+			}
+			wg.Wait()
+		}
+	}
+}
+
+// TestBuckets starts several calls, as training does with its gradients, and waits at the end,
+// in another order on every rank.
+func TestBuckets(t *testing.T) {
+	for name, groups := range map[string][]*engine.Group{"mem": local(t, 3), "tcp": joined(t, 3, nil)} {
+		const buckets = 6
+		errs := each(groups, func(g *engine.Group) error {
+			var calls []*engine.Call
+			var data [][]float32
+			for k := range buckets {
+				op := coll.Op{Kind: coll.AllReduce, Bytes: unit.Bytes(4 << (3 * k))}
+				s, err := engine.Pick(op, g.Size(), engine.TCP)
+				if err != nil {
+					return err
+				}
+				c, err := g.Prepare(s, op)
+				if err != nil {
+					return err
+				}
+				x := make([]float32, op.Bytes/4)
+				if err := c.Bind(engine.Buffers{Send: engine.Bytes(x), Recv: engine.Bytes(x)}); err != nil {
+					return err
+				}
+				calls, data = append(calls, c), append(data, x)
+			}
+			for round := range 20 {
+				for k := range buckets {
+					i := (k + g.Rank()) % buckets
+					for j := range data[i] {
+						data[i][j] = float32(g.Rank() + round + j%7)
+					}
+					if err := calls[i].Start(); err != nil {
+						return err
+					}
+				}
+				for i := range buckets {
+					if _, err := calls[i].Wait(context.Background()); err != nil {
+						return err
+					}
+					for j, v := range data[i] {
+						if want := float32(3 + 3*round + 3*(j%7)); v != want {
+							t.Errorf("%s: bucket %d element %d is %v; want %v", name, i, j, v, want)
+							return nil
+						}
+					}
+				}
+			}
+			return nil
+		})
+		for r, err := range errs {
+			if err != nil {
+				t.Errorf("%s: rank %d: %v", name, r, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package engine_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"busbar/coll"
+	"busbar/engine"
+)
+
+var kills = flag.Int("kills", 20, "how often TestKill ends a rank")
+
+// TestMain makes the test binary a rank as well, for tests that end one.
+func TestMain(m *testing.M) {
+	if rank := os.Getenv("ENGINE_TEST_RANK"); rank != "" {
+		os.Exit(beRank(rank))
+	}
+	os.Exit(m.Run())
+}
+
+// beRank joins and runs all-reduces until something ends it. It says what on standard output.
+func beRank(text string) int {
+	rank, _ := strconv.Atoi(text)
+	size, _ := strconv.Atoi(os.Getenv("ENGINE_TEST_SIZE"))
+	timeout, _ := time.ParseDuration(os.Getenv("ENGINE_TEST_TIMEOUT"))
+	g, err := engine.Join(context.Background(), engine.Config{Rank: rank, Size: size, Meet: os.Getenv("ENGINE_TEST_MEET"), Secret: "k", Bind: "127.0.0.1", Timeout: timeout, Transport: engine.Transport(os.Getenv("ENGINE_TEST_TRANSPORT"))})
+	if err != nil {
+		fmt.Println("join:", err)
+		return 1
+	}
+	defer g.Close()
+	fmt.Println("joined")
+	rng := rand.New(rand.NewPCG(1, uint64(size)))
+	for {
+		op := coll.Op{Kind: coll.AllReduce, Bytes: 4 << rng.IntN(20)}
+		s, err := engine.Pick(op, size, engine.TCP)
+		if err != nil {
+			fmt.Println("pick:", err)
+			return 1
+		}
+		buf := make([]byte, op.Bytes)
+		if _, err = g.Run(context.Background(), s, op, engine.Buffers{Send: buf, Recv: buf}); err == nil {
+			continue
+		}
+		var peer *engine.PeerError
+		if errors.As(err, &peer) {
+			fmt.Printf("peer %d %s | %v\n", peer.Rank, peer.Cause, err)
+		} else {
+			fmt.Println("error:", err)
+		}
+		if _, err := g.Run(context.Background(), s, op, engine.Buffers{Send: buf, Recv: buf}); err == nil {
+			fmt.Println("a failed group ran another call")
+		}
+		return 3
+	}
+}
+
+// child is a rank in a process of its own.
+type child struct {
+	cmd   *exec.Cmd
+	lines chan string
+}
+
+func startRanks(t *testing.T, n int, timeout time.Duration) []*child {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	meet := filepath.Join(t.TempDir(), "meet")
+	var all []*child
+	for r := range n {
+		cmd := exec.Command(self)
+		cmd.Env = append(os.Environ(), "ENGINE_TEST_RANK="+strconv.Itoa(r), "ENGINE_TEST_SIZE="+strconv.Itoa(n), "ENGINE_TEST_MEET="+meet, "ENGINE_TEST_TIMEOUT="+timeout.String())
+		cmd.Stderr = os.Stderr
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		c := &child{cmd: cmd, lines: make(chan string, 100)}
+		go func() {
+			for s := bufio.NewScanner(out); s.Scan(); {
+				c.lines <- s.Text()
+			}
+			close(c.lines)
+		}()
+		all = append(all, c)
+	}
+	t.Cleanup(func() {
+		for _, c := range all {
+			c.cmd.Process.Kill()
+			c.cmd.Process.Signal(syscall.SIGCONT)
+			c.cmd.Wait()
+		}
+	})
+	for r, c := range all {
+		if line := <-c.lines; line != "joined" {
+			t.Fatalf("rank %d: %s", r, line)
+		}
+	}
+	return all
+}
+
+// expect waits for the survivors' words about a rank. The limit is there so that a hang fails
+// the test; nothing depends on the time otherwise.
+func expect(t *testing.T, all []*child, victim int, causes ...engine.Cause) {
+	t.Helper()
+	limit := time.After(60 * time.Second)
+	for r, c := range all {
+		if r == victim {
+			continue
+		}
+		select {
+		case line := <-c.lines:
+			ok := false
+			for _, cause := range causes {
+				ok = ok || strings.HasPrefix(line, fmt.Sprintf("peer %d %s |", victim, cause))
+			}
+			if !ok {
+				t.Errorf("rank %d says %q of the end of rank %d", r, line, victim)
+			}
+			if !strings.Contains(line, "lane") && !strings.Contains(line, "last sends") {
+				t.Logf("rank %d was between calls: %s", r, line)
+			}
+		case <-limit:
+			t.Fatalf("rank %d has not noticed the end of rank %d", r, victim)
+		}
+		if line, more := <-c.lines; more {
+			t.Errorf("rank %d goes on: %s", r, line)
+		}
+	}
+}
+
+func TestKill(t *testing.T) {
+	n := *kills
+	if testing.Short() {
+		n = min(n, 3)
+	}
+	rng := rand.New(rand.NewPCG(9, uint64(time.Now().UnixNano())))
+	for range n {
+		all := startRanks(t, 8, 5*time.Second)
+		victim := rng.IntN(8)
+		time.Sleep(time.Duration(rng.IntN(300)) * time.Millisecond)
+		all[victim].cmd.Process.Kill()
+		expect(t, all, victim, engine.Died)
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+func TestHang(t *testing.T) {
+	for _, victim := range []int{0, 3} {
+		all := startRanks(t, 4, 2*time.Second)
+		time.Sleep(100 * time.Millisecond)
+		all[victim].cmd.Process.Signal(syscall.SIGSTOP)
+		expect(t, all, victim, engine.Silent)
+	}
+}

@@ -13,10 +13,10 @@ import (
 
 // Sizes of the picture of a forecast.
 const (
-	curveW      = 1180.0
+	curveW      = 1230.0
 	plotW       = 400.0
 	plotH       = 360.0
-	plotTop     = 92.0
+	plotTop     = 112.0
 	plotLeft    = 74.0
 	plotGap     = 210.0 // room for the labels of the lines, and the next axis
 	maxLines    = 12
@@ -43,7 +43,8 @@ func Curves(w io.Writer, f *Forecast) error {
 	if len(list) > maxLines {
 		return fmt.Errorf("%d lines are more than a picture can show (%d); name the algorithms with --algo", len(list), maxLines)
 	}
-	f.heading(c)
+	ringed := len(list) > 1 && f.contested()
+	f.heading(c, f.key("bands", ringed))
 	left := &plot{x: plotLeft, y: plotTop, title: "time", across: sizeScale(list, plotLeft), lines: list, value: func(r ForecastRow) float64 { return r.Time.Micros() }}
 	left.low, left.high = func(r ForecastRow) float64 { return Low(r.Run).Micros() }, func(r ForecastRow) float64 { return High(r.Run).Micros() }
 	left.up = logScale(left.extent())
@@ -54,6 +55,7 @@ func Curves(w io.Writer, f *Forecast) error {
 	right.up = flatScale(right.extent())
 	left.tick = func(v float64) string { return unit.Micros(v).String() }
 	right.tick = func(v float64) string { return fmt.Sprintf("%g", v) }
+	left.ringed, right.ringed = ringed, ringed
 	left.draw(c)
 	right.draw(c)
 	h := plotTop + plotH + 56
@@ -63,10 +65,11 @@ func Curves(w io.Writer, f *Forecast) error {
 	return c.Write(w, curveW, h+12, f.title(), paper)
 }
 
-// heading writes what the picture shows.
-func (f *Forecast) heading(c *svg.Canvas) {
+// heading writes what the picture shows, and a key to it.
+func (f *Forecast) heading(c *svg.Canvas, key string) {
 	c.Text(24, 34, svg.Fit(f.Op+" on "+f.Cluster, svg.Type{Size: 19, Bold: true}, curveW-48), svg.Type{Size: 19, Bold: true, Fill: dark})
 	c.Text(24, 56, svg.Fit(f.under(), svg.Type{Size: 12}, curveW-48), svg.Type{Size: 12, Fill: quiet})
+	c.Text(24, 73, svg.Fit(key, svg.Type{Size: 12}, curveW-48), svg.Type{Size: 12, Fill: quiet})
 }
 
 func (f *Forecast) under() string {
@@ -78,12 +81,31 @@ func (f *Forecast) under() string {
 		x := f.Sides[0]
 		text += fmt.Sprintf(" on %s (%s on %s)", x.Layout, plural(x.Ranks, "rank"), plural(x.Nodes, "node"))
 	}
-	for _, r := range f.Rows {
-		if r.Margin > 1 {
-			return text + "; bands: the model's margin"
-		}
-	}
 	return text
+}
+
+// key says what bands, whiskers and rings mean.
+func (f *Forecast) key(band string, ringed bool) string {
+	var list []string
+	if slices.ContainsFunc(f.Rows, func(r ForecastRow) bool { return r.Margin > 1 }) {
+		text := band + ": the model's margin; about nine of ten measured points of this class lie inside"
+		if f.Unmeasured {
+			text = band + ": the model's widest margin; nobody has published measurements of this class"
+		}
+		list = append(list, text)
+	}
+	if ringed {
+		list = append(list, "ringed: what NCCL takes")
+	}
+	return strings.Join(list, "; ")
+}
+
+// contested reports whether rows stand beside those that NCCL takes.
+func (f *Forecast) contested() bool {
+	has := func(chosen bool) bool {
+		return slices.ContainsFunc(f.Rows, func(r ForecastRow) bool { return r.Chosen == chosen })
+	}
+	return has(true) && has(false)
 }
 
 const (
@@ -151,7 +173,7 @@ func (f *Forecast) lines() []line {
 			name = "not NCCL" // whatever was fastest
 		}
 		if name = strings.TrimSpace(name); name == "" {
-			name = r.Layout
+			name = f.only()
 		}
 		i, ok := index[name]
 		if !ok {
@@ -162,6 +184,24 @@ func (f *Forecast) lines() []line {
 		list[i].rows = append(list[i].rows, r)
 	}
 	return list
+}
+
+// only is the name of the one line of a layout: whose choice, or which algorithm.
+func (f *Forecast) only() string {
+	algo, chosen := f.Rows[0].Algo, true
+	for _, r := range f.Rows {
+		chosen = chosen && r.Chosen
+		if r.Algo != algo {
+			algo = ""
+		}
+	}
+	switch {
+	case algo != "":
+		return algo
+	case chosen:
+		return "NCCL's choice"
+	}
+	return f.Rows[0].Layout
 }
 
 // choices writes below a plot which algorithm and protocol is taken where, and

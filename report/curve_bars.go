@@ -2,6 +2,7 @@ package report
 
 import (
 	"io"
+	"slices"
 
 	"busbar/internal/svg"
 	"busbar/result"
@@ -17,16 +18,18 @@ const (
 
 // bars draws the rows of one size: how long each takes, and what limits it.
 func (f *Forecast) bars(c *svg.Canvas, w io.Writer) error {
-	f.heading(c)
+	f.heading(c, f.key("whiskers", false))
 	most := unit.Time(1)
 	for _, r := range f.Rows {
 		most = max(most, High(r.Run))
 	}
-	y := 84.0
+	y := 98.0
 	for _, r := range f.Rows {
 		f.bar(c, r, y, most)
 		y += barStep
 	}
+	f.colours(c, y+6)
+	y += 28
 	return c.Write(w, curveW, y+14, f.title(), paper)
 }
 
@@ -43,10 +46,12 @@ func (f *Forecast) bar(c *svg.Canvas, r ForecastRow, y float64, most unit.Time) 
 	c.Rect(barX, y, long(r.Time)-barX, barH, 0, svg.Paint{Fill: barColor(r.Limit.Kind)})
 	if r.Margin > 1 {
 		lo, hi, mid := long(Low(r.Run)), long(High(r.Run)), y+barH/2
-		p := svg.Paint{Stroke: dark, Width: 1.2}
-		c.Line(lo, mid, hi, mid, p)
-		c.Line(lo, mid-4, lo, mid+4, p)
-		c.Line(hi, mid-4, hi, mid+4, p)
+		// White below the line, so that it shows on a dark bar too.
+		for _, p := range []svg.Paint{{Stroke: "#ffffff", Width: 3}, {Stroke: dark, Width: 1.2}} {
+			c.Line(lo, mid, hi, mid, p)
+			c.Line(lo, mid-4, lo, mid+4, p)
+			c.Line(hi, mid-4, hi, mid+4, p)
+		}
 	}
 	end := long(High(r.Run)) + 10
 	value := svg.Type{Size: 13, Bold: true, Fill: dark}
@@ -58,6 +63,35 @@ func (f *Forecast) bar(c *svg.Canvas, r ForecastRow, y float64, most unit.Time) 
 		text += ", NCCL's choice"
 	}
 	c.Text(end, y+barH-6, svg.Fit(text, note, curveW-end-16), note)
+}
+
+// colours tells what the bars' colours mean, of those in use.
+func (f *Forecast) colours(c *svg.Canvas, y float64) {
+	t := svg.Type{Size: 12, Fill: quiet}
+	c.Text(barX-12, y+11, "limited by", svg.Type{Size: 12, Fill: quiet, Anchor: svg.End})
+	x, seen := barX, map[string]bool{}
+	for _, k := range barKinds {
+		used := slices.ContainsFunc(f.Rows, func(r ForecastRow) bool { return barColor(r.Limit.Kind) == barColor(k.kind) })
+		if !used || seen[barColor(k.kind)] {
+			continue
+		}
+		seen[barColor(k.kind)] = true
+		c.Rect(x, y, 14, 14, 0, svg.Paint{Fill: barColor(k.kind)})
+		c.Text(x+20, y+11, k.text, t)
+		x += 20 + svg.TextWidth(k.text, t) + 24
+	}
+}
+
+// barKinds are what a bar's colour can stand for, the nearest to the GPU first.
+var barKinds = []struct {
+	kind result.LimitKind
+	text string
+}{
+	{result.ByNVLink, "links between GPUs, or memory"},
+	{result.ByPCIe, "PCIe"},
+	{result.ByNIC, "NIC or network"},
+	{result.ByHost, "copies through host memory"},
+	{result.ByLatency, "launch, latency or threads"},
 }
 
 // barColor is darker the farther data has to go.

@@ -83,6 +83,7 @@ type plot struct {
 	lines            []line
 	value, low, high func(ForecastRow) float64
 	tick             func(float64) string
+	ringed           bool // what NCCL takes
 }
 
 // extent is the range of values, margins included.
@@ -166,6 +167,9 @@ func (p *plot) curve(c *svg.Canvas, l *line) {
 		x, y := p.across.at(float64(max(r.Asked, 1))), p.up.at(p.value(r))
 		c.Open("point", r.Layout+" "+sizeTick(float64(r.Asked))+": "+r.Time.String()+", "+r.BusBW().String()+" busbw, "+r.Algo+" "+r.Setting.Proto+", limited by "+where(r.Limit))
 		l.spot(c, x, y)
+		if p.ringed && r.Chosen {
+			c.Circle(x, y, 6, svg.Paint{Stroke: dark, Width: 1.2})
+		}
 		c.Close()
 	}
 	c.Close()

@@ -25,6 +25,8 @@ type Forecast struct {
 	Caveats  []string // what the prediction takes for granted
 	Origin   string   // of the model's figures
 	Parts    bool     // show what the time is made of
+	// Unmeasured says that no measurements stand behind the margins.
+	Unmeasured bool
 }
 
 // ForecastRow is a row and the layout it belongs to.

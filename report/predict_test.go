@@ -80,11 +80,12 @@ func TestCurves(t *testing.T) {
 		sizes          []unit.Bytes
 		want           []string
 	}{
-		{"one", []string{"2x8"}, []string{predict.Auto}, someSizes, []string{"tree ll", "busbw in GB/s", "2x8"}},
-		{"algorithms", []string{"2x8"}, []string{predict.Each}, someSizes, []string{">ring<", ">tree<"}},
+		{"one", []string{"2x8"}, []string{predict.Auto}, someSizes, []string{"tree ll", "busbw in GB/s", "on 2x8", ">NCCL's choice<", "bands: the model's margin; about nine of ten"}},
+		{"algorithms", []string{"2x8"}, []string{predict.Each}, someSizes, []string{">ring<", ">tree<", "ringed: what NCCL takes"}},
+		{"forced", []string{"2x8"}, []string{"ring"}, someSizes, []string{">ring<"}},
 		{"protocols", []string{"1x8"}, []string{predict.All}, someSizes, []string{">ring ll128<", ">tree simple<"}},
 		{"layouts", []string{"1x8", "4x2"}, []string{"ring", "tree"}, someSizes, []string{">1x8 ring<", ">4x2 tree<"}},
-		{"bars", []string{"1x8", "4x2"}, []string{"ring", "tree"}, someSizes[3:], []string{"1x8  ring simple", "busbw, ", "1 GiB, predicted"}},
+		{"bars", []string{"1x8", "4x2"}, []string{"ring", "tree"}, someSizes[3:], []string{"1x8  ring simple", "busbw, ", "1 GiB, predicted", "whiskers: the model's margin", ">limited by<", "links between GPUs"}},
 		{"best", []string{"1x8"}, []string{predict.Best}, someSizes, []string{"not NCCL"}},
 	} {
 		f := forecastOf(t, "dgx-h100", c.layouts, c.algos, c.sizes...)

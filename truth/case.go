@@ -30,29 +30,12 @@ func (c *Case) Machine() string { return c.machine }
 // Prepare describes a group's cluster and lets NCCL choose for its points. The
 // error says in words why it cannot be predicted.
 func Prepare(g *Group, figures *sim.Figures) (*Case, error) {
-	pts, err := g.Points()
-	if err != nil {
-		return nil, err
-	}
-	place, err := g.Describe()
-	if err != nil {
-		return nil, err
-	}
-	v, assumed := g.version(place)
-	if assumed != "" {
-		place.Assumed = append(place.Assumed, assumed)
-	}
-	return newCase(g, pts, place, v, figures)
+	return new(shelf).prepare(g, figures)
 }
 
 // newCase lets NCCL choose for the points of a group on a place.
-func newCase(g *Group, pts []Point, place *Place, v nccl.Version, figures *sim.Figures) (*Case, error) {
-	c := &Case{Group: g, Points: pts, Assumed: place.Assumed, machine: g.Machine()}
-	var err error
-	if c.Predictor, err = predict.New(place.Cluster, place.Layout, v, g.env(), figures); err != nil {
-		return nil, err
-	}
-	c.class = c.Predictor.Class()
+func newCase(g *Group, pts []Point, p *predict.Predictor, assumed []string) (*Case, error) {
+	c := &Case{Group: g, Points: pts, Assumed: assumed, Predictor: p, machine: g.Machine(), class: p.Class()}
 	for _, p := range pts {
 		s, err := c.Predictor.Auto(p.Op)
 		if err != nil {
@@ -96,13 +79,18 @@ func (g *Group) env() map[string]string {
 			env[k] = v
 		}
 	}
-	if env["NCCL_ALGO"] == "" {
-		word, _, _ := strings.Cut(g.Algo, " ")
-		if a, err := nccl.ParseAlgo(word); err == nil {
-			env["NCCL_ALGO"] = a.String()
-		}
+	if a, ok := g.algo(); ok && env["NCCL_ALGO"] == "" {
+		env["NCCL_ALGO"] = a.String()
 	}
 	return env
+}
+
+// algo is the algorithm that the source says ran; false where it says none that
+// is known.
+func (g *Group) algo() (nccl.Algo, bool) {
+	word, _, _ := strings.Cut(g.Algo, " ")
+	a, err := nccl.ParseAlgo(word)
+	return a, err == nil
 }
 
 // Row is one point, measured and predicted.
@@ -133,37 +121,6 @@ func (c *Case) Predict(f *sim.Figures) ([]Row, error) {
 		rows[i] = Row{Case: c, Index: i, Predicted: run.Time, APE: max(d, -d), Margin: run.Margin, Limit: run.Limit}
 	}
 	return rows, nil
-}
-
-// Gather prepares all groups that count and tells which are left, and why.
-func Gather(groups []Group, figures *sim.Figures) ([]*Case, []Left) {
-	var cases []*Case
-	var left []Left
-	for i := range groups {
-		g := &groups[i]
-		out := Left{ID: g.ID, Points: max(1, len(g.Sizes)), Fair: true, Class: g.Class, Machine: g.Machine()}
-		switch {
-		case g.Anomalous:
-			out.Reason = "anomalous: slow because something was wrong; not scored"
-		case strings.EqualFold(g.Grade, "C"):
-			out.Reason = "grade C: partly unknown or noisy; not scored"
-		default:
-			c, err := Prepare(g, figures)
-			if err == nil {
-				_, err = c.Predict(nil)
-			}
-			if err == nil {
-				cases = append(cases, c)
-				if n := len(g.Sizes) - len(c.Points); n > 0 {
-					left = append(left, Left{ID: g.ID, Reason: fmt.Sprintf("%d sizes without a time or a bandwidth", n), Points: n, Fair: true, Class: g.Class, Machine: c.Machine()})
-				}
-				continue
-			}
-			out.Reason, out.Fair = err.Error(), false
-		}
-		left = append(left, out)
-	}
-	return cases, left
 }
 
 // Rows predicts all points of all cases under figures; nil keeps those that the

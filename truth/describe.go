@@ -31,6 +31,12 @@ func (g *Group) Describe() (*Place, error) {
 	if g.Nodes < 1 || g.PerNode < 1 || g.Nodes > hardware.MaxNodes || g.PerNode > 1024 {
 		return nil, fmt.Errorf("%d nodes with %d GPUs; expected at least one of each", g.Nodes, g.PerNode)
 	}
+	if g.NICs != nil && *g.NICs < 0 {
+		return nil, fmt.Errorf("nics_per_node is %g; expected a count, or null where the source does not state it", *g.NICs)
+	}
+	if g.Gbps != nil && (*g.Gbps < 0 || *g.Gbps >= 1e5) {
+		return nil, fmt.Errorf("nic_gbps is %g; expected the rate of a port in Gb/s, or null where the source does not state it", *g.Gbps)
+	}
 	p := &Place{}
 	s := hardware.Shape{GPU: g.gpuName(), Join: g.joining(), Pair: g.pairLinks()}
 	if strings.Contains(strings.ToLower(g.Intra), "behind one pcie switch") {
@@ -195,7 +201,7 @@ func (g *Group) kind() (cluster.NetKind, cluster.Tri) {
 
 // port is the rate of a port, and what had to be assumed.
 func (g *Group) port() (unit.Rate, string) {
-	if g.Gbps != nil && *g.Gbps > 0 && *g.Gbps < 1e5 {
+	if g.Gbps != nil && *g.Gbps > 0 {
 		return unit.Rate(*g.Gbps * float64(unit.Gbps)), ""
 	}
 	s := strings.ToLower(g.Fabric)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"reflect"
 
 	"busbar/coll"
 	"busbar/unit"
@@ -107,8 +108,11 @@ func readLine(b []byte) (g Group, why string, err error) {
 		Model      json.RawMessage `json:"model"`
 	}
 	const want = `expected one JSON object a line with id, collective, sizes_bytes and time_us`
+	if b[0] != '{' {
+		return g, "", errors.New(want)
+	}
 	if err := json.Unmarshal(b, &kind); err != nil {
-		return g, "", fmt.Errorf("%w; %s", err, want)
+		return g, "", fmt.Errorf("%w; %s", plain(err), want)
 	}
 	if kind.ID == "" {
 		return g, "", errors.New("a line without an id; " + want)
@@ -120,12 +124,36 @@ func readLine(b []byte) (g Group, why string, err error) {
 		return Group{ID: kind.ID}, "neither a collective nor a training point", nil
 	}
 	if err := json.Unmarshal(b, &g); err != nil {
-		return g, "", fmt.Errorf("%w; %s", err, want)
+		return g, "", fmt.Errorf("%w; %s", plain(err), want)
 	}
 	if g.Ranks == 0 {
 		g.Ranks = g.Nodes * g.PerNode
 	}
 	return g, "", nil
+}
+
+// plain says which field has a value of the wrong kind, in the words of JSON.
+func plain(err error) error {
+	var t *json.UnmarshalTypeError
+	if !errors.As(err, &t) || t.Type == nil {
+		return err
+	}
+	expected := "null or nothing"
+	switch t.Type.Kind() {
+	case reflect.Int:
+		expected = "a whole number"
+	case reflect.Float64:
+		expected = "a number"
+	case reflect.String:
+		expected = "text in quotes"
+	case reflect.Bool:
+		expected = "true or false"
+	case reflect.Slice:
+		expected = "a list"
+	case reflect.Map, reflect.Struct:
+		expected = "an object"
+	}
+	return fmt.Errorf("%s has a JSON %s where %s belongs", t.Field, t.Value, expected)
 }
 
 // Point is one measured size.

@@ -5,7 +5,9 @@ import (
 	"strings"
 
 	"busbar/cluster"
+	"busbar/hardware"
 	"busbar/nccl"
+	"busbar/predict"
 )
 
 // On is the group as a case on a cluster that somebody described: what was measured
@@ -20,11 +22,53 @@ func (g *Group) On(c *cluster.Cluster, release nccl.Version) (*Case, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, _, _ := strings.Cut(g.NCCL, " ")
-	if v, err := nccl.ParseVersion(text); err == nil && v.Compare(nccl.Oldest) >= 0 && v.Compare(nccl.Newest) <= 0 {
+	if err := g.sameGPUs(c, layout); err != nil {
+		return nil, err
+	}
+	if v, ok := g.Release(); ok {
 		release = v
 	}
-	return newCase(g, pts, &Place{Cluster: c, Layout: layout}, release, nil)
+	p, err := predict.New(c, layout, release, g.env(), nil)
+	if err != nil {
+		return nil, err
+	}
+	return newCase(g, pts, p, nil)
+}
+
+// Release is the release of NCCL that the group names, false where it names none
+// that is known.
+func (g *Group) Release() (nccl.Version, bool) {
+	text, _, _ := strings.Cut(g.NCCL, " ")
+	v, err := nccl.ParseVersion(text)
+	return v, err == nil && v.Compare(nccl.Oldest) >= 0 && v.Compare(nccl.Newest) <= 0
+}
+
+// sameGPUs refuses a group whose GPUs are not those that its ranks have on a
+// cluster. Where one of the two names none, nothing contradicts.
+func (g *Group) sameGPUs(c *cluster.Cluster, l nccl.Layout) error {
+	if g.gpuName() == "" {
+		return nil
+	}
+	for _, r := range l {
+		d := &c.TypeOf(r.Host).Devices[r.GPU]
+		if has := d.Model.Value; has != "" && chip(has) != chip(g.gpuName()) {
+			return fmt.Errorf("measured on %q, and %s of the cluster has %q; expected measurements of the cluster that -c describes", g.gpuName(), c.Hosts[r.Host].Name, has)
+		}
+	}
+	return nil
+}
+
+// chip is the catalogue's name of a GPU without the size of its memory, which no
+// collective depends on; a GPU that is not there is its own text.
+func chip(name string) string {
+	m, ok := hardware.GPUByName(name)
+	if !ok {
+		return strings.ToLower(name)
+	}
+	if i := strings.LastIndexByte(m.Name, '-'); i > 0 && strings.Trim(m.Name[i+1:], "0123456789") == "" {
+		return m.Name[:i]
+	}
+	return m.Name
 }
 
 // Pick is the case with some of its points.

@@ -31,6 +31,9 @@ func (g *Group) Machine() string {
 func (g *Group) offer() *cluster.NodeType {
 	_, rest, _ := strings.Cut(g.GPU, "(")
 	name, _, _ := strings.Cut(rest, ")")
+	if strings.TrimSpace(name) == "" {
+		return nil
+	}
 	t, err := hardware.Node(strings.TrimSpace(name))
 	if err != nil {
 		return nil

@@ -1,20 +1,15 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"io"
-	"math"
-	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 
 	"busbar/calibrate"
 	"busbar/cluster"
+	"busbar/coll"
 	"busbar/input/clusterfile"
-	"busbar/input/nccltests"
 	"busbar/nccl"
 	"busbar/predict"
 	"busbar/truth"
@@ -29,7 +24,9 @@ type calibrateCmd struct {
 	NCCL    string   `name:"nccl" placeholder:"VERSION" help:"The release that ran, where the output does not say."`
 	Output  string   `short:"o" placeholder:"FILE" help:"Write the cluster with its calibration to FILE, for later -c FILE."`
 	Figures bool     `help:"For developers: fit all figures to published points and print them as Go."`
-	Cross   bool     `help:"For developers: predict every machine by figures fitted on the others; with --figures also print the margins as Go."`
+	Cross   bool     `help:"Predict every machine of a file by figures fitted on the others, the honest error of the model; about half a minute. With --figures print the margins as Go."`
+
+	taken []taken // what the measurements are about
 }
 
 // Help says what is fitted and ends with examples.
@@ -61,6 +58,9 @@ func (c *calibrateCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	if contradicted(e, cases) {
+		return errWrong
+	}
 	start, err := predict.Figures(cl)
 	if err != nil {
 		return err
@@ -74,17 +74,19 @@ func (c *calibrateCmd) Run(e *env) error {
 		names[i] = filepath.Base(f)
 	}
 	cl.Calibration = site.Calibration(cl.Calibration, strings.Join(names, ", "))
-	if c.Output != "" {
+	better := site.Better()
+	if c.Output != "" && better {
 		if err := e.writeFile(c.Output, func(w io.Writer) error { return clusterfile.Write(w, cl) }); err != nil {
 			return err
 		}
 	}
 	if c.JSON {
-		err = writeIndented(e.stdout, siteDocument(site, cl.Calibration))
+		err = writeIndented(e.stdout, siteDocument(site, cl.Calibration, c.taken))
 	} else {
+		fmt.Fprintf(e.stdout, "%s\n\n", takenLine(c.taken))
 		err = printSite(e.stdout, site, c.Output)
 	}
-	if err == nil && len(site.Ends) > 0 {
+	if err == nil && (len(site.Ends) > 0 || !better) {
 		return errWrong
 	}
 	return err
@@ -109,9 +111,14 @@ func (c *calibrateCmd) cases(e *env) ([]*truth.Case, *cluster.Cluster, error) {
 			return nil, nil, fmt.Errorf("--nccl: %w", err)
 		}
 	}
-	var groups []truth.Group
+	if c.Op != "" {
+		if _, err := coll.ParseKind(c.Op); err != nil {
+			return nil, nil, fmt.Errorf("--op: %w", err)
+		}
+	}
+	var groups []sweep
 	for _, name := range c.Files {
-		list, err := c.sweeps(e, name, release)
+		list, err := c.sweeps(e, name)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -136,6 +143,7 @@ func (c *calibrateCmd) cases(e *env) ([]*truth.Case, *cluster.Cluster, error) {
 		}
 		cases = append(cases, x)
 	}
+	c.taken = c.takenAs(groups, release)
 	return cases, cl, nil
 }
 
@@ -150,121 +158,4 @@ func (e *env) clusterFor(word string, nodes int, o common) (*cluster.Cluster, er
 		return e.load([]string{fmt.Sprintf("%s:%d", word, nodes)}, o)
 	}
 	return nil, fmt.Errorf("%s has %d nodes; %d were measured", word, len(cl.Hosts), nodes)
-}
-
-// maxMeasured bounds one file of measurements.
-const maxMeasured = 256 << 20
-
-// sweeps reads one file, of either kind.
-func (c *calibrateCmd) sweeps(e *env, name string, release nccl.Version) ([]truth.Group, error) {
-	data, err := e.readWhole(name)
-	if err != nil {
-		return nil, err
-	}
-	if nccltests.Match(data) {
-		return c.tables(name, data, release)
-	}
-	groups, left, err := truth.Read(name, bytes.NewReader(data))
-	if err != nil {
-		return nil, fmt.Errorf("%w (and it is no output of nccl-tests)", err)
-	}
-	if len(groups) == 0 && len(left) > 0 {
-		return nil, fmt.Errorf("%s: %s", left[0].ID, left[0].Reason)
-	}
-	return slices.DeleteFunc(groups, func(g truth.Group) bool {
-		if g.Anomalous && !c.Quiet {
-			fmt.Fprintf(e.stderr, "note: %s is anomalous, slow because something was wrong; not fitted\n", g.ID)
-		}
-		return g.Anomalous
-	}), nil
-}
-
-func (e *env) readWhole(name string) ([]byte, error) {
-	in := e.stdin
-	if name != "-" {
-		f, err := os.Open(name)
-		switch {
-		case os.IsNotExist(err):
-			return nil, fmt.Errorf("%s: no such file; expected what nccl-tests printed, or measured points as JSON lines", name)
-		case err != nil:
-			return nil, cannotError{err}
-		}
-		defer f.Close()
-		in = f
-	}
-	data, err := io.ReadAll(io.LimitReader(in, maxMeasured+1))
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	if len(data) > maxMeasured {
-		return nil, fmt.Errorf("%s: more than %d MiB of measurements", name, maxMeasured>>20)
-	}
-	return data, nil
-}
-
-// tables turns nccl-tests' tables into sweeps.
-func (c *calibrateCmd) tables(name string, data []byte, release nccl.Version) ([]truth.Group, error) {
-	res, err := nccltests.ReadResult(name, bytes.NewReader(data))
-	if err != nil {
-		return nil, err
-	}
-	var list []truth.Group
-	for i := range res.Tables {
-		t := &res.Tables[i]
-		if len(t.Rows) == 0 {
-			continue
-		}
-		if t.Op == "" {
-			t.Op = c.Op
-		}
-		if t.Op == "" {
-			return nil, fmt.Errorf("%s:%d: nothing says which collective this table is of; give it with --op", name, t.Line)
-		}
-		nodes, gpus, err := c.shape(t)
-		if err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", name, t.Line, err)
-		}
-		var sizes, times []float64
-		for _, r := range t.Rows {
-			if h := r.OutOfPlace; h != nil && h.Time > 0 && r.Size > 0 {
-				sizes, times = append(sizes, float64(r.Size)), append(times, float64(h.Time)/1e6)
-			}
-		}
-		g, err := truth.Sweep(fmt.Sprintf("%s:%d", filepath.Base(name), t.Line), t.Op, t.Rows[0].Type, nodes, gpus, sizes, times)
-		if err != nil {
-			return nil, err
-		}
-		if c.NCCL == "" {
-			g.NCCL = libraryVersion(t.Library)
-		}
-		list = append(list, *g)
-	}
-	return list, nil
-}
-
-// shape is how many nodes with how many GPUs each a table is about.
-func (c *calibrateCmd) shape(t *nccltests.Table) (nodes, gpus int, err error) {
-	if c.Layout != "" {
-		return predict.ParseLayout(c.Layout)
-	}
-	hosts := map[string]int{}
-	for _, r := range t.Ranks {
-		hosts[r.Host]++
-	}
-	for _, n := range hosts {
-		gpus = max(gpus, n)
-	}
-	if len(hosts) == 0 || gpus*len(hosts) != t.NRanks() {
-		return 0, 0, fmt.Errorf("the output lists no ranks, or not all; say which took part with -l, e.g. -l 2x8")
-	}
-	return len(hosts), gpus, nil
-}
-
-// libraryVersion turns NCCL's code 22907 into 2.29.7; "" where there is none.
-func libraryVersion(code string) string {
-	n, err := strconv.Atoi(strings.TrimSpace(code))
-	if err != nil || n < 20900 || n > math.MaxInt32 {
-		return ""
-	}
-	return fmt.Sprintf("%d.%d.%d", n/10000, n/100%100, n%100)
 }

@@ -111,6 +111,7 @@ func (c *predictCmd) forecast(e *env) (*forecast, error) {
 		}
 		c.note(e, p.Plan.Notes()...)
 		asked = append(asked, p)
+		f.Unmeasured = f.Unmeasured || !predict.Measured(p.Class())
 		f.Sides = append(f.Sides, side)
 		if side.Caveat != "" {
 			f.Caveats = append(f.Caveats, side.Layout+": "+side.Caveat)

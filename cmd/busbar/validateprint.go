@@ -24,8 +24,10 @@ func (v *validation) print(w io.Writer, rows bool) error {
 	if err := t.Write(w); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "averaged over %d machines: median %s, 90th percentile %s\n", v.all.Machines, percent(v.all.MachineMedian), percent(v.all.MachineP90))
-	fmt.Fprintf(w, "predicted %d of %d points that can be scored (%s)\n", len(v.rows), v.gradable, percent(float64(len(v.rows))/float64(max(v.gradable, 1))))
+	if v.all.Machines > 0 {
+		fmt.Fprintf(w, "averaged over %d machines: median %s, 90th percentile %s\n", v.all.Machines, percent(v.all.MachineMedian), percent(v.all.MachineP90))
+	}
+	fmt.Fprintf(w, "predicted %d of %d points that can be scored%s\n", len(v.rows), v.gradable, v.share())
 	for _, x := range []struct {
 		head  string
 		parts []truth.Part
@@ -34,6 +36,9 @@ func (v *validation) print(w io.Writer, rows bool) error {
 		{"hw_class of the source (small ≤ 256 KiB, large ≥ 64 MiB)", v.hardware},
 		{"machine", v.who},
 	} {
+		if len(x.parts) == 0 {
+			continue
+		}
 		t := scoreTable(x.head)
 		for _, p := range x.parts {
 			scoreRow(t, p)
@@ -43,7 +48,24 @@ func (v *validation) print(w io.Writer, rows bool) error {
 			return err
 		}
 	}
-	return v.printLeft(w)
+	if err := v.printLeft(w); err != nil {
+		return err
+	}
+	for i, n := range v.notes {
+		if i == 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintf(w, "note: %s\n", texttab.Clean(n))
+	}
+	return nil
+}
+
+// share is how many of the points that count were predicted, in brackets.
+func (v *validation) share() string {
+	if v.gradable == 0 {
+		return ""
+	}
+	return " (" + percent(float64(len(v.rows))/float64(v.gradable)) + ")"
 }
 
 func scoreTable(head string) *texttab.Table {
@@ -55,6 +77,10 @@ func scoreTable(head string) *texttab.Table {
 }
 
 func scoreRow(t *texttab.Table, p truth.Part) {
+	if p.Points == 0 {
+		t.Row(texttab.Clean(p.Name), "0", "no points", "-", "-", "-", "-")
+		return
+	}
 	t.Row(texttab.Clean(p.Name), fmt.Sprint(p.Points), percent(p.Median), percent(p.P90), percent(p.Worst), fmt.Sprintf("%.2f", p.Bias), percent(p.Covered))
 }
 
@@ -118,7 +144,8 @@ type (
 		Worst     float64 `json:"worst_ape"`
 		Coverage  float64 `json:"coverage"`
 		Gradable  int     `json:"gradable_points"`
-		Predicted float64 `json:"predicted_share"`
+		Predicted int     `json:"predicted"`
+		Share     float64 `json:"predicted_share"`
 		Machines  struct {
 			Count  int     `json:"count"`
 			Median float64 `json:"median_ape"`
@@ -129,6 +156,7 @@ type (
 		Hardware []part     `json:"hw_classes"`
 		Who      []part     `json:"machines"`
 		Rows     []scoreDoc `json:"rows"`
+		Notes    []string   `json:"notes,omitempty"`
 	}
 	left struct {
 		ID     string `json:"id"`
@@ -165,9 +193,9 @@ type (
 
 // document is the JSON form.
 func (v *validation) document() *validateDoc {
-	d := &validateDoc{Points: len(v.rows), Median: v.all.Median, P90: v.all.P90, Worst: v.all.Worst, Coverage: v.all.Covered, Gradable: v.gradable, Skipped: []left{}, Rows: []scoreDoc{}}
+	d := &validateDoc{Points: len(v.rows), Median: v.all.Median, P90: v.all.P90, Worst: v.all.Worst, Coverage: v.all.Covered, Gradable: v.gradable, Predicted: len(v.rows), Skipped: []left{}, Rows: []scoreDoc{}, Notes: v.notes}
 	if v.gradable > 0 {
-		d.Predicted = float64(len(v.rows)) / float64(v.gradable)
+		d.Share = float64(len(v.rows)) / float64(v.gradable)
 	}
 	d.Machines.Count, d.Machines.Median, d.Machines.P90 = v.all.Machines, v.all.MachineMedian, v.all.MachineP90
 	for _, l := range v.left {

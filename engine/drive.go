@@ -28,6 +28,12 @@ func (g *Group) submit(c *Call, alone bool) {
 		g.kick()
 		g.waiter.wake()
 	}
+	if alone && g.closed.Load() { // nobody drives any more
+		g.driver.Lock()
+		g.intake()
+		g.drop()
+		g.driver.Unlock()
+	}
 }
 
 // kick wakes the goroutine that drives calls which were only started.

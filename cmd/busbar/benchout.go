@@ -34,6 +34,7 @@ type benchDoc struct {
 	Redop     string     `json:"redop"`
 	Iters     int        `json:"iters"`
 	Warmup    int        `json:"warmup"`
+	Checked   bool       `json:"checked"`
 	Hosts     []string   `json:"hosts,omitempty"`
 	Rows      []benchRow `json:"rows"`
 	AvgBus    float64    `json:"avg_busbw_GBps"`
@@ -54,7 +55,7 @@ type benchHalf struct {
 	Time    benchTimes `json:"time_us"`
 	AlgBW   float64    `json:"algbw_GBps"`
 	BusBW   float64    `json:"busbw_GBps"`
-	Wrong   *int64     `json:"wrong,omitempty"`
+	Wrong   int64      `json:"wrong"` // 0 where nobody looked, see checked
 	Slowest int        `json:"slowest_rank"`
 	Spread  float64    `json:"spread_us"`
 }
@@ -71,7 +72,7 @@ func newBenchOutput(c *benchCmd, e *env, g *engine.Group, p bench.Plan) *benchOu
 	o := &benchOutput{c: c, e: e, g: g, p: p, clear: func() {}}
 	o.doc = benchDoc{
 		Op: p.Op.Kind, Ranks: g.Size(), Transport: string(g.Transport()), Dtype: p.Op.Type.String(), Redop: p.Op.Reduce.String(),
-		Iters: p.Iters, Warmup: p.Warm, Hosts: g.Hosts(), Rows: []benchRow{},
+		Iters: p.Iters, Warmup: p.Warm, Checked: p.Check, Hosts: g.Hosts(), Rows: []benchRow{},
 	}
 	o.progress(0)
 	return o
@@ -115,9 +116,8 @@ func (o *benchOutput) half(r *bench.Row, h *bench.Half) benchHalf {
 		AlgBW: r.AlgBW(h).GBps(), BusBW: r.BusBW(h).GBps(), Slowest: h.Slowest, Spread: inMicros(h.Spread),
 	}
 	if h.Wrong >= 0 {
-		w := h.Wrong
-		x.Wrong = &w
-		o.wrong += w
+		x.Wrong = h.Wrong
+		o.wrong += h.Wrong
 	}
 	o.sum += x.BusBW
 	o.halfs++

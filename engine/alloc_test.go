@@ -14,7 +14,9 @@ import (
 // same prepared calls, and none of them allocates.
 func TestNoAllocation(t *testing.T) {
 	const runs = 100
-	for name, groups := range map[string][]*engine.Group{"mem": local(t, 4), "tcp": joined(t, 4, nil)} {
+	for name, groups := range map[string][]*engine.Group{
+		"mem": local(t, 4), "tcp": joined(t, 4, nil), "auto": joined(t, 4, func(c *engine.Config) { c.Transport = engine.Auto }),
+	} {
 		for _, op := range []coll.Op{
 			{Kind: coll.AllReduce, Bytes: 1024},
 			{Kind: coll.AllReduce, Bytes: 1 << 20, Type: coll.BFloat16, Reduce: coll.Avg},
@@ -22,7 +24,7 @@ func TestNoAllocation(t *testing.T) {
 			{Kind: coll.AllToAll, Bytes: 1 << 16},
 			{Kind: coll.Barrier},
 		} {
-			s, err := engine.Pick(op, 4, engine.TCP)
+			s, err := engine.Pick(op, 4, groups[0].Transport())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -33,7 +35,14 @@ func TestNoAllocation(t *testing.T) {
 					return err
 				}
 				calls[g.Rank()] = c
-				return c.Bind(engine.Buffers{Send: make([]byte, op.Send(4, g.Rank())), Recv: make([]byte, op.Recv(4, g.Rank()))})
+				var b engine.Buffers
+				if b.Send, err = g.Alloc(int(op.Send(4, g.Rank()))); err != nil {
+					return err
+				}
+				if b.Recv, err = g.Alloc(int(op.Recv(4, g.Rank()))); err != nil {
+					return err
+				}
+				return c.Bind(b)
 			})
 			for _, err := range errs {
 				if err != nil {

@@ -49,10 +49,18 @@ type Call struct {
 }
 
 // Prepare makes a call ready: it lays out the program of this rank and connects to the peers
-// that it talks to. All ranks must prepare the same calls in the same order.
+// that it talks to. Without a schedule the engine picks one by the size. All ranks must prepare
+// the same calls in the same order.
 func (g *Group) Prepare(s *schedule.Schedule, op coll.Op) (*Call, error) {
 	if err := g.failure(); err != nil {
 		return nil, err
+	}
+	if s == nil {
+		picked, err := Pick(op, g.size, g.Transport())
+		if err != nil {
+			return nil, err
+		}
+		s = picked
 	}
 	g.prepare.Lock()
 	defer g.prepare.Unlock()

@@ -109,7 +109,7 @@ func (g *Group) Rank() int { return g.rank }
 // Size is the number of ranks.
 func (g *Group) Size() int { return g.size }
 
-// Run runs a schedule once. Calls that are alike are prepared once, so that repeats cost no
+// Run runs a schedule once; nil is the engine's choice by size. Calls that are alike are prepared once, so that repeats cost no
 // memory; the record holds until the next run of that call.
 func (g *Group) Run(ctx context.Context, s *schedule.Schedule, op coll.Op, b Buffers) (*result.Run, error) {
 	c, err := g.prepared(s, op)

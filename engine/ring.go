@@ -47,6 +47,7 @@ type ringPair struct {
 	seg     *shm.Segment
 	in, out *shmRing
 	bell    stream // the socket
+	knocks  [64]byte
 	ended   bool
 }
 
@@ -136,13 +137,12 @@ func (r *ringPair) disarm() {
 
 // answer takes what the other side rang.
 func (r *ringPair) answer() {
-	var b [256]byte
 	for {
-		n, err := r.bell.read(b[:])
+		n, err := r.bell.read(r.knocks[:])
 		if err != nil {
 			r.ended = true
 		}
-		if n < len(b) {
+		if n < len(r.knocks) {
 			return
 		}
 	}

@@ -18,10 +18,15 @@ type Site struct {
 	// HeldBefore and HeldAfter score points by figures that were fitted to every
 	// other size of the same sweeps only.
 	HeldBefore, HeldAfter truth.Score
+	Sizes                 []SizeScore
+	Points                int      // different ones; a size that was measured twice is one
 	Loose                 []string // figures that the points depend on and do not pin down
 	// Ends are figures that went to an end of what is physical: then the description of
 	// the cluster or the run itself is more likely wrong than the figure.
 	Ends []string
+
+	cases []*truth.Case
+	held  []truth.Row // by figures that were fitted without them
 }
 
 // Moved is a figure that the measurements changed.
@@ -47,12 +52,12 @@ func Cluster(cases []*truth.Case, start *sim.Figures) (*Site, error) {
 	if len(cases) == 0 {
 		return nil, errors.New("no measured points")
 	}
-	s := &Site{}
+	s := &Site{cases: cases}
 	before, err := truth.Rows(cases, start)
 	if err != nil {
 		return nil, err
 	}
-	s.Before = truth.Rate(before)
+	s.Before, s.Points = truth.Rate(before), distinct(cases)
 	fit, err := s.fit(cases, start)
 	if err != nil {
 		return nil, err
@@ -62,6 +67,7 @@ func Cluster(cases []*truth.Case, start *sim.Figures) (*Site, error) {
 		return nil, err
 	}
 	s.After = truth.Rate(after)
+	s.Sizes = bySize(before, after)
 	if err := s.holdOut(cases, start); err != nil {
 		return nil, err
 	}
@@ -69,16 +75,16 @@ func Cluster(cases []*truth.Case, start *sim.Figures) (*Site, error) {
 	return s, err
 }
 
-// fit fits twice: all figures that the points depend on, then those again that the
-// points pin down, while the others are back at what is usual.
+// fit moves the figures that the points pin down: a few that explain the error are
+// chosen and fitted, then more at the fitted values, while there are points for
+// them. What turns out to be loose goes back, and the rest is fitted once more.
 func (s *Site) fit(cases []*truth.Case, start *sim.Figures) (*search, error) {
 	p := &Problem{Cases: cases, Start: start, Prior: start, Pull: sitePull, Alone: true, Quick: true}
 	felt, err := touches(cases, start)
 	if err != nil {
 		return nil, err
 	}
-	p.Free = felt
-	x, err := p.run()
+	x, err := p.grow(&felt)
 	if err != nil {
 		return nil, err
 	}
@@ -93,20 +99,50 @@ func (s *Site) fit(cases []*truth.Case, start *sim.Figures) (*search, error) {
 	} else if x, err = p.run(); err != nil {
 		return nil, err
 	}
+	at, err := slope(cases, &x.f, &felt)
+	if err != nil {
+		return nil, err
+	}
 	s.Moved, s.Loose, s.Ends = nil, nil, nil
 	for i := range x.f {
 		unit, _, _ := sim.FigureRange(i)
-		switch lo, hi := x.bounds(i); {
+		switch {
 		case p.Free[i] && math.Abs(x.f[i]/start[i]-1) <= moved:
 			x.f[i] = start[i]
 		case p.Free[i]:
-			s.Moved = append(s.Moved, Moved{sim.FigureName(i), unit, start[i], round(x.f[i]), round(lo), round(hi), x.points[i]})
+			lo, hi := x.bounds(i)
+			s.Moved = append(s.Moved, Moved{sim.FigureName(i), unit, start[i], round(x.f[i]), round(lo), round(hi), at.points[i]})
 			x.f[i] = round(x.f[i])
 			if _, least, most := sim.FigureRange(i); (x.f[i] <= least && least > 0 || x.f[i] >= most) && strange(x.f[i], start[i]) {
 				s.Ends = append(s.Ends, sim.FigureName(i))
 			}
-		case felt[i] && hi/max(lo, 1e-9) >= loose:
+		case at.points[i] > 0:
 			s.Loose = append(s.Loose, sim.FigureName(i))
+		}
+	}
+	return x, nil
+}
+
+// grow chooses figures and fits them, twice more from where the fit ended: what
+// limits a transfer changes as figures move.
+func (p *Problem) grow(felt *[nFigures]bool) (*search, error) {
+	var chosen []int
+	x := &search{Problem: p, f: *p.Start}
+	points := distinct(p.Cases)
+	for range 3 {
+		s, err := slope(p.Cases, &x.f, felt)
+		if err != nil {
+			return nil, err
+		}
+		had := len(chosen)
+		if chosen = s.choose(chosen, points); len(chosen) == had {
+			break
+		}
+		for _, i := range chosen {
+			p.Free[i] = true
+		}
+		if x, err = p.run(); err != nil {
+			return nil, err
 		}
 	}
 	return x, nil
@@ -122,39 +158,6 @@ func round(v float64) float64 {
 	}
 	p := math.Pow(10, 3-math.Floor(math.Log10(math.Abs(v))))
 	return math.Round(v*p) / p
-}
-
-// holdOut fits every other size and predicts the rest, both ways round.
-func (s *Site) holdOut(cases []*truth.Case, start *sim.Figures) error {
-	var before, after []truth.Row
-	for half := range 2 {
-		var in, out []*truth.Case
-		for _, c := range cases {
-			if len(c.Points) < 2 {
-				continue
-			}
-			in = append(in, c.Pick(func(i int) bool { return i%2 == half }))
-			out = append(out, c.Pick(func(i int) bool { return i%2 != half }))
-		}
-		if len(in) == 0 {
-			return nil
-		}
-		x, err := (&Site{}).fit(in, start)
-		if err != nil {
-			return err
-		}
-		rows, err := truth.Rows(out, start)
-		if err != nil {
-			return err
-		}
-		before = append(before, rows...)
-		if rows, err = truth.Rows(out, &x.f); err != nil {
-			return err
-		}
-		after = append(after, rows...)
-	}
-	s.HeldBefore, s.HeldAfter = truth.Rate(before), truth.Rate(after)
-	return nil
 }
 
 // bounds are how far a figure may go up and down until the mean error of all points
@@ -203,6 +206,9 @@ func (s *Site) Calibration(old *cluster.Calibration, source string) *cluster.Cal
 	for _, m := range s.Moved {
 		c.Figures = append(c.Figures, cluster.Calibrated{Name: m.Name, Value: m.Value, Unit: m.Unit, Low: m.Low, High: m.High, Source: source})
 		now[m.Name] = true
+	}
+	if len(s.Moved) > 0 {
+		c.Measured = s.measured()
 	}
 	if old != nil {
 		for _, f := range old.Figures {

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"busbar/cluster"
+	"busbar/coll"
 	"busbar/sim"
-	"busbar/unit"
 )
 
 // Figures are the model's figures for a cluster: the fitted ones, and in their
@@ -52,13 +52,19 @@ func Origin(c *cluster.Cluster) string {
 	return s
 }
 
-// calibratedMargin narrows a margin by what calibration on the same cluster left of
-// the error. Layouts and sizes that were not measured may be farther off than those
-// that were, so it goes no further than half the way there, in logarithms.
-func calibratedMargin(margin float64, c *cluster.Calibration, size unit.Bytes) float64 {
-	if c == nil || c.Points == 0 || len(c.Figures) == 0 || size == 0 {
+// calibratedMargin narrows a margin where the cluster was measured: the same
+// collective on the same class of layouts, within the sizes that were measured. It
+// goes no further than the error on points that were left out of the fit and the
+// noise of the measurements allow, nor than half the way, in logarithms: other
+// layouts of the class may be farther off than the measured one.
+func calibratedMargin(margin float64, c *cluster.Calibration, class string, op coll.Op) float64 {
+	if c == nil || len(c.Figures) == 0 {
 		return margin
 	}
-	left := max(1.05, 1+1.5*c.P90)
-	return min(margin, max(left, math.Sqrt(margin)))
+	for _, m := range c.Measured {
+		if m.Op == op.Kind.String() && m.Class == class && op.Bytes >= m.From && op.Bytes <= m.To && m.Points > 0 {
+			return min(margin, max(1.05, 1+1.5*m.Error, 1+m.Noise, math.Sqrt(margin)))
+		}
+	}
+	return margin
 }

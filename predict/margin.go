@@ -1,6 +1,9 @@
 package predict
 
-import "busbar/unit"
+import (
+	"busbar/coll"
+	"busbar/unit"
+)
 
 // sizes are the size classes in the order of the table.
 var sizes = [3]string{"small", "middle", "large"}
@@ -8,16 +11,16 @@ var sizes = [3]string{"small", "middle", "large"}
 // Sizes are the size classes, from small to large.
 func Sizes() [3]string { return sizes }
 
-// Margin is how far off a prediction of such a size may be, as a factor: nine of
+// Margin is how far off a prediction of such a call may be, as a factor: nine of
 // ten measurements are expected between time/margin and time×margin. It is the
 // model's error on machines of the same class that it had not seen when its figures
 // were fitted. A class without measurements gets the widest margin there is.
-func (p *Predictor) Margin(size unit.Bytes) float64 {
+func (p *Predictor) Margin(op coll.Op) float64 {
 	class := p.class()
 	if p.Card && len(p.Plan.Nodes) > 1 {
 		class = "" // nodes of cards without links of their own: nobody has published any
 	}
-	return calibratedMargin(marginOf(class, size), p.Cluster.Calibration, size)
+	return calibratedMargin(marginOf(class, op.Bytes), p.Cluster.Calibration, class, op)
 }
 
 // class is Class, worked out once.

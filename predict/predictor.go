@@ -191,7 +191,7 @@ func (p *Predictor) Price(op coll.Op, s Setting) (*result.Run, error) {
 			return nil, err
 		}
 	}
-	run.Margin = p.Margin(op.Bytes)
+	run.Margin = p.Margin(op)
 	return run, nil
 }
 

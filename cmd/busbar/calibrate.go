@@ -74,7 +74,8 @@ func (c *calibrateCmd) Run(e *env) error {
 		names[i] = filepath.Base(f)
 	}
 	cl.Calibration = site.Calibration(cl.Calibration, strings.Join(names, ", "))
-	if c.Output != "" {
+	better := site.Better()
+	if c.Output != "" && better {
 		if err := e.writeFile(c.Output, func(w io.Writer) error { return clusterfile.Write(w, cl) }); err != nil {
 			return err
 		}
@@ -85,7 +86,7 @@ func (c *calibrateCmd) Run(e *env) error {
 		fmt.Fprintf(e.stdout, "%s\n\n", takenLine(c.taken))
 		err = printSite(e.stdout, site, c.Output)
 	}
-	if err == nil && len(site.Ends) > 0 {
+	if err == nil && (len(site.Ends) > 0 || !better) {
 		return errWrong
 	}
 	return err

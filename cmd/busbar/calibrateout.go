@@ -33,8 +33,14 @@ func printSite(w io.Writer, s *calibrate.Site, file string) error {
 	if len(s.Loose) > 0 {
 		fmt.Fprintf(w, "left as they are, for the points do not pin them down: %s\n", strings.Join(s.Loose, ", "))
 	}
+	if s.Points == 1 {
+		fmt.Fprintln(w, "one size is one number: it cannot tell latency from rate, nor how either changes with the size; error bars stay as they are")
+	}
 	if len(s.Ends) > 0 {
 		fmt.Fprintf(w, "%s went to the end of what is possible: the description of the cluster, the layout or the run itself is more likely wrong than the model\n", strings.Join(s.Ends, ", "))
+	}
+	if !s.Better() {
+		return printNoBetter(w, s)
 	}
 	if file != "" {
 		fmt.Fprintf(w, "written to %s; predict with -c %s\n", file, file)
@@ -42,6 +48,17 @@ func printSite(w io.Writer, s *calibrate.Site, file string) error {
 		fmt.Fprintln(w, "nothing was written; -o FILE keeps it")
 	}
 	return nil
+}
+
+// printNoBetter says why nothing was written, and where the error is.
+func printNoBetter(w io.Writer, s *calibrate.Site) error {
+	fmt.Fprintf(w, "the fit is no better than the figures before it; nothing was written\n\n")
+	right := texttab.Right
+	t := texttab.Table{Columns: []texttab.Column{{Head: "sizes (small < 64 KiB, large > 16 MiB)"}, {Head: "points", Align: right}, {Head: "median before", Align: right}, {Head: "after", Align: right}, {Head: "pred/meas before", Align: right}, {Head: "after", Align: right}}}
+	for _, x := range s.Sizes {
+		t.Row(x.Name, fmt.Sprint(x.After.Points), percent(x.Before.Median), percent(x.After.Median), fmt.Sprintf("%.2f", x.Before.Bias), fmt.Sprintf("%.2f", x.After.Bias))
+	}
+	return t.Write(w)
 }
 
 type errorsDoc struct {
@@ -54,7 +71,7 @@ func errorsOf(s truth.Score) errorsDoc { return errorsDoc{s.Median, s.P90} }
 func siteDocument(s *calibrate.Site, c *cluster.Calibration, about []taken) any {
 	doc := map[string]any{
 		"measured": about, "points": s.After.Points, "before": errorsOf(s.Before), "after": errorsOf(s.After),
-		"calibration": c, "not_constrained": append([]string{}, s.Loose...), "at_their_ends": append([]string{}, s.Ends...),
+		"better": s.Better(), "calibration": c, "not_constrained": append([]string{}, s.Loose...), "at_their_ends": append([]string{}, s.Ends...),
 	}
 	if s.HeldAfter.Points > 0 {
 		doc["held_out"] = map[string]any{"before": errorsOf(s.HeldBefore), "after": errorsOf(s.HeldAfter)}

@@ -1,0 +1,134 @@
+package calibrate
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"busbar/cluster"
+	"busbar/coll"
+	"busbar/predict"
+	"busbar/sim"
+	"busbar/truth"
+)
+
+// SizeScore is the error of a range of sizes before and after.
+type SizeScore struct {
+	Name          string // small, middle, large, as predict.SizeClass
+	Before, After truth.Score
+}
+
+func bySize(before, after []truth.Row) []SizeScore {
+	size := func(r *truth.Row) string { return predict.SizeClass(r.Size()) }
+	var list []SizeScore
+	then := truth.Split(after, size)
+	for i, p := range truth.Split(before, size) {
+		list = append(list, SizeScore{p.Name, p.Score, then[i].Score})
+	}
+	return list
+}
+
+// Better tells whether the fit is worth keeping: figures moved, and the median error
+// fell on the points and on those that were left out of the fit.
+func (s *Site) Better() bool {
+	return len(s.Moved) > 0 && s.After.Median < s.Before.Median && (s.HeldAfter.Points == 0 || s.HeldAfter.Median < s.HeldBefore.Median)
+}
+
+// holdOut fits every other size and predicts the rest, both ways round. A size that
+// was measured twice is on one side only.
+func (s *Site) holdOut(cases []*truth.Case, start *sim.Figures) error {
+	turn := turns(cases)
+	var before, after []truth.Row
+	for half := range 2 {
+		var in, out []*truth.Case
+		for _, c := range cases {
+			for side, list := range []*[]*truth.Case{&in, &out} {
+				if part := c.Pick(func(i int) bool { return (turn[placeOf(c, i)]+half+side)%2 == 0 }); len(part.Points) > 0 {
+					*list = append(*list, part)
+				}
+			}
+		}
+		if len(in) == 0 || len(out) == 0 {
+			return nil
+		}
+		x, err := (&Site{}).fit(in, start)
+		if err != nil {
+			return err
+		}
+		rows, err := truth.Rows(out, start)
+		if err != nil {
+			return err
+		}
+		before = append(before, rows...)
+		if rows, err = truth.Rows(out, &x.f); err != nil {
+			return err
+		}
+		after = append(after, rows...)
+	}
+	s.HeldBefore, s.HeldAfter, s.held = truth.Rate(before), truth.Rate(after), after
+	return nil
+}
+
+// turns numbers the sizes of every collective on the same ranks, from small to large.
+func turns(cases []*truth.Case) map[place]int {
+	seen := map[place]int{}
+	var list []place
+	for _, c := range cases {
+		for i := range c.Points {
+			if p := placeOf(c, i); seen[p] == 0 {
+				seen[p] = 1
+				list = append(list, p)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.nodes, b.nodes), cmp.Compare(a.per, b.per), cmp.Compare(a.bytes, b.bytes))
+	})
+	for i, p := range list {
+		seen[p] = i
+	}
+	return seen
+}
+
+// fewHeld is the number of points below which errors on points that were left out
+// say nothing about an error bar.
+const fewHeld = 4
+
+// measured is what was measured, and how well points that were left out of the fit
+// are predicted there; predictions elsewhere keep the error bar of their class.
+func (s *Site) measured() []cluster.MeasuredRange {
+	type key struct {
+		kind  coll.Kind
+		class string
+	}
+	errs := map[key][]float64{}
+	at := map[key]*cluster.MeasuredRange{}
+	var order []key
+	for i := range s.held {
+		r := &s.held[i]
+		k := key{r.Case.Points[r.Index].Op.Kind, r.Case.Predictor.Class()}
+		if at[k] == nil {
+			at[k] = &cluster.MeasuredRange{Op: k.kind.String(), Class: k.class, From: r.Size(), To: r.Size()}
+			order = append(order, k)
+		}
+		m := at[k]
+		m.From, m.To, m.Points = min(m.From, r.Size()), max(m.To, r.Size()), m.Points+1
+		errs[k] = append(errs[k], math.Abs(math.Log(r.Ratio())))
+	}
+	noise := 0.0
+	for _, r := range truth.Repeats(s.cases) {
+		noise = max(noise, math.Log(r.Ratio()))
+	}
+	var list []cluster.MeasuredRange
+	for _, k := range order {
+		if m := at[k]; m.Points >= fewHeld {
+			m.Error = round(math.Exp(truth.Quantile(errs[k], inside)) - 1)
+			m.Noise = round(math.Exp(noise) - 1)
+			list = append(list, *m)
+		}
+	}
+	slices.SortFunc(list, func(a, b cluster.MeasuredRange) int {
+		return cmp.Or(cmp.Compare(a.Op, b.Op), cmp.Compare(a.Class, b.Class))
+	})
+	return list
+}

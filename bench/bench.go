@@ -148,7 +148,15 @@ func newMeter(g *engine.Group, p Plan) (*meter, error) {
 		op.Bytes = size
 		send, recv = max(send, op.Send(n, g.Rank()), op.Size(n)), max(recv, op.Recv(n, g.Rank()), op.Size(n))
 	}
-	m.send, m.recv = make([]byte, send), make([]byte, recv)
+	for _, x := range []struct {
+		b *[]byte
+		n unit.Bytes
+	}{{&m.send, send}, {&m.recv, recv}} {
+		var err error
+		if *x.b, err = g.Alloc(int(x.n)); err != nil {
+			return nil, err
+		}
+	}
 	m.took = make([]float64, p.Iters+p.Iters%2) // blocks are multiples of 16 bytes
 	m.all = make([]float64, len(m.took)*n)
 	m.bad = make([]int64, 1)

@@ -138,6 +138,9 @@ func (c *Call) Bind(b Buffers) error {
 	if x.before.src != nil && overlap(x.before.src, x.before.dst) || x.apart && overlap(b.Send, c.mem[dataMem]) || !op.Kind.InPlace() && overlap(b.Send, b.Recv) {
 		return fmt.Errorf("%s: the send buffer overlaps the receive buffer in a way that is not in place", c.name)
 	}
+	for m := range c.mem {
+		c.where[m] = c.g.locate(c.mem[m])
+	}
 	c.ready = true
 	return nil
 }

@@ -29,6 +29,7 @@ type Call struct {
 	writes bool  // the program writes Data
 
 	mem     [memories][]byte
+	where   [memories]spot // where they are for peers of the same host
 	owned   [memories][]byte
 	need    [memories]int64
 	bound   binding

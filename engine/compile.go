@@ -34,6 +34,7 @@ type seg struct {
 // step is an op of a lane, bound to places in memory.
 type step struct {
 	verb  verb
+	ref   bool // a send that may be a reference
 	peer  int32
 	link  *link // of Send and the receives
 	segs  []seg // read by Send and the local ops, written by the receives
@@ -266,7 +267,9 @@ func (c *compiler) lane(lane int) ([]step, error) {
 		}
 		steps = append(steps, st)
 	}
-	return c.ordered(steps), nil
+	steps = c.ordered(steps)
+	markReferences(steps)
+	return steps, nil
 }
 
 // ordered finds runs of receives in which a rank adds everybody's contribution to one range,
@@ -332,5 +335,5 @@ func (c *compiler) beside(steps []step, at, n int) []step {
 func fingerprint(s *schedule.Schedule, op coll.Op) uint32 {
 	h := fnv.New32a()
 	fmt.Fprintf(h, "%s %d %d %d %d %d %d %d %d %v %d %d", s.Name, s.Kind, s.Ranks, s.Root, s.Lanes, s.Channels, s.Layout.Chunks, s.Temp, op.Bytes, op.Sizes, op.Type, op.Reduce)
-	return h.Sum32()
+	return max(h.Sum32(), 1) // 0 is the engine's own
 }

@@ -57,7 +57,7 @@ func (g *Group) background() {
 func (g *Group) complete(ctx context.Context, c *Call) error {
 	if g.driver.TryLock() {
 		g.drive(ctx, c)
-		more := len(g.active) > 0 || g.mail.Load()
+		more := len(g.active) > 0 || g.mail.Load() || g.owes()
 		g.driver.Unlock()
 		if more {
 			g.kick()
@@ -97,7 +97,7 @@ func (g *Group) drive(ctx context.Context, until *Call) {
 			g.blame(err)
 			continue
 		}
-		if until != nil && until.over || until == nil && len(g.active) == 0 && !g.mail.Load() {
+		if until != nil && until.over || until == nil && len(g.active) == 0 && !g.mail.Load() && !g.owes() {
 			return
 		}
 		if moved {
@@ -187,6 +187,7 @@ func (g *Group) intake() {
 
 // turn lets every lane and link go on once.
 func (g *Group) turn() (moved bool, err error) {
+	moved = len(g.ready) > 0
 	if err := g.runLanes(); err != nil {
 		return true, err
 	}
@@ -203,7 +204,10 @@ func (g *Group) turn() (moved bool, err error) {
 			}
 			moved = moved || ok
 		}
-		if l.ended == nil && (l.waiting > 0 || l.cur != nil || l.aside != nil || g.stuck) {
+		if g.stuck && len(l.kept) > 0 && l.copyKept() {
+			moved = true
+		}
+		if l.ended == nil && (l.waiting > 0 || l.unacked > 0 || l.cur != nil || l.aside != nil || g.stuck) {
 			ok, err := l.rx()
 			if err != nil {
 				if err := l.end(err); err != nil {
@@ -230,7 +234,7 @@ func (l *link) end(err error) error {
 		return err
 	}
 	l.ended = err
-	if l.waiting == 0 && l.cur == nil && l.aside == nil && !(l.head < len(l.queue)) {
+	if l.waiting == 0 && l.unacked == 0 && l.cur == nil && l.aside == nil && !(l.head < len(l.queue)) {
 		return nil
 	}
 	return &linkError{l, err}
@@ -271,13 +275,24 @@ func (g *Group) prune() {
 	}
 	keep := g.links[:0]
 	for _, l := range g.links {
-		if l.waiting > 0 || l.cur != nil || l.aside != nil || l.head < len(l.queue) {
+		if l.waiting > 0 || l.unacked > 0 || l.cur != nil || l.aside != nil || l.head < len(l.queue) {
 			keep = append(keep, l)
 		} else {
 			l.listed = false
 		}
 	}
 	g.links = keep
+}
+
+// owes reports whether something is still to be sent: the acknowledgement of a call that is
+// over, for which a peer waits.
+func (g *Group) owes() bool {
+	for _, l := range g.links {
+		if l.writing() {
+			return true
+		}
+	}
+	return false
 }
 
 // finish ends a call.

@@ -50,6 +50,32 @@ type trial struct {
 	op      coll.Op
 	inPlace bool
 	seed    uint64
+	shared  *sync.Map // memory of ranks that peers can map; nil: any
+}
+
+// memory is a piece of what a rank has of shared memory, one after the other.
+func (x trial) memory(t testing.TB, g *engine.Group, n int) []byte {
+	if x.shared == nil {
+		return make([]byte, n)
+	}
+	type pool struct{ all, rest []byte }
+	v, ok := x.shared.Load(g)
+	if !ok {
+		b, err := g.Alloc(64 << 20)
+		if err != nil {
+			t.Error(err)
+			return make([]byte, n)
+		}
+		v = &pool{b, b}
+		x.shared.Store(g, v)
+	}
+	p := v.(*pool)
+	if len(p.rest) < n {
+		p.rest = p.all
+	}
+	b := p.rest[:n:n]
+	p.rest = p.rest[n:]
+	return b
 }
 
 func (x trial) String() string {
@@ -65,7 +91,7 @@ func (x trial) run(t testing.TB, groups []*engine.Group) {
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
 	defer cancel()
 	errs := each(groups, func(g *engine.Group) error {
-		b := ref.buffers(g.Rank())
+		b := ref.buffers(g.Rank(), func(k int) []byte { return x.memory(t, g, k) })
 		out[g.Rank()] = b.Recv
 		_, err := g.Run(ctx, x.s, x.op, b)
 		return err

@@ -42,15 +42,20 @@ func beRank(text string) int {
 	}
 	defer g.Close()
 	fmt.Println("joined")
+	memory, err := g.Alloc(4 << 20)
+	if err != nil {
+		fmt.Println("memory:", err)
+		return 1
+	}
 	rng := rand.New(rand.NewPCG(1, uint64(size)))
 	for {
 		op := coll.Op{Kind: coll.AllReduce, Bytes: 4 << rng.IntN(20)}
-		s, err := engine.Pick(op, size, engine.TCP)
+		s, err := engine.Pick(op, size, g.Transport())
 		if err != nil {
 			fmt.Println("pick:", err)
 			return 1
 		}
-		buf := make([]byte, op.Bytes)
+		buf := memory[:op.Bytes]
 		if _, err = g.Run(context.Background(), s, op, engine.Buffers{Send: buf, Recv: buf}); err == nil {
 			continue
 		}
@@ -73,7 +78,7 @@ type child struct {
 	lines chan string
 }
 
-func startRanks(t *testing.T, n int, timeout time.Duration) []*child {
+func startRanks(t *testing.T, n int, timeout time.Duration, how engine.Transport) []*child {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -83,7 +88,7 @@ func startRanks(t *testing.T, n int, timeout time.Duration) []*child {
 	var all []*child
 	for r := range n {
 		cmd := exec.Command(self)
-		cmd.Env = append(os.Environ(), "ENGINE_TEST_RANK="+strconv.Itoa(r), "ENGINE_TEST_SIZE="+strconv.Itoa(n), "ENGINE_TEST_MEET="+meet, "ENGINE_TEST_TIMEOUT="+timeout.String())
+		cmd.Env = append(os.Environ(), "ENGINE_TEST_RANK="+strconv.Itoa(r), "ENGINE_TEST_SIZE="+strconv.Itoa(n), "ENGINE_TEST_MEET="+meet, "ENGINE_TEST_TIMEOUT="+timeout.String(), "ENGINE_TEST_TRANSPORT="+string(how))
 		cmd.Stderr = os.Stderr
 		out, err := cmd.StdoutPipe()
 		if err != nil {
@@ -152,8 +157,8 @@ func TestKill(t *testing.T) {
 		n = min(n, 3)
 	}
 	rng := rand.New(rand.NewPCG(9, uint64(time.Now().UnixNano())))
-	for range n {
-		all := startRanks(t, 8, 5*time.Second)
+	for k := range n {
+		all := startRanks(t, 8, 5*time.Second, []engine.Transport{engine.TCP, engine.Auto}[k%2])
 		victim := rng.IntN(8)
 		time.Sleep(time.Duration(rng.IntN(300)) * time.Millisecond)
 		all[victim].cmd.Process.Kill()
@@ -166,7 +171,7 @@ func TestKill(t *testing.T) {
 
 func TestHang(t *testing.T) {
 	for _, victim := range []int{0, 3} {
-		all := startRanks(t, 4, 2*time.Second)
+		all := startRanks(t, 4, 2*time.Second, engine.TCP)
 		time.Sleep(100 * time.Millisecond)
 		all[victim].cmd.Process.Signal(syscall.SIGSTOP)
 		expect(t, all, victim, engine.Silent)

@@ -50,6 +50,9 @@ type Group struct {
 	moved  int64     // bytes, to share turns
 	stuck  bool      // nothing has moved for a while: messages are put aside
 
+	arenaMu sync.Mutex
+	arenas  []*arena
+
 	state atomic.Uint64 // what the group is doing, for heartbeats
 
 	failMu sync.Mutex
@@ -295,7 +298,11 @@ func (g *Group) Close() error {
 	g.drop()
 	for _, l := range g.all {
 		l.s.close()
+		for _, seg := range l.maps {
+			seg.Close()
+		}
 	}
+	g.settle()
 	if g.net != nil {
 		g.net.close()
 	}

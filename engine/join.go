@@ -33,7 +33,7 @@ func Join(ctx context.Context, cfg Config) (*Group, error) {
 		return nil, err
 	}
 	g := newGroup(cfg, w)
-	n := &network{g: g, cfg: cfg, key: jobKey(cfg.Job, cfg.Secret), guests: make(chan struct{}, maxGuests), quit: make(chan struct{})}
+	n := &network{g: g, cfg: cfg, key: jobKey(cfg.Job, cfg.Secret), guests: make(chan struct{}, maxGuests), tabled: make(chan struct{}), quit: make(chan struct{})}
 	g.net = n
 	err = n.join(ctx)
 	if err != nil {
@@ -111,6 +111,7 @@ func (n *network) host(ctx context.Context) error {
 		return fmt.Errorf("%s did not come: %w", rankList(missing), context.Cause(ctx))
 	}
 	n.members = n.center.begin(member{Host: n.cfg.Host, Pid: os.Getpid(), Addrs: addrs, Boot: hostIdentity()})
+	close(n.tabled)
 	table, err := json.Marshal(n.members)
 	if err != nil {
 		return err

@@ -42,6 +42,10 @@ type posted struct {
 	seg  int
 	off  int64
 	from int64 // for events
+
+	raw   []byte // a frame of the engine's own, of no lane
+	ref   bool   // the bytes stay where they are
+	where [refLen]byte
 }
 
 // window is how many sends of a lane may be under way.
@@ -49,8 +53,14 @@ const window = 32
 
 // pieces appends what is still to be sent, at most turnBytes of it.
 func (p *posted) pieces(bufs [][]byte) [][]byte {
+	if p.raw != nil {
+		return append(bufs, p.raw[p.sent:])
+	}
 	if p.sent < headerLen {
 		bufs = append(bufs, p.hdr[p.sent:])
+	}
+	if p.ref {
+		return append(bufs, p.where[max(p.sent-headerLen, 0):])
 	}
 	c, off, most := p.lane.call, p.off, int64(turnBytes)
 	for k := p.seg; k < len(p.step.segs) && len(bufs) < cap(bufs) && most > 0; k++ {
@@ -65,6 +75,10 @@ func (p *posted) pieces(bufs [][]byte) [][]byte {
 
 // wrote counts what was taken over and reports whether that was all.
 func (p *posted) wrote(n int64) bool {
+	if p.raw != nil || p.ref {
+		p.sent += n
+		return p.raw != nil && p.sent == int64(len(p.raw)) || p.ref && p.sent == headerLen+refLen
+	}
 	h := min(n, max(headerLen-p.sent, 0))
 	p.sent += n
 	n -= h
@@ -96,6 +110,9 @@ func (ln *lane) wants(l *link) bool {
 func (ln *lane) allowed() int64 {
 	if ln.gate == nil {
 		return 1 << 62
+	}
+	if ln.gate.ref {
+		return 0 // until the peer has taken it
 	}
 	n := max(ln.gate.sent-headerLen, 0) - ln.got
 	return n - n%ln.call.elem
@@ -174,6 +191,7 @@ func (ln *lane) post(st *step) error {
 	header{program: ln.call.program, call: ln.call.id, lane: uint32(ln.id), op: uint32(ln.pc), length: uint64(st.bytes)}.put(&p.hdr)
 	l := st.link
 	idle := !l.writing()
+	l.refer(p, ln.call)
 	l.post(p)
 	ln.call.g.list(l)
 	if !idle {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"syscall"
+
+	"busbar/internal/shm"
 )
 
 // Sizes of the engine's own memory and of turns, measured on loopback.
@@ -36,6 +38,13 @@ type link struct {
 	held    int64 // bytes put aside
 	waiting int   // lanes that wait for a message
 
+	ref     []byte // the current frame is a reference to this, of which left bytes are to come
+	refHead header
+	maps    map[uint32]*shm.Segment // the peer's memory
+	told    map[uint32]bool         // own memory that the peer knows
+	unacked int                     // references that the peer has not taken
+	acks    []*posted               // spare
+
 	queue []*posted // sends, the oldest first from head on
 	head  int
 	iov   [6][]byte
@@ -48,11 +57,12 @@ type link struct {
 type kept struct {
 	h    header
 	data []byte
+	ref  []byte // where the bytes still are, of a reference
 }
 
 // reading reports whether the link has a reason to read.
 func (l *link) reading(all bool) bool {
-	return l.ended == nil && !l.gated && (l.waiting > 0 || l.cur != nil || l.aside != nil || all && l.held < maxKept)
+	return l.ended == nil && !l.gated && (l.waiting > 0 || l.unacked > 0 || l.cur != nil || l.aside != nil || all && l.held < maxKept)
 }
 
 func (l *link) writing() bool { return l.ended == nil && l.head < len(l.queue) }
@@ -84,7 +94,7 @@ func (l *link) rx() (moved bool, err error) {
 				return moved, err
 			}
 			if !ok {
-				return moved, nil
+				return moved || l.g.moved != start, nil
 			}
 			moved = true
 		}
@@ -124,6 +134,20 @@ func (l *link) next() (bool, error) {
 	if err != nil {
 		return false, &protocolError{l.peer, err.Error()}
 	}
+	if h.program == noProgram {
+		ok, err := l.special(h)
+		if !ok || err != nil {
+			return false, err
+		}
+		l.g.moved++
+		return l.next()
+	}
+	var ref []byte
+	if h.op&byRef != 0 {
+		if ref, err = l.referred(h); ref == nil {
+			return false, err
+		}
+	}
 	c := l.g.calls[h.call]
 	if c != nil {
 		if c.program != h.program || int(h.lane) >= len(c.lanes) {
@@ -135,15 +159,27 @@ func (l *link) next() (bool, error) {
 				return false, &protocolError{l.peer, fmt.Sprintf("%s lane %d op %d: a message of %d bytes; expected %d", c.name, h.lane, ln.pc, h.length, st.bytes)}
 			}
 			l.r += headerLen
+			if l.ref = ref; ref != nil {
+				l.r += refLen
+				l.refHead = h
+			}
 			l.cur, l.left = ln, st.bytes
 			l.unwait(ln)
 			return true, nil
 		}
 	}
-	if l.waiting == 0 && !l.g.stuck || l.held >= maxKept {
+	if l.waiting == 0 && l.unacked == 0 && !l.g.stuck || l.held >= maxKept {
 		return false, nil
 	}
 	l.r += headerLen
+	if ref != nil {
+		l.r += refLen
+		k := l.newKept(h)
+		k.ref = ref
+		l.kept = append(l.kept, k)
+		l.g.moved++
+		return l.next()
+	}
 	l.aside = l.newKept(h)
 	l.left = int64(h.length)
 	return true, nil
@@ -224,6 +260,11 @@ func (l *link) takeKept(ln *lane) error {
 		l.kept = append(l.kept[:i], l.kept[i+1:]...)
 		l.unwait(ln)
 		data := k.data
+		if k.ref != nil {
+			data = k.ref
+			l.acknowledge(k.h)
+			k.ref = nil
+		}
 		for _, x := range st.segs {
 			ln.call.land(st.verb, x, 0, data[:x.n])
 			data = data[x.n:]
@@ -250,6 +291,10 @@ func (l *link) deliver() (int64, error) {
 		}
 		var n int64
 		switch have := int64(l.w - l.r); {
+		case l.ref != nil:
+			n = min(room, refPiece, l.left)
+			ln.call.land(st.verb, x, ln.off, l.ref[:n])
+			l.ref = l.ref[n:]
 		case st.verb == recv && have == 0 && room >= directly:
 			if l.dry {
 				return sum, nil
@@ -290,6 +335,10 @@ func (l *link) deliver() (int64, error) {
 		}
 	}
 	l.cur = nil
+	if l.ref != nil {
+		l.ref = nil
+		l.acknowledge(l.refHead)
+	}
 	ln.received()
 	return max(sum, 1), nil
 }
@@ -324,7 +373,16 @@ func (l *link) tx() (moved bool, err error) {
 		if l.head++; l.head == len(l.queue) {
 			l.queue, l.head = l.queue[:0], 0
 		}
-		p.lane.sent(p)
+		switch {
+		case p.raw != nil:
+			if len(p.raw) == headerLen {
+				l.acks = append(l.acks, p)
+			}
+		case p.ref:
+			l.unacked++
+		default:
+			p.lane.sent(p)
+		}
 	}
 	return moved, nil
 }

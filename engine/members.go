@@ -33,13 +33,30 @@ func (g *Group) Hosts() []string {
 	return list
 }
 
-// Transport is what carries the group's bytes.
+// Transport is what carries the group's bytes: Auto where both ways are in use.
 func (g *Group) Transport() Transport {
 	switch {
 	case g.locals != nil:
 		return Mem
-	case g.cfg.Transport == Auto:
+	case g.net == nil || g.cfg.Transport != Auto:
+		return g.cfg.Transport
+	}
+	near, far := 0, 0
+	for r := range g.size {
+		if r == g.rank {
+			continue
+		}
+		if ok, _ := g.net.shares(r); ok {
+			near++
+		} else {
+			far++
+		}
+	}
+	switch {
+	case far == 0:
+		return Shm
+	case near == 0:
 		return TCP
 	}
-	return g.cfg.Transport
+	return Auto
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"busbar/internal/shm"
 )
 
 // network is a group's standing among processes: listeners, the table of members, and the
@@ -18,6 +20,7 @@ type network struct {
 	listeners []net.Listener
 	bind      []net.IP
 	members   []member
+	tabled    chan struct{} // closed when members is known
 	guests    chan struct{} // strangers who may try at once
 	refused   [refusals]atomic.Int64
 
@@ -97,6 +100,13 @@ func (n *network) welcome(c net.Conn) Refusal {
 	if h.purpose == forControl {
 		return n.center.admit(c, h, answer)
 	}
+	select {
+	case <-n.tabled: // the peer may have heard of everybody before this rank has
+	case <-n.quit:
+		return TooMany
+	case <-time.After(patience):
+		return TooMany
+	}
 	if n.g.reg.has(int(h.rank), int(h.conn)) {
 		answer(Taken)
 		return Taken
@@ -104,7 +114,7 @@ func (n *network) welcome(c net.Conn) Refusal {
 	if answer(0) != nil {
 		return Garbage
 	}
-	if err := n.newLink(c, int(h.rank), int(h.conn)); err != nil {
+	if err := n.newLink(c, int(h.rank), int(h.conn), false); err != nil {
 		return Garbage
 	}
 	return 0
@@ -136,11 +146,32 @@ func (n *network) known(h hello) Refusal {
 	return 0
 }
 
-// newLink makes a connection a link of the group.
-func (n *network) newLink(c net.Conn, peer, k int) error {
+// newLink makes a connection a link of the group: its bytes go through shared memory where
+// both sides are on one host, else through the socket.
+func (n *network) newLink(c net.Conn, peer, k int, dialled bool) error {
+	share, err := n.shares(peer)
+	if err != nil {
+		c.Close()
+		return err
+	}
+	var seg *shm.Segment
+	if share {
+		if dialled {
+			seg, err = n.offer(c)
+		} else {
+			seg, err = n.accepts(c)
+		}
+		if err != nil && n.cfg.Transport == Shm {
+			c.Close()
+			return fmt.Errorf("shared memory with rank %d: %w", peer, err)
+		}
+	}
 	s, fd, err := takeSocket(c, n.cfg.Timeout)
 	if err != nil {
 		return err
+	}
+	if seg != nil {
+		s = newRingPair(seg, dialled, s)
 	}
 	if !n.g.reg.add(n.g.newLink(peer, k, s, fd)) {
 		s.close()
@@ -149,8 +180,14 @@ func (n *network) newLink(c net.Conn, peer, k int) error {
 	return nil
 }
 
-// dialAll connects to peers, several at a time.
+// dialAll connects to peers, several at a time. A peer that cannot be reached fails the
+// group, as one does whose connection breaks later.
 func (n *network) dialAll(peers []int) error {
+	for _, p := range peers {
+		if _, err := n.shares(p); err != nil {
+			return err
+		}
+	}
 	errs := make([]error, len(peers))
 	sem := make(chan struct{}, 16)
 	var wg sync.WaitGroup
@@ -166,7 +203,13 @@ func (n *network) dialAll(peers []int) error {
 		})
 	}
 	wg.Wait()
-	return errors.Join(errs...)
+	for i, err := range errs {
+		if err != nil {
+			n.suspect(peers[i], err)
+			return n.g.failure()
+		}
+	}
+	return nil
 }
 
 // dial makes one connection to a peer.
@@ -185,7 +228,7 @@ func (n *network) dial(peer, k int) error {
 		c.Close()
 		return fmt.Errorf("connect to rank %d (%s) at %s: %w", peer, m.Host, addr, err)
 	}
-	return n.newLink(c, peer, k)
+	return n.newLink(c, peer, k, true)
 }
 
 // dialFrom dials from the k-th of the addresses to bind to, where there are any of the same

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"busbar/internal/shm"
 )
 
 // registry is the links of a group, as they come into being on other goroutines than the
@@ -45,7 +47,7 @@ func (r *registry) has(peer, k int) bool {
 }
 
 func (g *Group) newLink(peer, k int, s stream, fd int) *link {
-	return &link{g: g, peer: peer, k: k, s: s, fd: fd, buf: aligned(stage)}
+	return &link{g: g, peer: peer, k: k, s: s, fd: fd, buf: aligned(stage), maps: map[uint32]*shm.Segment{}, told: map[uint32]bool{}}
 }
 
 // adopt lets the driver know of new links. The caller holds the driver's lock.

@@ -15,11 +15,12 @@ type choice struct {
 }
 
 // Pick is the schedule that the engine takes for an operation when nobody names one. Small
-// vectors go in few rounds, large ones in few bytes; the limits were measured on loopback.
+// vectors go in few rounds, large ones in few bytes; the limits were measured on one host, over
+// loopback and in shared memory.
 func Pick(op coll.Op, n int, t Transport) (*schedule.Schedule, error) {
 	p := schedule.Params{Ranks: n, Root: op.Root}
 	var names []string
-	for _, c := range choices(op.Kind, n) {
+	for _, c := range choices(op.Kind, n, t) {
 		if c.upTo == 0 || op.Size(n) <= c.upTo {
 			names = append(names, c.name)
 		}
@@ -38,10 +39,17 @@ func Pick(op coll.Op, n int, t Transport) (*schedule.Schedule, error) {
 	return nil, last
 }
 
-func choices(kind coll.Kind, n int) []choice {
+func choices(kind coll.Kind, n int, t Transport) []choice {
+	near := t == Shm || t == Mem
 	switch kind {
 	case coll.AllReduce:
-		return []choice{{32 * unit.KiB, "recursive_doubling"}, {0, "rabenseifner"}, {0, "ring"}}
+		if near { // whole vectors cannot be taken from where they lie, parts can
+			return []choice{{32 * unit.KiB, "recursive_doubling"}, {512 * unit.KiB, "rabenseifner"}, {0, "direct"}}
+		}
+		if n == 2 { // one exchange moves no more than two
+			return []choice{{0, "recursive_doubling"}}
+		}
+		return []choice{{32 * unit.KiB, "recursive_doubling"}, {512 * unit.KiB, "rabenseifner"}, {0, "ring"}}
 	case coll.ReduceScatter:
 		return []choice{{64 * unit.KiB, "halving_doubling"}, {64 * unit.KiB, "pairwise"}, {0, "ring"}}
 	case coll.AllGather:

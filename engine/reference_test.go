@@ -50,10 +50,11 @@ func draw(rng *rand.Rand, t coll.Dtype) float64 {
 func factor(rank int) float64 { return float64(rank%3 + 1) }
 
 // buffers are a rank's, in place where the trial says so.
-func (ref *reference) buffers(rank int) engine.Buffers {
+func (ref *reference) buffers(rank int, alloc func(int) []byte) engine.Buffers {
 	op := ref.x.op
-	send := append([]byte(nil), ref.send[rank]...)
-	recv := make([]byte, op.Recv(ref.n, rank))
+	send, recv := alloc(len(ref.send[rank])), alloc(int(op.Recv(ref.n, rank)))
+	copy(send, ref.send[rank])
+	clear(recv)
 	b := engine.Buffers{Send: send, Recv: recv, Factor: factor(rank)}
 	block := int(op.Block(ref.n))
 	if !ref.x.inPlace {

@@ -148,7 +148,8 @@ const (
 // poller is where a group with sockets sleeps.
 type poller struct {
 	fds    []pollFd
-	r, w   int // a pipe that ends a sleep
+	bells  []*ringPair // of the descriptors that only ring, by place in fds
+	r, w   int         // a pipe that ends a sleep
 	posted atomic.Bool
 }
 
@@ -162,25 +163,49 @@ func newPoller() (waiter, error) {
 
 func (p *poller) arm(links []*link, all bool) {
 	p.fds = append(p.fds[:0], pollFd{fd: int32(p.r), events: pollIn})
+	p.bells = append(p.bells[:0], nil)
 	for _, l := range links {
+		in, out := l.reading(all), l.writing()
+		if !in && !out {
+			continue
+		}
 		var ev int16
-		if l.reading(all) {
-			ev |= pollIn
+		bell, ok := l.s.(*ringPair)
+		if ok {
+			bell.arm(in, out)
+			ev = pollIn
+		} else {
+			if in {
+				ev |= pollIn
+			}
+			if out {
+				ev |= pollOut
+			}
 		}
-		if l.writing() {
-			ev |= pollOut
-		}
-		if ev != 0 {
-			p.fds = append(p.fds, pollFd{fd: int32(l.fd), events: ev})
+		p.fds = append(p.fds, pollFd{fd: int32(l.fd), events: ev})
+		p.bells = append(p.bells, bell)
+	}
+}
+
+func (p *poller) disarm() {
+	for _, b := range p.bells {
+		if b != nil {
+			b.disarm()
 		}
 	}
 }
 
-func (p *poller) disarm() {}
-
 func (p *poller) sleep(d time.Duration) {
 	ts := syscall.NsecToTimespec(int64(d))
 	n, _, errno := syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&p.fds[0])), uintptr(len(p.fds)), uintptr(unsafe.Pointer(&ts)), 0, 0, 0)
+	for i, b := range p.bells {
+		if b != nil {
+			b.disarm()
+			if errno == 0 && p.fds[i].revents != 0 {
+				b.answer()
+			}
+		}
+	}
 	if errno == 0 && n > 0 && p.fds[0].revents != 0 {
 		p.posted.Store(false)
 		var b [64]byte

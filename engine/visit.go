@@ -56,6 +56,7 @@ func (n *network) visit(ctx context.Context) error {
 	}
 	conn.SetReadDeadline(time.Time{})
 	n.reachCenter(conn)
+	close(n.tabled)
 	n.heard.Store(now())
 	n.tasks.Add(2)
 	go n.follow()

@@ -1,0 +1,89 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"busbar/coll"
+	"busbar/engine"
+	"busbar/unit"
+)
+
+// TestRun measures every collective on a few ranks; nothing may be wrong.
+func TestRun(t *testing.T) {
+	for _, kind := range coll.Kinds() {
+		for _, n := range []int{1, 3, 4} {
+			p := Plan{
+				Op: coll.Op{Kind: kind, Type: coll.BFloat16, Reduce: coll.Avg, Root: n - 1}, Sizes: []unit.Bytes{0, 6, 4096, 100000},
+				Warm: 1, Iters: 3, Check: true, Transport: engine.Mem,
+			}
+			if kind == coll.Hypercube && n == 3 {
+				if p.Validate(n) == nil {
+					t.Error("a hypercube of three ranks was not refused")
+				}
+				continue
+			}
+			if err := p.Validate(n); err != nil {
+				t.Errorf("%s on %d ranks: %v", kind, n, err)
+				continue
+			}
+			rows, err := measure(n, p)
+			if err != nil {
+				t.Fatalf("%s on %d ranks: %v", kind, n, err)
+			}
+			if len(rows) != len(p.Sizes) {
+				t.Errorf("%s on %d ranks: %d rows", kind, n, len(rows))
+			}
+			for _, r := range rows {
+				for _, h := range []*Half{r.Out, r.In} {
+					if h != nil && (h.Wrong != 0 || len(h.Times) != 3 || h.Mean <= 0 || h.Quantile(0) > h.Quantile(0.99)) {
+						t.Errorf("%s on %d ranks, %v: %+v", kind, n, r.Size, h)
+					}
+				}
+				if (r.In != nil) != (kind.InPlace() && kind != coll.Barrier) {
+					t.Errorf("%s: in place: %v", kind, r.In != nil)
+				}
+			}
+		}
+	}
+}
+
+func measure(n int, p Plan) (rows []Row, err error) {
+	groups, err := engine.Local(n)
+	if err != nil {
+		return nil, err
+	}
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i, g := range groups {
+		wg.Go(func() {
+			errs[i] = Run(context.Background(), g, p, func(r Row) error {
+				rows = append(rows, r)
+				return nil
+			})
+		})
+	}
+	wg.Wait()
+	for i, g := range groups {
+		g.Close()
+		if errs[i] != nil {
+			err = fmt.Errorf("rank %d: %w", i, errs[i])
+		}
+	}
+	return rows, err
+}
+
+func TestQuantile(t *testing.T) {
+	h := Half{Times: make([]time.Duration, 0, 100)}
+	for i := range 100 {
+		h.Times = append(h.Times, time.Duration(i))
+	}
+	for q, want := range map[float64]time.Duration{0: 0, 0.5: 50, 0.99: 99, 1: 99} {
+		if got := h.Quantile(q); got != want {
+			t.Errorf("quantile %v is %d; want %d", q, got, want)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package engine
+
+import (
+	"fmt"
+	"unsafe"
+
+	"busbar/internal/shm"
+)
+
+// arena is memory of this rank that peers of the same host can map.
+type arena struct {
+	id  uint32
+	seg *shm.Segment
+}
+
+// spot is where in an arena a memory of a call begins.
+type spot struct {
+	in  *arena // nil where it is elsewhere
+	off int64
+}
+
+// maxArenas limits what a rank hands out, and what it maps of a peer.
+const maxArenas = 1024
+
+// Alloc is memory for buffers of calls. Peers on the same host read straight from it, so that
+// calls on it need no copies; elsewhere it is like any other memory. It stays until the
+// process ends.
+func (g *Group) Alloc(n int) ([]byte, error) {
+	if n < 0 {
+		return nil, fmt.Errorf("%d bytes of memory", n)
+	}
+	if n == 0 || g.net == nil || g.Transport() == TCP {
+		return aligned(int64(n)), nil
+	}
+	g.arenaMu.Lock()
+	defer g.arenaMu.Unlock()
+	if len(g.arenas) == maxArenas {
+		return aligned(int64(n)), nil
+	}
+	seg, err := shm.Create(int64(n+4095) &^ 4095)
+	if err != nil {
+		if g.cfg.Transport == Shm {
+			return nil, fmt.Errorf("%d bytes of shared memory: %w", n, err)
+		}
+		return aligned(int64(n)), nil
+	}
+	g.arenas = append(g.arenas, &arena{id: uint32(len(g.arenas)), seg: seg})
+	return seg.Bytes()[:n:n], nil
+}
+
+// locate finds the arena that holds a piece of memory.
+func (g *Group) locate(b []byte) spot {
+	if len(b) == 0 {
+		return spot{}
+	}
+	g.arenaMu.Lock()
+	defer g.arenaMu.Unlock()
+	at := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+	for _, a := range g.arenas {
+		mem := a.seg.Bytes()
+		base := uintptr(unsafe.Pointer(unsafe.SliceData(mem)))
+		if at >= base && at+uintptr(len(b)) <= base+uintptr(len(mem)) {
+			return spot{a, int64(at - base)}
+		}
+	}
+	return spot{}
+}
+
+// settle lets nobody map the arenas any more.
+func (g *Group) settle() {
+	g.arenaMu.Lock()
+	defer g.arenaMu.Unlock()
+	for _, a := range g.arenas {
+		a.seg.Settle()
+	}
+}

@@ -1,0 +1,189 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"busbar/coll"
+	"busbar/engine"
+	"busbar/schedule"
+	"busbar/unit"
+)
+
+// deep is a broadcast that only queues which hold whole messages carry through: every rank
+// sends first, and takes what it overwrites with only when the others have gone on. No rank's
+// receive waits in vain, but sends that waited for their receives would wait for ever.
+//
+//	0: send a to 1, receive a from 2
+//	1: send b to 2, receive c from 2, receive a from 0
+//	2: send a' to 0, receive b from 1, send c to 1
+func deep() *schedule.Schedule {
+	op := func(v schedule.Verb, peer, chunk int32) schedule.Op {
+		return schedule.Op{Verb: v, Buf: schedule.Temp, Peer: peer, From: chunk, To: chunk + 1}
+	}
+	own := func(chunk int32) schedule.Op {
+		return schedule.Op{Verb: schedule.Copy, Buf: schedule.Data, To: 1, Dst: schedule.Temp, At: chunk}
+	}
+	back := schedule.Op{Verb: schedule.Copy, Buf: schedule.Temp, To: 1, Dst: schedule.Out, At: 0}
+	return &schedule.Schedule{
+		Name: "deep", Kind: coll.SendRecv, Ranks: 3, Lanes: 1, Channels: 1, Depth: 1, Temp: 3,
+		Layout: schedule.Layout{Chunks: 1, Blocks: 1, Channels: 1},
+		Program: schedule.Stored{
+			{{own(0), op(schedule.Send, 1, 0), op(schedule.Recv, 2, 0), back}},
+			{{own(1), op(schedule.Send, 2, 1), op(schedule.Recv, 2, 2), op(schedule.Recv, 0, 0), back}},
+			{{own(0), op(schedule.Send, 0, 0), op(schedule.Recv, 1, 0), op(schedule.Send, 1, 0), back}},
+		},
+	}
+}
+
+// TestDepth runs a program that needs its queues to hold messages larger than any socket does.
+func TestDepth(t *testing.T) {
+	for name, groups := range map[string][]*engine.Group{
+		"mem": local(t, 3), "tcp": joined(t, 3, nil), "shm": joined(t, 3, func(c *engine.Config) { c.Transport = engine.Auto }),
+	} {
+		op := coll.Op{Kind: coll.SendRecv, Bytes: 48 << 20, Type: coll.Int8}
+		out := make([][]byte, 3)
+		errs := each(groups, func(g *engine.Group) error {
+			send, err := g.Alloc(int(op.Bytes))
+			if err != nil {
+				return err
+			}
+			for i := range send {
+				send[i] = byte(g.Rank() + 1)
+			}
+			out[g.Rank()] = make([]byte, op.Bytes)
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			_, err = g.Run(ctx, deep(), op, engine.Buffers{Send: send, Recv: out[g.Rank()]})
+			return err
+		})
+		for r, err := range errs {
+			if err != nil {
+				t.Fatalf("%s: rank %d: %v", name, r, err)
+			}
+		}
+		for r, want := range []byte{3, 1, 2} {
+			if got := out[r]; got[0] != want || got[len(got)-1] != want {
+				t.Errorf("%s: rank %d holds the data of rank %d; want that of rank %d", name, r, int(got[0])-1, int(want)-1)
+			}
+		}
+	}
+}
+
+// TestEvents: a traced run has every op of every lane once, and none ends before it begins.
+func TestEvents(t *testing.T) {
+	groups := local(t, 4)
+	op := coll.Op{Kind: coll.AllReduce, Bytes: 1 << 16}
+	s, err := schedule.Build(op.Kind, "tree", schedule.Params{Ranks: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r, err := range each(groups, func(g *engine.Group) error {
+		c, err := g.Prepare(s, op)
+		if err != nil {
+			return err
+		}
+		c.Trace(true)
+		b := make([]byte, op.Bytes)
+		if err := c.Bind(engine.Buffers{Send: b, Recv: b}); err != nil {
+			return err
+		}
+		for range 2 {
+			run, err := c.Run(context.Background())
+			if err != nil {
+				return err
+			}
+			seen := map[[2]int]bool{}
+			for _, e := range run.Events {
+				seen[[2]int{e.Lane, e.Op}] = true
+				if e.To < e.From || e.To > run.Time || e.Rank != g.Rank() {
+					t.Errorf("event %+v of a run of %v", e, run.Time)
+				}
+			}
+			for lane := range s.Lanes {
+				for i := range s.Len(g.Rank(), lane) {
+					if !seen[[2]int{lane, i}] {
+						t.Errorf("rank %d lane %d op %d has no event", g.Rank(), lane, i)
+					}
+				}
+			}
+		}
+		return nil
+	}) {
+		if err != nil {
+			t.Errorf("rank %d: %v", r, err)
+		}
+	}
+}
+
+// TestStall: a rank that lives and never makes the call is named.
+func TestStall(t *testing.T) {
+	groups := joined(t, 3, func(c *engine.Config) { c.Stall = 300 * time.Millisecond })
+	op := coll.Op{Kind: coll.AllReduce, Bytes: 1 << 10}
+	s, err := schedule.Build(op.Kind, "chain", schedule.Params{Ranks: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	errs := each(groups, func(g *engine.Group) error {
+		c, err := g.Prepare(s, op)
+		if err != nil {
+			return err
+		}
+		b := make([]byte, op.Bytes)
+		if err := c.Bind(engine.Buffers{Send: b, Recv: b}); err != nil || g.Rank() == 2 {
+			return err
+		}
+		_, err = c.Run(context.Background())
+		return err
+	})
+	var peer *engine.PeerError
+	if !errors.As(errs[1], &peer) {
+		t.Fatalf("rank 1: %v", errs[1])
+	}
+	if !strings.Contains(errs[0].Error(), "no progress") {
+		t.Errorf("rank 0: %v", errs[0])
+	}
+}
+
+// TestIPv6 joins and runs over IPv6, where the host has it.
+func TestIPv6(t *testing.T) {
+	l, err := net.Listen("tcp", "[::1]:0")
+	if err != nil {
+		t.Skipf("no IPv6 here: %v", err)
+	}
+	addr := l.Addr().String()
+	l.Close()
+	groups := joined(t, 3, func(c *engine.Config) { c.Meet, c.Bind, c.Conns = addr, "::1", 2 })
+	rng := rand.New(rand.NewPCG(6, 6))
+	for range 5 {
+		randomTrial(rng, 3).run(t, groups)
+	}
+}
+
+// TestDifferentCalls: ranks that prepare different calls hear of it.
+func TestDifferentCalls(t *testing.T) {
+	groups := joined(t, 2, nil)
+	errs := each(groups, func(g *engine.Group) error {
+		op := coll.Op{Kind: coll.AllReduce, Bytes: unit.Bytes(1024 << g.Rank())}
+		s, err := engine.Pick(op, 2, engine.TCP)
+		if err != nil {
+			return err
+		}
+		b := make([]byte, op.Bytes)
+		_, err = g.Run(context.Background(), s, op, engine.Buffers{Send: b, Recv: b})
+		return err
+	})
+	if errs[0] == nil && errs[1] == nil {
+		t.Fatal("two ranks ran different calls")
+	}
+	for r, err := range errs {
+		if err != nil && !strings.Contains(err.Error(), "same calls in the same order") && !strings.Contains(err.Error(), "rank") {
+			t.Errorf("rank %d: %v", r, err)
+		}
+	}
+}

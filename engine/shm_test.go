@@ -1,0 +1,32 @@
+package engine_test
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"sync"
+	"testing"
+
+	"busbar/engine"
+)
+
+func TestRandomCallsOverSharedMemory(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("shared memory needs Linux")
+	}
+	rng := rand.New(rand.NewPCG(5, 6))
+	trials := 40
+	if testing.Short() {
+		trials = 8
+	}
+	for n := 2; n <= 9; n++ {
+		groups := joined(t, n, func(c *engine.Config) { c.Transport = engine.Shm })
+		var shared sync.Map
+		for k := range trials {
+			x := randomTrial(rng, n)
+			if k%2 == 0 {
+				x.shared = &shared
+			}
+			x.run(t, groups)
+		}
+	}
+}

@@ -102,6 +102,9 @@ func (p *Plan) schedule(op coll.Op, n int) (*schedule.Schedule, error) {
 
 // Run measures. Rank 0 calls each with every row as it is done.
 func Run(ctx context.Context, g *engine.Group, p Plan, each func(Row) error) error {
+	if p.Transport == "" || p.Transport == engine.Auto {
+		p.Transport = g.Transport()
+	}
 	m, err := newMeter(g, p)
 	if err != nil {
 		return err

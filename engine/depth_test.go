@@ -187,3 +187,29 @@ func TestDifferentCalls(t *testing.T) {
 		}
 	}
 }
+
+// TestLongWait: a rank that is late, for longer than the timeout, is waited for, also when
+// what was sent to it does not fit into the connection.
+func TestLongWait(t *testing.T) {
+	groups := joined(t, 3, func(c *engine.Config) { c.Timeout = 400 * time.Millisecond })
+	op := coll.Op{Kind: coll.AllReduce, Bytes: 32 << 20}
+	for r, err := range each(groups, func(g *engine.Group) error {
+		c, err := g.Prepare(nil, op)
+		if err != nil {
+			return err
+		}
+		b := make([]byte, op.Bytes)
+		if err := c.Bind(engine.Buffers{Send: b, Recv: b}); err != nil {
+			return err
+		}
+		if g.Rank() == 1 {
+			time.Sleep(1200 * time.Millisecond)
+		}
+		_, err = c.Run(context.Background())
+		return err
+	}) {
+		if err != nil {
+			t.Errorf("rank %d: %v", r, err)
+		}
+	}
+}

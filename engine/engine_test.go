@@ -3,6 +3,7 @@ package engine_test
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -157,15 +158,20 @@ func grouped(n, size int) [][]int {
 	return g
 }
 
+var trials = flag.Int("trials", 15, "random calls for each number of ranks")
+
+func trialsOf() int {
+	if testing.Short() {
+		return min(*trials, 6)
+	}
+	return *trials
+}
+
 func TestRandomCallsInOneProcess(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for n := 1; n <= 9; n++ {
 		groups := local(t, n)
-		trials := 60
-		if testing.Short() {
-			trials = 15
-		}
-		for range trials {
+		for range trialsOf() {
 			randomTrial(rng, n).run(t, groups)
 		}
 	}

@@ -14,14 +14,10 @@ func TestRandomCallsOverSharedMemory(t *testing.T) {
 		t.Skip("shared memory needs Linux")
 	}
 	rng := rand.New(rand.NewPCG(5, 6))
-	trials := 40
-	if testing.Short() {
-		trials = 8
-	}
 	for n := 2; n <= 9; n++ {
 		groups := joined(t, n, func(c *engine.Config) { c.Transport = engine.Shm })
 		var shared sync.Map
-		for k := range trials {
+		for k := range trialsOf() {
 			x := randomTrial(rng, n)
 			if k%2 == 0 {
 				x.shared = &shared

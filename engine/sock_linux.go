@@ -64,21 +64,29 @@ func takeSocket(c net.Conn, timeout time.Duration) (stream, int, error) {
 	return &sock{fd: fd}, fd, nil
 }
 
-// unheard is for how long the other side's kernel has acknowledged nothing, of a connection
-// that has something to be acknowledged. A peer that only does not read still acknowledges.
+// unheard is for how long the other side's kernel has been silent, of a connection that asks
+// it for an answer. A peer that only does not read still answers: every retransmission when
+// its buffer overflowed, every probe when its window is closed. The pauses between these grow,
+// so silence counts only when it is longer than the last of them and half of it again.
 func (s *sock) unheard() time.Duration {
 	const (
-		unacked = 24 // where struct tcp_info has these
-		probes  = 3
+		probes  = 3 // where struct tcp_info has these
+		rto     = 8
+		unacked = 24
 		lastAck = 56
 	)
 	var info [104]byte
 	n := uint32(len(info))
 	_, _, errno := syscall.RawSyscall6(syscall.SYS_GETSOCKOPT, uintptr(s.fd), syscall.IPPROTO_TCP, syscall.TCP_INFO, uintptr(unsafe.Pointer(&info[0])), uintptr(unsafe.Pointer(&n)), 0)
-	if errno != 0 || n <= lastAck+4 || le.Uint32(info[unacked:]) == 0 && info[probes] == 0 {
+	if errno != 0 || n < lastAck+4 {
 		return 0
 	}
-	return time.Duration(le.Uint32(info[lastAck:])) * time.Millisecond
+	quiet := time.Duration(le.Uint32(info[lastAck:])) * time.Millisecond
+	pause := time.Duration(le.Uint32(info[rto:])) * time.Microsecond
+	if info[probes] >= 2 || le.Uint32(info[unacked:]) > 0 && quiet > pause*3/2 {
+		return quiet
+	}
+	return 0
 }
 
 func (s *sock) read(p []byte) (int, error) {

@@ -44,13 +44,9 @@ func tryJoin(t testing.TB, n int, change func(*engine.Config)) ([]*engine.Group,
 
 func TestRandomCallsOverSockets(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	trials := 40
-	if testing.Short() {
-		trials = 8
-	}
 	for n := 1; n <= 9; n++ {
 		groups := joined(t, n, func(c *engine.Config) { c.Conns = 1 + n%3 })
-		for range trials {
+		for range trialsOf() {
 			randomTrial(rng, n).run(t, groups)
 		}
 	}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -68,12 +69,15 @@ func (c *control) receive(buf []byte) (note, []byte, error) {
 		return 0, nil, fmt.Errorf("a control message claims %d bytes; at most %d are believed", n, maxNote)
 	}
 	if int(n) <= len(buf) {
-		buf = buf[:n]
-	} else {
-		buf = make([]byte, n)
+		_, err := io.ReadFull(c.c, buf[:n])
+		return note(c.in[4]), buf[:n], err
 	}
-	_, err := io.ReadFull(c.c, buf)
-	return note(c.in[4]), buf, err
+	// Memory grows with what has come, not with what is claimed.
+	var b bytes.Buffer
+	if k, err := io.CopyN(&b, c.c, int64(n)); err != nil {
+		return 0, nil, fmt.Errorf("a control message of %d bytes ends after %d: %w", n, k, err)
+	}
+	return note(c.in[4]), b.Bytes(), nil
 }
 
 // member is what the others know of a rank.

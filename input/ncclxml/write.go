@@ -199,10 +199,10 @@ func (p *printer) link(l cluster.Link) error {
 		p.report(l)
 		return nil
 	}
-	return fmt.Errorf("%s: %s has no word for it", said, p.library())
+	return fmt.Errorf("%s: %s has no word for it", said, p.target())
 }
 
-func (p *printer) library() string {
+func (p *printer) target() string {
 	if p.rccl {
 		return "RCCL"
 	}
@@ -232,7 +232,7 @@ func (p *printer) fabric(l cluster.Link, said string) error {
 		l.A, l.B, a, b = l.B, l.A, b, a
 	}
 	if a != cluster.GPU || l.OneWay || l.Kind == cluster.XGMI || b == cluster.NUMA && p.t.Above(l.A, cluster.NUMA) != l.B || b != cluster.NUMA && b != cluster.NVSwitch {
-		return fmt.Errorf("%s: %s knows such links between GPUs and, both ways, from a GPU to an NVSwitch or its own CPU", said, p.library())
+		return fmt.Errorf("%s: %s knows such links between GPUs and, both ways, from a GPU to an NVSwitch or its own CPU", said, p.target())
 	}
 	p.out[l.A] = append(p.out[l.A], l)
 	return nil

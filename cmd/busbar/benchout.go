@@ -13,7 +13,7 @@ import (
 // benchOutput prints the rows of a bench as they come: nccl-tests' table, or one document at
 // the end.
 type benchOutput struct {
-	c     *benchCmd
+	c     *benchRunCmd
 	e     *env
 	g     *engine.Group
 	p     bench.Plan
@@ -68,7 +68,7 @@ type benchTimes struct {
 	Mean   float64 `json:"mean"`
 }
 
-func newBenchOutput(c *benchCmd, e *env, g *engine.Group, p bench.Plan) *benchOutput {
+func newBenchOutput(c *benchRunCmd, e *env, g *engine.Group, p bench.Plan) *benchOutput {
 	o := &benchOutput{c: c, e: e, g: g, p: p, clear: func() {}}
 	o.doc = benchDoc{
 		Op: p.Op.Kind, Ranks: g.Size(), Transport: string(g.Transport()), Dtype: p.Op.Type.String(), Redop: p.Op.Reduce.String(),

@@ -95,7 +95,7 @@ func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []
 	stderr = messages{stderr}
 	var cmd command
 	parser, err := kong.New(&cmd, kong.Name("busbar"), kong.Description(description), kong.Writers(stdout, stderr),
-		kong.Exit(func(c int) { panic(exited(c)) }), kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+		kong.Exit(func(c int) { panic(exited(c)) }), kong.UsageOnError(), kong.Help(printHelp), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {
 		fmt.Fprintln(stderr, "busbar:", err)
 		return exitCannot
@@ -118,6 +118,10 @@ func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []
 	k, err := parser.Parse(args)
 	if err != nil {
 		fmt.Fprintf(stderr, "busbar: %v\n%s\n", err, usageHint(err))
+		return exitBad
+	}
+	if err := misplaced(k); err != nil {
+		fmt.Fprintln(stderr, "busbar:", err)
 		return exitBad
 	}
 	out := &output{w: stdout}

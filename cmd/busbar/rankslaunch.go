@@ -20,7 +20,7 @@ import (
 )
 
 // launch starts n processes of this program as ranks and waits for their end. Rank 0 prints.
-func (c *benchCmd) launch(e *env, n int) error {
+func (f *rankFlags) launch(e *env, n int) error {
 	// The processes die with the thread that started them, so it must be this one.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -31,15 +31,15 @@ func (c *benchCmd) launch(e *env, n int) error {
 	defer os.RemoveAll(dir)
 	secret := make([]byte, 16)
 	rand.Read(secret)
-	f := &flock{said: make([]prefixed, n)}
+	ranks := &flock{said: make([]prefixed, n)}
 	for r := range n {
-		cmd, err := c.child(e, r, n, filepath.Join(dir, "meet"), hex.EncodeToString(secret))
+		cmd, err := f.child(e, r, n, filepath.Join(dir, "meet"), hex.EncodeToString(secret))
 		if err != nil {
-			f.kill()
-			f.wait()
+			ranks.kill()
+			ranks.wait()
 			return cannotError{err}
 		}
-		cmd.Stderr = &f.said[r]
+		cmd.Stderr = &ranks.said[r]
 		if r == 0 {
 			cmd.Stdout = e.stdout
 			if isTerminal(e.stderr) {
@@ -53,18 +53,18 @@ func (c *benchCmd) launch(e *env, n int) error {
 		err = cmd.Start()
 		undo()
 		if err != nil {
-			f.kill()
-			f.wait()
+			ranks.kill()
+			ranks.wait()
 			return cannotError{fmt.Errorf("start rank %d: %w", r, err)}
 		}
-		f.ranks = append(f.ranks, cmd)
+		ranks.ranks = append(ranks.ranks, cmd)
 	}
-	return f.outlast(e, c.Timeout)
+	return ranks.outlast(e, f.Timeout)
 }
 
 // child is the command of one rank: this one, in the same words, told by its environment
 // which rank it is.
-func (c *benchCmd) child(e *env, rank, n int, meet, secret string) (*exec.Cmd, error) {
+func (f *rankFlags) child(e *env, rank, n int, meet, secret string) (*exec.Cmd, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (c *benchCmd) child(e *env, rank, n int, meet, secret string) (*exec.Cmd, e
 			cmd.Env = append(cmd.Env, v)
 		}
 	}
-	bind := c.Bind
+	bind := f.Bind
 	if bind == "" {
 		bind = "127.0.0.1"
 	}

@@ -106,6 +106,16 @@ func (c *Config) complete() error {
 // meetsInFile reports whether Meet is a file's path.
 func (c *Config) meetsInFile() bool { return strings.ContainsRune(c.Meet, '/') }
 
+// meetsAtLoopback reports whether Meet is an address that only this host reaches.
+func (c *Config) meetsAtLoopback() bool {
+	host, _, err := net.SplitHostPort(c.Meet)
+	if err != nil || c.meetsInFile() {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
 // bindAddresses are the addresses of Bind, none for the usual.
 func (c *Config) bindAddresses() ([]net.IP, error) {
 	var list []net.IP

@@ -167,8 +167,8 @@ func (n *network) meetingPlace(ctx context.Context) ([]net.IP, int, error) {
 	if len(n.bind) > 0 {
 		return n.bind, number, nil
 	}
-	// Where the address is this host's loopback, nobody outside needs to reach us.
-	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+	if n.cfg.meetsAtLoopback() { // nobody outside needs to reach us
+		ip := net.ParseIP(host)
 		if ip == nil {
 			ip = net.IPv4(127, 0, 0, 1)
 		}

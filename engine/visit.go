@@ -21,8 +21,14 @@ func (n *network) visit(ctx context.Context) error {
 	defer n.closing(conn)()
 	ips := n.bind
 	if len(ips) == 0 {
-		// The address that reaches rank 0 reaches the others as well.
-		ips = []net.IP{conn.LocalAddr().(*net.TCPAddr).IP}
+		// The address that reaches rank 0 reaches the others as well. A loopback, which does on
+		// rank 0's own host only, is none to tell others of: they find this rank where they find
+		// rank 0.
+		ip := conn.LocalAddr().(*net.TCPAddr).IP
+		if ip.IsLoopback() && !n.cfg.meetsAtLoopback() {
+			ip = nil
+		}
+		ips = []net.IP{ip}
 	}
 	addrs, err := n.listen(ips, 0)
 	if err != nil {
@@ -64,13 +70,19 @@ func (n *network) visit(ctx context.Context) error {
 	return nil
 }
 
-// reachCenter replaces an address of rank 0 that means any by the one that has just worked.
+// reachCenter replaces addresses of rank 0 and of ranks on its host that mean any by the one that
+// has just worked.
 func (n *network) reachCenter(conn net.Conn) {
 	to := conn.RemoteAddr().(*net.TCPAddr)
-	for i, a := range n.members[0].Addrs {
-		host, port, err := net.SplitHostPort(a)
-		if ip := net.ParseIP(host); err == nil && (ip == nil || ip.IsUnspecified()) {
-			n.members[0].Addrs[i] = net.JoinHostPort(to.IP.String(), port)
+	for _, m := range n.members {
+		if m.Boot != n.members[0].Boot {
+			continue
+		}
+		for i, a := range m.Addrs {
+			host, port, err := net.SplitHostPort(a)
+			if ip := net.ParseIP(host); err == nil && (ip == nil || ip.IsUnspecified()) {
+				m.Addrs[i] = net.JoinHostPort(to.IP.String(), port)
+			}
 		}
 	}
 }

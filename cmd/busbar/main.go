@@ -77,6 +77,7 @@ type env struct {
 	terminal       *os.File          // standard output where it is a file, else nil
 	model          *kong.Application // for completion
 	unfinished     unfinished
+	parcel         *os.File // of a rank: to the process that started it
 }
 
 func main() { os.Exit(program()) }
@@ -96,7 +97,7 @@ func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []
 	stderr = messages{stderr}
 	var cmd command
 	parser, err := kong.New(&cmd, kong.Name("busbar"), kong.Description(description), kong.Writers(stdout, stderr),
-		kong.Exit(func(c int) { panic(exited(c)) }), kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+		kong.Exit(func(c int) { panic(exited(c)) }), kong.UsageOnError(), kong.Help(printHelp), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {
 		fmt.Fprintln(stderr, "busbar:", err)
 		return exitCannot
@@ -119,6 +120,10 @@ func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []
 	k, err := parser.Parse(args)
 	if err != nil {
 		fmt.Fprintf(stderr, "busbar: %v\n%s\n", err, usageHint(err))
+		return exitBad
+	}
+	if err := misplaced(k); err != nil {
+		fmt.Fprintln(stderr, "busbar:", err)
 		return exitBad
 	}
 	out := &output{w: stdout}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -58,6 +59,9 @@ type Config struct {
 	Stall time.Duration
 	// Host is the name that others see; empty is the host's own.
 	Host string
+	// TLS, where it is set, protects all connections, and lets only those in that show a
+	// certificate; see LoadTLS. Bytes through shared memory stay on the host as they are.
+	TLS *tls.Config
 }
 
 // limits of a group.

@@ -76,6 +76,7 @@ type env struct {
 	terminal       *os.File          // standard output where it is a file, else nil
 	model          *kong.Application // for completion
 	unfinished     unfinished
+	parcel         *os.File // of a rank: to the process that started it
 }
 
 func main() { os.Exit(program()) }

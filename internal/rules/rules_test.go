@@ -36,6 +36,7 @@ var columns = []struct {
 	{"msccl", 3},
 	{"nccl", 3},
 	{"result", 2},
+	{"result/diff", 3},
 	{"internal/fair", 0},
 	{"internal/shm", 0},
 	{"internal/reduce", 2},

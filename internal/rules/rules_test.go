@@ -46,6 +46,7 @@ var columns = []struct {
 	{"bench", 4},
 	{"pairs", 3},
 	{"truth", 5},
+	{"lab", 5},
 	{"calibrate", 6},
 	{"input/internal", 3},
 	{"input/", 4},

@@ -5,7 +5,7 @@ TOOL    = $(GO) tool -modfile=tools/go.mod
 RACE    = $(shell command -v $${CC:-cc} >/dev/null 2>&1 && echo -race)
 FUZZ   ?= 300x
 
-.PHONY: test unit lint fuzz vuln bench update dist debian
+.PHONY: test unit lint fuzz vuln bench bench-peers update dist debian
 
 test: lint unit fuzz
 
@@ -32,6 +32,11 @@ vuln:
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
+# busbar beside Gloo, Open MPI and MPICH on this machine, about ten minutes; as root on Debian it
+# brings them. PEERS="-short" is a quick look; see go run ./internal/peers -h.
+bench-peers:
+	$(GO) run ./internal/peers -o docs/peers.md $(PEERS)
+
 # Golden files, the manual's outputs and the list of linked modules.
 update:
 	$(GO) test ./report ./cmd/busbar ./internal/rules -update
@@ -46,4 +51,4 @@ dist:
 # those tests skip and say so.
 debian:
 	printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d && chmod +x /usr/sbin/policy-rc.d
-	apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends hwloc ibsim-utils infiniband-diags opensm; s=$$?; rm -f /usr/sbin/policy-rc.d; exit $$s
+	apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends hwloc ibsim-utils infiniband-diags opensm slurm-wlm munge openmpi-bin mpich iproute2; s=$$?; rm -f /usr/sbin/policy-rc.d; exit $$s

@@ -31,33 +31,41 @@ type word struct{ text, help string }
 // Run prints a static script made from the command line's own model.
 func (c completionCmd) Run(e *env) error {
 	var b strings.Builder
-	var names []string
+	nodes := callable(e.model.Children)
 	words := map[string][]word{}
-	for _, n := range e.model.Children {
-		if n.Hidden {
-			continue
-		}
-		names = append(names, n.Name)
-		words[n.Name] = flagWords(n)
+	for _, n := range nodes {
+		name := commandWords(n)
+		words[name] = flagWords(n)
 		if n.Name == "map" || n.Name == "predict" {
 			for _, p := range hardware.Presets() {
-				words[n.Name] = append(words[n.Name], word{p.Name, p.Summary})
+				words[name] = append(words[name], word{p.Name, p.Summary})
 			}
 		}
 	}
 	switch c.Shell {
 	case "bash", "zsh":
-		bashScript(&b, c.Shell, names, words)
+		bashScript(&b, c.Shell, nodes, words)
 	case "fish":
-		fishScript(&b, e.model.Children, words)
+		fishScript(&b, nodes, words)
 	}
 	_, err := e.stdout.Write([]byte(b.String()))
 	return err
 }
 
+// flagWords are what can follow a command: its subcommands, its flags and those of what it
+// does by itself, and the words that its arguments can be.
 func flagWords(n *kong.Node) []word {
 	var w []word
-	for _, f := range n.Flags {
+	for _, sub := range n.Children {
+		if !sub.Hidden {
+			w = append(w, word{sub.Name, sub.Help})
+		}
+	}
+	flags := n.Flags
+	if n.DefaultCmd != nil {
+		flags = append(flags[:len(flags):len(flags)], n.DefaultCmd.Flags...)
+	}
+	for _, f := range flags {
 		if !f.Hidden {
 			w = append(w, word{"--" + f.Name, f.Help})
 		}
@@ -124,15 +132,56 @@ func releases() []string {
 	return list
 }
 
+// takesFiles lists commands whose arguments are files.
+func takesFiles(command string) bool {
+	switch command {
+	case "map", "predict", "validate", "calibrate", "bench diff":
+		return true
+	}
+	return false
+}
+
 // bashScript writes a completion function; zsh runs it through bashcompinit.
 // Files are offered only where a command takes them; a preset is completed
 // without a space, so that :COUNT can follow.
-func bashScript(b *strings.Builder, shell string, names []string, words map[string][]word) {
+func bashScript(b *strings.Builder, shell string, nodes []*kong.Node, words map[string][]word) {
+	var names []string
+	for _, n := range nodes {
+		if n.Parent.Type == kong.ApplicationNode {
+			names = append(names, n.Name)
+		}
+	}
 	if shell == "zsh" {
 		b.WriteString("#compdef busbar\nautoload -U +X bashcompinit && bashcompinit\n")
 	}
 	b.WriteString("_busbar() {\n  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words files\n  if [ \"$COMP_CWORD\" -eq 1 ]; then\n")
 	fmt.Fprintf(b, "    COMPREPLY=($(compgen -W %q -- \"$cur\"))\n    return\n  fi\n", strings.Join(names, " "))
+	bashValues(b)
+	b.WriteString("  case \"${COMP_WORDS[1]} ${COMP_WORDS[2]}\" in\n")
+	for _, n := range slices.Backward(nodes) { // a subcommand before its command
+		name := commandWords(n)
+		var list []string
+		for _, w := range words[name] {
+			list = append(list, w.text)
+		}
+		files := ""
+		if takesFiles(name) {
+			files = " files=1"
+		}
+		pattern := fmt.Sprintf("%q", name)
+		if n.Parent.Type == kong.ApplicationNode {
+			pattern = fmt.Sprintf("%q*", name+" ")
+		}
+		fmt.Fprintf(b, "    %s) words=%q%s ;;\n", pattern, strings.Join(list, " "), files)
+	}
+	b.WriteString("  esac\n  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n")
+	b.WriteString("  case ${COMPREPLY[0]} in -*|\"\") ;; *) [ -n \"$files\" ] && compopt -o nospace 2>/dev/null ;; esac\n")
+	b.WriteString("  [ -n \"$files\" ] && COMPREPLY+=($(compgen -f -- \"$cur\"))\n}\n")
+	b.WriteString("complete -o filenames -F _busbar busbar\n")
+}
+
+// bashValues completes what stands behind a flag.
+func bashValues(b *strings.Builder) {
 	b.WriteString("  case $prev in\n    -o|--output)\n      case ${COMP_WORDS[1]} in\n")
 	fmt.Fprintf(b, "        map) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", strings.Join(slices.Sorted(maps.Keys(outputs)), " "))
 	b.WriteString("      esac\n      COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n")
@@ -145,40 +194,35 @@ func bashScript(b *strings.Builder, shell string, names []string, words map[stri
 		fmt.Fprintf(b, "        %s) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", n, strings.Join(algoNames(n), " "))
 	}
 	b.WriteString("      esac ;;\n    --proto) COMPREPLY=($(compgen -W \"auto ll ll128 simple\" -- \"$cur\")); return ;;\n    --path) return ;;\n  esac\n")
-	b.WriteString("  case ${COMP_WORDS[1]} in\n")
-	for _, n := range names {
-		var list []string
-		for _, w := range words[n] {
-			list = append(list, w.text)
-		}
-		files := ""
-		if n == "map" || n == "predict" {
-			files = " files=1"
-		}
-		fmt.Fprintf(b, "    %s) words=%q%s ;;\n", n, strings.Join(list, " "), files)
+}
+
+// fishSeen is fish's question whether a command and nothing below it was named.
+func fishSeen(n *kong.Node) string {
+	seen := "__fish_seen_subcommand_from " + n.Name
+	if n.Parent.Type != kong.ApplicationNode {
+		return fishSeen(n.Parent) + "; and " + seen
 	}
-	b.WriteString("  esac\n  COMPREPLY=($(compgen -W \"$words\" -- \"$cur\"))\n")
-	b.WriteString("  case ${COMPREPLY[0]} in -*|\"\") ;; *) [ -n \"$files\" ] && compopt -o nospace 2>/dev/null ;; esac\n")
-	b.WriteString("  [ -n \"$files\" ] && COMPREPLY+=($(compgen -f -- \"$cur\"))\n}\n")
-	b.WriteString("complete -o filenames -F _busbar busbar\n")
+	return seen
 }
 
 func fishScript(b *strings.Builder, nodes []*kong.Node, words map[string][]word) {
 	for _, n := range nodes {
-		if n.Hidden {
-			continue
+		if n.Parent.Type == kong.ApplicationNode {
+			fmt.Fprintf(b, "complete -c busbar -n __fish_use_subcommand -a %s -d '%s'\n", n.Name, fishQuote(n.Help))
 		}
-		fmt.Fprintf(b, "complete -c busbar -n __fish_use_subcommand -a %s -d '%s'\n", n.Name, fishQuote(n.Help))
-		for _, w := range words[n.Name] {
-			if long, ok := strings.CutPrefix(w.text, "--"); ok {
-				if list := valuesOf(n.Name, long); list != nil {
-					fmt.Fprintf(b, "complete -c busbar -n '__fish_seen_subcommand_from %s' -l %s -x -a '%s' -d '%s'\n", n.Name, long, strings.Join(list, " "), fishQuote(w.help))
-					continue
-				}
-				fmt.Fprintf(b, "complete -c busbar -n '__fish_seen_subcommand_from %s' -l %s -d '%s'\n", n.Name, long, fishQuote(w.help))
-				continue
+		name := commandWords(n)
+		for _, w := range words[name] {
+			fmt.Fprintf(b, "complete -c busbar -n '%s' ", fishSeen(n))
+			long, isFlag := strings.CutPrefix(w.text, "--")
+			switch list := valuesOf(n.Name, long); {
+			case isFlag && list != nil:
+				fmt.Fprintf(b, "-l %s -x -a '%s'", long, strings.Join(list, " "))
+			case isFlag:
+				fmt.Fprintf(b, "-l %s", long)
+			default:
+				fmt.Fprintf(b, "-a %s", w.text)
 			}
-			fmt.Fprintf(b, "complete -c busbar -n '__fish_seen_subcommand_from %s' -a %s -d '%s'\n", n.Name, w.text, fishQuote(w.help))
+			fmt.Fprintf(b, " -d '%s'\n", fishQuote(w.help))
 		}
 	}
 }

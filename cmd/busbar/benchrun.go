@@ -1,0 +1,139 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"busbar/bench"
+	"busbar/coll"
+	"busbar/engine"
+	"busbar/schedule"
+	"busbar/unit"
+)
+
+// benchRunCmd measures collectives; it is what bench does when no subcommand is named.
+type benchRunCmd struct {
+	common
+	rankFlags
+	keepFlag
+	Op       string  `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, gather, scatter, sendrecv, hypercube, barrier."`
+	Min      string  `short:"b" name:"minbytes" default:"8" placeholder:"SIZE" help:"The smallest size (8, 64K, 1M, 1G are 1024-based as in nccl-tests)."`
+	Max      string  `short:"e" name:"maxbytes" default:"64M" placeholder:"SIZE" help:"The greatest size."`
+	Factor   float64 `short:"f" name:"stepfactor" default:"2" help:"From size to size."`
+	Warm     int     `short:"w" name:"warmup" default:"5" help:"Runs of each size before those that count."`
+	Iters    int     `name:"iters" default:"20" help:"Runs of each size that count."`
+	Dtype    string  `short:"d" default:"float" help:"float, half, bfloat16, double, int8, int32, int64, …"`
+	Redop    string  `default:"sum" help:"sum, prod, min, max, avg, mulsum."`
+	Root     int     `help:"The root of broadcast, reduce, gather, scatter."`
+	Algo     string  `default:"auto" help:"An algorithm's name (busbar sched --list), or auto: by size."`
+	Channels int     `default:"1" help:"Parts of the data that go side by side, with --algo NAME."`
+	Check    bool    `help:"Check the results; wrong elements are counted, and make the exit code 1."`
+}
+
+// Help ends with examples.
+func (benchRunCmd) Help() string {
+	return "Runs collectives on real memory and measures them; no GPU, MPI or Python is needed. Columns are those of nccl-tests. " +
+		"Under torchrun, srun, mpirun or in an indexed Kubernetes job the ranks are the launcher's; alone, the command starts -n processes of its own. " +
+		"Ranks started by hand take --rank, -n and --meet. The job's secret is read from BUSBAR_SECRET.\n\n" +
+		"Examples:\n" +
+		"  busbar bench -n 4\n" +
+		"  busbar bench -n 8 --op all_gather -b 1K -e 256M -f 4 --algo ring --check\n" +
+		"  busbar bench -n 4 --transport tcp --json\n" +
+		"  busbar bench -n 4 -o before.jsonl\n" +
+		"  srun -N 2 --ntasks-per-node 2 busbar bench -b 1M -e 1G\n" +
+		"  BUSBAR_SECRET=… busbar bench -n 2 --rank 0 --meet 10.0.0.1:29500"
+}
+
+// Run measures as a rank, or starts ranks that do.
+func (c *benchRunCmd) Run(e *env) error {
+	plan, err := c.plan()
+	if err != nil {
+		return err
+	}
+	if err := c.refused(e, c.JSON); err != nil {
+		return err
+	}
+	return c.everywhere(e, job{
+		valid: plan.Validate,
+		work:  func(g *engine.Group) error { return c.measure(e, g, plan) },
+		keep:  func(data []byte) error { return e.addTo(c.Output, data) },
+	})
+}
+
+// plan is what the flags ask for.
+func (c *benchRunCmd) plan() (bench.Plan, error) {
+	p := bench.Plan{Algo: c.Algo, Warm: c.Warm, Iters: c.Iters, Check: c.Check, Params: schedule.Params{Channels: c.Channels}}
+	var err error
+	if p.Op.Kind, err = coll.ParseKind(c.Op); err != nil {
+		return p, fmt.Errorf("--op: %w", err)
+	}
+	if p.Op.Type, err = coll.ParseDtype(c.Dtype); err != nil {
+		return p, fmt.Errorf("--dtype: %w", err)
+	}
+	if p.Op.Reduce, err = coll.ParseRedop(c.Redop); err != nil {
+		return p, fmt.Errorf("--redop: %w", err)
+	}
+	if p.Transport, err = engine.ParseTransport(c.Transport); err != nil {
+		return p, fmt.Errorf("--transport: %w", err)
+	}
+	p.Op.Root = c.Root
+	p.Sizes, err = c.sizes(p.Op.Kind)
+	return p, err
+}
+
+// sizes from the smallest to the greatest; a barrier has none.
+func (c *benchRunCmd) sizes(kind coll.Kind) ([]unit.Bytes, error) {
+	if kind == coll.Barrier {
+		return []unit.Bytes{0}, nil
+	}
+	least, err := unit.ParseBytes(c.Min)
+	if err != nil {
+		return nil, fmt.Errorf("-b: %w", err)
+	}
+	most, err := unit.ParseBytes(c.Max)
+	if err != nil {
+		return nil, fmt.Errorf("-e: %w", err)
+	}
+	switch {
+	case least < 0 || most < least:
+		return nil, fmt.Errorf("-b %s -e %s: expected sizes from the smaller to the greater", c.Min, c.Max)
+	case !(c.Factor > 1) && least != most:
+		return nil, fmt.Errorf("-f %v: expected a factor above 1", c.Factor)
+	case most > 64*unit.GiB:
+		return nil, fmt.Errorf("-e %s: at most 64 GiB", c.Max)
+	}
+	var list []unit.Bytes
+	for x := least; x <= most; {
+		list = append(list, x)
+		next := unit.Bytes(float64(x) * c.Factor)
+		if next <= x {
+			next = x + 1
+		}
+		if len(list) > 10000 || least == most {
+			break
+		}
+		x = next
+	}
+	return list, nil
+}
+
+// measure runs the plan on a group; rank 0 prints.
+func (c *benchRunCmd) measure(e *env, g *engine.Group, p bench.Plan) error {
+	out := newBenchOutput(c, e, g, p)
+	if err := bench.Run(e.ctx, g, p, out.row); err != nil {
+		out.clear()
+		return cannotError{err}
+	}
+	if g.Rank() != 0 {
+		return nil
+	}
+	return out.end()
+}
+
+// binary is the name of the program of nccl-tests whose table this is.
+func binary(kind coll.Kind) string {
+	if b := kind.Binary(); b != "" {
+		return b
+	}
+	return strings.ReplaceAll(kind.String(), "_", "") + "_perf"
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"time"
+
+	"busbar/engine"
+)
+
+// rankFlags say who takes part in a measurement and how the ranks find and reach each other.
+type rankFlags struct {
+	Ranks     int           `short:"n" name:"ranks" help:"How many ranks. Without a launcher they are processes of this host."`
+	Transport string        `enum:"auto,tcp,shm,mem" default:"auto" help:"auto, tcp, shm (processes of one host) or mem (ranks of one process)."`
+	Conns     int           `default:"1" help:"Connections between each pair of ranks."`
+	Bind      string        `placeholder:"IFACE|ADDR" help:"Interfaces or addresses to use, with commas."`
+	Timeout   time.Duration `default:"10s" help:"How soon a rank that died or hangs is noticed."`
+	Rank      int           `default:"-1" help:"By hand: this rank's number, with -n and --meet on every rank."`
+	Meet      string        `placeholder:"HOST:PORT|FILE" help:"By hand: where the ranks meet: rank 0's address, or a file with a slash in its name."`
+}
+
+// job is what ranks do.
+type job struct {
+	// valid is asked first whether the work is possible on so many ranks.
+	valid func(n int) error
+	work  func(*engine.Group) error
+	// keep takes what rank 0 delivers, where that is another process; nil: it delivers nothing.
+	keep func([]byte) error
+}
+
+// everywhere does the work on every rank: as the rank that a launcher or the flags made of
+// this process, on ranks that are goroutines of it, or on processes that it starts.
+func (f *rankFlags) everywhere(e *env, j job) error {
+	cfg, found, err := f.place()
+	if err != nil {
+		return err
+	}
+	n := cfg.Size
+	if !found {
+		n = f.count()
+	}
+	if found && f.Transport == "mem" {
+		return errors.New("--transport mem is for ranks of one process; it cannot be used with a launcher or --rank")
+	}
+	if err := j.valid(n); err != nil {
+		return err
+	}
+	switch {
+	case f.Transport == "mem":
+		return f.inProcess(n, j.work)
+	case !found:
+		return f.launch(e, n, j.keep)
+	}
+	if os.Getenv(parcelVariable) != "" {
+		e.parcel = os.NewFile(parcelFile, "parcel")
+		defer e.parcel.Close()
+	}
+	g, err := engine.Join(e.ctx, cfg)
+	if err != nil {
+		return cannotError{err}
+	}
+	defer g.Close()
+	return j.work(g)
+}
+
+// count is the number of ranks to start.
+func (f *rankFlags) count() int {
+	if f.Ranks > 0 {
+		return f.Ranks
+	}
+	return min(max(runtime.NumCPU(), 2), 8)
+}
+
+// place finds out whether this process is a rank of a job, by its flags or a launcher's
+// environment.
+func (f *rankFlags) place() (cfg engine.Config, found bool, err error) {
+	cfg, launcher, err := engine.FromEnv(engine.Surroundings{Getenv: os.Getenv, Parent: os.Getppid(), Temp: os.TempDir(), User: os.Getuid()})
+	switch {
+	case f.Rank >= 0:
+		if f.Ranks < 1 || f.Meet == "" && f.Ranks > 1 {
+			return cfg, true, errors.New("--rank needs -n (the number of ranks) and --meet (where they meet)")
+		}
+		cfg.Rank, cfg.Size, err = f.Rank, f.Ranks, nil
+		found = true
+	case launcher == "" || cfg.Size <= 1 && f.Ranks > 1:
+		return cfg, false, nil
+	case f.Ranks > 0 && f.Ranks != cfg.Size:
+		return cfg, true, fmt.Errorf("-n %d, but %s has started %d ranks", f.Ranks, launcher, cfg.Size)
+	default:
+		found = true
+	}
+	if f.Meet != "" {
+		cfg.Meet, err = f.Meet, nil
+	}
+	if f.Bind != "" {
+		cfg.Bind = f.Bind
+	}
+	cfg.Transport, cfg.Conns, cfg.Timeout = engine.Transport(f.Transport), f.Conns, f.Timeout
+	return cfg, found, err
+}
+
+// inProcess runs all ranks in this process.
+func (f *rankFlags) inProcess(n int, work func(*engine.Group) error) error {
+	groups, err := engine.Local(n)
+	if err != nil {
+		return err
+	}
+	errs := make(chan error, n)
+	for _, g := range groups {
+		go func() {
+			err := work(g)
+			g.Close()
+			errs <- err
+		}()
+	}
+	var worst error
+	for range groups {
+		if err := <-errs; err != nil && (worst == nil || errors.Is(worst, engine.ErrClosed)) {
+			worst = err
+		}
+	}
+	return worst
+}

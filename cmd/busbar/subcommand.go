@@ -1,0 +1,63 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// printHelp shows a command that does something by itself and has subcommands with the words
+// and flags of what it does by itself.
+func printHelp(o kong.HelpOptions, k *kong.Context) error {
+	n := k.Selected()
+	if n == nil || n.DefaultCmd == nil {
+		return kong.DefaultHelpPrinter(o, k)
+	}
+	whole := *n
+	n.Flags, n.Detail = append(n.Flags[:len(n.Flags):len(n.Flags)], n.DefaultCmd.Flags...), n.DefaultCmd.Detail
+	defer func() { *n = whole }()
+	return kong.DefaultHelpPrinter(o, k)
+}
+
+// misplaced reports a flag that stands before a subcommand and belongs to the command itself:
+// it would be read and forgotten.
+func misplaced(k *kong.Context) error {
+	n := k.Selected()
+	if n == nil || n.Parent == nil || n.Parent.DefaultCmd == nil || n.Parent.DefaultCmd == n {
+		return nil
+	}
+	for _, p := range k.Path {
+		if p.Flag != nil && slices.Contains(n.Parent.DefaultCmd.Flags, p.Flag) {
+			name := n.Parent.Name + " " + n.Name
+			return fmt.Errorf("--%s stands before %s; flags of a subcommand follow its name: busbar %s … (see busbar %s --help)", p.Flag.Name, n.Name, name, name)
+		}
+	}
+	return nil
+}
+
+// commandWords are the words that a node is called by, without the program's name and those of
+// commands that need not be named.
+func commandWords(n *kong.Node) string {
+	var list []string
+	for ; n != nil && n.Type != kong.ApplicationNode; n = n.Parent {
+		if n.Parent == nil || n.Parent.DefaultCmd != n {
+			list = append([]string{n.Name}, list...)
+		}
+	}
+	return strings.Join(list, " ")
+}
+
+// callable are the commands that can be called, a command before its subcommands.
+func callable(nodes []*kong.Node) []*kong.Node {
+	var list []*kong.Node
+	for _, n := range nodes {
+		if n.Hidden {
+			continue
+		}
+		list = append(list, n)
+		list = append(list, callable(n.Children)...)
+	}
+	return list
+}

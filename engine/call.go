@@ -56,7 +56,7 @@ func (g *Group) Prepare(s *schedule.Schedule, op coll.Op) (*Call, error) {
 		return nil, err
 	}
 	if s == nil {
-		picked, err := Pick(op, g.size, g.Transport())
+		picked, err := g.Pick(op)
 		if err != nil {
 			return nil, err
 		}

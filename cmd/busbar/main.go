@@ -48,8 +48,10 @@ type command struct {
 	Demo       demoCmd       `cmd:"" help:"Map and audit this machine and the reference cluster, and predict on it."`
 	Predict    predictCmd    `cmd:"" help:"Predict how long a collective takes, what limits it, and which setting would help."`
 	Bench      benchCmd      `cmd:"" help:"Run collectives on real memory, between processes and hosts, and measure them."`
+	Lab        labCmd        `cmd:"" help:"A small cluster made real on this machine, to try things on."`
 	Presets    presetsCmd    `cmd:"" help:"List the machines that can be used by name."`
 	Hardware   hardwareCmd   `cmd:"" help:"List the hardware catalogue with its sources."`
+	Models     modelsCmd     `cmd:"" help:"List the models that can be used by name, with their tensors."`
 	Sched      schedCmd      `cmd:"" help:"Print, prove or export the program of a collective."`
 	Validate   validateCmd   `cmd:"" help:"Predict measured points and say how far off the predictions are."`
 	Calibrate  calibrateCmd  `cmd:"" help:"Fit the model's figures to measurements on a cluster."`
@@ -76,6 +78,7 @@ type env struct {
 	terminal       *os.File          // standard output where it is a file, else nil
 	model          *kong.Application // for completion
 	unfinished     unfinished
+	parcel         *os.File // of a rank: to the process that started it
 }
 
 func main() { os.Exit(program()) }
@@ -164,9 +167,12 @@ func usageHint(err error) string {
 
 func exitCode(stderr io.Writer, err error) int {
 	var cannot cannotError
+	var other exitedWith
 	switch {
 	case err == nil:
 		return exitDone
+	case errors.As(err, &other):
+		return int(other)
 	case errors.Is(err, errWrong):
 		return exitWrong
 	}

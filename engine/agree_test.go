@@ -90,7 +90,9 @@ func TestStaleEpoch(t *testing.T) {
 		t.Fatalf("the one that is left: %+v, %v", v, err)
 	}
 	for _, h := range []hello{
-		{purpose: forData, epoch: 1, rank: 1, size: 2}, {purpose: forControl, epoch: 1, rank: 1, size: 2}, {purpose: forData, epoch: 2, rank: 1, size: 1},
+		{purpose: forData, epoch: 1, rank: 1, size: 2},
+		{purpose: forControl, epoch: 1, rank: 1, size: 2},
+		{purpose: forData, epoch: 2, rank: 1, size: 1},
 		{purpose: 9, epoch: 2},
 	} {
 		c, err := net.Dial("tcp", addr)

@@ -22,6 +22,11 @@
 // do nothing else reads messages before their time and puts them aside, so a queue holds as
 // many as a schedule may ask for, and no schedule that Check proves gets stuck.
 //
+// Among ranks of one host, an all-reduce in which everybody talks to everybody (direct and
+// one_shot) needs no messages where the vectors lie in memory from Alloc: ranks say on pages
+// of shared memory how far they are, each adds up its share of all vectors where they lie and
+// writes it into all results. Runs of that kind collect no events.
+//
 // # Trust and faults
 //
 // Every connection begins with a challenge that proves the job's secret on both sides. What

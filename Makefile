@@ -46,4 +46,4 @@ dist:
 # those tests skip and say so.
 debian:
 	printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d && chmod +x /usr/sbin/policy-rc.d
-	apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends hwloc ibsim-utils infiniband-diags opensm; s=$$?; rm -f /usr/sbin/policy-rc.d; exit $$s
+	apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends hwloc ibsim-utils infiniband-diags opensm slurm-wlm munge openmpi-bin mpich iproute2; s=$$?; rm -f /usr/sbin/policy-rc.d; exit $$s

@@ -53,7 +53,7 @@ func (c *center) admit(conn net.Conn, h hello, answer func(Refusal) error) Refus
 	ctl := &control{c: conn, limit: c.n.cfg.Timeout}
 	f.c = ctl
 	c.mu.Unlock()
-	stop := c.n.closing(conn)
+	stop := closing(c.n.quit, conn)
 	defer stop()
 	var m member
 	err := answer(0)

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -58,6 +59,9 @@ type Config struct {
 	Stall time.Duration
 	// Host is the name that others see; empty is the host's own.
 	Host string
+	// TLS, where it is set, protects all connections, and lets only those in that show a
+	// certificate; see LoadTLS. Bytes through shared memory stay on the host as they are.
+	TLS *tls.Config
 }
 
 // limits of a group.
@@ -105,6 +109,16 @@ func (c *Config) complete() error {
 
 // meetsInFile reports whether Meet is a file's path.
 func (c *Config) meetsInFile() bool { return strings.ContainsRune(c.Meet, '/') }
+
+// meetsAtLoopback reports whether Meet is an address that only this host reaches.
+func (c *Config) meetsAtLoopback() bool {
+	host, _, err := net.SplitHostPort(c.Meet)
+	if err != nil || c.meetsInFile() {
+		return false
+	}
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
 
 // bindAddresses are the addresses of Bind, none for the usual.
 func (c *Config) bindAddresses() ([]net.IP, error) {

@@ -25,7 +25,7 @@ func TestFromEnv(t *testing.T) {
 		{"torch with nonsense", "RANK=x WORLD_SIZE=2", "torchrun", engine.Config{}, `RANK is "x"`},
 		{"a rank beyond the size", "RANK=2 WORLD_SIZE=2 MASTER_ADDR=h", "torchrun", engine.Config{}, "rank 2 of 2"},
 		{"slurm", "SLURM_PROCID=3 SLURM_NTASKS=16 SLURM_STEP_NUM_TASKS=4 SLURM_STEP_NODELIST=gpu[07-08,11] SLURM_JOB_ID=77 SLURM_STEP_ID=2", "Slurm", engine.Config{Rank: 3, Size: 4, Meet: "gpu07:", Job: "77.2"}, ""},
-		{"slurm, older names", "SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_NODELIST=a SLURM_JOBID=5 SLURM_STEPID=0", "Slurm", engine.Config{Size: 2, Meet: "a:", Job: "5.0"}, ""},
+		{"slurm, older names", "SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_NODELIST=a SLURM_JOBID=5 SLURM_STEPID=0", "Slurm", engine.Config{Size: 2, Meet: "127.0.0.1:", Job: "5.0"}, ""},
 		{"slurm, bad list", "SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_STEP_NODELIST=a[", "Slurm", engine.Config{}, "SLURM_STEP_NODELIST"},
 		{"torch inside slurm", "SLURM_PROCID=0 SLURM_NTASKS=1 RANK=1 WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=1", "torchrun", engine.Config{Rank: 1, Size: 2, Meet: "h:1"}, ""},
 		{"mpirun inside slurm", "SLURM_PROCID=0 SLURM_NTASKS=1 OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_SIZE=2 PMIX_NAMESPACE=n", "Open MPI", engine.Config{Rank: 1, Size: 2, Meet: "/tmp/busbar-7-", Job: "n"}, ""},

@@ -53,13 +53,14 @@ const (
 	WrongGroup                     // the right job, but another size, epoch or an impossible rank
 	Taken                          // the rank is there already
 	TooMany                        // too many at once that had not proven themselves
+	Untrusted                      // no certificate of the job's authority, where the job has TLS
 	refusals
 )
 
 var refusalWords = [refusals]string{
 	Garbage: "it does not speak busbar's protocol", OtherMake: "it is another version of busbar",
 	WrongSecret: "its secret or its job is another", WrongGroup: "it belongs to a group of another size or epoch",
-	Taken: "its rank is taken", TooMany: "too many connections at once",
+	Taken: "its rank is taken", TooMany: "too many connections at once", Untrusted: "it shows no certificate of the job's authority",
 }
 
 func (r Refusal) String() string {

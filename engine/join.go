@@ -28,13 +28,17 @@ func Join(ctx context.Context, cfg Config) (*Group, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, cfg.JoinTimeout, fmt.Errorf("not all ranks came within %v", cfg.JoinTimeout))
 	defer cancel()
+	d, err := newDoor(&cfg)
+	if err != nil {
+		return nil, err
+	}
 	w, err := newPoller()
 	if err != nil {
 		return nil, err
 	}
 	g := newGroup(cfg, w)
-	n := &network{g: g, cfg: cfg, key: jobKey(cfg.Job, cfg.Secret), guests: make(chan struct{}, maxGuests), tabled: make(chan struct{}), quit: make(chan struct{})}
-	g.net = n
+	n := newNetwork(g, d)
+	d.receive = n.receive
 	err = n.join(ctx)
 	if err != nil {
 		n.left.Store(true)
@@ -43,6 +47,12 @@ func Join(ctx context.Context, cfg Config) (*Group, error) {
 	}
 	g.spin, g.yields = spin, true
 	return g, nil
+}
+
+func newNetwork(g *Group, d *door) *network {
+	n := &network{g: g, cfg: g.cfg, door: d, tabled: make(chan struct{}), quit: make(chan struct{})}
+	g.net = n
+	return n
 }
 
 // abandon undoes a Join that failed.
@@ -57,32 +67,11 @@ func (n *network) abandon() {
 }
 
 // join meets the others.
-func (n *network) join(ctx context.Context) (err error) {
-	if n.bind, err = n.cfg.bindAddresses(); err != nil {
-		return err
-	}
+func (n *network) join(ctx context.Context) error {
 	if n.cfg.Rank == 0 {
 		return n.host(ctx)
 	}
 	return n.visit(ctx)
-}
-
-// listen opens the sockets at which others reach this rank, and says at which addresses.
-func (n *network) listen(ips []net.IP, port int) ([]string, error) {
-	var addrs []string
-	for _, ip := range ips {
-		l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: ip, Port: port})
-		if err != nil {
-			return nil, fmt.Errorf("listen: %w", err)
-		}
-		n.listeners = append(n.listeners, l)
-		addrs = append(addrs, l.Addr().String())
-	}
-	for _, l := range n.listeners {
-		n.tasks.Add(1)
-		go n.accept(l)
-	}
-	return addrs, nil
 }
 
 // host is Join of rank 0.
@@ -92,7 +81,7 @@ func (n *network) host(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	addrs, err := n.listen(ips, port)
+	addrs, err := n.door.listen(ips, port)
 	if err != nil {
 		return err
 	}
@@ -151,8 +140,8 @@ func (c *center) begin(own member) []member {
 // meetingPlace is where rank 0 listens.
 func (n *network) meetingPlace(ctx context.Context) ([]net.IP, int, error) {
 	if n.cfg.meetsInFile() {
-		if len(n.bind) > 0 {
-			return n.bind, 0, nil
+		if len(n.door.bind) > 0 {
+			return n.door.bind, 0, nil
 		}
 		return []net.IP{nil}, 0, nil
 	}
@@ -164,11 +153,11 @@ func (n *network) meetingPlace(ctx context.Context) ([]net.IP, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	if len(n.bind) > 0 {
-		return n.bind, number, nil
+	if len(n.door.bind) > 0 {
+		return n.door.bind, number, nil
 	}
-	// Where the address is this host's loopback, nobody outside needs to reach us.
-	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+	if n.cfg.meetsAtLoopback() { // nobody outside needs to reach us
+		ip := net.ParseIP(host)
 		if ip == nil {
 			ip = net.IPv4(127, 0, 0, 1)
 		}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -14,15 +15,13 @@ import (
 // network is a group's standing among processes: listeners, the table of members, and the
 // control connections.
 type network struct {
-	g         *Group
-	cfg       Config
-	key       []byte
-	listeners []net.Listener
-	bind      []net.IP
-	members   []member
-	tabled    chan struct{} // closed when members is known
-	guests    chan struct{} // strangers who may try at once
-	refused   [refusals]atomic.Int64
+	g       *Group
+	cfg     Config
+	door    *door
+	lodger  bool   // the door is somebody else's to close
+	epoch   uint32 // of an elastic job; 0 elsewhere
+	members []member
+	tabled  chan struct{} // closed when members is known
 
 	up     *control     // of all but rank 0: to rank 0
 	center *center      // of rank 0
@@ -32,9 +31,6 @@ type network struct {
 	left   atomic.Bool // this rank has said farewell
 }
 
-// maxGuests is how many connections may be in their handshake at once.
-const maxGuests = 256
-
 // Refused is how many connections were turned away, by reason.
 func (g *Group) Refused() map[Refusal]int64 {
 	all := map[Refusal]int64{}
@@ -42,58 +38,16 @@ func (g *Group) Refused() map[Refusal]int64 {
 		return all
 	}
 	for r := Garbage; r < refusals; r++ {
-		if n := g.net.refused[r].Load(); n > 0 {
+		if n := g.net.door.refused[r].Load(); n > 0 {
 			all[r] = n
 		}
 	}
 	return all
 }
 
-// accept lets connections in that prove themselves.
-func (n *network) accept(l net.Listener) {
-	defer n.tasks.Done()
-	for {
-		c, err := l.Accept()
-		if errors.Is(err, net.ErrClosed) {
-			return
-		}
-		if err != nil { // out of descriptors, or the like
-			select {
-			case <-n.quit:
-				return
-			case <-time.After(10 * time.Millisecond):
-			}
-			continue
-		}
-		select {
-		case n.guests <- struct{}{}:
-		default:
-			n.refused[TooMany].Add(1)
-			c.Close()
-			continue
-		}
-		n.tasks.Go(func() {
-			defer func() { <-n.guests }()
-			if why := n.welcome(c); why != 0 {
-				n.refused[why].Add(1)
-				c.Close()
-			}
-		})
-	}
-}
-
-// welcome is the handshake with a connection that came, and its reception.
-func (n *network) welcome(c net.Conn) Refusal {
-	stop := n.closing(c)
-	h, answer, why := receiveHello(c, n.key)
-	stop()
-	if answer == nil {
-		return why
-	}
-	if why == 0 {
-		why = n.known(h)
-	}
-	if why != 0 {
+// receive takes a connection that has proven itself.
+func (n *network) receive(c net.Conn, h hello, answer func(Refusal) error) Refusal {
+	if why := n.known(h); why != 0 {
 		answer(why)
 		return why
 	}
@@ -120,23 +74,10 @@ func (n *network) welcome(c net.Conn) Refusal {
 	return 0
 }
 
-// closing closes a connection when the group ends; the function it returns calls that off.
-func (n *network) closing(c net.Conn) func() {
-	done := make(chan struct{})
-	go func() {
-		select {
-		case <-n.quit:
-			c.Close()
-		case <-done:
-		}
-	}()
-	return func() { close(done) }
-}
-
 // known checks that a proven connection belongs to this group.
 func (n *network) known(h hello) Refusal {
 	switch {
-	case int(h.size) != n.cfg.Size || int64(h.rank) >= int64(n.cfg.Size) || int(h.rank) == n.cfg.Rank:
+	case h.epoch != n.epoch || int(h.size) != n.cfg.Size || int64(h.rank) >= int64(n.cfg.Size) || int(h.rank) == n.cfg.Rank:
 		return WrongGroup
 	case h.purpose == forControl && n.center == nil, h.purpose != forControl && h.purpose != forData:
 		return WrongGroup
@@ -166,7 +107,12 @@ func (n *network) newLink(c net.Conn, peer, k int, dialled bool) error {
 			return fmt.Errorf("shared memory with rank %d: %w", peer, err)
 		}
 	}
-	s, fd, err := takeSocket(c, n.cfg.Timeout)
+	// Of a connection through shared memory the socket only rings, which needs no TLS.
+	take := takeSealed
+	if seg != nil {
+		c, take = plain(c), takeSocket
+	}
+	s, fd, err := take(c, n.cfg.Timeout)
 	if err != nil {
 		return err
 	}
@@ -188,6 +134,15 @@ func (n *network) dialAll(peers []int) error {
 			return err
 		}
 	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() { // a group that has failed waits for nobody
+		select {
+		case <-n.g.doomed:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	errs := make([]error, len(peers))
 	sem := make(chan struct{}, 16)
 	var wg sync.WaitGroup
@@ -197,7 +152,7 @@ func (n *network) dialAll(peers []int) error {
 			defer func() { <-sem }()
 			for k := range n.cfg.Conns {
 				if errs[i] == nil && !n.g.reg.has(p, k) {
-					errs[i] = n.dial(p, k)
+					errs[i] = n.dial(ctx, p, k)
 				}
 			}
 		})
@@ -213,36 +168,25 @@ func (n *network) dialAll(peers []int) error {
 }
 
 // dial makes one connection to a peer.
-func (n *network) dial(peer, k int) error {
+func (n *network) dial(ctx context.Context, peer, k int) error {
 	m := n.members[peer]
 	if len(m.Addrs) == 0 {
 		return fmt.Errorf("rank %d has no address", peer)
 	}
 	addr := m.Addrs[k%len(m.Addrs)]
-	c, err := n.dialFrom(k, addr, n.cfg.Timeout)
+	c, err := n.door.dial(ctx, k, addr, n.cfg.Timeout)
 	if err != nil {
 		return fmt.Errorf("connect to rank %d (%s) at %s: %w", peer, m.Host, addr, err)
 	}
-	h := hello{purpose: forData, conn: uint8(k), rank: uint32(n.cfg.Rank), size: uint32(n.cfg.Size)}
-	if err := introduce(c, n.key, h); err != nil {
+	h := hello{purpose: forData, conn: uint8(k), epoch: n.epoch, rank: uint32(n.cfg.Rank), size: uint32(n.cfg.Size)}
+	stop := closing(ctx.Done(), c)
+	err = introduce(c, n.door.key, h)
+	stop()
+	if err != nil {
 		c.Close()
 		return fmt.Errorf("connect to rank %d (%s) at %s: %w", peer, m.Host, addr, err)
 	}
 	return n.newLink(c, peer, k, true)
-}
-
-// dialFrom dials from the k-th of the addresses to bind to, where there are any of the same
-// family.
-func (n *network) dialFrom(k int, addr string, limit time.Duration) (net.Conn, error) {
-	d := net.Dialer{Timeout: limit}
-	if len(n.bind) > 0 {
-		ip := n.bind[k%len(n.bind)]
-		host, _, err := net.SplitHostPort(addr)
-		if to := net.ParseIP(host); err == nil && (to == nil || (to.To4() == nil) == (ip.To4() == nil)) {
-			d.LocalAddr = &net.TCPAddr{IP: ip}
-		}
-	}
-	return d.Dial("tcp", addr)
 }
 
 func (n *network) member(rank int) member {
@@ -255,14 +199,14 @@ func (n *network) member(rank int) member {
 // close ends what the network has under way.
 func (n *network) close() {
 	close(n.quit)
-	for _, l := range n.listeners {
-		l.Close()
-	}
 	if n.up != nil {
 		n.up.c.Close()
 	}
 	if n.center != nil {
 		n.center.close()
+	}
+	if !n.lodger {
+		n.door.close()
 	}
 	n.tasks.Wait()
 	n.g.reg.mu.Lock()

@@ -18,13 +18,19 @@ func (n *network) visit(ctx context.Context) error {
 		return err
 	}
 	n.up = &control{c: conn, limit: n.cfg.Timeout}
-	defer n.closing(conn)()
-	ips := n.bind
+	defer closing(n.quit, conn)()
+	ips := n.door.bind
 	if len(ips) == 0 {
-		// The address that reaches rank 0 reaches the others as well.
-		ips = []net.IP{conn.LocalAddr().(*net.TCPAddr).IP}
+		// The address that reaches rank 0 reaches the others as well. A loopback, which does on
+		// rank 0's own host only, is none to tell others of: they find this rank where they find
+		// rank 0.
+		ip := conn.LocalAddr().(*net.TCPAddr).IP
+		if ip.IsLoopback() && !n.cfg.meetsAtLoopback() {
+			ip = nil
+		}
+		ips = []net.IP{ip}
 	}
-	addrs, err := n.listen(ips, 0)
+	addrs, err := n.door.listen(ips, 0)
 	if err != nil {
 		return err
 	}
@@ -64,13 +70,19 @@ func (n *network) visit(ctx context.Context) error {
 	return nil
 }
 
-// reachCenter replaces an address of rank 0 that means any by the one that has just worked.
+// reachCenter replaces addresses of rank 0 and of ranks on its host that mean any by the one that
+// has just worked.
 func (n *network) reachCenter(conn net.Conn) {
 	to := conn.RemoteAddr().(*net.TCPAddr)
-	for i, a := range n.members[0].Addrs {
-		host, port, err := net.SplitHostPort(a)
-		if ip := net.ParseIP(host); err == nil && (ip == nil || ip.IsUnspecified()) {
-			n.members[0].Addrs[i] = net.JoinHostPort(to.IP.String(), port)
+	for _, m := range n.members {
+		if m.Boot != n.members[0].Boot {
+			continue
+		}
+		for i, a := range m.Addrs {
+			host, port, err := net.SplitHostPort(a)
+			if ip := net.ParseIP(host); err == nil && (ip == nil || ip.IsUnspecified()) {
+				m.Addrs[i] = net.JoinHostPort(to.IP.String(), port)
+			}
 		}
 	}
 }
@@ -87,7 +99,8 @@ func (n *network) findCenter(ctx context.Context) (net.Conn, error) {
 			}
 			last = fmt.Errorf("%s: %w", addr, err)
 			var refused *refusedError
-			if errors.As(err, &refused) && refused.why != Garbage && refused.why != Taken && !n.cfg.meetsInFile() {
+			final := errors.As(err, &refused) && refused.why != Garbage && refused.why != Taken || mistrusts(err)
+			if final && !n.cfg.meetsInFile() {
 				return nil, last
 			}
 		}
@@ -108,13 +121,13 @@ func (n *network) dialCenter(ctx context.Context, addr string) (net.Conn, error)
 	if end, ok := ctx.Deadline(); ok {
 		limit = min(limit, max(time.Until(end), time.Millisecond))
 	}
-	conn, err := n.dialFrom(0, addr, limit)
+	conn, err := n.door.dial(ctx, 0, addr, limit)
 	if err != nil {
 		return nil, err
 	}
-	stop := n.closing(conn)
-	h := hello{purpose: forControl, rank: uint32(n.cfg.Rank), size: uint32(n.cfg.Size)}
-	err = introduce(conn, n.key, h)
+	stop := closing(n.quit, conn)
+	h := hello{purpose: forControl, epoch: n.epoch, rank: uint32(n.cfg.Rank), size: uint32(n.cfg.Size)}
+	err = introduce(conn, n.door.key, h)
 	stop()
 	if err != nil {
 		conn.Close()

@@ -19,9 +19,21 @@ const (
 	OneWay   FindingKind = "one-way"   // these two, one way only
 )
 
+// Severity is how much a finding matters.
+type Severity string
+
+// Severities. A note is worth knowing; a warning costs a job time, for it goes at the pace of
+// its slowest link; an error costs it half or more.
+const (
+	Note  Severity = "note"
+	Warn  Severity = "warn"
+	Error Severity = "error"
+)
+
 // Finding is one fault: who, by which factor, and how sure.
 type Finding struct {
-	Kind FindingKind `json:"kind"`
+	Kind     FindingKind `json:"kind"`
+	Severity Severity    `json:"severity"`
 	// Who are the ranks: one for a host, sender and receiver for a pair.
 	Who    []int   `json:"ranks"`
 	What   string  `json:"figure"` // bandwidth, latency or bandwidth both ways
@@ -56,8 +68,26 @@ func (t *Table) Findings() []Finding {
 		list = append(list, t.hosts(&e, f.name, f.worth)...)
 		list = append(list, t.links(&e, f.name, f.worth)...)
 	}
+	for i := range list {
+		list[i].Severity = list[i].severity()
+	}
 	slices.SortStableFunc(list, func(a, b Finding) int { return cmp.Compare(a.Factor, b.Factor) })
 	return list
+}
+
+// severity follows from the factor; latencies scatter more and matter less.
+func (f *Finding) severity() Severity {
+	warn, bad := 0.75, 0.5
+	if f.What == "latency" {
+		warn, bad = 0.4, 0.1
+	}
+	switch {
+	case f.Factor <= bad:
+		return Error
+	case f.Factor <= warn:
+		return Warn
+	}
+	return Note
 }
 
 func (t *Table) name(i int) string {

@@ -61,38 +61,39 @@ func TestFindings(t *testing.T) {
 		fault func(a, b int) float64
 		kind  FindingKind
 		who   []int
+		worst Severity
 	}{
-		{"healthy", func(a, b int) float64 { return 1 }, "", nil},
+		{"healthy", func(a, b int) float64 { return 1 }, "", nil, ""},
 		{"a slow host", func(a, b int) float64 {
 			if a == 3 || b == 3 {
-				return 0.5
+				return 0.45
 			}
 			return 1
-		}, SlowHost, []int{3}},
+		}, SlowHost, []int{3}, Error},
 		{"a slow sender", func(a, b int) float64 {
 			if a == 5 {
 				return 0.6
 			}
 			return 1
-		}, SlowOut, []int{5}},
+		}, SlowOut, []int{5}, Warn},
 		{"a slow receiver", func(a, b int) float64 {
 			if b == 2 {
 				return 0.7
 			}
 			return 1
-		}, SlowIn, []int{2}},
+		}, SlowIn, []int{2}, Warn},
 		{"a slow pair", func(a, b int) float64 {
 			if a+b == 7 && a*b == 6 {
 				return 0.4
 			}
 			return 1
-		}, SlowPair, []int{1, 6}},
+		}, SlowPair, []int{1, 6}, Error},
 		{"a slow direction", func(a, b int) float64 {
 			if a == 4 && b == 0 {
 				return 0.3
 			}
 			return 1
-		}, OneWay, []int{4, 0}},
+		}, OneWay, []int{4, 0}, Error},
 	} {
 		for seed := range uint64(20) {
 			got := fleet(8, seed, c.fault).Findings()
@@ -107,7 +108,7 @@ func TestFindings(t *testing.T) {
 				continue
 			}
 			for _, f := range got {
-				if f.Kind != c.kind || !slices.Equal(f.Who, c.who) {
+				if f.Kind != c.kind || !slices.Equal(f.Who, c.who) || f.Severity != c.worst {
 					t.Errorf("%s, seed %d: %v", c.name, seed, f)
 				}
 			}

@@ -2,5 +2,7 @@ package main
 
 // benchCmd is what can be measured: collectives, when nothing else is named.
 type benchCmd struct {
-	Collectives benchRunCmd `cmd:"" name:"run" default:"withargs" hidden:"" help:"Run collectives on real memory, between processes and hosts, and measure them."`
+	Collectives benchRunCmd   `cmd:"" name:"run" default:"withargs" hidden:"" help:"Run collectives on real memory, between processes and hosts, and measure them."`
+	Pairs       benchPairsCmd `cmd:"" help:"Measure every pair of ranks and name slow hosts, links and directions."`
+	Diff        benchDiffCmd  `cmd:"" help:"Compare stored results and tell change from noise."`
 }

@@ -8,6 +8,7 @@ import (
 	"busbar/bench"
 	"busbar/coll"
 	"busbar/engine"
+	"busbar/result"
 )
 
 // benchOutput prints the rows of a bench as they come: nccl-tests' table, or one document at
@@ -23,6 +24,8 @@ type benchOutput struct {
 	halfs int
 	head  bool
 	clear func()
+	like  result.Record // what all records have in common
+	kept  []*result.Record
 }
 
 // benchDoc is the document of --json.
@@ -74,6 +77,9 @@ func newBenchOutput(c *benchRunCmd, e *env, g *engine.Group, p bench.Plan) *benc
 		Op: p.Op.Kind, Ranks: g.Size(), Transport: string(g.Transport()), Dtype: p.Op.Type.String(), Redop: p.Op.Reduce.String(),
 		Iters: p.Iters, Warmup: p.Warm, Checked: p.Check, Hosts: g.Hosts(), Rows: []benchRow{},
 	}
+	if g.Rank() == 0 {
+		o.like = measuredHere(g)
+	}
 	o.progress(0)
 	return o
 }
@@ -96,7 +102,8 @@ func (o *benchOutput) row(r bench.Row) error {
 		x.InPlace = &in
 	}
 	o.doc.Rows = append(o.doc.Rows, x)
-	if !o.c.JSON {
+	o.kept = append(o.kept, records(&r, o.like)...)
+	if !o.c.JSON && !o.c.toStdout() {
 		o.clear()
 		if !o.head {
 			o.head = true
@@ -183,7 +190,8 @@ func benchTime(d time.Duration) string {
 func (o *benchOutput) end() error {
 	o.clear()
 	avg := o.sum / float64(max(o.halfs, 1))
-	if o.c.JSON {
+	switch {
+	case o.c.JSON:
 		o.doc.AvgBus = avg
 		for _, n := range o.g.Refused() {
 			o.doc.Refused += n
@@ -191,12 +199,15 @@ func (o *benchOutput) end() error {
 		if err := writeIndented(o.e.stdout, o.doc); err != nil {
 			return err
 		}
-	} else {
+	case !o.c.toStdout():
 		word := "OK"
 		if o.wrong > 0 {
 			word = "FAILED"
 		}
 		fmt.Fprintf(o.e.stdout, "# Out of bounds values : %d %s\n# Avg bus bandwidth    : %.6g\n#\n# Collective test concluded: %s\n", o.wrong, word, avg, binary(o.p.Op.Kind))
+	}
+	if err := o.c.keep(o.e, o.kept); err != nil {
+		return err
 	}
 	for why, n := range o.g.Refused() {
 		if !o.c.Quiet {

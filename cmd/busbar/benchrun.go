@@ -15,6 +15,7 @@ import (
 type benchRunCmd struct {
 	common
 	rankFlags
+	keepFlag
 	Op       string  `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, gather, scatter, sendrecv, hypercube, barrier."`
 	Min      string  `short:"b" name:"minbytes" default:"8" placeholder:"SIZE" help:"The smallest size (8, 64K, 1M, 1G are 1024-based as in nccl-tests)."`
 	Max      string  `short:"e" name:"maxbytes" default:"64M" placeholder:"SIZE" help:"The greatest size."`
@@ -38,6 +39,7 @@ func (benchRunCmd) Help() string {
 		"  busbar bench -n 4\n" +
 		"  busbar bench -n 8 --op all_gather -b 1K -e 256M -f 4 --algo ring --check\n" +
 		"  busbar bench -n 4 --transport tcp --json\n" +
+		"  busbar bench -n 4 -o before.jsonl\n" +
 		"  srun -N 2 --ntasks-per-node 2 busbar bench -b 1M -e 1G\n" +
 		"  BUSBAR_SECRET=… busbar bench -n 2 --rank 0 --meet 10.0.0.1:29500"
 }
@@ -48,7 +50,14 @@ func (c *benchRunCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return c.everywhere(e, plan.Validate, func(g *engine.Group) error { return c.measure(e, g, plan) })
+	if err := c.refused(e, c.JSON); err != nil {
+		return err
+	}
+	return c.everywhere(e, job{
+		valid: plan.Validate,
+		work:  func(g *engine.Group) error { return c.measure(e, g, plan) },
+		keep:  func(data []byte) error { return e.addTo(c.Output, data) },
+	})
 }
 
 // plan is what the flags ask for.

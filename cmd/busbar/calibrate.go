@@ -17,7 +17,7 @@ import (
 
 type calibrateCmd struct {
 	common
-	Files   []string `arg:"" name:"measured" help:"Outputs of nccl-tests, or measured points as JSON lines; - for standard input."`
+	Files   []string `arg:"" name:"measured" help:"Outputs of nccl-tests, results that bench gpu kept, or measured points as JSON lines; - for standard input."`
 	Cluster string   `short:"c" placeholder:"CLUSTER" help:"The cluster that was measured: a preset, a cluster file, or any file that map reads."`
 	Layout  string   `short:"l" placeholder:"NxG" help:"Nodes and GPUs of each that took part, where the output does not list its ranks."`
 	Op      string   `help:"The collective, where the output does not say: all_reduce, all_gather, …"`

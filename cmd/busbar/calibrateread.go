@@ -14,6 +14,7 @@ import (
 	"busbar/input/nccltests"
 	"busbar/nccl"
 	"busbar/predict"
+	"busbar/result"
 	"busbar/truth"
 )
 
@@ -34,6 +35,9 @@ func (c *calibrateCmd) sweeps(e *env, name string) ([]sweep, error) {
 	}
 	if nccltests.Match(data) {
 		return c.tables(e, name, data)
+	}
+	if result.Match(data) {
+		return c.stored(e, name, data)
 	}
 	groups, left, err := truth.Read(name, bytes.NewReader(data))
 	if err != nil {

@@ -48,6 +48,7 @@ type command struct {
 	Demo       demoCmd       `cmd:"" help:"Map and audit this machine and the reference cluster, and predict on it."`
 	Predict    predictCmd    `cmd:"" help:"Predict how long a collective takes, what limits it, and which setting would help."`
 	Bench      benchCmd      `cmd:"" help:"Run collectives on real memory, between processes and hosts, and measure them."`
+	Lab        labCmd        `cmd:"" help:"A small cluster made real on this machine, to try things on."`
 	Presets    presetsCmd    `cmd:"" help:"List the machines that can be used by name."`
 	Hardware   hardwareCmd   `cmd:"" help:"List the hardware catalogue with its sources."`
 	Sched      schedCmd      `cmd:"" help:"Print, prove or export the program of a collective."`
@@ -76,6 +77,7 @@ type env struct {
 	terminal       *os.File          // standard output where it is a file, else nil
 	model          *kong.Application // for completion
 	unfinished     unfinished
+	parcel         *os.File // of a rank: to the process that started it
 }
 
 func main() { os.Exit(program()) }
@@ -164,9 +166,12 @@ func usageHint(err error) string {
 
 func exitCode(stderr io.Writer, err error) int {
 	var cannot cannotError
+	var other exitedWith
 	switch {
 	case err == nil:
 		return exitDone
+	case errors.As(err, &other):
+		return int(other)
 	case errors.Is(err, errWrong):
 		return exitWrong
 	}

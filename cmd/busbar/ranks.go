@@ -21,10 +21,18 @@ type rankFlags struct {
 	Meet      string        `placeholder:"HOST:PORT|FILE" help:"By hand: where the ranks meet: rank 0's address, or a file with a slash in its name."`
 }
 
+// job is what ranks do.
+type job struct {
+	// valid is asked first whether the work is possible on so many ranks.
+	valid func(n int) error
+	work  func(*engine.Group) error
+	// keep takes what rank 0 delivers, where that is another process; nil: it delivers nothing.
+	keep func([]byte) error
+}
+
 // everywhere does the work on every rank: as the rank that a launcher or the flags made of
-// this process, on ranks that are goroutines of it, or on processes that it starts. valid is
-// asked first whether the work is possible on so many ranks.
-func (f *rankFlags) everywhere(e *env, valid func(n int) error, work func(*engine.Group) error) error {
+// this process, on ranks that are goroutines of it, or on processes that it starts.
+func (f *rankFlags) everywhere(e *env, j job) error {
 	cfg, found, err := f.place()
 	if err != nil {
 		return err
@@ -36,21 +44,25 @@ func (f *rankFlags) everywhere(e *env, valid func(n int) error, work func(*engin
 	if found && f.Transport == "mem" {
 		return errors.New("--transport mem is for ranks of one process; it cannot be used with a launcher or --rank")
 	}
-	if err := valid(n); err != nil {
+	if err := j.valid(n); err != nil {
 		return err
 	}
 	switch {
 	case f.Transport == "mem":
-		return f.inProcess(n, work)
+		return f.inProcess(n, j.work)
 	case !found:
-		return f.launch(e, n)
+		return f.launch(e, n, j.keep)
+	}
+	if os.Getenv(parcelVariable) != "" {
+		e.parcel = os.NewFile(parcelFile, "parcel")
+		defer e.parcel.Close()
 	}
 	g, err := engine.Join(e.ctx, cfg)
 	if err != nil {
 		return cannotError{err}
 	}
 	defer g.Close()
-	return work(g)
+	return j.work(g)
 }
 
 // count is the number of ranks to start.

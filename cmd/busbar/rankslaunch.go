@@ -19,8 +19,16 @@ import (
 	"busbar/engine"
 )
 
-// launch starts n processes of this program as ranks and waits for their end. Rank 0 prints.
-func (f *rankFlags) launch(e *env, n int) error {
+// parcelVariable tells rank 0 that it has a file open at parcelFile for what it leaves behind.
+const (
+	parcelVariable = "BUSBAR_PARCEL"
+	parcelFile     = 3
+	maxParcel      = 256 << 20
+)
+
+// launch starts n processes of this program as ranks and waits for their end. Rank 0 prints;
+// what it leaves behind, keep gets when all is done.
+func (f *rankFlags) launch(e *env, n int, keep func([]byte) error) error {
 	// The processes die with the thread that started them, so it must be this one.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -32,6 +40,12 @@ func (f *rankFlags) launch(e *env, n int) error {
 	secret := make([]byte, 16)
 	rand.Read(secret)
 	ranks := &flock{said: make([]prefixed, n)}
+	in, out, err := os.Pipe()
+	if err != nil {
+		return cannotError{err}
+	}
+	defer in.Close()
+	defer out.Close()
 	for r := range n {
 		cmd, err := f.child(e, r, n, filepath.Join(dir, "meet"), hex.EncodeToString(secret))
 		if err != nil {
@@ -42,6 +56,7 @@ func (f *rankFlags) launch(e *env, n int) error {
 		cmd.Stderr = &ranks.said[r]
 		if r == 0 {
 			cmd.Stdout = e.stdout
+			cmd.ExtraFiles, cmd.Env = []*os.File{out}, append(cmd.Env, parcelVariable+"=1")
 			if isTerminal(e.stderr) {
 				cmd.Stderr = unwrapped(e.stderr)
 			}
@@ -59,7 +74,22 @@ func (f *rankFlags) launch(e *env, n int) error {
 		}
 		ranks.ranks = append(ranks.ranks, cmd)
 	}
-	return ranks.outlast(e, f.Timeout)
+	out.Close()
+	parcel := make(chan []byte, 1)
+	go func() {
+		data, _ := io.ReadAll(io.LimitReader(in, maxParcel))
+		parcel <- data
+	}()
+	err = ranks.outlast(e, f.Timeout)
+	if err != nil && !errors.Is(err, errWrong) {
+		return err
+	}
+	if data := <-parcel; len(data) > 0 && keep != nil {
+		if err := keep(data); err != nil {
+			return err
+		}
+	}
+	return err
 }
 
 // child is the command of one rank: this one, in the same words, told by its environment

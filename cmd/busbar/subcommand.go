@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -27,10 +28,10 @@ func misplaced(k *kong.Context) error {
 	if n == nil || n.Parent == nil || n.Parent.DefaultCmd == nil || n.Parent.DefaultCmd == n {
 		return nil
 	}
-	for _, f := range n.Parent.DefaultCmd.Flags {
-		if f.Set {
+	for _, p := range k.Path {
+		if p.Flag != nil && slices.Contains(n.Parent.DefaultCmd.Flags, p.Flag) {
 			name := n.Parent.Name + " " + n.Name
-			return fmt.Errorf("--%s stands before %s; flags of a subcommand follow its name: busbar %s … (see busbar %s --help)", f.Name, n.Name, name, name)
+			return fmt.Errorf("--%s stands before %s; flags of a subcommand follow its name: busbar %s … (see busbar %s --help)", p.Flag.Name, n.Name, name, name)
 		}
 	}
 	return nil

@@ -1,9 +1,8 @@
 package main
 
 import (
-	"errors"
+	"bytes"
 	"fmt"
-	"io/fs"
 	"math"
 	"os"
 	"slices"
@@ -15,7 +14,10 @@ import (
 
 type validateCmd struct {
 	common
-	Files     []string `arg:"" name:"file" help:"Measured points, one JSON object a line; - for standard input."`
+	Files     []string `arg:"" name:"file" help:"Measured points, one JSON object a line; results that busbar bench gpu kept; with -c also outputs of nccl-tests. - for standard input."`
+	Cluster   string   `short:"c" placeholder:"CLUSTER" help:"The cluster that busbar's own results and outputs of nccl-tests were measured on: a preset, or any file that map reads."`
+	Layout    string   `short:"l" placeholder:"NxG" help:"Nodes and GPUs of each that took part, where those do not say."`
+	NCCL      string   `name:"nccl" placeholder:"VERSION" help:"The release that ran, where those do not say."`
 	Class     string   `placeholder:"NAME" help:"Only points of a class: one that the table shows, with or without its size, or a machine."`
 	Rows      bool     `help:"Every point: measured, predicted, error."`
 	MaxMedian *float64 `placeholder:"0.12" help:"Exit 1 when the median error is greater, or nothing was predicted."`
@@ -42,12 +44,10 @@ func (c *validateCmd) Run(e *env) error {
 			return fmt.Errorf("a threshold of %g; expected a share such as 0.12", *x)
 		}
 	}
-	groups, left, err := e.measured(c.Files)
+	rows, left, notes, err := c.predicted(e)
 	if err != nil {
 		return err
 	}
-	rows, more := truth.Predicted(groups, nil)
-	left = append(left, more...)
 	if c.Class != "" {
 		if rows, err = pick(rows, c.Class); err != nil {
 			return err
@@ -55,7 +55,7 @@ func (c *validateCmd) Run(e *env) error {
 		left = slices.DeleteFunc(left, func(l truth.Left) bool { return !is(c.Class, l.Class) && !is(c.Class, l.Machine) })
 	}
 	v := newValidation(rows, left)
-	v.notes = truth.Repeated(groups)
+	v.notes = notes
 	if c.JSON {
 		err = writeIndented(e.stdout, v.document())
 	} else {
@@ -106,21 +106,27 @@ func (e *env) measured(names []string) (groups []truth.Group, left []truth.Left,
 }
 
 func (e *env) measuredFile(name string) ([]truth.Group, []truth.Left, error) {
+	data, err := e.measuredText(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	return truth.Read(inputName(name), bytes.NewReader(data))
+}
+
+// inputName is how a file is called in messages.
+func inputName(name string) string {
 	if name == "-" {
-		return truth.Read("standard input", e.stdin)
+		return "standard input"
 	}
-	f, err := os.Open(name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil, fmt.Errorf("%s: no such file; expected measured points, one JSON object a line", name)
-	case err != nil:
-		return nil, nil, cannotError{err}
+	return name
+}
+
+// measuredText reads a file of measurements.
+func (e *env) measuredText(name string) ([]byte, error) {
+	if info, err := os.Stat(name); name != "-" && err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%s: a folder; expected a file of measured points", name)
 	}
-	defer f.Close()
-	if info, err := f.Stat(); err == nil && info.IsDir() {
-		return nil, nil, fmt.Errorf("%s: a folder; expected a file of measured points", name)
-	}
-	return truth.Read(name, f)
+	return e.readWhole(name)
 }
 
 // pick keeps the rows of a class: ours, the source's, or a machine.

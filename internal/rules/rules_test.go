@@ -36,6 +36,7 @@ var columns = []struct {
 	{"msccl", 3},
 	{"nccl", 3},
 	{"result", 2},
+	{"result/diff", 3},
 	{"internal/fair", 0},
 	{"internal/shm", 0},
 	{"internal/reduce", 2},
@@ -45,6 +46,7 @@ var columns = []struct {
 	{"bench", 4},
 	{"pairs", 3},
 	{"truth", 5},
+	{"lab", 5},
 	{"calibrate", 6},
 	{"input/internal", 3},
 	{"input/", 4},
@@ -58,6 +60,7 @@ var columns = []struct {
 	{"internal/corpus", 9}, // test data; nothing but tests may import it
 	{"internal/rules", 9},
 	{"internal/fuzzall", 9},
+	{"internal/netns", 8},
 }
 
 // reserved lists imports that only some packages may have, with the reason.
@@ -67,7 +70,7 @@ var reserved = []struct {
 }{
 	{"log/slog", "libraries return errors and warnings; only commands log", []string{"cmd/"}},
 	{"net/http", "the model does not serve", []string{"cmd/"}},
-	{"os/exec", "only the command starts other programs", []string{"cmd/", "internal/fuzzall"}},
+	{"os/exec", "only the command starts other programs", []string{"cmd/", "internal/fuzzall", "internal/netns"}},
 	{"flag", "only commands have flags", []string{"cmd/", "internal/fuzzall"}},
 	{"unsafe", "only memory shared with the kernel, other processes or assembly needs it", []string{"engine", "internal/reduce", "internal/shm"}},
 	{"github.com/goccy/go-yaml", "YAML is read by internal/yamldoc; tests compare it with this", nil},

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"busbar/bench"
+	"busbar/cluster"
+	"busbar/engine"
+	"busbar/result"
+)
+
+// keepFlag is where measured results are kept.
+type keepFlag struct {
+	Output string `short:"o" placeholder:"FILE" help:"Add the results to FILE, a JSON object a line, for bench diff, calibrate and validate; - for standard output instead of the table."`
+}
+
+// refused says before the work that its results could not be kept.
+func (f *keepFlag) refused(e *env, json bool) error {
+	switch {
+	case f.Output == "-" && json:
+		return errors.New("-o - and --json both want standard output; take one of them")
+	case f.Output == "" || f.Output == "-":
+		return nil
+	}
+	_, err := e.kept(f.Output)
+	return err
+}
+
+// toStdout says that records go to standard output instead of a table.
+func (f *keepFlag) toStdout() bool { return f.Output == "-" }
+
+// keep adds records to the file.
+func (f *keepFlag) keep(e *env, list []*result.Record) error {
+	switch f.Output {
+	case "":
+		return nil
+	case "-":
+		return result.Write(e.stdout, list...)
+	}
+	var b bytes.Buffer
+	if err := result.Write(&b, list...); err != nil {
+		return err
+	}
+	return e.deliver(b.Bytes(), func(data []byte) error { return e.addTo(f.Output, data) })
+}
+
+// kept is what a file of records holds already; nothing where there is none yet.
+func (e *env) kept(name string) ([]byte, error) {
+	data, err := os.ReadFile(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || err == nil && len(data) == 0:
+		return nil, nil
+	case err != nil:
+		return nil, cannotError{err}
+	case !result.Match(data):
+		return nil, fmt.Errorf("-o %s: the file is there and holds no results of busbar; give another name", name)
+	}
+	if data[len(data)-1] != '\n' {
+		data = append(data, '\n')
+	}
+	return data, nil
+}
+
+// addTo adds to a file of records: afterwards it holds all of them or is as it was.
+func (e *env) addTo(name string, more []byte) error {
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return e.writeFile(name, func(w io.Writer) error { _, err := w.Write(more); return err })
+	}
+	old, err := e.kept(name)
+	if err != nil {
+		return err
+	}
+	return e.writeFile(name, func(w io.Writer) error {
+		_, err := w.Write(append(old, more...))
+		return err
+	})
+}
+
+// deliver hands what a measurement leaves to the process that writes files: this one, or the
+// one that started it as a rank, which is also the one that a signal reaches.
+func (e *env) deliver(data []byte, write func([]byte) error) error {
+	if e.parcel == nil {
+		return write(data)
+	}
+	if _, err := e.parcel.Write(data); err != nil {
+		return cannotError{fmt.Errorf("results for the process that started this rank: %w", err)}
+	}
+	return nil
+}
+
+// records are a row's, out of place and in place.
+func records(row *bench.Row, like result.Record) []*result.Record {
+	var list []*result.Record
+	for i, h := range []*bench.Half{row.Out, row.In} {
+		if h == nil {
+			continue
+		}
+		r := like
+		r.Op, r.Size, r.Dtype, r.Ranks, r.Algo, r.InPlace = row.Op.Kind, row.Size, row.Op.Type.String(), row.Ranks, row.Algo, i == 1
+		if row.Op.Kind.Reduces() {
+			r.Redop = row.Op.Reduce.String()
+		}
+		if row.Op.Kind.Rooted() {
+			r.Root = row.Op.Root
+		}
+		micros := make([]float64, len(h.Times))
+		for k, t := range h.Times {
+			micros[k] = inMicros(t)
+		}
+		r.Sample(micros)
+		slowest := h.Slowest
+		r.Slowest, r.Spread = &slowest, inMicros(h.Spread)
+		if h.Wrong >= 0 {
+			wrong := h.Wrong
+			r.Wrong = &wrong
+		}
+		list = append(list, &r)
+	}
+	return list
+}
+
+// measuredHere is what all records of a measurement on a group have in common.
+func measuredHere(g *engine.Group) result.Record {
+	r := result.Record{
+		Format: result.Format, Source: result.Measured, Transport: string(g.Transport()), When: time.Now().UTC().Truncate(time.Second),
+		Session: newSession(), Tool: "busbar " + ownVersion(), Machine: thisMachine(), Hosts: cluster.FormatHosts(g.Hosts()),
+	}
+	per := map[string]int{}
+	for _, m := range g.Members() {
+		per[m.Host]++
+	}
+	r.Nodes, r.PerNode = evenly(per, g.Size())
+	return r
+}
+
+// evenly is the layout of ranks on hosts, zeros where hosts have different numbers of them.
+func evenly(per map[string]int, ranks int) (nodes, each int) {
+	for _, n := range per {
+		if n*len(per) != ranks {
+			return 0, 0
+		}
+		each = n
+	}
+	return len(per), each
+}
+
+func newSession() string {
+	var b [6]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
+
+// ownVersion is this build's.
+func ownVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "devel"
+}
+
+// thisMachine is what a result depends on of the machine that this process runs on.
+func thisMachine() *result.Machine {
+	m := &result.Machine{OS: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU()}
+	if b, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		m.Kernel = strings.TrimSpace(string(b))
+	}
+	processors := 0
+	if b, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		for line := range strings.Lines(string(b)) {
+			k, v, _ := strings.Cut(line, ":")
+			switch strings.TrimSpace(k) {
+			case "processor":
+				processors++
+			case "model name":
+				m.CPU = strings.TrimSpace(v)
+			}
+		}
+	}
+	m.CPUs = max(m.CPUs, processors) // a rank that is kept on one processor sees only that
+	return m
+}

@@ -1,0 +1,136 @@
+package main
+
+import "fmt"
+
+// exitedWith ends the program with another program's exit code.
+type exitedWith int
+
+func (x exitedWith) Error() string { return fmt.Sprintf("exit code %d", int(x)) }
+
+// labCmd is the family of commands about practice clusters.
+type labCmd struct {
+	Up     labUpCmd     `cmd:"" help:"Make a cluster file real on this machine."`
+	Exec   labExecCmd   `cmd:"" help:"Run a program on a node of the lab, or on all."`
+	Shell  labShellCmd  `cmd:"" help:"A shell on a node of the lab."`
+	Status labStatusCmd `cmd:"" help:"Which labs are up, their nodes, addresses and faults."`
+	Down   labDownCmd   `cmd:"" help:"End a lab and everything in it."`
+	Fault  labFaultCmd  `cmd:"" help:"Break a link or a node of the lab."`
+	Heal   labHealCmd   `cmd:"" help:"End faults."`
+	Hold   labHoldCmd   `cmd:"" hidden:"" help:"The process that a lab lives in; lab up starts it."`
+}
+
+// Help says what a lab is.
+func (labCmd) Help() string {
+	return "A lab is a small cluster file made real on this Linux machine: a network namespace per node, a shaped cable per NIC, switches as bridges. " +
+		"It needs root, or a kernel that lets ordinary users make user namespaces.\n\n" +
+		"Example:\n" +
+		"  busbar lab up baskerville:2\n" +
+		"  busbar lab exec all -- busbar bench -e 16M\n" +
+		"  busbar lab down"
+}
+
+// labName are the flags of commands about one lab.
+type labName struct {
+	Name string `placeholder:"NAME" help:"Which lab, where several are up."`
+}
+
+type labUpCmd struct {
+	common
+	Cluster  string `arg:"" help:"A cluster file, a preset, or anything map reads, with an optional node count: baskerville:2."`
+	Layout   string `short:"l" placeholder:"NODESxGPUS" help:"2x2: two nodes, meant for two ranks each. None: all nodes, a rank per GPU."`
+	Scale    string `placeholder:"1/N" help:"Factor between the file's rates and the lab's. None: so that the fastest NIC has at most 1 Gb/s and all together 4 Gb/s."`
+	Name     string `default:"lab" help:"The lab's name, where there are to be several."`
+	Spines   int    `default:"2" help:"Bridges that an entry for several spine switches becomes, at most."`
+	MTU      int    `name:"mtu" placeholder:"BYTES" help:"MTU of NICs whose file states none (9000)."`
+	Staging  string `placeholder:"RATE" help:"A half-duplex path through host memory of this rate (before scaling), which every byte to or from a node's NICs crosses: 14GB/s."`
+	Local    bool   `name:"staging-local" help:"What ranks of a node send each other over TCP crosses that path too."`
+	Rootless bool   `help:"In a user namespace, even as root."`
+}
+
+// Help ends with examples.
+func (labUpCmd) Help() string {
+	return "Makes the lab and leaves it running; `busbar lab down` ends it. Node names resolve inside. What the lab does not imitate is said.\n\n" +
+		"Example:\n" +
+		"  busbar lab up baskerville:4 -l 2x2\n" +
+		"  busbar lab up cluster.yaml --scale 1/400 --name two"
+}
+
+type labExecCmd struct {
+	common
+	labName
+	Layout string   `short:"l" placeholder:"NODESxPROCESSES" help:"With all: so many nodes and so many processes on each. None: as the lab was made."`
+	Node   string   `arg:"" help:"A node's name, or all."`
+	Args   []string `arg:"" passthrough:"" name:"command" help:"The program and its arguments, behind --."`
+}
+
+// Help ends with examples.
+func (labExecCmd) Help() string {
+	return "With all, the program runs once for each rank of the layout, ranks in the order of the nodes, told by BUSBAR_RANK, BUSBAR_SIZE, BUSBAR_LOCAL_RANK, BUSBAR_MEET, " +
+		"BUSBAR_SECRET and BUSBAR_BIND (and RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT) who it is and where to meet; lines are preceded by the node. " +
+		"The exit code is the worst one.\n\n" +
+		"Example:\n" +
+		"  busbar lab exec all -- busbar bench -e 16M\n" +
+		"  busbar lab exec -l 2x2 all -- busbar bench --algo ring\n" +
+		"  busbar lab exec node1 -- iperf3 -s"
+}
+
+type labShellCmd struct {
+	labName
+	Node string `arg:"" help:"A node's name."`
+}
+
+// Help ends with an example.
+func (labShellCmd) Help() string {
+	return "Runs $SHELL on the node, in a terminal of its own.\n\nExample:\n  busbar lab shell node0"
+}
+
+type labStatusCmd struct {
+	common
+	labName
+}
+
+// Help ends with an example.
+func (labStatusCmd) Help() string {
+	return "Exits with 1 where no lab is up.\n\nExample:\n  busbar lab status\n  busbar lab status --json"
+}
+
+type labDownCmd struct {
+	common
+	labName
+	All bool `help:"All labs of this user."`
+}
+
+// Help ends with an example.
+func (labDownCmd) Help() string {
+	return "Ends the lab's programs and removes its namespaces and files; also what a lab left whose holder was killed.\n\nExample:\n  busbar lab down\n  busbar lab down --all"
+}
+
+type labFaultCmd struct {
+	common
+	labName
+	Kind  string `arg:"" enum:"link,node" help:"link or node."`
+	Where string `arg:"" help:"NODE:NIC of a link, or NODE."`
+	What  string `arg:"" help:"Of a link: rate=50%, loss=1%, down, flap[=1s]; of a node: pause, kill."`
+}
+
+// Help ends with examples.
+func (labFaultCmd) Help() string {
+	return "Both directions of the link suffer. A paused node keeps its connections and does nothing; kill ends its programs, once. loss counts what a sender hands over at once, up to some tens of KB.\n\n" +
+		"Example:\n" +
+		"  busbar lab fault link node2:mlx5_0 rate=50%\n" +
+		"  busbar lab fault node node1 pause\n" +
+		"  busbar lab heal"
+}
+
+type labHealCmd struct {
+	common
+	labName
+	What string `arg:"" optional:"" help:"NODE:NIC, or NODE; none: everything."`
+}
+
+// Help ends with an example.
+func (labHealCmd) Help() string {
+	return "Example:\n  busbar lab heal\n  busbar lab heal node2:mlx5_0"
+}
+
+type labHoldCmd struct{}

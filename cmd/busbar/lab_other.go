@@ -1,0 +1,32 @@
+//go:build !linux
+
+package main
+
+import "errors"
+
+// errNoLab is the answer of every lab command here.
+var errNoLab = cannotError{errors.New("a lab needs Linux: network namespaces, bridges and token buckets")}
+
+// Run refuses.
+func (labUpCmd) Run(*env) error { return errNoLab }
+
+// Run refuses.
+func (labExecCmd) Run(*env) error { return errNoLab }
+
+// Run refuses.
+func (labShellCmd) Run(*env) error { return errNoLab }
+
+// Run refuses.
+func (labStatusCmd) Run(*env) error { return errNoLab }
+
+// Run refuses.
+func (labDownCmd) Run(*env) error { return errNoLab }
+
+// Run refuses.
+func (labFaultCmd) Run(*env) error { return errNoLab }
+
+// Run refuses.
+func (labHealCmd) Run(*env) error { return errNoLab }
+
+// Run refuses.
+func (labHoldCmd) Run(*env) error { return errNoLab }

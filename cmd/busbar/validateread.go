@@ -1,0 +1,117 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+
+	"busbar/input/nccltests"
+	"busbar/nccl"
+	"busbar/result"
+	"busbar/truth"
+)
+
+// predicted reads the files and predicts their points: published ones on the cluster that
+// their own words describe, our own results and nccl-tests' on the one that -c or they name.
+func (c *validateCmd) predicted(e *env) (rows []truth.Row, left []truth.Left, notes []string, err error) {
+	var groups []truth.Group
+	var cases []*truth.Case
+	for _, name := range c.Files {
+		data, err := e.measuredText(name)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		var l []truth.Left
+		switch {
+		case result.Match(data):
+			var more []*truth.Case
+			more, l, err = c.storedCases(e, inputName(name), data)
+			cases = append(cases, more...)
+		case nccltests.Match(data):
+			var more []*truth.Case
+			more, err = c.tableCases(e, inputName(name), data)
+			cases = append(cases, more...)
+		default:
+			var g []truth.Group
+			g, l, err = truth.Read(inputName(name), bytes.NewReader(data))
+			groups = append(groups, g...)
+		}
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		left = append(left, l...)
+	}
+	rows, more := truth.Predicted(groups, nil)
+	own, err := truth.Rows(cases, nil)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return append(rows, own...), append(left, more...), truth.Repeated(groups), nil
+}
+
+// storedCases are the sweeps of kept results, each on its cluster.
+func (c *validateCmd) storedCases(e *env, name string, data []byte) ([]*truth.Case, []truth.Left, error) {
+	groups, left, err := storedGroups(name, data, c.Layout)
+	if err != nil {
+		return nil, nil, err
+	}
+	var cases []*truth.Case
+	for i := range groups {
+		g := &groups[i]
+		if c.Cluster == "" && g.cluster == "" {
+			left = append(left, truth.Left{ID: g.ID, Reason: "nothing says on which cluster it was measured; give it with -c CLUSTER", Points: len(g.Sizes)})
+			continue
+		}
+		x, err := c.on(e, &g.Group, g.cluster)
+		if err != nil {
+			return nil, nil, err
+		}
+		cases = append(cases, x)
+	}
+	return cases, left, nil
+}
+
+// tableCases are nccl-tests' tables on the cluster that -c names.
+func (c *validateCmd) tableCases(e *env, name string, data []byte) ([]*truth.Case, error) {
+	if c.Cluster == "" {
+		return nil, fmt.Errorf("%s is an output of nccl-tests, which does not say what the cluster is; give it with -c CLUSTER", name)
+	}
+	reader := &calibrateCmd{common: c.common, Cluster: c.Cluster, Layout: c.Layout, NCCL: c.NCCL}
+	sweeps, err := reader.tables(e, name, data)
+	if err != nil {
+		return nil, err
+	}
+	var cases []*truth.Case
+	for i := range sweeps {
+		x, err := c.on(e, &sweeps[i].Group, "")
+		if err != nil {
+			return nil, err
+		}
+		cases = append(cases, x)
+	}
+	return cases, nil
+}
+
+// on is a sweep on the cluster of -c, or on the one it names itself.
+func (c *validateCmd) on(e *env, g *truth.Group, named string) (*truth.Case, error) {
+	release := nccl.Newest
+	if c.NCCL != "" {
+		var err error
+		if release, err = nccl.ParseVersion(c.NCCL); err != nil {
+			return nil, fmt.Errorf("--nccl: %w", err)
+		}
+	}
+	word := c.Cluster
+	if word == "" {
+		word = named
+	}
+	cl, err := e.clusterFor(word, g.Nodes, c.common)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", g.ID, err)
+	}
+	g.Class = word
+	x, err := g.On(cl, release)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", g.ID, err)
+	}
+	return x, nil
+}

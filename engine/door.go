@@ -1,0 +1,168 @@
+package engine
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// door is where others reach this process: the sockets that listen, and the handshake that
+// whoever comes has to pass. It is also the way out: all connections to others are made here.
+type door struct {
+	key       []byte
+	tls       *tls.Config // nil without
+	bind      []net.IP
+	listeners []net.Listener
+	guests    chan struct{} // strangers who may try at once
+	refused   [refusals]atomic.Int64
+	quit      chan struct{}
+	tasks     sync.WaitGroup
+
+	// receive takes a connection that has proven itself, and ends the handshake by the answer.
+	receive func(c net.Conn, h hello, answer func(Refusal) error) Refusal
+}
+
+// maxGuests is how many connections may be in their handshake at once.
+const maxGuests = 256
+
+func newDoor(cfg *Config) (*door, error) {
+	bind, err := cfg.bindAddresses()
+	if err != nil {
+		return nil, err
+	}
+	return &door{key: jobKey(cfg.Job, cfg.Secret), tls: cfg.TLS, bind: bind, guests: make(chan struct{}, maxGuests), quit: make(chan struct{})}, nil
+}
+
+// listen opens the sockets at which others reach this rank, and says at which addresses.
+func (d *door) listen(ips []net.IP, port int) ([]string, error) {
+	var addrs []string
+	first := len(d.listeners)
+	for _, ip := range ips {
+		l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: ip, Port: port})
+		if err != nil {
+			return nil, fmt.Errorf("listen: %w", err)
+		}
+		d.listeners = append(d.listeners, l)
+		addrs = append(addrs, l.Addr().String())
+	}
+	for _, l := range d.listeners[first:] {
+		d.tasks.Add(1)
+		go d.accept(l)
+	}
+	return addrs, nil
+}
+
+// accept lets connections in that prove themselves.
+func (d *door) accept(l net.Listener) {
+	defer d.tasks.Done()
+	for {
+		c, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // out of descriptors, or the like
+			select {
+			case <-d.quit:
+				return
+			case <-time.After(10 * time.Millisecond):
+			}
+			continue
+		}
+		select {
+		case d.guests <- struct{}{}:
+		default:
+			d.refused[TooMany].Add(1)
+			c.Close()
+			continue
+		}
+		d.tasks.Go(func() { d.welcome(c) })
+	}
+}
+
+// welcome is the handshake with a connection that came, and its reception.
+func (d *door) welcome(c net.Conn) {
+	stop := closing(d.quit, c)
+	c, why := d.secure(c)
+	var h hello
+	var answer func(Refusal) error
+	if why == 0 {
+		h, answer, why = receiveHello(c, d.key)
+	}
+	stop()
+	<-d.guests
+	switch {
+	case why == 0:
+		why = d.receive(c, h, answer)
+	case answer != nil:
+		answer(why)
+	}
+	if why != 0 {
+		d.refused[why].Add(1)
+		c.Close()
+	}
+}
+
+// secure is the handshake of TLS, where the job has it.
+func (d *door) secure(c net.Conn) (net.Conn, Refusal) {
+	if d.tls == nil {
+		return c, 0
+	}
+	t := wrapServer(c, d.tls)
+	t.SetDeadline(time.Now().Add(patience))
+	if err := t.Handshake(); err != nil {
+		return t, Untrusted
+	}
+	return t, 0
+}
+
+// dial connects from the k-th of the addresses to bind to, where there are any of the same
+// family.
+func (d *door) dial(ctx context.Context, k int, addr string, limit time.Duration) (net.Conn, error) {
+	dialer := net.Dialer{Timeout: limit}
+	if len(d.bind) > 0 {
+		ip := d.bind[k%len(d.bind)]
+		host, _, err := net.SplitHostPort(addr)
+		if to := net.ParseIP(host); err == nil && (to == nil || (to.To4() == nil) == (ip.To4() == nil)) {
+			dialer.LocalAddr = &net.TCPAddr{IP: ip}
+		}
+	}
+	c, err := dialer.DialContext(ctx, "tcp", addr)
+	if err != nil || d.tls == nil {
+		return c, err
+	}
+	t := wrapClient(c, d.tls)
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := t.HandshakeContext(ctx); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("TLS: %w", err)
+	}
+	return t, nil
+}
+
+// close lets nobody in any more.
+func (d *door) close() {
+	close(d.quit)
+	for _, l := range d.listeners {
+		l.Close()
+	}
+	d.tasks.Wait()
+}
+
+// closing closes a connection when something ends; the function it returns calls that off.
+func closing(end <-chan struct{}, c net.Conn) func() {
+	done := make(chan struct{})
+	go func() {
+		select {
+		case <-end:
+			c.Close()
+		case <-done:
+		}
+	}()
+	return func() { close(done) }
+}

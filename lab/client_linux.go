@@ -1,0 +1,261 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Lab is one that is up, as its users reach it.
+type Lab struct {
+	folder Folder
+	State  *State
+}
+
+// Open finds a lab that is up. An empty name is the only one there is.
+func (f Folder) Open(name string) (*Lab, error) {
+	if name == "" {
+		var err error
+		if name, err = f.only(); err != nil {
+			return nil, err
+		}
+	}
+	if err := CheckName(name); err != nil {
+		return nil, err
+	}
+	s, err := f.read(name)
+	if errors.Is(err, ErrNone) {
+		return nil, fmt.Errorf("%w: %s; `busbar lab up CLUSTER` makes one", ErrNone, name)
+	}
+	if err != nil {
+		return nil, err
+	}
+	l := &Lab{folder: f, State: s}
+	a, err := l.ask(request{Do: "status"})
+	if err != nil {
+		return nil, err
+	}
+	if s.Faults = a.Faults; s.Faults == nil {
+		s.Faults = []Fault{}
+	}
+	return l, nil
+}
+
+// only is the name of the only lab.
+func (f Folder) only() (string, error) {
+	names, err := f.Names()
+	if err != nil {
+		return "", err
+	}
+	var up []string
+	for _, n := range names {
+		if _, err := os.Stat(f.Path(n, stateFile)); err == nil {
+			up = append(up, n)
+		}
+	}
+	switch len(up) {
+	case 1:
+		return up[0], nil
+	case 0:
+		return "", fmt.Errorf("%w; `busbar lab up CLUSTER` makes one", ErrNone)
+	}
+	return "", fmt.Errorf("%d labs are up (%v); say which with --name", len(up), up)
+}
+
+// dial reaches the holder.
+func (l *Lab) dial() (*net.UnixConn, error) {
+	c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: l.folder.Path(l.State.Name, socketFile), Net: "unix"})
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+		return nil, fmt.Errorf("%w: %s was, and its holder has died; `busbar lab down` removes what is left of it", ErrNone, l.State.Name)
+	}
+	return c, err
+}
+
+// RequestError is a request that the holder found wrong.
+type RequestError struct{ text string }
+
+func (e *RequestError) Error() string { return e.text }
+
+// ask sends a request and waits for its answer.
+func (l *Lab) ask(r request) (*answer, error) {
+	c, err := l.dial()
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(30 * time.Second))
+	if err := send(c, r); err != nil {
+		return nil, err
+	}
+	return hear(c)
+}
+
+func hear(c *net.UnixConn) (*answer, error) {
+	var a answer
+	if err := receive(c, &a); err != nil {
+		return nil, fmt.Errorf("the lab's holder does not answer: %w", err)
+	}
+	if a.Bad {
+		return nil, &RequestError{a.Error}
+	}
+	if a.Error != "" {
+		return nil, errors.New(a.Error)
+	}
+	return &a, nil
+}
+
+// Fault puts a fault in place.
+func (l *Lab) Fault(f Fault) error {
+	_, err := l.ask(request{Do: "fault", Fault: f})
+	return err
+}
+
+// Heal ends the faults of a place, or all for "", and returns what is left.
+func (l *Lab) Heal(what string) ([]Fault, error) {
+	a, err := l.ask(request{Do: "heal", What: what})
+	if err != nil {
+		return nil, err
+	}
+	return a.Faults, nil
+}
+
+// Port is one at which the ranks of a new job can meet.
+func (l *Lab) Port() (int, error) {
+	a, err := l.ask(request{Do: "port"})
+	if err != nil {
+		return 0, err
+	}
+	return a.Port, nil
+}
+
+// Program is what to run in a node.
+type Program struct {
+	Node     string
+	Path     string
+	Args     []string // the first is the program's name
+	Env      []string
+	Dir      string
+	Files    [3]*os.File // standard input, output and error
+	Terminal bool        // the first is a terminal that becomes its own
+}
+
+// Running is a program in a node.
+type Running struct {
+	c    *net.UnixConn
+	mu   sync.Mutex
+	code int
+	err  error
+	done chan struct{}
+}
+
+// farewell is what a program has to end by itself before it is ended.
+const farewell = 150 * time.Millisecond
+
+// Exec starts a program in a node. When the context ends, it is ended too, with
+// everything in its process group.
+func (l *Lab) Exec(ctx context.Context, p Program) (*Running, error) {
+	c, err := l.dial()
+	if err != nil {
+		return nil, err
+	}
+	b, err := pack(request{Do: "exec", Node: p.Node, Path: p.Path, Args: p.Args, Env: p.Env, Dir: p.Dir, Terminal: p.Terminal})
+	if err == nil {
+		var fds []int
+		for _, f := range p.Files {
+			fds = append(fds, int(f.Fd()))
+		}
+		_, _, err = c.WriteMsgUnix(b[:4], unix.UnixRights(fds...), nil)
+	}
+	if err == nil {
+		_, err = c.Write(b[4:])
+	}
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	r := &Running{c: c, done: make(chan struct{})}
+	stop := context.AfterFunc(ctx, func() {
+		r.Signal(syscall.SIGTERM)
+		time.Sleep(farewell)
+		c.Close()
+	})
+	go func() {
+		defer close(r.done)
+		a, err := hear(c)
+		stop()
+		if err != nil {
+			r.err = err
+			if ctx.Err() != nil {
+				r.err = context.Cause(ctx)
+			}
+		} else {
+			r.code = a.Code
+		}
+		c.Close()
+	}()
+	return r, nil
+}
+
+// Signal sends a signal to the program's process group.
+func (r *Running) Signal(s syscall.Signal) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return send(r.c, request{Do: "signal", Signal: int(s)})
+}
+
+// Wait is the program's exit code; 128 and more are signals that ended it.
+func (r *Running) Wait() (int, error) {
+	<-r.done
+	return r.code, r.err
+}
+
+// Down ends a lab and everything in it, whatever state it is in. It is no error that
+// there is none.
+func (f Folder) Down(name string) (bool, error) {
+	if err := CheckName(name); err != nil {
+		return false, err
+	}
+	if _, err := os.Stat(f.Path(name)); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	s, err := f.read(name)
+	if err == nil {
+		l := &Lab{folder: f, State: s}
+		if _, e := l.ask(request{Do: "down"}); e != nil {
+			f.kill(name, s.Pid)
+		}
+	}
+	ended, err := f.gone(name, 5*time.Second)
+	if !ended && err == nil && s != nil {
+		f.kill(name, s.Pid)
+		ended, err = f.gone(name, 5*time.Second)
+	}
+	if !ended && err == nil {
+		err = fmt.Errorf("the holder of lab %s does not end; its process is named in %s", name, f.Path(name, stateFile))
+	}
+	return ended, err
+}
+
+// kill ends a holder that does not answer, if the lock shows that it lives.
+func (f Folder) kill(name string, pid int) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	if l, err := f.tryLock(name); l != nil || !errors.Is(err, errHeld) {
+		if l != nil {
+			l.Close()
+		}
+		return
+	}
+	unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0)
+}

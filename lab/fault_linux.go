@@ -1,0 +1,260 @@
+package lab
+
+import (
+	"fmt"
+	"math"
+	"syscall"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// active is a fault that is in place.
+type active struct {
+	f    Fault
+	stop chan struct{} // of a link that flaps
+	done chan struct{}
+}
+
+// list is the faults of now.
+func (h *holder) list() []Fault {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var all []Fault
+	for _, a := range h.faults {
+		all = append(all, a.f)
+	}
+	return all
+}
+
+// fault puts a fault in place, instead of another one of its place and kind.
+func (h *holder) fault(f Fault) error {
+	if f.Kind == "node" {
+		return h.faultNode(f)
+	}
+	nic, err := h.plan.Link(f.Where)
+	if err != nil {
+		return badRequest(err.Error())
+	}
+	x := &h.plan.NICs[nic]
+	f.Where = h.plan.Nodes[x.Node].Name + ":" + x.Name
+	if _, err := h.healOne(f.Kind+" "+f.Where, func(o Fault) bool {
+		return o.What == f.What || isState(o) && isState(f)
+	}); err != nil {
+		return err
+	}
+	a := &active{f: f}
+	switch f.What {
+	case "rate":
+		err = h.fab.shapeNIC(nic, f.Share)
+	case "loss":
+		err = h.fab.lose(nic, f.Share)
+	case "down":
+		err = h.fab.set(nic, false)
+	case "flap":
+		a.stop, a.done = make(chan struct{}), make(chan struct{})
+		go h.flap(nic, a)
+	}
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	h.faults[f.Kind+" "+f.Where+" "+f.What] = a
+	h.mu.Unlock()
+	return nil
+}
+
+// isState reports a fault that says whether a link is up.
+func isState(f Fault) bool { return f.What == "down" || f.What == "flap" }
+
+func (h *holder) faultNode(f Fault) error {
+	n := h.plan.NodeByName(f.Where)
+	if n < 0 {
+		return badRequest(fmt.Sprintf("no node %q; the lab has %s", f.Where, h.plan.names()))
+	}
+	if !hasProc() {
+		return fmt.Errorf("the lab has no /proc of its own, so the programs of %s cannot be found", f.Where)
+	}
+	if f.What == "kill" { // over as soon as it is done
+		return h.signalNode(n, syscall.SIGKILL)
+	}
+	if err := h.signalNode(n, syscall.SIGSTOP); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	h.faults["node "+f.Where+" pause"] = &active{f: f}
+	h.mu.Unlock()
+	return nil
+}
+
+// flap takes a link down and up until it is healed.
+func (h *holder) flap(nic int, a *active) {
+	defer close(a.done)
+	t := time.NewTicker(a.f.Every)
+	defer t.Stop()
+	for up := false; ; up = !up {
+		h.fab.set(nic, up)
+		select {
+		case <-t.C:
+		case <-a.stop:
+			return
+		}
+	}
+}
+
+// heal ends faults: all of them, those of a place ("link node0:mlx5_0", "node0:mlx5_0",
+// "node0"), and returns what is left.
+func (h *holder) heal(what string) ([]Fault, error) {
+	if _, err := h.healOne(what, func(Fault) bool { return true }); err != nil {
+		return nil, err
+	}
+	return h.list(), nil
+}
+
+// healOne ends the faults of a place that match.
+func (h *holder) healOne(what string, match func(Fault) bool) (int, error) {
+	h.mu.Lock()
+	var gone []*active
+	for key, a := range h.faults {
+		place := a.f.Kind + " " + a.f.Where
+		if (what == "" || what == "all" || what == place || what == a.f.Where || what == a.f.Kind) && match(a.f) {
+			gone = append(gone, a)
+			delete(h.faults, key)
+		}
+	}
+	h.mu.Unlock()
+	for _, a := range gone {
+		if err := h.undo(a); err != nil {
+			return 0, fmt.Errorf("%v: %w", a.f, err)
+		}
+	}
+	return len(gone), nil
+}
+
+func (h *holder) undo(a *active) error {
+	if a.f.Kind == "node" {
+		return h.signalNode(h.plan.NodeByName(a.f.Where), syscall.SIGCONT)
+	}
+	nic, err := h.plan.Link(a.f.Where)
+	if err != nil {
+		return err
+	}
+	switch a.f.What {
+	case "rate":
+		return h.fab.shapeNIC(nic, 1)
+	case "loss":
+		return h.fab.lose(nic, 0)
+	case "flap":
+		close(a.stop)
+		<-a.done
+	}
+	return h.fab.set(nic, true)
+}
+
+// set takes the cable of a NIC out of its switch or puts it back.
+func (f *fabric) set(nic int, up bool) error {
+	l, err := f.own.LinkByName(portName(nic))
+	if err != nil {
+		return err
+	}
+	if up {
+		return f.own.LinkSetUp(l)
+	}
+	return f.own.LinkSetDown(l)
+}
+
+// lossPriority is of the filters that lose packets, before any others.
+const lossPriority = 5
+
+// lose drops a part of what passes a NIC's port, in both directions: a classic filter
+// program draws a random number and sends what it hits to an interface whose other end
+// nobody listens to. 0 ends it.
+func (f *fabric) lose(nic int, share float64) error {
+	l, err := f.own.LinkByName(portName(nic))
+	if err != nil {
+		return err
+	}
+	parents := []uint32{netlink.HANDLE_MIN_EGRESS, netlink.HANDLE_MIN_INGRESS}
+	if share == 0 {
+		// The hooks are the loss's alone on a switch's port.
+		return f.own.QdiscDel(&netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}})
+	}
+	pit, err := f.pit()
+	if err != nil {
+		return err
+	}
+	if err := clsact(f.own, l); err != nil {
+		return err
+	}
+	for _, parent := range parents {
+		if err := f.sieve(l.Attrs().Index, parent, share, pit); err != nil {
+			return fmt.Errorf("losing packets (kernel options NET_CLS_BPF, NET_ACT_MIRRED): %w", err)
+		}
+	}
+	return nil
+}
+
+// pit is an interface from which nothing returns.
+func (f *fabric) pit() (int, error) {
+	if l, err := f.own.LinkByName("pit"); err == nil {
+		return l.Attrs().Index, nil
+	}
+	if err := f.veth("pit", "bottom", 65000, nil, nil); err != nil {
+		return 0, err
+	}
+	for _, name := range []string{"pit", "bottom"} {
+		l, err := f.own.LinkByName(name)
+		if err == nil {
+			err = f.own.LinkSetUp(l)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	l, err := f.own.LinkByName("pit")
+	if err != nil {
+		return 0, err
+	}
+	return l.Attrs().Index, nil
+}
+
+// sieve adds the filter: ld rand; jge #limit, keep; ret -1; keep: ret 0. The library
+// has no form for classic programs, so the request is put together here.
+func (f *fabric) sieve(link int, parent uint32, share float64, pit int) error {
+	const rand = 0xfffff000 + 56 // SKF_AD_OFF + SKF_AD_RANDOM
+	limit := uint32(math.Min(share*float64(1<<32), math.MaxUint32))
+	program := []unix.SockFilter{
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: rand},
+		{Code: unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K, Jt: 1, Jf: 0, K: limit},
+		{Code: unix.BPF_RET | unix.BPF_K, K: math.MaxUint32},
+		{Code: unix.BPF_RET | unix.BPF_K, K: 0},
+	}
+	var ops []byte
+	native := nl.NativeEndian()
+	for _, op := range program {
+		var b [8]byte
+		native.PutUint16(b[0:], op.Code)
+		b[2], b[3] = op.Jt, op.Jf
+		native.PutUint32(b[4:], op.K)
+		ops = append(ops, b[:]...)
+	}
+	req := nl.NewNetlinkRequest(unix.RTM_NEWTFILTER, unix.NLM_F_CREATE|unix.NLM_F_EXCL|unix.NLM_F_ACK)
+	req.AddData(&nl.TcMsg{Family: nl.FAMILY_ALL, Ifindex: int32(link), Parent: parent, Info: netlink.MakeHandle(lossPriority, nl.Swap16(unix.ETH_P_ALL))})
+	req.AddData(nl.NewRtAttr(nl.TCA_KIND, nl.ZeroTerminated("bpf")))
+	opts := nl.NewRtAttr(nl.TCA_OPTIONS, nil)
+	opts.AddRtAttr(nl.TCA_BPF_OPS_LEN, nl.Uint16Attr(uint16(len(program))))
+	opts.AddRtAttr(nl.TCA_BPF_OPS, ops)
+	actions := opts.AddRtAttr(nl.TCA_BPF_ACT, nil)
+	err := netlink.EncodeActions(actions, []netlink.Action{&netlink.MirredAction{
+		ActionAttrs: netlink.ActionAttrs{Action: netlink.TC_ACT_STOLEN}, MirredAction: netlink.TCA_EGRESS_REDIR, Ifindex: pit,
+	}})
+	if err != nil {
+		return err
+	}
+	req.AddData(opts)
+	// The holder's own network is the fabric's; a request outside a handle goes there.
+	_, err = req.Execute(unix.NETLINK_ROUTE, 0)
+	return err
+}

@@ -1,0 +1,118 @@
+package lab
+
+import "fmt"
+
+// Port is a port of a switch: of a NIC's cable, or of one between switches.
+type Port struct {
+	Cable int // -1: a NIC's
+	NIC   int
+}
+
+// Table is a switch's forwarding: the port for each destination, by NIC; Cable and
+// NIC are both -1 where the destination cannot be reached.
+type Table []Port
+
+// Tables are the forwarding tables of all switches. A destination is reached by the
+// shortest way; of several cables that are as short its order on its leaf picks one.
+func (p *Plan) Tables() []Table {
+	tables := make([]Table, len(p.Switches))
+	ends := make([][]int, len(p.Switches)) // cables of each switch
+	for c, x := range p.Cables {
+		ends[x.A] = append(ends[x.A], c)
+		ends[x.B] = append(ends[x.B], c)
+	}
+	for s := range tables {
+		tables[s] = make(Table, len(p.NICs))
+	}
+	far := map[int][]int{} // distances, by the destination's switch
+	for d := range p.NICs {
+		home := p.NICs[d].Switch
+		if far[home] == nil {
+			far[home] = p.distances(home, ends)
+		}
+		dist := far[home]
+		for s := range tables {
+			tables[s][d] = Port{Cable: -1, NIC: -1}
+			if s == home {
+				tables[s][d].NIC = d
+				continue
+			}
+			var next []int
+			for _, c := range ends[s] {
+				if o := p.Cables[c].other(s); dist[s] >= 0 && dist[o] == dist[s]-1 {
+					next = append(next, c)
+				}
+			}
+			if len(next) > 0 {
+				tables[s][d].Cable = next[p.NICs[d].Order%len(next)]
+			}
+		}
+	}
+	return tables
+}
+
+// other is the switch at the other end.
+func (c *Cable) other(s int) int { return c.A + c.B - s }
+
+// distances counts the cables from every switch to one; -1 where there is no way.
+func (p *Plan) distances(to int, ends [][]int) []int {
+	dist := make([]int, len(p.Switches))
+	for i := range dist {
+		dist[i] = -1
+	}
+	dist[to] = 0
+	for queue := []int{to}; len(queue) > 0; queue = queue[1:] {
+		for _, c := range ends[queue[0]] {
+			if o := p.Cables[c].other(queue[0]); dist[o] < 0 {
+				dist[o] = dist[queue[0]] + 1
+				queue = append(queue, o)
+			}
+		}
+	}
+	return dist
+}
+
+// Leg is a cable in one direction.
+type Leg struct {
+	Cable int
+	Up    bool // from its lower switch to its upper one
+}
+
+// Way is the cables between switches from one NIC to another; false where there is
+// no way.
+func (p *Plan) Way(tables []Table, from, to int) ([]Leg, bool) {
+	var legs []Leg
+	for s := p.NICs[from].Switch; s != p.NICs[to].Switch; {
+		c := tables[s][to].Cable
+		if c < 0 || len(legs) > len(p.Switches) {
+			return nil, false
+		}
+		legs = append(legs, Leg{c, p.Cables[c].B == s})
+		s = p.Cables[c].other(s)
+	}
+	return legs, true
+}
+
+// connected reports the first pair of nodes whose first NICs do not reach each other.
+func (p *Plan) connected() error {
+	if len(p.Cables) > MaxCables {
+		return fmt.Errorf("%d cables between switches; at most %d", len(p.Cables), MaxCables)
+	}
+	tables := p.Tables()
+	for i := range p.Nodes {
+		if len(p.Nodes) == 1 {
+			break
+		}
+		for _, x := range p.Nodes[i].NICs {
+			reached := false
+			for _, y := range p.Nodes[(i+1)%len(p.Nodes)].NICs {
+				_, ok := p.Way(tables, x, y)
+				reached = reached || ok
+			}
+			if !reached {
+				return fmt.Errorf("%s/%s reaches no NIC of %s: the file joins their switches nowhere", p.Nodes[i].Name, p.NICs[x].Name, p.Nodes[(i+1)%len(p.Nodes)].Name)
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package result
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Bounds of a file.
+const (
+	maxLine    = 1 << 20
+	maxRecords = 1 << 18
+)
+
+// Match reports whether a text begins like a file of records.
+func Match(data []byte) bool {
+	first, _, _ := bytes.Cut(bytes.TrimSpace(data[:min(len(data), maxLine)]), []byte("\n"))
+	return bytes.HasPrefix(first, []byte("{")) && bytes.Contains(first, []byte(`"busbar_result"`))
+}
+
+// Write writes records, one a line. A record that no reader would take is refused, and
+// nothing is written.
+func Write(w io.Writer, list ...*Record) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	for _, r := range list {
+		if err := r.Check(); err != nil {
+			return fmt.Errorf("a %s of %d bytes: %w", r.Op, int64(r.Size), err)
+		}
+		if err := enc.Encode(r); err != nil {
+			return err
+		}
+	}
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+// Read reads records, one a line. Empty lines are passed over; anything else that is not a
+// record is an error that names the line.
+func Read(name string, r io.Reader) ([]*Record, error) {
+	sc := bufio.NewScanner(r)
+	sc.Buffer(nil, maxLine)
+	var list []*Record
+	line := 0
+	for sc.Scan() {
+		line++
+		b := bytes.TrimSpace(sc.Bytes())
+		if len(b) == 0 {
+			continue
+		}
+		if len(list) == maxRecords {
+			return nil, fmt.Errorf("%s:%d: more than %d records; cut the file", name, line, maxRecords)
+		}
+		rec, err := readRecord(b)
+		if err != nil {
+			return nil, fmt.Errorf("%s:%d: %w", name, line, err)
+		}
+		rec.Line = line
+		list = append(list, rec)
+	}
+	switch err := sc.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return nil, fmt.Errorf("%s:%d: a line of more than %d bytes; expected one record a line, as busbar bench -o writes them", name, line+1, maxLine)
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return list, nil
+}
+
+// readRecord reads one line. A field that this release does not know is refused, for it may
+// change what the others mean; the message says who wrote it.
+func readRecord(b []byte) (*Record, error) {
+	if b[0] != '{' {
+		return nil, errors.New("expected one JSON object a line, as busbar bench -o writes them")
+	}
+	var rec Record
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&rec); err != nil {
+		return nil, inWords(b, err)
+	}
+	if dec.InputOffset() != int64(len(b)) {
+		return nil, errors.New("something follows the object; expected one JSON object a line")
+	}
+	if err := rec.Check(); err != nil {
+		return nil, err
+	}
+	return &rec, nil
+}
+
+// inWords says what is wrong with a line in the words of its fields.
+func inWords(b []byte, err error) error {
+	var kind *json.UnmarshalTypeError
+	var syntax *json.SyntaxError
+	if field, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		var by struct {
+			Tool   string `json:"tool"`
+			Format int    `json:"busbar_result"`
+		}
+		json.Unmarshal(b, &by)
+		return fmt.Errorf("the field %.60s is not known to this release; the line is of format %d, written by %.60q", field, by.Format, by.Tool)
+	}
+	switch {
+	case errors.As(err, &kind):
+		return fmt.Errorf("%s has a JSON %s where a %v belongs", kind.Field, kind.Value, kind.Type)
+	case errors.As(err, &syntax):
+		return fmt.Errorf("column %d: %w", syntax.Offset, syntax)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("the object has no end; expected one JSON object a line")
+	}
+	return err
+}

@@ -1,0 +1,209 @@
+package diff
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"golang.org/x/perf/benchmath"
+
+	"busbar/result"
+)
+
+// Options say when a difference counts. The zero value is usual: 5 % and 0.05.
+type Options struct {
+	Alpha     float64 // a smaller p is no accident; 0 is 0.05
+	Threshold float64 // a slow-down above this share is bad; 0 is 0.05, below 0 none is too small
+}
+
+// fewest is how many observations each side needs: with three, no outcome is rare enough.
+const fewest = 4
+
+// Verdict is what became of a row.
+type Verdict string
+
+// Verdicts.
+const (
+	Slower  Verdict = "slower"
+	Faster  Verdict = "faster"
+	Same    Verdict = "same"    // nothing that could not be an accident
+	Unknown Verdict = "unknown" // too few observations to tell
+)
+
+// Side is one side of a row.
+type Side struct {
+	Median float64 `json:"median_us"`
+	Low    float64 `json:"low_us"` // of the median, at 95 %; equal to it where nobody knows
+	High   float64 `json:"high_us"`
+	N      int     `json:"n"` // observations
+	Runs   int     `json:"records"`
+	Algo   string  `json:"algo,omitempty"`
+	Wrong  int64   `json:"wrong,omitempty"`
+}
+
+// Row is one collective of one size on both sides.
+type Row struct {
+	// Of is what was measured; its figures are the old ones.
+	Of       *result.Record
+	Old, New Side
+	// Change is new over old, less one: 0.1 is ten percent slower.
+	Change float64
+	P      float64 // 1 where nothing was tested
+	// Between says that observations are whole runs of a tool, not single calls in one.
+	Between bool
+	Verdict Verdict
+	Bad     bool // slower by more than the threshold, or results are wrong that were right
+}
+
+// Report is the comparison.
+type Report struct {
+	Rows             []Row
+	OnlyOld, OnlyNew []*result.Record // rows that have no other side
+	// Geomean is the mean change of all rows, as a ratio less one.
+	Geomean float64
+	Notes   []string
+}
+
+// Bad tells whether a row got worse than allowed.
+func (r *Report) Bad() bool {
+	return slices.ContainsFunc(r.Rows, func(x Row) bool { return x.Bad })
+}
+
+// Compare lays records side by side. Rows come in the order of the old ones.
+func Compare(before, after []*result.Record, o Options) *Report {
+	if o.Alpha == 0 {
+		o.Alpha = 0.05
+	}
+	if o.Threshold == 0 {
+		o.Threshold = 0.05
+	}
+	rep := &Report{}
+	was, is := gather(before), gather(after)
+	settle(was, is)
+	newer := map[key]*bundle{}
+	for _, b := range is {
+		newer[b.key] = b
+	}
+	var logs float64
+	single := false
+	for _, b := range was {
+		n, ok := newer[b.key]
+		if !ok {
+			rep.OnlyOld = append(rep.OnlyOld, b.list[0])
+			continue
+		}
+		delete(newer, b.key)
+		row := compare(b, n, o)
+		if row.Old.Median > 0 && row.New.Median > 0 {
+			logs += math.Log(row.New.Median / row.Old.Median)
+		}
+		single = single || !row.Between && row.Verdict != Unknown
+		rep.Rows = append(rep.Rows, row)
+	}
+	for _, b := range is {
+		if newer[b.key] != nil {
+			rep.OnlyNew = append(rep.OnlyNew, b.list[0])
+		}
+	}
+	if len(rep.Rows) > 0 {
+		rep.Geomean = math.Exp(logs/float64(len(rep.Rows))) - 1
+	}
+	rep.notes(before, after, single)
+	return rep
+}
+
+// notes say what limits the comparison.
+func (r *Report) notes(before, after []*result.Record, single bool) {
+	if single {
+		r.Notes = append(r.Notes, fmt.Sprintf("p is of calls within single runs, which are more alike than runs are; keep %d runs or more on each side to see the noise between them", fewest))
+	}
+	unknown := 0
+	for i := range r.Rows {
+		if r.Rows[i].Verdict == Unknown {
+			unknown++
+		}
+	}
+	if unknown > 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("%d rows have fewer than %d observations on a side: nothing can be told from noise there", unknown, fewest))
+	}
+	if len(before) == 0 || len(after) == 0 {
+		return
+	}
+	a, b := before[0], after[0]
+	for _, x := range []struct{ what, old, new string }{
+		{"hosts", a.Hosts, b.Hosts},
+		{"tool", a.Tool, b.Tool},
+		{"release of NCCL", a.Library, b.Library},
+		{"CPU", cpu(a), cpu(b)},
+		{"GPU", gpu(a), gpu(b)},
+	} {
+		if x.old != x.new && x.old != "" && x.new != "" {
+			r.Notes = append(r.Notes, fmt.Sprintf("another %s: %.60s before, %.60s now", x.what, x.old, x.new))
+		}
+	}
+}
+
+func cpu(r *result.Record) string {
+	if r.Machine == nil {
+		return ""
+	}
+	return r.Machine.CPU
+}
+
+func gpu(r *result.Record) string {
+	if r.Machine == nil {
+		return ""
+	}
+	return r.Machine.GPU
+}
+
+// compare judges one row.
+func compare(was, is *bundle, o Options) Row {
+	row := Row{Of: was.list[0], P: 1, Verdict: Unknown}
+	old, now := was.runs(), is.runs()
+	row.Between = min(len(old), len(now)) >= fewest
+	if !row.Between {
+		if a, b := was.calls(), is.calls(); min(len(a), len(b)) >= fewest {
+			old, now = a, b
+		}
+	}
+	th := &benchmath.Thresholds{CompareAlpha: o.Alpha}
+	x, y := benchmath.NewSample(old, th), benchmath.NewSample(now, th)
+	row.Old, row.New = side(x, was), side(y, is)
+	if row.Old.Median > 0 {
+		row.Change = row.New.Median/row.Old.Median - 1
+	}
+	if min(len(old), len(now)) >= fewest {
+		row.P = benchmath.AssumeNothing.Compare(x, y).P
+		row.Verdict = Same
+		switch {
+		case row.P < o.Alpha && row.Change > 0:
+			row.Verdict = Slower
+		case row.P < o.Alpha && row.Change < 0:
+			row.Verdict = Faster
+		}
+	}
+	row.Bad = row.Verdict == Slower && row.Change > o.Threshold || row.New.Wrong > 0 && row.Old.Wrong == 0
+	return row
+}
+
+func side(s *benchmath.Sample, b *bundle) Side {
+	x := Side{N: len(s.Values), Runs: len(b.list), Algo: b.algo}
+	for _, r := range b.list {
+		if r.Wrong != nil {
+			x.Wrong += *r.Wrong
+		}
+	}
+	sum := benchmath.AssumeNothing.Summary(s, 0.95)
+	x.Median, x.Low, x.High = sum.Center, sum.Lo, sum.Hi
+	if math.IsInf(x.Low, 0) || math.IsInf(x.High, 0) {
+		x.Low, x.High = x.Median, x.Median
+	}
+	return x
+}
+
+// order puts records by collective, form, setting and size, as tables do.
+func order(a, b *bundle) int {
+	return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.list[0].Size, b.list[0].Size))
+}

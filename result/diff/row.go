@@ -1,0 +1,116 @@
+package diff
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"busbar/coll"
+	"busbar/result"
+	"busbar/unit"
+)
+
+// key is what makes two records the same row. The algorithm is left out where both sides
+// have one only: that another was chosen is part of the change.
+type key struct {
+	op          coll.Kind
+	redop       string
+	root        int
+	size        unit.Bytes
+	dtype       string
+	ranks       int
+	nodes, each int
+	transport   string
+	compress    string
+	inPlace     bool
+	source      result.Source
+	setting     string
+	algo        string
+}
+
+func keyOf(r *result.Record) key {
+	k := key{
+		op: r.Op, redop: r.Redop, root: r.Root, size: r.Size, dtype: r.Dtype, ranks: r.Ranks, nodes: r.Nodes, each: r.PerNode,
+		transport: r.Transport, compress: r.Compress, inPlace: r.InPlace, source: r.Source, algo: r.Algo + " " + r.Proto,
+	}
+	var env []string
+	for name, v := range r.Env {
+		env = append(env, name+"="+v)
+	}
+	slices.Sort(env)
+	k.setting = fmt.Sprint(r.Channels, strings.Join(env, " "))
+	return k
+}
+
+// bundle is all records of one row on one side.
+type bundle struct {
+	key   key
+	algo  string
+	list  []*result.Record
+	first int // where the sweep that it belongs to begins
+}
+
+// gather puts records that are the same row together, in the order of their sweeps and sizes.
+func gather(list []*result.Record) []*bundle {
+	at := map[key]*bundle{}
+	sweeps := map[key]int{}
+	var all []*bundle
+	for _, r := range list {
+		k := keyOf(r)
+		b := at[k]
+		if b == nil {
+			of := k
+			of.size, of.algo = 0, ""
+			if _, ok := sweeps[of]; !ok {
+				sweeps[of] = len(sweeps)
+			}
+			b = &bundle{key: k, algo: strings.TrimSpace(k.algo), first: sweeps[of]}
+			at[k] = b
+			all = append(all, b)
+		}
+		b.list = append(b.list, r)
+	}
+	slices.SortStableFunc(all, order)
+	return all
+}
+
+// settle forgets the algorithm of rows that have one on each side.
+func settle(sides ...[]*bundle) {
+	most := map[key]int{}
+	for _, side := range sides {
+		count := map[key]int{}
+		for _, b := range side {
+			k := b.key
+			k.algo = ""
+			count[k]++
+			most[k] = max(most[k], count[k])
+		}
+	}
+	for _, side := range sides {
+		for _, b := range side {
+			k := b.key
+			k.algo = ""
+			if most[k] == 1 {
+				b.key = k
+			}
+		}
+	}
+}
+
+// runs are the middles of the records, in µs.
+func (b *bundle) runs() []float64 {
+	var list []float64
+	for _, r := range b.list {
+		list = append(list, r.Middle())
+	}
+	return list
+}
+
+// calls are the times of single calls of all records, in µs.
+func (b *bundle) calls() []float64 {
+	var list []float64
+	for _, r := range b.list {
+		list = append(list, r.Samples...)
+	}
+	return list
+}

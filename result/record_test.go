@@ -1,0 +1,152 @@
+package result_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
+	"busbar/coll"
+	"busbar/result"
+	"busbar/unit"
+)
+
+func record() *result.Record {
+	wrong, slow := int64(0), 3
+	r := &result.Record{
+		Format: result.Format, Source: result.Measured, Op: coll.AllReduce, Redop: "sum", Size: 1 << 20, Dtype: "float",
+		Ranks: 8, Nodes: 2, PerNode: 4, Hosts: "node[01-02]", Algo: "ring", Transport: "tcp", Wrong: &wrong, Slowest: &slow, Spread: 1.25,
+		When: time.Date(2026, 11, 15, 9, 0, 0, 0, time.UTC), Session: "a1", Tool: "busbar devel", Machine: &result.Machine{OS: "linux/amd64", CPUs: 2},
+	}
+	r.Sample([]float64{3, 1, 2, 4.0004})
+	return r
+}
+
+func TestRecordsComeBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := record()
+		r.Op = rapid.SampledFrom(coll.Kinds()).Draw(t, "op")
+		r.Size = unit.Bytes(rapid.Int64Range(0, 1<<40).Draw(t, "size"))
+		r.Sample(rapid.SliceOfN(rapid.Float64Range(0.001, 1e9), 1, 40).Draw(t, "times"))
+		r.InPlace = rapid.Bool().Draw(t, "in place")
+		r.Env = rapid.MapOfN(rapid.StringMatching(`NCCL_[A-Z]{1,9}`), rapid.StringMatching(`[ -~]{0,9}`), 0, 3).Draw(t, "env")
+		if len(r.Env) == 0 {
+			r.Env = nil
+		}
+		var b bytes.Buffer
+		if err := result.Write(&b, r, r); err != nil {
+			t.Fatal(err)
+		}
+		if !result.Match(b.Bytes()) {
+			t.Fatalf("not recognised: %s", b.String())
+		}
+		back, err := result.Read("x", &b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff([]*result.Record{r, r}, back, cmpopts.IgnoreFields(result.Record{}, "Line")); d != "" {
+			t.Fatal(d)
+		}
+	})
+}
+
+func TestSampleKeepsTheShape(t *testing.T) {
+	var times []float64
+	for i := range 100000 {
+		times = append(times, float64(100000-i))
+	}
+	var r result.Record
+	r.Sample(times)
+	if len(r.Samples) != result.MaxSamples || r.Runs != 100000 || r.Time.Median != 50001 || r.Time.Min != 1 || r.Time.P99 != 99001 {
+		t.Errorf("%d samples, %+v", len(r.Samples), r.Time)
+	}
+	if got := r.Samples[500]; got < 50000 || got > 50200 {
+		t.Errorf("the middle of the samples is %v", got)
+	}
+}
+
+func TestReadRefuses(t *testing.T) {
+	var b bytes.Buffer
+	if err := result.Write(&b, record()); err != nil {
+		t.Fatal(err)
+	}
+	good := strings.TrimSpace(b.String())
+	swap := func(old, new string) string {
+		t.Helper()
+		if !strings.Contains(good, old) {
+			t.Fatalf("%q is not in %s", old, good)
+		}
+		return strings.Replace(good, old, new, 1)
+	}
+	for _, c := range []struct{ text, want string }{
+		{"[1]", "x:1: expected one JSON object a line"},
+		{good + "\n\n{", "x:3: the object has no end"},
+		{good + " {}", "x:1: something follows the object"},
+		{swap(`"ranks":8`, `"ranks":"8"`), "x:1: ranks has a JSON string where a int belongs"},
+		{swap(`"ranks":8`, `"ranks":0`), "x:1: ranks is 0; expected"},
+		{swap(`"ranks":8`, `"ranks":9`), "x:1: 2 nodes with 4 ranks each are not 9 ranks"},
+		{swap(`"busbar_result":1`, `"busbar_result":7`), "this release reads up to 1"},
+		{swap(`"busbar_result":1,`, ``), "busbar_result is missing"},
+		{swap(`"source":"measured"`, `"source":"guessed"`), `source is "guessed"; expected measured or predicted`},
+		{swap(`"op":"all_reduce"`, `"op":"all_confuse"`), "all_confuse"},
+		{swap(`"dtype":"float"`, `"dtype":"float7"`), "float7"},
+		{swap(`"algo":"ring"`, `"algorithm":"ring"`), `the field "algorithm" is not known to this release; the line is of format 1, written by "busbar devel"`},
+		{swap(`"slowest_rank":3`, `"slowest_rank":8`), "slowest_rank is 8 of 8 ranks"},
+		{swap(`[1,2,3,4]`, `[1,3,2,4]`), "samples_us[2] is 2"},
+		{swap(`[1,2,3,4]`, `[1,2,3,4,5]`), "5 samples of 4 runs"},
+		{swap(`"wrong":0`, `"wrong":-1`), "wrong is -1"},
+		{swap(`"hosts":"node[01-02]"`, `"hosts":"node\u001b[2J"`), "control characters"},
+		{strings.Repeat(" ", 2<<20) + good, "x:1: a line of more than"},
+	} {
+		_, err := result.Read("x", strings.NewReader(c.text))
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%.60s…: %v, want %q", c.text, err, c.want)
+		}
+	}
+}
+
+func TestWriteRefuses(t *testing.T) {
+	r := record()
+	r.Hosts = "a\nb"
+	var b bytes.Buffer
+	if err := result.Write(&b, record(), r); err == nil || b.Len() > 0 {
+		t.Errorf("err %v and %d bytes written", err, b.Len())
+	}
+}
+
+func ExampleRead() {
+	list, err := result.Read("x", strings.NewReader(`{"busbar_result":1,"source":"measured","op":"all_reduce","size_bytes":1048576,"dtype":"float","ranks":4,"transport":"tcp","time_us":{"mean":500}}`))
+	fmt.Println(len(list), err, list[0].BusBW())
+	// Output: 1 <nil> 3.15 GB/s
+}
+
+func FuzzRead(f *testing.F) {
+	var b bytes.Buffer
+	if err := result.Write(&b, record(), record()); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b.Bytes())
+	f.Add([]byte(`{"busbar_result":1,"source":"predicted","op":"barrier","dtype":"half","ranks":1,"transport":"nccl","time_us":{"mean":0}}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		list, err := result.Read("x", bytes.NewReader(data))
+		if err != nil {
+			return
+		}
+		var b bytes.Buffer
+		if err := result.Write(&b, list...); err != nil {
+			t.Fatalf("read and not written: %v", err)
+		}
+		again, err := result.Read("x", &b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(list, again, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(result.Record{}, "Line")); d != "" {
+			t.Fatal(d)
+		}
+	})
+}

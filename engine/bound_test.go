@@ -2,6 +2,8 @@ package engine_test
 
 import (
 	"fmt"
+	"os"
+	"regexp"
 	"testing"
 
 	"busbar/coll"
@@ -66,6 +68,40 @@ func TestBoundOfEveryAlgorithm(t *testing.T) {
 					fmt.Println(kind, s.Name, x.Roundings)
 				}
 			}
+		}
+	}
+}
+
+// TestBoundsAreDocumented reads the table of docs/compression.md back.
+func TestBoundsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../docs/compression.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| (\\d+) \\| (\\d+) \\|").FindAllStringSubmatch(string(text), -1)
+	if len(rows) < 7 {
+		t.Fatalf("%d algorithms in the table", len(rows))
+	}
+	for _, row := range rows {
+		for i, n := range []int{4, 8} {
+			s, err := schedule.Build(coll.AllReduce, row[1], schedule.Params{Ranks: n})
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, err := engine.BoundFor(s, coll.Op{Kind: coll.AllReduce}, engine.BF16)
+			if err != nil || fmt.Sprint(b.Roundings) != row[2+i] {
+				t.Errorf("%s on %d ranks: %d roundings (%v), the document says %s", row[1], n, b.Roundings, err, row[2+i])
+			}
+		}
+	}
+	ring, err := schedule.Build(coll.AllReduce, "ring", schedule.Params{Ranks: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for wire, want := range map[engine.Wire]string{engine.FP16: "0.4", engine.BF16: "3.2", engine.Int8: "3.2"} {
+		b, _ := engine.BoundFor(ring, coll.Op{Kind: coll.AllReduce}, wire)
+		if got := fmt.Sprintf("%.1f", 100*b.Rel); got != want {
+			t.Errorf("%v: %s %%; the document says %s %%", wire, got, want)
 		}
 	}
 }

@@ -86,7 +86,7 @@ type compiler struct {
 	codec     *codec
 	rounds    *rounds
 	crossed   bool // a lane copies what another one sends
-	added     int   // where the lane has a step that is no op of the schedule; 0 is nowhere
+	added     int  // where the lane has a step that is no op of the schedule; 0 is nowhere
 }
 
 func newCompiler(s *schedule.Schedule, op coll.Op, rank int) (*compiler, error) {

@@ -100,8 +100,10 @@ func (p *Plan) Validate(n int) error {
 	return nil
 }
 
+func (p *Plan) auto() bool { return p.Algo == "" || p.Algo == "auto" }
+
 func (p *Plan) schedule(op coll.Op, n int) (*schedule.Schedule, error) {
-	if p.Algo == "" || p.Algo == "auto" {
+	if p.auto() {
 		return engine.Pick(op, n, p.Transport)
 	}
 	q := p.Params
@@ -122,6 +124,9 @@ func Run(ctx context.Context, g *engine.Group, p Plan, each func(Row) error) err
 		op := p.Op
 		op.Bytes = size
 		s, err := p.schedule(op, g.Size())
+		if p.auto() {
+			s, err = g.Pick(op) // which knows the hosts
+		}
 		if err != nil {
 			return err
 		}

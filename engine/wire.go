@@ -176,7 +176,7 @@ func (k *compiler) compress(w Wire) (err error) {
 
 // pickWire is Pick for a call that is compressed: the first choice that can be.
 func (g *Group) pickWire(op coll.Op, w Wire) (*schedule.Schedule, error) {
-	s, err := Pick(op, g.size, g.Transport())
+	s, err := g.Pick(op)
 	if err != nil || w != Int8 || s.Temp == 0 {
 		return s, err
 	}

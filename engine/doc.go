@@ -36,4 +36,8 @@
 // to rank 0 and says on it, several times within Config.Timeout, that it lives and what it is
 // doing. A rank that dies, falls silent or is cut off is named to all others in a PeerError
 // within that time. A group that has failed refuses further calls.
+//
+// A job that should outlive its members is an elastic one: see Elastic, whose operations are
+// repeated by those who are left, and into which newcomers can come. With Config.TLS both sides
+// of every connection show certificates, and nobody between them can read along.
 package engine

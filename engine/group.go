@@ -220,8 +220,15 @@ func (g *Group) failure() error {
 	return g.err
 }
 
-// fail ends the group. The first reason counts.
+// fail ends the group, and tells the others. The first reason counts.
 func (g *Group) fail(err error) {
+	if g.end(err) && g.net != nil {
+		g.net.tell(err)
+	}
+}
+
+// end ends the group for this rank; false when it had ended already.
+func (g *Group) end(err error) bool {
 	g.failMu.Lock()
 	first := g.err == nil
 	if first {
@@ -232,9 +239,7 @@ func (g *Group) fail(err error) {
 	g.failMu.Unlock()
 	g.waiter.wake()
 	g.kick()
-	if first && g.net != nil {
-		g.net.tell(err)
-	}
+	return first
 }
 
 // blame finds who is behind an error that the driver met, and fails the group.

@@ -60,7 +60,12 @@ const (
 // the call has its number.
 func (g *Group) newBoard(c *Call) (*board, error) {
 	s := c.s
-	if c.op.Kind != coll.AllReduce || s.Name != "one_shot" && s.Name != "direct" || g.net == nil || g.Transport() != Shm || g.size < 2 {
+	if c.op.Kind != coll.AllReduce || c.wire != Uncompressed || g.net == nil || g.Transport() != Shm || g.size < 2 {
+		return nil, nil
+	}
+	// Where a job outlives its members, none of them may write into another's results: one that
+	// was left behind might wake up late.
+	if s.Name != "one_shot" && (s.Name != "direct" || g.net.lodger) {
 		return nil, nil
 	}
 	b := &board{c: c, whole: s.Name == "one_shot", size: int64(c.op.Size(g.size)), pages: make([]page, g.size), src: make([][]byte, g.size), dst: make([][]byte, g.size)}

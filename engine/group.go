@@ -166,6 +166,9 @@ func (g *Group) connect(c *Call) error {
 			if st := &c.lanes[i].steps[k]; st.verb == send || st.verb.receives() {
 				list := g.peers[st.peer]
 				st.link = list[i%len(list)]
+				if c.codec != nil && st.link.enc == nil {
+					st.link.enc = make([]byte, encStage)
+				}
 			}
 		}
 	}
@@ -219,8 +222,15 @@ func (g *Group) failure() error {
 	return g.err
 }
 
-// fail ends the group. The first reason counts.
+// fail ends the group, and tells the others. The first reason counts.
 func (g *Group) fail(err error) {
+	if g.end(err) && g.net != nil {
+		g.net.tell(err)
+	}
+}
+
+// end ends the group for this rank; false when it had ended already.
+func (g *Group) end(err error) bool {
 	g.failMu.Lock()
 	first := g.err == nil
 	if first {
@@ -231,9 +241,7 @@ func (g *Group) fail(err error) {
 	g.failMu.Unlock()
 	g.waiter.wake()
 	g.kick()
-	if first && g.net != nil {
-		g.net.tell(err)
-	}
+	return first
 }
 
 // blame finds who is behind an error that the driver met, and fails the group.

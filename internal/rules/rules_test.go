@@ -37,6 +37,7 @@ var columns = []struct {
 	{"nccl", 3},
 	{"result", 2},
 	{"result/diff", 3},
+	{"workload", 2},
 	{"internal/fair", 0},
 	{"internal/shm", 0},
 	{"internal/reduce", 2},

@@ -5,7 +5,7 @@ TOOL    = $(GO) tool -modfile=tools/go.mod
 RACE    = $(shell command -v $${CC:-cc} >/dev/null 2>&1 && echo -race)
 FUZZ   ?= 300x
 
-.PHONY: test unit lint fuzz vuln bench update dist debian
+.PHONY: test unit lint fuzz vuln bench bench-peers update dist debian
 
 test: lint unit fuzz
 
@@ -31,6 +31,11 @@ vuln:
 
 bench:
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+# busbar beside Gloo, Open MPI and MPICH on this machine, about ten minutes; as root on Debian it
+# brings them. PEERS="-short" is a quick look; see go run ./internal/peers -h.
+bench-peers:
+	$(GO) run ./internal/peers -o docs/peers.md $(PEERS)
 
 # Golden files, the manual's outputs and the list of linked modules.
 update:

@@ -26,6 +26,9 @@ type Plan struct {
 	Warm      int
 	Iters     int
 	Check     bool
+	// Wire makes float32 smaller between ranks, also within a host. Bandwidths still count
+	// the uncompressed bytes.
+	Wire engine.Wire
 }
 
 // Row is one size.
@@ -35,6 +38,9 @@ type Row struct {
 	Op    coll.Op
 	Ranks int
 	Algo  string
+	Wire  engine.Wire
+	// WireBytes is what all ranks together send in a run, without headers.
+	WireBytes unit.Bytes
 	// Out and In are out of place and in place; nil where the collective has no such form.
 	Out, In *Half
 }
@@ -74,6 +80,9 @@ func (p *Plan) Validate(n int) error {
 	case len(p.Sizes) == 0:
 		return fmt.Errorf("no sizes")
 	}
+	if err := engine.CanCompress(p.Op, p.Wire); err != nil {
+		return err
+	}
 	for _, size := range p.Sizes {
 		op := p.Op
 		op.Bytes = size
@@ -91,8 +100,10 @@ func (p *Plan) Validate(n int) error {
 	return nil
 }
 
+func (p *Plan) auto() bool { return p.Algo == "" || p.Algo == "auto" }
+
 func (p *Plan) schedule(op coll.Op, n int) (*schedule.Schedule, error) {
-	if p.Algo == "" || p.Algo == "auto" {
+	if p.auto() {
 		return engine.Pick(op, n, p.Transport)
 	}
 	q := p.Params
@@ -113,6 +124,9 @@ func Run(ctx context.Context, g *engine.Group, p Plan, each func(Row) error) err
 		op := p.Op
 		op.Bytes = size
 		s, err := p.schedule(op, g.Size())
+		if p.auto() {
+			s, err = g.Pick(op) // which knows the hosts
+		}
 		if err != nil {
 			return err
 		}
@@ -190,11 +204,18 @@ func newMeter(g *engine.Group, p Plan) (*meter, error) {
 func (m *meter) row(ctx context.Context, s *schedule.Schedule, op coll.Op) (Row, error) {
 	n := m.g.Size()
 	row := Row{Size: op.Size(n), Count: op.Count(n), Op: op, Ranks: n, Algo: s.Name}
-	call, err := m.g.Prepare(s, op)
+	call, err := m.g.PrepareWith(s, op, engine.Options{Wire: m.p.Wire, Force: true})
 	if err != nil {
 		return row, err
 	}
 	defer m.g.Forget(call)
+	row.Wire = call.Wire()
+	_, sent := call.Traffic()
+	all, err := m.total(ctx, int64(sent))
+	if err != nil {
+		return row, err
+	}
+	row.WireBytes = unit.Bytes(all)
 	if row.Out, err = m.half(ctx, call, op, false); err != nil {
 		return row, err
 	}

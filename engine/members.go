@@ -7,6 +7,7 @@ type Member struct {
 	Rank int
 	Host string
 	Pid  int
+	id   string // of a member of an elastic job
 }
 
 // Members are all ranks, in order. Ranks of one process have no names.
@@ -33,7 +34,8 @@ func (g *Group) Hosts() []string {
 	return list
 }
 
-// Transport is what carries the group's bytes: Auto where both ways are in use.
+// Transport is what carries the group's bytes: Auto where both ways are in use. All ranks give
+// the same answer.
 func (g *Group) Transport() Transport {
 	switch {
 	case g.locals != nil:
@@ -41,22 +43,30 @@ func (g *Group) Transport() Transport {
 	case g.net == nil || g.cfg.Transport != Auto:
 		return g.cfg.Transport
 	}
-	near, far := 0, 0
-	for r := range g.size {
-		if r == g.rank {
-			continue
-		}
-		if ok, _ := g.net.shares(r); ok {
-			near++
-		} else {
-			far++
-		}
-	}
-	switch {
-	case far == 0:
+	switch len(g.together()) {
+	case 1:
 		return Shm
-	case near == 0:
+	case g.size:
 		return TCP
 	}
 	return Auto
+}
+
+// together is the ranks of each host, hosts in the order of their first ranks.
+func (g *Group) together() [][]int {
+	if g.net == nil {
+		return nil
+	}
+	var list [][]int
+	at := map[string]int{}
+	for _, m := range g.net.members {
+		i, ok := at[m.Boot]
+		if !ok || m.Boot == "" {
+			i = len(list)
+			at[m.Boot] = i
+			list = append(list, nil)
+		}
+		list[i] = append(list[i], m.Rank)
+	}
+	return list
 }

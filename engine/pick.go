@@ -10,24 +10,64 @@ import (
 
 // choice is the algorithm for sizes up to a limit.
 type choice struct {
-	upTo unit.Bytes // 0 is no limit
-	name string
+	upTo     unit.Bytes // 0 is no limit
+	name     string
+	from     unit.Bytes
+	channels int // 0 is 1
 }
 
 // Pick is the schedule that the engine takes for an operation when nobody names one. Small
 // vectors go in few rounds, large ones in few bytes; the limits were measured on one host, over
 // loopback and in shared memory.
 func Pick(op coll.Op, n int, t Transport) (*schedule.Schedule, error) {
-	p := schedule.Params{Ranks: n, Root: op.Root}
-	var names []string
-	for _, c := range choices(op.Kind, n, t) {
-		if c.upTo == 0 || op.Size(n) <= c.upTo {
-			names = append(names, c.name)
-		}
+	return pick(op, schedule.Params{Ranks: n, Root: op.Root}, choices(op.Kind, n, t))
+}
+
+// Pick is the schedule that the engine takes in this group, which knows its hosts: what goes
+// between them goes as rarely as can be.
+func (g *Group) Pick(op coll.Op) (*schedule.Schedule, error) {
+	t := g.Transport()
+	hosts := g.together()
+	list := choices(op.Kind, g.size, t)
+	p := schedule.Params{Ranks: g.size, Root: op.Root}
+	if len(hosts) > 1 {
+		list = append(apart(op.Kind, hosts), list...)
+		p.Groups = hosts
 	}
+	return pick(op, p, list)
+}
+
+// apart is what comes first where the ranks are on several hosts. Channels fill the pauses in
+// which a part waits for its turn, and let what goes on inside a host and between hosts overlap.
+func apart(kind coll.Kind, hosts [][]int) []choice {
+	mixed := false
+	for _, h := range hosts {
+		mixed = mixed || len(h) > 1
+	}
+	switch {
+	case kind == coll.AllReduce && mixed:
+		return []choice{
+			{from: 32 * unit.MiB, name: "hierarchical", channels: 8},
+			{from: unit.MiB, name: "hierarchical", channels: 4},
+			{from: 32 * unit.KiB, name: "hierarchical"},
+		}
+	case kind == coll.AllReduce:
+		return []choice{{from: 4 * unit.MiB, name: "ring", channels: 2}}
+	case mixed && (kind == coll.ReduceScatter || kind == coll.AllGather):
+		return []choice{{from: unit.MiB, name: "hierarchical", channels: 4}}
+	}
+	return nil
+}
+
+// pick builds the first choice that fits.
+func pick(op coll.Op, p schedule.Params, list []choice) (*schedule.Schedule, error) {
 	var last error
-	for _, name := range names {
-		s, err := schedule.Build(op.Kind, name, p)
+	for _, c := range list {
+		if size := op.Size(p.Ranks); size < c.from || c.upTo != 0 && size > c.upTo {
+			continue
+		}
+		p.Channels, p.Inner = c.channels, "direct"
+		s, err := schedule.Build(op.Kind, c.name, p)
 		if err == nil {
 			return s, nil
 		}
@@ -39,37 +79,49 @@ func Pick(op coll.Op, n int, t Transport) (*schedule.Schedule, error) {
 	return nil, last
 }
 
+// shortVector is the size up to which ranks of one host had rather add whole vectors than meet
+// once more.
+func shortVector(n int) unit.Bytes {
+	switch {
+	case n <= 2:
+		return unit.KiB
+	case n <= 4:
+		return 2 * unit.KiB
+	}
+	return 8 * unit.KiB
+}
+
 func choices(kind coll.Kind, n int, t Transport) []choice {
 	near := t == Shm || t == Mem
 	switch kind {
 	case coll.AllReduce:
 		if near { // whole vectors cannot be taken from where they lie, parts can
-			return []choice{{32 * unit.KiB, "recursive_doubling"}, {512 * unit.KiB, "rabenseifner"}, {0, "direct"}}
+			return []choice{{upTo: shortVector(n), name: "one_shot"}, {name: "direct"}}
 		}
 		if n == 2 { // one exchange moves no more than two
-			return []choice{{0, "recursive_doubling"}}
+			return []choice{{name: "recursive_doubling"}}
 		}
-		return []choice{{32 * unit.KiB, "recursive_doubling"}, {512 * unit.KiB, "rabenseifner"}, {0, "ring"}}
+		return []choice{{upTo: 32 * unit.KiB, name: "recursive_doubling"}, {upTo: 512 * unit.KiB, name: "rabenseifner"}, {name: "ring"}}
 	case coll.ReduceScatter:
-		return []choice{{64 * unit.KiB, "halving_doubling"}, {64 * unit.KiB, "pairwise"}, {0, "ring"}}
+		return []choice{{upTo: 64 * unit.KiB, name: "halving_doubling"}, {upTo: 64 * unit.KiB, name: "pairwise"}, {name: "ring"}}
 	case coll.AllGather:
-		return []choice{{256 * unit.KiB, "recursive_doubling"}, {64 * unit.KiB, "bruck"}, {0, "ring"}}
+		return []choice{{upTo: 256 * unit.KiB, name: "recursive_doubling"}, {upTo: 64 * unit.KiB, name: "bruck"}, {name: "ring"}}
 	case coll.Broadcast:
-		return []choice{{256 * unit.KiB, "binomial"}, {0, "scatter_allgather"}}
+		return []choice{{upTo: 256 * unit.KiB, name: "binomial"}, {name: "scatter_allgather"}}
 	case coll.Reduce:
-		return []choice{{256 * unit.KiB, "binomial"}, {0, "scatter_allgather"}}
+		return []choice{{upTo: 256 * unit.KiB, name: "binomial"}, {name: "scatter_allgather"}}
 	case coll.AllToAll:
-		return []choice{{unit.Bytes(n) * 512, "bruck"}, {0, "pairwise"}}
+		return []choice{{upTo: unit.Bytes(n) * 512, name: "bruck"}, {name: "pairwise"}}
 	case coll.AllToAllV:
-		return []choice{{0, "pairwise"}}
+		return []choice{{name: "pairwise"}}
 	case coll.Gather, coll.Scatter:
-		return []choice{{unit.Bytes(n) * 4 * unit.KiB, "binomial"}, {0, "direct"}}
+		return []choice{{upTo: unit.Bytes(n) * 4 * unit.KiB, name: "binomial"}, {name: "direct"}}
 	case coll.SendRecv:
-		return []choice{{0, "direct"}}
+		return []choice{{name: "direct"}}
 	case coll.Hypercube:
-		return []choice{{0, "hypercube"}}
+		return []choice{{name: "hypercube"}}
 	case coll.Barrier:
-		return []choice{{0, "dissemination"}}
+		return []choice{{name: "dissemination"}}
 	}
 	return nil
 }

@@ -5,75 +5,94 @@ package schedule
 // way through a switch counts as two. It is -1 for a schedule that does not come to its end. The
 // cost is that of visiting every op once.
 func (s *Schedule) Rounds() int {
-	r := rounds{s: s, lanes: make([]roundLane, s.Nodes()*s.Lanes), queues: map[conn][]int32{}}
-	for i := range r.lanes {
-		r.lanes[i].n = s.Len(i/s.Lanes, i%s.Lanes)
-		r.ready = append(r.ready, i)
+	n, ok, _ := Chains(s, func(a, b int) int { return max(a, b) }, func(at, _, _ int, _ Op) (int, error) { return at + 1, nil })
+	if !ok {
+		return -1
 	}
-	for len(r.ready) > 0 {
-		i := r.ready[len(r.ready)-1]
-		r.ready = r.ready[:len(r.ready)-1]
-		r.advance(i)
-	}
-	most := int32(0)
-	for _, l := range r.lanes {
-		if l.pc < l.n {
-			return -1
-		}
-		most = max(most, l.clock)
-	}
-	return int(most)
+	return n
 }
 
-type rounds struct {
+// Chains follows a value along all chains of messages, as if they took no time: a rank's lane
+// begins with the zero value, send makes a message's value of that of the lane which sends it, and
+// join puts together what a lane has with what it receives or waits for. It returns what all
+// lanes have at their end, joined, and whether they came to it.
+func Chains[V any](s *Schedule, join func(a, b V) V, send func(at V, from, lane int, o Op) (V, error)) (last V, ok bool, err error) {
+	c := follower[V]{s: s, join: join, send: send, lanes: make([]chainLane[V], s.Nodes()*s.Lanes), queues: map[conn][]V{}}
+	for i := range c.lanes {
+		c.lanes[i].n = s.Len(i/s.Lanes, i%s.Lanes)
+		c.ready = append(c.ready, i)
+	}
+	for len(c.ready) > 0 {
+		i := c.ready[len(c.ready)-1]
+		c.ready = c.ready[:len(c.ready)-1]
+		if err := c.advance(i); err != nil {
+			return last, false, err
+		}
+	}
+	ok = true
+	for i := range c.lanes {
+		ok = ok && c.lanes[i].pc == c.lanes[i].n
+		last = join(last, c.lanes[i].at)
+	}
+	return last, ok, nil
+}
+
+type follower[V any] struct {
 	s      *Schedule
-	lanes  []roundLane
-	queues map[conn][]int32 // when the unread messages arrive
+	join   func(a, b V) V
+	send   func(at V, from, lane int, o Op) (V, error)
+	lanes  []chainLane[V]
+	queues map[conn][]V // of the messages that nobody has read
 	ready  []int
 }
 
-type roundLane struct {
+type chainLane[V any] struct {
 	pc, n int
-	clock int32
-	past  []int32 // the clock after each op, where another lane may ask for it
+	at    V
+	past  []V // after each op, where another lane may ask for it
 }
 
 // advance runs a lane until something that it needs is missing.
-func (r *rounds) advance(i int) {
-	s, l := r.s, &r.lanes[i]
+func (c *follower[V]) advance(i int) error {
+	s, l := c.s, &c.lanes[i]
 	rank, ln := i/s.Lanes, i%s.Lanes
 	for ; l.pc < l.n; l.pc++ {
 		o := s.At(rank, ln, l.pc)
 		if w := o.After; w.Count > 0 {
-			other := &r.lanes[rank*s.Lanes+int(w.Lane)]
+			other := &c.lanes[rank*s.Lanes+int(w.Lane)]
 			if other.pc < int(w.Count) {
-				return
+				return nil
 			}
-			l.clock = max(l.clock, other.past[w.Count-1])
+			l.at = c.join(l.at, other.past[w.Count-1])
 		}
 		switch {
 		case o.Verb == Send:
+			v, err := c.send(l.at, rank, ln, o)
+			if err != nil {
+				return err
+			}
 			key := connect(rank, int(o.Peer), ln)
-			r.queues[key] = append(r.queues[key], l.clock+1)
-			r.ready = append(r.ready, int(o.Peer)*s.Lanes+ln)
+			c.queues[key] = append(c.queues[key], v)
+			c.ready = append(c.ready, int(o.Peer)*s.Lanes+ln)
 		case o.Verb.Receives():
 			key := connect(int(o.Peer), rank, ln)
-			q := r.queues[key]
+			q := c.queues[key]
 			if len(q) == 0 {
-				return
+				return nil
 			}
-			l.clock = max(l.clock, q[0])
-			if r.queues[key] = q[1:]; len(q) == 1 {
-				delete(r.queues, key)
+			l.at = c.join(l.at, q[0])
+			if c.queues[key] = q[1:]; len(q) == 1 {
+				delete(c.queues, key)
 			}
 		}
 		if s.Lanes > 1 {
-			l.past = append(l.past, l.clock)
+			l.past = append(l.past, l.at)
 			for other := range s.Lanes {
-				if k := rank*s.Lanes + other; other != ln && r.lanes[k].pc < r.lanes[k].n {
-					r.ready = append(r.ready, k)
+				if k := rank*s.Lanes + other; other != ln && c.lanes[k].pc < c.lanes[k].n {
+					c.ready = append(c.ready, k)
 				}
 			}
 		}
 	}
+	return nil
 }

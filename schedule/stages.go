@@ -33,8 +33,10 @@ type Stage struct {
 type part interface {
 	// each calls f for the bodies that a lane of a participant runs in this stage.
 	each(rank, lane int, f func(b body, s *seat, p int))
-	// some is a body and seat that stands for the stage in a channel.
-	some(channel int) (body, *seat)
+	// copies is how many bodies run the stage side by side in a channel, on seats of
+	// their own, and some is one of them and its seat.
+	copies() int
+	some(copy int) (body, *seat)
 }
 
 // Stages cuts a schedule into its stages, in order. A schedule that was put
@@ -109,17 +111,27 @@ func (st *Stage) AppendFlows(dst []Flow, rank, lane int) ([]Flow, bool) {
 	return dst, true
 }
 
-// Chain visits the messages of the longest chain of the stage in one channel, each
+// Copies is how many chains of the same kind a channel runs side by side: one for
+// every rail between groups.
+func (st *Stage) Copies() int {
+	if st.part == nil {
+		return 1
+	}
+	return st.part.copies()
+}
+
+// Chain visits the messages of the longest chain of one copy in one channel, each
 // sent when the one before it has arrived: from, to, how often, and behind how many
-// others of the same sender it waits each time. Where not
+// others of the same sender it waits each time. What comes to the same receiver at
+// the same time is visited as zero times, behind one. Where not
 // every message of the chain can be named cheaply (a ring of a million), each edge
 // is visited once with the share of its rounds. It is false where the chain is
 // not known.
-func (st *Stage) Chain(channel int, visit func(from, to int, times, behind float64)) bool {
+func (st *Stage) Chain(channel, copy int, visit func(from, to int, times, behind float64)) bool {
 	if st.part == nil {
 		return false
 	}
-	b, s := st.part.some(channel)
+	b, s := st.part.some(copy)
 	if b == nil {
 		return true
 	}
@@ -133,10 +145,13 @@ func (st *Stage) Chain(channel int, visit func(from, to int, times, behind float
 	case *turned:
 		ringChain(b.ring, func(p, q int, times float64) { visit(b.at(p, channel), b.at(q, channel), times, 0) })
 	case *tree:
+		depth := 0
 		b.chain(channel, func(p, q int) {
 			if b.way != down {
 				visit(rank(p), rank(q), 1, 0)
+				b.beside(p, q, channel, depth, func(p int) { visit(rank(p), rank(q), 0, 1) })
 			}
+			depth++
 			if b.way != up {
 				visit(rank(q), rank(p), 1, b.before(p, q, channel))
 			}
@@ -202,8 +217,33 @@ func (t *tree) chain(channel int, visit func(p, q int)) {
 	}
 }
 
-// before is how many children of q get a piece before p does.
+// beside visits the other children of q whose subtrees are as deep as p's: what they
+// send up comes when p's does.
+func (t *tree) beside(p, q, channel, depth int, visit func(p int)) {
+	if q >= t.n {
+		return
+	}
+	for c := range t.shape.children(q, channel) {
+		k := t.shape.child(q, channel, c)
+		if k == p {
+			continue
+		}
+		below := 0
+		for x := k; below < depth && t.shape.children(x, channel) > 0; x = t.shape.child(x, channel, 0) {
+			below++
+		}
+		if below == depth {
+			visit(k)
+		}
+	}
+}
+
+// before is how many children of q get a piece before p does; a switch gives it to
+// all of them at once.
 func (t *tree) before(p, q, channel int) float64 {
+	if q >= t.n {
+		return 0
+	}
 	kids := t.shape.children(q, channel)
 	for c := range kids {
 		if t.shape.child(q, channel, c) == p {
@@ -222,6 +262,8 @@ type flatPart struct {
 func (x flatPart) each(rank, lane int, f func(b body, s *seat, p int)) {
 	f(x.b, &x.f.seat, x.f.where(rank))
 }
+
+func (x flatPart) copies() int { return 1 }
 
 func (x flatPart) some(int) (body, *seat) { return x.b, &x.f.seat }
 
@@ -278,10 +320,17 @@ func (x levelPart) each(rank, lane int, f func(b body, s *seat, p int)) {
 	}
 }
 
-func (x levelPart) some(int) (body, *seat) {
+func (x levelPart) copies() int {
+	if x.stage == 1 {
+		return x.l.rails
+	}
+	return 1
+}
+
+func (x levelPart) some(copy int) (body, *seat) {
 	l := x.l
 	if x.stage == 1 {
-		s := l.outerSeat(0)
+		s := l.outerSeat(copy)
 		return l.outer, &s
 	}
 	for k, group := range l.groups {

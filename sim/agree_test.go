@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"busbar/cluster"
@@ -40,12 +41,12 @@ func machine(t testing.TB, preset string, nodes, gpus int) (*sim.Machine, [][]in
 }
 
 // TestAgreement holds the steady form to the exact one over random machines,
-// schedules, sizes and protocols. Rounds of the steady form are in step, and in
-// truth they drift; the rings and hierarchies that matter most agree to some
-// percent. Schedules whose rounds are of different size (binomial trees, Bruck's)
-// have no steady form worth the name; they are played.
+// schedules, sizes and protocols, more widely than NCCL uses them (package predict
+// holds the two together on what NCCL does). Rounds of the steady form are in step,
+// and in truth they drift. Schedules whose rounds are of different size (binomial
+// trees, Bruck's) have no steady form worth the name; they are played.
 func TestAgreement(t *testing.T) {
-	n := 300
+	n := 600
 	if testing.Short() {
 		n = 60
 	}
@@ -54,7 +55,7 @@ func TestAgreement(t *testing.T) {
 		name string
 		gpus []int
 	}{{"dgx-h100", []int{2, 4, 8}}, {"dgx-a100", []int{2, 8}}, {"baskerville", []int{1, 2, 4}}, {"l40s-8", []int{2, 8}}, {"alps-gh200", []int{1, 4}}}
-	algos := []string{"ring", "bidir_ring", "tree", "chain", "nvls", "nvls_tree", "hierarchical", "direct", "halving_doubling", "rabenseifner", "recursive_doubling", "pairwise"}
+	algos := []string{"ring", "bidir_ring", "tree", "tree", "tree", "chain", "nvls", "nvls", "nvls", "nvls_tree", "nvls_tree", "nvls_tree", "collnet_direct", "collnet_chain", "hierarchical", "direct", "halving_doubling", "rabenseifner", "recursive_doubling", "pairwise"}
 	worst := map[string]float64{}
 	where := map[string]string{}
 	count := map[string]int{}
@@ -70,7 +71,7 @@ func TestAgreement(t *testing.T) {
 		b, _ := schedule.Find(algo)
 		kind := b.Kinds[rng.IntN(len(b.Kinds))]
 		s, err := b.Build(kind, schedule.Params{Ranks: nodes * gpus, Channels: 1 + rng.IntN(4), Pieces: 1, Groups: groups})
-		if err != nil {
+		if err != nil || nodes == 1 && strings.HasPrefix(algo, "collnet") {
 			continue
 		}
 		out, err := m.Outline(s, nil)
@@ -78,12 +79,8 @@ func TestAgreement(t *testing.T) {
 			continue // no NVSwitch to reduce in
 		}
 		f := sim.Fitted()
-		for _, i := range unplayed(t) { // what Exact does not play
-			f[i] = 0
-		}
 		proto := []string{sim.LL, sim.LL128, sim.Simple}[rng.IntN(3)]
 		model := f.NCCLModel(sim.Hopper, false, kind, algo, proto)
-		model.Wire.Overlap = false
 		if rng.IntN(3) == 0 {
 			model = sim.Plain()
 		}
@@ -107,28 +104,13 @@ func TestAgreement(t *testing.T) {
 		}
 	}
 	for algo, d := range worst {
-		most := 0.35
-		switch algo {
-		case "tree", "bidir_ring": // what meets on a shared NIC depends on when it comes
-			most = 0.65
+		most := 0.4
+		if algo == "tree" { // whole vectors without pieces: what meets on a shared NIC depends on when it comes
+			most = 0.8
 		}
 		if d > math.Log(1+most) {
 			t.Errorf("%s: the two forms are more than %.0f%% apart: %s", algo, 100*most, where[algo])
 		}
 		t.Logf("%-18s %3d cases, at most %5.1f%% apart: %s", algo, count[algo], 100*(math.Exp(d)-1), where[algo])
 	}
-}
-
-// unplayed are the figures that the exact form leaves out: how threads come up to
-// speed, what the last step and further peers cost.
-func unplayed(t *testing.T) []int {
-	var list []int
-	for _, name := range []string{"hopper.ramp", "last_step", "pair_step", "pair_launch"} {
-		i, err := sim.FigureByName(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		list = append(list, i)
-	}
-	return list
 }

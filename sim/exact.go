@@ -32,9 +32,6 @@ func (o *Outline) Exact(ctx context.Context, op coll.Op, m *Model, ports Ports, 
 		return nil, err
 	}
 	p.now = max(p.now, p.end) + m.Wire.Launch
-	if !p.sliced { // the last loop is handed over too
-		p.now += m.Wire.Slice * unit.Time(max(m.Wire.Slices, 1))
-	}
 	moving := max(0, p.now-r.Parts.Launch-r.Parts.Latency-r.Parts.Sync)
 	_, busy := m.busiest(&o.all, o.message(), moved(op))
 	lost := ps(m.ramp(&o.all, o.message(), moved(op), float64(moving)/second, busy))
@@ -83,6 +80,7 @@ type play struct {
 	cut    float64 // part of a message after which the receiver may pass it on
 
 	lanes  []lane
+	first  []int32 // of lanes, by participant and lane
 	conns  []conn
 	index  map[uint64]int32
 	caps   []float64 // of things, bytes of data per second
@@ -92,6 +90,7 @@ type play struct {
 
 	flows   []fair.Flow
 	under   []flight // what the flows are
+	idle    float64  // messages' time that a lane loses in every loop
 	rates   []float64
 	late    arrivals
 	now     unit.Time
@@ -108,14 +107,22 @@ type capKey struct {
 	kind Kind
 }
 
-// lane is where a lane of a participant stands.
+// lane is where a lane of a participant stands, or a part of it that threads of
+// their own run.
 type lane struct {
-	pc, len, loop int32
-	busy          bool      // a send is under way
-	rest          unit.Time // until which it hands over slices
-	owes          bool      // it must hand over before it goes on
-	done          int64
-	since         unit.Time
+	who, ln  int32
+	lo, hi   int32 // its ops
+	prev     int32 // the part that comes before it in every loop, or -1
+	comes    bool  // the part before it sends, and this one gets what comes back
+	switched bool  // its peers are switches
+	pc, loop int32
+	busy     bool      // a send is under way
+	rest     unit.Time // until which it hands over slices
+	owes     bool      // it must hand over before it goes on
+	since    unit.Time
+	sent     unit.Time // when its last send began
+	took     unit.Time // and how long its bytes took
+	sends    int32     // how many it has begun
 }
 
 // conn is a connection: how many messages have arrived and were taken.
@@ -176,20 +183,19 @@ func newPlay(o *Outline, op coll.Op, m *Model, ports Ports, events bool) (*play,
 	if p.sliced && o.even() && m.Wire.Slices > 1 {
 		p.cut = 1 / float64(m.Wire.Slices)
 	}
+	if o.even() {
+		p.idle = m.Wire.Last
+	}
 	if p.atOnce { // nothing waits for the end of a loop
 		p.loops, p.full, p.last = 1, 1, 1
 	}
-	p.lanes, p.blocked = make([]lane, s.Nodes()*s.Lanes), make([][]int32, s.Nodes())
+	p.blocked = make([][]int32, s.Nodes())
 	total := int64(0)
-	for i := range p.lanes {
-		l := &p.lanes[i]
-		l.len = int32(s.Len(i/s.Lanes, i%s.Lanes))
-		if l.len > 0 {
-			p.left++
-			p.ready = append(p.ready, int32(i))
-		}
-		total += int64(l.len) * int64(p.loops)
+	for i := range s.Nodes() * s.Lanes {
+		p.split(i/s.Lanes, i%s.Lanes)
+		total += int64(s.Len(i/s.Lanes, i%s.Lanes)) * int64(p.loops)
 	}
+	p.first = append(p.first, int32(len(p.lanes)))
 	if total > maxPlayed {
 		return nil, fmt.Errorf("%d ops in %d loops; at most %d are played one by one; ask for a smaller size or the steady form", total, p.loops, maxPlayed)
 	}
@@ -258,6 +264,7 @@ func (p *play) step() {
 		k := heap.Pop(&p.late).(arrival).conn
 		if k < 0 {
 			p.ready = append(p.ready, -1-k)
+			p.wake(int(p.lanes[-1-k].who)) // others may wait for what is handed over
 			continue
 		}
 		c := &p.conns[k]
@@ -290,8 +297,12 @@ func (p *play) out(f *flight) {
 	if f.event >= 0 {
 		p.events[f.event].To = p.now + p.m.Wire.Launch
 	}
+	l := &p.lanes[f.lane]
+	if p.atOnce { // its own block takes as long as a message, or part of that
+		p.end = max(p.end, p.now+c.hop+unit.Time(p.idle*float64(p.now-l.sent)/float64(max(l.sends, 1))))
+	}
 	if !c.switched && !p.atOnce {
-		p.lanes[f.lane].busy = false
+		l.busy, l.took = false, p.now-l.sent
 		p.handOver(f.lane)
 		p.ready = append(p.ready, f.lane)
 	}

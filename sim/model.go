@@ -61,7 +61,7 @@ type Wire struct {
 	Chunk unit.Bytes
 	// Overlap says that threads of their own do every stage, so that stages of one
 	// lane overlap between loops too and a loop does not wait for the messages of the
-	// one before. Exact does not play that.
+	// one before.
 	Overlap bool
 	// Least and Want let messages shrink, down to Least, until there are Want of them
 	// to keep a pipe full.

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"busbar/cluster"
@@ -27,6 +28,7 @@ type stage struct {
 	pieces  int
 	chain   [nHops]float64 // messages one after the other
 	moves   [nHops]float64 // the same, and those that they wait behind
+	uneven  [nHops]float64 // of a ring: how much more the block meets that has the worst way
 	wires   unit.Time      // latency of cables and switches on the chain
 	message float64        // the largest message
 	loads   [nKinds]load
@@ -34,6 +36,9 @@ type stage struct {
 	serial  [nHops]float64 // messages that one lane sends, of the lane with most
 	weight  float64
 	idle    bool // of a round: there are ranks that send nothing
+	// meet is how many channels and copies of a pipe use a thing of a kind at the same
+	// depth, on average over the chain.
+	meet [nKinds]float64
 }
 
 // load is the busiest thing of a kind.
@@ -233,8 +238,9 @@ func (o *Outline) chain(w *ways, st *schedule.Stage, x *stage) error {
 		var moves [nHops]float64
 		var err error
 		skip, k := max(1, o.s.Ranks/large), 0
-		st.Chain(channel, func(from, to int, times, behind float64) {
-			if times != 1 {
+		var edges []Hop
+		st.Chain(channel, 0, func(from, to int, times, behind float64) {
+			if times != 1 && times != 0 {
 				if k++; k%skip != 0 {
 					return
 				}
@@ -246,7 +252,8 @@ func (o *Outline) chain(w *ways, st *schedule.Stage, x *stage) error {
 				return
 			}
 			hops[way.hop] += times
-			moves[way.hop] += times * (1 + behind)
+			edges = append(edges, way.hop)
+			moves[way.hop] += times + behind
 			wires += float64(way.wires) * times
 		})
 		if err != nil {
@@ -254,9 +261,85 @@ func (o *Outline) chain(w *ways, st *schedule.Stage, x *stage) error {
 		}
 		if far := 10*hops[OverNet] + hops[OverNVLink] + 2*hops[OverPCIe] + 2*hops[OverHost]; far > best {
 			best, x.chain, x.moves, x.wires = far, hops, moves, unit.Time(wires)
+			x.uneven = uneven(st.Rhythm, hops, edges)
 		}
 	}
+	if st.Rhythm == schedule.Piped {
+		o.meet(w, st, x)
+	}
 	return nil
+}
+
+// uneven is what the block meets that leaves out the shortest edges of a ring, beyond
+// the mean of all blocks: one edge, or two neighbours where it goes round twice.
+func uneven(r schedule.Rhythm, hops [nHops]float64, edges []Hop) [nHops]float64 {
+	sum, n := 0.0, len(edges)
+	for _, x := range hops {
+		sum += x
+	}
+	if r != schedule.Even || n < 2 || sum == 0 {
+		return [nHops]float64{}
+	}
+	passes := math.Round(sum / float64(n-1))
+	least, at := math.Inf(1), 0
+	for i, h := range edges {
+		far := nominal[h]
+		if passes > 1 {
+			far += nominal[edges[(i+1)%n]]
+		}
+		if far < least {
+			least, at = far, i
+		}
+	}
+	for h := range hops {
+		hops[h] *= passes / sum
+	}
+	for k := range int(min(passes, 2)) {
+		hops[edges[(at+k)%n]]--
+	}
+	return hops
+}
+
+// meet counts the channels that use the same thing at the same depth of their
+// chains: where they begin at different GPUs they pass each other by.
+func (o *Outline) meet(w *ways, st *schedule.Stage, x *stage) {
+	const deep = 256
+	type place struct {
+		depth int
+		thing int64
+	}
+	users := map[place]float64{}
+	var first []way
+	for channel := range o.s.Channels {
+		for k := range st.Copies() {
+			depth := 0
+			st.Chain(channel, k, func(from, to int, times, _ float64) {
+				if times == 0 || depth >= deep {
+					return
+				}
+				depth++
+				way, _ := w.find(from, to, channel)
+				for _, id := range way.things {
+					users[place{depth, id}]++
+				}
+				if channel == 0 && k == 0 {
+					way.things = slices.Clone(way.things)
+					first = append(first, way)
+				}
+			})
+		}
+	}
+	var counted [nKinds]float64
+	for i, way := range first {
+		for _, id := range way.things {
+			k := o.m.describe(id).kind.under(1 << way.hop)
+			x.meet[k] += users[place{i + 1, id}]
+			counted[k]++
+		}
+	}
+	for k := range counted {
+		x.meet[k] /= max(1, counted[k])
+	}
 }
 
 // farthest is the chain of a stage whose messages wait for nothing: its slowest one.

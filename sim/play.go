@@ -13,15 +13,16 @@ import (
 // advance runs a lane until something that it needs is missing.
 func (p *play) advance(i int32) error {
 	s, l := p.s, &p.lanes[i]
-	who, ln := int(i)/s.Lanes, int(i)%s.Lanes
-	for l.len > 0 && !l.busy && p.now >= l.rest && int(l.loop) < p.loops {
+	who, ln := int(l.who), int(l.ln)
+	for !l.busy && p.now >= l.rest && int(l.loop) < p.loops {
+		if l.pc == l.lo && l.prev >= 0 && !p.ended(l.prev, l.loop, !l.comes) {
+			p.blocked[who] = append(p.blocked[who], i)
+			return nil
+		}
 		op := s.At(who, ln, int(l.pc))
-		if w := op.After; w.Count > 0 {
-			other := &p.lanes[who*s.Lanes+int(w.Lane)]
-			if other.done < int64(l.loop)*int64(other.len)+int64(w.Count) {
-				p.blocked[who] = append(p.blocked[who], i)
-				return nil
-			}
+		if w := op.After; w.Count > 0 && !p.passed(who, int(w.Lane), w.Count, l.loop) {
+			p.blocked[who] = append(p.blocked[who], i)
+			return nil
 		}
 		switch {
 		case op.Verb == schedule.Send:
@@ -61,7 +62,11 @@ func (p *play) advance(i int32) error {
 func (p *play) handOver(i int32) {
 	if l := &p.lanes[i]; l.owes {
 		l.owes = false
-		l.rest = p.now + p.m.Wire.Slice*unit.Time(max(p.m.Wire.Slices, 1))
+		l.rest = p.now + unit.Time(p.idle*float64(l.took))
+		if !p.sliced {
+			l.rest += p.m.Wire.Slice * unit.Time(max(p.m.Wire.Slices, 1))
+		}
+		p.end = max(p.end, l.rest)
 		heap.Push(&p.late, arrival{l.rest, -1 - i})
 	}
 }
@@ -69,22 +74,23 @@ func (p *play) handOver(i int32) {
 // pass counts an op as begun or done and lets the lanes look that may wait for it.
 func (p *play) pass(i int32, who int) {
 	l := &p.lanes[i]
-	l.done++
 	l.since = p.now
-	if l.pc++; l.pc == l.len {
-		l.pc = 0
+	if l.pc++; l.pc == l.hi {
+		l.pc = l.lo
 		if l.loop++; int(l.loop) == p.loops {
 			p.left--
-		} else if !p.sliced && p.m.Wire.Slice > 0 && who < p.s.Ranks {
-			// Where messages are not sliced one by one, a loop hands over once, when its
-			// last bytes are out.
-			l.owes = true
 		}
+		// Where messages are not sliced one by one, a loop hands over once, when its
+		// last bytes are out; and what it does about its last block, nothing goes on with.
+		l.owes = who < p.s.Ranks && (!p.sliced && p.m.Wire.Slice > 0 || p.idle > 0 && !p.atOnce)
 	}
-	if len(p.blocked[who]) > 0 {
-		p.ready = append(p.ready, p.blocked[who]...)
-		p.blocked[who] = p.blocked[who][:0]
-	}
+	p.wake(who)
+}
+
+// wake lets the lanes of a participant look that wait for another one.
+func (p *play) wake(who int) {
+	p.ready = append(p.ready, p.blocked[who]...)
+	p.blocked[who] = p.blocked[who][:0]
 }
 
 // send puts a message on its way; true when the lane must wait until its bytes
@@ -95,11 +101,15 @@ func (p *play) send(i int32, who, ln int, op schedule.Op) (bool, error) {
 		return false, err
 	}
 	c := &p.conns[k]
-	bytes := float64(p.s.Bytes(p.op, op)) * p.share(&p.lanes[i])
+	l := &p.lanes[i]
+	if l.sends++; !p.atOnce || l.sends == 1 {
+		l.sent = p.now
+	}
+	bytes := float64(p.s.Bytes(p.op, op)) * p.share(l)
 	f := flight{conn: k, lane: i, left: bytes, mark: bytes * (1 - p.cut), event: -1}
 	if p.record {
 		f.event = int32(len(p.events))
-		p.note(&p.lanes[i], who, ln, op, p.now, p.now)
+		p.note(l, who, ln, op, p.now, p.now)
 	}
 	most := p.lane
 	if c.switched || who >= p.s.Ranks || c.first == c.last && c.from == c.to {
@@ -144,7 +154,7 @@ func (p *play) connect(from, to, ln int) (int32, error) {
 	c.switched = from >= p.s.Ranks
 	c.hop = p.m.Wire.Hop[w.hop] + w.wires
 	if w.hop == OverNet {
-		c.hop += p.m.Fabric[p.o.net]
+		c.hop += unit.Time(float64(p.m.Fabric[p.o.net]) * p.m.crowd(p.s.Channels))
 	}
 	if w.hop == OverSwitch {
 		c.hop /= 2 // half the way
@@ -171,7 +181,7 @@ func (p *play) laneThing(lane int) int32 {
 	k, ok := p.dense[key]
 	if !ok {
 		k = int32(len(p.caps))
-		p.caps = append(p.caps, min(p.lane, 1e18))
+		p.caps = append(p.caps, min(p.lane*max(1, p.m.Wire.Spread), 1e18))
 		p.dense[key] = k
 	}
 	return k

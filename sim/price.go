@@ -123,6 +123,9 @@ func (m *Model) stage(o *Outline, x *stage, size, loops float64) spent {
 	switch x.rhythm {
 	case schedule.Even:
 		t.latency *= loops
+		for h, n := range x.uneven { // once, until the loops follow each other
+			t.latency += n * float64(m.Wire.Hop[h]) / second
+		}
 		// A slice goes on while the next one is still coming in.
 		t.all = max(b, t.latency+t.sync+chain/float64(max(m.Wire.Slices, 1)))
 	case schedule.Piped:
@@ -164,8 +167,9 @@ var ofHop = [nHops][]Kind{
 	OverSwitch: {Multimem},
 }
 
-// message is how long one message of a stage takes over a kind of hop, while the
-// others are under way too: in step, as equal flows keep.
+// message is how long one message of a stage takes over a kind of hop. Rounds keep
+// all flows in step; of a pipe only those channels meet that use a thing at the
+// same depth.
 func (m *Model) message(x *stage, h Hop, size float64) float64 {
 	t := 0.0
 	for _, k := range ofHop[h] {
@@ -173,11 +177,11 @@ func (m *Model) message(x *stage, h Hop, size float64) float64 {
 		if l.messages <= 0 {
 			continue
 		}
-		one := m.seconds(k, &l, size) * l.flows / l.messages
-		if l.parity == 3 { // up and down do not meet
-			one /= 2
+		flows := l.flows
+		if x.rhythm == schedule.Piped {
+			flows = min(flows, max(1, x.meet[k]))
 		}
-		t = max(t, one)
+		t = max(t, m.seconds(k, &l, size)*flows/l.messages)
 	}
 	return t
 }
@@ -280,12 +284,15 @@ func (m *Model) latency(x *stage, o *Outline) float64 {
 	for h, n := range x.chain {
 		t += n * float64(m.Wire.Hop[h])
 	}
-	t += x.chain[OverNet] * float64(m.Fabric[o.net]) * (1 + m.Crowd*(1-1/float64(max(o.s.Channels, 1))))
+	t += x.chain[OverNet] * float64(m.Fabric[o.net]) * m.crowd(o.s.Channels)
 	if last := x.last(); m.Wire.Peer > 0 && last > 0 {
 		t += (1/last - 1) * float64(m.Wire.Peer)
 	}
 	return t / second
 }
+
+// crowd is by how much a hop over the network is longer where many channels take it.
+func (m *Model) crowd(channels int) float64 { return 1 + m.Crowd*(1-1/float64(max(channels, 1))) }
 
 // sync is what handing over slices costs, in s: in every round of a ring, and once
 // a loop where pieces follow each other.

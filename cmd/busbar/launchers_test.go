@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -129,7 +128,7 @@ func TestMpirunOverHosts(t *testing.T) {
 	file := built(t)
 	x := hosts(t, 3)
 	agent := filepath.Join(t.TempDir(), "agent")
-	if err := os.WriteFile(agent, []byte(agentScript(x)), 0o755); err != nil {
+	if err := os.WriteFile(agent, []byte(x.Agent()), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	meet := "BUSBAR_MEET=" + x.Hosts[0].Addr + ":29517"
@@ -148,21 +147,6 @@ func TestMpirunOverHosts(t *testing.T) {
 		}, shortBench(file)...)
 		expect(t, asRoot(x.Command(limit(t), 0, words...), meet), 4, 3)
 	})
-}
-
-// agentScript stands in for ssh: options, a host, and a command line for its shell.
-func agentScript(x *netns.Net) string {
-	var b strings.Builder
-	b.WriteString("#!/bin/sh\nwhile [ \"${1#-}\" != \"$1\" ]; do shift; done\nhost=$1; shift\ncase $host in\n")
-	for i, h := range x.Hosts {
-		fmt.Fprintf(&b, "%s|%s) exec", h.Name, h.Addr)
-		for _, w := range x.Enter(i) {
-			fmt.Fprintf(&b, " '%s'", w)
-		}
-		b.WriteString(" sh -c \"$*\" ;;\n")
-	}
-	b.WriteString("esac\necho \"no host $host\" >&2; exit 255\n")
-	return b.String()
 }
 
 // Ranks started by hand on three hosts meet at the address that they are told.

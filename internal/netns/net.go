@@ -122,6 +122,22 @@ func (x *Net) Enter(i int) []string {
 	return []string{"ip", "netns", "exec", h.space, "unshare", "--uts", "--mount", "sh", "-c", script, "sh", h.Name, x.etcHosts()}
 }
 
+// Agent is a shell script that stands in for ssh: options, a host by name or address, and a
+// command line for its shell. Launchers take it.
+func (x *Net) Agent() string {
+	var b strings.Builder
+	b.WriteString("#!/bin/sh\nwhile [ \"${1#-}\" != \"$1\" ]; do shift; done\nhost=$1; shift\ncase $host in\n")
+	for i, h := range x.Hosts {
+		fmt.Fprintf(&b, "%s|%s) exec", h.Name, h.Addr)
+		for _, w := range x.Enter(i) {
+			fmt.Fprintf(&b, " '%s'", w)
+		}
+		b.WriteString(" sh -c \"$*\" ;;\n")
+	}
+	b.WriteString("esac\necho \"no host $host\" >&2; exit 255\n")
+	return b.String()
+}
+
 // Close takes the hosts away. Programs on them should have ended.
 func (x *Net) Close() error {
 	var all []error

@@ -37,6 +37,7 @@ var columns = []struct {
 	{"nccl", 3},
 	{"result", 2},
 	{"result/diff", 3},
+	{"workload", 2},
 	{"internal/fair", 0},
 	{"internal/shm", 0},
 	{"internal/reduce", 2},
@@ -61,6 +62,7 @@ var columns = []struct {
 	{"internal/rules", 9},
 	{"internal/fuzzall", 9},
 	{"internal/netns", 8},
+	{"internal/peers", 9},
 }
 
 // reserved lists imports that only some packages may have, with the reason.
@@ -70,8 +72,8 @@ var reserved = []struct {
 }{
 	{"log/slog", "libraries return errors and warnings; only commands log", []string{"cmd/"}},
 	{"net/http", "the model does not serve", []string{"cmd/"}},
-	{"os/exec", "only the command starts other programs", []string{"cmd/", "internal/fuzzall", "internal/netns"}},
-	{"flag", "only commands have flags", []string{"cmd/", "internal/fuzzall"}},
+	{"os/exec", "only the command starts other programs", []string{"cmd/", "internal/fuzzall", "internal/netns", "internal/peers"}},
+	{"flag", "only commands have flags", []string{"cmd/", "internal/fuzzall", "internal/peers"}},
 	{"unsafe", "only memory shared with the kernel, other processes or assembly needs it", []string{"engine", "internal/reduce", "internal/shm"}},
 	{"github.com/goccy/go-yaml", "YAML is read by internal/yamldoc; tests compare it with this", nil},
 	{"github.com/alecthomas/kong", "only the command parses command lines", []string{"cmd/"}},

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"time"
+
+	"busbar/bench"
+	"busbar/coll"
+	"busbar/engine"
+	"busbar/predict"
+	"busbar/schedule"
+	"busbar/unit"
+	"busbar/workload"
+)
+
+type benchStepCmd struct {
+	common
+	rankFlags
+	Model    string        `short:"m" required:"" placeholder:"NAME" help:"The model whose gradients are reduced: a name (busbar models), or dimensions such as layers=4,hidden=512."`
+	Layout   string        `short:"l" placeholder:"NxG" help:"Nodes and ranks of each; sets -n, and the groups of algorithms in levels."`
+	Overlap  string        `enum:"on,off,both" default:"both" help:"on: buckets are reduced while the backward pass goes on; off: after it; both: one after the other."`
+	Compute  time.Duration `help:"What a step computes, a third of it forwards; default: the model's operations at --speed."`
+	Batch    int64         `default:"1" help:"Sequences of a rank in a step, for the default of --compute."`
+	Seq      int64         `help:"Tokens of a sequence, for the default of --compute; default: the model's."`
+	Speed    float64       `default:"150" placeholder:"TFLOPS" help:"What a rank computes, for the default of --compute; 150 is about half the dense bf16 peak of an A100 (312)."`
+	Dtype    string        `short:"d" default:"float" help:"Of the gradients: float, bfloat16, half."`
+	First    string        `name:"first-bucket" default:"1M" placeholder:"SIZE" help:"When the first bucket is full."`
+	Cap      string        `name:"bucket-cap" default:"25M" placeholder:"SIZE" help:"When the other buckets are full."`
+	Algo     string        `default:"auto" help:"An algorithm's name (busbar sched --list), or auto: by size."`
+	Channels int           `default:"1" help:"Parts of the data that go side by side, with --algo NAME."`
+	Warm     int           `short:"w" name:"warmup" default:"1" help:"Steps before those that count."`
+	Iters    int           `name:"iters" default:"5" help:"Steps that count."`
+	Buckets  bool          `help:"List all buckets."`
+	Trace    string        `placeholder:"FILE" help:"Write the median step as a trace for Perfetto or chrome://tracing."`
+}
+
+// Help ends with examples.
+func (benchStepCmd) Help() string {
+	return "Measures the communication of a step of data-parallel training: the model's real gradients, in the buckets of PyTorch's DistributedDataParallel (25 MiB, the first 1 MiB, from the last parameter to the first), " +
+		"reduced by all ranks. Computing is only waited for. What counts is the exposed communication: how long a step goes on after it has computed.\n\n" +
+		"Examples:\n" +
+		"  busbar bench step --model gpt2 -n 2 --iters 3\n" +
+		"  busbar bench step --model vit-b16 --layout 1x2 --compute 200ms --overlap on --json\n" +
+		"  srun -N 2 --ntasks-per-node 2 busbar bench step --model gpt2-large --dtype bfloat16"
+}
+
+// Run measures as a rank, or starts ranks that do.
+func (c *benchStepCmd) Run(e *env) error {
+	m, err := workload.Parse(c.Model)
+	if err != nil {
+		return fmt.Errorf("--model: %w", err)
+	}
+	p, err := c.plan(m)
+	if err != nil {
+		return err
+	}
+	if _, found, _ := c.place(); !found {
+		if err := c.fits(m, p); err != nil {
+			return err
+		}
+	}
+	trace := func(data []byte) error {
+		return e.writeFile(c.Trace, func(w io.Writer) error { _, err := w.Write(data); return err })
+	}
+	return c.everywhere(e, job{
+		valid: p.Validate,
+		work:  func(g *engine.Group) error { return c.measure(e, g, m, p, trace) },
+		keep:  trace,
+	})
+}
+
+// plan is what the flags ask for.
+func (c *benchStepCmd) plan(m *workload.Model) (p bench.StepPlan, err error) {
+	p = bench.StepPlan{Algo: c.Algo, Params: schedule.Params{Channels: c.Channels}, Warm: c.Warm, Iters: c.Iters}
+	if p.Type, err = coll.ParseDtype(c.Dtype); err != nil {
+		return p, fmt.Errorf("--dtype: %w", err)
+	}
+	for _, x := range []struct {
+		flag, text string
+		to         *unit.Bytes
+	}{{"--first-bucket", c.First, &p.First}, {"--bucket-cap", c.Cap, &p.Cap}} {
+		if *x.to, err = unit.ParseBytes(x.text); err != nil {
+			return p, fmt.Errorf("%s: %w", x.flag, err)
+		}
+		if *x.to < 1 || *x.to > 16*unit.GiB {
+			return p, fmt.Errorf("%s %s: expected up to 16 GiB", x.flag, x.text)
+		}
+	}
+	if c.Layout != "" {
+		nodes, per, err := predict.ParseLayout(c.Layout)
+		switch {
+		case err != nil:
+			return p, err
+		case c.Ranks > 0 && c.Ranks != nodes*per:
+			return p, fmt.Errorf("-n %d and --layout %s; give one of them", c.Ranks, c.Layout)
+		}
+		c.Ranks = nodes * per
+		for k := range nodes {
+			var group []int
+			for i := range per {
+				group = append(group, k*per+i)
+			}
+			p.Params.Groups = append(p.Params.Groups, group)
+		}
+	}
+	return p, c.grads(m, &p)
+}
+
+// grads fills in the gradients and when they come: the backward pass has two thirds of a
+// step's operations, and each tensor its part's share of them.
+func (c *benchStepCmd) grads(m *workload.Model, p *bench.StepPlan) error {
+	seq := c.Seq
+	if seq == 0 {
+		seq = m.Seq
+	}
+	if seq < 1 || seq > 1<<24 || c.Batch < 1 || c.Batch > 1<<20 || !(c.Speed > 0) {
+		return fmt.Errorf("%d sequences of %d tokens at %g TFLOPS; expected more than nothing", c.Batch, seq, c.Speed)
+	}
+	total := 3 * m.Forward(seq) * float64(c.Batch)
+	seconds := total / (c.Speed * 1e12)
+	switch {
+	case c.Compute < 0:
+		return errors.New("--compute: expected a time, e.g. 200ms")
+	case c.Compute > 0:
+		seconds = c.Compute.Seconds()
+	}
+	if seconds > 3600 {
+		return fmt.Errorf("a step would compute for %.0f s; give --compute, a smaller --batch or --seq", seconds)
+	}
+	perOperation := seconds / total
+	if total == 0 {
+		perOperation = 0
+	}
+	p.Forward = time.Duration(math.Round(m.Forward(seq) * float64(c.Batch) * perOperation * 1e9))
+	size := int64(p.Type.Size())
+	var owed float64 // of parts without tensors, which the next tensor before them waits for
+	for i := range m.Blocks {
+		for _, part := range m.Blocks[i].Parts {
+			owed += 2 * part.Forward(seq) * float64(c.Batch) * perOperation
+			tensors := part.Tensors()
+			for k, t := range tensors {
+				g := bench.Grad{Bytes: unit.Bytes(t.Count() * size)}
+				if k == len(tensors)-1 { // comes first in the backward pass
+					g.After = time.Duration(math.Round(owed * 1e9))
+					owed = 0
+				}
+				p.Grads = append(p.Grads, g)
+			}
+		}
+	}
+	if n := len(p.Grads); n > 0 { // a tied head is computed before the first gradient
+		p.Grads[n-1].After += time.Duration(math.Round(owed * 1e9))
+	}
+	return nil
+}
+
+// fits refuses gradients that would not fit into this host's memory, before ranks begin to
+// push each other out of it.
+func (c *benchStepCmd) fits(m *workload.Model, p bench.StepPlan) error {
+	var each unit.Bytes
+	for _, g := range p.Grads {
+		each += g.Bytes
+	}
+	n := c.count()
+	if free, ok := freeMemory(); ok && each*unit.Bytes(n) > free/10*9 {
+		return cannotError{fmt.Errorf("%d ranks need %v for the gradients of %s, and this host has %v free; take fewer ranks, --dtype bfloat16, a smaller model or more hosts", n, each*unit.Bytes(n), m.Name, free)}
+	}
+	return nil
+}
+
+// measure takes steps on a group; rank 0 prints.
+func (c *benchStepCmd) measure(e *env, g *engine.Group, m *workload.Model, p bench.StepPlan, trace func([]byte) error) error {
+	out := newStepOutput(c, e, g, m, p)
+	s, err := bench.NewStepper(g, p)
+	if err != nil {
+		return cannotError{err}
+	}
+	for _, overlap := range []bool{false, true} {
+		if c.Overlap == "on" && !overlap || c.Overlap == "off" && overlap {
+			continue
+		}
+		t, err := s.Run(e.ctx, overlap, func(k int) { out.progress(overlap, k) })
+		out.clear()
+		if err != nil {
+			return cannotError{err}
+		}
+		out.add(overlap, t)
+	}
+	if g.Rank() != 0 {
+		return nil
+	}
+	if err := out.print(); err != nil || c.Trace == "" {
+		return err
+	}
+	data, err := out.trace()
+	if err != nil {
+		return err
+	}
+	return e.deliver(data, trace)
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"fmt"
+
+	"busbar/internal/texttab"
+	"busbar/workload"
+)
+
+type modelsCmd struct {
+	common
+	Model string `arg:"" optional:"" help:"One model: its tensors."`
+}
+
+// Help ends with examples.
+func (modelsCmd) Help() string {
+	return "Lists the models that are known by name, with their dimensions and exact numbers of parameters; -v adds the sources. With a name, its tensors in the order in which a framework registers them.\n\n" +
+		"Examples:\n  busbar models\n  busbar models gpt2-large\n  busbar models llama3-8b --json"
+}
+
+// Run lists models, or the tensors of one.
+func (c modelsCmd) Run(e *env) error {
+	if c.Model != "" {
+		return c.one(e)
+	}
+	all := workload.Models()
+	if c.JSON {
+		list := []modelDoc{}
+		for i := range all {
+			list = append(list, newModelDoc(&all[i], false))
+		}
+		return writeIndented(e.stdout, map[string]any{"models": list})
+	}
+	right := texttab.Right
+	t := texttab.Table{Columns: []texttab.Column{
+		{Head: "name"},
+		{Head: "title"},
+		{Head: "parameters", Align: right},
+		{Head: "layers", Align: right},
+		{Head: "hidden", Align: right},
+		{Head: "heads", Align: right},
+		{Head: "FFN", Align: right},
+		{Head: "vocab", Align: right},
+		{Head: "tokens", Align: right},
+		{Head: "forward", Align: right},
+	}}
+	for i := range all {
+		m := &all[i]
+		d := m.Dims
+		heads := fmt.Sprint(d.Heads)
+		if d.KVHeads != d.Heads {
+			heads += fmt.Sprintf("/%d", d.KVHeads)
+		}
+		t.Row(m.Name, m.Title, thousands(m.Params()), fmt.Sprint(d.Layers), fmt.Sprint(d.Hidden), heads, fmt.Sprint(d.FFN), fmt.Sprint(d.Vocab), fmt.Sprint(m.Seq), fmt.Sprintf("%.4g TFLOP", m.Forward(m.Seq)/1e12))
+		cite(&t, c.Verbose, m.Source)
+		cite(&t, c.Verbose, fmt.Sprintf("%s parameters: %s", thousands(m.Published), m.PublishedSource))
+		if m.Note != "" && c.Verbose {
+			t.Row("  note: " + m.Note)
+		}
+	}
+	if err := t.Write(e.stdout); err != nil {
+		return err
+	}
+	fmt.Fprintln(e.stdout, "\nheads: of queries, and of keys and values where those are fewer. forward: operations of a forward pass over one sequence. Sources: -v or --json.")
+	return nil
+}
+
+// one lists the tensors of a model.
+func (c modelsCmd) one(e *env) error {
+	m, err := workload.Parse(c.Model)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return writeIndented(e.stdout, newModelDoc(m, true))
+	}
+	t := texttab.Table{Columns: []texttab.Column{{Head: "tensor"}, {Head: "shape"}, {Head: "parameters", Align: texttab.Right}}}
+	for _, x := range m.Tensors() {
+		t.Row(x.Name, fmt.Sprint(x.Shape), thousands(x.Count()))
+	}
+	t.Row("all", "", thousands(m.Params()))
+	return t.Write(e.stdout)
+}
+
+// modelDoc is a model in JSON.
+type modelDoc struct {
+	Name      string `json:"name"`
+	Title     string `json:"title"`
+	Params    int64  `json:"params"`
+	Published int64  `json:"published_params"`
+	workload.Dims
+	Seq             int64             `json:"seq"`
+	Forward         float64           `json:"forward_flop"`
+	Source          string            `json:"source"`
+	PublishedSource string            `json:"published_source"`
+	Note            string            `json:"note,omitempty"`
+	Tensors         []workload.Tensor `json:"tensors,omitempty"`
+}
+
+func newModelDoc(m *workload.Model, tensors bool) modelDoc {
+	d := modelDoc{Name: m.Name, Title: m.Title, Params: m.Params(), Published: m.Published, Dims: m.Dims, Seq: m.Seq, Forward: m.Forward(m.Seq), Source: m.Source, PublishedSource: m.PublishedSource, Note: m.Note}
+	if tensors {
+		d.Tensors = m.Tensors()
+	}
+	return d
+}
+
+// thousands sets commas.
+func thousands(n int64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

@@ -1,0 +1,47 @@
+package engine
+
+import (
+	"testing"
+
+	"busbar/coll"
+	"busbar/unit"
+)
+
+// Ranks on several hosts take schedules that spare the network between them, and all ranks take
+// the same one.
+func TestPickKnowsHosts(t *testing.T) {
+	tests := []struct {
+		boots string // a letter a host, by rank
+		kind  coll.Kind
+		size  unit.Bytes
+		want  string
+		how   Transport
+	}{
+		{"aaaa", coll.AllReduce, 16 * unit.MiB, "direct", Shm},
+		{"abcd", coll.AllReduce, 16 * unit.MiB, "ring", TCP},
+		{"aabb", coll.AllReduce, 16 * unit.MiB, "hierarchical", Auto},
+		{"abab", coll.AllReduce, 16 * unit.MiB, "hierarchical", Auto},
+		{"aabc", coll.AllReduce, 16 * unit.MiB, "hierarchical", Auto},
+		{"aabb", coll.AllReduce, 1 * unit.KiB, "recursive_doubling", Auto},
+		{"aabb", coll.AllGather, 16 * unit.MiB, "hierarchical", Auto},
+		{"aabb", coll.Broadcast, 16 * unit.MiB, "scatter_allgather", Auto},
+	}
+	for _, tt := range tests {
+		n := len(tt.boots)
+		net := &network{cfg: Config{Size: n, Transport: Auto}}
+		for r, b := range tt.boots {
+			net.members = append(net.members, member{Rank: r, Boot: string(b)})
+		}
+		for rank := range n {
+			g := &Group{cfg: net.cfg, rank: rank, size: n, net: net}
+			s, err := g.Pick(coll.Op{Kind: tt.kind, Bytes: tt.size})
+			if err != nil {
+				t.Errorf("%s on %s: %v", tt.kind, tt.boots, err)
+				continue
+			}
+			if s.Name != tt.want || g.Transport() != tt.how {
+				t.Errorf("%s of %v on %s, rank %d: %s over %s; want %s over %s", tt.kind, tt.size, tt.boots, rank, s.Name, g.Transport(), tt.want, tt.how)
+			}
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package workload
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Parse is the model of a name, or one shaped like GPT-2 of dimensions in words:
+// layers=48,hidden=6144 with heads, ffn, vocab and context where they are not the usual ones
+// (a head of 64 units, four times the width, GPT-2's 50257 words and 1024 tokens).
+func Parse(word string) (*Model, error) {
+	if !strings.Contains(word, "=") {
+		return Find(word)
+	}
+	if len(word) > 256 {
+		return nil, fmt.Errorf("model %.20q…: expected a name, or dimensions such as layers=48,hidden=6144", word)
+	}
+	d := Dims{Vocab: 50257, Context: 1024}
+	fields := map[string]*int64{"layers": &d.Layers, "hidden": &d.Hidden, "heads": &d.Heads, "ffn": &d.FFN, "vocab": &d.Vocab, "context": &d.Context}
+	for _, part := range strings.Split(word, ",") {
+		key, text, _ := strings.Cut(part, "=")
+		to, ok := fields[strings.TrimSpace(key)]
+		if !ok {
+			return nil, fmt.Errorf("model %q: %q is no dimension; expected layers, hidden, heads, ffn, vocab, context", word, key)
+		}
+		n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("model %q: %s is %q; expected a whole number", word, key, text)
+		}
+		*to = n
+	}
+	if d.Heads == 0 {
+		if d.Heads = 1; d.Hidden > 64 && d.Hidden%64 == 0 {
+			d.Heads = d.Hidden / 64
+		}
+	}
+	if err := d.Check(); err != nil {
+		return nil, fmt.Errorf("model %q: %w", word, err)
+	}
+	d = d.filled()
+	return &Model{Name: word, Title: fmt.Sprintf("a GPT of %d layers, %d units", d.Layers, d.Hidden), Dims: d, Seq: d.Context, Blocks: GPT2(d), Source: "the command line"}, nil
+}

@@ -1,0 +1,125 @@
+package workload
+
+import "fmt"
+
+// PartKind is what a part computes.
+type PartKind uint8
+
+// Kinds of parts.
+const (
+	Matmul    PartKind = iota // Out features of every In: a linear layer, or a convolution over patches
+	Lookup                    // a row of Out numbers out of In rows: an embedding
+	Norm                      // Out numbers scaled, and shifted with Bias
+	Attention                 // scores and weighted sums between tokens; has no tensors
+	Added                     // a tensor that is added to others: positions, a class token, a bias
+)
+
+// Cut is how tensor parallelism divides a part's matrix among ranks (Megatron-LM, Shoeybi et
+// al. 2019, section 3).
+type Cut uint8
+
+// Cuts.
+const (
+	Whole Cut = iota // every rank has all of it
+	ByOut            // each rank computes some of the output features: a column-parallel layer
+	ByIn             // each rank has some of the input features, and results are summed: row-parallel
+)
+
+// Part is one operation of a block.
+type Part struct {
+	Name    string
+	Kind    PartKind
+	In, Out int64
+	Bias    bool
+	Cut     Cut
+	// Turned says that the matrix is stored as In × Out, as GPT-2's are; else Out × In.
+	Turned bool
+	// Tied says that the matrix is another part's: it is used here and has no tensor of its own.
+	Tied bool
+	// Shape is that of the weight where it is not a plain matrix or vector.
+	Shape []int64
+	// Heads, KVHeads and HeadDim are those of Attention; Causal says that tokens see earlier
+	// ones only.
+	Heads, KVHeads, HeadDim int64
+	Causal                  bool
+	// Suffix names the weight where a framework does not call it "weight": "" is that, "-" is
+	// the part's own name.
+	Suffix string
+	// Once says that a part runs once a sequence and not for every token: a pooler, a classifier.
+	Once bool
+}
+
+// Tensor is one parameter tensor.
+type Tensor struct {
+	Name  string  `json:"name"`
+	Shape []int64 `json:"shape"`
+	Cut   Cut     `json:"-"`
+}
+
+// Count is the number of elements.
+func (t Tensor) Count() int64 {
+	n := int64(1)
+	for _, d := range t.Shape {
+		n *= d
+	}
+	return n
+}
+
+func (t Tensor) String() string { return fmt.Sprintf("%s%v", t.Name, t.Shape) }
+
+// Tensors are the part's own, in the order in which a framework registers them.
+func (p Part) Tensors() []Tensor {
+	var list []Tensor
+	weight := p.Name + ".weight"
+	switch p.Suffix {
+	case "":
+	case "-":
+		weight = p.Name
+	default:
+		weight = p.Name + p.Suffix
+	}
+	shape := p.Shape
+	if shape == nil {
+		switch {
+		case p.Kind == Norm || p.Kind == Added:
+			shape = []int64{p.Out}
+		case p.Turned || p.Kind == Lookup:
+			shape = []int64{p.In, p.Out}
+		default:
+			shape = []int64{p.Out, p.In}
+		}
+	}
+	if p.Kind != Attention && !p.Tied {
+		list = append(list, Tensor{weight, shape, p.Cut})
+	}
+	if p.Bias {
+		cut := p.Cut
+		if cut == ByIn {
+			cut = Whole // added once, after the sum
+		}
+		bias := p.Name + ".bias"
+		if p.Suffix == "_weight" {
+			bias = p.Name + "_bias"
+		}
+		list = append(list, Tensor{bias, []int64{p.Out}, cut})
+	}
+	return list
+}
+
+// Forward is the floating-point operations of a forward pass over sequences of seq tokens,
+// each. Products count twice their multiplications; what is not a product counts nothing, and
+// the half of the scores that a causal mask throws away is counted, as is usual (PaLM, Chowdhery
+// et al. 2022, appendix B).
+func (p Part) Forward(seq int64) float64 {
+	tokens := float64(seq)
+	if p.Once {
+		tokens = 1
+	}
+	switch p.Kind {
+	case Matmul:
+		return 2 * tokens * float64(p.In) * float64(p.Out)
+	case Attention:
+		return 4 * tokens * float64(seq) * float64(p.Heads) * float64(p.HeadDim)
+	}
+	return 0
+}

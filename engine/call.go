@@ -14,11 +14,12 @@ import (
 
 // Call is a schedule and an operation made ready to run on a group, as often as wanted.
 type Call struct {
-	g       *Group
+	g       *Group // that drives it
+	of      *Group // that it was prepared on
 	s       *schedule.Schedule
 	op      coll.Op
 	name    string // for messages
-	id      uint32
+	id      uint64
 	program uint32
 	elem    int64
 
@@ -81,7 +82,7 @@ func (g *Group) PrepareWith(s *schedule.Schedule, op coll.Op, o Options) (*Call,
 	if err != nil {
 		return nil, err
 	}
-	c := &Call{g: g, s: s, op: op, elem: k.elem, wire: wire, program: fingerprint(s, op, wire), done: make(chan struct{}, 1)}
+	c := &Call{g: g.world(), of: g, s: s, op: op, elem: k.elem, wire: wire, program: fingerprint(s, op, wire), done: make(chan struct{}, 1)}
 	c.name = fmt.Sprintf("%s by %s of %v", op.Kind, s.Name, op.Size(g.size))
 	if c.arith, err = kernelsFor(op, g.size); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.name, err)
@@ -119,8 +120,7 @@ func (g *Group) PrepareWith(s *schedule.Schedule, op coll.Op, o Options) (*Call,
 	if err := g.connect(c); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.name, err)
 	}
-	g.register(c)
-	return c, nil
+	return c, g.register(c)
 }
 
 // doneAt is the number of steps that a wait for a number of ops means.
@@ -187,7 +187,7 @@ func (c *Call) begin() error {
 	case !c.busy.CompareAndSwap(false, true):
 		return fmt.Errorf("%s: the call is under way already", c.name)
 	}
-	if err := c.g.failure(); err != nil {
+	if err := c.of.failure(); err != nil {
 		c.busy.Store(false)
 		return err
 	}
@@ -269,7 +269,7 @@ func (c *Call) local(st *step) {
 // sumAll adds the contributions that lie beside each other, and the own one at its turn, in
 // the order of ranks. The result takes the place of the own one.
 func (c *Call) sumAll(st *step) {
-	n, rank := st.bytes, c.g.rank
+	n, rank := st.bytes, c.of.rank
 	if n == 0 {
 		return
 	}
@@ -287,7 +287,7 @@ func (c *Call) sumAll(st *step) {
 			at = at[y.n:]
 		}
 	}
-	for i := rank; i < c.g.size-1; i++ {
+	for i := rank; i < c.of.size-1; i++ {
 		from := slot(i)
 		for _, y := range st.dst {
 			own := c.mem[y.mem][y.off : y.off+y.n]
@@ -339,10 +339,10 @@ func (c *Call) event(ln *lane, pc int, st *step) {
 	}
 	peer := -1
 	if st.verb == send || st.verb.receives() {
-		peer = int(st.peer)
+		peer = int(st.op.Peer)
 	}
 	c.run.Events = append(c.run.Events, result.Event{
-		Rank: c.g.rank, Lane: ln.id, Op: pc, Loop: c.loops, Name: st.op.Verb.String(), Peer: peer, Bytes: unit.Bytes(st.bytes),
+		Rank: c.of.rank, Lane: ln.id, Op: pc, Loop: c.loops, Name: st.op.Verb.String(), Peer: peer, Bytes: unit.Bytes(st.bytes),
 		From: unit.Time(from) * unit.Nanosecond, To: unit.Time(time.Since(c.begun).Nanoseconds()) * unit.Nanosecond,
 	})
 }

@@ -154,7 +154,7 @@ func (l *link) next() (bool, error) {
 	c := l.g.calls[h.call]
 	if c != nil {
 		if c.program != h.program || int(h.lane) >= len(c.lanes) {
-			return false, &protocolError{l.peer, fmt.Sprintf("call %d is %s here (program %08x) and something else there (program %08x lane %d); all ranks must prepare the same calls in the same order", h.call, c.name, c.program, h.program, h.lane)}
+			return false, &protocolError{l.peer, fmt.Sprintf("call %d is %s here (program %08x) and something else there (program %08x lane %d); all ranks must prepare the same calls in the same order", h.call&maxCalls, c.name, c.program, h.program, h.lane)}
 		}
 		if ln := &c.lanes[h.lane]; ln.wants(l) && !l.hasKept(h.call, h.lane) {
 			st := &ln.steps[ln.pc]
@@ -238,7 +238,7 @@ func (l *link) putAside() (int64, error) {
 	return 1, nil
 }
 
-func (l *link) hasKept(call, lane uint32) bool {
+func (l *link) hasKept(call uint64, lane uint32) bool {
 	for _, k := range l.kept {
 		if k.h.call == call && k.h.lane == lane {
 			return true

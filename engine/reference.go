@@ -56,7 +56,7 @@ func (l *link) refer(p *posted, c *Call) {
 		l.post(a)
 	}
 	p.ref = true
-	le.PutUint32(p.hdr[12:], uint32(p.pc)|byRef)
+	le.PutUint32(p.hdr[headerOp:], uint32(p.pc)|byRef)
 	le.PutUint64(p.where[:], uint64(w.in.id))
 	le.PutUint64(p.where[8:], uint64(w.off+x.off))
 }
@@ -71,7 +71,7 @@ func (l *link) acknowledge(h header) {
 	} else {
 		a = &posted{raw: make([]byte, headerLen)}
 	}
-	header{program: noProgram, call: tellDone, lane: h.lane, op: h.op &^ byRef, length: uint64(h.call)}.put((*[headerLen]byte)(a.raw))
+	header{program: noProgram, call: tellDone, lane: h.lane, op: h.op &^ byRef, length: h.call}.put((*[headerLen]byte)(a.raw))
 	l.post(a)
 	l.g.list(l)
 	l.tx() // an error will come again
@@ -83,7 +83,7 @@ func (l *link) special(h header) (bool, error) {
 	switch h.call {
 	case tellDone:
 		l.r += headerLen
-		if c := l.g.calls[uint32(h.length)]; c != nil && int(h.lane) < len(c.lanes) {
+		if c := l.g.calls[h.length]; c != nil && int(h.lane) < len(c.lanes) {
 			return true, l.acknowledged(&c.lanes[h.lane], int(h.op))
 		}
 		return true, nil

@@ -23,6 +23,7 @@ type Call struct {
 	program uint32
 	elem    int64
 
+	board  *board // in place of the lanes, among ranks of one host
 	lanes  []lane
 	added  []int // by lane: where there is a step that is no op of the schedule
 	left   int   // lanes that have not ended
@@ -120,7 +121,32 @@ func (g *Group) PrepareWith(s *schedule.Schedule, op coll.Op, o Options) (*Call,
 	if err := g.connect(c); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.name, err)
 	}
-	return c, g.register(c)
+	if err := g.register(c); err != nil {
+		return nil, err
+	}
+	return c, g.setBoard(c)
+}
+
+// setBoard gives a call its board, where it may have one.
+func (g *Group) setBoard(c *Call) (err error) {
+	w := g.world()
+	w.driver.Lock()
+	defer w.driver.Unlock()
+	if c.board, err = g.newBoard(c); c.board == nil {
+		return err
+	}
+	c.board.vote()
+	w.kick() // to send what there was no room for
+	return nil
+}
+
+// boards reports whether a run goes by the board, or asks whether it may.
+func (c *Call) boards() bool { return c.board != nil && c.board.stage != boardIdle }
+
+func (c *Call) closeBoard() {
+	if c.board != nil {
+		c.board.close()
+	}
 }
 
 // doneAt is the number of steps that a wait for a number of ops means.
@@ -205,13 +231,21 @@ func (c *Call) begin() error {
 func (c *Call) enter() {
 	b := &c.bound
 	copy(b.before.dst, b.before.src)
-	if b.apart {
+	if c.op.Reduce == coll.MulSum && c.op.Kind.Reduces() {
+		c.arith.scale(b.contribution, b.contribution)
+	}
+	if c.board != nil && (c.board.on || !c.board.asked) {
+		c.board.begin()
+		return
+	}
+	c.enterLanes()
+}
+
+func (c *Call) enterLanes() {
+	if b := &c.bound; b.apart {
 		for _, x := range c.initial {
 			copy(c.mem[dataMem][x.off:x.off+x.n], c.mem[srcMem][x.off:x.off+x.n])
 		}
-	}
-	if c.op.Reduce == coll.MulSum && c.op.Kind.Reduces() {
-		c.arith.scale(b.contribution, b.contribution)
 	}
 	c.left = len(c.lanes)
 	for i := range c.lanes {
@@ -349,6 +383,10 @@ func (c *Call) event(ln *lane, pc int, st *step) {
 
 // doing says where a call stands, in words.
 func (c *Call) doing() string {
+	if c.boards() {
+		r, what := c.board.awaits()
+		return fmt.Sprintf("in %s: waiting for rank %d: %s", c.name, r, what)
+	}
 	for i := range c.lanes {
 		if ln := &c.lanes[i]; ln.pc < len(ln.steps) {
 			return fmt.Sprintf("at lane %d op %d of %s: %s", i, ln.pc, c.name, ln.steps[ln.pc].op)

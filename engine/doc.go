@@ -25,6 +25,11 @@
 // do nothing else reads messages before their time and puts them aside, so a queue holds as
 // many as a schedule may ask for, and no schedule that Check proves gets stuck.
 //
+// Among ranks of one host, an all-reduce in which everybody talks to everybody (direct and
+// one_shot) needs no messages where the vectors lie in memory from Alloc: ranks say on pages
+// of shared memory how far they are, each adds up its share of all vectors where they lie and
+// writes it into all results. Runs of that kind collect no events.
+//
 // # Compression
 //
 // A call prepared with Options.Wire sends float32 as fp16, bf16 or int8 with a scale for each

@@ -50,6 +50,7 @@ type Group struct {
 	all    []*link
 	peers  [][]*link // by rank, then connection
 	moved  int64     // bytes, to share turns
+	alone  bool      // takes part in no board; tests say so
 	stuck  bool      // nothing has moved for a while: messages are put aside
 
 	arenaMu sync.Mutex
@@ -77,7 +78,7 @@ type callKey struct {
 func newGroup(cfg Config, w waiter) *Group {
 	g := &Group{
 		cfg: cfg, rank: cfg.Rank, size: cfg.Size, pid: os.Getpid(), waiter: w,
-		cached: map[callKey]*Call{}, calls: map[uint64]*Call{}, part: part{names: map[uint64]string{}, times: map[string]int{}}, peers: make([][]*link, cfg.Size),
+		cached: map[callKey]*Call{}, calls: map[uint64]*Call{}, part: part{names: map[uint64]string{}, times: map[string]int{}, issued: map[uint64]uint64{}}, peers: make([][]*link, cfg.Size),
 		reg: newRegistry(), doomed: make(chan struct{}),
 		work: make(chan struct{}, 1), quit: make(chan struct{}), idle: make(chan struct{}),
 	}
@@ -187,16 +188,17 @@ func (g *Group) register(c *Call) error {
 	}
 	c.id = g.number<<callBits | g.nextID
 	g.nextID++
-	g = g.world()
-	g.driver.Lock()
-	defer g.driver.Unlock()
-	g.calls[c.id] = c
+	w := g.world()
+	w.driver.Lock()
+	defer w.driver.Unlock()
+	w.issued[g.number] = g.nextID
+	w.calls[c.id] = c
 	lanes := 0
-	for _, x := range g.calls {
+	for _, x := range w.calls {
 		lanes += len(x.lanes)
 	}
-	if cap(g.ready) < lanes {
-		g.ready = append(make([]*lane, 0, 2*lanes), g.ready...)
+	if cap(w.ready) < lanes {
+		w.ready = append(make([]*lane, 0, 2*lanes), w.ready...)
 	}
 	return nil
 }
@@ -217,6 +219,7 @@ func (g *Group) Forget(c *Call) error {
 	g = g.world()
 	g.driver.Lock()
 	delete(g.calls, c.id)
+	c.closeBoard()
 	g.driver.Unlock()
 	c.ready = false
 	return nil
@@ -282,6 +285,11 @@ func (g *Group) blame(err error) {
 // stalled names the rank that the first waiting lane waits for.
 func (g *Group) stalled(e *stallError) error {
 	for _, c := range g.active {
+		if c.boards() {
+			if r, what := c.board.awaits(); r >= 0 {
+				return g.peerError(c.of.worldRank(r), Stuck, "waiting for "+what+": "+e.Error())
+			}
+		}
 		for i := range c.lanes {
 			if ln := &c.lanes[i]; ln.state == awaitsMessage || ln.state == receives {
 				return g.peerError(int(ln.steps[ln.pc].peer), Stuck, e.Error())
@@ -327,10 +335,18 @@ func (g *Group) Close() error {
 	defer g.driver.Unlock()
 	g.intake()
 	g.drop()
+	for _, c := range g.calls {
+		c.closeBoard()
+	}
 	for _, l := range g.all {
 		l.s.close()
 		for _, seg := range l.maps {
 			seg.Close()
+		}
+		for _, seg := range l.votes {
+			if seg != nil {
+				seg.Close()
+			}
 		}
 	}
 	g.settle()

@@ -41,6 +41,7 @@ type link struct {
 	ref     []byte // the current frame is a reference to this, of which left bytes are to come
 	refHead header
 	maps    map[uint32]*shm.Segment // the peer's memory
+	votes   map[uint64]*shm.Segment // pages of boards, by call, that nobody has asked for yet
 	told    map[uint32]bool         // own memory that the peer knows
 	unacked int                     // references that the peer has not taken
 	acks    []*posted               // spare
@@ -262,13 +263,13 @@ func (l *link) takeKept(ln *lane) error {
 		}
 		l.kept = append(l.kept[:i], l.kept[i+1:]...)
 		l.unwait(ln)
-		data := k.data
 		if k.ref != nil {
-			data = k.ref
-			l.acknowledge(k.h)
+			ln.call.landAll(st, k.ref)
 			k.ref = nil
+			l.acknowledge(k.h) // not before: the sender may then overwrite it
+		} else {
+			ln.call.landAll(st, k.data)
 		}
-		ln.call.landAll(st, data)
 		l.held -= int64(len(k.data))
 		l.spare = append(l.spare, k)
 		ln.received()

@@ -23,6 +23,8 @@ type part struct {
 	// guarded by inboxMu.
 	names map[uint64]string
 	times map[string]int
+	// issued is how many calls each part has had numbers for; the driver's.
+	issued map[uint64]uint64
 }
 
 // world is the group that has the connections.
@@ -131,6 +133,7 @@ func (g *Group) leavePart() {
 	for id, c := range w.calls {
 		if c.of == g && !c.busy.Load() {
 			delete(w.calls, id)
+			c.closeBoard()
 		}
 	}
 }

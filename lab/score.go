@@ -22,9 +22,17 @@ type Point struct {
 	Limit     string     `json:"limit"`
 }
 
+// TooNoisy is the noise from which on a point says nothing about a prediction: its own
+// runs differ by more than predictions are allowed to.
+const TooNoisy = 0.5
+
+// Scored reports whether a point counts.
+func (p *Point) Scored() bool { return p.Noise <= TooNoisy }
+
 // Score is how well predictions hold.
 type Score struct {
 	Points int     `json:"points"`
+	Noisy  int     `json:"too_noisy"` // points that do not count
 	Median float64 `json:"median_ape"`
 	Worst  float64 `json:"worst_ape"`
 	Where  string  `json:"worst_at,omitempty"`
@@ -44,8 +52,14 @@ func (p *Point) name() string {
 
 // Rate scores points. Algorithms of one scenario, layout and size whose measured times
 // differ by more than a share must be predicted in their order.
-func Rate(points []Point, differ float64) Score {
-	s := Score{Points: len(points), Wrong: []string{}}
+func Rate(all []Point, differ float64) Score {
+	var points []Point
+	for i := range all {
+		if all[i].Scored() {
+			points = append(points, all[i])
+		}
+	}
+	s := Score{Points: len(points), Noisy: len(all) - len(points), Wrong: []string{}}
 	var errs []float64
 	for i := range points {
 		e := math.Abs(points[i].Error)

@@ -148,7 +148,7 @@ type labCheckCmd struct {
 	Algos     string   `default:"ring,ring:interleaved,tree,hierarchical,halving_doubling" placeholder:"A1,A2,…" help:"Algorithms; ring:interleaved goes from node to node at every step."`
 	Sizes     string   `default:"512K,1M,4M,16M" placeholder:"S1,S2,…" help:"Sizes."`
 	Op        string   `default:"all_reduce" help:"The collective."`
-	Scale     string   `placeholder:"1/N" help:"As for lab up."`
+	Scale     string   `placeholder:"1/N" help:"As for lab up. None: half of what lab up takes, so that links are measured and not processors."`
 	Spines    int      `default:"2" help:"As for lab up."`
 	MTU       int      `name:"mtu" placeholder:"BYTES" help:"As for lab up."`
 	Staging   string   `placeholder:"RATE" help:"As for lab up."`

@@ -29,6 +29,8 @@ type Bucketing struct {
 	Reduce     coll.Redop // the zero value is the sum; training wants coll.Avg
 	// Pick is the schedule of a bucket; nil is the engine's choice by size.
 	Pick func(coll.Op) (*schedule.Schedule, error)
+	// Options are those of every bucket's call.
+	Options Options
 }
 
 // Plan divides the parameters into buckets, each a list of indices in the order in which a
@@ -125,7 +127,7 @@ func (g *Group) bucketCall(how Bucketing, size unit.Bytes, mem []byte) (*Call, e
 			return nil, err
 		}
 	}
-	c, err := g.Prepare(s, op)
+	c, err := g.PrepareWith(s, op, how.Options)
 	if err != nil {
 		return nil, err
 	}

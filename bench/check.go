@@ -8,10 +8,13 @@ import (
 	"busbar/engine"
 )
 
-// buffers are those of a call, in place or not.
 func (m *meter) buffers(op coll.Op, inPlace bool) engine.Buffers {
-	n, rank := m.g.Size(), m.g.Rank()
-	b := engine.Buffers{Send: m.send[:op.Send(n, rank)], Recv: m.recv[:op.Recv(n, rank)], Factor: factor(rank)}
+	return buffers(op, m.g.Size(), m.g.Rank(), m.send, m.recv, inPlace)
+}
+
+// buffers are those of a call, in place or not.
+func buffers(op coll.Op, n, rank int, send, recv []byte, inPlace bool) engine.Buffers {
+	b := engine.Buffers{Send: send[:op.Send(n, rank)], Recv: recv[:op.Recv(n, rank)], Factor: factor(rank)}
 	if !inPlace {
 		return b
 	}
@@ -129,22 +132,18 @@ func epsilon(t coll.Dtype) (half float64, whole bool) {
 	return 0, true
 }
 
-// check runs the call once on known data and counts wrong elements of all ranks.
-func (m *meter) check(ctx context.Context, call *engine.Call, op coll.Op, inPlace bool) (int64, error) {
-	n, rank := m.g.Size(), m.g.Rank()
-	b := m.buffers(op, inPlace)
+// fill puts known data into the buffers of a rank.
+func fill(op coll.Op, n, rank int, b engine.Buffers) {
 	clear(b.Recv)
 	size := op.Type.Size()
 	for i := range len(b.Send) / size {
 		engine.PutElement(b.Send[i*size:], op.Type, value(op, n, rank, i))
 	}
-	if err := call.Bind(b); err != nil {
-		return 0, err
-	}
-	if _, err := call.Run(ctx); err != nil {
-		return 0, err
-	}
-	m.bad[0] = 0
+}
+
+// count is the number of wrong elements that came of known data.
+func count(op coll.Op, n, rank int, b engine.Buffers) (wrong int64) {
+	size := op.Type.Size()
 	round := make([]byte, size)
 	for i := range len(b.Recv) / size {
 		v, off := want(op, n, rank, i)
@@ -153,9 +152,24 @@ func (m *meter) check(ctx context.Context, call *engine.Call, op coll.Op, inPlac
 			v = engine.Element(round, op.Type)
 		}
 		if !(math.Abs(engine.Element(b.Recv[i*size:], op.Type)-v) <= off) {
-			m.bad[0]++
+			wrong++
 		}
 	}
+	return wrong
+}
+
+// check runs the call once on known data and counts wrong elements of all ranks.
+func (m *meter) check(ctx context.Context, call *engine.Call, op coll.Op, inPlace bool) (int64, error) {
+	n, rank := m.g.Size(), m.g.Rank()
+	b := m.buffers(op, inPlace)
+	fill(op, n, rank, b)
+	if err := call.Bind(b); err != nil {
+		return 0, err
+	}
+	if _, err := call.Run(ctx); err != nil {
+		return 0, err
+	}
+	m.bad[0] = count(op, n, rank, b)
 	if _, err := m.wrong.Run(ctx); err != nil {
 		return 0, err
 	}

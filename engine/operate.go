@@ -55,6 +55,21 @@ func (e *Elastic) operate(ctx context.Context, w Work, ask func(View) (Work, err
 	}
 }
 
+// Forget gives back what the engine holds for work that will not come again.
+func (e *Elastic) Forget(w Work) {
+	e.turn.Lock()
+	defer e.turn.Unlock()
+	e.mu.Lock()
+	g := e.group
+	e.mu.Unlock()
+	g.inboxMu.Lock()
+	c := g.cached[keyOf(w.Schedule, w.Op)]
+	g.inboxMu.Unlock()
+	if c != nil {
+		g.Forget(c)
+	}
+}
+
 // begin waits for a group, and keeps it as it is until end.
 func (e *Elastic) begin(ctx context.Context) (g *Group, v View, seq uint64, err error) {
 	if wait := e.until(ctx, func() bool {

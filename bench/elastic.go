@@ -183,7 +183,7 @@ func (m *elasticMeter) check(ctx context.Context, size unit.Bytes, inPlace bool)
 	}); err != nil {
 		return 0, err
 	}
-	m.bad[0] = count(w.Op, m.view.Size, m.view.Rank, w.Buffers)
+	m.bad[0] = count(w.Op, m.view.Size, m.view.Rank, w.Buffers, nil)
 	b := engine.Bytes(m.bad)
 	_, err := m.run(ctx, func(engine.View) (engine.Work, error) {
 		return engine.Work{Op: coll.Op{Kind: coll.AllReduce, Type: coll.Int64, Bytes: 8}, Buffers: engine.Buffers{Send: b, Recv: b}}, nil

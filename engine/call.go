@@ -35,6 +35,9 @@ type Call struct {
 	bound   binding
 	initial []seg // of Data that must hold the contribution before the program begins
 	arith   kernels
+	wire    Wire
+	codec   *codec // nil where elements travel as they are
+	settles []seg  // of Data that is rounded at the end
 	ready   bool
 
 	busy  atomic.Bool
@@ -52,15 +55,22 @@ type Call struct {
 // that it talks to. Without a schedule the engine picks one by the size. All ranks must prepare
 // the same calls in the same order.
 func (g *Group) Prepare(s *schedule.Schedule, op coll.Op) (*Call, error) {
+	return g.PrepareWith(s, op, Options{})
+}
+
+// PrepareWith is Prepare with more to say. The options must be the same on all ranks.
+func (g *Group) PrepareWith(s *schedule.Schedule, op coll.Op, o Options) (*Call, error) {
 	if err := g.failure(); err != nil {
 		return nil, err
 	}
+	wire, err := g.wireFor(op, o)
+	if err != nil {
+		return nil, err
+	}
 	if s == nil {
-		picked, err := g.Pick(op)
-		if err != nil {
+		if s, err = g.pickWire(op, wire); err != nil {
 			return nil, err
 		}
-		s = picked
 	}
 	g.prepare.Lock()
 	defer g.prepare.Unlock()
@@ -71,12 +81,16 @@ func (g *Group) Prepare(s *schedule.Schedule, op coll.Op) (*Call, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Call{g: g, s: s, op: op, elem: k.elem, program: fingerprint(s, op), done: make(chan struct{}, 1)}
+	c := &Call{g: g, s: s, op: op, elem: k.elem, wire: wire, program: fingerprint(s, op, wire), done: make(chan struct{}, 1)}
 	c.name = fmt.Sprintf("%s by %s of %v", op.Kind, s.Name, op.Size(g.size))
 	if c.arith, err = kernelsFor(op, g.size); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.name, err)
 	}
 	c.run = result.Run{Op: op, Ranks: g.size, Algo: s.Name, Channels: s.Channels}
+	if err := k.compress(wire); err != nil {
+		return nil, err
+	}
+	c.codec, c.settles = k.codec, k.settles()
 	k.findUntouched()
 	c.initial = k.initial
 	c.lanes, c.added = make([]lane, s.Lanes), make([]int, s.Lanes)
@@ -210,6 +224,9 @@ func (c *Call) enter() {
 // leave finishes what the program left to do.
 func (c *Call) leave() {
 	b := &c.bound
+	for _, x := range c.settles {
+		c.codec.round(c.mem[x.mem][x.off:x.off+x.n], c.codec.wire)
+	}
 	if c.op.Reduce == coll.Avg && c.op.Kind.Reduces() {
 		c.arith.divide(b.result, b.result)
 	}

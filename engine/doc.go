@@ -22,6 +22,13 @@
 // do nothing else reads messages before their time and puts them aside, so a queue holds as
 // many as a schedule may ask for, and no schedule that Check proves gets stuck.
 //
+// # Compression
+//
+// A call prepared with Options.Wire sends float32 as fp16, bf16 or int8 with a scale for each
+// block: encoded piece by piece as it is sent, decoded and reduced as it arrives. All ranks end
+// with the same bits; BoundFor tells how far off they may be. docs/compression.md has the
+// formulas.
+//
 // # Trust and faults
 //
 // Every connection begins with a challenge that proves the job's secret on both sides. What

@@ -169,6 +169,9 @@ func (g *Group) connect(c *Call) error {
 			if st := &c.lanes[i].steps[k]; st.verb == send || st.verb.receives() {
 				list := g.peers[st.peer]
 				st.link = list[i%len(list)]
+				if c.codec != nil && st.link.enc == nil {
+					st.link.enc = make([]byte, encStage)
+				}
 			}
 		}
 	}

@@ -138,9 +138,24 @@ func (m *elasticMeter) row(ctx context.Context) (row Row, v engine.View, err err
 		return row, v, err
 	}
 	w, err := m.work(v, size, false)
+	if err != nil {
+		return row, v, err
+	}
+	_, sent := m.e.Traffic(w)
+	all, err := m.total(ctx, int64(sent))
 	m.e.Forget(w)
-	row.Op, row.Ranks, row.Size, row.Count = w.Op, v.Size, w.Op.Size(v.Size), w.Op.Count(v.Size)
+	row.Op, row.Ranks, row.Size, row.Count, row.WireBytes = w.Op, v.Size, w.Op.Size(v.Size), w.Op.Count(v.Size), unit.Bytes(all)
 	return row, v, err
+}
+
+// total is the sum of a number over all members.
+func (m *elasticMeter) total(ctx context.Context, x int64) (int64, error) {
+	m.bad[0] = x
+	b := engine.Bytes(m.bad)
+	_, err := m.run(ctx, func(engine.View) (engine.Work, error) {
+		return engine.Work{Op: coll.Op{Kind: coll.AllReduce, Type: coll.Int64, Bytes: 8}, Buffers: engine.Buffers{Send: b, Recv: b}}, nil
+	})
+	return m.bad[0], err
 }
 
 // half measures one form.
@@ -183,10 +198,5 @@ func (m *elasticMeter) check(ctx context.Context, size unit.Bytes, inPlace bool)
 	}); err != nil {
 		return 0, err
 	}
-	m.bad[0] = count(w.Op, m.view.Size, m.view.Rank, w.Buffers, nil)
-	b := engine.Bytes(m.bad)
-	_, err := m.run(ctx, func(engine.View) (engine.Work, error) {
-		return engine.Work{Op: coll.Op{Kind: coll.AllReduce, Type: coll.Int64, Bytes: 8}, Buffers: engine.Buffers{Send: b, Recv: b}}, nil
-	})
-	return m.bad[0], err
+	return m.total(ctx, count(w.Op, m.view.Size, m.view.Rank, w.Buffers, nil))
 }

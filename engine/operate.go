@@ -6,6 +6,7 @@ import (
 
 	"busbar/coll"
 	"busbar/result"
+	"busbar/unit"
 )
 
 // commitOp is how members tell each other that they have finished, and whether newcomers wait:
@@ -59,15 +60,28 @@ func (e *Elastic) operate(ctx context.Context, w Work, ask func(View) (Work, err
 func (e *Elastic) Forget(w Work) {
 	e.turn.Lock()
 	defer e.turn.Unlock()
+	if c := e.prepared(w); c != nil {
+		c.g.Forget(c)
+	}
+}
+
+// Traffic is what this rank sends in one run of work that was done in the present epoch; see
+// Call.Traffic.
+func (e *Elastic) Traffic(w Work) (payload, wire unit.Bytes) {
+	if c := e.prepared(w); c != nil {
+		return c.Traffic()
+	}
+	return 0, 0
+}
+
+// prepared is the call for some work, nil where there is none.
+func (e *Elastic) prepared(w Work) *Call {
 	e.mu.Lock()
 	g := e.group
 	e.mu.Unlock()
 	g.inboxMu.Lock()
-	c := g.cached[keyOf(w.Schedule, w.Op)]
-	g.inboxMu.Unlock()
-	if c != nil {
-		g.Forget(c)
-	}
+	defer g.inboxMu.Unlock()
+	return g.cached[keyOf(w.Schedule, w.Op)]
 }
 
 // begin waits for a group, and keeps it as it is until end.

@@ -217,7 +217,8 @@ func (e *Elastic) Alloc(n int) ([]byte, error) {
 // Run runs an operation on the members there are, and again on those who are left if some are
 // lost before all have finished it. The root is a rank of the epoch that View says. Where the
 // buffers depend on the number of members, or the root is lost, a loss is a ChangedError; use
-// RunWith to be asked instead. The record holds until the next run of the like.
+// RunWith to be asked instead. A context that ends makes this rank leave the job. The record
+// holds until the next run of the like.
 func (e *Elastic) Run(ctx context.Context, w Work) (*result.Run, View, error) {
 	return e.operate(ctx, w, nil)
 }

@@ -13,10 +13,13 @@ import (
 // nobody has its result before all have contributed.
 var commitOp = coll.Op{Kind: coll.AllReduce, Type: coll.Int64, Bytes: 8, Reduce: coll.Max}
 
-// operate runs an operation until it counts.
+// operate runs an operation until it counts. A context that ends makes this rank leave the job.
 func (e *Elastic) operate(ctx context.Context, w Work, ask func(View) (Work, error)) (*result.Run, View, error) {
 	e.turn.Lock()
 	defer e.turn.Unlock()
+	if ctx.Err() != nil { // the others wait for this operation
+		return nil, View{}, e.leave(context.Cause(ctx))
+	}
 	var old View
 	for again := false; ; again = true {
 		g, v, seq, err := e.begin(ctx)

@@ -57,7 +57,7 @@ func (c *Call) Bind(b Buffers) error {
 	if c.busy.Load() {
 		return fmt.Errorf("%s: buffers cannot change while the call is under way", c.name)
 	}
-	n, rank, op := c.g.size, c.g.rank, c.op
+	n, rank, op := c.of.size, c.of.rank, c.op
 	send, recv := int64(op.Send(n, rank)), int64(op.Recv(n, rank))
 	if int64(len(b.Send)) < send || int64(len(b.Recv)) < recv {
 		return fmt.Errorf("%s: rank %d has buffers of %d and %d bytes; it sends %d and receives %d", c.name, rank, len(b.Send), len(b.Recv), send, recv)
@@ -153,8 +153,16 @@ func (c *Call) own(m memory) []byte {
 	return c.owned[m]
 }
 
-// aligned is memory that begins at a multiple of 64 bytes, as vectors like it.
+// aligned is memory that begins at a multiple of 64 bytes, as vectors like it; long ones at one
+// of the size of a huge page, which they ask for.
 func aligned(n int64) []byte {
+	if n >= 2*hugePage {
+		b := make([]byte, n+hugePage-1)
+		skip := int64(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) & (hugePage - 1))
+		b = b[skip : skip+n : skip+n]
+		wantHuge(b[:n&^(hugePage-1)])
+		return b
+	}
 	b := make([]byte, n+63)
 	skip := int64(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) & 63)
 	return b[skip : skip+n : skip+n]

@@ -14,14 +14,16 @@ import (
 
 // Call is a schedule and an operation made ready to run on a group, as often as wanted.
 type Call struct {
-	g       *Group
+	g       *Group // that drives it
+	of      *Group // that it was prepared on
 	s       *schedule.Schedule
 	op      coll.Op
 	name    string // for messages
-	id      uint32
+	id      uint64
 	program uint32
 	elem    int64
 
+	board  *board // in place of the lanes, among ranks of one host
 	lanes  []lane
 	added  []int // by lane: where there is a step that is no op of the schedule
 	left   int   // lanes that have not ended
@@ -81,7 +83,7 @@ func (g *Group) PrepareWith(s *schedule.Schedule, op coll.Op, o Options) (*Call,
 	if err != nil {
 		return nil, err
 	}
-	c := &Call{g: g, s: s, op: op, elem: k.elem, wire: wire, program: fingerprint(s, op, wire), done: make(chan struct{}, 1)}
+	c := &Call{g: g.world(), of: g, s: s, op: op, elem: k.elem, wire: wire, program: fingerprint(s, op, wire), done: make(chan struct{}, 1)}
 	c.name = fmt.Sprintf("%s by %s of %v", op.Kind, s.Name, op.Size(g.size))
 	if c.arith, err = kernelsFor(op, g.size); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.name, err)
@@ -119,8 +121,32 @@ func (g *Group) PrepareWith(s *schedule.Schedule, op coll.Op, o Options) (*Call,
 	if err := g.connect(c); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.name, err)
 	}
-	g.register(c)
-	return c, nil
+	if err := g.register(c); err != nil {
+		return nil, err
+	}
+	return c, g.setBoard(c)
+}
+
+// setBoard gives a call its board, where it may have one.
+func (g *Group) setBoard(c *Call) (err error) {
+	w := g.world()
+	w.driver.Lock()
+	defer w.driver.Unlock()
+	if c.board, err = g.newBoard(c); c.board == nil {
+		return err
+	}
+	c.board.vote()
+	w.kick() // to send what there was no room for
+	return nil
+}
+
+// boards reports whether a run goes by the board, or asks whether it may.
+func (c *Call) boards() bool { return c.board != nil && c.board.stage != boardIdle }
+
+func (c *Call) closeBoard() {
+	if c.board != nil {
+		c.board.close()
+	}
 }
 
 // doneAt is the number of steps that a wait for a number of ops means.
@@ -187,7 +213,7 @@ func (c *Call) begin() error {
 	case !c.busy.CompareAndSwap(false, true):
 		return fmt.Errorf("%s: the call is under way already", c.name)
 	}
-	if err := c.g.failure(); err != nil {
+	if err := c.of.failure(); err != nil {
 		c.busy.Store(false)
 		return err
 	}
@@ -205,13 +231,21 @@ func (c *Call) begin() error {
 func (c *Call) enter() {
 	b := &c.bound
 	copy(b.before.dst, b.before.src)
-	if b.apart {
+	if c.op.Reduce == coll.MulSum && c.op.Kind.Reduces() {
+		c.arith.scale(b.contribution, b.contribution)
+	}
+	if c.board != nil && (c.board.on || !c.board.asked) {
+		c.board.begin()
+		return
+	}
+	c.enterLanes()
+}
+
+func (c *Call) enterLanes() {
+	if b := &c.bound; b.apart {
 		for _, x := range c.initial {
 			copy(c.mem[dataMem][x.off:x.off+x.n], c.mem[srcMem][x.off:x.off+x.n])
 		}
-	}
-	if c.op.Reduce == coll.MulSum && c.op.Kind.Reduces() {
-		c.arith.scale(b.contribution, b.contribution)
 	}
 	c.left = len(c.lanes)
 	for i := range c.lanes {
@@ -269,7 +303,7 @@ func (c *Call) local(st *step) {
 // sumAll adds the contributions that lie beside each other, and the own one at its turn, in
 // the order of ranks. The result takes the place of the own one.
 func (c *Call) sumAll(st *step) {
-	n, rank := st.bytes, c.g.rank
+	n, rank := st.bytes, c.of.rank
 	if n == 0 {
 		return
 	}
@@ -287,7 +321,7 @@ func (c *Call) sumAll(st *step) {
 			at = at[y.n:]
 		}
 	}
-	for i := rank; i < c.g.size-1; i++ {
+	for i := rank; i < c.of.size-1; i++ {
 		from := slot(i)
 		for _, y := range st.dst {
 			own := c.mem[y.mem][y.off : y.off+y.n]
@@ -339,16 +373,20 @@ func (c *Call) event(ln *lane, pc int, st *step) {
 	}
 	peer := -1
 	if st.verb == send || st.verb.receives() {
-		peer = int(st.peer)
+		peer = int(st.op.Peer)
 	}
 	c.run.Events = append(c.run.Events, result.Event{
-		Rank: c.g.rank, Lane: ln.id, Op: pc, Loop: c.loops, Name: st.op.Verb.String(), Peer: peer, Bytes: unit.Bytes(st.bytes),
+		Rank: c.of.rank, Lane: ln.id, Op: pc, Loop: c.loops, Name: st.op.Verb.String(), Peer: peer, Bytes: unit.Bytes(st.bytes),
 		From: unit.Time(from) * unit.Nanosecond, To: unit.Time(time.Since(c.begun).Nanoseconds()) * unit.Nanosecond,
 	})
 }
 
 // doing says where a call stands, in words.
 func (c *Call) doing() string {
+	if c.boards() {
+		r, what := c.board.awaits()
+		return fmt.Sprintf("in %s: waiting for rank %d: %s", c.name, r, what)
+	}
 	for i := range c.lanes {
 		if ln := &c.lanes[i]; ln.pc < len(ln.steps) {
 			return fmt.Sprintf("at lane %d op %d of %s: %s", i, ln.pc, c.name, ln.steps[ln.pc].op)

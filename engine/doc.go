@@ -13,6 +13,9 @@
 // All ranks prepare the same calls in the same order; they may start them in any order. A
 // prepared call allocates nothing when it runs.
 //
+// Sub makes groups of some of the ranks, which share connections and faults with the whole;
+// Buckets reduce gradients while a backward pass goes on.
+//
 // # How it runs
 //
 // One goroutine at a time drives a group: it moves bytes of all connections and steps of all
@@ -21,6 +24,11 @@
 // overwrite what is still being sent follows the send byte by byte, or waits. A rank that can
 // do nothing else reads messages before their time and puts them aside, so a queue holds as
 // many as a schedule may ask for, and no schedule that Check proves gets stuck.
+//
+// Among ranks of one host, an all-reduce in which everybody talks to everybody (direct and
+// one_shot) needs no messages where the vectors lie in memory from Alloc: ranks say on pages
+// of shared memory how far they are, each adds up its share of all vectors where they lie and
+// writes it into all results. Runs of that kind collect no events.
 //
 // # Compression
 //

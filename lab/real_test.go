@@ -3,6 +3,7 @@
 package lab
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -34,8 +35,11 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, Hold())
 			os.Exit(3)
 		case "start":
-			_, err := Start(context.Background(), Config{Folder: Folder(os.Args[2]), Name: "t", Plan: twoNodes(nil), Holder: holderArgs(), Rootless: os.Args[3] == "rootless"})
+			_, err := Start(context.Background(), Config{Folder: Folder(os.Args[2]), Name: "t", Plan: twoNodes(nil), Program: self(), Args: holderArgs(), Rootless: os.Args[3] == "rootless", Tied: os.Args[3] == "tied"})
 			fmt.Fprintln(os.Stderr, err)
+			if os.Args[3] == "tied" {
+				time.Sleep(time.Minute)
+			}
 			os.Exit(0)
 		case "inside":
 			if err := inside(os.Args[2:]); err != nil {
@@ -126,7 +130,7 @@ func inside(args []string) error {
 func up(t *testing.T, p *Plan, rootless bool) *Lab {
 	t.Helper()
 	folder := Folder(filepath.Join(t.TempDir(), "labs"))
-	_, err := Start(t.Context(), Config{Folder: folder, Name: "t", Plan: p, Holder: holderArgs(), Rootless: rootless})
+	_, err := Start(t.Context(), Config{Folder: folder, Name: "t", Plan: p, Program: self(), Args: holderArgs(), Rootless: rootless})
 	skipWithout(t, err)
 	if err != nil {
 		t.Fatal(err)
@@ -330,7 +334,7 @@ func TestRootless(t *testing.T) {
 
 func TestOneLabOfAName(t *testing.T) {
 	l := up(t, twoNodes(t), false)
-	_, err := Start(t.Context(), Config{Folder: l.folder, Name: "t", Plan: twoNodes(t), Holder: holderArgs()})
+	_, err := Start(t.Context(), Config{Folder: l.folder, Name: "t", Plan: twoNodes(t), Program: self(), Args: holderArgs()})
 	if err == nil || !strings.Contains(err.Error(), "is up") {
 		t.Errorf("a second one: %v", err)
 	}
@@ -394,7 +398,7 @@ func TestNothingIsLeftAfterDown(t *testing.T) {
 	spaces, links := world(t)
 	folder := Folder(filepath.Join(t.TempDir(), "labs"))
 	for i := range cycles(t, 3) {
-		_, err := Start(t.Context(), Config{Folder: folder, Name: "t", Plan: twoNodes(t), Holder: holderArgs(), Rootless: i%2 == 1})
+		_, err := Start(t.Context(), Config{Folder: folder, Name: "t", Plan: twoNodes(t), Program: self(), Args: holderArgs(), Rootless: i%2 == 1})
 		skipWithout(t, err)
 		if err != nil {
 			t.Fatalf("cycle %d: %v", i, err)
@@ -460,12 +464,41 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 }
 
+// TestTiedLabEndsWithItsStarter kills the process that a lab is tied to.
+func TestTiedLabEndsWithItsStarter(t *testing.T) {
+	spaces, links := world(t)
+	folder := Folder(filepath.Join(t.TempDir(), "labs"))
+	mode := "tied"
+	cmd := exec.Command(self(), "start", string(folder), mode)
+	out, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said, _ := bufio.NewReader(out).ReadString('\n')
+	if strings.Contains(said, "needs either root") || strings.Contains(said, "not permitted") {
+		cmd.Wait()
+		t.Skipf("needs rights: %s", said)
+	}
+	if _, err := folder.Open("t"); err != nil {
+		t.Errorf("%v (%s)", err, said)
+	}
+	cmd.Process.Kill()
+	cmd.Wait()
+	settled(t, spaces, links)
+	if names, _ := folder.Names(); len(names) > 0 {
+		t.Errorf("left in the folder: %v", names)
+	}
+}
+
 func TestStartIsCancelled(t *testing.T) {
 	spaces, links := world(t)
 	folder := Folder(filepath.Join(t.TempDir(), "labs"))
 	for d := range 4 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(d)*5*time.Millisecond)
-		_, err := Start(ctx, Config{Folder: folder, Name: "t", Plan: twoNodes(t), Holder: holderArgs()})
+		_, err := Start(ctx, Config{Folder: folder, Name: "t", Plan: twoNodes(t), Program: self(), Args: holderArgs()})
 		cancel()
 		skipWithout(t, err)
 		if err == nil {

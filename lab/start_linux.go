@@ -18,16 +18,20 @@ type Config struct {
 	Folder Folder
 	Name   string
 	Plan   *Plan
-	// Holder is the program and the arguments with which it calls Hold.
-	Holder []string
+	// Program and Args, with its name, are what calls Hold.
+	Program string
+	Args    []string
 	// Rootless asks for a user namespace even where this process has all rights.
 	Rootless bool
+	// Tied lets the lab end with this process, however that ends.
+	Tied bool
 }
 
 // setup is what the holder is told.
 type setup struct {
 	Dir  string `json:"dir"`
 	Plan *Plan  `json:"plan"`
+	Tied bool   `json:"tied"`
 }
 
 // ready is what the holder answers.
@@ -114,16 +118,17 @@ func start(ctx context.Context, cfg Config, lock *os.File) (*State, error) {
 		return nil, err
 	}
 	ours, theirs := os.NewFile(uintptr(pair[0]), "holder"), os.NewFile(uintptr(pair[1]), "starter")
-	defer ours.Close()
 	defer theirs.Close()
 	log, err := os.OpenFile(cfg.Folder.Path(cfg.Name, logFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
+		ours.Close()
 		return nil, err
 	}
 	defer log.Close()
 	rootless := cfg.Rootless || !privileged()
 	proc, err := cfg.holder(rootless, []*os.File{nil, log, log, theirs, lock, door})
 	if err != nil {
+		ours.Close()
 		if rootless {
 			return nil, &RightsError{fmt.Errorf("making namespaces: %w", err)}
 		}
@@ -138,18 +143,24 @@ func start(ctx context.Context, cfg Config, lock *os.File) (*State, error) {
 		err = ctx.Err()
 	}
 	if err != nil {
+		ours.Close()
 		proc.Kill()
 		proc.Wait()
 		return nil, err
 	}
-	proc.Release()
+	if cfg.Tied {
+		s.tie = ours
+	} else {
+		ours.Close()
+	}
+	go proc.Wait() // should it end before this process does
 	return s, nil
 }
 
 // agree tells the holder what to build, waits until it has, and writes the state. The
 // holder ends by itself until it has heard that the state is written.
 func (cfg *Config) agree(c *os.File, s *State) error {
-	if err := send(c, setup{Dir: cfg.Folder.Path(cfg.Name), Plan: cfg.Plan}); err != nil {
+	if err := send(c, setup{Dir: cfg.Folder.Path(cfg.Name), Plan: cfg.Plan, Tied: cfg.Tied}); err != nil {
 		return cfg.died(err)
 	}
 	var r ready
@@ -194,6 +205,11 @@ func (cfg *Config) holder(rootless bool, files []*os.File) (*os.Process, error) 
 	}
 	defer null.Close()
 	files[0] = null
+	return os.StartProcess(cfg.Program, cfg.Args, &os.ProcAttr{Dir: "/", Env: os.Environ(), Files: files, Sys: apart(rootless)})
+}
+
+// apart is how a process gets namespaces of its own, a session of its own with them.
+func apart(rootless bool) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{
 		Setsid:     true,
 		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS,
@@ -203,5 +219,17 @@ func (cfg *Config) holder(rootless bool, files []*os.File) (*os.Process, error) 
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
 	}
-	return os.StartProcess(cfg.Holder[0], cfg.Holder, &os.ProcAttr{Dir: "/", Env: os.Environ(), Files: files, Sys: attr})
+	return attr
+}
+
+// Allowed reports why this process could not make a lab: it lets a program that does
+// nothing run in namespaces as a holder has them.
+func Allowed(program string, args ...string) error {
+	rootless := !privileged()
+	proc, err := os.StartProcess(program, args, &os.ProcAttr{Dir: "/", Sys: apart(rootless)})
+	if err != nil {
+		return &RightsError{fmt.Errorf("making namespaces: %w", err)}
+	}
+	_, err = proc.Wait()
+	return err
 }

@@ -165,7 +165,11 @@ func closing(end <-chan struct{}, c net.Conn) func() {
 	go func() {
 		select {
 		case <-end:
-			c.Close()
+			select {
+			case <-done: // called off before the end came, though both are seen at once
+			default:
+				c.Close()
+			}
 		case <-done:
 		}
 	}()

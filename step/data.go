@@ -2,7 +2,6 @@ package step
 
 import (
 	"busbar/coll"
-	"busbar/workload"
 )
 
 // bucket is how much of the gradients travels at once when nobody says: PyTorch's default.
@@ -79,7 +78,11 @@ func (p *pricing) replicated(x *stage) error {
 		if err != nil {
 			return err
 		}
-		p.count(Shards, "new parameters", bytes, 1, one, one, text)
+		open := one
+		if !j.Sync { // gathered while the first blocks of the next step are computed
+			open = max(0, one-x.forward()) + p.g.f[Slowdown]*min(one, x.forward())
+		}
+		p.count(Shards, "new parameters", bytes, 1, one, open, text)
 	}
 	return nil
 }
@@ -162,5 +165,3 @@ func (p *pricing) optimizer(params float64) float64 {
 	}
 	return params * p.j.UpdateBytes() / p.g.bandwidth()
 }
-
-var _ = workload.Adam

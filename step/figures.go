@@ -26,6 +26,7 @@ const (
 	Slowdown                     // of compute while collectives run beside it: they take some of its cores and memory
 	StepHost                     // ms of a step for the optimizer's host work, logging and the loader
 	Spread                       // of compute: how much later the slowest of many ranks is, by doubling of their number
+	Loose                        // how much more memory is read and written between products in frameworks of many parts
 	nFigures
 )
 
@@ -40,7 +41,7 @@ var genFigures = [perGen]figure{
 
 var sharedFigures = [nFigures - 4*perGen]figure{
 	{"prologue", "", 0, 800}, {"gap", "us", 0, 6}, {"eager_start", "us", 1, 40}, {"fused_start", "us", 0, 20}, {"fp8_share", "", 0.4, 1},
-	{"tp_hidden", "", 0, 1}, {"slowdown", "", 0, 0.3}, {"step_host", "ms", 0, 50}, {"spread", "", 0, 0.05},
+	{"tp_hidden", "", 0, 1}, {"slowdown", "", 0, 0.3}, {"step_host", "ms", 0, 50}, {"spread", "", 0, 0.05}, {"loose", "", 1, 4},
 }
 
 // Name is that of a figure: hopper.ceiling, gap.
@@ -77,6 +78,6 @@ func Default() *Figures {
 		// blackwell
 		0.75, 0.45, 0.35, 0.88,
 		// shared
-		150, 2, 9, 4, 0.8, 0.5, 0.05, 5, 0.004,
+		150, 2, 9, 4, 0.8, 0.5, 0.05, 5, 0.004, 1.5,
 	}
 }

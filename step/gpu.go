@@ -67,6 +67,9 @@ func (g *GPU) peak(p workload.Precision) float64 {
 // bandwidth is that of memory, in bytes/s, as streams reach it.
 func (g *GPU) bandwidth() float64 { return float64(g.Model.HBM) * g.f.gen(g.gen, MemShare) }
 
+// plainCeiling is what products in float32 reach of the peak without tensor cores.
+const plainCeiling = 0.9
+
 // tiles are the pieces that libraries cut products into, and the share of the rate that
 // each reaches: small ones read their inputs more often.
 var tiles = []struct{ m, n, share float64 }{{128, 256, 1}, {256, 128, 1}, {128, 128, 0.95}, {128, 64, 0.8}, {64, 64, 0.6}}
@@ -93,6 +96,14 @@ func (g *GPU) Seconds(t *workload.Task, p workload.Precision) float64 {
 	return t.Bytes/g.bandwidth() + g.gap(t)
 }
 
+// between multiplies what streams take in frameworks that are put together of many parts.
+func (g *GPU) between(j *workload.Job) float64 {
+	if j.Framework == workload.Fused {
+		return 1
+	}
+	return g.f[Loose]
+}
+
 // product is the time of matrix products: the best cut of those that libraries have, in
 // waves over the cores, or what their bytes take.
 func (g *GPU) product(t *workload.Task, p workload.Precision) float64 {
@@ -101,6 +112,9 @@ func (g *GPU) product(t *workload.Task, p workload.Precision) float64 {
 	if p == workload.FP8 {
 		ceiling *= g.f[Fp8Share]
 		width = 1
+	}
+	if p == workload.FP32 { // by the plain cores, which no power limit slows
+		ceiling = plainCeiling
 	}
 	best := math.Inf(1)
 	for _, x := range tiles {
@@ -134,7 +148,11 @@ func (g *GPU) gap(t *workload.Task) float64 { return t.Starts * g.f[Gap] * 1e-6 
 func (g *GPU) Run(list []workload.Task, j *workload.Job) float64 {
 	gpu, starts := 0.0, 0.0
 	for i := range list {
-		gpu += g.Seconds(&list[i], j.Precision)
+		t := g.Seconds(&list[i], j.Precision)
+		if list[i].Kind == workload.Stream {
+			t *= g.between(j)
+		}
+		gpu += t
 		starts += list[i].Starts
 	}
 	each := g.f[FusedStart]

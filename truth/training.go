@@ -3,7 +3,6 @@ package truth
 import (
 	"encoding/json"
 	"fmt"
-	"math"
 	"strings"
 
 	"busbar/workload"
@@ -128,6 +127,9 @@ func (t *Training) model() (*workload.Model, error) {
 	if strings.HasPrefix(name, "transformer-xl") {
 		return nil, fmt.Errorf("%s: relative positions and memory of segments are not modelled", t.Model.Name)
 	}
+	if strings.Contains(t.Source, "DeepLearningExamples") && strings.Contains(name, "bert") && t.Model.Seq == 512 {
+		return nil, fmt.Errorf("%s: sequences run without their padding, and how long they are is not stated", t.Model.Name)
+	}
 	if t.Model.Experts > 0 {
 		return nil, fmt.Errorf("%s: mixtures of experts are not modelled", t.Model.Name)
 	}
@@ -225,11 +227,13 @@ func (t *Training) style(j *workload.Job, s *workload.Split) {
 	case strings.Contains(src, "interne"):
 	default: // Megatron-LM, DeepSpeed and NVIDIA's examples of 2020 to 2022
 		j.Unfused, j.Sync = true, true
-		if strings.Contains(src, "deeplearningexamples") || strings.Contains(src, "ngc-pytorch") {
+		if strings.Contains(src, "deeplearningexamples") || strings.Contains(t.ID, "ngc-pytorch") {
 			j.Sync = false
 		}
+		if strings.Contains(strings.ToLower(t.Model.Name), "bert") {
+			j.Masked = 0.15 // Devlin et al. 2019, section 3.1
+		}
 	}
-	_ = math.Pi
 }
 
 func precisionOf(s string) workload.Precision {

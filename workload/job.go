@@ -62,6 +62,9 @@ type Job struct {
 	Framework   Framework
 	// Unfused says that attention writes its scores to memory.
 	Unfused bool
+	// Masked is the share of tokens that the head computes, where it is not all of them: BERT
+	// predicts only what was masked.
+	Masked float64
 	// Sync says that gradients travel after the backward pass and not beside it.
 	Sync bool
 }

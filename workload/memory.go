@@ -37,15 +37,10 @@ func (j *Job) ParamWidth() float64 {
 	return 2
 }
 
-// GradWidth is the bytes of a gradient as it is summed among ranks: Megatron's are float32,
-// DDP's as wide as the parameter, FSDP's as what it computes with.
+// GradWidth is the bytes of a gradient as it is summed among ranks: as wide as what is
+// computed with, float32 where weights are kept so and not divided.
 func (j *Job) GradWidth() float64 {
-	switch {
-	case j.Precision == FP32 || j.Precision == TF32:
-		return 4
-	case j.Precision.Amp() && j.Split.ZeRO < 3:
-		return 4
-	case j.Framework == Fused && j.Split.ZeRO < 3:
+	if j.Precision == FP32 || j.Precision == TF32 || j.Precision.Amp() && j.Split.ZeRO < 3 {
 		return 4
 	}
 	return 2

@@ -101,6 +101,9 @@ func (w *weaver) product(p *Part, attended bool) {
 	if p.Once {
 		m = float64(w.j.MicroBatch)
 	}
+	if w.last && !p.Once && w.j.Masked > 0 {
+		m *= w.j.Masked
+	}
 	switch p.Cut {
 	case ByOut:
 		n /= w.tp

@@ -27,6 +27,7 @@ const (
 	StepHost                     // ms of a step for the optimizer's host work, logging and the loader
 	Spread                       // of compute: how much later the slowest of many ranks is, by doubling of their number
 	Loose                        // how much more memory is read and written between products in frameworks of many parts
+	LooseScore                   // how much longer attention takes in them
 	nFigures
 )
 
@@ -41,7 +42,7 @@ var genFigures = [perGen]figure{
 
 var sharedFigures = [nFigures - 4*perGen]figure{
 	{"prologue", "", 0, 800}, {"gap", "us", 0, 6}, {"eager_start", "us", 1, 40}, {"fused_start", "us", 0, 20}, {"fp8_share", "", 0.4, 1},
-	{"tp_hidden", "", 0, 1}, {"slowdown", "", 0, 0.3}, {"step_host", "ms", 0, 50}, {"spread", "", 0, 0.05}, {"loose", "", 1, 4},
+	{"tp_hidden", "", 0, 1}, {"slowdown", "", 0, 0.3}, {"step_host", "ms", 0, 50}, {"spread", "", 0, 0.05}, {"loose", "", 1, 4}, {"loose_score", "", 1, 4},
 }
 
 // Name is that of a figure: hopper.ceiling, gap.
@@ -70,14 +71,14 @@ func (f *Figures) gen(g sim.Gen, k int) float64 { return f[int(g)*perGen+k] }
 func Default() *Figures {
 	return &Figures{
 		// volta
-		0.7, 0.35, 0.3, 0.85,
+		0.5818, 0.35, 0.3, 0.95,
 		// ampere
-		0.8, 0.55, 0.45, 0.85,
+		0.7, 0.5625, 0.5, 0.8727,
 		// hopper
-		0.78, 0.5, 0.4, 0.88,
+		0.6885, 0.3731, 0.2715, 0.65,
 		// blackwell
-		0.75, 0.45, 0.35, 0.88,
+		0.5333, 0.48, 0.3169, 0.891,
 		// shared
-		150, 2, 9, 4, 0.8, 0.5, 0.05, 5, 0.004, 1.5,
+		126.1, 2.061, 9, 4, 0.8, 0.9, 0.05312, 5.152, 0.003663, 1.5, 1.463,
 	}
 }

@@ -96,14 +96,6 @@ func (g *GPU) Seconds(t *workload.Task, p workload.Precision) float64 {
 	return t.Bytes/g.bandwidth() + g.gap(t)
 }
 
-// between multiplies what streams take in frameworks that are put together of many parts.
-func (g *GPU) between(j *workload.Job) float64 {
-	if j.Framework == workload.Fused {
-		return 1
-	}
-	return g.f[Loose]
-}
-
 // product is the time of matrix products: the best cut of those that libraries have, in
 // waves over the cores, or what their bytes take.
 func (g *GPU) product(t *workload.Task, p workload.Precision) float64 {
@@ -149,8 +141,13 @@ func (g *GPU) Run(list []workload.Task, j *workload.Job) float64 {
 	gpu, starts := 0.0, 0.0
 	for i := range list {
 		t := g.Seconds(&list[i], j.Precision)
-		if list[i].Kind == workload.Stream {
-			t *= g.between(j)
+		if j.Framework != workload.Fused {
+			switch list[i].Kind {
+			case workload.Stream:
+				t *= g.f[Loose]
+			case workload.Score:
+				t *= g.f[LooseScore]
+			}
 		}
 		gpu += t
 		starts += list[i].Starts

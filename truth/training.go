@@ -215,8 +215,12 @@ func (t *Training) Job() (*workload.Job, error) {
 func (t *Training) style(j *workload.Job, s *workload.Split) {
 	src := strings.ToLower(t.Source + " " + t.Cluster)
 	switch {
-	case strings.Contains(src, "maxtext"):
+	case strings.Contains(src, "maxtext"), strings.Contains(src, "paxml"):
 		j.Framework = workload.Compiled
+		if strings.Contains(src, "paxml") && t.Parallel.Recompute == "" {
+			j.Recompute = workload.Full
+			t.Assumed = append(t.Assumed, "layers are computed again, which is Paxml's default")
+		}
 	case strings.Contains(src, "dgxc"), strings.Contains(src, "nemo"):
 		s.SeqParallel = s.TP > 1
 		if t.Parallel.ZeRO == nil {
@@ -230,7 +234,7 @@ func (t *Training) style(j *workload.Job, s *workload.Split) {
 		if strings.Contains(src, "deeplearningexamples") || strings.Contains(t.ID, "ngc-pytorch") {
 			j.Sync = false
 		}
-		if strings.Contains(strings.ToLower(t.Model.Name), "bert") {
+		if strings.Contains(src, "deeplearningexamples") && strings.Contains(strings.ToLower(t.Model.Name), "bert") {
 			j.Masked = 0.15 // Devlin et al. 2019, section 3.1
 		}
 	}

@@ -19,14 +19,42 @@ func (m Memory) Total() float64 { return m.Params + m.Grads + m.Optimizer + m.Ac
 func (j *Job) Params(b *Block) float64 {
 	tp := float64(j.Split.filled().TP)
 	n := 0.0
-	for _, t := range b.Tensors() {
-		c := float64(t.Count())
-		if t.Cut != Whole {
-			c /= tp
-		}
-		n += c
+	for i := range b.Parts {
+		whole, cut := b.Parts[i].count()
+		n += whole + cut/tp
 	}
 	return n
+}
+
+// count is the parameters of a part: those that every rank of a tensor-parallel group has, and
+// those that they divide.
+func (p *Part) count() (whole, cut float64) {
+	if p.Kind == Attention {
+		return 0, 0
+	}
+	n := float64(p.Out)
+	switch {
+	case p.Tied:
+		n = 0
+	case p.Shape != nil:
+		n = 1
+		for _, d := range p.Shape {
+			n *= float64(d)
+		}
+	case p.Kind == Matmul || p.Kind == Lookup:
+		n *= float64(p.In)
+	}
+	bias := 0.0
+	if p.Bias {
+		bias = float64(p.Out)
+	}
+	switch p.Cut {
+	case ByOut:
+		return 0, n + bias
+	case ByIn:
+		return bias, n
+	}
+	return n + bias, 0
 }
 
 // ParamWidth is the bytes of a parameter as it is computed with and gathered.

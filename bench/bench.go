@@ -26,6 +26,9 @@ type Plan struct {
 	Warm      int
 	Iters     int
 	Check     bool
+	// Wire makes float32 smaller between ranks, also within a host. Bandwidths still count
+	// the uncompressed bytes.
+	Wire engine.Wire
 }
 
 // Row is one size.
@@ -35,6 +38,9 @@ type Row struct {
 	Op    coll.Op
 	Ranks int
 	Algo  string
+	Wire  engine.Wire
+	// WireBytes is what all ranks together send in a run, without headers.
+	WireBytes unit.Bytes
 	// Out and In are out of place and in place; nil where the collective has no such form.
 	Out, In *Half
 }
@@ -73,6 +79,9 @@ func (p *Plan) Validate(n int) error {
 		return fmt.Errorf("%d runs after %d to warm up; 1 to %d and 0 to %d are possible", p.Iters, p.Warm, 1<<20, 1<<20)
 	case len(p.Sizes) == 0:
 		return fmt.Errorf("no sizes")
+	}
+	if err := engine.CanCompress(p.Op, p.Wire); err != nil {
+		return err
 	}
 	for _, size := range p.Sizes {
 		op := p.Op
@@ -195,11 +204,18 @@ func newMeter(g *engine.Group, p Plan) (*meter, error) {
 func (m *meter) row(ctx context.Context, s *schedule.Schedule, op coll.Op) (Row, error) {
 	n := m.g.Size()
 	row := Row{Size: op.Size(n), Count: op.Count(n), Op: op, Ranks: n, Algo: s.Name}
-	call, err := m.g.Prepare(s, op)
+	call, err := m.g.PrepareWith(s, op, engine.Options{Wire: m.p.Wire, Force: true})
 	if err != nil {
 		return row, err
 	}
 	defer m.g.Forget(call)
+	row.Wire = call.Wire()
+	_, sent := call.Traffic()
+	all, err := m.total(ctx, int64(sent))
+	if err != nil {
+		return row, err
+	}
+	row.WireBytes = unit.Bytes(all)
 	if row.Out, err = m.half(ctx, call, op, false); err != nil {
 		return row, err
 	}

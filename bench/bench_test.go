@@ -87,3 +87,39 @@ func TestQuantile(t *testing.T) {
 		}
 	}
 }
+
+// TestCompressed measures every collective that can be compressed; the bound holds, and fewer
+// bytes travel.
+func TestCompressed(t *testing.T) {
+	for _, kind := range coll.Kinds() {
+		for wire := engine.Uncompressed; wire <= engine.Int8; wire++ {
+			for _, redop := range []coll.Redop{coll.Sum, coll.Avg, coll.Min, coll.Max} {
+				p := Plan{
+					Op: coll.Op{Kind: kind, Reduce: redop}, Sizes: []unit.Bytes{0, 100, 99996}, Iters: 2, Check: true, Transport: engine.Mem, Wire: wire,
+				}
+				if p.Validate(4) != nil {
+					if kind != coll.Barrier && kind != coll.AllToAllV {
+						t.Errorf("%s as %s was refused: %v", kind, wire, p.Validate(4))
+					}
+					continue
+				}
+				rows, err := measure(4, p)
+				if err != nil {
+					t.Fatalf("%s as %s: %v", kind, wire, err)
+				}
+				for _, r := range rows {
+					if r.Wire != wire || r.Out.Wrong != 0 || r.In != nil && r.In.Wrong != 0 {
+						t.Errorf("%s, %s of %v as %s: %+v, wrong %d", kind, redop, r.Size, wire, r, r.Out.Wrong)
+					}
+				}
+				payload := rows[2].Size
+				if kind == coll.AllReduce && wire == engine.Int8 && (rows[2].WireBytes < payload || rows[2].WireBytes > 2*payload) {
+					t.Errorf("%v of int8 travel for %v", rows[2].WireBytes, payload)
+				}
+			}
+			if !kind.Reduces() && wire == engine.Int8 {
+				break
+			}
+		}
+	}
+}

@@ -51,8 +51,11 @@ func value(op coll.Op, n, rank, i int) float64 {
 		}
 		return 1
 	}
-	return float64((i + 3*rank + i>>8) & 3)
+	return float64((i + 3*rank + i>>8) & greatest)
 }
+
+// greatest is the greatest value that sums have.
+const greatest = 3
 
 // want is element i of a rank's result, and how far off it may be.
 func want(op coll.Op, n, rank, i int) (v, off float64) {
@@ -144,20 +147,64 @@ func (m *meter) check(ctx context.Context, call *engine.Call, op coll.Op, inPlac
 	if _, err := call.Run(ctx); err != nil {
 		return 0, err
 	}
-	m.bad[0] = 0
+	bound, err := m.bound(call, op)
+	if err != nil {
+		return 0, err
+	}
+	var wrong int64
 	round := make([]byte, size)
 	for i := range len(b.Recv) / size {
 		v, off := want(op, n, rank, i)
+		if bound != nil {
+			off = bound(i)
+		}
 		if off == 0 { // as the type holds it: whole numbers wrap around
 			engine.PutElement(round, op.Type, v)
 			v = engine.Element(round, op.Type)
 		}
 		if !(math.Abs(engine.Element(b.Recv[i*size:], op.Type)-v) <= off) {
-			m.bad[0]++
+			wrong++
 		}
 	}
+	return m.total(ctx, wrong)
+}
+
+// total is the sum of a number over all ranks.
+func (m *meter) total(ctx context.Context, x int64) (int64, error) {
+	m.bad[0] = x
 	if _, err := m.wrong.Run(ctx); err != nil {
 		return 0, err
 	}
 	return m.bad[0], nil
+}
+
+// bound is how far off element i of a compressed call may be on this rank; nil where nothing
+// is compressed.
+func (m *meter) bound(call *engine.Call, op coll.Op) (func(i int) float64, error) {
+	w := call.Wire()
+	if w == engine.Uncompressed {
+		return nil, nil
+	}
+	b, err := engine.BoundFor(call.Schedule(), op, w)
+	if err != nil {
+		return nil, err
+	}
+	n, rank := m.g.Size(), m.g.Rank()
+	sum := op
+	if op.Reduce == coll.Avg {
+		sum.Reduce = coll.Sum
+	}
+	return func(i int) float64 {
+		s, _ := want(sum, n, rank, i) // no element is below zero
+		switch {
+		case w == engine.Int8 && op.Kind.Reduces() && sum.Reduce == coll.Sum:
+			s = float64(n) * greatest
+		case w == engine.Int8 || op.Reduce == coll.Min && op.Kind.Reduces():
+			s = greatest
+		}
+		if op.Reduce == coll.Avg && op.Kind.Reduces() {
+			s /= float64(n)
+		}
+		return b.Of(s)
+	}, nil
 }

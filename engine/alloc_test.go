@@ -13,7 +13,6 @@ import (
 // TestNoAllocation holds the steady state to its promise: all ranks of the process run the
 // same prepared calls, and none of them allocates.
 func TestNoAllocation(t *testing.T) {
-	const runs = 100
 	for name, groups := range map[string][]*engine.Group{
 		"mem": local(t, 4), "tcp": joined(t, 4, nil), "auto": joined(t, 4, func(c *engine.Config) { c.Transport = engine.Auto }),
 	} {
@@ -49,28 +48,35 @@ func TestNoAllocation(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			run := func(r int) {
-				if _, err := calls[r].Run(context.Background()); err != nil {
-					t.Error(err)
-				}
-			}
-			var wg sync.WaitGroup
-			for r := 1; r < 4; r++ {
-				wg.Go(func() {
-					for range 2*runs + 1 {
-						run(r)
-					}
-				})
-			}
-			for range runs { // buffers that grow have grown
-				run(0)
-			}
-			if n := testing.AllocsPerRun(runs, func() { run(0) }); n != 0 {
+			if n := allocations(t, calls); n != 0 {
 				t.Errorf("%s: %s of %v by %s: %v allocations a run", name, op.Kind, op.Bytes, s.Name, n)
 			}
-			wg.Wait()
 		}
 	}
+}
+
+// allocations is how often a run of a call that every rank makes allocates, once buffers that
+// grow have grown.
+func allocations(t *testing.T, calls []*engine.Call) float64 {
+	const runs = 100
+	run := func(r int) {
+		if _, err := calls[r].Run(context.Background()); err != nil {
+			t.Error(err)
+		}
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for r := 1; r < len(calls); r++ {
+		wg.Go(func() {
+			for range 2*runs + 1 {
+				run(r)
+			}
+		})
+	}
+	for range runs {
+		run(0)
+	}
+	return testing.AllocsPerRun(runs, func() { run(0) })
 }
 
 // TestBuckets starts several calls, as training does with its gradients, and waits at the end,

@@ -22,6 +22,7 @@ type Call struct {
 	program uint32
 	elem    int64
 
+	board  *board // in place of the lanes, among ranks of one host
 	lanes  []lane
 	added  []int // by lane: where there is a step that is no op of the schedule
 	left   int   // lanes that have not ended
@@ -35,6 +36,9 @@ type Call struct {
 	bound   binding
 	initial []seg // of Data that must hold the contribution before the program begins
 	arith   kernels
+	wire    Wire
+	codec   *codec // nil where elements travel as they are
+	settles []seg  // of Data that is rounded at the end
 	ready   bool
 
 	busy  atomic.Bool
@@ -52,15 +56,22 @@ type Call struct {
 // that it talks to. Without a schedule the engine picks one by the size. All ranks must prepare
 // the same calls in the same order.
 func (g *Group) Prepare(s *schedule.Schedule, op coll.Op) (*Call, error) {
+	return g.PrepareWith(s, op, Options{})
+}
+
+// PrepareWith is Prepare with more to say. The options must be the same on all ranks.
+func (g *Group) PrepareWith(s *schedule.Schedule, op coll.Op, o Options) (*Call, error) {
 	if err := g.failure(); err != nil {
 		return nil, err
 	}
+	wire, err := g.wireFor(op, o)
+	if err != nil {
+		return nil, err
+	}
 	if s == nil {
-		picked, err := g.Pick(op)
-		if err != nil {
+		if s, err = g.pickWire(op, wire); err != nil {
 			return nil, err
 		}
-		s = picked
 	}
 	g.prepare.Lock()
 	defer g.prepare.Unlock()
@@ -71,12 +82,16 @@ func (g *Group) Prepare(s *schedule.Schedule, op coll.Op) (*Call, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Call{g: g, s: s, op: op, elem: k.elem, program: fingerprint(s, op), done: make(chan struct{}, 1)}
+	c := &Call{g: g, s: s, op: op, elem: k.elem, wire: wire, program: fingerprint(s, op, wire), done: make(chan struct{}, 1)}
 	c.name = fmt.Sprintf("%s by %s of %v", op.Kind, s.Name, op.Size(g.size))
 	if c.arith, err = kernelsFor(op, g.size); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.name, err)
 	}
 	c.run = result.Run{Op: op, Ranks: g.size, Algo: s.Name, Channels: s.Channels}
+	if err := k.compress(wire); err != nil {
+		return nil, err
+	}
+	c.codec, c.settles = k.codec, k.settles()
 	k.findUntouched()
 	c.initial = k.initial
 	c.lanes, c.added = make([]lane, s.Lanes), make([]int, s.Lanes)
@@ -106,7 +121,28 @@ func (g *Group) Prepare(s *schedule.Schedule, op coll.Op) (*Call, error) {
 		return nil, fmt.Errorf("%s: %w", c.name, err)
 	}
 	g.register(c)
-	return c, nil
+	return c, g.setBoard(c)
+}
+
+// setBoard gives a call its board, where it may have one.
+func (g *Group) setBoard(c *Call) (err error) {
+	g.driver.Lock()
+	defer g.driver.Unlock()
+	if c.board, err = g.newBoard(c); c.board == nil {
+		return err
+	}
+	c.board.vote()
+	g.kick() // to send what there was no room for
+	return nil
+}
+
+// boards reports whether a run goes by the board, or asks whether it may.
+func (c *Call) boards() bool { return c.board != nil && c.board.stage != boardIdle }
+
+func (c *Call) closeBoard() {
+	if c.board != nil {
+		c.board.close()
+	}
 }
 
 // doneAt is the number of steps that a wait for a number of ops means.
@@ -191,13 +227,21 @@ func (c *Call) begin() error {
 func (c *Call) enter() {
 	b := &c.bound
 	copy(b.before.dst, b.before.src)
-	if b.apart {
+	if c.op.Reduce == coll.MulSum && c.op.Kind.Reduces() {
+		c.arith.scale(b.contribution, b.contribution)
+	}
+	if c.board != nil && (c.board.on || !c.board.asked) {
+		c.board.begin()
+		return
+	}
+	c.enterLanes()
+}
+
+func (c *Call) enterLanes() {
+	if b := &c.bound; b.apart {
 		for _, x := range c.initial {
 			copy(c.mem[dataMem][x.off:x.off+x.n], c.mem[srcMem][x.off:x.off+x.n])
 		}
-	}
-	if c.op.Reduce == coll.MulSum && c.op.Kind.Reduces() {
-		c.arith.scale(b.contribution, b.contribution)
 	}
 	c.left = len(c.lanes)
 	for i := range c.lanes {
@@ -210,6 +254,9 @@ func (c *Call) enter() {
 // leave finishes what the program left to do.
 func (c *Call) leave() {
 	b := &c.bound
+	for _, x := range c.settles {
+		c.codec.round(c.mem[x.mem][x.off:x.off+x.n], c.codec.wire)
+	}
 	if c.op.Reduce == coll.Avg && c.op.Kind.Reduces() {
 		c.arith.divide(b.result, b.result)
 	}
@@ -332,6 +379,10 @@ func (c *Call) event(ln *lane, pc int, st *step) {
 
 // doing says where a call stands, in words.
 func (c *Call) doing() string {
+	if c.boards() {
+		r, what := c.board.awaits()
+		return fmt.Sprintf("in %s: waiting for rank %d: %s", c.name, r, what)
+	}
 	for i := range c.lanes {
 		if ln := &c.lanes[i]; ln.pc < len(ln.steps) {
 			return fmt.Sprintf("at lane %d op %d of %s: %s", i, ln.pc, c.name, ln.steps[ln.pc].op)

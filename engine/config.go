@@ -59,6 +59,8 @@ type Config struct {
 	Stall time.Duration
 	// Host is the name that others see; empty is the host's own.
 	Host string
+	// MinSize is the fewest members with which an elastic job goes on; 0 is 1. See JoinElastic.
+	MinSize int
 	// TLS, where it is set, protects all connections, and lets only those in that show a
 	// certificate; see LoadTLS. Bytes through shared memory stay on the host as they are.
 	TLS *tls.Config

@@ -22,6 +22,20 @@ const (
 	noteVerdict                 // rank 0 names the rank because of which the group has failed
 	noteBye                     // a rank leaves as it should
 	noteSorry                   // rank 0 gives up before all have come
+
+	// Of elastic jobs, where a rank that lost others calls the rest together.
+	noteCollect   // the leader asks where a member stands
+	noteStatus    // the member says so, and promises not to listen to earlier leaders
+	noteAccept    // the leader proposes who goes on
+	noteAccepted  // a member agrees
+	noteDecide    // the leader says that enough have agreed
+	noteNay       // the member has promised a later leader
+	noteAsk       // what is the last that was decided?
+	noteDecided   // the last that was decided
+	noteGone      // the member has left, and will not come back
+	noteElsewhere // a newcomer should go to another member
+	noteCome      // a newcomer may come in; is it still there?
+	noteHere      // it is
 )
 
 // maxNote limits a message on a control connection: the table of the greatest group.
@@ -87,6 +101,7 @@ type member struct {
 	Pid   int      `json:"pid"`
 	Addrs []string `json:"addrs"`
 	Boot  string   `json:"boot,omitempty"` // tells hosts apart, and network namespaces with them
+	ID    string   `json:"id,omitempty"`   // of a member of an elastic job, which may change its rank
 }
 
 // verdict is why a group has failed, as it travels.

@@ -22,6 +22,18 @@
 // do nothing else reads messages before their time and puts them aside, so a queue holds as
 // many as a schedule may ask for, and no schedule that Check proves gets stuck.
 //
+// Among ranks of one host, an all-reduce in which everybody talks to everybody (direct and
+// one_shot) needs no messages where the vectors lie in memory from Alloc: ranks say on pages
+// of shared memory how far they are, each adds up its share of all vectors where they lie and
+// writes it into all results. Runs of that kind collect no events.
+//
+// # Compression
+//
+// A call prepared with Options.Wire sends float32 as fp16, bf16 or int8 with a scale for each
+// block: encoded piece by piece as it is sent, decoded and reduced as it arrives. All ranks end
+// with the same bits; BoundFor tells how far off they may be. docs/compression.md has the
+// formulas.
+//
 // # Trust and faults
 //
 // Every connection begins with a challenge that proves the job's secret on both sides. What
@@ -29,4 +41,8 @@
 // to rank 0 and says on it, several times within Config.Timeout, that it lives and what it is
 // doing. A rank that dies, falls silent or is cut off is named to all others in a PeerError
 // within that time. A group that has failed refuses further calls.
+//
+// A job that should outlive its members is an elastic one: see Elastic, whose operations are
+// repeated by those who are left, and into which newcomers can come. With Config.TLS both sides
+// of every connection show certificates, and nobody between them can read along.
 package engine

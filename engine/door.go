@@ -17,6 +17,7 @@ type door struct {
 	key       []byte
 	tls       *tls.Config // nil without
 	bind      []net.IP
+	mu        sync.Mutex // guards listeners
 	listeners []net.Listener
 	guests    chan struct{} // strangers who may try at once
 	refused   [refusals]atomic.Int64
@@ -41,6 +42,8 @@ func newDoor(cfg *Config) (*door, error) {
 // listen opens the sockets at which others reach this rank, and says at which addresses.
 func (d *door) listen(ips []net.IP, port int) ([]string, error) {
 	var addrs []string
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	first := len(d.listeners)
 	for _, ip := range ips {
 		l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: ip, Port: port})
@@ -147,10 +150,12 @@ func (d *door) dial(ctx context.Context, k int, addr string, limit time.Duration
 
 // close lets nobody in any more.
 func (d *door) close() {
+	d.mu.Lock()
 	close(d.quit)
 	for _, l := range d.listeners {
 		l.Close()
 	}
+	d.mu.Unlock()
 	d.tasks.Wait()
 }
 

@@ -125,12 +125,13 @@ func (g *Group) drive(ctx context.Context, until *Call) {
 			g.blame(err)
 			continue
 		}
-		g.waiter.arm(g.all, g.stuck)
+		g.waiter.arm(g.all, g.armBoards(1) || g.stuck)
 		if moved, err = g.turn(); moved || err != nil || g.mail.Load() || g.broken.Load() {
 			if err != nil {
 				g.blame(err)
 			}
 			g.waiter.disarm()
+			g.armBoards(0)
 			idle = time.Time{}
 			continue
 		}
@@ -140,7 +141,19 @@ func (g *Group) drive(ctx context.Context, until *Call) {
 		}
 		g.note()
 		g.waiter.sleep(d)
+		g.armBoards(0)
 	}
+}
+
+// armBoards says on all boards in use whether this rank sleeps, and whether there are any.
+func (g *Group) armBoards(asleep uint32) (any bool) {
+	for _, c := range g.active {
+		if c.boards() {
+			c.board.arm(asleep)
+			any = true
+		}
+	}
+	return any
 }
 
 // patience looks at what limits a wait.
@@ -196,6 +209,15 @@ func (g *Group) turn() (moved bool, err error) {
 	moved = len(g.ready) > 0
 	if err := g.runLanes(); err != nil {
 		return true, err
+	}
+	for i := 0; i < len(g.active); i++ {
+		if c := g.active[i]; c.boards() {
+			ok, err := c.board.poll()
+			if err != nil {
+				return true, err
+			}
+			moved = moved || ok
+		}
 	}
 	list := g.links
 	if g.stuck {

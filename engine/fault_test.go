@@ -27,6 +27,9 @@ func TestMain(m *testing.M) {
 	if rank := os.Getenv("ENGINE_TEST_RANK"); rank != "" {
 		os.Exit(beRank(rank))
 	}
+	if rank := os.Getenv("ENGINE_TEST_ELASTIC"); rank != "" {
+		os.Exit(beElastic(rank))
+	}
 	os.Exit(m.Run())
 }
 
@@ -78,6 +81,25 @@ type child struct {
 	lines chan string
 }
 
+func startChild(t *testing.T, cmd *exec.Cmd) *child {
+	t.Helper()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	c := &child{cmd: cmd, lines: make(chan string, 100)}
+	go func() {
+		for s := bufio.NewScanner(out); s.Scan(); {
+			c.lines <- s.Text()
+		}
+		close(c.lines)
+	}()
+	return c
+}
+
 func startRanks(t *testing.T, n int, timeout time.Duration, how engine.Transport) []*child {
 	t.Helper()
 	self, err := os.Executable()
@@ -90,21 +112,7 @@ func startRanks(t *testing.T, n int, timeout time.Duration, how engine.Transport
 		cmd := exec.Command(self)
 		cmd.Env = append(os.Environ(), "ENGINE_TEST_RANK="+strconv.Itoa(r), "ENGINE_TEST_SIZE="+strconv.Itoa(n), "ENGINE_TEST_MEET="+meet, "ENGINE_TEST_TIMEOUT="+timeout.String(), "ENGINE_TEST_TRANSPORT="+string(how))
 		cmd.Stderr = os.Stderr
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		c := &child{cmd: cmd, lines: make(chan string, 100)}
-		go func() {
-			for s := bufio.NewScanner(out); s.Scan(); {
-				c.lines <- s.Text()
-			}
-			close(c.lines)
-		}()
-		all = append(all, c)
+		all = append(all, startChild(t, cmd))
 	}
 	t.Cleanup(func() {
 		for _, c := range all {

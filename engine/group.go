@@ -48,6 +48,7 @@ type Group struct {
 	all    []*link
 	peers  [][]*link // by rank, then connection
 	moved  int64     // bytes, to share turns
+	alone  bool      // takes part in no board; tests say so
 	stuck  bool      // nothing has moved for a while: messages are put aside
 
 	arenaMu sync.Mutex
@@ -165,6 +166,9 @@ func (g *Group) connect(c *Call) error {
 			if st := &c.lanes[i].steps[k]; st.verb == send || st.verb.receives() {
 				list := g.peers[st.peer]
 				st.link = list[i%len(list)]
+				if c.codec != nil && st.link.enc == nil {
+					st.link.enc = make([]byte, encStage)
+				}
 			}
 		}
 	}
@@ -202,6 +206,7 @@ func (g *Group) Forget(c *Call) error {
 	g.inboxMu.Unlock()
 	g.driver.Lock()
 	delete(g.calls, c.id)
+	c.closeBoard()
 	g.driver.Unlock()
 	c.ready = false
 	return nil
@@ -217,8 +222,15 @@ func (g *Group) failure() error {
 	return g.err
 }
 
-// fail ends the group. The first reason counts.
+// fail ends the group, and tells the others. The first reason counts.
 func (g *Group) fail(err error) {
+	if g.end(err) && g.net != nil {
+		g.net.tell(err)
+	}
+}
+
+// end ends the group for this rank; false when it had ended already.
+func (g *Group) end(err error) bool {
 	g.failMu.Lock()
 	first := g.err == nil
 	if first {
@@ -229,9 +241,7 @@ func (g *Group) fail(err error) {
 	g.failMu.Unlock()
 	g.waiter.wake()
 	g.kick()
-	if first && g.net != nil {
-		g.net.tell(err)
-	}
+	return first
 }
 
 // blame finds who is behind an error that the driver met, and fails the group.
@@ -256,6 +266,11 @@ func (g *Group) blame(err error) {
 // stalled names the rank that the first waiting lane waits for.
 func (g *Group) stalled(e *stallError) error {
 	for _, c := range g.active {
+		if c.boards() {
+			if r, what := c.board.awaits(); r >= 0 {
+				return g.peerError(r, Stuck, "waiting for "+what+": "+e.Error())
+			}
+		}
 		for i := range c.lanes {
 			if ln := &c.lanes[i]; ln.state == awaitsMessage || ln.state == receives {
 				return g.peerError(int(ln.steps[ln.pc].peer), Stuck, e.Error())
@@ -296,10 +311,18 @@ func (g *Group) Close() error {
 	defer g.driver.Unlock()
 	g.intake()
 	g.drop()
+	for _, c := range g.calls {
+		c.closeBoard()
+	}
 	for _, l := range g.all {
 		l.s.close()
 		for _, seg := range l.maps {
 			seg.Close()
+		}
+		for _, seg := range l.votes {
+			if seg != nil {
+				seg.Close()
+			}
 		}
 	}
 	g.settle()

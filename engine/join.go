@@ -90,7 +90,9 @@ func (n *network) host(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		defer os.Remove(file)
+		if !n.lodger { // newcomers of an elastic job look there as well
+			defer os.Remove(file)
+		}
 	}
 	select {
 	case <-n.center.full:
@@ -99,7 +101,7 @@ func (n *network) host(ctx context.Context) error {
 		n.center.broadcast(noteSorry, []byte(rankList(missing)+" did not come"))
 		return fmt.Errorf("%s did not come: %w", rankList(missing), context.Cause(ctx))
 	}
-	n.members = n.center.begin(member{Host: n.cfg.Host, Pid: os.Getpid(), Addrs: addrs, Boot: hostIdentity()})
+	n.members = n.center.begin(n.own(addrs))
 	close(n.tabled)
 	table, err := json.Marshal(n.members)
 	if err != nil {

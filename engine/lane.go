@@ -41,6 +41,7 @@ type posted struct {
 	sent int64 // header and all
 	seg  int
 	off  int64
+	took int64 // bytes of the elements that are not needed any more
 	from int64 // for events
 
 	raw   []byte // a frame of the engine's own, of no lane
@@ -62,6 +63,9 @@ func (p *posted) pieces(bufs [][]byte) [][]byte {
 	if p.ref {
 		return append(bufs, p.where[max(p.sent-headerLen, 0):])
 	}
+	if p.lane.call.codec != nil {
+		return p.encoded(bufs)
+	}
 	c, off, most := p.lane.call, p.off, int64(turnBytes)
 	for k := p.seg; k < len(p.step.segs) && len(bufs) < cap(bufs) && most > 0; k++ {
 		x := p.step.segs[k]
@@ -82,6 +86,11 @@ func (p *posted) wrote(n int64) bool {
 	h := min(n, max(headerLen-p.sent, 0))
 	p.sent += n
 	n -= h
+	if p.lane.call.codec != nil {
+		p.step.link.er += int(n)
+		return p.sent == headerLen+p.step.wire
+	}
+	p.took += n
 	for n > 0 {
 		k := min(n, p.step.segs[p.seg].n-p.off)
 		p.off += k
@@ -114,7 +123,7 @@ func (ln *lane) allowed() int64 {
 	if ln.gate.ref {
 		return 0 // until the peer has taken it
 	}
-	n := max(ln.gate.sent-headerLen, 0) - ln.got
+	n := ln.gate.took - ln.got
 	return n - n%ln.call.elem
 }
 
@@ -159,7 +168,11 @@ func (ln *lane) advance() error {
 			}
 			return nil
 		case copies, fold, sumAll:
-			if hazard, _ := ln.hazard(st.dst); hazard != nil {
+			hazard, _ := ln.hazard(st.dst)
+			if hazard == nil && c.codec != nil { // a send may still round what is read
+				hazard, _ = ln.hazard(st.segs)
+			}
+			if hazard != nil {
 				ln.state = awaitsSend
 				return nil
 			}
@@ -188,7 +201,7 @@ func (ln *lane) post(st *step) error {
 	p := &ln.sends[(ln.first+ln.count)%len(ln.sends)]
 	ln.count++
 	*p = posted{lane: ln, step: st, pc: ln.pc, from: ln.began}
-	header{program: ln.call.program, call: ln.call.id, lane: uint32(ln.id), op: uint32(ln.pc), length: uint64(st.bytes)}.put(&p.hdr)
+	header{program: ln.call.program, call: ln.call.id, lane: uint32(ln.id), op: uint32(ln.pc), length: uint64(st.wire)}.put(&p.hdr)
 	l := st.link
 	idle := !l.writing()
 	l.refer(p, ln.call)

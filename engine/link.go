@@ -41,9 +41,13 @@ type link struct {
 	ref     []byte // the current frame is a reference to this, of which left bytes are to come
 	refHead header
 	maps    map[uint32]*shm.Segment // the peer's memory
+	votes   map[uint32]*shm.Segment // pages of boards, by call, that nobody has asked for yet
 	told    map[uint32]bool         // own memory that the peer knows
 	unacked int                     // references that the peer has not taken
 	acks    []*posted               // spare
+
+	enc    []byte // the next bytes of the first send, of a call that is compressed, [er, ew)
+	er, ew int
 
 	queue []*posted // sends, the oldest first from head on
 	head  int
@@ -155,15 +159,15 @@ func (l *link) next() (bool, error) {
 		}
 		if ln := &c.lanes[h.lane]; ln.wants(l) && !l.hasKept(h.call, h.lane) {
 			st := &ln.steps[ln.pc]
-			if int64(h.length) != st.bytes {
-				return false, &protocolError{l.peer, fmt.Sprintf("%s lane %d op %d: a message of %d bytes; expected %d", c.name, h.lane, ln.pc, h.length, st.bytes)}
+			if int64(h.length) != st.wire {
+				return false, &protocolError{l.peer, fmt.Sprintf("%s lane %d op %d: a message of %d bytes; expected %d", c.name, h.lane, ln.pc, h.length, st.wire)}
 			}
 			l.r += headerLen
 			if l.ref = ref; ref != nil {
 				l.r += refLen
 				l.refHead = h
 			}
-			l.cur, l.left = ln, st.bytes
+			l.cur, l.left = ln, st.wire
 			l.unwait(ln)
 			return true, nil
 		}
@@ -254,8 +258,8 @@ func (l *link) takeKept(ln *lane) error {
 		if ln.gate != nil {
 			return nil // the send that reads this memory is under way; asked again when it is done
 		}
-		if int64(k.h.length) != st.bytes || k.h.program != ln.call.program {
-			return &protocolError{l.peer, fmt.Sprintf("%s lane %d op %d: a message of %d bytes; expected %d", ln.call.name, ln.id, ln.pc, k.h.length, st.bytes)}
+		if int64(k.h.length) != st.wire || k.h.program != ln.call.program {
+			return &protocolError{l.peer, fmt.Sprintf("%s lane %d op %d: a message of %d bytes; expected %d", ln.call.name, ln.id, ln.pc, k.h.length, st.wire)}
 		}
 		l.kept = append(l.kept[:i], l.kept[i+1:]...)
 		l.unwait(ln)
@@ -265,10 +269,7 @@ func (l *link) takeKept(ln *lane) error {
 			l.acknowledge(k.h)
 			k.ref = nil
 		}
-		for _, x := range st.segs {
-			ln.call.land(st.verb, x, 0, data[:x.n])
-			data = data[x.n:]
-		}
+		ln.call.landAll(st, data)
 		l.held -= int64(len(k.data))
 		l.spare = append(l.spare, k)
 		ln.received()
@@ -280,6 +281,9 @@ func (l *link) takeKept(ln *lane) error {
 // deliver moves what there is of the current frame to its place.
 func (l *link) deliver() (int64, error) {
 	ln := l.cur
+	if ln.call.codec != nil {
+		return l.decode()
+	}
 	st := &ln.steps[ln.pc]
 	var sum int64
 	for l.left > 0 {

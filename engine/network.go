@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +21,7 @@ type network struct {
 	door    *door
 	lodger  bool   // the door is somebody else's to close
 	epoch   uint32 // of an elastic job; 0 elsewhere
+	id      string // of this member of an elastic job
 	members []member
 	tabled  chan struct{} // closed when members is known
 
@@ -160,7 +162,9 @@ func (n *network) dialAll(peers []int) error {
 	wg.Wait()
 	for i, err := range errs {
 		if err != nil {
-			n.suspect(peers[i], err)
+			if !n.g.broken.Load() {
+				n.suspect(peers[i], err)
+			}
 			return n.g.failure()
 		}
 	}
@@ -187,6 +191,11 @@ func (n *network) dial(ctx context.Context, peer, k int) error {
 		return fmt.Errorf("connect to rank %d (%s) at %s: %w", peer, m.Host, addr, err)
 	}
 	return n.newLink(c, peer, k, true)
+}
+
+// own is what this rank tells the others of itself.
+func (n *network) own(addrs []string) member {
+	return member{Rank: n.cfg.Rank, Host: n.cfg.Host, Pid: os.Getpid(), Addrs: addrs, Boot: hostIdentity(), ID: n.id}
 }
 
 func (n *network) member(rank int) member {

@@ -47,7 +47,7 @@ func (r *registry) has(peer, k int) bool {
 }
 
 func (g *Group) newLink(peer, k int, s stream, fd int) *link {
-	return &link{g: g, peer: peer, k: k, s: s, fd: fd, buf: aligned(stage), maps: map[uint32]*shm.Segment{}, told: map[uint32]bool{}}
+	return &link{g: g, peer: peer, k: k, s: s, fd: fd, buf: aligned(stage), maps: map[uint32]*shm.Segment{}, told: map[uint32]bool{}, votes: map[uint32]*shm.Segment{}}
 }
 
 // adopt lets the driver know of new links. The caller holds the driver's lock.
@@ -94,7 +94,11 @@ func (g *Group) reach(need map[int]bool) error {
 
 // await waits for links that others make.
 func (g *Group) await(peers []int) error {
-	limit := time.NewTimer(g.cfg.JoinTimeout)
+	patience := g.cfg.JoinTimeout
+	if g.net.epoch > 0 { // a member may have much to do before it notices that it has others
+		patience = max(patience, g.cfg.Stall)
+	}
+	limit := time.NewTimer(patience)
 	defer limit.Stop()
 	for {
 		missing := peers[:0:0]
@@ -114,7 +118,7 @@ func (g *Group) await(peers []int) error {
 		case <-g.doomed:
 			return g.failure()
 		case <-limit.C:
-			return fmt.Errorf("rank %d: no connection from %s within %v; do they prepare the same call?", g.rank, rankList(missing), g.cfg.JoinTimeout)
+			return fmt.Errorf("rank %d: no connection from %s within %v; do they prepare the same call?", g.rank, rankList(missing), patience)
 		}
 	}
 }

@@ -79,12 +79,24 @@ func pick(op coll.Op, p schedule.Params, list []choice) (*schedule.Schedule, err
 	return nil, last
 }
 
+// shortVector is the size up to which ranks of one host had rather add whole vectors than meet
+// once more.
+func shortVector(n int) unit.Bytes {
+	switch {
+	case n <= 2:
+		return unit.KiB
+	case n <= 4:
+		return 2 * unit.KiB
+	}
+	return 8 * unit.KiB
+}
+
 func choices(kind coll.Kind, n int, t Transport) []choice {
 	near := t == Shm || t == Mem
 	switch kind {
 	case coll.AllReduce:
 		if near { // whole vectors cannot be taken from where they lie, parts can
-			return []choice{{upTo: 32 * unit.KiB, name: "recursive_doubling"}, {upTo: 512 * unit.KiB, name: "rabenseifner"}, {name: "direct"}}
+			return []choice{{upTo: shortVector(n), name: "one_shot"}, {name: "direct"}}
 		}
 		if n == 2 { // one exchange moves no more than two
 			return []choice{{name: "recursive_doubling"}}

@@ -12,6 +12,7 @@ import (
 const (
 	noProgram  = 0
 	tellArena  = 1 // lane is the arena's number; its handle follows
+	tellBoard  = 3 // lane is the call; the handle of the page follows, nothing where there is none
 	tellDone   = 2 // length is the call; lane and op are those of the send
 	byRef      = 1 << 31
 	refLen     = 16
@@ -46,19 +47,25 @@ func (l *link) refer(p *posted, c *Call) {
 	if w.in == nil {
 		return
 	}
-	if !l.told[w.in.id] {
-		l.told[w.in.id] = true
-		handle := w.in.seg.Handle().String()
-		h := header{program: noProgram, call: tellArena, lane: w.in.id, length: uint64(len(handle))}
-		a := &posted{raw: make([]byte, headerLen)}
-		h.put((*[headerLen]byte)(a.raw))
-		a.raw = append(a.raw, handle...)
-		l.post(a)
-	}
+	l.tell(w.in)
 	p.ref = true
 	le.PutUint32(p.hdr[12:], uint32(p.pc)|byRef)
 	le.PutUint64(p.where[:], uint64(w.in.id))
 	le.PutUint64(p.where[8:], uint64(w.off+x.off))
+}
+
+// tell lets the peer map an arena, once.
+func (l *link) tell(a *arena) {
+	if a == nil || l.told[a.id] {
+		return
+	}
+	l.told[a.id] = true
+	handle := a.seg.Handle().String()
+	p := &posted{raw: make([]byte, headerLen)}
+	header{program: noProgram, call: tellArena, lane: a.id, length: uint64(len(handle))}.put((*[headerLen]byte)(p.raw))
+	p.raw = append(p.raw, handle...)
+	l.post(p)
+	l.g.list(l)
 }
 
 // acknowledge says that a reference has been taken.
@@ -87,8 +94,8 @@ func (l *link) special(h header) (bool, error) {
 			return true, l.acknowledged(&c.lanes[h.lane], int(h.op))
 		}
 		return true, nil
-	case tellArena:
-		if h.length > maxHandle || h.lane >= maxArenas {
+	case tellArena, tellBoard:
+		if h.length > maxHandle || h.call == tellArena && h.lane >= maxArenas || h.call == tellBoard && len(l.votes) >= maxVotes {
 			return false, &protocolError{l.peer, fmt.Sprintf("a handle of %d bytes for memory %d", h.length, h.lane)}
 		}
 		need := headerLen + int(h.length)
@@ -99,7 +106,10 @@ func (l *link) special(h header) (bool, error) {
 		}
 		text := string(l.buf[l.r+headerLen : l.r+need])
 		l.r += need
-		return true, l.mapArena(h.lane, text)
+		if h.call == tellArena {
+			return true, l.mapArena(h.lane, text)
+		}
+		return true, l.vote(h.lane, text)
 	}
 	return false, &protocolError{l.peer, fmt.Sprintf("a frame of unknown kind %d", h.call)}
 }
@@ -117,14 +127,23 @@ func (l *link) acknowledged(ln *lane, op int) error {
 	return &protocolError{l.peer, fmt.Sprintf("an acknowledgement of lane %d op %d, which is not under way", ln.id, op)}
 }
 
-func (l *link) mapArena(id uint32, text string) error {
+// open maps memory of the peer.
+func (l *link) open(text string) (*shm.Segment, error) {
 	h, err := shm.ParseHandle(text)
 	if err != nil {
-		return &protocolError{l.peer, err.Error()}
+		return nil, &protocolError{l.peer, err.Error()}
 	}
 	seg, err := shm.Open(h, h.Size)
 	if err != nil {
-		return fmt.Errorf("its memory %d cannot be mapped: %w", id, err) // it may have died just now
+		return nil, fmt.Errorf("its memory cannot be mapped: %w", err) // it may have died just now
+	}
+	return seg, nil
+}
+
+func (l *link) mapArena(id uint32, text string) error {
+	seg, err := l.open(text)
+	if err != nil {
+		return err
 	}
 	if old := l.maps[id]; old != nil {
 		old.Close()

@@ -120,8 +120,6 @@ func TestTLSStrangers(t *testing.T) {
 				_, err := engine.Join(context.Background(), engine.Config{Rank: 1, Size: 3, Meet: addr, Secret: "s", TLS: theirs, JoinTimeout: 300 * time.Millisecond})
 				if err == nil {
 					t.Errorf("%s: a stranger joined", name)
-				} else if theirs != nil && !strings.Contains(err.Error(), "TLS") && !strings.Contains(err.Error(), "tls") && !strings.Contains(err.Error(), "refused") {
-					t.Errorf("%s: %v", name, err)
 				}
 			}
 		})

@@ -29,7 +29,7 @@ func (c *compiler) findUntouched() {
 			}
 		}
 	}
-	written := make([]bool, len(lanes))
+	written, taken := make([]bool, len(lanes)), make([]bool, len(lanes))
 	for lane := range c.s.Lanes {
 		for i := range c.s.Len(c.rank, lane) {
 			o := c.s.At(c.rank, lane, i)
@@ -39,9 +39,11 @@ func (c *compiler) findUntouched() {
 				touch(o.Dst, o.At, o.At+o.To-o.From, several)
 			case o.Verb == schedule.Send || o.Verb.Receives():
 				touch(o.Buf, o.From, o.To, int32(lane))
-				if o.Verb.Receives() && o.Buf == schedule.Data {
-					for chunk := max(o.From, 0); chunk < min(o.To, int32(len(lanes))); chunk++ {
+				for chunk := max(o.From, 0); o.Buf == schedule.Data && chunk < min(o.To, int32(len(lanes))); chunk++ {
+					if o.Verb.Receives() {
 						written[chunk] = true
+					} else if !written[chunk] && c.takesOver(lane, i, chunk, o) {
+						taken[chunk] = true // rounded before the first write, which the user's memory must not be
 					}
 				}
 			}
@@ -49,7 +51,7 @@ func (c *compiler) findUntouched() {
 	}
 	c.untouched = make([]bool, len(lanes))
 	for chunk := range lanes {
-		c.untouched[chunk] = lanes[chunk] >= 0 && written[chunk]
+		c.untouched[chunk] = lanes[chunk] >= 0 && written[chunk] && !taken[chunk]
 		if !c.untouched[chunk] {
 			c.initial = join(c.initial, c.extent(schedule.Data, chunk))
 		}

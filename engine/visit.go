@@ -34,8 +34,7 @@ func (n *network) visit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	own := member{Rank: n.cfg.Rank, Host: n.cfg.Host, Pid: os.Getpid(), Addrs: addrs, Boot: hostIdentity()}
-	if err := n.up.sendJSON(noteMember, own); err != nil {
+	if err := n.up.sendJSON(noteMember, n.own(addrs)); err != nil {
 		return err
 	}
 	if limit, ok := ctx.Deadline(); ok {
@@ -61,13 +60,18 @@ func (n *network) visit(ctx context.Context) error {
 		break
 	}
 	conn.SetReadDeadline(time.Time{})
+	n.begin(conn)
+	return nil
+}
+
+// begin is the life of a rank other than 0, once the table is known.
+func (n *network) begin(conn net.Conn) {
 	n.reachCenter(conn)
 	close(n.tabled)
 	n.heard.Store(now())
 	n.tasks.Add(2)
 	go n.follow()
 	go n.beat()
-	return nil
 }
 
 // reachCenter replaces addresses of rank 0 and of ranks on its host that mean any by the one that
@@ -92,7 +96,7 @@ func (n *network) findCenter(ctx context.Context) (net.Conn, error) {
 	var last error
 	pause := 2 * time.Millisecond
 	for {
-		for _, addr := range n.candidates(&last) {
+		for _, addr := range n.cfg.candidates(&last) {
 			conn, err := n.dialCenter(ctx, addr)
 			if err == nil {
 				return conn, nil
@@ -138,11 +142,11 @@ func (n *network) dialCenter(ctx context.Context, addr string) (net.Conn, error)
 
 // candidates are the addresses at which rank 0 may be. Of a file, those that rank 0 wrote into
 // it; on the same host the last, its loopback, comes first.
-func (n *network) candidates(last *error) []string {
-	if !n.cfg.meetsInFile() {
-		return []string{n.cfg.Meet}
+func (c *Config) candidates(last *error) []string {
+	if !c.meetsInFile() {
+		return []string{c.Meet}
 	}
-	b, err := os.ReadFile(n.cfg.Meet)
+	b, err := os.ReadFile(c.Meet)
 	var x note0
 	if err == nil {
 		err = json.Unmarshal(b, &x)
@@ -156,7 +160,7 @@ func (n *network) candidates(last *error) []string {
 	if len(x.Addrs) > 64 {
 		x.Addrs = x.Addrs[:64]
 	}
-	if x.Host == n.cfg.Host {
+	if x.Host == c.Host {
 		for i, j := 0, len(x.Addrs)-1; i < j; i, j = i+1, j-1 {
 			x.Addrs[i], x.Addrs[j] = x.Addrs[j], x.Addrs[i]
 		}

@@ -34,7 +34,7 @@ const (
 type Finding struct {
 	Kind     FindingKind `json:"kind"`
 	Severity Severity    `json:"severity"`
-	// Who are the ranks: one for a host, sender and receiver for a pair.
+	// Who are the ranks: those of a host, sender and receiver of a pair.
 	Who    []int   `json:"ranks"`
 	What   string  `json:"figure"` // bandwidth, latency or bandwidth both ways
 	Factor float64 `json:"factor"` // of what the others have; below 1
@@ -56,6 +56,16 @@ const (
 // named only where they are slow beyond it.
 func (t *Table) Findings() []Finding {
 	var list []Finding
+	for _, part := range t.parts() {
+		list = append(list, part.findings()...)
+	}
+	slices.SortStableFunc(list, func(a, b Finding) int { return cmp.Compare(a.Factor, b.Factor) })
+	return list
+}
+
+// findings are those of pairs of one sort.
+func (t *Table) findings() []Finding {
+	var list []Finding
 	for _, f := range []struct {
 		name  string
 		of    value
@@ -65,14 +75,62 @@ func (t *Table) Findings() []Finding {
 		if !ok {
 			continue
 		}
-		list = append(list, t.hosts(&e, f.name, f.worth)...)
+		list = append(list, t.merge(t.hosts(&e, f.name, f.worth))...)
 		list = append(list, t.links(&e, f.name, f.worth)...)
 	}
 	for i := range list {
 		list[i].Severity = list[i].severity()
 	}
-	slices.SortStableFunc(list, func(a, b Finding) int { return cmp.Compare(a.Factor, b.Factor) })
 	return list
+}
+
+// merge makes one finding of those that all ranks of a host share.
+func (t *Table) merge(list []Finding) []Finding {
+	if t.Hosts == nil {
+		return list
+	}
+	ranks := map[string]int{}
+	for _, h := range t.Hosts {
+		ranks[h]++
+	}
+	same := map[string][]int{} // findings of a kind, by host
+	key := func(f Finding) string { return string(f.Kind) + " " + t.Hosts[f.Who[0]] }
+	for i, f := range list {
+		same[key(f)] = append(same[key(f)], i)
+	}
+	var out []Finding
+	for i, f := range list {
+		mates := same[key(f)]
+		host := t.Hosts[f.Who[0]]
+		if len(mates) < 2 || len(mates) != ranks[host] {
+			out = append(out, f)
+			continue
+		}
+		if mates[0] != i {
+			continue // told with the first
+		}
+		f.Who = nil
+		f.Factor, f.Sigma = 0, 0
+		for _, k := range mates {
+			f.Who = append(f.Who, list[k].Who...)
+			f.Factor += list[k].Factor / float64(len(mates))
+			f.Sigma += list[k].Sigma / float64(len(mates))
+		}
+		f.Text = hostText(f.Kind, fmt.Sprintf("%s, with all its %d ranks,", host, len(f.Who)), part(f.What, f.Factor))
+		out = append(out, f)
+	}
+	return out
+}
+
+// hostText says what is slow about a rank or a host.
+func hostText(kind FindingKind, who, by string) string {
+	switch kind {
+	case SlowOut:
+		return fmt.Sprintf("%s is slow in sending, to everybody: %s", who, by)
+	case SlowIn:
+		return fmt.Sprintf("%s is slow in receiving, from everybody: %s", who, by)
+	}
+	return fmt.Sprintf("%s is slow with everybody: %s", who, by)
 }
 
 // severity follows from the factor; latencies scatter more and matter less.
@@ -111,16 +169,14 @@ func (t *Table) hosts(e *effects, what string, limit float64) []Finding {
 		switch {
 		case out && in:
 			f.Kind, f.Factor, f.Sigma = SlowHost, math.Exp((e.out[i]+e.in[i])/2), -(e.out[i]/so+e.in[i]/si)/2
-			f.Text = fmt.Sprintf("%s is slow with everybody: %s", t.name(i), part(what, f.Factor))
 		case out:
 			f.Kind, f.Factor, f.Sigma = SlowOut, math.Exp(e.out[i]), -e.out[i]/so
-			f.Text = fmt.Sprintf("%s is slow in sending, to everybody: %s", t.name(i), part(what, f.Factor))
 		case in:
 			f.Kind, f.Factor, f.Sigma = SlowIn, math.Exp(e.in[i]), -e.in[i]/si
-			f.Text = fmt.Sprintf("%s is slow in receiving, from everybody: %s", t.name(i), part(what, f.Factor))
 		default:
 			continue
 		}
+		f.Text = hostText(f.Kind, t.name(i), part(what, f.Factor))
 		list = append(list, f)
 	}
 	return list

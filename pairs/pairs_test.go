@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"busbar/unit"
@@ -134,6 +135,52 @@ func TestHoles(t *testing.T) {
 	for _, empty := range []*Table{{}, {Names: []string{"a"}}, {Names: []string{"a", "b"}, Cells: []Measure{{From: 0, To: 1, Rate: 5}}}} {
 		if got := empty.Findings(); len(got) > 0 {
 			t.Errorf("%v", got)
+		}
+	}
+}
+
+// TestHosts: pairs within a host are fast and no measure for the others, and a host whose
+// ranks are all slow is named once.
+func TestHosts(t *testing.T) {
+	for seed := range uint64(20) {
+		table := fleet(8, seed, func(a, b int) float64 {
+			switch {
+			case a/2 == b/2:
+				return 40
+			case a/2 == 2 || b/2 == 2:
+				return 0.4
+			}
+			return 1
+		})
+		for i := range 8 {
+			table.Hosts = append(table.Hosts, fmt.Sprintf("host%d", i/2))
+		}
+		got := table.Findings()
+		if len(got) != 2 {
+			t.Fatalf("seed %d: %d findings: %v", seed, len(got), got)
+		}
+		for _, f := range got {
+			if f.Kind != SlowHost || !slices.Equal(f.Who, []int{4, 5}) || f.Severity != Error || !strings.Contains(f.Text, "host2, with all its 2 ranks, is slow with everybody") {
+				t.Errorf("seed %d: %+v", seed, f)
+			}
+		}
+		// One of its ranks alone is named by itself.
+		table = fleet(8, seed, func(a, b int) float64 {
+			switch {
+			case a/2 == b/2:
+				return 40
+			case a == 5:
+				return 0.4
+			}
+			return 1
+		})
+		for i := range 8 {
+			table.Hosts = append(table.Hosts, fmt.Sprintf("host%d", i/2))
+		}
+		for _, f := range table.Findings() {
+			if f.Kind != SlowOut || !slices.Equal(f.Who, []int{5}) || !strings.HasPrefix(f.Text, "node5 is slow in sending") {
+				t.Errorf("seed %d: %+v", seed, f)
+			}
 		}
 	}
 }

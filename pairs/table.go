@@ -18,7 +18,34 @@ type Measure struct {
 // Table is a measured fleet: names of the ranks, and what their pairs showed.
 type Table struct {
 	Names []string
+	// Hosts are where the ranks are, nil where every rank has one of its own. Pairs within a
+	// host are compared with each other only, for they use no network.
+	Hosts []string
 	Cells []Measure
+}
+
+// together tells whether two ranks share a host.
+func (t *Table) together(a, b int) bool {
+	return a >= 0 && b >= 0 && a < len(t.Hosts) && b < len(t.Hosts) && t.Hosts[a] == t.Hosts[b]
+}
+
+// parts are the tables of pairs across hosts and of those within them, without the empty one.
+func (t *Table) parts() []*Table {
+	across, within := &Table{Names: t.Names, Hosts: t.Hosts}, &Table{Names: t.Names}
+	for _, c := range t.Cells {
+		if t.together(c.From, c.To) {
+			within.Cells = append(within.Cells, c)
+		} else {
+			across.Cells = append(across.Cells, c)
+		}
+	}
+	var list []*Table
+	for _, p := range []*Table{across, within} {
+		if len(p.Cells) > 0 {
+			list = append(list, p)
+		}
+	}
+	return list
 }
 
 // value is one figure of a cell.

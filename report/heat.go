@@ -96,17 +96,19 @@ func heatMarks(c *svg.Canvas, findings []pairs.Finding, cell, side float64) {
 		if f.What != "bandwidth" {
 			continue
 		}
-		a := float64(f.Who[0]) * cell
 		switch f.Kind {
-		case pairs.SlowHost:
-			c.Rect(heatLeft-1, heatTop+a-1, side, cell, 1, mark)
-			c.Rect(heatLeft+a-1, heatTop-1, cell, side, 1, mark)
-		case pairs.SlowOut:
-			c.Rect(heatLeft-1, heatTop+a-1, side, cell, 1, mark)
-		case pairs.SlowIn:
-			c.Rect(heatLeft+a-1, heatTop-1, cell, side, 1, mark)
+		case pairs.SlowHost, pairs.SlowOut, pairs.SlowIn:
+			for _, rank := range f.Who {
+				a := float64(rank) * cell
+				if f.Kind != pairs.SlowIn {
+					c.Rect(heatLeft-1, heatTop+a-1, side, cell, 1, mark)
+				}
+				if f.Kind != pairs.SlowOut {
+					c.Rect(heatLeft+a-1, heatTop-1, cell, side, 1, mark)
+				}
+			}
 		default:
-			b := float64(f.Who[1]) * cell
+			a, b := float64(f.Who[0])*cell, float64(f.Who[1])*cell
 			c.Rect(heatLeft+b-1, heatTop+a-1, cell, cell, 1, mark)
 			if f.Kind == pairs.SlowPair {
 				c.Rect(heatLeft+a-1, heatTop+b-1, cell, cell, 1, mark)

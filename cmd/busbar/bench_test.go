@@ -23,3 +23,12 @@ func TestBenchTableIsRead(t *testing.T) {
 		t.Errorf("read %d tables of %s", len(r.Tables), out.String())
 	}
 }
+
+// Programs that are not installed are not the input's fault.
+func TestBenchGPUWithoutPrograms(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	var out, errs bytes.Buffer
+	if code := run(context.Background(), strings.NewReader(""), &out, &errs, []string{"bench", "gpu"}); code != exitCannot || out.Len() > 0 || !strings.Contains(errs.String(), "not installed") {
+		t.Errorf("exit code %d: %s%s", code, out.String(), errs.String())
+	}
+}

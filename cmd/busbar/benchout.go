@@ -50,6 +50,9 @@ type benchRow struct {
 	Count int64  `json:"count"`
 	Algo  string `json:"algo"`
 	Dtype string `json:"dtype"`
+	// Compress is how elements travel, WireBytes what all ranks send in a run.
+	Compress  string `json:"compress"`
+	WireBytes int64  `json:"wire_bytes"`
 	benchHalf
 	InPlace *benchHalf `json:"in_place,omitempty"`
 }
@@ -96,7 +99,7 @@ func (o *benchOutput) progress(done int) {
 
 // row takes one row.
 func (o *benchOutput) row(r bench.Row) error {
-	x := benchRow{Size: int64(r.Size), Count: r.Count, Algo: r.Algo, Dtype: r.Op.Type.String(), benchHalf: o.half(&r, r.Out)}
+	x := benchRow{Size: int64(r.Size), Count: r.Count, Algo: r.Algo, Dtype: r.Op.Type.String(), Compress: r.Wire.String(), WireBytes: int64(r.WireBytes), benchHalf: o.half(&r, r.Out)}
 	if r.In != nil {
 		in := o.half(&r, r.In)
 		x.InPlace = &in
@@ -142,6 +145,9 @@ func (o *benchOutput) header(w io.Writer) {
 	fmt.Fprintf(w, "# nThread 1 nGpus 1 minBytes %d maxBytes %d step: %v(factor) warmup iters: %d iters: %d agg iters: 1 validation: %d graph: 0\n#\n",
 		int64(first), int64(last), o.c.Factor, o.p.Warm, o.p.Iters, check)
 	fmt.Fprintf(w, "# Using %d ranks on CPUs, transport %s, algorithm %s\n", o.g.Size(), o.doc.Transport, o.p.Algo)
+	if o.p.Wire != engine.Uncompressed {
+		fmt.Fprintf(w, "# Elements travel as %s; bandwidths count them uncompressed\n", o.p.Wire)
+	}
 	for r, m := range o.g.Members() {
 		fmt.Fprintf(w, "#  Rank %2d Group  0 Pid %6d on %10s device  %d [0x00] CPU\n", r, m.Pid, m.Host, r)
 	}

@@ -27,6 +27,7 @@ type benchRunCmd struct {
 	Root     int     `help:"The root of broadcast, reduce, gather, scatter."`
 	Algo     string  `default:"auto" help:"An algorithm's name (busbar sched --list), or auto: by size."`
 	Channels int     `default:"1" help:"Parts of the data that go side by side, with --algo NAME."`
+	Compress string  `enum:"none,fp16,bf16,int8" default:"none" help:"How float32 travels: none, fp16, bf16 or int8, also within a host. Bandwidths still count uncompressed bytes."`
 	Check    bool    `help:"Check the results; wrong elements are counted, and make the exit code 1."`
 }
 
@@ -39,6 +40,7 @@ func (benchRunCmd) Help() string {
 		"  busbar bench -n 4\n" +
 		"  busbar bench -n 8 --op all_gather -b 1K -e 256M -f 4 --algo ring --check\n" +
 		"  busbar bench -n 4 --transport tcp --json\n" +
+		"  busbar bench -n 4 --transport tcp --compress bf16 --check\n" +
 		"  busbar bench -n 4 -o before.jsonl\n" +
 		"  srun -N 2 --ntasks-per-node 2 busbar bench -b 1M -e 1G\n" +
 		"  BUSBAR_SECRET=… busbar bench -n 2 --rank 0 --meet 10.0.0.1:29500"
@@ -72,6 +74,12 @@ func (c *benchRunCmd) plan() (bench.Plan, error) {
 	}
 	if p.Op.Reduce, err = coll.ParseRedop(c.Redop); err != nil {
 		return p, fmt.Errorf("--redop: %w", err)
+	}
+	if p.Wire, err = engine.ParseWire(c.Compress); err != nil {
+		return p, fmt.Errorf("--compress: %w", err)
+	}
+	if err := engine.CanCompress(p.Op, p.Wire); err != nil {
+		return p, fmt.Errorf("--compress %s: %w", c.Compress, err)
 	}
 	if p.Transport, err = engine.ParseTransport(c.Transport); err != nil {
 		return p, fmt.Errorf("--transport: %w", err)

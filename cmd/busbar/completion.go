@@ -13,6 +13,7 @@ import (
 	"busbar/nccl"
 	"busbar/predict"
 	"busbar/schedule"
+	"busbar/workload"
 )
 
 type completionCmd struct {
@@ -156,7 +157,7 @@ func bashScript(b *strings.Builder, shell string, nodes []*kong.Node, words map[
 	}
 	b.WriteString("_busbar() {\n  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words files\n  if [ \"$COMP_CWORD\" -eq 1 ]; then\n")
 	fmt.Fprintf(b, "    COMPREPLY=($(compgen -W %q -- \"$cur\"))\n    return\n  fi\n", strings.Join(names, " "))
-	bashValues(b)
+	bashValues(b, nodes)
 	b.WriteString("  case \"${COMP_WORDS[1]} ${COMP_WORDS[2]}\" in\n")
 	for _, n := range slices.Backward(nodes) { // a subcommand before its command
 		name := commandWords(n)
@@ -180,8 +181,35 @@ func bashScript(b *strings.Builder, shell string, nodes []*kong.Node, words map[
 	b.WriteString("complete -o filenames -F _busbar busbar\n")
 }
 
+// enums are the words that can stand behind flags which take no others.
+func enums(nodes []*kong.Node) map[string][]string {
+	all := map[string][]string{}
+	for _, n := range nodes {
+		flags := n.Flags
+		if n.DefaultCmd != nil {
+			flags = append(flags[:len(flags):len(flags)], n.DefaultCmd.Flags...)
+		}
+		for _, f := range flags {
+			for _, v := range strings.Split(f.Enum, ",") {
+				if v != "" && !f.Hidden && !slices.Contains(all[f.Name], v) {
+					all[f.Name] = append(all[f.Name], v)
+				}
+			}
+		}
+	}
+	return all
+}
+
+func modelNames() []string {
+	var list []string
+	for _, m := range workload.Models() {
+		list = append(list, m.Name)
+	}
+	return list
+}
+
 // bashValues completes what stands behind a flag.
-func bashValues(b *strings.Builder) {
+func bashValues(b *strings.Builder, nodes []*kong.Node) {
 	b.WriteString("  case $prev in\n    -o|--output)\n      case ${COMP_WORDS[1]} in\n")
 	fmt.Fprintf(b, "        map) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", strings.Join(slices.Sorted(maps.Keys(outputs)), " "))
 	b.WriteString("      esac\n      COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n")
@@ -189,6 +217,13 @@ func bashValues(b *strings.Builder) {
 	fmt.Fprintf(b, "    --op) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", strings.Join(kindNames(), " "))
 	fmt.Fprintf(b, "    -d|--dtype) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", strings.Join(dtypeNames(), " "))
 	fmt.Fprintf(b, "    --nccl) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", strings.Join(releases(), " "))
+	fmt.Fprintf(b, "    -m|--model) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", strings.Join(modelNames(), " "))
+	words := enums(nodes)
+	for _, name := range sortedKeys(words) {
+		if name != "output" {
+			fmt.Fprintf(b, "    --%s) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", name, strings.Join(words[name], " "))
+		}
+	}
 	b.WriteString("    --algo)\n      case ${COMP_WORDS[1]} in\n")
 	for _, n := range []string{"predict", "bench", "*"} {
 		fmt.Fprintf(b, "        %s) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", n, strings.Join(algoNames(n), " "))
@@ -214,7 +249,11 @@ func fishScript(b *strings.Builder, nodes []*kong.Node, words map[string][]word)
 		for _, w := range words[name] {
 			fmt.Fprintf(b, "complete -c busbar -n '%s' ", fishSeen(n))
 			long, isFlag := strings.CutPrefix(w.text, "--")
-			switch list := valuesOf(n.Name, long); {
+			list := valuesOf(n.Name, long)
+			if list == nil {
+				list = enums(nodes)[long]
+			}
+			switch {
 			case isFlag && list != nil:
 				fmt.Fprintf(b, "-l %s -x -a '%s'", long, strings.Join(list, " "))
 			case isFlag:
@@ -238,6 +277,8 @@ func valuesOf(command, flag string) []string {
 		return dtypeNames()
 	case "nccl":
 		return releases()
+	case "model":
+		return modelNames()
 	case "proto":
 		return []string{"auto", "ll", "ll128", "simple"}
 	}

@@ -108,6 +108,9 @@ func records(row *bench.Row, like result.Record) []*result.Record {
 		}
 		r := like
 		r.Op, r.Size, r.Dtype, r.Ranks, r.Algo, r.InPlace = row.Op.Kind, row.Size, row.Op.Type.String(), row.Ranks, row.Algo, i == 1
+		if row.Wire != engine.Uncompressed {
+			r.Compress = row.Wire.String()
+		}
 		if row.Op.Kind.Reduces() {
 			r.Redop = row.Op.Reduce.String()
 		}

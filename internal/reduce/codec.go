@@ -219,10 +219,7 @@ func (k block) encode(wire, src []byte) {
 			peak = max(peak, math.Float32bits(f32At(src, i))&^(1<<31))
 		}
 	}
-	scale := math.Float32frombits(peak) / 127
-	if peak >= 0x7f800000 {
-		scale = math.Float32frombits(nan32)
-	}
+	scale := scaleFor(peak)
 	putF32(wire, 0, scale)
 	q := wire[4:]
 	switch {
@@ -236,6 +233,21 @@ func (k block) encode(wire, src []byte) {
 			q[i] = byte(int8(max(-128, min(127, v))))
 		}
 	}
+}
+
+// scaleFor is the scale of a block whose greatest magnitude has these bits. It has 17
+// significant bits and is no denormal, so that 127 times it is exact: what was decoded then
+// encodes to the same bytes again, however often it travels.
+func scaleFor(peak uint32) float32 {
+	const smallest = 0x1p-126
+	switch {
+	case peak == 0:
+		return 0
+	case peak >= 0x7f800000:
+		return math.Float32frombits(nan32)
+	}
+	scale := math.Float32bits(math.Float32frombits(peak) / 127)
+	return max(math.Float32frombits(scale&^0x7f), smallest)
 }
 
 func (k block) decode(dst, wire []byte) {

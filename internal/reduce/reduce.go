@@ -30,11 +30,12 @@
 //   - BFloat16: |error| ≤ 2^-8·|x| for |x| ≥ 2^-126, ≤ 2^-134 below; values above
 //     3.3961e38 become infinite.
 //   - Int8: blocks of BlockElems (256) elements with one float32 scale each, the
-//     greatest magnitude m of the block over 127: |error| ≤ m/254·(1+2^-14) +
-//     2^-149·64. A NaN or an infinity makes its whole block NaN, so that an overflow
-//     is not lost.
+//     greatest magnitude m of the block over 127, cut to 17 bits: |error| ≤
+//     m/254·(1+2^-14) + 2^-127. A NaN or an infinity makes its whole block NaN, so
+//     that an overflow is not lost.
 //
-// NaNs stay NaNs in all of them. Decoded sums carry the error of each operand's
+// What was decoded encodes without a further loss, in Int8 if the blocks are the
+// same. NaNs stay NaNs in all of them. Decoded sums carry the error of each operand's
 // encoding: a ring that encodes at each of n-1 hops adds up n-1 of them.
 package reduce
 

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"busbar/coll"
+	"busbar/input/nccltests"
+	"busbar/internal/texttab"
+	"busbar/result"
+	"busbar/unit"
+)
+
+// find is where nccl-tests' program is. One that was built for MPI is preferred where
+// something starts the ranks.
+func (c *benchGPUCmd) find(kind coll.Kind) (string, error) {
+	names := []string{kind.Binary(), kind.Binary() + "_mpi"}
+	if c.Launch != "" {
+		names[0], names[1] = names[1], names[0]
+	}
+	for _, name := range names {
+		if c.Tests == "" {
+			if path, err := exec.LookPath(name); err == nil {
+				return filepath.Abs(path)
+			}
+			continue
+		}
+		for _, dir := range []string{c.Tests, filepath.Join(c.Tests, "build")} {
+			path := filepath.Join(dir, name)
+			if info, err := os.Stat(path); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
+				return filepath.Abs(path)
+			}
+		}
+	}
+	where := "in PATH; give its folder with --nccl-tests DIR"
+	if c.Tests != "" {
+		where = "in " + c.Tests + " or its folder build"
+	}
+	return "", cannotError{fmt.Errorf("%s of nccl-tests is not installed: no such program %s (https://github.com/NVIDIA/nccl-tests; make, with MPI=1 for several hosts). busbar bench without gpu needs neither GPUs nor nccl-tests", kind.Binary(), where)}
+}
+
+// command is what runs one setting.
+func (c *benchGPUCmd) command(program string, s gpuSetting) []string {
+	args := strings.Fields(c.Launch)
+	if env := s.env(); len(env) > 0 {
+		args = append(args, "env")
+		for _, k := range sortedKeys(env) {
+			args = append(args, k+"="+env[k])
+		}
+	}
+	check := "0"
+	if c.Check {
+		check = "1"
+	}
+	// In numbers and nccl-tests' own words, for it reads fewer than we do.
+	least, _ := unit.ParseBytes(c.Min)
+	most, _ := unit.ParseBytes(c.Max)
+	dtype, _ := coll.ParseDtype(c.Dtype)
+	return append(args, program, "-b", fmt.Sprint(int64(least)), "-e", fmt.Sprint(int64(most)), "-f", fmt.Sprint(c.Factor), "-w", fmt.Sprint(c.Warm), "-n", fmt.Sprint(c.Iters), "-d", dtype.String(), "-g", fmt.Sprint(c.GPUs), "-c", check)
+}
+
+// shellWords is a command as it can be typed.
+func shellWords(args []string) string {
+	quoted := make([]string, len(args))
+	for i, a := range args {
+		quoted[i] = a
+		if a == "" || strings.ContainsAny(a, " \t\n'\"$`\\*?[]{}()<>|&;#~!") {
+			quoted[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(quoted, " ")
+}
+
+// bounded keeps the beginning of what a program prints.
+type bounded struct {
+	bytes.Buffer
+	cut bool
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if room := maxMeasured - b.Len(); room < len(p) {
+		b.cut = true
+		b.Buffer.Write(p[:max(room, 0)])
+		return len(p), nil
+	}
+	return b.Buffer.Write(p)
+}
+
+// run runs nccl-tests and reads what it prints. Rows that it printed before it failed come
+// back with the error.
+func (c *benchGPUCmd) run(e *env, args []string) ([]*result.Record, error) {
+	// The program dies with the thread that started it, so it must be this one.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	ctx, cancel := context.WithTimeout(e.ctx, c.Timeout)
+	defer cancel()
+	var out bounded
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = &out, &out, childAttr()
+	// Launchers end their ranks when they are asked to, and leave them when they are killed.
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
+	cmd.WaitDelay = 5 * time.Second
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("%s: %w", args[0], err)
+	}
+	group := -cmd.Process.Pid
+	stop := context.AfterFunc(e.ctx, func() {
+		time.Sleep(grace / 2)
+		syscall.Kill(group, syscall.SIGKILL)
+	})
+	defer stop()
+	failed := cmd.Wait()
+	switch {
+	case e.ctx.Err() != nil:
+		return nil, e.ctx.Err()
+	case ctx.Err() != nil:
+		syscall.Kill(group, syscall.SIGKILL) // what the launcher has left
+		failed = fmt.Errorf("no end after %v (--timeout)", c.Timeout)
+	}
+	res, err := nccltests.ReadResult(filepath.Base(args[0]), &out.Buffer)
+	if err != nil {
+		return nil, errors.Join(failed, err)
+	}
+	list, err := tableRecords(filepath.Base(args[0]), res)
+	switch {
+	case failed != nil && len(res.Failures) > 0:
+		err = fmt.Errorf("%s (%w)", texttab.Clean(strings.TrimSpace(res.Failures[0].Text)), failed)
+	case failed != nil:
+		err = fmt.Errorf("%s: %w", filepath.Base(args[0]), failed)
+	case err == nil && len(list) == 0:
+		err = fmt.Errorf("%s printed no table", filepath.Base(args[0]))
+	}
+	return list, err
+}

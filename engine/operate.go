@@ -1,0 +1,166 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"busbar/coll"
+	"busbar/result"
+)
+
+// commitOp is how members tell each other that they have finished, and whether newcomers wait:
+// nobody has its result before all have contributed.
+var commitOp = coll.Op{Kind: coll.AllReduce, Type: coll.Int64, Bytes: 8, Reduce: coll.Max}
+
+// operate runs an operation until it counts.
+func (e *Elastic) operate(ctx context.Context, w Work, ask func(View) (Work, error)) (*result.Run, View, error) {
+	e.turn.Lock()
+	defer e.turn.Unlock()
+	var old View
+	for again := false; ; again = true {
+		g, v, seq, err := e.begin(ctx)
+		if err != nil {
+			return nil, v, err
+		}
+		if again {
+			e.restore(old, w)
+		}
+		if ask != nil {
+			w, err = ask(v)
+		} else if again {
+			w, err = w.moved(old, v)
+		}
+		var run *result.Run
+		if err == nil {
+			e.keep(v, w)
+			old = v
+			run, err = e.try(ctx, g, w, seq)
+		}
+		e.end()
+		switch {
+		case err == nil:
+			return run, v, nil
+		case ctx.Err() != nil:
+			return nil, v, e.leave(err)
+		case !g.broken.Load():
+			return nil, v, err // what was asked for cannot be done; the job is as it was
+		}
+		counts, err := e.outcome(ctx, v.Epoch, seq, err)
+		if err != nil {
+			return nil, v, err
+		}
+		if counts {
+			return run, v, nil
+		}
+	}
+}
+
+// begin waits for a group, and keeps it as it is until end.
+func (e *Elastic) begin(ctx context.Context) (g *Group, v View, seq uint64, err error) {
+	if wait := e.until(ctx, func() bool {
+		if e.err == nil && e.steady && !e.planned {
+			g, v, seq, e.busy = e.group, e.seen, e.committed+1, true
+			return true
+		}
+		err = e.err
+		return err != nil
+	}); wait != nil {
+		return nil, v, 0, e.leave(wait)
+	}
+	return g, v, seq, err
+}
+
+func (e *Elastic) end() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.busy = false
+	e.wake()
+}
+
+// try runs the operation on one group. A run without an error counts; one with an error may
+// count as well, if this member had finished and others know that all have.
+func (e *Elastic) try(ctx context.Context, g *Group, w Work, seq uint64) (*result.Run, error) {
+	run, err := g.Run(ctx, w.Schedule, w.Op, w.Buffers)
+	if err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	e.done = seq
+	e.mu.Unlock()
+	e.vote[0] = 0
+	if g.rank == 0 && e.crowd.Load() > 0 {
+		e.vote[0] = 1
+	}
+	b := Bytes(e.vote)
+	if _, err := g.Run(ctx, nil, commitOp, Buffers{Send: b, Recv: b}); err != nil {
+		return run, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.committed, e.waiting, e.idle = seq, e.vote[0] > 0, 0
+	return run, nil
+}
+
+// outcome waits until the members that are left have agreed, and says whether an operation that
+// failed here counts nevertheless.
+func (e *Elastic) outcome(ctx context.Context, epoch uint32, seq uint64, failed error) (counts bool, err error) {
+	if wait := e.until(ctx, func() bool {
+		counts, err = e.committed >= seq, e.err
+		return err != nil || e.steady && e.base.Epoch > epoch
+	}); wait != nil {
+		return false, e.leave(wait)
+	}
+	if err != nil {
+		return false, fmt.Errorf("%w (after: %w)", err, failed)
+	}
+	return counts, nil
+}
+
+// keep copies the contribution of an operation that overwrites it. The memory for that is made
+// once, for the greatest.
+func (e *Elastic) keep(v View, w Work) {
+	b := w.contribution(v)
+	if !overlap(b, w.Buffers.Recv) {
+		e.kept = e.kept[:0]
+		return
+	}
+	if cap(e.kept) < len(b) {
+		e.kept = aligned(int64(len(b)))
+	}
+	e.kept = e.kept[:len(b)]
+	copy(e.kept, b)
+}
+
+// restore puts back what keep has kept.
+func (e *Elastic) restore(v View, w Work) {
+	if len(e.kept) > 0 {
+		copy(w.contribution(v), e.kept)
+	}
+}
+
+// contribution is what an operation reads.
+func (w *Work) contribution(v View) []byte {
+	n := int64(w.Op.Send(v.Size, v.Rank))
+	return w.Buffers.Send[:min(n, int64(len(w.Buffers.Send)))]
+}
+
+// moved is the work as it is for other members.
+func (w Work) moved(from, to View) (Work, error) {
+	if w.Schedule != nil && from.Size != to.Size {
+		return w, &ChangedError{to, fmt.Sprintf("%s by a schedule for %d members was interrupted", w.Op.Kind, from.Size)}
+	}
+	if w.Op.Kind.Blocked() || w.Op.Sizes != nil || w.Op.Kind == coll.Hypercube {
+		return w, &ChangedError{to, fmt.Sprintf("%s on %d members was interrupted", w.Op.Kind, from.Size)}
+	}
+	if !w.Op.Kind.Rooted() {
+		return w, nil
+	}
+	root := from.Members[w.Op.Root]
+	for r, m := range to.Members {
+		if m.id == root.id {
+			w.Op.Root = r
+			return w, nil
+		}
+	}
+	return w, &ChangedError{to, fmt.Sprintf("%s was interrupted by the loss of its root, rank %d", w.Op.Kind, root.Rank)}
+}

@@ -1,0 +1,137 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+
+	"busbar/internal/shm"
+)
+
+// page is what a rank tells the others.
+type page struct {
+	seg   *shm.Segment
+	mem   []byte
+	seq   *atomic.Uint64 // run times 4, and the stage that is done
+	sleep *atomic.Uint32 // the rank sleeps
+	link  *link          // to it; nil of the own page
+}
+
+// Layout of a page: words of 8 bytes, then slots.
+const (
+	pageSeq   = 0
+	pageSleep = 8
+	pageSrc   = 16 // arena and offset of the contribution
+	pageDst   = 32 // of the result
+	pageData  = 4096
+	noArena   = ^uint64(0) // others cannot map it
+)
+
+func newPage(seg *shm.Segment, l *link) page {
+	mem := seg.Bytes()
+	return page{seg, mem, (*atomic.Uint64)(unsafe.Pointer(&mem[pageSeq])), (*atomic.Uint32)(unsafe.Pointer(&mem[pageSleep])), l}
+}
+
+// word is one of the page's.
+func (p *page) word(at int) *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(&p.mem[at])) }
+
+func (p *page) put(at int, w spot) {
+	id := noArena
+	if w.in != nil {
+		id = uint64(w.in.id)
+	}
+	p.word(at).Store(id)
+	p.word(at + 8).Store(uint64(w.off))
+}
+
+// place is the part of another rank's vector that its page names; nil where it is not known yet.
+func (b *board) place(r, at int, from, to int64) ([]byte, error) {
+	p := &b.pages[r]
+	id := p.word(at).Load()
+	off := p.word(at + 8).Load()
+	var seg *shm.Segment
+	if id < maxArenas {
+		seg = p.link.maps[uint32(id)]
+	}
+	if seg == nil {
+		_, err := p.link.ask()
+		return nil, err
+	}
+	if n := uint64(len(seg.Bytes())); off > n || uint64(to) > n-off {
+		return nil, &protocolError{p.link.peer, fmt.Sprintf("%s: a vector at %d of memory %d, which has %d bytes", b.c.name, off, id, n)}
+	}
+	return seg.Bytes()[off+uint64(from) : off+uint64(to)], nil
+}
+
+// ask reads what the peer says for itself, though no message of it is waited for.
+func (l *link) ask() (moved bool, err error) {
+	if l.ended != nil {
+		return false, &linkError{l, l.ended}
+	}
+	moved, err = l.rx()
+	var bad *protocolError
+	if err != nil && !errors.As(err, &bad) {
+		l.ended = err
+		err = &linkError{l, err}
+	}
+	return moved, err
+}
+
+// maxVotes limits how many calls a peer may be ahead.
+const maxVotes = 1 << 16
+
+// vote takes the handle of a peer's page; an empty one says that it does not take part.
+func (l *link) vote(call uint32, text string) (err error) {
+	var seg *shm.Segment
+	if g := l.g; g.calls[call] == nil && call < g.nextID {
+		return nil // forgotten meanwhile
+	}
+	if text != "" {
+		if seg, err = l.open(text); err != nil {
+			return err
+		}
+	}
+	l.votes[call] = seg
+	return nil
+}
+
+// arm says that this rank is about to sleep.
+func (b *board) arm(asleep uint32) {
+	if p := &b.pages[b.c.g.rank]; p.sleep != nil {
+		p.sleep.Store(asleep)
+	}
+}
+
+// awaits is the rank that a run waits for, in words for a person.
+func (b *board) awaits() (rank int, doing string) {
+	for r := range b.pages {
+		switch p := &b.pages[r]; {
+		case p.link == nil:
+		case b.stage == boardVotes && r >= b.at:
+			return r, "its page"
+		case b.stage == boardInputs && !b.past(r, postedInput):
+			return r, "its contribution"
+		case b.stage == boardShares && !b.past(r, postedShare):
+			return r, "its share of the sum"
+		}
+	}
+	return -1, ""
+}
+
+// close gives the pages back.
+func (b *board) close() {
+	for r := range b.pages {
+		p := &b.pages[r]
+		if p.link != nil {
+			if seg := p.link.votes[b.c.id]; seg != nil {
+				seg.Close()
+			}
+			delete(p.link.votes, b.c.id)
+		}
+		if p.seg != nil {
+			p.seg.Close()
+			p.seg = nil
+		}
+	}
+}

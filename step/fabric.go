@@ -8,6 +8,7 @@ import (
 	"busbar/coll"
 	"busbar/nccl"
 	"busbar/predict"
+	"busbar/sim"
 	"busbar/unit"
 	"busbar/workload"
 )
@@ -153,6 +154,10 @@ func (f *Fabric) Seconds(g Group, kind coll.Kind, bytes float64) (float64, strin
 		return 0, "", err
 	}
 	run, err := p.Price(op, set)
+	if err != nil && set.Algo != "ring" { // an algorithm that cannot be counted over so many ranks
+		set.Algo, set.Proto = "ring", sim.Simple
+		run, err = p.Price(op, set)
+	}
 	if err != nil {
 		return 0, "", fmt.Errorf("%s of %v among %s groups: %w", kind, op.Bytes, g, err)
 	}

@@ -29,6 +29,7 @@ func (g *Group) Alloc(n int) ([]byte, error) {
 	if n < 0 {
 		return nil, fmt.Errorf("%d bytes of memory", n)
 	}
+	g = g.world()
 	if n == 0 || g.net == nil || g.Transport() == TCP {
 		return aligned(int64(n)), nil
 	}

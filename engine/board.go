@@ -59,13 +59,13 @@ const (
 // newBoard makes a board for a call that may use one; nil for others. The vote is sent once
 // the call has its number.
 func (g *Group) newBoard(c *Call) (*board, error) {
-	s := c.s
-	if c.op.Kind != coll.AllReduce || c.wire != Uncompressed || g.net == nil || g.Transport() != Shm || g.size < 2 {
+	s, w := c.s, g.world()
+	if c.op.Kind != coll.AllReduce || c.wire != Uncompressed || w.net == nil || g.Transport() != Shm || g.size < 2 {
 		return nil, nil
 	}
 	// Where a job outlives its members, none of them may write into another's results: one that
 	// was left behind might wake up late.
-	if s.Name != "one_shot" && (s.Name != "direct" || g.net.lodger) {
+	if s.Name != "one_shot" && (s.Name != "direct" || w.net.lodger) {
 		return nil, nil
 	}
 	b := &board{c: c, whole: s.Name == "one_shot", size: int64(c.op.Size(g.size)), pages: make([]page, g.size), src: make([][]byte, g.size), dst: make([][]byte, g.size)}
@@ -73,12 +73,12 @@ func (g *Group) newBoard(c *Call) (*board, error) {
 		b.slots = 2 * ((b.size + 127) &^ 127)
 	}
 	b.acc = aligned(min(accPiece, b.size))
-	near := !g.alone
+	near := !w.alone
 	for r := range g.size {
 		if r == g.rank {
 			continue
 		}
-		b.pages[r].link = g.peers[r][0]
+		b.pages[r].link = w.peers[g.worldRank(r)][0]
 		_, ok := b.pages[r].link.s.(*ringPair)
 		near = near && ok
 	}
@@ -87,7 +87,7 @@ func (g *Group) newBoard(c *Call) (*board, error) {
 	}
 	seg, err := shm.Create((pageData + b.slots + 4095) &^ 4095)
 	if err != nil {
-		if g.cfg.Transport == Shm {
+		if w.cfg.Transport == Shm {
 			return nil, err
 		}
 		return b, nil
@@ -114,7 +114,7 @@ func (b *board) vote() {
 		if l == nil {
 			continue
 		}
-		h := header{program: noProgram, call: tellBoard, lane: b.c.id, length: uint64(len(handle))}
+		h := header{program: noProgram, call: tellBoard, lane: uint32(b.c.id), op: uint32(b.c.id >> 32), length: uint64(len(handle))}
 		p := &posted{raw: make([]byte, headerLen)}
 		h.put((*[headerLen]byte)(p.raw))
 		p.raw = append(p.raw, handle...)
@@ -172,7 +172,7 @@ func (b *board) count() (moved bool, err error) {
 func (b *board) post() {
 	b.run++
 	b.stage = boardInputs
-	own := &b.pages[b.c.g.rank]
+	own := &b.pages[b.c.of.rank]
 	src := b.c.mem[srcMem]
 	if b.whole {
 		copy(b.slot(own, b.run), src[:b.size])
@@ -200,7 +200,7 @@ func (b *board) slot(p *page, run uint64) []byte {
 
 // say tells how far this rank is, and wakes who sleeps.
 func (b *board) say(done uint64) {
-	b.pages[b.c.g.rank].seq.Store(4*b.run + done)
+	b.pages[b.c.of.rank].seq.Store(4*b.run + done)
 	for r := range b.pages {
 		p := &b.pages[r]
 		if p.link != nil && p.sleep.Load() != 0 && p.sleep.CompareAndSwap(1, 0) {
@@ -295,7 +295,7 @@ func (b *board) elsewhere() bool {
 
 // findShares finds the own share of all contributions and results.
 func (b *board) findShares() (bool, error) {
-	rank := b.c.g.rank
+	rank := b.c.of.rank
 	from, to := b.share(rank)
 	for r := range b.pages {
 		if r == rank {
@@ -315,7 +315,7 @@ func (b *board) findShares() (bool, error) {
 
 // sum adds up the own share and gives it to all, some of it at a time; true when that was all.
 func (b *board) sum() bool {
-	rank := b.c.g.rank
+	rank := b.c.of.rank
 	from, to := b.share(rank)
 	end := min(b.off+shareTurn, to-from)
 	for b.off < end {

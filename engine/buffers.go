@@ -57,7 +57,7 @@ func (c *Call) Bind(b Buffers) error {
 	if c.busy.Load() {
 		return fmt.Errorf("%s: buffers cannot change while the call is under way", c.name)
 	}
-	n, rank, op := c.g.size, c.g.rank, c.op
+	n, rank, op := c.of.size, c.of.rank, c.op
 	send, recv := int64(op.Send(n, rank)), int64(op.Recv(n, rank))
 	if int64(len(b.Send)) < send || int64(len(b.Recv)) < recv {
 		return fmt.Errorf("%s: rank %d has buffers of %d and %d bytes; it sends %d and receives %d", c.name, rank, len(b.Send), len(b.Recv), send, recv)

@@ -14,11 +14,12 @@ import (
 
 // Call is a schedule and an operation made ready to run on a group, as often as wanted.
 type Call struct {
-	g       *Group
+	g       *Group // that drives it
+	of      *Group // that it was prepared on
 	s       *schedule.Schedule
 	op      coll.Op
 	name    string // for messages
-	id      uint32
+	id      uint64
 	program uint32
 	elem    int64
 
@@ -82,7 +83,7 @@ func (g *Group) PrepareWith(s *schedule.Schedule, op coll.Op, o Options) (*Call,
 	if err != nil {
 		return nil, err
 	}
-	c := &Call{g: g, s: s, op: op, elem: k.elem, wire: wire, program: fingerprint(s, op, wire), done: make(chan struct{}, 1)}
+	c := &Call{g: g.world(), of: g, s: s, op: op, elem: k.elem, wire: wire, program: fingerprint(s, op, wire), done: make(chan struct{}, 1)}
 	c.name = fmt.Sprintf("%s by %s of %v", op.Kind, s.Name, op.Size(g.size))
 	if c.arith, err = kernelsFor(op, g.size); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.name, err)
@@ -120,19 +121,22 @@ func (g *Group) PrepareWith(s *schedule.Schedule, op coll.Op, o Options) (*Call,
 	if err := g.connect(c); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.name, err)
 	}
-	g.register(c)
+	if err := g.register(c); err != nil {
+		return nil, err
+	}
 	return c, g.setBoard(c)
 }
 
 // setBoard gives a call its board, where it may have one.
 func (g *Group) setBoard(c *Call) (err error) {
-	g.driver.Lock()
-	defer g.driver.Unlock()
+	w := g.world()
+	w.driver.Lock()
+	defer w.driver.Unlock()
 	if c.board, err = g.newBoard(c); c.board == nil {
 		return err
 	}
 	c.board.vote()
-	g.kick() // to send what there was no room for
+	w.kick() // to send what there was no room for
 	return nil
 }
 
@@ -209,7 +213,7 @@ func (c *Call) begin() error {
 	case !c.busy.CompareAndSwap(false, true):
 		return fmt.Errorf("%s: the call is under way already", c.name)
 	}
-	if err := c.g.failure(); err != nil {
+	if err := c.of.failure(); err != nil {
 		c.busy.Store(false)
 		return err
 	}
@@ -299,7 +303,7 @@ func (c *Call) local(st *step) {
 // sumAll adds the contributions that lie beside each other, and the own one at its turn, in
 // the order of ranks. The result takes the place of the own one.
 func (c *Call) sumAll(st *step) {
-	n, rank := st.bytes, c.g.rank
+	n, rank := st.bytes, c.of.rank
 	if n == 0 {
 		return
 	}
@@ -317,7 +321,7 @@ func (c *Call) sumAll(st *step) {
 			at = at[y.n:]
 		}
 	}
-	for i := rank; i < c.g.size-1; i++ {
+	for i := rank; i < c.of.size-1; i++ {
 		from := slot(i)
 		for _, y := range st.dst {
 			own := c.mem[y.mem][y.off : y.off+y.n]
@@ -369,10 +373,10 @@ func (c *Call) event(ln *lane, pc int, st *step) {
 	}
 	peer := -1
 	if st.verb == send || st.verb.receives() {
-		peer = int(st.peer)
+		peer = int(st.op.Peer)
 	}
 	c.run.Events = append(c.run.Events, result.Event{
-		Rank: c.g.rank, Lane: ln.id, Op: pc, Loop: c.loops, Name: st.op.Verb.String(), Peer: peer, Bytes: unit.Bytes(st.bytes),
+		Rank: c.of.rank, Lane: ln.id, Op: pc, Loop: c.loops, Name: st.op.Verb.String(), Peer: peer, Bytes: unit.Bytes(st.bytes),
 		From: unit.Time(from) * unit.Nanosecond, To: unit.Time(time.Since(c.begun).Nanoseconds()) * unit.Nanosecond,
 	})
 }

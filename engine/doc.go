@@ -13,6 +13,9 @@
 // All ranks prepare the same calls in the same order; they may start them in any order. A
 // prepared call allocates nothing when it runs.
 //
+// Sub makes groups of some of the ranks, which share connections and faults with the whole;
+// Buckets reduce gradients while a backward pass goes on.
+//
 // # How it runs
 //
 // One goroutine at a time drives a group: it moves bytes of all connections and steps of all

@@ -29,9 +29,11 @@ type Group struct {
 
 	reg     registry
 	pair    sync.Mutex // of two ranks in one process that meet
+	dialing sync.Mutex // one goroutine at a time connects
 	prepare sync.Mutex // one Prepare at a time
 	cached  map[callKey]*Call
-	nextID  uint32
+	nextID  uint64
+	part    // of a group over some of the ranks of another
 
 	inboxMu sync.Mutex
 	inbox   []*Call
@@ -41,7 +43,7 @@ type Group struct {
 	idle    chan struct{} // closed when the background has ended
 
 	driver sync.Mutex // held by the goroutine that moves things; guards all below
-	calls  map[uint32]*Call
+	calls  map[uint64]*Call
 	active []*Call
 	ready  []*lane
 	links  []*link // with something under way
@@ -76,7 +78,7 @@ type callKey struct {
 func newGroup(cfg Config, w waiter) *Group {
 	g := &Group{
 		cfg: cfg, rank: cfg.Rank, size: cfg.Size, pid: os.Getpid(), waiter: w,
-		cached: map[callKey]*Call{}, calls: map[uint32]*Call{}, peers: make([][]*link, cfg.Size),
+		cached: map[callKey]*Call{}, calls: map[uint64]*Call{}, part: part{names: map[uint64]string{}, times: map[string]int{}, issued: map[uint64]uint64{}}, peers: make([][]*link, cfg.Size),
 		reg: newRegistry(), doomed: make(chan struct{}),
 		work: make(chan struct{}, 1), quit: make(chan struct{}), idle: make(chan struct{}),
 	}
@@ -147,6 +149,10 @@ func (g *Group) prepared(s *schedule.Schedule, op coll.Op) (*Call, error) {
 
 // connect gives every step of a call its link.
 func (g *Group) connect(c *Call) error {
+	if g.whole != nil {
+		g.translate(c)
+		g = g.whole
+	}
 	need := map[int]bool{}
 	for i := range c.lanes {
 		for _, st := range c.lanes[i].steps {
@@ -176,19 +182,25 @@ func (g *Group) connect(c *Call) error {
 }
 
 // register gives a call its number and lets its messages in.
-func (g *Group) register(c *Call) {
-	g.driver.Lock()
-	defer g.driver.Unlock()
-	c.id = g.nextID
+func (g *Group) register(c *Call) error {
+	if g.nextID > maxCalls {
+		return fmt.Errorf("the group has had %d calls prepared, which is all there are numbers for; keep calls instead of preparing them anew", maxCalls)
+	}
+	c.id = g.number<<callBits | g.nextID
 	g.nextID++
-	g.calls[c.id] = c
+	w := g.world()
+	w.driver.Lock()
+	defer w.driver.Unlock()
+	w.issued[g.number] = g.nextID
+	w.calls[c.id] = c
 	lanes := 0
-	for _, x := range g.calls {
+	for _, x := range w.calls {
 		lanes += len(x.lanes)
 	}
-	if cap(g.ready) < lanes {
-		g.ready = append(make([]*lane, 0, 2*lanes), g.ready...)
+	if cap(w.ready) < lanes {
+		w.ready = append(make([]*lane, 0, 2*lanes), w.ready...)
 	}
+	return nil
 }
 
 // Forget gives back what a call holds. It must not be under way, and its number is not used
@@ -204,6 +216,7 @@ func (g *Group) Forget(c *Call) error {
 		}
 	}
 	g.inboxMu.Unlock()
+	g = g.world()
 	g.driver.Lock()
 	delete(g.calls, c.id)
 	c.closeBoard()
@@ -214,6 +227,12 @@ func (g *Group) Forget(c *Call) error {
 
 // failure is why the group refuses calls, nil when it does not.
 func (g *Group) failure() error {
+	if g.whole != nil {
+		if g.closed.Load() {
+			return ErrClosed
+		}
+		g = g.whole
+	}
 	if !g.broken.Load() {
 		return nil
 	}
@@ -268,7 +287,7 @@ func (g *Group) stalled(e *stallError) error {
 	for _, c := range g.active {
 		if c.boards() {
 			if r, what := c.board.awaits(); r >= 0 {
-				return g.peerError(r, Stuck, "waiting for "+what+": "+e.Error())
+				return g.peerError(c.of.worldRank(r), Stuck, "waiting for "+what+": "+e.Error())
 			}
 		}
 		for i := range c.lanes {
@@ -289,9 +308,14 @@ func (g *Group) peerError(rank int, cause Cause, text string) *PeerError {
 	return e
 }
 
-// Close leaves the job. Calls that are under way fail.
+// Close leaves the job. Calls that are under way fail. Of a group that Sub made, it only gives
+// back what its calls hold.
 func (g *Group) Close() error {
 	if g.closed.Swap(true) {
+		return nil
+	}
+	if g.whole != nil {
+		g.leavePart()
 		return nil
 	}
 	if g.net != nil {
@@ -341,7 +365,7 @@ func (g *Group) note() {
 	x := idleState
 	if len(g.active) > 0 {
 		c := g.active[0]
-		x = uint64(c.id) << 40
+		x = c.id << 40
 		for i := range c.lanes {
 			if ln := &c.lanes[i]; ln.pc < len(ln.steps) {
 				x |= uint64(i)<<24 | uint64(ln.pc)&(1<<24-1)

@@ -18,7 +18,7 @@ import (
 // us keep anything.
 const (
 	greeting  = "busbar\x00"
-	version   = 1
+	version   = 2
 	nonceLen  = 32
 	helloLen  = len(greeting) + 1 + nonceLen
 	answerLen = len(greeting) + 1 + 1 + 1 + 4 + 4 + 4 + nonceLen + sha256.Size

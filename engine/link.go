@@ -41,7 +41,7 @@ type link struct {
 	ref     []byte // the current frame is a reference to this, of which left bytes are to come
 	refHead header
 	maps    map[uint32]*shm.Segment // the peer's memory
-	votes   map[uint32]*shm.Segment // pages of boards, by call, that nobody has asked for yet
+	votes   map[uint64]*shm.Segment // pages of boards, by call, that nobody has asked for yet
 	told    map[uint32]bool         // own memory that the peer knows
 	unacked int                     // references that the peer has not taken
 	acks    []*posted               // spare
@@ -155,7 +155,7 @@ func (l *link) next() (bool, error) {
 	c := l.g.calls[h.call]
 	if c != nil {
 		if c.program != h.program || int(h.lane) >= len(c.lanes) {
-			return false, &protocolError{l.peer, fmt.Sprintf("call %d is %s here (program %08x) and something else there (program %08x lane %d); all ranks must prepare the same calls in the same order", h.call, c.name, c.program, h.program, h.lane)}
+			return false, &protocolError{l.peer, fmt.Sprintf("call %d is %s here (program %08x) and something else there (program %08x lane %d); all ranks must prepare the same calls in the same order", h.call&maxCalls, c.name, c.program, h.program, h.lane)}
 		}
 		if ln := &c.lanes[h.lane]; ln.wants(l) && !l.hasKept(h.call, h.lane) {
 			st := &ln.steps[ln.pc]
@@ -239,7 +239,7 @@ func (l *link) putAside() (int64, error) {
 	return 1, nil
 }
 
-func (l *link) hasKept(call, lane uint32) bool {
+func (l *link) hasKept(call uint64, lane uint32) bool {
 	for _, k := range l.kept {
 		if k.h.call == call && k.h.lane == lane {
 			return true
@@ -263,13 +263,13 @@ func (l *link) takeKept(ln *lane) error {
 		}
 		l.kept = append(l.kept[:i], l.kept[i+1:]...)
 		l.unwait(ln)
-		data := k.data
 		if k.ref != nil {
-			data = k.ref
-			l.acknowledge(k.h)
+			ln.call.landAll(st, k.ref)
 			k.ref = nil
+			l.acknowledge(k.h) // not before: the sender may then overwrite it
+		} else {
+			ln.call.landAll(st, k.data)
 		}
-		ln.call.landAll(st, data)
 		l.held -= int64(len(k.data))
 		l.spare = append(l.spare, k)
 		ln.received()

@@ -12,6 +12,9 @@ type Member struct {
 
 // Members are all ranks, in order. Ranks of one process have no names.
 func (g *Group) Members() []Member {
+	if g.whole != nil {
+		return g.membersOf()
+	}
 	all := make([]Member, g.size)
 	for r := range all {
 		all[r] = Member{Rank: r, Host: g.cfg.Host, Pid: g.pid}
@@ -37,11 +40,11 @@ func (g *Group) Hosts() []string {
 // Transport is what carries the group's bytes: Auto where both ways are in use. All ranks give
 // the same answer.
 func (g *Group) Transport() Transport {
-	switch {
-	case g.locals != nil:
+	switch w := g.world(); {
+	case w.locals != nil:
 		return Mem
-	case g.net == nil || g.cfg.Transport != Auto:
-		return g.cfg.Transport
+	case w.net == nil || w.cfg.Transport != Auto:
+		return w.cfg.Transport
 	}
 	switch len(g.together()) {
 	case 1:
@@ -54,19 +57,21 @@ func (g *Group) Transport() Transport {
 
 // together is the ranks of each host, hosts in the order of their first ranks.
 func (g *Group) together() [][]int {
-	if g.net == nil {
+	w := g.world()
+	if w.net == nil {
 		return nil
 	}
 	var list [][]int
 	at := map[string]int{}
-	for _, m := range g.net.members {
+	for r := range g.size {
+		m := w.net.members[g.worldRank(r)]
 		i, ok := at[m.Boot]
 		if !ok || m.Boot == "" {
 			i = len(list)
 			at[m.Boot] = i
 			list = append(list, nil)
 		}
-		list[i] = append(list[i], m.Rank)
+		list[i] = append(list[i], r)
 	}
 	return list
 }

@@ -36,6 +36,7 @@ type network struct {
 // Refused is how many connections were turned away, by reason.
 func (g *Group) Refused() map[Refusal]int64 {
 	all := map[Refusal]int64{}
+	g = g.world()
 	if g.net == nil {
 		return all
 	}

@@ -82,9 +82,9 @@ func (l *link) ask() (moved bool, err error) {
 const maxVotes = 1 << 16
 
 // vote takes the handle of a peer's page; an empty one says that it does not take part.
-func (l *link) vote(call uint32, text string) (err error) {
+func (l *link) vote(call uint64, text string) (err error) {
 	var seg *shm.Segment
-	if g := l.g; g.calls[call] == nil && call < g.nextID {
+	if g := l.g; g.calls[call] == nil && call&maxCalls < g.issued[call>>callBits] {
 		return nil // forgotten meanwhile
 	}
 	if text != "" {
@@ -98,7 +98,7 @@ func (l *link) vote(call uint32, text string) (err error) {
 
 // arm says that this rank is about to sleep.
 func (b *board) arm(asleep uint32) {
-	if p := &b.pages[b.c.g.rank]; p.sleep != nil {
+	if p := &b.pages[b.c.of.rank]; p.sleep != nil {
 		p.sleep.Store(asleep)
 	}
 }

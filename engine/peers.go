@@ -16,11 +16,11 @@ type registry struct {
 	mu    sync.Mutex
 	have  map[[2]int]bool // by peer and connection
 	fresh []*link         // not yet taken over by the driver
-	came  chan struct{}   // something was added
+	came  chan struct{}   // closed when something is added
 }
 
 func newRegistry() registry {
-	return registry{have: map[[2]int]bool{}, came: make(chan struct{}, 1)}
+	return registry{have: map[[2]int]bool{}, came: make(chan struct{})}
 }
 
 // add notes a link; false when there is one already.
@@ -33,11 +33,16 @@ func (r *registry) add(l *link) bool {
 	}
 	r.have[key] = true
 	r.fresh = append(r.fresh, l)
-	select {
-	case r.came <- struct{}{}:
-	default:
-	}
+	close(r.came)
+	r.came = make(chan struct{})
 	return true
+}
+
+// news is closed when the next link comes.
+func (r *registry) news() chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.came
 }
 
 func (r *registry) has(peer, k int) bool {
@@ -47,7 +52,7 @@ func (r *registry) has(peer, k int) bool {
 }
 
 func (g *Group) newLink(peer, k int, s stream, fd int) *link {
-	return &link{g: g, peer: peer, k: k, s: s, fd: fd, buf: aligned(stage), maps: map[uint32]*shm.Segment{}, told: map[uint32]bool{}, votes: map[uint32]*shm.Segment{}}
+	return &link{g: g, peer: peer, k: k, s: s, fd: fd, buf: aligned(stage), maps: map[uint32]*shm.Segment{}, told: map[uint32]bool{}, votes: map[uint64]*shm.Segment{}}
 }
 
 // adopt lets the driver know of new links. The caller holds the driver's lock.
@@ -66,7 +71,19 @@ func (g *Group) adopt() {
 
 // reach makes links to peers. Of two ranks the greater one dials.
 func (g *Group) reach(need map[int]bool) error {
-	var dial, wait []int
+	wait, err := g.dialSome(need)
+	if err != nil || g.net == nil {
+		return err
+	}
+	return g.await(wait)
+}
+
+// dialSome makes the links that this rank makes, and returns the peers that make the others. One
+// goroutine at a time does so: no two may dial the same peer.
+func (g *Group) dialSome(need map[int]bool) (wait []int, err error) {
+	g.dialing.Lock()
+	defer g.dialing.Unlock()
+	var dial []int
 	for peer := range need {
 		if g.locals != nil {
 			g.meetLocal(peer)
@@ -83,13 +100,10 @@ func (g *Group) reach(need map[int]bool) error {
 			}
 		}
 	}
-	if g.net == nil {
-		return nil
+	if len(dial) > 0 {
+		err = g.net.dialAll(dial)
 	}
-	if err := g.net.dialAll(dial); err != nil {
-		return err
-	}
-	return g.await(wait)
+	return wait, err
 }
 
 // await waits for links that others make.
@@ -101,6 +115,7 @@ func (g *Group) await(peers []int) error {
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
 	for {
+		came := g.reg.news()
 		missing := peers[:0:0]
 		for _, p := range peers {
 			for k := range g.cfg.Conns {
@@ -114,7 +129,7 @@ func (g *Group) await(peers []int) error {
 			return nil
 		}
 		select {
-		case <-g.reg.came:
+		case <-came:
 		case <-g.doomed:
 			return g.failure()
 		case <-limit.C:

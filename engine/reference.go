@@ -12,7 +12,7 @@ import (
 const (
 	noProgram  = 0
 	tellArena  = 1 // lane is the arena's number; its handle follows
-	tellBoard  = 3 // lane is the call; the handle of the page follows, nothing where there is none
+	tellBoard  = 3 // op and lane are the call; the handle of the page follows, nothing where there is none
 	tellDone   = 2 // length is the call; lane and op are those of the send
 	byRef      = 1 << 31
 	refLen     = 16
@@ -49,7 +49,7 @@ func (l *link) refer(p *posted, c *Call) {
 	}
 	l.tell(w.in)
 	p.ref = true
-	le.PutUint32(p.hdr[12:], uint32(p.pc)|byRef)
+	le.PutUint32(p.hdr[headerOp:], uint32(p.pc)|byRef)
 	le.PutUint64(p.where[:], uint64(w.in.id))
 	le.PutUint64(p.where[8:], uint64(w.off+x.off))
 }
@@ -78,7 +78,7 @@ func (l *link) acknowledge(h header) {
 	} else {
 		a = &posted{raw: make([]byte, headerLen)}
 	}
-	header{program: noProgram, call: tellDone, lane: h.lane, op: h.op &^ byRef, length: uint64(h.call)}.put((*[headerLen]byte)(a.raw))
+	header{program: noProgram, call: tellDone, lane: h.lane, op: h.op &^ byRef, length: h.call}.put((*[headerLen]byte)(a.raw))
 	l.post(a)
 	l.g.list(l)
 	l.tx() // an error will come again
@@ -90,7 +90,7 @@ func (l *link) special(h header) (bool, error) {
 	switch h.call {
 	case tellDone:
 		l.r += headerLen
-		if c := l.g.calls[uint32(h.length)]; c != nil && int(h.lane) < len(c.lanes) {
+		if c := l.g.calls[h.length]; c != nil && int(h.lane) < len(c.lanes) {
 			return true, l.acknowledged(&c.lanes[h.lane], int(h.op))
 		}
 		return true, nil
@@ -109,7 +109,7 @@ func (l *link) special(h header) (bool, error) {
 		if h.call == tellArena {
 			return true, l.mapArena(h.lane, text)
 		}
-		return true, l.vote(h.lane, text)
+		return true, l.vote(uint64(h.op)<<32|uint64(h.lane), text)
 	}
 	return false, &protocolError{l.peer, fmt.Sprintf("a frame of unknown kind %d", h.call)}
 }

@@ -35,6 +35,8 @@ type State struct {
 	Faults []Fault `json:"faults"`
 	// Notes are what the machine could not do.
 	Notes []string `json:"notes,omitempty"`
+
+	tie *os.File // to a holder that ends with this process
 }
 
 // ErrNone is the error of a lab that is not up.

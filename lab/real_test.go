@@ -3,6 +3,7 @@
 package lab
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -34,8 +35,11 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, Hold())
 			os.Exit(3)
 		case "start":
-			_, err := Start(context.Background(), Config{Folder: Folder(os.Args[2]), Name: "t", Plan: twoNodes(nil), Holder: holderArgs(), Rootless: os.Args[3] == "rootless"})
+			_, err := Start(context.Background(), Config{Folder: Folder(os.Args[2]), Name: "t", Plan: twoNodes(nil), Holder: holderArgs(), Rootless: os.Args[3] == "rootless", Tied: os.Args[3] == "tied"})
 			fmt.Fprintln(os.Stderr, err)
+			if os.Args[3] == "tied" {
+				time.Sleep(time.Minute)
+			}
 			os.Exit(0)
 		case "inside":
 			if err := inside(os.Args[2:]); err != nil {
@@ -454,6 +458,35 @@ func TestKilledAnywhere(t *testing.T) {
 	if _, err := folder.Down("t"); err != nil {
 		t.Fatal(err)
 	}
+	settled(t, spaces, links)
+	if names, _ := folder.Names(); len(names) > 0 {
+		t.Errorf("left in the folder: %v", names)
+	}
+}
+
+// TestTiedLabEndsWithItsStarter kills the process that a lab is tied to.
+func TestTiedLabEndsWithItsStarter(t *testing.T) {
+	spaces, links := world(t)
+	folder := Folder(filepath.Join(t.TempDir(), "labs"))
+	mode := "tied"
+	cmd := exec.Command(self(), "start", string(folder), mode)
+	out, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said, _ := bufio.NewReader(out).ReadString('\n')
+	if strings.Contains(said, "needs either root") || strings.Contains(said, "not permitted") {
+		cmd.Wait()
+		t.Skipf("needs rights: %s", said)
+	}
+	if _, err := folder.Open("t"); err != nil {
+		t.Errorf("%v (%s)", err, said)
+	}
+	cmd.Process.Kill()
+	cmd.Wait()
 	settled(t, spaces, links)
 	if names, _ := folder.Names(); len(names) > 0 {
 		t.Errorf("left in the folder: %v", names)

@@ -22,12 +22,15 @@ type Config struct {
 	Holder []string
 	// Rootless asks for a user namespace even where this process has all rights.
 	Rootless bool
+	// Tied lets the lab end with this process, however that ends.
+	Tied bool
 }
 
 // setup is what the holder is told.
 type setup struct {
 	Dir  string `json:"dir"`
 	Plan *Plan  `json:"plan"`
+	Tied bool   `json:"tied"`
 }
 
 // ready is what the holder answers.
@@ -114,16 +117,17 @@ func start(ctx context.Context, cfg Config, lock *os.File) (*State, error) {
 		return nil, err
 	}
 	ours, theirs := os.NewFile(uintptr(pair[0]), "holder"), os.NewFile(uintptr(pair[1]), "starter")
-	defer ours.Close()
 	defer theirs.Close()
 	log, err := os.OpenFile(cfg.Folder.Path(cfg.Name, logFile), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
+		ours.Close()
 		return nil, err
 	}
 	defer log.Close()
 	rootless := cfg.Rootless || !privileged()
 	proc, err := cfg.holder(rootless, []*os.File{nil, log, log, theirs, lock, door})
 	if err != nil {
+		ours.Close()
 		if rootless {
 			return nil, &RightsError{fmt.Errorf("making namespaces: %w", err)}
 		}
@@ -138,18 +142,24 @@ func start(ctx context.Context, cfg Config, lock *os.File) (*State, error) {
 		err = ctx.Err()
 	}
 	if err != nil {
+		ours.Close()
 		proc.Kill()
 		proc.Wait()
 		return nil, err
 	}
-	proc.Release()
+	if cfg.Tied {
+		s.tie = ours
+	} else {
+		ours.Close()
+	}
+	go proc.Wait() // should it end before this process does
 	return s, nil
 }
 
 // agree tells the holder what to build, waits until it has, and writes the state. The
 // holder ends by itself until it has heard that the state is written.
 func (cfg *Config) agree(c *os.File, s *State) error {
-	if err := send(c, setup{Dir: cfg.Folder.Path(cfg.Name), Plan: cfg.Plan}); err != nil {
+	if err := send(c, setup{Dir: cfg.Folder.Path(cfg.Name), Plan: cfg.Plan, Tied: cfg.Tied}); err != nil {
 		return cfg.died(err)
 	}
 	var r ready

@@ -16,7 +16,9 @@ type labCmd struct {
 	Down   labDownCmd   `cmd:"" help:"End a lab and everything in it."`
 	Fault  labFaultCmd  `cmd:"" help:"Break a link or a node of the lab."`
 	Heal   labHealCmd   `cmd:"" help:"End faults."`
+	Check  labCheckCmd  `cmd:"" help:"Measure collectives in a lab and hold the predictions against them."`
 	Hold   labHoldCmd   `cmd:"" hidden:"" help:"The process that a lab lives in; lab up starts it."`
+	Rank   labRankCmd   `cmd:"" hidden:"" help:"A rank of lab check, which starts it."`
 }
 
 // Help says what a lab is.
@@ -134,3 +136,41 @@ func (labHealCmd) Help() string {
 }
 
 type labHoldCmd struct{}
+
+type labRankCmd struct {
+	Work string `arg:"" help:"What to measure."`
+}
+
+type labCheckCmd struct {
+	common
+	Cluster   string   `arg:"" optional:"" help:"A cluster file or preset, as for lab up. None: the scenarios that docs/lab.md describes."`
+	Layouts   string   `short:"l" default:"1x4,2x2,4x1" placeholder:"L1,L2,…" help:"Layouts, NODESxRANKS."`
+	Algos     string   `default:"ring,ring:interleaved,tree,hierarchical,halving_doubling" placeholder:"A1,A2,…" help:"Algorithms; ring:interleaved goes from node to node at every step."`
+	Sizes     string   `default:"512K,1M,4M,16M" placeholder:"S1,S2,…" help:"Sizes."`
+	Op        string   `default:"all_reduce" help:"The collective."`
+	Scale     string   `placeholder:"1/N" help:"As for lab up."`
+	Spines    int      `default:"2" help:"As for lab up."`
+	MTU       int      `name:"mtu" placeholder:"BYTES" help:"As for lab up."`
+	Staging   string   `placeholder:"RATE" help:"As for lab up."`
+	Local     bool     `name:"staging-local" help:"As for lab up."`
+	Transport string   `enum:"auto,tcp" default:"auto" help:"auto: shared memory inside a node; tcp: sockets there too."`
+	Slow      []string `placeholder:"NODE:NIC=25%" help:"Links that have less than their rate, in the lab and in the prediction."`
+	Jobs      int      `default:"1" help:"Jobs side by side, on every other node each (2) and so on."`
+	Iters     int      `default:"0" help:"Runs of each size that count; 0: by the time they take."`
+	Only      string   `placeholder:"WORD" help:"Without CLUSTER: scenarios whose name has this in it."`
+	Median    float64  `name:"max-median" default:"0.10" help:"Exit 1 where the median of the errors is greater."`
+	Worst     float64  `name:"max-worst" default:"0.35" help:"Exit 1 where the greatest error is greater."`
+	Points    string   `short:"o" placeholder:"FILE" help:"Write the points for busbar validate."`
+	Rootless  bool     `help:"In a user namespace, even as root."`
+}
+
+// Help ends with examples.
+func (labCheckCmd) Help() string {
+	return "Makes a lab of the cluster, measures pairs of ranks (latency, copying, summing on this machine), runs the engine over layouts, algorithms and sizes, and " +
+		"predicts each from the cluster file, the scale and the pairs' figures; collectives are not fitted. Algorithms whose times differ by more than 15% must also be predicted in their order. " +
+		"Exit code 1 where a threshold is missed.\n\n" +
+		"Example:\n" +
+		"  busbar lab check baskerville:4\n" +
+		"  busbar lab check cluster.yaml -l 4x1,8x1 --algos ring,tree --sizes 1M,16M --json\n" +
+		"  busbar lab check --only staging"
+}

@@ -40,26 +40,35 @@ func (c *labUpCmd) plan(e *env) (*lab.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := lab.Options{Spines: c.Spines, MTU: c.MTU, Local: c.Local}
+	o, err := labOptions(c.Scale, c.Staging, c.Spines, c.MTU, c.Local)
+	if err != nil {
+		return nil, err
+	}
 	if c.Layout != "" {
 		if o.Nodes, o.GPUs, err = predict.ParseLayout(c.Layout); err != nil {
 			return nil, err
 		}
 	}
-	if c.Scale != "" {
-		if o.Scale, err = lab.ParseScale(c.Scale); err != nil {
-			return nil, fmt.Errorf("--%w", err)
-		}
-	}
-	if c.Staging != "" {
-		if o.Staging, err = unit.ParseRate(c.Staging); err != nil {
-			return nil, fmt.Errorf("--staging: %w", err)
-		}
-	}
-	if c.Spines < 1 || c.Spines > 16 || c.MTU != 0 && (c.MTU < 576 || c.MTU > 65000) {
-		return nil, fmt.Errorf("--spines %d --mtu %d: expected 1 to 16 spines and 576 to 65000 bytes", c.Spines, c.MTU)
-	}
 	return lab.New(cl, o)
+}
+
+// labOptions are the choices that up and check share.
+func labOptions(scale, staging string, spines, mtu int, local bool) (o lab.Options, err error) {
+	o = lab.Options{Spines: spines, MTU: mtu, Local: local}
+	if scale != "" {
+		if o.Scale, err = lab.ParseScale(scale); err != nil {
+			return o, fmt.Errorf("--%w", err)
+		}
+	}
+	if staging != "" {
+		if o.Staging, err = unit.ParseRate(staging); err != nil {
+			return o, fmt.Errorf("--staging: %w", err)
+		}
+	}
+	if spines < 1 || spines > 16 || mtu != 0 && (mtu < 576 || mtu > 65000) {
+		return o, fmt.Errorf("--spines %d --mtu %d: expected 1 to 16 spines and 576 to 65000 bytes", spines, mtu)
+	}
+	return o, nil
 }
 
 // Run makes a lab.
@@ -71,7 +80,7 @@ func (c *labUpCmd) Run(e *env) error {
 	if err := lab.CheckName(c.Name); err != nil {
 		return err
 	}
-	s, err := startLab(e, c.Name, p, c.Rootless)
+	s, err := startLab(e, lab.Config{Name: c.Name, Plan: p, Rootless: c.Rootless})
 	if err != nil {
 		return err
 	}
@@ -89,12 +98,13 @@ func (c *labUpCmd) Run(e *env) error {
 }
 
 // startLab starts a lab with this program as its holder.
-func startLab(e *env, name string, p *lab.Plan, rootless bool) (*lab.State, error) {
+func startLab(e *env, cfg lab.Config) (*lab.State, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, cannotError{err}
 	}
-	s, err := lab.Start(e.ctx, lab.Config{Folder: labFolder(), Name: name, Plan: p, Holder: []string{self, "lab", "hold"}, Rootless: rootless})
+	cfg.Folder, cfg.Holder = labFolder(), []string{self, "lab", "hold"}
+	s, err := lab.Start(e.ctx, cfg)
 	if err != nil {
 		return nil, cannotError{err}
 	}

@@ -30,3 +30,9 @@ func (labHealCmd) Run(*env) error { return errNoLab }
 
 // Run refuses.
 func (labHoldCmd) Run(*env) error { return errNoLab }
+
+// Run refuses.
+func (labRankCmd) Run(*env) error { return errNoLab }
+
+// Run refuses.
+func (labCheckCmd) Run(*env) error { return errNoLab }

@@ -91,14 +91,8 @@ func findProgram(name string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// labRank is a process of a job in the lab.
-type labRank struct {
-	node, local int
-	nics        []int
-}
-
 // ranksOf places ranks on nodes in their order.
-func ranksOf(p *lab.Plan, layout string) ([]labRank, error) {
+func ranksOf(p *lab.Plan, layout string) ([]lab.Seat, error) {
 	nodes, each := len(p.Nodes), 0
 	if layout != "" {
 		var err error
@@ -109,28 +103,14 @@ func ranksOf(p *lab.Plan, layout string) ([]labRank, error) {
 			return nil, fmt.Errorf("-l %s: the lab has %d nodes, and a job at most 1024 ranks", layout, len(p.Nodes))
 		}
 	}
-	var ranks []labRank
-	for n := range nodes {
-		k := each
-		if k == 0 {
-			k = p.Nodes[n].GPUs
-		}
-		for i := range k {
-			r := labRank{node: n, local: i}
-			if near := p.Nodes[n].Near; len(near) > 0 {
-				r.nics = near[i%len(near)]
-			}
-			ranks = append(ranks, r)
-		}
-	}
-	return ranks, nil
+	return p.Seats(nodes, each), nil
 }
 
 // crowd is a job: one program on many places.
 type crowd struct {
 	e     *env
 	l     *lab.Lab
-	ranks []labRank
+	ranks []lab.Seat
 	port  int
 	mu    sync.Mutex // lines go out whole
 	// stdout takes the place of the standard output of rank 0 where it is set.
@@ -148,22 +128,22 @@ func (c *crowd) environ(rank int, secret string) []string {
 			env = append(env, v)
 		}
 	}
-	meet := p.Nodes[c.ranks[0].node].Name
+	meet := p.Nodes[c.ranks[0].Node].Name
 	bind := "127.0.0.1"
 	var names []string
-	for _, i := range r.nics {
+	for _, i := range r.NICs {
 		names = append(names, p.NICs[i].Name)
 	}
 	if len(names) > 0 {
 		bind = strings.Join(names, ",")
 	}
-	if near := c.ranks[0].nics; len(near) > 0 {
+	if near := c.ranks[0].NICs; len(near) > 0 {
 		meet = p.NICs[near[0]].Addr.String()
 	}
 	return append(env,
-		fmt.Sprintf("BUSBAR_RANK=%d", rank), fmt.Sprintf("BUSBAR_SIZE=%d", len(c.ranks)), fmt.Sprintf("BUSBAR_LOCAL_RANK=%d", r.local),
+		fmt.Sprintf("BUSBAR_RANK=%d", rank), fmt.Sprintf("BUSBAR_SIZE=%d", len(c.ranks)), fmt.Sprintf("BUSBAR_LOCAL_RANK=%d", r.Local),
 		fmt.Sprintf("BUSBAR_MEET=%s:%d", meet, c.port), "BUSBAR_SECRET="+secret, "BUSBAR_BIND="+bind,
-		fmt.Sprintf("RANK=%d", rank), fmt.Sprintf("WORLD_SIZE=%d", len(c.ranks)), fmt.Sprintf("LOCAL_RANK=%d", r.local),
+		fmt.Sprintf("RANK=%d", rank), fmt.Sprintf("WORLD_SIZE=%d", len(c.ranks)), fmt.Sprintf("LOCAL_RANK=%d", r.Local),
 		"MASTER_ADDR="+meet, fmt.Sprintf("MASTER_PORT=%d", c.port),
 	)
 }
@@ -184,7 +164,7 @@ func (c *crowd) run(one lab.Program) (int, error) {
 	var failed error
 	for rank := range c.ranks {
 		p := one
-		p.Node = c.l.State.Plan.Nodes[c.ranks[rank].node].Name
+		p.Node = c.l.State.Plan.Nodes[c.ranks[rank].Node].Name
 		p.Env = c.environ(rank, hex.EncodeToString(key[:]))
 		out, err1 := c.pipe(&copies, rank, c.e.stdout)
 		errs, err2 := c.pipe(&copies, rank, c.e.stderr)
@@ -261,10 +241,10 @@ func (c *crowd) pipe(copies *sync.WaitGroup, rank int, w io.Writer) (*os.File, e
 	if err != nil {
 		return nil, err
 	}
-	who := c.l.State.Plan.Nodes[c.ranks[rank].node].Name
+	who := c.l.State.Plan.Nodes[c.ranks[rank].Node].Name
 	for i := range c.ranks {
-		if i != rank && c.ranks[i].node == c.ranks[rank].node {
-			who = fmt.Sprintf("%s:%d", who, c.ranks[rank].local)
+		if i != rank && c.ranks[i].Node == c.ranks[rank].Node {
+			who = fmt.Sprintf("%s:%d", who, c.ranks[rank].Local)
 			break
 		}
 	}

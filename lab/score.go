@@ -1,0 +1,81 @@
+package lab
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"busbar/unit"
+)
+
+// Point is a trial at one size: measured and predicted.
+type Point struct {
+	Scenario  string     `json:"scenario,omitempty"`
+	Layout    string     `json:"layout"`
+	Op        string     `json:"op"`
+	Algo      string     `json:"algo"`
+	Size      unit.Bytes `json:"size_bytes"`
+	Measured  unit.Time  `json:"measured_us"`
+	Predicted unit.Time  `json:"predicted_us"`
+	Error     float64    `json:"error"` // (predicted − measured) / measured
+	Noise     float64    `json:"noise"` // of the measurement: (median − lowest) / lowest
+	Limit     string     `json:"limit"`
+}
+
+// Score is how well predictions hold.
+type Score struct {
+	Points int     `json:"points"`
+	Median float64 `json:"median_ape"`
+	Worst  float64 `json:"worst_ape"`
+	Where  string  `json:"worst_at,omitempty"`
+	// Pairs is how often two algorithms that differ were compared, Wrong where the
+	// prediction had the other one faster.
+	Pairs int      `json:"pairs"`
+	Wrong []string `json:"wrong_order"`
+}
+
+func (p *Point) name() string {
+	s := p.Layout + " " + p.Algo + " " + p.Size.String()
+	if p.Scenario != "" {
+		s = p.Scenario + ": " + s
+	}
+	return s
+}
+
+// Rate scores points. Algorithms of one scenario, layout and size whose measured times
+// differ by more than a share must be predicted in their order.
+func Rate(points []Point, differ float64) Score {
+	s := Score{Points: len(points), Wrong: []string{}}
+	var errs []float64
+	for i := range points {
+		e := math.Abs(points[i].Error)
+		errs = append(errs, e)
+		if e >= s.Worst {
+			s.Worst, s.Where = e, points[i].name()
+		}
+	}
+	if len(errs) == 0 {
+		return s
+	}
+	slices.Sort(errs)
+	s.Median = (errs[(len(errs)-1)/2] + errs[len(errs)/2]) / 2
+	for i := range points {
+		for j := range points[:i] {
+			a, b := &points[i], &points[j]
+			if a.Scenario != b.Scenario || a.Layout != b.Layout || a.Size != b.Size || a.Op != b.Op {
+				continue
+			}
+			if a.Measured > b.Measured {
+				a, b = b, a
+			}
+			if float64(b.Measured) <= float64(a.Measured)*(1+differ) {
+				continue
+			}
+			s.Pairs++
+			if a.Predicted >= b.Predicted {
+				s.Wrong = append(s.Wrong, fmt.Sprintf("%s is faster than %s, predicted slower", a.name(), b.Algo))
+			}
+		}
+	}
+	return s
+}

@@ -1,0 +1,136 @@
+package lab
+
+// Seat is where a rank sits: its node, and the NICs that it uses, the first of them
+// where it has one connection a peer.
+type Seat struct {
+	Node  int
+	Local int // its number on the node
+	NICs  []int
+}
+
+// Seats puts each ranks on each of the first nodes, in the order of the nodes; each 0 is
+// what the plan says.
+func (p *Plan) Seats(nodes, each int) []Seat {
+	var seats []Seat
+	for n := range min(nodes, len(p.Nodes)) {
+		k := each
+		if k == 0 {
+			k = p.Nodes[n].GPUs
+		}
+		for i := range k {
+			s := Seat{Node: n, Local: i}
+			if near := p.Nodes[n].Near; len(near) > 0 {
+				s.NICs = near[i%len(near)]
+			}
+			seats = append(seats, s)
+		}
+	}
+	return seats
+}
+
+// Wiring is the lab's network as a simulator sees it: what every cable carries of data,
+// and which cables a message crosses. It is sim's Wiring.
+type Wiring struct {
+	p      *Plan
+	tables []Table
+	seats  []Seat
+	// TCP says that ranks of a node talk over sockets too.
+	TCP bool
+	// Slow is what is left of a NIC's rate, where that is not all.
+	Slow map[int]float64
+}
+
+// Wire is the network under ranks that sit so.
+func (p *Plan) Wire(seats []Seat) *Wiring {
+	return &Wiring{p: p, tables: p.Tables(), seats: seats}
+}
+
+// Headers of a packet, and what the interface counts beside its MTU.
+const (
+	ipHeaders = 20 + 20 + 12 // IP, TCP, time stamps
+	ethHeader = 14
+)
+
+// data is the part of a rate that data gets, with packets of a size.
+func data(mtu int) float64 { return float64(mtu-ipHeaders) / float64(mtu+ethHeader) }
+
+// Capacity is what each thing carries: NICs out and in, cables up and down, the paths
+// through host memory.
+func (w *Wiring) Capacity() []float64 {
+	p := w.p
+	var caps []float64
+	mtu := 65000
+	for i := range p.NICs {
+		x := &p.NICs[i]
+		mtu = min(mtu, x.MTU)
+		r := float64(x.Rate) * data(x.MTU)
+		if s, ok := w.Slow[i]; ok {
+			r *= s
+		}
+		caps = append(caps, r, r)
+	}
+	for i := range p.Cables {
+		r := float64(p.Cables[i].Rate) * data(mtu)
+		caps = append(caps, r, r)
+	}
+	for range p.Nodes {
+		r := float64(p.Staging) * data(mtu)
+		if r == 0 {
+			r = 1e15
+		}
+		caps = append(caps, r)
+	}
+	return caps
+}
+
+// Name is a thing in words.
+func (w *Wiring) Name(thing int) string {
+	p := w.p
+	way := func(name, even, odd string) string {
+		if thing%2 == 0 {
+			return name + " " + even
+		}
+		return name + " " + odd
+	}
+	switch k := thing / 2; {
+	case thing < 0:
+		return "processors and waiting"
+	case k < len(p.NICs):
+		return way(p.Nodes[p.NICs[k].Node].Name+"/"+p.NICs[k].Name, "out", "in")
+	case k < len(p.NICs)+len(p.Cables):
+		c := p.Cables[k-len(p.NICs)]
+		return way(p.Switches[c.B].Name+"–"+p.Switches[c.A].Name, "up", "down")
+	default:
+		return p.Nodes[thing-2*len(p.NICs)-2*len(p.Cables)].Name + "/host memory"
+	}
+}
+
+// Way lists what a message from one rank to another crosses.
+func (w *Wiring) Way(from, to int) (things []int, near bool) {
+	p := w.p
+	a, b := w.seats[from], w.seats[to]
+	memory := 2*len(p.NICs) + 2*len(p.Cables)
+	if a.Node == b.Node {
+		if w.TCP && p.Local {
+			return []int{memory + a.Node, memory + a.Node}, false
+		}
+		return nil, !w.TCP
+	}
+	if len(a.NICs) == 0 || len(b.NICs) == 0 {
+		return nil, false
+	}
+	out, in := a.NICs[0], b.NICs[0]
+	things = append(things, 2*out, 2*in+1)
+	legs, _ := p.Way(w.tables, out, in)
+	for _, l := range legs {
+		k := 2*len(p.NICs) + 2*l.Cable
+		if !l.Up {
+			k++
+		}
+		things = append(things, k)
+	}
+	if p.Staging > 0 {
+		things = append(things, memory+a.Node, memory+b.Node)
+	}
+	return things, false
+}

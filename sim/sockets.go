@@ -1,0 +1,346 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"busbar/coll"
+	"busbar/internal/fair"
+	"busbar/schedule"
+	"busbar/unit"
+)
+
+// Sockets is the model of ranks that are processes of a host: they pass messages
+// through shared memory inside a node and through kernel sockets between nodes, and
+// compute with processors that may be fewer than they are. Its figures are of pairs
+// of ranks; nothing in it is fitted to collectives.
+type Sockets struct {
+	// Cores is the number of processors that all ranks share.
+	Cores float64
+	// Call is what beginning and ending a collective costs a rank.
+	Call unit.Time
+	// Net and Near are messages between nodes and inside one.
+	Net, Near Carrier
+}
+
+// Carrier is what a message costs beside the links it crosses.
+type Carrier struct {
+	// Latency is from the send to the end of the receive, of a message without bytes.
+	Latency unit.Time
+	// Send, Copy and Reduce are processor seconds for a byte: of the sender, of a
+	// receiver that stores it, and of one that adds it to what it has.
+	Send, Copy, Reduce float64
+}
+
+// Wiring is the network under the ranks.
+type Wiring interface {
+	// Capacity is what each thing carries, in bytes of data a second.
+	Capacity() []float64
+	// Way lists the things that a message crosses, one of them twice where it crosses it
+	// twice; near reports ranks of one node, whose messages are taken out of memory by
+	// the receiver.
+	Way(from, to int) (things []int, near bool)
+}
+
+// Job is a collective of ranks of the wiring: rank r of the schedule is Ranks[r].
+type Job struct {
+	Schedule *schedule.Schedule
+	Op       coll.Op
+	Ranks    []int
+	// Start is when it first begins. Jobs that share a network do not run in step.
+	Start unit.Time
+}
+
+// nano makes processor time of the order of bytes for the solver.
+const nano = 1e9
+
+// A job runs several times, one after the other, so that what ranks do ahead of others is
+// as in a measurement; the first time does not count. Several jobs take longer to find
+// their rhythm.
+const (
+	roundsAlone = 3
+	roundsMany  = 9
+)
+
+// Play runs jobs side by side, again and again, and returns what one run of each takes
+// when things go their usual way, with the thing that carries most for its capacity
+// (-1 where the processors or waiting take the time).
+func (m *Sockets) Play(ctx context.Context, w Wiring, jobs []Job) ([]unit.Time, int, error) {
+	p := &socketPlay{m: m, w: w, caps: append([]float64{}, w.Capacity()...), conns: map[[2]int]*socketConn{}}
+	p.things, p.rounds = len(p.caps), roundsAlone
+	if len(jobs) > 1 {
+		p.rounds = roundsMany
+	}
+	p.cores = int32(len(p.caps))
+	p.caps = append(p.caps, max(m.Cores, 1)*nano)
+	p.cpu = map[int]int32{}
+	for j := range jobs {
+		if err := p.add(&jobs[j]); err != nil {
+			return nil, -1, err
+		}
+	}
+	if err := p.run(ctx); err != nil {
+		return nil, -1, err
+	}
+	times := make([]unit.Time, len(jobs))
+	end := 0.0
+	for j := range p.jobs {
+		worst := 0.0
+		for _, r := range p.jobs[j].ranks {
+			worst = max(worst, (r.ended[p.rounds-1]-r.ended[0])/float64(p.rounds-1))
+			end = max(end, r.ended[p.rounds-1])
+		}
+		times[j] = ps(worst)
+	}
+	return times, p.busiest(end), nil
+}
+
+// socketPlay is the state of a run; times are seconds.
+type socketPlay struct {
+	m      *Sockets
+	w      Wiring
+	caps   []float64
+	things int // of the wiring
+	rounds int
+	cores  int32
+	cpu    map[int]int32 // a rank's own processor
+	jobs   []socketJob
+	conns  map[[2]int]*socketConn
+
+	now    float64
+	flows  []*socketMessage
+	due    []socketEvent // messages whose bytes are through, ranks that begin
+	solver fair.Solver
+	carry  []float64 // bytes of every thing
+}
+
+type socketJob struct {
+	*Job
+	ranks []*socketRank
+}
+
+// socketRank is a rank of a job.
+type socketRank struct {
+	p     *socketPlay
+	job   *socketJob
+	rank  int
+	lanes []socketLane
+	round int
+	ended []float64
+	began bool
+}
+
+// socketLane is how far a lane has come.
+type socketLane struct {
+	pc     int
+	taking bool // it takes a message out of a peer's memory
+}
+
+// socketConn is a connection in one direction. Its messages go one after the other.
+type socketConn struct {
+	near   bool
+	things []int
+	to     *socketRank
+	queue  []*socketMessage // not yet through, in order
+	came   [][]*socketMessage
+}
+
+type socketMessage struct {
+	conn   *socketConn
+	lane   int
+	bytes  float64
+	left   float64
+	began  bool
+	taken  bool // the receiver has come to it
+	reduce bool
+	sender int32
+	links  []int32
+	cost   []float64
+}
+
+type socketEvent struct {
+	at   float64
+	rank *socketRank    // to begin a round, or to look again
+	msg  *socketMessage // to arrive
+	look bool
+}
+
+// add puts a job's ranks at their beginning.
+func (p *socketPlay) add(j *Job) error {
+	s := j.Schedule
+	if len(s.Switches) > 0 || len(j.Ranks) != s.Ranks {
+		return fmt.Errorf("%s: %d places for %d ranks and %d switches; sockets need a place a rank and no switch", s.Name, len(j.Ranks), s.Ranks, len(s.Switches))
+	}
+	total := 0
+	job := socketJob{Job: j}
+	for r := range s.Ranks {
+		x := &socketRank{p: p, rank: r, lanes: make([]socketLane, s.Lanes)}
+		for l := range s.Lanes {
+			total += s.Len(r, l)
+		}
+		if total > maxPlayed/8 {
+			return fmt.Errorf("%s over %d ranks has too many messages to play", s.Name, s.Ranks)
+		}
+		job.ranks = append(job.ranks, x)
+		p.due = append(p.due, socketEvent{at: float64(j.Start) / second, rank: x})
+		if _, ok := p.cpu[j.Ranks[r]]; !ok {
+			p.cpu[j.Ranks[r]] = int32(len(p.caps))
+			p.caps = append(p.caps, nano)
+		}
+	}
+	p.jobs = append(p.jobs, job)
+	for i := range p.jobs {
+		for _, x := range p.jobs[i].ranks {
+			x.job = &p.jobs[i]
+		}
+	}
+	return nil
+}
+
+// run goes from event to event.
+func (p *socketPlay) run(ctx context.Context) error {
+	p.carry = make([]float64, len(p.caps))
+	for step := 0; len(p.due) > 0 || len(p.flows) > 0; step++ {
+		if step%256 == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		rates := p.rates()
+		next := math.Inf(1)
+		for _, e := range p.due {
+			next = min(next, e.at)
+		}
+		for i, f := range p.flows {
+			next = min(next, p.now+f.left/rates[i])
+		}
+		p.advance(next, rates)
+	}
+	for i := range p.jobs {
+		for _, r := range p.jobs[i].ranks {
+			if len(r.ended) < p.rounds {
+				return fmt.Errorf("%s stops at rank %d", p.jobs[i].Schedule.Name, r.rank)
+			}
+		}
+	}
+	return nil
+}
+
+// rates shares links and processors among the messages under way.
+func (p *socketPlay) rates() []float64 {
+	p.solver.Links, p.solver.Weights = p.solver.Links[:0], p.solver.Weights[:0]
+	flows := make([]fair.Flow, len(p.flows))
+	for i, f := range p.flows {
+		from := int32(len(p.solver.Links))
+		p.solver.Links = append(p.solver.Links, f.links...)
+		p.solver.Weights = append(p.solver.Weights, f.cost...)
+		flows[i] = fair.Flow{From: from, To: int32(len(p.solver.Links)), Cap: 1e13}
+	}
+	rates := make([]float64, len(flows))
+	if len(flows) > 0 {
+		p.solver.Rates(p.caps, flows, rates)
+	}
+	return rates
+}
+
+// advance moves bytes until a moment and does what is due then.
+func (p *socketPlay) advance(to float64, rates []float64) {
+	past := to - p.now
+	p.now = to
+	var through []*socketMessage
+	kept := p.flows[:0]
+	for i, f := range p.flows {
+		moved := min(f.left, rates[i]*past)
+		for k, l := range f.links {
+			p.carry[l] += moved * f.cost[k]
+		}
+		if f.left -= moved; f.left <= rates[i]*1e-12 {
+			through = append(through, f)
+			continue
+		}
+		kept = append(kept, f)
+	}
+	p.flows = kept
+	for _, f := range through {
+		p.through(f)
+	}
+	var now []socketEvent
+	later := p.due[:0]
+	for _, e := range p.due {
+		if e.at <= p.now {
+			now = append(now, e)
+		} else {
+			later = append(later, e)
+		}
+	}
+	p.due = later
+	for _, e := range now {
+		switch {
+		case e.msg != nil:
+			p.arrive(e.msg)
+		case e.look:
+			e.rank.goOn()
+		default:
+			e.rank.began = true
+			e.rank.goOn()
+		}
+	}
+}
+
+// through is called when a message's bytes are over; the next of its connection follows.
+func (p *socketPlay) through(f *socketMessage) {
+	c := f.conn
+	for i, x := range c.queue {
+		if x == f {
+			c.queue = append(c.queue[:i:i], c.queue[i+1:]...)
+			break
+		}
+	}
+	p.due = append(p.due, socketEvent{at: p.now + float64(c.carrier(p.m).Latency)/second, msg: f})
+	if !c.near && len(c.queue) > 0 {
+		p.begin(c.queue[0])
+	}
+}
+
+func (c *socketConn) carrier(m *Sockets) *Carrier {
+	if c.near {
+		return &m.Near
+	}
+	return &m.Net
+}
+
+// begin lets the bytes of a message flow.
+func (p *socketPlay) begin(f *socketMessage) {
+	if f.began {
+		return
+	}
+	f.began = true
+	c := f.conn
+	m := c.carrier(p.m)
+	receive := m.Copy
+	if f.reduce {
+		receive = m.Reduce
+	}
+	add := func(thing int32, cost float64) {
+		if cost > 0 {
+			f.links, f.cost = append(f.links, thing), append(f.cost, cost)
+		}
+	}
+	for _, t := range c.things {
+		add(int32(t), 1)
+	}
+	add(p.cpu[c.to.job.Ranks[c.to.rank]], receive*nano)
+	add(f.sender, m.Send*nano)
+	add(p.cores, (receive+m.Send)*nano)
+	p.flows = append(p.flows, f)
+}
+
+// busiest is the thing of the wiring that was nearest to its capacity.
+func (p *socketPlay) busiest(end float64) int {
+	best, most := -1, 0.5
+	for i := range p.things {
+		if x := p.carry[i] / p.caps[i] / max(end, 1e-12); x > most {
+			best, most = i, x
+		}
+	}
+	return best
+}

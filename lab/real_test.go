@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 			fmt.Fprintln(os.Stderr, Hold())
 			os.Exit(3)
 		case "start":
-			_, err := Start(context.Background(), Config{Folder: Folder(os.Args[2]), Name: "t", Plan: twoNodes(nil), Holder: holderArgs(), Rootless: os.Args[3] == "rootless", Tied: os.Args[3] == "tied"})
+			_, err := Start(context.Background(), Config{Folder: Folder(os.Args[2]), Name: "t", Plan: twoNodes(nil), Program: self(), Args: holderArgs(), Rootless: os.Args[3] == "rootless", Tied: os.Args[3] == "tied"})
 			fmt.Fprintln(os.Stderr, err)
 			if os.Args[3] == "tied" {
 				time.Sleep(time.Minute)
@@ -130,7 +130,7 @@ func inside(args []string) error {
 func up(t *testing.T, p *Plan, rootless bool) *Lab {
 	t.Helper()
 	folder := Folder(filepath.Join(t.TempDir(), "labs"))
-	_, err := Start(t.Context(), Config{Folder: folder, Name: "t", Plan: p, Holder: holderArgs(), Rootless: rootless})
+	_, err := Start(t.Context(), Config{Folder: folder, Name: "t", Plan: p, Program: self(), Args: holderArgs(), Rootless: rootless})
 	skipWithout(t, err)
 	if err != nil {
 		t.Fatal(err)
@@ -334,7 +334,7 @@ func TestRootless(t *testing.T) {
 
 func TestOneLabOfAName(t *testing.T) {
 	l := up(t, twoNodes(t), false)
-	_, err := Start(t.Context(), Config{Folder: l.folder, Name: "t", Plan: twoNodes(t), Holder: holderArgs()})
+	_, err := Start(t.Context(), Config{Folder: l.folder, Name: "t", Plan: twoNodes(t), Program: self(), Args: holderArgs()})
 	if err == nil || !strings.Contains(err.Error(), "is up") {
 		t.Errorf("a second one: %v", err)
 	}
@@ -398,7 +398,7 @@ func TestNothingIsLeftAfterDown(t *testing.T) {
 	spaces, links := world(t)
 	folder := Folder(filepath.Join(t.TempDir(), "labs"))
 	for i := range cycles(t, 3) {
-		_, err := Start(t.Context(), Config{Folder: folder, Name: "t", Plan: twoNodes(t), Holder: holderArgs(), Rootless: i%2 == 1})
+		_, err := Start(t.Context(), Config{Folder: folder, Name: "t", Plan: twoNodes(t), Program: self(), Args: holderArgs(), Rootless: i%2 == 1})
 		skipWithout(t, err)
 		if err != nil {
 			t.Fatalf("cycle %d: %v", i, err)
@@ -498,7 +498,7 @@ func TestStartIsCancelled(t *testing.T) {
 	folder := Folder(filepath.Join(t.TempDir(), "labs"))
 	for d := range 4 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(d)*5*time.Millisecond)
-		_, err := Start(ctx, Config{Folder: folder, Name: "t", Plan: twoNodes(t), Holder: holderArgs()})
+		_, err := Start(ctx, Config{Folder: folder, Name: "t", Plan: twoNodes(t), Program: self(), Args: holderArgs()})
 		cancel()
 		skipWithout(t, err)
 		if err == nil {

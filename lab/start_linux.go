@@ -18,8 +18,9 @@ type Config struct {
 	Folder Folder
 	Name   string
 	Plan   *Plan
-	// Holder is the program and the arguments with which it calls Hold.
-	Holder []string
+	// Program and Args, with its name, are what calls Hold.
+	Program string
+	Args    []string
 	// Rootless asks for a user namespace even where this process has all rights.
 	Rootless bool
 	// Tied lets the lab end with this process, however that ends.
@@ -204,6 +205,11 @@ func (cfg *Config) holder(rootless bool, files []*os.File) (*os.Process, error) 
 	}
 	defer null.Close()
 	files[0] = null
+	return os.StartProcess(cfg.Program, cfg.Args, &os.ProcAttr{Dir: "/", Env: os.Environ(), Files: files, Sys: apart(rootless)})
+}
+
+// apart is how a process gets namespaces of its own, a session of its own with them.
+func apart(rootless bool) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{
 		Setsid:     true,
 		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS,
@@ -213,5 +219,17 @@ func (cfg *Config) holder(rootless bool, files []*os.File) (*os.Process, error) 
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
 	}
-	return os.StartProcess(cfg.Holder[0], cfg.Holder, &os.ProcAttr{Dir: "/", Env: os.Environ(), Files: files, Sys: attr})
+	return attr
+}
+
+// Allowed reports why this process could not make a lab: it lets a program that does
+// nothing run in namespaces as a holder has them.
+func Allowed(program string, args ...string) error {
+	rootless := !privileged()
+	proc, err := os.StartProcess(program, args, &os.ProcAttr{Dir: "/", Sys: apart(rootless)})
+	if err != nil {
+		return &RightsError{fmt.Errorf("making namespaces: %w", err)}
+	}
+	_, err = proc.Wait()
+	return err
 }

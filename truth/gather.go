@@ -11,7 +11,7 @@ import (
 // with the same description share a predictor.
 func Gather(groups []Group, figures *sim.Figures) ([]*Case, []Left) {
 	var cases []*Case
-	left := gather(groups, figures, func(c *Case, _ []Row) { cases = append(cases, c) })
+	left := gather(groups, figures, false, func(c *Case, _ []Row) { cases = append(cases, c) })
 	return cases, left
 }
 
@@ -19,15 +19,16 @@ func Gather(groups []Group, figures *sim.Figures) ([]*Case, []Left) {
 // cases of its rows have no predictor: one for every group would fill the memory.
 func Predicted(groups []Group, figures *sim.Figures) ([]Row, []Left) {
 	var all []Row
-	left := gather(groups, figures, func(c *Case, rows []Row) {
+	left := gather(groups, figures, true, func(c *Case, rows []Row) {
 		c.Predictor = nil
 		all = append(all, rows...)
 	})
 	return all, left
 }
 
-// gather gives each every group that counts, prepared and predicted.
-func gather(groups []Group, figures *sim.Figures, each func(*Case, []Row)) []Left {
+// gather gives each every group that counts, prepared and predicted; those that carry
+// their predictions where they are wanted.
+func gather(groups []Group, figures *sim.Figures, withOwn bool, each func(*Case, []Row)) []Left {
 	var left []Left
 	var kept shelf
 	for i := range groups {
@@ -38,6 +39,8 @@ func gather(groups []Group, figures *sim.Figures, each func(*Case, []Row)) []Lef
 			out.Reason = "anomalous: slow because something was wrong; not scored"
 		case strings.EqualFold(g.Grade, "C"):
 			out.Reason = "grade C: partly unknown or noisy; not scored"
+		case g.Own() && !withOwn:
+			out.Reason = "predicted where it was measured; nothing of it can be fitted"
 		default:
 			c, rows, err := kept.predict(g, figures)
 			if err == nil {

@@ -41,6 +41,8 @@ type Group struct {
 	Grade      string            `json:"grade"`
 	Anomalous  bool              `json:"anomalous"`
 	Notes      string            `json:"notes"`
+	// Predicted is what was predicted where it was measured, see Own.
+	Predicted []*float64 `json:"predicted_us"`
 
 	File string `json:"-"`
 	Line int    `json:"-"`

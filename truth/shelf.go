@@ -25,6 +25,9 @@ type shelved struct {
 
 // predict prepares a group and prices its points.
 func (s *shelf) predict(g *Group, figures *sim.Figures) (*Case, []Row, error) {
+	if g.Own() {
+		return g.own()
+	}
 	c, err := s.prepare(g, figures)
 	if err != nil {
 		return nil, nil, err

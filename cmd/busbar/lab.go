@@ -157,6 +157,7 @@ type labCheckCmd struct {
 	Slow      []string `placeholder:"NODE:NIC=25%" help:"Links that have less than their rate, in the lab and in the prediction."`
 	Jobs      int      `default:"1" help:"Jobs side by side, on every other node each (2) and so on."`
 	Iters     int      `default:"0" help:"Runs of each size that count; 0: by the time they take."`
+	Quick     bool     `help:"Measure pairs of ranks for a moment only; predictions are then as good as the machine is quiet."`
 	Only      string   `placeholder:"WORD" help:"Without CLUSTER: scenarios whose name has this in it."`
 	Median    float64  `name:"max-median" default:"0.10" help:"Exit 1 where the median of the errors is greater."`
 	Worst     float64  `name:"max-worst" default:"0.35" help:"Exit 1 where the greatest error is greater."`

@@ -103,7 +103,7 @@ func startLab(e *env, cfg lab.Config) (*lab.State, error) {
 	if err != nil {
 		return nil, cannotError{err}
 	}
-	cfg.Folder, cfg.Holder = labFolder(), []string{self, "lab", "hold"}
+	cfg.Folder, cfg.Program, cfg.Args = labFolder(), self, []string{"busbar", "lab", "hold"}
 	s, err := lab.Start(e.ctx, cfg)
 	if err != nil {
 		return nil, cannotError{err}

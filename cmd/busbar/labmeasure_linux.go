@@ -155,11 +155,15 @@ func (x *labChecker) pair(seats []lab.Seat, t engine.Transport, large bool) (lab
 	n := len(lab.PairSizes())
 	out := lab.Pair{Stored: make([]unit.Time, n), Summed: make([]unit.Time, n)}
 	w := labWork{Transport: t}
+	small, volume, tries := 2000, 512*unit.MiB, 2
+	if x.c.Quick {
+		small, volume, tries = 100, 32*unit.MiB, 1
+	}
 	for _, tr := range lab.Pairs(len(seats), 1) {
-		task := labTask{Trial: tr, Sizes: []unit.Bytes{lab.PairSmall}, Iters: []int{2000}, Warm: 20}
+		task := labTask{Trial: tr, Sizes: []unit.Bytes{lab.PairSmall}, Iters: []int{small}, Warm: 5}
 		if large && tr.Kind != coll.AllReduce {
 			for _, size := range lab.PairSizes() {
-				task.Sizes, task.Iters = append(task.Sizes, size), append(task.Iters, int(min(max(512*unit.MiB/size, 40), 2000)))
+				task.Sizes, task.Iters = append(task.Sizes, size), append(task.Iters, int(min(max(volume/size, 4), 2000)))
 			}
 		}
 		w.Tasks = append(w.Tasks, task)
@@ -169,7 +173,7 @@ func (x *labChecker) pair(seats []lab.Seat, t engine.Transport, large bool) (lab
 			*at = t
 		}
 	}
-	for range 2 {
+	for range tries {
 		rows, err := x.run(seats, w)
 		if err != nil {
 			return out, err

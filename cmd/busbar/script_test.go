@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"testing"
 
@@ -19,5 +20,10 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs the scripts in testdata/script, named <command>_<case>.
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{Dir: "testdata/script"})
+	testscript.Run(t, testscript.Params{Dir: "testdata/script", Condition: func(word string) (bool, error) {
+		if word != "lab" {
+			return false, fmt.Errorf("unknown condition %q", word)
+		}
+		return labAllowed(t), nil
+	}})
 }

@@ -27,6 +27,7 @@ type Bucketing struct {
 	First, Cap unit.Bytes
 	Type       coll.Dtype
 	Reduce     coll.Redop // the zero value is the sum; training wants coll.Avg
+	Options    Options
 	// Pick is the schedule of a bucket; nil is the engine's choice by size.
 	Pick func(coll.Op) (*schedule.Schedule, error)
 	// Options are those of every bucket's call.

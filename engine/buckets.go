@@ -30,8 +30,6 @@ type Bucketing struct {
 	Options    Options
 	// Pick is the schedule of a bucket; nil is the engine's choice by size.
 	Pick func(coll.Op) (*schedule.Schedule, error)
-	// Options are those of every bucket's call.
-	Options Options
 }
 
 // Plan divides the parameters into buckets, each a list of indices in the order in which a

@@ -106,3 +106,34 @@ func TestH200(t *testing.T) {
 		t.Error("expected a median of at most 10% in time and 10% at most in memory")
 	}
 }
+
+// BenchmarkPrice is one step of a large job that was prepared.
+func BenchmarkPrice(b *testing.B) {
+	m, err := workload.Find("gpt3-175b")
+	if err != nil {
+		b.Fatal(err)
+	}
+	c, err := hardware.Preset("dgx-a100", 128)
+	if err != nil {
+		b.Fatal(err)
+	}
+	l, err := nccl.Block(c, 128, 8)
+	if err != nil {
+		b.Fatal(err)
+	}
+	j := &workload.Job{Model: m, Seq: 2048, MicroBatch: 1, GlobalBatch: 1536, Precision: workload.BF16, Recompute: workload.Full, Framework: workload.Fused}
+	if j.Split, err = (workload.Split{TP: 8, PP: 8}).On(1024); err != nil {
+		b.Fatal(err)
+	}
+	gpu, _ := hardware.GPUByName("a100-80")
+	g, err := step.NewGPU(gpu, step.Default())
+	if err != nil {
+		b.Fatal(err)
+	}
+	p := step.Prepare(j, step.NewFabric(c, l, j.Split, nccl.Newest))
+	for b.Loop() {
+		if _, err := p.Price(g); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -75,6 +75,10 @@ type callKey struct {
 	root   int
 }
 
+func keyOf(s *schedule.Schedule, op coll.Op) callKey {
+	return callKey{s, op.Kind, op.Bytes, op.Type, op.Reduce, op.Root}
+}
+
 func newGroup(cfg Config, w waiter) *Group {
 	g := &Group{
 		cfg: cfg, rank: cfg.Rank, size: cfg.Size, pid: os.Getpid(), waiter: w,
@@ -130,7 +134,7 @@ func (g *Group) prepared(s *schedule.Schedule, op coll.Op) (*Call, error) {
 	if op.Sizes != nil {
 		return g.Prepare(s, op)
 	}
-	key := callKey{s, op.Kind, op.Bytes, op.Type, op.Reduce, op.Root}
+	key := keyOf(s, op)
 	g.inboxMu.Lock()
 	c := g.cached[key]
 	g.inboxMu.Unlock()

@@ -153,8 +153,16 @@ func (c *Call) own(m memory) []byte {
 	return c.owned[m]
 }
 
-// aligned is memory that begins at a multiple of 64 bytes, as vectors like it.
+// aligned is memory that begins at a multiple of 64 bytes, as vectors like it; long ones at one
+// of the size of a huge page, which they ask for.
 func aligned(n int64) []byte {
+	if n >= 2*hugePage {
+		b := make([]byte, n+hugePage-1)
+		skip := int64(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) & (hugePage - 1))
+		b = b[skip : skip+n : skip+n]
+		wantHuge(b[:n&^(hugePage-1)])
+		return b
+	}
 	b := make([]byte, n+63)
 	skip := int64(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) & 63)
 	return b[skip : skip+n : skip+n]

@@ -91,6 +91,23 @@ func shortVector(n int) unit.Bytes {
 	return 8 * unit.KiB
 }
 
+// farReduce is the all-reduce over sockets. Channels let what has just been summed be sent while
+// it is in the cache; with many more ranks than processors they only make messages shorter.
+func farReduce(n int) []choice {
+	switch {
+	case n == 2: // one exchange moves no more than two
+		return []choice{{upTo: 512 * unit.KiB, name: "recursive_doubling"}, {name: "ring", channels: 4}}
+	case n <= 4:
+		return []choice{{upTo: 64 * unit.KiB, name: "recursive_doubling"}, {upTo: 2 * unit.MiB, name: "rabenseifner"}, {name: "ring", channels: 4}}
+	}
+	return []choice{
+		{upTo: 64 * unit.KiB, name: "recursive_doubling"},
+		{upTo: unit.MiB, name: "rabenseifner"},
+		{from: 16 * unit.MiB, name: "ring", channels: 2},
+		{name: "ring"},
+	}
+}
+
 func choices(kind coll.Kind, n int, t Transport) []choice {
 	near := t == Shm || t == Mem
 	switch kind {
@@ -98,19 +115,34 @@ func choices(kind coll.Kind, n int, t Transport) []choice {
 		if near { // whole vectors cannot be taken from where they lie, parts can
 			return []choice{{upTo: shortVector(n), name: "one_shot"}, {name: "direct"}}
 		}
-		if n == 2 { // one exchange moves no more than two
-			return []choice{{name: "recursive_doubling"}}
-		}
-		return []choice{{upTo: 32 * unit.KiB, name: "recursive_doubling"}, {upTo: 512 * unit.KiB, name: "rabenseifner"}, {name: "ring"}}
+		return farReduce(n)
 	case coll.ReduceScatter:
-		return []choice{{upTo: 64 * unit.KiB, name: "halving_doubling"}, {upTo: 64 * unit.KiB, name: "pairwise"}, {name: "ring"}}
+		if t == Shm {
+			return []choice{{name: "direct"}}
+		}
+		return []choice{{upTo: 64 * unit.KiB, name: "halving_doubling"}, {upTo: 256 * unit.KiB, name: "pairwise"}, {name: "ring"}}
 	case coll.AllGather:
+		if t == Shm {
+			return []choice{{name: "direct"}}
+		}
 		return []choice{{upTo: 256 * unit.KiB, name: "recursive_doubling"}, {upTo: 64 * unit.KiB, name: "bruck"}, {name: "ring"}}
 	case coll.Broadcast:
-		return []choice{{upTo: 256 * unit.KiB, name: "binomial"}, {name: "scatter_allgather"}}
+		if t == Shm || n == 2 {
+			return []choice{{name: "binomial"}}
+		}
+		if n <= 4 {
+			return []choice{{upTo: 512 * unit.KiB, name: "binomial"}, {name: "chain"}}
+		}
+		return []choice{{upTo: 512 * unit.KiB, name: "binomial"}, {name: "scatter_allgather"}}
 	case coll.Reduce:
 		return []choice{{upTo: 256 * unit.KiB, name: "binomial"}, {name: "scatter_allgather"}}
 	case coll.AllToAll:
+		if t == Shm {
+			return []choice{{name: "direct"}}
+		}
+		if n < 16 {
+			return []choice{{upTo: unit.MiB, name: "direct"}, {name: "pairwise"}}
+		}
 		return []choice{{upTo: unit.Bytes(n) * 512, name: "bruck"}, {name: "pairwise"}}
 	case coll.AllToAllV:
 		return []choice{{name: "pairwise"}}

@@ -81,6 +81,18 @@ func New(c *cluster.Cluster, l nccl.Layout, v nccl.Version, env map[string]strin
 	return p, nil
 }
 
+// Beside says which other groups of ranks do the same at the same time; they share
+// links with the predictor's own. It must be called before anything is priced.
+func (p *Predictor) Beside(groups []nccl.Layout) error {
+	places := make([][]cluster.Place, len(groups))
+	for i, l := range groups {
+		for _, r := range l {
+			places[i] = append(places[i], cluster.Place{Host: r.Host, Device: r.GPU})
+		}
+	}
+	return p.machine.Beside(places)
+}
+
 // class is NCCL's word for a distance in the model's words; NCCL has no NODE.
 func class(p nccl.PathType) cluster.ClassType {
 	switch {

@@ -17,6 +17,7 @@ type Machine struct {
 	base   []int64 // the first thing of each host
 	on     []int32 // ranks on each host
 	net    fabric
+	beside []*Machine // other groups that do the same at the same time
 	// Direct is how far apart two GPUs may be and still write to each other's memory
 	// over PCIe; what is farther goes through host memory. The zero value is PXB, as
 	// NCCL has it.
@@ -84,6 +85,27 @@ func newNode(t *cluster.NodeType) *node {
 	// of every device's domain.
 	n.size = int64(2*len(t.Links) + 4*len(n.nics) + len(t.Devices))
 	return n
+}
+
+// Beside puts groups of further ranks on the machine that do what its own do, at the
+// same time: replicas of a model, say, whose gradients go through the same NICs. The
+// steady form shares links with them; the exact form does not play them.
+func (m *Machine) Beside(groups [][]cluster.Place) error {
+	for _, ranks := range groups {
+		if len(ranks) != len(m.ranks) {
+			return fmt.Errorf("a group of %d ranks beside one of %d; they must be alike", len(ranks), len(m.ranks))
+		}
+		for r, p := range ranks {
+			if p.Host < 0 || p.Host >= len(m.c.Hosts) || m.c.TypeOf(p.Host) == nil {
+				return fmt.Errorf("rank %d beside: host %d is not described", r, p.Host)
+			}
+			m.on[p.Host]++
+		}
+		other := *m
+		other.ranks, other.beside = ranks, nil
+		m.beside = append(m.beside, &other)
+	}
+	return nil
 }
 
 // Ranks is the number of ranks.

@@ -131,6 +131,10 @@ func (o *Outline) flows(w *ways, st *schedule.Stage, x *stage, t *tally) error {
 	var list []schedule.Flow
 	chunk := o.chunk()
 	many := st.Rhythm == schedule.AtOnce && o.s.Ranks > large && len(o.s.Switches) == 0
+	var beside []*ways
+	for _, other := range o.m.beside {
+		beside = append(beside, other.ways(o.s, nil))
+	}
 	for p := range o.m.participants(o.s.Nodes()) {
 		for lane := range o.s.Lanes {
 			if many {
@@ -159,6 +163,15 @@ func (o *Outline) flows(w *ways, st *schedule.Stage, x *stage, t *tally) error {
 				serial[way.hop] += float64(f.Messages)
 				weight += float64(f.Messages) * nominal[way.hop]
 				t.add(p, way, bytes, float64(f.Messages))
+			}
+			for k, others := range beside {
+				who := p + (k+1)*o.s.Nodes()
+				t.lane0 = int64(who*o.s.Lanes+lane) + 1
+				for _, f := range list {
+					if way, ok := others.find(p, f.Peer, o.s.Channel(lane)); ok {
+						t.add(who, way, float64(f.Chunks)*chunk, float64(f.Messages))
+					}
+				}
 			}
 			if weight > x.weight && p < o.s.Ranks {
 				x.weight, x.serial = weight, serial

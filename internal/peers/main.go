@@ -94,16 +94,19 @@ func (b *book) part(ctx context.Context, name string, ranks []int, rounds int, s
 // sizes is an all-reduce from 8 bytes to 256 MiB.
 func (b *book) sizes(ctx context.Context, over string, ranks []int, rounds int, short bool) {
 	list := []trial{
-		{sizes: []int64{8, 64, 512, 4 << 10, 32 << 10}, iters: 400, warm: 10, budget: 0.15},
+		{sizes: []int64{8, 64, 512, 4 << 10, 32 << 10}, iters: 400, warm: 50, budget: 0.15},
 		{sizes: []int64{256 << 10, 1 << 20, 4 << 20}, iters: 20, warm: 2, budget: 0.25},
 		{sizes: []int64{16 << 20, 64 << 20}, iters: 3, warm: 1, budget: 0.5},
 		{sizes: []int64{256 << 20}, iters: 2, warm: 1, budget: 0.5},
 	}
 	if short {
 		list = []trial{
-			{sizes: []int64{8, 512, 32 << 10}, iters: 200, warm: 10, budget: 0.1},
+			{sizes: []int64{8, 512, 32 << 10}, iters: 200, warm: 50, budget: 0.1},
 			{sizes: []int64{256 << 10, 2 << 20, 16 << 20}, iters: 5, warm: 2, budget: 0.2},
 		}
+	}
+	if over == "shm" {
+		list[0].iters *= 5 // microseconds each
 	}
 	for round := range rounds {
 		for _, n := range ranks {
@@ -130,7 +133,7 @@ func (b *book) collectives(ctx context.Context, rounds int, short bool) {
 		for _, over := range []string{"tcp", "shm"} {
 			for _, op := range others {
 				for _, t := range []trial{
-					{sizes: []int64{1 << 10, 32 << 10}, iters: 200, warm: 5, budget: 0.1},
+					{sizes: []int64{1 << 10, 32 << 10}, iters: 300, warm: 20, budget: 0.1},
 					{sizes: []int64{1 << 20, 16 << 20}, iters: 5, warm: 2, budget: 0.2},
 				} {
 					t.section, t.over, t.op, t.ranks = "ops "+over, over, op, 4

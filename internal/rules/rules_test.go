@@ -46,9 +46,10 @@ var columns = []struct {
 	{"engine", 3},
 	{"bench", 4},
 	{"pairs", 3},
-	{"truth", 5},
+	{"step", 5},
+	{"truth", 6},
 	{"lab", 5},
-	{"calibrate", 6},
+	{"calibrate", 7},
 	{"input/internal", 3},
 	{"input/", 4},
 	{"input/snapshot", 5}, // an archive of what input/sysfs reads

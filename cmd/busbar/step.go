@@ -1,0 +1,39 @@
+package main
+
+type stepCmd struct {
+	common
+	jobFlags
+}
+
+// Help ends with examples.
+func (stepCmd) Help() string {
+	return "Predicts how long one training step takes and where the time goes: computing, waiting for the network, the pipeline's bubble, the optimizer; how much memory each GPU needs; and what limits it. " +
+		"docs/steps.md says what the model is and how far off it is on published runs.\n\n" +
+		"Examples:\n" +
+		"  busbar step -c dgx-h100:2 -m llama2-7b --parallel zero=3 --micro-batch 2\n" +
+		"  busbar step -c dgx-a100:48 -m gpt3-175b --parallel tp=8,pp=12 --global-batch 1536 --recompute full\n" +
+		"  busbar step -c baskerville -m gpt2-large --compare 1x4,2x2,4x1 --micro-batch 8 --json"
+}
+
+// Run prices the step on every layout.
+func (c *stepCmd) Run(e *env) error {
+	a, err := c.ask(e, c.common)
+	if err != nil {
+		return err
+	}
+	done := e.later(c.common, "pricing the step")
+	defer done()
+	var rows []pricedStep
+	for _, s := range a.shapes {
+		r, err := c.price(a.cluster, s, a)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, *r)
+	}
+	done()
+	if c.JSON {
+		return writeIndented(e.stdout, stepDocument(a.cluster.Name, rows))
+	}
+	return printSteps(e.stdout, a.cluster.Name, rows)
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"busbar/internal/texttab"
+	"busbar/unit"
+)
+
+// stepDoc is the document of --json.
+type stepDoc struct {
+	Cluster string      `json:"cluster"`
+	Rows    []pricedDoc `json:"rows"`
+}
+
+type pricedDoc struct {
+	Layout       string         `json:"layout"`
+	GPUs         int            `json:"gpus"`
+	Model        string         `json:"model"`
+	Parallel     string         `json:"parallel"`
+	GlobalBatch  int64          `json:"global_batch"`
+	MicroBatch   int64          `json:"micro_batch"`
+	Seq          int64          `json:"seq"`
+	Step         float64        `json:"step_s"`
+	Compute      float64        `json:"compute_s"`
+	Comm         float64        `json:"comm_s"`
+	Exposed      float64        `json:"exposed_comm_s"`
+	Bubble       float64        `json:"bubble_s"`
+	Optimizer    float64        `json:"optimizer_s"`
+	Host         float64        `json:"host_s"`
+	MFU          float64        `json:"mfu"`
+	HFU          float64        `json:"hfu"`
+	TFLOPSPerGPU float64        `json:"tflops_per_gpu"`
+	TokensPerS   float64        `json:"tokens_per_s"`
+	Memory       map[string]int `json:"memory_bytes"`
+	Has          int            `json:"gpu_memory_bytes"`
+	Fits         bool           `json:"fits"`
+	Traffic      []trafficDoc   `json:"traffic"`
+	Bottleneck   bottleneckDoc  `json:"bottleneck"`
+}
+
+type bottleneckDoc struct {
+	Kind string `json:"kind"`
+	Text string `json:"text"`
+}
+
+type trafficDoc struct {
+	Group   string  `json:"group"`
+	What    string  `json:"what"`
+	Bytes   float64 `json:"bytes_per_call"`
+	Calls   float64 `json:"calls"`
+	Seconds float64 `json:"comm_s"`
+	Exposed float64 `json:"exposed_s"`
+	Limit   string  `json:"limit"`
+}
+
+func stepDocument(name string, rows []pricedStep) stepDoc {
+	d := stepDoc{Cluster: name, Rows: []pricedDoc{}}
+	for _, r := range rows {
+		has := float64(r.gpu.Memory)
+		limit := r.Limit(r.job, has)
+		m := r.Memory
+		x := pricedDoc{
+			Layout: r.layout, GPUs: r.Ranks, Model: r.job.Model.Name, Parallel: r.job.Split.String(), GlobalBatch: r.job.GlobalBatch, MicroBatch: r.job.MicroBatch, Seq: r.job.Seq,
+			Step: r.Step, Compute: r.Compute, Comm: r.Comm, Exposed: r.Exposed, Bubble: r.Bubble, Optimizer: r.Optimizer, Host: r.Host, MFU: r.MFU, HFU: r.HFU,
+			TFLOPSPerGPU: r.Flops / r.Step / float64(r.Ranks) / 1e12, TokensPerS: r.Tokens / r.Step,
+			Memory: map[string]int{"total": int(m.Total()), "params": int(m.Params), "grads": int(m.Grads), "optimizer": int(m.Optimizer), "activations": int(m.Activations), "other": int(m.Other)},
+			Has:    int(has), Fits: m.Total() <= has, Bottleneck: bottleneckDoc{limit.Kind, limit.Text}, Traffic: []trafficDoc{},
+		}
+		for _, t := range r.Traffic {
+			x.Traffic = append(x.Traffic, trafficDoc{t.Group.String(), t.What, t.Bytes, t.Calls, t.Seconds, t.Exposed, t.Limit})
+		}
+		d.Rows = append(d.Rows, x)
+	}
+	return d
+}
+
+// printSteps writes the table, the traffic and what limits.
+func printSteps(w io.Writer, name string, rows []pricedStep) error {
+	right := texttab.Right
+	t := texttab.Table{Columns: []texttab.Column{
+		{Head: "layout"}, {Head: "step", Align: right}, {Head: "compute", Align: right}, {Head: "exposed", Align: right}, {Head: "bubble", Align: right}, {Head: "update", Align: right},
+		{Head: "tokens/s", Align: right}, {Head: "TFLOPS/GPU", Align: right}, {Head: "MFU", Align: right}, {Head: "memory", Align: right}, {Head: "parallel"},
+	}}
+	for _, r := range rows {
+		t.Row(r.layout, seconds(r.Step), seconds(r.Compute), seconds(r.Exposed), seconds(r.Bubble), seconds(r.Optimizer+r.Host), fmt.Sprintf("%.0f", r.Tokens/r.Step),
+			fmt.Sprintf("%.1f", r.Flops/r.Step/float64(r.Ranks)/1e12), fmt.Sprintf("%.1f%%", 100*r.MFU), fmt.Sprintf("%.1f GB", r.Memory.Total()/1e9), r.job.Split.String())
+	}
+	first := rows[0]
+	fmt.Fprintf(w, "%s on %s (%s): %s parameters, sequences of %d tokens, %d a step, %d at once, %s, recompute %s, %s\n", first.job.Model.Name, name, first.gpu.Title,
+		thousands(first.job.Model.Params()), first.job.Seq, first.job.GlobalBatch, first.job.MicroBatch, first.job.Precision, first.job.Recompute, first.job.Framework)
+	if err := t.Write(w); err != nil {
+		return err
+	}
+	for _, r := range rows {
+		fmt.Fprintf(w, "\n%s: %s\n", r.layout, r.Limit(r.job, float64(r.gpu.Memory)).Text)
+		for _, x := range r.Traffic {
+			fmt.Fprintf(w, "  %-9s %s: %.0f calls of %v take %s, %s of it exposed\n", x.Group, x.What, x.Calls, unit.Bytes(x.Bytes), seconds(x.Seconds), seconds(x.Exposed))
+		}
+	}
+	return nil
+}
+
+// seconds prints a time of parts of a step.
+func seconds(s float64) string { return unit.Time(s * 1e12).String() }

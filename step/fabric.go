@@ -1,0 +1,167 @@
+package step
+
+import (
+	"fmt"
+	"math"
+
+	"busbar/cluster"
+	"busbar/coll"
+	"busbar/nccl"
+	"busbar/predict"
+	"busbar/sim"
+	"busbar/unit"
+	"busbar/workload"
+)
+
+// Group is a kind of groups of ranks that talk to each other.
+type Group uint8
+
+// Groups.
+const (
+	Tensor  Group = iota // share a layer
+	Context              // share sequences
+	Data                 // hold the same parameters
+	Shards               // of those, the ones that divide them
+	Copies               // of those, the ones that hold the same share
+	Next                 // neighbours in the pipeline
+	Experts              // share the experts
+	nGroups
+)
+
+func (g Group) String() string {
+	return [...]string{"tensor", "context", "data", "shard", "replica", "pipeline", "expert"}[g]
+}
+
+// Fabric prices the collectives of a split's groups where they sit on a cluster. Ranks are
+// numbered as Megatron-LM does: tensor, context, data, pipeline, the first fastest.
+type Fabric struct {
+	c       *cluster.Cluster
+	layout  nccl.Layout
+	split   workload.Split
+	version nccl.Version
+	asked   [nGroups]*predict.Predictor
+	times   map[call]cost
+}
+
+type call struct {
+	group Group
+	kind  coll.Kind
+	bytes int64
+}
+
+type cost struct {
+	seconds float64
+	limit   string
+}
+
+// NewFabric puts a split on a layout.
+func NewFabric(c *cluster.Cluster, l nccl.Layout, s workload.Split, v nccl.Version) *Fabric {
+	return &Fabric{c: c, layout: l, split: s, version: v, times: map[call]cost{}}
+}
+
+// size is the number of ranks of a group.
+func (f *Fabric) size(g Group) int {
+	s := f.split
+	switch g {
+	case Tensor:
+		return s.TP
+	case Context:
+		return s.CP
+	case Data:
+		return s.DP * s.CP
+	case Shards:
+		return s.Shard
+	case Copies:
+		return s.DP * s.CP / s.Shard
+	case Experts:
+		return s.EP
+	}
+	return min(s.PP, 2)
+}
+
+// stride is from one rank of a group to the next.
+func (f *Fabric) stride(g Group) int {
+	s := f.split
+	switch g {
+	case Tensor:
+		return 1
+	case Copies:
+		return s.TP * s.Shard
+	case Next:
+		return s.TP * s.CP * s.DP
+	}
+	return s.TP
+}
+
+// ranks are those of the group that a rank begins.
+func (f *Fabric) ranks(g Group, first int) nccl.Layout {
+	n, stride := f.size(g), f.stride(g)
+	l := make(nccl.Layout, 0, n)
+	for i := range n {
+		if r := first + i*stride; r < len(f.layout) {
+			l = append(l, f.layout[r])
+		}
+	}
+	return l
+}
+
+// begins reports whether a rank is the first of its group.
+func (f *Fabric) begins(g Group, rank int) bool {
+	n, stride := f.size(g), f.stride(g)
+	return rank/stride%n == 0 && rank+(n-1)*stride < len(f.layout)
+}
+
+// predictor answers for one group of a kind, with the others that share its first host beside
+// it.
+func (f *Fabric) predictor(g Group) (*predict.Predictor, error) {
+	if f.asked[g] != nil {
+		return f.asked[g], nil
+	}
+	p, err := predict.New(f.c, f.ranks(g, 0), f.version, nil, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%s groups: %w", g, err)
+	}
+	var beside []nccl.Layout
+	for r := 1; r < len(f.layout) && f.layout[r].Host == f.layout[0].Host; r++ {
+		if f.begins(g, r) {
+			beside = append(beside, f.ranks(g, r))
+		}
+	}
+	if err := p.Beside(beside); err != nil {
+		return nil, err
+	}
+	f.asked[g] = p
+	return p, nil
+}
+
+// Seconds is the time of a collective of a group, and what limits it. Bytes are nccl-tests'
+// size: what a rank has of an all-reduce, all ranks together of a gather.
+func (f *Fabric) Seconds(g Group, kind coll.Kind, bytes float64) (float64, string, error) {
+	if f.size(g) < 2 || bytes <= 0 {
+		return 0, "", nil
+	}
+	key := call{g, kind, int64(bytes)}
+	if t, ok := f.times[key]; ok {
+		return t.seconds, t.limit, nil
+	}
+	p, err := f.predictor(g)
+	if err != nil {
+		return 0, "", err
+	}
+	op := coll.Op{Kind: kind, Bytes: unit.Bytes(math.Ceil(bytes)), Type: coll.BFloat16}
+	set, err := p.Auto(op)
+	if err != nil {
+		return 0, "", err
+	}
+	run, err := p.Price(op, set)
+	if err != nil && set.Algo != "ring" { // an algorithm that cannot be counted over so many ranks
+		set.Algo, set.Proto = "ring", sim.Simple
+		run, err = p.Price(op, set)
+	}
+	if err != nil {
+		return 0, "", fmt.Errorf("%s of %v among %s groups: %w", kind, op.Bytes, g, err)
+	}
+	t := cost{float64(run.Time) / 1e12, run.Limit.Text}
+	f.times[key] = t
+	return t.seconds, t.limit, nil
+}

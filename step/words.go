@@ -1,0 +1,59 @@
+package step
+
+import (
+	"fmt"
+
+	"busbar/workload"
+)
+
+// Limit says what a step's time is made of most, and what would help.
+type Limit struct {
+	Kind string `json:"kind"` // compute, pipeline, network, memory, host
+	Text string `json:"text"`
+}
+
+// Limit names the largest part beyond products themselves.
+func (r *Result) Limit(j *workload.Job, have float64) Limit {
+	s := j.Split
+	if need := r.Memory.Total(); have > 0 && need > have {
+		return Limit{"memory", fmt.Sprintf("does not fit: %.1f GB of memory needed, %.1f GB there; %s", need/1e9, have/1e9, r.lighter(j))}
+	}
+	worst := -1
+	for i := range r.Traffic {
+		if worst < 0 || r.Traffic[i].Exposed > r.Traffic[worst].Exposed {
+			worst = i
+		}
+	}
+	share := func(x float64) float64 { return 100 * x / r.Step }
+	switch {
+	case worst >= 0 && r.Traffic[worst].Exposed > 0.1*r.Step && r.Traffic[worst].Exposed >= r.Bubble:
+		t := &r.Traffic[worst]
+		return Limit{"network", fmt.Sprintf("%.0f%% of the step waits for %s among %s ranks: %s", share(t.Exposed), t.What, t.Group, t.Limit)}
+	case r.Bubble > 0.1*r.Step:
+		return Limit{"pipeline", fmt.Sprintf("%.0f%% of the step is the pipeline's filling and emptying: %d micro-batches over %d stages; more micro-batches, or more chunks a rank (vpp), would help", share(r.Bubble), j.Micros(), s.PP)}
+	case r.Host+r.Optimizer > 0.15*r.Step:
+		return Limit{"host", fmt.Sprintf("%.0f%% of the step is the update of the optimizer and the host's work; larger batches would help", share(r.Host+r.Optimizer))}
+	}
+	return Limit{"compute", fmt.Sprintf("%.0f%% of the step is computing; %.0f%% of traffic hides behind it", share(r.Compute), hidden(r))}
+}
+
+func hidden(r *Result) float64 {
+	if r.Comm <= 0 {
+		return 100
+	}
+	return 100 * max(0, 1-r.Exposed/r.Comm)
+}
+
+// lighter is the next thing to do about memory.
+func (r *Result) lighter(j *workload.Job) string {
+	m := &r.Memory
+	switch {
+	case m.Activations > m.Params+m.Grads+m.Optimizer && j.Recompute != workload.Full:
+		return "recompute activations (--recompute full), or take a smaller micro-batch"
+	case j.Split.ZeRO == 0 && j.Split.DP > 1:
+		return "divide the optimizer's state among replicas (zero=1), or parameters too (zero=3)"
+	case j.Split.ZeRO < 3 && j.Split.DP > 1 && j.Split.PP == 1:
+		return "divide parameters among replicas too (zero=3), or raise tp"
+	}
+	return "raise tp or pp"
+}

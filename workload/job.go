@@ -1,0 +1,94 @@
+package workload
+
+import "fmt"
+
+// Precision is how numbers are kept and multiplied.
+type Precision string
+
+// Precisions. The amp ones keep float32 weights and cast them for products.
+const (
+	FP32 Precision = "fp32"
+	TF32 Precision = "tf32"
+	FP16 Precision = "fp16"
+	BF16 Precision = "bf16"
+	FP8  Precision = "fp8"
+	AMP  Precision = "amp-bf16"
+	AMPH Precision = "amp-fp16"
+)
+
+// Precisions lists them.
+func Precisions() []Precision { return []Precision{FP32, TF32, FP16, BF16, FP8, AMP, AMPH} }
+
+// Width is the bytes of an activation.
+func (p Precision) Width() float64 {
+	if p == FP32 || p == TF32 {
+		return 4
+	}
+	return 2
+}
+
+// Amp says that weights stay float32 and are cast for products.
+func (p Precision) Amp() bool { return p == AMP || p == AMPH }
+
+// Recompute is which activations are computed again in the backward pass.
+type Recompute string
+
+// Modes of recomputation (Korthikanti et al. 2022).
+const (
+	None      Recompute = "none"
+	Selective Recompute = "selective" // the core of attention
+	Full      Recompute = "full"      // whole layers
+)
+
+// Framework is how well the operations between products are put together.
+type Framework string
+
+// Frameworks.
+const (
+	Eager    Framework = "eager"    // one kernel an operation, started by Python
+	Compiled Framework = "compiled" // fused by a compiler
+	Fused    Framework = "fused"    // kernels written for it: Megatron-LM, NeMo, Transformer Engine
+)
+
+// Job is one training step: a model, a batch and how it is computed.
+type Job struct {
+	Model       *Model
+	Split       Split
+	Seq         int64
+	MicroBatch  int64 // sequences that a replica computes at once
+	GlobalBatch int64 // sequences of a step
+	Precision   Precision
+	Recompute   Recompute
+	Framework   Framework
+	// Unfused says that attention writes its scores to memory.
+	Unfused bool
+	// Masked is the share of tokens that the head computes, where it is not all of them: BERT
+	// predicts only what was masked.
+	Masked float64
+	// Sync says that gradients travel after the backward pass and not beside it.
+	Sync bool
+}
+
+// Micros is how many micro-batches a replica computes in a step.
+func (j *Job) Micros() int64 {
+	return max(1, j.GlobalBatch/(j.MicroBatch*int64(j.Split.filled().DP)))
+}
+
+// Check reports a job that cannot be.
+func (j *Job) Check() error {
+	if err := j.Split.Check(j.Model); err != nil {
+		return err
+	}
+	s := j.Split.filled()
+	switch {
+	case j.Seq < 1 || j.Seq > 1<<24:
+		return fmt.Errorf("sequences of %d tokens; expected 1 to %d", j.Seq, 1<<24)
+	case j.MicroBatch < 1 || j.GlobalBatch < 1:
+		return fmt.Errorf("a micro-batch of %d, a global batch of %d; expected at least 1", j.MicroBatch, j.GlobalBatch)
+	case j.GlobalBatch%(j.MicroBatch*int64(s.DP)) != 0:
+		return fmt.Errorf("a global batch of %d is not divided by micro-batch × dp = %d × %d", j.GlobalBatch, j.MicroBatch, s.DP)
+	case j.Seq%int64(s.CP) != 0:
+		return fmt.Errorf("cp=%d does not divide sequences of %d tokens", s.CP, j.Seq)
+	}
+	return nil
+}

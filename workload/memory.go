@@ -1,0 +1,233 @@
+package workload
+
+// Adam is the number of moments that the optimizer keeps for every parameter.
+const Adam = 2
+
+// Memory is what one GPU holds, in bytes, at the fullest moment.
+type Memory struct {
+	Params      float64 `json:"params"`
+	Grads       float64 `json:"grads"`
+	Optimizer   float64 `json:"optimizer"`
+	Activations float64 `json:"activations"`
+	Other       float64 `json:"other"`
+}
+
+// Total is all of it.
+func (m Memory) Total() float64 { return m.Params + m.Grads + m.Optimizer + m.Activations + m.Other }
+
+// Params is how many parameters of a block one rank of its tensor-parallel group holds.
+func (j *Job) Params(b *Block) float64 {
+	tp := float64(j.Split.filled().TP)
+	n := 0.0
+	for i := range b.Parts {
+		whole, cut := b.Parts[i].count()
+		n += whole + cut/tp
+	}
+	return n
+}
+
+// count is the parameters of a part: those that every rank of a tensor-parallel group has, and
+// those that they divide.
+func (p *Part) count() (whole, cut float64) {
+	if p.Kind == Attention {
+		return 0, 0
+	}
+	n := float64(p.Out)
+	switch {
+	case p.Tied:
+		n = 0
+	case p.Shape != nil:
+		n = 1
+		for _, d := range p.Shape {
+			n *= float64(d)
+		}
+	case p.Kind == Matmul || p.Kind == Lookup:
+		n *= float64(p.In)
+	}
+	bias := 0.0
+	if p.Bias {
+		bias = float64(p.Out)
+	}
+	switch p.Cut {
+	case ByOut:
+		return 0, n + bias
+	case ByIn:
+		return bias, n
+	}
+	return n + bias, 0
+}
+
+// ParamWidth is the bytes of a parameter as it is computed with and gathered.
+func (j *Job) ParamWidth() float64 {
+	if j.Precision == FP32 || j.Precision == TF32 {
+		return 4
+	}
+	return 2
+}
+
+// GradWidth is the bytes of a gradient as it is summed among ranks: as wide as what is
+// computed with, float32 where weights are kept so and not divided.
+func (j *Job) GradWidth() float64 {
+	if j.Precision == FP32 || j.Precision == TF32 || j.Precision.Amp() && j.Split.ZeRO < 3 {
+		return 4
+	}
+	return 2
+}
+
+// state is the bytes a parameter of weights, gradients and the optimizer: float32 weights with
+// gradients of their own for amp and fp32; 16-bit weights with a float32 copy in Megatron; all
+// in 16 bits where a framework trains purely so.
+func (j *Job) state() (weight, grad, optimizer float64) {
+	switch {
+	case j.Precision == FP32 || j.Precision == TF32 || j.Precision.Amp():
+		return 4, 4, 4 * Adam
+	case j.Framework == Fused:
+		return 2, 4, 4 + 4*Adam
+	}
+	return 2, 2, 2 * Adam
+}
+
+// UpdateBytes is what the optimizer reads and writes for a parameter: gradients read twice,
+// once for their norm.
+func (j *Job) UpdateBytes() float64 {
+	weight, grad, state := j.state()
+	return 2*grad + 2*state + 2*weight
+}
+
+// Memory adds up what one GPU holds.
+func (j *Job) Memory() Memory {
+	s := j.Split.filled()
+	most := 0.0 // parameters of the fullest stage
+	layers, ends := 0.0, [2]float64{}
+	count := 0
+	for i := range j.Model.Blocks {
+		b := &j.Model.Blocks[i]
+		switch b.Kind {
+		case Layer:
+			layers += j.Params(b)
+			count++
+		case Entry:
+			ends[0] += j.Params(b)
+		default:
+			ends[1] += j.Params(b)
+		}
+	}
+	pp := float64(s.PP)
+	most = layers / pp
+	if s.PP == 1 {
+		most += ends[0] + ends[1]
+	} else {
+		most += max(ends[0], ends[1])
+	}
+	weight, grad, state := j.state()
+	over := func(level int) float64 {
+		if s.ZeRO >= level {
+			return float64(s.Shard)
+		}
+		return 1
+	}
+	m := Memory{Params: most * weight / over(3), Grads: most * grad / over(2), Optimizer: most * state / over(1)}
+	if s.ZeRO == 3 { // two blocks are whole
+		m.Other += 2 * layers / float64(max(count, 1)) * j.ParamWidth()
+	}
+	m.Activations, m.Other = j.activations(count, pp), m.Other+j.logits()
+	if j.Framework == Eager && j.Micros() == 1 && s.DP == 1 {
+		// Gradients take the place of the activations that they are computed from.
+		m.Grads = max(0, m.Grads-m.Activations-j.logits())
+	}
+	if j.Precision.Amp() && s.ZeRO < 3 { // cast weights are kept until the end of the backward pass
+		m.Other += 2 * most
+	}
+	m.Other += Driver
+	return m
+}
+
+// Driver is what the driver and the libraries take of a GPU's memory for themselves: contexts,
+// code, workspaces. On one H200 with PyTorch it was 1.2 to 1.8 GB.
+const Driver = 1.5e9
+
+// activations of the micro-batches that are under way in the first stage, after Korthikanti et
+// al. 2022, table 2, with fused attention where there are no scores to keep.
+func (j *Job) activations(layers int, pp float64) float64 {
+	s := j.Split.filled()
+	d := j.Model.Dims.filled()
+	tokens := float64(j.MicroBatch) * float64(j.Seq) / float64(s.CP)
+	h, tp := float64(d.Hidden), float64(s.TP)
+	between := 1.0
+	if s.SeqParallel {
+		between = tp
+	}
+	wide := j.Precision.Width() / 2
+	ffn := float64(d.FFN) / h
+	each := tokens * h * wide * (10/between + (8+4*ffn)/tp)
+	if j.Framework == Eager { // the inputs of every single operation, and masks of dropout
+		each *= 1.6
+	}
+	if j.Precision.Amp() { // norms and their inputs in float32, casts of inputs
+		each *= 1.55
+	}
+	scores := 0.0
+	if j.Unfused {
+		scores = 5 * float64(d.Heads) * float64(j.Seq) * tokens / tp * wide
+	}
+	kept := each + scores
+	switch j.Recompute {
+	case Selective:
+		kept = each
+	case Full:
+		kept = 2 * tokens * h * wide / between
+	}
+	under := pp
+	if s.PP > 1 && s.Chunks > 1 {
+		under = pp * (1 + (pp-1)/(pp*float64(s.Chunks)))
+	}
+	under = min(under, float64(j.Micros()))
+	total := kept * float64(layers) / pp * max(under, 1)
+	if j.Recompute == Full {
+		total += each + scores
+	}
+	return total
+}
+
+// logits are what the loss keeps: the scores of all words, in float32 too.
+func (j *Job) logits() float64 {
+	s := j.Split.filled()
+	if s.PP > 1 {
+		return 0 // not in the first stage
+	}
+	tokens := float64(j.MicroBatch) * float64(j.Seq) / float64(s.CP)
+	bytes := tokens * float64(j.Model.Dims.Vocab) / float64(s.TP)
+	if j.Framework == Eager { // as computed, in float32, their logarithms, and the gradient
+		return bytes * (2 + 4 + 4 + 4)
+	}
+	return bytes * (2 + 4)
+}
+
+// Flops is the floating-point operations of a step, and of those that are computed again.
+func (j *Job) Flops() (model, again float64) {
+	for i := range j.Model.Blocks {
+		b := &j.Model.Blocks[i]
+		f := b.Forward(j.Seq) * float64(j.GlobalBatch)
+		model += 3 * f
+		if b.Kind != Layer {
+			continue
+		}
+		switch j.Recompute {
+		case Full:
+			again += f
+		case Selective:
+			for _, p := range b.Parts {
+				if p.Kind == Attention {
+					again += p.Forward(j.Seq) * float64(j.GlobalBatch)
+				}
+			}
+		}
+	}
+	return model, again
+}
+
+// KVWidth is the width of a token's keys, or values.
+func (m *Model) KVWidth() int64 {
+	d := m.Dims.filled()
+	return d.KVHeads * (d.Hidden / d.Heads)
+}

@@ -1,0 +1,130 @@
+package workload
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Split is how a model and its batch are spread over ranks.
+type Split struct {
+	DP int `json:"dp"` // replicas of the model
+	TP int `json:"tp"` // ranks that share every layer
+	PP int `json:"pp"` // stages of layers
+	CP int `json:"cp"` // ranks that share every sequence
+	EP int `json:"ep"` // ranks of a replica group that share the experts
+	// Chunks is how many stages of the pipeline a rank has (interleaving); 1 is none.
+	Chunks int `json:"vpp"`
+	// ZeRO is what data-parallel ranks divide among them: 1 the optimizer's state, 2 also
+	// gradients, 3 also parameters (Rajbhandari et al. 2020). FSDP's full sharding is 3.
+	ZeRO int `json:"zero"`
+	// Shard is over how many ranks they divide it; 0 is all that hold the same parameters.
+	Shard int `json:"shard"`
+	// SeqParallel divides what lies between the tensor-parallel products too (Korthikanti et
+	// al. 2022).
+	SeqParallel bool `json:"sequence_parallel"`
+}
+
+// filled has 1 where nothing is said.
+func (s Split) filled() Split {
+	for _, p := range []*int{&s.DP, &s.TP, &s.PP, &s.CP, &s.EP, &s.Chunks} {
+		*p = max(*p, 1)
+	}
+	if s.Shard == 0 || s.Shard > s.DP*s.CP {
+		s.Shard = s.DP * s.CP
+	}
+	return s
+}
+
+// Ranks is how many there are.
+func (s Split) Ranks() int { s = s.filled(); return s.DP * s.TP * s.PP * s.CP }
+
+// String is the split in the words of the command line.
+func (s Split) String() string {
+	s = s.filled()
+	text := fmt.Sprintf("dp=%d,tp=%d,pp=%d", s.DP, s.TP, s.PP)
+	for _, x := range []struct {
+		name string
+		v    int
+	}{{"cp", s.CP}, {"ep", s.EP}, {"vpp", s.Chunks}} {
+		if x.v > 1 {
+			text += fmt.Sprintf(",%s=%d", x.name, x.v)
+		}
+	}
+	if s.ZeRO > 0 {
+		text += fmt.Sprintf(",zero=%d", s.ZeRO)
+		if s.Shard < s.DP*s.CP {
+			text += fmt.Sprintf(",shard=%d", s.Shard)
+		}
+	}
+	if s.SeqParallel {
+		text += ",sp=1"
+	}
+	return text
+}
+
+// maxDegree bounds a degree of parallelism.
+const maxDegree = 1 << 21
+
+// ParseSplit reads dp=8,tp=4,pp=2 with cp, ep, vpp, zero, shard and sp. What is not said is
+// left 0, and dp follows from the number of ranks.
+func ParseSplit(text string) (Split, error) {
+	var s Split
+	sp := 0
+	fields := map[string]*int{"dp": &s.DP, "tp": &s.TP, "pp": &s.PP, "cp": &s.CP, "ep": &s.EP, "vpp": &s.Chunks, "zero": &s.ZeRO, "shard": &s.Shard, "sp": &sp}
+	if strings.TrimSpace(text) == "" {
+		return s, nil
+	}
+	for _, part := range strings.Split(text, ",") {
+		key, value, _ := strings.Cut(part, "=")
+		to, ok := fields[strings.ToLower(strings.TrimSpace(key))]
+		if !ok {
+			return s, fmt.Errorf("parallel %q: %q is no way to divide; expected dp, tp, pp, cp, ep, vpp, zero, shard, sp", text, key)
+		}
+		n, err := strconv.Atoi(strings.TrimSpace(value))
+		if err != nil || n < 0 || n > maxDegree {
+			return s, fmt.Errorf("parallel %q: %s is %q; expected a whole number up to %d", text, key, value, maxDegree)
+		}
+		*to = n
+	}
+	s.SeqParallel = sp > 0
+	if s.ZeRO > 3 {
+		return s, fmt.Errorf("parallel %q: zero=%d; expected 0 to 3", text, s.ZeRO)
+	}
+	return s, nil
+}
+
+// On is the split over so many ranks: replicas fill what the other degrees leave.
+func (s Split) On(ranks int) (Split, error) {
+	each := max(s.TP, 1) * max(s.PP, 1) * max(s.CP, 1)
+	if s.DP == 0 {
+		if ranks%each != 0 {
+			return s, fmt.Errorf("%d GPUs are not divided by tp × pp × cp = %d", ranks, each)
+		}
+		s.DP = ranks / each
+	}
+	s = s.filled()
+	if s.Ranks() != ranks {
+		return s, fmt.Errorf("%s takes %d GPUs, and there are %d", s, s.Ranks(), ranks)
+	}
+	return s, nil
+}
+
+// Check reports a split that a model does not allow.
+func (s Split) Check(m *Model) error {
+	s = s.filled()
+	d := m.Dims.filled()
+	switch {
+	case int64(s.TP) > d.Heads || d.Heads%int64(s.TP) != 0:
+		return fmt.Errorf("tp=%d does not divide the %d heads of %s", s.TP, d.Heads, m.Name)
+	case int64(s.PP*s.Chunks) > d.Layers:
+		return fmt.Errorf("pp=%d with %d chunks each is more than the %d layers of %s", s.PP, s.Chunks, d.Layers, m.Name)
+	case s.Chunks > 1 && s.PP == 1:
+		return fmt.Errorf("vpp=%d without a pipeline; give pp", s.Chunks)
+	case (s.DP*s.CP)%s.Shard != 0:
+		return fmt.Errorf("shard=%d does not divide the %d ranks that hold the same parameters", s.Shard, s.DP*s.CP)
+	case s.ZeRO == 3 && s.PP > 1:
+		return fmt.Errorf("zero=3 with pp=%d: parameters would be gathered for every micro-batch; take zero=1", s.PP)
+	}
+	return nil
+}

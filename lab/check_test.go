@@ -56,7 +56,7 @@ func TestScore(t *testing.T) {
 		return Point{Layout: "2x2", Algo: algo, Measured: unit.Micros(measured), Predicted: unit.Micros(predicted), Error: predicted/measured - 1}
 	}
 	noisy := at("chain", 100, 1000)
-	noisy.Noise = 0.6
+	noisy.TooNoisy = true
 	s := Rate([]Point{at("ring", 100, 110), at("tree", 120, 105), at("direct", 101, 90), noisy}, 0.15)
 	if s.Points != 3 || s.Noisy != 1 || math.Abs(s.Worst-0.125) > 1e-9 || s.Where != "2x2 tree 0 B" {
 		t.Errorf("%+v", s)

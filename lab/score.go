@@ -20,14 +20,9 @@ type Point struct {
 	Error     float64    `json:"error"` // (predicted − measured) / measured
 	Noise     float64    `json:"noise"` // of the measurement: (median − lowest) / lowest
 	Limit     string     `json:"limit"`
+	// TooNoisy says that it does not count: its own runs differ too much.
+	TooNoisy bool `json:"too_noisy,omitempty"`
 }
-
-// TooNoisy is the noise from which on a point says nothing about a prediction: its own
-// runs differ by more than predictions are allowed to.
-const TooNoisy = 0.5
-
-// Scored reports whether a point counts.
-func (p *Point) Scored() bool { return p.Noise <= TooNoisy }
 
 // Score is how well predictions hold.
 type Score struct {
@@ -55,7 +50,7 @@ func (p *Point) name() string {
 func Rate(all []Point, differ float64) Score {
 	var points []Point
 	for i := range all {
-		if all[i].Scored() {
+		if !all[i].TooNoisy {
 			points = append(points, all[i])
 		}
 	}

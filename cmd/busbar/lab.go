@@ -161,6 +161,7 @@ type labCheckCmd struct {
 	Only      string   `placeholder:"WORD" help:"Without CLUSTER: scenarios whose name has this in it."`
 	Median    float64  `name:"max-median" default:"0.10" help:"Exit 1 where the median of the errors is greater."`
 	Worst     float64  `name:"max-worst" default:"0.35" help:"Exit 1 where the greatest error is greater."`
+	Noise     float64  `name:"max-noise" default:"0.5" help:"Points whose runs differ by more do not count."`
 	Points    string   `short:"o" placeholder:"FILE" help:"Write the points for busbar validate."`
 	Rootless  bool     `help:"In a user namespace, even as root."`
 }

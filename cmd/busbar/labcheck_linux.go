@@ -38,7 +38,7 @@ func (c *labCheckCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	d := labCheckDoc{Points: []lab.Point{}, Skipped: []string{}, MaxMedian: c.Median, MaxWorst: c.Worst}
+	d := labCheckDoc{Points: []lab.Point{}, Skipped: []string{}, MaxMedian: c.Median, MaxWorst: c.Worst, MaxNoise: c.Noise}
 	var here *lab.Machine
 	for _, s := range list {
 		if here, err = c.scenario(e, s, here, &d); err != nil {
@@ -50,7 +50,7 @@ func (c *labCheckCmd) Run(e *env) error {
 	}
 	d.Score = lab.Rate(d.Points, orderMatters)
 	if d.Score.Points == 0 {
-		return cannotError{fmt.Errorf("all %d measurements differ from run to run by more than %.0f%%; the machine is too busy for a check", d.Score.Noisy, lab.TooNoisy*100)}
+		return cannotError{fmt.Errorf("all %d measurements differ from run to run by more than %.0f%%; the machine is too busy for a check", d.Score.Noisy, c.Noise*100)}
 	}
 	if c.Points != "" {
 		if err := c.write(e, list, d.Points); err != nil {

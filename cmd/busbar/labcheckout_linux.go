@@ -15,6 +15,7 @@ type labCheckDoc struct {
 	Score     lab.Score   `json:"score"`
 	MaxMedian float64     `json:"max_median"`
 	MaxWorst  float64     `json:"max_worst"`
+	MaxNoise  float64     `json:"max_noise"`
 	Pairs     labPairs    `json:"calibration"`
 	Points    []lab.Point `json:"points"`
 	Skipped   []string    `json:"skipped"`
@@ -45,7 +46,7 @@ func printLabCheck(e *env, d *labCheckDoc) {
 	s := &d.Score
 	fmt.Fprintf(e.stdout, "\n%d points: median error %.1f%% (at most %.0f%%), worst %.1f%% (at most %.0f%%): %s\n", s.Points, s.Median*100, d.MaxMedian*100, s.Worst*100, d.MaxWorst*100, s.Where)
 	if s.Noisy > 0 {
-		fmt.Fprintf(e.stdout, "* %d more points do not count: their runs differ by more than %.0f%%, the machine is busy\n", s.Noisy, lab.TooNoisy*100)
+		fmt.Fprintf(e.stdout, "* %d more points do not count: their runs differ by more than %.0f%%, the machine is busy\n", s.Noisy, d.MaxNoise*100)
 	}
 	fmt.Fprintf(e.stdout, "order of algorithms: %d of %d pairs that differ by more than 15%% right\n", s.Pairs-len(s.Wrong), s.Pairs)
 	for _, w := range s.Wrong {
@@ -58,10 +59,10 @@ func printLabCheck(e *env, d *labCheckDoc) {
 
 // mark tells points that do not count.
 func mark(p *lab.Point) string {
-	if p.Scored() {
-		return ""
+	if p.TooNoisy {
+		return "*"
 	}
-	return "*"
+	return ""
 }
 
 // labPoint is a sweep in the form that busbar validate reads.
@@ -91,7 +92,7 @@ func (c *labCheckCmd) write(e *env, list []scenario, points []lab.Point) error {
 	var sweeps []*labPoint
 	at := map[string]*labPoint{}
 	for _, p := range points {
-		if !p.Scored() {
+		if p.TooNoisy {
 			continue
 		}
 		id := strings.Join([]string{"lab", strings.ReplaceAll(p.Scenario, " ", "_"), p.Layout, p.Algo}, "-")

@@ -230,7 +230,7 @@ func (x *labChecker) trial(t lab.Trial) error {
 	for i, size := range x.s.sizes {
 		pt := lab.Point{
 			Scenario: x.s.name, Layout: t.Layout, Op: t.Kind.String(), Algo: t.Word, Size: size,
-			Measured: measured[i], Predicted: predicted[i], Noise: noise[i], Limit: limits[i],
+			Measured: measured[i], Predicted: predicted[i], Noise: noise[i], Limit: limits[i], TooNoisy: noise[i] > x.c.Noise,
 		}
 		pt.Error = (float64(pt.Predicted) - float64(pt.Measured)) / float64(pt.Measured)
 		x.d.Points = append(x.d.Points, pt)

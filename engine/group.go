@@ -48,10 +48,11 @@ type Group struct {
 	ready  []*lane
 	links  []*link // with something under way
 	all    []*link
-	peers  [][]*link // by rank, then connection
-	moved  int64     // bytes, to share turns
-	alone  bool      // takes part in no board; tests say so
-	stuck  bool      // nothing has moved for a while: messages are put aside
+	peers  [][]*link     // by rank, then connection
+	moved  int64         // bytes, to share turns
+	alone  bool          // takes part in no board; tests say so
+	stuck  bool          // nothing has moved for a while: messages are put aside
+	still  time.Duration // for how long nothing has moved
 
 	arenaMu sync.Mutex
 	arenas  []*arena

@@ -59,6 +59,7 @@ type pricing struct {
 type stage struct {
 	fwd, bwd []float64 // by block: tensor-parallel traffic and recomputation included
 	params   []float64 // by block, of one rank
+	summed   []float64 // of those, with gradients to be summed among replicas
 	bounds   [2]int
 }
 
@@ -147,7 +148,7 @@ func (p *pricing) cut() error {
 	if len(layers) < s.PP {
 		return fmt.Errorf("%d layers for %d stages", len(layers), s.PP)
 	}
-	seen := map[workload.BlockKind]*priced{}
+	seen := map[alike]*priced{}
 	p.stages = make([]stage, s.PP)
 	for k := range p.stages {
 		x := &p.stages[k]
@@ -163,23 +164,35 @@ func (p *pricing) cut() error {
 			if err != nil {
 				return err
 			}
-			x.fwd, x.bwd, x.params = append(x.fwd, b.fwd), append(x.bwd, b.bwd), append(x.params, b.params)
+			x.fwd, x.bwd, x.params, x.summed = append(x.fwd, b.fwd), append(x.bwd, b.bwd), append(x.params, b.params), append(x.summed, b.summed)
 		}
 	}
 	return nil
 }
 
 // priced is a block's time for one micro-batch.
-type priced struct{ fwd, bwd, params float64 }
+type priced struct{ fwd, bwd, params, summed float64 }
+
+// alike is what layers have in common that are priced once: a mixture of experts may begin
+// with layers that have none.
+type alike struct {
+	kind    workload.BlockKind
+	experts int64
+}
+
+func likeness(b *workload.Block) alike {
+	n, _ := b.Experts()
+	return alike{b.Kind, n}
+}
 
 // block prices a block; layers are all alike and priced once.
-func (p *pricing) block(b *workload.Block, seen map[workload.BlockKind]*priced) (*priced, error) {
-	if x := seen[b.Kind]; x != nil && b.Kind == workload.Layer {
+func (p *pricing) block(b *workload.Block, seen map[alike]*priced) (*priced, error) {
+	if x := seen[likeness(b)]; x != nil && b.Kind == workload.Layer {
 		return x, nil
 	}
 	j := p.j
 	pass := j.Pass(b)
-	x := &priced{fwd: p.g.Run(pass.Forward, j), bwd: p.g.Run(pass.Backward, j), params: j.Params(b)}
+	x := &priced{fwd: p.g.Run(pass.Forward, j), bwd: p.g.Run(pass.Backward, j), params: j.Params(b), summed: j.Summed(b)}
 	again := p.g.Run(pass.Again, j)
 	if b.Kind == workload.Layer {
 		if err := p.inside(x, &again, b); err != nil {
@@ -187,7 +200,7 @@ func (p *pricing) block(b *workload.Block, seen map[workload.BlockKind]*priced) 
 		}
 	}
 	x.bwd += again
-	seen[b.Kind] = x
+	seen[likeness(b)] = x
 	return x, nil
 }
 
@@ -195,7 +208,7 @@ func (p *pricing) block(b *workload.Block, seen map[workload.BlockKind]*priced) 
 // values that travel round.
 func (p *pricing) inside(x *priced, again *float64, b *workload.Block) error {
 	j, s := p.j, p.j.Split
-	layers := float64(p.layers()) / float64(s.PP)
+	layers := float64(p.layers(b)) / float64(s.PP)
 	micros := float64(j.Micros())
 	tokens := float64(j.MicroBatch) * float64(j.Seq) / float64(s.CP)
 	if s.TP > 1 {
@@ -242,13 +255,14 @@ func (p *pricing) inside(x *priced, again *float64, b *workload.Block) error {
 		x.bwd += open
 		p.count(Context, "keys and values", bytes, 2*layers*micros*float64(s.CP-1), one/float64(s.CP-1), open/float64(s.CP-1), limit)
 	}
-	return nil
+	return p.experts(x, again, b, layers*micros)
 }
 
-func (p *pricing) layers() int {
-	n := 0
+// layers is how many there are like this one.
+func (p *pricing) layers(b *workload.Block) int {
+	n, want := 0, likeness(b)
 	for i := range p.j.Model.Blocks {
-		if p.j.Model.Blocks[i].Kind == workload.Layer {
+		if likeness(&p.j.Model.Blocks[i]) == want {
 			n++
 		}
 	}

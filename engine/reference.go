@@ -114,7 +114,8 @@ func (l *link) special(h header) (bool, error) {
 		if h.call == tellArena {
 			return true, l.mapArena(h.lane, text)
 		}
-		return true, l.vote(uint64(h.op)<<32|uint64(h.lane), text)
+		l.vote(uint64(h.op)<<32|uint64(h.lane), text)
+		return true, nil
 	}
 	return false, &protocolError{l.peer, fmt.Sprintf("a frame of unknown kind %d", h.call)}
 }

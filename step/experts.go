@@ -11,9 +11,9 @@ import (
 // experts and come back, forward and backward; products wait for it. Where ranks share an
 // expert's matrices too, each gathers what the others were sent, and sums are divided again:
 // every token as often as it has experts (Megatron-LM's dispatcher by all-to-all).
-func (p *pricing) experts(x *priced, again *float64, b *workload.Block, times float64) error {
+func (p *pricing) experts(x *priced, again *float64, b *prepared, times float64) error {
 	j, s := p.j, p.j.Split
-	_, topK := b.Experts()
+	topK := b.topK
 	if topK == 0 || s.EP == 1 && s.TP == 1 {
 		return nil
 	}

@@ -27,29 +27,69 @@ type Result struct {
 
 // Traffic is what one kind of groups does in a step.
 type Traffic struct {
-	Group         Group
-	What          string
-	Bytes         float64 // of one call
-	Calls         float64
-	Seconds       float64 // in all
-	Exposed       float64
-	Limit         string
-	ExposedBecase string
+	Group   Group
+	What    string
+	Bytes   float64 // of one call
+	Calls   float64
+	Seconds float64 // in all
+	Exposed float64
+	Limit   string
 }
 
 // Step prices a job on a GPU and a fabric.
-func Step(j *workload.Job, g *GPU, f *Fabric) (*Result, error) {
-	j2 := *j
-	j2.Split = f.split
-	p := &pricing{j: &j2, g: g, f: f}
-	return p.run()
+func Step(j *workload.Job, g *GPU, f *Fabric) (*Result, error) { return Prepare(j, f).Price(g) }
+
+// Prepared is a job whose tasks are laid out, to be priced many times by different figures.
+type Prepared struct {
+	j      *workload.Job
+	f      *Fabric
+	blocks []prepared
+	kinds  []int // of the model's blocks, which of those it is
+	flops  [2]float64
+	memory workload.Memory
+}
+
+// prepared is a block; layers that are alike have one for them.
+type prepared struct {
+	kind   workload.BlockKind
+	pass   workload.Pass
+	params float64
+	summed float64 // of those, with gradients to be summed among replicas
+	topK   int64   // of a mixture of experts
+}
+
+// Prepare lays out the tasks of a job.
+func Prepare(j *workload.Job, f *Fabric) *Prepared {
+	mine := *j
+	mine.Split = f.split
+	p := &Prepared{j: &mine, f: f, memory: mine.Memory()}
+	p.flops[0], p.flops[1] = mine.Flops()
+	layer := map[int64]int{} // by experts: a mixture may begin with layers that have none
+	for i := range j.Model.Blocks {
+		b := &j.Model.Blocks[i]
+		experts, topK := b.Experts()
+		k, ok := layer[experts]
+		if b.Kind != workload.Layer || !ok {
+			k = len(p.blocks)
+			if b.Kind == workload.Layer {
+				layer[experts] = k
+			}
+			p.blocks = append(p.blocks, prepared{b.Kind, mine.Pass(b), mine.Params(b), mine.Summed(b), topK})
+		}
+		p.kinds = append(p.kinds, k)
+	}
+	return p
+}
+
+// Price is the step on a GPU.
+func (p *Prepared) Price(g *GPU) (*Result, error) {
+	return (&pricing{Prepared: p, g: g}).run()
 }
 
 // pricing is the work on one step.
 type pricing struct {
-	j *workload.Job
+	*Prepared
 	g *GPU
-	f *Fabric
 
 	stages  []stage
 	traffic map[Group]*Traffic
@@ -60,7 +100,6 @@ type stage struct {
 	fwd, bwd []float64 // by block: tensor-parallel traffic and recomputation included
 	params   []float64 // by block, of one rank
 	summed   []float64 // of those, with gradients to be summed among replicas
-	bounds   [2]int
 }
 
 func (s *stage) forward() float64  { return sum(s.fwd) }
@@ -82,7 +121,7 @@ func (p *pricing) run() (*Result, error) {
 	j, s := p.j, p.j.Split
 	micros := float64(j.Micros())
 	r := &Result{Ranks: s.Ranks(), Tokens: float64(j.GlobalBatch) * float64(j.Seq)}
-	r.Flops, r.Again = j.Flops()
+	r.Flops, r.Again = p.flops[0], p.flops[1]
 	slow := p.slowest()
 	x := &p.stages[slow]
 	work := x.forward() + x.backward()
@@ -126,17 +165,17 @@ func (p *pricing) run() (*Result, error) {
 	}
 	r.MFU = r.Flops / r.Step / float64(r.Ranks) / peak
 	r.HFU = (r.Flops + r.Again) / r.Step / float64(r.Ranks) / peak
-	r.Memory = j.Memory()
+	r.Memory = p.memory
 	return r, nil
 }
 
 // cut gives blocks to stages: layers evenly, what is before them to the first and what is
 // after them to the last.
 func (p *pricing) cut() error {
-	j, s := p.j, p.j.Split
+	s := p.j.Split
 	var entry, layers, exit []int
-	for i := range j.Model.Blocks {
-		switch j.Model.Blocks[i].Kind {
+	for i, k := range p.kinds {
+		switch p.blocks[k].kind {
 		case workload.Entry:
 			entry = append(entry, i)
 		case workload.Layer:
@@ -148,23 +187,28 @@ func (p *pricing) cut() error {
 	if len(layers) < s.PP {
 		return fmt.Errorf("%d layers for %d stages", len(layers), s.PP)
 	}
-	seen := map[alike]*priced{}
+	took := make([]priced, len(p.blocks))
+	for k := range p.blocks {
+		var err error
+		if took[k], err = p.block(&p.blocks[k]); err != nil {
+			return err
+		}
+	}
 	p.stages = make([]stage, s.PP)
 	for k := range p.stages {
 		x := &p.stages[k]
-		mine := layers[k*len(layers)/s.PP : (k+1)*len(layers)/s.PP]
-		if k == 0 {
-			mine = append(append([]int{}, entry...), mine...)
-		}
-		if k == s.PP-1 {
-			mine = append(append([]int{}, mine...), exit...)
-		}
-		for _, i := range mine {
-			b, err := p.block(&j.Model.Blocks[i], seen)
-			if err != nil {
-				return err
+		add := func(list []int) {
+			for _, i := range list {
+				b := &took[p.kinds[i]]
+				x.fwd, x.bwd, x.params, x.summed = append(x.fwd, b.fwd), append(x.bwd, b.bwd), append(x.params, b.params), append(x.summed, b.summed)
 			}
-			x.fwd, x.bwd, x.params, x.summed = append(x.fwd, b.fwd), append(x.bwd, b.bwd), append(x.params, b.params), append(x.summed, b.summed)
+		}
+		if k == 0 {
+			add(entry)
+		}
+		add(layers[k*len(layers)/s.PP : (k+1)*len(layers)/s.PP])
+		if k == s.PP-1 {
+			add(exit)
 		}
 	}
 	return nil
@@ -173,40 +217,23 @@ func (p *pricing) cut() error {
 // priced is a block's time for one micro-batch.
 type priced struct{ fwd, bwd, params, summed float64 }
 
-// alike is what layers have in common that are priced once: a mixture of experts may begin
-// with layers that have none.
-type alike struct {
-	kind    workload.BlockKind
-	experts int64
-}
-
-func likeness(b *workload.Block) alike {
-	n, _ := b.Experts()
-	return alike{b.Kind, n}
-}
-
-// block prices a block; layers are all alike and priced once.
-func (p *pricing) block(b *workload.Block, seen map[alike]*priced) (*priced, error) {
-	if x := seen[likeness(b)]; x != nil && b.Kind == workload.Layer {
-		return x, nil
-	}
+// block prices a block.
+func (p *pricing) block(b *prepared) (priced, error) {
 	j := p.j
-	pass := j.Pass(b)
-	x := &priced{fwd: p.g.Run(pass.Forward, j), bwd: p.g.Run(pass.Backward, j), params: j.Params(b), summed: j.Summed(b)}
-	again := p.g.Run(pass.Again, j)
-	if b.Kind == workload.Layer {
-		if err := p.inside(x, &again, b); err != nil {
-			return nil, err
+	x := priced{fwd: p.g.Run(b.pass.Forward, j), bwd: p.g.Run(b.pass.Backward, j), params: b.params, summed: b.summed}
+	again := p.g.Run(b.pass.Again, j)
+	if b.kind == workload.Layer {
+		if err := p.inside(&x, &again, b); err != nil {
+			return x, err
 		}
 	}
 	x.bwd += again
-	seen[likeness(b)] = x
 	return x, nil
 }
 
 // inside adds the traffic within a layer: sums of tensor-parallel products, blocks of keys and
 // values that travel round.
-func (p *pricing) inside(x *priced, again *float64, b *workload.Block) error {
+func (p *pricing) inside(x *priced, again *float64, b *prepared) error {
 	j, s := p.j, p.j.Split
 	layers := float64(p.layers(b)) / float64(s.PP)
 	micros := float64(j.Micros())
@@ -245,9 +272,9 @@ func (p *pricing) inside(x *priced, again *float64, b *workload.Block) error {
 		}
 		one *= float64(s.CP - 1)
 		score := 0.0
-		for _, t := range j.Pass(b).Forward {
-			if t.Kind == workload.Score || t.Name == "scores" {
-				score += p.g.Seconds(&t, j.Precision)
+		for i := range b.pass.Forward {
+			if t := &b.pass.Forward[i]; t.Kind == workload.Score || t.Name == "scores" {
+				score += p.g.Seconds(t, j.Precision)
 			}
 		}
 		open := max(0, one-score*float64(s.CP-1)/float64(s.CP))
@@ -259,10 +286,10 @@ func (p *pricing) inside(x *priced, again *float64, b *workload.Block) error {
 }
 
 // layers is how many there are like this one.
-func (p *pricing) layers(b *workload.Block) int {
-	n, want := 0, likeness(b)
-	for i := range p.j.Model.Blocks {
-		if likeness(&p.j.Model.Blocks[i]) == want {
+func (p *pricing) layers(b *prepared) int {
+	n := 0
+	for _, k := range p.kinds {
+		if &p.blocks[k] == b {
 			n++
 		}
 	}
@@ -322,3 +349,6 @@ func (p *pricing) pipeline(r *Result, micros, work float64) error {
 	p.count(Next, "activations and their gradients", bytes, calls, one, one*(calls-hidden)/calls, limit)
 	return nil
 }
+
+// Job is what is priced.
+func (p *Prepared) Job() *workload.Job { return p.j }

@@ -261,15 +261,19 @@ func (m *meter) half(ctx context.Context, call *engine.Call, op coll.Op, inPlace
 
 // summary makes the half of what rank 0 has gathered.
 func (m *meter) summary() *Half {
-	h := &Half{Wrong: -1}
 	if m.g.Rank() != 0 {
-		return h
+		return &Half{Wrong: -1}
 	}
-	k := len(m.took)
+	return summary(m.all, len(m.took), m.g.Size(), m.p.Iters)
+}
+
+// summary makes the half of the times of n ranks, which lie k elements from each other.
+func summary(all []float64, k, n, iters int) *Half {
+	h := &Half{Wrong: -1}
 	var most, least float64
-	for r := range m.g.Size() {
+	for r := range n {
 		var sum float64
-		for _, t := range m.all[r*k : r*k+m.p.Iters] {
+		for _, t := range all[r*k : r*k+iters] {
 			sum += t
 		}
 		if r == 0 || sum > most {
@@ -279,11 +283,11 @@ func (m *meter) summary() *Half {
 			least = sum
 		}
 	}
-	for _, t := range m.all[h.Slowest*k : h.Slowest*k+m.p.Iters] {
+	for _, t := range all[h.Slowest*k : h.Slowest*k+iters] {
 		h.Times = append(h.Times, time.Duration(t*1e9))
 	}
 	slices.Sort(h.Times)
-	h.Mean = time.Duration(most / float64(m.p.Iters) * 1e9)
-	h.Spread = time.Duration((most - least) / float64(m.p.Iters) * 1e9)
+	h.Mean = time.Duration(most / float64(iters) * 1e9)
+	h.Spread = time.Duration((most - least) / float64(iters) * 1e9)
 	return h
 }

@@ -8,10 +8,13 @@ import (
 	"busbar/engine"
 )
 
-// buffers are those of a call, in place or not.
 func (m *meter) buffers(op coll.Op, inPlace bool) engine.Buffers {
-	n, rank := m.g.Size(), m.g.Rank()
-	b := engine.Buffers{Send: m.send[:op.Send(n, rank)], Recv: m.recv[:op.Recv(n, rank)], Factor: factor(rank)}
+	return buffers(op, m.g.Size(), m.g.Rank(), m.send, m.recv, inPlace)
+}
+
+// buffers are those of a call, in place or not.
+func buffers(op coll.Op, n, rank int, send, recv []byte, inPlace bool) engine.Buffers {
+	b := engine.Buffers{Send: send[:op.Send(n, rank)], Recv: recv[:op.Recv(n, rank)], Factor: factor(rank)}
 	if !inPlace {
 		return b
 	}
@@ -132,26 +135,19 @@ func epsilon(t coll.Dtype) (half float64, whole bool) {
 	return 0, true
 }
 
-// check runs the call once on known data and counts wrong elements of all ranks.
-func (m *meter) check(ctx context.Context, call *engine.Call, op coll.Op, inPlace bool) (int64, error) {
-	n, rank := m.g.Size(), m.g.Rank()
-	b := m.buffers(op, inPlace)
+// fill puts known data into the buffers of a rank.
+func fill(op coll.Op, n, rank int, b engine.Buffers) {
 	clear(b.Recv)
 	size := op.Type.Size()
 	for i := range len(b.Send) / size {
 		engine.PutElement(b.Send[i*size:], op.Type, value(op, n, rank, i))
 	}
-	if err := call.Bind(b); err != nil {
-		return 0, err
-	}
-	if _, err := call.Run(ctx); err != nil {
-		return 0, err
-	}
-	bound, err := m.bound(call, op)
-	if err != nil {
-		return 0, err
-	}
-	var wrong int64
+}
+
+// count is the number of wrong elements that came of known data. They may be as far off as the
+// bound says, where there is one.
+func count(op coll.Op, n, rank int, b engine.Buffers, bound func(i int) float64) (wrong int64) {
+	size := op.Type.Size()
 	round := make([]byte, size)
 	for i := range len(b.Recv) / size {
 		v, off := want(op, n, rank, i)
@@ -166,7 +162,25 @@ func (m *meter) check(ctx context.Context, call *engine.Call, op coll.Op, inPlac
 			wrong++
 		}
 	}
-	return m.total(ctx, wrong)
+	return wrong
+}
+
+// check runs the call once on known data and counts wrong elements of all ranks.
+func (m *meter) check(ctx context.Context, call *engine.Call, op coll.Op, inPlace bool) (int64, error) {
+	n, rank := m.g.Size(), m.g.Rank()
+	b := m.buffers(op, inPlace)
+	fill(op, n, rank, b)
+	if err := call.Bind(b); err != nil {
+		return 0, err
+	}
+	if _, err := call.Run(ctx); err != nil {
+		return 0, err
+	}
+	bound, err := m.bound(call, op)
+	if err != nil {
+		return 0, err
+	}
+	return m.total(ctx, count(op, n, rank, b, bound))
 }
 
 // total is the sum of a number over all ranks.

@@ -31,6 +31,7 @@ type StepPlan struct {
 	First, Cap unit.Bytes // of buckets; 0 is PyTorch's 1 MiB and 25 MiB
 	Algo       string     // "" or auto is the engine's choice by size
 	Params     schedule.Params
+	Wire       engine.Wire // makes float32 smaller between ranks, also within a host
 	Warm       int
 	Iters      int
 }
@@ -45,7 +46,11 @@ func (p *StepPlan) Validate(n int) error {
 	case p.Compute() > time.Hour:
 		return fmt.Errorf("a step computes for %v; at most an hour", p.Compute())
 	}
-	s, err := p.pick(n, coll.Op{Kind: coll.AllReduce, Type: p.Type, Reduce: coll.Avg, Bytes: engine.BucketCap})
+	op := coll.Op{Kind: coll.AllReduce, Type: p.Type, Reduce: coll.Avg, Bytes: engine.BucketCap}
+	if err := engine.CanCompress(op, p.Wire); err != nil {
+		return err
+	}
+	s, err := p.pick(n, op)
 	if err != nil {
 		return err
 	}
@@ -110,7 +115,7 @@ type Stepper struct {
 
 // NewStepper makes ready what steps need. All ranks must ask for the same.
 func NewStepper(g *engine.Group, p StepPlan) (*Stepper, error) {
-	how := engine.Bucketing{First: p.First, Cap: p.Cap, Type: p.Type, Reduce: coll.Avg}
+	how := engine.Bucketing{First: p.First, Cap: p.Cap, Type: p.Type, Reduce: coll.Avg, Options: engine.Options{Wire: p.Wire, Force: true}}
 	for _, x := range p.Grads {
 		how.Params = append(how.Params, x.Bytes)
 	}

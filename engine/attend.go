@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"net"
@@ -176,7 +177,7 @@ func (e *Elastic) promise(ctl *control, q collect) error {
 	case e.base.Epoch > q.Base.Epoch:
 		return ctl.sendJSON(noteDecided, e.base)
 	case q.Ballot <= e.promised:
-		return ctl.send(noteNay, nil)
+		return ctl.send(noteNay, binary.LittleEndian.AppendUint64(nil, e.promised))
 	}
 	e.promised, e.heard = q.Ballot, now()
 	e.wake()
@@ -196,7 +197,7 @@ func (e *Elastic) accept(ctl *control, p proposal) error {
 	case e.err != nil:
 		return ctl.send(noteGone, nil)
 	case e.base.Epoch+1 != p.Decision.Epoch || p.Ballot < e.promised:
-		return ctl.send(noteNay, nil)
+		return ctl.send(noteNay, binary.LittleEndian.AppendUint64(nil, e.promised))
 	}
 	e.promised, e.accepted, e.proposal, e.heard = p.Ballot, p.Ballot, &p.Decision, now()
 	return ctl.send(noteAccepted, nil)

@@ -29,8 +29,11 @@ func (b Bound) Of(s float64) float64 {
 	return b.Rel*s + b.Abs
 }
 
-// boundWork limits what BoundFor follows: ops of a schedule times chunks.
-const boundWork = 1 << 28
+// Limits of what is followed, in ops and chunks: by BoundFor, and by Prepare.
+const (
+	boundWork   = 1 << 28
+	prepareWork = 1 << 20
+)
 
 // BoundFor follows every contribution through a schedule and counts roundings. It is an error
 // when the schedule would leave ranks with different bits, or is too long to follow.
@@ -38,7 +41,10 @@ func BoundFor(s *schedule.Schedule, op coll.Op, w Wire) (Bound, error) {
 	if err := CanCompress(op, w); err != nil {
 		return Bound{}, err
 	}
-	t := newTracer(s, w)
+	if s.Program == nil || s.Ranks < 1 || s.Lanes < 1 || s.Layout.Blocks < 1 || s.Layout.Channels < 1 || cellsOf(s) > boundWork/8 {
+		return Bound{}, fmt.Errorf("%s by %s: no schedule, or one too large to follow", s.Kind, s.Name)
+	}
+	t := newTracer(s, w, boundWork)
 	if err := t.run(); err != nil {
 		return Bound{}, fmt.Errorf("%s by %s: %w", s.Kind, s.Name, err)
 	}
@@ -117,11 +123,12 @@ type tracer struct {
 	cells  [][3][]traced // by rank and buffer
 	pc     [][]int       // by rank and lane
 	queues map[[3]int][][]traced
-	work   int
+	work   int // done
+	most   int // that may be done
 }
 
-func newTracer(s *schedule.Schedule, w Wire) *tracer {
-	t := &tracer{s: s, wire: w, queues: map[[3]int][][]traced{}, cells: make([][3][]traced, s.Ranks), pc: make([][]int, s.Ranks)}
+func newTracer(s *schedule.Schedule, w Wire, most int) *tracer {
+	t := &tracer{s: s, wire: w, most: most, queues: map[[3]int][][]traced{}, cells: make([][3][]traced, s.Ranks), pc: make([][]int, s.Ranks)}
 	for r := range t.cells {
 		t.pc[r] = make([]int, s.Lanes)
 		for b, n := range []int{schedule.Data: s.Layout.Chunks, schedule.Out: s.Layout.Chunks, schedule.Temp: s.Temp} {
@@ -137,6 +144,9 @@ func newTracer(s *schedule.Schedule, w Wire) *tracer {
 	}
 	return t
 }
+
+// cellsOf is how many values there are to follow.
+func cellsOf(s *schedule.Schedule) int { return s.Ranks * (2*s.Layout.Chunks + s.Temp) }
 
 // run lets every lane go on in turn until none can.
 func (t *tracer) run() error {
@@ -172,6 +182,9 @@ func (t *tracer) run() error {
 
 // step runs one op; false when it must wait.
 func (t *tracer) step(r, lane int, o schedule.Op) (bool, error) {
+	if o.Verb > schedule.Fold || o.Buf > schedule.Temp || o.Dst > schedule.Temp || o.After.Lane < 0 || int(o.After.Lane) >= t.s.Lanes {
+		return false, fmt.Errorf("rank %d lane %d: %s cannot be", r, lane, o)
+	}
 	if o.After.Count > 0 && t.pc[r][o.After.Lane] < int(o.After.Count) {
 		return false, nil
 	}
@@ -182,7 +195,7 @@ func (t *tracer) step(r, lane int, o schedule.Op) (bool, error) {
 	if o.From < 0 || o.To < o.From || int(o.To) > len(mem) || o.Verb.Local() && (o.At < 0 || int(o.At)+o.Len() > len(t.cells[r][o.Dst])) {
 		return false, fmt.Errorf("rank %d lane %d: %s is out of bounds", r, lane, o)
 	}
-	if t.work += o.Len(); t.work > boundWork {
+	if t.work += 1 + o.Len(); t.work > t.most {
 		return false, fmt.Errorf("it has too many ops to follow")
 	}
 	vals := mem[o.From:o.To]
@@ -225,12 +238,29 @@ func (t *tracer) step(r, lane int, o schedule.Op) (bool, error) {
 	return true, nil
 }
 
+// agreed tells which chunks of Data all ranks end with alike without rounding them at the end;
+// none where the schedule is too long for Prepare to find out.
+func (t *tracer) agreed() []bool {
+	all := make([]bool, t.s.Layout.Chunks)
+	if t.work > prepareWork || cellsOf(t.s) > prepareWork {
+		return all
+	}
+	for chunk := range all {
+		all[chunk] = true
+		for r := range t.cells {
+			all[chunk] = all[chunk] && t.cells[r][schedule.Data][chunk].id == t.cells[0][schedule.Data][chunk].id
+		}
+	}
+	return all
+}
+
 // results are the most roundings of a contribution and in a result, of all results.
 func (t *tracer) results() (far, all int, err error) {
 	buf := schedule.Data
 	if !t.s.Kind.InPlace() {
 		buf = schedule.Out
 	}
+	agreed := t.agreed()
 	for r := range t.cells {
 		for chunk, v := range t.cells[r][buf] {
 			block, _ := t.s.Layout.Place(chunk)
@@ -239,7 +269,7 @@ func (t *tracer) results() (far, all int, err error) {
 				(t.s.Kind == coll.Reduce || t.s.Kind == coll.Gather) && r != t.s.Root:
 				continue // scratch
 			}
-			if shared(t.s.Kind) && t.s.Ranks > 1 {
+			if shared(t.s.Kind) && !agreed[chunk] {
 				v = v.rounded(t.wire)
 				if first := t.cells[0][buf][chunk].rounded(t.wire); v.id != first.id {
 					return 0, 0, fmt.Errorf("chunk %d would have other bits on rank %d than on rank 0; take another algorithm", chunk, r)

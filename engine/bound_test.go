@@ -21,7 +21,7 @@ func TestRoundings(t *testing.T) {
 	}{
 		{coll.AllReduce, "ring", 4, 4}, // three hops, and the owner
 		{coll.AllReduce, "ring", 8, 8},
-		{coll.AllReduce, "recursive_doubling", 8, 4}, // three exchanges, and the end
+		{coll.AllReduce, "recursive_doubling", 8, 3}, // three exchanges
 		{coll.AllReduce, "rabenseifner", 8, 4},       // three halvings, and the owner
 		{coll.AllReduce, "direct", 8, 2},             // to the owner, and from it
 		{coll.ReduceScatter, "ring", 4, 3},

@@ -27,6 +27,7 @@ type Bucketing struct {
 	First, Cap unit.Bytes
 	Type       coll.Dtype
 	Reduce     coll.Redop // the zero value is the sum; training wants coll.Avg
+	Options    Options
 	// Pick is the schedule of a bucket; nil is the engine's choice by size.
 	Pick func(coll.Op) (*schedule.Schedule, error)
 }
@@ -125,7 +126,7 @@ func (g *Group) bucketCall(how Bucketing, size unit.Bytes, mem []byte) (*Call, e
 			return nil, err
 		}
 	}
-	c, err := g.Prepare(s, op)
+	c, err := g.PrepareWith(s, op, how.Options)
 	if err != nil {
 		return nil, err
 	}

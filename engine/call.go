@@ -174,6 +174,11 @@ func (c *Call) Run(ctx context.Context) (*result.Run, error) {
 	if err := c.begin(); err != nil {
 		return nil, err
 	}
+	if ctx.Err() != nil { // the others need not hear of anything else first
+		c.g.fail(fmt.Errorf("%s: given up: %w", c.name, context.Cause(ctx)))
+		c.busy.Store(false)
+		return nil, c.g.failure()
+	}
 	c.g.submit(c, false)
 	if err := c.g.complete(ctx, c); err != nil {
 		return nil, err

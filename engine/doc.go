@@ -25,10 +25,11 @@
 // do nothing else reads messages before their time and puts them aside, so a queue holds as
 // many as a schedule may ask for, and no schedule that Check proves gets stuck.
 //
-// Among ranks of one host, an all-reduce in which everybody talks to everybody (direct and
-// one_shot) needs no messages where the vectors lie in memory from Alloc: ranks say on pages
-// of shared memory how far they are, each adds up its share of all vectors where they lie and
-// writes it into all results. Runs of that kind collect no events.
+// Among ranks of one host, collectives in which everybody talks to everybody (direct, one_shot,
+// and a binomial broadcast) need no messages where the vectors are short or lie in memory from
+// Alloc: ranks say on pages of shared memory how far they are and take what they need from where
+// it lies; of an all-reduce each adds up its share and writes it into all results. Runs of that
+// kind collect no events.
 //
 // # Compression
 //

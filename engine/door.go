@@ -159,15 +159,20 @@ func (d *door) close() {
 	d.tasks.Wait()
 }
 
-// closing closes a connection when something ends; the function it returns calls that off.
+// closing closes a connection when something ends; the function it returns calls that off, for
+// good once it has returned.
 func closing(end <-chan struct{}, c net.Conn) func() {
-	done := make(chan struct{})
+	off, over := make(chan struct{}), make(chan struct{})
 	go func() {
+		defer close(over)
 		select {
 		case <-end:
 			c.Close()
-		case <-done:
+		case <-off:
 		}
 	}()
-	return func() { close(done) }
+	return func() {
+		close(off)
+		<-over
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 )
 
@@ -158,7 +159,7 @@ func (g *Group) armBoards(asleep uint32) (any bool) {
 
 // patience looks at what limits a wait.
 func (g *Group) patience(ctx context.Context, idle time.Duration) error {
-	g.stuck = idle > stuckAfter
+	g.stuck, g.still = idle > stuckAfter, idle
 	if ctx.Err() != nil {
 		return fmt.Errorf("given up %s: %w", g.doing(), context.Cause(ctx))
 	}
@@ -199,7 +200,8 @@ func (g *Group) intake() {
 	clear(g.inbox)
 	g.inbox = g.inbox[:0]
 	g.inboxMu.Unlock()
-	for _, c := range g.active[n:] {
+	// The lane that was woken last goes on first, so that calls send in the order of their start.
+	for _, c := range slices.Backward(g.active[n:]) {
 		c.enter()
 	}
 }
@@ -233,6 +235,9 @@ func (g *Group) turn() (moved bool, err error) {
 			moved = moved || ok
 		}
 		if g.stuck && len(l.kept) > 0 && l.copyKept() {
+			moved = true
+		}
+		if g.stuck && l.ungate(g.still) {
 			moved = true
 		}
 		if l.ended == nil && (l.waiting > 0 || l.unacked > 0 || l.cur != nil || l.aside != nil || g.stuck) {

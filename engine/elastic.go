@@ -69,6 +69,7 @@ type Elastic struct {
 	admitted  uint32    // the epoch of the last admission that Admit has returned
 	idle      int       // times the group was formed since an operation was done
 	promised  uint64    // the last leader that was promised to
+	rival     uint64    // the greatest ballot that another member has promised to
 	accepted  uint64    // the leader whose proposal was accepted
 	proposal  *decision
 	heard     int64 // when a leader was last heard
@@ -216,7 +217,8 @@ func (e *Elastic) Alloc(n int) ([]byte, error) {
 // Run runs an operation on the members there are, and again on those who are left if some are
 // lost before all have finished it. The root is a rank of the epoch that View says. Where the
 // buffers depend on the number of members, or the root is lost, a loss is a ChangedError; use
-// RunWith to be asked instead. The record holds until the next run of the like.
+// RunWith to be asked instead. A context that ends makes this rank leave the job. The record
+// holds until the next run of the like.
 func (e *Elastic) Run(ctx context.Context, w Work) (*result.Run, View, error) {
 	return e.operate(ctx, w, nil)
 }
@@ -229,8 +231,9 @@ func (e *Elastic) RunWith(ctx context.Context, ask func(View) (Work, error)) (*r
 }
 
 // Admit is the boundary at which newcomers come in. All members call it at the same place
-// between the same operations; it costs nothing when nobody waits. It returns who has joined,
-// with the ranks that they have now; JoinElastic returns on the newcomers at the same time.
+// between the same operations; it costs nothing when nobody waits. It returns who was let in,
+// the same on all members, with the ranks that they were given; JoinElastic returns on the
+// newcomers at the same time, and their first operation is the members' next.
 func (e *Elastic) Admit(ctx context.Context) ([]Member, error) {
 	e.turn.Lock()
 	defer e.turn.Unlock()
@@ -238,10 +241,8 @@ func (e *Elastic) Admit(ctx context.Context) ([]Member, error) {
 	err := e.until(ctx, func() bool {
 		if a := e.base.Admitted; a != nil && a.Epoch > e.admitted {
 			e.admitted = a.Epoch
-			for _, id := range a.IDs {
-				if r := e.base.at(id); r >= 0 {
-					joined = append(joined, e.seen.Members[r])
-				}
+			for _, m := range a.Joined { // though one may be lost already: all must hear the same
+				joined = append(joined, Member{Rank: m.Rank, Host: m.Host, Pid: m.Pid, id: m.ID})
 			}
 			return true
 		}

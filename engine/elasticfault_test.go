@@ -119,6 +119,30 @@ func TestElasticNewcomers(t *testing.T) {
 	}
 }
 
+// TestElasticAdmission kills rank 0 about when it lets a newcomer in, who then comes in through
+// another.
+func TestElasticAdmission(t *testing.T) {
+	a := newAuthority(t)
+	a.tls(t, "rank")
+	rng := rand.New(rand.NewPCG(13, uint64(time.Now().UnixNano())))
+	for k := range killings(t, 3) {
+		env := []string{"ENGINE_TEST_TLS=" + a.dir}
+		c := newCast(t, 4, 10*time.Second, ways[k%3], env[:k%2]...)
+		pause(rng, 50)
+		c.start(-1)
+		pause(rng, 100)
+		c.all[0].cmd.Process.Kill()
+		c.expect(4, "joined")
+		for _, in := range c.input {
+			in.Close()
+		}
+		for _, i := range []int{1, 2, 3, 4} {
+			c.expect(i, "end ")
+		}
+		c.end()
+	}
+}
+
 // TestElasticTLS: members find each other again under TLS.
 func TestElasticTLS(t *testing.T) {
 	a := newAuthority(t)

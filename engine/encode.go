@@ -4,6 +4,9 @@ package engine
 // part at a time, into memory of the link; only the first send in a link's queue has any there.
 func (p *posted) encoded(bufs [][]byte) [][]byte {
 	l := p.step.link
+	if l.er == l.ew && p.spilled != nil {
+		return append(bufs, p.spilled[:min(len(p.spilled), turnBytes)])
+	}
 	if l.er == l.ew {
 		l.er, l.ew = 0, p.encode(l.enc)
 	}

@@ -48,10 +48,11 @@ type Group struct {
 	ready  []*lane
 	links  []*link // with something under way
 	all    []*link
-	peers  [][]*link // by rank, then connection
-	moved  int64     // bytes, to share turns
-	alone  bool      // takes part in no board; tests say so
-	stuck  bool      // nothing has moved for a while: messages are put aside
+	peers  [][]*link     // by rank, then connection
+	moved  int64         // bytes, to share turns
+	alone  bool          // takes part in no board; tests say so
+	stuck  bool          // nothing has moved for a while: messages are put aside
+	still  time.Duration // for how long nothing has moved
 
 	arenaMu sync.Mutex
 	arenas  []*arena
@@ -73,6 +74,10 @@ type callKey struct {
 	dtype  coll.Dtype
 	reduce coll.Redop
 	root   int
+}
+
+func keyOf(s *schedule.Schedule, op coll.Op) callKey {
+	return callKey{s, op.Kind, op.Bytes, op.Type, op.Reduce, op.Root}
 }
 
 func newGroup(cfg Config, w waiter) *Group {
@@ -130,7 +135,7 @@ func (g *Group) prepared(s *schedule.Schedule, op coll.Op) (*Call, error) {
 	if op.Sizes != nil {
 		return g.Prepare(s, op)
 	}
-	key := callKey{s, op.Kind, op.Bytes, op.Type, op.Reduce, op.Root}
+	key := keyOf(s, op)
 	g.inboxMu.Lock()
 	c := g.cached[key]
 	g.inboxMu.Unlock()
@@ -149,11 +154,18 @@ func (g *Group) prepared(s *schedule.Schedule, op coll.Op) (*Call, error) {
 
 // connect gives every step of a call its link.
 func (g *Group) connect(c *Call) error {
+	need := map[int]bool{}
+	if g.boarded(c) { // everybody reads everybody's page
+		for r := range g.size {
+			if r != g.rank {
+				need[g.worldRank(r)] = true
+			}
+		}
+	}
 	if g.whole != nil {
 		g.translate(c)
 		g = g.whole
 	}
-	need := map[int]bool{}
 	for i := range c.lanes {
 		for _, st := range c.lanes[i].steps {
 			if st.verb == send || st.verb.receives() {
@@ -343,9 +355,9 @@ func (g *Group) Close() error {
 		for _, seg := range l.maps {
 			seg.Close()
 		}
-		for _, seg := range l.votes {
-			if seg != nil {
-				seg.Close()
+		for _, v := range l.votes {
+			if v.seg != nil {
+				v.seg.Close()
 			}
 		}
 	}

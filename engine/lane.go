@@ -44,6 +44,9 @@ type posted struct {
 	took int64 // bytes of the elements that are not needed any more
 	from int64 // for events
 
+	// spilled is a copy of what is still to be sent, of a send whose memory others wait for.
+	spilled []byte
+
 	raw   []byte // a frame of the engine's own, of no lane
 	ref   bool   // the bytes stay where they are
 	where [refLen]byte
@@ -66,6 +69,9 @@ func (p *posted) pieces(bufs [][]byte) [][]byte {
 	if p.lane.call.codec != nil {
 		return p.encoded(bufs)
 	}
+	if p.spilled != nil {
+		return append(bufs, p.spilled[:min(len(p.spilled), turnBytes)])
+	}
 	c, off, most := p.lane.call, p.off, int64(turnBytes)
 	for k := p.seg; k < len(p.step.segs) && len(bufs) < cap(bufs) && most > 0; k++ {
 		x := p.step.segs[k]
@@ -87,8 +93,16 @@ func (p *posted) wrote(n int64) bool {
 	p.sent += n
 	n -= h
 	if p.lane.call.codec != nil {
-		p.step.link.er += int(n)
+		if l := p.step.link; l.er < l.ew {
+			l.er += int(n)
+		} else {
+			p.spilled = p.spilled[n:]
+		}
 		return p.sent == headerLen+p.step.wire
+	}
+	if p.spilled != nil {
+		p.spilled = p.spilled[n:]
+		return p.sent == headerLen+p.step.bytes
 	}
 	p.took += n
 	for n > 0 {
@@ -257,7 +271,7 @@ func (ln *lane) received() {
 func (ln *lane) hazard(segs []seg) (oldest *posted, more bool) {
 	for k := range ln.count {
 		p := &ln.sends[(ln.first+k)%len(ln.sends)]
-		if p.step == nil || !touch(p.step.segs, segs) {
+		if p.step == nil || p.spilled != nil || !touch(p.step.segs, segs) {
 			continue
 		}
 		if oldest != nil {

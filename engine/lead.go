@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,12 +32,13 @@ type reply struct {
 	ctl   *control
 	st    status
 	dead  bool
-	nay   bool
+	nay   uint64 // the ballot that it has promised to
 	ahead *decision
 }
 
 // lead calls the members together, and makes the next group with them. Others may do so as
-// well; to whom has the greater ballot this one yields.
+// well; this one yields to whoever has the greater ballot, and tries again if nothing comes of
+// that.
 func (e *Elastic) lead(d *decision, a absent) (yielded bool, err error) {
 	e.mu.Lock()
 	if e.base != d {
@@ -45,7 +47,7 @@ func (e *Elastic) lead(d *decision, a absent) (yielded bool, err error) {
 	}
 	self, n := d.at(e.id), len(d.Members)
 	m := &meeting{e: e, d: d, self: self, ctls: make([]*control, n), states: make([]status, n), votes: map[int]bool{self: true}, dead: map[int]bool{}}
-	m.ballot = (e.promised>>16+1)<<16 | uint64(self)
+	m.ballot = (max(e.promised, e.rival)>>16+1)<<16 | uint64(self)
 	e.promised = m.ballot
 	m.states[self] = e.status()
 	planned := e.planned
@@ -108,7 +110,10 @@ func (m *meeting) collect(a absent) (ahead *decision, yielded bool) {
 			switch {
 			case x.ahead != nil:
 				return x.ahead, false
-			case x.nay:
+			case x.nay != 0: // to a leader who may be dead; the next ballot will be greater
+				e.mu.Lock()
+				e.rival = max(e.rival, x.nay)
+				e.mu.Unlock()
 				return nil, true
 			case x.dead:
 				m.dead[x.rank] = true
@@ -191,8 +196,10 @@ func (x *reply) take(kind note, body []byte, d *decision) bool {
 		x.dead = true
 		return true
 	case noteNay:
-		x.nay = true
-		return true
+		if len(body) == 8 {
+			x.nay = binary.LittleEndian.Uint64(body)
+		}
+		return x.nay != 0
 	case noteDecided:
 		var last decision
 		if json.Unmarshal(body, &last) != nil || last.valid() != nil || last.Epoch <= d.Epoch {
@@ -246,8 +253,9 @@ func (m *meeting) propose(a absent, planned bool) *decision {
 	if planned {
 		next.Admitted = &admission{Epoch: next.Epoch}
 		for _, x := range m.guests {
+			x.m.Rank = len(next.Members)
 			next.Members = append(next.Members, x.m)
-			next.Admitted.IDs = append(next.Admitted.IDs, x.m.ID)
+			next.Admitted.Joined = append(next.Admitted.Joined, x.m)
 		}
 	}
 	return next

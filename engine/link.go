@@ -41,7 +41,7 @@ type link struct {
 	ref     []byte // the current frame is a reference to this, of which left bytes are to come
 	refHead header
 	maps    map[uint32]*shm.Segment // the peer's memory
-	votes   map[uint64]*shm.Segment // pages of boards, by call, that nobody has asked for yet
+	votes   map[uint64]ballot       // pages of boards, by call, that nobody has asked for yet
 	told    map[uint32]bool         // own memory that the peer knows
 	unacked int                     // references that the peer has not taken
 	acks    []*posted               // spare

@@ -6,16 +6,20 @@ import (
 
 	"busbar/coll"
 	"busbar/result"
+	"busbar/unit"
 )
 
 // commitOp is how members tell each other that they have finished, and whether newcomers wait:
 // nobody has its result before all have contributed.
 var commitOp = coll.Op{Kind: coll.AllReduce, Type: coll.Int64, Bytes: 8, Reduce: coll.Max}
 
-// operate runs an operation until it counts.
+// operate runs an operation until it counts. A context that ends makes this rank leave the job.
 func (e *Elastic) operate(ctx context.Context, w Work, ask func(View) (Work, error)) (*result.Run, View, error) {
 	e.turn.Lock()
 	defer e.turn.Unlock()
+	if ctx.Err() != nil { // the others wait for this operation
+		return nil, View{}, e.leave(context.Cause(ctx))
+	}
 	var old View
 	for again := false; ; again = true {
 		g, v, seq, err := e.begin(ctx)
@@ -53,6 +57,34 @@ func (e *Elastic) operate(ctx context.Context, w Work, ask func(View) (Work, err
 			return run, v, nil
 		}
 	}
+}
+
+// Forget gives back what the engine holds for work that will not come again.
+func (e *Elastic) Forget(w Work) {
+	e.turn.Lock()
+	defer e.turn.Unlock()
+	if c := e.prepared(w); c != nil {
+		c.g.Forget(c)
+	}
+}
+
+// Traffic is what this rank sends in one run of work that was done in the present epoch; see
+// Call.Traffic.
+func (e *Elastic) Traffic(w Work) (payload, wire unit.Bytes) {
+	if c := e.prepared(w); c != nil {
+		return c.Traffic()
+	}
+	return 0, 0
+}
+
+// prepared is the call for some work, nil where there is none.
+func (e *Elastic) prepared(w Work) *Call {
+	e.mu.Lock()
+	g := e.group
+	e.mu.Unlock()
+	g.inboxMu.Lock()
+	defer g.inboxMu.Unlock()
+	return g.cached[keyOf(w.Schedule, w.Op)]
 }
 
 // begin waits for a group, and keeps it as it is until end.

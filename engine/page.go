@@ -82,18 +82,22 @@ func (l *link) ask() (moved bool, err error) {
 const maxVotes = 1 << 16
 
 // vote takes the handle of a peer's page; an empty one says that it does not take part.
-func (l *link) vote(call uint64, text string) (err error) {
-	var seg *shm.Segment
+func (l *link) vote(call uint64, text string) {
+	var v ballot
 	if g := l.g; g.calls[call] == nil && call&maxCalls < g.issued[call>>callBits] {
-		return nil // forgotten meanwhile
+		return // forgotten meanwhile
 	}
 	if text != "" {
-		if seg, err = l.open(text); err != nil {
-			return err
-		}
+		v.seg, v.err = l.open(text)
 	}
-	l.votes[call] = seg
-	return nil
+	l.votes[call] = v
+}
+
+// ballot is a peer's page; none where it takes no part. A page that cannot be mapped matters only
+// when the call is run: the peer may have forgotten it.
+type ballot struct {
+	seg *shm.Segment
+	err error
 }
 
 // arm says that this rank is about to sleep.
@@ -110,10 +114,12 @@ func (b *board) awaits() (rank int, doing string) {
 		case p.link == nil:
 		case b.stage == boardVotes && r >= b.at:
 			return r, "its page"
-		case b.stage == boardInputs && !b.past(r, postedInput):
+		case b.stage == boardRoom && !b.past(r, postedShare-8):
+			return r, "its reading what the run before the last gave it"
+		case b.stage == boardInputs && !b.past(r, postedInput) && (!b.rooted() || r == b.c.op.Root):
 			return r, "its contribution"
-		case b.stage == boardShares && !b.past(r, postedShare):
-			return r, "its share of the sum"
+		case (b.stage == boardShares || b.stage == boardLanes) && !b.past(r, postedShare):
+			return r, "its part of the work"
 		}
 	}
 	return -1, ""
@@ -124,8 +130,8 @@ func (b *board) close() {
 	for r := range b.pages {
 		p := &b.pages[r]
 		if p.link != nil {
-			if seg := p.link.votes[b.c.id]; seg != nil {
-				seg.Close()
+			if v := p.link.votes[b.c.id]; v.seg != nil {
+				v.seg.Close()
 			}
 			delete(p.link.votes, b.c.id)
 		}

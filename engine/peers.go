@@ -52,7 +52,7 @@ func (r *registry) has(peer, k int) bool {
 }
 
 func (g *Group) newLink(peer, k int, s stream, fd int) *link {
-	return &link{g: g, peer: peer, k: k, s: s, fd: fd, buf: aligned(stage), maps: map[uint32]*shm.Segment{}, told: map[uint32]bool{}, votes: map[uint64]*shm.Segment{}}
+	return &link{g: g, peer: peer, k: k, s: s, fd: fd, buf: aligned(stage), maps: map[uint32]*shm.Segment{}, told: map[uint32]bool{}, votes: map[uint64]ballot{}}
 }
 
 // adopt lets the driver know of new links. The caller holds the driver's lock.

@@ -117,14 +117,32 @@ func choices(kind coll.Kind, n int, t Transport) []choice {
 		}
 		return farReduce(n)
 	case coll.ReduceScatter:
-		return []choice{{upTo: 64 * unit.KiB, name: "halving_doubling"}, {upTo: 64 * unit.KiB, name: "pairwise"}, {name: "ring"}}
+		if t == Shm {
+			return []choice{{name: "direct"}}
+		}
+		return []choice{{upTo: 64 * unit.KiB, name: "halving_doubling"}, {upTo: 256 * unit.KiB, name: "pairwise"}, {name: "ring"}}
 	case coll.AllGather:
+		if t == Shm {
+			return []choice{{name: "direct"}}
+		}
 		return []choice{{upTo: 256 * unit.KiB, name: "recursive_doubling"}, {upTo: 64 * unit.KiB, name: "bruck"}, {name: "ring"}}
 	case coll.Broadcast:
-		return []choice{{upTo: 256 * unit.KiB, name: "binomial"}, {name: "scatter_allgather"}}
+		if t == Shm || n == 2 {
+			return []choice{{name: "binomial"}}
+		}
+		if n <= 4 {
+			return []choice{{upTo: 512 * unit.KiB, name: "binomial"}, {name: "chain"}}
+		}
+		return []choice{{upTo: 512 * unit.KiB, name: "binomial"}, {name: "scatter_allgather"}}
 	case coll.Reduce:
 		return []choice{{upTo: 256 * unit.KiB, name: "binomial"}, {name: "scatter_allgather"}}
 	case coll.AllToAll:
+		if t == Shm {
+			return []choice{{name: "direct"}}
+		}
+		if n < 16 {
+			return []choice{{upTo: unit.MiB, name: "direct"}, {name: "pairwise"}}
+		}
 		return []choice{{upTo: unit.Bytes(n) * 512, name: "bruck"}, {name: "pairwise"}}
 	case coll.AllToAllV:
 		return []choice{{name: "pairwise"}}

@@ -24,7 +24,7 @@ func TestPickKnowsHosts(t *testing.T) {
 		{"aabc", coll.AllReduce, 16 * unit.MiB, "hierarchical", Auto},
 		{"aabb", coll.AllReduce, 1 * unit.KiB, "recursive_doubling", Auto},
 		{"aabb", coll.AllGather, 16 * unit.MiB, "hierarchical", Auto},
-		{"aabb", coll.Broadcast, 16 * unit.MiB, "scatter_allgather", Auto},
+		{"aabb", coll.Broadcast, 16 * unit.MiB, "chain", Auto},
 	}
 	for _, tt := range tests {
 		n := len(tt.boots)

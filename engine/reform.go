@@ -103,33 +103,36 @@ func (e *Elastic) reform(g *Group) error {
 	}
 }
 
-// heed waits for another member to call. Of the one whose turn it is, -1 for whoever has
-// called already, it looks whether it is there.
+// heed waits for another member to call. Of the one whose turn it is, it looks whether it is
+// there; with -1 it is this member's turn, but others may have called.
 func (e *Elastic) heed(d *decision, first int, a absent) {
 	begun := now()
 	pause := 20 * time.Millisecond
 	for {
 		e.mu.Lock()
-		over, heard, gone := e.err != nil || e.steady || e.base != d, e.heard, e.orphaned
+		gone := e.orphaned
 		e.mu.Unlock()
-		if over {
-			return
-		}
 		ctx, cancel := context.WithTimeout(e.ctx, pause)
 		e.until(ctx, func() bool { return e.err != nil || e.steady || e.base != d || e.orphaned != gone })
 		cancel()
-		if e.ctx.Err() != nil {
+		e.mu.Lock()
+		over, left := e.err != nil || e.steady || e.base != d || e.ctx.Err() != nil, e.orphaned != gone
+		since, limit := max(begun, e.heard), e.cfg.Timeout
+		if e.heard > begun {
+			limit *= 2 // it has to wait for others as well
+		}
+		if first < 0 && e.promised&(1<<16-1) == uint64(d.at(e.id)) { // nobody has
+			limit = min(limit/8, 250*time.Millisecond)
+		}
+		e.mu.Unlock()
+		if over || first < 0 && left {
 			return
 		}
 		pause = min(2*pause, e.cfg.Timeout/4)
 		if first >= 0 && e.look(d, first, a) {
 			return
 		}
-		limit := e.cfg.Timeout
-		if heard > begun {
-			begun, limit = heard, 2*limit
-		}
-		if time.Duration(now()-begun) > limit {
+		if time.Duration(now()-since) > limit {
 			if first >= 0 {
 				a.lost[d.Members[first].ID] = "it did not call the others together"
 			}
@@ -236,7 +239,7 @@ func (e *Elastic) adopt(d *decision) {
 	}
 	e.base, e.seen = d, d.view(e.id)
 	e.done, e.committed, e.waiting = d.Committed, d.Committed, d.Waiting
-	e.promised, e.accepted, e.proposal = 0, 0, nil
+	e.promised, e.rival, e.accepted, e.proposal = 0, 0, 0, nil
 }
 
 // form makes the group of a decision, on the connection to its rank 0, or as rank 0 on those to
@@ -244,7 +247,11 @@ func (e *Elastic) adopt(d *decision) {
 func (e *Elastic) form(d *decision, up *control, to []*control) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.adopt(d); e.err != nil || e.base != d {
+	e.adopt(d)
+	if e.base != nil && e.base.Epoch == d.Epoch { // which others may have told of before rank 0 did
+		d = e.base
+	}
+	if e.err != nil || e.base != d || e.promised != 0 || e.group != nil && e.group.net.epoch >= d.Epoch {
 		return false
 	}
 	g, n, err := e.newGroup(d.at(e.id), len(d.Members), d.Epoch)

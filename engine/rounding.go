@@ -8,8 +8,8 @@ import (
 // What travels compressed arrives rounded. Where several ranks end with the same elements they
 // must end with the same bits, so a sender takes over what it has sent: its own copy becomes
 // what the peer gets. Rounding again changes nothing, hence it does not matter who sends a
-// value first, or how often. What is computed alike on several ranks and never sent again is
-// rounded at the end.
+// value first, or how often. What some ranks have rounded in the end and others have not, though
+// it is the same sum, is rounded at the end.
 
 // rounds is which chunks of the sends of a rank take over what was sent, and which chunks of
 // Data are rounded at the end.
@@ -64,8 +64,14 @@ func (c *compiler) findRounds() {
 		}
 		c.laneRounds(lane, &lanes, &next, settled)
 	}
+	agreed := make([]bool, len(settled))
+	if cellsOf(c.s) <= prepareWork {
+		if t := newTracer(c.s, c.wire, prepareWork); t.run() == nil {
+			agreed = t.agreed() // the same on all ranks
+		}
+	}
 	for chunk := range c.rounds.end {
-		c.rounds.end[chunk] = c.rounds.end[chunk] || !settled[chunk]
+		c.rounds.end[chunk] = (c.rounds.end[chunk] || !settled[chunk]) && !agreed[chunk]
 	}
 }
 

@@ -32,6 +32,9 @@ func (c Change) String() string {
 	for i, m := range c.Joined {
 		text += fmt.Sprintf("%s rank %d (%s, pid %d) joined", comma(i+len(c.Left)), m.Rank, m.Host, m.Pid)
 	}
+	if len(c.Left)+len(c.Joined) == 0 {
+		text += " the same members have come together again"
+	}
 	return text
 }
 
@@ -97,10 +100,10 @@ type loss struct {
 	Why string `json:"why"`
 }
 
-// admission is newcomers that were let in.
+// admission is newcomers that were let in, with the ranks that they were given.
 type admission struct {
-	Epoch uint32   `json:"epoch"`
-	IDs   []string `json:"ids"`
+	Epoch  uint32   `json:"epoch"`
+	Joined []member `json:"joined"`
 }
 
 // at is a member's rank, -1 for who is none.

@@ -27,29 +27,66 @@ type Result struct {
 
 // Traffic is what one kind of groups does in a step.
 type Traffic struct {
-	Group         Group
-	What          string
-	Bytes         float64 // of one call
-	Calls         float64
-	Seconds       float64 // in all
-	Exposed       float64
-	Limit         string
-	ExposedBecase string
+	Group   Group
+	What    string
+	Bytes   float64 // of one call
+	Calls   float64
+	Seconds float64 // in all
+	Exposed float64
+	Limit   string
 }
 
 // Step prices a job on a GPU and a fabric.
-func Step(j *workload.Job, g *GPU, f *Fabric) (*Result, error) {
-	j2 := *j
-	j2.Split = f.split
-	p := &pricing{j: &j2, g: g, f: f}
-	return p.run()
+func Step(j *workload.Job, g *GPU, f *Fabric) (*Result, error) { return Prepare(j, f).Price(g) }
+
+// Prepared is a job whose tasks are laid out, to be priced many times by different figures.
+type Prepared struct {
+	j      *workload.Job
+	f      *Fabric
+	blocks []prepared
+	kinds  []int // of the model's blocks, which of those it is
+	flops  [2]float64
+	memory workload.Memory
+}
+
+// prepared is a block; layers are all alike and there is one for them.
+type prepared struct {
+	kind   workload.BlockKind
+	pass   workload.Pass
+	params float64
+}
+
+// Prepare lays out the tasks of a job.
+func Prepare(j *workload.Job, f *Fabric) *Prepared {
+	mine := *j
+	mine.Split = f.split
+	p := &Prepared{j: &mine, f: f, memory: mine.Memory()}
+	p.flops[0], p.flops[1] = mine.Flops()
+	layer := -1
+	for i := range j.Model.Blocks {
+		b := &j.Model.Blocks[i]
+		if b.Kind != workload.Layer || layer < 0 {
+			if b.Kind == workload.Layer {
+				layer = len(p.blocks)
+			}
+			p.kinds = append(p.kinds, len(p.blocks))
+			p.blocks = append(p.blocks, prepared{b.Kind, mine.Pass(b), mine.Params(b)})
+			continue
+		}
+		p.kinds = append(p.kinds, layer)
+	}
+	return p
+}
+
+// Price is the step on a GPU.
+func (p *Prepared) Price(g *GPU) (*Result, error) {
+	return (&pricing{Prepared: p, g: g}).run()
 }
 
 // pricing is the work on one step.
 type pricing struct {
-	j *workload.Job
+	*Prepared
 	g *GPU
-	f *Fabric
 
 	stages  []stage
 	traffic map[Group]*Traffic
@@ -59,7 +96,6 @@ type pricing struct {
 type stage struct {
 	fwd, bwd []float64 // by block: tensor-parallel traffic and recomputation included
 	params   []float64 // by block, of one rank
-	bounds   [2]int
 }
 
 func (s *stage) forward() float64  { return sum(s.fwd) }
@@ -81,7 +117,7 @@ func (p *pricing) run() (*Result, error) {
 	j, s := p.j, p.j.Split
 	micros := float64(j.Micros())
 	r := &Result{Ranks: s.Ranks(), Tokens: float64(j.GlobalBatch) * float64(j.Seq)}
-	r.Flops, r.Again = j.Flops()
+	r.Flops, r.Again = p.flops[0], p.flops[1]
 	slow := p.slowest()
 	x := &p.stages[slow]
 	work := x.forward() + x.backward()
@@ -125,17 +161,17 @@ func (p *pricing) run() (*Result, error) {
 	}
 	r.MFU = r.Flops / r.Step / float64(r.Ranks) / peak
 	r.HFU = (r.Flops + r.Again) / r.Step / float64(r.Ranks) / peak
-	r.Memory = j.Memory()
+	r.Memory = p.memory
 	return r, nil
 }
 
 // cut gives blocks to stages: layers evenly, what is before them to the first and what is
 // after them to the last.
 func (p *pricing) cut() error {
-	j, s := p.j, p.j.Split
+	s := p.j.Split
 	var entry, layers, exit []int
-	for i := range j.Model.Blocks {
-		switch j.Model.Blocks[i].Kind {
+	for i, k := range p.kinds {
+		switch p.blocks[k].kind {
 		case workload.Entry:
 			entry = append(entry, i)
 		case workload.Layer:
@@ -147,23 +183,28 @@ func (p *pricing) cut() error {
 	if len(layers) < s.PP {
 		return fmt.Errorf("%d layers for %d stages", len(layers), s.PP)
 	}
-	seen := map[workload.BlockKind]*priced{}
+	took := make([]priced, len(p.blocks))
+	for k := range p.blocks {
+		var err error
+		if took[k], err = p.block(&p.blocks[k]); err != nil {
+			return err
+		}
+	}
 	p.stages = make([]stage, s.PP)
 	for k := range p.stages {
 		x := &p.stages[k]
-		mine := layers[k*len(layers)/s.PP : (k+1)*len(layers)/s.PP]
-		if k == 0 {
-			mine = append(append([]int{}, entry...), mine...)
-		}
-		if k == s.PP-1 {
-			mine = append(append([]int{}, mine...), exit...)
-		}
-		for _, i := range mine {
-			b, err := p.block(&j.Model.Blocks[i], seen)
-			if err != nil {
-				return err
+		add := func(list []int) {
+			for _, i := range list {
+				b := &took[p.kinds[i]]
+				x.fwd, x.bwd, x.params = append(x.fwd, b.fwd), append(x.bwd, b.bwd), append(x.params, b.params)
 			}
-			x.fwd, x.bwd, x.params = append(x.fwd, b.fwd), append(x.bwd, b.bwd), append(x.params, b.params)
+		}
+		if k == 0 {
+			add(entry)
+		}
+		add(layers[k*len(layers)/s.PP : (k+1)*len(layers)/s.PP])
+		if k == s.PP-1 {
+			add(exit)
 		}
 	}
 	return nil
@@ -172,28 +213,23 @@ func (p *pricing) cut() error {
 // priced is a block's time for one micro-batch.
 type priced struct{ fwd, bwd, params float64 }
 
-// block prices a block; layers are all alike and priced once.
-func (p *pricing) block(b *workload.Block, seen map[workload.BlockKind]*priced) (*priced, error) {
-	if x := seen[b.Kind]; x != nil && b.Kind == workload.Layer {
-		return x, nil
-	}
+// block prices a block.
+func (p *pricing) block(b *prepared) (priced, error) {
 	j := p.j
-	pass := j.Pass(b)
-	x := &priced{fwd: p.g.Run(pass.Forward, j), bwd: p.g.Run(pass.Backward, j), params: j.Params(b)}
-	again := p.g.Run(pass.Again, j)
-	if b.Kind == workload.Layer {
-		if err := p.inside(x, &again, b); err != nil {
-			return nil, err
+	x := priced{fwd: p.g.Run(b.pass.Forward, j), bwd: p.g.Run(b.pass.Backward, j), params: b.params}
+	again := p.g.Run(b.pass.Again, j)
+	if b.kind == workload.Layer {
+		if err := p.inside(&x, &again, b); err != nil {
+			return x, err
 		}
 	}
 	x.bwd += again
-	seen[b.Kind] = x
 	return x, nil
 }
 
 // inside adds the traffic within a layer: sums of tensor-parallel products, blocks of keys and
 // values that travel round.
-func (p *pricing) inside(x *priced, again *float64, b *workload.Block) error {
+func (p *pricing) inside(x *priced, again *float64, b *prepared) error {
 	j, s := p.j, p.j.Split
 	layers := float64(p.layers()) / float64(s.PP)
 	micros := float64(j.Micros())
@@ -232,9 +268,9 @@ func (p *pricing) inside(x *priced, again *float64, b *workload.Block) error {
 		}
 		one *= float64(s.CP - 1)
 		score := 0.0
-		for _, t := range j.Pass(b).Forward {
-			if t.Kind == workload.Score || t.Name == "scores" {
-				score += p.g.Seconds(&t, j.Precision)
+		for i := range b.pass.Forward {
+			if t := &b.pass.Forward[i]; t.Kind == workload.Score || t.Name == "scores" {
+				score += p.g.Seconds(t, j.Precision)
 			}
 		}
 		open := max(0, one-score*float64(s.CP-1)/float64(s.CP))
@@ -247,8 +283,8 @@ func (p *pricing) inside(x *priced, again *float64, b *workload.Block) error {
 
 func (p *pricing) layers() int {
 	n := 0
-	for i := range p.j.Model.Blocks {
-		if p.j.Model.Blocks[i].Kind == workload.Layer {
+	for _, k := range p.kinds {
+		if p.blocks[k].kind == workload.Layer {
 			n++
 		}
 	}
@@ -308,3 +344,6 @@ func (p *pricing) pipeline(r *Result, micros, work float64) error {
 	p.count(Next, "activations and their gradients", bytes, calls, one, one*(calls-hidden)/calls, limit)
 	return nil
 }
+
+// Job is what is priced.
+func (p *Prepared) Job() *workload.Job { return p.j }

@@ -125,7 +125,7 @@ func readLine(b []byte) (g Group, why string, err error) {
 	}
 	switch {
 	case kind.Collective == nil && kind.Measured != nil && kind.Model != nil:
-		return Group{ID: kind.ID}, "a training point, and only collectives are scored here; `busbar step` predicts training steps", nil
+		return Group{ID: kind.ID}, "a training point, not a collective; `busbar step` predicts those", nil
 	case kind.Collective == nil:
 		return Group{ID: kind.ID}, "neither a collective nor a training point", nil
 	}

@@ -54,7 +54,8 @@ type Training struct {
 		Precision   string `json:"precision"`
 		Mixed       string `json:"fsdp_mixed_precision"`
 		ShardSize   int    `json:"fsdp_size"`
-		ZeROGroup   string `json:"zero_group"`
+		// ZeROGroup is how many ranks divide the state, or words that say all of them.
+		ZeROGroup any `json:"zero_group"`
 	} `json:"parallel"`
 	Measured struct {
 		Step    float64 `json:"step_time_s"`
@@ -170,9 +171,10 @@ func (t *Training) Job() (*workload.Job, error) {
 	}
 	p := &t.Parallel
 	s := workload.Split{DP: p.DP, TP: p.TP, PP: p.PP, CP: p.CP, Chunks: p.VPP}
-	if s.DP == 0 {
-		each := max(s.TP, 1) * max(s.PP, 1) * max(s.CP, 1)
-		s.DP = max(1, t.Hardware.GPUs/each)
+	if each := max(s.TP, 1) * max(s.PP, 1) * max(s.CP, 1); s.DP*each != t.Hardware.GPUs && t.Hardware.GPUs%each == 0 {
+		if s.DP = t.Hardware.GPUs / each; p.DP > 0 {
+			t.Assumed = append(t.Assumed, fmt.Sprintf("dp=%d, which the GPUs give; the source prints %d", s.DP, p.DP))
+		}
 	}
 	j := &workload.Job{Model: m, Seq: t.Model.Seq, MicroBatch: p.MicroBatch, GlobalBatch: p.GlobalBatch, Recompute: workload.None, Framework: workload.Fused}
 	switch {
@@ -189,8 +191,8 @@ func (t *Training) Job() (*workload.Job, error) {
 	if p.ShardSize > 0 {
 		s.Shard = p.ShardSize
 	}
-	if strings.Contains(p.ZeROGroup, "node") {
-		s.Shard = t.Hardware.PerNode
+	if n, ok := p.ZeROGroup.(float64); ok && n >= 1 && n <= float64(t.Hardware.GPUs) {
+		s.Shard = int(n)
 	}
 	if p.SeqParallel != nil {
 		s.SeqParallel = *p.SeqParallel

@@ -27,16 +27,16 @@ type Task struct {
 type Pass struct{ Forward, Backward, Again []Task }
 
 // passes is how often the operations between products go over an activation: one
-// normalisation, one nonlinearity, one residual with its dropout, and one bias; and how many
+// normalisation, one nonlinearity (alone, or each of two that meet in it), one residual with its dropout, and one bias; and how many
 // kernels they start in a layer beside products and attention, and the bytes that the loss
 // reads and writes for the score of a word. Fused is Megatron-LM's: one
 // kernel reads its inputs and writes its output. Eager is what the operations of PyTorch read
 // and write one by one (dropout with its mask, residual and bias on their own, GELU of tanh in
 // eight operations).
-var passes = map[Framework]struct{ norm, act, residual, bias, starts, loss float64 }{
-	Fused:    {2, 2, 3.25, 0, 8, 14},
-	Compiled: {2, 2, 3.25, 0, 10, 14},
-	Eager:    {2, 6, 6.5, 2, 40, 40},
+var passes = map[Framework]struct{ norm, act, gate, residual, bias, starts, loss float64 }{
+	Fused:    {2, 2, 1.5, 3.25, 0, 8, 14},
+	Compiled: {2, 2, 1.5, 3.25, 0, 10, 14},
+	Eager:    {2, 6, 2.5, 5, 1, 40, 40},
 }
 
 // Pass is what a rank computes for one micro-batch through a block.
@@ -48,6 +48,7 @@ func (j *Job) Pass(b *Block) Pass {
 	if s.SeqParallel {
 		w.between /= w.tp
 	}
+	w.gated = gated(b)
 	attended := false
 	for i := range b.Parts {
 		p := &b.Parts[i]
@@ -64,9 +65,22 @@ func (j *Job) Pass(b *Block) Pass {
 		}
 	}
 	if b.Kind == Layer {
-		if n := passes[j.Framework].starts; n > 0 {
+		n := passes[j.Framework].starts
+		if j.Framework == Eager && j.Precision.Amp() {
+			n *= 1.5 // casts, each an operation of its own
+		}
+		if n > 0 {
 			w.fwd = append(w.fwd, Task{Name: "starts", Kind: Stream, Starts: n})
 			w.bwd = append(w.bwd, Task{Name: "starts", Kind: Stream, Starts: n, Back: true})
+		}
+	}
+	if j.Precision.Amp() { // norms, residuals and the loss stay in float32
+		for _, list := range [][]Task{w.fwd, w.bwd} {
+			for i := range list {
+				if list[i].Kind == Stream && list[i].Name != "cast" && list[i].Name != "loss" {
+					list[i].Bytes *= 1.4
+				}
+			}
 		}
 	}
 	pass := Pass{Forward: w.fwd, Backward: w.bwd}
@@ -85,6 +99,17 @@ func (j *Job) Pass(b *Block) Pass {
 	return pass
 }
 
+// gated reports whether two products after attention meet in the nonlinearity.
+func gated(b *Block) bool {
+	n := 0
+	for i := len(b.Parts) - 1; i >= 0 && b.Parts[i].Kind != Attention; i-- {
+		if b.Parts[i].Kind == Matmul && b.Parts[i].Cut == ByOut {
+			n++
+		}
+	}
+	return n > 1
+}
+
 // weaver puts the tasks of a block together.
 type weaver struct {
 	j               *Job
@@ -92,6 +117,7 @@ type weaver struct {
 	tokens, between float64 // of products, and of what lies between them
 	fwd, bwd        []Task
 	last            bool // the block after the layers
+	gated           bool // two products meet in the nonlinearity
 }
 
 // product is a matrix product, what follows on its output, and both products of its backward
@@ -129,7 +155,11 @@ func (w *weaver) product(p *Part, attended bool) {
 	case p.Cut == ByIn:
 		w.stream("residual", w.between*float64(p.Out)*w.width*x.residual, 1, 0)
 	case p.Cut == ByOut && attended && !p.Tied:
-		w.stream("activation", m*n*w.width*x.act, 1.5, 0)
+		each := x.act
+		if w.gated {
+			each = x.gate
+		}
+		w.stream("activation", m*n*w.width*each, 1.5, 0)
 	}
 	if p.Bias && x.bias > 0 {
 		w.stream("bias", m*n*w.width*x.bias, 0.5, 0)

@@ -16,13 +16,14 @@ import (
 type benchOutput struct {
 	c     *benchRunCmd
 	e     *env
-	g     *engine.Group
+	g     team
 	p     bench.Plan
 	doc   benchDoc
 	wrong int64
 	sum   float64 // of bus bandwidths
 	halfs int
 	head  bool
+	mute  bool // somebody else prints
 	clear func()
 	like  result.Record // what all records have in common
 	kept  []*result.Record
@@ -30,18 +31,19 @@ type benchOutput struct {
 
 // benchDoc is the document of --json.
 type benchDoc struct {
-	Op        coll.Kind  `json:"op"`
-	Ranks     int        `json:"ranks"`
-	Transport string     `json:"transport"`
-	Dtype     string     `json:"dtype"`
-	Redop     string     `json:"redop"`
-	Iters     int        `json:"iters"`
-	Warmup    int        `json:"warmup"`
-	Checked   bool       `json:"checked"`
-	Hosts     []string   `json:"hosts,omitempty"`
-	Rows      []benchRow `json:"rows"`
-	AvgBus    float64    `json:"avg_busbw_GBps"`
-	Refused   int64      `json:"refused_connections"`
+	Op        coll.Kind     `json:"op"`
+	Ranks     int           `json:"ranks"`
+	Transport string        `json:"transport"`
+	Dtype     string        `json:"dtype"`
+	Redop     string        `json:"redop"`
+	Iters     int           `json:"iters"`
+	Warmup    int           `json:"warmup"`
+	Checked   bool          `json:"checked"`
+	Hosts     []string      `json:"hosts,omitempty"`
+	Rows      []benchRow    `json:"rows"`
+	Changes   []benchChange `json:"membership,omitempty"`
+	AvgBus    float64       `json:"avg_busbw_GBps"`
+	Refused   int64         `json:"refused_connections"`
 }
 
 // benchRow is one size; the figures of the row itself are those out of place.
@@ -50,6 +52,7 @@ type benchRow struct {
 	Count int64  `json:"count"`
 	Algo  string `json:"algo"`
 	Dtype string `json:"dtype"`
+	Ranks int    `json:"ranks,omitempty"` // of an elastic job, where they change
 	// Compress is how elements travel, WireBytes what all ranks send in a run.
 	Compress  string `json:"compress"`
 	WireBytes int64  `json:"wire_bytes"`
@@ -74,7 +77,7 @@ type benchTimes struct {
 	Mean   float64 `json:"mean"`
 }
 
-func newBenchOutput(c *benchRunCmd, e *env, g *engine.Group, p bench.Plan) *benchOutput {
+func newBenchOutput(c *benchRunCmd, e *env, g team, p bench.Plan) *benchOutput {
 	o := &benchOutput{c: c, e: e, g: g, p: p, clear: func() {}}
 	o.doc = benchDoc{
 		Op: p.Op.Kind, Ranks: g.Size(), Transport: string(g.Transport()), Dtype: p.Op.Type.String(), Redop: p.Op.Reduce.String(),
@@ -106,7 +109,7 @@ func (o *benchOutput) row(r bench.Row) error {
 	}
 	o.doc.Rows = append(o.doc.Rows, x)
 	o.kept = append(o.kept, records(&r, o.like)...)
-	if !o.c.JSON && !o.c.toStdout() {
+	if !o.c.JSON && !o.c.toStdout() && !o.mute {
 		o.clear()
 		if !o.head {
 			o.head = true

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -29,6 +30,7 @@ type benchRunCmd struct {
 	Channels int     `default:"1" help:"Parts of the data that go side by side, with --algo NAME."`
 	Compress string  `enum:"none,fp16,bf16,int8" default:"none" help:"How float32 travels: none, fp16, bf16 or int8, also within a host. Bandwidths still count uncompressed bytes."`
 	Check    bool    `help:"Check the results; wrong elements are counted, and make the exit code 1."`
+	elasticFlags
 }
 
 // Help ends with examples.
@@ -42,6 +44,7 @@ func (benchRunCmd) Help() string {
 		"  busbar bench -n 4 --transport tcp --json\n" +
 		"  busbar bench -n 4 --transport tcp --compress bf16 --check\n" +
 		"  busbar bench -n 4 -o before.jsonl\n" +
+		"  busbar bench -n 8 --elastic --check\n" +
 		"  srun -N 2 --ntasks-per-node 2 busbar bench -b 1M -e 1G\n" +
 		"  BUSBAR_SECRET=… busbar bench -n 2 --rank 0 --meet 10.0.0.1:29500"
 }
@@ -55,11 +58,19 @@ func (c *benchRunCmd) Run(e *env) error {
 	if err := c.refused(e, c.JSON); err != nil {
 		return err
 	}
-	return c.everywhere(e, job{
+	j := job{
 		valid: plan.Validate,
 		work:  func(g *engine.Group) error { return c.measure(e, g, plan) },
 		keep:  func(data []byte) error { return e.addTo(c.Output, data) },
-	})
+	}
+	if c.Elastic {
+		if plan.Wire != engine.Uncompressed {
+			return errors.New("--compress is not for elastic jobs")
+		}
+		j.least = c.MinRanks
+		j.elastic = func(x *engine.Elastic, newcomer bool) error { return c.measureElastic(e, x, plan, newcomer) }
+	}
+	return c.everywhere(e, j)
 }
 
 // plan is what the flags ask for.

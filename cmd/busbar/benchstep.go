@@ -27,6 +27,7 @@ type benchStepCmd struct {
 	Seq      int64         `help:"Tokens of a sequence, for the default of --compute; default: the model's."`
 	Speed    float64       `default:"150" placeholder:"TFLOPS" help:"What a rank computes, for the default of --compute; 150 is about half the dense bf16 peak of an A100 (312)."`
 	Dtype    string        `short:"d" default:"float" help:"Of the gradients: float, bfloat16, half."`
+	Compress string        `enum:"none,fp16,bf16,int8" default:"none" help:"How float32 travels: none, fp16, bf16 or int8, also within a host."`
 	First    string        `name:"first-bucket" default:"1M" placeholder:"SIZE" help:"When the first bucket is full."`
 	Cap      string        `name:"bucket-cap" default:"25M" placeholder:"SIZE" help:"When the other buckets are full."`
 	Algo     string        `default:"auto" help:"An algorithm's name (busbar sched --list), or auto: by size."`
@@ -77,6 +78,9 @@ func (c *benchStepCmd) plan(m *workload.Model) (p bench.StepPlan, err error) {
 	p = bench.StepPlan{Algo: c.Algo, Params: schedule.Params{Channels: c.Channels}, Warm: c.Warm, Iters: c.Iters}
 	if p.Type, err = coll.ParseDtype(c.Dtype); err != nil {
 		return p, fmt.Errorf("--dtype: %w", err)
+	}
+	if p.Wire, err = engine.ParseWire(c.Compress); err != nil {
+		return p, fmt.Errorf("--compress: %w", err)
 	}
 	for _, x := range []struct {
 		flag, text string

@@ -77,6 +77,9 @@ func (o *stepOutput) print() error {
 	w := o.e.stdout
 	right := texttab.Right
 	fmt.Fprintf(w, "%s: %d parameters in %d tensors, gradients %s of %s in %d buckets; %d ranks, transport %s\n", o.m.Title, o.m.Params(), len(o.p.Grads), mebi(o.bytes()), o.p.Type, len(o.rows[0].Buckets), o.g.Size(), o.g.Transport())
+	if o.p.Wire != engine.Uncompressed {
+		fmt.Fprintf(w, "gradients travel as %s; bandwidths count them uncompressed\n", o.p.Wire)
+	}
 	fmt.Fprintf(w, "a step computes for %s, %s of it forwards; medians of %d steps, of the rank that took longest\n\n", durationText(o.p.Compute()), durationText(o.p.Forward), o.p.Iters)
 	t := &texttab.Table{Columns: []texttab.Column{{Head: "overlap"}, {Head: "step", Align: right}, {Head: "computing", Align: right}, {Head: "exposed", Align: right}, {Head: "of the step", Align: right}, {Head: "fastest", Align: right}, {Head: "slowest", Align: right}}}
 	for _, r := range o.rows {
@@ -172,7 +175,7 @@ func (o *stepOutput) document() any {
 		rows = append(rows, x)
 	}
 	return map[string]any{
-		"model": o.m.Name, "params": o.m.Params(), "tensors": len(o.p.Grads), "gradient_bytes": int64(o.bytes()), "dtype": o.p.Type.String(),
+		"model": o.m.Name, "params": o.m.Params(), "tensors": len(o.p.Grads), "gradient_bytes": int64(o.bytes()), "dtype": o.p.Type.String(), "compress": o.p.Wire.String(),
 		"ranks": o.g.Size(), "hosts": o.g.Hosts(), "transport": string(o.g.Transport()), "iters": o.p.Iters, "warmup": o.p.Warm,
 		"planned_compute_s": o.p.Compute().Seconds(), "rows": rows,
 	}

@@ -134,7 +134,7 @@ func records(row *bench.Row, like result.Record) []*result.Record {
 }
 
 // measuredHere is what all records of a measurement on a group have in common.
-func measuredHere(g *engine.Group) result.Record {
+func measuredHere(g team) result.Record {
 	r := result.Record{
 		Format: result.Format, Source: result.Measured, Transport: string(g.Transport()), When: time.Now().UTC().Truncate(time.Second),
 		Session: newSession(), Tool: "busbar " + ownVersion(), Machine: thisMachine(), Hosts: cluster.FormatHosts(g.Hosts()),

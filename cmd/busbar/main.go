@@ -52,6 +52,7 @@ type command struct {
 	Presets    presetsCmd    `cmd:"" help:"List the machines that can be used by name."`
 	Hardware   hardwareCmd   `cmd:"" help:"List the hardware catalogue with its sources."`
 	Step       stepCmd       `cmd:"" help:"Predict a training step: how long, where the time goes, how much memory."`
+	Envelope   envelopeCmd   `cmd:"" help:"The same on the back of an envelope: every line with its formula and numbers."`
 	Models     modelsCmd     `cmd:"" help:"List the models that can be used by name, with their tensors."`
 	Sched      schedCmd      `cmd:"" help:"Print, prove or export the program of a collective."`
 	Validate   validateCmd   `cmd:"" help:"Predict measured points and say how far off the predictions are."`

@@ -19,6 +19,9 @@ type rankFlags struct {
 	Timeout   time.Duration `default:"10s" help:"How soon a rank that died or hangs is noticed."`
 	Rank      int           `default:"-1" help:"By hand: this rank's number, with -n and --meet on every rank."`
 	Meet      string        `placeholder:"HOST:PORT|FILE" help:"By hand: where the ranks meet: rank 0's address, or a file with a slash in its name."`
+	TLSCert   string        `name:"tls-cert" placeholder:"FILE" help:"Protect all connections with TLS: this rank's certificate."`
+	TLSKey    string        `name:"tls-key" placeholder:"FILE" help:"The certificate's key."`
+	TLSCA     string        `name:"tls-ca" placeholder:"FILE" help:"The certificates of the authority that signed those of all ranks."`
 }
 
 // job is what ranks do.
@@ -26,6 +29,9 @@ type job struct {
 	// valid is asked first whether the work is possible on so many ranks.
 	valid func(n int) error
 	work  func(*engine.Group) error
+	// elastic is the work of members that may be lost and joined; nil: work is to be done.
+	elastic func(x *engine.Elastic, newcomer bool) error
+	least   int // members of an elastic job
 	// keep takes what rank 0 delivers, where that is another process; nil: it delivers nothing.
 	keep func([]byte) error
 }
@@ -36,6 +42,11 @@ func (f *rankFlags) everywhere(e *env, j job) error {
 	cfg, found, err := f.place()
 	if err != nil {
 		return err
+	}
+	if j.elastic != nil {
+		if found, err = f.asElastic(&cfg, found, j.least); err != nil {
+			return err
+		}
 	}
 	n := cfg.Size
 	if !found {
@@ -51,11 +62,14 @@ func (f *rankFlags) everywhere(e *env, j job) error {
 	case f.Transport == "mem":
 		return f.inProcess(n, j.work)
 	case !found:
-		return f.launch(e, n, j.keep)
+		return f.launch(e, n, j.elastic != nil, j.keep)
 	}
 	if os.Getenv(parcelVariable) != "" {
 		e.parcel = os.NewFile(parcelFile, "parcel")
 		defer e.parcel.Close()
+	}
+	if j.elastic != nil {
+		return f.inElastic(e, cfg, j)
 	}
 	g, err := engine.Join(e.ctx, cfg)
 	if err != nil {
@@ -85,7 +99,8 @@ func (f *rankFlags) place() (cfg engine.Config, found bool, err error) {
 		cfg.Rank, cfg.Size, err = f.Rank, f.Ranks, nil
 		found = true
 	case launcher == "" || cfg.Size <= 1 && f.Ranks > 1:
-		return cfg, false, nil
+		cfg.TLS, err = f.tls() // the ranks will want it
+		return cfg, false, err
 	case f.Ranks > 0 && f.Ranks != cfg.Size:
 		return cfg, true, fmt.Errorf("-n %d, but %s has started %d ranks", f.Ranks, launcher, cfg.Size)
 	default:
@@ -98,6 +113,9 @@ func (f *rankFlags) place() (cfg engine.Config, found bool, err error) {
 		cfg.Bind = f.Bind
 	}
 	cfg.Transport, cfg.Conns, cfg.Timeout = engine.Transport(f.Transport), f.Conns, f.Timeout
+	if err == nil {
+		cfg.TLS, err = f.tls()
+	}
 	return cfg, found, err
 }
 

@@ -27,8 +27,9 @@ const (
 )
 
 // launch starts n processes of this program as ranks and waits for their end. Rank 0 prints;
-// what it leaves behind, keep gets when all is done.
-func (f *rankFlags) launch(e *env, n int, keep func([]byte) error) error {
+// what it leaves behind, keep gets when all is done. Of an elastic job, any rank may become rank
+// 0, and some may be lost.
+func (f *rankFlags) launch(e *env, n int, elastic bool, keep func([]byte) error) error {
 	// The processes die with the thread that started them, so it must be this one.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -39,7 +40,8 @@ func (f *rankFlags) launch(e *env, n int, keep func([]byte) error) error {
 	defer os.RemoveAll(dir)
 	secret := make([]byte, 16)
 	rand.Read(secret)
-	ranks := &flock{said: make([]prefixed, n)}
+	ranks := &flock{said: make([]prefixed, n), elastic: elastic}
+	stdout := &shared{w: e.stdout}
 	in, out, err := os.Pipe()
 	if err != nil {
 		return cannotError{err}
@@ -54,7 +56,10 @@ func (f *rankFlags) launch(e *env, n int, keep func([]byte) error) error {
 			return cannotError{err}
 		}
 		cmd.Stderr = &ranks.said[r]
-		if r == 0 {
+		if elastic {
+			cmd.Stdout = stdout
+			cmd.ExtraFiles, cmd.Env = []*os.File{out}, append(cmd.Env, parcelVariable+"=1")
+		} else if r == 0 {
 			cmd.Stdout = e.stdout
 			cmd.ExtraFiles, cmd.Env = []*os.File{out}, append(cmd.Env, parcelVariable+"=1")
 			if isTerminal(e.stderr) {
@@ -115,8 +120,9 @@ func (f *rankFlags) child(e *env, rank, n int, meet, secret string) (*exec.Cmd, 
 
 // flock is the ranks that this process has started.
 type flock struct {
-	ranks []*exec.Cmd
-	said  []prefixed
+	ranks   []*exec.Cmd
+	said    []prefixed
+	elastic bool
 }
 
 func (f *flock) kill() {
@@ -150,7 +156,7 @@ func (f *flock) outlast(e *env, timeout time.Duration) error {
 		case x := <-ends:
 			left--
 			failed[x.rank] = x.err
-			if x.err != nil && limit == nil {
+			if (x.err != nil) != f.elastic && limit == nil { // of an elastic job, the first to end well ends it
 				limit = time.After(timeout + 2*time.Second)
 			}
 		case <-limit:
@@ -163,6 +169,9 @@ func (f *flock) outlast(e *env, timeout time.Duration) error {
 	}
 	if e.ctx.Err() != nil {
 		return e.ctx.Err()
+	}
+	if f.elastic {
+		return f.survivors(failed)
 	}
 	return f.verdict(failed)
 }

@@ -227,7 +227,12 @@ func (c *schedCmd) msccl(w io.Writer, s *schedule.Schedule) error {
 
 // check proves a built schedule.
 func (c *schedCmd) check(e *env, format, file string, s *schedule.Schedule) error {
+	if opsBeyond(s, maxProven) {
+		return cannotError{fmt.Errorf("more than %d ops take too long to prove; check fewer ranks, channels or pieces: the programs are alike", maxProven)}
+	}
+	done := e.later(c.common, "proving")
 	err := s.Check()
+	done()
 	if undecided(err) {
 		return cannotError{err}
 	}

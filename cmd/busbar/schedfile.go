@@ -11,10 +11,11 @@ import (
 )
 
 // maxPrinted limits the ops of a JSON document, which is made in memory; maxText those of a
-// text, which nobody reads beyond some gigabytes.
+// text, which nobody reads beyond some gigabytes; maxProven those of a proof, which takes a minute.
 const (
 	maxPrinted = 1 << 20
 	maxText    = 1 << 26
+	maxProven  = 1 << 23
 )
 
 // file shows or proves an algorithm file.
@@ -225,15 +226,23 @@ func opOf(o schedule.Op) opJSON {
 
 // printText writes a schedule's programs, unless they would fill the disk.
 func printText(w io.Writer, s *schedule.Schedule) error {
+	if opsBeyond(s, maxText) {
+		return cannotError{fmt.Errorf("more than %d ops; ask for fewer ranks, channels or pieces: the programs are alike", maxText)}
+	}
+	return schedule.Print(w, s)
+}
+
+// opsBeyond tells whether a schedule has more than so many ops, without counting the rest.
+func opsBeyond(s *schedule.Schedule, most int) bool {
 	total := 0
 	for r := range s.Nodes() {
 		for l := range s.Lanes {
-			if total += s.Len(r, l); total > maxText {
-				return cannotError{fmt.Errorf("more than %d ops; ask for fewer ranks, channels or pieces: the programs are alike", maxText)}
+			if total += s.Len(r, l); total > most {
+				return true
 			}
 		}
 	}
-	return schedule.Print(w, s)
+	return false
 }
 
 // printSchedule writes a schedule with all its ops.

@@ -22,13 +22,14 @@ type validateCmd struct {
 	Rows      bool     `help:"Every point: measured, predicted, error."`
 	MaxMedian *float64 `placeholder:"SHARE" help:"Exit 1 when the median error is greater (0.12 is 12%), or nothing was predicted. None: no bound."`
 	MaxP90    *float64 `name:"max-p90" placeholder:"SHARE" help:"Exit 1 when the 90th percentile is greater (0.4 is 40%), or nothing was predicted. None: no bound."`
+	runs      []*truth.Training
 }
 
 // Help says what is scored and ends with examples.
 func (validateCmd) Help() string {
 	return "Predicts every measured point from its description alone (GPU, joining, NICs, NCCL release, collective, size) and prints how far off the predictions are: " +
 		"|predicted − measured| / measured. Points marked anomalous or of grade C are not scored; what cannot be predicted is listed with the reason. " +
-		"Training points are refused, one reason a line. docs/manual/validate.md describes the form of the file.\n\n" +
+		"Training runs are predicted as `busbar step` does, and compared by the time of a step. docs/manual/validate.md describes the form of the file.\n\n" +
 		"The built-in figures were fitted on published sweeps: on those, or others of the same machines, the error printed here is smaller than that of a machine the model has not seen. " +
 		"`busbar calibrate --cross FILE` gives the honest figure: every machine is predicted by figures fitted without any of its points, in about half a minute.\n\n" +
 		"Examples:\n" +
@@ -48,7 +49,8 @@ func (c *validateCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	if c.Class != "" {
+	trained := newTraining(c.runs, c.Class)
+	if c.Class != "" && !(trained != nil && len(trained.rows) > 0) {
 		if rows, err = pick(rows, c.Class); err != nil {
 			return err
 		}
@@ -56,15 +58,31 @@ func (c *validateCmd) Run(e *env) error {
 	}
 	v := newValidation(rows, left)
 	v.notes = notes
-	if c.JSON {
-		err = writeIndented(e.stdout, v.document())
-	} else {
-		err = v.print(e.stdout, c.Rows || c.Verbose)
-	}
-	if err != nil {
+	if err := c.write(e, v, trained); err != nil {
 		return err
 	}
+	if trained != nil && len(rows) == 0 {
+		v.all = truth.Score{Points: trained.all.Points, Median: trained.all.Median, P90: trained.all.P90}
+	}
 	return c.judge(e, v)
+}
+
+// write prints collectives, training runs, or both.
+func (c *validateCmd) write(e *env, v *validation, t *training) error {
+	if c.JSON {
+		d := v.document()
+		if t != nil {
+			t.fill(d)
+		}
+		return writeIndented(e.stdout, d)
+	}
+	if t != nil {
+		if err := t.print(e.stdout, c.Rows || c.Verbose); err != nil || len(v.rows)+len(v.left) == 0 {
+			return err
+		}
+		fmt.Fprintln(e.stdout)
+	}
+	return v.print(e.stdout, c.Rows || c.Verbose)
 }
 
 // judge compares the score with the thresholds.

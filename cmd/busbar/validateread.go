@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"busbar/input/nccltests"
 	"busbar/nccl"
@@ -34,6 +35,14 @@ func (c *validateCmd) predicted(e *env) (rows []truth.Row, left []truth.Left, no
 			var g []truth.Group
 			g, l, err = truth.Read(inputName(name), bytes.NewReader(data))
 			groups = append(groups, g...)
+			if err == nil {
+				var runs []*truth.Training
+				runs, err = truth.Runs(inputName(name), bytes.NewReader(data))
+				l = slices.DeleteFunc(l, func(x truth.Left) bool {
+					return slices.ContainsFunc(runs, func(t *truth.Training) bool { return t.ID == x.ID })
+				})
+				c.runs = append(c.runs, runs...)
+			}
 		}
 		if err != nil {
 			return nil, nil, nil, err

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	"busbar/cluster"
+	"busbar/hardware"
+	"busbar/nccl"
+	"busbar/predict"
+	"busbar/step"
+	"busbar/workload"
+)
+
+// jobFlags are what step, envelope, need and scale take: a training job and where it runs.
+type jobFlags struct {
+	Cluster   string `short:"c" placeholder:"CLUSTER" help:"A preset (dgx-h100:4), a cluster file, or any file that map reads (topo.xml:8 is eight such nodes)."`
+	Layout    string `short:"l" placeholder:"NODESxGPUS" help:"Who takes part: 2x4 is two nodes with four GPUs each. None: all GPUs."`
+	Model     string `short:"m" placeholder:"MODEL" help:"A name (busbar models), or dimensions: layers=48,hidden=6144."`
+	Parallel  string `placeholder:"dp=8,tp=4,…" help:"How the model is spread: dp replicas, tp ranks that share layers, pp stages, vpp chunks a rank, cp ranks that share sequences, ep ranks that share experts, zero 0 to 3, shard ranks that divide parameters, sp=1 sequence parallelism. Replicas fill what is left."`
+	Global    int64  `name:"global-batch" placeholder:"N" help:"Sequences of a step. Without it: one micro-batch a replica, and four a stage in a pipeline."`
+	Micro     int64  `name:"micro-batch" default:"1" help:"Sequences that a replica computes at once."`
+	Seq       int64  `placeholder:"N" help:"Tokens of a sequence; the model's own without it."`
+	Precision string `enum:"fp32,tf32,fp16,bf16,fp8,amp-bf16,amp-fp16" default:"bf16" help:"bf16, fp16, fp32, tf32, fp8, amp-bf16 or amp-fp16 (float32 weights, cast for products)."`
+	Recompute string `enum:"none,selective,full" default:"none" help:"Activations that are computed again in the backward pass: none, selective (the core of attention), full."`
+	Framework string `enum:"eager,compiled,fused" default:"fused" help:"How well operations between products are put together: eager, compiled, or fused as Megatron-LM's are."`
+	Unfused   bool   `help:"Attention writes its scores to memory, as frameworks before 2022 did."`
+	Sync      bool   `help:"Gradients travel after the backward pass, not beside it."`
+	NCCL      string `name:"nccl" placeholder:"VERSION" help:"The release of NCCL; the newest known without it."`
+	Compare   string `placeholder:"L1,L2,…" help:"Layouts side by side: 1x4,2x2,4x1."`
+	GPU       string `name:"gpu" placeholder:"MODEL" help:"The GPUs' model where the cluster's source does not name it: a100-80."`
+	NIC       string `name:"nic" placeholder:"[COUNTx]SPEED" help:"The NICs where the source does not say: 4x200Gb/s."`
+}
+
+// asked is a job as the flags describe it, and the cluster it runs on.
+type asked struct {
+	model   *workload.Model
+	split   workload.Split
+	version nccl.Version
+	shapes  []shape
+	cluster *cluster.Cluster
+}
+
+// ask reads the flags and what they name.
+func (c *jobFlags) ask(e *env, o common) (*asked, error) {
+	switch {
+	case c.Cluster == "":
+		return nil, errors.New("no cluster; expected -c CLUSTER, such as -c dgx-h100:4 (busbar presets lists them)")
+	case c.Model == "":
+		return nil, errors.New("no model; expected -m MODEL, such as -m llama2-7b (busbar models lists them)")
+	}
+	a := &asked{version: nccl.Newest}
+	var err error
+	if a.model, err = workload.Parse(c.Model); err != nil {
+		return nil, err
+	}
+	if a.split, err = workload.ParseSplit(c.Parallel); err != nil {
+		return nil, fmt.Errorf("--parallel: %w", err)
+	}
+	if c.NCCL != "" {
+		if a.version, err = nccl.ParseVersion(c.NCCL); err != nil {
+			return nil, fmt.Errorf("--nccl: %w", err)
+		}
+	}
+	if a.shapes, err = c.place(o).shapes(); err != nil {
+		return nil, err
+	}
+	a.cluster, err = c.more(e, o, a.shapes)
+	return a, err
+}
+
+// place is the part of the flags that predict shares.
+func (c *jobFlags) place(o common) *predictCmd {
+	return &predictCmd{common: o, Cluster: c.Cluster, Layout: c.Layout, Compare: c.Compare, GPU: c.GPU, NIC: c.NIC}
+}
+
+// more reads the cluster with as many nodes as the layouts ask for.
+func (c *jobFlags) more(e *env, o common, shapes []shape) (*cluster.Cluster, error) {
+	ask := c.place(o)
+	cl, err := ask.load(e, shapes)
+	if err != nil {
+		return nil, err
+	}
+	return cl, ask.assume(e, cl, shapes)
+}
+
+// laid is a layout's ranks, and its name.
+func laid(cl *cluster.Cluster, s shape) (nccl.Layout, string, error) {
+	if s.nodes > 0 {
+		l, err := nccl.Block(cl, s.nodes, s.gpus)
+		return l, s.text, err
+	}
+	return predict.Everything(cl)
+}
+
+// pricedStep is a priced layout.
+type pricedStep struct {
+	layout string
+	job    *workload.Job
+	gpu    hardware.GPUModel
+	*step.Result
+}
+
+// price prices one layout on a cluster.
+func (c *jobFlags) price(cl *cluster.Cluster, s shape, a *asked) (*pricedStep, error) {
+	layout, name, err := laid(cl, s)
+	if err != nil {
+		return nil, err
+	}
+	split, err := a.split.On(len(layout))
+	if err != nil {
+		return nil, fmt.Errorf("layout %s: %w", name, err)
+	}
+	j := c.job(a.model, split)
+	if err := j.Check(); err != nil {
+		return nil, fmt.Errorf("layout %s: %w", name, err)
+	}
+	gpu, err := gpuOf(cl, layout)
+	if err != nil {
+		return nil, err
+	}
+	g, err := step.NewGPU(gpu, step.Default())
+	if err != nil {
+		return nil, err
+	}
+	r, err := step.Step(j, g, step.NewFabric(cl, layout, split, a.version))
+	if err != nil {
+		return nil, fmt.Errorf("layout %s: %w", name, err)
+	}
+	return &pricedStep{layout: name, job: j, gpu: gpu, Result: r}, nil
+}
+
+// job is the step that the flags describe; where nobody says, a replica computes one
+// micro-batch, and four a stage in a pipeline.
+func (c *jobFlags) job(m *workload.Model, split workload.Split) *workload.Job {
+	j := &workload.Job{
+		Model: m, Split: split, Seq: cmp.Or(c.Seq, m.Seq), MicroBatch: c.Micro, GlobalBatch: c.Global,
+		Precision: workload.Precision(c.Precision), Recompute: workload.Recompute(c.Recompute), Framework: workload.Framework(c.Framework), Unfused: c.Unfused, Sync: c.Sync,
+	}
+	if j.GlobalBatch == 0 {
+		each := int64(1)
+		if split.PP > 1 {
+			each = 4 * int64(split.PP)
+		}
+		j.GlobalBatch = j.MicroBatch * int64(split.DP) * each
+	}
+	return j
+}
+
+// gpuOf is the GPU of the catalogue that a layout's ranks run on.
+func gpuOf(cl *cluster.Cluster, l nccl.Layout) (hardware.GPUModel, error) {
+	name := strings.TrimSpace(cl.TypeOf(l[0].Host).Devices[l[0].GPU].Model.Value)
+	if name == "" {
+		return hardware.GPUModel{}, fmt.Errorf("%s does not say which GPUs it has; name them with --gpu", cl.Name)
+	}
+	m, ok := hardware.GPUByName(name)
+	if !ok {
+		return m, fmt.Errorf("GPU %q is not in the catalogue (busbar hardware lists it); name its like with --gpu", name)
+	}
+	return m, nil
+}

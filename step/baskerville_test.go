@@ -1,0 +1,55 @@
+package step_test
+
+import (
+	"testing"
+
+	"busbar/hardware"
+	"busbar/nccl"
+	"busbar/step"
+	"busbar/workload"
+)
+
+// TestBaskerville holds the three layouts of the published GPT-2 Large epochs (135.42, 895.85 and
+// 251.68 s for 1×4, 2×2 and 4×1) to their ratios. The source states neither batch nor precision;
+// four sequences a GPU with float32 weights and bfloat16 products are what fills such a card.
+func TestBaskerville(t *testing.T) {
+	m, err := workload.Find("gpt2-large")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := hardware.Preset("baskerville", 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gpu, _ := hardware.GPUByName("a100-40")
+	g, err := step.NewGPU(gpu, step.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	took := map[int]float64{}
+	for _, nodes := range []int{1, 2, 4} {
+		l, err := nccl.Block(c, nodes, 4/nodes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := &workload.Job{Model: m, Seq: 1024, MicroBatch: 4, GlobalBatch: 16, Precision: workload.AMP, Recompute: workload.None, Framework: workload.Eager}
+		if j.Split, err = j.Split.On(4); err != nil {
+			t.Fatal(err)
+		}
+		r, err := step.Step(j, g, step.NewFabric(c, l, j.Split, nccl.Version{Major: 2, Minor: 18, Patch: 3}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		took[nodes] = r.Step
+	}
+	for _, x := range []struct {
+		nodes int
+		want  float64
+	}{{2, 895.85 / 135.42}, {4, 251.68 / 135.42}} {
+		got := took[x.nodes] / took[1]
+		t.Logf("%d nodes over one: %.2f, measured %.2f (%+.0f%%)", x.nodes, got, x.want, 100*(got/x.want-1))
+		if got < x.want*0.75 || got > x.want*1.25 {
+			t.Errorf("%d nodes over one: %.2f; measured %.2f", x.nodes, got, x.want)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package step_test
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"busbar/hardware"
+	"busbar/internal/corpus"
+	"busbar/nccl"
+	"busbar/step"
+	"busbar/workload"
+)
+
+// measured is a step that was run on one H200.
+type measured struct {
+	Fwd   float64 `json:"fwd_ms"`
+	Bwd   float64 `json:"bwd_ms"`
+	Opt   float64 `json:"opt_ms"`
+	Step  float64 `json:"step_ms"`
+	Peak  float64 `json:"peak_GB"`
+	Model string  `json:"model"`
+	Batch int64   `json:"batch"`
+	Seq   int64   `json:"seq"`
+	Amp   bool    `json:"amp"`
+	Ckpt  bool    `json:"ckpt"`
+	Arch  struct {
+		Layers  int64 `json:"layers"`
+		Heads   int64 `json:"heads"`
+		KVHeads int64 `json:"kv_heads"`
+		Hidden  int64 `json:"hidden"`
+		FFN     int64 `json:"ffn"`
+		Vocab   int64 `json:"vocab"`
+	} `json:"arch"`
+}
+
+func (m *measured) job(t *testing.T) *workload.Job {
+	d := workload.Dims{Layers: m.Arch.Layers, Hidden: m.Arch.Hidden, Heads: m.Arch.Heads, KVHeads: m.Arch.KVHeads, FFN: m.Arch.FFN, Vocab: m.Arch.Vocab, Context: m.Seq}
+	if d.KVHeads == 0 {
+		d.KVHeads = d.Heads
+	}
+	if d.FFN == 0 {
+		d.FFN = 4 * d.Hidden
+	}
+	model := &workload.Model{Name: m.Model, Dims: d, Seq: m.Seq, Blocks: workload.GPT2(d)}
+	if m.Arch.KVHeads > 0 {
+		model.Blocks = workload.Llama(d)
+	}
+	j := &workload.Job{Model: model, Seq: m.Seq, MicroBatch: m.Batch, GlobalBatch: m.Batch, Precision: workload.BF16, Recompute: workload.None, Framework: workload.Eager}
+	if m.Amp {
+		j.Precision = workload.AMP
+	}
+	if m.Ckpt {
+		j.Recompute = workload.Full
+	}
+	var err error
+	if j.Split, err = j.Split.On(1); err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+// TestH200 holds steps of one GPU to measured ones: time, and the peak of memory.
+func TestH200(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join(corpus.Dir(t), "truth", "h200", "steps.json"))
+	if err != nil {
+		t.Skip(err)
+	}
+	var doc struct{ Steps []measured }
+	if err := json.Unmarshal(data, &doc); err != nil {
+		t.Fatal(err)
+	}
+	c, err := hardware.Preset("h200", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := nccl.Block(c, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gpu, _ := hardware.GPUByName("h200")
+	g, err := step.NewGPU(gpu, step.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var off, full []float64
+	for _, m := range doc.Steps {
+		j := m.job(t)
+		r, err := step.Step(j, g, step.NewFabric(c, l, j.Split, nccl.Newest))
+		if err != nil {
+			t.Fatal(err)
+		}
+		have := (r.Memory.Total() - workload.Driver) / 1e9 // which PyTorch does not count
+		full = append(full, math.Abs(have/m.Peak-1))
+		off = append(off, math.Abs(r.Step*1e3/m.Step-1))
+		t.Logf("%-11s batch %2d amp %-5v ckpt %-5v: %6.1f ms, measured %6.1f (%+.0f%%; update %.1f, measured %.1f); memory %5.1f GB, measured %5.1f (%+.0f%%): %.1f", m.Model, m.Batch, m.Amp, m.Ckpt, r.Step*1e3, m.Step,
+			100*(r.Step*1e3/m.Step-1), r.Optimizer*1e3, m.Opt, have, m.Peak, 100*(have/m.Peak-1), r.Memory)
+	}
+	slices.Sort(off)
+	slices.Sort(full)
+	t.Logf("time: median %.1f%%, most %.1f%%; memory: median %.1f%%, most %.1f%%", 100*off[len(off)/2], 100*off[len(off)-1], 100*full[len(full)/2], 100*full[len(full)-1])
+	if off[len(off)/2] > 0.1 || full[len(full)-1] > 0.1 {
+		t.Error("expected a median of at most 10% in time and 10% at most in memory")
+	}
+}
+
+// BenchmarkPrice is one step of a large job that was prepared.
+func BenchmarkPrice(b *testing.B) {
+	m, err := workload.Find("gpt3-175b")
+	if err != nil {
+		b.Fatal(err)
+	}
+	c, err := hardware.Preset("dgx-a100", 128)
+	if err != nil {
+		b.Fatal(err)
+	}
+	l, err := nccl.Block(c, 128, 8)
+	if err != nil {
+		b.Fatal(err)
+	}
+	j := &workload.Job{Model: m, Seq: 2048, MicroBatch: 1, GlobalBatch: 1536, Precision: workload.BF16, Recompute: workload.Full, Framework: workload.Fused}
+	if j.Split, err = (workload.Split{TP: 8, PP: 8}).On(1024); err != nil {
+		b.Fatal(err)
+	}
+	gpu, _ := hardware.GPUByName("a100-80")
+	g, err := step.NewGPU(gpu, step.Default())
+	if err != nil {
+		b.Fatal(err)
+	}
+	p := step.Prepare(j, step.NewFabric(c, l, j.Split, nccl.Newest))
+	for b.Loop() {
+		if _, err := p.Price(g); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package workload
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Envelope is a training step as one reckons it on the back of an envelope: whole data
+// parallelism, one exchange of float32 gradients, one share of the peak for all products. It
+// is for checking by hand; package step prices what really happens.
+type Envelope struct {
+	Title     string
+	Params    float64
+	Seq       int64
+	Batch     int64 // sequences of a step, all GPUs together
+	GPUs      int
+	Nodes     int
+	Recompute bool // the forward pass is computed twice
+	GPU       string
+	Peak      float64 // FLOP/s of one GPU
+	MFU       float64 // of the peak that is reached
+	Intra     float64 // bytes/s of a GPU's links in its node, one direction
+	Inter     float64 // bytes/s of a node's NICs together, one direction
+}
+
+// Line is one line of an envelope.
+type Line struct {
+	Name    string  `json:"name"`
+	Formula string  `json:"formula"`
+	Worked  string  `json:"worked"` // the formula with its numbers
+	Value   float64 `json:"value"`
+	Unit    string  `json:"unit"`
+	Note    string  `json:"note,omitempty"`
+}
+
+// Rules of the envelope.
+const (
+	GradientBytes  = 4   // a gradient in float32
+	TrainingBytes  = 18  // a parameter in mixed precision: 2 + 4 weights, 8 Adam's moments, 4 gradient
+	UsualMFU       = 0.5 // of the peak, by a well tuned framework
+	AdvertisedRate = 0.8 // of a link's advertised rate, at the application
+)
+
+// RingFactor is how many times its size an all-reduce sends: 2(n−1)/n.
+func RingFactor(n int) float64 {
+	if n < 1 {
+		return 0
+	}
+	return 2 * float64(n-1) / float64(n)
+}
+
+// Figure prints a number with four digits at most, as one would write it down.
+func Figure(x float64) string {
+	if a := math.Abs(x); a >= 1e4 && a < 1e15 {
+		return strconv.FormatFloat(x, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(x, 'g', 4, 64)
+}
+
+// line works a formula out: every %s of worked is a number.
+func line(name, formula, unit string, value float64, worked string, numbers ...float64) Line {
+	for _, x := range numbers {
+		worked = strings.Replace(worked, "%s", Figure(x), 1)
+	}
+	return Line{Name: name, Formula: formula, Worked: worked, Value: value, Unit: unit}
+}
+
+// Lines are the arithmetic of the case.
+func (e *Envelope) Lines() []Line {
+	list := []Line{e.memory()}
+	passes, seconds := e.compute()
+	list = append(list, passes, seconds)
+	return append(list, e.comm(seconds.Value)...)
+}
+
+// memory is what weights, gradients and the optimizer take.
+func (e *Envelope) memory() Line {
+	b := e.Params / 1e9
+	return line("memory for training", "18 bytes × parameters", "GB", TrainingBytes*b, "18 × %s", b)
+}
+
+// compute is the operations of a GPU, and their time.
+func (e *Envelope) compute() (ops, seconds Line) {
+	passes, said := 3.0, "forward 1, backward 2"
+	if e.Recompute {
+		passes, said = 4, "forward 1, backward 2, forward again 1"
+	}
+	b := e.Params / 1e9
+	tflop := b * passes * 2 * float64(e.Seq) * float64(e.Batch) / (float64(e.GPUs) * 1e3)
+	ops = line("operations of a GPU", "parameters in G × passes × 2 × tokens × sequences / (GPUs × 1000)", "TFLOP", tflop,
+		"%s × %s × 2 × %s × %s / (%s × 1000)", b, passes, float64(e.Seq), float64(e.Batch), float64(e.GPUs))
+	ops.Note = "passes: " + said
+	rate := e.Peak * e.MFU / 1e12
+	seconds = line("compute", "operations / (MFU × peak)", "s", tflop/rate, "%s / (%s × %s)", tflop, e.MFU, e.Peak/1e12)
+	return ops, seconds
+}
+
+// comm is the exchange of gradients beside the time of computing.
+func (e *Envelope) comm(compute float64) []Line {
+	b := e.Params / 1e9
+	once := b * GradientBytes
+	list := []Line{line("gradients", "4 bytes × parameters", "GB", once, "4 × %s", b)}
+	if e.GPUs < 2 {
+		return list
+	}
+	factor := RingFactor(e.GPUs)
+	exact := line("factor of an all-reduce", "2(n − 1)/n", "", factor, "2 × %s / %s", float64(e.GPUs-1), float64(e.GPUs))
+	exact.Note = "the rule of thumb takes 2: there and back"
+	sent := 2 * once
+	list = append(list, exact, line("sent by a GPU", "2 × gradients", "GB", sent, "2 × %s", once))
+	if e.Intra > 0 {
+		list = append(list, verdict(line("exchange inside a node", "sent / rate of a GPU's links", "s", sent/(e.Intra/1e9), "%s / %s", sent, e.Intra/1e9), compute, e.Nodes < 2))
+		list = append(list, line("  with the exact factor", "2(n − 1)/n × gradients / rate", "s", factor*once/(e.Intra/1e9), "%s × %s / %s", factor, once, e.Intra/1e9))
+	}
+	if e.Nodes < 2 || e.Inter <= 0 {
+		return list
+	}
+	gbit := e.Inter * 8 / 1e9
+	across := line("exchange across nodes", "sent × 8 / rate of a node's NICs", "s", sent*8/gbit, "%s × 8 / %s", sent, gbit)
+	list = append(list, verdict(across, compute, true))
+	real := line("  at 80 % of the advertised rate", "sent × 8 / (0.8 × rate)", "s", sent*8/(AdvertisedRate*gbit), "%s × 8 / (0.8 × %s)", sent, gbit)
+	list = append(list, verdict(real, compute, true))
+	if e.Intra > 0 {
+		list = append(list, line("across over inside", "exchange across nodes / exchange inside a node", "×", across.Value/(sent/(e.Intra/1e9)), "%s / %s", across.Value, sent/(e.Intra/1e9)))
+	}
+	need := line("rate that hides behind compute", "sent × 8 / compute", "Gb/s", sent*8/compute, "%s × 8 / %s", sent, compute)
+	need.Note = fmt.Sprintf("advertised, at 80 %%: %s Gb/s", Figure(sent*8/compute/AdvertisedRate))
+	return append(list, need)
+}
+
+// verdict says whether an exchange is the bottleneck.
+func verdict(l Line, compute float64, counts bool) Line {
+	switch {
+	case !counts:
+	case l.Value > compute:
+		l.Note = fmt.Sprintf("bottleneck: %s s > %s s of compute", Figure(l.Value), Figure(compute))
+	default:
+		l.Note = fmt.Sprintf("hides: %s s < %s s of compute", Figure(l.Value), Figure(compute))
+	}
+	return l
+}
+
+// Transmit is how long parameters take over a network once.
+func Transmit(params, gbit float64) []Line {
+	b := params / 1e9
+	gb := b * GradientBytes
+	return []Line{
+		line("parameters once", "4 bytes × parameters", "GB", gb, "4 × %s", b),
+		line("in bits", "GB × 8", "Gb", gb*8, "%s × 8", gb),
+		line(fmt.Sprintf("over %s Gb/s", Figure(gbit)), "Gb / rate", "s", gb*8/gbit, "%s / %s", gb*8, gbit),
+	}
+}

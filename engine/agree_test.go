@@ -106,6 +106,9 @@ func TestStaleEpoch(t *testing.T) {
 			t.Errorf("%+v: %v", h, err)
 		}
 	}
+	for k := 0; k < 500 && e.Refused()[WrongGroup] < 4; k++ { // counted after they were told
+		time.Sleep(10 * time.Millisecond)
+	}
 	if n := e.Refused()[WrongGroup]; n != 4 {
 		t.Errorf("%d connections of another epoch were counted", n)
 	}

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"sync/atomic"
 
@@ -76,7 +75,7 @@ type Elastic struct {
 	changes   []Change
 	guests    []guest
 	known     []string // addresses at which other members may be found
-	meeting   string   // the file in which this member says where it is
+	published bool     // this member has said in the file where it is
 	atMeeting bool     // this member listens at the address where the ranks met
 	orphaned  int      // times that a leader hung up
 	err       error    // why there are no more operations
@@ -154,9 +153,7 @@ func (e *Elastic) meet(ctx context.Context) error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.cfg.Rank == 0 && e.cfg.meetsInFile() {
-		e.meeting = e.cfg.Meet
-	}
+	e.published = e.cfg.Rank == 0 && e.cfg.meetsInFile()
 	e.atMeeting = e.cfg.Rank == 0
 	e.base, e.steady = &decision{Epoch: 1, Members: n.members}, true
 	e.seen = e.base.view(e.id)
@@ -288,7 +285,7 @@ func (e *Elastic) close(together bool) {
 	e.cancel()
 	e.tasks.Wait()
 	e.mu.Lock()
-	g, guests, file := e.group, e.guests, e.meeting
+	g, guests, published := e.group, e.guests, e.published
 	e.guests = nil
 	e.mu.Unlock()
 	for _, x := range guests {
@@ -305,8 +302,8 @@ func (e *Elastic) close(together bool) {
 		g.Close()
 	}
 	e.door.close()
-	if file != "" {
-		os.Remove(file)
+	if published {
+		g.net.withdraw(g.net.members[0].Addrs)
 	}
 }
 

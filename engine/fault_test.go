@@ -160,13 +160,10 @@ func expect(t *testing.T, all []*child, victim int, causes ...engine.Cause) {
 }
 
 func TestKill(t *testing.T) {
-	n := *kills
-	if testing.Short() {
-		n = min(n, 3)
-	}
+	n := killings(t, *kills)
 	rng := rand.New(rand.NewPCG(9, uint64(time.Now().UnixNano())))
 	for k := range n {
-		all := startRanks(t, 8, 5*time.Second, []engine.Transport{engine.TCP, engine.Auto}[k%2])
+		all := startRanks(t, 8, 5*time.Second, ways[k%3])
 		victim := rng.IntN(8)
 		time.Sleep(time.Duration(rng.IntN(300)) * time.Millisecond)
 		all[victim].cmd.Process.Kill()

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -177,11 +178,43 @@ type note0 struct {
 
 // publish writes where rank 0 is into the file at which all meet.
 func (n *network) publish(addrs []string) (string, error) {
+	b, err := n.whereabouts(addrs)
+	if err != nil {
+		return "", err
+	}
+	var r [4]byte
+	rand.Read(r[:])
+	name := filepath.Clean(n.cfg.Meet)
+	tmp := name + "." + hex.EncodeToString(r[:])
+	if err := os.WriteFile(tmp, b, 0o600); err != nil {
+		return "", fmt.Errorf("the file to meet in: %w", err)
+	}
+	if err := os.Rename(tmp, name); err != nil {
+		os.Remove(tmp)
+		return "", fmt.Errorf("the file to meet in: %w", err)
+	}
+	return name, nil
+}
+
+// withdraw removes what publish wrote, unless another rank has written since.
+func (n *network) withdraw(addrs []string) {
+	name := filepath.Clean(n.cfg.Meet)
+	own, err := n.whereabouts(addrs)
+	if err != nil {
+		return
+	}
+	if b, err := os.ReadFile(name); err == nil && bytes.Equal(b, own) {
+		os.Remove(name)
+	}
+}
+
+// whereabouts is what publish writes.
+func (n *network) whereabouts(addrs []string) ([]byte, error) {
 	x := note0{Busbar: version, Host: n.cfg.Host}
 	for _, a := range addrs {
 		host, port, err := net.SplitHostPort(a)
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		if ip := net.ParseIP(host); ip != nil && !ip.IsUnspecified() {
 			x.Addrs = append(x.Addrs, a)
@@ -192,21 +225,7 @@ func (n *network) publish(addrs []string) (string, error) {
 		}
 	}
 	b, err := json.Marshal(x)
-	if err != nil {
-		return "", err
-	}
-	var r [4]byte
-	rand.Read(r[:])
-	name := filepath.Clean(n.cfg.Meet)
-	tmp := name + "." + hex.EncodeToString(r[:])
-	if err := os.WriteFile(tmp, append(b, '\n'), 0o600); err != nil {
-		return "", fmt.Errorf("the file to meet in: %w", err)
-	}
-	if err := os.Rename(tmp, name); err != nil {
-		os.Remove(tmp)
-		return "", fmt.Errorf("the file to meet in: %w", err)
-	}
-	return name, nil
+	return append(b, '\n'), err
 }
 
 // ownAddresses are this host's, the loopback last.

@@ -105,15 +105,15 @@ func (e *Elastic) dismiss() {
 	}
 	e.guests = nil
 	e.crowd.Store(0)
-	e.meeting = "" // somebody else's now
+	e.published = false // somebody else has
 }
 
 // announce lets newcomers find this member, which is rank 0 now: in the file where the ranks
 // met, or at the address, if that is this host's. The caller holds the lock.
 func (e *Elastic) announce(n *network) {
 	if e.cfg.meetsInFile() {
-		if file, err := n.publish(n.members[0].Addrs); err == nil {
-			e.meeting = file
+		if _, err := n.publish(n.members[0].Addrs); err == nil {
+			e.published = true
 		}
 		return
 	}

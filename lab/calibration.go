@@ -46,17 +46,18 @@ func (p *Pair) hop() (latency, call unit.Time) {
 }
 
 // cost is the time of a byte where so much memory is in use, between the sizes that
-// were measured. A pair has four buffers.
-func cost(times []unit.Time, part float64, memory unit.Bytes) float64 {
+// were measured: part of each size was moved, and the pair used buffers of that size.
+func cost(times []unit.Time, part float64, buffers, memory unit.Bytes) float64 {
 	sizes := PairSizes()
 	var last float64
 	for i, t := range times {
 		x := t.Seconds() / (float64(sizes[i]) * part)
-		if at := 4 * sizes[i]; memory <= at || i == len(times)-1 {
-			if i == 0 || memory >= at {
-				return x
-			}
-			f := math.Log(float64(memory)/float64(4*sizes[i-1])) / math.Log(float64(sizes[i])/float64(sizes[i-1]))
+		at := buffers * sizes[i]
+		if i == 0 && memory <= at || memory >= at && i == len(times)-1 {
+			return x
+		}
+		if memory <= at {
+			f := math.Log(float64(memory)/float64(buffers*sizes[i-1])) / math.Log(float64(sizes[i])/float64(sizes[i-1]))
 			return last + f*(x-last)
 		}
 		last = x
@@ -77,10 +78,12 @@ type Machine struct {
 func (m *Machine) Model(memory unit.Bytes) *sim.Sockets {
 	s := &sim.Sockets{Cores: float64(m.Cores)}
 	s.Near.Latency, s.Call = m.Near.hop()
-	s.Near.Copy = cost(m.Near.Stored, 1, memory)
-	s.Near.Reduce = max(cost(m.Near.Summed, 0.5, memory), s.Near.Copy)
+	// Adding reads more than copying: what copying seems to cost beyond it is noise.
+	// A pair that exchanges has four buffers, one that adds up in place two.
+	s.Near.Reduce = cost(m.Near.Summed, 0.5, 2, memory)
+	s.Near.Copy = min(cost(m.Near.Stored, 1, 4, memory), s.Near.Reduce)
 	// Both ranks send and receive at once: a byte costs each of them both.
-	s.Net.Send = cost(m.Local.Stored, 1, memory) / 2
+	s.Net.Send = cost(m.Local.Stored, 1, 4, memory) / 2
 	s.Net.Copy = s.Net.Send
 	s.Net.Reduce = s.Net.Copy + s.Near.Reduce - s.Near.Copy
 	s.Net.Latency, _ = m.Local.hop()

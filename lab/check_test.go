@@ -55,8 +55,10 @@ func TestScore(t *testing.T) {
 	at := func(algo string, measured, predicted float64) Point {
 		return Point{Layout: "2x2", Algo: algo, Measured: unit.Micros(measured), Predicted: unit.Micros(predicted), Error: predicted/measured - 1}
 	}
-	s := Rate([]Point{at("ring", 100, 110), at("tree", 120, 105), at("direct", 101, 90)}, 0.15)
-	if s.Points != 3 || math.Abs(s.Worst-0.125) > 1e-9 || s.Where != "2x2 tree 0 B" {
+	noisy := at("chain", 100, 1000)
+	noisy.TooNoisy = true
+	s := Rate([]Point{at("ring", 100, 110), at("tree", 120, 105), at("direct", 101, 90), noisy}, 0.15)
+	if s.Points != 3 || s.Noisy != 1 || math.Abs(s.Worst-0.125) > 1e-9 || s.Where != "2x2 tree 0 B" {
 		t.Errorf("%+v", s)
 	}
 	// ring against tree and direct against tree differ by more than 15%; the first is wrong.
@@ -122,7 +124,7 @@ func TestCostsBetweenSizes(t *testing.T) {
 		memory unit.Bytes
 		want   float64
 	}{{1, 1e-10}, {4 * 128 * unit.KiB, 1e-10}, {4 * unit.MiB, 2e-10}, {8 * unit.MiB, 2.5e-10}, {unit.GiB, 4e-10}} {
-		if got := cost(times, 1, x.memory); math.Abs(got/x.want-1) > 1e-6 {
+		if got := cost(times, 1, 4, x.memory); math.Abs(got/x.want-1) > 1e-6 {
 			t.Errorf("%v: %g, want %g", x.memory, got, x.want)
 		}
 	}

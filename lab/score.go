@@ -20,11 +20,14 @@ type Point struct {
 	Error     float64    `json:"error"` // (predicted − measured) / measured
 	Noise     float64    `json:"noise"` // of the measurement: (median − lowest) / lowest
 	Limit     string     `json:"limit"`
+	// TooNoisy says that it does not count: its own runs differ too much.
+	TooNoisy bool `json:"too_noisy,omitempty"`
 }
 
 // Score is how well predictions hold.
 type Score struct {
 	Points int     `json:"points"`
+	Noisy  int     `json:"too_noisy"` // points that do not count
 	Median float64 `json:"median_ape"`
 	Worst  float64 `json:"worst_ape"`
 	Where  string  `json:"worst_at,omitempty"`
@@ -44,8 +47,14 @@ func (p *Point) name() string {
 
 // Rate scores points. Algorithms of one scenario, layout and size whose measured times
 // differ by more than a share must be predicted in their order.
-func Rate(points []Point, differ float64) Score {
-	s := Score{Points: len(points), Wrong: []string{}}
+func Rate(all []Point, differ float64) Score {
+	var points []Point
+	for i := range all {
+		if !all[i].TooNoisy {
+			points = append(points, all[i])
+		}
+	}
+	s := Score{Points: len(points), Noisy: len(all) - len(points), Wrong: []string{}}
 	var errs []float64
 	for i := range points {
 		e := math.Abs(points[i].Error)

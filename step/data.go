@@ -34,7 +34,7 @@ func (p *pricing) replicated(x *stage) error {
 	at, held := 0.0, 0.0
 	for i := len(x.bwd) - 1; i >= 0; i-- {
 		at += x.bwd[i]
-		held += x.params[i] * width
+		held += x.summed[i] * width
 		for held >= bucket || i == 0 && held > 0 {
 			n := min(held, max(bucket, held/8))
 			ready, sizes = append(ready, at), append(sizes, n)

@@ -42,7 +42,7 @@ var genFigures = [perGen]figure{
 
 var sharedFigures = [nFigures - 4*perGen]figure{
 	{"prologue", "", 0, 800}, {"gap", "us", 0, 6}, {"eager_start", "us", 1, 40}, {"fused_start", "us", 0, 20}, {"fp8_share", "", 0.4, 1},
-	{"tp_hidden", "", 0, 1}, {"slowdown", "", 0, 0.3}, {"step_host", "ms", 0, 50}, {"spread", "", 0, 0.05}, {"loose", "", 1, 4}, {"loose_score", "", 1, 4},
+	{"tp_hidden", "", 0, 0.9}, {"slowdown", "", 0, 0.3}, {"step_host", "ms", 0, 50}, {"spread", "", 0, 0.05}, {"loose", "", 1, 4}, {"loose_score", "", 1, 4},
 }
 
 // Name is that of a figure: hopper.ceiling, gap.
@@ -66,6 +66,22 @@ func Range(i int) (unit string, lo, hi float64) {
 func Len() int { return int(nFigures) }
 
 func (f *Figures) gen(g sim.Gen, k int) float64 { return f[int(g)*perGen+k] }
+
+// Guess is where a fit begins and what it is drawn to: round values, set by hand.
+func Guess() *Figures {
+	return &Figures{
+		// volta
+		0.6, 0.35, 0.3, 0.9,
+		// ampere
+		0.7, 0.5, 0.4, 0.9,
+		// hopper
+		0.7, 0.5, 0.4, 0.85,
+		// blackwell
+		0.6, 0.5, 0.4, 0.85,
+		// shared
+		130, 2, 15, 4, 0.8, 0.75, 0.05, 5, 0.004, 1.5, 1.4,
+	}
+}
 
 // Default are the figures in use.
 func Default() *Figures {

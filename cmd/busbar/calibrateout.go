@@ -88,6 +88,14 @@ func (c *calibrateCmd) developer(e *env) error {
 	if err != nil {
 		return err
 	}
+	if len(groups) == 0 {
+		if runs, err := c.runs(e); err != nil || len(runs) > 0 {
+			if err != nil {
+				return err
+			}
+			return c.steps(e, runs)
+		}
+	}
 	cases, _ := truth.Gather(groups, nil)
 	if len(cases) == 0 {
 		return fmt.Errorf("%s: no measured collective that can be predicted", strings.Join(c.Files, ", "))

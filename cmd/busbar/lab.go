@@ -148,7 +148,7 @@ type labCheckCmd struct {
 	Algos     string   `default:"ring,ring:interleaved,tree,hierarchical,halving_doubling" placeholder:"A1,A2,…" help:"Algorithms; ring:interleaved goes from node to node at every step."`
 	Sizes     string   `default:"512K,1M,4M,16M" placeholder:"S1,S2,…" help:"Sizes."`
 	Op        string   `default:"all_reduce" help:"The collective."`
-	Scale     string   `placeholder:"1/N" help:"As for lab up."`
+	Scale     string   `placeholder:"1/N" help:"As for lab up. None: half of what lab up takes, so that links are measured and not processors."`
 	Spines    int      `default:"2" help:"As for lab up."`
 	MTU       int      `name:"mtu" placeholder:"BYTES" help:"As for lab up."`
 	Staging   string   `placeholder:"RATE" help:"As for lab up."`
@@ -161,6 +161,7 @@ type labCheckCmd struct {
 	Only      string   `placeholder:"WORD" help:"Without CLUSTER: scenarios whose name has this in it."`
 	Median    float64  `name:"max-median" default:"0.10" help:"Exit 1 where the median of the errors is greater."`
 	Worst     float64  `name:"max-worst" default:"0.35" help:"Exit 1 where the greatest error is greater."`
+	Noise     float64  `name:"max-noise" default:"0.5" help:"Points whose runs differ by more do not count."`
 	Points    string   `short:"o" placeholder:"FILE" help:"Write the points for busbar validate."`
 	Rootless  bool     `help:"In a user namespace, even as root."`
 }

@@ -38,7 +38,7 @@ func (c *labCheckCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	d := labCheckDoc{Points: []lab.Point{}, Skipped: []string{}, MaxMedian: c.Median, MaxWorst: c.Worst}
+	d := labCheckDoc{Points: []lab.Point{}, Skipped: []string{}, MaxMedian: c.Median, MaxWorst: c.Worst, MaxNoise: c.Noise}
 	var here *lab.Machine
 	for _, s := range list {
 		if here, err = c.scenario(e, s, here, &d); err != nil {
@@ -49,6 +49,9 @@ func (c *labCheckCmd) Run(e *env) error {
 		return fmt.Errorf("nothing to measure: %s", strings.Join(d.Skipped, "; "))
 	}
 	d.Score = lab.Rate(d.Points, orderMatters)
+	if d.Score.Points == 0 {
+		return cannotError{fmt.Errorf("all %d measurements differ from run to run by more than %.0f%%; the machine is too busy for a check", d.Score.Noisy, c.Noise*100)}
+	}
 	if c.Points != "" {
 		if err := c.write(e, list, d.Points); err != nil {
 			return err
@@ -123,6 +126,11 @@ func (c *labCheckCmd) scenario(e *env, s scenario, here *lab.Machine, d *labChec
 		s.options.Nodes = max(s.options.Nodes, l[0]*s.jobs)
 	}
 	p, err := lab.New(s.cluster, s.options)
+	if err == nil && s.options.Scale == (lab.Scale{}) {
+		// Half of what suits a lab: the links are to be measured, not the processors.
+		s.options.Scale = lab.Scale{Num: p.Scale.Num, Den: 2 * p.Scale.Den}
+		p, err = lab.New(s.cluster, s.options)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ type labCheckDoc struct {
 	Score     lab.Score   `json:"score"`
 	MaxMedian float64     `json:"max_median"`
 	MaxWorst  float64     `json:"max_worst"`
+	MaxNoise  float64     `json:"max_noise"`
 	Pairs     labPairs    `json:"calibration"`
 	Points    []lab.Point `json:"points"`
 	Skipped   []string    `json:"skipped"`
@@ -35,7 +36,7 @@ func printLabCheck(e *env, d *labCheckDoc) {
 		{Head: "layout"}, {Head: "algorithm"}, {Head: "size", Align: right}, {Head: "measured", Align: right}, {Head: "predicted", Align: right}, {Head: "error", Align: right}, {Head: "noise", Align: right}, {Head: "limited by"},
 	}...)
 	for _, p := range d.Points {
-		row := []string{p.Layout, p.Algo, p.Size.String(), p.Measured.String(), p.Predicted.String(), fmt.Sprintf("%+.1f%%", p.Error*100), fmt.Sprintf("%.0f%%", p.Noise*100), p.Limit}
+		row := []string{p.Layout, p.Algo, p.Size.String(), p.Measured.String(), p.Predicted.String(), fmt.Sprintf("%+.1f%%", p.Error*100) + mark(&p), fmt.Sprintf("%.0f%%", p.Noise*100), p.Limit}
 		if named {
 			row = append([]string{p.Scenario}, row...)
 		}
@@ -44,6 +45,9 @@ func printLabCheck(e *env, d *labCheckDoc) {
 	t.Write(e.stdout)
 	s := &d.Score
 	fmt.Fprintf(e.stdout, "\n%d points: median error %.1f%% (at most %.0f%%), worst %.1f%% (at most %.0f%%): %s\n", s.Points, s.Median*100, d.MaxMedian*100, s.Worst*100, d.MaxWorst*100, s.Where)
+	if s.Noisy > 0 {
+		fmt.Fprintf(e.stdout, "* %d more points do not count: their runs differ by more than %.0f%%, the machine is busy\n", s.Noisy, d.MaxNoise*100)
+	}
 	fmt.Fprintf(e.stdout, "order of algorithms: %d of %d pairs that differ by more than 15%% right\n", s.Pairs-len(s.Wrong), s.Pairs)
 	for _, w := range s.Wrong {
 		fmt.Fprintln(e.stdout, "wrong:", w)
@@ -51,6 +55,14 @@ func printLabCheck(e *env, d *labCheckDoc) {
 	for _, w := range d.Skipped {
 		fmt.Fprintln(e.stdout, "left out:", w)
 	}
+}
+
+// mark tells points that do not count.
+func mark(p *lab.Point) string {
+	if p.TooNoisy {
+		return "*"
+	}
+	return ""
 }
 
 // labPoint is a sweep in the form that busbar validate reads.
@@ -80,6 +92,9 @@ func (c *labCheckCmd) write(e *env, list []scenario, points []lab.Point) error {
 	var sweeps []*labPoint
 	at := map[string]*labPoint{}
 	for _, p := range points {
+		if p.TooNoisy {
+			continue
+		}
 		id := strings.Join([]string{"lab", strings.ReplaceAll(p.Scenario, " ", "_"), p.Layout, p.Algo}, "-")
 		s := at[id]
 		if s == nil {

@@ -85,25 +85,30 @@ func (x *labChecker) run(seats []lab.Seat, w labWork) ([]labRow, error) {
 	return rows, nil
 }
 
-// typical is the time of a row: the lowest tenth of its runs, since what else the machine
-// does only ever adds to them, of the quicker of its two forms; and how far the runs are
-// apart. Of several jobs the median counts: the lowest are runs that a job had alone.
-func (r *labRow) typical(jobs int) (t unit.Time, noise float64) {
-	best := time.Duration(-1)
+// typical is the time of a row, of the quicker of its two forms, and how far its runs are
+// apart. Inside a node the lowest tenth counts, since what else the machine does only ever
+// adds to a run; across nodes the median, since what a rank gets ahead in one run is
+// missing in the next.
+func (r *labRow) typical(nodes int) (t unit.Time, noise float64) {
+	best, worst := time.Duration(-1), time.Duration(0)
 	for _, times := range r.Times {
 		if len(times) == 0 {
 			continue
 		}
 		slices.Sort(times)
 		m := times[len(times)/10]
-		if jobs > 1 {
+		if nodes > 1 {
 			m = times[len(times)/2]
 		}
+		worst = max(worst, m)
 		if best < 0 || m < best {
 			best = m
 			low, high := times[0], times[(len(times)-1)/2]
 			noise = float64(high-low) / max(float64(low), 1)
 		}
+	}
+	if nodes > 1 { // the two forms take equally long there
+		noise = max(noise, float64(worst-best)/max(float64(best), 1))
 	}
 	return unit.Time(best.Nanoseconds()) * unit.Nanosecond, noise
 }
@@ -155,15 +160,15 @@ func (x *labChecker) pair(seats []lab.Seat, t engine.Transport, large bool) (lab
 	n := len(lab.PairSizes())
 	out := lab.Pair{Stored: make([]unit.Time, n), Summed: make([]unit.Time, n)}
 	w := labWork{Transport: t}
-	small, volume, tries := 2000, 512*unit.MiB, 2
+	small, volume, times := 2000, 512*unit.MiB, 3
 	if x.c.Quick {
-		small, volume, tries = 100, 32*unit.MiB, 1
+		small, volume, times = 100, 32*unit.MiB, 1
 	}
 	for _, tr := range lab.Pairs(len(seats), 1) {
 		task := labTask{Trial: tr, Sizes: []unit.Bytes{lab.PairSmall}, Iters: []int{small}, Warm: 5}
 		if large && tr.Kind != coll.AllReduce {
 			for _, size := range lab.PairSizes() {
-				task.Sizes, task.Iters = append(task.Sizes, size), append(task.Iters, int(min(max(volume/size, 4), 2000)))
+				task.Sizes, task.Iters = append(task.Sizes, size), append(task.Iters, int(min(max(volume/size, 8), 2000)))
 			}
 		}
 		w.Tasks = append(w.Tasks, task)
@@ -173,7 +178,7 @@ func (x *labChecker) pair(seats []lab.Seat, t engine.Transport, large bool) (lab
 			*at = t
 		}
 	}
-	for range tries {
+	for range times {
 		rows, err := x.run(seats, w)
 		if err != nil {
 			return out, err
@@ -225,7 +230,7 @@ func (x *labChecker) trial(t lab.Trial) error {
 	for i, size := range x.s.sizes {
 		pt := lab.Point{
 			Scenario: x.s.name, Layout: t.Layout, Op: t.Kind.String(), Algo: t.Word, Size: size,
-			Measured: measured[i], Predicted: predicted[i], Noise: noise[i], Limit: limits[i],
+			Measured: measured[i], Predicted: predicted[i], Noise: noise[i], Limit: limits[i], TooNoisy: noise[i] > x.c.Noise,
 		}
 		pt.Error = (float64(pt.Predicted) - float64(pt.Measured)) / float64(pt.Measured)
 		x.d.Points = append(x.d.Points, pt)
@@ -282,14 +287,17 @@ func (x *labChecker) predict(t *lab.Trial, jobs [][]lab.Seat) ([]unit.Time, []st
 	return times, limits, nil
 }
 
-// quiet is the noise above which a measurement is made once more.
-const quiet = 0.25
+// quiet is the noise above which a measurement is made again, a few times at most.
+const (
+	quiet = 0.15
+	tries = 3
+)
 
-// measure runs a trial at all sizes; a noisy one again, and the quicker counts.
+// measure runs a trial at all sizes; a noisy one again, and the quickest counts.
 func (x *labChecker) measure(t *lab.Trial, jobs [][]lab.Seat, predicted []unit.Time) ([]unit.Time, []float64, error) {
 	best, noise := make([]unit.Time, len(x.s.sizes)), make([]float64, len(x.s.sizes))
 	again := x.s.sizes
-	for try := 0; try < 2 && len(again) > 0; try++ {
+	for try := 0; try < tries && len(again) > 0; try++ {
 		task := labTask{Trial: *t, Warm: 2}
 		for _, size := range again {
 			task.Sizes = append(task.Sizes, size)
@@ -302,7 +310,7 @@ func (x *labChecker) measure(t *lab.Trial, jobs [][]lab.Seat, predicted []unit.T
 		again = nil
 		for i := range rows {
 			k := slices.Index(x.s.sizes, rows[i].Size)
-			m, n := rows[i].typical(len(jobs))
+			m, n := rows[i].typical(t.Nodes)
 			if best[k] == 0 || m < best[k] {
 				best[k], noise[k] = m, n
 			}

@@ -82,8 +82,17 @@ func stepDocument(name string, rows []pricedStep) stepDoc {
 func printSteps(w io.Writer, name string, rows []pricedStep) error {
 	right := texttab.Right
 	t := texttab.Table{Columns: []texttab.Column{
-		{Head: "layout"}, {Head: "step", Align: right}, {Head: "compute", Align: right}, {Head: "exposed", Align: right}, {Head: "bubble", Align: right}, {Head: "update", Align: right},
-		{Head: "tokens/s", Align: right}, {Head: "TFLOPS/GPU", Align: right}, {Head: "MFU", Align: right}, {Head: "memory", Align: right}, {Head: "parallel"},
+		{Head: "layout"},
+		{Head: "step", Align: right},
+		{Head: "compute", Align: right},
+		{Head: "exposed", Align: right},
+		{Head: "bubble", Align: right},
+		{Head: "update", Align: right},
+		{Head: "tokens/s", Align: right},
+		{Head: "TFLOPS/GPU", Align: right},
+		{Head: "MFU", Align: right},
+		{Head: "memory", Align: right},
+		{Head: "parallel"},
 	}}
 	for _, r := range rows {
 		t.Row(r.layout, seconds(r.Step), seconds(r.Compute), seconds(r.Exposed), seconds(r.Bubble), seconds(r.Optimizer+r.Host), fmt.Sprintf("%.0f", r.Tokens/r.Step),

@@ -49,11 +49,13 @@ type Prepared struct {
 	memory workload.Memory
 }
 
-// prepared is a block; layers are all alike and there is one for them.
+// prepared is a block; layers that are alike have one for them.
 type prepared struct {
 	kind   workload.BlockKind
 	pass   workload.Pass
 	params float64
+	summed float64 // of those, with gradients to be summed among replicas
+	topK   int64   // of a mixture of experts
 }
 
 // Prepare lays out the tasks of a job.
@@ -62,18 +64,19 @@ func Prepare(j *workload.Job, f *Fabric) *Prepared {
 	mine.Split = f.split
 	p := &Prepared{j: &mine, f: f, memory: mine.Memory()}
 	p.flops[0], p.flops[1] = mine.Flops()
-	layer := -1
+	layer := map[int64]int{} // by experts: a mixture may begin with layers that have none
 	for i := range j.Model.Blocks {
 		b := &j.Model.Blocks[i]
-		if b.Kind != workload.Layer || layer < 0 {
+		experts, topK := b.Experts()
+		k, ok := layer[experts]
+		if b.Kind != workload.Layer || !ok {
+			k = len(p.blocks)
 			if b.Kind == workload.Layer {
-				layer = len(p.blocks)
+				layer[experts] = k
 			}
-			p.kinds = append(p.kinds, len(p.blocks))
-			p.blocks = append(p.blocks, prepared{b.Kind, mine.Pass(b), mine.Params(b)})
-			continue
+			p.blocks = append(p.blocks, prepared{b.Kind, mine.Pass(b), mine.Params(b), mine.Summed(b), topK})
 		}
-		p.kinds = append(p.kinds, layer)
+		p.kinds = append(p.kinds, k)
 	}
 	return p
 }
@@ -96,6 +99,7 @@ type pricing struct {
 type stage struct {
 	fwd, bwd []float64 // by block: tensor-parallel traffic and recomputation included
 	params   []float64 // by block, of one rank
+	summed   []float64 // of those, with gradients to be summed among replicas
 }
 
 func (s *stage) forward() float64  { return sum(s.fwd) }
@@ -196,7 +200,7 @@ func (p *pricing) cut() error {
 		add := func(list []int) {
 			for _, i := range list {
 				b := &took[p.kinds[i]]
-				x.fwd, x.bwd, x.params = append(x.fwd, b.fwd), append(x.bwd, b.bwd), append(x.params, b.params)
+				x.fwd, x.bwd, x.params, x.summed = append(x.fwd, b.fwd), append(x.bwd, b.bwd), append(x.params, b.params), append(x.summed, b.summed)
 			}
 		}
 		if k == 0 {
@@ -211,12 +215,12 @@ func (p *pricing) cut() error {
 }
 
 // priced is a block's time for one micro-batch.
-type priced struct{ fwd, bwd, params float64 }
+type priced struct{ fwd, bwd, params, summed float64 }
 
 // block prices a block.
 func (p *pricing) block(b *prepared) (priced, error) {
 	j := p.j
-	x := priced{fwd: p.g.Run(b.pass.Forward, j), bwd: p.g.Run(b.pass.Backward, j), params: b.params}
+	x := priced{fwd: p.g.Run(b.pass.Forward, j), bwd: p.g.Run(b.pass.Backward, j), params: b.params, summed: b.summed}
 	again := p.g.Run(b.pass.Again, j)
 	if b.kind == workload.Layer {
 		if err := p.inside(&x, &again, b); err != nil {
@@ -231,7 +235,7 @@ func (p *pricing) block(b *prepared) (priced, error) {
 // values that travel round.
 func (p *pricing) inside(x *priced, again *float64, b *prepared) error {
 	j, s := p.j, p.j.Split
-	layers := float64(p.layers()) / float64(s.PP)
+	layers := float64(p.layers(b)) / float64(s.PP)
 	micros := float64(j.Micros())
 	tokens := float64(j.MicroBatch) * float64(j.Seq) / float64(s.CP)
 	if s.TP > 1 {
@@ -278,13 +282,14 @@ func (p *pricing) inside(x *priced, again *float64, b *prepared) error {
 		x.bwd += open
 		p.count(Context, "keys and values", bytes, 2*layers*micros*float64(s.CP-1), one/float64(s.CP-1), open/float64(s.CP-1), limit)
 	}
-	return nil
+	return p.experts(x, again, b, layers*micros)
 }
 
-func (p *pricing) layers() int {
+// layers is how many there are like this one.
+func (p *pricing) layers(b *prepared) int {
 	n := 0
 	for _, k := range p.kinds {
-		if p.blocks[k].kind == workload.Layer {
+		if &p.blocks[k] == b {
 			n++
 		}
 	}

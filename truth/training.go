@@ -131,10 +131,7 @@ func (t *Training) model() (*workload.Model, error) {
 	if strings.Contains(t.Source, "DeepLearningExamples") && strings.Contains(name, "bert") && t.Model.Seq == 512 {
 		return nil, fmt.Errorf("%s: sequences run without their padding, and how long they are is not stated", t.Model.Name)
 	}
-	if t.Model.Experts > 0 {
-		return nil, fmt.Errorf("%s: mixtures of experts are not modelled", t.Model.Name)
-	}
-	d := workload.Dims{Layers: t.Model.Layers, Hidden: t.Model.Hidden, Heads: t.Model.Heads, KVHeads: t.Model.KVHeads, FFN: t.Model.FFN, Vocab: t.Model.Vocab, Context: t.Model.Seq}
+	d := workload.Dims{Layers: t.Model.Layers, Hidden: t.Model.Hidden, Heads: t.Model.Heads, KVHeads: t.Model.KVHeads, FFN: t.Model.FFN, Vocab: t.Model.Vocab, Context: t.Model.Seq, Experts: t.Model.Experts, TopK: t.Model.TopK}
 	if d.Heads == 0 {
 		d.Heads = max(1, d.Hidden/128)
 		t.Assumed = append(t.Assumed, fmt.Sprintf("%d heads of 128", d.Heads))
@@ -153,6 +150,8 @@ func (t *Training) model() (*workload.Model, error) {
 	}
 	m := &workload.Model{Name: t.Model.Name, Dims: d, Seq: d.Context}
 	switch {
+	case d.Experts > 0:
+		m.Blocks = workload.Mixtral(d)
 	case strings.Contains(name, "llama"), strings.Contains(name, "internlm"):
 		m.Blocks = workload.Llama(d)
 	case strings.Contains(name, "bert"):
@@ -170,7 +169,7 @@ func (t *Training) Job() (*workload.Job, error) {
 		return nil, err
 	}
 	p := &t.Parallel
-	s := workload.Split{DP: p.DP, TP: p.TP, PP: p.PP, CP: p.CP, Chunks: p.VPP}
+	s := workload.Split{DP: p.DP, TP: p.TP, PP: p.PP, CP: p.CP, EP: p.EP, Chunks: p.VPP}
 	if each := max(s.TP, 1) * max(s.PP, 1) * max(s.CP, 1); s.DP*each != t.Hardware.GPUs && t.Hardware.GPUs%each == 0 {
 		if s.DP = t.Hardware.GPUs / each; p.DP > 0 {
 			t.Assumed = append(t.Assumed, fmt.Sprintf("dp=%d, which the GPUs give; the source prints %d", s.DP, p.DP))

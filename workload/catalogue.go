@@ -24,7 +24,13 @@ func Models() []Model {
 	all = append(all, gpt3Models()...)
 	all = append(all, bertModels()...)
 	all = append(all, vitModels()...)
-	return append(all, llamaModels()...)
+	all = append(all, llamaModels()...)
+	all = append(all, bloomModels()...)
+	all = append(all, optModels()...)
+	all = append(all, megatronModels()...)
+	all = append(all, mptModels()...)
+	all = append(all, nemotronModels()...)
+	return append(all, mixtureModels()...)
 }
 
 func gpt2Models() []Model {

@@ -13,6 +13,7 @@ import (
 type Envelope struct {
 	Title     string
 	Params    float64
+	Active    float64 // of those, the ones that a token passes; 0 is all
 	Seq       int64
 	Batch     int64 // sequences of a step, all GPUs together
 	GPUs      int
@@ -88,10 +89,16 @@ func (e *Envelope) compute() (ops, seconds Line) {
 		passes, said = 4, "forward 1, backward 2, forward again 1"
 	}
 	b := e.Params / 1e9
+	if e.Active > 0 {
+		b = e.Active / 1e9
+	}
 	tflop := b * passes * 2 * float64(e.Seq) * float64(e.Batch) / (float64(e.GPUs) * 1e3)
 	ops = line("operations of a GPU", "parameters in G × passes × 2 × tokens × sequences / (GPUs × 1000)", "TFLOP", tflop,
 		"%s × %s × 2 × %s × %s / (%s × 1000)", b, passes, float64(e.Seq), float64(e.Batch), float64(e.GPUs))
 	ops.Note = "passes: " + said
+	if e.Active > 0 && e.Active < e.Params {
+		ops.Note += fmt.Sprintf("; a token passes %s G of %s G parameters", Figure(b), Figure(e.Params/1e9))
+	}
 	rate := e.Peak * e.MFU / 1e12
 	seconds = line("compute", "operations / (MFU × peak)", "s", tflop/rate, "%s / (%s × %s)", tflop, e.MFU, e.Peak/1e12)
 	return ops, seconds

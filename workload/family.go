@@ -30,7 +30,7 @@ func GPT2(d Dims) []Block {
 
 // attention is the part between the products of a layer.
 func (d Dims) attention(causal bool) Part {
-	return Part{Name: "attn", Kind: Attention, Heads: d.Heads, KVHeads: d.KVHeads, HeadDim: d.Hidden / d.Heads, Causal: causal, Cut: ByOut}
+	return Part{Name: "attn", Kind: Attention, Heads: d.Heads, KVHeads: d.KVHeads, HeadDim: d.HeadDim, Causal: causal, Cut: ByOut}
 }
 
 // Llama are the blocks of a Llama: rotary positions, RMS norms, no biases, a gated MLP, a head

@@ -17,13 +17,39 @@ func (m Memory) Total() float64 { return m.Params + m.Grads + m.Optimizer + m.Ac
 
 // Params is how many parameters of a block one rank of its tensor-parallel group holds.
 func (j *Job) Params(b *Block) float64 {
-	tp := float64(j.Split.filled().TP)
-	n := 0.0
+	dense, experts := j.held(b)
+	return dense + experts
+}
+
+// held is what a rank has of a block: what all ranks of its data-parallel group have, and its
+// share of the experts.
+func (j *Job) held(b *Block) (dense, experts float64) {
+	s := j.Split.filled()
+	tp := float64(s.TP)
 	for i := range b.Parts {
-		whole, cut := b.Parts[i].count()
-		n += whole + cut/tp
+		p := &b.Parts[i]
+		whole, cut := p.count()
+		if p.Experts > 0 {
+			experts += (whole + cut/tp) * float64(p.Experts) / float64(s.EP)
+			continue
+		}
+		dense += whole + cut/tp
 	}
-	return n
+	return dense, experts
+}
+
+// Summed is how many parameters of a block have gradients to be summed, as if all ranks that
+// hold the same parameters held those of the experts too: an expert's are held by fewer, and by
+// one alone where every rank has its own.
+func (j *Job) Summed(b *Block) float64 {
+	s := j.Split.filled()
+	dense, experts := j.held(b)
+	n := float64(s.DP * s.CP)
+	same := n / float64(s.EP)
+	if experts == 0 || n <= 1 {
+		return dense + experts
+	}
+	return dense + experts*(same-1)/same*n/(n-1)
 }
 
 // count is the parameters of a part: those that every rank of a tensor-parallel group has, and
@@ -99,12 +125,15 @@ func (j *Job) Memory() Memory {
 	s := j.Split.filled()
 	most := 0.0 // parameters of the fullest stage
 	layers, ends := 0.0, [2]float64{}
+	own := 0.0 // of those of layers, the experts'
 	count := 0
 	for i := range j.Model.Blocks {
 		b := &j.Model.Blocks[i]
 		switch b.Kind {
 		case Layer:
 			layers += j.Params(b)
+			_, x := j.held(b)
+			own += x
 			count++
 		case Entry:
 			ends[0] += j.Params(b)
@@ -120,13 +149,14 @@ func (j *Job) Memory() Memory {
 		most += max(ends[0], ends[1])
 	}
 	weight, grad, state := j.state()
-	over := func(level int) float64 {
-		if s.ZeRO >= level {
-			return float64(s.Shard)
+	own /= pp
+	over := func(level int) float64 { // what is left of all
+		if s.ZeRO < level {
+			return most
 		}
-		return 1
+		return (most-own)/float64(s.Shard) + own/max(1, float64(s.Shard)/float64(s.EP))
 	}
-	m := Memory{Params: most * weight / over(3), Grads: most * grad / over(2), Optimizer: most * state / over(1)}
+	m := Memory{Params: over(3) * weight, Grads: over(2) * grad, Optimizer: over(1) * state}
 	if s.ZeRO == 3 { // two blocks are whole
 		m.Other += 2 * layers / float64(max(count, 1)) * j.ParamWidth()
 	}
@@ -158,7 +188,7 @@ func (j *Job) activations(layers int, pp float64) float64 {
 		between = tp
 	}
 	wide := j.Precision.Width() / 2
-	ffn := float64(d.FFN) / h
+	ffn := float64(d.wide()) / h
 	each := tokens * h * wide * (10/between + (8+4*ffn)/tp)
 	if j.Framework == Eager { // the inputs of every single operation, and masks of dropout
 		each *= 1.6
@@ -229,5 +259,5 @@ func (j *Job) Flops() (model, again float64) {
 // KVWidth is the width of a token's keys, or values.
 func (m *Model) KVWidth() int64 {
 	d := m.Dims.filled()
-	return d.KVHeads * (d.Hidden / d.Heads)
+	return d.KVHeads * d.HeadDim
 }

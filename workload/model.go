@@ -2,6 +2,7 @@ package workload
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 )
 
@@ -14,6 +15,16 @@ type Dims struct {
 	FFN     int64 `json:"ffn"`      // 0 is four times Hidden
 	Vocab   int64 `json:"vocab"`    // tokens, or classes of pictures
 	Context int64 `json:"context"`  // the longest sequence, in tokens
+	// HeadDim is the width of a head; 0 is Hidden over Heads.
+	HeadDim int64 `json:"head_dim,omitempty"`
+	// Experts is how many a layer has, TopK how many of them a token passes, Shared how many
+	// every token passes beside; 0 experts are a plain layer. ExpertFFN is the width of one; 0
+	// is FFN. Dense is how many layers at the beginning have none.
+	Experts   int64 `json:"experts,omitempty"`
+	TopK      int64 `json:"top_k,omitempty"`
+	Shared    int64 `json:"shared_experts,omitempty"`
+	ExpertFFN int64 `json:"expert_ffn,omitempty"`
+	Dense     int64 `json:"dense_layers,omitempty"`
 }
 
 // filled has what is usual where nothing is said.
@@ -24,11 +35,26 @@ func (d Dims) filled() Dims {
 	if d.FFN == 0 {
 		d.FFN = 4 * d.Hidden
 	}
+	if d.HeadDim == 0 && d.Heads > 0 {
+		d.HeadDim = d.Hidden / d.Heads
+	}
+	if d.ExpertFFN == 0 && d.Experts > 0 {
+		d.ExpertFFN = d.FFN
+	}
 	return d
+}
+
+// wide is the width of all that a token passes between the two products of a layer.
+func (d Dims) wide() int64 {
+	if d.Experts == 0 {
+		return d.FFN
+	}
+	return (d.TopK + d.Shared) * d.ExpertFFN
 }
 
 // Check reports dimensions that no model has.
 func (d Dims) Check() error {
+	own := d.HeadDim != 0
 	d = d.filled()
 	const most = 1 << 24
 	for _, x := range []struct {
@@ -42,14 +68,39 @@ func (d Dims) Check() error {
 	switch {
 	case d.Layers > 1<<16:
 		return fmt.Errorf("%d layers; at most %d", d.Layers, 1<<16)
-	case d.Hidden%d.Heads != 0:
+	case d.HeadDim < 0 || d.HeadDim > most:
+		return fmt.Errorf("head_dim is %d; expected 1 to %d", d.HeadDim, most)
+	case !own && d.Hidden%d.Heads != 0:
 		return fmt.Errorf("%d hidden units are not divided by %d heads", d.Hidden, d.Heads)
 	case d.Heads%d.KVHeads != 0:
 		return fmt.Errorf("%d heads are not divided by %d of keys and values", d.Heads, d.KVHeads)
 	}
+	if err := d.checkExperts(); err != nil {
+		return err
+	}
 	h := float64(d.Hidden)
-	if n := float64(d.Layers)*h*(4*h+3*float64(d.FFN)) + 2*h*float64(d.Vocab+d.Context); n > 1e15 {
+	ffn := float64(d.FFN) + float64(d.Experts+d.Shared)*float64(d.ExpertFFN)
+	if n := float64(d.Layers)*(4*h*float64(d.Heads)*float64(d.HeadDim)+3*h*ffn) + 2*h*float64(d.Vocab+d.Context); n > 1e15 {
 		return fmt.Errorf("about %.3g parameters; at most 1e15", n)
+	}
+	return nil
+}
+
+// checkExperts reports a mixture of experts that no model is.
+func (d Dims) checkExperts() error {
+	switch {
+	case d.Experts < 0 || d.Experts > 4096 || d.Shared < 0 || d.Shared > 4096:
+		return fmt.Errorf("%d experts and %d shared ones; expected 0 to 4096", d.Experts, d.Shared)
+	case d.Experts == 0 && (d.TopK != 0 || d.Shared != 0 || d.Dense != 0):
+		return fmt.Errorf("top_k, shared experts or dense layers without experts")
+	case d.Experts > 0 && (d.TopK < 1 || d.TopK > d.Experts):
+		return fmt.Errorf("top_k is %d; expected 1 to the %d experts", d.TopK, d.Experts)
+	case d.Experts > 0 && (d.ExpertFFN < 1 || d.ExpertFFN > 1<<24):
+		return fmt.Errorf("expert_ffn is %d; expected 1 to %d", d.ExpertFFN, 1<<24)
+	case d.Dense < 0 || d.Dense > d.Layers:
+		return fmt.Errorf("%d dense layers of %d", d.Dense, d.Layers)
+	case d.Layers*(d.Experts+1) > 1<<18:
+		return fmt.Errorf("%d layers of %d experts; at most %d matrices", d.Layers, d.Experts, 1<<18)
 	}
 	return nil
 }
@@ -74,7 +125,7 @@ type Block struct {
 // Tensors are the block's, with their whole names.
 func (b *Block) Tensors() []Tensor {
 	var list []Tensor
-	for _, p := range b.Parts {
+	add := func(p Part) {
 		for _, t := range p.Tensors() {
 			if b.Name != "" {
 				t.Name = b.Name + "." + t.Name
@@ -82,7 +133,35 @@ func (b *Block) Tensors() []Tensor {
 			list = append(list, t)
 		}
 	}
+	for i := 0; i < len(b.Parts); i++ {
+		if b.Parts[i].Experts == 0 {
+			add(b.Parts[i])
+			continue
+		}
+		// All of an expert, then the next one.
+		end := i
+		for end < len(b.Parts) && b.Parts[end].Experts > 0 {
+			end++
+		}
+		for k := range b.Parts[i].Experts {
+			for _, p := range b.Parts[i:end] {
+				p.Name = strings.Replace(p.Name, "%d", strconv.FormatInt(k, 10), 1)
+				add(p)
+			}
+		}
+		i = end - 1
+	}
 	return list
+}
+
+// Experts is how many the block has, 0 where all tokens pass all of it.
+func (b *Block) Experts() (experts, topK int64) {
+	for i := range b.Parts {
+		if b.Parts[i].Experts > 0 {
+			return b.Parts[i].Experts, b.Parts[i].TopK
+		}
+	}
+	return 0, 0
 }
 
 // Forward is the floating-point operations of a forward pass over one sequence of seq tokens.
@@ -124,13 +203,32 @@ func (m *Model) Tensors() []Tensor {
 
 // Params is the number of parameters.
 func (m *Model) Params() int64 {
-	var n int64
+	all, _ := m.counts()
+	return all
+}
+
+// Active is the number of parameters that a token passes: all but the experts that it is not
+// sent to.
+func (m *Model) Active() int64 {
+	_, active := m.counts()
+	return active
+}
+
+func (m *Model) counts() (all, active int64) {
 	for i := range m.Blocks {
-		for _, t := range m.Blocks[i].Tensors() {
-			n += t.Count()
+		for _, p := range m.Blocks[i].Parts {
+			n := int64(0)
+			for _, t := range p.Tensors() {
+				n += t.Count()
+			}
+			if p.Experts > 0 {
+				all, active = all+n*p.Experts, active+n*p.TopK
+				continue
+			}
+			all, active = all+n, active+n
 		}
 	}
-	return n
+	return all, active
 }
 
 // Forward is the floating-point operations of a forward pass over one sequence of seq tokens.

@@ -34,13 +34,75 @@ func TestPublishedCounts(t *testing.T) {
 			seen[x.Name] = true
 		}
 	}
-	for _, name := range []string{"gpt2", "gpt2-small", "GPT2-Large", "gpt3-175b", "bert-large", "vit-b16", "llama2-70b", "llama3-405b"} {
+	for _, name := range []string{"gpt2", "gpt2-small", "GPT2-Large", "gpt3-175b", "bert-large", "vit-b16", "llama2-70b", "llama3-405b", "bloom-176b", "opt-175b", "megatron-1t", "mixtral-8x7b", "deepseek-v3", "grok-1", "nemotron4-340b", "mpt-7b"} {
 		if _, err := workload.Find(name); err != nil {
 			t.Error(err)
 		}
 	}
 	if _, err := workload.Find("gpt5"); err == nil || !strings.Contains(err.Error(), "there are gpt2, gpt2-medium") {
 		t.Errorf("gpt5: %v", err)
+	}
+}
+
+// What a token passes of a mixture of experts, as its source states it.
+func TestActive(t *testing.T) {
+	for name, want := range map[string]float64{"mixtral-8x7b": 12.9e9, "mixtral-8x22b": 39.1e9, "deepseek-v2": 21e9, "deepseek-v3": 37e9, "gpt2": 124_439_808} {
+		m, err := workload.Find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := float64(m.Active()); math.Abs(got/want-1) > 0.02 {
+			t.Errorf("%s: a token passes %.4g parameters; expected %.4g", name, got, want)
+		}
+	}
+	m, _ := workload.Find("mixtral-8x7b")
+	all := m.Blocks[1].Tensors()
+	if len(all) != 5+3*8+2 || all[5].String() != "model.layers.0.block_sparse_moe.experts.0.w1.weight[14336 4096]" || all[8].Name != "model.layers.0.block_sparse_moe.experts.1.w1.weight" {
+		t.Errorf("a layer of Mixtral: %v", all)
+	}
+}
+
+// Ranks that share experts divide the parameters and not the work.
+func TestExpertsAreShared(t *testing.T) {
+	m, _ := workload.Find("mixtral-8x7b")
+	job := func(ep int) *workload.Job {
+		return &workload.Job{Model: m, Split: workload.Split{DP: 8, EP: ep}, Seq: 4096, MicroBatch: 1, GlobalBatch: 8, Precision: workload.BF16, Framework: workload.Fused}
+	}
+	b := &m.Blocks[1]
+	flops := func(j *workload.Job) (sum float64) {
+		for _, x := range j.Pass(b).Forward {
+			if x.Kind == workload.Product {
+				sum += x.Flops
+			}
+		}
+		return sum
+	}
+	one, eight := job(1), job(8)
+	if err := eight.Check(); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := flops(one), flops(eight); a != b {
+		t.Errorf("%g operations with ep=1, %g with ep=8", a, b)
+	}
+	experts := 3.0 * 4096 * 14336
+	if got, want := one.Params(b)-eight.Params(b), 7*experts; got != want {
+		t.Errorf("ep=8 spares %g parameters; expected %g", got, want)
+	}
+	if dense, summed := eight.Params(b)-experts, eight.Summed(b); summed != dense {
+		t.Errorf("%g gradients summed with an expert a rank; expected %g", summed, dense)
+	}
+	for text, want := range map[string]string{"ep=3,dp=6": "does not divide the 8 experts", "ep=8,dp=4": "does not divide the 4 ranks"} {
+		s, err := workload.ParseSplit(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Check(m); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; expected %q", text, err, want)
+		}
+	}
+	dense, _ := workload.Find("gpt2")
+	if err := (workload.Split{DP: 8, EP: 8}).Check(dense); err == nil || !strings.Contains(err.Error(), "no experts") {
+		t.Errorf("experts of GPT-2: %v", err)
 	}
 }
 

@@ -47,6 +47,9 @@ type Part struct {
 	Suffix string
 	// Once says that a part runs once a sequence and not for every token: a pooler, a classifier.
 	Once bool
+	// Experts is how many matrices of this shape there are, of which a token passes TopK; 0 is
+	// one that all tokens pass. The name has %d where the expert's number goes.
+	Experts, TopK int64
 }
 
 // Tensor is one parameter tensor.
@@ -117,6 +120,9 @@ func (p Part) Forward(seq int64) float64 {
 	}
 	switch p.Kind {
 	case Matmul:
+		if p.Experts > 0 {
+			tokens *= float64(p.TopK)
+		}
 		return 2 * tokens * float64(p.In) * float64(p.Out)
 	case Attention:
 		return 4 * tokens * float64(seq) * float64(p.Heads) * float64(p.HeadDim)

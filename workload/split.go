@@ -123,6 +123,12 @@ func (s Split) Check(m *Model) error {
 		return fmt.Errorf("vpp=%d without a pipeline; give pp", s.Chunks)
 	case (s.DP*s.CP)%s.Shard != 0:
 		return fmt.Errorf("shard=%d does not divide the %d ranks that hold the same parameters", s.Shard, s.DP*s.CP)
+	case s.EP > 1 && d.Experts == 0:
+		return fmt.Errorf("ep=%d: %s has no experts", s.EP, m.Name)
+	case s.EP > 1 && d.Experts%int64(s.EP) != 0:
+		return fmt.Errorf("ep=%d does not divide the %d experts of %s", s.EP, d.Experts, m.Name)
+	case (s.DP*s.CP)%s.EP != 0:
+		return fmt.Errorf("ep=%d does not divide the %d ranks of dp × cp, whose replicas share the experts", s.EP, s.DP*s.CP)
 	case s.ZeRO == 3 && s.PP > 1:
 		return fmt.Errorf("zero=3 with pp=%d: parameters would be gathered for every micro-batch; take zero=1", s.PP)
 	}

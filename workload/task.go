@@ -42,7 +42,7 @@ var passes = map[Framework]struct{ norm, act, gate, residual, bias, starts, loss
 // Pass is what a rank computes for one micro-batch through a block.
 func (j *Job) Pass(b *Block) Pass {
 	s := j.Split.filled()
-	w := &weaver{j: j, last: b.Kind == Exit, width: j.Precision.Width(), tp: float64(s.TP)}
+	w := &weaver{j: j, last: b.Kind == Exit, width: j.Precision.Width(), tp: float64(s.TP), ep: float64(s.EP)}
 	w.tokens = float64(j.MicroBatch) * float64(j.Seq) / float64(s.CP)
 	w.between = w.tokens
 	if s.SeqParallel {
@@ -50,6 +50,9 @@ func (j *Job) Pass(b *Block) Pass {
 	}
 	w.gated = gated(b)
 	attended := false
+	if _, topK := b.Experts(); topK > 0 {
+		w.permute(topK)
+	}
 	for i := range b.Parts {
 		p := &b.Parts[i]
 		switch p.Kind {
@@ -113,7 +116,7 @@ func gated(b *Block) bool {
 // weaver puts the tasks of a block together.
 type weaver struct {
 	j               *Job
-	width, tp       float64
+	width, tp, ep   float64
 	tokens, between float64 // of products, and of what lies between them
 	fwd, bwd        []Task
 	last            bool // the block after the layers
@@ -136,15 +139,21 @@ func (w *weaver) product(p *Part, attended bool) {
 	case ByIn:
 		k /= w.tp
 	}
-	flops := 2 * m * n * k
-	w.fwd = append(w.fwd, Task{Name: p.Name, Kind: Product, M: m, N: n, K: k, Count: 1, Flops: flops, Starts: 1})
-	w.bwd = append(w.bwd,
-		Task{Name: p.Name + " to its input", Kind: Product, M: m, N: k, K: n, Count: 1, Flops: flops, Starts: 1, Back: true},
-		Task{Name: p.Name + " to its weight", Kind: Product, M: k, N: n, K: m, Count: 1, Flops: flops, Starts: 1, Back: true})
-	if w.j.Precision.Amp() { // the weight is cast before the product and its gradient after it
-		w.fwd = append(w.fwd, Task{Name: "cast", Kind: Stream, Bytes: 6 * n * k, Starts: 1})
-		w.bwd = append(w.bwd, Task{Name: "cast", Kind: Stream, Bytes: 6 * n * k, Starts: 1, Back: true})
+	count := 1.0
+	if p.Experts > 0 { // tokens come from all ranks that share the experts, evenly
+		count = float64(p.Experts) / w.ep
+		m = w.tokens * float64(p.TopK) / count
 	}
+	flops := 2 * m * n * k * count
+	w.fwd = append(w.fwd, Task{Name: p.Name, Kind: Product, M: m, N: n, K: k, Count: count, Flops: flops, Starts: count})
+	w.bwd = append(w.bwd,
+		Task{Name: p.Name + " to its input", Kind: Product, M: m, N: k, K: n, Count: count, Flops: flops, Starts: count, Back: true},
+		Task{Name: p.Name + " to its weight", Kind: Product, M: k, N: n, K: m, Count: count, Flops: flops, Starts: count, Back: true})
+	if w.j.Precision.Amp() { // the weight is cast before the product and its gradient after it
+		w.fwd = append(w.fwd, Task{Name: "cast", Kind: Stream, Bytes: 6 * n * k * count, Starts: 1})
+		w.bwd = append(w.bwd, Task{Name: "cast", Kind: Stream, Bytes: 6 * n * k * count, Starts: 1, Back: true})
+	}
+	m *= count // of all experts, from here
 	x := passes[w.j.Framework]
 	switch {
 	case w.last && p.Cut == ByOut && !p.Once:
@@ -164,6 +173,13 @@ func (w *weaver) product(p *Part, attended bool) {
 	if p.Bias && x.bias > 0 {
 		w.stream("bias", m*n*w.width*x.bias, 0.5, 0)
 	}
+}
+
+// permute puts tokens in the order of their experts and back: each goes through memory twice,
+// read and written, as often as it has experts.
+func (w *weaver) permute(topK int64) {
+	bytes := w.between * float64(topK) * float64(w.j.Model.Dims.Hidden) * w.width
+	w.stream("permutation", 4*bytes, 1, 4)
 }
 
 // stream is bytes that go through memory, and back times as many in the backward pass.

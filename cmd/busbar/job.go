@@ -100,6 +100,7 @@ type pricedStep struct {
 	layout string
 	job    *workload.Job
 	gpu    hardware.GPUModel
+	bars   func() ([]step.Bar, error)
 	*step.Result
 }
 
@@ -125,11 +126,12 @@ func (c *jobFlags) price(cl *cluster.Cluster, s shape, a *asked) (*pricedStep, e
 	if err != nil {
 		return nil, err
 	}
-	r, err := step.Step(j, g, step.NewFabric(cl, layout, split, a.version))
+	p := step.Prepare(j, step.NewFabric(cl, layout, split, a.version))
+	r, err := p.Price(g)
 	if err != nil {
 		return nil, fmt.Errorf("layout %s: %w", name, err)
 	}
-	return &pricedStep{layout: name, job: j, gpu: gpu, Result: r}, nil
+	return &pricedStep{layout: name, job: j, gpu: gpu, Result: r, bars: func() ([]step.Bar, error) { return p.Timeline(g) }}, nil
 }
 
 // job is the step that the flags describe; where nobody says, a replica computes one

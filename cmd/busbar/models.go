@@ -40,6 +40,7 @@ func (c modelsCmd) Run(e *env) error {
 		{Head: "hidden", Align: right},
 		{Head: "heads", Align: right},
 		{Head: "FFN", Align: right},
+		{Head: "experts", Align: right},
 		{Head: "vocab", Align: right},
 		{Head: "tokens", Align: right},
 		{Head: "forward", Align: right},
@@ -51,7 +52,11 @@ func (c modelsCmd) Run(e *env) error {
 		if d.KVHeads != d.Heads {
 			heads += fmt.Sprintf("/%d", d.KVHeads)
 		}
-		t.Row(m.Name, m.Title, thousands(m.Params()), fmt.Sprint(d.Layers), fmt.Sprint(d.Hidden), heads, fmt.Sprint(d.FFN), fmt.Sprint(d.Vocab), fmt.Sprint(m.Seq), fmt.Sprintf("%.4g TFLOP", m.Forward(m.Seq)/1e12))
+		experts := ""
+		if d.Experts > 0 {
+			experts = fmt.Sprintf("%d/%d", d.TopK, d.Experts)
+		}
+		t.Row(m.Name, m.Title, thousands(m.Params()), fmt.Sprint(d.Layers), fmt.Sprint(d.Hidden), heads, fmt.Sprint(d.FFN), experts, fmt.Sprint(d.Vocab), fmt.Sprint(m.Seq), fmt.Sprintf("%.4g TFLOP", m.Forward(m.Seq)/1e12))
 		cite(&t, c.Verbose, m.Source)
 		cite(&t, c.Verbose, fmt.Sprintf("%s parameters: %s", thousands(m.Published), m.PublishedSource))
 		if m.Note != "" && c.Verbose {
@@ -61,7 +66,7 @@ func (c modelsCmd) Run(e *env) error {
 	if err := t.Write(e.stdout); err != nil {
 		return err
 	}
-	fmt.Fprintln(e.stdout, "\nheads: of queries, and of keys and values where those are fewer. forward: operations of a forward pass over one sequence. Sources: -v or --json.")
+	fmt.Fprintln(e.stdout, "\nheads: of queries, and of keys and values where those are fewer. experts: that a token passes, of all. forward: operations of a forward pass over one sequence. Sources: -v or --json.")
 	return nil
 }
 
@@ -87,6 +92,7 @@ type modelDoc struct {
 	Name      string `json:"name"`
 	Title     string `json:"title"`
 	Params    int64  `json:"params"`
+	Active    int64  `json:"active_params"`
 	Published int64  `json:"published_params"`
 	workload.Dims
 	Seq             int64             `json:"seq"`
@@ -98,7 +104,7 @@ type modelDoc struct {
 }
 
 func newModelDoc(m *workload.Model, tensors bool) modelDoc {
-	d := modelDoc{Name: m.Name, Title: m.Title, Params: m.Params(), Published: m.Published, Dims: m.Dims, Seq: m.Seq, Forward: m.Forward(m.Seq), Source: m.Source, PublishedSource: m.PublishedSource, Note: m.Note}
+	d := modelDoc{Name: m.Name, Title: m.Title, Params: m.Params(), Active: m.Active(), Published: m.Published, Dims: m.Dims, Seq: m.Seq, Forward: m.Forward(m.Seq), Source: m.Source, PublishedSource: m.PublishedSource, Note: m.Note}
 	if tensors {
 		d.Tensors = m.Tensors()
 	}

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"busbar/cluster"
+	"busbar/step"
+)
+
+type needCmd struct {
+	common
+	jobFlags
+	Within float64 `default:"5" help:"Per cent that the step may be longer than without any waiting for other nodes."`
+}
+
+// Help ends with examples.
+func (needCmd) Help() string {
+	return "The inverse of step: the slowest network between nodes, and the fewest NICs, for which the job stays within 5% of what it would take if nothing waited for other nodes; and which layer of the fabric to upgrade first, with the gain of each. " +
+		"The step is priced on variants of the cluster. Exits with 1 when no network that is sold is enough.\n\n" +
+		"Examples:\n" +
+		"  busbar need -c dgx-h100:4 -m llama2-7b --parallel zero=3\n" +
+		"  busbar need -c dgx-a100:16 -m gpt3-13b --parallel tp=4 --micro-batch 2 --within 10\n" +
+		"  busbar need -c baskerville -m gpt2-large -l 4x4 --micro-batch 8 --json"
+}
+
+// speeds are the rates of ports that are sold, in Gb/s.
+var speeds = []float64{10, 25, 40, 50, 100, 200, 400, 800, 1600}
+
+// endless is how many times as fast a network is whose own rates limit nothing.
+const endless = 1e3
+
+// needRow is a variant of the cluster.
+type needRow struct {
+	What   string  `json:"what"`
+	Gbps   float64 `json:"nic_Gbps,omitempty"`
+	NICs   int     `json:"nics_per_node,omitempty"`
+	Step   float64 `json:"step_s"`
+	Over   float64 `json:"over_compute"` // 0.05 is 5 % longer
+	Gain   float64 `json:"gain,omitempty"`
+	Enough bool    `json:"enough"`
+	Limit  string  `json:"limit,omitempty"` // of most of what waits
+	Now    bool    `json:"now,omitempty"`
+}
+
+// needDoc is the answer.
+type needDoc struct {
+	Cluster  string    `json:"cluster"`
+	Layout   string    `json:"layout"`
+	Model    string    `json:"model"`
+	Parallel string    `json:"parallel"`
+	Within   float64   `json:"within"`
+	Bound    float64   `json:"compute_bound_s"` // without any waiting for other nodes
+	Endless  needRow   `json:"endless"`
+	Now      needRow   `json:"now"`
+	Rates    []needRow `json:"rates"`
+	NICs     []needRow `json:"nics"`
+	Upgrades []needRow `json:"upgrades"`
+	// Slowest and Fewest are the answers; 0 where none of the tried is enough.
+	Slowest float64 `json:"slowest_Gbps"`
+	Fewest  int     `json:"fewest_nics"`
+	Text    string  `json:"text"`
+}
+
+// Run prices the variants.
+func (c *needCmd) Run(e *env) error {
+	if !(c.Within > 0 && c.Within < 1000) {
+		return fmt.Errorf("--within %g; expected per cent, more than 0", c.Within)
+	}
+	if c.Compare != "" {
+		return fmt.Errorf("--compare %s: need asks about one layout; give it with -l", c.Compare)
+	}
+	a, err := c.ask(e, c.common)
+	if err != nil {
+		return err
+	}
+	done := e.later(c.common, "pricing variants of the cluster")
+	defer done()
+	d, err := c.answer(a)
+	if err != nil {
+		return err
+	}
+	done()
+	if c.JSON {
+		err = writeIndented(e.stdout, d)
+	} else {
+		err = printNeed(e.stdout, d)
+	}
+	if err == nil && d.Slowest == 0 {
+		return errWrong
+	}
+	return err
+}
+
+// answer prices the job on the cluster, with other rates, fewer NICs, and faster layers.
+func (c *needCmd) answer(a *asked) (*needDoc, error) {
+	s := a.shapes[0]
+	now, err := c.price(a.cluster, s, a)
+	if err != nil {
+		return nil, err
+	}
+	layout, name, err := laid(a.cluster, s)
+	if err != nil {
+		return nil, err
+	}
+	if hostsOf(layout) < 2 {
+		return nil, fmt.Errorf("layout %s is one node, and needs no network; give more nodes (-c NAME:4, or -l 4x8)", name)
+	}
+	port, count := portOf(a.cluster, layout[0].Host)
+	if count == 0 {
+		return nil, fmt.Errorf("%s does not say how fast its NICs are; give --nic", a.cluster.Name)
+	}
+	best, _ := step.Faster(a.cluster, endless, step.Ports, step.Trunks)
+	waits, _ := now.fabric.Waits(now.Result)
+	bound := now.Step - waits
+	d := &needDoc{Cluster: a.cluster.Name, Layout: name, Model: a.model.Name, Parallel: now.job.Split.String(), Within: c.Within / 100, Bound: bound}
+	row := func(cl *cluster.Cluster, r needRow) (needRow, error) {
+		x, err := c.price(cl, s, a)
+		if err != nil {
+			return r, err
+		}
+		r.Step, r.Over, r.Gain = x.Step, x.Step/bound-1, now.Step/x.Step-1
+		r.Enough = r.Over <= d.Within
+		_, r.Limit = x.fabric.Waits(x.Result)
+		return r, nil
+	}
+	if d.Now, err = row(a.cluster, needRow{What: "now", Gbps: port, NICs: count, Now: true}); err != nil {
+		return nil, err
+	}
+	if d.Endless, err = row(best, needRow{What: "endless"}); err != nil {
+		return nil, err
+	}
+	for _, v := range speeds {
+		cl, _ := step.Faster(a.cluster, v/port, step.Ports, step.Trunks)
+		r, err := row(cl, needRow{What: fmt.Sprintf("%d × %g Gb/s", count, v), Gbps: v, NICs: count, Now: v == port})
+		if err != nil {
+			return nil, err
+		}
+		d.Rates = append(d.Rates, r)
+	}
+	for n := 1; n <= count; n *= 2 {
+		cl, ok := step.Fewer(a.cluster, n)
+		if !ok {
+			break
+		}
+		r, err := row(cl, needRow{What: fmt.Sprintf("%d × %g Gb/s", n, port), Gbps: port, NICs: n, Now: n == count})
+		if err != nil {
+			return nil, err
+		}
+		d.NICs = append(d.NICs, r)
+	}
+	for _, t := range step.Tiers() {
+		cl, ok := step.Faster(a.cluster, 2, t)
+		if !ok {
+			continue
+		}
+		r, err := row(cl, needRow{What: t.String()})
+		if err != nil {
+			return nil, err
+		}
+		d.Upgrades = append(d.Upgrades, r)
+	}
+	if cl, ok := step.Reaching(a.cluster); ok {
+		r, err := row(cl, needRow{What: "NICs that reach GPU memory (GPUDirect RDMA)"})
+		if err != nil {
+			return nil, err
+		}
+		d.Upgrades = append(d.Upgrades, r)
+	}
+	slices.SortStableFunc(d.Upgrades, func(x, y needRow) int { return int((y.Gain - x.Gain) * 1e6) })
+	d.conclude()
+	return d, nil
+}
+
+// conclude finds the least that is enough and says it.
+func (d *needDoc) conclude() {
+	for i := len(d.Rates) - 1; i >= 0 && d.Rates[i].Enough; i-- {
+		d.Slowest = d.Rates[i].Gbps
+	}
+	for i := len(d.NICs) - 1; i >= 0 && d.NICs[i].Enough; i-- {
+		d.Fewest = d.NICs[i].NICs
+	}
+	switch {
+	case d.Slowest == 0:
+		d.Text = fmt.Sprintf("no network of up to %g Gb/s a NIC is enough; with an endless one the step would still be %.0f %% longer", speeds[len(speeds)-1], 100*d.Endless.Over)
+		if d.Endless.Limit != "" {
+			d.Text += ": " + d.Endless.Limit
+		}
+	case d.Now.Enough && d.Fewest > 0 && d.Fewest < d.Now.NICs:
+		d.Text = fmt.Sprintf("%s of %g Gb/s a node would be enough, or %d of today's %d", nics(d.Now.NICs), d.Slowest, d.Fewest, d.Now.NICs)
+	default:
+		d.Text = fmt.Sprintf("enough: %s of %g Gb/s a node; today's have %g", nics(d.Now.NICs), d.Slowest, d.Now.Gbps)
+	}
+	if len(d.Upgrades) > 0 {
+		u := d.Upgrades[0]
+		switch {
+		case u.Gain < 0.005 && d.Now.Enough:
+			d.Text += "; no layer of the fabric is worth upgrading for this job"
+		case u.Gain < 0.005:
+			d.Text += "; no one layer of the fabric twice as fast would help"
+		default:
+			d.Text += fmt.Sprintf("; upgrade first: %s, for %.1f %% more speed", u.What, 100*u.Gain)
+		}
+	}
+}
+
+func nics(n int) string {
+	if n == 1 {
+		return "one NIC"
+	}
+	return fmt.Sprintf("%d NICs", n)
+}
+
+// portOf is the rate of a node's ports in Gb/s, the slowest of them, and how many are live.
+func portOf(cl *cluster.Cluster, host int) (gbps float64, count int) {
+	t := cl.TypeOf(host)
+	for _, i := range t.Of(cluster.NIC) {
+		nic := t.Devices[i].NIC
+		if nic == nil {
+			continue
+		}
+		for k := range nic.Ports {
+			p := &nic.Ports[k]
+			if p.State == cluster.Down || p.Rate.Value <= 0 {
+				continue
+			}
+			if r := p.Rate.Value.Gbps(); count == 0 || r < gbps {
+				gbps = r
+			}
+			count++
+		}
+	}
+	return gbps, count
+}

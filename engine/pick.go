@@ -52,7 +52,7 @@ func apart(kind coll.Kind, hosts [][]int) []choice {
 			{from: 32 * unit.KiB, name: "hierarchical"},
 		}
 	case kind == coll.AllReduce:
-		return []choice{{from: 4 * unit.MiB, name: "ring", channels: 2}}
+		return []choice{{from: 4 * unit.MiB, name: "ring", channels: 2}, {from: 16 * unit.KiB, upTo: 512 * unit.KiB, name: "rabenseifner"}}
 	case mixed && (kind == coll.ReduceScatter || kind == coll.AllGather):
 		return []choice{{from: unit.MiB, name: "hierarchical", channels: 4}}
 	}
@@ -96,7 +96,7 @@ func shortVector(n int) unit.Bytes {
 func farReduce(n int) []choice {
 	switch {
 	case n == 2: // one exchange moves no more than two
-		return []choice{{upTo: 512 * unit.KiB, name: "recursive_doubling"}, {name: "ring", channels: 4}}
+		return []choice{{upTo: 512 * unit.KiB, name: "recursive_doubling"}, {upTo: 8 * unit.MiB, name: "ring", channels: 2}, {name: "ring", channels: 4}}
 	case n <= 4:
 		return []choice{{upTo: 64 * unit.KiB, name: "recursive_doubling"}, {upTo: 2 * unit.MiB, name: "rabenseifner"}, {name: "ring", channels: 4}}
 	}

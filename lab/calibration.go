@@ -29,7 +29,7 @@ const PairSmall = unit.Bytes(64)
 
 // PairSizes lists them.
 func PairSizes() []unit.Bytes {
-	return []unit.Bytes{128 * unit.KiB, unit.MiB, 4 * unit.MiB, 16 * unit.MiB}
+	return []unit.Bytes{128 * unit.KiB, unit.MiB, 4 * unit.MiB, 16 * unit.MiB, 32 * unit.MiB}
 }
 
 // Pair is what a pair of ranks took.

@@ -123,7 +123,7 @@ func TestCostsBetweenSizes(t *testing.T) {
 	for _, x := range []struct {
 		memory unit.Bytes
 		want   float64
-	}{{1, 1e-10}, {4 * 128 * unit.KiB, 1e-10}, {4 * unit.MiB, 2e-10}, {8 * unit.MiB, 2.5e-10}, {unit.GiB, 4e-10}} {
+	}{{1, 1e-10}, {4 * 128 * unit.KiB, 1e-10}, {4 * unit.MiB, 2e-10}, {8 * unit.MiB, 2.5e-10}, {unit.GiB, 5e-10}} {
 		if got := cost(times, 1, 4, x.memory); math.Abs(got/x.want-1) > 1e-6 {
 			t.Errorf("%v: %g, want %g", x.memory, got, x.want)
 		}

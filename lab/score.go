@@ -45,6 +45,10 @@ func (p *Point) name() string {
 	return s
 }
 
+// tie is the difference below which two predictions say that both take equally long;
+// whether that is true their errors tell.
+const tie = 0.02
+
 // Rate scores points. Algorithms of one scenario, layout and size whose measured times
 // differ by more than a share must be predicted in their order.
 func Rate(all []Point, differ float64) Score {
@@ -81,7 +85,7 @@ func Rate(all []Point, differ float64) Score {
 				continue
 			}
 			s.Pairs++
-			if a.Predicted >= b.Predicted {
+			if float64(a.Predicted) > float64(b.Predicted)*(1+tie) {
 				s.Wrong = append(s.Wrong, fmt.Sprintf("%s is faster than %s, predicted slower", a.name(), b.Algo))
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"busbar/cluster"
+	"busbar/hardware"
 	"busbar/nccl"
 )
 
@@ -24,6 +25,9 @@ func ParseLayout(s string) (nodes, gpus int, err error) {
 	}
 	if gpus, err = strconv.Atoi(b); err != nil || gpus < 1 {
 		return 0, 0, bad
+	}
+	if nodes > hardware.MaxNodes {
+		return 0, 0, fmt.Errorf("layout %s: %d nodes; a cluster has at most %d", s, nodes, hardware.MaxNodes)
 	}
 	if nodes > MaxRanks || gpus > MaxRanks || nodes*gpus > MaxRanks {
 		return 0, 0, fmt.Errorf("layout %s: more than %d ranks", s, MaxRanks)

@@ -148,7 +148,10 @@ func (x *forced) row(op coll.Op, s, auto Setting) (Row, error) {
 	}
 	name := s.Algo
 	beyond := !x.native(op.Kind, s.Algo)
-	if !beyond && name == "chain" {
+	switch {
+	case len(x.p.Layout) == 1:
+		name = Copy
+	case !beyond && name == "chain":
 		name = "ring"
 	}
 	return Row{Run: run, Setting: s, Asked: op.Bytes, Algo: name, Chosen: s.Algo == auto.Algo && s.Proto == auto.Proto && s.Channels == auto.Channels, Beyond: beyond}, nil
@@ -179,6 +182,9 @@ func (x *forced) price(op coll.Op, s Setting) (*result.Run, error) {
 		return nil, err // names both itself
 	case err != nil:
 		return nil, fmt.Errorf("%s by %s: %w", op.Kind, s.Algo, err)
+	}
+	if len(x.p.Layout) == 1 {
+		x.p.alone(as, s, run)
 	}
 	run.Op = op
 	return run, nil

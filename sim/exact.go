@@ -62,7 +62,21 @@ func (o *Outline) Ops(op coll.Op, m *Model) int64 {
 			n += int64(o.s.Len(p, lane))
 		}
 	}
-	return n * int64(math.Ceil(o.loops(moved(op), m)))
+	if o.atOnce() {
+		return n
+	}
+	return n * int64(math.Ceil(o.loops(moved(op), m)-1e-9))
+}
+
+// atOnce tells whether no send waits for anything, so that nothing waits for the end of a loop
+// either.
+func (o *Outline) atOnce() bool {
+	for i := range o.stages {
+		if o.stages[i].rhythm != schedule.AtOnce {
+			return false
+		}
+	}
+	return len(o.s.Switches) == 0
 }
 
 // play is a run of the simulator.
@@ -174,9 +188,8 @@ func newPlay(o *Outline, op coll.Op, m *Model, ports Ports, events bool) (*play,
 		l := &o.all[Lane]
 		p.lane = float64(m.Wire.Lane) * l.bytes / max(l.bytes+m.Wire.Own*o.message(), 1e-300)
 	}
-	p.sliced, p.atOnce = true, len(s.Switches) == 0
+	p.sliced, p.atOnce = true, o.atOnce()
 	for _, st := range o.stages {
-		p.atOnce = p.atOnce && st.rhythm == schedule.AtOnce
 		p.sliced = p.sliced && (st.rhythm == schedule.Even || st.rhythm == schedule.Stepped)
 	}
 	p.cut = 1
@@ -186,7 +199,7 @@ func newPlay(o *Outline, op coll.Op, m *Model, ports Ports, events bool) (*play,
 	if o.even() {
 		p.idle = m.Wire.Last
 	}
-	if p.atOnce { // nothing waits for the end of a loop
+	if p.atOnce {
 		p.loops, p.full, p.last = 1, 1, 1
 	}
 	p.blocked = make([][]int32, s.Nodes())

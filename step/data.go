@@ -4,8 +4,8 @@ import (
 	"busbar/coll"
 )
 
-// bucket is how much of the gradients travels at once when nobody says: PyTorch's default.
-const bucket = 25 << 20
+// bucketSize is how much of the gradients travels at once when nobody says: PyTorch's default.
+const bucketSize = 25 << 20
 
 // gradients adds what replicas exchange: sums of gradients, and parameters that are divided.
 func (p *pricing) gradients(r *Result, x *stage, micros float64) error {
@@ -24,40 +24,14 @@ func (p *pricing) gradients(r *Result, x *stage, micros float64) error {
 // rank gets the sum of its share, and new parameters are gathered after the update.
 func (p *pricing) replicated(x *stage) error {
 	j, s := p.j, p.j.Split
-	width := j.GradWidth()
-	kind := coll.AllReduce
-	if s.ZeRO > 0 {
-		kind = coll.ReduceScatter
-	}
-	// Backward in reverse order of blocks; a bucket goes when it is full.
-	var ready, sizes []float64
-	at, held := 0.0, 0.0
-	for i := len(x.bwd) - 1; i >= 0; i-- {
-		at += x.bwd[i]
-		held += x.summed[i] * width
-		for held >= bucket || i == 0 && held > 0 {
-			n := min(held, max(bucket, held/8))
-			ready, sizes = append(ready, at), append(sizes, n)
-			held -= n
-		}
-	}
-	end := at
+	ready, sizes := p.buckets(x)
+	end := x.backward()
 	free, total := 0.0, 0.0
 	var limit string
 	for i := range ready {
-		one, text, err := p.f.Seconds(Data, kind, sizes[i])
+		one, text, err := p.bucket(sizes[i])
 		if err != nil {
 			return err
-		}
-		if s.Shard < s.DP*s.CP && s.ZeRO > 0 { // inside the sharding group, then among the copies
-			if one, text, err = p.f.Seconds(Shards, coll.ReduceScatter, sizes[i]); err != nil {
-				return err
-			}
-			more, _, err := p.f.Seconds(Copies, coll.AllReduce, sizes[i]/float64(s.Shard))
-			if err != nil {
-				return err
-			}
-			one += more
 		}
 		start := max(free, ready[i])
 		if j.Sync {
@@ -87,33 +61,51 @@ func (p *pricing) replicated(x *stage) error {
 	return nil
 }
 
+// buckets are the gradients of a stage as they travel: when each is full, counted from the
+// beginning of the backward pass, and its bytes.
+func (p *pricing) buckets(x *stage) (ready, sizes []float64) {
+	width := p.j.GradWidth()
+	at, held := 0.0, 0.0
+	for i := len(x.bwd) - 1; i >= 0; i-- {
+		at += x.bwd[i]
+		held += x.summed[i] * width
+		for held >= bucketSize || i == 0 && held > 0 {
+			n := min(held, max(bucketSize, held/8))
+			ready, sizes = append(ready, at), append(sizes, n)
+			held -= n
+		}
+	}
+	return ready, sizes
+}
+
+// bucket is the time of one: among all replicas, or inside the sharding group and then among
+// the copies of a share.
+func (p *pricing) bucket(bytes float64) (float64, string, error) {
+	s := p.j.Split
+	switch {
+	case s.ZeRO == 0:
+		return p.f.Seconds(Data, coll.AllReduce, bytes)
+	case s.Shard == s.DP*s.CP:
+		return p.f.Seconds(Data, coll.ReduceScatter, bytes)
+	}
+	one, text, err := p.f.Seconds(Shards, coll.ReduceScatter, bytes)
+	if err != nil {
+		return 0, "", err
+	}
+	more, _, err := p.f.Seconds(Copies, coll.AllReduce, bytes/float64(s.Shard))
+	return one + more, text, err
+}
+
 // sharded is ZeRO 3 and FSDP: every block's parameters are gathered before it is computed,
 // forward and backward, one ahead; its gradients are divided after the backward pass.
 func (p *pricing) sharded(x *stage, micros float64) error {
-	j, s := p.j, p.j.Split
+	j := p.j
 	n := len(x.fwd)
-	gather, scatter := make([]float64, n), make([]float64, n)
-	var limit string
-	for i := range n {
-		bytes := x.params[i] * j.ParamWidth()
-		one, text, err := p.f.Seconds(Shards, coll.AllGather, bytes)
-		if err != nil {
-			return err
-		}
-		back, _, err := p.f.Seconds(Shards, coll.ReduceScatter, x.params[i]*j.GradWidth())
-		if err != nil {
-			return err
-		}
-		if s.Shard < s.DP*s.CP {
-			more, _, err := p.f.Seconds(Copies, coll.AllReduce, x.params[i]*j.GradWidth()/float64(s.Shard))
-			if err != nil {
-				return err
-			}
-			back += more
-		}
-		gather[i], scatter[i], limit = one, back, text
+	gather, scatter, limit, err := p.shares(x)
+	if err != nil {
+		return err
 	}
-	end, busy := fsdp(x.fwd, x.bwd, gather, scatter)
+	end, busy := fsdp(x.fwd, x.bwd, gather, scatter, nil)
 	open := max(0, end-sum(x.fwd)-sum(x.bwd))
 	open += p.g.f[Slowdown] * min(busy, end)
 	bytes := sum(x.params) * j.ParamWidth() / float64(max(1, n))
@@ -121,24 +113,60 @@ func (p *pricing) sharded(x *stage, micros float64) error {
 	return nil
 }
 
+// shares is how long every block's parameters take to gather and its gradients to divide.
+func (p *pricing) shares(x *stage) (gather, scatter []float64, limit string, err error) {
+	j, s := p.j, p.j.Split
+	for _, n := range x.params {
+		one, text, err := p.f.Seconds(Shards, coll.AllGather, n*j.ParamWidth())
+		if err != nil {
+			return nil, nil, "", err
+		}
+		back, _, err := p.f.Seconds(Shards, coll.ReduceScatter, n*j.GradWidth())
+		if err != nil {
+			return nil, nil, "", err
+		}
+		if s.Shard < s.DP*s.CP {
+			more, _, err := p.f.Seconds(Copies, coll.AllReduce, n*j.GradWidth()/float64(s.Shard))
+			if err != nil {
+				return nil, nil, "", err
+			}
+			back += more
+		}
+		gather, scatter, limit = append(gather, one), append(scatter, back), text
+	}
+	return gather, scatter, limit, nil
+}
+
 // fsdp plays one micro-batch on two streams: computing, and collectives one after the other
 // in the order in which FSDP starts them. A gather starts at the earliest when the block
-// before the one before it is done, so that two blocks' parameters are held.
-func fsdp(fwd, bwd, gather, scatter []float64) (end, busy float64) {
+// before the one before it is done, so that two blocks' parameters are held. see, if there is
+// one, is told of everything: f, b of computing, g, s of gathering and dividing.
+func fsdp(fwd, bwd, gather, scatter []float64, see func(traffic bool, kind byte, block int, from, took float64)) (end, busy float64) {
 	n := len(fwd)
 	done := make([]float64, n)
 	comm, at := 0.0, 0.0
-	move := func(earliest, t float64) float64 {
-		comm = max(comm, earliest) + t
+	move := func(kind byte, block int, earliest, t float64) float64 {
+		from := max(comm, earliest)
+		if see != nil {
+			see(true, kind, block, from, t)
+		}
+		comm = from + t
 		busy += t
 		return comm
+	}
+	compute := func(kind byte, block int, earliest, t float64) {
+		from := max(at, earliest)
+		if see != nil {
+			see(false, kind, block, from, t)
+		}
+		at = from + t
 	}
 	for i := range n {
 		early := 0.0
 		if i >= 2 {
 			early = done[i-2]
 		}
-		at = max(at, move(early, gather[i])) + fwd[i]
+		compute('f', i, move('g', i, early, gather[i]), fwd[i])
 		done[i] = at
 	}
 	// The last block's parameters are still there.
@@ -146,12 +174,12 @@ func fsdp(fwd, bwd, gather, scatter []float64) (end, busy float64) {
 	back[n], back[n+1] = at, at
 	have := at
 	for i := n - 1; i >= 0; i-- {
-		at = max(at, have) + bwd[i]
+		compute('b', i, have, bwd[i])
 		back[i] = at
 		if i > 0 { // the next one's parameters come while this one is computed, its gradients go after it
-			have = move(back[i+1], gather[i-1])
+			have = move('g', i-1, back[i+1], gather[i-1])
 		}
-		move(at, scatter[i])
+		move('s', i, at, scatter[i])
 	}
 	return max(at, comm), busy
 }

@@ -46,17 +46,11 @@ func newCase(g *Group, pts []Point, p *predict.Predictor, assumed []string) (*Ca
 	return c, nil
 }
 
-// version is the release that ran. One that is older or newer than those known is
-// taken for the nearest, and one that nobody stated for a usual one.
+// version is the release that ran, and what had to be assumed. One that nobody stated, or
+// that is older or newer than those known, is taken for a usual one: the figures were fitted so.
 func (g *Group) version(p *Place) (nccl.Version, string) {
 	text, _, _ := strings.Cut(g.NCCL, " ")
 	if v, err := nccl.ParseVersion(text); err == nil {
-		switch {
-		case v.Compare(nccl.Oldest) < 0:
-			return nccl.Oldest, fmt.Sprintf("NCCL %s taken as %s", v, nccl.Oldest)
-		case v.Compare(nccl.Newest) > 0:
-			return nccl.Newest, fmt.Sprintf("NCCL %s taken as %s", v, nccl.Newest)
-		}
 		return v, ""
 	}
 	v := nccl.Version{Major: 2, Minor: 23, Patch: 4}
@@ -65,7 +59,10 @@ func (g *Group) version(p *Place) (nccl.Version, string) {
 			v = nccl.Version{Major: 2, Minor: 27, Patch: 7}
 		}
 	}
-	return v, "NCCL " + v.String()
+	if text == "" {
+		return v, fmt.Sprintf("NCCL %s; the source does not state the release", v)
+	}
+	return v, fmt.Sprintf("NCCL %s; %.40q is no release of %d.%d to %d.%d", v, text, nccl.Oldest.Major, nccl.Oldest.Minor, nccl.Newest.Major, nccl.Newest.Minor)
 }
 
 // env is what the run set, as far as it changes what NCCL decides. Names of NICs

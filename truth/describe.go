@@ -28,8 +28,9 @@ const (
 
 // Describe builds the cluster that a group was measured on.
 func (g *Group) Describe() (*Place, error) {
-	if g.Nodes < 1 || g.PerNode < 1 || g.Nodes > hardware.MaxNodes || g.PerNode > 1024 {
-		return nil, fmt.Errorf("%d nodes with %d GPUs; expected at least one of each", g.Nodes, g.PerNode)
+	const most = 1024 // GPUs a node
+	if g.Nodes < 1 || g.PerNode < 1 || g.Nodes > hardware.MaxNodes || g.PerNode > most {
+		return nil, fmt.Errorf("%d nodes with %d GPUs each; expected 1 to %d nodes and 1 to %d GPUs", g.Nodes, g.PerNode, hardware.MaxNodes, most)
 	}
 	if g.NICs != nil && *g.NICs < 0 {
 		return nil, fmt.Errorf("nics_per_node is %g; expected a count, or null where the source does not state it", *g.NICs)
@@ -138,7 +139,8 @@ func (g *Group) racks(m hardware.GPUModel) int {
 
 // network fills the NICs of a shape.
 func (g *Group) network(s *hardware.Shape, p *Place, racks int) error {
-	s.Kind, s.GDR = g.kind()
+	var known bool
+	s.Kind, s.GDR, known = g.kind()
 	if racks == 1 || racks == 0 && g.Nodes == 1 {
 		s.NICs, s.Port, s.Kind = trayGPUs, 400*unit.Gbps, cluster.InfiniBand
 		if racks == 0 {
@@ -157,6 +159,16 @@ func (g *Group) network(s *hardware.Shape, p *Place, racks int) error {
 	if s.NICs < 1 || s.NICs > 1024 {
 		return fmt.Errorf("%d NICs a node; expected 1 to 1024", s.NICs)
 	}
+	if g.Gbps != nil && *g.Gbps == 0 {
+		return fmt.Errorf("nic_gbps is 0 on %d nodes; expected the rate of a port in Gb/s, or null where the source does not state it", g.Nodes)
+	}
+	switch {
+	case known:
+	case g.Fabric == "":
+		p.Assumed = append(p.Assumed, "InfiniBand; the source does not state the fabric")
+	default:
+		p.Assumed = append(p.Assumed, fmt.Sprintf("fabric %.40q is none that is known: taken as InfiniBand", g.Fabric))
+	}
 	rate, assumed := g.port()
 	if assumed != "" {
 		p.Assumed = append(p.Assumed, assumed)
@@ -165,8 +177,9 @@ func (g *Group) network(s *hardware.Shape, p *Place, racks int) error {
 	return nil
 }
 
-// kind reads the family of the network, and whether it reaches GPU memory.
-func (g *Group) kind() (cluster.NetKind, cluster.Tri) {
+// kind reads the family of the network, and whether it reaches GPU memory; false where its
+// words name none, and the usual one is taken.
+func (g *Group) kind() (cluster.NetKind, cluster.Tri, bool) {
 	s := strings.ToLower(g.Fabric)
 	has := func(words ...string) bool {
 		for _, w := range words {
@@ -178,25 +191,25 @@ func (g *Group) kind() (cluster.NetKind, cluster.Tri) {
 	}
 	switch {
 	case has("plain tcp", "sockets", "ipoib", "without rdma"):
-		return cluster.Ethernet, cluster.No
+		return cluster.Ethernet, cluster.No, true
 	case has("efa"):
-		return cluster.EFA, cluster.Yes
+		return cluster.EFA, cluster.Yes, true
 	case has("tcpxo", "tcp-xo", "fastrak"):
-		return cluster.TCPXO, cluster.Yes
+		return cluster.TCPXO, cluster.Yes, true
 	case has("tcpx"):
-		return cluster.TCPX, cluster.Yes
+		return cluster.TCPX, cluster.Yes, true
 	case has("slingshot"):
-		return cluster.Slingshot, cluster.Yes
+		return cluster.Slingshot, cluster.Yes, true
 	case has("omni"):
-		return cluster.OmniPath, cluster.Yes
+		return cluster.OmniPath, cluster.Yes, true
 	case has("roce"):
-		return cluster.RoCE, cluster.Yes
+		return cluster.RoCE, cluster.Yes, true
 	case has("infiniband", "ndr", "hdr", "edr", "xdr"):
-		return cluster.InfiniBand, cluster.Yes
+		return cluster.InfiniBand, cluster.Yes, true
 	case has("ethernet", "tcp", "gbe"):
-		return cluster.Ethernet, cluster.No
+		return cluster.Ethernet, cluster.No, true
 	}
-	return cluster.InfiniBand, cluster.Yes
+	return cluster.InfiniBand, cluster.Yes, false
 }
 
 // port is the rate of a port, and what had to be assumed.

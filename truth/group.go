@@ -74,7 +74,11 @@ func Read(name string, r io.Reader) ([]Group, []Left, error) {
 	var list []Group
 	var left []Left
 	for line := 1; sc.Scan(); line++ {
-		b := bytes.TrimSpace(sc.Bytes())
+		b := sc.Bytes()
+		if line == 1 {
+			b = bytes.TrimPrefix(b, []byte("\ufeff")) // as editors on Windows write it
+		}
+		b = bytes.TrimSpace(b)
 		if len(b) == 0 {
 			continue
 		}
@@ -121,7 +125,7 @@ func readLine(b []byte) (g Group, why string, err error) {
 	}
 	switch {
 	case kind.Collective == nil && kind.Measured != nil && kind.Model != nil:
-		return Group{ID: kind.ID}, "a training point; those are predicted by `busbar step`, not here", nil
+		return Group{ID: kind.ID}, "a training point, not a collective; `busbar step` predicts those", nil
 	case kind.Collective == nil:
 		return Group{ID: kind.ID}, "neither a collective nor a training point", nil
 	}

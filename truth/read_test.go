@@ -64,3 +64,22 @@ func TestPublished(t *testing.T) {
 		}
 	}
 }
+
+// TestAssumed tells what had to be taken for granted: a fabric and a release that nobody knows.
+func TestAssumed(t *testing.T) {
+	line := "\ufeff" + `{"id":"a","collective":"all_reduce","nodes":2,"gpus_per_node":8,"gpu":"H100","nics_per_node":8,"nic_gbps":400,"fabric":"marble","nccl_version":"2.9.1","sizes_bytes":[1048576],"time_us":[90]}`
+	groups, _, err := Read("f", strings.NewReader(line))
+	if err != nil || len(groups) != 1 {
+		t.Fatalf("a file with a byte order mark: %d groups, %v", len(groups), err)
+	}
+	c, err := Prepare(&groups[0], nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := strings.Join(c.Assumed, "\n")
+	for _, want := range []string{`fabric "marble" is none that is known: taken as InfiniBand`, `"2.9.1" is no release of 2.18 to 2.30`} {
+		if !strings.Contains(all, want) {
+			t.Errorf("assumed %q, want %q in it", all, want)
+		}
+	}
+}

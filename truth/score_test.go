@@ -54,7 +54,9 @@ func TestDescribe(t *testing.T) {
 		{"a rack", `"nodes":18,"gpus_per_node":4,"gpu":"GB200","intra":"NVLink5 NVSwitch, NVL72 (MNNVL)","nics_per_node":4,"fabric":"InfiniBand Quantum-X800 between racks"`, "nvlink-rack", 72, ""},
 		{"no NICs stated", `"nodes":2,"gpus_per_node":8,"gpu":"A100-SXM4-80GB","fabric":"InfiniBand HDR"`, "", 0, "does not state how many NICs"},
 		{"no such GPU", `"nodes":1,"gpus_per_node":8,"gpu":"TPU v5p"`, "", 0, "not in the catalogue"},
-		{"no nodes", `"nodes":0,"gpus_per_node":8,"gpu":"H100"`, "", 0, "expected at least one"},
+		{"no nodes", `"nodes":0,"gpus_per_node":8,"gpu":"H100"`, "", 0, "expected 1 to 1000000 nodes"},
+		{"too many nodes", `"nodes":1000000000000,"gpus_per_node":8,"gpu":"H100"`, "", 0, "expected 1 to 1000000 nodes"},
+		{"ports without a rate", `"nodes":2,"gpus_per_node":8,"gpu":"H100","nics_per_node":8,"nic_gbps":0,"fabric":"RoCEv2"`, "", 0, "nic_gbps is 0 on 2 nodes"},
 	} {
 		g := read(t, `{"id":"x-1","collective":"all_reduce","sizes_bytes":[1048576],"time_us":[50],`+c.line+`}`)
 		place, err := g.Describe()

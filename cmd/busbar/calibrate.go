@@ -22,9 +22,9 @@ type calibrateCmd struct {
 	Layout  string   `short:"l" placeholder:"NxG" help:"Nodes and GPUs of each that took part, where the output does not list its ranks."`
 	Op      string   `help:"The collective, where the output does not say: all_reduce, all_gather, …"`
 	NCCL    string   `name:"nccl" placeholder:"VERSION" help:"The release that ran, where the output does not say."`
-	Output  string   `short:"o" placeholder:"FILE" help:"Write the cluster with its calibration to FILE, for later -c FILE."`
-	Figures bool     `help:"For developers: fit all figures to published points and print them as Go."`
-	Cross   bool     `help:"Predict every machine of a file by figures fitted on the others, the honest error of the model; about half a minute. With --figures print the margins as Go."`
+	Output  string   `short:"o" placeholder:"FILE" help:"Write the cluster with its calibration to FILE, for later -c FILE; - is standard output."`
+	Figures bool     `help:"For developers: fit all figures to published points and print them as Go (--json: as a document)."`
+	Cross   bool     `help:"Predict every machine of a file by figures fitted on the others, the honest error of the model; about half a minute. With --figures print the margins as Go (--json: as a document)."`
 
 	taken []taken // what the measurements are about
 }
@@ -80,20 +80,38 @@ func (c *calibrateCmd) Run(e *env) error {
 			return err
 		}
 	}
-	if c.JSON {
-		err = writeIndented(e.stdout, siteDocument(site, cl.Calibration, c.taken))
-	} else {
-		fmt.Fprintf(e.stdout, "%s\n\n", takenLine(c.taken))
-		err = printSite(e.stdout, site, c.Output)
+	if err := c.tell(e, site, cl); err != nil {
+		return err
 	}
-	if err == nil && (len(site.Ends) > 0 || !better) {
+	if len(site.Ends) > 0 || !better {
 		return errWrong
 	}
-	return err
+	return nil
+}
+
+// tell says what was found: on standard error where the cluster has standard output.
+func (c *calibrateCmd) tell(e *env, site *calibrate.Site, cl *cluster.Cluster) error {
+	if c.JSON {
+		return writeIndented(e.stdout, siteDocument(site, cl.Calibration, c.taken))
+	}
+	w := e.stdout
+	if isStdout(c.Output) {
+		if w = e.stderr; c.Quiet {
+			return nil
+		}
+	}
+	fmt.Fprintf(w, "%s\n\n", takenLine(c.taken))
+	return printSite(w, site, c.Output)
 }
 
 // outputName refuses names that a cluster file cannot have, before the work.
 func (c *calibrateCmd) outputName() error {
+	if isStdout(c.Output) {
+		if c.JSON {
+			return fmt.Errorf("-o %s and --json both want standard output; take one of them", c.Output)
+		}
+		return nil
+	}
 	switch ext := strings.ToLower(filepath.Ext(c.Output)); ext {
 	case "", ".yaml", ".yml":
 		return nil

@@ -42,9 +42,12 @@ func printSite(w io.Writer, s *calibrate.Site, file string) error {
 	if !s.Better() {
 		return printNoBetter(w, s)
 	}
-	if file != "" {
+	switch {
+	case isStdout(file):
+		fmt.Fprintln(w, "the cluster with its calibration is on standard output; keep it in a file for predict -c FILE")
+	case file != "":
 		fmt.Fprintf(w, "written to %s; predict with -c %s\n", file, file)
-	} else {
+	default:
 		fmt.Fprintln(w, "nothing was written; -o FILE keeps it")
 	}
 	return nil
@@ -112,6 +115,9 @@ func (c *calibrateCmd) developer(e *env) error {
 	if err != nil {
 		return err
 	}
+	if c.Figures && c.JSON {
+		return writeIndented(e.stdout, marginsDocument(rows))
+	}
 	if c.Figures {
 		return calibrate.WriteMargins(e.stdout, calibrate.Margins(rows))
 	}
@@ -122,6 +128,24 @@ func (c *calibrateCmd) developer(e *env) error {
 	fmt.Fprintln(e.stdout, "Every machine is predicted by figures that were fitted without its points.")
 	fmt.Fprintln(e.stdout)
 	return v.print(e.stdout, c.Verbose)
+}
+
+type marginDoc struct {
+	Class    string  `json:"class"`
+	Size     string  `json:"size"`
+	Factor   float64 `json:"factor"`
+	Points   int     `json:"points"`
+	Machines int     `json:"machines"`
+}
+
+// marginsDocument is the error bars with the score that they come from.
+func marginsDocument(rows []truth.Row) any {
+	s := truth.Rate(rows)
+	list := []marginDoc{}
+	for _, m := range calibrate.Margins(rows) {
+		list = append(list, marginDoc{m.Class, m.Size, m.Factor, m.Points, m.Machines})
+	}
+	return map[string]any{"points": s.Points, "median_ape": s.Median, "p90_ape": s.P90, "margins": list}
 }
 
 // printFigures lists the figures, says which no point constrains, and prints the Go

@@ -15,10 +15,10 @@ import (
 // file keeps its mode, a new one gets what the umask allows, and what is no plain
 // file (a pipe, a terminal, a device) is written to, never replaced.
 func (e *env) writeFile(name string, write func(io.Writer) error) error {
-	switch filepath.Clean(name) {
-	case "/dev/stdout":
+	switch {
+	case isStdout(name):
 		return write(e.stdout)
-	case "/dev/stderr":
+	case filepath.Clean(name) == "/dev/stderr":
 		return write(e.stderr)
 	}
 	target, through, err := linkEnd(name)
@@ -47,6 +47,9 @@ func (e *env) writeFile(name string, write func(io.Writer) error) error {
 	}
 	return e.replace(name, target, info.Mode().Perm(), write)
 }
+
+// isStdout reports a name that stands for standard output.
+func isStdout(name string) bool { return name == "-" || filepath.Clean(name) == "/dev/stdout" }
 
 // linkEnd follows links to the name of a file that need not exist yet. through
 // says that a link leads into /proc or /dev, to a file that a process holds open:

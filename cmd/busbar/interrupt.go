@@ -101,11 +101,13 @@ func (u *unfinished) begin(target string) (*os.File, error) {
 	if u.abandoned {
 		return nil, context.Canceled
 	}
+	removeStale(filepath.Dir(target))
 	for try := 0; ; try++ {
 		name := filepath.Join(filepath.Dir(target), fmt.Sprintf(".busbar-%d-%d", os.Getpid(), try))
 		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 		if err == nil {
 			u.name = name
+			_ = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) // for removeStale of others
 		}
 		if err == nil || !errors.Is(err, fs.ErrExist) || try == 100 {
 			return f, err

@@ -101,6 +101,7 @@ type pricedStep struct {
 	job    *workload.Job
 	gpu    hardware.GPUModel
 	fabric *step.Fabric
+	bars   func() ([]step.Bar, error)
 	*step.Result
 }
 
@@ -127,11 +128,12 @@ func (c *jobFlags) price(cl *cluster.Cluster, s shape, a *asked) (*pricedStep, e
 		return nil, err
 	}
 	f := step.NewFabric(cl, layout, split, a.version)
-	r, err := step.Step(j, g, f)
+	p := step.Prepare(j, f)
+	r, err := p.Price(g)
 	if err != nil {
 		return nil, fmt.Errorf("layout %s: %w", name, err)
 	}
-	return &pricedStep{layout: name, job: j, gpu: gpu, fabric: f, Result: r}, nil
+	return &pricedStep{layout: name, job: j, gpu: gpu, fabric: f, Result: r, bars: func() ([]step.Bar, error) { return p.Timeline(g) }}, nil
 }
 
 // job is the step that the flags describe; where nobody says, a replica computes one

@@ -101,8 +101,13 @@ type exited int
 func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []string) (code int) {
 	stderr = messages{stderr}
 	var cmd command
+	var helpless error // the help could not be written
+	help := func(o kong.HelpOptions, k *kong.Context) error {
+		helpless = printHelp(o, k)
+		return helpless
+	}
 	parser, err := kong.New(&cmd, kong.Name("busbar"), kong.Description(description), kong.Writers(stdout, stderr),
-		kong.Exit(func(c int) { panic(exited(c)) }), kong.UsageOnError(), kong.Help(printHelp), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+		kong.Exit(func(c int) { panic(exited(c)) }), kong.UsageOnError(), kong.Help(help), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {
 		fmt.Fprintln(stderr, "busbar:", err)
 		return exitCannot
@@ -123,11 +128,17 @@ func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []
 		args = append(args[1:len(args):len(args)], "--help")
 	}
 	k, err := parser.Parse(args)
-	if err != nil {
+	switch {
+	case errors.Is(helpless, syscall.EPIPE):
+		return exitDone
+	case helpless != nil:
+		fmt.Fprintln(stderr, "busbar: standard output:", helpless)
+		return exitCannot
+	case err != nil:
 		fmt.Fprintf(stderr, "busbar: %v\n%s\n", err, usageHint(err))
 		return exitBad
 	}
-	if err := misplaced(k); err != nil {
+	if err := errors.Join(misplaced(k), empty(k)); err != nil {
 		fmt.Fprintln(stderr, "busbar:", err)
 		return exitBad
 	}

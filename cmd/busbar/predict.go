@@ -17,26 +17,26 @@ import (
 
 type predictCmd struct {
 	common
-	Machine string   `arg:"" optional:"" name:"cluster" help:"The cluster, as -c gives it."`
-	Cluster string   `short:"c" placeholder:"CLUSTER" help:"A preset (dgx-h100:4), a cluster file, or any file that map reads (topo.xml:8 is eight such nodes). None: this machine."`
-	Layout  string   `short:"l" placeholder:"NODESxGPUS" help:"Who takes part: 2x4 is two nodes with four GPUs each. None: all GPUs."`
-	Op      string   `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, all_to_all_v, gather, scatter, sendrecv, hypercube, barrier."`
-	Min     string   `short:"b" name:"minbytes" placeholder:"SIZE" help:"The smallest size; 8 without -e and --size (8, 64K, 1M, 1G are 1024-based as in nccl-tests; 1.32GB, 1GiB say so)."`
-	Max     string   `short:"e" name:"maxbytes" placeholder:"SIZE" help:"The greatest size; 128M without -b and --size."`
-	Factor  float64  `short:"f" name:"stepfactor" default:"2" help:"From size to size."`
-	Size    string   `placeholder:"SIZE" help:"One size, or several with commas, instead of -b -e -f."`
-	Dtype   string   `short:"d" default:"float" help:"float, half, bfloat16, int8, f8e4m3, …"`
-	Root    int      `help:"The root of broadcast, reduce, gather, scatter."`
-	Algo    string   `placeholder:"ALGO" help:"auto is what NCCL takes, best what is fastest, each a row for every algorithm of NCCL, all also for every protocol, or names (ring,tree). Without it: auto, and each with --compare."`
-	Proto   string   `enum:"auto,ll,ll128,simple" default:"auto" help:"auto, ll, ll128 or simple."`
-	NCCL    string   `name:"nccl" placeholder:"VERSION" help:"The release of NCCL, 2.18 to 2.30. Without it: the newest known, named in the first line of the output; give the job's own (NCCL_DEBUG=VERSION prints it)."`
-	Plan    bool     `name:"nccl-plan" help:"Also print what NCCL sets up: graphs, rings, trees, its table of estimates."`
-	Compare string   `placeholder:"L1,L2,…" help:"Layouts side by side: 1x4,2x2,4x1."`
-	GPU     string   `name:"gpu" placeholder:"MODEL" help:"The GPUs' model where the cluster's source does not name it: a100-80."`
-	NIC     string   `name:"nic" placeholder:"[COUNTx]SPEED" help:"The NICs where the source does not say: 200Gb/s or HDR is the rate of those it has, 4x200Gb/s or 4xHDR four of them a node where it has none."`
-	Env     []string `placeholder:"KEY=VALUE" sep:"none" help:"A setting of NCCL, as in the job's environment. Repeatable."`
-	Output  []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write a file: .svg is a picture, .trace.json a timeline for Perfetto, .json the document of --json, .txt the table. Repeatable."`
-	Trace   string   `placeholder:"FILE" help:"Write the timeline of one run (one size, one algorithm), for ui.perfetto.dev or chrome://tracing."`
+	Machine string    `arg:"" optional:"" name:"cluster" help:"The cluster, as -c gives it."`
+	Cluster string    `short:"c" placeholder:"CLUSTER" help:"A preset (dgx-h100:4), a cluster file, or any file that map reads (topo.xml:8 is eight such nodes). None: this machine."`
+	Layout  string    `short:"l" placeholder:"NODESxGPUS" help:"Who takes part: 2x4 is two nodes with four GPUs each. None: all GPUs."`
+	Op      string    `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, all_to_all_v, gather, scatter, sendrecv, hypercube, barrier."`
+	Min     string    `short:"b" name:"minbytes" placeholder:"SIZE" help:"The smallest size; 8 without -e and --size (8, 64K, 1M, 1G are 1024-based as in nccl-tests; 1.32GB, 1GiB say so)."`
+	Max     string    `short:"e" name:"maxbytes" placeholder:"SIZE" help:"The greatest size; 128M without -b and --size."`
+	Factor  float64   `short:"f" name:"stepfactor" default:"2" help:"From size to size."`
+	Size    string    `placeholder:"SIZE" help:"One size, or several with commas, instead of -b -e -f."`
+	Dtype   string    `short:"d" default:"float" help:"float, half, bfloat16, int8, f8e4m3, …"`
+	Root    int       `help:"The root of broadcast, reduce, gather, scatter."`
+	Algo    string    `placeholder:"ALGO" help:"auto is what NCCL takes, best what is fastest, each a row for every algorithm of NCCL, all also for every protocol, or names (ring,tree). Without it: auto, and each with --compare."`
+	Proto   protoWord `enum:"auto,ll,ll128,simple" default:"auto" help:"auto, ll, ll128 or simple."`
+	NCCL    string    `name:"nccl" placeholder:"VERSION" help:"The release of NCCL, 2.18 to 2.30. Without it: the newest known, named in the first line of the output; give the job's own (NCCL_DEBUG=VERSION prints it)."`
+	Plan    bool      `name:"nccl-plan" help:"Also print what NCCL sets up: graphs, rings, trees, its table of estimates."`
+	Compare string    `placeholder:"L1,L2,…" help:"Layouts side by side: 1x4,2x2,4x1."`
+	GPU     string    `name:"gpu" placeholder:"MODEL" help:"The GPUs' model where the cluster's source does not name it: a100-80."`
+	NIC     string    `name:"nic" placeholder:"[COUNTx]SPEED" help:"The NICs where the source does not say: 200Gb/s or HDR is the rate of those it has, 4x200Gb/s or 4xHDR four of them a node where it has none."`
+	Env     []string  `placeholder:"KEY=VALUE" sep:"none" help:"A setting of NCCL, as in the job's environment. Repeatable."`
+	Output  []string  `short:"o" placeholder:"FILE" sep:"none" help:"Also write a file: .svg is a picture, .trace.json a timeline for Perfetto, .json the document of --json, .txt the table; FORMAT=FILE says svg, trace, json or text itself, and FORMAT=- writes to standard output instead of the table. Repeatable."`
+	Trace   string    `placeholder:"FILE" help:"Write the timeline of one run (one size, one algorithm), for ui.perfetto.dev or chrome://tracing; - is standard output, instead of the table."`
 }
 
 // Help ends with examples.
@@ -54,10 +54,8 @@ func (predictCmd) Help() string {
 
 // Run predicts and writes what was asked for.
 func (c *predictCmd) Run(e *env) error {
-	for _, o := range c.Output { // before the work, not after it
-		if _, _, err := c.form(e, nil, o); err != nil {
-			return err
-		}
+	if err := c.outputs(e); err != nil { // before the work, not after it
+		return err
 	}
 	f, err := c.forecast(e)
 	if err != nil {
@@ -94,6 +92,9 @@ func (c *predictCmd) forecast(e *env) (*forecast, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := c.peopled(cl); err != nil {
+		return nil, err
+	}
 	if err := c.assume(e, cl, shapes); err != nil {
 		return nil, err
 	}
@@ -101,12 +102,19 @@ func (c *predictCmd) forecast(e *env) (*forecast, error) {
 	defer done()
 	f := &report.Forecast{Cluster: cl.Name, Op: q.Kind.String(), NCCL: version.String(), Compared: c.Compare != "", Origin: predict.Origin(cl), Parts: c.Verbose}
 	var asked []*predict.Predictor
+	var impossible error
 	for _, s := range shapes {
 		if err := e.ctx.Err(); err != nil {
 			return nil, err
 		}
 		p, side, skipped, err := c.side(cl, s, version, settings, q)
-		if err != nil {
+		switch {
+		case err != nil && f.Compared: // the others can still be compared
+			if f.Skipped = append(f.Skipped, sideError(s, err)); impossible == nil {
+				impossible = err
+			}
+			continue
+		case err != nil:
 			return nil, err
 		}
 		c.note(e, p.Plan.Notes()...)
@@ -120,8 +128,11 @@ func (c *predictCmd) forecast(e *env) (*forecast, error) {
 			f.Skipped = append(f.Skipped, fmt.Sprintf("%s %s: %s", side.Layout, t.Algo, t.Reason))
 		}
 	}
+	if len(f.Sides) == 0 {
+		return nil, impossible
+	}
 	f.Rows = arranged(f)
-	if f.Compared {
+	if len(f.Sides) > 1 {
 		f.Verdicts = predict.Compare(f.Sides)
 	}
 	return &forecast{f, asked, q}, nil
@@ -139,6 +150,27 @@ func (c *predictCmd) place() error {
 	return nil
 }
 
+// peopled refuses a cluster without GPUs, which is mostly the machine that somebody sits at.
+func (c *predictCmd) peopled(cl *cluster.Cluster) error {
+	for h := range cl.Hosts {
+		if t := cl.TypeOf(h); t != nil && t.Count(cluster.GPU) > 0 {
+			return nil
+		}
+	}
+	if c.Cluster != "" {
+		return fmt.Errorf("-c %s: no node of it has a GPU; nothing to predict", c.Cluster)
+	}
+	return fmt.Errorf("no cluster given, and this machine (%s) has no GPU; give one with -c: a preset (busbar presets lists them), a cluster file, or any file that busbar map reads", cl.Name)
+}
+
+// sideError is why a layout is not in a comparison.
+func sideError(s shape, err error) string {
+	if text := err.Error(); strings.HasPrefix(text, "layout "+s.text) {
+		return text
+	}
+	return fmt.Sprintf("%s: %v", s.text, err)
+}
+
 // note tells something beside the answer.
 func (c *predictCmd) note(e *env, texts ...string) {
 	if c.Quiet {
@@ -151,7 +183,7 @@ func (c *predictCmd) note(e *env, texts ...string) {
 
 // query is what the flags ask for.
 func (c *predictCmd) query(e *env) (predict.Query, error) {
-	q := predict.Query{Root: c.Root, Proto: c.Proto}
+	q := predict.Query{Root: c.Root, Proto: string(c.Proto)}
 	var err error
 	if q.Kind, err = coll.ParseKind(c.Op); err != nil {
 		return q, fmt.Errorf("--op: %w", err)
@@ -163,6 +195,9 @@ func (c *predictCmd) query(e *env) (predict.Query, error) {
 		return q, err
 	}
 	c.note(e, sizeNotes(c.Size)...)
+	if q.Kind == coll.Barrier && c.Size+c.Min+c.Max != "" {
+		c.note(e, "a barrier moves no data: --size, -b and -e are not used")
+	}
 	algos := c.Algo
 	if algos == "" {
 		algos = predict.Auto

@@ -44,9 +44,7 @@ func arranged(f *report.Forecast) []report.ForecastRow {
 
 // write sends the forecast to the files and to standard output.
 func (c *predictCmd) write(e *env, f *forecast) error {
-	if c.Trace != "" {
-		c.Output = append(c.Output, "trace="+c.Trace)
-	}
+	taken := false
 	for _, o := range c.Output {
 		write, file, err := c.form(e, f, o)
 		if err != nil {
@@ -55,11 +53,40 @@ func (c *predictCmd) write(e *env, f *forecast) error {
 		if err := e.writeFile(file, write); err != nil {
 			return err
 		}
+		taken = taken || isStdout(file)
+	}
+	if taken {
+		return nil
 	}
 	if c.JSON {
 		return writeIndented(e.stdout, f.document(c.Plan))
 	}
 	return c.text(e, e.stdout, f)
+}
+
+// outputs refuses what could not be written, and two things on standard output.
+func (c *predictCmd) outputs(e *env) error {
+	if c.Trace != "" {
+		c.Output = append(c.Output, "trace="+c.Trace)
+	}
+	taken := ""
+	if c.JSON {
+		taken = "--json"
+	}
+	for _, o := range c.Output {
+		_, file, err := c.form(e, nil, o)
+		if err != nil {
+			return err
+		}
+		if !isStdout(file) {
+			continue
+		}
+		if taken != "" {
+			return fmt.Errorf("%s and -o %s both want standard output; take one of them", taken, o)
+		}
+		taken = "-o " + o
+	}
+	return nil
 }
 
 // form is the writer for a file, by FORMAT=FILE or by the end of its name.
@@ -72,6 +99,9 @@ func (c *predictCmd) form(e *env, f *forecast, output string) (func(io.Writer) e
 	}
 	if form, name, ok := strings.Cut(output, "="); ok && forms[form] != nil {
 		return forms[form], name, nil
+	}
+	if isStdout(output) {
+		return nil, "", fmt.Errorf("-o %s: in which form? text=-, json=-, svg=- or trace=-", output)
 	}
 	lower := strings.ToLower(output)
 	for _, x := range []struct{ end, form string }{{".trace.json", "trace"}, {".json", "json"}, {".svg", "svg"}, {".txt", "text"}} {
@@ -108,8 +138,14 @@ func (c *predictCmd) trace(e *env, w io.Writer, f *forecast) error {
 	if !r.Beyond {
 		op = predict.Stand(op)
 	}
-	if err := playable(p, op, r.Setting); err != nil {
+	n, err := p.Steps(op, r.Setting)
+	switch {
+	case err != nil:
 		return err
+	case n > maxTraced:
+		return cannotError{fmt.Errorf("a timeline of %d events is more than a viewer opens (%d); take a smaller --size, fewer nodes (-l) or another --algo", n, maxTraced)}
+	case n > manyTraced:
+		c.note(e, fmt.Sprintf("the timeline will have about %d events; a viewer is slow with more than %d: a smaller --size or fewer nodes make less", n, manyTraced))
 	}
 	done := e.later(c.common, "playing every message")
 	run, err := p.Play(e.ctx, op, r.Setting)
@@ -121,9 +157,6 @@ func (c *predictCmd) trace(e *env, w io.Writer, f *forecast) error {
 	if run.Time != r.Time {
 		c.note(e, fmt.Sprintf("the timeline lasts %v, every message played; the table says %v by the steady form, which the model's figures were fitted with: go by the table for how long it takes", run.Time, r.Time))
 	}
-	if n := len(run.Events); n > manyTraced {
-		c.note(e, fmt.Sprintf("the timeline has %d events; a viewer is slow with more than %d: a smaller --size or fewer nodes make less", n, manyTraced))
-	}
 	return report.Trace(w, run, r.Time, p.Name)
 }
 
@@ -132,24 +165,6 @@ const manyTraced = 50_000
 
 // maxTraced is the number of events that a viewer still opens.
 const maxTraced = 2_000_000
-
-// playable refuses a run whose timeline nobody could look at, before the work.
-func playable(p *predict.Predictor, op coll.Op, s predict.Setting) error {
-	sc, err := p.Schedule(op, s)
-	if err != nil {
-		return err
-	}
-	ops := 0
-	for rank := range sc.Nodes() {
-		for lane := range sc.Lanes {
-			ops += sc.Len(rank, lane)
-		}
-		if ops > maxTraced {
-			return cannotError{fmt.Errorf("a timeline of more than %d messages is more than a viewer opens; take fewer nodes or another algorithm", maxTraced)}
-		}
-	}
-	return nil
-}
 
 // predictJSON is the document of busbar predict --json.
 type predictJSON struct {

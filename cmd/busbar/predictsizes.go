@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -51,7 +53,9 @@ func sizeList(text string) ([]unit.Bytes, error) {
 		if err != nil {
 			return nil, fmt.Errorf("--size: %w", err)
 		}
-		list = append(list, b)
+		if !slices.Contains(list, b) {
+			list = append(list, b)
+		}
 	}
 	return list, nil
 }
@@ -68,6 +72,8 @@ func steps(lo, hi unit.Bytes, factor float64) ([]unit.Bytes, error) {
 		return nil, fmt.Errorf("-b %d -e %d; expected sizes of 1 byte to %v", int64(lo), int64(hi), maxSize)
 	case lo > hi:
 		return nil, fmt.Errorf("-b %v is more than -e %v", lo, hi)
+	case math.IsInf(factor, 0) || math.IsNaN(factor):
+		return nil, fmt.Errorf("-f %g; expected a number more than 1", factor)
 	case !(factor > 1):
 		if lo == hi {
 			return []unit.Bytes{lo}, nil

@@ -166,8 +166,16 @@ func (d *scaleDoc) print(w io.Writer) error {
 	fmt.Fprintf(w, "%s on %s, %s scaling\n", d.Model, d.Cluster, d.kind())
 	right := texttab.Right
 	t := texttab.Table{Columns: []texttab.Column{
-		{Head: "nodes", Align: right}, {Head: "GPUs", Align: right}, {Head: "step", Align: right}, {Head: "exposed", Align: right}, {Head: "tokens/s", Align: right},
-		{Head: "MFU", Align: right}, {Head: "efficiency", Align: right}, {Head: ""}, {Head: "limit"}, {Head: "parallel"},
+		{Head: "nodes", Align: right},
+		{Head: "GPUs", Align: right},
+		{Head: "step", Align: right},
+		{Head: "exposed", Align: right},
+		{Head: "tokens/s", Align: right},
+		{Head: "MFU", Align: right},
+		{Head: "efficiency", Align: right},
+		{Head: ""},
+		{Head: "limit"},
+		{Head: "parallel"},
 	}}
 	for _, r := range d.Rows {
 		mark := strings.Repeat("▇", max(0, int(r.Efficiency*20+0.5)))

@@ -20,24 +20,24 @@ import (
 
 type schedCmd struct {
 	common
-	File     string `arg:"" optional:"" help:"An MSCCL algorithm file, - for standard input. None: the schedule of --op by --algo."`
-	List     bool   `help:"List the algorithms, the collectives that each does and what it needs."`
-	Op       string `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, …"`
-	Algo     string `default:"ring" help:"The algorithm's name (--list)."`
-	Ranks    int    `short:"n" name:"ranks" default:"8" help:"How many ranks."`
-	Root     int    `help:"The root of broadcast, reduce, gather, scatter."`
-	Channels int    `default:"1" help:"Parts of the data that go side by side."`
-	Pieces   int    `default:"4" help:"Messages that a chain or tree cuts a channel's data into."`
-	Groups   string `placeholder:"SIZE|LIST" help:"Ranks that are close to each other: 4 is groups of four, 0-3/4-7 names them."`
-	Inner    string `placeholder:"ALGO" help:"hierarchical, inside a group: ring, direct, nvls."`
-	Outer    string `placeholder:"ALGO" help:"hierarchical, across groups: ring, tree, halving_doubling, rabenseifner, collnet."`
-	Check    bool   `help:"Prove it and print no program; exit 1 when it is wrong."`
-	Output   string `short:"o" placeholder:"FORMAT" default:"text" help:"text, msccl, json; FORMAT=FILE writes to a file, and so does a file name that ends in .txt, .xml or .json."`
-	Proto    string `enum:"auto,simple,ll,ll128" default:"auto" help:"msccl: the protocol: simple, ll or ll128. auto is simple."`
-	Min      string `name:"min-size" placeholder:"SIZE" help:"msccl: the smallest call that the file is for, of all ranks' blocks together."`
-	Max      string `name:"max-size" placeholder:"SIZE" help:"msccl: the greatest; the reader then puts more into a message."`
-	InPlace  bool   `help:"msccl: for calls in place only, without the copy of a rank's own block."`
-	Rooted   bool   `help:"msccl: allow broadcast and reduce; the reader uses such a file for calls with any root."`
+	File     string    `arg:"" optional:"" help:"An MSCCL algorithm file, - for standard input. None: the schedule of --op by --algo."`
+	List     bool      `help:"List the algorithms, the collectives that each does and what it needs."`
+	Op       string    `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, …"`
+	Algo     string    `default:"ring" help:"The algorithm's name (--list)."`
+	Ranks    int       `short:"n" name:"ranks" default:"8" help:"How many ranks."`
+	Root     int       `help:"The root of broadcast, reduce, gather, scatter."`
+	Channels int       `default:"1" help:"Parts of the data that go side by side."`
+	Pieces   int       `default:"4" help:"Messages that a chain or tree cuts a channel's data into."`
+	Groups   string    `placeholder:"SIZE|LIST" help:"Ranks that are close to each other: 4 is groups of four, 0-3/4-7 names them."`
+	Inner    string    `placeholder:"ALGO" help:"hierarchical, inside a group: ring, direct, nvls."`
+	Outer    string    `placeholder:"ALGO" help:"hierarchical, across groups: ring, tree, halving_doubling, rabenseifner, collnet."`
+	Check    bool      `help:"Prove it and print no program; exit 1 when it is wrong."`
+	Output   string    `short:"o" placeholder:"FORMAT" help:"text (as without it), msccl or json on standard output; FORMAT=FILE writes to a file, and so does a file name that ends in .txt, .xml or .json. With --json a file is written and the document printed."`
+	Proto    protoWord `enum:"auto,simple,ll,ll128" default:"auto" help:"msccl: the protocol: simple, ll or ll128. auto is simple."`
+	Min      string    `name:"min-size" placeholder:"SIZE" help:"msccl: the smallest call that the file is for, of all ranks' blocks together."`
+	Max      string    `name:"max-size" placeholder:"SIZE" help:"msccl: the greatest; the reader then puts more into a message."`
+	InPlace  bool      `help:"msccl: for calls in place only, without the copy of a rank's own block."`
+	Rooted   bool      `help:"msccl: allow broadcast and reduce; the reader uses such a file for calls with any root."`
 }
 
 // Help says who reads the files and ends with examples.
@@ -77,18 +77,18 @@ func (c *schedCmd) Run(e *env) error {
 		}
 		return c.check(e, format, file, s)
 	}
-	return c.write(e, file, func(w io.Writer) error {
+	return c.write(e, format, file, func(w io.Writer, format string) error {
 		switch format {
 		case "msccl":
 			return c.msccl(w, s)
 		case "json":
 			return printSchedule(w, s)
 		}
-		return schedule.Print(w, s)
+		return printText(w, s)
 	})
 }
 
-// format is what to write and where.
+// format is what to write and where; no file is standard output.
 func (c *schedCmd) format() (format, file string, err error) {
 	format = c.Output
 	if f, name, ok := strings.Cut(format, "="); ok {
@@ -96,8 +96,10 @@ func (c *schedCmd) format() (format, file string, err error) {
 	}
 	switch format {
 	case "text", "json", "msccl":
-	case "-":
-		format = "text"
+	case "", "-":
+		if format, file = "text", ""; c.JSON {
+			format = "json"
+		}
 	default:
 		file = c.Output
 		format = map[string]string{".txt": "text", ".xml": "msccl", ".json": "json"}[strings.ToLower(filepath.Ext(c.Output))]
@@ -105,21 +107,25 @@ func (c *schedCmd) format() (format, file string, err error) {
 			return "", "", fmt.Errorf("-o %s: expected text, msccl or json (FORMAT=FILE writes to a file), or a file name that ends in .txt, .xml or .json", c.Output)
 		}
 	}
-	if c.JSON {
-		if format == "msccl" {
-			return "", "", fmt.Errorf("--json and -o msccl: expected one of them")
-		}
-		format = "json"
+	if isStdout(file) {
+		file = ""
+	}
+	if c.JSON && file == "" && format != "json" {
+		return "", "", fmt.Errorf("--json and -o %s both want standard output; take one of them, or write to a file: -o %s=FILE", c.Output, format)
 	}
 	return format, file, nil
 }
 
-// write sends the result to standard output or to a file, which is there only when all went well.
-func (c *schedCmd) write(e *env, file string, f func(io.Writer) error) error {
-	if file == "" || file == "-" {
-		return f(e.stdout)
+// write sends the result to standard output or to a file, which is there only when all went well;
+// with --json to both.
+func (c *schedCmd) write(e *env, format, file string, f func(w io.Writer, format string) error) error {
+	if file == "" {
+		return f(e.stdout, format)
 	}
-	return e.writeFile(file, f)
+	if err := e.writeFile(file, func(w io.Writer) error { return f(w, format) }); err != nil || !c.JSON {
+		return err
+	}
+	return f(e.stdout, "json")
 }
 
 // build makes the schedule that the flags describe.
@@ -131,6 +137,12 @@ func (c *schedCmd) build() (*schedule.Schedule, error) {
 	b, err := schedule.Find(c.Algo)
 	if err != nil {
 		return nil, fmt.Errorf("--algo: %w", err)
+	}
+	switch { // 0 would be the builder's own number
+	case c.Channels < 1:
+		return nil, fmt.Errorf("--channels %d; expected at least 1", c.Channels)
+	case c.Pieces < 1:
+		return nil, fmt.Errorf("--pieces %d; expected at least 1", c.Pieces)
 	}
 	p := schedule.Params{Ranks: c.Ranks, Root: c.Root, Channels: c.Channels, Pieces: c.Pieces, Inner: c.Inner, Outer: c.Outer}
 	if c.Groups != "" {
@@ -147,8 +159,13 @@ func (c *schedCmd) build() (*schedule.Schedule, error) {
 func parseGroups(text string, ranks int) ([][]int, error) {
 	var groups [][]int
 	if size, err := strconv.Atoi(text); err == nil {
-		if size < 1 || ranks < 1 || ranks > 1<<24 {
-			return nil, fmt.Errorf("expected a number of ranks from 1 on")
+		switch {
+		case ranks < 1 || ranks > 1<<24:
+			return nil, fmt.Errorf("%d ranks to put into groups; 1 to %d are possible", ranks, 1<<24)
+		case size < 1 || size > ranks:
+			return nil, fmt.Errorf("groups of %d ranks; expected 1 to %d, as many as there are", size, ranks)
+		case ranks%size != 0:
+			return nil, fmt.Errorf("%d ranks are not a whole number of groups of %d; name uneven groups: 0-%d/%d-%d", ranks, size, size-1, size, ranks-1)
 		}
 		for r := 0; r < ranks; r++ {
 			if r%size == 0 {
@@ -184,7 +201,7 @@ func (c *schedCmd) msccl(w io.Writer, s *schedule.Schedule) error {
 	if s.Kind.Rooted() && !c.Rooted {
 		return fmt.Errorf("-o msccl: the reader does not look at a call's root: a %s written for root %d would also run for other roots, and go wrong; --rooted allows it where there are none", s.Kind, s.Root)
 	}
-	set := msccl.Settings{Proto: map[string]string{"ll": "LL", "ll128": "LL128"}[c.Proto], InPlace: c.InPlace, Rooted: c.Rooted}
+	set := msccl.Settings{Proto: map[string]string{"ll": "LL", "ll128": "LL128"}[string(c.Proto)], InPlace: c.InPlace, Rooted: c.Rooted}
 	for _, x := range []struct {
 		name, text string
 		to         *int64
@@ -210,11 +227,16 @@ func (c *schedCmd) msccl(w io.Writer, s *schedule.Schedule) error {
 
 // check proves a built schedule.
 func (c *schedCmd) check(e *env, format, file string, s *schedule.Schedule) error {
+	if opsBeyond(s, maxProven) {
+		return cannotError{fmt.Errorf("more than %d ops take too long to prove; check fewer ranks, channels or pieces: the programs are alike", maxProven)}
+	}
+	done := e.later(c.common, "proving")
 	err := s.Check()
+	done()
 	if undecided(err) {
 		return cannotError{err}
 	}
-	werr := c.write(e, file, func(w io.Writer) error {
+	werr := c.write(e, format, file, func(w io.Writer, format string) error {
 		if format == "json" {
 			return writeIndented(w, schedJSON{Schedule: headOf(s), Check: verdict(err, nil)})
 		}
@@ -259,8 +281,19 @@ var columns = []struct {
 
 // list prints the table of algorithms and collectives.
 func (c *schedCmd) list(e *env) error {
+	format, file, err := c.format()
+	if err != nil {
+		return err
+	}
+	if format == "msccl" {
+		return fmt.Errorf("--list and -o %s: a list is text or json", c.Output)
+	}
+	return c.write(e, format, file, func(w io.Writer, format string) error { return c.listTo(e, w, format) })
+}
+
+func (c *schedCmd) listTo(e *env, w io.Writer, format string) error {
 	builders := schedule.Builders()
-	if c.JSON || c.Output == "json" {
+	if format == "json" {
 		type row struct {
 			Name  string      `json:"name"`
 			Does  string      `json:"does"`
@@ -271,7 +304,7 @@ func (c *schedCmd) list(e *env) error {
 		for _, b := range builders {
 			rows = append(rows, row{b.Name, b.Does, b.Kinds, needs(b)})
 		}
-		return writeIndented(e.stdout, map[string]any{"algorithms": rows})
+		return writeIndented(w, map[string]any{"algorithms": rows})
 	}
 	t := texttab.Table{Columns: []texttab.Column{{Head: "name"}}}
 	var words []string
@@ -300,12 +333,12 @@ func (c *schedCmd) list(e *env) error {
 		}
 		t.Row(row...)
 	}
-	if err := t.Write(e.stdout); err != nil {
+	if err := t.Write(w); err != nil {
 		return err
 	}
-	fmt.Fprintln(e.stdout)
-	for _, line := range texttab.Flow(words, ", ", max(e.text(e.stdout).Width, 98)) {
-		fmt.Fprintln(e.stdout, line)
+	fmt.Fprintln(w)
+	for _, line := range texttab.Flow(words, ", ", max(e.text(w).Width, 98)) {
+		fmt.Fprintln(w, line)
 	}
 	return nil
 }

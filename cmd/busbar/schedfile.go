@@ -10,8 +10,13 @@ import (
 	"busbar/schedule"
 )
 
-// maxPrinted limits the ops of a JSON document, which is made in memory.
-const maxPrinted = 1 << 20
+// maxPrinted limits the ops of a JSON document, which is made in memory; maxText those of a
+// text, which nobody reads beyond some gigabytes; maxProven those of a proof, which takes a minute.
+const (
+	maxPrinted = 1 << 20
+	maxText    = 1 << 26
+	maxProven  = 1 << 23
+)
 
 // file shows or proves an algorithm file.
 func (c *schedCmd) file(e *env) error {
@@ -37,11 +42,11 @@ func (c *schedCmd) file(e *env) error {
 		fmt.Fprintf(e.stderr, "busbar: %s: %v\n", c.File, err)
 		return errWrong
 	}
-	return c.write(e, file, func(w io.Writer) error {
+	return c.write(e, format, file, func(w io.Writer, format string) error {
 		if format == "json" {
 			return printSchedule(w, s)
 		}
-		return schedule.Print(w, s)
+		return printText(w, s)
 	})
 }
 
@@ -82,7 +87,7 @@ func (c *schedCmd) checkFile(e *env, format, file string, a *msccl.Algo) error {
 			head.Steps += len(a.GPUs[i].Blocks[j].Steps)
 		}
 	}
-	werr := c.write(e, file, func(w io.Writer) error {
+	werr := c.write(e, format, file, func(w io.Writer, format string) error {
 		if format == "json" {
 			return writeIndented(w, schedJSON{File: &head, Check: verdict(err, views)})
 		}
@@ -219,6 +224,27 @@ func opOf(o schedule.Op) opJSON {
 	return j
 }
 
+// printText writes a schedule's programs, unless they would fill the disk.
+func printText(w io.Writer, s *schedule.Schedule) error {
+	if opsBeyond(s, maxText) {
+		return cannotError{fmt.Errorf("more than %d ops; ask for fewer ranks, channels or pieces: the programs are alike", maxText)}
+	}
+	return schedule.Print(w, s)
+}
+
+// opsBeyond tells whether a schedule has more than so many ops, without counting the rest.
+func opsBeyond(s *schedule.Schedule, most int) bool {
+	total := 0
+	for r := range s.Nodes() {
+		for l := range s.Lanes {
+			if total += s.Len(r, l); total > most {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // printSchedule writes a schedule with all its ops.
 func printSchedule(w io.Writer, s *schedule.Schedule) error {
 	var programs []programJSON
@@ -230,7 +256,7 @@ func printSchedule(w io.Writer, s *schedule.Schedule) error {
 				continue
 			}
 			if total += n; total > maxPrinted {
-				return cannotError{fmt.Errorf("more than %d ops; -o text has no limit", maxPrinted)}
+				return cannotError{fmt.Errorf("more than %d ops; ask for fewer ranks, or -o text, which takes %d", maxPrinted, maxText)}
 			}
 			p := programJSON{Rank: r, Lane: l}
 			for _, o := range s.Ops(r, l) {

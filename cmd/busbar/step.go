@@ -3,6 +3,7 @@ package main
 type stepCmd struct {
 	common
 	jobFlags
+	Output []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write the timeline of the step (one layout): .svg is a picture, .trace.json for Perfetto. Repeatable."`
 }
 
 // Help ends with examples.
@@ -12,6 +13,7 @@ func (stepCmd) Help() string {
 		"Examples:\n" +
 		"  busbar step -c dgx-h100:2 -m llama2-7b --parallel zero=3 --micro-batch 2\n" +
 		"  busbar step -c dgx-a100:48 -m gpt3-175b --parallel tp=8,pp=12 --global-batch 1536 --recompute full\n" +
+		"  busbar step -c dgx-h100:2 -m llama2-13b --parallel tp=4,pp=4 --global-batch 16 -o step.svg\n" +
 		"  busbar step -c baskerville -m gpt2-large --compare 1x4,2x2,4x1 --micro-batch 8 --json"
 }
 
@@ -32,6 +34,11 @@ func (c *stepCmd) Run(e *env) error {
 		rows = append(rows, *r)
 	}
 	done()
+	for _, o := range c.Output {
+		if err := drawStep(e, o, a.cluster.Name, rows); err != nil {
+			return err
+		}
+	}
 	if c.JSON {
 		return writeIndented(e.stdout, stepDocument(a.cluster.Name, rows))
 	}

@@ -3,8 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 
 	"busbar/internal/texttab"
+	"busbar/report"
 	"busbar/unit"
 )
 
@@ -80,8 +82,17 @@ func stepDocument(name string, rows []pricedStep) stepDoc {
 func printSteps(w io.Writer, name string, rows []pricedStep) error {
 	right := texttab.Right
 	t := texttab.Table{Columns: []texttab.Column{
-		{Head: "layout"}, {Head: "step", Align: right}, {Head: "compute", Align: right}, {Head: "exposed", Align: right}, {Head: "bubble", Align: right}, {Head: "update", Align: right},
-		{Head: "tokens/s", Align: right}, {Head: "TFLOPS/GPU", Align: right}, {Head: "MFU", Align: right}, {Head: "memory", Align: right}, {Head: "parallel"},
+		{Head: "layout"},
+		{Head: "step", Align: right},
+		{Head: "compute", Align: right},
+		{Head: "exposed", Align: right},
+		{Head: "bubble", Align: right},
+		{Head: "update", Align: right},
+		{Head: "tokens/s", Align: right},
+		{Head: "TFLOPS/GPU", Align: right},
+		{Head: "MFU", Align: right},
+		{Head: "memory", Align: right},
+		{Head: "parallel"},
 	}}
 	for _, r := range rows {
 		t.Row(r.layout, seconds(r.Step), seconds(r.Compute), seconds(r.Exposed), seconds(r.Bubble), seconds(r.Optimizer+r.Host), fmt.Sprintf("%.0f", r.Tokens/r.Step),
@@ -100,6 +111,40 @@ func printSteps(w io.Writer, name string, rows []pricedStep) error {
 		}
 	}
 	return nil
+}
+
+// drawStep writes the timeline of a step, as a picture or a trace.
+func drawStep(e *env, file, name string, rows []pricedStep) error {
+	lower := strings.ToLower(file)
+	trace := strings.HasSuffix(lower, ".trace.json")
+	if !trace && !strings.HasSuffix(lower, ".svg") {
+		return fmt.Errorf("-o %s: expected a name that ends in .svg or .trace.json", file)
+	}
+	if len(rows) != 1 {
+		return fmt.Errorf("-o %s: a timeline is of one layout; give it with -l", file)
+	}
+	list, err := rows[0].bars()
+	if err != nil {
+		return err
+	}
+	title := fmt.Sprintf("one step of %s on %s %s, %s", rows[0].job.Model.Name, name, rows[0].layout, rows[0].job.Split)
+	var bars []report.Bar
+	var spans []report.Span
+	for _, b := range list {
+		track := "compute"
+		if b.Traffic {
+			track = "traffic"
+		}
+		s := report.Span{Group: fmt.Sprintf("stage %d", b.Stage), Track: track, Name: b.Name, From: unit.Time(b.From * 1e12), To: unit.Time(b.To * 1e12), Bytes: unit.Bytes(b.Bytes)}
+		spans = append(spans, s)
+		bars = append(bars, report.Bar{Span: s, Kind: b.Kind})
+	}
+	return e.writeFile(file, func(w io.Writer) error {
+		if trace {
+			return report.Spans(w, title, spans)
+		}
+		return report.Timeline(w, title, bars)
+	})
 }
 
 // seconds prints a time of parts of a step.

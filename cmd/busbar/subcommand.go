@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -34,6 +35,29 @@ func misplaced(k *kong.Context) error {
 			return fmt.Errorf("--%s stands before %s; flags of a subcommand follow its name: busbar %s … (see busbar %s --help)", p.Flag.Name, n.Name, name, name)
 		}
 	}
+	return nil
+}
+
+// empty reports a flag or word that was given and is empty, as an unset variable of a script
+// makes it: what it was meant to say is not what leaving it out says.
+func empty(k *kong.Context) error {
+	for _, p := range k.Path {
+		switch {
+		case p.Flag != nil && p.Flag.Target.Kind() == reflect.String && p.Flag.Target.String() == "":
+			return fmt.Errorf("--%s is empty; expected %s, or leave it out", p.Flag.Name, p.Flag.FormatPlaceHolder())
+		case p.Positional != nil && p.Positional.Target.Kind() == reflect.String && p.Positional.Target.String() == "":
+			return fmt.Errorf("%s is empty; expected a value, or leave it out", p.Positional.Name)
+		}
+	}
+	return nil
+}
+
+// protoWord is the name of a protocol, in any case: NCCL prints LL128 and Simple.
+type protoWord string
+
+// UnmarshalText takes any case.
+func (p *protoWord) UnmarshalText(text []byte) error {
+	*p = protoWord(strings.ToLower(string(text)))
 	return nil
 }
 

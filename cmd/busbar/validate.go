@@ -20,9 +20,9 @@ type validateCmd struct {
 	NCCL      string   `name:"nccl" placeholder:"VERSION" help:"The release that ran, where those do not say."`
 	Class     string   `placeholder:"NAME" help:"Only points of a class: one that the table shows, with or without its size, or a machine."`
 	Rows      bool     `help:"Every point: measured, predicted, error."`
-	MaxMedian *float64 `placeholder:"0.12" help:"Exit 1 when the median error is greater, or nothing was predicted."`
+	MaxMedian *float64 `placeholder:"SHARE" help:"Exit 1 when the median error is greater (0.12 is 12%), or nothing was predicted. None: no bound."`
+	MaxP90    *float64 `name:"max-p90" placeholder:"SHARE" help:"Exit 1 when the 90th percentile is greater (0.4 is 40%), or nothing was predicted. None: no bound."`
 	runs      []*truth.Training
-	MaxP90    *float64 `name:"max-p90" placeholder:"0.4" help:"Exit 1 when the 90th percentile is greater, or nothing was predicted."`
 }
 
 // Help says what is scored and ends with examples.

@@ -25,7 +25,7 @@ func (v *validation) print(w io.Writer, rows bool) error {
 		return err
 	}
 	if v.all.Machines > 0 {
-		fmt.Fprintf(w, "averaged over %d machines: median %s, 90th percentile %s\n", v.all.Machines, percent(v.all.MachineMedian), percent(v.all.MachineP90))
+		fmt.Fprintf(w, "averaged over %s: median %s, 90th percentile %s\n", counted(v.all.Machines, "machine"), percent(v.all.MachineMedian), percent(v.all.MachineP90))
 	}
 	fmt.Fprintf(w, "predicted %d of %d points that can be scored%s\n", len(v.rows), v.gradable, v.share())
 	for _, x := range []struct {
@@ -219,4 +219,12 @@ func parts(list []truth.Part) []part {
 		out = append(out, part{p.Name, p.Points, p.Median, p.P90, p.Worst, p.Bias, p.Covered})
 	}
 	return out
+}
+
+// counted is a number of things.
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }

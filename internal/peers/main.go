@@ -106,7 +106,7 @@ func (b *book) sizes(ctx context.Context, over string, ranks []int, rounds int, 
 		}
 	}
 	if over == "shm" {
-		list[0].iters *= 5 // microseconds each
+		list[0].iters, list[0].warm = 5*list[0].iters, 500 // microseconds each
 	}
 	for round := range rounds {
 		for _, n := range ranks {

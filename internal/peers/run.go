@@ -54,7 +54,7 @@ func (b *book) one(ctx context.Context, t *trial, s side) {
 	limit := time.Duration(20+4*t.budget*float64(len(t.sizes))) * time.Second
 	if s.name == spinner && t.crowded() {
 		t = t.brief()
-		limit = 10 * time.Second
+		limit = 5 * time.Second
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -72,24 +72,9 @@ func (b *book) one(ctx context.Context, t *trial, s side) {
 	case err != nil:
 		b.errors = append(b.errors, fmt.Sprintf("%s, %s of %d ranks from %d B: %v", s.name, t.op, t.ranks, t.sizes[0], err))
 	}
-	name, _, _ := strings.Cut(s.name, "/")
 	for size, micros := range got {
 		k := key{t.section, t.op, t.ranks, size, s.name}
 		b.samples[k] = append(b.samples[k], sample{micros, others})
-		if name != s.name {
-			b.better(k, name)
-		}
-	}
-}
-
-// better lets the faster of two algorithms of one side count.
-func (b *book) better(k key, name string) {
-	first := k
-	first.side = name
-	if m, ok := b.median(k); ok {
-		if x, ok := b.median(first); !ok || m < x {
-			b.samples[first] = b.samples[k]
-		}
 	}
 }
 
@@ -136,6 +121,25 @@ func together(list []*exec.Cmd) (string, error) {
 		}
 	}
 	return out.String(), first
+}
+
+// best is the time of a key; of a side with several algorithms that of the fastest.
+func (b *book) best(k key) (float64, bool) {
+	if x, ok := b.median(k); ok {
+		return x, true
+	}
+	least, found := 0.0, false
+	for _, s := range sides() {
+		if !strings.HasPrefix(s.name, k.side+"/") {
+			continue
+		}
+		one := k
+		one.side = s.name
+		if x, ok := b.median(one); ok && (!found || x < least) {
+			least, found = x, true
+		}
+	}
+	return least, found
 }
 
 // median is the time of a key: of the quiet rounds where there are two of them, else of all.

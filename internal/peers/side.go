@@ -74,7 +74,7 @@ func sides() []side {
 		{us, any, busbar},
 		{"Open MPI", any, openMPI},
 		{"MPICH", any, mpich},
-		{"Gloo", tcp, gloo("ring")},
+		{"Gloo/ring", tcp, gloo("ring")},
 		{"Gloo/hd", reduceOnly, gloo("hd")},
 	}
 }

@@ -106,7 +106,7 @@ func (b *book) table(w io.Writer, t table) (missed, goals int) {
 // cells are our time and the ratios of one size and number of ranks.
 func (b *book) cells(w io.Writer, t table, n int, size int64) (missed, goals int) {
 	k := key{t.section, t.op, n, size, us}
-	ours, ok := b.median(k)
+	ours, ok := b.best(k)
 	if !ok {
 		fmt.Fprint(w, strings.Repeat(" |", 1+len(t.sides)))
 		if t.bound != nil {
@@ -125,7 +125,7 @@ func (b *book) cells(w io.Writer, t table, n int, size int64) (missed, goals int
 	}
 	for _, s := range t.sides {
 		k.side = s
-		theirs, ok := b.median(k)
+		theirs, ok := b.best(k)
 		switch {
 		case !ok:
 			fmt.Fprint(w, " – |")

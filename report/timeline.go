@@ -1,0 +1,109 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+
+	"busbar/internal/svg"
+	"busbar/unit"
+)
+
+// Measures of a timeline.
+const (
+	lineLeft   = 110.0
+	lineWide   = 1060.0
+	lineTop    = 64.0
+	lineHigh   = 22.0
+	lineGap    = 6.0
+	maxTracks  = 128
+	leastTicks = 5
+)
+
+// Bar is a span with what colours it.
+type Bar struct {
+	Span
+	Kind byte // f forward, b backward, t traffic, u update
+}
+
+var barFill = map[byte]string{'f': "#4c78a8", 'b': "#72b7b2", 't': "#e45756", 'u': "#b8a35a"}
+
+// Timeline draws bars over time, a line for every track of every group, in the order in which
+// they come. Neighbours of one kind that are thinner than a dot are drawn as one.
+func Timeline(w io.Writer, title string, bars []Bar) error {
+	type line struct{ group, track string }
+	rows := map[line]int{}
+	var names []line
+	end := unit.Time(0)
+	for _, b := range bars {
+		k := line{b.Group, b.Track}
+		if _, ok := rows[k]; !ok {
+			rows[k] = len(names)
+			names = append(names, k)
+		}
+		end = max(end, b.To)
+	}
+	if len(bars) == 0 || end <= 0 {
+		return fmt.Errorf("nothing to draw")
+	}
+	if len(names) > maxTracks {
+		return fmt.Errorf("a picture of %d lines; at most %d can be drawn, write the trace", len(names), maxTracks)
+	}
+	c := &svg.Canvas{}
+	small := svg.Type{Size: 11, Fill: "#333333"}
+	c.Text(lineLeft, 24, svg.Fit(title, svg.Type{Size: 14}, lineWide), svg.Type{Size: 14, Fill: "#111111"})
+	x := func(t unit.Time) float64 { return lineLeft + lineWide*float64(t)/float64(end) }
+	bottom := lineTop + float64(len(names))*(lineHigh+lineGap)
+	ticks(c, end, x, bottom)
+	last := make([]float64, len(names))
+	kinds := make([]byte, len(names))
+	for i, n := range names {
+		y := lineTop + float64(i)*(lineHigh+lineGap)
+		c.Text(lineLeft-8, y+lineHigh-7, svg.Fit(n.group+" "+n.track, small, lineLeft-12), svg.Type{Size: 11, Fill: "#333333", Anchor: svg.End})
+	}
+	for _, b := range bars {
+		i := rows[line{b.Group, b.Track}]
+		from, to := x(b.From), x(b.To)
+		if to-last[i] < 0.5 && kinds[i] == b.Kind {
+			continue // thinner than what is there already
+		}
+		y := lineTop + float64(i)*(lineHigh+lineGap)
+		c.Open("bar", fmt.Sprintf("%s: %v from %v", b.Name, b.To-b.From, b.From))
+		edge := svg.Paint{Fill: barFill[b.Kind]}
+		if to-from > 3 {
+			edge.Stroke, edge.Width = "#ffffff", 0.5
+		}
+		c.Rect(from, y, math.Max(0.5, to-from), lineHigh, 0, edge)
+		if label := svg.Fit(b.Name, svg.Type{Size: 9}, to-from-4); len(label) > 4 && to-from > 40 {
+			c.Text(from+3, y+lineHigh-8, label, svg.Type{Size: 9, Fill: "#ffffff"})
+		}
+		c.Close()
+		last[i], kinds[i] = to, b.Kind
+	}
+	at := lineLeft
+	for _, k := range []struct {
+		kind byte
+		name string
+	}{{'f', "forward"}, {'b', "backward"}, {'t', "traffic"}, {'u', "update"}} {
+		c.Rect(at, bottom+30, 12, 12, 0, svg.Paint{Fill: barFill[k.kind]})
+		c.Text(at+17, bottom+40, k.name, small)
+		at += 90
+	}
+	return c.Write(w, lineLeft+lineWide+30, bottom+56, title, "#ffffff")
+}
+
+// ticks draws the axis of time, at round figures.
+func ticks(c *svg.Canvas, end unit.Time, x func(unit.Time) float64, bottom float64) {
+	each := math.Pow(10, math.Floor(math.Log10(float64(end)/leastTicks)))
+	for _, k := range []float64{5, 2} {
+		if float64(end)/(each*k) >= leastTicks {
+			each *= k
+			break
+		}
+	}
+	for t := 0.0; t <= float64(end); t += each {
+		p := x(unit.Time(t))
+		c.Line(p, lineTop-6, p, bottom, svg.Paint{Stroke: "#dddddd"})
+		c.Text(p, lineTop-12, unit.Time(t).String(), svg.Type{Size: 10, Fill: "#666666", Anchor: svg.Middle})
+	}
+}

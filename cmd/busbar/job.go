@@ -41,6 +41,7 @@ type asked struct {
 	version nccl.Version
 	shapes  []shape
 	cluster *cluster.Cluster
+	env     map[string]string // settings of NCCL
 }
 
 // ask reads the flags and what they name.
@@ -128,6 +129,7 @@ func (c *jobFlags) price(cl *cluster.Cluster, s shape, a *asked) (*pricedStep, e
 		return nil, err
 	}
 	f := step.NewFabric(cl, layout, split, a.version)
+	f.Env = a.env
 	p := step.Prepare(j, f)
 	r, err := p.Price(g)
 	if err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -92,14 +93,21 @@ func (c *needCmd) Run(e *env) error {
 	return err
 }
 
+// needing is the work on one answer.
+type needing struct {
+	c   *needCmd
+	a   *asked
+	now *pricedStep
+	doc *needDoc
+}
+
 // answer prices the job on the cluster, with other rates, fewer NICs, and faster layers.
 func (c *needCmd) answer(a *asked) (*needDoc, error) {
-	s := a.shapes[0]
-	now, err := c.price(a.cluster, s, a)
+	now, err := c.price(a.cluster, a.shapes[0], a)
 	if err != nil {
 		return nil, err
 	}
-	layout, name, err := laid(a.cluster, s)
+	layout, name, err := laid(a.cluster, a.shapes[0])
 	if err != nil {
 		return nil, err
 	}
@@ -110,66 +118,96 @@ func (c *needCmd) answer(a *asked) (*needDoc, error) {
 	if count == 0 {
 		return nil, fmt.Errorf("%s does not say how fast its NICs are; give --nic", a.cluster.Name)
 	}
-	best, _ := step.Faster(a.cluster, endless, step.Ports, step.Trunks)
 	waits, _ := now.fabric.Waits(now.Result)
-	bound := now.Step - waits
-	d := &needDoc{Cluster: a.cluster.Name, Layout: name, Model: a.model.Name, Parallel: now.job.Split.String(), Within: c.Within / 100, Bound: bound}
-	row := func(cl *cluster.Cluster, r needRow) (needRow, error) {
-		x, err := c.price(cl, s, a)
-		if err != nil {
-			return r, err
-		}
-		r.Step, r.Over, r.Gain = x.Step, x.Step/bound-1, now.Step/x.Step-1
-		r.Enough = r.Over <= d.Within
-		_, r.Limit = x.fabric.Waits(x.Result)
-		return r, nil
-	}
-	if d.Now, err = row(a.cluster, needRow{What: "now", Gbps: port, NICs: count, Now: true}); err != nil {
+	d := &needDoc{Cluster: a.cluster.Name, Layout: name, Model: a.model.Name, Parallel: now.job.Split.String(), Within: c.Within / 100, Bound: now.Step - waits}
+	n := &needing{c: c, a: a, now: now, doc: d}
+	if d.Now, err = n.row(a.cluster, needRow{What: "now", Gbps: port, NICs: count, Now: true}); err != nil {
 		return nil, err
 	}
-	if d.Endless, err = row(best, needRow{What: "endless"}); err != nil {
+	best, _ := step.Faster(a.cluster, endless, step.Ports, step.Trunks)
+	if d.Endless, err = n.row(best, needRow{What: "endless"}); err != nil {
 		return nil, err
 	}
+	if err := n.networks(port, count); err != nil {
+		return nil, err
+	}
+	if err := n.upgrades(); err != nil {
+		return nil, err
+	}
+	d.conclude()
+	return d, nil
+}
+
+// row prices a variant of the cluster.
+func (n *needing) row(cl *cluster.Cluster, r needRow) (needRow, error) {
+	x, err := n.c.price(cl, n.a.shapes[0], n.a)
+	if err != nil {
+		return r, err
+	}
+	return n.filled(r, x), nil
+}
+
+// filled is a row with what was priced.
+func (n *needing) filled(r needRow, x *pricedStep) needRow {
+	r.Step, r.Over, r.Gain = x.Step, x.Step/n.doc.Bound-1, n.now.Step/x.Step-1
+	r.Enough = r.Over <= n.doc.Within
+	_, r.Limit = x.fabric.Waits(x.Result)
+	return r
+}
+
+// networks are other rates of all ports and cables, and fewer ports.
+func (n *needing) networks(port float64, count int) error {
 	for _, v := range speeds {
-		cl, _ := step.Faster(a.cluster, v/port, step.Ports, step.Trunks)
-		r, err := row(cl, needRow{What: fmt.Sprintf("%d × %g Gb/s", count, v), Gbps: v, NICs: count, Now: v == port})
+		cl, _ := step.Faster(n.a.cluster, v/port, step.Ports, step.Trunks)
+		r, err := n.row(cl, needRow{What: fmt.Sprintf("%d × %g Gb/s", count, v), Gbps: v, NICs: count, Now: v == port})
 		if err != nil {
-			return nil, err
+			return err
 		}
-		d.Rates = append(d.Rates, r)
+		n.doc.Rates = append(n.doc.Rates, r)
 	}
-	for n := 1; n <= count; n *= 2 {
-		cl, ok := step.Fewer(a.cluster, n)
+	for k := 1; k <= count; k *= 2 {
+		cl, ok := step.Fewer(n.a.cluster, k)
 		if !ok {
 			break
 		}
-		r, err := row(cl, needRow{What: fmt.Sprintf("%d × %g Gb/s", n, port), Gbps: port, NICs: n, Now: n == count})
+		r, err := n.row(cl, needRow{What: fmt.Sprintf("%d × %g Gb/s", k, port), Gbps: port, NICs: k, Now: k == count})
 		if err != nil {
-			return nil, err
+			return err
 		}
-		d.NICs = append(d.NICs, r)
+		n.doc.NICs = append(n.doc.NICs, r)
+	}
+	return nil
+}
+
+// upgrades are layers twice as fast, and NICs that reach GPU memory where they do not.
+func (n *needing) upgrades() error {
+	add := func(cl *cluster.Cluster, ok bool, what string) error {
+		if !ok {
+			return nil
+		}
+		r, err := n.row(cl, needRow{What: what})
+		if err == nil {
+			n.doc.Upgrades = append(n.doc.Upgrades, r)
+		}
+		return err
 	}
 	for _, t := range step.Tiers() {
-		cl, ok := step.Faster(a.cluster, 2, t)
-		if !ok {
-			continue
+		cl, ok := step.Faster(n.a.cluster, 2, t)
+		if err := add(cl, ok, t.String()); err != nil {
+			return err
 		}
-		r, err := row(cl, needRow{What: t.String()})
-		if err != nil {
-			return nil, err
-		}
-		d.Upgrades = append(d.Upgrades, r)
 	}
-	if cl, ok := step.Reaching(a.cluster); ok {
-		r, err := row(cl, needRow{What: "NICs that reach GPU memory (GPUDirect RDMA)"})
-		if err != nil {
-			return nil, err
-		}
-		d.Upgrades = append(d.Upgrades, r)
+	cl, ok := step.Reaching(n.a.cluster)
+	if err := add(cl, ok, "NICs that reach GPU memory (GPUDirect RDMA)"); err != nil {
+		return err
 	}
-	slices.SortStableFunc(d.Upgrades, func(x, y needRow) int { return int((y.Gain - x.Gain) * 1e6) })
-	d.conclude()
-	return d, nil
+	far := *n.a
+	far.env = map[string]string{"NCCL_NET_GDR_LEVEL": "SYS"}
+	if x, err := n.c.price(n.a.cluster, n.a.shapes[0], &far); err == nil && x.Step < 0.995*n.now.Step {
+		n.doc.Upgrades = append(n.doc.Upgrades, n.filled(needRow{What: "NCCL_NET_GDR_LEVEL=SYS, where the platform allows it"}, x))
+	}
+	slices.SortStableFunc(n.doc.Upgrades, func(x, y needRow) int { return cmp.Compare(y.Gain, x.Gain) })
+	return nil
 }
 
 // conclude finds the least that is enough and says it.
@@ -199,7 +237,7 @@ func (d *needDoc) conclude() {
 		case u.Gain < 0.005:
 			d.Text += "; no one layer of the fabric twice as fast would help"
 		default:
-			d.Text += fmt.Sprintf("; upgrade first: %s, for %.1f %% more speed", u.What, 100*u.Gain)
+			d.Text += fmt.Sprintf("; first: %s, for %.1f %% more speed", u.What, 100*u.Gain)
 		}
 	}
 }

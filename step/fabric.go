@@ -35,6 +35,9 @@ func (g Group) String() string {
 // Fabric prices the collectives of a split's groups where they sit on a cluster. Ranks are
 // numbered as Megatron-LM does: tensor, context, data, pipeline, the first fastest.
 type Fabric struct {
+	// Env are settings of NCCL, as in the job's environment.
+	Env map[string]string
+
 	c       *cluster.Cluster
 	layout  nccl.Layout
 	split   workload.Split
@@ -117,7 +120,7 @@ func (f *Fabric) predictor(g Group) (*predict.Predictor, error) {
 	if f.asked[g] != nil {
 		return f.asked[g], nil
 	}
-	p, err := predict.New(f.c, f.ranks(g, 0), f.version, nil, nil)
+	p, err := predict.New(f.c, f.ranks(g, 0), f.version, f.Env, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%s groups: %w", g, err)
 	}

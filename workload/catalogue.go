@@ -17,20 +17,20 @@ const (
 	llamaCount = "model.safetensors.index.json of the same checkpoint: total_size over two bytes a parameter"
 )
 
+// families are the models that are known by name, each family made when it is asked for.
+func families() []func() []Model {
+	return []func() []Model{
+		gpt2Models, gpt3Models, bertModels, vitModels, llamaModels, bloomModels, optModels, megatronModels, mptModels, nemotronModels, mixtureModels,
+	}
+}
+
 // Models are the models that are known by name, families together, small ones first.
 func Models() []Model {
 	var all []Model
-	all = append(all, gpt2Models()...)
-	all = append(all, gpt3Models()...)
-	all = append(all, bertModels()...)
-	all = append(all, vitModels()...)
-	all = append(all, llamaModels()...)
-	all = append(all, bloomModels()...)
-	all = append(all, optModels()...)
-	all = append(all, megatronModels()...)
-	all = append(all, mptModels()...)
-	all = append(all, nemotronModels()...)
-	return append(all, mixtureModels()...)
+	for _, f := range families() {
+		all = append(all, f()...)
+	}
+	return all
 }
 
 func gpt2Models() []Model {

@@ -36,16 +36,20 @@ func (d Dims) attention(causal bool) Part {
 // Llama are the blocks of a Llama: rotary positions, RMS norms, no biases, a gated MLP, a head
 // of its own, keys and values shared by groups of heads. Names and order are those of Hugging
 // Face's LlamaForCausalLM, which registers the norms of a layer last.
-func Llama(d Dims) []Block {
+func Llama(d Dims) []Block { return llama(d, false, false) }
+
+// llama are those blocks with what its descendants change: biases of queries, keys and values,
+// and a head tied to the embedding.
+func llama(d Dims, biased, tied bool) []Block {
 	d = d.filled()
-	h, kv := d.Hidden, d.KVHeads*(d.Hidden/d.Heads)
+	h, q, kv := d.Hidden, d.Heads*d.HeadDim, d.KVHeads*d.HeadDim
 	blocks := []Block{{Name: "model", Kind: Entry, Parts: []Part{{Name: "embed_tokens", Kind: Lookup, In: d.Vocab, Out: h, Cut: ByOut}}}}
 	for i := range d.Layers {
 		blocks = append(blocks, Block{Name: fmt.Sprintf("model.layers.%d", i), Kind: Layer, Parts: []Part{
-			{Name: "self_attn.q_proj", In: h, Out: h, Cut: ByOut},
-			{Name: "self_attn.k_proj", In: h, Out: kv, Cut: ByOut},
-			{Name: "self_attn.v_proj", In: h, Out: kv, Cut: ByOut},
-			{Name: "self_attn.o_proj", In: h, Out: h, Cut: ByIn},
+			{Name: "self_attn.q_proj", In: h, Out: q, Bias: biased, Cut: ByOut},
+			{Name: "self_attn.k_proj", In: h, Out: kv, Bias: biased, Cut: ByOut},
+			{Name: "self_attn.v_proj", In: h, Out: kv, Bias: biased, Cut: ByOut},
+			{Name: "self_attn.o_proj", In: q, Out: h, Cut: ByIn},
 			d.attention(true),
 			{Name: "mlp.gate_proj", In: h, Out: d.FFN, Cut: ByOut},
 			{Name: "mlp.up_proj", In: h, Out: d.FFN, Cut: ByOut},
@@ -56,7 +60,7 @@ func Llama(d Dims) []Block {
 	}
 	return append(blocks, Block{Kind: Exit, Parts: []Part{
 		{Name: "model.norm", Kind: Norm, Out: h},
-		{Name: "lm_head", In: h, Out: d.Vocab, Cut: ByOut},
+		{Name: "lm_head", In: h, Out: d.Vocab, Tied: tied, Cut: ByOut},
 	}})
 }
 

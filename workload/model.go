@@ -243,17 +243,19 @@ func (m *Model) Forward(seq int64) float64 {
 
 // Find is the model of a name.
 func Find(name string) (*Model, error) {
-	all := Models()
 	want := strings.ToLower(name)
 	if want == "gpt2-small" {
 		want = "gpt2"
 	}
 	var names []string
-	for i := range all {
-		if all[i].Name == want {
-			return &all[i], nil
+	for _, f := range families() {
+		all := f()
+		for i := range all {
+			if all[i].Name == want {
+				return &all[i], nil
+			}
+			names = append(names, all[i].Name)
 		}
-		names = append(names, all[i].Name)
 	}
 	return nil, fmt.Errorf("model %q is unknown; there are %s", name, strings.Join(names, ", "))
 }

@@ -8,7 +8,8 @@ import (
 
 // Parse is the model of a name, or one shaped like GPT-2 of dimensions in words:
 // layers=48,hidden=6144 with heads, ffn, vocab and context where they are not the usual ones
-// (a head of 64 units, four times the width, GPT-2's 50257 words and 1024 tokens).
+// (a head of 64 units, four times the width, GPT-2's 50257 words and 1024 tokens). With
+// params=20B what is missing follows from it.
 func Parse(word string) (*Model, error) {
 	if !strings.Contains(word, "=") {
 		return Find(word)
@@ -18,17 +19,33 @@ func Parse(word string) (*Model, error) {
 	}
 	d := Dims{Vocab: 50257, Context: 1024}
 	fields := map[string]*int64{"layers": &d.Layers, "hidden": &d.Hidden, "heads": &d.Heads, "ffn": &d.FFN, "vocab": &d.Vocab, "context": &d.Context}
+	params := 0.0
 	for _, part := range strings.Split(word, ",") {
 		key, text, _ := strings.Cut(part, "=")
+		if strings.TrimSpace(key) == "params" {
+			var err error
+			if params, err = parseCount(text); err != nil {
+				return nil, fmt.Errorf("model %q: %w", word, err)
+			}
+			continue
+		}
 		to, ok := fields[strings.TrimSpace(key)]
 		if !ok {
-			return nil, fmt.Errorf("model %q: %q is no dimension; expected layers, hidden, heads, ffn, vocab, context", word, key)
+			return nil, fmt.Errorf("model %q: %q is no dimension; expected params, layers, hidden, heads, ffn, vocab, context", word, key)
 		}
 		n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 		if err != nil {
 			return nil, fmt.Errorf("model %q: %s is %q; expected a whole number", word, key, text)
 		}
 		*to = n
+	}
+	if params > 0 {
+		if d.Layers < 0 || d.Hidden < 0 || d.FFN < 0 || d.Vocab < 0 || d.Context < 0 {
+			return nil, fmt.Errorf("model %q: a dimension is less than 0", word)
+		}
+		if err := solve(&d, params); err != nil {
+			return nil, fmt.Errorf("model %q: %w", word, err)
+		}
 	}
 	if d.Heads == 0 {
 		if d.Heads = 1; d.Hidden > 64 && d.Hidden%64 == 0 {

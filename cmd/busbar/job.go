@@ -18,7 +18,7 @@ import (
 type jobFlags struct {
 	Cluster   string `short:"c" placeholder:"CLUSTER" help:"A preset (dgx-h100:4), a cluster file, or any file that map reads (topo.xml:8 is eight such nodes)."`
 	Layout    string `short:"l" placeholder:"NODESxGPUS" help:"Who takes part: 2x4 is two nodes with four GPUs each. None: all GPUs."`
-	Model     string `short:"m" placeholder:"MODEL" help:"A name (busbar models), or dimensions: layers=48,hidden=6144."`
+	Model     string `short:"m" placeholder:"MODEL" help:"A name (busbar models), a config.json of Hugging Face, or a size: params=20B,layers=48,hidden=6144, or a part of it."`
 	Parallel  string `placeholder:"dp=8,tp=4,…" help:"How the model is spread: dp replicas, tp ranks that share layers, pp stages, vpp chunks a rank, cp ranks that share sequences, ep ranks that share experts, zero 0 to 3, shard ranks that divide parameters, sp=1 sequence parallelism. Replicas fill what is left."`
 	Global    int64  `name:"global-batch" placeholder:"N" help:"Sequences of a step. Without it: one micro-batch a replica, and four a stage in a pipeline."`
 	Micro     int64  `name:"micro-batch" default:"1" help:"Sequences that a replica computes at once."`
@@ -41,6 +41,7 @@ type asked struct {
 	version nccl.Version
 	shapes  []shape
 	cluster *cluster.Cluster
+	env     map[string]string // settings of NCCL
 }
 
 // ask reads the flags and what they name.
@@ -53,7 +54,7 @@ func (c *jobFlags) ask(e *env, o common) (*asked, error) {
 	}
 	a := &asked{version: nccl.Newest}
 	var err error
-	if a.model, err = workload.Parse(c.Model); err != nil {
+	if a.model, err = modelOf(c.Model); err != nil {
 		return nil, err
 	}
 	if a.split, err = workload.ParseSplit(c.Parallel); err != nil {
@@ -100,6 +101,7 @@ type pricedStep struct {
 	layout string
 	job    *workload.Job
 	gpu    hardware.GPUModel
+	fabric *step.Fabric
 	bars   func() ([]step.Bar, error)
 	*step.Result
 }
@@ -126,12 +128,14 @@ func (c *jobFlags) price(cl *cluster.Cluster, s shape, a *asked) (*pricedStep, e
 	if err != nil {
 		return nil, err
 	}
-	p := step.Prepare(j, step.NewFabric(cl, layout, split, a.version))
+	f := step.NewFabric(cl, layout, split, a.version)
+	f.Env = a.env
+	p := step.Prepare(j, f)
 	r, err := p.Price(g)
 	if err != nil {
 		return nil, fmt.Errorf("layout %s: %w", name, err)
 	}
-	return &pricedStep{layout: name, job: j, gpu: gpu, Result: r, bars: func() ([]step.Bar, error) { return p.Timeline(g) }}, nil
+	return &pricedStep{layout: name, job: j, gpu: gpu, fabric: f, Result: r, bars: func() ([]step.Bar, error) { return p.Timeline(g) }}, nil
 }
 
 // job is the step that the flags describe; where nobody says, a replica computes one

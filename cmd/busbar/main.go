@@ -53,6 +53,8 @@ type command struct {
 	Hardware   hardwareCmd   `cmd:"" help:"List the hardware catalogue with its sources."`
 	Step       stepCmd       `cmd:"" help:"Predict a training step: how long, where the time goes, how much memory."`
 	Envelope   envelopeCmd   `cmd:"" help:"The same on the back of an envelope: every line with its formula and numbers."`
+	Need       needCmd       `cmd:"" help:"The slowest network and the fewest NICs that keep a job busy computing, and what to upgrade first."`
+	Scale      scaleCmd      `cmd:"" help:"How a job scales from one node to many, with the knee marked."`
 	Models     modelsCmd     `cmd:"" help:"List the models that can be used by name, with their tensors."`
 	Sched      schedCmd      `cmd:"" help:"Print, prove or export the program of a collective."`
 	Validate   validateCmd   `cmd:"" help:"Predict measured points and say how far off the predictions are."`

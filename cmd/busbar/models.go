@@ -72,7 +72,7 @@ func (c modelsCmd) Run(e *env) error {
 
 // one lists the tensors of a model.
 func (c modelsCmd) one(e *env) error {
-	m, err := workload.Parse(c.Model)
+	m, err := modelOf(c.Model)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"busbar/workload"
+)
+
+// modelOf is the model of a word: a name, dimensions, or a config.json of Hugging Face.
+func modelOf(word string) (*workload.Model, error) {
+	if !strings.HasSuffix(strings.ToLower(word), ".json") {
+		m, err := workload.Parse(word)
+		if err != nil && strings.ContainsRune(word, os.PathSeparator) && !strings.Contains(word, "=") {
+			return nil, fmt.Errorf("model %q: no name, and files are taken as such by their end .json", word)
+		}
+		return m, err
+	}
+	f, err := os.Open(word)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("model %s: there is no such file", word)
+	}
+	if err != nil {
+		return nil, cannotError{fmt.Errorf("model %w", err)}
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, workload.MaxConfig+1))
+	if err != nil {
+		return nil, cannotError{fmt.Errorf("model %s: %w", word, err)}
+	}
+	return workload.ReadConfig(word, data)
+}

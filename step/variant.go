@@ -1,0 +1,163 @@
+package step
+
+import (
+	"slices"
+
+	"busbar/cluster"
+	"busbar/unit"
+)
+
+// Tier is a layer of a fabric that can be bought faster.
+type Tier uint8
+
+// Tiers.
+const (
+	Ports  Tier = iota // NICs and the cables to their switches
+	Trunks             // cables between switches
+	Inner              // NVLink and its like inside a node
+	Bus                // PCIe inside a node
+)
+
+// Tiers lists them.
+func Tiers() []Tier { return []Tier{Ports, Trunks, Inner, Bus} }
+
+func (t Tier) String() string {
+	return [...]string{"NICs and their cables", "cables between switches", "NVLink inside nodes", "PCIe inside nodes"}[t]
+}
+
+// Faster is the cluster with layers of its fabric so many times as fast; false when it has
+// none of them.
+func Faster(c *cluster.Cluster, factor float64, tiers ...Tier) (*cluster.Cluster, bool) {
+	n := variant(c)
+	found := false
+	rate := func(f *cluster.Fact[unit.Rate]) {
+		if f.Value > 0 {
+			f.Value = unit.Rate(float64(f.Value) * factor)
+			found = true
+		}
+	}
+	for _, t := range n.Types {
+		if slices.Contains(tiers, Ports) {
+			for i := range t.Devices {
+				if nic := t.Devices[i].NIC; nic != nil {
+					for k := range nic.Ports {
+						rate(&nic.Ports[k].Rate)
+					}
+				}
+			}
+		}
+		for i := range t.Links {
+			switch t.Links[i].Kind {
+			case cluster.NVLink, cluster.XGMI, cluster.Gaudi:
+				if slices.Contains(tiers, Inner) {
+					rate(&t.Links[i].Rate)
+				}
+			case cluster.PCIe:
+				if slices.Contains(tiers, Bus) {
+					rate(&t.Links[i].Rate)
+				}
+			}
+		}
+	}
+	for i := range n.Network.Links {
+		l := &n.Network.Links[i]
+		at := Trunks
+		if l.A.ToHosts() || l.B.ToHosts() {
+			at = Ports
+		}
+		if slices.Contains(tiers, at) {
+			rate(&l.Rate)
+		}
+	}
+	return n, found
+}
+
+// Reaching is the cluster with NICs that read and write GPU memory themselves; false when all
+// of them do, as far as it is known.
+func Reaching(c *cluster.Cluster) (*cluster.Cluster, bool) {
+	n := variant(c)
+	found := false
+	for _, t := range n.Types {
+		for i := range t.Devices {
+			if nic := t.Devices[i].NIC; nic != nil && nic.GDR == cluster.No {
+				nic.GDR, found = cluster.Yes, true
+			}
+		}
+	}
+	return n, found
+}
+
+// Fewer is the cluster with so many live ports of NICs a node, spread evenly; false when a node
+// has fewer.
+func Fewer(c *cluster.Cluster, ports int) (*cluster.Cluster, bool) {
+	n := variant(c)
+	for _, t := range n.Types {
+		var live []*cluster.Port
+		for i := range t.Devices {
+			if nic := t.Devices[i].NIC; nic != nil {
+				for k := range nic.Ports {
+					if p := &nic.Ports[k]; p.State != cluster.Down && p.Rate.Value > 0 {
+						live = append(live, p)
+					}
+				}
+			}
+		}
+		if len(live) < ports {
+			return nil, false
+		}
+		for i, p := range live {
+			if i*ports/len(live) == (i-1)*ports/len(live) && i > 0 {
+				p.State = cluster.Down
+			}
+		}
+	}
+	return n, true
+}
+
+// variant is a copy whose figures can be changed.
+func variant(c *cluster.Cluster) *cluster.Cluster {
+	n := *c
+	n.Types = slices.Clone(c.Types)
+	for i, t := range n.Types {
+		own := *t
+		own.Devices = slices.Clone(t.Devices)
+		own.Links = slices.Clone(t.Links)
+		for k := range own.Devices {
+			if nic := own.Devices[k].NIC; nic != nil {
+				mine := *nic
+				mine.Ports = slices.Clone(nic.Ports)
+				own.Devices[k].NIC = &mine
+			}
+		}
+		n.Types[i] = &own
+	}
+	n.Network.Links = slices.Clone(c.Network.Links)
+	return &n
+}
+
+// Crosses reports whether groups of a kind have ranks on more than one host.
+func (f *Fabric) Crosses(g Group) bool {
+	l := f.ranks(g, 0)
+	for _, r := range l {
+		if r.Host != l[0].Host {
+			return true
+		}
+	}
+	return false
+}
+
+// Waits is the time of a step that goes to traffic between hosts, and what limits most of it.
+func (f *Fabric) Waits(r *Result) (seconds float64, limit string) {
+	most := 0.0
+	for i := range r.Traffic {
+		t := &r.Traffic[i]
+		if !f.Crosses(t.Group) {
+			continue
+		}
+		seconds += t.Exposed
+		if t.Exposed > most {
+			most, limit = t.Exposed, t.Limit
+		}
+	}
+	return seconds, limit
+}

@@ -1,0 +1,123 @@
+package workload
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"sort"
+	"strings"
+)
+
+// MaxConfig bounds a config.json, in bytes; those of models with many labels have tens of
+// thousands.
+const MaxConfig = 4 << 20
+
+// ReadConfig is the model that a config.json of Hugging Face describes, by its model_type. The
+// name is the file's, for errors.
+func ReadConfig(name string, data []byte) (*Model, error) {
+	if len(data) > MaxConfig {
+		return nil, fmt.Errorf("%s: more than %d bytes; expected a config.json of Hugging Face", name, MaxConfig)
+	}
+	c := &config{name: name}
+	if err := json.Unmarshal(data, &c.fields); err != nil {
+		return nil, fmt.Errorf("%s: %v; expected a config.json of Hugging Face", name, err)
+	}
+	kind := c.text("model_type")
+	build, ok := configs[kind]
+	if !ok {
+		var known []string
+		for k := range configs {
+			known = append(known, k)
+		}
+		sort.Strings(known)
+		return nil, fmt.Errorf("%s: model_type is %q; expected one of %s", name, kind, strings.Join(known, ", "))
+	}
+	m := build(c)
+	if c.err == nil {
+		c.err = m.Dims.Check()
+	}
+	if c.err != nil {
+		return nil, fmt.Errorf("%s: %w", name, c.err)
+	}
+	m.Dims = m.Dims.filled()
+	m.Blocks = m.make()
+	m.Name, m.Title, m.Source = name, kind+" of "+name, name
+	m.Seq = min(m.Dims.Context, 8192)
+	return &m.Model, nil
+}
+
+// shaped is a model whose blocks are made when its dimensions are known to be sound.
+type shaped struct {
+	Model
+	make func() []Block
+}
+
+// config is a file's fields; the first error stays.
+type config struct {
+	name   string
+	fields map[string]json.RawMessage
+	err    error
+}
+
+// find is the first field of those names that says something.
+func (c *config) find(names []string) (string, json.RawMessage) {
+	for _, n := range names {
+		if v, ok := c.fields[n]; ok && string(v) != "null" {
+			return n, v
+		}
+	}
+	return names[0], nil
+}
+
+// number is a whole number that must be there.
+func (c *config) number(names ...string) int64 {
+	n, v := c.find(names)
+	if v == nil && c.err == nil {
+		c.err = fmt.Errorf("no %s; expected a whole number", n)
+	}
+	return c.number0(0, n)
+}
+
+// number0 is a whole number, or else.
+func (c *config) number0(other int64, names ...string) int64 {
+	n, v := c.find(names)
+	if v == nil {
+		return other
+	}
+	var x float64
+	if err := json.Unmarshal(v, &x); err != nil || x != math.Trunc(x) || x < 0 || x > 1<<24 {
+		if c.err == nil {
+			c.err = fmt.Errorf("%s is %.40s; expected a whole number up to %d", n, v, 1<<24)
+		}
+		return other
+	}
+	return int64(x)
+}
+
+func (c *config) text(name string) string {
+	var s string
+	_ = json.Unmarshal(c.fields[name], &s) // what is no text is no kind that is known
+	return s
+}
+
+// yes is a flag.
+func (c *config) yes(name string, other bool) bool {
+	_, v := c.find([]string{name})
+	if v == nil {
+		return other
+	}
+	x := other
+	if err := json.Unmarshal(v, &x); err != nil && c.err == nil {
+		c.err = fmt.Errorf("%s is %.40s; expected true or false", name, v)
+	}
+	return x
+}
+
+// usual are the dimensions by the names that most kinds use.
+func (c *config) usual() Dims {
+	return Dims{
+		Layers: c.number("num_hidden_layers", "n_layer", "num_layers"), Hidden: c.number("hidden_size", "n_embd", "n_embed"), Heads: c.number("num_attention_heads", "n_head"),
+		KVHeads: c.number0(0, "num_key_value_heads"), FFN: c.number0(0, "intermediate_size", "n_inner", "ffn_dim"), HeadDim: c.number0(0, "head_dim"),
+		Vocab: c.number("vocab_size"), Context: c.number0(2048, "max_position_embeddings", "n_positions", "seq_length"),
+	}
+}

@@ -1,0 +1,107 @@
+package workload
+
+import "encoding/json"
+
+// configs are the kinds of models that a config.json may name, as Hugging Face's transformers
+// build them.
+var configs = map[string]func(*config) shaped{
+	"gpt2": func(c *config) shaped {
+		d := c.usual()
+		return plain(d, func() []Block { return GPT2(d) })
+	},
+	"llama": func(c *config) shaped {
+		d, biased, tied := c.usual(), c.yes("attention_bias", false), c.yes("tie_word_embeddings", false)
+		return plain(d, func() []Block {
+			blocks := llama(d, biased, tied)
+			if biased { // here the product after attention has one too
+				for i := range blocks {
+					for k := range blocks[i].Parts {
+						if p := &blocks[i].Parts[k]; p.Name == "self_attn.o_proj" {
+							p.Bias = true
+						}
+					}
+				}
+			}
+			return blocks
+		})
+	},
+	"mistral": func(c *config) shaped {
+		d, tied := c.usual(), c.yes("tie_word_embeddings", false)
+		return plain(d, func() []Block { return llama(d, false, tied) })
+	},
+	"qwen2": func(c *config) shaped {
+		d, tied := c.usual(), c.yes("tie_word_embeddings", false)
+		return plain(d, func() []Block { return llama(d, true, tied) })
+	},
+	"mixtral": func(c *config) shaped {
+		d := c.usual()
+		d.Experts, d.TopK = c.number("num_local_experts"), c.number("num_experts_per_tok")
+		return plain(d, func() []Block { return Mixtral(d) })
+	},
+	"deepseek_v2": func(c *config) shaped { return deepseek(c, false) },
+	"deepseek_v3": func(c *config) shaped { return deepseek(c, true) },
+	"nemotron": func(c *config) shaped {
+		d := c.usual()
+		return plain(d, func() []Block { return Nemotron(d) })
+	},
+	"gpt_neox": func(c *config) shaped {
+		d := c.usual()
+		return plain(d, func() []Block { return NeoX(d) })
+	},
+	"bloom": func(c *config) shaped {
+		d := c.usual()
+		return plain(d, func() []Block { return BLOOM(d) })
+	},
+	"opt": func(c *config) shaped {
+		d := c.usual()
+		words := c.number0(d.Hidden, "word_embed_proj_dim")
+		return plain(d, func() []Block { return OPT(d, max(words, 1)) })
+	},
+	"bert": func(c *config) shaped {
+		d := c.usual()
+		return plain(d, func() []Block { return BERT(d) })
+	},
+	"vit": vitConfig,
+}
+
+func plain(d Dims, blocks func() []Block) shaped { return shaped{Model{Dims: d}, blocks} }
+
+// deepseek has latent attention; its plain widths of heads are not used.
+func deepseek(c *config, corrected bool) shaped {
+	d := c.usual()
+	d.KVHeads, d.HeadDim = 0, 0
+	d.Experts, d.TopK, d.Shared = c.number("n_routed_experts"), c.number("num_experts_per_tok"), c.number0(0, "n_shared_experts")
+	d.ExpertFFN, d.Dense = c.number("moe_intermediate_size"), c.number0(0, "first_k_dense_replace")
+	a := Latent{Q: c.number("q_lora_rank"), KV: c.number("kv_lora_rank"), Plain: c.number("qk_nope_head_dim"), Rotary: c.number("qk_rope_head_dim"), Value: c.number("v_head_dim")}
+	return plain(d, func() []Block { return DeepSeek(d, a, corrected) })
+}
+
+// vitConfig is a vision transformer with as many classes as it has labels.
+func vitConfig(c *config) shaped {
+	patch, size := c.number("patch_size"), c.number("image_size")
+	var labels map[string]json.RawMessage
+	_ = json.Unmarshal(c.fields["id2label"], &labels) // without labels there are those of ImageNet
+	classes := int64(len(labels))
+	if classes == 0 {
+		classes = 1000
+	}
+	side := int64(0)
+	if patch > 0 && patch <= 1<<12 && size <= 1<<16 {
+		side = size / patch
+	}
+	if c.number0(3, "num_channels") != 3 && c.err == nil {
+		c.err = jsonError("num_channels is not 3; only pictures of three colours are known")
+	}
+	d := Dims{
+		Layers: c.number("num_hidden_layers"), Hidden: c.number("hidden_size"), Heads: c.number("num_attention_heads"), FFN: c.number0(0, "intermediate_size"),
+		Vocab: classes, Context: side*side + 1,
+	}
+	if side == 0 && c.err == nil {
+		c.err = jsonError("image_size and patch_size leave no patches")
+	}
+	return plain(d, func() []Block { return ViT(d, patch) })
+}
+
+type jsonError string
+
+func (e jsonError) Error() string { return string(e) }

@@ -1,0 +1,104 @@
+package workload_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"busbar/workload"
+)
+
+// configTexts are the dimensions of published config.json files, and the parameters of their
+// checkpoints.
+var configTexts = []struct {
+	text   string
+	params int64
+}{
+	{`{"model_type":"gpt2","n_layer":12,"n_embd":768,"n_head":12,"n_inner":null,"vocab_size":50257,"n_positions":1024}`, 124_439_808},
+	{`{"model_type":"llama","num_hidden_layers":32,"hidden_size":4096,"num_attention_heads":32,"num_key_value_heads":8,"intermediate_size":14336,"vocab_size":128256,"max_position_embeddings":8192,"tie_word_embeddings":false}`, 8_030_261_248},
+	{`{"model_type":"mistral","num_hidden_layers":32,"hidden_size":4096,"num_attention_heads":32,"num_key_value_heads":8,"intermediate_size":14336,"vocab_size":32000,"max_position_embeddings":32768}`, 7_241_732_096},
+	{`{"model_type":"qwen2","num_hidden_layers":28,"hidden_size":3584,"num_attention_heads":28,"num_key_value_heads":4,"intermediate_size":18944,"vocab_size":152064,"max_position_embeddings":32768,"tie_word_embeddings":false}`, 7_615_616_512},
+	{`{"model_type":"mixtral","num_hidden_layers":32,"hidden_size":4096,"num_attention_heads":32,"num_key_value_heads":8,"intermediate_size":14336,"vocab_size":32000,"max_position_embeddings":32768,"num_local_experts":8,"num_experts_per_tok":2}`, 46_702_792_704},
+	{`{"model_type":"gpt_neox","num_hidden_layers":44,"hidden_size":6144,"num_attention_heads":64,"intermediate_size":24576,"vocab_size":50432,"max_position_embeddings":2048}`, 20_554_567_680},
+	{`{"model_type":"bloom","n_layer":24,"hidden_size":1024,"n_head":16,"vocab_size":250880}`, 559_214_592},
+	{`{"model_type":"opt","num_hidden_layers":24,"hidden_size":1024,"num_attention_heads":16,"ffn_dim":4096,"vocab_size":50272,"max_position_embeddings":2048,"word_embed_proj_dim":512}`, 331_196_416},
+	{`{"model_type":"bert","num_hidden_layers":12,"hidden_size":768,"num_attention_heads":12,"intermediate_size":3072,"vocab_size":30522,"max_position_embeddings":512}`, 110_106_428},
+	{`{"model_type":"vit","num_hidden_layers":12,"hidden_size":768,"num_attention_heads":12,"intermediate_size":3072,"image_size":224,"patch_size":16}`, 86_567_656},
+}
+
+func TestReadConfig(t *testing.T) {
+	for _, x := range configTexts {
+		m, err := workload.ReadConfig("config.json", []byte(x.text))
+		if err != nil {
+			t.Errorf("%s: %v", x.text, err)
+			continue
+		}
+		if m.Params() != x.params {
+			t.Errorf("%s: %d parameters; expected %d", x.text, m.Params(), x.params)
+		}
+	}
+	for text, want := range map[string]string{
+		`{`:                                   "config.json: unexpected end",
+		`[]`:                                  "expected a config.json of Hugging Face",
+		`{"model_type":"mamba"}`:              `model_type is "mamba"; expected one of bert, bloom`,
+		`{}`:                                  `model_type is ""`,
+		`{"model_type":"llama"}`:              "no num_hidden_layers",
+		`{"model_type":"gpt2","n_layer":1.5}`: "n_layer is 1.5; expected a whole number",
+		strings.Replace(configTexts[1].text, `"num_attention_heads":32`, `"num_attention_heads":31`, 1): "not divided by 31 heads",
+		strings.Replace(configTexts[4].text, `"num_experts_per_tok":2`, `"num_experts_per_tok":9`, 1):   "top_k is 9",
+	} {
+		if _, err := workload.ReadConfig("config.json", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; expected %q", text, err, want)
+		}
+	}
+}
+
+func FuzzReadConfig(f *testing.F) {
+	for _, x := range configTexts {
+		f.Add([]byte(x.text))
+	}
+	f.Add([]byte(`{"model_type":"deepseek_v3","num_hidden_layers":2,"hidden_size":64,"num_attention_heads":4,"vocab_size":9,"n_routed_experts":4,"num_experts_per_tok":2,"moe_intermediate_size":8,"q_lora_rank":8,"kv_lora_rank":8,"qk_nope_head_dim":8,"qk_rope_head_dim":4,"v_head_dim":8}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, err := workload.ReadConfig("config.json", data)
+		if err == nil && (m.Dims.Check() != nil || m.Params() < 1 || m.Forward(m.Seq) <= 0) {
+			t.Errorf("%s: %+v", data, m.Dims)
+		}
+	})
+}
+
+// A number of parameters is enough; what is missing follows, and what contradicts is refused.
+func TestSolve(t *testing.T) {
+	for word, want := range map[string]float64{
+		"params=20B,layers=48":             20e9,
+		"params=20B,layers=48,hidden=6144": 20e9,
+		"params=175B":                      175e9,
+		"params=1.3b,hidden=2048":          1.3e9,
+		"params=350M,layers=24":            350e6,
+		"params=124M,layers=12,hidden=768": 124.4e6,
+		"params=1T":                        1e12,
+	} {
+		m, err := workload.Parse(word)
+		if err != nil {
+			t.Errorf("%s: %v", word, err)
+			continue
+		}
+		if got := float64(m.Params()); math.Abs(got/want-1) > 0.02 {
+			t.Errorf("%s: %g parameters, %+v", word, got, m.Dims)
+		}
+		if m.Dims.Hidden >= 4096 && m.Dims.Heads%8 != 0 {
+			t.Errorf("%s: %d heads, which eight ranks cannot share", word, m.Dims.Heads)
+		}
+	}
+	for word, want := range map[string]string{
+		"params=20B,layers=12,hidden=768": "params says 20B",
+		"params=x":                        `params is "x"`,
+		"params=-4B":                      "expected a number of parameters",
+		"params=1e30":                     "expected a number of parameters",
+		"params=20B,layers=48,hidden=6144,ffn=24576": "params says 20B",
+		"params=20B,layers=-1":                       "less than 0",
+	} {
+		if _, err := workload.Parse(word); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; expected %q", word, err, want)
+		}
+	}
+}

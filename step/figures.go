@@ -41,8 +41,17 @@ var genFigures = [perGen]figure{
 }
 
 var sharedFigures = [nFigures - 4*perGen]figure{
-	{"prologue", "", 0, 800}, {"gap", "us", 0, 6}, {"eager_start", "us", 1, 40}, {"fused_start", "us", 0, 20}, {"fp8_share", "", 0.4, 1},
-	{"tp_hidden", "", 0, 0.9}, {"slowdown", "", 0, 0.3}, {"step_host", "ms", 0, 50}, {"spread", "", 0, 0.05}, {"loose", "", 1, 4}, {"loose_score", "", 1, 4},
+	{"prologue", "", 0, 800},
+	{"gap", "us", 0, 6},
+	{"eager_start", "us", 1, 40},
+	{"fused_start", "us", 0, 20},
+	{"fp8_share", "", 0.4, 1},
+	{"tp_hidden", "", 0, 0.9},
+	{"slowdown", "", 0, 0.3},
+	{"step_host", "ms", 0, 50},
+	{"spread", "", 0, 0.05},
+	{"loose", "", 1, 4},
+	{"loose_score", "", 1, 4},
 }
 
 // Name is that of a figure: hopper.ceiling, gap.

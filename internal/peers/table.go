@@ -1,6 +1,7 @@
 package main
 
 import (
+	_ "embed"
 	"fmt"
 	"io"
 	"slices"
@@ -9,6 +10,11 @@ import (
 
 	"busbar/unit"
 )
+
+// why are the reasons for what is missed, as far as they are known.
+//
+//go:embed why.md
+var why string
 
 // goal is what a table is held to.
 type goal struct {
@@ -43,7 +49,7 @@ func (b *book) report(w io.Writer, plan []table, began time.Time) (missed, goals
 	fmt.Fprintf(w, "All sides take turns; a time is that of runs back to back, the slowest rank's, and the median of the rounds. "+
 		"Sizes are nccl-tests'. all_reduce and broadcast are in place, the others out of place, all float32. "+
 		"A figure such as 1.8× is the peer's time divided by busbar's: above 1 busbar is faster. **Bold** misses the goal.\n\n")
-	fmt.Fprintf(w, "**%d of %d goals are met.**\n%s", goals-missed, goals, body.String())
+	fmt.Fprintf(w, "**%d of %d goals are met.**\n%s%s", goals-missed, goals, body.String(), why)
 	if len(b.errors) > 0 {
 		fmt.Fprintf(w, "\n## What failed\n\n")
 		for _, e := range b.errors {

@@ -13,6 +13,9 @@ import (
 // stand. Those that need something of their own (a pipe, another program, other
 // hosts) do not begin with "busbar".
 func TestExamples(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes, and takes minutes under the race detector")
+	}
 	docs, err := filepath.Abs("../../docs")
 	if err != nil {
 		t.Fatal(err)

@@ -17,6 +17,9 @@ var update = flag.Bool("update", false, "rewrite the outputs in the manual")
 // number of lines. Commands run in docs/examples; "# exit N" behind a command is
 // its expected exit code.
 func TestManual(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes, and takes minutes under the race detector")
+	}
 	pages, err := filepath.Glob("../../docs/manual/*.md")
 	if err != nil || len(pages) == 0 {
 		t.Fatalf("no manual: %v", err)

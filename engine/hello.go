@@ -61,7 +61,7 @@ const (
 
 var refusalWords = [refusals]string{
 	Garbage: "it does not speak busbar's protocol", OtherMake: "it is another version of busbar",
-	WrongSecret: "its secret or its job is another", WrongGroup: "it belongs to a group of another size or epoch",
+	WrongSecret: "its secret, its job or its flags are others", WrongGroup: "it belongs to a group of another size or epoch",
 	Taken: "its rank is taken", TooMany: "too many connections at once", Untrusted: "it shows no certificate of the job's authority",
 }
 

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -185,6 +186,9 @@ func (n *network) publish(addrs []string) (string, error) {
 	var r [4]byte
 	rand.Read(r[:])
 	name := filepath.Clean(n.cfg.Meet)
+	if err := ours(name); err != nil {
+		return "", err
+	}
 	tmp := name + "." + hex.EncodeToString(r[:])
 	if err := os.WriteFile(tmp, b, 0o600); err != nil {
 		return "", fmt.Errorf("the file to meet in: %w", err)
@@ -194,6 +198,25 @@ func (n *network) publish(addrs []string) (string, error) {
 		return "", fmt.Errorf("the file to meet in: %w", err)
 	}
 	return name, nil
+}
+
+// ours reports a file that is there and was not written by publish: it is somebody's.
+func ours(name string) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil // none, or writing it will say why not
+	}
+	defer f.Close()
+	const most = 1 << 20
+	b, err := io.ReadAll(io.LimitReader(f, most))
+	if err != nil || len(bytes.TrimSpace(b)) == 0 {
+		return nil
+	}
+	var x note0
+	if json.Unmarshal(b, &x) != nil || x.Busbar == 0 {
+		return fmt.Errorf("the file to meet in: %s is there and was not written by a job; remove it or name another", name)
+	}
+	return nil
 }
 
 // withdraw removes what publish wrote, unless another rank has written since.

@@ -56,6 +56,7 @@ func (c *benchPairsCmd) Run(e *env) error {
 		valid: p.Validate,
 		work:  func(g *engine.Group) error { return c.measure(e, g, p, picture) },
 		keep:  picture,
+		same:  fmt.Sprint("pairs", p),
 	})
 }
 

@@ -62,6 +62,7 @@ func (c *benchRunCmd) Run(e *env) error {
 		valid: plan.Validate,
 		work:  func(g *engine.Group) error { return c.measure(e, g, plan) },
 		keep:  func(data []byte) error { return e.addTo(c.Output, data) },
+		same:  fmt.Sprint("bench", c.Op, plan.Sizes, c.Warm, c.Iters, c.Dtype, c.Redop, c.Root, c.Algo, c.Channels, c.Compress, c.Check, c.Elastic),
 	}
 	if c.Elastic {
 		if plan.Wire != engine.Uncompressed {

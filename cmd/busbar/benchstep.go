@@ -70,6 +70,7 @@ func (c *benchStepCmd) Run(e *env) error {
 		valid: p.Validate,
 		work:  func(g *engine.Group) error { return c.measure(e, g, m, p, trace) },
 		keep:  trace,
+		same:  fmt.Sprint("step", m.Name, m.Params(), c.Overlap, c.Compute, c.Batch, c.Seq, c.Speed, c.Dtype, c.Compress, c.First, c.Cap, c.Algo, c.Channels, c.Warm, c.Iters),
 	})
 }
 

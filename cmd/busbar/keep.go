@@ -57,6 +57,9 @@ func (f *keepFlag) keep(e *env, list []*result.Record) error {
 
 // kept is what a file of records holds already; nothing where there is none yet.
 func (e *env) kept(name string) ([]byte, error) {
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		return nil, nil // a device or a pipe holds nothing to be kept
+	}
 	data, err := os.ReadFile(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) || err == nil && len(data) == 0:

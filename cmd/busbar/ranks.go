@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -32,6 +34,9 @@ type job struct {
 	// elastic is the work of members that may be lost and joined; nil: work is to be done.
 	elastic func(x *engine.Elastic, newcomer bool) error
 	least   int // members of an elastic job
+	// same are the flags that must be the same on every rank; a rank with others is refused
+	// when the ranks meet, and not when its messages make no sense.
+	same string
 	// keep takes what rank 0 delivers, where that is another process; nil: it delivers nothing.
 	keep func([]byte) error
 }
@@ -52,12 +57,16 @@ func (f *rankFlags) everywhere(e *env, j job) error {
 	if !found {
 		n = f.count()
 	}
+	if !found && n > maxStarted {
+		return fmt.Errorf("-n %d: at most %d ranks are started on one host; use a launcher for more", n, maxStarted)
+	}
 	if found && f.Transport == "mem" {
 		return errors.New("--transport mem is for ranks of one process; it cannot be used with a launcher or --rank")
 	}
 	if err := j.valid(n); err != nil {
 		return err
 	}
+	cfg.Job += " " + signature(f.Transport+" "+j.same)
 	switch {
 	case f.Transport == "mem":
 		return f.inProcess(n, j.work)
@@ -79,6 +88,15 @@ func (f *rankFlags) everywhere(e *env, j job) error {
 	return j.work(g)
 }
 
+// signature is a short form of the flags that ranks compare.
+func signature(flags string) string {
+	sum := sha256.Sum256([]byte(flags))
+	return hex.EncodeToString(sum[:8])
+}
+
+// maxStarted is how many ranks are started on one host; more would take it down.
+const maxStarted = 1024
+
 // count is the number of ranks to start.
 func (f *rankFlags) count() int {
 	if f.Ranks > 0 {
@@ -98,6 +116,8 @@ func (f *rankFlags) place() (cfg engine.Config, found bool, err error) {
 		}
 		cfg.Rank, cfg.Size, err = f.Rank, f.Ranks, nil
 		found = true
+	case err != nil && cfg.Size == 0: // what a launcher says makes no sense; starting ranks here would not help
+		return cfg, true, err
 	case launcher == "" || cfg.Size <= 1 && f.Ranks > 1:
 		cfg.TLS, err = f.tls() // the ranks will want it
 		return cfg, false, err

@@ -123,7 +123,10 @@ func (t *Training) flops() float64 {
 func (t *Training) model() (*workload.Model, error) {
 	name := strings.ToLower(t.Model.Name)
 	if t.Model.Layers == 0 || t.Model.Hidden == 0 {
-		return nil, fmt.Errorf("%s: no transformer; its arithmetic is not modelled", t.Model.Name)
+		if strings.HasPrefix(name, "resnet") {
+			return nil, fmt.Errorf("%s: no transformer; its arithmetic is not modelled", t.Model.Name)
+		}
+		return nil, fmt.Errorf("%s: the source does not state its layers and width", t.Model.Name)
 	}
 	if strings.HasPrefix(name, "transformer-xl") {
 		return nil, fmt.Errorf("%s: relative positions and memory of segments are not modelled", t.Model.Name)

@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -333,17 +332,5 @@ func TestElasticNothingLeft(t *testing.T) {
 			t.Error("a newcomer joined nobody")
 		}
 	}
-	round()
-	files, routines := descriptors(), runtime.NumGoroutine()
-	for range 3 {
-		round()
-	}
-	for range 100 { // what ends by itself may take a moment
-		if descriptors() <= files && runtime.NumGoroutine() <= routines {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	stacks := make([]byte, 1<<16)
-	t.Errorf("%d descriptors and %d goroutines at first, %d and %d later:\n%s", files, routines, descriptors(), runtime.NumGoroutine(), stacks[:runtime.Stack(stacks, true)])
+	nothingGrows(t, 3, round)
 }

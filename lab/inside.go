@@ -173,18 +173,20 @@ func (x *Inner) remove(k int) {
 }
 
 // stage gives every link its shaper. Links where ways begin and end come first, the
-// narrowest of the others next; one for which no shaper is left is left out.
+// narrowest of the others next; one for which no shaper is left is left out. The shaper
+// behind the loopback is the last choice: the kernel does not count what waits there as
+// the sender's any more, so that queues are longer than a network's with credits.
 func (x *Inner) stage() {
 	want := make([][]int, len(x.Links)) // stages in the order of preference
 	for k := range x.Links {
 		begins, ends := x.place(k)
 		switch {
-		case begins:
-			want[k] = []int{stageLoop, stageBehind, stageBefore}
 		case ends:
-			want[k] = []int{stageBehind, stageLoop, stageBefore}
+			want[k] = []int{stageLoop, stageBefore, stageBehind}
+		case begins:
+			want[k] = []int{stageBefore, stageLoop, stageBehind}
 		default:
-			want[k] = []int{stageBefore, stageBehind, stageLoop}
+			want[k] = []int{stageBehind, stageBefore, stageLoop}
 		}
 		x.Links[k].Stage = -1
 	}
@@ -193,7 +195,7 @@ func (x *Inner) stage() {
 		order[k] = k
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		inA, inB := want[a][0] == stageBefore, want[b][0] == stageBefore
+		inA, inB := want[a][0] == stageBehind, want[b][0] == stageBehind
 		switch {
 		case inA != inB && inA:
 			return 1

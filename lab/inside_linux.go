@@ -142,7 +142,10 @@ func classID(link int) uint32 { return netlink.MakeHandle(1, uint16(link+1)) }
 
 // class is the class of a link.
 func class(index, link int, rate float64) *netlink.HtbClass {
-	size := bucket(rate, innerMTU)
+	// An eighth of a millisecond: unlike a plain token bucket this one lends what is missing
+	// of a packet, so that it need not hold a whole one, and what it saves up while ranks wait
+	// goes faster than the link.
+	size := bucket(rate/2, innerMTU)
 	// The library takes bits a second, and the bucket in bytes.
 	return netlink.NewHtbClass(
 		netlink.ClassAttrs{LinkIndex: index, Parent: netlink.MakeHandle(1, 0), Handle: classID(link)},

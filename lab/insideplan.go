@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"busbar/cluster"
 	"busbar/unit"
 )
 
@@ -72,8 +73,9 @@ func (p *Plan) inner(n int) *Inner {
 func (b *planner) choose(flow unit.Rate) error {
 	p := b.p
 	var why string
-	known := len(p.Inner) > 0
+	known, several := len(p.Inner) > 0, false
 	for n := range p.Nodes {
+		several = several || b.c.TypeOf(p.Nodes[n].Host).Count(cluster.GPU) > 1
 		known = known && (p.inner(n) != nil || p.Nodes[n].GPUs < 2)
 		if x := p.inner(n); x != nil && p.Nodes[n].GPUs > x.GPUs {
 			known, why = false, fmt.Sprintf("%s is to have %d ranks and has %d GPUs", p.Nodes[n].Name, p.Nodes[n].GPUs, x.GPUs)
@@ -83,6 +85,8 @@ func (b *planner) choose(flow unit.Rate) error {
 	case b.o.Inside == Memory:
 	case b.o.Local:
 		why = "what ranks of a node exchange crosses the path through host memory instead"
+	case !several && why == "":
+		why = "no node has two GPUs"
 	case !known && why == "":
 		why = "the file does not say how the GPUs of a node are joined, and how fast"
 	case why != "":

@@ -38,9 +38,9 @@ type labName struct {
 
 type labUpCmd struct {
 	common
-	Cluster  string `arg:"" help:"A cluster file, a preset, or anything map reads, with an optional node count: baskerville:2."`
-	Layout   string `short:"l" placeholder:"NODESxGPUS" help:"2x2: two nodes, meant for two ranks each. None: all nodes, a rank per GPU."`
-	Name     string `default:"lab" help:"The lab's name, where there are to be several."`
+	Cluster string `arg:"" help:"A cluster file, a preset, or anything map reads, with an optional node count: baskerville:2."`
+	Layout  string `short:"l" placeholder:"NODESxGPUS" help:"2x2: two nodes, meant for two ranks each. None: all nodes, a rank per GPU."`
+	Name    string `default:"lab" help:"The lab's name, where there are to be several."`
 	labMake
 }
 
@@ -149,11 +149,11 @@ type labRankCmd struct {
 
 type labCheckCmd struct {
 	common
-	Cluster   string   `arg:"" optional:"" help:"A cluster file or preset, as for lab up. None: the scenarios that docs/lab.md describes."`
-	Layouts   string   `short:"l" default:"1x4,2x2,4x1" placeholder:"L1,L2,…" help:"Layouts, NODESxRANKS."`
-	Algos     string   `default:"ring,ring:interleaved,tree,hierarchical,halving_doubling" placeholder:"A1,A2,…" help:"Algorithms; ring:interleaved goes from node to node at every step."`
-	Sizes     string   `default:"512K,1M,4M,16M" placeholder:"S1,S2,…" help:"Sizes."`
-	Op        string   `default:"all_reduce" help:"The collective."`
+	Cluster string `arg:"" optional:"" help:"A cluster file or preset, as for lab up. None: the scenarios that docs/lab.md describes."`
+	Layouts string `short:"l" default:"1x4,2x2,4x1" placeholder:"L1,L2,…" help:"Layouts, NODESxRANKS."`
+	Algos   string `default:"ring,ring:interleaved,tree,hierarchical,halving_doubling" placeholder:"A1,A2,…" help:"Algorithms; ring:interleaved goes from node to node at every step."`
+	Sizes   string `default:"512K,1M,4M,16M" placeholder:"S1,S2,…" help:"Sizes."`
+	Op      string `default:"all_reduce" help:"The collective."`
 	labMake
 	Transport string   `enum:"auto,tcp" default:"auto" help:"auto: shared memory inside a node; tcp: sockets there too."`
 	Slow      []string `placeholder:"NODE:NIC=25%" help:"Links that have less than their rate, in the lab and in the prediction."`

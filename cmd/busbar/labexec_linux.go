@@ -134,10 +134,10 @@ func (c *crowd) environ(rank int, secret string) []string {
 	if near := c.ranks[0].NICs; len(near) > 0 {
 		meet = p.NICs[near[0]].Addr.String()
 	}
+	if first, _, _ := strings.Cut(p.Bind(c.ranks[0]), ","); net.ParseIP(first) != nil {
+		meet = first // rank 0 listens nowhere else
+	}
 	if p.Inside == lab.Links { // the links between GPUs carry nothing else
-		if meet, _, _ = strings.Cut(p.Bind(c.ranks[0]), ","); net.ParseIP(meet) == nil {
-			meet = p.NICs[c.ranks[0].NICs[0]].Addr.String()
-		}
 		env = append(env, "BUSBAR_TRANSPORT=tcp")
 	}
 	return append(env,

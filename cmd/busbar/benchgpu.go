@@ -15,7 +15,8 @@ import (
 type benchGPUCmd struct {
 	common
 	keepFlag
-	Op         string `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, all_to_all_v, gather, scatter, sendrecv, hypercube."`
+	Op string `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, all_to_all_v, gather, scatter, sendrecv, hypercube."`
+	//lint:ignore SA5008 the parser of flags takes several
 	sweepFlags `set:"least=1K" set:"most=1G" set:"factor=4"`
 	GPUs       int           `short:"g" name:"gpus" default:"1" least:"1" most:"1024" help:"GPUs of a process; all of a host without --launch."`
 	Check      bool          `help:"Let nccl-tests check the results."`

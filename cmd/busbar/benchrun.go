@@ -16,7 +16,8 @@ type benchRunCmd struct {
 	common
 	rankFlags
 	keepFlag
-	Op         string `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, all_to_all_v (with equal blocks), gather, scatter, sendrecv, hypercube, barrier."`
+	Op string `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, all_to_all_v (with equal blocks), gather, scatter, sendrecv, hypercube, barrier."`
+	//lint:ignore SA5008 the parser of flags takes several
 	sweepFlags `set:"least=8" set:"most=64M" set:"factor=2"`
 	Redop      string `default:"sum" help:"sum, prod, min, max, avg, mulsum."`
 	Root       int    `least:"0" help:"The root of broadcast, reduce, gather, scatter."`

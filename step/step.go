@@ -93,11 +93,13 @@ type pricing struct {
 
 	stages  []stage
 	traffic map[Group]*Traffic
+	late    map[int]float64 // stages of a slow node, by how many times as long they compute
 }
 
 // stage is one rank's part of the pipeline.
 type stage struct {
 	fwd, bwd []float64 // by block: tensor-parallel traffic and recomputation included
+	kinds    []int     // by block, which of the prepared ones it is
 	params   []float64 // by block, of one rank
 	summed   []float64 // of those, with gradients to be summed among replicas
 }
@@ -132,7 +134,7 @@ func (p *pricing) run() (*Result, error) {
 	if err := p.gradients(r, x, micros); err != nil {
 		return nil, err
 	}
-	r.Optimizer = p.optimizer(sum(x.params))
+	r.Optimizer = p.optimizer(sum(x.params)) * p.lateness(slow)
 	r.Host = p.g.f[StepHost] * 1e-3
 	if j.Framework == workload.Eager {
 		r.Host *= 2
@@ -200,6 +202,7 @@ func (p *pricing) cut() error {
 		add := func(list []int) {
 			for _, i := range list {
 				b := &took[p.kinds[i]]
+				x.kinds = append(x.kinds, p.kinds[i])
 				x.fwd, x.bwd, x.params, x.summed = append(x.fwd, b.fwd), append(x.bwd, b.bwd), append(x.params, b.params), append(x.summed, b.summed)
 			}
 		}
@@ -211,6 +214,7 @@ func (p *pricing) cut() error {
 			add(exit)
 		}
 	}
+	p.delay()
 	return nil
 }
 

@@ -117,7 +117,7 @@ type labFaultCmd struct {
 	common
 	labName
 	Kind  string `arg:"" enum:"link,node" help:"link or node."`
-	Where string `arg:"" help:"NODE:NIC of a link, or NODE."`
+	Where string `arg:"" help:"NODE:NIC of a link, NODE:GPU-GPU of one inside a node (rate only), or NODE."`
 	What  string `arg:"" help:"Of a link: rate=50%, loss=1%, down, flap[=1s]; of a node: pause, kill."`
 }
 
@@ -126,6 +126,7 @@ func (labFaultCmd) Help() string {
 	return "Both directions of the link suffer. A paused node keeps its connections and does nothing; kill ends its programs, once. loss counts what a sender hands over at once, up to some tens of KB.\n\n" +
 		"Example:\n" +
 		"  busbar lab fault link node2:mlx5_0 rate=50%\n" +
+		"  busbar lab fault link node0:gpu0-gpu1 rate=25%\n" +
 		"  busbar lab fault node node1 pause\n" +
 		"  busbar lab heal"
 }

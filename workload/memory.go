@@ -176,7 +176,7 @@ func (j *Job) Memory() Memory {
 // code, workspaces. On one H200 with PyTorch it was 1.2 to 1.8 GB.
 const Driver = 1.5e9
 
-// activations of the micro-batches that are under way in the first stage, after Korthikanti et
+// activations of the micro-batches that are under way in the fullest stage, after Korthikanti et
 // al. 2022, table 2, with fused attention where there are no scores to keep.
 func (j *Job) activations(layers int, pp float64) float64 {
 	s := j.Split.filled()
@@ -207,12 +207,11 @@ func (j *Job) activations(layers int, pp float64) float64 {
 	case Full:
 		kept = 2 * tokens * h * wide / between
 	}
-	under := pp
-	if s.PP > 1 && s.Chunks > 1 {
-		under = pp * (1 + (pp-1)/(pp*float64(s.Chunks)))
+	under := 1.0
+	if s.PP > 1 {
+		under = j.Pipeline().Held()
 	}
-	under = min(under, float64(j.Micros()))
-	total := kept * float64(layers) / pp * max(under, 1)
+	total := kept * float64(layers) / pp * under
 	if j.Recompute == Full {
 		total += each + scores
 	}

@@ -17,50 +17,85 @@ type Seen struct {
 	From, To float64
 }
 
-// Plan is a pipeline's orders, to be played many times.
+// Plan is a pipeline's passes in an order in which each finds what it waits for done before it,
+// to be played many times; not by two at once.
 type Plan struct {
 	Shape
-	orders [][]move
+	moves []move
+	// Of the last play: when passes ended, and by rank when it is free, began and ended.
+	done              []float64
+	free, first, last []float64
 }
 
 // move is a pass with what it waits for and what waits for it.
 type move struct {
 	Pass
-	place   int32
-	out     int32 // where its end is kept; -1 is nowhere
-	need    int32 // where the end of what it waits for is kept; -1 is nothing but its own rank
-	remote  bool  // that comes from another rank
-	sends   bool  // its result goes to another rank
-	whole   bool  // gradients of weights are computed with it
-	forward bool
+	rank   int32
+	place  int32
+	out    int32 // where its end is kept; -1 is nowhere
+	need   int32 // where the end of what it waits for is kept; -1 is nothing but its own rank
+	remote bool  // that comes from another rank
+	sends  bool  // its result goes to another rank
+	opens  bool  // it is the first of its rank
 }
+
+// maxPasses bounds what is played.
+const maxPasses = 1 << 24
 
 // NewPlan is the plan of a shape.
 func NewPlan(s Shape) (*Plan, error) {
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
-	if n := 2 * float64(s.Ranks) * float64(s.Chunks) * float64(s.Micros); n > maxPasses {
-		return nil, fmt.Errorf("a pipeline of %d ranks with %d chunks and %d micro-batches is %.3g passes; at most %d are played", s.Ranks, s.Chunks, s.Micros, n, int(maxPasses))
+	n := 2 * float64(s.Ranks) * float64(s.Chunks) * float64(s.Micros)
+	if n > maxPasses {
+		return nil, fmt.Errorf("a pipeline of %d ranks with %d chunks and %d micro-batches is %.3g passes; at most %d are played", s.Ranks, s.Chunks, s.Micros, n, maxPasses)
 	}
-	p := &Plan{Shape: s, orders: make([][]move, s.Ranks)}
-	for r := range s.Ranks {
-		order := s.Order(r)
-		p.orders[r] = make([]move, len(order))
-		for i, w := range order {
-			p.orders[r][i] = s.move(r, w)
-		}
-	}
-	return p, nil
+	buf := make([]float64, int(n)+3*s.Ranks)
+	p := &Plan{Shape: s, done: buf[:int(n)]}
+	buf = buf[int(n):]
+	p.free, p.first, p.last = buf[:s.Ranks], buf[s.Ranks:2*s.Ranks], buf[2*s.Ranks:]
+	return p, p.sort()
 }
 
-// maxPasses bounds what is played.
-const maxPasses = 1 << 24
+// sort goes round the ranks, each as far as it gets, until all have done all.
+func (p *Plan) sort() error {
+	orders := make([][]Pass, p.Ranks)
+	all := 0
+	for r := range orders {
+		orders[r] = p.Order(r)
+		all += len(orders[r])
+	}
+	p.moves = make([]move, 0, all)
+	there := make([]bool, len(p.done))
+	next := make([]int, p.Ranks)
+	for len(p.moves) < all {
+		before := len(p.moves)
+		for r, order := range orders {
+			for next[r] < len(order) {
+				m := p.move(r, order[next[r]])
+				if m.need >= 0 && !there[m.need] {
+					break
+				}
+				if m.out >= 0 {
+					there[m.out] = true
+				}
+				m.opens = next[r] == 0
+				p.moves = append(p.moves, m)
+				next[r]++
+			}
+		}
+		if len(p.moves) == before {
+			return fmt.Errorf("the %s schedule of %d stages with %d chunks and %d micro-batches stops", p.Schedule, p.Ranks, p.Chunks, p.Micros)
+		}
+	}
+	return nil
+}
 
 // move finds what a pass of a rank waits for. What the rank itself did before needs no waiting.
 func (s Shape) move(rank int, w Pass) move {
 	place, last := s.Place(rank, int(w.Chunk)), s.Ranks*s.Chunks-1
-	m := move{Pass: w, place: int32(place), out: -1, need: -1, forward: w.Kind == Forward, whole: w.Kind == Backward && !s.Schedule.Splits()}
+	m := move{Pass: w, rank: int32(rank), place: int32(place), out: -1, need: -1}
 	at := func(kind Kind, place int) int32 { return int32((int(kind)*(last+1)+place)*s.Micros) + w.Micro }
 	from, to := place, place
 	switch w.Kind {
@@ -81,106 +116,64 @@ func (s Shape) move(rank int, w Pass) move {
 	return m
 }
 
-// play is the state of one.
-type play struct {
-	*Plan
-	t      *Times
-	blocks float64   // for which a rank waits after it sent something
-	done   []float64 // when passes ended; negative is not yet
-	free   []float64 // when a rank has nothing to do, or has sent its message
-	first  []float64 // when a rank began
-	last   []float64 // when it ended
-}
-
 // Play lays all passes as early as their order and what they wait for allow, and gives back how
 // long the step takes. Schedules that cut the backward pass let a rank begin the next
 // step when it is done (their papers check the norm of gradients afterwards), so that the longest
 // of a rank counts; with the others all ranks meet at the end.
-func (p *Plan) Play(t *Times, see func(Seen)) (float64, error) {
-	n := 2 * p.Ranks * p.Chunks * p.Micros
-	buf := make([]float64, n+3*p.Ranks)
-	for i := range buf[:n] {
-		buf[i] = -1
-	}
-	x := &play{Plan: p, t: t, done: buf[:n]}
-	buf = buf[n:]
-	x.free, x.first, x.last = buf[:p.Ranks], buf[p.Ranks:2*p.Ranks], buf[2*p.Ranks:]
+func (p *Plan) Play(t *Times, see func(Seen)) float64 {
+	clear(p.free)
+	blocks := 0.0
 	if p.Schedule.Blocks() {
-		x.blocks = t.Message
+		blocks = t.Message
 	}
-	next := make([]int, p.Ranks)
-	for {
-		moved, waits := false, false
-		for r := range p.Ranks {
-			k := x.run(r, next[r], see)
-			moved = moved || k > next[r]
-			next[r] = k
-			waits = waits || k < len(p.orders[r])
-		}
-		if !waits {
-			return x.length(), nil
-		}
-		if !moved {
-			return 0, fmt.Errorf("the %s schedule of %d stages with %d chunks and %d micro-batches stops", p.Schedule, p.Ranks, p.Chunks, p.Micros)
-		}
-	}
-}
-
-// run plays the passes of a rank from one on, up to the first whose input is not there yet.
-func (x *play) run(r, k int, see func(Seen)) int {
-	order := x.orders[r]
-	free := x.free[r]
-	for ; k < len(order); k++ {
-		w := &order[k]
-		from := free
+	splits := p.Schedule.Splits()
+	for i := range p.moves {
+		w := &p.moves[i]
+		from := p.free[w.rank]
 		if w.need >= 0 {
-			ready := x.done[w.need]
-			if ready < 0 {
-				break
-			}
+			ready := p.done[w.need]
 			if w.remote {
-				ready += x.t.Message
+				ready += t.Message
 			}
 			from = max(from, ready)
 		}
 		end := from
-		switch {
-		case w.forward:
-			end += x.t.Forward[w.place]
-		case w.Kind == Backward:
-			end += x.t.Backward[w.place]
-			if w.whole {
-				end += x.t.Weight[w.place]
+		switch w.Kind {
+		case Forward:
+			end += t.Forward[w.place]
+		case Backward:
+			end += t.Backward[w.place]
+			if !splits {
+				end += t.Weight[w.place]
 			}
 		default:
-			end += x.t.Weight[w.place]
+			end += t.Weight[w.place]
 		}
-		if k == 0 {
-			x.first[r] = from
+		if w.opens {
+			p.first[w.rank] = from
 		}
-		x.last[r], free = end, end
+		p.last[w.rank], p.free[w.rank] = end, end
 		if w.sends {
-			free += x.blocks
+			p.free[w.rank] += blocks
 		}
 		if w.out >= 0 {
-			x.done[w.out] = end
+			p.done[w.out] = end
 		}
 		if see != nil {
-			see(Seen{r, w.Pass, from, end})
+			see(Seen{int(w.rank), w.Pass, from, end})
 		}
 	}
-	x.free[r] = free
-	return k
+	return p.length()
 }
 
-// length is that of the step.
-func (x *play) length() float64 {
+// length is that of the step that was played.
+func (p *Plan) length() float64 {
 	end := 0.0
-	for r := range x.Ranks {
-		if x.Schedule.Splits() {
-			end = max(end, x.last[r]-x.first[r])
+	for r := range p.Ranks {
+		if p.Schedule.Splits() {
+			end = max(end, p.last[r]-p.first[r])
 		} else {
-			end = max(end, x.last[r])
+			end = max(end, p.last[r])
 		}
 	}
 	return end

@@ -31,17 +31,10 @@ func NewSteady(s Shape) (*Steady, error) {
 }
 
 // Seconds is how long the step takes.
-func (p *Steady) Seconds(t *Times) (float64, error) {
+func (p *Steady) Seconds(t *Times) float64 {
 	if p.whole != nil {
 		return p.whole.Play(t, nil)
 	}
-	short, err := p.short.Play(t, nil)
-	if err != nil {
-		return 0, err
-	}
-	long, err := p.long.Play(t, nil)
-	if err != nil {
-		return 0, err
-	}
-	return long + (long-short)*float64(p.micros-p.long.Micros)/float64(p.long.Ranks), nil
+	short, long := p.short.Play(t, nil), p.long.Play(t, nil)
+	return long + (long-short)*float64(p.micros-p.long.Micros)/float64(p.long.Ranks)
 }

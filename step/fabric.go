@@ -44,6 +44,10 @@ type Fabric struct {
 	version nccl.Version
 	asked   [nGroups]*predict.Predictor
 	times   map[call]cost
+	recent  [nGroups]struct {
+		call
+		cost
+	} // the last answer of a group: buckets are mostly of one size
 }
 
 type call struct {
@@ -144,7 +148,11 @@ func (f *Fabric) Seconds(g Group, kind coll.Kind, bytes float64) (float64, strin
 		return 0, "", nil
 	}
 	key := call{g, kind, int64(bytes)}
+	if r := &f.recent[g]; r.call == key {
+		return r.seconds, r.limit, nil
+	}
 	if t, ok := f.times[key]; ok {
+		f.recent[g].call, f.recent[g].cost = key, t
 		return t.seconds, t.limit, nil
 	}
 	p, err := f.predictor(g)

@@ -116,20 +116,14 @@ func (p *pricing) pipeline(r *Result, micros, work float64) error {
 		}
 	}
 	p.times.Message = 0
-	alone, err := p.played.Seconds(&p.times)
-	if err != nil {
-		return err
-	}
+	alone := p.played.Seconds(&p.times)
 	r.Bubble = max(0, alone-work*micros)
 	bytes, one, limit, err := p.message()
 	if err != nil {
 		return err
 	}
 	p.times.Message = one
-	whole, err := p.played.Seconds(&p.times)
-	if err != nil {
-		return err
-	}
+	whole := p.played.Seconds(&p.times)
 	// Of a rank in the middle, one there and one back for every chunk and micro-batch.
 	calls := 2 * micros * float64(p.shape.Chunks)
 	p.count(Next, "activations and their gradients", bytes, calls, one, max(0, whole-alone)/calls, limit)

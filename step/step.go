@@ -66,27 +66,17 @@ type prepared struct {
 func Prepare(j *workload.Job, f *Fabric) *Prepared {
 	mine := *j
 	mine.Split = f.split
-	p := &Prepared{j: &mine, f: f, memory: mine.Memory(), shape: mine.Pipeline()}
-	p.flops[0], p.flops[1] = mine.Flops()
-	layer := map[int64]int{} // by experts: a mixture may begin with layers that have none
-	p.kinds = make([]int, 0, len(j.Model.Blocks))
-	for i := range j.Model.Blocks {
-		b := &j.Model.Blocks[i]
-		experts, topK := b.Experts()
-		k, ok := layer[experts]
-		if b.Kind != workload.Layer || !ok {
-			k = len(p.blocks)
-			if b.Kind == workload.Layer {
-				layer[experts] = k
-			}
-			x := prepared{kind: b.Kind, pass: mine.Pass(b), params: mine.Params(b), summed: mine.Summed(b), topK: topK}
-			if p.shape.Schedule.Splits() {
-				x.weight = weights(x.pass.Backward)
-			}
-			p.blocks = append(p.blocks, x)
+	o := j.Model.Outline()
+	p := &Prepared{j: &mine, f: f, memory: mine.MemoryOf(mine.Holding(o)), shape: mine.Pipeline(), kinds: o.Order}
+	p.flops[0], p.flops[1] = mine.FlopsOf(o)
+	p.blocks = make([]prepared, len(o.Kinds))
+	for i := range o.Kinds {
+		b := &o.Kinds[i]
+		x := &p.blocks[i]
+		*x = prepared{kind: b.Kind, pass: mine.Pass(b.Block), count: b.Count, params: mine.Params(b.Block), summed: mine.Summed(b.Block), topK: b.TopK}
+		if p.shape.Schedule.Splits() {
+			x.weight = weights(x.pass.Backward)
 		}
-		p.blocks[k].count++
-		p.kinds = append(p.kinds, k)
 	}
 	return p
 }
@@ -254,6 +244,9 @@ func (p *pricing) count(g Group, what string, bytes, calls, seconds, exposed flo
 	t.Seconds += calls * seconds
 	t.Exposed += calls * exposed
 }
+
+// Fabric is what prices its collectives.
+func (p *Prepared) Fabric() *Fabric { return p.f }
 
 // Job is what is priced.
 func (p *Prepared) Job() *workload.Job { return p.j }

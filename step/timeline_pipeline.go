@@ -21,7 +21,7 @@ func (t *timeline) pipeline() ([]Bar, error) {
 	x.times.Message = one
 	last := x.shape.Ranks*x.shape.Chunks - 1
 	ends := make([]float64, x.shape.Ranks)
-	_, err = plan.Play(&x.times, func(y pipeline.Seen) {
+	plan.Play(&x.times, func(y pipeline.Seen) {
 		name := y.Pass.Kind.String()
 		if x.shape.Chunks > 1 {
 			name += fmt.Sprintf(", chunk %d", y.Pass.Chunk)
@@ -41,9 +41,6 @@ func (t *timeline) pipeline() ([]Bar, error) {
 			t.add(y.Rank, true, 't', fmt.Sprintf("to stage %d, micro-batch %d", r, y.Pass.Micro), y.To, one, bytes)
 		}
 	})
-	if err != nil {
-		return nil, err
-	}
 	end := 0.0
 	for _, e := range ends {
 		end = max(end, e)

@@ -25,11 +25,12 @@ const (
 	Copies               // of those, the ones that hold the same share
 	Next                 // neighbours in the pipeline
 	Experts              // share the experts
+	ToHost               // no group: a GPU and its host
 	nGroups
 )
 
 func (g Group) String() string {
-	return [...]string{"tensor", "context", "data", "shard", "replica", "pipeline", "expert"}[g]
+	return [...]string{"tensor", "context", "data", "shard", "replica", "pipeline", "expert", "host"}[g]
 }
 
 // Fabric prices the collectives of a split's groups where they sit on a cluster. Ranks are
@@ -44,6 +45,7 @@ type Fabric struct {
 	version nccl.Version
 	asked   [nGroups]*predict.Predictor
 	times   map[call]cost
+	host    *hostSide
 	recent  [nGroups]struct {
 		call
 		cost
@@ -82,6 +84,8 @@ func (f *Fabric) size(g Group) int {
 		return s.DP * s.CP / s.Shard
 	case Experts:
 		return s.EP
+	case ToHost:
+		return 1
 	}
 	return min(s.PP, 2)
 }

@@ -129,10 +129,13 @@ func (p *pricing) run() (*Result, error) {
 	if err := p.pipeline(r, micros, work); err != nil {
 		return nil, err
 	}
-	if err := p.gradients(r, x, micros); err != nil {
+	if err := p.gradients(x, micros); err != nil {
 		return nil, err
 	}
-	r.Optimizer = p.optimizer(sum(x.params))
+	var err error
+	if r.Optimizer, err = p.optimizer(sum(x.params)); err != nil {
+		return nil, err
+	}
 	r.Host = p.g.f[StepHost] * 1e-3
 	if j.Framework == workload.Eager {
 		r.Host *= 2
@@ -214,23 +217,8 @@ func (p *pricing) inside(x *priced, again *float64, b *prepared) error {
 		}
 		p.count(Tensor, "sums of products", bytes, calls*layers*micros, one, one, limit)
 	}
-	if s.CP > 1 {
-		bytes := 2 * tokens * float64(j.Model.KVWidth()) / float64(s.TP) * j.Precision.Width()
-		one, limit, err := p.f.Seconds(Context, coll.SendRecv, bytes)
-		if err != nil {
-			return err
-		}
-		one *= float64(s.CP - 1)
-		score := 0.0
-		for i := range b.pass.Forward {
-			if t := &b.pass.Forward[i]; t.Kind == workload.Score || t.Name == "scores" {
-				score += p.g.Seconds(t, j.Precision)
-			}
-		}
-		open := max(0, one-score*float64(s.CP-1)/float64(s.CP))
-		x.fwd += open
-		x.bwd += open
-		p.count(Context, "keys and values", bytes, 2*layers*micros*float64(s.CP-1), one/float64(s.CP-1), open/float64(s.CP-1), limit)
+	if err := p.context(x, again, b, layers*micros); err != nil {
+		return err
 	}
 	return p.experts(x, again, b, layers*micros)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"busbar/coll"
+	"busbar/workload"
 )
 
 // Bar is something that takes its time in a step: on one rank of a stage, on its stream of
@@ -12,7 +13,7 @@ type Bar struct {
 	Stage    int
 	Traffic  bool
 	Name     string
-	Kind     byte // f forward, b backward, w gradients of weights, t traffic, u update
+	Kind     byte // f forward, b backward, w gradients of weights, e encoding, t traffic, u update
 	From, To float64
 	Bytes    float64
 }
@@ -38,7 +39,7 @@ func (p *Prepared) Timeline(g *GPU) ([]Bar, error) {
 	switch {
 	case s.PP > 1:
 		return t.pipeline()
-	case s.ZeRO == 3 && s.Shard > 1:
+	case s.ZeRO == 3 && s.Shard > 1 || p.j.Offload == workload.OffloadParams:
 		return t.sharded()
 	}
 	return t.replicated()
@@ -80,20 +81,27 @@ func (t *timeline) replicated() ([]Bar, error) {
 		at = t.add(0, false, 'b', fmt.Sprintf("backward %d, micro-batch %d", i, micros-1), at, st.bwd[i], 0)
 	}
 	end := at
-	ready, sizes := x.buckets(st)
-	free := 0.0
-	for i := range ready {
-		one, _, err := x.bucket(sizes[i])
+	c := clock{}
+	encode := 0.0
+	for i, b := range x.buckets(st) {
+		one, _, err := x.bucket(b.bytes)
 		if err != nil {
 			return nil, err
 		}
-		start := max(free, begin+ready[i])
-		if x.j.Sync {
-			start = max(free, end)
+		each := b.count * x.encoding(b.bytes)
+		b.ready += begin
+		at = t.add(0, false, 'e', fmt.Sprintf("encoding %d", i), at, each, 0)
+		encode += each
+		from := c.lay(&b, one, encode, end, x.j.Sync)
+		for k := range int(b.count) {
+			t.add(0, true, 't', fmt.Sprintf("gradients of %d, bucket %d", i, k), from+float64(k)*one, one, b.bytes)
 		}
-		free = t.add(0, true, 't', fmt.Sprintf("gradients, bucket %d", i), start, one, sizes[i])
 	}
-	at = t.add(0, false, 'u', "update", max(end, free), x.optimizer(sum(st.params)), 0)
+	took, err := x.optimizer(sum(st.params))
+	if err != nil {
+		return nil, err
+	}
+	at = t.add(0, false, 'u', "update", max(at, c.free), took, 0)
 	if s := x.j.Split; s.ZeRO > 0 && s.Shard > 1 {
 		bytes := sum(st.params) * x.j.ParamWidth()
 		one, _, err := x.f.Seconds(Shards, coll.AllGather, bytes)
@@ -124,6 +132,10 @@ func (t *timeline) sharded() ([]Bar, error) {
 		})
 		at += end
 	}
-	t.add(0, false, 'u', "update", at, x.optimizer(sum(st.params)), 0)
+	took, err := x.optimizer(sum(st.params))
+	if err != nil {
+		return nil, err
+	}
+	t.add(0, false, 'u', "update", at, took, 0)
 	return t.bars, nil
 }

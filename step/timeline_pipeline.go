@@ -49,7 +49,11 @@ func (t *timeline) pipeline() ([]Bar, error) {
 		if !x.shape.Schedule.Splits() {
 			e = end // the norm of gradients is of all stages
 		}
-		t.add(r, false, 'u', "update", e, x.optimizer(sum(x.stages[r].params)), 0)
+		took, err := x.optimizer(sum(x.stages[r].params))
+		if err != nil {
+			return nil, err
+		}
+		t.add(r, false, 'u', "update", e, took, 0)
 	}
 	return t.bars, nil
 }

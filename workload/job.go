@@ -74,6 +74,12 @@ type Job struct {
 	Sync bool
 	// Schedule is the pipeline's; none is 1F1B, interleaved where a rank has several chunks.
 	Schedule pipeline.Schedule
+	// Offload is what the host's memory keeps; none says nothing does.
+	Offload Offload
+	// Compress is how gradients travel among replicas; none is as wide as they are.
+	Compress Wire
+	// Context is how ranks that share sequences exchange keys and values; none is a ring.
+	Context Context
 }
 
 // Micros is how many micro-batches a replica computes in a step.
@@ -125,5 +131,10 @@ func (j *Job) Check() error {
 	case j.Seq%int64(s.CP) != 0:
 		return fmt.Errorf("cp=%d does not divide sequences of %d tokens", s.CP, j.Seq)
 	}
-	return j.checkPipeline()
+	for _, check := range []func() error{j.checkPipeline, j.checkOffload, j.checkCompress, j.checkContext} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -10,9 +10,10 @@ type Memory struct {
 	Optimizer   float64 `json:"optimizer"`
 	Activations float64 `json:"activations"`
 	Other       float64 `json:"other"`
+	Host        float64 `json:"host"` // of the host's memory, for this GPU; not in Total
 }
 
-// Total is all of it.
+// Total is all that the GPU holds.
 func (m Memory) Total() float64 { return m.Params + m.Grads + m.Optimizer + m.Activations + m.Other }
 
 // Params is how many parameters of a block one rank of its tensor-parallel group holds.
@@ -182,6 +183,7 @@ func (j *Job) MemoryOf(h Holding) Memory {
 		m.Other += 2 * most
 	}
 	m.Other += Driver
+	j.offload(&m, over(1))
 	return m
 }
 

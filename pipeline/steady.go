@@ -36,5 +36,21 @@ func (p *Steady) Seconds(t *Times) float64 {
 		return p.whole.Play(t, nil)
 	}
 	short, long := p.short.Play(t, nil), p.long.Play(t, nil)
-	return long + (long-short)*float64(p.micros-p.long.Micros)/float64(p.long.Ranks)
+	// A round takes no less than the busiest rank works, however the play began.
+	round := max(long-short, p.long.busiest(t)*float64(p.long.Ranks))
+	return long + round*float64(p.micros-p.long.Micros)/float64(p.long.Ranks)
+}
+
+// busiest is the work of the busiest rank on a micro-batch.
+func (s Shape) busiest(t *Times) float64 {
+	most := 0.0
+	for r := range s.Ranks {
+		work := 0.0
+		for c := range s.Chunks {
+			k := s.Place(r, c)
+			work += t.Forward[k] + t.Backward[k] + t.Weight[k]
+		}
+		most = max(most, work)
+	}
+	return most
 }

@@ -36,3 +36,24 @@ func BenchmarkPrepare(b *testing.B) {
 		step.Prepare(p.Job(), f)
 	}
 }
+
+// BenchmarkStepAnew is a job on a fabric that nobody asked anything before, and on one that
+// another split was priced on.
+func BenchmarkStepAnew(b *testing.B) {
+	p, g := prepared(b, "dgx-h100", "h100", "llama2-13b", "tp=4,pp=4", 4, 8, 1, 256)
+	f := p.Fabric()
+	b.Run("cold", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := step.Step(p.Job(), g, f.Cold()); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("warm", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := step.Step(p.Job(), g, f.With(p.Job().Split)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

@@ -30,8 +30,8 @@ type hostSide struct {
 
 // hostSide looks at the first host: the slowest of its GPUs that take part.
 func (f *Fabric) hostSide() (*hostSide, error) {
-	if f.host != nil {
-		return f.host, nil
+	if f.known.host != nil {
+		return f.known.host, nil
 	}
 	host := f.layout[0].Host
 	t := f.c.TypeOf(host)
@@ -77,7 +77,7 @@ func (f *Fabric) hostSide() (*hostSide, error) {
 	}
 	h.copies *= copyShare
 	h.update = float64(hardware.HostMemory(t).Value) * updateShare / h.shared
-	f.host = h
+	f.known.host = h
 	return h, nil
 }
 

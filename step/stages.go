@@ -109,21 +109,23 @@ func (p *pricing) pipeline(r *Result, micros, work float64) error {
 	if p.shape.Ranks == 1 {
 		return nil
 	}
-	if p.played == nil {
+	plan := p.f.known.plans[p.shape]
+	if plan == nil {
 		var err error
-		if p.played, err = pipeline.NewSteady(p.shape); err != nil {
+		if plan, err = pipeline.NewSteady(p.shape); err != nil {
 			return err
 		}
+		p.f.known.plans[p.shape] = plan
 	}
 	p.times.Message = 0
-	alone := p.played.Seconds(&p.times)
+	alone := plan.Seconds(&p.times)
 	r.Bubble = max(0, alone-work*micros)
 	bytes, one, limit, err := p.message()
 	if err != nil {
 		return err
 	}
 	p.times.Message = one
-	whole := p.played.Seconds(&p.times)
+	whole := plan.Seconds(&p.times)
 	// Of a rank in the middle, one there and one back for every chunk and micro-batch.
 	calls := 2 * micros * float64(p.shape.Chunks)
 	p.count(Next, "activations and their gradients", bytes, calls, one, max(0, whole-alone)/calls, limit)

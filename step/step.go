@@ -48,7 +48,6 @@ type Prepared struct {
 	flops  [2]float64
 	memory workload.Memory
 	shape  pipeline.Shape
-	played *pipeline.Steady // nil without a pipeline
 }
 
 // prepared is a block; layers that are alike have one for them.

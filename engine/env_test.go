@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -56,7 +57,7 @@ func TestFromEnv(t *testing.T) {
 		if (strings.HasSuffix(tt.want.Meet, ":") || strings.HasSuffix(tt.want.Meet, "-")) && strings.HasPrefix(got.Meet, tt.want.Meet) {
 			tt.want.Meet = got.Meet // a port or a name that follows from the job
 		}
-		if got != tt.want {
+		if !reflect.DeepEqual(got, tt.want) {
 			t.Errorf("%s: %+v; want %+v", tt.name, got, tt.want)
 		}
 	}

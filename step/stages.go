@@ -55,8 +55,9 @@ func (p *pricing) cut() error {
 		}
 		r, _ := p.shape.Owner(place)
 		x := &p.stages[r]
+		late := p.lateness(r)
 		for _, k := range p.kinds[from:to] {
-			b := &took[k]
+			b := p.delayed(k, took[k], late)
 			x.fwd, x.bwd, x.params, x.summed = append(x.fwd, b.fwd), append(x.bwd, b.bwd), append(x.params, b.params), append(x.summed, b.summed)
 			p.times.Forward[place] += b.fwd
 			p.times.Backward[place] += b.bwd - b.weight

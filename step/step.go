@@ -93,6 +93,7 @@ type pricing struct {
 	stages  []stage
 	times   pipeline.Times
 	traffic [nGroups]Traffic
+	late    map[int]float64 // stages of a slow node, by how many times as long they compute
 }
 
 // stage is one rank's part of the pipeline.
@@ -135,6 +136,7 @@ func (p *pricing) run() (*Result, error) {
 	if r.Optimizer, err = p.optimizer(sum(x.params)); err != nil {
 		return nil, err
 	}
+	r.Optimizer *= p.lateness(slow)
 	r.Host = p.g.f[StepHost] * 1e-3
 	if j.Framework == workload.Eager {
 		r.Host *= 2

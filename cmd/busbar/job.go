@@ -108,6 +108,9 @@ type pricedStep struct {
 	gpu    hardware.GPUModel
 	fabric *step.Fabric
 	bars   func() ([]step.Bar, error)
+	tasks  *step.Prepared
+	chip   *step.GPU
+	whole  *wholeDoc // what a whole run of such steps takes, where somebody asks
 	*step.Result
 }
 
@@ -140,7 +143,7 @@ func (c *jobFlags) price(cl *cluster.Cluster, s shape, a *asked) (*pricedStep, e
 	if err != nil {
 		return nil, fmt.Errorf("layout %s: %w", name, err)
 	}
-	return &pricedStep{layout: name, job: j, gpu: gpu, fabric: f, Result: r, bars: func() ([]step.Bar, error) { return p.Timeline(g) }}, nil
+	return &pricedStep{layout: name, job: j, gpu: gpu, fabric: f, tasks: p, chip: g, Result: r, bars: func() ([]step.Bar, error) { return p.Timeline(g) }}, nil
 }
 
 // job is the step that the flags describe; where nobody says, a replica computes one

@@ -42,6 +42,7 @@ type pricedDoc struct {
 	Fits         bool           `json:"fits"`
 	Traffic      []trafficDoc   `json:"traffic"`
 	Bottleneck   bottleneckDoc  `json:"bottleneck"`
+	*wholeDoc
 }
 
 type bottleneckDoc struct {
@@ -70,7 +71,7 @@ func stepDocument(name string, rows []pricedStep) stepDoc {
 			Step: r.Step, Compute: r.Compute, Comm: r.Comm, Exposed: r.Exposed, Bubble: r.Bubble, Optimizer: r.Optimizer, Host: r.Host, MFU: r.MFU, HFU: r.HFU,
 			TFLOPSPerGPU: r.Flops / r.Step / float64(r.Ranks) / 1e12, TokensPerS: r.Tokens / r.Step,
 			Memory: map[string]int{"total": int(m.Total()), "params": int(m.Params), "grads": int(m.Grads), "optimizer": int(m.Optimizer), "activations": int(m.Activations), "other": int(m.Other), "host": int(m.Host)},
-			Has:    int(has), Fits: m.Total() <= has, Bottleneck: bottleneckDoc{limit.Kind, limit.Text}, Traffic: []trafficDoc{},
+			Has:    int(has), Fits: m.Total() <= has, Bottleneck: bottleneckDoc{limit.Kind, limit.Text}, Traffic: []trafficDoc{}, wholeDoc: r.whole,
 		}
 		if shape := r.job.Pipeline(); shape.Ranks > 1 {
 			x.Schedule = string(shape.Schedule)
@@ -117,6 +118,7 @@ func printSteps(w io.Writer, name string, rows []pricedStep) error {
 		for _, x := range r.Traffic {
 			fmt.Fprintf(w, "  %-9s %s: %.0f calls of %v take %s, %s of it exposed\n", x.Group, x.What, x.Calls, unit.Bytes(x.Bytes), seconds(x.Seconds), seconds(x.Exposed))
 		}
+		r.whole.print(w)
 	}
 	return nil
 }

@@ -39,6 +39,7 @@ var columns = []struct {
 	{"result", 2},
 	{"result/diff", 3},
 	{"workload", 2},
+	{"campaign", 1},
 	{"internal/fair", 0},
 	{"internal/shm", 0},
 	{"internal/reduce", 2},

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+
+	"busbar/campaign"
+	"busbar/unit"
+)
+
+// fails is the share of time that failures and checkpoints leave. least is the length of a step,
+// which an interval is at least.
+func (w *whole) fails(r *pricedStep, nodes int, least unit.Span, rate float64) (*campaign.Goodput, *goodputDoc, error) {
+	d := &goodputDoc{Bytes: r.job.CheckpointBytes(), Sources: []string{}}
+	cite := func(what string, f campaign.Figure) float64 {
+		d.Sources = append(d.Sources, what+": "+f.Source)
+		return f.Value
+	}
+	f := campaign.Failures{Between: w.mtbf, Save: w.save, Interval: w.interval, Restart: w.restart}
+	switch {
+	case w.mtbf == 0:
+		f.Between = unit.Span(cite("time between interruptions", campaign.MTBF()) / float64(r.Ranks))
+	case w.per == "gpu":
+		f.Between /= unit.Span(r.Ranks)
+	case w.per == "node":
+		f.Between /= unit.Span(nodes)
+	}
+	if !w.saves || !w.restarts {
+		storage := w.storage
+		if storage == 0 {
+			storage = unit.Rate(cite("storage", campaign.Storage()) * float64(r.Ranks))
+		}
+		d.Storage = storage.GBps()
+		io := unit.Span(d.Bytes / float64(storage))
+		if !w.saves {
+			f.Save = io
+		}
+		if !w.restarts {
+			f.Restart = io + unit.Span(cite("restart, beside reading the checkpoint", campaign.Restarting()))
+		}
+	}
+	g, err := f.Goodput(least)
+	if err != nil {
+		return nil, nil, err
+	}
+	d.fill(&g, r.Ranks, rate)
+	return &g, d, nil
+}
+
+// bill works out money and energy.
+func (w *whole) bill(d *wholeDoc, run *campaign.Run, r *pricedStep) error {
+	draw, known := r.gpu.Draw()
+	source := draw.Source
+	if w.power > 0 {
+		draw.TDP, known, source = w.power, true, "--gpu-power"
+	}
+	if !known && w.energy.Currency != "" {
+		return fmt.Errorf("what a %s draws is not in the catalogue; give --gpu-power", r.gpu.Title)
+	}
+	run.TDP = draw.TDP
+	step, million := run.Step(), run.Each(1e6)
+	run.Currency = "USD"
+	for _, c := range []string{w.rent.Currency, w.energy.Currency} {
+		if c != "" {
+			run.Currency = c
+		}
+	}
+	d.Cost = &costDoc{
+		Currency: run.Currency, Step: newBillDoc(step), Million: newBillDoc(million), Watts: float64(draw.TDP), WattsSource: source, Overhead: w.overhead, money: w.money,
+		Rented: w.rent.Currency != "", Powered: w.energy.Currency != "",
+	}
+	if known {
+		d.Cost.Average = float64(step.Energy) / float64(step.Time) / float64(r.Ranks) / w.overhead
+		d.Cost.Assumed = fmt.Sprintf("a GPU draws %.0f%% of %v while it computes, %.0f%% while it waits, %.0f%% while the job restarts", 100*campaign.Computing, draw.TDP, 100*campaign.Waiting, 100*campaign.Idle)
+	}
+	if w.tokens > 0 {
+		all := run.Lasting(w.tokens)
+		b := newBillDoc(all)
+		d.Run = &runDoc{Tokens: w.tokens, Days: float64(all.Time / unit.Day), GPUHours: float64(all.Time/unit.Hour) * float64(r.Ranks), MWh: all.Energy.MWh(), billDoc: b}
+	}
+	return nil
+}

@@ -1,0 +1,64 @@
+package unit
+
+import (
+	"fmt"
+	"math"
+)
+
+// Span is a long time in seconds: a run, the time between failures. Time counts picoseconds and
+// ends after 106 days; this one does not.
+type Span float64
+
+// Long times.
+const (
+	Minute Span = 60
+	Hour   Span = 3600
+	Day    Span = 24 * Hour
+	Year   Span = 365.25 * Day
+)
+
+var spanSuffix = map[string]Span{
+	"ms": 1e-3, "s": 1, "sec": 1, "m": Minute, "min": Minute, "h": Hour, "hour": Hour, "hours": Hour,
+	"d": Day, "day": Day, "days": Day, "w": 7 * Day, "y": Year, "year": Year, "years": Year,
+}
+
+// maxSpan is longer than anything that is meant.
+const maxSpan = 1e6 * Year
+
+// ParseSpan reads "90s", "10min", "2.5h", "54d" or "5.8y". There is no default unit.
+func ParseSpan(s string) (Span, error) {
+	num, suffix, err := split(s)
+	if err != nil {
+		return 0, fmt.Errorf("time %q: %w", s, err)
+	}
+	mul, ok := spanSuffix[suffix]
+	if !ok {
+		return 0, fmt.Errorf("time %q: unit %q; use s, min, h, d or y", s, suffix)
+	}
+	v := Span(num) * mul
+	if !(v >= 0 && v <= maxSpan) {
+		return 0, fmt.Errorf("time %q: out of range", s)
+	}
+	return v, nil
+}
+
+// Seconds is the time in seconds.
+func (s Span) Seconds() float64 { return float64(s) }
+
+// String prints three digits with the unit that fits.
+func (s Span) String() string {
+	a := Span(math.Abs(float64(s)))
+	switch {
+	case a < 1:
+		return digits(float64(s)*1e3) + " ms"
+	case a < 2*Minute:
+		return digits(float64(s)) + " s"
+	case a < 2*Hour:
+		return digits(float64(s/Minute)) + " min"
+	case a < 2*Day:
+		return digits(float64(s/Hour)) + " h"
+	case a < 2*Year:
+		return digits(float64(s/Day)) + " days"
+	}
+	return digits(float64(s/Year)) + " years"
+}

@@ -130,18 +130,29 @@ func (p *pricing) fetched(params, gather, scatter float64) (float64, float64, er
 	return max(gather, one), max(scatter, one), nil
 }
 
-// HostMemory is the rate of the memory of a rank's host, for notes.
-func (f *Fabric) HostMemory() cluster.Fact[unit.Rate] {
-	return hardware.HostMemory(f.c.TypeOf(f.layout[0].Host))
-}
-
-// HostRanks is how many ranks the first host has: its memory is for all of them.
-func (f *Fabric) HostRanks() int {
-	n := 0
+// HostWords says how much of a node's memory its ranks take, so many bytes each, and how fast it is.
+func (f *Fabric) HostWords(each float64) string {
+	host := f.layout[0].Host
+	ranks := 0.0
 	for _, r := range f.layout {
-		if r.Host == f.layout[0].Host {
-			n++
+		if r.Host == host {
+			ranks++
 		}
 	}
-	return n
+	t := f.c.TypeOf(host)
+	var has unit.Bytes
+	for _, i := range t.Of(cluster.NUMA) {
+		if cpu := t.Devices[i].CPU; cpu != nil {
+			has += cpu.Memory.Value
+		}
+	}
+	of := ""
+	switch need := each * ranks; {
+	case has > 0 && need > float64(has):
+		of = fmt.Sprintf(", which has %.1f GB: too little", float64(has)/1e9)
+	case has > 0:
+		of = fmt.Sprintf(" of its %.1f GB", float64(has)/1e9)
+	}
+	rate := hardware.HostMemory(t)
+	return fmt.Sprintf("host memory: %.1f GB a node%s; %v (%s)", each*ranks/1e9, of, rate.Value, rate.Source)
 }

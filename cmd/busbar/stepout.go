@@ -112,8 +112,8 @@ func printSteps(w io.Writer, name string, rows []pricedStep) error {
 	}
 	for _, r := range rows {
 		fmt.Fprintf(w, "\n%s: %s\n", r.layout, r.Limit(r.job, float64(r.gpu.Memory)).Text)
-		if n := float64(r.fabric.HostRanks()); r.Memory.Host > 0 {
-			fmt.Fprintf(w, "  host memory: %.1f GB a node; %v\n", r.Memory.Host*n/1e9, r.fabric.HostMemory().Source)
+		if r.Memory.Host > 0 {
+			fmt.Fprintf(w, "  %s\n", r.fabric.HostWords(r.Memory.Host))
 		}
 		for _, x := range r.Traffic {
 			fmt.Fprintf(w, "  %-9s %s: %.0f calls of %v take %s, %s of it exposed\n", x.Group, x.What, x.Calls, unit.Bytes(x.Bytes), seconds(x.Seconds), seconds(x.Exposed))

@@ -15,6 +15,7 @@ type Bounds struct {
 	g    *GPU
 	o    *workload.Outline
 	seen map[aspect]*bounded
+	cuts map[pipeline.Shape][]int // by shape without micro-batches, where places begin
 }
 
 // Bound is the least that a step can cost.
@@ -46,7 +47,7 @@ type bounded struct {
 
 // NewBounds is for a model on a GPU.
 func NewBounds(m *workload.Model, g *GPU) *Bounds {
-	return &Bounds{m: m, g: g, o: m.Outline(), seen: map[aspect]*bounded{}}
+	return &Bounds{m: m, g: g, o: m.Outline(), seen: map[aspect]*bounded{}, cuts: map[pipeline.Shape][]int{}}
 }
 
 // Bound is that of a job of the model. Collectives, what the host updates and all waiting for
@@ -55,7 +56,7 @@ func (b *Bounds) Bound(j *workload.Job) Bound {
 	x := b.blocks(j)
 	s := &j.Split
 	shape := j.Pipeline()
-	work, params := x.stages(shape)
+	work, params := x.stages(shape, b.edges(shape, x))
 	late := 1 + b.g.f[Spread]*math.Log2(float64(max(s.Ranks(), 1)))
 	host := b.g.f[StepHost] * 1e-3
 	if j.Framework == workload.Eager {
@@ -73,20 +74,10 @@ func (b *Bounds) Bound(j *workload.Job) Bound {
 
 // stages is the time of the stage that takes longest, with the filling and emptying before it,
 // and the fewest parameters of a rank.
-func (x *bounded) stages(shape pipeline.Shape) (seconds, params float64) {
+func (x *bounded) stages(shape pipeline.Shape, edges []int) (seconds, params float64) {
 	ranks, places := shape.Ranks, shape.Ranks*shape.Chunks
 	if x.layers < places {
 		return 0, 0
-	}
-	all := len(x.fwd) - 1
-	edge := func(place int) int {
-		switch place {
-		case 0:
-			return 0
-		case places:
-			return all
-		}
-		return x.before + place*x.layers/places
 	}
 	micros := float64(shape.Micros)
 	fill := 0.0
@@ -95,18 +86,29 @@ func (x *bounded) stages(shape pipeline.Shape) (seconds, params float64) {
 		work, held := 0.0, 0.0
 		for c := range shape.Chunks {
 			place := shape.Place(r, c)
-			from, to := edge(place), edge(place+1)
+			from, to := edges[place], edges[place+1]
 			work += x.fwd[to] - x.fwd[from] + x.bwd[to] - x.bwd[from]
 			held += x.sum[to] - x.sum[from]
 		}
 		seconds = max(seconds, fill+micros*work)
 		params = min(params, held)
 		if !shape.Schedule.Splits() { // forward to it, and backward from it, through the stages before
-			from, to := edge(r), edge(r+1)
+			from, to := edges[r], edges[r+1]
 			fill += x.fwd[to] - x.fwd[from] + x.bwd[to] - x.bwd[from]
 		}
 	}
 	return seconds, params
+}
+
+// edges are where the places of a shape begin.
+func (b *Bounds) edges(shape pipeline.Shape, x *bounded) []int {
+	shape.Micros = 0
+	list := b.cuts[shape]
+	if list == nil {
+		list = edges(shape, x.layers, x.before, len(b.o.Order))
+		b.cuts[shape] = list
+	}
+	return list
 }
 
 // blocks is the model for the job's aspect.

@@ -45,14 +45,9 @@ func (p *pricing) cut() error {
 		return fmt.Errorf("%d layers for %d stages", layers, places)
 	}
 	p.room(ranks, places)
+	edges := edges(p.shape, layers, before, len(p.kinds))
 	for place := range places {
-		from, to := before+place*layers/places, before+(place+1)*layers/places
-		if place == 0 {
-			from = 0
-		}
-		if place == places-1 {
-			to = len(p.kinds)
-		}
+		from, to := edges[place], edges[place+1]
 		r, _ := p.shape.Owner(place)
 		x := &p.stages[r]
 		late := p.lateness(r)
@@ -67,10 +62,25 @@ func (p *pricing) cut() error {
 	return nil
 }
 
+// edges are where places begin among the blocks of a model, and where the last one ends. Ranks
+// have layers as evenly as it goes, and their chunks divide those.
+func edges(s pipeline.Shape, layers, before, all int) []int {
+	list := make([]int, s.Ranks*s.Chunks+1)
+	at := before
+	for place := range s.Ranks * s.Chunks {
+		r, c := s.Owner(place)
+		mine := (r+1)*layers/s.Ranks - r*layers/s.Ranks
+		list[place] = at
+		at += (c+1)*mine/s.Chunks - c*mine/s.Chunks
+	}
+	list[0], list[s.Ranks*s.Chunks] = 0, all
+	return list
+}
+
 // room makes place for the times of all stages at once.
 func (p *pricing) room(ranks, places int) {
 	p.stages = make([]stage, ranks)
-	each := len(p.kinds)/ranks + p.shape.Chunks + len(p.kinds) - layersOf(p.Prepared)
+	each := len(p.kinds)/ranks + 1 + len(p.kinds) - layersOf(p.Prepared)
 	buf := make([]float64, 4*ranks*each+3*places)
 	for r := range p.stages {
 		x := &p.stages[r]

@@ -92,6 +92,7 @@ type Work struct {
 	Schedule *schedule.Schedule // nil is the engine's choice
 	Op       coll.Op
 	Buffers  Buffers
+	Options  Options // the same on all members
 }
 
 // JoinElastic makes this process a member of an elastic job. At the beginning Config.Size ranks

@@ -6,6 +6,7 @@ import (
 
 	"busbar/coll"
 	"busbar/result"
+	"busbar/schedule"
 	"busbar/unit"
 )
 
@@ -77,6 +78,15 @@ func (e *Elastic) Traffic(w Work) (payload, wire unit.Bytes) {
 	return 0, 0
 }
 
+// Plan is by which schedule, and in which form on the wire, work was done in the present epoch;
+// nil where it was not.
+func (e *Elastic) Plan(w Work) (*schedule.Schedule, Wire) {
+	if c := e.prepared(w); c != nil {
+		return c.Schedule(), c.Wire()
+	}
+	return nil, Uncompressed
+}
+
 // prepared is the call for some work, nil where there is none.
 func (e *Elastic) prepared(w Work) *Call {
 	e.mu.Lock()
@@ -84,7 +94,7 @@ func (e *Elastic) prepared(w Work) *Call {
 	e.mu.Unlock()
 	g.inboxMu.Lock()
 	defer g.inboxMu.Unlock()
-	return g.cached[keyOf(w.Schedule, w.Op)]
+	return g.cached[keyOf(w.Schedule, w.Op, w.Options)]
 }
 
 // begin waits for a group, and keeps it as it is until end.
@@ -112,7 +122,7 @@ func (e *Elastic) end() {
 // try runs the operation on one group. A run without an error counts; one with an error may
 // count as well, if this member had finished and others know that all have.
 func (e *Elastic) try(ctx context.Context, g *Group, w Work, seq uint64) (*result.Run, error) {
-	run, err := g.Run(ctx, w.Schedule, w.Op, w.Buffers)
+	run, err := g.runWith(ctx, w.Schedule, w.Op, w.Options, w.Buffers)
 	if err != nil {
 		return nil, err
 	}

@@ -3,8 +3,10 @@ package engine_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"math"
 	"testing"
+	"time"
 
 	"busbar/coll"
 	"busbar/engine"
@@ -62,5 +64,41 @@ func TestElasticCompressed(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestElasticLostBefore: a loss that this member hears of between two operations is told like
+// one that interrupts an operation: roots and buffers were chosen for members as they were.
+func TestElasticLostBefore(t *testing.T) {
+	all := members(t, 3, nil)
+	all[2].Close()
+	errs := everybody(all[:2], func(e *engine.Elastic) error {
+		for k := 0; k < 2000 && len(e.Changes()) == 0; k++ { // which, unlike View, tells nothing
+			time.Sleep(5 * time.Millisecond)
+		}
+		b := make([]byte, 24)
+		_, _, err := e.Run(context.Background(), engine.Work{Op: coll.Op{Kind: coll.Broadcast, Type: coll.Int64, Bytes: 24, Root: 2}, Buffers: engine.Buffers{Recv: b}})
+		var changed *engine.ChangedError
+		if !errors.As(err, &changed) || changed.View.Size != 2 {
+			t.Errorf("the root was lost before: %v", err)
+		}
+		// Now it is known, and ranks are those of the members there are.
+		work := engine.Work{Op: coll.Op{Kind: coll.Broadcast, Type: coll.Int64, Bytes: 24, Root: 1}, Buffers: engine.Buffers{Recv: b}}
+		if changed.View.Rank == 1 {
+			work.Buffers.Send = bytes.Repeat([]byte{7}, 24)
+		}
+		if _, _, err := e.Run(context.Background(), work); err != nil {
+			return err
+		}
+		if b[23] != 7 {
+			t.Errorf("rank %d has %v", changed.View.Rank, b)
+		}
+		return e.Finish(context.Background())
+	})
+	for r, err := range errs {
+		if err != nil {
+			t.Errorf("rank %d: %v", r, err)
+		}
+		all[r].Close()
 	}
 }

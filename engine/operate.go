@@ -21,7 +21,16 @@ func (e *Elastic) operate(ctx context.Context, w Work, ask func(View) (Work, err
 	if ctx.Err() != nil { // the others wait for this operation
 		return nil, View{}, e.leave(context.Cause(ctx))
 	}
-	var old View
+	e.mu.Lock()
+	old := e.told
+	e.mu.Unlock()
+	defer func() { // all that comes back tells of it
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if old.Epoch > e.told.Epoch {
+			e.told = old
+		}
+	}()
 	for again := false; ; again = true {
 		g, v, seq, err := e.begin(ctx)
 		if err != nil {
@@ -32,15 +41,16 @@ func (e *Elastic) operate(ctx context.Context, w Work, ask func(View) (Work, err
 		}
 		if ask != nil {
 			w, err = ask(v)
-		} else if again {
+		} else if v.Epoch != old.Epoch { // before it began, or because it was interrupted
 			w, err = w.moved(old, v)
 		}
-		var run *result.Run
-		if err == nil {
-			e.keep(v, w)
-			old = v
-			run, err = e.try(ctx, g, w, seq)
+		old = v
+		if err != nil {
+			e.end()
+			return nil, v, err // nothing has begun here
 		}
+		e.keep(v, w)
+		run, err := e.try(ctx, g, w, seq)
 		e.end()
 		switch {
 		case err == nil:

@@ -208,7 +208,10 @@ func (f *rankFlags) place() (cfg engine.Config, found bool, err error) {
 	if f.Bind != "" {
 		cfg.Bind = f.Bind
 	}
-	cfg.Transport, cfg.Conns, cfg.Timeout = engine.Transport(f.Transport), f.Conns, f.Timeout
+	if f.Transport != "auto" {
+		cfg.Transport = engine.Transport(f.Transport)
+	}
+	cfg.Conns, cfg.Timeout = f.Conns, f.Timeout
 	if err == nil {
 		cfg.TLS, err = f.tls()
 	}

@@ -100,6 +100,30 @@ func (p *Plan) Validate(n int) error {
 	return nil
 }
 
+// Memory is what the buffers of a rank of n take, at most: what it sends and receives, and what
+// algorithms need between.
+func (p *Plan) Memory(n int) unit.Bytes {
+	var most unit.Bytes
+	for _, size := range p.Sizes {
+		op := p.Op
+		op.Bytes = size
+		var scratch unit.Bytes
+		if s, err := p.schedule(op, n); err == nil && op.Kind != coll.Barrier {
+			scratch = unit.Bytes(s.Temp) * (op.Block(n)/unit.Bytes(max(s.Layout.Pieces(), 1)) + unit.Bytes(op.Type.Size()))
+		}
+		for _, rank := range []int{op.Root, (op.Root + 1) % n} { // a root has more
+			send, recv := p.buffers(op, n, rank)
+			most = max(most, send+recv+scratch)
+		}
+	}
+	return most
+}
+
+// buffers is the memory for what a rank sends and receives, in place or not.
+func (p *Plan) buffers(op coll.Op, n, rank int) (send, recv unit.Bytes) {
+	return max(op.Send(n, rank), op.Size(n)), max(op.Recv(n, rank), op.Size(n))
+}
+
 func (p *Plan) auto() bool { return p.Algo == "" || p.Algo == "auto" }
 
 func (p *Plan) schedule(op coll.Op, n int) (*schedule.Schedule, error) {
@@ -120,6 +144,7 @@ func Run(ctx context.Context, g *engine.Group, p Plan, each func(Row) error) err
 	if err != nil {
 		return err
 	}
+	defer m.free()
 	for _, size := range p.Sizes {
 		op := p.Op
 		op.Bytes = size
@@ -163,7 +188,8 @@ func newMeter(g *engine.Group, p Plan) (*meter, error) {
 	for _, size := range p.Sizes {
 		op := p.Op
 		op.Bytes = size
-		send, recv = max(send, op.Send(n, g.Rank()), op.Size(n)), max(recv, op.Recv(n, g.Rank()), op.Size(n))
+		s, r := p.buffers(op, n, g.Rank())
+		send, recv = max(send, s), max(recv, r)
 	}
 	for _, x := range []struct {
 		b *[]byte
@@ -171,6 +197,7 @@ func newMeter(g *engine.Group, p Plan) (*meter, error) {
 	}{{&m.send, send}, {&m.recv, recv}} {
 		var err error
 		if *x.b, err = g.Alloc(int(x.n)); err != nil {
+			m.free()
 			return nil, err
 		}
 	}
@@ -187,17 +214,30 @@ func newMeter(g *engine.Group, p Plan) (*meter, error) {
 		{&m.wrong, coll.Op{Kind: coll.AllReduce, Type: coll.Int64, Bytes: 8}, engine.Buffers{Send: engine.Bytes(m.bad), Recv: engine.Bytes(m.bad)}},
 	} {
 		s, err := engine.Pick(x.op, n, p.Transport)
+		if err == nil {
+			*x.call, err = g.Prepare(s, x.op)
+		}
+		if err == nil {
+			err = (*x.call).Bind(x.b)
+		}
 		if err != nil {
-			return nil, err
-		}
-		if *x.call, err = g.Prepare(s, x.op); err != nil {
-			return nil, err
-		}
-		if err := (*x.call).Bind(x.b); err != nil {
+			m.free()
 			return nil, err
 		}
 	}
 	return m, nil
+}
+
+// free gives the buffers back, and what was prepared on them.
+func (m *meter) free() {
+	for _, c := range []*engine.Call{m.barrier, m.gather, m.wrong} {
+		if c != nil {
+			m.g.Forget(c)
+		}
+	}
+	m.g.Free(m.send)
+	m.g.Free(m.recv)
+	m.send, m.recv = nil, nil
 }
 
 // row measures one size.

@@ -42,6 +42,9 @@ func (p *PairPlan) Validate(n int) error {
 	return nil
 }
 
+// Memory is what the buffers of a rank take.
+func (p *PairPlan) Memory() unit.Bytes { return 2 * max(p.Small, p.Large) }
+
 // Turns is how often pairs take turns under the plan.
 func (p *PairPlan) Turns(n int) int { return len(p.turns(n)) }
 
@@ -85,6 +88,7 @@ func Pairs(ctx context.Context, g *engine.Group, p PairPlan, turn func(k int)) (
 	if err != nil {
 		return nil, err
 	}
+	defer base.free()
 	m := &pairMeter{meter: base, p: p, mine: make([]float64, n*pairFigures)}
 	for k, pairs := range p.turns(n) {
 		if g.Rank() == 0 && turn != nil {

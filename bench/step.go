@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -69,6 +70,14 @@ func (p *StepPlan) Compute() time.Duration {
 	return sum
 }
 
+// Memory is what the gradients of a rank take.
+func (p *StepPlan) Memory() (sum unit.Bytes) {
+	for _, g := range p.Grads {
+		sum += g.Bytes
+	}
+	return sum
+}
+
 // pick is the schedule of a bucket, nil for the engine's choice.
 func (p *StepPlan) pick(n int, op coll.Op) (*schedule.Schedule, error) {
 	if p.Algo == "" || p.Algo == "auto" {
@@ -90,8 +99,8 @@ type StepBucket struct {
 
 // StepTimes are what steps took.
 type StepTimes struct {
-	// Steps are the times of steps on the rank that took longest, sorted; Exposed is what a
-	// step waited after it had computed, and Computed what it computed; both medians.
+	// Steps are the times of steps on the rank that took longest, sorted. Computed is what the
+	// median step computed, and Exposed how long it went on after that; together they are it.
 	Steps             []time.Duration
 	Exposed, Computed time.Duration
 	Buckets           []StepBucket
@@ -244,7 +253,8 @@ func (s *Stepper) gather(ctx context.Context, mine []float64) ([]float64, error)
 // slowest takes of each step the rank that took longest.
 func (s *Stepper) slowest(all []float64, each int) *StepTimes {
 	t := &StepTimes{}
-	var exposed, computed []float64
+	type parts struct{ step, computed time.Duration }
+	var list []parts
 	for j := range s.p.Iters {
 		worst := 0
 		for r := range s.g.Size() {
@@ -253,11 +263,14 @@ func (s *Stepper) slowest(all []float64, each int) *StepTimes {
 			}
 		}
 		x := all[worst*each+3*j:]
-		t.Steps = append(t.Steps, time.Duration(x[0]*1e9))
-		exposed, computed = append(exposed, x[1]), append(computed, x[2])
+		list = append(list, parts{time.Duration(x[0] * 1e9), time.Duration(x[2] * 1e9)})
 	}
-	slices.Sort(t.Steps)
-	t.Exposed, t.Computed = middle(exposed), middle(computed)
+	slices.SortFunc(list, func(a, b parts) int { return cmp.Compare(a.step, b.step) })
+	for _, p := range list {
+		t.Steps = append(t.Steps, p.step)
+	}
+	t.Computed = list[len(list)/2].computed
+	t.Exposed = t.Median() - t.Computed
 	return t
 }
 

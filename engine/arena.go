@@ -9,8 +9,9 @@ import (
 
 // arena is memory of this rank that peers of the same host can map.
 type arena struct {
-	id  uint32
-	seg *shm.Segment
+	id   uint32
+	seg  *shm.Segment
+	idle bool // given back, without memory behind it until it is used again
 }
 
 // spot is where in an arena a memory of a call begins.
@@ -24,7 +25,7 @@ const maxArenas = 1024
 
 // Alloc is memory for buffers of calls. Peers on the same host read straight from it, so that
 // calls on it need no copies; elsewhere it is like any other memory. It stays until the
-// process ends.
+// process ends, or Free gives it back.
 func (g *Group) Alloc(n int) ([]byte, error) {
 	if n < 0 {
 		return nil, fmt.Errorf("%d bytes of memory", n)
@@ -35,6 +36,13 @@ func (g *Group) Alloc(n int) ([]byte, error) {
 	}
 	g.arenaMu.Lock()
 	defer g.arenaMu.Unlock()
+	for _, a := range g.arenas {
+		mem := a.seg.Bytes()
+		if near := len(mem) >= n && len(mem) <= 2*n+4096; a.idle && near && a.seg.Reserve() == nil {
+			a.idle = false
+			return mem[:n:n], nil
+		}
+	}
 	if len(g.arenas) == maxArenas {
 		return aligned(int64(n)), nil
 	}
@@ -49,6 +57,22 @@ func (g *Group) Alloc(n int) ([]byte, error) {
 	return seg.Bytes()[:n:n], nil
 }
 
+// Free gives memory of Alloc back to the system, all of it. No call may be bound to it any more
+// on this rank; peers are done with it when those calls have returned here. They keep the
+// addresses under which they know it, which cost nothing, and a later Alloc takes it up again.
+func (g *Group) Free(b []byte) {
+	g = g.world()
+	at := g.locate(b)
+	if at.in == nil || at.off != 0 {
+		return // the collector's
+	}
+	g.arenaMu.Lock()
+	defer g.arenaMu.Unlock()
+	if !at.in.idle && at.in.seg.Release() == nil {
+		at.in.idle = true
+	}
+}
+
 // locate finds the arena that holds a piece of memory.
 func (g *Group) locate(b []byte) spot {
 	if len(b) == 0 {
@@ -60,7 +84,7 @@ func (g *Group) locate(b []byte) spot {
 	for _, a := range g.arenas {
 		mem := a.seg.Bytes()
 		base := uintptr(unsafe.Pointer(unsafe.SliceData(mem)))
-		if at >= base && at+uintptr(len(b)) <= base+uintptr(len(mem)) {
+		if !a.idle && at >= base && at+uintptr(len(b)) <= base+uintptr(len(mem)) {
 			return spot{a, int64(at - base)}
 		}
 	}

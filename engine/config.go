@@ -43,6 +43,13 @@ type Config struct {
 	Job string
 	// Secret is known to all ranks of the job and nobody else.
 	Secret string
+	// Work is what the ranks are to do, in any words that are the same on all of them. A rank
+	// that was told otherwise is refused when the ranks meet, and not when its messages make
+	// no sense.
+	Work string
+	// OnRefusal, where it is set, is told of every connection that this rank turns away, from
+	// several goroutines.
+	OnRefusal func(Refused)
 	// Transport is Auto when empty.
 	Transport Transport
 	// Bind is the interfaces or addresses to use, comma-separated; connections to a peer are
@@ -71,6 +78,56 @@ const (
 	maxSize  = 1 << 16
 	maxConns = 64
 )
+
+// Check reports what makes a configuration impossible before anything is started: numbers out
+// of bounds, a place to meet that is none, addresses to bind to that this host does not have.
+// A newcomer to an elastic job has rank -1.
+func (c Config) Check() error {
+	if c.Rank == -1 {
+		c.Rank, c.Size, c.MinSize = 0, 1, 0
+	}
+	if err := c.complete(); err != nil {
+		return err
+	}
+	if c.MinSize < 0 || c.MinSize > c.Size {
+		return fmt.Errorf("an elastic job of at least %d members begins with %d", c.MinSize, c.Size)
+	}
+	if c.Meet != "" && !c.meetsInFile() {
+		if _, _, err := c.meetingPort(); err != nil {
+			return err
+		}
+	}
+	_, err := c.bindAddresses()
+	return err
+}
+
+// meetingPort is the host and the port of a place to meet that is no file.
+func (c *Config) meetingPort() (host string, port int, err error) {
+	host, word, err := net.SplitHostPort(c.Meet)
+	if err != nil {
+		return "", 0, fmt.Errorf("meet at %q: expected host:port, or the path of a file with a slash in it", c.Meet)
+	}
+	port, err = net.LookupPort("tcp", word)
+	if err != nil || port < 1 {
+		return "", 0, fmt.Errorf("meet at %q: the port is %q; expected a number from 1 to 65535", c.Meet, word)
+	}
+	return host, port, nil
+}
+
+// Exposed reports whether ranks of this configuration listen at addresses that other hosts can
+// reach.
+func (c *Config) Exposed() bool {
+	ips, err := c.bindAddresses()
+	if err != nil || len(ips) == 0 {
+		return c.Size > 1 && !c.meetsAtLoopback()
+	}
+	for _, ip := range ips {
+		if !ip.IsLoopback() {
+			return true
+		}
+	}
+	return false
+}
 
 func (c *Config) complete() error {
 	if c.Transport == "" {

@@ -15,6 +15,7 @@ import (
 // whoever comes has to pass. It is also the way out: all connections to others are made here.
 type door struct {
 	key       []byte
+	work      uint64      // what the ranks are to do
 	tls       *tls.Config // nil without
 	bind      []net.IP
 	mu        sync.Mutex // guards listeners
@@ -26,6 +27,8 @@ type door struct {
 
 	// receive takes a connection that has proven itself, and ends the handshake by the answer.
 	receive func(c net.Conn, h hello, answer func(Refusal) error) Refusal
+	// told hears of everybody who was turned away; nil: nobody does.
+	told func(Refused)
 }
 
 // maxGuests is how many connections may be in their handshake at once.
@@ -36,7 +39,7 @@ func newDoor(cfg *Config) (*door, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &door{key: jobKey(cfg.Job, cfg.Secret), tls: cfg.TLS, bind: bind, guests: make(chan struct{}, maxGuests), quit: make(chan struct{})}, nil
+	return &door{key: jobKey(cfg.Job, cfg.Secret), work: workKey(cfg.Work), told: cfg.OnRefusal, tls: cfg.TLS, bind: bind, guests: make(chan struct{}, maxGuests), quit: make(chan struct{})}, nil
 }
 
 // listen opens the sockets at which others reach this rank, and says at which addresses.
@@ -79,8 +82,7 @@ func (d *door) accept(l net.Listener) {
 		select {
 		case d.guests <- struct{}{}:
 		default:
-			d.refused[TooMany].Add(1)
-			c.Close()
+			d.refuse(c, hello{}, TooMany)
 			continue
 		}
 		d.tasks.Go(func() { d.welcome(c) })
@@ -98,6 +100,9 @@ func (d *door) welcome(c net.Conn) {
 	}
 	stop()
 	<-d.guests
+	if why == 0 && h.work != d.work {
+		why = OtherWork
+	}
 	switch {
 	case why == 0:
 		why = d.receive(c, h, answer)
@@ -105,9 +110,29 @@ func (d *door) welcome(c net.Conn) {
 		answer(why)
 	}
 	if why != 0 {
-		d.refused[why].Add(1)
-		c.Close()
+		d.refuse(c, h, why)
 	}
+}
+
+// refuse counts a connection that is turned away, and tells of it.
+func (d *door) refuse(c net.Conn, h hello, why Refusal) {
+	d.refused[why].Add(1)
+	from := c.RemoteAddr().String()
+	c.Close()
+	if d.told == nil {
+		return
+	}
+	rank := -1
+	if h.purpose == forControl || h.purpose == forData {
+		rank = int(h.rank)
+	}
+	d.told(Refused{From: from, Rank: rank, Why: why})
+}
+
+// introduce is the handshake with a rank that this one has dialled.
+func (d *door) introduce(c net.Conn, h hello) error {
+	h.work = d.work
+	return introduce(c, d.key, h)
 }
 
 // secure is the handshake of TLS, where the job has it.

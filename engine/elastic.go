@@ -111,7 +111,7 @@ func JoinElastic(ctx context.Context, cfg Config) (*Elastic, error) {
 		return nil, errors.New("transport mem joins ranks of one process; they live and die together")
 	case cfg.Meet == "":
 		return nil, errors.New("no place to meet; an elastic job needs one, for newcomers")
-	case cfg.MinSize < 0 || cfg.MinSize > cfg.Size && !newcomer:
+	case cfg.MinSize < 0 || cfg.MinSize > cfg.Size && !newcomer: // see Check
 		return nil, fmt.Errorf("an elastic job of at least %d members begins with %d", cfg.MinSize, cfg.Size)
 	}
 	d, err := newDoor(&cfg)

@@ -19,11 +19,11 @@ type Surroundings struct {
 
 // FromEnv is the configuration that a launcher's environment describes, and the launcher's
 // name; an empty name means that there is none. Our own variables (BUSBAR_RANK, BUSBAR_SIZE,
-// BUSBAR_MEET, BUSBAR_SECRET, BUSBAR_JOB, BUSBAR_BIND) come first and fill what a launcher
-// leaves open.
+// BUSBAR_MEET, BUSBAR_SECRET, BUSBAR_JOB, BUSBAR_BIND, BUSBAR_TRANSPORT) come first and fill
+// what a launcher leaves open.
 func FromEnv(s Surroundings) (cfg Config, launcher string, err error) {
 	get := s.Getenv
-	cfg = Config{Meet: get("BUSBAR_MEET"), Secret: get("BUSBAR_SECRET"), Job: get("BUSBAR_JOB"), Bind: get("BUSBAR_BIND")}
+	cfg = Config{Meet: get("BUSBAR_MEET"), Secret: get("BUSBAR_SECRET"), Job: get("BUSBAR_JOB"), Bind: get("BUSBAR_BIND"), Transport: Transport(get("BUSBAR_TRANSPORT"))}
 	meet, job := "", ""
 	for _, l := range launchers {
 		if get(l.rank) == "" {

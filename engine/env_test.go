@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -16,7 +17,7 @@ func TestFromEnv(t *testing.T) {
 		err      string
 	}{
 		{"nothing", "HOME=/x", "", engine.Config{}, ""},
-		{"our own", "BUSBAR_RANK=2 BUSBAR_SIZE=4 BUSBAR_MEET=/x/meet BUSBAR_SECRET=s BUSBAR_BIND=eth0", "busbar", engine.Config{Rank: 2, Size: 4, Meet: "/x/meet", Secret: "s", Bind: "eth0"}, ""},
+		{"our own", "BUSBAR_RANK=2 BUSBAR_SIZE=4 BUSBAR_MEET=/x/meet BUSBAR_SECRET=s BUSBAR_BIND=eth0 BUSBAR_TRANSPORT=tcp", "busbar", engine.Config{Rank: 2, Size: 4, Meet: "/x/meet", Secret: "s", Bind: "eth0", Transport: engine.TCP}, ""},
 		{"our own, nowhere to meet", "BUSBAR_RANK=2 BUSBAR_SIZE=4", "busbar", engine.Config{}, "MASTER_ADDR is not set"},
 		{"torch", "RANK=1 WORLD_SIZE=8 MASTER_ADDR=10.0.0.1 MASTER_PORT=29400", "torchrun", engine.Config{Rank: 1, Size: 8, Meet: "10.0.0.1:29400"}, ""},
 		{"torchrun keeps the port", "RANK=1 WORLD_SIZE=8 MASTER_ADDR=fe00::1 MASTER_PORT=29400 TORCHELASTIC_USE_AGENT_STORE=True TORCHELASTIC_RUN_ID=j", "torchrun", engine.Config{Rank: 1, Size: 8, Meet: "[fe00::1]:29401", Job: "j"}, ""},
@@ -56,7 +57,7 @@ func TestFromEnv(t *testing.T) {
 		if (strings.HasSuffix(tt.want.Meet, ":") || strings.HasSuffix(tt.want.Meet, "-")) && strings.HasPrefix(got.Meet, tt.want.Meet) {
 			tt.want.Meet = got.Meet // a port or a name that follows from the job
 		}
-		if got != tt.want {
+		if !reflect.DeepEqual(got, tt.want) {
 			t.Errorf("%s: %+v; want %+v", tt.name, got, tt.want)
 		}
 	}

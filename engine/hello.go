@@ -18,10 +18,10 @@ import (
 // us keep anything.
 const (
 	greeting  = "busbar\x00"
-	version   = 2
+	version   = 3
 	nonceLen  = 32
 	helloLen  = len(greeting) + 1 + nonceLen
-	answerLen = len(greeting) + 1 + 1 + 1 + 4 + 4 + 4 + nonceLen + sha256.Size
+	answerLen = len(greeting) + 1 + 1 + 1 + 4 + 4 + 4 + 8 + nonceLen + sha256.Size
 	finalLen  = 1 + sha256.Size
 	patience  = 5 * time.Second // for a stranger
 )
@@ -42,6 +42,7 @@ type hello struct {
 	conn       uint8
 	epoch      uint32
 	rank, size uint32
+	work       uint64 // of the words of Config.Work
 }
 
 // Refusal is why a connection was refused.
@@ -56,13 +57,15 @@ const (
 	Taken                          // the rank is there already
 	TooMany                        // too many at once that had not proven themselves
 	Untrusted                      // no certificate of the job's authority, where the job has TLS
+	OtherWork                      // the right job, told to do something else
 	refusals
 )
 
 var refusalWords = [refusals]string{
 	Garbage: "it does not speak busbar's protocol", OtherMake: "it is another version of busbar",
-	WrongSecret: "its secret, its job or its flags are others", WrongGroup: "it belongs to a group of another size or epoch",
+	WrongSecret: "its secret or its job is another", WrongGroup: "it belongs to a group of another size or epoch",
 	Taken: "its rank is taken", TooMany: "too many connections at once", Untrusted: "it shows no certificate of the job's authority",
+	OtherWork: "it was told to do something else: its flags are others",
 }
 
 func (r Refusal) String() string {
@@ -70,6 +73,36 @@ func (r Refusal) String() string {
 		return "it was refused"
 	}
 	return refusalWords[r]
+}
+
+// Refused is a connection that was turned away.
+type Refused struct {
+	From string // its address
+	Rank int    // what it claimed to be; -1 where it did not come to say so, or is a newcomer
+	Why  Refusal
+}
+
+func (r Refused) String() string {
+	who := "a connection"
+	if r.Rank >= 0 {
+		who = fmt.Sprintf("rank %d", r.Rank)
+	}
+	return fmt.Sprintf("%s from %s was refused: %s", who, r.From, r.Why)
+}
+
+// final reports a refusal that will not be another one at the next try.
+func final(err error) bool {
+	var refused *refusedError
+	if errors.As(err, &refused) {
+		return refused.why != Garbage && refused.why != Taken && refused.why != TooMany
+	}
+	return mistrusts(err)
+}
+
+// certain reports a refusal by the very job that was looked for.
+func certain(err error) bool {
+	var refused *refusedError
+	return errors.As(err, &refused) && (refused.why == OtherWork || refused.why == OtherMake)
 }
 
 // refusedError is the refusal as the side sees it that was refused.
@@ -89,6 +122,15 @@ func jobKey(job, secret string) []byte {
 	return h.Sum(nil)
 }
 
+// workKey is a short form of what the ranks are to do.
+func workKey(words string) uint64 {
+	if words == "" {
+		return 0
+	}
+	sum := sha256.Sum256([]byte(words))
+	return binary.LittleEndian.Uint64(sum[:])
+}
+
 func code(key []byte, who string, parts ...[]byte) []byte {
 	h := hmac.New(sha256.New, key)
 	io.WriteString(h, who)
@@ -105,6 +147,7 @@ func (h hello) encode(nonce []byte) []byte {
 	b = binary.LittleEndian.AppendUint32(b, h.epoch)
 	b = binary.LittleEndian.AppendUint32(b, h.rank)
 	b = binary.LittleEndian.AppendUint32(b, h.size)
+	b = binary.LittleEndian.AppendUint64(b, h.work)
 	return append(b, nonce...)
 }
 
@@ -119,7 +162,7 @@ func decodeHello(b []byte) (h hello, why Refusal) {
 	}
 	h = hello{
 		purpose: purpose(b[1]), conn: b[2], epoch: binary.LittleEndian.Uint32(b[3:]),
-		rank: binary.LittleEndian.Uint32(b[7:]), size: binary.LittleEndian.Uint32(b[11:]),
+		rank: binary.LittleEndian.Uint32(b[7:]), size: binary.LittleEndian.Uint32(b[11:]), work: binary.LittleEndian.Uint64(b[15:]),
 	}
 	return h, 0
 }
@@ -136,6 +179,7 @@ func introduce(c net.Conn, key []byte, h hello) error {
 		return &refusedError{Garbage}
 	}
 	if theirs[len(greeting)] != version {
+		c.Write(append([]byte(greeting), version)) // so that it knows as well
 		return &refusedError{OtherMake}
 	}
 	nonce := make([]byte, nonceLen)
@@ -169,7 +213,14 @@ func receiveHello(c net.Conn, key []byte) (h hello, answer func(Refusal) error, 
 	if _, err := c.Write(mine); err != nil {
 		return h, nil, Garbage
 	}
-	if _, err := io.ReadFull(c, theirs[:]); err != nil {
+	const first = len(greeting) + 1 // another version may have more or less to say after it
+	if _, err := io.ReadFull(c, theirs[:first]); err != nil || string(theirs[:len(greeting)]) != greeting {
+		return h, nil, Garbage
+	}
+	if theirs[first-1] != version {
+		return h, nil, OtherMake
+	}
+	if _, err := io.ReadFull(c, theirs[first:]); err != nil {
 		return h, nil, Garbage
 	}
 	body, mac := theirs[:answerLen-sha256.Size], theirs[answerLen-sha256.Size:]

@@ -79,7 +79,7 @@ func (n *network) join(ctx context.Context) error {
 // host is Join of rank 0.
 func (n *network) host(ctx context.Context) error {
 	n.center = newCenter(n)
-	ips, port, err := n.meetingPlace(ctx)
+	ips, port, err := n.meetingPlace()
 	if err != nil {
 		return err
 	}
@@ -142,18 +142,14 @@ func (c *center) begin(own member) []member {
 }
 
 // meetingPlace is where rank 0 listens.
-func (n *network) meetingPlace(ctx context.Context) ([]net.IP, int, error) {
+func (n *network) meetingPlace() ([]net.IP, int, error) {
 	if n.cfg.meetsInFile() {
 		if len(n.door.bind) > 0 {
 			return n.door.bind, 0, nil
 		}
 		return []net.IP{nil}, 0, nil
 	}
-	host, port, err := net.SplitHostPort(n.cfg.Meet)
-	if err != nil {
-		return nil, 0, fmt.Errorf("a place to meet is host:port or a path with a slash in it: %w", err)
-	}
-	number, err := net.DefaultResolver.LookupPort(ctx, "tcp", port)
+	host, number, err := n.cfg.meetingPort()
 	if err != nil {
 		return nil, 0, err
 	}

@@ -185,7 +185,7 @@ func (n *network) dial(ctx context.Context, peer, k int) error {
 	}
 	h := hello{purpose: forData, conn: uint8(k), epoch: n.epoch, rank: uint32(n.cfg.Rank), size: uint32(n.cfg.Size)}
 	stop := closing(ctx.Done(), c)
-	err = introduce(c, n.door.key, h)
+	err = n.door.introduce(c, h)
 	stop()
 	if err != nil {
 		c.Close()

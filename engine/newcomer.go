@@ -120,7 +120,7 @@ func (e *Elastic) announce(n *network) {
 	if e.atMeeting {
 		return
 	}
-	if ips, port, err := n.meetingPlace(e.ctx); err == nil && port != 0 {
+	if ips, port, err := n.meetingPlace(); err == nil && port != 0 {
 		_, err = e.door.listen(ips, port)
 		e.atMeeting = err == nil
 	}
@@ -140,8 +140,7 @@ func (e *Elastic) enter(ctx context.Context) error {
 			if err != nil {
 				last = fmt.Errorf("%s: %w", addr, err)
 			}
-			var refused *refusedError
-			if errors.As(err, &refused) && refused.why == WrongSecret || mistrusts(err) {
+			if final(err) {
 				return last
 			}
 		}
@@ -174,7 +173,7 @@ func (e *Elastic) knock(ctx context.Context, addr string, addrs *[]string) (in b
 	}()
 	stop := closing(ctx.Done(), c)
 	defer stop()
-	if err := introduce(c, e.door.key, hello{purpose: forGuest}); err != nil {
+	if err := e.door.introduce(c, hello{purpose: forGuest}); err != nil {
 		return false, err
 	}
 	if *addrs == nil {

@@ -189,7 +189,7 @@ func (e *Elastic) visit(ctx context.Context, d *decision, rank int) (*control, e
 			continue
 		}
 		stop := closing(ctx.Done(), c)
-		err = introduce(c, e.door.key, hello{purpose: forReform, epoch: d.Epoch, rank: uint32(d.at(e.id)), size: uint32(len(d.Members))})
+		err = e.door.introduce(c, hello{purpose: forReform, epoch: d.Epoch, rank: uint32(d.at(e.id)), size: uint32(len(d.Members))})
 		stop()
 		if err != nil {
 			c.Close()

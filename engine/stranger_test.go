@@ -18,12 +18,7 @@ import (
 
 // strangers are what may come to a port: nothing, noise, another protocol, a frame that claims
 // more than there is memory, half a handshake.
-func strangers(addr string) {
-	noise := make([]byte, 1<<20)
-	rng := rand.New(rand.NewPCG(5, 5))
-	for i := range noise {
-		noise[i] = byte(rng.Uint32())
-	}
+func strangers(addr string, noise []byte) {
 	claim := binary.LittleEndian.AppendUint64(make([]byte, 16), 1<<60)
 	var wg sync.WaitGroup
 	for _, text := range [][]byte{nil, noise, []byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), claim, []byte("busbar\x00\x01"), []byte("busbar\x00\x63" + strings.Repeat("x", 200))} {
@@ -44,6 +39,15 @@ func strangers(addr string) {
 	wg.Wait()
 }
 
+// noise is a mebibyte of it.
+func noise() []byte {
+	b := make([]byte, 1<<20)
+	for i, rng := 0, rand.New(rand.NewPCG(5, 5)); i < len(b); i++ {
+		b[i] = byte(rng.Uint32())
+	}
+	return b
+}
+
 func TestStrangers(t *testing.T) {
 	const n = 3
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -52,6 +56,7 @@ func TestStrangers(t *testing.T) {
 	}
 	addr := l.Addr().String()
 	l.Close()
+	noise := noise()
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() { // from before the first rank has come until after the last call
@@ -60,7 +65,7 @@ func TestStrangers(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				strangers(addr)
+				strangers(addr, noise)
 				time.Sleep(time.Millisecond)
 			}
 		}
@@ -68,7 +73,7 @@ func TestStrangers(t *testing.T) {
 	// A rank of another job, one with another secret, one of another size, and a second one
 	// with the number of a rank that is there.
 	for i, cfg := range []engine.Config{{Job: "other", Secret: "s"}, {Secret: "wrong"}, {Secret: ""}} {
-		cfg.Rank, cfg.Size, cfg.Meet, cfg.JoinTimeout = 1+i%2, n, addr, 3*time.Second
+		cfg.Rank, cfg.Size, cfg.Meet, cfg.JoinTimeout = 1+i%2, n, addr, time.Minute // until rank 0 has told them
 		wg.Go(func() {
 			if _, err := engine.Join(context.Background(), cfg); err == nil {
 				t.Errorf("a stranger joined: %+v", cfg)
@@ -77,11 +82,21 @@ func TestStrangers(t *testing.T) {
 	}
 	groups := joined(t, n, func(c *engine.Config) { c.Meet = addr })
 	wg.Go(func() {
-		_, err := engine.Join(context.Background(), engine.Config{Rank: 1, Size: n, Meet: addr, Secret: "s", JoinTimeout: time.Second})
+		// It tries again until it is called off, which it is when it has been refused twice: then
+		// it has heard of the first.
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		go func() {
+			for groups[0].Refused()[engine.Taken] < 2 && ctx.Err() == nil {
+				time.Sleep(time.Millisecond)
+			}
+			cancel()
+		}()
+		_, err := engine.Join(ctx, engine.Config{Rank: 1, Size: n, Meet: addr, Secret: "s"})
 		if err == nil || !strings.Contains(err.Error(), "taken") {
 			t.Errorf("a second rank 1: %v", err)
 		}
-		_, err = engine.Join(context.Background(), engine.Config{Rank: 1, Size: n + 1, Meet: addr, Secret: "s", JoinTimeout: time.Second})
+		_, err = engine.Join(context.Background(), engine.Config{Rank: 1, Size: n + 1, Meet: addr, Secret: "s"})
 		if err == nil || !strings.Contains(err.Error(), "another size") {
 			t.Errorf("a rank of another size: %v", err)
 		}
@@ -93,10 +108,12 @@ func TestStrangers(t *testing.T) {
 	}
 	close(stop)
 	wg.Wait()
-	refused := groups[0].Refused()
 	for _, why := range []engine.Refusal{engine.Garbage, engine.OtherMake, engine.WrongSecret, engine.WrongGroup, engine.Taken} {
-		if refused[why] == 0 {
-			t.Errorf("nobody was counted as refused because %s: %v", why, refused)
+		for k := 0; k < 1000 && groups[0].Refused()[why] == 0; k++ { // counted after they were told
+			time.Sleep(10 * time.Millisecond)
+		}
+		if groups[0].Refused()[why] == 0 {
+			t.Errorf("nobody was counted as refused because %s: %v", why, groups[0].Refused())
 		}
 	}
 }

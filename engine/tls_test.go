@@ -130,7 +130,7 @@ func TestTLSStrangers(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				strangers(addr)
+				strangers(addr, noise())
 			}
 		}
 	})

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -94,7 +93,7 @@ func (n *network) reachCenter(conn net.Conn) {
 // findCenter dials rank 0 until it is there.
 func (n *network) findCenter(ctx context.Context) (net.Conn, error) {
 	var last error
-	pause := 2 * time.Millisecond
+	begun, pause := time.Now(), 2*time.Millisecond
 	for {
 		for _, addr := range n.cfg.candidates(&last) {
 			conn, err := n.dialCenter(ctx, addr)
@@ -102,9 +101,8 @@ func (n *network) findCenter(ctx context.Context) (net.Conn, error) {
 				return conn, nil
 			}
 			last = fmt.Errorf("%s: %w", addr, err)
-			var refused *refusedError
-			final := errors.As(err, &refused) && refused.why != Garbage && refused.why != Taken || mistrusts(err)
-			if final && !n.cfg.meetsInFile() {
+			// A file may still name a job of yesterday, whose port somebody else has now.
+			if final(err) && (!n.cfg.meetsInFile() || certain(err) || time.Since(begun) > time.Second) {
 				return nil, last
 			}
 		}
@@ -131,7 +129,7 @@ func (n *network) dialCenter(ctx context.Context, addr string) (net.Conn, error)
 	}
 	stop := closing(n.quit, conn)
 	h := hello{purpose: forControl, epoch: n.epoch, rank: uint32(n.cfg.Rank), size: uint32(n.cfg.Size)}
-	err = introduce(conn, n.door.key, h)
+	err = n.door.introduce(conn, h)
 	stop()
 	if err != nil {
 		conn.Close()

@@ -202,7 +202,12 @@ func (f *fabric) node(n int) error {
 		}
 	}
 	if f.p.Staging > 0 {
-		return f.stage(n)
+		if err := f.stage(n); err != nil {
+			return err
+		}
+	}
+	if x := f.p.inner(n); x != nil {
+		return f.inside(n, x)
 	}
 	return nil
 }
@@ -219,6 +224,11 @@ func (f *fabric) configure(h *netlink.Handle, i int) error {
 	if err := h.AddrAdd(l, &netlink.Addr{IPNet: &net.IPNet{IP: ip, Mask: net.CIDRMask(16, 32)}}); err != nil {
 		return fmt.Errorf("address: %w", err)
 	}
+	for _, a := range f.p.gpuAddrs(i) {
+		if err := h.AddrAdd(l, &netlink.Addr{IPNet: &net.IPNet{IP: net.IP(a.AsSlice()), Mask: net.CIDRMask(16, 32)}}); err != nil {
+			return fmt.Errorf("address of a GPU: %w", err)
+		}
+	}
 	if err := h.LinkSetUp(l); err != nil {
 		return err
 	}
@@ -226,12 +236,14 @@ func (f *fabric) configure(h *netlink.Handle, i int) error {
 		if f.p.NICs[d].Node == x.Node {
 			continue
 		}
-		err := h.NeighSet(&netlink.Neigh{
-			LinkIndex: l.Attrs().Index, Family: unix.AF_INET, State: netlink.NUD_PERMANENT,
-			IP: net.IP(f.p.NICs[d].Addr.AsSlice()), HardwareAddr: f.p.MAC(d),
-		})
-		if err != nil {
-			return fmt.Errorf("neighbour: %w", err)
+		for _, a := range append(f.p.gpuAddrs(d), f.p.NICs[d].Addr) {
+			err := h.NeighSet(&netlink.Neigh{
+				LinkIndex: l.Attrs().Index, Family: unix.AF_INET, State: netlink.NUD_PERMANENT,
+				IP: net.IP(a.AsSlice()), HardwareAddr: f.p.MAC(d),
+			})
+			if err != nil {
+				return fmt.Errorf("neighbour: %w", err)
+			}
 		}
 	}
 	return f.policy(h, l, i)
@@ -248,7 +260,7 @@ func (f *fabric) policy(h *netlink.Handle, l netlink.Link, i int) error {
 	}
 	r := netlink.NewRule()
 	r.Family, r.Priority, r.Table = unix.AF_INET, 1000+x.Place, table
-	r.Src = &net.IPNet{IP: ip, Mask: net.CIDRMask(32, 32)}
+	r.Src = &net.IPNet{IP: ip.Mask(net.CIDRMask(16, 32)), Mask: net.CIDRMask(16, 32)} // its own and those of its GPUs
 	if err := h.RuleAdd(r); err != nil {
 		return fmt.Errorf("rule: %w", err)
 	}

@@ -1,6 +1,9 @@
 package lab
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // notes say what the lab leaves out, in the words of the file it was made from.
 func (b *planner) notes() {
@@ -10,17 +13,7 @@ func (b *planner) notes() {
 		add("the file joins the NICs to no switch; the lab puts all of them on one")
 	}
 	p.Notes = append(p.Notes, b.odd...)
-	inside := false
-	for _, n := range p.Nodes {
-		if t := b.c.TypeOf(n.Host); t.Linked() {
-			inside = true
-		}
-	}
-	what := "PCIe and host memory inside a node are"
-	if inside {
-		what = "NVLink, PCIe and host memory inside a node are"
-	}
-	add("%s not imitated: ranks of a node talk through this machine's shared memory, at its speed", what)
+	b.noteInside(add)
 	add("latency is not imitated: a message takes what this machine's kernel takes, tens of µs, whatever the scale")
 	if b.c.Network.Kind != "" && b.c.Network.Kind != "ethernet" {
 		add("the network is Ethernet with TCP, not %s; credits and adaptive routing are not imitated", b.c.Network.Kind)
@@ -32,4 +25,31 @@ func (b *planner) notes() {
 	default:
 		add("every byte to or from a node's NICs crosses one half-duplex path of %s", p.Staging.Bits())
 	}
+}
+
+// noteInside says what stands for the links inside nodes.
+func (b *planner) noteInside(add func(string, ...any)) {
+	p := b.p
+	if p.Inside == Links {
+		add("ranks of a node talk over TCP on the loopback, each link between GPUs at its scaled rate; the way between a GPU and its NIC is not imitated beside the NIC itself")
+		for i := range p.Inner {
+			if left := p.Inner[i].Left; len(left) > 0 {
+				add("a packet passes %d shapers inside a node; these links are beyond that and not imitated: %s", stages, strings.Join(left, ", "))
+			}
+		}
+		return
+	}
+	inside := false
+	for _, n := range p.Nodes {
+		inside = inside || b.c.TypeOf(n.Host).Linked()
+	}
+	what := "PCIe and host memory inside a node are"
+	if inside {
+		what = "NVLink, PCIe and host memory inside a node are"
+	}
+	reason := ""
+	if b.why != "" {
+		reason = " (" + b.why + ")"
+	}
+	add("%s not imitated%s: ranks of a node talk through this machine's shared memory, at its speed", what, reason)
 }

@@ -28,6 +28,10 @@ type Plan struct {
 	// Local says that what ranks of a node send to each other crosses the staging path
 	// too, once out and once in.
 	Local bool `json:"staging_local,omitempty"`
+	// Inside is how ranks of a node reach each other, Links or Memory, and Inner the links
+	// of each kind of node in the first case.
+	Inside Inside  `json:"inside"`
+	Inner  []Inner `json:"inner,omitempty"`
 	// Notes say what is not as in the file.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -36,11 +40,13 @@ type Plan struct {
 type Node struct {
 	Name string `json:"name"`
 	Host int    `json:"-"` // in the cluster
-	// GPUs is the number of ranks that the node is meant for, and Near the NICs of
-	// each: indexes into Plan.NICs.
+	// GPUs is the number of ranks that the node is meant for, and Near the NICs of each, or
+	// of each GPU where those are more: indexes into Plan.NICs.
 	GPUs int     `json:"gpus"`
 	Near [][]int `json:"near,omitempty"`
 	NICs []int   `json:"nics"` // indexes into Plan.NICs
+	// Inner is the node's kind among Plan.Inner, -1 for none.
+	Inner int `json:"inner"`
 }
 
 // NIC is a network card with its cable to a switch.
@@ -81,6 +87,8 @@ type Options struct {
 	// that every byte to or from a node's NICs crosses; 0 is none.
 	Staging unit.Rate
 	Local   bool
+	Inside  Inside // the zero value is Auto
+	Ranks   int    // that talk inside nodes at once, for Auto; 0 is those of the layout
 }
 
 // New plans a lab.
@@ -100,11 +108,19 @@ func New(c *cluster.Cluster, o Options) (*Plan, error) {
 		return nil, err
 	}
 	b.trunks()
+	b.insides()
 	b.p.Scale = o.Scale
+	flow := b.flow()
 	if b.p.Scale == (Scale{}) {
 		b.p.Scale = b.p.Fit()
+		if inside := oneOver(float64(flow / innerTogether)); o.Inside == Links && inside.Value() < b.p.Scale.Value() {
+			b.p.Scale = inside
+		}
 	}
 	if err := b.p.shrink(o.Staging); err != nil {
+		return nil, err
+	}
+	if err := b.choose(flow * unit.Rate(b.p.Scale.Value())); err != nil {
 		return nil, err
 	}
 	if err := b.p.connected(); err != nil {
@@ -122,6 +138,7 @@ type planner struct {
 	index  map[int][]int // bridges that a switch of the cluster became
 	loose  bool          // NICs that no source joins to a switch
 	odd    []string
+	why    string // links inside nodes are not imitated
 }
 
 func (b *planner) nodes(n int) error {
@@ -165,8 +182,8 @@ func (b *planner) nodes(n int) error {
 
 // near is which NICs the ranks of a node use, GPU by GPU.
 func near(t *cluster.NodeType, node Node, at map[int]int) [][]int {
-	list := make([][]int, node.GPUs)
 	byGPU := t.Nearest()
+	list := make([][]int, max(node.GPUs, len(byGPU)))
 	for g := range list {
 		if len(byGPU) > 0 {
 			for _, dev := range byGPU[g%len(byGPU)].NICs {

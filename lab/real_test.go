@@ -73,7 +73,8 @@ func twoNodes(t *testing.T) *Plan {
 }
 
 // inside is what runs in a node: echo listens and sends back, call sends and expects it,
-// rate prints what its interface may send.
+// rate prints what its interface may send, callfrom calls from an address, links prints the
+// rate of every link inside the node that carried something.
 func inside(args []string) error {
 	switch args[0] {
 	case "echo":
@@ -94,15 +95,16 @@ func inside(args []string) error {
 		if err != nil {
 			return err
 		}
-		c.SetDeadline(time.Now().Add(10 * time.Second))
-		sent := bytes.Repeat([]byte("busbar"), 20000)
-		go c.Write(sent)
-		got := make([]byte, len(sent))
-		if _, err := io.ReadFull(c, got); err != nil {
+		return talkOver(c)
+	case "callfrom":
+		d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(args[1])}, Timeout: 2 * time.Second}
+		c, err := d.Dial("tcp", args[2]+":7000")
+		if err != nil {
 			return err
 		}
-		name, _ := os.Hostname()
-		fmt.Println(name, bytes.Equal(sent, got))
+		return talkOver(c)
+	case "links":
+		return printLinks(args[1:])
 	case "rate":
 		l, err := netlink.LinkByName(args[1])
 		if err != nil {
@@ -118,6 +120,20 @@ func inside(args []string) error {
 			}
 		}
 	}
+	return nil
+}
+
+// talkOver sends and expects the same.
+func talkOver(c net.Conn) error {
+	c.SetDeadline(time.Now().Add(10 * time.Second))
+	sent := bytes.Repeat([]byte("busbar"), 20000)
+	go c.Write(sent)
+	got := make([]byte, len(sent))
+	if _, err := io.ReadFull(c, got); err != nil {
+		return err
+	}
+	name, _ := os.Hostname()
+	fmt.Println(name, bytes.Equal(sent, got))
 	return nil
 }
 

@@ -61,7 +61,11 @@ func (p *Plan) Fit() Scale {
 		top = max(top, p.NICs[i].Rate)
 		sum += p.NICs[i].Rate
 	}
-	need := max(float64(top/fastest), float64(sum/together))
+	return oneOver(max(float64(top/fastest), float64(sum/together)))
+}
+
+// oneOver is one over a round number that is no less than what is needed.
+func oneOver(need float64) Scale {
 	for den := 1.0; ; den *= 10 {
 		for _, m := range []float64{1, 2, 4, 5, 8} {
 			if den*m >= need*0.999 {
@@ -86,6 +90,11 @@ func (p *Plan) shrink(staging unit.Rate) error {
 	for i := range p.Cables {
 		p.Cables[i].Rate *= f
 		low = min(low, p.Cables[i].Rate)
+	}
+	for i := range p.Inner {
+		for k := range p.Inner[i].Links {
+			p.Inner[i].Links[k].Rate *= f
+		}
 	}
 	if p.Staging > 0 {
 		low = min(low, p.Staging)

@@ -101,17 +101,21 @@ func divert(h *netlink.Handle, name string, over int) error {
 		return err
 	}
 	for _, parent := range []uint32{netlink.HANDLE_MIN_EGRESS, netlink.HANDLE_MIN_INGRESS} {
-		err := h.FilterAdd(&netlink.U32{
-			FilterAttrs: netlink.FilterAttrs{LinkIndex: l.Attrs().Index, Parent: parent, Priority: 10, Protocol: unix.ETH_P_IP},
-			Actions: []netlink.Action{&netlink.MirredAction{
-				ActionAttrs: netlink.ActionAttrs{Action: netlink.TC_ACT_STOLEN}, MirredAction: netlink.TCA_EGRESS_REDIR, Ifindex: over,
-			}},
-		})
-		if err != nil {
+		if err := redirect(h, l, parent, over); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// redirect sends one direction of an interface over another one.
+func redirect(h *netlink.Handle, l netlink.Link, parent uint32, over int) error {
+	return h.FilterAdd(&netlink.U32{
+		FilterAttrs: netlink.FilterAttrs{LinkIndex: l.Attrs().Index, Parent: parent, Priority: 10, Protocol: unix.ETH_P_IP},
+		Actions: []netlink.Action{&netlink.MirredAction{
+			ActionAttrs: netlink.ActionAttrs{Action: netlink.TC_ACT_STOLEN}, MirredAction: netlink.TCA_EGRESS_REDIR, Ifindex: over,
+		}},
+	})
 }
 
 // clsact gives an interface the hooks for filters in both directions.

@@ -4,8 +4,10 @@ package lab
 // where it has one connection a peer.
 type Seat struct {
 	Node  int
-	Local int // its number on the node
+	Local int // its number on the node, which is that of its GPU
 	NICs  []int
+	// Bare is a rank that talks over the plain loopback, past the links of its node.
+	Bare bool
 }
 
 // Seats puts each ranks on each of the first nodes, in the order of the nodes; each 0 is
@@ -34,7 +36,8 @@ type Wiring struct {
 	p      *Plan
 	tables []Table
 	seats  []Seat
-	// TCP says that ranks of a node talk over sockets too.
+	// TCP says that ranks of a node talk over sockets too, as they always do where the links
+	// inside nodes are shaped.
 	TCP bool
 	// Slow is what is left of a NIC's rate, where that is not all.
 	Slow map[int]float64
@@ -42,7 +45,7 @@ type Wiring struct {
 
 // Wire is the network under ranks that sit so.
 func (p *Plan) Wire(seats []Seat) *Wiring {
-	return &Wiring{p: p, tables: p.Tables(), seats: seats}
+	return &Wiring{p: p, tables: p.Tables(), seats: seats, TCP: p.Inside == Links}
 }
 
 // Headers of a packet, and what the interface counts beside its MTU.
@@ -55,7 +58,7 @@ const (
 func data(mtu int) float64 { return float64(mtu-ipHeaders) / float64(mtu+ethHeader) }
 
 // Capacity is what each thing carries: NICs out and in, cables up and down, the paths
-// through host memory.
+// through host memory, the links inside nodes.
 func (w *Wiring) Capacity() []float64 {
 	p := w.p
 	var caps []float64
@@ -80,7 +83,37 @@ func (w *Wiring) Capacity() []float64 {
 		}
 		caps = append(caps, r)
 	}
+	for n := range p.Nodes {
+		if x := p.inner(n); x != nil {
+			for _, l := range x.Links {
+				caps = append(caps, float64(l.Rate)*data(innerMTU))
+			}
+		}
+	}
 	return caps
+}
+
+// innerFrom is the number of the first link inside a node among the things.
+func (w *Wiring) innerFrom(node int) int {
+	first := 2*len(w.p.NICs) + 2*len(w.p.Cables) + len(w.p.Nodes)
+	for n := range node {
+		if x := w.p.inner(n); x != nil {
+			first += len(x.Links)
+		}
+	}
+	return first
+}
+
+// innerName is a link inside a node in words.
+func (w *Wiring) innerName(thing int) string {
+	for n := range w.p.Nodes {
+		if x := w.p.inner(n); x != nil {
+			if k := thing - w.innerFrom(n); k >= 0 && k < len(x.Links) {
+				return w.p.Nodes[n].Name + "/" + x.Links[k].Name
+			}
+		}
+	}
+	return "?"
 }
 
 // Name is a thing in words.
@@ -100,6 +133,8 @@ func (w *Wiring) Name(thing int) string {
 	case k < len(p.NICs)+len(p.Cables):
 		c := p.Cables[k-len(p.NICs)]
 		return way(p.Switches[c.B].Name+"–"+p.Switches[c.A].Name, "up", "down")
+	case thing >= w.innerFrom(0):
+		return w.innerName(thing)
 	default:
 		return p.Nodes[thing-2*len(p.NICs)-2*len(p.Cables)].Name + "/host memory"
 	}
@@ -114,7 +149,14 @@ func (w *Wiring) Way(from, to int) (things []int, near bool) {
 		if w.TCP && p.Local {
 			return []int{memory + a.Node, memory + a.Node}, false
 		}
-		return nil, !w.TCP
+		x := p.inner(a.Node)
+		if w.TCP && x != nil && !a.Bare && !b.Bare && a.Local < x.GPUs && b.Local < x.GPUs {
+			first := w.innerFrom(a.Node)
+			for _, k := range x.Ways[a.Local][b.Local] {
+				things = append(things, first+k)
+			}
+		}
+		return things, !w.TCP
 	}
 	if len(a.NICs) == 0 || len(b.NICs) == 0 {
 		return nil, false

@@ -79,6 +79,9 @@ func (j *Job) Micros() int64 {
 
 // Check reports a job that cannot be.
 func (j *Job) Check() error {
+	if j.Model.Unpriced != "" {
+		return fmt.Errorf("%s: %s; its gradients are known to busbar envelope and busbar bench step", j.Model.Name, j.Model.Unpriced)
+	}
 	if err := j.Split.Check(j.Model); err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"busbar/input/nccltests"
@@ -43,11 +44,11 @@ func (c *benchDiffCmd) Run(e *env) error {
 	case c.Old == "-" && c.New == "-":
 		return fmt.Errorf("both sides are standard input; one of them must be a file")
 	}
-	old, err := e.results(c.Old)
+	old, untimed, err := e.results(c.Old)
 	if err != nil {
 		return err
 	}
-	now, err := e.results(c.New)
+	now, more, err := e.results(c.New)
 	if err != nil {
 		return err
 	}
@@ -56,6 +57,14 @@ func (c *benchDiffCmd) Run(e *env) error {
 		o.Threshold = -1
 	}
 	rep := diff.Compare(old, now, o)
+	for _, x := range []struct {
+		name string
+		n    int
+	}{{c.Old, untimed}, {c.New, more}} {
+		if x.n > 0 {
+			rep.Notes = append(rep.Notes, fmt.Sprintf("%s: left out %s without a time above 0", inputName(x.name), counted(x.n, "row")))
+		}
+	}
 	if len(rep.Rows) == 0 {
 		return fmt.Errorf("%s and %s have no row in common; %s", inputName(c.Old), inputName(c.New), firstDifference(old, now))
 	}
@@ -70,28 +79,40 @@ func (c *benchDiffCmd) Run(e *env) error {
 	return err
 }
 
-// results reads kept results, or makes them of nccl-tests' tables.
-func (e *env) results(name string) ([]*result.Record, error) {
+// results reads kept results, or makes them of nccl-tests' tables. Rows without a time say
+// nothing and are left out.
+func (e *env) results(name string) (list []*result.Record, untimed int, err error) {
 	data, err := e.measuredText(name)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	var list []*result.Record
 	switch {
 	case result.Match(data):
-		list, err = result.Read(inputName(name), bytes.NewReader(data))
+		if list, err = result.Read(inputName(name), bytes.NewReader(data)); err == nil {
+			all := len(list)
+			list = slices.DeleteFunc(list, timeless)
+			untimed = all - len(list)
+		}
 	case nccltests.Match(data):
 		var res *nccltests.Result
 		if res, err = nccltests.ReadResult(inputName(name), bytes.NewReader(data)); err == nil {
-			list, err = tableRecords(inputName(name), res)
+			list, untimed, err = tableRecords(inputName(name), res)
 		}
 	default:
-		return nil, fmt.Errorf("%s: neither results that busbar bench -o kept nor an output of nccl-tests", inputName(name))
+		return nil, 0, fmt.Errorf("%s: neither results that busbar bench -o kept nor an output of nccl-tests", inputName(name))
 	}
-	if err == nil && len(list) == 0 {
+	switch {
+	case err == nil && len(list) == 0 && untimed > 0:
+		err = fmt.Errorf("%s: %s, none with a time above 0", inputName(name), counted(untimed, "row"))
+	case err == nil && len(list) == 0:
 		err = fmt.Errorf("%s: no results in it", inputName(name))
 	}
-	return list, err
+	return list, untimed, err
+}
+
+// timeless reports a record of which some run is said to have taken no time. Samples are sorted.
+func timeless(r *result.Record) bool {
+	return !(r.Time.Mean > 0) || len(r.Samples) > 0 && !(r.Samples[0] > 0)
 }
 
 // firstDifference says in which respect the first rows of two sets differ.

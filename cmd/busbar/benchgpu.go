@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -16,24 +15,22 @@ import (
 type benchGPUCmd struct {
 	common
 	keepFlag
-	Op       string        `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, gather, scatter, sendrecv."`
-	Min      string        `short:"b" name:"minbytes" default:"1K" placeholder:"SIZE" help:"The smallest size."`
-	Max      string        `short:"e" name:"maxbytes" default:"1G" placeholder:"SIZE" help:"The greatest size."`
-	Factor   float64       `short:"f" name:"stepfactor" default:"4" help:"From size to size."`
-	Warm     int           `short:"w" name:"warmup" default:"5" help:"Runs of each size before those that count."`
-	Iters    int           `name:"iters" default:"20" help:"Runs of each size that count."`
-	Dtype    string        `short:"d" default:"float" help:"float, half, bfloat16, …"`
-	GPUs     int           `short:"g" name:"gpus" default:"1" help:"GPUs of a process; all of a host without --launch."`
-	Check    bool          `help:"Let nccl-tests check the results."`
-	Algos    []string      `placeholder:"NAME,…" help:"Values of NCCL_ALGO beside NCCL's own choice: ring, tree, nvls, nvls_tree, collnet_direct, collnet_chain, pat, or none; default: those that the collective has."`
-	Protos   []string      `default:"ll,ll128,simple" help:"Values of NCCL_PROTO."`
-	Channels []string      `default:"auto" help:"Numbers of channels (NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS), and auto."`
-	Repeat   int           `default:"1" help:"Runs of every setting; bench diff wants four."`
-	Tests    string        `name:"nccl-tests" placeholder:"DIR" help:"Where the programs of nccl-tests are; default: PATH."`
-	Launch   string        `placeholder:"COMMAND" help:"What starts the ranks, e.g. \"mpirun -np 16 -H node0:8,node1:8\" or \"srun -N 2 --ntasks-per-node 8\"."`
-	Cluster  string        `short:"c" placeholder:"CLUSTER" help:"What is measured, kept with the results for validate."`
-	Timeout  time.Duration `default:"10m" help:"How long one run may take."`
-	DryRun   bool          `help:"Print what would be run."`
+	Op string `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, all_to_all_v, gather, scatter, sendrecv, hypercube."`
+	//lint:ignore SA5008 the parser of flags takes several
+	sweepFlags `set:"least=1K" set:"most=1G" set:"factor=4"`
+	GPUs       int           `short:"g" name:"gpus" default:"1" least:"1" most:"1024" help:"GPUs of a process; all of a host without --launch."`
+	Check      bool          `help:"Let nccl-tests check the results."`
+	Algos      []string      `placeholder:"NAME,…" help:"Values of NCCL_ALGO beside NCCL's own choice: ring, tree, nvls, nvls_tree, collnet_direct, collnet_chain, pat, or none; default: those that the collective has."`
+	Protos     []string      `default:"ll,ll128,simple" help:"Values of NCCL_PROTO."`
+	Channels   []string      `default:"auto" help:"Numbers of channels (NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS), and auto."`
+	Repeat     int           `default:"1" least:"1" most:"1000" help:"Runs of every setting; bench diff wants four."`
+	Tests      string        `name:"nccl-tests" placeholder:"DIR" help:"Where the programs of nccl-tests are; default: PATH."`
+	Launch     string        `placeholder:"COMMAND" help:"What starts the ranks, e.g. \"mpirun -np 16 -H node0:8,node1:8\" or \"srun -N 2 --ntasks-per-node 8\"; quotes and backslashes keep words together as in a shell."`
+	Cluster    string        `short:"c" placeholder:"CLUSTER" help:"What is measured, kept with the results for validate."`
+	Timeout    time.Duration `default:"10m" least:"1ms" help:"How long one run may take."`
+	DryRun     bool          `help:"Print what would be run."`
+
+	launch []string // the words of Launch
 }
 
 // Help ends with examples.
@@ -85,15 +82,12 @@ func (s gpuSetting) String() string {
 
 // Run tries all settings.
 func (c *benchGPUCmd) Run(e *env) error {
-	kind, err := c.checked()
+	kind, err := c.checked(e)
 	if err != nil {
 		return err
 	}
 	settings, err := c.settings(kind)
 	if err != nil {
-		return err
-	}
-	if err := c.refused(e, c.JSON); err != nil {
 		return err
 	}
 	program, err := c.find(kind)
@@ -104,17 +98,18 @@ func (c *benchGPUCmd) Run(e *env) error {
 		program = kind.Binary()
 	}
 	if c.DryRun {
-		for _, s := range settings {
-			fmt.Fprintln(e.stdout, shellWords(c.command(program, s)))
-		}
-		return nil
+		return c.printCommands(e, program, settings)
+	}
+	if err := c.refused(e, c.JSON); err != nil {
+		return err
 	}
 	sweep := &gpuSweep{c: c, kind: kind}
 	for k := range c.Repeat {
 		for i, s := range settings {
 			clear := e.progress(c.common, fmt.Sprintf("%s, setting %d of %d: %s", kind.Binary(), k*len(settings)+i+1, c.Repeat*len(settings), s))
-			list, err := c.measure(e, program, s)
+			list, untimed, err := c.measure(e, program, kind, s)
 			clear()
+			sweep.untimed += untimed
 			switch {
 			case e.ctx.Err() != nil:
 				return e.ctx.Err()
@@ -129,26 +124,50 @@ func (c *benchGPUCmd) Run(e *env) error {
 	return sweep.end(e)
 }
 
+// printCommands prints what would be run.
+func (c *benchGPUCmd) printCommands(e *env, program string, settings []gpuSetting) error {
+	type run struct {
+		Setting string            `json:"setting"`
+		Env     map[string]string `json:"env"`
+		Args    []string          `json:"args"`
+	}
+	runs := []run{}
+	for _, s := range settings {
+		if args := c.command(program, s); c.JSON {
+			runs = append(runs, run{s.String(), s.env(), args})
+		} else if _, err := fmt.Fprintln(e.stdout, shellWords(args)); err != nil {
+			return err
+		}
+	}
+	if !c.JSON {
+		return nil
+	}
+	return writeIndented(e.stdout, map[string]any{"op": c.Op, "dry_run": true, "repeat": c.Repeat, "commands": runs})
+}
+
 // checked reports flags that cannot be, before anything runs.
-func (c *benchGPUCmd) checked() (coll.Kind, error) {
+func (c *benchGPUCmd) checked(e *env) (coll.Kind, error) {
 	kind, err := coll.ParseKind(c.Op)
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("--op: %w", err)
 	case kind.Binary() == "":
 		return 0, fmt.Errorf("--op %s: nccl-tests has no program for it", kind)
-	case c.GPUs < 1 || c.GPUs > 1024 || c.Repeat < 1 || c.Repeat > 1000 || c.Iters < 1 || c.Warm < 0:
-		return 0, errors.New("-g, --repeat and --iters: expected at least 1")
 	case c.Factor != math.Trunc(c.Factor):
 		return 0, fmt.Errorf("-f %g: nccl-tests takes whole factors", c.Factor)
-	case c.Timeout <= 0:
-		return 0, errors.New("--timeout: expected a time")
+	}
+	if c.launch, err = splitWords(c.Launch); err != nil {
+		return 0, fmt.Errorf("--launch %s: %w", c.Launch, err)
+	}
+	if c.Cluster != "" {
+		if _, err := e.clusterFor(c.Cluster, 1, common{Quiet: true}); err != nil {
+			return 0, fmt.Errorf("-c: %w", err)
+		}
 	}
 	if _, err := coll.ParseDtype(c.Dtype); err != nil {
 		return 0, fmt.Errorf("--dtype: %w", err)
 	}
-	sizes := benchRunCmd{Min: c.Min, Max: c.Max, Factor: c.Factor}
-	_, err = sizes.sizes(kind)
+	_, err = c.sizes(kind)
 	return kind, err
 }
 
@@ -216,8 +235,8 @@ func (c *benchGPUCmd) algorithms(kind coll.Kind) ([]nccl.Algo, error) {
 }
 
 // measure runs one setting and returns its rows.
-func (c *benchGPUCmd) measure(e *env, program string, s gpuSetting) ([]*result.Record, error) {
-	list, err := c.run(e, c.command(program, s))
+func (c *benchGPUCmd) measure(e *env, program string, kind coll.Kind, s gpuSetting) (list []*result.Record, untimed int, err error) {
+	list, untimed, err = c.run(e, kind, c.command(program, s))
 	session, when := newSession(), time.Now().UTC().Truncate(time.Second)
 	for _, r := range list {
 		r.Algo, r.Proto, r.Channels, r.Env = s.algo, "", s.channels, s.env()
@@ -226,5 +245,5 @@ func (c *benchGPUCmd) measure(e *env, program string, s gpuSetting) ([]*result.R
 		}
 		r.Session, r.When, r.Cluster = session, when, c.Cluster
 	}
-	return list, err
+	return list, untimed, err
 }

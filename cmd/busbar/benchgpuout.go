@@ -20,6 +20,7 @@ type gpuSweep struct {
 	times   map[gpuSetting]map[unit.Bytes][]float64 // µs out of place, of every run
 	refused []gpuRefusal
 	wrong   int64
+	untimed int // rows without a time
 }
 
 // gpuRefusal is a setting that gave nothing.
@@ -145,6 +146,9 @@ func (s *gpuSweep) print(e *env) error {
 	if s.wrong > 0 {
 		fmt.Fprintf(w, "%d wrong elements; such rows are not compared\n", s.wrong)
 	}
+	if s.untimed > 0 {
+		fmt.Fprintf(w, "left out: %s without a time that is a number above 0\n", counted(s.untimed, "row"))
+	}
 	for _, x := range s.refused {
 		fmt.Fprintf(w, "refused: %s: %s\n", x.Setting, x.Why)
 	}
@@ -170,6 +174,6 @@ func (s *gpuSweep) document() any {
 	r := s.all[0]
 	return map[string]any{
 		"op": s.kind, "ranks": r.Ranks, "dtype": r.Dtype, "tool": r.Tool, "library": r.Library, "rows": rows,
-		"refused": append([]gpuRefusal{}, s.refused...), "wrong": s.wrong, "results": s.all,
+		"refused": append([]gpuRefusal{}, s.refused...), "wrong": s.wrong, "untimed_rows": s.untimed, "results": s.all,
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -50,7 +51,7 @@ func (c *benchGPUCmd) find(kind coll.Kind) (string, error) {
 
 // command is what runs one setting.
 func (c *benchGPUCmd) command(program string, s gpuSetting) []string {
-	args := strings.Fields(c.Launch)
+	args := slices.Clone(c.launch)
 	if env := s.env(); len(env) > 0 {
 		args = append(args, "env")
 		for _, k := range sortedKeys(env) {
@@ -66,18 +67,6 @@ func (c *benchGPUCmd) command(program string, s gpuSetting) []string {
 	most, _ := unit.ParseBytes(c.Max)
 	dtype, _ := coll.ParseDtype(c.Dtype)
 	return append(args, program, "-b", fmt.Sprint(int64(least)), "-e", fmt.Sprint(int64(most)), "-f", fmt.Sprint(c.Factor), "-w", fmt.Sprint(c.Warm), "-n", fmt.Sprint(c.Iters), "-d", dtype.String(), "-g", fmt.Sprint(c.GPUs), "-c", check)
-}
-
-// shellWords is a command as it can be typed.
-func shellWords(args []string) string {
-	quoted := make([]string, len(args))
-	for i, a := range args {
-		quoted[i] = a
-		if a == "" || strings.ContainsAny(a, " \t\n'\"$`\\*?[]{}()<>|&;#~!") {
-			quoted[i] = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
-		}
-	}
-	return strings.Join(quoted, " ")
 }
 
 // bounded keeps the beginning of what a program prints.
@@ -97,7 +86,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 
 // run runs nccl-tests and reads what it prints. Rows that it printed before it failed come
 // back with the error.
-func (c *benchGPUCmd) run(e *env, args []string) ([]*result.Record, error) {
+func (c *benchGPUCmd) run(e *env, kind coll.Kind, args []string) (list []*result.Record, untimed int, err error) {
 	// The program dies with the thread that started it, so it must be this one.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -110,7 +99,7 @@ func (c *benchGPUCmd) run(e *env, args []string) ([]*result.Record, error) {
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second
 	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("%s: %w", args[0], err)
+		return nil, 0, fmt.Errorf("%s: %w", args[0], err)
 	}
 	group := -cmd.Process.Pid
 	stop := context.AfterFunc(e.ctx, func() {
@@ -121,23 +110,30 @@ func (c *benchGPUCmd) run(e *env, args []string) ([]*result.Record, error) {
 	failed := cmd.Wait()
 	switch {
 	case e.ctx.Err() != nil:
-		return nil, e.ctx.Err()
+		return nil, 0, e.ctx.Err()
 	case ctx.Err() != nil:
 		syscall.Kill(group, syscall.SIGKILL) // what the launcher has left
 		failed = fmt.Errorf("no end after %v (--timeout)", c.Timeout)
 	}
 	res, err := nccltests.ReadResult(filepath.Base(args[0]), &out.Buffer)
 	if err != nil {
-		return nil, errors.Join(failed, err)
+		return nil, 0, errors.Join(failed, err)
 	}
-	list, err := tableRecords(filepath.Base(args[0]), res)
+	for i := range res.Tables { // old releases do not say, and we know what we asked for
+		if t := &res.Tables[i]; t.OpFrom != "header" {
+			t.Op = kind.String()
+		}
+	}
+	list, untimed, err = tableRecords(filepath.Base(args[0]), res)
 	switch {
 	case failed != nil && len(res.Failures) > 0:
 		err = fmt.Errorf("%s (%w)", texttab.Clean(strings.TrimSpace(res.Failures[0].Text)), failed)
 	case failed != nil:
 		err = fmt.Errorf("%s: %w", filepath.Base(args[0]), failed)
+	case err == nil && len(list) == 0 && untimed > 0:
+		err = fmt.Errorf("%s printed no time that is a number", filepath.Base(args[0]))
 	case err == nil && len(list) == 0:
 		err = fmt.Errorf("%s printed no table", filepath.Base(args[0]))
 	}
-	return list, err
+	return list, untimed, err
 }

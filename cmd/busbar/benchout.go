@@ -209,11 +209,14 @@ func (o *benchOutput) end() error {
 			return err
 		}
 	case !o.c.toStdout():
-		word := "OK"
-		if o.wrong > 0 {
-			word = "FAILED"
+		verdict := fmt.Sprintf("%d OK", o.wrong)
+		switch {
+		case o.wrong > 0:
+			verdict = fmt.Sprintf("%d FAILED", o.wrong)
+		case !o.p.Check:
+			verdict = "N/A (not checked)"
 		}
-		fmt.Fprintf(o.e.stdout, "# Out of bounds values : %d %s\n# Avg bus bandwidth    : %.6g\n#\n# Collective test concluded: %s\n", o.wrong, word, avg, binary(o.p.Op.Kind))
+		fmt.Fprintf(o.e.stdout, "# Out of bounds values : %s\n# Avg bus bandwidth    : %.6g\n#\n# Collective test concluded: %s\n", verdict, avg, binary(o.p.Op.Kind))
 	}
 	if err := o.c.keep(o.e, o.kept); err != nil {
 		return err

@@ -22,8 +22,8 @@ type benchPairsCmd struct {
 	rankFlags
 	Size  string `default:"4M" placeholder:"SIZE" help:"Of the messages that bandwidth is measured with."`
 	Small string `default:"8" placeholder:"SIZE" help:"Of the messages that latency is measured with."`
-	Warm  int    `short:"w" name:"warmup" default:"2" help:"Runs of each pair before those that count."`
-	Iters int    `name:"iters" default:"10" help:"Runs of each pair that count; the faster quarter is taken."`
+	Warm  int    `short:"w" name:"warmup" default:"2" least:"0" help:"Runs of each pair before those that count."`
+	Iters int    `name:"iters" default:"10" least:"1" help:"Runs of each pair that count; the faster quarter is taken."`
 	Alone bool   `help:"One pair at a time; else all pairs of a round at once, each rank in one of them."`
 	SVG   string `name:"svg" placeholder:"FILE" help:"Draw the bandwidths as a heat map."`
 }
@@ -53,7 +53,9 @@ func (c *benchPairsCmd) Run(e *env) error {
 		return e.writeFile(c.SVG, func(w io.Writer) error { _, err := w.Write(data); return err })
 	}
 	return c.everywhere(e, job{
-		valid: p.Validate,
+		valid: p.Validate, quiet: c.Quiet,
+		memory: func(int) unit.Bytes { return p.Memory() }, advice: "a smaller --size, fewer ranks or more hosts",
+		ready: func() error { return e.writable(c.SVG) },
 		work:  func(g *engine.Group) error { return c.measure(e, g, p, picture) },
 		keep:  picture,
 		same:  fmt.Sprint("pairs", p),
@@ -146,7 +148,7 @@ func (c *benchPairsCmd) print(w io.Writer, g *engine.Group, p bench.PairPlan, t 
 	if p.Alone {
 		how = "one pair at a time"
 	}
-	fmt.Fprintf(w, "%d ranks, %d pairs, transport %s, %s, %v and %v\n", n, n*(n-1)/2, g.Transport(), how, p.Small, p.Large)
+	fmt.Fprintf(w, "%d ranks, %s, transport %s, %s, %v and %v\n", n, counted(n*(n-1)/2, "pair"), g.Transport(), how, p.Small, p.Large)
 	for _, f := range pairFigureList() {
 		fmt.Fprintf(w, "\n%s\n", f.title)
 		if n <= widest {

@@ -9,7 +9,6 @@ import (
 	"busbar/coll"
 	"busbar/engine"
 	"busbar/schedule"
-	"busbar/unit"
 )
 
 // benchRunCmd measures collectives; it is what bench does when no subcommand is named.
@@ -17,19 +16,15 @@ type benchRunCmd struct {
 	common
 	rankFlags
 	keepFlag
-	Op       string  `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, gather, scatter, sendrecv, hypercube, barrier."`
-	Min      string  `short:"b" name:"minbytes" default:"8" placeholder:"SIZE" help:"The smallest size (8, 64K, 1M, 1G are 1024-based as in nccl-tests)."`
-	Max      string  `short:"e" name:"maxbytes" default:"64M" placeholder:"SIZE" help:"The greatest size."`
-	Factor   float64 `short:"f" name:"stepfactor" default:"2" help:"From size to size."`
-	Warm     int     `short:"w" name:"warmup" default:"5" help:"Runs of each size before those that count."`
-	Iters    int     `name:"iters" default:"20" help:"Runs of each size that count."`
-	Dtype    string  `short:"d" default:"float" help:"float, half, bfloat16, double, int8, int32, int64, …"`
-	Redop    string  `default:"sum" help:"sum, prod, min, max, avg, mulsum."`
-	Root     int     `help:"The root of broadcast, reduce, gather, scatter."`
-	Algo     string  `default:"auto" help:"An algorithm's name (busbar sched --list), or auto: by size."`
-	Channels int     `default:"1" help:"Parts of the data that go side by side, with --algo NAME."`
-	Compress string  `enum:"none,fp16,bf16,int8" default:"none" help:"How float32 travels: none, fp16, bf16 or int8, also within a host. Bandwidths still count uncompressed bytes."`
-	Check    bool    `help:"Check the results; wrong elements are counted, and make the exit code 1."`
+	Op string `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, all_to_all_v (with equal blocks), gather, scatter, sendrecv, hypercube, barrier."`
+	//lint:ignore SA5008 the parser of flags takes several
+	sweepFlags `set:"least=8" set:"most=64M" set:"factor=2"`
+	Redop      string `default:"sum" help:"sum, prod, min, max, avg, mulsum."`
+	Root       int    `least:"0" help:"The root of broadcast, reduce, gather, scatter."`
+	Algo       string `default:"auto" help:"An algorithm's name (busbar sched --list), or auto: by size."`
+	Channels   int    `default:"1" least:"1" help:"Parts of the data that go side by side, with --algo NAME."`
+	Compress   string `enum:"none,fp16,bf16,int8" default:"none" help:"How float32 travels: none, fp16, bf16 or int8, also within a host. Bandwidths still count uncompressed bytes."`
+	Check      bool   `help:"Check the results; wrong elements are counted, and make the exit code 1."`
 	elasticFlags
 }
 
@@ -55,12 +50,14 @@ func (c *benchRunCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	if err := c.refused(e, c.JSON); err != nil {
+	if err := c.elasticFlags.refused(); err != nil {
 		return err
 	}
 	j := job{
-		valid: plan.Validate,
+		valid: plan.Validate, quiet: c.Quiet,
+		memory: plan.Memory, advice: "a smaller -e, fewer ranks or more hosts",
 		work:  func(g *engine.Group) error { return c.measure(e, g, plan) },
+		ready: func() error { return c.keepFlag.refused(e, c.JSON) },
 		keep:  func(data []byte) error { return e.addTo(c.Output, data) },
 		same:  fmt.Sprint("bench", c.Op, plan.Sizes, c.Warm, c.Iters, c.Dtype, c.Redop, c.Root, c.Algo, c.Channels, c.Compress, c.Check, c.Elastic),
 	}
@@ -99,42 +96,6 @@ func (c *benchRunCmd) plan() (bench.Plan, error) {
 	p.Op.Root = c.Root
 	p.Sizes, err = c.sizes(p.Op.Kind)
 	return p, err
-}
-
-// sizes from the smallest to the greatest; a barrier has none.
-func (c *benchRunCmd) sizes(kind coll.Kind) ([]unit.Bytes, error) {
-	if kind == coll.Barrier {
-		return []unit.Bytes{0}, nil
-	}
-	least, err := unit.ParseBytes(c.Min)
-	if err != nil {
-		return nil, fmt.Errorf("-b: %w", err)
-	}
-	most, err := unit.ParseBytes(c.Max)
-	if err != nil {
-		return nil, fmt.Errorf("-e: %w", err)
-	}
-	switch {
-	case least < 0 || most < least:
-		return nil, fmt.Errorf("-b %s -e %s: expected sizes from the smaller to the greater", c.Min, c.Max)
-	case !(c.Factor > 1) && least != most:
-		return nil, fmt.Errorf("-f %v: expected a factor above 1", c.Factor)
-	case most > 64*unit.GiB:
-		return nil, fmt.Errorf("-e %s: at most 64 GiB", c.Max)
-	}
-	var list []unit.Bytes
-	for x := least; x <= most; {
-		list = append(list, x)
-		next := unit.Bytes(float64(x) * c.Factor)
-		if next <= x {
-			next = x + 1
-		}
-		if len(list) > 10000 || least == most {
-			break
-		}
-		x = next
-	}
-	return list, nil
 }
 
 // measure runs the plan on a group; rank 0 prints.

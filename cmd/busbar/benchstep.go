@@ -22,18 +22,18 @@ type benchStepCmd struct {
 	Model    string        `short:"m" required:"" placeholder:"NAME" help:"The model whose gradients are reduced: a name (busbar models), or dimensions such as layers=4,hidden=512."`
 	Layout   string        `short:"l" placeholder:"NxG" help:"Nodes and ranks of each; sets -n, and the groups of algorithms in levels."`
 	Overlap  string        `enum:"on,off,both" default:"both" help:"on: buckets are reduced while the backward pass goes on; off: after it; both: one after the other."`
-	Compute  time.Duration `help:"What a step computes, a third of it forwards; default: the model's operations at --speed."`
-	Batch    int64         `default:"1" help:"Sequences of a rank in a step, for the default of --compute."`
-	Seq      int64         `help:"Tokens of a sequence, for the default of --compute; default: the model's."`
+	Compute  time.Duration `least:"1us" help:"What a step computes, a third of it forwards; default: the model's operations at --speed."`
+	Batch    int64         `default:"1" least:"1" help:"Sequences of a rank in a step, for the default of --compute."`
+	Seq      int64         `least:"1" help:"Tokens of a sequence, for the default of --compute; default: the model's."`
 	Speed    float64       `default:"150" placeholder:"TFLOPS" help:"What a rank computes, for the default of --compute; 150 is about half the dense bf16 peak of an A100 (312)."`
 	Dtype    string        `short:"d" default:"float" help:"Of the gradients: float, bfloat16, half."`
 	Compress string        `enum:"none,fp16,bf16,int8" default:"none" help:"How float32 travels: none, fp16, bf16 or int8, also within a host."`
 	First    string        `name:"first-bucket" default:"1M" placeholder:"SIZE" help:"When the first bucket is full."`
 	Cap      string        `name:"bucket-cap" default:"25M" placeholder:"SIZE" help:"When the other buckets are full."`
 	Algo     string        `default:"auto" help:"An algorithm's name (busbar sched --list), or auto: by size."`
-	Channels int           `default:"1" help:"Parts of the data that go side by side, with --algo NAME."`
-	Warm     int           `short:"w" name:"warmup" default:"1" help:"Steps before those that count."`
-	Iters    int           `name:"iters" default:"5" help:"Steps that count."`
+	Channels int           `default:"1" least:"1" help:"Parts of the data that go side by side, with --algo NAME."`
+	Warm     int           `short:"w" name:"warmup" default:"1" least:"0" help:"Steps before those that count."`
+	Iters    int           `name:"iters" default:"5" least:"1" help:"Steps that count."`
 	Buckets  bool          `help:"List all buckets."`
 	Trace    string        `placeholder:"FILE" help:"Write the median step as a trace for Perfetto or chrome://tracing."`
 }
@@ -58,16 +58,13 @@ func (c *benchStepCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	if _, found, _ := c.place(); !found {
-		if err := c.fits(m, p); err != nil {
-			return err
-		}
-	}
 	trace := func(data []byte) error {
 		return e.writeFile(c.Trace, func(w io.Writer) error { _, err := w.Write(data); return err })
 	}
 	return c.everywhere(e, job{
-		valid: p.Validate,
+		valid: p.Validate, quiet: c.Quiet,
+		memory: func(int) unit.Bytes { return p.Memory() }, advice: "fewer ranks, --dtype bfloat16, a smaller model or more hosts",
+		ready: func() error { return e.writable(c.Trace) },
 		work:  func(g *engine.Group) error { return c.measure(e, g, m, p, trace) },
 		keep:  trace,
 		same:  fmt.Sprint("step", m.Name, m.Params(), c.Overlap, c.Compute, c.Batch, c.Seq, c.Speed, c.Dtype, c.Compress, c.First, c.Cap, c.Algo, c.Channels, c.Warm, c.Iters),
@@ -158,20 +155,6 @@ func (c *benchStepCmd) grads(m *workload.Model, p *bench.StepPlan) error {
 	}
 	if n := len(p.Grads); n > 0 { // a tied head is computed before the first gradient
 		p.Grads[n-1].After += time.Duration(math.Round(owed * 1e9))
-	}
-	return nil
-}
-
-// fits refuses gradients that would not fit into this host's memory, before ranks begin to
-// push each other out of it.
-func (c *benchStepCmd) fits(m *workload.Model, p bench.StepPlan) error {
-	var each unit.Bytes
-	for _, g := range p.Grads {
-		each += g.Bytes
-	}
-	n := c.count()
-	if free, ok := freeMemory(); ok && each*unit.Bytes(n) > free/10*9 {
-		return cannotError{fmt.Errorf("%d ranks need %v for the gradients of %s, and this host has %v free; take fewer ranks, --dtype bfloat16, a smaller model or more hosts", n, each*unit.Bytes(n), m.Name, free)}
 	}
 	return nil
 }

@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"busbar/bench"
@@ -61,14 +58,6 @@ func (o *stepOutput) add(overlap bool, t *bench.StepTimes) {
 	}
 }
 
-// bytes are those of all gradients.
-func (o *stepOutput) bytes() (sum unit.Bytes) {
-	for _, g := range o.p.Grads {
-		sum += g.Bytes
-	}
-	return sum
-}
-
 // print writes the tables, or the document.
 func (o *stepOutput) print() error {
 	if o.c.JSON {
@@ -76,11 +65,11 @@ func (o *stepOutput) print() error {
 	}
 	w := o.e.stdout
 	right := texttab.Right
-	fmt.Fprintf(w, "%s: %d parameters in %d tensors, gradients %s of %s in %d buckets; %d ranks, transport %s\n", o.m.Title, o.m.Params(), len(o.p.Grads), mebi(o.bytes()), o.p.Type, len(o.rows[0].Buckets), o.g.Size(), o.g.Transport())
+	fmt.Fprintf(w, "%s: %d parameters in %d tensors, gradients %s of %s in %d buckets; %d ranks, transport %s\n", o.m.Title, o.m.Params(), len(o.p.Grads), mebi(o.p.Memory()), o.p.Type, len(o.rows[0].Buckets), o.g.Size(), o.g.Transport())
 	if o.p.Wire != engine.Uncompressed {
 		fmt.Fprintf(w, "gradients travel as %s; bandwidths count them uncompressed\n", o.p.Wire)
 	}
-	fmt.Fprintf(w, "a step computes for %s, %s of it forwards; medians of %d steps, of the rank that took longest\n\n", durationText(o.p.Compute()), durationText(o.p.Forward), o.p.Iters)
+	fmt.Fprintf(w, "a step computes for %s, %s of it forwards; the median of %s, each on the rank that took longest, and what it was made of\n\n", durationText(o.p.Compute()), durationText(o.p.Forward), counted(o.p.Iters, "step"))
 	t := &texttab.Table{Columns: []texttab.Column{{Head: "overlap"}, {Head: "step", Align: right}, {Head: "computing", Align: right}, {Head: "exposed", Align: right}, {Head: "of the step", Align: right}, {Head: "fastest", Align: right}, {Head: "slowest", Align: right}}}
 	for _, r := range o.rows {
 		t.Row(onOff(r.overlap), durationText(r.Median()), durationText(r.Computed), durationText(r.Exposed), fmt.Sprintf("%.0f%%", 100*share(r.Exposed, r.Median())), durationText(r.Steps[0]), durationText(r.Steps[len(r.Steps)-1]))
@@ -175,7 +164,7 @@ func (o *stepOutput) document() any {
 		rows = append(rows, x)
 	}
 	return map[string]any{
-		"model": o.m.Name, "params": o.m.Params(), "tensors": len(o.p.Grads), "gradient_bytes": int64(o.bytes()), "dtype": o.p.Type.String(), "compress": o.p.Wire.String(),
+		"model": o.m.Name, "params": o.m.Params(), "tensors": len(o.p.Grads), "gradient_bytes": int64(o.p.Memory()), "dtype": o.p.Type.String(), "compress": o.p.Wire.String(),
 		"ranks": o.g.Size(), "hosts": o.g.Hosts(), "transport": string(o.g.Transport()), "iters": o.p.Iters, "warmup": o.p.Warm,
 		"planned_compute_s": o.p.Compute().Seconds(), "rows": rows,
 	}
@@ -202,20 +191,4 @@ func (o *stepOutput) trace() ([]byte, error) {
 	var b bytes.Buffer
 	err := report.Spans(&b, fmt.Sprintf("a step of %s on %d ranks", o.m.Title, o.g.Size()), list)
 	return b.Bytes(), err
-}
-
-// freeMemory is what this host can give to new programs, where it says so.
-func freeMemory() (unit.Bytes, bool) {
-	data, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return 0, false
-	}
-	for line := range strings.Lines(string(data)) {
-		f := strings.Fields(line)
-		if len(f) >= 2 && f[0] == "MemAvailable:" {
-			k, err := strconv.ParseInt(f[1], 10, 64)
-			return unit.Bytes(k) * unit.KiB, err == nil
-		}
-	}
-	return 0, false
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // writeFile writes a file whole or not at all. A link is followed, an existing
@@ -18,38 +19,83 @@ func (e *env) writeFile(name string, write func(io.Writer) error) error {
 	switch {
 	case isStdout(name):
 		return write(e.stdout)
-	case filepath.Clean(name) == "/dev/stderr":
+	case isStderr(name):
 		return write(e.stderr)
 	}
-	target, through, err := linkEnd(name)
+	target, mode, through, err := destination(name)
+	switch {
+	case err != nil:
+		return err
+	case through:
+		return writeThrough(name, write)
+	}
+	return e.replace(name, target, mode, write)
+}
+
+// writable tries whether writeFile could write, before something is done whose
+// result goes there. It leaves nothing behind and changes nothing. No name is
+// nothing to write.
+func (e *env) writable(name string) error {
+	if name == "" || isStdout(name) || isStderr(name) {
+		return nil
+	}
+	target, _, through, err := destination(name)
+	switch {
+	case err != nil:
+		return err
+	case through:
+		// To open it may wait for a reader, or be seen by one.
+		if err := syscall.Access(name, 2); err != nil {
+			return cannotWrite(name, err)
+		}
+		return nil
+	}
+	tmp, err := e.unfinished.begin(target)
 	if err != nil {
 		return cannotWrite(name, err)
+	}
+	defer e.unfinished.drop()
+	if err := tmp.Close(); err != nil {
+		return cannotWrite(name, err)
+	}
+	return nil
+}
+
+// destination is where a name leads: a file to replace, with the mode of the one
+// that is there, or something that can only be written through.
+func destination(name string) (target string, mode fs.FileMode, through bool, err error) {
+	target, through, err = linkEnd(name)
+	if err != nil {
+		return "", 0, false, cannotWrite(name, err)
 	}
 	info, err := os.Stat(target)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return e.replace(name, target, 0, write)
+		return target, 0, false, nil
 	case err != nil:
-		return cannotWrite(name, err)
+		return "", 0, false, cannotWrite(name, err)
 	case info.IsDir():
-		return fmt.Errorf("%s: a folder; give a file name in it", name)
+		return "", 0, false, fmt.Errorf("%s: a folder; give a file name in it", name)
 	case through || !info.Mode().IsRegular():
-		return writeThrough(name, write)
+		return target, 0, true, nil
 	}
 	// A file that may not be written may not be replaced either, though the right
 	// to its folder would do for that.
 	f, err := os.OpenFile(target, os.O_WRONLY, 0)
+	if err == nil {
+		err = f.Close()
+	}
 	if err != nil {
-		return cannotWrite(name, err)
+		return "", 0, false, cannotWrite(name, err)
 	}
-	if err := f.Close(); err != nil {
-		return cannotWrite(name, err)
-	}
-	return e.replace(name, target, info.Mode().Perm(), write)
+	return target, info.Mode().Perm(), false, nil
 }
 
 // isStdout reports a name that stands for standard output.
 func isStdout(name string) bool { return name == "-" || filepath.Clean(name) == "/dev/stdout" }
+
+// isStderr reports a name that stands for standard error.
+func isStderr(name string) bool { return filepath.Clean(name) == "/dev/stderr" }
 
 // linkEnd follows links to the name of a file that need not exist yet. through
 // says that a link leads into /proc or /dev, to a file that a process holds open:
@@ -97,7 +143,12 @@ func (e *env) replace(name, target string, mode fs.FileMode, write func(io.Write
 		return cannotWrite(name, err)
 	}
 	defer e.unfinished.drop()
-	if err := write(tmp); err != nil {
+	out := &output{w: tmp}
+	err = write(out)
+	if out.err != nil { // the disk, not what was to be written
+		err = cannotWrite(name, out.err)
+	}
+	if err != nil {
 		tmp.Close()
 		return err
 	}

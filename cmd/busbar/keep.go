@@ -33,8 +33,10 @@ func (f *keepFlag) refused(e *env, json bool) error {
 	case f.Output == "" || f.Output == "-":
 		return nil
 	}
-	_, err := e.kept(f.Output)
-	return err
+	if _, err := e.kept(f.Output); err != nil {
+		return err
+	}
+	return e.writable(f.Output)
 }
 
 // toStdout says that records go to standard output instead of a table.

@@ -38,10 +38,16 @@ type labName struct {
 
 type labUpCmd struct {
 	common
-	Cluster  string `arg:"" help:"A cluster file, a preset, or anything map reads, with an optional node count: baskerville:2."`
-	Layout   string `short:"l" placeholder:"NODESxGPUS" help:"2x2: two nodes, meant for two ranks each. None: all nodes, a rank per GPU."`
-	Scale    string `placeholder:"1/N" help:"Factor between the file's rates and the lab's. None: so that the fastest NIC has at most 1 Gb/s and all together 4 Gb/s."`
-	Name     string `default:"lab" help:"The lab's name, where there are to be several."`
+	Cluster string `arg:"" help:"A cluster file, a preset, or anything map reads, with an optional node count: baskerville:2."`
+	Layout  string `short:"l" placeholder:"NODESxGPUS" help:"2x2: two nodes, meant for two ranks each. None: all nodes, a rank per GPU."`
+	Name    string `default:"lab" help:"The lab's name, where there are to be several."`
+	labMake
+}
+
+// labMake is how a lab is made of a cluster.
+type labMake struct {
+	Scale    string `placeholder:"1/N" help:"Factor between the file's rates and the lab's. None: so that the fastest NIC has at most 1 Gb/s and all together 4 Gb/s; lab check takes half of that, so that links are measured and not processors."`
+	Inside   string `enum:"auto,links,memory" default:"auto" help:"Ranks of a node talk over the imitated links between their GPUs (links), or through this machine's shared memory; auto: links where two cores can push them at the scale."`
 	Spines   int    `default:"2" help:"Bridges that an entry for several spine switches becomes, at most."`
 	MTU      int    `name:"mtu" placeholder:"BYTES" help:"MTU of NICs whose file states none (9000)."`
 	Staging  string `placeholder:"RATE" help:"A half-duplex path through host memory of this rate (before scaling), which every byte to or from a node's NICs crosses: 14GB/s."`
@@ -68,7 +74,7 @@ type labExecCmd struct {
 // Help ends with examples.
 func (labExecCmd) Help() string {
 	return "With all, the program runs once for each rank of the layout, ranks in the order of the nodes, told by BUSBAR_RANK, BUSBAR_SIZE, BUSBAR_LOCAL_RANK, BUSBAR_MEET, " +
-		"BUSBAR_SECRET and BUSBAR_BIND (and RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT) who it is and where to meet; lines are preceded by the node. " +
+		"BUSBAR_SECRET, BUSBAR_BIND and BUSBAR_TRANSPORT (and RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR, MASTER_PORT) who it is and where to meet; lines are preceded by the node. " +
 		"The exit code is the worst one.\n\n" +
 		"Example:\n" +
 		"  busbar lab exec all -- busbar bench -e 16M\n" +
@@ -143,16 +149,12 @@ type labRankCmd struct {
 
 type labCheckCmd struct {
 	common
-	Cluster   string   `arg:"" optional:"" help:"A cluster file or preset, as for lab up. None: the scenarios that docs/lab.md describes."`
-	Layouts   string   `short:"l" default:"1x4,2x2,4x1" placeholder:"L1,L2,…" help:"Layouts, NODESxRANKS."`
-	Algos     string   `default:"ring,ring:interleaved,tree,hierarchical,halving_doubling" placeholder:"A1,A2,…" help:"Algorithms; ring:interleaved goes from node to node at every step."`
-	Sizes     string   `default:"512K,1M,4M,16M" placeholder:"S1,S2,…" help:"Sizes."`
-	Op        string   `default:"all_reduce" help:"The collective."`
-	Scale     string   `placeholder:"1/N" help:"As for lab up. None: half of what lab up takes, so that links are measured and not processors."`
-	Spines    int      `default:"2" help:"As for lab up."`
-	MTU       int      `name:"mtu" placeholder:"BYTES" help:"As for lab up."`
-	Staging   string   `placeholder:"RATE" help:"As for lab up."`
-	Local     bool     `name:"staging-local" help:"As for lab up."`
+	Cluster string `arg:"" optional:"" help:"A cluster file or preset, as for lab up. None: the scenarios that docs/lab.md describes."`
+	Layouts string `short:"l" default:"1x4,2x2,4x1" placeholder:"L1,L2,…" help:"Layouts, NODESxRANKS."`
+	Algos   string `default:"ring,ring:interleaved,tree,hierarchical,halving_doubling" placeholder:"A1,A2,…" help:"Algorithms; ring:interleaved goes from node to node at every step."`
+	Sizes   string `default:"512K,1M,4M,16M" placeholder:"S1,S2,…" help:"Sizes."`
+	Op      string `default:"all_reduce" help:"The collective."`
+	labMake
 	Transport string   `enum:"auto,tcp" default:"auto" help:"auto: shared memory inside a node; tcp: sockets there too."`
 	Slow      []string `placeholder:"NODE:NIC=25%" help:"Links that have less than their rate, in the lab and in the prediction."`
 	Jobs      int      `default:"1" help:"Jobs side by side, on every other node each (2) and so on."`
@@ -163,7 +165,6 @@ type labCheckCmd struct {
 	Worst     float64  `name:"max-worst" default:"0.35" help:"Exit 1 where the greatest error is greater."`
 	Noise     float64  `name:"max-noise" default:"0.5" help:"Points whose runs differ by more do not count."`
 	Points    string   `short:"o" placeholder:"FILE" help:"Write the points for busbar validate."`
-	Rootless  bool     `help:"In a user namespace, even as root."`
 }
 
 // Help ends with examples.

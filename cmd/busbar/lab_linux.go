@@ -40,7 +40,7 @@ func (c *labUpCmd) plan(e *env) (*lab.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	o, err := labOptions(c.Scale, c.Staging, c.Spines, c.MTU, c.Local)
+	o, err := c.options()
 	if err != nil {
 		return nil, err
 	}
@@ -52,21 +52,21 @@ func (c *labUpCmd) plan(e *env) (*lab.Plan, error) {
 	return lab.New(cl, o)
 }
 
-// labOptions are the choices that up and check share.
-func labOptions(scale, staging string, spines, mtu int, local bool) (o lab.Options, err error) {
-	o = lab.Options{Spines: spines, MTU: mtu, Local: local}
-	if scale != "" {
-		if o.Scale, err = lab.ParseScale(scale); err != nil {
+// options are the choices that up, check and step share.
+func (c *labMake) options() (o lab.Options, err error) {
+	o = lab.Options{Spines: c.Spines, MTU: c.MTU, Local: c.Local, Inside: lab.Inside(c.Inside)}
+	if c.Scale != "" {
+		if o.Scale, err = lab.ParseScale(c.Scale); err != nil {
 			return o, fmt.Errorf("--%w", err)
 		}
 	}
-	if staging != "" {
-		if o.Staging, err = unit.ParseRate(staging); err != nil {
+	if c.Staging != "" {
+		if o.Staging, err = unit.ParseRate(c.Staging); err != nil {
 			return o, fmt.Errorf("--staging: %w", err)
 		}
 	}
-	if spines < 1 || spines > 16 || mtu != 0 && (mtu < 576 || mtu > 65000) {
-		return o, fmt.Errorf("--spines %d --mtu %d: expected 1 to 16 spines and 576 to 65000 bytes", spines, mtu)
+	if c.Spines < 1 || c.Spines > 16 || c.MTU != 0 && (c.MTU < 576 || c.MTU > 65000) {
+		return o, fmt.Errorf("--spines %d --mtu %d: expected 1 to 16 spines and 576 to 65000 bytes", c.Spines, c.MTU)
 	}
 	return o, nil
 }

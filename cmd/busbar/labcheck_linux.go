@@ -90,7 +90,7 @@ func (c *labCheckCmd) scenarios(e *env) ([]scenario, error) {
 	if c.Jobs < 1 || c.Jobs > 8 {
 		return nil, fmt.Errorf("--jobs %d: expected 1 to 8", c.Jobs)
 	}
-	s.options, err = labOptions(c.Scale, c.Staging, c.Spines, c.MTU, c.Local)
+	s.options, err = c.options()
 	if err != nil {
 		return nil, err
 	}
@@ -122,17 +122,12 @@ func (c *labCheckCmd) scenarios(e *env) ([]scenario, error) {
 
 // scenario makes one lab and measures in it: the machine first, where that was not done.
 func (c *labCheckCmd) scenario(e *env, s scenario, here *lab.Machine, d *labCheckDoc) (*lab.Machine, error) {
-	for _, l := range s.layouts {
-		s.options.Nodes = max(s.options.Nodes, l[0]*s.jobs)
-	}
-	p, err := lab.New(s.cluster, s.options)
-	if err == nil && s.options.Scale == (lab.Scale{}) {
-		// Half of what suits a lab: the links are to be measured, not the processors.
-		s.options.Scale = lab.Scale{Num: p.Scale.Num, Den: 2 * p.Scale.Den}
-		p, err = lab.New(s.cluster, s.options)
-	}
+	p, err := s.plan()
 	if err != nil {
 		return nil, err
+	}
+	if p.Inside == lab.Links {
+		s.transport = engine.TCP
 	}
 	trials, skipped, err := s.trials()
 	if err != nil {
@@ -165,6 +160,27 @@ func (c *labCheckCmd) scenario(e *env, s scenario, here *lab.Machine, d *labChec
 		}
 	}
 	return x.here, nil
+}
+
+// plan is the lab that a scenario needs.
+func (s *scenario) plan() (*lab.Plan, error) {
+	ranks := 0 // that talk inside nodes
+	for _, l := range s.layouts {
+		s.options.Nodes = max(s.options.Nodes, l[0]*s.jobs)
+		if l[1] > 1 {
+			ranks = max(ranks, l[0]*l[1]*s.jobs)
+		}
+	}
+	if s.options.Ranks = ranks; ranks == 0 && s.options.Inside != lab.Links {
+		s.options.Inside = lab.Memory // nobody talks there
+	}
+	p, err := lab.New(s.cluster, s.options)
+	if err == nil && s.options.Scale == (lab.Scale{}) {
+		// Half of what suits a lab: the links are to be measured, not the processors.
+		s.options.Scale = lab.Scale{Num: p.Scale.Num, Den: 2 * p.Scale.Den}
+		p, err = lab.New(s.cluster, s.options)
+	}
+	return p, err
 }
 
 // slowDown takes their part of the rate from the links that are to be slow.

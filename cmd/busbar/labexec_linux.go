@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -103,7 +104,8 @@ func ranksOf(p *lab.Plan, layout string) ([]lab.Seat, error) {
 			return nil, fmt.Errorf("-l %s: the lab has %d nodes, and a job at most 1024 ranks", layout, len(p.Nodes))
 		}
 	}
-	return p.Seats(nodes, each), nil
+	seats := p.Seats(nodes, each)
+	return seats, p.Holds(seats)
 }
 
 // crowd is a job: one program on many places.
@@ -129,20 +131,18 @@ func (c *crowd) environ(rank int, secret string) []string {
 		}
 	}
 	meet := p.Nodes[c.ranks[0].Node].Name
-	bind := "127.0.0.1"
-	var names []string
-	for _, i := range r.NICs {
-		names = append(names, p.NICs[i].Name)
-	}
-	if len(names) > 0 {
-		bind = strings.Join(names, ",")
-	}
 	if near := c.ranks[0].NICs; len(near) > 0 {
 		meet = p.NICs[near[0]].Addr.String()
 	}
+	if first, _, _ := strings.Cut(p.Bind(c.ranks[0]), ","); net.ParseIP(first) != nil {
+		meet = first // rank 0 listens nowhere else
+	}
+	if p.Inside == lab.Links { // the links between GPUs carry nothing else
+		env = append(env, "BUSBAR_TRANSPORT=tcp")
+	}
 	return append(env,
 		fmt.Sprintf("BUSBAR_RANK=%d", rank), fmt.Sprintf("BUSBAR_SIZE=%d", len(c.ranks)), fmt.Sprintf("BUSBAR_LOCAL_RANK=%d", r.Local),
-		fmt.Sprintf("BUSBAR_MEET=%s:%d", meet, c.port), "BUSBAR_SECRET="+secret, "BUSBAR_BIND="+bind,
+		fmt.Sprintf("BUSBAR_MEET=%s:%d", meet, c.port), "BUSBAR_SECRET="+secret, "BUSBAR_BIND="+p.Bind(r),
 		fmt.Sprintf("RANK=%d", rank), fmt.Sprintf("WORLD_SIZE=%d", len(c.ranks)), fmt.Sprintf("LOCAL_RANK=%d", r.Local),
 		"MASTER_ADDR="+meet, fmt.Sprintf("MASTER_PORT=%d", c.port),
 	)

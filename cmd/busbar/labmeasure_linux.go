@@ -86,10 +86,10 @@ func (x *labChecker) run(seats []lab.Seat, w labWork) ([]labRow, error) {
 }
 
 // typical is the time of a row, of the quicker of its two forms, and how far its runs are
-// apart. Inside a node the lowest tenth counts, since what else the machine does only ever
-// adds to a run; across nodes the median, since what a rank gets ahead in one run is
+// apart. In shared memory the lowest tenth counts, since what else the machine does only
+// ever adds to a run; over links the median, since what a rank gets ahead in one run is
 // missing in the next.
-func (r *labRow) typical(nodes int) (t unit.Time, noise float64) {
+func (r *labRow) typical(links bool) (t unit.Time, noise float64) {
 	best, worst := time.Duration(-1), time.Duration(0)
 	for _, times := range r.Times {
 		if len(times) == 0 {
@@ -97,7 +97,7 @@ func (r *labRow) typical(nodes int) (t unit.Time, noise float64) {
 		}
 		slices.Sort(times)
 		m := times[len(times)/10]
-		if nodes > 1 {
+		if links {
 			m = times[len(times)/2]
 		}
 		worst = max(worst, m)
@@ -107,7 +107,7 @@ func (r *labRow) typical(nodes int) (t unit.Time, noise float64) {
 			noise = float64(high-low) / max(float64(low), 1)
 		}
 	}
-	if nodes > 1 { // the two forms take equally long there
+	if links { // the two forms take equally long there
 		noise = max(noise, float64(worst-best)/max(float64(best), 1))
 	}
 	return unit.Time(best.Nanoseconds()) * unit.Nanosecond, noise
@@ -135,10 +135,14 @@ func (x *labChecker) calibrate() error {
 	m := &lab.Machine{Cores: runtime.NumCPU()}
 	x.here = m
 	var err error
-	if m.Near, err = x.pair(p.Seats(1, 2), engine.Auto, true); err != nil {
+	bare := p.Seats(1, 2)
+	for i := range bare {
+		bare[i].Bare = true
+	}
+	if m.Near, err = x.pair(bare, engine.Auto, true); err != nil {
 		return err
 	}
-	if m.Local, err = x.pair(p.Seats(1, 2), engine.TCP, true); err != nil {
+	if m.Local, err = x.pair(bare, engine.TCP, true); err != nil {
 		return err
 	}
 	if len(p.Nodes) > 1 {
@@ -184,7 +188,7 @@ func (x *labChecker) pair(seats []lab.Seat, t engine.Transport, large bool) (lab
 			return out, err
 		}
 		for i := range rows {
-			t, _ := rows[i].typical(1)
+			t, _ := rows[i].typical(false)
 			k := slices.Index(lab.PairSizes(), rows[i].Size)
 			switch {
 			case rows[i].Task == 0 && k < 0:
@@ -258,7 +262,7 @@ func (x *labChecker) predict(t *lab.Trial, jobs [][]lab.Seat) ([]unit.Time, []st
 		places = append(places, list)
 	}
 	w := x.l.State.Plan.Wire(seats)
-	w.TCP, w.Slow = x.s.transport == engine.TCP, x.slow
+	w.TCP, w.Slow = w.TCP || x.s.transport == engine.TCP, x.slow
 	var times []unit.Time
 	var limits []string
 	for _, size := range x.s.sizes {
@@ -310,7 +314,7 @@ func (x *labChecker) measure(t *lab.Trial, jobs [][]lab.Seat, predicted []unit.T
 		again = nil
 		for i := range rows {
 			k := slices.Index(x.s.sizes, rows[i].Size)
-			m, n := rows[i].typical(t.Nodes)
+			m, n := rows[i].typical(t.Nodes > 1 || x.l.State.Plan.Inside == lab.Links)
 			if best[k] == 0 || m < best[k] {
 				best[k], noise[k] = m, n
 			}

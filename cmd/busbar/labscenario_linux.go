@@ -54,6 +54,22 @@ network:
 `
 )
 
+// scenarioCluster is the cluster of a scenario: Baskerville, whose links inside nodes and
+// NICs two cores can push at one scale, where it has no text of its own.
+func scenarioCluster(name, text string) (*cluster.Cluster, error) {
+	if text == "" {
+		return hardware.Preset("baskerville", 4)
+	}
+	f, err := clusterfile.Read(name, strings.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	c := cluster.Join(f)
+	hardware.Complete(c)
+	c.Name = name
+	return c, nil
+}
+
 // builtinScenarios are the labs of lab check without a cluster.
 func builtinScenarios(only string) ([]scenario, error) {
 	sizes := func(words ...unit.Bytes) []unit.Bytes { return words }
@@ -65,17 +81,19 @@ func builtinScenarios(only string) ([]scenario, error) {
 		if only != "" && !strings.Contains(s.name, only) {
 			return
 		}
-		f, err := clusterfile.Read(s.name, strings.NewReader(text))
-		if err != nil {
+		var err error
+		if s.cluster, err = scenarioCluster(s.name, text); err != nil {
 			bad = err
 			return
 		}
-		s.cluster = cluster.Join(f)
-		hardware.Complete(s.cluster)
-		s.cluster.Name = s.name
-		s.options.Scale = lab.Scale{Num: 1, Den: 200}
+		if s.options.Scale == (lab.Scale{}) {
+			s.options.Scale = lab.Scale{Num: 1, Den: 200}
+		}
 		if s.layouts[0][0] == 8 { // all nodes together no more than with four
 			s.options.Scale.Den = 400
+		}
+		if s.options.Inside == "" {
+			s.options.Inside = lab.Memory
 		}
 		s.options.Spines = 2
 		s.kind = coll.AllReduce
@@ -88,7 +106,10 @@ func builtinScenarios(only string) ([]scenario, error) {
 		}
 		list = append(list, s)
 	}
-	add(oneNIC, scenario{name: "one NIC a node", layouts: [][2]int{{1, 4}, {2, 2}, {4, 1}}, algos: []string{"ring", "ring:interleaved", "tree", "hierarchical", "halving_doubling"}})
+	add("", scenario{
+		name: "three layouts", options: lab.Options{Scale: lab.Scale{Num: 1, Den: 400}, Inside: lab.Links}, layouts: [][2]int{{1, 4}, {2, 2}, {4, 1}},
+		algos: []string{"ring", "ring:interleaved", "tree", "hierarchical", "halving_doubling"},
+	})
 	add(fmt.Sprintf(twoLeaves, 1), scenario{name: "two leaves 1:1", layouts: [][2]int{{8, 1}}, algos: flat, sizes: sizes(unit.MiB, 4*unit.MiB)})
 	add(fmt.Sprintf(twoLeaves, 4), scenario{name: "two leaves 4:1", layouts: [][2]int{{8, 1}}, algos: append(flat, "ring:crossing", "hierarchical:leaves"), sizes: sizes(unit.MiB, 4*unit.MiB)})
 	add(fmt.Sprintf(rails, "2 x 100GbE roce", 2), scenario{name: "two rails", layouts: [][2]int{{2, 2}}, algos: []string{"ring", "hierarchical"}})

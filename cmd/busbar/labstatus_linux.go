@@ -6,6 +6,7 @@ import (
 
 	"busbar/internal/texttab"
 	"busbar/lab"
+	"busbar/unit"
 )
 
 // labJSON is a lab in --json.
@@ -20,6 +21,8 @@ type labJSON struct {
 	Switches []lab.Switch `json:"switches"`
 	Cables   []labCable   `json:"cables"`
 	Staging  float64      `json:"staging_GBps,omitempty"`
+	Inside   lab.Inside   `json:"inside"`
+	Inner    []lab.Inner  `json:"inner"`
 	Faults   []lab.Fault  `json:"faults"`
 	Notes    []string     `json:"notes"`
 }
@@ -27,6 +30,7 @@ type labJSON struct {
 type labNode struct {
 	Name  string   `json:"name"`
 	Ranks int      `json:"ranks"`
+	Inner int      `json:"inner"` // its kind among the lab's, -1: links inside are not imitated
 	NICs  []labNIC `json:"nics"`
 }
 
@@ -48,10 +52,10 @@ func labDoc(s *lab.State) labJSON {
 	p := s.Plan
 	d := labJSON{
 		Name: s.Name, Pid: s.Pid, Started: s.Started.Format("2006-01-02T15:04:05Z07:00"), Rootless: s.Rootless, Cluster: p.Cluster, Scale: p.Scale.String(),
-		Switches: p.Switches, Cables: []labCable{}, Staging: p.Staging.GBps(), Faults: s.Faults, Notes: append(append([]string{}, p.Notes...), s.Notes...),
+		Inside: p.Inside, Inner: append([]lab.Inner{}, p.Inner...), Switches: p.Switches, Cables: []labCable{}, Staging: p.Staging.GBps(), Faults: s.Faults, Notes: append(append([]string{}, p.Notes...), s.Notes...),
 	}
 	for _, n := range p.Nodes {
-		x := labNode{Name: n.Name, Ranks: n.GPUs, NICs: []labNIC{}}
+		x := labNode{Name: n.Name, Ranks: n.GPUs, Inner: n.Inner, NICs: []labNIC{}}
 		for _, i := range n.NICs {
 			nic := &p.NICs[i]
 			x.NICs = append(x.NICs, labNIC{nic.Name, nic.Addr.String(), nic.Rate.GBps(), nic.MTU, p.Switches[nic.Switch].Name})
@@ -141,7 +145,37 @@ func printLab(e *env, s *lab.State) {
 		}
 		u.Write(e.stdout)
 	}
+	printInside(e, p)
 	for _, f := range s.Faults {
 		fmt.Fprintln(e.stdout, "fault:", f)
+	}
+}
+
+// printInside says how ranks of a node reach each other: links by their rate, since most of
+// them are alike.
+func printInside(e *env, p *lab.Plan) {
+	if p.Inside != lab.Links {
+		for i := range p.Nodes {
+			if p.Nodes[i].GPUs > 1 {
+				fmt.Fprintln(e.stdout, "\ninside nodes: shared memory of this machine")
+				return
+			}
+		}
+		return
+	}
+	fmt.Fprintln(e.stdout)
+	for i := range p.Inner {
+		var rates []unit.Rate
+		count := map[unit.Rate]int{}
+		example := map[unit.Rate]string{}
+		for _, l := range p.Inner[i].Links {
+			if count[l.Rate]++; count[l.Rate] == 1 {
+				rates = append(rates, l.Rate)
+				example[l.Rate] = l.Name
+			}
+		}
+		for _, r := range rates {
+			fmt.Fprintf(e.stdout, "inside nodes: %d links of %v in one direction, such as %s\n", count[r], r, example[r])
+		}
 	}
 }

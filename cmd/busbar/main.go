@@ -18,7 +18,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strings"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -138,8 +137,8 @@ func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []
 		fmt.Fprintf(stderr, "busbar: %v\n%s\n", err, usageHint(err))
 		return exitBad
 	}
-	if err := errors.Join(misplaced(k), empty(k)); err != nil {
-		fmt.Fprintln(stderr, "busbar:", err)
+	if err := errors.Join(misplaced(k), empty(k), outOfBounds(k)); err != nil {
+		fmt.Fprintf(stderr, "busbar: %v\nsee: busbar %s --help\n", err, commandWords(k.Selected()))
 		return exitBad
 	}
 	out := &output{w: stdout}
@@ -174,8 +173,10 @@ func (o *output) Write(p []byte) (int, error) {
 
 func usageHint(err error) string {
 	var p *kong.ParseError
-	if errors.As(err, &p) && p.Context != nil && p.Context.Command() != "" {
-		return "see: busbar " + strings.Fields(p.Context.Command())[0] + " --help"
+	if errors.As(err, &p) && p.Context != nil {
+		if words := commandWords(p.Context.Selected()); words != "" {
+			return "see: busbar " + words + " --help"
+		}
 	}
 	return "see: busbar --help"
 }

@@ -1,25 +1,28 @@
 package main
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"runtime"
+	"sync"
+	"syscall"
 	"time"
 
 	"busbar/engine"
+	"busbar/unit"
 )
 
 // rankFlags say who takes part in a measurement and how the ranks find and reach each other.
 type rankFlags struct {
-	Ranks     int           `short:"n" name:"ranks" help:"How many ranks. Without a launcher they are processes of this host."`
+	Ranks     int           `short:"n" name:"ranks" least:"1" help:"How many ranks. Without a launcher they are processes of this host."`
 	Transport string        `enum:"auto,tcp,shm,mem" default:"auto" help:"auto, tcp, shm (processes of one host) or mem (ranks of one process)."`
-	Conns     int           `default:"1" help:"Connections between each pair of ranks."`
+	Conns     int           `default:"1" least:"1" most:"64" help:"Connections between each pair of ranks."`
 	Bind      string        `placeholder:"IFACE|ADDR" help:"Interfaces or addresses to use, with commas."`
-	Timeout   time.Duration `default:"10s" help:"How soon a rank that died or hangs is noticed."`
-	Rank      int           `default:"-1" help:"By hand: this rank's number, with -n and --meet on every rank."`
+	Timeout   time.Duration `default:"10s" least:"50ms" help:"How soon a rank that died or hangs is noticed."`
+	Rank      int           `default:"-1" least:"0" help:"By hand: this rank's number, with -n and --meet on every rank."`
 	Meet      string        `placeholder:"HOST:PORT|FILE" help:"By hand: where the ranks meet: rank 0's address, or a file with a slash in its name."`
 	TLSCert   string        `name:"tls-cert" placeholder:"FILE" help:"Protect all connections with TLS: this rank's certificate."`
 	TLSKey    string        `name:"tls-key" placeholder:"FILE" help:"The certificate's key."`
@@ -37,12 +40,20 @@ type job struct {
 	// same are the flags that must be the same on every rank; a rank with others is refused
 	// when the ranks meet, and not when its messages make no sense.
 	same string
+	// ready is asked by the process that will write what the job leaves, before anything is
+	// started, whether it could; nil: there is nothing to write.
+	ready func() error
 	// keep takes what rank 0 delivers, where that is another process; nil: it delivers nothing.
 	keep func([]byte) error
+	// memory is what a rank of so many needs for its buffers, and advice how to need less.
+	memory func(n int) unit.Bytes
+	advice string
+	quiet  bool // no notes
 }
 
 // everywhere does the work on every rank: as the rank that a launcher or the flags made of
-// this process, on ranks that are goroutines of it, or on processes that it starts.
+// this process, on ranks that are goroutines of it, or on processes that it starts. All that
+// can be known to be impossible is found before anything is started.
 func (f *rankFlags) everywhere(e *env, j job) error {
 	cfg, found, err := f.place()
 	if err != nil {
@@ -57,25 +68,32 @@ func (f *rankFlags) everywhere(e *env, j job) error {
 	if !found {
 		n = f.count()
 	}
-	if !found && n > maxStarted {
-		return fmt.Errorf("-n %d: at most %d ranks are started on one host; use a launcher for more", n, maxStarted)
-	}
-	if found && f.Transport == "mem" {
-		return errors.New("--transport mem is for ranks of one process; it cannot be used with a launcher or --rank")
-	}
-	if err := j.valid(n); err != nil {
+	if e.parcel, err = openParcel(); err != nil {
 		return err
 	}
-	cfg.Job += " " + signature(f.Transport+" "+j.same)
+	if e.parcel != nil {
+		defer e.parcel.Close()
+	}
+	if err := f.possible(cfg, found, n, j); err != nil {
+		return err
+	}
+	// Whoever writes is rank 0, or the process that started it.
+	if j.ready != nil && e.parcel == nil && (!found || cfg.Rank == 0) {
+		if err := j.ready(); err != nil {
+			return err
+		}
+	}
 	switch {
 	case f.Transport == "mem":
 		return f.inProcess(n, j.work)
 	case !found:
 		return f.launch(e, n, j.elastic != nil, j.keep)
 	}
-	if os.Getenv(parcelVariable) != "" {
-		e.parcel = os.NewFile(parcelFile, "parcel")
-		defer e.parcel.Close()
+	if cfg.Work = f.Transport + " " + j.same; cfg.Rank == 0 && !j.quiet {
+		cfg.OnRefusal = (&turnedAway{w: e.stderr}).tell
+		if cfg.Exposed() && cfg.Secret == "" && cfg.TLS == nil {
+			fmt.Fprintln(e.stderr, "busbar: warning: the ranks listen where other hosts can reach them, and whoever knows the job's name is let in; set BUSBAR_SECRET to the same words on all ranks, or use --tls-cert, --tls-key and --tls-ca")
+		}
 	}
 	if j.elastic != nil {
 		return f.inElastic(e, cfg, j)
@@ -88,10 +106,69 @@ func (f *rankFlags) everywhere(e *env, j job) error {
 	return j.work(g)
 }
 
-// signature is a short form of the flags that ranks compare.
-func signature(flags string) string {
-	sum := sha256.Sum256([]byte(flags))
-	return hex.EncodeToString(sum[:8])
+// possible refuses what cannot be done by so many ranks, here.
+func (f *rankFlags) possible(cfg engine.Config, found bool, n int, j job) error {
+	switch {
+	case !found && n > maxStarted:
+		return fmt.Errorf("-n %d: at most %d ranks are started on one host; use a launcher for more", n, maxStarted)
+	case found && f.Transport == "mem":
+		return errors.New("--transport mem is for ranks of one process; it cannot be used with a launcher or --rank")
+	case !found && f.Meet != "":
+		return errors.New("--meet needs --rank, this rank's number, and -n; without them ranks are started here and find a place of their own")
+	}
+	here := n
+	if found {
+		here = localRanks(os.Getenv, n)
+	} else {
+		cfg.Rank, cfg.Size, cfg.Meet = 0, n, "./" // where they meet will be found
+	}
+	if err := cfg.Check(); err != nil {
+		return err
+	}
+	if err := j.valid(n); err != nil {
+		return err
+	}
+	return fits(here, j.memory(n), j.advice)
+}
+
+// openParcel is the file for what a rank leaves to the process that started it; nil where that
+// was not this program.
+func openParcel() (*os.File, error) {
+	word := os.Getenv(parcelVariable)
+	if word == "" {
+		return nil, nil
+	}
+	var st syscall.Stat_t
+	if word != "1" || syscall.Fstat(parcelFile, &st) != nil || st.Mode&syscall.S_IFMT != syscall.S_IFIFO {
+		return nil, fmt.Errorf("%s is %q: it is for ranks that busbar itself starts; unset it", parcelVariable, word)
+	}
+	return os.NewFile(parcelFile, "parcel"), nil
+}
+
+// turnedAway tells of connections that were refused, each kind of them once.
+type turnedAway struct {
+	w    io.Writer
+	mu   sync.Mutex
+	said map[string]bool
+}
+
+func (t *turnedAway) tell(r engine.Refused) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	host, _, err := net.SplitHostPort(r.From)
+	if err != nil {
+		host = r.From
+	}
+	key := fmt.Sprint(host, r.Rank, r.Why)
+	const most = 16 // they are counted at the end as well
+	if t.said[key] || len(t.said) == most {
+		return
+	}
+	if t.said == nil {
+		t.said = map[string]bool{}
+	}
+	t.said[key] = true
+	fmt.Fprintln(t.w, "busbar:", r)
 }
 
 // maxStarted is how many ranks are started on one host; more would take it down.
@@ -119,20 +196,22 @@ func (f *rankFlags) place() (cfg engine.Config, found bool, err error) {
 	case err != nil && cfg.Size == 0: // what a launcher says makes no sense; starting ranks here would not help
 		return cfg, true, err
 	case launcher == "" || cfg.Size <= 1 && f.Ranks > 1:
-		cfg.TLS, err = f.tls() // the ranks will want it
-		return cfg, false, err
+		err = nil
 	case f.Ranks > 0 && f.Ranks != cfg.Size:
 		return cfg, true, fmt.Errorf("-n %d, but %s has started %d ranks", f.Ranks, launcher, cfg.Size)
 	default:
 		found = true
 	}
-	if f.Meet != "" {
+	if f.Meet != "" && found {
 		cfg.Meet, err = f.Meet, nil
 	}
 	if f.Bind != "" {
 		cfg.Bind = f.Bind
 	}
-	cfg.Transport, cfg.Conns, cfg.Timeout = engine.Transport(f.Transport), f.Conns, f.Timeout
+	if f.Transport != "auto" {
+		cfg.Transport = engine.Transport(f.Transport)
+	}
+	cfg.Conns, cfg.Timeout = f.Conns, f.Timeout
 	if err == nil {
 		cfg.TLS, err = f.tls()
 	}

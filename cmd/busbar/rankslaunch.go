@@ -33,11 +33,11 @@ func (f *rankFlags) launch(e *env, n int, elastic bool, keep func([]byte) error)
 	// The processes die with the thread that started them, so it must be this one.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	dir, err := os.MkdirTemp("", "busbar-bench-")
+	dir, done, err := meetFolder()
 	if err != nil {
 		return cannotError{err}
 	}
-	defer os.RemoveAll(dir)
+	defer done()
 	secret := make([]byte, 16)
 	rand.Read(secret)
 	ranks := &flock{said: make([]prefixed, n), elastic: elastic}
@@ -123,6 +123,7 @@ type flock struct {
 	ranks   []*exec.Cmd
 	said    []prefixed
 	elastic bool
+	hung    map[int]bool // did not end by themselves, and were ended
 }
 
 func (f *flock) kill() {
@@ -149,17 +150,22 @@ func (f *flock) outlast(e *env, timeout time.Duration) error {
 		go func() { ends <- end{r, cmd.Wait()} }()
 	}
 	failed := make([]error, len(f.ranks))
+	ended := make([]bool, len(f.ranks))
+	f.hung = map[int]bool{}
 	var limit <-chan time.Time
 	done := e.ctx.Done()
 	for left := len(f.ranks); left > 0; {
 		select {
 		case x := <-ends:
 			left--
-			failed[x.rank] = x.err
+			failed[x.rank], ended[x.rank] = x.err, true
 			if (x.err != nil) != f.elastic && limit == nil { // of an elastic job, the first to end well ends it
 				limit = time.After(timeout + 2*time.Second)
 			}
 		case <-limit:
+			for r := range ended {
+				f.hung[r] = !ended[r]
+			}
 			f.kill()
 			limit = nil
 		case <-done:
@@ -178,7 +184,7 @@ func (f *flock) outlast(e *env, timeout time.Duration) error {
 
 // verdict is the error of ranks that failed: what the survivors say of it, once.
 func (f *flock) verdict(failed []error) error {
-	var killed []string
+	var killed, hung []string
 	said := ""
 	code := 0
 	for r, err := range failed {
@@ -190,7 +196,15 @@ func (f *flock) verdict(failed []error) error {
 			return cannotError{fmt.Errorf("rank %d: %w", r, err)}
 		}
 		if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+			if f.hung[r] {
+				hung = append(hung, fmt.Sprintf("rank %d hung: it neither went on nor ended by itself, and was ended", r))
+				continue
+			}
 			killed = append(killed, fmt.Sprintf("rank %d was ended by signal %d (%v)", r, ws.Signal(), ws.Signal()))
+			continue
+		}
+		if crash := f.said[r].crash(); crash != "" { // which has an exit code that means something else
+			killed = append(killed, fmt.Sprintf("rank %d crashed: %s", r, crash))
 			continue
 		}
 		code = max(code, exit.ExitCode())
@@ -199,11 +213,12 @@ func (f *flock) verdict(failed []error) error {
 		}
 	}
 	switch {
-	case len(killed) > 0:
+	case len(killed)+len(hung) > 0:
+		// What those say who were left comes before what became of the others afterwards.
 		if said != "" {
 			killed = append(killed, said)
 		}
-		return cannotError{errors.New(strings.Join(killed, "; "))}
+		return cannotError{errors.New(strings.Join(append(killed, hung...), "; "))}
 	case code == 0:
 		return nil
 	case code == exitWrong:
@@ -238,6 +253,18 @@ func (p *prefixed) last() string {
 	defer p.mu.Unlock()
 	lines := strings.Split(strings.TrimSpace(p.buf.String()), "\n")
 	return strings.TrimPrefix(lines[len(lines)-1], "busbar: ")
+}
+
+// crash is the first line of how Go ends a program that went wrong; "" where it did not.
+func (p *prefixed) crash() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for line := range strings.Lines(p.buf.String()) {
+		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
+			return strings.TrimSpace(line)
+		}
+	}
+	return ""
 }
 
 // unwrapped is the file under the filter for messages, so that a rank can show its progress.

@@ -52,7 +52,7 @@ func (f *rankFlags) tls() (*tls.Config, error) {
 	}
 	cfg, err := engine.LoadTLS(f.TLSCert, f.TLSKey, f.TLSCA)
 	if err != nil {
-		return nil, cannotError{err}
+		return nil, fmt.Errorf("TLS: %w", err)
 	}
 	return cfg, nil
 }
@@ -71,10 +71,6 @@ func (f *rankFlags) asElastic(cfg *engine.Config, found bool, least int) (bool, 
 		return found, errors.New("-n and --meet without --rank: a newcomer to an elastic job takes --meet alone, a rank of its beginning takes all three")
 	}
 	cfg.Rank, cfg.Size, cfg.Meet = -1, 1, f.Meet
-	cfg.Transport, cfg.Conns, cfg.Timeout = engine.Transport(f.Transport), f.Conns, f.Timeout
-	if f.Bind != "" {
-		cfg.Bind = f.Bind
-	}
 	return true, nil
 }
 
@@ -120,7 +116,15 @@ func (s *shared) Write(p []byte) (int, error) {
 // elasticFlags are for jobs that go on when ranks are lost.
 type elasticFlags struct {
 	Elastic  bool `help:"Go on when ranks are lost, on those who are left, and let newcomers in (--elastic --meet, without --rank)."`
-	MinRanks int  `name:"min-ranks" default:"1" help:"With --elastic: with fewer than these, give up."`
+	MinRanks int  `name:"min-ranks" placeholder:"N" least:"1" help:"With --elastic: with fewer than these, give up; without it, one is enough."`
+}
+
+// refused says that a flag is there which means nothing without another.
+func (f *elasticFlags) refused() error {
+	if f.MinRanks > 0 && !f.Elastic {
+		return errors.New("--min-ranks is for jobs that go on when ranks are lost; it needs --elastic")
+	}
+	return nil
 }
 
 // changeLine names who left and who joined, for the table.

@@ -99,7 +99,7 @@ func (d *goodputDoc) fill(g *campaign.Goodput, gpus int, rate float64) {
 	if g.Restarts > 0.1 && g.Restarts > g.Saving+g.Redoing {
 		d.Text += fmt.Sprintf("; shorter restarts than %v would help most", g.Restart)
 	}
-	if g.Interval != g.Best {
+	if g.AtBest-g.Share > 0.0005 {
 		d.Text += fmt.Sprintf("; checkpoints every %v instead of every %v would leave %.1f%%", g.Best, g.Interval, 100*g.AtBest)
 	}
 }
@@ -163,7 +163,7 @@ func (d *wholeDoc) print(w io.Writer) {
 		c.print(say)
 	}
 	if r := d.Run; r != nil {
-		text := fmt.Sprintf("%.4g tokens take %v, %.4g GPU hours", r.Tokens, unit.Span(r.Days)*unit.Day, r.GPUHours)
+		text := fmt.Sprintf("%s tokens take %v, %s GPU hours", large(r.Tokens), unit.Span(r.Days)*unit.Day, large(r.GPUHours))
 		if r.MWh > 0 {
 			text += fmt.Sprintf(", %v", unit.Energy(r.MWh)*unit.MegawattHour)
 		}
@@ -197,6 +197,19 @@ func (c *costDoc) amount(b billDoc) string {
 		text += fmt.Sprintf(" (rent %s, energy %s)", money(b.Rent), money(b.Energy))
 	}
 	return text
+}
+
+// large prints a number with the letter that people say: 15.6T, 26.9M.
+func large(x float64) string {
+	for _, u := range []struct {
+		v float64
+		s string
+	}{{1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e3, "K"}} {
+		if x >= u.v {
+			return fmt.Sprintf("%.4g%s", x/u.v, u.s)
+		}
+	}
+	return fmt.Sprintf("%.4g", x)
 }
 
 // money prints three digits of small sums and whole numbers of large ones.

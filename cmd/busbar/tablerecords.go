@@ -12,9 +12,9 @@ import (
 )
 
 // tableRecords are the rows of nccl-tests' tables as results. A row has one time, the mean of
-// its runs.
-func tableRecords(name string, res *nccltests.Result) ([]*result.Record, error) {
-	var list []*result.Record
+// its runs; those without one are left out and counted.
+func tableRecords(name string, res *nccltests.Result) (list []*result.Record, untimed int, err error) {
+	untimed = res.Untimed
 	for i := range res.Tables {
 		t := &res.Tables[i]
 		if len(t.Rows) == 0 {
@@ -22,12 +22,16 @@ func tableRecords(name string, res *nccltests.Result) ([]*result.Record, error) 
 		}
 		like, err := tableRecord(t)
 		if err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", name, t.Line, err)
+			return nil, 0, fmt.Errorf("%s:%d: %w", name, t.Line, err)
 		}
 		for k := range t.Rows {
 			r := &t.Rows[k]
 			for form, h := range []*nccltests.Half{r.OutOfPlace, r.InPlace} {
-				if h == nil || h.Time <= 0 {
+				if h == nil {
+					continue
+				}
+				if h.Time <= 0 {
+					untimed++
 					continue
 				}
 				x := *like
@@ -42,13 +46,13 @@ func tableRecords(name string, res *nccltests.Result) ([]*result.Record, error) 
 					x.Wrong = &wrong
 				}
 				if err := x.Check(); err != nil {
-					return nil, fmt.Errorf("%s:%d: %w", name, r.Line, err)
+					return nil, 0, fmt.Errorf("%s:%d: %w", name, r.Line, err)
 				}
 				list = append(list, &x)
 			}
 		}
 	}
-	return list, nil
+	return list, untimed, nil
 }
 
 // tableRecord is what all rows of a table have in common.

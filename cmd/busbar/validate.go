@@ -61,10 +61,34 @@ func (c *validateCmd) Run(e *env) error {
 	if err := c.write(e, v, trained); err != nil {
 		return err
 	}
+	if len(rows) == 0 && (trained == nil || len(trained.rows) == 0) && c.MaxMedian == nil && c.MaxP90 == nil {
+		return c.nothing(v, trained)
+	}
 	if trained != nil && len(rows) == 0 {
 		v.all = truth.Score{Points: trained.all.Points, Median: trained.all.Median, P90: trained.all.P90}
 	}
 	return c.judge(e, v)
+}
+
+// nothing is the error of files in which there is nothing to grade, with the first reason.
+func (c *validateCmd) nothing(v *validation, t *training) error {
+	var names []string
+	for _, f := range c.Files {
+		names = append(names, inputName(f))
+	}
+	left := v.left
+	if t != nil {
+		left = append(left, t.left...)
+	}
+	points := 0
+	for _, l := range left {
+		points += max(l.Points, 1)
+	}
+	where := strings.Join(names, ", ")
+	if points == 0 {
+		return fmt.Errorf("%s: nothing to grade: no measured points in it", where)
+	}
+	return fmt.Errorf("%s: nothing to grade: %s left out, the first because: %s", where, counted(points, "point"), left[0].Reason)
 }
 
 // write prints collectives, training runs, or both.

@@ -111,6 +111,7 @@ type Result struct {
 	Tables   []Table
 	Failures []Failure
 	Unused   int // pieces of rows that could not be used
+	Untimed  int // halves of rows whose time is no number: nan, or one beyond all bounds
 	Warnings []cluster.Warning
 }
 

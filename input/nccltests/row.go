@@ -101,11 +101,14 @@ func (p *parser) endRow() {
 	}
 	row := tr.row
 	row.Torn = tr.pieces > 1
-	if len(tr.values) >= half {
-		row.OutOfPlace = parseHalf(tr.values[:half])
-	}
-	if len(tr.values) >= 2*half {
-		row.InPlace = parseHalf(tr.values[half : 2*half])
+	for i, to := range []**Half{&row.OutOfPlace, &row.InPlace} {
+		if len(tr.values) < (i+1)*half {
+			break
+		}
+		f := tr.values[i*half : (i+1)*half]
+		if *to = parseHalf(f); *to == nil && f[0] != "N/A" { // which is no such form
+			p.res.Untimed++
+		}
 	}
 	if row.OutOfPlace == nil && row.InPlace == nil {
 		return

@@ -117,6 +117,28 @@ func (s *Segment) fill() error {
 	return s.mmap()
 }
 
+// Release gives the memory of a segment back to the system while all who have mapped it keep
+// their addresses. It reads as zeros, and takes memory again where it is touched; Reserve takes
+// all of it at once.
+func (s *Segment) Release() error {
+	if s.fd < 0 || len(s.mem) == 0 {
+		return errors.New("the segment is settled or closed")
+	}
+	return unix.Fallocate(s.fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, 0, s.handle.Size)
+}
+
+// Reserve takes memory for a segment that was released, which else might not be there when it is
+// touched.
+func (s *Segment) Reserve() error {
+	if s.fd < 0 || len(s.mem) == 0 {
+		return errors.New("the segment is settled or closed")
+	}
+	if err := memoryFor(s.handle.Size); err != nil {
+		return err
+	}
+	return unix.Fallocate(s.fd, 0, 0, s.handle.Size)
+}
+
 func (s *Segment) mmap() error {
 	mem, err := unix.Mmap(s.fd, 0, int(s.handle.Size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_POPULATE)
 	if err != nil {

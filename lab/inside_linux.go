@@ -1,0 +1,169 @@
+package lab
+
+import (
+	"fmt"
+	"net"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// inside shapes what ranks of a node send to each other over its loopback: a class of a
+// hierarchical token bucket for every link between its GPUs, told by the addresses of both.
+// Links that lie one behind the other are shaped one behind the other: by an interface that
+// packets take a detour over before the loopback, by the loopback itself, and by one that
+// they take behind it.
+func (f *fabric) inside(n int, x *Inner) error {
+	h := f.at[n]
+	lo, err := h.LinkByName("lo")
+	if err != nil {
+		return err
+	}
+	if err := f.loopback(n, x, lo); err != nil {
+		return fmt.Errorf("loopback: %w", err)
+	}
+	over := [stages]netlink.Link{stageLoop: lo}
+	for s, parent := range map[int]uint32{stageBefore: netlink.HANDLE_MIN_EGRESS, stageBehind: netlink.HANDLE_MIN_INGRESS} {
+		if !x.has(s) {
+			continue
+		}
+		if over[s], err = detour(h, lo, fmt.Sprintf("ifb%d", 10+s), parent); err != nil {
+			return fmt.Errorf("links inside a node (kernel options IFB, NET_SCH_INGRESS, NET_CLS_U32, NET_ACT_MIRRED): %w", err)
+		}
+	}
+	for s, l := range over {
+		if l == nil || !x.has(s) {
+			continue
+		}
+		if err := x.shape(h, l, s); err != nil {
+			return fmt.Errorf("links inside a node (kernel options NET_SCH_HTB, NET_CLS_U32): %w", err)
+		}
+	}
+	return nil
+}
+
+// has reports whether a stage has links.
+func (x *Inner) has(stage int) bool {
+	for _, l := range x.Links {
+		if l.Stage == stage {
+			return true
+		}
+	}
+	return false
+}
+
+// loopback gives it packets of a size that links share well, and the addresses of GPUs that
+// have no NIC.
+func (f *fabric) loopback(n int, x *Inner, lo netlink.Link) error {
+	h := f.at[n]
+	if err := h.LinkSetMTU(lo, innerMTU); err != nil {
+		return err
+	}
+	top := 0.0
+	for _, l := range x.Links {
+		top = max(top, float64(l.Rate))
+	}
+	if err := h.LinkSetGSOMaxSize(lo, segment(top, innerMTU)); err != nil {
+		return fmt.Errorf("segment size: %w", err)
+	}
+	if err := h.LinkSetGSOIPv4MaxSize(lo, segment(top, innerMTU)); err != nil {
+		return fmt.Errorf("segment size: %w", err)
+	}
+	if err := h.LinkSetTxQLen(lo, innerQueue); err != nil {
+		return err
+	}
+	if len(f.p.Nodes[n].NICs) > 0 {
+		return nil
+	}
+	for g := range x.GPUs {
+		ip := net.IP(f.p.GPUAddr(n, g, -1).AsSlice())
+		if err := h.AddrAdd(lo, &netlink.Addr{IPNet: &net.IPNet{IP: ip, Mask: net.CIDRMask(32, 32)}}); err != nil {
+			return fmt.Errorf("address of a GPU: %w", err)
+		}
+	}
+	return nil
+}
+
+// innerQueue is how many packets wait for a link inside a node at most, which is what it
+// takes for none to be lost.
+const innerQueue = 20000
+
+// detour is an interface that all packets of one direction of the loopback cross.
+func detour(h *netlink.Handle, lo netlink.Link, name string, parent uint32) (netlink.Link, error) {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.TxQLen, attrs.MTU = name, innerQueue, 65000
+	if err := h.LinkAdd(&netlink.Ifb{LinkAttrs: attrs}); err != nil {
+		return nil, err
+	}
+	l, err := h.LinkByName(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.LinkSetUp(l); err != nil {
+		return nil, err
+	}
+	if err := clsact(h, lo); err != nil {
+		return nil, err
+	}
+	return l, redirect(h, lo, parent, l.Attrs().Index)
+}
+
+// shape puts the links of a stage on an interface.
+func (x *Inner) shape(h *netlink.Handle, l netlink.Link, stage int) error {
+	root := netlink.MakeHandle(1, 0)
+	index := l.Attrs().Index
+	if err := h.QdiscReplace(netlink.NewHtb(netlink.QdiscAttrs{LinkIndex: index, Handle: root, Parent: netlink.HANDLE_ROOT})); err != nil {
+		return err
+	}
+	for k := range x.Links {
+		if x.Links[k].Stage != stage {
+			continue
+		}
+		if err := h.ClassReplace(class(index, k, float64(x.Links[k].Rate))); err != nil {
+			return fmt.Errorf("%s: %w", x.Links[k].Name, err)
+		}
+	}
+	for i := range x.Ways {
+		for j, way := range x.Ways[i] {
+			for _, k := range way {
+				if x.Links[k].Stage != stage {
+					continue
+				}
+				if err := h.FilterAdd(between(index, root, i, j, classID(k))); err != nil {
+					return fmt.Errorf("from GPU %d to %d: %w", i, j, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func classID(link int) uint32 { return netlink.MakeHandle(1, uint16(link+1)) }
+
+// class is the class of a link.
+func class(index, link int, rate float64) *netlink.HtbClass {
+	// An eighth of a millisecond: unlike a plain token bucket this one lends what is missing
+	// of a packet, so that it need not hold a whole one, and what it saves up while ranks wait
+	// goes faster than the link.
+	size := bucket(rate/2, innerMTU)
+	// The library takes bits a second, and the bucket in bytes.
+	return netlink.NewHtbClass(
+		netlink.ClassAttrs{LinkIndex: index, Parent: netlink.MakeHandle(1, 0), Handle: classID(link)},
+		netlink.HtbClassAttrs{Rate: uint64(rate * 8), Ceil: uint64(rate * 8), Buffer: uint32(size), Cbuffer: uint32(size), Quantum: 60 << 10},
+	)
+}
+
+// between sends what one GPU sends to another to a class.
+func between(index int, root uint32, from, to int, id uint32) *netlink.U32 {
+	const mask = 0xff00ff00
+	gpu := func(g int) uint32 { return 10<<24 | uint32(g+1)<<8 }
+	return &netlink.U32{
+		FilterAttrs: netlink.FilterAttrs{LinkIndex: index, Parent: root, Priority: 1, Protocol: unix.ETH_P_IP},
+		ClassId:     id,
+		Sel: &netlink.TcU32Sel{
+			Flags: netlink.TC_U32_TERMINAL,
+			Nkeys: 2,
+			Keys:  []netlink.TcU32Key{{Mask: mask, Val: gpu(from), Off: 12}, {Mask: mask, Val: gpu(to), Off: 16}},
+		},
+	}
+}

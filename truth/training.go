@@ -199,7 +199,7 @@ func (t *Training) Job() (*workload.Job, error) {
 		s.Shard = int(n)
 	}
 	if p.SeqParallel != nil {
-		s.SeqParallel = *p.SeqParallel
+		s.SeqParallel = *p.SeqParallel && s.TP > 1
 	}
 	if j.Split, err = s.On(t.Hardware.GPUs); err != nil {
 		return nil, err

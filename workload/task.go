@@ -21,6 +21,7 @@ type Task struct {
 	Bytes   float64 // of a Stream, read and written
 	Starts  float64 // of kernels
 	Back    bool    // of the backward pass
+	Weight  bool    // of that, gradients of weights, which nothing but the update waits for
 	// Rows is the largest power of two, up to 8, that the rows of a product's matrices are a
 	// multiple of, in elements.
 	Rows int64
@@ -163,10 +164,10 @@ func (w *weaver) product(p *Part, attended bool) {
 	w.fwd = append(w.fwd, Task{Name: p.Name, Kind: Product, M: m, N: n, K: k, Count: count, Flops: flops, Starts: count, Rows: rows})
 	w.bwd = append(w.bwd,
 		Task{Name: p.Name + " to its input", Kind: Product, M: m, N: k, K: n, Count: count, Flops: flops, Starts: count, Back: true, Rows: rows},
-		Task{Name: p.Name + " to its weight", Kind: Product, M: k, N: n, K: m, Count: count, Flops: flops, Starts: count, Back: true, Rows: rows})
+		Task{Name: p.Name + " to its weight", Kind: Product, M: k, N: n, K: m, Count: count, Flops: flops, Starts: count, Back: true, Rows: rows, Weight: true})
 	if w.j.Precision.Amp() { // the weight is cast before the product and its gradient after it
 		w.fwd = append(w.fwd, Task{Name: "cast", Kind: Stream, Bytes: 6 * n * k * count, Starts: 1})
-		w.bwd = append(w.bwd, Task{Name: "cast", Kind: Stream, Bytes: 6 * n * k * count, Starts: 1, Back: true})
+		w.bwd = append(w.bwd, Task{Name: "cast", Kind: Stream, Bytes: 6 * n * k * count, Starts: 1, Back: true, Weight: true})
 	}
 	m *= count // of all experts, from here
 	x := &w.x

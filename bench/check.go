@@ -6,6 +6,7 @@ import (
 
 	"busbar/coll"
 	"busbar/engine"
+	"busbar/schedule"
 )
 
 func (m *meter) buffers(op coll.Op, inPlace bool) engine.Buffers {
@@ -176,7 +177,7 @@ func (m *meter) check(ctx context.Context, call *engine.Call, op coll.Op, inPlac
 	if _, err := call.Run(ctx); err != nil {
 		return 0, err
 	}
-	bound, err := m.bound(call, op)
+	bound, err := bound(call.Schedule(), call.Wire(), op, n, rank)
 	if err != nil {
 		return 0, err
 	}
@@ -192,18 +193,16 @@ func (m *meter) total(ctx context.Context, x int64) (int64, error) {
 	return m.bad[0], nil
 }
 
-// bound is how far off element i of a compressed call may be on this rank; nil where nothing
-// is compressed.
-func (m *meter) bound(call *engine.Call, op coll.Op) (func(i int) float64, error) {
-	w := call.Wire()
+// bound is how far off element i of a compressed operation may be on a rank of n; nil where
+// nothing is compressed.
+func bound(s *schedule.Schedule, w engine.Wire, op coll.Op, n, rank int) (func(i int) float64, error) {
 	if w == engine.Uncompressed {
 		return nil, nil
 	}
-	b, err := engine.BoundFor(call.Schedule(), op, w)
+	b, err := engine.BoundFor(s, op, w)
 	if err != nil {
 		return nil, err
 	}
-	n, rank := m.g.Size(), m.g.Rank()
 	sum := op
 	if op.Reduce == coll.Avg {
 		sum.Reduce = coll.Sum

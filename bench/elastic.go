@@ -122,7 +122,7 @@ func (m *elasticMeter) work(v engine.View, size unit.Bytes, inPlace bool) (engin
 		m.s = s
 	}
 	m.made = v.Epoch
-	return engine.Work{Schedule: m.s, Op: op, Buffers: buffers(op, v.Size, v.Rank, m.send, m.recv, inPlace)}, nil
+	return engine.Work{Schedule: m.s, Op: op, Buffers: buffers(op, v.Size, v.Rank, m.send, m.recv, inPlace), Options: engine.Options{Wire: m.p.Wire, Force: true}}, nil
 }
 
 // row measures one size.
@@ -142,6 +142,7 @@ func (m *elasticMeter) row(ctx context.Context) (row Row, v engine.View, err err
 		return row, v, err
 	}
 	_, sent := m.e.Traffic(w)
+	_, row.Wire = m.e.Plan(w)
 	all, err := m.total(ctx, int64(sent))
 	m.e.Forget(w)
 	row.Op, row.Ranks, row.Size, row.Count, row.WireBytes = w.Op, v.Size, w.Op.Size(v.Size), w.Op.Count(v.Size), unit.Bytes(all)
@@ -198,5 +199,13 @@ func (m *elasticMeter) check(ctx context.Context, size unit.Bytes, inPlace bool)
 	}); err != nil {
 		return 0, err
 	}
-	return m.total(ctx, count(w.Op, m.view.Size, m.view.Rank, w.Buffers, nil))
+	s, wire := m.e.Plan(w)
+	if s == nil { // the members have changed since; the next operation finds out
+		return m.total(ctx, 0)
+	}
+	off, err := bound(s, wire, w.Op, m.view.Size, m.view.Rank)
+	if err != nil {
+		return 0, err
+	}
+	return m.total(ctx, count(w.Op, m.view.Size, m.view.Rank, w.Buffers, off))
 }

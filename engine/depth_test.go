@@ -43,10 +43,14 @@ func deep() *schedule.Schedule {
 
 // TestDepth runs a program that needs its queues to hold messages larger than any socket does.
 func TestDepth(t *testing.T) {
-	for name, groups := range map[string][]*engine.Group{
-		"mem": local(t, 3), "tcp": joined(t, 3, nil), "shm": joined(t, 3, func(c *engine.Config) { c.Transport = engine.Auto }),
+	for name, make3 := range map[string]func() []*engine.Group{
+		"mem": func() []*engine.Group { return local(t, 3) }, "tcp": func() []*engine.Group { return joined(t, 3, nil) },
+		"shm": func() []*engine.Group {
+			return joined(t, 3, func(c *engine.Config) { c.Transport = engine.Auto })
+		},
 	} {
-		op := coll.Op{Kind: coll.SendRecv, Bytes: 48 << 20, Type: coll.Int8}
+		groups := make3()
+		op := coll.Op{Kind: coll.SendRecv, Bytes: 16 << 20, Type: coll.Int8}
 		out := make([][]byte, 3)
 		errs := each(groups, func(g *engine.Group) error {
 			send, err := g.Alloc(int(op.Bytes))
@@ -60,6 +64,9 @@ func TestDepth(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
 			_, err = g.Run(ctx, deep(), op, engine.Buffers{Send: send, Recv: out[g.Rank()]})
+			if err == nil {
+				g.Free(send)
+			}
 			return err
 		})
 		for r, err := range errs {
@@ -72,6 +79,7 @@ func TestDepth(t *testing.T) {
 				t.Errorf("%s: rank %d holds the data of rank %d; want that of rank %d", name, r, int(got[0])-1, int(want)-1)
 			}
 		}
+		closeAll(groups)
 	}
 }
 

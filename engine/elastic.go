@@ -57,6 +57,7 @@ type Elastic struct {
 	waiters   int
 	base      *decision // the last that was decided
 	seen      View      // base, for users
+	told      View      // what the user has seen last, and so what the root of an operation is a rank of
 	group     *Group    // the last that was formed
 	steady    bool      // group is that of base, as far as is known
 	busy      bool      // an operation is under way on group
@@ -92,6 +93,7 @@ type Work struct {
 	Schedule *schedule.Schedule // nil is the engine's choice
 	Op       coll.Op
 	Buffers  Buffers
+	Options  Options // the same on all members
 }
 
 // JoinElastic makes this process a member of an elastic job. At the beginning Config.Size ranks
@@ -134,6 +136,7 @@ func JoinElastic(ctx context.Context, cfg Config) (*Elastic, error) {
 		e.Close()
 		return nil, fmt.Errorf("join the elastic job at %s: %w", cfg.Meet, err)
 	}
+	e.View() // the first that the user knows of
 	e.tasks.Go(e.attendant)
 	return e, nil
 }
@@ -180,6 +183,7 @@ func (e *Elastic) newGroup(rank, size int, epoch uint32) (*Group, *network, erro
 func (e *Elastic) View() View {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.told = e.seen
 	return e.seen
 }
 
@@ -212,9 +216,10 @@ func (e *Elastic) Alloc(n int) ([]byte, error) {
 }
 
 // Run runs an operation on the members there are, and again on those who are left if some are
-// lost before all have finished it. The root is a rank of the epoch that View says. Where the
-// buffers depend on the number of members, or the root is lost, a loss is a ChangedError; use
-// RunWith to be asked instead. A context that ends makes this rank leave the job. The record
+// lost before all have finished it. The root is a rank of the view that this member was told
+// last: by View, with a result, or with an error. Where the buffers depend on the number of
+// members, or the root is lost, a loss since then is a ChangedError; use RunWith to be asked
+// instead. A context that ends makes this rank leave the job. The record
 // holds until the next run of the like.
 func (e *Elastic) Run(ctx context.Context, w Work) (*result.Run, View, error) {
 	return e.operate(ctx, w, nil)
@@ -251,6 +256,9 @@ func (e *Elastic) Admit(ctx context.Context) ([]Member, error) {
 	})
 	if err != nil {
 		return nil, e.leave(err)
+	}
+	if len(joined) > 0 {
+		e.View()
 	}
 	return joined, e.failure()
 }

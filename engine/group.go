@@ -74,10 +74,11 @@ type callKey struct {
 	dtype  coll.Dtype
 	reduce coll.Redop
 	root   int
+	how    Options
 }
 
-func keyOf(s *schedule.Schedule, op coll.Op) callKey {
-	return callKey{s, op.Kind, op.Bytes, op.Type, op.Reduce, op.Root}
+func keyOf(s *schedule.Schedule, op coll.Op, o Options) callKey {
+	return callKey{s, op.Kind, op.Bytes, op.Type, op.Reduce, op.Root, o}
 }
 
 func newGroup(cfg Config, w waiter) *Group {
@@ -120,7 +121,12 @@ func (g *Group) Size() int { return g.size }
 // Run runs a schedule once; nil is the engine's choice by size. Calls that are alike are prepared once, so that repeats cost no
 // memory; the record holds until the next run of that call.
 func (g *Group) Run(ctx context.Context, s *schedule.Schedule, op coll.Op, b Buffers) (*result.Run, error) {
-	c, err := g.prepared(s, op)
+	return g.runWith(ctx, s, op, Options{}, b)
+}
+
+// runWith is Run with more to say.
+func (g *Group) runWith(ctx context.Context, s *schedule.Schedule, op coll.Op, o Options, b Buffers) (*result.Run, error) {
+	c, err := g.prepared(s, op, o)
 	if err != nil {
 		return nil, err
 	}
@@ -131,18 +137,18 @@ func (g *Group) Run(ctx context.Context, s *schedule.Schedule, op coll.Op, b Buf
 }
 
 // prepared is the call of a schedule and an operation, made when it is first asked for.
-func (g *Group) prepared(s *schedule.Schedule, op coll.Op) (*Call, error) {
+func (g *Group) prepared(s *schedule.Schedule, op coll.Op, o Options) (*Call, error) {
 	if op.Sizes != nil {
-		return g.Prepare(s, op)
+		return g.PrepareWith(s, op, o)
 	}
-	key := keyOf(s, op)
+	key := keyOf(s, op, o)
 	g.inboxMu.Lock()
 	c := g.cached[key]
 	g.inboxMu.Unlock()
 	if c != nil {
 		return c, nil
 	}
-	c, err := g.Prepare(s, op)
+	c, err := g.PrepareWith(s, op, o)
 	if err != nil {
 		return nil, err
 	}

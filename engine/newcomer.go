@@ -137,7 +137,7 @@ func (e *Elastic) enter(ctx context.Context) error {
 			if ok {
 				return nil
 			}
-			if err != nil {
+			if err != nil && (ctx.Err() == nil || last == nil) {
 				last = fmt.Errorf("%s: %w", addr, err)
 			}
 			if final(err) {

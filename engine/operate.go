@@ -6,6 +6,7 @@ import (
 
 	"busbar/coll"
 	"busbar/result"
+	"busbar/schedule"
 	"busbar/unit"
 )
 
@@ -20,7 +21,16 @@ func (e *Elastic) operate(ctx context.Context, w Work, ask func(View) (Work, err
 	if ctx.Err() != nil { // the others wait for this operation
 		return nil, View{}, e.leave(context.Cause(ctx))
 	}
-	var old View
+	e.mu.Lock()
+	old := e.told
+	e.mu.Unlock()
+	defer func() { // all that comes back tells of it
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if old.Epoch > e.told.Epoch {
+			e.told = old
+		}
+	}()
 	for again := false; ; again = true {
 		g, v, seq, err := e.begin(ctx)
 		if err != nil {
@@ -31,15 +41,16 @@ func (e *Elastic) operate(ctx context.Context, w Work, ask func(View) (Work, err
 		}
 		if ask != nil {
 			w, err = ask(v)
-		} else if again {
+		} else if v.Epoch != old.Epoch { // before it began, or because it was interrupted
 			w, err = w.moved(old, v)
 		}
-		var run *result.Run
-		if err == nil {
-			e.keep(v, w)
-			old = v
-			run, err = e.try(ctx, g, w, seq)
+		old = v
+		if err != nil {
+			e.end()
+			return nil, v, err // nothing has begun here
 		}
+		e.keep(v, w)
+		run, err := e.try(ctx, g, w, seq)
 		e.end()
 		switch {
 		case err == nil:
@@ -77,6 +88,15 @@ func (e *Elastic) Traffic(w Work) (payload, wire unit.Bytes) {
 	return 0, 0
 }
 
+// Plan is by which schedule, and in which form on the wire, work was done in the present epoch;
+// nil where it was not.
+func (e *Elastic) Plan(w Work) (*schedule.Schedule, Wire) {
+	if c := e.prepared(w); c != nil {
+		return c.Schedule(), c.Wire()
+	}
+	return nil, Uncompressed
+}
+
 // prepared is the call for some work, nil where there is none.
 func (e *Elastic) prepared(w Work) *Call {
 	e.mu.Lock()
@@ -84,7 +104,7 @@ func (e *Elastic) prepared(w Work) *Call {
 	e.mu.Unlock()
 	g.inboxMu.Lock()
 	defer g.inboxMu.Unlock()
-	return g.cached[keyOf(w.Schedule, w.Op)]
+	return g.cached[keyOf(w.Schedule, w.Op, w.Options)]
 }
 
 // begin waits for a group, and keeps it as it is until end.
@@ -112,7 +132,7 @@ func (e *Elastic) end() {
 // try runs the operation on one group. A run without an error counts; one with an error may
 // count as well, if this member had finished and others know that all have.
 func (e *Elastic) try(ctx context.Context, g *Group, w Work, seq uint64) (*result.Run, error) {
-	run, err := g.Run(ctx, w.Schedule, w.Op, w.Buffers)
+	run, err := g.runWith(ctx, w.Schedule, w.Op, w.Options, w.Buffers)
 	if err != nil {
 		return nil, err
 	}

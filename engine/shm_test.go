@@ -24,5 +24,10 @@ func TestRandomCallsOverSharedMemory(t *testing.T) {
 			}
 			x.run(t, groups)
 		}
+		shared.Range(func(g, p any) bool {
+			g.(*engine.Group).Free(p.(*pool).all)
+			return true
+		})
+		closeAll(groups)
 	}
 }

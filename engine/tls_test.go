@@ -124,13 +124,14 @@ func TestTLSStrangers(t *testing.T) {
 			}
 		})
 	}
+	noise := noise()
 	wg.Go(func() {
 		for {
 			select {
 			case <-stop:
 				return
 			default:
-				strangers(addr, noise())
+				strangers(addr, noise)
 			}
 		}
 	})

@@ -100,7 +100,9 @@ func (n *network) findCenter(ctx context.Context) (net.Conn, error) {
 			if err == nil {
 				return conn, nil
 			}
-			last = fmt.Errorf("%s: %w", addr, err)
+			if ctx.Err() == nil || last == nil { // that it was called off says less than why it was not let in
+				last = fmt.Errorf("%s: %w", addr, err)
+			}
 			// A file may still name a job of yesterday, whose port somebody else has now.
 			if final(err) && (!n.cfg.meetsInFile() || certain(err) || time.Since(begun) > time.Second) {
 				return nil, last

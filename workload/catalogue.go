@@ -11,7 +11,7 @@ const (
 	bertPaper  = "Devlin et al. 2019, BERT (arXiv 1810.04805), section 3; config.json of google-bert/bert-%s-uncased on Hugging Face"
 	bertCount  = "number of elements of the checkpoint google-bert/bert-%s-uncased (model.safetensors) on Hugging Face; the paper says 110M and 340M, without the heads"
 	vitPaper   = "Dosovitskiy et al. 2020, An Image is Worth 16x16 Words (arXiv 2010.11929), table 1"
-	vitCount   = "torchvision's documentation of ViT_%s_16_Weights.IMAGENET1K_V1, num_params"
+	vitCount   = "torchvision's documentation of ViT_%s, num_params"
 	llama2From = "Touvron et al. 2023, Llama 2 (arXiv 2307.09288); config.json of meta-llama/Llama-2-%s-hf on Hugging Face"
 	llama3From = "Grattafiori et al. 2024, The Llama 3 Herd of Models (arXiv 2407.21783), table 3; config.json of meta-llama/Llama-3.1-%s on Hugging Face"
 	llamaCount = "model.safetensors.index.json of the same checkpoint: total_size over two bytes a parameter"
@@ -20,7 +20,7 @@ const (
 // families are the models that are known by name, each family made when it is asked for.
 func families() []func() []Model {
 	return []func() []Model{
-		gpt2Models, gpt3Models, bertModels, vitModels, llamaModels, bloomModels, optModels, megatronModels, mptModels, nemotronModels, mixtureModels,
+		gpt2Models, gpt3Models, bertModels, vitModels, llamaModels, bloomModels, optModels, megatronModels, mptModels, nemotronModels, mixtureModels, convolutionModels, xlModels,
 	}
 }
 
@@ -61,22 +61,22 @@ func gpt3Models() []Model {
 	for _, x := range []struct {
 		name, title           string
 		layers, hidden, heads int64
-		millions              int64
+		millions, digit       int64 // stated, and to what multiple
 		note                  string
 	}{
-		{"gpt3-125m", "GPT-3 Small", 12, 768, 12, 125, ""},
-		{"gpt3-350m", "GPT-3 Medium", 24, 1024, 16, 356, ""},
-		{"gpt3-760m", "GPT-3 Large", 24, 1536, 16, 760, ""},
-		{"gpt3-1.3b", "GPT-3 XL", 24, 2048, 16, 1320, "table 2.1 has 24 heads of 128, which are more than the 2048 units; 16 of 128 are"},
-		{"gpt3-2.7b", "GPT-3 2.7B", 32, 2560, 32, 2650, ""},
-		{"gpt3-6.7b", "GPT-3 6.7B", 32, 4096, 32, 6660, ""},
-		{"gpt3-13b", "GPT-3 13B", 40, 5120, 40, 12850, "table 2.1 has 5140 units; 40 heads of 128 are 5120, and so is the count of table D.1"},
-		{"gpt3-175b", "GPT-3 175B", 96, 12288, 96, 174_600, ""},
+		{"gpt3-125m", "GPT-3 Small", 12, 768, 12, 125, 1, ""},
+		{"gpt3-350m", "GPT-3 Medium", 24, 1024, 16, 356, 1, ""},
+		{"gpt3-760m", "GPT-3 Large", 24, 1536, 16, 760, 1, ""},
+		{"gpt3-1.3b", "GPT-3 XL", 24, 2048, 16, 1320, 10, "table 2.1 has 24 heads of 128, which are more than the 2048 units; 16 of 128 are"},
+		{"gpt3-2.7b", "GPT-3 2.7B", 32, 2560, 32, 2650, 10, ""},
+		{"gpt3-6.7b", "GPT-3 6.7B", 32, 4096, 32, 6660, 10, ""},
+		{"gpt3-13b", "GPT-3 13B", 40, 5120, 40, 12850, 10, "table 2.1 has 5140 units; 40 heads of 128 are 5120, and so is the count of table D.1"},
+		{"gpt3-175b", "GPT-3 175B", 96, 12288, 96, 174_600, 10, ""},
 	} {
 		d := Dims{Layers: x.layers, Hidden: x.hidden, Heads: x.heads, Vocab: 50257, Context: 2048}.filled()
 		list = append(list, Model{
 			Name: x.name, Title: x.title, Dims: d, Seq: d.Context, Blocks: GPT2(d), Source: gpt3Paper,
-			Published: x.millions * 1_000_000, Rounded: 0.005, PublishedSource: gpt3Count, Note: x.note,
+			Published: x.millions * 1_000_000, Rounded: rounding(x.millions, x.digit), PublishedSource: gpt3Count, Note: x.note,
 		})
 	}
 	return list
@@ -106,15 +106,18 @@ func vitModels() []Model {
 	for _, x := range []struct {
 		name, title, size     string
 		layers, hidden, heads int64
+		patch                 int64
 		params                int64
 	}{
-		{"vit-b16", "ViT-B/16", "B", 12, 768, 12, 86_567_656},
-		{"vit-l16", "ViT-L/16", "L", 24, 1024, 16, 304_326_632},
+		{"vit-b16", "ViT-B/16", "B_16_Weights.IMAGENET1K_V1", 12, 768, 12, 16, 86_567_656},
+		{"vit-l16", "ViT-L/16", "L_16_Weights.IMAGENET1K_V1", 24, 1024, 16, 16, 304_326_632},
+		{"vit-h14", "ViT-H/14", "H_14_Weights.IMAGENET1K_SWAG_LINEAR_V1", 32, 1280, 16, 14, 632_045_800},
 	} {
-		// 224 × 224 points are 14 × 14 patches, and the class token.
-		d := Dims{Layers: x.layers, Hidden: x.hidden, Heads: x.heads, Vocab: 1000, Context: 197}.filled()
+		// 224 × 224 points are 14 × 14 patches of 16, or 16 × 16 of 14, and the class token.
+		side := 224 / x.patch
+		d := Dims{Layers: x.layers, Hidden: x.hidden, Heads: x.heads, Vocab: 1000, Context: side*side + 1}.filled()
 		list = append(list, Model{
-			Name: x.name, Title: x.title, Dims: d, Seq: d.Context, Blocks: ViT(d, 16), Source: vitPaper,
+			Name: x.name, Title: x.title, Dims: d, Seq: d.Context, Blocks: ViT(d, x.patch), Source: vitPaper,
 			Published: x.params, PublishedSource: named(vitCount, x.size), Note: "pictures of 224 × 224 points, 1000 classes",
 		})
 	}

@@ -5,9 +5,9 @@ import "fmt"
 // Sources of the larger and newer models.
 const (
 	bloomFrom    = "BigScience 2022, BLOOM (arXiv 2211.05100), table 3; config.json of bigscience/%s on Hugging Face"
-	bloomCount   = "model card of bigscience/%s on Hugging Face, technical specifications"
+	bloomCount   = "number of elements of the checkpoint bigscience/%s (safetensors) on Hugging Face"
 	optPaper     = "Zhang et al. 2022, OPT (arXiv 2205.01068), table 1; config.json of facebook/%s on Hugging Face"
-	optCount     = "number of elements of the checkpoint facebook/%s on Hugging Face"
+	optCount     = "number of elements of the checkpoint facebook/%s on Hugging Face, the head counted with the embedding"
 	optNominal   = "Zhang et al. 2022, OPT (arXiv 2205.01068), table 1, by name"
 	megatronFrom = "Narayanan et al. 2021, Efficient Large-Scale Language Model Training on GPU Clusters (arXiv 2104.04473), table 1"
 	mptFrom      = "MosaicML, llm-foundry, scripts/train/yamls/pretrain"
@@ -29,6 +29,9 @@ func bloomModels() []Model {
 		params                int64
 	}{
 		{"bloom-560m", "BLOOM 560M", 24, 1024, 16, 559_214_592},
+		{"bloom-1b1", "BLOOM 1.1B", 24, 1536, 16, 1_065_314_304},
+		{"bloom-1b7", "BLOOM 1.7B", 24, 2048, 16, 1_722_408_960},
+		{"bloom-3b", "BLOOM 3B", 30, 2560, 32, 3_002_557_440},
 		{"bloom-7b1", "BLOOM 7.1B", 30, 4096, 32, 7_069_016_064},
 		{"bloom", "BLOOM 176B", 70, 14336, 112, 176_247_271_424},
 	} {
@@ -57,12 +60,12 @@ func optModels() []Model {
 		{"opt-125m", 12, 768, 12, 768, 125_239_296, 0},
 		{"opt-350m", 24, 1024, 16, 512, 331_196_416, 0},
 		{"opt-1.3b", 24, 2048, 32, 2048, 1_315_758_080, 0},
-		{"opt-2.7b", 32, 2560, 32, 2560, 2_700_000_000, 0.02},
+		{"opt-2.7b", 32, 2560, 32, 2560, 2_651_596_800, 0},
 		{"opt-6.7b", 32, 4096, 32, 4096, 6_658_473_984, 0},
-		{"opt-13b", 40, 5120, 40, 5120, 13_000_000_000, 0.02},
-		{"opt-30b", 48, 7168, 56, 7168, 30_000_000_000, 0.02},
-		{"opt-66b", 64, 9216, 72, 9216, 66_000_000_000, 0.01},
-		{"opt-175b", 96, 12288, 96, 12288, 175_000_000_000, 0.01},
+		{"opt-13b", 40, 5120, 40, 5120, 13_000_000_000, rounding(13, 1)},
+		{"opt-30b", 48, 7168, 56, 7168, 30_000_000_000, rounding(30, 1)},
+		{"opt-66b", 64, 9216, 72, 9216, 66_000_000_000, rounding(66, 1)},
+		{"opt-175b", 96, 12288, 96, 12288, 175_000_000_000, rounding(175, 1)},
 	} {
 		d := Dims{Layers: x.layers, Hidden: x.hidden, Heads: x.heads, Vocab: 50272, Context: 2048}.filled()
 		m := Model{
@@ -143,15 +146,15 @@ func nemotronModels() []Model {
 	for _, x := range []struct {
 		name, title, from     string
 		layers, hidden, heads int64
-		params                int64
+		params                int64 // embeddings and others, each stated to 0.1 billion
 	}{
-		{"nemotron4-15b", "Nemotron-4 15B", nemotron15, 32, 6144, 48, 15_700_000_000},
-		{"nemotron4-340b", "Nemotron-4 340B", nemotron340, 96, 18432, 96, 341_000_000_000},
+		{"nemotron4-15b", "Nemotron-4 15B", nemotron15, 32, 6144, 48, 3_200_000_000 + 12_500_000_000},
+		{"nemotron4-340b", "Nemotron-4 340B", nemotron340, 96, 18432, 96, 9_400_000_000 + 331_600_000_000},
 	} {
 		d := Dims{Layers: x.layers, Hidden: x.hidden, Heads: x.heads, KVHeads: 8, Vocab: 256000, Context: 4096}.filled()
 		list = append(list, Model{
 			Name: x.name, Title: x.title, Dims: d, Seq: d.Context, Blocks: Nemotron(d), Source: x.from,
-			Published: x.params, Rounded: 0.005, PublishedSource: x.from + ": parameters of embeddings and others",
+			Published: x.params, Rounded: rounding(x.params, 200_000_000), PublishedSource: x.from + ": parameters of embeddings and others, each in round figures",
 		})
 	}
 	return list
@@ -179,11 +182,11 @@ func mixtureModels() []Model {
 	latent := Latent{Q: 1536, KV: 512, Plain: 128, Rotary: 64, Value: 128}
 	return append(
 		list,
-		Model{Name: "grok-1", Title: "Grok-1", Dims: g, Seq: 8192, Blocks: Grok(g), Source: grokFrom, Published: 314_000_000_000, Rounded: 0.006, PublishedSource: grokFrom, Note: "314B is said in round figures; its tensors are 315.7B"},
-		Model{Name: "deepseek-v2", Title: "DeepSeek-V2", Dims: v2, Seq: 4096, Blocks: DeepSeek(v2, latent, false), Source: deepseek2, Published: 236_000_000_000, Rounded: 0.0025, PublishedSource: deepseek2},
+		Model{Name: "grok-1", Title: "Grok-1", Dims: g, Seq: 8192, Blocks: Grok(g), Source: grokFrom, Published: 315_684_820_992, PublishedSource: "number of elements of the released checkpoint: 770 tensors", Note: "xAI says 314B, in round figures"},
+		Model{Name: "deepseek-v2", Title: "DeepSeek-V2", Dims: v2, Seq: 4096, Blocks: DeepSeek(v2, latent, false), Source: deepseek2, Published: 235_741_434_880, PublishedSource: "number of elements of the checkpoint deepseek-ai/DeepSeek-V2 on Hugging Face; the paper says 236B"},
 		Model{
 			Name: "deepseek-v3", Title: "DeepSeek-V3", Dims: v3, Seq: 4096, Blocks: DeepSeek(v3, latent, true), Source: deepseek3,
-			Published: 671_000_000_000, Rounded: 0.001, PublishedSource: deepseek3, Note: "without the module that predicts a further token, which is left out in use",
+			Published: 671_026_419_200, PublishedSource: "number of elements of the checkpoint deepseek-ai/DeepSeek-V3 on Hugging Face, without scales of FP8; the paper says 671B", Note: "without the module that predicts a further token, which is left out in use",
 		},
 	)
 }

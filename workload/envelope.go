@@ -14,6 +14,7 @@ type Envelope struct {
 	Title     string
 	Params    float64
 	Active    float64 // of those, the ones that a token passes; 0 is all
+	Sample    float64 // FLOP of a forward pass over one sample, where they do not follow from the parameters; 0: they do
 	Seq       int64
 	Batch     int64 // sequences of a step, all GPUs together
 	GPUs      int
@@ -34,6 +35,7 @@ type Line struct {
 	Value   float64 `json:"value"`
 	Unit    string  `json:"unit"`
 	Note    string  `json:"note,omitempty"`
+	Printed string  `json:"printed,omitempty"` // by the document that the line is of, as it stands there
 }
 
 // Rules of the envelope.
@@ -91,6 +93,13 @@ func (e *Envelope) compute() (ops, seconds Line) {
 	b := e.Params / 1e9
 	if e.Active > 0 {
 		b = e.Active / 1e9
+	}
+	if e.Sample > 0 {
+		each := e.Sample / 1e12
+		tflop := each * passes * float64(e.Batch) / float64(e.GPUs)
+		ops = line("operations of a GPU", "operations of a sample × passes × samples / GPUs", "TFLOP", tflop, "%s × %s × %s / %s", each, passes, float64(e.Batch), float64(e.GPUs))
+		ops.Note = "passes: " + said + "; a convolution is computed at many places with the same parameters, so the operations are counted and not taken from their number"
+		return ops, line("compute", "operations / (MFU × peak)", "s", tflop/(e.Peak*e.MFU/1e12), "%s / (%s × %s)", tflop, e.MFU, e.Peak/1e12)
 	}
 	tflop := b * passes * 2 * float64(e.Seq) * float64(e.Batch) / (float64(e.GPUs) * 1e3)
 	ops = line("operations of a GPU", "parameters in G × passes × 2 × tokens × sequences / (GPUs × 1000)", "TFLOP", tflop,

@@ -190,6 +190,9 @@ type Model struct {
 	PublishedSource string
 	// Note is what a reader of the published figures must know.
 	Note string
+	// Unpriced is why only its tensors and operations are known and its steps are not priced; ""
+	// where they are.
+	Unpriced string
 }
 
 // Tensors are all parameter tensors, in the order in which a framework registers them.

@@ -45,6 +45,8 @@ type Part struct {
 	// Suffix names the weight where a framework does not call it "weight": "" is that, "-" is
 	// the part's own name.
 	Suffix string
+	// Rows is at how many places of a sample a convolution is computed; 0 is every token.
+	Rows int64
 	// Once says that a part runs once a sequence and not for every token: a pooler, a classifier.
 	Once bool
 	// Experts is how many matrices of this shape there are, of which a token passes TopK; 0 is
@@ -117,6 +119,9 @@ func (p Part) Forward(seq int64) float64 {
 	tokens := float64(seq)
 	if p.Once {
 		tokens = 1
+	}
+	if p.Rows > 0 {
+		tokens *= float64(p.Rows)
 	}
 	switch p.Kind {
 	case Matmul:

@@ -181,7 +181,7 @@ func (c *benchDiffCmd) print(w io.Writer, rep *diff.Report) error {
 	if err := flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\nall %d rows: %+.1f%% on average\n", len(rep.Rows), 100*rep.Geomean)
+	fmt.Fprintf(w, "\n%s in all: %+.1f%% on average\n", counted(len(rep.Rows), "row"), 100*rep.Geomean)
 	c.printAlone(w, "before", rep.OnlyOld)
 	c.printAlone(w, "now", rep.OnlyNew)
 	for _, n := range rep.Notes {
@@ -195,7 +195,7 @@ func (c *benchDiffCmd) printAlone(w io.Writer, when string, list []*result.Recor
 	if len(list) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "%d rows were measured only %s%s\n", len(list), when, map[bool]string{true: ":", false: " (--all lists them)"}[c.All])
+	fmt.Fprintf(w, "measured only %s: %s%s\n", when, counted(len(list), "row"), map[bool]string{true: ":", false: " (--all lists them)"}[c.All])
 	for _, r := range list {
 		if c.All {
 			fmt.Fprintf(w, "  %s, %v\n", texttab.Clean(sweepWords(r)), r.Size)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -62,9 +61,6 @@ func (c *benchRunCmd) Run(e *env) error {
 		same:  fmt.Sprint("bench", c.Op, plan.Sizes, c.Warm, c.Iters, c.Dtype, c.Redop, c.Root, c.Algo, c.Channels, c.Compress, c.Check, c.Elastic),
 	}
 	if c.Elastic {
-		if plan.Wire != engine.Uncompressed {
-			return errors.New("--compress is not for elastic jobs")
-		}
 		j.least = c.MinRanks
 		j.elastic = func(x *engine.Elastic, newcomer bool) error { return c.measureElastic(e, x, plan, newcomer) }
 	}

@@ -34,7 +34,8 @@ var rankLine = regexp.MustCompile(`^#  Rank +(\d+) Group +0 Pid +(\d+) `)
 func TestBenchElastic(t *testing.T) {
 	file := built(t)
 	for _, how := range []string{"auto", "tcp"} {
-		cmd := exec.Command(file, "bench", "-n", "6", "--elastic", "--check", "--transport", how, "-b", "4K", "-e", "64K", "-f", "1.2", "--iters", "8", "--timeout", "5s")
+		compress := map[string]string{"auto": "none", "tcp": "bf16"}[how]
+		cmd := exec.Command(file, "bench", "-n", "6", "--elastic", "--check", "--transport", how, "--compress", compress, "-b", "4K", "-e", "64K", "-f", "1.2", "--iters", "8", "--timeout", "5s")
 		var errs bytes.Buffer
 		cmd.Stderr = &errs
 		out, err := cmd.StdoutPipe()

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"busbar/cluster"
@@ -24,7 +25,7 @@ type envelopeCmd struct {
 // Help ends with examples.
 func (envelopeCmd) Help() string {
 	return "The arithmetic that one does on the back of an envelope, each line with its formula and its numbers: memory, operations, compute, exchange of gradients inside and across nodes, and whether it hides. " +
-		"Without arguments: the cases of the documents it comes from, with a note where a document prints something else than its formula gives. With -c and -m: your case, by the same rules. busbar step prices what really happens.\n\n" +
+		"Without arguments: every figure of the documents it comes from that follows from others there, beside what is printed, with a note where a document prints something else than its formula gives. With -c and -m: your case, by the same rules. busbar step prices what really happens.\n\n" +
 		"Examples:\n" +
 		"  busbar envelope\n" +
 		"  busbar envelope -c dgx-a100:4 -m gpt3-2.7b --global-batch 64\n" +
@@ -44,7 +45,7 @@ func (c *envelopeCmd) Run(e *env) error {
 	if c.JSON {
 		return writeIndented(e.stdout, map[string]any{"cases": cases})
 	}
-	return printEnvelope(e.stdout, cases)
+	return printEnvelope(e.stdout, cases, c.Verbose)
 }
 
 // own is the user's case.
@@ -92,6 +93,9 @@ func (c *envelopeCmd) own(e *env) (workload.Case, error) {
 		Batch: cmp.Or(c.Global, c.Micro*int64(len(layout))), GPUs: len(layout), Nodes: nodes, Recompute: c.Recompute == string(workload.Full),
 		GPU: gpu.Title, Peak: g.Peak(workload.Precision(c.Precision)), MFU: c.MFU, Intra: float64(gpu.Link) * float64(gpu.Links),
 	}
+	if a.model.Unpriced != "" {
+		x.Sample = a.model.Forward(x.Seq)
+	}
 	if nodes > 1 {
 		if x.Inter = nicRate(cl, layout); x.Inter <= 0 {
 			return none, fmt.Errorf("%s does not say how fast its NICs are; give --nic", cl.Name)
@@ -114,16 +118,37 @@ func nicRate(cl *cluster.Cluster, l nccl.Layout) float64 {
 	return all
 }
 
+// endRows is how many rows of a long table stand at its beginning and its end without -v.
+const endRows = 2
+
 // printEnvelope writes a table a case; notes stand below the line they are about.
-func printEnvelope(w io.Writer, cases []workload.Case) error {
+func printEnvelope(w io.Writer, cases []workload.Case, whole bool) error {
+	last := ""
 	for i, c := range cases {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
+		if c.Document != last {
+			fmt.Fprintf(w, "%s\n\n", c.Document)
+			last = c.Document
+		}
 		fmt.Fprintln(w, c.Title)
-		t := texttab.Table{Columns: []texttab.Column{{Head: ""}, {Head: "", Align: texttab.Right}, {Head: ""}, {Head: "numbers"}, {Head: "formula"}}}
-		for _, l := range c.Lines {
-			t.Row("  "+l.Name, workload.Figure(l.Value), l.Unit, "= "+l.Worked, l.Formula)
+		t := texttab.Table{Columns: []texttab.Column{{Head: ""}, {Head: "", Align: texttab.Right}, {Head: ""}, {Head: "printed", Align: texttab.Right}, {Head: "numbers"}, {Head: "formula"}}}
+		if c.Document == "" { // the user's own
+			t.Columns = slices.Delete(t.Columns, 3, 4)
+		}
+		for k, l := range c.Lines {
+			if c.Long && !whole && k >= endRows && k < len(c.Lines)-endRows {
+				if k == endRows {
+					t.Row(fmt.Sprintf("  … %d more: -v", len(c.Lines)-2*endRows))
+				}
+				continue
+			}
+			cells := []string{"  " + l.Name, workload.Figure(l.Value), l.Unit, l.Printed, "= " + l.Worked, l.Formula}
+			if c.Document == "" {
+				cells = slices.Delete(cells, 3, 4)
+			}
+			t.Row(cells...)
 		}
 		if err := t.Write(w); err != nil {
 			return err

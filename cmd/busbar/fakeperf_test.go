@@ -27,7 +27,9 @@ func fakePerf() {
 	if os.Getenv("FAKE_HANG") != "" {
 		time.Sleep(time.Minute)
 	}
-	fmt.Printf("# nccl-tests version 2.17.1 nccl-headers=22809 nccl-library=22809\n# Collective test starting: all_reduce_perf\n")
+	if os.Getenv("FAKE_OLD") == "" { // old releases do not say what they are
+		fmt.Printf("# nccl-tests version 2.17.1 nccl-headers=22809 nccl-library=22809\n# Collective test starting: all_reduce_perf\n")
+	}
 	fmt.Printf("# nThread 1 nGpus %d minBytes %d maxBytes %d step: %d(factor) warmup iters: %d iters: %d agg iters: 1 validation: %d graph: 0\n#\n# Using devices\n", *gpus, *least, *most, *factor, *warm, *iters, *check)
 	for r := range ranks {
 		fmt.Printf("#  Rank %2d Group  0 Pid %6d on %10s device %2d [0000:%02x:00] NVIDIA A100-SXM4-80GB\n", r, os.Getpid(), "node0", r, 0x10+r)
@@ -49,12 +51,18 @@ func fakePerf() {
 			wrong = "N/A"
 		}
 		half := fmt.Sprintf("  %7.2f  %6.2f  %6.2f  %6s", us, alg, bus, wrong)
+		if os.Getenv("FAKE_NAN") == fmt.Sprint(size) {
+			half = fmt.Sprintf("  %7s  %6s  %6s  %6s", "nan", "-nan", "-nan", wrong)
+		}
 		fmt.Printf("%12d  %12d  %8s  %6s  %6d%s%s\n", size, size/4, *dtype, "sum", -1, half, half)
 		if *most == *least {
 			break
 		}
 	}
-	fmt.Printf("# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 12.3456 \n#\n# Collective test concluded: all_reduce_perf\n#\n")
+	fmt.Printf("# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 12.3456 \n#\n")
+	if os.Getenv("FAKE_OLD") == "" {
+		fmt.Printf("# Collective test concluded: all_reduce_perf\n#\n")
+	}
 }
 
 // fakeMicros is how long it takes.

@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the outputs in the manual")
 
-// TestManual runs every `$ busbar …` line of the console blocks in README.md and
+// TestManual runs every `$ busbar …` line of the console blocks in README.md, docs/steps.md and
 // docs/manual and compares what follows it. A line that is only … stands for any
 // number of lines. Commands run in docs/examples; "# exit N" behind a command is
 // its expected exit code.
@@ -24,7 +24,7 @@ func TestManual(t *testing.T) {
 	if err != nil || len(pages) == 0 {
 		t.Fatalf("no manual: %v", err)
 	}
-	pages = append(pages, "../../README.md")
+	pages = append(pages, "../../README.md", "../../docs/steps.md")
 	for i := range pages {
 		if pages[i], err = filepath.Abs(pages[i]); err != nil {
 			t.Fatal(err)

@@ -56,11 +56,17 @@ func (c modelsCmd) Run(e *env) error {
 		if d.Experts > 0 {
 			experts = fmt.Sprintf("%d/%d", d.TopK, d.Experts)
 		}
-		t.Row(m.Name, m.Title, thousands(m.Params()), fmt.Sprint(d.Layers), fmt.Sprint(d.Hidden), heads, fmt.Sprint(d.FFN), experts, fmt.Sprint(d.Vocab), fmt.Sprint(m.Seq), fmt.Sprintf("%.4g TFLOP", m.Forward(m.Seq)/1e12))
+		if d.Heads == 0 {
+			heads = ""
+		}
+		t.Row(m.Name, m.Title, thousands(m.Params()), some(d.Layers), some(d.Hidden), heads, some(d.FFN), experts, some(d.Vocab), fmt.Sprint(m.Seq), fmt.Sprintf("%.4g TFLOP", m.Forward(m.Seq)/1e12))
 		cite(&t, c.Verbose, m.Source)
 		cite(&t, c.Verbose, fmt.Sprintf("%s parameters: %s", thousands(m.Published), m.PublishedSource))
 		if m.Note != "" && c.Verbose {
 			t.Row("  note: " + m.Note)
+		}
+		if m.Unpriced != "" && c.Verbose {
+			t.Row("  no steps: " + m.Unpriced)
 		}
 	}
 	if err := t.Write(e.stdout); err != nil {
@@ -100,15 +106,24 @@ type modelDoc struct {
 	Source          string            `json:"source"`
 	PublishedSource string            `json:"published_source"`
 	Note            string            `json:"note,omitempty"`
+	Unpriced        string            `json:"steps_not_priced,omitempty"`
 	Tensors         []workload.Tensor `json:"tensors,omitempty"`
 }
 
 func newModelDoc(m *workload.Model, tensors bool) modelDoc {
-	d := modelDoc{Name: m.Name, Title: m.Title, Params: m.Params(), Active: m.Active(), Published: m.Published, Dims: m.Dims, Seq: m.Seq, Forward: m.Forward(m.Seq), Source: m.Source, PublishedSource: m.PublishedSource, Note: m.Note}
+	d := modelDoc{Name: m.Name, Title: m.Title, Params: m.Params(), Active: m.Active(), Published: m.Published, Dims: m.Dims, Seq: m.Seq, Forward: m.Forward(m.Seq), Source: m.Source, PublishedSource: m.PublishedSource, Note: m.Note, Unpriced: m.Unpriced}
 	if tensors {
 		d.Tensors = m.Tensors()
 	}
 	return d
+}
+
+// some is a number, or nothing where there is none.
+func some(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
 }
 
 // thousands sets commas.

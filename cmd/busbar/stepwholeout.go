@@ -53,11 +53,14 @@ func (d *stragglerDoc) fill(r *pricedStep, late *step.Result, nodes int, nics, s
 	}
 	d.Why = strings.Join(why, "; ")
 	names := d.Slow[0].Node
-	if d.Nodes > 1 {
+	switch x := d.Slow[0]; {
+	case d.Nodes > 1:
 		names = fmt.Sprintf("%d slow nodes (%s, …)", d.Nodes, names)
-	} else if x := d.Slow[0]; x.What == "nic" {
+	case len(d.Slow) > 1:
+		names += ", slow in several ways"
+	case x.What == "nic":
 		names += fmt.Sprintf(" with NICs at %.3g%%", 100*(1-x.Loss))
-	} else {
+	default:
 		names += fmt.Sprintf(" at %.3g%% of its speed", 100*(1-x.Loss))
 	}
 	if d.Share < 0.0005 {
@@ -99,7 +102,7 @@ func (d *goodputDoc) fill(g *campaign.Goodput, gpus int, rate float64) {
 	if g.Restarts > 0.1 && g.Restarts > g.Saving+g.Redoing {
 		d.Text += fmt.Sprintf("; shorter restarts than %v would help most", g.Restart)
 	}
-	if g.Interval != g.Best {
+	if g.AtBest-g.Share > 0.0005 {
 		d.Text += fmt.Sprintf("; checkpoints every %v instead of every %v would leave %.1f%%", g.Best, g.Interval, 100*g.AtBest)
 	}
 }
@@ -163,7 +166,7 @@ func (d *wholeDoc) print(w io.Writer) {
 		c.print(say)
 	}
 	if r := d.Run; r != nil {
-		text := fmt.Sprintf("%.4g tokens take %v, %.4g GPU hours", r.Tokens, unit.Span(r.Days)*unit.Day, r.GPUHours)
+		text := fmt.Sprintf("%s tokens take %v, %s GPU hours", large(r.Tokens), unit.Span(r.Days)*unit.Day, large(r.GPUHours))
 		if r.MWh > 0 {
 			text += fmt.Sprintf(", %v", unit.Energy(r.MWh)*unit.MegawattHour)
 		}
@@ -180,7 +183,7 @@ func (c *costDoc) print(say func(name, text string)) {
 		say("cost", fmt.Sprintf("a step %s; a million tokens %s", c.amount(c.Step), c.amount(c.Million)))
 	}
 	if c.Assumed != "" {
-		text := fmt.Sprintf("%.3g kWh a step, %.3g W a GPU on average: %s (%s)", c.Step.KWh, c.Average, c.Assumed, c.WattsSource)
+		text := fmt.Sprintf("%v a step, %.3g W a GPU on average: %s (%s)", unit.Energy(c.Step.KWh)*unit.KilowattHour, c.Average, c.Assumed, c.WattsSource)
 		if c.Overhead > 1 {
 			text += fmt.Sprintf(", times %g for what is beside it", c.Overhead)
 		} else {
@@ -197,6 +200,19 @@ func (c *costDoc) amount(b billDoc) string {
 		text += fmt.Sprintf(" (rent %s, energy %s)", money(b.Rent), money(b.Energy))
 	}
 	return text
+}
+
+// large prints a number with the letter that people say: 15.6T, 26.9M.
+func large(x float64) string {
+	for _, u := range []struct {
+		v float64
+		s string
+	}{{1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e3, "K"}} {
+		if x >= u.v {
+			return fmt.Sprintf("%.4g%s", x/u.v, u.s)
+		}
+	}
+	return fmt.Sprintf("%.4g", x)
 }
 
 // money prints three digits of small sums and whole numbers of large ones.

@@ -252,3 +252,45 @@ func FuzzParseHandle(f *testing.F) {
 		}
 	})
 }
+
+// TestRelease: released memory goes from all who have mapped it, and comes back empty.
+func TestRelease(t *testing.T) {
+	const size = 1 << 20
+	s, err := Create(size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	other, err := Open(s.Handle(), size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	held := func() int64 {
+		var st unix.Stat_t
+		if err := unix.Stat(s.Handle().Path, &st); err != nil {
+			t.Fatal(err)
+		}
+		return st.Blocks * 512
+	}
+	s.Bytes()[size-1] = 7
+	if other.Bytes()[size-1] != 7 || held() < size {
+		t.Fatalf("%d bytes are held", held())
+	}
+	if err := s.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if n := held(); n != 0 {
+		t.Errorf("%d bytes are still held", n)
+	}
+	if err := s.Reserve(); err != nil {
+		t.Fatal(err)
+	}
+	if n := held(); n < size || other.Bytes()[size-1] != 0 {
+		t.Errorf("%d bytes are held again, the last is %d", n, other.Bytes()[size-1])
+	}
+	s.Bytes()[0] = 9
+	if other.Bytes()[0] != 9 {
+		t.Error("the other mapping is of something else")
+	}
+}

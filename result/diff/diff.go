@@ -125,7 +125,7 @@ func (r *Report) notes(before, after []*result.Record, single bool) {
 		}
 	}
 	if unknown > 0 {
-		r.Notes = append(r.Notes, fmt.Sprintf("%d rows have fewer than %d observations on a side: nothing can be told from noise there", unknown, fewest))
+		r.Notes = append(r.Notes, fmt.Sprintf("fewer than %d observations on a side of %d of %d rows: nothing can be told from noise there", fewest, unknown, len(r.Rows)))
 	}
 	if len(before) == 0 || len(after) == 0 {
 		return

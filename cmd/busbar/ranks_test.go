@@ -1,0 +1,176 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// begun starts a bench that would take very long, and returns when its first row is there, with
+// the numbers of its ranks' processes.
+func begun(t *testing.T, args ...string) (cmd *exec.Cmd, pids map[int]int, errs *bytes.Buffer) {
+	t.Helper()
+	args = append([]string{"bench", "-b", "8", "-e", "64K", "-f", "1.01", "--iters", "500", "--transport", "tcp"}, args...)
+	cmd, errs = exec.Command(built(t), args...), &bytes.Buffer{}
+	cmd.Stderr = errs
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill() })
+	pids = map[int]int{}
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		if m := rankLine.FindStringSubmatch(lines.Text()); m != nil {
+			r, _ := strconv.Atoi(m[1])
+			pids[r], _ = strconv.Atoi(m[2])
+		}
+		if !strings.HasPrefix(lines.Text(), "#") {
+			go io.Copy(io.Discard, out)
+			return cmd, pids, errs
+		}
+	}
+	cmd.Wait()
+	t.Fatalf("no row: %s", errs)
+	return nil, nil, nil
+}
+
+func codeOf(err error) int {
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exit.ExitCode()
+	}
+	return 0
+}
+
+// TestBenchHung: of a rank that hangs it is said that it does, and not that it was killed, which
+// only the program itself has done, afterwards.
+func TestBenchHung(t *testing.T) {
+	cmd, pids, errs := begun(t, "-n", "3", "--timeout", "1s")
+	syscall.Kill(pids[2], syscall.SIGSTOP)
+	if code := codeOf(cmd.Wait()); code != exitCannot {
+		t.Errorf("exit code %d", code)
+	}
+	if text := errs.String(); !strings.HasPrefix(text, "busbar: rank 2 (") || !strings.Contains(text, "it hangs or is cut off") || !strings.Contains(text, "; rank 2 hung: ") || strings.Contains(text, "signal") {
+		t.Errorf("%s", text)
+	}
+}
+
+// TestBenchKilledRank: a rank that somebody else has ended is named with the signal.
+func TestBenchKilledRank(t *testing.T) {
+	cmd, pids, errs := begun(t, "-n", "3", "--timeout", "1s")
+	syscall.Kill(pids[1], syscall.SIGKILL)
+	if code := codeOf(cmd.Wait()); code != exitCannot || !strings.HasPrefix(errs.String(), "busbar: rank 1 was ended by signal 9") {
+		t.Errorf("exit code %d: %s", code, errs)
+	}
+}
+
+// TestBenchKilled: nothing stays of a launcher that was killed once another has run.
+func TestBenchKilled(t *testing.T) {
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	cmd, _, _ := begun(t, "-n", "2")
+	cmd.Process.Kill()
+	cmd.Wait()
+	if out, err := exec.Command(built(t), "bench", "-n", "2", "-b", "8", "-e", "8").CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+	if left, _ := os.ReadDir(temp); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// TestBenchRefusedRanks: rank 0 says at once who was refused and why; who was refused ends at
+// once. A newcomer to an elastic job is held to the same.
+func TestBenchRefusedRanks(t *testing.T) {
+	file, meet := built(t), filepath.Join(t.TempDir(), "meet")
+	rank := func(secret string, more ...string) *exec.Cmd {
+		cmd := exec.Command(file, append([]string{"bench", "--meet", meet, "--bind", "127.0.0.1", "--elastic", "-b", "8", "-f", "1.01", "--iters", "500"}, more...)...)
+		cmd.Env = append(os.Environ(), "BUSBAR_SECRET="+secret)
+		return cmd
+	}
+	host := rank("s", "-n", "2", "--rank", "0", "-e", "64K")
+	said, err := host.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := host.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { host.Process.Kill() })
+	lines := bufio.NewScanner(said)
+	refused := func(who, why string, cmd *exec.Cmd) {
+		t.Helper()
+		begin := time.Now()
+		out, err := cmd.CombinedOutput()
+		if codeOf(err) != exitCannot || !strings.Contains(string(out), why) || time.Since(begin) > 40*time.Second { // against the minute that it would wait
+			t.Errorf("%v: %s", err, out)
+		}
+		if !lines.Scan() || !strings.Contains(lines.Text(), why) || !strings.HasPrefix(lines.Text(), "busbar: "+who+" from 127.0.0.1:") {
+			t.Errorf("rank 0 says %q; expected who was refused because %s", lines.Text(), why)
+		}
+	}
+	refused("rank 1", "its flags are others", rank("s", "-n", "2", "--rank", "1", "-e", "32K"))
+	refused("rank 1", "its secret or its job is another", rank("x", "-n", "2", "--rank", "1", "-e", "64K"))
+	right := rank("s", "-n", "2", "--rank", "1", "-e", "64K")
+	if err := right.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { right.Process.Kill() })
+	refused("a connection", "its flags are others", rank("s", "-e", "32K"))
+}
+
+// TestBenchFullDisk: a disk that is full is not the input's fault, and the file that the user
+// named is the one that is named.
+func TestBenchFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	script := `mount -t tmpfs -o size=16k none "$1" && cd "$1" && head -c 16k /dev/zero >fill 2>/dev/null; shift; "$@"; echo "exit code $?"; ls -a`
+	if err := exec.Command("unshare", "-Urm", "true").Run(); err != nil {
+		t.Skipf("no mount namespaces here: %v", err)
+	}
+	out, err := exec.Command("unshare", "-Urm", "sh", "-c", script, "sh", dir, built(t), "bench", "-n", "2", "-b", "8", "-e", "8", "-o", "kept.jsonl").CombinedOutput()
+	text := string(out)
+	if err != nil || !strings.Contains(text, "busbar: kept.jsonl: cannot write there: no space left on device") || !strings.Contains(text, "exit code 3") || strings.Contains(text, ".busbar-") {
+		t.Errorf("%v: %s", err, text)
+	}
+}
+
+// TestBenchExposed: ranks that others can reach, and that anybody may join, are warned of.
+func TestBenchExposed(t *testing.T) {
+	file := built(t)
+	for _, tt := range []struct {
+		secret, bind string
+		warns        bool
+	}{{"", "0.0.0.0", true}, {"s", "0.0.0.0", false}, {"", "127.0.0.1", false}} {
+		args := []string{"bench", "-n", "2", "--meet", filepath.Join(t.TempDir(), "meet"), "--bind", tt.bind, "-b", "8", "-e", "8"}
+		var errs [2]bytes.Buffer
+		var ranks [2]*exec.Cmd
+		for r := range ranks {
+			ranks[r] = exec.Command(file, append(args, "--rank", strconv.Itoa(r))...)
+			ranks[r].Env, ranks[r].Stderr = append(os.Environ(), "BUSBAR_SECRET="+tt.secret), &errs[r]
+			if err := ranks[r].Start(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for r := range ranks {
+			if err := ranks[r].Wait(); err != nil {
+				t.Errorf("rank %d: %v: %s", r, err, errs[r].String())
+			}
+			if warned := strings.Contains(errs[r].String(), "warning: "); warned != (tt.warns && r == 0) {
+				t.Errorf("%+v: rank %d says %q", tt, r, errs[r].String())
+			}
+		}
+	}
+}

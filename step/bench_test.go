@@ -3,6 +3,7 @@ package step_test
 import (
 	"testing"
 
+	"busbar/coll"
 	"busbar/step"
 )
 
@@ -56,4 +57,21 @@ func BenchmarkStepAnew(b *testing.B) {
 			}
 		}
 	})
+}
+
+// BenchmarkNewSize is a collective of a group that was asked for others.
+func BenchmarkNewSize(b *testing.B) {
+	for _, split := range []string{"tp=8", ""} {
+		b.Run("dp "+split, func(b *testing.B) {
+			p, _ := prepared(b, "dgx-h100", "h100", "llama2-13b", split, 64, 8, 1, 512)
+			f := p.Fabric()
+			bytes := 1e6
+			for b.Loop() {
+				bytes += 1000
+				if _, _, err := f.Seconds(step.Data, coll.AllReduce, bytes); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }

@@ -131,6 +131,42 @@ func (p *pricing) fetched(params, gather, scatter float64) (float64, float64, er
 	return max(gather, one), max(scatter, one), nil
 }
 
+// down draws a rank's gradients on their way to the host, as late as they may go and end with the
+// backward pass of a micro-batch: they go bucket by bucket as they come. What cannot be priced was
+// refused before anything is drawn.
+func (t *timeline) down(begin float64, micro int) {
+	j := t.x.j
+	if !j.Offloads() || !j.Streams() && int64(micro) < j.Micros()-1 {
+		return
+	}
+	from := max(begin, begin+t.x.stages[0].backward()-t.x.copying())
+	t.copied = t.copy(fmt.Sprintf("gradients to the host, micro-batch %d", micro), max(from, t.copied))
+}
+
+// up draws new parameters on their way back, beside the update.
+func (t *timeline) up(from float64) {
+	if t.x.j.Offload == workload.OffloadOptimizer {
+		t.copy("parameters from the host", from)
+	}
+}
+
+// copy draws what a rank has a share of on the link to the host.
+func (t *timeline) copy(name string, from float64) float64 {
+	bytes := t.x.share(sum(t.x.stages[0].params)) * t.x.j.ParamWidth()
+	to := from + t.x.copying()
+	t.bars = append(t.bars, Bar{Host: true, Name: name, Kind: 'h', From: from, To: to, Bytes: bytes})
+	return to
+}
+
+// copying is how long a rank's share takes to or from the host.
+func (p *pricing) copying() float64 {
+	h, err := p.f.hostSide()
+	if err != nil {
+		return 0
+	}
+	return p.share(sum(p.stages[0].params)) * p.j.ParamWidth() / h.copies
+}
+
 // HostWords says how much of a node's memory its ranks take, so many bytes each, and how fast it is.
 func (f *Fabric) HostWords(each float64) string {
 	host := f.layout[0].Host

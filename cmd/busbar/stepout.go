@@ -181,7 +181,10 @@ func drawStep(e *env, file, name string, rows []pricedStep) error {
 	var spans []report.Span
 	for _, b := range list {
 		track := "compute"
-		if b.Traffic {
+		switch {
+		case b.Host:
+			track = "host"
+		case b.Traffic:
 			track = "traffic"
 		}
 		s := report.Span{Group: fmt.Sprintf("stage %d", b.Stage), Track: track, Name: b.Name, From: unit.Time(b.From * 1e12), To: unit.Time(b.To * 1e12), Bytes: unit.Bytes(b.Bytes)}

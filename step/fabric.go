@@ -59,6 +59,7 @@ type known struct {
 	times map[call]cost
 	plans map[pipeline.Shape]*pipeline.Steady
 	host  *hostSide
+	tasks layouts
 }
 
 // seat is where the groups of a kind sit. Member i of the group that rank 0 begins is the

@@ -72,7 +72,7 @@ func SlowNICs(c *cluster.Cluster, list []Host) (*cluster.Cluster, bool) {
 		}
 		key := [2]float64{float64(was), h.Loss}
 		if _, ok := made[key]; !ok {
-			one := variant(&cluster.Cluster{Types: []*cluster.NodeType{c.Types[was]}})
+			one := variant(&cluster.Cluster{Types: []*cluster.NodeType{n.Types[was]}})
 			t := one.Types[0]
 			t.Name += " (slow NICs)"
 			for i := range t.Devices {

@@ -43,6 +43,7 @@ type pricedDoc struct {
 	Groups       []groupDoc     `json:"groups"`
 	Traffic      []trafficDoc   `json:"traffic"`
 	Bottleneck   bottleneckDoc  `json:"bottleneck"`
+	Advice       []adviceDoc    `json:"advice"`
 	*wholeDoc
 }
 
@@ -58,6 +59,14 @@ type groupDoc struct {
 	Ranks  []int  `json:"ranks"` // of the first, 64 at most
 	Nodes  int    `json:"nodes"` // that it is on
 	Beside int    `json:"groups_on_a_node"`
+}
+
+// adviceDoc is one change that would help.
+type adviceDoc struct {
+	Text    string  `json:"text"`
+	Setting string  `json:"setting"`
+	Gain    float64 `json:"gain"` // of tokens a second
+	Buy     bool    `json:"purchase,omitempty"`
 }
 
 type trafficDoc struct {
@@ -91,6 +100,10 @@ func stepDocument(name string, rows []pricedStep) stepDoc {
 		}
 		for _, t := range r.Traffic {
 			x.Traffic = append(x.Traffic, trafficDoc{t.Group.String(), t.What, t.Bytes, t.Calls, t.Seconds, t.Exposed, t.Limit})
+		}
+		x.Advice = []adviceDoc{}
+		for _, a := range r.changes {
+			x.Advice = append(x.Advice, adviceDoc{a.Text, a.Setting, a.Gain, a.Buy})
 		}
 		d.Rows = append(d.Rows, x)
 	}
@@ -135,6 +148,12 @@ func printSteps(w io.Writer, name string, rows []pricedStep, groups bool) error 
 		}
 		for _, x := range r.Traffic {
 			fmt.Fprintf(w, "  %-9s %s: %.0f calls of %v take %s, %s of it exposed\n", x.Group, x.What, x.Calls, unit.Bytes(x.Bytes), seconds(x.Seconds), seconds(x.Exposed))
+		}
+		for i, a := range r.changes {
+			if i == 3 {
+				break
+			}
+			fmt.Fprintf(w, "  would help: %.0f%% more tokens a second by %s: %s\n", 100*a.Gain, a.Setting, a.Text)
 		}
 		r.whole.print(w)
 	}

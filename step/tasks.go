@@ -2,27 +2,26 @@ package step
 
 import "busbar/workload"
 
-// aspect is what the tasks of a rank's blocks depend on: many splits have the same.
+// aspect is a job without what the tasks of a rank's blocks do not depend on: many splits have the
+// same. What is added to jobs is part of it unless it is left out here.
 type aspect struct {
-	tp, cp, ep int
-	sequence   bool
-	zero3      bool // its gradients are narrower
-	splits     bool // gradients of weights are passes of their own
-	unfused    bool
-	seq, micro int64
-	masked     float64
-	precision  workload.Precision
-	recompute  workload.Recompute
-	framework  workload.Framework
+	job    workload.Job
+	splits bool // gradients of weights are passes of their own
 }
 
 // aspectOf is that of a job.
 func aspectOf(j *workload.Job) aspect {
-	s := &j.Split
-	return aspect{
-		tp: max(s.TP, 1), cp: max(s.CP, 1), ep: max(s.EP, 1), sequence: s.SeqParallel, zero3: s.ZeRO == 3, splits: j.Schedule.Splits(), unfused: j.Unfused,
-		seq: j.Seq, micro: j.MicroBatch, masked: j.Masked, precision: j.Precision, recompute: j.Recompute, framework: j.Framework,
+	a := aspect{*j, j.Schedule.Splits()}
+	x := &a.job
+	x.GlobalBatch, x.Bucket, x.Sync = 0, 0, false
+	x.Schedule, x.Offload, x.Compress, x.Context = "", "", "", ""
+	s := &x.Split
+	s.DP, s.PP, s.Chunks, s.Shard, s.Order = 0, 0, 0, 0, ""
+	s.TP, s.CP, s.EP = max(s.TP, 1), max(s.CP, 1), max(s.EP, 1)
+	if s.ZeRO < 3 { // whose gradients are narrower
+		s.ZeRO = 0
 	}
+	return a
 }
 
 // laid is the tasks of a block.

@@ -34,7 +34,7 @@ func (p *pricing) replicated(x *stage) error {
 	end := x.backward()
 	var c clock
 	var limit string
-	bytes, n, encode := 0.0, 0.0, 0.0
+	bytes, n, encode, longest := 0.0, 0.0, 0.0, 0.0
 	for _, b := range p.buckets(x) {
 		one, text, err := p.bucket(b.bytes)
 		if err != nil {
@@ -44,7 +44,9 @@ func (p *pricing) replicated(x *stage) error {
 		c.lay(&b, one, encode, end, j.Sync)
 		bytes += b.count * b.bytes
 		n += b.count
-		limit = text
+		if t := one * b.count; t > longest {
+			longest, limit = t, text
+		}
 	}
 	open := max(encode, c.free-end)
 	if !j.Sync { // what runs beside computing slows it a little

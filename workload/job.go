@@ -70,6 +70,9 @@ type Job struct {
 	// Early says that attention runs in the first kernels that keep its scores on the chip
 	// (FlashAttention 1 and 2, of 2022 and 2023).
 	Early bool
+	// Padded says that sizes which rows of matrices have are padded to multiples of eight by
+	// whoever wrote the model, as compilers and Megatron do by themselves.
+	Padded bool
 	// Masked is the share of tokens that the head computes, where it is not all of them: BERT
 	// predicts only what was masked.
 	Masked float64

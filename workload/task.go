@@ -209,7 +209,7 @@ func (x between) amped() between {
 // rows is what the rows of a weight and of its outputs are a multiple of. Frameworks that
 // compile or fuse pad them, and so do those that cut matrices among ranks.
 func (w *weaver) rows(p *Part) int64 {
-	if w.j.Framework != Eager || w.tp > 1 {
+	if w.j.Framework != Eager || w.tp > 1 || w.j.Padded {
 		return 8
 	}
 	r := int64(8)

@@ -42,12 +42,21 @@ type pricedDoc struct {
 	Fits         bool           `json:"fits"`
 	Traffic      []trafficDoc   `json:"traffic"`
 	Bottleneck   bottleneckDoc  `json:"bottleneck"`
+	Advice       []adviceDoc    `json:"advice"`
 	*wholeDoc
 }
 
 type bottleneckDoc struct {
 	Kind string `json:"kind"`
 	Text string `json:"text"`
+}
+
+// adviceDoc is one change that would help.
+type adviceDoc struct {
+	Text    string  `json:"text"`
+	Setting string  `json:"setting"`
+	Gain    float64 `json:"gain"` // of tokens a second
+	Buy     bool    `json:"purchase,omitempty"`
 }
 
 type trafficDoc struct {
@@ -78,6 +87,10 @@ func stepDocument(name string, rows []pricedStep) stepDoc {
 		}
 		for _, t := range r.Traffic {
 			x.Traffic = append(x.Traffic, trafficDoc{t.Group.String(), t.What, t.Bytes, t.Calls, t.Seconds, t.Exposed, t.Limit})
+		}
+		x.Advice = []adviceDoc{}
+		for _, a := range r.changes {
+			x.Advice = append(x.Advice, adviceDoc{a.Text, a.Setting, a.Gain, a.Buy})
 		}
 		d.Rows = append(d.Rows, x)
 	}
@@ -117,6 +130,12 @@ func printSteps(w io.Writer, name string, rows []pricedStep) error {
 		}
 		for _, x := range r.Traffic {
 			fmt.Fprintf(w, "  %-9s %s: %.0f calls of %v take %s, %s of it exposed\n", x.Group, x.What, x.Calls, unit.Bytes(x.Bytes), seconds(x.Seconds), seconds(x.Exposed))
+		}
+		for i, a := range r.changes {
+			if i == 3 {
+				break
+			}
+			fmt.Fprintf(w, "  would help: %.0f%% more tokens a second by %s: %s\n", 100*a.Gain, a.Setting, a.Text)
 		}
 		r.whole.print(w)
 	}

@@ -36,6 +36,10 @@ type GPUModel struct {
 	GDR     cluster.Tri `json:"gdr,omitempty"` // GPUDirect RDMA or its like
 	Source  string      `json:"source"`
 	Note    string      `json:"note,omitempty"`
+
+	// TDP is the power that it may draw, with who says so. Zero: not known.
+	TDP       unit.Power `json:"tdp_W,omitempty"`
+	TDPSource string     `json:"tdp_source,omitempty"`
 }
 
 // OneWay is all links of the GPU together, one direction.
@@ -43,7 +47,7 @@ func (m *GPUModel) OneWay() unit.Rate { return m.Link * unit.Rate(m.Links) }
 
 // GPUs lists the accelerators of the catalogue.
 func GPUs() []GPUModel {
-	return slices.Concat(nvidiaOld(), nvidiaNew(), nvidiaCards(), amdGPUs(), intelGPUs())
+	return powered(slices.Concat(nvidiaOld(), nvidiaNew(), nvidiaCards(), amdGPUs(), intelGPUs()))
 }
 
 // peak lists dense peaks in TFLOPS in the order of the data sheets; 0 leaves a

@@ -8,9 +8,8 @@ func TestDraws(t *testing.T) {
 	known := map[string]bool{}
 	for _, m := range GPUs() {
 		known[m.Name] = true
-		d, ok := m.Draw()
-		if ok && (d.TDP < 50 || d.TDP > 2000 || d.Source == "") {
-			t.Errorf("%s: %+v", m.Name, d)
+		if m.TDP != 0 && (m.TDP < 50 || m.TDP > 2000 || m.TDPSource == "") {
+			t.Errorf("%s: %v, %q", m.Name, m.TDP, m.TDPSource)
 		}
 	}
 	for name := range draws() {
@@ -18,10 +17,14 @@ func TestDraws(t *testing.T) {
 			t.Errorf("%s is not in the catalogue", name)
 		}
 	}
-	for _, name := range []string{"v100-16", "a100-40", "a100-80", "h100", "h200", "b200", "gb200", "mi300x"} {
+	// Figures of data sheets, written down apart.
+	for name, want := range map[string]float64{
+		"v100-16": 300, "v100-pcie-32": 250, "a100-40": 400, "a100-80": 400, "a100-pcie-80": 300, "h100": 700, "h100-nvl": 400, "h200": 700, "h200-nvl": 600, "b200": 1000, "b300": 1000, "gb200": 1200, "gb300": 1400,
+		"l40s": 350, "mi250x-gcd": 280, "mi300x": 750, "mi325x": 1000, "mi355x": 1400, "gaudi2": 600, "gaudi3": 900,
+	} {
 		m, ok := GPUByName(name)
-		if d, has := m.Draw(); !ok || !has || d.TDP == 0 {
-			t.Errorf("%s has no power", name)
+		if !ok || float64(m.TDP) != want {
+			t.Errorf("%s: %v; expected %g W", name, m.TDP, want)
 		}
 	}
 }

@@ -23,10 +23,10 @@ const (
 // Bar is a span with what colours it.
 type Bar struct {
 	Span
-	Kind byte // f forward, b backward, t traffic, u update
+	Kind byte // f forward, b backward, w gradients of weights, e encoding, t traffic, u update
 }
 
-var barFill = map[byte]string{'f': "#4c78a8", 'b': "#72b7b2", 't': "#e45756", 'u': "#b8a35a"}
+var barFill = map[byte]string{'f': "#4c78a8", 'b': "#72b7b2", 'w': "#2f7f79", 'e': "#9d7fb8", 't': "#e45756", 'u': "#b8a35a"}
 
 // Timeline draws bars over time, a line for every track of every group, in the order in which
 // they come. Neighbours of one kind that are thinner than a dot are drawn as one.
@@ -35,7 +35,9 @@ func Timeline(w io.Writer, title string, bars []Bar) error {
 	rows := map[line]int{}
 	var names []line
 	end := unit.Time(0)
+	has := map[byte]bool{}
 	for _, b := range bars {
+		has[b.Kind] = true
 		k := line{b.Group, b.Track}
 		if _, ok := rows[k]; !ok {
 			rows[k] = len(names)
@@ -84,10 +86,13 @@ func Timeline(w io.Writer, title string, bars []Bar) error {
 	for _, k := range []struct {
 		kind byte
 		name string
-	}{{'f', "forward"}, {'b', "backward"}, {'t', "traffic"}, {'u', "update"}} {
+	}{{'f', "forward"}, {'b', "backward"}, {'w', "weights' gradients"}, {'e', "encoding"}, {'t', "traffic"}, {'u', "update"}} {
+		if !has[k.kind] {
+			continue
+		}
 		c.Rect(at, bottom+30, 12, 12, 0, svg.Paint{Fill: barFill[k.kind]})
 		c.Text(at+17, bottom+40, k.name, small)
-		at += 90
+		at += 30 + svg.TextWidth(k.name, small)
 	}
 	return c.Write(w, lineLeft+lineWide+30, bottom+56, title, "#ffffff")
 }

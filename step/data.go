@@ -1,19 +1,26 @@
 package step
 
 import (
+	"math"
+
 	"busbar/coll"
+	"busbar/workload"
 )
 
 // bucketSize is how much of the gradients travels at once when nobody says: PyTorch's default.
 const bucketSize = 25 << 20
 
-// gradients adds what replicas exchange: sums of gradients, and parameters that are divided.
-func (p *pricing) gradients(r *Result, x *stage, micros float64) error {
+// gradients adds what replicas exchange: sums of gradients, and parameters that are divided; and
+// what goes to the host and back.
+func (p *pricing) gradients(x *stage, micros float64) error {
 	s := p.j.Split
-	if s.DP*s.CP == 1 {
-		return nil
+	if err := p.toHost(x, micros); err != nil {
+		return err
 	}
-	if s.ZeRO == 3 {
+	switch {
+	case s.DP*s.CP == 1 && p.j.Offload != workload.OffloadParams:
+		return nil
+	case s.ZeRO == 3 || p.j.Offload == workload.OffloadParams:
 		return p.sharded(x, micros)
 	}
 	return p.replicated(x)
@@ -24,28 +31,29 @@ func (p *pricing) gradients(r *Result, x *stage, micros float64) error {
 // rank gets the sum of its share, and new parameters are gathered after the update.
 func (p *pricing) replicated(x *stage) error {
 	j, s := p.j, p.j.Split
-	ready, sizes := p.buckets(x)
 	end := x.backward()
-	free, total := 0.0, 0.0
+	var c clock
 	var limit string
-	for i := range ready {
-		one, text, err := p.bucket(sizes[i])
+	bytes, n, encode, longest := 0.0, 0.0, 0.0, 0.0
+	for _, b := range p.buckets(x) {
+		one, text, err := p.bucket(b.bytes)
 		if err != nil {
 			return err
 		}
-		start := max(free, ready[i])
-		if j.Sync {
-			start = max(free, end)
+		encode += b.count * p.encoding(b.bytes)
+		c.lay(&b, one, encode, end, j.Sync)
+		bytes += b.count * b.bytes
+		n += b.count
+		if t := one * b.count; t > longest {
+			longest, limit = t, text
 		}
-		free = start + one
-		total += one
-		limit = text
 	}
-	open := max(0, free-end)
+	open := max(encode, c.free-end)
 	if !j.Sync { // what runs beside computing slows it a little
-		open += p.g.f[Slowdown] * min(total, end)
+		open += p.g.f[Slowdown] * min(c.busy, end)
 	}
-	p.count(Data, "gradients", sum(sizes)/float64(max(1, len(sizes))), float64(len(sizes)), total/float64(max(1, len(sizes))), open/float64(max(1, len(sizes))), limit)
+	n = max(1, n)
+	p.count(Data, "gradients", bytes/n*j.WireWidth()/j.GradWidth(), n, c.busy/n, open/n, limit)
 	if s.ZeRO > 0 {
 		bytes := sum(x.params) * j.ParamWidth()
 		one, text, err := p.f.Seconds(Shards, coll.AllGather, bytes)
@@ -61,28 +69,58 @@ func (p *pricing) replicated(x *stage) error {
 	return nil
 }
 
-// buckets are the gradients of a stage as they travel: when each is full, counted from the
-// beginning of the backward pass, and its bytes.
-func (p *pricing) buckets(x *stage) (ready, sizes []float64) {
+// buckets are some of one size that are full at one time, counted from the beginning of the
+// backward pass.
+type buckets struct{ ready, bytes, count float64 }
+
+// clock is the stream of collectives beside computing.
+type clock struct{ free, busy float64 }
+
+// lay puts buckets on the stream, each taking so long. Encoding is done where gradients are
+// computed, and moves all that follows.
+func (c *clock) lay(b *buckets, one, encode, end float64, sync bool) (from float64) {
+	from = max(c.free, b.ready+encode)
+	if sync {
+		from = max(c.free, end+encode)
+	}
+	c.free = from + b.count*one
+	c.busy += b.count * one
+	return from
+}
+
+// most is into how many buckets a block is cut: beyond, time is in proportion to bytes,
+// and larger ones say the same.
+const most = 8.0
+
+// buckets are the gradients of a stage as they travel.
+func (p *pricing) buckets(x *stage) []buckets {
 	width := p.j.GradWidth()
+	list := make([]buckets, 0, 2*len(x.bwd)+1)
 	at, held := 0.0, 0.0
 	for i := len(x.bwd) - 1; i >= 0; i-- {
 		at += x.bwd[i]
 		held += x.summed[i] * width
-		for held >= bucketSize || i == 0 && held > 0 {
-			n := min(held, max(bucketSize, held/8))
-			ready, sizes = append(ready, at), append(sizes, n)
-			held -= n
+		if held >= bucketSize {
+			each := max(bucketSize, held/most)
+			n := math.Floor(held/each + 1e-9)
+			list = append(list, buckets{at, each, n})
+			held = max(0, held-n*each)
+		}
+		if i == 0 && held > 1 {
+			list = append(list, buckets{at, held, 1})
 		}
 	}
-	return ready, sizes
+	return list
 }
 
 // bucket is the time of one: among all replicas, or inside the sharding group and then among
 // the copies of a share.
 func (p *pricing) bucket(bytes float64) (float64, string, error) {
 	s := p.j.Split
+	bytes *= p.j.WireWidth() / p.j.GradWidth()
 	switch {
+	case p.j.Compress == workload.WireInt8:
+		return p.f.Seconds(Data, coll.AllGather, bytes*float64(s.DP*s.CP))
 	case s.ZeRO == 0:
 		return p.f.Seconds(Data, coll.AllReduce, bytes)
 	case s.Shard == s.DP*s.CP:
@@ -94,6 +132,16 @@ func (p *pricing) bucket(bytes float64) (float64, string, error) {
 	}
 	more, _, err := p.f.Seconds(Copies, coll.AllReduce, bytes/float64(s.Shard))
 	return one + more, text, err
+}
+
+// encoding is the time in which the GPU makes gradients of so many bytes smaller and brings
+// their sum back.
+func (p *pricing) encoding(bytes float64) float64 {
+	if !p.j.Compresses() {
+		return 0
+	}
+	s := p.j.Split
+	return bytes / p.j.GradWidth() * p.j.EncodeBytes(s.DP*s.CP) / p.g.bandwidth()
 }
 
 // sharded is ZeRO 3 and FSDP: every block's parameters are gathered before it is computed,
@@ -113,7 +161,9 @@ func (p *pricing) sharded(x *stage, micros float64) error {
 	return nil
 }
 
-// shares is how long every block's parameters take to gather and its gradients to divide.
+// shares is how long every block's parameters take to gather and its gradients to divide. With
+// parameters in the host's memory a rank's share comes from there first, one block ahead of the
+// gathering, and the share of gradients goes there behind it.
 func (p *pricing) shares(x *stage) (gather, scatter []float64, limit string, err error) {
 	j, s := p.j, p.j.Split
 	for _, n := range x.params {
@@ -121,16 +171,21 @@ func (p *pricing) shares(x *stage) (gather, scatter []float64, limit string, err
 		if err != nil {
 			return nil, nil, "", err
 		}
-		back, _, err := p.f.Seconds(Shards, coll.ReduceScatter, n*j.GradWidth())
+		wire := n * j.WireWidth()
+		back, _, err := p.f.Seconds(Shards, coll.ReduceScatter, wire)
 		if err != nil {
 			return nil, nil, "", err
 		}
 		if s.Shard < s.DP*s.CP {
-			more, _, err := p.f.Seconds(Copies, coll.AllReduce, n*j.GradWidth()/float64(s.Shard))
+			more, _, err := p.f.Seconds(Copies, coll.AllReduce, wire/float64(s.Shard))
 			if err != nil {
 				return nil, nil, "", err
 			}
 			back += more
+		}
+		back += p.encoding(n * j.GradWidth())
+		if one, back, err = p.fetched(n, one, back); err != nil {
+			return nil, nil, "", err
 		}
 		gather, scatter, limit = append(gather, one), append(scatter, back), text
 	}
@@ -185,11 +240,22 @@ func fsdp(fwd, bwd, gather, scatter []float64, see func(traffic bool, kind byte,
 }
 
 // optimizer is the update: the state and the gradients read, the state and the parameters
-// written.
-func (p *pricing) optimizer(params float64) float64 {
-	s := p.j.Split
-	if s.ZeRO > 0 {
-		params /= float64(s.Shard)
+// written, on the GPU or in the host's memory.
+func (p *pricing) optimizer(params float64) (float64, error) {
+	if p.j.Offloads() {
+		h, err := p.f.hostSide()
+		if err != nil {
+			return 0, err
+		}
+		return p.share(params) * workload.HostUpdate / h.update, nil
 	}
-	return params * p.j.UpdateBytes() / p.g.bandwidth()
+	return p.share(params) * p.j.UpdateBytes() / p.g.bandwidth(), nil
+}
+
+// share is how many of a stage's parameters a rank updates.
+func (p *pricing) share(params float64) float64 {
+	if s := p.j.Split; s.ZeRO > 0 {
+		return params / float64(s.Shard)
+	}
+	return params
 }

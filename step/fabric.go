@@ -7,6 +7,7 @@ import (
 	"busbar/cluster"
 	"busbar/coll"
 	"busbar/nccl"
+	"busbar/pipeline"
 	"busbar/predict"
 	"busbar/sim"
 	"busbar/unit"
@@ -25,11 +26,12 @@ const (
 	Copies               // of those, the ones that hold the same share
 	Next                 // neighbours in the pipeline
 	Experts              // share the experts
+	ToHost               // no group: a GPU and its host
 	nGroups
 )
 
 func (g Group) String() string {
-	return [...]string{"tensor", "context", "data", "shard", "replica", "pipeline", "expert"}[g]
+	return [...]string{"tensor", "context", "data", "shard", "replica", "pipeline", "expert", "host"}[g]
 }
 
 // Fabric prices the collectives of a split's groups where they sit on a cluster. Ranks are
@@ -42,12 +44,28 @@ type Fabric struct {
 	layout  nccl.Layout
 	split   workload.Split
 	version nccl.Version
-	asked   [nGroups]*predict.Predictor
-	times   map[call]cost
+	known   *known
+	recent  [nGroups]struct {
+		call
+		cost
+	} // the last answer of a group: buckets are mostly of one size
 }
 
+// known is what was asked for on a layout, by where groups sit and not by what they are for:
+// splits have many groups in common.
+type known struct {
+	asked map[seat]*predict.Predictor
+	times map[call]cost
+	plans map[pipeline.Shape]*pipeline.Steady
+	host  *hostSide
+}
+
+// seat is where the groups of a kind sit: so many ranks, so far apart. Of all other things
+// that groups are made of, a layout has one.
+type seat struct{ size, stride int }
+
 type call struct {
-	group Group
+	seat
 	kind  coll.Kind
 	bytes int64
 }
@@ -59,8 +77,17 @@ type cost struct {
 
 // NewFabric puts a split on a layout.
 func NewFabric(c *cluster.Cluster, l nccl.Layout, s workload.Split, v nccl.Version) *Fabric {
-	return &Fabric{c: c, layout: l, split: s, version: v, times: map[call]cost{}}
+	return &Fabric{c: c, layout: l, split: s, version: v, known: &known{asked: map[seat]*predict.Predictor{}, times: map[call]cost{}, plans: map[pipeline.Shape]*pipeline.Steady{}}}
 }
+
+// With is the fabric of another split over the same ranks. The two share what either has asked
+// for, and so are for one goroutine at a time; Env must be the same.
+func (f *Fabric) With(s workload.Split) *Fabric {
+	return &Fabric{Env: f.Env, c: f.c, layout: f.layout, split: s, version: f.version, known: f.known}
+}
+
+// seat is where a group's ranks sit.
+func (f *Fabric) seat(g Group) seat { return seat{f.size(g), f.stride(g)} }
 
 // size is the number of ranks of a group.
 func (f *Fabric) size(g Group) int {
@@ -78,6 +105,8 @@ func (f *Fabric) size(g Group) int {
 		return s.DP * s.CP / s.Shard
 	case Experts:
 		return s.EP
+	case ToHost:
+		return 1
 	}
 	return min(s.PP, 2)
 }
@@ -117,8 +146,9 @@ func (f *Fabric) begins(g Group, rank int) bool {
 // predictor answers for one group of a kind, with the others that share its first host beside
 // it.
 func (f *Fabric) predictor(g Group) (*predict.Predictor, error) {
-	if f.asked[g] != nil {
-		return f.asked[g], nil
+	at := f.seat(g)
+	if p := f.known.asked[at]; p != nil {
+		return p, nil
 	}
 	p, err := predict.New(f.c, f.ranks(g, 0), f.version, f.Env, nil)
 	if err != nil {
@@ -133,7 +163,7 @@ func (f *Fabric) predictor(g Group) (*predict.Predictor, error) {
 	if err := p.Beside(beside); err != nil {
 		return nil, err
 	}
-	f.asked[g] = p
+	f.known.asked[at] = p
 	return p, nil
 }
 
@@ -143,8 +173,12 @@ func (f *Fabric) Seconds(g Group, kind coll.Kind, bytes float64) (float64, strin
 	if f.size(g) < 2 || bytes <= 0 {
 		return 0, "", nil
 	}
-	key := call{g, kind, int64(bytes)}
-	if t, ok := f.times[key]; ok {
+	key := call{f.seat(g), kind, int64(bytes)}
+	if r := &f.recent[g]; r.call == key {
+		return r.seconds, r.limit, nil
+	}
+	if t, ok := f.known.times[key]; ok {
+		f.recent[g].call, f.recent[g].cost = key, t
 		return t.seconds, t.limit, nil
 	}
 	p, err := f.predictor(g)
@@ -165,6 +199,6 @@ func (f *Fabric) Seconds(g Group, kind coll.Kind, bytes float64) (float64, strin
 		return 0, "", fmt.Errorf("%s of %v among %s groups: %w", kind, op.Bytes, g, err)
 	}
 	t := cost{float64(run.Time) / 1e12, run.Limit.Text}
-	f.times[key] = t
+	f.known.times[key] = t
 	return t.seconds, t.limit, nil
 }

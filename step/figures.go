@@ -9,7 +9,7 @@ type Figures [nFigures]float64
 // Figures of a generation of GPUs, counted from Gen × perGen.
 const (
 	Ceiling   = iota // of the peak that large products reach, clocks and power included
-	ScoreRate        // of the peak that attention in one kernel reaches, forward
+	ScoreRate        // of the peak that attention in one kernel reaches, forward, beside its exponentials
 	ScoreBack        // the same, backward
 	MemShare         // of the memory's line rate that streams reach
 	perGen
@@ -27,7 +27,7 @@ const (
 	StepHost                     // ms of a step for the optimizer's host work, logging and the loader
 	Spread                       // of compute: how much later the slowest of many ranks is, by doubling of their number
 	Loose                        // how much more memory is read and written between products in frameworks of many parts
-	LooseScore                   // how much longer attention takes in them
+	LooseScore                   // how much longer attention takes in the kernels of 2022 and 2023
 	nFigures
 )
 
@@ -37,7 +37,7 @@ type figure struct {
 }
 
 var genFigures = [perGen]figure{
-	{"ceiling", "", 0.4, 1}, {"score_rate", "", 0.1, 0.9}, {"score_back", "", 0.1, 0.9}, {"mem_share", "", 0.5, 1},
+	{"ceiling", "", 0.4, 1}, {"score_rate", "", 0.1, 1.1}, {"score_back", "", 0.1, 1.1}, {"mem_share", "", 0.5, 1},
 }
 
 var sharedFigures = [nFigures - 4*perGen]figure{
@@ -82,11 +82,11 @@ func Guess() *Figures {
 		// volta
 		0.6, 0.35, 0.3, 0.9,
 		// ampere
-		0.7, 0.5, 0.4, 0.9,
+		0.7, 0.8, 0.65, 0.9,
 		// hopper
-		0.7, 0.5, 0.4, 0.85,
+		0.7, 0.95, 0.8, 0.85,
 		// blackwell
-		0.6, 0.5, 0.4, 0.85,
+		0.6, 0.8, 0.65, 0.85,
 		// shared
 		130, 2, 15, 4, 0.8, 0.75, 0.05, 5, 0.004, 1.5, 1.4,
 	}
@@ -96,14 +96,14 @@ func Guess() *Figures {
 func Default() *Figures {
 	return &Figures{
 		// volta
-		0.5818, 0.35, 0.3, 0.95,
+		0.6096, 0.35, 0.3, 1,
 		// ampere
-		0.7, 0.5625, 0.5, 0.8727,
+		0.7, 0.8, 0.8125, 1,
 		// hopper
-		0.6885, 0.3731, 0.2715, 0.65,
+		0.7, 0.7445, 0.424, 0.85,
 		// blackwell
-		0.5333, 0.48, 0.3169, 0.891,
+		0.5678, 1.017, 0.845, 0.9806,
 		// shared
-		126.1, 2.061, 16, 4, 0.8, 0.9, 0.05312, 5.152, 0.003663, 1.5, 1.463,
+		112.5, 2, 14.42, 4, 0.7692, 0.8281, 0.055, 4.545, 0.004227, 1.212, 1.82,
 	}
 }

@@ -80,20 +80,61 @@ func (g *GPU) Seconds(t *workload.Task, p workload.Precision) float64 {
 	case workload.Product:
 		return g.product(t, p)
 	case workload.Score:
-		share := ScoreRate
-		if t.Back {
-			share = ScoreBack
-		}
-		if p == workload.FP8 {
-			p = workload.BF16
-		}
-		rate := g.peak(p) * g.f.gen(g.gen, share)
-		// Few heads leave cores idle, short sequences and heads the tensor cores.
-		blocks := t.Count * math.Ceil(t.M/128)
-		rate *= waves(blocks, g.cores) * t.K / (t.K + 16) * t.N / (t.N + 256)
-		return t.Flops/rate + g.gap(t)
+		return g.score(t, p)
 	}
 	return t.Bytes/g.bandwidth() + g.gap(t)
+}
+
+// exponents is the size of a head at which the exponentials of attention take as long as its
+// products: the tensor cores' peak over four operations an element and over what the special
+// function units give (16 a core and clock; NVIDIA's architecture papers). Shah et al. 2024
+// (FlashAttention-3) name the same limit. By generation.
+var exponents = [...]float64{16, 32, 64, 128}
+
+// score is the time of attention in one kernel: its arithmetic, and the reading and writing
+// at its beginning and end. Heads are padded to 32.
+func (g *GPU) score(t *workload.Task, p workload.Precision) float64 {
+	share, moved := g.f.gen(g.gen, ScoreRate), 2*t.M+2*t.N
+	if t.Back { // the gradients too, and that of the queries is summed in float32
+		share, moved = g.f.gen(g.gen, ScoreBack), 6*t.M+6*t.N
+	}
+	if p == workload.FP8 {
+		p = workload.BF16
+	}
+	if t.Early {
+		share /= g.f[LooseScore]
+	}
+	if math.Mod(t.K, 8) != 0 {
+		share *= oddHead
+	}
+	k := math.Ceil(t.K/32) * 32
+	rate := g.peak(p) * share * k / (k + exponents[min(int(g.gen), len(exponents)-1)]) * t.K / k
+	rate *= waves(t.Count*math.Ceil(t.M/128), g.cores)
+	return t.Flops/rate + t.Count*moved*t.K*p.Width()/g.bandwidth() + g.gap(t)
+}
+
+// oddHead is what attention reaches where heads are no multiple of eight. Measured: heads of
+// 100 against 96, PyTorch 2.11 on one H200, 2026-11-15 (testdata/h200.json).
+const oddHead = 0.35
+
+// misaligned is what products of 16-bit numbers reach where the rows of their matrices are a
+// multiple of two or four elements, and of one: wide loads need 16 bytes. By generation.
+//
+// Hopper: measured on one H200 with PyTorch 2.11 and cuBLAS 13 (testdata/h200.json): 270 and
+// 97 to 147 TFLOP/s against 790. Ampere: inferred from the quarter that padding its vocabulary of
+// 50,257 gained GPT-2 on A100s (A. Karpathy, nanoGPT, 2023). Volta is taken as Ampere, Blackwell as Hopper.
+var misaligned = [...][2]float64{{0.75, 0.5}, {0.75, 0.5}, {0.34, 0.15}, {0.34, 0.15}}
+
+// aligned is what the rows of a product leave of the rate.
+func (g *GPU) aligned(t *workload.Task, p workload.Precision) float64 {
+	m := misaligned[min(int(g.gen), len(misaligned)-1)]
+	switch {
+	case t.Rows == 0 || t.Rows >= 8 || p.Width() > 2:
+		return 1
+	case t.Rows >= 2:
+		return m[0]
+	}
+	return m[1]
 }
 
 // product is the time of matrix products: the best cut of those that libraries have, in
@@ -114,7 +155,7 @@ func (g *GPU) product(t *workload.Task, p workload.Precision) float64 {
 		work := 2 * n * x.m * x.n * t.K // the edges are computed too
 		best = min(best, work/(x.share*waves(n, g.cores)))
 	}
-	rate := g.peak(p) * ceiling * t.K / (t.K + g.f[Prologue])
+	rate := g.peak(p) * ceiling * t.K / (t.K + g.f[Prologue]) * g.aligned(t, p)
 	bytes := t.Count * (t.M*t.K + t.K*t.N + t.M*t.N) * width
 	return max(best/rate, bytes/g.bandwidth()) + g.gap(t)
 }
@@ -141,13 +182,8 @@ func (g *GPU) Run(list []workload.Task, j *workload.Job) float64 {
 	gpu, starts := 0.0, 0.0
 	for i := range list {
 		t := g.Seconds(&list[i], j.Precision)
-		if j.Framework != workload.Fused {
-			switch list[i].Kind {
-			case workload.Stream:
-				t *= g.f[Loose]
-			case workload.Score:
-				t *= g.f[LooseScore]
-			}
+		if j.Framework == workload.Compiled && list[i].Kind == workload.Stream {
+			t *= g.f[Loose]
 		}
 		gpu += t
 		starts += list[i].Starts

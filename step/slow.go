@@ -72,7 +72,7 @@ func SlowNICs(c *cluster.Cluster, list []Host) (*cluster.Cluster, bool) {
 		}
 		key := [2]float64{float64(was), h.Loss}
 		if _, ok := made[key]; !ok {
-			one := variant(&cluster.Cluster{Types: []*cluster.NodeType{c.Types[was]}})
+			one := variant(&cluster.Cluster{Types: []*cluster.NodeType{n.Types[was]}})
 			t := one.Types[0]
 			t.Name += " (slow NICs)"
 			for i := range t.Devices {
@@ -141,16 +141,17 @@ func (p *Prepared) replicas(list []Host) []map[int]float64 {
 	return kinds
 }
 
-// delay adds to the stages that are late what their computing takes longer; traffic takes what it takes.
-func (p *pricing) delay() {
-	for k, factor := range p.late {
-		x := &p.stages[k]
-		for i, kind := range x.kinds {
-			pass := &p.blocks[kind].pass
-			x.fwd[i] += (factor - 1) * p.g.Run(pass.Forward, p.j)
-			x.bwd[i] += (factor - 1) * (p.g.Run(pass.Backward, p.j) + p.g.Run(pass.Again, p.j))
-		}
+// delayed is a block on a node that takes so many times as long for its computing; traffic takes what
+// it takes.
+func (p *pricing) delayed(kind int, took priced, factor float64) priced {
+	if factor <= 1 {
+		return took
 	}
+	b := &p.blocks[kind]
+	took.fwd += (factor - 1) * p.g.Run(b.pass.Forward, p.j)
+	took.bwd += (factor - 1) * (p.g.Run(b.pass.Backward, p.j) + p.g.Run(b.pass.Again, p.j))
+	took.weight *= factor
+	return took
 }
 
 // lateness is how many times as long a stage computes.

@@ -139,6 +139,9 @@ func TestSlowNICs(t *testing.T) {
 	if !(none < one && one <= all*1.001) || one < none*1.8 || math.Abs(one/all-1) > 0.25 {
 		t.Errorf("%g s without, %g s with one slow node, %g s with four", none, one, all)
 	}
+	if twice := price(step.Host{Index: 2, Loss: 0.5}, step.Host{Index: 2, Loss: 0.5}); math.Abs(twice/one-1) > 1e-9 {
+		t.Errorf("half lost twice: %g s, three quarters lost: %g s", twice, one)
+	}
 	if c.Types[0].Name != "" && len(c.Types) != 1 {
 		t.Error("the cluster itself was changed")
 	}

@@ -16,7 +16,7 @@ type Limit struct {
 func (r *Result) Limit(j *workload.Job, have float64) Limit {
 	s := j.Split
 	if need := r.Memory.Total(); have > 0 && need > have {
-		return Limit{"memory", fmt.Sprintf("does not fit: %.1f GB of memory needed, %.1f GB there; %s", need/1e9, have/1e9, r.lighter(j))}
+		return Limit{"memory", fmt.Sprintf("does not fit: %.1f GB of memory needed, %.1f GB there; %s", need/1e9, have/1e9, r.lighter(j, have))}
 	}
 	worst := -1
 	for i := range r.Traffic {
@@ -30,7 +30,7 @@ func (r *Result) Limit(j *workload.Job, have float64) Limit {
 		t := &r.Traffic[worst]
 		return Limit{"network", fmt.Sprintf("%.0f%% of the step waits for %s among %s ranks: %s", share(t.Exposed), t.What, t.Group, t.Limit)}
 	case r.Bubble > 0.1*r.Step:
-		return Limit{"pipeline", fmt.Sprintf("%.0f%% of the step is the pipeline's filling and emptying: %d micro-batches over %d stages; more micro-batches, or more chunks a rank (vpp), would help", share(r.Bubble), j.Micros(), s.PP)}
+		return Limit{"pipeline", fmt.Sprintf("%.0f%% of the step is the pipeline's filling and emptying: %d micro-batches over %d stages; %s would help", share(r.Bubble), j.Micros(), s.PP, busier(j))}
 	case r.Host+r.Optimizer > 0.15*r.Step:
 		return Limit{"host", fmt.Sprintf("%.0f%% of the step is the update of the optimizer and the host's work; larger batches would help", share(r.Host+r.Optimizer))}
 	}
@@ -44,16 +44,35 @@ func hidden(r *Result) float64 {
 	return 100 * max(0, 1-r.Exposed/r.Comm)
 }
 
-// lighter is the next thing to do about memory.
-func (r *Result) lighter(j *workload.Job) string {
+// busier is what keeps a pipeline's stages busier.
+func busier(j *workload.Job) string {
+	if j.Pipeline().Schedule.Splits() {
+		return "more micro-batches"
+	}
+	return "more micro-batches, more chunks a rank (vpp), or gradients of weights apart (--schedule zero-bubble)"
+}
+
+// lighter is the next thing to do about memory, and whether the host's memory would do.
+func (r *Result) lighter(j *workload.Job, have float64) string {
 	m := &r.Memory
+	text := "raise tp or pp"
 	switch {
 	case m.Activations > m.Params+m.Grads+m.Optimizer && j.Recompute != workload.Full:
-		return "recompute activations (--recompute full), or take a smaller micro-batch"
+		text = "recompute activations (--recompute full), or take a smaller micro-batch"
 	case j.Split.ZeRO == 0 && j.Split.DP > 1:
-		return "divide the optimizer's state among replicas (zero=1), or parameters too (zero=3)"
+		text = "divide the optimizer's state among replicas (zero=1), or parameters too (zero=3)"
 	case j.Split.ZeRO < 3 && j.Split.DP > 1 && j.Split.PP == 1:
-		return "divide parameters among replicas too (zero=3), or raise tp"
+		text = "divide parameters among replicas too (zero=3), or raise tp"
 	}
-	return "raise tp or pp"
+	for _, o := range []workload.Offload{workload.OffloadOptimizer, workload.OffloadParams} {
+		with := *j
+		with.Offload = o
+		if o == j.Offload || with.Check() != nil {
+			continue
+		}
+		if need := with.Memory(); need.Total() <= have {
+			return text + fmt.Sprintf("; --offload %s would fit: %.1f GB, and %.1f GB of the host's memory for every GPU", o, need.Total()/1e9, need.Host/1e9)
+		}
+	}
+	return text
 }

@@ -70,6 +70,8 @@ type Training struct {
 		Tokens float64 `json:"tokens_per_s"`
 	} `json:"derived"`
 	Notes string `json:"notes"`
+	// Framework is eager, compiled or fused, where the source says so in our words.
+	Framework string `json:"framework"`
 
 	Assumed []string `json:"-"`
 }
@@ -197,7 +199,7 @@ func (t *Training) Job() (*workload.Job, error) {
 		s.Shard = int(n)
 	}
 	if p.SeqParallel != nil {
-		s.SeqParallel = *p.SeqParallel
+		s.SeqParallel = *p.SeqParallel && s.TP > 1
 	}
 	if j.Split, err = s.On(t.Hardware.GPUs); err != nil {
 		return nil, err
@@ -219,6 +221,8 @@ func (t *Training) Job() (*workload.Job, error) {
 func (t *Training) style(j *workload.Job, s *workload.Split) {
 	src := strings.ToLower(t.Source + " " + t.Cluster)
 	switch {
+	case t.Framework != "":
+		j.Framework = workload.Framework(t.Framework)
 	case strings.Contains(src, "maxtext"), strings.Contains(src, "paxml"):
 		j.Framework = workload.Compiled
 		if strings.Contains(src, "paxml") && t.Parallel.Recompute == "" {
@@ -231,7 +235,7 @@ func (t *Training) style(j *workload.Job, s *workload.Split) {
 			s.ZeRO = 1
 		}
 	case strings.Contains(src, "llm-foundry"):
-		j.Framework = workload.Compiled
+		j.Framework, j.Early = workload.Compiled, true
 	case strings.Contains(src, "interne"):
 	default: // Megatron-LM, DeepSpeed and NVIDIA's examples of 2020 to 2022
 		j.Unfused, j.Sync = true, true

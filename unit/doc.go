@@ -1,4 +1,4 @@
-// Package unit holds bytes, rates, times and arithmetic speeds as types that
+// Package unit holds bytes, rates, times, arithmetic speeds, power and energy as types that
 // parse and print.
 //
 // Nothing here guesses. A rate without a unit is an error, "400G" is an error

@@ -197,6 +197,28 @@ func TestPapersAreQuoted(t *testing.T) {
 		}
 		texts[start] = strings.Join(strings.Fields(string(data)), " ")
 	}
+	// The two matrices of copies between GPUs: rows of a number and eight rates.
+	row := regexp.MustCompile(`(?:^| )([0-7])((?: \d+\.\d\d){8})`)
+	var sums []float64
+	for _, m := range row.FindAllStringSubmatch(texts["S. Bekman"], -1) {
+		if m[1] == "0" {
+			sums = append(sums, 0)
+		}
+		for k, x := range strings.Fields(m[2]) {
+			if v, err := strconv.ParseFloat(x, 64); err == nil && strconv.Itoa(k) != m[1] {
+				sums[len(sums)-1] += v
+			}
+		}
+	}
+	for _, c := range workload.Papers() {
+		for _, l := range c.Lines {
+			for k, name := range []string{"copies between A100s, mean of the matrix", "copies between H100s, mean of the matrix"} {
+				if l.Name == name && (len(sums) != 2 || math.Abs(sums[k]/56-l.Value) > 1e-4) {
+					t.Errorf("%s: %g; the document's add up to %v", name, l.Value, sums)
+				}
+			}
+		}
+	}
 	for _, c := range workload.Papers() {
 		for start, text := range texts {
 			if !strings.HasPrefix(c.Document, start) {

@@ -1,6 +1,11 @@
 package workload
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+
+	"busbar/pipeline"
+)
 
 // Precision is how numbers are kept and multiplied.
 type Precision string
@@ -62,16 +67,58 @@ type Job struct {
 	Framework   Framework
 	// Unfused says that attention writes its scores to memory.
 	Unfused bool
+	// Early says that attention runs in the first kernels that keep its scores on the chip
+	// (FlashAttention 1 and 2, of 2022 and 2023).
+	Early bool
+	// Padded says that sizes which rows of matrices have are padded to multiples of eight by
+	// whoever wrote the model, as compilers and Megatron do by themselves.
+	Padded bool
 	// Masked is the share of tokens that the head computes, where it is not all of them: BERT
 	// predicts only what was masked.
 	Masked float64
 	// Sync says that gradients travel after the backward pass and not beside it.
 	Sync bool
+	// Schedule is the pipeline's; none is 1F1B, interleaved where a rank has several chunks.
+	Schedule pipeline.Schedule
+	// Offload is what the host's memory keeps; none says nothing does.
+	Offload Offload
+	// Compress is how gradients travel among replicas; none is as wide as they are.
+	Compress Wire
+	// Context is how ranks that share sequences exchange keys and values; none is a ring.
+	Context Context
 }
 
 // Micros is how many micro-batches a replica computes in a step.
 func (j *Job) Micros() int64 {
 	return max(1, j.GlobalBatch/(j.MicroBatch*int64(j.Split.filled().DP)))
+}
+
+// Pipeline is the pipeline of a replica.
+func (j *Job) Pipeline() pipeline.Shape {
+	s := j.Split.filled()
+	shape := pipeline.Shape{Schedule: cmp.Or(j.Schedule, pipeline.Alternate), Ranks: s.PP, Chunks: s.Chunks, Micros: int(j.Micros())}
+	switch {
+	case j.Schedule == "" && s.Chunks > 1:
+		shape.Schedule = pipeline.Interleaved
+	case j.Schedule == pipeline.ZeroBubbleV && s.Chunks == 1:
+		shape.Chunks = 2
+	}
+	return shape
+}
+
+// checkPipeline reports a schedule that the split does not allow.
+func (j *Job) checkPipeline() error {
+	s := j.Pipeline()
+	if s.Ranks == 1 {
+		if j.Schedule != "" {
+			return fmt.Errorf("schedule %s without a pipeline; give pp=2 or more", j.Schedule)
+		}
+		return nil
+	}
+	if layers := j.Model.Dims.Layers; int64(s.Ranks*s.Chunks) > layers {
+		return fmt.Errorf("pp=%d with %d stages each is more than the %d layers of %s", s.Ranks, s.Chunks, layers, j.Model.Name)
+	}
+	return s.Check()
 }
 
 // Check reports a job that cannot be.
@@ -92,6 +139,11 @@ func (j *Job) Check() error {
 		return fmt.Errorf("a global batch of %d is not divided by micro-batch × dp = %d × %d", j.GlobalBatch, j.MicroBatch, s.DP)
 	case j.Seq%int64(s.CP) != 0:
 		return fmt.Errorf("cp=%d does not divide sequences of %d tokens", s.CP, j.Seq)
+	}
+	for _, check := range []func() error{j.checkPipeline, j.checkOffload, j.checkCompress, j.checkContext} {
+		if err := check(); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -10,9 +10,10 @@ type Memory struct {
 	Optimizer   float64 `json:"optimizer"`
 	Activations float64 `json:"activations"`
 	Other       float64 `json:"other"`
+	Host        float64 `json:"host"` // of the host's memory, for this GPU; not in Total
 }
 
-// Total is all of it.
+// Total is all that the GPU holds.
 func (m Memory) Total() float64 { return m.Params + m.Grads + m.Optimizer + m.Activations + m.Other }
 
 // Params is how many parameters of a block one rank of its tensor-parallel group holds.
@@ -117,39 +118,60 @@ func (j *Job) state() (weight, grad, optimizer float64) {
 // once for their norm.
 func (j *Job) UpdateBytes() float64 {
 	weight, grad, state := j.state()
-	return 2*grad + 2*state + 2*weight
+	bytes := 2*grad + 2*state + 2*weight
+	if state < 4*Adam {
+		bytes *= narrow
+	}
+	return bytes
+}
+
+// narrow is how much longer an optimizer takes whose state is in 16 bits than its bytes: fused AdamW of
+// PyTorch 2.11 reached 2.7 TB/s of an H200 whose copies reach 4.2 (step/testdata/h200.json).
+const narrow = 1.35
+
+// Holding is how many parameters a rank holds before anything is divided among replicas.
+type Holding struct {
+	Layers      float64 // of all layers together, whatever the pipeline
+	Experts     float64 // of those, the experts'
+	Entry, Exit float64
+	Count       int // layers
+}
+
+// Holding adds up a rank's parameters; they depend on tp and ep only.
+func (j *Job) Holding(o *Outline) Holding {
+	var h Holding
+	for i := range o.Kinds {
+		b := &o.Kinds[i]
+		dense, experts := j.held(b.Block)
+		switch n := (dense + experts) * b.Count; b.Kind {
+		case Layer:
+			h.Layers += n
+			h.Experts += experts * b.Count
+			h.Count += int(b.Count)
+		case Entry:
+			h.Entry += n
+		default:
+			h.Exit += n
+		}
+	}
+	return h
 }
 
 // Memory adds up what one GPU holds.
-func (j *Job) Memory() Memory {
+func (j *Job) Memory() Memory { return j.MemoryOf(j.Holding(j.Model.Outline())) }
+
+// MemoryOf is the memory of a GPU whose parameters were added up.
+func (j *Job) MemoryOf(h Holding) Memory {
 	s := j.Split.filled()
-	most := 0.0 // parameters of the fullest stage
-	layers, ends := 0.0, [2]float64{}
-	own := 0.0 // of those of layers, the experts'
-	count := 0
-	for i := range j.Model.Blocks {
-		b := &j.Model.Blocks[i]
-		switch b.Kind {
-		case Layer:
-			layers += j.Params(b)
-			_, x := j.held(b)
-			own += x
-			count++
-		case Entry:
-			ends[0] += j.Params(b)
-		default:
-			ends[1] += j.Params(b)
-		}
-	}
 	pp := float64(s.PP)
-	most = layers / pp
+	most := h.Layers / pp // parameters of the fullest stage
 	if s.PP == 1 {
-		most += ends[0] + ends[1]
+		most += h.Entry + h.Exit
 	} else {
-		most += max(ends[0], ends[1])
+		most += max(h.Entry, h.Exit)
 	}
 	weight, grad, state := j.state()
-	own /= pp
+	own := h.Experts / pp
 	over := func(level int) float64 { // what is left of all
 		if s.ZeRO < level {
 			return most
@@ -158,10 +180,10 @@ func (j *Job) Memory() Memory {
 	}
 	m := Memory{Params: over(3) * weight, Grads: over(2) * grad, Optimizer: over(1) * state}
 	if s.ZeRO == 3 { // two blocks are whole
-		m.Other += 2 * layers / float64(max(count, 1)) * j.ParamWidth()
+		m.Other += 2 * h.Layers / float64(max(h.Count, 1)) * j.ParamWidth()
 	}
-	m.Activations, m.Other = j.activations(count, pp), m.Other+j.logits()
-	if j.Framework == Eager && j.Micros() == 1 && s.DP == 1 {
+	m.Activations, m.Other = j.activations(h.Count, pp), m.Other+j.logits()
+	if j.Framework != Fused && j.Micros() == 1 && s.DP == 1 {
 		// Gradients take the place of the activations that they are computed from.
 		m.Grads = max(0, m.Grads-m.Activations-j.logits())
 	}
@@ -169,6 +191,7 @@ func (j *Job) Memory() Memory {
 		m.Other += 2 * most
 	}
 	m.Other += Driver
+	j.offload(&m, over(1))
 	return m
 }
 
@@ -176,7 +199,7 @@ func (j *Job) Memory() Memory {
 // code, workspaces. On one H200 with PyTorch it was 1.2 to 1.8 GB.
 const Driver = 1.5e9
 
-// activations of the micro-batches that are under way in the first stage, after Korthikanti et
+// activations of the micro-batches that are under way in the fullest stage, after Korthikanti et
 // al. 2022, table 2, with fused attention where there are no scores to keep.
 func (j *Job) activations(layers int, pp float64) float64 {
 	s := j.Split.filled()
@@ -194,7 +217,10 @@ func (j *Job) activations(layers int, pp float64) float64 {
 		each *= 1.6
 	}
 	if j.Precision.Amp() { // norms and their inputs in float32, casts of inputs
-		each *= 1.55
+		each *= 1.15
+		if j.Framework == Eager && ungated(j.Model) { // what its power gives is float32
+			each *= 1.35
+		}
 	}
 	scores := 0.0
 	if j.Unfused {
@@ -207,16 +233,25 @@ func (j *Job) activations(layers int, pp float64) float64 {
 	case Full:
 		kept = 2 * tokens * h * wide / between
 	}
-	under := pp
-	if s.PP > 1 && s.Chunks > 1 {
-		under = pp * (1 + (pp-1)/(pp*float64(s.Chunks)))
+	under := 1.0
+	if s.PP > 1 {
+		under = j.Pipeline().Held()
 	}
-	under = min(under, float64(j.Micros()))
-	total := kept * float64(layers) / pp * max(under, 1)
-	if j.Recompute == Full {
-		total += each + scores
+	total := kept * float64(layers) / pp * under
+	if j.Recompute == Full { // one layer is whole, when the scores of words are gone
+		total += max(0, each+scores-j.logits())
 	}
 	return total
+}
+
+// ungated says that a layer's nonlinearity follows one product.
+func ungated(m *Model) bool {
+	for i := range m.Blocks {
+		if b := &m.Blocks[i]; b.Kind == Layer {
+			return !gated(b)
+		}
+	}
+	return true
 }
 
 // logits are what the loss keeps: the scores of all words, in float32 too.
@@ -234,10 +269,14 @@ func (j *Job) logits() float64 {
 }
 
 // Flops is the floating-point operations of a step, and of those that are computed again.
-func (j *Job) Flops() (model, again float64) {
-	for i := range j.Model.Blocks {
-		b := &j.Model.Blocks[i]
-		f := b.Forward(j.Seq) * float64(j.GlobalBatch)
+func (j *Job) Flops() (model, again float64) { return j.FlopsOf(j.Model.Outline()) }
+
+// FlopsOf is the same of a model whose outline is there.
+func (j *Job) FlopsOf(o *Outline) (model, again float64) {
+	for i := range o.Kinds {
+		b := &o.Kinds[i]
+		n := b.Count * float64(j.GlobalBatch)
+		f := b.Forward(j.Seq) * n
 		model += 3 * f
 		if b.Kind != Layer {
 			continue
@@ -248,7 +287,7 @@ func (j *Job) Flops() (model, again float64) {
 		case Selective:
 			for _, p := range b.Parts {
 				if p.Kind == Attention {
-					again += p.Forward(j.Seq) * float64(j.GlobalBatch)
+					again += p.Forward(j.Seq) * n
 				}
 			}
 		}

@@ -48,6 +48,12 @@ func paired() Case {
 	return c
 }
 
+// Sums of the 56 pairs of the document's two matrices of copies between GPUs, in GB/s.
+const (
+	pairsA100 = 15360.65
+	pairsH100 = 21082.51
+)
+
 // reached is what applications reach of advertised rates.
 func reached(compute float64) Case {
 	share := func(name string, got, of float64, printed string) Line {
@@ -61,6 +67,8 @@ func reached(compute float64) Case {
 		full,
 		share("all-reduce on A100 over one direction", 235, 300, "80%").but("78.3, and the document's second table has 78"),
 		share("all-reduce on A100, one direction", 234.89, 300, "78%"),
+		line("copies between A100s, mean of the matrix", "sum of all pairs / pairs", "GB/s", pairsA100/56, "%s / 56", pairsA100).says("274 GBps"),
+		line("copies between H100s, mean of the matrix", "sum of all pairs / pairs", "GB/s", pairsH100/56, "%s / 56", pairsH100).says("376GBps"),
 		share("copies between A100s", 274, 300, "91%"),
 		share("copies between H100s", 376, 450, "83%").but("83.6; the document cuts"),
 		share("all-reduce on EFA v1", 340, 400, "").but("the document prints the rates alone"),

@@ -21,34 +21,57 @@ type Task struct {
 	Bytes   float64 // of a Stream, read and written
 	Starts  float64 // of kernels
 	Back    bool    // of the backward pass
+	Weight  bool    // of that, gradients of weights, which nothing but the update waits for
+	// Rows is the largest power of two, up to 8, that the rows of a product's matrices are a
+	// multiple of, in elements.
+	Rows int64
+	// Early says that attention runs in kernels of 2022 and 2023.
+	Early bool
 }
 
 // Pass is the tasks of one rank for one micro-batch through one block.
 type Pass struct{ Forward, Backward, Again []Task }
 
-// passes is how often the operations between products go over an activation: one
-// normalisation, one nonlinearity (alone, or each of two that meet in it), one residual with its dropout, and one bias; and how many
-// kernels they start in a layer beside products and attention, and the bytes that the loss
-// reads and writes for the score of a word. Fused is Megatron-LM's: one
-// kernel reads its inputs and writes its output. Eager is what the operations of PyTorch read
-// and write one by one (dropout with its mask, residual and bias on their own, GELU of tanh in
-// eight operations).
-var passes = map[Framework]struct{ norm, act, gate, residual, bias, starts, loss float64 }{
-	Fused:    {2, 2, 1.5, 3.25, 0, 8, 14},
-	Compiled: {2, 2, 1.5, 3.25, 0, 10, 14},
-	Eager:    {2, 6, 2.5, 5, 1, 40, 40},
+// between is how often what lies between products goes through memory in a framework: the
+// reads and writes of an activation by a normalisation with a mean (norm) and without (rms),
+// by a nonlinearity alone (act) or each of two products that meet in one (gate), by a residual
+// with its dropout, by rotary positions; the bytes that the loss moves for the score of a word; the kernels that a layer starts beside
+// products and attention; and what each is multiplied by under amp, where some of it stays float32.
+type between struct {
+	norm, rms, act, gate, residual, rotary float64
+	loss, starts                           float64
+	amp                                    struct{ norm, rms, act, gate, residual float64 }
 }
+
+// Fused and compiled: a kernel reads its inputs and writes its output; norms and
+// nonlinearities reach a half and two thirds of what copies do (step/testdata/h200.json).
+// Eager is the count of what the operations of PyTorch 2 and Hugging Face's models read
+// and write one by one: GELU by tanh is eight of them, an RMS norm six in float32, and under amp
+// the power in GELU and layer norms give float32. Its backward passes are counted as half more.
+var betweens = map[Framework]between{
+	Fused:    {norm: 4, rms: 4, act: 3, gate: 2, residual: 3.25, rotary: 2, loss: 14, starts: 8, amp: ampWhole},
+	Compiled: {norm: 4, rms: 4, act: 3, gate: 2, residual: 3.25, rotary: 2, loss: 14, starts: 10, amp: ampWhole},
+	Eager:    {norm: 4, rms: 18, act: 18, gate: 2.5, residual: 5.5, rotary: 12, loss: 24, starts: 40, amp: ampEager},
+}
+
+var (
+	ampWhole = struct{ norm, rms, act, gate, residual float64 }{1.4, 1.4, 1.4, 1.4, 1.4}
+	ampEager = struct{ norm, rms, act, gate, residual float64 }{2.75, 1.1, 2.1, 1, 1.5}
+)
 
 // Pass is what a rank computes for one micro-batch through a block.
 func (j *Job) Pass(b *Block) Pass {
 	s := j.Split.filled()
-	w := &weaver{j: j, last: b.Kind == Exit, width: j.Precision.Width(), tp: float64(s.TP), ep: float64(s.EP)}
+	w := &weaver{j: j, x: betweens[j.Framework], last: b.Kind == Exit, width: j.Precision.Width(), tp: float64(s.TP), ep: float64(s.EP)}
 	w.tokens = float64(j.MicroBatch) * float64(j.Seq) / float64(s.CP)
 	w.between = w.tokens
 	if s.SeqParallel {
 		w.between /= w.tp
 	}
 	w.gated = gated(b)
+	if j.Precision.Amp() {
+		w.x = w.x.amped()
+	}
 	attended := false
 	if _, topK := b.Experts(); topK > 0 {
 		w.permute(topK)
@@ -62,28 +85,19 @@ func (j *Job) Pass(b *Block) Pass {
 			w.attention(p, float64(s.CP))
 			attended = true
 		case Norm:
-			w.stream(p.Name, w.between*float64(p.Out)*w.width*passes[j.Framework].norm, 1, 1)
+			w.norm(p)
 		case Lookup:
 			w.stream(p.Name, 2*w.between*float64(p.Out)*w.width, 1, 1)
 		}
 	}
 	if b.Kind == Layer {
-		n := passes[j.Framework].starts
+		n := w.x.starts
 		if j.Framework == Eager && j.Precision.Amp() {
 			n *= 1.5 // casts, each an operation of its own
 		}
 		if n > 0 {
 			w.fwd = append(w.fwd, Task{Name: "starts", Kind: Stream, Starts: n})
 			w.bwd = append(w.bwd, Task{Name: "starts", Kind: Stream, Starts: n, Back: true})
-		}
-	}
-	if j.Precision.Amp() { // norms, residuals and the loss stay in float32
-		for _, list := range [][]Task{w.fwd, w.bwd} {
-			for i := range list {
-				if list[i].Kind == Stream && list[i].Name != "cast" && list[i].Name != "loss" {
-					list[i].Bytes *= 1.4
-				}
-			}
 		}
 	}
 	pass := Pass{Forward: w.fwd, Backward: w.bwd}
@@ -116,6 +130,7 @@ func gated(b *Block) bool {
 // weaver puts the tasks of a block together.
 type weaver struct {
 	j               *Job
+	x               between
 	width, tp, ep   float64
 	tokens, between float64 // of products, and of what lies between them
 	fwd, bwd        []Task
@@ -145,16 +160,17 @@ func (w *weaver) product(p *Part, attended bool) {
 		m = w.tokens * float64(p.TopK) / count
 	}
 	flops := 2 * m * n * k * count
-	w.fwd = append(w.fwd, Task{Name: p.Name, Kind: Product, M: m, N: n, K: k, Count: count, Flops: flops, Starts: count})
+	rows := w.rows(p)
+	w.fwd = append(w.fwd, Task{Name: p.Name, Kind: Product, M: m, N: n, K: k, Count: count, Flops: flops, Starts: count, Rows: rows})
 	w.bwd = append(w.bwd,
-		Task{Name: p.Name + " to its input", Kind: Product, M: m, N: k, K: n, Count: count, Flops: flops, Starts: count, Back: true},
-		Task{Name: p.Name + " to its weight", Kind: Product, M: k, N: n, K: m, Count: count, Flops: flops, Starts: count, Back: true})
+		Task{Name: p.Name + " to its input", Kind: Product, M: m, N: k, K: n, Count: count, Flops: flops, Starts: count, Back: true, Rows: rows},
+		Task{Name: p.Name + " to its weight", Kind: Product, M: k, N: n, K: m, Count: count, Flops: flops, Starts: count, Back: true, Rows: rows, Weight: true})
 	if w.j.Precision.Amp() { // the weight is cast before the product and its gradient after it
 		w.fwd = append(w.fwd, Task{Name: "cast", Kind: Stream, Bytes: 6 * n * k * count, Starts: 1})
-		w.bwd = append(w.bwd, Task{Name: "cast", Kind: Stream, Bytes: 6 * n * k * count, Starts: 1, Back: true})
+		w.bwd = append(w.bwd, Task{Name: "cast", Kind: Stream, Bytes: 6 * n * k * count, Starts: 1, Back: true, Weight: true})
 	}
 	m *= count // of all experts, from here
-	x := passes[w.j.Framework]
+	x := &w.x
 	switch {
 	case w.last && p.Cut == ByOut && !p.Once:
 		// The loss: scores of all words cast to float32, their maximum, the sum of their
@@ -170,9 +186,37 @@ func (w *weaver) product(p *Part, attended bool) {
 		}
 		w.stream("activation", m*n*w.width*each, 1.5, 0)
 	}
-	if p.Bias && x.bias > 0 {
-		w.stream("bias", m*n*w.width*x.bias, 0.5, 0)
+	if p.Bias { // added by the product; its gradient is a sum over the tokens
+		w.bwd = append(w.bwd, Task{Name: "bias", Kind: Stream, Bytes: m * n * w.width, Back: true})
 	}
+}
+
+// norm is a normalisation.
+func (w *weaver) norm(p *Part) {
+	each := w.x.rms
+	if p.Bias {
+		each = w.x.norm
+	}
+	w.stream(p.Name, w.between*float64(p.Out)*w.width*each, 1.5, 1)
+}
+
+// amped is what goes through memory under amp.
+func (x between) amped() between {
+	x.norm, x.rms, x.act, x.gate, x.residual = x.norm*x.amp.norm, x.rms*x.amp.rms, x.act*x.amp.act, x.gate*x.amp.gate, x.residual*x.amp.residual
+	return x
+}
+
+// rows is what the rows of a weight and of its outputs are a multiple of. Frameworks that
+// compile or fuse pad them, and so do those that cut matrices among ranks.
+func (w *weaver) rows(p *Part) int64 {
+	if w.j.Framework != Eager || w.tp > 1 || w.j.Padded {
+		return 8
+	}
+	r := int64(8)
+	for p.Out%r != 0 || p.In%r != 0 {
+		r /= 2
+	}
+	return r
 }
 
 // permute puts tokens in the order of their experts and back: each goes through memory twice,
@@ -197,12 +241,16 @@ func (w *weaver) attention(p *Part, cp float64) {
 	batch := float64(w.j.MicroBatch)
 	rows := seq / cp
 	flops := 4 * batch * heads * rows * seq * float64(p.HeadDim)
+	if w.gated { // positions are turned into queries and keys, as all networks with gates do
+		both := heads + float64(p.KVHeads)/w.tp
+		w.stream("positions", batch*rows*both*float64(p.HeadDim)*w.width*w.x.rotary, 1, 1)
+	}
 	if !w.j.Unfused {
 		if p.Causal {
 			flops /= 2
 		}
-		w.fwd = append(w.fwd, Task{Name: p.Name, Kind: Score, M: rows, N: seq, K: float64(p.HeadDim), Count: batch * heads, Flops: flops, Starts: 1})
-		w.bwd = append(w.bwd, Task{Name: p.Name, Kind: Score, M: rows, N: seq, K: float64(p.HeadDim), Count: batch * heads, Flops: 2.5 * flops, Starts: 2, Back: true})
+		w.fwd = append(w.fwd, Task{Name: p.Name, Kind: Score, M: rows, N: seq, K: float64(p.HeadDim), Count: batch * heads, Flops: flops, Starts: 1, Early: w.j.Early})
+		w.bwd = append(w.bwd, Task{Name: p.Name, Kind: Score, M: rows, N: seq, K: float64(p.HeadDim), Count: batch * heads, Flops: 2.5 * flops, Starts: 2, Back: true, Early: w.j.Early})
 		return
 	}
 	half := Task{Name: "scores", Kind: Product, M: rows, N: seq, K: float64(p.HeadDim), Count: batch * heads, Flops: flops / 2, Starts: 1}

@@ -9,6 +9,7 @@ import (
 	"busbar/cluster"
 	"busbar/hardware"
 	"busbar/nccl"
+	"busbar/pipeline"
 	"busbar/predict"
 	"busbar/step"
 	"busbar/workload"
@@ -27,7 +28,12 @@ type jobFlags struct {
 	Recompute string `enum:"none,selective,full" default:"none" help:"Activations that are computed again in the backward pass: none, selective (the core of attention), full."`
 	Framework string `enum:"eager,compiled,fused" default:"fused" help:"How well operations between products are put together: eager, compiled, or fused as Megatron-LM's are."`
 	Unfused   bool   `help:"Attention writes its scores to memory, as frameworks before 2022 did."`
+	Padded    bool   `help:"With --framework eager: the vocabulary is padded to a multiple of 64, as compilers and Megatron-LM do by themselves."`
 	Sync      bool   `help:"Gradients travel after the backward pass, not beside it."`
+	Schedule  string `enum:",gpipe,1f1b,interleaved,zero-bubble,zb-h2,zb-v" default:"" placeholder:"NAME" help:"The pipeline's: gpipe, 1f1b, interleaved (with vpp), zero-bubble (ZB-H1), zb-h2 (no bubble, twice the memory), zb-v. Without it: 1f1b, interleaved with vpp."`
+	Context   string `enum:",ring,gather,ulysses" default:"" placeholder:"NAME" help:"How cp ranks exchange: ring (keys and values go round beside attention; without it), gather (all of them before it, as Llama 3), ulysses (sequences for heads by all-to-all)."`
+	Offload   string `enum:"none,optimizer,parameters" default:"none" help:"What the host's memory keeps, over PCIe: none, optimizer (its state and the update, as ZeRO-Offload), parameters (these too, with zero=3)."`
+	Compress  string `enum:"none,fp16,bf16,int8" default:"none" help:"How gradients travel among replicas, by hooks of PyTorch's DDP: none, fp16, bf16, int8 (gathered, not summed, by NCCL: bytes grow with replicas)."`
 	NCCL      string `name:"nccl" placeholder:"VERSION" help:"The release of NCCL; the newest known without it."`
 	Compare   string `placeholder:"L1,L2,…" help:"Layouts side by side: 1x4,2x2,4x1."`
 	GPU       string `name:"gpu" placeholder:"MODEL" help:"The GPUs' model where the cluster's source does not name it: a100-80."`
@@ -98,14 +104,15 @@ func laid(cl *cluster.Cluster, s shape) (nccl.Layout, string, error) {
 
 // pricedStep is a priced layout.
 type pricedStep struct {
-	layout string
-	job    *workload.Job
-	gpu    hardware.GPUModel
-	fabric *step.Fabric
-	bars   func() ([]step.Bar, error)
-	tasks  *step.Prepared
-	chip   *step.GPU
-	whole  *wholeDoc // what a whole run of such steps takes, where somebody asks
+	layout  string
+	job     *workload.Job
+	gpu     hardware.GPUModel
+	fabric  *step.Fabric
+	bars    func() ([]step.Bar, error)
+	tasks   *step.Prepared
+	chip    *step.GPU
+	changes []step.Change // that would help, where somebody asks
+	whole   *wholeDoc     // what a whole run of such steps takes, where somebody asks
 	*step.Result
 }
 
@@ -146,7 +153,8 @@ func (c *jobFlags) price(cl *cluster.Cluster, s shape, a *asked) (*pricedStep, e
 func (c *jobFlags) job(m *workload.Model, split workload.Split) *workload.Job {
 	j := &workload.Job{
 		Model: m, Split: split, Seq: cmp.Or(c.Seq, m.Seq), MicroBatch: c.Micro, GlobalBatch: c.Global,
-		Precision: workload.Precision(c.Precision), Recompute: workload.Recompute(c.Recompute), Framework: workload.Framework(c.Framework), Unfused: c.Unfused, Sync: c.Sync,
+		Precision: workload.Precision(c.Precision), Recompute: workload.Recompute(c.Recompute), Framework: workload.Framework(c.Framework), Unfused: c.Unfused, Padded: c.Padded, Sync: c.Sync,
+		Schedule: pipeline.Schedule(c.Schedule), Context: workload.Context(c.Context), Offload: workload.Offload(c.Offload), Compress: workload.Wire(c.Compress),
 	}
 	if j.GlobalBatch == 0 {
 		each := int64(1)

@@ -129,7 +129,7 @@ func linkTable(sources bool) *texttab.Table {
 
 func gpuTable(sources bool) *texttab.Table {
 	right := texttab.Right
-	t := &texttab.Table{Columns: []texttab.Column{{Head: "name"}, {Head: "title"}, {Head: "memory", Align: right}, {Head: "memory rate", Align: right}, {Head: "bf16 dense", Align: right}, {Head: "fp8 dense", Align: right}, {Head: "links"}, {Head: "PCIe"}}}
+	t := &texttab.Table{Columns: []texttab.Column{{Head: "name"}, {Head: "title"}, {Head: "memory", Align: right}, {Head: "memory rate", Align: right}, {Head: "bf16 dense", Align: right}, {Head: "fp8 dense", Align: right}, {Head: "links"}, {Head: "PCIe"}, {Head: "power", Align: right}}}
 	for _, g := range hardware.GPUs() {
 		peak := func(d cluster.Dtype) string {
 			if v, ok := g.Peak[d]; ok {
@@ -141,8 +141,15 @@ func gpuTable(sources bool) *texttab.Table {
 		if g.Links > 0 {
 			links = fmt.Sprintf("%d × %v = %v", g.Links, g.Link, g.Link*unit.Rate(g.Links))
 		}
-		t.Row(g.Name, g.Title, g.Memory.String(), g.HBM.String(), peak(cluster.BF16), peak(cluster.FP8), links, fmt.Sprintf("gen %d x%d", g.PCIeGen, g.Lanes))
+		power := "–"
+		if g.TDP > 0 {
+			power = fmt.Sprintf("%g W", float64(g.TDP))
+		}
+		t.Row(g.Name, g.Title, g.Memory.String(), g.HBM.String(), peak(cluster.BF16), peak(cluster.FP8), links, fmt.Sprintf("gen %d x%d", g.PCIeGen, g.Lanes), power)
 		cite(t, sources, g.Source)
+		if g.TDP > 0 {
+			cite(t, sources, "power: "+g.TDPSource)
+		}
 	}
 	return t
 }

@@ -41,6 +41,9 @@ func (c *stepCmd) Run(e *env) error {
 		if err != nil {
 			return err
 		}
+		if r.changes, err = r.tasks.Changes(r.chip, r.Result); err != nil {
+			return fmt.Errorf("layout %s: %w", r.layout, err)
+		}
 		if r.whole, err = whole.of(&c.jobFlags, a, s, r); err != nil {
 			return fmt.Errorf("layout %s: %w", r.layout, err)
 		}

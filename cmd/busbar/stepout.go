@@ -8,6 +8,7 @@ import (
 	"busbar/internal/texttab"
 	"busbar/report"
 	"busbar/unit"
+	"busbar/workload"
 )
 
 // stepDoc is the document of --json.
@@ -21,6 +22,7 @@ type pricedDoc struct {
 	GPUs         int            `json:"gpus"`
 	Model        string         `json:"model"`
 	Parallel     string         `json:"parallel"`
+	Schedule     string         `json:"schedule,omitempty"` // of a pipeline
 	GlobalBatch  int64          `json:"global_batch"`
 	MicroBatch   int64          `json:"micro_batch"`
 	Seq          int64          `json:"seq"`
@@ -40,12 +42,21 @@ type pricedDoc struct {
 	Fits         bool           `json:"fits"`
 	Traffic      []trafficDoc   `json:"traffic"`
 	Bottleneck   bottleneckDoc  `json:"bottleneck"`
+	Advice       []adviceDoc    `json:"advice"`
 	*wholeDoc
 }
 
 type bottleneckDoc struct {
 	Kind string `json:"kind"`
 	Text string `json:"text"`
+}
+
+// adviceDoc is one change that would help.
+type adviceDoc struct {
+	Text    string  `json:"text"`
+	Setting string  `json:"setting"`
+	Gain    float64 `json:"gain"` // of tokens a second
+	Buy     bool    `json:"purchase,omitempty"`
 }
 
 type trafficDoc struct {
@@ -68,11 +79,18 @@ func stepDocument(name string, rows []pricedStep) stepDoc {
 			Layout: r.layout, GPUs: r.Ranks, Model: r.job.Model.Name, Parallel: r.job.Split.String(), GlobalBatch: r.job.GlobalBatch, MicroBatch: r.job.MicroBatch, Seq: r.job.Seq,
 			Step: r.Step, Compute: r.Compute, Comm: r.Comm, Exposed: r.Exposed, Bubble: r.Bubble, Optimizer: r.Optimizer, Host: r.Host, MFU: r.MFU, HFU: r.HFU,
 			TFLOPSPerGPU: r.Flops / r.Step / float64(r.Ranks) / 1e12, TokensPerS: r.Tokens / r.Step,
-			Memory: map[string]int{"total": int(m.Total()), "params": int(m.Params), "grads": int(m.Grads), "optimizer": int(m.Optimizer), "activations": int(m.Activations), "other": int(m.Other)},
+			Memory: map[string]int{"total": int(m.Total()), "params": int(m.Params), "grads": int(m.Grads), "optimizer": int(m.Optimizer), "activations": int(m.Activations), "other": int(m.Other), "host": int(m.Host)},
 			Has:    int(has), Fits: m.Total() <= has, Bottleneck: bottleneckDoc{limit.Kind, limit.Text}, Traffic: []trafficDoc{}, wholeDoc: r.whole,
+		}
+		if shape := r.job.Pipeline(); shape.Ranks > 1 {
+			x.Schedule = string(shape.Schedule)
 		}
 		for _, t := range r.Traffic {
 			x.Traffic = append(x.Traffic, trafficDoc{t.Group.String(), t.What, t.Bytes, t.Calls, t.Seconds, t.Exposed, t.Limit})
+		}
+		x.Advice = []adviceDoc{}
+		for _, a := range r.changes {
+			x.Advice = append(x.Advice, adviceDoc{a.Text, a.Setting, a.Gain, a.Buy})
 		}
 		d.Rows = append(d.Rows, x)
 	}
@@ -100,19 +118,46 @@ func printSteps(w io.Writer, name string, rows []pricedStep) error {
 			fmt.Sprintf("%.1f", r.Flops/r.Step/float64(r.Ranks)/1e12), fmt.Sprintf("%.1f%%", 100*r.MFU), fmt.Sprintf("%.1f GB", r.Memory.Total()/1e9), r.job.Split.String())
 	}
 	first := rows[0]
-	fmt.Fprintf(w, "%s on %s (%s): %s parameters, sequences of %d tokens, %d a step, %d at once, %s, recompute %s, %s\n", first.job.Model.Name, name, first.gpu.Title,
-		thousands(first.job.Model.Params()), first.job.Seq, first.job.GlobalBatch, first.job.MicroBatch, first.job.Precision, first.job.Recompute, first.job.Framework)
+	fmt.Fprintf(w, "%s on %s (%s): %s parameters, sequences of %d tokens, %d a step, %d at once, %s, recompute %s, %s%s\n", first.job.Model.Name, name, first.gpu.Title,
+		thousands(first.job.Model.Params()), first.job.Seq, first.job.GlobalBatch, first.job.MicroBatch, first.job.Precision, first.job.Recompute, first.job.Framework, extras(first.job))
 	if err := t.Write(w); err != nil {
 		return err
 	}
 	for _, r := range rows {
 		fmt.Fprintf(w, "\n%s: %s\n", r.layout, r.Limit(r.job, float64(r.gpu.Memory)).Text)
+		if r.Memory.Host > 0 {
+			fmt.Fprintf(w, "  %s\n", r.fabric.HostWords(r.Memory.Host))
+		}
 		for _, x := range r.Traffic {
 			fmt.Fprintf(w, "  %-9s %s: %.0f calls of %v take %s, %s of it exposed\n", x.Group, x.What, x.Calls, unit.Bytes(x.Bytes), seconds(x.Seconds), seconds(x.Exposed))
+		}
+		for i, a := range r.changes {
+			if i == 3 {
+				break
+			}
+			fmt.Fprintf(w, "  would help: %.0f%% more tokens a second by %s: %s\n", 100*a.Gain, a.Setting, a.Text)
 		}
 		r.whole.print(w)
 	}
 	return nil
+}
+
+// extras are the settings that differ from what is usual.
+func extras(j *workload.Job) string {
+	text := ""
+	if shape := j.Pipeline(); shape.Ranks > 1 {
+		text += fmt.Sprintf(", %s schedule", shape.Schedule)
+	}
+	if j.Context != "" {
+		text += fmt.Sprintf(", context %s", j.Context)
+	}
+	if j.Offloads() {
+		text += fmt.Sprintf(", %s offloaded", j.Offload)
+	}
+	if j.Compresses() {
+		text += fmt.Sprintf(", gradients as %s", j.Compress)
+	}
+	return text
 }
 
 // drawStep writes the timeline of a step, as a picture or a trace.
@@ -129,7 +174,7 @@ func drawStep(e *env, file, name string, rows []pricedStep) error {
 	if err != nil {
 		return err
 	}
-	title := fmt.Sprintf("one step of %s on %s %s, %s", rows[0].job.Model.Name, name, rows[0].layout, rows[0].job.Split)
+	title := fmt.Sprintf("one step of %s on %s %s, %s", rows[0].job.Model.Name, name, rows[0].layout, rows[0].job.Split) + extras(rows[0].job)
 	var bars []report.Bar
 	var spans []report.Span
 	for _, b := range list {

@@ -130,6 +130,9 @@ func (w *whole) prices(c *wholeFlags) (err error) {
 		if w.power, err = unit.ParsePower(c.Power); err != nil {
 			return fmt.Errorf("--gpu-power: %w", err)
 		}
+		if w.power == 0 {
+			return fmt.Errorf("--gpu-power %s: expected more than nothing", c.Power)
+		}
 	}
 	if !(c.Overhead >= 1 && c.Overhead <= 100) {
 		return fmt.Errorf("--overhead %g; expected 1 to 100", c.Overhead)
@@ -181,7 +184,7 @@ func (w *whole) of(c *jobFlags, a *asked, s shape, r *pricedStep) (*wholeDoc, er
 		}
 		run.Goodput, d.Goodput = g, doc
 	}
-	if w.money || w.tokens > 0 {
+	if w.money || w.tokens > 0 || w.power > 0 {
 		if err := w.bill(d, &run, r); err != nil {
 			return nil, err
 		}
@@ -194,6 +197,7 @@ func (w *whole) behind(c *jobFlags, a *asked, s shape, r *pricedStep) (*step.Res
 	hosts := r.tasks.Hosts()
 	var slow, nics []step.Host
 	doc := &stragglerDoc{}
+	seen, places := map[int]bool{}, map[int]int{} // hosts, and where those with slow NICs stand
 	for _, x := range w.slow {
 		list, err := nodesOf(a.cluster, r, hosts, x)
 		if err != nil {
@@ -205,20 +209,24 @@ func (w *whole) behind(c *jobFlags, a *asked, s shape, r *pricedStep) (*step.Res
 				// Nodes are alike, and large jobs are counted from their first nodes: the
 				// slow ones stand there.
 				kind = "nic"
-				if first := hosts[len(nics)%len(hosts)]; a.cluster.Hosts[first].Type == a.cluster.Hosts[h].Type {
-					nics = append(nics, step.Host{Index: first, Loss: x.Loss})
-				} else {
-					nics = append(nics, step.Host{Index: h, Loss: x.Loss})
+				at, ok := places[h]
+				if !ok {
+					if at = hosts[len(places)]; a.cluster.Hosts[at].Type != a.cluster.Hosts[h].Type {
+						at = h
+					}
+					places[h] = at
 				}
+				nics = append(nics, step.Host{Index: at, Loss: x.Loss})
 			} else {
 				slow = append(slow, step.Host{Index: h, Loss: x.Loss})
 			}
 			if len(doc.Slow) < 16 {
 				doc.Slow = append(doc.Slow, slowDoc{a.cluster.Hosts[h].Name, kind, x.Loss})
 			}
+			seen[h] = true
 		}
-		doc.Nodes += len(list)
 	}
+	doc.Nodes = len(seen)
 	priced := r
 	if len(nics) > 0 {
 		cl, ok := step.SlowNICs(a.cluster, nics)

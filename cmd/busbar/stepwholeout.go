@@ -53,11 +53,14 @@ func (d *stragglerDoc) fill(r *pricedStep, late *step.Result, nodes int, nics, s
 	}
 	d.Why = strings.Join(why, "; ")
 	names := d.Slow[0].Node
-	if d.Nodes > 1 {
+	switch x := d.Slow[0]; {
+	case d.Nodes > 1:
 		names = fmt.Sprintf("%d slow nodes (%s, …)", d.Nodes, names)
-	} else if x := d.Slow[0]; x.What == "nic" {
+	case len(d.Slow) > 1:
+		names += ", slow in several ways"
+	case x.What == "nic":
 		names += fmt.Sprintf(" with NICs at %.3g%%", 100*(1-x.Loss))
-	} else {
+	default:
 		names += fmt.Sprintf(" at %.3g%% of its speed", 100*(1-x.Loss))
 	}
 	if d.Share < 0.0005 {
@@ -180,7 +183,7 @@ func (c *costDoc) print(say func(name, text string)) {
 		say("cost", fmt.Sprintf("a step %s; a million tokens %s", c.amount(c.Step), c.amount(c.Million)))
 	}
 	if c.Assumed != "" {
-		text := fmt.Sprintf("%.3g kWh a step, %.3g W a GPU on average: %s (%s)", c.Step.KWh, c.Average, c.Assumed, c.WattsSource)
+		text := fmt.Sprintf("%v a step, %.3g W a GPU on average: %s (%s)", unit.Energy(c.Step.KWh)*unit.KilowattHour, c.Average, c.Assumed, c.WattsSource)
 		if c.Overhead > 1 {
 			text += fmt.Sprintf(", times %g for what is beside it", c.Overhead)
 		} else {

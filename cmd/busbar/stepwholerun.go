@@ -15,6 +15,9 @@ func (w *whole) fails(r *pricedStep, nodes int, least unit.Span, rate float64) (
 		d.Sources = append(d.Sources, what+": "+f.Source)
 		return f.Value
 	}
+	if w.interval > 0 && w.interval < least {
+		return nil, nil, fmt.Errorf("--checkpoint-interval %v is shorter than a step of %v", w.interval, least)
+	}
 	f := campaign.Failures{Between: w.mtbf, Save: w.save, Interval: w.interval, Restart: w.restart}
 	switch {
 	case w.mtbf == 0:
@@ -48,15 +51,15 @@ func (w *whole) fails(r *pricedStep, nodes int, least unit.Span, rate float64) (
 
 // bill works out money and energy.
 func (w *whole) bill(d *wholeDoc, run *campaign.Run, r *pricedStep) error {
-	draw, known := r.gpu.Draw()
-	source := draw.Source
+	power, source := r.gpu.TDP, r.gpu.TDPSource
 	if w.power > 0 {
-		draw.TDP, known, source = w.power, true, "--gpu-power"
+		power, source = w.power, "--gpu-power"
 	}
+	known := power > 0
 	if !known && w.energy.Currency != "" {
 		return fmt.Errorf("what a %s draws is not in the catalogue; give --gpu-power", r.gpu.Title)
 	}
-	run.TDP = draw.TDP
+	run.TDP = power
 	step, million := run.Step(), run.Each(1e6)
 	run.Currency = "USD"
 	for _, c := range []string{w.rent.Currency, w.energy.Currency} {
@@ -65,12 +68,12 @@ func (w *whole) bill(d *wholeDoc, run *campaign.Run, r *pricedStep) error {
 		}
 	}
 	d.Cost = &costDoc{
-		Currency: run.Currency, Step: newBillDoc(step), Million: newBillDoc(million), Watts: float64(draw.TDP), WattsSource: source, Overhead: w.overhead, money: w.money,
+		Currency: run.Currency, Step: newBillDoc(step), Million: newBillDoc(million), Watts: float64(power), WattsSource: source, Overhead: w.overhead, money: w.money,
 		Rented: w.rent.Currency != "", Powered: w.energy.Currency != "",
 	}
 	if known {
 		d.Cost.Average = float64(step.Energy) / float64(step.Time) / float64(r.Ranks) / w.overhead
-		d.Cost.Assumed = fmt.Sprintf("a GPU draws %.0f%% of %v while it computes, %.0f%% while it waits, %.0f%% while the job restarts", 100*campaign.Computing, draw.TDP, 100*campaign.Waiting, 100*campaign.Idle)
+		d.Cost.Assumed = fmt.Sprintf("a GPU draws %.0f%% of %v while it computes, %.0f%% while it waits, %.0f%% while the job restarts", 100*campaign.Computing, power, 100*campaign.Waiting, 100*campaign.Idle)
 	}
 	if w.tokens > 0 {
 		all := run.Lasting(w.tokens)

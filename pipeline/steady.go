@@ -1,0 +1,56 @@
+package pipeline
+
+// Steady is a pipeline with any number of micro-batches: filling, emptying and some in between
+// are played, and what lies between repeats.
+type Steady struct {
+	micros      int
+	whole       *Plan
+	short, long *Plan // the same number of micro-batches beyond whole rounds of the ranks
+}
+
+// steady is how many rounds of as many micro-batches as ranks are played before the play is
+// taken to repeat.
+func (s Shape) steady() int { return max(3, (16+s.Ranks-1)/s.Ranks) }
+
+// NewSteady is the pipeline of a shape.
+func NewSteady(s Shape) (*Steady, error) {
+	p := &Steady{micros: s.Micros}
+	var err error
+	if s.Micros <= (s.steady()+2)*s.Ranks {
+		p.whole, err = NewPlan(s)
+		return p, err
+	}
+	few := s
+	few.Micros = s.steady()*s.Ranks + s.Micros%s.Ranks
+	if p.short, err = NewPlan(few); err != nil {
+		return nil, err
+	}
+	few.Micros += s.Ranks
+	p.long, err = NewPlan(few)
+	return p, err
+}
+
+// Seconds is how long the step takes.
+func (p *Steady) Seconds(t *Times) float64 {
+	if p.whole != nil {
+		return p.whole.Play(t, nil)
+	}
+	short, long := p.short.Play(t, nil), p.long.Play(t, nil)
+	// A round takes no less than the busiest rank works, however the play began.
+	round := max(long-short, p.long.busiest(t)*float64(p.long.Ranks))
+	return long + round*float64(p.micros-p.long.Micros)/float64(p.long.Ranks)
+}
+
+// busiest is the work of the busiest rank on a micro-batch.
+func (s Shape) busiest(t *Times) float64 {
+	most := 0.0
+	for r := range s.Ranks {
+		work := 0.0
+		for c := range s.Chunks {
+			k := s.Place(r, c)
+			work += t.Forward[k] + t.Backward[k] + t.Weight[k]
+		}
+		most = max(most, work)
+	}
+	return most
+}

@@ -1,0 +1,117 @@
+package step_test
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"busbar/hardware"
+	"busbar/nccl"
+	"busbar/pipeline"
+	"busbar/step"
+	"busbar/workload"
+)
+
+// anyJob draws a job that can be, on eight GPUs of each of some nodes.
+func anyJob(t *rapid.T, m *workload.Model, nodes int) (*workload.Job, bool) {
+	pick := func(name string, list ...int) int { return rapid.SampledFrom(list).Draw(t, name) }
+	s := workload.Split{
+		TP: pick("tp", 1, 2, 4, 8), PP: pick("pp", 1, 1, 2, 4), CP: pick("cp", 1, 1, 2), EP: pick("ep", 1, 1, 2, 4), Chunks: pick("vpp", 1, 1, 2),
+		ZeRO: pick("zero", 0, 1, 2, 3), SeqParallel: rapid.Bool().Draw(t, "sp"),
+	}
+	s, err := s.On(8 * nodes)
+	if err != nil {
+		return nil, false
+	}
+	j := &workload.Job{
+		Model: m, Split: s, Seq: 2048, MicroBatch: int64(pick("micro", 1, 2, 4)), Precision: rapid.SampledFrom(workload.Precisions()).Draw(t, "precision"),
+		Recompute: rapid.SampledFrom([]workload.Recompute{workload.None, workload.Selective, workload.Full}).Draw(t, "recompute"),
+		Framework: rapid.SampledFrom([]workload.Framework{workload.Eager, workload.Compiled, workload.Fused}).Draw(t, "framework"),
+		Schedule:  rapid.SampledFrom(append(pipeline.Schedules(), "", "", "")).Draw(t, "schedule"),
+		Context:   rapid.SampledFrom([]workload.Context{"", "", workload.Gather, workload.Ulysses}).Draw(t, "context"),
+		Offload:   rapid.SampledFrom([]workload.Offload{"", "", workload.OffloadOptimizer, workload.OffloadParams}).Draw(t, "offload"),
+		Compress:  rapid.SampledFrom([]workload.Wire{"", "", workload.WireBF16, workload.WireInt8}).Draw(t, "compress"),
+		Unfused:   rapid.Bool().Draw(t, "unfused"), Sync: rapid.Bool().Draw(t, "sync"),
+	}
+	j.GlobalBatch = j.MicroBatch * int64(s.DP) * int64(pick("micros", 1, 4, 8, 64))
+	// What cannot be is given up, one setting after the other.
+	for _, drop := range []func(){
+		func() {},
+		func() { j.Compress = "" },
+		func() { j.Offload = "" },
+		func() { j.Context = "" },
+		func() { j.Split.SeqParallel = false },
+		func() { j.Schedule = "" },
+		func() { j.Split.Chunks = 1 },
+		func() { j.Split.EP = 1 },
+		func() { j.Split.ZeRO = 1 },
+	} {
+		if drop(); j.Check() == nil {
+			return j, true
+		}
+	}
+	return j, false
+}
+
+// The bound is never above the price, and its memory is the same.
+func TestBoundIsBelowPrice(t *testing.T) {
+	gpu, _ := hardware.GPUByName("h100")
+	g, err := step.NewGPU(gpu, step.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := hardware.Preset("dgx-h100", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := nccl.Block(c, 2, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	models := map[string]*workload.Model{}
+	bounds := map[string]*step.Bounds{}
+	for _, name := range []string{"gpt2-xl", "llama2-7b", "mixtral-8x7b"} {
+		if models[name], err = workload.Find(name); err != nil {
+			t.Fatal(err)
+		}
+		bounds[name] = step.NewBounds(models[name], g)
+	}
+	tried, share := 0, 0.0
+	f := step.NewFabric(c, l, workload.Split{}, nccl.Newest)
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.SampledFrom([]string{"gpt2-xl", "llama2-7b", "mixtral-8x7b"}).Draw(t, "model")
+		j, ok := anyJob(t, models[name], 2)
+		if !ok {
+			t.Skip("no such job")
+		}
+		r, err := step.Step(j, g, f.With(j.Split))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := bounds[name].Bound(j)
+		if b.Seconds > r.Step*(1+1e-9) || b.Seconds <= 0 {
+			t.Fatalf("%s, %+v: at least %g s, priced %g s", j.Split, j, b.Seconds, r.Step)
+		}
+		if b.Memory != r.Memory {
+			t.Fatalf("%s: memory %+v, priced %+v", j.Split, b.Memory, r.Memory)
+		}
+		tried++
+		share += b.Seconds / r.Step
+	})
+	t.Logf("%d jobs; the bound is %.0f%% of the price on average", tried, 100*share/float64(max(1, tried)))
+}
+
+func BenchmarkBound(b *testing.B) {
+	for _, split := range []string{"zero=3", "tp=4,pp=4"} {
+		b.Run(split, func(b *testing.B) {
+			p, g := prepared(b, "dgx-h100", "h100", "llama2-13b", split, 4, 8, 1, 256)
+			j := p.Job()
+			x := step.NewBounds(j.Model, g)
+			x.Bound(j)
+			b.ReportAllocs()
+			for b.Loop() {
+				x.Bound(j)
+			}
+		})
+	}
+}

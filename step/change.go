@@ -1,0 +1,168 @@
+package step
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"busbar/cluster"
+	"busbar/pipeline"
+	"busbar/workload"
+)
+
+// Change is one thing that could be done about a step's time.
+type Change struct {
+	Text    string  // in words
+	Setting string  // as a flag of busbar step, or what to buy
+	Gain    float64 // of the throughput: 0.1 is a tenth more tokens a second
+	Buy     bool    // it is bought, not set
+}
+
+// least is the gain below which a change is not worth a line.
+const least = 0.02
+
+// Changes tries, one by one, settings and purchases that could make the job faster and fit
+// the memory of the GPU, and returns those that help, the best first. Networks are
+// tried only where the step waits for them.
+func (p *Prepared) Changes(g *GPU, r *Result) ([]Change, error) {
+	var list []Change
+	have := float64(g.Model.Memory)
+	fits := r.Memory.Total() <= have
+	try := func(c Change, f *Fabric, j *workload.Job) error {
+		if j.Check() != nil {
+			return nil
+		}
+		x, err := Prepare(j, f).Price(g)
+		if err != nil {
+			return err
+		}
+		if fits && x.Memory.Total() > have {
+			return nil
+		}
+		if c.Gain = (x.Tokens/x.Step)/(r.Tokens/r.Step) - 1; c.Gain >= least {
+			list = append(list, c)
+		}
+		return nil
+	}
+	for _, s := range p.settings() {
+		if err := try(s.Change, p.f.With(s.job.Split), &s.job); err != nil {
+			return nil, err
+		}
+	}
+	if wait, _ := p.f.Waits(r); wait > least*r.Step && r.Ranks <= mostTried {
+		for _, b := range p.networks() {
+			if err := try(b.Change, b.fabric, p.j); err != nil {
+				return nil, err
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Change) int {
+		switch {
+		case a.Gain > b.Gain:
+			return -1
+		case a.Gain < b.Gain:
+			return 1
+		}
+		return 0
+	})
+	return list, nil
+}
+
+type setting struct {
+	Change
+	job workload.Job
+}
+
+// settings are jobs that differ in one thing. What changes the numbers that are computed
+// (precision, the global batch) is not among them.
+func (p *Prepared) settings() []setting {
+	var list []setting
+	add := func(flag, text string, set func(j *workload.Job)) {
+		j := *p.j
+		set(&j)
+		list = append(list, setting{Change{Text: text, Setting: flag}, j})
+	}
+	j, s := p.j, p.j.Split
+	if j.Framework == workload.Eager {
+		add("--framework compiled", "compile the model, so that what lies between products is one pass through memory (torch.compile)", func(j *workload.Job) { j.Framework = workload.Compiled })
+		if v := j.Model.Dims.Vocab; v%8 != 0 && !j.Padded {
+			add("--padded", fmt.Sprintf("pad the vocabulary of %d to %d: rows that are no multiple of 16 bytes keep products from the tensor cores' full rate", v, (v+63)/64*64), func(j *workload.Job) { j.Padded = true })
+		}
+	}
+	if j.Unfused {
+		add("without --unfused", "attention in one kernel, which keeps its scores on the chip (FlashAttention)", func(j *workload.Job) { j.Unfused = false })
+	}
+	if j.Sync {
+		add("without --sync", "sum gradients beside the backward pass", func(j *workload.Job) { j.Sync = false })
+	}
+	lighter := map[workload.Recompute][]workload.Recompute{workload.Full: {workload.None, workload.Selective}, workload.Selective: {workload.None}}
+	for _, m := range lighter[j.Recompute] {
+		add("--recompute "+string(m), "keep more activations: memory for them is there", func(j *workload.Job) { j.Recompute = m })
+	}
+	if j.Micros() > 1 {
+		add(fmt.Sprintf("--micro-batch %d", 2*j.MicroBatch), "more sequences at once: larger products, fewer starts", func(j *workload.Job) { j.MicroBatch *= 2 })
+	}
+	if j.MicroBatch%2 == 0 && s.PP > 1 {
+		add(fmt.Sprintf("--micro-batch %d", j.MicroBatch/2), "fewer sequences at once: more micro-batches fill the pipeline", func(j *workload.Job) { j.MicroBatch /= 2 })
+	}
+	if s.PP > 1 && s.Chunks <= 1 && j.Schedule == "" {
+		add("vpp=2 in --parallel", "two chunks of layers a rank (interleaved schedule) halve the pipeline's filling", func(j *workload.Job) { j.Split.Chunks = 2 })
+		add("--schedule zero-bubble", "gradients of weights fill the pipeline's gaps", func(j *workload.Job) { j.Schedule = pipeline.ZeroBubble })
+	}
+	if s.TP > 1 && !s.SeqParallel {
+		add("sp=1 in --parallel", "divide what lies between tensor-parallel products too, and hide half of their traffic", func(j *workload.Job) { j.Split.SeqParallel = true })
+	}
+	if s.DP > 1 && s.ZeRO == 0 {
+		add("zero=1 in --parallel", "divide the optimizer's update among replicas", func(j *workload.Job) { j.Split.ZeRO = 1 })
+	}
+	if s.DP > 1 && s.ZeRO == 3 {
+		add("zero=1 in --parallel", "keep parameters whole: memory for them is there", func(j *workload.Job) { j.Split.ZeRO = 1 })
+	}
+	if s.DP > 1 && j.GradWidth() > 2 && !j.Compresses() {
+		add("--compress bf16", "send gradients as bfloat16", func(j *workload.Job) { j.Compress = workload.Wire("bf16") })
+	}
+	return list
+}
+
+// mostTried is the number of ranks up to which other networks are tried: each is as much work
+// as the job itself.
+const mostTried = 1 << 16
+
+type network struct {
+	Change
+	fabric *Fabric
+}
+
+// networks are the fabric with one setting of NCCL, or with one of its layers twice as fast.
+func (p *Prepared) networks() []network {
+	var list []network
+	add := func(c Change, cl *cluster.Cluster, env map[string]string) {
+		f := NewFabric(cl, p.f.layout, p.j.Split, p.f.version)
+		f.Env = env
+		list = append(list, network{c, f})
+	}
+	for _, x := range []struct{ key, value, text string }{
+		{"NCCL_ALGO", "Tree", "trees in place of what NCCL takes by itself"},
+		{"NCCL_ALGO", "Ring", "rings in place of what NCCL takes by itself"},
+		{"NCCL_NET_GDR_LEVEL", "SYS", "NICs read and write GPU memory across sockets too, where the platform allows it"},
+	} {
+		if _, set := p.f.Env[x.key]; set {
+			continue
+		}
+		env := maps.Clone(p.f.Env)
+		if env == nil {
+			env = map[string]string{}
+		}
+		env[x.key] = x.value
+		add(Change{Text: x.text, Setting: x.key + "=" + x.value}, p.f.c, env)
+	}
+	for _, t := range Tiers() {
+		if c, ok := Faster(p.f.c, 2, t); ok {
+			add(Change{Text: t.String() + " twice as fast", Setting: t.String() + " × 2", Buy: true}, c, p.f.Env)
+		}
+	}
+	if c, ok := Reaching(p.f.c); ok {
+		add(Change{Text: "NICs that read and write GPU memory", Setting: "GPUDirect RDMA", Buy: true}, c, p.f.Env)
+	}
+	return list
+}

@@ -1,0 +1,64 @@
+package step_test
+
+import (
+	"strings"
+	"testing"
+
+	"busbar/step"
+	"busbar/workload"
+)
+
+// The layout behind the product: two GPUs of a node share a NIC, and the first thing to do about it is
+// not to buy faster ones.
+func TestChangesOfSharedNIC(t *testing.T) {
+	p, g := prepared(t, "baskerville", "a100-40", "gpt2-large", "", 2, 2, 2, 8)
+	r, err := p.Price(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := p.Changes(g, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var settings []string
+	for i, c := range list {
+		settings = append(settings, c.Setting)
+		if i > 0 && c.Gain > list[i-1].Gain {
+			t.Errorf("%s helps more than %s before it", c.Setting, list[i-1].Setting)
+		}
+		if c.Buy {
+			t.Errorf("%s is advised", c.Setting)
+		}
+	}
+	if all := strings.Join(settings, " "); !strings.HasPrefix(all, "NCCL_NET_GDR_LEVEL=SYS") || !strings.Contains(all, "NCCL_ALGO=Tree") {
+		t.Errorf("advised are %v", settings)
+	}
+}
+
+// What a change promises is what the changed job takes.
+func TestChangesHoldTheirPromise(t *testing.T) {
+	p, g := prepared(t, "dgx-a100", "a100-80", "gpt3-13b", "tp=4", 1, 8, 2, 8)
+	r := changed(t, p, g, func(j *workload.Job) { j.Recompute = workload.Full })
+	j := *p.Job()
+	j.Recompute = workload.Full
+	list, err := step.Prepare(&j, p.Fabric()).Changes(g, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range list {
+		if c.Setting != "sp=1 in --parallel" {
+			continue
+		}
+		k := j
+		k.Split.SeqParallel = true
+		x, err := step.Step(&k, g, p.Fabric().With(k.Split))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Step/x.Step - 1; got < c.Gain-1e-9 || got > c.Gain+1e-9 {
+			t.Errorf("%s promises %g and gives %g", c.Setting, c.Gain, got)
+		}
+		return
+	}
+	t.Errorf("sequence parallelism is not among %+v", list)
+}

@@ -1,0 +1,158 @@
+package step
+
+import (
+	"fmt"
+
+	"busbar/cluster"
+	"busbar/hardware"
+	"busbar/unit"
+	"busbar/workload"
+)
+
+// Shares of what data sheets say.
+const (
+	// copyShare is of a link between a GPU and its host, by copies to and from locked memory. The
+	// README of NVIDIA's nvbandwidth shows 26.0 GB/s over PCIe 4 x16 of 31.5, published logs of
+	// H100s 55.6 of 63.
+	copyShare = 0.85
+	// updateShare is of the host's memory, by an update that all its cores work on: a round
+	// figure, not fitted. DeepSpeed's runs from memory with vectors of AVX-512.
+	updateShare = 0.5
+)
+
+// hostSide is what a rank has of its host, all ranks of the host working at once.
+type hostSide struct {
+	copies float64 // bytes/s each way between the GPU and the host's memory
+	update float64 // bytes/s that its update reads and writes
+	limit  string
+	shared float64 // ranks of the host
+}
+
+// hostSide looks at the first host: the slowest of its GPUs that take part.
+func (f *Fabric) hostSide() (*hostSide, error) {
+	if f.known.host != nil {
+		return f.known.host, nil
+	}
+	host := f.layout[0].Host
+	t := f.c.TypeOf(host)
+	routes := cluster.NewRoutes(f.c)
+	typ := f.c.Hosts[host].Type
+	var ways [][]cluster.Leg
+	users := make([]float64, len(t.Links))
+	for _, r := range f.layout {
+		if r.Host != host {
+			continue
+		}
+		cpu := t.Above(r.GPU, cluster.NUMA)
+		if cpu < 0 {
+			cpu = t.Above(r.GPU, cluster.Socket)
+		}
+		if cpu < 0 {
+			return nil, fmt.Errorf("%s does not say where on the host its GPUs hang; what goes to the host's memory cannot be priced", f.c.Name)
+		}
+		legs, _ := routes.Inside(typ, r.GPU, cpu)
+		for _, l := range legs {
+			if l.Link >= 0 {
+				users[l.Link]++
+			}
+		}
+		ways = append(ways, legs)
+	}
+	h := &hostSide{shared: float64(len(ways))}
+	for _, legs := range ways {
+		for _, l := range legs {
+			if l.Link < 0 || t.Links[l.Link].Rate.Value <= 0 {
+				continue
+			}
+			x := &t.Links[l.Link]
+			each := float64(x.Rate.Value) / users[l.Link]
+			if h.copies == 0 || each < h.copies {
+				h.copies = each
+				h.limit = fmt.Sprintf("%v to the host carries %v one direction, for %g GPUs", x.Kind, x.Rate.Value, users[l.Link])
+			}
+		}
+	}
+	if h.copies == 0 {
+		return nil, fmt.Errorf("%s does not say how fast the links between its GPUs and their host are", f.c.Name)
+	}
+	h.copies *= copyShare
+	h.update = float64(hardware.HostMemory(t).Value) * updateShare / h.shared
+	f.known.host = h
+	return h, nil
+}
+
+// toHost adds the copies of offloading: gradients go down beside the backward pass, after every
+// micro-batch where the GPU has no room to gather them (each later one brings the sum so far up
+// again, in the other direction), and new parameters come up while the next part is updated.
+func (p *pricing) toHost(x *stage, micros float64) error {
+	j := p.j
+	if !j.Offloads() {
+		return nil
+	}
+	h, err := p.f.hostSide()
+	if err != nil {
+		return err
+	}
+	share := p.share(sum(x.params))
+	bytes := share * j.ParamWidth()
+	one := bytes / h.copies
+	times := 1.0
+	if j.Streams() {
+		times = micros
+	}
+	last := min(one, bucketSize/h.copies) // nothing hides the last one
+	open := times*max(0, one-x.backward()) + last
+	if j.Offload == workload.OffloadParams {
+		open, times = last, micros // the rest is in the play of gathering and dividing
+	}
+	p.count(ToHost, "gradients to the host", bytes, times, one, open/times, h.limit)
+	if j.Offload == workload.OffloadOptimizer {
+		update, err := p.optimizer(sum(x.params))
+		if err != nil {
+			return err
+		}
+		p.count(ToHost, "gradients to the host", bytes, 1, one, max(0, one-update), h.limit)
+	}
+	return nil
+}
+
+// fetched is a block's gathering and dividing where parameters are in the host's memory.
+func (p *pricing) fetched(params, gather, scatter float64) (float64, float64, error) {
+	j := p.j
+	if j.Offload != workload.OffloadParams {
+		return gather, scatter, nil
+	}
+	h, err := p.f.hostSide()
+	if err != nil {
+		return 0, 0, err
+	}
+	one := p.share(params) * j.ParamWidth() / h.copies
+	return max(gather, one), max(scatter, one), nil
+}
+
+// HostWords says how much of a node's memory its ranks take, so many bytes each, and how fast it is.
+func (f *Fabric) HostWords(each float64) string {
+	host := f.layout[0].Host
+	ranks := 0.0
+	for _, r := range f.layout {
+		if r.Host == host {
+			ranks++
+		}
+	}
+	t := f.c.TypeOf(host)
+	var has unit.Bytes
+	for _, i := range t.Of(cluster.NUMA) {
+		if cpu := t.Devices[i].CPU; cpu != nil {
+			has += cpu.Memory.Value
+		}
+	}
+	of := ""
+	switch need := each * ranks; {
+	case has > 0 && need > float64(has):
+		of = fmt.Sprintf(", which has %.1f GB: too little", float64(has)/1e9)
+	case has > 0:
+		of = fmt.Sprintf(" of its %.1f GB", float64(has)/1e9)
+	}
+	rate := hardware.HostMemory(t)
+	return fmt.Sprintf("host memory: %.1f GB a node%s; %v (%s)", each*ranks/1e9, of, rate.Value, rate.Source)
+}

@@ -1,0 +1,123 @@
+package step_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"busbar/hardware"
+	"busbar/nccl"
+	"busbar/step"
+	"busbar/workload"
+)
+
+// changed is a prepared job with another setting.
+func changed(t *testing.T, p *step.Prepared, g *step.GPU, change func(*workload.Job)) *step.Result {
+	t.Helper()
+	j := *p.Job()
+	change(&j)
+	if err := j.Check(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := step.Prepare(&j, p.Fabric()).Price(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// ZeRO-Offload's abstract has 40 TFLOPS of one V100 for ten billion parameters; its batch is not
+// stated there, so that only the order is held. The GPU has the memory for it, and would not have it without.
+func TestZeROOffload(t *testing.T) {
+	m, err := workload.Parse("params=10B")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := hardware.Preset("dgx-2", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := nccl.Block(c, 1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gpu, _ := hardware.GPUByName("v100-32")
+	g, err := step.NewGPU(gpu, step.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := &workload.Job{Model: m, Seq: 1024, MicroBatch: 8, GlobalBatch: 512, Precision: workload.FP16, Recompute: workload.Full, Framework: workload.Fused, Unfused: true, Offload: workload.OffloadOptimizer}
+	if j.Split, err = j.Split.On(1); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Check(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := step.Step(j, g, step.NewFabric(c, l, j.Split, nccl.Newest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rate := r.Flops / r.Step / 1e12
+	t.Logf("%.1f TFLOPS, published 40; %.1f GB of the GPU, %.0f GB of the host; update %.2f s", rate, r.Memory.Total()/1e9, r.Memory.Host/1e9, r.Optimizer)
+	if math.Abs(rate/40-1) > 0.35 || r.Memory.Total() > float64(gpu.Memory) {
+		t.Error("expected 40 TFLOPS within a third, and a job that fits")
+	}
+	j.Offload = ""
+	if need := j.Memory().Total(); need < 4*float64(gpu.Memory) {
+		t.Errorf("without offloading it needs %g bytes", need)
+	}
+}
+
+// What the host does is shared by its GPUs: links that several hang on, and memory.
+func TestOffloadIsShared(t *testing.T) {
+	took := map[int]*step.Result{}
+	for _, gpus := range []int{1, 8} {
+		p, g := prepared(t, "dgx-a100", "a100-80", "llama2-7b", "zero=2", 1, gpus, 1, 8)
+		took[gpus] = changed(t, p, g, func(j *workload.Job) { j.Offload = workload.OffloadOptimizer })
+		plain := changed(t, p, g, func(*workload.Job) {})
+		if took[gpus].Step <= plain.Step || took[gpus].Memory.Total() >= plain.Memory.Total() {
+			t.Errorf("%d GPUs: offloaded %g s and %g bytes, else %g s and %g bytes", gpus, took[gpus].Step, took[gpus].Memory.Total(), plain.Step, plain.Memory.Total())
+		}
+	}
+	// Eight update an eighth each, with an eighth of the memory's rate.
+	if a, b := took[1].Optimizer, took[8].Optimizer; math.Abs(a/b-1) > 1e-9 {
+		t.Errorf("the update takes %g s by one GPU and %g s by eight", a, b)
+	}
+	at := func(r *step.Result) *step.Traffic {
+		for i := range r.Traffic {
+			if r.Traffic[i].Group == step.ToHost {
+				return &r.Traffic[i]
+			}
+		}
+		t.Fatal("nothing goes to the host")
+		return nil
+	}
+	one, eight := at(took[1]), at(took[8])
+	alone, shared := one.Bytes/(one.Seconds/one.Calls), eight.Bytes/(eight.Seconds/eight.Calls)
+	t.Logf("a GPU copies %.1f GB/s alone (%s), %.1f GB/s beside seven (%s)", alone/1e9, one.Limit, shared/1e9, eight.Limit)
+	if shared > alone/1.9 { // two GPUs of a DGX A100 share a switch to the host
+		t.Error("GPUs behind one switch do not share its link to the host")
+	}
+}
+
+// Parameters in the host's memory take less of the GPU and more of the link.
+func TestOffloadedParameters(t *testing.T) {
+	p, g := prepared(t, "dgx-a100", "a100-80", "llama2-7b", "zero=3", 1, 8, 1, 8)
+	state := changed(t, p, g, func(j *workload.Job) { j.Offload = workload.OffloadOptimizer })
+	all := changed(t, p, g, func(j *workload.Job) { j.Offload = workload.OffloadParams })
+	if all.Memory.Params != 0 || all.Memory.Host <= state.Memory.Host || all.Step <= state.Step {
+		t.Errorf("parameters offloaded: %g s and %+v; the optimizer only: %g s and %+v", all.Step, all.Memory, state.Step, state.Memory)
+	}
+}
+
+// Where a job does not fit, the words say whether the host's memory would do.
+func TestOffloadIsProposed(t *testing.T) {
+	p, g := prepared(t, "dgx-h100", "h100", "llama2-13b", "", 1, 1, 1, 1)
+	r, err := p.Price(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := r.Limit(p.Job(), 80e9).Text; !strings.Contains(text, "does not fit") || !strings.Contains(text, "--offload optimizer would fit: 5") {
+		t.Error(text)
+	}
+}

@@ -1,0 +1,155 @@
+package step
+
+import (
+	"fmt"
+
+	"busbar/coll"
+	"busbar/pipeline"
+	"busbar/workload"
+)
+
+// priced is a block's time for one micro-batch. Of the backward pass, weight is what computes
+// gradients of weights.
+type priced struct{ fwd, bwd, weight, params, summed float64 }
+
+// weights are the tasks that compute gradients of weights.
+func weights(list []workload.Task) []workload.Task {
+	only := []workload.Task{}
+	for _, t := range list {
+		if t.Weight {
+			only = append(only, t)
+		}
+	}
+	return only
+}
+
+// cut gives blocks to places in the pipeline, and places to ranks: layers evenly, what is
+// before them to the first place and what is after them to the last.
+func (p *pricing) cut() error {
+	ranks, places := p.shape.Ranks, p.shape.Ranks*p.shape.Chunks
+	took := make([]priced, len(p.blocks))
+	layers, before := 0, 0
+	for k := range p.blocks {
+		var err error
+		if took[k], err = p.block(&p.blocks[k]); err != nil {
+			return err
+		}
+		switch p.blocks[k].kind {
+		case workload.Layer:
+			layers += int(p.blocks[k].count)
+		case workload.Entry:
+			before += int(p.blocks[k].count)
+		}
+	}
+	if layers < places {
+		return fmt.Errorf("%d layers for %d stages", layers, places)
+	}
+	p.room(ranks, places)
+	edges := edges(p.shape, layers, before, len(p.kinds))
+	for place := range places {
+		from, to := edges[place], edges[place+1]
+		r, _ := p.shape.Owner(place)
+		x := &p.stages[r]
+		late := p.lateness(r)
+		for _, k := range p.kinds[from:to] {
+			b := p.delayed(k, took[k], late)
+			x.fwd, x.bwd, x.params, x.summed = append(x.fwd, b.fwd), append(x.bwd, b.bwd), append(x.params, b.params), append(x.summed, b.summed)
+			p.times.Forward[place] += b.fwd
+			p.times.Backward[place] += b.bwd - b.weight
+			p.times.Weight[place] += b.weight
+		}
+	}
+	return nil
+}
+
+// edges are where places begin among the blocks of a model, and where the last one ends. Ranks
+// have layers as evenly as it goes, and their chunks divide those.
+func edges(s pipeline.Shape, layers, before, all int) []int {
+	list := make([]int, s.Ranks*s.Chunks+1)
+	at := before
+	for place := range s.Ranks * s.Chunks {
+		r, c := s.Owner(place)
+		mine := (r+1)*layers/s.Ranks - r*layers/s.Ranks
+		list[place] = at
+		at += (c+1)*mine/s.Chunks - c*mine/s.Chunks
+	}
+	list[0], list[s.Ranks*s.Chunks] = 0, all
+	return list
+}
+
+// room makes place for the times of all stages at once.
+func (p *pricing) room(ranks, places int) {
+	p.stages = make([]stage, ranks)
+	each := len(p.kinds)/ranks + 1 + len(p.kinds) - layersOf(p.Prepared)
+	buf := make([]float64, 4*ranks*each+3*places)
+	for r := range p.stages {
+		x := &p.stages[r]
+		for _, list := range []*[]float64{&x.fwd, &x.bwd, &x.params, &x.summed} {
+			*list, buf = buf[:0:each], buf[each:]
+		}
+	}
+	p.times = pipeline.Times{Forward: buf[:places], Backward: buf[places : 2*places], Weight: buf[2*places : 3*places]}
+}
+
+// layersOf is how many layers the model has.
+func layersOf(p *Prepared) int {
+	n := 0.0
+	for i := range p.blocks {
+		if p.blocks[i].kind == workload.Layer {
+			n += p.blocks[i].count
+		}
+	}
+	return int(n)
+}
+
+// slowest is the stage with most work.
+func (p *pricing) slowest() int {
+	slow, most := 0, 0.0
+	for k := range p.stages {
+		if t := p.stages[k].forward() + p.stages[k].backward(); t > most {
+			slow, most = k, t
+		}
+	}
+	return slow
+}
+
+// pipeline plays the schedule twice: as if messages took no time, where what is beyond the work
+// of the slowest stage is the bubble, and with them, where what is longer is waiting for
+// messages.
+func (p *pricing) pipeline(r *Result, micros, work float64) error {
+	if p.shape.Ranks == 1 {
+		return nil
+	}
+	plan := p.f.known.plans[p.shape]
+	if plan == nil {
+		var err error
+		if plan, err = pipeline.NewSteady(p.shape); err != nil {
+			return err
+		}
+		p.f.known.plans[p.shape] = plan
+	}
+	p.times.Message = 0
+	alone := plan.Seconds(&p.times)
+	r.Bubble = max(0, alone-work*micros)
+	bytes, one, limit, err := p.message()
+	if err != nil {
+		return err
+	}
+	p.times.Message = one
+	whole := plan.Seconds(&p.times)
+	// Of a rank in the middle, one there and one back for every chunk and micro-batch.
+	calls := 2 * micros * float64(p.shape.Chunks)
+	p.count(Next, "activations and their gradients", bytes, calls, one, max(0, whole-alone)/calls, limit)
+	return nil
+}
+
+// message is what a stage sends to the next for a micro-batch, and how long that takes.
+func (p *pricing) message() (bytes, seconds float64, limit string, err error) {
+	j, s := p.j, p.j.Split
+	bytes = float64(j.MicroBatch) * float64(j.Seq) / float64(s.CP) * float64(j.Model.Dims.Hidden) * j.Precision.Width()
+	if s.SeqParallel || j.Framework == workload.Fused {
+		bytes /= float64(s.TP) // each sends its part; the next gathers it over NVLink
+	}
+	seconds, limit, err = p.f.Seconds(Next, coll.SendRecv, bytes)
+	return bytes, seconds, limit, err
+}

@@ -33,6 +33,8 @@ type aspect struct {
 	recompute   workload.Recompute
 	framework   workload.Framework
 	unfused     bool
+	early       bool
+	padded      bool
 	masked      float64
 	gradients16 bool // ZeRO 3 has narrower gradients
 }
@@ -115,7 +117,7 @@ func (b *Bounds) edges(shape pipeline.Shape, x *bounded) []int {
 func (b *Bounds) blocks(j *workload.Job) *bounded {
 	s := &j.Split
 	key := aspect{
-		max(s.TP, 1), max(s.CP, 1), max(s.EP, 1), s.SeqParallel, j.Seq, j.MicroBatch, j.Precision, j.Recompute, j.Framework, j.Unfused, j.Masked, s.ZeRO == 3,
+		max(s.TP, 1), max(s.CP, 1), max(s.EP, 1), s.SeqParallel, j.Seq, j.MicroBatch, j.Precision, j.Recompute, j.Framework, j.Unfused, j.Early, j.Padded, j.Masked, s.ZeRO == 3,
 	}
 	if x := b.seen[key]; x != nil {
 		return x

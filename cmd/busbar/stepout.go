@@ -142,7 +142,7 @@ func printSteps(w io.Writer, name string, rows []pricedStep) error {
 		r.whole.print(w)
 	}
 	if len(rows) > 1 {
-		fmt.Fprintf(w, "\n%s\n", compared(rows))
+		fmt.Fprintf(w, "\n%s\n", fastest(rows))
 	}
 	return nil
 }
@@ -207,8 +207,8 @@ func seconds(s float64) string {
 	return unit.Time(s * 1e12).String()
 }
 
-// compared says which layout is fastest, by tokens a second, and how far behind the others are.
-func compared(rows []pricedStep) string {
+// fastest says which layout is fastest, by tokens a second, and how far behind the others are.
+func fastest(rows []pricedStep) string {
 	order := slices.Clone(rows)
 	rate := func(r pricedStep) float64 { return r.Tokens / r.Step }
 	slices.SortStableFunc(order, func(a, b pricedStep) int { return cmp.Compare(rate(b), rate(a)) })

@@ -12,6 +12,13 @@
 // As an ordinary user the holder has a user namespace of its own, where the kernel
 // allows that.
 //
+// # Inside nodes
+//
+// Links between the GPUs of a node are shaped too where this machine can push them
+// at the lab's scale: GPUs have addresses, ranks bind to them and talk over the
+// node's loopback, and classes of a token bucket there stand for the links. Else
+// ranks of a node talk through shared memory.
+//
 // # Switches
 //
 // Bridges learn nothing and flood nothing. Every switch has a table that says for

@@ -34,6 +34,9 @@ func (h *holder) fault(f Fault) error {
 	if f.Kind == "node" {
 		return h.faultNode(f)
 	}
+	if n, links := h.plan.InnerLink(f.Where); len(links) > 0 {
+		return h.faultInner(f, n, links)
+	}
 	nic, err := h.plan.Link(f.Where)
 	if err != nil {
 		return badRequest(err.Error())
@@ -68,6 +71,20 @@ func (h *holder) fault(f Fault) error {
 
 // isState reports a fault that says whether a link is up.
 func isState(f Fault) bool { return f.What == "down" || f.What == "flap" }
+
+// faultInner makes a link inside a node slower.
+func (h *holder) faultInner(f Fault, n int, links []int) error {
+	if f.What != "rate" {
+		return badRequest(fmt.Sprintf("%s is inside a node; expected rate=PERCENT%%", f.Where))
+	}
+	if err := h.fab.shapeInner(n, links, f.Share); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	h.faults[f.Kind+" "+f.Where+" "+f.What] = &active{f: f}
+	h.mu.Unlock()
+	return nil
+}
 
 func (h *holder) faultNode(f Fault) error {
 	n := h.plan.NodeByName(f.Where)
@@ -136,6 +153,9 @@ func (h *holder) healOne(what string, match func(Fault) bool) (int, error) {
 func (h *holder) undo(a *active) error {
 	if a.f.Kind == "node" {
 		return h.signalNode(h.plan.NodeByName(a.f.Where), syscall.SIGCONT)
+	}
+	if n, links := h.plan.InnerLink(a.f.Where); len(links) > 0 {
+		return h.fab.shapeInner(n, links, 1)
 	}
 	nic, err := h.plan.Link(a.f.Where)
 	if err != nil {

@@ -27,7 +27,7 @@ func (f *fabric) inside(n int, x *Inner) error {
 		if !x.has(s) {
 			continue
 		}
-		if over[s], err = detour(h, lo, fmt.Sprintf("ifb%d", 10+s), parent); err != nil {
+		if over[s], err = detour(h, lo, detourName(s), parent); err != nil {
 			return fmt.Errorf("links inside a node (kernel options IFB, NET_SCH_INGRESS, NET_CLS_U32, NET_ACT_MIRRED): %w", err)
 		}
 	}
@@ -137,6 +137,27 @@ func (x *Inner) shape(h *netlink.Handle, l netlink.Link, stage int) error {
 	}
 	return nil
 }
+
+// shapeInner gives links inside a node a share of their rate.
+func (f *fabric) shapeInner(n int, links []int, share float64) error {
+	x := f.p.inner(n)
+	for _, k := range links {
+		name := "lo"
+		if s := x.Links[k].Stage; s != stageLoop {
+			name = detourName(s)
+		}
+		l, err := f.at[n].LinkByName(name)
+		if err != nil {
+			return err
+		}
+		if err := f.at[n].ClassChange(class(l.Attrs().Index, k, float64(x.Links[k].Rate)*share)); err != nil {
+			return fmt.Errorf("%s: %w", x.Links[k].Name, err)
+		}
+	}
+	return nil
+}
+
+func detourName(stage int) string { return fmt.Sprintf("ifb%d", 10+stage) }
 
 func classID(link int) uint32 { return netlink.MakeHandle(1, uint16(link+1)) }
 

@@ -155,6 +155,24 @@ func (p *Plan) Bind(s Seat) string {
 	return strings.Join(words, ",")
 }
 
+// InnerLink finds NODE:A-B, a link inside a node by its two ends: the node and both of its
+// directions, none where there is no such link.
+func (p *Plan) InnerLink(word string) (node int, links []int) {
+	name, rest, _ := strings.Cut(word, ":")
+	a, z, ok := strings.Cut(rest, "-")
+	if node = p.NodeByName(name); node < 0 || !ok {
+		return node, nil
+	}
+	if x := p.inner(node); x != nil {
+		for k := range x.Links {
+			if l := x.Links[k].Name; l == a+"→"+z || l == z+"→"+a {
+				links = append(links, k)
+			}
+		}
+	}
+	return node, links
+}
+
 // Holds reports a layout with more ranks on a node than it has GPUs, between which links
 // are shaped.
 func (p *Plan) Holds(seats []Seat) error {

@@ -32,6 +32,31 @@ func printLinks(names []string) error {
 	return nil
 }
 
+// slowInner halves the last link of the way that was taken, in both directions, and heals it.
+func slowInner(t *testing.T, l *Lab, name string, in *Inner) {
+	t.Helper()
+	way := in.Ways[1][3]
+	link := in.Links[way[len(way)-1]]
+	where := "node0:" + strings.ReplaceAll(link.Name, "→", "-")
+	half := fmt.Sprint(uint64(float64(link.Rate)/2+5e5) / 1e6)
+	count := func() int {
+		out, _ := run(t, l, "node0", "links", "lo")
+		return strings.Count(out+"\n", " "+half+"\n")
+	}
+	if err := l.Fault(Fault{Kind: "link", Where: where, What: "down"}); err == nil {
+		t.Errorf("%s: %s can be taken down", name, where)
+	}
+	if err := l.Fault(Fault{Kind: "link", Where: where, What: "rate", Share: 0.5}); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	if count() == 0 {
+		t.Errorf("%s: %s has its whole rate", name, where)
+	}
+	if left, err := l.Heal(where); err != nil || len(left) > 0 || count() > 0 {
+		t.Errorf("%s: healing: %v, left %v", name, err, left)
+	}
+}
+
 // What one GPU sends to another crosses the links between them and no others, whether they
 // lie side by side or one behind the other; the plain loopback crosses none.
 func TestLinksInsideNodes(t *testing.T) {
@@ -62,7 +87,7 @@ func TestLinksInsideNodes(t *testing.T) {
 		names := []string{"links", "lo"}
 		for _, s := range []int{stageBefore, stageBehind} {
 			if in.has(s) {
-				names = append(names, fmt.Sprintf("ifb%d", 10+s))
+				names = append(names, detourName(s))
 			}
 		}
 		out, code := run(t, l, "node0", names...)
@@ -79,6 +104,7 @@ func TestLinksInsideNodes(t *testing.T) {
 		if len(got) != len(want) {
 			t.Errorf("%s: %d links were crossed, want %d: %q", x.name, len(got), len(want), out)
 		}
+		slowInner(t, l, x.name, in)
 		l.folder.Down("t")
 	}
 }

@@ -146,14 +146,14 @@ func (x *forced) change(op coll.Op, auto Setting, best Row) map[string]string {
 	} else if !paired(op.Kind) {
 		proto := to.Proto != auto.Proto
 		if to.Algo != auto.Algo {
-			out["NCCL_ALGO"] = settingFor(v, op.Kind, ncclWord(to.Algo))
+			out["NCCL_ALGO"] = SettingFor(v, op.Kind, ncclWord(to.Algo))
 			if alone, err := x.named(op, best.Algo, ""); err == nil {
 				r, err := x.row(op, alone, auto)
 				proto = err != nil || float64(r.Time) > 1.02*float64(best.Time)
 			}
 		}
 		if proto {
-			out["NCCL_PROTO"] = settingFor(v, op.Kind, ncclWord(to.Proto))
+			out["NCCL_PROTO"] = SettingFor(v, op.Kind, ncclWord(to.Proto))
 		}
 	}
 	if to.Channels > x.p.Plan.Count() {

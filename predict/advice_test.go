@@ -107,7 +107,7 @@ func TestSettingForm(t *testing.T) {
 		{now, coll.ReduceScatter, "LL128", "reducescatter:ll128"},
 		{now, coll.Barrier, "Tree", "allreduce:tree"},
 	} {
-		if got := settingFor(c.v, c.kind, c.word); got != c.want {
+		if got := SettingFor(c.v, c.kind, c.word); got != c.want {
 			t.Errorf("NCCL %v %s: %s, want %s", c.v, c.kind, got, c.want)
 		}
 	}

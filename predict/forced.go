@@ -47,18 +47,18 @@ func withSetting(env map[string]string, v nccl.Version, kind coll.Kind, algo, pr
 	delete(out, "NCCL_ALGO")
 	delete(out, "NCCL_PROTO")
 	if algo != "" {
-		out["NCCL_ALGO"] = settingFor(v, kind, ncclWord(algo))
+		out["NCCL_ALGO"] = SettingFor(v, kind, ncclWord(algo))
 	}
 	if proto != "" {
-		out["NCCL_PROTO"] = settingFor(v, kind, ncclWord(proto))
+		out["NCCL_PROTO"] = SettingFor(v, kind, ncclWord(proto))
 	}
 	return out
 }
 
-// settingFor writes a choice in the form that the release understands: since 2.24
+// SettingFor writes a choice in the form that the release understands: since 2.24
 // for one collective, so that the others keep theirs (a plain list would leave
 // some without any), before for all.
-func settingFor(v nccl.Version, kind coll.Kind, word string) string {
+func SettingFor(v nccl.Version, kind coll.Kind, word string) string {
 	if !v.From(24) {
 		return word
 	}

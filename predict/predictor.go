@@ -24,6 +24,10 @@ type Predictor struct {
 	Gen     sim.Gen
 	Card    bool // GPUs without links of their own
 
+	env     map[string]string
+	beside  []nccl.Layout
+	smaller map[int]*Predictor // of the first ranks, for what cannot be counted over all
+
 	machine   *sim.Machine
 	nodeOf    []int32
 	outlines  map[shape]*outline
@@ -50,11 +54,7 @@ func New(c *cluster.Cluster, l nccl.Layout, v nccl.Version, env map[string]strin
 	if err != nil {
 		return nil, err
 	}
-	places := make([]cluster.Place, len(l))
-	for i, r := range l {
-		places[i] = cluster.Place{Host: r.Host, Device: r.GPU}
-	}
-	m, err := sim.New(c, places)
+	m, err := sim.New(c, placed(l))
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func New(c *cluster.Cluster, l nccl.Layout, v nccl.Version, env map[string]strin
 			return nil, err
 		}
 	}
-	p := &Predictor{Cluster: c, Layout: l, Plan: plan, Figures: figures, Gen: sim.GenOf(plan.MinCC), machine: m, outlines: map[shape]*outline{}}
+	p := &Predictor{Cluster: c, Layout: l, Plan: plan, Figures: figures, Gen: sim.GenOf(plan.MinCC), env: env, machine: m, outlines: map[shape]*outline{}}
 	p.Card = !c.TypeOf(l[0].Host).Linked()
 	p.nodeOf = make([]int32, len(l))
 	for i := range plan.Nodes {
@@ -86,10 +86,9 @@ func New(c *cluster.Cluster, l nccl.Layout, v nccl.Version, env map[string]strin
 func (p *Predictor) Beside(groups []nccl.Layout) error {
 	places := make([][]cluster.Place, len(groups))
 	for i, l := range groups {
-		for _, r := range l {
-			places[i] = append(places[i], cluster.Place{Host: r.Host, Device: r.GPU})
-		}
+		places[i] = placed(l)
 	}
+	p.beside = groups
 	return p.machine.Beside(places)
 }
 
@@ -193,6 +192,9 @@ func algoName(a nccl.Algo, kind coll.Kind) string {
 func (p *Predictor) Price(op coll.Op, s Setting) (*result.Run, error) {
 	o := p.outline(op, s)
 	if o.err != nil {
+		if s.Algo == "pat" {
+			return p.few(op, s, o.err)
+		}
 		return nil, o.err
 	}
 	m := p.model(p.Figures, op, s)

@@ -23,10 +23,10 @@ const (
 // Bar is a span with what colours it.
 type Bar struct {
 	Span
-	Kind byte // f forward, b backward, w gradients of weights, e encoding, t traffic, u update
+	Kind byte // f forward, b backward, w gradients of weights, e encoding, h copies to the host, t traffic, u update
 }
 
-var barFill = map[byte]string{'f': "#4c78a8", 'b': "#72b7b2", 'w': "#2f7f79", 'e': "#9d7fb8", 't': "#e45756", 'u': "#b8a35a"}
+var barFill = map[byte]string{'f': "#4c78a8", 'b': "#72b7b2", 'w': "#2f7f79", 'e': "#9d7fb8", 'h': "#e8923c", 't': "#e45756", 'u': "#b8a35a"}
 
 // Timeline draws bars over time, a line for every track of every group, in the order in which
 // they come. Neighbours of one kind that are thinner than a dot are drawn as one.
@@ -86,7 +86,7 @@ func Timeline(w io.Writer, title string, bars []Bar) error {
 	for _, k := range []struct {
 		kind byte
 		name string
-	}{{'f', "forward"}, {'b', "backward"}, {'w', "weights' gradients"}, {'e', "encoding"}, {'t', "traffic"}, {'u', "update"}} {
+	}{{'f', "forward"}, {'b', "backward"}, {'w', "weights' gradients"}, {'e', "encoding"}, {'h', "copies to the host"}, {'t', "traffic"}, {'u', "update"}} {
 		if !has[k.kind] {
 			continue
 		}

@@ -46,15 +46,15 @@ func (r *socketRank) step(l int) bool {
 	case op.Verb == schedule.Send:
 		r.send(l, op)
 	case op.Verb.Receives():
-		c := r.p.connect(r.job, int(op.Peer), r.rank)
-		if len(c.came[l]) > 0 {
-			c.came[l] = c.came[l][1:]
+		if at := [2]int{int(op.Peer), l}; r.came[at] > 0 {
+			r.came[at]--
 			ln.taking = false
 			break
 		}
+		c := r.p.connect(r.job, int(op.Peer), r.rank)
 		if c.near && !ln.taking { // the receiver takes it out of the sender's memory
 			for _, f := range c.queue {
-				if f.lane == l && !f.taken {
+				if f.to == r && f.lane == l && !f.taken {
 					ln.taking, f.taken, f.reduce = true, true, op.Verb == schedule.RecvReduce
 					r.p.begin(f)
 					break
@@ -72,10 +72,10 @@ func (r *socketRank) send(l int, op schedule.Op) {
 	p, j := r.p, r.job
 	c := p.connect(j, r.rank, int(op.Peer))
 	bytes := float64(j.Schedule.Bytes(j.Op, op))
-	f := &socketMessage{conn: c, lane: l, bytes: bytes, left: max(bytes, 1), sender: p.cpu[j.Ranks[r.rank]]}
+	f := &socketMessage{conn: c, from: r.rank, to: j.ranks[op.Peer], lane: l, bytes: bytes, left: max(bytes, 1), sender: p.cpu[j.Ranks[r.rank]]}
 	c.queue = append(c.queue, f)
 	if c.near {
-		p.due = append(p.due, socketEvent{at: p.now, rank: c.to, look: true}) // it may wait for this
+		p.due = append(p.due, socketEvent{at: p.now, rank: f.to, look: true}) // it may wait for this
 		return
 	}
 	f.reduce = true // what a receiver adds it adds as it comes in
@@ -86,8 +86,8 @@ func (r *socketRank) send(l int, op schedule.Op) {
 
 // arrive hands a message to its lane.
 func (p *socketPlay) arrive(f *socketMessage) {
-	f.conn.came[f.lane] = append(f.conn.came[f.lane], f)
-	f.conn.to.goOn()
+	f.to.came[[2]int{f.from, f.lane}]++
+	f.to.goOn()
 }
 
 // connect finds a connection of a job.
@@ -95,7 +95,7 @@ func (p *socketPlay) connect(j *socketJob, from, to int) *socketConn {
 	key := [2]int{j.Ranks[from], j.Ranks[to]}
 	c := p.conns[key]
 	if c == nil {
-		c = &socketConn{to: j.ranks[to], came: make([][]*socketMessage, j.Schedule.Lanes)}
+		c = &socketConn{}
 		c.things, c.near = p.w.Way(key[0], key[1])
 		p.conns[key] = c
 	}

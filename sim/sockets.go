@@ -67,20 +67,12 @@ const (
 // when things go their usual way, with the thing that carries most for its capacity
 // (-1 where the processors or waiting take the time).
 func (m *Sockets) Play(ctx context.Context, w Wiring, jobs []Job) ([]unit.Time, int, error) {
-	p := &socketPlay{m: m, w: w, caps: append([]float64{}, w.Capacity()...), conns: map[[2]int]*socketConn{}}
-	p.things, p.rounds = len(p.caps), roundsAlone
+	rounds := roundsAlone
 	if len(jobs) > 1 {
-		p.rounds = roundsMany
+		rounds = roundsMany
 	}
-	p.cores = int32(len(p.caps))
-	p.caps = append(p.caps, max(m.Cores, 1)*nano)
-	p.cpu = map[int]int32{}
-	for j := range jobs {
-		if err := p.add(&jobs[j]); err != nil {
-			return nil, -1, err
-		}
-	}
-	if err := p.run(ctx); err != nil {
+	p, err := m.play(ctx, w, jobs, rounds)
+	if err != nil {
 		return nil, -1, err
 	}
 	times := make([]unit.Time, len(jobs))
@@ -94,6 +86,40 @@ func (m *Sockets) Play(ctx context.Context, w Wiring, jobs []Job) ([]unit.Time, 
 		times[j] = ps(worst)
 	}
 	return times, p.busiest(end), nil
+}
+
+// Once runs every job once, from its start on, and returns when each has ended, with the
+// thing that carries most for its capacity. Jobs may have ranks in common, as the buckets of
+// a step have: what those send to each other then goes in the order in which they come to it.
+func (m *Sockets) Once(ctx context.Context, w Wiring, jobs []Job) ([]unit.Time, int, error) {
+	p, err := m.play(ctx, w, jobs, 1)
+	if err != nil {
+		return nil, -1, err
+	}
+	times := make([]unit.Time, len(jobs))
+	end := 0.0
+	for j := range p.jobs {
+		for _, r := range p.jobs[j].ranks {
+			times[j] = max(times[j], ps(r.ended[0]))
+			end = max(end, r.ended[0])
+		}
+	}
+	return times, p.busiest(end), nil
+}
+
+// play runs jobs so many times.
+func (m *Sockets) play(ctx context.Context, w Wiring, jobs []Job, rounds int) (*socketPlay, error) {
+	p := &socketPlay{m: m, w: w, caps: append([]float64{}, w.Capacity()...), conns: map[[2]int]*socketConn{}, cpu: map[int]int32{}, rounds: rounds}
+	p.things = len(p.caps)
+	p.cores = int32(len(p.caps))
+	p.caps = append(p.caps, max(m.Cores, 1)*nano)
+	p.jobs = make([]socketJob, 0, len(jobs))
+	for j := range jobs {
+		if err := p.add(&jobs[j]); err != nil {
+			return nil, err
+		}
+	}
+	return p, p.run(ctx)
 }
 
 // socketPlay is the state of a run; times are seconds.
@@ -129,6 +155,7 @@ type socketRank struct {
 	round int
 	ended []float64
 	began bool
+	came  map[[2]int]int // messages that are there, by peer and lane
 }
 
 // socketLane is how far a lane has come.
@@ -141,13 +168,13 @@ type socketLane struct {
 type socketConn struct {
 	near   bool
 	things []int
-	to     *socketRank
 	queue  []*socketMessage // not yet through, in order
-	came   [][]*socketMessage
 }
 
 type socketMessage struct {
 	conn   *socketConn
+	from   int // the sender's number in its job
+	to     *socketRank
 	lane   int
 	bytes  float64
 	left   float64
@@ -175,7 +202,7 @@ func (p *socketPlay) add(j *Job) error {
 	total := 0
 	job := socketJob{Job: j}
 	for r := range s.Ranks {
-		x := &socketRank{p: p, rank: r, lanes: make([]socketLane, s.Lanes)}
+		x := &socketRank{p: p, rank: r, came: map[[2]int]int{}, lanes: make([]socketLane, s.Lanes)}
 		for l := range s.Lanes {
 			total += s.Len(r, l)
 		}
@@ -190,10 +217,8 @@ func (p *socketPlay) add(j *Job) error {
 		}
 	}
 	p.jobs = append(p.jobs, job)
-	for i := range p.jobs {
-		for _, x := range p.jobs[i].ranks {
-			x.job = &p.jobs[i]
-		}
+	for _, x := range job.ranks {
+		x.job = &p.jobs[len(p.jobs)-1] // there is room for all of them, so they stay in place
 	}
 	return nil
 }
@@ -328,7 +353,7 @@ func (p *socketPlay) begin(f *socketMessage) {
 	for _, t := range c.things {
 		add(int32(t), 1)
 	}
-	add(p.cpu[c.to.job.Ranks[c.to.rank]], receive*nano)
+	add(p.cpu[f.to.job.Ranks[f.to.rank]], receive*nano)
 	add(f.sender, m.Send*nano)
 	add(p.cores, (receive+m.Send)*nano)
 	p.flows = append(p.flows, f)

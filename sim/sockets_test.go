@@ -143,3 +143,28 @@ func TestSocketsPlayAllAlgorithms(t *testing.T) {
 		}
 	}
 }
+
+// Buckets of a step have their ranks in common: begun together they take as long as one after
+// the other where nothing but the ports counts, and one that begins late is waited for.
+func TestSocketsBucketsOfAStep(t *testing.T) {
+	const size, rate = 1 << 22, 1e8
+	w := star{1, 4, rate, 0}
+	m := &Sockets{Cores: 100}
+	one := placed(t, coll.AllReduce, "ring", 4, schedule.Params{}, size)
+	whole := 1.5 * size / rate
+	times, busy, err := m.Once(t.Context(), w, []Job{one, one, one})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := times[2].Seconds() / whole; math.Abs(got-3) > 0.05 || busy < 0 {
+		t.Errorf("three at once: %.3f times one, busiest %d", got, busy)
+	}
+	late := one
+	late.Start = unit.Seconds(10 * whole)
+	if times, _, err = m.Once(t.Context(), w, []Job{one, late}); err != nil {
+		t.Fatal(err)
+	}
+	if a, b := times[0].Seconds()/whole, times[1].Seconds()/whole; math.Abs(a-1) > 0.02 || math.Abs(b-11) > 0.02 {
+		t.Errorf("one after %.3f, the late one after %.3f; want 1 and 11", a, b)
+	}
+}

@@ -1,9 +1,13 @@
 package step_test
 
 import (
+	"math"
 	"testing"
 
+	"busbar/coll"
+	"busbar/pipeline"
 	"busbar/step"
+	"busbar/workload"
 )
 
 // BenchmarkPriceAgain is one job whose tasks are laid out and whose collectives were asked for before.
@@ -56,4 +60,84 @@ func BenchmarkStepAnew(b *testing.B) {
 			}
 		}
 	})
+}
+
+// BenchmarkNewSize is a collective of a group that was asked for others.
+func BenchmarkNewSize(b *testing.B) {
+	for _, split := range []string{"tp=8", ""} {
+		b.Run("dp "+split, func(b *testing.B) {
+			p, _ := prepared(b, "dgx-h100", "h100", "llama2-13b", split, 64, 8, 1, 512)
+			f := p.Fabric()
+			bytes := 1e6
+			for b.Loop() {
+				bytes += 1000
+				if _, _, err := f.Seconds(step.Data, coll.AllReduce, bytes); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkSearch goes through all settings of a job on 32 GPUs, in order, and prices those whose
+// bound fits and is below the best price so far.
+func BenchmarkSearch(b *testing.B) {
+	p, g := prepared(b, "dgx-h100", "h100", "llama2-13b", "", 4, 8, 1, 256)
+	f := p.Fabric()
+	bounds := step.NewBounds(p.Job().Model, g)
+	all := settings(p.Job(), 32)
+	asked := 0
+	var best float64
+	for b.Loop() {
+		best, asked = math.Inf(1), 0
+		for i := range all {
+			x := bounds.Bound(&all[i])
+			if x.Seconds >= best || x.Memory.Total() > float64(g.Model.Memory) {
+				continue
+			}
+			asked++
+			r, err := step.Step(&all[i], g, f.With(all[i].Split))
+			if err != nil {
+				b.Fatal(err)
+			}
+			best = min(best, r.Step)
+		}
+	}
+	b.ReportMetric(float64(len(all)), "settings")
+	b.ReportMetric(float64(asked), "priced")
+	b.ReportMetric(float64(len(all))*float64(b.N)/b.Elapsed().Seconds(), "settings/s")
+	b.ReportMetric(best*1e3, "best-ms")
+}
+
+// settings are all that can be, of some.
+func settings(like *workload.Job, ranks int) []workload.Job {
+	var list []workload.Job
+	for _, tp := range []int{1, 2, 4, 8} {
+		for _, pp := range []int{1, 2, 4, 8} {
+			for _, vpp := range []int{1, 2, 5} {
+				for _, cp := range []int{1, 2, 4} {
+					for zero := range 4 {
+						for _, sp := range []bool{false, true} {
+							s, err := workload.Split{TP: tp, PP: pp, CP: cp, Chunks: vpp, ZeRO: zero, SeqParallel: sp}.On(ranks)
+							if err != nil {
+								continue
+							}
+							for _, micro := range []int64{1, 2, 4, 8} {
+								for _, again := range []workload.Recompute{workload.None, workload.Selective, workload.Full} {
+									for _, schedule := range append(pipeline.Schedules(), "") {
+										j := *like
+										j.Split, j.MicroBatch, j.Recompute, j.Schedule = s, micro, again, schedule
+										if j.Check() == nil {
+											list = append(list, j)
+										}
+									}
+								}
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+	return list
 }

@@ -24,19 +24,6 @@ type Bound struct {
 	Memory  workload.Memory // as Price has it
 }
 
-// aspect is what the time of a rank's blocks depends on.
-type aspect struct {
-	tp, cp, ep  int
-	sequence    bool
-	seq, micro  int64
-	precision   workload.Precision
-	recompute   workload.Recompute
-	framework   workload.Framework
-	unfused     bool
-	masked      float64
-	gradients16 bool // ZeRO 3 has narrower gradients
-}
-
 // bounded is a model's blocks for an aspect: sums over the blocks from the first on.
 type bounded struct {
 	holding       workload.Holding
@@ -113,10 +100,7 @@ func (b *Bounds) edges(shape pipeline.Shape, x *bounded) []int {
 
 // blocks is the model for the job's aspect.
 func (b *Bounds) blocks(j *workload.Job) *bounded {
-	s := &j.Split
-	key := aspect{
-		max(s.TP, 1), max(s.CP, 1), max(s.EP, 1), s.SeqParallel, j.Seq, j.MicroBatch, j.Precision, j.Recompute, j.Framework, j.Unfused, j.Masked, s.ZeRO == 3,
-	}
+	key := aspectOf(j)
 	if x := b.seen[key]; x != nil {
 		return x
 	}

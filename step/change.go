@@ -6,7 +6,9 @@ import (
 	"slices"
 
 	"busbar/cluster"
+	"busbar/coll"
 	"busbar/pipeline"
+	"busbar/predict"
 	"busbar/workload"
 )
 
@@ -51,7 +53,8 @@ func (p *Prepared) Changes(g *GPU, r *Result) ([]Change, error) {
 	}
 	if wait, _ := p.f.Waits(r); wait > least*r.Step && r.Ranks <= mostTried {
 		for _, b := range p.networks() {
-			if err := try(b.Change, b.fabric, p.j); err != nil {
+			// NCCL_ALGO may leave a collective of the job without an algorithm.
+			if err := try(b.Change, b.fabric, p.j); err != nil && b.Buy {
 				return nil, err
 			}
 		}
@@ -142,8 +145,8 @@ func (p *Prepared) networks() []network {
 		list = append(list, network{c, f})
 	}
 	for _, x := range []struct{ key, value, text string }{
-		{"NCCL_ALGO", "Tree", "trees in place of what NCCL takes by itself"},
-		{"NCCL_ALGO", "Ring", "rings in place of what NCCL takes by itself"},
+		{"NCCL_ALGO", predict.SettingFor(p.f.version, coll.AllReduce, "Tree"), "trees in place of what NCCL takes by itself"},
+		{"NCCL_ALGO", predict.SettingFor(p.f.version, coll.AllReduce, "Ring"), "rings in place of what NCCL takes by itself"},
 		{"NCCL_NET_GDR_LEVEL", "SYS", "NICs read and write GPU memory across sockets too, where the platform allows it"},
 	} {
 		if _, set := p.f.Env[x.key]; set {

@@ -30,7 +30,7 @@ func TestChangesOfSharedNIC(t *testing.T) {
 			t.Errorf("%s is advised", c.Setting)
 		}
 	}
-	if all := strings.Join(settings, " "); !strings.HasPrefix(all, "NCCL_NET_GDR_LEVEL=SYS") || !strings.Contains(all, "NCCL_ALGO=Tree") {
+	if all := strings.Join(settings, " "); !strings.HasPrefix(all, "NCCL_NET_GDR_LEVEL=SYS") || !strings.Contains(all, "NCCL_ALGO=allreduce:tree") {
 		t.Errorf("advised are %v", settings)
 	}
 }

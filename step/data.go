@@ -7,8 +7,8 @@ import (
 	"busbar/workload"
 )
 
-// bucketSize is how much of the gradients travels at once when nobody says: PyTorch's default.
-const bucketSize = 25 << 20
+// usualBucket is how many bytes of gradients travel at once when nobody says: PyTorch's default.
+const usualBucket = 25 << 20
 
 // gradients adds what replicas exchange: sums of gradients, and parameters that are divided; and
 // what goes to the host and back.
@@ -92,16 +92,24 @@ func (c *clock) lay(b *buckets, one, encode, end float64, sync bool) (from float
 // and larger ones say the same.
 const most = 8.0
 
+// bucketSize is how many bytes travel at once.
+func (p *pricing) bucketSize() float64 {
+	if p.j.Bucket > 0 {
+		return float64(p.j.Bucket)
+	}
+	return usualBucket
+}
+
 // buckets are the gradients of a stage as they travel.
 func (p *pricing) buckets(x *stage) []buckets {
-	width := p.j.GradWidth()
+	width, size := p.j.GradWidth(), p.bucketSize()
 	list := make([]buckets, 0, 2*len(x.bwd)+1)
 	at, held := 0.0, 0.0
 	for i := len(x.bwd) - 1; i >= 0; i-- {
 		at += x.bwd[i]
 		held += x.summed[i] * width
-		if held >= bucketSize {
-			each := max(bucketSize, held/most)
+		if held >= size {
+			each := max(size, held/most)
 			n := math.Floor(held/each + 1e-9)
 			list = append(list, buckets{at, each, n})
 			held = max(0, held-n*each)

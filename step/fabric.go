@@ -35,7 +35,8 @@ func (g Group) String() string {
 }
 
 // Fabric prices the collectives of a split's groups where they sit on a cluster. Ranks are
-// numbered as Megatron-LM does: tensor, context, data, pipeline, the first fastest.
+// numbered as Megatron-LM does: tensor, context, data, pipeline, the first fastest, or as the
+// split's order says.
 type Fabric struct {
 	// Env are settings of NCCL, as in the job's environment.
 	Env map[string]string
@@ -58,11 +59,29 @@ type known struct {
 	times map[call]cost
 	plans map[pipeline.Shape]*pipeline.Steady
 	host  *hostSide
+	tasks layouts
 }
 
-// seat is where the groups of a kind sit: so many ranks, so far apart. Of all other things
-// that groups are made of, a layout has one.
-type seat struct{ size, stride int }
+// seat is where the groups of a kind sit. Member i of the group that rank 0 begins is the
+// i × step-th of those that hold the same parameters, or of a plain row: every wrap of them are
+// near apart, and the next ones far. Of all other things that groups are made of, a layout has
+// one.
+type seat struct{ size, step, near, wrap, far int }
+
+// row is a seat without wrapping.
+func row(size, stride int) seat { return seat{size, 1, stride, 1 << 30, 0} }
+
+// rank is that of member i of the group that rank 0 begins.
+func (s seat) rank(i int) int { return i*s.step%s.wrap*s.near + i*s.step/s.wrap*s.far }
+
+// begins reports whether a rank is the first of its group.
+func (s seat) begins(rank int) bool {
+	k := rank / s.near
+	if s.far > 0 {
+		k = rank/s.near%s.wrap + rank/s.far*s.wrap
+	}
+	return k/s.step%s.size == 0
+}
 
 type call struct {
 	seat
@@ -87,7 +106,31 @@ func (f *Fabric) With(s workload.Split) *Fabric {
 }
 
 // seat is where a group's ranks sit.
-func (f *Fabric) seat(g Group) seat { return seat{f.size(g), f.stride(g)} }
+func (f *Fabric) seat(g Group) seat {
+	s := f.split
+	tp, cp, dp, pp := s.Strides()
+	switch g {
+	case Tensor:
+		return row(s.TP, tp)
+	case Context:
+		return row(s.CP, cp)
+	case Next:
+		return row(min(s.PP, 2), pp)
+	case ToHost:
+		return row(1, 1)
+	}
+	size, step := f.size(g), 1
+	if g == Copies {
+		step = s.Shard
+	}
+	switch {
+	case s.CP == 1:
+		return row(size, step*dp)
+	case cp*s.CP == dp:
+		return row(size, step*cp)
+	}
+	return seat{size, step, cp, s.CP, dp}
+}
 
 // size is the number of ranks of a group.
 func (f *Fabric) size(g Group) int {
@@ -111,26 +154,12 @@ func (f *Fabric) size(g Group) int {
 	return min(s.PP, 2)
 }
 
-// stride is from one rank of a group to the next.
-func (f *Fabric) stride(g Group) int {
-	s := f.split
-	switch g {
-	case Tensor:
-		return 1
-	case Copies:
-		return s.TP * s.Shard
-	case Next:
-		return s.TP * s.CP * s.DP
-	}
-	return s.TP
-}
-
 // ranks are those of the group that a rank begins.
 func (f *Fabric) ranks(g Group, first int) nccl.Layout {
-	n, stride := f.size(g), f.stride(g)
-	l := make(nccl.Layout, 0, n)
-	for i := range n {
-		if r := first + i*stride; r < len(f.layout) {
+	at := f.seat(g)
+	l := make(nccl.Layout, 0, at.size)
+	for i := range at.size {
+		if r := first + at.rank(i); r < len(f.layout) {
 			l = append(l, f.layout[r])
 		}
 	}
@@ -139,8 +168,8 @@ func (f *Fabric) ranks(g Group, first int) nccl.Layout {
 
 // begins reports whether a rank is the first of its group.
 func (f *Fabric) begins(g Group, rank int) bool {
-	n, stride := f.size(g), f.stride(g)
-	return rank/stride%n == 0 && rank+(n-1)*stride < len(f.layout)
+	at := f.seat(g)
+	return at.begins(rank) && rank+at.rank(at.size-1) < len(f.layout)
 }
 
 // predictor answers for one group of a kind, with the others that share its first host beside

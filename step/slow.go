@@ -116,6 +116,7 @@ func (p *Prepared) PriceSlow(g *GPU, list []Host) (*Result, error) {
 // replica that has some.
 func (p *Prepared) replicas(list []Host) []map[int]float64 {
 	s := p.f.split
+	_, _, dp, pp := s.Strides()
 	slow := map[int]float64{}
 	for _, h := range list {
 		slow[h.Index] = max(slow[h.Index], 1/(1-h.Loss))
@@ -126,7 +127,7 @@ func (p *Prepared) replicas(list []Host) []map[int]float64 {
 		if factor <= 1 {
 			continue
 		}
-		replica, stage := rank/(s.TP*s.CP)%s.DP, rank/(s.TP*s.CP*s.DP)
+		replica, stage := rank/dp%s.DP, rank/pp%s.PP
 		if late[replica] == nil {
 			late[replica] = map[int]float64{}
 		}
@@ -161,7 +162,7 @@ func (p *pricing) lateness(stage int) float64 { return max(1, p.late[stage]) }
 // longest when it is late, and others spread over the layout.
 func (p *Prepared) Worst(g *GPU, count int, loss float64) ([]int, error) {
 	s := p.f.split
-	per := s.TP * s.CP * s.DP
+	_, _, _, per := s.Strides()
 	best, most := 0, -1.0
 	tried := map[int]bool{}
 	for stage := range s.PP {

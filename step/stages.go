@@ -12,17 +12,6 @@ import (
 // gradients of weights.
 type priced struct{ fwd, bwd, weight, params, summed float64 }
 
-// weights are the tasks that compute gradients of weights.
-func weights(list []workload.Task) []workload.Task {
-	only := []workload.Task{}
-	for _, t := range list {
-		if t.Weight {
-			only = append(only, t)
-		}
-	}
-	return only
-}
-
 // cut gives blocks to places in the pipeline, and places to ranks: layers evenly, what is
 // before them to the first place and what is after them to the last.
 func (p *pricing) cut() error {

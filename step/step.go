@@ -52,10 +52,9 @@ type Prepared struct {
 
 // prepared is a block; layers that are alike have one for them.
 type prepared struct {
-	kind   workload.BlockKind
-	pass   workload.Pass
-	weight []workload.Task // of the backward pass, gradients of weights, where they have passes of their own
-	count  float64         // blocks like this one
+	kind workload.BlockKind
+	laid
+	count  float64 // blocks like this one
 	params float64
 	summed float64 // of those, with gradients to be summed among replicas
 	topK   int64   // of a mixture of experts
@@ -65,17 +64,13 @@ type prepared struct {
 func Prepare(j *workload.Job, f *Fabric) *Prepared {
 	mine := *j
 	mine.Split = f.split
-	o := j.Model.Outline()
+	o, laid := f.known.laid(&mine)
 	p := &Prepared{j: &mine, f: f, memory: mine.MemoryOf(mine.Holding(o)), shape: mine.Pipeline(), kinds: o.Order}
 	p.flops[0], p.flops[1] = mine.FlopsOf(o)
 	p.blocks = make([]prepared, len(o.Kinds))
 	for i := range o.Kinds {
 		b := &o.Kinds[i]
-		x := &p.blocks[i]
-		*x = prepared{kind: b.Kind, pass: mine.Pass(b.Block), count: b.Count, params: mine.Params(b.Block), summed: mine.Summed(b.Block), topK: b.TopK}
-		if p.shape.Schedule.Splits() {
-			x.weight = weights(x.pass.Backward)
-		}
+		p.blocks[i] = prepared{kind: b.Kind, laid: laid[i], count: b.Count, params: mine.Params(b.Block), summed: mine.Summed(b.Block), topK: b.TopK}
 	}
 	return p
 }

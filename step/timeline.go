@@ -12,8 +12,9 @@ import (
 type Bar struct {
 	Stage    int
 	Traffic  bool
+	Host     bool // of copies to the host and back, beside both
 	Name     string
-	Kind     byte // f forward, b backward, w gradients of weights, e encoding, t traffic, u update
+	Kind     byte // f forward, b backward, w gradients of weights, e encoding, h copies to the host, t traffic, u update
 	From, To float64
 	Bytes    float64
 }
@@ -47,13 +48,14 @@ func (p *Prepared) Timeline(g *GPU) ([]Bar, error) {
 
 // timeline collects bars.
 type timeline struct {
-	x    *pricing
-	bars []Bar
+	x      *pricing
+	bars   []Bar
+	copied float64 // when the last copy to the host ends
 }
 
 func (t *timeline) add(stage int, traffic bool, kind byte, name string, from, took, bytes float64) float64 {
 	if took > 0 {
-		t.bars = append(t.bars, Bar{stage, traffic, name, kind, from, from + took, bytes})
+		t.bars = append(t.bars, Bar{Stage: stage, Traffic: traffic, Name: name, Kind: kind, From: from, To: from + took, Bytes: bytes})
 	}
 	return from + took
 }
@@ -72,6 +74,7 @@ func (t *timeline) replicated() ([]Bar, error) {
 		if m == micros-1 {
 			break
 		}
+		t.down(at, m)
 		for i := len(st.bwd) - 1; i >= 0; i-- {
 			at = t.add(0, false, 'b', fmt.Sprintf("backward %d, micro-batch %d", i, m), at, st.bwd[i], 0)
 		}
@@ -81,6 +84,7 @@ func (t *timeline) replicated() ([]Bar, error) {
 		at = t.add(0, false, 'b', fmt.Sprintf("backward %d, micro-batch %d", i, micros-1), at, st.bwd[i], 0)
 	}
 	end := at
+	t.down(begin, micros-1)
 	c := clock{}
 	encode := 0.0
 	for i, b := range x.buckets(st) {
@@ -101,7 +105,9 @@ func (t *timeline) replicated() ([]Bar, error) {
 	if err != nil {
 		return nil, err
 	}
-	at = t.add(0, false, 'u', "update", max(at, c.free), took, 0)
+	at = max(at, c.free, t.copied)
+	t.up(at)
+	at = t.add(0, false, 'u', "update", at, took, 0)
 	if s := x.j.Split; s.ZeRO > 0 && s.Shard > 1 {
 		bytes := sum(st.params) * x.j.ParamWidth()
 		one, _, err := x.f.Seconds(Shards, coll.AllGather, bytes)

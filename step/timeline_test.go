@@ -64,7 +64,10 @@ func TestTimeline(t *testing.T) {
 		end := 0.0
 		for _, b := range bars {
 			k := [2]int{b.Stage, 0}
-			if b.Traffic {
+			switch {
+			case b.Host:
+				k[1] = 2
+			case b.Traffic:
 				k[1] = 1
 			}
 			if b.From < last[k]-1e-9 {

@@ -78,6 +78,8 @@ type Job struct {
 	Masked float64
 	// Sync says that gradients travel after the backward pass and not beside it.
 	Sync bool
+	// Bucket is how many bytes of gradients travel at once; 0 is what is usual.
+	Bucket int64
 	// Schedule is the pipeline's; none is 1F1B, interleaved where a rank has several chunks.
 	Schedule pipeline.Schedule
 	// Offload is what the host's memory keeps; none says nothing does.
@@ -137,6 +139,8 @@ func (j *Job) Check() error {
 		return fmt.Errorf("a micro-batch of %d, a global batch of %d; expected at least 1", j.MicroBatch, j.GlobalBatch)
 	case j.GlobalBatch%(j.MicroBatch*int64(s.DP)) != 0:
 		return fmt.Errorf("a global batch of %d is not divided by micro-batch × dp = %d × %d", j.GlobalBatch, j.MicroBatch, s.DP)
+	case j.Bucket < 0:
+		return fmt.Errorf("buckets of %d bytes; expected at least 1", j.Bucket)
 	case j.Seq%int64(s.CP) != 0:
 		return fmt.Errorf("cp=%d does not divide sequences of %d tokens", s.CP, j.Seq)
 	}

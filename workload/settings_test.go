@@ -38,6 +38,11 @@ func TestSettingsAreChecked(t *testing.T) {
 		{"", func(j *workload.Job) { j.Context = workload.Gather }, "give cp=2 or more"},
 		{"cp=4,tp=4", func(j *workload.Job) { j.Context = workload.Ulysses }, "8 of keys and values"},
 		{"cp=4", func(j *workload.Job) { j.Context = "star" }, "expected ring, gather or ulysses"},
+		{"cp=4,zero=1,shard=8", func(j *workload.Job) {
+			j.Split.Shard, j.Split.Order, j.Split.CP, j.Split.DP = 2, workload.TensorPipelineData, 4, 2
+		}, ""},
+		{"", func(j *workload.Job) { j.Split.Order = "dp-tp" }, "expected tp-cp-dp-pp or tp-cp-pp-dp"},
+		{"", func(j *workload.Job) { j.Bucket = -1 }, "buckets of -1 bytes"},
 		{"sp=1", func(*workload.Job) {}, "give tp=2 or more"},
 		{"cp=4,tp=2,sp=1", func(j *workload.Job) { j.Context = workload.Ulysses }, ""},
 	} {

@@ -23,6 +23,27 @@ type Split struct {
 	// SeqParallel divides what lies between the tensor-parallel products too (Korthikanti et
 	// al. 2022).
 	SeqParallel bool `json:"sequence_parallel"`
+	// Order is which ranks sit beside each other, the nearest first; none is TensorDataPipeline.
+	Order Order `json:"order,omitempty"`
+}
+
+// Order is how ranks are numbered, the fastest digit first, by Megatron-LM's names.
+type Order string
+
+// Orders.
+const (
+	TensorDataPipeline Order = "tp-cp-dp-pp" // stages of a pipeline are farthest apart
+	TensorPipelineData Order = "tp-cp-pp-dp" // replicas are
+)
+
+// Strides are from a rank to the next one of its tensor-parallel, context-parallel and
+// data-parallel group and of its pipeline.
+func (s Split) Strides() (tp, cp, dp, pp int) {
+	s = s.filled()
+	if s.Order == TensorPipelineData {
+		return 1, s.TP, s.TP * s.CP * s.PP, s.TP * s.CP
+	}
+	return 1, s.TP, s.TP * s.CP, s.TP * s.CP * s.DP
 }
 
 // filled has 1 where nothing is said.
@@ -129,8 +150,15 @@ func (s Split) Check(m *Model) error {
 		return fmt.Errorf("ep=%d does not divide the %d experts of %s", s.EP, d.Experts, m.Name)
 	case (s.DP*s.CP)%s.EP != 0:
 		return fmt.Errorf("ep=%d does not divide the %d ranks of dp × cp, whose replicas share the experts", s.EP, s.DP*s.CP)
+	case s.Order != "" && s.Order != TensorDataPipeline && s.Order != TensorPipelineData:
+		return fmt.Errorf("order %q; expected %s or %s", s.Order, TensorDataPipeline, TensorPipelineData)
+	case s.Order == TensorPipelineData && !even(s.Shard, s.CP), s.Order == TensorPipelineData && !even(s.EP, s.CP):
+		return fmt.Errorf("order %s with cp=%d: shard=%d and ep=%d should each be a multiple of cp or divide it", s.Order, s.CP, s.Shard, s.EP)
 	case s.ZeRO == 3 && s.PP > 1:
 		return fmt.Errorf("zero=3 with pp=%d: parameters would be gathered for every micro-batch; take zero=1", s.PP)
 	}
 	return nil
 }
+
+// even reports whether one of two numbers divides the other.
+func even(a, b int) bool { return a%b == 0 || b%a == 0 }

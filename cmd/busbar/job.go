@@ -12,6 +12,7 @@ import (
 	"busbar/pipeline"
 	"busbar/predict"
 	"busbar/step"
+	"busbar/unit"
 	"busbar/workload"
 )
 
@@ -31,6 +32,8 @@ type jobFlags struct {
 	Padded    bool   `help:"With --framework eager: the vocabulary is padded to a multiple of 64, as compilers and Megatron-LM do by themselves."`
 	Sync      bool   `help:"Gradients travel after the backward pass, not beside it."`
 	Schedule  string `enum:",gpipe,1f1b,interleaved,zero-bubble,zb-h2,zb-v" default:"" placeholder:"NAME" help:"The pipeline's: gpipe, 1f1b, interleaved (with vpp), zero-bubble (ZB-H1), zb-h2 (no bubble, twice the memory), zb-v. Without it: 1f1b, interleaved with vpp."`
+	Order     string `enum:",tp-cp-dp-pp,tp-cp-pp-dp" default:"" placeholder:"ORDER" help:"Which ranks sit beside each other, nearest first: tp-cp-dp-pp (Megatron-LM's; without it), or tp-cp-pp-dp, with the stages of a pipeline near and its replicas apart."`
+	Bucket    string `placeholder:"SIZE" help:"Gradients that travel at once: 25MiB, PyTorch's, without it."`
 	Context   string `enum:",ring,gather,ulysses" default:"" placeholder:"NAME" help:"How cp ranks exchange: ring (keys and values go round beside attention; without it), gather (all of them before it, as Llama 3), ulysses (sequences for heads by all-to-all)."`
 	Offload   string `enum:"none,optimizer,parameters" default:"none" help:"What the host's memory keeps, over PCIe: none, optimizer (its state and the update, as ZeRO-Offload), parameters (these too, with zero=3)."`
 	Compress  string `enum:"none,fp16,bf16,int8" default:"none" help:"How gradients travel among replicas, by hooks of PyTorch's DDP: none, fp16, bf16, int8 (gathered, not summed, by NCCL: bytes grow with replicas)."`
@@ -48,6 +51,7 @@ type asked struct {
 	shapes  []shape
 	cluster *cluster.Cluster
 	env     map[string]string // settings of NCCL
+	bucket  int64             // bytes of gradients that travel at once; 0 is what is usual
 }
 
 // ask reads the flags and what they name.
@@ -65,6 +69,14 @@ func (c *jobFlags) ask(e *env, o common) (*asked, error) {
 	}
 	if a.split, err = workload.ParseSplit(c.Parallel); err != nil {
 		return nil, fmt.Errorf("--parallel: %w", err)
+	}
+	a.split.Order = workload.Order(c.Order)
+	if c.Bucket != "" {
+		size, err := unit.ParseBytes(c.Bucket)
+		if err != nil || size < 1 {
+			return nil, fmt.Errorf("--bucket %q; expected a size, such as 25MiB", c.Bucket)
+		}
+		a.bucket = int64(size)
 	}
 	if c.NCCL != "" {
 		if a.version, err = nccl.ParseVersion(c.NCCL); err != nil {
@@ -127,6 +139,7 @@ func (c *jobFlags) price(cl *cluster.Cluster, s shape, a *asked) (*pricedStep, e
 		return nil, fmt.Errorf("layout %s: %w", name, err)
 	}
 	j := c.job(a.model, split)
+	j.Bucket = a.bucket
 	if err := j.Check(); err != nil {
 		return nil, fmt.Errorf("layout %s: %w", name, err)
 	}

@@ -117,7 +117,7 @@ type labFaultCmd struct {
 	common
 	labName
 	Kind  string `arg:"" enum:"link,node" help:"link or node."`
-	Where string `arg:"" help:"NODE:NIC of a link, or NODE."`
+	Where string `arg:"" help:"NODE:NIC of a link, NODE:GPU-GPU of one inside a node (rate only), or NODE."`
 	What  string `arg:"" help:"Of a link: rate=50%, loss=1%, down, flap[=1s]; of a node: pause, kill."`
 }
 
@@ -126,6 +126,7 @@ func (labFaultCmd) Help() string {
 	return "Both directions of the link suffer. A paused node keeps its connections and does nothing; kill ends its programs, once. loss counts what a sender hands over at once, up to some tens of KB.\n\n" +
 		"Example:\n" +
 		"  busbar lab fault link node2:mlx5_0 rate=50%\n" +
+		"  busbar lab fault link node0:gpu0-gpu1 rate=25%\n" +
 		"  busbar lab fault node node1 pause\n" +
 		"  busbar lab heal"
 }
@@ -160,11 +161,22 @@ type labCheckCmd struct {
 	Jobs      int      `default:"1" help:"Jobs side by side, on every other node each (2) and so on."`
 	Iters     int      `default:"0" help:"Runs of each size that count; 0: by the time they take."`
 	Quick     bool     `help:"Measure pairs of ranks for a moment only; predictions are then as good as the machine is quiet."`
-	Only      string   `placeholder:"WORD" help:"Without CLUSTER: scenarios whose name has this in it."`
-	Median    float64  `name:"max-median" default:"0.10" help:"Exit 1 where the median of the errors is greater."`
-	Worst     float64  `name:"max-worst" default:"0.35" help:"Exit 1 where the greatest error is greater."`
-	Noise     float64  `name:"max-noise" default:"0.5" help:"Points whose runs differ by more do not count."`
-	Points    string   `short:"o" placeholder:"FILE" help:"Write the points for busbar validate."`
+	labStepFlags
+	Only   string  `placeholder:"WORD" help:"Without CLUSTER: scenarios whose name has this in it."`
+	Median float64 `name:"max-median" default:"0.10" help:"Exit 1 where the median of the errors is greater."`
+	Worst  float64 `name:"max-worst" default:"0.35" help:"Exit 1 where the greatest error is greater."`
+	Noise  float64 `name:"max-noise" default:"0.5" help:"Points whose runs differ by more do not count."`
+	Points string  `short:"o" placeholder:"FILE" help:"Write the points for busbar validate."`
+}
+
+// labStepFlags are those of steps of training.
+type labStepFlags struct {
+	Step     string  `placeholder:"MODEL" help:"Instead of collectives: steps of data-parallel training of this model (busbar models), without and with overlap; without CLUSTER on Baskerville."`
+	Shrink   int     `default:"64" placeholder:"N" help:"With --step: gradients and buckets are 1/N of their size, so that a step takes seconds."`
+	Batch    int64   `default:"8" help:"With --step: sequences of a rank in a step."`
+	Speed    float64 `default:"150" placeholder:"TFLOPS" help:"With --step: what a GPU computes."`
+	StepAlgo string  `name:"step-algo" default:"ring" placeholder:"ALGORITHM" help:"With --step: how buckets are reduced."`
+	Compress string  `default:"none,fp16" placeholder:"C1,C2,…" help:"With --step: how gradients travel: none, fp16, bf16, int8."`
 }
 
 // Help ends with examples.
@@ -175,5 +187,6 @@ func (labCheckCmd) Help() string {
 		"Example:\n" +
 		"  busbar lab check baskerville:4\n" +
 		"  busbar lab check cluster.yaml -l 4x1,8x1 --algos ring,tree --sizes 1M,16M --json\n" +
+		"  busbar lab check --step gpt2-large -l 1x4,2x2,4x1\n" +
 		"  busbar lab check --only staging"
 }

@@ -34,6 +34,9 @@ type scenario struct {
 
 // Run measures and predicts.
 func (c *labCheckCmd) Run(e *env) error {
+	if c.Step != "" {
+		return c.steps(e)
+	}
 	list, err := c.scenarios(e)
 	if err != nil {
 		return err
@@ -122,44 +125,54 @@ func (c *labCheckCmd) scenarios(e *env) ([]scenario, error) {
 
 // scenario makes one lab and measures in it: the machine first, where that was not done.
 func (c *labCheckCmd) scenario(e *env, s scenario, here *lab.Machine, d *labCheckDoc) (*lab.Machine, error) {
-	p, err := s.plan()
-	if err != nil {
-		return nil, err
-	}
-	if p.Inside == lab.Links {
-		s.transport = engine.TCP
-	}
 	trials, skipped, err := s.trials()
 	if err != nil {
 		return nil, err
 	}
 	d.Skipped = append(d.Skipped, skipped...)
+	err = c.inLab(e, s, here, d, func(x *labChecker) error {
+		here = x.here
+		for _, t := range trials {
+			if err := x.trial(t); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return here, err
+}
+
+// inLab makes the lab of a scenario, measures the machine where that was not done, and does
+// something in it.
+func (c *labCheckCmd) inLab(e *env, s scenario, here *lab.Machine, d *labCheckDoc, work func(*labChecker) error) error {
+	p, err := s.plan()
+	if err != nil {
+		return err
+	}
+	if p.Inside == lab.Links {
+		s.transport = engine.TCP
+	}
 	name := fmt.Sprintf("check-%d", os.Getpid())
 	state, err := startLab(e, lab.Config{Name: name, Plan: p, Rootless: c.Rootless, Tied: true})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer runtime.KeepAlive(state) // it has the tie
 	defer labFolder().Down(name)
 	l, err := labFolder().Open(name)
 	if err != nil {
-		return nil, labError(err)
+		return labError(err)
 	}
 	x := &labChecker{e: e, c: c, s: s, l: l, here: here, d: d}
 	if here == nil || !here.HasNet && len(p.Nodes) > 1 {
 		if err := x.calibrate(); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if err := x.slowDown(); err != nil {
-		return nil, err
+		return err
 	}
-	for _, t := range trials {
-		if err := x.trial(t); err != nil {
-			return nil, err
-		}
-	}
-	return x.here, nil
+	return work(x)
 }
 
 // plan is the lab that a scenario needs.

@@ -164,15 +164,15 @@ func (x *labChecker) pair(seats []lab.Seat, t engine.Transport, large bool) (lab
 	n := len(lab.PairSizes())
 	out := lab.Pair{Stored: make([]unit.Time, n), Summed: make([]unit.Time, n)}
 	w := labWork{Transport: t}
-	small, volume, times := 2000, 512*unit.MiB, 3
+	small, volume, least, times := 2000, 512*unit.MiB, unit.Bytes(8), 3
 	if x.c.Quick {
-		small, volume, times = 100, 32*unit.MiB, 1
+		small, volume, least, times = 100, 32*unit.MiB, 3, 1
 	}
 	for _, tr := range lab.Pairs(len(seats), 1) {
 		task := labTask{Trial: tr, Sizes: []unit.Bytes{lab.PairSmall}, Iters: []int{small}, Warm: 5}
 		if large && tr.Kind != coll.AllReduce {
 			for _, size := range lab.PairSizes() {
-				task.Sizes, task.Iters = append(task.Sizes, size), append(task.Iters, int(min(max(volume/size, 8), 2000)))
+				task.Sizes, task.Iters = append(task.Sizes, size), append(task.Iters, int(min(max(volume/size, least), 2000)))
 			}
 		}
 		w.Tasks = append(w.Tasks, task)

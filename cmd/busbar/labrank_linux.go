@@ -18,6 +18,7 @@ import (
 type labWork struct {
 	Transport engine.Transport `json:"transport"`
 	Tasks     []labTask        `json:"tasks"`
+	Step      *labStepTask     `json:"step,omitempty"`
 }
 
 type labTask struct {
@@ -32,6 +33,7 @@ type labRow struct {
 	Task  int               `json:"task"`
 	Size  unit.Bytes        `json:"size"`
 	Times [][]time.Duration `json:"times_ns"`
+	Step  *labStepTimes     `json:"step,omitempty"` // of steps instead
 }
 
 // Run is the life of a rank.
@@ -70,6 +72,32 @@ func (c labRankCmd) Run(e *env) error {
 			if err != nil {
 				return cannotError{err}
 			}
+		}
+	}
+	if w.Step != nil {
+		if err := w.Step.run(e, g, enc); err != nil {
+			return cannotError{err}
+		}
+	}
+	return nil
+}
+
+// run takes steps; rank 0 reports.
+func (t *labStepTask) run(e *env, g *engine.Group, enc *json.Encoder) error {
+	s, err := bench.NewStepper(g, t.Plan)
+	if err != nil {
+		return err
+	}
+	for _, overlap := range t.Overlap {
+		x, err := s.Run(e.ctx, overlap, nil)
+		if err != nil {
+			return err
+		}
+		if x == nil { // another rank's
+			continue
+		}
+		if err := enc.Encode(labRow{Step: &labStepTimes{Overlap: overlap, Steps: x.Steps, Exposed: x.Exposed, Computed: x.Computed}}); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -4,16 +4,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
+	"busbar/campaign"
 	"busbar/cluster"
 	"busbar/internal/texttab"
 	"busbar/report"
+	"busbar/unit"
 )
 
 type scaleCmd struct {
 	common
 	jobFlags
+	failFlags
 	Nodes  int    `placeholder:"N" help:"The most nodes; all of the cluster's without it."`
 	Output string `short:"o" placeholder:"FILE" help:"Also write a picture: FILE.svg."`
 }
@@ -21,10 +25,11 @@ type scaleCmd struct {
 // Help ends with examples.
 func (scaleCmd) Help() string {
 	return "How a job scales from one node to N: tokens a second and efficiency against the smallest number of nodes that it fits, with the knee marked: the last doubling that still gives at least 1.6 times as much. " +
-		"Every node gets as much work (weak scaling); with --global-batch the work is divided (strong scaling). Replicas fill what --parallel leaves.\n\n" +
+		"Every node gets as much work (weak scaling); with --global-batch the work is divided (strong scaling). Replicas fill what --parallel leaves. With --goodput or one of the figures about failures, tokens are those that count: more GPUs fail more often.\n\n" +
 		"Examples:\n" +
 		"  busbar scale -c dgx-h100 -m llama2-7b --parallel zero=3 --nodes 64\n" +
 		"  busbar scale -c dgx-a100 -m gpt3-13b --parallel tp=8 --global-batch 512 --nodes 128 -o scale.svg\n" +
+		"  busbar scale -c dgx-h100 -m llama3-70b --parallel tp=8,pp=4,zero=1 --nodes 16384 --goodput\n" +
 		"  busbar scale -c baskerville -m gpt2-large --micro-batch 8 --nodes 16 --json"
 }
 
@@ -40,6 +45,8 @@ type scaleRow struct {
 	Tokens     float64 `json:"tokens_per_s"`
 	MFU        float64 `json:"mfu"`
 	Efficiency float64 `json:"efficiency"`
+	Goodput    float64 `json:"goodput,omitempty"`             // the share of time that goes into steps that count
+	Useful     float64 `json:"useful_tokens_per_s,omitempty"` // tokens of those steps; efficiency is then of them
 	Fits       bool    `json:"fits"`
 	Bottleneck string  `json:"bottleneck"`
 	Knee       bool    `json:"knee,omitempty"`
@@ -89,9 +96,13 @@ func (c *scaleCmd) Run(e *env) error {
 			return err
 		}
 	}
+	fails, err := c.failFlags.read()
+	if err != nil {
+		return err
+	}
 	done := e.later(c.common, "pricing the step on more and more nodes")
 	defer done()
-	d := c.rows(a, per, most)
+	d := c.rows(a, fails, per, most)
 	done()
 	if len(d.Rows) == 0 {
 		return fmt.Errorf("the job runs on none of 1 to %d nodes: %s", most, d.Skipped[0].Reason)
@@ -108,17 +119,24 @@ func (c *scaleCmd) Run(e *env) error {
 }
 
 // rows prices 1, 2, 4, … and the most nodes.
-func (c *scaleCmd) rows(a *asked, per, most int) *scaleDoc {
+func (c *scaleCmd) rows(a *asked, fails *whole, per, most int) *scaleDoc {
 	d := &scaleDoc{Cluster: a.cluster.Name, Model: a.model.Name, Strong: c.Global > 0, Rows: []scaleRow{}, Skipped: []scaleSkip{}}
 	for n := 1; ; n = min(2*n, most) {
 		r, err := c.price(a.cluster, shape{nodes: n, gpus: per, text: fmt.Sprintf("%dx%d", n, per)}, a)
+		share := 0.0
+		if err == nil && fails.failures {
+			var g *campaign.Goodput
+			if g, _, err = fails.fails(r, n, unit.Span(r.Step), r.Tokens/r.Step); err == nil {
+				share = g.Share
+			}
+		}
 		if err != nil {
 			d.Skipped = append(d.Skipped, scaleSkip{n, err.Error()})
 		} else {
 			has := float64(r.gpu.Memory)
 			d.Rows = append(d.Rows, scaleRow{
 				Nodes: n, GPUs: r.Ranks, Step: r.Step, Exposed: r.Exposed, Tokens: r.Tokens / r.Step, MFU: r.MFU, Fits: r.Memory.Total() <= has,
-				Bottleneck: r.Limit(r.job, has).Kind, parallel: r.job.Split.String(),
+				Bottleneck: r.Limit(r.job, has).Kind, parallel: r.job.Split.String(), Goodput: share, Useful: share * r.Tokens / r.Step,
 			})
 		}
 		if n >= most {
@@ -133,23 +151,31 @@ func (c *scaleCmd) rows(a *asked, per, most int) *scaleDoc {
 func (d *scaleDoc) mark() {
 	for i := range d.Rows {
 		r, first := &d.Rows[i], &d.Rows[0]
-		r.Efficiency = r.Tokens / float64(r.Nodes) / (first.Tokens / float64(first.Nodes))
+		r.Efficiency = r.counted() / float64(r.Nodes) / (first.counted() / float64(first.Nodes))
 		if i == 0 || d.Knee > 0 {
 			continue
 		}
 		was := &d.Rows[i-1]
-		share := r.Tokens / was.Tokens / (float64(r.Nodes) / float64(was.Nodes)) // of a full gain
+		share := r.counted() / was.counted() / (float64(r.Nodes) / float64(was.Nodes)) // of a full gain
 		if share < kneeGain/2 {
 			d.Knee, was.Knee = was.Nodes, true
 		}
 	}
 }
 
+// counted is the tokens a second that count.
+func (r *scaleRow) counted() float64 {
+	if r.Goodput > 0 {
+		return r.Useful
+	}
+	return r.Tokens
+}
+
 // picture is the rows as the drawing takes them.
 func (d *scaleDoc) picture() report.ScaleCurve {
 	p := report.ScaleCurve{Title: fmt.Sprintf("%s on %s, %s scaling", d.Model, d.Cluster, d.kind()), Knee: d.Knee}
 	for _, r := range d.Rows {
-		p.Points = append(p.Points, report.ScalePoint{Nodes: r.Nodes, Efficiency: r.Efficiency, Label: fmt.Sprintf("%.3g tokens/s", r.Tokens)})
+		p.Points = append(p.Points, report.ScalePoint{Nodes: r.Nodes, Efficiency: r.Efficiency, Label: fmt.Sprintf("%.3g tokens/s", r.counted())})
 	}
 	return p
 }
@@ -177,13 +203,23 @@ func (d *scaleDoc) print(w io.Writer) error {
 		{Head: "limit"},
 		{Head: "parallel"},
 	}}
+	failing := d.Rows[0].Goodput > 0
+	if failing {
+		t.Columns = slices.Insert(t.Columns, 6, texttab.Column{Head: "goodput", Align: right})
+	}
 	for _, r := range d.Rows {
 		mark := strings.Repeat("▇", max(0, int(r.Efficiency*20+0.5)))
 		if r.Knee {
 			mark += " knee"
 		}
-		t.Row(fmt.Sprint(r.Nodes), fmt.Sprint(r.GPUs), seconds(r.Step), seconds(r.Exposed), fmt.Sprintf("%.0f", r.Tokens), fmt.Sprintf("%.1f%%", 100*r.MFU),
-			fmt.Sprintf("%.1f%%", 100*r.Efficiency), mark, r.Bottleneck, r.parallel)
+		cells := []string{
+			fmt.Sprint(r.Nodes), fmt.Sprint(r.GPUs), seconds(r.Step), seconds(r.Exposed), fmt.Sprintf("%.0f", r.counted()), fmt.Sprintf("%.1f%%", 100*r.MFU),
+			fmt.Sprintf("%.1f%%", 100*r.Efficiency), mark, r.Bottleneck, r.parallel,
+		}
+		if failing {
+			cells = slices.Insert(cells, 6, fmt.Sprintf("%.1f%%", 100*r.Goodput))
+		}
+		t.Row(cells...)
 	}
 	if err := t.Write(w); err != nil {
 		return err

@@ -6,6 +6,7 @@ type stepCmd struct {
 	common
 	jobFlags
 	wholeFlags
+	Groups bool     `help:"Also say which ranks form which groups, and where they sit."`
 	Output []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write the timeline of the step (one layout): .svg is a picture, .trace.json for Perfetto. Repeatable."`
 }
 
@@ -58,5 +59,5 @@ func (c *stepCmd) Run(e *env) error {
 	if c.JSON {
 		return writeIndented(e.stdout, stepDocument(a.cluster.Name, rows))
 	}
-	return printSteps(e.stdout, a.cluster.Name, rows)
+	return printSteps(e.stdout, a.cluster.Name, rows, c.Groups)
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"busbar/internal/texttab"
@@ -40,6 +42,7 @@ type pricedDoc struct {
 	Memory       map[string]int `json:"memory_bytes"`
 	Has          int            `json:"gpu_memory_bytes"`
 	Fits         bool           `json:"fits"`
+	Groups       []groupDoc     `json:"groups"`
 	Traffic      []trafficDoc   `json:"traffic"`
 	Bottleneck   bottleneckDoc  `json:"bottleneck"`
 	Advice       []adviceDoc    `json:"advice"`
@@ -49,6 +52,15 @@ type pricedDoc struct {
 type bottleneckDoc struct {
 	Kind string `json:"kind"`
 	Text string `json:"text"`
+}
+
+type groupDoc struct {
+	Group  string `json:"group"`
+	Size   int    `json:"size"`
+	Count  int    `json:"count"`
+	Ranks  []int  `json:"ranks"` // of the first, 64 at most
+	Nodes  int    `json:"nodes"` // that it is on
+	Beside int    `json:"groups_on_a_node"`
 }
 
 // adviceDoc is one change that would help.
@@ -80,10 +92,13 @@ func stepDocument(name string, rows []pricedStep) stepDoc {
 			Step: r.Step, Compute: r.Compute, Comm: r.Comm, Exposed: r.Exposed, Bubble: r.Bubble, Optimizer: r.Optimizer, Host: r.Host, MFU: r.MFU, HFU: r.HFU,
 			TFLOPSPerGPU: r.Flops / r.Step / float64(r.Ranks) / 1e12, TokensPerS: r.Tokens / r.Step,
 			Memory: map[string]int{"total": int(m.Total()), "params": int(m.Params), "grads": int(m.Grads), "optimizer": int(m.Optimizer), "activations": int(m.Activations), "other": int(m.Other), "host": int(m.Host)},
-			Has:    int(has), Fits: m.Total() <= has, Bottleneck: bottleneckDoc{limit.Kind, limit.Text}, Traffic: []trafficDoc{}, wholeDoc: r.whole,
+			Has:    int(has), Fits: m.Total() <= has, Bottleneck: bottleneckDoc{limit.Kind, limit.Text}, Groups: []groupDoc{}, Traffic: []trafficDoc{}, wholeDoc: r.whole,
 		}
 		if shape := r.job.Pipeline(); shape.Ranks > 1 {
 			x.Schedule = string(shape.Schedule)
+		}
+		for _, g := range r.fabric.Groups() {
+			x.Groups = append(x.Groups, groupDoc{g.Group.String(), g.Size, g.Count, g.Ranks, g.Hosts, g.Beside})
 		}
 		for _, t := range r.Traffic {
 			x.Traffic = append(x.Traffic, trafficDoc{t.Group.String(), t.What, t.Bytes, t.Calls, t.Seconds, t.Exposed, t.Limit})
@@ -98,7 +113,7 @@ func stepDocument(name string, rows []pricedStep) stepDoc {
 }
 
 // printSteps writes the table, the traffic and what limits.
-func printSteps(w io.Writer, name string, rows []pricedStep) error {
+func printSteps(w io.Writer, name string, rows []pricedStep, groups bool) error {
 	right := texttab.Right
 	t := texttab.Table{Columns: []texttab.Column{
 		{Head: "layout"},
@@ -125,6 +140,11 @@ func printSteps(w io.Writer, name string, rows []pricedStep) error {
 	}
 	for _, r := range rows {
 		fmt.Fprintf(w, "\n%s: %s\n", r.layout, r.Limit(r.job, float64(r.gpu.Memory)).Text)
+		if groups {
+			for _, g := range r.fabric.Groups() {
+				fmt.Fprintf(w, "  %-9s %v\n", g.Group, g)
+			}
+		}
 		if r.Memory.Host > 0 {
 			fmt.Fprintf(w, "  %s\n", r.fabric.HostWords(r.Memory.Host))
 		}
@@ -139,6 +159,9 @@ func printSteps(w io.Writer, name string, rows []pricedStep) error {
 		}
 		r.whole.print(w)
 	}
+	if len(rows) > 1 {
+		fmt.Fprintf(w, "\n%s\n", fastest(rows))
+	}
 	return nil
 }
 
@@ -147,6 +170,9 @@ func extras(j *workload.Job) string {
 	text := ""
 	if shape := j.Pipeline(); shape.Ranks > 1 {
 		text += fmt.Sprintf(", %s schedule", shape.Schedule)
+	}
+	if j.Split.Order != "" {
+		text += fmt.Sprintf(", ranks %s", j.Split.Order)
 	}
 	if j.Context != "" {
 		text += fmt.Sprintf(", context %s", j.Context)
@@ -179,7 +205,10 @@ func drawStep(e *env, file, name string, rows []pricedStep) error {
 	var spans []report.Span
 	for _, b := range list {
 		track := "compute"
-		if b.Traffic {
+		switch {
+		case b.Host:
+			track = "host"
+		case b.Traffic:
 			track = "traffic"
 		}
 		s := report.Span{Group: fmt.Sprintf("stage %d", b.Stage), Track: track, Name: b.Name, From: unit.Time(b.From * 1e12), To: unit.Time(b.To * 1e12), Bytes: unit.Bytes(b.Bytes)}
@@ -195,4 +224,22 @@ func drawStep(e *env, file, name string, rows []pricedStep) error {
 }
 
 // seconds prints a time of parts of a step.
-func seconds(s float64) string { return unit.Time(s * 1e12).String() }
+func seconds(s float64) string {
+	if s == 0 {
+		return "0"
+	}
+	return unit.Time(s * 1e12).String()
+}
+
+// fastest says which layout is fastest, by tokens a second, and how far behind the others are.
+func fastest(rows []pricedStep) string {
+	order := slices.Clone(rows)
+	rate := func(r pricedStep) float64 { return r.Tokens / r.Step }
+	slices.SortStableFunc(order, func(a, b pricedStep) int { return cmp.Compare(rate(b), rate(a)) })
+	best := order[0]
+	var others []string
+	for _, r := range order[1:] {
+		others = append(others, fmt.Sprintf("%s takes %.1f times as long", r.layout, rate(best)/rate(r)))
+	}
+	return fmt.Sprintf("%s is fastest; for as many tokens %s", best.layout, strings.Join(others, ", "))
+}

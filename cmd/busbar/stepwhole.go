@@ -11,20 +11,25 @@ import (
 	"busbar/unit"
 )
 
+// failFlags are how GPUs fail and state is saved, for step and scale.
+type failFlags struct {
+	Goodput  bool   `help:"How much of the time goes into steps when GPUs fail, with published figures for what is not said."`
+	MTBF     string `name:"mtbf" placeholder:"TIME[/gpu|/node|/job]" help:"Mean time between interruptions, of one GPU where nothing else is said: 5y, 2y/node, 3h/job. Without it: Llama 3's (419 in 54 days on 16,384 GPUs)."`
+	Save     string `name:"checkpoint-time" placeholder:"TIME" help:"How long training stands still for a checkpoint; without it: its size over --storage."`
+	Interval string `name:"checkpoint-interval" placeholder:"TIME" help:"Training between checkpoints; without it: the best."`
+	Restart  string `name:"restart-time" placeholder:"TIME" help:"From an interruption until training goes on; without it: 10 minutes and the reading of a checkpoint."`
+	Storage  string `placeholder:"RATE" help:"What the storage takes of all GPUs together: 500GB/s. Without it: 0.122 GB/s a GPU, as Llama 3's had."`
+}
+
 // wholeFlags are what step takes about a whole run: slow nodes, failures, checkpoints, money.
 type wholeFlags struct {
-	Slow     []string `aliases:"stragglers" placeholder:"NODE=20%" sep:"," help:"A node whose GPUs have lost 20% of their speed, or its NICs (node3:nic=50%); 2x20% is two nodes where it hurts most. Repeatable."`
-	Goodput  bool     `help:"How much of the time goes into steps when GPUs fail, with published figures for what is not said."`
-	MTBF     string   `name:"mtbf" placeholder:"TIME[/gpu|/node|/job]" help:"Mean time between interruptions, of one GPU where nothing else is said: 5y, 2y/node, 3h/job. Without it: Llama 3's (419 in 54 days on 16,384 GPUs)."`
-	Save     string   `name:"checkpoint-time" placeholder:"TIME" help:"How long training stands still for a checkpoint; without it: its size over --storage."`
-	Interval string   `name:"checkpoint-interval" placeholder:"TIME" help:"Training between checkpoints; without it: the best."`
-	Restart  string   `name:"restart-time" placeholder:"TIME" help:"From an interruption until training goes on; without it: 10 minutes and the reading of a checkpoint."`
-	Storage  string   `placeholder:"RATE" help:"What the storage takes of all GPUs together: 500GB/s. Without it: 0.122 GB/s a GPU, as Llama 3's had."`
-	Tokens   string   `placeholder:"N" help:"Tokens of the whole run: 300B, 15.6T."`
-	Price    string   `placeholder:"AMOUNT/gpu-hour" help:"What a GPU costs: 2.50/gpu-hour, EUR 20/node-hour."`
-	Energy   string   `placeholder:"AMOUNT/kWh" help:"What energy costs: 0.12/kWh."`
-	Power    string   `name:"gpu-power" placeholder:"POWER" help:"What a GPU draws at most: 700W. Without it: its data sheet's."`
-	Overhead float64  `default:"1" help:"Watts of hosts, network and cooling included for each of a GPU; 1 is the GPUs alone, a whole DGX H100 is 1.8."`
+	Slow []string `aliases:"stragglers" placeholder:"NODE=20%" sep:"," help:"A node whose GPUs have lost 20% of their speed, or its NICs (node3:nic=50%); 2x20% is two nodes where it hurts most. Repeatable."`
+	failFlags
+	Tokens   string  `placeholder:"N" help:"Tokens of the whole run: 300B, 15.6T."`
+	Price    string  `placeholder:"AMOUNT/gpu-hour" help:"What a GPU costs: 2.50/gpu-hour, EUR 20/node-hour."`
+	Energy   string  `placeholder:"AMOUNT/kWh" help:"What energy costs: 0.12/kWh."`
+	Power    string  `name:"gpu-power" placeholder:"POWER" help:"What a GPU draws at most: 700W. Without it: its data sheet's."`
+	Overhead float64 `default:"1" help:"Watts of hosts, network and cooling included for each of a GPU; 1 is the GPUs alone, a whole DGX H100 is 1.8."`
 }
 
 // whole is what the flags say.
@@ -49,22 +54,18 @@ type whole struct {
 
 // read parses the flags.
 func (c *wholeFlags) read() (*whole, error) {
-	w := &whole{per: "gpu", overhead: c.Overhead, failures: c.Goodput || c.Tokens != "" || c.MTBF+c.Save+c.Interval+c.Restart+c.Storage != ""}
+	w, err := c.failFlags.read()
+	if err != nil {
+		return nil, err
+	}
+	w.overhead = c.Overhead
+	w.failures = w.failures || c.Tokens != ""
 	for _, text := range c.Slow {
 		s, err := step.ParseSlow(text)
 		if err != nil {
 			return nil, fmt.Errorf("--slow %w", err)
 		}
 		w.slow = append(w.slow, s)
-	}
-	if err := w.times(c); err != nil {
-		return nil, err
-	}
-	var err error
-	if c.Storage != "" {
-		if w.storage, err = unit.ParseRate(c.Storage); err != nil || w.storage <= 0 {
-			return nil, fmt.Errorf("--storage %s: expected a rate such as 500GB/s (%v)", c.Storage, err)
-		}
 	}
 	if c.Tokens != "" {
 		if w.tokens, err = parseTokens(c.Tokens); err != nil {
@@ -74,8 +75,23 @@ func (c *wholeFlags) read() (*whole, error) {
 	return w, w.prices(c)
 }
 
+// read parses the flags about failures.
+func (c *failFlags) read() (*whole, error) {
+	w := &whole{per: "gpu", failures: c.Goodput || c.MTBF+c.Save+c.Interval+c.Restart+c.Storage != ""}
+	if err := w.times(c); err != nil {
+		return nil, err
+	}
+	if c.Storage != "" {
+		var err error
+		if w.storage, err = unit.ParseRate(c.Storage); err != nil || w.storage <= 0 {
+			return nil, fmt.Errorf("--storage %s: expected a rate such as 500GB/s (%v)", c.Storage, err)
+		}
+	}
+	return w, nil
+}
+
 // times are the flags that are times.
-func (w *whole) times(c *wholeFlags) error {
+func (w *whole) times(c *failFlags) error {
 	mtbf := c.MTBF
 	if text, per, ok := strings.Cut(c.MTBF, "/"); ok {
 		mtbf, w.per = text, strings.ToLower(per)

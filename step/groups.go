@@ -1,0 +1,89 @@
+package step
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Seating is where the groups of a kind sit.
+type Seating struct {
+	Group Group
+	Size  int   // ranks of one
+	Count int   // groups
+	Ranks []int // of the first, at most maxSeats
+	Hosts int   // that the first one's ranks are on
+	// Beside is how many groups of the kind the first host has ranks of: they talk at once.
+	Beside int
+}
+
+// maxSeats bounds the ranks that are listed.
+const maxSeats = 64
+
+// Groups are the kinds of groups that the split has, and where they sit.
+func (f *Fabric) Groups() []Seating {
+	var list []Seating
+	for g := range ToHost {
+		at := f.seat(g)
+		switch {
+		case at.size < 2, g == Copies && f.size(Shards) == 1, (g == Shards || g == Copies) && f.split.ZeRO == 0, g == Shards && f.size(Copies) == 1:
+			continue
+		}
+		s := Seating{Group: g, Size: at.size}
+		hosts := map[int]bool{}
+		for i, r := range f.ranks(g, 0) {
+			if i < maxSeats {
+				s.Ranks = append(s.Ranks, at.rank(i))
+			}
+			hosts[r.Host] = true
+		}
+		s.Hosts = len(hosts)
+		for r := range f.layout {
+			if f.begins(g, r) {
+				s.Count++
+				if f.layout[r].Host == f.layout[0].Host {
+					s.Beside++
+				}
+			}
+		}
+		if g == Next { // every stage but the last has one behind it
+			s.Count = (f.split.PP - 1) * len(f.layout) / f.split.PP
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// String is the seating in words: "4 groups of 8, each in a node: ranks 0 to 7".
+func (s Seating) String() string {
+	where := "each in a node"
+	if s.Hosts > 1 {
+		where = fmt.Sprintf("over %d nodes", s.Hosts)
+		if s.Beside > 1 {
+			where += fmt.Sprintf(", %d at once on a node", s.Beside)
+		}
+	}
+	what := fmt.Sprintf("%d groups of %d", s.Count, s.Size)
+	switch {
+	case s.Group == Next:
+		what = fmt.Sprintf("%d pairs of neighbours", s.Count)
+	case s.Count == 1:
+		what = fmt.Sprintf("one group of %d", s.Size)
+	}
+	return fmt.Sprintf("%s, %s: ranks %s", what, where, s.members())
+}
+
+// members are the first group's ranks, as few words as they take.
+func (s Seating) members() string {
+	if n := len(s.Ranks); n > 2 && s.Ranks[n-1]-s.Ranks[0] == n-1 {
+		return fmt.Sprintf("%d to %d", s.Ranks[0], s.Ranks[0]+s.Size-1)
+	}
+	var list []string
+	for i, r := range s.Ranks {
+		if i == 8 && s.Size > 9 {
+			list = append(list, "…")
+			break
+		}
+		list = append(list, fmt.Sprint(r))
+	}
+	return strings.Join(list, ", ")
+}

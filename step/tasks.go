@@ -1,0 +1,71 @@
+package step
+
+import "busbar/workload"
+
+// aspect is a job without what the tasks of a rank's blocks do not depend on: many splits have the
+// same. What is added to jobs is part of it unless it is left out here.
+type aspect struct {
+	job    workload.Job
+	splits bool // gradients of weights are passes of their own
+}
+
+// aspectOf is that of a job.
+func aspectOf(j *workload.Job) aspect {
+	a := aspect{*j, j.Schedule.Splits()}
+	x := &a.job
+	x.GlobalBatch, x.Bucket, x.Sync = 0, 0, false
+	x.Schedule, x.Offload, x.Compress, x.Context = "", "", "", ""
+	s := &x.Split
+	s.DP, s.PP, s.Chunks, s.Shard, s.Order = 0, 0, 0, 0, ""
+	s.TP, s.CP, s.EP = max(s.TP, 1), max(s.CP, 1), max(s.EP, 1)
+	if s.ZeRO < 3 { // whose gradients are narrower
+		s.ZeRO = 0
+	}
+	return a
+}
+
+// laid is the tasks of a block.
+type laid struct {
+	pass   workload.Pass
+	weight []workload.Task // of the backward pass, gradients of weights, where they have passes of their own
+}
+
+// layouts are the tasks of one model's kinds of blocks, by aspect.
+type layouts struct {
+	model *workload.Model
+	o     *workload.Outline
+	by    map[aspect][]laid
+}
+
+// laid is the model's outline and the tasks of its kinds of blocks. What was laid out of another
+// model is forgotten: searches ask about one.
+func (k *known) laid(j *workload.Job) (*workload.Outline, []laid) {
+	l := &k.tasks
+	if l.model != j.Model {
+		*l = layouts{j.Model, j.Model.Outline(), map[aspect][]laid{}}
+	}
+	key := aspectOf(j)
+	if list := l.by[key]; list != nil {
+		return l.o, list
+	}
+	list := make([]laid, len(l.o.Kinds))
+	for i := range l.o.Kinds {
+		list[i].pass = j.Pass(l.o.Kinds[i].Block)
+		if key.splits {
+			list[i].weight = weights(list[i].pass.Backward)
+		}
+	}
+	l.by[key] = list
+	return l.o, list
+}
+
+// weights are the tasks that compute gradients of weights.
+func weights(list []workload.Task) []workload.Task {
+	only := []workload.Task{}
+	for _, t := range list {
+		if t.Weight {
+			only = append(only, t)
+		}
+	}
+	return only
+}

@@ -55,10 +55,7 @@ func (l *link) decode() (int64, error) {
 		}
 		n, wire := k.whole(min(int64(l.w-l.r), l.left), room)
 		if n == 0 {
-			if l.dry {
-				return sum, nil
-			}
-			if got, err := l.fill(int(min(max(l.left, peek), stage))); err != nil || got == 0 {
+			if more, err := l.refill(); !more {
 				return sum, err
 			}
 			continue
@@ -67,17 +64,11 @@ func (l *link) decode() (int64, error) {
 		l.r += int(wire)
 		l.left -= wire
 		sum += wire
-		ln.got += n
-		if ln.off += n; ln.off == x.n {
-			ln.seg, ln.off = ln.seg+1, 0
-		}
-		if sum >= turnBytes && l.left > 0 {
+		if ln.land(x.n, n); sum >= turnBytes && l.left > 0 {
 			return sum, nil
 		}
 	}
-	l.cur = nil
-	ln.received()
-	return max(sum, 1), nil
+	return l.delivered(sum), nil
 }
 
 // landWire puts elements that came compressed to their place. They begin at a block's

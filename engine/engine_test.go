@@ -180,5 +180,6 @@ func TestRandomCallsInOneProcess(t *testing.T) {
 		for range trialsOf() {
 			randomTrial(rng, n).run(t, groups)
 		}
+		closeAll(groups)
 	}
 }

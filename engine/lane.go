@@ -254,6 +254,14 @@ func (ln *lane) sent(p *posted) {
 	}
 }
 
+// land notes that n more bytes of a piece of size bytes have found their place.
+func (ln *lane) land(size, n int64) {
+	ln.got += n
+	if ln.off += n; ln.off == size {
+		ln.seg, ln.off = ln.seg+1, 0
+	}
+}
+
 // received notes that the receive is done.
 func (ln *lane) received() {
 	ln.call.event(ln, ln.pc, &ln.steps[ln.pc])

@@ -317,10 +317,7 @@ func (l *link) deliver() (int64, error) {
 				n -= n % ln.call.elem
 			}
 			if n == 0 {
-				if l.dry {
-					return sum, nil
-				}
-				if k, err := l.fill(int(min(max(l.left, peek), stage))); err != nil || k == 0 {
+				if more, err := l.refill(); !more {
 					return sum, err
 				}
 				continue
@@ -330,21 +327,32 @@ func (l *link) deliver() (int64, error) {
 		}
 		l.left -= n
 		sum += n
-		ln.got += n
-		if ln.off += n; ln.off == x.n {
-			ln.seg, ln.off = ln.seg+1, 0
-		}
-		if sum >= turnBytes && l.left > 0 {
+		if ln.land(x.n, n); sum >= turnBytes && l.left > 0 {
 			return sum, nil
 		}
 	}
+	return l.delivered(sum), nil
+}
+
+// refill reads more of the current frame, where there may be more.
+func (l *link) refill() (more bool, err error) {
+	if l.dry {
+		return false, nil
+	}
+	n, err := l.fill(int(min(max(l.left, peek), stage)))
+	return n > 0 && err == nil, err
+}
+
+// delivered ends a frame whose last bytes have found their place; moved is what its turn says.
+func (l *link) delivered(sum int64) (moved int64) {
+	ln := l.cur
 	l.cur = nil
 	if l.ref != nil {
 		l.ref = nil
 		l.acknowledge(l.refHead)
 	}
 	ln.received()
-	return max(sum, 1), nil
+	return max(sum, 1)
 }
 
 // post queues a send and begins it when nothing is before it.

@@ -49,5 +49,6 @@ func TestRandomCallsOverSockets(t *testing.T) {
 		for range trialsOf() {
 			randomTrial(rng, n).run(t, groups)
 		}
+		closeAll(groups)
 	}
 }

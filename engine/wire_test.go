@@ -202,6 +202,7 @@ func TestCompressedCalls(t *testing.T) {
 				for range 2 * trialsOf() {
 					randomWireTrial(rng, n).run(t, groups)
 				}
+				closeAll(groups) // and what their calls hold
 			}
 		})
 	}

@@ -58,6 +58,11 @@ func newFabric(p *Plan, nodes []namespaces) (*fabric, error) {
 		if err := f.node(i); err != nil {
 			return nil, fmt.Errorf("%s: %w", p.Nodes[i].Name, err)
 		}
+		if x := p.inner(i); x != nil && (x.has(stageBefore) || x.has(stageBehind)) {
+			if err := nodes[i].keepOrder(); err != nil {
+				f.notes = append(f.notes, fmt.Sprintf("%s: packets inside the node may overtake each other, which slows connections down (kernel option RPS): %v", p.Nodes[i].Name, err))
+			}
+		}
 	}
 	return f, nil
 }

@@ -3,6 +3,9 @@ package lab
 import (
 	"fmt"
 	"net"
+	"os"
+	"runtime"
+	"strconv"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -106,6 +109,19 @@ func detour(h *netlink.Handle, lo netlink.Link, name string, parent uint32) (net
 		return nil, err
 	}
 	return l, redirect(h, lo, parent, l.Attrs().Index)
+}
+
+// keepOrder has every connection inside the node received by one processor. Detours are
+// emptied by whichever is free, so that packets would overtake each other, and TCP takes that
+// for loss.
+func (n *namespaces) keepOrder() error {
+	all := uint64(1)<<min(runtime.NumCPU(), 32) - 1
+	return onThread(func() error {
+		if err := n.enter(); err != nil {
+			return err
+		}
+		return os.WriteFile("/sys/class/net/lo/queues/rx-0/rps_cpus", []byte(strconv.FormatUint(all, 16)), 0)
+	})
 }
 
 // shape puts the links of a stage on an interface.

@@ -126,11 +126,11 @@ func (s *gpuSweep) print(e *env) error {
 	if r.Machine != nil && r.Machine.GPU != "" {
 		gpu = " of " + texttab.Clean(r.Machine.GPU)
 	}
-	fmt.Fprintf(w, "%s, %s, %d ranks%s, %s", s.kind, r.Dtype, r.Ranks, gpu, r.Tool)
+	fmt.Fprintf(w, "%s, %s, %s%s, %s", s.kind, r.Dtype, counted(r.Ranks, "rank"), gpu, r.Tool)
 	if r.Library != "" {
 		fmt.Fprintf(w, ", NCCL %s", r.Library)
 	}
-	fmt.Fprintf(w, "; %d settings\n\n", len(s.order))
+	fmt.Fprintf(w, "; %s\n\n", counted(len(s.order), "setting"))
 	right := texttab.Right
 	t := &texttab.Table{Columns: []texttab.Column{{Head: "size", Align: right}, {Head: "NCCL's choice", Align: right}, {Head: "best", Align: right}, {Head: "setting"}, {Head: "lost", Align: right}, {Head: "busbw", Align: right}}}
 	op := coll.Op{Kind: s.kind}

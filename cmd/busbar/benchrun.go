@@ -8,6 +8,7 @@ import (
 	"busbar/coll"
 	"busbar/engine"
 	"busbar/schedule"
+	"busbar/unit"
 )
 
 // benchRunCmd measures collectives; it is what bench does when no subcommand is named.
@@ -62,6 +63,7 @@ func (c *benchRunCmd) Run(e *env) error {
 	}
 	if c.Elastic {
 		j.least = c.MinRanks
+		j.memory = func(n int) unit.Bytes { return plan.Memory(n) / 2 * 3 } // contributions are kept, to be repeated
 		j.elastic = func(x *engine.Elastic, newcomer bool) error { return c.measureElastic(e, x, plan, newcomer) }
 	}
 	return c.everywhere(e, j)

@@ -65,7 +65,7 @@ func (o *stepOutput) print() error {
 	}
 	w := o.e.stdout
 	right := texttab.Right
-	fmt.Fprintf(w, "%s: %d parameters in %d tensors, gradients %s of %s in %d buckets; %d ranks, transport %s\n", o.m.Title, o.m.Params(), len(o.p.Grads), mebi(o.p.Memory()), o.p.Type, len(o.rows[0].Buckets), o.g.Size(), o.g.Transport())
+	fmt.Fprintf(w, "%s: %d parameters in %d tensors, gradients %s of %s in %s; %s, transport %s\n", o.m.Title, o.m.Params(), len(o.p.Grads), mebi(o.p.Memory()), o.p.Type, counted(len(o.rows[0].Buckets), "bucket"), counted(o.g.Size(), "rank"), o.g.Transport())
 	if o.p.Wire != engine.Uncompressed {
 		fmt.Fprintf(w, "gradients travel as %s; bandwidths count them uncompressed\n", o.p.Wire)
 	}

@@ -33,10 +33,11 @@ func (f *keepFlag) refused(e *env, json bool) error {
 	case f.Output == "" || f.Output == "-":
 		return nil
 	}
-	if _, err := e.kept(f.Output); err != nil {
+	if err := e.writable(f.Output); err != nil {
 		return err
 	}
-	return e.writable(f.Output)
+	_, err := e.kept(f.Output)
+	return err
 }
 
 // toStdout says that records go to standard output instead of a table.

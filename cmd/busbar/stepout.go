@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"busbar/internal/texttab"
@@ -157,6 +159,9 @@ func printSteps(w io.Writer, name string, rows []pricedStep, groups bool) error 
 		}
 		r.whole.print(w)
 	}
+	if len(rows) > 1 {
+		fmt.Fprintf(w, "\n%s\n", fastest(rows))
+	}
 	return nil
 }
 
@@ -219,4 +224,22 @@ func drawStep(e *env, file, name string, rows []pricedStep) error {
 }
 
 // seconds prints a time of parts of a step.
-func seconds(s float64) string { return unit.Time(s * 1e12).String() }
+func seconds(s float64) string {
+	if s == 0 {
+		return "0"
+	}
+	return unit.Time(s * 1e12).String()
+}
+
+// fastest says which layout is fastest, by tokens a second, and how far behind the others are.
+func fastest(rows []pricedStep) string {
+	order := slices.Clone(rows)
+	rate := func(r pricedStep) float64 { return r.Tokens / r.Step }
+	slices.SortStableFunc(order, func(a, b pricedStep) int { return cmp.Compare(rate(b), rate(a)) })
+	best := order[0]
+	var others []string
+	for _, r := range order[1:] {
+		others = append(others, fmt.Sprintf("%s takes %.1f times as long", r.layout, rate(best)/rate(r)))
+	}
+	return fmt.Sprintf("%s is fastest; for as many tokens %s", best.layout, strings.Join(others, ", "))
+}

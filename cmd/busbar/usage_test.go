@@ -47,7 +47,7 @@ func TestBenchUsage(t *testing.T) {
 		{"bench -n 2 -e 1T", exitCannot, "not enough memory: 2 ranks of 2048.01 GiB need 4096.02 GiB, and "},
 		{"bench -n 2 -e 17T", exitBad, "-e 17T: at most 16 TiB"},
 		{"bench -n 2 -e 8 -o " + dir + "/none/x.jsonl", exitCannot, "none/x.jsonl: cannot write there: no such file"},
-		{"bench -n 2 -e 8 -o " + dir, exitCannot, "directory"},
+		{"bench -n 2 -e 8 -o " + dir, exitBad, "a folder; give a file name in it"},
 		{"bench -n 2 -e 8 -o - --json", exitBad, "both want standard output"},
 		{"bench pairs -n 2 --svg " + dir + "/none/x.svg", exitCannot, "none/x.svg: cannot write there"},
 		{"bench pairs -n 2 --conns x", exitBad, "see: busbar bench pairs --help"},

@@ -15,7 +15,8 @@ type Space struct {
 	// Ranks is the number of GPUs, Node how many of them a node has.
 	Ranks, Node int
 
-	TP, PP, CP, EP, Chunks, ZeRO []int
+	// DP is what fits the others where it is empty.
+	DP, TP, PP, CP, EP, Chunks, ZeRO []int
 	// SeqParallel, Shard, Order and Schedule are tried where the degrees give them a meaning.
 	SeqParallel []bool
 	Shard       []int // 0 is all replicas, workload.ShardNode those of a node
@@ -97,7 +98,7 @@ func (s *Space) splits() []degrees {
 					continue
 				}
 				dp := s.Ranks / each
-				if s.Base.GlobalBatch%int64(dp) != 0 {
+				if s.Base.GlobalBatch%int64(dp) != 0 || len(s.DP) > 0 && !slices.Contains(s.DP, dp) {
 					continue
 				}
 				for _, ep := range s.EP {
@@ -139,7 +140,9 @@ func (s *Space) each(d degrees, visit func(j *workload.Job) bool) bool {
 func (s *Space) states(j *workload.Job, visit func(j *workload.Job) bool) bool {
 	replicas := j.Split.DP * j.Split.CP
 	for _, zero := range s.ZeRO {
-		if zero > 0 && replicas == 1 {
+		// Pipelines keep gradients of several micro-batches, and no framework divides those: Megatron-LM's
+		// distributed optimizer is ZeRO 1, and DeepSpeed's pipeline refuses 2 and 3.
+		if zero > 0 && replicas == 1 || zero > 1 && j.Split.PP > 1 {
 			continue
 		}
 		j.Split.ZeRO = zero
@@ -189,4 +192,11 @@ func (s *Space) pipelines(j *workload.Job, visit func(j *workload.Job) bool) boo
 		}
 	}
 	return true
+}
+
+// Each visits every job of the space. The job is reused.
+func (s *Space) Each(visit func(j *workload.Job)) {
+	for _, d := range s.splits() {
+		s.each(d, func(j *workload.Job) bool { visit(j); return true })
+	}
 }

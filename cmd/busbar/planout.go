@@ -121,8 +121,16 @@ func (p *planned) print(w io.Writer) error {
 	}
 	right := texttab.Right
 	t := texttab.Table{Columns: []texttab.Column{
-		{Head: "", Align: right}, {Head: "step", Align: right}, {Head: "tokens/s", Align: right}, {Head: "MFU", Align: right}, {Head: "memory", Align: right},
-		{Head: "parallel"}, {Head: "micro-batch", Align: right}, {Head: "recompute"}, {Head: "schedule"}, {Head: "order"},
+		{Head: "", Align: right},
+		{Head: "step", Align: right},
+		{Head: "tokens/s", Align: right},
+		{Head: "MFU", Align: right},
+		{Head: "memory", Align: right},
+		{Head: "parallel"},
+		{Head: "micro-batch", Align: right},
+		{Head: "recompute"},
+		{Head: "schedule"},
+		{Head: "order"},
 	}}
 	for i, r := range p.rows {
 		schedule, order := "-", "-"

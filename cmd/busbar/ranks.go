@@ -120,7 +120,7 @@ func (f *rankFlags) possible(cfg engine.Config, found bool, n int, j job) error 
 	if found {
 		here = localRanks(os.Getenv, n)
 	} else {
-		cfg.Rank, cfg.Size, cfg.Meet = 0, n, "./" // where they meet will be found
+		cfg.Rank, cfg.Size, cfg.Meet = 0, n, "127.0.0.1:1" // where they meet will be found
 	}
 	if err := cfg.Check(); err != nil {
 		return err

@@ -2,6 +2,7 @@ package calibrate
 
 import (
 	"math"
+	"slices"
 
 	"busbar/step"
 	"busbar/truth"
@@ -20,7 +21,9 @@ func FitSteps(rows []*truth.RunRow, guess *step.Figures) (*step.Figures, error) 
 		count[r.Cluster]++
 	}
 	f := *guess
-	loss := func() (float64, error) {
+	part := make([]float64, len(rows)) // of the sum, by run
+	// loss prices the runs that a figure touches again; -1 is all of them.
+	loss := func(figure int) (float64, error) {
 		sum := 0.0
 		for i := range f {
 			if guess[i] > 0 && f[i] > 0 {
@@ -28,19 +31,23 @@ func FitSteps(rows []*truth.RunRow, guess *step.Figures) (*step.Figures, error) 
 				sum += stepPull * d * d
 			}
 		}
-		for _, r := range rows {
-			if err := r.Predict(&f); err != nil {
-				return 0, err
+		for i, r := range rows {
+			if figure < 0 || step.Touches(figure, r.GPU) {
+				if err := r.Predict(&f); err != nil {
+					return 0, err
+				}
+				e := math.Abs(math.Log(r.Predicted / r.Seconds()))
+				part[i] = min(e, 0.1+0.3*e) / math.Sqrt(count[r.Cluster])
 			}
-			e := math.Abs(math.Log(r.Predicted / r.Seconds()))
-			sum += min(e, 0.1+0.3*e) / math.Sqrt(count[r.Cluster])
+			sum += part[i]
 		}
 		return sum, nil
 	}
-	best, err := loss()
+	best, err := loss(-1)
 	if err != nil {
 		return nil, err
 	}
+	kept := slices.Clone(part)
 	for width := 0.25; width > 0.01; {
 		moved := false
 		for i := range f {
@@ -48,15 +55,17 @@ func FitSteps(rows []*truth.RunRow, guess *step.Figures) (*step.Figures, error) 
 			for _, k := range []float64{1 + width, 1 / (1 + width)} {
 				old := f[i]
 				f[i] = min(hi, max(lo, old*k))
-				v, err := loss()
+				v, err := loss(i)
 				if err != nil {
 					return nil, err
 				}
 				if v < best-1e-4 {
 					best, moved = v, true
+					copy(kept, part)
 					break
 				}
 				f[i] = old
+				copy(part, kept)
 			}
 		}
 		if !moved {

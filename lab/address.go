@@ -34,21 +34,30 @@ func (p *Plan) MAC(nic int) net.HardwareAddr {
 }
 
 // Hosts is the hosts file of the lab: node0 is the first NIC of a node, and
-// node0-mlx5_1 one of several.
+// node0-mlx5_1 one of several; node0-gpu1 is a GPU where links between them are shaped.
 func (p *Plan) Hosts() string {
 	var b strings.Builder
 	b.WriteString("127.0.0.1 localhost\n::1 localhost\n")
-	for _, n := range p.Nodes {
-		for k, i := range n.NICs {
+	for k, n := range p.Nodes {
+		for place, i := range n.NICs {
 			x := &p.NICs[i]
 			fmt.Fprint(&b, x.Addr, " ")
-			if k == 0 {
+			if place == 0 {
 				b.WriteString(n.Name + " ")
 			}
 			b.WriteString(n.Name + "-" + x.Name + "\n")
 		}
 		if len(n.NICs) == 0 {
 			b.WriteString("127.0.0.1 " + n.Name + "\n")
+		}
+		if x := p.inner(k); x != nil {
+			for g := range x.GPUs {
+				nic := -1
+				if near := n.Near[g]; len(near) > 0 {
+					nic = near[0]
+				}
+				fmt.Fprintf(&b, "%v %s-gpu%d\n", p.GPUAddr(k, g, nic), n.Name, g)
+			}
 		}
 	}
 	return b.String()

@@ -251,3 +251,13 @@ func (x *Inner) free(k, stage int) bool {
 	}
 	return true
 }
+
+// has reports whether a stage has links.
+func (x *Inner) has(stage int) bool {
+	for _, l := range x.Links {
+		if l.Stage == stage {
+			return true
+		}
+	}
+	return false
+}

@@ -45,16 +45,6 @@ func (f *fabric) inside(n int, x *Inner) error {
 	return nil
 }
 
-// has reports whether a stage has links.
-func (x *Inner) has(stage int) bool {
-	for _, l := range x.Links {
-		if l.Stage == stage {
-			return true
-		}
-	}
-	return false
-}
-
 // loopback gives it packets of a size that links share well, and the addresses of GPUs that
 // have no NIC.
 func (f *fabric) loopback(n int, x *Inner, lo netlink.Link) error {

@@ -144,6 +144,9 @@ func TestRanksBindToGPUs(t *testing.T) {
 	if got := p.Bind(seats[6]); got != "10.64.3.2" {
 		t.Errorf("rank 6 binds to %s", got)
 	}
+	if hosts := p.Hosts(); !strings.Contains(hosts, "\n10.64.3.2 node1-gpu2\n") {
+		t.Errorf("no name for a GPU:\n%s", hosts)
+	}
 	seats[0].Bare = true
 	if got := p.Bind(seats[0]); got != "127.0.0.1" {
 		t.Errorf("past the links: %s", got)

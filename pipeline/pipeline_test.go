@@ -164,7 +164,7 @@ func TestSteady(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := p.Seconds(x)
-		if want := length(t, s, x); math.Abs(got/want-1) > 0.01 {
+		if want := length(t, s, x); math.Abs(got/want-1) > 0.02 {
 			t.Errorf("%+v: %g from the steady part, %g played", s, got, want)
 		}
 	})

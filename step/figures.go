@@ -1,6 +1,9 @@
 package step
 
-import "busbar/sim"
+import (
+	"busbar/hardware"
+	"busbar/sim"
+)
 
 // Figures are what the time of a GPU's work depends on beyond its data sheet. They are few,
 // each with a physical meaning; docs/steps.md says what they were fitted on.
@@ -71,6 +74,11 @@ func Range(i int) (unit string, lo, hi float64) {
 	return f.unit, f.lo, f.hi
 }
 
+// Touches says whether a figure is one of a GPU's generation, or of all.
+func Touches(i int, m hardware.GPUModel) bool {
+	return i >= 4*perGen || sim.Gen(i/perGen) == sim.GenOf(m.SM)
+}
+
 // Len is the number of figures.
 func Len() int { return int(nFigures) }
 
@@ -98,12 +106,12 @@ func Default() *Figures {
 		// volta
 		0.6096, 0.35, 0.3, 1,
 		// ampere
-		0.7, 0.8, 0.8125, 1,
+		0.7, 0.6656, 0.4064, 1,
 		// hopper
-		0.7, 0.7445, 0.424, 0.85,
+		0.7, 0.8842, 0.512, 0.8036,
 		// blackwell
-		0.5678, 1.017, 0.845, 0.9806,
+		0.528, 0.9455, 0.8938, 1,
 		// shared
-		112.5, 2, 14.42, 4, 0.7692, 0.8281, 0.055, 4.545, 0.004227, 1.212, 1.82,
+		113.5, 2, 13.64, 4, 0.7692, 0.649, 0.05592, 4.545, 0.0044, 1.2, 2.188,
 	}
 }

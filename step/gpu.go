@@ -101,7 +101,7 @@ func (g *GPU) score(t *workload.Task, p workload.Precision) float64 {
 	if p == workload.FP8 {
 		p = workload.BF16
 	}
-	if t.Early {
+	if t.Early && g.gen >= sim.Hopper { // before which they are the last word
 		share /= g.f[LooseScore]
 	}
 	if math.Mod(t.K, 8) != 0 {

@@ -159,6 +159,8 @@ func (t *Training) model() (*workload.Model, error) {
 		m.Blocks = workload.Mixtral(d)
 	case strings.Contains(name, "llama"), strings.Contains(name, "internlm"):
 		m.Blocks = workload.Llama(d)
+	case strings.Contains(name, "nemotron"):
+		m.Blocks = workload.Nemotron(d)
 	case strings.Contains(name, "bert"):
 		m.Blocks = workload.BERT(d)
 	default:

@@ -18,7 +18,8 @@ type Split struct {
 	// ZeRO is what data-parallel ranks divide among them: 1 the optimizer's state, 2 also
 	// gradients, 3 also parameters (Rajbhandari et al. 2020). FSDP's full sharding is 3.
 	ZeRO int `json:"zero"`
-	// Shard is over how many ranks they divide it; 0 is all that hold the same parameters.
+	// Shard is over how many ranks they divide it; 0 is all that hold the same parameters, and
+	// ShardNode those of a node (Within says how many).
 	Shard int `json:"shard"`
 	// SeqParallel divides what lies between the tensor-parallel products too (Korthikanti et
 	// al. 2022).
@@ -84,6 +85,25 @@ func (s Split) String() string {
 	return text
 }
 
+// ShardNode is "shard=node": as many as a node has of those that hold the same parameters.
+const ShardNode = -1
+
+// Within is the split on nodes of so many GPUs: what was left to them is a number.
+func (s Split) Within(gpus int) (Split, error) {
+	if s.Shard != ShardNode {
+		return s, nil
+	}
+	each := max(s.TP, 1)
+	if s.Order == TensorPipelineData {
+		each *= max(s.PP, 1)
+	}
+	if gpus%each != 0 {
+		return s, fmt.Errorf("shard=node: the %d GPUs of a node do not hold whole groups of %d; give shard a number", gpus, each)
+	}
+	s.Shard = gpus / each
+	return s, nil
+}
+
 // maxDegree bounds a degree of parallelism.
 const maxDegree = 1 << 21
 
@@ -102,6 +122,10 @@ func ParseSplit(text string) (Split, error) {
 		if !ok {
 			return s, fmt.Errorf("parallel %q: %q is no way to divide; expected dp, tp, pp, cp, ep, vpp, zero, shard, sp", text, key)
 		}
+		if to == &s.Shard && strings.TrimSpace(value) == "node" {
+			s.Shard = ShardNode
+			continue
+		}
 		n, err := strconv.Atoi(strings.TrimSpace(value))
 		if err != nil || n < 0 || n > maxDegree {
 			return s, fmt.Errorf("parallel %q: %s is %q; expected a whole number up to %d", text, key, value, maxDegree)
@@ -117,6 +141,9 @@ func ParseSplit(text string) (Split, error) {
 
 // On is the split over so many ranks: replicas fill what the other degrees leave.
 func (s Split) On(ranks int) (Split, error) {
+	if s.Shard < 0 {
+		return s, fmt.Errorf("shard=node, and it is not known how many GPUs a node has; give shard a number")
+	}
 	each := max(s.TP, 1) * max(s.PP, 1) * max(s.CP, 1)
 	if s.DP == 0 {
 		if ranks%each != 0 {

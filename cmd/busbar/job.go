@@ -21,7 +21,7 @@ type jobFlags struct {
 	Cluster   string `short:"c" placeholder:"CLUSTER" help:"A preset (dgx-h100:4), a cluster file, or any file that map reads (topo.xml:8 is eight such nodes)."`
 	Layout    string `short:"l" placeholder:"NODESxGPUS" help:"Who takes part: 2x4 is two nodes with four GPUs each. None: all GPUs."`
 	Model     string `short:"m" placeholder:"MODEL" help:"A name (busbar models), a config.json of Hugging Face, or a size: params=20B,layers=48,hidden=6144, or a part of it."`
-	Parallel  string `placeholder:"dp=8,tp=4,…" help:"How the model is spread: dp replicas, tp ranks that share layers, pp stages, vpp chunks a rank, cp ranks that share sequences, ep ranks that share experts, zero 0 to 3, shard ranks that divide parameters, sp=1 sequence parallelism. Replicas fill what is left."`
+	Parallel  string `placeholder:"dp=8,tp=4,…" help:"How the model is spread: dp replicas, tp ranks that share layers, pp stages, vpp chunks a rank, cp ranks that share sequences, ep ranks that share experts, zero 0 to 3, shard ranks that divide parameters (a number, or node), sp=1 sequence parallelism. Replicas fill what is left."`
 	Global    int64  `name:"global-batch" placeholder:"N" help:"Sequences of a step. Without it: one micro-batch a replica, and four a stage in a pipeline."`
 	Micro     int64  `name:"micro-batch" default:"1" help:"Sequences that a replica computes at once."`
 	Seq       int64  `placeholder:"N" help:"Tokens of a sequence; the model's own without it."`
@@ -134,7 +134,10 @@ func (c *jobFlags) price(cl *cluster.Cluster, s shape, a *asked) (*pricedStep, e
 	if err != nil {
 		return nil, err
 	}
-	split, err := a.split.On(len(layout))
+	split, err := a.split.Within(onFirst(layout))
+	if err == nil {
+		split, err = split.On(len(layout))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("layout %s: %w", name, err)
 	}
@@ -159,6 +162,17 @@ func (c *jobFlags) price(cl *cluster.Cluster, s shape, a *asked) (*pricedStep, e
 		return nil, fmt.Errorf("layout %s: %w", name, err)
 	}
 	return &pricedStep{layout: name, job: j, gpu: gpu, fabric: f, tasks: p, chip: g, Result: r, bars: func() ([]step.Bar, error) { return p.Timeline(g) }}, nil
+}
+
+// onFirst is how many ranks the first host of a layout has.
+func onFirst(l nccl.Layout) int {
+	n := 0
+	for _, r := range l {
+		if r.Host == l[0].Host {
+			n++
+		}
+	}
+	return n
 }
 
 // job is the step that the flags describe; where nobody says, a replica computes one

@@ -106,8 +106,9 @@ func builtinScenarios(only string) ([]scenario, error) {
 		}
 		list = append(list, s)
 	}
+	// A quarter of the usual scale: four ranks inside a node then move 0.5 GB/s, which is what all NICs of a lab may.
 	add("", scenario{
-		name: "three layouts", options: lab.Options{Scale: lab.Scale{Num: 1, Den: 400}, Inside: lab.Links}, layouts: [][2]int{{1, 4}, {2, 2}, {4, 1}},
+		name: "three layouts", options: lab.Options{Scale: lab.Scale{Num: 1, Den: 800}, Inside: lab.Links}, layouts: [][2]int{{1, 4}, {2, 2}, {4, 1}},
 		algos: []string{"ring", "ring:interleaved", "tree", "hierarchical", "halving_doubling"},
 	})
 	add(fmt.Sprintf(twoLeaves, 1), scenario{name: "two leaves 1:1", layouts: [][2]int{{8, 1}}, algos: flat, sizes: sizes(unit.MiB, 4*unit.MiB)})

@@ -46,6 +46,9 @@ func (c *labCheckCmd) steps(e *env) error {
 	if c.Cluster == "" {
 		c.Cluster = "baskerville:4"
 	}
+	if c.Points != "" {
+		return errors.New("-o is for collectives, not for --step")
+	}
 	if c.Shrink < 1 || c.Shrink > 1e6 || c.Jobs != 1 {
 		return fmt.Errorf("--shrink %d --jobs %d: expected 1 to 1000000, and one job", c.Shrink, c.Jobs)
 	}

@@ -51,6 +51,7 @@ type command struct {
 	Presets    presetsCmd    `cmd:"" help:"List the machines that can be used by name."`
 	Hardware   hardwareCmd   `cmd:"" help:"List the hardware catalogue with its sources."`
 	Step       stepCmd       `cmd:"" help:"Predict a training step: how long, where the time goes, how much memory."`
+	Plan       planCmd       `cmd:"" help:"Find the best way to run a model on a cluster: degrees, micro-batches, schedule, recomputation, order of ranks."`
 	Envelope   envelopeCmd   `cmd:"" help:"The same on the back of an envelope: every line with its formula and numbers."`
 	Need       needCmd       `cmd:"" help:"The slowest network and the fewest NICs that keep a job busy computing, and what to upgrade first."`
 	Scale      scaleCmd      `cmd:"" help:"How a job scales from one node to many, with the knee marked."`

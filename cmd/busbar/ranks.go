@@ -89,7 +89,7 @@ func (f *rankFlags) everywhere(e *env, j job) error {
 	case !found:
 		return f.launch(e, n, j.elastic != nil, j.keep)
 	}
-	if cfg.Work = f.Transport + " " + j.same; cfg.Rank == 0 && !j.quiet {
+	if cfg.Work = fmt.Sprintf("%s %d %s", f.Transport, f.Conns, j.same); cfg.Rank == 0 && !j.quiet {
 		cfg.OnRefusal = (&turnedAway{w: e.stderr}).tell
 		if cfg.Exposed() && cfg.Secret == "" && cfg.TLS == nil {
 			fmt.Fprintln(e.stderr, "busbar: warning: the ranks listen where other hosts can reach them, and whoever knows the job's name is let in; set BUSBAR_SECRET to the same words on all ranks, or use --tls-cert, --tls-key and --tls-ca")

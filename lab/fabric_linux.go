@@ -5,6 +5,7 @@ import (
 	"net"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
@@ -29,6 +30,7 @@ func newFabric(p *Plan, nodes []namespaces) (*fabric, error) {
 		return nil, err
 	}
 	f := &fabric{p: p, own: own}
+	noIPv6()
 	for i := range nodes {
 		h, err := netlink.NewHandleAt(nodes[i].net)
 		if err != nil {
@@ -129,7 +131,25 @@ func (f *fabric) plug(name string, sw int) error {
 	if err := f.own.LinkSetFlood(l, false); err != nil {
 		return err
 	}
+	if err := floodNothing(l.Attrs().Index); err != nil {
+		return fmt.Errorf("%s: multicast would go round between switches: %w", name, err)
+	}
 	return f.own.LinkSetUp(l)
+}
+
+// floodNothing keeps multicast and broadcast from a switch's port too, which the library has no
+// call for: between several spines they would go round for ever.
+func floodNothing(port int) error {
+	req := nl.NewNetlinkRequest(unix.RTM_SETLINK, unix.NLM_F_ACK)
+	msg := nl.NewIfInfomsg(unix.AF_BRIDGE)
+	msg.Index = int32(port)
+	req.AddData(msg)
+	info := nl.NewRtAttr(unix.IFLA_PROTINFO|unix.NLA_F_NESTED, nil)
+	info.AddRtAttr(nl.IFLA_BRPORT_MCAST_FLOOD, []byte{0})
+	info.AddRtAttr(nl.IFLA_BRPORT_BCAST_FLOOD, []byte{0})
+	req.AddData(info)
+	_, err := req.Execute(unix.NETLINK_ROUTE, 0)
+	return err
 }
 
 // cable joins two switches.

@@ -29,7 +29,6 @@ const least = 0.02
 func (p *Prepared) Changes(g *GPU, r *Result) ([]Change, error) {
 	var list []Change
 	have := float64(g.Model.Memory)
-	fits := r.Memory.Total() <= have
 	try := func(c Change, f *Fabric, j *workload.Job) error {
 		if j.Check() != nil {
 			return nil
@@ -38,8 +37,8 @@ func (p *Prepared) Changes(g *GPU, r *Result) ([]Change, error) {
 		if err != nil {
 			return err
 		}
-		if fits && x.Memory.Total() > have {
-			return nil
+		if x.Memory.Total() > have {
+			return nil // what does not fit is no help; Limit says what would
 		}
 		if c.Gain = (x.Tokens/x.Step)/(r.Tokens/r.Step) - 1; c.Gain >= least {
 			list = append(list, c)

@@ -139,7 +139,8 @@ func (p *pricing) run() (*Result, error) {
 	// The slowest of many ranks.
 	late := 1 + p.g.f[Spread]*math.Log2(float64(max(r.Ranks, 1)))
 	r.Compute *= late
-	r.Step = r.Compute + r.Bubble*late + r.Optimizer + r.Host
+	r.Bubble *= late
+	r.Step = r.Compute + r.Bubble + r.Optimizer + r.Host
 	for g := range nGroups {
 		t := &p.traffic[g]
 		if t.Calls == 0 {

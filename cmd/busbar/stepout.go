@@ -232,14 +232,33 @@ func seconds(s float64) string {
 }
 
 // fastest says which layout is fastest, by tokens a second, and how far behind the others are.
+// One whose memory is too small cannot win.
 func fastest(rows []pricedStep) string {
-	order := slices.Clone(rows)
 	rate := func(r pricedStep) float64 { return r.Tokens / r.Step }
+	var order []pricedStep
+	var small []string
+	for _, r := range rows {
+		if r.Memory.Total() > float64(r.gpu.Memory) {
+			small = append(small, r.layout)
+			continue
+		}
+		order = append(order, r)
+	}
+	without := ""
+	if len(small) > 0 {
+		without = "; left out, since it does not fit: " + strings.Join(small, ", ")
+	}
+	switch len(order) {
+	case 0:
+		return "none of them fits the GPUs' memory"
+	case 1:
+		return fmt.Sprintf("only %s fits the GPUs' memory", order[0].layout)
+	}
 	slices.SortStableFunc(order, func(a, b pricedStep) int { return cmp.Compare(rate(b), rate(a)) })
 	best := order[0]
 	var others []string
 	for _, r := range order[1:] {
 		others = append(others, fmt.Sprintf("%s takes %.1f times as long", r.layout, rate(best)/rate(r)))
 	}
-	return fmt.Sprintf("%s is fastest; for as many tokens %s", best.layout, strings.Join(others, ", "))
+	return fmt.Sprintf("%s is fastest; for as many tokens %s%s", best.layout, strings.Join(others, ", "), without)
 }

@@ -50,6 +50,7 @@ var columns = []struct {
 	{"pairs", 3},
 	{"step", 5},
 	{"plan", 6},
+	{"tuner", 5},
 	{"truth", 6},
 	{"lab", 5},
 	{"calibrate", 7},

@@ -19,13 +19,15 @@ func TestStepGivesUp(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("shared memory needs Linux")
 	}
-	p := StepPlan{Type: coll.Float, First: 4096, Cap: 4096, Iters: 1, Grads: []Grad{{Bytes: 4096}}}
+	// Without a warm-up there would be a barrier before the step.
+	p := StepPlan{Type: coll.Float, First: 4096, Cap: 4096, Warm: 1, Iters: 1, Grads: []Grad{{Bytes: 4096}}}
 	meet := filepath.Join(t.TempDir(), "meet")
 	over, end := context.WithCancel(context.Background())
 	end()
 	bound, stop := context.WithTimeout(context.Background(), time.Minute) // against hanging
 	defer stop()
 	errs := make([]error, 2)
+	ready := [2]chan struct{}{make(chan struct{}), make(chan struct{})}
 	var wg sync.WaitGroup
 	for r, ctx := range []context.Context{bound, over} {
 		wg.Go(func() {
@@ -40,12 +42,14 @@ func TestStepGivesUp(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if _, err := s.barrier.Run(bound); err != nil {
-				t.Error(err)
+			close(ready[r])
+			for _, c := range ready { // so that nobody gives up while the other gets ready
+				select {
+				case <-c:
+				case <-bound.Done():
+				}
 			}
-			for errs[r] == nil && bound.Err() == nil {
-				_, errs[r] = s.Run(ctx, false, nil)
-			}
+			_, errs[r] = s.Run(ctx, false, nil)
 		})
 	}
 	wg.Wait()

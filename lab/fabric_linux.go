@@ -5,6 +5,7 @@ import (
 	"net"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
@@ -123,14 +124,34 @@ func (f *fabric) plug(name string, sw int) error {
 	if err := f.own.LinkSetMaster(l, b); err != nil {
 		return err
 	}
-	if err := f.own.LinkSetLearning(l, false); err != nil {
-		return err
-	}
-	if err := f.own.LinkSetFlood(l, false); err != nil {
-		return err
+	if err := tableOnly(l.Attrs().Index); err != nil {
+		return fmt.Errorf("port %s: %w", name, err)
 	}
 	return f.own.LinkSetUp(l)
 }
+
+// tableOnly makes a bridge's port learn nothing and flood nothing, multicast and broadcast
+// neither: between several spines these would go round for ever. The library has no form
+// for all four; as with sieve, the request goes to the holder's own network.
+func tableOnly(port int) error {
+	req := nl.NewNetlinkRequest(unix.RTM_SETLINK, unix.NLM_F_ACK)
+	msg := nl.NewIfInfomsg(unix.AF_BRIDGE)
+	msg.Index = int32(port)
+	req.AddData(msg)
+	info := nl.NewRtAttr(unix.IFLA_PROTINFO|unix.NLA_F_NESTED, nil)
+	for _, attr := range []int{nl.IFLA_BRPORT_LEARNING, nl.IFLA_BRPORT_UNICAST_FLOOD, brportMulticast, brportBroadcast} {
+		info.AddRtAttr(attr, []byte{0})
+	}
+	req.AddData(info)
+	_, err := req.Execute(unix.NETLINK_ROUTE, 0)
+	return err
+}
+
+// IFLA_BRPORT_MCAST_FLOOD and IFLA_BRPORT_BCAST_FLOOD of linux/if_link.h.
+const (
+	brportMulticast = 27
+	brportBroadcast = 30
+)
 
 // cable joins two switches.
 func (f *fabric) cable(i int) error {
@@ -161,6 +182,7 @@ func (f *fabric) mtu() int {
 
 // forward writes the tables of all switches.
 func (f *fabric) forward() error {
+	index := map[string]int{} // by name: every table names the same few ports
 	for s, table := range f.p.Tables() {
 		for d, port := range table {
 			name := ""
@@ -176,12 +198,15 @@ func (f *fabric) forward() error {
 			default:
 				continue
 			}
-			l, err := f.own.LinkByName(name)
-			if err != nil {
-				return err
+			if index[name] == 0 {
+				l, err := f.own.LinkByName(name)
+				if err != nil {
+					return err
+				}
+				index[name] = l.Attrs().Index
 			}
-			err = f.own.NeighAppend(&netlink.Neigh{
-				LinkIndex: l.Attrs().Index, Family: unix.AF_BRIDGE, State: netlink.NUD_NOARP, Flags: netlink.NTF_MASTER, HardwareAddr: f.p.MAC(d),
+			err := f.own.NeighAppend(&netlink.Neigh{
+				LinkIndex: index[name], Family: unix.AF_BRIDGE, State: netlink.NUD_NOARP, Flags: netlink.NTF_MASTER, HardwareAddr: f.p.MAC(d),
 			})
 			if err != nil {
 				return fmt.Errorf("table of switch %s: %w", f.p.Switches[s].Name, err)

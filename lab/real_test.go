@@ -105,6 +105,12 @@ func inside(args []string) error {
 		return talkOver(c)
 	case "links":
 		return printLinks(args[1:])
+	case "received":
+		l, err := netlink.LinkByName(args[1])
+		if err != nil {
+			return err
+		}
+		fmt.Println(l.Attrs().Statistics.RxPackets)
 	case "rate":
 		l, err := netlink.LinkByName(args[1])
 		if err != nil {

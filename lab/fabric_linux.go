@@ -30,6 +30,7 @@ func newFabric(p *Plan, nodes []namespaces) (*fabric, error) {
 		return nil, err
 	}
 	f := &fabric{p: p, own: own}
+	noIPv6()
 	for i := range nodes {
 		h, err := netlink.NewHandleAt(nodes[i].net)
 		if err != nil {
@@ -124,34 +125,32 @@ func (f *fabric) plug(name string, sw int) error {
 	if err := f.own.LinkSetMaster(l, b); err != nil {
 		return err
 	}
-	if err := tableOnly(l.Attrs().Index); err != nil {
-		return fmt.Errorf("port %s: %w", name, err)
+	if err := f.own.LinkSetLearning(l, false); err != nil {
+		return err
+	}
+	if err := f.own.LinkSetFlood(l, false); err != nil {
+		return err
+	}
+	if err := floodNothing(l.Attrs().Index); err != nil {
+		return fmt.Errorf("%s: multicast would go round between switches: %w", name, err)
 	}
 	return f.own.LinkSetUp(l)
 }
 
-// tableOnly makes a bridge's port learn nothing and flood nothing, multicast and broadcast
-// neither: between several spines these would go round for ever. The library has no form
-// for all four; as with sieve, the request goes to the holder's own network.
-func tableOnly(port int) error {
+// floodNothing keeps multicast and broadcast from a switch's port too, which the library has no
+// call for: between several spines they would go round for ever.
+func floodNothing(port int) error {
 	req := nl.NewNetlinkRequest(unix.RTM_SETLINK, unix.NLM_F_ACK)
 	msg := nl.NewIfInfomsg(unix.AF_BRIDGE)
 	msg.Index = int32(port)
 	req.AddData(msg)
 	info := nl.NewRtAttr(unix.IFLA_PROTINFO|unix.NLA_F_NESTED, nil)
-	for _, attr := range []int{nl.IFLA_BRPORT_LEARNING, nl.IFLA_BRPORT_UNICAST_FLOOD, brportMulticast, brportBroadcast} {
-		info.AddRtAttr(attr, []byte{0})
-	}
+	info.AddRtAttr(nl.IFLA_BRPORT_MCAST_FLOOD, []byte{0})
+	info.AddRtAttr(nl.IFLA_BRPORT_BCAST_FLOOD, []byte{0})
 	req.AddData(info)
 	_, err := req.Execute(unix.NETLINK_ROUTE, 0)
 	return err
 }
-
-// IFLA_BRPORT_MCAST_FLOOD and IFLA_BRPORT_BCAST_FLOOD of linux/if_link.h.
-const (
-	brportMulticast = 27
-	brportBroadcast = 30
-)
 
 // cable joins two switches.
 func (f *fabric) cable(i int) error {

@@ -6,45 +6,10 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
-	"time"
-
-	"busbar/hardware"
 )
-
-// Between two spines anything that is flooded goes round for ever, and the kernels of nodes
-// send multicast by themselves as soon as an interface is up. What arrives is the few packets
-// that the switch at the other end of the cable sends itself, not the thousands of a storm.
-func TestNothingIsFlooded(t *testing.T) {
-	c, err := hardware.Preset("dgx-h100", 16)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := New(c, Options{GPUs: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	spines := 0
-	for i := range p.Switches {
-		if strings.HasPrefix(p.Switches[i].Name, "spine") {
-			spines++
-		}
-	}
-	if spines < 2 {
-		t.Fatalf("%d spines; the test needs several", spines)
-	}
-	l := up(t, p, false)
-	time.Sleep(time.Second)
-	for _, name := range []string{"mlx5_0", "mlx5_11"} {
-		out, code := run(t, l, p.Nodes[0].Name, "received", name)
-		if n, err := strconv.Atoi(out); code != 0 || err != nil || n > 50 {
-			t.Errorf("%s has received %q packets (exit code %d) though nobody sent it any", name, out, code)
-		}
-	}
-}
 
 // Faults that come at once leave one in place, which heal ends.
 func TestFaultsAtOnce(t *testing.T) {

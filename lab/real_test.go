@@ -103,14 +103,17 @@ func inside(args []string) error {
 			return err
 		}
 		return talkOver(c)
-	case "links":
-		return printLinks(args[1:])
-	case "received":
-		l, err := netlink.LinkByName(args[1])
+	case "shout": // to everybody
+		c, err := net.Dial("udp", "10.64.255.255:9")
 		if err != nil {
 			return err
 		}
-		fmt.Println(l.Attrs().Statistics.RxPackets)
+		for range 20 {
+			c.Write([]byte("is anybody there?"))
+		}
+		return nil
+	case "links":
+		return printLinks(args[1:])
 	case "rate":
 		l, err := netlink.LinkByName(args[1])
 		if err != nil {

@@ -49,6 +49,8 @@ var columns = []struct {
 	{"bench", 4},
 	{"pairs", 3},
 	{"step", 5},
+	{"plan", 6},
+	{"tuner", 5},
 	{"truth", 6},
 	{"lab", 5},
 	{"calibrate", 7},

@@ -46,6 +46,9 @@ func (p *Prepared) Changes(g *GPU, r *Result) ([]Change, error) {
 		return nil
 	}
 	for _, s := range p.settings() {
+		if r.Ranks > mostTried && s.job.Split.ZeRO != p.j.Split.ZeRO {
+			continue
+		}
 		if err := try(s.Change, p.f.With(s.job.Split), &s.job); err != nil {
 			return nil, err
 		}
@@ -126,8 +129,8 @@ func (p *Prepared) settings() []setting {
 	return list
 }
 
-// mostTried is the number of ranks up to which other networks are tried: each is as much work
-// as the job itself.
+// mostTried is the number of ranks up to which other networks, and collectives that the job does not
+// run now, are tried: each is as much work as the job itself.
 const mostTried = 1 << 16
 
 type network struct {

@@ -220,13 +220,15 @@ func (p *pricing) inside(x *priced, again *float64, b *prepared) error {
 	return p.experts(x, again, b, layers*micros)
 }
 
+// count adds calls of a group. Waiting may be longer than the calls themselves, by what slows computing
+// beside them or by waiting for calls of other ranks; it is traffic all the same.
 func (p *pricing) count(g Group, what string, bytes, calls, seconds, exposed float64, limit string) {
 	t := &p.traffic[g]
 	if t.Calls == 0 {
 		*t = Traffic{Group: g, What: what, Bytes: bytes, Limit: limit}
 	}
 	t.Calls += calls
-	t.Seconds += calls * seconds
+	t.Seconds += calls * max(seconds, exposed)
 	t.Exposed += calls * exposed
 }
 

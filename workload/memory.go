@@ -179,8 +179,12 @@ func (j *Job) MemoryOf(h Holding) Memory {
 		return (most-own)/float64(s.Shard) + own/max(1, float64(s.Shard)/float64(s.EP))
 	}
 	m := Memory{Params: over(3) * weight, Grads: over(2) * grad, Optimizer: over(1) * state}
-	if s.ZeRO == 3 { // two blocks are whole
-		m.Other += 2 * h.Layers / float64(max(h.Count, 1)) * j.ParamWidth()
+	if s.ZeRO == 3 && s.Shard > 1 { // two blocks are whole
+		cut := h.Layers
+		if s.Shard <= s.EP { // but for experts, which no other rank has a part of
+			cut -= h.Experts
+		}
+		m.Other += 2 * cut / float64(max(h.Count, 1)) * j.ParamWidth()
 	}
 	m.Activations, m.Other = j.activations(h.Count, pp), m.Other+j.logits()
 	if j.Framework != Fused && j.Micros() == 1 && s.DP == 1 {

@@ -181,6 +181,7 @@ func (f *fabric) mtu() int {
 
 // forward writes the tables of all switches.
 func (f *fabric) forward() error {
+	index := map[string]int{} // by name: every table names the same few ports
 	for s, table := range f.p.Tables() {
 		for d, port := range table {
 			name := ""
@@ -196,12 +197,15 @@ func (f *fabric) forward() error {
 			default:
 				continue
 			}
-			l, err := f.own.LinkByName(name)
-			if err != nil {
-				return err
+			if index[name] == 0 {
+				l, err := f.own.LinkByName(name)
+				if err != nil {
+					return err
+				}
+				index[name] = l.Attrs().Index
 			}
-			err = f.own.NeighAppend(&netlink.Neigh{
-				LinkIndex: l.Attrs().Index, Family: unix.AF_BRIDGE, State: netlink.NUD_NOARP, Flags: netlink.NTF_MASTER, HardwareAddr: f.p.MAC(d),
+			err := f.own.NeighAppend(&netlink.Neigh{
+				LinkIndex: index[name], Family: unix.AF_BRIDGE, State: netlink.NUD_NOARP, Flags: netlink.NTF_MASTER, HardwareAddr: f.p.MAC(d),
 			})
 			if err != nil {
 				return fmt.Errorf("table of switch %s: %w", f.p.Switches[s].Name, err)

@@ -156,7 +156,7 @@ func (s *Stepper) Run(ctx context.Context, overlap bool, done func(k int)) (*Ste
 		}
 		at, computed, all, err := s.step(ctx, overlap)
 		if err != nil {
-			return nil, err
+			return nil, s.giveUp(ctx, err)
 		}
 		if s.g.Rank() == 0 && done != nil {
 			done(i + 1)
@@ -181,6 +181,16 @@ func (s *Stepper) Run(ctx context.Context, overlap bool, done func(k int)) (*Ste
 		})
 	}
 	return t, nil
+}
+
+// giveUp lets the others hear that this rank goes no further. A step that the context ends
+// between two calls has failed none of them, and to leave without a word would let the others
+// wait for this rank's gradients.
+func (s *Stepper) giveUp(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		s.barrier.Run(ctx) // which fails, and says so to all
+	}
+	return err
 }
 
 // step takes one: when each bucket was full, when all was computed, when all was done.

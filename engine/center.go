@@ -164,23 +164,30 @@ func (c *center) lost(rank int, err error) {
 func (c *center) suspected(by int, v verdict) {
 	wait := time.NewTimer(min(c.n.cfg.Timeout/8, time.Second))
 	defer wait.Stop()
-	if v.Rank != 0 {
-		c.mu.Lock()
-		left := c.ranks[v.Rank].gone
-		c.mu.Unlock()
-		if left {
-			v.Cause, v.Text = Left, "while others still needed it"
-			c.pronounce(v)
-			return
-		}
+	if c.left(v.Rank) {
+		v.Cause, v.Text = Left, "while others still needed it"
+		c.pronounce(v)
+		return
 	}
 	select {
 	case <-c.n.g.doomed:
 		return
 	case <-wait.C:
 	}
+	if c.left(v.Rank) { // its farewell came after the end of its connection was noticed
+		v.Cause, v.Text = Left, "while others still needed it"
+		c.pronounce(v)
+		return
+	}
 	v.Text += fmt.Sprintf(" at rank %d", by)
 	c.pronounce(v)
+}
+
+// left reports whether a rank has said farewell.
+func (c *center) left(rank int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ranks[rank].gone
 }
 
 // pronounce tells everybody why the group has failed. The first verdict counts.

@@ -92,13 +92,36 @@ func (c Config) Check() error {
 	if c.MinSize < 0 || c.MinSize > c.Size {
 		return fmt.Errorf("an elastic job of at least %d members begins with %d", c.MinSize, c.Size)
 	}
-	if c.Meet != "" && !c.meetsInFile() {
+	if c.meetsInFile() {
+		if err := plainFile(c.Meet); err != nil {
+			return err
+		}
+	} else if c.Meet != "" {
 		if _, _, err := c.meetingPort(); err != nil {
 			return err
 		}
 	}
-	_, err := c.bindAddresses()
-	return err
+	ips, err := c.bindAddresses()
+	if err != nil {
+		return err
+	}
+	return tryAddresses(ips)
+}
+
+// tryAddresses listens at each address for a moment: that is how this host says whether it has
+// it. Groups of multicast and broadcast can be listened at, but nobody can connect to them.
+func tryAddresses(ips []net.IP) error {
+	for _, ip := range ips {
+		if ip.IsMulticast() || ip.Equal(net.IPv4bcast) {
+			return fmt.Errorf("bind to %s: an address of multicast or broadcast; expected one that other ranks can connect to", ip)
+		}
+		l, err := net.Listen("tcp", net.JoinHostPort(ip.String(), "0"))
+		if err != nil {
+			return fmt.Errorf("bind to %s: this host cannot listen there; expected an address of its own: %w", ip, err)
+		}
+		l.Close()
+	}
+	return nil
 }
 
 // meetingPort is the host and the port of a place to meet that is no file.
@@ -191,6 +214,9 @@ func (c *Config) bindAddresses() ([]net.IP, error) {
 			return nil, err
 		}
 		list = append(list, ip)
+	}
+	if c.Bind != "" && len(list) == 0 {
+		return nil, fmt.Errorf("bind to %q: no address in it; expected addresses or interfaces, with commas", c.Bind)
 	}
 	return list, nil
 }

@@ -36,6 +36,8 @@ const (
 	noteElsewhere // a newcomer should go to another member
 	noteCome      // a newcomer may come in; is it still there?
 	noteHere      // it is
+
+	noteParting // rank 0 has nothing more to do, and waits for the others to leave
 )
 
 // maxNote limits a message on a control connection: the table of the greatest group.

@@ -163,6 +163,9 @@ func (g *Group) patience(ctx context.Context, idle time.Duration) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("given up %s: %w", g.doing(), context.Cause(ctx))
 	}
+	if err := g.deserted(idle); err != nil {
+		return err
+	}
 	if idle > g.cfg.Timeout/2 {
 		for _, l := range g.all {
 			if s, ok := l.s.(interface{ unheard() time.Duration }); ok && l.ended == nil && s.unheard() > g.cfg.Timeout/2 {

@@ -51,12 +51,23 @@ func beRank(text string) int {
 		return 1
 	}
 	rng := rand.New(rand.NewPCG(1, uint64(size)))
-	for {
+	for k := 0; ; k++ {
+		if os.Getenv("ENGINE_TEST_LEAVER") == text && k == 20+len(os.Getenv("ENGINE_TEST_ODD")) {
+			g.Close() // and lives on, so that nobody hears of its death instead
+			time.Sleep(time.Minute)
+			return 0
+		}
 		op := coll.Op{Kind: coll.AllReduce, Bytes: 4 << rng.IntN(20)}
+		if os.Getenv("ENGINE_TEST_LEAVER") != "" {
+			op.Bytes = 64 << (k % 2 * 14) // calls that have run before: on a page, and in shared memory
+		}
 		s, err := engine.Pick(op, size, g.Transport())
 		if err != nil {
 			fmt.Println("pick:", err)
 			return 1
+		}
+		if os.Getenv("ENGINE_TEST_LEAVER") != "" {
+			s = nil // such calls are prepared once
 		}
 		buf := memory[:op.Bytes]
 		if _, err = g.Run(context.Background(), s, op, engine.Buffers{Send: buf, Recv: buf}); err == nil {
@@ -170,6 +181,20 @@ func TestKill(t *testing.T) {
 		expect(t, all, victim, engine.Died)
 		if t.Failed() {
 			return
+		}
+	}
+}
+
+// TestLeave: a rank that closes its group while others wait for it is named, also by those who
+// wait for nothing but a word on its page.
+func TestLeave(t *testing.T) {
+	for _, how := range []engine.Transport{engine.Shm, engine.TCP} {
+		for _, leaver := range []int{0, 2} {
+			t.Setenv("ENGINE_TEST_LEAVER", strconv.Itoa(leaver))
+			for _, odd := range []string{"", "1"} {
+				t.Setenv("ENGINE_TEST_ODD", odd)
+				expect(t, startRanks(t, 3, 2*time.Second, how), leaver, engine.Left)
+			}
 		}
 	}
 }

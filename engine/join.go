@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -198,15 +197,15 @@ func (n *network) publish(addrs []string) (string, error) {
 
 // ours reports a file that is there and was not written by publish: it is somebody's.
 func ours(name string) error {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil // none, or writing it will say why not
+	if err := plainFile(name); err != nil {
+		return err
 	}
-	defer f.Close()
-	const most = 1 << 20
-	b, err := io.ReadAll(io.LimitReader(f, most))
+	b, err := readFile(name)
+	if errors.Is(err, errLong) {
+		return fmt.Errorf("the file to meet in: %w; remove it or name another", err)
+	}
 	if err != nil || len(bytes.TrimSpace(b)) == 0 {
-		return nil
+		return nil // none, or writing it will say why not
 	}
 	var x note0
 	if json.Unmarshal(b, &x) != nil || x.Busbar == 0 {
@@ -222,7 +221,7 @@ func (n *network) withdraw(addrs []string) {
 	if err != nil {
 		return
 	}
-	if b, err := os.ReadFile(name); err == nil && bytes.Equal(b, own) {
+	if b, err := readFile(name); err == nil && bytes.Equal(b, own) {
 		os.Remove(name)
 	}
 }

@@ -31,6 +31,8 @@ type network struct {
 	quit   chan struct{}
 	tasks  sync.WaitGroup
 	left   atomic.Bool // this rank has said farewell
+	// parting says that rank 0 has closed its group, and stays for the others only.
+	parting atomic.Bool
 }
 
 // Refused is how many connections were turned away, by reason.

@@ -110,19 +110,27 @@ func (b *board) arm(asleep uint32) {
 // awaits is the rank that a run waits for, in words for a person.
 func (b *board) awaits() (rank int, doing string) {
 	for r := range b.pages {
-		switch p := &b.pages[r]; {
-		case p.link == nil:
-		case b.stage == boardVotes && r >= b.at:
-			return r, "its page"
-		case b.stage == boardRoom && !b.past(r, postedShare-8):
-			return r, "its reading what the run before the last gave it"
-		case b.stage == boardInputs && !b.past(r, postedInput) && (!b.rooted() || r == b.c.op.Root):
-			return r, "its contribution"
-		case (b.stage == boardShares || b.stage == boardLanes) && !b.past(r, postedShare):
-			return r, "its part of the work"
+		if what := b.lacks(r); what != "" {
+			return r, what
 		}
 	}
 	return -1, ""
+}
+
+// lacks is what a run waits for of a rank; "" when for nothing.
+func (b *board) lacks(r int) string {
+	switch p := &b.pages[r]; {
+	case p.link == nil:
+	case b.stage == boardVotes && r >= b.at:
+		return "its page"
+	case b.stage == boardRoom && !b.past(r, postedShare-8):
+		return "its reading what the run before the last gave it"
+	case b.stage == boardInputs && !b.past(r, postedInput) && (!b.rooted() || r == b.c.op.Root):
+		return "its contribution"
+	case (b.stage == boardShares || b.stage == boardLanes) && b.waits() && !b.past(r, postedShare):
+		return "its part of the work"
+	}
+	return ""
 }
 
 // close gives the pages back.

@@ -2,9 +2,11 @@ package engine_test
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -123,5 +125,46 @@ func TestConfigExposed(t *testing.T) {
 		if got := tt.c.Exposed(); got != tt.want {
 			t.Errorf("%+v: %v", tt.c, got)
 		}
+	}
+}
+
+// TestCheckPlaces: what cannot be met in or listened at is refused before anything is touched.
+func TestCheckPlaces(t *testing.T) {
+	dir := t.TempDir()
+	pipe, device, link := filepath.Join(dir, "pipe"), filepath.Join(dir, "device"), filepath.Join(dir, "link")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Skip("no named pipes here:", err)
+	}
+	// A link stands for a device: what follows it must neither replace nor open it.
+	for from, to := range map[string]string{device: os.DevNull, link: pipe} {
+		if err := os.Symlink(to, from); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct{ meet, bind, says string }{
+		{pipe, "", "a pipe"},
+		{link, "", "a pipe"},
+		{device, "", "a device"},
+		{dir + "/", "", "a folder"},
+		{filepath.Join(dir, "meet"), "192.0.2.1", "cannot listen"},
+		{filepath.Join(dir, "meet"), "224.0.0.1", "multicast"},
+		{filepath.Join(dir, "meet"), "ff02::1", "multicast"},
+		{filepath.Join(dir, "meet"), "255.255.255.255", "broadcast"},
+		{filepath.Join(dir, "meet"), " , ", "no address"},
+		{filepath.Join(dir, "meet"), "127.0.0.1", ""},
+	} {
+		cfg := engine.Config{Rank: 0, Size: 2, Meet: tt.meet, Bind: tt.bind}
+		err := cfg.Check()
+		if tt.says == "" && err != nil || tt.says != "" && (err == nil || !strings.Contains(err.Error(), tt.says)) {
+			t.Errorf("meet %s, bind %q: %v; expected %q", tt.meet, tt.bind, err, tt.says)
+		}
+	}
+	// Join by itself asks as well: what is in the way stays what it was.
+	cfg := engine.Config{Rank: 0, Size: 2, Meet: device, Bind: "127.0.0.1", JoinTimeout: time.Minute}
+	if _, err := engine.Join(context.Background(), cfg); err == nil || !strings.Contains(err.Error(), "a device") {
+		t.Errorf("join at a device: %v", err)
+	}
+	if to, err := os.Readlink(device); err != nil || to != os.DevNull {
+		t.Errorf("the link has become %q, %v", to, err)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"time"
 )
 
@@ -17,11 +16,11 @@ import (
 // enough: ranks are dialled by address, so the names in certificates are not compared. Which
 // of the authority's certificates belong to the job is for the secret to say.
 func LoadTLS(cert, key, ca string) (*tls.Config, error) {
-	pair, err := tls.LoadX509KeyPair(cert, key)
+	pair, err := loadPair(cert, key)
 	if err != nil {
 		return nil, fmt.Errorf("certificate %s with key %s: %w", cert, key, err)
 	}
-	text, err := os.ReadFile(ca)
+	text, err := readFile(ca)
 	if err != nil {
 		return nil, fmt.Errorf("certificates of the authority: %w", err)
 	}
@@ -33,6 +32,19 @@ func LoadTLS(cert, key, ca string) (*tls.Config, error) {
 		Certificates: []tls.Certificate{pair}, RootCAs: pool, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
 		MinVersion: tls.VersionTLS13, SessionTicketsDisabled: true,
 	}, nil
+}
+
+// loadPair is tls.LoadX509KeyPair for files that may be too long.
+func loadPair(cert, key string) (tls.Certificate, error) {
+	c, err := readFile(cert)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	k, err := readFile(key)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	return tls.X509KeyPair(c, k)
 }
 
 // wrapServer is a connection under TLS, seen from the side that accepted it.

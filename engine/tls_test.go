@@ -178,7 +178,14 @@ func TestLoadTLS(t *testing.T) {
 	if err := os.WriteFile(none, []byte("no certificate"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	long := a.file("long")
+	if err := os.WriteFile(long, make([]byte, 1<<20+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, x := range [][4]string{
+		{long, a.file("rank.key"), a.file("ca.pem"), "longer than"},
+		{a.file("rank.pem"), long, a.file("ca.pem"), "longer than"},
+		{a.file("rank.pem"), a.file("rank.key"), long, "longer than"},
 		{a.file("absent"), a.file("rank.key"), a.file("ca.pem"), "absent"},
 		{a.file("rank.pem"), a.file("ca.key"), a.file("ca.pem"), "key"},
 		{a.file("rank.pem"), a.file("rank.key"), none, "no certificate in PEM"},

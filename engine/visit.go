@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
-	"os"
 	"time"
 )
 
@@ -146,10 +145,13 @@ func (c *Config) candidates(last *error) []string {
 	if !c.meetsInFile() {
 		return []string{c.Meet}
 	}
-	b, err := os.ReadFile(c.Meet)
 	var x note0
+	err := plainFile(c.Meet)
 	if err == nil {
-		err = json.Unmarshal(b, &x)
+		var b []byte
+		if b, err = readFile(c.Meet); err == nil {
+			err = json.Unmarshal(b, &x)
+		}
 	}
 	if err != nil {
 		if *last == nil {

@@ -35,6 +35,9 @@ func (n *network) follow() {
 			if json.Unmarshal(body, &v) == nil {
 				n.g.fail(n.judge(v))
 			}
+		case noteParting:
+			n.parting.Store(true)
+			n.g.waiter.wake()
 		case noteBye:
 			n.lostCenter(nil)
 			return
@@ -137,6 +140,7 @@ func (n *network) farewell() {
 		return
 	}
 	if healthy {
+		n.center.broadcast(noteParting, nil)
 		n.center.waitForLeaving(n.cfg.Timeout)
 	}
 	n.center.broadcast(noteBye, nil)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -67,7 +68,7 @@ func (f Folder) only() (string, error) {
 	case 0:
 		return "", fmt.Errorf("%w; `busbar lab up CLUSTER` makes one", ErrNone)
 	}
-	return "", fmt.Errorf("%d labs are up (%v); say which with --name", len(up), up)
+	return "", &RequestError{fmt.Sprintf("%d labs are up (%s); say which with --name", len(up), strings.Join(up, ", "))}
 }
 
 // dial reaches the holder.
@@ -78,11 +79,6 @@ func (l *Lab) dial() (*net.UnixConn, error) {
 	}
 	return c, err
 }
-
-// RequestError is a request that the holder found wrong.
-type RequestError struct{ text string }
-
-func (e *RequestError) Error() string { return e.text }
 
 // ask sends a request and waits for its answer.
 func (l *Lab) ask(r request) (*answer, error) {
@@ -227,6 +223,9 @@ func (f Folder) Down(name string) (bool, error) {
 		return false, nil
 	}
 	s, err := f.read(name)
+	if err != nil && !errors.Is(err, ErrNone) {
+		s, err = &State{Name: name}, nil // the holder answers, whatever became of its files
+	}
 	if err == nil {
 		l := &Lab{folder: f, State: s}
 		if _, e := l.ask(request{Do: "down"}); e != nil {

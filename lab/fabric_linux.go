@@ -5,6 +5,7 @@ import (
 	"net"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
@@ -29,6 +30,7 @@ func newFabric(p *Plan, nodes []namespaces) (*fabric, error) {
 		return nil, err
 	}
 	f := &fabric{p: p, own: own}
+	noIPv6()
 	for i := range nodes {
 		h, err := netlink.NewHandleAt(nodes[i].net)
 		if err != nil {
@@ -129,7 +131,25 @@ func (f *fabric) plug(name string, sw int) error {
 	if err := f.own.LinkSetFlood(l, false); err != nil {
 		return err
 	}
+	if err := floodNothing(l.Attrs().Index); err != nil {
+		return fmt.Errorf("%s: multicast would go round between switches: %w", name, err)
+	}
 	return f.own.LinkSetUp(l)
+}
+
+// floodNothing keeps multicast and broadcast from a switch's port too, which the library has no
+// call for: between several spines they would go round for ever.
+func floodNothing(port int) error {
+	req := nl.NewNetlinkRequest(unix.RTM_SETLINK, unix.NLM_F_ACK)
+	msg := nl.NewIfInfomsg(unix.AF_BRIDGE)
+	msg.Index = int32(port)
+	req.AddData(msg)
+	info := nl.NewRtAttr(unix.IFLA_PROTINFO|unix.NLA_F_NESTED, nil)
+	info.AddRtAttr(nl.IFLA_BRPORT_MCAST_FLOOD, []byte{0})
+	info.AddRtAttr(nl.IFLA_BRPORT_BCAST_FLOOD, []byte{0})
+	req.AddData(info)
+	_, err := req.Execute(unix.NETLINK_ROUTE, 0)
+	return err
 }
 
 // cable joins two switches.
@@ -161,6 +181,7 @@ func (f *fabric) mtu() int {
 
 // forward writes the tables of all switches.
 func (f *fabric) forward() error {
+	index := map[string]int{} // by name: every table names the same few ports
 	for s, table := range f.p.Tables() {
 		for d, port := range table {
 			name := ""
@@ -176,12 +197,15 @@ func (f *fabric) forward() error {
 			default:
 				continue
 			}
-			l, err := f.own.LinkByName(name)
-			if err != nil {
-				return err
+			if index[name] == 0 {
+				l, err := f.own.LinkByName(name)
+				if err != nil {
+					return err
+				}
+				index[name] = l.Attrs().Index
 			}
-			err = f.own.NeighAppend(&netlink.Neigh{
-				LinkIndex: l.Attrs().Index, Family: unix.AF_BRIDGE, State: netlink.NUD_NOARP, Flags: netlink.NTF_MASTER, HardwareAddr: f.p.MAC(d),
+			err := f.own.NeighAppend(&netlink.Neigh{
+				LinkIndex: index[name], Family: unix.AF_BRIDGE, State: netlink.NUD_NOARP, Flags: netlink.NTF_MASTER, HardwareAddr: f.p.MAC(d),
 			})
 			if err != nil {
 				return fmt.Errorf("table of switch %s: %w", f.p.Switches[s].Name, err)

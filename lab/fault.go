@@ -73,3 +73,19 @@ func ParseFault(kind, where, what string) (Fault, error) {
 	}
 	return f, nil
 }
+
+// place is the name that the faults of a place have: words of the command line may number
+// a NIC, or name the GPUs of a link in either order.
+func (p *Plan) place(word string) (string, error) {
+	if word == "" || word == "all" || word == "link" || word == "node" || p.NodeByName(word) >= 0 {
+		return word, nil
+	}
+	if n, links := p.InnerLink(word); len(links) > 0 {
+		return p.Nodes[n].Name + ":" + strings.Replace(p.inner(n).Links[links[0]].Name, "→", "-", 1), nil
+	}
+	i, err := p.Link(word)
+	if err != nil {
+		return "", err
+	}
+	return p.Nodes[p.NICs[i].Node].Name + ":" + p.NICs[i].Name, nil
+}

@@ -3,12 +3,15 @@ package lab
 import (
 	"fmt"
 	"math"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
+
+	"busbar/unit"
 )
 
 // active is a fault that is in place.
@@ -31,6 +34,8 @@ func (h *holder) list() []Fault {
 
 // fault puts a fault in place, instead of another one of its place and kind.
 func (h *holder) fault(f Fault) error {
+	h.breaking.Lock()
+	defer h.breaking.Unlock()
 	if f.Kind == "node" {
 		return h.faultNode(f)
 	}
@@ -43,6 +48,11 @@ func (h *holder) fault(f Fault) error {
 	}
 	x := &h.plan.NICs[nic]
 	f.Where = h.plan.Nodes[x.Node].Name + ":" + x.Name
+	if f.What == "rate" { // looked at before the fault that it takes the place of is healed
+		if err := tooSlow(x.Rate, f); err != nil {
+			return err
+		}
+	}
 	if _, err := h.healOne(f.Kind+" "+f.Where, func(o Fault) bool {
 		return o.What == f.What || isState(o) && isState(f)
 	}); err != nil {
@@ -69,6 +79,17 @@ func (h *holder) fault(f Fault) error {
 	return nil
 }
 
+// slowest is a rate at which a full packet still takes less than a minute.
+const slowest = unit.Rate(1 << 10)
+
+// tooSlow refuses what would leave next to nothing of a link, which shapers cannot do.
+func tooSlow(r unit.Rate, f Fault) error {
+	if left := r * unit.Rate(f.Share); left < slowest {
+		return badRequest(fmt.Sprintf("%v leaves %v; at least %v is needed: choose a greater rate, or down", f, left, slowest))
+	}
+	return nil
+}
+
 // isState reports a fault that says whether a link is up.
 func isState(f Fault) bool { return f.What == "down" || f.What == "flap" }
 
@@ -77,6 +98,11 @@ func (h *holder) faultInner(f Fault, n int, links []int) error {
 	if f.What != "rate" {
 		return badRequest(fmt.Sprintf("%s is inside a node; expected rate=PERCENT%%", f.Where))
 	}
+	x := &h.plan.inner(n).Links[links[0]]
+	if err := tooSlow(x.Rate, f); err != nil {
+		return err
+	}
+	f.Where, _ = h.plan.place(f.Where) // one name, whichever GPU was said first
 	if err := h.fab.shapeInner(n, links, f.Share); err != nil {
 		return err
 	}
@@ -121,9 +147,15 @@ func (h *holder) flap(nic int, a *active) {
 	}
 }
 
-// heal ends faults: all of them, those of a place ("link node0:mlx5_0", "node0:mlx5_0",
-// "node0"), and returns what is left.
+// heal ends faults: all of them, those of a link ("node0:mlx5_0"), of a node and its links
+// ("node0") or of a kind ("link"), and returns what is left.
 func (h *holder) heal(what string) ([]Fault, error) {
+	h.breaking.Lock()
+	defer h.breaking.Unlock()
+	what, err := h.plan.place(what)
+	if err != nil {
+		return nil, badRequest(err.Error())
+	}
 	if _, err := h.healOne(what, func(Fault) bool { return true }); err != nil {
 		return nil, err
 	}
@@ -136,7 +168,7 @@ func (h *holder) healOne(what string, match func(Fault) bool) (int, error) {
 	var gone []*active
 	for key, a := range h.faults {
 		place := a.f.Kind + " " + a.f.Where
-		if (what == "" || what == "all" || what == place || what == a.f.Where || what == a.f.Kind) && match(a.f) {
+		if (what == "" || what == "all" || what == place || what == a.f.Where || what == a.f.Kind || strings.HasPrefix(a.f.Where, what+":")) && match(a.f) {
 			gone = append(gone, a)
 			delete(h.faults, key)
 		}

@@ -42,6 +42,11 @@ type State struct {
 // ErrNone is the error of a lab that is not up.
 var ErrNone = errors.New("no lab of that name is up")
 
+// RequestError is a request that makes no sense, whatever the machine.
+type RequestError struct{ text string }
+
+func (e *RequestError) Error() string { return e.text }
+
 // Path is the folder of a lab, or of one of its files.
 func (f Folder) Path(name string, file ...string) string {
 	return filepath.Join(append([]string{string(f), name}, file...)...)
@@ -50,7 +55,7 @@ func (f Folder) Path(name string, file ...string) string {
 // CheckName says what is wrong with the name of a lab.
 func CheckName(name string) error {
 	if name == "" || len(name) > 32 || clean(name, 64) != name || name[0] == '-' {
-		return fmt.Errorf("lab name %.40q: expected 1 to 32 letters, digits, - and _", name)
+		return &RequestError{fmt.Sprintf("lab name %.40q: expected 1 to 32 letters, digits, - and _", name)}
 	}
 	return nil
 }

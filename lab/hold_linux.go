@@ -28,6 +28,8 @@ type holder struct {
 	fab   *fabric
 	nodes []namespaces
 
+	breaking sync.Mutex // one fault or healing at a time, each of which has several steps
+
 	mu       sync.Mutex // guards what follows, and starting programs against reaping them
 	programs map[int]*program
 	faults   map[string]*active

@@ -19,6 +19,10 @@ func (f Folder) lock(name string) (*os.File, error) {
 		if err := os.MkdirAll(f.Path(name), 0o700); err != nil {
 			return nil, err
 		}
+		// Names does not follow links, so that down would not find a lab behind one.
+		if st, err := os.Lstat(f.Path(name)); err == nil && !st.IsDir() {
+			return nil, fmt.Errorf("%s is not a folder; remove it, or choose another --name", f.Path(name))
+		}
 		l, err := f.tryLock(name)
 		if errors.Is(err, errHeld) {
 			// Somebody who cleans up holds it for a moment only, and there is no state then.

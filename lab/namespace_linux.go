@@ -96,4 +96,11 @@ func quietTCP() {
 	} {
 		os.WriteFile("/proc/sys/net/ipv4/"+x[0], []byte(x[1]), 0)
 	}
+	noIPv6()
+}
+
+// noIPv6 keeps interfaces that a namespace gets from announcing themselves by multicast, which nobody
+// answers: addresses are IPv4, and switches flood nothing. The loopback, which is there, has ::1.
+func noIPv6() {
+	os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0)
 }

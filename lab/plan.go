@@ -96,11 +96,14 @@ func New(c *cluster.Cluster, o Options) (*Plan, error) {
 	n := len(c.Hosts)
 	if o.Nodes > 0 {
 		if o.Nodes > n {
-			return nil, fmt.Errorf("%d nodes of %d in %s", o.Nodes, n, c.Name)
+			return nil, fmt.Errorf("a layout of %d nodes, and %s has %d: choose fewer with -l NODESxGPUS, or a greater cluster with CLUSTER:NODES", o.Nodes, c.Name, n)
 		}
 		n = o.Nodes
 	}
-	if n == 0 || n > MaxNodes {
+	if n == 0 {
+		return nil, fmt.Errorf("%s has no nodes; a lab has 1 to %d", c.Name, MaxNodes)
+	}
+	if n > MaxNodes {
 		return nil, fmt.Errorf("%s has %d nodes; a lab has 1 to %d: choose fewer with -l NODESxGPUS", c.Name, n, MaxNodes)
 	}
 	b := &planner{c: c, o: o, routes: cluster.NewRoutes(c), p: &Plan{Cluster: c.Name, Local: o.Local}, index: map[int][]int{}}

@@ -103,6 +103,15 @@ func inside(args []string) error {
 			return err
 		}
 		return talkOver(c)
+	case "shout": // to everybody
+		c, err := net.Dial("udp", "10.64.255.255:9")
+		if err != nil {
+			return err
+		}
+		for range 20 {
+			c.Write([]byte("is anybody there?"))
+		}
+		return nil
 	case "links":
 		return printLinks(args[1:])
 	case "rate":

@@ -76,11 +76,17 @@ func privileged() bool {
 	return has(unix.CAP_SYS_ADMIN) && has(unix.CAP_NET_ADMIN)
 }
 
+// maxSocket is what the kernel takes as the path of a socket, less the zero behind it.
+const maxSocket = 107
+
 // Start makes a lab and returns when it is up. What dead labs left in the folder is
 // removed first. When the context ends before, or this process dies, nothing is left.
 func Start(ctx context.Context, cfg Config) (*State, error) {
 	if err := CheckName(cfg.Name); err != nil {
 		return nil, err
+	}
+	if path := cfg.Folder.Path(cfg.Name, socketFile); len(path) > maxSocket {
+		return nil, fmt.Errorf("%s: %d bytes are too long for the name of a socket, at most %d; say where labs keep their files with BUSBAR_LAB_DIR", path, len(path), maxSocket)
 	}
 	if _, err := cfg.Folder.Clean(); err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 
 	"busbar/internal/svg"
 	"busbar/pairs"
+	"busbar/unit"
 )
 
 // Measures of the heat map.
@@ -66,6 +67,20 @@ func heatCells(c *svg.Canvas, t *pairs.Table, cell float64) {
 	}
 }
 
+// heatScale says what the colours stand for.
+func heatScale(t *pairs.Table) string {
+	least, most := unit.Rate(math.Inf(1)), unit.Rate(0)
+	for _, m := range t.Cells {
+		if m.Rate > 0 {
+			least, most = min(least, m.Rate), max(most, m.Rate)
+		}
+	}
+	if most == 0 {
+		return "dark is slow"
+	}
+	return fmt.Sprintf("dark is slow: from %v to %v", least, most)
+}
+
 // shade goes from dark blue (nothing) to nearly white (the fastest), evenly to the
 // eye and without hues that print alike.
 func shade(part float64) string {
@@ -86,7 +101,7 @@ func heatNames(c *svg.Canvas, t *pairs.Table, cell float64) {
 		c.Text(heatLeft+float64(i)*cell+cell/2, heatTop-8, fmt.Sprint(i), svg.Type{Size: 10, Fill: "#333333", Anchor: svg.Middle})
 	}
 	c.Text(heatLeft, 34, "Bandwidth of every pair, one direction", svg.Type{Size: 16, Fill: "#111111"})
-	c.Text(heatLeft, 56, "rows send, columns receive; dark is slow", svg.Type{Size: 12, Fill: "#555555"})
+	c.Text(heatLeft, 56, "rows send, columns receive; "+heatScale(t), svg.Type{Size: 12, Fill: "#555555"})
 }
 
 // heatMarks outlines what stands out.

@@ -108,7 +108,11 @@ func ticks(c *svg.Canvas, end unit.Time, x func(unit.Time) float64, bottom float
 	}
 	for t := 0.0; t <= float64(end); t += each {
 		p := x(unit.Time(t))
+		label := "0" // in whatever unit
+		if t > 0 {
+			label = unit.Time(t).String()
+		}
 		c.Line(p, lineTop-6, p, bottom, svg.Paint{Stroke: "#dddddd"})
-		c.Text(p, lineTop-12, unit.Time(t).String(), svg.Type{Size: 10, Fill: "#666666", Anchor: svg.Middle})
+		c.Text(p, lineTop-12, label, svg.Type{Size: 10, Fill: "#666666", Anchor: svg.Middle})
 	}
 }

@@ -131,10 +131,7 @@ func (o *Outline) flows(w *ways, st *schedule.Stage, x *stage, t *tally) error {
 	var list []schedule.Flow
 	chunk := o.chunk()
 	many := st.Rhythm == schedule.AtOnce && o.s.Ranks > large && len(o.s.Switches) == 0
-	var beside []*ways
-	for _, other := range o.m.beside {
-		beside = append(beside, other.ways(o.s, nil))
-	}
+	beside := o.beside()
 	for p := range o.m.participants(o.s.Nodes()) {
 		for lane := range o.s.Lanes {
 			if many {
@@ -185,6 +182,15 @@ func (o *Outline) flows(w *ways, st *schedule.Stage, x *stage, t *tally) error {
 		}
 	}
 	return nil
+}
+
+// beside are the ways of the groups that do the same at the same time.
+func (o *Outline) beside() []*ways {
+	var list []*ways
+	for _, other := range o.m.beside {
+		list = append(list, other.ways(o.s, nil))
+	}
+	return list
 }
 
 // strided is what a lane sends where everybody talks to everybody and there are too

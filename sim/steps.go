@@ -25,6 +25,7 @@ func (o *Outline) steps(w *ways, all *tally) ([]stage, error) {
 	if err != nil {
 		return nil, err
 	}
+	beside := o.beside()
 	stages := make([]stage, 0, len(rounds))
 	for _, round := range rounds {
 		t := newTally(o.m)
@@ -43,6 +44,13 @@ func (o *Outline) steps(w *ways, all *tally) ([]stage, error) {
 			sending[t.lane0] += m.bytes
 			t.lane(sending[t.lane0], 1)
 			x.message = max(x.message, m.bytes)
+			for k, others := range beside {
+				if way, ok := others.find(m.from, m.to, s.Channel(m.lane)); ok {
+					who := m.from + (k+1)*s.Nodes()
+					t.lane0 = int64(who*s.Lanes+m.lane) + 1
+					t.add(who, way, m.bytes, 1)
+				}
+			}
 		}
 		x.idle = len(sending) < s.Ranks*s.Lanes
 		x.loads = t.worst()

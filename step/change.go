@@ -29,7 +29,6 @@ const least = 0.02
 func (p *Prepared) Changes(g *GPU, r *Result) ([]Change, error) {
 	var list []Change
 	have := float64(g.Model.Memory)
-	fits := r.Memory.Total() <= have
 	try := func(c Change, f *Fabric, j *workload.Job) error {
 		if j.Check() != nil {
 			return nil
@@ -38,8 +37,8 @@ func (p *Prepared) Changes(g *GPU, r *Result) ([]Change, error) {
 		if err != nil {
 			return err
 		}
-		if fits && x.Memory.Total() > have {
-			return nil
+		if x.Memory.Total() > have {
+			return nil // what does not fit is no help; Limit says what would
 		}
 		if c.Gain = (x.Tokens/x.Step)/(r.Tokens/r.Step) - 1; c.Gain >= least {
 			list = append(list, c)
@@ -47,6 +46,9 @@ func (p *Prepared) Changes(g *GPU, r *Result) ([]Change, error) {
 		return nil
 	}
 	for _, s := range p.settings() {
+		if r.Ranks > mostTried && s.job.Split.ZeRO != p.j.Split.ZeRO {
+			continue
+		}
 		if err := try(s.Change, p.f.With(s.job.Split), &s.job); err != nil {
 			return nil, err
 		}
@@ -127,8 +129,8 @@ func (p *Prepared) settings() []setting {
 	return list
 }
 
-// mostTried is the number of ranks up to which other networks are tried: each is as much work
-// as the job itself.
+// mostTried is the number of ranks up to which other networks, and collectives that the job does not
+// run now, are tried: each is as much work as the job itself.
 const mostTried = 1 << 16
 
 type network struct {

@@ -126,7 +126,9 @@ func (p *pricing) pipeline(r *Result, micros, work float64) error {
 	}
 	p.times.Message = one
 	whole := plan.Seconds(&p.times)
-	// Of a rank in the middle, one there and one back for every chunk and micro-batch.
+	// Of a rank in the middle, one there and one back for every chunk and micro-batch. While a
+	// pipeline fills it also waits for those of the ranks before it, so that it may wait longer
+	// than its own take.
 	calls := 2 * micros * float64(p.shape.Chunks)
 	p.count(Next, "activations and their gradients", bytes, calls, one, max(0, whole-alone)/calls, limit)
 	return nil

@@ -1,8 +1,10 @@
 package step
 
 import (
+	"fmt"
 	"math"
 
+	"busbar/cluster"
 	"busbar/coll"
 	"busbar/pipeline"
 	"busbar/workload"
@@ -110,6 +112,9 @@ func sum(list []float64) float64 {
 }
 
 func (p *pricing) run() (*Result, error) {
+	if p.j.Precision == workload.FP8 && p.g.Model.Peak[cluster.FP8] == 0 {
+		return nil, fmt.Errorf("%s has no products in FP8; take bf16", p.g.Model.Title)
+	}
 	if err := p.cut(); err != nil {
 		return nil, err
 	}
@@ -139,7 +144,8 @@ func (p *pricing) run() (*Result, error) {
 	// The slowest of many ranks.
 	late := 1 + p.g.f[Spread]*math.Log2(float64(max(r.Ranks, 1)))
 	r.Compute *= late
-	r.Step = r.Compute + r.Bubble*late + r.Optimizer + r.Host
+	r.Bubble *= late
+	r.Step = r.Compute + r.Bubble + r.Optimizer + r.Host
 	for g := range nGroups {
 		t := &p.traffic[g]
 		if t.Calls == 0 {
@@ -219,13 +225,15 @@ func (p *pricing) inside(x *priced, again *float64, b *prepared) error {
 	return p.experts(x, again, b, layers*micros)
 }
 
+// count adds calls of a group. Waiting may be longer than the calls themselves, by what slows computing
+// beside them or by waiting for calls of other ranks; it is traffic all the same.
 func (p *pricing) count(g Group, what string, bytes, calls, seconds, exposed float64, limit string) {
 	t := &p.traffic[g]
 	if t.Calls == 0 {
 		*t = Traffic{Group: g, What: what, Bytes: bytes, Limit: limit}
 	}
 	t.Calls += calls
-	t.Seconds += calls * seconds
+	t.Seconds += calls * max(seconds, exposed)
 	t.Exposed += calls * exposed
 }
 

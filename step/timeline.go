@@ -29,7 +29,7 @@ func (p *Prepared) Timeline(g *GPU) ([]Bar, error) {
 		return nil, err
 	}
 	s := p.j.Split
-	n := p.j.Micros() * int64(p.shape.Ranks*p.shape.Chunks) * 3
+	n := p.j.Micros()*int64(p.shape.Ranks*p.shape.Chunks)*3 + int64(len(p.kinds))
 	if s.PP == 1 {
 		n = p.j.Micros() * int64(len(p.kinds)) * 4
 	}

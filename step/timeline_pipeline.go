@@ -1,8 +1,11 @@
 package step
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
+	"busbar/coll"
 	"busbar/pipeline"
 )
 
@@ -20,7 +23,7 @@ func (t *timeline) pipeline() ([]Bar, error) {
 	}
 	x.times.Message = one
 	last := x.shape.Ranks*x.shape.Chunks - 1
-	ends := make([]float64, x.shape.Ranks)
+	ends, sent := make([]float64, x.shape.Ranks), make([][]Bar, x.shape.Ranks)
 	plan.Play(&x.times, func(y pipeline.Seen) {
 		name := y.Pass.Kind.String()
 		if x.shape.Chunks > 1 {
@@ -39,21 +42,68 @@ func (t *timeline) pipeline() ([]Bar, error) {
 		}
 		if r, _ := x.shape.Owner(to); r != y.Rank {
 			t.add(y.Rank, true, 't', fmt.Sprintf("to stage %d, micro-batch %d", r, y.Pass.Micro), y.To, one, bytes)
+			sent[y.Rank] = append(sent[y.Rank], Bar{From: y.To, To: y.To + one})
 		}
 	})
-	end := 0.0
-	for _, e := range ends {
-		end = max(end, e)
+	for r, e := range ends {
+		if ends[r], err = t.summed(r, e, sent[r]); err != nil {
+			return nil, err
+		}
 	}
+	return t.updates(ends)
+}
+
+// summed lays the sums of a stage's gradients beside its last backward pass, which ends then, in
+// the gaps that messages leave, and says when the last one ends.
+func (t *timeline) summed(stage int, end float64, sent []Bar) (float64, error) {
+	x := t.x
+	st := &x.stages[stage]
+	if s := x.j.Split; s.DP*s.CP == 1 {
+		return end, nil
+	}
+	begin, free, k, encode := end-st.backward(), 0.0, 0, 0.0
+	for i, b := range x.buckets(st) {
+		one, _, err := x.bucket(b.bytes)
+		if err != nil {
+			return 0, err
+		}
+		encode += b.count * x.encoding(b.bytes)
+		took := b.count * one
+		from := max(free, begin+b.ready+encode)
+		if x.j.Sync {
+			from = max(free, end+encode)
+		}
+		for ; k < len(sent) && sent[k].From < from+took; k++ {
+			from = max(from, sent[k].To)
+		}
+		free = t.add(stage, true, 't', fmt.Sprintf("gradients of %d, %.0f buckets", i, b.count), from, took, b.count*b.bytes)
+	}
+	return max(end, free), nil
+}
+
+// updates are those of all stages and, where replicas divide them, the gathering of what is new.
+func (t *timeline) updates(ends []float64) ([]Bar, error) {
+	x := t.x
+	end := slices.Max(ends)
 	for r, e := range ends {
 		if !x.shape.Schedule.Splits() {
 			e = end // the norm of gradients is of all stages
 		}
-		took, err := x.optimizer(sum(x.stages[r].params))
+		params := sum(x.stages[r].params)
+		took, err := x.optimizer(params)
 		if err != nil {
 			return nil, err
 		}
-		t.add(r, false, 'u', "update", e, took, 0)
+		e = t.add(r, false, 'u', "update", e, took, 0)
+		if s := x.j.Split; s.ZeRO > 0 && s.Shard > 1 {
+			bytes := params * x.j.ParamWidth()
+			one, _, err := x.f.Seconds(Shards, coll.AllGather, bytes)
+			if err != nil {
+				return nil, err
+			}
+			t.add(r, true, 't', "new parameters", e, one, bytes)
+		}
 	}
+	slices.SortStableFunc(t.bars, func(a, b Bar) int { return cmp.Compare(a.From, b.From) })
 	return t.bars, nil
 }

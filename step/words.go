@@ -16,7 +16,7 @@ type Limit struct {
 func (r *Result) Limit(j *workload.Job, have float64) Limit {
 	s := j.Split
 	if need := r.Memory.Total(); have > 0 && need > have {
-		return Limit{"memory", fmt.Sprintf("does not fit: %.1f GB of memory needed, %.1f GB there; %s", need/1e9, have/1e9, r.lighter(j, have))}
+		return Limit{"memory", fmt.Sprintf("does not fit: %.1f GB of memory needed, %.1f GB there; %s", need/1e9, have/1e9, lighter(j, have))}
 	}
 	worst := -1
 	for i := range r.Traffic {
@@ -50,29 +50,4 @@ func busier(j *workload.Job) string {
 		return "more micro-batches"
 	}
 	return "more micro-batches, more chunks a rank (vpp), or gradients of weights apart (--schedule zero-bubble)"
-}
-
-// lighter is the next thing to do about memory, and whether the host's memory would do.
-func (r *Result) lighter(j *workload.Job, have float64) string {
-	m := &r.Memory
-	text := "raise tp or pp"
-	switch {
-	case m.Activations > m.Params+m.Grads+m.Optimizer && j.Recompute != workload.Full:
-		text = "recompute activations (--recompute full), or take a smaller micro-batch"
-	case j.Split.ZeRO == 0 && j.Split.DP > 1:
-		text = "divide the optimizer's state among replicas (zero=1), or parameters too (zero=3)"
-	case j.Split.ZeRO < 3 && j.Split.DP > 1 && j.Split.PP == 1:
-		text = "divide parameters among replicas too (zero=3), or raise tp"
-	}
-	for _, o := range []workload.Offload{workload.OffloadOptimizer, workload.OffloadParams} {
-		with := *j
-		with.Offload = o
-		if o == j.Offload || with.Check() != nil {
-			continue
-		}
-		if need := with.Memory(); need.Total() <= have {
-			return text + fmt.Sprintf("; --offload %s would fit: %.1f GB, and %.1f GB of the host's memory for every GPU", o, need.Total()/1e9, need.Host/1e9)
-		}
-	}
-	return text
 }

@@ -95,7 +95,7 @@ func TestSolve(t *testing.T) {
 		"params=-4B":                      "expected a number of parameters",
 		"params=1e30":                     "expected a number of parameters",
 		"params=20B,layers=48,hidden=6144,ffn=24576": "params says 20B",
-		"params=20B,layers=-1":                       "less than 0",
+		"params=20B,layers=-1":                       "at least 1",
 	} {
 		if _, err := workload.Parse(word); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; expected %q", word, err, want)

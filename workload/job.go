@@ -123,6 +123,13 @@ func (j *Job) checkPipeline() error {
 	return s.Check()
 }
 
+// Bounds of a job, so that products of them stay whole numbers.
+const (
+	MaxSeq         = 1 << 24 // tokens
+	MaxMicroBatch  = 1 << 24 // sequences
+	MaxGlobalBatch = 1 << 40
+)
+
 // Check reports a job that cannot be.
 func (j *Job) Check() error {
 	if j.Model.Unpriced != "" {
@@ -133,8 +140,10 @@ func (j *Job) Check() error {
 	}
 	s := j.Split.filled()
 	switch {
-	case j.Seq < 1 || j.Seq > 1<<24:
-		return fmt.Errorf("sequences of %d tokens; expected 1 to %d", j.Seq, 1<<24)
+	case j.Seq < 1 || j.Seq > MaxSeq:
+		return fmt.Errorf("sequences of %d tokens; expected 1 to %d", j.Seq, MaxSeq)
+	case j.MicroBatch > MaxMicroBatch || j.GlobalBatch > MaxGlobalBatch:
+		return fmt.Errorf("a micro-batch of %d, a global batch of %d; expected at most %d and %d", j.MicroBatch, j.GlobalBatch, MaxMicroBatch, MaxGlobalBatch)
 	case j.MicroBatch < 1 || j.GlobalBatch < 1:
 		return fmt.Errorf("a micro-batch of %d, a global batch of %d; expected at least 1", j.MicroBatch, j.GlobalBatch)
 	case j.GlobalBatch%(j.MicroBatch*int64(s.DP)) != 0:

@@ -244,13 +244,16 @@ func (m *Model) Forward(seq int64) float64 {
 	return sum
 }
 
+// alike is how many letters a name that was meant begins with.
+const alike = 5
+
 // Find is the model of a name.
 func Find(name string) (*Model, error) {
 	want := strings.ToLower(name)
 	if want == "gpt2-small" {
 		want = "gpt2"
 	}
-	var names []string
+	var names, like []string
 	for _, f := range families() {
 		all := f()
 		for i := range all {
@@ -258,7 +261,13 @@ func Find(name string) (*Model, error) {
 				return &all[i], nil
 			}
 			names = append(names, all[i].Name)
+			if want != "" && strings.HasPrefix(all[i].Name, want[:min(len(want), alike)]) {
+				like = append(like, all[i].Name)
+			}
 		}
+	}
+	if len(like) > 0 {
+		return nil, fmt.Errorf("model %q is unknown; there are %s, and %d others (busbar models)", name, strings.Join(like, ", "), len(names)-len(like))
 	}
 	return nil, fmt.Errorf("model %q is unknown; there are %s", name, strings.Join(names, ", "))
 }

@@ -20,29 +20,32 @@ func Parse(word string) (*Model, error) {
 	d := Dims{Vocab: 50257, Context: 1024}
 	fields := map[string]*int64{"layers": &d.Layers, "hidden": &d.Hidden, "heads": &d.Heads, "ffn": &d.FFN, "vocab": &d.Vocab, "context": &d.Context}
 	params := 0.0
+	said := map[string]bool{}
 	for _, part := range strings.Split(word, ",") {
 		key, text, _ := strings.Cut(part, "=")
-		if strings.TrimSpace(key) == "params" {
+		key = strings.TrimSpace(key)
+		if said[key] {
+			return nil, fmt.Errorf("model %q: %s is said twice", word, key)
+		}
+		said[key] = true
+		if key == "params" {
 			var err error
 			if params, err = parseCount(text); err != nil {
 				return nil, fmt.Errorf("model %q: %w", word, err)
 			}
 			continue
 		}
-		to, ok := fields[strings.TrimSpace(key)]
+		to, ok := fields[key]
 		if !ok {
 			return nil, fmt.Errorf("model %q: %q is no dimension; expected params, layers, hidden, heads, ffn, vocab, context", word, key)
 		}
 		n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
-		if err != nil {
-			return nil, fmt.Errorf("model %q: %s is %q; expected a whole number", word, key, text)
+		if err != nil || n < 1 {
+			return nil, fmt.Errorf("model %q: %s is %q; expected a whole number, at least 1", word, key, text)
 		}
 		*to = n
 	}
 	if params > 0 {
-		if d.Layers < 0 || d.Hidden < 0 || d.FFN < 0 || d.Vocab < 0 || d.Context < 0 {
-			return nil, fmt.Errorf("model %q: a dimension is less than 0", word)
-		}
 		if err := solve(&d, params); err != nil {
 			return nil, fmt.Errorf("model %q: %w", word, err)
 		}

@@ -23,7 +23,7 @@ func TestParse(t *testing.T) {
 		"layers=2,hidden=x":           `hidden is "x"`,
 		"layers=2,width=8":            `"width" is no dimension`,
 		"layers=2,hidden=8,":          `"" is no dimension`,
-		"layers=2,hidden=-8":          "hidden is -8",
+		"layers=2,hidden=-8":          `hidden is "-8"`,
 		"layers=99999999999999":       "expected 1 to",
 		"layers=65536,hidden=4194304": "at most 1e15",
 		"big":                         "is unknown; there are",

@@ -116,6 +116,7 @@ func ParseSplit(text string) (Split, error) {
 	if strings.TrimSpace(text) == "" {
 		return s, nil
 	}
+	said := map[*int]bool{}
 	for _, part := range strings.Split(text, ",") {
 		key, value, _ := strings.Cut(part, "=")
 		to, ok := fields[strings.ToLower(strings.TrimSpace(key))]
@@ -130,10 +131,19 @@ func ParseSplit(text string) (Split, error) {
 		if err != nil || n < 0 || n > maxDegree {
 			return s, fmt.Errorf("parallel %q: %s is %q; expected a whole number up to %d", text, key, value, maxDegree)
 		}
-		*to = n
+		switch {
+		case said[to]:
+			return s, fmt.Errorf("parallel %q: %s is said twice", text, key)
+		case n == 0 && to != &s.ZeRO && to != &sp:
+			return s, fmt.Errorf("parallel %q: %s is 0; expected at least 1, or leave it out", text, key)
+		}
+		*to, said[to] = n, true
 	}
 	s.SeqParallel = sp > 0
-	if s.ZeRO > 3 {
+	switch {
+	case sp > 1:
+		return s, fmt.Errorf("parallel %q: sp=%d; expected 0 or 1", text, sp)
+	case s.ZeRO > 3:
 		return s, fmt.Errorf("parallel %q: zero=%d; expected 0 to 3", text, s.ZeRO)
 	}
 	return s, nil

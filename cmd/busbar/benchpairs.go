@@ -20,8 +20,8 @@ import (
 type benchPairsCmd struct {
 	common
 	rankFlags
-	Size  string `default:"4M" placeholder:"SIZE" help:"Of the messages that bandwidth is measured with."`
-	Small string `default:"8" placeholder:"SIZE" help:"Of the messages that latency is measured with."`
+	Size  string `default:"4M" placeholder:"SIZE" help:"Of the messages that bandwidth is measured with, 4M without it."`
+	Small string `default:"8" placeholder:"SIZE" help:"Of the messages that latency is measured with, 8 bytes without it."`
 	Warm  int    `short:"w" name:"warmup" default:"2" least:"0" help:"Runs of each pair before those that count."`
 	Iters int    `name:"iters" default:"10" least:"1" help:"Runs of each pair that count; the faster quarter is taken."`
 	Alone bool   `help:"One pair at a time; else all pairs of a round at once, each rank in one of them."`

@@ -117,6 +117,7 @@ func (o *stepOutput) printBuckets(w io.Writer) error {
 	if err := t.Write(w); err != nil {
 		return err
 	}
+	fmt.Fprintln(w, "took: from a bucket's start to its end, while others are under way; busbw is its share")
 	if !all {
 		fmt.Fprintln(w, "--buckets lists all")
 	}

@@ -10,8 +10,8 @@ import (
 // sweepFlags are those of nccl-tests that bench and bench gpu share. Who embeds them says where
 // sizes begin and end when nobody asks.
 type sweepFlags struct {
-	Min    string  `short:"b" name:"minbytes" default:"${least}" placeholder:"SIZE" help:"The smallest size (8, 64K, 1M, 1G are 1024-based as in nccl-tests)."`
-	Max    string  `short:"e" name:"maxbytes" default:"${most}" placeholder:"SIZE" help:"The greatest size."`
+	Min    string  `short:"b" name:"minbytes" default:"${least}" placeholder:"SIZE" help:"The smallest size, ${least} without it (8, 64K, 1M, 1G are 1024-based as in nccl-tests)."`
+	Max    string  `short:"e" name:"maxbytes" default:"${most}" placeholder:"SIZE" help:"The greatest size, ${most} without it."`
 	Factor float64 `short:"f" name:"stepfactor" default:"${factor}" help:"From size to size."`
 	Warm   int     `short:"w" name:"warmup" default:"5" least:"0" help:"Runs of each size before those that count."`
 	Iters  int     `name:"iters" default:"20" least:"1" help:"Runs of each size that count."`

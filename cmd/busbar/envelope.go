@@ -18,7 +18,7 @@ import (
 type envelopeCmd struct {
 	common
 	jobFlags
-	GPUs int     `name:"gpus" placeholder:"N" help:"So many GPUs, over as few nodes as hold them; all of the cluster's without it."`
+	GPUs int     `name:"gpus" least:"1" placeholder:"N" help:"So many GPUs, over as few nodes as hold them; all of the cluster's without it."`
 	MFU  float64 `name:"mfu" default:"0.5" help:"The share of the peak that computing reaches."`
 }
 
@@ -59,6 +59,9 @@ func (c *envelopeCmd) own(e *env) (workload.Case, error) {
 	}
 	if c.GPUs < 0 || c.GPUs > 0 && (c.Layout != "" || c.Compare != "") {
 		return none, fmt.Errorf("--gpus %d: expected a positive number, and neither -l nor --compare beside it", c.GPUs)
+	}
+	if c.Compare != "" {
+		return none, fmt.Errorf("--compare %s: an envelope is of one layout; give it with -l", c.Compare)
 	}
 	a, err := c.jobFlags.ask(e, c.common)
 	if err != nil {

@@ -22,9 +22,9 @@ type jobFlags struct {
 	Layout    string `short:"l" placeholder:"NODESxGPUS" help:"Who takes part: 2x4 is two nodes with four GPUs each. None: all GPUs."`
 	Model     string `short:"m" placeholder:"MODEL" help:"A name (busbar models), a config.json of Hugging Face, or a size: params=20B,layers=48,hidden=6144, or a part of it."`
 	Parallel  string `placeholder:"dp=8,tp=4,…" help:"How the model is spread: dp replicas, tp ranks that share layers, pp stages, vpp chunks a rank, cp ranks that share sequences, ep ranks that share experts, zero 0 to 3, shard ranks that divide parameters (a number, or node), sp=1 sequence parallelism. Replicas fill what is left."`
-	Global    int64  `name:"global-batch" placeholder:"N" help:"Sequences of a step. Without it: one micro-batch a replica, and four a stage in a pipeline."`
-	Micro     int64  `name:"micro-batch" default:"1" help:"Sequences that a replica computes at once."`
-	Seq       int64  `placeholder:"N" help:"Tokens of a sequence; the model's own without it."`
+	Global    int64  `name:"global-batch" least:"1" most:"1099511627776" placeholder:"N" help:"Sequences of a step. Without it: one micro-batch a replica, and four a stage in a pipeline."`
+	Micro     int64  `name:"micro-batch" least:"1" most:"16777216" default:"1" help:"Sequences that a replica computes at once."`
+	Seq       int64  `least:"1" most:"16777216" placeholder:"N" help:"Tokens of a sequence; the model's own without it; 1024 for a size, 8192 at most of a config.json."`
 	Precision string `enum:"fp32,tf32,fp16,bf16,fp8,amp-bf16,amp-fp16" default:"bf16" help:"bf16, fp16, fp32, tf32, fp8, amp-bf16 or amp-fp16 (float32 weights, cast for products)."`
 	Recompute string `enum:"none,selective,full" default:"none" help:"Activations that are computed again in the backward pass: none, selective (the core of attention), full."`
 	Framework string `enum:"eager,compiled,fused" default:"fused" help:"How well operations between products are put together: eager, compiled, or fused as Megatron-LM's are."`

@@ -49,7 +49,7 @@ type labMake struct {
 	Scale    string `placeholder:"1/N" help:"Factor between the file's rates and the lab's. None: so that the fastest NIC has at most 1 Gb/s and all together 4 Gb/s; lab check takes half of that, so that links are measured and not processors."`
 	Inside   string `enum:"auto,links,memory" default:"auto" help:"Ranks of a node talk over the imitated links between their GPUs (links), or through this machine's shared memory; auto: links where two cores can push them at the scale."`
 	Spines   int    `default:"2" help:"Bridges that an entry for several spine switches becomes, at most."`
-	MTU      int    `name:"mtu" placeholder:"BYTES" help:"MTU of NICs whose file states none (9000)."`
+	MTU      int    `name:"mtu" placeholder:"BYTES" help:"MTU of all NICs. None: what the file states, else 9000."`
 	Staging  string `placeholder:"RATE" help:"A half-duplex path through host memory of this rate (before scaling), which every byte to or from a node's NICs crosses: 14GB/s."`
 	Local    bool   `name:"staging-local" help:"What ranks of a node send each other over TCP crosses that path too."`
 	Rootless bool   `help:"In a user namespace, even as root."`
@@ -134,7 +134,7 @@ func (labFaultCmd) Help() string {
 type labHealCmd struct {
 	common
 	labName
-	What string `arg:"" optional:"" help:"NODE:NIC, or NODE; none: everything."`
+	What string `arg:"" optional:"" help:"NODE:NIC, NODE:GPU-GPU, or NODE for all of its own and its links; none: everything."`
 }
 
 // Help ends with an example.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"busbar/lab"
 	"busbar/predict"
@@ -65,6 +66,9 @@ func (c *labMake) options() (o lab.Options, err error) {
 			return o, fmt.Errorf("--staging: %w", err)
 		}
 	}
+	if c.Local && c.Staging == "" {
+		return o, errors.New("--staging-local: there is no such path without --staging RATE")
+	}
 	if c.Spines < 1 || c.Spines > 16 || c.MTU != 0 && (c.MTU < 576 || c.MTU > 65000) {
 		return o, fmt.Errorf("--spines %d --mtu %d: expected 1 to 16 spines and 576 to 65000 bytes", c.Spines, c.MTU)
 	}
@@ -124,24 +128,29 @@ func (c *labDownCmd) Run(e *env) error {
 			return cannotError{err}
 		}
 		if len(names) > 1 && !c.All {
-			return fmt.Errorf("%d labs have files here (%v); say which with --name, or --all", len(names), names)
+			return fmt.Errorf("%d labs have files here (%s); say which with --name, or --all", len(names), strings.Join(names, ", "))
 		}
 	}
 	ended := []string{}
+	var failed error
 	for _, n := range names {
 		was, err := folder.Down(n)
-		if err != nil {
-			return labError(err)
-		}
+		failed = errors.Join(failed, err) // the others end all the same
 		if was {
 			ended = append(ended, n)
 		}
 	}
 	if c.JSON {
-		return writeIndented(e.stdout, map[string]any{"ended": ended})
+		if err := writeIndented(e.stdout, map[string]any{"ended": ended}); err != nil {
+			return err
+		}
+		return labError(failed)
 	}
 	for _, n := range ended {
 		fmt.Fprintf(e.stdout, "lab %s is down\n", n)
+	}
+	if failed != nil {
+		return labError(failed)
 	}
 	if len(ended) == 0 && !c.Quiet {
 		fmt.Fprintln(e.stderr, "busbar: no lab is up")

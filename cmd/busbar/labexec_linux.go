@@ -114,7 +114,8 @@ type crowd struct {
 	l     *lab.Lab
 	ranks []lab.Seat
 	port  int
-	mu    sync.Mutex // lines go out whole
+	mu    sync.Mutex        // guards open; lines go out whole, very long ones in pieces
+	open  map[io.Writer]int // the rank, from 1, whose line has not ended yet
 	// stdout takes the place of the standard output of rank 0 where it is set.
 	stdout *os.File
 	plain  bool // no names before lines
@@ -169,6 +170,8 @@ func (c *crowd) run(one lab.Program) (int, error) {
 		out, err1 := c.pipe(&copies, rank, c.e.stdout)
 		errs, err2 := c.pipe(&copies, rank, c.e.stderr)
 		if failed = errors.Join(err1, err2); failed != nil {
+			out.Close() // who copies from them waits for their end; none is no harm
+			errs.Close()
 			break
 		}
 		p.Files = [3]*os.File{null, out, errs}
@@ -254,15 +257,7 @@ func (c *crowd) pipe(copies *sync.WaitGroup, rank int, w io.Writer) (*os.File, e
 		for {
 			line, err := b.ReadSlice('\n')
 			if len(line) > 0 {
-				c.mu.Lock()
-				if !c.plain {
-					fmt.Fprintf(w, "%s| ", who)
-				}
-				w.Write(line)
-				if line[len(line)-1] != '\n' && !errors.Is(err, bufio.ErrBufferFull) {
-					w.Write([]byte{'\n'})
-				}
-				c.mu.Unlock()
+				c.piece(w, rank, who, line, errors.Is(err, bufio.ErrBufferFull))
 			}
 			if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
 				return
@@ -270,4 +265,29 @@ func (c *crowd) pipe(copies *sync.WaitGroup, rank int, w io.Writer) (*os.File, e
 		}
 	})
 	return f, nil
+}
+
+// piece writes a line of a rank, or a part of it where there is more. Only the beginning has
+// the rank's name, unless another rank's line came between.
+func (c *crowd) piece(w io.Writer, rank int, who string, b []byte, more bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open == nil {
+		c.open = map[io.Writer]int{}
+	}
+	whose := c.open[w]
+	if whose != 0 && whose != rank+1 {
+		w.Write([]byte{'\n'})
+	}
+	if whose != rank+1 && !c.plain {
+		fmt.Fprintf(w, "%s| ", who)
+	}
+	w.Write(b)
+	if b[len(b)-1] != '\n' && !more {
+		w.Write([]byte{'\n'})
+	}
+	delete(c.open, w)
+	if more {
+		c.open[w] = rank + 1
+	}
 }

@@ -77,6 +77,7 @@ func (c *labStatusCmd) Run(e *env) error {
 	}
 	labs := []labJSON{}
 	var states []*lab.State
+	var broken error
 	for _, n := range names {
 		if c.Name != "" && c.Name != n {
 			continue
@@ -89,7 +90,8 @@ func (c *labStatusCmd) Run(e *env) error {
 			continue
 		}
 		if err != nil {
-			return labError(err)
+			broken = errors.Join(broken, err) // the others are shown all the same
+			continue
 		}
 		states = append(states, l.State)
 		labs = append(labs, labDoc(l.State))
@@ -105,6 +107,9 @@ func (c *labStatusCmd) Run(e *env) error {
 			}
 			printLab(e, s)
 		}
+	}
+	if broken != nil {
+		return labError(broken)
 	}
 	if len(states) == 0 {
 		if !c.JSON && !c.Quiet {
@@ -122,7 +127,11 @@ func printLab(e *env, s *lab.State) {
 	if s.Rootless {
 		how = ", rootless"
 	}
-	fmt.Fprintf(e.stdout, "lab %s: %s, %d nodes, rates × %v%s\n\n", s.Name, p.Cluster, len(p.Nodes), p.Scale, how)
+	nodes := "1 node"
+	if n := len(p.Nodes); n != 1 {
+		nodes = fmt.Sprintf("%d nodes", n)
+	}
+	fmt.Fprintf(e.stdout, "lab %s: %s, %s, rates × %v%s\n\n", s.Name, p.Cluster, nodes, p.Scale, how)
 	right := texttab.Right
 	t := texttab.Table{Columns: []texttab.Column{{Head: "node"}, {Head: "ranks", Align: right}, {Head: "NIC"}, {Head: "address"}, {Head: "rate", Align: right}, {Head: "MTU", Align: right}, {Head: "switch"}}}
 	for _, n := range p.Nodes {
@@ -146,6 +155,9 @@ func printLab(e *env, s *lab.State) {
 		u.Write(e.stdout)
 	}
 	printInside(e, p)
+	if p.Staging > 0 {
+		fmt.Fprintf(e.stdout, "host memory: one half-duplex path of %s in each node\n", p.Staging.Bits())
+	}
 	for _, f := range s.Faults {
 		fmt.Fprintln(e.stdout, "fault:", f)
 	}

@@ -29,7 +29,7 @@ const (
 	exitWrong   = 1 // done, and something is wrong: findings, a missed threshold
 	exitBad     = 2 // bad usage or bad input
 	exitCannot  = 3 // could not do it: missing rights, a dead peer, a limit
-	description = "busbar maps a cluster's topology, audits it, predicts collectives on it, and says what will hurt.\n\nExit codes: 0 done; 1 done and something is wrong; 2 bad usage or input; 3 could not do it; 130 interrupted."
+	description = "busbar maps a cluster's topology, audits it, predicts collectives on it, and says what will hurt. busbar bench, without a further word, runs collectives between processes and measures them.\n\nExit codes: 0 done; 1 done and something is wrong; 2 bad usage or input; 3 could not do it; 130 interrupted."
 )
 
 // errWrong makes a command that did its work exit with 1.
@@ -53,7 +53,7 @@ type command struct {
 	Step       stepCmd       `cmd:"" help:"Predict a training step: how long, where the time goes, how much memory."`
 	Plan       planCmd       `cmd:"" help:"Find the best way to run a model on a cluster: degrees, micro-batches, schedule, recomputation, order of ranks."`
 	Exec       execCmd       `cmd:"" help:"Start a program as one rank of a job: bound to the cores and memory near its GPU, with NCCL's settings."`
-	Envelope   envelopeCmd   `cmd:"" help:"The same on the back of an envelope: every line with its formula and numbers."`
+	Envelope   envelopeCmd   `cmd:"" help:"A training step on the back of an envelope: every line with its formula and numbers."`
 	Need       needCmd       `cmd:"" help:"The slowest network and the fewest NICs that keep a job busy computing, and what to upgrade first."`
 	Scale      scaleCmd      `cmd:"" help:"How a job scales from one node to many, with the knee marked."`
 	Models     modelsCmd     `cmd:"" help:"List the models that can be used by name, with their tensors."`

@@ -89,7 +89,7 @@ func (f *rankFlags) everywhere(e *env, j job) error {
 	case !found:
 		return f.launch(e, n, j.elastic != nil, j.keep)
 	}
-	if cfg.Work = f.Transport + " " + j.same; cfg.Rank == 0 && !j.quiet {
+	if cfg.Work = fmt.Sprintf("%s %d %s", f.Transport, f.Conns, j.same); cfg.Rank == 0 && !j.quiet {
 		cfg.OnRefusal = (&turnedAway{w: e.stderr}).tell
 		if cfg.Exposed() && cfg.Secret == "" && cfg.TLS == nil {
 			fmt.Fprintln(e.stderr, "busbar: warning: the ranks listen where other hosts can reach them, and whoever knows the job's name is let in; set BUSBAR_SECRET to the same words on all ranks, or use --tls-cert, --tls-key and --tls-ca")
@@ -120,7 +120,7 @@ func (f *rankFlags) possible(cfg engine.Config, found bool, n int, j job) error 
 	if found {
 		here = localRanks(os.Getenv, n)
 	} else {
-		cfg.Rank, cfg.Size, cfg.Meet = 0, n, "./" // where they meet will be found
+		cfg.Rank, cfg.Size, cfg.Meet = 0, n, "127.0.0.1:1" // where they meet will be found
 	}
 	if err := cfg.Check(); err != nil {
 		return err

@@ -18,7 +18,7 @@ type scaleCmd struct {
 	common
 	jobFlags
 	failFlags
-	Nodes  int    `placeholder:"N" help:"The most nodes; all of the cluster's without it."`
+	Nodes  int    `least:"1" placeholder:"N" help:"The most nodes; all of the cluster's without it."`
 	Output string `short:"o" placeholder:"FILE" help:"Also write a picture: FILE.svg."`
 }
 

@@ -81,6 +81,9 @@ type trafficDoc struct {
 	Limit   string  `json:"limit"`
 }
 
+// wholeBytes are bytes as a whole number: absurd jobs need more than an integer holds.
+func wholeBytes(x float64) int { return int(min(x, 1<<62)) }
+
 func stepDocument(name string, rows []pricedStep) stepDoc {
 	d := stepDoc{Cluster: name, Rows: []pricedDoc{}}
 	for _, r := range rows {
@@ -91,7 +94,7 @@ func stepDocument(name string, rows []pricedStep) stepDoc {
 			Layout: r.layout, GPUs: r.Ranks, Model: r.job.Model.Name, Parallel: r.job.Split.String(), GlobalBatch: r.job.GlobalBatch, MicroBatch: r.job.MicroBatch, Seq: r.job.Seq,
 			Step: r.Step, Compute: r.Compute, Comm: r.Comm, Exposed: r.Exposed, Bubble: r.Bubble, Optimizer: r.Optimizer, Host: r.Host, MFU: r.MFU, HFU: r.HFU,
 			TFLOPSPerGPU: r.Flops / r.Step / float64(r.Ranks) / 1e12, TokensPerS: r.Tokens / r.Step,
-			Memory: map[string]int{"total": int(m.Total()), "params": int(m.Params), "grads": int(m.Grads), "optimizer": int(m.Optimizer), "activations": int(m.Activations), "other": int(m.Other), "host": int(m.Host)},
+			Memory: map[string]int{"total": wholeBytes(m.Total()), "params": wholeBytes(m.Params), "grads": wholeBytes(m.Grads), "optimizer": wholeBytes(m.Optimizer), "activations": wholeBytes(m.Activations), "other": wholeBytes(m.Other), "host": wholeBytes(m.Host)},
 			Has:    int(has), Fits: m.Total() <= has, Bottleneck: bottleneckDoc{limit.Kind, limit.Text}, Groups: []groupDoc{}, Traffic: []trafficDoc{}, wholeDoc: r.whole,
 		}
 		if shape := r.job.Pipeline(); shape.Ranks > 1 {
@@ -232,14 +235,33 @@ func seconds(s float64) string {
 }
 
 // fastest says which layout is fastest, by tokens a second, and how far behind the others are.
+// One whose memory is too small cannot win.
 func fastest(rows []pricedStep) string {
-	order := slices.Clone(rows)
 	rate := func(r pricedStep) float64 { return r.Tokens / r.Step }
+	var order []pricedStep
+	var small []string
+	for _, r := range rows {
+		if r.Memory.Total() > float64(r.gpu.Memory) {
+			small = append(small, r.layout)
+			continue
+		}
+		order = append(order, r)
+	}
+	without := ""
+	if len(small) > 0 {
+		without = "; left out, since it does not fit: " + strings.Join(small, ", ")
+	}
+	switch len(order) {
+	case 0:
+		return "none of them fits the GPUs' memory"
+	case 1:
+		return fmt.Sprintf("only %s fits the GPUs' memory", order[0].layout)
+	}
 	slices.SortStableFunc(order, func(a, b pricedStep) int { return cmp.Compare(rate(b), rate(a)) })
 	best := order[0]
 	var others []string
 	for _, r := range order[1:] {
 		others = append(others, fmt.Sprintf("%s takes %.1f times as long", r.layout, rate(best)/rate(r)))
 	}
-	return fmt.Sprintf("%s is fastest; for as many tokens %s", best.layout, strings.Join(others, ", "))
+	return fmt.Sprintf("%s is fastest; for as many tokens %s%s", best.layout, strings.Join(others, ", "), without)
 }

@@ -83,8 +83,11 @@ func (c *failFlags) read() (*whole, error) {
 	}
 	if c.Storage != "" {
 		var err error
-		if w.storage, err = unit.ParseRate(c.Storage); err != nil || w.storage <= 0 {
-			return nil, fmt.Errorf("--storage %s: expected a rate such as 500GB/s (%v)", c.Storage, err)
+		if w.storage, err = unit.ParseRate(c.Storage); err != nil {
+			return nil, fmt.Errorf("--storage: %w; expected a rate such as 500GB/s", err)
+		}
+		if w.storage <= 0 {
+			return nil, fmt.Errorf("--storage %s: expected more than nothing, such as 500GB/s", c.Storage)
 		}
 	}
 	return w, nil

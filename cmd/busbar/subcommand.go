@@ -45,6 +45,8 @@ func empty(k *kong.Context) error {
 		switch {
 		case p.Flag != nil && p.Flag.Target.Kind() == reflect.String && p.Flag.Target.String() == "":
 			return fmt.Errorf("--%s is empty; expected %s, or leave it out", p.Flag.Name, p.Flag.FormatPlaceHolder())
+		case p.Flag != nil && p.Flag.Target.Kind() == reflect.Slice && p.Flag.Target.Len() == 0:
+			return fmt.Errorf("--%s is empty; expected %s, or leave it out", p.Flag.Name, p.Flag.FormatPlaceHolder())
 		case p.Positional != nil && p.Positional.Target.Kind() == reflect.String && p.Positional.Target.String() == "":
 			return fmt.Errorf("%s is empty; expected a value, or leave it out", p.Positional.Name)
 		}

@@ -118,10 +118,8 @@ func (v *validation) printLeft(w io.Writer) error {
 		if fair {
 			t.Columns[0].Head = "not scored"
 		}
-		for _, l := range v.left {
-			if l.Fair == fair {
-				t.Row(texttab.Clean(l.ID), fmt.Sprint(l.Points), texttab.Clean(l.Reason))
-			}
+		for _, l := range leftTogether(v.left, fair) {
+			t.Row(texttab.Clean(l.ID), fmt.Sprint(l.Points), texttab.Clean(l.Reason))
 		}
 		if t.Len() == 0 {
 			continue
@@ -132,6 +130,32 @@ func (v *validation) printLeft(w io.Writer) error {
 		}
 	}
 	return nil
+}
+
+// leftTogether puts what was left out for the same reason into one row, where the first stood;
+// --json lists each.
+func leftTogether(list []truth.Left, fair bool) []truth.Left {
+	var out []truth.Left
+	more := map[string]int{}
+	at := map[string]int{}
+	for _, l := range list {
+		if l.Fair != fair {
+			continue
+		}
+		if i, ok := at[l.Reason]; ok {
+			out[i].Points += l.Points
+			more[l.Reason]++
+			continue
+		}
+		at[l.Reason] = len(out)
+		out = append(out, l)
+	}
+	for i := range out {
+		if n := more[out[i].Reason]; n > 0 {
+			out[i].ID += fmt.Sprintf(" and %d more", n)
+		}
+	}
+	return out
 }
 
 // The JSON form; names are those of the contract.

@@ -51,6 +51,7 @@ var columns = []struct {
 	{"step", 5},
 	{"plan", 6},
 	{"launch", 7},
+	{"tuner", 5},
 	{"truth", 6},
 	{"lab", 5},
 	{"calibrate", 7},

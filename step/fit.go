@@ -1,0 +1,99 @@
+package step
+
+import (
+	"fmt"
+	"strings"
+
+	"busbar/workload"
+)
+
+// mostProposed is how many ways to fit are named.
+const mostProposed = 2
+
+// lighter says what would make a job fit: settings that were tried and do, those first that cost
+// least; where none does, what is left.
+func lighter(j *workload.Job, have float64) string {
+	var fit []string
+	for _, way := range lighterWays(j) {
+		if way.two && len(fit) > 0 || way.job.Check() != nil {
+			continue
+		}
+		need := way.job.Memory()
+		if need.Total() > have {
+			continue
+		}
+		text := fmt.Sprintf("%s would fit: %.1f GB", way.setting, need.Total()/1e9)
+		if need.Host > 0 {
+			text += fmt.Sprintf(", and %.1f GB of the host's memory for every GPU", need.Host/1e9)
+		}
+		if fit = append(fit, text); len(fit) == mostProposed || way.job.Offloads() {
+			return strings.Join(fit, "; ")
+		}
+	}
+	if len(fit) > 0 {
+		return strings.Join(fit, "; ")
+	}
+	return spread(j, have)
+}
+
+type lighterWay struct {
+	setting string
+	job     workload.Job
+	two     bool // two things at once, where one is not enough
+}
+
+// lighterWays are jobs that need less memory and compute the same. Offload is last: it is
+// slowest.
+func lighterWays(j *workload.Job) []lighterWay {
+	var list []lighterWay
+	add := func(setting string, set func(j *workload.Job)) {
+		with := *j
+		set(&with)
+		list = append(list, lighterWay{setting, with, strings.Contains(setting, " with ")})
+	}
+	s := j.Split
+	divided := s.DP > 1
+	if divided {
+		for z := s.ZeRO + 1; z <= 3; z++ {
+			add(fmt.Sprintf("zero=%d in --parallel", z), func(j *workload.Job) { j.Split.ZeRO = z })
+		}
+	}
+	if s.TP > 1 && !s.SeqParallel {
+		add("sp=1 in --parallel", func(j *workload.Job) { j.Split.SeqParallel = true })
+	}
+	if j.Recompute == workload.None {
+		add("--recompute selective", func(j *workload.Job) { j.Recompute = workload.Selective })
+	}
+	if j.Recompute != workload.Full {
+		add("--recompute full", func(j *workload.Job) { j.Recompute = workload.Full })
+	}
+	for b := j.MicroBatch / 2; b >= 1; b /= 2 {
+		add(fmt.Sprintf("--micro-batch %d", b), func(j *workload.Job) { j.MicroBatch = b })
+	}
+	if j.Recompute != workload.Full && j.MicroBatch > 1 {
+		add("--recompute full with --micro-batch 1", func(j *workload.Job) { j.Recompute, j.MicroBatch = workload.Full, 1 })
+	}
+	if divided && s.ZeRO < 3 && j.Recompute != workload.Full {
+		add("zero=3 with --recompute full", func(j *workload.Job) { j.Split.ZeRO, j.Recompute = 3, workload.Full })
+	}
+	for _, o := range []workload.Offload{workload.OffloadOptimizer, workload.OffloadParams} {
+		if o != j.Offload {
+			add(fmt.Sprintf("--offload %s", o), func(j *workload.Job) { j.Offload = o })
+		}
+	}
+	return list
+}
+
+// spread is what is left where no setting does: another split of the same GPUs, or more of them.
+func spread(j *workload.Job, have float64) string {
+	all := *j
+	ranks := j.Split.Ranks()
+	all.Split = workload.Split{DP: ranks, TP: 1, PP: 1, ZeRO: 3}
+	if m := all.Memory(); m.Params+m.Grads+m.Optimizer > have {
+		return fmt.Sprintf("more GPUs are needed: parameters, gradients and the optimizer's state alone are %.1f GB for each of %d", (m.Params+m.Grads+m.Optimizer)/1e9, ranks)
+	}
+	if j.Split.DP > 1 {
+		return "raise tp or pp"
+	}
+	return "take more GPUs"
+}

@@ -65,18 +65,21 @@ type launcher struct {
 	name string
 	rank string
 	size []string // the last is the one to set by hand
-	meet func(s Surroundings, size int) (meet, job string, err error)
+	// local and count are the place among the ranks of a host, and how many those are; none
+	// where the launcher does not say.
+	local, count string
+	meet         func(s Surroundings, size int) (meet, job string, err error)
 }
 
 // launchers, the most explicit first: inside a Slurm job somebody may run mpirun or torchrun,
 // and then those count.
 var launchers = []launcher{
-	{"busbar", "BUSBAR_RANK", []string{"BUSBAR_SIZE"}, master},
-	{"torchrun", "RANK", []string{"WORLD_SIZE"}, master},
-	{"Open MPI", "OMPI_COMM_WORLD_RANK", []string{"OMPI_COMM_WORLD_SIZE"}, openMPI},
-	{"MPICH", "PMI_RANK", []string{"PMI_SIZE"}, mpich},
-	{"Slurm", "SLURM_PROCID", []string{"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}, slurm},
-	{"Kubernetes", "JOB_COMPLETION_INDEX", []string{"WORLD_SIZE", "BUSBAR_SIZE"}, master},
+	{"busbar", "BUSBAR_RANK", []string{"BUSBAR_SIZE"}, "BUSBAR_LOCAL_RANK", "BUSBAR_LOCAL_SIZE", master},
+	{"torchrun", "RANK", []string{"WORLD_SIZE"}, "LOCAL_RANK", "LOCAL_WORLD_SIZE", master},
+	{"Open MPI", "OMPI_COMM_WORLD_RANK", []string{"OMPI_COMM_WORLD_SIZE"}, "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", openMPI},
+	{"MPICH", "PMI_RANK", []string{"PMI_SIZE"}, "MPI_LOCALRANKID", "MPI_LOCALNRANKS", mpich},
+	{"Slurm", "SLURM_PROCID", []string{"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}, "SLURM_LOCALID", "", slurm},
+	{"Kubernetes", "JOB_COMPLETION_INDEX", []string{"WORLD_SIZE", "BUSBAR_SIZE"}, "", "", master},
 }
 
 // master is torchrun's way, which others may follow: MASTER_ADDR and MASTER_PORT. Where

@@ -223,6 +223,9 @@ func (f Folder) Down(name string) (bool, error) {
 		return false, nil
 	}
 	s, err := f.read(name)
+	if err != nil && !errors.Is(err, ErrNone) {
+		s, err = &State{Name: name}, nil // the holder answers, whatever became of its files
+	}
 	if err == nil {
 		l := &Lab{folder: f, State: s}
 		if _, e := l.ask(request{Do: "down"}); e != nil {

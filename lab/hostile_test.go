@@ -89,3 +89,14 @@ func TestOddFolders(t *testing.T) {
 		}
 	}
 }
+
+// A lab whose state was overwritten still ends.
+func TestDownWithoutState(t *testing.T) {
+	l := up(t, twoNodes(t), false)
+	if err := os.WriteFile(l.folder.Path("t", stateFile), []byte("junk"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if ended, err := l.folder.Down("t"); !ended || err != nil {
+		t.Errorf("ended %v, %v", ended, err)
+	}
+}

@@ -64,12 +64,12 @@ type known struct {
 
 // seat is where the groups of a kind sit. Member i of the group that rank 0 begins is the
 // i × step-th of those that hold the same parameters, or of a plain row: every wrap of them are
-// near apart, and the next ones far. Of all other things that groups are made of, a layout has
-// one.
-type seat struct{ size, step, near, wrap, far int }
+// near apart, and the next ones far. The group that is priced begins at rank from. Of all other
+// things that groups are made of, a layout has one.
+type seat struct{ size, step, near, wrap, far, from int }
 
 // row is a seat without wrapping.
-func row(size, stride int) seat { return seat{size, 1, stride, 1 << 30, 0} }
+func row(size, stride int) seat { return seat{size, 1, stride, 1 << 30, 0, 0} }
 
 // rank is that of member i of the group that rank 0 begins.
 func (s seat) rank(i int) int { return i*s.step%s.wrap*s.near + i*s.step/s.wrap*s.far }
@@ -115,7 +115,9 @@ func (f *Fabric) seat(g Group) seat {
 	case Context:
 		return row(s.CP, cp)
 	case Next:
-		return row(min(s.PP, 2), pp)
+		at := row(min(s.PP, 2), pp)
+		at.from = f.leaving(s.PP, pp)
+		return at
 	case ToHost:
 		return row(1, 1)
 	}
@@ -129,7 +131,18 @@ func (f *Fabric) seat(g Group) seat {
 	case cp*s.CP == dp:
 		return row(size, step*cp)
 	}
-	return seat{size, step, cp, s.CP, dp}
+	return seat{size, step, cp, s.CP, dp, 0}
+}
+
+// leaving is the first rank whose successor in the pipeline is on another host, which is the
+// pair that the others wait for; 0 where all stages share one.
+func (f *Fabric) leaving(stages, stride int) int {
+	for r := 0; r+stride < len(f.layout) && r < (stages-1)*stride; r += stride {
+		if f.layout[r].Host != f.layout[r+stride].Host {
+			return r
+		}
+	}
+	return 0
 }
 
 // size is the number of ranks of a group.
@@ -154,22 +167,22 @@ func (f *Fabric) size(g Group) int {
 	return min(s.PP, 2)
 }
 
-// ranks are those of the group that a rank begins.
+// ranks are those of the group that a rank begins, counted from the one that is priced.
 func (f *Fabric) ranks(g Group, first int) nccl.Layout {
 	at := f.seat(g)
 	l := make(nccl.Layout, 0, at.size)
 	for i := range at.size {
-		if r := first + at.rank(i); r < len(f.layout) {
+		if r := at.from + first + at.rank(i); r < len(f.layout) {
 			l = append(l, f.layout[r])
 		}
 	}
 	return l
 }
 
-// begins reports whether a rank is the first of its group.
+// begins reports whether a rank, counted from the group that is priced, is the first of its group.
 func (f *Fabric) begins(g Group, rank int) bool {
 	at := f.seat(g)
-	return at.begins(rank) && rank+at.rank(at.size-1) < len(f.layout)
+	return at.begins(rank) && at.from+rank+at.rank(at.size-1) < len(f.layout)
 }
 
 // predictor answers for one group of a kind, with the others that share its first host beside
@@ -184,7 +197,7 @@ func (f *Fabric) predictor(g Group) (*predict.Predictor, error) {
 		return nil, fmt.Errorf("%s groups: %w", g, err)
 	}
 	var beside []nccl.Layout
-	for r := 1; r < len(f.layout) && f.layout[r].Host == f.layout[0].Host; r++ {
+	for r := 1; at.from+r < len(f.layout) && f.layout[at.from+r].Host == f.layout[at.from].Host; r++ {
 		if f.begins(g, r) {
 			beside = append(beside, f.ranks(g, r))
 		}

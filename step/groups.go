@@ -32,7 +32,7 @@ func (f *Fabric) Groups() []Seating {
 		hosts := map[int]bool{}
 		for i, r := range f.ranks(g, 0) {
 			if i < maxSeats {
-				s.Ranks = append(s.Ranks, at.rank(i))
+				s.Ranks = append(s.Ranks, at.from+at.rank(i))
 			}
 			hosts[r.Host] = true
 		}
@@ -40,7 +40,7 @@ func (f *Fabric) Groups() []Seating {
 		for r := range f.layout {
 			if f.begins(g, r) {
 				s.Count++
-				if f.layout[r].Host == f.layout[0].Host {
+				if at.from+r < len(f.layout) && f.layout[at.from+r].Host == f.layout[at.from].Host {
 					s.Beside++
 				}
 			}

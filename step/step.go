@@ -1,8 +1,10 @@
 package step
 
 import (
+	"fmt"
 	"math"
 
+	"busbar/cluster"
 	"busbar/coll"
 	"busbar/pipeline"
 	"busbar/workload"
@@ -110,6 +112,9 @@ func sum(list []float64) float64 {
 }
 
 func (p *pricing) run() (*Result, error) {
+	if p.j.Precision == workload.FP8 && p.g.Model.Peak[cluster.FP8] == 0 {
+		return nil, fmt.Errorf("%s has no products in FP8; take bf16", p.g.Model.Title)
+	}
 	if err := p.cut(); err != nil {
 		return nil, err
 	}

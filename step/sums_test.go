@@ -117,3 +117,36 @@ func TestMessagesShareNICs(t *testing.T) {
 		t.Errorf("one NIC for eight GPUs: %g s, %g s exposed; eight: %g s, %g s", few.Step, few.Exposed, all.Step, all.Exposed)
 	}
 }
+
+// What counts of a pipeline is the pair of stages whose messages leave a host, wherever it is.
+func TestStagesThatLeaveTheHost(t *testing.T) {
+	took := map[string]float64{}
+	for _, order := range []workload.Order{workload.TensorDataPipeline, workload.TensorPipelineData} {
+		p, g := prepared(t, "baskerville", "a100-40", "gpt2-xl", "pp=8", 2, 4, 1, 16)
+		j := *p.Job()
+		j.Split.Order = order
+		r, err := step.Step(&j, g, p.Fabric().With(j.Split))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, x := range r.Traffic {
+			if x.Group == step.Next {
+				took[string(order)] = x.Seconds / x.Calls
+			}
+		}
+	}
+	// Both orders number eight stages of one replica alike: four on each of two nodes.
+	if a, b := took[string(workload.TensorDataPipeline)], took[string(workload.TensorPipelineData)]; a != b || a <= 0 {
+		t.Errorf("a message takes %g s and %g s", a, b)
+	}
+	p, g := prepared(t, "baskerville", "a100-40", "gpt2-xl", "pp=2", 1, 2, 1, 16)
+	r, err := p.Price(g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range r.Traffic {
+		if inside := x.Seconds / x.Calls; x.Group == step.Next && inside*3 > took[string(workload.TensorDataPipeline)] {
+			t.Errorf("a message inside a node takes %g s, one of a pipeline that leaves it %g s", inside, took[string(workload.TensorDataPipeline)])
+		}
+	}
+}

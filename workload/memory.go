@@ -1,5 +1,7 @@
 package workload
 
+import "math"
+
 // Adam is the number of moments that the optimizer keeps for every parameter.
 const Adam = 2
 
@@ -164,14 +166,16 @@ func (j *Job) Memory() Memory { return j.MemoryOf(j.Holding(j.Model.Outline())) 
 func (j *Job) MemoryOf(h Holding) Memory {
 	s := j.Split.filled()
 	pp := float64(s.PP)
-	most := h.Layers / pp // parameters of the fullest stage
+	// The fullest stage, where layers do not divide evenly.
+	full := math.Ceil(float64(h.Count)/pp) / max(float64(h.Count), 1)
+	most := h.Layers * full // parameters
 	if s.PP == 1 {
 		most += h.Entry + h.Exit
 	} else {
 		most += max(h.Entry, h.Exit)
 	}
 	weight, grad, state := j.state()
-	own := h.Experts / pp
+	own := h.Experts * full
 	over := func(level int) float64 { // what is left of all
 		if s.ZeRO < level {
 			return most
@@ -241,7 +245,7 @@ func (j *Job) activations(layers int, pp float64) float64 {
 	if s.PP > 1 {
 		under = j.Pipeline().Held()
 	}
-	total := kept * float64(layers) / pp * under
+	total := kept * math.Ceil(float64(layers)/pp) * under
 	if j.Recompute == Full { // one layer is whole, when the scores of words are gone
 		total += max(0, each+scores-j.logits())
 	}

@@ -132,20 +132,25 @@ func (c *labDownCmd) Run(e *env) error {
 		}
 	}
 	ended := []string{}
+	var failed error
 	for _, n := range names {
 		was, err := folder.Down(n)
-		if err != nil {
-			return labError(err)
-		}
+		failed = errors.Join(failed, err) // the others end all the same
 		if was {
 			ended = append(ended, n)
 		}
 	}
 	if c.JSON {
-		return writeIndented(e.stdout, map[string]any{"ended": ended})
+		if err := writeIndented(e.stdout, map[string]any{"ended": ended}); err != nil {
+			return err
+		}
+		return labError(failed)
 	}
 	for _, n := range ended {
 		fmt.Fprintf(e.stdout, "lab %s is down\n", n)
+	}
+	if failed != nil {
+		return labError(failed)
 	}
 	if len(ended) == 0 && !c.Quiet {
 		fmt.Fprintln(e.stderr, "busbar: no lab is up")

@@ -52,6 +52,7 @@ type command struct {
 	Hardware   hardwareCmd   `cmd:"" help:"List the hardware catalogue with its sources."`
 	Step       stepCmd       `cmd:"" help:"Predict a training step: how long, where the time goes, how much memory."`
 	Plan       planCmd       `cmd:"" help:"Find the best way to run a model on a cluster: degrees, micro-batches, schedule, recomputation, order of ranks."`
+	Exec       execCmd       `cmd:"" help:"Start a program as one rank of a job: bound to the cores and memory near its GPU, with NCCL's settings."`
 	Envelope   envelopeCmd   `cmd:"" help:"A training step on the back of an envelope: every line with its formula and numbers."`
 	Need       needCmd       `cmd:"" help:"The slowest network and the fewest NICs that keep a job busy computing, and what to upgrade first."`
 	Scale      scaleCmd      `cmd:"" help:"How a job scales from one node to many, with the knee marked."`

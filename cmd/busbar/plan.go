@@ -14,6 +14,7 @@ import (
 
 type planCmd struct {
 	common
+	emitFlags
 	Cluster   string   `short:"c" placeholder:"CLUSTER" help:"A preset (dgx-h100:4), a cluster file, or any file that map reads."`
 	Layout    string   `short:"l" placeholder:"NODESxGPUS" help:"Who takes part. None: all GPUs, or --gpus."`
 	GPUs      int      `name:"gpus" placeholder:"N" help:"How many GPUs, on whole nodes; a preset without a number gets as many nodes as that takes."`
@@ -42,7 +43,8 @@ func (planCmd) Help() string {
 		"Examples:\n" +
 		"  busbar plan -c dgx-a100 --gpus 64 -m gpt3-13b --global-batch 512\n" +
 		"  busbar plan -c dgx-h100:8 -m llama3-70b --global-batch 512 --parallel zero=1 --schedule 1f1b,interleaved,zero-bubble\n" +
-		"  busbar plan -c dgx-h100:8 -m llama2-70b --global-batch 512 --set network.gbps=200 --set nics_per_node=4 --top 3 --json"
+		"  busbar plan -c dgx-h100:8 -m llama2-70b --global-batch 512 --set network.gbps=200 --set nics_per_node=4 --top 3 --json\n" +
+		"  busbar plan -c cluster.yaml -m llama2-7b --global-batch 512 --emit run1 --hosts gpu[01-08]"
 }
 
 // usualTokens is what a step takes when nobody says: of the order of GPT-3's 3.2 million (Brown
@@ -67,6 +69,9 @@ func (c *planCmd) Run(e *env) error {
 	if !(c.Reserve >= 0 && c.Reserve < 1) {
 		return fmt.Errorf("--reserve %g; expected a share from 0 to below 1", c.Reserve)
 	}
+	if err := c.emitFlags.check(); err != nil {
+		return err
+	}
 	a, err := c.ask(e)
 	if err != nil {
 		return err
@@ -85,10 +90,21 @@ func (c *planCmd) Run(e *env) error {
 			return err
 		}
 	}
-	if c.JSON {
-		err = writeIndented(e.stdout, planDocument(list))
-	} else {
-		err = printPlans(e.stdout, list)
+	var out *emittedDoc
+	if c.Emit != "" {
+		if out, err = c.emit(e, list[0]); err != nil {
+			return err
+		}
+	}
+	switch {
+	case c.JSON:
+		doc := planDocument(list)
+		doc.Emitted = out
+		err = writeIndented(e.stdout, doc)
+	default:
+		if err = printPlans(e.stdout, list); err == nil && out != nil {
+			out.print(e.stdout)
+		}
 	}
 	return errors.Join(err, e.ctx.Err())
 }

@@ -24,6 +24,7 @@ type planDoc struct {
 	Holds      string       `json:"sensitivity,omitempty"`
 	Plans      []planRowDoc `json:"plans"`
 	Variants   []planDoc    `json:"variants,omitempty"`
+	Emitted    *emittedDoc  `json:"emitted,omitempty"`
 }
 
 type planRowDoc struct {

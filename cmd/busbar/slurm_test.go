@@ -59,6 +59,8 @@ func startSlurm(t *testing.T, x *netns.Net) *slurmCluster {
 		t.Fatal(err)
 	}
 	os.WriteFile(filepath.Join(dir, "cgroup.conf"), []byte("CgroupPlugin=cgroup/v1\n"), 0o644)
+	// Two devices that every machine has stand for GPUs, so that jobs may ask for some.
+	os.WriteFile(filepath.Join(dir, "gres.conf"), []byte("AutoDetect=off\nName=gpu File=/dev/zero\nName=gpu File=/dev/null\n"), 0o644)
 	os.Mkdir(filepath.Join(dir, "key"), 0o700)
 	key := make([]byte, 128)
 	rand.Read(key)
@@ -102,7 +104,8 @@ SlurmdSpoolDir=%[3]s/spool/%%n
 SlurmctldPidFile=%[3]s/slurmctld.pid
 SlurmdPidFile=%[3]s/slurmd.%%n.pid
 SlurmdParameters=config_overrides
-NodeName=%[4]s CPUs=4 RealMemory=100 State=UNKNOWN
+GresTypes=gpu
+NodeName=%[4]s CPUs=4 RealMemory=100 Gres=gpu:2 State=UNKNOWN
 PartitionName=all Nodes=%[4]s Default=YES
 `, first.Name, first.Addr, c.dir, all)
 }

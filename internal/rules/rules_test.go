@@ -50,6 +50,7 @@ var columns = []struct {
 	{"pairs", 3},
 	{"step", 5},
 	{"plan", 6},
+	{"launch", 7},
 	{"tuner", 5},
 	{"truth", 6},
 	{"lab", 5},

@@ -1,0 +1,11 @@
+//go:build !linux
+
+package main
+
+import "errors"
+
+func allowed() ([]int, error) { return nil, errors.New("only Linux says") }
+
+func become(*execDoc, []string) error {
+	return cannotError{errors.New("exec binds processes to cores, which it does on Linux only")}
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"busbar/cluster"
+	"busbar/launch"
+)
+
+// emitFlags say where a plan's files go.
+type emitFlags struct {
+	Emit  string `placeholder:"DIR" help:"Write the files that start a plan into DIR: NCCL's settings, Slurm, torchrun, MPI, Kubernetes, Megatron-LM, DeepSpeed, and plan.json for busbar exec."`
+	Pick  int    `default:"1" placeholder:"N" help:"With --emit: which of the plans."`
+	Hosts string `placeholder:"HOSTLIST" help:"With --emit: the hosts, in the order of ranks (gpu[01-08]); without it the cluster's own names."`
+	Force bool   `help:"With --emit: write into a folder that is not empty, over files of the same names."`
+}
+
+// emittedDoc is what was written, in the document of --json.
+type emittedDoc struct {
+	Dir          string           `json:"dir"`
+	Plan         int              `json:"plan"`
+	Files        []string         `json:"files"`
+	Left         []leftDoc        `json:"left_out,omitempty"`
+	Placeholders bool             `json:"placeholder_hosts"`
+	Settings     []launch.Setting `json:"settings"`
+}
+
+type leftDoc struct {
+	File   string `json:"file"`
+	Reason string `json:"reason"`
+}
+
+// check says before the search what could not be written after it.
+func (f *emitFlags) check() error {
+	if f.Emit == "" {
+		if f.Hosts != "" || f.Force || f.Pick != 1 {
+			return errors.New("--hosts, --pick and --force are for --emit DIR")
+		}
+		return nil
+	}
+	if f.Pick < 1 {
+		return fmt.Errorf("--pick %d; expected 1 for the best plan, 2 for the next", f.Pick)
+	}
+	list, err := os.ReadDir(f.Emit)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return cannotError{fmt.Errorf("--emit: %w; expected a folder, or a name for a new one", err)}
+	case len(list) > 0 && !f.Force:
+		return fmt.Errorf("--emit %s: the folder is not empty (%s); take another, or --force to write over files of the same names", f.Emit, list[0].Name())
+	}
+	return nil
+}
+
+// madeUp are names that readers and presets give to nodes without one.
+var madeUp = regexp.MustCompile(`^node[0-9]+$`)
+
+// emit writes the files of one plan.
+func (f *emitFlags) emit(e *env, p *planned) (*emittedDoc, error) {
+	if f.Pick > len(p.rows) {
+		return nil, fmt.Errorf("--pick %d; there are %d plans (--top)", f.Pick, len(p.rows))
+	}
+	var hosts []string
+	var err error
+	if f.Hosts != "" {
+		if hosts, err = cluster.ParseHosts(f.Hosts); err != nil {
+			return nil, fmt.Errorf("--hosts: %w", err)
+		}
+	}
+	q, r := p.query, &p.rows[f.Pick-1]
+	placeholder := slices.ContainsFunc(q.Cluster.Hosts, func(h cluster.Host) bool { return madeUp.MatchString(h.Name) })
+	plan, err := launch.New(q.Cluster, q.Layout, q.Version, r.job, hosts, placeholder)
+	if err != nil {
+		return nil, err
+	}
+	plan.Made, plan.Job.Step = "busbar "+strings.Join(e.args, " "), r.Step
+	if err := plan.Tune(q.Cluster, q.Layout, q.Version, r.job, q.GPU); err != nil {
+		return nil, err
+	}
+	dir, err := filepath.Abs(f.Emit)
+	if err != nil {
+		return nil, cannotError{err}
+	}
+	files, left, err := plan.Files(dir)
+	if err != nil {
+		return nil, err
+	}
+	doc := &emittedDoc{Dir: f.Emit, Plan: f.Pick, Placeholders: plan.Placeholders, Settings: append([]launch.Setting{}, plan.Settings...)}
+	for _, l := range left {
+		doc.Left = append(doc.Left, leftDoc{l.Name, l.Reason})
+	}
+	slices.Reverse(files) // plan.json last: what exec finds is whole
+	for _, x := range files {
+		if err := e.emitFile(filepath.Join(f.Emit, x.Name), x); err != nil {
+			return nil, err
+		}
+		doc.Files = append(doc.Files, x.Name)
+	}
+	slices.Reverse(doc.Files)
+	return doc, nil
+}
+
+func (e *env) emitFile(name string, x launch.File) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
+		return cannotError{err}
+	}
+	err := e.writeFile(name, func(w io.Writer) error {
+		_, err := w.Write(x.Text)
+		return err
+	})
+	if err != nil || !x.Run {
+		return err
+	}
+	info, err := os.Stat(name)
+	if err == nil { // who may read it may run it
+		err = os.Chmod(name, info.Mode().Perm()|info.Mode().Perm()&0o444>>2)
+	}
+	if err != nil {
+		return cannotError{err}
+	}
+	return nil
+}
+
+func (d *emittedDoc) print(w io.Writer) {
+	fmt.Fprintf(w, "\nplan %d is in %s: %s\n", d.Plan, d.Dir, strings.Join(d.Files, ", "))
+	for _, s := range d.Settings {
+		fmt.Fprintf(w, "  %s=%s: %s\n", s.Name, s.Value, s.Reason)
+	}
+	if len(d.Settings) == 0 {
+		fmt.Fprintln(w, "  no setting of NCCL for all ranks: none makes the step faster by 1% or more")
+	}
+	for _, l := range d.Left {
+		fmt.Fprintf(w, "  no %s: %s\n", l.File, l.Reason)
+	}
+	if d.Placeholders {
+		fmt.Fprintln(w, "  host names are placeholders; --hosts gives real ones")
+	}
+}

@@ -1,0 +1,10 @@
+// Package launch holds what starts a plan: which rank sits on which GPU of which host, the
+// settings of NCCL with the reason for each, and the files that launchers and frameworks read.
+//
+// A Plan is written as plan.json, which `busbar exec` reads back on every node. The other files
+// are text made from it, one generator each. Only what differs from a default is written, and
+// what cannot be said in a file's format leaves that file out with a reason.
+//
+// The package reads and writes values only: it opens no file, starts no program and touches no
+// process.
+package launch

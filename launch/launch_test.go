@@ -1,0 +1,312 @@
+package launch_test
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+	"pgregory.net/rapid"
+
+	"busbar/cluster"
+	"busbar/hardware"
+	"busbar/launch"
+	"busbar/nccl"
+	"busbar/step"
+	"busbar/workload"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// planned is a job on two nodes of eight GPUs.
+func planned(t testing.TB, split string, hosts ...string) *launch.Plan {
+	t.Helper()
+	c, err := hardware.Preset("dgx-a100", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := nccl.Block(c, 2, 8)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := workload.Find("llama2-7b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := workload.ParseSplit(split)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err = s.On(16); err != nil {
+		t.Fatal(err)
+	}
+	j := &workload.Job{Model: m, Split: s, Seq: 4096, MicroBatch: 1, GlobalBatch: 64, Precision: "bf16", Recompute: workload.Selective, Framework: workload.Fused}
+	p, err := launch.New(c, l, nccl.Newest, j, hosts, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Made = "busbar plan …"
+	model, _ := hardware.GPUByName("a100-80")
+	g, err := step.NewGPU(model, step.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Tune(c, l, nccl.Newest, j, g); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// The files of two plans are what they were: one whose hosts are known, one whose are not.
+func TestFiles(t *testing.T) {
+	for name, p := range map[string]*launch.Plan{
+		"named":       planned(t, "tp=2,pp=2,zero=1,sp=1", "gpu07", "gpu03"),
+		"placeholder": planned(t, "zero=3"),
+	} {
+		files, left, err := p.Files("/shared/run 1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b bytes.Buffer
+		for _, f := range files {
+			mode := ""
+			if f.Run {
+				mode = " (script)"
+			}
+			b.WriteString("-- " + f.Name + mode + " --\n")
+			b.Write(f.Text)
+		}
+		for _, l := range left {
+			b.WriteString("-- no " + l.Name + ": " + l.Reason + "\n")
+		}
+		golden := filepath.Join("testdata", name+".txt")
+		if *update {
+			if err := os.WriteFile(golden, b.Bytes(), 0o666); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(want, b.Bytes()) {
+			t.Errorf("%s differs; go test ./launch -update, and look at the difference:\n%s", golden, b.Bytes())
+		}
+	}
+}
+
+func TestReadWrite(t *testing.T) {
+	p := planned(t, "tp=2,pp=2,zero=1", "gpu07", "gpu08")
+	var b, again bytes.Buffer
+	if err := p.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	q, err := launch.Read("plan.json", bytes.NewReader(b.Bytes()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := q.Write(&again); err != nil || !bytes.Equal(b.Bytes(), again.Bytes()) {
+		t.Errorf("%v; written again it differs", err)
+	}
+}
+
+func TestReadRefuses(t *testing.T) {
+	good := `{"version":1,"nodes":[{"hosts":"a[1-2]","type":0,"gpus":[0]}],"types":[{"gpus":[{"name":"gpu0","numa":0,"cores":"0-3"}]}]}`
+	if _, err := launch.Read("p", strings.NewReader(good)); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ from, to, want string }{
+		{`"version":1`, `"version":2`, "version 2"},
+		{`"type":0`, `"type":1`, "there are 1 types"},
+		{`"gpus":[0]`, `"gpus":[1]`, "has 1 GPUs"},
+		{`"gpus":[0]`, `"gpus":[]`, "0 GPUs"},
+		{`a[1-2]`, `a[1-`, "hosts"},
+		{`a[1-2]`, `a;reboot`, "expected a host's name"},
+		{`0-3`, `3-0`, "expected processors"},
+		{`0-3`, `0-99999999`, "expected processors"},
+		{`"types"`, `"settings":[{"name":"LD_PRELOAD","value":"x"}],"types"`, "expected a variable of NCCL"},
+		{`"types"`, `"settings":[{"name":"NCCL_ALGO","value":"$(x)"}],"types"`, "expected letters"},
+	} {
+		_, err := launch.Read("p", strings.NewReader(strings.Replace(good, tt.from, tt.to, 1)))
+		if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.HasPrefix(err.Error(), "p: ") {
+			t.Errorf("%s: %v; want %q", tt.to, err, tt.want)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	var b bytes.Buffer
+	if err := planned(f, "tp=2,pp=2").Write(&b); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b.Bytes())
+	f.Add([]byte(`{"version":1,"nodes":[{"hosts":"a[1-9]","type":0,"gpus":[0]}],"types":[{"gpus":[{}]}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := launch.Read("p", bytes.NewReader(data))
+		if err != nil || len(data) > 1<<12 {
+			return
+		}
+		if p.Ranks() > 1000 {
+			return
+		}
+		if _, _, err := p.Files("/d"); err != nil {
+			t.Fatal(err)
+		}
+		for r := range p.Ranks() {
+			if _, err := p.Seat(r); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+func TestCores(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		list := rapid.SliceOfDistinct(rapid.IntRange(0, 300), func(i int) int { return i }).Draw(t, "cores")
+		slices.Sort(list)
+		got, err := launch.ParseCores(launch.FormatCores(list))
+		if err != nil || !slices.Equal(got, list) {
+			t.Fatalf("%v became %v (%v)", list, got, err)
+		}
+	})
+}
+
+// A NIC that no GPU is near is left out by name; where all are near NCCL is told nothing.
+func TestNodeSettings(t *testing.T) {
+	n := &cluster.NodeType{}
+	numa := n.Add(cluster.Device{Kind: cluster.NUMA, Parent: -1})
+	root := n.Add(cluster.Device{Kind: cluster.RootComplex, Parent: numa})
+	far := n.Add(cluster.Device{Kind: cluster.RootComplex, Parent: numa})
+	sw := n.Add(cluster.Device{Kind: cluster.PCISwitch, Parent: root})
+	n.Connect(cluster.Link{A: numa, B: root, Kind: cluster.OnDie})
+	n.Connect(cluster.Link{A: numa, B: far, Kind: cluster.OnDie})
+	n.Connect(cluster.Link{A: root, B: sw, Kind: cluster.PCIe})
+	gpu := n.Add(cluster.Device{Kind: cluster.GPU, Parent: sw})
+	nic := n.Add(cluster.Device{Kind: cluster.NIC, Label: "mlx5_0", Parent: sw, NIC: &cluster.NICInfo{Kind: cluster.InfiniBand}})
+	n.Connect(cluster.Link{A: sw, B: gpu, Kind: cluster.PCIe})
+	n.Connect(cluster.Link{A: sw, B: nic, Kind: cluster.PCIe})
+	if s := launch.NodeSettings(n, cluster.InfiniBand); s != nil {
+		t.Errorf("%v for one NIC, which NCCL takes by itself", s)
+	}
+	storage := n.Add(cluster.Device{Kind: cluster.NIC, Label: "mlx5_1", Parent: far, NIC: &cluster.NICInfo{Kind: cluster.InfiniBand}})
+	n.Connect(cluster.Link{A: far, B: storage, Kind: cluster.PCIe})
+	s := launch.NodeSettings(n, cluster.InfiniBand)
+	if len(s) != 1 || s[0].Name != "NCCL_IB_HCA" || s[0].Value != "=mlx5_0" || !strings.Contains(s[0].Reason, "mlx5_1") {
+		t.Errorf("%v", s)
+	}
+	n.Devices[storage].NIC.Ports = []cluster.Port{{State: cluster.Down}}
+	if s := launch.NodeSettings(n, cluster.InfiniBand); s != nil {
+		t.Errorf("%v; a port that is down needs no word", s)
+	}
+}
+
+// What Kubernetes knows of the objects that are written (batch/v1 Job, v1 Service); a field
+// that is not here is refused by the API server's strict validation too.
+type (
+	meta struct {
+		Name string `yaml:"name"`
+	}
+	envVar struct {
+		Name  string `yaml:"name"`
+		Value string `yaml:"value"`
+	}
+	container struct {
+		Name      string   `yaml:"name"`
+		Image     string   `yaml:"image"`
+		Command   []any    `yaml:"command"`
+		Args      []any    `yaml:"args"`
+		Env       []envVar `yaml:"env"`
+		Resources struct {
+			Limits map[string]any `yaml:"limits"`
+		} `yaml:"resources"`
+		SecurityContext struct {
+			Capabilities struct {
+				Add []string `yaml:"add"`
+			} `yaml:"capabilities"`
+		} `yaml:"securityContext"`
+		VolumeMounts []struct {
+			Name      string `yaml:"name"`
+			MountPath string `yaml:"mountPath"`
+		} `yaml:"volumeMounts"`
+	}
+	job struct {
+		APIVersion string `yaml:"apiVersion"`
+		Kind       string `yaml:"kind"`
+		Metadata   meta   `yaml:"metadata"`
+		Spec       struct {
+			CompletionMode string `yaml:"completionMode"`
+			Completions    int32  `yaml:"completions"`
+			Parallelism    int32  `yaml:"parallelism"`
+			BackoffLimit   int32  `yaml:"backoffLimit"`
+			Template       struct {
+				Spec struct {
+					Subdomain     string `yaml:"subdomain"`
+					RestartPolicy string `yaml:"restartPolicy"`
+					Affinity      struct {
+						PodAffinity struct {
+							Preferred []struct {
+								Weight int32 `yaml:"weight"`
+								Term   struct {
+									TopologyKey   string `yaml:"topologyKey"`
+									LabelSelector struct {
+										MatchLabels map[string]string `yaml:"matchLabels"`
+									} `yaml:"labelSelector"`
+								} `yaml:"podAffinityTerm"`
+							} `yaml:"preferredDuringSchedulingIgnoredDuringExecution"`
+						} `yaml:"podAffinity"`
+					} `yaml:"affinity"`
+					InitContainers []container `yaml:"initContainers"`
+					Containers     []container `yaml:"containers"`
+					Volumes        []struct {
+						Name      string `yaml:"name"`
+						ConfigMap *meta  `yaml:"configMap"`
+						EmptyDir  *struct {
+							Medium string `yaml:"medium"`
+						} `yaml:"emptyDir"`
+					} `yaml:"volumes"`
+				} `yaml:"spec"`
+			} `yaml:"template"`
+		} `yaml:"spec"`
+	}
+	service struct {
+		APIVersion string `yaml:"apiVersion"`
+		Kind       string `yaml:"kind"`
+		Metadata   meta   `yaml:"metadata"`
+		Spec       struct {
+			ClusterIP string            `yaml:"clusterIP"`
+			Publish   bool              `yaml:"publishNotReadyAddresses"`
+			Selector  map[string]string `yaml:"selector"`
+		} `yaml:"spec"`
+	}
+)
+
+func TestKubernetes(t *testing.T) {
+	files, _, err := planned(t, "zero=3").Files("/d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(files, func(f launch.File) bool { return f.Name == "job.yaml" })
+	d := yaml.NewDecoder(bytes.NewReader(files[i].Text), yaml.Strict())
+	var s service
+	if err := d.Decode(&s); err != nil {
+		t.Fatal(err)
+	}
+	var j job
+	if err := d.Decode(&j); err != nil {
+		t.Fatal(err)
+	}
+	if j.APIVersion != "batch/v1" || j.Kind != "Job" || j.Spec.CompletionMode != "Indexed" || j.Spec.Completions != 2 || s.Spec.Selector["job-name"] != j.Metadata.Name {
+		t.Errorf("%+v\n%+v", s, j)
+	}
+	for _, c := range append(j.Spec.Template.Spec.InitContainers, j.Spec.Template.Spec.Containers...) {
+		for _, word := range append(c.Command, c.Args...) {
+			if _, ok := word.(string); !ok {
+				t.Errorf("%s: %v is a %T; Kubernetes takes texts only", c.Name, word, word)
+			}
+		}
+	}
+}

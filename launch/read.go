@@ -1,0 +1,106 @@
+package launch
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"regexp"
+)
+
+// maxPlan bounds plan.json, in bytes, and mostGPUs those of a node.
+const (
+	maxPlan  = 16 << 20
+	mostGPUs = 1024
+)
+
+// Write writes the plan as Read takes it.
+func (p *Plan) Write(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(p)
+}
+
+// Read reads a plan. name is the file's, for errors.
+func Read(name string, r io.Reader) (*Plan, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxPlan+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if len(data) > maxPlan {
+		return nil, fmt.Errorf("%s: longer than %d bytes; expected a plan.json of busbar plan --emit", name, maxPlan)
+	}
+	p := new(Plan)
+	if err := json.Unmarshal(data, p); err != nil {
+		return nil, fmt.Errorf("%s: %w; expected a plan.json of busbar plan --emit", name, err)
+	}
+	if err := p.Check(); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return p, nil
+}
+
+// variable is what a setting's name may be: nothing that would change how programs are found or
+// loaded comes from a plan.
+var variable = regexp.MustCompile(`^NCCL_[A-Z0-9_]+$`)
+
+// plain is what hosts and values may be made of: both end up in files that shells read.
+var plain = regexp.MustCompile(`^[A-Za-z0-9_=:,^.+-]{1,1000}$`)
+
+// Check reports what makes a plan unusable.
+func (p *Plan) Check() error {
+	if p.Version != Version {
+		return fmt.Errorf("version %d; expected %d", p.Version, Version)
+	}
+	if len(p.Nodes) == 0 {
+		return fmt.Errorf("no nodes")
+	}
+	for i, t := range p.Types {
+		if len(t.GPUs) > mostGPUs {
+			return fmt.Errorf("types[%d]: %d GPUs; expected at most %d", i, len(t.GPUs), mostGPUs)
+		}
+		for k, g := range t.GPUs {
+			if _, err := ParseCores(g.Cores); err != nil {
+				return fmt.Errorf("types[%d].gpus[%d].cores: %w", i, k, err)
+			}
+		}
+		if err := checkSettings(t.Settings); err != nil {
+			return fmt.Errorf("types[%d].%w", i, err)
+		}
+	}
+	for i, n := range p.Nodes {
+		if n.Type < 0 || n.Type >= len(p.Types) {
+			return fmt.Errorf("nodes[%d].type is %d; there are %d types", i, n.Type, len(p.Types))
+		}
+		if len(n.GPUs) == 0 || len(n.GPUs) > mostGPUs {
+			return fmt.Errorf("nodes[%d]: %d GPUs; expected 1 to %d", i, len(n.GPUs), mostGPUs)
+		}
+		for _, g := range n.GPUs {
+			if g < 0 || g >= len(p.Types[n.Type].GPUs) {
+				return fmt.Errorf("nodes[%d].gpus has %d; type %q has %d GPUs", i, g, p.Types[n.Type].Name, len(p.Types[n.Type].GPUs))
+			}
+		}
+	}
+	hosts, err := p.Hosts()
+	if err != nil {
+		return err
+	}
+	for i, h := range hosts {
+		if !plain.MatchString(h.Name) || h.Name[0] == '-' {
+			return fmt.Errorf("host %d is called %q; expected a host's name", i, h.Name)
+		}
+	}
+	return checkSettings(p.Settings)
+}
+
+func checkSettings(list []Setting) error {
+	for i, s := range list {
+		if !variable.MatchString(s.Name) {
+			return fmt.Errorf("settings[%d].name is %q; expected a variable of NCCL", i, s.Name)
+		}
+		if !plain.MatchString(s.Value) {
+			return fmt.Errorf("settings[%d]: the value of %s is %q; expected letters, digits and _=:,^.+-", i, s.Name, s.Value)
+		}
+	}
+	return nil
+}

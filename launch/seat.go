@@ -1,0 +1,82 @@
+package launch
+
+import (
+	"fmt"
+	"strings"
+
+	"busbar/cluster"
+)
+
+// Seat is where a rank sits.
+type Seat struct {
+	Rank, Node   int
+	Host         string
+	Local, Count int // place among the node's ranks, and how many those are
+	Type         *Type
+	GPU          *GPU
+}
+
+// Host is a node of a plan: its name, its type and its GPUs.
+type Host struct {
+	Name string
+	Type int
+	GPUs []int
+}
+
+// Hosts are the nodes in the order of ranks.
+func (p *Plan) Hosts() ([]Host, error) {
+	var list []Host
+	for i, n := range p.Nodes {
+		names, err := cluster.ParseHosts(n.Hosts)
+		if err != nil {
+			return nil, fmt.Errorf("nodes[%d].hosts: %w", i, err)
+		}
+		if len(list)+len(names) > cluster.MaxHosts {
+			return nil, fmt.Errorf("nodes[%d]: more than %d hosts", i, cluster.MaxHosts)
+		}
+		for _, name := range names {
+			list = append(list, Host{name, n.Type, n.GPUs})
+		}
+	}
+	return list, nil
+}
+
+// Ranks is how many there are.
+func (p *Plan) Ranks() int {
+	n := 0
+	hosts, err := p.Hosts()
+	if err != nil {
+		return 0
+	}
+	for _, h := range hosts {
+		n += len(h.GPUs)
+	}
+	return n
+}
+
+// Seat is where a rank sits.
+func (p *Plan) Seat(rank int) (Seat, error) {
+	hosts, err := p.Hosts()
+	if err != nil {
+		return Seat{}, err
+	}
+	at := 0
+	for i, h := range hosts {
+		if rank >= at && rank < at+len(h.GPUs) {
+			t := &p.Types[h.Type]
+			return Seat{rank, i, h.Name, rank - at, len(h.GPUs), t, &t.GPUs[h.GPUs[rank-at]]}, nil
+		}
+		at += len(h.GPUs)
+	}
+	return Seat{}, fmt.Errorf("rank %d; the plan has ranks 0 to %d", rank, at-1)
+}
+
+// Same reports whether two names are those of one host: one may lack its domain.
+func Same(a, b string) bool {
+	if strings.EqualFold(a, b) {
+		return true
+	}
+	sa, da, _ := strings.Cut(a, ".")
+	sb, db, _ := strings.Cut(b, ".")
+	return strings.EqualFold(sa, sb) && (da == "" || db == "")
+}

@@ -106,12 +106,13 @@ type StepTimes struct {
 	Buckets           []StepBucket
 }
 
-// Median is that of the steps.
+// Median is that of the steps; of an even number, the lower of the two in the middle, so that it
+// is a step that was taken.
 func (t *StepTimes) Median() time.Duration {
 	if len(t.Steps) == 0 {
 		return 0
 	}
-	return t.Steps[len(t.Steps)/2]
+	return t.Steps[(len(t.Steps)-1)/2]
 }
 
 // Stepper is a rank that takes steps.
@@ -279,16 +280,16 @@ func (s *Stepper) slowest(all []float64, each int) *StepTimes {
 	for _, p := range list {
 		t.Steps = append(t.Steps, p.step)
 	}
-	t.Computed = list[len(list)/2].computed
+	t.Computed = list[(len(list)-1)/2].computed
 	t.Exposed = t.Median() - t.Computed
 	return t
 }
 
-// middle is the median of seconds, which it sorts.
+// middle is the median of seconds, which it sorts; of an even number the lower one.
 func middle(list []float64) time.Duration {
 	if len(list) == 0 {
 		return 0
 	}
 	slices.Sort(list)
-	return time.Duration(list[len(list)/2] * 1e9)
+	return time.Duration(list[(len(list)-1)/2] * 1e9)
 }

@@ -401,5 +401,5 @@ func describe(x uint64) string {
 	if x == idleState {
 		return "between calls"
 	}
-	return fmt.Sprintf("in call %d at lane %d op %d", x>>40, x>>24&0xffff, x&(1<<24-1))
+	return fmt.Sprintf("in the call it prepared as number %d, at step %d of channel %d", x>>40+1, x&(1<<24-1)+1, x>>24&0xffff)
 }

@@ -70,6 +70,12 @@ func (n *network) abandon() {
 // join meets the others.
 func (n *network) join(ctx context.Context) error {
 	if n.cfg.Rank == 0 {
+		n.center = newCenter(n)
+	}
+	if n.cfg.OnWait != nil {
+		defer n.sayWhoIsMissing()()
+	}
+	if n.cfg.Rank == 0 {
 		return n.host(ctx)
 	}
 	return n.visit(ctx)
@@ -77,7 +83,6 @@ func (n *network) join(ctx context.Context) error {
 
 // host is Join of rank 0.
 func (n *network) host(ctx context.Context) error {
-	n.center = newCenter(n)
 	ips, port, err := n.meetingPlace()
 	if err != nil {
 		return err

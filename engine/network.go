@@ -33,6 +33,7 @@ type network struct {
 	left   atomic.Bool // this rank has said farewell
 	// parting says that rank 0 has closed its group, and stays for the others only.
 	parting atomic.Bool
+	met     atomic.Bool // this rank has found rank 0
 }
 
 // Refused is how many connections were turned away, by reason.

@@ -108,7 +108,8 @@ func (g *Group) dialSome(need map[int]bool) (wait []int, err error) {
 
 // await waits for links that others make.
 func (g *Group) await(peers []int) error {
-	patience := g.cfg.JoinTimeout
+	// All have met; how long they were given for that says nothing about how long they get ready.
+	patience := max(g.cfg.JoinTimeout, time.Minute)
 	if g.net.epoch > 0 { // a member may have much to do before it notices that it has others
 		patience = max(patience, g.cfg.Stall)
 	}

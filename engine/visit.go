@@ -16,6 +16,7 @@ func (n *network) visit(ctx context.Context) error {
 		return err
 	}
 	n.up = &control{c: conn, limit: n.cfg.Timeout}
+	n.met.Store(true)
 	defer closing(n.quit, conn)()
 	ips := n.door.bind
 	if len(ips) == 0 {

@@ -45,6 +45,9 @@ func ParseBytes(s string) (Bytes, error) {
 		return 0, fmt.Errorf("size %q: unknown unit %q; use K, M, G (1024-based), KB, MB, GB (1000-based) or KiB, MiB, GiB", s, suffix)
 	}
 	v := num * float64(mul)
+	if mul == 1 && v != math.Trunc(v) || v > 0 && v < 1 {
+		return 0, fmt.Errorf("size %q: a part of a byte; expected whole bytes", s)
+	}
 	if v < 0 || v >= math.MaxInt64 {
 		return 0, fmt.Errorf("size %q: out of range", s)
 	}

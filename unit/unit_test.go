@@ -167,3 +167,17 @@ func TestOutOfRange(t *testing.T) {
 		t.Error("1e308TFLOPS is read")
 	}
 }
+
+// Sizes are of whole bytes; what has a unit may have digits behind the point.
+func TestPartsOfBytes(t *testing.T) {
+	for _, s := range []string{"0.1", "0.5B", "1.5", "0.0001K", "8.25 B"} {
+		if b, err := ParseBytes(s); err == nil {
+			t.Errorf("%q is %d bytes", s, b)
+		}
+	}
+	for s, want := range map[string]Bytes{"0": 0, "8.0": 8, "1.5K": 1536, "1.32GB": 1_320_000_000, "0K": 0} {
+		if b, err := ParseBytes(s); err != nil || b != want {
+			t.Errorf("%q: %d, %v; expected %d", s, b, err, want)
+		}
+	}
+}

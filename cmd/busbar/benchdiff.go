@@ -25,8 +25,10 @@ type benchDiffCmd struct {
 
 // Help ends with examples.
 func (benchDiffCmd) Help() string {
-	return "Compares results row by row: medians with their 95 % intervals, the change, and the probability p that chance alone makes such a difference (Mann-Whitney U test); ~ is a difference that chance explains. " +
-		"Keep four runs or more in each file (bench -o adds to it): then runs are compared with runs, and the noise between them counts. " +
+	return "Compares results row by row: medians with their 95 % intervals, the change, and the probability p that chance alone makes such a difference (Mann-Whitney U test, corrected for the number of rows by Benjamini and Hochberg: of tables in which nothing changed, a share of --alpha at most show a change). " +
+		"± is how far the ends of the median's 95 % interval are from it, of fewer than six observations how far the outermost are. " +
+		"~ is no change: p is --alpha or more, the medians differ by less than 3 %, or one of them lies within the other side's ±. " +
+		"Keep six runs or more in each file, eight for tables of many rows (bench -o adds to it): then runs are compared with runs, and the noise between them counts. " +
 		"Outputs of nccl-tests hold one figure a row: put several runs into one file.\n\n" +
 		"Examples:\n" +
 		"  busbar bench diff docs/examples/before.jsonl docs/examples/after.jsonl\n" +
@@ -249,10 +251,10 @@ func chance(r *diff.Row) string {
 	switch {
 	case r.Verdict == diff.Unknown:
 		return "?"
-	case r.P < 0.001:
+	case r.Adjusted < 0.001:
 		return "<0.001"
 	}
-	return fmt.Sprintf("%.3f", r.P)
+	return fmt.Sprintf("%.3f", r.Adjusted)
 }
 
 func verdictText(r *diff.Row) string {
@@ -280,6 +282,7 @@ func (c *benchDiffCmd) document(rep *diff.Report) any {
 		New       diff.Side    `json:"new"`
 		Change    float64      `json:"change"`
 		P         *float64     `json:"p"`
+		Adjusted  *float64     `json:"p_adjusted"`
 		Between   bool         `json:"between_runs"`
 		Verdict   diff.Verdict `json:"verdict"`
 		Bad       bool         `json:"bad"`
@@ -287,14 +290,14 @@ func (c *benchDiffCmd) document(rep *diff.Report) any {
 	rows := []row{}
 	for i := range rep.Rows {
 		r := &rep.Rows[i]
-		x := row{r.Of.Op.String(), int64(r.Of.Size), r.Of.Dtype, r.Of.Ranks, r.Of.Transport, r.Of.InPlace, r.Old, r.New, r.Change, &r.P, r.Between, r.Verdict, r.Bad}
+		x := row{r.Of.Op.String(), int64(r.Of.Size), r.Of.Dtype, r.Of.Ranks, r.Of.Transport, r.Of.InPlace, r.Old, r.New, r.Change, &r.P, &r.Adjusted, r.Between, r.Verdict, r.Bad}
 		if r.Verdict == diff.Unknown {
-			x.P = nil
+			x.P, x.Adjusted = nil, nil
 		}
 		rows = append(rows, x)
 	}
 	return map[string]any{
 		"rows": rows, "geomean_change": rep.Geomean, "only_old": len(rep.OnlyOld), "only_new": len(rep.OnlyNew),
-		"threshold": c.Threshold / 100, "alpha": c.Alpha, "bad": rep.Bad(), "notes": append([]string{}, rep.Notes...),
+		"threshold": c.Threshold / 100, "alpha": c.Alpha, "correction": diff.Correction, "least_change": diff.Least, "bad": rep.Bad(), "notes": append([]string{}, rep.Notes...),
 	}
 }

@@ -225,6 +225,9 @@ func (c *benchGPUCmd) algorithms(kind coll.Kind) ([]nccl.Algo, error) {
 		if w == "none" && len(c.Algos) == 1 {
 			return nil, nil
 		}
+		if w == "none" {
+			return nil, fmt.Errorf("--algos %s: none stands alone: it leaves NCCL's own choice only", strings.Join(c.Algos, ","))
+		}
 		a, err := nccl.ParseAlgo(w)
 		if err != nil {
 			return nil, fmt.Errorf("--algos: %w", err)

@@ -53,7 +53,7 @@ func (c *benchPairsCmd) Run(e *env) error {
 		return e.writeFile(c.SVG, func(w io.Writer) error { _, err := w.Write(data); return err })
 	}
 	return c.everywhere(e, job{
-		valid: p.Validate, quiet: c.Quiet,
+		valid: p.Validate, quiet: c.Quiet, verbose: c.Verbose,
 		memory: func(int) unit.Bytes { return p.Memory() }, advice: "a smaller --size, fewer ranks or more hosts",
 		ready: func() error { return e.writable(c.SVG) },
 		work:  func(g *engine.Group) error { return c.measure(e, g, p, picture) },

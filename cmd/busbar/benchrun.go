@@ -54,7 +54,7 @@ func (c *benchRunCmd) Run(e *env) error {
 		return err
 	}
 	j := job{
-		valid: plan.Validate, quiet: c.Quiet,
+		valid: plan.Validate, quiet: c.Quiet, verbose: c.Verbose,
 		memory: plan.Memory, advice: "a smaller -e, fewer ranks or more hosts",
 		work:  func(g *engine.Group) error { return c.measure(e, g, plan) },
 		ready: func() error { return c.keepFlag.refused(e, c.JSON) },

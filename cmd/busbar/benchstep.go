@@ -23,9 +23,9 @@ type benchStepCmd struct {
 	Layout   string        `short:"l" placeholder:"NxG" help:"Nodes and ranks of each; sets -n, and the groups of algorithms in levels."`
 	Overlap  string        `enum:"on,off,both" default:"both" help:"on: buckets are reduced while the backward pass goes on; off: after it; both: one after the other."`
 	Compute  time.Duration `least:"1us" help:"What a step computes, a third of it forwards; default: the model's operations at --speed."`
-	Batch    int64         `default:"1" least:"1" help:"Sequences of a rank in a step, for the default of --compute."`
-	Seq      int64         `least:"1" help:"Tokens of a sequence, for the default of --compute; default: the model's."`
-	Speed    float64       `default:"150" placeholder:"TFLOPS" help:"What a rank computes, for the default of --compute; 150 is about half the dense bf16 peak of an A100 (312)."`
+	Batch    int64         `default:"1" least:"1" most:"1048576" help:"Sequences of a rank in a step, for the default of --compute."`
+	Seq      int64         `least:"1" most:"16777216" help:"Tokens of a sequence, for the default of --compute; default: the model's."`
+	Speed    float64       `default:"150" least:"0.001" most:"1000000" placeholder:"TFLOPS" help:"What a rank computes, for the default of --compute; 150 is about half the dense bf16 peak of an A100 (312)."`
 	Dtype    string        `short:"d" default:"float" help:"Of the gradients: float, bfloat16, half."`
 	Compress string        `enum:"none,fp16,bf16,int8" default:"none" help:"How float32 travels: none, fp16, bf16 or int8, also within a host."`
 	First    string        `name:"first-bucket" default:"1M" placeholder:"SIZE" help:"When the first bucket is full."`
@@ -62,7 +62,7 @@ func (c *benchStepCmd) Run(e *env) error {
 		return e.writeFile(c.Trace, func(w io.Writer) error { _, err := w.Write(data); return err })
 	}
 	return c.everywhere(e, job{
-		valid: p.Validate, quiet: c.Quiet,
+		valid: p.Validate, quiet: c.Quiet, verbose: c.Verbose,
 		memory: func(int) unit.Bytes { return p.Memory() }, advice: "fewer ranks, --dtype bfloat16, a smaller model or more hosts",
 		ready: func() error { return e.writable(c.Trace) },
 		work:  func(g *engine.Group) error { return c.measure(e, g, m, p, trace) },
@@ -76,6 +76,9 @@ func (c *benchStepCmd) plan(m *workload.Model) (p bench.StepPlan, err error) {
 	p = bench.StepPlan{Algo: c.Algo, Params: schedule.Params{Channels: c.Channels}, Warm: c.Warm, Iters: c.Iters}
 	if p.Type, err = coll.ParseDtype(c.Dtype); err != nil {
 		return p, fmt.Errorf("--dtype: %w", err)
+	}
+	if p.Type != coll.Float && p.Type != coll.BFloat16 && p.Type != coll.Half {
+		return p, fmt.Errorf("--dtype %s: gradients are float, bfloat16 or half", c.Dtype)
 	}
 	if p.Wire, err = engine.ParseWire(c.Compress); err != nil {
 		return p, fmt.Errorf("--compress: %w", err)

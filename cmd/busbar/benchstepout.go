@@ -69,7 +69,7 @@ func (o *stepOutput) print() error {
 	if o.p.Wire != engine.Uncompressed {
 		fmt.Fprintf(w, "gradients travel as %s; bandwidths count them uncompressed\n", o.p.Wire)
 	}
-	fmt.Fprintf(w, "a step computes for %s, %s of it forwards; the median of %s, each on the rank that took longest, and what it was made of\n\n", durationText(o.p.Compute()), durationText(o.p.Forward), counted(o.p.Iters, "step"))
+	fmt.Fprintf(w, "a step computes for %s, %s of it forwards; %s, each on the rank that took longest, and what it was made of\n\n", durationText(o.p.Compute()), durationText(o.p.Forward), medianOf(o.p.Iters))
 	t := &texttab.Table{Columns: []texttab.Column{{Head: "overlap"}, {Head: "step", Align: right}, {Head: "computing", Align: right}, {Head: "exposed", Align: right}, {Head: "of the step", Align: right}, {Head: "fastest", Align: right}, {Head: "slowest", Align: right}}}
 	for _, r := range o.rows {
 		t.Row(onOff(r.overlap), durationText(r.Median()), durationText(r.Computed), durationText(r.Exposed), fmt.Sprintf("%.0f%%", 100*share(r.Exposed, r.Median())), durationText(r.Steps[0]), durationText(r.Steps[len(r.Steps)-1]))
@@ -82,6 +82,17 @@ func (o *stepOutput) print() error {
 		fmt.Fprintf(w, "overlap hides %.0f%% of the communication\n", 100*max(0, 1-share(on.Exposed, off.Exposed)))
 	}
 	return o.printBuckets(w)
+}
+
+// medianOf names the step that is shown.
+func medianOf(steps int) string {
+	switch {
+	case steps == 1:
+		return "one step"
+	case steps%2 == 0:
+		return fmt.Sprintf("the lower median of %d steps", steps)
+	}
+	return fmt.Sprintf("the median of %d steps", steps)
 }
 
 func share(part, whole time.Duration) float64 {
@@ -113,6 +124,7 @@ func (o *stepOutput) printBuckets(w io.Writer) error {
 		}
 		t.Row(fmt.Sprint(i), fmt.Sprint(b.Tensors), mebi(b.Bytes), durationText(b.Ready), durationText(b.Took), o.busbw(b).String(), b.Algo)
 	}
+	t.Row("total", fmt.Sprint(len(o.p.Grads)), mebi(o.p.Memory()))
 	fmt.Fprintf(w, "\nbuckets on rank 0, overlap %s\n", onOff(r.overlap))
 	if err := t.Write(w); err != nil {
 		return err

@@ -22,6 +22,7 @@ type rankFlags struct {
 	Conns     int           `default:"1" least:"1" most:"64" help:"Connections between each pair of ranks."`
 	Bind      string        `placeholder:"IFACE|ADDR" help:"Interfaces or addresses to use, with commas."`
 	Timeout   time.Duration `default:"10s" least:"50ms" help:"How soon a rank that died or hangs is noticed."`
+	Patience  time.Duration `name:"meet-timeout" default:"1m" least:"100ms" help:"How long the ranks wait for each other to meet."`
 	Rank      int           `default:"-1" least:"0" help:"By hand: this rank's number, with -n and --meet on every rank."`
 	Meet      string        `placeholder:"HOST:PORT|FILE" help:"By hand: where the ranks meet: rank 0's address, or a file with a slash in its name."`
 	TLSCert   string        `name:"tls-cert" placeholder:"FILE" help:"Protect all connections with TLS: this rank's certificate."`
@@ -49,6 +50,8 @@ type job struct {
 	memory func(n int) unit.Bytes
 	advice string
 	quiet  bool // no notes
+	// verbose: of a rank that crashes, show the first lines of what it said.
+	verbose bool
 }
 
 // everywhere does the work on every rank: as the rank that a launcher or the flags made of
@@ -87,13 +90,16 @@ func (f *rankFlags) everywhere(e *env, j job) error {
 	case f.Transport == "mem":
 		return f.inProcess(n, j.work)
 	case !found:
-		return f.launch(e, n, j.elastic != nil, j.keep)
+		return f.launch(e, n, j)
 	}
 	if cfg.Work = fmt.Sprintf("%s %d %s", f.Transport, f.Conns, j.same); cfg.Rank == 0 && !j.quiet {
 		cfg.OnRefusal = (&turnedAway{w: e.stderr}).tell
 		if cfg.Exposed() && cfg.Secret == "" && cfg.TLS == nil {
 			fmt.Fprintln(e.stderr, "busbar: warning: the ranks listen where other hosts can reach them, and whoever knows the job's name is let in; set BUSBAR_SECRET to the same words on all ranks, or use --tls-cert, --tls-key and --tls-ca")
 		}
+	}
+	if !j.quiet {
+		cfg.OnWait = func(w engine.Waiting) { fmt.Fprintln(e.stderr, "busbar:", w) }
 	}
 	if j.elastic != nil {
 		return f.inElastic(e, cfg, j)
@@ -211,7 +217,7 @@ func (f *rankFlags) place() (cfg engine.Config, found bool, err error) {
 	if f.Transport != "auto" {
 		cfg.Transport = engine.Transport(f.Transport)
 	}
-	cfg.Conns, cfg.Timeout = f.Conns, f.Timeout
+	cfg.Conns, cfg.Timeout, cfg.JoinTimeout = f.Conns, f.Timeout, f.Patience
 	if err == nil {
 		cfg.TLS, err = f.tls()
 	}

@@ -77,6 +77,28 @@ func TestBenchKilledRank(t *testing.T) {
 	}
 }
 
+// TestBenchCrashedRank: Go catches some signals and ends with an exit code that means something
+// else; the signal is named all the same, and -v shows how the crash began.
+func TestBenchCrashedRank(t *testing.T) {
+	cmd, pids, errs := begun(t, "-n", "3", "--timeout", "1s", "-v")
+	syscall.Kill(pids[1], syscall.SIGSEGV)
+	code := codeOf(cmd.Wait())
+	if text := errs.String(); code != exitCannot || !strings.Contains(text, "busbar: rank 1 died by signal SEGV (segmentation violation)") || !strings.HasPrefix(text, "busbar: rank 1: SIGSEGV: ") {
+		t.Errorf("exit code %d: %s", code, text)
+	}
+}
+
+// TestBenchEndedRank: a rank that is asked to end tells the others, which do not wait for it.
+func TestBenchEndedRank(t *testing.T) {
+	for _, how := range []string{"shm", "tcp"} {
+		cmd, pids, errs := begun(t, "-n", "3", "--transport", how)
+		syscall.Kill(pids[1], syscall.SIGTERM)
+		if code := codeOf(cmd.Wait()); code != exitCannot || !strings.Contains(errs.String(), "busbar: rank 1 (") || strings.Contains(errs.String(), "hung") {
+			t.Errorf("%s: exit code %d: %s", how, code, errs)
+		}
+	}
+}
+
 // TestBenchKilled: nothing stays of a launcher that was killed once another has run.
 func TestBenchKilled(t *testing.T) {
 	temp := t.TempDir()

@@ -29,7 +29,8 @@ const (
 // launch starts n processes of this program as ranks and waits for their end. Rank 0 prints;
 // what it leaves behind, keep gets when all is done. Of an elastic job, any rank may become rank
 // 0, and some may be lost.
-func (f *rankFlags) launch(e *env, n int, elastic bool, keep func([]byte) error) error {
+func (f *rankFlags) launch(e *env, n int, j job) error {
+	elastic, keep := j.elastic != nil, j.keep
 	// The processes die with the thread that started them, so it must be this one.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -86,6 +87,9 @@ func (f *rankFlags) launch(e *env, n int, elastic bool, keep func([]byte) error)
 		parcel <- data
 	}()
 	err = ranks.outlast(e, f.Timeout)
+	if j.verbose {
+		ranks.showCrashes(e.stderr)
+	}
 	if err != nil && !errors.Is(err, errWrong) {
 		return err
 	}
@@ -203,8 +207,8 @@ func (f *flock) verdict(failed []error) error {
 			killed = append(killed, fmt.Sprintf("rank %d was ended by signal %d (%v)", r, ws.Signal(), ws.Signal()))
 			continue
 		}
-		if crash := f.said[r].crash(); crash != "" { // which has an exit code that means something else
-			killed = append(killed, fmt.Sprintf("rank %d crashed: %s", r, crash))
+		if crash := f.said[r].crash(); crash != nil { // which has an exit code that means something else
+			killed = append(killed, fmt.Sprintf("rank %d %s", r, crashWords(crash[0])))
 			continue
 		}
 		code = max(code, exit.ExitCode())
@@ -253,18 +257,6 @@ func (p *prefixed) last() string {
 	defer p.mu.Unlock()
 	lines := strings.Split(strings.TrimSpace(p.buf.String()), "\n")
 	return strings.TrimPrefix(lines[len(lines)-1], "busbar: ")
-}
-
-// crash is the first line of how Go ends a program that went wrong; "" where it did not.
-func (p *prefixed) crash() string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for line := range strings.Lines(p.buf.String()) {
-		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
-			return strings.TrimSpace(line)
-		}
-	}
-	return ""
 }
 
 // unwrapped is the file under the filter for messages, so that a rank can show its progress.

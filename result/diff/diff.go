@@ -34,12 +34,14 @@ const (
 // Side is one side of a row.
 type Side struct {
 	Median float64 `json:"median_us"`
-	Low    float64 `json:"low_us"` // of the median, at 95 %; equal to it where nobody knows
-	High   float64 `json:"high_us"`
-	N      int     `json:"n"` // observations
-	Runs   int     `json:"records"`
-	Algo   string  `json:"algo,omitempty"`
-	Wrong  int64   `json:"wrong,omitempty"`
+	// Low and High are where the median lies, at 95 %. Fewer than six observations cannot say
+	// that, and it is the least and the greatest of them.
+	Low   float64 `json:"low_us"`
+	High  float64 `json:"high_us"`
+	N     int     `json:"n"` // observations
+	Runs  int     `json:"records"`
+	Algo  string  `json:"algo,omitempty"`
+	Wrong int64   `json:"wrong,omitempty"`
 }
 
 // Row is one collective of one size on both sides.
@@ -50,6 +52,8 @@ type Row struct {
 	// Change is new over old, less one: 0.1 is ten percent slower.
 	Change float64
 	P      float64 // 1 where nothing was tested
+	// Adjusted is P for as many rows as were tested: see adjust.
+	Adjusted float64
 	// Between says that observations are whole runs of a tool, not single calls in one.
 	Between bool
 	Verdict Verdict
@@ -94,7 +98,7 @@ func Compare(before, after []*result.Record, o Options) *Report {
 			continue
 		}
 		delete(newer, b.key)
-		row := compare(b, n, o)
+		row := compare(b, n)
 		if row.Old.Median > 0 && row.New.Median > 0 {
 			logs += math.Log(row.New.Median / row.Old.Median)
 		}
@@ -106,10 +110,15 @@ func Compare(before, after []*result.Record, o Options) *Report {
 			rep.OnlyNew = append(rep.OnlyNew, b.list[0])
 		}
 	}
+	adjust(rep.Rows)
+	for i := range rep.Rows {
+		rep.Rows[i].judge(o)
+	}
 	if len(rep.Rows) > 0 {
 		rep.Geomean = math.Exp(logs/float64(len(rep.Rows))) - 1
 	}
 	rep.notes(before, after, single)
+	rep.tooFew(o)
 	return rep
 }
 
@@ -158,9 +167,9 @@ func gpu(r *result.Record) string {
 	return r.Machine.GPU
 }
 
-// compare judges one row.
-func compare(was, is *bundle, o Options) Row {
-	row := Row{Of: was.list[0], P: 1, Verdict: Unknown}
+// compare tests one row.
+func compare(was, is *bundle) Row {
+	row := Row{Of: was.list[0], P: 1, Adjusted: 1, Verdict: Unknown}
 	old, now := was.runs(), is.runs()
 	row.Between = min(len(old), len(now)) >= fewest
 	if !row.Between {
@@ -168,7 +177,7 @@ func compare(was, is *bundle, o Options) Row {
 			old, now = a, b
 		}
 	}
-	th := &benchmath.Thresholds{CompareAlpha: o.Alpha}
+	th := &benchmath.Thresholds{CompareAlpha: 0.05} // of which only P is taken
 	x, y := benchmath.NewSample(old, th), benchmath.NewSample(now, th)
 	row.Old, row.New = side(x, was), side(y, is)
 	if row.Old.Median > 0 {
@@ -177,14 +186,7 @@ func compare(was, is *bundle, o Options) Row {
 	if min(len(old), len(now)) >= fewest {
 		row.P = benchmath.AssumeNothing.Compare(x, y).P
 		row.Verdict = Same
-		switch {
-		case row.P < o.Alpha && row.Change > 0:
-			row.Verdict = Slower
-		case row.P < o.Alpha && row.Change < 0:
-			row.Verdict = Faster
-		}
 	}
-	row.Bad = row.Verdict == Slower && row.Change > o.Threshold || row.New.Wrong > 0 && row.Old.Wrong == 0
 	return row
 }
 
@@ -197,8 +199,8 @@ func side(s *benchmath.Sample, b *bundle) Side {
 	}
 	sum := benchmath.AssumeNothing.Summary(s, 0.95)
 	x.Median, x.Low, x.High = sum.Center, sum.Lo, sum.Hi
-	if math.IsInf(x.Low, 0) || math.IsInf(x.High, 0) {
-		x.Low, x.High = x.Median, x.Median
+	if (math.IsInf(x.Low, 0) || math.IsInf(x.High, 0)) && len(s.Values) > 0 {
+		x.Low, x.High = slices.Min(s.Values), slices.Max(s.Values)
 	}
 	return x
 }

@@ -40,7 +40,7 @@ func TestChangeAndNoise(t *testing.T) {
 		{"the same", around(rng, 100, 20), around(rng, 100, 20), diff.Same, false},
 		{"a fifth slower", around(rng, 100, 20), around(rng, 120, 20), diff.Slower, true},
 		{"a fifth faster", around(rng, 100, 20), around(rng, 80, 20), diff.Faster, false},
-		{"slower within the threshold", around(rng, 100, 200), around(rng, 103, 200), diff.Slower, false},
+		{"slower within the threshold", around(rng, 100, 200), around(rng, 104, 200), diff.Slower, false},
 		{"twice as slow, seen once", []float64{100}, []float64{200}, diff.Unknown, false},
 		{"twice as slow, three times", []float64{100, 101, 102}, []float64{200, 201, 202}, diff.Unknown, false},
 		{"twice as slow, four times", []float64{100, 101, 102, 103}, []float64{200, 201, 202, 203}, diff.Slower, true},
@@ -78,11 +78,11 @@ func TestRunsAreObservations(t *testing.T) {
 }
 
 func TestRowsAreMatched(t *testing.T) {
-	tree := record(2048, 1, 2, 3, 4)
+	tree := record(2048, 1, 2, 3, 4, 3)
 	tree.Algo = "tree"
 	inPlace := record(1024, 1, 2, 3, 4)
 	inPlace.InPlace = true
-	old := []*result.Record{record(2048, 5, 6, 7, 8), record(1024, 5, 6, 7, 8), record(4096, 1)}
+	old := []*result.Record{record(2048, 5, 6, 7, 8, 7), record(1024, 5, 6, 7, 8), record(4096, 1)}
 	now := []*result.Record{inPlace, tree, record(1024, 5, 6, 7, 8)}
 	rep := diff.Compare(old, now, diff.Options{})
 	if len(rep.Rows) != 2 || len(rep.OnlyOld) != 1 || len(rep.OnlyNew) != 1 {

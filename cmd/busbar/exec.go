@@ -167,12 +167,12 @@ func (c *execCmd) decide(e *env) (*execDoc, error) {
 	gpu, settings := d.gpu(node), []launch.Setting(nil)
 	switch {
 	case gpu != nil:
-		settings = launch.NodeSettings(node, cluster.InfiniBand)
+		settings = launch.NodeSettings(node, fabricOf(node))
 	case plan != nil:
 		gpu, settings = at.GPU, at.Type.Settings
-		d.note("this machine shows no GPU; cores and NICs are the plan's for %s", at.Type.Name)
+		d.note("this machine shows no GPU for this rank; cores and NICs are the plan's for %s", at.Type.Name)
 	default:
-		d.note("this machine shows no GPU, and there is no plan: nothing is bound")
+		d.note("this machine shows no GPU for this rank, and there is no plan: nothing is bound")
 	}
 	if gpu != nil {
 		d.GPU = gpu.Name
@@ -234,6 +234,16 @@ func here(host string) *cluster.NodeType {
 		return nil
 	}
 	return c.TypeOf(0)
+}
+
+// fabricOf is the network that NCCL would take on this machine: one with RDMA where there is any.
+func fabricOf(t *cluster.NodeType) cluster.NetKind {
+	for _, d := range t.Of(cluster.NIC) {
+		if n := t.Devices[d].NIC; n != nil && (n.Kind == cluster.InfiniBand || n.Kind == cluster.RoCE) {
+			return n.Kind
+		}
+	}
+	return cluster.Ethernet
 }
 
 // gpu is the one that the local rank means on this machine, or nil.

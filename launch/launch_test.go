@@ -10,10 +10,12 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"busbar/cluster"
 	"busbar/hardware"
+	"busbar/input/nccltuner"
 	"busbar/launch"
 	"busbar/nccl"
 	"busbar/step"
@@ -49,16 +51,58 @@ func planned(t testing.TB, split string, hosts ...string) *launch.Plan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Made = "busbar plan …"
-	model, _ := hardware.GPUByName("a100-80")
+	p.Made, p.Job.Step = "busbar plan …", 5
+	p.Settings = []launch.Setting{{Name: "NCCL_ALGO", Value: "allreduce:tree", Reason: "a reason"}}
+	p.Try = []launch.Setting{{Name: "NCCL_NET_GDR_LEVEL", Value: "SYS", Reason: "another\nreason"}}
+	return p
+}
+
+// Two GPUs of a node that share a NIC are faster with trees than with NCCL's own choice: what
+// is set names both times, and the plan's step is the one with it.
+func TestTune(t *testing.T) {
+	c, err := hardware.Preset("baskerville", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := nccl.Block(c, 2, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := workload.Find("gpt2-xl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := workload.Split{}.On(4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := &workload.Job{Model: m, Split: s, Seq: 1024, MicroBatch: 1, GlobalBatch: 4, Precision: "bf16", Recompute: workload.None, Framework: workload.Fused}
+	model, _ := hardware.GPUByName("a100-40")
 	g, err := step.NewGPU(model, step.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Tune(c, l, nccl.Newest, j, g); err != nil {
-		t.Fatal(err)
+	for version, want := range map[string]string{"2.30.7": "allreduce:tree", "2.18.5": "Tree"} {
+		v, err := nccl.ParseVersion(version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := launch.New(c, l, v, j, nil, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Tune(c, l, v, j, g); err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(p.Settings, func(s launch.Setting) bool { return s.Name == "NCCL_ALGO" })
+		if i < 0 || p.Settings[i].Value != want || !strings.Contains(p.Settings[i].Reason, "instead of") {
+			t.Errorf("NCCL %s: %v; want NCCL_ALGO=%s", version, p.Settings, want)
+		}
+		plain, err := step.Step(j, g, step.NewFabric(c, l, j.Split, v))
+		if err != nil || p.Job.Step >= plain.Step {
+			t.Errorf("NCCL %s: a step of %v with what is set, %v without (%v)", version, p.Job.Step, plain.Step, err)
+		}
 	}
-	return p
 }
 
 // The files of two plans are what they were: one whose hosts are known, one whose are not.
@@ -94,7 +138,7 @@ func TestFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(want, b.Bytes()) {
-			t.Errorf("%s differs; go test ./launch -update, and look at the difference:\n%s", golden, b.Bytes())
+			t.Errorf("%s differs; go test ./launch -update, and look at the difference:\n%s", golden, cmp.Diff(string(want), b.String()))
 		}
 	}
 }
@@ -139,11 +183,7 @@ func TestReadRefuses(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	var b bytes.Buffer
-	if err := planned(f, "tp=2,pp=2").Write(&b); err != nil {
-		f.Fatal(err)
-	}
-	f.Add(b.Bytes())
+	f.Add([]byte(`{"version":1,"job":{"dims":{"layers":4,"heads":2},"parallel":{"dp":2,"tp":1,"pp":1,"cp":1},"micro_batch":1,"global_batch":4},"nodes":[{"hosts":"a1","type":0,"gpus":[0,1]}],"types":[{"gpus":[{"cores":"0-3"},{}],"settings":[{"name":"NCCL_ALGO","value":"Tree"}]}]}`))
 	f.Add([]byte(`{"version":1,"nodes":[{"hosts":"a[1-9]","type":0,"gpus":[0]}],"types":[{"gpus":[{}]}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := launch.Read("p", bytes.NewReader(data))
@@ -173,6 +213,53 @@ func TestCores(t *testing.T) {
 			t.Fatalf("%v became %v (%v)", list, got, err)
 		}
 	})
+}
+
+// The table for NVIDIA's example has a line with a number of channels for every size of each
+// group's collectives, and is one that its reader finds nothing wrong with.
+func TestTables(t *testing.T) {
+	c, err := hardware.Preset("baskerville", 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := nccl.Block(c, 4, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &launch.Plan{NCCL: "2.30.7", Made: strings.Repeat("long ", 200), Job: launch.Job{Model: "m"}}
+	split, err := workload.Split{TP: 2}.On(16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, left, err := p.Tables(step.NewFabric(c, l, split, nccl.Newest))
+	if err != nil || len(files) != 3 || len(left) != 0 {
+		t.Fatalf("%d files, left out %v, %v", len(files), left, err)
+	}
+	for _, text := range strings.Split(string(files[0].Text), "\n") {
+		if len(text) > 500 {
+			t.Errorf("a line of %d bytes, which the plugin cuts", len(text))
+		}
+	}
+	table, err := nccltuner.Read(files[1].Name, bytes.NewReader(files[1].Text))
+	if err != nil || len(table.Warnings) > 0 {
+		t.Fatalf("%v %v", err, table.Warnings)
+	}
+	groups := map[[2]int]uint64{}
+	for _, r := range table.Rules {
+		if r.Channels < 1 {
+			t.Errorf("%s leaves channels open", r.String())
+		}
+		if r.Collective == "allreduce" {
+			key := [2]int{r.Nodes, r.Ranks}
+			if want := groups[key]; r.Min != want {
+				t.Errorf("%s begins at %d; want %d", r.String(), r.Min, want)
+			}
+			groups[key] = r.Max + 1
+		}
+	}
+	if len(groups) != 2 || groups[[2]int{1, 2}] == 0 || groups[[2]int{4, 8}] == 0 {
+		t.Errorf("groups %v; want those of 2 ranks in a node and of 8 on 4", groups)
+	}
 }
 
 // A NIC that no GPU is near is left out by name; where all are near NCCL is told nothing.

@@ -185,6 +185,15 @@ func (f *Fabric) begins(g Group, rank int) bool {
 	return at.begins(rank) && at.from+rank+at.rank(at.size-1) < len(f.layout)
 }
 
+// Predictor answers for the collectives of one group of a kind, as Seconds does; nil where the
+// split has no such group.
+func (f *Fabric) Predictor(g Group) (*predict.Predictor, error) {
+	if g == ToHost || f.size(g) < 2 {
+		return nil, nil
+	}
+	return f.predictor(g)
+}
+
 // predictor answers for one group of a kind, with the others that share its first host beside
 // it.
 func (f *Fabric) predictor(g Group) (*predict.Predictor, error) {

@@ -12,6 +12,7 @@ import (
 
 	"busbar/cluster"
 	"busbar/launch"
+	"busbar/step"
 )
 
 // emitFlags say where a plan's files go.
@@ -93,6 +94,12 @@ func (f *emitFlags) emit(e *env, p *planned) (*emittedDoc, error) {
 	if err != nil {
 		return nil, err
 	}
+	fabric := step.NewFabric(q.Cluster, q.Layout, r.job.Split, q.Version)
+	tables, none, err := plan.Tables(fabric)
+	if err != nil {
+		return nil, err
+	}
+	files, left = append(files, tables...), append(left, none...)
 	doc := &emittedDoc{Dir: f.Emit, Plan: f.Pick, Placeholders: plan.Placeholders, Settings: append([]launch.Setting{}, plan.Settings...)}
 	for _, l := range left {
 		doc.Left = append(doc.Left, leftDoc{l.Name, l.Reason})

@@ -177,3 +177,16 @@ func TestBoardsInAnyOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// What a rank was last seen doing is said in words.
+func TestDescribe(t *testing.T) {
+	for x, want := range map[uint64]string{
+		idleState:           "between calls",
+		4:                   "at step 5 of channel 0 of call 1, counted as they were prepared",
+		7<<40 | 2<<24 | 0x1: "at step 2 of channel 2 of call 8, counted as they were prepared",
+	} {
+		if got := describe(x); got != want {
+			t.Errorf("%x: %q; expected %q", x, got, want)
+		}
+	}
+}

@@ -390,11 +390,14 @@ func (c *Call) event(ln *lane, pc int, st *step) {
 func (c *Call) doing() string {
 	if c.boards() {
 		r, what := c.board.awaits()
+		if r < 0 {
+			return "in " + c.name
+		}
 		return fmt.Sprintf("in %s: waiting for rank %d: %s", c.name, r, what)
 	}
 	for i := range c.lanes {
 		if ln := &c.lanes[i]; ln.pc < len(ln.steps) {
-			return fmt.Sprintf("at lane %d op %d of %s: %s", i, ln.pc, c.name, ln.steps[ln.pc].op)
+			return fmt.Sprintf("at step %d of channel %d of %s: %s", ln.pc+1, i, c.name, ln.steps[ln.pc].op)
 		}
 	}
 	return "at the last sends of " + c.name

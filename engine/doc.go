@@ -43,7 +43,8 @@
 // Every connection begins with a challenge that proves the job's secret on both sides, and with
 // what the rank was told to do (Config.Work). What fails it is refused and counted, and the job
 // goes on; Config.OnRefusal hears of it. Every rank keeps a control connection to rank 0 and says
-// on it, several times within Config.Timeout, that it lives and what it is doing. A rank that dies, falls silent or is cut off is named to all others in a PeerError
+// on it, several times within Config.Timeout, that it lives and what it is doing. A rank that dies,
+// falls silent, is cut off or leaves while others wait for it is named to all others in a PeerError
 // within that time. A group that has failed refuses further calls.
 //
 // A job that should outlive its members is an elastic one: see Elastic, whose operations are

@@ -158,7 +158,7 @@ func expect(t *testing.T, all []*child, victim int, causes ...engine.Cause) {
 			if !ok {
 				t.Errorf("rank %d says %q of the end of rank %d", r, line, victim)
 			}
-			if !strings.Contains(line, "lane") && !strings.Contains(line, "last sends") {
+			if !strings.Contains(line, "channel") && !strings.Contains(line, "waiting for") && !strings.Contains(line, "last sends") {
 				t.Logf("rank %d was between calls: %s", r, line)
 			}
 		case <-limit:

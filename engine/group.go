@@ -401,5 +401,5 @@ func describe(x uint64) string {
 	if x == idleState {
 		return "between calls"
 	}
-	return fmt.Sprintf("in the call it prepared as number %d, at step %d of channel %d", x>>40+1, x&(1<<24-1)+1, x>>24&0xffff)
+	return fmt.Sprintf("at step %d of channel %d of call %d, counted as they were prepared", x&(1<<24-1)+1, x>>24&0xffff, x>>40+1)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -36,6 +37,11 @@ func outOfBounds(k *kong.Context) error {
 		}
 	}
 	return nil
+}
+
+// unreadable is why flags could not be read, in words for people who do not count in bits.
+func unreadable(err error) string {
+	return strings.ReplaceAll(err.Error(), "a valid 64 bit int", "a whole number of at most 18 digits")
 }
 
 // figureOf is a flag's value as a number; times are nanoseconds.

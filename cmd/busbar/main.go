@@ -136,7 +136,7 @@ func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []
 		fmt.Fprintln(stderr, "busbar: standard output:", helpless)
 		return exitCannot
 	case err != nil:
-		fmt.Fprintf(stderr, "busbar: %v\n%s\n", err, usageHint(err))
+		fmt.Fprintf(stderr, "busbar: %s\n%s\n", unreadable(err), usageHint(err))
 		return exitBad
 	}
 	if err := errors.Join(misplaced(k), empty(k), outOfBounds(k)); err != nil {

@@ -20,7 +20,7 @@ type emitFlags struct {
 	Emit  string `placeholder:"DIR" help:"Write the files that start a plan into DIR: NCCL's settings, Slurm, torchrun, MPI, Kubernetes, Megatron-LM, DeepSpeed, and plan.json for busbar exec."`
 	Pick  int    `default:"1" placeholder:"N" help:"With --emit: which of the plans."`
 	Hosts string `placeholder:"HOSTLIST" help:"With --emit: the hosts, in the order of ranks (gpu[01-08]); without it the cluster's own names."`
-	Force bool   `help:"With --emit: write into a folder that is not empty, over files of the same names."`
+	Force bool   `help:"With --emit: write into a folder that is not empty, over files of the same names; those of an earlier plan that this one has no use for are removed."`
 }
 
 // emittedDoc is what was written, in the document of --json.
@@ -103,6 +103,10 @@ func (f *emitFlags) emit(e *env, p *planned) (*emittedDoc, error) {
 	doc := &emittedDoc{Dir: f.Emit, Plan: f.Pick, Placeholders: plan.Placeholders, Settings: append([]launch.Setting{}, plan.Settings...)}
 	for _, l := range left {
 		doc.Left = append(doc.Left, leftDoc{l.Name, l.Reason})
+		// What an earlier plan left there would pass for this one's.
+		if err := os.Remove(filepath.Join(f.Emit, l.Name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, cannotError{err}
+		}
 	}
 	slices.Reverse(files) // plan.json last: what exec finds is whole
 	for _, x := range files {

@@ -113,7 +113,7 @@ func (p *planned) print(w io.Writer) error {
 	if p.name != "" {
 		name += " with " + p.name
 	}
-	fmt.Fprintf(w, "%s on %s, %d GPUs (%s): %s parameters, %d sequences of %d tokens a step, %s, %s\n", base.Model.Name, name, p.query.Space.Ranks, p.query.GPU.Model.Title, thousands(base.Model.Params()), base.GlobalBatch, base.Seq, base.Precision, base.Framework)
+	fmt.Fprintf(w, "%s on %s, %s (%s): %s parameters, %d sequences of %d tokens a step, %s, %s\n", base.Model.Name, name, counted(p.query.Space.Ranks, "GPU"), p.query.GPU.Model.Title, thousands(base.Model.Params()), base.GlobalBatch, base.Seq, base.Precision, base.Framework)
 	// How many had to be priced depends on which processor was first.
 	fmt.Fprintf(w, "%s settings considered, %s fit", thousands(a.Considered), thousands(a.Fit))
 	if a.Whole {

@@ -25,8 +25,8 @@ const least = 0.02
 
 // Changes tries, one by one, settings and purchases that could make the job faster and fit
 // the memory of the GPU, and returns those that help, the best first. Networks are
-// tried only where the step waits for them.
-func (p *Prepared) Changes(g *GPU, r *Result) ([]Change, error) {
+// tried where they are asked for and the step waits for them: each takes as long as the job itself.
+func (p *Prepared) Changes(g *GPU, r *Result, networks bool) ([]Change, error) {
 	var list []Change
 	have := float64(g.Model.Memory)
 	try := func(c Change, f *Fabric, j *workload.Job) error {
@@ -53,7 +53,7 @@ func (p *Prepared) Changes(g *GPU, r *Result) ([]Change, error) {
 			return nil, err
 		}
 	}
-	if wait, _ := p.f.Waits(r); wait > least*r.Step && r.Ranks <= mostTried {
+	if wait, _ := p.f.Waits(r); networks && wait > least*r.Step && r.Ranks <= mostTried {
 		for _, b := range p.networks() {
 			// NCCL_ALGO may leave a collective of the job without an algorithm.
 			if err := try(b.Change, b.fabric, p.j); err != nil && b.Buy {

@@ -16,7 +16,7 @@ func TestChangesOfSharedNIC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := p.Changes(g, r)
+	list, err := p.Changes(g, r, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestChangesHoldTheirPromise(t *testing.T) {
 	r := changed(t, p, g, func(j *workload.Job) { j.Recompute = workload.Full })
 	j := *p.Job()
 	j.Recompute = workload.Full
-	list, err := step.Prepare(&j, p.Fabric()).Changes(g, r)
+	list, err := step.Prepare(&j, p.Fabric()).Changes(g, r, true)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ func TestWhatWouldFit(t *testing.T) {
 		if !strings.Contains(text, "does not fit") || !strings.Contains(text, c.want) || strings.Contains(text, c.not) {
 			t.Errorf("%s %s: %s; want %q and not %q", c.model, c.split, text, c.want, c.not)
 		}
-		list, err := p.Changes(g, r)
+		list, err := p.Changes(g, r, true)
 		if err != nil {
 			t.Fatal(err)
 		}

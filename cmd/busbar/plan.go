@@ -153,7 +153,7 @@ func (c *planCmd) plan(e *env, a *asked, v planVariant) (*planned, error) {
 		tasks := step.Prepare(j, own)
 		row := pricedStep{layout: name, job: j, gpu: model, fabric: own, tasks: tasks, chip: g, Result: answer.Plans[i].Result}
 		if i == 0 {
-			if row.changes, err = tasks.Changes(g, row.Result); err != nil {
+			if row.changes, err = tasks.Changes(g, row.Result, true); err != nil {
 				return nil, err
 			}
 		}

@@ -7,6 +7,7 @@ type stepCmd struct {
 	jobFlags
 	wholeFlags
 	Groups bool     `help:"Also say which ranks form which groups, and where they sit."`
+	Advise bool     `help:"Try other networks and settings of NCCL too, each as much work as the step itself; without it only where at most 8 GPUs take part."`
 	Output []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write the timeline of the step (one layout): .svg is a picture, .trace.json for Perfetto. Repeatable."`
 }
 
@@ -23,6 +24,9 @@ func (stepCmd) Help() string {
 		"  busbar step -c dgx-h100:2048 -m llama3-405b --parallel tp=8,pp=16 --global-batch 2048 --goodput --tokens 15.6T --price 2.50/gpu-hour\n" +
 		"  busbar step -c baskerville -m gpt2-large --compare 1x4,2x2,4x1 --micro-batch 8 --json"
 }
+
+// fewRanks are so few that other networks are tried unasked: that takes milliseconds.
+const fewRanks = 8
 
 // Run prices the step on every layout.
 func (c *stepCmd) Run(e *env) error {
@@ -42,7 +46,7 @@ func (c *stepCmd) Run(e *env) error {
 		if err != nil {
 			return err
 		}
-		if r.changes, err = r.tasks.Changes(r.chip, r.Result); err != nil {
+		if r.changes, err = r.tasks.Changes(r.chip, r.Result, c.Advise || r.Ranks <= fewRanks); err != nil {
 			return fmt.Errorf("layout %s: %w", r.layout, err)
 		}
 		if r.whole, err = whole.of(&c.jobFlags, a, s, r); err != nil {

@@ -50,15 +50,21 @@ func (q *Query) Holds(plans []Plan, factor float64) ([]int, error) {
 	if !ok {
 		return nil, nil
 	}
-	f := step.NewFabric(c, q.Layout, plans[0].Job.Split, q.Version)
+	fabrics := map[int]*step.Fabric{}
 	took := make([]float64, len(plans))
 	order := make([]int, len(plans))
 	for i := range plans {
-		r, err := step.Prepare(&plans[i].Job, f.With(plans[i].Job.Split)).Price(q.GPU)
+		split := plans[i].Job.Split
+		f := fabrics[split.Ranks()]
+		if f == nil {
+			f = step.NewFabric(c, q.Layout[:split.Ranks()], split, q.Version)
+			fabrics[split.Ranks()] = f
+		}
+		r, err := step.Prepare(&plans[i].Job, f.With(split)).Price(q.GPU)
 		if err != nil {
 			return nil, err
 		}
-		took[i], order[i] = r.Step, i
+		took[i], order[i] = q.objective().Value(r), i
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
 		switch {

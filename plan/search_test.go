@@ -35,7 +35,7 @@ func query(t testing.TB, preset, gpu, model string, nodes int, global int64) *pl
 		t.Fatal(err)
 	}
 	base := workload.Job{Model: m, Seq: m.Seq, GlobalBatch: global, Precision: workload.BF16, Framework: workload.Fused}
-	return &plan.Query{Space: plan.NewSpace(base, 8*nodes, 8), Cluster: c, Layout: l, Version: nccl.Newest, GPU: g, Top: 10, Reserve: 0.05}
+	return &plan.Query{Spaces: []*plan.Space{plan.NewSpace(base, 8*nodes, 8)}, Objective: plan.Shortest(), Cluster: c, Layout: l, Version: nccl.Newest, GPU: g, Top: 10, Reserve: 0.05}
 }
 
 // The best plans are those that pricing everything finds.
@@ -45,7 +45,7 @@ func TestSearchIsExact(t *testing.T) {
 			continue // which takes long under the race detector
 		}
 		q := query(t, x.preset, x.gpu, x.model, 2, 16)
-		q.Space.Micro, q.Space.Chunks = []int64{1, 2}, []int{1, 2}
+		q.Spaces[0].Micro, q.Spaces[0].Chunks = []int64{1, 2}, []int{1, 2}
 		a, err := plan.Search(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
@@ -53,7 +53,7 @@ func TestSearchIsExact(t *testing.T) {
 		var all []float64
 		kept := map[[6]int]float64{}
 		f := step.NewFabric(q.Cluster, q.Layout, workload.Split{}, q.Version)
-		q.Space.Each(func(j *workload.Job) {
+		q.Spaces[0].Each(func(j *workload.Job) {
 			mine := *j
 			r, err := step.Prepare(&mine, f.With(mine.Split)).Price(q.GPU)
 			if err != nil {
@@ -86,7 +86,7 @@ func TestSearchIsExact(t *testing.T) {
 		if a.Bound != a.Plans[0].Result.Step {
 			t.Errorf("%s: nothing is left below %g s, and the bound is %g s", x.model, a.Plans[0].Result.Step, a.Bound)
 		}
-		t.Logf("%s: %d settings, %d fit, %d priced", x.model, a.Considered, a.Fit, a.Priced)
+		t.Logf("%s: %d settings, %d bounded, %d cut in groups, %d priced", x.model, a.Considered, a.Bounded, a.Cut, a.Priced)
 	}
 }
 
@@ -124,6 +124,8 @@ func BenchmarkSearch(b *testing.B) {
 			b.Fatal(err)
 		}
 		b.ReportMetric(float64(a.Considered), "settings")
+		b.ReportMetric(float64(a.Bounded), "bounded")
+		b.ReportMetric(float64(a.Cut), "cut")
 		b.ReportMetric(float64(a.Priced), "priced")
 	}
 }
@@ -153,13 +155,13 @@ func TestMegatronTable(t *testing.T) {
 	} {
 		q := query(t, "dgx-a100", "a100-80", x.model, x.nodes, x.global)
 		q.Top = 1
-		q.Space.Recompute = []workload.Recompute{workload.Full}
-		q.Space.Schedule = []pipeline.Schedule{pipeline.Alternate, pipeline.Interleaved}
+		q.Spaces[0].Recompute = []workload.Recompute{workload.Full}
+		q.Spaces[0].Schedule = []pipeline.Schedule{pipeline.Alternate, pipeline.Interleaved}
 		a, err := plan.Search(t.Context(), q)
 		if err != nil {
 			t.Fatalf("%s: %v", x.model, err)
 		}
-		j := q.Space.Base
+		j := q.Spaces[0].Base
 		j.Recompute, j.MicroBatch = workload.Full, 1
 		if j.Split, err = (workload.Split{TP: x.tp, PP: x.pp}).On(8 * x.nodes); err != nil {
 			t.Fatal(err)

@@ -56,6 +56,7 @@ type Fabric struct {
 // known is what was asked for on a layout, by where groups sit and not by what they are for:
 // splits have many groups in common. Several goroutines may ask at once.
 type known struct {
+	found nccl.Found
 	mu    sync.Mutex // of all below
 	asked map[seat]*oracle
 	times map[call]cost
@@ -224,7 +225,7 @@ func (f *Fabric) predictor(g Group, o *oracle) (*predict.Predictor, error) {
 		return o.p, nil
 	}
 	at := f.seat(g)
-	p, err := predict.New(f.c, f.ranks(g, 0), f.version, f.Env, nil)
+	p, err := predict.NewKnowing(&f.known.found, f.c, f.ranks(g, 0), f.version, f.Env, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%s groups: %w", g, err)
 	}

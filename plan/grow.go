@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"math"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -71,11 +72,12 @@ func (s *search) batch() []*node {
 			s.heap.list = nil // and so are all that follow
 			break
 		}
-		limit := 0.0
-		if n.leaf == nil {
-			limit = s.best.limits(n.trunk, s.q.Spaces[n.trunk.space].ZeRO)
-		} else {
+		limit := math.Inf(1)
+		switch {
+		case n.leaf != nil:
 			limit = s.best.limit(n.kin())
+		case n.trunk != nil:
+			limit = s.best.limits(n.trunk, s.q.Spaces[n.space].ZeRO)
 		}
 		if n.value < limit {
 			list = append(list, n)
@@ -114,6 +116,8 @@ func (s *search) take(n *node, f *found) error {
 // visit works on one node.
 func (s *search) visit(n *node) found {
 	switch {
+	case n.trunk == nil:
+		return s.spread(n.space)
 	case n.begun != nil:
 		return s.finish(n)
 	case n.leaf != nil:
@@ -142,7 +146,7 @@ func (s *search) hear(n *node) found {
 // micro-batches.
 func (s *search) fits(t *trunk) (lean *Lean, ok bool) {
 	x := s.q.Spaces[t.space]
-	j := t.job
+	j := *t.Job()
 	if j.Split.PP > 1 {
 		j.Schedule = pipeline.Alternate
 	}
@@ -170,7 +174,7 @@ func (s *search) open(t *trunk) found {
 	x := s.q.Spaces[t.space]
 	f := found{opened: t.settings}
 	least := s.value(t.space, t.Least())
-	x.branches(&t.job, func(j *workload.Job) bool {
+	x.branches(t.Job(), func(j *workload.Job) bool {
 		f.bounded++
 		b := t.Bound(j)
 		if !s.roomFor(x, b.Memory) {
@@ -180,7 +184,7 @@ func (s *search) open(t *trunk) found {
 			return true
 		}
 		if v := max(least, s.value(t.space, b)); v < s.best.limit(kinOf(&j.Split)) {
-			f.more = append(f.more, &node{value: v, trunk: t, leaf: leafOf(j)})
+			f.more = append(f.more, &node{value: v, space: t.space, trunk: t, leaf: leafOf(j)})
 		}
 		return true
 	})
@@ -215,7 +219,7 @@ func (s *search) finish(n *node) found {
 
 // kin is that of a setting.
 func (n *node) kin() kin {
-	k := kinOf(&n.trunk.job.Split)
+	k := kinOf(&n.trunk.Job().Split)
 	k.zero = n.leaf.zero
 	return k
 }

@@ -13,17 +13,17 @@ import (
 // trunk is settings that share what a rank computes and what its layers exchange.
 type trunk struct {
 	*step.Trunk
-	job      workload.Job
 	space    int
 	settings int64
 	heard    bool // traffic is in its bounds
 }
 
-// node is something with a bound: a trunk, a setting of it, or a setting that is priced but for
-// the play of its pipeline.
+// node is something with a bound: a space, a trunk, a setting of it, or a setting that is priced but
+// for the play of its pipeline.
 type node struct {
 	value float64
 	index int64 // of those with equal values, the first is taken
+	space int
 	trunk *trunk
 	leaf  *leaf
 	begun *step.Pricing
@@ -45,7 +45,7 @@ func leafOf(j *workload.Job) *leaf {
 
 // job is the setting on its trunk.
 func (l *leaf) job(t *trunk) *workload.Job {
-	j := t.job
+	j := *t.Job()
 	s := &j.Split
 	s.ZeRO, s.Shard, s.Chunks = l.zero, l.shard, l.chunks
 	j.Schedule, j.Offload, j.Compress = l.schedule, l.offload, l.compress
@@ -131,7 +131,7 @@ func (b *shortlist) limit(k kin) float64 {
 
 // limits is the value from which on nothing of a trunk is wanted.
 func (b *shortlist) limits(t *trunk, zeros []int) float64 {
-	k := kinOf(&t.job.Split)
+	k := kinOf(&t.Job().Split)
 	most := 0.0
 	for _, k.zero = range zeros {
 		if k.zero > 1 && k.pp > 1 {

@@ -78,8 +78,7 @@ func Search(ctx context.Context, q *Query) (*Answer, error) {
 	s := newSearch(q)
 	s.plant(ctx)
 	err := s.grow(ctx)
-	a := &Answer{Considered: s.considered, Bounded: s.bounded, Priced: s.priced, Plans: s.best.list(), Whole: ctx.Err() == nil}
-	a.Cut = a.Considered - s.opened
+	a := &Answer{Considered: s.considered, Bounded: s.bounded, Cut: s.considered - s.opened, Priced: s.priced, Plans: s.best.list(), Whole: ctx.Err() == nil}
 	switch {
 	case err != nil:
 		return a, err
@@ -103,7 +102,8 @@ type search struct {
 	q       *Query
 	room    float64
 	bounds  *step.Bounds
-	fabrics []*step.Fabric // by space
+	fabrics []*step.Fabric    // by space
+	counts  []map[tally]int64 // by space, how many settings trunks have
 	heap    heap
 	best    shortlist
 
@@ -116,45 +116,87 @@ func newSearch(q *Query) *search {
 	own := *q
 	own.Objective = q.objective()
 	s := &search{q: &own, room: float64(q.GPU.Model.Memory) * (1 - q.Reserve), best: shortlist{top: q.Top, by: map[kin]entry{}}}
+	s.counts = make([]map[tally]int64, len(q.Spaces))
 	s.bounds = step.NewBounds(q.Spaces[0].Base.Model, q.GPU)
+	all := step.NewFabric(q.Cluster, q.Layout, workload.Split{}, q.Version)
 	for _, x := range q.Spaces {
-		s.fabrics = append(s.fabrics, step.NewFabric(q.Cluster, q.Layout[:x.Ranks], workload.Split{}, q.Version))
+		s.fabrics = append(s.fabrics, all.On(q.Layout[:x.Ranks]))
 	}
 	return s
 }
 
-// plant makes the trunks of all spaces.
+// plant counts the settings of every space, and bounds it: by the least time of a GPU that any way to
+// divide layers and sequences needs for a sequence.
 func (s *search) plant(ctx context.Context) {
 	for i, x := range s.q.Spaces {
-		counts := map[tally]int64{}
+		if ctx.Err() != nil {
+			return
+		}
+		s.counts[i] = map[tally]int64{}
+		settings, least := int64(0), math.Inf(1)
+		seen := map[rankWork]bool{}
 		for _, d := range x.splits() {
-			if ctx.Err() != nil {
-				return
-			}
 			x.trunks(d, func(j *workload.Job) {
-				// How many settings a trunk has depends on these alone.
-				key := tally{j.Split.DP, j.Split.TP, j.Split.PP, j.Split.CP, j.Split.EP, j.MicroBatch, j.Split.Order, j.Context}
-				n, ok := counts[key]
-				if !ok {
-					x.branches(j, func(j *workload.Job) bool { n += int64(len(x.buckets(j))); return true })
-					counts[key] = n
+				n := s.count(i, j)
+				settings += n
+				if key := workOf(j); n > 0 && !seen[key] {
+					seen[key] = true
+					least = min(least, s.value(i, s.bounds.Trunk(j).Least()))
 				}
-				if n == 0 {
-					return
-				}
-				s.considered += n
-				t := &trunk{job: *j, space: i, settings: n, Trunk: s.bounds.Trunk(j)}
-				s.heap.push(&node{trunk: t, value: s.value(i, t.Least()), index: s.heap.next()})
 			})
+		}
+		if s.considered += settings; settings > 0 {
+			s.heap.push(&node{space: i, value: least, index: s.heap.next()})
 		}
 	}
 }
 
+// spread makes the trunks of a space.
+func (s *search) spread(i int) found {
+	x := s.q.Spaces[i]
+	var f found
+	for _, d := range x.splits() {
+		x.trunks(d, func(j *workload.Job) {
+			if n := s.count(i, j); n > 0 {
+				t := &trunk{Trunk: s.bounds.Trunk(j), space: i, settings: n}
+				f.more = append(f.more, &node{trunk: t, space: i, value: s.value(i, t.Least())})
+			}
+		})
+	}
+	return f
+}
+
+// tally is what the number of a trunk's settings depends on.
 type tally struct {
 	dp, tp, pp, cp, ep int
 	micro              int64
 	order              workload.Order
 	context            workload.Context
+}
+
+// count is how many settings a trunk has.
+func (s *search) count(space int, j *workload.Job) int64 {
+	key := tally{j.Split.DP, j.Split.TP, j.Split.PP, j.Split.CP, j.Split.EP, j.MicroBatch, j.Split.Order, j.Context}
+	n, ok := s.counts[space][key]
+	if !ok {
+		x := s.q.Spaces[space]
+		x.branches(j, func(j *workload.Job) bool { n += int64(len(x.buckets(j))); return true })
+		s.counts[space][key] = n
+	}
+	return n
+}
+
+// rankWork is what the least time of a GPU for a sequence depends on.
+type rankWork struct {
+	tp, cp, ep int
+	micro      int64
+	recompute  workload.Recompute
+	sequence   bool
+}
+
+func workOf(j *workload.Job) rankWork {
+	s := &j.Split
+	return rankWork{s.TP, s.CP, s.EP, j.MicroBatch, j.Recompute, s.SeqParallel}
 }
 
 // value is the objective of a bound.

@@ -190,8 +190,12 @@ func (s *Space) states(j *workload.Job, visit func() bool) {
 			tried = append(tried, n)
 			j.Split.Shard = n
 			for _, j.Offload = range s.Offload {
+				// What Check refuses most often, without its words.
+				if j.Offloads() && (zero == 0 && replicas > 1 || j.Offload == workload.OffloadParams && (j.Split.PP > 1 || zero < 3 && replicas > 1)) {
+					continue
+				}
 				for i, compress := range s.Compress {
-					if i > 0 && replicas == 1 {
+					if i > 0 && (replicas == 1 || j.GradWidth() <= 2) {
 						continue
 					}
 					if j.Compress = compress; !visit() {
@@ -233,6 +237,9 @@ func (s *Space) pipelines(j *workload.Job, visit func(j *workload.Job) bool) boo
 	for _, schedule := range s.Schedule {
 		for _, chunks := range s.Chunks {
 			if (schedule == pipeline.Interleaved) != (chunks > 1) && (schedule != pipeline.ZeroBubbleV || chunks != 2) {
+				continue
+			}
+			if int64(chunks*j.Split.PP) > j.Model.Dims.Layers || schedule == pipeline.Interleaved && j.Micros()%int64(j.Split.PP) != 0 {
 				continue
 			}
 			j.Schedule, j.Split.Chunks = schedule, chunks

@@ -56,7 +56,7 @@ type Fabric struct {
 // known is what was asked for on a layout, by where groups sit and not by what they are for:
 // splits have many groups in common. Several goroutines may ask at once.
 type known struct {
-	found nccl.Found
+	found *nccl.Found
 	mu    sync.Mutex // of all below
 	asked map[seat]*oracle
 	times map[call]cost
@@ -105,7 +105,17 @@ type cost struct {
 
 // NewFabric puts a split on a layout.
 func NewFabric(c *cluster.Cluster, l nccl.Layout, s workload.Split, v nccl.Version) *Fabric {
-	return &Fabric{c: c, layout: l, split: s, version: v, known: &known{asked: map[seat]*oracle{}, times: map[call]cost{}, plans: map[pipeline.Shape][]*pipeline.Steady{}}}
+	return &Fabric{c: c, layout: l, split: s, version: v, known: newKnown(&nccl.Found{})}
+}
+
+func newKnown(found *nccl.Found) *known {
+	return &known{found: found, asked: map[seat]*oracle{}, times: map[call]cost{}, plans: map[pipeline.Shape][]*pipeline.Steady{}}
+}
+
+// On is the fabric over other ranks of the same cluster. The two share what does not depend on how
+// many there are.
+func (f *Fabric) On(l nccl.Layout) *Fabric {
+	return &Fabric{Env: f.Env, c: f.c, layout: l, version: f.version, known: newKnown(f.known.found)}
 }
 
 // With is the fabric of another split over the same ranks. The two share what either has asked
@@ -225,7 +235,7 @@ func (f *Fabric) predictor(g Group, o *oracle) (*predict.Predictor, error) {
 		return o.p, nil
 	}
 	at := f.seat(g)
-	p, err := predict.NewKnowing(&f.known.found, f.c, f.ranks(g, 0), f.version, f.Env, nil)
+	p, err := predict.NewKnowing(f.known.found, f.c, f.ranks(g, 0), f.version, f.Env, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%s groups: %w", g, err)
 	}

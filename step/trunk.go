@@ -40,6 +40,9 @@ func (b *Bounds) Trunk(j *workload.Job) *Trunk {
 	return t
 }
 
+// Job is the one that it was made for.
+func (t *Trunk) Job() *workload.Job { return &t.job }
+
 // variant is the job as a branch of it has its blocks.
 func (t *Trunk) variant(whole int) workload.Job {
 	j := t.job

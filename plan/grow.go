@@ -27,6 +27,16 @@ type found struct {
 	err      error
 }
 
+// add puts another's in.
+func (f *found) add(o found) {
+	f.more = append(f.more, o.more...)
+	f.opened += o.opened
+	f.bounded += o.bounded
+	if o.lean != nil && (f.lean == nil || o.lean.Memory.Total() < f.lean.Memory.Total()) {
+		f.lean = o.lean
+	}
+}
+
 // grow takes the nodes with the least bounds until none can be better than what is kept.
 func (s *search) grow(ctx context.Context) error {
 	for ctx.Err() == nil {

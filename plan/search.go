@@ -28,6 +28,8 @@ type Query struct {
 	Reserve float64
 	// HostMemory is how much of a node's own memory plans may take; 0 is any amount.
 	HostMemory float64
+	// Each bounds every setting by itself and cuts no groups, which takes longer and finds the same.
+	Each bool
 	// Watch, where there is one, is called now and then with how far the search is.
 	Watch func(Progress)
 }
@@ -159,6 +161,10 @@ func (s *search) spread(i int) found {
 		x.trunks(d, func(j *workload.Job) {
 			if n := s.count(i, j); n > 0 {
 				t := &trunk{Trunk: s.bounds.Trunk(j), space: i, settings: n}
+				if s.q.Each {
+					f.add(s.open(t))
+					return
+				}
 				f.more = append(f.more, &node{trunk: t, space: i, value: s.value(i, t.Least())})
 			}
 		})

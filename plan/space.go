@@ -42,6 +42,9 @@ const mostMicro = 64
 // too thin for more.
 const mostTensor = 64
 
+// leastShared is the fewest tokens of a sequence that a rank is given where several share it.
+const leastShared = 1024
+
 // NewSpace is all that makes sense for a job on so many ranks, of nodes with so many each.
 func NewSpace(base workload.Job, ranks, node int) *Space {
 	d := base.Model.Dims
@@ -53,7 +56,7 @@ func NewSpace(base workload.Job, ranks, node int) *Space {
 		if int64(n) <= d.Layers {
 			s.PP = append(s.PP, n)
 		}
-		if n > 1 && n <= 64 && base.Seq%int64(n) == 0 && base.Seq/int64(n) >= 2048 {
+		if n > 1 && n <= 64 && base.Seq%int64(n) == 0 && base.Seq/int64(n) >= leastShared {
 			s.CP = append(s.CP, n)
 		}
 		if n > 1 && d.Experts > 0 && d.Experts%int64(n) == 0 {

@@ -97,5 +97,5 @@ func (x *Pricing) through(micros, message float64) (alone, whole float64) {
 // Buckets are sizes of gradients that travel at once which are worth a try, the usual one first:
 // up to what takes as long as its start no more.
 func Buckets() []int64 {
-	return slices.Clone([]int64{usualBucket, 100 << 20, 400 << 20})
+	return slices.Clone([]int64{usualBucket, 50 << 20, 100 << 20, 200 << 20, 400 << 20})
 }

@@ -2,14 +2,12 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"busbar/cluster"
-	"busbar/pipeline"
 	"busbar/plan"
 	"busbar/step"
 )
@@ -108,8 +106,6 @@ func changedCluster(cl *cluster.Cluster, text string) (*cluster.Cluster, error) 
 	return nil, fmt.Errorf("%q is nothing that can be set; expected network.gbps or nics_per_node", key)
 }
 
-func knownSchedule(s pipeline.Schedule) bool { return slices.Contains(pipeline.Schedules(), s) }
-
 // searching shows how far a search is, four times a second, on a terminal.
 func (e *env) searching(o common) func(plan.Progress) {
 	if o.Quiet || !isTerminal(e.stderr) {
@@ -124,7 +120,7 @@ func (e *env) searching(o common) func(plan.Progress) {
 			return
 		}
 		last = time.Now()
-		text := fmt.Sprintf("%s settings considered", thousands(p.Considered))
+		text := fmt.Sprintf("%s of %s settings bounded or cut", thousands(p.Done), thousands(p.Considered))
 		if p.Best > 0 {
 			text += fmt.Sprintf(", %s priced, best %s", thousands(p.Priced), seconds(p.Best))
 		}

@@ -55,6 +55,7 @@ const usualTokens = 4 << 20
 type planned struct {
 	name   string // what was set; "" for the cluster as it is
 	query  *plan.Query
+	order  *rankOrder // of hosts that were given
 	answer *plan.Answer
 	took   time.Duration
 	rows   []pricedStep // as busbar step has them
@@ -111,7 +112,7 @@ func (c *planCmd) Run(e *env) error {
 
 // plan searches on one cluster.
 func (c *planCmd) plan(e *env, a *asked, v planVariant) (*planned, error) {
-	layout, name, err := laid(v.cluster, a.shapes[0])
+	layout, name, order, err := c.seated(v.cluster, a.shapes[0])
 	if err != nil {
 		return nil, err
 	}
@@ -134,6 +135,10 @@ func (c *planCmd) plan(e *env, a *asked, v planVariant) (*planned, error) {
 	q := &plan.Query{Space: space, Cluster: v.cluster, Layout: layout, Version: a.version, GPU: g, Top: c.Top, Reserve: c.Reserve, Watch: e.searching(c.common)}
 	at := time.Now()
 	answer, err := plan.Search(e.ctx, q)
+	if err == nil && order != nil {
+		answer, err = c.arrange(e, q, order, answer)
+		layout = q.Layout
+	}
 	took := time.Since(at)
 	e.searched(c.common)
 	if errors.Is(err, plan.ErrNone) && answer.Considered == 0 {
@@ -145,7 +150,7 @@ func (c *planCmd) plan(e *env, a *asked, v planVariant) (*planned, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &planned{name: v.name, query: q, answer: answer, took: took}
+	p := &planned{name: v.name, query: q, order: order, answer: answer, took: took}
 	f := step.NewFabric(v.cluster, layout, workload.Split{}, a.version)
 	for i := range answer.Plans {
 		j := &answer.Plans[i].Job

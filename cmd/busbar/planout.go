@@ -22,6 +22,7 @@ type planDoc struct {
 	Complete   bool         `json:"complete"`
 	Bound      float64      `json:"bound_s"`
 	Holds      string       `json:"sensitivity,omitempty"`
+	Hosts      *orderDoc    `json:"hosts,omitempty"`
 	Plans      []planRowDoc `json:"plans"`
 	Variants   []planDoc    `json:"variants,omitempty"`
 	Emitted    *emittedDoc  `json:"emitted,omitempty"`
@@ -47,6 +48,9 @@ func planDocument(list []*planned) planDoc {
 		d := planDoc{
 			Cluster: p.query.Cluster.Name, Set: p.name, Model: p.query.Space.Base.Model.Name, GPUs: p.query.Space.Ranks,
 			Considered: a.Considered, Fit: a.Fit, Priced: a.Priced, Seconds: p.took.Seconds(), Complete: a.Whole, Bound: a.Bound, Holds: p.holds, Plans: []planRowDoc{},
+		}
+		if p.order != nil {
+			d.Hosts = &p.order.doc
 		}
 		rows := stepDocument(p.query.Cluster.Name, p.rows).Rows
 		for i := range p.rows {
@@ -156,6 +160,10 @@ func (p *planned) print(w io.Writer) error {
 	}
 	if p.holds != "" {
 		fmt.Fprintln(w, p.holds)
+	}
+	if p.order != nil {
+		p.order.print(w)
+		return nil // busbar step has the cluster's own order
 	}
 	fmt.Fprintf(w, "look at the first: %s\n", p.command(0))
 	return nil

@@ -41,6 +41,9 @@ type leftDoc struct {
 
 // check says before the search what could not be written after it.
 func (f *emitFlags) check() error {
+	if f.Keep && f.Hosts == "" {
+		return errors.New("--keep-order: the order of which hosts? expected --hosts too")
+	}
 	if f.Emit == "" {
 		if f.Force || f.Pick != 1 {
 			return errors.New("--pick and --force are for --emit DIR")

@@ -21,16 +21,13 @@ type searcher struct {
 	byRank []int
 	cur    trial
 	best   trial
-	nets   map[netKey][]*topoNode
-	stack  []int   // lists of next GPUs, one behind the other
-	buf    []score // of the list being sorted
-	work   int     // hops looked at: what the search has cost so far
-	found  int     // times that a better graph came up
-}
-
-type netKey struct {
-	most PathType
-	gpu  int
+	nets   [PathDIS + 1][][]*topoNode // to try, by the worst type of path and the GPU; the first is for all
+	stack  []int                      // lists of next GPUs, one behind the other
+	buf    []score                    // of the list being sorted
+	near   [][]int                    // GPUs nearest to each NIC
+	work   int                        // hops looked at: what the search has cost so far
+	found  int                        // times that a better graph came up
+	limit  limit
 }
 
 // Orders the search may force.
@@ -41,10 +38,27 @@ const (
 )
 
 func newSearcher(s *system) *searcher {
-	x := &searcher{s: s, ngpus: len(s.nodes[kindGPU]), nets: map[netKey][]*topoNode{}}
+	x := &searcher{s: s, ngpus: len(s.nodes[kindGPU])}
 	x.byRank = make([]int, x.ngpus)
 	for i, g := range s.nodes[kindGPU] {
 		x.byRank[g.gpu.rank] = i
+	}
+	x.near = make([][]int, len(s.nodes[kindNET]))
+	for i, n := range s.nodes[kindNET] {
+		n.net.full = n.net.bw
+		near, kind := s.nearest(n, kindGPU)
+		for _, g := range near {
+			if kind != PathDIS {
+				x.near[i] = append(x.near[i], g.index)
+			}
+		}
+	}
+	for _, list := range s.nodes {
+		for _, n := range list {
+			for _, l := range n.links {
+				l.full = l.bw
+			}
+		}
 	}
 	return x
 }
@@ -71,7 +85,7 @@ func take(l *topoLink, bw float32) {
 
 // follow takes bandwidth along a path, hop by hop, and returns how many hops had
 // enough.
-func follow(p *topoPath, start *topoNode, steps int, bw float32) int {
+func (x *searcher) follow(p *topoPath, start *topoNode, steps int, bw float32) int {
 	pci := bw
 	if p.kind == PathPHB && start.kind == kindGPU {
 		for _, l := range p.hops {
@@ -96,7 +110,12 @@ func follow(p *topoPath, start *topoNode, steps int, bw float32) int {
 			back = l.to.linkTo(node, l.kind)
 			rev += fw
 		}
-		if l.bw < fw || back != nil && rev != 0 && back.bw < rev {
+		if l.bw < fw {
+			x.limit.short(l.full, l.bw, fw)
+			return i
+		}
+		if back != nil && rev != 0 && back.bw < rev {
+			x.limit.short(back.full, back.bw, rev)
 			return i
 		}
 		take(l, fw)
@@ -136,8 +155,8 @@ func (x *searcher) lead(from, to *topoNode, mult float32) bool {
 	}
 	bw *= mult
 	x.work += len(p.hops)
-	if n := follow(p, from, len(p.hops), bw); n < len(p.hops) {
-		follow(p, from, n, -bw)
+	if n := x.follow(p, from, len(p.hops), bw); n < len(p.hops) {
+		x.follow(p, from, n, -bw)
 		return false
 	}
 	g.hops += int(mult * float32(len(p.hops)))

@@ -55,6 +55,7 @@ type Fabric struct {
 // known is what was asked for on a layout, by where groups sit and not by what they are for:
 // splits have many groups in common.
 type known struct {
+	found nccl.Found
 	asked map[seat]*predict.Predictor
 	times map[call]cost
 	plans map[pipeline.Shape]*pipeline.Steady
@@ -201,7 +202,7 @@ func (f *Fabric) predictor(g Group) (*predict.Predictor, error) {
 	if p := f.known.asked[at]; p != nil {
 		return p, nil
 	}
-	p, err := predict.New(f.c, f.ranks(g, 0), f.version, f.Env, nil)
+	p, err := predict.NewKnowing(&f.known.found, f.c, f.ranks(g, 0), f.version, f.Env, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%s groups: %w", g, err)
 	}

@@ -21,6 +21,8 @@ type Plan struct {
 	Job     Job    `json:"job"`
 	// Placeholders says that the hosts' names stand for nodes that a scheduler will pick.
 	Placeholders bool `json:"placeholder_hosts,omitempty"`
+	// Given is the order in which a scheduler gave the hosts, as a hostlist; "" where nobody did.
+	Given string `json:"given_hosts,omitempty"`
 	// Nodes are in the order of ranks: the GPUs of the first host are the first ranks.
 	Nodes []Nodes `json:"nodes"`
 	Types []Type  `json:"types"`

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"busbar/plan"
@@ -63,7 +64,9 @@ type planned struct {
 	name   string // what was set; "" for the cluster as it is
 	query  *plan.Query
 	goal   goal
-	host   string // where the size of a node's own memory comes from
+	host   string     // where the size of a node's own memory comes from
+	order  *rankOrder // of hosts that were given
+	nearby bool       // ranks follow the network and not the cluster's order of hosts
 	answer *plan.Answer
 	took   time.Duration
 	rows   []pricedStep // as busbar step has them
@@ -120,12 +123,17 @@ func (c *planCmd) Run(e *env) error {
 
 // plan searches on one cluster.
 func (c *planCmd) plan(e *env, a *asked, v planVariant) (*planned, error) {
-	layout, name, err := laid(v.cluster, a.shapes[0])
+	layout, name, order, err := c.seated(v.cluster, a.shapes[0])
 	if err != nil {
 		return nil, err
 	}
-	if layout, name, err = c.without(v.cluster, layout, name); err != nil {
-		return nil, err
+	nearby := false
+	if order == nil {
+		if layout, name, err = c.without(v.cluster, layout, name); err != nil {
+			return nil, err
+		}
+		near := plan.Near(v.cluster, layout)
+		nearby, layout = !slices.Equal(near, layout), near
 	}
 	model, err := gpuOf(v.cluster, layout)
 	if err != nil {
@@ -140,15 +148,18 @@ func (c *planCmd) plan(e *env, a *asked, v planVariant) (*planned, error) {
 		return nil, err
 	}
 	q := &plan.Query{Cluster: v.cluster, Layout: layout, Version: a.version, GPU: g, Top: c.Top, Reserve: c.Reserve, Objective: goal.objective, Watch: e.searching(c.common)}
-	if q.Spaces, err = c.spaces(a, q); err != nil {
+	if q.Spaces, err = c.spaces(a, q, order != nil); err != nil {
 		return nil, err
 	}
-	p := &planned{name: v.name, query: q, goal: goal}
+	p := &planned{name: v.name, query: q, goal: goal, order: order, nearby: nearby}
 	if q.HostMemory, p.host, err = c.hostMemory(v.cluster, layout); err != nil {
 		return nil, err
 	}
 	at := time.Now()
 	p.answer, err = plan.Search(e.ctx, q)
+	if err == nil && p.order != nil {
+		p.answer, err = c.arrange(e, q, p.order, p.answer)
+	}
 	p.took = time.Since(at)
 	e.searched(c.common)
 	switch {

@@ -19,7 +19,8 @@ import (
 type emitFlags struct {
 	Emit  string `placeholder:"DIR" help:"Write the files that start a plan into DIR: NCCL's settings, Slurm, torchrun, MPI, Kubernetes, Megatron-LM, DeepSpeed, and plan.json for busbar exec."`
 	Pick  int    `default:"1" placeholder:"N" help:"With --emit: which of the plans."`
-	Hosts string `placeholder:"HOSTLIST" help:"With --emit: the hosts, in the order of ranks (gpu[01-08]); without it the cluster's own names."`
+	Hosts string `placeholder:"HOSTLIST" help:"The hosts (gpu[01-08]). Where the cluster has them: plan for these, as a scheduler gave them, in the order of ranks that is fastest. Where its names are made up: their real names, in the order of ranks."`
+	Keep  bool   `name:"keep-order" help:"With --hosts: ranks in the order of the list."`
 	Force bool   `help:"With --emit: write into a folder that is not empty, over files of the same names; those of an earlier plan that this one has no use for are removed."`
 }
 
@@ -40,9 +41,12 @@ type leftDoc struct {
 
 // check says before the search what could not be written after it.
 func (f *emitFlags) check() error {
+	if f.Keep && f.Hosts == "" {
+		return errors.New("--keep-order: the order of which hosts? expected --hosts too")
+	}
 	if f.Emit == "" {
-		if f.Hosts != "" || f.Force || f.Pick != 1 {
-			return errors.New("--hosts, --pick and --force are for --emit DIR")
+		if f.Force || f.Pick != 1 {
+			return errors.New("--pick and --force are for --emit DIR")
 		}
 		return nil
 	}
@@ -71,19 +75,25 @@ func (f *emitFlags) emit(e *env, p *planned) (*emittedDoc, error) {
 	}
 	var hosts []string
 	var err error
-	if f.Hosts != "" {
+	q, r := p.query, &p.rows[f.Pick-1]
+	if p.order != nil {
+		hosts = p.order.hosts(q.Layout)
+	} else if f.Hosts != "" {
 		if hosts, err = cluster.ParseHosts(f.Hosts); err != nil {
 			return nil, fmt.Errorf("--hosts: %w", err)
 		}
 	}
-	q, r := p.query, &p.rows[f.Pick-1]
 	placeholder := slices.ContainsFunc(q.Cluster.Hosts, func(h cluster.Host) bool { return madeUp.MatchString(h.Name) })
-	plan, err := launch.New(q.Cluster, q.Layout, q.Version, r.job, hosts, placeholder)
+	layout := q.Layout[:r.job.Split.Ranks()] // the plan may take fewer nodes
+	plan, err := launch.New(q.Cluster, layout, q.Version, r.job, hosts, placeholder)
 	if err != nil {
 		return nil, err
 	}
 	plan.Made, plan.Job.Step = "busbar "+strings.Join(e.args, " "), r.Step
-	if err := plan.Tune(q.Cluster, q.Layout, q.Version, r.job, q.GPU); err != nil {
+	if p.order != nil {
+		plan.Given = p.order.doc.Given
+	}
+	if err := plan.Tune(q.Cluster, layout, q.Version, r.job, q.GPU); err != nil {
 		return nil, err
 	}
 	dir, err := filepath.Abs(f.Emit)
@@ -94,7 +104,7 @@ func (f *emitFlags) emit(e *env, p *planned) (*emittedDoc, error) {
 	if err != nil {
 		return nil, err
 	}
-	fabric := step.NewFabric(q.Cluster, q.Layout, r.job.Split, q.Version)
+	fabric := step.NewFabric(q.Cluster, layout, r.job.Split, q.Version)
 	tables, none, err := plan.Tables(fabric)
 	if err != nil {
 		return nil, err

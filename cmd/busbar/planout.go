@@ -30,6 +30,7 @@ type planDoc struct {
 	Bound      float64      `json:"bound"`
 	Gap        float64      `json:"gap"`
 	Holds      string       `json:"sensitivity,omitempty"`
+	Hosts      *orderDoc    `json:"hosts,omitempty"`
 	Plans      []planRowDoc `json:"plans"`
 	Variants   []planDoc    `json:"variants,omitempty"`
 	Emitted    *emittedDoc  `json:"emitted,omitempty"`
@@ -61,6 +62,9 @@ func planDocument(list []*planned) planDoc {
 		d := planDoc{
 			Cluster: p.query.Cluster.Name, Set: p.name, Model: p.query.Spaces[0].Base.Model.Name, GPUs: p.query.Spaces[0].Ranks,
 			Considered: a.Considered, Bounded: a.Bounded, Cut: a.Cut, Priced: a.Priced, Seconds: p.took.Seconds(), Complete: a.Whole, Objective: p.goal.name, Bound: a.Bound, Gap: p.gap(), Holds: p.holds, Plans: []planRowDoc{},
+		}
+		if p.order != nil {
+			d.Hosts = &p.order.doc
 		}
 		rows := stepDocument(p.query.Cluster.Name, p.rows).Rows
 		for i := range p.rows {
@@ -223,6 +227,14 @@ func (p *planned) print(w io.Writer) error {
 	}
 	if p.holds != "" {
 		fmt.Fprintln(w, p.holds)
+	}
+	if p.order != nil {
+		p.order.print(w)
+		return nil // busbar step has the cluster's own order
+	}
+	if p.nearby {
+		fmt.Fprintln(w, "ranks follow the network: hosts of one leaf switch are neighbours, which the cluster's own order has not")
+		return nil
 	}
 	fmt.Fprintf(w, "look at the first: %s\n", p.command(0))
 	return nil

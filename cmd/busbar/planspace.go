@@ -15,11 +15,15 @@ import (
 	"busbar/workload"
 )
 
-// spaces are what may vary, for every number of nodes that is tried, all of them first.
-func (c *planCmd) spaces(a *asked, q *plan.Query) ([]*plan.Space, error) {
+// spaces are what may vary, for every number of nodes that is tried, all of them first. Hosts that a
+// scheduler gave are all used.
+func (c *planCmd) spaces(a *asked, q *plan.Query, given bool) ([]*plan.Space, error) {
 	node := onFirst(q.Layout)
 	counts := []int{len(q.Layout)}
-	if c.MaxNodes > 0 || c.Objective != "time" {
+	if given && (c.MaxNodes > 0 || c.Avoid != "") {
+		return nil, errors.New("--max-nodes and --avoid are for a cluster's own hosts; name fewer with --hosts")
+	}
+	if !given && (c.MaxNodes > 0 || c.Objective != "time") {
 		nodes := len(q.Layout) / node
 		if len(q.Layout)%node != 0 || !even(q.Layout, node) {
 			if c.MaxNodes > 0 {

@@ -61,6 +61,7 @@ const usualTokens = 4 << 20
 
 // planned is the answer for one cluster.
 type planned struct {
+	asked  *planCmd
 	name   string // what was set; "" for the cluster as it is
 	query  *plan.Query
 	goal   goal
@@ -151,7 +152,7 @@ func (c *planCmd) plan(e *env, a *asked, v planVariant) (*planned, error) {
 	if q.Spaces, err = c.spaces(a, q, order != nil); err != nil {
 		return nil, err
 	}
-	p := &planned{name: v.name, query: q, goal: goal, order: order, nearby: nearby}
+	p := &planned{asked: c, name: v.name, query: q, goal: goal, order: order, nearby: nearby}
 	if q.HostMemory, p.host, err = c.hostMemory(v.cluster, layout); err != nil {
 		return nil, err
 	}
@@ -174,6 +175,9 @@ func (c *planCmd) plan(e *env, a *asked, v planVariant) (*planned, error) {
 // explain works out what is said about the plans.
 func (p *planned) explain(name string) error {
 	q := p.query
+	if err := q.Plain(p.answer.Plans); err != nil {
+		return err
+	}
 	all := step.NewFabric(q.Cluster, q.Layout, workload.Split{}, q.Version)
 	for i := range p.answer.Plans {
 		x := &p.answer.Plans[i]

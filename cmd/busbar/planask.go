@@ -131,20 +131,29 @@ func (e *env) searching(o common) func(plan.Progress) {
 // searched clears the line.
 func (e *env) searched(o common) { e.progress(o, "")() }
 
-// holding says whether the order of the plans depends on the network's figures, which are not
-// all measured.
+// holding says whether the order of the plans depends on figures of the network that are only
+// assumed, and names them.
 func holding(q *plan.Query, plans []plan.Plan) (string, error) {
-	if len(plans) < 2 {
-		return "", nil
+	tiers, why := step.Assumed(q.Cluster)
+	if len(tiers) == 0 {
+		return "no rate of the network is only assumed: all were read, measured, or are on data sheets", nil
 	}
-	for _, factor := range []float64{0.8, 1.25} {
+	var list []string
+	for i, t := range tiers {
+		list = append(list, fmt.Sprintf("%s (%s)", t, why[i]))
+	}
+	what := strings.Join(list, "; ")
+	if len(plans) < 2 {
+		return "assumed: " + what, nil
+	}
+	for _, factor := range []float64{0.8, 1.25, 0.5, 2} {
 		order, err := q.Holds(plans, factor)
 		if err != nil || order == nil {
 			return "", err
 		}
 		if order[0] != 0 {
-			return fmt.Sprintf("with a network of %.0f%% of its rates plan %d would be the best", 100*factor, order[0]+1), nil
+			return fmt.Sprintf("with %.0f%% of the rates that are assumed plan %d would be the best; assumed: %s", 100*factor, order[0]+1, what), nil
 		}
 	}
-	return "the first stays the best of these with a network of 80% and of 125% of its rates", nil
+	return "the first stays the best of these with half and twice the rates that are assumed: " + what, nil
 }

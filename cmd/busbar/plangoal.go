@@ -88,10 +88,21 @@ func (g goal) better() string {
 	return "faster"
 }
 
+// worse is what plans are that have more of it.
+func (g goal) worse() string {
+	switch g.name {
+	case "cost":
+		return "dearer"
+	case "energy":
+		return "more"
+	}
+	return "slower"
+}
+
 // gap is how much better than the best plan something could be that was not seen.
 func (p *planned) gap() float64 {
 	if p.answer.Bound <= 0 {
 		return 0
 	}
-	return p.answer.Plans[0].Value/p.answer.Bound - 1
+	return max(0, p.answer.Plans[0].Value/p.answer.Bound-1)
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"busbar/internal/texttab"
-	"busbar/plan"
 	"busbar/step"
 	"busbar/unit"
 	"busbar/workload"
@@ -86,7 +85,7 @@ func planDocument(list []*planned) planDoc {
 // why says what limits the best plan, and what the others lose against it.
 func (p *planned) why(i int) string {
 	if i > 0 {
-		return plan.Against(p.answer.Plans[0], p.answer.Plans[i])
+		return p.query.Against(p.answer.Plans[0], p.answer.Plans[i], p.goal.worse())
 	}
 	r := &p.rows[0]
 	return r.Limit(r.job, float64(r.gpu.Memory)).Text
@@ -95,8 +94,12 @@ func (p *planned) why(i int) string {
 // command is busbar step for a plan.
 func (p *planned) command(i int) string {
 	j := p.rows[i].job
-	text := fmt.Sprintf("busbar step -c %s -l %s -m %s --parallel %s --global-batch %d --micro-batch %d --seq %d --precision %s --recompute %s --framework %s",
-		p.query.Cluster.Name, p.rows[i].layout, j.Model.Name, j.Split, j.GlobalBatch, j.MicroBatch, j.Seq, j.Precision, j.Recompute, j.Framework)
+	text := "busbar step -c " + p.asked.Cluster
+	if p.rows[i].layout != "all" {
+		text += " -l " + p.rows[i].layout
+	}
+	text += fmt.Sprintf(" -m %s --parallel %s --global-batch %d --micro-batch %d --seq %d --precision %s --recompute %s --framework %s",
+		p.asked.Model, j.Split, j.GlobalBatch, j.MicroBatch, j.Seq, j.Precision, j.Recompute, j.Framework)
 	if j.Split.PP > 1 {
 		text += " --schedule " + string(j.Schedule)
 		if j.Split.Order != workload.TensorDataPipeline {
@@ -104,9 +107,12 @@ func (p *planned) command(i int) string {
 		}
 	}
 	if j.Bucket != usualBucket() {
-		text += " --bucket " + unit.Bytes(j.Bucket).String()
+		text += " --bucket " + strings.ReplaceAll(unit.Bytes(j.Bucket).String(), " ", "")
 	}
-	for _, x := range []struct{ flag, value string }{{"--context", string(j.Context)}, {"--offload", string(j.Offload)}, {"--compress", string(j.Compress)}} {
+	for _, x := range []struct{ flag, value string }{
+		{"--context", string(j.Context)}, {"--offload", string(j.Offload)}, {"--compress", string(j.Compress)},
+		{"--nccl", p.asked.NCCL}, {"--gpu", p.asked.GPU}, {"--nic", p.asked.NIC},
+	} {
 		if x.value != "" && x.value != "none" {
 			text += " " + x.flag + " " + x.value
 		}

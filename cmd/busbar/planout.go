@@ -110,8 +110,12 @@ func (p *planned) command(i int) string {
 		text += " --bucket " + strings.ReplaceAll(unit.Bytes(j.Bucket).String(), " ", "")
 	}
 	for _, x := range []struct{ flag, value string }{
-		{"--context", string(j.Context)}, {"--offload", string(j.Offload)}, {"--compress", string(j.Compress)},
-		{"--nccl", p.asked.NCCL}, {"--gpu", p.asked.GPU}, {"--nic", p.asked.NIC},
+		{"--context", string(j.Context)},
+		{"--offload", string(j.Offload)},
+		{"--compress", string(j.Compress)},
+		{"--nccl", p.asked.NCCL},
+		{"--gpu", p.asked.GPU},
+		{"--nic", p.asked.NIC},
 	} {
 		if x.value != "" && x.value != "none" {
 			text += " " + x.flag + " " + x.value

@@ -48,7 +48,8 @@ type Job struct {
 	Precision   string         `json:"precision"`
 	Recompute   string         `json:"recompute"`
 	Schedule    string         `json:"schedule,omitempty"`
-	Step        float64        `json:"predicted_step_s"`
+	Beside
+	Step float64 `json:"predicted_step_s"`
 }
 
 // Nodes is a run of hosts that are alike, as a hostlist.
@@ -90,7 +91,7 @@ type Setting struct {
 func New(c *cluster.Cluster, l nccl.Layout, v nccl.Version, j *workload.Job, hosts []string, placeholder bool) (*Plan, error) {
 	p := &Plan{Version: Version, Cluster: c.Name, NCCL: v.String(), Placeholders: placeholder && len(hosts) == 0, Job: Job{
 		Model: j.Model.Name, Dims: j.Model.Dims, Parallel: j.Split, Seq: j.Seq, GlobalBatch: j.GlobalBatch, MicroBatch: j.MicroBatch,
-		Precision: string(j.Precision), Recompute: string(j.Recompute), Schedule: string(j.Schedule),
+		Precision: string(j.Precision), Recompute: string(j.Recompute), Schedule: string(j.Schedule), Beside: besideOf(j),
 	}}
 	types := map[int]int{}
 	seen := map[int]bool{}

@@ -85,7 +85,8 @@ func (f *emitFlags) emit(e *env, p *planned) (*emittedDoc, error) {
 		}
 	}
 	placeholder := slices.ContainsFunc(q.Cluster.Hosts, func(h cluster.Host) bool { return madeUp.MatchString(h.Name) })
-	plan, err := launch.New(q.Cluster, q.Layout, q.Version, r.job, hosts, placeholder)
+	layout := q.Layout[:r.job.Split.Ranks()] // the plan may take fewer nodes
+	plan, err := launch.New(q.Cluster, layout, q.Version, r.job, hosts, placeholder)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +94,7 @@ func (f *emitFlags) emit(e *env, p *planned) (*emittedDoc, error) {
 	if p.order != nil {
 		plan.Given = p.order.doc.Given
 	}
-	if err := plan.Tune(q.Cluster, q.Layout, q.Version, r.job, q.GPU); err != nil {
+	if err := plan.Tune(q.Cluster, layout, q.Version, r.job, q.GPU); err != nil {
 		return nil, err
 	}
 	shown, err := f.shown(e)
@@ -109,7 +110,7 @@ func (f *emitFlags) emit(e *env, p *planned) (*emittedDoc, error) {
 	if err != nil {
 		return nil, err
 	}
-	fabric := step.NewFabric(q.Cluster, q.Layout, r.job.Split, q.Version)
+	fabric := step.NewFabric(q.Cluster, layout, r.job.Split, q.Version)
 	tables, none, err := plan.Tables(fabric)
 	if err != nil {
 		return nil, err

@@ -58,6 +58,11 @@ func newSearcher(s *system) *searcher {
 			for _, l := range n.links {
 				l.full = l.bw
 			}
+			for _, paths := range n.paths {
+				for i := range paths {
+					paths[i].plain = paths[i].isPlain(n)
+				}
+			}
 		}
 	}
 	return x
@@ -83,30 +88,56 @@ func take(l *topoLink, bw float32) {
 	l.bw = float32(int64(x+half)) / 1000
 }
 
+// slowBridge reports a path between GPUs over Intel's host bridge, which is slow between peers.
+func (p *topoPath) slowBridge(start *topoNode) bool {
+	return p.kind == PathPHB && start.kind == kindGPU && slices.ContainsFunc(p.hops, func(l *topoLink) bool {
+		return l.to.kind == kindCPU && l.to.cpu.arch == ArchX86 && l.to.cpu.vendor == Intel
+	})
+}
+
+// readBack reports a hop to an older GPU that takes an eighth the other way.
+func (l *topoLink) readBack(start *topoNode) bool {
+	return l.to.kind == kindGPU && l.to.gpu.cc < 80 && start.kind != kindGPU
+}
+
+// power reports an NVLink to a POWER processor, which carries both ways at once.
+func (l *topoLink) power() bool {
+	return l.to.kind == kindCPU && l.to.cpu.arch == ArchPower && l.kind == linkNVL
+}
+
+func (p *topoPath) isPlain(start *topoNode) bool {
+	return !p.slowBridge(start) && !slices.ContainsFunc(p.hops, func(l *topoLink) bool { return l.readBack(start) || l.power() })
+}
+
 // follow takes bandwidth along a path, hop by hop, and returns how many hops had
 // enough.
 func (x *searcher) follow(p *topoPath, start *topoNode, steps int, bw float32) int {
-	pci := bw
-	if p.kind == PathPHB && start.kind == kindGPU {
-		for _, l := range p.hops {
-			if c := l.to.cpu; l.to.kind == kindCPU && c.arch == ArchX86 && c.vendor == Intel {
-				pci = bw * 6 / 5 // Intel's host bridge is slow between peers
+	if p.plain {
+		for i, l := range p.hops[:steps] {
+			if l.bw < bw {
+				x.limit.short(l.full, l.bw, bw)
+				return i
 			}
+			take(l, bw)
 		}
+		return steps
+	}
+	pci := bw
+	if p.slowBridge(start) {
+		pci = bw * 6 / 5
 	}
 	node := start
-	for i := range steps {
-		l := p.hops[i]
+	for i, l := range p.hops[:steps] {
 		fw := bw
 		if l.kind == linkPCI {
 			fw = pci
 		}
 		var rev float32
 		var back *topoLink
-		if l.to.kind == kindGPU && l.to.gpu.cc < 80 && start.kind != kindGPU {
+		if l.readBack(start) {
 			back, rev = l.to.linkTo(node, l.kind), fw/8
 		}
-		if l.to.kind == kindCPU && l.to.cpu.arch == ArchPower && l.kind == linkNVL {
+		if l.power() {
 			back = l.to.linkTo(node, l.kind)
 			rev += fw
 		}

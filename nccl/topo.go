@@ -99,9 +99,10 @@ type netNode struct {
 // topoPath is the way from one node to another; no hops and PathDIS where there
 // is none.
 type topoPath struct {
-	hops []*topoLink
-	bw   float32
-	kind PathType
+	hops  []*topoLink
+	bw    float32
+	kind  PathType
+	plain bool // a channel takes its speed from every hop, and nothing else
 }
 
 // system is NCCL's view of a node.

@@ -9,7 +9,7 @@ import (
 // Under a tuner no step is longer, and what it chooses gains more than it must.
 func TestTuned(t *testing.T) {
 	chosen := 0
-	for _, split := range []string{"", "zero=1", "zero=3", "tp=4,pp=2,zero=1"} {
+	for _, split := range []string{"", "zero=1", "zero=3", "pp=2,zero=1"} {
 		p, g := prepared(t, "dgx-a100", "a100-80", "gpt2-xl", split, 16, 8, 1, 128)
 		own, err := p.Price(g)
 		if err != nil {

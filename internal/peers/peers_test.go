@@ -28,12 +28,12 @@ func TestRows(t *testing.T) {
 func TestReport(t *testing.T) {
 	b := &book{machine: &machine{}, samples: map[key][]sample{}}
 	add := func(side string, list ...sample) { b.samples[key{"tcp", "all_reduce", 2, 16 << 20, side}] = list }
-	add(us, sample{100, 0.5}, sample{10, 0}, sample{12, 0.05})
-	add("Open MPI", sample{22, 0.9})
-	add("MPICH", sample{5, 0})
-	add("Gloo/ring", sample{30, 0})
-	add("Gloo/hd", sample{20, 0})
-	add(plain, sample{9, 0})
+	add(us, sample{100, 0.5, 0}, sample{10, 0, 1}, sample{12, 0.05, 2})
+	add("Open MPI", sample{22, 0.9, 1})
+	add("MPICH", sample{5, 0, 1})
+	add("Gloo/ring", sample{30, 0, 1})
+	add("Gloo/hd", sample{20, 0, 1})
+	add(plain, sample{9, 0, 1})
 	var text strings.Builder
 	missed, goals := b.table(&text, tables()[0])
 	if missed != 2 || goals != 4 {

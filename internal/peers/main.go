@@ -145,9 +145,12 @@ func (b *book) collectives(ctx context.Context, rounds int, short bool) {
 			for _, op := range others {
 				for _, t := range []trial{
 					{sizes: []int64{1 << 10, 32 << 10}, iters: 300, warm: 20, budget: 0.1},
-					{sizes: []int64{1 << 20, 16 << 20}, iters: 5, warm: 2, budget: 0.2},
+					{sizes: []int64{1 << 20, 16 << 20}, iters: 20, warm: 4, budget: 0.3},
 				} {
 					t.section, t.over, t.op, t.ranks = "ops "+over, over, op, 4
+					if over == "shm" && t.sizes[0] == 1<<10 {
+						t.iters, t.warm = 2000, 500 // microseconds each: 300 are over within one turn of the scheduler
+					}
 					b.play(ctx, &t, round)
 				}
 			}

@@ -5,7 +5,7 @@ TOOL    = $(GO) tool -modfile=tools/go.mod
 RACE    = $(shell command -v $${CC:-cc} >/dev/null 2>&1 && echo -race)
 FUZZ   ?= 300x
 
-.PHONY: test unit lint fuzz vuln bench bench-peers update dist debian
+.PHONY: test unit lint fuzz schema vuln bench bench-peers update dist debian
 
 test: lint unit fuzz
 
@@ -24,6 +24,11 @@ lint:
 # Every fuzz target, briefly.
 fuzz:
 	@$(GO) run ./internal/fuzzall -time $(FUZZ)
+
+# The manifests of plan --emit against the types of Kubernetes and JobSet, a module of its own: the first time it
+# fetches them, so it is no part of test.
+schema:
+	cd launch/schema && $(GO) test ./...
 
 # Needs the vulnerability database on the network, so it is no part of test.
 vuln:

@@ -48,6 +48,7 @@ func (p *Plan) Files(dir string) (files []File, left []Left, err error) {
 		{"slurm.hosts", false, w.slurmHosts},
 		{"preflight.sh", true, w.preflight},
 		{"job.yaml", false, w.kubernetes},
+		{"jobset.yaml", false, w.jobset},
 		{"megatron.args", false, w.megatron},
 		{"deepspeed.json", false, w.deepspeed},
 		{"mesh.py", false, w.mesh},
@@ -115,6 +116,13 @@ func (w *writer) nccl() (string, string) {
 	}
 	one := len(w.p.Types) == 1
 	for _, t := range w.p.Types {
+		if t.Topology != "" {
+			text := "NCCL_TOPO_FILE=" + path.Join(w.dir, t.Topology)
+			if !one || quote(w.dir) != w.dir {
+				text = "# " + text // busbar exec sets it
+			}
+			fmt.Fprintf(&b, "\n# Nodes of type %s show themselves wrongly: %s\n%s\n", line(t.Name), line(t.Why), text)
+		}
 		for _, s := range t.Settings {
 			text := s.Name + "=" + s.Value
 			if !one {

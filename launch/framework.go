@@ -72,6 +72,9 @@ func (w *writer) megatron() (string, string) {
 	if j.Dims.Experts > 0 {
 		add("--num-experts %d\n--moe-router-topk %d", j.Dims.Experts, j.Dims.TopK)
 	}
+	if reason := j.Beside.megatron(add); reason != "" {
+		return "", reason
+	}
 	switch workload.Precision(j.Precision) {
 	case "bf16", "amp-bf16":
 		add("--bf16")
@@ -99,16 +102,19 @@ func (w *writer) deepspeed() (string, string) {
 		Enabled bool `json:"enabled"`
 	}
 	doc := struct {
-		Train int64 `json:"train_batch_size"`
-		Micro int64 `json:"train_micro_batch_size_per_gpu"`
-		Steps int64 `json:"gradient_accumulation_steps"`
-		BF16  *on   `json:"bf16,omitempty"`
-		FP16  *on   `json:"fp16,omitempty"`
-		Zero  struct {
-			Stage int `json:"stage"`
-		} `json:"zero_optimization"`
+		Train int64         `json:"train_batch_size"`
+		Micro int64         `json:"train_micro_batch_size_per_gpu"`
+		Steps int64         `json:"gradient_accumulation_steps"`
+		BF16  *on           `json:"bf16,omitempty"`
+		FP16  *on           `json:"fp16,omitempty"`
+		Wire  string        `json:"communication_data_type,omitempty"`
+		Zero  deepspeedZero `json:"zero_optimization"`
 	}{Train: j.GlobalBatch, Micro: j.MicroBatch, Steps: j.GlobalBatch / (j.MicroBatch * int64(s.DP))}
 	doc.Zero.Stage = s.ZeRO
+	var reason string
+	if doc.Wire, reason = j.Beside.deepspeed(&doc.Zero); reason != "" {
+		return "", reason
+	}
 	switch {
 	case strings.HasSuffix(j.Precision, "bf16"):
 		doc.BF16 = &on{true}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
@@ -288,112 +287,5 @@ func TestNodeSettings(t *testing.T) {
 	n.Devices[storage].NIC.Ports = []cluster.Port{{State: cluster.Down}}
 	if s := launch.NodeSettings(n, cluster.InfiniBand); s != nil {
 		t.Errorf("%v; a port that is down needs no word", s)
-	}
-}
-
-// What Kubernetes knows of the objects that are written (batch/v1 Job, v1 Service); a field
-// that is not here is refused by the API server's strict validation too.
-type (
-	meta struct {
-		Name string `yaml:"name"`
-	}
-	envVar struct {
-		Name  string `yaml:"name"`
-		Value string `yaml:"value"`
-	}
-	container struct {
-		Name      string   `yaml:"name"`
-		Image     string   `yaml:"image"`
-		Command   []any    `yaml:"command"`
-		Args      []any    `yaml:"args"`
-		Env       []envVar `yaml:"env"`
-		Resources struct {
-			Limits map[string]any `yaml:"limits"`
-		} `yaml:"resources"`
-		SecurityContext struct {
-			Capabilities struct {
-				Add []string `yaml:"add"`
-			} `yaml:"capabilities"`
-		} `yaml:"securityContext"`
-		VolumeMounts []struct {
-			Name      string `yaml:"name"`
-			MountPath string `yaml:"mountPath"`
-		} `yaml:"volumeMounts"`
-	}
-	job struct {
-		APIVersion string `yaml:"apiVersion"`
-		Kind       string `yaml:"kind"`
-		Metadata   meta   `yaml:"metadata"`
-		Spec       struct {
-			CompletionMode string `yaml:"completionMode"`
-			Completions    int32  `yaml:"completions"`
-			Parallelism    int32  `yaml:"parallelism"`
-			BackoffLimit   int32  `yaml:"backoffLimit"`
-			Template       struct {
-				Spec struct {
-					Subdomain     string `yaml:"subdomain"`
-					RestartPolicy string `yaml:"restartPolicy"`
-					Affinity      struct {
-						PodAffinity struct {
-							Preferred []struct {
-								Weight int32 `yaml:"weight"`
-								Term   struct {
-									TopologyKey   string `yaml:"topologyKey"`
-									LabelSelector struct {
-										MatchLabels map[string]string `yaml:"matchLabels"`
-									} `yaml:"labelSelector"`
-								} `yaml:"podAffinityTerm"`
-							} `yaml:"preferredDuringSchedulingIgnoredDuringExecution"`
-						} `yaml:"podAffinity"`
-					} `yaml:"affinity"`
-					InitContainers []container `yaml:"initContainers"`
-					Containers     []container `yaml:"containers"`
-					Volumes        []struct {
-						Name      string `yaml:"name"`
-						ConfigMap *meta  `yaml:"configMap"`
-						EmptyDir  *struct {
-							Medium string `yaml:"medium"`
-						} `yaml:"emptyDir"`
-					} `yaml:"volumes"`
-				} `yaml:"spec"`
-			} `yaml:"template"`
-		} `yaml:"spec"`
-	}
-	service struct {
-		APIVersion string `yaml:"apiVersion"`
-		Kind       string `yaml:"kind"`
-		Metadata   meta   `yaml:"metadata"`
-		Spec       struct {
-			ClusterIP string            `yaml:"clusterIP"`
-			Publish   bool              `yaml:"publishNotReadyAddresses"`
-			Selector  map[string]string `yaml:"selector"`
-		} `yaml:"spec"`
-	}
-)
-
-func TestKubernetes(t *testing.T) {
-	files, _, err := planned(t, "zero=3").Files("/d")
-	if err != nil {
-		t.Fatal(err)
-	}
-	i := slices.IndexFunc(files, func(f launch.File) bool { return f.Name == "job.yaml" })
-	d := yaml.NewDecoder(bytes.NewReader(files[i].Text), yaml.Strict())
-	var s service
-	if err := d.Decode(&s); err != nil {
-		t.Fatal(err)
-	}
-	var j job
-	if err := d.Decode(&j); err != nil {
-		t.Fatal(err)
-	}
-	if j.APIVersion != "batch/v1" || j.Kind != "Job" || j.Spec.CompletionMode != "Indexed" || j.Spec.Completions != 2 || s.Spec.Selector["job-name"] != j.Metadata.Name {
-		t.Errorf("%+v\n%+v", s, j)
-	}
-	for _, c := range append(j.Spec.Template.Spec.InitContainers, j.Spec.Template.Spec.Containers...) {
-		for _, word := range append(c.Command, c.Args...) {
-			if _, ok := word.(string); !ok {
-				t.Errorf("%s: %v is a %T; Kubernetes takes texts only", c.Name, word, word)
-			}
-		}
 	}
 }

@@ -21,13 +21,20 @@ type Plan struct {
 	Job     Job    `json:"job"`
 	// Placeholders says that the hosts' names stand for nodes that a scheduler will pick.
 	Placeholders bool `json:"placeholder_hosts,omitempty"`
+	// Given is the order in which a scheduler gave the hosts, as a hostlist; "" where nobody did.
+	Given string `json:"given_hosts,omitempty"`
 	// Nodes are in the order of ranks: the GPUs of the first host are the first ranks.
 	Nodes []Nodes `json:"nodes"`
-	Types []Type  `json:"types"`
+	// Leaves counts the hosts below each leaf switch, in the order of ranks; none where that is not
+	// known, or where the order comes back to a leaf.
+	Leaves []int  `json:"leaves,omitempty"`
+	Types  []Type `json:"types"`
 	// Settings are NCCL's for all ranks. Try are ones that are predicted to help and that the
 	// platform may not bear; nothing sets them.
 	Settings []Setting `json:"settings,omitempty"`
 	Try      []Setting `json:"try,omitempty"`
+
+	kinds []*cluster.NodeType // what Types were made from
 }
 
 // Job is what is trained and how.
@@ -41,7 +48,8 @@ type Job struct {
 	Precision   string         `json:"precision"`
 	Recompute   string         `json:"recompute"`
 	Schedule    string         `json:"schedule,omitempty"`
-	Step        float64        `json:"predicted_step_s"`
+	Beside
+	Step float64 `json:"predicted_step_s"`
 }
 
 // Nodes is a run of hosts that are alike, as a hostlist.
@@ -56,6 +64,10 @@ type Type struct {
 	Name     string    `json:"name"`
 	GPUs     []GPU     `json:"gpus"`
 	Settings []Setting `json:"settings,omitempty"` // NCCL's on such nodes: their own NICs
+	// Topology is the file beside plan.json that NCCL is to read on such nodes (NCCL_TOPO_FILE), because they
+	// show themselves wrongly; "" for none. Why says what is wrong.
+	Topology string `json:"topology,omitempty"`
+	Why      string `json:"topology_reason,omitempty"`
 }
 
 // GPU is one of a node, and what of the host is near it.
@@ -79,7 +91,7 @@ type Setting struct {
 func New(c *cluster.Cluster, l nccl.Layout, v nccl.Version, j *workload.Job, hosts []string, placeholder bool) (*Plan, error) {
 	p := &Plan{Version: Version, Cluster: c.Name, NCCL: v.String(), Placeholders: placeholder && len(hosts) == 0, Job: Job{
 		Model: j.Model.Name, Dims: j.Model.Dims, Parallel: j.Split, Seq: j.Seq, GlobalBatch: j.GlobalBatch, MicroBatch: j.MicroBatch,
-		Precision: string(j.Precision), Recompute: string(j.Recompute), Schedule: string(j.Schedule),
+		Precision: string(j.Precision), Recompute: string(j.Recompute), Schedule: string(j.Schedule), Beside: besideOf(j),
 	}}
 	types := map[int]int{}
 	seen := map[int]bool{}
@@ -105,7 +117,7 @@ func New(c *cluster.Cluster, l nccl.Layout, v nccl.Version, j *workload.Job, hos
 		kind := c.Hosts[host].Type
 		if _, ok := types[kind]; !ok {
 			types[kind] = len(p.Types)
-			p.Types = append(p.Types, TypeOf(t, c.Network.Kind))
+			p.Types, p.kinds = append(p.Types, TypeOf(t, c.Network.Kind)), append(p.kinds, t)
 		}
 		name := c.Hosts[host].Name
 		if len(hosts) > 0 {
@@ -121,6 +133,7 @@ func New(c *cluster.Cluster, l nccl.Layout, v nccl.Version, j *workload.Job, hos
 		run = append(run, name)
 	}
 	flush()
+	p.Leaves = leaves(c, l)
 	if want := len(seen); len(hosts) > 0 && len(hosts) != want {
 		return nil, fmt.Errorf("%d hosts are named; the layout has %d nodes", len(hosts), want)
 	}

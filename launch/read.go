@@ -44,6 +44,9 @@ func Read(name string, r io.Reader) (*Plan, error) {
 // loaded comes from a plan.
 var variable = regexp.MustCompile(`^NCCL_[A-Z0-9_]+$`)
 
+// topologyName is what a topology file of a plan may be called: nothing outside its folder.
+var topologyName = regexp.MustCompile(`^topo-[0-9]{1,4}\.xml$`)
+
 // plain is what hosts and values may be made of: both end up in files that shells read.
 var plain = regexp.MustCompile(`^[A-Za-z0-9_=:,^.+-]{1,1000}$`)
 
@@ -63,6 +66,9 @@ func (p *Plan) Check() error {
 			if _, err := ParseCores(g.Cores); err != nil {
 				return fmt.Errorf("types[%d].gpus[%d].cores: %w", i, k, err)
 			}
+		}
+		if t.Topology != "" && !topologyName.MatchString(t.Topology) {
+			return fmt.Errorf("types[%d].topology is %q; expected the name of a file beside plan.json, such as topo-0.xml", i, t.Topology)
 		}
 		if err := checkSettings(t.Settings); err != nil {
 			return fmt.Errorf("types[%d].%w", i, err)
@@ -84,6 +90,16 @@ func (p *Plan) Check() error {
 	hosts, err := p.Hosts()
 	if err != nil {
 		return err
+	}
+	below := 0
+	for i, n := range p.Leaves {
+		if n < 1 || n > len(hosts)-below {
+			return fmt.Errorf("leaves[%d] is %d; the plan has %d hosts", i, n, len(hosts))
+		}
+		below += n
+	}
+	if len(p.Leaves) > 0 && below != len(hosts) {
+		return fmt.Errorf("leaves have %d hosts; the plan has %d", below, len(hosts))
 	}
 	for i, h := range hosts {
 		if !plain.MatchString(h.Name) || h.Name[0] == '-' {

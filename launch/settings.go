@@ -76,10 +76,18 @@ func candidates(v nccl.Version) [][]candidate {
 	algo := func(k coll.Kind, word, why string) candidate {
 		return candidate{"NCCL_ALGO", predict.SettingFor(v, k, word), why, false}
 	}
+	proto := func(word, why string) candidate {
+		return candidate{"NCCL_PROTO", predict.SettingFor(v, coll.AllReduce, word), why, false}
+	}
 	list := [][]candidate{
 		{
 			algo(coll.AllReduce, "Tree", "trees in place of what NCCL takes by itself"),
 			algo(coll.AllReduce, "Ring", "rings in place of what NCCL takes by itself"),
+		},
+		// Without LL128: a list that names it, or one of exceptions, lifts NCCL's own rule for where it is safe.
+		{
+			proto("Simple", "no LL or LL128, which NCCL takes by itself for some sizes"),
+			proto("LL,Simple", "no LL128, which NCCL takes by itself for some sizes"),
 		},
 		{
 			{"NCCL_CROSS_NIC", "0", "rings and trees stay on one rail", false},

@@ -375,6 +375,7 @@ func (c *compute) result() Graph {
 		g.BwIntra, g.BwInter, g.TypeIntra, g.TypeInter, g.NChannels = fallbackGBps, fallbackGBps, PathSYS, PathSYS, 1
 	}
 	out := g.Graph
+	out.Intra, out.Inter = make([][]int, 0, g.NChannels), make([][2]int, 0, g.NChannels) // no room to append to: plans share them
 	for ch := range g.NChannels {
 		out.Intra = append(out.Intra, g.intra[ch*c.ngpus:(ch+1)*c.ngpus])
 		ends := [2]int{-1, -1}

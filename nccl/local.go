@@ -3,7 +3,7 @@ package nccl
 // nearest lists the nodes of a kind that a node reaches with most bandwidth, and
 // among those with the best type, and that type.
 func (s *system) nearest(from *topoNode, kind nodeKind) ([]*topoNode, PathType) {
-	var list []*topoNode
+	list := make([]*topoNode, 0, len(from.paths[kind]))
 	best, bw := PathDIS, float32(0)
 	for i := range from.paths[kind] {
 		p := &from.paths[kind][i]
@@ -61,7 +61,8 @@ func mirror(x, n int) int {
 // localGPU is the GPU that prefers a NIC, -1 where none does.
 func (s *system) localGPU(n *topoNode) int {
 	gpus, _ := s.nearest(n, kindGPU)
-	for c := range s.v.maxChannels() {
+	// Channels beyond the number of NICs repeat what the first ones do.
+	for c := range min(s.v.maxChannels(), len(s.nodes[kindNET])) {
 		for _, g := range gpus {
 			if s.localNet(g, c) == n {
 				return g.index

@@ -12,6 +12,27 @@ type rounds struct {
 	intra, inter [PathDIS + 1]PathType // the greatest type there is up to each
 	spent        map[round]int         // what was left of the round's steps
 	found        int                   // as the searcher counts; more forgets
+	slower       map[round]slower      // by rounds without a speed
+}
+
+// slower is a round that rounds at lower speeds repeat.
+type slower struct {
+	speed, least float32 // GB/s: from the round's own down to where something more would fit
+	left         int
+}
+
+// limit is how far a round's speed can fall before it goes another way. A channel takes so many
+// times the speed from a link, so that what lacked bandwidth at one speed still lacks it at any
+// above the link's share for one channel more.
+type limit struct {
+	speed   float32 // of the round
+	least   float32 // the greatest of such shares
+	ordered bool    // by what links have left: another speed may go another way at once
+}
+
+// short notes that a link of so much bandwidth had too little left.
+func (l *limit) short(full, left, want float32) {
+	l.least = max(l.least, full*l.speed/(full-left+want))
 }
 
 type round struct {
@@ -23,7 +44,7 @@ type round struct {
 }
 
 func newRounds(s *system) rounds {
-	r := rounds{spent: map[round]int{}}
+	r := rounds{spent: map[round]int{}, slower: map[round]slower{}}
 	var intra, inter [PathDIS + 1]bool
 	for _, pair := range [...][2]nodeKind{{kindGPU, kindGPU}, {kindGPU, kindNVS}, {kindNVS, kindGPU}} {
 		s.present(pair, &intra)
@@ -60,12 +81,37 @@ func (c *compute) round() {
 		r.found = c.found
 	}
 	k := round{r.intra[g.TypeIntra], r.inter[g.TypeInter], g.BwIntra, g.BwInter, g.CrossNIC, g.SameChannels, g.Pattern}
-	if left, ok := r.spent[k]; ok && !c.second {
+	if left, ok := c.repeats(k); ok {
 		c.time = left
 		return
 	}
+	c.limit = limit{speed: g.BwInter}
 	c.channel(&c.time)
 	if r.found == c.found {
 		r.spent[k] = c.time
 	}
+	if c.time >= 0 && c.limit.speed == g.BwIntra && !c.limit.ordered && c.v.From(20) && g.Pattern != NVLSPattern {
+		r.slower[k.unpaced()] = slower{c.limit.speed, c.limit.least, c.time}
+	}
+}
+
+// unpaced is a round at any speed.
+func (k round) unpaced() round {
+	k.bwIntra, k.bwInter = 0, 0
+	return k
+}
+
+// repeats reports that a round would go as one before, and what that left of its steps. One
+// that is only slower finds the same channels with less bandwidth, which are no better.
+func (c *compute) repeats(k round) (int, bool) {
+	if c.second {
+		return 0, false
+	}
+	if left, ok := c.rounds.spent[k]; ok {
+		return left, true
+	}
+	const slack = 0.01 // GB/s: links are counted in MB/s, and some hundred roundings add up
+	s, ok := c.rounds.slower[k.unpaced()]
+	whole := float32(int(k.bwInter)) // what ports are counted in
+	return s.left, ok && !c.s.everySpeed && k.bwIntra == k.bwInter && k.bwInter <= s.speed && whole > s.least+slack
 }

@@ -21,16 +21,13 @@ type searcher struct {
 	byRank []int
 	cur    trial
 	best   trial
-	nets   map[netKey][]*topoNode
-	stack  []int   // lists of next GPUs, one behind the other
-	buf    []score // of the list being sorted
-	work   int     // hops looked at: what the search has cost so far
-	found  int     // times that a better graph came up
-}
-
-type netKey struct {
-	most PathType
-	gpu  int
+	nets   [PathDIS + 1][][]*topoNode // to try, by the worst type of path and the GPU; the first is for all
+	stack  []int                      // lists of next GPUs, one behind the other
+	buf    []score                    // of the list being sorted
+	near   [][]int                    // GPUs nearest to each NIC
+	work   int                        // hops looked at: what the search has cost so far
+	found  int                        // times that a better graph came up
+	limit  limit
 }
 
 // Orders the search may force.
@@ -41,10 +38,32 @@ const (
 )
 
 func newSearcher(s *system) *searcher {
-	x := &searcher{s: s, ngpus: len(s.nodes[kindGPU]), nets: map[netKey][]*topoNode{}}
+	x := &searcher{s: s, ngpus: len(s.nodes[kindGPU])}
 	x.byRank = make([]int, x.ngpus)
 	for i, g := range s.nodes[kindGPU] {
 		x.byRank[g.gpu.rank] = i
+	}
+	x.near = make([][]int, len(s.nodes[kindNET]))
+	for i, n := range s.nodes[kindNET] {
+		n.net.full = n.net.bw
+		near, kind := s.nearest(n, kindGPU)
+		for _, g := range near {
+			if kind != PathDIS {
+				x.near[i] = append(x.near[i], g.index)
+			}
+		}
+	}
+	for _, list := range s.nodes {
+		for _, n := range list {
+			for _, l := range n.links {
+				l.full = l.bw
+			}
+			for _, paths := range n.paths {
+				for i := range paths {
+					paths[i].plain = paths[i].isPlain(n)
+				}
+			}
+		}
 	}
 	return x
 }
@@ -69,34 +88,65 @@ func take(l *topoLink, bw float32) {
 	l.bw = float32(int64(x+half)) / 1000
 }
 
+// slowBridge reports a path between GPUs over Intel's host bridge, which is slow between peers.
+func (p *topoPath) slowBridge(start *topoNode) bool {
+	return p.kind == PathPHB && start.kind == kindGPU && slices.ContainsFunc(p.hops, func(l *topoLink) bool {
+		return l.to.kind == kindCPU && l.to.cpu.arch == ArchX86 && l.to.cpu.vendor == Intel
+	})
+}
+
+// readBack reports a hop to an older GPU that takes an eighth the other way.
+func (l *topoLink) readBack(start *topoNode) bool {
+	return l.to.kind == kindGPU && l.to.gpu.cc < 80 && start.kind != kindGPU
+}
+
+// power reports an NVLink to a POWER processor, which carries both ways at once.
+func (l *topoLink) power() bool {
+	return l.to.kind == kindCPU && l.to.cpu.arch == ArchPower && l.kind == linkNVL
+}
+
+func (p *topoPath) isPlain(start *topoNode) bool {
+	return !p.slowBridge(start) && !slices.ContainsFunc(p.hops, func(l *topoLink) bool { return l.readBack(start) || l.power() })
+}
+
 // follow takes bandwidth along a path, hop by hop, and returns how many hops had
 // enough.
-func follow(p *topoPath, start *topoNode, steps int, bw float32) int {
-	pci := bw
-	if p.kind == PathPHB && start.kind == kindGPU {
-		for _, l := range p.hops {
-			if c := l.to.cpu; l.to.kind == kindCPU && c.arch == ArchX86 && c.vendor == Intel {
-				pci = bw * 6 / 5 // Intel's host bridge is slow between peers
+func (x *searcher) follow(p *topoPath, start *topoNode, steps int, bw float32) int {
+	if p.plain {
+		for i, l := range p.hops[:steps] {
+			if l.bw < bw {
+				x.limit.short(l.full, l.bw, bw)
+				return i
 			}
+			take(l, bw)
 		}
+		return steps
+	}
+	pci := bw
+	if p.slowBridge(start) {
+		pci = bw * 6 / 5
 	}
 	node := start
-	for i := range steps {
-		l := p.hops[i]
+	for i, l := range p.hops[:steps] {
 		fw := bw
 		if l.kind == linkPCI {
 			fw = pci
 		}
 		var rev float32
 		var back *topoLink
-		if l.to.kind == kindGPU && l.to.gpu.cc < 80 && start.kind != kindGPU {
+		if l.readBack(start) {
 			back, rev = l.to.linkTo(node, l.kind), fw/8
 		}
-		if l.to.kind == kindCPU && l.to.cpu.arch == ArchPower && l.kind == linkNVL {
+		if l.power() {
 			back = l.to.linkTo(node, l.kind)
 			rev += fw
 		}
-		if l.bw < fw || back != nil && rev != 0 && back.bw < rev {
+		if l.bw < fw {
+			x.limit.short(l.full, l.bw, fw)
+			return i
+		}
+		if back != nil && rev != 0 && back.bw < rev {
+			x.limit.short(back.full, back.bw, rev)
 			return i
 		}
 		take(l, fw)
@@ -136,8 +186,8 @@ func (x *searcher) lead(from, to *topoNode, mult float32) bool {
 	}
 	bw *= mult
 	x.work += len(p.hops)
-	if n := follow(p, from, len(p.hops), bw); n < len(p.hops) {
-		follow(p, from, n, -bw)
+	if n := x.follow(p, from, len(p.hops), bw); n < len(p.hops) {
+		x.follow(p, from, n, -bw)
 		return false
 	}
 	g.hops += int(mult * float32(len(p.hops)))

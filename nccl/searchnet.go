@@ -2,16 +2,17 @@ package nccl
 
 // netsFor lists the NICs to try, remembered because the search asks often.
 func (x *searcher) netsFor(gpu *topoNode) []*topoNode {
-	k := netKey{x.cur.TypeInter, -1}
+	k, most := 0, x.cur.TypeInter
 	if gpu != nil {
-		k.gpu = gpu.index
+		k = 1 + gpu.index
 	}
-	list, ok := x.nets[k]
-	if !ok {
-		list = x.s.selectNets(k.most, gpu)
-		x.nets[k] = list
+	if x.nets[most] == nil {
+		x.nets[most] = make([][]*topoNode, x.ngpus+1)
 	}
-	return list
+	if x.nets[most][k] == nil {
+		x.nets[most][k] = x.s.selectNets(most, gpu)
+	}
+	return x.nets[most][k]
 }
 
 // toNet leaves the node from a GPU, or attaches a tree's link to it.
@@ -98,7 +99,11 @@ func (x *searcher) fromNets(backToNet, backToFirst int, time *int) {
 		if v.From(19) || heads {
 			n = nets[(g.NChannels+i)%len(nets)]
 		}
-		if g.collNet && !n.net.coll || n.net.bw < bw {
+		if g.collNet && !n.net.coll {
+			continue
+		}
+		if n.net.bw < bw {
+			x.limit.short(n.net.full, n.net.bw, bw)
 			continue
 		}
 		cross := v.From(23) && g.Pattern == RingPattern && g.CrossNIC == 2 || v.From(20) && !v.From(23) && g.CrossNIC != 0
@@ -161,13 +166,9 @@ func (x *searcher) start(n *topoNode, bw float32, backToNet, backToFirst int, ti
 		if l := n.net.localGPU; l >= 0 {
 			try(freeOrder, l, time)
 		}
-		near, kind := x.s.nearest(n, kindGPU)
-		if kind == PathDIS {
-			return
-		}
-		for _, o := range near {
-			if o.index != n.net.localGPU {
-				try(freeOrder, o.index, time)
+		for _, g := range x.near[n.index] {
+			if g != n.net.localGPU {
+				try(freeOrder, g, time)
 			}
 		}
 		return
@@ -190,6 +191,7 @@ func (x *searcher) startOld(n *topoNode, bw float32, try func(order, gpu int, t 
 		}
 	}
 	if best < bw {
+		x.limit.short(best, best, bw)
 		return
 	}
 	is := func(g int) bool { return paths[g].bw == best && len(paths[g].hops) == hops }
@@ -201,6 +203,7 @@ func (x *searcher) startOld(n *topoNode, bw float32, try func(order, gpu int, t 
 		}
 		return
 	}
+	x.limit.ordered = true
 	for used := range 2 {
 		for g := range x.ngpus {
 			if is(g) && bit(pciLeft(x.gpus()[g]) <= 0) == used {

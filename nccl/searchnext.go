@@ -70,6 +70,7 @@ func (x *searcher) scores(gpu *topoNode, sortNet bool) []score {
 		net = x.s.nodes[kindNET][c.inter[c.NChannels*2]].paths[kindGPU]
 	}
 	x.work += x.ngpus
+	x.limit.ordered = x.limit.ordered || net != nil
 	list := x.buf[:0]
 	for i := 1; i < x.ngpus; i++ {
 		g := (gpu.index + i) % x.ngpus

@@ -20,7 +20,8 @@ type Plan struct {
 	// Nodes are NCCL's nodes, by lowest rank.
 	Nodes []PlanNode
 
-	shapes map[string]Graphs // what was found on systems of a shape
+	found    *Found // on systems of a shape
+	occasion string
 }
 
 // PlanNode is one of NCCL's nodes. Nodes of equal shape share View.
@@ -45,6 +46,10 @@ func (v *View) String() string { return v.sys.String() }
 // environment: search on each kind of node, agreement, rings and trees, channels,
 // the table of estimates.
 func Think(c *cluster.Cluster, l Layout, v Version, env map[string]string) (*Plan, error) {
+	return think(c, l, v, env, &Found{})
+}
+
+func think(c *cluster.Cluster, l Layout, v Version, env map[string]string, known *Found) (*Plan, error) {
 	if len(l) == 0 {
 		return nil, fmt.Errorf("a layout without ranks")
 	}
@@ -55,7 +60,7 @@ func Think(c *cluster.Cluster, l Layout, v Version, env map[string]string) (*Pla
 	if list, err = separate(c, list, v, env); err != nil {
 		return nil, err
 	}
-	p := &Plan{Comm: Comm{Version: v, NRanks: len(l), NNodes: len(list), MinCC: 1 << 30, Env: env}, shapes: map[string]Graphs{}}
+	p := &Plan{Comm: Comm{Version: v, NRanks: len(l), NNodes: len(list), MinCC: 1 << 30, Env: env}, found: known}
 	if collNet, set := envInt(env, "NCCL_COLLNET_ENABLE"); set && collNet == 1 {
 		least := 2
 		if n, ok := envInt(env, "NCCL_COLLNET_NODE_THRESHOLD"); ok {
@@ -63,6 +68,7 @@ func Think(c *cluster.Cluster, l Layout, v Version, env map[string]string) (*Pla
 		}
 		p.CollNet = len(list) >= least && len(list) > 1
 	}
+	p.occasion = p.Comm.occasion()
 	members := make([]Member, 0, len(list))
 	p.Nodes = make([]PlanNode, 0, len(list))
 	var views []*View
@@ -136,13 +142,13 @@ func (p *Plan) look(c *cluster.Cluster, g group, inter bool) (*View, error) {
 		w.NICs = append(w.NICs, n.net.functions[0])
 		w.Fused = append(w.Fused, n.net.functions)
 	}
-	shape := s.shape()
-	if g, ok := p.shapes[shape]; ok {
+	key := p.occasion + s.shape()
+	if g, ok := p.found.get(key); ok {
 		w.Graphs = g
 		return w, nil
 	}
 	p.search(w)
-	p.shapes[shape] = w.Graphs
+	p.found.put(key, w.Graphs)
 	return w, nil
 }
 

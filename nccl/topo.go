@@ -51,6 +51,7 @@ type topoLink struct {
 	kind linkKind
 	to   *topoNode
 	bw   float32
+	full float32 // bw as a search finds it
 }
 
 // topoNode is a node of NCCL's topology.
@@ -84,7 +85,7 @@ type cpuNode struct {
 }
 
 type netNode struct {
-	bw       float32
+	bw, full float32 // as a link's
 	latency  float32
 	asic     int // ports of equal asic and port are one cable
 	port     int
@@ -98,9 +99,10 @@ type netNode struct {
 // topoPath is the way from one node to another; no hops and PathDIS where there
 // is none.
 type topoPath struct {
-	hops []*topoLink
-	bw   float32
-	kind PathType
+	hops  []*topoLink
+	bw    float32
+	kind  PathType
+	plain bool // a channel takes its speed from every hop, and nothing else
 }
 
 // system is NCCL's view of a node.
@@ -111,7 +113,8 @@ type system struct {
 	hosts          int
 	inter          bool // ranks are elsewhere too
 	maxBw, totalBw float32
-	work           int // what the searches here have cost, in hops
+	everySpeed     bool // search at speeds that repeat one before too, as a test does to hold them against each other
+	work           int  // what the searches here have cost, in hops
 
 	p2pOff map[[2]int]bool // pairs of GPUs, by index, without peer access
 }

@@ -54,3 +54,11 @@ func (s Shape) busiest(t *Times) float64 {
 	}
 	return most
 }
+
+// Played is how many micro-batches of a shape are played; others are taken to repeat.
+func (s Shape) Played() int {
+	if s.Micros <= (s.steady()+2)*s.Ranks {
+		return s.Micros
+	}
+	return (s.steady()+1)*s.Ranks + s.Micros%s.Ranks
+}

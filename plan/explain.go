@@ -1,8 +1,11 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 
 	"busbar/step"
 	"busbar/unit"
@@ -23,51 +26,109 @@ func Parts(r *step.Result) []Part {
 	return list
 }
 
-// Against says why a plan is slower than a better one: the part of its step that is longer by
-// most.
-func Against(best, other Plan) string {
+// Against says why a plan is not the best: the parts of its step that are longer by most, and what it
+// gains elsewhere. Worse is the word for more of the objective. Where every GPU counts and the plans have
+// different numbers of them, times are what they would be on as many GPUs.
+func (q *Query) Against(best, other Plan, worse string) string {
+	scale := 1.0
+	if q.Objective.PerGPU {
+		scale = float64(other.Result.Ranks) / float64(best.Result.Ranks)
+	}
 	have := map[string]float64{}
 	for _, p := range Parts(best.Result) {
-		have[p.Name] += p.Seconds
+		have[p.Name] -= p.Seconds
 	}
-	var worst Part
 	for _, p := range Parts(other.Result) {
-		if d := p.Seconds - have[p.Name]; d > worst.Seconds {
-			worst = Part{p.Name, d}
+		have[p.Name] += p.Seconds * scale
+	}
+	var list []Part
+	for name, d := range have {
+		list = append(list, Part{name, d})
+	}
+	slices.SortFunc(list, func(a, b Part) int { return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Name, b.Name)) })
+	text := fmt.Sprintf("%.1f%% %s", 100*(other.Value/best.Value-1), worse)
+	// What is a tenth of the largest difference or less does not decide.
+	worth := 0.1 * math.Max(list[0].Seconds, -list[len(list)-1].Seconds)
+	var why []string
+	for i, p := range list[:min(2, len(list))] {
+		if p.Seconds > 0 && (i == 0 || p.Seconds > worth) {
+			why = append(why, fmt.Sprintf("%v more for %s", unit.Time(p.Seconds*1e12), p.Name))
 		}
 	}
-	slower := 100 * (other.Result.Step/best.Result.Step - 1)
-	if worst.Name == "" {
-		return fmt.Sprintf("%.1f%% slower", slower)
+	if p := list[len(list)-1]; p.Seconds < 0 && -p.Seconds > worth {
+		why = append(why, fmt.Sprintf("%v less for %s", unit.Time(-p.Seconds*1e12), p.Name))
 	}
-	return fmt.Sprintf("%.1f%% slower: %v more for %s", slower, unit.Time(worst.Seconds*1e12), worst.Name)
+	if len(why) > 0 {
+		text += ": " + strings.Join(why, ", ")
+	}
+	return text
 }
 
-// Holds prices plans again with every rate of the network so many times as high, and returns
-// the order in which they then are, as places in the list.
+// worthSaying is the share of a plan's value that a setting other than the usual one must gain.
+const worthSaying = 0.001
+
+// Plain gives plans the usual size of buckets back where another gains less than a thousandth, which
+// no prediction is good for. Plans keep their order.
+func (q *Query) Plain(plans []Plan) error {
+	for i := range plans {
+		p := &plans[i]
+		usual := q.Spaces[0].Bucket[0]
+		if p.Job.Bucket == usual {
+			continue
+		}
+		j := p.Job
+		j.Bucket = usual
+		r, err := step.Step(&j, q.GPU, q.Fabric(&j))
+		if err != nil {
+			return err
+		}
+		if v := q.objective().Value(r); v <= p.Value*(1+worthSaying) {
+			*p = Plan{j, r, v}
+		}
+	}
+	return nil
+}
+
+// Tuned is a plan under a tuner plugin.
+type Tuned struct {
+	Step    float64
+	Choices []step.Choice
+}
+
+// Tune prices a plan as it would be under a tuner plugin that makes NCCL take the fastest algorithm
+// and protocol for each of its collectives.
+func (q *Query) Tune(p *Plan) (*Tuned, error) {
+	f := q.Fabric(&p.Job).Tuned()
+	r, err := step.Step(&p.Job, q.GPU, f)
+	if err != nil {
+		return nil, err
+	}
+	return &Tuned{r.Step, f.Choices()}, nil
+}
+
+// Holds prices plans again with the rates of the network that are only assumed so many times as
+// high, and returns the order in which they then are, as places in the list; nil where none is assumed.
 func (q *Query) Holds(plans []Plan, factor float64) ([]int, error) {
-	c, ok := step.Faster(q.Cluster, factor, step.Ports, step.Trunks)
+	c, ok := step.FasterAssumed(q.Cluster, factor)
 	if !ok {
 		return nil, nil
 	}
-	f := step.NewFabric(c, q.Layout, plans[0].Job.Split, q.Version)
+	fabrics := map[int]*step.Fabric{}
 	took := make([]float64, len(plans))
 	order := make([]int, len(plans))
 	for i := range plans {
-		r, err := step.Prepare(&plans[i].Job, f.With(plans[i].Job.Split)).Price(q.GPU)
+		split := plans[i].Job.Split
+		f := fabrics[split.Ranks()]
+		if f == nil {
+			f = step.NewFabric(c, q.Layout[:split.Ranks()], split, q.Version)
+			fabrics[split.Ranks()] = f
+		}
+		r, err := step.Prepare(&plans[i].Job, f.With(split)).Price(q.GPU)
 		if err != nil {
 			return nil, err
 		}
-		took[i], order[i] = r.Step, i
+		took[i], order[i] = q.objective().Value(r), i
 	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		switch {
-		case took[a] < took[b]:
-			return -1
-		case took[a] > took[b]:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(took[a], took[b]) })
 	return order, nil
 }

@@ -1,14 +1,9 @@
 package plan
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"math"
-	"runtime"
-	"slices"
-	"sync"
-	"sync/atomic"
 
 	"busbar/cluster"
 	"busbar/nccl"
@@ -18,7 +13,8 @@ import (
 
 // Query is what is asked for.
 type Query struct {
-	Space   *Space
+	// Spaces are what to search, one for every number of ranks, which are the first of the layout.
+	Spaces  []*Space
 	Cluster *cluster.Cluster
 	Layout  nccl.Layout
 	Version nccl.Version
@@ -26,222 +22,201 @@ type Query struct {
 	// Top is how many plans are wanted; they differ in their degrees or in what replicas
 	// divide.
 	Top int
+	// Objective is what plans should have little of; none is the time of a step.
+	Objective Objective
 	// Reserve is the share of a GPU's memory that plans leave free.
 	Reserve float64
+	// HostMemory is how much of a node's own memory plans may take; 0 is any amount.
+	HostMemory float64
+	// Tuned prices collectives as under a tuner plugin that knows the job.
+	Tuned bool
+	// Each bounds every setting by itself and cuts no groups, which takes longer and finds the same.
+	Each bool
 	// Watch, where there is one, is called now and then with how far the search is.
 	Watch func(Progress)
+
+	known *fabrics
 }
 
 // Progress is how far a search is.
 type Progress struct {
-	Considered, Priced, Left int64
-	Best                     float64 // s; 0 before the first
+	Considered int64 // settings of the space
+	Done       int64 // of those, bounded or cut
+	Priced     int64
+	Best       float64 // s; 0 before the first
 }
 
 // Plan is one way to run the job.
 type Plan struct {
 	Job    workload.Job
 	Result *step.Result
+	Value  float64 // of the objective
 }
 
 // Answer is what a search found.
 type Answer struct {
-	// Considered is the settings that were bounded, Fit those of them that fit the memory,
-	// Priced those that had to be priced in full.
-	Considered, Fit, Priced int64
-	Plans                   []Plan
-	// Bound is the least step time that what was not priced could have; with nothing left out
-	// below the best plan it is that plan's.
+	// Considered is the settings of the space. Of those, Bounded have a bound of their own (one
+	// for all sizes of buckets), Cut are in groups whose bound or memory rules them out, and
+	// Priced were priced in full.
+	Considered, Bounded, Cut, Priced int64
+	Plans                            []Plan
+	// Bound is the least value of the objective that what was not priced could have; with nothing
+	// left out below the best plan it is that plan's.
 	Bound float64
 	// Whole says that the search came to its end.
 	Whole bool
+	// Leanest is the setting that needs least memory, where none fits.
+	Leanest *Lean
+}
+
+// Lean is a setting and what a GPU needs for it.
+type Lean struct {
+	Job    workload.Job
+	Memory workload.Memory
 }
 
 // ErrNone says that nothing fits.
 var ErrNone = errors.New("no setting of the space fits the GPUs' memory")
 
-// candidate is a setting that fits, with the least time that it takes.
-type candidate struct {
-	bound float64
-	job   workload.Job
-}
-
 // Search finds the best plans. When the context ends, the best so far are returned with the
 // bound on what was not seen.
 func Search(ctx context.Context, q *Query) (*Answer, error) {
-	s := &search{q: q, room: float64(q.GPU.Model.Memory) * (1 - q.Reserve), best: map[kin]Plan{}}
-	list := s.bound(ctx)
-	slices.SortFunc(list, func(a, b candidate) int { return cmp.Compare(a.bound, b.bound) })
-	s.fit = int64(len(list))
-	err := s.price(ctx, list)
-	a := &Answer{Considered: s.considered.Load(), Fit: s.fit, Priced: s.priced.Load(), Plans: s.top(), Whole: ctx.Err() == nil}
+	s := newSearch(q)
+	s.plant(ctx)
+	err := s.grow(ctx)
+	a := &Answer{Considered: s.considered, Bounded: s.bounded, Cut: s.considered - s.opened, Priced: s.priced, Plans: s.best.list(), Whole: ctx.Err() == nil}
 	switch {
 	case err != nil:
 		return a, err
 	case len(a.Plans) == 0 && a.Whole:
+		a.Leanest = s.leanest
 		return a, ErrNone
 	case len(a.Plans) == 0:
 		return a, ctx.Err()
 	}
-	a.Bound = a.Plans[0].Result.Step
-	if next := int(s.next.Load()); !a.Whole && next < len(list) {
-		a.Bound = min(a.Bound, list[next].bound)
+	a.Bound = a.Plans[0].Value
+	if !a.Whole {
+		a.Bound = min(a.Bound, s.left())
 	}
 	return a, nil
 }
 
-// kin are plans of which only the best is kept.
-type kin struct {
-	dp, tp, pp, cp, ep, zero int
-}
-
-func kinOf(j *workload.Job) kin {
-	s := &j.Split
-	return kin{s.DP, s.TP, s.PP, s.CP, s.EP, s.ZeRO}
-}
-
+// search is the work on a query. Its nodes are processed in batches, each by all processors; what they
+// find is put together in their order, so that the same query has the same answer and counts
+// on every machine.
 type search struct {
-	q    *Query
-	room float64
+	q       *Query
+	room    float64
+	bounds  *step.Bounds
+	fabrics []*step.Fabric    // by space
+	counts  []map[tally]int64 // by space, how many settings trunks have
+	heap    heap
+	best    shortlist
 
-	considered, priced, next atomic.Int64
-	fit                      int64
+	considered, bounded, opened, priced int64
 
-	mu    sync.Mutex
-	best  map[kin]Plan
-	worst float64 // of those that are kept; none yet is 0
+	leanest *Lean
 }
 
-// workers run work on as many goroutines as there are processors.
-func workers(work func() error) error {
-	n := runtime.GOMAXPROCS(0)
-	errs := make([]error, n)
-	var wg sync.WaitGroup
-	for i := range n {
-		wg.Go(func() { errs[i] = work() })
+func newSearch(q *Query) *search {
+	own := *q
+	own.Objective = q.objective()
+	s := &search{q: &own, room: float64(q.GPU.Model.Memory) * (1 - q.Reserve), best: shortlist{top: q.Top, by: map[kin]entry{}}}
+	s.counts = make([]map[tally]int64, len(q.Spaces))
+	s.bounds = step.NewBounds(q.Spaces[0].Base.Model, q.GPU)
+	for _, x := range q.Spaces {
+		s.fabrics = append(s.fabrics, q.fabric(x.Ranks))
 	}
-	wg.Wait()
-	return errors.Join(errs...)
+	return s
 }
 
-// bound looks at every setting, and returns those that fit.
-func (s *search) bound(ctx context.Context) []candidate {
-	ways := s.q.Space.splits()
-	var next atomic.Int64
-	var list []candidate
-	_ = workers(func() error {
-		b := step.NewBounds(s.q.Space.Base.Model, s.q.GPU)
-		var mine []candidate
-		for {
-			i := int(next.Add(1)) - 1
-			if i >= len(ways) || ctx.Err() != nil {
-				break
-			}
-			seen := int64(0)
-			s.q.Space.each(ways[i], func(j *workload.Job) bool {
-				seen++
-				if x := b.Bound(j); x.Memory.Total() <= s.room {
-					mine = append(mine, candidate{x.Seconds, *j})
+// plant counts the settings of every space, and bounds it: by the least time of a GPU that any way to
+// divide layers and sequences needs for a sequence.
+func (s *search) plant(ctx context.Context) {
+	for i, x := range s.q.Spaces {
+		if ctx.Err() != nil {
+			return
+		}
+		s.counts[i] = map[tally]int64{}
+		settings, least := int64(0), math.Inf(1)
+		seen := map[rankWork]bool{}
+		for _, d := range x.splits() {
+			x.trunks(d, func(j *workload.Job) {
+				n := s.count(i, j)
+				settings += n
+				if key := workOf(j); n > 0 && !seen[key] {
+					seen[key] = true
+					least = min(least, s.value(i, s.bounds.Trunk(j).Least()))
 				}
-				return seen%4096 != 0 || ctx.Err() == nil
 			})
-			s.watch(s.considered.Add(seen), 0)
 		}
-		s.mu.Lock()
-		list = append(list, mine...)
-		s.mu.Unlock()
-		return nil
-	})
-	return list
+		if s.considered += settings; settings > 0 {
+			s.heap.push(&node{space: i, value: least, index: s.heap.next()})
+		}
+	}
 }
 
-// price prices settings in the order of their bounds until none can be better than what is
-// kept.
-func (s *search) price(ctx context.Context, list []candidate) error {
-	return workers(func() error {
-		f := step.NewFabric(s.q.Cluster, s.q.Layout, workload.Split{}, s.q.Version)
-		for ctx.Err() == nil {
-			i := s.next.Add(1) - 1
-			if i >= int64(len(list)) || list[i].bound >= s.limit() {
-				s.next.Store(min(s.next.Load(), i)) // whose bound tells how far off the answer can be
-				return nil
+// spread makes the trunks of a space.
+func (s *search) spread(i int) found {
+	x := s.q.Spaces[i]
+	var f found
+	for _, d := range x.splits() {
+		x.trunks(d, func(j *workload.Job) {
+			if n := s.count(i, j); n > 0 {
+				t := &trunk{Trunk: s.bounds.Trunk(j), space: i, settings: n}
+				if s.q.Each {
+					f.add(s.open(t))
+					return
+				}
+				f.more = append(f.more, &node{trunk: t, space: i, value: s.value(i, t.Least())})
 			}
-			j := &list[i].job
-			r, err := step.Prepare(j, f.With(j.Split)).Price(s.q.GPU)
-			if err != nil {
-				return err
-			}
-			s.keep(Plan{*j, r})
-			if n := s.priced.Add(1); n%256 == 0 {
-				s.watch(s.considered.Load(), int64(len(list))-i)
-			}
-		}
-		return nil
-	})
+		})
+	}
+	return f
 }
 
-// limit is the time from which on nothing is wanted.
-func (s *search) limit() float64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.best) < s.q.Top {
+// tally is what the number of a trunk's settings depends on.
+type tally struct {
+	dp, tp, pp, cp, ep int
+	micro              int64
+	order              workload.Order
+	context            workload.Context
+}
+
+// count is how many settings a trunk has.
+func (s *search) count(space int, j *workload.Job) int64 {
+	key := tally{j.Split.DP, j.Split.TP, j.Split.PP, j.Split.CP, j.Split.EP, j.MicroBatch, j.Split.Order, j.Context}
+	n, ok := s.counts[space][key]
+	if !ok {
+		x := s.q.Spaces[space]
+		x.branches(j, func(j *workload.Job) bool { n += int64(len(x.buckets(j))); return true })
+		s.counts[space][key] = n
+	}
+	return n
+}
+
+// rankWork is what the least time of a GPU for a sequence depends on.
+type rankWork struct {
+	tp, cp, ep int
+	micro      int64
+	recompute  workload.Recompute
+	sequence   bool
+}
+
+func workOf(j *workload.Job) rankWork {
+	s := &j.Split
+	return rankWork{s.TP, s.CP, s.EP, j.MicroBatch, j.Recompute, s.SeqParallel}
+}
+
+// value is the objective of a bound.
+func (s *search) value(space int, b step.Bound) float64 {
+	return s.q.Objective.of(s.q.Spaces[space].Ranks, b.Seconds, b.Computing)
+}
+
+// left is the least value of what is not priced.
+func (s *search) left() float64 {
+	if len(s.heap.list) == 0 {
 		return math.Inf(1)
 	}
-	return s.worst
-}
-
-// keep keeps a plan where it is among the best.
-func (s *search) keep(p Plan) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	k := kinOf(&p.Job)
-	old, known := s.best[k]
-	switch {
-	case known && old.Result.Step <= p.Result.Step:
-		return
-	case !known && len(s.best) >= s.q.Top && p.Result.Step >= s.worst:
-		return
-	}
-	s.best[k] = p
-	if len(s.best) > s.q.Top {
-		var last kin
-		most := -1.0
-		for k, x := range s.best {
-			if x.Result.Step > most {
-				most, last = x.Result.Step, k
-			}
-		}
-		delete(s.best, last)
-	}
-	s.worst = 0
-	for _, x := range s.best {
-		s.worst = max(s.worst, x.Result.Step)
-	}
-}
-
-// top are the plans that were kept, the best first.
-func (s *search) top() []Plan {
-	var list []Plan
-	for _, p := range s.best {
-		list = append(list, p)
-	}
-	slices.SortFunc(list, func(a, b Plan) int {
-		return cmp.Or(cmp.Compare(a.Result.Step, b.Result.Step), cmp.Compare(a.Job.Split.String(), b.Job.Split.String()))
-	})
-	return list
-}
-
-func (s *search) watch(considered, left int64) {
-	if s.q.Watch == nil {
-		return
-	}
-	s.mu.Lock()
-	best := 0.0
-	for _, p := range s.best {
-		if best == 0 || p.Result.Step < best {
-			best = p.Result.Step
-		}
-	}
-	s.mu.Unlock()
-	s.q.Watch(Progress{considered, s.priced.Load(), left, best})
+	return s.heap.list[0].value
 }

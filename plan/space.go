@@ -4,27 +4,36 @@ import (
 	"slices"
 
 	"busbar/pipeline"
+	"busbar/step"
 	"busbar/workload"
 )
 
-// Space is what plans may differ in: every list has the values to try.
+// Space is what plans may differ in: every list has the values to try, what is usual first.
 type Space struct {
 	// Base is what all plans share: the model, sequences, the global batch, precision and
 	// framework.
 	Base workload.Job
-	// Ranks is the number of GPUs, Node how many of them a node has.
-	Ranks, Node int
+	// Ranks is the number of GPUs, Node how many of them a node has, Leaf how many hang on a leaf
+	// switch; 0 where that is not known or differs.
+	Ranks, Node, Leaf int
 
 	// DP is what fits the others where it is empty.
 	DP, TP, PP, CP, EP, Chunks, ZeRO []int
-	// SeqParallel, Shard, Order and Schedule are tried where the degrees give them a meaning.
+	// All that follow are tried where the degrees give them a meaning.
 	SeqParallel []bool
-	Shard       []int // 0 is all replicas, workload.ShardNode those of a node
+	Shard       []int // a number of replicas; 0 is all of them, workload.ShardNode those of a node, ShardLeaf those of a leaf switch
 	Order       []workload.Order
 	Schedule    []pipeline.Schedule
 	Micro       []int64
 	Recompute   []workload.Recompute
+	Context     []workload.Context
+	Offload     []workload.Offload
+	Compress    []workload.Wire
+	Bucket      []int64 // bytes; 0 is what is usual
 }
+
+// ShardLeaf divides among the replicas that hang on one leaf switch.
+const ShardLeaf = -2
 
 // mostMicro is the largest micro-batch that is tried.
 const mostMicro = 64
@@ -32,6 +41,9 @@ const mostMicro = 64
 // mostTensor is the largest tensor-parallel degree that is tried beyond a node: products become
 // too thin for more.
 const mostTensor = 64
+
+// leastShared is the fewest tokens of a sequence that a rank is given where several share it.
+const leastShared = 1024
 
 // NewSpace is all that makes sense for a job on so many ranks, of nodes with so many each.
 func NewSpace(base workload.Job, ranks, node int) *Space {
@@ -44,7 +56,7 @@ func NewSpace(base workload.Job, ranks, node int) *Space {
 		if int64(n) <= d.Layers {
 			s.PP = append(s.PP, n)
 		}
-		if n > 1 && n <= 64 && base.Seq%int64(n) == 0 && base.Seq/int64(n) >= 2048 {
+		if n > 1 && n <= 64 && base.Seq%int64(n) == 0 && base.Seq/int64(n) >= leastShared {
 			s.CP = append(s.CP, n)
 		}
 		if n > 1 && d.Experts > 0 && d.Experts%int64(n) == 0 {
@@ -57,7 +69,7 @@ func NewSpace(base workload.Job, ranks, node int) *Space {
 		}
 	}
 	s.SeqParallel = []bool{false, true}
-	s.Shard = []int{0, workload.ShardNode}
+	s.Shard = []int{0, workload.ShardNode, ShardLeaf}
 	s.Order = []workload.Order{workload.TensorDataPipeline, workload.TensorPipelineData}
 	s.Schedule = pipeline.Schedules()
 	for b := int64(1); b <= mostMicro; b++ {
@@ -66,6 +78,10 @@ func NewSpace(base workload.Job, ranks, node int) *Space {
 		}
 	}
 	s.Recompute = []workload.Recompute{workload.None, workload.Selective, workload.Full}
+	s.Context = []workload.Context{"", workload.Gather, workload.Ulysses}
+	s.Offload = []workload.Offload{"", workload.OffloadOptimizer, workload.OffloadParams}
+	s.Compress = []workload.Wire{"", workload.WireBF16}
+	s.Bucket = step.Buckets()
 	return s
 }
 
@@ -112,32 +128,51 @@ func (s *Space) splits() []degrees {
 	return list
 }
 
-// each visits every job of a way to divide, until visit returns false. The job is reused.
-func (s *Space) each(d degrees, visit func(j *workload.Job) bool) bool {
+// trunks visits what the jobs of a way to divide are grouped by: all that says what a rank computes
+// and what its layers exchange. The job is reused.
+func (s *Space) trunks(d degrees, visit func(j *workload.Job)) {
 	j := s.Base
-	j.Split = workload.Split{DP: d.dp, TP: d.tp, PP: d.pp, CP: d.cp, EP: d.ep}
+	j.Split = workload.Split{DP: d.dp, TP: d.tp, PP: d.pp, CP: d.cp, EP: d.ep, Chunks: 1}
+	replicas := d.dp * d.cp
 	for _, micro := range s.Micro {
 		if s.Base.GlobalBatch/int64(d.dp)%micro != 0 {
 			continue
 		}
 		j.MicroBatch = micro
-		for _, j.Recompute = range s.Recompute {
-			for _, sp := range s.SeqParallel {
-				if sp && d.tp == 1 {
+		for i, order := range s.Order {
+			if i > 0 && (d.pp == 1 || replicas == 1) {
+				continue
+			}
+			j.Split.Order = order
+			for i, context := range s.Context {
+				if i > 0 && d.cp == 1 {
 					continue
 				}
-				j.Split.SeqParallel = sp
-				if !s.states(&j, visit) {
-					return false
+				if j.Context = context; d.cp == 1 {
+					j.Context = ""
+				}
+				for _, j.Recompute = range s.Recompute {
+					for _, j.Split.SeqParallel = range s.SeqParallel {
+						if j.Split.SeqParallel && d.tp == 1 {
+							continue
+						}
+						visit(&j)
+					}
 				}
 			}
 		}
 	}
-	return true
 }
 
-// states varies what replicas divide.
-func (s *Space) states(j *workload.Job, visit func(j *workload.Job) bool) bool {
+// branches visits the jobs of a trunk but for their buckets, until visit returns false. The job is
+// reused.
+func (s *Space) branches(trunk *workload.Job, visit func(j *workload.Job) bool) {
+	j := *trunk
+	s.states(&j, func() bool { return s.pipelines(&j, visit) })
+}
+
+// states varies what replicas and the host keep, and how gradients travel.
+func (s *Space) states(j *workload.Job, visit func() bool) {
 	replicas := j.Split.DP * j.Split.CP
 	for _, zero := range s.ZeRO {
 		// Pipelines keep gradients of several micro-batches, and no framework divides those: Megatron-LM's
@@ -146,32 +181,54 @@ func (s *Space) states(j *workload.Job, visit func(j *workload.Job) bool) bool {
 			continue
 		}
 		j.Split.ZeRO = zero
-		for _, order := range s.Order {
-			if order != s.Order[0] && (j.Split.PP == 1 || replicas == 1) {
+		var tried []int
+		for _, shard := range s.Shard {
+			if zero == 0 && shard != 0 && len(s.Shard) > 1 {
 				continue
 			}
-			j.Split.Order = order
-			for _, shard := range s.Shard {
-				if zero == 0 && shard != 0 && len(s.Shard) > 1 {
+			n, ok := s.shard(j, shard)
+			if !ok || slices.Contains(tried, n) {
+				continue
+			}
+			tried = append(tried, n)
+			j.Split.Shard = n
+			for _, j.Offload = range s.Offload {
+				// What Check refuses most often, without its words.
+				if j.Offloads() && (zero == 0 && replicas > 1 || j.Offload == workload.OffloadParams && (j.Split.PP > 1 || zero < 3 && replicas > 1)) {
 					continue
 				}
-				if j.Split.Shard = shard; shard == 0 {
-					j.Split.Shard = replicas
-				}
-				if shard == workload.ShardNode {
-					x, err := j.Split.Within(s.Node)
-					if err != nil || x.Shard < 2 || x.Shard >= replicas || replicas%x.Shard != 0 {
+				for i, compress := range s.Compress {
+					if i > 0 && (replicas == 1 || j.GradWidth() <= 2) {
 						continue
 					}
-					j.Split.Shard = x.Shard
-				}
-				if !s.pipelines(j, visit) {
-					return false
+					if j.Compress = compress; !visit() {
+						return
+					}
 				}
 			}
 		}
 	}
-	return true
+}
+
+// shard is how many replicas divide what one of the words says.
+func (s *Space) shard(j *workload.Job, word int) (int, bool) {
+	replicas := j.Split.DP * j.Split.CP
+	among := 0
+	switch word {
+	case 0:
+		return replicas, true
+	case workload.ShardNode:
+		among = s.Node
+	case ShardLeaf:
+		among = s.Leaf
+	default:
+		return word, true
+	}
+	x := j.Split
+	x.Shard = workload.ShardNode
+	x, err := x.Within(among)
+	ok := err == nil && x.Shard >= 2 && x.Shard < replicas && replicas%x.Shard == 0
+	return x.Shard, ok
 }
 
 // pipelines varies schedules and chunks.
@@ -185,6 +242,9 @@ func (s *Space) pipelines(j *workload.Job, visit func(j *workload.Job) bool) boo
 			if (schedule == pipeline.Interleaved) != (chunks > 1) && (schedule != pipeline.ZeroBubbleV || chunks != 2) {
 				continue
 			}
+			if int64(chunks*j.Split.PP) > j.Model.Dims.Layers || schedule == pipeline.Interleaved && j.Micros()%int64(j.Split.PP) != 0 {
+				continue
+			}
 			j.Schedule, j.Split.Chunks = schedule, chunks
 			if j.Check() == nil && !visit(j) {
 				return false
@@ -194,9 +254,25 @@ func (s *Space) pipelines(j *workload.Job, visit func(j *workload.Job) bool) boo
 	return true
 }
 
+// buckets are the sizes to try with a job: there are none where replicas do not sum gradients by
+// bucket.
+func (s *Space) buckets(j *workload.Job) []int64 {
+	if j.Split.DP*j.Split.CP == 1 || j.Split.ZeRO == 3 || j.Offload == workload.OffloadParams {
+		return s.Bucket[:1]
+	}
+	return s.Bucket
+}
+
 // Each visits every job of the space. The job is reused.
 func (s *Space) Each(visit func(j *workload.Job)) {
 	for _, d := range s.splits() {
-		s.each(d, func(j *workload.Job) bool { visit(j); return true })
+		s.trunks(d, func(trunk *workload.Job) {
+			s.branches(trunk, func(j *workload.Job) bool {
+				for _, j.Bucket = range s.buckets(j) {
+					visit(j)
+				}
+				return true
+			})
+		})
 	}
 }

@@ -50,7 +50,12 @@ type outline struct {
 // New prepares a predictor. figures nil takes the fitted ones and those that the
 // cluster was calibrated with.
 func New(c *cluster.Cluster, l nccl.Layout, v nccl.Version, env map[string]string, figures *sim.Figures) (*Predictor, error) {
-	plan, err := nccl.Think(c, l, v, env)
+	return NewKnowing(&nccl.Found{}, c, l, v, env, figures)
+}
+
+// NewKnowing is New for one of many groups, which share what searches found.
+func NewKnowing(found *nccl.Found, c *cluster.Cluster, l nccl.Layout, v nccl.Version, env map[string]string, figures *sim.Figures) (*Predictor, error) {
+	plan, err := found.Think(c, l, v, env)
 	if err != nil {
 		return nil, err
 	}

@@ -2,26 +2,31 @@ package step
 
 import (
 	"math"
+	"sync"
 
 	"busbar/pipeline"
 	"busbar/workload"
 )
 
 // Bounds says of many settings of one model on one GPU how long a step takes at least, and how
-// much memory it needs, without asking for any collective. What settings share is worked out
-// once: an answer takes less than a microsecond then. It is for one goroutine at a time.
+// much memory it needs. What settings share is worked out once: an answer takes less than a
+// microsecond then. Several goroutines may ask at once.
 type Bounds struct {
-	m    *workload.Model
-	g    *GPU
-	o    *workload.Outline
-	seen map[aspect]*bounded
-	cuts map[pipeline.Shape][]int // by shape without micro-batches, where places begin
+	m *workload.Model
+	g *GPU
+	o *workload.Outline
+
+	mu    sync.Mutex // of all below
+	seen  map[aspect]*bounded
+	heard map[hearing]*bounded
+	cuts  map[pipeline.Shape][]int // by shape without micro-batches, where places begin
 }
 
 // Bound is the least that a step can cost.
 type Bound struct {
-	Seconds float64
-	Memory  workload.Memory // as Price has it
+	Seconds   float64
+	Computing float64         // of those, on a rank's own work and its update
+	Memory    workload.Memory // as Price has it
 }
 
 // bounded is a model's blocks for an aspect: sums over the blocks from the first on.
@@ -30,33 +35,107 @@ type bounded struct {
 	before        int // blocks before the layers
 	layers        int
 	fwd, bwd, sum []float64 // of seconds, seconds and parameters
+	quiet         float64   // seconds of all blocks without traffic
+}
+
+// hearing is an aspect with what traffic inside layers depends on beside it.
+type hearing struct {
+	aspect
+	context workload.Context
+	experts seat
 }
 
 // NewBounds is for a model on a GPU.
 func NewBounds(m *workload.Model, g *GPU) *Bounds {
-	return &Bounds{m: m, g: g, o: m.Outline(), seen: map[aspect]*bounded{}, cuts: map[pipeline.Shape][]int{}}
+	return &Bounds{m: m, g: g, o: m.Outline(), seen: map[aspect]*bounded{}, heard: map[hearing]*bounded{}, cuts: map[pipeline.Shape][]int{}}
 }
 
 // Bound is that of a job of the model. Collectives, what the host updates and all waiting for
 // other ranks but for the pipeline's filling count nothing, so that it never exceeds Price.
-func (b *Bounds) Bound(j *workload.Job) Bound {
-	x := b.blocks(j)
-	s := &j.Split
-	shape := j.Pipeline()
-	work, params := x.stages(shape, b.edges(shape, x))
-	late := 1 + b.g.f[Spread]*math.Log2(float64(max(s.Ranks(), 1)))
-	host := b.g.f[StepHost] * 1e-3
-	if j.Framework == workload.Eager {
-		host *= 2
+func (b *Bounds) Bound(j *workload.Job) Bound { return b.Trunk(j).Bound(j) }
+
+// edges are where the places of a shape begin.
+func (b *Bounds) edges(shape pipeline.Shape, x *bounded) []int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	shape.Micros = 0
+	list := b.cuts[shape]
+	if list == nil {
+		list = edges(shape, x.layers, x.before, len(b.o.Order))
+		b.cuts[shape] = list
 	}
-	update := 0.0
-	if !j.Offloads() {
-		if s.ZeRO > 0 {
-			params /= float64(max(1, s.Shard))
+	return list
+}
+
+// blocks is the model for the job's aspect, without traffic.
+func (b *Bounds) blocks(j *workload.Job) *bounded {
+	key := aspectOf(j)
+	key.splits = false // sums do not depend on it
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if x := b.seen[key]; x != nil {
+		return x
+	}
+	mine := *j
+	mine.Model = b.m
+	took := make([]priced, len(b.o.Kinds))
+	for i := range b.o.Kinds {
+		k := &b.o.Kinds[i]
+		pass := mine.Pass(k.Block)
+		took[i] = priced{fwd: b.g.Run(pass.Forward, &mine), bwd: b.g.Run(pass.Backward, &mine) + b.g.Run(pass.Again, &mine), params: mine.Params(k.Block)}
+	}
+	x := b.summed(took)
+	x.holding = mine.Holding(b.o)
+	x.quiet = x.fwd[len(b.o.Order)] + x.bwd[len(b.o.Order)]
+	b.seen[key] = x
+	return x
+}
+
+// talking is the same with traffic inside layers: of tensor-parallel products, of sequences that
+// are shared, and of experts.
+func (b *Bounds) talking(j *workload.Job, f *Fabric) (*bounded, error) {
+	quiet := b.blocks(j)
+	f = f.With(j.Split)
+	key := hearing{aspectOf(j), j.Context, f.seat(Experts)}
+	key.splits = false
+	b.mu.Lock()
+	x := b.heard[key]
+	b.mu.Unlock()
+	if x != nil {
+		return x, nil
+	}
+	p := pricing{Prepared: Prepare(j, f), g: b.g}
+	took := make([]priced, len(p.blocks))
+	for i := range took {
+		var err error
+		if took[i], err = p.block(&p.blocks[i]); err != nil {
+			return nil, err
 		}
-		update = params * j.UpdateBytes() / b.g.bandwidth()
 	}
-	return Bound{work*late + update + host, j.MemoryOf(x.holding)}
+	x = b.summed(took)
+	x.holding, x.quiet = quiet.holding, quiet.quiet
+	b.mu.Lock()
+	b.heard[key] = x
+	b.mu.Unlock()
+	return x, nil
+}
+
+// summed adds up blocks from the first on.
+func (b *Bounds) summed(took []priced) *bounded {
+	n := len(b.o.Order)
+	buf := make([]float64, 3*(n+1))
+	x := &bounded{layers: b.o.Layers(), fwd: buf[:n+1], bwd: buf[n+1 : 2*n+2], sum: buf[2*n+2:]}
+	for i := range b.o.Kinds {
+		if k := &b.o.Kinds[i]; k.Kind == workload.Entry {
+			x.before += int(k.Count)
+		}
+	}
+	for i, k := range b.o.Order {
+		x.fwd[i+1] = x.fwd[i] + took[k].fwd
+		x.bwd[i+1] = x.bwd[i] + took[k].bwd
+		x.sum[i+1] = x.sum[i] + took[k].params
+	}
+	return x
 }
 
 // stages is the time of the stage that takes longest, with the filling and emptying before it,
@@ -85,44 +164,4 @@ func (x *bounded) stages(shape pipeline.Shape, edges []int) (seconds, params flo
 		}
 	}
 	return seconds, params
-}
-
-// edges are where the places of a shape begin.
-func (b *Bounds) edges(shape pipeline.Shape, x *bounded) []int {
-	shape.Micros = 0
-	list := b.cuts[shape]
-	if list == nil {
-		list = edges(shape, x.layers, x.before, len(b.o.Order))
-		b.cuts[shape] = list
-	}
-	return list
-}
-
-// blocks is the model for the job's aspect.
-func (b *Bounds) blocks(j *workload.Job) *bounded {
-	key := aspectOf(j)
-	if x := b.seen[key]; x != nil {
-		return x
-	}
-	mine := *j
-	mine.Model = b.m
-	n := len(b.o.Order)
-	buf := make([]float64, 3*(n+1))
-	x := &bounded{holding: mine.Holding(b.o), layers: b.o.Layers(), fwd: buf[:n+1], bwd: buf[n+1 : 2*n+2], sum: buf[2*n+2:]}
-	took := make([]priced, len(b.o.Kinds))
-	for i := range b.o.Kinds {
-		k := &b.o.Kinds[i]
-		pass := mine.Pass(k.Block)
-		took[i] = priced{fwd: b.g.Run(pass.Forward, &mine), bwd: b.g.Run(pass.Backward, &mine) + b.g.Run(pass.Again, &mine), params: mine.Params(k.Block)}
-		if k.Kind == workload.Entry {
-			x.before += int(k.Count)
-		}
-	}
-	for i, k := range b.o.Order {
-		x.fwd[i+1] = x.fwd[i] + took[k].fwd
-		x.bwd[i+1] = x.bwd[i] + took[k].bwd
-		x.sum[i+1] = x.sum[i] + took[k].params
-	}
-	b.seen[key] = x
-	return x
 }

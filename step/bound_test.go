@@ -76,7 +76,7 @@ func TestBoundIsBelowPrice(t *testing.T) {
 		}
 		bounds[name] = step.NewBounds(models[name], g)
 	}
-	tried, share := 0, 0.0
+	tried, share := 0, [5]float64{}
 	f := step.NewFabric(c, l, workload.Split{}, nccl.Newest)
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom([]string{"gpt2-xl", "llama2-7b", "mixtral-8x7b"}).Draw(t, "model")
@@ -88,17 +88,71 @@ func TestBoundIsBelowPrice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := bounds[name].Bound(j)
-		if b.Seconds > r.Step*(1+1e-9) || b.Seconds <= 0 {
-			t.Fatalf("%s, %+v: at least %g s, priced %g s", j.Split, j, b.Seconds, r.Step)
+		trunk := bounds[name].Trunk(j)
+		quiet, silent := trunk.Bound(j), trunk.Least()
+		if err := trunk.Hear(f.With(j.Split)); err != nil {
+			t.Fatal(err)
 		}
-		if b.Memory != r.Memory {
-			t.Fatalf("%s: memory %+v, priced %+v", j.Split, b.Memory, r.Memory)
+		begun, err := step.Prepare(j, f.With(j.Split)).Begin(g, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last, err := begun.Least()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, b := range []step.Bound{silent, quiet, trunk.Least(), trunk.Bound(j), last} {
+			if b.Seconds > r.Step || b.Seconds <= 0 {
+				t.Fatalf("%s, %+v: bound %d is %g s, the price %g s", j.Split, j, i, b.Seconds, r.Step)
+			}
+			if c := r.Compute + r.Optimizer; b.Computing > c*(1+1e-9) || b.Computing <= 0 {
+				t.Fatalf("%s, %+v: bound %d of computing is %g s, the price %g s", j.Split, j, i, b.Computing, c)
+			}
+			if b.Memory != r.Memory && b.Memory != (workload.Memory{}) {
+				t.Fatalf("%s: bound %d has memory %+v, the price %+v", j.Split, i, b.Memory, r.Memory)
+			}
+			share[i] += b.Seconds / r.Step
+		}
+		if x, err := begun.Finish(); err != nil || x.Step != r.Step {
+			t.Fatalf("%s: %v s in two parts (%v), %v s in one", j.Split, x.Step, err, r.Step)
 		}
 		tried++
-		share += b.Seconds / r.Step
 	})
-	t.Logf("%d jobs; the bound is %.0f%% of the price on average", tried, 100*share/float64(max(1, tried)))
+	for i := range share {
+		share[i] *= 100 / float64(max(1, tried))
+	}
+	t.Logf("%d jobs; of the price, a trunk's bound is %.0f%%, a job's %.0f%%; with traffic inside layers %.0f%% and %.0f%%; without the pipeline's play %.0f%%", tried, share[0], share[1], share[2], share[3], share[4])
+}
+
+// Of several sizes of buckets the best is taken.
+func TestBucketsAreTried(t *testing.T) {
+	p, g := prepared(t, "dgx-h100", "h100", "gpt2-xl", "zero=1", 2, 8, 1, 64)
+	sizes := []int64{1 << 20, 25 << 20, 400 << 20}
+	x, err := p.Begin(g, sizes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := x.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var best float64
+	var size int64
+	for _, s := range sizes {
+		j := *p.Job()
+		j.Bucket = s
+		r, err := step.Step(&j, g, p.Fabric())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%d bytes: %g s", s, r.Step)
+		if best == 0 || r.Step < best {
+			best, size = r.Step, s
+		}
+	}
+	if got.Step != best || x.Bucket() != size {
+		t.Errorf("%d bytes with %g s; the best is %d with %g s", x.Bucket(), got.Step, size, best)
+	}
 }
 
 func BenchmarkBound(b *testing.B) {

@@ -3,6 +3,7 @@ package step
 import (
 	"fmt"
 	"math"
+	"sync"
 
 	"busbar/cluster"
 	"busbar/coll"
@@ -53,13 +54,22 @@ type Fabric struct {
 }
 
 // known is what was asked for on a layout, by where groups sit and not by what they are for:
-// splits have many groups in common.
+// splits have many groups in common. Several goroutines may ask at once.
 type known struct {
-	asked map[seat]*predict.Predictor
+	found *nccl.Found
+	mu    sync.Mutex // of all below
+	asked map[seat]*oracle
 	times map[call]cost
-	plans map[pipeline.Shape]*pipeline.Steady
+	plans map[pipeline.Shape][]*pipeline.Steady // that nobody plays now
 	host  *hostSide
 	tasks layouts
+	tuned map[call]Choice // that a tuner makes; nil is without one
+}
+
+// oracle is the predictor of a seat, which answers one at a time.
+type oracle struct {
+	mu sync.Mutex
+	p  *predict.Predictor
 }
 
 // seat is where the groups of a kind sit. Member i of the group that rank 0 begins is the
@@ -96,11 +106,25 @@ type cost struct {
 
 // NewFabric puts a split on a layout.
 func NewFabric(c *cluster.Cluster, l nccl.Layout, s workload.Split, v nccl.Version) *Fabric {
-	return &Fabric{c: c, layout: l, split: s, version: v, known: &known{asked: map[seat]*predict.Predictor{}, times: map[call]cost{}, plans: map[pipeline.Shape]*pipeline.Steady{}}}
+	return &Fabric{c: c, layout: l, split: s, version: v, known: newKnown(&nccl.Found{})}
+}
+
+func newKnown(found *nccl.Found) *known {
+	return &known{found: found, asked: map[seat]*oracle{}, times: map[call]cost{}, plans: map[pipeline.Shape][]*pipeline.Steady{}}
+}
+
+// On is the fabric over other ranks of the same cluster. The two share what does not depend on how
+// many there are.
+func (f *Fabric) On(l nccl.Layout) *Fabric {
+	o := &Fabric{Env: f.Env, c: f.c, layout: l, version: f.version, known: newKnown(f.known.found)}
+	if f.known.tuned != nil {
+		o.known.tuned = map[call]Choice{}
+	}
+	return o
 }
 
 // With is the fabric of another split over the same ranks. The two share what either has asked
-// for, and so are for one goroutine at a time; Env must be the same.
+// for; Env must be the same. A fabric is for one goroutine at a time, those that share are not.
 func (f *Fabric) With(s workload.Split) *Fabric {
 	return &Fabric{Env: f.Env, c: f.c, layout: f.layout, split: s, version: f.version, known: f.known}
 }
@@ -186,22 +210,37 @@ func (f *Fabric) begins(g Group, rank int) bool {
 }
 
 // Predictor answers for the collectives of one group of a kind, as Seconds does; nil where the
-// split has no such group.
+// split has no such group. It is for one goroutine at a time, and not beside Seconds.
 func (f *Fabric) Predictor(g Group) (*predict.Predictor, error) {
 	if g == ToHost || f.size(g) < 2 {
 		return nil, nil
 	}
-	return f.predictor(g)
+	o := f.known.oracle(f.seat(g))
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return f.predictor(g, o)
+}
+
+// oracle is that of a seat.
+func (k *known) oracle(at seat) *oracle {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	o := k.asked[at]
+	if o == nil {
+		o = &oracle{}
+		k.asked[at] = o
+	}
+	return o
 }
 
 // predictor answers for one group of a kind, with the others that share its first host beside
-// it.
-func (f *Fabric) predictor(g Group) (*predict.Predictor, error) {
-	at := f.seat(g)
-	if p := f.known.asked[at]; p != nil {
-		return p, nil
+// it. The oracle is locked.
+func (f *Fabric) predictor(g Group, o *oracle) (*predict.Predictor, error) {
+	if o.p != nil {
+		return o.p, nil
 	}
-	p, err := predict.New(f.c, f.ranks(g, 0), f.version, f.Env, nil)
+	at := f.seat(g)
+	p, err := predict.NewKnowing(f.known.found, f.c, f.ranks(g, 0), f.version, f.Env, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%s groups: %w", g, err)
 	}
@@ -214,7 +253,7 @@ func (f *Fabric) predictor(g Group) (*predict.Predictor, error) {
 	if err := p.Beside(beside); err != nil {
 		return nil, err
 	}
-	f.known.asked[at] = p
+	o.p = p
 	return p, nil
 }
 
@@ -224,22 +263,46 @@ func (f *Fabric) Seconds(g Group, kind coll.Kind, bytes float64) (float64, strin
 	if f.size(g) < 2 || bytes <= 0 {
 		return 0, "", nil
 	}
-	key := call{f.seat(g), kind, int64(bytes)}
+	key := call{f.seat(g), kind, int64(math.Ceil(bytes))}
 	if r := &f.recent[g]; r.call == key {
 		return r.seconds, r.limit, nil
 	}
-	if t, ok := f.known.times[key]; ok {
-		f.recent[g].call, f.recent[g].cost = key, t
-		return t.seconds, t.limit, nil
+	t, ok := f.known.time(key)
+	if !ok {
+		o := f.known.oracle(key.seat)
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if t, ok = f.known.time(key); !ok { // which another may have asked meanwhile
+			var err error
+			if t, err = f.ask(g, o, kind, unit.Bytes(key.bytes)); err != nil {
+				return 0, "", err
+			}
+			f.known.mu.Lock()
+			f.known.times[key] = t
+			f.known.mu.Unlock()
+		}
 	}
-	p, err := f.predictor(g)
+	f.recent[g].call, f.recent[g].cost = key, t
+	return t.seconds, t.limit, nil
+}
+
+func (k *known) time(key call) (cost, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t, ok := k.times[key]
+	return t, ok
+}
+
+// ask prices a collective by a locked oracle.
+func (f *Fabric) ask(g Group, o *oracle, kind coll.Kind, bytes unit.Bytes) (cost, error) {
+	p, err := f.predictor(g, o)
 	if err != nil {
-		return 0, "", err
+		return cost{}, err
 	}
-	op := coll.Op{Kind: kind, Bytes: unit.Bytes(math.Ceil(bytes)), Type: coll.BFloat16}
+	op := coll.Op{Kind: kind, Bytes: bytes, Type: coll.BFloat16}
 	set, err := p.Auto(op)
 	if err != nil {
-		return 0, "", err
+		return cost{}, err
 	}
 	run, err := p.Price(op, set)
 	if err != nil && set.Algo != "ring" { // an algorithm that cannot be counted over so many ranks
@@ -247,9 +310,7 @@ func (f *Fabric) Seconds(g Group, kind coll.Kind, bytes float64) (float64, strin
 		run, err = p.Price(op, set)
 	}
 	if err != nil {
-		return 0, "", fmt.Errorf("%s of %v among %s groups: %w", kind, op.Bytes, g, err)
+		return cost{}, fmt.Errorf("%s of %v among %s groups: %w", kind, op.Bytes, g, err)
 	}
-	t := cost{float64(run.Time) / 1e12, run.Limit.Text}
-	f.known.times[key] = t
-	return t.seconds, t.limit, nil
+	return f.tune(g, p, op, cost{float64(run.Time) / 1e12, run.Limit.Text})
 }

@@ -31,6 +31,8 @@ type hostSide struct {
 
 // hostSide looks at the first host: the slowest of its GPUs that take part.
 func (f *Fabric) hostSide() (*hostSide, error) {
+	f.known.mu.Lock()
+	defer f.known.mu.Unlock()
 	if f.known.host != nil {
 		return f.known.host, nil
 	}

@@ -109,14 +109,11 @@ func (p *pricing) pipeline(r *Result, micros, work float64) error {
 	if p.shape.Ranks == 1 {
 		return nil
 	}
-	plan := p.f.known.plans[p.shape]
-	if plan == nil {
-		var err error
-		if plan, err = pipeline.NewSteady(p.shape); err != nil {
-			return err
-		}
-		p.f.known.plans[p.shape] = plan
+	plan, err := p.f.known.take(p.shape)
+	if err != nil {
+		return err
 	}
+	defer p.f.known.put(p.shape, plan)
 	p.times.Message = 0
 	alone := plan.Seconds(&p.times)
 	r.Bubble = max(0, alone-work*micros)
@@ -132,6 +129,25 @@ func (p *pricing) pipeline(r *Result, micros, work float64) error {
 	calls := 2 * micros * float64(p.shape.Chunks)
 	p.count(Next, "activations and their gradients", bytes, calls, one, max(0, whole-alone)/calls, limit)
 	return nil
+}
+
+// take is a pipeline of a shape that nobody else plays.
+func (k *known) take(shape pipeline.Shape) (*pipeline.Steady, error) {
+	k.mu.Lock()
+	if list := k.plans[shape]; len(list) > 0 {
+		k.plans[shape] = list[:len(list)-1]
+		k.mu.Unlock()
+		return list[len(list)-1], nil
+	}
+	k.mu.Unlock()
+	return pipeline.NewSteady(shape)
+}
+
+// put gives it back.
+func (k *known) put(shape pipeline.Shape, p *pipeline.Steady) {
+	k.mu.Lock()
+	k.plans[shape] = append(k.plans[shape], p)
+	k.mu.Unlock()
 }
 
 // message is what a stage sends to the next for a micro-batch, and how long that takes.

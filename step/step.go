@@ -91,6 +91,11 @@ type pricing struct {
 	times   pipeline.Times
 	traffic [nGroups]Traffic
 	late    map[int]float64 // stages of a slow node, by how many times as long they compute
+
+	slow  int     // the stage with most work
+	work  float64 // that it has of a micro-batch
+	after float64 // that the step takes after computing and beside it: the update, the host, gradients that nothing hides
+	spent float64 // of that, on the update
 }
 
 // stage is one rank's part of the pipeline.
@@ -112,37 +117,71 @@ func sum(list []float64) float64 {
 }
 
 func (p *pricing) run() (*Result, error) {
+	if err := p.begin(); err != nil {
+		return nil, err
+	}
+	return p.finish()
+}
+
+// begin works out all but the play of the pipeline.
+func (p *pricing) begin() error {
 	if p.j.Precision == workload.FP8 && p.g.Model.Peak[cluster.FP8] == 0 {
-		return nil, fmt.Errorf("%s has no products in FP8; take bf16", p.g.Model.Title)
+		return fmt.Errorf("%s has no products in FP8; take bf16", p.g.Model.Title)
 	}
 	if err := p.cut(); err != nil {
-		return nil, err
+		return err
 	}
-	j, s := p.j, p.j.Split
+	p.slow = p.slowest()
+	x := &p.stages[p.slow]
+	p.work = x.forward() + x.backward()
+	return p.update()
+}
+
+// update works out what follows the last micro-batch: gradients that nothing hides, the update,
+// and what the host does in a step.
+func (p *pricing) update() error {
+	x := &p.stages[p.slow]
+	if err := p.gradients(x, float64(p.j.Micros())); err != nil {
+		return err
+	}
+	took, err := p.optimizer(sum(x.params))
+	if err != nil {
+		return err
+	}
+	p.spent = took * p.lateness(p.slow)
+	p.after = p.spent + p.host()
+	for _, g := range []Group{Data, Shards, Copies, ToHost} {
+		p.after += p.traffic[g].Exposed
+	}
+	return nil
+}
+
+// host is what a step costs beside all else.
+func (p *pricing) host() float64 {
+	t := p.g.f[StepHost] * 1e-3
+	if p.j.Framework == workload.Eager {
+		t *= 2
+	}
+	return t
+}
+
+// spread is how many times as long computing takes on the slowest of many ranks.
+func (g *GPU) spread(ranks int) float64 {
+	return 1 + g.f[Spread]*math.Log2(float64(max(ranks, 1)))
+}
+
+// finish plays the pipeline, and adds up.
+func (p *pricing) finish() (*Result, error) {
+	j := p.j
 	micros := float64(j.Micros())
-	r := &Result{Ranks: s.Ranks(), Tokens: float64(j.GlobalBatch) * float64(j.Seq)}
+	r := &Result{Ranks: j.Split.Ranks(), Tokens: float64(j.GlobalBatch) * float64(j.Seq)}
 	r.Flops, r.Again = p.flops[0], p.flops[1]
-	slow := p.slowest()
-	x := &p.stages[slow]
-	work := x.forward() + x.backward()
-	r.Compute = work * micros
-	if err := p.pipeline(r, micros, work); err != nil {
+	r.Compute = p.work * micros
+	if err := p.pipeline(r, micros, p.work); err != nil {
 		return nil, err
 	}
-	if err := p.gradients(x, micros); err != nil {
-		return nil, err
-	}
-	var err error
-	if r.Optimizer, err = p.optimizer(sum(x.params)); err != nil {
-		return nil, err
-	}
-	r.Optimizer *= p.lateness(slow)
-	r.Host = p.g.f[StepHost] * 1e-3
-	if j.Framework == workload.Eager {
-		r.Host *= 2
-	}
-	// The slowest of many ranks.
-	late := 1 + p.g.f[Spread]*math.Log2(float64(max(r.Ranks, 1)))
+	r.Optimizer, r.Host = p.spent, p.host()
+	late := p.g.spread(r.Ranks)
 	r.Compute *= late
 	r.Bubble *= late
 	r.Step = r.Compute + r.Bubble + r.Optimizer + r.Host

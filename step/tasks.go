@@ -40,6 +40,8 @@ type layouts struct {
 // laid is the model's outline and the tasks of its kinds of blocks. What was laid out of another
 // model is forgotten: searches ask about one.
 func (k *known) laid(j *workload.Job) (*workload.Outline, []laid) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	l := &k.tasks
 	if l.model != j.Model {
 		*l = layouts{j.Model, j.Model.Outline(), map[aspect][]laid{}}

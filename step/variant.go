@@ -1,6 +1,7 @@
 package step
 
 import (
+	"fmt"
 	"slices"
 
 	"busbar/cluster"
@@ -28,14 +29,49 @@ func (t Tier) String() string {
 // Faster is the cluster with layers of its fabric so many times as fast; false when it has
 // none of them.
 func Faster(c *cluster.Cluster, factor float64, tiers ...Tier) (*cluster.Cluster, bool) {
-	n := variant(c)
-	found := false
-	rate := func(f *cluster.Fact[unit.Rate]) {
-		if f.Value > 0 {
-			f.Value = unit.Rate(float64(f.Value) * factor)
-			found = true
+	return scaled(c, tiers, func(f *cluster.Fact[unit.Rate]) bool {
+		if f.Value <= 0 {
+			return false
+		}
+		f.Value = unit.Rate(float64(f.Value) * factor)
+		return true
+	})
+}
+
+// FasterAssumed is the cluster with those rates of its network and of links inside nodes so many
+// times as high that are only assumed; false where none is.
+func FasterAssumed(c *cluster.Cluster, factor float64) (*cluster.Cluster, bool) {
+	return scaled(c, Tiers(), func(f *cluster.Fact[unit.Rate]) bool {
+		if f.Value <= 0 || f.Origin != cluster.Assumed {
+			return false
+		}
+		f.Value = unit.Rate(float64(f.Value) * factor)
+		return true
+	})
+}
+
+// Assumed are the layers of a fabric with rates that are only assumed, and for each who says why.
+func Assumed(c *cluster.Cluster) (tiers []Tier, why []string) {
+	for _, t := range Tiers() {
+		text := ""
+		scaled(c, []Tier{t}, func(f *cluster.Fact[unit.Rate]) bool {
+			if f.Value > 0 && f.Origin == cluster.Assumed && text == "" {
+				text = fmt.Sprintf("%v: %s", f.Value, f.Source)
+			}
+			return false
+		})
+		if text != "" {
+			tiers, why = append(tiers, t), append(why, text)
 		}
 	}
+	return tiers, why
+}
+
+// scaled is a copy whose rates of some layers were changed; false where none was.
+func scaled(c *cluster.Cluster, tiers []Tier, change func(f *cluster.Fact[unit.Rate]) bool) (*cluster.Cluster, bool) {
+	n := variant(c)
+	found := false
+	rate := func(f *cluster.Fact[unit.Rate]) { found = change(f) || found }
 	for _, t := range n.Types {
 		if slices.Contains(tiers, Ports) {
 			for i := range t.Devices {

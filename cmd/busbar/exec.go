@@ -151,6 +151,9 @@ func (c *execCmd) decide(e *env) (*execDoc, error) {
 	if name := os.Getenv("SLURMD_NODENAME"); name != "" && seat.Launcher == "Slurm" {
 		host = name
 	}
+	if name := os.Getenv("BUSBAR_HOST"); name != "" { // a pod's host name is its own
+		host = name
+	}
 	d := &execDoc{Host: host, Launcher: seat.Launcher, Rank: seat.Rank, Ranks: seat.Size, Local: seat.Local, NUMA: -1, Env: map[string]string{}}
 	var plan *launch.Plan
 	var at launch.Seat
@@ -180,8 +183,29 @@ func (c *execCmd) decide(e *env) (*execDoc, error) {
 			d.bind(gpu)
 		}
 	}
+	if plan != nil && at.Type.Topology != "" {
+		settings = append(slices.Clone(settings), c.topology(d, at.Type)...)
+	}
 	d.environment(plan, at, settings, seat)
 	return d, nil
+}
+
+// topology is the file that NCCL is to read in place of what the node shows; a file that is not there would
+// end NCCL's start.
+func (c *execCmd) topology(d *execDoc, t *launch.Type) []launch.Setting {
+	dir := c.Plan
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		dir = filepath.Dir(dir)
+	}
+	file, err := filepath.Abs(filepath.Join(dir, t.Topology))
+	if err == nil {
+		_, err = os.Stat(file)
+	}
+	if err != nil {
+		d.note("the plan has a topology file for NCCL: %v; NCCL's own detection is taken", err)
+		return nil
+	}
+	return []launch.Setting{{Name: "NCCL_TOPO_FILE", Value: file, Reason: t.Why}}
 }
 
 // take finds the rank's seat in the plan.

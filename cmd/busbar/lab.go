@@ -162,6 +162,7 @@ type labCheckCmd struct {
 	Iters     int      `default:"0" help:"Runs of each size that count; 0: by the time they take."`
 	Quick     bool     `help:"Measure pairs of ranks for a moment only; predictions are then as good as the machine is quiet."`
 	labStepFlags
+	Plan   string  `placeholder:"DIR" help:"Instead of layouts and algorithms: a folder of busbar plan --hosts … --emit DIR for CLUSTER. Its order of ranks and the algorithm that is predicted to be fastest, beside the order in which the hosts were given and a flat ring; with --step also whole steps."`
 	Only   string  `placeholder:"WORD" help:"Without CLUSTER: scenarios whose name has this in it."`
 	Median float64 `name:"max-median" default:"0.10" help:"Exit 1 where the median of the errors is greater."`
 	Worst  float64 `name:"max-worst" default:"0.35" help:"Exit 1 where the greatest error is greater."`
@@ -188,5 +189,6 @@ func (labCheckCmd) Help() string {
 		"  busbar lab check baskerville:4\n" +
 		"  busbar lab check cluster.yaml -l 4x1,8x1 --algos ring,tree --sizes 1M,16M --json\n" +
 		"  busbar lab check --step gpt2-large -l 1x4,2x2,4x1\n" +
+		"  busbar lab check cluster.yaml --plan run1 --sizes 64K,1M,8M --step gpt2-large\n" +
 		"  busbar lab check --only staging"
 }

@@ -34,7 +34,10 @@ type scenario struct {
 
 // Run measures and predicts.
 func (c *labCheckCmd) Run(e *env) error {
-	if c.Step != "" {
+	switch {
+	case c.Plan != "":
+		return c.planned(e)
+	case c.Step != "":
 		return c.steps(e)
 	}
 	list, err := c.scenarios(e)

@@ -223,14 +223,21 @@ func (x *labChecker) trial(t lab.Trial) error {
 		}
 		jobs = append(jobs, seats)
 	}
+	_, err := x.on(t, jobs)
+	return err
+}
+
+// on measures and predicts an algorithm among ranks that sit so.
+func (x *labChecker) on(t lab.Trial, jobs [][]lab.Seat) ([]lab.Point, error) {
 	predicted, limits, err := x.predict(&t, jobs)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	measured, noise, err := x.measure(&t, jobs, predicted)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	from := len(x.d.Points)
 	for i, size := range x.s.sizes {
 		pt := lab.Point{
 			Scenario: x.s.name, Layout: t.Layout, Op: t.Kind.String(), Algo: t.Word, Size: size,
@@ -242,7 +249,7 @@ func (x *labChecker) trial(t lab.Trial) error {
 			fmt.Fprintf(x.e.stderr, "%s %s %s %v: measured %v, predicted %v, %+.1f%% (noise %.0f%%)\n", pt.Scenario, pt.Layout, pt.Algo, pt.Size, pt.Measured, pt.Predicted, pt.Error*100, pt.Noise*100)
 		}
 	}
-	return nil
+	return x.d.Points[from:], nil
 }
 
 // predict prices a trial at all sizes.

@@ -112,7 +112,7 @@ func (c *labCheckCmd) stepsIn(e *env, s scenario, trials []lab.Trial, wires []en
 		for _, t := range trials {
 			for _, w := range wires {
 				plan.Algo, plan.Params, plan.Wire = t.Algo, t.Params, w
-				rows, err := x.stepRows(&t, plan)
+				rows, err := x.stepRows(&t, plan, p.Seats(t.Nodes, t.Each))
 				if err != nil {
 					return err
 				}
@@ -147,12 +147,11 @@ func stretch(p *bench.StepPlan, shrink int, longer float64) {
 }
 
 // stepRows measures and predicts steps without and with overlap.
-func (x *labChecker) stepRows(t *lab.Trial, plan bench.StepPlan) ([]labStepRow, error) {
+func (x *labChecker) stepRows(t *lab.Trial, plan bench.StepPlan, seats []lab.Seat) ([]labStepRow, error) {
 	defer x.e.progress(x.c.common, fmt.Sprintf("steps on %s, compression %s", t.Layout, plan.Wire))()
 	if err := plan.Validate(t.Nodes * t.Each); err != nil {
 		return nil, err
 	}
-	seats := x.l.State.Plan.Seats(t.Nodes, t.Each)
 	rows, err := x.run(seats, labWork{Transport: x.s.transport, Step: &labStepTask{Plan: plan, Overlap: []bool{false, true}}})
 	if err != nil {
 		return nil, err

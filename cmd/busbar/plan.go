@@ -1,15 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
-	"busbar/pipeline"
 	"busbar/plan"
 	"busbar/step"
-	"busbar/workload"
 )
 
 type planCmd struct {
@@ -27,23 +26,33 @@ type planCmd struct {
 	Micro     int64    `name:"micro-batch" placeholder:"N" help:"A fixed micro-batch."`
 	Recompute string   `enum:",none,selective,full" default:"" placeholder:"MODE" help:"A fixed mode of recomputation: none, selective, full."`
 	Schedule  []string `placeholder:"NAME,…" help:"Schedules of the pipeline that the framework has: gpipe, 1f1b, interleaved, zero-bubble, zb-h2, zb-v. Without it: 1f1b and interleaved, which all have."`
+	Bucket    []string `placeholder:"SIZE,…" help:"Sizes of gradients that travel at once; without it 25, 50, 100, 200 and 400 MiB are tried."`
+	Context   []string `placeholder:"NAME,…" help:"How cp ranks exchange: ring, gather, ulysses; all are tried without it."`
+	Offload   []string `placeholder:"WHAT,…" help:"What the host's memory may keep: none, optimizer, parameters; all are tried without it."`
+	Compress  []string `placeholder:"WIRE,…" help:"How gradients may travel: none, fp16, bf16, int8; none and bf16 are tried without it, the latter where gradients are wider."`
 	Top       int      `default:"10" help:"How many plans to show; they differ in degrees or in what replicas divide."`
 	Reserve   float64  `default:"0.05" help:"The share of a GPU's memory to leave free."`
-	Set       []string `placeholder:"KEY=VALUE" sep:"none" help:"Also plan for another cluster, side by side: network.gbps=400 (every NIC and cable), nics_per_node=4; several of one cluster with a comma. Repeatable."`
-	NCCL      string   `name:"nccl" placeholder:"VERSION" help:"The release of NCCL; the newest known without it."`
-	GPU       string   `name:"gpu" placeholder:"MODEL" help:"The GPUs' model where the cluster's source does not name it."`
-	NIC       string   `name:"nic" placeholder:"[COUNTx]SPEED" help:"The NICs where the source does not say: 4x200Gb/s."`
+	Host      string   `name:"host-memory" placeholder:"SIZE" help:"What a node's own memory has for offload: 2TB. Without it: what the cluster says, or 1TB."`
+	MaxNodes  int      `name:"max-nodes" placeholder:"N" help:"Also try fewer nodes, from one to N. Without it: all nodes; with --objective cost or energy any number of them."`
+	Avoid     string   `placeholder:"HOSTLIST" help:"Hosts to leave out: gpu[03,17]."`
+	Tuner     bool     `help:"Plan for NCCL under busbar's tuner plugin (--emit writes it): collectives run by the algorithm and protocol that is predicted fastest, not by NCCL's own choice."`
+	goalFlags
+	Set  []string `placeholder:"KEY=VALUE" sep:"none" help:"Also plan for another cluster, side by side: network.gbps=400 (every NIC and cable), nics_per_node=4; several of one cluster with a comma. Repeatable."`
+	NCCL string   `name:"nccl" placeholder:"VERSION" help:"The release of NCCL; the newest known without it."`
+	GPU  string   `name:"gpu" placeholder:"MODEL" help:"The GPUs' model where the cluster's source does not name it."`
+	NIC  string   `name:"nic" placeholder:"[COUNTx]SPEED" help:"The NICs where the source does not say: 4x200Gb/s."`
 }
 
 // Help ends with examples.
 func (planCmd) Help() string {
 	return "Searches the best way to run a model on a cluster: data, tensor, pipeline, context and expert parallel degrees, what replicas divide (ZeRO, FSDP) and among how many, micro-batches, " +
-		"the pipeline's schedule, recomputation, sequence parallelism and the order of ranks. Every setting is bounded from below, and priced as by busbar step where it could be among the best, " +
-		"so that nothing in the space is better than what is shown. Ctrl-C gives the best so far, and how much better the rest could be.\n\n" +
+		"the pipeline's schedule, recomputation, sequence parallelism, the order of ranks, gradient buckets and compression, and what the host keeps. Settings are bounded from below, in groups and one by one, " +
+		"and priced as by busbar step where they could be among the best, so that nothing in the space is better than what is shown. Ctrl-C gives the best so far, and how much better the rest could be.\n\n" +
 		"Examples:\n" +
 		"  busbar plan -c dgx-a100 --gpus 64 -m gpt3-13b --global-batch 512\n" +
 		"  busbar plan -c dgx-h100:8 -m llama3-70b --global-batch 512 --parallel zero=1 --schedule 1f1b,interleaved,zero-bubble\n" +
 		"  busbar plan -c dgx-h100:8 -m llama2-70b --global-batch 512 --set network.gbps=200 --set nics_per_node=4 --top 3 --json\n" +
+		"  busbar plan -c dgx-h100:16 -m llama2-13b --global-batch 512 --objective cost --price 2.50/gpu-hour\n" +
 		"  busbar plan -c cluster.yaml -m llama2-7b --global-batch 512 --emit run1 --hosts gpu[01-08]"
 }
 
@@ -53,12 +62,18 @@ const usualTokens = 4 << 20
 
 // planned is the answer for one cluster.
 type planned struct {
+	asked  *planCmd
 	name   string // what was set; "" for the cluster as it is
 	query  *plan.Query
+	goal   goal
+	host   string     // where the size of a node's own memory comes from
+	order  *rankOrder // of hosts that were given
+	nearby bool       // ranks follow the network and not the cluster's order of hosts
 	answer *plan.Answer
 	took   time.Duration
 	rows   []pricedStep // as busbar step has them
 	holds  string       // whether the order depends on the network's figures
+	tuned  *plan.Tuned  // the first under a tuner plugin
 }
 
 // Run plans on the cluster, and on what --set makes of it.
@@ -111,9 +126,17 @@ func (c *planCmd) Run(e *env) error {
 
 // plan searches on one cluster.
 func (c *planCmd) plan(e *env, a *asked, v planVariant) (*planned, error) {
-	layout, name, err := laid(v.cluster, a.shapes[0])
+	layout, name, order, err := c.seated(v.cluster, a.shapes[0])
 	if err != nil {
 		return nil, err
+	}
+	nearby := false
+	if order == nil {
+		if layout, name, err = c.without(v.cluster, layout, name); err != nil {
+			return nil, err
+		}
+		near := plan.Near(v.cluster, layout)
+		nearby, layout = !slices.Equal(near, layout), near
 	}
 	model, err := gpuOf(v.cluster, layout)
 	if err != nil {
@@ -123,105 +146,85 @@ func (c *planCmd) plan(e *env, a *asked, v planVariant) (*planned, error) {
 	if err != nil {
 		return nil, err
 	}
-	node := 1
-	for node < len(layout) && layout[node].Host == layout[0].Host {
-		node++
-	}
-	space, err := c.space(a, len(layout), node)
+	goal, err := c.goal(model, onFirst(layout))
 	if err != nil {
 		return nil, err
 	}
-	q := &plan.Query{Space: space, Cluster: v.cluster, Layout: layout, Version: a.version, GPU: g, Top: c.Top, Reserve: c.Reserve, Watch: e.searching(c.common)}
+	q := &plan.Query{Cluster: v.cluster, Layout: layout, Version: a.version, GPU: g, Top: c.Top, Reserve: c.Reserve, Objective: goal.objective, Tuned: c.Tuner, Watch: e.searching(c.common)}
+	if q.Spaces, err = c.spaces(a, q, order != nil); err != nil {
+		return nil, err
+	}
+	p := &planned{asked: c, name: v.name, query: q, goal: goal, order: order, nearby: nearby}
+	if q.HostMemory, p.host, err = c.hostMemory(v.cluster, layout); err != nil {
+		return nil, err
+	}
 	at := time.Now()
-	answer, err := plan.Search(e.ctx, q)
-	took := time.Since(at)
+	p.answer, err = plan.Search(e.ctx, q)
+	if err == nil && p.order != nil {
+		p.answer, err = c.arrange(e, q, p.order, p.answer)
+	}
+	p.took = time.Since(at)
 	e.searched(c.common)
-	if errors.Is(err, plan.ErrNone) && answer.Considered == 0 {
-		return nil, fmt.Errorf("no setting is possible: %d GPUs, a global batch of %d, %s with %d layers and %d heads, and fixed are %q; degrees must divide them", len(layout), space.Base.GlobalBatch, a.model.Name, a.model.Dims.Layers, a.model.Dims.Heads, c.Parallel)
-	}
-	if errors.Is(err, plan.ErrNone) {
-		return nil, fmt.Errorf("%s on %d GPUs of %.1f GB: none of the %d settings that were tried fits; more GPUs, fewer settings fixed, or a smaller model would help", space.Base.Model.Name, len(layout), float64(model.Memory)/1e9, answer.Considered)
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, plan.ErrNone):
+		return nil, c.none(a, q, p.answer)
+	case err != nil:
 		return nil, err
 	}
-	p := &planned{name: v.name, query: q, answer: answer, took: took}
-	f := step.NewFabric(v.cluster, layout, workload.Split{}, a.version)
-	for i := range answer.Plans {
-		j := &answer.Plans[i].Job
-		own := f.With(j.Split)
-		tasks := step.Prepare(j, own)
-		row := pricedStep{layout: name, job: j, gpu: model, fabric: own, tasks: tasks, chip: g, Result: answer.Plans[i].Result}
-		if i == 0 {
-			if row.changes, err = tasks.Changes(g, row.Result, true); err != nil {
-				return nil, err
-			}
-		}
-		p.rows = append(p.rows, row)
-	}
-	p.holds, err = holding(q, answer.Plans)
-	return p, err
+	return p, p.explain(e, name)
 }
 
-// space is what may vary: all that makes sense but what the flags fix.
-func (c *planCmd) space(a *asked, ranks, node int) (*plan.Space, error) {
-	base := workload.Job{Model: a.model, Seq: c.Seq, GlobalBatch: c.Global, Precision: workload.Precision(c.Precision), Framework: workload.Framework(c.Framework)}
-	if base.Seq == 0 {
-		base.Seq = a.model.Seq
+// explain works out what is said about the plans.
+func (p *planned) explain(e *env, name string) error {
+	q := p.query
+	if err := q.Plain(p.answer.Plans); err != nil {
+		return err
 	}
-	if base.GlobalBatch == 0 {
-		base.GlobalBatch = max(1, usualTokens/base.Seq)
-		base.GlobalBatch = (base.GlobalBatch + int64(ranks) - 1) / int64(ranks) * int64(ranks)
-	}
-	s := plan.NewSpace(base, ranks, node)
-	s.Schedule = []pipeline.Schedule{pipeline.Alternate, pipeline.Interleaved}
-	if len(c.Schedule) > 0 {
-		s.Schedule = nil
-		for _, w := range c.Schedule {
-			x := pipeline.Schedule(strings.TrimSpace(w))
-			if !knownSchedule(x) {
-				return nil, fmt.Errorf("--schedule %q; expected some of gpipe, 1f1b, interleaved, zero-bubble, zb-h2, zb-v", w)
-			}
-			s.Schedule = append(s.Schedule, x)
+	for i := range p.answer.Plans {
+		x := &p.answer.Plans[i]
+		text, ranks := name, x.Job.Split.Ranks()
+		if ranks < len(q.Layout) {
+			text = fmt.Sprintf("%dx%d", ranks/onFirst(q.Layout), onFirst(q.Layout))
 		}
+		own := q.Fabric(&x.Job)
+		p.rows = append(p.rows, pricedStep{layout: text, job: &x.Job, gpu: q.GPU.Model, fabric: own, tasks: step.Prepare(&x.Job, own), chip: q.GPU, Result: x.Result})
 	}
-	if c.Micro > 0 {
-		s.Micro = []int64{c.Micro}
+	if err := p.help(e); err != nil {
+		return err
 	}
-	if c.Recompute != "" {
-		s.Recompute = []workload.Recompute{workload.Recompute(c.Recompute)}
+	var err error
+	if p.tuned, err = q.Tune(&p.answer.Plans[0]); err != nil {
+		return err
 	}
-	return s, c.fix(s)
+	p.holds, err = holding(q, p.answer.Plans)
+	return err
 }
 
-// fix takes the degrees that --parallel names.
-func (c *planCmd) fix(s *plan.Space) error {
-	split, err := workload.ParseSplit(c.Parallel)
+// Bounds of what is said to help.
+const (
+	mostHelp  = 3
+	leastHelp = 0.005 // more tokens a second
+)
+
+// help finds what would help the first plan most: settings and networks tried one by one, and the
+// best plan with twice the memory.
+func (p *planned) help(e *env) error {
+	q, r := p.query, &p.rows[0]
+	list, err := r.tasks.ChangesOver(q.GPU, r.Result, true, leastHelp)
 	if err != nil {
 		return err
 	}
-	for _, part := range strings.Split(c.Parallel, ",") {
-		key, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(part)), "=")
-		switch key {
-		case "dp":
-			s.DP = []int{split.DP}
-		case "tp":
-			s.TP = []int{split.TP}
-		case "pp":
-			s.PP = []int{split.PP}
-		case "cp":
-			s.CP = []int{split.CP}
-		case "ep":
-			s.EP = []int{split.EP}
-		case "vpp":
-			s.Chunks = []int{split.Chunks}
-		case "zero":
-			s.ZeRO = []int{split.ZeRO}
-		case "shard":
-			s.Shard = []int{split.Shard}
-		case "sp":
-			s.SeqParallel = []bool{split.SeqParallel}
+	roomy, err := q.Roomier(e.ctx, 2)
+	if err != nil && e.ctx.Err() == nil {
+		return err
+	}
+	if roomy != nil {
+		gain := roomy.Result.Tokens/roomy.Result.Step/(r.Tokens/r.Step) - 1
+		if roomy.Result.Ranks == r.Ranks && gain >= leastHelp {
+			list = append(list, step.Change{Text: "which " + settingWords(&roomy.Job) + " fits then", Setting: "GPUs with twice the memory", Gain: gain, Buy: true})
 		}
 	}
+	slices.SortStableFunc(list, func(a, b step.Change) int { return cmp.Compare(b.Gain, a.Gain) })
+	r.changes = list[:min(len(list), mostHelp)]
 	return nil
 }

@@ -2,14 +2,12 @@ package main
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"busbar/cluster"
-	"busbar/pipeline"
 	"busbar/plan"
 	"busbar/step"
 )
@@ -108,8 +106,6 @@ func changedCluster(cl *cluster.Cluster, text string) (*cluster.Cluster, error) 
 	return nil, fmt.Errorf("%q is nothing that can be set; expected network.gbps or nics_per_node", key)
 }
 
-func knownSchedule(s pipeline.Schedule) bool { return slices.Contains(pipeline.Schedules(), s) }
-
 // searching shows how far a search is, four times a second, on a terminal.
 func (e *env) searching(o common) func(plan.Progress) {
 	if o.Quiet || !isTerminal(e.stderr) {
@@ -124,7 +120,7 @@ func (e *env) searching(o common) func(plan.Progress) {
 			return
 		}
 		last = time.Now()
-		text := fmt.Sprintf("%s settings considered", thousands(p.Considered))
+		text := fmt.Sprintf("%s of %s settings bounded or cut", thousands(p.Done), thousands(p.Considered))
 		if p.Best > 0 {
 			text += fmt.Sprintf(", %s priced, best %s", thousands(p.Priced), seconds(p.Best))
 		}
@@ -135,20 +131,29 @@ func (e *env) searching(o common) func(plan.Progress) {
 // searched clears the line.
 func (e *env) searched(o common) { e.progress(o, "")() }
 
-// holding says whether the order of the plans depends on the network's figures, which are not
-// all measured.
+// holding says whether the order of the plans depends on figures of the network that are only
+// assumed, and names them.
 func holding(q *plan.Query, plans []plan.Plan) (string, error) {
-	if len(plans) < 2 {
-		return "", nil
+	tiers, why := step.Assumed(q.Cluster)
+	if len(tiers) == 0 {
+		return "no rate of the network is only assumed: all were read, measured, or are on data sheets", nil
 	}
-	for _, factor := range []float64{0.8, 1.25} {
+	var list []string
+	for i, t := range tiers {
+		list = append(list, fmt.Sprintf("%s (%s)", t, why[i]))
+	}
+	what := strings.Join(list, "; ")
+	if len(plans) < 2 {
+		return "assumed: " + what, nil
+	}
+	for _, factor := range []float64{0.8, 1.25, 0.5, 2} {
 		order, err := q.Holds(plans, factor)
 		if err != nil || order == nil {
 			return "", err
 		}
 		if order[0] != 0 {
-			return fmt.Sprintf("with a network of %.0f%% of its rates plan %d would be the best", 100*factor, order[0]+1), nil
+			return fmt.Sprintf("with %.0f%% of the rates that are assumed plan %d would be the best; assumed: %s", 100*factor, order[0]+1, what), nil
 		}
 	}
-	return "the first stays the best of these with a network of 80% and of 125% of its rates", nil
+	return "the first stays the best of these with half and twice the rates that are assumed: " + what, nil
 }

@@ -19,7 +19,9 @@ import (
 type emitFlags struct {
 	Emit  string `placeholder:"DIR" help:"Write the files that start a plan into DIR: NCCL's settings, Slurm, torchrun, MPI, Kubernetes, Megatron-LM, DeepSpeed, and plan.json for busbar exec."`
 	Pick  int    `default:"1" placeholder:"N" help:"With --emit: which of the plans."`
-	Hosts string `placeholder:"HOSTLIST" help:"With --emit: the hosts, in the order of ranks (gpu[01-08]); without it the cluster's own names."`
+	Hosts string `placeholder:"HOSTLIST" help:"The hosts (gpu[01-08]). Where the cluster has them: plan for these, as a scheduler gave them, in the order of ranks that is fastest. Where its names are made up: their real names, in the order of ranks."`
+	Keep  bool   `name:"keep-order" help:"With --hosts: ranks in the order of the list."`
+	Shown string `name:"detected" placeholder:"FILE" help:"With --emit: what a node shows of itself (NCCL_TOPO_DUMP_FILE of one of its ranks, lstopo's XML, a copy of /sys). Where the cluster's description has devices nearer or farther, a topology file for NCCL is written."`
 	Force bool   `help:"With --emit: write into a folder that is not empty, over files of the same names; those of an earlier plan that this one has no use for are removed."`
 }
 
@@ -40,9 +42,12 @@ type leftDoc struct {
 
 // check says before the search what could not be written after it.
 func (f *emitFlags) check() error {
+	if f.Keep && f.Hosts == "" {
+		return errors.New("--keep-order: the order of which hosts? expected --hosts too")
+	}
 	if f.Emit == "" {
-		if f.Hosts != "" || f.Force || f.Pick != 1 {
-			return errors.New("--hosts, --pick and --force are for --emit DIR")
+		if f.Force || f.Pick != 1 || f.Shown != "" {
+			return errors.New("--pick, --detected and --force are for --emit DIR")
 		}
 		return nil
 	}
@@ -71,21 +76,32 @@ func (f *emitFlags) emit(e *env, p *planned) (*emittedDoc, error) {
 	}
 	var hosts []string
 	var err error
-	if f.Hosts != "" {
+	q, r := p.query, &p.rows[f.Pick-1]
+	if p.order != nil {
+		hosts = p.order.hosts(q.Layout)
+	} else if f.Hosts != "" {
 		if hosts, err = cluster.ParseHosts(f.Hosts); err != nil {
 			return nil, fmt.Errorf("--hosts: %w", err)
 		}
 	}
-	q, r := p.query, &p.rows[f.Pick-1]
 	placeholder := slices.ContainsFunc(q.Cluster.Hosts, func(h cluster.Host) bool { return madeUp.MatchString(h.Name) })
-	plan, err := launch.New(q.Cluster, q.Layout, q.Version, r.job, hosts, placeholder)
+	layout := q.Layout[:r.job.Split.Ranks()] // the plan may take fewer nodes
+	plan, err := launch.New(q.Cluster, layout, q.Version, r.job, hosts, placeholder)
 	if err != nil {
 		return nil, err
 	}
 	plan.Made, plan.Job.Step = "busbar "+strings.Join(e.args, " "), r.Step
-	if err := plan.Tune(q.Cluster, q.Layout, q.Version, r.job, q.GPU); err != nil {
+	if p.order != nil {
+		plan.Given = p.order.doc.Given
+	}
+	if err := plan.Tune(q.Cluster, layout, q.Version, r.job, q.GPU); err != nil {
 		return nil, err
 	}
+	shown, err := f.shown(e)
+	if err != nil {
+		return nil, err
+	}
+	topologies, right := plan.Topologies(shown)
 	dir, err := filepath.Abs(f.Emit)
 	if err != nil {
 		return nil, cannotError{err}
@@ -94,12 +110,12 @@ func (f *emitFlags) emit(e *env, p *planned) (*emittedDoc, error) {
 	if err != nil {
 		return nil, err
 	}
-	fabric := step.NewFabric(q.Cluster, q.Layout, r.job.Split, q.Version)
+	fabric := step.NewFabric(q.Cluster, layout, r.job.Split, q.Version)
 	tables, none, err := plan.Tables(fabric)
 	if err != nil {
 		return nil, err
 	}
-	files, left = append(files, tables...), append(left, none...)
+	files, left = slices.Concat(files, topologies, tables), slices.Concat(left, right, none)
 	doc := &emittedDoc{Dir: f.Emit, Plan: f.Pick, Placeholders: plan.Placeholders, Settings: append([]launch.Setting{}, plan.Settings...)}
 	for _, l := range left {
 		doc.Left = append(doc.Left, leftDoc{l.Name, l.Reason})
@@ -117,6 +133,21 @@ func (f *emitFlags) emit(e *env, p *planned) (*emittedDoc, error) {
 	}
 	slices.Reverse(doc.Files)
 	return doc, nil
+}
+
+// shown is what a node shows of itself, or nil.
+func (f *emitFlags) shown(e *env) (*cluster.NodeType, error) {
+	if f.Shown == "" {
+		return nil, nil
+	}
+	c, err := e.load([]string{f.Shown}, common{Quiet: true})
+	if err != nil {
+		return nil, fmt.Errorf("--detected: %w", err)
+	}
+	if len(c.Types) != 1 {
+		return nil, fmt.Errorf("--detected %s: %d kinds of node; expected what one node shows", f.Shown, len(c.Types))
+	}
+	return c.Types[0], nil
 }
 
 func (e *env) emitFile(name string, x launch.File) error {

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"busbar/internal/texttab"
-	"busbar/plan"
+	"busbar/step"
+	"busbar/unit"
 	"busbar/workload"
 )
 
@@ -16,12 +20,16 @@ type planDoc struct {
 	Model      string       `json:"model"`
 	GPUs       int          `json:"gpus"`
 	Considered int64        `json:"considered"`
-	Fit        int64        `json:"fit"`
+	Bounded    int64        `json:"bounded"`
+	Cut        int64        `json:"cut"`
 	Priced     int64        `json:"priced"`
 	Seconds    float64      `json:"search_s"`
 	Complete   bool         `json:"complete"`
-	Bound      float64      `json:"bound_s"`
+	Objective  string       `json:"objective"`
+	Bound      float64      `json:"bound"`
+	Gap        float64      `json:"gap"`
 	Holds      string       `json:"sensitivity,omitempty"`
+	Hosts      *orderDoc    `json:"hosts,omitempty"`
 	Plans      []planRowDoc `json:"plans"`
 	Variants   []planDoc    `json:"variants,omitempty"`
 	Emitted    *emittedDoc  `json:"emitted,omitempty"`
@@ -33,9 +41,16 @@ type planRowDoc struct {
 	Micro     int64          `json:"micro_batch"`
 	Recompute string         `json:"recompute"`
 	Schedule  string         `json:"schedule,omitempty"`
+	Context   string         `json:"context,omitempty"`
+	Bucket    int64          `json:"bucket_bytes,omitempty"`
+	Offload   string         `json:"offload,omitempty"`
+	Compress  string         `json:"compress,omitempty"`
+	GPUs      int            `json:"gpus"`
+	Value     float64        `json:"value"`
 	Step      float64        `json:"step_s"`
 	MFU       float64        `json:"mfu"`
 	Why       string         `json:"why"`
+	NCCL      *tunedDoc      `json:"nccl,omitempty"`
 	Command   string         `json:"command"`
 	Row       pricedDoc      `json:"row"`
 }
@@ -45,14 +60,21 @@ func planDocument(list []*planned) planDoc {
 	for _, p := range list {
 		a := p.answer
 		d := planDoc{
-			Cluster: p.query.Cluster.Name, Set: p.name, Model: p.query.Space.Base.Model.Name, GPUs: p.query.Space.Ranks,
-			Considered: a.Considered, Fit: a.Fit, Priced: a.Priced, Seconds: p.took.Seconds(), Complete: a.Whole, Bound: a.Bound, Holds: p.holds, Plans: []planRowDoc{},
+			Cluster: p.query.Cluster.Name, Set: p.name, Model: p.query.Spaces[0].Base.Model.Name, GPUs: p.query.Spaces[0].Ranks,
+			Considered: a.Considered, Bounded: a.Bounded, Cut: a.Cut, Priced: a.Priced, Seconds: p.took.Seconds(), Complete: a.Whole, Objective: p.goal.name, Bound: a.Bound, Gap: p.gap(), Holds: p.holds, Plans: []planRowDoc{},
+		}
+		if p.order != nil {
+			d.Hosts = &p.order.doc
 		}
 		rows := stepDocument(p.query.Cluster.Name, p.rows).Rows
 		for i := range p.rows {
 			j := p.rows[i].job
-			d.Plans = append(d.Plans, planRowDoc{i + 1, j.Split, j.MicroBatch, string(j.Recompute), rows[i].Schedule, p.rows[i].Step, p.rows[i].MFU, p.why(i), p.command(i), rows[i]})
+			d.Plans = append(d.Plans, planRowDoc{
+				i + 1, j.Split, j.MicroBatch, string(j.Recompute), rows[i].Schedule, string(j.Context), j.Bucket, string(j.Offload), string(j.Compress), j.Split.Ranks(), a.Plans[i].Value,
+				p.rows[i].Step, p.rows[i].MFU, p.why(i), nil, p.command(i), rows[i],
+			})
 		}
+		d.Plans[0].NCCL = p.tunedDoc()
 		docs = append(docs, d)
 	}
 	if len(docs) == 0 {
@@ -65,7 +87,7 @@ func planDocument(list []*planned) planDoc {
 // why says what limits the best plan, and what the others lose against it.
 func (p *planned) why(i int) string {
 	if i > 0 {
-		return plan.Against(p.answer.Plans[0], p.answer.Plans[i])
+		return p.query.Against(p.answer.Plans[0], p.answer.Plans[i], p.goal.worse())
 	}
 	r := &p.rows[0]
 	return r.Limit(r.job, float64(r.gpu.Memory)).Text
@@ -74,15 +96,55 @@ func (p *planned) why(i int) string {
 // command is busbar step for a plan.
 func (p *planned) command(i int) string {
 	j := p.rows[i].job
-	text := fmt.Sprintf("busbar step -c %s -l %s -m %s --parallel %s --global-batch %d --micro-batch %d --seq %d --precision %s --recompute %s --framework %s",
-		p.query.Cluster.Name, p.rows[i].layout, j.Model.Name, j.Split, j.GlobalBatch, j.MicroBatch, j.Seq, j.Precision, j.Recompute, j.Framework)
+	text := "busbar step -c " + p.asked.Cluster
+	if p.rows[i].layout != "all" {
+		text += " -l " + p.rows[i].layout
+	}
+	text += fmt.Sprintf(" -m %s --parallel %s --global-batch %d --micro-batch %d --seq %d --precision %s --recompute %s --framework %s",
+		p.asked.Model, j.Split, j.GlobalBatch, j.MicroBatch, j.Seq, j.Precision, j.Recompute, j.Framework)
 	if j.Split.PP > 1 {
 		text += " --schedule " + string(j.Schedule)
 		if j.Split.Order != workload.TensorDataPipeline {
 			text += " --order " + string(j.Split.Order)
 		}
 	}
+	if j.Bucket != usualBucket() {
+		text += " --bucket " + strings.ReplaceAll(unit.Bytes(j.Bucket).String(), " ", "")
+	}
+	for _, x := range []struct{ flag, value string }{
+		{"--context", string(j.Context)},
+		{"--offload", string(j.Offload)},
+		{"--compress", string(j.Compress)},
+		{"--nccl", p.asked.NCCL},
+		{"--gpu", p.asked.GPU},
+		{"--nic", p.asked.NIC},
+	} {
+		if x.value != "" && x.value != "none" {
+			text += " " + x.flag + " " + x.value
+		}
+	}
 	return text
+}
+
+// usualBucket is what nobody needs to say.
+func usualBucket() int64 { return step.Buckets()[0] }
+
+// beside is what a plan has beyond the columns.
+func (p *planned) beside(j *workload.Job) string {
+	var list []string
+	if j.Bucket != usualBucket() {
+		list = append(list, "buckets of "+unit.Bytes(j.Bucket).String())
+	}
+	if j.Context != "" {
+		list = append(list, string(j.Context))
+	}
+	if j.Offloads() {
+		list = append(list, "offload "+string(j.Offload))
+	}
+	if j.Compresses() {
+		list = append(list, "gradients as "+string(j.Compress))
+	}
+	return cmp.Or(strings.Join(list, ", "), "-")
 }
 
 // printPlans writes the tables, side by side where there are several clusters.
@@ -108,22 +170,23 @@ func printPlans(w io.Writer, list []*planned) error {
 }
 
 func (p *planned) print(w io.Writer) error {
-	a, base := p.answer, &p.query.Space.Base
+	a, base := p.answer, &p.query.Spaces[0].Base
 	name := p.query.Cluster.Name
 	if p.name != "" {
 		name += " with " + p.name
 	}
-	fmt.Fprintf(w, "%s on %s, %s (%s): %s parameters, %d sequences of %d tokens a step, %s, %s\n", base.Model.Name, name, counted(p.query.Space.Ranks, "GPU"), p.query.GPU.Model.Title, thousands(base.Model.Params()), base.GlobalBatch, base.Seq, base.Precision, base.Framework)
-	// How many had to be priced depends on which processor was first.
-	fmt.Fprintf(w, "%s settings considered, %s fit", thousands(a.Considered), thousands(a.Fit))
+	fmt.Fprintf(w, "%s on %s, %s (%s): %s parameters, %d sequences of %d tokens a step, %s, %s\n", base.Model.Name, name, counted(p.query.Spaces[0].Ranks, "GPU"), p.query.GPU.Model.Title, thousands(base.Model.Params()), base.GlobalBatch, base.Seq, base.Precision, base.Framework)
+	fmt.Fprintf(w, "%s settings considered: %s cut in groups, %s bounded one by one, %s priced", thousands(a.Considered), thousands(a.Cut), thousands(a.Bounded), thousands(a.Priced))
 	if a.Whole {
-		fmt.Fprintln(w, "; none of the others is faster")
+		fmt.Fprintf(w, "; none of the others is %s\n", p.goal.better())
 	} else {
-		fmt.Fprintf(w, "; stopped early: the others could be up to %.0f%% faster\n", 100*(a.Plans[0].Result.Step/a.Bound-1))
+		fmt.Fprintf(w, "; stopped early: the others could be up to %.0f%% %s\n", 100*p.gap(), p.goal.better())
 	}
 	right := texttab.Right
 	t := texttab.Table{Columns: []texttab.Column{
 		{Head: "", Align: right},
+		{Head: p.goal.head, Align: right},
+		{Head: "GPUs", Align: right},
 		{Head: "step", Align: right},
 		{Head: "tokens/s", Align: right},
 		{Head: "MFU", Align: right},
@@ -133,29 +196,58 @@ func (p *planned) print(w io.Writer) error {
 		{Head: "recompute"},
 		{Head: "schedule"},
 		{Head: "order"},
+		{Head: "beside"},
 	}}
+	// What is the same in all rows is in none.
+	hidden := map[int]bool{1: p.goal.head == "", 2: len(p.query.Spaces) == 1, 12: !slices.ContainsFunc(p.rows, func(r pricedStep) bool { return p.beside(r.job) != "-" })}
+	for i := len(t.Columns) - 1; i >= 0; i-- {
+		if hidden[i] {
+			t.Columns = slices.Delete(t.Columns, i, i+1)
+		}
+	}
 	for i, r := range p.rows {
 		schedule, order := "-", "-"
 		if r.job.Split.PP > 1 {
 			schedule, order = string(r.job.Schedule), string(r.job.Split.Order)
 		}
-		t.Row(fmt.Sprint(i+1), seconds(r.Step), fmt.Sprintf("%.0f", r.Tokens/r.Step), fmt.Sprintf("%.1f%%", 100*r.MFU), fmt.Sprintf("%.1f GB", r.Memory.Total()/1e9), r.job.Split.String(), fmt.Sprint(r.job.MicroBatch), string(r.job.Recompute), schedule, order)
+		cells := []string{
+			fmt.Sprint(i + 1), fmt.Sprintf("%.4g", p.goal.each(&a.Plans[i])), fmt.Sprint(r.job.Split.Ranks()), seconds(r.Step), fmt.Sprintf("%.0f", r.Tokens/r.Step), fmt.Sprintf("%.1f%%", 100*r.MFU), fmt.Sprintf("%.1f GB", r.Memory.Total()/1e9), r.job.Split.String(), fmt.Sprint(r.job.MicroBatch), string(r.job.Recompute), schedule, order, p.beside(r.job),
+		}
+		var row []string
+		for k, text := range cells {
+			if !hidden[k] {
+				row = append(row, text)
+			}
+		}
+		t.Row(row...)
 	}
 	if err := t.Write(w); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "1: %s\n", p.why(0))
+	if i := slices.IndexFunc(p.rows, func(r pricedStep) bool { return r.job.Offloads() }); i >= 0 {
+		fmt.Fprintf(w, "%d: of a node's own memory %.0f GB, of %.0f GB (%s)\n", i+1, p.rows[i].Memory.Host*float64(min(p.query.Spaces[0].Node, p.rows[i].Ranks))/1e9, p.query.HostMemory/1e9, p.host)
+	}
 	if len(p.rows) > 1 {
 		fmt.Fprintf(w, "2: %s\n", p.why(1))
 	}
-	for i, c := range p.rows[0].changes {
-		if i == 3 {
-			break
-		}
-		fmt.Fprintf(w, "would help the first: %.0f%% more tokens a second by %s: %s\n", 100*c.Gain, c.Setting, c.Text)
+	for _, c := range p.rows[0].changes {
+		fmt.Fprintf(w, "would help the first: %.1f%% more tokens a second by %s: %s\n", 100*c.Gain, c.Setting, c.Text)
 	}
+	if len(p.rows[0].changes) == 0 {
+		fmt.Fprintf(w, "nothing else that was tried gains the first %.1f%%: NCCL's settings, faster links of every kind, twice the memory\n", 100*leastHelp)
+	}
+	p.printTuned(w)
 	if p.holds != "" {
 		fmt.Fprintln(w, p.holds)
+	}
+	if p.order != nil {
+		p.order.print(w)
+		return nil // busbar step has the cluster's own order
+	}
+	if p.nearby {
+		fmt.Fprintln(w, "ranks follow the network: hosts of one leaf switch are neighbours, which the cluster's own order has not")
+		return nil
 	}
 	fmt.Fprintf(w, "look at the first: %s\n", p.command(0))
 	return nil

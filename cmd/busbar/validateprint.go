@@ -181,6 +181,18 @@ type (
 		Who      []part     `json:"machines"`
 		Rows     []scoreDoc `json:"rows"`
 		Notes    []string   `json:"notes,omitempty"`
+		// Choices is about training runs of one job in several ways.
+		Choices *choicesDoc `json:"choices,omitempty"`
+	}
+	choicesDoc struct {
+		Jobs     int     `json:"jobs"`
+		Pairs    int     `json:"pairs"`
+		Right    int     `json:"pairs_in_order"`
+		Far      int     `json:"far_pairs"`
+		FarRight int     `json:"far_pairs_in_order"`
+		Within   int     `json:"first_within"`
+		Lost     float64 `json:"first_slower_median"`
+		Worst    float64 `json:"first_slower_worst"`
 	}
 	left struct {
 		ID     string `json:"id"`

@@ -67,7 +67,18 @@ func (t *training) print(w io.Writer, rows bool) error {
 		}
 		fmt.Fprintln(w)
 	}
+	t.printChoices(w)
 	return (&validation{left: t.left}).printLeft(w)
+}
+
+// printChoices says how well settings are told apart.
+func (t *training) printChoices(w io.Writer) {
+	c := truth.RateChoices(t.rows)
+	if c.Jobs == 0 {
+		return
+	}
+	fmt.Fprintf(w, "settings: %s were run in several ways; of pairs that differ by more than %.0f%%, %d of %d come in the measured order (by more than %.0f%%: %d of %d);\n", counted(c.Jobs, "job"), 100*truth.Apart, c.Right, c.Pairs, 100*truth.FarApart, c.FarRight, c.Far)
+	fmt.Fprintf(w, "the way predicted fastest is within %.0f%% of the fastest measured in %d of %d jobs (median %s slower, worst %s)\n\n", 100*truth.Apart, c.Within, c.Jobs, percent(c.Lost), percent(c.Worst))
 }
 
 // fill puts the runs into a document: as its subject where it has no other.
@@ -92,6 +103,9 @@ func (t *training) fill(d *validateDoc) {
 		if gradable > 0 {
 			d.Share = float64(len(t.rows)) / float64(gradable)
 		}
+	}
+	if c := truth.RateChoices(t.rows); c.Jobs > 0 {
+		d.Choices = &choicesDoc{c.Jobs, c.Pairs, c.Right, c.Far, c.FarRight, c.Within, c.Lost, c.Worst}
 	}
 	d.Points += len(t.rows)
 	d.Predicted += len(t.rows)

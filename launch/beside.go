@@ -1,0 +1,102 @@
+package launch
+
+import (
+	"fmt"
+
+	"busbar/workload"
+)
+
+// Beside is what a plan may have that is not usual.
+type Beside struct {
+	// Context is how ranks that share sequences exchange: ring, gather or ulysses.
+	Context string `json:"context,omitempty"`
+	// Bucket is how many bytes of gradients travel at once, where that is not PyTorch's 25 MiB.
+	Bucket int64 `json:"bucket_bytes,omitempty"`
+	// GradWidth is the bytes of a gradient, which buckets are counted by in frameworks.
+	GradWidth int64 `json:"grad_bytes,omitempty"`
+	// Offload is what the host keeps: optimizer, parameters.
+	Offload string `json:"offload,omitempty"`
+	// Compress is how gradients travel: bf16, fp16, int8.
+	Compress string `json:"compress,omitempty"`
+}
+
+// usualBucket is PyTorch's, which nobody needs to say.
+const usualBucket = 25 << 20
+
+// besideOf is a job's.
+func besideOf(j *workload.Job) Beside {
+	b := Beside{Context: string(j.Context)}
+	if j.Bucket > 0 && j.Bucket != usualBucket {
+		b.Bucket, b.GradWidth = j.Bucket, int64(j.GradWidth())
+	}
+	if j.Offloads() {
+		b.Offload = string(j.Offload)
+	}
+	if j.Compresses() {
+		b.Compress = string(j.Compress)
+	}
+	return b
+}
+
+// elements is how many gradients a bucket has.
+func (b *Beside) elements() int64 { return b.Bucket / max(1, b.GradWidth) }
+
+// megatron adds the arguments of Megatron-LM for it, or says what has none.
+func (b *Beside) megatron(add func(format string, args ...any)) (reason string) {
+	switch workload.Context(b.Context) {
+	case workload.Gather:
+		add("--cp-comm-type allgather")
+	case workload.Ulysses:
+		add("--cp-comm-type a2a")
+	}
+	if b.Bucket > 0 {
+		add("--overlap-grad-reduce\n--ddp-bucket-size %d", b.elements())
+	}
+	switch workload.Offload(b.Offload) {
+	case workload.OffloadOptimizer:
+		add("--optimizer-cpu-offload\n--overlap-cpu-optimizer-d2h-h2d\n--use-precision-aware-optimizer")
+	case workload.OffloadParams:
+		return "offload parameters: Megatron-LM keeps parameters on the GPU"
+	}
+	switch workload.Wire(b.Compress) {
+	case workload.WireBF16:
+		add("--grad-reduce-in-bf16")
+	case workload.WireFP16, workload.WireInt8:
+		return fmt.Sprintf("compress %s: Megatron-LM reduces gradients in float32 or bfloat16", b.Compress)
+	}
+	return ""
+}
+
+// deepspeedZero is the part of DeepSpeed's configuration about
+// ZeRO.
+type deepspeedZero struct {
+	Stage     int      `json:"stage"`
+	Bucket    int64    `json:"reduce_bucket_size,omitempty"` // in elements
+	Overlap   bool     `json:"overlap_comm,omitempty"`
+	Optimizer *cpuHeld `json:"offload_optimizer,omitempty"`
+	Params    *cpuHeld `json:"offload_param,omitempty"`
+}
+
+type cpuHeld struct {
+	Device string `json:"device"`
+	Pin    bool   `json:"pin_memory"`
+}
+
+// deepspeed fills the part about ZeRO and gives back the type on the wire, or says what DeepSpeed
+// does not have.
+func (b *Beside) deepspeed(z *deepspeedZero) (wire, reason string) {
+	if b.Bucket > 0 && z.Stage > 0 {
+		z.Bucket, z.Overlap = b.elements(), true
+	}
+	held := &cpuHeld{"cpu", true}
+	switch workload.Offload(b.Offload) {
+	case workload.OffloadOptimizer:
+		z.Optimizer = held
+	case workload.OffloadParams:
+		z.Optimizer, z.Params = held, held
+	}
+	if workload.Wire(b.Compress) == workload.WireInt8 {
+		return "", "compress int8 is a hook of PyTorch's DDP, not of DeepSpeed"
+	}
+	return b.Compress, ""
+}

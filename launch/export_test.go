@@ -1,0 +1,6 @@
+package launch
+
+import "busbar/cluster"
+
+// SetKinds makes a plan's nodes of other kinds.
+func SetKinds(p *Plan, kinds ...*cluster.NodeType) { p.kinds = kinds }

@@ -1,0 +1,132 @@
+package schema
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	batch "k8s.io/api/batch/v1"
+	core "k8s.io/api/core/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	jobset "sigs.k8s.io/jobset/api/jobset/v1alpha2"
+	"sigs.k8s.io/yaml"
+)
+
+// decode reads a document as the API server does with strict validation: fields that the type does not
+// have, and fields given twice, are errors.
+func decode(doc string) (any, error) {
+	var kind meta.TypeMeta
+	if err := yaml.Unmarshal([]byte(doc), &kind); err != nil {
+		return nil, err
+	}
+	var x any
+	switch kind.APIVersion + "/" + kind.Kind {
+	case "v1/Service":
+		x = new(core.Service)
+	case "batch/v1/Job":
+		x = new(batch.Job)
+	case jobset.GroupVersion.String() + "/JobSet":
+		x = new(jobset.JobSet)
+	default:
+		return nil, fmt.Errorf("%s %s", kind.APIVersion, kind.Kind)
+	}
+	return x, yaml.UnmarshalStrict([]byte(doc), x)
+}
+
+func TestManifests(t *testing.T) {
+	files, err := filepath.Glob("../testdata/manifests/*.yaml")
+	if err != nil || len(files) < 4 {
+		t.Fatalf("%d manifests, %v", len(files), err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, doc := range strings.Split(string(text), "\n---\n") {
+			x, err := decode(doc)
+			if err != nil {
+				t.Errorf("%s: %v", file, err)
+				continue
+			}
+			switch x := x.(type) {
+			case *batch.Job:
+				checkJob(t, file, &x.Spec, !strings.Contains(file, "placeholder"))
+			case *jobset.JobSet:
+				checkSet(t, file, x)
+			}
+		}
+	}
+}
+
+// checkJob holds a job to what Kubernetes' own validation asks beyond the types.
+func checkJob(t *testing.T, file string, j *batch.JobSpec, named bool) {
+	t.Helper()
+	if *j.CompletionMode != batch.IndexedCompletion || *j.Completions != *j.Parallelism || *j.Completions < 1 {
+		t.Errorf("%s: %+v", file, j)
+	}
+	p := &j.Template.Spec
+	if p.RestartPolicy != core.RestartPolicyNever {
+		t.Errorf("%s: restartPolicy %q; jobs take Never or OnFailure", file, p.RestartPolicy)
+	}
+	volumes := map[string]bool{}
+	for _, v := range p.Volumes {
+		volumes[v.Name] = true
+	}
+	for _, c := range append(p.InitContainers, p.Containers...) {
+		for _, m := range c.VolumeMounts {
+			if !volumes[m.Name] {
+				t.Errorf("%s: %s mounts %s, which is no volume", file, c.Name, m.Name)
+			}
+		}
+		if c.Image == "" || len(c.Command) == 0 {
+			t.Errorf("%s: %s has no image or command", file, c.Name)
+		}
+	}
+	gpus := p.Containers[0].Resources.Limits["nvidia.com/gpu"]
+	if gpus.Value() != 2 {
+		t.Errorf("%s: %v GPUs", file, gpus.String())
+	}
+	if has := p.Affinity != nil && p.Affinity.NodeAffinity != nil; has != named {
+		t.Errorf("%s: hosts are kept to: %v, want %v", file, has, named)
+	}
+}
+
+// checkSet holds a set to the same, and its jobs to the ranks of their leaves.
+func checkSet(t *testing.T, file string, s *jobset.JobSet) {
+	t.Helper()
+	placeholder := strings.Contains(file, "placeholder")
+	if got := s.Annotations[jobset.ExclusiveKey]; (got != "") != placeholder {
+		t.Errorf("%s: exclusive topology %q", file, got)
+	}
+	first := int32(0)
+	for i, r := range s.Spec.ReplicatedJobs {
+		checkJob(t, file, &r.Template.Spec, !placeholder)
+		if r.Name != fmt.Sprintf("leaf%d", i) || r.Replicas != 1 {
+			t.Errorf("%s: job %d is %s, %d times", file, i, r.Name, r.Replicas)
+		}
+		command := r.Template.Spec.Template.Spec.Containers[0].Command
+		if want := fmt.Sprintf("NODE=$$((%d + JOB_COMPLETION_INDEX));", first); !strings.HasPrefix(command[2], want) {
+			t.Errorf("%s: %s; want %s", file, command[2], want)
+		}
+		first += *r.Template.Spec.Completions
+	}
+	if len(s.Spec.ReplicatedJobs) != 2 {
+		t.Errorf("%s: %d jobs", file, len(s.Spec.ReplicatedJobs))
+	}
+}
+
+// Strict means strict: a slip of the pen is refused.
+func TestStrict(t *testing.T) {
+	for _, doc := range []string{
+		"apiVersion: batch/v1\nkind: Job\nspec:\n  completion: 2\n",
+		"apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nspec:\n  replicatedJob: []\n",
+		"apiVersion: v1\nkind: Service\nspec:\n  clusterIP: None\n  clusterIP: None\n",
+	} {
+		if _, err := decode(doc); err == nil {
+			t.Errorf("%q is taken", doc)
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package nccl
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"busbar/cluster"
+)
+
+// Found remembers what searches found on systems of a shape. The communicators of a job mostly
+// differ in how many nodes they have and not in how one looks, and the search is most of what
+// Think costs. Several goroutines may use it.
+type Found struct {
+	mu     sync.Mutex
+	graphs map[string]Graphs
+}
+
+// Think is as the function, with the graphs of systems that were seen before.
+func (f *Found) Think(c *cluster.Cluster, l Layout, v Version, env map[string]string) (*Plan, error) {
+	return think(c, l, v, env, f)
+}
+
+func (f *Found) get(key string) (Graphs, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	g, ok := f.graphs[key]
+	return g, ok
+}
+
+func (f *Found) put(key string, g Graphs) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.graphs == nil {
+		f.graphs = map[string]Graphs{}
+	}
+	f.graphs[key] = g
+}
+
+// occasion is what a search depends on beside the system's shape.
+func (c *Comm) occasion() string {
+	b := fmt.Appendf(nil, "%v %t", c.Version, c.CollNet)
+	for _, k := range slices.Sorted(maps.Keys(c.Env)) {
+		b = fmt.Appendf(b, " %q=%q", k, c.Env[k])
+	}
+	return string(b)
+}

@@ -1,0 +1,24 @@
+package plan
+
+import (
+	"busbar/step"
+	"busbar/workload"
+)
+
+// Fits is the setting of another space that needs least of a GPU's memory, where it fits; nil where
+// none does. Nothing is priced.
+func (q *Query) Fits(x *Space) *Lean {
+	own := *q
+	own.Spaces = []*Space{x}
+	s := &search{q: &own, room: float64(q.GPU.Model.Memory) * (1 - q.Reserve), bounds: step.NewBounds(x.Base.Model, q.GPU)}
+	var best *Lean
+	for _, d := range x.splits() {
+		x.trunks(d, func(j *workload.Job) {
+			lean, ok := s.fits(&trunk{Trunk: s.bounds.Trunk(j)})
+			if ok && (best == nil || lean.Memory.Total() < best.Memory.Total()) {
+				best = lean
+			}
+		})
+	}
+	return best
+}

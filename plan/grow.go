@@ -1,0 +1,248 @@
+package plan
+
+import (
+	"context"
+	"math"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"busbar/pipeline"
+	"busbar/step"
+	"busbar/workload"
+)
+
+// batchSize is how many nodes are worked on before what they found is put together: more keep
+// processors busier, fewer see sooner what need not be priced.
+const batchSize = 64
+
+// found is what came of a node.
+type found struct {
+	undone   bool // the search ended before it
+	more     []*node
+	opened   int64 // settings of a trunk that was opened
+	bounded  int64
+	finished *entry
+	lean     *Lean
+	err      error
+}
+
+// add puts another's in.
+func (f *found) add(o found) {
+	f.more = append(f.more, o.more...)
+	f.opened += o.opened
+	f.bounded += o.bounded
+	if o.lean != nil && (f.lean == nil || o.lean.Memory.Total() < f.lean.Memory.Total()) {
+		f.lean = o.lean
+	}
+}
+
+// grow takes the nodes with the least bounds until none can be better than what is kept.
+func (s *search) grow(ctx context.Context) error {
+	for ctx.Err() == nil {
+		batch := s.batch()
+		if len(batch) == 0 {
+			return nil
+		}
+		list := make([]found, len(batch))
+		var next atomic.Int64
+		var wg sync.WaitGroup
+		for range min(runtime.GOMAXPROCS(0), len(batch)) {
+			wg.Go(func() {
+				for {
+					i := int(next.Add(1)) - 1
+					if i >= len(batch) {
+						return
+					}
+					if ctx.Err() != nil {
+						list[i].undone = true
+						continue
+					}
+					list[i] = s.visit(batch[i])
+				}
+			})
+		}
+		wg.Wait()
+		for i := range list {
+			if err := s.take(batch[i], &list[i]); err != nil {
+				return err
+			}
+		}
+		s.watch()
+	}
+	return nil
+}
+
+// batch is the next nodes that could be among the best.
+func (s *search) batch() []*node {
+	var list []*node
+	for len(list) < batchSize && len(s.heap.list) > 0 {
+		n := s.heap.pop()
+		if len(s.best.by) >= s.best.top && n.value >= s.best.worst {
+			s.heap.list = nil // and so are all that follow
+			break
+		}
+		limit := math.Inf(1)
+		switch {
+		case n.leaf != nil:
+			limit = s.best.limit(n.kin())
+		case n.trunk != nil:
+			limit = s.best.limits(n.trunk, s.q.Spaces[n.space].ZeRO)
+		}
+		if n.value < limit {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// take puts together what was found.
+func (s *search) take(n *node, f *found) error {
+	if f.err != nil {
+		return f.err
+	}
+	if f.undone {
+		s.heap.push(n)
+		return nil
+	}
+	for _, m := range f.more {
+		if m.index == 0 {
+			m.index = s.heap.next()
+		}
+		s.heap.push(m)
+	}
+	s.opened += f.opened
+	s.bounded += f.bounded
+	if f.finished != nil {
+		s.priced++
+		s.best.keep(*f.finished)
+	}
+	if l := f.lean; l != nil && (s.leanest == nil || l.Memory.Total() < s.leanest.Memory.Total()) {
+		s.leanest = l
+	}
+	return nil
+}
+
+// visit works on one node.
+func (s *search) visit(n *node) found {
+	switch {
+	case n.trunk == nil:
+		return s.spread(n.space)
+	case n.begun != nil:
+		return s.finish(n)
+	case n.leaf != nil:
+		return s.begin(n)
+	case n.trunk.heard:
+		return s.open(n.trunk)
+	}
+	return s.hear(n)
+}
+
+// hear adds traffic to the bound of a trunk, where any of its settings fits.
+func (s *search) hear(n *node) found {
+	t := n.trunk
+	if lean, ok := s.fits(t); !ok {
+		return found{lean: lean}
+	}
+	if err := t.Hear(s.fabrics[t.space]); err != nil {
+		return found{err: err}
+	}
+	t.heard = true
+	n.value = max(n.value, s.value(t.space, t.Least()))
+	return found{more: []*node{n}}
+}
+
+// fits says whether some setting of a trunk may fit: with the pipeline that holds fewest
+// micro-batches.
+func (s *search) fits(t *trunk) (lean *Lean, ok bool) {
+	x := s.q.Spaces[t.space]
+	j := *t.Job()
+	if j.Split.PP > 1 {
+		j.Schedule = pipeline.Alternate
+	}
+	x.states(&j, func() bool {
+		if j.Check() != nil {
+			return true
+		}
+		m := t.Memory(&j)
+		if lean == nil || m.Total() < lean.Memory.Total() {
+			lean = &Lean{j, m}
+		}
+		ok = ok || s.roomFor(x, m)
+		return !ok
+	})
+	return lean, ok
+}
+
+// roomFor says whether a GPU and its host have room.
+func (s *search) roomFor(x *Space, m workload.Memory) bool {
+	return m.Total() <= s.room && (s.q.HostMemory <= 0 || m.Host*float64(x.Node) <= s.q.HostMemory)
+}
+
+// open bounds every setting of a trunk.
+func (s *search) open(t *trunk) found {
+	x := s.q.Spaces[t.space]
+	f := found{opened: t.settings}
+	least := s.value(t.space, t.Least())
+	x.branches(t.Job(), func(j *workload.Job) bool {
+		f.bounded++
+		b := t.Bound(j)
+		if !s.roomFor(x, b.Memory) {
+			if f.lean == nil || b.Memory.Total() < f.lean.Memory.Total() {
+				f.lean = &Lean{*j, b.Memory}
+			}
+			return true
+		}
+		if v := max(least, s.value(t.space, b)); v < s.best.limit(kinOf(&j.Split)) {
+			f.more = append(f.more, &node{value: v, space: t.space, trunk: t, leaf: leafOf(j)})
+		}
+		return true
+	})
+	return f
+}
+
+// begin prices a setting but for the play of its pipeline.
+func (s *search) begin(n *node) found {
+	j := n.leaf.job(n.trunk)
+	p, err := step.Prepare(j, s.fabrics[n.trunk.space].With(j.Split)).Begin(s.q.GPU, s.q.Spaces[n.trunk.space].buckets(j))
+	if err != nil {
+		return found{err: err}
+	}
+	b, err := p.Least()
+	if err != nil {
+		return found{err: err}
+	}
+	n.begun, n.value = p, max(n.value, s.value(n.trunk.space, b))
+	return found{more: []*node{n}}
+}
+
+// finish plays the pipeline.
+func (s *search) finish(n *node) found {
+	r, err := n.begun.Finish()
+	if err != nil {
+		return found{err: err}
+	}
+	j := n.leaf.job(n.trunk)
+	j.Bucket = n.begun.Bucket()
+	return found{finished: &entry{Plan{*j, r, s.q.Objective.Value(r)}, n.index}}
+}
+
+// kin is that of a setting.
+func (n *node) kin() kin {
+	k := kinOf(&n.trunk.Job().Split)
+	k.zero = n.leaf.zero
+	return k
+}
+
+func (s *search) watch() {
+	if s.q.Watch == nil {
+		return
+	}
+	best := 0.0
+	for _, e := range s.best.by {
+		if best == 0 || e.Result.Step < best {
+			best = e.Result.Step
+		}
+	}
+	s.q.Watch(Progress{s.considered, s.opened, s.priced, best})
+}

@@ -1,0 +1,219 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+
+	"busbar/cluster"
+	"busbar/nccl"
+	"busbar/step"
+	"busbar/workload"
+)
+
+// Order is hosts in the order in which ranks are put on them, and what that brings.
+type Order struct {
+	Layout nccl.Layout
+	Step   float64 // s, in this order
+	Given  float64 // s, in the order in which the hosts were given
+	Tried  int     // orders that were priced
+}
+
+// Near orders the ranks of a layout by the network: hosts of one leaf switch one after another, and
+// leaves below the same switches too. Leaves come in the order in which the layout first meets
+// them, so that a layout that is in order stays as it is.
+func Near(c *cluster.Cluster, l nccl.Layout) nccl.Layout {
+	hosts := hostsOf(l)
+	return joined(near(places(c, hosts), false), hosts)
+}
+
+// host is the ranks of a host, in their order.
+type host []nccl.Rank
+
+func hostsOf(l nccl.Layout) []host {
+	var list []host
+	for i, r := range l {
+		if i == 0 || l[i-1].Host != r.Host {
+			list = append(list, nil)
+		}
+		k := len(list) - 1
+		list[k] = append(list[k], r)
+	}
+	return list
+}
+
+func joined(order []int, hosts []host) nccl.Layout {
+	var l nccl.Layout
+	for _, i := range order {
+		l = append(l, hosts[i]...)
+	}
+	return l
+}
+
+// place is where a host hangs in the network: its leaf and what is above, the uppermost switch first.
+// Of several switches at one height the one with the lowest number stands for all.
+type place [3]int
+
+// places finds where hosts hang; hosts of which nothing is known hang on switch -1.
+func places(c *cluster.Cluster, hosts []host) []place {
+	up := make([]int, len(c.Network.Switches))
+	for i := range up {
+		up[i] = -1
+	}
+	for i := range c.Network.Links {
+		l := &c.Network.Links[i]
+		if l.Loose() || l.State == cluster.Down || l.A.ToHosts() || l.B.ToHosts() {
+			continue
+		}
+		a, b := l.A.Switch, l.B.Switch
+		if c.Network.Switches[a].Tier > c.Network.Switches[b].Tier {
+			a, b = b, a
+		}
+		if c.Network.Switches[a].Tier < c.Network.Switches[b].Tier && (up[a] < 0 || b < up[a]) {
+			up[a] = b
+		}
+	}
+	routes := cluster.NewRoutes(c)
+	list := make([]place, len(hosts))
+	for i, h := range hosts {
+		list[i] = place{-1, -1, -1}
+		for _, nic := range c.TypeOf(h[0].Host).Of(cluster.NIC) {
+			sw, _ := routes.Leaf(h[0].Host, nic)
+			for k := len(place{}) - 1; k >= 0 && sw >= 0; k-- {
+				list[i][k] = sw
+				sw = up[sw]
+			}
+			if list[i][len(place{})-1] >= 0 {
+				break
+			}
+		}
+	}
+	return list
+}
+
+// near orders hosts by their places. Switches come in the order in which they are first met, or those
+// with the most hosts first.
+func near(at []place, most bool) []int {
+	first, count := map[place]int{}, map[place]int{}
+	prefix := func(i, k int) place {
+		p := place{-2, -2, -2}
+		copy(p[:k+1], at[i][:k+1])
+		return p
+	}
+	for i := range at {
+		for k := range at[i] {
+			p := prefix(i, k)
+			if _, ok := first[p]; !ok {
+				first[p] = i
+			}
+			count[p]++
+		}
+	}
+	order := identity(len(at))
+	slices.SortStableFunc(order, func(a, b int) int {
+		for k := range at[a] {
+			p, q := prefix(a, k), prefix(b, k)
+			if p == q {
+				continue
+			}
+			if n := count[q] - count[p]; most && n != 0 {
+				return n
+			}
+			return first[p] - first[q]
+		}
+		return 0
+	})
+	return order
+}
+
+func identity(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}
+
+// dealt takes a host of each leaf in turn: groups of ranks that are far apart then share a leaf.
+func dealt(at []place) []int {
+	turn, seen := make([]int, len(at)), map[place]int{}
+	for i := range at {
+		turn[i] = seen[at[i]]
+		seen[at[i]]++
+	}
+	order := near(at, false)
+	slices.SortStableFunc(order, func(a, b int) int { return turn[a] - turn[b] })
+	return order
+}
+
+// Bounds of the search for an order: how much pricing it may cost, in orders and in ranks of all of them.
+const (
+	mostOrders     = 256
+	mostOrderRanks = 1 << 15
+	worthAnOrder   = 0.001 // the share of a step below which the given order stays
+)
+
+// Arrange finds the order of hosts in which a job's step is predicted to be the shortest: as given, by the
+// network, leaves with the most hosts first, a host of each leaf in turn, and from the best of them by exchanging
+// hosts of different leaves as long as that helps. It is a local search: another order may be better still.
+// The hosts stay as they were given where nothing gains a thousandth.
+func Arrange(q *Query, given nccl.Layout, j *workload.Job) (Order, error) {
+	hosts := hostsOf(given)
+	at := places(q.Cluster, hosts)
+	o := Order{Layout: given}
+	price := func(order []int) (float64, error) {
+		o.Tried++
+		f := step.NewFabric(q.Cluster, joined(order, hosts), j.Split, q.Version)
+		r, err := step.Step(j, q.GPU, f)
+		if err != nil {
+			return 0, fmt.Errorf("hosts in another order: %w", err)
+		}
+		return r.Step, nil
+	}
+	best := identity(len(hosts))
+	var err error
+	if o.Given, err = price(best); err != nil {
+		return o, err
+	}
+	o.Step = o.Given
+	if len(hosts) < 2 || len(given) > mostOrderRanks {
+		return o, nil
+	}
+	least := o.Given * (1 - worthAnOrder)
+	for _, order := range [][]int{near(at, false), near(at, true), dealt(at)} {
+		t, err := price(order)
+		if err != nil {
+			return o, err
+		}
+		if t < least {
+			best, least = order, t
+		}
+	}
+	budget := min(mostOrders, mostOrderRanks/len(given))
+	for again := true; again; {
+		again = false
+		for a := range best {
+			for b := a + 1; b < len(best); b++ {
+				if at[best[a]] == at[best[b]] && len(hosts[best[a]]) == len(hosts[best[b]]) {
+					continue
+				}
+				if o.Tried >= budget {
+					again = false
+					break
+				}
+				other := slices.Clone(best)
+				other[a], other[b] = other[b], other[a]
+				t, err := price(other)
+				if err != nil {
+					return o, err
+				}
+				if t < least*(1-worthAnOrder) {
+					best, least, again = other, t, true
+				}
+			}
+		}
+	}
+	if !slices.IsSorted(best) {
+		o.Layout, o.Step = joined(best, hosts), least
+	}
+	return o, nil
+}

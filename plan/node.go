@@ -1,0 +1,184 @@
+package plan
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"busbar/pipeline"
+	"busbar/step"
+	"busbar/workload"
+)
+
+// trunk is settings that share what a rank computes and what its layers exchange.
+type trunk struct {
+	*step.Trunk
+	space    int
+	settings int64
+	heard    bool // traffic is in its bounds
+}
+
+// node is something with a bound: a space, a trunk, a setting of it, or a setting that is priced but
+// for the play of its pipeline.
+type node struct {
+	value float64
+	index int64 // of those with equal values, the first is taken
+	space int
+	trunk *trunk
+	leaf  *leaf
+	begun *step.Pricing
+}
+
+// leaf is what a setting has beside its trunk.
+type leaf struct {
+	zero, shard, chunks int
+	schedule            pipeline.Schedule
+	offload             workload.Offload
+	compress            workload.Wire
+}
+
+// leafOf is that of a job.
+func leafOf(j *workload.Job) *leaf {
+	s := &j.Split
+	return &leaf{s.ZeRO, s.Shard, s.Chunks, j.Schedule, j.Offload, j.Compress}
+}
+
+// job is the setting on its trunk.
+func (l *leaf) job(t *trunk) *workload.Job {
+	j := *t.Job()
+	s := &j.Split
+	s.ZeRO, s.Shard, s.Chunks = l.zero, l.shard, l.chunks
+	j.Schedule, j.Offload, j.Compress = l.schedule, l.offload, l.compress
+	return &j
+}
+
+// before is the order in which nodes are taken.
+func (n *node) before(o *node) bool {
+	return n.value < o.value || n.value == o.value && n.index < o.index
+}
+
+// heap has the node with the least bound first.
+type heap struct {
+	list []*node
+	made int64
+}
+
+// next numbers nodes.
+func (h *heap) next() int64 { h.made++; return h.made }
+
+func (h *heap) push(n *node) {
+	h.list = append(h.list, n)
+	for i := len(h.list) - 1; i > 0; {
+		up := (i - 1) / 2
+		if !h.list[i].before(h.list[up]) {
+			return
+		}
+		h.list[i], h.list[up] = h.list[up], h.list[i]
+		i = up
+	}
+}
+
+func (h *heap) pop() *node {
+	n := h.list[0]
+	last := len(h.list) - 1
+	h.list[0], h.list[last] = h.list[last], nil
+	h.list = h.list[:last]
+	for i := 0; ; {
+		least := i
+		for _, k := range []int{2*i + 1, 2*i + 2} {
+			if k < last && h.list[k].before(h.list[least]) {
+				least = k
+			}
+		}
+		if least == i {
+			return n
+		}
+		h.list[i], h.list[least] = h.list[least], h.list[i]
+		i = least
+	}
+}
+
+// kin are plans of which only the best is kept.
+type kin struct {
+	dp, tp, pp, cp, ep, zero int
+}
+
+func kinOf(s *workload.Split) kin { return kin{s.DP, s.TP, s.PP, s.CP, s.EP, s.ZeRO} }
+
+type entry struct {
+	Plan
+	index int64
+}
+
+// shortlist has the best plan of every kin, as many as are wanted.
+type shortlist struct {
+	top   int
+	by    map[kin]entry
+	worst float64 // of those that are kept
+}
+
+// limit is the value from which on nothing of a kin is wanted.
+func (b *shortlist) limit(k kin) float64 {
+	limit := math.Inf(1)
+	if len(b.by) >= b.top {
+		limit = b.worst
+	}
+	if e, ok := b.by[k]; ok {
+		limit = min(limit, e.Value)
+	}
+	return limit
+}
+
+// limits is the value from which on nothing of a trunk is wanted.
+func (b *shortlist) limits(t *trunk, zeros []int) float64 {
+	k := kinOf(&t.Job().Split)
+	most := 0.0
+	for _, k.zero = range zeros {
+		if k.zero > 1 && k.pp > 1 {
+			continue
+		}
+		most = max(most, b.limit(k))
+	}
+	return most
+}
+
+// keep keeps a plan where it is among the best.
+func (b *shortlist) keep(e entry) {
+	k := kinOf(&e.Job.Split)
+	old, known := b.by[k]
+	switch {
+	case known && (old.Value < e.Value || old.Value == e.Value && old.index < e.index):
+		return
+	case !known && len(b.by) >= b.top && e.Value >= b.worst:
+		return
+	}
+	b.by[k] = e
+	if len(b.by) > b.top {
+		var last kin
+		most := entry{Plan{Value: -1}, 0}
+		for k, x := range b.by {
+			if x.Value > most.Value || x.Value == most.Value && x.index > most.index {
+				most, last = x, k
+			}
+		}
+		delete(b.by, last)
+	}
+	b.worst = 0
+	for _, x := range b.by {
+		b.worst = max(b.worst, x.Value)
+	}
+}
+
+// list is the plans that were kept, the best first.
+func (b *shortlist) list() []Plan {
+	var all []entry
+	for _, e := range b.by {
+		all = append(all, e)
+	}
+	slices.SortFunc(all, func(a, b entry) int { return cmp.Or(cmp.Compare(a.Value, b.Value), cmp.Compare(a.index, b.index)) })
+	list := make([]Plan, len(all))
+	for i := range all {
+		list[i] = all[i].Plan
+	}
+	return list
+}

@@ -78,7 +78,7 @@ func (q *Query) Plain(plans []Plan) error {
 		}
 		j := p.Job
 		j.Bucket = usual
-		r, err := step.Step(&j, q.GPU, step.NewFabric(q.Cluster, q.Layout[:j.Split.Ranks()], j.Split, q.Version))
+		r, err := step.Step(&j, q.GPU, q.Fabric(&j))
 		if err != nil {
 			return err
 		}
@@ -87,6 +87,23 @@ func (q *Query) Plain(plans []Plan) error {
 		}
 	}
 	return nil
+}
+
+// Tuned is a plan under a tuner plugin.
+type Tuned struct {
+	Step    float64
+	Choices []step.Choice
+}
+
+// Tune prices a plan as it would be under a tuner plugin that makes NCCL take the fastest algorithm
+// and protocol for each of its collectives.
+func (q *Query) Tune(p *Plan) (*Tuned, error) {
+	f := q.Fabric(&p.Job).Tuned()
+	r, err := step.Step(&p.Job, q.GPU, f)
+	if err != nil {
+		return nil, err
+	}
+	return &Tuned{r.Step, f.Choices()}, nil
 }
 
 // Holds prices plans again with the rates of the network that are only assumed so many times as

@@ -28,10 +28,14 @@ type Query struct {
 	Reserve float64
 	// HostMemory is how much of a node's own memory plans may take; 0 is any amount.
 	HostMemory float64
+	// Tuned prices collectives as under a tuner plugin that knows the job.
+	Tuned bool
 	// Each bounds every setting by itself and cuts no groups, which takes longer and finds the same.
 	Each bool
 	// Watch, where there is one, is called now and then with how far the search is.
 	Watch func(Progress)
+
+	known *fabrics
 }
 
 // Progress is how far a search is.
@@ -120,9 +124,8 @@ func newSearch(q *Query) *search {
 	s := &search{q: &own, room: float64(q.GPU.Model.Memory) * (1 - q.Reserve), best: shortlist{top: q.Top, by: map[kin]entry{}}}
 	s.counts = make([]map[tally]int64, len(q.Spaces))
 	s.bounds = step.NewBounds(q.Spaces[0].Base.Model, q.GPU)
-	all := step.NewFabric(q.Cluster, q.Layout, workload.Split{}, q.Version)
 	for _, x := range q.Spaces {
-		s.fabrics = append(s.fabrics, all.On(q.Layout[:x.Ranks]))
+		s.fabrics = append(s.fabrics, q.fabric(x.Ranks))
 	}
 	return s
 }

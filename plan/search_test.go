@@ -45,18 +45,18 @@ func TestSearchIsExact(t *testing.T) {
 		preset, gpu, model string
 		precision          workload.Precision
 		goal               plan.Objective
-		fewer              bool
+		fewer, tuned       bool
 	}{
-		{"dgx-h100", "h100", "llama2-7b", workload.BF16, plan.Shortest(), false},
-		{"dgx-a100", "a100-80", "gpt2-xl", workload.AMP, plan.Objective{Step: 1, PerGPU: true}, true},
-		{"dgx-h100", "h100", "gpt2-xl", workload.BF16, plan.Objective{Step: 350, Computing: 350, PerGPU: true}, true},
-		{"dgx-a100", "a100-80", "mixtral-8x7b", workload.BF16, plan.Shortest(), false},
+		{"dgx-h100", "h100", "llama2-7b", workload.BF16, plan.Shortest(), false, true},
+		{"dgx-a100", "a100-80", "gpt2-xl", workload.AMP, plan.Objective{Step: 1, PerGPU: true}, true, false},
+		{"dgx-h100", "h100", "gpt2-xl", workload.BF16, plan.Objective{Step: 350, Computing: 350, PerGPU: true}, true, false},
+		{"dgx-a100", "a100-80", "mixtral-8x7b", workload.BF16, plan.Shortest(), false, false},
 	} {
 		if testing.Short() && x.model != "gpt2-xl" {
 			continue // which takes long under the race detector
 		}
 		q := query(t, x.preset, x.gpu, x.model, 2, 16)
-		q.Objective = x.goal
+		q.Objective, q.Tuned = x.goal, x.tuned
 		base := q.Spaces[0].Base
 		base.Precision = x.precision
 		q.Spaces = nil
@@ -101,6 +101,9 @@ func everything(t *testing.T, q *plan.Query) (settings int64, best []float64) {
 	kept := map[[6]int]float64{}
 	for _, space := range q.Spaces {
 		f := step.NewFabric(q.Cluster, q.Layout[:space.Ranks], workload.Split{}, q.Version)
+		if q.Tuned {
+			f = f.Tuned()
+		}
 		space.Each(func(j *workload.Job) {
 			settings++
 			mine := *j

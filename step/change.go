@@ -27,6 +27,11 @@ const least = 0.02
 // the memory of the GPU, and returns those that help, the best first. Networks are
 // tried where they are asked for and the step waits for them: each takes as long as the job itself.
 func (p *Prepared) Changes(g *GPU, r *Result, networks bool) ([]Change, error) {
+	return p.ChangesOver(g, r, networks, least)
+}
+
+// ChangesOver is the same with another share of the throughput that a change must gain.
+func (p *Prepared) ChangesOver(g *GPU, r *Result, networks bool, least float64) ([]Change, error) {
 	var list []Change
 	have := float64(g.Model.Memory)
 	try := func(c Change, f *Fabric, j *workload.Job) error {

@@ -63,6 +63,7 @@ type known struct {
 	plans map[pipeline.Shape][]*pipeline.Steady // that nobody plays now
 	host  *hostSide
 	tasks layouts
+	tuned map[call]Choice // that a tuner makes; nil is without one
 }
 
 // oracle is the predictor of a seat, which answers one at a time.
@@ -115,7 +116,11 @@ func newKnown(found *nccl.Found) *known {
 // On is the fabric over other ranks of the same cluster. The two share what does not depend on how
 // many there are.
 func (f *Fabric) On(l nccl.Layout) *Fabric {
-	return &Fabric{Env: f.Env, c: f.c, layout: l, version: f.version, known: newKnown(f.known.found)}
+	o := &Fabric{Env: f.Env, c: f.c, layout: l, version: f.version, known: newKnown(f.known.found)}
+	if f.known.tuned != nil {
+		o.known.tuned = map[call]Choice{}
+	}
+	return o
 }
 
 // With is the fabric of another split over the same ranks. The two share what either has asked
@@ -307,5 +312,5 @@ func (f *Fabric) ask(g Group, o *oracle, kind coll.Kind, bytes unit.Bytes) (cost
 	if err != nil {
 		return cost{}, fmt.Errorf("%s of %v among %s groups: %w", kind, op.Bytes, g, err)
 	}
-	return cost{float64(run.Time) / 1e12, run.Limit.Text}, nil
+	return f.tune(g, p, op, cost{float64(run.Time) / 1e12, run.Limit.Text})
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -8,7 +9,6 @@ import (
 
 	"busbar/plan"
 	"busbar/step"
-	"busbar/workload"
 )
 
 type planCmd struct {
@@ -35,6 +35,7 @@ type planCmd struct {
 	Host      string   `name:"host-memory" placeholder:"SIZE" help:"What a node's own memory has for offload: 2TB. Without it: what the cluster says, or 1TB."`
 	MaxNodes  int      `name:"max-nodes" placeholder:"N" help:"Also try fewer nodes, from one to N. Without it: all nodes; with --objective cost or energy any number of them."`
 	Avoid     string   `placeholder:"HOSTLIST" help:"Hosts to leave out: gpu[03,17]."`
+	Tuner     bool     `help:"Plan for NCCL under busbar's tuner plugin (--emit writes it): collectives run by the algorithm and protocol that is predicted fastest, not by NCCL's own choice."`
 	goalFlags
 	Set  []string `placeholder:"KEY=VALUE" sep:"none" help:"Also plan for another cluster, side by side: network.gbps=400 (every NIC and cable), nics_per_node=4; several of one cluster with a comma. Repeatable."`
 	NCCL string   `name:"nccl" placeholder:"VERSION" help:"The release of NCCL; the newest known without it."`
@@ -72,6 +73,7 @@ type planned struct {
 	took   time.Duration
 	rows   []pricedStep // as busbar step has them
 	holds  string       // whether the order depends on the network's figures
+	tuned  *plan.Tuned  // the first under a tuner plugin
 }
 
 // Run plans on the cluster, and on what --set makes of it.
@@ -148,7 +150,7 @@ func (c *planCmd) plan(e *env, a *asked, v planVariant) (*planned, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &plan.Query{Cluster: v.cluster, Layout: layout, Version: a.version, GPU: g, Top: c.Top, Reserve: c.Reserve, Objective: goal.objective, Watch: e.searching(c.common)}
+	q := &plan.Query{Cluster: v.cluster, Layout: layout, Version: a.version, GPU: g, Top: c.Top, Reserve: c.Reserve, Objective: goal.objective, Tuned: c.Tuner, Watch: e.searching(c.common)}
 	if q.Spaces, err = c.spaces(a, q, order != nil); err != nil {
 		return nil, err
 	}
@@ -169,36 +171,60 @@ func (c *planCmd) plan(e *env, a *asked, v planVariant) (*planned, error) {
 	case err != nil:
 		return nil, err
 	}
-	return p, p.explain(name)
+	return p, p.explain(e, name)
 }
 
 // explain works out what is said about the plans.
-func (p *planned) explain(name string) error {
+func (p *planned) explain(e *env, name string) error {
 	q := p.query
 	if err := q.Plain(p.answer.Plans); err != nil {
 		return err
 	}
-	all := step.NewFabric(q.Cluster, q.Layout, workload.Split{}, q.Version)
 	for i := range p.answer.Plans {
 		x := &p.answer.Plans[i]
-		own, ranks := all, x.Job.Split.Ranks()
-		text := name
+		text, ranks := name, x.Job.Split.Ranks()
 		if ranks < len(q.Layout) {
-			own = all.On(q.Layout[:ranks])
 			text = fmt.Sprintf("%dx%d", ranks/onFirst(q.Layout), onFirst(q.Layout))
 		}
-		own = own.With(x.Job.Split)
-		tasks := step.Prepare(&x.Job, own)
-		row := pricedStep{layout: text, job: &x.Job, gpu: q.GPU.Model, fabric: own, tasks: tasks, chip: q.GPU, Result: x.Result}
-		if i == 0 {
-			var err error
-			if row.changes, err = tasks.Changes(q.GPU, row.Result, true); err != nil {
-				return err
-			}
-		}
-		p.rows = append(p.rows, row)
+		own := q.Fabric(&x.Job)
+		p.rows = append(p.rows, pricedStep{layout: text, job: &x.Job, gpu: q.GPU.Model, fabric: own, tasks: step.Prepare(&x.Job, own), chip: q.GPU, Result: x.Result})
+	}
+	if err := p.help(e); err != nil {
+		return err
 	}
 	var err error
+	if p.tuned, err = q.Tune(&p.answer.Plans[0]); err != nil {
+		return err
+	}
 	p.holds, err = holding(q, p.answer.Plans)
 	return err
+}
+
+// Bounds of what is said to help.
+const (
+	mostHelp  = 3
+	leastHelp = 0.005 // more tokens a second
+)
+
+// help finds what would help the first plan most: settings and networks tried one by one, and the
+// best plan with twice the memory.
+func (p *planned) help(e *env) error {
+	q, r := p.query, &p.rows[0]
+	list, err := r.tasks.ChangesOver(q.GPU, r.Result, true, leastHelp)
+	if err != nil {
+		return err
+	}
+	roomy, err := q.Roomier(e.ctx, 2)
+	if err != nil && e.ctx.Err() == nil {
+		return err
+	}
+	if roomy != nil {
+		gain := roomy.Result.Tokens/roomy.Result.Step/(r.Tokens/r.Step) - 1
+		if roomy.Result.Ranks == r.Ranks && gain >= leastHelp {
+			list = append(list, step.Change{Text: "which " + settingWords(&roomy.Job) + " fits then", Setting: "GPUs with twice the memory", Gain: gain, Buy: true})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b step.Change) int { return cmp.Compare(b.Gain, a.Gain) })
+	r.changes = list[:min(len(list), mostHelp)]
+	return nil
 }

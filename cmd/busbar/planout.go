@@ -50,6 +50,7 @@ type planRowDoc struct {
 	Step      float64        `json:"step_s"`
 	MFU       float64        `json:"mfu"`
 	Why       string         `json:"why"`
+	NCCL      *tunedDoc      `json:"nccl,omitempty"`
 	Command   string         `json:"command"`
 	Row       pricedDoc      `json:"row"`
 }
@@ -70,9 +71,10 @@ func planDocument(list []*planned) planDoc {
 			j := p.rows[i].job
 			d.Plans = append(d.Plans, planRowDoc{
 				i + 1, j.Split, j.MicroBatch, string(j.Recompute), rows[i].Schedule, string(j.Context), j.Bucket, string(j.Offload), string(j.Compress), j.Split.Ranks(), a.Plans[i].Value,
-				p.rows[i].Step, p.rows[i].MFU, p.why(i), p.command(i), rows[i],
+				p.rows[i].Step, p.rows[i].MFU, p.why(i), nil, p.command(i), rows[i],
 			})
 		}
+		d.Plans[0].NCCL = p.tunedDoc()
 		docs = append(docs, d)
 	}
 	if len(docs) == 0 {
@@ -229,12 +231,13 @@ func (p *planned) print(w io.Writer) error {
 	if len(p.rows) > 1 {
 		fmt.Fprintf(w, "2: %s\n", p.why(1))
 	}
-	for i, c := range p.rows[0].changes {
-		if i == 3 {
-			break
-		}
-		fmt.Fprintf(w, "would help the first: %.0f%% more tokens a second by %s: %s\n", 100*c.Gain, c.Setting, c.Text)
+	for _, c := range p.rows[0].changes {
+		fmt.Fprintf(w, "would help the first: %.1f%% more tokens a second by %s: %s\n", 100*c.Gain, c.Setting, c.Text)
 	}
+	if len(p.rows[0].changes) == 0 {
+		fmt.Fprintf(w, "nothing else that was tried gains the first %.1f%%: NCCL's settings, faster links of every kind, twice the memory\n", 100*leastHelp)
+	}
+	p.printTuned(w)
 	if p.holds != "" {
 		fmt.Fprintln(w, p.holds)
 	}

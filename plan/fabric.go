@@ -1,0 +1,51 @@
+package plan
+
+import (
+	"context"
+
+	"busbar/cluster"
+	"busbar/nccl"
+	"busbar/step"
+	"busbar/workload"
+)
+
+// fabrics keeps what was priced on a layout from one search to the next.
+type fabrics struct {
+	cluster *cluster.Cluster
+	layout  nccl.Layout
+	all     *step.Fabric
+	by      map[int]*step.Fabric // by number of ranks
+}
+
+// fabric is that of the first ranks of the layout.
+func (q *Query) fabric(ranks int) *step.Fabric {
+	k := q.known
+	if k == nil || k.cluster != q.Cluster || len(k.layout) != len(q.Layout) || &k.layout[0] != &q.Layout[0] {
+		k = &fabrics{q.Cluster, q.Layout, step.NewFabric(q.Cluster, q.Layout, workload.Split{}, q.Version), map[int]*step.Fabric{}}
+		if q.Tuned {
+			k.all = k.all.Tuned()
+		}
+		q.known = k
+	}
+	if k.by[ranks] == nil {
+		k.by[ranks] = k.all.On(q.Layout[:ranks])
+	}
+	return k.by[ranks]
+}
+
+// Fabric prices a job as the search does. It is for one goroutine at a time.
+func (q *Query) Fabric(j *workload.Job) *step.Fabric {
+	return q.fabric(j.Split.Ranks()).With(j.Split)
+}
+
+// Roomier is the best plan on GPUs with so many times the memory; nil where the search was ended.
+func (q *Query) Roomier(ctx context.Context, times float64) (*Plan, error) {
+	q.fabric(q.Spaces[0].Ranks)
+	own := *q
+	own.Top, own.Watch, own.Reserve = 1, nil, 1-times*(1-q.Reserve)
+	a, err := Search(ctx, &own)
+	if err != nil || !a.Whole {
+		return nil, err
+	}
+	return &a.Plans[0], nil
+}

@@ -1,0 +1,83 @@
+package step
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"busbar/coll"
+	"busbar/predict"
+	"busbar/unit"
+)
+
+// Choice is a collective of a job for which another algorithm or protocol than NCCL's own choice is
+// predicted to be faster.
+type Choice struct {
+	Group     Group
+	Kind      coll.Kind
+	Bytes     unit.Bytes
+	Own, Best predict.Setting
+	Was, Is   float64 // s, by either
+}
+
+// String is the choice in words.
+func (c Choice) String() string {
+	return fmt.Sprintf("%s of %v among %s ranks by %s %s instead of %s %s (%.2f times as fast)", c.Kind, c.Bytes, c.Group, c.Best.Algo, c.Best.Proto, c.Own.Algo, c.Own.Proto, c.Was/c.Is)
+}
+
+// mostTuned is the ranks of a group up to which choices are weighed one by one.
+const mostTuned = 1 << 10
+
+// tunable are the collectives that NCCL asks a tuner about, of those that steps have.
+var tunable = []coll.Kind{coll.AllReduce, coll.AllGather, coll.ReduceScatter}
+
+// Tuned is the fabric under a tuner plugin that knows the job: its collectives run by what NCCL can
+// run fastest, where that is predicted to gain more than predict.Worth.
+func (f *Fabric) Tuned() *Fabric {
+	t := &Fabric{Env: f.Env, c: f.c, layout: f.layout, split: f.split, version: f.version, known: newKnown(f.known.found)}
+	t.known.tuned = map[call]Choice{}
+	return t
+}
+
+// Choices are those of collectives that were priced so far, by group and size.
+func (f *Fabric) Choices() []Choice {
+	f.known.mu.Lock()
+	defer f.known.mu.Unlock()
+	var list []Choice
+	for _, c := range f.known.tuned {
+		list = append(list, c)
+	}
+	slices.SortFunc(list, func(a, b Choice) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Bytes, b.Bytes))
+	})
+	return list
+}
+
+// tune is a collective's price under a tuner: that of NCCL's own choice, or a better one.
+func (f *Fabric) tune(g Group, p *predict.Predictor, op coll.Op, own cost) (cost, error) {
+	if f.known.tuned == nil || !slices.Contains(tunable, op.Kind) || len(p.Layout) > mostTuned {
+		return own, nil
+	}
+	a, err := p.Ask(predict.Query{Kind: op.Kind, Type: op.Type, Sizes: []unit.Bytes{op.Bytes}, Algos: []string{predict.All}})
+	if err != nil {
+		return own, nil // there is nothing else that could be taken
+	}
+	var best, was *predict.Row
+	for i := range a.Rows {
+		r := &a.Rows[i]
+		if r.Chosen {
+			was = r
+		}
+		if !r.Beyond && (best == nil || r.Time < best.Time) {
+			best = r
+		}
+	}
+	if was == nil || best == was || float64(was.Time) < predict.Worth*float64(best.Time) {
+		return own, nil
+	}
+	t := cost{float64(best.Time) / 1e12, best.Limit.Text}
+	f.known.mu.Lock()
+	f.known.tuned[call{f.seat(g), op.Kind, int64(op.Bytes)}] = Choice{g, op.Kind, op.Bytes, was.Setting, best.Setting, float64(was.Time) / 1e12, t.seconds}
+	f.known.mu.Unlock()
+	return t, nil
+}

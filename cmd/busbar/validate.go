@@ -45,6 +45,9 @@ func (c *validateCmd) Run(e *env) error {
 			return fmt.Errorf("a threshold of %g; expected a share such as 0.12", *x)
 		}
 	}
+	if done, err := c.examined(e); done {
+		return err
+	}
 	rows, left, notes, err := c.predicted(e)
 	if err != nil {
 		return err

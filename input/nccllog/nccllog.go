@@ -93,19 +93,35 @@ func ReadLog(name string, r io.Reader) (*Log, error) {
 
 // ReadLogs reads the logs of one job, as NCCL_DEBUG_FILE writes one a process.
 func ReadLogs(sources ...Source) (*Log, error) {
-	c := newCollector()
+	r := NewReader()
 	var names []string
 	for _, s := range sources {
 		names = append(names, s.Name)
-		if err := c.read(s); err != nil {
+		if err := r.Add(s.Name, s.R); err != nil {
 			return nil, err
 		}
 	}
-	if c.log.Records == 0 && len(c.versions.list) == 0 {
+	if r.Empty() {
 		return nil, fmt.Errorf("%s: no record of NCCL; expected lines such as \"host:12:34 [0] NCCL INFO …\"; run with NCCL_DEBUG=INFO", strings.Join(names, ", "))
 	}
-	return c.finish(), nil
+	return r.Log(), nil
 }
+
+// Reader takes in the logs of one job one after another, for those who do not
+// know them all beforehand.
+type Reader struct{ c *collector }
+
+// NewReader makes a Reader.
+func NewReader() *Reader { return &Reader{newCollector()} }
+
+// Add reads one source to its end.
+func (r *Reader) Add(name string, in io.Reader) error { return r.c.read(Source{name, in}) }
+
+// Empty reports that no record of NCCL has come yet.
+func (r *Reader) Empty() bool { return r.c.log.Records == 0 && len(r.c.versions.list) == 0 }
+
+// Log is what all sources say. The Reader is of no use after it.
+func (r *Reader) Log() *Log { return r.c.finish() }
 
 // read takes in one source.
 func (c *collector) read(s Source) error {

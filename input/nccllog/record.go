@@ -26,6 +26,9 @@ type Record struct {
 // levels are the words after "NCCL ".
 var levels = []string{"INFO", "WARN", "TRACE", "CALL"}
 
+// Records yields the records of a line that is bare of labels.
+func Records(line string) iter.Seq[Record] { return records(line) }
+
 // records yields the records of a line. Where newlines were lost, one record
 // ends where the next begins.
 func records(line string) iter.Seq[Record] {

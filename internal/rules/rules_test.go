@@ -63,6 +63,9 @@ var columns = []struct {
 	{"internal/texttab", 5},
 	{"internal/svg", 5},
 	{"report", 6},
+	{"internal/keywords", 0},
+	{"evidence", 7},
+	{"doctor", 8},
 	{"cmd/", 9},
 	{"internal/corpus", 9}, // test data; nothing but tests may import it
 	{"internal/rules", 9},

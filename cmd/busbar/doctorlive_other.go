@@ -1,0 +1,6 @@
+//go:build !linux
+
+package main
+
+// shmOf is known on Linux only.
+func shmOf(string) string { return "" }

@@ -1,0 +1,60 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"busbar/audit"
+	"busbar/evidence"
+)
+
+// fault marks what the audit finds that is broken, not built so or grown old.
+var fault = map[string]bool{
+	"link-asymmetric": true, "link-down": true, "link-slow": true, "port-slow": true, "port-init": true, "pcie-trained-low": true,
+}
+
+// audited are what the audit of the joined cluster finds, one finding an id. Those
+// that a rule has found too are left out. How a machine is built, and counters
+// that have grown since its start, are notes unless somebody complains.
+func (c *Case) audited(found []Finding) []Finding {
+	if c.Cluster == nil {
+		return nil
+	}
+	var list []Finding
+	where := map[string][]string{}
+	complained := c.is("slow", "drop", "hang", "unstable") || c.broken()
+	for _, a := range audit.Run(c.Cluster) {
+		if slices.ContainsFunc(found, func(f Finding) bool { return f.ID == a.ID }) {
+			continue
+		}
+		where[a.ID] = append(where[a.ID], a.Where)
+		if len(where[a.ID]) > 1 {
+			continue
+		}
+		if a.Severity == audit.Warn && !fault[a.ID] && !complained {
+			a.Severity = audit.Note
+		}
+		list = append(list, Finding{
+			ID: a.ID, Severity: a.Severity, Confidence: 0.6, Title: sentence(a.Text), Cause: a.Text, Fix: a.Fix, Evidence: []evidence.Quote{},
+		})
+	}
+	for i := range list {
+		w := where[list[i].ID]
+		list[i].Where = strings.Join(first(w, 8), ", ")
+		if len(w) > 8 {
+			list[i].Where += fmt.Sprintf(" and %d more", len(w)-8)
+		}
+	}
+	return list
+}
+
+// sentence is the first part of a text, for a title.
+func sentence(s string) string {
+	for _, sep := range []string{": ", "; ", ". "} {
+		if i := strings.Index(s, sep); i > 20 {
+			s = s[:i]
+		}
+	}
+	return s
+}

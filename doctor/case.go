@@ -1,0 +1,214 @@
+package doctor
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"busbar/evidence"
+)
+
+// Case is the evidence with what rules ask of it again and again.
+type Case struct {
+	*evidence.Set
+	hosts   int    // that printed records of NCCL
+	ranks   int    // of the largest communicator, 0 unknown
+	release [3]int // oldest release of NCCL seen, zero unknown
+}
+
+// Rule is one conclusion that can be drawn.
+type Rule struct {
+	ID        string
+	Needs     string // the evidence it looks for
+	Says      string // what it concludes
+	Reference string
+	Explains  []string // ids of findings that follow from this one
+	Check     func(c *Case) *Finding
+}
+
+// Report is what an examination gave.
+type Report struct {
+	Findings []Finding
+	Lines    int
+	Unknown  int // lines that nothing understood
+	Sources  []string
+	Samples  []evidence.Quote
+}
+
+// Examine applies all rules.
+func Examine(s *evidence.Set) *Report {
+	c := newCase(s)
+	rules := Rules()
+	var found []Finding
+	for i := range rules {
+		if f := rules[i].Check(c); f != nil {
+			f.tidy(&rules[i])
+			found = append(found, *f)
+		}
+	}
+	found = append(found, c.audited(found)...)
+	explain(found, rules)
+	order(found)
+	return &Report{Findings: found, Lines: s.Lines, Unknown: s.Unknown, Sources: s.Sources, Samples: s.Samples}
+}
+
+func newCase(s *evidence.Set) *Case {
+	c := &Case{Set: s}
+	if s.Log != nil {
+		c.hosts = len(s.Log.Hosts)
+		for i := range s.Log.Comms {
+			c.ranks = max(c.ranks, s.Log.Comms[i].NRanks)
+		}
+	}
+	for _, o := range s.All(evidence.NCCLVersion) {
+		v := parseRelease(o.Arg(0))
+		if c.release == [3]int{} || slices.Compare(v[:], c.release[:]) < 0 {
+			c.release = v
+		}
+	}
+	return c
+}
+
+// parseRelease reads 2.18.5.
+func parseRelease(s string) (v [3]int) {
+	for i, part := range strings.SplitN(s, ".", 3) {
+		n := 0
+		for _, r := range part {
+			if r < '0' || r > '9' || n > 9999 {
+				break
+			}
+			n = 10*n + int(r-'0')
+		}
+		v[i] = n
+	}
+	return v
+}
+
+// before reports that the release of NCCL is known and older.
+func (c *Case) before(major, minor int) bool {
+	return c.release != [3]int{} && cmp.Or(cmp.Compare(c.release[0], major), cmp.Compare(c.release[1], minor)) < 0
+}
+
+// is reports that people told of a symptom.
+func (c *Case) is(names ...string) bool { return c.First(evidence.Symptom, names...) != nil }
+
+// in reports that people told of a circumstance.
+func (c *Case) in(names ...string) bool { return c.First(evidence.Setting, names...) != nil }
+
+// about reports that people spoke of something.
+func (c *Case) about(names ...string) bool { return c.First(evidence.Topic, names...) != nil }
+
+// blames reports what people told to be different.
+func (c *Case) blames(names ...string) bool { return c.First(evidence.Blames, names...) != nil }
+
+// helps and hurts report settings that people told to make it work, or fail.
+func (c *Case) helps(part string) bool { return contains(c.All(evidence.Helps), part) }
+func (c *Case) hurts(part string) bool { return contains(c.All(evidence.Hurts), part) }
+
+func contains(list []*evidence.Observation, part string) bool {
+	return slices.ContainsFunc(list, func(o *evidence.Observation) bool {
+		return strings.Contains(strings.ReplaceAll(o.Arg(0), " ", ""), part)
+	})
+}
+
+// value is a setting's value in lower case, "" when it is not set.
+func (c *Case) value(name string) string {
+	if e := c.Env(name); e != nil {
+		return strings.ToLower(e.Value)
+	}
+	return ""
+}
+
+// quotes are the lines of observations and settings.
+func (c *Case) quotes(what ...any) []evidence.Quote {
+	var list []evidence.Quote
+	for _, w := range what {
+		switch w := w.(type) {
+		case evidence.Kind:
+			for _, o := range c.All(w) {
+				list = append(list, first(o.Quotes, 2)...)
+			}
+		case *evidence.Observation:
+			if w != nil {
+				list = append(list, first(w.Quotes, 2)...)
+			}
+		case string:
+			if e := c.Env(w); e != nil {
+				list = append(list, e.Quote)
+			}
+		case evidence.Quote:
+			list = append(list, w)
+		}
+	}
+	return first(list, maxEvidence)
+}
+
+func first[T any](list []T, n int) []T { return list[:min(len(list), n)] }
+
+// told are the lines of symptoms and circumstances.
+func (c *Case) told(names ...string) []evidence.Quote {
+	var list []evidence.Quote
+	for _, k := range []evidence.Kind{evidence.Symptom, evidence.Setting, evidence.Topic, evidence.Blames, evidence.Release} {
+		for _, n := range names {
+			if o := c.First(k, n); o != nil {
+				list = append(list, first(o.Quotes, 1)...)
+			}
+		}
+	}
+	return list
+}
+
+// experiment reports settings of those who try things out on purpose: several
+// ranks on one GPU, hosts that are none.
+func (c *Case) experiment() bool {
+	return c.Env("NCCL_HOSTID") != nil || c.Env("NCCL_TESTS_DEVICE") != nil || c.Env("NCCL_MULTI_RANK_GPU_ENABLE") != nil
+}
+
+// broken reports that NCCL or the program gave up, or people say so.
+func (c *Case) broken() bool {
+	return c.Has(evidence.TorchError, evidence.Watchdog, evidence.Returned, evidence.ConnectError, evidence.PeerGone) || c.is("hang", "crash", "timeout")
+}
+
+// rdma reports signs that the hosts have NICs for RDMA.
+func (c *Case) rdma() bool {
+	if c.Has(evidence.IBUsing, evidence.DeviceFailure, evidence.GDROn, evidence.GDROff, evidence.Completion) || c.in("ib", "roce", "efa", "slingshot") {
+		return true
+	}
+	return c.Env("NCCL_IB_HCA") != nil && c.value("NCCL_IB_DISABLE") != "1"
+}
+
+// layer is the link layer of the RDMA NICs: IB, RoCE, IB+RoCE or "".
+func (c *Case) layer() string {
+	for _, o := range c.All(evidence.IBUsing) {
+		if o.Arg(1) != "" {
+			return o.Arg(1)
+		}
+	}
+	switch {
+	case c.in("roce"), c.Env("NCCL_IB_GID_INDEX") != nil, c.Has(evidence.GID):
+		return "RoCE"
+	case c.in("ib"):
+		return "IB"
+	}
+	return ""
+}
+
+// multinode reports that more than one host takes part.
+func (c *Case) multinode() bool {
+	if c.hosts > 1 || c.in("multinode") {
+		return true
+	}
+	if c.Log != nil {
+		for i := range c.Log.Comms {
+			if c.Log.Comms[i].NNodes > 1 {
+				return true
+			}
+		}
+	}
+	for _, o := range c.All(evidence.OverNet) {
+		if o.Count > 0 {
+			return true
+		}
+	}
+	return false
+}

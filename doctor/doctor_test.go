@@ -1,0 +1,182 @@
+package doctor
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"busbar/evidence"
+)
+
+// examine reads texts, one a source, and applies all rules.
+func examine(t *testing.T, texts ...string) *Report {
+	t.Helper()
+	r := evidence.NewReader()
+	for i, s := range texts {
+		if err := r.Read(string(rune('a'+i))+".log", strings.NewReader(s)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set, err := r.Set()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Examine(set)
+}
+
+func ids(r *Report) []string {
+	var list []string
+	for _, f := range r.Findings {
+		list = append(list, f.ID)
+	}
+	return list
+}
+
+// The first finding names the cause, whatever else is said.
+func TestFirstFinding(t *testing.T) {
+	const pre = "n1:12:34 [0] NCCL INFO "
+	const warn = "n1:12:34 [0] transport/net.cc:9 NCCL WARN "
+	for _, c := range []struct {
+		name, text, want string
+		severity         Severity
+	}{
+		{"shm", warn + "Error: failed to extend /dev/shm/nccl-x to 9637892 bytes, error: No space left on device (28)", "shm-too-small", Error},
+		{"duplicate", warn + "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 2000", "duplicate-gpu", Error},
+		{"docker0", pre + "Bootstrap : Using docker0:172.17.0.1<0>\n" + warn + "socketStartConnect: Connect to 172.17.0.2<4000> failed : Connection timed out", "wrong-interface", Error},
+		{"acs and protection error", warn + "NET/IB : Got completion from peer 10.0.0.1<1> with error 4, opcode 1, len 3, vendor err 81\n\tACSCtl: SrcValid+ TransBlk- ReqRedir+ CmpltRedir+", "acs", Error},
+		{"gid", pre + "NET/IB : Using [0]mlx5_0:1/RoCE [RO]; OOB eth0:10.0.0.1<0>\n" + warn + "Call to ibv_modify_qp failed with error Connection timed out", "gid-index", Error},
+		{"memlock", warn + "Call to ibv_reg_mr failed with error Cannot allocate memory\nmax locked memory       (kbytes, -l) 64", "memlock", Error},
+		{"fabric manager", "Test CUDA failure common.cu:1030 'system not yet initialized'", "fabric-manager", Error},
+		{"provider", pre + "NET/OFI Selected Provider is tcp;ofi_rxm", "libfabric", Error},
+		{"ib off", pre + "NCCL_IB_DISABLE set by environment to 1.\n" + pre + "Using network Socket\nn2:12:34 [0] NCCL INFO Using network Socket\nNCCL_IB_HCA=mlx5\n2 nodes with InfiniBand are slow", "ib-disabled", Warn},
+		{"graph", pre + "Pattern 4, crossNic 0, nChannels 1, bw 0.100000/0.100000, type SYS/SYS, sameChannels 1", "graph-search", Error},
+		{"oom", "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n[rank1]:[E] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=12, OpType=ALLREDUCE, NumelIn=1)", "out-of-memory", Error},
+		{"xid", "[ 12.3] NVRM: Xid (PCI:0000:17:00): 79, pid=1, GPU has fallen off the bus.\nn1:12:34 [0] misc/x.cc:1 NCCL WARN Cuda failure 'unspecified launch failure'", "gpu-fault", Error},
+		{"dmabuf", warn + "Call to ibv_reg_dmabuf_mr failed with error Operation not supported", "dmabuf", Error},
+		{"mtu", "poll: IBV_WC_LOC_LEN_ERR", "mtu-mismatch", Error},
+		{"port", warn + "NET/IB : mlx5_3:1 Got async event : port error", "bad-link", Error},
+		{"steps", "rank 0 step time 1.00 s\nrank 1 step time 1.01 s\nrank 2 step time 1.52 s\nrank 3 step time 1.00 s", "straggler", Warn},
+	} {
+		r := examine(t, c.text)
+		if len(r.Findings) == 0 || r.Findings[0].ID != c.want || r.Findings[0].Severity != c.severity {
+			t.Errorf("%s: %v, want %s first as %s", c.name, ids(r), c.want, c.severity)
+			continue
+		}
+		if len(r.Findings[0].Evidence) == 0 {
+			t.Errorf("%s: no line quoted", c.name)
+		}
+	}
+}
+
+// Consequences follow their root.
+func TestRootFirst(t *testing.T) {
+	r := examine(t, strings.Join([]string{
+		"n1:1:1 [0] include/shm.h:28 NCCL WARN Call to posix_fallocate failed : No space left on device",
+		"n1:1:1 [0] NCCL INFO init.cc:82 -> 2",
+		"torch.distributed.DistBackendError: NCCL error, ncclSystemError: System call failed",
+	}, "\n"))
+	got := ids(r)
+	if len(got) < 2 || got[0] != "shm-too-small" {
+		t.Fatalf("%v", got)
+	}
+	for _, f := range r.Findings[1:] {
+		if f.ExplainedBy != "shm-too-small" {
+			t.Errorf("%s is explained by %q", f.ID, f.ExplainedBy)
+		}
+	}
+}
+
+// Evidence of several files makes one finding.
+func TestSeveralFiles(t *testing.T) {
+	r := examine(t,
+		"n1:1:1 [0] net_ib.cc:9 NCCL WARN NET/IB : Got completion with error 4, opcode 0, len 3, vendor err 81",
+		"3a:00.0 PCI bridge\n\t\tACSCtl:\tSrcValid+ TransBlk- ReqRedir+ CmpltRedir+ UpstreamFwd+ EgressCtrl- DirectTrans-")
+	if len(r.Findings) == 0 || r.Findings[0].ID != "acs" {
+		t.Fatalf("%v", ids(r))
+	}
+	files := map[string]bool{}
+	for _, q := range r.Findings[0].Evidence {
+		files[q.File] = true
+	}
+	if len(files) != 2 {
+		t.Errorf("quotes lines of %v, want both files", files)
+	}
+}
+
+// Texts in which nothing is wrong.
+func TestHealthy(t *testing.T) {
+	for _, text := range []string{
+		"", "hello\n",
+		"n1:1:1 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.1<0>\nn1:1:1 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB eth0:10.0.0.1<0>\nn1:1:1 [0] NCCL INFO Using network IB\nn1:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA",
+		"n1:1:1 [0] NCCL INFO Call to connect returned Connection refused, retrying\nn1:1:1 [0] NCCL INFO comm 0x1 rank 0 nranks 2 cudaDev 0 busId 1000 - Init COMPLETE",
+		"max locked memory       (kbytes, -l) unlimited",
+		"\t\tACSCtl:\tSrcValid- TransBlk- ReqRedir- CmpltRedir- UpstreamFwd-",
+		"SymbolErrorCounter:..............0\nLinkDownedCounter:...............0",
+	} {
+		if r := examine(t, text); Serious(r.Findings) {
+			t.Errorf("%.40q: %v", text, ids(r))
+		}
+	}
+}
+
+// Every rule has a name of its own and is described; what it explains is there.
+func TestRulesAreWhole(t *testing.T) {
+	rules := Rules()
+	var names []string
+	for _, r := range rules {
+		if r.ID == "" || r.Needs == "" || r.Says == "" || r.Reference == "" || r.Check == nil {
+			t.Errorf("%s: something is missing", r.ID)
+		}
+		if slices.Contains(names, r.ID) {
+			t.Errorf("%s is there twice", r.ID)
+		}
+		names = append(names, r.ID)
+	}
+	for _, r := range rules {
+		for _, e := range r.Explains {
+			if !slices.Contains(names, e) {
+				t.Errorf("%s explains %s, which is no rule", r.ID, e)
+			}
+		}
+	}
+	for category, list := range byCategory {
+		for _, id := range list {
+			if !slices.Contains(names, id) {
+				t.Errorf("category %s wants %s, which is no rule", category, id)
+			}
+		}
+	}
+}
+
+func FuzzExamine(f *testing.F) {
+	f.Add("n1:1:1 [0] NCCL INFO Bootstrap : Using docker0:172.17.0.1<0>\nhangs with 2 nodes, 6 GB/s instead of 12")
+	f.Add("644,699 49.36\n632,641 88.36\n284,678 49.28")
+	f.Add("NCCL_ALGO=Ring\nCUDA error: out of memory\n{\"log\":\"x\\n\"}")
+	f.Fuzz(func(t *testing.T, text string) {
+		r := evidence.NewReader()
+		if err := r.Read("x", strings.NewReader(text)); err != nil {
+			return
+		}
+		set, err := r.Set()
+		if err != nil {
+			t.Fatal(err)
+		}
+		rep := Examine(set)
+		rep.Mask(true)
+		var b strings.Builder
+		for _, w := range []func() error{
+			func() error { return Text{}.Write(&b, rep) },
+			func() error { return JSON(&b, rep) },
+			func() error { return Markdown(&b, rep) },
+			func() error { return SARIF(&b, rep) },
+			func() error { return JUnit(&b, rep) },
+		} {
+			if err := w(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if b.Len() > 1<<20 {
+			t.Errorf("%d bytes of report for %d of text", b.Len(), len(text))
+		}
+	})
+}

@@ -1,0 +1,171 @@
+package doctor
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"strings"
+
+	"busbar/evidence"
+)
+
+// document is the JSON of a report.
+type document struct {
+	Findings []Finding        `json:"findings"`
+	Healthy  bool             `json:"healthy"` // nothing above a note
+	Lines    int              `json:"lines"`
+	Unknown  int              `json:"not_understood"`
+	Sources  []string         `json:"sources"`
+	Samples  []evidence.Quote `json:"not_understood_samples,omitempty"`
+}
+
+// JSON writes a report as one document.
+func JSON(w io.Writer, r *Report) error {
+	d := document{r.Findings, !Serious(r.Findings), r.Lines, r.Unknown, r.Sources, first(r.Samples, 10)}
+	if d.Findings == nil {
+		d.Findings = []Finding{}
+	}
+	if len(d.Sources) > 1000 {
+		d.Sources = d.Sources[:1000]
+	}
+	if d.Sources == nil {
+		d.Sources = []string{}
+	}
+	return indented(w, d)
+}
+
+func indented(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", " ")
+	return enc.Encode(v)
+}
+
+// Markdown writes a report to paste into a ticket.
+func Markdown(w io.Writer, r *Report) error {
+	var b strings.Builder
+	b.WriteString("### busbar doctor\n\n" + r.summary() + "\n")
+	for _, f := range r.Findings {
+		fmt.Fprintf(&b, "\n#### %s: %s\n\n", f.Severity, inline(f.Title))
+		fmt.Fprintf(&b, "`%s`, %.0f %% sure", f.ID, 100*f.Confidence)
+		if f.ExplainedBy != "" {
+			fmt.Fprintf(&b, ", follows from `%s`", f.ExplainedBy)
+		}
+		b.WriteString("\n\n")
+		for _, p := range [][2]string{{"", f.Cause}, {"Where: ", f.Where}, {"Cost: ", f.Cost}, {"**Fix:** ", f.Fix}, {"See ", f.Reference}} {
+			if p[1] != "" {
+				b.WriteString(p[0] + inline(p[1]) + "\n\n")
+			}
+		}
+		for _, q := range f.Evidence { // four blanks make it code, whatever is in it
+			b.WriteString("    " + place(q) + ": " + q.Text + "\n")
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// inline keeps Markdown from reading a sentence as markup.
+func inline(s string) string {
+	return strings.NewReplacer("<", "&lt;", "*", "\\*", "_", "\\_").Replace(s)
+}
+
+// SARIF writes a report in the static analysis results format, 2.1.0.
+func SARIF(w io.Writer, r *Report) error {
+	type text struct {
+		Text string `json:"text"`
+	}
+	type region struct {
+		StartLine int   `json:"startLine"`
+		Snippet   *text `json:"snippet,omitempty"`
+	}
+	type location struct {
+		Physical struct {
+			Artifact struct {
+				URI string `json:"uri"`
+			} `json:"artifactLocation"`
+			Region *region `json:"region,omitempty"`
+		} `json:"physicalLocation"`
+	}
+	type result struct {
+		RuleID    string     `json:"ruleId"`
+		Level     string     `json:"level"`
+		Message   text       `json:"message"`
+		Locations []location `json:"locations,omitempty"`
+		Rank      float64    `json:"rank"`
+	}
+	type rule struct {
+		ID    string `json:"id"`
+		Short text   `json:"shortDescription"`
+		Help  string `json:"helpUri,omitempty"`
+	}
+	results, rules := []result{}, []rule{}
+	for _, f := range r.Findings {
+		x := result{RuleID: f.ID, Level: string(f.Severity), Rank: 100 * f.Confidence, Message: text{f.Title + ". " + f.Cause + " Fix: " + f.Fix}}
+		if f.Severity == Warn {
+			x.Level = "warning"
+		}
+		for _, q := range f.Evidence {
+			var l location
+			l.Physical.Artifact.URI = strings.ReplaceAll(q.File, " ", "%20")
+			if q.Line > 0 {
+				l.Physical.Region = &region{q.Line, &text{q.Text}}
+			}
+			x.Locations = append(x.Locations, l)
+		}
+		results = append(results, x)
+		rules = append(rules, rule{f.ID, text{f.Title}, f.Reference})
+	}
+	return indented(w, map[string]any{
+		"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0",
+		"runs": []any{map[string]any{
+			"tool":    map[string]any{"driver": map[string]any{"name": "busbar doctor", "rules": rules}},
+			"results": results,
+		}},
+	})
+}
+
+// JUnit writes a report as test cases: a finding above a note is a failure.
+func JUnit(w io.Writer, r *Report) error {
+	type failure struct {
+		Message string `xml:"message,attr"`
+		Type    string `xml:"type,attr"`
+		Text    string `xml:",chardata"`
+	}
+	type testcase struct {
+		Name    string   `xml:"name,attr"`
+		Class   string   `xml:"classname,attr"`
+		Failure *failure `xml:"failure,omitempty"`
+	}
+	type suite struct {
+		XMLName  xml.Name   `xml:"testsuite"`
+		Name     string     `xml:"name,attr"`
+		Tests    int        `xml:"tests,attr"`
+		Failures int        `xml:"failures,attr"`
+		Cases    []testcase `xml:"testcase"`
+	}
+	s := suite{Name: "busbar doctor"}
+	for _, f := range r.Findings {
+		c := testcase{Name: f.Title, Class: f.ID}
+		if f.Severity != Note {
+			var lines []string
+			for _, q := range f.Evidence {
+				lines = append(lines, place(q)+": "+q.Text)
+			}
+			c.Failure = &failure{f.Title, string(f.Severity), f.Cause + "\nFix: " + f.Fix + "\n" + strings.Join(lines, "\n")}
+			s.Failures++
+		}
+		s.Cases = append(s.Cases, c)
+	}
+	if len(s.Cases) == 0 {
+		s.Cases = []testcase{{Name: "nothing is wrong in what was read", Class: "doctor"}}
+	}
+	s.Tests = len(s.Cases)
+	out, err := xml.MarshalIndent(s, "", " ")
+	if err != nil {
+		return err
+	}
+	_, err = io.WriteString(w, xml.Header+string(out)+"\n")
+	return err
+}

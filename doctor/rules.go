@@ -1,0 +1,15 @@
+package doctor
+
+import "slices"
+
+// Rules are all rules, area by area. Where one finding explains another, the root
+// stands first.
+func Rules() []Rule {
+	return slices.Concat(crashRules(), interfaceRules(), networkRules(), rdmaRules(), pcieRules(), hostRules(), settingRules(), planRules(), speedRules(), programRules(), toldRules())
+}
+
+const (
+	userGuide = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/"
+	trouble   = userGuide + "troubleshooting.html"
+	envGuide  = userGuide + "env.html"
+)

@@ -1,0 +1,376 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+
+	"busbar/evidence"
+)
+
+// crashRules are faults that the log itself names.
+func crashRules() []Rule {
+	return []Rule{
+		{"shm-too-small", "a failure to make or extend a segment in /dev/shm, or a small /dev/shm", "the container's shared memory is too small for NCCL", trouble + "#shared-memory", []string{"nccl-error", "peer-died", "collective-timeout", "cuda-error"}, shmTooSmall},
+		{"duplicate-gpu", "NCCL's warning that two ranks share a GPU", "the mapping from local rank to device is wrong", envGuide, []string{"nccl-error", "peer-died", "collective-timeout"}, duplicateGPU},
+		{"out-of-memory", "CUDA's or the kernel's message", "GPU or host memory ran out", trouble, []string{"nccl-error", "peer-died", "collective-timeout", "cuda-error"}, outOfMemory},
+		{"gpu-fault", "an Xid of the driver in the kernel's log", "a GPU failed", "https://docs.nvidia.com/deploy/xid-errors/", []string{"cuda-error", "nccl-error", "peer-died", "collective-timeout"}, gpuFault},
+		{"fabric-manager", "CUDA error 802, or the service's state", "NVSwitch is not set up: the fabric manager does not run or does not match the driver", "https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/", []string{"nvls-failed", "cuda-error", "nccl-error", "nvlink-fault"}, fabricManager},
+		{"nvls-failed", "a failure in nvls.cc or to bind multicast memory", "NVLink SHARP (multicast) does not work on this machine", envGuide + "#nccl-nvls-enable", []string{"cuda-error", "nccl-error", "collective-timeout"}, nvlsFailed},
+		{"imex", "a message about MNNVL or IMEX", "NVLink between hosts is there but IMEX is not set up", "https://docs.nvidia.com/multi-node-nvlink-systems/imex-guide/", []string{"nccl-error", "cuda-error"}, imex},
+		{"nvlink-fault", "NCCL's message that P2P is off between GPUs joined by NVLink", "an NVLink or NVSwitch is down", trouble, nil, nvlinkFault},
+		{"memlock", "verbs that fail for want of memory, or a small limit of locked memory", "memory cannot be pinned for RDMA", trouble + "#networking-issues", []string{"nccl-error", "peer-died"}, memlockLow},
+		{"queue-memory", "completion queues refused for want of memory at scale or in all-to-all", "too many queue pairs and completion queues", envGuide, []string{"memlock", "nccl-error"}, queueMemory},
+		{"registration", "ibv_reg_mr that fails for another reason than memory", "the driver does not take this memory registration", trouble + "#networking-issues", []string{"nccl-error"}, registration},
+		{"version-mix", "NCCL's warning, or different releases on hosts of one job", "ranks run different releases of NCCL", trouble, []string{"nccl-error", "plan-differs", "peer-died"}, versionMix},
+		{"bootstrap-mismatch", "NCCL's warning about rank counts", "ranks of two jobs, or with different world sizes, met at one address", trouble, []string{"nccl-error"}, bootstrapMismatch},
+		{"collective-mismatch", "messages of an unexpected size, or PyTorch's check", "ranks call different collectives, sizes or orders", trouble, []string{"nccl-error", "collective-timeout"}, collectiveMismatch},
+		{"bad-algorithm", "NCCL's warning about NCCL_ALGO or NCCL_PROTO", "the setting leaves no algorithm for a collective", envGuide + "#nccl-algo", []string{"nccl-error"}, badAlgorithm},
+		{"open-files", "too many open files", "the limit of open files is too low for this many ranks", trouble, []string{"nccl-error", "connect-failed"}, openFiles},
+		{"no-transport", "NCCL's warning that no transport connects two ranks", "P2P, shared memory and network are all switched off or unusable", envGuide, []string{"nccl-error"}, noTransport},
+	}
+}
+
+func shmTooSmall(c *Case) *Finding {
+	f := &Finding{
+		Severity: Error, Confidence: 0.95, Title: "Shared memory (/dev/shm) is too small",
+		Cause: "NCCL could not make its segments in /dev/shm. Docker and Kubernetes give a container 64 MiB there, and GPUs without NVLink or P2P talk through it.",
+		Fix:   "docker run --shm-size=1g (or --ipc=host); in Kubernetes mount an emptyDir with medium: Memory at /dev/shm. NCCL_SHM_DISABLE=1 avoids it at the price of speed.",
+	}
+	f.Evidence = c.quotes(evidence.ShmFailure, evidence.BusError)
+	switch small := c.smallShm(); {
+	case c.Has(evidence.ShmFailure):
+	case c.about("shm") && (c.is("crash", "slow") || c.in("container") || strings.Contains(strings.ToLower(text(c.First(evidence.Topic, "shm"))), "no space left")):
+		f.Confidence, f.Evidence = 0.7, c.told("shm", "container", "crash")
+	case c.Has(evidence.BusError) && !c.Has(evidence.Xid):
+		f.Confidence, f.Cause = 0.7, "A process got SIGBUS, which is what touching a page of /dev/shm gives when it is full. "+f.Cause
+	case small != nil && (c.broken() || c.Has(evidence.OverShm)):
+		f.Severity, f.Confidence, f.Evidence = Warn, 0.6, c.quotes(small)
+	default:
+		return nil
+	}
+	return f
+}
+
+// text is the first line of an observation.
+func text(o *evidence.Observation) string {
+	if o == nil || len(o.Quotes) == 0 {
+		return ""
+	}
+	return o.Quotes[0].Text
+}
+
+// smallShm is a /dev/shm of less than 256 MiB.
+func (c *Case) smallShm() *evidence.Observation {
+	for _, o := range c.All(evidence.ShmSize) {
+		if n := atoi(o.Arg(0)); n >= 0 && n < 256 {
+			return o
+		}
+	}
+	return nil
+}
+
+func atoi(s string) int {
+	n := 0
+	for _, r := range s {
+		if r < '0' || r > '9' || n > 1e8 {
+			return -1
+		}
+		n = 10*n + int(r-'0')
+	}
+	if s == "" {
+		return -1
+	}
+	return n
+}
+
+func duplicateGPU(c *Case) *Finding {
+	if !c.Has(evidence.DuplicateGPU) {
+		return nil
+	}
+	return &Finding{
+		Severity: Error, Confidence: 0.97, Title: "Two ranks use the same GPU",
+		Cause: "NCCL refuses two ranks on one device. Usually every process calls cuda:0 because the local rank is not used, or more processes than GPUs were started on a host.",
+		Fix:   "torch.cuda.set_device(int(os.environ[\"LOCAL_RANK\"])) before init_process_group; processes a host = GPUs a host; check CUDA_VISIBLE_DEVICES of each rank.", Evidence: c.quotes(evidence.DuplicateGPU),
+	}
+}
+
+func outOfMemory(c *Case) *Finding {
+	switch {
+	case c.Has(evidence.OutOfMemory):
+		return &Finding{
+			Severity: Error, Confidence: 0.9, Title: "A GPU ran out of memory",
+			Cause: "One rank stopped with CUDA out of memory; the others then wait for it until a timeout. NCCL itself needs memory for each channel and peer.",
+			Fix:   "Smaller micro-batch, recomputation or more sharding (busbar step shows the memory of a plan); leave about 1 GB a GPU to NCCL, or lower NCCL_BUFFSIZE and NCCL_MAX_NCHANNELS.", Evidence: c.quotes(evidence.OutOfMemory),
+		}
+	case c.Has(evidence.HostMemory):
+		return &Finding{
+			Severity: Error, Confidence: 0.9, Title: "The kernel killed a process for want of host memory",
+			Cause: "A rank was killed (out of memory on the host or in its cgroup); its peers see a closed connection or a timeout.",
+			Fix:   "Raise the memory limit of the job or container; fewer data-loading workers; check pinned memory.", Evidence: c.quotes(evidence.HostMemory),
+		}
+	}
+	return nil
+}
+
+func gpuFault(c *Case) *Finding {
+	if !c.Has(evidence.Xid) {
+		return nil
+	}
+	var ids []string
+	for _, o := range c.All(evidence.Xid) {
+		ids = append(ids, o.Arg(0))
+	}
+	return &Finding{
+		Severity: Error, Confidence: 0.9, Title: "The driver reports a GPU fault (Xid " + strings.Join(first(ids, 4), ", ") + ")",
+		Cause: "An Xid in the kernel's log: 79 is a GPU that fell off the bus, 74 an NVLink error, 48, 63, 64, 94 and 95 memory errors, 13, 31 and 43 faults of the program. What NCCL prints afterwards follows from it.",
+		Fix:   "nvidia-smi -q on that host; drain it; reset or replace the GPU for 48, 63, 64, 74, 79, 94, 95.", Where: hosts(c.All(evidence.Xid)), Evidence: c.quotes(evidence.Xid),
+	}
+}
+
+// hosts lists who printed observations.
+func hosts(list []*evidence.Observation) string {
+	seen := map[string]bool{}
+	var names []string
+	for _, o := range list {
+		for _, h := range o.HostNames() {
+			if !seen[h] && len(names) < 100 {
+				seen[h] = true
+				names = append(names, h)
+			}
+		}
+	}
+	return hostlist(names)
+}
+
+func fabricManager(c *Case) *Finding {
+	f := &Finding{
+		Severity: Error, Confidence: 0.9, Title: "The NVSwitch fabric is not initialised (fabric manager)",
+		Cause: "On HGX and DGX machines with NVSwitch, CUDA needs nvidia-fabricmanager of the driver's exact version. Without it, or while it restarts, CUDA fails with 802 (system not yet initialized) and multicast cannot be bound.",
+		Fix:   "systemctl status nvidia-fabricmanager; start it, with the same version as the driver; nvidia-smi -q | grep -A2 Fabric must say Completed. After a restart of it under running processes, reboot.",
+	}
+	f.Evidence = c.quotes(evidence.FabricManager)
+	switch {
+	case c.Has(evidence.FabricManager):
+	case c.about("fabric-manager"):
+		f.Confidence, f.Evidence = 0.75, c.told("fabric-manager")
+	case c.Has(evidence.NVLSFailure):
+		f.Confidence, f.Severity, f.Evidence = 0.6, Warn, c.quotes(evidence.NVLSFailure)
+		f.Cause = "Multicast memory could not be bound. The fabric manager is the first thing to check: when it is unhealthy, was restarted under running processes, or a switch has a fault, only codes that use NVLS notice. " + f.Cause
+	default:
+		return nil
+	}
+	return f
+}
+
+func nvlsFailed(c *Case) *Finding {
+	f := &Finding{
+		Severity: Error, Confidence: 0.9, Title: "NVLink SHARP (NVLS multicast) failed",
+		Cause: "NCCL found multicast support and could not use it: an unhealthy fabric manager or NVSwitch, a partition or container without multicast, or an old driver.",
+		Fix:   "NCCL_NVLS_ENABLE=0 to go on without it; check nvidia-fabricmanager and dmesg; test multicast with nvbandwidth -t multinode or device_to_all.",
+		Cost:  "without NVLS a single-node all-reduce is up to 1.3 times slower at large sizes", Evidence: c.quotes(evidence.NVLSFailure),
+	}
+	switch {
+	case c.Has(evidence.NVLSFailure):
+	case c.about("nvls") && c.is("crash", "hang"):
+		f.Confidence, f.Severity, f.Evidence = 0.6, Warn, c.told("nvls", "crash", "hang")
+	default:
+		return nil
+	}
+	return f
+}
+
+func imex(c *Case) *Finding {
+	if !c.Has(evidence.IMEX) {
+		return nil
+	}
+	return &Finding{
+		Severity: Error, Confidence: 0.85, Title: "NVLink between hosts (MNNVL) is not usable: IMEX",
+		Cause: "The hosts share an NVLink domain but memory cannot be exported between them: nvidia-imex does not run, its node list is wrong, or the container lacks /dev/nvidia-caps-imex-channels.",
+		Fix:   "Start nvidia-imex with all hosts in nodes_config.cfg; give the container the IMEX channel device; NCCL_MNNVL_ENABLE=0 to go on over the network.", Evidence: c.quotes(evidence.IMEX),
+	}
+}
+
+func nvlinkFault(c *Case) *Finding {
+	for _, o := range c.All(evidence.P2PFault) {
+		if strings.Contains(strings.ToLower(text(o)), "nvlink") {
+			return &Finding{
+				Severity: Error, Confidence: 0.85, Title: "NVLink is down between GPUs of a host",
+				Cause: "NCCL found GPUs joined by NVLink between which peer access is off: a link or switch has a fault, or the fabric manager does not run.",
+				Fix:   "nvidia-smi nvlink --status and nvidia-smi topo -m on that host; reset or replace; do not hide it with NCCL_IGNORE_DISABLED_P2P=1.", Where: hosts(c.All(evidence.P2PFault)), Evidence: c.quotes(evidence.P2PFault),
+			}
+		}
+	}
+	return nil
+}
+
+// failed is the first failure of a call for a reason.
+func (c *Case) failed(reason string, calls ...string) *evidence.Observation {
+	for _, o := range c.All(evidence.VerbsFailure) {
+		if reason != "" && o.Arg(1) != reason {
+			continue
+		}
+		for _, call := range calls {
+			if strings.HasPrefix(o.Arg(0), call) {
+				return o
+			}
+		}
+	}
+	return nil
+}
+
+func memlockLow(c *Case) *Finding {
+	f := &Finding{
+		Severity: Error, Confidence: 0.85, Title: "Memory cannot be locked (pinned) for RDMA",
+		Cause: "Queues or memory for RDMA were refused for want of memory. The usual reason is the limit of locked memory (ulimit -l), which is 64 KiB by default and is not inherited by daemons such as slurmd or dockerd.",
+		Fix:   "ulimit -l unlimited in limits.conf and in the unit of the daemon that starts the job (LimitMEMLOCK=infinity); docker run --ulimit memlock=-1; IPC_LOCK in Kubernetes.",
+	}
+	low := c.lowMemlock()
+	refused := c.failed("memory", "ibv_create_cq", "ibv_create_qp", "ibv_reg_mr", "ibv_alloc_pd", "ibv_create_srq", "pin_user_pages", "ibv_reg_dmabuf")
+	f.Evidence = c.quotes(refused, low, evidence.Pages)
+	switch {
+	case refused != nil && low != nil:
+		f.Confidence = 0.97
+	case refused != nil && c.Has(evidence.Pages):
+		f.Cause = "Pages could not be pinned: a long-term pin must first move them out of memory reserved for contiguous allocation (CMA), which fails when little memory is free. " + f.Cause
+		f.Fix = "Free memory before the start (drop caches, compact memory), reduce the CMA reservation; then: " + f.Fix
+	case refused != nil:
+	case low != nil && (c.broken() || c.rdma()):
+		f.Severity, f.Confidence = Warn, 0.7
+	case c.about("memlock") && c.is("crash"):
+		f.Severity, f.Confidence, f.Evidence = Warn, 0.6, c.told("memlock")
+	default:
+		return nil
+	}
+	return f
+}
+
+// lowMemlock is a limit of locked memory below 1 GiB.
+func (c *Case) lowMemlock() *evidence.Observation {
+	for _, o := range c.All(evidence.Memlock) {
+		if n := atoi(o.Arg(0)); n > 0 && n < 1<<20 {
+			return o
+		}
+	}
+	return nil
+}
+
+func queueMemory(c *Case) *Finding {
+	o := c.failed("memory", "ibv_create_cq", "ibv_create_qp")
+	if o == nil || c.lowMemlock() != nil || !c.in("alltoall") && !c.is("scale") && c.ranks < 1024 {
+		return nil
+	}
+	return &Finding{
+		Severity: Error, Confidence: 0.85, Title: "Too many queue pairs and completion queues for the NIC",
+		Cause: "Queues are refused at scale, which is where all-to-all opens a connection to every peer on every channel; the NIC's or kernel's queue memory ends, not ulimit -l.",
+		Fix:   "Fewer connections: PXN (NCCL_PXN_DISABLE=0, NCCL_P2P_PXN_LEVEL=2), NCCL_NCHANNELS_PER_NET_PEER=1, NCCL_IB_QPS_PER_CONNECTION=1.", Evidence: c.quotes(o),
+	}
+}
+
+func registration(c *Case) *Finding {
+	if o := c.failed("invalid", "ibv_reg_mr"); o != nil {
+		return &Finding{
+			Severity: Error, Confidence: 0.75, Title: "The RDMA driver refuses to register memory",
+			Cause: "ibv_reg_mr failed with invalid argument: an old GPU or RDMA driver under a newer NCCL, missing nvidia-peermem, or relaxed ordering that the device does not take.",
+			Fix:   "A newer driver and OFED; NCCL_IB_PCI_RELAXED_ORDERING=0; NCCL_DMABUF_ENABLE=0; modprobe nvidia-peermem.", Evidence: c.quotes(o, "NCCL_IB_PCI_RELAXED_ORDERING"),
+		}
+	}
+	if o := c.failed("address", "ibv_reg_mr"); o != nil {
+		return &Finding{
+			Severity: Error, Confidence: 0.75, Title: "GPU memory cannot be registered with the NIC (nvidia-peermem)",
+			Cause: "ibv_reg_mr failed with bad address, which is what it gives for GPU memory when nvidia-peermem is not loaded or does not match the driver.",
+			Fix:   "modprobe nvidia-peermem on every host; or NCCL_NET_GDR_LEVEL=LOC to go on without GPUDirect RDMA.", Evidence: c.quotes(o),
+		}
+	}
+	return nil
+}
+
+func versionMix(c *Case) *Finding {
+	if c.Has(evidence.VersionMix) {
+		return &Finding{
+			Severity: Error, Confidence: 0.95, Title: "Ranks run different releases of NCCL",
+			Cause: "NCCL's ranks must all run one release: their wire format, algorithms and choices differ.",
+			Fix:   "One image or module for all hosts; python -c \"import torch; print(torch.cuda.nccl.version())\" on each.", Evidence: c.quotes(evidence.VersionMix),
+		}
+	}
+	byHost := map[string]string{}
+	var quotes []evidence.Quote
+	mixed := ""
+	for _, o := range c.All(evidence.NCCLVersion) {
+		for _, h := range o.HostNames() {
+			if had, ok := byHost[h]; ok && had != o.Arg(0) {
+				return nil // one host ran several, so these are several runs
+			}
+			byHost[h] = o.Arg(0)
+		}
+		if len(o.Hosts) > 0 {
+			quotes = append(quotes, first(o.Quotes, 1)...)
+			if mixed != "" {
+				mixed += " and "
+			}
+			mixed += o.Arg(0)
+		}
+	}
+	if len(quotes) < 2 {
+		return nil
+	}
+	return &Finding{
+		Severity: Warn, Confidence: 0.6, Title: "Hosts print different releases of NCCL: " + mixed,
+		Cause: "If these hosts are one job, its ranks run different releases, which may hang or choose differently.",
+		Fix:   "One image or module for all hosts.", Evidence: quotes,
+	}
+}
+
+func bootstrapMismatch(c *Case) *Finding {
+	if !c.Has(evidence.RootMismatch, evidence.Stranger) {
+		return nil
+	}
+	return &Finding{
+		Severity: Error, Confidence: 0.8, Title: "Ranks that do not belong together met at one address",
+		Cause: "Two jobs share MASTER_ADDR and MASTER_PORT (or NCCL_COMM_ID), ranks disagree about the world size, a rank was started twice, or something else (a port scanner) connected.",
+		Fix:   "A port of its own for every job; the same WORLD_SIZE and distinct RANK everywhere; end left-over processes of earlier jobs.", Evidence: c.quotes(evidence.RootMismatch, evidence.Stranger),
+	}
+}
+
+func collectiveMismatch(c *Case) *Finding {
+	if !c.Has(evidence.SizeMismatch, evidence.Disagree) {
+		return nil
+	}
+	return &Finding{
+		Severity: Error, Confidence: 0.85, Title: "Ranks do not call the same collective",
+		Cause: "A rank received a message of another size or kind than it expects: ranks took different branches, shapes or orders of collectives, or differ in NCCL_ALGO, NCCL_PROTO or release.",
+		Fix:   "TORCH_DISTRIBUTED_DEBUG=DETAIL names the first collective that differs; equal shapes on all ranks; no collective inside a condition that depends on data.", Evidence: c.quotes(evidence.SizeMismatch, evidence.Disagree),
+	}
+}
+
+func badAlgorithm(c *Case) *Finding {
+	if !c.Has(evidence.BadAlgorithm) {
+		return nil
+	}
+	return &Finding{
+		Severity: Error, Confidence: 0.9, Title: "NCCL_ALGO or NCCL_PROTO cannot be used as set",
+		Cause: "The setting has a word that this release does not know, or leaves a collective without any algorithm; from 2.24 NCCL_ALGO=Tree alone forbids collectives that only rings do.",
+		Fix:   fmt.Sprintf("unset NCCL_ALGO NCCL_PROTO; or name per collective: NCCL_ALGO=\"allreduce:tree;allgather:ring\" (now %q and %q).", c.value("NCCL_ALGO"), c.value("NCCL_PROTO")), Evidence: c.quotes(evidence.BadAlgorithm, "NCCL_ALGO", "NCCL_PROTO"),
+	}
+}
+
+func openFiles(c *Case) *Finding {
+	if !c.Has(evidence.OpenFiles) {
+		return nil
+	}
+	return &Finding{
+		Severity: Error, Confidence: 0.9, Title: "Too many open files",
+		Cause: "Every connection, proxy and shared buffer of NCCL is a file; the limit (often 1024) ends at a few hundred ranks a process.",
+		Fix:   "ulimit -n 65536 or more, also in the unit of slurmd or the container's runtime.", Evidence: c.quotes(evidence.OpenFiles),
+	}
+}
+
+func noTransport(c *Case) *Finding {
+	if !c.Has(evidence.NoTransport) {
+		return nil
+	}
+	return &Finding{
+		Severity: Error, Confidence: 0.9, Title: "No transport is left between two ranks",
+		Cause: "P2P, shared memory and the network are each switched off or unusable between these ranks.",
+		Fix:   "unset NCCL_P2P_DISABLE NCCL_SHM_DISABLE NCCL_NET; NCCL_NET_DISABLE_INTRA=0; check that a network interface is up.", Evidence: c.quotes(evidence.NoTransport, "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_NET"),
+	}
+}

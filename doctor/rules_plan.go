@@ -1,0 +1,215 @@
+package doctor
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"busbar/evidence"
+)
+
+// planRules are about what NCCL made of the machine.
+func planRules() []Rule {
+	return []Rule{
+		{"graph-search", "no path for a pattern, or a graph of 0.1 GB/s", "NCCL's search found no ring and fell back to a bad one", trouble, []string{"plan-differs"}, graphSearch},
+		{"topology-limit", "too many nodes in the topology", "the topology is larger than this release can hold", "https://github.com/NVIDIA/nccl/issues/2160", nil, topologyLimit},
+		{"plan-differs", "graphs or channels that differ between ranks", "ranks or hosts do not have the same plan", trouble, nil, planDiffers},
+		{"nodes-miscounted", "nNodes against the hosts of the log", "NCCL counts other nodes than there are hosts", envGuide + "#nccl-hostid", nil, nodesMiscounted},
+		{"single-rank", "rings of rank 0 alone, a bus bandwidth of 0", "every process runs a job of its own: nccl-tests without MPI", "https://github.com/NVIDIA/nccl-tests#build", nil, singleRank},
+		{"single-nic", "one NIC in use where there are several", "only one NIC is used", envGuide, nil, singleNIC},
+		{"nvls-absent", "NCCL's line about multicast", "NVLink SHARP is not available", envGuide + "#nccl-nvls-enable", nil, nvlsAbsent},
+	}
+}
+
+func graphSearch(c *Case) *Finding {
+	var poor *evidence.Observation
+	for _, o := range c.All(evidence.Graph) {
+		if bw, err := strconv.ParseFloat(o.Arg(1), 64); err == nil && bw <= 0.15 {
+			poor = o
+		}
+	}
+	if !c.Has(evidence.NoPath) && poor == nil {
+		return nil
+	}
+	return &Finding{
+		Severity: Error, Confidence: 0.9, Title: "NCCL's graph search failed and fell back to a simple ring",
+		Cause: "No ring or tree fits the topology as NCCL sees it, so it takes the GPUs in order on one channel at 0.1 GB/s: a regression of the release on this topology, a wrong topology file, or NICs that are not visible to all GPUs.",
+		Fix:   "Another release of NCCL; NCCL_PXN_DISABLE=1, NCCL_CROSS_NIC=1 or a right NCCL_TOPO_FILE; NCCL_DEBUG_SUBSYS=GRAPH shows the search.", Cost: "one channel instead of many: 5 to 10 times slower at large sizes", Evidence: c.quotes(evidence.NoPath, poor),
+	}
+}
+
+func topologyLimit(c *Case) *Finding {
+	if !c.Has(evidence.TopologyLimit) && !c.about("topolimit") {
+		return nil
+	}
+	return &Finding{
+		Severity: Error, Confidence: 0.8, Title: "The topology has more elements than this release of NCCL takes",
+		Cause: "NCCL's topology XML holds a fixed number of elements (256 in releases before 2.28); machines with 32 NICs and many PCIe bridges exceed it.",
+		Fix:   "A newer NCCL; or a trimmed NCCL_TOPO_FILE.", Evidence: append(c.quotes(evidence.TopologyLimit), c.told("topolimit")...),
+	}
+}
+
+func planDiffers(c *Case) *Finding {
+	if c.about("crossnic") && c.in("multinode") || c.about("crossrail") {
+		return &Finding{
+			Severity: Warn, Confidence: 0.6, Title: "Hosts do not build the same rings (cross-rail traffic)",
+			Cause: "NCCL's search gave hosts different results (crossNic 0 and 1, or trees and PXN that leave the rail), so traffic changes rails and meets in the spine.",
+			Fix:   "Compare the Pattern lines of all hosts (NCCL_DEBUG_SUBSYS=GRAPH); NCCL_CROSS_NIC=0 everywhere; equal NICs and topology on all hosts.", Evidence: c.told("crossnic", "crossrail"),
+		}
+	}
+	if c.Log == nil {
+		return nil
+	}
+	for i := range c.Log.Comms {
+		m := &c.Log.Comms[i]
+		counts := map[int]string{}
+		for _, r := range m.Ranks {
+			if r.Coll > 0 {
+				counts[r.Coll] = r.Host
+			}
+		}
+		if len(counts) > 1 {
+			return &Finding{
+				Severity: Warn, Confidence: 0.6, Title: "Ranks of one communicator have different numbers of channels",
+				Cause: fmt.Sprintf("Ranks report different plans (%d of them); the slowest host's plan decides, and a disagreement can hang.", len(counts)),
+				Fix:   "Compare hosts: topology (busbar map), driver, settings.", Evidence: c.quotes(evidence.CollChannels),
+			}
+		}
+	}
+	return nil
+}
+
+func nodesMiscounted(c *Case) *Finding {
+	if c.Log == nil {
+		return nil
+	}
+	for i := range c.Log.Comms {
+		m := &c.Log.Comms[i]
+		if m.NNodes == 0 || m.NRanks == 0 || len(m.Ranks) < m.NRanks {
+			continue
+		}
+		seen := map[string]bool{}
+		for _, r := range m.Ranks {
+			seen[r.Host] = true
+		}
+		if len(seen) == 0 || len(seen) == m.NNodes || seen[""] {
+			continue
+		}
+		f := &Finding{
+			Severity: Warn, Confidence: 0.6, Title: fmt.Sprintf("NCCL counts %d nodes on %d hosts", m.NNodes, len(seen)),
+			Cause: "NCCL tells hosts apart by host name and boot id. Containers of one host that hide it, or NCCL_HOSTID, split a host, and GPUs of it then talk through the network.",
+			Fix:   "Share the host's UTS and IPC namespaces between containers of a job, or set NCCL_HOSTID to the host's name.", Evidence: c.quotes("NCCL_HOSTID"),
+		}
+		if m.NNodes < len(seen) {
+			f.Severity, f.Confidence = Note, 0.5
+			f.Cause = "Fewer nodes than hosts: hosts joined by NVLink (MNNVL) count as one, and so do hosts with equal names and boot ids."
+			f.Fix = "Nothing on machines with NVLink between hosts; else give each host a name of its own or NCCL_HOSTID."
+		}
+		if c.Env("NCCL_HOSTID") != nil {
+			f.Severity = Note
+		}
+		return f
+	}
+	return nil
+}
+
+func singleRank(c *Case) *Finding {
+	f := &Finding{
+		Severity: Error, Confidence: 0.85, Title: "Every process runs alone: nccl-tests was built without MPI",
+		Cause: "Each process is rank 0 of a communicator of one, so nothing is exchanged and the bus bandwidth is 0.",
+		Fix:   "make MPI=1 MPI_HOME=…; the header must list every rank once, and nranks must be the number of GPUs.",
+	}
+	lone := c.First(evidence.LoneRing)
+	switch {
+	case lone != nil && c.ranks <= 1:
+		f.Evidence = c.quotes(lone)
+		if !c.in("multinode") && !c.about("nocomm") && c.Log != nil && c.hosts < 2 {
+			f.Severity, f.Confidence = Note, 0.5 // one GPU alone may be meant
+		}
+	case c.about("busbw0"), c.about("nocomm"):
+		f.Confidence, f.Evidence = 0.75, c.told("busbw0", "nocomm")
+	case c.zeroTables():
+		f.Severity, f.Confidence, f.Evidence = Warn, 0.6, c.quotes(evidence.Average)
+	default:
+		return nil
+	}
+	return f
+}
+
+// zeroTables reports several tables of one rank each.
+func (c *Case) zeroTables() bool {
+	alone := 0
+	for _, t := range c.Tables {
+		if t.NRanks() > 1 {
+			return false
+		}
+		if t.NRanks() == 1 {
+			alone++
+		}
+	}
+	return alone > 1
+}
+
+func singleNIC(c *Case) *Finding {
+	f := &Finding{
+		Severity: Warn, Confidence: 0.65, Title: "Only one NIC is used",
+		Cause: "NCCL puts all channels on one NIC although there are several: NCCL_IB_HCA or a topology that shows only one near, merged ports, or settings that limit the NICs of a channel (NCCL_P2P_PER_CHANNEL_NET_BW, NCCL_NETDEVS_POLICY).",
+		Fix:   "unset those settings; NCCL_IB_HCA with all compute NICs; NCCL_CROSS_NIC and nvidia-smi topo -m; each channel line should name another NET/IB/k.",
+	}
+	if o, n := c.idleNICs(); o != nil {
+		f.Cause = fmt.Sprintf("The hosts have %d RDMA devices and every connection goes over NET/IB/0. ", n) + f.Cause
+		f.Evidence = c.quotes(o, evidence.OverNet)
+		return f
+	}
+	if c.about("onenic") || c.blames("nic") && c.is("slow") && !c.is("crash", "hang") {
+		f.Evidence = c.told("onenic", "nic")
+		return f
+	}
+	return nil
+}
+
+// idleNICs is the list of adapters of which the connections use the first alone,
+// although there are at least as many as GPUs that could use them.
+func (c *Case) idleNICs() (*evidence.Observation, int) {
+	if c.Log == nil {
+		return nil, 0
+	}
+	devs := map[int]bool{}
+	n := 0
+	for i := range c.Log.Connections {
+		if x := &c.Log.Connections[i]; x.Transport == "NET" && x.Net == "IB" {
+			devs[x.NetDev] = true
+			n++
+		}
+	}
+	list := c.All(evidence.IBUsing)
+	if n < 8 || len(devs) != 1 || len(list) == 0 {
+		return nil, 0
+	}
+	have := strings.Count(list[0].Arg(0), ",") + 1
+	if have < 2 || strings.Contains(list[0].Arg(0), "bond") {
+		return nil, 0
+	}
+	// One GPU a host needs one NIC.
+	local := 0
+	for i := range c.Log.Comms {
+		for _, r := range c.Log.Comms[i].Ranks {
+			local = max(local, r.LocalRanks)
+		}
+	}
+	if local < 2 {
+		return nil, 0
+	}
+	return list[0], have
+}
+
+func nvlsAbsent(c *Case) *Finding {
+	if !c.Has(evidence.NVLSAbsent) || c.value("NCCL_NVLS_ENABLE") == "0" {
+		return nil
+	}
+	return &Finding{
+		Severity: Note, Confidence: 0.5, Title: "NVLink SHARP (multicast) is not available",
+		Cause: "The GPUs or the driver offer no multicast. That is right below Hopper and without NVSwitch; on H100 and newer it needs the fabric manager and a recent driver.",
+		Fix:   "On Hopper or newer with NVSwitch: nvidia-smi -q | grep -A3 Fabric; driver 530 or newer.", Evidence: c.quotes(evidence.NVLSAbsent),
+	}
+}

@@ -1,0 +1,142 @@
+package doctor
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"busbar/evidence"
+	"busbar/internal/texttab"
+)
+
+// Text is how a report is written for a terminal.
+type Text struct {
+	Width int  // of lines; 0: 100
+	Paint bool // with colours
+	All   bool // every quoted line, and lines that were not understood
+}
+
+// colours of the terminal by what they mark.
+const (
+	red, yellow, dim, bold, plain = "\x1b[31m", "\x1b[33m", "\x1b[2m", "\x1b[1m", "\x1b[0m"
+)
+
+func (t Text) paint(code, s string) string {
+	if !t.Paint {
+		return s
+	}
+	return code + s + plain
+}
+
+// Write prints a report.
+func (t Text) Write(w io.Writer, r *Report) error {
+	if t.Width == 0 {
+		t.Width = 100
+	}
+	var b strings.Builder
+	b.WriteString(r.summary() + "\n")
+	for i := range r.Findings {
+		b.WriteString("\n")
+		t.finding(&b, &r.Findings[i])
+	}
+	if t.All && len(r.Samples) > 0 {
+		b.WriteString("\nNot understood, among others:\n")
+		for _, q := range r.Samples {
+			b.WriteString("  " + place(q) + "  " + q.Text + "\n")
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// summary says what was read and how much is wrong.
+func (r *Report) summary() string {
+	count := map[Severity]int{}
+	for _, f := range r.Findings {
+		count[f.Severity]++
+	}
+	read := fmt.Sprintf("%s in %s read", counted(r.Lines, "line"), counted(len(r.Sources), "text"))
+	if r.Unknown > 0 {
+		read += fmt.Sprintf(", %d not understood", r.Unknown)
+	}
+	if count[Error]+count[Warn] == 0 {
+		s := read + ". Nothing is wrong in what was read."
+		if count[Note] > 0 {
+			s += " " + counted(count[Note], "note") + "."
+		}
+		return s
+	}
+	var parts []string
+	for _, k := range []struct {
+		s    Severity
+		noun string
+	}{{Error, "error"}, {Warn, "warning"}, {Note, "note"}} {
+		if n := count[k.s]; n > 0 {
+			parts = append(parts, counted(n, k.noun))
+		}
+	}
+	return read + ". " + strings.Join(parts, ", ") + "; the likeliest cause first."
+}
+
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func (t Text) finding(b *strings.Builder, f *Finding) {
+	mark := t.paint(dim, "·")
+	switch f.Severity {
+	case Error:
+		mark = t.paint(red, "✗")
+	case Warn:
+		mark = t.paint(yellow, "!")
+	}
+	fmt.Fprintf(b, "%s %s  %s\n", mark, t.paint(bold, f.Title), t.paint(dim, fmt.Sprintf("[%s, %.0f %% sure]", f.ID, 100*f.Confidence)))
+	if f.ExplainedBy != "" {
+		t.part(b, "", "follows from "+f.ExplainedBy)
+	}
+	if f.Cause != f.Title {
+		t.part(b, "", f.Cause)
+	}
+	t.part(b, "where: ", f.Where)
+	t.part(b, "cost:  ", f.Cost)
+	t.part(b, "fix:   ", f.Fix)
+	t.part(b, "see:   ", f.Reference)
+	n := 3
+	if t.All {
+		n = len(f.Evidence)
+	}
+	for _, q := range first(f.Evidence, n) {
+		b.WriteString("    " + t.paint(dim, place(q)) + "  " + cut(q.Text, t.Width) + "\n")
+	}
+}
+
+// part writes a labelled paragraph; nothing when there is no text.
+func (t Text) part(b *strings.Builder, label, text string) {
+	if text == "" {
+		return
+	}
+	lead := label
+	for _, l := range texttab.Wrap(text, t.Width-4-len(label)) {
+		b.WriteString("    " + lead + l + "\n")
+		lead = strings.Repeat(" ", len(label))
+	}
+}
+
+func place(q evidence.Quote) string {
+	if q.Line == 0 {
+		return q.File
+	}
+	return fmt.Sprintf("%s:%d", q.File, q.Line)
+}
+
+// cut shortens a quoted line for a terminal.
+func cut(s string, width int) string {
+	s = texttab.Clean(s)
+	if r := []rune(s); len(r) > 2*width {
+		return string(r[:2*width]) + " …"
+	}
+	return s
+}

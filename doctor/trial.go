@@ -1,0 +1,115 @@
+package doctor
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"busbar/evidence"
+	"busbar/internal/lines"
+)
+
+// Trial is a fault that somebody published with its cause, a line of JSON: what
+// was seen is shown to the doctor, the cause is compared with what it says.
+type Trial struct {
+	ID       string `json:"id"`
+	Category string `json:"category"`
+	Hardware string `json:"hardware"`
+	Symptom  string `json:"symptom"`
+	Evidence struct {
+		Log   []string          `json:"log"`
+		Facts []string          `json:"facts"`
+		Env   map[string]string `json:"env"`
+		Topo  string            `json:"topo"`
+	} `json:"evidence"`
+	Cause  string `json:"cause"`
+	Status string `json:"status"` // fixed, diagnosed, suspected, expected
+	Kind   string `json:"evidence_kind"`
+}
+
+// Outcome is what the doctor said about a trial.
+type Outcome struct {
+	Trial       *Trial
+	Said        []string // ids of the first findings
+	Wanted      []string // ids that state the cause
+	Hit         bool     // one of them is among the first two
+	Place       int      // of the first that is, from 1; 0 none
+	Undecidable string   // why nobody could tell from the evidence alone
+}
+
+// MatchTrials reports whether a text holds trials.
+func MatchTrials(data []byte) bool {
+	head := data[:min(len(data), 1<<14)]
+	return bytes.Contains(head, []byte(`"symptom"`)) && bytes.Contains(head, []byte(`"evidence"`)) && bytes.Contains(head, []byte(`"category"`))
+}
+
+// ReadTrials reads trials, one a line.
+func ReadTrials(name string, r io.Reader) ([]Trial, error) {
+	var list []Trial
+	in := lines.New(r)
+	for in.Next() {
+		text := strings.TrimSpace(in.Text())
+		if text == "" {
+			continue
+		}
+		var t Trial
+		if err := json.Unmarshal([]byte(text), &t); err != nil {
+			return nil, fmt.Errorf("%s:%d: %w; expected a case with id, category, symptom, evidence and cause", name, in.Num(), err)
+		}
+		if t.ID == "" {
+			return nil, fmt.Errorf("%s:%d: a case without id", name, in.Num())
+		}
+		list = append(list, t)
+	}
+	return list, in.Err()
+}
+
+// Text is what the doctor is shown: never the cause, the fix or the category.
+func (t *Trial) Text() string {
+	var b strings.Builder
+	put := func(s string) {
+		if s != "" {
+			b.WriteString(s + "\n")
+		}
+	}
+	put(t.Symptom)
+	put(t.Hardware)
+	for _, s := range t.Evidence.Log {
+		put(s)
+	}
+	for _, s := range t.Evidence.Facts {
+		put(s)
+	}
+	for _, k := range slices.Sorted(maps.Keys(t.Evidence.Env)) {
+		put(k + "=" + t.Evidence.Env[k])
+	}
+	put(t.Evidence.Topo)
+	return b.String()
+}
+
+// Try examines a trial.
+func Try(t *Trial) (Outcome, error) {
+	o := Outcome{Trial: t, Wanted: wanted(t), Undecidable: undecidable[t.ID]}
+	r := evidence.NewReader()
+	if err := r.Read(t.ID, strings.NewReader(t.Text())); err != nil {
+		return o, err
+	}
+	set, err := r.Set()
+	if err != nil {
+		return o, err
+	}
+	for i, f := range Examine(set).Findings {
+		if i < 5 {
+			o.Said = append(o.Said, f.ID)
+		}
+		if o.Place == 0 && slices.Contains(o.Wanted, f.ID) && (t.Status == "expected") == (f.Severity == Note) {
+			o.Place = i + 1
+		}
+	}
+	o.Hit = o.Place == 1 || o.Place == 2
+	return o, nil
+}

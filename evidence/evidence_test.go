@@ -1,0 +1,192 @@
+package evidence
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"io"
+	"strings"
+	"testing"
+)
+
+func read(t *testing.T, texts ...string) *Set {
+	t.Helper()
+	r := NewReader()
+	for i, s := range texts {
+		if err := r.Read(string(rune('a'+i)), strings.NewReader(s)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := r.Set()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// A line means the same whatever launchers and collectors put around it.
+func TestWrappings(t *testing.T) {
+	const line = "node7:123:456 [3] NCCL INFO Using network Socket"
+	for _, wrap := range []string{
+		"%", "3: %", "[1,3]<stdout>:%", "[rank3]:%", "[default3]:%", "\x1b[31m%\x1b[0m", "(Worker pid=7, ip=10.0.0.1) %",
+		`{"log":"%\n","stream":"stdout","time":"2024-01-01T00:00:00Z"}`, "2024-01-01T00:00:00.1Z stdout F %", "[pod/train-0/pytorch] %", "Jan 01 00:00:00 host app: %", "%\r",
+	} {
+		s := read(t, strings.ReplaceAll(wrap, "%", line)+"\n")
+		o := s.First(Network, "Socket")
+		if o == nil || !o.Hosts["node7"] {
+			t.Errorf("%q: %+v", wrap, o)
+		}
+	}
+}
+
+func TestEqualOnesAreCountedOnce(t *testing.T) {
+	var b strings.Builder
+	for i := range 5000 {
+		b.WriteString("n" + string(rune('0'+i%10)) + ":1:1 [0] NCCL INFO Using network IB\n")
+	}
+	s := read(t, b.String())
+	list := s.All(Network)
+	if len(list) != 1 || list[0].Count != 5000 || len(list[0].Hosts) != 10 || len(list[0].Quotes) != maxQuotes {
+		t.Errorf("%d observations, first %+v", len(list), list[0])
+	}
+}
+
+func TestObservations(t *testing.T) {
+	const pre = "h:1:2 [0] NCCL INFO "
+	for _, c := range []struct {
+		text string
+		kind Kind
+		args string
+	}{
+		{pre + "Bootstrap : Using docker0:172.17.0.1<0>", Bootstrap, "docker0 docker"},
+		{"Bootstrap : Using [0]ip6tnl0:fe80::1%ip6tnl0<0> [1]veth0:2a02::1<0>", Bootstrap, "ip6tnl0 link-local"},
+		{pre + "NET/Socket : Using [0]eno1:172.18.40.41<0> [1]veth25f2e72:fe80::1%veth<0>", SocketUsing, "eno1,veth25f2e72 ipv4,link-local"},
+		{pre + "NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/RoCE [RO]; OOB eth0:1.1.1.1<0>", IBUsing, "mlx5_0,mlx5_1 IB+RoCE"},
+		{"NET/IB : Got completion from peer 1.1.1.1<1> with status=12 opcode=0 len=0 vendor err 129 (Recv)", Completion, "12 129"},
+		{"NET/IB: Got completion from peer 1.1.1.1 with status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_SEND(0) vendor_err=0x81", Completion, "12 129"},
+		{"Got completion with error 4, opcode 0, len 32694, vendor err 81", Completion, "4 81"},
+		{"Call to ibv_modify_qp failed with 110 Connection timed out", VerbsFailure, "ibv_modify_qp timeout"},
+		{"ibv_create_cq(cqe=4096) failed: Cannot allocate memory", VerbsFailure, "ibv_create_cq memory"},
+		{"\tACSCtl: SrcValid+ TransBlk- ReqRedir+ CmpltRedir+", ACSOn, "SrcValid ReqRedir CmpltRedir"},
+		{"\tLnkSta:\tSpeed 8GT/s (downgraded), Width x8 (downgraded)", LinkDegraded, "8GT/s x8"},
+		{"linux ro intel_iommu=on quiet", IommuSetting, "intel_iommu on"},
+		{"     out_of_sequence: 6140236", Counter, "out_of_sequence 1000000"},
+		{"LinkDownedCounter:...............5", Counter, "linkdownedcounter 1"},
+		{"mlx5_0	1	3	0000:0000:0000:0000:0000:ffff:0a00:0001	10.0.0.1	v2	eth0", GID, "mlx5_0 3 ipv4 v2"},
+		{"2: eth2: <BROADCAST,MULTICAST,UP> mtu 1500 qdisc mq state UP", MTU, "eth2 1500"},
+		{"nvidia_peermem         16384  0", Peermem, "nvidia_peermem 0"},
+		{"max locked memory       (kbytes, -l) 64", Memlock, "64"},
+		{"shm              64M     0   64M   0% /dev/shm", ShmSize, "64"},
+		{"[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=77, OpType=ALLREDUCE, NumelIn=1, Timeout(ms)=600000) ran", Watchdog, "77 ALLREDUCE"},
+		{"NVRM: Xid (PCI:0000:17:00): 79, pid=1", Xid, "79"},
+		{"● nvidia-fabricmanager.service - NVIDIA fabric manager service; Active: failed", FabricManager, "failed"},
+		{"Selected Provider is tcp;ofi_rxm", Provider, "tcp;ofi_rxm"},
+		{"h:1:2 [0] include/socket.h:403 NCCL WARN Connect to 10.1.1.1<56821> failed : Connection refused", ConnectError, "refused"},
+		{"h:1:2 [0] NCCL INFO Call to connect returned Connection refused, retrying", ConnectRetry, "refused"},
+	} {
+		s := read(t, c.text)
+		o := s.First(c.kind)
+		if o == nil || strings.Join(o.Args, " ") != c.args {
+			t.Errorf("%q: %s %+v, want %q; saw %v", c.text, c.kind, o, c.args, s.Kinds())
+		}
+	}
+}
+
+func TestSettings(t *testing.T) {
+	for _, c := range []struct{ text, name, value string }{
+		{"export NCCL_IB_DISABLE=1", "NCCL_IB_DISABLE", "1"},
+		{"NCCL_ALGO=Ring", "NCCL_ALGO", "Ring"},
+		{"mpirun -np 8 -x NCCL_NET_GDR_LEVEL=PHB -x NCCL_DEBUG=INFO ./all_reduce_perf", "NCCL_NET_GDR_LEVEL", "PHB"},
+		{`os.environ["NCCL_P2P_DISABLE"] = "1"`, "NCCL_P2P_DISABLE", "1"},
+		{`"NCCL_IB_GID_INDEX": "3",`, "NCCL_IB_GID_INDEX", "3"},
+		{"        - name: NCCL_SOCKET_IFNAME\n          value: \"eth0\"", "NCCL_SOCKET_IFNAME", "eth0"},
+		{"h:1:2 [0] NCCL INFO NCCL_IB_TIMEOUT set by environment to 22.", "NCCL_IB_TIMEOUT", "22"},
+		{"#export NCCL_IB_DISABLE=1", "NCCL_IB_DISABLE", ""},
+		{"It only works with NCCL_P2P_DISABLE=1 on this box", "NCCL_P2P_DISABLE", ""},
+	} {
+		got := ""
+		if e := read(t, c.text).Env(c.name); e != nil {
+			got = e.Value
+		}
+		if got != c.value {
+			t.Errorf("%q: %s=%q, want %q", c.text, c.name, got, c.value)
+		}
+	}
+}
+
+func TestFigures(t *testing.T) {
+	s := read(t, "ib_write_bw reaches 392 Gb/s but all_reduce busbw is only 13 GB/s\nbandwidth drops from 481 to 104 GB/s\n100G gives 6 GB/s instead of 12 GB/s\n")
+	if w := s.Rates("wire"); len(w) == 0 || w[0].GBps != 49 {
+		t.Errorf("wire %+v", w)
+	}
+	if len(s.Changes) < 2 || s.Changes[0].From != 481 || s.Changes[0].To != 104 || s.Changes[1].From != 12 || s.Changes[1].To != 6 {
+		t.Errorf("changes %+v", s.Changes)
+	}
+}
+
+// What a tool or a long log prints is not what somebody tells.
+func TestTalk(t *testing.T) {
+	if s := read(t, "It hangs with 2 nodes"); s.First(Symptom, "hang") == nil {
+		t.Error("a sentence was not taken")
+	}
+	for _, text := range []string{
+		"INFO: slow path hangs", "2024-01-01 00:00:00 worker hangs on start", "[rank0]: it hangs here", "# it hangs",
+		strings.Repeat("training step done\n", 400) + "it hangs with two nodes\n",
+	} {
+		if s := read(t, text); s.First(Symptom, "hang") != nil {
+			t.Errorf("%.40q was taken for talk", text)
+		}
+	}
+}
+
+func TestArchive(t *testing.T) {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	w := tar.NewWriter(z)
+	for name, text := range map[string]string{"logs/a.log": "h:1:2 [0] NCCL INFO Using network IB\n", "bin/x": "\x00\x01", "env.txt": "NCCL_ALGO=Tree\n"} {
+		if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o644, Size: int64(len(text)), Typeflag: tar.TypeReg, Format: tar.FormatUSTAR}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(w, text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s := read(t, b.String())
+	if s.First(Network, "IB") == nil || s.Env("NCCL_ALGO") == nil || s.First(Network).Quotes[0].File != "a:logs/a.log" {
+		t.Errorf("sources %v, kinds %v", s.Sources, s.Kinds())
+	}
+}
+
+func FuzzReader(f *testing.F) {
+	f.Add("h:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA\n[rank0]: x\n- name: NCCL_X\n  value: 1")
+	f.Add("6 GB/s instead of 12\n644,699 49.36")
+	f.Add("\x1f\x8b\x08\x00")
+	f.Fuzz(func(t *testing.T, text string) {
+		r := NewReader()
+		if err := r.Read("x", strings.NewReader(text)); err != nil {
+			return
+		}
+		s, err := r.Set()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, k := range s.Kinds() {
+			for _, o := range s.All(k) {
+				if len(o.Quotes) == 0 || len(o.Quotes) > maxQuotes {
+					t.Errorf("%s has %d quotes", k, len(o.Quotes))
+				}
+				for _, q := range o.Quotes {
+					if len(q.Text) > maxQuote+8 {
+						t.Errorf("%s quotes %d bytes", k, len(q.Text))
+					}
+				}
+			}
+		}
+	})
+}

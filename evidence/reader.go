@@ -1,0 +1,252 @@
+package evidence
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"busbar/cluster"
+	"busbar/input/nccllog"
+	"busbar/internal/lines"
+)
+
+// maxWhole is how much of a text is kept for the readers of whole formats. Of a
+// longer one they see the beginning, without NCCL's records.
+const maxWhole = 16 << 20
+
+// Reader takes in sources, one after another. The zero value is of no use; make
+// one with NewReader.
+type Reader struct {
+	set     *Set
+	rec     *recognisers
+	env     *envReader
+	figures *figureReader
+	steps   *stepReader
+	log     *nccllog.Reader
+	frags   []*cluster.Fragment
+	mute    bool // sentences do not count
+
+	// Of the source at hand.
+	name             string
+	kept             bytes.Buffer // its text, for readers of whole formats
+	told             []sighting   // in sentences, until its length is known
+	sentences, count int          // of it; lines of it
+}
+
+// sighting is an observation that waits.
+type sighting struct {
+	kind Kind
+	args []string
+	q    Quote
+	text string
+}
+
+// NewReader makes a Reader.
+func NewReader() *Reader {
+	r := &Reader{
+		set: &Set{kinds: map[Kind][]*Observation{}, env: map[string][]*Env{}, Dropped: map[string]int{}, Steps: map[int]*Steps{}},
+		env: newEnvReader(), figures: newFigureReader(), steps: newStepReader(), log: nccllog.NewReader(),
+	}
+	r.rec = newRecognisers()
+	return r
+}
+
+// Read takes in one source: a text, or a file that gzip or bzip2 made of it, or
+// an archive of such files.
+func (r *Reader) Read(name string, in io.Reader) error {
+	b := bufio.NewReaderSize(in, 1<<16)
+	if archived, err := r.packed(name, b, 0); archived {
+		return err
+	}
+	return r.text(name, b)
+}
+
+// ReadOutput takes in what a tool printed: nothing in it is what somebody tells.
+func (r *Reader) ReadOutput(name string, in io.Reader) error {
+	r.mute = true
+	defer func() { r.mute = false }()
+	return r.Read(name, in)
+}
+
+// Fragment takes in what another reader made, such as that of a live machine.
+func (r *Reader) Fragment(f *cluster.Fragment) { r.frags = append(r.frags, f) }
+
+// text reads a plain text: NCCL's reader and the recognisers each take every line,
+// side by side.
+func (r *Reader) text(name string, in *bufio.Reader) error {
+	head, _ := in.Peek(1 << 12)
+	if i := bytes.IndexByte(head, 0); i >= 0 && !bytes.HasPrefix(head, []byte("\xff\xfe")) && !bytes.HasPrefix(head, []byte("\xfe\xff")) {
+		return fmt.Errorf("%s: binary data (a zero byte at offset %d); expected text, or an archive of texts", name, i)
+	}
+	r.name = name
+	r.kept.Reset()
+	r.told, r.sentences, r.count = r.told[:0], 0, 0
+	r.set.Sources = append(r.set.Sources, name)
+	out, pipe := io.Pipe()
+	done := make(chan error, 1)
+	go func() {
+		err := r.log.Add(name, out)
+		_, _ = io.Copy(io.Discard, out) // let the writer go on whatever happened
+		done <- err
+	}()
+	err := r.lines(lines.New(io.TeeReader(in, pipe)))
+	pipe.Close()
+	if e := <-done; err == nil {
+		err = e
+	}
+	if err != nil {
+		return err
+	}
+	if formats := r.whole(); !r.mute && r.count <= maxTalk && r.sentences <= maxSentences {
+		r.tell(formats)
+	}
+	return nil
+}
+
+// lines takes in all lines of a source.
+func (r *Reader) lines(in *lines.Reader) error {
+	count := 0
+	for in.Next() {
+		count = in.Num()
+		text := unwrap(in.Text())
+		record := strings.Contains(text, "NCCL INFO ")
+		r.keep(text, count, record)
+		r.line(text, count, record)
+	}
+	if err := in.Err(); err != nil {
+		return fmt.Errorf("%s:%d: %w", r.name, count, err)
+	}
+	r.set.Lines += count
+	r.set.Bytes += in.Bytes()
+	r.count = count
+	return nil
+}
+
+// keep holds on to a line for the readers of whole formats; a record of NCCL
+// becomes an empty line, so that the others keep their numbers.
+func (r *Reader) keep(text string, num int, record bool) {
+	if r.kept.Len() >= maxWhole {
+		return
+	}
+	if !record || r.kept.Len() < 1<<20 {
+		r.kept.WriteString(text)
+	}
+	r.kept.WriteByte('\n')
+}
+
+// line shows one line to the recognisers whose words it holds.
+func (r *Reader) line(text string, num int, record bool) {
+	if len(text) > 1<<15 && !record {
+		text = text[:1<<15]
+	}
+	var host string
+	rank, asked, sentence, took := -1, false, 0, false
+	q := Quote{File: r.name, Line: num, Text: text}
+	said := func() bool { // asked at most once
+		if sentence == 0 {
+			sentence = 1
+			if num <= maxTalk && !record {
+				if words, ok := talk(text); ok && words >= 2 {
+					sentence = 2
+				} else if ok {
+					r.told = append(r.told, sighting{"", nil, q.short(), text})
+				}
+			}
+		}
+		return sentence == 2
+	}
+	for _, i := range r.rec.find(text) {
+		row := &r.rec.rows[i]
+		if row.told && !said() {
+			continue
+		}
+		if !asked {
+			host, rank = speaker(text)
+			asked = true
+		}
+		if row.special != 0 {
+			took = r.special(row.special, text, said(), q, host) || took
+			continue
+		}
+		args, own, ok := row.match(text)
+		if !ok {
+			continue
+		}
+		if row.told {
+			r.told = append(r.told, sighting{row.kind, args, q.short(), ""})
+			continue
+		}
+		if own < 0 {
+			own = rank
+		}
+		took = true
+		r.set.add(row.kind, args, q, host, own)
+	}
+	if said() {
+		r.sentences++
+		r.told = append(r.told, sighting{"", nil, q.short(), text})
+	}
+	if !took && !record && !said() && strings.Contains(text, "NCCL WARN") {
+		r.unknown(q)
+	}
+}
+
+// special handles rows whose line holds several things.
+func (r *Reader) special(which int, text string, sentence bool, q Quote, host string) bool {
+	switch which {
+	case settings:
+		return r.env.read(r.set, text, sentence, q, host)
+	case stepTimes:
+		return r.steps.read(r.set, text, q)
+	}
+	return false
+}
+
+// tell files what the sentences of a source say, once it is known to be short
+// enough to be talk. Where tools have printed too, their own sentences look alike;
+// then only those are taken that are English and stand beside no such tool's
+// explanations.
+func (r *Reader) tell(tools int) {
+	for _, s := range r.told {
+		if tools > 0 && !english(s.q.Text) {
+			continue
+		}
+		if s.kind == "" {
+			r.set.Told = r.set.Told || r.sentences > 0
+			r.figures.read(r.set, s.text, s.q)
+			continue
+		}
+		r.set.add(s.kind, s.args, s.q, "", -1)
+	}
+}
+
+// unknown counts a line that nothing took.
+func (r *Reader) unknown(q Quote) {
+	r.set.Unknown++
+	if len(r.set.Samples) < 20 {
+		r.set.Samples = append(r.set.Samples, q.short())
+	}
+}
+
+// Set is everything that was read. The Reader is of no use after it.
+func (r *Reader) Set() (*Set, error) {
+	if len(r.set.Sources) == 0 && len(r.frags) == 0 {
+		return nil, errors.New("nothing was read")
+	}
+	s := r.set
+	if !r.log.Empty() {
+		s.Log = r.log.Log()
+		s.Unknown += s.Log.NotUnderstood
+		for _, c := range s.Log.Unknown {
+			if len(s.Samples) >= 20 {
+				break
+			}
+			s.Samples = append(s.Samples, Quote{c.First.Source, c.First.Line, c.Text}.short())
+		}
+	}
+	r.join()
+	return s, nil
+}

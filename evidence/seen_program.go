@@ -1,0 +1,30 @@
+package evidence
+
+// seenProgram is what frameworks, launchers and the programs themselves print.
+func seenProgram() []seen {
+	return []seen{
+		{kind: Watchdog, words: "collective operation timeout", pattern: `(?i)(?:\[Rank (?P<rank>\d+)\])?.{0,80}?collective operation timeout: WorkNCCL\(SeqNum=(\d+), OpType=(\w+)`},
+		{kind: Watchdog, words: "watchdog|watchdog caught|nccl timeout|collective operation timeout", pattern: `(?i)(watchdog.{0,40}timeout)`, take: none},
+		{kind: Progress, words: "last enqueued", pattern: `(?i)(?:\[Rank (?P<rank>\d+)\])?.{0,80}?last enqueued (?:nccl )?work: (-?\d+), last completed (?:nccl )?work: (-?\d+)`},
+		{kind: TorchError, words: "nccl", pattern: `\b(ncclSystemError|ncclUnhandledCudaError|ncclInternalError|ncclRemoteError|ncclInvalidUsage|ncclInvalidArgument|DistBackendError|DistNetworkError|DistStoreError)\b`},
+		{kind: TorchError, words: "unhandled system error|unhandled cuda error|unhandled nccl error", pattern: `(?i)unhandled (system|cuda|nccl) error`, take: unhandled},
+		{kind: Rendezvous, words: "client socket has timed out|client socket has failed|tcpstore|rendezvoustimeouterror|rendezvousconnectionerror|wait timeout after|socket timeout", pattern: `(?i)(client socket has (?:timed out|failed)|Rendezvous(?:Timeout|Connection)Error|wait timeout after|TCPStore.{0,60}?(?:timed? ?out|fail)|Socket Timeout)`, take: none},
+		{kind: AddressInUse, words: "address already in use|eaddrinuse", take: none},
+		{kind: Missing, words: "failed to pass|failed to reach|did not join|monitoredbarrier|missing ranks", pattern: `(?i)(?:ranks? ([\d, -]+) failed to (?:pass|reach)|missing ranks?:? ([\d, ]+)|ranks? ([\d, -]+) did not join)`, take: anyGroup},
+		{kind: Disagree, words: "mismatch between collectives", take: none},
+		{kind: OutOfMemory, words: "out of memory|outofmemoryerror|cudaerrormemoryallocation|cuda_error_out_of_memory", pattern: `(?i)(CUDA out of memory|CUDA error: out of memory|OutOfMemoryError|cudaErrorMemoryAllocation|CUDA_ERROR_OUT_OF_MEMORY|Cuda failure (?:\d+ )?'out of memory')`, take: none},
+		{kind: BusError, words: "bus error|sigbus|exitcode: -7|exitcode : -7|signal 7", take: none},
+		{kind: Crash, words: "segmentation fault|sigsegv|sigabrt|exitcode: -11|core dumped", take: none},
+		{kind: Gloo, words: "connectfullmesh|gloo connect", take: none},
+	}
+}
+
+func unhandled(g []string) ([]string, bool) {
+	switch g[0] {
+	case "system", "System":
+		return []string{"ncclSystemError"}, true
+	case "cuda", "CUDA", "Cuda":
+		return []string{"ncclUnhandledCudaError"}, true
+	}
+	return []string{"unhandled"}, true
+}

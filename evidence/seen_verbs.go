@@ -1,0 +1,154 @@
+package evidence
+
+import (
+	"strconv"
+	"strings"
+)
+
+// seenVerbs is what RDMA stacks and the tools about NICs and fabrics print.
+func seenVerbs() []seen {
+	return []seen{
+		{kind: Counter, words: strings.ReplaceAll(counterWords, `\d_pause`, ""), pattern: `(?i)\b(` + counterWords + `)\b[^0-9a-z\n]{0,60}?(\d+)\b`, take: counter},
+		{kind: GID, words: "fe80:0000|0000:0000:0000:0000:0000:ffff", pattern: `^\s*(\w+)\s+\d+\s+(\d+)\s+([0-9a-f:]{39})\s+(?:[\d.]+\s+)?(v1|v2|V1|V2)\b`, take: gid},
+		{kind: MTU, words: "mtu ", pattern: `(?:^|\s)\d*:? ?([\w.@-]+):? +(?:<[^>]*>|.{0,60}?)\s*mtu (\d{3,5})\b`},
+		{kind: ActiveMTU, words: "active_mtu", pattern: `active_mtu\D{1,20}?(\d{3,5})\b`},
+		{kind: PortState, words: "state:|physical state|port_state|phys_state|state (", pattern: `(?i)(?:physical state|phys(?:_| )state|\bstate|port_state):\s*(?:\d+ ?: ?|PORT_)?(down|polling|disabled|init|sleep|linkerrorrecovery)\b`, take: lowered},
+		{kind: AsyncEvent, words: "port error|link down", pattern: `(?i)NET/IB ?:.{0,40}(port error)`, take: lowered},
+		{kind: LinkDown, words: "link down|link is down|nic link is down|link became not ready|lost carrier", pattern: `(?i)\b(?:mlx5_core [0-9a-f:.]+ )?([\w.-]+): .{0,40}?(?:link (?:is )?down|lost carrier)`},
+		{kind: UCXWarning, words: "ucx  error|ucx error|transport retry count|uct_|ib_mlx5|mlx5_0:1/roce", take: none},
+		{kind: Speed, words: "speed: ", pattern: `^\s*Speed: (\d+)Mb/s`},
+	}
+}
+
+// counterWords are the counters of which a count above zero says something.
+const counterWords = `out_of_sequence|local_ack_timeout_err|packet_seq_err|rnr_nak_retry_err|implied_nak_seq_err|roce_adp_retrans|roce_slow_restart|` +
+	`rx_discards_phy|tx_discards_phy|rx_out_of_buffer|out_of_buffer|rx_icrc_encapsulated|rx_missed_errors|np_ecn_marked_roce_packets|np_cnp_sent|rp_cnp_handled|` +
+	`rx_pause_ctrl_phy|tx_pause_ctrl_phy|rx_prio\d_pause|tx_prio\d_pause|tx_pause_storm_warning_events|rx_global_pause|` +
+	`symbol_error|symbolerrorcounter|symbolerrors|linkdownedcounter|linkdowned|link_downed|linkerrorrecoverycounter|link_error_recovery|` +
+	`portrcverrors|port_rcv_errors|portxmitdiscards|port_xmit_discards|portxmitwait|port_xmit_wait|rx_crc_errors_phy|rx_crc_errors|rx_symbol_err_phy|` +
+	`local_link_integrity_errors|locallinkintegrityerrors|excessivebufferoverrunerrors|link_down_events_phy|rx_fec_uncorrectable|rx_pcs_symbol_err_phy|rx_err_lane_0_phy`
+
+// counter keeps counts above zero; the values differ between hosts and times, so
+// only their size is kept.
+func counter(g []string) ([]string, bool) {
+	n, err := strconv.ParseUint(g[1], 10, 63)
+	if err != nil || n == 0 {
+		return nil, false
+	}
+	size := "1"
+	switch {
+	case n >= 1_000_000:
+		size = "1000000"
+	case n >= 1000:
+		size = "1000"
+	case n >= 10:
+		size = "10"
+	}
+	return []string{strings.ToLower(g[0]), size}, true
+}
+
+func gid(g []string) ([]string, bool) {
+	class := "global"
+	switch {
+	case strings.HasPrefix(g[2], "fe80:"):
+		class = "link-local"
+	case strings.HasPrefix(g[2], "0000:0000:0000:0000:0000:ffff:"):
+		class = "ipv4"
+	}
+	return []string{g[0], g[1], class, strings.ToLower(g[3])}, true
+}
+
+// completion writes the vendor's code as a decimal number: NCCL prints 129, the
+// same in hexadecimal is 0x81.
+func completion(g []string) ([]string, bool) {
+	vendor := g[1]
+	if hex, ok := strings.CutPrefix(strings.ToLower(vendor), "0x"); ok {
+		if n, err := strconv.ParseUint(hex, 16, 32); err == nil {
+			vendor = strconv.FormatUint(n, 10)
+		}
+	}
+	if n := atoi(g[0]); n < 1 || n > 22 { // ibv_wc_status ends at 22
+		return nil, false
+	}
+	return []string{g[0], vendor}, true
+}
+
+// verdicts are the errors of work completions in words, as libibverbs, UCX and
+// other users of it print them.
+var verdicts = []struct{ words, name string }{
+	{"local length error", "LOC_LEN_ERR"},
+	{"local protection error", "LOC_PROT_ERR"},
+	{"local access violation", "LOC_ACCESS_ERR"},
+	{"remote invalid request", "REM_INV_REQ_ERR"},
+	{"remote access error", "REM_ACCESS_ERR"},
+	{"remote operation error", "REM_OP_ERR"},
+	{"retry counter exceeded", "RETRY_EXC_ERR"},
+	{"retry count exceeded", "RETRY_EXC_ERR"},
+	{"rnr retry", "RNR_RETRY_EXC_ERR"},
+}
+
+func verdict(g []string) ([]string, bool) {
+	low := strings.ToLower(g[0])
+	for _, v := range verdicts {
+		if strings.Contains(low, v.words) {
+			if v.name == "RETRY_EXC_ERR" && strings.Contains(low, "rnr retry") {
+				continue
+			}
+			return []string{v.name}, true
+		}
+	}
+	return nil, false
+}
+
+// verbsCalls are the calls whose failure says something.
+var verbsCalls = []string{
+	"ibv_modify_qp", "ibv_create_qp", "ibv_create_cq", "ibv_reg_dmabuf_mr", "mlx5dv_reg_dmabuf_mr", "ibv_reg_mr_iova2", "ibv_reg_mr", "ibv_alloc_pd", "ibv_open_device",
+	"ibv_get_device_list", "ibv_query_gid", "ibv_query_port", "ibv_poll_cq", "ibv_create_srq", "ibv_post_send", "pin_user_pages", "modify_qp", "create_qp", "create_cq", "reg_mr",
+}
+
+// reasons are errors of the system, as words and as names.
+var reasons = []struct{ words, name string }{
+	{"cannot allocate memory", "memory"},
+	{"enomem", "memory"},
+	{"invalid argument", "invalid"},
+	{"einval", "invalid"},
+	{"timed out", "timeout"},
+	{"times out", "timeout"},
+	{"etimedout", "timeout"},
+	{"no data available", "timeout"},
+	{"operation not supported", "unsupported"},
+	{"protocol not supported", "unsupported"},
+	{"eopnotsupp", "unsupported"},
+	{"bad address", "address"},
+	{"permission denied", "permission"},
+	{"operation not permitted", "permission"},
+	{"no space left", "space"},
+	{"no such device", "device"},
+	{"network is unreachable", "unreachable"},
+	{"no route to host", "unreachable"},
+	{"function not implemented", "unsupported"},
+}
+
+// verbs names the call that failed and why.
+func verbs(g []string) ([]string, bool) {
+	low := strings.ToLower(g[0])
+	why := ""
+	for _, r := range reasons {
+		if strings.Contains(low, r.words) {
+			why = r.name
+			break
+		}
+	}
+	if why == "" && !strings.Contains(low, "failed") {
+		return nil, false
+	}
+	for _, c := range verbsCalls {
+		if strings.Contains(low, c) {
+			if !strings.HasPrefix(c, "ibv_") && !strings.HasPrefix(c, "mlx5dv_") {
+				c = "ibv_" + c
+			}
+			return []string{c, why}, c != "ibv_open_device"
+		}
+	}
+	return nil, false
+}

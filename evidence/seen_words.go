@@ -1,0 +1,117 @@
+package evidence
+
+import "strings"
+
+// seenWords is what people write about a fault: symptoms, circumstances, what
+// they tried. These rows are asked only about sentences, so that the word "slow"
+// in a program's output says nothing.
+func seenWords() []seen {
+	rows := []seen{
+		symptom("hang", "hang|stuck|deadlock|freez|frozen|never return|never finish|blocks forever|no progress|stall", `\bhang(?:s|ing)?\b|\bhung\b|stuck|deadlock|freez|frozen|never (?:returns?|finish)|blocks? forever|no progress|\bstall`),
+		symptom("slow", "slow|poor|low|below|only|instead of|less than|half|drop|fall|degrad|bad perf|reaches|unexpectedly|saturat|limited to|bottleneck|extremely|gives|lower|worse|max busbw|average", `slow|poor|\blow\b|below|\bonly\b|instead of|less than|\bhalf\b|drops?\b|falls?\b|degrad|bad perf|reaches (?:\d|half)|saturates? at|limited to|extremely low|\blower\b|worse|\bgives \d|max busbw|average \d`),
+		symptom("drop", "->|drop|fall|regress|slower than|after the|after upgrad|upgrade|between nccl|than 2.", `drops? from|falls? from|from ~?\d[\d.]* to ~?\d|regress|\d+x slower than|after (?:the |an? )?[\w. ]{0,24}(?:upgrade|update)|between NCCL|\d+(?:\.\d+)? ?(?:GB/s|h)? ?-> ?\d|bandwidth drop|slower with 2\.|slower than 2\.`),
+		symptom("crash", "crash|abort|segfault|fail|error|unhandled|exception", `crash|abort|segfault|\bfail(?:s|ed|ure)?\b|\berrors?\b|unhandled|exception`),
+		symptom("timeout", "time out|timeout|timed out|times out|retry count", `times? ?out|timed out|timeouts|retry count`),
+		symptom("unstable", "unstable|nois|dips|fluctuat|jitter|hiccup|varies|intermittent|spread|sporadic|spiky|occasional", `unstable|\bnois|\bdips?\b|fluctuat|jitter|hiccup|varies|intermittent|spread|sporadic|spik|occasional`),
+		symptom("wrong", "corrupt|wrong value|wrong result|incorrect|nan loss|failed\" at", `\bcorrupt|wrong (?:values?|results?)|incorrect (?:values?|results?)|\bnan loss|\d+ FAILED`),
+		symptom("scale", "node|gpus|scal|ranks", `(?i)(?:falls?|drops?|worse|degrad\w*|decreas\w*) (?:with|as) (?:the )?(?:node|number|world|scale)|scales? linearly|on >= ?\d+ nodes|only (?:at|on|with|beyond|above) \d+ (?:nodes|gpus|ranks)|\b\d{2,4} nodes\b|grows (?:linearly|with)`),
+		symptom("once", "transient|retry", `transient`),
+		told(Setting, "vm", "vm|virtual|passthrough|pass-through|hypervisor|kvm|esxi|qemu|g5.|g5 |guest|instance", `\bVMs?\b|virtuali[sz]|pass-?through|hypervisor|\bKVM\b|ESXi|QEMU|g5\.\d|\bguest\b|\bNC\d+ads|\binstance\b`),
+		told(Setting, "container", "docker|container|kubernetes|k8s|pods|pod |pod's|kubeflow|singularity|apptainer|enroot|image|podman|pytorch ci| ci", `(?i)docker|container|kubernetes|\bk8s\b|\bpods?\b|kubeflow|singularity|apptainer|enroot|podman`),
+		told(Setting, "roce", "roce", `(?i)\brocev?2?\b`),
+		told(Setting, "ib", "infiniband|ib |edr|hdr|ndr|mlx5", `(?i)infiniband|\bIB\b|\b(?:\dx)?(?:EDR|HDR|NDR|FDR)\d*\b`),
+		told(Setting, "efa", "efa|aws |p4d|p5 |p5.|g5.", `\bEFA\b|\bAWS\b|p4d|\bp5\b|\bg5\.`),
+		told(Setting, "slingshot", "slingshot|cxi|alps", `(?i)slingshot|\bcxi\b`),
+		told(Setting, "gcp", "tcpx|a3 high|a3 mega|a3-", `(?i)tcpxo?\b|A3 (?:high|mega|ultra)|a3-(?:high|mega|ultra)gpu`),
+		told(Setting, "tcp", "tcp|ethernet|socket|iperf|gbe", `(?i)\btcp\b|ethernet|\bsockets?\b|iperf|\d+GbE`),
+		told(Setting, "mpi", "mpirun|mpi ", `(?i)mpirun|\bMPI\b`),
+		told(Setting, "multinode", "multi-node|2 nodes|two nodes|between nodes|inter-node|multinode|nodes|2-node|racks|cluster|each visible|per node", `(?i)multi-?node|\b(?:[2-9]|\d{2,4})[ -]nodes?\b|between (?:nodes|racks|hosts)|inter-?node|\b\d+x\d+ [A-Z]|racks|\bcluster\b`),
+		told(Setting, "alltoall", "alltoall|all-to-all|all_to_all", `(?i)all-?_?to-?_?all`),
+		told(Setting, "reducescatter", "reduce_scatter|reduce-scatter|reducescatter|gather", `(?i)reduce[_-]?scatter|\bgather\b`),
+		told(Setting, "amd-gpu", "mi100|mi200|mi210|mi250|mi300|rccl|rocm|amd gpu", `(?i)\bMI\d{2,3}[AX]?\b|rccl|rocm|AMD (?:gpu|set-?up)`),
+		told(Setting, "geforce", "rtx|gtx|geforce|1080|2080|3090|4090|5090|titan", `(?i)\bRTX ?\d|\bGTX ?\d|geforce|\b(?:1080|2080|3090|4090|5090)(?: ?ti)?\b|titan`),
+		told(Setting, "pcie-gpu", "a40|a10g|t4|a6000|l40|a100-pcie|pcie|a30|l4 |p40|m60", `(?i)\bA40\b|A10G?\b|\b\dx T4\b|A6000|\bL40S?\b|-PCIe|\bPCIe\b|\bA30\b|\bL4\b`),
+		told(Setting, "nvswitch", "h100|h200|h800|h20|b200|a100|gb200|hopper|a800", `(?i)\b[HB][128]0{1,2}\b|\bH800|H20\b|GB[23]00|Hopper|A[18]00`),
+		told(Setting, "superchip", "gh200|gb200|grace|gb10|dgx spark", `(?i)GH200|GB[23]00|\bGrace\b|GB10|DGX Spark`),
+		told(Setting, "epyc", "epyc|nps|amd_iommu|xgmi|threadripper", `(?i)EPYC|\bNPS ?=?\d?|amd_iommu|xGMI|Threadripper`),
+		told(Setting, "lossy", "lossy|drops packets|packet loss|pfc|ecn|congest|pause frame", `(?i)lossy|drops? packets|packet (?:loss|drop)|\bPFC\b|\bECN\b|congest|pause frame`),
+		told(Release, "nccl", "nccl 2|2.1|2.2|nccl version|with 2.|than 2.|2.3|2.4|2.9", `(?:NCCL )?\bv?2\.\d+(?:\.\d+)?\b.{0,30}(?:->|to|and|than|,).{0,16}\bv?2\.\d+|with (?:NCCL )?2\.\d+|only with NCCL|than 2\.\d+|after NCCL|\b2\.\d+\.\d+:? \d`),
+		told(Release, "kernel", "kernel", `(?i)kernel \d+\.\d+.{0,20}(?:->|to)|(?:newer|after).{0,20}kernel`),
+		told(Release, "os", "upgrade|update", `(?i)after (?:the |an? )?[\w. ]{0,30}(?:upgrade|update)|\bDGX ?OS\b.{0,30}upgrade`),
+		told(Blames, "nic", "rdma|nic |mlx5_|one nic|hca", `(?i)whenever (?:local_nic )?\w+ is used|(?:failures?|errors?) (?:\w+ )?on (?:rdma|mlx5_|nic)\w*|only (?:one|when) .{0,12}(?:nic|hca)|\bone NIC\b|single NIC`),
+		told(Blames, "pairs", "pair", `(?i)pair(?:s|wise)? (?:tests?|hang|of)|between pairs|\d{2,4},\d{2,4} \d`),
+		told(Blames, "local-nic", "same switch|local nic|remote one|pix nic", `(?i)same (?:PCIe )?switch is slower|local NIC.{0,20}slower|NIC on the same switch`),
+		told(Blames, "pix", "pix|pxb|sys;", `(?i)\b(?:PXB|PIX)(?:/P..)? pairs? hang|works only between GPUs joined by SYS`),
+		told(Blames, "racks", "racks|switches", `(?i)only between racks|between (?:racks|switches|pods|leaf)`),
+		told(Blames, "node", "one node|node", `(?i)one node (?:is |always |only)?(?:slow|fast|complet)|by one node only|one side`),
+		told(Blames, "direction", "<->", `\d<->\d`),
+	}
+	for _, t := range topics {
+		rows = append(rows, told(Topic, t[0], t[1], `(?i)`+t[2]))
+	}
+	return append(rows,
+		seen{kind: Helps, words: "nccl_", pattern: `(?i)(?:works?|ok|fine|passes|stable|solved|fixed|recovers?|34|\bonly) (?:only )?(?:with|when|using|after)(?: setting)? (NCCL_\w+ ?= ?\w+)`, take: lowered, told: true},
+		seen{kind: Helps, words: "nccl_", pattern: `(?i)(?:hangs?|fails?|crash\w*|errors?|aborts?|broken)[\w ,]{0,30} without (NCCL_\w+ ?= ?\w+)`, take: lowered, told: true},
+		seen{kind: Helps, words: "nccl_", pattern: `(?i)(NCCL_\w+ ?[=:] ?\w+) (?:works|helps|fixes|avoids|solves|\(workaround\)|is (?:a |the )?workaround|makes it work)`, take: lowered, told: true},
+		seen{kind: Hurts, words: "nccl_", pattern: `(?i)(?:wrong values|hangs?|fails?|slow\w*|corrupt\w*|crash\w*) (?:with|when|after)(?: setting)? (NCCL_\w+ ?= ?\w+)`, take: lowered, told: true},
+		seen{kind: Hurts, words: "gpudirect|gdr|p2p|pxn|ll128|ece", pattern: `(?i)(?:hangs?|fails?|crash\w*|low|slower|corrupt\w*|wrong|abort\w*)[\w ]{0,40}?(?:with|when|using|as soon as|if)[\w ]{0,16}? (GPU ?Direct(?: RDMA)?|GDR|P2P|PXN|LL128|PCIe P2P|ECE)\b`, take: lowered, told: true},
+		seen{kind: Hurts, words: "ll128", pattern: `(?i)(?:forced|with) (LL128)\b|(LL128) corrupt`, take: anyGroup, told: true},
+		seen{kind: Layout, words: "pix|pxb", pattern: `(?i)(?:mlx5_?\d*|NIC ?\d*|HCA)\W{1,3}(?:PIX|PXB)\b.{0,120}\b(?:NODE|SYS|PHB)\b`, take: none, told: true},
+		seen{kind: Device, words: "rtx|gtx|mi100|mi250|mi300|a100|h100|h200|v100|a40|h20|b200|gb200|gh200|a10g|t4|h800", pattern: `(?i)\b(RTX ?\d{4}|GTX ?\d{4}|MI\d{2,3}X?|[ABHV]\d{2,3}0|A10G|H20|GB200|GH200|T4)\b`, take: lowered, told: true},
+	)
+}
+
+// topics are what a sentence speaks of.
+var topics = [][3]string{
+	{"acs", "acs", `\bACS\b`},
+	{"iommu", "iommu|vt-d", `\bIOMMU\b|\bVT-?d\b`},
+	{"gdr", "gdr|gpudirect|gpu direct|peermem|peer_mem|dmabuf|dma-buf", `\bGDR|GPU ?Direct|peer_?mem|DMA-?BUF`},
+	{"gid", "gid", `\bGIDs?\b`},
+	{"mtu", "mtu", `\bMTU\b|\d-MTU`},
+	{"jumbo", "jumbo", `jumbo`},
+	{"pfc", "pfc|ecn|dcqcn|lossless|lossy|pause", `\bPFC\b|\bECN\b|DCQCN|lossless|lossy`},
+	{"ece", "ece", `\bECE\b`},
+	{"bond", "bond|lacp", `\bbond(?:ed|ing)?\d*\b|_bond_|\bLACP\b`},
+	{"numa", "numa|nps|socket", `\bNUMA\b|\bNPS\b|CPU sockets?`},
+	{"nvls", "nvls|multicast", `\bNVLS\b|multicast`},
+	{"fabric-manager", "fabric manager|fabricmanager|fm failure|fm stall|cuda 802", `fabric ?manager|\bFM (?:failures?|stall|not|unhealthy)|CUDA 802`},
+	{"ll128", "ll128", `\bLL128\b`},
+	{"tree", "tree", `\bTree\b`},
+	{"ring", "ring", `\bRing\b`},
+	{"pxn", "pxn", `\bPXN\b`},
+	{"shm", "shm|shared memory|no space left", `\bshm\b|/dev/shm|shared memory|no space left on device`},
+	{"memlock", "locked memory|memlock|ulimit", `locked memory|memlock|\bulimit\b`},
+	{"firewall", "firewall|ufw|security group|mpirun itself hangs", `firewall|\bufw\b|security group|mpirun itself`},
+	{"ibdisabled", "without libibverbs|ipoib|network_tier|not usable in container|ib not usable", `without libibverbs|IPoIB|IB not usable|network_tier`},
+	{"plugin", "net plugin|plugin|nri|device injector", `\bnet plugin\b|aws-ofi-nccl|device injector`},
+	{"topofile", "topology file|topo file|nccl_topo_file|topology xml", `topo(?:logy)? (?:file|XML)|NCCL_TOPO_FILE`},
+	{"topolimit", "node limit|xml node", `XML node limit|topology XML.{0,30}limit`},
+	{"nvlinkdown", "nvlink down|nvlink fault", `NVLink (?:is )?down|one NVLink|NVLink fault`},
+	{"flap", "flap", `\bflap`},
+	{"crossrail", "cross-rail|cross rail|crossnic|cross_nic", `cross-?rail|cross_?nic`},
+	{"crossnic", "crossnic", `crossNic ?= ?[01]`},
+	{"hpcx", "hpc-x|hpcx|ofed|ucx", `HPC-?X|\bOFED\b`},
+	{"onenic", "one nic|only one nic|single nic|2 of 8|1 of ", `(?:only )?(?:one|a single) NIC (?:is |was )?used|uses? \d of \d NICs`},
+	{"busbw0", "bandwidth 0|busbw 0", `(?:bus ?bandwidth|busbw)\s*:? ?0(?:\.0+)?\s*$`},
+	{"nocomm", "no communication between", `no communication between`},
+	{"abovelimit", "above the|faster than ring", `above the .{0,24}(?:theoretical|limit|line rate)|Tree faster than Ring|faster than (?:the )?(?:NIC|network|line)`},
+	{"pp", "pipeline", `pipeline (?:training|parallel|stage|bubble)|idle bubble`},
+	{"tp", "tensor parallel", `tensor[- ]parallel`},
+	{"slownode", "always faster|always complet|straggl|one node", `one node always|always completes? faster|straggl`},
+	{"linear", "linearly|world size", `scales? linearly|with (?:the )?world size`},
+	{"payload", "small payload|small message|bucket|tiny", `small (?:payload|message)s?|bucket`},
+	{"duplex", "advertised|theoretical|900 gb/s|bidirectional", `advertised|theoretical (?:nvlink|aggregate)|bidirectional`},
+	{"traffic", "logging|telemetry|data loading|storage traffic|nfs|other traffic", `(?:logging|telemetry|data loading|storage|NFS|checkpoint\w*) (?:traffic )?.{0,40}(?:same (?:network|interface|nic|fabric))|other traffic|share(?:s|d)? .{0,20}(?:network|interface) with`},
+	{"oversub", "oversubscri", `oversubscri`},
+	{"blocking", "cuda_launch_blocking", `CUDA_LAUNCH_BLOCKING`},
+	{"init", "comminit|init_process_group|initiali", `ncclCommInit|init_process_group|initiali[sz]ation`},
+}
+
+func symptom(name, words, pattern string) seen {
+	return told(Symptom, name, words, `(?i)`+strings.TrimPrefix(pattern, "(?i)"))
+}
+
+// told is a row that names what a sentence says.
+func told(k Kind, name, words, pattern string) seen {
+	return seen{kind: k, words: words, pattern: `(` + pattern + `)`, told: true, take: func([]string) ([]string, bool) { return []string{name}, true }}
+}

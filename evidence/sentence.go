@@ -1,0 +1,57 @@
+package evidence
+
+import "strings"
+
+// maxTalk is the length of a text, in lines, up to which its sentences are taken
+// for what somebody tells about a fault. Longer ones are logs and documents.
+const maxTalk = 300
+
+// maxSentences is how many sentences talk has; a document has more.
+const maxSentences = 60
+
+// english reports a sentence with words that tools' labels do not have.
+func english(text string) bool {
+	low := " " + strings.ToLower(text) + " "
+	if strings.Contains(low, "note:") || strings.Contains(low, "supported ") {
+		return false
+	}
+	for _, w := range []string{" the ", " is ", " are ", " with ", " we ", " i ", " my ", " when ", " but ", " our ", " after ", " only ", " than ", " it "} {
+		if strings.Contains(low, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// talk tells what people write from what programs print, roughly: it has neither
+// a log's nor a program's marks. words are those with letters.
+func talk(text string) (words int, ok bool) {
+	t := strings.TrimSpace(text)
+	if len(t) < 4 || len(t) > 1000 {
+		return 0, false
+	}
+	for _, mark := range []string{"NCCL INFO", "NCCL WARN", "Traceback", "File \"", "^^^", "0x7f", "):", "();", "::", "[rank", "[Rank", "<stdout>", "<stderr>", " INFO ", "INFO:", "DEBUG", "WARNING", " = ", "=="} {
+		if strings.Contains(t, mark) {
+			return 0, false
+		}
+	}
+	switch t[0] {
+	case '#', '[', '{', '+', '|', '<', '$', '%', '/', '@':
+		return 0, false
+	}
+	if len(t) > 10 && t[0] >= '0' && t[0] <= '9' && (t[4] == '-' && t[7] == '-' || t[2] == ':' && t[5] == ':' || t[4] == '/' && t[7] == '/') {
+		return 0, false // a timestamp
+	}
+	for _, w := range strings.FieldsFunc(t, func(r rune) bool { return r == ' ' || r == ',' || r == ':' || r == '/' || r == '(' || r == ')' }) {
+		letters := 0
+		for _, c := range w {
+			if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' {
+				letters++
+			}
+		}
+		if letters >= 2 {
+			words++
+		}
+	}
+	return words, true
+}

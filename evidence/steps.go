@@ -1,0 +1,58 @@
+package evidence
+
+import (
+	"regexp"
+	"strconv"
+)
+
+// Steps are the times of one rank's training steps.
+type Steps struct {
+	N          int
+	Sum        float64 // seconds
+	First      Quote
+	Rank       int
+	Last, Peak float64
+}
+
+// Mean is the time of a step in seconds.
+func (s *Steps) Mean() float64 { return s.Sum / float64(max(s.N, 1)) }
+
+// maxStepRanks bounds how many ranks' steps are kept.
+const maxStepRanks = 1 << 16
+
+// stepReader finds "rank 3 … step time 1.24 s" and the like.
+type stepReader struct{ re *regexp.Regexp }
+
+func newStepReader() *stepReader {
+	return &stepReader{regexp.MustCompile(`(?i)\brank[ _=:]*(\d+)\b.{0,120}?\b(?:step|iter(?:ation)?|batch)[ _]?(?:time|duration|ms)?\b[^0-9]{0,24}?(?:\d+[,:/ ].{0,24}?(?:time|took|elapsed|duration)[^0-9]{0,10})?(\d+(?:\.\d+)?) ?(ms|s|sec|seconds)\b`)}
+}
+
+// stepWords are the words by which such lines are found.
+const stepWords = "step time|step_time|iteration time|iter time|iter_time|batch time|step took|batch_time|steptime"
+
+func (r *stepReader) read(s *Set, text string, q Quote) bool {
+	m := r.re.FindStringSubmatch(text)
+	if m == nil {
+		return false
+	}
+	rank := atoi(m[1])
+	v, err := strconv.ParseFloat(m[2], 64)
+	if err != nil || v <= 0 || rank < 0 {
+		return false
+	}
+	if m[3] == "ms" {
+		v /= 1000
+	}
+	t := s.Steps[rank]
+	if t == nil {
+		if len(s.Steps) >= maxStepRanks {
+			return true
+		}
+		t = &Steps{Rank: rank, First: q.short()}
+		s.Steps[rank] = t
+	}
+	t.N++
+	t.Sum += v
+	t.Last, t.Peak = v, max(t.Peak, v)
+	return true
+}

@@ -111,7 +111,7 @@ func everything(t *testing.T, q *plan.Query) (settings int64, best []float64) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.Memory.Total() > 0.95*float64(q.GPU.Model.Memory) || q.HostMemory > 0 && r.Memory.Host*8 > q.HostMemory {
+			if r.Memory.Total() > 0.95*float64(q.GPU.Model.Memory) || q.HostMemory > 0 && r.Memory.Host*float64(space.Node) > q.HostMemory {
 				return
 			}
 			s := &mine.Split

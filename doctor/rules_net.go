@@ -308,7 +308,7 @@ func containerNoRDMA(c *Case) *Finding {
 	switch {
 	case c.about("ibdisabled") && c.in("container"):
 		f.Confidence, f.Evidence = 0.75, c.told("ibdisabled", "container")
-	case c.in("container") && sockets && c.multinode():
+	case c.in("container") && sockets && (c.multinode() || c.Has(evidence.NoIB)):
 		f.Confidence, f.Evidence = 0.75, append(c.told("container"), c.quotes(evidence.NoIB, evidence.Network)...)
 	case c.in("container") && (big >= 20 || c.tableDrop() >= 20):
 		f.Confidence, f.Evidence = 0.7, append(c.told("container", "slow", "drop"), c.changeQuotes()...)
@@ -402,7 +402,7 @@ func socketFallback(c *Case) *Finding {
 	switch {
 	case !c.multinode():
 		return nil
-	case c.rdma() && c.hosts > 1, c.Has(evidence.IBUsing), c.is("slow") && !c.in("tcp"):
+	case c.rdma() && c.hosts > 1, c.Has(evidence.IBUsing), c.slow() && !c.in("tcp"):
 		f.Severity, f.Confidence = Warn, 0.8
 		f.Title = "NCCL fell back to TCP sockets although RDMA is there"
 	case c.is("slow"):

@@ -52,7 +52,7 @@ func topologyLimit(c *Case) *Finding {
 func planDiffers(c *Case) *Finding {
 	if c.about("crossnic") && c.in("multinode") || c.about("crossrail") {
 		return &Finding{
-			Severity: Warn, Confidence: 0.6, Title: "Hosts do not build the same rings (cross-rail traffic)",
+			Severity: Warn, Confidence: 0.55, Title: "Hosts do not build the same rings (cross-rail traffic)",
 			Cause: "NCCL's search gave hosts different results (crossNic 0 and 1, or trees and PXN that leave the rail), so traffic changes rails and meets in the spine.",
 			Fix:   "Compare the Pattern lines of all hosts (NCCL_DEBUG_SUBSYS=GRAPH); NCCL_CROSS_NIC=0 everywhere; equal NICs and topology on all hosts.", Evidence: c.told("crossnic", "crossrail"),
 		}

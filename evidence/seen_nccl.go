@@ -7,6 +7,8 @@ import "strings"
 func seenNCCL() []seen {
 	return []seen{
 		{kind: Bootstrap, words: "bootstrap", pattern: `Bootstrap ?: Using (?:\[\d+\])?([\w.@-]+):([0-9a-fA-F.:%\w]*)<`, take: address},
+		{kind: Bootstrap, words: "net : using interface", pattern: `NET : Using interface ([\w.@-]+):([0-9a-fA-F.:%\w]*)<`, take: address},
+		{kind: NoPlugin, words: "libibverbs", pattern: `(?i)(?:failed to open|could not (?:open|find)|cannot open) (libibverbs\.so)`},
 		{kind: SocketUsing, words: "NET/Socket : Using|NET/Socket: Using", pattern: `NET/Socket ?: Using (\[\d+\].*)`, take: interfaces},
 		{kind: IBUsing, words: "NET/IB : Using|NET/IB: Using", pattern: `NET/IB ?: Using (\[.*)`, take: adapters},
 		{kind: Network, words: "using network", pattern: `Using network (AWS Libfabric|[\w./-]+)`},

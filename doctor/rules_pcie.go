@@ -59,6 +59,9 @@ func acs(c *Case) *Finding {
 	case wire > 0:
 		f.Severity, f.Confidence, f.Evidence = Warn, 0.55, c.wireQuotes()
 		f.Cause = fmt.Sprintf("The wire carries %.0f GB/s a NIC in a test without GPUs and NCCL far less, so the loss is between GPU and NIC: ACS or a translating IOMMU is the first thing to check there. ", wire) + f.Cause
+	case c.about("gpupath") && c.slow() && !c.Has(evidence.PeermemAbsent):
+		f.Severity, f.Confidence, f.Evidence = Warn, 0.65, append(c.told("gpupath"), c.figureQuotes()...)
+		f.Cause = "The NIC is fast with host memory and slow with GPU memory, so the loss is on the PCIe path between GPU and NIC. " + f.Cause
 	case c.about("acs"):
 		f.Severity, f.Confidence, f.Evidence = Warn, 0.5, c.told("acs")
 	case c.in("vm") && c.in("nvswitch", "ib", "roce") && (c.slow() || c.is("hang")) && !c.Has(evidence.NoRealPath):

@@ -206,7 +206,7 @@ func ringOrTree(c *Case) *Finding {
 		f.Title = "Traffic through another GPU's NIC (PXN) is slow here"
 		f.Cause = "With PXN a GPU sends through the NIC of another GPU over NVLink, which aggregates messages but costs where NVLink or the proxy's path is slow."
 		f.Fix, f.Evidence = "NCCL_PXN_DISABLE=1 to compare", append(c.told("pxn", "slow"), c.quotes(evidence.Hurts)...)
-	case c.about("tree") && c.about("ring") && (c.is("slow") || len(c.Figures) > 1) && !c.about("abovelimit"):
+	case c.about("tree") && c.about("ring") && !c.about("abovelimit") && !c.aboveLimit() && !c.is("hang", "crash", "wrong"):
 		f.Evidence = append(c.told("tree", "ring"), c.figureQuotes()...)
 		if !c.is("slow") && c.twoNodes() && !c.manyNodes() {
 			f.Confidence = 0.4

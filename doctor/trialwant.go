@@ -34,7 +34,7 @@ var byCategory = map[string][]string{
 	"straggler":             {"straggler"},
 	"bad-link":              {"bad-link", "port-down"},
 	"test-setup":            {"single-rank"},
-	"scale":                 {"topology-limit", "queue-memory"},
+	"scale":                 {"topology-limit", "queue-memory", "open-files"},
 	"p2p-driver":            {"p2p-hang"},
 }
 

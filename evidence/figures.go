@@ -29,7 +29,7 @@ type figureReader struct {
 
 func newFigureReader() *figureReader {
 	const number = `~?(\d[\d,]*(?:\.\d+)?)`
-	const unit = `(GB/s|GBps|GiB/s|Gb/s|Gbps|Gbit/s|Gbits/sec|MB/s|MiB/s|Mbit/s|Mb/s|Mbps|Mbits/sec)`
+	const unit = `(GB/s|GBps|GiB/s|Gb/s|Gbps|Gbit/s|Gbits/sec|Gbit\b|MB/s|MiB/s|Mbit/s|Mb/s|Mbps|Mbits/sec)`
 	return &figureReader{
 		pair:   regexp.MustCompile(`^[\s"]*([\w-]*\d{2,5}),([\w-]*\d{2,5})[":]* +(\d+(?:\.\d+)?)(?: GB/s)?\W*$`),
 		rate:   regexp.MustCompile(`(?i)((?:` + `~?\d[\d,]*(?:\.\d+)?` + `\s*(?:->|→|/|-|,|vs\.?|to|and)\s*){0,8})` + number + `\s*` + unit),

@@ -165,5 +165,10 @@ func verbs(g []string) ([]string, bool) {
 			return []string{c, why}, c != "ibv_open_device"
 		}
 	}
+	for _, w := range []string{"ib failure", "ib_", "verbs", "rdma", "couldn't allocate mr", "net/ib"} {
+		if why == "memory" && strings.Contains(low, w) {
+			return []string{"ibv", why}, true
+		}
+	}
 	return nil, false
 }

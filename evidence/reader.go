@@ -150,6 +150,9 @@ func (r *Reader) keep(text string, num int, record bool) {
 
 // line shows one line to the recognisers whose words it holds.
 func (r *Reader) line(text string, num int, record bool) {
+	if record && r.bulk(text, num) {
+		return
+	}
 	if len(text) > 1<<15 && !record {
 		text = text[:1<<15]
 	}
@@ -203,6 +206,35 @@ func (r *Reader) line(text string, num int, record bool) {
 	if !took && !record && !said() && strings.Contains(text, "NCCL WARN") {
 		r.unknown(q)
 	}
+}
+
+// bulk takes the lines that make up most of a long log, without looking for words:
+// calls, of which NCCL's own reader keeps what matters, and connections, which are
+// counted by their way once a few of each were seen.
+func (r *Reader) bulk(text string, num int) bool {
+	_, msg, _ := strings.Cut(text, "NCCL INFO ")
+	if strings.Contains(msg, "NCCL ") {
+		return false // lines that ran together
+	}
+	if !strings.HasPrefix(msg, "Channel ") {
+		return strings.Contains(msg, ": opCount ")
+	}
+	var args []string
+	var ok bool
+	kind := OverP2P
+	switch g := []string{msg}; {
+	case strings.Contains(msg, " via P2P/"):
+		args, ok = overP2P(g)
+	case strings.Contains(msg, " via NET/"):
+		kind = OverNet
+		args, ok = overNet(g)
+	}
+	if !ok {
+		return false
+	}
+	host, rank := speaker(text)
+	r.set.add(kind, args, Quote{File: r.name, Line: num, Text: text}, host, rank)
+	return true
 }
 
 // special handles rows whose line holds several things.

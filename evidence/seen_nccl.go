@@ -32,7 +32,7 @@ func seenNCCL() []seen {
 		{kind: DeviceFailure, words: "unable to open device", pattern: `(?i)unable to open device (\w+)`},
 		{kind: DeviceFailure, words: "ibv_open_device failed"},
 		{kind: ConnectRetry, words: "retrying", pattern: `(?i)connect.{0,120}?(refused|timed out|no route to host|unreachable|reset|abort).{0,40}retrying`, take: lowered},
-		{kind: ConnectError, words: "connect|exceeded retries|exceeded error retry|unreachable|no route to host", take: connectError},
+		{kind: ConnectError, words: "connection refused|timed out|connection abort|connect aborted|failed to connect|exceeded retries|exceeded error retry|unreachable|no route to host", take: connectError},
 		{kind: PeerGone, words: "closed by remote peer|connection reset by peer|broken pipe|remote process exited", take: none},
 		{kind: Stranger, words: "wrong magic|magic mismatch"},
 		{kind: NoInterface, words: "no socket interface found|no usable listening interface|no interface found|couldn't find any interface|unable to find interface"},
@@ -55,11 +55,11 @@ func seenNCCL() []seen {
 		{kind: OpenFiles, words: "too many open files"},
 		{kind: NoRealPath, words: "could not find real path"},
 		{kind: TopologyLimit, words: "xml", pattern: `(?i)(too many XML (?:nodes|elements)|xml.{0,60}(?:limit|too many nodes|max(?:imum)? (?:number )?of nodes|node limit))`, take: none},
-		{kind: LoneRing, words: "channel 0|channel 1|channel 2|channel 3", pattern: `Channel \d+/\d+ : +0 *$`},
+		{kind: LoneRing, words: "/01 : |/02 : |/04 : |/08 : |/12 : |/16 : |/20 : |/24 : |/32 : |/64 : ", take: loneRing},
 		{kind: CollChannels, words: " coll channels", pattern: `(\d+) coll channels`},
 		{kind: IommuWarning, words: "missing \"iommu=pt\"|iommu=pt", pattern: `(?i)(missing "?iommu=pt)`, take: none},
 		{kind: CPUEmpty, words: "is empty, ignoring", take: none},
-		{kind: Returned, words: " -> ", pattern: `NCCL INFO [\w/]+\.(?:cc|h|cu|cpp):\d+ -> (\d+)`},
+		{kind: Returned, words: ".cc:|.cu:|.cpp:", pattern: `NCCL INFO [\w/]+\.(?:cc|h|cu|cpp):\d+ -> (\d+)`},
 		{kind: TopoFile, words: "loading topology file", pattern: `Loading topology file (\S+)`},
 		{kind: NCCLVersion, words: "nccl version|rccl version|nccl==|nccl_version|nccl-library", pattern: `(?i)n?[nr]ccl(?:[ _]version[ :=]+|==)v?(\d+\.\d+(?:\.\d+)?)`},
 		{kind: TableWrong, words: "out of bounds values", pattern: `Out of bounds values : (\d+) FAILED`},
@@ -106,6 +106,12 @@ func shapeOf(g []string) ([]string, bool) {
 		out = append(out, s[i])
 	}
 	return []string{string(out)}, true
+}
+
+// loneRing reports "Channel 00/32 :    0", a ring of one rank.
+func loneRing(g []string) ([]string, bool) {
+	i := strings.LastIndex(g[0], " : ")
+	return nil, strings.Contains(g[0][:i], "Channel ") && strings.TrimSpace(g[0][i+3:]) == "0"
 }
 
 // address keeps the interface and what kind of address it has.

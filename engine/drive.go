@@ -13,8 +13,12 @@ func gosched() { runtime.Gosched() }
 
 // Waiting: how long a group looks again and again before it sleeps, when it begins to put
 // messages aside, and how often a sleep is interrupted to look at contexts and limits.
+//
+// Putting aside is what no schedule of ours needs, and costs two copies and fresh memory: a rank
+// must not begin with it only because its peer is at another message of some megabytes, or waits
+// for a processor.
 const (
-	stuckAfter = time.Millisecond
+	stuckAfter = 10 * time.Millisecond
 	slice      = 20 * time.Millisecond
 )
 

@@ -14,6 +14,7 @@ type choice struct {
 	name     string
 	from     unit.Bytes
 	channels int // 0 is 1
+	pieces   int // of a chain; 0 is the usual
 }
 
 // Pick is the schedule that the engine takes for an operation when nobody names one. Small
@@ -40,9 +41,10 @@ func (g *Group) Pick(op coll.Op) (*schedule.Schedule, error) {
 // apart is what comes first where the ranks are on several hosts. Channels fill the pauses in
 // which a part waits for its turn, and let what goes on inside a host and between hosts overlap.
 func apart(kind coll.Kind, hosts [][]int) []choice {
-	mixed := false
+	mixed, ranks := false, 0
 	for _, h := range hosts {
 		mixed = mixed || len(h) > 1
+		ranks += len(h)
 	}
 	switch {
 	case kind == coll.AllReduce && mixed:
@@ -53,6 +55,8 @@ func apart(kind coll.Kind, hosts [][]int) []choice {
 		}
 	case kind == coll.AllReduce:
 		return []choice{{from: 4 * unit.MiB, name: "ring", channels: 2}, {from: 16 * unit.KiB, upTo: 512 * unit.KiB, name: "rabenseifner"}}
+	case kind == coll.Broadcast && ranks <= 4: // hosts wake by themselves, and work at once
+		return []choice{{from: 512*unit.KiB + 1, name: "chain"}}
 	case mixed && (kind == coll.ReduceScatter || kind == coll.AllGather):
 		return []choice{{from: unit.MiB, name: "hierarchical", channels: 4}}
 	}
@@ -66,7 +70,7 @@ func pick(op coll.Op, p schedule.Params, list []choice) (*schedule.Schedule, err
 		if size := op.Size(p.Ranks); size < c.from || c.upTo != 0 && size > c.upTo {
 			continue
 		}
-		p.Channels, p.Inner = c.channels, "direct"
+		p.Channels, p.Pieces, p.Inner = c.channels, c.pieces, "direct"
 		s, err := schedule.Build(op.Kind, c.name, p)
 		if err == nil {
 			return s, nil
@@ -130,8 +134,8 @@ func choices(kind coll.Kind, n int, t Transport) []choice {
 		if t == Shm || n == 2 {
 			return []choice{{name: "binomial"}}
 		}
-		if n <= 4 {
-			return []choice{{upTo: 512 * unit.KiB, name: "binomial"}, {name: "chain"}}
+		if n <= 4 { // every piece wakes a rank, which takes as long as moving some of it
+			return []choice{{upTo: 512 * unit.KiB, name: "binomial"}, {upTo: 4 * unit.MiB, name: "chain", pieces: 2}, {name: "chain"}}
 		}
 		return []choice{{upTo: 512 * unit.KiB, name: "binomial"}, {name: "scatter_allgather"}}
 	case coll.Reduce:

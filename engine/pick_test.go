@@ -25,6 +25,8 @@ func TestPickKnowsHosts(t *testing.T) {
 		{"aabb", coll.AllReduce, 1 * unit.KiB, "recursive_doubling", Auto},
 		{"aabb", coll.AllGather, 16 * unit.MiB, "hierarchical", Auto},
 		{"aabb", coll.Broadcast, 16 * unit.MiB, "chain", Auto},
+		{"abcd", coll.Broadcast, 1 * unit.MiB, "chain", TCP},
+		{"abcd", coll.Broadcast, 1 * unit.KiB, "binomial", TCP},
 	}
 	for _, tt := range tests {
 		n := len(tt.boots)

@@ -73,25 +73,45 @@ func (s *search) grow(ctx context.Context) error {
 	return nil
 }
 
+// dive is how many nodes of each stage are taken before the best ones while fewer plans are known than
+// are wanted: they give something to cut by, and to show where the search is ended.
+const dive = 4
+
 // batch is the next nodes that could be among the best.
 func (s *search) batch() []*node {
 	var list []*node
-	for len(list) < batchSize && len(s.heap.list) > 0 {
-		n := s.heap.pop()
-		if len(s.best.by) >= s.best.top && n.value >= s.best.worst {
-			s.heap.list = nil // and so are all that follow
+	full := len(s.best.by) >= s.best.top
+	for stage := len(s.waiting.heaps) - 1; stage > 0 && !full; stage-- {
+		for range min(dive, len(s.waiting.heaps[stage].list)) {
+			list = s.choose(list, s.waiting.heaps[stage].pop())
+		}
+	}
+	for len(list) < batchSize {
+		at := s.waiting.first()
+		if at < 0 {
 			break
 		}
-		limit := math.Inf(1)
-		switch {
-		case n.leaf != nil:
-			limit = s.best.limit(n.kin())
-		case n.trunk != nil:
-			limit = s.best.limits(n.trunk, s.q.Spaces[n.space].ZeRO)
+		n := s.waiting.heaps[at].pop()
+		if full && n.value >= s.best.worst {
+			s.waiting.clear() // all that follow are no better
+			break
 		}
-		if n.value < limit {
-			list = append(list, n)
-		}
+		list = s.choose(list, n)
+	}
+	return list
+}
+
+// choose adds a node that could be among the best of its kin.
+func (s *search) choose(list []*node, n *node) []*node {
+	limit := math.Inf(1)
+	switch {
+	case n.leaf != nil:
+		limit = s.best.limit(n.kin())
+	case n.trunk != nil:
+		limit = s.best.limits(n.trunk, s.q.Spaces[n.space].ZeRO)
+	}
+	if n.value < limit {
+		list = append(list, n)
 	}
 	return list
 }
@@ -102,14 +122,14 @@ func (s *search) take(n *node, f *found) error {
 		return f.err
 	}
 	if f.undone {
-		s.heap.push(n)
+		s.waiting.push(n)
 		return nil
 	}
 	for _, m := range f.more {
 		if m.index == 0 {
-			m.index = s.heap.next()
+			m.index = s.waiting.next()
 		}
-		s.heap.push(m)
+		s.waiting.push(m)
 	}
 	s.opened += f.opened
 	s.bounded += f.bounded

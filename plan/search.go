@@ -110,7 +110,7 @@ type search struct {
 	bounds  *step.Bounds
 	fabrics []*step.Fabric    // by space
 	counts  []map[tally]int64 // by space, how many settings trunks have
-	heap    heap
+	waiting frontier
 	best    shortlist
 
 	considered, bounded, opened, priced int64
@@ -151,7 +151,7 @@ func (s *search) plant(ctx context.Context) {
 			})
 		}
 		if s.considered += settings; settings > 0 {
-			s.heap.push(&node{space: i, value: least, index: s.heap.next()})
+			s.waiting.push(&node{space: i, value: least, index: s.waiting.next()})
 		}
 	}
 }
@@ -215,8 +215,9 @@ func (s *search) value(space int, b step.Bound) float64 {
 
 // left is the least value of what is not priced.
 func (s *search) left() float64 {
-	if len(s.heap.list) == 0 {
+	at := s.waiting.first()
+	if at < 0 {
 		return math.Inf(1)
 	}
-	return s.heap.list[0].value
+	return s.waiting.heaps[at].list[0].value
 }

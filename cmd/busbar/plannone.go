@@ -72,9 +72,16 @@ func settingWords(j *workload.Job) string {
 // clash says which of the fixed settings exclude each other.
 func (c *planCmd) clash(a *asked, s *plan.Space) string {
 	var fixed []string
-	for flag, value := range map[string]string{"--parallel": c.Parallel, "--recompute": c.Recompute} {
-		if value != "" {
-			fixed = append(fixed, flag+" "+value)
+	for _, x := range []struct{ flag, value string }{
+		{"--parallel", c.Parallel},
+		{"--recompute", c.Recompute},
+		{"--schedule", strings.Join(c.Schedule, ",")},
+		{"--context", strings.Join(c.Context, ",")},
+		{"--offload", strings.Join(c.Offload, ",")},
+		{"--compress", strings.Join(c.Compress, ",")},
+	} {
+		if x.value != "" {
+			fixed = append(fixed, x.flag+" "+x.value)
 		}
 	}
 	j := s.Base
@@ -108,6 +115,12 @@ func (c *planCmd) contradiction(a *asked, s *plan.Space, j *workload.Job) string
 		j.Schedule = s.Schedule[0]
 	}
 	j.Split = split
+	if len(c.Compress) == 1 {
+		j.Compress = s.Compress[0]
+	}
+	if len(c.Offload) == 1 {
+		j.Offload = s.Offload[0]
+	}
 	if err := j.Check(); err != nil {
 		return err.Error()
 	}

@@ -175,7 +175,10 @@ func (p *planned) print(w io.Writer) error {
 	if p.name != "" {
 		name += " with " + p.name
 	}
-	fmt.Fprintf(w, "%s on %s, %s (%s): %s parameters, %d sequences of %d tokens a step, %s, %s\n", base.Model.Name, name, counted(p.query.Spaces[0].Ranks, "GPU"), p.query.GPU.Model.Title, thousands(base.Model.Params()), base.GlobalBatch, base.Seq, base.Precision, base.Framework)
+	fmt.Fprintf(w, "%s on %s, %s (%s): %s parameters, %s of %d tokens a step, %s, %s\n", base.Model.Name, name, counted(p.query.Spaces[0].Ranks, "GPU"), p.query.GPU.Model.Title, thousands(base.Model.Params()), counted(int(base.GlobalBatch), "sequence"), base.Seq, base.Precision, base.Framework)
+	if p.mixed != "" {
+		fmt.Fprintln(w, p.mixed)
+	}
 	fmt.Fprintf(w, "%s settings considered: %s cut in groups, %s bounded one by one, %s priced", thousands(a.Considered), thousands(a.Cut), thousands(a.Bounded), thousands(a.Priced))
 	if a.Whole {
 		fmt.Fprintf(w, "; none of the others is %s\n", p.goal.better())
@@ -234,7 +237,7 @@ func (p *planned) print(w io.Writer) error {
 	for _, c := range p.rows[0].changes {
 		fmt.Fprintf(w, "would help the first: %.1f%% more tokens a second by %s: %s\n", 100*c.Gain, c.Setting, c.Text)
 	}
-	if len(p.rows[0].changes) == 0 {
+	if len(p.rows[0].changes) == 0 && p.tuned != nil {
 		fmt.Fprintf(w, "nothing else that was tried gains the first %.1f%%: NCCL's settings, faster links of every kind, twice the memory\n", 100*leastHelp)
 	}
 	p.printTuned(w)

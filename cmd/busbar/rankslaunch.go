@@ -67,10 +67,9 @@ func (f *rankFlags) launch(e *env, n int, j job) error {
 				cmd.Stderr = unwrapped(e.stderr)
 			}
 		}
-		undo := func() {}
-		if n <= runtime.NumCPU() {
-			undo = engine.PinThread(r) // the rank inherits it
-		}
+		// The rank inherits the processor. Where ranks are more than processors, those that wait
+		// sleep, and the kernel would let three share one while the other is idle.
+		undo := engine.PinThread(r % runtime.NumCPU())
 		err = cmd.Start()
 		undo()
 		if err != nil {

@@ -1,5 +1,5 @@
-// Fuzzall runs every fuzz target of the module for a short while, one after the
-// other, because go test -fuzz takes one target at a time.
+// Fuzzall runs every fuzz target of the module for a short while, one a
+// processor, because go test -fuzz takes one target at a time.
 package main
 
 import (
@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
+	"sync"
 )
 
 func main() {
@@ -22,40 +24,70 @@ func main() {
 	}
 }
 
+// target is a fuzz target of a package.
+type target struct{ pkg, name string }
+
 func run(each string) error {
+	targets, err := list()
+	if err != nil {
+		return err
+	}
+	// One worker a target and a target a processor: most of the time goes into linking and starting,
+	// which more workers of one target only wait for.
+	next := make(chan target)
+	var mu sync.Mutex
+	var failed []error
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for t := range next {
+				if err := fuzz(t, each); err != nil {
+					mu.Lock()
+					failed = append(failed, err) // the others are worth knowing too
+					mu.Unlock()
+				}
+			}
+		})
+	}
+	for _, t := range targets {
+		next <- t
+	}
+	close(next)
+	wg.Wait()
+	if len(failed) > 0 {
+		return errors.Join(failed...)
+	}
+	fmt.Printf("fuzzed %d targets, %s each\n", len(targets), each)
+	return nil
+}
+
+// list is every fuzz target of the module.
+func list() ([]target, error) {
 	out, err := exec.Command("go", "test", "-list", "^Fuzz", "./...").CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("%w\n%s", err, out)
+		return nil, fmt.Errorf("%w\n%s", err, out)
 	}
-	var targets []string
-	var failed []error
-	count := 0
+	var all []target
+	var names []string
 	for line := range strings.Lines(string(out)) {
 		f := strings.Fields(line)
 		switch {
 		case len(f) == 1 && strings.HasPrefix(f[0], "Fuzz"):
-			targets = append(targets, f[0])
+			names = append(names, f[0])
 		case len(f) >= 2 && f[0] == "ok":
-			for _, t := range targets {
-				if err := fuzz(f[1], t, each); err != nil {
-					failed = append(failed, err) // the others are worth knowing too
-				}
-				count++
+			for _, n := range names {
+				all = append(all, target{f[1], n})
 			}
-			targets = nil
+			names = nil
 		}
 	}
-	if len(failed) > 0 {
-		return errors.Join(failed...)
-	}
-	fmt.Printf("fuzzed %d targets, %s each\n", count, each)
-	return nil
+	return all, nil
 }
 
-func fuzz(pkg, target string, each string) error {
-	out, err := exec.Command("go", "test", "-run", "^$", "-fuzz", "^"+target+"$", "-fuzztime", each, pkg).CombinedOutput()
+func fuzz(t target, each string) error {
+	out, err := exec.Command("go", "test", "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", each, "-parallel", "1", t.pkg).CombinedOutput()
 	if err != nil {
-		return fmt.Errorf("%s %s: %w\n%s", pkg, target, err, out)
+		return fmt.Errorf("%s %s: %w\n%s", t.pkg, t.name, err, out)
 	}
 	return nil
 }

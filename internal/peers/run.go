@@ -24,6 +24,7 @@ type key struct {
 type sample struct {
 	micros float64
 	others float64
+	round  int
 }
 
 // book holds all that was measured.
@@ -33,6 +34,12 @@ type book struct {
 	samples map[key][]sample
 	errors  []string
 	others  []float64
+
+	only   *cell  // nil is all of them
+	algos  string // of ours, besides what the engine picks
+	again  int    // rounds more for cells that miss a goal
+	played []trial
+	close  []key // that were measured again
 }
 
 // loud is the share of the processors from which on a round is taken only where no quieter one
@@ -41,16 +48,22 @@ const loud = 0.10
 
 // play lets every side do a trial once. Who begins changes from round to round.
 func (b *book) play(ctx context.Context, t *trial, round int) {
-	all := slices.DeleteFunc(sides(), func(s side) bool { return !s.takes(t) || s.name == spinner && t.crowded() && round > 0 })
+	if !b.narrowed(t) {
+		return
+	}
+	if round == 0 {
+		b.played = append(b.played, *t)
+	}
+	all := slices.DeleteFunc(sides(b.algos), func(s side) bool { return !s.takes(t) || s.name == spinner && t.crowded() && round > 0 })
 	for i := range all {
 		if ctx.Err() != nil {
 			return
 		}
-		b.one(ctx, t, all[(i+round)%len(all)])
+		b.one(ctx, t, all[(i+round)%len(all)], round)
 	}
 }
 
-func (b *book) one(ctx context.Context, t *trial, s side) {
+func (b *book) one(ctx context.Context, t *trial, s side, round int) {
 	limit := time.Duration(20+4*t.budget*float64(len(t.sizes))) * time.Second
 	if s.name == spinner && t.crowded() {
 		t = t.brief()
@@ -74,7 +87,7 @@ func (b *book) one(ctx context.Context, t *trial, s side) {
 	}
 	for size, micros := range got {
 		k := key{t.section, t.op, t.ranks, size, s.name}
-		b.samples[k] = append(b.samples[k], sample{micros, others})
+		b.samples[k] = append(b.samples[k], sample{micros, others, round})
 	}
 }
 
@@ -129,7 +142,7 @@ func (b *book) best(k key) (float64, bool) {
 		return x, true
 	}
 	least, found := 0.0, false
-	for _, s := range sides() {
+	for _, s := range sides("") {
 		if !strings.HasPrefix(s.name, k.side+"/") {
 			continue
 		}
@@ -163,7 +176,7 @@ func (b *book) median(k key) (float64, bool) {
 }
 
 // bare measures what plain sockets carry.
-func (b *book) bare(ctx context.Context, section string, ranks, runs int, sizes []int64) {
+func (b *book) bare(ctx context.Context, section string, ranks, runs int, sizes []int64, round int) {
 	if len(sizes) == 0 {
 		return
 	}
@@ -183,7 +196,7 @@ func (b *book) bare(ctx context.Context, section string, ranks, runs int, sizes 
 	got, _ := rows(plain, "", out)
 	for size, micros := range got {
 		k := key{section, "all_reduce", ranks, size, plain}
-		b.samples[k] = append(b.samples[k], sample{micros, others})
+		b.samples[k] = append(b.samples[k], sample{micros, others, round})
 	}
 }
 

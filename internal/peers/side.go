@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 
@@ -32,8 +31,6 @@ type trial struct {
 // spinner is the side whose ranks do not give way to each other: with more ranks than cores it
 // takes hundreds of times as long as anybody else, which a few runs show.
 const spinner = "MPICH"
-
-func (t *trial) crowded() bool { return t.ranks > runtime.NumCPU() }
 
 // brief is the trial with as few runs as can be.
 func (t *trial) brief() *trial {
@@ -66,20 +63,25 @@ type side struct {
 const us = "busbar"
 
 // sides are all that take part. Gloo counts as one; of its algorithms the fastest is taken.
-func sides() []side {
+func sides(algos string) []side {
 	any := func(*trial) bool { return true }
 	tcp := func(t *trial) bool { return t.over == "tcp" }
 	reduceOnly := func(t *trial) bool { return t.over == "tcp" && t.op == "all_reduce" }
-	return []side{
-		{us, any, busbar},
+	return append([]side{
+		{us, any, busbar()},
 		{"Open MPI", any, openMPI},
 		{"MPICH", any, mpich},
 		{"Gloo/ring", tcp, gloo("ring")},
 		{"Gloo/hd", reduceOnly, gloo("hd")},
-	}
+	}, ownAlgos(algos)...)
 }
 
-func busbar(ctx context.Context, dir string, t *trial) []*exec.Cmd {
+// busbar is our own side, with words about the algorithm.
+func busbar(how ...string) func(ctx context.Context, dir string, t *trial) []*exec.Cmd {
+	return func(ctx context.Context, dir string, t *trial) []*exec.Cmd { return ranks(ctx, dir, t, how) }
+}
+
+func ranks(ctx context.Context, dir string, t *trial, how []string) []*exec.Cmd {
 	factor := "2"
 	if len(t.sizes) > 1 {
 		factor = strconv.FormatInt(t.sizes[1]/t.sizes[0], 10)
@@ -89,6 +91,7 @@ func busbar(ctx context.Context, dir string, t *trial) []*exec.Cmd {
 		"-b", strconv.FormatInt(t.sizes[0], 10), "-e", strconv.FormatInt(t.sizes[len(t.sizes)-1], 10), "-f", factor,
 		"--iters", strconv.Itoa(t.iters), "-w", strconv.Itoa(t.warm),
 	}
+	words = append(words, how...)
 	if t.hosts == nil {
 		words = append(words, "--transport", t.over)
 		return []*exec.Cmd{exec.CommandContext(ctx, words[0], words[1:]...)}
@@ -173,7 +176,7 @@ func gloo(algorithm string) func(ctx context.Context, dir string, t *trial) []*e
 // rows reads microseconds by size: the document of busbar, or the lines of the peers' programs.
 func rows(name, op, out string) (map[int64]float64, error) {
 	got := map[int64]float64{}
-	if name != us {
+	if name != us && !strings.HasPrefix(name, us+"/") {
 		for _, line := range strings.Split(out, "\n") {
 			var size, runs int64
 			var micros float64

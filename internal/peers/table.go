@@ -49,7 +49,10 @@ func (b *book) report(w io.Writer, plan []table, began time.Time) (missed, goals
 	fmt.Fprintf(w, "All sides take turns; a time is that of runs back to back, the slowest rank's, and the median of the rounds. "+
 		"Sizes are nccl-tests'. all_reduce and broadcast are in place, the others out of place, all float32. "+
 		"A figure such as 1.8× is the peer's time divided by busbar's: above 1 busbar is faster. **Bold** misses the goal.\n\n")
-	fmt.Fprintf(w, "**%d of %d goals are met.**\n%s%s", goals-missed, goals, body.String(), why)
+	fmt.Fprintf(w, "**%d of %d goals are met.**\n%s", goals-missed, goals, body.String())
+	b.own(w)
+	b.spread(w)
+	io.WriteString(w, why)
 	if len(b.errors) > 0 {
 		fmt.Fprintf(w, "\n## What failed\n\n")
 		for _, e := range b.errors {
@@ -137,7 +140,7 @@ func (b *book) cells(w io.Writer, t table, n int, size int64) (missed, goals int
 			fmt.Fprint(w, " – |")
 		case s == plain:
 			share := theirs / ours
-			judge(fmt.Sprintf("%.0f%%", 100*share), size < 16<<20 || share >= t.reach)
+			judge(fmt.Sprintf("%.0f%%", 100*share), share >= t.least(s, size))
 		default:
 			judge(ratio(theirs/ours), theirs/ours >= t.goal.least(s, size))
 		}

@@ -73,8 +73,12 @@ func settingWords(j *workload.Job) string {
 func (c *planCmd) clash(a *asked, s *plan.Space) string {
 	var fixed []string
 	for _, x := range []struct{ flag, value string }{
-		{"--parallel", c.Parallel}, {"--recompute", c.Recompute}, {"--schedule", strings.Join(c.Schedule, ",")}, {"--context", strings.Join(c.Context, ",")},
-		{"--offload", strings.Join(c.Offload, ",")}, {"--compress", strings.Join(c.Compress, ",")},
+		{"--parallel", c.Parallel},
+		{"--recompute", c.Recompute},
+		{"--schedule", strings.Join(c.Schedule, ",")},
+		{"--context", strings.Join(c.Context, ",")},
+		{"--offload", strings.Join(c.Offload, ",")},
+		{"--compress", strings.Join(c.Compress, ",")},
 	} {
 		if x.value != "" {
 			fixed = append(fixed, x.flag+" "+x.value)

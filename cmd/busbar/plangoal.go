@@ -74,6 +74,18 @@ func (f *goalFlags) goal(m hardware.GPUModel, node int) (goal, error) {
 	return goal{name: "cost", objective: o, head: currency + "/Mtoken", scale: 1, unit: currency}, nil
 }
 
+// longest is what --max-step says, in seconds; 0 is any time.
+func (c *planCmd) longest() (float64, error) {
+	if c.MaxStep == "" {
+		return 0, nil
+	}
+	t, err := unit.ParseSpan(c.MaxStep)
+	if err != nil || t <= 0 {
+		return 0, fmt.Errorf("--max-step %q; expected a time, such as 30s", c.MaxStep)
+	}
+	return t.Seconds(), nil
+}
+
 // each is what a plan needs for a million tokens.
 func (g goal) each(p *plan.Plan) float64 { return p.Value * g.scale / p.Result.Tokens * 1e6 }
 

@@ -175,7 +175,11 @@ func (p *planned) print(w io.Writer) error {
 	if p.name != "" {
 		name += " with " + p.name
 	}
-	fmt.Fprintf(w, "%s on %s, %s (%s): %s parameters, %s of %d tokens a step, %s, %s\n", base.Model.Name, name, counted(p.query.Spaces[0].Ranks, "GPU"), p.query.GPU.Model.Title, thousands(base.Model.Params()), counted(int(base.GlobalBatch), "sequence"), base.Seq, base.Precision, base.Framework)
+	upTo := ""
+	if len(p.query.Spaces) > 1 {
+		upTo = "up to "
+	}
+	fmt.Fprintf(w, "%s on %s, %s%s (%s): %s parameters, %s of %d tokens a step, %s, %s\n", base.Model.Name, name, upTo, counted(p.query.Spaces[0].Ranks, "GPU"), p.query.GPU.Model.Title, thousands(base.Model.Params()), counted(int(base.GlobalBatch), "sequence"), base.Seq, base.Precision, base.Framework)
 	if p.mixed != "" {
 		fmt.Fprintln(w, p.mixed)
 	}

@@ -47,6 +47,9 @@ func Examine(s *evidence.Set) *Report {
 		}
 	}
 	found = append(found, c.audited(found)...)
+	if s.Told {
+		found = append(found, c.suspects(found)...)
+	}
 	explain(found, rules)
 	order(found)
 	return &Report{Findings: found, Lines: s.Lines, Unknown: s.Unknown, Sources: s.Sources, Samples: s.Samples}
@@ -91,6 +94,15 @@ func (c *Case) before(major, minor int) bool {
 
 // is reports that people told of a symptom.
 func (c *Case) is(names ...string) bool { return c.First(evidence.Symptom, names...) != nil }
+
+// slow reports that people complain of speed: they say so, or they give figures
+// and nothing worse.
+func (c *Case) slow() bool {
+	if c.is("slow", "drop") {
+		return true
+	}
+	return c.Told && len(c.Figures)+len(c.Changes) > 0 && !c.is("hang", "crash", "wrong") && !c.about("abovelimit") && !c.aboveLimit() && c.shareOfLine() < 0.7 && c.toldOf() < 0.7
+}
 
 // in reports that people told of a circumstance.
 func (c *Case) in(names ...string) bool { return c.First(evidence.Setting, names...) != nil }

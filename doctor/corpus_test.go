@@ -79,10 +79,26 @@ func TestTrials(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
+	tryAll(t, data, 0.85)
+}
+
+// Faults in our own words, after threads that are not among the published ones:
+// they were written before the rules knew their wording, and hold the rules to
+// what they learned.
+func TestOwnTrials(t *testing.T) {
+	data, err := os.ReadFile("testdata/trials.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tryAll(t, data, 0.95)
+}
+
+func tryAll(t *testing.T, data []byte, least float64) {
+	t.Helper()
 	if !MatchTrials(data) {
 		t.Fatal("not recognised")
 	}
-	list, err := ReadTrials("doctor-cases.jsonl", bytes.NewReader(data))
+	list, err := ReadTrials("trials", bytes.NewReader(data))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +122,7 @@ func TestTrials(t *testing.T) {
 		}
 	}
 	t.Logf("%d cases, %d decidable, %d hits", len(list), decidable, hits)
-	if float64(hits) < 0.85*float64(decidable) {
-		t.Errorf("%d of %d; want 85%%", hits, decidable)
+	if float64(hits) < least*float64(decidable) {
+		t.Errorf("%d of %d; want %.0f%%", hits, decidable, 100*least)
 	}
 }

@@ -35,6 +35,11 @@ type Finding struct {
 	ExplainedBy string `json:"explained_by,omitempty"`
 }
 
+// surface are findings that say what happened and not why; causes come before them.
+var surface = map[string]bool{
+	"nccl-error": true, "cuda-error": true, "peer-died": true, "collective-timeout": true, "init-incomplete": true, "wire-faster-than-nccl": true, "wrong-values": true,
+}
+
 // maxEvidence is how many lines a finding quotes.
 const maxEvidence = 6
 
@@ -63,7 +68,13 @@ func order(list []Finding) {
 			}
 			return 1
 		}
-		rank := func(f Finding) float64 { return -f.Confidence * weight(f.Severity) }
+		rank := func(f Finding) float64 {
+			w := weight(f.Severity)
+			if surface[f.ID] {
+				w *= 0.6
+			}
+			return -f.Confidence * w
+		}
 		return cmp.Or(cmp.Compare(root(a), root(b)), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.ID, b.ID))
 	})
 }

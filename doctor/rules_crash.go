@@ -225,7 +225,7 @@ func memlockLow(c *Case) *Finding {
 		Fix:   "ulimit -l unlimited in limits.conf and in the unit of the daemon that starts the job (LimitMEMLOCK=infinity); docker run --ulimit memlock=-1; IPC_LOCK in Kubernetes.",
 	}
 	low := c.lowMemlock()
-	refused := c.failed("memory", "ibv_create_cq", "ibv_create_qp", "ibv_reg_mr", "ibv_alloc_pd", "ibv_create_srq", "pin_user_pages", "ibv_reg_dmabuf")
+	refused := c.failed("memory", "ibv", "ibv_create_cq", "ibv_create_qp", "ibv_reg_mr", "ibv_alloc_pd", "ibv_create_srq", "pin_user_pages", "ibv_reg_dmabuf")
 	f.Evidence = c.quotes(refused, low, evidence.Pages)
 	switch {
 	case refused != nil && low != nil:
@@ -234,6 +234,8 @@ func memlockLow(c *Case) *Finding {
 		f.Cause = "Pages could not be pinned: a long-term pin must first move them out of memory reserved for contiguous allocation (CMA), which fails when little memory is free. " + f.Cause
 		f.Fix = "Free memory before the start (drop caches, compact memory), reduce the CMA reservation; then: " + f.Fix
 	case refused != nil:
+	case c.unexplained("ibv_create_cq", "ibv_create_qp", "ibv_reg_mr") != nil:
+		f.Confidence, f.Evidence = 0.7, c.quotes(c.unexplained("ibv_create_cq", "ibv_create_qp", "ibv_reg_mr"), low)
 	case low != nil && (c.broken() || c.rdma()):
 		f.Severity, f.Confidence = Warn, 0.7
 	case c.about("memlock") && c.is("crash"):
@@ -242,6 +244,18 @@ func memlockLow(c *Case) *Finding {
 		return nil
 	}
 	return f
+}
+
+// unexplained is a failure of a call for which no reason was printed.
+func (c *Case) unexplained(calls ...string) *evidence.Observation {
+	for _, o := range c.All(evidence.VerbsFailure) {
+		for _, call := range calls {
+			if o.Arg(1) == "" && strings.HasPrefix(o.Arg(0), call) {
+				return o
+			}
+		}
+	}
+	return nil
 }
 
 // lowMemlock is a limit of locked memory below 1 GiB.

@@ -97,13 +97,17 @@ func wrongInterface(c *Case) *Finding {
 	switch {
 	case o != nil && lo && c.hosts < 2 && !c.Has(evidence.ConnectError, evidence.ConnectRetry) && !c.broken():
 		return nil // a job on one host may talk to itself
-	case o != nil && (c.multinode() || c.broken() || c.Has(evidence.ConnectRetry)):
+	case o != nil && (c.multinode() || c.broken() || c.Told || c.Has(evidence.ConnectRetry)):
 		f.Title = fmt.Sprintf("NCCL uses the wrong network interface: %s", name)
 		f.Cause = fmt.Sprintf("%s is %s: other hosts cannot be reached through it, or only slowly. NCCL takes the first interface that is not docker or lo unless it is told.", name, why)
 		f.Evidence = c.quotes(o, evidence.ConnectError, evidence.ConnectRetry, "NCCL_SOCKET_IFNAME")
-		if !c.broken() && !c.Has(evidence.ConnectRetry) {
+		if !c.broken() && !c.Has(evidence.ConnectRetry) && !c.Told {
 			f.Severity, f.Confidence = Warn, 0.6
 		}
+	case c.about("mgmt") && c.slow():
+		f.Title = "Training traffic goes over the management network"
+		f.Cause = "The interface that NCCL is told to use, or finds first, is the management port, which is slower than the network that was built for training."
+		f.Severity, f.Confidence, f.Evidence = Warn, 0.75, append(c.told("mgmt", "slow"), c.quotes("NCCL_SOCKET_IFNAME")...)
 	case c.mixedLayers() != nil:
 		f.Title = "InfiniBand and Ethernet (RoCE) ports are used together"
 		f.Cause = "NCCL_IB_HCA lets NCCL use ports of both link layers; they cannot talk to each other, and rails then differ between hosts."
@@ -261,6 +265,8 @@ func netMismatch(c *Case) *Finding {
 	case c.adaptersDiffer() != nil:
 		f.Severity, f.Confidence, f.Evidence = Warn, 0.75, c.adaptersDiffer()
 		f.Where = hosts(c.All(evidence.IBUsing))
+	case c.about("nicset") && (c.broken() || c.slow()):
+		f.Severity, f.Confidence, f.Evidence = Warn, 0.65, c.told("nicset", "hang")
 	case c.is("hang") && c.rdma() && (c.in("container") || c.in("multinode")) && c.Has(evidence.OverNet) && !c.Has(evidence.ConnectError, evidence.Completion):
 		f.Severity, f.Confidence, f.Evidence = Warn, 0.5, append(c.told("hang", "container"), c.quotes(evidence.OverNet)...)
 	default:
@@ -308,7 +314,7 @@ func containerNoRDMA(c *Case) *Finding {
 	switch {
 	case c.about("ibdisabled") && c.in("container"):
 		f.Confidence, f.Evidence = 0.75, c.told("ibdisabled", "container")
-	case c.in("container") && sockets && c.multinode():
+	case c.in("container") && sockets && (c.multinode() || c.Has(evidence.NoIB)):
 		f.Confidence, f.Evidence = 0.75, append(c.told("container"), c.quotes(evidence.NoIB, evidence.Network)...)
 	case c.in("container") && (big >= 20 || c.tableDrop() >= 20):
 		f.Confidence, f.Evidence = 0.7, append(c.told("container", "slow", "drop"), c.changeQuotes()...)
@@ -402,7 +408,7 @@ func socketFallback(c *Case) *Finding {
 	switch {
 	case !c.multinode():
 		return nil
-	case c.rdma() && c.hosts > 1, c.Has(evidence.IBUsing), c.is("slow") && !c.in("tcp"):
+	case c.rdma() && c.hosts > 1, c.Has(evidence.IBUsing), c.slow() && !c.in("tcp"):
 		f.Severity, f.Confidence = Warn, 0.8
 		f.Title = "NCCL fell back to TCP sockets although RDMA is there"
 	case c.is("slow"):
@@ -430,7 +436,7 @@ func (c *Case) fastCluster() bool {
 }
 
 func tcpx(c *Case) *Finding {
-	if !c.in("gcp") || !c.is("slow") && !c.about("plugin") {
+	if !c.in("gcp") || !c.slow() && !c.about("plugin") && c.First(evidence.Network, "Socket") == nil {
 		return nil
 	}
 	return &Finding{

@@ -59,9 +59,12 @@ func acs(c *Case) *Finding {
 	case wire > 0:
 		f.Severity, f.Confidence, f.Evidence = Warn, 0.55, c.wireQuotes()
 		f.Cause = fmt.Sprintf("The wire carries %.0f GB/s a NIC in a test without GPUs and NCCL far less, so the loss is between GPU and NIC: ACS or a translating IOMMU is the first thing to check there. ", wire) + f.Cause
+	case c.about("gpupath") && c.slow() && !c.Has(evidence.PeermemAbsent):
+		f.Severity, f.Confidence, f.Evidence = Warn, 0.65, append(c.told("gpupath"), c.figureQuotes()...)
+		f.Cause = "The NIC is fast with host memory and slow with GPU memory, so the loss is on the PCIe path between GPU and NIC. " + f.Cause
 	case c.about("acs"):
 		f.Severity, f.Confidence, f.Evidence = Warn, 0.5, c.told("acs")
-	case c.in("vm") && c.in("nvswitch", "ib", "roce") && c.is("slow", "hang") && !c.Has(evidence.NoRealPath):
+	case c.in("vm") && c.in("nvswitch", "ib", "roce") && (c.slow() || c.is("hang")) && !c.Has(evidence.NoRealPath):
 		f.Severity, f.Confidence, f.Evidence = Warn, 0.5, c.told("vm", "slow", "hang")
 		f.Cause = "In a virtual machine GPUDirect RDMA needs ACS set on the host so that direct translated P2P is allowed, and ATS on the NIC; without, GPU and NIC talk through the root complex. " + f.Cause
 	default:
@@ -203,7 +206,7 @@ func (c *Case) toldGDR(f *Finding) bool {
 		f.Cause = "The rate fell several times over with a release, as it does when the new one no longer finds the way from NIC to GPU. " + f.Cause
 	case c.First(evidence.Release, "kernel") != nil && drop >= 2:
 		f.Confidence, f.Evidence = 0.5, c.told("kernel")
-	case c.about("gdr") && c.is("slow", "drop"):
+	case c.about("gdr") && c.slow() && !c.hurts("gdr") && !c.hurts("gpudirect"):
 		f.Confidence, f.Evidence = 0.6, c.told("gdr", "slow")
 	case c.in("pcie-gpu") && c.is("drop") && c.in("reducescatter") && drop >= 1.5:
 		f.Confidence, f.Evidence = 0.45, append(c.told("pcie-gpu", "drop"), c.changeQuotes()...)
@@ -300,12 +303,10 @@ func numa(c *Case) *Finding {
 		if c.hurts("p2p") || c.in("epyc") {
 			f.Confidence = 0.65
 		}
-	case c.about("numa") && c.is("slow", "hang"):
-		f.Evidence = c.told("numa", "slow")
+	case c.about("numa") && c.slow() && !c.in("vm"):
+		f.Confidence, f.Evidence = 0.65, c.told("numa", "slow")
 	case c.in("pcie-gpu") && c.in("reducescatter") && c.is("drop"):
 		f.Confidence, f.Evidence = 0.4, c.told("pcie-gpu", "drop")
-	case c.in("epyc") && c.is("hang"):
-		f.Confidence, f.Evidence = 0.45, c.told("epyc", "hang")
 	default:
 		return nil
 	}
@@ -390,11 +391,11 @@ func vmTopology(c *Case) *Finding {
 	case c.Has(evidence.NoRealPath):
 		f.Confidence, f.Evidence = 0.85, c.quotes(evidence.NoRealPath, evidence.TopoFile, "NCCL_TOPO_FILE")
 		f.Cause = "A bus id of the topology file is not on this machine: the file was made for another one, or its GPU tags and bus ids are the host's. " + f.Cause
-	case c.in("vm") && c.is("slow", "drop", "hang"):
+	case c.in("vm") && (c.slow() || c.is("hang", "crash")):
 		f.Evidence = c.told("vm", "slow", "drop", "onenic")
-	case c.in("vm") && c.about("topofile", "onenic"):
+	case c.in("vm") && c.about("topofile", "onenic", "numa", "topology"):
 		f.Evidence = c.told("vm", "topofile")
-		if !c.is("slow", "crash", "hang") && !c.about("onenic") {
+		if !c.is("slow", "crash", "hang") && (c.about("howto") || !c.about("onenic", "numa", "topology")) {
 			f.Severity, f.Confidence = Note, 0.7
 			f.Title = "How a virtual machine's topology file must look"
 		}

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -52,7 +53,7 @@ func topologyLimit(c *Case) *Finding {
 func planDiffers(c *Case) *Finding {
 	if c.about("crossnic") && c.in("multinode") || c.about("crossrail") {
 		return &Finding{
-			Severity: Warn, Confidence: 0.6, Title: "Hosts do not build the same rings (cross-rail traffic)",
+			Severity: Warn, Confidence: 0.55, Title: "Hosts do not build the same rings (cross-rail traffic)",
 			Cause: "NCCL's search gave hosts different results (crossNic 0 and 1, or trees and PXN that leave the rail), so traffic changes rails and meets in the spine.",
 			Fix:   "Compare the Pattern lines of all hosts (NCCL_DEBUG_SUBSYS=GRAPH); NCCL_CROSS_NIC=0 everywhere; equal NICs and topology on all hosts.", Evidence: c.told("crossnic", "crossrail"),
 		}
@@ -126,7 +127,7 @@ func singleRank(c *Case) *Finding {
 		if !c.in("multinode") && !c.about("nocomm") && c.Log != nil && c.hosts < 2 {
 			f.Severity, f.Confidence = Note, 0.5 // one GPU alone may be meant
 		}
-	case c.about("busbw0"), c.about("nocomm"):
+	case c.about("busbw0"), c.about("nocomm") && c.ranks <= 1:
 		f.Confidence, f.Evidence = 0.75, c.told("busbw0", "nocomm")
 	case c.zeroTables():
 		f.Severity, f.Confidence, f.Evidence = Warn, 0.6, c.quotes(evidence.Average)
@@ -161,11 +162,34 @@ func singleNIC(c *Case) *Finding {
 		f.Evidence = c.quotes(o, evidence.OverNet)
 		return f
 	}
+	if hca := c.value("NCCL_IB_HCA"); oneDevice(hca) && c.slow() && severalNICs.MatchString(c.toldText()) {
+		f.Cause = "NCCL_IB_HCA=" + hca + " names one NIC and there are several. " + f.Cause
+		f.Evidence = c.quotes("NCCL_IB_HCA")
+		return f
+	}
 	if c.about("onenic") || c.blames("nic") && c.is("slow") && !c.is("crash", "hang") {
 		f.Evidence = c.told("onenic", "nic")
 		return f
 	}
 	return nil
+}
+
+// oneDevice reports a list of one NIC, by its whole name.
+func oneDevice(hca string) bool {
+	return hca != "" && !strings.ContainsAny(hca, ",^") && hca[len(hca)-1] >= '0' && hca[len(hca)-1] <= '9'
+}
+
+var severalNICs = regexp.MustCompile(`(?i)\b(?:[2-9]|\d\d|two|four|eight)(?:x| x | )(?:\d+ ?G\S* )?(?:IB |RDMA |RoCE )?(?:NICs|HCAs|rails|\d+G)`)
+
+// toldText is all that was told, for patterns that span what is told apart.
+func (c *Case) toldText() string {
+	var b strings.Builder
+	for _, k := range []evidence.Kind{evidence.Symptom, evidence.Setting, evidence.Topic} {
+		for _, q := range c.quotes(k) {
+			b.WriteString(q.Text + "\n")
+		}
+	}
+	return b.String()
 }
 
 // idleNICs is the list of adapters of which the connections use the first alone,

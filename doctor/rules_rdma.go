@@ -55,7 +55,9 @@ func mtuMismatch(c *Case) *Finding {
 	length := c.verdictOf("LOC_LEN_ERR", "1")
 	sizes := map[string]bool{}
 	for _, o := range c.All(evidence.ActiveMTU) {
-		sizes[o.Arg(0)] = true
+		for _, n := range strings.Split(o.Arg(0), ",") {
+			sizes[n] = true
+		}
 	}
 	switch small := c.smallMTU(); {
 	case len(sizes) > 1 && (c.broken() || c.is("slow") || c.Told) || length != nil && c.Has(evidence.ActiveMTU):

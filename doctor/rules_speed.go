@@ -25,7 +25,7 @@ func speedRules() []Rule {
 }
 
 func twoNodeTree(c *Case) *Finding {
-	if !c.about("abovelimit") && !(c.about("tree") && c.about("ring") && c.twoNodes() && !c.is("slow")) {
+	if !c.about("abovelimit") && !c.aboveLimit() && !(c.about("tree") && c.about("ring") && c.twoNodes() && !c.is("slow")) {
 		return nil
 	}
 	return &Finding{
@@ -33,6 +33,18 @@ func twoNodeTree(c *Case) *Finding {
 		Cause: "With two nodes the tree sends each byte over the network once in each direction where the ring sends it twice, so bus bandwidth, which is defined for the ring, comes out up to twice the NICs' rate. Nothing is wrong, and the figure does not prove the fabric healthy.",
 		Fix:   "None; NCCL_ALGO=Ring, or four nodes and more, to judge the network.", Evidence: c.told("abovelimit", "tree", "ring"),
 	}
+}
+
+// aboveLimit reports that somebody tells of more than what they say can come.
+func (c *Case) aboveLimit() bool {
+	for _, f := range c.Figures {
+		for _, g := range c.Figures {
+			if f.Expected && !g.Expected && f.Quote == g.Quote && g.Tool != "wire" && g.GBps > 1.1*f.GBps && !f.Bits == !g.Bits && c.twoNodes() {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // twoNodes reports that two nodes are spoken of.
@@ -116,7 +128,7 @@ func slowNetwork(c *Case) *Finding {
 }
 
 func tcpBound(c *Case) *Finding {
-	if !c.in("tcp") || c.in("roce", "ib") || !c.is("slow") || c.Has(evidence.ConnectError) {
+	if !c.in("tcp") || c.in("roce", "ib", "efa") || !c.slow() || c.Has(evidence.ConnectError) {
 		return nil
 	}
 	best := 0.0
@@ -194,7 +206,7 @@ func ringOrTree(c *Case) *Finding {
 		f.Title = "Traffic through another GPU's NIC (PXN) is slow here"
 		f.Cause = "With PXN a GPU sends through the NIC of another GPU over NVLink, which aggregates messages but costs where NVLink or the proxy's path is slow."
 		f.Fix, f.Evidence = "NCCL_PXN_DISABLE=1 to compare", append(c.told("pxn", "slow"), c.quotes(evidence.Hurts)...)
-	case c.about("tree") && c.about("ring") && (c.is("slow") || len(c.Figures) > 1) && !c.about("abovelimit"):
+	case c.about("tree") && c.about("ring") && !c.about("abovelimit") && !c.aboveLimit() && !c.is("hang", "crash", "wrong"):
 		f.Evidence = append(c.told("tree", "ring"), c.figureQuotes()...)
 		if !c.is("slow") && c.twoNodes() && !c.manyNodes() {
 			f.Confidence = 0.4

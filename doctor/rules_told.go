@@ -44,6 +44,10 @@ func fabric(c *Case) *Finding {
 		f.Confidence, f.Evidence = 0.5, append(c.told("multinode", "slow"), c.figureQuotes()...)
 	case c.about("crossrail"):
 		f.Confidence, f.Evidence = 0.6, c.told("crossrail")
+	case (c.blames("racks") || c.about("routing")) && (c.slow() || c.is("unstable")):
+		f.Confidence, f.Evidence = 0.65, append(c.told("racks", "routing", "slow"), c.figureQuotes()...)
+	case c.is("scale") && (c.is("unstable") || c.slow()) && !c.is("hang", "crash"):
+		f.Evidence = append(c.told("scale", "unstable"), c.figureQuotes()...)
 	default:
 		return nil
 	}

@@ -29,7 +29,7 @@ type figureReader struct {
 
 func newFigureReader() *figureReader {
 	const number = `~?(\d[\d,]*(?:\.\d+)?)`
-	const unit = `(GB/s|GBps|GiB/s|Gb/s|Gbps|Gbit/s|Gbits/sec|MB/s|MiB/s|Mbit/s|Mb/s|Mbps|Mbits/sec)`
+	const unit = `(GB/s|GBps|GiB/s|Gb/s|Gbps|Gbit/s|Gbits/sec|Gbit\b|MB/s|MiB/s|Mbit/s|Mb/s|Mbps|Mbits/sec)`
 	return &figureReader{
 		pair:   regexp.MustCompile(`^[\s"]*([\w-]*\d{2,5}),([\w-]*\d{2,5})[":]* +(\d+(?:\.\d+)?)(?: GB/s)?\W*$`),
 		rate:   regexp.MustCompile(`(?i)((?:` + `~?\d[\d,]*(?:\.\d+)?` + `\s*(?:->|→|/|-|,|vs\.?|to|and)\s*){0,8})` + number + `\s*` + unit),
@@ -52,9 +52,9 @@ func (f *figureReader) read(s *Set, text string, q Quote) {
 	tool := toolOf(low)
 	for _, m := range f.rate.FindAllStringSubmatchIndex(text, 16) {
 		scale, bits := scaleOf(text[m[6]:m[7]])
-		tail := low[m[1]:min(len(low), m[1]+30)]
-		head := low[max(0, m[0]-30):m[0]]
-		expected := strings.Contains(tail, "expected") || strings.Contains(tail, "theoretical") || strings.Contains(tail, "max") || strings.Contains(head, "expected") || strings.Contains(head, "target") || strings.HasSuffix(strings.TrimSpace(head), "of")
+		tail := low[m[1]:min(len(low), m[1]+16)]
+		head := low[max(0, m[0]-26):m[0]]
+		expected := limits(tail) || limits(head) || strings.Contains(head, "carry") || strings.Contains(head, "should") || strings.HasSuffix(strings.TrimSpace(head), "instead of") || strings.HasSuffix(strings.TrimSpace(head), " of")
 		for _, n := range append(numberIn.FindAllString(text[m[2]:m[3]], 8), text[m[4]:m[5]]) {
 			if v, ok := number(n); ok && len(s.Figures) < maxFigures {
 				s.Figures = append(s.Figures, Figure{GBps: v * scale, Tool: tool, Expected: expected, Bits: bits, Quote: q.short()})
@@ -77,6 +77,16 @@ func (f *figureReader) read(s *Set, text string, q Quote) {
 		}
 		s.Changes = append(s.Changes, c)
 	}
+}
+
+// limits reports words that make a figure what should or could come.
+func limits(s string) bool {
+	for _, w := range []string{"expected", "theoretical", "max", "target", "line rate", "advertised", "capable", "limit of"} {
+		if strings.Contains(s, w) {
+			return true
+		}
+	}
+	return false
 }
 
 // toolOf says what measured the rates of a line.

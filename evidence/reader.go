@@ -30,6 +30,7 @@ type Reader struct {
 	mute    bool // sentences do not count
 
 	// Of the source at hand.
+	document         bool // it is written for machines from end to end
 	name             string
 	kept             bytes.Buffer // its text, for readers of whole formats
 	told             []sighting   // in sentences, until its length is known
@@ -57,6 +58,8 @@ func NewReader() *Reader {
 // Read takes in one source: a text, or a file that gzip or bzip2 made of it, or
 // an archive of such files.
 func (r *Reader) Read(name string, in io.Reader) error {
+	mute := r.mute
+	defer func() { r.mute = mute }()
 	b := bufio.NewReaderSize(in, 1<<16)
 	if archived, err := r.packed(name, b, 0); archived {
 		return err
@@ -82,6 +85,7 @@ func (r *Reader) text(name string, in *bufio.Reader) error {
 		return fmt.Errorf("%s: binary data (a zero byte at offset %d); expected text, or an archive of texts", name, i)
 	}
 	r.name = name
+	r.document = document(head)
 	r.kept.Reset()
 	r.told, r.sentences, r.count = r.told[:0], 0, 0
 	r.set.Sources = append(r.set.Sources, name)
@@ -100,10 +104,17 @@ func (r *Reader) text(name string, in *bufio.Reader) error {
 	if err != nil {
 		return err
 	}
-	if formats := r.whole(); !r.mute && r.count <= maxTalk && r.sentences <= maxSentences {
+	if formats := r.whole(); !r.mute && !r.document && r.count <= maxTalk && r.sentences <= maxSentences {
 		r.tell(formats)
 	}
 	return nil
+}
+
+// document reports a text that is XML, a manifest or a script, in which no
+// sentence tells of a fault.
+func document(head []byte) bool {
+	t := bytes.TrimSpace(bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")))
+	return bytes.HasPrefix(t, []byte("<")) || bytes.HasPrefix(t, []byte("#!")) || bytes.Contains(t, []byte("apiVersion:")) || bytes.HasPrefix(t, []byte("<?xml"))
 }
 
 // lines takes in all lines of a source.
@@ -139,6 +150,9 @@ func (r *Reader) keep(text string, num int, record bool) {
 
 // line shows one line to the recognisers whose words it holds.
 func (r *Reader) line(text string, num int, record bool) {
+	if record && r.bulk(text, num) {
+		return
+	}
 	if len(text) > 1<<15 && !record {
 		text = text[:1<<15]
 	}
@@ -149,7 +163,7 @@ func (r *Reader) line(text string, num int, record bool) {
 		if sentence == 0 {
 			sentence = 1
 			if num <= maxTalk && !record {
-				if words, ok := talk(text); ok && words >= 2 {
+				if words, ok := talk(text); ok && (words >= 2 || words == 1 && len(text) < 24) {
 					sentence = 2
 				} else if ok {
 					r.told = append(r.told, sighting{"", nil, q.short(), text})
@@ -192,6 +206,35 @@ func (r *Reader) line(text string, num int, record bool) {
 	if !took && !record && !said() && strings.Contains(text, "NCCL WARN") {
 		r.unknown(q)
 	}
+}
+
+// bulk takes the lines that make up most of a long log, without looking for words:
+// calls, of which NCCL's own reader keeps what matters, and connections, which are
+// counted by their way once a few of each were seen.
+func (r *Reader) bulk(text string, num int) bool {
+	_, msg, _ := strings.Cut(text, "NCCL INFO ")
+	if strings.Contains(msg, "NCCL ") {
+		return false // lines that ran together
+	}
+	if !strings.HasPrefix(msg, "Channel ") {
+		return strings.Contains(msg, ": opCount ")
+	}
+	var args []string
+	var ok bool
+	kind := OverP2P
+	switch g := []string{msg}; {
+	case strings.Contains(msg, " via P2P/"):
+		args, ok = overP2P(g)
+	case strings.Contains(msg, " via NET/"):
+		kind = OverNet
+		args, ok = overNet(g)
+	}
+	if !ok {
+		return false
+	}
+	host, rank := speaker(text)
+	r.set.add(kind, args, Quote{File: r.name, Line: num, Text: text}, host, rank)
+	return true
 }
 
 // special handles rows whose line holds several things.

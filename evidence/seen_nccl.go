@@ -7,6 +7,8 @@ import "strings"
 func seenNCCL() []seen {
 	return []seen{
 		{kind: Bootstrap, words: "bootstrap", pattern: `Bootstrap ?: Using (?:\[\d+\])?([\w.@-]+):([0-9a-fA-F.:%\w]*)<`, take: address},
+		{kind: Bootstrap, words: "net : using interface", pattern: `NET : Using interface ([\w.@-]+):([0-9a-fA-F.:%\w]*)<`, take: address},
+		{kind: NoPlugin, words: "libibverbs", pattern: `(?i)(?:failed to open|could not (?:open|find)|cannot open) (libibverbs\.so)`},
 		{kind: SocketUsing, words: "NET/Socket : Using|NET/Socket: Using", pattern: `NET/Socket ?: Using (\[\d+\].*)`, take: interfaces},
 		{kind: IBUsing, words: "NET/IB : Using|NET/IB: Using", pattern: `NET/IB ?: Using (\[.*)`, take: adapters},
 		{kind: Network, words: "using network", pattern: `Using network (AWS Libfabric|[\w./-]+)`},
@@ -26,11 +28,11 @@ func seenNCCL() []seen {
 		{kind: Verdict, words: "ibv_wc_", pattern: `IBV_WC_(\w+)`, take: upper},
 		{kind: Verdict, words: "local length error|remote invalid request|remote access error|local access violation|local protection error|retry counter exceeded|retry count exceeded|rnr retry|remote operation error", take: verdict},
 		{kind: AsyncEvent, words: "async event|async fatal event|async error event", pattern: `(?i)got (?:non-fatal )?async (?:fatal |error )*event ?:? ?(.{3,60})`, take: lowered},
-		{kind: VerbsFailure, words: "ibv_|mlx5dv_|reg_mr|create_cq|create_qp|modify_qp", take: verbs},
+		{kind: VerbsFailure, words: "ibv_|mlx5dv_|reg_mr|create_cq|create_qp|modify_qp|cannot allocate memory", take: verbs},
 		{kind: DeviceFailure, words: "unable to open device", pattern: `(?i)unable to open device (\w+)`},
 		{kind: DeviceFailure, words: "ibv_open_device failed"},
 		{kind: ConnectRetry, words: "retrying", pattern: `(?i)connect.{0,120}?(refused|timed out|no route to host|unreachable|reset|abort).{0,40}retrying`, take: lowered},
-		{kind: ConnectError, words: "connect|exceeded retries|exceeded error retry|unreachable|no route to host", take: connectError},
+		{kind: ConnectError, words: "connection refused|timed out|connection abort|connect aborted|failed to connect|exceeded retries|exceeded error retry|unreachable|no route to host", take: connectError},
 		{kind: PeerGone, words: "closed by remote peer|connection reset by peer|broken pipe|remote process exited", take: none},
 		{kind: Stranger, words: "wrong magic|magic mismatch"},
 		{kind: NoInterface, words: "no socket interface found|no usable listening interface|no interface found|couldn't find any interface|unable to find interface"},
@@ -52,12 +54,12 @@ func seenNCCL() []seen {
 		{kind: BadAlgorithm, words: "unrecognized element token|all entries except the first|no algorithm/protocol available|no algorithm available"},
 		{kind: OpenFiles, words: "too many open files"},
 		{kind: NoRealPath, words: "could not find real path"},
-		{kind: TopologyLimit, words: "xml", pattern: `(?i)(xml.{0,60}(?:limit|too many nodes|max(?:imum)? (?:number )?of nodes|node limit))`, take: none},
-		{kind: LoneRing, words: "channel 0|channel 1|channel 2|channel 3", pattern: `Channel \d+/\d+ : +0 *$`},
+		{kind: TopologyLimit, words: "xml", pattern: `(?i)(too many XML (?:nodes|elements)|xml.{0,60}(?:limit|too many nodes|max(?:imum)? (?:number )?of nodes|node limit))`, take: none},
+		{kind: LoneRing, words: "/01 : |/02 : |/04 : |/08 : |/12 : |/16 : |/20 : |/24 : |/32 : |/64 : ", take: loneRing},
 		{kind: CollChannels, words: " coll channels", pattern: `(\d+) coll channels`},
 		{kind: IommuWarning, words: "missing \"iommu=pt\"|iommu=pt", pattern: `(?i)(missing "?iommu=pt)`, take: none},
 		{kind: CPUEmpty, words: "is empty, ignoring", take: none},
-		{kind: Returned, words: " -> ", pattern: `NCCL INFO [\w/]+\.(?:cc|h|cu|cpp):\d+ -> (\d+)`},
+		{kind: Returned, words: ".cc:|.cu:|.cpp:", pattern: `NCCL INFO [\w/]+\.(?:cc|h|cu|cpp):\d+ -> (\d+)`},
 		{kind: TopoFile, words: "loading topology file", pattern: `Loading topology file (\S+)`},
 		{kind: NCCLVersion, words: "nccl version|rccl version|nccl==|nccl_version|nccl-library", pattern: `(?i)n?[nr]ccl(?:[ _]version[ :=]+|==)v?(\d+\.\d+(?:\.\d+)?)`},
 		{kind: TableWrong, words: "out of bounds values", pattern: `Out of bounds values : (\d+) FAILED`},
@@ -104,6 +106,12 @@ func shapeOf(g []string) ([]string, bool) {
 		out = append(out, s[i])
 	}
 	return []string{string(out)}, true
+}
+
+// loneRing reports "Channel 00/32 :    0", a ring of one rank.
+func loneRing(g []string) ([]string, bool) {
+	i := strings.LastIndex(g[0], " : ")
+	return nil, strings.Contains(g[0][:i], "Channel ") && strings.TrimSpace(g[0][i+3:]) == "0"
 }
 
 // address keeps the interface and what kind of address it has.

@@ -6,7 +6,7 @@ func seenProgram() []seen {
 		{kind: Watchdog, words: "collective operation timeout", pattern: `(?i)(?:\[Rank (?P<rank>\d+)\])?.{0,80}?collective operation timeout: WorkNCCL\(SeqNum=(\d+), OpType=(\w+)`},
 		{kind: Watchdog, words: "watchdog|watchdog caught|nccl timeout|collective operation timeout", pattern: `(?i)(watchdog.{0,40}timeout)`, take: none},
 		{kind: Progress, words: "last enqueued", pattern: `(?i)(?:\[Rank (?P<rank>\d+)\])?.{0,80}?last enqueued (?:nccl )?work: (-?\d+), last completed (?:nccl )?work: (-?\d+)`},
-		{kind: TorchError, words: "nccl", pattern: `\b(ncclSystemError|ncclUnhandledCudaError|ncclInternalError|ncclRemoteError|ncclInvalidUsage|ncclInvalidArgument|DistBackendError|DistNetworkError|DistStoreError)\b`},
+		{kind: TorchError, words: "ncclsystemerror|ncclunhandledcudaerror|ncclinternalerror|ncclremoteerror|ncclinvalidusage|ncclinvalidargument|distbackenderror|distnetworkerror|diststoreerror", pattern: `\b(ncclSystemError|ncclUnhandledCudaError|ncclInternalError|ncclRemoteError|ncclInvalidUsage|ncclInvalidArgument|DistBackendError|DistNetworkError|DistStoreError)\b`},
 		{kind: TorchError, words: "unhandled system error|unhandled cuda error|unhandled nccl error", pattern: `(?i)unhandled (system|cuda|nccl) error`, take: unhandled},
 		{kind: Rendezvous, words: "client socket has timed out|client socket has failed|tcpstore|rendezvoustimeouterror|rendezvousconnectionerror|wait timeout after|socket timeout", pattern: `(?i)(client socket has (?:timed out|failed)|Rendezvous(?:Timeout|Connection)Error|wait timeout after|TCPStore.{0,60}?(?:timed? ?out|fail)|Socket Timeout)`, take: none},
 		{kind: AddressInUse, words: "address already in use|eaddrinuse", take: none},

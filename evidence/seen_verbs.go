@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -11,7 +12,7 @@ func seenVerbs() []seen {
 		{kind: Counter, words: strings.ReplaceAll(counterWords, `\d_pause`, ""), pattern: `(?i)\b(` + counterWords + `)\b[^0-9a-z\n]{0,60}?(\d+)\b`, take: counter},
 		{kind: GID, words: "fe80:0000|0000:0000:0000:0000:0000:ffff", pattern: `^\s*(\w+)\s+\d+\s+(\d+)\s+([0-9a-f:]{39})\s+(?:[\d.]+\s+)?(v1|v2|V1|V2)\b`, take: gid},
 		{kind: MTU, words: "mtu ", pattern: `(?:^|\s)\d*:? ?([\w.@-]+):? +(?:<[^>]*>|.{0,60}?)\s*mtu (\d{3,5})\b`},
-		{kind: ActiveMTU, words: "active_mtu", pattern: `active_mtu\D{1,20}?(\d{3,5})\b`},
+		{kind: ActiveMTU, words: "active_mtu|active mtu", take: mtus},
 		{kind: PortState, words: "state:|physical state|port_state|phys_state|state (", pattern: `(?i)(?:physical state|phys(?:_| )state|\bstate|port_state):\s*(?:\d+ ?: ?|PORT_)?(down|polling|disabled|init|sleep|linkerrorrecovery)\b`, take: lowered},
 		{kind: AsyncEvent, words: "port error|link down", pattern: `(?i)NET/IB ?:.{0,40}(port error)`, take: lowered},
 		{kind: LinkDown, words: "link down|link is down|nic link is down|link became not ready|lost carrier", pattern: `(?i)\b(?:mlx5_core [0-9a-f:.]+ )?([\w.-]+): .{0,40}?(?:link (?:is )?down|lost carrier)`},
@@ -45,6 +46,20 @@ func counter(g []string) ([]string, bool) {
 		size = "10"
 	}
 	return []string{strings.ToLower(g[0]), size}, true
+}
+
+// mtus lists the RDMA sizes that a line about active_mtu names.
+func mtus(g []string) ([]string, bool) {
+	var list []string
+	for _, w := range strings.FieldsFunc(g[0], func(r rune) bool { return r < '0' || r > '9' }) {
+		switch w {
+		case "256", "512", "1024", "2048", "4096":
+			if !slices.Contains(list, w) {
+				list = append(list, w)
+			}
+		}
+	}
+	return []string{strings.Join(list, ",")}, len(list) > 0
 }
 
 func gid(g []string) ([]string, bool) {
@@ -148,6 +163,11 @@ func verbs(g []string) ([]string, bool) {
 				c = "ibv_" + c
 			}
 			return []string{c, why}, c != "ibv_open_device"
+		}
+	}
+	for _, w := range []string{"ib failure", "ib_", "verbs", "rdma", "couldn't allocate mr", "net/ib"} {
+		if why == "memory" && strings.Contains(low, w) {
+			return []string{"ibv", why}, true
 		}
 	}
 	return nil, false

@@ -30,7 +30,7 @@ func talk(text string) (words int, ok bool) {
 	if len(t) < 4 || len(t) > 1000 {
 		return 0, false
 	}
-	for _, mark := range []string{"NCCL INFO", "NCCL WARN", "Traceback", "File \"", "^^^", "0x7f", "):", "();", "::", "[rank", "[Rank", "<stdout>", "<stderr>", " INFO ", "INFO:", "DEBUG", "WARNING", " = ", "=="} {
+	for _, mark := range []string{"NCCL INFO", "NCCL WARN", "Traceback", "File \"", "^^^", "0x7f", "def ", "();", "::", "[rank", "[Rank", "<stdout>", "<stderr>", " INFO ", "INFO:", "DEBUG", "WARNING", " = ", "==", "|", "\t"} {
 		if strings.Contains(t, mark) {
 			return 0, false
 		}
@@ -42,7 +42,7 @@ func talk(text string) (words int, ok bool) {
 	if len(t) > 10 && t[0] >= '0' && t[0] <= '9' && (t[4] == '-' && t[7] == '-' || t[2] == ':' && t[5] == ':' || t[4] == '/' && t[7] == '/') {
 		return 0, false // a timestamp
 	}
-	for _, w := range strings.FieldsFunc(t, func(r rune) bool { return r == ' ' || r == ',' || r == ':' || r == '/' || r == '(' || r == ')' }) {
+	for _, w := range strings.Fields(t) {
 		letters := 0
 		for _, c := range w {
 			if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' {

@@ -38,11 +38,12 @@ func (r *Reader) whole() (formats int) {
 			for i := range res.Tables {
 				r.set.Tables = append(r.set.Tables, Table{r.name, &res.Tables[i]})
 			}
+			formats++
 		}
 	}
 	frags, err := input.Read(r.name, bytes.NewReader(data))
 	if err != nil {
-		return 0
+		return formats
 	}
 	for _, f := range frags {
 		if f.Format == "NCCL log" || f.Format == nccltests.Format {
@@ -104,6 +105,7 @@ func (r *Reader) machine(name string, in io.Reader) io.Reader {
 		if f, err := snapshot.Read(name, bytes.NewReader(b.Bytes())); err == nil && len(f.Types) > 0 {
 			r.frags = append(r.frags, f)
 			r.set.Sources = append(r.set.Sources, name)
+			r.mute = true // nobody tells anything in there
 		}
 	}
 	return io.MultiReader(&b, in)

@@ -34,6 +34,9 @@ func (w *writer) megatron() (string, string) {
 	}
 	var b strings.Builder
 	b.WriteString(w.header("Arguments of Megatron-LM's training scripts: python pretrain_gpt.py $(grep -v '^#' megatron.args) and your data, tokenizer and kind of layers."))
+	if s.TP > 1 || s.CP > 1 {
+		b.WriteString("# On GPUs before Blackwell Megatron-LM wants CUDA_DEVICE_MAX_CONNECTIONS=1 in the environment for this.\n")
+	}
 	add := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	add("--tensor-model-parallel-size %d", s.TP)
 	add("--pipeline-model-parallel-size %d", s.PP)

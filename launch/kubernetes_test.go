@@ -150,3 +150,41 @@ func walk(t *testing.T, file string, x any, key string) {
 		}
 	}
 }
+
+// A host below the same leaf is as good for a rank; one below another is not.
+func TestAsGood(t *testing.T) {
+	p := below(t, "gpu[1-4]", false, 0, 1, 2, 3)
+	at, err := p.Seat(3) // gpu2
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"gpu1": true, "GPU2.example": true, "gpu3": false, "gpu9": false} {
+		if got := p.AsGood(at, name); got != want {
+			t.Errorf("%s for a rank of %s: %v", name, at.Host, got)
+		}
+	}
+}
+
+// Every file that can be written has its line, and what is not there its reason.
+func TestReadme(t *testing.T) {
+	for _, p := range []*launch.Plan{below(t, "gpu[1-4]", false, 0, 1, 2, 3), planned(t, "tp=2,pp=2,zero=1,sp=1")} {
+		files, left, err := p.Files("/d")
+		if err != nil {
+			t.Fatal(err)
+		}
+		readme, err := p.Readme(files, left)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if !strings.Contains(string(readme.Text), "\n"+f.Name+" ") {
+				t.Errorf("%s is not in\n%s", f.Name, readme.Text)
+			}
+		}
+		for _, l := range left {
+			if !strings.Contains(string(readme.Text), "\n"+l.Name+" ") || !strings.Contains(string(readme.Text), l.Reason) {
+				t.Errorf("%s is not in\n%s", l.Name, readme.Text)
+			}
+		}
+	}
+}

@@ -169,6 +169,18 @@ func TestReadRefuses(t *testing.T) {
 		{`"gpus":[0]`, `"gpus":[]`, "0 GPUs"},
 		{`a[1-2]`, `a[1-`, "hosts"},
 		{`a[1-2]`, `a;reboot`, "expected a host's name"},
+		{`a[1-2]`, `a$(x)`, "expected a host's name"},
+		{`a[1-2]`, `-oProxyCommand=x`, "expected a host's name"},
+		{`a[1-2]`, `a\nb`, "host"},
+		{`a[1-2]`, `a b`, "host"},
+		{`a[1-2]`, `a'b`, "expected a host's name"},
+		{`a[1-2]`, `a1,A1`, "every host once"},
+		{`a[1-2]`, `a=b`, "expected a host's name"},
+		{`"types"`, `"leaves":[1],"types"`, "leaves have 1 hosts"},
+		{`"types"`, `"leaves":[3],"types"`, "leaves[0] is 3"},
+		{`"types"`, `"leaves":[-1,3],"types"`, "leaves[0] is -1"},
+		{`"types":[{`, `"types":[{"topology":"../x.xml",`, "expected the name of a file"},
+		{`"types":[{`, `"types":[{"topology":"/etc/passwd",`, "expected the name of a file"},
 		{`0-3`, `3-0`, "expected processors"},
 		{`0-3`, `0-99999999`, "expected processors"},
 		{`"types"`, `"settings":[{"name":"LD_PRELOAD","value":"x"}],"types"`, "expected a variable of NCCL"},
@@ -184,6 +196,7 @@ func TestReadRefuses(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"version":1,"job":{"dims":{"layers":4,"heads":2},"parallel":{"dp":2,"tp":1,"pp":1,"cp":1},"micro_batch":1,"global_batch":4},"nodes":[{"hosts":"a1","type":0,"gpus":[0,1]}],"types":[{"gpus":[{"cores":"0-3"},{}],"settings":[{"name":"NCCL_ALGO","value":"Tree"}]}]}`))
 	f.Add([]byte(`{"version":1,"nodes":[{"hosts":"a[1-9]","type":0,"gpus":[0]}],"types":[{"gpus":[{}]}]}`))
+	f.Add([]byte(`{"version":1,"nodes":[{"hosts":"a[1-4]","type":0,"gpus":[0]}],"leaves":[3,1],"types":[{"gpus":[{}],"topology":"topo-0.xml","topology_reason":"x"}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := launch.Read("p", bytes.NewReader(data))
 		if err != nil || len(data) > 1<<12 {

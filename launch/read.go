@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"strings"
 )
 
 // maxPlan bounds plan.json, in bytes, and mostGPUs those of a node.
@@ -47,7 +48,10 @@ var variable = regexp.MustCompile(`^NCCL_[A-Z0-9_]+$`)
 // topologyName is what a topology file of a plan may be called: nothing outside its folder.
 var topologyName = regexp.MustCompile(`^topo-[0-9]{1,4}\.xml$`)
 
-// plain is what hosts and values may be made of: both end up in files that shells read.
+// hostName is what a host may be called: names end up in files that shells, launchers and YAML read.
+var hostName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9._-]{0,251}[A-Za-z0-9_])?$`)
+
+// plain is what values may be made of: they end up in files that shells read.
 var plain = regexp.MustCompile(`^[A-Za-z0-9_=:,^.+-]{1,1000}$`)
 
 // Check reports what makes a plan unusable.
@@ -101,9 +105,15 @@ func (p *Plan) Check() error {
 	if len(p.Leaves) > 0 && below != len(hosts) {
 		return fmt.Errorf("leaves have %d hosts; the plan has %d", below, len(hosts))
 	}
+	seen := make(map[string]bool, len(hosts))
 	for i, h := range hosts {
-		if !plain.MatchString(h.Name) || h.Name[0] == '-' {
-			return fmt.Errorf("host %d is called %q; expected a host's name", i, h.Name)
+		low := strings.ToLower(h.Name)
+		if seen[low] {
+			return fmt.Errorf("host %d is %s again; expected every host once", i, h.Name)
+		}
+		seen[low] = true
+		if !hostName.MatchString(h.Name) {
+			return fmt.Errorf("host %d is called %.300q; expected a host's name: letters, digits, dots and dashes", i, h.Name)
 		}
 	}
 	return checkSettings(p.Settings)

@@ -71,6 +71,29 @@ func (p *Plan) Seat(rank int) (Seat, error) {
 	return Seat{}, fmt.Errorf("rank %d; the plan has ranks 0 to %d", rank, at-1)
 }
 
+// AsGood reports whether a host is one of the plan that is as good for a seat as the seat's own: of the same kind
+// and below the same leaf switch.
+func (p *Plan) AsGood(at Seat, name string) bool {
+	hosts, err := p.Hosts()
+	if err != nil || len(p.Leaves) == 0 {
+		return false
+	}
+	first := 0
+	for _, n := range p.Leaves {
+		if at.Node >= first+n {
+			first += n
+			continue
+		}
+		for _, h := range hosts[first : first+n] {
+			if Same(h.Name, name) {
+				return h.Type == hosts[at.Node].Type
+			}
+		}
+		break
+	}
+	return false
+}
+
 // Same reports whether two names are those of one host: one may lack its domain.
 func Same(a, b string) bool {
 	if strings.EqualFold(a, b) {

@@ -47,6 +47,9 @@ func (q *Query) Against(best, other Plan, worse string) string {
 	}
 	slices.SortFunc(list, func(a, b Part) int { return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Name, b.Name)) })
 	text := fmt.Sprintf("%.1f%% %s", 100*(other.Value/best.Value-1), worse)
+	if other.Value-best.Value < 1e-6*best.Value {
+		return "no " + worse
+	}
 	// What is a tenth of the largest difference or less does not decide.
 	worth := 0.1 * math.Max(list[0].Seconds, -list[len(list)-1].Seconds)
 	var why []string

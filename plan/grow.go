@@ -23,6 +23,7 @@ type found struct {
 	opened   int64 // settings of a trunk that was opened
 	bounded  int64
 	finished *entry
+	late     float64 // s that a setting takes too long
 	lean     *Lean
 	err      error
 }
@@ -38,11 +39,11 @@ func (f *found) add(o found) {
 }
 
 // grow takes the nodes with the least bounds until none can be better than what is kept.
-func (s *search) grow(ctx context.Context) error {
+func (s *search) grow(ctx context.Context) {
 	for ctx.Err() == nil {
 		batch := s.batch()
 		if len(batch) == 0 {
-			return nil
+			return
 		}
 		list := make([]found, len(batch))
 		var next atomic.Int64
@@ -64,63 +65,85 @@ func (s *search) grow(ctx context.Context) error {
 		}
 		wg.Wait()
 		for i := range list {
-			if err := s.take(batch[i], &list[i]); err != nil {
-				return err
-			}
+			s.take(batch[i], &list[i])
 		}
 		s.watch()
 	}
-	return nil
 }
+
+// dive is how many nodes of each stage are taken before the best ones while fewer plans are known than
+// are wanted: they give something to cut by, and to show where the search is ended.
+const dive = 4
 
 // batch is the next nodes that could be among the best.
 func (s *search) batch() []*node {
 	var list []*node
-	for len(list) < batchSize && len(s.heap.list) > 0 {
-		n := s.heap.pop()
-		if len(s.best.by) >= s.best.top && n.value >= s.best.worst {
-			s.heap.list = nil // and so are all that follow
+	full := len(s.best.by) >= s.best.top
+	for stage := len(s.waiting.heaps) - 1; stage > 0 && !full; stage-- {
+		for range min(dive, len(s.waiting.heaps[stage].list)) {
+			list = s.choose(list, s.waiting.heaps[stage].pop())
+		}
+	}
+	for len(list) < batchSize {
+		at := s.waiting.first()
+		if at < 0 {
 			break
 		}
-		limit := math.Inf(1)
-		switch {
-		case n.leaf != nil:
-			limit = s.best.limit(n.kin())
-		case n.trunk != nil:
-			limit = s.best.limits(n.trunk, s.q.Spaces[n.space].ZeRO)
+		n := s.waiting.heaps[at].pop()
+		if full && n.value >= s.best.worst {
+			s.waiting.clear() // all that follow are no better
+			break
 		}
-		if n.value < limit {
-			list = append(list, n)
-		}
+		list = s.choose(list, n)
+	}
+	return list
+}
+
+// choose adds a node that could be among the best of its kin.
+func (s *search) choose(list []*node, n *node) []*node {
+	limit := math.Inf(1)
+	switch {
+	case n.leaf != nil:
+		limit = s.best.limit(n.kin())
+	case n.trunk != nil:
+		limit = s.best.limits(n.trunk, s.q.Spaces[n.space].ZeRO)
+	}
+	if n.value < limit {
+		list = append(list, n)
 	}
 	return list
 }
 
 // take puts together what was found.
-func (s *search) take(n *node, f *found) error {
+func (s *search) take(n *node, f *found) {
 	if f.err != nil {
-		return f.err
+		if s.failed++; s.err == nil {
+			s.err = f.err
+		}
+		return
 	}
 	if f.undone {
-		s.heap.push(n)
-		return nil
+		s.waiting.push(n)
+		return
 	}
 	for _, m := range f.more {
 		if m.index == 0 {
-			m.index = s.heap.next()
+			m.index = s.waiting.next()
 		}
-		s.heap.push(m)
+		s.waiting.push(m)
 	}
 	s.opened += f.opened
 	s.bounded += f.bounded
+	s.delay(f.late)
 	if f.finished != nil {
 		s.priced++
-		s.best.keep(*f.finished)
+		if s.q.MaxStep <= 0 || f.finished.Result.Step <= s.q.MaxStep {
+			s.best.keep(*f.finished)
+		}
 	}
 	if l := f.lean; l != nil && (s.leanest == nil || l.Memory.Total() < s.leanest.Memory.Total()) {
 		s.leanest = l
 	}
-	return nil
 }
 
 // visit works on one node.
@@ -148,8 +171,9 @@ func (s *search) hear(n *node) found {
 		return found{err: err}
 	}
 	t.heard = true
-	n.value = max(n.value, s.value(t.space, t.Least()))
-	return found{more: []*node{n}}
+	b := t.Least()
+	n.value = max(n.value, s.value(t.space, b))
+	return found{more: []*node{n}, late: b.Seconds}
 }
 
 // fits says whether some setting of a trunk may fit: with the pipeline that holds fewest
@@ -196,6 +220,9 @@ func (s *search) open(t *trunk) found {
 		if v := max(least, s.value(t.space, b)); v < s.best.limit(kinOf(&j.Split)) {
 			f.more = append(f.more, &node{value: v, space: t.space, trunk: t, leaf: leafOf(j)})
 		}
+		if s.q.MaxStep > 0 && b.Seconds > s.q.MaxStep && (f.late == 0 || b.Seconds < f.late) {
+			f.late = b.Seconds
+		}
 		return true
 	})
 	return f
@@ -213,7 +240,7 @@ func (s *search) begin(n *node) found {
 		return found{err: err}
 	}
 	n.begun, n.value = p, max(n.value, s.value(n.trunk.space, b))
-	return found{more: []*node{n}}
+	return found{more: []*node{n}, late: b.Seconds}
 }
 
 // finish plays the pipeline.
@@ -224,7 +251,7 @@ func (s *search) finish(n *node) found {
 	}
 	j := n.leaf.job(n.trunk)
 	j.Bucket = n.begun.Bucket()
-	return found{finished: &entry{Plan{*j, r, s.q.Objective.Value(r)}, n.index}}
+	return found{late: r.Step, finished: &entry{Plan{*j, r, s.q.Objective.Value(r)}, n.index}}
 }
 
 // kin is that of a setting.

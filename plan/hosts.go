@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"busbar/cluster"
@@ -149,71 +150,86 @@ func dealt(at []place) []int {
 const (
 	mostOrders     = 256
 	mostOrderRanks = 1 << 15
-	worthAnOrder   = 0.001 // the share of a step below which the given order stays
+	worthAnOrder   = 0.001 // the share of a step that another order must gain
 )
 
-// Arrange finds the order of hosts in which a job's step is predicted to be the shortest: as given, by the
-// network, leaves with the most hosts first, a host of each leaf in turn, and from the best of them by exchanging
+// Arrange finds the order of hosts in which a job's step is predicted to be the shortest: by the network, leaves
+// with the most hosts first, a host of each leaf in turn, as given, and from the best of them by exchanging
 // hosts of different leaves as long as that helps. It is a local search: another order may be better still.
-// The hosts stay as they were given where nothing gains a thousandth.
+// A difference below a thousandth counts for nothing, and the earlier of these is taken.
 func Arrange(q *Query, given nccl.Layout, j *workload.Job) (Order, error) {
 	hosts := hostsOf(given)
-	at := places(q.Cluster, hosts)
-	o := Order{Layout: given}
-	price := func(order []int) (float64, error) {
-		o.Tried++
-		f := step.NewFabric(q.Cluster, joined(order, hosts), j.Split, q.Version)
-		r, err := step.Step(j, q.GPU, f)
-		if err != nil {
-			return 0, fmt.Errorf("hosts in another order: %w", err)
-		}
-		return r.Step, nil
-	}
-	best := identity(len(hosts))
-	var err error
-	if o.Given, err = price(best); err != nil {
+	x := &arranger{q: q, j: j, hosts: hosts, at: places(q.Cluster, hosts)}
+	asGiven := identity(len(hosts))
+	was, err := x.price(asGiven)
+	o := Order{Layout: given, Step: was, Given: was, Tried: x.tried}
+	if err != nil || len(hosts) < 2 || len(given) > mostOrderRanks {
 		return o, err
 	}
-	o.Step = o.Given
-	if len(hosts) < 2 || len(given) > mostOrderRanks {
-		return o, nil
-	}
-	least := o.Given * (1 - worthAnOrder)
-	for _, order := range [][]int{near(at, false), near(at, true), dealt(at)} {
-		t, err := price(order)
-		if err != nil {
-			return o, err
+	// By the network where that is as good: what a model does not see, such as other jobs, is less in the way there.
+	x.least = math.Inf(1)
+	for _, order := range [][]int{near(x.at, false), near(x.at, true), dealt(x.at), asGiven} {
+		t := was
+		if !slices.IsSorted(order) {
+			if t, err = x.price(order); err != nil {
+				return o, err
+			}
 		}
-		if t < least {
-			best, least = order, t
+		if t < x.least*(1-worthAnOrder) {
+			x.best, x.least = order, t
 		}
 	}
-	budget := min(mostOrders, mostOrderRanks/len(given))
+	err = x.exchange(min(mostOrders, mostOrderRanks/len(given)))
+	o.Layout, o.Step, o.Tried = joined(x.best, hosts), x.least, x.tried
+	return o, err
+}
+
+// arranger looks for an order of hosts.
+type arranger struct {
+	q     *Query
+	j     *workload.Job
+	hosts []host
+	at    []place
+
+	best  []int
+	least float64 // s
+	tried int
+}
+
+func (x *arranger) price(order []int) (float64, error) {
+	x.tried++
+	f := step.NewFabric(x.q.Cluster, joined(order, x.hosts), x.j.Split, x.q.Version)
+	r, err := step.Step(x.j, x.q.GPU, f)
+	if err != nil {
+		return 0, fmt.Errorf("hosts in another order: %w", err)
+	}
+	return r.Step, nil
+}
+
+// exchange takes two hosts for each other as long as that helps and the budget lasts.
+func (x *arranger) exchange(budget int) error {
 	for again := true; again; {
 		again = false
-		for a := range best {
-			for b := a + 1; b < len(best); b++ {
-				if at[best[a]] == at[best[b]] && len(hosts[best[a]]) == len(hosts[best[b]]) {
+		for a := range x.best {
+			for b := a + 1; b < len(x.best); b++ {
+				i, k := x.best[a], x.best[b]
+				if x.at[i] == x.at[k] && len(x.hosts[i]) == len(x.hosts[k]) {
 					continue
 				}
-				if o.Tried >= budget {
-					again = false
-					break
+				if x.tried >= budget {
+					return nil
 				}
-				other := slices.Clone(best)
-				other[a], other[b] = other[b], other[a]
-				t, err := price(other)
+				other := slices.Clone(x.best)
+				other[a], other[b] = k, i
+				t, err := x.price(other)
 				if err != nil {
-					return o, err
+					return err
 				}
-				if t < least*(1-worthAnOrder) {
-					best, least, again = other, t, true
+				if t < x.least*(1-worthAnOrder) {
+					x.best, x.least, again = other, t, true
 				}
 			}
 		}
 	}
-	if !slices.IsSorted(best) {
-		o.Layout, o.Step = joined(best, hosts), least
-	}
-	return o, nil
+	return nil
 }

@@ -57,14 +57,46 @@ func (n *node) before(o *node) bool {
 	return n.value < o.value || n.value == o.value && n.index < o.index
 }
 
-// heap has the node with the least bound first.
-type heap struct {
-	list []*node
-	made int64
+// stage is how far a node is from its price.
+func (n *node) stage() int {
+	switch {
+	case n.begun != nil:
+		return 3
+	case n.leaf != nil:
+		return 2
+	case n.trunk != nil && n.trunk.heard:
+		return 1
+	}
+	return 0
+}
+
+// frontier is all nodes that wait, by their stages.
+type frontier struct {
+	heaps [4]heap
+	made  int64
 }
 
 // next numbers nodes.
-func (h *heap) next() int64 { h.made++; return h.made }
+func (f *frontier) next() int64 { f.made++; return f.made }
+
+func (f *frontier) push(n *node) { f.heaps[n.stage()].push(n) }
+
+// first is the stage of the node with the least bound; -1 where none is left.
+func (f *frontier) first() int {
+	at := -1
+	for i := range f.heaps {
+		if h := &f.heaps[i]; len(h.list) > 0 && (at < 0 || h.list[0].before(f.heaps[at].list[0])) {
+			at = i
+		}
+	}
+	return at
+}
+
+// clear drops all.
+func (f *frontier) clear() { f.heaps = [4]heap{} }
+
+// heap has the node with the least bound first.
+type heap struct{ list []*node }
 
 func (h *heap) push(n *node) {
 	h.list = append(h.list, n)

@@ -183,7 +183,7 @@ func (s *Space) states(j *workload.Job, visit func() bool) {
 		j.Split.ZeRO = zero
 		var tried []int
 		for _, shard := range s.Shard {
-			if zero == 0 && shard != 0 && len(s.Shard) > 1 {
+			if zero == 0 && shard != 0 {
 				continue
 			}
 			n, ok := s.shard(j, shard)
@@ -197,11 +197,11 @@ func (s *Space) states(j *workload.Job, visit func() bool) {
 				if j.Offloads() && (zero == 0 && replicas > 1 || j.Offload == workload.OffloadParams && (j.Split.PP > 1 || zero < 3 && replicas > 1)) {
 					continue
 				}
-				for i, compress := range s.Compress {
-					if i > 0 && (replicas == 1 || j.GradWidth() <= 2) {
+				for _, j.Compress = range s.Compress {
+					if j.Compresses() && (replicas == 1 || j.WireWidth() >= j.GradWidth()) {
 						continue
 					}
-					if j.Compress = compress; !visit() {
+					if !visit() {
 						return
 					}
 				}
@@ -222,7 +222,7 @@ func (s *Space) shard(j *workload.Job, word int) (int, bool) {
 	case ShardLeaf:
 		among = s.Leaf
 	default:
-		return word, true
+		return word, word <= replicas && replicas%word == 0
 	}
 	x := j.Split
 	x.Shard = workload.ShardNode
@@ -235,7 +235,7 @@ func (s *Space) shard(j *workload.Job, word int) (int, bool) {
 func (s *Space) pipelines(j *workload.Job, visit func(j *workload.Job) bool) bool {
 	if j.Split.PP == 1 {
 		j.Schedule, j.Split.Chunks = "", 1
-		return j.Check() != nil || visit(j)
+		return !slices.Contains(s.Chunks, 1) || j.Check() != nil || visit(j)
 	}
 	for _, schedule := range s.Schedule {
 		for _, chunks := range s.Chunks {

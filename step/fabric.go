@@ -47,6 +47,7 @@ type Fabric struct {
 	split   workload.Split
 	version nccl.Version
 	known   *known
+	leaves  *leaves
 	recent  [nGroups]struct {
 		call
 		cost
@@ -106,7 +107,7 @@ type cost struct {
 
 // NewFabric puts a split on a layout.
 func NewFabric(c *cluster.Cluster, l nccl.Layout, s workload.Split, v nccl.Version) *Fabric {
-	return &Fabric{c: c, layout: l, split: s, version: v, known: newKnown(&nccl.Found{})}
+	return &Fabric{c: c, layout: l, split: s, version: v, known: newKnown(&nccl.Found{}), leaves: leavesOf(c)}
 }
 
 func newKnown(found *nccl.Found) *known {
@@ -116,7 +117,7 @@ func newKnown(found *nccl.Found) *known {
 // On is the fabric over other ranks of the same cluster. The two share what does not depend on how
 // many there are.
 func (f *Fabric) On(l nccl.Layout) *Fabric {
-	o := &Fabric{Env: f.Env, c: f.c, layout: l, version: f.version, known: newKnown(f.known.found)}
+	o := &Fabric{Env: f.Env, c: f.c, layout: l, version: f.version, known: newKnown(f.known.found), leaves: f.leaves}
 	if f.known.tuned != nil {
 		o.known.tuned = map[call]Choice{}
 	}
@@ -126,7 +127,7 @@ func (f *Fabric) On(l nccl.Layout) *Fabric {
 // With is the fabric of another split over the same ranks. The two share what either has asked
 // for; Env must be the same. A fabric is for one goroutine at a time, those that share are not.
 func (f *Fabric) With(s workload.Split) *Fabric {
-	return &Fabric{Env: f.Env, c: f.c, layout: f.layout, split: s, version: f.version, known: f.known}
+	return &Fabric{Env: f.Env, c: f.c, layout: f.layout, split: s, version: f.version, known: f.known, leaves: f.leaves}
 }
 
 // seat is where a group's ranks sit.
@@ -159,14 +160,22 @@ func (f *Fabric) seat(g Group) seat {
 }
 
 // leaving is the first rank whose successor in the pipeline is on another host, which is the
-// pair that the others wait for; 0 where all stages share one.
+// pair that the others wait for, or on another leaf of a tight network; 0 where all stages share one.
 func (f *Fabric) leaving(stages, stride int) int {
+	at := -1
 	for r := 0; r+stride < len(f.layout) && r < (stages-1)*stride; r += stride {
-		if f.layout[r].Host != f.layout[r+stride].Host {
+		a, b := f.layout[r].Host, f.layout[r+stride].Host
+		if a == b {
+			continue
+		}
+		if !f.leaves.tight || f.leaves.differ(a, b) {
 			return r
 		}
+		if at < 0 {
+			at = r
+		}
 	}
-	return 0
+	return max(at, 0)
 }
 
 // size is the number of ranks of a group.
@@ -221,6 +230,14 @@ func (f *Fabric) Predictor(g Group) (*predict.Predictor, error) {
 	return f.predictor(g, o)
 }
 
+// inOneDomain reports whether a group's ranks reach each other's memory, inside a host or over NVLink
+// between hosts. Only there do products and the traffic of their inputs and sums overlap piece by piece (Transformer
+// Engine's user buffers, which Megatron-LM's and NeMo's overlap of tensor parallelism is made of).
+func (f *Fabric) inOneDomain(g Group) bool {
+	p, err := f.Predictor(g)
+	return err == nil && p != nil && p.Plan.NNodes == 1
+}
+
 // oracle is that of a seat.
 func (k *known) oracle(at seat) *oracle {
 	k.mu.Lock()
@@ -239,18 +256,12 @@ func (f *Fabric) predictor(g Group, o *oracle) (*predict.Predictor, error) {
 	if o.p != nil {
 		return o.p, nil
 	}
-	at := f.seat(g)
-	p, err := predict.NewKnowing(f.known.found, f.c, f.ranks(g, 0), f.version, f.Env, nil)
+	first := f.priced(g)
+	p, err := predict.NewKnowing(f.known.found, f.c, f.ranks(g, first), f.version, f.Env, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%s groups: %w", g, err)
 	}
-	var beside []nccl.Layout
-	for r := 1; at.from+r < len(f.layout) && f.layout[at.from+r].Host == f.layout[at.from].Host; r++ {
-		if f.begins(g, r) {
-			beside = append(beside, f.ranks(g, r))
-		}
-	}
-	if err := p.Beside(beside); err != nil {
+	if err := p.Beside(f.beside(g, first)); err != nil {
 		return nil, err
 	}
 	o.p = p

@@ -135,9 +135,10 @@ func (p *pricing) pipeline(r *Result, micros, work float64) error {
 func (k *known) take(shape pipeline.Shape) (*pipeline.Steady, error) {
 	k.mu.Lock()
 	if list := k.plans[shape]; len(list) > 0 {
+		p := list[len(list)-1]
 		k.plans[shape] = list[:len(list)-1]
 		k.mu.Unlock()
-		return list[len(list)-1], nil
+		return p, nil
 	}
 	k.mu.Unlock()
 	return pipeline.NewSteady(shape)

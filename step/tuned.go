@@ -34,7 +34,7 @@ var tunable = []coll.Kind{coll.AllReduce, coll.AllGather, coll.ReduceScatter}
 // Tuned is the fabric under a tuner plugin that knows the job: its collectives run by what NCCL can
 // run fastest, where that is predicted to gain more than predict.Worth.
 func (f *Fabric) Tuned() *Fabric {
-	t := &Fabric{Env: f.Env, c: f.c, layout: f.layout, split: f.split, version: f.version, known: newKnown(f.known.found)}
+	t := &Fabric{Env: f.Env, c: f.c, layout: f.layout, split: f.split, version: f.version, known: newKnown(f.known.found), leaves: f.leaves}
 	t.known.tuned = map[call]Choice{}
 	return t
 }

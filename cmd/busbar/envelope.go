@@ -93,7 +93,7 @@ func (c *envelopeCmd) own(e *env) (workload.Case, error) {
 	nodes := hostsOf(layout)
 	x := workload.Envelope{
 		Title: fmt.Sprintf("%s on %s, %s of %s", a.model.Name, cl.Name, name, gpu.Title), Params: float64(a.model.Params()), Active: float64(a.model.Active()), Seq: cmp.Or(c.Seq, a.model.Seq),
-		Batch: cmp.Or(c.Global, c.Micro*int64(len(layout))), GPUs: len(layout), Nodes: nodes, Recompute: c.Recompute == string(workload.Full),
+		Batch: cmp.Or(c.Global, max(1, c.Micro)*int64(len(layout))), GPUs: len(layout), Nodes: nodes, Recompute: c.Recompute == string(workload.Full),
 		GPU: gpu.Title, Peak: g.Peak(workload.Precision(c.Precision)), MFU: c.MFU, Intra: float64(gpu.Link) * float64(gpu.Links),
 	}
 	if a.model.Unpriced != "" {

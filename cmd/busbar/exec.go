@@ -222,7 +222,9 @@ func (d *execDoc) take(p *launch.Plan, seat *engine.Seat) (launch.Seat, error) {
 	if seat.Local < 0 && d.Launcher != "Kubernetes" {
 		seat.Local = at.Local
 	}
-	if !p.Placeholders && !launch.Same(at.Host, d.Host) {
+	if !p.Placeholders && !launch.Same(at.Host, d.Host) && p.AsGood(at, d.Host) {
+		d.note("the plan has rank %d on %s; %s is below the same leaf switch, which is as good", seat.Rank, at.Host, d.Host)
+	} else if !p.Placeholders && !launch.Same(at.Host, d.Host) {
 		d.note("the plan has rank %d on %s: ranks are not where it put them", seat.Rank, at.Host)
 		d.elsewhere = true
 	} else if seat.Local >= 0 && seat.Local != at.Local && d.Launcher != "Kubernetes" {

@@ -151,6 +151,13 @@ func TestExecByHand(t *testing.T) {
 		t.Errorf("in an indexed job: %s", out)
 	}
 
+	// In a set of jobs the node's number is given; the node's name is not the pod's.
+	cmd = exec.CommandContext(limit(t), file, "exec", "-v", "--plan", dir, "--", "sh", "-c", tellSeat)
+	cmd.Env = append(os.Environ(), "JOB_COMPLETION_INDEX=0", "BUSBAR_RANK=1", "BUSBAR_HOST=elsewhere.example")
+	if out := launched(t, cmd); !strings.Contains(out, "rank=1 ") || !strings.Contains(out, "on elsewhere.example") || !strings.Contains(out, "ranks are not where it put them") {
+		t.Errorf("in a set of jobs: %s", out)
+	}
+
 	// What the environment has stays, and the kernel's memory policy is the domain's.
 	cmd = exec.CommandContext(limit(t), file, "exec", "-v", "--plan", dir, "--rank", "0", "--", "sh", "-c", `echo "$NCCL_ALGO"; cat /proc/self/numa_maps`)
 	cmd.Env = append(os.Environ(), "NCCL_ALGO=mine")

@@ -23,7 +23,7 @@ type jobFlags struct {
 	Model     string `short:"m" placeholder:"MODEL" help:"A name (busbar models), a config.json of Hugging Face, or a size: params=20B,layers=48,hidden=6144, or a part of it."`
 	Parallel  string `placeholder:"dp=8,tp=4,…" help:"How the model is spread: dp replicas, tp ranks that share layers, pp stages, vpp chunks a rank, cp ranks that share sequences, ep ranks that share experts, zero 0 to 3, shard ranks that divide parameters (a number, or node), sp=1 sequence parallelism. Replicas fill what is left."`
 	Global    int64  `name:"global-batch" least:"1" most:"1099511627776" placeholder:"N" help:"Sequences of a step. Without it: one micro-batch a replica, and four a stage in a pipeline."`
-	Micro     int64  `name:"micro-batch" least:"1" most:"16777216" default:"1" help:"Sequences that a replica computes at once."`
+	Micro     int64  `name:"micro-batch" least:"1" most:"16777216" placeholder:"N" help:"Sequences that a replica computes at once. Without it: about 2,048 tokens of them, and at least one."`
 	Seq       int64  `least:"1" most:"16777216" placeholder:"N" help:"Tokens of a sequence; the model's own without it; 1024 for a size, 8192 at most of a config.json."`
 	Precision string `enum:"fp32,tf32,fp16,bf16,fp8,amp-bf16,amp-fp16" default:"bf16" help:"bf16, fp16, fp32, tf32, fp8, amp-bf16 or amp-fp16 (float32 weights, cast for products)."`
 	Recompute string `enum:"none,selective,full" default:"none" help:"Activations that are computed again in the backward pass: none, selective (the core of attention), full."`
@@ -183,6 +183,9 @@ func (c *jobFlags) job(m *workload.Model, split workload.Split) *workload.Job {
 		Precision: workload.Precision(c.Precision), Recompute: workload.Recompute(c.Recompute), Framework: workload.Framework(c.Framework), Unfused: c.Unfused, Padded: c.Padded, Sync: c.Sync,
 		Schedule: pipeline.Schedule(c.Schedule), Context: workload.Context(c.Context), Offload: workload.Offload(c.Offload), Compress: workload.Wire(c.Compress),
 	}
+	if j.MicroBatch == 0 {
+		j.MicroBatch = c.usualMicro(j.Seq, int64(split.DP))
+	}
 	if j.GlobalBatch == 0 {
 		each := int64(1)
 		if split.PP > 1 {
@@ -191,6 +194,19 @@ func (c *jobFlags) job(m *workload.Model, split workload.Split) *workload.Job {
 		j.GlobalBatch = j.MicroBatch * int64(split.DP) * each
 	}
 	return j
+}
+
+// atOnce is how many tokens a micro-batch has where nobody says: the published runs of GPT-3
+// and of Megatron-LM's models compute one sequence of 2,048 at once.
+const atOnce = 2048
+
+// usualMicro is the micro-batch where nobody says; it divides what the replicas get.
+func (c *jobFlags) usualMicro(seq, dp int64) int64 {
+	b := max(1, atOnce/max(1, seq))
+	for c.Global > 0 && b > 1 && c.Global%(b*max(1, dp)) != 0 {
+		b--
+	}
+	return b
 }
 
 // gpuOf is the GPU of the catalogue that a layout's ranks run on.

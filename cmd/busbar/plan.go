@@ -34,6 +34,7 @@ type planCmd struct {
 	Reserve   float64  `default:"0.05" help:"The share of a GPU's memory to leave free."`
 	Host      string   `name:"host-memory" placeholder:"SIZE" help:"What a node's own memory has for offload: 2TB. Without it: what the cluster says, or 1TB."`
 	MaxNodes  int      `name:"max-nodes" placeholder:"N" help:"Also try fewer nodes, from one to N. Without it: all nodes; with --objective cost or energy any number of them."`
+	MaxStep   string   `name:"max-step" placeholder:"TIME" help:"The longest that a step may take: 30s."`
 	Avoid     string   `placeholder:"HOSTLIST" help:"Hosts to leave out: gpu[03,17]."`
 	Tuner     bool     `help:"Plan for NCCL under busbar's tuner plugin (--emit writes it): collectives run by the algorithm and protocol that is predicted fastest, not by NCCL's own choice."`
 	goalFlags
@@ -68,6 +69,7 @@ type planned struct {
 	goal   goal
 	host   string     // where the size of a node's own memory comes from
 	order  *rankOrder // of hosts that were given
+	mixed  string     // what is taken where GPUs differ
 	nearby bool       // ranks follow the network and not the cluster's order of hosts
 	answer *plan.Answer
 	took   time.Duration
@@ -80,6 +82,9 @@ type planned struct {
 func (c *planCmd) Run(e *env) error {
 	if c.Top < 1 || c.Top > 1000 {
 		return fmt.Errorf("--top %d; expected 1 to 1000", c.Top)
+	}
+	if c.MaxNodes < 0 {
+		return fmt.Errorf("--max-nodes %d; expected at least 1", c.MaxNodes)
 	}
 	if !(c.Reserve >= 0 && c.Reserve < 1) {
 		return fmt.Errorf("--reserve %g; expected a share from 0 to below 1", c.Reserve)
@@ -138,7 +143,7 @@ func (c *planCmd) plan(e *env, a *asked, v planVariant) (*planned, error) {
 		near := plan.Near(v.cluster, layout)
 		nearby, layout = !slices.Equal(near, layout), near
 	}
-	model, err := gpuOf(v.cluster, layout)
+	model, mixed, err := slowestGPU(v.cluster, layout)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +159,10 @@ func (c *planCmd) plan(e *env, a *asked, v planVariant) (*planned, error) {
 	if q.Spaces, err = c.spaces(a, q, order != nil); err != nil {
 		return nil, err
 	}
-	p := &planned{asked: c, name: v.name, query: q, goal: goal, order: order, nearby: nearby}
+	if q.MaxStep, err = c.longest(); err != nil {
+		return nil, err
+	}
+	p := &planned{asked: c, name: v.name, query: q, goal: goal, order: order, nearby: nearby, mixed: mixed}
 	if q.HostMemory, p.host, err = c.hostMemory(v.cluster, layout); err != nil {
 		return nil, err
 	}
@@ -189,15 +197,20 @@ func (p *planned) explain(e *env, name string) error {
 		own := q.Fabric(&x.Job)
 		p.rows = append(p.rows, pricedStep{layout: text, job: &x.Job, gpu: q.GPU.Model, fabric: own, tasks: step.Prepare(&x.Job, own), chip: q.GPU, Result: x.Result})
 	}
-	if err := p.help(e); err != nil {
-		return err
+	// Who ends the search wants the plans, and no more of it.
+	for _, work := range []func() error{
+		func() error { return p.help(e) },
+		func() (err error) { p.tuned, err = q.Tune(&p.answer.Plans[0]); return err },
+		func() (err error) { p.holds, err = holding(q, p.answer.Plans); return err },
+	} {
+		if e.ctx.Err() != nil {
+			return nil
+		}
+		if err := work(); err != nil {
+			return err
+		}
 	}
-	var err error
-	if p.tuned, err = q.Tune(&p.answer.Plans[0]); err != nil {
-		return err
-	}
-	p.holds, err = holding(q, p.answer.Plans)
-	return err
+	return nil
 }
 
 // Bounds of what is said to help.

@@ -116,6 +116,11 @@ func (f *emitFlags) emit(e *env, p *planned) (*emittedDoc, error) {
 		return nil, err
 	}
 	files, left = slices.Concat(files, topologies, tables), slices.Concat(left, right, none)
+	readme, err := plan.Readme(files, left)
+	if err != nil {
+		return nil, err
+	}
+	files = append(files, readme)
 	doc := &emittedDoc{Dir: f.Emit, Plan: f.Pick, Placeholders: plan.Placeholders, Settings: append([]launch.Setting{}, plan.Settings...)}
 	for _, l := range left {
 		doc.Left = append(doc.Left, leftDoc{l.Name, l.Reason})
@@ -124,7 +129,11 @@ func (f *emitFlags) emit(e *env, p *planned) (*emittedDoc, error) {
 			return nil, cannotError{err}
 		}
 	}
-	slices.Reverse(files) // plan.json last: what exec finds is whole
+	// plan.json goes first and comes last: what exec finds is whole, and not an earlier plan's among this one's files.
+	if err := os.Remove(filepath.Join(f.Emit, "plan.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, cannotError{err}
+	}
+	slices.Reverse(files)
 	for _, x := range files {
 		if err := e.emitFile(filepath.Join(f.Emit, x.Name), x); err != nil {
 			return nil, err
@@ -153,6 +162,12 @@ func (f *emitFlags) shown(e *env) (*cluster.NodeType, error) {
 func (e *env) emitFile(name string, x launch.File) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
 		return cannotError{err}
+	}
+	// A link is replaced, not followed: what it points to is no file of a plan.
+	if info, err := os.Lstat(name); err == nil && info.Mode()&os.ModeSymlink != 0 {
+		if err := os.Remove(name); err != nil {
+			return cannotError{err}
+		}
 	}
 	err := e.writeFile(name, func(w io.Writer) error {
 		_, err := w.Write(x.Text)

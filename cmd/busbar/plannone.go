@@ -16,6 +16,9 @@ func (c *planCmd) none(a *asked, q *plan.Query, answer *plan.Answer) error {
 	if answer.Considered == 0 {
 		return fmt.Errorf("no setting is possible on %s: %s", counted(space.Ranks, "GPU"), c.clash(a, space))
 	}
+	if answer.Late > 0 {
+		return fmt.Errorf("no setting of %s has a step within --max-step %s on %s: the shortest takes %s at least", base.Model.Name, c.MaxStep, counted(space.Ranks, "GPU"), seconds(answer.Late))
+	}
 	lean := answer.Leanest
 	have := float64(q.GPU.Model.Memory) * (1 - q.Reserve)
 	text := fmt.Sprintf("%s on %s of %.1f GB: none of the %s settings that were tried fits", base.Model.Name, counted(space.Ranks, "GPU"), float64(q.GPU.Model.Memory)/1e9, thousands(answer.Considered))
@@ -72,9 +75,16 @@ func settingWords(j *workload.Job) string {
 // clash says which of the fixed settings exclude each other.
 func (c *planCmd) clash(a *asked, s *plan.Space) string {
 	var fixed []string
-	for flag, value := range map[string]string{"--parallel": c.Parallel, "--recompute": c.Recompute} {
-		if value != "" {
-			fixed = append(fixed, flag+" "+value)
+	for _, x := range []struct{ flag, value string }{
+		{"--parallel", c.Parallel},
+		{"--recompute", c.Recompute},
+		{"--schedule", strings.Join(c.Schedule, ",")},
+		{"--context", strings.Join(c.Context, ",")},
+		{"--offload", strings.Join(c.Offload, ",")},
+		{"--compress", strings.Join(c.Compress, ",")},
+	} {
+		if x.value != "" {
+			fixed = append(fixed, x.flag+" "+x.value)
 		}
 	}
 	j := s.Base
@@ -108,6 +118,12 @@ func (c *planCmd) contradiction(a *asked, s *plan.Space, j *workload.Job) string
 		j.Schedule = s.Schedule[0]
 	}
 	j.Split = split
+	if len(c.Compress) == 1 {
+		j.Compress = s.Compress[0]
+	}
+	if len(c.Offload) == 1 {
+		j.Offload = s.Offload[0]
+	}
 	if err := j.Check(); err != nil {
 		return err.Error()
 	}

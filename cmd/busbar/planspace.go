@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"busbar/cluster"
+	"busbar/hardware"
 	"busbar/nccl"
 	"busbar/pipeline"
 	"busbar/plan"
@@ -221,6 +222,41 @@ func (c *planCmd) others(cl *cluster.Cluster, l nccl.Layout, name string, out ma
 		return nil, "", fmt.Errorf("--avoid %s leaves %d of the %d GPUs that were asked for", c.Avoid, len(kept), len(l))
 	}
 	return kept, name, nil
+}
+
+// slowestGPU is the GPU that plans are priced by: where a layout has several models, that with the
+// slowest products and the least memory of any, since every rank waits for all.
+func slowestGPU(cl *cluster.Cluster, l nccl.Layout) (hardware.GPUModel, string, error) {
+	slow, err := gpuOf(cl, l)
+	if err != nil {
+		return slow, "", err
+	}
+	seen := map[[2]int]bool{}
+	names := []string{slow.Title}
+	memory := slow.Memory
+	for i, r := range l {
+		key := [2]int{cl.Hosts[r.Host].Type, r.GPU}
+		if seen[key] {
+			continue
+		}
+		seen[key] = true
+		m, err := gpuOf(cl, l[i:])
+		if err != nil {
+			return slow, "", err
+		}
+		memory = min(memory, m.Memory)
+		if !slices.Contains(names, m.Title) {
+			names = append(names, m.Title)
+		}
+		if m.Peak[cluster.BF16] < slow.Peak[cluster.BF16] || m.Peak[cluster.BF16] == slow.Peak[cluster.BF16] && m.HBM < slow.HBM {
+			slow = m
+		}
+	}
+	if len(names) == 1 {
+		return slow, "", nil
+	}
+	slow.Memory = memory
+	return slow, fmt.Sprintf("GPUs differ (%s): all are taken for %s with %.0f GB, since every rank waits for the slowest", strings.Join(names, ", "), slow.Title, float64(memory)/1e9), nil
 }
 
 // usualHost is taken for a node's own memory where nobody says: of servers with eight GPUs, what the

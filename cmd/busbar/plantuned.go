@@ -24,6 +24,9 @@ type choiceDoc struct {
 }
 
 func (p *planned) tunedDoc() *tunedDoc {
+	if p.tuned == nil {
+		return nil
+	}
 	d := &tunedDoc{Step: p.tuned.Step, Choices: []choiceDoc{}}
 	for _, c := range p.tuned.Choices {
 		d.Choices = append(d.Choices, choiceDoc{c.Group.String(), c.Kind.String(), int64(c.Bytes), c.Best.Algo, c.Best.Proto, c.Own.Algo, c.Own.Proto, c.Was / c.Is})
@@ -36,6 +39,9 @@ const mostChoices = 3
 
 // printTuned says what a tuner would choose otherwise than NCCL, and what that brings.
 func (p *planned) printTuned(w io.Writer) {
+	if p.tuned == nil || p.rows[0].Comm == 0 {
+		return
+	}
 	list := p.tuned.Choices
 	if len(list) == 0 {
 		fmt.Fprintln(w, "NCCL's own choices of algorithm and protocol are the best for the first's collectives, to 5%")

@@ -24,6 +24,7 @@ func rules() []rule {
 	return []rule{
 		// Traffic set-up and graphs: the bulk of a log.
 		{"Channel ", "", "all", (*collector).channel},
+		{"", ": opCount ", "all", (*collector).call}, // no other shape holds this
 		{"CollNet ", " via ", "2.9+", (*collector).collnet},
 		{"Coll ", " via ", "2.8", (*collector).collnet},
 		{"Trees [", "->", "all", (*collector).trees},
@@ -37,7 +38,6 @@ func rules() []rule {
 		{"", "/", "2.5+", (*collector).graphLine},
 		{"", " coll channels", "2.5+", (*collector).channels},
 		{"", " Bytes -> ", "2.4+", (*collector).choice},
-		{"", ": opCount ", "all", (*collector).call},
 
 		// Tuning tables.
 		{"Algorithm ", "|", "2.17+", (*collector).tuningAlgos},

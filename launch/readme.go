@@ -1,0 +1,63 @@
+package launch
+
+import (
+	"fmt"
+	"strings"
+
+	"busbar/cluster"
+)
+
+// uses say what each file is for, in the order in which they are listed.
+var uses = []struct{ name, use string }{
+	{"plan.json", "what busbar exec --plan reads on every node"},
+	{"job.sbatch", "Slurm: sbatch job.sbatch PROGRAM ARGUMENTS"},
+	{"slurm.hosts", "the order of tasks, which job.sbatch gives to srun"},
+	{"torchrun.sh", "torchrun, on every node: torchrun.sh PROGRAM ARGUMENTS"},
+	{"hostfile", "DeepSpeed (--hostfile) and Open MPI (--hostfile hostfile --map-by slot)"},
+	{"rankfile", "Open MPI 4, with every rank's processors; its first line is the command"},
+	{"job.yaml", "Kubernetes: an indexed Job, one pod a node"},
+	{"jobset.yaml", "Kubernetes with JobSet: a job for every leaf switch, ranks in the plan's order"},
+	{"preflight.sh", "must succeed before the training starts"},
+	{"nccl.env", "settings of NCCL with their reasons"},
+	{"topo-", "NCCL_TOPO_FILE on nodes that show themselves wrongly"},
+	{"megatron.args", "arguments of Megatron-LM's training scripts"},
+	{"deepspeed.json", "DeepSpeed's configuration"},
+	{"mesh.py", "the groups of ranks for PyTorch"},
+	{"tuner.tab", "the table of busbar's tuner plugin for NCCL"},
+	{"busbar_tuner.c", "that plugin; its first lines say how to build it"},
+	{"nccl-table.csv", "the same table for NVIDIA's example plugin"},
+}
+
+// Readme tells of all files, and of those that were left out and why.
+func (p *Plan) Readme(files []File, left []Left) (File, error) {
+	hosts, err := p.Hosts()
+	if err != nil {
+		return File{}, err
+	}
+	w := &writer{p: p, hosts: hosts}
+	var b strings.Builder
+	b.WriteString(strings.ReplaceAll(strings.TrimPrefix(w.header("Files that start a plan of busbar."), "# "), "\n# ", "\n"))
+	var names []string
+	for _, h := range hosts {
+		names = append(names, h.Name)
+	}
+	fmt.Fprintf(&b, "\nHosts in the order of ranks: %s\n", cluster.FormatHosts(names))
+	if p.Given != "" {
+		fmt.Fprintf(&b, "They were given in the order: %s\n", line(p.Given))
+	}
+	b.WriteString("\n")
+	for _, u := range uses {
+		for _, f := range files {
+			if f.Name == u.name || strings.HasSuffix(u.name, "-") && strings.HasPrefix(f.Name, u.name) {
+				fmt.Fprintf(&b, "%-15s %s\n", f.Name, u.use)
+			}
+		}
+	}
+	if len(left) > 0 {
+		b.WriteString("\nNot here:\n")
+	}
+	for _, l := range left {
+		fmt.Fprintf(&b, "%-15s %s\n", l.Name, line(l.Reason))
+	}
+	return File{Name: "README", Text: []byte(b.String())}, nil
+}

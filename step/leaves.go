@@ -1,0 +1,133 @@
+package step
+
+import (
+	"busbar/cluster"
+	"busbar/nccl"
+)
+
+// leaves is which hosts share a leaf switch. It is looked at only where leaves have less upward than their
+// hosts can send: elsewhere a host's own ports are what its groups share.
+type leaves struct {
+	tight bool
+	of    []int // by host; -1 where nobody knows
+}
+
+// leavesOf looks at a cluster's network.
+func leavesOf(c *cluster.Cluster) *leaves {
+	l := &leaves{tight: c != nil && tight(&c.Network)}
+	if !l.tight {
+		return l
+	}
+	routes := cluster.NewRoutes(c)
+	l.of = make([]int, len(c.Hosts))
+	for h := range l.of {
+		l.of[h] = -1
+		t := c.TypeOf(h)
+		if t == nil {
+			continue
+		}
+		for _, nic := range t.Of(cluster.NIC) {
+			if sw, _ := routes.Leaf(h, nic); sw >= 0 {
+				l.of[h] = sw
+				break
+			}
+		}
+	}
+	return l
+}
+
+// enough is the share of what hosts can send that is no oversubscription.
+const enough = 0.99
+
+// tight reports whether a leaf's uplinks carry less than its hosts' links.
+func tight(n *cluster.Network) bool {
+	down, up := make([]float64, len(n.Switches)), make([]float64, len(n.Switches))
+	for i := range n.Links {
+		l := &n.Links[i]
+		rate := float64(l.Rate.Value) * float64(l.Cables())
+		if l.Loose() || l.State == cluster.Down || rate <= 0 {
+			continue
+		}
+		a, b := l.A, l.B
+		if a.ToHosts() {
+			a, b = b, a
+		}
+		switch {
+		case a.ToHosts():
+		case b.ToHosts():
+			for _, s := range b.Hosts {
+				down[a.Switch] += rate * float64(s.N)
+			}
+		default:
+			if n.Switches[a.Switch].Tier > n.Switches[b.Switch].Tier {
+				a, b = b, a
+			}
+			up[a.Switch] += rate
+		}
+	}
+	for i := range down {
+		if up[i] > 0 && up[i] < enough*down[i] {
+			return true
+		}
+	}
+	return false
+}
+
+// differ reports whether two hosts hang on different leaves of a tight network.
+func (l *leaves) differ(a, b int) bool { return l.tight && l.of[a] != l.of[b] }
+
+// crosses reports whether ranks hang on different leaves of a tight network.
+func (l *leaves) crosses(list nccl.Layout) bool {
+	for _, r := range list {
+		if l.differ(r.Host, list[0].Host) {
+			return true
+		}
+	}
+	return false
+}
+
+// Bounds of the groups that are priced beside another.
+const (
+	mostBeside      = 512
+	mostBesideRanks = 1 << 13
+)
+
+// priced is the group of a kind that is priced, by its first rank, counted from the one that rank 0 begins: the
+// first one, or the first that goes up from a leaf of a tight network, since others wait for it.
+func (f *Fabric) priced(g Group) int {
+	if !f.leaves.tight {
+		return 0
+	}
+	at := f.seat(g)
+	for r := 0; at.from+r < len(f.layout); r++ {
+		if f.begins(g, r) && f.leaves.crosses(f.ranks(g, r)) {
+			return r
+		}
+	}
+	return 0
+}
+
+// beside are the groups of a kind that talk at the same time as one and share links with it: those of its
+// first host and, where it goes up from a leaf of a tight network, those of all hosts of the leaf.
+func (f *Fabric) beside(g Group, first int) []nccl.Layout {
+	at := f.seat(g)
+	host := f.layout[at.from+first].Host
+	var list []nccl.Layout
+	if !f.leaves.tight {
+		for r := 1; at.from+r < len(f.layout) && f.layout[at.from+r].Host == host; r++ {
+			if f.begins(g, r) {
+				list = append(list, f.ranks(g, r))
+			}
+		}
+		return list
+	}
+	up := f.leaves.crosses(f.ranks(g, first))
+	for r := 0; at.from+r < len(f.layout) && len(list) < mostBeside && len(list)*at.size < mostBesideRanks; r++ {
+		h := f.layout[at.from+r].Host
+		if r == first || h != host && (!up || f.leaves.differ(h, host)) || !f.begins(g, r) {
+			continue
+		}
+		list = append(list, f.ranks(g, r))
+	}
+	return list
+}

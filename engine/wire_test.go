@@ -229,6 +229,11 @@ func TestCompressionRefused(t *testing.T) {
 			t.Errorf("%v; want %q", err, want)
 		}
 	}
+	for op, fine := range map[coll.Redop]bool{coll.Min: false, coll.Max: false, coll.Sum: true, coll.Avg: true} {
+		if err := engine.CanCompress(coll.Op{Kind: coll.AllReduce, Bytes: 64, Reduce: op}, engine.Int8); (err == nil) != fine {
+			t.Errorf("%v as int8: %v", op, err)
+		}
+	}
 }
 
 // TestCompressionWithinHost: within a host, nothing is compressed unless somebody insists.

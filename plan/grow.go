@@ -39,11 +39,11 @@ func (f *found) add(o found) {
 }
 
 // grow takes the nodes with the least bounds until none can be better than what is kept.
-func (s *search) grow(ctx context.Context) error {
+func (s *search) grow(ctx context.Context) {
 	for ctx.Err() == nil {
 		batch := s.batch()
 		if len(batch) == 0 {
-			return nil
+			return
 		}
 		list := make([]found, len(batch))
 		var next atomic.Int64
@@ -65,13 +65,10 @@ func (s *search) grow(ctx context.Context) error {
 		}
 		wg.Wait()
 		for i := range list {
-			if err := s.take(batch[i], &list[i]); err != nil {
-				return err
-			}
+			s.take(batch[i], &list[i])
 		}
 		s.watch()
 	}
-	return nil
 }
 
 // dive is how many nodes of each stage are taken before the best ones while fewer plans are known than
@@ -118,13 +115,16 @@ func (s *search) choose(list []*node, n *node) []*node {
 }
 
 // take puts together what was found.
-func (s *search) take(n *node, f *found) error {
+func (s *search) take(n *node, f *found) {
 	if f.err != nil {
-		return f.err
+		if s.failed++; s.err == nil {
+			s.err = f.err
+		}
+		return
 	}
 	if f.undone {
 		s.waiting.push(n)
-		return nil
+		return
 	}
 	for _, m := range f.more {
 		if m.index == 0 {
@@ -144,7 +144,6 @@ func (s *search) take(n *node, f *found) error {
 	if l := f.lean; l != nil && (s.leanest == nil || l.Memory.Total() < s.leanest.Memory.Total()) {
 		s.leanest = l
 	}
-	return nil
 }
 
 // visit works on one node.

@@ -67,6 +67,10 @@ type Answer struct {
 	Bound float64
 	// Whole says that the search came to its end.
 	Whole bool
+	// Failed is the settings or groups of them that could not be priced, and Err why the first of
+	// them could not.
+	Failed int64
+	Err    error
 	// Leanest is the setting that needs least memory of those that do not fit.
 	Leanest *Lean
 	// Late is the shortest step of those that take longer than MaxStep, at least; 0 where there
@@ -88,11 +92,11 @@ var ErrNone = errors.New("no setting of the space fits the GPUs' memory")
 func Search(ctx context.Context, q *Query) (*Answer, error) {
 	s := newSearch(q)
 	s.plant(ctx)
-	err := s.grow(ctx)
-	a := &Answer{Considered: s.considered, Bounded: s.bounded, Cut: s.considered - s.opened, Priced: s.priced, Plans: s.best.list(), Whole: ctx.Err() == nil}
+	s.grow(ctx)
+	a := &Answer{Considered: s.considered, Bounded: s.bounded, Cut: s.considered - s.opened, Priced: s.priced, Plans: s.best.list(), Whole: ctx.Err() == nil, Failed: s.failed, Err: s.err}
 	switch {
-	case err != nil:
-		return a, err
+	case len(a.Plans) == 0 && s.err != nil:
+		return a, s.err
 	case len(a.Plans) == 0 && a.Whole:
 		a.Leanest, a.Late = s.leanest, s.late
 		return a, ErrNone
@@ -122,6 +126,8 @@ type search struct {
 
 	leanest *Lean
 	late    float64
+	failed  int64
+	err     error
 }
 
 func newSearch(q *Query) *search {

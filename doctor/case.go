@@ -11,9 +11,10 @@ import (
 // Case is the evidence with what rules ask of it again and again.
 type Case struct {
 	*evidence.Set
-	hosts   int    // that printed records of NCCL
-	ranks   int    // of the largest communicator, 0 unknown
-	release [3]int // oldest release of NCCL seen, zero unknown
+	hosts   int       // that printed records of NCCL
+	ranks   int       // of the largest communicator, 0 unknown
+	known   **machine // what machine found, once it was asked
+	release [3]int    // oldest release of NCCL seen, zero unknown
 }
 
 // Rule is one conclusion that can be drawn.
@@ -49,6 +50,9 @@ func Examine(s *evidence.Set) *Report {
 	found = append(found, c.audited(found)...)
 	if s.Told {
 		found = append(found, c.suspects(found)...)
+	}
+	for i := range found {
+		c.cost(&found[i])
 	}
 	explain(found, rules)
 	order(found)

@@ -165,9 +165,9 @@ func fabricManager(c *Case) *Finding {
 func nvlsFailed(c *Case) *Finding {
 	f := &Finding{
 		Severity: Error, Confidence: 0.9, Title: "NVLink SHARP (NVLS multicast) failed",
-		Cause: "NCCL found multicast support and could not use it: an unhealthy fabric manager or NVSwitch, a partition or container without multicast, or an old driver.",
-		Fix:   "NCCL_NVLS_ENABLE=0 to go on without it; check nvidia-fabricmanager and dmesg; test multicast with nvbandwidth -t multinode or device_to_all.",
-		Cost:  "without NVLS a single-node all-reduce is up to 1.3 times slower at large sizes", Evidence: c.quotes(evidence.NVLSFailure),
+		Cause:    "NCCL found multicast support and could not use it: an unhealthy fabric manager or NVSwitch, a partition or container without multicast, or an old driver.",
+		Fix:      "NCCL_NVLS_ENABLE=0 to go on without it; check nvidia-fabricmanager and dmesg; test multicast with nvbandwidth -t multinode or device_to_all.",
+		Evidence: c.quotes(evidence.NVLSFailure),
 	}
 	switch {
 	case c.Has(evidence.NVLSFailure):

@@ -364,7 +364,7 @@ func ibDisabled(c *Case) *Finding {
 	f := &Finding{
 		Severity: Warn, Confidence: 0.8, Title: "InfiniBand/RoCE is switched off by a setting",
 		Cause: "NCCL_IB_DISABLE=1 (or NCCL_NET=Socket) makes NCCL use TCP sockets between hosts; it is often left over from debugging.",
-		Fix:   "unset NCCL_IB_DISABLE NCCL_NET", Cost: c.socketCost(), Evidence: c.quotes("NCCL_IB_DISABLE", "NCCL_NET"),
+		Fix:   "unset NCCL_IB_DISABLE NCCL_NET", Evidence: c.quotes("NCCL_IB_DISABLE", "NCCL_NET"),
 	}
 	if c.experiment() || !c.multinode() || !c.rdma() && c.First(evidence.Network, "Socket") != nil && !c.is("slow") {
 		f.Severity, f.Confidence = Note, 0.6 // nothing is lost on one host, or where there is no RDMA
@@ -401,9 +401,9 @@ func socketFallback(c *Case) *Finding {
 	}
 	f := &Finding{
 		Severity: Note, Confidence: 0.6, Title: "Hosts talk over TCP sockets",
-		Cause: "NCCL uses sockets between hosts: every byte is copied by the CPU and GPUDirect RDMA is not possible.",
-		Fix:   "If there is InfiniBand, RoCE or EFA: make it visible (ibv_devinfo, /dev/infiniband, the plugin) and set NCCL_NET=IB, so that a job fails instead of running slowly. Without: NCCL_SOCKET_NTHREADS=4 NCCL_NSOCKS_PERTHREAD=4 for fast Ethernet.",
-		Cost:  c.socketCost(), Evidence: c.quotes(o, over, evidence.NoIB),
+		Cause:    "NCCL uses sockets between hosts: every byte is copied by the CPU and GPUDirect RDMA is not possible.",
+		Fix:      "If there is InfiniBand, RoCE or EFA: make it visible (ibv_devinfo, /dev/infiniband, the plugin) and set NCCL_NET=IB, so that a job fails instead of running slowly. Without: NCCL_SOCKET_NTHREADS=4 NCCL_NSOCKS_PERTHREAD=4 for fast Ethernet.",
+		Evidence: c.quotes(o, over, evidence.NoIB),
 	}
 	switch {
 	case !c.multinode():

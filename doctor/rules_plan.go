@@ -35,7 +35,7 @@ func graphSearch(c *Case) *Finding {
 	return &Finding{
 		Severity: Error, Confidence: 0.9, Title: "NCCL's graph search failed and fell back to a simple ring",
 		Cause: "No ring or tree fits the topology as NCCL sees it, so it takes the GPUs in order on one channel at 0.1 GB/s: a regression of the release on this topology, a wrong topology file, or NICs that are not visible to all GPUs.",
-		Fix:   "Another release of NCCL; NCCL_PXN_DISABLE=1, NCCL_CROSS_NIC=1 or a right NCCL_TOPO_FILE; NCCL_DEBUG_SUBSYS=GRAPH shows the search.", Cost: "one channel instead of many: 5 to 10 times slower at large sizes", Evidence: c.quotes(evidence.NoPath, poor),
+		Fix:   "Another release of NCCL; NCCL_PXN_DISABLE=1, NCCL_CROSS_NIC=1 or a right NCCL_TOPO_FILE; NCCL_DEBUG_SUBSYS=GRAPH shows the search.", Evidence: c.quotes(evidence.NoPath, poor),
 	}
 }
 

@@ -394,7 +394,7 @@ func vmTopology(c *Case) *Finding {
 		f.Evidence = c.told("vm", "slow", "drop", "onenic")
 	case c.in("vm") && c.about("topofile", "onenic", "numa", "topology"):
 		f.Evidence = c.told("vm", "topofile")
-		if !c.is("slow", "crash", "hang") && (c.about("howto") || !c.about("onenic", "numa", "topology")) {
+		if !c.is("slow", "crash", "hang") && (c.about("howto") || !c.about("onenic", "numa", "topology", "topofile")) {
 			f.Severity, f.Confidence = Note, 0.7
 			f.Title = "How a virtual machine's topology file must look"
 		}

@@ -234,6 +234,9 @@ func memlockLow(c *Case) *Finding {
 		f.Cause = "Pages could not be pinned: a long-term pin must first move them out of memory reserved for contiguous allocation (CMA), which fails when little memory is free. " + f.Cause
 		f.Fix = "Free memory before the start (drop caches, compact memory), reduce the CMA reservation; then: " + f.Fix
 	case refused != nil:
+	case c.Has(evidence.Pages) && c.broken() || c.Has(evidence.Pages) && c.Told:
+		f.Confidence = 0.75
+		f.Cause = "Pages could not be pinned: a long-term pin must first move them out of memory reserved for contiguous allocation (CMA), which fails when little memory is free. " + f.Cause
 	case c.unexplained("ibv_create_cq", "ibv_create_qp", "ibv_reg_mr") != nil:
 		f.Confidence, f.Evidence = 0.7, c.quotes(c.unexplained("ibv_create_cq", "ibv_create_qp", "ibv_reg_mr"), low)
 	case low != nil && (c.broken() || c.rdma()):

@@ -124,7 +124,13 @@ func (r *Reader) lines(in *lines.Reader) error {
 		count = in.Num()
 		text := unwrap(in.Text())
 		record := strings.Contains(text, "NCCL INFO ")
-		r.keep(text, count, record)
+		r.keep(text, record)
+		if parts := flatten(text); parts != nil {
+			for _, p := range parts {
+				r.line(p, count, strings.Contains(p, "NCCL INFO "))
+			}
+			continue
+		}
 		r.line(text, count, record)
 	}
 	if err := in.Err(); err != nil {
@@ -138,7 +144,7 @@ func (r *Reader) lines(in *lines.Reader) error {
 
 // keep holds on to a line for the readers of whole formats; a record of NCCL
 // becomes an empty line, so that the others keep their numbers.
-func (r *Reader) keep(text string, num int, record bool) {
+func (r *Reader) keep(text string, record bool) {
 	if r.kept.Len() >= maxWhole {
 		return
 	}

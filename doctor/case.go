@@ -11,8 +11,9 @@ import (
 // Case is the evidence with what rules ask of it again and again.
 type Case struct {
 	*evidence.Set
-	hosts   int       // that printed records of NCCL
-	ranks   int       // of the largest communicator, 0 unknown
+	hosts   int // that printed records of NCCL
+	ranks   int // of the largest communicator, 0 unknown
+	prices  map[string]priced
 	known   **machine // what machine found, once it was asked
 	release [3]int    // oldest release of NCCL seen, zero unknown
 }
@@ -60,7 +61,7 @@ func Examine(s *evidence.Set) *Report {
 }
 
 func newCase(s *evidence.Set) *Case {
-	c := &Case{Set: s}
+	c := &Case{Set: s, prices: map[string]priced{}}
 	if s.Log != nil {
 		c.hosts = len(s.Log.Hosts)
 		for i := range s.Log.Comms {

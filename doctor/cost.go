@@ -23,13 +23,13 @@ func (c *Case) slower(fault func(s *hardware.Shape), env map[string]string) stri
 	if m == nil {
 		return ""
 	}
-	good, err := m.times(nil, c.settings(env))
+	good, err := c.times(m, nil, c.settings(env))
 	if err != nil {
 		return ""
 	}
 	with := c.settings(nil)
 	maps.Copy(with, env)
-	bad, err := m.times(fault, with)
+	bad, err := c.times(m, fault, with)
 	if err != nil {
 		return ""
 	}
@@ -65,12 +65,28 @@ func (c *Case) settings(but map[string]string) map[string]string {
 	return env
 }
 
-// times predicts an all-reduce of each size.
-func (m *machine) times(fault func(s *hardware.Shape), env map[string]string) ([]unit.Time, error) {
+// priced is an answer that was already asked for.
+type priced struct {
+	times []unit.Time
+	err   error
+}
+
+// times predicts an all-reduce of each size, once for each machine and settings.
+func (c *Case) times(m *machine, fault func(s *hardware.Shape), env map[string]string) ([]unit.Time, error) {
 	s := m.shape
 	if fault != nil {
 		fault(&s)
 	}
+	key := fmt.Sprint(s, env)
+	p, ok := c.prices[key]
+	if !ok {
+		p.times, p.err = m.times(s, env)
+		c.prices[key] = p
+	}
+	return p.times, p.err
+}
+
+func (m *machine) times(s hardware.Shape, env map[string]string) ([]unit.Time, error) {
 	cl, err := s.Cluster(m.nodes)
 	if err != nil {
 		return nil, err

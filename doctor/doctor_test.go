@@ -152,8 +152,9 @@ func FuzzExamine(f *testing.F) {
 	f.Add("n1:1:1 [0] NCCL INFO Bootstrap : Using docker0:172.17.0.1<0>\nhangs with 2 nodes, 6 GB/s instead of 12")
 	f.Add("644,699 49.36\n632,641 88.36\n284,678 49.28")
 	f.Add("NCCL_ALGO=Ring\nCUDA error: out of memory\n{\"log\":\"x\\n\"}")
+	words := evidence.NewVocabulary()
 	f.Fuzz(func(t *testing.T, text string) {
-		r := evidence.NewReader()
+		r := words.NewReader()
 		if err := r.Read("x", strings.NewReader(text)); err != nil {
 			return
 		}

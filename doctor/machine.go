@@ -21,8 +21,8 @@ type machine struct {
 
 // Sizes of jobs for which a cost is predicted; larger ones cost alike.
 const (
-	mostNodes = 16
-	mostGPUs  = 16
+	mostNodes = 8
+	mostGPUs  = 8
 )
 
 // String names the machine: "2 nodes of 8 H100 with 8 NICs of 400 Gb/s".

@@ -81,6 +81,15 @@ func speaker(text string) (host string, rank int) {
 	return "", rank
 }
 
+// unlabelled is a line without the rank that a launcher wrote in front.
+func unlabelled(text string) string {
+	t := strings.TrimSpace(lines.Bare(text))
+	if _, rest, ok := strings.Cut(t, "]:"); ok && strings.HasPrefix(t, "[") {
+		t = strings.TrimSpace(rest)
+	}
+	return t
+}
+
 // label reads the rank that launchers write in front of a line: "[rank3]:",
 // "[default3]:", "[1,3]<stdout>:", "3: ".
 func label(text string) int {

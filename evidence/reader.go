@@ -27,6 +27,7 @@ type Reader struct {
 	log   *nccllog.Reader
 	frags []*cluster.Fragment
 	mute  bool // sentences do not count
+	last  bool // NCCL's last error comes next
 
 	// Of the source at hand.
 	document         bool // it is written for machines from end to end
@@ -159,6 +160,14 @@ func (r *Reader) line(text string, num int, record bool) {
 	if record && r.bulk(text, num) {
 		return
 	}
+	if r.last { // the line after "Last error:"
+		r.last = false
+		if msg, _ := shapeOf([]string{unlabelled(text)}); msg[0] != "" {
+			_, rank := speaker(text)
+			r.set.add(LastError, msg, Quote{File: r.name, Line: num, Text: text}, "", rank)
+		}
+	}
+	r.last = strings.HasSuffix(strings.TrimRight(text, " "), "Last error:")
 	if len(text) > 1<<15 && !record {
 		text = text[:1<<15]
 	}

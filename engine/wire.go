@@ -67,6 +67,8 @@ func CanCompress(op coll.Op, w Wire) error {
 		return fmt.Errorf("a product cannot be compressed: the errors of the factors multiply without bound")
 	case op.Kind.Reduces() && op.Reduce == coll.MulSum:
 		return fmt.Errorf("mulsum cannot be compressed: its factors are unknown to the bound of the error")
+	case w == Int8 && op.Kind.Reduces() && (op.Reduce == coll.Min || op.Reduce == coll.Max):
+		return fmt.Errorf("int8 cannot carry %s: a block with one infinite element or NaN travels as NaN, which %s passes over, and the block's other elements would be lost unseen; use fp16 or bf16", op.Reduce, op.Reduce)
 	}
 	return nil
 }

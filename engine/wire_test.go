@@ -229,6 +229,11 @@ func TestCompressionRefused(t *testing.T) {
 			t.Errorf("%v; want %q", err, want)
 		}
 	}
+	for op, fine := range map[coll.Redop]bool{coll.Min: false, coll.Max: false, coll.Sum: true, coll.Avg: true} {
+		if err := engine.CanCompress(coll.Op{Kind: coll.AllReduce, Bytes: 64, Reduce: op}, engine.Int8); (err == nil) != fine {
+			t.Errorf("%v as int8: %v", op, err)
+		}
+	}
 }
 
 // TestCompressionWithinHost: within a host, nothing is compressed unless somebody insists.
@@ -267,6 +272,9 @@ func TestNoAllocationCompressed(t *testing.T) {
 	groups := joined(t, 3, nil)
 	for _, w := range []engine.Wire{engine.FP16, engine.BF16, engine.Int8} {
 		for _, op := range []coll.Op{{Kind: coll.AllReduce, Bytes: 1 << 20}, {Kind: coll.AllReduce, Bytes: 4096, Reduce: coll.Max}, {Kind: coll.AllGather, Bytes: 1 << 18}} {
+			if engine.CanCompress(op, w) != nil {
+				continue
+			}
 			calls := make([]*engine.Call, len(groups))
 			for r, err := range each(groups, func(g *engine.Group) (err error) {
 				c, err := g.PrepareWith(nil, op, engine.Options{Wire: w})

@@ -55,7 +55,7 @@ func (p *Plan) Tables(f *step.Fabric) ([]File, []Left, error) {
 		return nil, nil, err
 	}
 	fmt.Fprintf(&c, "# The same for NVIDIA's example tuner plugin (NCCL_TUNER_CONFIG_FILE). Made by busbar plan; %s says more.\n", tab)
-	fmt.Fprintf(&c, "# That plugin runs on one channel what no line matches: communicators of other sizes are slow with it.\n# busbar's own leaves those to NCCL: prefer %s.\n", tab)
+	fmt.Fprintf(&c, "# That plugin runs on one channel what no line matches: communicators of other sizes are slow with it.\n# Build it from NCCL 2.30.3 or later: that of 2.27.5 to 2.29.7 takes the table of costs for pointers and ends the program at the first match.\n# busbar's own leaves the others to NCCL: prefer %s.\n", tab)
 	for _, g := range asked {
 		if err := tuner.CSV(&c, g.q, coll.BFloat16, g.rows); err != nil {
 			return nil, nil, err

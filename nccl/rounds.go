@@ -86,6 +86,7 @@ func (c *compute) round() {
 		return
 	}
 	c.limit = limit{speed: g.BwInter}
+	c.forget()
 	c.channel(&c.time)
 	if r.found == c.found {
 		r.spent[k] = c.time

@@ -28,6 +28,7 @@ type searcher struct {
 	work   int                        // hops looked at: what the search has cost so far
 	found  int                        // times that a better graph came up
 	limit  limit
+	seen   seen
 }
 
 // Orders the search may force.
@@ -279,8 +280,9 @@ func (x *searcher) complete(time *int) {
 			*time = -1
 		}
 	}
+	x.seen.reach(g.NChannels, g.hops)
 	if g.NChannels < g.most {
-		x.channel(time)
+		x.further(time)
 	}
 	g.NChannels--
 }

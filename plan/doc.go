@@ -2,8 +2,8 @@
 // replicas divide, micro-batches, the pipeline's schedule, recomputation and the order of
 // ranks.
 //
-// Every setting of a space is bounded from below (package step: what computing alone takes,
-// and the memory). Those that fit are priced, the most promising first, until no bound is below the worst
-// plan that is kept: what is left out then cannot be better, so the answer is exact within the
-// space and the model.
+// Settings are bounded from below in groups and one by one (package step: what computing and the
+// traffic inside layers take, and the memory). What has the least bound is looked at next, until no bound is
+// below the worst plan that is kept: what is left out then cannot be better, so the answer is
+// exact within the space and the model. docs/plan.md has the bounds and how fast that is.
 package plan

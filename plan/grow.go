@@ -23,6 +23,7 @@ type found struct {
 	opened   int64 // settings of a trunk that was opened
 	bounded  int64
 	finished *entry
+	late     float64 // s that a setting takes too long
 	lean     *Lean
 	err      error
 }
@@ -38,11 +39,11 @@ func (f *found) add(o found) {
 }
 
 // grow takes the nodes with the least bounds until none can be better than what is kept.
-func (s *search) grow(ctx context.Context) error {
+func (s *search) grow(ctx context.Context) {
 	for ctx.Err() == nil {
 		batch := s.batch()
 		if len(batch) == 0 {
-			return nil
+			return
 		}
 		list := make([]found, len(batch))
 		var next atomic.Int64
@@ -64,13 +65,10 @@ func (s *search) grow(ctx context.Context) error {
 		}
 		wg.Wait()
 		for i := range list {
-			if err := s.take(batch[i], &list[i]); err != nil {
-				return err
-			}
+			s.take(batch[i], &list[i])
 		}
 		s.watch()
 	}
-	return nil
 }
 
 // dive is how many nodes of each stage are taken before the best ones while fewer plans are known than
@@ -117,13 +115,16 @@ func (s *search) choose(list []*node, n *node) []*node {
 }
 
 // take puts together what was found.
-func (s *search) take(n *node, f *found) error {
+func (s *search) take(n *node, f *found) {
 	if f.err != nil {
-		return f.err
+		if s.failed++; s.err == nil {
+			s.err = f.err
+		}
+		return
 	}
 	if f.undone {
 		s.waiting.push(n)
-		return nil
+		return
 	}
 	for _, m := range f.more {
 		if m.index == 0 {
@@ -133,14 +134,16 @@ func (s *search) take(n *node, f *found) error {
 	}
 	s.opened += f.opened
 	s.bounded += f.bounded
+	s.delay(f.late)
 	if f.finished != nil {
 		s.priced++
-		s.best.keep(*f.finished)
+		if s.q.MaxStep <= 0 || f.finished.Result.Step <= s.q.MaxStep {
+			s.best.keep(*f.finished)
+		}
 	}
 	if l := f.lean; l != nil && (s.leanest == nil || l.Memory.Total() < s.leanest.Memory.Total()) {
 		s.leanest = l
 	}
-	return nil
 }
 
 // visit works on one node.
@@ -168,8 +171,9 @@ func (s *search) hear(n *node) found {
 		return found{err: err}
 	}
 	t.heard = true
-	n.value = max(n.value, s.value(t.space, t.Least()))
-	return found{more: []*node{n}}
+	b := t.Least()
+	n.value = max(n.value, s.value(t.space, b))
+	return found{more: []*node{n}, late: b.Seconds}
 }
 
 // fits says whether some setting of a trunk may fit: with the pipeline that holds fewest
@@ -216,6 +220,9 @@ func (s *search) open(t *trunk) found {
 		if v := max(least, s.value(t.space, b)); v < s.best.limit(kinOf(&j.Split)) {
 			f.more = append(f.more, &node{value: v, space: t.space, trunk: t, leaf: leafOf(j)})
 		}
+		if s.q.MaxStep > 0 && b.Seconds > s.q.MaxStep && (f.late == 0 || b.Seconds < f.late) {
+			f.late = b.Seconds
+		}
 		return true
 	})
 	return f
@@ -233,7 +240,7 @@ func (s *search) begin(n *node) found {
 		return found{err: err}
 	}
 	n.begun, n.value = p, max(n.value, s.value(n.trunk.space, b))
-	return found{more: []*node{n}}
+	return found{more: []*node{n}, late: b.Seconds}
 }
 
 // finish plays the pipeline.
@@ -244,7 +251,7 @@ func (s *search) finish(n *node) found {
 	}
 	j := n.leaf.job(n.trunk)
 	j.Bucket = n.begun.Bucket()
-	return found{finished: &entry{Plan{*j, r, s.q.Objective.Value(r)}, n.index}}
+	return found{late: r.Step, finished: &entry{Plan{*j, r, s.q.Objective.Value(r)}, n.index}}
 }
 
 // kin is that of a setting.

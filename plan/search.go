@@ -26,6 +26,8 @@ type Query struct {
 	Objective Objective
 	// Reserve is the share of a GPU's memory that plans leave free.
 	Reserve float64
+	// MaxStep is the longest that a step may take, in seconds; 0 is any time.
+	MaxStep float64
 	// HostMemory is how much of a node's own memory plans may take; 0 is any amount.
 	HostMemory float64
 	// Tuned prices collectives as under a tuner plugin that knows the job.
@@ -65,8 +67,15 @@ type Answer struct {
 	Bound float64
 	// Whole says that the search came to its end.
 	Whole bool
-	// Leanest is the setting that needs least memory, where none fits.
+	// Failed is the settings or groups of them that could not be priced, and Err why the first of
+	// them could not.
+	Failed int64
+	Err    error
+	// Leanest is the setting that needs least memory of those that do not fit.
 	Leanest *Lean
+	// Late is the shortest step of those that take longer than MaxStep, at least; 0 where there
+	// are none.
+	Late float64
 }
 
 // Lean is a setting and what a GPU needs for it.
@@ -83,13 +92,13 @@ var ErrNone = errors.New("no setting of the space fits the GPUs' memory")
 func Search(ctx context.Context, q *Query) (*Answer, error) {
 	s := newSearch(q)
 	s.plant(ctx)
-	err := s.grow(ctx)
-	a := &Answer{Considered: s.considered, Bounded: s.bounded, Cut: s.considered - s.opened, Priced: s.priced, Plans: s.best.list(), Whole: ctx.Err() == nil}
+	s.grow(ctx)
+	a := &Answer{Considered: s.considered, Bounded: s.bounded, Cut: s.considered - s.opened, Priced: s.priced, Plans: s.best.list(), Whole: ctx.Err() == nil, Failed: s.failed, Err: s.err}
 	switch {
-	case err != nil:
-		return a, err
+	case len(a.Plans) == 0 && s.err != nil:
+		return a, s.err
 	case len(a.Plans) == 0 && a.Whole:
-		a.Leanest = s.leanest
+		a.Leanest, a.Late = s.leanest, s.late
 		return a, ErrNone
 	case len(a.Plans) == 0:
 		return a, ctx.Err()
@@ -116,6 +125,9 @@ type search struct {
 	considered, bounded, opened, priced int64
 
 	leanest *Lean
+	late    float64
+	failed  int64
+	err     error
 }
 
 func newSearch(q *Query) *search {
@@ -146,7 +158,9 @@ func (s *search) plant(ctx context.Context) {
 				settings += n
 				if key := workOf(j); n > 0 && !seen[key] {
 					seen[key] = true
-					least = min(least, s.value(i, s.bounds.Trunk(j).Least()))
+					b := s.bounds.Trunk(j).Least()
+					least = min(least, s.value(i, b))
+					s.delay(b.Seconds)
 				}
 			})
 		}
@@ -208,9 +222,19 @@ func workOf(j *workload.Job) rankWork {
 	return rankWork{s.TP, s.CP, s.EP, j.MicroBatch, j.Recompute, s.SeqParallel}
 }
 
-// value is the objective of a bound.
+// value is the objective of a bound; what takes too long is worth nothing.
 func (s *search) value(space int, b step.Bound) float64 {
+	if s.q.MaxStep > 0 && b.Seconds > s.q.MaxStep {
+		return math.Inf(1)
+	}
 	return s.q.Objective.of(s.q.Spaces[space].Ranks, b.Seconds, b.Computing)
+}
+
+// delay remembers the shortest of what takes too long.
+func (s *search) delay(seconds float64) {
+	if s.q.MaxStep > 0 && seconds > s.q.MaxStep && (s.late == 0 || seconds < s.late) {
+		s.late = seconds
+	}
 }
 
 // left is the least value of what is not priced.

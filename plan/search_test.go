@@ -128,6 +128,36 @@ func everything(t *testing.T, q *plan.Query) (settings int64, best []float64) {
 	return settings, best[:min(len(best), q.Top)]
 }
 
+// With a longest step the cheapest plan is one that keeps it; where none does, the answer says how
+// long the shortest takes at least.
+func TestLongestStep(t *testing.T) {
+	q := query(t, "dgx-h100", "h100", "gpt2-xl", 2, 16)
+	base := q.Spaces[0].Base
+	q.Spaces = []*plan.Space{q.Spaces[0], plan.NewSpace(base, 8, 8)}
+	q.Objective = plan.Objective{Step: 1, PerGPU: true}
+	a, err := plan.Search(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.MaxStep = a.Plans[0].Result.Step * 0.9
+	b, err := plan.Search(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range b.Plans {
+		if p.Result.Step > q.MaxStep {
+			t.Errorf("plan %d takes %g s of %g", i+1, p.Result.Step, q.MaxStep)
+		}
+	}
+	if b.Plans[0].Value < a.Plans[0].Value {
+		t.Errorf("cheaper with a limit: %g, without %g", b.Plans[0].Value, a.Plans[0].Value)
+	}
+	q.MaxStep = 1e-3
+	if c, err := plan.Search(t.Context(), q); !errors.Is(err, plan.ErrNone) || c.Late <= q.MaxStep {
+		t.Errorf("in a millisecond: %v, %+v", err, c)
+	}
+}
+
 // The same query has the same answer and the same counts on one processor as on several.
 func TestSearchIsRepeatable(t *testing.T) {
 	var first *plan.Answer

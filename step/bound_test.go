@@ -157,14 +157,20 @@ func TestBucketsAreTried(t *testing.T) {
 
 func BenchmarkBound(b *testing.B) {
 	for _, split := range []string{"zero=3", "tp=4,pp=4"} {
-		b.Run(split, func(b *testing.B) {
-			p, g := prepared(b, "dgx-h100", "h100", "llama2-13b", split, 4, 8, 1, 256)
-			j := p.Job()
-			x := step.NewBounds(j.Model, g)
-			x.Bound(j)
+		p, g := prepared(b, "dgx-h100", "h100", "llama2-13b", split, 4, 8, 1, 256)
+		j := p.Job()
+		x := step.NewBounds(j.Model, g)
+		b.Run("alone/"+split, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				x.Bound(j)
+			}
+		})
+		trunk := x.Trunk(j)
+		b.Run("of-a-trunk/"+split, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				trunk.Bound(j)
 			}
 		})
 	}

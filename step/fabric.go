@@ -230,6 +230,14 @@ func (f *Fabric) Predictor(g Group) (*predict.Predictor, error) {
 	return f.predictor(g, o)
 }
 
+// inOneDomain reports whether a group's ranks reach each other's memory, inside a host or over NVLink
+// between hosts. Only there do products and the traffic of their inputs and sums overlap piece by piece (Transformer
+// Engine's user buffers, which Megatron-LM's and NeMo's overlap of tensor parallelism is made of).
+func (f *Fabric) inOneDomain(g Group) bool {
+	p, err := f.Predictor(g)
+	return err == nil && p != nil && p.Plan.NNodes == 1
+}
+
 // oracle is that of a seat.
 func (k *known) oracle(at seat) *oracle {
 	k.mu.Lock()

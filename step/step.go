@@ -242,7 +242,10 @@ func (p *pricing) inside(x *priced, again *float64, b *prepared) error {
 			if a, limit, err = p.f.Seconds(Tensor, coll.AllGather, bytes); err == nil {
 				b, _, err = p.f.Seconds(Tensor, coll.ReduceScatter, bytes)
 			}
-			one = (a + b) * (1 - p.g.f[TPHidden])
+			one = a + b
+			if err == nil && p.f.inOneDomain(Tensor) {
+				one *= 1 - p.g.f[TPHidden]
+			}
 		} else {
 			one, limit, err = p.f.Seconds(Tensor, coll.AllReduce, bytes)
 		}

@@ -29,7 +29,7 @@ func (t Tier) String() string {
 // Faster is the cluster with layers of its fabric so many times as fast; false when it has
 // none of them.
 func Faster(c *cluster.Cluster, factor float64, tiers ...Tier) (*cluster.Cluster, bool) {
-	return scaled(c, tiers, func(f *cluster.Fact[unit.Rate]) bool {
+	return scaled(c, tiers, func(_ Tier, f *cluster.Fact[unit.Rate]) bool {
 		if f.Value <= 0 {
 			return false
 		}
@@ -38,11 +38,17 @@ func Faster(c *cluster.Cluster, factor float64, tiers ...Tier) (*cluster.Cluster
 	})
 }
 
+// guessed reports whether a rate of a layer is only assumed. Cables between switches are, where nobody
+// says how many there are: then none is short of what hosts can send.
+func guessed(c *cluster.Cluster, t Tier, f *cluster.Fact[unit.Rate]) bool {
+	return f.Value > 0 && (f.Origin == cluster.Assumed || t == Trunks && c.Network.Oversubscription.Origin == cluster.Assumed)
+}
+
 // FasterAssumed is the cluster with those rates of its network and of links inside nodes so many
 // times as high that are only assumed; false where none is.
 func FasterAssumed(c *cluster.Cluster, factor float64) (*cluster.Cluster, bool) {
-	return scaled(c, Tiers(), func(f *cluster.Fact[unit.Rate]) bool {
-		if f.Value <= 0 || f.Origin != cluster.Assumed {
+	return scaled(c, Tiers(), func(t Tier, f *cluster.Fact[unit.Rate]) bool {
+		if !guessed(c, t, f) {
 			return false
 		}
 		f.Value = unit.Rate(float64(f.Value) * factor)
@@ -54,8 +60,12 @@ func FasterAssumed(c *cluster.Cluster, factor float64) (*cluster.Cluster, bool) 
 func Assumed(c *cluster.Cluster) (tiers []Tier, why []string) {
 	for _, t := range Tiers() {
 		text := ""
-		scaled(c, []Tier{t}, func(f *cluster.Fact[unit.Rate]) bool {
-			if f.Value > 0 && f.Origin == cluster.Assumed && text == "" {
+		scaled(c, []Tier{t}, func(t Tier, f *cluster.Fact[unit.Rate]) bool {
+			switch {
+			case !guessed(c, t, f) || text != "":
+			case f.Origin != cluster.Assumed:
+				text = c.Network.Oversubscription.Source
+			default:
 				text = fmt.Sprintf("%v: %s", f.Value, f.Source)
 			}
 			return false
@@ -68,16 +78,16 @@ func Assumed(c *cluster.Cluster) (tiers []Tier, why []string) {
 }
 
 // scaled is a copy whose rates of some layers were changed; false where none was.
-func scaled(c *cluster.Cluster, tiers []Tier, change func(f *cluster.Fact[unit.Rate]) bool) (*cluster.Cluster, bool) {
+func scaled(c *cluster.Cluster, tiers []Tier, change func(t Tier, f *cluster.Fact[unit.Rate]) bool) (*cluster.Cluster, bool) {
 	n := variant(c)
 	found := false
-	rate := func(f *cluster.Fact[unit.Rate]) { found = change(f) || found }
+	rate := func(t Tier, f *cluster.Fact[unit.Rate]) { found = change(t, f) || found }
 	for _, t := range n.Types {
 		if slices.Contains(tiers, Ports) {
 			for i := range t.Devices {
 				if nic := t.Devices[i].NIC; nic != nil {
 					for k := range nic.Ports {
-						rate(&nic.Ports[k].Rate)
+						rate(Ports, &nic.Ports[k].Rate)
 					}
 				}
 			}
@@ -86,11 +96,11 @@ func scaled(c *cluster.Cluster, tiers []Tier, change func(f *cluster.Fact[unit.R
 			switch t.Links[i].Kind {
 			case cluster.NVLink, cluster.XGMI, cluster.Gaudi:
 				if slices.Contains(tiers, Inner) {
-					rate(&t.Links[i].Rate)
+					rate(Inner, &t.Links[i].Rate)
 				}
 			case cluster.PCIe:
 				if slices.Contains(tiers, Bus) {
-					rate(&t.Links[i].Rate)
+					rate(Bus, &t.Links[i].Rate)
 				}
 			}
 		}
@@ -102,7 +112,7 @@ func scaled(c *cluster.Cluster, tiers []Tier, change func(f *cluster.Fact[unit.R
 			at = Ports
 		}
 		if slices.Contains(tiers, at) {
-			rate(&l.Rate)
+			rate(at, &l.Rate)
 		}
 	}
 	return n, found

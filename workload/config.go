@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"sort"
+	"slices"
 	"strings"
 )
 
@@ -22,15 +22,9 @@ func ReadConfig(name string, data []byte) (*Model, error) {
 	if err := json.Unmarshal(data, &c.fields); err != nil {
 		return nil, fmt.Errorf("%s: %v; expected a config.json of Hugging Face", name, err)
 	}
-	kind := c.text("model_type")
-	build, ok := configs[kind]
-	if !ok {
-		var known []string
-		for k := range configs {
-			known = append(known, k)
-		}
-		sort.Strings(known)
-		return nil, fmt.Errorf("%s: model_type is %q; expected one of %s", name, kind, strings.Join(known, ", "))
+	kind, build := c.kind()
+	if build == nil {
+		return nil, fmt.Errorf("%s: model_type is %q; expected one of %s", name, kind, strings.Join(kinds(), ", "))
 	}
 	m := build(c)
 	if c.err == nil {
@@ -44,6 +38,42 @@ func ReadConfig(name string, data []byte) (*Model, error) {
 	m.Name, m.Title, m.Source = name, kind+" of "+name, name
 	m.Seq = min(m.Dims.Context, 8192)
 	return &m.Model, nil
+}
+
+// kind is the model's, and what makes it. Models of several senses describe the part that writes
+// apart.
+func (c *config) kind() (string, func(*config) shaped) {
+	kind := c.text("model_type")
+	if build := configs[kind]; build != nil {
+		return kind, build
+	}
+	if of := traits[kind]; of != nil {
+		return kind, func(c *config) shaped { return c.decoder(of) }
+	}
+	var inner map[string]json.RawMessage
+	if json.Unmarshal(c.fields["text_config"], &inner) == nil && inner != nil {
+		c.fields = inner
+		if c.text("model_type") != "" {
+			return c.kind()
+		}
+	}
+	return kind, nil
+}
+
+// kinds are all that are known, in order.
+func kinds() []string {
+	return slices.Sorted(func(yield func(string) bool) {
+		for k := range configs {
+			if !yield(k) {
+				return
+			}
+		}
+		for k := range traits {
+			if !yield(k) {
+				return
+			}
+		}
+	})
 }
 
 // shaped is a model whose blocks are made when its dimensions are known to be sound.
@@ -116,8 +146,8 @@ func (c *config) yes(name string, other bool) bool {
 // usual are the dimensions by the names that most kinds use.
 func (c *config) usual() Dims {
 	return Dims{
-		Layers: c.number("num_hidden_layers", "n_layer", "num_layers"), Hidden: c.number("hidden_size", "n_embd", "n_embed"), Heads: c.number("num_attention_heads", "n_head"),
+		Layers: c.number("num_hidden_layers", "n_layer", "num_layers", "n_layers"), Hidden: c.number("hidden_size", "n_embd", "n_embed", "d_model"), Heads: c.number("num_attention_heads", "n_head", "num_heads", "n_heads"),
 		KVHeads: c.number0(0, "num_key_value_heads"), FFN: c.number0(0, "intermediate_size", "n_inner", "ffn_dim"), HeadDim: c.number0(0, "head_dim"),
-		Vocab: c.number("vocab_size"), Context: c.number0(2048, "max_position_embeddings", "n_positions", "seq_length"),
+		Vocab: c.number("vocab_size"), Context: c.number0(2048, "max_position_embeddings", "n_positions", "seq_length", "max_seq_len"),
 	}
 }

@@ -61,7 +61,22 @@ var configs = map[string]func(*config) shaped{
 		d := c.usual()
 		return plain(d, func() []Block { return BERT(d) })
 	},
+	"roberta":     roberta,
+	"xlm-roberta": roberta,
+	"camembert":   roberta,
+	"distilbert": func(c *config) shaped {
+		d := Dims{
+			Layers: c.number("n_layers"), Hidden: c.number("dim"), Heads: c.number("n_heads"), FFN: c.number0(0, "hidden_dim"),
+			Vocab: c.number("vocab_size"), Context: c.number0(512, "max_position_embeddings"),
+		}
+		return plain(d, func() []Block { return RoBERTa(d, 0) })
+	},
 	"vit": vitConfig,
+}
+
+func roberta(c *config) shaped {
+	d, types := c.usual(), c.number0(1, "type_vocab_size")
+	return plain(d, func() []Block { return RoBERTa(d, types) })
 }
 
 func plain(d Dims, blocks func() []Block) shaped { return shaped{Model{Dims: d}, blocks} }

@@ -98,6 +98,19 @@ func BERT(d Dims) []Block {
 	}})
 }
 
+// RoBERTa are the blocks of a BERT that only fills in words, with so many types of tokens: no
+// pooler, a product, a norm and the tied embedding with a bias at the end. Names are those of BERT.
+func RoBERTa(d Dims, types int64) []Block {
+	blocks := BERT(d)
+	entry, exit := &blocks[0], &blocks[len(blocks)-1]
+	entry.Parts[2].In = types
+	if types == 0 {
+		entry.Parts = append(entry.Parts[:2:2], entry.Parts[3])
+	}
+	exit.Parts = exit.Parts[1:5:5] // without the pooler and the guess of the next sentence
+	return blocks
+}
+
 // ViT are the blocks of a vision transformer on pictures of three colours cut into square
 // patches; Vocab is the number of classes and Context that of patches and the class token.
 // Names and order are those of torchvision's VisionTransformer.

@@ -34,6 +34,7 @@ type planCmd struct {
 	Reserve   float64  `default:"0.05" help:"The share of a GPU's memory to leave free."`
 	Host      string   `name:"host-memory" placeholder:"SIZE" help:"What a node's own memory has for offload: 2TB. Without it: what the cluster says, or 1TB."`
 	MaxNodes  int      `name:"max-nodes" placeholder:"N" help:"Also try fewer nodes, from one to N. Without it: all nodes; with --objective cost or energy any number of them."`
+	MaxStep   string   `name:"max-step" placeholder:"TIME" help:"The longest that a step may take: 30s."`
 	Avoid     string   `placeholder:"HOSTLIST" help:"Hosts to leave out: gpu[03,17]."`
 	Tuner     bool     `help:"Plan for NCCL under busbar's tuner plugin (--emit writes it): collectives run by the algorithm and protocol that is predicted fastest, not by NCCL's own choice."`
 	goalFlags
@@ -156,6 +157,9 @@ func (c *planCmd) plan(e *env, a *asked, v planVariant) (*planned, error) {
 	}
 	q := &plan.Query{Cluster: v.cluster, Layout: layout, Version: a.version, GPU: g, Top: c.Top, Reserve: c.Reserve, Objective: goal.objective, Tuned: c.Tuner, Watch: e.searching(c.common)}
 	if q.Spaces, err = c.spaces(a, q, order != nil); err != nil {
+		return nil, err
+	}
+	if q.MaxStep, err = c.longest(); err != nil {
 		return nil, err
 	}
 	p := &planned{asked: c, name: v.name, query: q, goal: goal, order: order, nearby: nearby, mixed: mixed}

@@ -25,6 +25,7 @@ type goal struct {
 	head      string  // of a column with its values for a million tokens; "" is none
 	scale     float64 // from the objective of a step to what is shown
 	unit      string
+	note      string // what is assumed
 }
 
 // goal reads the flags for GPUs of a model, so many a node.
@@ -52,9 +53,10 @@ func (f *goalFlags) goal(m hardware.GPUModel, node int) (goal, error) {
 		Computing: float64(watts) * f.Overhead * (campaign.Computing - campaign.Waiting),
 		PerGPU:    true,
 	}
+	note := fmt.Sprintf("energy: a GPU is taken to draw %.0f%% of %v while it computes and %.0f%% while it waits, times %g", 100*campaign.Computing, watts, 100*campaign.Waiting, f.Overhead)
 	kWh := 1 / (unit.Hour.Seconds() * 1e3)
 	if f.Objective == "energy" {
-		return goal{name: "energy", objective: energy, head: "kWh/Mtoken", scale: kWh, unit: "kWh"}, nil
+		return goal{name: "energy", objective: energy, head: "kWh/Mtoken", scale: kWh, unit: "kWh", note: note}, nil
 	}
 	if !w.money {
 		return goal{name: "cost", objective: plan.Objective{Step: 1, PerGPU: true}, head: "GPU h/Mtoken", scale: 1 / unit.Hour.Seconds(), unit: "GPU hours"}, nil
@@ -71,7 +73,22 @@ func (f *goalFlags) goal(m hardware.GPUModel, node int) (goal, error) {
 	if currency == "" {
 		currency = w.energy.Currency
 	}
-	return goal{name: "cost", objective: o, head: currency + "/Mtoken", scale: 1, unit: currency}, nil
+	if w.energy.Amount == 0 {
+		note = ""
+	}
+	return goal{name: "cost", objective: o, head: currency + "/Mtoken", scale: 1, unit: currency, note: note}, nil
+}
+
+// longest is what --max-step says, in seconds; 0 is any time.
+func (c *planCmd) longest() (float64, error) {
+	if c.MaxStep == "" {
+		return 0, nil
+	}
+	t, err := unit.ParseSpan(c.MaxStep)
+	if err != nil || t <= 0 {
+		return 0, fmt.Errorf("--max-step %q; expected a time, such as 30s", c.MaxStep)
+	}
+	return t.Seconds(), nil
 }
 
 // each is what a plan needs for a million tokens.

@@ -176,9 +176,11 @@ func (o *rankOrder) print(w io.Writer) {
 	switch {
 	case d.Kept:
 		fmt.Fprintf(w, "order of ranks: as given (--keep-order): %s\n", d.Order)
+	case d.Given == d.Order && d.Tried < 2:
+		fmt.Fprintf(w, "order of ranks: as given, %s\n", d.Order)
 	case d.Given == d.Order:
-		fmt.Fprintf(w, "order of ranks: as given, %s; none of %d others is faster\n", d.Order, d.Tried-1)
+		fmt.Fprintf(w, "order of ranks: as given, %s; tried beside it: %s, not faster\n", d.Order, counted(d.Tried-1, "other"))
 	default:
-		fmt.Fprintf(w, "order of ranks: %s; %s a step, in the given order (%s) %s, %.2f times as long; %d orders tried\n", d.Order, seconds(d.Step), d.Given, seconds(d.Was), d.Was/d.Step, d.Tried)
+		fmt.Fprintf(w, "order of ranks: %s; %s a step, in the given order (%s) %s, %.2f times as long; %s tried\n", d.Order, seconds(d.Step), d.Given, seconds(d.Was), d.Was/d.Step, counted(d.Tried, "order"))
 	}
 }

@@ -16,6 +16,9 @@ func (c *planCmd) none(a *asked, q *plan.Query, answer *plan.Answer) error {
 	if answer.Considered == 0 {
 		return fmt.Errorf("no setting is possible on %s: %s", counted(space.Ranks, "GPU"), c.clash(a, space))
 	}
+	if answer.Late > 0 {
+		return fmt.Errorf("no setting of %s has a step within --max-step %s on %s: the shortest takes %s at least", base.Model.Name, c.MaxStep, counted(space.Ranks, "GPU"), seconds(answer.Late))
+	}
 	lean := answer.Leanest
 	have := float64(q.GPU.Model.Memory) * (1 - q.Reserve)
 	text := fmt.Sprintf("%s on %s of %.1f GB: none of the %s settings that were tried fits", base.Model.Name, counted(space.Ranks, "GPU"), float64(q.GPU.Model.Memory)/1e9, thousands(answer.Considered))

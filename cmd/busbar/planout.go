@@ -23,6 +23,7 @@ type planDoc struct {
 	Bounded    int64        `json:"bounded"`
 	Cut        int64        `json:"cut"`
 	Priced     int64        `json:"priced"`
+	Failed     int64        `json:"failed"`
 	Seconds    float64      `json:"search_s"`
 	Complete   bool         `json:"complete"`
 	Objective  string       `json:"objective"`
@@ -61,7 +62,7 @@ func planDocument(list []*planned) planDoc {
 		a := p.answer
 		d := planDoc{
 			Cluster: p.query.Cluster.Name, Set: p.name, Model: p.query.Spaces[0].Base.Model.Name, GPUs: p.query.Spaces[0].Ranks,
-			Considered: a.Considered, Bounded: a.Bounded, Cut: a.Cut, Priced: a.Priced, Seconds: p.took.Seconds(), Complete: a.Whole, Objective: p.goal.name, Bound: a.Bound, Gap: p.gap(), Holds: p.holds, Plans: []planRowDoc{},
+			Considered: a.Considered, Bounded: a.Bounded, Cut: a.Cut, Priced: a.Priced, Failed: a.Failed, Seconds: p.took.Seconds(), Complete: a.Whole, Objective: p.goal.name, Bound: a.Bound, Gap: p.gap(), Holds: p.holds, Plans: []planRowDoc{},
 		}
 		if p.order != nil {
 			d.Hosts = &p.order.doc
@@ -164,9 +165,17 @@ func printPlans(w io.Writer, list []*planned) error {
 	fmt.Fprintln(w)
 	for _, p := range list[1:] {
 		r := p.rows[0]
-		fmt.Fprintf(w, "with %s the best plan takes %s instead of %s (%+.1f%% tokens a second): %s\n", p.name, seconds(r.Step), seconds(base.Step), 100*(base.Step/r.Step-1), r.job.Split)
+		fmt.Fprintf(w, "with %s the best plan takes %s instead of %s (%+.1f%% tokens a second%s): %s\n", p.name, seconds(r.Step), seconds(base.Step), 100*(base.Step/r.Step-1), p.against(list[0]), r.job.Split)
 	}
 	return nil
+}
+
+// against is what a million tokens need, beside another cluster's, where that is the objective.
+func (p *planned) against(o *planned) string {
+	if p.goal.head == "" {
+		return ""
+	}
+	return fmt.Sprintf(", %.4g %s for a million instead of %.4g", p.goal.each(&p.answer.Plans[0]), p.goal.unit, o.goal.each(&o.answer.Plans[0]))
 }
 
 func (p *planned) print(w io.Writer) error {
@@ -175,7 +184,11 @@ func (p *planned) print(w io.Writer) error {
 	if p.name != "" {
 		name += " with " + p.name
 	}
-	fmt.Fprintf(w, "%s on %s, %s (%s): %s parameters, %s of %d tokens a step, %s, %s\n", base.Model.Name, name, counted(p.query.Spaces[0].Ranks, "GPU"), p.query.GPU.Model.Title, thousands(base.Model.Params()), counted(int(base.GlobalBatch), "sequence"), base.Seq, base.Precision, base.Framework)
+	upTo := ""
+	if len(p.query.Spaces) > 1 {
+		upTo = "up to "
+	}
+	fmt.Fprintf(w, "%s on %s, %s%s (%s): %s parameters, %s of %d tokens a step, %s, %s\n", base.Model.Name, name, upTo, counted(p.query.Spaces[0].Ranks, "GPU"), p.query.GPU.Model.Title, thousands(base.Model.Params()), counted(int(base.GlobalBatch), "sequence"), base.Seq, base.Precision, base.Framework)
 	if p.mixed != "" {
 		fmt.Fprintln(w, p.mixed)
 	}
@@ -184,6 +197,9 @@ func (p *planned) print(w io.Writer) error {
 		fmt.Fprintf(w, "; none of the others is %s\n", p.goal.better())
 	} else {
 		fmt.Fprintf(w, "; stopped early: the others could be up to %.0f%% %s\n", 100*p.gap(), p.goal.better())
+	}
+	if a.Failed > 0 {
+		fmt.Fprintf(w, "%s of them, or groups of them, could not be priced and are left out: %v\n", thousands(a.Failed), a.Err)
 	}
 	right := texttab.Right
 	t := texttab.Table{Columns: []texttab.Column{
@@ -239,6 +255,9 @@ func (p *planned) print(w io.Writer) error {
 	}
 	if len(p.rows[0].changes) == 0 && p.tuned != nil {
 		fmt.Fprintf(w, "nothing else that was tried gains the first %.1f%%: NCCL's settings, faster links of every kind, twice the memory\n", 100*leastHelp)
+	}
+	if p.goal.note != "" {
+		fmt.Fprintln(w, p.goal.note)
 	}
 	p.printTuned(w)
 	if p.holds != "" {

@@ -60,6 +60,7 @@ var columns = []struct {
 	{"input/snapshot", 5}, // an archive of what input/sysfs reads
 	{"input", 6},
 	{"audit", 5},
+	{"traffic", 5},
 	{"internal/texttab", 5},
 	{"internal/svg", 5},
 	{"report", 6},

@@ -1,0 +1,83 @@
+package report
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"busbar/input/nccllog"
+	"busbar/traffic"
+	"busbar/unit"
+)
+
+func trafficOf(t *testing.T, text string) *traffic.Run {
+	t.Helper()
+	l, err := nccllog.ReadLog("rings.log", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := traffic.From(l, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestTraffic(t *testing.T) {
+	data, err := os.ReadFile(filepath.Join("..", "docs", "examples", "rings.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := trafficOf(t, string(data))
+	var out bytes.Buffer
+	if err := Traffic(&out, r); err != nil {
+		t.Fatal(err)
+	}
+	for d := xml.NewDecoder(bytes.NewReader(out.Bytes())); ; {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []string{"4 ranks on 2 hosts, 2 channels", ">idle<", ">out 1.50<", "channels 0, 1", "mlx5_0 carries channels 0, 1 while mlx5_1 carry nothing"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the picture lacks %q", want)
+		}
+	}
+	var text bytes.Buffer
+	if err := TrafficText(&text, r, unit.GiB, TextOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"node0  mlx5_0  1536 MiB", "0, 1: 0 1 (0›0) 2 3 (0›0)", "0: 0 (1 =2-3)", "idle"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in\n%s", want, text.String())
+		}
+	}
+}
+
+// Names in a log are the log's: markup and escapes must not get through.
+func TestTrafficHostile(t *testing.T) {
+	text := "a<b>\x1b[31m:1:2 [0] NCCL INFO Channel 00/01 : 0 1\na<b>\x1b[31m:1:2 [0] NCCL INFO comm 0x1 rank 0 nranks 2 cudaDev 0 busId 1000 - Init COMPLETE\n" +
+		"a<b>\x1b[31m:1:2 [0] NCCL INFO Trees [0] 1/-1/-1->0->1\n"
+	r := trafficOf(t, text)
+	var out bytes.Buffer
+	if err := Traffic(&out, r); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(out.String(), "<b>") {
+		t.Error("markup got through")
+	}
+	out.Reset()
+	if err := TrafficText(&out, r, unit.GiB, TextOptions{Color: true}); err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(out.String(), "\x1b[31ma") || strings.Contains(out.String(), "b>\x1b") {
+		t.Errorf("an escape got through: %q", out.String())
+	}
+}

@@ -1,0 +1,312 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"busbar/cluster"
+	"busbar/internal/texttab"
+	"busbar/traffic"
+	"busbar/unit"
+)
+
+// How much of a run's traffic the text prints before it counts the rest.
+const (
+	maxTextNICs  = 64
+	maxTextFlows = 24
+	maxTextRings = 16
+)
+
+// TrafficText prints a run's traffic for a terminal: NICs with what an all-reduce
+// of size sends through each, who talks to whom, rings, trees, what is odd.
+func TrafficText(w io.Writer, r *traffic.Run, size unit.Bytes, o TextOptions) error {
+	_, err := io.WriteString(w, printed(o, func(s style) string {
+		p := &printer{style: s, width: o.width()}
+		v := newTrafficView(r)
+		p.printf("%s\n", p.bold(v.what()))
+		p.para("", strings.Join(v.facts(), " · "))
+		p.transports(r)
+		p.trafficNICs(v, size)
+		p.flows(v, size)
+		p.trafficRings(v)
+		p.trafficTrees(v)
+		p.oddities(r)
+		return p.b.String()
+	}))
+	return err
+}
+
+func (p *printer) transports(r *traffic.Run) {
+	p.heading("Ways")
+	t := &texttab.Table{Columns: []texttab.Column{{Head: "  way"}, {Head: "hops", Align: texttab.Right}, {Head: "pairs of ranks", Align: texttab.Right}}}
+	for _, x := range r.Transports {
+		t.Row("  "+x.Via, fmt.Sprint(x.Hops), fmt.Sprint(x.Pairs))
+	}
+	p.table(t)
+	if r.P2P > 0 {
+		p.printf("  and %s for send and receive, not part of collectives\n", plural(r.P2P, "connection"))
+	}
+}
+
+// trafficNICs is the table of loads.
+func (p *printer) trafficNICs(v *trafficView, size unit.Bytes) {
+	if len(v.NICs) == 0 {
+		return
+	}
+	p.heading(fmt.Sprintf("NICs, for an all-reduce of %v", size))
+	right := texttab.Right
+	t := &texttab.Table{Columns: []texttab.Column{{Head: "  host"}, {Head: "NIC"}, {Head: "ring out", Align: right}, {Head: "in", Align: right}, {Head: "tree out", Align: right}, {Head: "in", Align: right}, {Head: "GDR", Align: right}, {Head: "channels"}, {Head: "ranks"}, {Head: ""}}}
+	amount := func(f float64) string {
+		if f == 0 {
+			return "-"
+		}
+		return unit.Bytes(f * float64(size)).String()
+	}
+	shown := 0
+	for _, g := range v.likeHosts() {
+		name := cluster.FormatHosts(v.hostNames(g))
+		for _, i := range v.Hosts[g[0]].NICs {
+			if shown++; shown > maxTextNICs {
+				break
+			}
+			n := &v.NICs[i]
+			note, gdr, ranks := "", "-", traffic.Numbers(n.Ranks)
+			switch {
+			case n.Hops == 0:
+				note = p.yellow("idle")
+			case n.Busiest && v.unlike():
+				note = p.yellow("busiest")
+			}
+			if n.Hops > 0 {
+				gdr = fmt.Sprintf("%d/%d", n.GDR, n.Hops)
+			}
+			if len(g) > 1 {
+				ranks = ""
+			}
+			t.Row("  "+name, v.NICName(i), amount(n.Ring.Out), amount(n.Ring.In), amount(n.Tree.Out), amount(n.Tree.In), gdr, traffic.Numbers(n.Channels), ranks, note)
+			name = ""
+		}
+	}
+	p.table(t)
+	if n := shown - maxTextNICs; n > 0 {
+		p.printf("  and %d more: --json\n", n)
+	}
+	p.bound(v)
+}
+
+// likeHosts puts hosts together whose NICs carry the same; few hosts stand alone,
+// with their ranks.
+func (v *trafficView) likeHosts() [][]int {
+	var list [][]int
+	index := map[string]int{}
+	for h := range v.Hosts {
+		var key strings.Builder
+		if len(v.Hosts) <= 4 {
+			fmt.Fprint(&key, h)
+		}
+		for _, i := range v.Hosts[h].NICs {
+			n := &v.NICs[i]
+			fmt.Fprintln(&key, v.NICName(i), n.Ring, n.Tree, n.GDR, n.Hops, n.Channels)
+		}
+		at, ok := index[key.String()]
+		if !ok {
+			at = len(list)
+			index[key.String()] = at
+			list = append(list, nil)
+		}
+		list[at] = append(list[at], h)
+	}
+	return list
+}
+
+func (v *trafficView) hostNames(hosts []int) []string {
+	var names []string
+	for _, h := range hosts {
+		names = append(names, v.Hosts[h].Name)
+	}
+	return names
+}
+
+// bound says what the busiest NIC allows, where its rate is known.
+func (p *printer) bound(v *trafficView) {
+	for i := range v.NICs {
+		n := &v.NICs[i]
+		if !n.Busiest || n.Rate <= 0 || v.most <= 0 {
+			continue
+		}
+		alg := float64(n.Rate) / v.most
+		bus := unit.Rate(alg * 2 * float64(v.NRanks-1) / float64(v.NRanks))
+		p.para("  ", fmt.Sprintf("At %v, the busiest NIC holds an all-reduce by these rings to %v of bus bandwidth.", n.Rate, bus))
+		return
+	}
+}
+
+// flows says who talks to whom over the network.
+func (p *printer) flows(v *trafficView, size unit.Bytes) {
+	if len(v.Flows) == 0 {
+		return
+	}
+	p.heading("Between hosts")
+	t := &texttab.Table{Columns: []texttab.Column{{Head: "  from"}, {Head: "NIC"}, {Head: "to"}, {Head: "NIC"}, {Head: "by ring", Align: texttab.Right}, {Head: "by tree", Align: texttab.Right}, {Head: "channels"}}}
+	for i, f := range v.Flows {
+		if i == maxTextFlows {
+			break
+		}
+		cell := func(x float64) string {
+			if x == 0 {
+				return "-"
+			}
+			return unit.Bytes(x * float64(size)).String()
+		}
+		name := func(h int) string {
+			if h < 0 {
+				return "(not in the log)"
+			}
+			return v.Hosts[h].Name
+		}
+		t.Row("  "+name(f.From), v.NICName(f.Out), name(f.To), v.NICName(f.In), cell(f.Ring), cell(f.Tree), traffic.Numbers(f.Channels))
+	}
+	p.table(t)
+	if n := len(v.Flows) - maxTextFlows; n > 0 {
+		p.printf("  and %d more: --json\n", n)
+	}
+}
+
+// trafficRings prints rings as they pass hosts.
+func (p *printer) trafficRings(v *trafficView) {
+	shown := 0
+	for i := range v.Channels {
+		c := &v.Channels[i]
+		if len(c.Ring) == 0 || c.RingLike != c.Index {
+			continue
+		}
+		if shown == 0 {
+			p.heading("Rings")
+		}
+		if shown++; shown > maxTextRings {
+			p.printf("  and more that differ: --json\n")
+			return
+		}
+		var same []int
+		for k := range v.Channels {
+			if v.Channels[k].RingLike == c.Index && len(v.Channels[k].Ring) > 0 {
+				same = append(same, v.Channels[k].Index)
+			}
+		}
+		var parts []string
+		list := v.stretches(c)
+		for _, s := range list {
+			text := strings.Trim(fmt.Sprint(s.ranks), "[]")
+			if len(list) > 1 {
+				text = fmt.Sprintf("%s (%s›%s)", text, dev(v.Run, s.out), dev(v.Run, s.in))
+			}
+			parts = append(parts, text)
+		}
+		text := strings.Join(parts, " ")
+		if c.Cut {
+			text += " … cut in the log"
+		}
+		p.para("  ", p.dim(traffic.Numbers(same)+": ")+text)
+	}
+}
+
+// trafficTrees prints the part of trees between hosts, or of ranks of one host.
+func (p *printer) trafficTrees(v *trafficView) {
+	shown := 0
+	for i := range v.Channels {
+		c := &v.Channels[i]
+		if c.Parent == nil || c.TreeLike != c.Index {
+			continue
+		}
+		if shown == 0 {
+			p.heading("Trees")
+		}
+		if shown++; shown > maxTextRings {
+			p.printf("  and more that differ: --json\n")
+			return
+		}
+		var same []int
+		for k := range v.Channels {
+			if v.Channels[k].TreeLike == c.Index && v.Channels[k].Parent != nil {
+				same = append(same, v.Channels[k].Index)
+			}
+		}
+		p.para("  ", p.dim(traffic.Numbers(same)+": ")+v.treeText(c))
+	}
+}
+
+// treeText writes a tree with brackets: root(child child(grandchild)).
+func (v *trafficView) treeText(c *traffic.Channel) string {
+	f := v.forest(c)
+	kids := make([][]int, len(f.nodes))
+	var b strings.Builder
+	var walk func(i int)
+	walk = func(i int) {
+		b.WriteString(f.nodes[i].name)
+		for k := i; len(kids[k]) == 1; k = kids[k][0] { // a chain
+			arrow := "-"
+			if f.nodes[kids[k][0]].crosses {
+				arrow = "="
+			}
+			b.WriteString(arrow + f.nodes[kids[k][0]].name)
+			i = kids[k][0]
+		}
+		if len(kids[i]) == 0 {
+			return
+		}
+		b.WriteString(" (")
+		for n, k := range kids[i] {
+			if n > 0 {
+				b.WriteString(" ")
+			}
+			if f.nodes[k].crosses {
+				b.WriteString("=")
+			}
+			walk(k)
+		}
+		b.WriteString(")")
+	}
+	for i := range f.nodes {
+		if up := f.nodes[i].up; up >= 0 {
+			kids[up] = append(kids[up], i)
+		}
+	}
+	for i := range f.nodes {
+		if f.nodes[i].up < 0 {
+			if b.Len() > 0 {
+				b.WriteString("; ")
+			}
+			walk(i)
+		}
+	}
+	return b.String()
+}
+
+func (p *printer) oddities(r *traffic.Run) {
+	if len(r.Odd) > 0 {
+		p.heading("Worth a look")
+		for _, o := range r.Odd {
+			text := o.Text
+			if o.Line > 0 {
+				text += fmt.Sprintf(" (line %d)", o.Line)
+			}
+			p.para("  ", text)
+		}
+	}
+	if len(r.Others) == 0 {
+		return
+	}
+	p.heading("Other communicators of this log")
+	for i, o := range r.Others {
+		if i == 8 {
+			p.printf("  and %d more\n", len(r.Others)-i)
+			break
+		}
+		id := o.Comm
+		if id == "" {
+			id = "without id"
+		}
+		p.printf("  %s: %s, %d in the log, %s\n", id, plural(o.Ranks, "rank"), o.Seen, plural(o.Channels, "channel"))
+	}
+}

@@ -1,0 +1,95 @@
+package workload
+
+// traits are the kinds of config.json whose models are decoders that differ in traits alone, as
+// Hugging Face's transformers build them.
+var traits = map[string]func(c *config, d *Dims) Traits{
+	"gemma":  func(c *config, d *Dims) Traits { return Traits{Gated: true, Tied: c.tied(true)} },
+	"gemma2": func(c *config, d *Dims) Traits { return Traits{Gated: true, Norms: 4, Tied: c.tied(true)} },
+	"gemma3_text": func(c *config, d *Dims) Traits {
+		return Traits{Gated: true, Norms: 4, QKNorm: HeadNorm, Tied: c.tied(true)}
+	},
+	"qwen3": func(c *config, d *Dims) Traits { return Traits{Gated: true, QKNorm: HeadNorm, Tied: c.tied(false)} },
+	"qwen3_moe": func(c *config, d *Dims) Traits {
+		d.Experts, d.TopK, d.ExpertFFN = c.number("num_experts"), c.number("num_experts_per_tok"), c.number("moe_intermediate_size")
+		return Traits{Gated: true, QKNorm: HeadNorm, Tied: c.tied(false)}
+	},
+	"qwen2_moe": func(c *config, d *Dims) Traits {
+		d.Experts, d.TopK, d.ExpertFFN = c.number("num_experts"), c.number("num_experts_per_tok"), c.number("moe_intermediate_size")
+		return Traits{Gated: true, QKVBias: true, SharedFFN: c.number("shared_expert_intermediate_size"), SharedGate: true, Tied: c.tied(false)}
+	},
+	"olmoe": func(c *config, d *Dims) Traits {
+		d.Experts, d.TopK = c.number("num_experts"), c.number("num_experts_per_tok")
+		return Traits{Gated: true, QKNorm: AcrossNorm, Tied: c.tied(false)}
+	},
+	"gpt_oss": func(c *config, d *Dims) Traits {
+		d.Experts, d.TopK = c.number("num_local_experts"), c.number("num_experts_per_tok")
+		return Traits{Gated: true, QKVBias: true, OutBias: true, RouterBias: true, ExpertBias: true, Sinks: true, Tied: c.tied(false)}
+	},
+	"phi": func(c *config, d *Dims) Traits {
+		return Traits{QKVBias: true, OutBias: true, MLPBias: true, Norms: 1, NormBias: true, HeadBias: true, Tied: c.tied(false)}
+	},
+	"phi3":      func(c *config, d *Dims) Traits { return Traits{Gated: true, Packed: true, Tied: c.tied(false)} },
+	"olmo":      func(c *config, d *Dims) Traits { return Traits{Gated: true, NormFree: true, Tied: c.tied(false)} },
+	"olmo2":     func(c *config, d *Dims) Traits { return Traits{Gated: true, QKNorm: AcrossNorm, Tied: c.tied(false)} },
+	"granite":   func(c *config, d *Dims) Traits { return Traits{Gated: true, Tied: c.tied(false)} },
+	"internlm2": func(c *config, d *Dims) Traits { return Traits{Gated: true, Tied: c.tied(false)} },
+	"cohere":    func(c *config, d *Dims) Traits { return Traits{Gated: true, Norms: 1, Tied: c.tied(true)} },
+	"glm4": func(c *config, d *Dims) Traits {
+		return Traits{Gated: true, Packed: true, QKVBias: c.yes("attention_bias", false), Norms: 4, Tied: c.tied(false)}
+	},
+	"stablelm": func(c *config, d *Dims) Traits {
+		return Traits{Gated: true, QKVBias: c.yes("use_qkv_bias", false), NormBias: true, Tied: c.tied(false)}
+	},
+	"starcoder2": func(c *config, d *Dims) Traits {
+		b := c.yes("use_bias", true)
+		return Traits{QKVBias: b, OutBias: b, MLPBias: b, NormBias: true, Tied: c.tied(true)}
+	},
+	"gptj": func(c *config, d *Dims) Traits {
+		return Traits{MLPBias: true, Norms: 1, NormBias: true, HeadBias: true, Tied: c.tied(false)}
+	},
+	"gpt_neo": func(c *config, d *Dims) Traits {
+		return Traits{OutBias: true, MLPBias: true, NormBias: true, Positions: d.Context, Tied: c.tied(true)}
+	},
+	"gpt_bigcode": func(c *config, d *Dims) Traits {
+		if c.yes("multi_query", true) {
+			d.KVHeads = 1
+		}
+		return Traits{Packed: true, QKVBias: true, OutBias: true, MLPBias: true, NormBias: true, Positions: d.Context, Tied: c.tied(true)}
+	},
+	"mpt": func(c *config, d *Dims) Traits {
+		d.FFN = d.Hidden * c.number0(4, "expansion_ratio")
+		return Traits{Packed: true, Tied: true}
+	},
+	"falcon": falconTraits,
+}
+
+// falconTraits: the first release shares one key and value among all heads and has one norm a
+// layer, the later one has two of each.
+func falconTraits(c *config, d *Dims) Traits {
+	b := c.yes("bias", false)
+	t := Traits{Packed: true, QKVBias: b, OutBias: b, MLPBias: b, NormBias: true, Tied: c.tied(true)}
+	switch {
+	case c.yes("new_decoder_architecture", false):
+		d.KVHeads = c.number0(d.Heads, "num_kv_heads")
+		if c.number0(2, "num_ln_in_parallel_attn") == 1 {
+			t.Norms = 1
+		}
+		return t
+	case c.yes("multi_query", true):
+		d.KVHeads = 1
+	}
+	if c.yes("parallel_attn", true) {
+		t.Norms = 1
+	}
+	return t
+}
+
+// tied reports a head that is the embedding's.
+func (c *config) tied(usual bool) bool { return c.yes("tie_word_embeddings", usual) }
+
+// decoder is a kind that traits describe.
+func (c *config) decoder(of func(c *config, d *Dims) Traits) shaped {
+	d := c.usual()
+	t := of(c, &d)
+	return plain(d, func() []Block { return Decoder(d, t) })
+}

@@ -1,0 +1,123 @@
+package workload
+
+import "fmt"
+
+// Traits are what decoders differ in beside their dimensions. The zero value is a Llama without
+// the gate of its MLP: rotary positions, norms that scale, no biases, a head of its own.
+type Traits struct {
+	QKVBias, OutBias, MLPBias bool
+	Gated                     bool  // the MLP multiplies two products
+	Norms                     int   // of a layer; 0 is two
+	NormBias                  bool  // norms shift too
+	NormFree                  bool  // norms have no numbers of their own
+	QKNorm                    Norms // of queries and keys
+	Tied, HeadBias            bool
+	Positions                 int64 // learned ones; 0 is rotary, or none
+	Packed                    bool  // queries, keys and values are one product, and the MLP's first two
+	// SharedFFN is the width of an MLP beside the experts that every token passes, with a gate of
+	// its own where SharedGate says so.
+	SharedFFN              int64
+	SharedGate, RouterBias bool
+	ExpertBias             bool
+	Sinks                  bool // a number a head beside the scores
+}
+
+// Norms is how queries and keys are normed.
+type Norms uint8
+
+// Ways to norm queries and keys.
+const (
+	NoNorm     Norms = iota
+	HeadNorm         // a head at a time, with the same numbers for all
+	AcrossNorm       // all heads together
+)
+
+// Decoder are the blocks of a decoder with such traits. Names are after Llama's.
+func Decoder(d Dims, t Traits) []Block {
+	d = d.filled()
+	entry := []Part{{Name: "embed_tokens", Kind: Lookup, In: d.Vocab, Out: d.Hidden, Cut: ByOut}}
+	if t.Positions > 0 {
+		entry = append(entry, Part{Name: "embed_positions", Kind: Lookup, In: t.Positions, Out: d.Hidden})
+	}
+	blocks := []Block{{Name: "model", Kind: Entry, Parts: entry}}
+	for i := range d.Layers {
+		parts := t.attention(d)
+		if d.Experts > 0 && i >= d.Dense {
+			parts = append(parts, t.experts(d)...)
+		} else {
+			parts = append(parts, t.mlp("mlp.", d.Hidden, d.FFN)...)
+		}
+		for n := range t.norms() {
+			parts = append(parts, t.norm(fmt.Sprintf("norm_%d", n+1), d.Hidden)...)
+		}
+		blocks = append(blocks, Block{Name: fmt.Sprintf("model.layers.%d", i), Kind: Layer, Parts: parts})
+	}
+	exit := append(t.norm("model.norm", d.Hidden), Part{Name: "lm_head", In: d.Hidden, Out: d.Vocab, Bias: t.HeadBias, Tied: t.Tied, Cut: ByOut})
+	return append(blocks, Block{Kind: Exit, Parts: exit})
+}
+
+func (t *Traits) norms() int {
+	if t.Norms == 0 {
+		return 2
+	}
+	return t.Norms
+}
+
+func (t *Traits) norm(name string, width int64) []Part {
+	if t.NormFree {
+		return nil
+	}
+	return []Part{{Name: name, Kind: Norm, Out: width, Bias: t.NormBias}}
+}
+
+// attention is that of a layer.
+func (t *Traits) attention(d Dims) []Part {
+	h, q, kv := d.Hidden, d.Heads*d.HeadDim, d.KVHeads*d.HeadDim
+	var parts []Part
+	if t.Packed {
+		parts = append(parts, Part{Name: "self_attn.qkv_proj", In: h, Out: q + 2*kv, Bias: t.QKVBias, Cut: ByOut})
+	} else {
+		parts = append(parts, Part{Name: "self_attn.q_proj", In: h, Out: q, Bias: t.QKVBias, Cut: ByOut},
+			Part{Name: "self_attn.k_proj", In: h, Out: kv, Bias: t.QKVBias, Cut: ByOut}, Part{Name: "self_attn.v_proj", In: h, Out: kv, Bias: t.QKVBias, Cut: ByOut})
+	}
+	switch t.QKNorm {
+	case HeadNorm:
+		parts = append(parts, Part{Name: "self_attn.q_norm", Kind: Norm, Out: d.HeadDim}, Part{Name: "self_attn.k_norm", Kind: Norm, Out: d.HeadDim})
+	case AcrossNorm:
+		parts = append(parts, Part{Name: "self_attn.q_norm", Kind: Norm, Out: q}, Part{Name: "self_attn.k_norm", Kind: Norm, Out: kv})
+	}
+	if t.Sinks {
+		parts = append(parts, Part{Name: "self_attn.sinks", Kind: Added, Out: d.Heads, Suffix: "-", Cut: ByOut})
+	}
+	return append(parts, d.attention(true), Part{Name: "self_attn.o_proj", In: q, Out: h, Bias: t.OutBias, Cut: ByIn})
+}
+
+// mlp is that of a layer without experts, or beside them.
+func (t *Traits) mlp(before string, h, f int64) []Part {
+	down := Part{Name: before + "down_proj", In: f, Out: h, Bias: t.MLPBias, Cut: ByIn}
+	up := Part{Name: before + "up_proj", In: h, Out: f, Bias: t.MLPBias, Cut: ByOut}
+	switch {
+	case t.Gated && t.Packed:
+		return []Part{{Name: before + "gate_up_proj", In: h, Out: 2 * f, Bias: t.MLPBias, Cut: ByOut}, down}
+	case t.Gated:
+		return []Part{{Name: before + "gate_proj", In: h, Out: f, Bias: t.MLPBias, Cut: ByOut}, up, down}
+	}
+	return []Part{up, down}
+}
+
+// experts are those of a layer, with the router and what every token passes.
+func (t *Traits) experts(d Dims) []Part {
+	parts := []Part{{Name: "mlp.gate", In: d.Hidden, Out: d.Experts, Bias: t.RouterBias}}
+	list := d.experts("mlp.experts.%d.", "gate_proj", "up_proj", "down_proj")
+	for i := range list {
+		list[i].Bias = t.ExpertBias
+	}
+	parts = append(parts, list...)
+	if t.SharedFFN > 0 {
+		parts = append(parts, t.mlp("mlp.shared_expert.", d.Hidden, t.SharedFFN)...)
+	}
+	if t.SharedGate {
+		parts = append(parts, Part{Name: "mlp.shared_expert_gate", In: d.Hidden, Out: 1})
+	}
+	return parts
+}

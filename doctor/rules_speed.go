@@ -118,6 +118,13 @@ func slowNetwork(c *Case) *Finding {
 		}
 	}
 	if slow == nil {
+		if c.about("slowlink") && c.slow() && !c.in("ib", "roce") {
+			return &Finding{
+				Severity: Warn, Confidence: 0.7, Title: "The network itself is slow: 10 Gb/s or less",
+				Cause: "Gigabit Ethernet carries 0.12 GB/s and 10 GbE 1.2 GB/s: gradients of a large model take seconds a step over it, whatever NCCL does.",
+				Fix:   "A faster network between the hosts; else fewer bytes (gradient accumulation, compression) or training on one host.", Evidence: c.told("slowlink", "slow"),
+			}
+		}
 		return nil
 	}
 	return &Finding{
@@ -162,7 +169,7 @@ func bondPort(c *Case) *Finding {
 		f.Cause = "Queue pairs a connection are set and the wire test with several reaches more than NCCL: how connections spread over ports and paths (bond, LACP, ECMP) is the first thing to check. " + f.Cause
 	case c.bondInUse() != nil && qps == nil:
 		f.Severity, f.Confidence, f.Evidence = Note, 0.5, c.quotes(c.bondInUse())
-		if c.is("slow") {
+		if c.slow() {
 			f.Severity, f.Confidence = Warn, 0.65
 		}
 	default:

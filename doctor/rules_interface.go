@@ -103,6 +103,10 @@ func wrongInterface(c *Case) *Finding {
 		if !c.broken() && !c.Has(evidence.ConnectRetry) && !c.Told {
 			f.Severity, f.Confidence = Warn, 0.6
 		}
+	case c.about("installed") && c.broken():
+		f.Title = "A new virtual interface is in the way"
+		f.Cause = "What was installed brought an interface of its own (docker0, virbr0, tun0, tailscale0), and NCCL, Gloo or MPI now take it first though it reaches no other host."
+		f.Severity, f.Confidence, f.Evidence = Warn, 0.65, c.told("installed", "hang", "crash")
 	case c.about("mgmt") && c.slow():
 		f.Title = "Training traffic goes over the management network"
 		f.Cause = "The interface that NCCL is told to use, or finds first, is the management port, which is slower than the network that was built for training."

@@ -87,12 +87,12 @@ func nodesMiscounted(c *Case) *Finding {
 	}
 	for i := range c.Log.Comms {
 		m := &c.Log.Comms[i]
-		if m.NNodes == 0 || m.NRanks == 0 || len(m.Ranks) < m.NRanks {
-			continue
-		}
-		seen := map[string]bool{}
+		seen, ranks := map[string]bool{}, map[int]bool{}
 		for _, r := range m.Ranks {
-			seen[r.Host] = true
+			seen[r.Host], ranks[r.Rank] = true, true
+		}
+		if m.NNodes == 0 || m.NRanks == 0 || len(ranks) != m.NRanks {
+			continue // not all of them are in the log
 		}
 		if len(seen) == 0 || len(seen) == m.NNodes || seen[""] {
 			continue

@@ -162,7 +162,7 @@ func bondPort(c *Case) *Finding {
 		Fix:   "NCCL_IB_QPS_PER_CONNECTION=2 (or 4) with NCCL_IB_SPLIT_DATA_ON_QPS=0; check the hash policy of bond and switch.",
 	}
 	switch {
-	case c.about("bond") && (c.is("slow") || c.wireBeatsNCCL() > 0):
+	case c.about("bond") && (c.slow() || c.wireBeatsNCCL() > 0 || c.Told && !c.is("hang", "crash", "timeout")):
 		f.Evidence = c.told("bond", "slow")
 	case qps != nil && c.wireBeatsNCCL() > 0:
 		f.Confidence, f.Evidence = 0.6, append(c.quotes("NCCL_IB_QPS_PER_CONNECTION"), c.wireQuotes()...)

@@ -182,5 +182,10 @@ func (g *Group) pickWire(op coll.Op, w Wire) (*schedule.Schedule, error) {
 	if err != nil || w != Int8 || s.Temp == 0 {
 		return s, err
 	}
-	return schedule.Build(op.Kind, "ring", schedule.Params{Ranks: g.size, Root: op.Root})
+	for _, name := range []string{"ring", "pairwise", "direct", "chain"} {
+		if x, err := schedule.Build(op.Kind, name, schedule.Params{Ranks: g.size, Root: op.Root}); err == nil && x.Temp == 0 {
+			return x, nil
+		}
+	}
+	return s, nil // it may do
 }

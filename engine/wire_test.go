@@ -236,6 +236,30 @@ func TestCompressionRefused(t *testing.T) {
 	}
 }
 
+// TestInt8Picks: whatever the engine picks for int8 can be prepared, at any size.
+func TestInt8Picks(t *testing.T) {
+	groups := joined(t, 5, nil)
+	for _, kind := range coll.Kinds() {
+		for _, size := range []unit.Bytes{400, 40000, 4000000} {
+			op := coll.Op{Kind: kind, Type: coll.Float, Bytes: size}
+			if engine.CanCompress(op, engine.Int8) != nil || op.Check(5) != nil {
+				continue
+			}
+			for r, err := range each(groups, func(g *engine.Group) error {
+				c, err := g.PrepareWith(nil, op, engine.Options{Wire: engine.Int8})
+				if err == nil {
+					g.Forget(c)
+				}
+				return err
+			}) {
+				if err != nil {
+					t.Errorf("rank %d: %v", r, err)
+				}
+			}
+		}
+	}
+}
+
 // TestCompressionWithinHost: within a host, nothing is compressed unless somebody insists.
 func TestCompressionWithinHost(t *testing.T) {
 	for _, tt := range []struct {

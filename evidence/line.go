@@ -25,6 +25,13 @@ func unwrap(text string) string {
 	return lines.StripANSI(strings.TrimRight(line.Log, "\r\n"))
 }
 
+// torn reports a record of NCCL with something else on its line, such as a piece of
+// a table.
+func torn(text string) bool {
+	head, _, _ := strings.Cut(text, "NCCL INFO ")
+	return len(strings.Fields(head)) > 4
+}
+
 // maxObject is the longest object on one line that is taken apart.
 const maxObject = 1 << 16
 

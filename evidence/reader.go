@@ -149,7 +149,7 @@ func (r *Reader) keep(text string, record bool) {
 	if r.kept.Len() >= maxWhole {
 		return
 	}
-	if !record || r.kept.Len() < 1<<20 {
+	if !record || torn(text) {
 		r.kept.WriteString(text)
 	}
 	r.kept.WriteByte('\n')

@@ -104,6 +104,7 @@ func wrongInterface(c *Case) *Finding {
 		if !c.broken() && !c.Has(evidence.ConnectRetry) && !c.Told {
 			f.Severity, f.Confidence = Warn, 0.6
 		}
+	case c.namedInterface(f), c.otherInterface(f):
 	case c.about("mgmt") && c.slow():
 		f.Title = "Training traffic goes over the management network"
 		f.Cause = "The interface that NCCL is told to use, or finds first, is the management port, which is slower than the network that was built for training."
@@ -389,7 +390,7 @@ func ibUnusable(c *Case) *Finding {
 }
 
 func socketFallback(c *Case) *Finding {
-	o := c.First(evidence.Network, "Socket")
+	o := c.socketNetwork()
 	var over *evidence.Observation
 	for _, x := range c.All(evidence.OverNet) {
 		if strings.EqualFold(x.Arg(0), "Socket") {

@@ -68,7 +68,7 @@ func nearLine(c *Case) *Finding {
 	if share == 0 && c.toldOf() > 0 {
 		share = c.toldOf()
 	}
-	if share < 0.7 || c.is("slow", "hang", "crash", "unstable", "drop") {
+	if share < 0.7 || share < 0.8 && c.is("slow", "drop") || c.is("hang", "crash", "unstable") || c.greatestDrop() > 1.4 {
 		return nil
 	}
 	return &Finding{
@@ -118,7 +118,7 @@ func slowNetwork(c *Case) *Finding {
 		}
 	}
 	if slow == nil {
-		return nil
+		return c.thinNetwork()
 	}
 	return &Finding{
 		Severity: Warn, Confidence: 0.85, Title: fmt.Sprintf("The network itself is slow: %.2g Gb/s", 8*slow.GBps),

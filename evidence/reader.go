@@ -163,7 +163,7 @@ func (r *Reader) line(text string, num int, record bool) {
 		if sentence == 0 {
 			sentence = 1
 			if num <= maxTalk && !record {
-				if words, ok := talk(text); ok && (words >= 2 || words == 1 && len(text) < 24) {
+				if words, ok := talk(text); ok && (words >= 2 || words == 1 && len(text) < 24 || model(text)) {
 					sentence = 2
 				} else if ok {
 					r.told = append(r.told, sighting{"", nil, q.short(), text})

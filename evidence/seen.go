@@ -47,7 +47,7 @@ type recognisers struct {
 func newRecognisers() *recognisers {
 	rs := &recognisers{}
 	var words []string
-	for _, table := range [][]seen{seenNCCL(), seenVerbs(), seenHost(), seenProgram(), seenWords(), {{words: envWords, special: settings}, {words: stepWords, special: stepTimes}}} {
+	for _, table := range [][]seen{seenNCCL(), seenVerbs(), seenHost(), seenProgram(), seenWords(), seenMore(), seenHelps(), {{words: envWords, special: settings}, {words: stepWords, special: stepTimes}}} {
 		for _, s := range table {
 			r := recogniser{seen: s}
 			if s.pattern != "" {

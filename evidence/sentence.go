@@ -12,10 +12,10 @@ const maxSentences = 60
 // english reports a sentence with words that tools' labels do not have.
 func english(text string) bool {
 	low := " " + strings.ToLower(text) + " "
-	if strings.Contains(low, "note:") || strings.Contains(low, "supported ") {
+	if strings.Contains(low, "note:") || strings.Contains(low, "supported ") || strings.Contains(low, " you ") {
 		return false
 	}
-	for _, w := range []string{" the ", " is ", " are ", " with ", " we ", " i ", " my ", " when ", " but ", " our ", " after ", " only ", " than ", " it "} {
+	for _, w := range []string{" the ", " is ", " are ", " with ", " we ", " i ", " my ", " when ", " but ", " our ", " after ", " only ", " than ", " it ", " on ", " of ", " in ", " and ", " not ", " from ", " instead ", " between ", " although ", " at ", " no ", " to ", " for ", " hangs", " slow", " low ", "Poor ", "poor "} {
 		if strings.Contains(low, w) {
 			return true
 		}
@@ -30,13 +30,16 @@ func talk(text string) (words int, ok bool) {
 	if len(t) < 4 || len(t) > 1000 {
 		return 0, false
 	}
-	for _, mark := range []string{"NCCL INFO", "NCCL WARN", "Traceback", "File \"", "^^^", "0x7f", "def ", "();", "::", "[rank", "[Rank", "<stdout>", "<stderr>", " INFO ", "INFO:", "DEBUG", "WARNING", " = ", "==", "|", "\t"} {
+	for _, mark := range []string{"NCCL INFO", "NCCL WARN", "Traceback", "File \"", "^^^", "0x7f", "def ", "();", "::", "[rank", "[Rank", "<stdout>", "<stderr>", " INFO ", "INFO:", "DEBUG", "WARNING", "==", "|", "\t"} {
 		if strings.Contains(t, mark) {
 			return 0, false
 		}
 	}
+	if strings.Contains(t, " = ") && (strings.Count(t, " ") < 6 || !english(t)) {
+		return 0, false
+	}
 	switch t[0] {
-	case '#', '[', '{', '+', '|', '<', '$', '%', '/', '@':
+	case '#', '`', '[', '{', '+', '|', '<', '$', '%', '/', '@':
 		return 0, false
 	}
 	if len(t) > 10 && t[0] >= '0' && t[0] <= '9' && (t[4] == '-' && t[7] == '-' || t[2] == ':' && t[5] == ':' || t[4] == '/' && t[7] == '/') {

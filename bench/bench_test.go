@@ -98,7 +98,8 @@ func TestCompressed(t *testing.T) {
 					Op: coll.Op{Kind: kind, Reduce: redop}, Sizes: []unit.Bytes{0, 100, 99996}, Iters: 2, Check: true, Transport: engine.Mem, Wire: wire,
 				}
 				if p.Validate(4) != nil {
-					if kind != coll.Barrier && kind != coll.AllToAllV {
+					extreme := wire == engine.Int8 && kind.Reduces() && (redop == coll.Min || redop == coll.Max) // see CanCompress
+					if kind != coll.Barrier && kind != coll.AllToAllV && !extreme {
 						t.Errorf("%s as %s was refused: %v", kind, wire, p.Validate(4))
 					}
 					continue

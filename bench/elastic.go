@@ -20,6 +20,10 @@ import (
 // have finished, so that runs do not overlap as they do in Run.
 func RunElastic(ctx context.Context, e *engine.Elastic, p Plan, newcomer bool, each func(engine.View, Row) error) (engine.View, error) {
 	m := &elasticMeter{e: e, p: p, bad: make([]int64, 1), next: make([]int64, 1)}
+	defer func() { // nobody reads them any more: what has returned here is done everywhere
+		e.Free(m.send)
+		e.Free(m.recv)
+	}()
 	if err := m.prepare(); err != nil {
 		return e.View(), err
 	}

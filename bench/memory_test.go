@@ -60,6 +60,53 @@ func TestRunFrees(t *testing.T) {
 	}
 }
 
+// TestRunElasticFrees: so does that of a measurement on an elastic job.
+func TestRunElasticFrees(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("shared memory needs Linux")
+	}
+	const size = 4 << 20
+	p := Plan{Op: coll.Op{Kind: coll.AllReduce}, Sizes: []unit.Bytes{size}, Iters: 2, Check: true}
+	meet := filepath.Join(t.TempDir(), "meet")
+	var wg sync.WaitGroup
+	var before, after int64
+	for r := range 2 {
+		wg.Go(func() {
+			e, err := engine.JoinElastic(context.Background(), engine.Config{Rank: r, Size: 2, Meet: meet, Bind: "127.0.0.1", Transport: engine.Shm})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for k := range 5 {
+				if _, err := RunElastic(context.Background(), e, p, false, func(_ engine.View, x Row) error {
+					if x.Out.Wrong != 0 || x.In.Wrong != 0 {
+						t.Errorf("run %d: %+v %+v", k, x.Out, x.In)
+					}
+					return nil
+				}); err != nil {
+					t.Error(err)
+				}
+				if _, _, err := e.Run(context.Background(), engine.Work{Op: coll.Op{Kind: coll.Barrier}}); err != nil {
+					t.Error(err)
+				}
+				if r == 0 && k == 0 {
+					before = sharedMemory(t)
+				}
+			}
+			if r == 0 {
+				after = sharedMemory(t)
+			}
+			if err := e.Finish(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if grown := after - before; grown > size {
+		t.Errorf("four runs on buffers of 4 times %d bytes left %d bytes", size, grown)
+	}
+}
+
 // sharedMemory is what this process holds.
 func sharedMemory(t *testing.T) int64 {
 	data, err := os.ReadFile("/proc/self/status")

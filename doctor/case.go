@@ -11,9 +11,11 @@ import (
 // Case is the evidence with what rules ask of it again and again.
 type Case struct {
 	*evidence.Set
-	hosts   int    // that printed records of NCCL
-	ranks   int    // of the largest communicator, 0 unknown
-	release [3]int // oldest release of NCCL seen, zero unknown
+	hosts   int // that printed records of NCCL
+	ranks   int // of the largest communicator, 0 unknown
+	prices  map[string]priced
+	known   **machine // what machine found, once it was asked
+	release [3]int    // oldest release of NCCL seen, zero unknown
 }
 
 // Rule is one conclusion that can be drawn.
@@ -51,13 +53,16 @@ func Examine(s *evidence.Set) *Report {
 	if s.Told {
 		found = append(found, c.suspects(found)...)
 	}
+	for i := range found {
+		c.cost(&found[i])
+	}
 	explain(found, rules)
 	order(found)
 	return &Report{Findings: found, Lines: s.Lines, Unknown: s.Unknown, Sources: s.Sources, Samples: s.Samples}
 }
 
 func newCase(s *evidence.Set) *Case {
-	c := &Case{Set: s}
+	c := &Case{Set: s, prices: map[string]priced{}}
 	if s.Log != nil {
 		c.hosts = len(s.Log.Hosts)
 		for i := range s.Log.Comms {

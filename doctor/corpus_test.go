@@ -39,6 +39,7 @@ var sick = map[string]string{
 func TestHealthyCorpus(t *testing.T) {
 	root := filepath.Join(corpus.Dir(t), "corpus")
 	healthy, notes := 0, 0
+	words := evidence.NewVocabulary()
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		name := strings.TrimPrefix(path, root+"/")
 		if err != nil || d.IsDir() || strings.HasSuffix(name, ".jsonl") || !strings.Contains(name, "/") {
@@ -48,7 +49,7 @@ func TestHealthyCorpus(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		r := evidence.NewReader()
+		r := words.NewReader()
 		if err := r.Read(name, bytes.NewReader(data)); err != nil {
 			t.Logf("%s is not read: %v", name, err)
 			return nil
@@ -103,8 +104,9 @@ func tryAll(t *testing.T, data []byte, least float64) {
 		t.Fatal(err)
 	}
 	decidable, hits := 0, 0
+	words := evidence.NewVocabulary()
 	for i := range list {
-		o, err := Try(&list[i])
+		o, err := Try(words, &list[i])
 		if err != nil {
 			t.Fatal(err)
 		}

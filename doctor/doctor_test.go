@@ -68,6 +68,25 @@ func TestFirstFinding(t *testing.T) {
 	}
 }
 
+// A hang names the ranks that did not come.
+func TestWhoIsMissing(t *testing.T) {
+	line := func(rank, seq string) string {
+		return "[rank" + rank + "]:[E] [Rank " + rank + "] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=" + seq + ", OpType=ALLREDUCE, NumelIn=1, Timeout(ms)=600000) ran for 600001 milliseconds\n"
+	}
+	r := examine(t, "WORLD_SIZE=4\n"+line("0", "77")+line("1", "77")+line("3", "76"))
+	if len(r.Findings) == 0 || r.Findings[0].ID != "collective-timeout" || r.Findings[0].Where != "ranks without the message: 2" || !strings.Contains(r.Findings[0].Cause, "76 to 77") {
+		t.Errorf("%+v", r.Findings)
+	}
+}
+
+// What NCCL said last is in the finding about its error.
+func TestLastError(t *testing.T) {
+	r := examine(t, "2: ncclInvalidUsage: This usually reflects invalid usage of NCCL library.\n2: Last error:\n2: NET/IB : Requested properties for vNic 8, only 8 vNics have been created\n")
+	if len(r.Findings) == 0 || !strings.Contains(r.Findings[0].Cause, "Requested properties") {
+		t.Errorf("%+v", r.Findings)
+	}
+}
+
 // Consequences follow their root.
 func TestRootFirst(t *testing.T) {
 	r := examine(t, strings.Join([]string{
@@ -152,8 +171,9 @@ func FuzzExamine(f *testing.F) {
 	f.Add("n1:1:1 [0] NCCL INFO Bootstrap : Using docker0:172.17.0.1<0>\nhangs with 2 nodes, 6 GB/s instead of 12")
 	f.Add("644,699 49.36\n632,641 88.36\n284,678 49.28")
 	f.Add("NCCL_ALGO=Ring\nCUDA error: out of memory\n{\"log\":\"x\\n\"}")
+	words := evidence.NewVocabulary()
 	f.Fuzz(func(t *testing.T, text string) {
-		r := evidence.NewReader()
+		r := words.NewReader()
 		if err := r.Read("x", strings.NewReader(text)); err != nil {
 			return
 		}

@@ -116,13 +116,3 @@ func hostlist(names []string) string {
 	}
 	return cluster.FormatHosts(names)
 }
-
-// The costs below are filled from the simulator where the cluster is known.
-
-func (c *Case) socketCost() string {
-	return "TCP gives 1 to 4 GB/s a host where RDMA gives 12 (100 Gb/s) to 50 (400 Gb/s) a NIC"
-}
-
-func (c *Case) p2pCost() string {
-	return "through host memory GPUs exchange 5 to 20 GB/s instead of 100 to 400 over NVLink"
-}

@@ -165,9 +165,9 @@ func fabricManager(c *Case) *Finding {
 func nvlsFailed(c *Case) *Finding {
 	f := &Finding{
 		Severity: Error, Confidence: 0.9, Title: "NVLink SHARP (NVLS multicast) failed",
-		Cause: "NCCL found multicast support and could not use it: an unhealthy fabric manager or NVSwitch, a partition or container without multicast, or an old driver.",
-		Fix:   "NCCL_NVLS_ENABLE=0 to go on without it; check nvidia-fabricmanager and dmesg; test multicast with nvbandwidth -t multinode or device_to_all.",
-		Cost:  "without NVLS a single-node all-reduce is up to 1.3 times slower at large sizes", Evidence: c.quotes(evidence.NVLSFailure),
+		Cause:    "NCCL found multicast support and could not use it: an unhealthy fabric manager or NVSwitch, a partition or container without multicast, or an old driver.",
+		Fix:      "NCCL_NVLS_ENABLE=0 to go on without it; check nvidia-fabricmanager and dmesg; test multicast with nvbandwidth -t multinode or device_to_all.",
+		Evidence: c.quotes(evidence.NVLSFailure),
 	}
 	switch {
 	case c.Has(evidence.NVLSFailure):
@@ -234,6 +234,9 @@ func memlockLow(c *Case) *Finding {
 		f.Cause = "Pages could not be pinned: a long-term pin must first move them out of memory reserved for contiguous allocation (CMA), which fails when little memory is free. " + f.Cause
 		f.Fix = "Free memory before the start (drop caches, compact memory), reduce the CMA reservation; then: " + f.Fix
 	case refused != nil:
+	case c.Has(evidence.Pages) && c.broken() || c.Has(evidence.Pages) && c.Told:
+		f.Confidence = 0.75
+		f.Cause = "Pages could not be pinned: a long-term pin must first move them out of memory reserved for contiguous allocation (CMA), which fails when little memory is free. " + f.Cause
 	case c.unexplained("ibv_create_cq", "ibv_create_qp", "ibv_reg_mr") != nil:
 		f.Confidence, f.Evidence = 0.7, c.quotes(c.unexplained("ibv_create_cq", "ibv_create_qp", "ibv_reg_mr"), low)
 	case low != nil && (c.broken() || c.rdma()):

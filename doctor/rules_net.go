@@ -1,226 +1,12 @@
 package doctor
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
 	"busbar/cluster"
 	"busbar/evidence"
 )
-
-// interfaceRules are about reaching other hosts at all.
-func interfaceRules() []Rule {
-	return []Rule{
-		{"wrong-interface", "the interface of bootstrap or sockets, NCCL_SOCKET_IFNAME, failed connections", "NCCL took an interface that does not reach the other hosts", envGuide + "#nccl-socket-ifname", []string{"connect-failed", "nccl-error", "collective-timeout", "peer-died", "rendezvous", "socket-fallback", "gid-index", "bad-link"}, wrongInterface},
-		{"no-interface", "NCCL's warning that no interface was found", "NCCL_SOCKET_IFNAME leaves no interface", envGuide + "#nccl-socket-ifname", []string{"nccl-error", "connect-failed"}, noInterface},
-		{"connect-failed", "connections that are refused, time out or have no route", "hosts cannot reach each other's ports: a firewall, a wrong interface, or a dead process", trouble, []string{"nccl-error", "collective-timeout", "rendezvous"}, connectFailed},
-		{"rendezvous", "time-outs of torchrun's store", "ranks could not meet at MASTER_ADDR", "https://docs.pytorch.org/docs/stable/elastic/rendezvous.html", []string{"nccl-error"}, rendezvous},
-		{"port-taken", "address already in use", "another process holds the port", "https://docs.pytorch.org/docs/stable/elastic/run.html", []string{"nccl-error", "rendezvous"}, portTaken},
-	}
-}
-
-// virtualNames begin the names of interfaces that exist on one host only, or
-// that no training traffic should take.
-var virtualNames = []struct{ prefix, what string }{
-	{"docker", "Docker's bridge"},
-	{"br-", "a Docker bridge"},
-	{"virbr", "libvirt's bridge"},
-	{"veth", "one end of a container's cable"},
-	{"lo", "the loopback"},
-	{"ip6tnl", "a tunnel"},
-	{"tunl", "a tunnel"},
-	{"sit", "a tunnel"},
-	{"gre", "a tunnel"},
-	{"tun", "a VPN's tunnel"},
-	{"tap", "a virtual machine's cable"},
-	{"wg", "WireGuard"},
-	{"tailscale", "Tailscale"},
-	{"zt", "ZeroTier"},
-	{"cni", "a bridge of Kubernetes"},
-	{"cali", "Calico's cable"},
-	{"flannel", "Flannel's tunnel"},
-	{"kube", "a bridge of Kubernetes"},
-	{"lxc", "a container's cable"},
-	{"lxd", "LXD's bridge"},
-	{"vmnet", "a virtual machine's network"},
-	{"vboxnet", "VirtualBox's network"},
-	{"usb", "a USB network"},
-	{"enx", "a USB network"},
-	{"wlan", "wireless"},
-	{"wlp", "wireless"},
-	{"dummy", "a dummy interface"},
-	{"podman", "Podman's bridge"},
-	{"nodelocaldns", "a DNS cache"},
-	{"idrac", "the management controller"},
-	{"ipmi", "the management controller"},
-	{"bmc", "the management controller"},
-}
-
-// virtual says what an interface is when its name tells that it leads nowhere.
-func virtual(name string) string {
-	for _, v := range virtualNames {
-		rest, ok := strings.CutPrefix(name, v.prefix)
-		if ok && (v.prefix != "lo" || rest == "") && (v.prefix != "usb" && v.prefix != "tun" && v.prefix != "sit" && v.prefix != "tap" && v.prefix != "wg" || rest == "" || rest[0] >= '0' && rest[0] <= '9') {
-			return v.what
-		}
-	}
-	return ""
-}
-
-// badInterface finds an interface in use that cannot reach other hosts.
-func (c *Case) badInterface() (o *evidence.Observation, name, why string) {
-	for _, k := range []evidence.Kind{evidence.Bootstrap, evidence.SocketUsing} {
-		for _, o := range c.All(k) {
-			classes := strings.Split(o.Arg(1), ",")
-			for i, n := range strings.Split(o.Arg(0), ",") {
-				class := classes[min(i, len(classes)-1)]
-				if what := virtual(n); what != "" {
-					return o, n, what
-				}
-				if class == "link-local" && i == 0 {
-					return o, n, "an interface with a link-local address, which no other network can reach"
-				}
-			}
-		}
-	}
-	return nil, "", ""
-}
-
-func wrongInterface(c *Case) *Finding {
-	o, name, why := c.badInterface()
-	f := &Finding{
-		Severity: Error, Confidence: 0.9,
-		Fix: "NCCL_SOCKET_IFNAME=<interface of the cluster's network> on every host (also GLOO_SOCKET_IFNAME); a list to avoid is NCCL_SOCKET_IFNAME=^lo,docker,veth,virbr; ip -br addr shows them.",
-	}
-	lo := name == "lo"
-	switch {
-	case o != nil && lo && c.hosts < 2 && !c.Has(evidence.ConnectError, evidence.ConnectRetry) && !c.broken():
-		return nil // a job on one host may talk to itself
-	case o != nil && (c.multinode() || c.broken() || c.Told || c.Has(evidence.ConnectRetry)):
-		f.Title = fmt.Sprintf("NCCL uses the wrong network interface: %s", name)
-		f.Cause = fmt.Sprintf("%s is %s: other hosts cannot be reached through it, or only slowly. NCCL takes the first interface that is not docker or lo unless it is told.", name, why)
-		f.Evidence = c.quotes(o, evidence.ConnectError, evidence.ConnectRetry, "NCCL_SOCKET_IFNAME")
-		if !c.broken() && !c.Has(evidence.ConnectRetry) && !c.Told {
-			f.Severity, f.Confidence = Warn, 0.6
-		}
-	case c.namedInterface(f), c.otherInterface(f):
-	case c.about("mgmt") && c.slow():
-		f.Title = "Training traffic goes over the management network"
-		f.Cause = "The interface that NCCL is told to use, or finds first, is the management port, which is slower than the network that was built for training."
-		f.Severity, f.Confidence, f.Evidence = Warn, 0.75, append(c.told("mgmt", "slow"), c.quotes("NCCL_SOCKET_IFNAME")...)
-	case c.mixedLayers() != nil:
-		f.Title = "InfiniBand and Ethernet (RoCE) ports are used together"
-		f.Cause = "NCCL_IB_HCA lets NCCL use ports of both link layers; they cannot talk to each other, and rails then differ between hosts."
-		f.Fix = "NCCL_IB_HCA=<the compute NICs only>, e.g. NCCL_IB_HCA=^mlx5_3,mlx5_4 to leave out Ethernet or storage ports."
-		f.Severity, f.Confidence, f.Evidence = Warn, 0.75, c.quotes(c.mixedLayers(), evidence.NetMismatch)
-		if c.broken() || c.Has(evidence.Completion) {
-			f.Severity, f.Confidence = Error, 0.8
-		}
-	case c.devicesDiffer() != "":
-		f.Title = "UCX and NCCL are told to use different NICs"
-		f.Cause = c.devicesDiffer()
-		f.Fix = "Name the same devices in UCX_NET_DEVICES and NCCL_IB_HCA."
-		f.Severity, f.Confidence, f.Evidence = Warn, 0.6, c.quotes("UCX_NET_DEVICES", "NCCL_IB_HCA")
-	default:
-		return nil
-	}
-	return f
-}
-
-// mixedLayers is a list of adapters with both link layers.
-func (c *Case) mixedLayers() *evidence.Observation {
-	for _, o := range c.All(evidence.IBUsing) {
-		if o.Arg(1) == "IB+RoCE" {
-			return o
-		}
-	}
-	return c.First(evidence.NetMismatch)
-}
-
-// devicesDiffer compares the devices that UCX and NCCL may use.
-func (c *Case) devicesDiffer() string {
-	ucx, nccl := c.value("UCX_NET_DEVICES"), c.value("NCCL_IB_HCA")
-	if ucx == "" || nccl == "" || ucx == "all" || strings.HasPrefix(nccl, "^") {
-		return ""
-	}
-	names := func(s string) []string {
-		var list []string
-		for _, n := range strings.Split(strings.TrimPrefix(s, "="), ",") {
-			n, _, _ = strings.Cut(n, ":")
-			list = append(list, n)
-		}
-		return list
-	}
-	u, n := names(ucx), names(nccl)
-	if !strings.HasPrefix(u[0], "mlx") || slices.ContainsFunc(u, func(d string) bool {
-		return slices.ContainsFunc(n, func(p string) bool { return strings.HasPrefix(d, p) })
-	}) {
-		return ""
-	}
-	return fmt.Sprintf("UCX_NET_DEVICES is %s and NCCL_IB_HCA is %s: MPI and NCCL use different NICs, of which one set may not be the compute fabric.", ucx, nccl)
-}
-
-func noInterface(c *Case) *Finding {
-	if !c.Has(evidence.NoInterface) {
-		return nil
-	}
-	return &Finding{
-		Severity: Error, Confidence: 0.95, Title: "NCCL found no network interface to use",
-		Cause: "NCCL_SOCKET_IFNAME excludes every interface of this host, or names one that is not there (a container often has eth0 only, and lo).",
-		Fix:   "unset NCCL_SOCKET_IFNAME, or name one that `ip -br addr` shows inside the container.", Evidence: c.quotes(evidence.NoInterface, "NCCL_SOCKET_IFNAME"),
-	}
-}
-
-func connectFailed(c *Case) *Finding {
-	f := &Finding{
-		Severity: Error, Confidence: 0.75, Title: "Hosts cannot connect to each other (firewall, port or interface)",
-		Cause: "A TCP connection of NCCL's bootstrap or sockets failed. NCCL uses ports that the kernel picks, so a firewall or security group must let all ports pass between the hosts; else the address belongs to an interface that does not reach, or the peer has died.",
-		Fix:   "nc -l 12345 on one host and nc HOST 12345 on the other; allow all TCP between the nodes (ufw, firewalld, security group); NCCL_SOCKET_IFNAME to the right network; ip_local_port_range to bound the ports.",
-	}
-	f.Evidence = c.quotes(evidence.ConnectError, evidence.ConnectRetry, evidence.Firewall)
-	switch {
-	case c.Has(evidence.ConnectError) && c.First(evidence.ConnectError, "refused") != nil && len(c.All(evidence.ConnectError)) == 1:
-		f.Confidence = 0.65
-		f.Cause = "A connection was refused: nothing listens at that address, because the process there has died (look at its log first), has not started, or a firewall rejects. " + f.Cause
-	case c.Has(evidence.ConnectError):
-	case c.Has(evidence.ConnectRetry) && c.broken():
-		f.Confidence = 0.6
-		if c.First(evidence.ConnectRetry, "refused") != nil {
-			f.Confidence = 0.4 // a process that ends refuses too
-		}
-	case c.about("firewall"):
-		f.Severity, f.Confidence, f.Evidence = Warn, 0.65, c.told("firewall", "hang", "crash")
-	default:
-		return nil
-	}
-	if c.Has(evidence.Firewall) {
-		f.Confidence = 0.85
-	}
-	return f
-}
-
-func rendezvous(c *Case) *Finding {
-	if !c.Has(evidence.Rendezvous, evidence.Gloo) {
-		return nil
-	}
-	return &Finding{
-		Severity: Error, Confidence: 0.7, Title: "Ranks could not meet (rendezvous time-out)",
-		Cause: "The store at MASTER_ADDR was not reached in time or some ranks never came: a wrong address or port, a firewall, fewer processes than WORLD_SIZE, or a rank that died while importing.",
-		Fix:   "MASTER_ADDR must resolve to the same reachable address on all hosts; check that all nodes started (--nnodes, --node_rank); raise the time-out for slow file systems; GLOO_SOCKET_IFNAME to the right network.", Evidence: c.quotes(evidence.Rendezvous, evidence.Gloo, "MASTER_ADDR", "MASTER_PORT"),
-	}
-}
-
-func portTaken(c *Case) *Finding {
-	if !c.Has(evidence.AddressInUse) {
-		return nil
-	}
-	return &Finding{
-		Severity: Error, Confidence: 0.9, Title: "The port is taken (address already in use)",
-		Cause: "Another job, or a left-over process of the last one, holds MASTER_PORT on this host.",
-		Fix:   "Another MASTER_PORT or --rdzv-endpoint=HOST:0; end the left-over process (ss -ltnp).", Evidence: c.quotes(evidence.AddressInUse, "MASTER_PORT"),
-	}
-}
 
 // networkRules are about which network NCCL uses.
 func networkRules() []Rule {
@@ -365,7 +151,7 @@ func ibDisabled(c *Case) *Finding {
 	f := &Finding{
 		Severity: Warn, Confidence: 0.8, Title: "InfiniBand/RoCE is switched off by a setting",
 		Cause: "NCCL_IB_DISABLE=1 (or NCCL_NET=Socket) makes NCCL use TCP sockets between hosts; it is often left over from debugging.",
-		Fix:   "unset NCCL_IB_DISABLE NCCL_NET", Cost: c.socketCost(), Evidence: c.quotes("NCCL_IB_DISABLE", "NCCL_NET"),
+		Fix:   "unset NCCL_IB_DISABLE NCCL_NET", Evidence: c.quotes("NCCL_IB_DISABLE", "NCCL_NET"),
 	}
 	if c.experiment() || !c.multinode() || !c.rdma() && c.First(evidence.Network, "Socket") != nil && !c.is("slow") {
 		f.Severity, f.Confidence = Note, 0.6 // nothing is lost on one host, or where there is no RDMA
@@ -398,13 +184,13 @@ func socketFallback(c *Case) *Finding {
 		}
 	}
 	if o == nil && over == nil {
-		return nil
+		return c.likelySockets()
 	}
 	f := &Finding{
 		Severity: Note, Confidence: 0.6, Title: "Hosts talk over TCP sockets",
-		Cause: "NCCL uses sockets between hosts: every byte is copied by the CPU and GPUDirect RDMA is not possible.",
-		Fix:   "If there is InfiniBand, RoCE or EFA: make it visible (ibv_devinfo, /dev/infiniband, the plugin) and set NCCL_NET=IB, so that a job fails instead of running slowly. Without: NCCL_SOCKET_NTHREADS=4 NCCL_NSOCKS_PERTHREAD=4 for fast Ethernet.",
-		Cost:  c.socketCost(), Evidence: c.quotes(o, over, evidence.NoIB),
+		Cause:    "NCCL uses sockets between hosts: every byte is copied by the CPU and GPUDirect RDMA is not possible.",
+		Fix:      "If there is InfiniBand, RoCE or EFA: make it visible (ibv_devinfo, /dev/infiniband, the plugin) and set NCCL_NET=IB, so that a job fails instead of running slowly. Without: NCCL_SOCKET_NTHREADS=4 NCCL_NSOCKS_PERTHREAD=4 for fast Ethernet.",
+		Evidence: c.quotes(o, over, evidence.NoIB),
 	}
 	switch {
 	case !c.multinode():
@@ -419,6 +205,19 @@ func socketFallback(c *Case) *Finding {
 		f.Severity, f.Confidence = Warn, 0.8
 	}
 	return f
+}
+
+// likelySockets is for a rate that fell twenty times and more: between RDMA and
+// sockets there is that much, and little else costs it.
+func (c *Case) likelySockets() *Finding {
+	if c.greatestDrop() < 20 || c.Has(evidence.Network, evidence.NoPath) || !c.Told {
+		return nil
+	}
+	return &Finding{
+		Severity: Warn, Confidence: 0.5, Title: "A loss of twenty times and more: most likely TCP sockets instead of RDMA",
+		Cause: "Two figures of what should be the same differ twenty times and more, which is what lies between RDMA and sockets: the container, the plugin or the devices are missing in the slow one.",
+		Fix:   "NCCL_DEBUG=INFO and look for \"Using network\"; NCCL_NET=IB (or the plugin's name) makes a job fail instead of running slowly.", Evidence: append(c.quotes(evidence.Average), c.changeQuotes()...),
+	}
 }
 
 // fastCluster reports that the joined cluster has NICs for RDMA.

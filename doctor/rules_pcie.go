@@ -156,7 +156,6 @@ func gdrOff(c *Case) *Finding {
 		Severity: Warn, Confidence: 0.85, Title: "GPUDirect RDMA is off",
 		Cause: "The NIC does not read GPU memory itself; every byte goes through host memory and the CPU's root complex. The peer memory module (nvidia-peermem, nv_peer_mem) is not loaded or DMA-BUF is not supported, or NIC and GPU are too far apart.",
 		Fix:   "modprobe nvidia-peermem on every host (and see it in the container); NCCL 2.23 or newer where only the new module's name is there; NCCL_NET_GDR_LEVEL=PHB or SYS where NIC and GPU are farther apart; the log must say /GDRDMA.",
-		Cost:  "usually half of the NIC's rate or less",
 	}
 	off, on := c.First(evidence.GDROff), c.First(evidence.GDROn)
 	bounce, direct := c.netWay(""), c.netWay("gdr")
@@ -361,7 +360,7 @@ func p2pOff(c *Case) *Finding {
 	f := &Finding{
 		Severity: Warn, Confidence: 0.75, Title: "P2P between GPUs of a host is switched off",
 		Cause: "NCCL_P2P_DISABLE=1 (or a low NCCL_P2P_LEVEL) sends traffic between GPUs of a host through host memory; on NVLink machines that is many times slower. It is a common left-over of debugging.",
-		Fix:   "unset NCCL_P2P_DISABLE NCCL_P2P_LEVEL", Cost: c.p2pCost(), Evidence: c.quotes("NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL", shm),
+		Fix:   "unset NCCL_P2P_DISABLE NCCL_P2P_LEVEL", Evidence: c.quotes("NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL", shm),
 	}
 	switch {
 	case set && !c.in("geforce") && !c.experiment():
@@ -398,7 +397,7 @@ func vmTopology(c *Case) *Finding {
 		f.Evidence = c.told("vm", "slow", "drop", "onenic")
 	case c.in("vm") && c.about("topofile", "onenic", "numa", "topology"):
 		f.Evidence = c.told("vm", "topofile")
-		if !c.is("slow", "crash", "hang") && (c.about("howto") || !c.about("onenic", "numa", "topology")) {
+		if !c.is("slow", "crash", "hang") && (c.about("howto") || !c.about("onenic", "numa", "topology", "topofile")) {
 			f.Severity, f.Confidence = Note, 0.7
 			f.Title = "How a virtual machine's topology file must look"
 		}

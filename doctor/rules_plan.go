@@ -16,6 +16,7 @@ func planRules() []Rule {
 		{"topology-limit", "too many nodes in the topology", "the topology is larger than this release can hold", "https://github.com/NVIDIA/nccl/issues/2160", nil, topologyLimit},
 		{"plan-differs", "graphs or channels that differ between ranks", "ranks or hosts do not have the same plan", trouble, nil, planDiffers},
 		{"nodes-miscounted", "nNodes against the hosts of the log", "NCCL counts other nodes than there are hosts", envGuide + "#nccl-hostid", nil, nodesMiscounted},
+		{"topology-file", "NCCL's line about a topology file", "a file replaces what NCCL would find on the machine", envGuide + "#nccl-topo-file", nil, topologyFile},
 		{"single-rank", "rings of rank 0 alone, a bus bandwidth of 0", "every process runs a job of its own: nccl-tests without MPI", "https://github.com/NVIDIA/nccl-tests#build", nil, singleRank},
 		{"single-nic", "one NIC in use where there are several", "only one NIC is used", envGuide, nil, singleNIC},
 		{"nvls-absent", "NCCL's line about multicast", "NVLink SHARP is not available", envGuide + "#nccl-nvls-enable", nil, nvlsAbsent},
@@ -35,7 +36,7 @@ func graphSearch(c *Case) *Finding {
 	return &Finding{
 		Severity: Error, Confidence: 0.9, Title: "NCCL's graph search failed and fell back to a simple ring",
 		Cause: "No ring or tree fits the topology as NCCL sees it, so it takes the GPUs in order on one channel at 0.1 GB/s: a regression of the release on this topology, a wrong topology file, or NICs that are not visible to all GPUs.",
-		Fix:   "Another release of NCCL; NCCL_PXN_DISABLE=1, NCCL_CROSS_NIC=1 or a right NCCL_TOPO_FILE; NCCL_DEBUG_SUBSYS=GRAPH shows the search.", Cost: "one channel instead of many: 5 to 10 times slower at large sizes", Evidence: c.quotes(evidence.NoPath, poor),
+		Fix:   "Another release of NCCL; NCCL_PXN_DISABLE=1, NCCL_CROSS_NIC=1 or a right NCCL_TOPO_FILE; NCCL_DEBUG_SUBSYS=GRAPH shows the search.", Evidence: c.quotes(evidence.NoPath, poor),
 	}
 }
 
@@ -86,12 +87,12 @@ func nodesMiscounted(c *Case) *Finding {
 	}
 	for i := range c.Log.Comms {
 		m := &c.Log.Comms[i]
-		if m.NNodes == 0 || m.NRanks == 0 || len(m.Ranks) < m.NRanks {
-			continue
-		}
-		seen := map[string]bool{}
+		seen, ranks := map[string]bool{}, map[int]bool{}
 		for _, r := range m.Ranks {
-			seen[r.Host] = true
+			seen[r.Host], ranks[r.Rank] = true, true
+		}
+		if m.NNodes == 0 || m.NRanks == 0 || len(ranks) != m.NRanks {
+			continue // not all of them are in the log
 		}
 		if len(seen) == 0 || len(seen) == m.NNodes || seen[""] {
 			continue
@@ -112,6 +113,21 @@ func nodesMiscounted(c *Case) *Finding {
 		return f
 	}
 	return nil
+}
+
+func topologyFile(c *Case) *Finding {
+	if !c.Has(evidence.TopoFile) {
+		return nil
+	}
+	f := &Finding{
+		Severity: Note, Confidence: 0.5, Title: "A topology file replaces what NCCL finds",
+		Cause: "NCCL_TOPO_FILE (or a file of the cloud's image) tells NCCL the machine's topology. It is needed in virtual machines; one of another machine, or from before a change, makes NCCL choose few channels or the wrong NICs without a word.",
+		Fix:   "Compare with what NCCL finds itself: NCCL_TOPO_FILE=/dev/null NCCL_TOPO_DUMP_FILE=own.xml, then busbar map of both.", Evidence: c.quotes(evidence.TopoFile, "NCCL_TOPO_FILE"),
+	}
+	if c.slow() {
+		f.Severity = Warn
+	}
+	return f
 }
 
 func singleRank(c *Case) *Finding {

@@ -208,10 +208,20 @@ func ncclError(c *Case) *Finding {
 		return nil
 	}
 	o := c.First(evidence.TorchError)
+	for _, x := range c.All(evidence.TorchError) {
+		if strings.HasPrefix(x.Arg(0), "nccl") { // says more than the name of the exception
+			o = x
+			break
+		}
+	}
 	f := &Finding{
 		Severity: Error, Confidence: 0.45, Title: "NCCL gave up: " + o.Arg(0),
 		Cause: "The exception only passes on NCCL's code: ncclSystemError is a failed system call (a socket, shared memory, a limit), ncclUnhandledCudaError an error of CUDA, ncclRemoteError a peer that ended, ncclInternalError often a mix of releases, ncclInvalidUsage two ranks on a GPU.",
 		Fix:   "NCCL_DEBUG=INFO and look at the first WARN of any rank.", Evidence: c.quotes(evidence.TorchError),
+	}
+	if last := c.First(evidence.LastError); last != nil {
+		f.Cause = "NCCL's last error was: " + text(last) + ". " + f.Cause
+		f.Evidence, f.Confidence = c.quotes(evidence.LastError, evidence.TorchError), 0.6
 	}
 	return f
 }

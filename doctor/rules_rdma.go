@@ -64,7 +64,7 @@ func mtuMismatch(c *Case) *Finding {
 		f.Confidence, f.Evidence = 0.9, c.quotes(evidence.ActiveMTU, length)
 	case length != nil:
 		f.Evidence = c.quotes(length)
-	case c.about("mtu") && (c.broken() || c.is("slow", "wrong")):
+	case c.about("mtu") && c.Told && !c.about("howto"):
 		f.Severity, f.Confidence, f.Evidence = Warn, 0.7, c.told("mtu", "hang", "crash", "slow")
 	case small != nil:
 		f.Severity, f.Confidence, f.Evidence = Warn, 0.6, c.quotes(small)
@@ -211,7 +211,7 @@ func roceLoss(c *Case) *Finding {
 	retry := c.verdictOf("RETRY_EXC_ERR", "12")
 	layer := c.layer()
 	switch {
-	case len(counters) > 0 && (c.broken() || c.is("slow", "unstable") || retry != nil):
+	case len(counters) > 0 && (c.broken() || c.Told || retry != nil):
 		f.Confidence, f.Evidence = 0.85, c.quotes(append(all(counters), retry)...)
 	case len(counters) > 0:
 		f.Confidence, f.Evidence, f.Severity = 0.6, c.quotes(all(counters)...), Note

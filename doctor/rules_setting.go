@@ -100,6 +100,9 @@ func algorithmForced(c *Case) *Finding {
 		Cause: "Trees are better for small messages and many nodes, rings for large ones on few; forcing one costs at the other sizes. Fine for a measurement, not for a job.",
 		Fix:   "unset NCCL_ALGO NCCL_PROTO for jobs; busbar predict --algo all shows the sizes at which each is best.", Evidence: c.quotes("NCCL_ALGO", "NCCL_PROTO"),
 	}
+	if c.hurts("nccl_algo") || c.hurts("nccl_proto") {
+		f.Severity, f.Confidence = Warn, 0.75
+	}
 	if proto == "ll" || algo == "tree" && c.is("slow") {
 		f.Severity, f.Confidence = Warn, 0.55
 	}

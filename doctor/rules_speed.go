@@ -118,6 +118,13 @@ func slowNetwork(c *Case) *Finding {
 		}
 	}
 	if slow == nil {
+		if c.about("slowlink") && c.slow() && !c.in("ib", "roce") {
+			return &Finding{
+				Severity: Warn, Confidence: 0.7, Title: "The network itself is slow: 10 Gb/s or less",
+				Cause: "Gigabit Ethernet carries 0.12 GB/s and 10 GbE 1.2 GB/s: gradients of a large model take seconds a step over it, whatever NCCL does.",
+				Fix:   "A faster network between the hosts; else fewer bytes (gradient accumulation, compression) or training on one host.", Evidence: c.told("slowlink", "slow"),
+			}
+		}
 		return c.thinNetwork()
 	}
 	return &Finding{
@@ -155,14 +162,14 @@ func bondPort(c *Case) *Finding {
 		Fix:   "NCCL_IB_QPS_PER_CONNECTION=2 (or 4) with NCCL_IB_SPLIT_DATA_ON_QPS=0; check the hash policy of bond and switch.",
 	}
 	switch {
-	case c.about("bond") && (c.is("slow") || c.wireBeatsNCCL() > 0):
+	case c.about("bond") && (c.slow() || c.wireBeatsNCCL() > 0 || c.Told && !c.is("hang", "crash", "timeout")):
 		f.Evidence = c.told("bond", "slow")
 	case qps != nil && c.wireBeatsNCCL() > 0:
 		f.Confidence, f.Evidence = 0.6, append(c.quotes("NCCL_IB_QPS_PER_CONNECTION"), c.wireQuotes()...)
 		f.Cause = "Queue pairs a connection are set and the wire test with several reaches more than NCCL: how connections spread over ports and paths (bond, LACP, ECMP) is the first thing to check. " + f.Cause
 	case c.bondInUse() != nil && qps == nil:
 		f.Severity, f.Confidence, f.Evidence = Note, 0.5, c.quotes(c.bondInUse())
-		if c.is("slow") {
+		if c.slow() {
 			f.Severity, f.Confidence = Warn, 0.65
 		}
 	default:

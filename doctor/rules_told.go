@@ -63,7 +63,7 @@ func (c *Case) manyNodes() bool {
 	}) || c.hosts > 2
 }
 
-var moreNodes = regexp.MustCompile(`\b(?:[3-9]|\d{2,5})(?:x\d| ?nodes|-node)|/ \d+ nodes`)
+var moreNodes = regexp.MustCompile(`(?i)\b(?:[3-9]|\d{2,5})(?:x\d+ (?:NVIDIA )?[A-Z]|x Dell| ?(?:nodes|hosts|servers)|-node)|/ \d+ nodes`)
 
 func linearGrowth(c *Case) *Finding {
 	if !c.about("linear") {

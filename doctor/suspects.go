@@ -116,7 +116,7 @@ var suspectTable = []suspect{
 	},
 	{
 		"numa", func(c *Case) float64 {
-			return max(when(0.38, c.slow(), c.in("geforce", "pcie-gpu", "epyc"), !c.multinodeTold()), when(0.3, c.slow(), !c.multinodeTold()))
+			return max(when(0.38, c.slow(), c.in("geforce", "pcie-gpu", "epyc"), !c.multinodeTold()), when(0.25, c.slow(), !c.multinodeTold(), !c.about("duplex")))
 		},
 		"Possibly: traffic crosses CPU sockets", "GPUs without NVLink on several sockets exchange data through CPU memory.", "nvidia-smi topo -m; pin processes; NPS; NCCL_P2P_LEVEL.",
 	},

@@ -92,9 +92,9 @@ func (t *Trial) Text() string {
 }
 
 // Try examines a trial.
-func Try(t *Trial) (Outcome, error) {
+func Try(v *evidence.Vocabulary, t *Trial) (Outcome, error) {
 	o := Outcome{Trial: t, Wanted: wanted(t), Undecidable: undecidable[t.ID]}
-	r := evidence.NewReader()
+	r := v.NewReader()
 	if err := r.Read(t.ID, strings.NewReader(t.Text())); err != nil {
 		return o, err
 	}

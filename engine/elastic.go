@@ -82,6 +82,7 @@ type Elastic struct {
 	err       error    // why there are no more operations
 
 	crowd  atomic.Int64 // newcomers that wait
+	found  atomic.Bool  // of a newcomer: a member has heard of it
 	ctx    context.Context
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
@@ -213,6 +214,17 @@ func (e *Elastic) Alloc(n int) ([]byte, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.group.Alloc(n)
+}
+
+// Free gives memory of Alloc back, as Group.Free does, and what the engine kept of contributions.
+// No work on it may come again unless it is forgotten first.
+func (e *Elastic) Free(b []byte) {
+	e.turn.Lock()
+	defer e.turn.Unlock()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.kept = nil
+	e.group.Free(b)
 }
 
 // Run runs an operation on the members there are, and again on those who are left if some are

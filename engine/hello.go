@@ -16,9 +16,12 @@ import (
 // challenge of its own and a code over all of it that only the secret can make; the first
 // answers with a code in turn. Everything has a fixed length, so that a stranger cannot make
 // us keep anything.
+//
+// The version goes up with everything that ranks must have in common: what they say to each other,
+// and what Pick picks.
 const (
 	greeting  = "busbar\x00"
-	version   = 3
+	version   = 4
 	nonceLen  = 32
 	helloLen  = len(greeting) + 1 + nonceLen
 	answerLen = len(greeting) + 1 + 1 + 1 + 4 + 4 + 4 + 8 + nonceLen + sha256.Size
@@ -106,11 +109,17 @@ func certain(err error) bool {
 }
 
 // refusedError is the refusal as the side sees it that was refused.
-type refusedError struct{ why Refusal }
+type refusedError struct {
+	why    Refusal
+	theirs byte // their version, of OtherMake
+}
 
 func (e *refusedError) Error() string {
 	if e.why == Garbage {
 		return "what answered is no rank of busbar"
+	}
+	if e.theirs != 0 {
+		return fmt.Sprintf("refused: it is another version of busbar, with version %d of the protocol; here it is %d; run the same busbar on all ranks", e.theirs, version)
 	}
 	return "refused: " + e.why.String()
 }
@@ -176,11 +185,11 @@ func introduce(c net.Conn, key []byte, h hello) error {
 		return fmt.Errorf("no greeting: %w", err)
 	}
 	if string(theirs[:len(greeting)]) != greeting {
-		return &refusedError{Garbage}
+		return &refusedError{why: Garbage}
 	}
 	if theirs[len(greeting)] != version {
 		c.Write(append([]byte(greeting), version)) // so that it knows as well
-		return &refusedError{OtherMake}
+		return &refusedError{why: OtherMake, theirs: theirs[len(greeting)]}
 	}
 	nonce := make([]byte, nonceLen)
 	rand.Read(nonce)
@@ -193,7 +202,7 @@ func introduce(c net.Conn, key []byte, h hello) error {
 		return fmt.Errorf("no answer: %w", err)
 	}
 	if final[0] != 0 {
-		return &refusedError{Refusal(final[0])}
+		return &refusedError{why: Refusal(final[0])}
 	}
 	if !hmac.Equal(final[1:], code(key, "accept", body, theirs[:])) {
 		return errors.New("the other side does not know the secret")

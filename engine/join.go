@@ -269,9 +269,9 @@ func ownAddresses() []net.IP {
 }
 
 // spin is how long a rank looks again and again before it sleeps, yielding in between: longer
-// than a message takes, also one of 64 KiB at 1 Gb/s. With more ranks than cores it is the
-// yielding that lets the others run; without it everything takes ten times as long.
-const spin = 500 * time.Microsecond
+// than a message takes. With more ranks than cores it is the yielding that lets the others
+// run; without it everything takes ten times as long.
+const spin = 50 * time.Microsecond
 
 // hostIdentity tells this host from others of the same name.
 func hostIdentity() string {

@@ -128,6 +128,7 @@ func (e *Elastic) announce(n *network) {
 
 // enter is how a newcomer gets in: it finds rank 0 and waits.
 func (e *Elastic) enter(ctx context.Context) error {
+	defer e.sayNotIn()()
 	var last error
 	var addrs []string
 	pause := 5 * time.Millisecond
@@ -194,6 +195,8 @@ func (e *Elastic) knock(ctx context.Context, addr string, addrs *[]string) (in b
 	if err := ctl.sendJSON(noteMember, own); err != nil {
 		return false, err
 	}
+	e.found.Store(true)
+	defer e.found.Store(false)
 	for {
 		kind, body, err := ctl.receive(nil)
 		if err != nil {

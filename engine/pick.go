@@ -144,8 +144,8 @@ func choices(kind coll.Kind, n int, t Transport) []choice {
 		if t == Shm {
 			return []choice{{name: "direct"}}
 		}
-		if n < 16 {
-			return []choice{{upTo: unit.MiB, name: "direct"}, {name: "pairwise"}}
+		if n < 16 { // blocks of a packet or two cost what their messages cost, of which bruck has fewest
+			return []choice{{upTo: unit.Bytes(n) * 2 * unit.KiB, name: "bruck"}, {upTo: unit.MiB, name: "direct"}, {name: "pairwise"}}
 		}
 		return []choice{{upTo: unit.Bytes(n) * 512, name: "bruck"}, {name: "pairwise"}}
 	case coll.AllToAllV:

@@ -237,6 +237,11 @@ func (e *Elastic) adopt(d *decision) {
 	} else if d.Admitted != nil {
 		e.admitted = d.Admitted.Epoch
 	}
+	if was := old.Admitted; d.Admitted != nil && (was == nil || was.Epoch < d.Admitted.Epoch) {
+		// The boundary is used up, even where its group does not come into being: some have heard
+		// of it already, and would take another admission for that of the next boundary.
+		e.planned = false
+	}
 	e.base, e.seen = d, d.view(e.id)
 	e.done, e.committed, e.waiting = d.Committed, d.Committed, d.Waiting
 	e.promised, e.rival, e.accepted, e.proposal = 0, 0, 0, nil

@@ -10,13 +10,17 @@ const waitWord = 2 * time.Second
 
 // Waiting is for whom a rank waits when the ranks meet.
 type Waiting struct {
-	Rank, Size int    // who waits, and how many are to meet
+	Rank, Size int    // who waits, and how many are to meet; rank -1 is a newcomer to an elastic job
 	For        []int  // who has not come: of rank 0 the others, of the others rank 0; none: it has, and waits for others itself
 	Meet       string // where
 }
 
 func (w Waiting) String() string {
 	switch {
+	case w.Rank < 0 && len(w.For) == 0:
+		return fmt.Sprintf("a newcomer has found the elastic job at %s and waits for its members to let it in", w.Meet)
+	case w.Rank < 0:
+		return fmt.Sprintf("a newcomer is waiting for a member of the elastic job at %s", w.Meet)
 	case len(w.For) == 0:
 		return fmt.Sprintf("rank %d of %d has found rank 0 at %s, which waits for others", w.Rank, w.Size, w.Meet)
 	case w.Rank != 0:
@@ -26,6 +30,21 @@ func (w Waiting) String() string {
 		return fmt.Sprintf("waiting for ranks %d and %d of %d at %s", w.For[0], w.For[1], w.Size, w.Meet)
 	}
 	return fmt.Sprintf("waiting for %s of %d at %s", rankList(w.For), w.Size, w.Meet)
+}
+
+// sayNotIn tells once that a newcomer waits, and for what.
+func (e *Elastic) sayNotIn() (stop func()) {
+	if e.cfg.OnWait == nil {
+		return func() {}
+	}
+	t := time.AfterFunc(waitWord, func() {
+		w := Waiting{Rank: -1, Meet: e.cfg.Meet}
+		if !e.found.Load() {
+			w.For = []int{0}
+		}
+		e.cfg.OnWait(w)
+	})
+	return func() { t.Stop() }
 }
 
 // sayWhoIsMissing tells once for whom this rank waits, unless the ranks have met by then; the

@@ -67,6 +67,8 @@ func CanCompress(op coll.Op, w Wire) error {
 		return fmt.Errorf("a product cannot be compressed: the errors of the factors multiply without bound")
 	case op.Kind.Reduces() && op.Reduce == coll.MulSum:
 		return fmt.Errorf("mulsum cannot be compressed: its factors are unknown to the bound of the error")
+	case w == Int8 && op.Kind.Reduces() && (op.Reduce == coll.Min || op.Reduce == coll.Max):
+		return fmt.Errorf("int8 cannot carry %s: a block with one infinite element or NaN travels as NaN, which %s passes over, and the block's other elements would be lost unseen; use fp16 or bf16", op.Reduce, op.Reduce)
 	}
 	return nil
 }
@@ -180,5 +182,10 @@ func (g *Group) pickWire(op coll.Op, w Wire) (*schedule.Schedule, error) {
 	if err != nil || w != Int8 || s.Temp == 0 {
 		return s, err
 	}
-	return schedule.Build(op.Kind, "ring", schedule.Params{Ranks: g.size, Root: op.Root})
+	for _, name := range []string{"ring", "pairwise", "direct", "chain"} {
+		if x, err := schedule.Build(op.Kind, name, schedule.Params{Ranks: g.size, Root: op.Root}); err == nil && x.Temp == 0 {
+			return x, nil
+		}
+	}
+	return s, nil // it may do
 }

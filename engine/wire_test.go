@@ -229,6 +229,35 @@ func TestCompressionRefused(t *testing.T) {
 			t.Errorf("%v; want %q", err, want)
 		}
 	}
+	for op, fine := range map[coll.Redop]bool{coll.Min: false, coll.Max: false, coll.Sum: true, coll.Avg: true} {
+		if err := engine.CanCompress(coll.Op{Kind: coll.AllReduce, Bytes: 64, Reduce: op}, engine.Int8); (err == nil) != fine {
+			t.Errorf("%v as int8: %v", op, err)
+		}
+	}
+}
+
+// TestInt8Picks: whatever the engine picks for int8 can be prepared, at any size.
+func TestInt8Picks(t *testing.T) {
+	groups := joined(t, 5, nil)
+	for _, kind := range coll.Kinds() {
+		for _, size := range []unit.Bytes{400, 40000, 4000000} {
+			op := coll.Op{Kind: kind, Type: coll.Float, Bytes: size}
+			if engine.CanCompress(op, engine.Int8) != nil || op.Check(5) != nil {
+				continue
+			}
+			for r, err := range each(groups, func(g *engine.Group) error {
+				c, err := g.PrepareWith(nil, op, engine.Options{Wire: engine.Int8})
+				if err == nil {
+					g.Forget(c)
+				}
+				return err
+			}) {
+				if err != nil {
+					t.Errorf("rank %d: %v", r, err)
+				}
+			}
+		}
+	}
 }
 
 // TestCompressionWithinHost: within a host, nothing is compressed unless somebody insists.
@@ -267,6 +296,9 @@ func TestNoAllocationCompressed(t *testing.T) {
 	groups := joined(t, 3, nil)
 	for _, w := range []engine.Wire{engine.FP16, engine.BF16, engine.Int8} {
 		for _, op := range []coll.Op{{Kind: coll.AllReduce, Bytes: 1 << 20}, {Kind: coll.AllReduce, Bytes: 4096, Reduce: coll.Max}, {Kind: coll.AllGather, Bytes: 1 << 18}} {
+			if engine.CanCompress(op, w) != nil {
+				continue
+			}
 			calls := make([]*engine.Call, len(groups))
 			for r, err := range each(groups, func(g *engine.Group) (err error) {
 				c, err := g.PrepareWith(nil, op, engine.Options{Wire: w})

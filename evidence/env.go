@@ -5,16 +5,21 @@ import (
 	"strings"
 )
 
-// envReader finds settings: in environments, scripts, manifests and in what NCCL
-// says it took from them.
-type envReader struct {
+// envPatterns are how settings are written: in environments, scripts, manifests
+// and in what NCCL says it took from them.
+type envPatterns struct {
 	assigned, logged, named *regexp.Regexp
-	pending                 string // a manifest's "name:" whose "value:" is to come
 }
 
-func newEnvReader() *envReader {
+// envReader finds settings.
+type envReader struct {
+	*envPatterns
+	pending string // a manifest's "name:" whose "value:" is to come
+}
+
+func newEnvPatterns() *envPatterns {
 	const name = `((?:NCCL|RCCL|UCX|GLOO|FI|OFI_NCCL|OMPI|MASTER|TORCH_NCCL|CUDA|HSA|MC|NVSHMEM|OMP|PYTORCH|TORCH)_[A-Z0-9_]+|WORLD_SIZE|RANK|LOCAL_RANK)`
-	return &envReader{
+	return &envPatterns{
 		assigned: regexp.MustCompile(`\b` + name + `["'\]]{0,3}\s*[=:]\s*["']?([^\s"',;})]*)`),
 		logged:   regexp.MustCompile(name + ` (?:set by environment|set|environment variable) to ([^\s]+)`),
 		named:    regexp.MustCompile(`^\s*-?\s*name:\s*["']?` + name + `["']?\s*$`),

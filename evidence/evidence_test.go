@@ -167,8 +167,9 @@ func FuzzReader(f *testing.F) {
 	f.Add("h:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA\n[rank0]: x\n- name: NCCL_X\n  value: 1")
 	f.Add("6 GB/s instead of 12\n644,699 49.36")
 	f.Add("\x1f\x8b\x08\x00")
+	words := NewVocabulary()
 	f.Fuzz(func(t *testing.T, text string) {
-		r := NewReader()
+		r := words.NewReader()
 		if err := r.Read("x", strings.NewReader(text)); err != nil {
 			return
 		}

@@ -94,6 +94,7 @@ const (
 	Watchdog     Kind = "watchdog"       // sequence number, operation
 	Progress     Kind = "progress"       // last enqueued, last completed
 	TorchError   Kind = "torch-error"    // ncclSystemError and the like
+	LastError    Kind = "last-error"     // what NCCL told the framework last
 	Rendezvous   Kind = "rendezvous"     //
 	AddressInUse Kind = "address-in-use" //
 	Missing      Kind = "missing"        // ranks that did not come

@@ -20,14 +20,14 @@ const maxWhole = 16 << 20
 // Reader takes in sources, one after another. The zero value is of no use; make
 // one with NewReader.
 type Reader struct {
-	set     *Set
-	rec     *recognisers
-	env     *envReader
-	figures *figureReader
-	steps   *stepReader
-	log     *nccllog.Reader
-	frags   []*cluster.Fragment
-	mute    bool // sentences do not count
+	set   *Set
+	words *Vocabulary
+	env   *envReader
+	hits  []int // rows whose words are in the line at hand
+	log   *nccllog.Reader
+	frags []*cluster.Fragment
+	mute  bool // sentences do not count
+	last  bool // NCCL's last error comes next
 
 	// Of the source at hand.
 	document         bool // it is written for machines from end to end
@@ -45,14 +45,15 @@ type sighting struct {
 	text string
 }
 
+// NewReader makes a Reader with a vocabulary of its own.
+func NewReader() *Reader { return NewVocabulary().NewReader() }
+
 // NewReader makes a Reader.
-func NewReader() *Reader {
-	r := &Reader{
-		set: &Set{kinds: map[Kind][]*Observation{}, env: map[string][]*Env{}, Dropped: map[string]int{}, Steps: map[int]*Steps{}},
-		env: newEnvReader(), figures: newFigureReader(), steps: newStepReader(), log: nccllog.NewReader(),
+func (v *Vocabulary) NewReader() *Reader {
+	return &Reader{
+		set:   &Set{kinds: map[Kind][]*Observation{}, env: map[string][]*Env{}, Dropped: map[string]int{}, Steps: map[int]*Steps{}},
+		words: v, env: &envReader{envPatterns: v.env}, log: nccllog.NewReader(),
 	}
-	r.rec = newRecognisers()
-	return r
 }
 
 // Read takes in one source: a text, or a file that gzip or bzip2 made of it, or
@@ -104,7 +105,7 @@ func (r *Reader) text(name string, in *bufio.Reader) error {
 	if err != nil {
 		return err
 	}
-	if formats := r.whole(); !r.mute && !r.document && r.count <= maxTalk && r.sentences <= maxSentences {
+	if formats := r.whole(); r.talks() {
 		r.tell(formats)
 	}
 	return nil
@@ -124,7 +125,13 @@ func (r *Reader) lines(in *lines.Reader) error {
 		count = in.Num()
 		text := unwrap(in.Text())
 		record := strings.Contains(text, "NCCL INFO ")
-		r.keep(text, count, record)
+		r.keep(text, record)
+		if parts := flatten(text); parts != nil {
+			for _, p := range parts {
+				r.line(p, count, strings.Contains(p, "NCCL INFO "))
+			}
+			continue
+		}
 		r.line(text, count, record)
 	}
 	if err := in.Err(); err != nil {
@@ -138,11 +145,11 @@ func (r *Reader) lines(in *lines.Reader) error {
 
 // keep holds on to a line for the readers of whole formats; a record of NCCL
 // becomes an empty line, so that the others keep their numbers.
-func (r *Reader) keep(text string, num int, record bool) {
+func (r *Reader) keep(text string, record bool) {
 	if r.kept.Len() >= maxWhole {
 		return
 	}
-	if !record || r.kept.Len() < 1<<20 {
+	if !record || torn(text) {
 		r.kept.WriteString(text)
 	}
 	r.kept.WriteByte('\n')
@@ -153,6 +160,14 @@ func (r *Reader) line(text string, num int, record bool) {
 	if record && r.bulk(text, num) {
 		return
 	}
+	if r.last { // the line after "Last error:"
+		r.last = false
+		if msg, _ := shapeOf([]string{unlabelled(text)}); msg[0] != "" {
+			_, rank := speaker(text)
+			r.set.add(LastError, msg, Quote{File: r.name, Line: num, Text: text}, "", rank)
+		}
+	}
+	r.last = strings.HasSuffix(strings.TrimRight(text, " "), "Last error:")
 	if len(text) > 1<<15 && !record {
 		text = text[:1<<15]
 	}
@@ -163,7 +178,7 @@ func (r *Reader) line(text string, num int, record bool) {
 		if sentence == 0 {
 			sentence = 1
 			if num <= maxTalk && !record {
-				if words, ok := talk(text); ok && (words >= 2 || words == 1 && len(text) < 24 || model(text)) {
+				if words, ok := talk(text); ok && (words >= 2 || alone(text) || model(text)) {
 					sentence = 2
 				} else if ok {
 					r.told = append(r.told, sighting{"", nil, q.short(), text})
@@ -172,8 +187,9 @@ func (r *Reader) line(text string, num int, record bool) {
 		}
 		return sentence == 2
 	}
-	for _, i := range r.rec.find(text) {
-		row := &r.rec.rows[i]
+	r.hits = r.words.find(text, r.hits)
+	for _, i := range r.hits {
+		row := &r.words.rows[i]
 		if row.told && !said() {
 			continue
 		}
@@ -243,9 +259,25 @@ func (r *Reader) special(which int, text string, sentence bool, q Quote, host st
 	case settings:
 		return r.env.read(r.set, text, sentence, q, host)
 	case stepTimes:
-		return r.steps.read(r.set, text, q)
+		return r.words.steps.read(r.set, text, q)
 	}
 	return false
+}
+
+// talks reports that a source tells of a fault: it is short, and most of its
+// sentences are English, or there are so few that a known word is enough.
+func (r *Reader) talks() bool {
+	if r.mute || r.document || r.count > maxTalk || r.sentences > maxSentences {
+		return false
+	}
+	whole, known := 0, false
+	for _, s := range r.told {
+		if s.kind == "" && english(s.text) {
+			whole++
+		}
+		known = known || s.kind != "" || strings.Contains(s.text, "B/s") || strings.Contains(s.text, "b/s")
+	}
+	return r.sentences <= fewLines && r.count <= 4*fewLines && (known || whole > 0) || whole > 0 && 4*whole >= r.sentences
 }
 
 // tell files what the sentences of a source say, once it is known to be short
@@ -254,12 +286,12 @@ func (r *Reader) special(which int, text string, sentence bool, q Quote, host st
 // explanations.
 func (r *Reader) tell(tools int) {
 	for _, s := range r.told {
-		if tools > 0 && !english(s.q.Text) {
+		if tools > 0 && !worded(s.q.Text) {
 			continue
 		}
 		if s.kind == "" {
 			r.set.Told = r.set.Told || r.sentences > 0
-			r.figures.read(r.set, s.text, s.q)
+			r.words.figures.read(r.set, s.text, s.q)
 			continue
 		}
 		r.set.add(s.kind, s.args, s.q, "", -1)

@@ -36,16 +36,21 @@ type recogniser struct {
 	rank int // group that names the rank, 0 none
 }
 
-// recognisers are all rows with the automaton that finds their words.
-type recognisers struct {
-	rows  []recogniser
-	words *keywords.Set
-	of    []int // row of a word
-	hits  []int // rows whose words are in the line at hand
+// Vocabulary is everything that readers look for, made ready: patterns and the
+// automaton that finds their words. It is not changed by use, so that many readers
+// may share one.
+type Vocabulary struct {
+	rows    []recogniser
+	words   *keywords.Set
+	of      []int // row of a word
+	env     *envPatterns
+	figures *figureReader
+	steps   *stepReader
 }
 
-func newRecognisers() *recognisers {
-	rs := &recognisers{}
+// NewVocabulary makes the recognisers ready, which takes some milliseconds.
+func NewVocabulary() *Vocabulary {
+	rs := &Vocabulary{env: newEnvPatterns(), figures: newFigureReader(), steps: newStepReader()}
 	var words []string
 	for _, table := range [][]seen{seenNCCL(), seenVerbs(), seenHost(), seenProgram(), seenWords(), seenMore(), seenHelps(), {{words: envWords, special: settings}, {words: stepWords, special: stepTimes}}} {
 		for _, s := range table {
@@ -65,15 +70,15 @@ func newRecognisers() *recognisers {
 }
 
 // find lists the rows whose words are in a text, in the order of the table.
-func (rs *recognisers) find(text string) []int {
-	rs.hits = rs.hits[:0]
-	rs.words.Scan(text, func(w int) {
-		if row := rs.of[w]; !slices.Contains(rs.hits, row) {
-			rs.hits = append(rs.hits, row)
+func (v *Vocabulary) find(text string, hits []int) []int {
+	hits = hits[:0]
+	v.words.Scan(text, func(w int) {
+		if row := v.of[w]; !slices.Contains(hits, row) {
+			hits = append(hits, row)
 		}
 	})
-	slices.Sort(rs.hits)
-	return rs.hits
+	slices.Sort(hits)
+	return hits
 }
 
 // match looks closer: the arguments, and the rank where the line names it.

@@ -4,7 +4,7 @@ package evidence
 func seenProgram() []seen {
 	return []seen{
 		{kind: Watchdog, words: "collective operation timeout", pattern: `(?i)(?:\[Rank (?P<rank>\d+)\])?.{0,80}?collective operation timeout: WorkNCCL\(SeqNum=(\d+), OpType=(\w+)`},
-		{kind: Watchdog, words: "watchdog|watchdog caught|nccl timeout|collective operation timeout", pattern: `(?i)(watchdog.{0,40}timeout)`, take: none},
+		{kind: Watchdog, words: "watchdog caught|nccl watchdog|watchdog thread", pattern: `(?i)(watchdog (?:caught|thread).{0,60}(?:timeout|terminated))`, take: none},
 		{kind: Progress, words: "last enqueued", pattern: `(?i)(?:\[Rank (?P<rank>\d+)\])?.{0,80}?last enqueued (?:nccl )?work: (-?\d+), last completed (?:nccl )?work: (-?\d+)`},
 		{kind: TorchError, words: "ncclsystemerror|ncclunhandledcudaerror|ncclinternalerror|ncclremoteerror|ncclinvalidusage|ncclinvalidargument|distbackenderror|distnetworkerror|diststoreerror", pattern: `\b(ncclSystemError|ncclUnhandledCudaError|ncclInternalError|ncclRemoteError|ncclInvalidUsage|ncclInvalidArgument|DistBackendError|DistNetworkError|DistStoreError)\b`},
 		{kind: TorchError, words: "unhandled system error|unhandled cuda error|unhandled nccl error", pattern: `(?i)unhandled (system|cuda|nccl) error`, take: unhandled},

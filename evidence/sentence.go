@@ -4,18 +4,43 @@ import "strings"
 
 // maxTalk is the length of a text, in lines, up to which its sentences are taken
 // for what somebody tells about a fault. Longer ones are logs and documents.
-const maxTalk = 300
+const maxTalk = 200
 
 // maxSentences is how many sentences talk has; a document has more.
-const maxSentences = 60
+const maxSentences = 40
+
+// fewLines is the length of a text that may tell of a fault without a whole
+// English sentence.
+const fewLines = 12
 
 // english reports a sentence with words that tools' labels do not have.
 func english(text string) bool {
 	low := " " + strings.ToLower(text) + " "
+	if strings.Contains(low, "note:") || strings.Contains(low, "supported ") {
+		return false
+	}
+	for _, w := range []string{
+		" the ", " is ", " are ", " was ", " with ", " without ", " we ", " i ", " my ", " when ", " but ", " our ", " after ", " only ", " than ", " it ", " does ", " cannot ", " never ",
+		" instead ", " although ", " between ", " once ", " every ", " one ", " while ", " there ", " have ", " has ", " fails ", " hangs ",
+	} {
+		if strings.Contains(low, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// worded reports what people may have written beside outputs of tools: English,
+// or short and with a word that joins others. Tools speak to "you".
+func worded(text string) bool {
+	if english(text) {
+		return true
+	}
+	low := " " + strings.ToLower(text) + " "
 	if strings.Contains(low, "note:") || strings.Contains(low, "supported ") || strings.Contains(low, " you ") {
 		return false
 	}
-	for _, w := range []string{" the ", " is ", " are ", " with ", " we ", " i ", " my ", " when ", " but ", " our ", " after ", " only ", " than ", " it ", " on ", " of ", " in ", " and ", " not ", " from ", " instead ", " between ", " although ", " at ", " no ", " to ", " for ", " hangs", " slow", " low ", "Poor ", "poor "} {
+	for _, w := range []string{" on ", " of ", " in ", " and ", " not ", " from ", " at ", " no ", " to ", " for ", " slow", " low ", " hangs"} {
 		if strings.Contains(low, w) {
 			return true
 		}
@@ -30,7 +55,7 @@ func talk(text string) (words int, ok bool) {
 	if len(t) < 4 || len(t) > 1000 {
 		return 0, false
 	}
-	for _, mark := range []string{"NCCL INFO", "NCCL WARN", "Traceback", "File \"", "^^^", "0x7f", "def ", "();", "::", "[rank", "[Rank", "<stdout>", "<stderr>", " INFO ", "INFO:", "DEBUG", "WARNING", "==", "|", "\t"} {
+	for _, mark := range []string{"NCCL INFO", "NCCL WARN", "NET/IB :", "NET/IB:", "NET/Socket", "NET/OFI", "NET/Plugin", "via NET", "via P2P", "via SHM", "Traceback", "File \"", "^^^", "0x7f", "def ", "();", "::", "[rank", "[Rank", "<stdout>", "<stderr>", " INFO ", "INFO:", "DEBUG", "WARNING", "==", "|", "\t"} {
 		if strings.Contains(t, mark) {
 			return 0, false
 		}
@@ -45,6 +70,9 @@ func talk(text string) (words int, ok bool) {
 	if len(t) > 10 && t[0] >= '0' && t[0] <= '9' && (t[4] == '-' && t[7] == '-' || t[2] == ':' && t[5] == ':' || t[4] == '/' && t[7] == '/') {
 		return 0, false // a timestamp
 	}
+	if strings.Count(t, "=") > 2 {
+		return 0, false // settings
+	}
 	for _, w := range strings.Fields(t) {
 		letters := 0
 		for _, c := range w {
@@ -57,4 +85,13 @@ func talk(text string) (words int, ok bool) {
 		}
 	}
 	return words, true
+}
+
+// alone reports a symptom that stands alone on its line.
+func alone(text string) bool {
+	switch strings.ToLower(strings.TrimSpace(text)) {
+	case "hang", "hangs", "hung", "slow", "crash", "crashes", "timeout", "timeouts", "deadlock", "stuck":
+		return true
+	}
+	return false
 }

@@ -50,7 +50,7 @@ func (b *Beside) megatron(add func(format string, args ...any)) (reason string) 
 		add("--cp-comm-type a2a")
 	}
 	if b.Bucket > 0 {
-		add("--overlap-grad-reduce\n--ddp-bucket-size %d", b.elements())
+		add("--ddp-bucket-size %d", b.elements())
 	}
 	switch workload.Offload(b.Offload) {
 	case workload.OffloadOptimizer:

@@ -37,6 +37,7 @@ func (w *writer) megatron() (string, string) {
 	if s.TP > 1 || s.CP > 1 {
 		b.WriteString("# On GPUs before Blackwell Megatron-LM wants CUDA_DEVICE_MAX_CONNECTIONS=1 in the environment for this.\n")
 	}
+	b.WriteString("# The predicted step has gradients travel beside the backward pass, and pieces of tensor-parallel products beside each\n# other: --overlap-grad-reduce, and --tp-comm-overlap where Transformer Engine was built with user buffers.\n")
 	add := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	add("--tensor-model-parallel-size %d", s.TP)
 	add("--pipeline-model-parallel-size %d", s.PP)
@@ -54,6 +55,12 @@ func (w *writer) megatron() (string, string) {
 	}
 	if s.SeqParallel && s.TP > 1 {
 		add("--sequence-parallel")
+		if len(w.p.Nodes) > 0 && s.TP <= len(w.p.Nodes[0].GPUs) {
+			add("--tp-comm-overlap")
+		}
+	}
+	if s.DP*s.CP > 1 {
+		add("--overlap-grad-reduce")
 	}
 	if s.ZeRO == 1 {
 		add("--use-distributed-optimizer")

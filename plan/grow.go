@@ -164,7 +164,9 @@ func (s *search) visit(n *node) found {
 // hear adds traffic to the bound of a trunk, where any of its settings fits.
 func (s *search) hear(n *node) found {
 	t := n.trunk
+	t.Trunk = s.bounds.Trunk(t.grown(s.q.Spaces[t.space].Base))
 	if lean, ok := s.fits(t); !ok {
+		t.Trunk = nil
 		return found{lean: lean}
 	}
 	if err := t.Hear(s.fabrics[t.space]); err != nil {
@@ -256,9 +258,7 @@ func (s *search) finish(n *node) found {
 
 // kin is that of a setting.
 func (n *node) kin() kin {
-	k := kinOf(&n.trunk.Job().Split)
-	k.zero = n.leaf.zero
-	return k
+	return n.trunk.kin(n.leaf.zero)
 }
 
 func (s *search) watch() {

@@ -12,10 +12,39 @@ import (
 
 // trunk is settings that share what a rank computes and what its layers exchange.
 type trunk struct {
-	*step.Trunk
+	*step.Trunk // none before it is looked at
+	seed
 	space    int
 	settings int64
 	heard    bool // traffic is in its bounds
+}
+
+// seed is what tells a trunk's jobs from those of others. There are many, of which few are looked
+// at.
+type seed struct {
+	dp, tp, pp, cp, ep int32
+	sequence           bool
+	micro              int64
+	order              workload.Order
+	context            workload.Context
+	recompute          workload.Recompute
+}
+
+func seedOf(j *workload.Job) seed {
+	s := &j.Split
+	return seed{int32(s.DP), int32(s.TP), int32(s.PP), int32(s.CP), int32(s.EP), s.SeqParallel, j.MicroBatch, s.Order, j.Context, j.Recompute}
+}
+
+// grown is the seed's job.
+func (x *seed) grown(base workload.Job) *workload.Job {
+	base.Split = workload.Split{DP: int(x.dp), TP: int(x.tp), PP: int(x.pp), CP: int(x.cp), EP: int(x.ep), Chunks: 1, SeqParallel: x.sequence, Order: x.order}
+	base.MicroBatch, base.Context, base.Recompute = x.micro, x.context, x.recompute
+	return &base
+}
+
+// kin is that of a trunk's jobs with some part of ZeRO.
+func (x *seed) kin(zero int) kin {
+	return kin{int(x.dp), int(x.tp), int(x.pp), int(x.cp), int(x.ep), zero}
 }
 
 // node is something with a bound: a space, a trunk, a setting of it, or a setting that is priced but
@@ -163,13 +192,11 @@ func (b *shortlist) limit(k kin) float64 {
 
 // limits is the value from which on nothing of a trunk is wanted.
 func (b *shortlist) limits(t *trunk, zeros []int) float64 {
-	k := kinOf(&t.Job().Split)
 	most := 0.0
-	for _, k.zero = range zeros {
-		if k.zero > 1 && k.pp > 1 {
-			continue
+	for _, zero := range zeros {
+		if zero <= 1 || t.pp == 1 {
+			most = max(most, b.limit(t.kin(zero)))
 		}
-		most = max(most, b.limit(k))
 	}
 	return most
 }

@@ -117,8 +117,9 @@ type search struct {
 	q       *Query
 	room    float64
 	bounds  *step.Bounds
-	fabrics []*step.Fabric    // by space
-	counts  []map[tally]int64 // by space, how many settings trunks have
+	fabrics []*step.Fabric         // by space
+	counts  []map[tally]int64      // by space, how many settings trunks have
+	leasts  []map[rankWork]float64 // by space, the values of trunks' bounds without traffic
 	waiting frontier
 	best    shortlist
 
@@ -134,7 +135,7 @@ func newSearch(q *Query) *search {
 	own := *q
 	own.Objective = q.objective()
 	s := &search{q: &own, room: float64(q.GPU.Model.Memory) * (1 - q.Reserve), best: shortlist{top: q.Top, by: map[kin]entry{}}}
-	s.counts = make([]map[tally]int64, len(q.Spaces))
+	s.counts, s.leasts = make([]map[tally]int64, len(q.Spaces)), make([]map[rankWork]float64, len(q.Spaces))
 	s.bounds = step.NewBounds(q.Spaces[0].Base.Model, q.GPU)
 	for _, x := range q.Spaces {
 		s.fabrics = append(s.fabrics, q.fabric(x.Ranks))
@@ -150,16 +151,17 @@ func (s *search) plant(ctx context.Context) {
 			return
 		}
 		s.counts[i] = map[tally]int64{}
+		s.leasts[i] = map[rankWork]float64{}
 		settings, least := int64(0), math.Inf(1)
-		seen := map[rankWork]bool{}
 		for _, d := range x.splits() {
 			x.trunks(d, func(j *workload.Job) {
 				n := s.count(i, j)
 				settings += n
-				if key := workOf(j); n > 0 && !seen[key] {
-					seen[key] = true
+				key := workOf(j)
+				if _, seen := s.leasts[i][key]; n > 0 && !seen {
 					b := s.bounds.Trunk(j).Least()
-					least = min(least, s.value(i, b))
+					s.leasts[i][key] = s.value(i, b)
+					least = min(least, s.leasts[i][key])
 					s.delay(b.Seconds)
 				}
 			})
@@ -177,12 +179,13 @@ func (s *search) spread(i int) found {
 	for _, d := range x.splits() {
 		x.trunks(d, func(j *workload.Job) {
 			if n := s.count(i, j); n > 0 {
-				t := &trunk{Trunk: s.bounds.Trunk(j), space: i, settings: n}
+				t := &trunk{seed: seedOf(j), space: i, settings: n}
 				if s.q.Each {
+					t.Trunk = s.bounds.Trunk(j)
 					f.add(s.open(t))
 					return
 				}
-				f.more = append(f.more, &node{trunk: t, space: i, value: s.value(i, t.Least())})
+				f.more = append(f.more, &node{trunk: t, space: i, value: s.leasts[i][workOf(j)]})
 			}
 		})
 	}
@@ -215,11 +218,12 @@ type rankWork struct {
 	micro      int64
 	recompute  workload.Recompute
 	sequence   bool
+	pipeline   bool // which has no ZeRO 3
 }
 
 func workOf(j *workload.Job) rankWork {
 	s := &j.Split
-	return rankWork{s.TP, s.CP, s.EP, j.MicroBatch, j.Recompute, s.SeqParallel}
+	return rankWork{s.TP, s.CP, s.EP, j.MicroBatch, j.Recompute, s.SeqParallel, s.PP > 1}
 }
 
 // value is the objective of a bound; what takes too long is worth nothing.

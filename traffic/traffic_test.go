@@ -125,11 +125,7 @@ func TestCorpusBalances(t *testing.T) {
 		"2.22.3-h200x8-dell-xe9680.log":   {8, 1, 24, 0},
 	}
 	for name, w := range want {
-		data, err := os.ReadFile(filepath.Join(corpus.Dir(t), "nccl-log", name))
-		if err != nil {
-			t.Skip(err)
-		}
-		r := read(t, name, string(data), "")
+		r := read(t, name, string(corpus.Open(t, "nccl-log/"+name)), "")
 		if r.NRanks != w.ranks || len(r.Hosts) != w.hosts || len(r.Channels) != w.channels || len(r.NICs) != w.nics {
 			t.Errorf("%s: %d ranks, %d hosts, %d channels, %d NICs; want %+v", name, r.NRanks, len(r.Hosts), len(r.Channels), len(r.NICs), w)
 		}

@@ -50,6 +50,9 @@ func (c *benchRunCmd) measureElastic(e *env, x *engine.Elastic, p bench.Plan, ne
 	us.v, out.mute = last, last.Rank != 0
 	out.changed(x, last)
 	if last.Rank == 0 {
+		if n := len(p.Sizes) - len(out.doc.Rows); n > 0 && c.JSON && !c.Quiet {
+			fmt.Fprintf(e.stderr, "busbar: note: %d of %d sizes were measured before this rank came, and are not in its document\n", n, len(p.Sizes))
+		}
 		err = out.end()
 	} else {
 		out.clear()

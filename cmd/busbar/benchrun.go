@@ -30,7 +30,7 @@ type benchRunCmd struct {
 
 // Help ends with examples.
 func (benchRunCmd) Help() string {
-	return "Runs collectives on real memory and measures them; no GPU, MPI or Python is needed. Columns are those of nccl-tests. " +
+	return "Without a command, busbar bench runs the sweep: collectives on real memory, size after size, measured; no GPU, MPI or Python is needed. Columns are those of nccl-tests. " +
 		"Under torchrun, srun, mpirun or in an indexed Kubernetes job the ranks are the launcher's; alone, the command starts -n processes of its own. " +
 		"Ranks started by hand take --rank, -n and --meet. The job's secret is read from BUSBAR_SECRET.\n\n" +
 		"Examples:\n" +

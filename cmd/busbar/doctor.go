@@ -17,6 +17,7 @@ import (
 type doctorCmd struct {
 	Examine doctorRunCmd     `cmd:"" name:"run" default:"withargs" hidden:"" help:"Say why a job is slow, broken or hung, from logs and outputs of tools."`
 	Explain doctorExplainCmd `cmd:"" help:"Draw the rings, trees and channels of a run from its NCCL log, and what passes each NIC."`
+	Bench   doctorBenchCmd   `cmd:"" help:"Hold a measured sweep against what this hardware should give at each size."`
 }
 
 type doctorRunCmd struct {

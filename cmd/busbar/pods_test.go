@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/goccy/go-yaml"
 
@@ -48,7 +50,10 @@ func (c *podContainer) command(t *testing.T, file string, index, port int, more 
 		w = strings.ReplaceAll(w, "$(JOB_COMPLETION_INDEX)", fmt.Sprint(index))
 		words = append(words, strings.ReplaceAll(w, "$$", "$"))
 	}
-	cmd := exec.CommandContext(limit(t), words[0], words[1:]...)
+	// Six processes that add 16 MiB up may take long on a busy machine.
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(cancel)
+	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
 	cmd.Env = append(withPath(file, more...), fmt.Sprintf("JOB_COMPLETION_INDEX=%d", index))
 	for _, e := range c.Env {
 		switch e.Name { // names of pods do not resolve here, and ports are others'

@@ -67,9 +67,7 @@ func (f *rankFlags) launch(e *env, n int, j job) error {
 				cmd.Stderr = unwrapped(e.stderr)
 			}
 		}
-		// The rank inherits the processor. Where ranks are more than processors, those that wait
-		// sleep, and the kernel would let three share one while the other is idle.
-		undo := engine.PinThread(r % runtime.NumCPU())
+		undo := engine.PinThread(seat(r, n, runtime.NumCPU())) // the rank inherits it
 		err = cmd.Start()
 		undo()
 		if err != nil {
@@ -98,6 +96,13 @@ func (f *rankFlags) launch(e *env, n int, j job) error {
 		}
 	}
 	return err
+}
+
+// seat is the processor for a rank. Where ranks are more than processors, neighbours share one:
+// left to itself the kernel chooses a processor anew for whoever wakes, which takes a tenth to a
+// third longer; docs/peers.md has the figures.
+func seat(rank, ranks, processors int) int {
+	return rank * min(processors, ranks) / ranks
 }
 
 // child is the command of one rank: this one, in the same words, told by its environment

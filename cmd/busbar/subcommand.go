@@ -10,7 +10,7 @@ import (
 )
 
 // printHelp shows a command that does something by itself and has subcommands with the words
-// and flags of what it does by itself.
+// and flags of what it does by itself, and how it is called both ways.
 func printHelp(o kong.HelpOptions, k *kong.Context) error {
 	n := k.Selected()
 	if n == nil || n.DefaultCmd == nil {
@@ -18,8 +18,23 @@ func printHelp(o kong.HelpOptions, k *kong.Context) error {
 	}
 	whole := *n
 	n.Flags, n.Detail = append(n.Flags[:len(n.Flags):len(n.Flags)], n.DefaultCmd.Flags...), n.DefaultCmd.Detail
-	defer func() { *n = whole }()
-	return kong.DefaultHelpPrinter(o, k)
+	var text strings.Builder
+	out := k.Stdout
+	k.Stdout = &text
+	defer func() {
+		*n = whole
+		k.Stdout = out
+	}()
+	if err := kong.DefaultHelpPrinter(o, k); err != nil {
+		return err
+	}
+	head, rest, _ := strings.Cut(text.String(), "\n")
+	if usage, ok := strings.CutPrefix(head, "Usage: "); ok {
+		alone := strings.Replace(n.DefaultCmd.Summary(), n.Name+" "+n.DefaultCmd.Name, n.Name, 1)
+		head = "Usage: busbar " + alone + "\n       " + usage
+	}
+	_, err := fmt.Fprintf(out, "%s\n%s", head, rest)
+	return err
 }
 
 // misplaced reports a flag that stands before a subcommand and belongs to the command itself:

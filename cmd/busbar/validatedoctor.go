@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"busbar/doctor"
+	"busbar/evidence"
 	"busbar/internal/texttab"
 )
 
@@ -35,11 +36,12 @@ func (c *validateCmd) trials(e *env, name string, data []byte) error {
 		return err
 	}
 	var out []doctor.Outcome
+	words := evidence.NewVocabulary()
 	for i := range list {
 		if c.Class != "" && c.Class != list[i].Category {
 			continue
 		}
-		o, err := doctor.Try(&list[i])
+		o, err := doctor.Try(words, &list[i])
 		if err != nil {
 			return fmt.Errorf("%s: %w", list[i].ID, err)
 		}

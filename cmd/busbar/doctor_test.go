@@ -1,0 +1,62 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// doctorRun runs the command and returns its exit code and streams.
+func doctorRun(t *testing.T, stdin string, args ...string) (int, string, string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code := run(t.Context(), strings.NewReader(stdin), &out, &errs, append([]string{"doctor"}, args...))
+	return code, out.String(), errs.String()
+}
+
+func TestDoctorExitCodes(t *testing.T) {
+	const sick = "n1:1:1 [0] NCCL WARN Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 2000\n"
+	dir := t.TempDir()
+	log := filepath.Join(dir, "a.log")
+	if err := os.WriteFile(log, []byte(sick), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		stdin string
+		args  string
+		code  int
+		says  string
+	}{
+		{sick, "-", exitWrong, "duplicate-gpu"},
+		{"all is well\n", "-", exitDone, "Nothing is wrong"},
+		{sick, "- --json", exitWrong, `"id": "duplicate-gpu"`},
+		{sick, "- --fail-on never", exitDone, "duplicate-gpu"},
+		{sick, "- -o sarif", exitWrong, "2.1.0"},
+		{sick, "- -o junit", exitWrong, "<testsuite"},
+		{sick, "- --format markdown", exitWrong, "####"},
+		{"", dir, exitWrong, log + ":1"},
+		{"", log, exitWrong, "duplicate-gpu"},
+		{"", "", exitBad, "nothing to read"},
+		{"", "/no/such/file", exitBad, "no such file"},
+		{"", "- -o pdf", exitBad, "expected text"},
+		{"", "- --fail-on x", exitBad, "expected note"},
+		{"", "- --mask x", exitBad, "expected addresses"},
+		{"a\x00b", "-", exitBad, "binary data"},
+	} {
+		code, out, errs := doctorRun(t, c.stdin, strings.Fields(c.args)...)
+		if code != c.code || !strings.Contains(out+errs, c.says) {
+			t.Errorf("doctor %s: exit %d, want %d with %q\n%s%s", c.args, code, c.code, c.says, out, errs)
+		}
+	}
+}
+
+// This machine can be read, and nothing about it is told as if somebody had
+// complained.
+func TestDoctorLive(t *testing.T) {
+	code, out, errs := doctorRun(t, "", "--live", "--json")
+	if code != exitDone && code != exitWrong || !strings.Contains(out, `"findings"`) || strings.Contains(out, "Possibly") {
+		t.Errorf("exit %d\n%s%s", code, out, errs)
+	}
+}

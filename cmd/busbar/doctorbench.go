@@ -1,0 +1,289 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"busbar/coll"
+	"busbar/doctor"
+	"busbar/hardware"
+	"busbar/internal/texttab"
+	"busbar/nccl"
+	"busbar/predict"
+	"busbar/report"
+	"busbar/result"
+	"busbar/truth"
+	"busbar/unit"
+)
+
+// doctorBenchCmd holds a measured sweep against what should come.
+type doctorBenchCmd struct {
+	common
+	Result  string `arg:"" name:"result" help:"What nccl-tests printed (text, or the JSON of its -J), results that bench -o kept, or the JSON of bench; - for standard input."`
+	Cluster string `short:"c" placeholder:"CLUSTER" help:"Where it was measured: a preset (azure-ndv5:2), a cluster file, or any file that map reads. Without it: the GPUs that the output names, and the network that is usual with them."`
+	Layout  string `short:"l" placeholder:"NODESxGPUS" help:"Who took part, where the output does not list its ranks."`
+	Op      string `placeholder:"OP" help:"The collective, where the output does not name it."`
+	NCCL    string `name:"nccl" placeholder:"VERSION" help:"The release of NCCL, where the output does not name it."`
+	SVG     string `name:"svg" placeholder:"FILE" help:"Draw the measured curve over the predicted band."`
+	Output  string `short:"o" name:"output" aliases:"format" placeholder:"FORMAT" default:"text" help:"text, json, markdown, sarif or junit; FORMAT=FILE writes to a file."`
+	FailOn  string `name:"fail-on" placeholder:"SEVERITY" default:"warn" help:"The least severity that makes the exit code 1: note, warn, error or never."`
+}
+
+// Help ends with examples.
+func (doctorBenchCmd) Help() string {
+	return "Holds every size of a measured sweep against the time predicted for this hardware, with its error bar, and against the thresholds that cloud operators publish for the machine (docs/doctor.md lists them with their sources). " +
+		"Says which part of the curve is wrong and what that pattern means: small sizes only (latency), the middle (protocol), the peak (one NIC of several, half of the links, sockets, host memory). " +
+		"Exit code 1: something above a note. What our own engine measured is judged by its shape and, with -c, by the rate of the NICs; the predictions are NCCL's.\n\n" +
+		"Examples:\n" +
+		"  busbar doctor bench docs/examples/allreduce.txt -c dgx-h100:2\n" +
+		"  busbar doctor bench docs/examples/allreduce.txt -c dgx-h100:2 --svg curve.svg -o markdown\n" +
+		"  all_reduce_perf -b 8 -e 8G -f 2 -g 8 | busbar doctor bench - -c azure-ndv5"
+}
+
+// Run reads, predicts, judges, reports.
+func (c *doctorBenchCmd) Run(e *env) error {
+	frame := doctorRunCmd{common: c.common, Sources: []string{c.Result}, Output: c.Output, FailOn: c.FailOn}
+	format, file, err := frame.target()
+	if err != nil {
+		return err
+	}
+	if c.SVG != "" {
+		if err := e.writable(c.SVG); err != nil {
+			return err
+		}
+	}
+	runs, err := c.runs(e)
+	if err != nil {
+		return err
+	}
+	var sweeps []*doctor.Sweep
+	for _, r := range runs {
+		s, err := c.sweep(e, r)
+		if err != nil {
+			return err
+		}
+		sweeps = append(sweeps, s)
+	}
+	rep := doctor.Bench(sweeps)
+	write := func(w io.Writer) error {
+		switch {
+		case format == "json":
+			return doctor.BenchJSON(w, rep, sweeps)
+		case reports[format] != nil:
+			return reports[format](w, rep)
+		}
+		for _, s := range sweeps {
+			printSweep(w, s, c.Verbose)
+		}
+		o := e.text(w)
+		return doctor.Text{Width: max(o.Width, 0), Paint: o.Color, All: c.Verbose}.Write(w, rep)
+	}
+	if file == "" {
+		err = write(e.stdout)
+	} else {
+		err = e.writeFile(file, write)
+	}
+	if err == nil && c.SVG != "" {
+		err = e.writeFile(c.SVG, func(w io.Writer) error { return drawSweep(w, sweeps) })
+	}
+	if err == nil && frame.failed(rep) {
+		return errWrong
+	}
+	return err
+}
+
+// sweep predicts one measured sweep.
+func (c *doctorBenchCmd) sweep(e *env, r *benchRun) (*doctor.Sweep, error) {
+	if r.transport != result.NCCL {
+		return c.own(e, r)
+	}
+	g, err := truth.Sweep(r.source, r.op.String(), r.dtype, r.nodes, r.per, r.sizes, r.micros)
+	if err != nil {
+		return nil, err
+	}
+	g.GPU, g.NCCL, g.Ranks = r.gpu, r.library, r.nodes*r.per
+	if c.NCCL != "" {
+		g.NCCL = c.NCCL
+	}
+	var s *doctor.Sweep
+	if c.Cluster != "" {
+		s, err = c.on(e, g)
+	} else {
+		s, err = c.named(g)
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.fill(s)
+	return s, nil
+}
+
+// on predicts a sweep on the cluster that was given.
+func (c *doctorBenchCmd) on(e *env, g *truth.Group) (*doctor.Sweep, error) {
+	p := predictCmd{common: common{Quiet: c.Quiet}, Cluster: c.Cluster}
+	shapes := []shape{{text: fmt.Sprintf("%dx%d", g.Nodes, g.PerNode), nodes: g.Nodes, gpus: g.PerNode}}
+	cl, err := p.load(e, shapes)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.peopled(cl); err != nil {
+		return nil, err
+	}
+	if err := p.assume(e, cl, shapes); err != nil {
+		return nil, err
+	}
+	k, err := g.On(cl, nccl.Newest)
+	if err != nil {
+		return nil, err
+	}
+	s, err := doctor.NewSweep(k, g.ID)
+	if err != nil {
+		return nil, err
+	}
+	s.Preset = presetName(c.Cluster)
+	return s, nil
+}
+
+// presetName is the preset that a cluster's word names, "" where it names none.
+func presetName(word string) string {
+	name, _, _ := strings.Cut(word, ":")
+	for _, p := range hardware.Presets() {
+		if strings.EqualFold(p.Name, name) || slices.ContainsFunc(p.Aliases, func(a string) bool { return strings.EqualFold(a, name) }) {
+			return p.Name
+		}
+	}
+	return ""
+}
+
+// usual is the network that is sold with a GPU: NICs a GPU and Gb/s.
+var usual = []struct {
+	gpu  string
+	nics float64 // a GPU
+	gbps float64
+}{{"b300", 1, 800}, {"b200", 1, 400}, {"h200", 1, 400}, {"h100", 1, 400}, {"h800", 1, 400}, {"a100", 1, 200}, {"a800", 1, 200}, {"v100", 0.5, 100}}
+
+// named predicts a sweep on the machine that its output names: the GPUs, and
+// between nodes the network that is usual with them.
+func (c *doctorBenchCmd) named(g *truth.Group) (*doctor.Sweep, error) {
+	if g.GPU == "" {
+		return nil, fmt.Errorf("%s does not name its GPUs; give the cluster with -c", g.ID)
+	}
+	guessed := ""
+	if g.Nodes > 1 {
+		low := strings.ToLower(g.GPU)
+		for _, u := range usual {
+			if strings.Contains(low, u.gpu) {
+				n, rate := max(1, u.nics*float64(g.PerNode)), u.gbps
+				g.NICs, g.Gbps, g.Fabric = &n, &rate, "InfiniBand"
+				guessed = fmt.Sprintf("%g InfiniBand NICs of %g Gb/s a node, as are usual with such GPUs", n, rate)
+				break
+			}
+		}
+		if guessed == "" {
+			return nil, fmt.Errorf("%s ran on %d nodes, and nothing says what joins them; give the cluster with -c", g.ID, g.Nodes)
+		}
+	}
+	k, err := truth.Prepare(g, nil)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w; give the cluster with -c", g.ID, err)
+	}
+	s, err := doctor.NewSweep(k, g.ID)
+	if err != nil {
+		return nil, err
+	}
+	s.Machine = fmt.Sprintf("%d × %d %s", g.Nodes, g.PerNode, g.GPU)
+	if strings.HasPrefix(s.Class, "pcie") {
+		guessed = "GPUs behind PCIe as is usual; the output does not say how"
+	}
+	if guessed != "" {
+		s.Guessed, s.Assumed = true, append(s.Assumed, guessed)
+	}
+	return s, nil
+}
+
+// own is a sweep of our own engine: nothing of NCCL's is predicted for it, but
+// NICs bound it where the cluster is known.
+func (c *doctorBenchCmd) own(e *env, r *benchRun) (*doctor.Sweep, error) {
+	t, err := coll.ParseDtype(r.dtype)
+	if err != nil {
+		return nil, err
+	}
+	s := &doctor.Sweep{Source: r.source, Op: r.op, Dtype: t, Ranks: r.nodes * r.per, Nodes: r.nodes, Machine: "busbar's engine over " + r.transport, Unjudged: "busbar's own engine ran it; predictions are of NCCL (busbar lab check predicts the engine)"}
+	for i := range r.sizes {
+		s.Points = append(s.Points, doctor.SweepPoint{Size: unit.Bytes(r.sizes[i]), Time: unit.Micros(r.micros[i])})
+	}
+	r.fill(s)
+	if c.Cluster == "" || r.nodes < 2 {
+		return s, nil
+	}
+	p := predictCmd{common: common{Quiet: true}, Cluster: c.Cluster}
+	cl, err := p.load(e, []shape{{nodes: r.nodes, gpus: r.per}})
+	if err != nil {
+		return nil, err
+	}
+	s.Preset = presetName(c.Cluster)
+	s.Line(cl)
+	return s, nil
+}
+
+// printSweep prints the curve beside its prediction.
+func printSweep(w io.Writer, s *doctor.Sweep, all bool) {
+	fmt.Fprintf(w, "%s, %s on %s\n", s.Op, counted(s.Ranks, "rank"), s.Machine)
+	for _, a := range s.Assumed {
+		fmt.Fprintf(w, "  assumed: %s\n", a)
+	}
+	if s.Unjudged != "" {
+		fmt.Fprintf(w, "  not held against a prediction: %s\n", s.Unjudged)
+	}
+	right := texttab.Right
+	t := texttab.Table{Columns: []texttab.Column{{Head: "  size", Align: right}, {Head: "time", Align: right}, {Head: "busbw", Align: right}, {Head: "predicted", Align: right}, {Head: "from", Align: right}, {Head: "to", Align: right}, {Head: "ratio", Align: right}, {Head: ""}}}
+	if len(s.Points) > 0 && s.Points[0].Expected == 0 {
+		t.Columns = t.Columns[:3]
+	}
+	for i := range s.Points {
+		p := &s.Points[i]
+		if !all && len(s.Points) > 24 && i%2 == 1 && !p.Out() {
+			continue
+		}
+		cells := []string{"  " + p.Size.String(), p.Time.String(), fmt.Sprintf("%.2f", p.BusBW)}
+		if p.Expected > 0 {
+			mark := ""
+			if p.Out() {
+				mark = "slow"
+			}
+			cells = append(cells, p.Expected.String(), unit.Time(float64(p.Expected)/p.Margin).String(), unit.Time(float64(p.Expected)*p.Margin).String(), fmt.Sprintf("%.2f", p.Ratio()), mark)
+		}
+		t.Row(cells...)
+	}
+	_ = t.Write(w) // a writer's error shows at the next write
+	for _, a := range s.Against() {
+		verdict := "passes"
+		if a.Got < a.GBps {
+			verdict = "fails"
+		}
+		fmt.Fprintf(w, "  %s asks %.4g GB/s (%s), measured %.4g: %s\n    %s\n", a.Title, a.GBps, a.Measured, a.Got, verdict, a.Source)
+	}
+	fmt.Fprintln(w)
+}
+
+// drawSweep draws the measured lines over the predicted band. One collective is
+// drawn, the first.
+func drawSweep(w io.Writer, sweeps []*doctor.Sweep) error {
+	s := sweeps[0]
+	f := &report.Forecast{Cluster: s.Machine, Op: s.Op.String(), NCCL: s.NCCL, Compared: true}
+	row := func(layout string, p *doctor.SweepPoint, t unit.Time, margin float64) {
+		op := coll.Op{Kind: s.Op, Bytes: p.Size, Type: s.Dtype}
+		f.Rows = append(f.Rows, report.ForecastRow{Layout: layout, Row: predict.Row{Run: &result.Run{Op: op, Ranks: s.Ranks, Time: t, Margin: margin}, Asked: p.Size}})
+	}
+	for i := range s.Points {
+		if p := &s.Points[i]; p.Expected > 0 {
+			row("predicted", p, p.Expected, p.Margin)
+		}
+	}
+	for i := range s.Points {
+		row("measured", &s.Points[i], s.Points[i].Time, 0)
+	}
+	return report.Curves(w, f)
+}

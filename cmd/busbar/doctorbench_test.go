@@ -1,0 +1,68 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"busbar/internal/corpus"
+)
+
+// TestDoctorBenchOnCorpus runs every output of nccl-tests: none that is healthy
+// may raise more than a note.
+func TestDoctorBenchOnCorpus(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(corpus.Dir(t), "corpus", "nccl-tests", "*"))
+	if err != nil || len(files) == 0 {
+		t.Skip("no outputs")
+	}
+	slow := map[string]bool{"socket-thread-validation.md": true} // P2P and shared memory switched off
+	count := map[int]int{}
+	for _, f := range files {
+		code, _, stderr := called(t, "doctor bench "+f+" -q")
+		count[code]++
+		switch name := filepath.Base(f); {
+		case code == 1 && !slow[name], code == 0 && slow[name]:
+			t.Errorf("%s: exit %d", name, code)
+		case code > 1 && !strings.Contains(stderr, "--op") && !strings.Contains(stderr, "-c"):
+			t.Errorf("%s: exit %d: %s", name, code, stderr)
+		}
+	}
+	t.Logf("%d outputs: %d raise nothing above a note, %d a warning, %d need --op or -c", len(files), count[0], count[1], count[2])
+}
+
+func TestDoctorBenchReadsJSON(t *testing.T) {
+	dir := t.TempDir()
+	theirs := filepath.Join(dir, "theirs.json")
+	text := `{"version":4,"args":["./all_reduce_perf","-J","x"],"config":{"devices":[` +
+		`{"rank":0,"hostname":"a","device_name":"NVIDIA H100 80GB HBM3"},{"rank":1,"hostname":"a","device_name":"NVIDIA H100 80GB HBM3"}]},` +
+		`"results":[{"size":1073741824,"type":"float","out_of_place":{"time":60000,"alg_bw":17,"bus_bw":17,"nwrong":0},"in_place":{"time":60000,"nwrong":0}}]}`
+	if err := os.WriteFile(theirs, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := called(t, "doctor bench "+theirs)
+	if code != 1 || !strings.Contains(stdout, "do not use NVLink") {
+		t.Errorf("exit %d\n%s\n%s", code, stdout, stderr)
+	}
+	ours := filepath.Join(dir, "ours.json")
+	text = `{"op":"all_reduce","ranks":4,"transport":"tcp","dtype":"float","hosts":["a","b","c","d"],"rows":[{"size_bytes":67108864,"time_us":{"median":900000,"mean":900000},"wrong":0}]}`
+	if err := os.WriteFile(ours, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code, stdout, stderr = called(t, "doctor bench "+ours+" --json"); code != 0 || !strings.Contains(stdout, `"unjudged"`) {
+		t.Errorf("exit %d\n%s\n%s", code, stdout, stderr)
+	}
+	if code, _, stderr = called(t, "doctor bench "+filepath.Join("testdata", "none.json")); code != exitBad || !strings.Contains(stderr, "no such file") {
+		t.Errorf("exit %d: %s", code, stderr)
+	}
+}
+
+// called runs a command line of words without blanks in them.
+func called(t *testing.T, line string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(context.Background(), strings.NewReader(""), &out, &errs, strings.Fields(line))
+	return code, out.String(), errs.String()
+}

@@ -1,0 +1,211 @@
+package doctor
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"busbar/evidence"
+	"busbar/unit"
+)
+
+const perfGuide = "https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md"
+
+func (s *Sweep) wrongValues() *Finding {
+	if s.Wrong == 0 {
+		return nil
+	}
+	return &Finding{
+		ID: "wrong-values", Severity: Error, Confidence: 0.9, Title: fmt.Sprintf("%d wrong values", s.Wrong), Reference: trouble,
+		Cause: "Results of the collective are not what they must be: a protocol that is not safe here (LL128), a degraded link, or faulty memory.",
+		Fix:   "Repeat with NCCL_PROTO=Simple, then host by host; nvidia-smi -q -d ECC; nvidia-smi nvlink --errorcounters.",
+	}
+}
+
+// off says by how much a part is off, in words.
+func off(p *stretchOf) string {
+	return fmt.Sprintf("%.1f times as long as predicted (the model is off by up to %.2f there)", p.ratio, p.margin)
+}
+
+// peak finds a curve whose end is too low, and reads the height it stops at.
+func (s *Sweep) peak(parts map[string]*stretchOf) *Finding {
+	large := parts["large"]
+	if !large.slow() {
+		return nil
+	}
+	got, want, _ := s.best()
+	f := &Finding{
+		ID: "bench-peak", Severity: Warn, Confidence: 0.7, Reference: perfGuide,
+		Title:    fmt.Sprintf("The peak is too low: %.3g GB/s of bus bandwidth where about %.3g should come", got, want),
+		Cost:     fmt.Sprintf("large messages take %.1f times as long", large.ratio),
+		Evidence: quotesOf(large.points),
+	}
+	f.Cause, f.Fix = s.height(got, want)
+	if parts["small"].slow() {
+		f.Cause += fmt.Sprintf(" Small messages are slow too (%.1f times), so the whole path is another one than expected, not a part of it missing.", parts["small"].ratio)
+	}
+	return f
+}
+
+// height reads a peak: which part of the hardware gives just that much.
+func (s *Sweep) height(got, want float64) (cause, fix string) {
+	share, nic := got/want, s.NICRate.GBps()
+	near := func(x, part float64) bool { return x > part*0.84 && x < part*1.16 }
+	switch {
+	case s.Nodes > 1 && got < 0.15*want && got < 8:
+		return "It is what TCP sockets give: the RDMA network is not in use.",
+			"NCCL_DEBUG=INFO and look for \"Using network\": it should say IB (or the plugin's name), not Socket; ibv_devinfo; unset NCCL_IB_DISABLE."
+	case s.Nodes > 1 && s.NICs > 1 && nic > 0 && got > 0.6*nic && got < 1.08*nic:
+		return fmt.Sprintf("It is the rate of one NIC (%.3g GB/s) of %d: all channels go through one.", nic, s.NICs),
+			"busbar doctor explain NCCL.log shows which NIC each channel takes; NCCL_IB_HCA must name all of them; NICs must be near their GPUs (nvidia-smi topo -m)."
+	case s.Nodes > 1 && near(share, 0.5):
+		return "It is half of what should come: half of the NICs, one port of bonded ones, NICs behind PCIe links that trained at half their width or speed, or traffic that goes through host memory (no GPUDirect RDMA).",
+			"NCCL_DEBUG=INFO for /GDRDMA and the NICs in use; lspci -vv for LnkSta; NCCL_IB_QPS_PER_CONNECTION=2 on bonds."
+	case s.Nodes > 1 && near(share, 0.25):
+		return "It is a quarter of what should come: a quarter of the NICs, or host memory and half of them.",
+			"NCCL_DEBUG=INFO for /GDRDMA and the NICs in use (busbar doctor explain); lspci -vv for LnkSta."
+	case s.Nodes > 1:
+		return fmt.Sprintf("It is %.0f %% of what should come: NICs left out, no GPUDirect RDMA, ACS or an IOMMU on the way, a congested or oversubscribed fabric.", 100*share),
+			"ib_write_bw --use_cuda=0 between two hosts tells wire from GPU path; then NCCL_DEBUG=INFO for /GDRDMA and NICs; then pairs of hosts."
+	case strings.HasPrefix(s.Class, "nvlink") && got < 30:
+		return "It is what PCIe or host memory give: the GPUs do not use NVLink.",
+			"nvidia-smi topo -m and nvidia-smi nvlink -s; unset NCCL_P2P_DISABLE and NCCL_P2P_LEVEL; NCCL_DEBUG=INFO should say P2P, not SHM."
+	case strings.HasPrefix(s.Class, "nvlink") && share > 0.68 && share < 0.88:
+		return "It is about what rings give where NVLink SHARP (NVLS) would give more: multicast is not available or switched off, or this release of NCCL does not take it here.",
+			"NCCL_DEBUG=INFO for \"NVLS multicast support\"; systemctl status nvidia-fabricmanager; unset NCCL_NVLS_ENABLE and NCCL_ALGO."
+	case strings.HasPrefix(s.Class, "pcie"):
+		return fmt.Sprintf("It is %.0f %% of what the PCIe links should give: a link below its speed or width, traffic through host memory or between sockets.", 100*share),
+			"lspci -vv for LnkSta of the GPUs; NCCL_DEBUG=INFO should say P2P, not SHM, where the topology allows it; iommu and ACS."
+	}
+	return fmt.Sprintf("It is %.0f %% of what should come: links that are down, few channels, an algorithm or protocol that was forced, or GPUs held below their clocks.", 100*share),
+		"nvidia-smi nvlink -s; unset NCCL_ALGO, NCCL_PROTO, NCCL_MAX_NCHANNELS; nvidia-smi -q -d CLOCK,PERFORMANCE."
+}
+
+// middle finds a curve that is only low between its ends.
+func (s *Sweep) middle(parts map[string]*stretchOf) *Finding {
+	mid := parts["middle"]
+	if !mid.slow() {
+		return nil
+	}
+	f := &Finding{
+		ID: "bench-middle", Severity: Warn, Confidence: 0.6, Reference: envGuide, Evidence: quotesOf(mid.points),
+		Title: "Messages of 64 KiB to 16 MiB are slow: " + off(mid),
+		Cause: "The ends of the curve are right and its middle is not: a protocol or algorithm that is taken too early or too late (LL128 not available, NCCL_ALGO or NCCL_PROTO set, a tuner's table), few channels, or messages through another GPU's NIC (PXN).",
+		Fix:   "unset NCCL_ALGO, NCCL_PROTO, NCCL_BUFFSIZE, NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS; NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=TUNING shows what is taken at which size; NCCL_PXN_DISABLE=1 to compare.",
+	}
+	if parts["large"].slow() {
+		f.Cause = "Bandwidth is too low from here on."
+	} else if parts["large"].ratio == 0 && parts["small"].slow() {
+		f.Cause = "The sweep ends here, so its peak is not known; small messages are slow too: the whole path is another one than expected (sockets, host memory)."
+	}
+	return f
+}
+
+// latency finds a curve that begins too high in time.
+func (s *Sweep) latency(parts map[string]*stretchOf) *Finding {
+	small := parts["small"]
+	if !small.slow() {
+		return nil
+	}
+	f := &Finding{
+		ID: "bench-latency", Severity: Warn, Confidence: 0.6, Reference: perfGuide, Evidence: quotesOf(small.points),
+		Title: "Small messages are slow: " + off(small), Cost: "every collective below 64 KiB takes so much longer; training with many small tensors feels it",
+		Cause: "Bandwidth is as it should be and latency is not: processors that save power or are busy (proxy threads share cores), no GDRCopy, a management interface for the bootstrap's connections, another protocol than LL, or many channels for few bytes.",
+		Fix:   "cpupower frequency-set -g performance; leave cores to NCCL's proxy threads (no 1-core cgroups); unset NCCL_PROTO and NCCL_MIN_NCHANNELS.",
+	}
+	if s.Nodes > 1 {
+		f.Cause += " Between nodes also: sockets instead of RDMA, adaptive routing, a far switch."
+	}
+	if parts["large"].slow() {
+		f.ExplainedBy = "bench-peak"
+		f.Cause = "Latency is high as well as bandwidth low: the whole path is another one than expected."
+	}
+	return f
+}
+
+// dip finds sizes that take far longer than larger ones.
+func (s *Sweep) dip() *Finding {
+	var at []*SweepPoint
+	worst := 1.0
+	for i := range s.Points {
+		p := &s.Points[i]
+		for k := i + 1; k < len(s.Points) && k <= i+2; k++ {
+			q := &s.Points[k]
+			if r := float64(p.Time) / float64(q.Time); q.Size > p.Size && p.Size >= 4*unit.KiB && r > 1.5 {
+				if len(at) == 0 || at[len(at)-1] != p {
+					at = append(at, p)
+				}
+				worst = math.Max(worst, r)
+			}
+		}
+	}
+	if len(at) == 0 {
+		return nil
+	}
+	f := &Finding{
+		ID: "bench-dip", Severity: Note, Confidence: 0.5, Reference: envGuide, Evidence: quotesOf(at),
+		Title: fmt.Sprintf("A dip: %v takes %.1f times as long as a larger size", at[0].Size, worst),
+		Cause: "One size falls out of the curve: a protocol or algorithm that changes there, a disturbance while it ran, or an adapter that drops packets at that burst length.",
+		Fix:   "Repeat that size (-b and -e equal, more iterations); if it stays: NCCL_DEBUG_SUBSYS=TUNING, and counters of the switch and NIC while it runs.",
+	}
+	if worst > 3 {
+		f.Severity = Warn
+	}
+	return f
+}
+
+// falls finds a curve that comes down again at its end.
+func (s *Sweep) falls() *Finding {
+	got, _, at := s.best()
+	if at == nil || len(s.Points) < 4 {
+		return nil
+	}
+	last := &s.Points[len(s.Points)-1]
+	if last.BusBW > 0.7*got || last.Size <= 16*unit.MiB || last.Expected > 0 && s.busBW(last.Size, last.Expected) < 0.8*s.busBW(at.Size, at.Expected) {
+		return nil
+	}
+	f := &Finding{
+		ID: "bench-falls", Severity: Note, Confidence: 0.5, Reference: perfGuide, Evidence: quotesOf([]*SweepPoint{at, last}),
+		Title: fmt.Sprintf("The curve comes down: %.3g GB/s at %v, %.3g at %v", got, at.Size, last.BusBW, last.Size),
+		Cause: "The largest messages are slower than smaller ones: congestion that long bursts build up (PFC, ECN, buffers of switches), memory that has to be registered or paged, or GPUs that slow down as they heat.",
+		Fix:   "Counters of pause frames and ECN marks before and after; nvidia-smi -q -d PERFORMANCE while it runs; more iterations at that size.",
+	}
+	if last.BusBW < 0.5*got {
+		f.Severity = Warn
+	}
+	return f
+}
+
+// places compares in-place with out-of-place times of large messages.
+func (s *Sweep) places() *Finding {
+	var ratios []float64
+	for i := range s.Points {
+		if p := &s.Points[i]; p.InPlace > 0 && p.Time > 0 && p.Size > unit.MiB {
+			ratios = append(ratios, float64(p.Time)/float64(p.InPlace))
+		}
+	}
+	r := median(ratios)
+	if len(ratios) < 3 || r > 0.75 && r < 1.33 {
+		return nil
+	}
+	return &Finding{
+		ID: "bench-in-place", Severity: Note, Confidence: 0.5, Reference: perfGuide, Evidence: []evidence.Quote{},
+		Title: fmt.Sprintf("Out of place takes %.2f times as long as in place", r),
+		Cause: "Both move the same bytes between GPUs; the copy into another buffer costs only where the GPU's memory is the limit, or where one of the buffers is registered and the other is not.",
+		Fix:   "None where it is expected (one GPU, NVLS with registered buffers: -R 1); else repeat.",
+	}
+}
+
+// fast is a note about a curve that is better than predicted.
+func (s *Sweep) fast(parts map[string]*stretchOf) *Finding {
+	large := parts["large"]
+	if large.ratio == 0 || large.ratio*large.margin*slack > 1 {
+		return nil
+	}
+	return &Finding{
+		ID: "bench-fast", Severity: Note, Confidence: 0.5, Reference: perfGuide, Evidence: quotesOf(large.points),
+		Title: fmt.Sprintf("Faster than predicted: large messages take %.2f of the predicted time", large.ratio),
+		Cause: "Nothing is wrong: the cluster is better than its description (more NICs, in-network reduction, NVLink between nodes), or the model is too careful here.",
+		Fix:   "None; busbar calibrate -c CLUSTER RESULT makes later predictions and verdicts sharper.",
+	}
+}

@@ -1,0 +1,178 @@
+package doctor_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"busbar/coll"
+	"busbar/doctor"
+	"busbar/internal/corpus"
+	"busbar/truth"
+	"busbar/unit"
+)
+
+// TestBenchOnPublishedSweeps counts how many published sweeps raise a warning:
+// healthy ones should not, those known to be slow should.
+func TestBenchOnPublishedSweeps(t *testing.T) {
+	if testing.Short() {
+		t.Skip("predicts two thousand points")
+	}
+	name := filepath.Join(corpus.Dir(t), "truth", "collectives.jsonl")
+	data, err := os.ReadFile(name)
+	if err != nil {
+		t.Skip(err)
+	}
+	groups, _, err := truth.Read(name, bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	type count struct{ judged, raised, unjudged int }
+	var healthy, broken count
+	for i := range groups {
+		g := &groups[i]
+		at := &healthy
+		if g.Anomalous {
+			at = &broken
+		}
+		if !g.Anomalous && g.Grade == "C" {
+			continue
+		}
+		c, err := truth.Prepare(g, nil)
+		if err != nil {
+			at.unjudged++
+			if g.Anomalous {
+				t.Logf("anomalous %s not judged: %v", g.ID, err)
+			}
+			continue
+		}
+		s, err := doctor.NewSweep(c, g.ID)
+		if err != nil {
+			at.unjudged++
+			continue
+		}
+		at.judged++
+		r := doctor.Bench([]*doctor.Sweep{s})
+		var said []string
+		for _, f := range r.Findings {
+			if f.Severity != doctor.Note {
+				said = append(said, f.ID+": "+f.Title)
+			}
+		}
+		if len(said) > 0 {
+			at.raised++
+			if !g.Anomalous {
+				t.Logf("healthy %s (%s): %s", g.ID, s.Class, strings.Join(said, "; "))
+			}
+		} else if g.Anomalous {
+			t.Logf("anomalous %s (%s) raises nothing above a note: %s", g.ID, s.Class, g.Notes)
+		}
+	}
+	t.Logf("healthy: %d of %d sweeps raise a warning (%d not judged); anomalous: %d of %d (%d not judged)", healthy.raised, healthy.judged, healthy.unjudged, broken.raised, broken.judged, broken.unjudged)
+	if 20*healthy.raised > healthy.judged {
+		t.Errorf("%d of %d healthy sweeps raise a warning", healthy.raised, healthy.judged)
+	}
+	if 4*broken.raised < 3*broken.judged {
+		t.Errorf("%d of %d sweeps that are known to be slow raise a warning", broken.raised, broken.judged)
+	}
+}
+
+// sweepOf makes an all-reduce of 16 ranks on two nodes of eight 400 Gb/s NICs; slow says
+// how many times as long as predicted a size takes.
+func sweepOf(slow func(unit.Bytes) float64) *doctor.Sweep {
+	s := &doctor.Sweep{Source: "t", Op: coll.AllReduce, Ranks: 16, Nodes: 2, Machine: "azure-ndv5", Preset: "azure-ndv5", Class: "multi-node-infiniband", NICs: 8, NICRate: 50 * unit.GBps}
+	for size := 8 * unit.Bytes(1); size <= 8*unit.GiB; size *= 4 {
+		want := unit.Micros(25 + float64(size)*1.875/380e3)
+		p := doctor.SweepPoint{Size: size, Expected: want, Time: unit.Time(float64(want) * slow(size)), Margin: 1.3}
+		s.Points = append(s.Points, p)
+	}
+	return s
+}
+
+func TestBenchPatterns(t *testing.T) {
+	from := func(least unit.Bytes, r float64) func(unit.Bytes) float64 {
+		return func(s unit.Bytes) float64 {
+			if s >= least {
+				return r
+			}
+			return 1
+		}
+	}
+	capped := func(gbps float64) func(unit.Bytes) float64 {
+		return func(s unit.Bytes) float64 {
+			micros := 25 + float64(s)*1.875/380e3
+			return max(1, float64(s)*1.875/micros/1e3/gbps)
+		}
+	}
+	for _, x := range []struct {
+		name string
+		s    *doctor.Sweep
+		id   string
+		says string
+	}{
+		{"healthy", sweepOf(func(unit.Bytes) float64 { return 1.1 }), "", ""},
+		{"one NIC of eight", sweepOf(capped(46)), "bench-peak", "the rate of one NIC"},
+		{"half", sweepOf(capped(190)), "bench-peak", "half of what should come"},
+		{"a quarter", sweepOf(capped(95)), "bench-peak", "a quarter"},
+		{"sockets", sweepOf(func(unit.Bytes) float64 { return 90 }), "bench-peak", "TCP sockets"},
+		{"small ones only", sweepOf(func(s unit.Bytes) float64 {
+			if s < 64<<10 {
+				return 3
+			}
+			return 1
+		}), "bench-latency", "latency is not"},
+		{"the middle only", sweepOf(func(s unit.Bytes) float64 {
+			if s >= 64<<10 && s <= 16<<20 {
+				return 2.5
+			}
+			return 1
+		}), "bench-middle", "its middle is not"},
+		{"one size", sweepOf(func(s unit.Bytes) float64 {
+			if s == 32<<20 {
+				return 14
+			}
+			return 1
+		}), "bench-dip", "falls out of the curve"},
+		{"its end", sweepOf(from(8<<30, 2.5)), "bench-falls", "slower than smaller ones"},
+	} {
+		r := doctor.Bench([]*doctor.Sweep{x.s})
+		switch {
+		case x.id == "" && doctor.Serious(r.Findings):
+			t.Errorf("%s: %s", x.name, r.Findings[0].Title)
+		case x.id == "":
+		case len(r.Findings) == 0 || r.Findings[0].ID != x.id || r.Findings[0].Severity == doctor.Note || !strings.Contains(r.Findings[0].Cause, x.says):
+			t.Errorf("%s: %+v; want %s that says %q", x.name, r.Findings, x.id, x.says)
+		}
+	}
+}
+
+// A guessed network gives notes, an operator's threshold a warning.
+func TestBenchGuessedAndThreshold(t *testing.T) {
+	s := sweepOf(func(unit.Bytes) float64 { return 2 })
+	s.Guessed, s.Preset = true, ""
+	if r := doctor.Bench([]*doctor.Sweep{s}); doctor.Serious(r.Findings) || len(r.Findings) == 0 {
+		t.Errorf("guessed: %+v", r.Findings)
+	}
+	s = sweepOf(func(unit.Bytes) float64 { return 1 })
+	s.Nodes, s.Ranks = 1, 8
+	r := doctor.Bench([]*doctor.Sweep{s})
+	if len(r.Findings) == 0 || r.Findings[0].ID != "bench-below-threshold" || !strings.Contains(r.Findings[0].Reference, "Azure") {
+		t.Errorf("380 GB/s where Azure asks 460: %+v", r.Findings)
+	}
+}
+
+// Every threshold is in the documentation with its source.
+func TestThresholdsAreDocumented(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "docs", "doctor.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range doctor.Thresholds() {
+		if row := fmt.Sprintf("| [%s](%s) | %s | %d | %.4g |", x.Title, x.Source, x.Op, x.Nodes, x.GBps); !strings.Contains(string(page), row) {
+			t.Errorf("docs/doctor.md lacks\n%s", row)
+		}
+	}
+}

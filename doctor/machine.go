@@ -1,0 +1,189 @@
+package doctor
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"busbar/cluster"
+	"busbar/evidence"
+	"busbar/hardware"
+	"busbar/unit"
+)
+
+// machine is the cluster of a job as far as the evidence tells: enough to predict
+// what a fault costs there, not what the job does.
+type machine struct {
+	shape      hardware.Shape
+	nodes, per int
+	assumed    []string
+}
+
+// Sizes of jobs for which a cost is predicted; larger ones cost alike.
+const (
+	mostNodes = 8
+	mostGPUs  = 8
+)
+
+// String names the machine: "2 nodes of 8 H100 with 8 NICs of 400 Gb/s".
+func (m *machine) String() string {
+	nodes := "1 node"
+	if m.nodes > 1 {
+		nodes = fmt.Sprintf("%d nodes", m.nodes)
+	}
+	s := fmt.Sprintf("%s of %d %s", nodes, m.per, strings.ToUpper(m.shape.GPU))
+	if m.nodes > 1 {
+		s += fmt.Sprintf(" with %s of %v", counted(m.shape.NICs, "NIC"), m.shape.Port)
+	}
+	if len(m.assumed) > 0 {
+		s += ", " + strings.Join(m.assumed, " and ") + " assumed"
+	}
+	return s
+}
+
+var (
+	toldNodes = regexp.MustCompile(`(?i)\b(\d{1,4}) ?x ?(\d{1,2}) (?:NVIDIA )?(?:[A-Z]{1,2}\d{2,4}|MI\d+)`)
+	toldCount = regexp.MustCompile(`(?i)\b(\d{1,4}|two|four|eight)[ -]nodes?\b`)
+	toldNICs  = regexp.MustCompile(`(?i)\b(\d{1,2}) ?x ?(\d{2,3}) ?G(?:b\S*)?\b|\b(\d{1,2}) ?x ?(FDR|EDR|HDR100|HDR|NDR|XDR)`)
+	toldGPUs  = regexp.MustCompile(`(?i)\b(\d{1,2}) ?x ?(?:NVIDIA )?(?:[A-Z]{1,2}\d{2,4}|MI\d+)`)
+	speeds    = map[string]int{"FDR": 56, "EDR": 100, "HDR100": 100, "HDR": 200, "NDR": 400, "XDR": 800}
+)
+
+// machine puts together what log, tables and words say; nil where the GPU or the
+// number of GPUs stays unknown.
+func (c *Case) machine() *machine {
+	if c.known == nil {
+		m := c.build()
+		c.known = &m
+	}
+	return *c.known
+}
+
+func (c *Case) build() *machine {
+	m := &machine{}
+	m.shape.GPU = c.gpu()
+	c.sizes(m)
+	if m.shape.GPU == "" || m.per < 1 || m.nodes < 1 || m.nodes*m.per < 2 {
+		return nil
+	}
+	if m.nodes > 1 {
+		c.nics(m)
+	}
+	m.nodes, m.per = min(m.nodes, mostNodes), min(m.per, mostGPUs)
+	m.shape.GPUs = m.per
+	return m
+}
+
+// gpu is the model of the GPUs, as the catalogue knows it.
+func (c *Case) gpu() string {
+	for _, t := range c.Tables {
+		for _, r := range t.Ranks {
+			if g, ok := hardware.GPUByName(r.Model); ok {
+				return g.Name
+			}
+		}
+	}
+	if c.Cluster != nil {
+		for _, t := range c.Cluster.Types {
+			for _, i := range t.Of(cluster.GPU) {
+				if g, ok := hardware.GPUByName(t.Devices[i].Model.Value); ok {
+					return g.Name
+				}
+			}
+		}
+	}
+	for _, o := range c.All(evidence.Device) {
+		if g, ok := hardware.GPUByName(o.Arg(0)); ok {
+			return g.Name
+		}
+	}
+	return ""
+}
+
+// sizes fills the number of nodes and of GPUs of each.
+func (c *Case) sizes(m *machine) {
+	if c.Log != nil {
+		for i := range c.Log.Comms {
+			x := &c.Log.Comms[i]
+			if x.NNodes < 1 || x.NRanks <= m.nodes*m.per {
+				continue
+			}
+			m.nodes, m.per = x.NNodes, max(1, x.NRanks/x.NNodes)
+		}
+		if m.nodes == 0 && c.ranks > 0 && c.hosts > 0 {
+			m.nodes, m.per = c.hosts, max(1, c.ranks/c.hosts)
+		}
+	}
+	if m.nodes > 0 {
+		return
+	}
+	for _, t := range c.Tables {
+		hosts := map[string]bool{}
+		for _, r := range t.Ranks {
+			hosts[r.Host] = true
+		}
+		if n := len(hosts); n > 0 && t.NRanks() > m.nodes*m.per {
+			m.nodes, m.per = n, max(1, t.NRanks()/n)
+		}
+	}
+	if m.nodes > 0 {
+		return
+	}
+	text := c.toldText()
+	if x := toldNodes.FindStringSubmatch(text); x != nil {
+		m.nodes, m.per = atoi(x[1]), atoi(x[2])
+		return
+	}
+	if x := toldCount.FindStringSubmatch(text); x != nil {
+		words := map[string]int{"two": 2, "four": 4, "eight": 8}
+		if m.nodes = words[strings.ToLower(x[1])]; m.nodes == 0 {
+			m.nodes = atoi(x[1])
+		}
+		m.per, m.assumed = 8, append(m.assumed, "8 GPUs a node")
+		return
+	}
+	if x := toldGPUs.FindStringSubmatch(text); x != nil {
+		m.nodes, m.per = 1, atoi(x[1])
+	}
+}
+
+// nics fills the NICs of a node.
+func (c *Case) nics(m *machine) {
+	m.shape.Kind = cluster.InfiniBand
+	switch {
+	case c.layer() == "RoCE":
+		m.shape.Kind = cluster.RoCE
+	case c.in("efa"):
+		m.shape.Kind = cluster.EFA
+	}
+	if list := c.All(evidence.IBUsing); len(list) > 0 {
+		m.shape.NICs = strings.Count(list[0].Arg(0), ",") + 1
+	}
+	if c.Log != nil {
+		for _, n := range c.Log.NICs {
+			if n.Net == "IB" && n.Mbps > 0 {
+				m.shape.Port = unit.Rate(n.Mbps) * unit.Gbps / 1000
+			}
+		}
+	}
+	if x := toldNICs.FindStringSubmatch(c.toldText()); x != nil {
+		n, rate := atoi(x[1]+x[3]), atoi(x[2])
+		if x[4] != "" {
+			rate = speeds[strings.ToUpper(x[4])]
+		}
+		if m.shape.NICs == 0 && n > 0 {
+			m.shape.NICs = n
+		}
+		if m.shape.Port == 0 && rate > 0 {
+			m.shape.Port = unit.Rate(rate) * unit.Gbps
+		}
+	}
+	if m.shape.NICs == 0 {
+		m.shape.NICs = max(1, m.per)
+		m.assumed = append(m.assumed, "a NIC for every GPU")
+	}
+	if m.shape.Port == 0 {
+		m.shape.Port = 200 * unit.Gbps
+		m.assumed = append(m.assumed, "200 Gb/s a NIC")
+	}
+}

@@ -274,8 +274,8 @@ func (c *Case) portEvent() *evidence.Observation {
 
 func portDown(c *Case) *Finding {
 	list := c.All(evidence.PortState)
-	if len(list) == 0 || c.Cluster != nil {
-		return nil // the audit of a cluster names the port
+	if len(list) == 0 {
+		return nil
 	}
 	f := &Finding{
 		Severity: Note, Confidence: 0.5, Title: "A port of an RDMA NIC is not active",

@@ -24,7 +24,7 @@ var byCategory = map[string][]string{
 	"socket-fallback":       {"socket-fallback", "libfabric", "ib-disabled", "ib-device-unusable"},
 	"bandwidth-expectation": {"two-node-tree", "near-line-rate", "duplex-figure", "slow-network", "tcp-cpu-bound", "small-messages", "one-gpu-limit"},
 	"bonding":               {"bond-one-port"},
-	"single-nic":            {"single-nic"},
+	"single-nic":            {"single-nic", "nic-shared"},
 	"algorithm":             {"ring-or-tree", "graph-search", "nccl-regression", "algorithm-forced", "linear-growth"},
 	"ll128":                 {"ll128-forced"},
 	"nvls":                  {"nvls-failed", "fabric-manager"},

@@ -1,5 +1,7 @@
 package evidence
 
+import "strings"
+
 // seenProgram is what frameworks, launchers and the programs themselves print.
 func seenProgram() []seen {
 	return []seen{
@@ -8,7 +10,7 @@ func seenProgram() []seen {
 		{kind: Progress, words: "last enqueued", pattern: `(?i)(?:\[Rank (?P<rank>\d+)\])?.{0,80}?last enqueued (?:nccl )?work: (-?\d+), last completed (?:nccl )?work: (-?\d+)`},
 		{kind: TorchError, words: "ncclsystemerror|ncclunhandledcudaerror|ncclinternalerror|ncclremoteerror|ncclinvalidusage|ncclinvalidargument|distbackenderror|distnetworkerror|diststoreerror", pattern: `\b(ncclSystemError|ncclUnhandledCudaError|ncclInternalError|ncclRemoteError|ncclInvalidUsage|ncclInvalidArgument|DistBackendError|DistNetworkError|DistStoreError)\b`},
 		{kind: TorchError, words: "unhandled system error|unhandled cuda error|unhandled nccl error", pattern: `(?i)unhandled (system|cuda|nccl) error`, take: unhandled},
-		{kind: Rendezvous, words: "client socket has timed out|client socket has failed|tcpstore|rendezvoustimeouterror|rendezvousconnectionerror|wait timeout after|socket timeout", pattern: `(?i)(client socket has (?:timed out|failed)|Rendezvous(?:Timeout|Connection)Error|wait timeout after|TCPStore.{0,60}?(?:timed? ?out|fail)|Socket Timeout)`, take: none},
+		{kind: Rendezvous, words: "client socket has timed out|client socket has failed|tcpstore|rendezvoustimeouterror|rendezvousconnectionerror|wait timeout after|socket timeout", pattern: `(?i)(client socket has (?:timed out|failed(?:.{0,160}?refused)?)|Rendezvous(?:Timeout|Connection)Error|wait timeout after|TCPStore.{0,60}?(?:timed? ?out|fail)|Socket Timeout)`, take: unmet},
 		{kind: AddressInUse, words: "address already in use|eaddrinuse", take: none},
 		{kind: Missing, words: "failed to pass|failed to reach|did not join|monitoredbarrier|missing ranks", pattern: `(?i)(?:ranks? ([\d, -]+) failed to (?:pass|reach)|missing ranks?:? ([\d, ]+)|ranks? ([\d, -]+) did not join)`, take: anyGroup},
 		{kind: Disagree, words: "mismatch between collectives", take: none},
@@ -27,4 +29,10 @@ func unhandled(g []string) ([]string, bool) {
 		return []string{"ncclUnhandledCudaError"}, true
 	}
 	return []string{"unhandled"}, true
+}
+
+// unmet is what ended a rendezvous. A refused connection is tried again: ranks that
+// start before the first one print it in every healthy job.
+func unmet(g []string) ([]string, bool) {
+	return nil, !strings.HasSuffix(strings.ToLower(g[0]), "refused")
 }

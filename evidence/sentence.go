@@ -1,6 +1,9 @@
 package evidence
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // maxTalk is the length of a text, in lines, up to which its sentences are taken
 // for what somebody tells about a fault. Longer ones are logs and documents.
@@ -73,4 +76,18 @@ func alone(text string) bool {
 		return true
 	}
 	return false
+}
+
+// denials are symptoms that a sentence says are not there: "no timeouts, no
+// hangs", "error: 0", "the errors went away".
+var denials = regexp.MustCompile(`(?i)\b(?:no|zero|0|without|without any|nor|free of) (?:more |other |further )?` + denied + `(?:,? or ` + denied + `)*\b|\b` + denied + `(?:: ?|=| count:? ?)0\b(?:$|[^.\d])|\b` + denied + ` (?:went away|are gone|is gone|disappeared)`)
+
+const denied = `(?:hangs?|timeouts?|errors?|failures?|crash(?:es)?|stalls?|deadlocks?|exceptions?|NaNs?)`
+
+// affirmed is a sentence without the symptoms it denies.
+func affirmed(text string) string {
+	if !denials.MatchString(text) {
+		return text
+	}
+	return denials.ReplaceAllString(text, " ")
 }

@@ -22,6 +22,7 @@ Checking for OOM: none; out of memory: never
 [rank0]:[W1115 10:00:00.123 ProcessGroupNCCL.cpp:4115] Warning: destroy_process_group() was not called before program exit, which can leak resources.
 [W socket.cpp:663] [c10d] The client socket has failed to connect to [node1]:29500 (errno: 111 - Connection refused).
 [W socket.cpp:663] [c10d] The client socket has failed to connect to [node1]:29500 (errno: 111 - Connection refused).
+heartbeat timeout is 480 s
 Training finished successfully
 `,
 		"told": "The run is fine now. We had no timeouts, no hangs, and the errors went away.\n",

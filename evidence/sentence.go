@@ -52,6 +52,9 @@ func talk(text string) (words int, ok bool) {
 	if len(t) > 10 && t[0] >= '0' && t[0] <= '9' && (t[4] == '-' && t[7] == '-' || t[2] == ':' && t[5] == ':' || t[4] == '/' && t[7] == '/') {
 		return 0, false // a timestamp
 	}
+	if len(t) > 6 && strings.IndexByte("IWEF", t[0]) >= 0 && atoi(t[1:5]) >= 0 && t[5] == ' ' {
+		return 0, false // glog's: I1115 10:00:00
+	}
 	if strings.Count(t, "=") > 2 {
 		return 0, false // settings
 	}
@@ -79,8 +82,8 @@ func alone(text string) bool {
 }
 
 // denials are symptoms that a sentence says are not there: "no timeouts, no
-// hangs", "error: 0", "the errors went away".
-var denials = regexp.MustCompile(`(?i)\b(?:no|zero|0|without|without any|nor|free of) (?:more |other |further )?` + denied + `(?:,? or ` + denied + `)*\b|\b` + denied + `(?:: ?|=| count:? ?)0\b(?:$|[^.\d])|\b` + denied + ` (?:went away|are gone|is gone|disappeared)`)
+// hangs", "error: 0", "the errors went away"; and the length of a time-out.
+var denials = regexp.MustCompile(`(?i)\b(?:no|zero|0|without|without any|nor|free of) (?:more |other |further )?` + denied + `(?:,? or ` + denied + `)*\b|\b` + denied + `(?:: ?|=| count:? ?)0\b(?:$|[^.\d])|\b` + denied + ` (?:went away|are gone|is gone|disappeared)|\btime-?outs? ?(?:is|=|:|is set to|set to) ?\d`)
 
 const denied = `(?:hangs?|timeouts?|errors?|failures?|crash(?:es)?|stalls?|deadlocks?|exceptions?|NaNs?)`
 

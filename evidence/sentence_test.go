@@ -14,6 +14,8 @@ func TestDenied(t *testing.T) {
 		{"We had no timeouts, no hangs, and the errors went away.", ""},
 		{"All tests passed, 0 failures; no timeout or hang", ""},
 		{"The job is fine now: error: 0", ""},
+		{"The heartbeat timeout is 480 s", ""},
+		{"I1115 10:00:00 worker.py: the job hangs", ""},
 		{"The job hangs with no error.", "hang"},
 		{"The job crashes or hangs.", "hang crash"},
 		{"There are no errors, hangs after the first step.", "hang"},

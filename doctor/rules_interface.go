@@ -103,10 +103,15 @@ func wrongInterface(c *Case) *Finding {
 		if !c.broken() && !c.Has(evidence.ConnectRetry) && !c.Told {
 			f.Severity, f.Confidence = Warn, 0.6
 		}
+	case o == nil && c.toldVirtual() != "":
+		f.Title = "NCCL_SOCKET_IFNAME names an interface that reaches no other host"
+		f.Cause = "NCCL_SOCKET_IFNAME is " + c.value("NCCL_SOCKET_IFNAME") + ", which is " + c.toldVirtual() + "."
+		f.Severity, f.Confidence, f.Evidence = Warn, 0.7, c.quotes("NCCL_SOCKET_IFNAME")
 	case c.about("installed") && c.broken():
 		f.Title = "A new virtual interface is in the way"
 		f.Cause = "What was installed brought an interface of its own (docker0, virbr0, tun0, tailscale0), and NCCL, Gloo or MPI now take it first though it reaches no other host."
 		f.Severity, f.Confidence, f.Evidence = Warn, 0.65, c.told("installed", "hang", "crash")
+	case c.namedInterface(f), c.otherInterface(f):
 	case c.about("mgmt") && c.slow():
 		f.Title = "Training traffic goes over the management network"
 		f.Cause = "The interface that NCCL is told to use, or finds first, is the management port, which is slower than the network that was built for training."
@@ -128,6 +133,16 @@ func wrongInterface(c *Case) *Finding {
 		return nil
 	}
 	return f
+}
+
+// toldVirtual is what the interface that NCCL is told to use is, when it exists on
+// one host only. A job on one host may well use the loopback.
+func (c *Case) toldVirtual() string {
+	name := strings.TrimPrefix(c.value("NCCL_SOCKET_IFNAME"), "=")
+	if name == "" || name[0] == '^' || strings.Contains(name, ",") || name == "lo" || c.experiment() {
+		return ""
+	}
+	return virtual(name)
 }
 
 // mixedLayers is a list of adapters with both link layers.

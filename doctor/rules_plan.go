@@ -19,6 +19,7 @@ func planRules() []Rule {
 		{"topology-file", "NCCL's line about a topology file", "a file replaces what NCCL would find on the machine", envGuide + "#nccl-topo-file", nil, topologyFile},
 		{"single-rank", "rings of rank 0 alone, a bus bandwidth of 0", "every process runs a job of its own: nccl-tests without MPI", "https://github.com/NVIDIA/nccl-tests#build", nil, singleRank},
 		{"single-nic", "one NIC in use where there are several", "only one NIC is used", envGuide, nil, singleNIC},
+		{"nic-shared", "fewer NICs than GPUs of a host, or words that say so", "several GPUs of a host share a NIC", "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-cross-nic", nil, nicShared},
 		{"nvls-absent", "NCCL's line about multicast", "NVLink SHARP is not available", envGuide + "#nccl-nvls-enable", nil, nvlsAbsent},
 	}
 }
@@ -145,6 +146,8 @@ func singleRank(c *Case) *Finding {
 		}
 	case c.about("busbw0"), c.about("nocomm") && c.ranks <= 1:
 		f.Confidence, f.Evidence = 0.75, c.told("busbw0", "nocomm")
+	case c.testsApart() != nil:
+		f.Evidence = c.testsApart()
 	case c.zeroTables():
 		f.Severity, f.Confidence, f.Evidence = Warn, 0.6, c.quotes(evidence.Average)
 	default:
@@ -178,7 +181,7 @@ func singleNIC(c *Case) *Finding {
 		f.Evidence = c.quotes(o, evidence.OverNet)
 		return f
 	}
-	if hca := c.value("NCCL_IB_HCA"); oneDevice(hca) && c.slow() && severalNICs.MatchString(c.toldText()) {
+	if hca := c.value("NCCL_IB_HCA"); oneDevice(hca) && c.slow() && c.wireBeatsNCCL() == 0 && severalNICs.MatchString(c.toldText()) {
 		f.Cause = "NCCL_IB_HCA=" + hca + " names one NIC and there are several. " + f.Cause
 		f.Evidence = c.quotes("NCCL_IB_HCA")
 		return f
@@ -241,6 +244,49 @@ func (c *Case) idleNICs() (*evidence.Observation, int) {
 		return nil, 0
 	}
 	return list[0], have
+}
+
+func nicShared(c *Case) *Finding {
+	f := &Finding{
+		Severity: Warn, Confidence: 0.7, Title: "Several GPUs of a host share one NIC",
+		Cause: "A ring that leaves a host enters it again through the same NIC, and every GPU that talks to another host divides the NIC's rate: two GPUs a NIC get half of it each, and a flat ring over hosts can be slower than one GPU a host.",
+		Fix:   "A NIC for every GPU where there are more (NCCL_IB_HCA with all of them); trees or a hierarchy across hosts (NCCL_ALGO unset or Tree); busbar predict --compare shows layouts side by side.",
+	}
+	if c.about("sharednic") {
+		f.Evidence = append(c.told("sharednic", "slow"), c.figureQuotes()...)
+		return f
+	}
+	o, gpus, nics := c.sharers()
+	if o == nil {
+		return nil
+	}
+	f.Title = fmt.Sprintf("%d GPUs of a host share %s", gpus, counted(nics, "NIC"))
+	f.Severity, f.Confidence, f.Evidence = Note, 0.6, c.quotes(o)
+	if c.slow() {
+		f.Severity = Warn
+	}
+	return f
+}
+
+// sharers are the GPUs of a host and its fewer NICs, in a job over several hosts.
+func (c *Case) sharers() (o *evidence.Observation, gpus, nics int) {
+	list := c.All(evidence.IBUsing)
+	if c.Log == nil || len(list) == 0 {
+		return nil, 0, 0
+	}
+	for i := range c.Log.Comms {
+		m := &c.Log.Comms[i]
+		for _, r := range m.Ranks {
+			if max(r.NNodes, m.NNodes) > 1 {
+				gpus = max(gpus, r.LocalRanks)
+			}
+		}
+	}
+	nics = strings.Count(list[0].Arg(0), ",") + 1
+	if gpus < 2 || nics >= gpus {
+		return nil, 0, 0
+	}
+	return list[0], gpus, nics
 }
 
 func nvlsAbsent(c *Case) *Finding {

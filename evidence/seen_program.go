@@ -7,10 +7,11 @@ func seenProgram() []seen {
 	return []seen{
 		{kind: Watchdog, words: "collective operation timeout", pattern: `(?i)(?:\[Rank (?P<rank>\d+)\])?.{0,80}?collective operation timeout: WorkNCCL\(SeqNum=(\d+), OpType=(\w+)`},
 		{kind: Watchdog, words: "watchdog caught|nccl watchdog|watchdog thread", pattern: `(?i)(watchdog (?:caught|thread).{0,60}(?:timeout|terminated))`, take: none},
+		{kind: Watchdog, words: "nccl operations have failed or timed out", take: none},
 		{kind: Progress, words: "last enqueued", pattern: `(?i)(?:\[Rank (?P<rank>\d+)\])?.{0,80}?last enqueued (?:nccl )?work: (-?\d+), last completed (?:nccl )?work: (-?\d+)`},
 		{kind: TorchError, words: "ncclsystemerror|ncclunhandledcudaerror|ncclinternalerror|ncclremoteerror|ncclinvalidusage|ncclinvalidargument|distbackenderror|distnetworkerror|diststoreerror", pattern: `\b(ncclSystemError|ncclUnhandledCudaError|ncclInternalError|ncclRemoteError|ncclInvalidUsage|ncclInvalidArgument|DistBackendError|DistNetworkError|DistStoreError)\b`},
 		{kind: TorchError, words: "unhandled system error|unhandled cuda error|unhandled nccl error", pattern: `(?i)unhandled (system|cuda|nccl) error`, take: unhandled},
-		{kind: Rendezvous, words: "client socket has timed out|client socket has failed|tcpstore|rendezvoustimeouterror|rendezvousconnectionerror|wait timeout after|socket timeout", pattern: `(?i)(client socket has (?:timed out|failed(?:.{0,160}?refused)?)|Rendezvous(?:Timeout|Connection)Error|wait timeout after|TCPStore.{0,60}?(?:timed? ?out|fail)|Socket Timeout)`, take: unmet},
+		{kind: Rendezvous, words: "client socket has timed out|client socket has failed|tcpstore|rendezvoustimeouterror|rendezvousconnectionerror|wait timeout after|socket timeout|waiting for clients|clients joined|retrieving nccluniqueid", pattern: `(?i)(waiting for clients|clients joined|retrieving ncclUniqueId.{0,120}got error|client socket has (?:timed out|failed(?:.{0,160}?refused)?)|Rendezvous(?:Timeout|Connection)Error|wait timeout after|TCPStore.{0,60}?(?:timed? ?out|fail)|Socket Timeout)`, take: unmet},
 		{kind: AddressInUse, words: "address already in use|eaddrinuse", take: none},
 		{kind: Missing, words: "failed to pass|failed to reach|did not join|monitoredbarrier|missing ranks", pattern: `(?i)(?:ranks? ([\d, -]+) failed to (?:pass|reach)|missing ranks?:? ([\d, ]+)|ranks? ([\d, -]+) did not join)`, take: anyGroup},
 		{kind: Disagree, words: "mismatch between collectives", take: none},

@@ -49,6 +49,7 @@ func Examine(s *evidence.Set) *Report {
 		}
 	}
 	found = append(found, c.audited(found)...)
+	found = c.remedies(found)
 	if s.Told {
 		found = append(found, c.suspects(found)...)
 	}

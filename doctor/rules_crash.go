@@ -171,7 +171,7 @@ func nvlsFailed(c *Case) *Finding {
 	}
 	switch {
 	case c.Has(evidence.NVLSFailure):
-	case c.about("nvls") && c.is("crash", "hang"):
+	case (c.about("nvls") || c.helps("nccl_nvls_enable=0")) && c.is("crash", "hang"):
 		f.Confidence, f.Severity, f.Evidence = 0.6, Warn, c.told("nvls", "crash", "hang")
 	default:
 		return nil

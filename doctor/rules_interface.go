@@ -111,6 +111,7 @@ func wrongInterface(c *Case) *Finding {
 		f.Title = "A new virtual interface is in the way"
 		f.Cause = "What was installed brought an interface of its own (docker0, virbr0, tun0, tailscale0), and NCCL, Gloo or MPI now take it first though it reaches no other host."
 		f.Severity, f.Confidence, f.Evidence = Warn, 0.65, c.told("installed", "hang", "crash")
+	case c.namedInterface(f), c.otherInterface(f):
 	case c.about("mgmt") && c.slow():
 		f.Title = "Training traffic goes over the management network"
 		f.Cause = "The interface that NCCL is told to use, or finds first, is the management port, which is slower than the network that was built for training."

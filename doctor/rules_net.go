@@ -176,7 +176,7 @@ func ibUnusable(c *Case) *Finding {
 }
 
 func socketFallback(c *Case) *Finding {
-	o := c.First(evidence.Network, "Socket")
+	o := c.socketNetwork()
 	var over *evidence.Observation
 	for _, x := range c.All(evidence.OverNet) {
 		if strings.EqualFold(x.Arg(0), "Socket") {

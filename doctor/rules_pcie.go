@@ -141,7 +141,7 @@ func (c *Case) iommuOn() *evidence.Observation {
 }
 
 func p2pHang(c *Case) *Finding {
-	if !c.in("geforce") || !c.is("hang") || c.multinodeTold() || c.helps("nccl_p2p_disable=0") {
+	if !c.in("geforce") || !c.is("hang", "timeout") && !c.Has(evidence.Watchdog) || c.multinodeTold() || c.helps("nccl_p2p_disable=0") {
 		return nil
 	}
 	return &Finding{
@@ -179,6 +179,9 @@ func gdrOff(c *Case) *Finding {
 		f.Confidence = 0.75
 	case c.lowGDRLevel() != "" && c.multinode():
 		f.Confidence, f.Cause = 0.6, "NCCL_NET_GDR_LEVEL="+c.lowGDRLevel()+" forbids GPUDirect RDMA beyond that distance. "+f.Cause
+	case bounce != nil && direct == nil && on == nil && c.Told && (c.slow() || c.about("gdr")):
+		f.Confidence = 0.7
+		f.Cause = "Connections over the network do not say GDRDMA. " + f.Cause
 	case c.toldGDR(f):
 	case off != nil && on == nil && direct == nil:
 		f.Severity, f.Confidence = Note, 0.5
@@ -309,7 +312,7 @@ func numa(c *Case) *Finding {
 		if c.hurts("p2p") || c.in("epyc") {
 			f.Confidence = 0.65
 		}
-	case c.about("numa") && c.Told && !c.in("vm") && !c.about("howto") && !c.is("hang", "crash"):
+	case c.about("numa") && (c.slow() || c.about("pinned")) && !c.in("vm") && !c.is("hang", "crash"):
 		f.Confidence, f.Evidence = 0.55, c.told("numa", "slow")
 		if c.slow() {
 			f.Confidence = 0.65
@@ -400,7 +403,7 @@ func vmTopology(c *Case) *Finding {
 	case c.Has(evidence.NoRealPath):
 		f.Confidence, f.Evidence = 0.85, c.quotes(evidence.NoRealPath, evidence.TopoFile, "NCCL_TOPO_FILE")
 		f.Cause = "A bus id of the topology file is not on this machine: the file was made for another one, or its GPU tags and bus ids are the host's. " + f.Cause
-	case c.in("vm") && (c.slow() || c.is("hang", "crash")):
+	case c.in("vm") && (c.slow() || c.is("hang", "crash") || c.about("gdr") && !c.about("howto")):
 		f.Evidence = c.told("vm", "slow", "drop", "onenic")
 	case c.in("vm") && c.about("topofile", "onenic", "numa", "topology"):
 		f.Evidence = c.told("vm", "topofile")

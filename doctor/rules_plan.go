@@ -146,6 +146,8 @@ func singleRank(c *Case) *Finding {
 		}
 	case c.about("busbw0"), c.about("nocomm") && c.ranks <= 1:
 		f.Confidence, f.Evidence = 0.75, c.told("busbw0", "nocomm")
+	case c.testsApart() != nil:
+		f.Evidence = c.testsApart()
 	case c.zeroTables():
 		f.Severity, f.Confidence, f.Evidence = Warn, 0.6, c.quotes(evidence.Average)
 	default:
@@ -179,7 +181,7 @@ func singleNIC(c *Case) *Finding {
 		f.Evidence = c.quotes(o, evidence.OverNet)
 		return f
 	}
-	if hca := c.value("NCCL_IB_HCA"); oneDevice(hca) && c.slow() && severalNICs.MatchString(c.toldText()) {
+	if hca := c.value("NCCL_IB_HCA"); oneDevice(hca) && c.slow() && c.wireBeatsNCCL() == 0 && severalNICs.MatchString(c.toldText()) {
 		f.Cause = "NCCL_IB_HCA=" + hca + " names one NIC and there are several. " + f.Cause
 		f.Evidence = c.quotes("NCCL_IB_HCA")
 		return f

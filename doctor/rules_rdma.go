@@ -122,6 +122,8 @@ func gidIndex(c *Case) *Finding {
 	switch bad := c.badGID(); {
 	case bad != nil:
 		f.Confidence, f.Evidence = 0.9, c.quotes(bad, "NCCL_IB_GID_INDEX", retry, modify)
+	case c.First(evidence.GIDInUse, "link-local") != nil && c.Has(evidence.Completion):
+		f.Confidence, f.Evidence = 0.85, c.quotes(c.First(evidence.GIDInUse, "link-local"), "NCCL_IB_GID_INDEX")
 	case layer == "IB" && retry != nil:
 		return nil // InfiniBand has no such choice; see bad-link
 	case modify != nil && layer != "IB":

@@ -70,7 +70,7 @@ func nearLine(c *Case) *Finding {
 	if share == 0 && c.toldOf() > 0 {
 		share = c.toldOf()
 	}
-	if share < 0.7 || c.is("slow", "hang", "crash", "unstable", "drop") {
+	if share < 0.7 || share < 0.8 && c.is("slow", "drop") || c.is("hang", "crash", "unstable") || c.greatestDrop() > 1.4 {
 		return nil
 	}
 	return &Finding{
@@ -168,7 +168,7 @@ func slowNetwork(c *Case) *Finding {
 				Fix:   "A faster network between the hosts; else fewer bytes (gradient accumulation, compression) or training on one host.", Evidence: c.told("slowlink", "slow"),
 			}
 		}
-		return nil
+		return c.thinNetwork()
 	}
 	return &Finding{
 		Severity: Warn, Confidence: 0.85, Title: fmt.Sprintf("The network itself is slow: %.2g Gb/s", 8*slow.GBps),

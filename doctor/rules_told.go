@@ -38,6 +38,8 @@ func fabric(c *Case) *Finding {
 		f.Confidence, f.Evidence = 0.75, c.told("oversub", "slow")
 	case c.blames("direction") && len(c.Figures) > 1:
 		f.Confidence, f.Evidence = 0.7, append(c.told("direction"), c.figureQuotes()...)
+	case c.about("linear") && !c.blames("racks", "direction"):
+		return nil // latency, not the fabric
 	case c.is("scale") && c.is("slow") && !c.is("hang", "crash") && !c.Has(evidence.VerbsFailure):
 		f.Evidence = append(c.told("scale", "slow"), c.figureQuotes()...)
 	case c.manyNodes() && c.is("slow") && !c.is("hang", "crash") && len(c.Figures) > 0 && !c.Has(evidence.Release, evidence.VerbsFailure) && !c.about("tree"):

@@ -145,7 +145,7 @@ func choices(kind coll.Kind, n int, t Transport) []choice {
 			return []choice{{name: "direct"}}
 		}
 		if n < 16 { // blocks of a packet or two cost what their messages cost, of which bruck has fewest
-			return []choice{{upTo: unit.Bytes(n) * 2 * unit.KiB, name: "bruck"}, {upTo: unit.MiB, name: "direct"}, {name: "pairwise"}}
+			return []choice{{upTo: unit.Bytes(n) * 2 * unit.KiB, name: "bruck"}, {upTo: 512 * unit.KiB, name: "direct"}, {name: "pairwise"}}
 		}
 		return []choice{{upTo: unit.Bytes(n) * 512, name: "bruck"}, {name: "pairwise"}}
 	case coll.AllToAllV:

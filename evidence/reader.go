@@ -178,7 +178,7 @@ func (r *Reader) line(text string, num int, record bool) {
 		if sentence == 0 {
 			sentence = 1
 			if num <= maxTalk && !record {
-				if words, ok := talk(text); ok && (words >= 2 || alone(text)) {
+				if words, ok := talk(text); ok && (words >= 2 || alone(text) || model(text)) {
 					sentence = 2
 				} else if ok {
 					r.told = append(r.told, sighting{"", nil, q.short(), text})
@@ -286,7 +286,7 @@ func (r *Reader) talks() bool {
 // explanations.
 func (r *Reader) tell(tools int) {
 	for _, s := range r.told {
-		if tools > 0 && !english(s.q.Text) {
+		if tools > 0 && !worded(s.q.Text) {
 			continue
 		}
 		if s.kind == "" {

@@ -52,7 +52,7 @@ type Vocabulary struct {
 func NewVocabulary() *Vocabulary {
 	rs := &Vocabulary{env: newEnvPatterns(), figures: newFigureReader(), steps: newStepReader()}
 	var words []string
-	for _, table := range [][]seen{seenNCCL(), seenVerbs(), seenHost(), seenProgram(), seenWords(), {{words: envWords, special: settings}, {words: stepWords, special: stepTimes}}} {
+	for _, table := range [][]seen{seenNCCL(), seenVerbs(), seenHost(), seenProgram(), seenBusbar(), seenWords(), seenMore(), seenHelps(), {{words: envWords, special: settings}, {words: stepWords, special: stepTimes}}} {
 		for _, s := range table {
 			r := recogniser{seen: s}
 			if s.pattern != "" {

@@ -15,7 +15,7 @@ func seenHost() []seen {
 		{kind: IommuMode, words: "default domain type|passthrough|dmar: iommu enabled", pattern: `(?i)(?:default domain type: (translated|passthrough)|dmar: iommu (enabled))`, take: iommuMode},
 		{kind: IommuFault, words: "io_page_fault|dmar: [dma|dmar: drhd|amd-vi: event logged|smmu", pattern: `(?i)(IO_PAGE_FAULT|DMAR: \[DMA|DMAR: DRHD: handling fault|AMD-Vi: Event logged|smmu.{0,40}fault)`, take: none},
 		{kind: Peermem, words: "nvidia_peermem|nv_peer_mem", pattern: `(?:^|\s)(nvidia_peermem|nv_peer_mem)\s+\d+\s+(\d+)`},
-		{kind: PeermemAbsent, words: "peermem|peer_mem|memory_peers", pattern: `(?i)(?:(?:peer_?mem|memory_peers)[\w/ -]{0,60}?(?:not (?:found|loaded|installed)|missing|no such file|not exist|cannot access|inactive|failed)|(?:no such file|not found|cannot (?:access|find)|missing|without).{0,60}(?:peermem|peer_mem|memory_peers))`, take: none},
+		{kind: PeermemAbsent, words: "peermem|peer_mem|memory_peers", pattern: `(?i)(?:(?:peer_?mem|memory_peers)[\w/ |:-]{0,60}?(?:not (?:found|loaded|installed)|missing|no such file|not exist|cannot access|inactive|failed|prints nothing|shows nothing|no output|is empty|returns nothing)|(?:no such file|not found|cannot (?:access|find)|missing|without|could not insert|failed to (?:load|insert)).{0,60}(?:peermem|peer_mem|memory_peers))`, take: none},
 		{kind: Memlock, words: "max locked memory|memlock|ulimit -l", pattern: `(?i)(?:max locked memory[^\n]{0,24}?|memlock[ =:]+|ulimit -l[ =:]+)\b(\d+|unlimited)\b`, take: memlock},
 		{kind: ShmSize, words: "/dev/shm", pattern: `(?:shm|tmpfs)\s+([\d.]+[KMGT]?)\s+[\d.]+[KMGT]?\s+[\d.]+[KMGT]?\s+\d+%\s+/dev/shm`, take: shmSize},
 		{kind: ShmSize, words: "--shm-size", pattern: `--shm-size[= ]([\d.]+[kmgtKMGT]?)b?\b`, take: shmSize},

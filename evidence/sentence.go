@@ -30,6 +30,24 @@ func english(text string) bool {
 	return false
 }
 
+// worded reports what people may have written beside outputs of tools: English,
+// or short and with a word that joins others. Tools speak to "you".
+func worded(text string) bool {
+	if english(text) {
+		return true
+	}
+	low := " " + strings.ToLower(text) + " "
+	if strings.Contains(low, "note:") || strings.Contains(low, "supported ") || strings.Contains(low, " you ") {
+		return false
+	}
+	for _, w := range []string{" on ", " of ", " in ", " and ", " not ", " from ", " at ", " no ", " to ", " for ", " slow", " low ", " hangs"} {
+		if strings.Contains(low, w) {
+			return true
+		}
+	}
+	return false
+}
+
 // talk tells what people write from what programs print, roughly: it has neither
 // a log's nor a program's marks. words are those with letters.
 func talk(text string) (words int, ok bool) {
@@ -37,13 +55,16 @@ func talk(text string) (words int, ok bool) {
 	if len(t) < 4 || len(t) > 1000 {
 		return 0, false
 	}
-	for _, mark := range []string{"NCCL INFO", "NCCL WARN", "NET/IB :", "NET/IB:", "NET/Socket", "NET/OFI", "NET/Plugin", "via NET", "via P2P", "via SHM", "qdisc", "link/", "inet", "<BROADCAST", "<LOOPBACK", "LnkSta", "ACSCtl", "Traceback", "File \"", "^^^", "0x7f", "def ", "();", "::", "[rank", "[Rank", "<stdout>", "<stderr>", " INFO ", "INFO:", "DEBUG", "WARNING", " = ", "==", "|", "\t"} {
+	for _, mark := range []string{"NCCL INFO", "NCCL WARN", "NET/IB :", "NET/IB:", "NET/Socket", "NET/OFI", "NET/Plugin", "via NET", "via P2P", "via SHM", "qdisc", "link/", "inet", "<BROADCAST", "<LOOPBACK", "LnkSta", "ACSCtl", "Traceback", "File \"", "^^^", "0x7f", "def ", "();", "::", "[rank", "[Rank", "<stdout>", "<stderr>", " INFO ", "INFO:", "DEBUG", "WARNING", "==", "|", "\t"} {
 		if strings.Contains(t, mark) {
 			return 0, false
 		}
 	}
+	if strings.Contains(t, " = ") && (strings.Count(t, " ") < 6 || !english(t)) {
+		return 0, false
+	}
 	switch t[0] {
-	case '#', '[', '{', '+', '|', '<', '$', '%', '/', '@':
+	case '#', '`', '[', '{', '+', '|', '<', '$', '%', '/', '@':
 		return 0, false
 	}
 	if len(t) > 10 && t[0] >= '0' && t[0] <= '9' && (t[4] == '-' && t[7] == '-' || t[2] == ':' && t[5] == ':' || t[4] == '/' && t[7] == '/') {

@@ -70,6 +70,7 @@ type Set struct {
 
 	Log     *nccllog.Log // nil: no record of NCCL
 	Tables  []Table      // of nccl-tests
+	Pairs   []Pairs      // of busbar bench pairs
 	Cluster *cluster.Cluster
 	Figures []Figure
 	Changes []Change

@@ -33,6 +33,9 @@ func (r *Reader) whole() (formats int) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return 0
 	}
+	if r.measured(data) {
+		return 1
+	}
 	if nccltests.Match(data) {
 		if res, err := nccltests.ReadResult(r.name, bytes.NewReader(data)); err == nil {
 			for i := range res.Tables {

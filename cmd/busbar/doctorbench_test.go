@@ -36,8 +36,8 @@ func TestDoctorBenchOnCorpus(t *testing.T) {
 func TestDoctorBenchReadsJSON(t *testing.T) {
 	dir := t.TempDir()
 	theirs := filepath.Join(dir, "theirs.json")
-	text := `{"version":4,"args":["./all_reduce_perf","-J","x"],"config":{"devices":[` +
-		`{"rank":0,"hostname":"a","device_name":"NVIDIA H100 80GB HBM3"},{"rank":1,"hostname":"a","device_name":"NVIDIA H100 80GB HBM3"}]},` +
+	text := `{"version":4,"args":["./all_reduce_perf","-J","x"],"nccl_version":22907,"config":{"devices":[` +
+		`{"rank":0,"hostname":"a","device_info":"NVIDIA H100 80GB HBM3"},{"rank":1,"hostname":"a","device_info":"NVIDIA H100 80GB HBM3"}]},` +
 		`"results":[{"size":1073741824,"type":"float","out_of_place":{"time":60000,"alg_bw":17,"bus_bw":17,"nwrong":0},"in_place":{"time":60000,"nwrong":0}}]}`
 	if err := os.WriteFile(theirs, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

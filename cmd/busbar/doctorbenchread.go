@@ -184,11 +184,12 @@ type measuredDoc struct {
 	} `json:"rows"`
 	// nccl-tests
 	Args   json.RawMessage `json:"args"`
+	NCCL   json.Number     `json:"nccl_version"` // 22907
 	Config struct {
 		Devices []struct {
 			Rank int    `json:"rank"`
 			Host string `json:"hostname"`
-			Name string `json:"device_name"`
+			Name string `json:"device_info"`
 		} `json:"devices"`
 	} `json:"config"`
 	Results []struct {
@@ -236,6 +237,7 @@ func (c *doctorBenchCmd) document(name string, data []byte) ([]*result.Record, e
 		}
 	case len(d.Results) > 0:
 		like.Transport, like.Ranks, like.Algo = result.NCCL, len(d.Config.Devices), "auto"
+		like.Library = libraryVersion(d.NCCL.String())
 		hosts := map[string]bool{}
 		for _, v := range d.Config.Devices {
 			hosts[v.Host] = true

@@ -181,6 +181,11 @@ func cutLabel(s string) string {
 		if n <= 7 && t[n:] == ":" {
 			return ""
 		}
+	case c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z': // busbar lab exec: node0| or node0:1|
+		n := strings.IndexByte(t[:min(len(t), 80)], '|')
+		if n > 0 && !strings.ContainsAny(t[:n], " \t\"'=,;()[]{}<>/") && (n+1 == len(t) || t[n+1] == ' ') {
+			return t[min(n+2, len(t)):]
+		}
 	case c == '>': // Markdown quotation
 		if len(t) == 1 || t[1] == ' ' {
 			return t[1:]

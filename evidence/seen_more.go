@@ -1,0 +1,95 @@
+package evidence
+
+import (
+	"regexp"
+	"strings"
+)
+
+// What is seen less often, or only tells something beside another line.
+const (
+	GIDInUse    Kind = "gid-in-use"   // class of the address in a completion's line
+	TestRank    Kind = "test-rank"    // rank, host: nccl-tests' list of devices
+	TestHeader  Kind = "test-header"  // nccl-tests began
+	Launched    Kind = "launched"     // processes that a command starts
+	BadOrdinal  Kind = "bad-ordinal"  // a GPU that is not there
+	TooNew      Kind = "too-new"      // a GPU for which the library has no code
+	NoFamily    Kind = "no-family"    // kind of address that the kernel does not offer
+	IPCFailure  Kind = "ipc-failure"  // memory of another process could not be opened
+	BARFull     Kind = "bar-full"     // memory of a GPU could not be mapped for a peer
+	Throttled   Kind = "throttled"    // why a GPU runs slower
+	ArpFull     Kind = "arp-full"     // the kernel's table of neighbours
+	NoPorts     Kind = "no-ports"     // none left
+	NoThreads   Kind = "no-threads"   // none left
+	DriverMix   Kind = "driver-mix"   // driver and libraries do not fit
+	CUMemFailed Kind = "cumem-failed" // memory that CUDA's virtual allocator refused
+)
+
+// seenMore is what fewer texts have.
+func seenMore() []seen {
+	return []seen{
+		{kind: GIDInUse, words: "localgid", pattern: `(?i)localGid ([0-9a-f:.]+)`, take: gidClass},
+		{kind: TestRank, words: "device", pattern: `^#?\s*(?:\d+: )?#?\s*Rank\s+(\d+)\s+(?:Group\s+\d+\s+)?Pid\s+\d+\s+on\s+(\S+)\s+device`},
+		{kind: TestHeader, words: "minbytes", pattern: `nThread \d+ nGpus \d+ minBytes`, take: none},
+		{kind: Launched, words: "mpirun|mpiexec|srun", pattern: `(?:mpirun|mpiexec|srun)\b.{0,200}?\s-(?:np|n|-ntasks)[ =](\d+)\b`},
+		{kind: BadOrdinal, words: "invalid device ordinal|cudaerrorinvaliddevice|cuda_error_invalid_device", take: none},
+		{kind: TooNew, words: "no kernel image|exceeds device/fn maxsharedmem|not compatible with the current pytorch|unsupported gpu architecture", take: none},
+		{kind: NoFamily, words: "address family not supported", pattern: `(?i)(?:NCCL|socket creation|call to socket).{0,80}address family not supported`, take: none},
+		{kind: IPCFailure, words: "cuda ipc|ipcopenmemhandle|ipc mem handle|ipc_open", pattern: `(?i)((?:fail|error|could not|invalid|unable).{0,60}(?:CUDA IPC|IpcOpenMemHandle|IPC mem handle|ipc_open)|(?:CUDA IPC|IpcOpenMemHandle|IPC mem handle).{0,60}(?:fail|error|invalid|not supported))`, take: none},
+		{kind: BARFull, words: "mapping of buffer object failed|bar1", pattern: `(?i)(mapping of buffer object failed|BAR1.{0,40}(?:exhaust|full|too small|insufficient|out of))`, take: none},
+		{kind: Throttled, words: "slowdown|power cap|power brake|throttl", pattern: `(?i)((?:(?:HW|SW) )?(?:thermal|power brake) slowdown|sw power cap|hw slowdown)\s*:\s*active`, take: lowered},
+		{kind: ArpFull, words: "neighbor table overflow|neighbour table overflow|arp_cache", pattern: `(?i)neighbou?r table overflow`, take: none},
+		{kind: NoPorts, words: "cannot assign requested address|eaddrnotavail", take: none},
+		{kind: NoThreads, words: "pthread_create failed|can't start new thread|fork: retry|libgomp: thread creation failed|resource temporarily unavailable", pattern: `(?i)(pthread_create failed|can't start new thread|fork: retry|thread creation failed|(?:pthread_create|new thread|fork|clone)\b.{0,60}resource temporarily unavailable)`, take: none},
+		{kind: DriverMix, words: "driver version is insufficient|driver/library version mismatch|forward compatibility was attempted|unsupported ptx|undefined symbol: nccl|undefined symbol: cuda", take: none},
+		{kind: CUMemFailed, words: "cumem", pattern: `(?i)(cuMem(?:Create|Map|SetAccess|ImportFromShareableHandle|ExportToShareableHandle|HostAlloc)\w*.{0,80}(?:fail|error|not permitted|denied)|(?:fail|error).{0,60}cuMem(?:Create|Map|SetAccess|Import|Export))`, take: none},
+		{kind: VerbsFailure, words: "completion queue|queue pair|protection domain|memory region", pattern: `(?i)(?:failed|unable|could not|couldn't|cannot) (?:to )?(?:create|allocate|register)(?: an?| the)? (completion queue|queue pair|protection domain|memory region)`, take: objects},
+	}
+}
+
+// objects names the call behind an object that could not be made.
+func objects(g []string) ([]string, bool) {
+	call := map[string]string{"completion queue": "ibv_create_cq", "queue pair": "ibv_create_qp", "protection domain": "ibv_alloc_pd", "memory region": "ibv_reg_mr"}[strings.ToLower(g[0])]
+	return []string{call, ""}, call != ""
+}
+
+// gidClass tells addresses of RoCE apart: link-local ones are not routed.
+func gidClass(g []string) ([]string, bool) {
+	switch low := strings.ToLower(g[0]); {
+	case strings.HasPrefix(low, "fe80:"):
+		return []string{"link-local"}, true
+	case strings.HasPrefix(low, "::ffff:"):
+		return []string{"ipv4"}, true
+	}
+	return []string{"global"}, true
+}
+
+// helpful are ways to say that a setting makes it work; the first group is what
+// turns the sense around, the second the setting.
+const (
+	aSetting = `(NCCL_[A-Z0-9_]+(?: ?= ?[\w^.,/-]+)?)`
+	noMore   = `(?:(not|n't|never|no longer|neither|even|still \w+)\s+)?`
+)
+
+// seenHelps is what people tell of settings that they tried.
+func seenHelps() []seen {
+	return []seen{
+		{kind: Helps, words: "nccl_", pattern: `(?i)` + noMore + `\b(?:works?(?:ed)?|ok|fine|clean|pass(?:es)?|stable|solved|fixed|resolved|recovers?|recovered|runs|ran|succeeds?|gone|goes away|disappears?|only) (?:well |again |correctly |only )*(?:with|when|using|after|by|once|if|under)(?: (?:setting|exporting|adding|forcing|we set|i set|only))* ` + aSetting, take: helped, told: true},
+		{kind: Helps, words: "nccl_", pattern: `(?i)` + noMore + aSetting + `(?:,? (?:and|or|with) NCCL_\w+=\w+)*(?: (?:is|was|to \w+))*(?: set)?[:,]? (?:then |it |all |everything |the \w+ |this )*(?:works|worked|helps|helped|fix(?:es|ed)|solve[sd]|resolve[sd]|avoids|restores?|recovers?|raises?|improves?|makes it work|goes well|runs|gives (?:the )?(?:full|optimal|good|expected)|optimal|no hang)\b`, take: helped, told: true},
+		{kind: Helps, words: "nccl_", pattern: `(?i)` + noMore + `\b(?:until|unless|without) (?:we set |setting )?` + aSetting, take: helped, told: true},
+		{kind: Helps, words: "nccl_", pattern: `(?i)` + noMore + aSetting + ` ?\((?:workaround|fix|fixes|works|helps|ok|solution)\b`, take: helped, told: true},
+		{kind: Hurts, words: "nccl_", pattern: `(?i)()\b(?:removing|unsetting|deleting|dropping|without setting|not setting) (?:the )?` + aSetting, take: helped, told: true},
+	}
+}
+
+// helped keeps the setting unless the sentence denies it.
+func helped(g []string) ([]string, bool) {
+	if g[0] != "" || g[1] == "" {
+		return nil, false
+	}
+	return []string{strings.ReplaceAll(strings.ToLower(g[1]), " ", "")}, true
+}
+
+// model reports a short line that names hardware and little else, as "8x H100".
+func model(text string) bool { return len(text) < 60 && models.MatchString(text) }
+
+var models = regexp.MustCompile(`^\s*(?:\d+ ?x ?\d* ?)?(?:NVIDIA |Tesla )?(?:RTX ?\d{4}|GTX ?\d{4}|MI\d{2,3}X?|[ABHVLTP]\d{1,3}0?0?S?|A10G|GB[23]00|GH200|DGX|HGX)\b`)

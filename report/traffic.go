@@ -15,7 +15,7 @@ import (
 const (
 	trafficW      = 1280.0
 	trafficPad    = 24.0
-	maxHostCards  = 24
+	maxHostCards  = 16
 	maxRingStrips = 16
 	maxTrees      = 12
 	trafficGPU    = 62.0 // a GPU and the room around it
@@ -32,6 +32,8 @@ type trafficView struct {
 	most  float64  // load of the busiest NIC
 	short []string // names of hosts
 	tree  bool     // no ring leaves a host: loads are those of trees
+	// hops finds a ring's hop by channel and ranks.
+	hops map[[3]int]int
 }
 
 // Traffic draws a communicator on its hosts: which GPUs talk, through which NIC,

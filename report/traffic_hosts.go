@@ -20,23 +20,42 @@ func (v *trafficView) cards(y float64) float64 {
 		wide = math.Max(wide, v.cardWidth(i))
 	}
 	per := max(1, int((trafficW-2*trafficPad+16)/(wide+16)))
-	wide = (trafficW-2*trafficPad+16)/float64(min(per, len(v.Hosts))) - 16
+	wide = (trafficW-2*trafficPad+16)/float64(min(per, len(v.drawn()))) - 16
 	wide = math.Min(wide, 900)
-	shown := min(len(v.Hosts), maxHostCards)
+	groups := v.drawn()
+	shown := min(len(groups), maxHostCards)
 	height := cardH
 	if len(v.NICs) == 0 {
 		height -= wireH + trafficNICH
 	}
-	for i := range shown {
+	per = min(per, shown)
+	for i, g := range groups[:shown] {
 		row, col := i/per, i%per
-		v.card(i, box{trafficPad + float64(col)*(wide+16), y + float64(row)*(height+14), wide, height})
+		v.card(g[0], len(g)-1, box{trafficPad + float64(col)*(wide+16), y + float64(row)*(height+14), wide, height})
 	}
 	y += float64((shown+per-1)/per) * (height + 14)
-	if n := len(v.Hosts) - shown; n > 0 {
-		v.c.Text(trafficPad, y+10, fmt.Sprintf("and %s that are not drawn; the table of --json has them", plural(n, "host")), svg.Type{Size: 12, Fill: inkSoft})
+	left := 0
+	for _, g := range groups[shown:] {
+		left += len(g)
+	}
+	if left > 0 {
+		v.c.Text(trafficPad, y+10, fmt.Sprintf("and %s that are not drawn; --json has them", plural(left, "host")), svg.Type{Size: 12, Fill: inkSoft})
 		y += 20
 	}
 	return y
+}
+
+// drawn are the hosts that get a card: each, or where they are many one of those
+// whose NICs carry the same.
+func (v *trafficView) drawn() [][]int {
+	if len(v.Hosts) > maxHostCards {
+		return v.likeHosts()
+	}
+	var list [][]int
+	for i := range v.Hosts {
+		list = append(list, []int{i})
+	}
+	return list
 }
 
 func (v *trafficView) cardWidth(host int) float64 {
@@ -45,7 +64,7 @@ func (v *trafficView) cardWidth(host int) float64 {
 }
 
 // card draws a host: links between its GPUs above them, NICs below.
-func (v *trafficView) card(host int, b box) {
+func (v *trafficView) card(host, alike int, b box) {
 	h := &v.Hosts[host]
 	v.c.Open("host", h.Name)
 	defer v.c.Close()
@@ -53,6 +72,9 @@ func (v *trafficView) card(host int, b box) {
 	v.c.Rect(b.x, b.y, 6, b.h, 3, svg.Paint{Fill: hostFill(host)})
 	bold := svg.Type{Size: 13, Bold: true, Fill: ink}
 	name := svg.FitEnds(h.Name, bold, b.w*0.55)
+	if alike > 0 {
+		name = svg.FitEnds(fmt.Sprintf("%s and %d alike", h.Name, alike), bold, b.w*0.55)
+	}
 	v.c.Text(b.x+pad, b.y+20, name, bold)
 	v.c.Text(b.right()-pad, b.y+20, svg.Fit("ranks "+traffic.Numbers(h.Ranks), svg.Type{Size: 11}, b.w*0.38), svg.Type{Size: 11, Fill: inkSoft, Anchor: svg.End})
 	gpus := evenly(b, len(h.Ranks), b.y+30+arcH, 32, 54)

@@ -77,7 +77,7 @@ func (v *trafficView) stretches(c *traffic.Channel) []stretch {
 	for i, k := range c.Ring {
 		host := v.Ranks[k].Host
 		n := len(list)
-		if n == 0 || list[n-1].host != host || host < 0 && v.hopOf(c.Index, c.Ring[i-1], k) {
+		if n == 0 || list[n-1].host != host || host < 0 && v.leaves(c.Index, c.Ring[i-1], k) {
 			list = append(list, stretch{host: host, out: -1, in: -1})
 			n++
 		}
@@ -86,23 +86,33 @@ func (v *trafficView) stretches(c *traffic.Channel) []stretch {
 	for i := range list {
 		next := list[(i+1)%len(list)].ranks[0]
 		from := list[i].ranks[len(list[i].ranks)-1]
-		for k := range v.Hops {
-			if h := &v.Hops[k]; h.Channel == c.Index && h.Ring && h.From == from && h.To == next {
-				list[i].out, list[i].in = h.Out, h.In
-			}
+		if h := v.ringHop(c.Index, from, next); h != nil {
+			list[i].out, list[i].in = h.Out, h.In
 		}
 	}
 	return list
 }
 
-// hopOf reports whether a ring's hop leaves a host.
-func (v *trafficView) hopOf(channel, from, to int) bool {
-	for k := range v.Hops {
-		if h := &v.Hops[k]; h.Channel == channel && h.Ring && h.From == from && h.To == to {
-			return h.Transport == "NET"
+// ringHop is the hop of a channel's ring between two ranks, nil where there is none.
+func (v *trafficView) ringHop(channel, from, to int) *traffic.Hop {
+	if v.hops == nil {
+		v.hops = map[[3]int]int{}
+		for i := range v.Hops {
+			if h := &v.Hops[i]; h.Ring {
+				v.hops[[3]int{h.Channel, h.From, h.To}] = i
+			}
 		}
 	}
-	return false
+	if i, ok := v.hops[[3]int{channel, from, to}]; ok {
+		return &v.Hops[i]
+	}
+	return nil
+}
+
+// leaves reports whether a ring's hop goes over the network.
+func (v *trafficView) leaves(channel, from, to int) bool {
+	h := v.ringHop(channel, from, to)
+	return h != nil && h.Transport == "NET"
 }
 
 // ring draws one strip; ranks are boxes where there is room, hosts where not.
@@ -131,6 +141,10 @@ func (v *trafficView) ring(c *traffic.Channel, channels []int, left, y float64) 
 	}
 	x := left
 	for i, s := range list {
+		if i == maxStretches {
+			v.c.Text(x+4, y+14, fmt.Sprintf("… and on, %d times more to another host", len(list)-i), svg.Type{Size: 11, Italic: true, Fill: inkSoft})
+			return y + high + 9
+		}
 		if i > 0 && i%perRow == 0 {
 			x, y = left, y+high+6
 		}
@@ -154,6 +168,9 @@ func (v *trafficView) ring(c *traffic.Channel, channels []int, left, y float64) 
 	}
 	return y + high + 9
 }
+
+// maxStretches is how many changes of host of one ring are drawn.
+const maxStretches = 32
 
 // crossing draws the arrow between two hosts with the numbers of the NICs.
 func (v *trafficView) crossing(s stretch, x, y, w, h float64) {

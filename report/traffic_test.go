@@ -54,7 +54,7 @@ func TestTraffic(t *testing.T) {
 	if err := TrafficText(&text, r, unit.GiB, TextOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"node0  mlx5_0  1536 MiB", "0, 1: 0 1 (0›0) 2 3 (0›0)", "0: 0 (1 =2-3)", "idle"} {
+	for _, want := range []string{"node0  mlx5_0   1.5 GiB", "0, 1: 0 1 (0›0) 2 3 (0›0)", "0: 0 (1 =2-3)", "idle"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, text.String())
 		}

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"busbar/cluster"
@@ -16,6 +17,7 @@ const (
 	maxTextNICs  = 64
 	maxTextFlows = 24
 	maxTextRings = 16
+	maxTreeText  = 1200 // bytes of one tree
 )
 
 // TrafficText prints a run's traffic for a terminal: NICs with what an all-reduce
@@ -35,6 +37,19 @@ func TrafficText(w io.Writer, r *traffic.Run, size unit.Bytes, o TextOptions) er
 		return p.b.String()
 	}))
 	return err
+}
+
+// roundBytes prints an amount with three digits.
+func roundBytes(b float64) string {
+	for _, u := range []struct {
+		size float64
+		name string
+	}{{1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
+		if b >= u.size {
+			return fmt.Sprintf("%.3g %s", b/u.size, u.name)
+		}
+	}
+	return fmt.Sprintf("%.0f B", b)
 }
 
 func (p *printer) transports(r *traffic.Run) {
@@ -61,7 +76,7 @@ func (p *printer) trafficNICs(v *trafficView, size unit.Bytes) {
 		if f == 0 {
 			return "-"
 		}
-		return unit.Bytes(f * float64(size)).String()
+		return roundBytes(f * float64(size))
 	}
 	shown := 0
 	for _, g := range v.likeHosts() {
@@ -157,7 +172,7 @@ func (p *printer) flows(v *trafficView, size unit.Bytes) {
 			if x == 0 {
 				return "-"
 			}
-			return unit.Bytes(x * float64(size)).String()
+			return roundBytes(x * float64(size))
 		}
 		name := func(h int) string {
 			if h < 0 {
@@ -196,8 +211,15 @@ func (p *printer) trafficRings(v *trafficView) {
 		}
 		var parts []string
 		list := v.stretches(c)
-		for _, s := range list {
+		for k, s := range list {
+			if k == maxStretches {
+				parts = append(parts, fmt.Sprintf("… and on, %d times more to another host", len(list)-k))
+				break
+			}
 			text := strings.Trim(fmt.Sprint(s.ranks), "[]")
+			if len(c.Ring) > maxTreeRanks {
+				text = traffic.Numbers(slices.Sorted(slices.Values(s.ranks)))
+			}
 			if len(list) > 1 {
 				text = fmt.Sprintf("%s (%s›%s)", text, dev(v.Run, s.out), dev(v.Run, s.in))
 			}
@@ -232,7 +254,11 @@ func (p *printer) trafficTrees(v *trafficView) {
 				same = append(same, v.Channels[k].Index)
 			}
 		}
-		p.para("  ", p.dim(traffic.Numbers(same)+": ")+v.treeText(c))
+		text := v.treeText(c)
+		if len(text) > maxTreeText {
+			text = text[:maxTreeText] + " … (--json has all)"
+		}
+		p.para("  ", p.dim(traffic.Numbers(same)+": ")+text)
 	}
 }
 

@@ -33,7 +33,11 @@ func (v *trafficView) trees(y float64) float64 {
 		what = "hosts, the root at the left; bytes go to the root and back"
 	}
 	y = v.section(y, "Trees", what)
-	shown := list[:min(len(list), maxTrees)]
+	most := maxTrees
+	if v.NRanks > maxTreeRanks && len(v.Hosts) > maxTreeRanks {
+		most = 2 // a picture of all would be meters high
+	}
+	shown := list[:min(len(list), most)]
 	forests := make([]forest, len(shown))
 	deep := 0
 	for i, c := range shown {

@@ -26,6 +26,7 @@ type benchRun struct {
 	nodes, per    int
 	gpu, library  string
 	transport     string
+	times         [2]map[float64][]float64 // by size: out of place, in place
 	sizes, micros []float64
 	inPlace       map[float64]float64
 	quotes        map[float64]evidence.Quote
@@ -58,8 +59,6 @@ func (c *doctorBenchCmd) runs(e *env) ([]*benchRun, error) {
 	quotes, why := tableQuotes(name, c.Op, data)
 	index := map[string]*benchRun{}
 	var runs []*benchRun
-	times := map[*benchRun]map[float64][]float64{}
-	inPlace := map[*benchRun]map[float64][]float64{}
 	for _, r := range list {
 		nodes, per, err := c.shape(r)
 		if err != nil {
@@ -68,48 +67,61 @@ func (c *doctorBenchCmd) runs(e *env) ([]*benchRun, error) {
 		key := fmt.Sprint(r.Op, r.Dtype, nodes, per, r.Transport, r.Algo, r.Library)
 		b := index[key]
 		if b == nil {
-			b = &benchRun{source: name, op: r.Op, dtype: cmp.Or(r.Dtype, "float"), nodes: nodes, per: per, library: r.Library, transport: r.Transport, inPlace: map[float64]float64{}, quotes: quotes[r.Op.String()], unsure: why}
+			b = &benchRun{source: name, op: r.Op, dtype: cmp.Or(r.Dtype, "float"), nodes: nodes, per: per, library: r.Library, transport: r.Transport, quotes: quotes[r.Op.String()], unsure: why}
+			b.times[0], b.times[1] = map[float64][]float64{}, map[float64][]float64{}
 			if r.Machine != nil {
 				b.gpu = r.Machine.GPU
 			}
-			index[key], times[b], inPlace[b] = b, map[float64][]float64{}, map[float64][]float64{}
+			index[key] = b
 			runs = append(runs, b)
 		}
-		to := times[b]
-		if r.InPlace {
-			to = inPlace[b]
-		}
-		micros := r.Time.Mean
-		if r.Time.Median > 0 {
-			micros = r.Time.Median
-		}
-		to[float64(r.Size)] = append(to[float64(r.Size)], micros)
-		if r.Wrong != nil {
-			b.wrong += *r.Wrong
-		}
+		b.add(r)
 	}
 	for _, b := range runs {
-		if len(times[b]) == 0 {
-			times[b] = inPlace[b]
-		}
-		for size, list := range inPlace[b] {
-			b.inPlace[size] = middleOf(list)
-		}
-		for size, list := range times[b] {
-			if size > 0 && middleOf(list) > 0 {
-				b.sizes = append(b.sizes, size)
-			}
-		}
-		slices.Sort(b.sizes)
-		for _, size := range b.sizes {
-			b.micros = append(b.micros, middleOf(times[b][size]))
-		}
+		b.finish()
 	}
 	runs = slices.DeleteFunc(runs, func(b *benchRun) bool { return len(b.sizes) == 0 || b.nodes*b.per < 2 })
 	if len(runs) == 0 {
 		return nil, fmt.Errorf("%s: no row of two ranks and more with a size and a time above 0", name)
 	}
 	return runs, nil
+}
+
+// add takes one row.
+func (b *benchRun) add(r *result.Record) {
+	to := b.times[0]
+	if r.InPlace {
+		to = b.times[1]
+	}
+	micros := r.Time.Mean
+	if r.Time.Median > 0 {
+		micros = r.Time.Median
+	}
+	to[float64(r.Size)] = append(to[float64(r.Size)], micros)
+	if r.Wrong != nil {
+		b.wrong += *r.Wrong
+	}
+}
+
+// finish takes the median of repeated sizes, out of place where that was measured.
+func (b *benchRun) finish() {
+	b.inPlace = map[float64]float64{}
+	for size, list := range b.times[1] {
+		b.inPlace[size] = middleOf(list)
+	}
+	times := b.times[0]
+	if len(times) == 0 {
+		times = b.times[1]
+	}
+	for size, list := range times {
+		if size > 0 && middleOf(list) > 0 {
+			b.sizes = append(b.sizes, size)
+		}
+	}
+	slices.Sort(b.sizes)
+	for _, size := range b.sizes {
+		b.micros = append(b.micros, middleOf(times[size]))
+	}
 }
 
 func middleOf(list []float64) float64 {

@@ -74,6 +74,9 @@ func TestReaderError(t *testing.T) {
 func TestBare(t *testing.T) {
 	for in, want := range map[string]string{
 		"[1,0]<stdout>:# x":                  "# x",
+		"node0:1| # x":                       "# x",
+		"node0|":                             "",
+		"a | b":                              "a | b",
 		"[1,12]<stderr>: x":                  " x",
 		"7: timsnt8 x":                       "timsnt8 x",
 		" 0:     0 114.41":                   "    0 114.41",

@@ -104,6 +104,9 @@ func iommu(c *Case) *Finding {
 		f.Cause = "The speed changed with the kernel: newer kernels turn the IOMMU's translation on by default and take GPU memory by DMA-BUF instead of nvidia-peermem. " + f.Cause
 	case c.in("geforce", "pcie-gpu") && hang && !c.multinodeTold():
 		f.Severity, f.Confidence, f.Evidence = Warn, 0.55, c.told("geforce", "pcie-gpu", "hang")
+	case c.corruptsInside():
+		f.Severity, f.Confidence, f.Evidence = Warn, 0.6, c.told("wrong", "geforce", "pcie-gpu", "epyc")
+		f.Cause = "Data is wrong between GPUs of one host that talk over PCIe: writes to a peer that the IOMMU redirects are lost without an error. " + f.Cause
 	case c.about("iommu"):
 		f.Severity, f.Confidence, f.Evidence = Warn, 0.5, c.told("iommu")
 	case hang && !c.multinodeTold() && !c.in("container", "mpi") && !c.Has(evidence.Topic, evidence.TorchError, evidence.Watchdog, evidence.NVLSFailure):
@@ -173,7 +176,7 @@ func gdrOff(c *Case) *Finding {
 		f.Confidence = 0.9
 	case off != nil && on == nil && direct == nil && (needed && c.hosts > 1 || c.about("gdr")):
 		f.Confidence = 0.8
-	case off != nil && on == nil && direct == nil && c.Log == nil:
+	case off != nil && on == nil && direct == nil && (c.Log == nil || c.Told):
 		f.Confidence = 0.8
 	case idle != nil && (c.is("slow") || c.about("gdr")):
 		f.Confidence = 0.75
@@ -405,6 +408,9 @@ func vmTopology(c *Case) *Finding {
 		f.Cause = "A bus id of the topology file is not on this machine: the file was made for another one, or its GPU tags and bus ids are the host's. " + f.Cause
 	case c.in("vm") && (c.slow() || c.is("hang", "crash") || c.about("gdr") && !c.about("howto")):
 		f.Evidence = c.told("vm", "slow", "drop", "onenic")
+	case c.Has(evidence.NoLinkSpeed) && c.Told:
+		f.Evidence = c.quotes(evidence.NoLinkSpeed)
+		f.Cause = "The speed of PCIe links is unknown here, as it is in virtual machines and with old kernels, so NCCL cannot rank its ways. " + f.Cause
 	case c.in("vm") && c.about("topofile", "onenic", "numa", "topology"):
 		f.Evidence = c.told("vm", "topofile")
 		if !c.is("slow", "crash", "hang") && (c.about("howto") || !c.about("onenic", "numa", "topology", "topofile")) {

@@ -20,7 +20,7 @@ var byCategory = map[string][]string{
 	"mtu":                   {"mtu-mismatch"},
 	"shm":                   {"shm-too-small"},
 	"memlock":               {"memlock", "queue-memory", "registration"},
-	"container":             {"container-no-rdma"},
+	"container":             {"container-no-rdma", "nodes-miscounted", "address-family"},
 	"socket-fallback":       {"socket-fallback", "libfabric", "ib-disabled", "ib-device-unusable"},
 	"bandwidth-expectation": {"two-node-tree", "near-line-rate", "as-predicted", "duplex-figure", "slow-network", "tcp-cpu-bound", "small-messages", "one-gpu-limit"},
 	"bonding":               {"bond-one-port"},

@@ -200,6 +200,13 @@ func nvlinkFault(c *Case) *Finding {
 			}
 		}
 	}
+	if c.about("nvlinkdown") && !c.is("wrong") {
+		return &Finding{
+			Severity: Warn, Confidence: 0.7, Title: "NVLink is down between GPUs of a host",
+			Cause: "With a link down NCCL builds fewer channels, or goes through PCIe and host memory, and every collective of the job waits for that host.",
+			Fix:   "nvidia-smi nvlink --status and --errorcounters on that host; reset the GPU, reboot, replace; drain it.", Evidence: c.told("nvlinkdown", "slow"),
+		}
+	}
 	return nil
 }
 

@@ -22,7 +22,7 @@ var byCategory = map[string][]string{
 	"memlock":               {"memlock", "queue-memory", "registration"},
 	"container":             {"container-no-rdma", "nodes-miscounted", "address-family"},
 	"socket-fallback":       {"socket-fallback", "libfabric", "ib-disabled", "ib-device-unusable"},
-	"bandwidth-expectation": {"two-node-tree", "near-line-rate", "duplex-figure", "slow-network", "tcp-cpu-bound", "small-messages", "one-gpu-limit"},
+	"bandwidth-expectation": {"two-node-tree", "near-line-rate", "as-predicted", "duplex-figure", "slow-network", "tcp-cpu-bound", "small-messages", "one-gpu-limit"},
 	"bonding":               {"bond-one-port"},
 	"single-nic":            {"single-nic", "nic-shared"},
 	"algorithm":             {"ring-or-tree", "graph-search", "nccl-regression", "algorithm-forced", "linear-growth"},

@@ -7,7 +7,7 @@ import "strings"
 // in a program's output says nothing.
 func seenWords() []seen {
 	rows := []seen{
-		symptom("hang", "hang|stuck|deadlock|freez|frozen|never return|never finish|blocks forever|no progress|stall", `\bhang(?:s|ing)?\b|\bhung\b|stuck|deadlock|freez|frozen|never (?:returns?|finish)|blocks? forever|no progress|\bstall`),
+		symptom("hang", "hang|stuck|deadlock|freez|frozen|never |blocks forever|no progress|stall|prints nothing|others wait", `prints nothing|others wait|never (?:starts?|connects?|completes?|joins?)|\bhang(?:s|ing)?\b|\bhung\b|stuck|deadlock|freez|frozen|never (?:returns?|finish)|blocks? forever|no progress|\bstall`),
 		symptom("slow", "slow|poor|low|below|only|instead of|less|hal|drop|fall|fell|degrad|bad perf|reaches|saturat|limit|bottleneck|gives|worse|max busbw|average|capped|plateau|underperform|far from|stops at|not |unable|cannot|never|n't|bandwidth issue|performance issue|tcp speed|a third|a quarter|drags|loses|collapse|longer|takes|%", `slow|poor|\blow\b|below|\bonly\b|instead of|less than|\bhal(?:f|ves|ved)\b|drops?\b|\bf[ae]lls?\b|degrad|bad perf|reaches (?:\d|half)|saturates? at|limited to|extremely low|\blower\b|worse|\bgives \d|max busbw|average \d|capped|plateau|underperform|far from|stops at|(?:bandwidth|performance) issue|TCP speed|a third|a quarter|\bdrags\b|loses \d|collaps|\blonger\b|(?:not|n't|unable to|cannot|never) (?:reach|get|achieve|use|saturate)\w* (?:the )?(?:full |network |ideal |theoretical |expected )?(?:\w+ )?(?:bandwidth|performance|speed)|(?:at|reach(?:es)?|gets?|about) (?:about )?\d{1,2} ?%|\d+x slower|takes \d+ ?(?:s|ms|min|h)\b`),
 		symptom("drop", "->|drop|fall|regress|slower than|after the|after upgrad|upgrade|between nccl|than 2.", `drops? from|falls? from|from ~?\d[\d.]* to ~?\d|regress|\d+x slower than|after (?:the |an? )?[\w. ]{0,24}(?:upgrade|update)|between NCCL|\d+(?:\.\d+)? ?(?:GB/s|h)? ?-> ?\d|bandwidth drop|slower with 2\.|slower than 2\.`),
 		symptom("crash", "crash|abort|segfault|fail|error|unhandled|exception", `crash|abort|segfault|\bfail(?:s|ed|ure)?\b|\berrors?\b|unhandled|exception`),
@@ -25,7 +25,7 @@ func seenWords() []seen {
 		told(Setting, "gcp", "tcpx|a3 high|a3 mega|a3-", `(?i)tcpxo?\b|A3 (?:high|mega|ultra)|a3-(?:high|mega|ultra)gpu`),
 		told(Setting, "tcp", "tcp|ethernet|socket|iperf|gbe", `(?i)\btcp\b|ethernet|\bsockets\b|iperf|\d+ ?GbE`),
 		told(Setting, "mpi", "mpirun|mpi ", `(?i)mpirun|\bMPI\b`),
-		told(Setting, "multinode", "multi-node|nodes|node|inter-node|cross-node|multinode|racks|cluster|hosts|machine|servers|workers|pods|computers|instances|vms|dgx|hgx|x8 |x4 ", `(?i)multi-?node|\b(?:[2-9]|\d{2,4}|two|three|four|six|eight|both)[ -](?:[A-Z][\w-]* )?(?:nodes?|hosts|machines|servers|workers|pods|computers|instances|VMs)\b|\b(?:[2-9]|two|four|eight) ?x? ?(?:DGX|HGX)|multi-?machine|between (?:nodes|racks|hosts)|(?:inter|cross)-?node|several nodes|across (?:nodes|hosts|machines)|\b\d+x\d+ [A-Z]|racks|\bcluster\b`),
+		told(Setting, "multinode", "multi-node|nodes|node|inter-node|cross-node|multinode|racks|cluster|hosts|machine|servers|workers|pods|computers|instances|vms|dgx|hgx|x8 |x4 ", `(?i)multi-?node|\b(?:[2-9]|\d{2,4}|two|three|four|six|eight|both)[ -](?:[A-Z][\w-]* )?(?:nodes?|hosts|machines|servers|workers|pods|computers|instances|VMs)\b|\b(?:[2-9]|two|four|eight) ?x? ?(?:DGX|HGX)|multi-?machine|(?:between|across|over) (?:several |all |the )?(?:nodes|racks|hosts|machines|servers|switches)|(?:inter|cross)-?node|several nodes|across (?:nodes|hosts|machines)|\b\d+x\d+ [A-Z]|racks|\bcluster\b`),
 		told(Setting, "alltoall", "alltoall|all-to-all|all_to_all", `(?i)all-?_?to-?_?all`),
 		told(Setting, "reducescatter", "reduce_scatter|reduce-scatter|reducescatter|gather", `(?i)reduce[_-]?scatter|\bgather\b`),
 		told(Setting, "amd-gpu", "mi100|mi200|mi210|mi250|mi300|rccl|rocm|amd gpu", `(?i)\bMI\d{2,3}[AX]?\b|rccl|rocm|AMD (?:gpu|set-?up)`),
@@ -90,7 +90,7 @@ var topics = [][3]string{
 	{"howto", "how|what is|question", `^(?:how (?:to|do|can|should)|what is|question)|\?$`},
 	{"topology", "topology|topo -m|pcie levels|pci tree", `topology|topo -m|PCIe levels|PCI tree|NUMA .{0,16}-1`},
 	{"topolimit", "node limit|xml node", `XML node limit|topology XML.{0,30}limit`},
-	{"nvlinkdown", "nvlink", `NVLink (?:is |was )?(?:down|fail\w*|broken?|dead|lost|fault)|one NVLink|(?:failed|broken|degraded) NVLink`},
+	{"nvlinkdown", "nvlink", `NVLink (?:is |was |shows )?(?:down|inactive|fail\w*|broken?|dead|lost|fault)|one NVLink|(?:failed|broken|degraded) NVLink`},
 	{"flap", "flap", `\bflap`},
 	{"crossrail", "cross-rail|cross rail|crossrail|crossnic|cross_nic| rail", `cross-?rail|\bcross_?nic|(?:leave|leaves|off) (?:the|their) rail|not on the same rail`},
 	{"crossnic", "crossnic", `crossNic ?= ?[01]`},
@@ -115,6 +115,9 @@ var topics = [][3]string{
 	{"linear", "linearly|world size|small|middle|medium", `scales? linearly|with (?:the )?world size|(?:small|middle|medium|mid)(?:-| )?(?:sized?|messages?)?\w* .{0,50}(?:fall|drop|decreas|slow|grow|worse)\w* .{0,30}(?:nodes|ranks|GPUs)`},
 	{"payload", "small payload|small message|bucket|tiny", `small (?:payload|message)s?|bucket`},
 	{"duplex", "advertised|theoretical|900 gb|600 gb|1800 gb|1.8 tb|bidirectional|spec|datasheet", `advertised|theoretical (?:nvlink|aggregate)|bidirectional|(?:spec(?: sheet)?|datasheet|data sheet|NVLink).{0,24}\b(?:600|900|1800) ?GB`},
+	{"pcielow", "pcie|gen1|gen2|gen3|downgrad|x8|x4", `(?:runs?|running|trained|negotiated|stuck|linked|only) (?:at|as|with)? ?(?:PCIe )?(?:Gen ?[1-4]\b|x[1248]\b)|PCIe Gen ?[1-4] x[1248]\b|width x[1248]\b|link (?:is |was )?downgraded`},
+	{"midlink", "25gbe|40gbe|25 gbe|40 gbe|25g ethernet", `\b(?:25|40) ?(?:GbE|Gb?(?:it)? ?Ethernet)`},
+	{"pinned", "pinned|bound to", `(?:pinned|bound) to (?:the )?(?:wrong|other|NUMA|node|socket|core|CPU)`},
 	{"slowlink", "gbe|gigabit|gbit|ethernet", `\b(?:1|2\.5|5|10) ?(?:GbE|Gb(?:it)? ?Ethernet|GBASE)|\bgigabit\b|\b(?:1|10) ?Gb(?:it)?(?:/s|ps)? (?:link|network|switch|Ethernet)`},
 	{"traffic", "logging|telemetry|data loading|storage traffic|nfs|other traffic", `(?:logging|telemetry|data loading|storage|NFS|checkpoint\w*) (?:traffic )?.{0,40}(?:same (?:network|interface|nic|fabric))|other traffic|share(?:s|d)? .{0,20}(?:network|interface) with`},
 	{"oversub", "oversubscri", `oversubscri`},

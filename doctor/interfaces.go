@@ -45,6 +45,12 @@ func (c *Case) whyUnreachable(value string) string {
 // otherInterface fills in a finding where people tell that traffic takes another
 // interface than the one they want.
 func (c *Case) otherInterface(f *Finding) bool {
+	if c.about("vpn") && (c.slow() || c.broken()) {
+		f.Title = "An address of a VPN or tunnel is in use"
+		f.Cause = "A VPN makes an interface of its own and often the default route: programs that ask the kernel for \"my address\" get the tunnel's, which peers cannot reach, or only slowly and through NAT."
+		f.Severity, f.Confidence, f.Evidence = Warn, 0.7, append(c.told("vpn"), c.quotes("NCCL_SOCKET_IFNAME", evidence.Rendezvous)...)
+		return true
+	}
 	if !c.about("wrongif") || !c.slow() && !c.broken() {
 		return false
 	}

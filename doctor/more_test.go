@@ -36,6 +36,11 @@ func TestMoreFaults(t *testing.T) {
 		{"all-reduce is slow until NCCL_TOPO_FILE is set", "vm-topology"},
 		{"all-reduce is slow across racks\nNCCL_IB_ADAPTIVE_ROUTING=1 improves it", "fabric"},
 		{"traffic of a job on two hosts is slow and leaves by eno1 although enp2s0 is set", "wrong-interface"},
+		{"startup hangs while a VPN is active", "wrong-interface"},
+		{"two containers on the same host are slow together", "nodes-miscounted"},
+		{"sums are wrong values when two RTX A5000 exchange data", "iommu"},
+		{warn + "Call to ibv_create_cq failed with error Operation not permitted", "memlock"},
+		{"InfiniBand\nthe job does not use it\nh1:7:9 [0] NCCL INFO Using network Socket", "socket-fallback"},
 	} {
 		r := examine(t, c.text)
 		if i := slices.Index(ids(r), c.want); i < 0 || i > 1 {

@@ -200,6 +200,13 @@ func nvlinkFault(c *Case) *Finding {
 			}
 		}
 	}
+	if c.about("nvlinkdown") && !c.is("wrong") {
+		return &Finding{
+			Severity: Warn, Confidence: 0.7, Title: "NVLink is down between GPUs of a host",
+			Cause: "With a link down NCCL builds fewer channels, or goes through PCIe and host memory, and every collective of the job waits for that host.",
+			Fix:   "nvidia-smi nvlink --status and --errorcounters on that host; reset the GPU, reboot, replace; drain it.", Evidence: c.told("nvlinkdown", "slow"),
+		}
+	}
 	return nil
 }
 
@@ -239,6 +246,9 @@ func memlockLow(c *Case) *Finding {
 		f.Cause = "Pages could not be pinned: a long-term pin must first move them out of memory reserved for contiguous allocation (CMA), which fails when little memory is free. " + f.Cause
 	case c.unexplained("ibv_create_cq", "ibv_create_qp", "ibv_reg_mr") != nil:
 		f.Confidence, f.Evidence = 0.7, c.quotes(c.unexplained("ibv_create_cq", "ibv_create_qp", "ibv_reg_mr"), low)
+	case c.failed("permission", "ibv") != nil:
+		f.Confidence, f.Evidence = 0.75, c.quotes(c.failed("permission", "ibv"), low)
+		f.Cause = "The kernel did not permit it: the container lacks the capability IPC_LOCK, or rights on /dev/infiniband. " + f.Cause
 	case low != nil && (c.broken() || c.rdma()):
 		f.Severity, f.Confidence = Warn, 0.7
 	case c.about("memlock") && c.is("crash"):

@@ -176,3 +176,9 @@ func (c *Case) thinNetwork() *Finding {
 		Fix:   "A faster network (RDMA) between the hosts; else fewer bytes (gradient accumulation, compression, sharding inside a host) or training on one host.", Evidence: c.told("thinnet", "slow"),
 	}
 }
+
+// corruptsInside reports wrong values between GPUs of one host of which nothing
+// speaks for a protocol.
+func (c *Case) corruptsInside() bool {
+	return c.is("wrong") && !c.multinodeTold() && c.in("geforce", "pcie-gpu", "epyc", "amd-host") && !c.in("nvswitch") && !c.about("ll128", "nvlinkdown") && c.value("NCCL_PROTO") == "" && !c.Has(evidence.Hurts, evidence.Release)
+}

@@ -193,6 +193,8 @@ func socketFallback(c *Case) *Finding {
 		Evidence: c.quotes(o, over, evidence.NoIB),
 	}
 	switch {
+	case !c.multinode() && c.Told && c.in("ib", "roce", "efa") && !c.in("tcp"):
+		f.Severity, f.Confidence = Warn, 0.7
 	case !c.multinode():
 		return nil
 	case c.rdma() && c.hosts > 1, c.Has(evidence.IBUsing), c.slow() && !c.in("tcp"):

@@ -10,8 +10,8 @@ import (
 // pcieRules are about the way between GPU, NIC and memory inside a host.
 func pcieRules() []Rule {
 	return []Rule{
-		{"acs", "ACS bits of bridges, completion error 4, a slow or failing GPUDirect path", "PCIe ACS sends GPU–NIC and GPU–GPU traffic through the root complex", trouble + "#pci-access-control-services-acs", []string{"nccl-error", "gdr-off", "p2p-off", "collective-timeout", "wire-faster-than-nccl", "p2p-hang"}, acs},
-		{"iommu", "the kernel's command line and messages, RCCL's warning, P2P that hangs", "an IOMMU translates traffic between devices", trouble + "#pci-access-control-services-acs", []string{"nccl-error", "p2p-off", "collective-timeout", "p2p-hang"}, iommu},
+		{"acs", "ACS bits of bridges, completion error 4, a slow or failing GPUDirect path", "PCIe ACS sends GPU–NIC and GPU–GPU traffic through the root complex", trouble + "#pci-access-control-services-acs", []string{"nccl-error", "gdr-off", "p2p-off", "collective-timeout", "wire-faster-than-nccl"}, acs},
+		{"iommu", "the kernel's command line and messages, RCCL's warning, P2P that hangs", "an IOMMU translates traffic between devices", trouble + "#pci-access-control-services-acs", []string{"nccl-error", "p2p-off", "collective-timeout"}, iommu},
 		{"p2p-hang", "a hang with P2P on GeForce cards", "the driver reports peer access that does not work", envGuide + "#nccl-p2p-disable", []string{"collective-timeout"}, p2pHang},
 		{"gdr-off", "NCCL's lines about GPUDirect RDMA, the peer memory module, half the expected rate", "GPUDirect RDMA is off: traffic goes through host memory", "https://docs.nvidia.com/cuda/gpudirect-rdma/", nil, gdrOff},
 		{"dmabuf", "ibv_reg_dmabuf_mr that is not supported", "the RDMA driver is too old for DMA-BUF", envGuide + "#nccl-dmabuf-enable", []string{"nccl-error", "gdr-off"}, dmabuf},
@@ -104,6 +104,9 @@ func iommu(c *Case) *Finding {
 		f.Cause = "The speed changed with the kernel: newer kernels turn the IOMMU's translation on by default and take GPU memory by DMA-BUF instead of nvidia-peermem. " + f.Cause
 	case c.in("geforce", "pcie-gpu") && hang && !c.multinodeTold():
 		f.Severity, f.Confidence, f.Evidence = Warn, 0.55, c.told("geforce", "pcie-gpu", "hang")
+	case c.corruptsInside():
+		f.Severity, f.Confidence, f.Evidence = Warn, 0.6, c.told("wrong", "geforce", "pcie-gpu", "epyc")
+		f.Cause = "Data is wrong between GPUs of one host that talk over PCIe: writes to a peer that the IOMMU redirects are lost without an error. " + f.Cause
 	case c.about("iommu"):
 		f.Severity, f.Confidence, f.Evidence = Warn, 0.5, c.told("iommu")
 	case hang && !c.multinodeTold() && !c.in("container", "mpi") && !c.Has(evidence.Topic, evidence.TorchError, evidence.Watchdog, evidence.NVLSFailure):
@@ -173,7 +176,7 @@ func gdrOff(c *Case) *Finding {
 		f.Confidence = 0.9
 	case off != nil && on == nil && direct == nil && (needed && c.hosts > 1 || c.about("gdr")):
 		f.Confidence = 0.8
-	case off != nil && on == nil && direct == nil && c.Log == nil:
+	case off != nil && on == nil && direct == nil && (c.Log == nil || c.Told):
 		f.Confidence = 0.8
 	case idle != nil && (c.is("slow") || c.about("gdr")):
 		f.Confidence = 0.75
@@ -271,6 +274,13 @@ func dmabuf(c *Case) *Finding {
 
 func pcieDowngraded(c *Case) *Finding {
 	o := c.First(evidence.LinkDegraded)
+	if o == nil && c.about("pcielow") {
+		return &Finding{
+			Severity: Warn, Confidence: 0.7, Title: "A PCIe link runs below its capability",
+			Cause: "A NIC or GPU on fewer lanes or an older generation than it can do is bound by that: x8 of generation 3 carries 8 GB/s, a port of 100 Gb/s needs 12.5.",
+			Fix:   "lspci -vvv: LnkCap against LnkSta; another slot, riser or BIOS bifurcation; reseat.", Evidence: c.told("pcielow"),
+		}
+	}
 	if o == nil {
 		return nil
 	}
@@ -305,8 +315,11 @@ func numa(c *Case) *Finding {
 		if c.hurts("p2p") || c.in("epyc") {
 			f.Confidence = 0.65
 		}
-	case c.about("numa") && c.slow() && !c.in("vm"):
-		f.Confidence, f.Evidence = 0.65, c.told("numa", "slow")
+	case c.about("numa") && (c.slow() || c.about("pinned")) && !c.in("vm") && !c.is("hang", "crash"):
+		f.Confidence, f.Evidence = 0.55, c.told("numa", "slow")
+		if c.slow() {
+			f.Confidence = 0.65
+		}
 	case c.in("pcie-gpu") && c.in("reducescatter") && c.is("drop"):
 		f.Confidence, f.Evidence = 0.4, c.told("pcie-gpu", "drop")
 	default:
@@ -395,6 +408,9 @@ func vmTopology(c *Case) *Finding {
 		f.Cause = "A bus id of the topology file is not on this machine: the file was made for another one, or its GPU tags and bus ids are the host's. " + f.Cause
 	case c.in("vm") && (c.slow() || c.is("hang", "crash") || c.about("gdr") && !c.about("howto")):
 		f.Evidence = c.told("vm", "slow", "drop", "onenic")
+	case c.Has(evidence.NoLinkSpeed) && c.Told:
+		f.Evidence = c.quotes(evidence.NoLinkSpeed)
+		f.Cause = "The speed of PCIe links is unknown here, as it is in virtual machines and with old kernels, so NCCL cannot rank its ways. " + f.Cause
 	case c.in("vm") && c.about("topofile", "onenic", "numa", "topology"):
 		f.Evidence = c.told("vm", "topofile")
 		if !c.is("slow", "crash", "hang") && (c.about("howto") || !c.about("onenic", "numa", "topology", "topofile")) {

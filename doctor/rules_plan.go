@@ -83,6 +83,13 @@ func planDiffers(c *Case) *Finding {
 }
 
 func nodesMiscounted(c *Case) *Finding {
+	if c.about("samehost") && c.slow() {
+		return &Finding{
+			Severity: Warn, Confidence: 0.7, Title: "Containers of one host may count as two hosts",
+			Cause: "NCCL tells hosts apart by host name and boot id. Containers with names of their own look like different hosts, and their GPUs then talk through the network instead of NVLink or P2P.",
+			Fix:   "One container for the GPUs of a host; or NCCL_HOSTID set to the host's name, with IPC namespace and /dev/shm shared.", Evidence: c.told("samehost", "slow"),
+		}
+	}
 	if c.Log == nil {
 		return nil
 	}

@@ -113,7 +113,7 @@ func (c *Case) slowRank() (rank int, ratio float64, q evidence.Quote) {
 }
 
 func collectiveTimeout(c *Case) *Finding {
-	if !c.Has(evidence.Watchdog) {
+	if !c.Has(evidence.Watchdog, evidence.Missing) {
 		return nil
 	}
 	f := &Finding{
@@ -121,7 +121,10 @@ func collectiveTimeout(c *Case) *Finding {
 		Cause: "The watchdog of PyTorch ended the job: a rank died, hangs elsewhere (data loading, a checkpoint), took another branch, or its network failed. The rank that did not print the message is the one to look at.",
 		Fix:   "Look at the log of the missing rank first; TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and the flight recorder name the collective; py-spy dump on it. A longer time-out only helps where a rank is slow for a known reason.",
 	}
-	f.Evidence = c.quotes(evidence.Watchdog)
+	f.Evidence = c.quotes(evidence.Missing, evidence.Watchdog)
+	if o := c.First(evidence.Missing); o != nil {
+		f.Where, f.Confidence = "missing: rank "+strings.TrimSpace(o.Arg(0)), 0.8
+	}
 	reported := map[int]bool{}
 	least, most := "", ""
 	for _, o := range c.All(evidence.Watchdog) {

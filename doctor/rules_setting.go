@@ -80,6 +80,8 @@ func ll128(c *Case) *Finding {
 	case wrong && (c.hurts("nccl_p2p") || c.hurts("nccl_pxn") || c.hurts("nccl_")):
 		f.Confidence, f.Severity, f.Evidence = 0.6, Warn, append(c.quotes(evidence.Hurts), c.told("wrong")...)
 		f.Title = "Wrong results: a fault of this release's protocol (LL128) on this path"
+	case c.corruptsInside():
+		return nil // see iommu; LL128 needs NVLink
 	case wrong:
 		f.Confidence, f.Severity, f.Evidence = 0.55, Warn, append(c.quotes(evidence.TableWrong), c.told("wrong")...)
 	case forced:

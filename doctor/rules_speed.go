@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"busbar/evidence"
+	"busbar/unit"
 )
 
 // speedRules are about rates: what was measured against what can be.
@@ -12,6 +13,7 @@ func speedRules() []Rule {
 	return []Rule{
 		{"two-node-tree", "a rate above what the NICs carry on two nodes, tree against ring", "on two nodes a tree sends half as much over the network: expected", "https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md", nil, twoNodeTree},
 		{"near-line-rate", "a rate of 70 % of the line or more", "the rate is near what the hardware gives: expected", "https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md", []string{"gdr-off"}, nearLine},
+		{"as-predicted", "a rate beside the machine it was measured on", "the rate is what the machine is predicted to give: expected", "docs/accuracy.md", []string{"gdr-off"}, asPredicted},
 		{"duplex-figure", "a rate beside the figure of an advertisement", "the advertised figure counts both directions", "https://www.nvidia.com/en-us/data-center/nvlink/", nil, duplexFigure},
 		{"slow-network", "iperf or a rate of the wire itself", "the network itself is slow", "https://iperf.fr/", []string{"socket-fallback"}, slowNetwork},
 		{"tcp-cpu-bound", "TCP on a fast link", "sockets are bound by the CPU", envGuide + "#nccl-socket-nthreads", nil, tcpBound},
@@ -78,6 +80,40 @@ func nearLine(c *Case) *Finding {
 	}
 }
 
+// asPredicted compares the best rate that is told of with what the machine should
+// give, where all of the machine is told.
+func asPredicted(c *Case) *Finding {
+	if !c.Told || len(c.Figures) == 0 || len(c.Changes) > 0 || c.is("hang", "crash", "unstable", "drop", "wrong") || c.in("vm") {
+		return nil
+	}
+	m := c.machine()
+	if m == nil || len(m.assumed) > 0 {
+		return nil
+	}
+	best := 0.0
+	for _, f := range c.Figures {
+		if f.Tool == "wire" || f.Expected || f.Bits {
+			return nil // another comparison
+		}
+		best = max(best, f.GBps)
+	}
+	times, err := c.times(m, nil, c.settings(nil))
+	if err != nil {
+		return nil
+	}
+	last := len(costSizes) - 1
+	n := float64(m.nodes * m.per)
+	busbw := 2 * (n - 1) / n * float64(costSizes[last]) / (float64(times[last]) / float64(unit.Second)) / 1e9
+	if best < 0.75*busbw || best > 1.4*busbw {
+		return nil
+	}
+	return &Finding{
+		Severity: Note, Confidence: 0.65, Title: fmt.Sprintf("Expected: %.0f GB/s is what this machine is predicted to give", best),
+		Cause: fmt.Sprintf("The model gives %.0f GB/s of bus bandwidth for a large all-reduce on %v; the measured rate is within its margin.", busbw, m),
+		Fix:   "None needed; busbar predict shows the other sizes.", Evidence: c.figureQuotes(),
+	}
+}
+
 // toldOf is the share in "600 Gb/s of 800".
 func (c *Case) toldOf() float64 {
 	for _, f := range c.Figures {
@@ -118,6 +154,13 @@ func slowNetwork(c *Case) *Finding {
 		}
 	}
 	if slow == nil {
+		if c.about("midlink") && c.slow() && !c.in("ib", "roce") && c.in("multinode") && !c.about("slowlink") {
+			return &Finding{
+				Severity: Warn, Confidence: 0.5, Title: "The network is slow for this job: 25 or 40 Gb/s",
+				Cause: "25 GbE carries 3 GB/s and 40 GbE 5 GB/s at best, for all GPUs of a host together; sharded training moves the parameters several times a step over it.",
+				Fix:   "busbar need says which network the job needs; RDMA instead of TCP; shard inside a host and replicate across (hybrid sharding).", Evidence: c.told("midlink", "slow"),
+			}
+		}
 		if c.about("slowlink") && c.slow() && !c.in("ib", "roce") {
 			return &Finding{
 				Severity: Warn, Confidence: 0.7, Title: "The network itself is slow: 10 Gb/s or less",

@@ -21,6 +21,9 @@ const sure = 0.65
 
 // suspects are findings for the likeliest causes, as many as are missing to two.
 func (c *Case) suspects(found []Finding) []Finding {
+	if c.about("howto") && !c.is("slow", "drop", "hang", "crash", "timeout", "unstable", "wrong") {
+		return nil // a question, not a complaint
+	}
 	have := map[string]bool{}
 	serious := 0
 	for _, f := range found {
@@ -58,7 +61,7 @@ func (c *Case) suspects(found []Finding) []Finding {
 }
 
 // expected are findings that say that nothing is wrong.
-var expected = map[string]bool{"two-node-tree": true, "near-line-rate": true, "duplex-figure": true, "small-messages": true, "one-gpu-limit": true}
+var expected = map[string]bool{"two-node-tree": true, "near-line-rate": true, "as-predicted": true, "duplex-figure": true, "small-messages": true, "one-gpu-limit": true}
 
 // when gives a share where all of the conditions hold.
 func when(share float64, conditions ...bool) float64 {
@@ -80,7 +83,7 @@ var suspectTable = []suspect{
 	},
 	{
 		"acs", func(c *Case) float64 {
-			return max(when(0.36, c.slow(), c.in("ib", "roce"), c.in("nvswitch")), when(0.34, c.slow(), c.in("ib", "roce")), when(0.3, c.is("crash"), c.in("ib", "roce")))
+			return max(when(0.36, c.slow(), c.in("ib", "roce"), c.in("nvswitch")), when(0.34, c.slow(), c.in("ib", "roce")), when(0.29, c.slow(), c.in("nvswitch"), c.multinodeTold()), when(0.3, c.is("crash"), c.in("ib", "roce")))
 		},
 		"Possibly: PCIe ACS or the IOMMU redirects traffic", "ACS on PCIe bridges or a translating IOMMU slow down or break GPUDirect RDMA and P2P.", acsFix,
 	},
@@ -167,6 +170,11 @@ var suspectTable = []suspect{
 	{
 		"nccl-regression", func(c *Case) float64 { return when(0.3, c.slow(), c.First(evidence.Release) != nil) },
 		"Possibly: a release of NCCL, driver or kernel", "the change came with a release.", "Go back to the release that worked and compare NCCL_DEBUG=INFO of both.",
+	},
+	{
+		"nvlink-fault", func(c *Case) float64 { return when(0.36, c.slow(), c.in("nvswitch"), !c.multinodeTold(), !c.in("vm")) },
+		"Possibly: NVLink is down or not used", "inside a host with NVSwitch only a lost link, P2P that is off, or too few channels cost this much.",
+		"nvidia-smi nvlink --status; NCCL_DEBUG=INFO: \"via P2P\" and the number of channels; unset NCCL_P2P_DISABLE, NCCL_MAX_NCHANNELS.",
 	},
 	{
 		"straggler", func(c *Case) float64 { return when(0.28, c.is("hang") || c.slow(), c.manyNodes()) },

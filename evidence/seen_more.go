@@ -7,21 +7,22 @@ import (
 
 // What is seen less often, or only tells something beside another line.
 const (
-	GIDInUse    Kind = "gid-in-use"   // class of the address in a completion's line
-	TestRank    Kind = "test-rank"    // rank, host: nccl-tests' list of devices
-	TestHeader  Kind = "test-header"  // nccl-tests began
-	Launched    Kind = "launched"     // processes that a command starts
-	BadOrdinal  Kind = "bad-ordinal"  // a GPU that is not there
-	TooNew      Kind = "too-new"      // a GPU for which the library has no code
-	NoFamily    Kind = "no-family"    // kind of address that the kernel does not offer
-	IPCFailure  Kind = "ipc-failure"  // memory of another process could not be opened
-	BARFull     Kind = "bar-full"     // memory of a GPU could not be mapped for a peer
-	Throttled   Kind = "throttled"    // why a GPU runs slower
-	ArpFull     Kind = "arp-full"     // the kernel's table of neighbours
-	NoPorts     Kind = "no-ports"     // none left
-	NoThreads   Kind = "no-threads"   // none left
-	DriverMix   Kind = "driver-mix"   // driver and libraries do not fit
-	CUMemFailed Kind = "cumem-failed" // memory that CUDA's virtual allocator refused
+	GIDInUse    Kind = "gid-in-use"    // class of the address in a completion's line
+	TestRank    Kind = "test-rank"     // rank, host: nccl-tests' list of devices
+	TestHeader  Kind = "test-header"   // nccl-tests began
+	Launched    Kind = "launched"      // processes that a command starts
+	BadOrdinal  Kind = "bad-ordinal"   // a GPU that is not there
+	TooNew      Kind = "too-new"       // a GPU for which the library has no code
+	NoFamily    Kind = "no-family"     // kind of address that the kernel does not offer
+	IPCFailure  Kind = "ipc-failure"   // memory of another process could not be opened
+	BARFull     Kind = "bar-full"      // memory of a GPU could not be mapped for a peer
+	Throttled   Kind = "throttled"     // why a GPU runs slower
+	ArpFull     Kind = "arp-full"      // the kernel's table of neighbours
+	NoPorts     Kind = "no-ports"      // none left
+	NoThreads   Kind = "no-threads"    // none left
+	DriverMix   Kind = "driver-mix"    // driver and libraries do not fit
+	NoLinkSpeed Kind = "no-link-speed" // a PCIe link of unknown speed
+	CUMemFailed Kind = "cumem-failed"  // memory that CUDA's virtual allocator refused
 )
 
 // seenMore is what fewer texts have.
@@ -42,6 +43,7 @@ func seenMore() []seen {
 		{kind: NoThreads, words: "pthread_create failed|can't start new thread|fork: retry|libgomp: thread creation failed|resource temporarily unavailable", pattern: `(?i)(pthread_create failed|can't start new thread|fork: retry|thread creation failed|(?:pthread_create|new thread|fork|clone)\b.{0,60}resource temporarily unavailable)`, take: none},
 		{kind: DriverMix, words: "driver version is insufficient|driver/library version mismatch|forward compatibility was attempted|unsupported ptx|undefined symbol: nccl|undefined symbol: cuda", take: none},
 		{kind: CUMemFailed, words: "cumem", pattern: `(?i)(cuMem(?:Create|Map|SetAccess|ImportFromShareableHandle|ExportToShareableHandle|HostAlloc)\w*.{0,80}(?:fail|error|not permitted|denied)|(?:fail|error).{0,60}cuMem(?:Create|Map|SetAccess|Import|Export))`, take: none},
+		{kind: NoLinkSpeed, words: "link_speed=|link_width=|max_link_speed", pattern: `(?:link_speed="(?:Unknown)?"|link_width="0"|could not read \S+/max_link_speed)`, take: none},
 		{kind: VerbsFailure, words: "completion queue|queue pair|protection domain|memory region", pattern: `(?i)(?:failed|unable|could not|couldn't|cannot) (?:to )?(?:create|allocate|register)(?: an?| the)? (completion queue|queue pair|protection domain|memory region)`, take: objects},
 	}
 }
@@ -74,7 +76,7 @@ const (
 func seenHelps() []seen {
 	return []seen{
 		{kind: Helps, words: "nccl_", pattern: `(?i)` + noMore + `\b(?:works?(?:ed)?|ok|fine|clean|pass(?:es)?|stable|solved|fixed|resolved|recovers?|recovered|runs|ran|succeeds?|gone|goes away|disappears?|only) (?:well |again |correctly |only )*(?:with|when|using|after|by|once|if|under)(?: (?:setting|exporting|adding|forcing|we set|i set|only))* ` + aSetting, take: helped, told: true},
-		{kind: Helps, words: "nccl_", pattern: `(?i)` + noMore + aSetting + `(?:,? (?:and|or|with) NCCL_\w+=\w+)*(?: (?:is|was|to \w+))*(?: set)?[:,]? (?:then |it |all |everything |the \w+ |this )*(?:works|worked|helps|helped|fix(?:es|ed)|solve[sd]|resolve[sd]|avoids|restores?|recovers?|raises?|improves?|makes it work|goes well|runs|gives (?:the )?(?:full|optimal|good|expected)|optimal|no hang)\b`, take: helped, told: true},
+		{kind: Helps, words: "nccl_", pattern: `(?i)` + noMore + aSetting + `(?:,? (?:and|or|with) NCCL_\w+=\w+)*(?: (?:is|was|to \w+))*(?: set)?[:,]? (?:then |it |all |everything |the \w+ |this )*(?:works|worked|helps|helped|fix(?:es|ed)|solve[sd]|resolve[sd]|avoids|restores?|recovers?|raises?|improves?|makes it work|goes well|runs|passes|gives (?:the )?(?:full|optimal|good|expected)|optimal|no hang)\b`, take: helped, told: true},
 		{kind: Helps, words: "nccl_", pattern: `(?i)` + noMore + `\b(?:until|unless|without) (?:we set |setting )?` + aSetting, take: helped, told: true},
 		{kind: Helps, words: "nccl_", pattern: `(?i)` + noMore + aSetting + ` ?\((?:workaround|fix|fixes|works|helps|ok|solution)\b`, take: helped, told: true},
 		{kind: Hurts, words: "nccl_", pattern: `(?i)()\b(?:removing|unsetting|deleting|dropping|without setting|not setting) (?:the )?` + aSetting, take: helped, told: true},
@@ -90,6 +92,11 @@ func helped(g []string) ([]string, bool) {
 }
 
 // model reports a short line that names hardware and little else, as "8x H100".
-func model(text string) bool { return len(text) < 60 && models.MatchString(text) }
+func model(text string) bool {
+	return len(text) < 60 && (models.MatchString(text) || places.MatchString(text))
+}
 
 var models = regexp.MustCompile(`^\s*(?:\d+ ?x ?\d* ?)?(?:NVIDIA |Tesla )?(?:RTX ?\d{4}|GTX ?\d{4}|MI\d{2,3}X?|[ABHVLTP]\d{1,3}0?0?S?|A10G|GB[23]00|GH200|DGX|HGX)\b`)
+
+// places are networks and clouds that stand alone on a line.
+var places = regexp.MustCompile(`(?i)^\s*(?:kubernetes|k8s|slurm|docker|infiniband|roce(?: ?v2)?|efa|slingshot|aws|azure|gcp|[2-9] nodes|\d+ ?x ?\d+G(?:b/s|bps)?)\s*$`)

@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"net/url"
 	"strings"
 
 	"busbar/evidence"
@@ -53,10 +54,13 @@ func Markdown(w io.Writer, r *Report) error {
 			fmt.Fprintf(&b, ", follows from `%s`", f.ExplainedBy)
 		}
 		b.WriteString("\n\n")
-		for _, p := range [][2]string{{"", f.Cause}, {"Where: ", f.Where}, {"Cost: ", f.Cost}, {"**Fix:** ", f.Fix}, {"See ", f.Reference}} {
+		for _, p := range [][2]string{{"", f.Cause}, {"Where: ", f.Where}, {"Cost: ", f.Cost}, {"**Fix:** ", f.Fix}} {
 			if p[1] != "" {
 				b.WriteString(p[0] + inline(p[1]) + "\n\n")
 			}
+		}
+		if f.Reference != "" {
+			b.WriteString("See " + f.Reference + "\n\n")
 		}
 		for _, q := range f.Evidence { // four blanks make it code, whatever is in it
 			b.WriteString("    " + place(q) + ": " + q.Text + "\n")
@@ -66,9 +70,19 @@ func Markdown(w io.Writer, r *Report) error {
 	return err
 }
 
-// inline keeps Markdown from reading a sentence as markup.
+// inline keeps Markdown from reading a sentence as markup. Pairs of back quotes
+// stay: they are code, and nothing in them is markup.
 func inline(s string) string {
-	return strings.NewReplacer("<", "&lt;", "*", "\\*", "_", "\\_").Replace(s)
+	s = oneLine(s)
+	escape := strings.NewReplacer("\\", "\\\\", "&", "&amp;", "<", "&lt;", "*", "\\*", "_", "\\_", "[", "\\[", "`", "\\`")
+	parts := strings.Split(s, "`")
+	if len(parts)%2 == 0 || strings.Contains(s, "``") {
+		return escape.Replace(s)
+	}
+	for i := 0; i < len(parts); i += 2 {
+		parts[i] = escape.Replace(parts[i])
+	}
+	return strings.Join(parts, "`")
 }
 
 // SARIF writes a report in the static analysis results format, 2.1.0.
@@ -108,7 +122,7 @@ func SARIF(w io.Writer, r *Report) error {
 		}
 		for _, q := range f.Evidence {
 			var l location
-			l.Physical.Artifact.URI = strings.ReplaceAll(q.File, " ", "%20")
+			l.Physical.Artifact.URI = (&url.URL{Path: q.File}).String()
 			if q.Line > 0 {
 				l.Physical.Region = &region{q.Line, &text{q.Text}}
 			}

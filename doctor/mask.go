@@ -2,20 +2,37 @@ package doctor
 
 import (
 	"regexp"
+	"slices"
 	"strings"
+
+	"busbar/evidence"
+	"busbar/internal/texttab"
 )
+
+// value is a secret as it stands behind its name: quoted, perhaps with blanks in
+// it, or up to the next blank.
+const value = `(?:\\?"[^"]*"?|\\?'[^']*'?|[^\s"']{3,})`
 
 // masks are the shapes of secrets that stand in logs and environments. The first
 // group is kept, the rest is replaced.
 var masks = []*regexp.Regexp{
-	regexp.MustCompile(`(?i)((?:api[_-]?key|apikey|access[_-]?key(?:[_-]?id)?|secret(?:[_-]?(?:access[_-]?)?key)?|auth[_-]?token|token|passwd|password|passphrase|credentials?|private[_-]?key)["']?\s*[=:]\s*["']?)[^\s"',;&]{3,}`),
+	// Names that say so, with whatever else is in the name; tokens of text are none.
+	regexp.MustCompile(`(?i)((?:api[_-]?key|apikey|access[_-]?key(?:[_-]?id)?|account[_-]?key|private[_-]?key|secret[\w-]*|token|jwt|passwd|password|passphrase|credentials?)\\?["']?\s*[=:]\s*)` + value),
+	regexp.MustCompile(`(\b[A-Z0-9]+(?:_[A-Z0-9]+)*_(?:KEY|PASS|PWD)=)` + value),
+	regexp.MustCompile(`(?i)((?:[?&]sig|signature)=)` + value),
+	regexp.MustCompile(`(?i)("?name"?\s*[:=]\s*["']?[\w-]*(?:token|secret|passw|_key|credential)[\w-]*["']?\s*,\s*"?value"?\s*[:=]\s*)` + value),
+	regexp.MustCompile(`(?i)(--?(?:[a-z]+[_-])*(?:token|passwd|password|passphrase|api[_-]?key|access[_-]?key|secret[a-z_-]*|credentials?)\s+)` + value),
+	regexp.MustCompile(`(\bsshpass\s+-p\s*|\bmysql\w*\s(?:.*\s)?-p)\S+`),
+	regexp.MustCompile(`(\bcurl\s(?:.*\s)?(?:-u|--user)[ =]?)\S+:\S+`),
+	regexp.MustCompile(`(?i)(\bcookie:\s*).+`),
 	regexp.MustCompile(`(?i)(authorization["']?\s*[:=]\s*["']?(?:bearer|basic|token)?\s*)[A-Za-z0-9._~+/=-]{6,}`),
 	regexp.MustCompile(`(?i)(\bbearer\s+)[A-Za-z0-9._~+/=-]{8,}`),
-	regexp.MustCompile(`([a-z][a-z0-9+.-]*://)[^\s/@:]+:[^\s/@]+@`),
+	regexp.MustCompile(`([a-z][a-z0-9+.-]*://)[^\s/]+@`), // a token may be the user's name
 	regexp.MustCompile(`()\b(?:AKIA|ASIA)[0-9A-Z]{16}\b`),
 	regexp.MustCompile(`()\bgh[pousr]_[A-Za-z0-9]{20,}\b`),
-	regexp.MustCompile(`()\bgithub_pat_[A-Za-z0-9_]{20,}\b`),
-	regexp.MustCompile(`()\bhf_[A-Za-z0-9]{20,}\b`),
+	regexp.MustCompile(`()\b(?:github|dckr)_pat_[A-Za-z0-9_-]{16,}\b`),
+	regexp.MustCompile(`()\b(?:hf|npm|rpa)_[A-Za-z0-9]{20,}\b`),
+	regexp.MustCompile(`()\b[sr]k_(?:live|test)_[A-Za-z0-9]{16,}\b`),
 	regexp.MustCompile(`()\bsk-[A-Za-z0-9_-]{20,}\b`),
 	regexp.MustCompile(`()\bxox[abprs]-[A-Za-z0-9-]{10,}\b`),
 	regexp.MustCompile(`()\beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`),
@@ -23,7 +40,10 @@ var masks = []*regexp.Regexp{
 	regexp.MustCompile(`()-----BEGIN [A-Z ]*PRIVATE KEY-----.*`),
 	regexp.MustCompile(`()\bglpat-[A-Za-z0-9_-]{16,}\b`),
 	regexp.MustCompile(`()\bnvapi-[A-Za-z0-9_-]{20,}\b`),
+	regexp.MustCompile(`()\bpypi-[A-Za-z0-9_-]{20,}`),
 	regexp.MustCompile(`()\bAIza[0-9A-Za-z_-]{35}\b`),
+	regexp.MustCompile(`()\bya29\.[A-Za-z0-9_-]{16,}`),
+	regexp.MustCompile(`()\bSG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}`),
 }
 
 var (
@@ -59,14 +79,18 @@ func Addresses(s string) string {
 // times are clocks and PCI addresses, which look like short IPv6 ones.
 var times = regexp.MustCompile(`(?i)^(?:\d{2}:\d{2}:\d{2}|[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2})$`)
 
-// Mask takes secrets out of everything that a report prints, and addresses where
-// they are asked for.
+// Mask takes secrets out of everything that a report prints, names of files
+// included, and addresses where they are asked for; and what the texts could do to
+// a terminal or to the lines of a format beyond being read.
 func (r *Report) Mask(addresses bool) {
 	clean := func(s string) string {
 		if s = Secrets(s); addresses {
 			s = Addresses(s)
 		}
-		return s
+		return texttab.Clean(s)
+	}
+	quote := func(q *evidence.Quote) {
+		q.File, q.Text = oneLine(clean(q.File)), oneLine(clean(q.Text))
 	}
 	for i := range r.Findings {
 		f := &r.Findings[i]
@@ -74,10 +98,17 @@ func (r *Report) Mask(addresses bool) {
 			*p = clean(*p)
 		}
 		for j := range f.Evidence {
-			f.Evidence[j].Text = clean(f.Evidence[j].Text)
+			quote(&f.Evidence[j])
 		}
 	}
 	for i := range r.Samples {
-		r.Samples[i].Text = clean(r.Samples[i].Text)
+		quote(&r.Samples[i])
+	}
+	r.Sources = slices.Clone(r.Sources)
+	for i, s := range r.Sources {
+		r.Sources[i] = oneLine(clean(s))
 	}
 }
+
+// oneLine keeps what stands in one line there.
+func oneLine(s string) string { return strings.ReplaceAll(s, "\n", " ") }

@@ -206,6 +206,9 @@ func connectFailed(c *Case) *Finding {
 		if c.First(evidence.ConnectRetry, "refused") != nil {
 			f.Confidence = 0.4 // a process that ends refuses too
 		}
+	case c.First(evidence.ConnectRetry, "refused") != nil && c.Log == nil:
+		f.Severity, f.Confidence, f.Title = Note, 0.4, "Connections were refused and tried again"
+		f.Cause = "Nothing listened there yet: ranks that start before the first one print this in healthy jobs too. Where nothing came after it, the first process has died or never started, or MASTER_ADDR and MASTER_PORT name another."
 	case c.about("firewall"):
 		f.Severity, f.Confidence, f.Evidence = Warn, 0.65, c.told("firewall", "hang", "crash")
 	default:

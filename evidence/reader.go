@@ -82,7 +82,7 @@ func (r *Reader) Fragment(f *cluster.Fragment) { r.frags = append(r.frags, f) }
 // side by side.
 func (r *Reader) text(name string, in *bufio.Reader) error {
 	head, _ := in.Peek(1 << 12)
-	if i := bytes.IndexByte(head, 0); i >= 0 && !bytes.HasPrefix(head, []byte("\xff\xfe")) && !bytes.HasPrefix(head, []byte("\xfe\xff")) {
+	if i := bytes.IndexByte(head, 0); i >= 0 && binary(head) {
 		return fmt.Errorf("%s: binary data (a zero byte at offset %d); expected text, or an archive of texts", name, i)
 	}
 	r.name = name
@@ -109,6 +109,16 @@ func (r *Reader) text(name string, in *bufio.Reader) error {
 		r.tell(formats)
 	}
 	return nil
+}
+
+// binary reports a beginning that is no text: more zeros than a log has that was
+// cut while it was written to, and no mark of UTF-16.
+func binary(head []byte) bool {
+	if bytes.HasPrefix(head, []byte("\xff\xfe")) || bytes.HasPrefix(head, []byte("\xfe\xff")) {
+		return false
+	}
+	rest := bytes.TrimLeft(head, "\x00") // what a truncated file is filled up with
+	return len(rest) == 0 || 64*bytes.Count(rest, []byte{0}) > len(rest)
 }
 
 // document reports a text that is XML, a manifest or a script, in which no
@@ -201,7 +211,11 @@ func (r *Reader) line(text string, num int, record bool) {
 			took = r.special(row.special, text, said(), q, host) || took
 			continue
 		}
-		args, own, ok := row.match(text)
+		words := text
+		if row.kind == Symptom {
+			words = affirmed(text)
+		}
+		args, own, ok := row.match(words)
 		if !ok {
 			continue
 		}

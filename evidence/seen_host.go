@@ -138,6 +138,9 @@ var connectReasons = []struct{ words, name string }{
 // not an error yet.
 func connectError(g []string) ([]string, bool) {
 	low := strings.ToLower(g[0])
+	if strings.Contains(low, "client socket has failed") && strings.Contains(low, "refused") {
+		return nil, false // tried again: the other side has not started yet
+	}
 	if strings.Contains(low, "retrying") && !strings.Contains(low, "exceeded") || strings.Contains(low, "ibv_") {
 		return nil, false
 	}

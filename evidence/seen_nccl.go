@@ -32,6 +32,7 @@ func seenNCCL() []seen {
 		{kind: DeviceFailure, words: "unable to open device", pattern: `(?i)unable to open device (\w+)`},
 		{kind: DeviceFailure, words: "ibv_open_device failed"},
 		{kind: ConnectRetry, words: "retrying", pattern: `(?i)connect.{0,120}?(refused|timed out|no route to host|unreachable|reset|abort).{0,40}retrying`, take: lowered},
+		{kind: ConnectRetry, words: "client socket has failed", pattern: `(?i)client socket has failed to connect.{0,160}?(refused)`, take: lowered},
 		{kind: ConnectError, words: "connection refused|timed out|connection abort|connect aborted|failed to connect|exceeded retries|exceeded error retry|unreachable|no route to host", take: connectError},
 		{kind: PeerGone, words: "closed by remote peer|connection reset by peer|broken pipe|remote process exited", take: none},
 		{kind: Stranger, words: "wrong magic|magic mismatch"},

@@ -1,5 +1,7 @@
 package evidence
 
+import "strings"
+
 // seenProgram is what frameworks, launchers and the programs themselves print.
 func seenProgram() []seen {
 	return []seen{
@@ -9,7 +11,7 @@ func seenProgram() []seen {
 		{kind: Progress, words: "last enqueued", pattern: `(?i)(?:\[Rank (?P<rank>\d+)\])?.{0,80}?last enqueued (?:nccl )?work: (-?\d+), last completed (?:nccl )?work: (-?\d+)`},
 		{kind: TorchError, words: "ncclsystemerror|ncclunhandledcudaerror|ncclinternalerror|ncclremoteerror|ncclinvalidusage|ncclinvalidargument|distbackenderror|distnetworkerror|diststoreerror", pattern: `\b(ncclSystemError|ncclUnhandledCudaError|ncclInternalError|ncclRemoteError|ncclInvalidUsage|ncclInvalidArgument|DistBackendError|DistNetworkError|DistStoreError)\b`},
 		{kind: TorchError, words: "unhandled system error|unhandled cuda error|unhandled nccl error", pattern: `(?i)unhandled (system|cuda|nccl) error`, take: unhandled},
-		{kind: Rendezvous, words: "server socket on|client socket has timed out|client socket has failed|tcpstore|rendezvoustimeouterror|rendezvousconnectionerror|wait timeout after|socket timeout|waiting for clients|clients joined|retrieving nccluniqueid", pattern: `(?i)(waiting for clients|clients joined|retrieving ncclUniqueId.{0,120}got error|client socket has (?:timed out|failed)|server socket on .{0,60}timed out|Rendezvous(?:Timeout|Connection)Error|wait timeout after|TCPStore.{0,60}?(?:timed? ?out|fail)|Socket Timeout)`, take: none},
+		{kind: Rendezvous, words: "server socket on|client socket has timed out|client socket has failed|tcpstore|rendezvoustimeouterror|rendezvousconnectionerror|wait timeout after|socket timeout|waiting for clients|clients joined|retrieving nccluniqueid", pattern: `(?i)(waiting for clients|clients joined|retrieving ncclUniqueId.{0,120}got error|client socket has (?:timed out|failed(?:.{0,160}?refused)?)|server socket on .{0,60}timed out|Rendezvous(?:Timeout|Connection)Error|wait timeout after|TCPStore.{0,60}?(?:timed? ?out|fail)|Socket Timeout)`, take: unmet},
 		{kind: AddressInUse, words: "address already in use|eaddrinuse", take: none},
 		{kind: Missing, words: "failed to pass|failed to reach|did not join|monitoredbarrier|missing ranks", pattern: `(?i)(?:ranks? ([\d, -]+) failed to (?:pass|reach)|missing ranks?:? ([\d, ]+)|ranks? ([\d, -]+) did not join)`, take: anyGroup},
 		{kind: Missing, words: "rank ", pattern: `(?i)\brank (\d+) (?:prints nothing|is missing|never (?:joins?|enters?|came|comes)|did not (?:join|come|enter|report)|does not respond)`, told: true},
@@ -29,4 +31,10 @@ func unhandled(g []string) ([]string, bool) {
 		return []string{"ncclUnhandledCudaError"}, true
 	}
 	return []string{"unhandled"}, true
+}
+
+// unmet is what ended a rendezvous. A refused connection is tried again: ranks that
+// start before the first one print it in every healthy job.
+func unmet(g []string) ([]string, bool) {
+	return nil, !strings.HasSuffix(strings.ToLower(g[0]), "refused")
 }

@@ -1,6 +1,9 @@
 package evidence
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // maxTalk is the length of a text, in lines, up to which its sentences are taken
 // for what somebody tells about a fault. Longer ones are logs and documents.
@@ -70,6 +73,9 @@ func talk(text string) (words int, ok bool) {
 	if len(t) > 10 && t[0] >= '0' && t[0] <= '9' && (t[4] == '-' && t[7] == '-' || t[2] == ':' && t[5] == ':' || t[4] == '/' && t[7] == '/') {
 		return 0, false // a timestamp
 	}
+	if len(t) > 6 && strings.IndexByte("IWEF", t[0]) >= 0 && atoi(t[1:5]) >= 0 && t[5] == ' ' {
+		return 0, false // glog's: I1115 10:00:00
+	}
 	if strings.Count(t, "=") > 2 {
 		return 0, false // settings
 	}
@@ -94,4 +100,18 @@ func alone(text string) bool {
 		return true
 	}
 	return false
+}
+
+// denials are symptoms that a sentence says are not there: "no timeouts, no
+// hangs", "error: 0", "the errors went away"; and the length of a time-out.
+var denials = regexp.MustCompile(`(?i)\b(?:no|zero|0|without|without any|nor|free of) (?:more |other |further )?` + denied + `(?:,? or ` + denied + `)*\b|\b` + denied + `(?:: ?|=| count:? ?)0\b(?:$|[^.\d])|\b` + denied + ` (?:went away|are gone|is gone|disappeared)|\btime-?outs? ?(?:is|=|:|is set to|set to) ?\d`)
+
+const denied = `(?:hangs?|timeouts?|errors?|failures?|crash(?:es)?|stalls?|deadlocks?|exceptions?|NaNs?)`
+
+// affirmed is a sentence without the symptoms it denies.
+func affirmed(text string) string {
+	if !denials.MatchString(text) {
+		return text
+	}
+	return denials.ReplaceAllString(text, " ")
 }

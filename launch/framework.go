@@ -26,7 +26,7 @@ func (w *writer) megatron() (string, string) {
 	case w.jobless() != "":
 		return "", w.jobless()
 	case s.ZeRO > 1:
-		return "", fmt.Sprintf("zero=%d: Megatron-LM's distributed optimizer is zero=1", s.ZeRO)
+		return "", fmt.Sprintf("zero=%d: Megatron-LM's distributed optimizer is zero=1; --parallel zero=1 plans for it", s.ZeRO)
 	case s.PP > 1 && schedule != "" && schedule != pipeline.Alternate && schedule != pipeline.Interleaved:
 		return "", fmt.Sprintf("schedule %s: Megatron-LM has 1f1b and interleaved", schedule)
 	case j.Dims.Layers == 0 || j.Dims.Heads == 0:

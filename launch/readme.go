@@ -45,6 +45,8 @@ func (p *Plan) Readme(files []File, left []Left) (File, error) {
 	if p.Given != "" {
 		fmt.Fprintf(&b, "They were given in the order: %s\n", line(p.Given))
 	}
+	b.WriteString("\nEvery node needs busbar in its PATH, and this folder at the same place (else set BUSBAR_PLAN).\n")
+	b.WriteString(w.asked())
 	b.WriteString("\n")
 	for _, u := range uses {
 		for _, f := range files {
@@ -60,4 +62,25 @@ func (p *Plan) Readme(files []File, left []Left) (File, error) {
 		fmt.Fprintf(&b, "%-15s %s\n", l.Name, line(l.Reason))
 	}
 	return File{Name: "README", Text: []byte(b.String())}, nil
+}
+
+// asked is what the program itself has to be set to; "" for a plan of places alone.
+func (w *writer) asked() string {
+	if w.jobless() != "" {
+		return ""
+	}
+	j := &w.p.Job
+	var b strings.Builder
+	fmt.Fprintf(&b, "\nThe files start the program and place it; the step is as predicted where the program is set to:\n")
+	fmt.Fprintf(&b, "%-15s %s\n", "parallel", j.Parallel)
+	fmt.Fprintf(&b, "%-15s %d sequences of %d tokens a step, %d at once\n", "batch", j.GlobalBatch, j.Seq, j.MicroBatch)
+	for _, s := range [][2]string{{"precision", j.Precision}, {"recompute", j.Recompute}, {"schedule", j.Schedule}, {"context", j.Context}, {"offload", j.Offload}, {"gradients in", j.Compress}} {
+		if s[1] != "" {
+			fmt.Fprintf(&b, "%-15s %s\n", s[0], line(s[1]))
+		}
+	}
+	if j.Bucket > 0 {
+		fmt.Fprintf(&b, "%-15s of %d MiB\n", "buckets", j.Bucket>>20)
+	}
+	return b.String()
 }

@@ -153,32 +153,79 @@ func (e *env) evidence(r *evidence.Reader, name string, o common) error {
 	case err != nil:
 		return cannotError{err}
 	case !info.IsDir():
+		defer e.progress(o, "reading "+name)()
 		return e.evidenceFile(r, name)
 	}
+	defer e.progress(o, "reading "+name)()
+	return e.evidenceFolder(r, name, o)
+}
+
+// evidenceFolder reads the texts of a folder. Links to files elsewhere count, as in
+// the folders of containers' logs; those to folders do not, for they may go round.
+// What may not be read is named and passed over.
+func (e *env) evidenceFolder(r *evidence.Reader, name string, o common) error {
 	files, read := 0, 0
-	err = filepath.WalkDir(name, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
+	root := name
+	if to, err := filepath.EvalSymlinks(name); err == nil {
+		root = to
+	}
+	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		path = filepath.Join(name, strings.TrimPrefix(path, root))
+		switch {
+		case errors.Is(err, fs.ErrPermission):
+			e.passOver(path, o)
+			return nil
+		case err != nil:
 			return err
+		case d.Type()&fs.ModeSymlink != 0:
+			if !fileElsewhere(path, root) {
+				return nil
+			}
+		case !d.Type().IsRegular():
+			return nil
 		}
 		if files++; files > maxFiles {
 			return fmt.Errorf("%s: more than %d files; give the folder of the logs", name, maxFiles)
 		}
-		if err := e.evidenceFile(r, path); err != nil {
-			if errors.As(err, new(cannotError)) {
-				return err
-			}
+		switch err := e.evidenceFile(r, path); {
+		case errors.Is(err, fs.ErrPermission):
+			e.passOver(path, o)
+		case errors.As(err, new(cannotError)):
+			return err
+		case err != nil: // a picture or a core dump among the logs
 			if o.Verbose {
 				fmt.Fprintln(e.stderr, "note:", err)
 			}
-			return nil // a picture or a core dump among the logs
+		default:
+			read++
 		}
-		read++
 		return e.ctx.Err()
 	})
 	if err == nil && read == 0 {
-		return fmt.Errorf("%s: no text in this folder", name)
+		return fmt.Errorf("%s: no text in this folder that can be read", name)
 	}
 	return err
+}
+
+// fileElsewhere reports a link to a file that the walk through root does not meet
+// by itself.
+func fileElsewhere(link, root string) bool {
+	to, err := filepath.EvalSymlinks(link)
+	if err != nil {
+		return false
+	}
+	if info, err := os.Stat(to); err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	rel, err := filepath.Rel(root, to)
+	return err != nil || rel == ".." || strings.HasPrefix(rel, "../")
+}
+
+// passOver says what was left out of a folder.
+func (e *env) passOver(path string, o common) {
+	if !o.Quiet {
+		fmt.Fprintf(e.stderr, "note: %s: may not be read; left out\n", path)
+	}
 }
 
 func (e *env) evidenceFile(r *evidence.Reader, name string) error {

@@ -59,6 +59,37 @@ func TestDoctorBenchReadsJSON(t *testing.T) {
 	}
 }
 
+// Our own engine chooses an algorithm by size: that is one sweep.
+func TestDoctorBenchOneSweep(t *testing.T) {
+	code, stdout, stderr := called(t, "doctor bench ../../docs/examples/before.jsonl")
+	if code != 0 || strings.Count(stdout, "all_reduce, 4 ranks") != 1 {
+		t.Errorf("exit %d\n%s\n%s", code, stdout, stderr)
+	}
+}
+
+func TestDoctorExplainUsage(t *testing.T) {
+	for _, x := range []struct {
+		line string
+		code int
+		says string
+	}{
+		{"doctor explain ../../docs/examples/job.log", exitBad, "no rings and no trees in this log"},
+		{"doctor explain ../../docs/examples/rings.log -o x.png", exitBad, "expected a file name that ends in .svg"},
+		{"doctor explain ../../docs/examples/rings.log --comm 9", exitBad, "the log has 0 (0xb5b5b5b5, 4 ranks)"},
+		{"doctor explain ../../docs/examples/rings.log --size many", exitBad, "--size"},
+		{"doctor explain nowhere", exitBad, "no such file or folder"},
+		{"doctor explain ../../docs/examples/rings.log -o " + t.TempDir() + "/none/x.svg", exitCannot, "cannot write there"},
+	} {
+		if code, _, stderr := called(t, x.line); code != x.code || !strings.Contains(stderr, x.says) {
+			t.Errorf("%s: exit %d: %s", x.line, code, stderr)
+		}
+	}
+	code, stdout, _ := called(t, "doctor explain ../../docs/examples/rings.log -o svg=-")
+	if code != 0 || !strings.HasPrefix(stdout, "<svg") {
+		t.Errorf("exit %d: %.80s", code, stdout)
+	}
+}
+
 // called runs a command line of words without blanks in them.
 func called(t *testing.T, line string) (code int, stdout, stderr string) {
 	t.Helper()

@@ -59,12 +59,16 @@ func (c *doctorBenchCmd) runs(e *env) ([]*benchRun, error) {
 	quotes, why := tableQuotes(name, c.Op, data)
 	index := map[string]*benchRun{}
 	var runs []*benchRun
+	rivals := severalWays(list)
 	for _, r := range list {
 		nodes, per, err := c.shape(r)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		key := fmt.Sprint(r.Op, r.Dtype, nodes, per, r.Transport, r.Algo, r.Library)
+		key := fmt.Sprint(r.Op, r.Dtype, nodes, per, r.Transport, r.Library)
+		if rivals {
+			key += r.Algo + r.Proto
+		}
 		b := index[key]
 		if b == nil {
 			b = &benchRun{source: name, op: r.Op, dtype: cmp.Or(r.Dtype, "float"), nodes: nodes, per: per, library: r.Library, transport: r.Transport, quotes: quotes[r.Op.String()], unsure: why}
@@ -85,6 +89,21 @@ func (c *doctorBenchCmd) runs(e *env) ([]*benchRun, error) {
 		return nil, fmt.Errorf("%s: no row of two ranks and more with a size and a time above 0", name)
 	}
 	return runs, nil
+}
+
+// severalWays reports whether one size was run by several algorithms on purpose; else
+// the library chose by size, and all sizes are one sweep.
+func severalWays(list []*result.Record) bool {
+	algo := map[string]string{}
+	for _, r := range list {
+		key := fmt.Sprint(r.Op, r.Dtype, r.Ranks, r.Nodes, r.Transport, r.Library, r.Size)
+		how := r.Algo + " " + r.Proto
+		if old, ok := algo[key]; ok && old != how {
+			return true
+		}
+		algo[key] = how
+	}
+	return false
 }
 
 // add takes one row.

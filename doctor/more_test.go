@@ -41,6 +41,9 @@ func TestMoreFaults(t *testing.T) {
 		{"sums are wrong values when two RTX A5000 exchange data", "iommu"},
 		{warn + "Call to ibv_create_cq failed with error Operation not permitted", "memlock"},
 		{"InfiniBand\nthe job does not use it\nh1:7:9 [0] NCCL INFO Using network Socket", "socket-fallback"},
+		{"two jobs on two hosts crash, only ports 20000 to 21000 are open", "connect-failed"},
+		{"all-reduce between two hosts with a 200G cable reaches only 3 GB/s", "socket-fallback"},
+		{"one port carries half, with both HCAs it is 160 Gb/s", "single-nic"},
 	} {
 		r := examine(t, c.text)
 		if i := slices.Index(ids(r), c.want); i < 0 || i > 1 {

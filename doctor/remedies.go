@@ -110,6 +110,7 @@ var remedyTable = []remedy{
 	{"nccl_pxn_disable=1", "ring-or-tree", 0.65, nil, "the way through another GPU's NIC (PXN) is what is slow or fails."},
 	{"nccl_cumem", "cumem", 0.65, broke, "memory shared by CUDA's handles is what fails."},
 	{"nccl_socket_family", "address-family", 0.8, nil, "the addresses that NCCL takes by itself are of a family that does not reach."},
+	{"nccl_ib_merge_nics", "single-nic", 0.7, nil, "only one of several ports was in use."},
 	{"nccl_mnnvl_enable=0", "imex", 0.75, nil, "NVLink between hosts is what fails."},
 	{"nccl_hostid", "nodes-miscounted", 0.7, nil, "NCCL does not tell the hosts apart, or splits one."},
 	{"nccl_ib_pci_relaxed_ordering", "numa", 0.5, nil, "ordered writes wait on this PCIe path."},

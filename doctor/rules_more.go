@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"busbar/evidence"
@@ -181,4 +182,18 @@ func (c *Case) thinNetwork() *Finding {
 // speaks for a protocol.
 func (c *Case) corruptsInside() bool {
 	return c.is("wrong") && !c.multinodeTold() && c.in("geforce", "pcie-gpu", "epyc", "amd-host") && !c.in("nvswitch") && !c.about("ll128", "nvlinkdown") && c.value("NCCL_PROTO") == "" && !c.Has(evidence.Hurts, evidence.Release)
+}
+
+var fastLink = regexp.MustCompile(`\b(?:1|2|4|8)00 ?G(?:b(?:/s|ps|E)?|bit\S*)?\b`)
+
+// tcpLike reports a rate that sockets give on a network that carries several times
+// as much.
+func (c *Case) tcpLike() bool {
+	best := 0.0
+	for _, f := range c.Figures {
+		if !f.Expected && !f.Bits && f.Tool != "wire" {
+			best = max(best, f.GBps)
+		}
+	}
+	return best > 0 && best < 4.5 && fastLink.MatchString(c.toldText()) && !c.in("tcp") && !c.Has(evidence.OverNet, evidence.GDROn)
 }

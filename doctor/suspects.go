@@ -164,6 +164,11 @@ var suspectTable = []suspect{
 		"Possibly: a bad link", "one cable or port with errors slows or ends every job that crosses it.", "ibqueryerrors; mlxlink; replace or leave out.",
 	},
 	{
+		"socket-fallback", func(c *Case) float64 { return when(0.43, c.slow(), c.tcpLike()) },
+		"Possibly: NCCL runs over TCP sockets", "1 to 4 GB/s between hosts with a network of 100 Gb/s and more is what sockets give.",
+		"\"Using network\" in NCCL_DEBUG=INFO must say IB (or the plugin); NCCL_IB_HCA with the fast NICs; NCCL_NET=IB makes a job fail instead of running slowly.",
+	},
+	{
 		"libfabric", func(c *Case) float64 { return when(0.42, c.slow() || c.is("crash"), c.in("efa", "slingshot")) },
 		"Possibly: the libfabric network is not in use", "without the OFI plugin and the efa or cxi provider NCCL uses TCP.", "The log must say \"Selected Provider is efa\" (or cxi); install the plugin in the image.",
 	},

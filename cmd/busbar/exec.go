@@ -222,6 +222,9 @@ func (d *execDoc) take(p *launch.Plan, seat *engine.Seat) (launch.Seat, error) {
 	if seat.Local < 0 && d.Launcher != "Kubernetes" {
 		seat.Local = at.Local
 	}
+	if seat.Local >= at.Count && d.Launcher == "" {
+		return at, fmt.Errorf("local rank %d; the plan has local ranks 0 to %d on a host", seat.Local, at.Count-1)
+	}
 	if !p.Placeholders && !launch.Same(at.Host, d.Host) && p.AsGood(at, d.Host) {
 		d.note("the plan has rank %d on %s; %s is below the same leaf switch, which is as good", seat.Rank, at.Host, d.Host)
 	} else if !p.Placeholders && !launch.Same(at.Host, d.Host) {

@@ -61,6 +61,8 @@ type needDoc struct {
 	Slowest float64 `json:"slowest_Gbps"`
 	Fewest  int     `json:"fewest_nics"`
 	Text    string  `json:"text"`
+	// Misfit says that the job does not fit the GPUs' memory, and what would; "" where it does.
+	Misfit string `json:"does_not_fit,omitempty"`
 }
 
 // Run prices the variants.
@@ -120,6 +122,7 @@ func (c *needCmd) answer(a *asked) (*needDoc, error) {
 	}
 	waits, _ := now.fabric.Waits(now.Result)
 	d := &needDoc{Cluster: a.cluster.Name, Layout: name, Model: a.model.Name, Parallel: now.job.Split.String(), Within: c.Within / 100, Bound: now.Step - waits}
+	d.Misfit = now.misfit()
 	n := &needing{c: c, a: a, now: now, doc: d}
 	if d.Now, err = n.row(a.cluster, needRow{What: "now", Gbps: port, NICs: count, Now: true}); err != nil {
 		return nil, err
@@ -136,6 +139,14 @@ func (c *needCmd) answer(a *asked) (*needDoc, error) {
 	}
 	d.conclude()
 	return d, nil
+}
+
+// misfit says that a job does not fit the GPUs' memory, and what would; "" where it does.
+func (x *pricedStep) misfit() string {
+	if l := x.Limit(x.job, float64(x.gpu.Memory)); l.Kind == "memory" {
+		return l.Text
+	}
+	return ""
 }
 
 // row prices a variant of the cluster.

@@ -10,6 +10,9 @@ import (
 // printNeed writes the three tables and the sentence.
 func printNeed(w io.Writer, d *needDoc) error {
 	fmt.Fprintf(w, "%s on %s, %s, %s: %s now, %s without waiting for other nodes; allowed are %g %% more\n", d.Model, d.Cluster, d.Layout, d.Parallel, seconds(d.Now.Step), seconds(d.Bound), 100*d.Within)
+	if d.Misfit != "" {
+		fmt.Fprintf(w, "the job %s; the figures are those of GPUs with room for it\n", d.Misfit)
+	}
 	for _, x := range []struct {
 		title string
 		rows  []needRow

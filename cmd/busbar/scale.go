@@ -51,6 +51,7 @@ type scaleRow struct {
 	Bottleneck string  `json:"bottleneck"`
 	Knee       bool    `json:"knee,omitempty"`
 	parallel   string
+	misfit     string // "" where it fits
 }
 
 // scaleDoc is the answer.
@@ -136,7 +137,7 @@ func (c *scaleCmd) rows(a *asked, fails *whole, per, most int) *scaleDoc {
 			has := float64(r.gpu.Memory)
 			d.Rows = append(d.Rows, scaleRow{
 				Nodes: n, GPUs: r.Ranks, Step: r.Step, Exposed: r.Exposed, Tokens: r.Tokens / r.Step, MFU: r.MFU, Fits: r.Memory.Total() <= has,
-				Bottleneck: r.Limit(r.job, has).Kind, parallel: r.job.Split.String(), Goodput: share, Useful: share * r.Tokens / r.Step,
+				Bottleneck: r.Limit(r.job, has).Kind, parallel: r.job.Split.String(), misfit: r.misfit(), Goodput: share, Useful: share * r.Tokens / r.Step,
 			})
 		}
 		if n >= most {
@@ -147,10 +148,12 @@ func (c *scaleCmd) rows(a *asked, fails *whole, per, most int) *scaleDoc {
 	return d
 }
 
-// mark works out efficiencies against the first row, and the knee.
+// mark works out efficiencies against the first row that fits, or the first where
+// none does, and the knee.
 func (d *scaleDoc) mark() {
+	base := max(0, slices.IndexFunc(d.Rows, func(r scaleRow) bool { return r.Fits }))
 	for i := range d.Rows {
-		r, first := &d.Rows[i], &d.Rows[0]
+		r, first := &d.Rows[i], &d.Rows[base]
 		r.Efficiency = r.counted() / float64(r.Nodes) / (first.counted() / float64(first.Nodes))
 		if i == 0 || d.Knee > 0 {
 			continue
@@ -229,6 +232,12 @@ func (d *scaleDoc) print(w io.Writer) error {
 		fmt.Fprintf(w, "knee at nodes = %d: the next step gives less than 80%% of what its nodes could\n", d.Knee)
 	} else {
 		fmt.Fprintf(w, "no knee up to %d nodes: every step gives at least 80%% of what its nodes could\n", last.Nodes)
+	}
+	for i := len(d.Rows) - 1; i >= 0; i-- { // the most nodes that are not enough say what would be
+		if r := &d.Rows[i]; r.misfit != "" {
+			fmt.Fprintf(w, "on %s the job %s\n", counted(r.Nodes, "node"), r.misfit)
+			break
+		}
 	}
 	for _, s := range d.Skipped {
 		fmt.Fprintf(w, "%d nodes left out: %s\n", s.Nodes, s.Reason)

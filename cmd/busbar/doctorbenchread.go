@@ -301,6 +301,11 @@ func (c *doctorBenchCmd) document(name string, data []byte) ([]*result.Record, e
 			}
 		}
 	}
+	for _, x := range list {
+		if err := x.Check(); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
 	return list, nil
 }
 

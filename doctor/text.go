@@ -59,6 +59,9 @@ func (r *Report) summary() string {
 	if r.Unknown > 0 {
 		read += fmt.Sprintf(", %d not understood", r.Unknown)
 	}
+	if r.Lines == 0 && len(r.Findings) == 0 {
+		return read + ". There was no line in it, so nothing is known."
+	}
 	if count[Error]+count[Warn] == 0 {
 		s := read + ". Nothing is wrong in what was read."
 		if count[Note] > 0 {

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -190,4 +191,20 @@ func FuzzReader(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A packed log that breaks off says so, and what to do.
+func TestPackedBreaksOff(t *testing.T) {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	for i := range 5000 {
+		fmt.Fprintf(z, "step %d took %d ms\n", i, i*7919%1000)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	err := NewReader().Read("job.log.gz", bytes.NewReader(b.Bytes()[:b.Len()/2]))
+	if err == nil || !strings.Contains(err.Error(), "breaks off after line") {
+		t.Errorf("%v", err)
+	}
 }

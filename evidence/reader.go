@@ -144,7 +144,10 @@ func (r *Reader) lines(in *lines.Reader) error {
 		}
 		r.line(text, count, record)
 	}
-	if err := in.Err(); err != nil {
+	switch err := in.Err(); {
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("%s: the packed file breaks off after line %d; copy it again, or unpack what there is of it and give that", r.name, count)
+	case err != nil:
 		return fmt.Errorf("%s:%d: %w", r.name, count, err)
 	}
 	r.set.Lines += count

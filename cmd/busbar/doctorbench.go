@@ -103,7 +103,7 @@ func (c *doctorBenchCmd) sweep(e *env, r *benchRun) (*doctor.Sweep, error) {
 	if err != nil {
 		return nil, err
 	}
-	g.GPU, g.NCCL, g.Ranks = r.gpu, r.library, r.nodes*r.per
+	g.GPU, g.NCCL, g.Ranks = r.gpu, r.release, r.nodes*r.per
 	if c.NCCL != "" {
 		g.NCCL = c.NCCL
 	}

@@ -24,7 +24,7 @@ type benchRun struct {
 	op            coll.Kind
 	dtype         string
 	nodes, per    int
-	gpu, library  string
+	gpu, release  string
 	transport     string
 	times         [2]map[float64][]float64 // by size: out of place, in place
 	sizes, micros []float64
@@ -71,7 +71,7 @@ func (c *doctorBenchCmd) runs(e *env) ([]*benchRun, error) {
 		}
 		b := index[key]
 		if b == nil {
-			b = &benchRun{source: name, op: r.Op, dtype: cmp.Or(r.Dtype, "float"), nodes: nodes, per: per, library: r.Library, transport: r.Transport, quotes: quotes[r.Op.String()], unsure: why}
+			b = &benchRun{source: name, op: r.Op, dtype: cmp.Or(r.Dtype, "float"), nodes: nodes, per: per, release: r.Library, transport: r.Transport, quotes: quotes[r.Op.String()], unsure: why}
 			b.times[0], b.times[1] = map[float64][]float64{}, map[float64][]float64{}
 			if r.Machine != nil {
 				b.gpu = r.Machine.GPU

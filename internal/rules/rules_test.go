@@ -67,6 +67,11 @@ var columns = []struct {
 	{"internal/keywords", 0},
 	{"evidence", 7},
 	{"doctor", 8},
+	{"health", 4},
+	{"fleet", 5}, // the words; carried by fleet/bus, spoken by fleet/agent and fleet/hub
+	{"fleet/bus", 6},
+	{"fleet/agent", 7},
+	{"fleet/hub", 7},
 	{"web", 8},
 	{"cmd/", 9},
 	{"internal/corpus", 9}, // test data; nothing but tests may import it

@@ -33,15 +33,45 @@ func (s *system) carries(bw float32) int {
 	return min(links, ports)
 }
 
-// tooFast reports a round that cannot find as many channels as it must, because fewer come in from the
-// network. One that finds none at all is over at once and need not be left out.
-func (c *compute) tooFast() bool {
-	g := &c.cur
-	if !c.s.inter || c.exact || c.s.everySpeed || g.least < 2 || g.Pattern == NVLSPattern || g.Pattern == DirectPattern {
+// fruitless reports a round that cannot find a better graph, because too few channels come in from the
+// network: fewer than it must have, or so few that they carry less than those found before. One into
+// which none fits is over at once and need not be left out.
+func (c *compute) fruitless() bool {
+	g, best := &c.cur, &c.best
+	if !c.s.inter || c.exact || c.s.everySpeed || g.Pattern == NVLSPattern || g.Pattern == DirectPattern {
 		return false
 	}
 	n := c.s.carries(g.BwInter)
-	return n > 0 && n < g.least
+	if n == 0 || n < g.least {
+		return n > 0
+	}
+	if c.second || !c.v.From(20) || g.Pattern != RingPattern || best.NChannels == 0 {
+		return false
+	}
+	mine, other := float32(n)*g.BwIntra, float32(best.NChannels)*best.BwIntra
+	if mine != other {
+		return mine < other
+	}
+	return g.CrossNIC != best.CrossNIC || n*c.s.fewestHops() >= best.hops
+}
+
+// fewestHops is how many hops a ring between ports has at least.
+func (s *system) fewestHops() int {
+	gpus := len(s.nodes[kindGPU])
+	return s.nearestHops(kindNET, kindGPU) + (gpus-1)*s.nearestHops(kindGPU, kindGPU) + s.nearestHops(kindGPU, kindNET)
+}
+
+// nearestHops is how many hops a node of a kind is away from another one of another kind at least.
+func (s *system) nearestHops(from, to nodeKind) int {
+	fewest := 1 << 10
+	for _, n := range s.nodes[from] {
+		for i := range n.paths[to] {
+			if p := &n.paths[to][i]; p.kind < PathDIS && (from != to || i != n.index) {
+				fewest = min(fewest, len(p.hops))
+			}
+		}
+	}
+	return fewest
 }
 
 // leaveOut leaves a round out. How many of its steps it would have left is not known: none, or all. In
@@ -51,13 +81,21 @@ func (c *compute) leaveOut() {
 }
 
 // giveBack takes what a round left of its steps to those of the whole search, and reports whether that
-// search is over for want of steps.
+// search is over for want of steps. Where it is only if the rounds that were left out took most of
+// theirs, it goes on: that makes no difference as long as it finds nothing more.
 func (c *compute) giveBack() (over bool) {
 	c.left += c.time
 	c.owed += c.spare
-	if c.best.NChannels == 0 || c.left >= 0 {
+	switch {
+	case c.best.NChannels == 0 || c.left >= 0:
 		return false
+	case c.left+c.owed < 0:
+		return true
+	case !c.doubt:
+		c.doubt, c.doubted = true, c.found
 	}
-	c.unsure = c.unsure || c.left+c.owed >= 0
-	return true
+	return false
 }
+
+// sure reports that the first pass found what it would have with the rounds that it left out.
+func (c *compute) sure() bool { return !c.doubt || c.found == c.doubted }

@@ -29,7 +29,9 @@ type compute struct {
 
 	exact       bool // no round is left out for its speed
 	spare, owed int  // steps that the last round, and all rounds, may have left that were left out
-	unsure      bool // the search ended, and might not have, had they
+	doubt       bool // the search went on, and might not have, had they not
+	doubted     int  // found by then
+	unsure      bool // more was found after that
 }
 
 // findGraph searches a pattern with a number of channels from least to most.
@@ -279,7 +281,7 @@ func (c *compute) crossNIC() bool {
 
 // beginSecond starts the second pass from what the first found.
 func (c *compute) beginSecond() {
-	c.second = true
+	c.second, c.unsure = true, !c.sure()
 	c.time = -1
 	if c.v.From(19) {
 		c.duplicate()

@@ -69,22 +69,25 @@ func parts(gpus []int) (list [][]int) {
 	return list
 }
 
-// TestLeftOutUnsure holds a search that ends for want of steps, though rounds that it left out may have
-// left some, to be done again with those.
-func TestLeftOutUnsure(t *testing.T) {
-	c := &compute{searcher: &searcher{}, left: -100}
+// TestGiveBack holds a search that may have run out of steps, depending on rounds that it left out, to
+// go on, and to know whether it found more afterwards.
+func TestGiveBack(t *testing.T) {
 	for _, x := range []struct {
-		found, left, owed int
-		over, unsure      bool
+		channels, left, owed int
+		over, doubt          bool
 	}{
-		{found: 0, left: -100, owed: 500},
-		{found: 1, left: 100},
-		{found: 1, left: -100, owed: 99, over: true},
-		{found: 1, left: -100, owed: 100, over: true, unsure: true},
+		{channels: 0, left: -100, owed: 500},
+		{channels: 1, left: 100},
+		{channels: 1, left: -100, owed: 99, over: true},
+		{channels: 1, left: -100, owed: 100, doubt: true},
 	} {
-		c.best.NChannels, c.left, c.owed, c.unsure = x.found, x.left, x.owed, false
-		if over := c.giveBack(); over != x.over || c.unsure != x.unsure {
-			t.Errorf("%+v: over %t, unsure %t", x, over, c.unsure)
+		c := &compute{searcher: &searcher{found: 3}, left: x.left, owed: x.owed}
+		c.best.NChannels = x.channels
+		if over := c.giveBack(); over != x.over || c.doubt != x.doubt || !c.sure() {
+			t.Errorf("%+v: over %t, doubt %t, sure %t", x, over, c.doubt, c.sure())
+		}
+		if c.found++; c.sure() == x.doubt {
+			t.Errorf("%+v: sure %t after more was found", x, c.sure())
 		}
 	}
 }

@@ -138,7 +138,7 @@ func (p *Plan) schedule(op coll.Op, n int) (*schedule.Schedule, error) {
 // grouped fills in which ranks are close to each other, where nobody said it: those of a host,
 // however the launcher numbered them.
 func grouped(p schedule.Params, g *engine.Group) schedule.Params {
-	if hosts := g.Hosts(); len(p.Groups) == 0 && len(hosts) > 1 {
+	if hosts := g.Together(); len(p.Groups) == 0 && len(hosts) > 1 {
 		p.Groups = hosts
 	}
 	return p

@@ -49,14 +49,14 @@ func TestPickKnowsHosts(t *testing.T) {
 	}
 }
 
-// TestHosts: ranks that a launcher dealt out in turn belong to their hosts.
-func TestHosts(t *testing.T) {
+// TestTogether: ranks that a launcher dealt out in turn belong to their hosts.
+func TestTogether(t *testing.T) {
 	net := &network{cfg: Config{Size: 4}}
 	for r, b := range "abab" {
 		net.members = append(net.members, member{Rank: r, Boot: string(b)})
 	}
 	g := &Group{cfg: net.cfg, size: 4, net: net}
-	if got := fmt.Sprint(g.Hosts()); got != "[[0 2] [1 3]]" {
+	if got := fmt.Sprint(g.Together()); got != "[[0 2] [1 3]]" {
 		t.Errorf("hosts are %s", got)
 	}
 }

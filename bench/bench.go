@@ -135,11 +135,21 @@ func (p *Plan) schedule(op coll.Op, n int) (*schedule.Schedule, error) {
 	return schedule.Build(op.Kind, p.Algo, q)
 }
 
+// grouped fills in which ranks are close to each other, where nobody said it: those of a host,
+// however the launcher numbered them.
+func grouped(p schedule.Params, g *engine.Group) schedule.Params {
+	if hosts := g.Together(); len(p.Groups) == 0 && len(hosts) > 1 {
+		p.Groups = hosts
+	}
+	return p
+}
+
 // Run measures. Rank 0 calls each with every row as it is done.
 func Run(ctx context.Context, g *engine.Group, p Plan, each func(Row) error) error {
 	if p.Transport == "" || p.Transport == engine.Auto {
 		p.Transport = g.Transport()
 	}
+	p.Params = grouped(p.Params, g)
 	m, err := newMeter(g, p)
 	if err != nil {
 		return err

@@ -67,6 +67,12 @@ var columns = []struct {
 	{"internal/keywords", 0},
 	{"evidence", 7},
 	{"doctor", 8},
+	{"health", 4},
+	{"fleet", 5}, // the words; carried by fleet/bus, spoken by fleet/agent and fleet/hub
+	{"fleet/bus", 6},
+	{"fleet/agent", 7},
+	{"fleet/hub", 7},
+	{"web", 8},
 	{"cmd/", 9},
 	{"internal/corpus", 9}, // test data; nothing but tests may import it
 	{"internal/rules", 9},
@@ -81,7 +87,7 @@ var reserved = []struct {
 	allowed      []string
 }{
 	{"log/slog", "libraries return errors and warnings; only commands log", []string{"cmd/"}},
-	{"net/http", "the model does not serve", []string{"cmd/"}},
+	{"net/http", "the model does not serve", []string{"cmd/", "web"}},
 	{"os/exec", "only the command starts other programs", []string{"cmd/", "internal/fuzzall", "internal/netns", "internal/peers"}},
 	{"flag", "only commands have flags", []string{"cmd/", "internal/fuzzall", "internal/peers"}},
 	{"unsafe", "only memory shared with the kernel, other processes or assembly needs it", []string{"engine", "internal/reduce", "internal/shm"}},

@@ -1,0 +1,81 @@
+package fleet
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// MaxBytes is the longest message; NATS servers take 1 MiB unless told otherwise.
+const MaxBytes = 1 << 20
+
+// Encode writes any message of this package.
+func Encode(v any) ([]byte, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > MaxBytes {
+		return nil, fmt.Errorf("a message of %d bytes; at most %d are allowed", len(data), MaxBytes)
+	}
+	return data, nil
+}
+
+// checked is what Decode asks of a message.
+type checked interface{ Check() error }
+
+// Decode reads a message and checks it. Fields that it does not know are left out: the
+// other side may be newer.
+func Decode[T any](data []byte) (*T, error) {
+	if len(data) > MaxBytes {
+		return nil, fmt.Errorf("a message of %d bytes; at most %d are allowed", len(data), MaxBytes)
+	}
+	v := new(T)
+	d := json.NewDecoder(bytes.NewReader(data))
+	if err := d.Decode(v); err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something follows the message")
+	}
+	if c, ok := any(v).(checked); ok {
+		if err := c.Check(); err != nil {
+			return nil, err
+		}
+	}
+	return v, nil
+}
+
+// Check refuses news that says nothing, or more than its kind.
+func (n *News) Check() error {
+	if n.Seq == 0 {
+		return errors.New("news without a number")
+	}
+	if n.At.IsZero() {
+		return errors.New("news without a time")
+	}
+	has := map[Kind]bool{
+		KindJoined: n.Joined != nil, KindLink: n.Link != nil, KindCounters: n.Counters != nil, KindMeasured: n.Measured != nil,
+		KindOrder: n.Order != nil, KindFinding: n.Finding != nil, KindTokens: n.Tokens != nil,
+	}
+	for k, set := range has {
+		if set != (k == n.Kind) {
+			return fmt.Errorf("news of kind %q: the field of %q must be set if and only if it is of that kind", n.Kind, k)
+		}
+	}
+	if _, known := has[n.Kind]; !known && n.Kind != KindLeft {
+		return fmt.Errorf("news of kind %q is unknown", n.Kind)
+	}
+	if fromHub := n.Kind == KindOrder || n.Kind == KindFinding || n.Kind == KindTokens; fromHub != (n.Node == "") {
+		return fmt.Errorf("news of kind %q from node %q", n.Kind, n.Node)
+	}
+	return nil
+}
+
+// Check refuses a beat of nobody.
+func (b *Beat) Check() error {
+	_, err := ParseName(string(b.Node))
+	return err
+}

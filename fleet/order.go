@@ -1,0 +1,204 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"busbar/coll"
+	"busbar/unit"
+)
+
+// Measure is what an order measures.
+type Measure string
+
+// What can be measured.
+const (
+	MeasurePairs      Measure = "pairs"      // every pair, in rounds in which nobody is in two
+	MeasureCollective Measure = "collective" // one collective over all nodes of the order
+)
+
+// State is how far an order is.
+type State string
+
+// States of an order. The last three are final for one that runs once.
+const (
+	Waiting   State = "waiting" // for its time, or for nodes that are busy
+	Running   State = "running"
+	Done      State = "done"
+	Cancelled State = "cancelled"
+	Failed    State = "failed"
+)
+
+// Caps bound what a measurement may take, so that it hurts no job.
+type Caps struct {
+	// Rate is the most that one node sends; 0 is no bound.
+	Rate unit.Rate `json:"rate_GBps,omitzero"`
+	// Time is the most that one part may take; 0 is DefaultTime.
+	Time time.Duration `json:"time_ns,omitempty"`
+	// Busy is the traffic on the interface above which a node refuses, for a job is running
+	// there; 0 is DefaultBusy, below 0 it never refuses.
+	Busy unit.Rate `json:"busy_GBps,omitzero"`
+}
+
+// Bounds of what an order may ask for.
+const (
+	DefaultTime = 20 * time.Second
+	MaxTime     = 10 * time.Minute
+	DefaultBusy = unit.Rate(50e6)
+	MinEvery    = 10 * time.Second
+	MaxNodes    = 10_000
+	MaxMessage  = 1 * unit.GiB
+	MaxIters    = 10_000
+)
+
+// What is how a part measures: sizes and repetitions.
+type What struct {
+	Measure Measure `json:"measure"`
+	// Small and Large are the messages of a pair, for latency and for bandwidth.
+	Small unit.Bytes `json:"small_bytes,omitempty"`
+	Large unit.Bytes `json:"large_bytes,omitempty"`
+	// Op, Algo and Sizes are of a collective.
+	Op    coll.Kind    `json:"op,omitzero"`
+	Algo  string       `json:"algo,omitempty"`
+	Sizes []unit.Bytes `json:"sizes_bytes,omitempty"`
+	Warm  int          `json:"warm"`
+	Iters int          `json:"iters"`
+}
+
+// Order asks for a measurement.
+type Order struct {
+	ID string `json:"id"`
+	By string `json:"by"` // whose token gave it
+	// Nodes are who takes part; nil is all that are alive when it runs.
+	Nodes []Name `json:"nodes,omitempty"`
+	What  What   `json:"what"`
+	Caps  Caps   `json:"caps"`
+	// Every repeats it; 0 is once. From is the first time.
+	Every time.Duration `json:"every_ns,omitempty"`
+	From  time.Time     `json:"from,omitzero"`
+	// Job is what is about to start on the nodes, where the order is a prolog's.
+	Job string `json:"job,omitempty"`
+
+	State State     `json:"state"`
+	Why   string    `json:"why,omitempty"` // of Failed and Cancelled
+	Sweep int       `json:"sweep"`         // how often it ran
+	Since time.Time `json:"since,omitzero"`
+}
+
+// Part is what one node is asked to do now. All nodes of a group get the same but for Rank.
+type Part struct {
+	ID    string `json:"id"`
+	Order string `json:"order"`
+	Sweep int    `json:"sweep"`
+	Round int    `json:"round"`
+	// Ranks are the nodes of the group in order; the node finds itself at Rank.
+	Ranks []Name `json:"ranks"`
+	Rank  int    `json:"rank"`
+	// Meet is where rank 0 listens, Secret what lets ranks in; it is made for this part alone.
+	Meet   string `json:"meet,omitempty"`
+	Secret string `json:"secret,omitempty"`
+	What   What   `json:"what"`
+	Caps   Caps   `json:"caps"`
+	// Stop ends the part, begun or not, instead of starting it.
+	Stop bool `json:"stop,omitempty"`
+}
+
+// Answer is what a node says to a part: it begins, or why not.
+type Answer struct {
+	Begins bool   `json:"begins"`
+	Why    string `json:"why,omitempty"`
+	// Busy tells that the node may be asked again: it measures, or carries a job's traffic.
+	Busy bool `json:"busy,omitempty"`
+}
+
+// Check refuses what nobody should measure, before anybody is asked to.
+func (w *What) Check() error {
+	if w.Warm < 0 || w.Iters < 1 || w.Warm > MaxIters || w.Iters > MaxIters {
+		return fmt.Errorf("%d warm-up runs and %d iterations: 0 to %d and 1 to %d are allowed", w.Warm, w.Iters, MaxIters, MaxIters)
+	}
+	switch w.Measure {
+	case MeasurePairs:
+		if w.Small < 1 || w.Large < w.Small || w.Large > MaxMessage {
+			return fmt.Errorf("messages of %v and %v: the small one is at least a byte, the large one not smaller and at most %v", w.Small, w.Large, MaxMessage)
+		}
+	case MeasureCollective:
+		if len(w.Sizes) == 0 || len(w.Sizes) > 64 {
+			return fmt.Errorf("%d sizes: 1 to 64 are allowed", len(w.Sizes))
+		}
+		for _, s := range w.Sizes {
+			if s < 0 || s > MaxMessage {
+				return fmt.Errorf("a size of %v: at most %v is allowed", s, MaxMessage)
+			}
+		}
+		if len(w.Algo) > 64 {
+			return errors.New("the algorithm's name is too long")
+		}
+	default:
+		return fmt.Errorf("measure %q: %q and %q are known", w.Measure, MeasurePairs, MeasureCollective)
+	}
+	return nil
+}
+
+// Check refuses bounds that bound nothing.
+func (c *Caps) Check() error {
+	if c.Rate < 0 || c.Time < 0 || c.Time > MaxTime {
+		return fmt.Errorf("a cap of %v and %v: a rate of 0 is no cap, a time is at most %v", c.Rate, c.Time, MaxTime)
+	}
+	return nil
+}
+
+// Bound is the time that a part has.
+func (c *Caps) Bound() time.Duration {
+	if c.Time == 0 {
+		return DefaultTime
+	}
+	return c.Time
+}
+
+// Check refuses an order that cannot be carried out.
+func (o *Order) Check() error {
+	if err := o.What.Check(); err != nil {
+		return err
+	}
+	if err := o.Caps.Check(); err != nil {
+		return err
+	}
+	if o.Every != 0 && o.Every < MinEvery {
+		return fmt.Errorf("every %v: at least %v must lie between two", o.Every, MinEvery)
+	}
+	if len(o.Nodes) > MaxNodes || len(o.Nodes) == 1 {
+		return fmt.Errorf("%d nodes: 2 to %d are needed, or none for all", len(o.Nodes), MaxNodes)
+	}
+	seen := map[Name]bool{}
+	for _, n := range o.Nodes {
+		if seen[n] {
+			return fmt.Errorf("node %s is named twice", n)
+		}
+		seen[n] = true
+	}
+	if len(o.ID) > 64 || len(o.By) > 256 || len(o.Job) > 256 || len(o.Why) > 4096 {
+		return errors.New("a name in the order is too long")
+	}
+	return nil
+}
+
+// Check refuses a part that an agent should not do.
+func (p *Part) Check() error {
+	if p.ID == "" || len(p.ID) > 128 || len(p.Order) > 64 {
+		return errors.New("a part needs an id of up to 128 characters and its order's")
+	}
+	if p.Stop {
+		return nil
+	}
+	if len(p.Ranks) < 2 || len(p.Ranks) > MaxNodes || p.Rank < 0 || p.Rank >= len(p.Ranks) {
+		return fmt.Errorf("rank %d of %d: a group has 2 to %d", p.Rank, len(p.Ranks), MaxNodes)
+	}
+	if p.Meet == "" || len(p.Meet) > 300 || len(p.Secret) < 16 || len(p.Secret) > 256 {
+		return errors.New("a part needs an address to meet at and a secret of 16 to 256 characters")
+	}
+	if err := p.What.Check(); err != nil {
+		return err
+	}
+	return p.Caps.Check()
+}

@@ -1,0 +1,26 @@
+package web
+
+import (
+	"encoding/json"
+	"net/http"
+)
+
+// Fail answers with an error, in JSON.
+func Fail(w http.ResponseWriter, code int, text string) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(map[string]string{"error": text}) // the client has gone
+}
+
+// Reply answers with a document, in JSON.
+func Reply(w http.ResponseWriter, v any) {
+	data, err := json.MarshalIndent(v, "", " ")
+	if err != nil {
+		Fail(w, http.StatusInternalServerError, err.Error())
+		return
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = w.Write(append(data, '\n'))
+}

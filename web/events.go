@@ -1,0 +1,109 @@
+package web
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Events tells pages what happens, as server-sent events of GET /api/events. Its
+// zero value is ready.
+type Events struct {
+	mu   sync.Mutex
+	subs map[chan []byte]bool
+}
+
+const (
+	// eventsKept is how many events a slow page may be behind.
+	eventsKept = 256
+	// mostListeners bounds the pages that listen at once.
+	mostListeners = 256
+	heartbeat     = 15 * time.Second
+)
+
+// Publish sends an event to every page that listens. kind is the event's name, v
+// its data as JSON. A page that does not keep up is cut off; it comes again by
+// itself and asks for what it missed.
+func (e *Events) Publish(kind string, v any) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	text := fmt.Appendf(nil, "event: %s\ndata: %s\n\n", kind, data)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for c := range e.subs {
+		select {
+		case c <- text:
+		default:
+			delete(e.subs, c)
+			close(c)
+		}
+	}
+	return nil
+}
+
+func (e *Events) subscribe() chan []byte {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.subs) >= mostListeners {
+		return nil
+	}
+	if e.subs == nil {
+		e.subs = map[chan []byte]bool{}
+	}
+	c := make(chan []byte, eventsKept)
+	e.subs[c] = true
+	return c
+}
+
+func (e *Events) unsubscribe(c chan []byte) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.subs[c] {
+		delete(e.subs, c)
+		close(c)
+	}
+}
+
+// ServeHTTP streams until the page goes away.
+func (e *Events) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := e.subscribe()
+	if c == nil {
+		w.Header().Set("Retry-After", "10")
+		Fail(w, http.StatusServiceUnavailable, "too many pages listen; try again later")
+		return
+	}
+	defer e.unsubscribe(c)
+	out := http.NewResponseController(w)
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	send := func(text []byte) bool {
+		_ = out.SetWriteDeadline(time.Now().Add(heartbeat)) // where the connection has one
+		if _, err := w.Write(text); err != nil {
+			return false
+		}
+		return out.Flush() == nil
+	}
+	if !send([]byte("retry: 2000\n\n")) {
+		return
+	}
+	tick := time.NewTicker(heartbeat)
+	defer tick.Stop()
+	for {
+		select {
+		case <-r.Context().Done():
+			return
+		case text, ok := <-c:
+			if !ok || !send(text) {
+				return
+			}
+		case <-tick.C:
+			if !send([]byte(": still here\n\n")) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package web
+
+import (
+	"context"
+	"net/http"
+)
+
+// Role is what a token allows.
+type Role int
+
+// Roles, each with the rights of those before it.
+const (
+	// Public needs no token: the page to log in, and whether the server lives.
+	Public Role = iota
+	// Read looks at things and computes.
+	Read
+	// Order starts and stops measurements.
+	Order
+)
+
+// String is the role as the file of tokens has it.
+func (r Role) String() string {
+	switch r {
+	case Read:
+		return "read"
+	case Order:
+		return "order"
+	}
+	return "public"
+}
+
+// Route is one thing that can be asked.
+type Route struct {
+	Method string // GET, POST, DELETE, …
+	Path   string // as net/http's ServeMux takes it: /api/nodes/{name}
+	Role   Role   // the least that is needed
+	// Body bounds what is sent, in bytes; 0 is 64 KiB.
+	Body    int64
+	Handler http.Handler
+}
+
+// Who is who asks.
+type Who struct {
+	Name string // of the token
+	Role Role
+}
+
+type whoKey struct{}
+
+// Asker is who sent a request that came through a route.
+func Asker(r *http.Request) Who {
+	w, _ := r.Context().Value(whoKey{}).(Who)
+	return w
+}
+
+func withAsker(ctx context.Context, w Who) context.Context {
+	return context.WithValue(ctx, whoKey{}, w)
+}

@@ -165,8 +165,8 @@ func (h *Hub) getLink(w http.ResponseWriter, r *http.Request) {
 func (h *Hub) link(from, to fleet.Name) []LinkSample {
 	out := []LinkSample{}
 	h.view.ask(func(s *health.History) {
-		for _, p := range s.Pair(string(from), string(to)) {
-			out = append(out, LinkSample{p.Time.UTC(), p.Sweep, p.Rate, p.Latency, p.Error != ""})
+		for _, p := range s.Pair(string(from), string(to), "") {
+			out = append(out, LinkSample{p.Time.UTC(), p.Sweep, p.Rate, p.Latency, p.Failed})
 		}
 	})
 	return out

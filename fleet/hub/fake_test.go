@@ -249,7 +249,7 @@ func (m *memory) join(count int) (list []*fakeNode) {
 // start runs a hub on the bus and beats for its nodes; stop ends it and waits.
 func start(t *testing.T, m *memory, change func(*Config)) (h *Hub, stop func()) {
 	t.Helper()
-	cfg := Config{Bus: m, Silence: 2 * time.Second, Look: 50 * time.Millisecond, Again: []time.Duration{20 * time.Millisecond, 50 * time.Millisecond}, Warn: func(err error) { t.Log("warning:", err) }}
+	cfg := Config{Bus: m, Silence: 2 * time.Second, Slack: 100 * time.Millisecond, Look: 50 * time.Millisecond, Again: []time.Duration{20 * time.Millisecond, 50 * time.Millisecond}, Warn: func(err error) { t.Log("warning:", err) }}
 	if change != nil {
 		change(&cfg)
 	}

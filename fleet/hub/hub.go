@@ -21,6 +21,8 @@ type Config struct {
 	// Again is when nodes that were busy are asked again, one pass after the other, at the end of a
 	// sweep; nil is after 1, 5 and 15 s.
 	Again []time.Duration
+	// Slack is how long a part is waited for beyond its own bound; 0 is 5 s.
+	Slack time.Duration
 	// Webhooks are told of findings, signed with Secret where it is not empty.
 	Webhooks []string
 	Secret   []byte
@@ -66,6 +68,9 @@ type outcome struct {
 func New(cfg Config) *Hub {
 	if cfg.Silence == 0 {
 		cfg.Silence = 15 * time.Second
+	}
+	if cfg.Slack == 0 {
+		cfg.Slack = 5 * time.Second
 	}
 	if cfg.Look == 0 {
 		cfg.Look = 15 * time.Second
@@ -138,19 +143,22 @@ func (h *Hub) take(e Entry) {
 	h.mu.Lock()
 	close(h.changed)
 	h.changed = make(chan struct{})
-	if n := e.News; taken {
-		switch n.Kind {
-		case fleet.KindMeasured:
-			if c := h.parts[n.Measured.Part]; c != nil {
-				select {
-				case c <- outcome{n.Node, n.Measured}:
-				default: // it says more than it can have to say
-				}
+	switch n := e.News; {
+	case n == nil || n.Node != e.Speaker:
+	case n.Kind == fleet.KindMeasured && n.Measured != nil:
+		if c := h.parts[n.Measured.Part]; c != nil {
+			m := n.Measured
+			if !taken {
+				m = &fleet.Measured{Failed: "what it says cannot be"}
 			}
-		case fleet.KindOrder:
-			if r := h.running[n.Order.ID]; r != nil && n.Order.Final() {
-				r.cancel(errOver)
+			select {
+			case c <- outcome{n.Node, m}:
+			default: // it says more than it can have to say
 			}
+		}
+	case taken && n.Kind == fleet.KindOrder && n.Order.Final():
+		if r := h.running[n.Order.ID]; r != nil {
+			r.cancel(errOver)
 		}
 	}
 	h.mu.Unlock()

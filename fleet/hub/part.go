@@ -74,7 +74,7 @@ func (p *part) run(ctx context.Context) ended {
 		p.stop(p.ranks)
 		return r
 	}
-	bound := time.NewTimer(p.o.Caps.Bound() + partTime)
+	bound := time.NewTimer(p.o.Caps.Bound() + p.h.cfg.Slack)
 	defer bound.Stop()
 	for {
 		select {
@@ -83,7 +83,7 @@ func (p *part) run(ctx context.Context) ended {
 			return ended{kind: partEnded, why: context.Cause(ctx).Error()}
 		case <-bound.C:
 			p.stop(p.ranks)
-			return ended{kind: partFailed, why: fmt.Sprintf("nothing was heard within %v", p.o.Caps.Bound()+partTime)}
+			return ended{kind: partFailed, why: fmt.Sprintf("nothing was heard within %v", p.o.Caps.Bound()+p.h.cfg.Slack)}
 		case out := <-told:
 			switch {
 			case out.m.Failed == "" && out.by == p.ranks[0]:

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"busbar/fleet"
 	"busbar/pairs"
@@ -25,7 +24,7 @@ type sweep struct {
 	out   map[fleet.Name]string
 	later []group
 	busy  map[fleet.Name]bool // in this pass
-	last  string // why the last part failed
+	last  string              // why the last part failed
 }
 
 // group is who does a part together.
@@ -192,6 +191,3 @@ func (w *sweep) why(n int) string {
 	}
 	return "nothing was measured"
 }
-
-// partTime is how long a group is waited for, beyond its own bound.
-const partTime = 5 * time.Second

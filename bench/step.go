@@ -125,6 +125,7 @@ type Stepper struct {
 
 // NewStepper makes ready what steps need. All ranks must ask for the same.
 func NewStepper(g *engine.Group, p StepPlan) (*Stepper, error) {
+	p.Params = grouped(p.Params, g)
 	how := engine.Bucketing{First: p.First, Cap: p.Cap, Type: p.Type, Reduce: coll.Avg, Options: engine.Options{Wire: p.Wire, Force: true}}
 	for _, x := range p.Grads {
 		how.Params = append(how.Params, x.Bytes)

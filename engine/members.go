@@ -46,7 +46,7 @@ func (g *Group) Transport() Transport {
 	case w.net == nil || w.cfg.Transport != Auto:
 		return w.cfg.Transport
 	}
-	switch len(g.together()) {
+	switch len(g.Together()) {
 	case 1:
 		return Shm
 	case g.size:
@@ -55,8 +55,9 @@ func (g *Group) Transport() Transport {
 	return Auto
 }
 
-// together is the ranks of each host, hosts in the order of their first ranks.
-func (g *Group) together() [][]int {
+// Together is the ranks of each host, hosts in the order of their first ranks; nil for ranks of one
+// process.
+func (g *Group) Together() [][]int {
 	w := g.world()
 	if w.net == nil {
 		return nil

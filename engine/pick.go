@@ -28,7 +28,7 @@ func Pick(op coll.Op, n int, t Transport) (*schedule.Schedule, error) {
 // between them goes as rarely as can be.
 func (g *Group) Pick(op coll.Op) (*schedule.Schedule, error) {
 	t := g.Transport()
-	hosts := g.together()
+	hosts := g.Together()
 	list := choices(op.Kind, g.size, t)
 	p := schedule.Params{Ranks: g.size, Root: op.Root}
 	if len(hosts) > 1 {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"testing"
 
 	"busbar/coll"
@@ -45,5 +46,17 @@ func TestPickKnowsHosts(t *testing.T) {
 				t.Errorf("%s of %v on %s, rank %d: %s over %s; want %s over %s", tt.kind, tt.size, tt.boots, rank, s.Name, g.Transport(), tt.want, tt.how)
 			}
 		}
+	}
+}
+
+// TestTogether: ranks that a launcher dealt out in turn belong to their hosts.
+func TestTogether(t *testing.T) {
+	net := &network{cfg: Config{Size: 4}}
+	for r, b := range "abab" {
+		net.members = append(net.members, member{Rank: r, Boot: string(b)})
+	}
+	g := &Group{cfg: net.cfg, size: 4, net: net}
+	if got := fmt.Sprint(g.Together()); got != "[[0 2] [1 3]]" {
+		t.Errorf("hosts are %s", got)
 	}
 }

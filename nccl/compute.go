@@ -1,46 +1,5 @@
 package nccl
 
-// speeds are the bandwidths per channel that the search tries, in GB/s, from high
-// to low (facts 2.2).
-func speeds(v Version, cc int, inter bool) []float32 {
-	switch {
-	case cc >= 100 && v.From(25) && !inter:
-		list := []float32{90, 80, 70, 60, 50, 40, 30, 24, 20, 19}
-		if v.From(27) {
-			list = append(list, 18)
-		}
-		if v.From(29) {
-			list = []float32{90, 80, 70, 60, 50, 45, 40, 30, 24, 20, 19, 18}
-		}
-		return list
-	case cc >= 100 && v.From(27):
-		tail := []float32{48, 45.1, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, .24, .12}
-		switch {
-		case v.From(30):
-			return append([]float32{86, 80}, tail...)
-		case v.From(29):
-			return append([]float32{96, 80}, tail...)
-		}
-		return append([]float32{96}, tail...)
-	case cc >= 90 && !inter:
-		switch {
-		case v.From(21):
-			return []float32{60, 50, 40, 30, 24, 20, 15, 12, 11, 6, 3}
-		case v.From(19):
-			return []float32{60, 50, 40, 30, 24, 20, 15, 12, 6, 3}
-		}
-		return []float32{60, 40, 30, 24, 20, 15, 12, 6, 3}
-	case cc >= 90:
-		if v.From(19) {
-			return []float32{48, 45, 42, 40, 30, 24, 22, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, .24, .12}
-		}
-		return []float32{48, 45, 42, 40, 30, 24, 20, 17.5, 15, 12, 6, 3, 2.4, 1.2, .24, .12}
-	case !inter:
-		return []float32{40, 30, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3}
-	}
-	return []float32{48, 30, 28, 24, 20, 18, 15, 12, 10, 9, 7, 6, 5, 4, 3, 2.4, 1.2, .24, .12}
-}
-
 // Budgets of the search, in steps.
 const (
 	allSteps     = 1 << 19
@@ -67,17 +26,33 @@ type compute struct {
 	time                 int // of the last round: 0 spent, -1 perfect
 	second, amdAcrossCPU bool
 	rounds               rounds
+
+	exact       bool // no round is left out for its speed
+	spare, owed int  // steps that the last round, and all rounds, may have left that were left out
+	doubt       bool // the search went on, and might not have, had they not
+	doubted     int  // found by then
+	unsure      bool // more was found after that
 }
 
 // findGraph searches a pattern with a number of channels from least to most.
 func (s *system) findGraph(id int, pattern Pattern, least, most int, collNet bool) Graph {
-	c := &compute{searcher: newSearcher(s), v: s.v, cc: s.minCC(), left: allSteps}
+	g, sure := s.find(id, pattern, least, most, collNet, false)
+	if !sure {
+		g, _ = s.find(id, pattern, least, most, collNet, true)
+	}
+	return g
+}
+
+// find is a search that leaves rounds out unless it is to be exact; it reports whether all its
+// decisions would have been the same with them.
+func (s *system) find(id int, pattern Pattern, least, most int, collNet, exact bool) (Graph, bool) {
+	c := &compute{searcher: newSearcher(s), v: s.v, cc: s.minCC(), left: allSteps, exact: exact}
 	if !s.v.From(19) {
 		c.left = allSteps218
 	}
 	g := trial{Graph: Graph{ID: id, Pattern: pattern}, least: least, most: most, collNet: collNet}
 	if pattern == NVLSPattern && (len(s.nodes[kindNVS]) == 0 || c.cc < 90) {
-		return g.Graph
+		return g.Graph, true
 	}
 	c.prepare(&g)
 	g.intra, g.inter = make([]int, g.most*c.ngpus), make([]int, 2*g.most)
@@ -87,7 +62,7 @@ func (s *system) findGraph(id int, pattern Pattern, least, most int, collNet boo
 	c.rounds = newRounds(s)
 	c.run()
 	s.work += c.work
-	return c.result()
+	return c.result(), !c.unsure
 }
 
 func (s *system) minCC() int {
@@ -251,8 +226,7 @@ func (c *compute) relax() bool {
 		return true
 	}
 	g.SameChannels = c.same
-	c.left += c.time
-	if c.left < 0 && best.NChannels > 0 || c.work > hopeless {
+	if c.giveBack() || c.work > hopeless {
 		return false
 	}
 	if c.cc >= 90 && g.Pattern == BalancedTree {
@@ -307,7 +281,7 @@ func (c *compute) crossNIC() bool {
 
 // beginSecond starts the second pass from what the first found.
 func (c *compute) beginSecond() {
-	c.second = true
+	c.second, c.unsure = true, !c.sure()
 	c.time = -1
 	if c.v.From(19) {
 		c.duplicate()

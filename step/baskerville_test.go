@@ -12,7 +12,7 @@ import (
 // TestBaskerville holds the three layouts of the published GPT-2 Large epochs (135.42, 895.85 and
 // 251.68 s for 1×4, 2×2 and 4×1) to their ratios. The source states neither the batch nor the
 // precision of the weights, which both only set how long a step computes for its gradients. One
-// unknown meets two ratios: two sequences a GPU, all in bfloat16, as busbar takes where nobody says, are within 13%
+// unknown meets two ratios: two sequences a GPU, all in bfloat16, as busbar takes where nobody says,, eager, are within 13%
 // of both, and two in TF32 within 17%; one or four sequences are not.
 func TestBaskerville(t *testing.T) {
 	m, err := workload.Find("gpt2-large")

@@ -27,7 +27,7 @@ type jobFlags struct {
 	Seq       int64  `least:"1" most:"16777216" placeholder:"N" help:"Tokens of a sequence; the model's own without it; 1024 for a size, 8192 at most of a config.json."`
 	Precision string `enum:"fp32,tf32,fp16,bf16,fp8,amp-bf16,amp-fp16" default:"bf16" help:"bf16, fp16, fp32, tf32, fp8, amp-bf16 or amp-fp16 (float32 weights, cast for products)."`
 	Recompute string `enum:"none,selective,full" default:"none" help:"Activations that are computed again in the backward pass: none, selective (the core of attention), full."`
-	Framework string `enum:"eager,compiled,fused" default:"fused" help:"How well operations between products are put together: eager, compiled, or fused as Megatron-LM's are."`
+	Framework string `enum:",eager,compiled,fused" default:"" placeholder:"NAME" help:"How well operations between products are put together: eager, compiled, or fused as Megatron-LM's are. Without it: eager where there are only replicas, which is PyTorch's DDP; fused with any other split."`
 	Unfused   bool   `help:"Attention writes its scores to memory, as frameworks before 2022 did."`
 	Padded    bool   `help:"With --framework eager: the vocabulary is padded to a multiple of 64, as compilers and Megatron-LM do by themselves."`
 	Sync      bool   `help:"Gradients travel after the backward pass, not beside it."`
@@ -192,7 +192,7 @@ func onFirst(l nccl.Layout) int {
 func (c *jobFlags) job(m *workload.Model, split workload.Split) *workload.Job {
 	j := &workload.Job{
 		Model: m, Split: split, Seq: cmp.Or(c.Seq, m.Seq), MicroBatch: c.Micro, GlobalBatch: c.Global,
-		Precision: workload.Precision(c.Precision), Recompute: workload.Recompute(c.Recompute), Framework: workload.Framework(c.Framework), Unfused: c.Unfused, Padded: c.Padded, Sync: c.Sync,
+		Precision: workload.Precision(c.Precision), Recompute: workload.Recompute(c.Recompute), Framework: cmp.Or(workload.Framework(c.Framework), usualFramework(split)), Unfused: c.Unfused, Padded: c.Padded, Sync: c.Sync,
 		Schedule: pipeline.Schedule(c.Schedule), Context: workload.Context(c.Context), Offload: workload.Offload(c.Offload), Compress: workload.Wire(c.Compress),
 	}
 	if j.MicroBatch == 0 {
@@ -206,6 +206,16 @@ func (c *jobFlags) job(m *workload.Model, split workload.Split) *workload.Job {
 		j.GlobalBatch = j.MicroBatch * int64(split.DP) * each
 	}
 	return j
+}
+
+// usualFramework is what runs such a split where nobody says: replicas alone are PyTorch's DDP
+// around a model as it was written; whoever divides states, layers or sequences has a framework
+// for it, and that brings kernels of its own.
+func usualFramework(s workload.Split) workload.Framework {
+	if s.TP > 1 || s.PP > 1 || s.CP > 1 || s.EP > 1 || s.ZeRO > 0 || s.SeqParallel {
+		return workload.Fused
+	}
+	return workload.Eager
 }
 
 // atOnce is how many tokens a micro-batch has where nobody says: the published runs of GPT-3

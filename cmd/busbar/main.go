@@ -93,6 +93,7 @@ func main() { os.Exit(program()) }
 
 // program is the command with the process's own streams and signals.
 func program() int {
+	lateCollection()
 	ctx, stop := untilSignal(context.Background())
 	defer stop()
 	return run(ctx, os.Stdin, os.Stdout, os.Stderr, os.Args[1:])
@@ -109,13 +110,12 @@ func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []
 // runWithin is run with the files that it may touch.
 func runWithin(ctx context.Context, within *fence, stdin io.Reader, stdout, stderr io.Writer, args []string) (code int) {
 	stderr = messages{stderr}
-	var cmd command
 	var helpless error // the help could not be written
 	help := func(o kong.HelpOptions, k *kong.Context) error {
 		helpless = printHelp(o, k)
 		return helpless
 	}
-	parser, err := kong.New(&cmd, kong.Name("busbar"), kong.Description(description), kong.Writers(stdout, stderr),
+	parser, err := kong.New(grammar(args), kong.Name("busbar"), kong.Description(description), kong.Writers(stdout, stderr),
 		kong.Exit(func(c int) { panic(exited(c)) }), kong.UsageOnError(), kong.Help(help), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {
 		fmt.Fprintln(stderr, "busbar:", err)

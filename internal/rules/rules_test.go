@@ -48,6 +48,8 @@ var columns = []struct {
 	{"engine", 3},
 	{"bench", 4},
 	{"pairs", 3},
+	{"internal/counter", 0}, // what counters mean; knows nothing of the model
+	{"health", 4},
 	{"step", 5},
 	{"plan", 6},
 	{"launch", 7},

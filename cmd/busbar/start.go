@@ -1,0 +1,39 @@
+package main
+
+import (
+	"os"
+	"reflect"
+	"runtime"
+	"runtime/debug"
+	"strings"
+)
+
+// grammar is what the arguments are read by. A run uses one command, and reading the flags of all of
+// them took longer than most commands' work: where the first word names one, the others are left
+// out. Whatever else may come first, such as --help or a word that is misspelt, needs them all.
+func grammar(args []string) any {
+	all := reflect.TypeFor[command]()
+	if len(args) == 0 {
+		return new(command)
+	}
+	for i := range all.NumField() {
+		f := all.Field(i)
+		if _, ok := f.Tag.Lookup("cmd"); !ok || strings.ToLower(f.Name) != args[0] || f.Type == reflect.TypeFor[completionCmd]() {
+			continue
+		}
+		flag, _ := all.FieldByName("ShowVersion")
+		return reflect.New(reflect.StructOf([]reflect.StructField{f, flag})).Interface()
+	}
+	return new(command)
+}
+
+// lateCollection puts the first collection of garbage off until the heap is eight times as large as it
+// would be, 32 MB: most commands are done before. From then on all is as usual.
+func lateCollection() {
+	const usual, first = 100, 800
+	if os.Getenv("GOGC") != "" {
+		return
+	}
+	debug.SetGCPercent(first)
+	runtime.AddCleanup(new([64]byte), func(int) { debug.SetGCPercent(usual) }, 0)
+}

@@ -11,7 +11,7 @@ import (
 )
 
 // OnBus is NATS as a hub needs it. The stream must be there; see bus.Ensure.
-func OnBus(b *bus.Bus) Bus { return &onBus{Bus: b, speaker: b.Speaker("")} }
+func OnBus(b *bus.Bus) Bus { return &onBus{Bus: b, speaker: b.Speaker()} }
 
 type onBus struct {
 	*bus.Bus

@@ -46,7 +46,7 @@ func newRemote(t *testing.T, srv *bus.Server, name fleet.Name, slow func(fleet.N
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
-	r := &remote{b, b.Speaker("")}
+	r := &remote{b, b.Speaker()}
 	say := func(n *fleet.News) {
 		n.At, n.Node = time.Now().UTC(), name
 		if err := r.s.Say(t.Context(), n); err != nil && t.Context().Err() == nil {

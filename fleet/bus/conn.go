@@ -37,8 +37,8 @@ type Config struct {
 	CA string
 	// Node is who connects; empty is a server of the fleet.
 	Node fleet.Name
-	// Patient does not wait for the first connection: it is tried again and again, as it is
-	// after a connection was lost.
+	// Patient does not need a connection at once: it is tried again and again, as it is after
+	// a connection was lost.
 	Patient bool
 	// On, where it is set, is told of what happens to the connection. It must not block.
 	On func(Event)
@@ -86,7 +86,7 @@ func inboxOf(n fleet.Name) string {
 
 // Connect connects. Whatever happens to the connection afterwards is mended in the background
 // until Close.
-func Connect(ctx context.Context, c Config) (*Bus, error) {
+func Connect(c Config) (*Bus, error) {
 	b := &Bus{node: c.Node, cfg: c}
 	b.begin()
 	o := nats.GetDefaultOptions()
@@ -108,12 +108,6 @@ func Connect(ctx context.Context, c Config) (*Bus, error) {
 		}
 	}
 	o.Servers = c.URLs
-	ready := make(chan struct{}, 1)
-	o.ConnectedCB = func(nc *nats.Conn) {
-		b.begin()
-		b.tell(true, "connected to "+nc.ConnectedUrlRedacted())
-		ready <- struct{}{}
-	}
 	if b.nc, err = o.Connect(); err != nil {
 		return nil, fmt.Errorf("%s: %w", c.URLs[0], err)
 	}
@@ -121,17 +115,7 @@ func Connect(ctx context.Context, c Config) (*Bus, error) {
 		b.nc.Close()
 		return nil, err
 	}
-	if c.Patient {
-		return b, nil
-	}
-	select {
-	case <-ready:
-		return b, nil
-	case <-ctx.Done():
-		last := b.nc.LastError()
-		b.nc.Close()
-		return nil, fmt.Errorf("%s: no connection: %w", c.URLs[0], errors.Join(last, context.Cause(ctx)))
-	}
+	return b, nil
 }
 
 // checkURL refuses what cannot be meant, and secrets where others can read them.
@@ -156,7 +140,11 @@ func (b *Bus) options() ([]nats.Option, error) {
 		nats.MaxReconnects(-1), nats.ReconnectWait(500 * time.Millisecond), nats.ReconnectJitter(500*time.Millisecond, time.Second),
 		nats.Timeout(5 * time.Second), nats.PingInterval(10 * time.Second), nats.MaxPingsOutstanding(3),
 		nats.ReconnectBufSize(-1), // what cannot be sent now is for the speaker to send again
-		nats.RetryOnFailedConnect(true),
+		nats.RetryOnFailedConnect(c.Patient),
+		nats.ConnectHandler(func(nc *nats.Conn) {
+			b.begin()
+			b.tell(true, "connected to "+nc.ConnectedUrlRedacted())
+		}),
 		nats.IgnoreAuthErrorAbort(), // credentials may be replaced
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			b.end()

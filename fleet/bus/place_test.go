@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -121,14 +122,19 @@ func newPlace(t *testing.T, n int) *place {
 			return c
 		})
 	}
-	for i := range n {
-		p.launch(i)
-	}
 	t.Cleanup(func() {
 		for i := range n {
 			p.kill(i)
 		}
 	})
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() { p.launch(i) })
+	}
+	all.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
 	return p
 }
 
@@ -136,17 +142,18 @@ func (p *place) launch(i int) {
 	p.t.Helper()
 	c := p.start[i]()
 	out, err := c.StdoutPipe()
-	if err != nil {
-		p.t.Fatal(err)
+	if err == nil {
+		err = c.Start()
 	}
-	if err := c.Start(); err != nil {
-		p.t.Fatal(err)
+	if err != nil {
+		p.t.Error(err)
+		return
 	}
 	p.procs[i] = c
 	s := bufio.NewScanner(out)
 	s.Scan()
 	if s.Text() != "ready" {
-		p.t.Fatalf("server %d: %q", i, s.Text())
+		p.t.Errorf("server %d: %q", i, s.Text())
 	}
 }
 
@@ -184,7 +191,7 @@ func (p *place) hub() *Bus {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	b, err := Connect(p.ctx(), Config{URLs: p.urls, Creds: p.file(creds), MaxBytes: 256 << 20})
+	b, err := Connect(Config{URLs: p.urls, Creds: p.file(creds), MaxBytes: 256 << 20})
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -201,7 +208,7 @@ func (p *place) node(n fleet.Name) *Bus {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	b, err := Connect(p.ctx(), Config{URLs: p.urls, Creds: p.file(creds), Node: n})
+	b, err := Connect(Config{URLs: p.urls, Creds: p.file(creds), Node: n})
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package bus
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -253,17 +252,18 @@ func (s *Server) watch() {
 }
 
 // Connect reaches the server from this process, as a server of the fleet.
-func (s *Server) Connect(ctx context.Context, c Config) (*Bus, error) {
+func (s *Server) Connect(c Config) (*Bus, error) {
 	creds, _, err := s.keys.Issuer().Hub(0)
 	if err != nil {
 		return nil, err
 	}
-	c.URLs, c.creds, c.inside = []string{s.URL()}, creds, nats.InProcessServer(s.ns)
+	// The address is only a name here; with tls:// the client would insist on a certificate.
+	c.URLs, c.creds, c.inside = []string{"nats://127.0.0.1"}, creds, nats.InProcessServer(s.ns)
 	c.Node = ""
 	if c.Replicas == 0 {
 		c.Replicas = 1
 	}
-	return Connect(ctx, c)
+	return Connect(c)
 }
 
 // Close ends the server in order. Close connections to it first.

@@ -3,6 +3,8 @@ package health
 import (
 	"math"
 	"slices"
+
+	"busbar/pairs"
 )
 
 // trial is what the sweeps say about one cause.
@@ -23,7 +25,8 @@ type trial struct {
 // leaf) of a healthy fleet is disturbed so much throughout a sweep, or a single sample is.
 // Disturbances by a third are common where machines are shared, those by a half are not.
 func (s *state) oneSweep(k Kind, mu float64) float64 {
-	deep := min(max((math.Log(0.85)-mu)/(math.Log(0.85)-math.Log(0.55)), 0), 1)
+	deep := min(max((math.Log(0.85)-mu)/(math.Log(0.85)-math.Log(0.52)), 0), 1)
+	deep *= deep * deep
 	if narrow(k) {
 		return math.Log(1/0.04) + deep*math.Log(4)
 	}
@@ -37,6 +40,9 @@ const falseAlarms = 1e-3
 // need is the sum at which a cause is reported.
 func (s *state) need(k Kind) float64 {
 	n := math.Log(s.suspects(k) / falseAlarms)
+	if narrow(k) {
+		n += 4.6 // a hundredth: one pair among many hurts less, and has fewer samples to tell by
+	}
 	if s.fig == latency {
 		n += 7 // latencies of shared machines are disturbed for longer: twice the sweeps
 	}
@@ -55,27 +61,22 @@ func (s *state) confirm(faults, before []fault) (list, old []*trial) {
 	if len(list)+len(old) == 0 {
 		return nil, nil
 	}
+	now, past := newCover(s.h, list), newCover(s.h, old)
 	var strays []int32
 	for i := range s.cells {
-		c := &s.cells[i]
-		key := s.h.series[c.series].pairKey
-		var one *trial
-		covered := 0
-		for _, t := range list {
-			if s.h.covers(t.cause, key) {
-				one, covered = t, covered+1
-			}
+		id := s.cells[i].series
+		key := s.h.series[id].pairKey
+		one, n := now.of(key)
+		if n == 0 || n == 1 && narrow(one.kind) {
+			strays = append(strays, id) // many pairs that are slow on their own are a disturbance
 		}
-		switch covered {
+		switch n {
 		case 0:
-			strays = append(strays, c.series)
-			for _, t := range old {
-				if s.h.covers(t.cause, key) {
-					t.members = append(t.members, c.series)
-				}
+			for _, t := range past.all(key) {
+				t.members = append(t.members, id)
 			}
 		case 1:
-			one.members = append(one.members, c.series)
+			one.members = append(one.members, id)
 		}
 	}
 	s.countStrays(strays)
@@ -95,12 +96,64 @@ func (s *state) confirm(faults, before []fault) (list, old []*trial) {
 	return list, old
 }
 
+// cover finds the causes of a pair; those of single pairs are many, and looked up.
+type cover struct {
+	h      *History
+	wide   []*trial
+	narrow map[[2]int32]*trial
+}
+
+func newCover(h *History, list []*trial) *cover {
+	c := &cover{h: h, narrow: map[[2]int32]*trial{}}
+	for _, t := range list {
+		if !narrow(t.kind) {
+			c.wide = append(c.wide, t)
+			continue
+		}
+		c.narrow[[2]int32{t.a, t.b}] = t
+		if t.kind == pairs.SlowPair {
+			c.narrow[[2]int32{t.b, t.a}] = t
+		}
+	}
+	return c
+}
+
+// of is a cause of a pair, and how many there are.
+func (c *cover) of(k pairKey) (one *trial, n int) {
+	for _, t := range c.wide {
+		if c.h.covers(t.cause, k) {
+			one, n = t, n+1
+		}
+	}
+	if len(c.narrow) > 0 {
+		if t := c.narrow[[2]int32{k.from, k.to}]; t != nil {
+			one, n = t, n+1
+		}
+	}
+	return one, n
+}
+
+// all are the causes of a pair.
+func (c *cover) all(k pairKey) (list []*trial) {
+	for _, t := range c.wide {
+		if c.h.covers(t.cause, k) {
+			list = append(list, t)
+		}
+	}
+	if len(c.narrow) > 0 {
+		if t := c.narrow[[2]int32{k.from, k.to}]; t != nil {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
 // countStrays finds the share of single samples, of pairs that nothing is wrong with, that are
 // far below: of all sweeps, and of each. Enough of them are looked at, not all.
 func (s *state) countStrays(list []int32) {
 	step := 1 + len(list)/5000
 	far, all := map[uint32]int{}, map[uint32]int{}
-	f, n := 0, 0
+	f, n := 0, 0 // of all sweeps together
 	for i := 0; i < len(list); i += step {
 		r := &s.h.series[list[i]]
 		class := int32(s.h.class(r.pairKey))
@@ -121,17 +174,29 @@ func (s *state) countStrays(list []int32) {
 			}
 		}
 	}
-	s.stray = max(0.03, float64(f)/float64(max(n, 1)))
-	for w, m := range all {
-		s.strays[w] = min(max(s.stray, float64(far[w])/float64(m)), 0.5)
+	s.far, s.all, s.every = far, all, step
+	s.stray = share3(f, n)
+}
+
+// share3 is a share of strays, not below 3 %: few samples do not show the rare ones.
+func share3(far, all int) float64 {
+	return min(max(0.03, float64(far)/float64(max(all, 1))), 0.5)
+}
+
+// strayed is how likely a sample of a sweep is a stray; own are those of the cause that is
+// asked about, which do not testify for themselves.
+func (s *state) strayed(w uint32, own int) float64 {
+	if s.every > 1 {
+		own = 0
 	}
+	return max(s.stray, share3(s.far[w]-own, s.all[w]))
 }
 
 // try sums the evidence of sweeps about one cause.
 func (s *state) try(t *trial) {
 	type tally struct {
 		sum float64
-		n   int
+		far int
 	}
 	by := map[uint32]*tally{}
 	for _, i := range t.members {
@@ -145,18 +210,16 @@ func (s *state) try(t *trial) {
 			if !ok {
 				continue
 			}
-			stray := s.strays[p.sweep]
-			if stray == 0 {
-				stray = max(s.stray, 0.03)
-			}
-			l := likelihood{s.noise[class], stray}
+			l := likelihood{s.noise[class], s.strayed(p.sweep, 0)}
 			w := by[p.sweep]
 			if w == nil {
 				w = &tally{}
 				by[p.sweep] = w
 			}
-			w.sum += l.gain(v, t.mu)
-			w.n++
+			w.sum += l.gain(max(v, t.mu), t.mu) // slower still speaks for it as much
+			if v < -max(0.15, 4*s.noise[class]) {
+				w.far++
+			}
 		}
 	}
 	order := make([]uint32, 0, len(by))
@@ -173,7 +236,10 @@ func (s *state) try(t *trial) {
 		l := by[w].sum
 		bound := most
 		if narrow(t.kind) {
-			bound = min(bound, math.Log(1/s.strays1(w)))
+			bound = min(bound, math.Log(1/s.strayed(w, by[w].far)))
+			if t.kind == pairs.SlowPair {
+				bound *= 1.6 // two samples, which are disturbed together at times
+			}
 		}
 		if partial(t.kind) && t.slow < t.total {
 			// Some of its pairs are spared: the evidence is of those that are not.
@@ -196,13 +262,6 @@ func (s *state) try(t *trial) {
 	}
 	t.sum = best
 	t.always = best > 0 && t.start == t.first
-}
-
-func (s *state) strays1(w uint32) float64 {
-	if v := s.strays[w]; v > 0 {
-		return v
-	}
-	return max(s.stray, 0.03)
 }
 
 // confirmed tells whether a cause is to be reported.

@@ -30,8 +30,9 @@ type state struct {
 	scale  []float64 // the spread of healthy cells, by class
 	noise  []float64 // the spread of healthy single samples, by class
 	stray  float64   // the share of single samples that are far below
-	// strays is stray of single sweeps, where it is known.
-	strays map[uint32]float64
+	// far and all count such samples and all, by sweep, of every so many pairs.
+	far, all map[uint32]int
+	every    int
 }
 
 // lostLog stands for a failed measurement: 5 % of the rate.
@@ -59,8 +60,10 @@ func (s *state) residual(r *series, class int32, p point) (v float64, ok bool) {
 
 // now computes the state of a figure.
 func (h *History) now(f figure, order []uint32) *state {
-	s := &state{h: h, fig: f, order: order, shifts: h.shifts(order, f), strays: map[uint32]float64{}}
+	s := &state{h: h, fig: f, order: order, shifts: h.shifts(order, f)}
 	oldest := int32(len(order) - window)
+	s.cells = make([]cell, 0, len(h.series))
+	every := 1 + len(h.series)/100_000 // spreads need not all of a million
 	diffs := make([][]float32, h.classes())
 	ups := make([][]float32, h.classes())
 	for i := range h.series {
@@ -78,6 +81,9 @@ func (h *History) now(f figure, order []uint32) *state {
 		}
 		c.series = int32(i)
 		s.cells = append(s.cells, c)
+		if i%every != 0 {
+			continue
+		}
 		if c.n > 1 {
 			if d := last[0] - last[1]; math.Abs(d) < 1 {
 				diffs[class] = append(diffs[class], float32(math.Abs(d)))

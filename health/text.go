@@ -79,7 +79,7 @@ func (h *History) finding(s *state, t *trial) Finding {
 		f.Where = h.rails.list[t.b]
 	}
 	f.Severity = severity(f.Factor, s.fig)
-	f.Confidence = round(t.sure * (1 - 0.05*math.Exp(t.need-t.sum)))
+	f.Confidence = round(t.sure * (1 - min(0.5, 0.05*math.Exp(t.need-t.sum))))
 	if f.Confidence < 0.5 && f.Severity == pairs.Error {
 		f.Severity = pairs.Warn // something is wrong, but hardly there
 	}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"busbar/fleet"
+	"busbar/health"
 )
 
 func open(t testing.TB, c ServerConfig) (*Server, *Bus) {
@@ -127,7 +128,7 @@ func TestPassedOver(t *testing.T) {
 		}
 	}
 	// The speaker goes on behind what it did not say itself.
-	if err := b.Speaker("").Say(ctx, left("odd")); err != nil {
+	if err := b.Speaker().Say(ctx, left("odd")); err != nil {
 		t.Fatal(err)
 	}
 	var bad, seen int
@@ -194,9 +195,9 @@ func BenchmarkSay(b *testing.B) {
 	for _, lazy := range []bool{false, true} {
 		b.Run(fmt.Sprintf("lazy=%v", lazy), func(b *testing.B) {
 			_, hub := open(b, ServerConfig{Dir: b.TempDir(), Listen: "-", Lazy: lazy})
-			s := hub.Speaker("")
+			s := hub.Speaker()
 			for b.Loop() {
-				n := &fleet.News{At: time.Now(), Kind: fleet.KindFinding, Finding: &fleet.Finding{ID: "f", Text: strings.Repeat("x", 400)}}
+				n := &fleet.News{At: time.Now(), Kind: fleet.KindFinding, Finding: &fleet.Finding{Finding: health.Finding{ID: "f", Text: strings.Repeat("x", 400)}}}
 				if err := s.Say(b.Context(), n); err != nil {
 					b.Fatal(err)
 				}

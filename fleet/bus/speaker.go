@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -30,12 +29,18 @@ const (
 	mostWait  = 3 * time.Second
 )
 
-// Saying is news with an identity that stays the same however often it is sent and whatever
-// number it gets: an origin, a dot, and anything that tells it from the origin's others and from
-// other words under the same number.
-type Saying struct {
-	ID   string
-	News *fleet.News
+// Backlog is what a speaker has to say: all that is not known to be stored, oldest first. Only
+// the speaker's goroutine uses it while SayAll runs, and everything may be appended to.
+type Backlog interface {
+	// Len counts what waits.
+	Len() int
+	// ID is the identity of what waits at a place. It stays the same however often a thing is
+	// sent and whatever number it gets, also after a restart, and nothing else ever has it.
+	ID(i int) string
+	// News is the oldest.
+	News() (*fleet.News, error)
+	// Stored takes the n oldest off the list. number is that of the last of them.
+	Stored(n int, number uint64) error
 }
 
 // ConflictError tells that somebody else speaks on the subject: two agents have one name, or
@@ -55,7 +60,7 @@ func (e *ConflictError) Error() string {
 type Speaker struct {
 	bus     *Bus
 	subject string
-	origin  string
+	origin  string // of identities of what Say says
 	// On, where it is set, is told why something has to be tried again. It must not block.
 	On func(error)
 
@@ -64,20 +69,16 @@ type Speaker struct {
 	at    uint64 // the stream's sequence of the subject's last message, 0 for none
 	last  uint64 // its number
 	id    string // its identity
+	sent  string // the identity of what was sent last, stored or not
 	begun bool   // something was learned before
-	count int    // of sayings without an identity
+	count int    // of what Say has said
 }
 
-// Speaker makes a speaker on the subject of who connected: a node's, or the servers'. origin
-// is the beginning of the identities of what it says, "" for one of its own; an agent that
-// keeps what it has to say on disk gives the same after a restart.
-func (b *Bus) Speaker(origin string) *Speaker {
-	s := &Speaker{bus: b, subject: fleet.HubLog, origin: origin}
+// Speaker makes a speaker on the subject of who connected: a node's, or the servers'.
+func (b *Bus) Speaker() *Speaker {
+	s := &Speaker{bus: b, subject: fleet.HubLog, origin: NewOrigin()}
 	if b.node != "" {
 		s.subject = fleet.LogOf(b.node)
-	}
-	if origin == "" {
-		s.origin = NewOrigin()
 	}
 	return s
 }
@@ -110,81 +111,98 @@ func (s *Speaker) Say(ctx context.Context, n *fleet.News) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.count++
-	_, err := s.say(ctx, []Saying{{fmt.Sprintf("%s.%d", s.origin, s.count), n}})
-	return err
+	return s.say(ctx, &single{fmt.Sprintf("%s.%d", s.origin, s.count), n})
 }
 
-// SayAll gives sayings their numbers and stores them in their order, those left out that are
-// stored already. It returns how many are stored. They must be the origin's oldest that are not
-// known to be stored, so that one that is found proves those before it.
-func (s *Speaker) SayAll(ctx context.Context, all []Saying) (stored int, err error) {
+// single is a backlog of one.
+type single struct {
+	id string
+	n  *fleet.News
+}
+
+func (o *single) ID(int) string              { return o.id }
+func (o *single) News() (*fleet.News, error) { return o.n, nil }
+
+func (o *single) Len() int {
+	if o.id == "" {
+		return 0
+	}
+	return 1
+}
+
+func (o *single) Stored(_ int, number uint64) error {
+	o.id, o.n.Seq = "", number
+	return nil
+}
+
+// SayAll gives what waits its numbers and stores it, oldest first, until nothing waits or the
+// context ends. What turns out to be stored already is taken off the list.
+func (s *Speaker) SayAll(ctx context.Context, all Backlog) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.say(ctx, all)
 }
 
-func (s *Speaker) say(ctx context.Context, all []Saying) (done int, err error) {
+func (s *Speaker) say(ctx context.Context, all Backlog) error {
 	wait := firstWait
-	for done < len(all) {
-		if !s.fresh {
-			err = s.learn(ctx)
-			if err == nil {
-				found := s.find(all[done:])
-				if found > 0 {
-					done += found
-					continue
-				}
-			}
-		}
-		if err == nil {
-			err = s.store(ctx, all[done])
-		}
+	for all.Len() > 0 {
+		err := s.turn(ctx, all)
 		var conflict *ConflictError
 		switch {
 		case err == nil:
-			done++
 			wait = firstWait
 			continue
 		case errors.As(err, &conflict) || ctx.Err() != nil:
-			return done, err
+			return err
 		case errors.Is(err, errBehind):
-			s.fresh = false // look again at once
+			s.fresh = false
 		case retryable(err):
 			s.fresh = false
+			if s.On != nil {
+				s.On(err)
+			}
 		default:
-			return done, fmt.Errorf("%s: %w", s.subject, err)
-		}
-		if s.On != nil && !errors.Is(err, errBehind) {
-			s.On(err)
+			return fmt.Errorf("%s: %w", s.subject, err)
 		}
 		select {
 		case <-ctx.Done():
-			return done, fmt.Errorf("%s: %w", s.subject, errors.Join(context.Cause(ctx), err))
+			return fmt.Errorf("%s: %w", s.subject, errors.Join(context.Cause(ctx), err))
 		case <-time.After(wait):
 		}
-		wait, err = min(2*wait, mostWait), nil
+		wait = min(2*wait, mostWait)
 	}
-	return done, nil
+	return nil
+}
+
+// turn brings the oldest into the store, or finds it there.
+func (s *Speaker) turn(ctx context.Context, all Backlog) error {
+	if !s.fresh {
+		was, wasAt := s.begun, s.at
+		if err := s.learn(ctx); err != nil {
+			return err
+		}
+		for i := all.Len() - 1; i >= 0 && s.id != ""; i-- {
+			if all.ID(i) == s.id {
+				return all.Stored(i+1, s.last) // things are sent in order, so those before it are there too
+			}
+		}
+		if was && s.at > wasAt && s.id != s.sent {
+			return &ConflictError{s.subject, s.last, s.id}
+		}
+	}
+	n, err := all.News()
+	if err != nil {
+		return err
+	}
+	number, err := s.store(ctx, all.ID(0), n)
+	if err != nil {
+		return err
+	}
+	return all.Stored(1, number)
 }
 
 // errBehind is the store's word that something newer is on the subject.
 var errBehind = errors.New("something newer is stored")
-
-// find looks for the last message among sayings and returns how many are stored with it.
-func (s *Speaker) find(all []Saying) int {
-	for i, one := range all {
-		if one.ID != s.id {
-			continue
-		}
-		for j := range i + 1 {
-			if back := uint64(i - j); back < s.last {
-				all[j].News.Seq = s.last - back
-			}
-		}
-		return i + 1
-	}
-	return 0
-}
 
 // learn reads the subject's last message.
 func (s *Speaker) learn(ctx context.Context) error {
@@ -202,20 +220,13 @@ func (s *Speaker) learn(ctx context.Context) error {
 		if n, err := strconv.ParseUint(m.Header.Get(headSeq), 10, 64); err == nil {
 			last = max(last, n)
 		}
-	case "404":
+	case "404": // nothing there, or nothing any more
 	default:
 		return fmt.Errorf("the store answers %s %s: %w", status, m.Header.Get("Description"), nats.ErrNoResponders)
 	}
-	was, wasAt := s.begun, s.at
 	s.fresh, s.begun, s.at, s.last, s.id = true, true, at, last, id
-	if was && at > wasAt && !s.own(id) {
-		return &ConflictError{s.subject, last, id}
-	}
 	return nil
 }
-
-// own reports whether an identity is of this speaker's origin.
-func (s *Speaker) own(id string) bool { return strings.HasPrefix(id, s.origin+".") }
 
 // pubAck is the store's answer to a message.
 type pubAck struct {
@@ -225,47 +236,48 @@ type pubAck struct {
 	Error     *jetstream.APIError `json:"error"`
 }
 
-// store sends one saying under the condition that nothing came between.
-func (s *Speaker) store(ctx context.Context, one Saying) error {
-	one.News.Seq = s.last + 1
-	data, err := fleet.Encode(one.News)
+// store sends one thing under the condition that nothing came between, and returns its number.
+func (s *Speaker) store(ctx context.Context, id string, n *fleet.News) (uint64, error) {
+	n.Seq = s.last + 1
+	data, err := fleet.Encode(n)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	m := nats.NewMsg(s.subject)
 	m.Data = data
-	m.Header.Set(headSeq, strconv.FormatUint(one.News.Seq, 10))
-	m.Header.Set(headID, one.ID)
-	m.Header.Set(nats.MsgIdHdr, one.ID)
+	m.Header.Set(headSeq, strconv.FormatUint(n.Seq, 10))
+	m.Header.Set(headID, id)
+	m.Header.Set(nats.MsgIdHdr, id)
 	m.Header.Set(nats.ExpectedStreamHdr, fleet.Stream)
 	m.Header.Set(nats.ExpectedLastSubjSeqHdr, strconv.FormatUint(s.at, 10))
+	s.sent = id
 	answer, err := s.bus.request(ctx, m, attempt)
 	if err != nil {
 		s.fresh = false // it may be stored or not
-		return err
+		return 0, err
 	}
 	var ack pubAck
 	if err := json.Unmarshal(answer.Data, &ack); err != nil {
-		return fmt.Errorf("the store's answer: %w", err)
+		return 0, fmt.Errorf("the store's answer: %w", err)
 	}
 	switch {
 	case ack.Error != nil:
 		s.fresh = false
 		switch ack.Error.ErrorCode {
 		case jetstream.JSErrCodeStreamWrongLastSequence, jetstream.JSErrCodeStreamWrongLastSequenceConstant:
-			return errBehind
+			return 0, errBehind
 		case jetstream.JSErrCodeStreamMessageExceedsMaximum:
-			return ack.Error
+			return 0, ack.Error
 		}
-		return fmt.Errorf("%w: %w", ack.Error, nats.ErrNoResponders)
+		return 0, fmt.Errorf("%w: %w", ack.Error, nats.ErrNoResponders)
 	case ack.Stream != fleet.Stream || ack.Seq == 0:
-		return fmt.Errorf("the store acknowledges %d of stream %q; %q was expected", ack.Seq, ack.Stream, fleet.Stream)
+		return 0, fmt.Errorf("the store acknowledges %d of stream %q; %q was expected", ack.Seq, ack.Stream, fleet.Stream)
 	case ack.Duplicate:
 		// It lies further back, behind what another said: the number it has there is not
 		// the one that it was to get now.
 		s.fresh = false
-		return nil
+		return s.last, nil
 	}
-	s.at, s.last, s.id = ack.Seq, one.News.Seq, one.ID
-	return nil
+	s.at, s.last, s.id = ack.Seq, n.Seq, id
+	return n.Seq, nil
 }

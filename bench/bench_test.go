@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -122,5 +123,17 @@ func TestCompressed(t *testing.T) {
 				break
 			}
 		}
+	}
+}
+
+func TestLengthen(t *testing.T) {
+	took := []float64{1, 2, 3}
+	lengthen(took, 7.5)
+	if want := []float64{1.5, 2.5, 3.5}; !slices.Equal(took, want) {
+		t.Errorf("runs of 1, 2 and 3 s in a loop of 7.5 s: %v; want %v", took, want)
+	}
+	lengthen(took, 7)
+	if want := []float64{1.5, 2.5, 3.5}; !slices.Equal(took, want) {
+		t.Errorf("a loop shorter than its runs: %v; want %v", took, want)
 	}
 }

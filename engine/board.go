@@ -22,9 +22,11 @@ type board struct {
 	asked bool         // all have said whether they do
 
 	whole bool  // what a rank offers is written on the page
+	short bool  // beside the word that says so
 	size  int64 // of the vector
-	slot1 int64 // bytes of a slot of the page
-	slots int64 // of both
+	slot0 int64 // where the first slot of the page begins
+	slot1 int64 // bytes of a slot
+	apart int64 // of a slot from the other
 
 	run   uint64 // number of the run, from 1
 	stage boardStage
@@ -76,8 +78,7 @@ func (g *Group) newBoard(c *Call) (*board, error) {
 	}
 	b.whole = c.s.Name == "one_shot" || c.op.Kind != coll.AllReduce && to-from <= slotTo
 	if b.whole {
-		b.slot1 = to - from
-		b.slots = 2 * ((b.slot1 + 127) &^ 127)
+		b.layOut(to - from)
 	}
 	b.acc = aligned(min(accPiece, b.size))
 	near := !w.alone
@@ -100,11 +101,23 @@ func (g *Group) newBoard(c *Call) (*board, error) {
 		return b, nil
 	}
 	b.seg = seg
-	b.pages[g.rank] = newPage(seg, nil)
+	b.pages[g.rank] = newPage(seg, nil, b.short)
 	return b, nil
 }
 
-func (b *board) pageSize() int64 { return (pageData + b.slots + 4095) &^ 4095 }
+// layOut finds places for two slots of so many bytes.
+func (b *board) layOut(n int64) {
+	b.slot0, b.slot1, b.apart = pageData, n, (n+pageLine-1)&^(pageLine-1)
+	if b.short = n <= brief && !b.rooted(); !b.short {
+		return
+	}
+	b.slot0, b.apart = pageBrief, pageLine
+	if n > pageLine/2-pageBrief {
+		b.slot0 = pageLine / 2 // in one line by itself rather than in parts of two
+	}
+}
+
+func (b *board) pageSize() int64 { return (pageData + 2*b.apart + 4095) &^ 4095 }
 
 // vote tells the others whether this rank takes part, and where its page is.
 func (b *board) vote() {
@@ -159,7 +172,7 @@ func (b *board) count() (moved bool, err error) {
 			v.seg.Close()
 			return false, &protocolError{l.peer, fmt.Sprintf("%s: a page of %d bytes; expected %d", b.c.name, n, b.pageSize())}
 		}
-		b.pages[b.at] = newPage(v.seg, l)
+		b.pages[b.at] = newPage(v.seg, l, b.short)
 	}
 	b.asked, b.on, b.at = true, true, 0
 	for _, p := range b.pages {
@@ -213,13 +226,13 @@ func (b *board) publish() {
 // slot is where a page holds what is offered in this run; two of them, so that nobody has to wait
 // until the others have read the last one.
 func (b *board) slot(p *page) []byte {
-	at := pageData + int64(b.run&1)*(b.slots/2)
+	at := b.slot0 + int64(b.run&1)*b.apart
 	return p.mem[at : at+b.slot1]
 }
 
 // say tells how far this rank is, and wakes who sleeps.
 func (b *board) say(done uint64) {
-	b.pages[b.c.of.rank].seq.Store(4*b.run + done)
+	b.pages[b.c.of.rank].seq[b.run&1].Store(4*b.run + done)
 	for r := range b.pages {
 		p := &b.pages[r]
 		if p.link != nil && p.sleep.Load() != 0 && p.sleep.CompareAndSwap(1, 0) {
@@ -230,7 +243,7 @@ func (b *board) say(done uint64) {
 
 // past reports whether a rank has done a stage.
 func (b *board) past(r int, done int64) bool {
-	return int64(b.pages[r].seq.Load()) >= 4*int64(b.run)+done
+	return int64(b.pages[r].seq[b.run&1].Load()) >= 4*int64(b.run)+done
 }
 
 // all reports whether all ranks have done a stage.

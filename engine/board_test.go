@@ -75,6 +75,9 @@ func TestBoards(t *testing.T) {
 		alone int // rank that takes no part; -1 is none
 	}{
 		{"short", 2, 8, "one_shot", -1, -1},
+		{"the longest beside its word", 3, 56, "one_shot", -1, -1},
+		{"the longest in a line of its own", 4, 64, "one_shot", -1, -1},
+		{"too long for that", 2, 68, "one_shot", -1, -1},
 		{"short of plain memory", 4, 1000, "one_shot", 2, -1},
 		{"one number", 5, 4, "direct", -1, -1},
 		{"odd", 3, 100012, "direct", -1, -1},
@@ -188,5 +191,22 @@ func TestDescribe(t *testing.T) {
 		if got := describe(x); got != want {
 			t.Errorf("%x: %q; expected %q", x, got, want)
 		}
+	}
+}
+
+// A rank learns whether others want its processor, and forgets it again.
+func TestLooks(t *testing.T) {
+	g := &Group{looks: mostLooks}
+	for range 10 {
+		g.learn(10 * aloneYield)
+	}
+	if g.looks != 0 {
+		t.Errorf("%d looks where others want the processor; want none", g.looks)
+	}
+	for range 2 * mostLooks {
+		g.learn(aloneYield / 10)
+	}
+	if g.looks != mostLooks {
+		t.Errorf("%d looks where nobody wants the processor; want %d", g.looks, mostLooks)
 	}
 }

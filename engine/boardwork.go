@@ -119,7 +119,7 @@ func (b *board) open() (bool, error) {
 		switch {
 		case b.rooted() && r != b.c.op.Root:
 			b.src[r] = nil
-		case r == rank && (m != srcMem || !b.whole):
+		case r == rank:
 			b.src[r] = b.c.mem[m][from:to]
 		case b.whole:
 			b.src[r] = b.slot(&b.pages[r])[from-at : to-at]

@@ -44,6 +44,7 @@ type Call struct {
 
 	busy  atomic.Bool
 	over  bool // seen by the driver
+	met   bool // whoever waits for the end drives the group, and sees it
 	done  chan struct{}
 	err   error
 	begun time.Time
@@ -179,7 +180,6 @@ func (c *Call) Run(ctx context.Context) (*result.Run, error) {
 		c.busy.Store(false)
 		return nil, c.g.failure()
 	}
-	c.g.submit(c, false)
 	if err := c.g.complete(ctx, c); err != nil {
 		return nil, err
 	}
@@ -226,8 +226,8 @@ func (c *Call) begin() error {
 	case <-c.done: // of a run that nobody waited for
 	default:
 	}
-	c.begun = time.Now()
-	c.err, c.over = nil, false
+	c.begun = c.g.born.Add(time.Since(c.g.born)) // half the price of Now, which asks two clocks
+	c.err, c.over, c.met = nil, false, false
 	c.run.Events = c.run.Events[:0]
 	return nil
 }

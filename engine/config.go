@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"busbar/unit"
 )
 
 // Transport is how bytes get from rank to rank.
@@ -71,6 +73,9 @@ type Config struct {
 	Host string
 	// MinSize is the fewest members with which an elastic job goes on; 0 is 1. See JoinElastic.
 	MinSize int
+	// MaxRate is the most that this rank sends to each peer; 0 is no bound. It holds on Linux,
+	// between hosts and over loopback: the kernel spaces the packets of the connections.
+	MaxRate unit.Rate
 	// TLS, where it is set, protects all connections, and lets only those in that show a
 	// certificate; see LoadTLS. Bytes through shared memory stay on the host as they are.
 	TLS *tls.Config
@@ -179,6 +184,8 @@ func (c *Config) complete() error {
 		return fmt.Errorf("%d connections to each peer; 1 to %d are possible", c.Conns, maxConns)
 	case c.Timeout < 50*time.Millisecond || c.JoinTimeout < 0 || c.Stall < 0:
 		return fmt.Errorf("a timeout of %v; at least 50 ms are needed to tell a dead rank from a busy one", c.Timeout)
+	case c.MaxRate < 0:
+		return fmt.Errorf("a bound of %v on what is sent; 0 is none", c.MaxRate)
 	case c.Size > 1 && c.Meet == "":
 		return errors.New("no place to meet; set Meet to host:port of rank 0, or to a file that all ranks can reach")
 	}

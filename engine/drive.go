@@ -64,34 +64,6 @@ func (g *Group) background() {
 	}
 }
 
-// complete drives the group until a call is over, or waits while somebody else does.
-func (g *Group) complete(ctx context.Context, c *Call) error {
-	if g.driver.TryLock() {
-		g.drive(ctx, c)
-		more := len(g.active) > 0 || g.mail.Load() || g.owes()
-		g.driver.Unlock()
-		if more {
-			g.kick()
-		}
-	} else {
-		g.waiter.wake()
-		g.kick() // in case the driver stops without having seen the call
-	}
-	select {
-	case <-c.done:
-		return c.err
-	default:
-	}
-	select {
-	case <-c.done:
-		return c.err
-	case <-ctx.Done():
-		g.fail(fmt.Errorf("%s: given up: %w", c.name, context.Cause(ctx)))
-		<-c.done
-		return c.err
-	}
-}
-
 // drive moves everything that is under way until a call is over, or until all are.
 func (g *Group) drive(ctx context.Context, until *Call) {
 	var idle time.Time // since when nothing has moved
@@ -123,6 +95,7 @@ func (g *Group) drive(ctx context.Context, until *Call) {
 		if now.Sub(idle) < g.spin {
 			if g.yields {
 				g.waiter.yield()
+				g.learn(time.Since(now))
 			}
 			continue
 		}
@@ -351,7 +324,9 @@ func (g *Group) finish(c *Call, err error) {
 	}
 	c.err, c.over = err, true
 	c.busy.Store(false)
-	c.done <- struct{}{}
+	if !c.met {
+		c.done <- struct{}{}
+	}
 }
 
 // drop ends all calls of a group that has failed.

@@ -23,6 +23,7 @@ type Group struct {
 	net        *network // nil where all ranks are in one process
 	locals     []*Group // of Local
 	waiter     waiter
+	born       time.Time
 	spin       time.Duration // how long to look again and again before sleeping
 	yields     bool          // let others run in between
 	pid        int
@@ -53,6 +54,7 @@ type Group struct {
 	alone  bool          // takes part in no board; tests say so
 	stuck  bool          // nothing has moved for a while: messages are put aside
 	still  time.Duration // for how long nothing has moved
+	looks  int           // at a board, before the processor is given away
 
 	arenaMu sync.Mutex
 	arenas  []*arena
@@ -83,7 +85,7 @@ func keyOf(s *schedule.Schedule, op coll.Op, o Options) callKey {
 
 func newGroup(cfg Config, w waiter) *Group {
 	g := &Group{
-		cfg: cfg, rank: cfg.Rank, size: cfg.Size, pid: os.Getpid(), waiter: w,
+		cfg: cfg, rank: cfg.Rank, size: cfg.Size, pid: os.Getpid(), waiter: w, born: time.Now(), looks: mostLooks,
 		cached: map[callKey]*Call{}, calls: map[uint64]*Call{}, part: part{names: map[uint64]string{}, times: map[string]int{}, issued: map[uint64]uint64{}}, peers: make([][]*link, cfg.Size),
 		reg: newRegistry(), doomed: make(chan struct{}),
 		work: make(chan struct{}, 1), quit: make(chan struct{}), idle: make(chan struct{}),

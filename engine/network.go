@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"busbar/internal/shm"
+	"busbar/unit"
 )
 
 // network is a group's standing among processes: listeners, the table of members, and the
@@ -124,6 +125,11 @@ func (n *network) newLink(c net.Conn, peer, k int, dialled bool) error {
 	}
 	if seg != nil {
 		s = newRingPair(seg, dialled, s)
+	} else if n.cfg.MaxRate > 0 {
+		if err := pace(fd, n.cfg.MaxRate/unit.Rate(n.cfg.Conns)); err != nil {
+			s.close()
+			return err
+		}
 	}
 	if !n.g.reg.add(n.g.newLink(peer, k, s, fd)) {
 		s.close()

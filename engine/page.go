@@ -13,24 +13,35 @@ import (
 type page struct {
 	seg   *shm.Segment
 	mem   []byte
-	seq   *atomic.Uint64 // run times 4, and the stage that is done
-	sleep *atomic.Uint32 // the rank sleeps
-	link  *link          // to it; nil of the own page
+	seq   [2]*atomic.Uint64 // run times 4, and the stage that is done; of odd runs the second, which may be the same word
+	sleep *atomic.Uint32    // the rank sleeps
+	link  *link             // to it; nil of the own page
 }
 
-// Layout of a page: words of 8 bytes, then slots.
+// Layout of a page: words of 8 bytes, then slots. What changes with every run lies apart from what
+// says that a rank sleeps. A vector of a few elements lies beside the word that says that it is
+// there: every line of memory that one processor writes and another reads takes a hundred nanoseconds.
 const (
 	pageSeq   = 0
-	pageSleep = 8
+	pageBrief = 8  // a vector of a few elements
 	pageSrc   = 16 // arena and offset of the contribution
 	pageDst   = 32 // of the result
+	pageSleep = 256
 	pageData  = 4096
+	pageLine  = 128 // lines are 64 bytes, and processors fetch them in pairs
+	brief     = pageLine / 2
 	noArena   = ^uint64(0) // others cannot map it
 )
 
-func newPage(seg *shm.Segment, l *link) page {
-	mem := seg.Bytes()
-	return page{seg, mem, (*atomic.Uint64)(unsafe.Pointer(&mem[pageSeq])), (*atomic.Uint32)(unsafe.Pointer(&mem[pageSleep])), l}
+// newPage is the page in a segment. Where slots lie beside the word of a run, each has one.
+func newPage(seg *shm.Segment, l *link, short bool) page {
+	p := page{seg: seg, mem: seg.Bytes(), link: l}
+	p.seq = [2]*atomic.Uint64{p.word(pageSeq), p.word(pageSeq)}
+	if short {
+		p.seq[1] = p.word(pageSeq + pageLine)
+	}
+	p.sleep = (*atomic.Uint32)(unsafe.Pointer(&p.mem[pageSleep]))
+	return p
 }
 
 // word is one of the page's.

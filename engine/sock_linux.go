@@ -8,6 +8,10 @@ import (
 	"syscall"
 	"time"
 	"unsafe"
+
+	"busbar/unit"
+
+	"golang.org/x/sys/unix"
 )
 
 // sock is a connected socket outside Go's poller. Its calls never block and are made without
@@ -15,6 +19,17 @@ import (
 type sock struct {
 	fd  int
 	iov [8]syscall.Iovec
+}
+
+// pace bounds what a socket sends. TCP then spaces its packets by itself, whatever queues the
+// interface has.
+func pace(fd int, rate unit.Rate) error {
+	v := uint64(max(rate, 1))
+	_, _, errno := syscall.RawSyscall6(syscall.SYS_SETSOCKOPT, uintptr(fd), syscall.SOL_SOCKET, unix.SO_MAX_PACING_RATE, uintptr(unsafe.Pointer(&v)), unsafe.Sizeof(v), 0)
+	if errno != 0 {
+		return fmt.Errorf("a bound of %v on what a connection sends: %w", rate, errno)
+	}
+	return nil
 }
 
 // takeSocket takes a connection over from the net package. The descriptor is a copy of its

@@ -8,11 +8,18 @@ import (
 	"net"
 	"os"
 	"time"
+
+	"busbar/unit"
 )
 
 // sock is a connection where there is no faster way than the net package's: reads and writes
 // with a deadline in the past take what there is.
 type sock struct{ c net.Conn }
+
+// pace is for Linux.
+func pace(int, unit.Rate) error {
+	return errors.New("a bound on what a connection sends: only Linux has it")
+}
 
 func takeSocket(c net.Conn, _ time.Duration) (stream, int, error) {
 	if t, ok := c.(*net.TCPConn); ok {

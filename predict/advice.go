@@ -48,6 +48,9 @@ func (p *Predictor) Advise(q Query) (Counsel, error) {
 	out := Counsel{Gain: 1}
 	var far []gain
 	for _, size := range q.Sizes {
+		if err := q.stopped(); err != nil {
+			return out, err
+		}
 		op := coll.Op{Kind: q.Kind, Type: q.Type, Root: q.Root, Bytes: size}
 		rows, from, err := x.improve(op)
 		if err != nil {
@@ -213,6 +216,9 @@ func (p *Predictor) try(q Query, change map[string]string, gains []gain) (trial,
 	}
 	x, y := newForced(p), newForced(other)
 	for _, size := range q.Sizes {
+		if err := q.stopped(); err != nil {
+			return t, err
+		}
 		op := coll.Op{Kind: q.Kind, Type: q.Type, Root: q.Root, Bytes: size}
 		g := gain{size: size}
 		if g.from, err = x.now(op); err != nil {

@@ -28,6 +28,16 @@ type Query struct {
 	Sizes []unit.Bytes
 	Algos []string // one of the words above, or names; none is Auto
 	Proto string   // ll, ll128, simple; "" or auto leaves it open
+	// Stop is asked between sizes; an error of it ends the work. nil never stops.
+	Stop func() error
+}
+
+// stopped is what Stop says.
+func (q *Query) stopped() error {
+	if q.Stop == nil {
+		return nil
+	}
+	return q.Stop()
 }
 
 // Row is one line of an answer.
@@ -72,6 +82,9 @@ func (p *Predictor) Ask(q Query) (*Answer, error) {
 	out, seen := &Answer{}, map[string]bool{}
 	x := newForced(p)
 	for _, size := range sizes {
+		if err := q.stopped(); err != nil {
+			return nil, err
+		}
 		op := coll.Op{Kind: q.Kind, Type: q.Type, Root: q.Root, Bytes: size}
 		if err := op.Check(len(p.Layout)); err != nil {
 			return nil, err

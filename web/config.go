@@ -38,6 +38,8 @@ type Config struct {
 	Hosts []string
 	// Secure says that the page is served over TLS.
 	Secure bool
+	// Note is told of faults of the server itself; nil for nobody.
+	Note func(text string)
 	// Version is what the page shows of the program.
 	Version string
 }

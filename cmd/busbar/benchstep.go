@@ -50,7 +50,7 @@ func (benchStepCmd) Help() string {
 
 // Run measures as a rank, or starts ranks that do.
 func (c *benchStepCmd) Run(e *env) error {
-	m, err := modelOf(c.Model)
+	m, err := e.modelOf(c.Model)
 	if err != nil {
 		return fmt.Errorf("--model: %w", err)
 	}

@@ -172,7 +172,7 @@ func (e *env) clusterFor(word string, nodes int, o common) (*cluster.Cluster, er
 	if err != nil || nodes <= len(cl.Hosts) {
 		return cl, err
 	}
-	if _, count, err := cutCount(word); err == nil && count == 0 && (len(cl.Hosts) == 1 || !exists(word)) {
+	if _, count, err := e.cutCount(word); err == nil && count == 0 && (len(cl.Hosts) == 1 || !e.exists(word)) {
 		return e.load([]string{fmt.Sprintf("%s:%d", word, nodes)}, o)
 	}
 	return nil, fmt.Errorf("%s has %d nodes; %d were measured", word, len(cl.Hosts), nodes)

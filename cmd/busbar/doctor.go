@@ -146,7 +146,7 @@ func (e *env) evidence(r *evidence.Reader, name string, o common) error {
 	if name == "-" {
 		return e.evidenceFrom(r, "standard input", e.stdin)
 	}
-	info, err := os.Stat(name)
+	info, err := e.stat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s: no such file or folder", name)

@@ -114,7 +114,7 @@ func (e *env) ncclLogs(names []string) (*nccllog.Log, error) {
 			}
 			continue
 		}
-		files, err := logFiles(name)
+		files, err := e.logFiles(name)
 		if err != nil {
 			return nil, err
 		}
@@ -137,8 +137,8 @@ func (e *env) ncclLogs(names []string) (*nccllog.Log, error) {
 }
 
 // logFiles is a file, or the files of a folder.
-func logFiles(name string) ([]string, error) {
-	info, err := os.Stat(name)
+func (e *env) logFiles(name string) ([]string, error) {
+	info, err := e.stat(name)
 	if os.IsNotExist(err) {
 		return nil, fmt.Errorf("%s: no such file or folder", name)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -14,6 +15,9 @@ var liveFiles = []string{"/proc/cmdline", "/proc/modules", "/proc/self/limits", 
 // liveEvidence reads this machine: its topology as map does, what the kernel says,
 // and the environment. It only reads.
 func (e *env) liveEvidence(r *evidence.Reader, o common) error {
+	if e.fence != nil {
+		return errors.New("--live cannot be asked for here; run busbar doctor --live on the machine")
+	}
 	frags, err := e.thisMachine(o)
 	if err != nil {
 		return err

@@ -22,6 +22,9 @@ func (e *env) writeFile(name string, write func(io.Writer) error) error {
 	case isStderr(name):
 		return write(e.stderr)
 	}
+	if err := e.fence.keeps(name); err != nil {
+		return err
+	}
 	target, mode, through, err := destination(name)
 	switch {
 	case err != nil:
@@ -38,6 +41,9 @@ func (e *env) writeFile(name string, write func(io.Writer) error) error {
 func (e *env) writable(name string) error {
 	if name == "" || isStdout(name) || isStderr(name) {
 		return nil
+	}
+	if err := e.fence.keeps(name); err != nil {
+		return err
 	}
 	target, _, through, err := destination(name)
 	switch {

@@ -41,6 +41,8 @@ type jobFlags struct {
 	Compare   string `placeholder:"L1,L2,…" help:"Layouts side by side: 1x4,2x2,4x1."`
 	GPU       string `name:"gpu" placeholder:"MODEL" help:"The GPUs' model where the cluster's source does not name it: a100-80."`
 	NIC       string `name:"nic" placeholder:"[COUNTx]SPEED" help:"The NICs where the source does not say: 4x200Gb/s."`
+
+	Set []string `placeholder:"KEY=VALUE" sep:"none" help:"Another cluster than that: network.gbps=400 (every NIC and cable), nics_per_node=4. Repeatable."`
 }
 
 // asked is a job as the flags describe it, and the cluster it runs on.
@@ -64,7 +66,7 @@ func (c *jobFlags) ask(e *env, o common) (*asked, error) {
 	}
 	a := &asked{version: nccl.Newest}
 	var err error
-	if a.model, err = modelOf(c.Model); err != nil {
+	if a.model, err = e.modelOf(c.Model); err != nil {
 		return nil, err
 	}
 	if a.split, err = workload.ParseSplit(c.Parallel); err != nil {
@@ -102,7 +104,17 @@ func (c *jobFlags) more(e *env, o common, shapes []shape) (*cluster.Cluster, err
 	if err != nil {
 		return nil, err
 	}
-	return cl, ask.assume(e, cl, shapes)
+	if err := ask.assume(e, cl, shapes); err != nil {
+		return nil, err
+	}
+	for _, text := range c.Set {
+		for _, one := range strings.Split(text, ",") {
+			if cl, err = changedCluster(cl, one); err != nil {
+				return nil, fmt.Errorf("--set %s: %w", text, err)
+			}
+		}
+	}
+	return cl, nil
 }
 
 // laid is a layout's ranks, and its name.

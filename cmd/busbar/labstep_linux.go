@@ -125,7 +125,7 @@ func (c *labCheckCmd) stepsIn(e *env, s scenario, trials []lab.Trial, wires []en
 
 // stepPlan is a step as bench step takes it, of the model's own size.
 func (c *labCheckCmd) stepPlan() (bench.StepPlan, error) {
-	m, err := modelOf(c.Step)
+	m, err := new(env).modelOf(c.Step)
 	if err != nil {
 		return bench.StepPlan{}, fmt.Errorf("--step: %w", err)
 	}

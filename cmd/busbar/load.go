@@ -83,11 +83,11 @@ func nameOf(words []string, c *cluster.Cluster) string {
 // source reads one word: [HOST=]FILE[:COUNT], PRESET[:COUNT], FOLDER or -.
 func (e *env) source(word string) (source, error) {
 	s := source{word: word}
-	host, name, err := cutHost(word)
+	host, name, err := e.cutHost(word)
 	if err != nil {
 		return s, err
 	}
-	name, count, err := cutCount(name)
+	name, count, err := e.cutCount(name)
 	if err != nil {
 		return s, err
 	}
@@ -112,9 +112,9 @@ func (e *env) source(word string) (source, error) {
 }
 
 // cutHost splits HOST=FILE. A name that exists as it stands has no host.
-func cutHost(word string) (host, name string, err error) {
+func (e *env) cutHost(word string) (host, name string, err error) {
 	h, rest, ok := strings.Cut(word, "=")
-	if !ok || h == "" || strings.Contains(h, "/") || exists(word) || strings.Contains(h, ".") && !exists(rest) {
+	if !ok || h == "" || strings.Contains(h, "/") || e.exists(word) || strings.Contains(h, ".") && !e.exists(rest) {
 		return "", word, nil
 	}
 	bad := strings.IndexFunc(h, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) >= 0
@@ -124,15 +124,10 @@ func cutHost(word string) (host, name string, err error) {
 	return h, rest, nil
 }
 
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
-}
-
 // cutCount splits FILE:8. A name that exists as it stands has no count.
-func cutCount(name string) (string, int, error) {
+func (e *env) cutCount(name string) (string, int, error) {
 	i := strings.LastIndexByte(name, ':')
-	if i < 0 || exists(name) {
+	if i < 0 || e.exists(name) {
 		return name, 0, nil
 	}
 	n, err := strconv.Atoi(name[i+1:])
@@ -148,7 +143,7 @@ func (e *env) open(host, name string, count int) (frags []*cluster.Fragment, pre
 		frags, err = readAll("standard input", e.stdin)
 		return frags, false, err
 	}
-	info, err := os.Stat(name)
+	info, err := e.stat(name)
 	switch {
 	case err == nil && info.IsDir():
 		f, err := openFolder(host, name)

@@ -49,6 +49,7 @@ type command struct {
 	Bench      benchCmd      `cmd:"" help:"Run collectives on real memory, between processes and hosts, and measure them."`
 	Lab        labCmd        `cmd:"" help:"A small cluster made real on this machine, to try things on."`
 	Doctor     doctorCmd     `cmd:"" help:"Say why a job is slow, broken or hung, from logs and outputs of tools."`
+	Serve      serveCmd      `cmd:"" help:"Serve the page: what a cluster is, what to expect of it, and what is wrong with it."`
 	Presets    presetsCmd    `cmd:"" help:"List the machines that can be used by name."`
 	Hardware   hardwareCmd   `cmd:"" help:"List the hardware catalogue with its sources."`
 	Step       stepCmd       `cmd:"" help:"Predict a training step: how long, where the time goes, how much memory."`
@@ -85,6 +86,7 @@ type env struct {
 	model          *kong.Application // for completion
 	unfinished     unfinished
 	parcel         *os.File // of a rank: to the process that started it
+	fence          *fence   // what files it may touch; nil is any
 }
 
 func main() { os.Exit(program()) }
@@ -101,7 +103,12 @@ func program() int {
 type exited int
 
 // run is the program as a function of its arguments and streams.
-func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []string) (code int) {
+func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []string) int {
+	return runWithin(ctx, nil, stdin, stdout, stderr, args)
+}
+
+// runWithin is run with the files that it may touch.
+func runWithin(ctx context.Context, within *fence, stdin io.Reader, stdout, stderr io.Writer, args []string) (code int) {
 	stderr = messages{stderr}
 	var helpless error // the help could not be written
 	help := func(o kong.HelpOptions, k *kong.Context) error {
@@ -140,12 +147,12 @@ func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []
 		fmt.Fprintf(stderr, "busbar: %s\n%s\n", unreadable(err), usageHint(err))
 		return exitBad
 	}
-	if err := errors.Join(misplaced(k), empty(k), outOfBounds(k)); err != nil {
+	if err := errors.Join(misplaced(k), empty(k), outOfBounds(k), within.allows(commandWords(k.Selected()))); err != nil {
 		fmt.Fprintf(stderr, "busbar: %v\nsee: busbar %s --help\n", err, commandWords(k.Selected()))
 		return exitBad
 	}
 	out := &output{w: stdout}
-	e := &env{ctx: ctx, args: args, stdin: stdin, stdout: out, stderr: stderr, model: parser.Model}
+	e := &env{ctx: ctx, args: args, stdin: stdin, stdout: out, stderr: stderr, model: parser.Model, fence: within}
 	if f, ok := stdout.(*os.File); ok {
 		e.terminal = f
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // modelOf is the model of a word: a name, dimensions, or a config.json of Hugging Face.
-func modelOf(word string) (*workload.Model, error) {
+func (e *env) modelOf(word string) (*workload.Model, error) {
 	if !strings.HasSuffix(strings.ToLower(word), ".json") {
 		m, err := workload.Parse(word)
 		if err != nil && strings.ContainsRune(word, os.PathSeparator) && !strings.Contains(word, "=") {
@@ -20,10 +20,14 @@ func modelOf(word string) (*workload.Model, error) {
 		}
 		return m, err
 	}
-	f, err := os.Open(word)
+	_, err := e.stat(word)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("model %s: there is no such file", word)
 	}
+	if err != nil {
+		return nil, cannotError{fmt.Errorf("model %w", err)}
+	}
+	f, err := os.Open(word)
 	if err != nil {
 		return nil, cannotError{fmt.Errorf("model %w", err)}
 	}

@@ -78,7 +78,7 @@ func (c modelsCmd) Run(e *env) error {
 
 // one lists the tensors of a model.
 func (c modelsCmd) one(e *env) error {
-	m, err := modelOf(c.Model)
+	m, err := e.modelOf(c.Model)
 	if err != nil {
 		return err
 	}

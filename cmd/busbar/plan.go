@@ -89,7 +89,7 @@ func (c *planCmd) Run(e *env) error {
 	if !(c.Reserve >= 0 && c.Reserve < 1) {
 		return fmt.Errorf("--reserve %g; expected a share from 0 to below 1", c.Reserve)
 	}
-	if err := c.emitFlags.check(); err != nil {
+	if err := c.emitFlags.check(e); err != nil {
 		return err
 	}
 	a, err := c.ask(e)

@@ -41,7 +41,7 @@ type leftDoc struct {
 }
 
 // check says before the search what could not be written after it.
-func (f *emitFlags) check() error {
+func (f *emitFlags) check(e *env) error {
 	if f.Keep && f.Hosts == "" {
 		return errors.New("--keep-order: the order of which hosts? expected --hosts too")
 	}
@@ -53,6 +53,9 @@ func (f *emitFlags) check() error {
 	}
 	if f.Pick < 1 {
 		return fmt.Errorf("--pick %d; expected 1 for the best plan, 2 for the next", f.Pick)
+	}
+	if err := e.fence.keeps(f.Emit); err != nil {
+		return err
 	}
 	list, err := os.ReadDir(f.Emit)
 	switch {

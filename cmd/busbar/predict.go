@@ -183,7 +183,7 @@ func (c *predictCmd) note(e *env, texts ...string) {
 
 // query is what the flags ask for.
 func (c *predictCmd) query(e *env) (predict.Query, error) {
-	q := predict.Query{Root: c.Root, Proto: string(c.Proto)}
+	q := predict.Query{Root: c.Root, Proto: string(c.Proto), Stop: e.ctx.Err}
 	var err error
 	if q.Kind, err = coll.ParseKind(c.Op); err != nil {
 		return q, fmt.Errorf("--op: %w", err)
@@ -279,7 +279,7 @@ func (c *predictCmd) load(e *env, shapes []shape) (*cluster.Cluster, error) {
 	if err != nil || need <= len(cl.Hosts) || len(words) == 0 || c.Cluster == "-" || need > hardware.MaxNodes {
 		return cl, err
 	}
-	if _, count, err := cutCount(c.Cluster); err != nil || count > 0 {
+	if _, count, err := e.cutCount(c.Cluster); err != nil || count > 0 {
 		return cl, err
 	}
 	s, err := e.source(c.Cluster)

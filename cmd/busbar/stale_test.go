@@ -42,7 +42,7 @@ func TestRemoveStale(t *testing.T) {
 	}
 	removeStale(dir)
 	for name, stays := range names {
-		if exists(filepath.Join(dir, name)) != stays {
+		if (&env{}).exists(filepath.Join(dir, name)) != stays {
 			t.Errorf("%s: there %v, expected %v", name, !stays, stays)
 		}
 	}

@@ -8,7 +8,7 @@ type stepCmd struct {
 	wholeFlags
 	Groups bool     `help:"Also say which ranks form which groups, and where they sit."`
 	Advise bool     `help:"Try other networks and settings of NCCL too, each as much work as the step itself; without it only where at most 8 GPUs take part."`
-	Output []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write the timeline of the step (one layout): .svg is a picture, .trace.json for Perfetto. Repeatable."`
+	Output []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write the timeline of the step (one layout): .svg is a picture, .trace.json for Perfetto; FORMAT=FILE says svg or trace itself, and FORMAT=- writes to standard output instead of the table. Repeatable."`
 }
 
 // Help ends with examples.
@@ -55,10 +55,16 @@ func (c *stepCmd) Run(e *env) error {
 		rows = append(rows, *r)
 	}
 	done()
+	taken := false
 	for _, o := range c.Output {
 		if err := drawStep(e, o, a.cluster.Name, rows); err != nil {
 			return err
 		}
+		file, _, _ := stepPicture(o)
+		taken = taken || isStdout(file)
+	}
+	if taken {
+		return nil
 	}
 	if c.JSON {
 		return writeIndented(e.stdout, stepDocument(a.cluster.Name, rows))

@@ -191,10 +191,9 @@ func extras(j *workload.Job) string {
 
 // drawStep writes the timeline of a step, as a picture or a trace.
 func drawStep(e *env, file, name string, rows []pricedStep) error {
-	lower := strings.ToLower(file)
-	trace := strings.HasSuffix(lower, ".trace.json")
-	if !trace && !strings.HasSuffix(lower, ".svg") {
-		return fmt.Errorf("-o %s: expected a name that ends in .svg or .trace.json", file)
+	file, trace, err := stepPicture(file)
+	if err != nil {
+		return err
 	}
 	if len(rows) != 1 {
 		return fmt.Errorf("-o %s: a timeline is of one layout; give it with -l", file)
@@ -224,6 +223,21 @@ func drawStep(e *env, file, name string, rows []pricedStep) error {
 		}
 		return report.Timeline(w, title, bars)
 	})
+}
+
+// stepPicture reads a word of -o: a file by its end, or FORMAT=FILE.
+func stepPicture(word string) (file string, trace bool, err error) {
+	form, name, ok := strings.Cut(word, "=")
+	lower := strings.ToLower(word)
+	switch {
+	case ok && (form == "svg" || form == "trace") && name != "":
+		return name, form == "trace", nil
+	case strings.HasSuffix(lower, ".trace.json"):
+		return word, true, nil
+	case strings.HasSuffix(lower, ".svg"):
+		return word, false, nil
+	}
+	return "", false, fmt.Errorf("-o %s: expected a name that ends in .svg or .trace.json, or FORMAT=FILE (svg, trace)", word)
 }
 
 // seconds prints a time of parts of a step.

@@ -27,6 +27,14 @@ func (versionFlag) BeforeReset(app *kong.Kong) error {
 	return err
 }
 
+// buildVersion is the release, or devel.
+func buildVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "devel"
+}
+
 // Run prints what the build recorded about itself.
 func (c versionCmd) Run(e *env) error {
 	v := struct {
@@ -34,11 +42,8 @@ func (c versionCmd) Run(e *env) error {
 		Commit  string `json:"commit,omitempty"`
 		Go      string `json:"go"`
 		System  string `json:"system"`
-	}{Version: "devel", Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
+	}{Version: buildVersion(), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
 	if info, ok := debug.ReadBuildInfo(); ok {
-		if info.Main.Version != "" && info.Main.Version != "(devel)" {
-			v.Version = info.Main.Version
-		}
 		for _, s := range info.Settings {
 			if s.Key == "vcs.revision" {
 				v.Commit = s.Value

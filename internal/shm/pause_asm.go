@@ -2,5 +2,5 @@
 
 package shm
 
-// pause tells the processor n times (at least once) that this is a spinning wait.
-func pause(n uint32)
+// Pause tells the processor n times (at least once) that this is a spinning wait.
+func Pause(n uint32)

@@ -2,4 +2,5 @@
 
 package shm
 
-func pause(uint32) {}
+// Pause does nothing here.
+func Pause(uint32) {}

@@ -87,7 +87,7 @@ func (f *Flag) WaitNot(old uint32, p *Patience) (uint32, error) {
 			}
 			return v, nil
 		}
-		pause(pauseEach)
+		Pause(pauseEach)
 	}
 	p.spin = max(n/2, fewestSpins)
 	return f.sleep(old, p)

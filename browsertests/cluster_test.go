@@ -1,0 +1,31 @@
+package browsertests
+
+import "testing"
+
+const drawn = `document.querySelector('.stage[data-drawn]') && !document.querySelector('.busy')`
+
+func TestCluster(t *testing.T) {
+	p := start(t)
+	p.shot("cluster-4")
+	p.clean("cluster")
+	for _, c := range []struct{ name, path string }{
+		{"cluster-this", "/cluster?c=this"},
+		{"cluster-2-load", "/cluster?c=dgx-h100:2&op=all_reduce"},
+		{"cluster-node", "/cluster?c=dgx-h100:2&op=all_reduce&at=node0"},
+		{"cluster-baskerville", "/cluster?c=baskerville:46&op=all_reduce"},
+		{"cluster-cube", "/cluster?c=dgx-1v:2&at=node0"},
+		{"cluster-64", "/cluster?c=dgx-a100:64&op=all_reduce"},
+		{"cluster-pod", "/cluster?c=dgx-a100:64&op=all_reduce&at=pod1"},
+		{"cluster-1000", "/cluster?c=dgx-h100:1000&op=all_reduce"},
+		{"cluster-nvl72", "/cluster?c=gb200-nvl72:4"},
+	} {
+		p.open(c.path, drawn)
+		took, err := eval[string](p, `document.querySelector('.stage').dataset.drawn`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: drawn in %s ms", c.name, took)
+		p.shot(c.name)
+		p.clean(c.name)
+	}
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+
+	"busbar/web"
+)
+
+// serveCmd is the fleet's memory and the page people look at.
+type serveCmd struct {
+	Start serveRunCmd   `cmd:"" name:"run" default:"withargs" hidden:"" help:"Serve the page on this machine."`
+	Token serveTokenCmd `cmd:"" help:"Who may look at the page and order measurements."`
+}
+
+type serveRunCmd struct {
+	common
+	serveFlags
+	Listen string   `default:"127.0.0.1:7641" placeholder:"ADDRESS" help:"Where the page is served. Other machines reach it only with TLS: --tls-cert and --tls-key, or --tls-self-signed."`
+	Cert   string   `name:"tls-cert" placeholder:"FILE" help:"The certificate of this server, with those between it and its root."`
+	Key    string   `name:"tls-key" placeholder:"FILE" help:"The certificate's key."`
+	Self   bool     `name:"tls-self-signed" help:"Make a certificate for this server; browsers will ask whether to trust it."`
+	Host   []string `placeholder:"NAME" help:"Names under which the page may be asked for besides this machine's own, where something stands before it. Repeatable."`
+}
+
+// serveFlags are what serve and its subcommands share.
+type serveFlags struct {
+	Data string `placeholder:"DIR" help:"Where the server keeps what it knows. Without it: busbar in $XDG_STATE_HOME, or in ~/.local/state."`
+}
+
+// Help ends with examples.
+func (serveRunCmd) Help() string {
+	return "Serves the page: topology, predictions, training steps, plans and the doctor, each answer computed as the command of the same name does. " +
+		"At the first start it makes a token and prints the address that logs in with it; busbar serve token makes others. " +
+		"Answers never read files of this machine beyond its own topology, and what is uploaded stays in the folder of --data.\n\n" +
+		"Examples:\n" +
+		"  busbar serve\n" +
+		"  busbar serve --listen 127.0.0.1:8080 --data /var/lib/busbar\n" +
+		"  busbar serve --listen 0.0.0.0:7641 --tls-cert server.pem --tls-key server.key"
+}
+
+// folder is where the server keeps what it knows, made for its owner alone.
+func (f *serveFlags) folder() (string, error) {
+	dir := f.Data
+	if dir == "" {
+		state := os.Getenv("XDG_STATE_HOME")
+		if !filepath.IsAbs(state) {
+			home, err := os.UserHomeDir()
+			if err != nil {
+				return "", cannotError{fmt.Errorf("%w; give a folder with --data", err)}
+			}
+			state = filepath.Join(home, ".local", "state")
+		}
+		dir = filepath.Join(state, "busbar")
+	}
+	dir, err := filepath.Abs(dir)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err != nil {
+		return "", cannotError{fmt.Errorf("--data: %w", err)}
+	}
+	return dir, nil
+}
+
+func (f *serveFlags) tokens() (*web.Tokens, string, error) {
+	dir, err := f.folder()
+	if err != nil {
+		return nil, "", err
+	}
+	t, err := web.OpenTokens(filepath.Join(dir, "tokens.json"))
+	if err != nil {
+		return nil, "", cannotError{err}
+	}
+	return t, dir, nil
+}
+
+// Run serves until it is told to stop.
+func (c *serveRunCmd) Run(e *env) error {
+	if c.JSON {
+		return errors.New("--json: a server has no document; ask it: GET /api/map")
+	}
+	tokens, dir, err := c.tokens()
+	if err != nil {
+		return err
+	}
+	l, secure, err := c.listen(dir)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	s, err := web.New(web.Config{
+		Run: confined, Tokens: tokens, Data: dir, Secure: secure, Hosts: c.names(l.Addr()), Version: buildVersion(),
+		Note: func(text string) { fmt.Fprintln(e.stderr, "note:", text) },
+	})
+	if err != nil {
+		return cannotError{err}
+	}
+	if err := c.welcome(e, tokens, address(l.Addr(), secure)); err != nil {
+		return err
+	}
+	if err := s.Serve(e.ctx, l); err != nil && !errors.Is(err, net.ErrClosed) {
+		return cannotError{err}
+	}
+	var by interrupted
+	if errors.As(context.Cause(e.ctx), &by) && !c.Quiet {
+		fmt.Fprintln(e.stderr, "stopped")
+	}
+	return nil
+}
+
+// welcome says where the page is; where nobody has a token, it makes one.
+func (c *serveRunCmd) welcome(e *env, tokens *web.Tokens, at string) error {
+	list, err := tokens.List()
+	if err != nil {
+		return cannotError{err}
+	}
+	if len(list) > 0 {
+		fmt.Fprintf(e.stdout, "serving %s (log in with a token; busbar serve token add NAME makes one)\n", at)
+		return nil
+	}
+	secret, err := tokens.Add("first", web.Order)
+	if err != nil {
+		return cannotError{err}
+	}
+	// The part after # is not sent to any server, so that it stands in no log.
+	fmt.Fprintf(e.stdout, "open %s/login#%s\n", at, secret)
+	return nil
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"busbar/internal/texttab"
+	"busbar/web"
+)
+
+// serveTokenCmd is about who may use the page.
+type serveTokenCmd struct {
+	Add    tokenAddCmd    `cmd:"" help:"Make a token; it is printed once."`
+	List   tokenListCmd   `cmd:"" help:"List tokens."`
+	Revoke tokenRevokeCmd `cmd:"" help:"Take a token away; sessions that it opened end."`
+}
+
+type tokenAddCmd struct {
+	common
+	serveFlags
+	Name string `arg:"" help:"Whose it is."`
+	Role string `enum:"read,order" default:"read" help:"read looks and computes, order also starts measurements."`
+}
+
+// Help ends with an example.
+func (tokenAddCmd) Help() string {
+	return "A running server takes it at once. Scripts send it: Authorization: Bearer TOKEN.\n\nExample:\n  busbar serve token add alice --role order"
+}
+
+// Run makes a token.
+func (c *tokenAddCmd) Run(e *env) error {
+	tokens, _, err := c.tokens()
+	if err != nil {
+		return err
+	}
+	role := web.Read
+	if c.Role == "order" {
+		role = web.Order
+	}
+	secret, err := tokens.Add(c.Name, role)
+	if err != nil {
+		return unless(err)
+	}
+	if c.JSON {
+		return writeIndented(e.stdout, map[string]string{"name": c.Name, "role": c.Role, "token": secret})
+	}
+	_, err = fmt.Fprintln(e.stdout, secret)
+	return err
+}
+
+// unless marks an error of the file system, which is not the input's fault.
+func unless(err error) error {
+	if errors.As(err, new(*fs.PathError)) {
+		return cannotError{err}
+	}
+	return err
+}
+
+type tokenListCmd struct {
+	common
+	serveFlags
+}
+
+// Help ends with an example.
+func (tokenListCmd) Help() string { return "Example:\n  busbar serve token list --json" }
+
+// Run lists tokens, without their secrets, which nobody has.
+func (c *tokenListCmd) Run(e *env) error {
+	tokens, _, err := c.tokens()
+	if err != nil {
+		return err
+	}
+	list, err := tokens.List()
+	if err != nil {
+		return cannotError{err}
+	}
+	if c.JSON {
+		type doc struct {
+			Name    string    `json:"name"`
+			Role    string    `json:"role"`
+			Created time.Time `json:"created"`
+			Used    time.Time `json:"last_used,omitzero"`
+		}
+		docs := []doc{}
+		for _, t := range list {
+			docs = append(docs, doc{t.Name, t.Role, t.Created, t.Used})
+		}
+		return writeIndented(e.stdout, map[string]any{"tokens": docs})
+	}
+	t := texttab.Table{Columns: []texttab.Column{{Head: "name"}, {Head: "role"}, {Head: "made"}, {Head: "last used"}}}
+	for _, x := range list {
+		used := "never"
+		if !x.Used.IsZero() {
+			used = x.Used.Format(time.DateTime)
+		}
+		t.Row(x.Name, x.Role, x.Created.Format(time.DateTime), used)
+	}
+	return t.Write(e.stdout)
+}
+
+type tokenRevokeCmd struct {
+	common
+	serveFlags
+	Name string `arg:"" help:"Whose it is."`
+}
+
+// Help ends with an example.
+func (tokenRevokeCmd) Help() string { return "Example:\n  busbar serve token revoke alice" }
+
+// Run takes a token away.
+func (c *tokenRevokeCmd) Run(e *env) error {
+	tokens, _, err := c.tokens()
+	if err != nil {
+		return err
+	}
+	if err := tokens.Revoke(c.Name); err != nil {
+		return unless(err)
+	}
+	if c.JSON {
+		return writeIndented(e.stdout, map[string]string{"revoked": c.Name})
+	}
+	if !c.Quiet {
+		fmt.Fprintf(e.stderr, "%s may not come in any more\n", c.Name)
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"busbar/internal/shm"
+)
+
+// How a rank looks at a board before it gives the processor away: a look is an instruction that
+// waits and a few that read. A peer that runs answers within some hundred nanoseconds, and giving
+// way takes as long even where nobody wants the processor.
+const (
+	mostLooks = 64
+	moreLooks = 8
+	lookPause = 1
+	// aloneYield is less than it takes to let another process run, and more than to find none.
+	aloneYield = 1200 * time.Nanosecond
+)
+
+// complete runs a call to its end: where nobody drives the group, the caller does.
+func (g *Group) complete(ctx context.Context, c *Call) error {
+	if !g.driver.TryLock() {
+		g.submit(c, false)
+		g.waiter.wake()
+		g.kick() // in case the driver stops without having seen the call
+		return c.ended(ctx)
+	}
+	c.met = true
+	if len(g.active) > 0 || g.mail.Load() { // those that came before begin first
+		g.submit(c, false)
+	} else {
+		g.active = append(g.active, c)
+		c.enter()
+		g.glance(c)
+	}
+	if !c.over {
+		g.drive(ctx, c)
+	}
+	err := c.err
+	more := len(g.active) > 0 || g.mail.Load() || g.owes()
+	g.driver.Unlock()
+	if more {
+		g.kick()
+	}
+	return err
+}
+
+// ended waits for a call that somebody else drives.
+func (c *Call) ended(ctx context.Context) error {
+	select {
+	case <-c.done:
+		return c.err
+	case <-ctx.Done():
+		c.g.fail(fmt.Errorf("%s: given up: %w", c.name, context.Cause(ctx)))
+		<-c.done
+		return c.err
+	}
+}
+
+// glance lets a call that has the group for itself go on by its board as long as its peers answer
+// at once. What is then left is for drive, which looks at all that can happen.
+func (g *Group) glance(c *Call) {
+	for left := g.looks; c.boards(); left-- {
+		moved, err := c.board.poll()
+		switch {
+		case err != nil:
+			g.blame(err)
+			return
+		case moved:
+			left = g.looks
+		case left <= 0:
+			return
+		default:
+			shm.Pause(lookPause)
+		}
+	}
+}
+
+// learn is told how long the processor was given away. Where nobody else wants it, looking without
+// giving way is quicker; where others do, that only keeps them waiting.
+func (g *Group) learn(took time.Duration) {
+	if took < aloneYield {
+		g.looks = min(g.looks+moreLooks, mostLooks)
+	} else {
+		g.looks /= 4
+	}
+}

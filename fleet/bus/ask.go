@@ -1,0 +1,122 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"busbar/fleet"
+
+	"github.com/nats-io/nats.go"
+)
+
+// ErrAbsent tells that a node that was asked is not connected.
+var ErrAbsent = errors.New("the node is not connected")
+
+const askTime = 10 * time.Second // when the context has no earlier end
+
+// Ask asks a node to do a part, or to stop one, and waits for its answer.
+func (b *Bus) Ask(ctx context.Context, node fleet.Name, p *fleet.Part) (*fleet.Answer, error) {
+	data, err := fleet.Encode(p)
+	if err != nil {
+		return nil, fmt.Errorf("part for %s: %w", node, err)
+	}
+	m := nats.NewMsg(fleet.PartOf(node))
+	m.Data = data
+	answer, err := b.request(ctx, m, askTime)
+	switch {
+	case errors.Is(err, nats.ErrNoResponders):
+		return nil, fmt.Errorf("node %s: %w", node, ErrAbsent)
+	case err != nil:
+		return nil, fmt.Errorf("node %s: %w", node, err)
+	}
+	a, err := fleet.Decode[fleet.Answer](answer.Data)
+	if err != nil {
+		return nil, fmt.Errorf("node %s: its answer: %w", node, err)
+	}
+	return a, nil
+}
+
+// Ear is something that is listened to.
+type Ear struct {
+	sub *nats.Subscription
+}
+
+// Dropped counts what came faster than it was heard.
+func (e *Ear) Dropped() int {
+	n, _ := e.sub.Dropped() // an error only tells that it was closed
+	return n
+}
+
+// Close ends listening.
+func (e *Ear) Close() error { return e.sub.Unsubscribe() }
+
+// listen subscribes with a bounded queue.
+func (b *Bus) listen(subject string, most int, hear func(*nats.Msg)) (*Ear, error) {
+	sub, err := b.nc.Subscribe(subject, hear)
+	if err != nil {
+		return nil, err
+	}
+	if err := sub.SetPendingLimits(most, most*4<<10); err != nil {
+		return nil, err
+	}
+	return &Ear{sub}, nil
+}
+
+// Serve answers what this node is asked, one question at a time. do must not wait for the
+// part to end.
+func (b *Bus) Serve(do func(*fleet.Part) fleet.Answer) (*Ear, error) {
+	sub, err := b.nc.Subscribe(fleet.PartOf(b.node), func(m *nats.Msg) {
+		var a fleet.Answer
+		if p, err := fleet.Decode[fleet.Part](m.Data); err != nil {
+			a.Why = "the part: " + err.Error()
+		} else {
+			a = do(p)
+		}
+		if data, err := fleet.Encode(&a); err == nil {
+			_ = m.Respond(data) // who asked will ask again
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := sub.SetPendingLimits(64, 8*fleet.MaxBytes); err != nil {
+		return nil, err
+	}
+	return &Ear{sub}, nil
+}
+
+// Beats hears who lives. Messages that are no beat, or another's, are passed over.
+func (b *Bus) Beats(hear func(*fleet.Beat)) (*Ear, error) {
+	return b.listen(fleet.Beats, 16<<10, func(m *nats.Msg) {
+		beat, err := fleet.Decode[fleet.Beat](m.Data)
+		if who, e := fleet.OfSubject(m.Subject); err == nil && e == nil && who == beat.Node {
+			hear(beat)
+		}
+	})
+}
+
+// Doings hears how far parts are.
+func (b *Bus) Doings(hear func(*fleet.Doing)) (*Ear, error) {
+	return b.listen(fleet.Doings, 16<<10, func(m *nats.Msg) {
+		d, err := fleet.Decode[fleet.Doing](m.Data)
+		if who, e := fleet.OfSubject(m.Subject); err == nil && e == nil && who == d.Node {
+			hear(d)
+		}
+	})
+}
+
+// Beat says that this node lives, to whoever listens.
+func (b *Bus) Beat(beat *fleet.Beat) error { return b.pass(fleet.BeatOf(b.node), beat) }
+
+// Doing says how far this node is.
+func (b *Bus) Doing(d *fleet.Doing) error { return b.pass(fleet.DoingOf(b.node), d) }
+
+func (b *Bus) pass(subject string, v any) error {
+	data, err := fleet.Encode(v)
+	if err != nil {
+		return err
+	}
+	return b.nc.Publish(subject, data)
+}

@@ -1,0 +1,313 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"busbar/fleet"
+	"busbar/health"
+)
+
+func TestOneServer(t *testing.T)    { suite(t, 1) }
+func TestThreeServers(t *testing.T) { suite(t, 3) }
+
+// suite is what every bus must do, whoever runs its servers.
+func suite(t *testing.T, servers int) {
+	p := newPlace(t, servers)
+	hub := p.hub()
+	if n, err := hub.Replicas(p.ctx()); err != nil || n != servers {
+		t.Fatalf("%d replicas on %d servers, %v", n, servers, err)
+	}
+	t.Run("said and read", func(t *testing.T) { testSaid(t, p, hub) })
+	t.Run("asked", func(t *testing.T) { testAsked(t, p, hub) })
+	t.Run("two of one name", func(t *testing.T) { testConflict(t, p) })
+	t.Run("permissions", func(t *testing.T) { testPermissions(t, p) })
+	t.Run("one leads", func(t *testing.T) { testLead(t, p, hub) })
+	t.Run("servers die", func(t *testing.T) { testDeath(t, p, hub) })
+}
+
+func testSaid(t *testing.T, p *place, hub *Bus) {
+	node := p.node("n1.rack")
+	s := node.Speaker()
+	began := time.Now()
+	for range 5 {
+		if err := s.Say(p.ctx(), left("n1.rack")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := hub.Speaker().Say(p.ctx(), &fleet.News{At: time.Now(), Kind: fleet.KindFinding, Finding: &fleet.Finding{Finding: health.Finding{ID: "f"}}}); err != nil {
+		t.Fatal(err)
+	}
+	// A speaker that begins anew goes on where the first one ended, and finds what it said.
+	all := list{"x.1", "x.2"}
+	if err := p.node("n1.rack").Speaker().SayAll(p.ctx(), &all); err != nil || len(all) != 0 {
+		t.Fatalf("%v wait, %v", all, err)
+	}
+	all = list{"x.1", "x.2", "x.3"}
+	third := p.node("n1.rack").Speaker()
+	if err := third.SayAll(p.ctx(), &all); err != nil || len(all) != 0 || third.Last() != 8 {
+		t.Fatalf("%v wait, number %d, %v", all, third.Last(), err)
+	}
+
+	ctx, cancel := context.WithCancel(p.ctx())
+	defer cancel()
+	var got []uint64
+	caught := uint64(0)
+	err := hub.Follow(ctx, Following{
+		Each: func(seq uint64, n *fleet.News) error {
+			if n.Node == "n1.rack" {
+				got = append(got, n.Seq)
+			}
+			return nil
+		},
+		CaughtUp: func(seq uint64) { caught = seq; cancel() },
+	})
+	if !errors.Is(err, context.Canceled) || fmt.Sprint(got) != "[1 2 3 4 5 6 7 8]" || caught != 9 {
+		t.Errorf("read %v up to %d, %v", got, caught, err)
+	}
+	for _, c := range []struct {
+		r    Range
+		want int
+	}{
+		{Range{}, 9},
+		{Range{Nodes: []fleet.Name{"n1.rack"}}, 8},
+		{Range{Nodes: []fleet.Name{""}}, 1},
+		{Range{Nodes: []fleet.Name{"nobody"}}, 0},
+		{Range{Until: began}, 0},
+		{Range{Since: began}, 9},
+		{Range{Since: time.Now().Add(time.Hour)}, 0},
+		{Range{Most: 4}, 4},
+	} {
+		n := 0
+		if bad, err := hub.Query(p.ctx(), c.r, func(uint64, *fleet.News) error { n++; return nil }); bad != 0 || err != nil || n != c.want {
+			t.Errorf("%+v: %d and %d bad, %v; want %d", c.r, n, bad, err, c.want)
+		}
+	}
+	if err := hub.Follow(p.ctx(), Following{From: 1000, Each: nil}); !errors.Is(err, ErrAnotherStore) {
+		t.Errorf("following from behind the end: %v", err)
+	}
+}
+
+// list is a backlog.
+type list []string
+
+func (l *list) Len() int                   { return len(*l) }
+func (l *list) ID(i int) string            { return (*l)[i] }
+func (l *list) News() (*fleet.News, error) { return left("n1.rack"), nil }
+
+func (l *list) Stored(n int, _ uint64) error {
+	*l = (*l)[n:]
+	return nil
+}
+
+func testAsked(t *testing.T, p *place, hub *Bus) {
+	part := &fleet.Part{ID: "p", Stop: true}
+	if _, err := hub.Ask(p.ctx(), "n2", part); !errors.Is(err, ErrAbsent) {
+		t.Errorf("nobody is there: %v", err)
+	}
+	node := p.node("n2")
+	ear, err := node.Serve(func(p *fleet.Part) fleet.Answer { return fleet.Answer{Why: "got " + p.ID} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ear.Close()
+	if _, err := node.RTT(); err != nil { // the subscription is there after this
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; { // another server of a cluster hears of it a little later
+		a, err := hub.Ask(p.ctx(), "n2", part)
+		if err == nil && a.Why == "got p" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("answer %v, %v", a, err)
+		}
+	}
+	beats := make(chan *fleet.Beat, 100)
+	heard, err := hub.Beats(func(b *fleet.Beat) { beats <- b })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer heard.Close()
+	for got := false; !got; {
+		if err := node.Beat(&fleet.Beat{Node: "other"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := node.Beat(&fleet.Beat{Node: "n2", At: time.Now(), Waiting: 3}); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case b := <-beats:
+			if b.Node != "n2" || b.Waiting != 3 {
+				t.Errorf("%+v", b)
+			}
+			got = true
+		case <-time.After(200 * time.Millisecond):
+		case <-p.ctx().Done():
+			t.Fatal("no beat arrives")
+		}
+	}
+}
+
+func testConflict(t *testing.T, p *place) {
+	a, b := p.node("twin").Speaker(), p.node("twin").Speaker()
+	for range 3 {
+		if err := a.Say(p.ctx(), left("twin")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.Say(p.ctx(), left("twin")); err != nil || b.Last() != 4 {
+		t.Fatalf("a newcomer goes on with %d, %v", b.Last(), err)
+	}
+	var conflict *ConflictError
+	err := a.Say(p.ctx(), left("twin"))
+	if !errors.As(err, &conflict) || conflict.Number != 4 {
+		t.Fatalf("the other's number 4 went unnoticed: %v", err)
+	}
+	if err := a.Say(p.ctx(), left("twin")); err != nil || a.Last() != 5 {
+		t.Errorf("after the conflict: number %d, %v", a.Last(), err)
+	}
+}
+
+func testLead(t *testing.T, p *place, hub *Bus) {
+	one, stop := context.WithCancel(p.ctx())
+	first, err := hub.Lead(one, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !<-first {
+		t.Fatal("the only one does not lead")
+	}
+	two, end := context.WithCancel(p.ctx())
+	defer end()
+	second, err := p.hub().Lead(two, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case v := <-second:
+		t.Fatalf("a second one says %v while the first leads", v)
+	case <-time.After(time.Second):
+	}
+	stop()
+	if <-first {
+		t.Error("one that ended leads")
+	}
+	if !<-second {
+		t.Error("the second does not lead though the first has ended")
+	}
+}
+
+// leader is the server through which everything is stored.
+func (p *place) leader(hub *Bus) int {
+	s, err := hub.js.Stream(p.ctx(), fleet.Stream)
+	if err == nil && s.CachedInfo().Cluster != nil {
+		for i := range p.procs {
+			if s.CachedInfo().Cluster.Leader == fmt.Sprintf("s%d", i) {
+				return i
+			}
+		}
+	}
+	return 0
+}
+
+// testDeath kills servers in turn while many speak. Everything acknowledged must be there once,
+// numbered without gaps, and a reader must see the same.
+func testDeath(t *testing.T, p *place, hub *Bus) {
+	const speakers = 20
+	times := 3
+	if len(p.procs) > 1 {
+		times = 1 // a new leader takes its time
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Second)
+	defer cancel()
+	seen := map[fleet.Name][]uint64{}
+	var mu sync.Mutex
+	reader, stopReading := context.WithCancel(ctx)
+	defer stopReading()
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		err := hub.Follow(reader, Following{Each: func(_ uint64, n *fleet.News) error {
+			mu.Lock()
+			defer mu.Unlock()
+			seen[n.Node] = append(seen[n.Node], n.Seq)
+			return nil
+		}})
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("the reader: %v", err)
+		}
+	})
+	var said [speakers]uint64
+	var total atomic.Int64
+	var over atomic.Bool
+	var speaking sync.WaitGroup
+	for i := range speakers {
+		name := fleet.Name(fmt.Sprintf("s%02d", i))
+		s := p.node(name).Speaker()
+		speaking.Go(func() {
+			for !over.Load() {
+				n := left(name)
+				if err := s.Say(ctx, n); err != nil {
+					t.Errorf("%s: %v", name, err)
+					return
+				}
+				said[i] = n.Seq
+				total.Add(1)
+				time.Sleep(2 * time.Millisecond)
+			}
+		})
+	}
+	for range times {
+		before := total.Load()
+		for total.Load() < before+200 && ctx.Err() == nil {
+			time.Sleep(10 * time.Millisecond)
+		}
+		dies := p.leader(hub)
+		p.kill(dies)
+		time.Sleep(500 * time.Millisecond)
+		p.launch(dies)
+	}
+	before := total.Load()
+	for total.Load() < before+200 && ctx.Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+	}
+	over.Store(true)
+	speaking.Wait()
+	for done := false; !done && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+		mu.Lock()
+		done = true
+		for i := range speakers {
+			done = done && uint64(len(seen[fleet.Name(fmt.Sprintf("s%02d", i))])) >= said[i]
+		}
+		mu.Unlock()
+	}
+	stopReading()
+	reading.Wait()
+	stored := map[fleet.Name][]uint64{}
+	if _, err := hub.Query(p.ctx(), Range{}, func(_ uint64, n *fleet.News) error {
+		stored[n.Node] = append(stored[n.Node], n.Seq)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for i := range speakers {
+		name := fleet.Name(fmt.Sprintf("s%02d", i))
+		for what, list := range map[string][]uint64{"stored": stored[name], "read": seen[name]} {
+			if uint64(len(list)) != said[i] {
+				t.Errorf("%s: %d acknowledged, %d %s", name, said[i], len(list), what)
+			}
+			for k, n := range list {
+				if n != uint64(k+1) {
+					t.Errorf("%s: place %d has number %d %s", name, k+1, n, what)
+					break
+				}
+			}
+		}
+	}
+	t.Logf("%d acknowledged by %d speakers over %d deaths", total.Load(), speakers, times)
+}

@@ -1,0 +1,36 @@
+// Package bus carries the words of package fleet over NATS: news into a
+// JetStream stream that keeps them, beats and requests past it.
+//
+// Start runs a server within this process, with its store and its keys in one
+// folder. Connect reaches any server by its address: one that Start made on
+// another machine, or a cluster that somebody runs anyway. All that follows is
+// the same for both.
+//
+// # Once and only once
+//
+// A Speaker owns a subject of the stream. It says one thing after the other, each
+// with the store's own condition that nothing was stored on the subject since the
+// thing before (Nats-Expected-Last-Subject-Sequence). A message whose
+// acknowledgement was lost is therefore refused when it is sent again, however
+// much later that is; the speaker then reads the subject's last message and finds
+// itself there. What was stored counts as said, the rest is sent. Saying one thing
+// at a time costs a round trip each; a window of several cannot carry the
+// condition, for the sequence of the message before is not known until it is
+// stored.
+//
+// Two speakers on one subject (two agents with one name) are noticed by the same
+// condition: the one that comes second finds a message that is not its own and
+// gets a ConflictError; the numbers stay without gaps and doubles.
+//
+// The last message is read directly (from any replica), for that is the one read
+// that can be granted for one subject alone. A replica may lag behind: what it
+// shows is stored, what it does not show may be stored all the same, and the
+// condition on the next message finds out.
+//
+// # Who may do what
+//
+// Servers run in NATS' operator mode: keys on disk sign accounts, an account's
+// signing key signs users, and users prove that they have their key. A node may
+// publish on its own subjects, be asked on its own subject, read the last message
+// of its own log, and nothing else.
+package bus

@@ -1,0 +1,221 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"busbar/fleet"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Following is how somebody reads along.
+type Following struct {
+	// From is the stream's sequence to begin with; 0 and 1 are the beginning.
+	From uint64
+	// Each gets everything in order, once. An error ends it.
+	Each func(seq uint64, n *fleet.News) error
+	// Stored, where it is set, is told before each, and before what is bad, when the store took it.
+	Stored func(seq uint64, at time.Time)
+	// CaughtUp, where it is set, is called once, when all that was stored at the beginning
+	// has been read; seq is the last.
+	CaughtUp func(seq uint64)
+	// Bad, where it is set, hears of messages that are no news and were passed over.
+	Bad func(seq uint64, subject string, err error)
+	// On, where it is set, hears why reading had to begin again.
+	On func(error)
+}
+
+// ErrAnotherStore tells that the stream ends before what was read from it already.
+var ErrAnotherStore = errors.New("the store ends before what was read from it: it is another one, or was restored; begin at 1")
+
+// Follow reads the stream and goes on when connections or leaders change, until the context
+// ends or Each returns an error.
+func (b *Bus) Follow(ctx context.Context, f Following) error {
+	next := max(f.From, 1)
+	target := uint64(0)
+	told := f.CaughtUp == nil
+	wait := firstWait
+	for {
+		err := func() error {
+			ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+			defer cancel()
+			s, err := b.js.Stream(ctx, fleet.Stream)
+			if err != nil {
+				return err
+			}
+			last := s.CachedInfo().State.LastSeq
+			if last+1 < next {
+				return ErrAnotherStore
+			}
+			target = max(target, last)
+			return nil
+		}()
+		if err == nil {
+			if !told && next > target {
+				told = true
+				f.CaughtUp(next - 1)
+			}
+			began := next
+			next, err = b.read(ctx, &f, next, func(seq uint64) {
+				if !told && seq >= target {
+					told = true
+					f.CaughtUp(seq)
+				}
+			})
+			if next > began {
+				wait = firstWait
+			}
+		}
+		var mine *eachError
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case errors.As(err, &mine):
+			return mine.err
+		case errors.Is(err, ErrAnotherStore), errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, jetstream.ErrStreamNotFound) && !b.patient():
+			return err
+		}
+		if f.On != nil {
+			f.On(err)
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, mostWait)
+	}
+}
+
+func (b *Bus) patient() bool { return b.cfg.Patient }
+
+// eachError carries the reader's own error through.
+type eachError struct{ err error }
+
+func (e *eachError) Error() string { return e.err.Error() }
+
+// read reads from a sequence on with one consumer, and returns what comes next.
+func (b *Bus) read(ctx context.Context, f *Following, next uint64, passed func(uint64)) (uint64, error) {
+	c, err := b.js.OrderedConsumer(ctx, fleet.Stream, jetstream.OrderedConsumerConfig{
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: next,
+		InactiveThreshold: time.Minute, MaxResetAttempts: 3,
+	})
+	if err != nil {
+		return next, err
+	}
+	it, err := c.Messages(jetstream.PullMaxMessages(512), jetstream.PullHeartbeat(5*time.Second))
+	if err != nil {
+		return next, err
+	}
+	defer it.Stop()
+	for {
+		m, err := it.Next(jetstream.NextContext(ctx))
+		if err != nil {
+			return next, err
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return next, err
+		}
+		seq := meta.Sequence.Stream
+		if seq < next {
+			continue // a consumer that was made anew may begin early
+		}
+		if f.Stored != nil {
+			f.Stored(seq, meta.Timestamp)
+		}
+		n, err := decode(m.Subject(), m.Data())
+		if err != nil {
+			if f.Bad != nil {
+				f.Bad(seq, m.Subject(), err)
+			}
+		} else if err := f.Each(seq, n); err != nil {
+			return next, &eachError{err}
+		}
+		next = seq + 1
+		passed(seq)
+	}
+}
+
+// decode reads news and refuses what came under another's name.
+func decode(subject string, data []byte) (*fleet.News, error) {
+	n, err := fleet.Decode[fleet.News](data)
+	if err != nil {
+		return nil, err
+	}
+	who, err := fleet.OfSubject(subject)
+	if err != nil {
+		return nil, err
+	}
+	if n.Node != who {
+		return nil, fmt.Errorf("news of node %q on %s", n.Node, subject)
+	}
+	return n, nil
+}
+
+// Range is a piece of the stream.
+type Range struct {
+	// Nodes are whose news to read; nil is all of it, the servers' own included. "" is the
+	// servers' own.
+	Nodes []fleet.Name
+	// Since and Until are when it was stored; zero is no bound.
+	Since, Until time.Time
+	// Most is the most messages to read; 0 is no bound.
+	Most int
+}
+
+// Query reads what is stored of a range, in order, and ends. Messages that are no news are
+// passed over and counted.
+func (b *Bus) Query(ctx context.Context, r Range, each func(seq uint64, n *fleet.News) error) (bad int, err error) {
+	cfg := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy, InactiveThreshold: time.Minute}
+	if !r.Since.IsZero() {
+		cfg.DeliverPolicy, cfg.OptStartTime = jetstream.DeliverByStartTimePolicy, &r.Since
+	}
+	for _, n := range r.Nodes {
+		subject := fleet.HubLog
+		if n != "" {
+			subject = fleet.LogOf(n)
+		}
+		cfg.FilterSubjects = append(cfg.FilterSubjects, subject)
+	}
+	c, err := b.js.OrderedConsumer(ctx, fleet.Stream, cfg)
+	if err != nil {
+		return 0, err
+	}
+	info, err := c.Info(ctx)
+	if err != nil || info.NumPending == 0 {
+		return 0, err
+	}
+	it, err := c.Messages(jetstream.PullMaxMessages(512))
+	if err != nil {
+		return 0, err
+	}
+	defer it.Stop()
+	for read := 0; r.Most == 0 || read < r.Most; read++ {
+		m, err := it.Next(jetstream.NextContext(ctx))
+		if err != nil {
+			return bad, err
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return bad, err
+		}
+		if !r.Until.IsZero() && !meta.Timestamp.Before(r.Until) {
+			return bad, nil
+		}
+		n, err := decode(m.Subject(), m.Data())
+		if err != nil {
+			bad++
+		} else if err := each(meta.Sequence.Stream, n); err != nil {
+			return bad, err
+		}
+		if meta.NumPending == 0 {
+			return bad, nil
+		}
+	}
+	return bad, nil
+}

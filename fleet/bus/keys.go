@@ -1,0 +1,170 @@
+package bus
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/nats-io/jwt/v2"
+	"github.com/nats-io/nkeys"
+)
+
+// Keys are what a server of our own trusts, kept in a folder that only its owner reads: the
+// operator's and the accounts' keys, the account as it is signed, and who was issued
+// credentials. Several processes may use one folder.
+type Keys struct {
+	dir      string
+	operator nkeys.KeyPair
+	account  nkeys.KeyPair // its identity
+	system   nkeys.KeyPair
+	signer   nkeys.KeyPair // signs users of the account
+}
+
+// Names of files in the folder of keys.
+const (
+	accountFile = "account.jwt"
+	systemFile  = "system.jwt"
+	issuedFile  = "issued.json"
+	keysLock    = "lock"
+)
+
+// OpenKeys reads the keys in a folder, and makes them where there are none.
+func OpenKeys(dir string) (*Keys, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	unlock, err := lock(filepath.Join(dir, keysLock), true)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	k := &Keys{dir: dir}
+	for _, p := range []struct {
+		name string
+		kind nkeys.PrefixByte
+		into *nkeys.KeyPair
+	}{
+		{"operator.nk", nkeys.PrefixByteOperator, &k.operator},
+		{"account.nk", nkeys.PrefixByteAccount, &k.account},
+		{"system.nk", nkeys.PrefixByteAccount, &k.system},
+		{"signer.nk", nkeys.PrefixByteAccount, &k.signer},
+	} {
+		if *p.into, err = openKey(filepath.Join(dir, p.name), p.kind); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, accountFile)); errors.Is(err, os.ErrNotExist) {
+		if err := k.found(); err != nil {
+			return nil, err
+		}
+	} else if err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+// openKey reads a key, or makes it. A key that cannot be read is an error and not a reason
+// to make another: credentials that were handed out hang on it.
+func openKey(path string, kind nkeys.PrefixByte) (nkeys.KeyPair, error) {
+	seed, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		k, err := nkeys.CreatePair(kind)
+		if err != nil {
+			return nil, err
+		}
+		if seed, err = k.Seed(); err != nil {
+			return nil, err
+		}
+		return k, writeFile(path, append(seed, '\n'))
+	}
+	if err != nil {
+		return nil, err
+	}
+	got, _, err := nkeys.DecodeSeed(trim(seed))
+	if err != nil || got != kind {
+		return nil, fmt.Errorf("%s: no %s seed is in it", path, kind)
+	}
+	return nkeys.FromSeed(trim(seed))
+}
+
+// found signs the two accounts for the first time.
+func (k *Keys) found() error {
+	system := jwt.NewAccountClaims(public(k.system))
+	system.Name = "system"
+	text, err := system.Encode(k.operator)
+	if err != nil {
+		return err
+	}
+	if err := writeFile(filepath.Join(k.dir, systemFile), []byte(text)); err != nil {
+		return err
+	}
+	a := jwt.NewAccountClaims(public(k.account))
+	a.Name = "busbar"
+	a.SigningKeys.Add(public(k.signer))
+	return k.writeAccount(a)
+}
+
+func (k *Keys) writeAccount(a *jwt.AccountClaims) error {
+	text, err := a.Encode(k.operator)
+	if err != nil {
+		return err
+	}
+	return writeFile(filepath.Join(k.dir, accountFile), []byte(text))
+}
+
+// claims reads the account as it is signed now.
+func (k *Keys) claims() (a *jwt.AccountClaims, text string, err error) {
+	path := filepath.Join(k.dir, accountFile)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, "", err
+	}
+	text = strings.TrimSpace(string(data))
+	if a, err = jwt.DecodeAccountClaims(text); err != nil {
+		return nil, "", fmt.Errorf("%s: %w", path, err)
+	}
+	return a, text, nil
+}
+
+// operatorClaims is the operator, signed by itself.
+func (k *Keys) operatorClaims() (*jwt.OperatorClaims, error) {
+	o := jwt.NewOperatorClaims(public(k.operator))
+	o.Name = "busbar"
+	o.SystemAccount = public(k.system)
+	text, err := o.Encode(k.operator)
+	if err != nil {
+		return nil, err
+	}
+	return jwt.DecodeOperatorClaims(text)
+}
+
+func public(k nkeys.KeyPair) string {
+	s, err := k.PublicKey()
+	if err != nil { // only of a key pair that was wiped
+		return ""
+	}
+	return s
+}
+
+func trim(seed []byte) []byte { return []byte(strings.TrimSpace(string(seed))) }
+
+// writeFile replaces a file as a whole, readable by its owner only.
+func writeFile(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // made with mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	if _, err = f.Write(data); err == nil {
+		err = f.Sync()
+	}
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

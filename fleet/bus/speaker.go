@@ -1,0 +1,283 @@
+package bus
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"busbar/fleet"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Headers of what is kept, beside NATS' own.
+const (
+	headSeq = "Busbar-Seq" // the news' number
+	headID  = "Busbar-Id"  // its identity, as Nats-Msg-Id
+)
+
+const (
+	attempt   = 5 * time.Second // for one answer of the store
+	firstWait = 50 * time.Millisecond
+	mostWait  = 3 * time.Second
+)
+
+// Backlog is what a speaker has to say: all that is not known to be stored, oldest first. Only
+// the speaker's goroutine uses it while SayAll runs, and everything may be appended to.
+type Backlog interface {
+	// Len counts what waits.
+	Len() int
+	// ID is the identity of what waits at a place. It stays the same however often a thing is
+	// sent and whatever number it gets, also after a restart, and nothing else ever has it.
+	ID(i int) string
+	// News is the oldest.
+	News() (*fleet.News, error)
+	// Stored takes the n oldest off the list. number is that of the last of them.
+	Stored(n int, number uint64) error
+}
+
+// ConflictError tells that somebody else speaks on the subject: two agents have one name, or
+// another server took over. The speaker knows the newest number again; what it had to say is
+// not stored, and may be said again.
+type ConflictError struct {
+	Subject string
+	Number  uint64 // the other's
+	ID      string
+}
+
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("%s: number %d was said by another (%s): two speak under one name", e.Subject, e.Number, e.ID)
+}
+
+// Speaker says things on one subject of the stream.
+type Speaker struct {
+	bus     *Bus
+	subject string
+	origin  string // of identities of what Say says
+	// On, where it is set, is told why something has to be tried again. It must not block.
+	On func(error)
+
+	mu    sync.Mutex
+	fresh bool   // what follows is known to be so
+	at    uint64 // the stream's sequence of the subject's last message, 0 for none
+	last  uint64 // its number
+	id    string // its identity
+	sent  string // the identity of what was sent last, stored or not
+	begun bool   // something was learned before
+	count int    // of what Say has said
+}
+
+// Speaker makes a speaker on the subject of who connected: a node's, or the servers'.
+func (b *Bus) Speaker() *Speaker {
+	s := &Speaker{bus: b, subject: fleet.HubLog, origin: NewOrigin()}
+	if b.node != "" {
+		s.subject = fleet.LogOf(b.node)
+	}
+	return s
+}
+
+// NewOrigin is an origin that nobody else has.
+func NewOrigin() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// After tells the speaker which number was acknowledged before this process began. It begins
+// behind it even when the store has dropped all of its news.
+func (s *Speaker) After(number uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = max(s.last, number)
+}
+
+// Last is the number of the subject's last news, as far as is known.
+func (s *Speaker) Last() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}
+
+// Say gives news its number and stores it. It tries until the context ends; then the news may
+// be stored or not.
+func (s *Speaker) Say(ctx context.Context, n *fleet.News) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.count++
+	return s.say(ctx, &single{fmt.Sprintf("%s.%d", s.origin, s.count), n})
+}
+
+// single is a backlog of one.
+type single struct {
+	id string
+	n  *fleet.News
+}
+
+func (o *single) ID(int) string              { return o.id }
+func (o *single) News() (*fleet.News, error) { return o.n, nil }
+
+func (o *single) Len() int {
+	if o.id == "" {
+		return 0
+	}
+	return 1
+}
+
+func (o *single) Stored(_ int, number uint64) error {
+	o.id, o.n.Seq = "", number
+	return nil
+}
+
+// SayAll gives what waits its numbers and stores it, oldest first, until nothing waits or the
+// context ends. What turns out to be stored already is taken off the list.
+func (s *Speaker) SayAll(ctx context.Context, all Backlog) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.say(ctx, all)
+}
+
+func (s *Speaker) say(ctx context.Context, all Backlog) error {
+	wait := firstWait
+	for all.Len() > 0 {
+		err := s.turn(ctx, all)
+		var conflict *ConflictError
+		switch {
+		case err == nil:
+			wait = firstWait
+			continue
+		case errors.As(err, &conflict) || ctx.Err() != nil:
+			return err
+		case errors.Is(err, errBehind):
+			s.fresh = false
+		case retryable(err):
+			s.fresh = false
+			if s.On != nil {
+				s.On(err)
+			}
+		default:
+			return fmt.Errorf("%s: %w", s.subject, err)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w", s.subject, errors.Join(context.Cause(ctx), err))
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, mostWait)
+	}
+	return nil
+}
+
+// turn brings the oldest into the store, or finds it there.
+func (s *Speaker) turn(ctx context.Context, all Backlog) error {
+	if !s.fresh {
+		was, wasAt := s.begun, s.at
+		if err := s.learn(ctx); err != nil {
+			return err
+		}
+		for i := all.Len() - 1; i >= 0 && s.id != ""; i-- {
+			if all.ID(i) == s.id {
+				return all.Stored(i+1, s.last) // things are sent in order, so those before it are there too
+			}
+		}
+		if was && s.at > wasAt && s.id != s.sent {
+			return &ConflictError{s.subject, s.last, s.id}
+		}
+	}
+	n, err := all.News()
+	if err != nil {
+		return err
+	}
+	number, err := s.store(ctx, all.ID(0), n)
+	if err != nil {
+		return err
+	}
+	return all.Stored(1, number)
+}
+
+// errBehind is the store's word that something newer is on the subject.
+var errBehind = errors.New("something newer is stored")
+
+// learn reads the subject's last message.
+func (s *Speaker) learn(ctx context.Context) error {
+	m, err := s.bus.request(ctx, nats.NewMsg(directGet+s.subject), attempt)
+	if err != nil {
+		return err
+	}
+	at, last, id := uint64(0), s.last, ""
+	switch status := m.Header.Get("Status"); status {
+	case "":
+		if at, err = strconv.ParseUint(m.Header.Get("Nats-Sequence"), 10, 64); err != nil {
+			return fmt.Errorf("the store's answer has no sequence: %w", err)
+		}
+		id = m.Header.Get(headID)
+		if n, err := strconv.ParseUint(m.Header.Get(headSeq), 10, 64); err == nil {
+			last = max(last, n)
+		}
+	case "404": // nothing there, or nothing any more
+	default:
+		return fmt.Errorf("the store answers %s %s: %w", status, m.Header.Get("Description"), nats.ErrNoResponders)
+	}
+	s.fresh, s.begun, s.at, s.last, s.id = true, true, at, last, id
+	return nil
+}
+
+// pubAck is the store's answer to a message.
+type pubAck struct {
+	Stream    string              `json:"stream"`
+	Seq       uint64              `json:"seq"`
+	Duplicate bool                `json:"duplicate"`
+	Error     *jetstream.APIError `json:"error"`
+}
+
+// store sends one thing under the condition that nothing came between, and returns its number.
+func (s *Speaker) store(ctx context.Context, id string, n *fleet.News) (uint64, error) {
+	n.Seq = s.last + 1
+	data, err := fleet.Encode(n)
+	if err != nil {
+		return 0, err
+	}
+	m := nats.NewMsg(s.subject)
+	m.Data = data
+	m.Header.Set(headSeq, strconv.FormatUint(n.Seq, 10))
+	m.Header.Set(headID, id)
+	m.Header.Set(nats.MsgIdHdr, id)
+	m.Header.Set(nats.ExpectedStreamHdr, fleet.Stream)
+	m.Header.Set(nats.ExpectedLastSubjSeqHdr, strconv.FormatUint(s.at, 10))
+	s.sent = id
+	answer, err := s.bus.request(ctx, m, attempt)
+	if err != nil {
+		s.fresh = false // it may be stored or not
+		return 0, err
+	}
+	var ack pubAck
+	if err := json.Unmarshal(answer.Data, &ack); err != nil {
+		return 0, fmt.Errorf("the store's answer: %w", err)
+	}
+	switch {
+	case ack.Error != nil:
+		s.fresh = false
+		switch ack.Error.ErrorCode {
+		case jetstream.JSErrCodeStreamWrongLastSequence, jetstream.JSErrCodeStreamWrongLastSequenceConstant:
+			return 0, errBehind
+		case jetstream.JSErrCodeStreamMessageExceedsMaximum:
+			return 0, ack.Error
+		}
+		return 0, fmt.Errorf("%w: %w", ack.Error, nats.ErrNoResponders)
+	case ack.Stream != fleet.Stream || ack.Seq == 0:
+		return 0, fmt.Errorf("the store acknowledges %d of stream %q; %q was expected", ack.Seq, ack.Stream, fleet.Stream)
+	case ack.Duplicate:
+		// It lies further back, behind what another said: the number it has there is not
+		// the one that it was to get now.
+		s.fresh = false
+		return s.last, nil
+	}
+	s.at, s.last, s.id = ack.Seq, n.Seq, id
+	return n.Seq, nil
+}

@@ -1,0 +1,135 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"busbar/fleet"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+const (
+	defaultStreamBytes = 7 << 30
+	// perSubject is the most that one node keeps, so that a node that floods the stream
+	// drives out its own news first.
+	perSubject = 1_000_000
+	// window is how long the store remembers identities, beside the condition on sequences.
+	window = 10 * time.Minute
+)
+
+// Codes of errors that package jetstream has no names for.
+const (
+	codeNoPeers        jetstream.ErrorCode = 10005 // too few servers for the replicas
+	codeNotClustered   jetstream.ErrorCode = 10074 // replicas without a cluster
+	codeInsufficient   jetstream.ErrorCode = 10023
+	codeNoLeader       jetstream.ErrorCode = 10009
+	codeUnavailable    jetstream.ErrorCode = 10008
+	streamAttemptPause                     = 500 * time.Millisecond
+)
+
+// Ensure makes the stream, or fits it to the configuration. A server of the fleet calls it
+// before all else. It waits until the context ends for a cluster that is not ready.
+func (b *Bus) Ensure(ctx context.Context) error {
+	for {
+		err := b.ensure(ctx)
+		if err == nil || !passing(err) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the stream: %w", errors.Join(err, context.Cause(ctx)))
+		case <-time.After(streamAttemptPause):
+		}
+	}
+}
+
+func (b *Bus) ensure(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	want := b.streamConfig()
+	s, err := b.js.Stream(ctx, fleet.Stream)
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		want.Replicas = b.cfg.Replicas
+		if want.Replicas == 0 {
+			want.Replicas = 3
+		}
+		_, err = b.js.CreateStream(ctx, want)
+		if b.cfg.Replicas == 0 && is(err, codeNotClustered) {
+			want.Replicas = 1
+			_, err = b.js.CreateStream(ctx, want)
+		}
+		return err
+	case err != nil:
+		return err
+	}
+	have := s.CachedInfo().Config
+	want.Replicas = have.Replicas
+	if b.cfg.Replicas != 0 {
+		want.Replicas = b.cfg.Replicas
+	}
+	if have.Replicas == want.Replicas && have.MaxAge == want.MaxAge && have.MaxBytes == want.MaxBytes &&
+		have.MaxMsgsPerSubject == want.MaxMsgsPerSubject && have.AllowDirect && have.Duplicates == want.Duplicates {
+		return nil
+	}
+	_, err = b.js.UpdateStream(ctx, want)
+	return err
+}
+
+func (b *Bus) streamConfig() jetstream.StreamConfig {
+	most := b.cfg.MaxBytes
+	if most == 0 {
+		most = defaultStreamBytes
+	}
+	dup := window
+	if b.cfg.Keep != 0 {
+		dup = min(dup, b.cfg.Keep)
+	}
+	return jetstream.StreamConfig{
+		Name: fleet.Stream, Description: "what a fleet of busbar agents has to tell",
+		Subjects: []string{fleet.Log + ">"},
+		Storage:  jetstream.FileStorage, Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardOld,
+		MaxBytes: most, MaxAge: b.cfg.Keep, MaxMsgsPerSubject: perSubject, MaxMsgSize: maxPayload,
+		Duplicates: dup, AllowDirect: true, DenyDelete: true, DenyPurge: true,
+	}
+}
+
+// Last is the sequence of the newest message of the stream.
+func (b *Bus) Last(ctx context.Context) (uint64, error) {
+	s, err := b.js.Stream(ctx, fleet.Stream)
+	if err != nil {
+		return 0, err
+	}
+	return s.CachedInfo().State.LastSeq, nil
+}
+
+// Replicas is how many servers hold the stream.
+func (b *Bus) Replicas(ctx context.Context) (int, error) {
+	s, err := b.js.Stream(ctx, fleet.Stream)
+	if err != nil {
+		return 0, err
+	}
+	return s.CachedInfo().Config.Replicas, nil
+}
+
+func is(err error, code jetstream.ErrorCode) bool {
+	var api *jetstream.APIError
+	if errors.As(err, &api) {
+		return api.ErrorCode == code
+	}
+	var js jetstream.JetStreamError
+	return errors.As(err, &js) && js.APIError() != nil && js.APIError().ErrorCode == code
+}
+
+// passing tells errors of a server that starts or of a cluster without a leader from others.
+func passing(err error) bool {
+	for _, code := range []jetstream.ErrorCode{codeNoPeers, codeInsufficient, codeNoLeader, codeUnavailable} {
+		if is(err, code) {
+			return true
+		}
+	}
+	return errors.Is(err, context.DeadlineExceeded) || retryable(err)
+}

@@ -1,0 +1,31 @@
+// Package health says what is wrong with a fleet, and since when, from the history
+// of what its nodes reported: rates and latencies of pairs measured in sweeps,
+// heartbeats, states of ports, error counters, and who was last in collectives.
+//
+// A History takes observations one at a time, in any order, and keeps them within
+// bounds. Findings looks at what it holds and answers with causes, worst first.
+//
+// # Pairs
+//
+// Figures are logarithms, for faults are factors. What a pair shows in a sweep is taken
+// relative to its class (the same types of node, the same sort of path) in the same
+// sweep, so that a sweep during which everything was slow says nothing about anybody. The
+// level of a class is an upper quantile of upper quantiles, because faults only ever slow
+// things down: up to half of the nodes may be bad. A pair that used to be faster than its
+// class is held against its own past.
+//
+// Which cause explains the slow pairs is a question of likelihood over explanations: the
+// set of causes (a node sending, receiving or both, a NIC of it, a leaf, two leaves, a rail, a
+// pair, a direction of a pair) of the greatest gain less a penalty per cause, found greedily
+// and compared with the best set that does without each cause. The difference is the
+// confidence.
+//
+// A cause is reported once the sweeps agree: Page's cumulative sum of log-likelihood ratios
+// (E. S. Page, Continuous inspection schemes, Biometrika 41, 1954), one sweep counting no
+// more than the logarithm of how rarely a disturbance looks like that. It crosses a
+// threshold that grows with the number of suspects; the sweep at which the sum began is when
+// the fault did (D. V. Hinkley, Inference about the change-point from cumulative sum tests,
+// Biometrika 58, 1971). A finding ends after three good sweeps in a row.
+//
+// There is no clock, no goroutine and no file here. A History is for one goroutine at a time.
+package health

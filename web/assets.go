@@ -1,0 +1,107 @@
+package web
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strings"
+)
+
+// page holds the page as it is written: no step builds it. open is what is needed
+// to log in, and is given to anybody.
+//
+//go:embed page
+var page embed.FS
+
+// assets serves the page's files under an address that changes with them, so that
+// browsers may keep them for ever.
+type assets struct {
+	build string
+	index []byte
+	login []byte
+}
+
+// newAssets reads what is embedded.
+func newAssets(version string) (*assets, error) {
+	h := sha256.New()
+	h.Write([]byte(version))
+	err := fs.WalkDir(page, "page", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := page.ReadFile(name)
+		h.Write([]byte(name))
+		h.Write(data)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	a := &assets{build: hex.EncodeToString(h.Sum(nil)[:6])}
+	for _, f := range []struct {
+		name string
+		to   *[]byte
+	}{{"page/index.html", &a.index}, {"page/login.html", &a.login}} {
+		data, err := page.ReadFile(f.name)
+		if err != nil {
+			return nil, err
+		}
+		*f.to = []byte(strings.ReplaceAll(string(data), "BUILD", a.build))
+	}
+	return a, nil
+}
+
+func (a *assets) page(w http.ResponseWriter, _ *http.Request)      { document(w, a.index) }
+func (a *assets) loginPage(w http.ResponseWriter, _ *http.Request) { document(w, a.login) }
+
+func document(w http.ResponseWriter, text []byte) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-cache")
+	_, _ = w.Write(text)
+}
+
+func (a *assets) icon(w http.ResponseWriter, r *http.Request) {
+	a.file(w, r, "open/icon.svg", "public, max-age=3600")
+}
+
+// open serves what the page to log in needs.
+func (a *assets) open(w http.ResponseWriter, r *http.Request) {
+	a.versioned(w, r, path.Join("open", path.Base(r.PathValue("file"))))
+}
+
+// closed serves the rest.
+func (a *assets) closed(w http.ResponseWriter, r *http.Request) {
+	a.versioned(w, r, path.Clean("/" + r.PathValue("file"))[1:])
+}
+
+func (a *assets) versioned(w http.ResponseWriter, r *http.Request, name string) {
+	if r.PathValue("build") != a.build {
+		Fail(w, http.StatusNotFound, "the page is of another release; load it again")
+		return
+	}
+	a.file(w, r, name, "private, max-age=31536000, immutable")
+}
+
+func (a *assets) file(w http.ResponseWriter, _ *http.Request, name, keep string) {
+	data, err := page.ReadFile("page/" + name)
+	kind := mime.TypeByExtension(path.Ext(name))
+	switch path.Ext(name) { // what the machine's own tables say may differ
+	case ".js":
+		kind = "text/javascript; charset=utf-8"
+	case ".css":
+		kind = "text/css; charset=utf-8"
+	case ".svg":
+		kind = svgType
+	}
+	if err != nil || kind == "" {
+		Fail(w, http.StatusNotFound, "there is no such file")
+		return
+	}
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Cache-Control", keep)
+	_, _ = w.Write(data)
+}

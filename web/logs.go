@@ -1,0 +1,132 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// uploadTime is how long logs may take to arrive.
+const uploadTime = 5 * time.Minute
+
+// examination is what POST /api/doctor runs, and explanation what it runs with
+// explain=1: the rings and trees that NCCL set up.
+var (
+	examination = question{name: "doctor", command: []string{"doctor"}, within: longer, params: []param{{"mask", "mask", word}}}
+	explanation = question{
+		name: "doctor explain", command: []string{"doctor", "explain"}, within: longer,
+		params:   []param{{"comm", "comm", word}, {"size", "size", word}},
+		pictures: map[string]picture{"svg": {"svg=-", svgType}},
+	}
+)
+
+// examine answers POST /api/doctor: the files of a form, and the text in its field
+// "text", are put into a folder of their own, examined, and removed.
+func (s *Server) examine(w http.ResponseWriter, r *http.Request) {
+	out := http.NewResponseController(w)
+	_ = out.SetReadDeadline(time.Now().Add(uploadTime)) // where the connection has one
+	_ = out.SetWriteDeadline(time.Now().Add(uploadTime + 2*longer))
+	said, q := r.URL.Query(), examination
+	if said.Get("explain") == "1" {
+		q = explanation
+	}
+	said.Del("explain")
+	a, err := s.read(q, said)
+	if err != nil {
+		Fail(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	dir, remove, err := s.shelf.folder()
+	if err != nil {
+		Fail(w, http.StatusInternalServerError, reason(err))
+		return
+	}
+	names, err := takeLogs(r, dir)
+	if err != nil {
+		remove()
+		code := http.StatusBadRequest
+		if tooLarge(err) {
+			code, err = http.StatusRequestEntityTooLarge, fmt.Errorf("more than %d MB of logs; send those of a few ranks", maxLogs>>20)
+		}
+		Fail(w, code, err.Error())
+		return
+	}
+	a.after, a.folders = remove, []string{dir}
+	a.args, a.shown = append(a.args, dir), append(a.shown, names...)
+	g := s.compute(r.Context(), a)
+	send(w, r, g)
+}
+
+// takeLogs writes the parts of a form into a folder and gives their names.
+func takeLogs(r *http.Request, dir string) ([]string, error) {
+	form, err := r.MultipartReader()
+	if err != nil {
+		return nil, errors.New("expected files, as a multipart form")
+	}
+	var names []string
+	for {
+		p, err := form.NextPart()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, broken(err)
+		}
+		if len(names) >= maxParts {
+			return nil, fmt.Errorf("more than %d files; send an archive of them", maxParts)
+		}
+		name, err := takeLog(p, dir, len(names))
+		if err != nil {
+			return nil, err
+		}
+		if name != "" {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil, errors.New("nothing to read: drop logs, or say what is wrong")
+	}
+	return names, nil
+}
+
+// takeLog writes one part. Names that come twice get a folder of their own.
+func takeLog(p *multipart.Part, dir string, n int) (string, error) {
+	name := safeName(p.FileName())
+	if p.FileName() == "" {
+		name = "what-was-said.txt"
+	}
+	path := filepath.Join(dir, name)
+	if _, err := os.Lstat(path); err == nil {
+		sub := fmt.Sprint(n)
+		if err := os.Mkdir(filepath.Join(dir, sub), 0o700); err != nil {
+			return "", errors.New(reason(err))
+		}
+		name = sub + "/" + name
+		path = filepath.Join(dir, name)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return "", errors.New(reason(err))
+	}
+	size, err := io.Copy(f, p)
+	if err := errors.Join(err, f.Close()); err != nil {
+		return "", broken(err)
+	}
+	if size == 0 {
+		return "", os.Remove(path)
+	}
+	return name, nil
+}
+
+// broken is why an upload did not arrive.
+func broken(err error) error {
+	if tooLarge(err) {
+		return err
+	}
+	return fmt.Errorf("the upload broke off: %s", reason(err))
+}

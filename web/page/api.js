@@ -1,0 +1,78 @@
+// What the page asks the server. Every answer is a command's --json, and comes with the command line that gives
+// the same.
+
+export class Answer {
+  constructor(doc, res, url) {
+    this.doc = doc;
+    this.url = url;
+    this.command = decoded(res.headers.get('X-Busbar-Command'));
+    this.notes = (decoded(res.headers.get('X-Busbar-Notes')) || '').split('\n').filter(Boolean).map((x) => x.replace(/^note: /, ''));
+  }
+}
+
+function decoded(text) { return text ? decodeURIComponent(text) : ''; }
+
+// address is a question's URL: parameters that are empty are left out.
+export function address(name, params) {
+  const q = new URLSearchParams();
+  for (const [k, v] of Object.entries(params || {})) {
+    for (const one of Array.isArray(v) ? v : [v]) if (one !== undefined && one !== null && one !== '' && one !== false) q.append(k, one === true ? '1' : String(one));
+  }
+  const text = q.toString();
+  return `/api/${name}${text ? `?${text}` : ''}`;
+}
+
+export async function ask(name, params, options) { return request(address(name, params), options); }
+
+export async function request(url, options) {
+  let res;
+  try {
+    res = await fetch(url, { headers: { Accept: 'application/json' }, ...options });
+  } catch (error) {
+    if (error.name === 'AbortError') throw error;
+    throw new Error('the server does not answer');
+  }
+  if (res.status === 401) { // the session has ended
+    location.assign(`/login?to=${encodeURIComponent(location.pathname + location.search)}`);
+    throw new Error('log in again');
+  }
+  const doc = await res.json().catch(() => ({}));
+  if (!res.ok) throw Object.assign(new Error(doc.error || `the server answered ${res.status}`), { status: res.status, command: doc.command });
+  return new Answer(doc, res, url);
+}
+
+// send uploads a file and gives the word that names it (@…).
+export async function send(file) {
+  const answer = await request(`/api/files?name=${encodeURIComponent(file.name || 'file')}`, { method: 'POST', body: file });
+  return answer.doc;
+}
+
+// Latest keeps one question in flight: a newer one waits, and replaces any that waited.
+export class Latest {
+  constructor(work) { this.work = work; this.running = false; this.next = null; }
+
+  async go(...args) {
+    this.next = args;
+    if (this.running) return;
+    this.running = true;
+    try {
+      while (this.next) {
+        const now = this.next;
+        this.next = null;
+        await this.work(...now);
+      }
+    } finally {
+      this.running = false;
+    }
+  }
+
+  // stale reports whether a newer question waits, so that an answer need not be drawn in full.
+  get stale() { return this.next !== null; }
+}
+
+// events listens to what happens on the server: on({kind: handler}). It comes again by itself.
+export function events(handlers) {
+  const source = new EventSource('/api/events');
+  for (const [kind, handle] of Object.entries(handlers)) source.addEventListener(kind, (event) => handle(JSON.parse(event.data)));
+  return source;
+}

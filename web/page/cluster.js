@@ -1,0 +1,148 @@
+import { h, s, put, say, table, failure } from './dom.js';
+import { Latest } from './api.js';
+import { Share } from './share.js';
+import { clusterPicker, clusterWord, choice, field, text } from './pick.js';
+import { Topology, Load } from './topology.js';
+import { Picture } from './picture.js';
+import { clusterScene } from './drawcluster.js';
+import { nodeScene } from './drawnode.js';
+import { facts } from './facts.js';
+import { plural, rate, percent, count } from './units.js';
+
+export const ops = ['all_reduce', 'reduce_scatter', 'all_gather', 'broadcast', 'reduce', 'all_to_all', 'sendrecv'].map((x) => [x, x.replaceAll('_', ' ')]);
+
+// The topology as a picture: the whole cluster, a group of nodes, one node.
+export async function show(root, state, api) {
+  const share = new Share(state);
+  const about = h('p', { 'aria-live': 'polite' });
+  const crumbs = h('ol', { class: 'crumbs', 'aria-label': 'where in the cluster' });
+  const side = h('aside', { class: 'card side', 'aria-label': 'facts' });
+  const legend = h('div', {});
+  const more = h('div', { class: 'cards' });
+  const said = h('div', {});
+  let topo = null, load = new Load(null);
+  const picture = new Picture({ onchoose: (key) => choose(key), onopen: (key) => open(key) });
+  const stage = h('div', { class: 'stage' }, h('div', {}, crumbs, picture.root, legend), side);
+
+  const loads = choice([['', 'nothing'], ...ops], state.get('op'), (v) => state.set({ op: v }));
+  const size = text(state.get('size', '1G'), (v) => state.set({ size: v }), { inputmode: 'text' });
+  put(root, h('div', { class: 'view' },
+    h('header', {}, h('div', {}, h('h1', {}, 'Cluster'), about), share.root),
+    h('section', { class: 'controls', 'aria-label': 'what is shown' }, await clusterPicker(api, state),
+      h('fieldset', {}, h('legend', {}, 'Colour links by the load of'), h('div', { class: 'row' }, field('Collective', loads), field('Size', size))), said),
+    h('section', { class: 'cards', 'aria-label': 'picture' }, stage, more)));
+
+  function choose(key) {
+    state.set({ sel: key }, { quiet: true });
+    const what = key.split('/')[0];
+    put(side, facts(topo, key, load), (what === 'pod' || what === 'node') && h('button', { type: 'button', onclick: () => open(key) }, what === 'pod' ? 'Unfold this group' : 'Look inside'));
+    say(side.querySelector('h2')?.textContent || '');
+  }
+
+  function open(key) {
+    const [what, name] = key.split('/');
+    if (what === 'pod' || what === 'node') state.set({ at: name }, { push: true });
+    else if (what === 'device') state.set({ at: name }, { push: true });
+    else choose(key);
+  }
+
+  function draw() {
+    const at = state.get('at');
+    const pod = topo.pods.find((p) => p.id === at);
+    const host = topo.byName.get(at);
+    let scene;
+    if (host && host.type) scene = nodeScene(topo, host, load);
+    else if (pod) scene = clusterScene(part(topo, pod), load);
+    else scene = clusterScene(topo, load);
+    picture.draw(scene);
+    const steps = [['', topo.doc.name || 'this machine']];
+    const of = host && topo.pods.find((p) => p.hosts.includes(host));
+    if (of && topo.pods.length > 1) steps.push([of.id, of.name]);
+    if (pod) steps.push([pod.id, pod.name]);
+    if (host) steps.push([host.name, host.name]);
+    put(crumbs, steps.map(([to, name], i) => h('li', {}, i < steps.length - 1 ? h('button', { type: 'button', class: 'plain', onclick: () => state.set({ at: to, sel: '' }, { push: true }) }, name) : h('span', { 'aria-current': 'location' }, name))));
+    const key = state.get('sel');
+    if (key && picture.mark(key)) choose(key);
+    else put(side, overview(topo, load));
+    put(legend, loadLegend(load));
+  }
+
+  const refresh = new Latest(async () => {
+    picture.root.classList.add('busy');
+    const c = clusterWord(state);
+    try {
+      const answer = await api.ask('map', { c });
+      load = new Load(null);
+      put(said);
+      let second = null;
+      if (state.get('op')) {
+        try {
+          second = await api.ask('predict', { c, op: state.get('op'), size: state.get('size', '1G') });
+          load = new Load(second.doc.rows.find((r) => r.chosen) || second.doc.rows[0]);
+        } catch (error) { put(said, failure(error)); }
+      }
+      share.of(answer, second);
+      const sum = answer.doc.summary;
+      about.textContent = `${plural(sum.nodes, 'node')} · ${plural(sum.gpus, 'GPU')} · ${plural(sum.nics, 'NIC')}${sum.switches ? ` · ${sum.switches} switches` : ''}`;
+      const started = performance.now();
+      topo = new Topology(answer.doc);
+      draw();
+      picture.svg.getBoundingClientRect(); // lays it out now
+      stage.dataset.drawn = String(Math.round(performance.now() - started));
+      put(more, audit(answer.doc), outline(topo), h('details', { class: 'card' }, h('summary', {}, 'The same as drawn by busbar map -o svg'), h('p', {}, h('a', { href: `${answer.url}${answer.url.includes('?') ? '&' : '?'}o=svg`, target: '_blank', rel: 'noopener' }, 'open the drawing'))));
+    } catch (error) {
+      put(said, failure(error));
+      share.of({ url: `/api/map`, command: error.command });
+    }
+    picture.root.classList.remove('busy');
+  });
+  state.watch((changes) => {
+    if ('c' in changes) state.set({ at: '', sel: '' }, { quiet: true });
+    if ('at' in changes && topo) draw();
+    else refresh.go();
+  });
+  await refresh.go();
+}
+
+// part is a topology of one pod.
+function part(topo, pod) {
+  const one = Object.create(Topology.prototype);
+  return Object.assign(one, topo, { pods: [pod], hosts: pod.hosts, tiers: [] });
+}
+
+function overview(topo, load) {
+  const sum = topo.doc.summary;
+  const net = topo.network;
+  return h('div', {}, h('h2', {}, topo.doc.name || 'this machine'),
+    load.text && h('p', { class: 'note' }, h('strong', {}, 'Bottleneck: '), `${load.text} (${load.where})`),
+    h('dl', { class: 'facts' },
+      h('dt', {}, 'nodes'), h('dd', {}, count(sum.nodes)), h('dt', {}, 'GPUs'), h('dd', {}, `${count(sum.gpus)}${sum.gpus_per_node ? ` (${sum.gpus_per_node} a node)` : ''}`), h('dt', {}, 'NICs'), h('dd', {}, count(sum.nics)),
+      net.kind && [h('dt', {}, 'network'), h('dd', {}, `${net.kind}${net.rails ? `, ${net.rails} rails` : ''}`)],
+      net.oversubscription && [h('dt', {}, 'oversubscribed'), h('dd', {}, `${net.oversubscription.value} : 1`, h('small', {}, h('span', { class: 'from' }, net.oversubscription.from), ` ${net.oversubscription.source || ''}`))]),
+    h('p', { class: 'quiet' }, 'Choose anything in the picture for its facts. Arrow keys walk, Enter chooses and then opens, + − 0 zoom.'));
+}
+
+function loadLegend(load) {
+  if (!load.row) return null;
+  const steps = ['below 25 %', 'to 50 %', 'to 75 %', 'to 90 %', 'above 90 %'];
+  return h('ul', { class: 'legend', 'aria-label': 'load of links' },
+    steps.map((text, i) => h('li', {}, s('svg', { viewBox: '0 0 30 12', 'aria-hidden': 'true' }, s('path', { class: `wire load load${i}`, d: 'M0 6H30' })), text)),
+    Object.entries(load.share).map(([kind, x]) => h('li', {}, `${kind} ${percent(x)}`)));
+}
+
+function audit(doc) {
+  if (!doc.audit?.length) return h('div', { class: 'card' }, h('h2', {}, 'Audit'), h('p', {}, 'Nothing that will hurt.'));
+  return h('div', { class: 'card' }, h('h2', {}, 'Audit'), h('ul', { class: 'findings' }, doc.audit.map((f) => h('li', { class: `finding ${f.severity}` },
+    h('p', {}, h('span', { class: `tag ${f.severity}` }, f.severity), ' ', h('strong', {}, f.where || ''), ' ', f.text), f.fix && h('p', { class: 'quiet' }, f.fix)))));
+}
+
+// outline is the picture in words.
+function outline(topo) {
+  const rows = topo.pods.slice(0, 200).map((p) => {
+    const t = topo.trunk(p);
+    return [p.name, String(p.hosts.length), p.leaves.length <= 8 ? p.leaves.map((x) => x.name).join(', ') : `${p.leaves.length} leaves`, t.cables ? `${t.cables} cables, ${rate(t.rate)}` : ''];
+  });
+  return h('details', { class: 'card' }, h('summary', {}, 'The picture as a table'),
+    table('Groups of nodes behind the same leaves', [{ text: 'nodes' }, { text: 'count', n: true }, { text: 'leaves' }, { text: 'uplinks' }], rows),
+    topo.tiers.length > 0 && table('Switches', [{ text: 'tier' }, { text: 'switches', n: true }, { text: 'model' }], topo.tiers.map((t) => [t.name, String(t.list.reduce((n, x) => n + (x.count || 1), 0)), t.list[0].model || ''])));
+}

@@ -1,0 +1,55 @@
+// Elements, made by hand. Text is always text: nothing from an answer is read as HTML.
+
+// h makes an element: attributes, on… handlers, and children that are nodes or text.
+export function h(tag, attrs, ...kids) { return fill(document.createElement(tag), attrs, kids); }
+
+// s makes an element of a picture.
+export function s(tag, attrs, ...kids) { return fill(document.createElementNS('http://www.w3.org/2000/svg', tag), attrs, kids); }
+
+function fill(node, attrs, kids) {
+  for (const [name, value] of Object.entries(attrs || {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith('on')) node.addEventListener(name.slice(2), value);
+    else if (name === 'style') for (const [p, v] of Object.entries(value)) node.style.setProperty(p, v);
+    else if (value === true) node.setAttribute(name, '');
+    else node.setAttribute(name, value);
+  }
+  add(node, kids);
+  return node;
+}
+
+function add(node, kids) {
+  for (const kid of kids) {
+    if (Array.isArray(kid)) add(node, kid);
+    else if (kid !== null && kid !== undefined && kid !== false) node.append(kid);
+  }
+}
+
+// put replaces what a node holds.
+export function put(node, ...kids) {
+  node.replaceChildren();
+  add(node, kids);
+  return node;
+}
+
+let ids = 0;
+// id is a name that no other element has.
+export function id(stem) { return `${stem}-${++ids}`; }
+
+// say tells people who listen rather than look.
+export function say(text) {
+  const live = document.getElementById('live');
+  if (live && live.textContent !== text) live.textContent = text;
+}
+
+// table makes a table of rows: heads are {text, n} with n for numbers, cells are text, nodes or {text, title}.
+export function table(caption, heads, rows, mark) {
+  return h('div', { class: 'scroll' }, h('table', {},
+    caption && h('caption', {}, caption),
+    h('thead', {}, h('tr', {}, heads.map((x) => h('th', { scope: 'col', class: x.n && 'n' }, x.text)))),
+    h('tbody', {}, rows.map((row, i) => h('tr', { class: mark && mark(i) ? 'best' : undefined },
+      row.map((cell, k) => h('td', { class: heads[k] && heads[k].n && 'n' }, cell)))))));
+}
+
+// failure shows what went wrong.
+export function failure(error) { return h('p', { class: 'error', role: 'alert' }, error.message || String(error)); }

@@ -1,0 +1,160 @@
+import { s } from './dom.js';
+import { item } from './picture.js';
+import { plural, rate } from './units.js';
+import { Topology } from './topology.js';
+
+// The whole cluster: tiers of switches as bars above, pods below, hung on trunks like feeders on a busbar. Few nodes are
+// drawn with their GPUs and NICs, many as small cells.
+
+const gutter = 26;
+
+function form(hosts, pods) {
+  if (hosts <= 16 && pods <= 8) return 'large';
+  return hosts <= 96 ? 'middle' : 'small';
+}
+
+// cell is the size of a node.
+function cell(how, type) {
+  if (how === 'middle') return { w: 78, h: 30, gap: 6 };
+  if (how === 'small') return { w: 15, h: 15, gap: 4 };
+  const gpus = Topology.devices(type, 'gpu').length, nics = Topology.devices(type, 'nic').length;
+  const n = Math.max(gpus, nics, 4);
+  return { w: Math.min(n, 18) * 26 + 18, h: 64 + 22 * (Math.ceil(nics / 18) + Math.ceil(gpus / 18)), gap: 14 };
+}
+
+// heading is the room above a pod's nodes: its name, its leaves, and for few nodes the cables.
+function heading(how, leaves, type) {
+  if (!leaves) return 30;
+  return how === 'large' && Topology.devices(type, 'nic').length <= 18 ? 128 : 58;
+}
+
+// columns is how many pods stand side by side, so that the whole is about as wide as a screen.
+function columns(pods, pod, how) {
+  if (how === 'large') return Math.max(1, Math.min(pods, Math.floor(1250 / (pod.w + gutter)) || 1));
+  let best = 1, least = Infinity;
+  for (let n = 1; n <= pods; n++) {
+    const off = Math.abs(Math.log((n * (pod.w + gutter)) / (Math.ceil(pods / n) * (pod.h + 22) + 80) / 1.55));
+    if (off < least) { least = off; best = n; }
+  }
+  return best;
+}
+
+export function clusterScene(topo, load) {
+  const how = form(topo.hosts.length, topo.pods.length);
+  const size = cell(how, topo.hosts[0]?.type);
+  const most = Math.max(1, ...topo.pods.map((p) => p.hosts.length));
+  const cols = how === 'large' ? Math.min(most, Math.max(1, Math.floor(1150 / (size.w + size.gap)))) : Math.max(1, Math.min(most, Math.ceil(Math.sqrt(most * (how === 'small' ? 2.2 : 0.8)))));
+  const rows = Math.ceil(most / cols);
+  const leaves = topo.pods.some((p) => p.leaves.length);
+  const head = heading(how, leaves, topo.hosts[0]?.type);
+  const pod = { w: Math.max(cols * (size.w + size.gap) + 14, 150), h: head + rows * (size.h + size.gap) + 10 };
+  const across = columns(topo.pods.length, pod, how);
+  const width = across * (pod.w + gutter) + gutter;
+  const items = [];
+  let y = 12;
+  const tiers = topo.above.slice().reverse();
+  tiers.forEach((tier, i) => {
+    items.push(...tierBar(tier, y, width, load));
+    y += 34;
+    if (i < tiers.length - 1) {
+      items.push(s('path', { class: `wire${load.step('fabric')}`, d: `M${width * 0.3} ${y}v18M${width * 0.5} ${y}v18M${width * 0.7} ${y}v18` }));
+      y += 18;
+    }
+  });
+  const top = y + (tiers.length ? 26 : 0);
+  const lines = Math.ceil(topo.pods.length / across);
+  const place = topo.pods.map((_, i) => ({ x: gutter + (i % across) * (pod.w + gutter), y: top + Math.floor(i / across) * (pod.h + 22) }));
+  if (tiers.length && leaves) for (let c = 0; c < across; c++) {
+    const x = gutter / 2 + c * (pod.w + gutter);
+    const last = Math.floor((topo.pods.length - 1 - c) / across);
+    items.push(s('path', { class: `wire${load.step('fabric')}`, d: `M${x} ${y}V${top + last * (pod.h + 22) + 36}` }));
+  }
+  topo.pods.forEach((p, i) => items.push(...podBox(topo, p, place[i], pod, { how, size, cols, leaves, trunks: tiers.length > 0, load })));
+  return { width, height: top + lines * (pod.h + 22) + 6, label: `${topo.doc.name}: ${plural(topo.hosts.length, 'node')} in ${plural(topo.pods.length, 'group')}`, items };
+}
+
+// tierBar is a tier of switches: each of a few, or all of many in one.
+function tierBar(tier, y, width, load) {
+  const n = tier.list.reduce((sum, x) => sum + (x.count || 1), 0);
+  if (tier.list.length > 16 || tier.list.length === 1) {
+    const one = tier.list.length === 1 ? tier.list[0] : null;
+    const text = one && !one.count ? one.name : `${tier.name}: ${plural(n, 'switch').replace('switchs', 'switches')}`;
+    const key = one ? `switch/${one.name}` : `tier/${tier.name}`;
+    return [item(key, `${text}, tier ${tier.name}`, [width / 2, y + 15], `switch${load.tight('', one?.name) ? ' tight' : ''}`,
+      s('rect', { x: 12, y, width: width - 24, height: 30, rx: 6 }), s('text', { x: width / 2, y: y + 20, 'text-anchor': 'middle' }, text))];
+  }
+  const w = (width - 24 - 8 * (tier.list.length - 1)) / tier.list.length;
+  return tier.list.map((x, i) => {
+    const at = 12 + i * (w + 8);
+    const text = x.count > 1 ? `${x.name} ×${x.count}` : x.name;
+    return item(`switch/${x.name}`, `${text}, tier ${tier.name}`, [at + w / 2, y + 15], `switch${load.tight('', x.name) ? ' tight' : ''}`,
+      s('rect', { x: at, y, width: w, height: 30, rx: 6 }), s('text', { x: at + w / 2, y: y + 20, 'text-anchor': 'middle' }, w > 50 ? text : ''));
+  });
+}
+
+function podBox(topo, p, at, box, o) {
+  const out = [];
+  const { load } = o;
+  if (o.leaves && o.trunks && p.leaves.length) {
+    const t = topo.trunk(p);
+    const d = `M${at.x - gutter / 2} ${at.y + 36}H${at.x + 7}`;
+    out.push(item(`trunk/${p.id}`, `uplinks of ${p.name}: ${t.cables} cables, ${rate(t.rate)}`, [at.x - gutter / 2, at.y + 36], 'cable',
+      s('path', { class: 'hit', d }), s('path', { class: `wire${load.step('fabric')}`, d })));
+  }
+  const named = p.hosts.length > 1 || p.leaves.length;
+  out.push(item(`pod/${p.id}`, `${p.name}: ${plural(p.hosts.length, 'node')}${p.leaves.length ? ` behind ${plural(p.leaves.length, 'leaf').replace('leafs', 'leaves')}` : ''}`, [at.x + box.w / 2, at.y + 12], 'pod',
+    s('rect', { x: at.x, y: at.y, width: box.w, height: box.h, rx: 8 }),
+    s('text', { x: at.x + 10, y: at.y + 18 }, named ? p.name : ''),
+    s('text', { x: at.x + box.w - 10, y: at.y + 18, 'text-anchor': 'end', class: 'dim' }, plural(p.hosts.length, 'node'))));
+  const spots = new Map();
+  const w = p.leaves.length ? Math.min((box.w - 14 - 3 * (p.leaves.length - 1)) / p.leaves.length, 140) : 0;
+  p.leaves.forEach((leaf, i) => {
+    const x = at.x + 7 + i * (w + 3);
+    spots.set(leaf, x + w / 2);
+    out.push(item(`switch/${leaf.name}`, `${leaf.name}, leaf`, [x + w / 2, at.y + 36], `switch${load.tight('', leaf.name) ? ' tight' : ''}`,
+      s('rect', { x, y: at.y + 26, width: w, height: 20, rx: 3 }), s('text', { x: x + w / 2, y: at.y + 40, 'text-anchor': 'middle', class: 'little' }, w > 7 * leaf.name.length ? leaf.name : w > 14 && leaf.rail !== undefined ? `r${leaf.rail}` : '')));
+  });
+  const head = heading(o.how, o.leaves, p.hosts[0].type);
+  p.hosts.forEach((host, i) => {
+    const x = at.x + 10 + (i % o.cols) * (o.size.w + o.size.gap), y = at.y + head + Math.floor(i / o.cols) * (o.size.h + o.size.gap);
+    out.push(...(o.how === 'large' ? largeNode(host, x, y, o, spots, at.y + 46) : [smallNode(host, x, y, o)]));
+  });
+  return out;
+}
+
+function smallNode(host, x, y, o) {
+  const { w, h } = o.size;
+  const tight = o.load.where.startsWith(`${host.name}/`) ? ' tight' : '';
+  return item(`node/${host.name}`, host.name, [x + w / 2, y + h / 2], `node${o.load.step('nic')}${tight}`,
+    s('rect', { x, y, width: w, height: h, rx: 2 }), o.how === 'middle' && s('text', { x: x + w / 2, y: y + h / 2 + 4, 'text-anchor': 'middle', class: 'little' }, host.name.length > 12 ? `…${host.name.slice(-10)}` : host.name));
+}
+
+// largeNode shows a node's GPUs above and its NICs below; cables go to the leaves.
+function largeNode(host, x, y, o, spots, from) {
+  const { load, size } = o;
+  const out = [];
+  const gpus = Topology.devices(host.type, 'gpu'), nics = Topology.devices(host.type, 'nic');
+  const spot = (list, i) => x + 8 + (i % 18 + 0.5) * ((size.w - 16) / Math.min(18, list.length));
+  nics.forEach((d, i) => {
+    const leaf = host.leaves.get(i);
+    const to = leaf && spots.get(leaf.at);
+    if (to === undefined || nics.length > 18) return;
+    const d2 = `M${spot(nics, i)} ${y + 22}V${y - 6}L${to} ${from}`;
+    out.push(item(`port/${host.name}/${i}`, `cable ${host.name} ${d.label || d.name} to ${leaf.at.name}`, [spot(nics, i), y - 4], 'cable',
+      s('path', { class: 'hit', d: d2 }), s('path', { class: `wire${load.step('nic')}`, d: d2 })));
+  });
+  out.push(item(`node/${host.name}`, `${host.name}: ${plural(gpus.length, 'GPU')}, ${plural(nics.length, 'NIC')}`, [x + size.w / 2, y + 6], 'node',
+    s('rect', { x, y, width: size.w, height: size.h, rx: 6 }), s('text', { x: x + size.w / 2, y: y + size.h - 6, 'text-anchor': 'middle', class: 'little' }, host.name)));
+  const cells = (list, kind, top, mark) => list.forEach((d, i) => {
+    const cx = spot(list, i), cy = top + 22 * Math.floor(i / 18);
+    const w = Math.min(24, (size.w - 16) / Math.min(18, list.length) - 2);
+    out.push(item(`device/${host.name}/${d.name}`, `${host.name} ${d.label || d.name}`, [cx, cy + 8], `${kind}${load.step(mark)}${load.tight(host.name, d.name, d.label) ? ' tight' : ''}`,
+      s('rect', { x: cx - w / 2, y: cy, width: w, height: 19, rx: 3 }), w > 13 && s('text', { x: cx, y: cy + 13.5, 'text-anchor': 'middle', class: 'tiny' }, String(i))));
+  });
+  if (Topology.devices(host.type, 'nvswitch').length || (host.type?.links || []).some((l) => l.kind === 'nvlink')) {
+    out.push(s('path', { class: `wire thick${load.step('nvlink')}`, d: `M${x + 8} ${y + size.h - 24}H${x + size.w - 8}` }));
+  }
+  cells(nics.slice(0, 144), 'nic', y + 8, 'nic');
+  cells(gpus.slice(0, 144), 'gpu', y + 28 + 22 * Math.ceil(nics.length / 18), 'nvlink');
+  return out;
+}

@@ -1,0 +1,116 @@
+import { h } from './dom.js';
+import { rate, memory, number, count, plural } from './units.js';
+import { Topology } from './topology.js';
+
+// What is known about a thing that was chosen, with who says so.
+
+const words = {
+  rate_GBps: 'rate, one direction', max_GBps: 'most it can', hbm_GBps: 'memory rate', memory_bytes: 'memory', latency_us: 'latency', mtu_bytes: 'MTU', pci: 'PCI address',
+  dense_peak_TFLOPS: 'dense peak', gdr: 'GPUDirect RDMA', sm: 'compute capability', nvlinks: 'NVLinks', pci_id: 'PCI id', numa: 'NUMA domain', share_GBps: 'share of a GPU',
+};
+
+function named(key) { return words[key] || key.replaceAll('_', ' '); }
+
+// shown is a value with the unit that its name says.
+function shown(key, v) {
+  if (typeof v === 'number') {
+    if (/GBps$/.test(key)) return rate(v);
+    if (/TFLOPS$/.test(key)) return `${number(v)} TFLOPS`;
+    if (key === 'memory_bytes') return memory(v);
+    if (/_bytes$/.test(key)) return `${count(v)} B`;
+    if (/_us$/.test(key)) return `${number(v)} µs`;
+    if (key === 'sm') return `${Math.floor(v / 10)}.${v % 10}`;
+    return Number.isInteger(v) ? String(v) : number(v);
+  }
+  return String(v);
+}
+
+function isFact(v) { return v && typeof v === 'object' && 'value' in v && 'from' in v; }
+
+// rows walks an object; a fact has a source.
+function rows(obj, prefix, out) {
+  for (const [key, v] of Object.entries(obj || {})) {
+    if (v === null || v === undefined || ['down', 'up', 'hosts', 'kind', 'name', 'parent', 'list'].includes(key)) continue;
+    const name = prefix ? `${prefix} ${named(key)}` : named(key);
+    const unit = prefix === 'dense peak' ? 'x_TFLOPS' : key;
+    if (isFact(v)) out.push([name, shown(unit, v.value), v.from, v.source]);
+    else if (Array.isArray(v)) {
+      if (v.every((x) => typeof x !== 'object')) out.push([name, v.join(', ')]);
+      else v.forEach((x, i) => rows(x, v.length > 1 ? `${name} ${i + 1}` : name.replace(/s$/, ''), out));
+    } else if (typeof v === 'object') rows(v, key === 'gpu' || key === 'nic' || key === 'cpu' ? prefix : name, out);
+    else out.push([name, shown(unit, v)]);
+  }
+  return out;
+}
+
+function card(title, kind, list, ...more) {
+  return h('div', {}, h('h2', {}, title), h('p', { class: 'quiet' }, kind),
+    h('dl', { class: 'facts' }, list.map(([name, value, from, source]) => [h('dt', {}, name), h('dd', {}, value, from && h('small', {}, h('span', { class: `from ${from}` }, from), source && from !== source ? ` ${source}` : ''))])), ...more);
+}
+
+// facts describes the thing with a key of the picture.
+export function facts(topo, key, load) {
+  const [what, name, extra] = key.split('/');
+  const host = topo.byName.get(name);
+  switch (what) {
+    case 'device': {
+      const d = host.type.devices.find((x) => x.name === extra);
+      const list = rows(d, '', []);
+      const near = (host.type.nearest || []).find((x) => x.gpu === d.name);
+      if (near) list.push(['nearest NICs', `${(near.nics || []).join(', ')} (${near.class})`]);
+      const share = d.kind === 'nic' ? load.share.nic : d.kind === 'gpu' ? load.share.nvlink : undefined;
+      if (share !== undefined) list.unshift(['load of the collective', `${Math.round(100 * share)} %`]);
+      return card(`${host.name} ${d.label || d.name}`, { gpu: 'GPU', nic: 'NIC', pci: 'PCIe switch', root: 'PCIe root', numa: 'memory domain', socket: 'processor', nvswitch: 'NVSwitch' }[d.kind] || d.kind, list);
+    }
+    case 'link': {
+      const l = host.type.links[Number(extra)];
+      return card(`${host.name} ${l.a} – ${l.b}`, `link, ${l.kind}`, rows({ ...l, a: undefined, b: undefined }, '', []));
+    }
+    case 'port': {
+      const at = host.leaves.get(Number(extra));
+      return card(`${host.name} NIC ${extra} – ${at.at.name}`, 'cable', rows({ ...at.link, a: undefined, b: undefined }, '', load.share.nic !== undefined ? [['load of the collective', `${Math.round(100 * load.share.nic)} %`]] : []));
+    }
+    case 'switch': return switchFacts(topo.switches.get(name));
+    case 'tier': {
+      const tier = topo.tiers.find((t) => t.name === name);
+      const first = tier.list[0];
+      return card(`tier ${name}`, `${count(tier.list.reduce((n, x) => n + (x.count || 1), 0))} switches`, rows({ model: first.model, ports: first.ports, latency_us: first.latency_us }, '', []));
+    }
+    case 'trunk': {
+      const pod = topo.pods.find((p) => p.id === name);
+      const t = topo.trunk(pod);
+      return card(`uplinks of ${pod.name}`, `${count(t.cables)} cables of ${plural(pod.leaves.length, 'leaf').replace('leafs', 'leaves')}`,
+        [['together, one direction', rate(t.rate)], ...(load.share.fabric !== undefined ? [['load of the collective', `${Math.round(100 * load.share.fabric)} %`]] : []), ...rows({ ...t.sample, a: undefined, b: undefined, count: undefined }, '', [])]);
+    }
+    case 'pod': {
+      const pod = topo.pods.find((p) => p.id === name);
+      return card(pod.name, plural(pod.hosts.length, 'node'), [['leaves', pod.leaves.length <= 16 ? pod.leaves.map((x) => x.name).join(', ') : count(pod.leaves.length)], ['kind of node', [...new Set(pod.hosts.map((x) => x.type?.name))].join(', ')]]);
+    }
+    case 'node': return nodeFacts(host);
+    default: return null;
+  }
+}
+
+function switchFacts(x) {
+  const list = rows({ model: x.model, tier: x.tier, rail: x.rail, ports: x.ports, count: x.count, latency_us: x.latency_us }, '', []);
+  if (x.hosts) list.push(['ports to nodes', count(x.hosts)]);
+  const ups = x.up.reduce((n, u) => n + (u.link.count || 1), 0);
+  if (ups) list.push(['cables up', count(ups)]);
+  const downs = x.down.reduce((n, u) => n + (u.link.count || 1), 0);
+  if (downs) list.push(['cables down', count(downs)]);
+  return card(x.name, 'switch', list);
+}
+
+function nodeFacts(host) {
+  const t = host.type;
+  const list = [['kind', t.name], ['topology from', t.tree_from || 'unknown']];
+  for (const [kind, text] of [['gpu', 'GPUs'], ['nic', 'NICs'], ['socket', 'processors']]) {
+    const all = Topology.devices(t, kind);
+    if (!all.length) continue;
+    const model = all[0].model;
+    list.push([text, `${all.length}${model ? ` × ${model.value}` : ''}`, model?.from, model?.source]);
+  }
+  const leaves = [...new Set([...host.leaves.values()].map((x) => x.at.name))];
+  if (leaves.length) list.push(['leaves', leaves.join(', ')]);
+  return card(host.name, 'node', list);
+}

@@ -1,0 +1,40 @@
+// Logs in: with the token after # in the address, or with the one that is typed.
+const form = document.getElementById('form');
+const field = document.getElementById('token');
+const said = document.getElementById('said');
+
+// The address to go to afterwards: a path of this server and nothing else.
+function next() {
+  const to = new URLSearchParams(location.search).get('to') || '/';
+  const url = new URL(to, location.origin);
+  return to.startsWith('/') && url.origin === location.origin ? url.pathname + url.search + url.hash : '/';
+}
+
+async function login(token) {
+  said.textContent = '';
+  try {
+    const res = await fetch('/login', { method: 'POST', body: new URLSearchParams({ token }) });
+    if (res.ok) {
+      location.replace(next());
+      return;
+    }
+    const doc = await res.json().catch(() => ({}));
+    said.textContent = doc.error || `the server answered ${res.status}`;
+  } catch {
+    said.textContent = 'the server does not answer';
+  }
+  field.focus();
+}
+
+form.addEventListener('submit', (event) => {
+  event.preventDefault();
+  login(field.value.trim());
+});
+
+const given = location.hash.slice(1);
+if (given) {
+  history.replaceState(null, '', location.pathname + location.search); // it stays in no history
+  login(given);
+} else {
+  field.focus();
+}

@@ -1,0 +1,121 @@
+import { h, put, table, failure, say } from './dom.js';
+import { Latest, send } from './api.js';
+import { Share } from './share.js';
+import { clusterPicker, clusterWord, choice, field, text, check } from './pick.js';
+import { Curve } from './curve.js';
+import { Topology, Load } from './topology.js';
+import { Picture } from './picture.js';
+import { clusterScene } from './drawcluster.js';
+import { ops } from './cluster.js';
+import { bytes, micros, rate, percent } from './units.js';
+
+// How long a collective takes: layouts and algorithms side by side, measured points over predicted ones.
+export async function show(root, state, api) {
+  const share = new Share(state);
+  const about = h('p', { 'aria-live': 'polite' });
+  const said = h('div', {});
+  const cards = h('section', { class: 'cards', 'aria-label': 'answer' });
+  const curve = new Curve({ label: 'bus bandwidth over size', x: { name: 'size', show: bytes }, y: { name: 'bus bandwidth', show: (v) => rate(v) } });
+  const picture = new Picture({ onchoose: () => {}, onopen: () => {} });
+  const verdict = h('div', {}), rows = h('div', {}), where = h('div', {}), fit = h('div', {});
+  const measured = h('input', { type: 'file', onchange: async () => {
+    try { state.set({ measured: (await send(measured.files[0])).id }); } catch (error) { put(said, failure(error)); }
+  } });
+  const set = (name) => (v) => state.set({ [name]: v });
+
+  put(root, h('div', { class: 'view' },
+    h('header', {}, h('div', {}, h('h1', {}, 'Predict'), about), share.root),
+    h('section', { class: 'controls', 'aria-label': 'question' }, await clusterPicker(api, state, { here: false }),
+      h('fieldset', {}, h('legend', {}, 'Collective'), field('Operation', choice(ops, state.get('op', 'all_reduce'), set('op'))),
+        h('div', { class: 'row' }, field('From', text(state.get('b', '1K'), set('b'))), field('To', text(state.get('e', '4G'), set('e')))),
+        field('Element', choice(['float', 'half', 'bfloat16', 'int8', 'f8e4m3'].map((x) => [x, x]), state.get('d', 'float'), set('d')))),
+      h('fieldset', {}, h('legend', {}, 'Side by side'),
+        field('Layouts', text(state.get('layouts'), set('layouts'), { placeholder: 'all GPUs; or 1x8,2x4' }), 'NODESxGPUS, one or several with commas'),
+        field('Algorithms', choice([['auto', "NCCL's choice"], ['each', 'every algorithm of NCCL'], ['best', 'the fastest']], state.get('algo', 'each'), set('algo'))),
+        field('NCCL', text(state.get('nccl'), set('nccl'), { placeholder: 'newest known' }))),
+      h('fieldset', {}, h('legend', {}, 'Measured'), field('Output of nccl-tests, or results that were kept', measured),
+        state.get('measured') && check('show it', true, (on) => { if (!on) state.set({ measured: '' }); })), said),
+    cards));
+  put(cards, h('div', { class: 'card' }, h('h2', {}, 'Bus bandwidth over size'), curve.root, fit), verdict,
+    h('div', { class: 'card' }, h('h2', {}, 'Where it is tightest'), where, picture.root), rows);
+
+  const refresh = new Latest(async () => {
+    cards.classList.add('busy');
+    const c = clusterWord(state);
+    const layouts = state.get('layouts').replaceAll(' ', '');
+    const question = {
+      c, op: state.get('op', 'all_reduce'), b: state.get('b', '1K'), e: state.get('e', '4G'), f: state.get('f', '4'), d: state.get('d'), nccl: state.get('nccl'), algo: state.get('algo', 'each'),
+      l: layouts.includes(',') ? '' : layouts, compare: layouts.includes(',') ? layouts : '',
+    };
+    try {
+      const answer = await api.ask('predict', question);
+      put(said);
+      let held = null;
+      if (state.get('measured')) {
+        try { held = await api.ask('measured', { file: state.get('measured'), c, l: question.l, op: state.get('op') }); } catch (error) { put(said, failure(error)); }
+      }
+      share.of(answer, held);
+      draw(answer.doc, held?.doc, answer.notes);
+      if (!refresh.stale) await place(c, answer.doc);
+    } catch (error) {
+      put(said, failure(error));
+    }
+    cards.classList.remove('busy');
+  });
+
+  function draw(doc, held, notes) {
+    const groups = new Map();
+    const several = new Set(doc.rows.map((r) => r.layout)).size > 1;
+    for (const r of doc.rows) {
+      const name = `${several ? `${r.layout} ` : ''}${r.algo}`;
+      if (!groups.has(name)) groups.set(name, []);
+      const list = groups.get(name);
+      const old = list.findIndex((x) => x.size_bytes === r.size_bytes);
+      if (old < 0) list.push(r); else if (r.time_us < list[old].time_us) list[old] = r;
+    }
+    const one = groups.size === 1;
+    const series = [...groups].map(([name, list]) => ({
+      name, xs: list.map((r) => r.size_bytes), ys: list.map((r) => r.busbw_GBps),
+      low: one ? list.map((r) => r.busbw_GBps * r.time_us / r.high_us) : undefined, high: one ? list.map((r) => r.busbw_GBps * r.time_us / r.low_us) : undefined,
+    }));
+    for (const sweep of held?.sweeps || []) {
+      const points = sweep.points || sweep.rows || [];
+      series.push({ name: `measured ${sweep.layout || ''}`, points: true, xs: points.map((p) => p.size_bytes), ys: points.map((p) => p.measured_busbw_GBps ?? p.busbw_GBps) });
+    }
+    const top = doc.rows[doc.rows.length - 1];
+    about.textContent = `${doc.op.replaceAll('_', ' ')} on ${doc.cluster}, NCCL ${doc.nccl}`;
+    curve.draw(series, `${series.length} curves from ${bytes(doc.rows[0].size_bytes)} to ${bytes(top.size_bytes)}; the table below has the figures.`);
+    put(fit, notes.length > 0 && h('p', { class: 'quiet' }, notes.join(' ')));
+    put(verdict, h('div', { class: 'card' }, h('h2', {}, 'What to do'),
+      doc.compare?.length > 0 && h('p', {}, `${bytes(doc.compare.at(-1).size_bytes)}: ${doc.compare.at(-1).text}.`),
+      doc.compare?.length > 1 && h('details', {}, h('summary', {}, 'At other sizes'), h('ul', {}, doc.compare.slice(0, -1).map((v) => h('li', {}, `${bytes(v.size_bytes)}: ${v.text}`)))),
+      doc.advice?.length ? h('ul', {}, doc.advice.map((a) => h('li', {}, a.text, a.setting && [' ', h('code', {}, a.setting)]))) : h('p', {}, "NCCL's own choices are the best here; no setting would help by more than it costs."),
+      (doc.caveats || []).map((x) => h('p', { class: 'quiet' }, x)), (doc.skipped || []).map((x) => h('p', { class: 'quiet' }, x))), findings(held));
+    put(rows, h('div', { class: 'card' }, h('h2', {}, 'Figures'), table('Times are of one call; the error bar is what such hardware and sizes showed',
+      [{ text: 'layout' }, { text: 'size', n: true }, { text: 'algorithm' }, { text: 'protocol' }, { text: 'channels', n: true }, { text: 'time', n: true }, { text: 'between', n: true }, { text: 'busbw', n: true }, { text: 'limited by' }],
+      doc.rows.map((r) => [r.layout, bytes(r.size_bytes), r.chosen ? `${r.algo} ✓` : r.algo, r.proto, String(r.channels), micros(r.time_us), `${micros(r.low_us)} – ${micros(r.high_us)}`, rate(r.busbw_GBps), r.bottleneck.text]),
+      (i) => doc.rows[i].chosen), h('p', { class: 'quiet' }, '✓ is what NCCL takes.')));
+    say(`${doc.rows.length} rows; at ${bytes(top.size_bytes)}: ${rate(top.busbw_GBps)}, ${top.bottleneck.text}`);
+  }
+
+  let mapped = null;
+  async function place(c, doc) {
+    const row = [...doc.rows].reverse().find((r) => r.chosen) || doc.rows[doc.rows.length - 1];
+    if (mapped?.c !== c) mapped = { c, topo: new Topology((await api.ask('map', { c })).doc) };
+    const load = new Load(row);
+    put(where, h('p', {}, `At ${bytes(row.size_bytes)} by ${row.algo}: `, h('strong', {}, row.bottleneck.text), row.bottleneck.where && ` (${row.bottleneck.where})`),
+      h('p', { class: 'quiet' }, Object.entries(load.share).map(([k, x]) => `${k} ${percent(x)}`).join(' · '), ' · ', h('a', { href: `/cluster?c=${encodeURIComponent(c)}&op=${doc.op}&size=${row.asked_bytes || row.size_bytes}` }, 'in the large picture')));
+    picture.draw(clusterScene(mapped.topo, load));
+  }
+
+  state.watch(() => refresh.go());
+  await refresh.go();
+  return () => curve.end();
+}
+
+function findings(held) {
+  if (!held) return null;
+  return h('div', { class: 'card' }, h('h2', {}, 'Measured against predicted'), held.findings?.length
+    ? h('ul', { class: 'findings' }, held.findings.map((f) => h('li', { class: `finding ${f.severity}` }, h('p', {}, h('span', { class: `tag ${f.severity}` }, f.severity), ' ', h('strong', {}, f.title)), h('p', {}, f.cause), f.fix && h('p', { class: 'quiet' }, f.fix))))
+    : h('p', {}, 'The measured sweep is what this hardware should give.'));
+}

@@ -1,0 +1,40 @@
+import { h, put, say } from './dom.js';
+
+// A bar with a link to what is shown, its JSON, and the command that gives the same.
+export class Share {
+  constructor(state) {
+    this.state = state;
+    this.json = h('a', { href: '#', target: '_blank', rel: 'noopener' }, 'JSON');
+    this.line = h('pre', { class: 'command', hidden: true, tabindex: '0', 'aria-label': 'command line' });
+    this.show = h('button', { type: 'button', 'aria-expanded': 'false', onclick: () => this.toggle() }, 'Command line');
+    this.link = h('button', { type: 'button', onclick: () => this.copy(location.origin + this.state.url(), this.link, 'Copy link') }, 'Copy link');
+    this.copyLine = h('button', { type: 'button', hidden: true, onclick: () => this.copy(this.line.textContent, this.copyLine, 'Copy command') }, 'Copy command');
+    this.root = h('div', { class: 'share' }, this.link, this.json, this.show, this.copyLine, this.line);
+  }
+
+  // of sets the answers that are shown.
+  of(...answers) {
+    const list = answers.filter(Boolean);
+    if (!list.length) return;
+    this.json.href = list[0].url;
+    put(this.line, list.map((a) => a.command).filter(Boolean).join('\n'));
+  }
+
+  toggle() {
+    const open = this.line.hidden;
+    this.line.hidden = !open;
+    this.copyLine.hidden = !open;
+    this.show.setAttribute('aria-expanded', String(open));
+  }
+
+  async copy(text, button, name) {
+    try {
+      await navigator.clipboard.writeText(text);
+      button.textContent = 'Copied';
+      say('copied');
+    } catch {
+      button.textContent = 'Could not copy';
+    }
+    setTimeout(() => { button.textContent = name; }, 1500);
+  }
+}

@@ -1,0 +1,65 @@
+// Numbers as people read them, with their units.
+
+function digits(x) {
+  if (x === 0) return '0';
+  const a = Math.abs(x);
+  if (a >= 1000) return Math.round(x).toLocaleString('en');
+  return String(Number(x.toPrecision(3)));
+}
+
+// bytes are 1024-based, as nccl-tests prints sizes.
+export function bytes(x) {
+  const names = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
+  let i = 0;
+  while (Math.abs(x) >= 1024 && i < names.length - 1) { x /= 1024; i++; }
+  return `${digits(x)} ${names[i]}`;
+}
+
+// memory is 1000-based, as GPUs are sold.
+export function memory(x) { return x >= 1e12 ? `${digits(x / 1e12)} TB` : `${digits(x / 1e9)} GB`; }
+
+// micros is a time given in µs.
+export function micros(x) {
+  if (x >= 1e6) return `${digits(x / 1e6)} s`;
+  if (x >= 1e3) return `${digits(x / 1e3)} ms`;
+  return `${digits(x)} µs`;
+}
+
+export function seconds(x) {
+  if (x >= 3600) return `${digits(x / 3600)} h`;
+  return micros(x * 1e6);
+}
+
+// rate is in GB/s, one direction.
+export function rate(x) { return x >= 1000 ? `${digits(x / 1000)} TB/s` : `${digits(x)} GB/s`; }
+
+export function percent(x) { return `${(100 * x).toFixed(x !== 0 && Math.abs(x) < 0.1 ? 1 : 0)} %`; }
+
+export function count(x) { return Math.round(x).toLocaleString('en'); }
+
+export function number(x) { return digits(x); }
+
+// short is a count with the letter that people say.
+export function short(x) {
+  for (const [v, letter] of [[1e12, 'T'], [1e9, 'B'], [1e6, 'M'], [1e3, 'K']]) if (x >= v) return digits(x / v) + letter;
+  return digits(x);
+}
+
+export function plural(n, word) { return `${count(n)} ${word}${n === 1 ? '' : 's'}`; }
+
+// hosts spells out a hostlist such as node[0-3,7],big1.
+export function hosts(list) {
+  const out = [];
+  const parts = list.match(/[^,[]+(\[[^\]]*\])?[^,]*/g) || [];
+  for (const part of parts) {
+    const m = /^([^[]*)\[([^\]]*)\](.*)$/.exec(part);
+    if (!m) { out.push(part.trim()); continue; }
+    for (const range of m[2].split(',')) {
+      const [from, to] = range.split('-');
+      if (to === undefined) { out.push(m[1] + from + m[3]); continue; }
+      const last = Math.min(Number(to), Number(from) + 100000);
+      for (let i = Number(from); i <= last; i++) out.push(m[1] + String(i).padStart(from.length, '0') + m[3]);
+    }
+  }
+  return out;
+}

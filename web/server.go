@@ -1,0 +1,144 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// Server is the page and what it asks.
+type Server struct {
+	Config
+	routes   []Route
+	cookie   string
+	requests *buckets
+	attempts *buckets
+	pool     *pool
+	answers  *answers
+	shelf    *shelf
+	assets   *assets
+
+	refused, broken atomic.Int64
+}
+
+// Limits of what one client may ask: a page loads some forty files at once, and a
+// slider asks about ten times a second.
+const (
+	requestRate  = 50
+	requestBurst = 400
+	attemptRate  = 0.1
+	attemptBurst = 10
+)
+
+// New makes a server.
+func New(c Config) (*Server, error) {
+	a, err := newAssets(c.Version)
+	if err != nil {
+		return nil, err
+	}
+	shelf, err := newShelf(c.Data)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		Config: c, cookie: c.Tokens.cookieName(), assets: a, shelf: shelf,
+		requests: newBuckets(requestRate, requestBurst), attempts: newBuckets(attemptRate, attemptBurst),
+		pool: newPool(), answers: newAnswers(),
+	}
+	if s.Events == nil {
+		s.Events = &Events{}
+	}
+	s.routes = append(s.own(), c.More...)
+	return s, nil
+}
+
+// Routes is everything that can be asked.
+func (s *Server) Routes() []Route { return append([]Route{}, s.routes...) }
+
+// own is what this package answers.
+func (s *Server) own() []Route {
+	list := []Route{
+		{Method: "GET", Path: "/healthz", Role: Public, Handler: http.HandlerFunc(s.health)},
+		{Method: "GET", Path: "/login", Role: Public, Handler: http.HandlerFunc(s.assets.loginPage)},
+		{Method: "POST", Path: "/login", Role: Public, Body: 4 << 10, Handler: http.HandlerFunc(s.login)},
+		{Method: "GET", Path: "/favicon.ico", Role: Public, Handler: http.HandlerFunc(s.assets.icon)},
+		{Method: "GET", Path: "/open/{build}/{file}", Role: Public, Handler: http.HandlerFunc(s.assets.open)},
+		{Method: "GET", Path: "/assets/{build}/{file...}", Role: Read, Handler: http.HandlerFunc(s.assets.closed)},
+		{Method: "POST", Path: "/logout", Role: Read, Handler: http.HandlerFunc(s.logout)},
+		{Method: "GET", Path: "/{$}", Role: Read, Handler: http.HandlerFunc(s.assets.page)},
+		{Method: "GET", Path: "/api/me", Role: Read, Handler: http.HandlerFunc(s.me)},
+		{Method: "GET", Path: "/api/events", Role: Read, Handler: s.Events},
+		{Method: "POST", Path: "/api/files", Role: Read, Body: maxUpload, Handler: http.HandlerFunc(s.upload)},
+		{Method: "GET", Path: "/api/plan/files", Role: Read, Handler: http.HandlerFunc(s.planFiles)},
+		{Method: "POST", Path: "/api/doctor", Role: Read, Body: maxLogs, Handler: http.HandlerFunc(s.examine)},
+	}
+	for _, v := range views {
+		list = append(list, Route{Method: "GET", Path: "/" + v, Role: Read, Handler: http.HandlerFunc(s.assets.page)})
+	}
+	for _, q := range questions {
+		list = append(list, Route{Method: "GET", Path: "/api/" + q.name, Role: Read, Handler: s.answer(q)})
+	}
+	return list
+}
+
+// views are the parts of the page, each under a path of its own.
+var views = []string{"cluster", "predict", "step", "plan", "fleet", "doctor"}
+
+// Handler is the server as net/http takes it.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	for _, rt := range s.routes {
+		mux.Handle(rt.Method+" "+rt.Path, s.entry(rt))
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		Fail(w, http.StatusNotFound, fmt.Sprintf("there is nothing at %.80q", r.URL.Path))
+	})
+	return s.guard(mux)
+}
+
+func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = io.WriteString(w, "ok\n")
+}
+
+// me is who is logged in, for the page's head.
+func (s *Server) me(w http.ResponseWriter, r *http.Request) {
+	who := Asker(r)
+	Reply(w, map[string]string{"name": who.Name, "role": who.Role.String(), "version": s.Version})
+}
+
+// Serve answers until the context ends, and then finishes what it began.
+func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	h := &http.Server{
+		Handler:           s.Handler(),
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       30 * time.Second, // uploads ask for more
+		WriteTimeout:      2 * time.Minute,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    32 << 10,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ErrorLog:          log.New(io.Discard, "", 0), // clients that break off are no news
+	}
+	done := make(chan error, 1)
+	go func() { done <- h.Serve(l) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	end, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	if err := h.Shutdown(end); err != nil {
+		h.Close()
+	}
+	if err := <-done; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,173 @@
+package web
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// sessionLasts is how long a browser stays logged in.
+const sessionLasts = 7 * 24 * time.Hour
+
+// roleNamed is the role of a word in the file of tokens; a word that is none gives
+// no rights.
+func roleNamed(text string) Role {
+	switch text {
+	case "read":
+		return Read
+	case "order":
+		return Order
+	}
+	return Public
+}
+
+// check finds the token that a secret belongs to. All entries are compared, each
+// in constant time, so that how long it takes says nothing.
+func (t *Tokens) check(secret string) (Token, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.refresh() != nil {
+		return Token{}, false
+	}
+	hash := []byte(hashOf(secret))
+	var found Token
+	ok := false
+	for _, x := range t.file.Tokens {
+		if subtle.ConstantTimeCompare(hash, []byte(x.Hash)) == 1 {
+			found, ok = x, true
+		}
+	}
+	return found, ok && roleNamed(found.Role) != Public
+}
+
+// touch notes that a token was used, now and then.
+func (t *Tokens) touch(name string) {
+	now := time.Now()
+	t.mu.Lock()
+	due := now.Sub(t.noted[name]) > usedEvery
+	if due {
+		t.noted[name] = now
+	}
+	t.mu.Unlock()
+	if !due {
+		return
+	}
+	// Not to know when it was used is no reason to refuse.
+	_ = t.edit(func(f *tokenFile) error {
+		for i := range f.Tokens {
+			if f.Tokens[i].Name == name {
+				f.Tokens[i].Used = now.UTC().Truncate(time.Second)
+			}
+		}
+		return nil
+	})
+}
+
+// sign makes the value of a session's cookie: which token opened it and until when
+// it lasts, signed. The token's secret is not in it.
+func (t *Tokens) sign(x Token, until time.Time) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := fmt.Sprintf("%s.%d", x.Hash[:16], until.Unix())
+	return text + "." + t.mac(text)
+}
+
+// mac is the signature of a text. The caller holds mu.
+func (t *Tokens) mac(text string) string {
+	h := hmac.New(sha256.New, t.key)
+	h.Write([]byte("session " + text))
+	return base64.RawURLEncoding.EncodeToString(h.Sum(nil))
+}
+
+// session finds the token of a cookie that sign made and that still counts.
+func (t *Tokens) session(cookie string, now time.Time) (Token, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i := strings.LastIndexByte(cookie, '.')
+	if i < 0 || t.refresh() != nil {
+		return Token{}, false
+	}
+	text := cookie[:i]
+	if subtle.ConstantTimeCompare([]byte(cookie[i+1:]), []byte(t.mac(text))) != 1 {
+		return Token{}, false
+	}
+	id, until, _ := strings.Cut(text, ".")
+	end, err := strconv.ParseInt(until, 10, 64)
+	if err != nil || now.Unix() >= end {
+		return Token{}, false
+	}
+	for _, x := range t.file.Tokens {
+		if strings.HasPrefix(x.Hash, id) && roleNamed(x.Role) != Public {
+			return x, true
+		}
+	}
+	return Token{}, false
+}
+
+// cookieName differs between servers: browsers send a cookie to every port of a
+// host.
+func (t *Tokens) cookieName() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	h := sha256.Sum256(append([]byte("name "), t.key...))
+	return "busbar-" + hex.EncodeToString(h[:4])
+}
+
+// who finds out who asks: by a session's cookie or by a token in the Authorization
+// header.
+func (s *Server) who(r *http.Request) (Who, bool) {
+	if text := r.Header.Get("Authorization"); text != "" {
+		secret, ok := strings.CutPrefix(text, "Bearer ")
+		if !ok {
+			return Who{}, false
+		}
+		x, ok := s.Tokens.check(strings.TrimSpace(secret))
+		return Who{x.Name, roleNamed(x.Role)}, ok
+	}
+	c, err := r.Cookie(s.cookie)
+	if err != nil {
+		return Who{}, false
+	}
+	x, ok := s.Tokens.session(c.Value, time.Now())
+	return Who{x.Name, roleNamed(x.Role)}, ok
+}
+
+// login takes a token and opens a session.
+func (s *Server) login(w http.ResponseWriter, r *http.Request) {
+	if !s.attempts.take(clientOf(r)) {
+		s.refused.Add(1)
+		w.Header().Set("Retry-After", "10")
+		Fail(w, http.StatusTooManyRequests, "too many attempts; wait a little")
+		return
+	}
+	if err := r.ParseForm(); err != nil {
+		Fail(w, http.StatusBadRequest, "expected a form with the token")
+		return
+	}
+	x, ok := s.Tokens.check(strings.TrimSpace(r.PostForm.Get("token")))
+	if !ok {
+		s.refused.Add(1)
+		Fail(w, http.StatusUnauthorized, "no such token; busbar serve token add NAME makes one")
+		return
+	}
+	s.Tokens.touch(x.Name)
+	until := time.Now().Add(sessionLasts)
+	http.SetCookie(w, &http.Cookie{
+		Name: s.cookie, Value: s.Tokens.sign(x, until), Path: "/", Expires: until,
+		HttpOnly: true, Secure: s.Secure, SameSite: http.SameSiteStrictMode,
+	})
+	Reply(w, map[string]string{"name": x.Name, "role": x.Role})
+}
+
+// logout ends the browser's session.
+func (s *Server) logout(w http.ResponseWriter, _ *http.Request) {
+	http.SetCookie(w, &http.Cookie{Name: s.cookie, Path: "/", MaxAge: -1, HttpOnly: true, Secure: s.Secure, SameSite: http.SameSiteStrictMode})
+	Reply(w, map[string]string{"done": "logged out"})
+}

@@ -1,0 +1,199 @@
+package web
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Bounds of what people send.
+const (
+	maxUpload = 16 << 20
+	maxShelf  = 256 << 20
+	maxLogs   = 200 << 20
+	maxParts  = 2000
+)
+
+// shelf keeps uploaded files (a cluster's description, a model's config, a measured
+// sweep) under the hash of what they hold, so that an address that names one can be
+// shared. The oldest make room for new ones.
+type shelf struct {
+	dir string // uploads
+	tmp string // what lives as long as a request
+	mu  sync.Mutex
+}
+
+// newShelf makes the folders, and removes what a server that was killed left of
+// requests.
+func newShelf(data string) (*shelf, error) {
+	s := &shelf{dir: filepath.Join(data, "uploads"), tmp: filepath.Join(data, "tmp")}
+	if err := os.RemoveAll(s.tmp); err != nil {
+		return nil, err
+	}
+	for _, d := range []string{s.dir, s.tmp} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// folder makes a folder for one request.
+func (s *shelf) folder() (dir string, remove func(), err error) {
+	dir, err = os.MkdirTemp(s.tmp, "r-")
+	return dir, func() { os.RemoveAll(dir) }, err
+}
+
+var (
+	uploadWord = regexp.MustCompile(`^@([0-9a-f]{32})(:[0-9]{1,6})?$`)
+	strange    = regexp.MustCompile(`[^A-Za-z0-9._+-]+`)
+)
+
+// safeName is a file name without anything that could lead elsewhere.
+func safeName(name string) string {
+	name = strings.ReplaceAll(name, "\\", "/")
+	name = strange.ReplaceAllString(name[strings.LastIndexByte(name, '/')+1:], "_")
+	name = strings.TrimLeft(name, ".-")
+	if len(name) > 80 {
+		name = name[len(name)-80:]
+		name = strings.TrimLeft(name, ".-")
+	}
+	if name == "" {
+		return "file"
+	}
+	return name
+}
+
+// find is the file that a word such as @3f…:4 names: its path for the command, its
+// name for people, and its folder.
+func (s *shelf) find(word string) (path, name, folder string, err error) {
+	m := uploadWord.FindStringSubmatch(word)
+	if m == nil {
+		return "", "", "", fmt.Errorf("%.60q: expected an upload as POST /api/files names it, such as @ and 32 digits", word)
+	}
+	folder = filepath.Join(s.dir, m[1])
+	list, err := os.ReadDir(folder)
+	if err != nil || len(list) != 1 {
+		return "", "", "", fmt.Errorf("the upload %s is not here any more; send the file again", m[0])
+	}
+	now := time.Now()
+	_ = os.Chtimes(folder, now, now) // what is used stays
+	name = list[0].Name()
+	return filepath.Join(folder, name) + m[2], name + m[2], folder, nil
+}
+
+// keep puts a file on the shelf.
+func (s *shelf) keep(name string, data []byte) (string, error) {
+	name = safeName(name)
+	h := sha256.Sum256(append([]byte(name+"\x00"), data...))
+	id := hex.EncodeToString(h[:16])
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	folder := filepath.Join(s.dir, id)
+	if _, err := os.Stat(folder); err == nil {
+		return "@" + id, nil
+	}
+	if err := s.room(len(data)); err != nil {
+		return "", err
+	}
+	tmp, err := os.MkdirTemp(s.tmp, "u-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(tmp)
+	if err := os.WriteFile(filepath.Join(tmp, name), data, 0o600); err != nil {
+		return "", err
+	}
+	return "@" + id, os.Rename(tmp, folder)
+}
+
+// room removes the oldest uploads until there is room. The caller holds mu.
+func (s *shelf) room(need int) error {
+	type old struct {
+		path string
+		at   time.Time
+		size int64
+	}
+	var all []old
+	total := int64(need)
+	list, err := os.ReadDir(s.dir)
+	if err != nil {
+		return err
+	}
+	for _, d := range list {
+		o := old{path: filepath.Join(s.dir, d.Name())}
+		err := filepath.WalkDir(o.path, func(_ string, e fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			info, err := e.Info()
+			if err == nil && !e.IsDir() {
+				o.size += info.Size()
+			} else if err == nil {
+				o.at = info.ModTime()
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		total += o.size
+		all = append(all, o)
+	}
+	slices.SortFunc(all, func(a, b old) int { return a.at.Compare(b.at) })
+	for i := 0; i < len(all) && (total > maxShelf || len(all)-i > maxParts); i++ {
+		if err := os.RemoveAll(all[i].path); err != nil {
+			return err
+		}
+		total -= all[i].size
+	}
+	return nil
+}
+
+// upload takes a file whole: POST /api/files?name=NAME with the file as the body.
+func (s *Server) upload(w http.ResponseWriter, r *http.Request) {
+	data, err := io.ReadAll(r.Body)
+	switch {
+	case tooLarge(err):
+		Fail(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("more than %d MiB", maxUpload>>20))
+		return
+	case err != nil:
+		Fail(w, http.StatusBadRequest, "the upload broke off")
+		return
+	case len(data) == 0:
+		Fail(w, http.StatusBadRequest, "the file is empty")
+		return
+	}
+	name := safeName(r.URL.Query().Get("name"))
+	id, err := s.shelf.keep(name, data)
+	if err != nil {
+		Fail(w, http.StatusInternalServerError, "the file could not be kept: "+reason(err))
+		return
+	}
+	Reply(w, map[string]any{"id": id, "name": name, "bytes": len(data)})
+}
+
+func tooLarge(err error) bool {
+	var most *http.MaxBytesError
+	return errors.As(err, &most)
+}
+
+// reason is an error without the server's paths.
+func reason(err error) string {
+	var p *fs.PathError
+	if errors.As(err, &p) {
+		return p.Err.Error()
+	}
+	return err.Error()
+}

@@ -3,6 +3,7 @@ package health
 import (
 	"math"
 	"slices"
+	"sort"
 
 	"busbar/pairs"
 )
@@ -15,22 +16,37 @@ type trial struct {
 	need    float64 // the sum from which it is reported
 	sweeps  int     // that speak for it, since start
 	start   uint32  // the sweep at which the sum began
-	always  bool    // no sweep before start spoke against it
+	always  bool    // it was so when first seen, as far as can be told
+	bar     float64 // the most that may be left where it always was so
 	good    int     // sweeps in a row, up to the newest, that speak against it
 	seen    bool    // any sweep speaks at all
-	first   uint32
 }
 
 // oneSweep is the most that one sweep may say: the logarithm of how rarely a whole node (or
 // leaf) of a healthy fleet is disturbed so much throughout a sweep, or a single sample is.
 // Disturbances by a third are common where machines are shared, those by a half are not.
 func (s *state) oneSweep(k Kind, mu float64) float64 {
-	deep := min(max((math.Log(0.85)-mu)/(math.Log(0.85)-math.Log(0.52)), 0), 1)
+	deep := min(max((math.Log(0.85)-mu)/(math.Log(0.85)-math.Log(0.55)), 0), 1)
 	deep *= deep * deep
 	if narrow(k) {
 		return math.Log(1/0.04) + deep*math.Log(4)
 	}
-	return math.Log(1/0.02) + deep*math.Log(10)
+	most := math.Log(1/0.1) + deep*math.Log(50)
+	if sides(k) == 1 {
+		// What other nodes of this fleet showed lately counts more than what is usual.
+		if n := below(s.upsets, slack*mu); n > 0 {
+			most = min(most, math.Log(float64(len(s.upsets))/float64(n)))
+		}
+	}
+	return most
+}
+
+// slack is the part of a fault's depth from which on others looked alike.
+const slack = 0.7
+
+// below is how many of a sorted list are at most v.
+func below(list []float32, v float64) int {
+	return sort.Search(len(list), func(i int) bool { return float64(list[i]) > v })
 }
 
 // falseAlarms is how many of a kind are accepted per sweep of a healthy fleet, before what a
@@ -80,6 +96,7 @@ func (s *state) confirm(faults, before []fault) (list, old []*trial) {
 		}
 	}
 	s.countStrays(strays)
+	s.countUpsets(now)
 	for _, t := range list {
 		if len(t.members) == 0 { // all of it is covered by others too
 			for i := range s.cells {
@@ -168,6 +185,7 @@ func (s *state) countStrays(list []int32) {
 			}
 			all[p.sweep]++
 			n++
+			s.singles = append(s.singles, float32(v))
 			if v < -max(0.15, 4*s.noise[class]) {
 				far[p.sweep]++
 				f++
@@ -175,6 +193,7 @@ func (s *state) countStrays(list []int32) {
 		}
 	}
 	s.far, s.all, s.every = far, all, step
+	slices.Sort(s.singles)
 	s.stray = share3(f, n)
 }
 
@@ -192,11 +211,47 @@ func (s *state) strayed(w uint32, own int) float64 {
 	return max(s.stray, share3(s.far[w]-own, s.all[w]))
 }
 
+// countUpsets gathers what nodes that nothing is wrong with showed in single sweeps, each by
+// the middle of what it sent and of what it received. A few dozen nodes are enough.
+func (s *state) countUpsets(now *cover) {
+	const most = 64
+	type row struct {
+		node, way int32
+		sweep     uint32
+	}
+	rows := map[row][]float32{}
+	for i := range s.cells {
+		r := &s.h.series[s.cells[i].series]
+		if r.from >= most || r.to >= most {
+			continue
+		}
+		if one, n := now.of(r.pairKey); n > 1 || n == 1 && !narrow(one.kind) {
+			continue
+		}
+		for k := max(0, len(r.samples)-window); k < len(r.samples); k++ {
+			p := r.samples[k]
+			if !s.h.sweeps.holds(p.sweep) {
+				continue
+			}
+			if v, ok := s.residual(r, s.cells[i].class, p); ok {
+				out, in := row{r.from, 0, p.sweep}, row{r.to, 1, p.sweep}
+				rows[out], rows[in] = append(rows[out], float32(v)), append(rows[in], float32(v))
+			}
+		}
+	}
+	for _, list := range rows {
+		if len(list) > 2 {
+			s.upsets = append(s.upsets, quantile(list, 0.5))
+		}
+	}
+	slices.Sort(s.upsets)
+}
+
 // try sums the evidence of sweeps about one cause.
 func (s *state) try(t *trial) {
 	type tally struct {
-		sum float64
-		far int
+		sum, all float64
+		n, far   int
 	}
 	by := map[uint32]*tally{}
 	for _, i := range t.members {
@@ -217,6 +272,8 @@ func (s *state) try(t *trial) {
 				by[p.sweep] = w
 			}
 			w.sum += l.gain(max(v, t.mu), t.mu) // slower still speaks for it as much
+			w.all += v
+			w.n++
 			if v < -max(0.15, 4*s.noise[class]) {
 				w.far++
 			}
@@ -229,6 +286,15 @@ func (s *state) try(t *trial) {
 	slices.SortFunc(order, func(a, b uint32) int { return int(s.h.sweeps.at(a).order - s.h.sweeps.at(b).order) })
 	t.seen = len(order) > 0
 	most := s.oneSweep(t.kind, t.mu)
+	if narrow(t.kind) {
+		own := 0 // of the last sweeps: they do not testify for themselves
+		for _, w := range order[max(0, len(order)-window):] {
+			own += by[w].far
+		}
+		if n := below(s.singles, slack*t.mu) - own; n > 0 && s.every == 1 {
+			most = min(most, math.Log(float64(len(s.singles))/float64(n)))
+		}
+	}
 	sum, best, agree := 0.0, 0.0, 0
 	good := true
 	for k := len(order) - 1; k >= 0; k-- {
@@ -258,11 +324,25 @@ func (s *state) try(t *trial) {
 		if sum > best {
 			best, t.start, t.sweeps = sum, w, agree
 		}
-		t.first = w
 	}
 	t.sum = best
-	t.always = best > 0 && t.start == t.first
+	var before []float32 // what its pairs showed before it began
+	for _, w := range order {
+		if w == t.start {
+			break
+		}
+		before = append(before, float32(by[w].all/float64(by[w].n)))
+	}
+	t.always = best > 0 && (len(before) == 0 || float64(quantile(before, 0.5)) < 0.4*t.mu)
+	t.bar = math.Log(0.75)
+	if narrow(t.kind) && len(t.members) > 0 {
+		class := s.h.class(s.h.series[t.members[0]].pairKey)
+		t.bar = min(math.Log(0.65), -6*max(s.noise[class], s.spread[class]))
+	}
 }
 
-// confirmed tells whether a cause is to be reported.
-func (t *trial) confirmed() bool { return t.sum >= t.need && t.sweeps >= 2 }
+// confirmed tells whether a cause is to be reported. Who was always slower than its peers must
+// be so by more than who became slower: machines differ.
+func (t *trial) confirmed() bool {
+	return t.sum >= t.need && t.sweeps >= 2 && (!t.always || t.mu <= t.bar)
+}

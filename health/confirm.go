@@ -3,7 +3,6 @@ package health
 import (
 	"math"
 	"slices"
-	"sort"
 
 	"busbar/pairs"
 )
@@ -17,9 +16,15 @@ type trial struct {
 	sweeps  int     // that speak for it, since start
 	start   uint32  // the sweep at which the sum began
 	always  bool    // it was so when first seen, as far as can be told
-	bar     float64 // the most that may be left where it always was so
+	level   float64 // what its pairs show in the middle since start, as mu
+	bar     float64 // the most that may be left
 	good    int     // sweeps in a row, up to the newest, that speak against it
 	seen    bool    // any sweep speaks at all
+}
+
+// some tells whether a cause of leaves spares many of its pairs.
+func (t *trial) some() bool {
+	return partial(t.kind) && float64(t.slow) < 0.9*float64(t.total)
 }
 
 // oneSweep is the most that one sweep may say: the logarithm of how rarely a whole node (or
@@ -39,14 +44,6 @@ func (s *state) oneSweep(k Kind, mu float64) float64 {
 		}
 	}
 	return most
-}
-
-// slack is the part of a fault's depth from which on others looked alike.
-const slack = 0.7
-
-// below is how many of a sorted list are at most v.
-func below(list []float32, v float64) int {
-	return sort.Search(len(list), func(i int) bool { return float64(list[i]) > v })
 }
 
 // falseAlarms is how many of a kind are accepted per sweep of a healthy fleet, before what a
@@ -92,6 +89,9 @@ func (s *state) confirm(faults, before []fault) (list, old []*trial) {
 				t.members = append(t.members, id)
 			}
 		case 1:
+			if one.some() && float64(s.cells[i].x) > one.mu/2 {
+				break // it takes another of several links
+			}
 			one.members = append(one.members, id)
 		}
 	}
@@ -165,88 +165,6 @@ func (c *cover) all(k pairKey) (list []*trial) {
 	return list
 }
 
-// countStrays finds the share of single samples, of pairs that nothing is wrong with, that are
-// far below: of all sweeps, and of each. Enough of them are looked at, not all.
-func (s *state) countStrays(list []int32) {
-	step := 1 + len(list)/5000
-	far, all := map[uint32]int{}, map[uint32]int{}
-	f, n := 0, 0 // of all sweeps together
-	for i := 0; i < len(list); i += step {
-		r := &s.h.series[list[i]]
-		class := int32(s.h.class(r.pairKey))
-		for k := max(0, len(r.samples)-window); k < len(r.samples); k++ {
-			p := r.samples[k]
-			if !s.h.sweeps.holds(p.sweep) {
-				continue
-			}
-			v, ok := s.residual(r, class, p)
-			if !ok {
-				continue
-			}
-			all[p.sweep]++
-			n++
-			s.singles = append(s.singles, float32(v))
-			if v < -max(0.15, 4*s.noise[class]) {
-				far[p.sweep]++
-				f++
-			}
-		}
-	}
-	s.far, s.all, s.every = far, all, step
-	slices.Sort(s.singles)
-	s.stray = share3(f, n)
-}
-
-// share3 is a share of strays, not below 3 %: few samples do not show the rare ones.
-func share3(far, all int) float64 {
-	return min(max(0.03, float64(far)/float64(max(all, 1))), 0.5)
-}
-
-// strayed is how likely a sample of a sweep is a stray; own are those of the cause that is
-// asked about, which do not testify for themselves.
-func (s *state) strayed(w uint32, own int) float64 {
-	if s.every > 1 {
-		own = 0
-	}
-	return max(s.stray, share3(s.far[w]-own, s.all[w]))
-}
-
-// countUpsets gathers what nodes that nothing is wrong with showed in single sweeps, each by
-// the middle of what it sent and of what it received. A few dozen nodes are enough.
-func (s *state) countUpsets(now *cover) {
-	const most = 64
-	type row struct {
-		node, way int32
-		sweep     uint32
-	}
-	rows := map[row][]float32{}
-	for i := range s.cells {
-		r := &s.h.series[s.cells[i].series]
-		if r.from >= most || r.to >= most {
-			continue
-		}
-		if one, n := now.of(r.pairKey); n > 1 || n == 1 && !narrow(one.kind) {
-			continue
-		}
-		for k := max(0, len(r.samples)-window); k < len(r.samples); k++ {
-			p := r.samples[k]
-			if !s.h.sweeps.holds(p.sweep) {
-				continue
-			}
-			if v, ok := s.residual(r, s.cells[i].class, p); ok {
-				out, in := row{r.from, 0, p.sweep}, row{r.to, 1, p.sweep}
-				rows[out], rows[in] = append(rows[out], float32(v)), append(rows[in], float32(v))
-			}
-		}
-	}
-	for _, list := range rows {
-		if len(list) > 2 {
-			s.upsets = append(s.upsets, quantile(list, 0.5))
-		}
-	}
-	slices.Sort(s.upsets)
-}
-
 // try sums the evidence of sweeps about one cause.
 func (s *state) try(t *trial) {
 	type tally struct {
@@ -307,10 +225,6 @@ func (s *state) try(t *trial) {
 				bound *= 1.6 // two samples, which are disturbed together at times
 			}
 		}
-		if partial(t.kind) && t.slow < t.total {
-			// Some of its pairs are spared: the evidence is of those that are not.
-			l = l * float64(t.slow) / float64(max(t.total, 1))
-		}
 		l = min(max(l, -most), bound)
 		if l < 0 && good {
 			t.good++
@@ -326,23 +240,37 @@ func (s *state) try(t *trial) {
 		}
 	}
 	t.sum = best
-	var before []float32 // what its pairs showed before it began
+	if best <= 0 {
+		return
+	}
+	var before, since []float32 // what its pairs showed before it began, and since
 	for _, w := range order {
-		if w == t.start {
-			break
+		v := float32(by[w].all / float64(by[w].n))
+		if s.h.sweeps.at(w).order < s.h.sweeps.at(t.start).order {
+			before = append(before, v)
+		} else {
+			since = append(since, v)
 		}
-		before = append(before, float32(by[w].all/float64(by[w].n)))
 	}
-	t.always = best > 0 && (len(before) == 0 || float64(quantile(before, 0.5)) < 0.4*t.mu)
-	t.bar = math.Log(0.75)
-	if narrow(t.kind) && len(t.members) > 0 {
-		class := s.h.class(s.h.series[t.members[0]].pairKey)
-		t.bar = min(math.Log(0.65), -6*max(s.noise[class], s.spread[class]))
-	}
+	t.level = float64(quantile(since, 0.5))
+	t.always = len(before) == 0 || float64(quantile(before, 0.5)) < 0.4*t.level
+	t.bar = s.limit(t)
 }
 
-// confirmed tells whether a cause is to be reported. Who was always slower than its peers must
-// be so by more than who became slower: machines differ.
-func (t *trial) confirmed() bool {
-	return t.sum >= t.need && t.sweeps >= 2 && (!t.always || t.mu <= t.bar)
+// limit is how much a cause may leave to be reported. Who was always slower than its peers
+// must be so by more than who became slower: machines differ.
+func (s *state) limit(t *trial) float64 {
+	class := int32(s.h.class(s.h.series[t.members[0]].pairKey))
+	switch {
+	case narrow(t.kind) && t.always:
+		return min(math.Log(0.65), -6*max(s.noise[class], s.spread[class]))
+	case narrow(t.kind):
+		return s.alone(class)
+	case t.always:
+		return min(s.worth(), math.Log(0.75))
+	}
+	return s.worth()
 }
+
+// confirmed tells whether a cause is to be reported.
+func (t *trial) confirmed() bool { return t.sum >= t.need && t.sweeps >= 2 && t.level <= t.bar }

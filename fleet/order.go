@@ -40,7 +40,7 @@ type Caps struct {
 	// Time is the most that one part may take; 0 is DefaultTime.
 	Time time.Duration `json:"time_ns,omitempty"`
 	// Busy is the traffic on the interface above which a node refuses, for a job is running
-	// there; 0 is DefaultBusy, below 0 it never refuses.
+	// there; 0 is DefaultBusy. Below 0 it never refuses, which has no written form: 1 TB/s says it.
 	Busy unit.Rate `json:"busy_GBps,omitzero"`
 }
 

@@ -82,6 +82,7 @@ func (c *serveRunCmd) fleet(e *env, dir string) (*served, error) {
 	})
 	if !c.NoLocal {
 		s.work.Go(func() { s.measureLocally(e) })
+		s.work.Go(func() { s.beNode(e, c, dir) })
 	}
 	return s, nil
 }

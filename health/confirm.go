@@ -15,22 +15,35 @@ type trial struct {
 	need    float64 // the sum from which it is reported
 	sweeps  int     // that speak for it, since start
 	start   uint32  // the sweep at which the sum began
-	always  bool    // no sweep before start spoke against it
+	always  bool    // it was so when first seen, as far as can be told
+	level   float64 // what its pairs show in the middle since start, as mu
+	bar     float64 // the most that may be left
 	good    int     // sweeps in a row, up to the newest, that speak against it
 	seen    bool    // any sweep speaks at all
-	first   uint32
+}
+
+// some tells whether a cause of leaves spares many of its pairs.
+func (t *trial) some() bool {
+	return partial(t.kind) && float64(t.slow) < 0.9*float64(t.total)
 }
 
 // oneSweep is the most that one sweep may say: the logarithm of how rarely a whole node (or
 // leaf) of a healthy fleet is disturbed so much throughout a sweep, or a single sample is.
 // Disturbances by a third are common where machines are shared, those by a half are not.
 func (s *state) oneSweep(k Kind, mu float64) float64 {
-	deep := min(max((math.Log(0.85)-mu)/(math.Log(0.85)-math.Log(0.52)), 0), 1)
+	deep := min(max((math.Log(0.85)-mu)/(math.Log(0.85)-math.Log(0.55)), 0), 1)
 	deep *= deep * deep
 	if narrow(k) {
 		return math.Log(1/0.04) + deep*math.Log(4)
 	}
-	return math.Log(1/0.02) + deep*math.Log(10)
+	most := math.Log(1/0.1) + deep*math.Log(50)
+	if sides(k) == 1 {
+		// What other nodes of this fleet showed lately counts more than what is usual.
+		if n := below(s.upsets, slack*mu); n > 0 {
+			most = min(most, math.Log(float64(len(s.upsets))/float64(n)))
+		}
+	}
+	return most
 }
 
 // falseAlarms is how many of a kind are accepted per sweep of a healthy fleet, before what a
@@ -76,10 +89,14 @@ func (s *state) confirm(faults, before []fault) (list, old []*trial) {
 				t.members = append(t.members, id)
 			}
 		case 1:
+			if one.some() && float64(s.cells[i].x) > one.mu/2 {
+				break // it takes another of several links
+			}
 			one.members = append(one.members, id)
 		}
 	}
 	s.countStrays(strays)
+	s.countUpsets(now)
 	for _, t := range list {
 		if len(t.members) == 0 { // all of it is covered by others too
 			for i := range s.cells {
@@ -148,55 +165,11 @@ func (c *cover) all(k pairKey) (list []*trial) {
 	return list
 }
 
-// countStrays finds the share of single samples, of pairs that nothing is wrong with, that are
-// far below: of all sweeps, and of each. Enough of them are looked at, not all.
-func (s *state) countStrays(list []int32) {
-	step := 1 + len(list)/5000
-	far, all := map[uint32]int{}, map[uint32]int{}
-	f, n := 0, 0 // of all sweeps together
-	for i := 0; i < len(list); i += step {
-		r := &s.h.series[list[i]]
-		class := int32(s.h.class(r.pairKey))
-		for k := max(0, len(r.samples)-window); k < len(r.samples); k++ {
-			p := r.samples[k]
-			if !s.h.sweeps.holds(p.sweep) {
-				continue
-			}
-			v, ok := s.residual(r, class, p)
-			if !ok {
-				continue
-			}
-			all[p.sweep]++
-			n++
-			if v < -max(0.15, 4*s.noise[class]) {
-				far[p.sweep]++
-				f++
-			}
-		}
-	}
-	s.far, s.all, s.every = far, all, step
-	s.stray = share3(f, n)
-}
-
-// share3 is a share of strays, not below 3 %: few samples do not show the rare ones.
-func share3(far, all int) float64 {
-	return min(max(0.03, float64(far)/float64(max(all, 1))), 0.5)
-}
-
-// strayed is how likely a sample of a sweep is a stray; own are those of the cause that is
-// asked about, which do not testify for themselves.
-func (s *state) strayed(w uint32, own int) float64 {
-	if s.every > 1 {
-		own = 0
-	}
-	return max(s.stray, share3(s.far[w]-own, s.all[w]))
-}
-
 // try sums the evidence of sweeps about one cause.
 func (s *state) try(t *trial) {
 	type tally struct {
-		sum float64
-		far int
+		sum, all float64
+		n, far   int
 	}
 	by := map[uint32]*tally{}
 	for _, i := range t.members {
@@ -217,6 +190,8 @@ func (s *state) try(t *trial) {
 				by[p.sweep] = w
 			}
 			w.sum += l.gain(max(v, t.mu), t.mu) // slower still speaks for it as much
+			w.all += v
+			w.n++
 			if v < -max(0.15, 4*s.noise[class]) {
 				w.far++
 			}
@@ -229,6 +204,15 @@ func (s *state) try(t *trial) {
 	slices.SortFunc(order, func(a, b uint32) int { return int(s.h.sweeps.at(a).order - s.h.sweeps.at(b).order) })
 	t.seen = len(order) > 0
 	most := s.oneSweep(t.kind, t.mu)
+	if narrow(t.kind) {
+		own := 0 // of the last sweeps: they do not testify for themselves
+		for _, w := range order[max(0, len(order)-window):] {
+			own += by[w].far
+		}
+		if n := below(s.singles, slack*t.mu) - own; n > 0 && s.every == 1 {
+			most = min(most, math.Log(float64(len(s.singles))/float64(n)))
+		}
+	}
 	sum, best, agree := 0.0, 0.0, 0
 	good := true
 	for k := len(order) - 1; k >= 0; k-- {
@@ -240,10 +224,6 @@ func (s *state) try(t *trial) {
 			if t.kind == pairs.SlowPair {
 				bound *= 1.6 // two samples, which are disturbed together at times
 			}
-		}
-		if partial(t.kind) && t.slow < t.total {
-			// Some of its pairs are spared: the evidence is of those that are not.
-			l = l * float64(t.slow) / float64(max(t.total, 1))
 		}
 		l = min(max(l, -most), bound)
 		if l < 0 && good {
@@ -258,11 +238,39 @@ func (s *state) try(t *trial) {
 		if sum > best {
 			best, t.start, t.sweeps = sum, w, agree
 		}
-		t.first = w
 	}
 	t.sum = best
-	t.always = best > 0 && t.start == t.first
+	if best <= 0 {
+		return
+	}
+	var before, since []float32 // what its pairs showed before it began, and since
+	for _, w := range order {
+		v := float32(by[w].all / float64(by[w].n))
+		if s.h.sweeps.at(w).order < s.h.sweeps.at(t.start).order {
+			before = append(before, v)
+		} else {
+			since = append(since, v)
+		}
+	}
+	t.level = float64(quantile(since, 0.5))
+	t.always = len(before) == 0 || float64(quantile(before, 0.5)) < 0.4*t.level
+	t.bar = s.limit(t)
+}
+
+// limit is how much a cause may leave to be reported. Who was always slower than its peers
+// must be so by more than who became slower: machines differ.
+func (s *state) limit(t *trial) float64 {
+	class := int32(s.h.class(s.h.series[t.members[0]].pairKey))
+	switch {
+	case narrow(t.kind) && t.always:
+		return min(math.Log(0.65), -6*max(s.noise[class], s.spread[class]))
+	case narrow(t.kind):
+		return s.alone(class)
+	case t.always:
+		return min(s.worth(), math.Log(0.75))
+	}
+	return s.worth()
 }
 
 // confirmed tells whether a cause is to be reported.
-func (t *trial) confirmed() bool { return t.sum >= t.need && t.sweeps >= 2 }
+func (t *trial) confirmed() bool { return t.sum >= t.need && t.sweeps >= 2 && t.level <= t.bar }

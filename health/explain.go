@@ -18,9 +18,9 @@ func (s *state) worth() float64 {
 	return math.Log(0.85)
 }
 
-// worthAlone is the same for a pair of its own, for which fewer samples speak.
-func (s *state) worthAlone(class int32) float64 {
-	return min(s.worth(), math.Log(0.75), -4.5*s.noise[class])
+// alone is how low a pair of its own must be: it has few samples to tell by.
+func (s *state) alone(class int32) float64 {
+	return min(s.worth(), math.Log(0.75), -4.5*max(s.noise[class], s.spread[class]))
 }
 
 // likelihood says how cells come about: healthy ones scatter around 0 by scale, and some few
@@ -62,11 +62,11 @@ var chance = [4]float64{0.03, 0.03, 0.003, 0.004}
 
 // suspect is a cell that may be slow.
 type suspect struct {
-	key  pairKey
-	x    float64
-	like likelihood
-	lost bool
-	bar  float64 // see worthAlone
+	key   pairKey
+	x     float64
+	like  likelihood
+	lost  bool
+	alone float64 // see alone
 }
 
 // candidate is a cause with its suspects.
@@ -136,7 +136,7 @@ func (s *state) tomography() *tomography {
 		c := &s.cells[i]
 		key := s.h.series[c.series].pairKey
 		id := int32(len(t.suspects))
-		t.suspects = append(t.suspects, suspect{key, float64(c.x), likelihood{s.scale[c.class], chance[c.n]}, c.lost, s.worthAlone(c.class)})
+		t.suspects = append(t.suspects, suspect{key, float64(c.x), likelihood{s.scale[c.class], chance[c.n]}, c.lost, s.alone(c.class)})
 		s.h.wide(key, n.leafNodes, leaves, func(k cause) {
 			f := found[k]
 			if f == nil {
@@ -273,7 +273,7 @@ const mostFaults = 64
 func (t *tomography) alone(e *explanation, done []bool, ban map[cause]bool) {
 	left := map[[2]int32][]int32{}
 	for i := range t.suspects {
-		if p := &t.suspects[i]; !done[i] && p.x <= p.bar && p.like.gain(p.x, p.x) > pairPenalty {
+		if p := &t.suspects[i]; !done[i] && p.x <= p.alone && p.like.gain(p.x, p.x) > pairPenalty {
 			k := [2]int32{p.key.from, p.key.to}
 			left[k] = append(left[k], int32(i))
 		}

@@ -49,7 +49,7 @@ func join(list ...func(a, b, r, k int) float64) func(a, b, r, k int) float64 {
 // TestTwoSweeps: a NIC at a half is named within two sweeps, in a fleet with a past and in a
 // new one, and nothing else is.
 func TestTwoSweeps(t *testing.T) {
-	const seeds = 100
+	const seeds = 50
 	for _, c := range []struct {
 		name  string
 		fault func(a, b, r, k int) float64
@@ -111,6 +111,7 @@ func TestFaults(t *testing.T) {
 		{"between two leaves", 8, 4, nil, leaf(1, 4, 0.5), []string{"slow-path:leaf0-leaf1"}, 0},
 		{"out of a leaf", 16, 4, nil, func(a, b, r, k int) float64 { return pick(a/4 == 2 && b/4 != 2, 0.5) }, []string{"slow-leaf-out:leaf2"}, 0},
 		{"a path of four leaves", 16, 4, nil, func(a, b, r, k int) float64 { return pick(a/4 == 2 && b/4 == 3 || a/4 == 3 && b/4 == 2, 0.5) }, []string{"slow-path:leaf2-leaf3"}, 0},
+		{"one of four uplinks", 16, 4, nil, func(a, b, r, k int) float64 { return pick((a/4 == 2) != (b/4 == 2) && (a*7+b*13)%4 == 0, 0.5) }, []string{"slow-leaf:leaf2"}, 0},
 		{"a NIC of four", 8, 4, []string{"mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3"}, func(a, b, r, k int) float64 { return pick((a == 3 || b == 3) && r == 2, 0.5) }, []string{"slow-nic:node3/mlx5_2"}, 0},
 		{"a rail", 8, 4, []string{"mlx5_0", "mlx5_1", "mlx5_2", "mlx5_3"}, func(a, b, r, k int) float64 { return pick(r == 1, 0.6) }, []string{"slow-rail:mlx5_1"}, 0},
 	} {

@@ -79,11 +79,11 @@ func (h *History) vanished(c cause) bool {
 }
 
 // superseded tells whether what was one cause is now explained by another: of the same node,
-// or of the leaf or rail that it is part of.
+// of the leaf or rail that it is part of, or of the same pair.
 func (h *History) superseded(c cause, now []fault) bool {
 	if narrow(c.kind) {
 		k := pairKey{c.a, c.b, c.c}
-		return slices.ContainsFunc(now, func(f fault) bool { return !narrow(f.kind) && h.covers(f.cause, k) })
+		return slices.ContainsFunc(now, func(f fault) bool { return f.cause != c && h.covers(f.cause, k) })
 	}
 	return slices.ContainsFunc(now, func(f fault) bool {
 		if narrow(f.kind) {

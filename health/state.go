@@ -27,12 +27,15 @@ type state struct {
 	order  []uint32
 	shifts map[uint32][]float32
 	cells  []cell
-	scale  []float64 // the spread of healthy cells, by class
+	scale  []float64 // the spread of healthy cells above their level, by class
+	spread []float64 // the spread of most cells around it, by class
 	noise  []float64 // the spread of healthy single samples, by class
 	stray  float64   // the share of single samples that are far below
 	// far and all count such samples and all, by sweep, of every so many pairs.
 	far, all map[uint32]int
 	every    int
+	// singles are the figures of those samples, upsets those of nodes in single sweeps; sorted.
+	singles, upsets []float32
 }
 
 // lostLog stands for a failed measurement: 5 % of the rate.
@@ -65,7 +68,7 @@ func (h *History) now(f figure, order []uint32) *state {
 	s.cells = make([]cell, 0, len(h.series))
 	every := 1 + len(h.series)/100_000 // spreads need not all of a million
 	diffs := make([][]float32, h.classes())
-	ups := make([][]float32, h.classes())
+	ups, sizes := make([][]float32, h.classes()), make([][]float32, h.classes())
 	for i := range h.series {
 		r := &h.series[i]
 		if len(r.samples) == 0 || h.node[r.from].gone || h.node[r.to].gone {
@@ -89,11 +92,12 @@ func (h *History) now(f figure, order []uint32) *state {
 				diffs[class] = append(diffs[class], float32(math.Abs(d)))
 			}
 		}
+		sizes[class] = append(sizes[class], float32(math.Abs(float64(c.x))))
 		if c.x > 0 {
 			ups[class] = append(ups[class], c.x)
 		}
 	}
-	s.scale, s.noise = make([]float64, h.classes()), make([]float64, h.classes())
+	s.scale, s.noise, s.spread = make([]float64, h.classes()), make([]float64, h.classes()), make([]float64, h.classes())
 	for c := range s.scale {
 		s.scale[c], s.noise[c] = quietest, quietest
 		if len(diffs[c]) > 0 {
@@ -105,6 +109,11 @@ func (h *History) now(f figure, order []uint32) *state {
 			s.scale[c] = max(quietest, min(1.4826*float64(quantile(ups[c], 0.5)), max(3*s.noise[c], 0.1)))
 		}
 		s.noise[c] = max(s.noise[c], s.scale[c])
+		if len(sizes[c]) > 0 {
+			// 30 % of a normal distribution lie within 0.385 deviations. More than half of
+			// the cells may be slow.
+			s.spread[c] = max(quietest, float64(quantile(sizes[c], 0.3))/0.385)
+		}
 	}
 	return s
 }

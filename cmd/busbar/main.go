@@ -51,6 +51,8 @@ type command struct {
 	Lab        labCmd        `cmd:"" help:"A small cluster made real on this machine, to try things on."`
 	Doctor     doctorCmd     `cmd:"" help:"Say why a job is slow, broken or hung, from logs and outputs of tools."`
 	Serve      serveCmd      `cmd:"" help:"Serve the page: what a cluster is, what to expect of it, and what is wrong with it."`
+	Nodes      nodesCmd      `cmd:"" help:"List the nodes of a fleet, and those to keep jobs off."`
+	Order      orderCmd      `cmd:"" help:"Order measurements of a fleet, watch and cancel them."`
 	Presets    presetsCmd    `cmd:"" help:"List the machines that can be used by name."`
 	Hardware   hardwareCmd   `cmd:"" help:"List the hardware catalogue with its sources."`
 	Step       stepCmd       `cmd:"" help:"Predict a training step: how long, where the time goes, how much memory."`

@@ -49,6 +49,7 @@ type command struct {
 	Predict    predictCmd    `cmd:"" help:"Predict how long a collective takes, what limits it, and which setting would help."`
 	Bench      benchCmd      `cmd:"" help:"Run collectives on real memory, between processes and hosts, and measure them."`
 	Lab        labCmd        `cmd:"" help:"A small cluster made real on this machine, to try things on."`
+	Agent      agentCmd      `cmd:"" help:"Make this machine a node of a fleet: tell its state, and measure when asked."`
 	Doctor     doctorCmd     `cmd:"" help:"Say why a job is slow, broken or hung, from logs and outputs of tools."`
 	Serve      serveCmd      `cmd:"" help:"Serve the page: what a cluster is, what to expect of it, and what is wrong with it."`
 	Nodes      nodesCmd      `cmd:"" help:"List the nodes of a fleet, and those to keep jobs off."`

@@ -75,7 +75,7 @@ func twoRanks(ctx context.Context) (list []*result.Record, err error) {
 				defer g.Close()
 				like := measuredHere(g)
 				return bench.Run(ctx, g, plan, func(row bench.Row) error {
-					list = append(list, records(&row, like)...)
+					list = append(list, row.Records(like)...)
 					return nil
 				})
 			}()

@@ -2,9 +2,11 @@ package doctor
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"busbar/evidence"
+	"busbar/internal/counter"
 )
 
 // rdmaRules are about RDMA transfers that fail or lose packets.
@@ -170,28 +172,13 @@ func (c *Case) badGID() *evidence.Observation {
 	return bad
 }
 
-// lossCounters count packets that were lost, re-sent or held up on the way.
-var lossCounters = []string{
-	"out_of_sequence", "local_ack_timeout_err", "packet_seq_err", "implied_nak_seq_err", "roce_adp_retrans", "roce_slow_restart", "rx_discards_phy",
-	"tx_discards_phy", "rx_icrc_encapsulated", "rx_prio", "tx_prio", "rx_pause_ctrl_phy", "tx_pause_ctrl_phy", "tx_pause_storm", "rx_global_pause", "portxmitdiscards", "port_xmit_discards", "out_of_buffer", "rx_out_of_buffer",
-}
-
-// linkCounters count errors of the cable.
-var linkCounters = []string{
-	"symbol_error", "symbolerror", "linkdowned", "link_downed", "linkerrorrecovery", "link_error_recovery", "portrcverrors", "port_rcv_errors", "rx_crc_errors", "rx_symbol_err",
-	"local_link_integrity", "locallinkintegrity", "link_down_events_phy", "rx_fec_uncorrectable", "rx_pcs_symbol_err", "rx_err_lane",
-}
-
-// counters are the observations whose names begin with any of a list and that
-// reach a size (as evidence writes it: 1, 10, 1000, 1000000).
-func (c *Case) counters(names []string, least int) []*evidence.Observation {
+// counters are the observations of counters of some kinds that reach a size (as evidence
+// writes it: 1, 10, 1000, 1000000).
+func (c *Case) counters(least int, kinds ...counter.Kind) []*evidence.Observation {
 	var list []*evidence.Observation
 	for _, o := range c.All(evidence.Counter) {
-		for _, n := range names {
-			if strings.HasPrefix(o.Arg(0), n) && atoi(o.Arg(1)) >= least {
-				list = append(list, o)
-				break
-			}
+		if m := counter.Find(o.Arg(0)); m != nil && slices.Contains(kinds, m.Kind) && atoi(o.Arg(1)) >= least {
+			list = append(list, o)
 		}
 	}
 	return list
@@ -210,7 +197,7 @@ func roceLoss(c *Case) *Finding {
 		Cause: "RDMA over Ethernet needs a network that does not drop: without priority flow control and ECN on the same traffic class on every host and switch port, packets are lost, re-sent and throughput dips, stalls or ends in retry errors.",
 		Fix:   "The same DSCP and priority with PFC and ECN (DCQCN) on hosts and switches: NCCL_IB_TC=106 with trust dscp is usual; mlnx_qos and switch counters show where it drops; else lossy accelerations of the NIC; NCCL_IB_ECE_ENABLE=0 where firmware mishandles it.",
 	}
-	counters := c.counters(lossCounters, 1000)
+	counters := c.counters(1000, counter.Loss, counter.Pause)
 	retry := c.verdictOf("RETRY_EXC_ERR", "12")
 	layer := c.layer()
 	switch {
@@ -238,7 +225,7 @@ func badLink(c *Case) *Finding {
 		Cause: "A link has errors or goes down: transfers over it are re-sent until they give up (error 12), and one such link slows every collective that crosses it.",
 		Fix:   "ibqueryerrors, mlxlink -d DEV -m or ethtool -S on both ends; reseat or replace cable and transceiver; drain the host or leave the NIC out with NCCL_IB_HCA=^DEV; NCCL_IB_TIMEOUT=22 rides out short flaps.",
 	}
-	counters := c.counters(linkCounters, 10)
+	counters := c.counters(10, counter.Link, counter.Lane)
 	retry := c.verdictOf("RETRY_EXC_ERR", "12")
 	down := c.First(evidence.LinkDown)
 	f.Evidence = c.quotes(append(all(counters), evidence.AsyncEvent, down, retry)...)

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
@@ -208,5 +209,41 @@ func TestLooks(t *testing.T) {
 	}
 	if g.looks != mostLooks {
 		t.Errorf("%d looks where nobody wants the processor; want %d", g.looks, mostLooks)
+	}
+}
+
+// A call that begins while its group is closed ends with that, and touches nothing that others
+// have given back.
+func TestBoardClosed(t *testing.T) {
+	for _, started := range []bool{false, true} {
+		groups := near(t, 2)
+		calls := make([]*Call, 2)
+		if err := together(2, func(r int) (err error) {
+			x := make([]float32, 2)
+			if calls[r], err = groups[r].Prepare(nil, coll.Op{Kind: coll.AllReduce, Type: coll.Float, Bytes: 8}); err != nil {
+				return err
+			}
+			if err := calls[r].Bind(Buffers{Send: Bytes(x), Recv: Bytes(x)}); err != nil {
+				return err
+			}
+			_, err = calls[r].Run(context.Background())
+			return err
+		}); err != nil {
+			t.Fatal(err)
+		}
+		c, err := calls[0], calls[0].begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		together(2, func(r int) error { return groups[r].Close() })
+		if started {
+			c.g.submit(c, true)
+			_, err = c.Wait(context.Background())
+		} else {
+			err = c.g.complete(context.Background(), c)
+		}
+		if !errors.Is(err, ErrClosed) {
+			t.Errorf("started: %v: %v; want %v", started, err, ErrClosed)
+		}
 	}
 }

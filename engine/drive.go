@@ -180,6 +180,9 @@ func (g *Group) intake() {
 	clear(g.inbox)
 	g.inbox = g.inbox[:0]
 	g.inboxMu.Unlock()
+	if g.broken.Load() { // they end before they begin; what they would touch may have been given back
+		return
+	}
 	// The lane that was woken last goes on first, so that calls send in the order of their start.
 	for _, c := range slices.Backward(g.active[n:]) {
 		c.enter()

@@ -28,7 +28,7 @@ func (g *Group) complete(ctx context.Context, c *Call) error {
 		return c.ended(ctx)
 	}
 	c.met = true
-	if len(g.active) > 0 || g.mail.Load() { // those that came before begin first
+	if len(g.active) > 0 || g.mail.Load() || g.broken.Load() { // those that came before begin first
 		g.submit(c, false)
 	} else {
 		g.active = append(g.active, c)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"busbar/health"
 	"busbar/result"
 	"busbar/unit"
 )
@@ -93,14 +94,12 @@ type PairSample struct {
 	Latency unit.Time `json:"latency_us,omitzero"`
 }
 
-// Finding is something wrong, as the server found it.
+// Finding is something wrong, as the server found it, or that it is no longer.
 type Finding struct {
-	ID       string    `json:"id"` // the same fault keeps it
-	Severity string    `json:"severity"`
-	Nodes    []Name    `json:"nodes,omitempty"`
-	Since    time.Time `json:"since,omitzero"`
-	Text     string    `json:"text"`
-	Cleared  bool      `json:"cleared,omitempty"`
+	health.Finding
+	Cleared time.Time `json:"cleared,omitzero"`
+	// Told says that those who asked for alerts have been told of this state.
+	Told bool `json:"told,omitempty"`
 }
 
 // Tokens tells that a node's credentials were issued or withdrawn; never the credentials.

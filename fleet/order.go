@@ -79,11 +79,30 @@ type Order struct {
 	From  time.Time     `json:"from,omitzero"`
 	// Job is what is about to start on the nodes, where the order is a prolog's.
 	Job string `json:"job,omitempty"`
+	// Rounds bounds the rounds of a sweep over pairs, and the next sweep goes on where the last
+	// one ended; 0 is all. AtOnce bounds the pairs that are measured at once; 0 is a whole round.
+	Rounds int `json:"rounds,omitempty"`
+	AtOnce int `json:"at_once,omitempty"`
 
 	State State     `json:"state"`
 	Why   string    `json:"why,omitempty"` // of Failed and Cancelled
 	Sweep int       `json:"sweep"`         // how often it ran
 	Since time.Time `json:"since,omitzero"`
+	// Ran is when the sweep began, Parts how many there are in it, and Out who was left out of it.
+	Ran   time.Time `json:"ran,omitzero"`
+	Parts int       `json:"parts,omitempty"`
+	Out   []Out     `json:"out,omitempty"`
+}
+
+// Out is a node that a sweep went without.
+type Out struct {
+	Node Name   `json:"node"`
+	Why  string `json:"why"`
+}
+
+// Final tells that nothing more will happen to the order.
+func (o *Order) Final() bool {
+	return o.State == Done || o.State == Cancelled || o.State == Failed
 }
 
 // Part is what one node is asked to do now. All nodes of a group get the same but for Rank.
@@ -176,6 +195,9 @@ func (o *Order) Check() error {
 			return fmt.Errorf("node %s is named twice", n)
 		}
 		seen[n] = true
+	}
+	if o.Rounds < 0 || o.AtOnce < 0 || len(o.Out) > MaxNodes {
+		return fmt.Errorf("%d rounds, %d pairs at once and %d nodes left out: neither is below 0, and a fleet has at most %d nodes", o.Rounds, o.AtOnce, len(o.Out), MaxNodes)
 	}
 	if len(o.ID) > 64 || len(o.By) > 256 || len(o.Job) > 256 || len(o.Why) > 4096 {
 		return errors.New("a name in the order is too long")

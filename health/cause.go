@@ -49,7 +49,7 @@ func (h *History) covers(c cause, k pairKey) bool {
 }
 
 // wide are the causes that a pair's slowness can have beside its own.
-func (h *History) wide(k pairKey, leafNodes []int, put func(cause)) {
+func (h *History) wide(k pairKey, leafNodes []int, leaves int, put func(cause)) {
 	put(cause{kind: pairs.SlowHost, a: k.from, b: -1})
 	put(cause{kind: pairs.SlowHost, a: k.to, b: -1})
 	put(cause{kind: pairs.SlowOut, a: k.from, b: -1})
@@ -65,8 +65,10 @@ func (h *History) wide(k pairKey, leafNodes []int, put func(cause)) {
 	if lf < 0 || lt < 0 || lf == lt {
 		return
 	}
-	put(cause{kind: SlowPath, a: min(lf, lt), b: max(lf, lt)})
-	if h.leafCount(leafNodes) < 3 {
+	if len(leafNodes) <= mostPaths {
+		put(cause{kind: SlowPath, a: min(lf, lt), b: max(lf, lt)})
+	}
+	if leaves < 3 {
 		return // of two leaves nobody can say which: the path between them
 	}
 	// A leaf of one node is that node.
@@ -78,15 +80,6 @@ func (h *History) wide(k pairKey, leafNodes []int, put func(cause)) {
 		put(cause{kind: SlowLeaf, a: lt, b: -1})
 		put(cause{kind: SlowLeafIn, a: lt, b: -1})
 	}
-}
-
-func (h *History) leafCount(leafNodes []int) (n int) {
-	for _, m := range leafNodes {
-		if m > 0 {
-			n++
-		}
-	}
-	return n
 }
 
 // suspects is how many causes of its kind there are: what a penalty and a threshold grow with.

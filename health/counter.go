@@ -25,6 +25,7 @@ type Count struct {
 // track is a counter over time, oldest first; values in a row that are equal are kept as
 // the first and the last, so a counter at rest takes two.
 type track struct {
+	of   *counter.Counter
 	list []countAt
 }
 
@@ -50,22 +51,23 @@ func (h *History) Count(c Count) bool {
 	if !ok || !known(c.Time) || len(c.Name) > longest {
 		return h.no()
 	}
-	if counter.Find(c.Name) == nil {
-		return false
-	}
 	p := h.portOf(i, c.Port)
 	if p == nil {
 		return h.no()
 	}
 	t := p.counters[c.Name]
 	if t == nil {
+		of := counter.Find(c.Name)
+		if of == nil {
+			return false
+		}
 		if len(p.counters) >= mostCounters {
 			return h.no()
 		}
 		if p.counters == nil {
 			p.counters = map[string]*track{}
 		}
-		t = &track{}
+		t = &track{of: of}
 		p.counters[c.Name] = t
 	}
 	return t.insert(countAt{c.Time.UnixNano(), c.Value})
@@ -179,11 +181,11 @@ func risen(node, name string, kind Kind, p *port, peers map[string]float64, now 
 	var lines, words []string
 	since := int64(0)
 	for _, c := range sortedKeys(p.counters) {
-		m := counter.Find(c)
+		t := p.counters[c]
+		m := t.of
 		if (m.Kind == counter.Link) != (kind == Errors) {
 			continue
 		}
-		t := p.counters[c]
 		by, over, began := t.rise(now)
 		rate := by / over.Hours()
 		if rate < m.Hourly || by < 2 {

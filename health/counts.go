@@ -7,17 +7,24 @@ type counts struct {
 	out, in         []int
 	nicOut, nicIn   []int
 	leafOut, leafIn []int
-	path            map[[2]int32]int
+	path            []int // by both leaves, the lesser first
+	leaves          int
 	rail            []int
 	rails           int
 	leafNodes       []int // nodes of a leaf
 }
 
+// mostPaths is up to how many leaves paths between two of them are looked at.
+const mostPaths = 2048
+
 func newCounts(h *History) *counts {
 	n, r, l := len(h.node), len(h.rails.list), len(h.leaves.list)
 	c := &counts{
 		out: make([]int, n), in: make([]int, n), nicOut: make([]int, n*r), nicIn: make([]int, n*r),
-		leafOut: make([]int, l), leafIn: make([]int, l), leafNodes: make([]int, l), path: map[[2]int32]int{}, rail: make([]int, r), rails: r,
+		leafOut: make([]int, l), leafIn: make([]int, l), leafNodes: make([]int, l), rail: make([]int, r), rails: r, leaves: l,
+	}
+	if l <= mostPaths {
+		c.path = make([]int, l*l)
 	}
 	for i := range h.node {
 		if p := &h.node[i]; p.leaf >= 0 && !p.gone {
@@ -39,7 +46,9 @@ func (c *counts) add(h *History, k pairKey) {
 	}
 	c.leafOut[lf]++
 	c.leafIn[lt]++
-	c.path[[2]int32{min(lf, lt), max(lf, lt)}]++
+	if c.path != nil {
+		c.path[int(min(lf, lt))*c.leaves+int(max(lf, lt))]++
+	}
 }
 
 // total is how many pairs a cause covers.
@@ -65,7 +74,7 @@ func (c *counts) total(k cause) int {
 	case SlowLeafIn:
 		return c.leafIn[k.a]
 	case SlowPath:
-		return c.path[[2]int32{k.a, k.b}]
+		return c.path[int(k.a)*c.leaves+int(k.b)]
 	case SlowRail:
 		return c.rail[k.a]
 	}

@@ -18,8 +18,10 @@ func (s *state) worth() float64 {
 	return math.Log(0.85)
 }
 
-// worthAlone is the same for a pair of its own, for which fewer samples speak.
-func (s *state) worthAlone() float64 { return min(s.worth(), math.Log(0.75)) }
+// alone is how low a pair of its own must be: it has few samples to tell by.
+func (s *state) alone(class int32) float64 {
+	return min(s.worth(), math.Log(0.75), -4.5*max(s.noise[class], s.spread[class]))
+}
 
 // likelihood says how cells come about: healthy ones scatter around 0 by scale, and some few
 // are disturbed; those under a cause scatter around mu, and some few are healthy all the same.
@@ -60,10 +62,11 @@ var chance = [4]float64{0.03, 0.03, 0.003, 0.004}
 
 // suspect is a cell that may be slow.
 type suspect struct {
-	key  pairKey
-	x    float64
-	like likelihood
-	lost bool
+	key   pairKey
+	x     float64
+	like  likelihood
+	lost  bool
+	alone float64 // see alone
 }
 
 // candidate is a cause with its suspects.
@@ -101,7 +104,7 @@ type tomography struct {
 }
 
 // mostSuspects bounds the work where half the fleet is slow: then some of its pairs do.
-const mostSuspects = 100_000
+const mostSuspects = 40_000
 
 func (s *state) tomography() *tomography {
 	t := &tomography{s: s}
@@ -111,12 +114,19 @@ func (s *state) tomography() *tomography {
 			picked = append(picked, i)
 		}
 	}
+	if len(picked) == 0 {
+		return t
+	}
 	stride := 1 + len(picked)/mostSuspects
 	n := newCounts(s.h)
 	for i := range s.cells {
 		if c := &s.cells[i]; stride == 1 || i%stride == 0 {
 			n.add(s.h, s.h.series[c.series].pairKey)
 		}
+	}
+	leaves := 0 // that have nodes
+	for _, m := range n.leafNodes {
+		leaves += min(m, 1)
 	}
 	found := map[cause]*candidate{}
 	for _, i := range picked {
@@ -126,8 +136,8 @@ func (s *state) tomography() *tomography {
 		c := &s.cells[i]
 		key := s.h.series[c.series].pairKey
 		id := int32(len(t.suspects))
-		t.suspects = append(t.suspects, suspect{key, float64(c.x), likelihood{s.scale[c.class], chance[c.n]}, c.lost})
-		s.h.wide(key, n.leafNodes, func(k cause) {
+		t.suspects = append(t.suspects, suspect{key, float64(c.x), likelihood{s.scale[c.class], chance[c.n]}, c.lost, s.alone(c.class)})
+		s.h.wide(key, n.leafNodes, leaves, func(k cause) {
 			f := found[k]
 			if f == nil {
 				f = &candidate{cause: k, total: n.total(k)}
@@ -159,8 +169,10 @@ func order(a, b cause) int {
 	return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.a, b.a), cmp.Compare(a.b, b.b), cmp.Compare(a.c, b.c))
 }
 
-// score is what a candidate gains with the suspects that nothing explains yet.
-func (t *tomography) score(c *candidate, done []bool) (f fault, ok bool) {
+// score is what a candidate gains with the suspects that nothing explains yet, and by
+// explaining others better than they are: of two causes the worse one is what a pair shows.
+// gains are what suspects gain already, 0 where they are not explained.
+func (t *tomography) score(c *candidate, done []bool, gains []float64) (f fault, ok bool) {
 	var xs []float32
 	lost := 0
 	for _, i := range c.list {
@@ -181,11 +193,12 @@ func (t *tomography) score(c *candidate, done []bool) (f fault, ok bool) {
 	}
 	alone := 0.0
 	for _, i := range c.list {
-		if done[i] {
-			continue
-		}
 		p := &t.suspects[i]
 		g := p.like.gain(p.x, f.mu)
+		if done[i] {
+			f.score += max(0, g-gains[i])
+			continue
+		}
 		f.score += g
 		alone += max(0, g-pairPenalty)
 	}
@@ -211,7 +224,7 @@ const pairPenalty = 4
 // greedy takes the best cause again and again, without those that are banned.
 func (t *tomography) greedy(ban map[cause]bool) explanation {
 	var e explanation
-	done := make([]bool, len(t.suspects))
+	done, gains := make([]bool, len(t.suspects)), make([]float64, len(t.suspects))
 	scores := make([]fault, len(t.wide))
 	good := make([]bool, len(t.wide))
 	stale := make([]bool, len(t.wide))
@@ -225,7 +238,7 @@ func (t *tomography) greedy(ban map[cause]bool) explanation {
 				continue
 			}
 			if stale[i] {
-				scores[i], good[i] = t.score(&t.wide[i], done)
+				scores[i], good[i] = t.score(&t.wide[i], done, gains)
 				stale[i] = false
 			}
 			if good[i] && (best < 0 || scores[i].score > scores[best].score) {
@@ -238,10 +251,12 @@ func (t *tomography) greedy(ban map[cause]bool) explanation {
 		e.faults = append(e.faults, scores[best])
 		e.total += scores[best].score
 		for _, k := range t.wide[best].list {
-			if done[k] {
+			p := &t.suspects[k]
+			g := p.like.gain(p.x, scores[best].mu)
+			if done[k] && g <= gains[k] {
 				continue
 			}
-			done[k] = true
+			done[k], gains[k] = true, g
 			for _, c := range t.touches[k] {
 				stale[c] = true
 			}
@@ -258,7 +273,7 @@ const mostFaults = 64
 func (t *tomography) alone(e *explanation, done []bool, ban map[cause]bool) {
 	left := map[[2]int32][]int32{}
 	for i := range t.suspects {
-		if p := &t.suspects[i]; !done[i] && p.x <= t.s.worthAlone() && p.like.gain(p.x, p.x) > pairPenalty {
+		if p := &t.suspects[i]; !done[i] && p.x <= p.alone && p.like.gain(p.x, p.x) > pairPenalty {
 			k := [2]int32{p.key.from, p.key.to}
 			left[k] = append(left[k], int32(i))
 		}

@@ -21,6 +21,8 @@ type fleet struct {
 	stray   float64 // the share of samples that a disturbance takes 30 % of
 	busy    float64 // the share of sweeps that are slow as a whole
 	upset   float64 // the share of nodes whose pairs are all slow in one sweep
+	spells  float64 // the share of sweeps of which a part, in time, is slow by a half
+	uneven  float64 // how much pairs differ for good, as a logarithm
 	cross   float64 // what pairs across leaves have; 0 is all
 	fault   func(a, b, rail, sweep int) float64
 	fails   func(a, b, sweep int) bool
@@ -60,6 +62,7 @@ func (f *fleet) sweep() time.Time {
 			upset[i] = 0.6 + 0.3*f.rng.Float64()
 		}
 	}
+	spell, when := f.rng.Float64() < f.spells, f.rng.IntN(f.n)
 	rails := f.rails
 	if rails == nil {
 		rails = []string{""}
@@ -80,6 +83,12 @@ func (f *fleet) sweep() time.Time {
 					}
 					if f.rng.Float64() < f.stray {
 						v *= 0.7
+					}
+					if spell && (a+b+when)%f.n < f.n/3 { // pairs of one round have one sum: see pairs.Rounds
+						v *= 0.5
+					}
+					if f.uneven > 0 {
+						v *= math.Exp(f.uneven * rand.New(rand.NewPCG(uint64(a), uint64(b))).NormFloat64())
 					}
 					if f.fault != nil {
 						v *= f.fault(a, b, r, k)

@@ -58,6 +58,7 @@ type History struct {
 
 	jobs   jobs
 	active map[string]*raised
+	stale  bool // something about pairs came since the last answer
 	refuse int
 }
 
@@ -130,7 +131,9 @@ func (h *History) nodeOf(name string) (int32, bool) {
 	if int(i) == len(h.node) {
 		h.node = append(h.node, node{leaf: -1, kind: -1})
 	}
-	h.node[i].gone = false
+	if h.node[i].gone {
+		h.node[i].gone, h.stale = false, true
+	}
 	return i, true
 }
 
@@ -150,6 +153,7 @@ func (h *History) SetPlace(name string, p Place) bool {
 	if h.node[i].leaf != leaf || h.node[i].kind != kind {
 		h.node[i].leaf, h.node[i].kind = leaf, kind
 		h.sweeps.touch()
+		h.stale = true
 	}
 	return true
 }
@@ -164,8 +168,9 @@ func (h *History) Forget(name string) {
 	if i, ok := h.nodes.num[name]; ok {
 		n := &h.node[i]
 		n.gone, n.beats, n.ports = true, beats{}, nil
+		h.stale = true
 	}
 }
 
-// known tells whether a time is one: after 1970 and within what nanoseconds can count.
-func known(t time.Time) bool { return t.Year() > 1970 && t.Year() < 2200 }
+// known tells whether a time is one: after 1970, and before 2191, for nanoseconds count to 2262.
+func known(t time.Time) bool { return t.Unix() > 0 && t.Unix() < 7e9 }

@@ -33,7 +33,7 @@ func (h *History) classes() int {
 	return n * n * sorts
 }
 
-// levels computes what classes show in the sweeps that got new samples: the quantile upper of
+// levels computes what classes show in the sweeps that got new samples: an upper quantile of
 // a sender's pairs, and of these over the senders. Faults and disturbances only slow down,
 // hence not the median: with it three bad nodes of eight, or one bad leaf of three, would be
 // what is usual.
@@ -53,7 +53,7 @@ func (h *History) levels(order []uint32) {
 			byClass := map[int32][]float32{}
 			for k, list := range rows {
 				if len(list) > 0 {
-					byClass[k[0]] = append(byClass[k[0]], quantile(list, upper))
+					byClass[k[0]] = append(byClass[k[0]], usual(list))
 				}
 			}
 			level := make([]float32, h.classes())
@@ -61,7 +61,7 @@ func (h *History) levels(order []uint32) {
 				level[c] = float32(math.NaN())
 			}
 			for c, list := range byClass {
-				level[c] = quantile(list, upper)
+				level[c] = usual(list)
 			}
 			w.level[f] = level
 		}
@@ -69,6 +69,13 @@ func (h *History) levels(order []uint32) {
 }
 
 const upper = 0.65
+
+// usual is the upper quantile less what noise alone lifts it above the middle: half its
+// distance from the lower one, where that is small enough to be noise.
+func usual(list []float32) float32 {
+	high := quantile(list, upper)
+	return high - min((high-quantile(list, 1-upper))/2, 0.05)
+}
 
 // rows gathers the figures of a sweep.
 func (h *History) rows(id uint32, order int32, f figure, rows map[[2]int32][]float32) {

@@ -49,8 +49,8 @@ func (h *History) portOf(i int32, name string) *port {
 	return p
 }
 
-// Link takes the state of a port; reports that change nothing cost nothing, and of those in
-// a row that say the same only the first and the last are kept.
+// Link takes the state of a port. Of reports in a row that say the same only the first and
+// the last are kept once there are many.
 func (h *History) Link(s LinkState) bool {
 	i, ok := h.nodeOf(s.Node)
 	if !ok || !known(s.Time) {
@@ -66,6 +66,9 @@ func (h *History) Link(s LinkState) bool {
 		return false
 	}
 	p.states = slices.Insert(p.states, k, linkAt{at, s.Up})
+	if len(p.states) <= mostStates {
+		return true
+	}
 	for k := len(p.states) - 2; k > 0; k-- {
 		if a, b, c := p.states[k-1], p.states[k], p.states[k+1]; a.up == b.up && b.up == c.up {
 			p.states = slices.Delete(p.states, k, k+1)

@@ -36,6 +36,8 @@ func (h *History) pairFindings(f figure, order []uint32) {
 		switch known := h.active[id]; {
 		case t.good >= enough:
 			delete(h.active, id)
+		case known == nil && narrow(t.kind) && h.ending(t.cause, f):
+			// What a wider fault left in the middle of the last sweeps.
 		case t.confirmed() || known != nil:
 			h.raise(s, t, known)
 			sure = append(sure, t.fault)
@@ -43,7 +45,7 @@ func (h *History) pairFindings(f figure, order []uint32) {
 	}
 	for _, t := range old {
 		id := h.id(t.cause, f)
-		if t.good >= enough || h.superseded(t.cause, sure) {
+		if t.good >= enough || h.superseded(t.cause, sure) || h.vanished(t.cause) {
 			delete(h.active, id)
 			continue
 		}
@@ -61,12 +63,27 @@ func (h *History) sorted() []*raised {
 	return list
 }
 
+// ending tells whether a wider fault that was raised covers a pair.
+func (h *History) ending(c cause, f figure) bool {
+	for _, r := range h.active {
+		if r.fig == f && !narrow(r.cause.kind) && h.covers(r.cause, pairKey{c.a, c.b, c.c}) {
+			return true
+		}
+	}
+	return false
+}
+
+// vanished tells whether a node of a cause was taken out.
+func (h *History) vanished(c cause) bool {
+	return sides(c.kind) == 1 && h.node[c.a].gone || narrow(c.kind) && (h.node[c.a].gone || h.node[c.b].gone)
+}
+
 // superseded tells whether what was one cause is now explained by another: of the same node,
-// or of the leaf or rail that it is part of.
+// of the leaf or rail that it is part of, or of the same pair.
 func (h *History) superseded(c cause, now []fault) bool {
 	if narrow(c.kind) {
 		k := pairKey{c.a, c.b, c.c}
-		return slices.ContainsFunc(now, func(f fault) bool { return !narrow(f.kind) && h.covers(f.cause, k) })
+		return slices.ContainsFunc(now, func(f fault) bool { return f.cause != c && h.covers(f.cause, k) })
 	}
 	return slices.ContainsFunc(now, func(f fault) bool {
 		if narrow(f.kind) {
@@ -116,10 +133,13 @@ func (h *History) raise(s *state, t *trial, old *raised) {
 // Findings is all that is wrong as of now, worst first. It may be called as often as is
 // wanted; what it answers changes with the observations and, for silence, with now.
 func (h *History) Findings(now time.Time) []Finding {
-	order := h.settle()
-	h.levels(order)
-	h.pairFindings(rate, order)
-	h.pairFindings(latency, order)
+	if h.stale {
+		order := h.settle()
+		h.levels(order)
+		h.pairFindings(rate, order)
+		h.pairFindings(latency, order)
+		h.stale = false
+	}
 	var list []Finding
 	for _, r := range h.sorted() {
 		list = append(list, r.finding)

@@ -127,7 +127,7 @@ func (h *History) Add(s Sample) bool {
 	if s.Error != "" && (len(h.errors) < 4096 || h.errors[i] != "") {
 		h.errors[i] = s.Error[:min(len(s.Error), 200)]
 	}
-	h.sweeps.at(p.sweep).dirty = true
+	h.sweeps.at(p.sweep).dirty, h.stale = true, true
 	return true
 }
 
@@ -166,10 +166,10 @@ func (s *series) insert(w *sweeps, p point, room int) bool {
 // past is whole and the distant one is sampled ever more thinly.
 func (s *series) thin(w *sweeps, most int) {
 	for len(s.samples) > most {
-		old := max(len(s.samples)/2, 1)
+		old := max(len(s.samples)/2, 2)
 		keep := s.samples[:0]
 		for i, p := range s.samples {
-			if i >= old || i%2 == 1 && w.holds(p.sweep) {
+			if i >= old || i%2 == 0 && w.holds(p.sweep) {
 				keep = append(keep, p)
 			}
 		}

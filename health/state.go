@@ -27,11 +27,15 @@ type state struct {
 	order  []uint32
 	shifts map[uint32][]float32
 	cells  []cell
-	scale  []float64 // the spread of healthy cells, by class
+	scale  []float64 // the spread of healthy cells above their level, by class
+	spread []float64 // the spread of most cells around it, by class
 	noise  []float64 // the spread of healthy single samples, by class
 	stray  float64   // the share of single samples that are far below
-	// strays is stray of single sweeps, where it is known.
-	strays map[uint32]float64
+	// far and all count such samples and all, by sweep, of every so many pairs.
+	far, all map[uint32]int
+	every    int
+	// singles are the figures of those samples, upsets those of nodes in single sweeps; sorted.
+	singles, upsets []float32
 }
 
 // lostLog stands for a failed measurement: 5 % of the rate.
@@ -59,10 +63,12 @@ func (s *state) residual(r *series, class int32, p point) (v float64, ok bool) {
 
 // now computes the state of a figure.
 func (h *History) now(f figure, order []uint32) *state {
-	s := &state{h: h, fig: f, order: order, shifts: h.shifts(order, f), strays: map[uint32]float64{}}
+	s := &state{h: h, fig: f, order: order, shifts: h.shifts(order, f)}
 	oldest := int32(len(order) - window)
+	s.cells = make([]cell, 0, len(h.series))
+	every := 1 + len(h.series)/100_000 // spreads need not all of a million
 	diffs := make([][]float32, h.classes())
-	ups := make([][]float32, h.classes())
+	ups, sizes := make([][]float32, h.classes()), make([][]float32, h.classes())
 	for i := range h.series {
 		r := &h.series[i]
 		if len(r.samples) == 0 || h.node[r.from].gone || h.node[r.to].gone {
@@ -78,16 +84,20 @@ func (h *History) now(f figure, order []uint32) *state {
 		}
 		c.series = int32(i)
 		s.cells = append(s.cells, c)
+		if i%every != 0 {
+			continue
+		}
 		if c.n > 1 {
 			if d := last[0] - last[1]; math.Abs(d) < 1 {
 				diffs[class] = append(diffs[class], float32(math.Abs(d)))
 			}
 		}
+		sizes[class] = append(sizes[class], float32(math.Abs(float64(c.x))))
 		if c.x > 0 {
 			ups[class] = append(ups[class], c.x)
 		}
 	}
-	s.scale, s.noise = make([]float64, h.classes()), make([]float64, h.classes())
+	s.scale, s.noise, s.spread = make([]float64, h.classes()), make([]float64, h.classes()), make([]float64, h.classes())
 	for c := range s.scale {
 		s.scale[c], s.noise[c] = quietest, quietest
 		if len(diffs[c]) > 0 {
@@ -99,6 +109,11 @@ func (h *History) now(f figure, order []uint32) *state {
 			s.scale[c] = max(quietest, min(1.4826*float64(quantile(ups[c], 0.5)), max(3*s.noise[c], 0.1)))
 		}
 		s.noise[c] = max(s.noise[c], s.scale[c])
+		if len(sizes[c]) > 0 {
+			// 30 % of a normal distribution lie within 0.385 deviations. More than half of
+			// the cells may be slow.
+			s.spread[c] = max(quietest, float64(quantile(sizes[c], 0.3))/0.385)
+		}
 	}
 	return s
 }

@@ -68,7 +68,7 @@ func (h *History) nodesOf(c cause) []string {
 func (h *History) finding(s *state, t *trial) Finding {
 	f := Finding{
 		ID: h.id(t.cause, s.fig), Kind: t.kind, Nodes: h.nodesOf(t.cause), What: s.fig.String(),
-		Since: stamp(h.sweeps.at(t.start).at), Always: t.always, Factor: round(math.Exp(t.mu)),
+		Since: stamp(h.sweeps.at(t.start).at), Always: t.always, Factor: round(math.Exp(min(t.level, 0))),
 	}
 	if t.lost {
 		f.Factor = 0
@@ -79,7 +79,7 @@ func (h *History) finding(s *state, t *trial) Finding {
 		f.Where = h.rails.list[t.b]
 	}
 	f.Severity = severity(f.Factor, s.fig)
-	f.Confidence = round(t.sure * (1 - 0.05*math.Exp(t.need-t.sum)))
+	f.Confidence = round(t.sure * (1 - min(0.5, 0.05*math.Exp(t.need-t.sum))))
 	if f.Confidence < 0.5 && f.Severity == pairs.Error {
 		f.Severity = pairs.Warn // something is wrong, but hardly there
 	}
@@ -114,19 +114,26 @@ func severity(factor float64, f figure) pairs.Severity {
 // words are the sentence to act on, and what to do.
 func (h *History) words(t *trial, f *Finding) (text, fix string) {
 	who := h.who(t.cause)
-	how, verb := "", "slow"
+	how, verb, whose := "", "slow", "its"
+	if breadth(t.kind) != 1 && t.kind != SlowRail {
+		whose = "their"
+	}
 	switch {
 	case t.lost:
 		how, verb = "measurements fail", "cut off"
 	case f.What == "latency":
-		how = fmt.Sprintf("%.1f times the latency of its peers", 1/f.Factor)
+		how = fmt.Sprintf("%.1f times the latency of %s peers", 1/f.Factor, whose)
 	default:
-		how = fmt.Sprintf("%.0f%% of its peers' bandwidth", 100*f.Factor)
+		how = fmt.Sprintf("%.0f%% of %s peers' bandwidth", 100*f.Factor, whose)
 	}
 	if f.Always {
 		how += ", since the first sweep seen (" + clock(f.Since) + ")"
 	} else {
 		how += ", since " + clock(f.Since)
+	}
+	if t.lost && sides(t.kind) == 1 {
+		return fmt.Sprintf("%s is cut off from everybody: %s.", who, how),
+			fmt.Sprintf("See whether %s is up and its port has a link (ip link, ibstat), and look at its switch port; drain it until measurements work.", h.nodes.list[t.a])
 	}
 	switch t.kind {
 	case pairs.SlowHost:
@@ -160,7 +167,7 @@ func (h *History) words(t *trial, f *Finding) (text, fix string) {
 
 // share says that only some pairs of a leaf suffer.
 func share(t *trial) string {
-	if t.total == 0 || float64(t.slow) > 0.9*float64(t.total) {
+	if !t.some() {
 		return ""
 	}
 	return fmt.Sprintf(" (%d of %d pairs: one of several links)", t.slow, t.total)
@@ -180,7 +187,11 @@ func (h *History) evidence(s *state, t *trial) []string {
 			}
 		}
 	} else {
-		list = append(list, fmt.Sprintf("%d of %d pairs slow: %s in the middle, their peers %s", t.slow, t.total, amount(s.fig, last.own), amount(s.fig, last.peers)))
+		line := fmt.Sprintf("%d of %d pairs slow: %s in the middle", t.slow, t.total, amount(s.fig, last.own))
+		if last.own-last.peers < t.level/2 { // else the whole class fell with them
+			line += ", their peers " + amount(s.fig, last.peers)
+		}
+		list = append(list, line)
 	}
 	if !t.always && before.n > 0 {
 		list = append(list, fmt.Sprintf("before: %s, over %d sweeps", amount(s.fig, before.own), before.n))

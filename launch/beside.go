@@ -83,10 +83,15 @@ type cpuHeld struct {
 }
 
 // deepspeed fills the part about ZeRO and gives back the type on the wire, or says what DeepSpeed
-// does not have.
-func (b *Beside) deepspeed(z *deepspeedZero) (wire, reason string) {
-	if b.Bucket > 0 && z.Stage > 0 {
-		z.Bucket, z.Overlap = b.elements(), true
+// does not have. Buckets are said even where they are PyTorch's: DeepSpeed's own are of 500 million
+// gradients, and travel after the backward pass with ZeRO 1 and 2, which is not what was predicted.
+func (b *Beside) deepspeed(z *deepspeedZero, width float64) (wire, reason string) {
+	if z.Stage == 1 || z.Stage == 2 { // ZeRO 3 reduces block by block, beside the backward pass unasked
+		bucket := b.Bucket
+		if bucket == 0 {
+			bucket = usualBucket
+		}
+		z.Bucket, z.Overlap = bucket/int64(width), true
 	}
 	held := &cpuHeld{"cpu", true}
 	switch workload.Offload(b.Offload) {

@@ -33,7 +33,8 @@ func TestBeside(t *testing.T) {
 		left  string // the reason of a file that is not there
 		never string
 	}{
-		{"usual", func(j *workload.Job) { j.Bucket = 25 << 20 }, "deepspeed.json", []string{`"stage": 1`}, "", "reduce_bucket_size"},
+		{"usual", func(j *workload.Job) { j.Bucket = 25 << 20 }, "deepspeed.json", []string{`"stage": 1`, `"reduce_bucket_size": 13107200`, `"overlap_comm": true`}, "", ""},
+		{"none", func(j *workload.Job) { j.Split.ZeRO = 0 }, "deepspeed.json", []string{`"stage": 0`}, "", "reduce_bucket_size"},
 		{"bucket", func(j *workload.Job) { j.Bucket = 100 << 20 }, "deepspeed.json", []string{`"reduce_bucket_size": 52428800`, `"overlap_comm": true`}, "", ""},
 		{"bucket", func(j *workload.Job) { j.Bucket = 100 << 20 }, "megatron.args", []string{"--ddp-bucket-size 52428800", "--overlap-grad-reduce"}, "", ""},
 		{"offload", func(j *workload.Job) { j.Offload = workload.OffloadOptimizer }, "megatron.args", []string{"--optimizer-cpu-offload"}, "", ""},

@@ -122,7 +122,8 @@ func (w *writer) deepspeed() (string, string) {
 	}{Train: j.GlobalBatch, Micro: j.MicroBatch, Steps: j.GlobalBatch / (j.MicroBatch * int64(s.DP))}
 	doc.Zero.Stage = s.ZeRO
 	var reason string
-	if doc.Wire, reason = j.Beside.deepspeed(&doc.Zero); reason != "" {
+	priced := workload.Job{Precision: workload.Precision(j.Precision), Split: workload.Split{ZeRO: s.ZeRO}}
+	if doc.Wire, reason = j.Beside.deepspeed(&doc.Zero, priced.GradWidth()); reason != "" {
 		return "", reason
 	}
 	switch {

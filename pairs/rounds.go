@@ -7,19 +7,32 @@ func Rounds(n int) [][][2]int {
 	if n < 2 {
 		return nil
 	}
-	m := n + n%2 // with a seat for the one that rests
-	rounds := make([][][2]int, 0, m-1)
-	for r := range m - 1 {
-		pairs := make([][2]int, 0, n/2)
-		for k := range m / 2 {
-			a, b := seat(r, k, m), seat(r, m-1-k, m)
-			if a < n && b < n {
-				pairs = append(pairs, [2]int{min(a, b), max(a, b)})
-			}
-		}
-		rounds = append(rounds, pairs)
+	rounds := make([][][2]int, 0, Count(n))
+	for r := range Count(n) {
+		rounds = append(rounds, Round(n, r))
 	}
 	return rounds
+}
+
+// Count is how many rounds n ranks have.
+func Count(n int) int {
+	if n < 2 {
+		return 0
+	}
+	return n + n%2 - 1
+}
+
+// Round is one of the rounds of n ranks, for those who cannot hold all.
+func Round(n, r int) [][2]int {
+	m := n + n%2 // with a seat for the one that rests
+	pairs := make([][2]int, 0, n/2)
+	for k := range m / 2 {
+		a, b := seat(r, k, m), seat(r, m-1-k, m)
+		if a < n && b < n {
+			pairs = append(pairs, [2]int{min(a, b), max(a, b)})
+		}
+	}
+	return pairs
 }
 
 // seat is who sits at place k of round r: one stays, the others move round.

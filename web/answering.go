@@ -101,19 +101,20 @@ func (s *Server) compute(ctx context.Context, a *asked) *given {
 func (s *Server) command(ctx context.Context, a *asked) *given {
 	out, notes := &bounded{most: maxAnswer}, &forgiving{bounded{most: 64 << 10}}
 	exit := s.Run(ctx, Job{Args: a.args, Stdin: strings.NewReader(""), Stdout: out, Stderr: notes, Folders: a.folders})
-	text := notes.String()
+	text, body := notes.String(), out.Bytes()
 	for _, f := range a.folders { // whoever asks knows files by the names they had
 		text = strings.ReplaceAll(text, f+"/", "")
+		body = bytes.ReplaceAll(body, []byte(f+"/"), nil)
 	}
 	late := errors.Is(ctx.Err(), context.DeadlineExceeded)
-	whole := json.Valid(out.Bytes()) && out.Len() > 0
-	g := &given{mime: a.mime, body: out.Bytes(), exit: exit, notes: text, line: a.line()}
+	whole := json.Valid(body) && len(body) > 0
+	g := &given{mime: a.mime, body: body, exit: exit, notes: text, line: a.line()}
 	switch {
 	case late && whole && a.heavy: // the best that was found until then
 		g.code, g.notes, g.until = http.StatusOK, "the time was up; this is the best so far\n"+text, time.Now()
 	case ctx.Err() != nil:
 		return refusal(http.StatusServiceUnavailable, fmt.Sprintf("no answer within %v; ask for less: fewer sizes, algorithms or nodes", a.within), a)
-	case exit == 0 || exit == 1 && out.Len() > 0:
+	case exit == 0 || exit == 1 && len(body) > 0:
 		g.code = http.StatusOK
 	case exit == 2 || exit == 1:
 		return refusal(http.StatusBadRequest, complaint(text), a)

@@ -27,9 +27,8 @@ type asked struct {
 // Bounds of what may be said.
 const (
 	maxWord   = 400
-	maxTimes  = 16
 	maxNodes  = 20000
-	maxRepeat = 8
+	maxRepeat = 64
 )
 
 // read turns parameters into the words of a command. Every value stands in one word
@@ -44,7 +43,7 @@ func (s *Server) read(q question, given url.Values) (*asked, error) {
 	for _, p := range q.params {
 		values := given[p.name]
 		delete(rest, p.name)
-		if p.kind != repeat && len(values) > 1 || len(values) > maxRepeat {
+		if p.kind != repeat && p.kind != uploads && len(values) > 1 || len(values) > maxRepeat {
 			return nil, fmt.Errorf("%s is given %d times", p.name, len(values))
 		}
 		for _, v := range values {
@@ -117,7 +116,7 @@ func (s *Server) add(a *asked, p param, v string) error {
 		}
 	}
 	if strings.HasPrefix(v, "@") {
-		if p.kind != cluster && p.kind != model && p.kind != upload {
+		if p.kind != cluster && p.kind != model && p.kind != upload && p.kind != uploads {
 			return fmt.Errorf("%s=%.40q: expected no upload here", p.name, v)
 		}
 		path, name, folder, err := s.shelf.find(v)
@@ -126,7 +125,7 @@ func (s *Server) add(a *asked, p param, v string) error {
 		}
 		a.folders = append(a.folders, folder)
 		v, said = path, name
-	} else if p.kind == upload {
+	} else if p.kind == upload || p.kind == uploads {
 		return fmt.Errorf("%s=%.40q: expected an upload, as POST /api/files gives it", p.name, v)
 	}
 	switch {

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -22,7 +21,7 @@ var (
 	explanation = question{
 		name: "doctor explain", command: []string{"doctor", "explain"}, within: longer,
 		params:   []param{{"comm", "comm", word}, {"size", "size", word}},
-		pictures: map[string]picture{"svg": {"svg", svgType}},
+		pictures: map[string]picture{"svg": {"svg=-", svgType}},
 	}
 )
 
@@ -59,10 +58,6 @@ func (s *Server) examine(w http.ResponseWriter, r *http.Request) {
 	}
 	a.after, a.folders = remove, []string{dir}
 	a.args, a.shown = append(a.args, dir), append(a.shown, names...)
-	a.take = func(g *given) {
-		g.body = without(g.body, dir)
-		g.seal()
-	}
 	g := s.compute(r.Context(), a)
 	send(w, r, g)
 }
@@ -134,9 +129,4 @@ func broken(err error) error {
 		return err
 	}
 	return fmt.Errorf("the upload broke off: %s", reason(err))
-}
-
-// without is a text with the names that files had for whoever sent them.
-func without(text []byte, dir string) []byte {
-	return bytes.ReplaceAll(text, []byte(dir+"/"), nil)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"busbar/fleet"
+	"busbar/health"
 )
 
 func TestOneServer(t *testing.T)    { suite(t, 1) }
@@ -39,7 +40,7 @@ func testSaid(t *testing.T, p *place, hub *Bus) {
 			t.Fatal(err)
 		}
 	}
-	if err := hub.Speaker().Say(p.ctx(), &fleet.News{At: time.Now(), Kind: fleet.KindFinding, Finding: &fleet.Finding{ID: "f"}}); err != nil {
+	if err := hub.Speaker().Say(p.ctx(), &fleet.News{At: time.Now(), Kind: fleet.KindFinding, Finding: &fleet.Finding{Finding: health.Finding{ID: "f"}}}); err != nil {
 		t.Fatal(err)
 	}
 	// A speaker that begins anew goes on where the first one ended, and finds what it said.

@@ -18,6 +18,8 @@ type Following struct {
 	From uint64
 	// Each gets everything in order, once. An error ends it.
 	Each func(seq uint64, n *fleet.News) error
+	// Stored, where it is set, is told before each, and before what is bad, when the store took it.
+	Stored func(seq uint64, at time.Time)
 	// CaughtUp, where it is set, is called once, when all that was stored at the beginning
 	// has been read; seq is the last.
 	CaughtUp func(seq uint64)
@@ -122,6 +124,9 @@ func (b *Bus) read(ctx context.Context, f *Following, next uint64, passed func(u
 		seq := meta.Sequence.Stream
 		if seq < next {
 			continue // a consumer that was made anew may begin early
+		}
+		if f.Stored != nil {
+			f.Stored(seq, meta.Timestamp)
 		}
 		n, err := decode(m.Subject(), m.Data())
 		if err != nil {

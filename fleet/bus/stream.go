@@ -97,6 +97,15 @@ func (b *Bus) streamConfig() jetstream.StreamConfig {
 	}
 }
 
+// Last is the sequence of the newest message of the stream.
+func (b *Bus) Last(ctx context.Context) (uint64, error) {
+	s, err := b.js.Stream(ctx, fleet.Stream)
+	if err != nil {
+		return 0, err
+	}
+	return s.CachedInfo().State.LastSeq, nil
+}
+
 // Replicas is how many servers hold the stream.
 func (b *Bus) Replicas(ctx context.Context) (int, error) {
 	s, err := b.js.Stream(ctx, fleet.Stream)

@@ -12,6 +12,7 @@ const (
 	Pause                   // somebody cannot keep up, and the others are held
 	Host                    // the host or driver does not take what arrives
 	Program                 // requests that the other side refuses
+	Lane                    // bits of one lane, before correction
 )
 
 // Place is where a counter is read.
@@ -47,7 +48,7 @@ type Counter struct {
 	// event of a link matters from the second on; lost packets only by the thousand.
 	Hourly float64
 	Source string
-	// Also are other spellings: of other tools, and beginnings of names with a number in them.
+	// Also are beginnings of other spellings, lower case: of other tools and drivers.
 	Also []string
 }
 
@@ -62,40 +63,46 @@ func In(p Place) []string {
 	return list
 }
 
-// Names are all spellings of the counters of some kinds, lower case.
-func Names(kinds ...Kind) []string {
-	var list []string
-	for i := range all {
-		for _, k := range kinds {
-			if all[i].Kind == k {
-				list = append(append(list, strings.ToLower(all[i].Name)), all[i].Also...)
-			}
-		}
-	}
-	return list
-}
-
-// Find is the counter of a name as tools print it: any case, with the prefix of an end
-// ("A."), of a queue ("[0]: ") or of a virtual port. A name without a counter is nil, and
-// so is one that is no trouble.
+// Find is the counter of a name as tools print it: any case, with the number of a priority or
+// lane in it, with the prefix of an end ("A."), of a queue ("[0]: ") or of a virtual port. It is
+// nil for a name that is no trouble.
 func Find(name string) *Counter {
-	name = strings.ToLower(name)
-	if i := strings.LastIndexAny(name, ". "); i >= 0 {
-		name = name[i+1:]
+	name = plain(name)
+	if c := byName[name]; c != nil {
+		return c
 	}
-	name = strings.TrimPrefix(name, "vport_")
-	for i := range all {
-		if name == strings.ToLower(all[i].Name) {
-			return &all[i]
-		}
-	}
-	name = strings.TrimSuffix(name, "counter")
 	for i := range all {
 		for _, a := range all[i].Also {
-			if name == a || strings.HasPrefix(name, a) && len(a) > 6 {
+			if strings.HasPrefix(name, a) {
 				return &all[i]
 			}
 		}
 	}
 	return nil
+}
+
+var byName = index()
+
+func index() map[string]*Counter {
+	m := map[string]*Counter{}
+	for i := range all {
+		m[strings.ToLower(all[i].Name)] = &all[i]
+	}
+	return m
+}
+
+// plain takes away what tools add to a name.
+func plain(name string) string {
+	name = strings.ToLower(name)
+	if i := strings.LastIndexAny(name, ". "); i >= 0 {
+		name = name[i+1:]
+	}
+	name = strings.TrimPrefix(name, "vport_")
+	for _, part := range []string{"_prio", "_lane"} {
+		if i := strings.Index(name, part); i >= 0 {
+			i += len(part)
+			name = name[:i] + "_" + strings.TrimLeft(name[i:], "_0123456789")
+		}
+	}
+	return name
 }

@@ -1,6 +1,9 @@
 package counter
 
-// all is grouped by place; names of a place are unique.
+import "math"
+
+// all is grouped by place; names of a place are unique. The number of a priority
+// or lane is left out of a name.
 var all = []Counter{
 	{"symbol_error", Link, Port, "minor link errors: symbols that could not be read on a lane", 20, abi, []string{"symbolerror"}},
 	{"link_error_recovery", Link, Port, "the link recovered from errors by training again", 2, abi, []string{"linkerrorrecovery"}},
@@ -12,7 +15,7 @@ var all = []Counter{
 	{"port_xmit_constraint_errors", Program, Port, "packets not sent for a partition key or version", 100, abi, nil},
 	{"port_xmit_discards", Loss, Port, "packets not sent because the port was down or congested", 1000, abi, []string{"portxmitdiscards"}},
 	{"local_link_integrity_errors", Link, Port, "local physical errors passed their threshold", 2, abi, []string{"locallinkintegrity", "local_link_integrity"}},
-	{"excessive_buffer_overrun_errors", Link, Port, "overruns of buffers passed their threshold: flow control failed", 2, abi, []string{"excessivebufferoverrun"}},
+	{"excessive_buffer_overrun_errors", Host, Port, "overruns of buffers passed their threshold: flow control failed", 2, abi, []string{"excessivebufferoverrun"}},
 	{"VL15_dropped", Host, Port, "management packets dropped for want of buffers", 1000, abi, []string{"vl15dropped"}},
 
 	{"out_of_sequence", Loss, Transport, "packets that came out of order: one before was lost", 1000, mlx5RoCE, nil},
@@ -33,7 +36,7 @@ var all = []Counter{
 	{"roce_slow_restart", Loss, Transport, "slow restarts of RoCE after loss", 1000, mlx5RoCE, nil},
 	{"roce_slow_restart_trans", Loss, Transport, "changes to slow restart of RoCE", 1000, mlx5RoCE, nil},
 	{"rx_icrc_encapsulated", Loss, Transport, "RoCE packets with a bad checksum", 20, abi, nil},
-	{"rx_prio_discards", Loss, Transport, "packets of a priority dropped for want of buffers", 10000, mlx5, []string{"rx_prio", "tx_prio"}},
+	{"rx_prio_discards", Loss, Transport, "packets of a priority dropped for want of buffers", 10000, mlx5, nil},
 	{"to_retransmits", Host, Transport, "packets sent again after a time-out", 100, bnxt, nil},
 	{"seq_err_naks_rcvd", Host, Transport, "the other side asked for lost packets again", 1000, bnxt, nil},
 	{"max_retry_exceeded", Host, Transport, "a transfer was given up after all retries", 2, bnxt, nil},
@@ -77,9 +80,11 @@ var all = []Counter{
 	{"tx_pause_ctrl_phy", Pause, Ethtool, "pause frames sent: this host does not keep up", 1e6, mlx5, nil},
 	{"tx_pause_storm_warning_events", Pause, Ethtool, "this host held the network for too long", 2, mlx5, []string{"tx_pause_storm"}},
 	{"rx_global_pause", Pause, Ethtool, "pause frames received", 1e6, mlx5, nil},
-	{"rx_prio_pause", Pause, Ethtool, "pause frames of a priority (PFC)", 1e6, mlx5, nil},
+	{"rx_prio_pause", Pause, Ethtool, "pause frames of a priority (PFC) received", 1e6, mlx5, nil},
+	{"tx_prio_pause", Pause, Ethtool, "pause frames of a priority (PFC) sent: this host does not keep up", 1e6, mlx5, nil},
 	{"rx_symbol_err_phy", Link, Ethtool, "symbols that could not be read", 20, mlx5, []string{"rx_symbol_err"}},
 	{"rx_crc_errors_phy", Link, Ethtool, "frames with a bad checksum on the wire", 20, mlx5, nil},
+	{"rx_err_lane_phy", Lane, Ethtool, "bits that were wrong before the line code corrected them: ordinary", math.Inf(1), mlx5, nil},
 	{"link_down_events_phy", Link, Ethtool, "falls of the link", 2, mlx5, nil},
 	{"rx_pcs_symbol_err_phy", Link, Ethtool, "symbol errors that the line code could not correct", 20, mlx5, []string{"rx_pcs_symbol_err"}},
 	{"rx_fec_uncorrectable", Link, Ethtool, "blocks that forward error correction could not mend", 20, mlx5, nil},

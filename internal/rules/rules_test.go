@@ -89,7 +89,7 @@ var reserved = []struct {
 	allowed      []string
 }{
 	{"log/slog", "libraries return errors and warnings; only commands log", []string{"cmd/"}},
-	{"net/http", "the model does not serve", []string{"cmd/", "web"}},
+	{"net/http", "the model does not serve", []string{"cmd/", "web", "fleet/hub"}},
 	{"os/exec", "only the command starts other programs", []string{"cmd/", "internal/fuzzall", "internal/netns", "internal/peers"}},
 	{"flag", "only commands have flags", []string{"cmd/", "internal/fuzzall", "internal/peers"}},
 	{"unsafe", "only memory shared with the kernel, other processes or assembly needs it", []string{"engine", "internal/reduce", "internal/shm"}},

@@ -48,7 +48,7 @@ export function cut(word) {
 }
 
 // clusterPicker chooses a preset with a number of nodes, this machine, or a file.
-export async function clusterPicker(api, state, { here = true, otherwise = 'dgx-h100:4' } = {}) {
+export async function clusterPicker(api, state, { here = true, otherwise = 'dgx-h100:4', count = true } = {}) {
   const all = await presetList(api);
   const word = state.params.has('c') ? state.get('c') : otherwise;
   const now = cut(word === 'this' ? '' : word);
@@ -70,6 +70,7 @@ export async function clusterPicker(api, state, { here = true, otherwise = 'dgx-
   const tell = (name) => { about.textContent = name === 'this' ? 'The server that you are talking to.' : names[name]?.summary || ''; };
   const set = () => {
     const name = list.value;
+    if (!count) nodes.value = String(cut(state.get('c', otherwise)).nodes || 1);
     nodes.disabled = name === 'this';
     tell(name);
     state.set({ c: name === 'this' ? 'this' : `${name}:${Math.max(1, Number(nodes.value) || 1)}` });
@@ -89,7 +90,7 @@ export async function clusterPicker(api, state, { here = true, otherwise = 'dgx-
     } catch (error) { put(said, failure(error)); }
   } });
   return h('fieldset', {}, h('legend', {}, 'Cluster'),
-    h('div', { class: 'row' }, field('Kind', list), narrow(field('Nodes', nodes))), about,
+    h('div', { class: 'row' }, field('Kind', list), count && narrow(field('Nodes', nodes))), about,
     h('details', {}, h('summary', {}, 'From a file'), field('Topology, cluster file or output of a tool', file, 'nvidia-smi topo -m, NCCL or lstopo XML, ibnetdiscover, topology.conf, YAML …')), said);
 }
 

@@ -1,0 +1,313 @@
+package hub
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"busbar/cluster"
+	"busbar/fleet"
+	"busbar/health"
+	"busbar/input/clusterfile"
+	"busbar/unit"
+)
+
+// Endpoint is one thing that can be asked over HTTP.
+type Endpoint struct {
+	Method, Path string
+	// Orders tells that the right to give orders is needed; else that to read is.
+	Orders bool
+	// Serve answers; by is who asks.
+	Serve func(w http.ResponseWriter, r *http.Request, by string)
+}
+
+// Endpoints are all that a hub answers.
+func (h *Hub) Endpoints() []Endpoint {
+	read := func(path string, serve func(http.ResponseWriter, *http.Request)) Endpoint {
+		return Endpoint{Method: http.MethodGet, Path: path, Serve: func(w http.ResponseWriter, r *http.Request, _ string) { serve(w, r) }}
+	}
+	return []Endpoint{
+		read("/api/fleet/nodes", h.getNodes),
+		read("/api/fleet/pairs", h.getPairs),
+		read("/api/fleet/link", h.getLink),
+		read("/api/fleet/findings", h.getFindings),
+		read("/api/fleet/collectives", func(w http.ResponseWriter, _ *http.Request) {
+			reply(w, map[string]any{"collectives": h.view.Collectives()})
+		}),
+		read("/api/fleet/cluster", h.getCluster),
+		read("/api/fleet/orders", func(w http.ResponseWriter, _ *http.Request) {
+			reply(w, map[string]any{"orders": h.view.Orders(h.cfg.Now())})
+		}),
+		read("/api/fleet/orders/{id}", h.getOrder),
+		{http.MethodPost, "/api/fleet/orders", true, h.postOrder},
+		{http.MethodDelete, "/api/fleet/orders/{id}", true, h.deleteOrder},
+		read("/metrics", func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+			_ = h.Metrics(r.Context(), w) // the client has gone
+		}),
+	}
+}
+
+func reply(w http.ResponseWriter, v any) { replyCode(w, http.StatusOK, v) }
+
+func replyCode(w http.ResponseWriter, code int, v any) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		refuse(w, http.StatusInternalServerError, err)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	_, _ = w.Write(append(data, '\n')) // the client has gone
+}
+
+func refuse(w http.ResponseWriter, code int, err error) {
+	replyCode(w, code, map[string]string{"error": err.Error()})
+}
+
+// NodesReply is what /api/fleet/nodes answers.
+type NodesReply struct {
+	Nodes []NodeState `json:"nodes"`
+	Leads bool        `json:"leads"` // this server carries out orders
+	Read  uint64      `json:"stream_read"`
+}
+
+func (h *Hub) getNodes(w http.ResponseWriter, r *http.Request) {
+	out := NodesReply{Nodes: h.Nodes(), Leads: h.Leads(), Read: h.view.Seq()}
+	if r.URL.Query().Get("brief") != "" {
+		for i := range out.Nodes {
+			out.Nodes[i] = out.Nodes[i].brief()
+		}
+	}
+	reply(w, out)
+}
+
+func (h *Hub) getPairs(w http.ResponseWriter, r *http.Request) {
+	f := Figure(r.URL.Query().Get("figure"))
+	switch f {
+	case "":
+		f = FigureRate
+	case FigureRate, FigureBoth, FigureLatency:
+	default:
+		refuse(w, http.StatusBadRequest, fmt.Errorf("figure %.40q: expected rate, both or latency", f))
+		return
+	}
+	names, err := namesOf(r.URL.Query().Get("nodes"))
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err)
+		return
+	}
+	reply(w, h.view.Heat(f, names))
+}
+
+// mostHeat bounds the nodes of a table that somebody asks for by names.
+const mostHeat = 2000
+
+// namesOf reads a hostlist; an empty one is nil.
+func namesOf(list string) ([]fleet.Name, error) {
+	if list == "" {
+		return nil, nil
+	}
+	if len(list) > 64<<10 {
+		return nil, errors.New("nodes: the list is too long")
+	}
+	hosts, err := cluster.ParseHosts(list)
+	if err != nil {
+		return nil, fmt.Errorf("nodes: %w", err)
+	}
+	if len(hosts) > mostHeat {
+		return nil, fmt.Errorf("nodes: %d; at most %d can be asked for by name", len(hosts), mostHeat)
+	}
+	names := make([]fleet.Name, len(hosts))
+	for i, s := range hosts {
+		if names[i], err = fleet.ParseName(s); err != nil {
+			return nil, err
+		}
+	}
+	return names, nil
+}
+
+// LinkSample is one time that a direction of a pair was measured.
+type LinkSample struct {
+	At      time.Time `json:"at"`
+	Sweep   string    `json:"sweep"`
+	Rate    unit.Rate `json:"rate_GBps,omitzero"`
+	Latency unit.Time `json:"latency_us,omitzero"`
+	Failed  bool      `json:"failed,omitempty"`
+}
+
+func (h *Hub) getLink(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	from, err1 := fleet.ParseName(q.Get("from"))
+	to, err2 := fleet.ParseName(q.Get("to"))
+	if err := errors.Join(err1, err2); err != nil || from == to {
+		refuse(w, http.StatusBadRequest, errors.Join(errors.New("from and to must name two nodes"), err))
+		return
+	}
+	out := struct {
+		From fleet.Name   `json:"from"`
+		To   fleet.Name   `json:"to"`
+		Out  []LinkSample `json:"there"`
+		Back []LinkSample `json:"back"`
+	}{from, to, h.link(from, to), h.link(to, from)}
+	reply(w, out)
+}
+
+// link is the history of one direction, the oldest first.
+func (h *Hub) link(from, to fleet.Name) []LinkSample {
+	out := []LinkSample{}
+	h.view.ask(func(s *health.History) {
+		for _, p := range s.Pair(string(from), string(to), "") {
+			out = append(out, LinkSample{p.Time.UTC(), p.Sweep, p.Rate, p.Latency, p.Failed})
+		}
+	})
+	return out
+}
+
+func (h *Hub) getFindings(w http.ResponseWriter, _ *http.Request) {
+	active := []fleet.Finding{}
+	for _, f := range h.view.Findings() {
+		if f.Cleared.IsZero() {
+			active = append(active, f)
+		}
+	}
+	past := h.view.Past()
+	reply(w, map[string]any{"findings": active, "past": append([]fleet.Finding{}, past...)})
+}
+
+func (h *Hub) getCluster(w http.ResponseWriter, r *http.Request) {
+	c := h.Cluster()
+	var b bytes.Buffer
+	var err error
+	kind := "application/json; charset=utf-8"
+	if r.URL.Query().Get("format") == "yaml" {
+		kind = "application/yaml; charset=utf-8"
+		err = clusterfile.Write(&b, c)
+	} else {
+		err = json.NewEncoder(&b).Encode(struct {
+			*cluster.Document
+			Summary cluster.Summary `json:"summary"`
+		}{c.Document(), c.Summary()})
+	}
+	if err != nil {
+		refuse(w, http.StatusInternalServerError, err)
+		return
+	}
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = w.Write(b.Bytes()) // the client has gone
+}
+
+// OrderReply is an order with what its sweep says about its nodes.
+type OrderReply struct {
+	OrderState
+	Verdict *Verdict `json:"verdict,omitempty"`
+}
+
+// mostWait is how long a request may wait for an order to end.
+const mostWait = time.Minute
+
+func (h *Hub) getOrder(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("id")
+	if text := r.URL.Query().Get("wait"); text != "" {
+		s, err := strconv.ParseFloat(text, 64)
+		if err != nil || !(s >= 0 && s <= mostWait.Seconds()) {
+			refuse(w, http.StatusBadRequest, fmt.Errorf("wait %.20q: expected seconds from 0 to %g", text, mostWait.Seconds()))
+			return
+		}
+		ctx, cancel := context.WithTimeout(r.Context(), time.Duration(s*float64(time.Second)))
+		defer cancel()
+		_ = h.until(ctx, func() bool { return h.over(id) }) // what is, is told
+	}
+	s, ok := h.view.Order(id, h.cfg.Now())
+	if !ok {
+		refuse(w, http.StatusNotFound, ErrUnknown)
+		return
+	}
+	out := OrderReply{OrderState: s}
+	if s.Sweep > 0 {
+		out.Verdict, _ = h.Verdict(id) // forgotten in this moment
+	}
+	reply(w, out)
+}
+
+func (h *Hub) postOrder(w http.ResponseWriter, r *http.Request, by string) {
+	var o fleet.Order
+	data, err := io.ReadAll(r.Body)
+	if err == nil {
+		d := json.NewDecoder(bytes.NewReader(data))
+		d.DisallowUnknownFields()
+		if err = d.Decode(&o); err == nil && d.More() {
+			err = errors.New("something follows the order")
+		}
+	}
+	if err != nil {
+		var big *http.MaxBytesError
+		if errors.As(err, &big) {
+			refuse(w, http.StatusRequestEntityTooLarge, err)
+			return
+		}
+		refuse(w, http.StatusBadRequest, fmt.Errorf("the order: %s", strings.TrimPrefix(err.Error(), "json: ")))
+		return
+	}
+	o.By = by
+	Fill(&o)
+	ctx, cancel := context.WithTimeout(r.Context(), 20*time.Second)
+	defer cancel()
+	s, err := h.Give(ctx, o)
+	var refused RefusedError
+	switch {
+	case errors.As(err, &refused):
+		refuse(w, http.StatusBadRequest, err)
+	case err != nil:
+		refuse(w, http.StatusServiceUnavailable, err)
+	default:
+		replyCode(w, http.StatusCreated, OrderReply{OrderState: s})
+	}
+}
+
+func (h *Hub) deleteOrder(w http.ResponseWriter, r *http.Request, by string) {
+	ctx, cancel := context.WithTimeout(r.Context(), 20*time.Second)
+	defer cancel()
+	s, err := h.Cancel(ctx, r.PathValue("id"), by)
+	switch {
+	case errors.Is(err, ErrUnknown):
+		refuse(w, http.StatusNotFound, err)
+	case errors.Is(err, ErrOver):
+		refuse(w, http.StatusConflict, err)
+	case err != nil:
+		refuse(w, http.StatusServiceUnavailable, err)
+	default:
+		reply(w, OrderReply{OrderState: s})
+	}
+}
+
+// Fill gives an order the usual figures where it has none.
+func Fill(o *fleet.Order) {
+	w := &o.What
+	if w.Measure == "" {
+		w.Measure = fleet.MeasurePairs
+	}
+	switch {
+	case w.Measure == fleet.MeasurePairs:
+		if w.Small == 0 {
+			w.Small = 8
+		}
+		if w.Large == 0 {
+			w.Large = 4 * unit.MiB
+		}
+	case len(w.Sizes) == 0:
+		w.Sizes = []unit.Bytes{unit.MiB, 16 * unit.MiB}
+	}
+	if w.Iters == 0 {
+		w.Iters, w.Warm = 10, max(w.Warm, 2)
+	}
+}

@@ -1,0 +1,34 @@
+package hub
+
+import (
+	"context"
+	"time"
+
+	"busbar/fleet"
+)
+
+// Entry is one piece of the stream.
+type Entry struct {
+	Seq    uint64    // of the stream
+	Stored time.Time // when the store took it
+	// Speaker is whose credentials said it, empty for a server.
+	Speaker fleet.Name
+	News    *fleet.News
+}
+
+// Bus is what a hub needs of the transport.
+type Bus interface {
+	// Say appends the server's news and returns when it is kept. It gives it its number.
+	Say(ctx context.Context, n *fleet.News) error
+	// Last is the number of the newest entry.
+	Last(ctx context.Context) (uint64, error)
+	// Follow calls each with every entry above a number, in order, until the context ends.
+	Follow(ctx context.Context, above uint64, each func(Entry)) error
+	// Ask asks a node to do a part or to stop one.
+	Ask(ctx context.Context, node fleet.Name, p *fleet.Part) (*fleet.Answer, error)
+	// Passing calls back with what nodes say in passing, until the context ends.
+	Passing(ctx context.Context, beat func(*fleet.Beat), doing func(*fleet.Doing)) error
+	// Lead runs a function whenever this hub leads those of the bus, with a context that ends
+	// when it no longer does, until the context ends.
+	Lead(ctx context.Context, run func(context.Context)) error
+}

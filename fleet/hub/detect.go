@@ -1,0 +1,135 @@
+package hub
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"busbar/fleet"
+	"busbar/health"
+	"busbar/pairs"
+)
+
+// lookNow asks for a look at the statistics.
+func (h *Hub) lookNow() {
+	select {
+	case h.look <- struct{}{}:
+	default:
+	}
+}
+
+// watch asks the statistics after each sweep and now and then, and says what is new.
+func (h *Hub) watch(ctx context.Context) {
+	tick := time.NewTicker(h.cfg.Look)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.look:
+		case <-tick.C:
+		}
+		if h.detect(ctx) != nil {
+			return
+		}
+	}
+}
+
+// detect says what was found and what is over. Both are said once: what has been said is in
+// the stream.
+func (h *Hub) detect(ctx context.Context) error {
+	now := h.cfg.Now()
+	var found []health.Finding
+	began := time.Now()
+	h.view.ask(func(s *health.History) { found = s.Findings(now) })
+	h.counts.looked(time.Since(began))
+	there := map[string]bool{}
+	for _, f := range found[:min(len(found), maxFindings/2)] {
+		there[f.ID] = true
+		old, known := h.view.Finding(f.ID)
+		holds := known && old.Cleared.IsZero()
+		if holds && old.Severity == f.Severity && old.Clearing == f.Clearing && drains(old.Finding) == drains(f) {
+			continue
+		}
+		bound(&f)
+		// Only what got worse is told again.
+		news := &fleet.Finding{Finding: f, Told: holds && old.Told && severity(f.Severity) <= severity(old.Severity)}
+		same := func() bool {
+			got, ok := h.view.Finding(f.ID)
+			return ok && got.Severity == f.Severity && got.Clearing == f.Clearing
+		}
+		if err := h.sayFinding(ctx, news, same); err != nil {
+			return err
+		}
+	}
+	for _, f := range h.view.Findings() {
+		if there[f.ID] || !f.Cleared.IsZero() {
+			continue
+		}
+		over := f
+		over.Cleared, over.Told = now.UTC(), false
+		if err := h.sayFinding(ctx, &over, func() bool { old, ok := h.view.Finding(f.ID); return !ok || !old.Cleared.IsZero() }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bound keeps a finding to what fits in a message.
+func bound(f *health.Finding) {
+	f.Nodes = f.Nodes[:min(len(f.Nodes), 1000)]
+	f.Evidence = f.Evidence[:min(len(f.Evidence), 32)]
+}
+
+func (h *Hub) sayFinding(ctx context.Context, f *fleet.Finding, there func() bool) error {
+	return h.say(ctx, &fleet.News{Kind: fleet.KindFinding, Finding: f}, there)
+}
+
+// Finding is one of those that the view has.
+func (v *View) Finding(id string) (fleet.Finding, bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	f := v.findings[id]
+	if f == nil {
+		return fleet.Finding{}, false
+	}
+	return *f, true
+}
+
+// Findings lists what is wrong, the worst and then the newest first, and what is over and not told.
+func (v *View) Findings() []fleet.Finding {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	out := make([]fleet.Finding, 0, len(v.findings))
+	for _, id := range slices.Sorted(maps.Keys(v.findings)) {
+		out = append(out, *v.findings[id])
+	}
+	slices.SortStableFunc(out, func(a, b fleet.Finding) int {
+		if d := severity(b.Severity) - severity(a.Severity); d != 0 {
+			return d
+		}
+		return b.Since.Compare(a.Since)
+	})
+	return out
+}
+
+// Past lists findings that are over, the newest last.
+func (v *View) Past() []fleet.Finding {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return slices.Clone(v.past)
+}
+
+func severity(s pairs.Severity) int {
+	switch s {
+	case pairs.Error:
+		return 2
+	case pairs.Warn:
+		return 1
+	}
+	return 0
+}
+
+// drains tells whether a finding is a reason to keep jobs off a node.
+func drains(f health.Finding) bool { return len(health.Drain([]health.Finding{f})) > 0 }

@@ -1,0 +1,311 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"busbar/fleet"
+	"busbar/unit"
+)
+
+// memory is a bus within this process. It outlives hubs, as a store does.
+type memory struct {
+	mu      sync.Mutex
+	entries []Entry
+	seqs    map[fleet.Name]uint64
+	grown   chan struct{}
+	nodes   map[fleet.Name]*fakeNode
+	beat    map[int]func(*fleet.Beat)
+	next    int
+	lead    chan struct{} // holds one token
+	said    atomic.Int64
+}
+
+func newMemory() *memory {
+	m := &memory{seqs: map[fleet.Name]uint64{}, grown: make(chan struct{}), nodes: map[fleet.Name]*fakeNode{}, beat: map[int]func(*fleet.Beat){}, lead: make(chan struct{}, 1)}
+	m.lead <- struct{}{}
+	return m
+}
+
+func (m *memory) keep(n *fleet.News) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.seqs[n.Node]++
+	n.Seq = m.seqs[n.Node]
+	data, err := fleet.Encode(n)
+	if err != nil {
+		panic(err)
+	}
+	back, err := fleet.Decode[fleet.News](data)
+	if err != nil {
+		panic(fmt.Sprintf("%v\n%s", err, data))
+	}
+	m.entries = append(m.entries, Entry{Seq: uint64(len(m.entries) + 1), Stored: n.At, Speaker: n.Node, News: back})
+	close(m.grown)
+	m.grown = make(chan struct{})
+}
+
+func (m *memory) Say(ctx context.Context, n *fleet.News) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	m.said.Add(1)
+	m.keep(n)
+	return nil
+}
+
+func (m *memory) Last(context.Context) (uint64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return uint64(len(m.entries)), nil
+}
+
+func (m *memory) Follow(ctx context.Context, above uint64, each func(Entry)) error {
+	for {
+		m.mu.Lock()
+		list, grown := m.entries[above:], m.grown
+		m.mu.Unlock()
+		for _, e := range list {
+			if ctx.Err() != nil {
+				return nil
+			}
+			each(e)
+			above++
+		}
+		select {
+		case <-grown:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (m *memory) Ask(ctx context.Context, node fleet.Name, p *fleet.Part) (*fleet.Answer, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	m.mu.Lock()
+	n := m.nodes[node]
+	m.mu.Unlock()
+	if n == nil || n.dead.Load() {
+		return nil, errors.New("the node is not connected")
+	}
+	a := n.ask(m, p)
+	return &a, nil
+}
+
+func (m *memory) Passing(ctx context.Context, beat func(*fleet.Beat), _ func(*fleet.Doing)) error {
+	m.mu.Lock()
+	m.next++
+	id := m.next
+	m.beat[id] = beat
+	m.mu.Unlock()
+	<-ctx.Done()
+	m.mu.Lock()
+	delete(m.beat, id)
+	m.mu.Unlock()
+	return nil
+}
+
+func (m *memory) Lead(ctx context.Context, run func(context.Context)) error {
+	select {
+	case <-m.lead:
+		run(ctx)
+		<-ctx.Done()
+		m.lead <- struct{}{}
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// pulse lets all nodes that live beat.
+func (m *memory) pulse() {
+	m.mu.Lock()
+	var hear []func(*fleet.Beat)
+	for _, f := range m.beat {
+		hear = append(hear, f)
+	}
+	var live []*fakeNode
+	for _, n := range m.nodes {
+		if !n.dead.Load() {
+			live = append(live, n)
+		}
+	}
+	m.mu.Unlock()
+	for _, n := range live {
+		for _, f := range hear {
+			f(&fleet.Beat{Node: n.name, At: time.Now(), Doing: n.doing()})
+		}
+	}
+}
+
+// fakeNode does parts in no time, or in the ways that tests want.
+type fakeNode struct {
+	name   fleet.Name
+	dead   atomic.Bool
+	refuse atomic.Bool
+	busy   atomic.Int64 // how often it says that it is
+	slow   atomic.Int64 // percent of the usual rate; 0 is all
+	hang   atomic.Bool  // begins and never ends
+	lie    func(*fleet.Measured)
+	took   time.Duration
+
+	mu    sync.Mutex
+	part  string
+	stops int
+	done  int
+	over  int // begun while another part ran
+}
+
+func (n *fakeNode) doing() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.part
+}
+
+func (n *fakeNode) count() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.done
+}
+
+func (n *fakeNode) ask(m *memory, p *fleet.Part) fleet.Answer {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case p.Stop:
+		if n.part == p.ID {
+			n.part = ""
+			n.stops++
+		}
+		return fleet.Answer{}
+	case n.refuse.Load():
+		return fleet.Answer{Why: "measuring is not allowed here"}
+	case n.busy.Add(-1) >= 0:
+		return fleet.Answer{Busy: true, Why: "a job is running"}
+	case n.part != "":
+		n.over++
+		return fleet.Answer{Busy: true, Why: "another part"}
+	}
+	n.part = p.ID
+	if !n.hang.Load() {
+		go n.work(m, p)
+	}
+	return fleet.Answer{Begins: true}
+}
+
+// work says what rank 0 measured; the others just end.
+func (n *fakeNode) work(m *memory, p *fleet.Part) {
+	time.Sleep(n.took)
+	n.mu.Lock()
+	mine := n.part == p.ID
+	n.part = ""
+	n.done++
+	n.mu.Unlock()
+	if p.Rank != 0 || !mine || n.dead.Load() {
+		return
+	}
+	out := &fleet.Measured{Order: p.Order, Part: p.ID, Sweep: p.Sweep, Round: p.Round, Took: time.Millisecond}
+	rate := 10e9
+	for _, r := range p.Ranks {
+		m.mu.Lock()
+		other := m.nodes[r]
+		m.mu.Unlock()
+		if s := other.slow.Load(); s > 0 {
+			rate *= float64(s) / 100
+		}
+		if other.dead.Load() || other.hang.Load() {
+			out.Failed, out.Peer = "the peer does not come", r
+		}
+	}
+	if out.Failed == "" {
+		a, b := p.Ranks[0], p.Ranks[1]
+		out.Pairs = []fleet.PairSample{{From: a, To: b, Rate: unit.Rate(rate), Latency: 10 * unit.Microsecond}, {From: b, To: a, Rate: unit.Rate(rate), Latency: 10 * unit.Microsecond}}
+	}
+	if n.lie != nil {
+		n.lie(out)
+	}
+	m.keep(&fleet.News{At: time.Now().UTC(), Node: n.name, Kind: fleet.KindMeasured, Measured: out})
+}
+
+// join adds nodes n0, n1, … to the bus.
+func (m *memory) join(count int) (list []*fakeNode) {
+	for i := range count {
+		n := &fakeNode{name: fleet.Name(fmt.Sprintf("n%d", i))}
+		m.mu.Lock()
+		m.nodes[n.name] = n
+		m.mu.Unlock()
+		m.keep(&fleet.News{At: time.Now().UTC(), Node: n.name, Kind: fleet.KindJoined, Joined: &fleet.Joined{Version: "test", Meet: fmt.Sprintf("10.0.0.%d:7000", i)}})
+		list = append(list, n)
+	}
+	return list
+}
+
+// start runs a hub on the bus and beats for its nodes; stop ends it and waits.
+func start(t *testing.T, m *memory, change func(*Config)) (h *Hub, stop func()) {
+	t.Helper()
+	cfg := Config{Bus: m, Silence: 2 * time.Second, Slack: 100 * time.Millisecond, Look: 50 * time.Millisecond, Again: []time.Duration{20 * time.Millisecond, 50 * time.Millisecond}, Warn: func(err error) { t.Log("warning:", err) }}
+	if change != nil {
+		change(&cfg)
+	}
+	h = New(cfg)
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := h.Run(ctx); err != nil {
+			t.Error("the hub:", err)
+		}
+	})
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			m.pulse()
+			time.Sleep(20 * time.Millisecond)
+		}
+	})
+	var once sync.Once
+	stop = func() { once.Do(func() { cancel(); wg.Wait() }) }
+	t.Cleanup(stop)
+	<-h.Ready()
+	wait(t, "all nodes are up", func() bool {
+		for _, n := range h.Nodes() {
+			m.mu.Lock()
+			f := m.nodes[n.Name]
+			m.mu.Unlock()
+			if f != nil && !f.dead.Load() && n.State != Up {
+				return false
+			}
+		}
+		return true
+	})
+	return h, stop
+}
+
+// wait waits for something that must come true.
+func wait(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(15 * time.Second); !is(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("in vain: %s", what)
+		}
+	}
+}
+
+// pairOrder is an order over all pairs.
+func pairOrder() fleet.Order {
+	o := fleet.Order{By: "test", Caps: fleet.Caps{Time: time.Second}}
+	Fill(&o)
+	return o
+}
+
+// ended waits for an order to be over.
+func finish(t *testing.T, h *Hub, id string) OrderState {
+	t.Helper()
+	wait(t, "the order ends", func() bool { return h.over(id) })
+	s, _ := h.View().Order(id, time.Now())
+	return s
+}

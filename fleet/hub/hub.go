@@ -1,0 +1,265 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"busbar/fleet"
+)
+
+// Config is what a hub is made of.
+type Config struct {
+	Bus Bus
+	// Silence is after how long without a beat a node is asked nothing; 0 is 15 s.
+	Silence time.Duration
+	// Look is how often the statistics are asked, besides after each sweep; 0 is 15 s.
+	Look time.Duration
+	// Again is when nodes that were busy are asked again, one pass after the other, at the end of a
+	// sweep; nil is after 1, 5 and 15 s.
+	Again []time.Duration
+	// Slack is how long a part is waited for beyond its own bound; 0 is 5 s.
+	Slack time.Duration
+	// Webhooks are told of findings, signed with Secret where it is not empty.
+	Webhooks []string
+	Secret   []byte
+	// Traces is where OpenTelemetry's collector listens (OTLP over HTTP), empty for none.
+	Traces string
+	// Publish tells pages what happens; nil for nobody.
+	Publish func(kind string, v any)
+	// Warn is told what a person should know and nothing else says; nil for nobody.
+	Warn func(error)
+	// Now is the clock; nil is the machine's.
+	Now func() time.Time
+}
+
+// Hub is a server of a fleet.
+type Hub struct {
+	cfg    Config
+	view   *View
+	live   *live
+	leases *leases
+	tracer *tracer
+	hooks  *hooks
+	model  model
+
+	began   time.Time
+	ready   chan struct{} // closed when the stream's past is in the view
+	leading atomic.Bool
+	counts  counts
+
+	mu      sync.Mutex // guards following
+	changed chan struct{}
+	parts   map[string]chan outcome
+	running map[string]*running
+	look    chan struct{} // asks for a look at the statistics
+}
+
+// outcome is what a node said about a part.
+type outcome struct {
+	by fleet.Name
+	m  *fleet.Measured
+}
+
+// New makes a hub; it does nothing until it runs.
+func New(cfg Config) *Hub {
+	if cfg.Silence == 0 {
+		cfg.Silence = 15 * time.Second
+	}
+	if cfg.Slack == 0 {
+		cfg.Slack = 5 * time.Second
+	}
+	if cfg.Look == 0 {
+		cfg.Look = 15 * time.Second
+	}
+	if cfg.Again == nil {
+		cfg.Again = []time.Duration{time.Second, 5 * time.Second, 15 * time.Second}
+	}
+	if cfg.Publish == nil {
+		cfg.Publish = func(string, any) {}
+	}
+	if cfg.Warn == nil {
+		cfg.Warn = func(error) {}
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	return &Hub{
+		cfg: cfg, view: NewView(), live: newLive(), leases: newLeases(), tracer: newTracer(cfg.Traces, cfg.Warn),
+		hooks: newHooks(cfg.Webhooks, cfg.Secret), ready: make(chan struct{}), changed: make(chan struct{}),
+		parts: map[string]chan outcome{}, running: map[string]*running{}, look: make(chan struct{}, 1), began: cfg.Now(),
+	}
+}
+
+// View is what the hub knows.
+func (h *Hub) View() *View { return h.view }
+
+// Ready is closed when the stream's past is in the view.
+func (h *Hub) Ready() <-chan struct{} { return h.ready }
+
+// Leads tells whether this hub carries out orders.
+func (h *Hub) Leads() bool { return h.leading.Load() }
+
+// Run serves until the context ends.
+func (h *Hub) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel(nil)
+	start := func(what string, f func(context.Context) error) {
+		wg.Go(func() {
+			if err := f(ctx); err != nil && ctx.Err() == nil {
+				cancel(fmt.Errorf("%s: %w", what, err))
+			}
+		})
+	}
+	last, err := h.cfg.Bus.Last(ctx)
+	if err != nil {
+		return fmt.Errorf("the stream: %w", err)
+	}
+	start("following the stream", func(ctx context.Context) error { return h.cfg.Bus.Follow(ctx, h.view.Seq(), h.take) })
+	start("beats", func(ctx context.Context) error { return h.cfg.Bus.Passing(ctx, h.beat, h.doing) })
+	start("traces", h.tracer.run)
+	start("pages", h.tell)
+	if err := h.until(ctx, func() bool { return h.view.Seq() >= last }); err != nil {
+		return context.Cause(ctx)
+	}
+	close(h.ready)
+	start("the lease of the one that leads", func(ctx context.Context) error { return h.cfg.Bus.Lead(ctx, h.lead) })
+	<-ctx.Done()
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// take folds an entry and wakes who waits for it.
+func (h *Hub) take(e Entry) {
+	taken := h.view.Apply(e)
+	h.mu.Lock()
+	close(h.changed)
+	h.changed = make(chan struct{})
+	switch n := e.News; {
+	case n == nil || n.Node != e.Speaker:
+	case n.Kind == fleet.KindMeasured && n.Measured != nil:
+		if c := h.parts[n.Measured.Part]; c != nil {
+			m := n.Measured
+			if !taken {
+				m = &fleet.Measured{Failed: "what it says cannot be"}
+			}
+			select {
+			case c <- outcome{n.Node, m}:
+			default: // it says more than it can have to say
+			}
+		}
+	case taken && n.Kind == fleet.KindOrder && n.Order.Final():
+		if r := h.running[n.Order.ID]; r != nil {
+			r.cancel(errOver)
+		}
+	}
+	h.mu.Unlock()
+	if taken {
+		h.publish(e.News)
+	}
+}
+
+// until waits for something that entries of the stream make true.
+func (h *Hub) until(ctx context.Context, true func() bool) error {
+	for {
+		h.mu.Lock()
+		changed := h.changed
+		h.mu.Unlock()
+		if true() {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// beat takes a beat; the statistics hear of it as well.
+func (h *Hub) beat(b *fleet.Beat) {
+	now := h.cfg.Now()
+	if h.live.beat(b, now) {
+		h.view.history(addBeat(b.Node, now))
+	}
+}
+
+func (h *Hub) doing(d *fleet.Doing) {
+	if h.live.progress(d) {
+		h.cfg.Publish("doing", d)
+	}
+}
+
+// publish tells pages of news as it comes, but not of the past.
+func (h *Hub) publish(n *fleet.News) {
+	select {
+	case <-h.ready:
+	default:
+		return
+	}
+	switch n.Kind {
+	case fleet.KindMeasured:
+		small := *n.Measured
+		h.cfg.Publish("measured", map[string]any{"node": n.Node, "at": n.At, "measured": small})
+	case fleet.KindOrder:
+		if o, ok := h.view.Order(n.Order.ID, h.cfg.Now()); ok {
+			h.cfg.Publish("order", o)
+		}
+	case fleet.KindFinding:
+		h.cfg.Publish("finding", n.Finding)
+	case fleet.KindJoined, fleet.KindLeft, fleet.KindLink:
+		if s, ok := h.Node(n.Node); ok {
+			h.cfg.Publish("node", s)
+		}
+	}
+}
+
+// tell sends the beats of a second at once: a page draws no faster.
+func (h *Hub) tell(ctx context.Context) error {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		var list []NodeState
+		for _, b := range h.live.news() {
+			if s, ok := h.Node(b.Node); ok {
+				list = append(list, s.brief())
+			}
+		}
+		if len(list) > 0 {
+			h.cfg.Publish("beats", list)
+		}
+	}
+}
+
+// say appends the server's news, again and again until it is kept, and waits until the view has it.
+func (h *Hub) say(ctx context.Context, n *fleet.News, there func() bool) error {
+	n.At = h.cfg.Now().UTC()
+	wait := 100 * time.Millisecond
+	for {
+		err := h.cfg.Bus.Say(ctx, n)
+		if err == nil {
+			return h.until(ctx, there)
+		}
+		h.counts.unsaid.Add(1)
+		h.cfg.Warn(fmt.Errorf("news of an %s was not kept and is said again: %w", n.Kind, err))
+		select {
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), err)
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, 5*time.Second)
+	}
+}

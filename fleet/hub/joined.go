@@ -1,0 +1,120 @@
+package hub
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"busbar/cluster"
+	"busbar/fleet"
+	"busbar/hardware"
+	"busbar/health"
+	"busbar/input/clusterfile"
+)
+
+// model is the fleet as one cluster, made again when a node's map changed.
+type model struct {
+	mu      sync.Mutex // guards following
+	changes uint64
+	of      *cluster.Cluster
+}
+
+// Cluster is the fleet as one cluster: the maps of all nodes that have not left, joined and completed.
+// It must not be changed.
+func (h *Hub) Cluster() *cluster.Cluster {
+	h.model.mu.Lock()
+	defer h.model.mu.Unlock()
+	v := h.view
+	v.mu.RLock()
+	changes := v.changes
+	maps := v.allMaps()
+	v.mu.RUnlock()
+	if h.model.of == nil || changes != h.model.changes {
+		h.model.of, h.model.changes = join(maps), changes
+	}
+	return h.model.of
+}
+
+// nodeMap is what a node said that it has.
+type nodeMap struct {
+	name fleet.Name
+	text json.RawMessage
+}
+
+// allMaps are those of nodes that have not left. The caller holds mu.
+func (v *View) allMaps() (list []nodeMap) {
+	for _, n := range slices.SortedFunc(maps.Keys(v.nodes), byNumber) {
+		if s := v.nodes[n]; s.joined != nil && !s.left {
+			list = append(list, nodeMap{n, s.mapped})
+		}
+	}
+	return list
+}
+
+// join makes one cluster of many maps. Nodes whose maps read alike share one reading.
+func join(list []nodeMap) *cluster.Cluster {
+	c := &cluster.Cluster{Name: "fleet"}
+	var frags []*cluster.Fragment
+	var warnings []cluster.Warning
+	for _, m := range list {
+		f, err := readMap(m)
+		if err != nil {
+			warnings = append(warnings, cluster.Warning{Source: string(m.name), Text: "its map cannot be read: " + err.Error()})
+			f = &cluster.Fragment{Format: "agent", Source: string(m.name)}
+			f.Hosts = []cluster.Host{{Name: string(m.name), Type: -1}}
+		}
+		frags = append(frags, f)
+	}
+	if len(frags) > 0 {
+		c = cluster.Join(frags...)
+		hardware.Complete(c)
+		c.Name = "fleet"
+	}
+	c.Warnings = append(c.Warnings, warnings...)
+	return c
+}
+
+// readMap reads one node's map. Whatever host it names, it is the node's own: a node speaks for
+// itself alone.
+func readMap(m nodeMap) (*cluster.Fragment, error) {
+	if len(m.text) == 0 {
+		return nil, fmt.Errorf("it said none")
+	}
+	f, err := clusterfile.Read(string(m.name), bytes.NewReader(m.text))
+	if err != nil {
+		return nil, err
+	}
+	if len(f.Hosts) != 1 {
+		return nil, fmt.Errorf("it describes %d hosts; one is expected", len(f.Hosts))
+	}
+	f.Hosts[0].Name = string(m.name)
+	f.Source = string(m.name)
+	f.Sources, f.Benches, f.Calibration = nil, nil, nil
+	f.Network = cluster.Network{}
+	return f, nil
+}
+
+// place says whose peers a node is among: nodes with the same GPUs and NICs are built alike. A map
+// of one node knows no leaves.
+func place(m nodeMap) health.Place {
+	f, err := readMap(m)
+	if err != nil || len(f.Types) != 1 {
+		return health.Place{}
+	}
+	t := f.Types[0]
+	count := map[string]int{}
+	for _, d := range t.Devices {
+		switch d.Kind {
+		case cluster.GPU, cluster.NIC:
+			count[fmt.Sprintf("%v %.60s", d.Kind, d.Model.Value)]++
+		}
+	}
+	var text bytes.Buffer
+	for _, k := range slices.Sorted(maps.Keys(count)) {
+		fmt.Fprintf(&text, "%d×%s ", count[k], k)
+	}
+	return health.Place{Type: cut(text.String())}
+}

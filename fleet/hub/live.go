@@ -1,0 +1,78 @@
+package hub
+
+import (
+	"sync"
+	"time"
+
+	"busbar/fleet"
+)
+
+// live is what nodes said in passing.
+type live struct {
+	mu    sync.Mutex // guards following
+	beats map[fleet.Name]lastBeat
+	doing map[fleet.Name]fleet.Doing
+	fresh map[fleet.Name]bool // beats that no page was told of
+	count uint64
+}
+
+// lastBeat is a beat and when it came, by our own clock: a node's may be wrong.
+type lastBeat struct {
+	fleet.Beat
+	came time.Time
+}
+
+func newLive() *live {
+	return &live{beats: map[fleet.Name]lastBeat{}, doing: map[fleet.Name]fleet.Doing{}, fresh: map[fleet.Name]bool{}}
+}
+
+// beat keeps a beat; false where there are too many nodes.
+func (l *live) beat(b *fleet.Beat, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, known := l.beats[b.Node]; !known && len(l.beats) >= fleet.MaxNodes {
+		return false
+	}
+	kept := *b
+	kept.Doing = cut(b.Doing)
+	l.beats[b.Node] = lastBeat{kept, now}
+	l.fresh[b.Node] = true
+	l.count++
+	if kept.Doing == "" {
+		delete(l.doing, b.Node)
+	}
+	return true
+}
+
+// progress keeps how far a part is, of nodes that beat.
+func (l *live) progress(d *fleet.Doing) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, known := l.beats[d.Node]; !known {
+		return false
+	}
+	kept := *d
+	kept.Order, kept.Part, kept.Text = cut(d.Order), cut(d.Part), cut(d.Text)
+	l.doing[d.Node] = kept
+	return true
+}
+
+// of is the last beat of a node.
+func (l *live) of(n fleet.Name) (b lastBeat, d fleet.Doing, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b, ok = l.beats[n]
+	return b, l.doing[n], ok
+}
+
+// news are the nodes that beat since the last call.
+func (l *live) news() []lastBeat {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := make([]lastBeat, 0, len(l.fresh))
+	for n := range l.fresh {
+		out = append(out, l.beats[n])
+	}
+	clear(l.fresh)
+	return out
+}

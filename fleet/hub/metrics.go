@@ -1,0 +1,199 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"busbar/fleet"
+)
+
+// perPair is the number of nodes up to which every pair has a figure of its own: their number
+// grows with the square.
+const perPair = 16
+
+// page writes metrics in Prometheus' text format, version 0.0.4.
+type page struct {
+	w   io.Writer
+	err error
+}
+
+// head begins a metric.
+func (p *page) head(name, kind, help string) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+	}
+}
+
+// line is one figure; labels come as names and values in turn.
+func (p *page) line(name string, v float64, labels ...string) {
+	if p.err != nil {
+		return
+	}
+	var text strings.Builder
+	for i := 0; i+1 < len(labels); i += 2 {
+		if i > 0 {
+			text.WriteByte(',')
+		}
+		fmt.Fprintf(&text, "%s=\"%s\"", labels[i], escape.Replace(labels[i+1]))
+	}
+	if text.Len() > 0 {
+		name += "{" + text.String() + "}"
+	}
+	_, p.err = fmt.Fprintf(p.w, "%s %s\n", name, strconv.FormatFloat(v, 'g', -1, 64))
+}
+
+var escape = strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
+
+func (p *page) one(name, kind, help string, v float64) {
+	p.head(name, kind, help)
+	p.line(name, v)
+}
+
+// Metrics writes what Prometheus asks for.
+func (h *Hub) Metrics(ctx context.Context, w io.Writer) error {
+	p := &page{w: w}
+	h.nodeMetrics(p)
+	h.orderMetrics(p)
+	h.findingMetrics(p)
+	h.busMetrics(ctx, p)
+	ownMetrics(p)
+	return p.err
+}
+
+func (h *Hub) nodeMetrics(p *page) {
+	nodes := h.Nodes()
+	count := map[NodeStatus]int{Up: 0, Silent: 0, Left: 0, Expected: 0}
+	for _, n := range nodes {
+		count[n.State]++
+	}
+	p.head("busbar_nodes", "gauge", "Nodes by state.")
+	for _, s := range slices.Sorted(maps.Keys(count)) {
+		p.line("busbar_nodes", float64(count[s]), "state", string(s))
+	}
+	each := func(name, help string, of func(NodeState) (float64, bool)) {
+		p.head(name, "gauge", help)
+		for _, n := range nodes {
+			if v, ok := of(n); ok {
+				p.line(name, v, "node", string(n.Name))
+			}
+		}
+	}
+	flag := func(b bool) float64 {
+		if b {
+			return 1
+		}
+		return 0
+	}
+	each("busbar_node_up", "Whether a node beats.", func(n NodeState) (float64, bool) { return flag(n.State == Up), n.State != Left })
+	each("busbar_node_beat_age_seconds", "How long ago a node's last beat came.", func(n NodeState) (float64, bool) { return n.AgeS, n.AgeS >= 0 && n.State != Left })
+	each("busbar_node_bad", "Whether there is a reason to keep jobs off a node.", func(n NodeState) (float64, bool) { return flag(n.Bad), n.State != Left })
+	each("busbar_node_load", "The processors' one-minute load.", func(n NodeState) (float64, bool) { return n.Load, n.State == Up })
+	each("busbar_node_waiting_news", "News of a node that the store has not acknowledged.", func(n NodeState) (float64, bool) { return float64(n.Waiting), n.State == Up })
+	rates := h.view.nodeRates()
+	p.head("busbar_node_pair_rate_bytes_per_second", "gauge", "Rates of the pairs that a node is in, as last measured.")
+	for _, n := range nodes {
+		if r, ok := rates[n.Name]; ok && n.State != Left {
+			p.line("busbar_node_pair_rate_bytes_per_second", r[0], "node", string(n.Name), "stat", "min")
+			p.line("busbar_node_pair_rate_bytes_per_second", r[1], "node", string(n.Name), "stat", "median")
+		}
+	}
+	if count[Up]+count[Silent]+count[Expected] > perPair {
+		return
+	}
+	p.head("busbar_pair_rate_bytes_per_second", "gauge", "Rate of a direction of a pair, as last measured; in small fleets only.")
+	heat := h.view.Heat(FigureRate, nil)
+	for i, row := range heat.Values {
+		for j, v := range row {
+			if v != nil {
+				p.line("busbar_pair_rate_bytes_per_second", *v*1e9, "from", string(heat.Names[i]), "to", string(heat.Names[j]))
+			}
+		}
+	}
+}
+
+func (h *Hub) orderMetrics(p *page) {
+	count := map[fleet.State]int{fleet.Waiting: 0, fleet.Running: 0, fleet.Done: 0, fleet.Cancelled: 0, fleet.Failed: 0}
+	for _, o := range h.view.Orders(h.cfg.Now()) {
+		count[o.State]++
+	}
+	p.head("busbar_orders", "gauge", "Orders by state, of those that are remembered.")
+	for _, s := range slices.Sorted(maps.Keys(count)) {
+		p.line("busbar_orders", float64(count[s]), "state", string(s))
+	}
+	p.head("busbar_parts_total", "counter", "Parts of orders that this server carried out, by what became of them.")
+	for k := range h.counts.parts {
+		p.line("busbar_parts_total", float64(h.counts.parts[k].Load()), "result", partKind(k).String())
+	}
+}
+
+func (h *Hub) findingMetrics(p *page) {
+	count := map[[2]string]int{}
+	for _, f := range h.view.Findings() {
+		if f.Cleared.IsZero() {
+			count[[2]string{string(f.Severity), string(f.Kind)}]++
+		}
+	}
+	p.head("busbar_findings", "gauge", "What is wrong, by severity and kind.")
+	for _, k := range slices.SortedFunc(maps.Keys(count), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
+		p.line("busbar_findings", float64(count[k]), "severity", k[0], "kind", k[1])
+	}
+	p.head("busbar_alerts_total", "counter", "Alerts by whether webhooks took them.")
+	p.line("busbar_alerts_total", float64(h.counts.told.Load()), "result", "taken")
+	p.line("busbar_alerts_total", float64(h.counts.untold.Load()), "result", "refused")
+	p.one("busbar_looks_total", "counter", "How often the statistics were asked.", float64(h.counts.looks.Load()))
+	p.one("busbar_look_seconds_total", "counter", "What that took.", float64(h.counts.lookNS.Load())/1e9)
+}
+
+func (h *Hub) busMetrics(ctx context.Context, p *page) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	seq := h.view.Seq()
+	p.one("busbar_stream_read", "gauge", "The number of the last entry of the stream that was read.", float64(seq))
+	if last, err := h.cfg.Bus.Last(ctx); err == nil {
+		p.one("busbar_stream_lag", "gauge", "Entries of the stream that were not read yet.", float64(last-min(seq, last)))
+	}
+	p.head("busbar_news_ignored_total", "counter", "Entries of the stream that were not taken, by reason.")
+	ignored := h.view.Ignored()
+	for _, k := range slices.Sorted(maps.Keys(ignored)) {
+		p.line("busbar_news_ignored_total", float64(ignored[k]), "reason", k)
+	}
+	p.one("busbar_news_unsaid_total", "counter", "Attempts to keep news that failed.", float64(h.counts.unsaid.Load()))
+	h.live.mu.Lock()
+	beats := h.live.count
+	h.live.mu.Unlock()
+	p.one("busbar_beats_total", "counter", "Beats that came.", float64(beats))
+	leads := 0.0
+	if h.Leads() {
+		leads = 1
+	}
+	p.one("busbar_leads", "gauge", "Whether this server carries out orders.", leads)
+	p.head("busbar_spans_total", "counter", "Spans of traces by whether the collector took them.")
+	p.line("busbar_spans_total", float64(h.tracer.sent.Load()), "result", "taken")
+	p.line("busbar_spans_total", float64(h.tracer.dropped.Load()), "result", "dropped")
+}
+
+// ownMetrics are what the process itself takes, under the names that other exporters use.
+func ownMetrics(p *page) {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) == nil {
+		sec := func(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }
+		p.one("process_cpu_seconds_total", "counter", "Processor time of this process.", sec(u.Utime)+sec(u.Stime))
+	}
+	if data, err := os.ReadFile("/proc/self/statm"); err == nil {
+		if f := strings.Fields(string(data)); len(f) > 1 {
+			if n, err := strconv.ParseFloat(f[1], 64); err == nil {
+				p.one("process_resident_memory_bytes", "gauge", "Resident memory of this process.", n*float64(os.Getpagesize()))
+			}
+		}
+	}
+	p.one("go_goroutines", "gauge", "Goroutines of this process.", float64(runtime.NumGoroutine()))
+}

@@ -1,0 +1,195 @@
+package hub
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"busbar/fleet"
+	"busbar/unit"
+)
+
+// NodeStatus is whether a node can be asked.
+type NodeStatus string
+
+// What a node can be.
+const (
+	Up     NodeStatus = "up"
+	Silent NodeStatus = "silent" // it has not left, and says nothing
+	Left   NodeStatus = "left"
+	// Expected is a node that had joined before this server began, and may not have beaten since.
+	Expected NodeStatus = "expected"
+)
+
+// NodeState is a node as it is shown.
+type NodeState struct {
+	Name    fleet.Name `json:"name"`
+	State   NodeStatus `json:"state"`
+	Joined  time.Time  `json:"joined,omitzero"`
+	Heard   time.Time  `json:"heard,omitzero"` // its last news
+	Version string     `json:"version,omitempty"`
+	Meet    string     `json:"meet,omitempty"`
+	Bind    string     `json:"bind,omitempty"`
+	CPUs    int        `json:"cpus,omitempty"`
+	// Age is how long ago the last beat came, in JSON as age_s; below 0 for none yet.
+	Age     time.Duration `json:"-"`
+	AgeS    float64       `json:"age_s"`
+	Waiting int           `json:"waiting"`
+	Load    float64       `json:"load"`
+	Receive unit.Rate     `json:"receive_GBps"`
+	Send    unit.Rate     `json:"send_GBps"`
+	RSS     int64         `json:"agent_rss_bytes,omitempty"`
+	CPU     float64       `json:"agent_cpu_s,omitempty"`
+	Doing   *fleet.Doing  `json:"doing,omitempty"`
+
+	Ports    []PortState                  `json:"ports,omitempty"`
+	Counters map[string]map[string]uint64 `json:"counters,omitempty"`
+	Failed   string                       `json:"last_failure,omitempty"`
+	FailedAt time.Time                    `json:"last_failure_at,omitzero"`
+	// Findings are those that name the node, and Bad tells that one of them is a
+	// reason to keep jobs off it.
+	Findings []string `json:"findings,omitempty"`
+	Bad      bool     `json:"bad"`
+}
+
+// brief leaves out what a page has and what changes seldom.
+func (s NodeState) brief() NodeState {
+	s.Counters, s.Ports = nil, nil
+	return s
+}
+
+// Node is what a view knows of a node; what passes by is not in it.
+func (v *View) Node(n fleet.Name) (NodeState, bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	s := v.nodes[n]
+	if s == nil {
+		return NodeState{}, false
+	}
+	return v.nodeState(n, s, v.accused()), true
+}
+
+// Nodes lists all nodes by name, numbers in them in their order.
+func (v *View) Nodes() []NodeState {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	accused := v.accused()
+	out := make([]NodeState, 0, len(v.nodes))
+	for _, n := range slices.SortedFunc(maps.Keys(v.nodes), byNumber) {
+		out = append(out, v.nodeState(n, v.nodes[n], accused))
+	}
+	return out
+}
+
+// accused are the findings that hold, by node.
+func (v *View) accused() map[fleet.Name][]*fleet.Finding {
+	out := map[fleet.Name][]*fleet.Finding{}
+	for _, id := range slices.Sorted(maps.Keys(v.findings)) {
+		f := v.findings[id]
+		if !f.Cleared.IsZero() {
+			continue
+		}
+		for _, n := range f.Nodes {
+			out[fleet.Name(n)] = append(out[fleet.Name(n)], f)
+		}
+	}
+	return out
+}
+
+func (v *View) nodeState(name fleet.Name, s *node, accused map[fleet.Name][]*fleet.Finding) NodeState {
+	out := NodeState{Name: name, State: Silent, Heard: s.heardAt, Age: -1, AgeS: -1, Failed: s.lastFailed, FailedAt: s.lastFailedAt}
+	if j := s.joined; j != nil {
+		out.Joined, out.Version, out.Meet, out.Bind, out.CPUs = s.joinedAt, j.Version, j.Meet, j.Bind, j.CPUs
+	}
+	if s.left {
+		out.State = Left
+	}
+	for _, p := range slices.Sorted(maps.Keys(s.links)) {
+		out.Ports = append(out.Ports, s.links[p])
+	}
+	if len(s.errors) > 0 {
+		out.Counters = make(map[string]map[string]uint64, len(s.errors))
+		for p, c := range s.errors {
+			out.Counters[p] = maps.Clone(c)
+		}
+	}
+	for _, f := range accused[name] {
+		out.Findings = append(out.Findings, f.ID)
+		out.Bad = out.Bad || drains(f.Finding)
+	}
+	return out
+}
+
+// Node is a node with what it said in passing.
+func (h *Hub) Node(n fleet.Name) (NodeState, bool) {
+	s, ok := h.view.Node(n)
+	if ok {
+		h.alive(&s, h.cfg.Now())
+	}
+	return s, ok
+}
+
+// Nodes lists all nodes with what they said in passing.
+func (h *Hub) Nodes() []NodeState {
+	list := h.view.Nodes()
+	now := h.cfg.Now()
+	for i := range list {
+		h.alive(&list[i], now)
+	}
+	return list
+}
+
+// alive adds the last beat.
+func (h *Hub) alive(s *NodeState, now time.Time) {
+	b, d, ok := h.live.of(s.Name)
+	if !ok {
+		if s.State == Silent && now.Sub(h.began) < h.cfg.Silence {
+			s.State = Expected
+		}
+		return
+	}
+	s.Age = max(now.Sub(b.came), 0)
+	s.AgeS = s.Age.Seconds()
+	if s.Age <= h.cfg.Silence && (s.State != Left || b.came.After(s.Heard)) {
+		s.State = Up
+	}
+	s.Waiting, s.Load, s.Receive, s.Send, s.RSS, s.CPU = b.Waiting, b.Load, b.Receive, b.Send, b.RSS, b.CPU
+	if b.Doing != "" {
+		s.Doing = &fleet.Doing{Node: s.Name, Part: b.Doing}
+		if d.Part == b.Doing {
+			s.Doing = &d
+		}
+	}
+}
+
+// byNumber orders names as people do: gpu2 before gpu10.
+func byNumber(a, b fleet.Name) int {
+	x, y := string(a), string(b)
+	for x != "" && y != "" {
+		i, j := digits(x), digits(y)
+		if i > 0 && j > 0 {
+			p, q := strings.TrimLeft(x[:i], "0"), strings.TrimLeft(y[:j], "0")
+			if c := cmp.Or(cmp.Compare(len(p), len(q)), strings.Compare(p, q)); c != 0 {
+				return c
+			}
+			x, y = x[i:], y[j:]
+			continue
+		}
+		if x[0] != y[0] {
+			return cmp.Compare(x[0], y[0])
+		}
+		x, y = x[1:], y[1:]
+	}
+	return cmp.Or(cmp.Compare(len(x), len(y)), strings.Compare(string(a), string(b)))
+}
+
+// digits is how many a text begins with.
+func digits(s string) int {
+	n := 0
+	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
+		n++
+	}
+	return n
+}

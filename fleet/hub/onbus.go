@@ -1,0 +1,85 @@
+package hub
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"busbar/fleet"
+	"busbar/fleet/bus"
+)
+
+// OnBus is NATS as a hub needs it. The stream must be there; see bus.Ensure.
+func OnBus(b *bus.Bus) Bus { return &onBus{Bus: b, speaker: b.Speaker()} }
+
+type onBus struct {
+	*bus.Bus
+	mu      sync.Mutex // one says something at a time
+	speaker *bus.Speaker
+}
+
+// Say appends news. Several servers speak on one subject: who was overtaken says it again.
+func (o *onBus) Say(ctx context.Context, n *fleet.News) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for {
+		err := o.speaker.Say(ctx, n)
+		var other *bus.ConflictError
+		if !errors.As(err, &other) || ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+// Follow reads the stream; what is no news comes as an entry without any.
+func (o *onBus) Follow(ctx context.Context, above uint64, each func(Entry)) error {
+	var stored time.Time
+	return o.Bus.Follow(ctx, bus.Following{
+		From:   above + 1,
+		Stored: func(_ uint64, at time.Time) { stored = at },
+		Each: func(seq uint64, n *fleet.News) error {
+			each(Entry{Seq: seq, Stored: stored, Speaker: n.Node, News: n}) // the bus compared it with the subject
+			return nil
+		},
+		Bad: func(seq uint64, _ string, _ error) { each(Entry{Seq: seq, Stored: stored}) },
+	})
+}
+
+// Passing hears beats and progress.
+func (o *onBus) Passing(ctx context.Context, beat func(*fleet.Beat), doing func(*fleet.Doing)) error {
+	beats, err := o.Beats(beat)
+	if err != nil {
+		return err
+	}
+	defer beats.Close()
+	doings, err := o.Doings(doing)
+	if err != nil {
+		return err
+	}
+	defer doings.Close()
+	<-ctx.Done()
+	return nil
+}
+
+// Lead runs a function while the lease is ours, and waits for it when it no longer is.
+func (o *onBus) Lead(ctx context.Context, run func(context.Context)) error {
+	turns, err := o.Bus.Lead(ctx, "hub")
+	if err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	cancel := func() {}
+	for leads := range turns {
+		cancel()
+		wg.Wait()
+		if leads {
+			var own context.Context
+			own, cancel = context.WithCancel(ctx)
+			wg.Go(func() { run(own) })
+		}
+	}
+	cancel()
+	return nil
+}

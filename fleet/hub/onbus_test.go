@@ -1,0 +1,185 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"busbar/fleet"
+	"busbar/fleet/bus"
+	"busbar/unit"
+)
+
+// server starts a NATS server of our own in a folder.
+func server(t *testing.T, dir string) *bus.Server {
+	t.Helper()
+	s, err := bus.Start(bus.ServerConfig{Dir: dir, Lazy: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// remote is a node that speaks over NATS and measures nothing.
+type remote struct {
+	b *bus.Bus
+	s *bus.Speaker
+}
+
+func newRemote(t *testing.T, srv *bus.Server, name fleet.Name, slow func(fleet.Name) float64) *remote {
+	t.Helper()
+	creds, _, err := srv.Keys().Issue(name, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "node.creds")
+	if err := writeAll(file, creds); err != nil {
+		t.Fatal(err)
+	}
+	b, err := bus.Connect(bus.Config{URLs: []string{srv.URL()}, Creds: file, Node: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	r := &remote{b, b.Speaker()}
+	say := func(n *fleet.News) {
+		n.At, n.Node = time.Now().UTC(), name
+		if err := r.s.Say(t.Context(), n); err != nil && t.Context().Err() == nil {
+			t.Error(err)
+		}
+	}
+	say(&fleet.News{Kind: fleet.KindJoined, Joined: &fleet.Joined{Version: "test", Meet: "127.0.0.1:1"}})
+	var wg sync.WaitGroup
+	t.Cleanup(wg.Wait)
+	if _, err := b.Serve(func(p *fleet.Part) fleet.Answer {
+		if p.Stop {
+			return fleet.Answer{}
+		}
+		if p.Rank == 0 {
+			rate := unit.Rate(1e10 * slow(p.Ranks[0]) * slow(p.Ranks[1]))
+			wg.Go(func() {
+				say(&fleet.News{Kind: fleet.KindMeasured, Measured: &fleet.Measured{
+					Order: p.Order, Part: p.ID, Sweep: p.Sweep, Round: p.Round,
+					Pairs: []fleet.PairSample{{From: name, To: p.Ranks[1], Rate: rate, Latency: 1e7}, {From: p.Ranks[1], To: name, Rate: rate, Latency: 1e7}},
+				}})
+			})
+		}
+		return fleet.Answer{Begins: true}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	wg.Go(func() {
+		for t.Context().Err() == nil {
+			_ = b.Beat(&fleet.Beat{Node: name, At: time.Now()}) // the next one will do
+			time.Sleep(50 * time.Millisecond)
+		}
+	})
+	return r
+}
+
+// hubOn runs a hub on a server.
+func hubOn(t *testing.T, srv *bus.Server) (h *Hub, stop func()) {
+	t.Helper()
+	b, err := srv.Connect(bus.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Ensure(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	h = New(Config{Bus: OnBus(b), Silence: 2 * time.Second, Look: 100 * time.Millisecond, Warn: func(err error) { t.Log(err) }})
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := h.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	var once sync.Once
+	stop = func() { once.Do(func() { cancel(); wg.Wait(); b.Close() }) }
+	t.Cleanup(stop)
+	<-h.Ready()
+	return h, stop
+}
+
+func TestFleetOverNATS(t *testing.T) {
+	srv := server(t, t.TempDir())
+	h, stop := hubOn(t, srv)
+	var mu sync.Mutex
+	sick := ""
+	slow := func(n fleet.Name) float64 {
+		mu.Lock()
+		defer mu.Unlock()
+		if string(n) == sick {
+			return 0.5
+		}
+		return 1
+	}
+	for i := range 6 {
+		newRemote(t, srv, fleet.Name(fmt.Sprintf("n%d.x", i)), slow)
+	}
+	up := func(h *Hub) func() bool {
+		return func() bool {
+			n := 0
+			for _, s := range h.Nodes() {
+				if s.State == Up {
+					n++
+				}
+			}
+			return n == 6
+		}
+	}
+	wait(t, "all are up", up(h))
+	sweeps(t, h, 3)
+	mu.Lock()
+	sick = "n3.x"
+	mu.Unlock()
+	sweeps(t, h, 2)
+	wait(t, "n3 is found", func() bool { s, _ := h.Node("n3.x"); return s.Bad })
+	stop()
+	// Another hub on the same stream knows all of it.
+	h, _ = hubOn(t, srv)
+	if s, _ := h.Node("n3.x"); !s.Bad {
+		t.Error("a new hub does not know that n3 is bad")
+	}
+	wait(t, "all are up again", up(h))
+	sweeps(t, h, 1)
+	if got := len(h.link("n0.x", "n1.x")); got != 6 {
+		t.Errorf("%d samples of a link after 6 sweeps", got)
+	}
+	if d := h.View().Ignored(); len(d) != 0 {
+		t.Errorf("ignored: %v", d)
+	}
+}
+
+func TestTwoHubsOverNATS(t *testing.T) {
+	srv := server(t, t.TempDir())
+	a, stopA := hubOn(t, srv)
+	wait(t, "the first leads", a.Leads)
+	b, _ := hubOn(t, srv)
+	one := func(fleet.Name) float64 { return 1 }
+	newRemote(t, srv, "x", one)
+	newRemote(t, srv, "y", one)
+	wait(t, "both hear both", func() bool { return len(a.View().present()) == 2 && len(b.View().present()) == 2 })
+	var wg sync.WaitGroup
+	for _, h := range []*Hub{a, b, a, b} { // both speak at once
+		wg.Go(func() { sweeps(t, h, 1) })
+	}
+	wg.Wait()
+	if n := len(a.View().Orders(time.Now())); n != 4 {
+		t.Errorf("%d orders", n)
+	}
+	if b.Leads() {
+		t.Error("two lead")
+	}
+	stopA()
+	wait(t, "the other leads", b.Leads)
+	sweeps(t, b, 1)
+}
+
+func writeAll(file string, data []byte) error { return os.WriteFile(file, data, 0o600) }

@@ -1,0 +1,215 @@
+package hub
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"busbar/fleet"
+)
+
+// ErrUnknown is the error of an order that there is not.
+var ErrUnknown = errors.New("there is no such order")
+
+// ErrOver is the error of an order that can no longer be changed.
+var ErrOver = errors.New("the order is over already")
+
+// RefusedError is an order that will not be carried out, and why.
+type RefusedError struct{ Why error }
+
+func (e RefusedError) Error() string { return e.Why.Error() }
+func (e RefusedError) Unwrap() error { return e.Why }
+
+// Give takes an order. Its id, state and all that follows are the hub's to say.
+func (h *Hub) Give(ctx context.Context, o fleet.Order) (OrderState, error) {
+	select {
+	case <-h.ready:
+	default:
+		return OrderState{}, errors.New("the server still reads what was; try again in a moment")
+	}
+	now := h.cfg.Now().UTC()
+	var id [6]byte
+	rand.Read(id[:])
+	o.ID, o.State, o.Why, o.Sweep, o.Since = hex.EncodeToString(id[:]), fleet.Waiting, "", 0, now
+	o.Ran, o.Parts, o.Out = time.Time{}, 0, nil
+	if err := o.Check(); err != nil {
+		return OrderState{}, RefusedError{err}
+	}
+	for _, n := range o.Nodes {
+		if _, ok := h.view.Node(n); !ok {
+			return OrderState{}, RefusedError{fmt.Errorf("node %s never joined; busbar nodes lists those that did", n)}
+		}
+	}
+	if len(h.view.active()) >= maxOrders {
+		return OrderState{}, RefusedError{fmt.Errorf("there are %d orders already; cancel some", maxOrders)}
+	}
+	if !o.From.IsZero() && o.From.Sub(now).Abs() > 10*365*24*time.Hour {
+		return OrderState{}, RefusedError{fmt.Errorf("from %v: that is more than ten years away", o.From)}
+	}
+	err := h.say(ctx, &fleet.News{Kind: fleet.KindOrder, Order: &o}, func() bool { _, ok := h.view.Order(o.ID, now); return ok })
+	s, _ := h.view.Order(o.ID, now)
+	return s, err
+}
+
+// Cancel ends an order, whatever state it is in. Parts that run are stopped.
+func (h *Hub) Cancel(ctx context.Context, id, by string) (OrderState, error) {
+	now := h.cfg.Now().UTC()
+	s, ok := h.view.Order(id, now)
+	switch {
+	case !ok:
+		return s, ErrUnknown
+	case s.Final():
+		return s, ErrOver
+	}
+	o := s.Order
+	o.State, o.Since, o.Why = fleet.Cancelled, now, "by "+cut(by)
+	err := h.say(ctx, &fleet.News{Kind: fleet.KindOrder, Order: &o}, func() bool { return h.over(id) })
+	s, _ = h.view.Order(id, now)
+	return s, err
+}
+
+func (h *Hub) over(id string) bool {
+	s, ok := h.view.Order(id, h.cfg.Now())
+	return !ok || s.Final()
+}
+
+// sayOrder tells a new state of an order.
+func (h *Hub) sayOrder(ctx context.Context, o fleet.Order) error {
+	return h.say(ctx, &fleet.News{Kind: fleet.KindOrder, Order: &o}, func() bool {
+		s, ok := h.view.Order(o.ID, o.Since)
+		return !ok || s.Final() || s.State == o.State && s.Sweep == o.Sweep && s.Since.Equal(o.Since)
+	})
+}
+
+// carryOut runs an order, once or again and again, until it is over or the context ends. An
+// order that was running when the server died goes on with what its sweep has left.
+func (h *Hub) carryOut(ctx context.Context, id string) {
+	for ctx.Err() == nil {
+		s, ok := h.view.Order(id, h.cfg.Now())
+		if !ok || s.Final() {
+			return
+		}
+		o := s.Order
+		resumed := o.State == fleet.Running
+		if !resumed && !h.sleep(ctx, due(&o, s.Given, h.cfg.Now()).Sub(h.cfg.Now())) {
+			return
+		}
+		if !h.gather(ctx) {
+			return
+		}
+		if err := h.once(ctx, &o, resumed); err != nil {
+			return
+		}
+	}
+}
+
+func (h *Hub) sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return ctx.Err() == nil
+	}
+}
+
+// gather waits for the beats of nodes that joined before this server began: without them they
+// would all be left out.
+func (h *Hub) gather(ctx context.Context) bool {
+	for slices.ContainsFunc(h.Nodes(), func(n NodeState) bool { return n.State == Expected }) {
+		if !h.sleep(ctx, 50*time.Millisecond) {
+			return false
+		}
+	}
+	return ctx.Err() == nil
+}
+
+// once carries out one sweep and says how it went.
+func (h *Hub) once(ctx context.Context, o *fleet.Order, resumed bool) error {
+	now := h.cfg.Now().UTC()
+	nodes, out := h.choose(o)
+	if !resumed {
+		o.Sweep++
+		o.Ran, o.Why = now, ""
+	}
+	o.State, o.Since, o.Out, o.Parts = fleet.Running, now, out, 0
+	if len(nodes) >= 2 {
+		o.Parts = 1
+		if o.What.Measure == fleet.MeasurePairs {
+			o.Parts = len(nodes) * (len(nodes) - 1) / 2
+			if r := o.Rounds; r > 0 && r < countRounds(len(nodes)) {
+				o.Parts = r * (len(nodes) / 2)
+			}
+		}
+	}
+	if err := h.sayOrder(ctx, *o); err != nil {
+		return err
+	}
+	w := &sweep{h: h, o: o, nodes: nodes, out: map[fleet.Name]string{}}
+	w.span = h.tracer.begin(o, nil, "sweep", now)
+	for _, x := range out {
+		w.out[x.Node] = x.Why
+	}
+	w.run(ctx)
+	end := h.cfg.Now().UTC()
+	if err := context.Cause(ctx); err != nil {
+		w.span.end(end, err.Error())
+		return err
+	}
+	s, _ := h.view.Order(o.ID, end)
+	o.Since, o.Out, o.Why = end, w.left(), ""
+	o.State = fleet.Done
+	if s.Good == 0 {
+		o.State, o.Why = fleet.Failed, w.why(len(nodes))
+	}
+	w.span.end(end, o.Why)
+	if o.Every > 0 {
+		o.State = fleet.Waiting
+	}
+	err := h.sayOrder(ctx, *o)
+	h.lookNow()
+	return err
+}
+
+// choose is who takes part, and who does not and why.
+func (h *Hub) choose(o *fleet.Order) (nodes []fleet.Name, out []fleet.Out) {
+	want := o.Nodes
+	if want == nil {
+		want = h.view.present()
+	}
+	want = slices.Clone(want)
+	slices.SortFunc(want, byNumber)
+	for _, n := range want {
+		if why := h.absent(n); why != "" {
+			out = append(out, fleet.Out{Node: n, Why: why})
+			continue
+		}
+		nodes = append(nodes, n)
+	}
+	return nodes, out
+}
+
+// absent says why a node cannot be asked, or nothing.
+func (h *Hub) absent(n fleet.Name) string {
+	s, ok := h.Node(n)
+	switch {
+	case !ok:
+		return "never joined"
+	case s.State == Left:
+		return "left"
+	case s.State == Expected:
+		return "not heard of yet"
+	case s.State == Silent && s.Age < 0:
+		return "silent since this server began"
+	case s.State == Silent:
+		return fmt.Sprintf("silent for %v", s.Age.Round(time.Second))
+	case s.Meet == "":
+		return "does not say where it is measured"
+	}
+	return ""
+}

@@ -1,0 +1,160 @@
+package hub
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"busbar/fleet"
+	"busbar/pairs"
+	"busbar/unit"
+)
+
+// Figure is one of what a direction of a pair shows.
+type Figure string
+
+// Figures of pairs.
+const (
+	FigureRate    Figure = "rate"    // GB/s, alone
+	FigureBoth    Figure = "both"    // GB/s, with the other direction at the same time
+	FigureLatency Figure = "latency" // µs
+)
+
+// Heat is one figure of all pairs: rows send, columns receive. What is not known is null.
+type Heat struct {
+	Figure Figure       `json:"figure"`
+	Unit   string       `json:"unit"`
+	Names  []fleet.Name `json:"names"`
+	Values [][]*float64 `json:"values"`
+	Median float64      `json:"median"`
+	Oldest time.Time    `json:"oldest,omitzero"`
+	Newest time.Time    `json:"newest,omitzero"`
+}
+
+// value is a figure in the unit that Heat prints, with four digits.
+func (c cell) value(f Figure) float64 {
+	v := float64(c.rate) / 1e9
+	switch f {
+	case FigureBoth:
+		v = float64(c.both) / 1e9
+	case FigureLatency:
+		v = float64(c.latency) * 1e6
+	}
+	if v <= 0 {
+		return 0
+	}
+	digits := math.Pow(10, 3-math.Floor(math.Log10(v)))
+	return math.Round(v*digits) / digits
+}
+
+// Heat is the last figures of all pairs of nodes, of all that have not left where names are nil.
+func (v *View) Heat(f Figure, names []fleet.Name) *Heat {
+	if names == nil {
+		names = v.present()
+		slices.SortFunc(names, byNumber)
+	}
+	h := &Heat{Figure: f, Unit: "GB/s", Names: names, Values: make([][]*float64, len(names))}
+	if f == FigureLatency {
+		h.Unit = "µs"
+	}
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	var all []float64
+	store := make([]float64, len(names)*len(names)) // one allocation for all cells
+	oldest, newest := int64(math.MaxInt64), int64(0)
+	for i, a := range names {
+		h.Values[i] = make([]*float64, len(names))
+		for j, b := range names {
+			c, ok := v.cell(a, b)
+			if !ok {
+				continue
+			}
+			x := c.value(f)
+			if x == 0 {
+				continue
+			}
+			store[i*len(names)+j] = x
+			h.Values[i][j] = &store[i*len(names)+j]
+			all = append(all, x)
+			oldest, newest = min(oldest, c.at), max(newest, c.at)
+		}
+	}
+	if len(all) > 0 {
+		slices.Sort(all)
+		h.Median, h.Oldest, h.Newest = all[len(all)/2], time.Unix(oldest, 0).UTC(), time.Unix(newest, 0).UTC()
+	}
+	return h
+}
+
+// cell is the last figures of a direction. The caller holds mu.
+func (v *View) cell(a, b fleet.Name) (cell, bool) {
+	x, ok1 := v.numbers[a]
+	y, ok2 := v.numbers[b]
+	if !ok1 || !ok2 || a == b {
+		return cell{}, false
+	}
+	c, ok := v.cells[uint64(x)<<32|uint64(y)]
+	return c, ok
+}
+
+// nodeRates are the least and the middle of the rates of pairs that each node is in.
+func (v *View) nodeRates() map[fleet.Name][2]float64 {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	names := make([]fleet.Name, len(v.numbers))
+	for n, i := range v.numbers {
+		names[i] = n
+	}
+	rates := make([][]float32, len(names))
+	for k, c := range v.cells {
+		if c.rate > 0 {
+			rates[k>>32] = append(rates[k>>32], c.rate)
+			rates[uint32(k)] = append(rates[uint32(k)], c.rate)
+		}
+	}
+	out := make(map[fleet.Name][2]float64, len(names))
+	for i, list := range rates {
+		if len(list) > 0 {
+			slices.Sort(list)
+			out[names[i]] = [2]float64{float64(list[0]), float64(list[len(list)/2])}
+		}
+	}
+	return out
+}
+
+// table is what a sweep of an order showed, and the middle rate that all pairs of the fleet show
+// when they are measured with messages of the same size; 0 where few were.
+func (v *View) table(id string, sweep int, names []fleet.Name) (t *pairs.Table, usual unit.Rate) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	t = &pairs.Table{}
+	o := v.orders[id]
+	if o == nil {
+		return t, 0
+	}
+	for i, a := range names {
+		t.Names = append(t.Names, string(a))
+		for j, b := range names {
+			if c, ok := v.cell(a, b); ok && c.order == o.number && int(c.sweep) == sweep {
+				t.Cells = append(t.Cells, pairs.Measure{
+					From: i, To: j, Rate: unit.Rate(c.rate), Both: unit.Rate(c.both), Latency: unit.Seconds(float64(c.latency)),
+				})
+			}
+		}
+	}
+	alike := map[uint32]bool{}
+	for _, other := range v.orders {
+		alike[other.number] = other.What.Measure == fleet.MeasurePairs && other.What.Large == o.What.Large && other.Caps.Rate == o.Caps.Rate
+	}
+	var rates []float32
+	for _, c := range v.cells {
+		if alike[c.order] && c.rate > 0 {
+			rates = append(rates, c.rate)
+		}
+	}
+	if len(rates) < 8 {
+		return t, 0
+	}
+	slices.Sort(rates)
+	return t, unit.Rate(rates[len(rates)/2])
+}

@@ -1,0 +1,193 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"busbar/fleet"
+	"busbar/pairs"
+)
+
+func countRounds(n int) int { return pairs.Count(n) }
+
+// sweep is one run of an order.
+type sweep struct {
+	h     *Hub
+	o     *fleet.Order
+	nodes []fleet.Name
+	span  *span
+
+	mu    sync.Mutex // guards following
+	out   map[fleet.Name]string
+	later []group
+	busy  map[fleet.Name]bool // in this pass
+	last  string              // why the last part failed
+}
+
+// group is who does a part together.
+type group struct {
+	round int
+	ranks []fleet.Name
+}
+
+// run measures and comes back when every part ended.
+func (w *sweep) run(ctx context.Context) {
+	if len(w.nodes) < 2 {
+		return
+	}
+	if w.o.What.Measure == fleet.MeasurePairs {
+		w.rounds(ctx)
+	} else {
+		w.do(ctx, w.span, group{0, w.nodes})
+	}
+	// Who was busy is asked again, a few times.
+	for pass, pause := range w.h.cfg.Again {
+		w.mu.Lock()
+		again := w.later
+		w.later, w.busy = nil, nil
+		w.mu.Unlock()
+		if len(again) == 0 || !w.h.sleep(ctx, pause) {
+			break
+		}
+		s := w.h.tracer.begin(w.o, w.span, fmt.Sprintf("asked again, pass %d", pass+1), w.h.cfg.Now())
+		w.all(ctx, s, again)
+		s.end(w.h.cfg.Now(), "")
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, g := range w.later {
+		w.last = fmt.Sprintf("%v and %v were busy all the time", g.ranks[0], g.ranks[1])
+		if len(g.ranks) > 2 {
+			w.last = fmt.Sprintf("of %d nodes, some were busy all the time", len(g.ranks))
+		}
+	}
+}
+
+// rounds runs over all pairs, or over as many rounds as the order allows, from where the sweep
+// before ended.
+func (w *sweep) rounds(ctx context.Context) {
+	n := len(w.nodes)
+	total := countRounds(n)
+	count, first := total, 0
+	if w.o.Rounds > 0 && w.o.Rounds < total {
+		count = w.o.Rounds
+		first = (w.o.Sweep - 1) % total * count % total
+	}
+	for i := range count {
+		if ctx.Err() != nil {
+			return
+		}
+		r := (first + i) % total
+		var list []group
+		for _, p := range pairs.Round(n, r) {
+			list = append(list, group{r, []fleet.Name{w.nodes[p[0]], w.nodes[p[1]]}})
+		}
+		s := w.h.tracer.begin(w.o, w.span, fmt.Sprintf("round %d", r), w.h.cfg.Now())
+		w.all(ctx, s, list)
+		s.end(w.h.cfg.Now(), "")
+	}
+}
+
+// all does groups, so many at once as the order allows, and waits for them.
+func (w *sweep) all(ctx context.Context, s *span, list []group) {
+	most := len(list)
+	if w.o.AtOnce > 0 {
+		most = min(most, w.o.AtOnce)
+	}
+	free := make(chan struct{}, max(most, 1))
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for _, g := range list {
+		if w.skip(g) {
+			continue
+		}
+		select {
+		case free <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		wg.Go(func() {
+			w.do(ctx, s, g)
+			<-free
+		})
+	}
+}
+
+// skip passes over pairs that ended before the server died, and those with a node that is left out;
+// those with a node that was busy a moment ago come later.
+func (w *sweep) skip(g group) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, n := range g.ranks {
+		if w.out[n] != "" {
+			return true
+		}
+	}
+	if len(g.ranks) == 2 && w.h.view.ended(w.o.ID, w.o.Sweep, g.ranks[0], g.ranks[1]) {
+		return true
+	}
+	if slices.ContainsFunc(g.ranks, func(n fleet.Name) bool { return w.busy[n] }) {
+		w.later = append(w.later, g)
+		return true
+	}
+	return false
+}
+
+// do has one group measured and notes what became of it.
+func (w *sweep) do(ctx context.Context, parent *span, g group) {
+	p := &part{h: w.h, o: w.o, group: g}
+	p.span = w.h.tracer.begin(w.o, parent, "part", w.h.cfg.Now())
+	r := p.run(ctx)
+	text := r.why
+	if r.node != "" {
+		text = fmt.Sprintf("%s: %s", r.node, r.why)
+	}
+	p.span.end(w.h.cfg.Now(), text)
+	w.h.counts.part(r.kind)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch r.kind {
+	case partBusy:
+		w.later = append(w.later, g)
+		if w.busy == nil {
+			w.busy = map[fleet.Name]bool{}
+		}
+		w.busy[r.node] = true
+	case partOut:
+		w.out[r.node] = r.why
+	}
+	if text != "" {
+		w.last = text
+	}
+}
+
+// left are the nodes that the sweep went without.
+func (w *sweep) left() (list []fleet.Out) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, n := range slices.SortedFunc(maps.Keys(w.out), byNumber) {
+		list = append(list, fleet.Out{Node: n, Why: cut(w.out[n])})
+	}
+	for _, n := range slices.SortedFunc(maps.Keys(w.busy), byNumber) {
+		if w.out[n] == "" {
+			list = append(list, fleet.Out{Node: n, Why: "busy, not measured with everybody"})
+		}
+	}
+	return list[:min(len(list), 1000)]
+}
+
+// why says why nothing was measured.
+func (w *sweep) why(n int) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case n < 2:
+		return fmt.Sprintf("%d of the nodes can be asked; two are needed", n)
+	case w.last != "":
+		return cut("nothing was measured; last: " + w.last)
+	}
+	return "nothing was measured"
+}

@@ -1,0 +1,202 @@
+package hub
+
+import (
+	"sync"
+	"time"
+
+	"busbar/fleet"
+	"busbar/health"
+	"busbar/result"
+)
+
+// Bounds of what a view keeps. A fleet within fleet.MaxNodes never meets most of them; a
+// node in the wrong hands does.
+const (
+	maxMap      = 512 << 10 // of one node's map
+	maxMaps     = 512 << 20 // of all maps together
+	maxPorts    = 256       // of one node
+	maxCounters = 256       // of one port
+	maxWord     = 256       // of a name or a state
+	maxCells    = 2_000_000 // directions of pairs
+	maxFinal    = 1000      // orders that are over
+	maxOrders   = 1000      // orders that are not
+	maxKept     = 200       // collectives
+	maxRecords  = 64        // of one collective
+	maxFindings = 10_000
+	maxPast     = 500 // findings that are over
+)
+
+// View is what follows from the stream up to an entry, and nothing else: equal streams give
+// equal views, in whatever pieces they come, and what comes twice changes nothing.
+type View struct {
+	mu sync.RWMutex // guards following
+
+	seq      uint64
+	speakers map[fleet.Name]heard
+	nodes    map[fleet.Name]*node
+	maps     int // bytes of all maps
+	orders   map[string]*order
+	given    []string // ids of orders, the earliest first
+	numbers  map[fleet.Name]uint32
+	cells    map[uint64]cell
+	kept     []Collective
+	findings map[string]*fleet.Finding
+	past     []fleet.Finding // that are over
+	ignored  map[string]int  // by reason
+	changes  uint64          // of maps, so that the joined cluster is made again
+
+	// The statistics have locks of their own, taken after mu, for asking them takes long.
+	histMu sync.Mutex
+	hist   *health.History
+	fedMu  sync.Mutex
+	fed    []func(*health.History) // that hist has not taken yet
+}
+
+// heard is the last that a speaker said.
+type heard struct {
+	seq uint64
+	at  time.Time
+}
+
+// cell is the last figures of one direction of a pair, small for there are many.
+type cell struct {
+	rate, both, latency float32 // B/s, B/s, s
+	at                  int64   // Unix seconds
+	order               uint32  // its place in given, from 1 on
+	sweep               int32
+}
+
+// Collective is one collective that was measured.
+type Collective struct {
+	At      time.Time        `json:"at"`
+	Node    fleet.Name       `json:"node"` // of rank 0
+	Order   string           `json:"order"`
+	Sweep   int              `json:"sweep"`
+	Records []*result.Record `json:"records"`
+}
+
+// NewView is a view of an empty stream.
+func NewView() *View {
+	return &View{
+		speakers: map[fleet.Name]heard{}, nodes: map[fleet.Name]*node{}, orders: map[string]*order{},
+		numbers: map[fleet.Name]uint32{}, cells: map[uint64]cell{}, findings: map[string]*fleet.Finding{},
+		ignored: map[string]int{}, hist: health.New(health.Options{}),
+	}
+}
+
+// LocalOrder is the order of a measurement that a node took of itself.
+const LocalOrder = "local"
+
+// Apply folds one entry into the view. It is false for one that was known, or that says
+// what its speaker cannot say.
+func (v *View) Apply(e Entry) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if e.Seq <= v.seq {
+		return false
+	}
+	v.seq = e.Seq
+	n := e.News
+	switch {
+	case n == nil || n.Check() != nil:
+		return v.ignore("malformed")
+	case n.Node != e.Speaker:
+		return v.ignore("another's name")
+	}
+	at := bounded(n.At, e.Stored)
+	// What is said again has its old number and its old time. A speaker that lost its memory
+	// counts anew, but its clock goes on.
+	if last, ok := v.speakers[n.Node]; ok && n.Seq <= last.seq && !at.After(last.at) {
+		return v.ignore("said before")
+	}
+	if _, ok := v.speakers[n.Node]; !ok && len(v.speakers) > fleet.MaxNodes {
+		return v.ignore("too many nodes")
+	}
+	v.speakers[n.Node] = heard{n.Seq, at}
+	if n.Node == "" {
+		return v.server(n, at)
+	}
+	return v.node(n, at)
+}
+
+// bounded is a time that a speaker gives, within what the store's clock allows.
+func bounded(at, stored time.Time) time.Time {
+	if stored.IsZero() {
+		return at
+	}
+	const ahead, behind = 2 * time.Minute, 30 * 24 * time.Hour
+	switch d := at.Sub(stored); {
+	case d > ahead:
+		return stored
+	case d < -behind:
+		return stored.Add(-behind)
+	}
+	return at
+}
+
+// ignore counts what was not taken, and is false.
+func (v *View) ignore(why string) bool {
+	v.ignored[why]++
+	return false
+}
+
+// server folds what a server said.
+func (v *View) server(n *fleet.News, at time.Time) bool {
+	switch n.Kind {
+	case fleet.KindOrder:
+		return v.order(n.Order, at)
+	case fleet.KindFinding:
+		return v.finding(n.Finding)
+	}
+	return true // tokens are for the bus
+}
+
+// finding keeps what is wrong, and forgets what no longer is once that was told.
+func (v *View) finding(f *fleet.Finding) bool {
+	old := v.findings[f.ID]
+	switch {
+	case f.ID == "" || len(f.ID) > 4*maxWord || len(f.Text) > 16<<10:
+		return v.ignore("malformed")
+	case old == nil && len(v.findings) >= maxFindings:
+		return v.ignore("too many findings")
+	}
+	over := !f.Cleared.IsZero()
+	if over && old != nil && old.Cleared.IsZero() {
+		if len(v.past) >= maxPast {
+			v.past = append([]fleet.Finding(nil), v.past[1:]...)
+		}
+		v.past = append(v.past, *f)
+	}
+	// That something is over needs to be told where it was told that it is.
+	if over && (f.Told || old == nil || !old.Told) {
+		delete(v.findings, f.ID)
+		return true
+	}
+	v.findings[f.ID] = f
+	return true
+}
+
+// Seq is the number of the last entry that is in the view.
+func (v *View) Seq() uint64 {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.seq
+}
+
+// Ignored counts entries that were not taken, by reason.
+func (v *View) Ignored() map[string]int {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	out := make(map[string]int, len(v.ignored))
+	for k, n := range v.ignored {
+		out[k] = n
+	}
+	return out
+}
+
+// Collectives are the last that were measured, the newest last.
+func (v *View) Collectives() []Collective {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return append([]Collective{}, v.kept...)
+}

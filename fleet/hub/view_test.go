@@ -1,0 +1,216 @@
+package hub
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"busbar/fleet"
+	"busbar/health"
+	"busbar/unit"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// said draws something that one of a few speakers says, sense or not.
+func said(t *rapid.T, at time.Time) *fleet.News {
+	names := []fleet.Name{"a", "b", "c", "d10", "d9"}
+	name := func(what string) fleet.Name { return rapid.SampledFrom(names).Draw(t, what) }
+	id := rapid.SampledFrom([]string{"o1", "o2", "o3"})
+	n := &fleet.News{Seq: rapid.Uint64Range(1, 40).Draw(t, "number"), At: at, Node: name("node"), Kind: rapid.SampledFrom([]fleet.Kind{
+		fleet.KindJoined, fleet.KindLink, fleet.KindCounters, fleet.KindMeasured, fleet.KindMeasured, fleet.KindLeft, fleet.KindOrder, fleet.KindOrder, fleet.KindFinding,
+	}).Draw(t, "kind")}
+	small := rapid.IntRange(-1, 4)
+	switch n.Kind {
+	case fleet.KindJoined:
+		n.Joined = &fleet.Joined{Meet: "x:1", Map: json.RawMessage(`{}`)}
+	case fleet.KindLink:
+		n.Link = &fleet.Link{Port: rapid.SampledFrom([]string{"", "eth0", "eth1"}).Draw(t, "port"), Up: rapid.Bool().Draw(t, "up"), Rate: unit.Rate(rapid.Float64Range(-1, 1e14).Draw(t, "rate"))}
+	case fleet.KindCounters:
+		n.Counters = &fleet.Counters{Boot: rapid.SampledFrom([]string{"", "1"}).Draw(t, "boot"), Values: map[string]map[string]uint64{"eth0": {"rx_errors": rapid.Uint64().Draw(t, "count")}}}
+	case fleet.KindMeasured:
+		m := &fleet.Measured{Order: id.Draw(t, "order"), Part: "p", Sweep: small.Draw(t, "sweep"), Round: small.Draw(t, "round")}
+		if rapid.Bool().Draw(t, "failed") {
+			m.Failed, m.Peer = "broken", name("peer")
+		} else {
+			r := unit.Rate(rapid.Float64Range(-1e9, 1e14).Draw(t, "rate"))
+			m.Pairs = []fleet.PairSample{{From: name("from"), To: name("to"), Rate: r, Latency: unit.Time(rapid.Int64Range(-5, 1e9).Draw(t, "latency"))}}
+		}
+		n.Measured = m
+	case fleet.KindOrder:
+		n.Node = ""
+		o := &fleet.Order{ID: id.Draw(t, "order"), Sweep: small.Draw(t, "sweep"), State: rapid.SampledFrom([]fleet.State{fleet.Waiting, fleet.Running, fleet.Running, fleet.Done, fleet.Cancelled}).Draw(t, "state")}
+		Fill(o)
+		n.Order = o
+	case fleet.KindFinding:
+		n.Node = ""
+		n.Finding = &fleet.Finding{Finding: health.Finding{ID: id.Draw(t, "finding"), Severity: "warn", Nodes: []string{"a"}}, Told: rapid.Bool().Draw(t, "told")}
+		if rapid.Bool().Draw(t, "over") {
+			n.Finding.Cleared = at
+		}
+	}
+	return n
+}
+
+// everything is all that a view shows.
+func everything(v *View) string {
+	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+	out := map[string]any{
+		"seq": v.Seq(), "nodes": v.Nodes(), "orders": v.Orders(now), "rate": v.Heat(FigureRate, nil), "latency": v.Heat(FigureLatency, nil),
+		"findings": v.Findings(), "past": v.Past(), "ignored": v.Ignored(), "kept": v.Collectives(), "active": v.active(),
+	}
+	v.ask(func(h *health.History) {
+		out["sweeps"], out["size"], out["found"] = h.Sweeps(), h.Size(), h.Findings(now)
+	})
+	data, err := json.MarshalIndent(out, "", " ")
+	if err != nil {
+		panic(err)
+	}
+	return string(data)
+}
+
+// A view is a function of the stream: what comes in pieces, again from anywhere, or after being
+// said twice, makes no difference.
+func TestViewIsAFunctionOfTheStream(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		base := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+		var list []Entry
+		for i := range rapid.IntRange(0, 60).Draw(t, "length") {
+			at := base.Add(time.Duration(rapid.Int64Range(0, 3000).Draw(t, "at")) * time.Second)
+			n := said(t, at)
+			speaker := n.Node
+			if rapid.IntRange(0, 20).Draw(t, "forged") == 0 {
+				speaker = "mallory"
+			}
+			list = append(list, Entry{Seq: uint64(i*2 + 1), Stored: base.Add(time.Duration(i) * time.Minute), Speaker: speaker, News: n})
+		}
+		whole := NewView()
+		for _, e := range list {
+			whole.Apply(e)
+		}
+		pieces := NewView()
+		cut := rapid.IntRange(0, len(list)).Draw(t, "cut")
+		back := rapid.IntRange(0, cut).Draw(t, "back")
+		for _, e := range list[:cut] {
+			pieces.Apply(e)
+		}
+		for _, e := range list[back:] { // a reader that begins again, a little before
+			pieces.Apply(e)
+		}
+		for _, e := range list {
+			if pieces.Apply(e) {
+				t.Fatalf("entry %d was taken twice", e.Seq)
+			}
+		}
+		if d := cmp.Diff(everything(whole), everything(pieces)); d != "" {
+			t.Fatal(d)
+		}
+	})
+}
+
+func TestViewTakesNoWordForAnother(t *testing.T) {
+	v := NewView()
+	at := time.Now()
+	seq := uint64(0)
+	apply := func(speaker fleet.Name, n *fleet.News) bool {
+		seq++
+		n.Seq, n.At = seq, at.Add(time.Duration(seq)*time.Second)
+		return v.Apply(Entry{Seq: seq, Stored: n.At, Speaker: speaker, News: n})
+	}
+	join := func(n fleet.Name) *fleet.News {
+		return &fleet.News{Node: n, Kind: fleet.KindJoined, Joined: &fleet.Joined{Meet: "x:1"}}
+	}
+	for _, n := range []fleet.Name{"a", "b", "c"} {
+		if !apply(n, join(n)) {
+			t.Fatal("a node could not join")
+		}
+	}
+	if apply("a", join("b")) {
+		t.Error("a spoke for b")
+	}
+	if apply("a", &fleet.News{Kind: fleet.KindOrder, Order: &fleet.Order{ID: "x"}}) {
+		t.Error("a node gave an order in the server's name")
+	}
+	o := pairOrder()
+	o.ID, o.Sweep, o.State, o.Nodes = "o", 2, fleet.Running, []fleet.Name{"a", "b"}
+	if !apply("", &fleet.News{Kind: fleet.KindOrder, Order: &o}) {
+		t.Fatal("no order")
+	}
+	measured := func(m fleet.Measured) *fleet.News {
+		return &fleet.News{Node: "a", Kind: fleet.KindMeasured, Measured: &m}
+	}
+	pair := func(from, to fleet.Name, r unit.Rate) []fleet.PairSample {
+		return []fleet.PairSample{{From: from, To: to, Rate: r, Latency: 1e6}}
+	}
+	good := fleet.Measured{Order: "o", Part: "p", Sweep: 2, Pairs: pair("a", "b", 1e9)}
+	for what, change := range map[string]func(*fleet.Measured){
+		"an order that there is not": func(m *fleet.Measured) { m.Order = "none" },
+		"a sweep to come":            func(m *fleet.Measured) { m.Sweep = 3 },
+		"sweep 0":                    func(m *fleet.Measured) { m.Sweep = 0 },
+		"another's pair":             func(m *fleet.Measured) { m.Pairs = pair("b", "c", 1e9) },
+		"a pair with itself":         func(m *fleet.Measured) { m.Pairs = pair("a", "a", 1e9) },
+		"a node out of the order":    func(m *fleet.Measured) { m.Pairs = pair("a", "c", 1e9) },
+		"a node that there is not":   func(m *fleet.Measured) { m.Pairs = pair("a", "z", 1e9) },
+		"more than light":            func(m *fleet.Measured) { m.Pairs = pair("a", "b", 1e20) },
+		"below zero":                 func(m *fleet.Measured) { m.Pairs = pair("a", "b", -1) },
+		"no number":                  func(m *fleet.Measured) { m.Pairs = pair("a", "b", unit.Rate(math.NaN())) },
+		"nothing":                    func(m *fleet.Measured) { m.Pairs = []fleet.PairSample{{From: "a", To: "b"}} },
+		"a thousand pairs":           func(m *fleet.Measured) { m.Pairs = make([]fleet.PairSample, 1000) },
+	} {
+		m := good
+		change(&m)
+		if apply("a", measured(m)) {
+			t.Errorf("%s was taken", what)
+		}
+	}
+	if !apply("a", measured(good)) {
+		t.Error("the truth was not taken")
+	}
+	if s, _ := v.Order("o", at); s.Good != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestViewIsBounded(t *testing.T) {
+	v := NewView()
+	at := time.Now()
+	for i := range 3000 {
+		n := &fleet.News{Seq: uint64(i + 1), At: at.Add(time.Duration(i) * time.Millisecond), Node: "a", Kind: fleet.KindLink, Link: &fleet.Link{Port: fmt.Sprint("p", i)}}
+		if i%2 == 0 {
+			n.Kind, n.Link, n.Counters = fleet.KindCounters, nil, &fleet.Counters{Values: map[string]map[string]uint64{fmt.Sprint("p", i): {"x": 1}}}
+		}
+		v.Apply(Entry{Seq: uint64(i + 1), Stored: n.At, Speaker: "a", News: n})
+	}
+	s, _ := v.Node("a")
+	if len(s.Ports) > maxPorts || len(s.Counters) > maxPorts {
+		t.Errorf("%d ports and %d with counters", len(s.Ports), len(s.Counters))
+	}
+	big := &fleet.News{Seq: 9000, At: at.Add(time.Hour), Node: "a", Kind: fleet.KindJoined, Joined: &fleet.Joined{
+		Version: strings.Repeat("ä", 10_000), Map: json.RawMessage(`"` + strings.Repeat("x", maxMap) + `"`),
+	}}
+	v.Apply(Entry{Seq: 9000, Stored: at, Speaker: "a", News: big})
+	if s, _ := v.Node("a"); len(s.Version) > maxWord || v.maps != 0 || s.Joined.After(at) {
+		t.Errorf("version of %d bytes, maps of %d, joined %v after it was stored", len(s.Version), v.maps, s.Joined.Sub(at))
+	}
+	for i := range maxOrders + 2*maxFinal {
+		o := pairOrder()
+		o.ID, o.State = fmt.Sprint("o", i), fleet.Cancelled
+		n := &fleet.News{Seq: uint64(i + 1), At: at.Add(time.Duration(i) * time.Second), Kind: fleet.KindOrder, Order: &o}
+		v.Apply(Entry{Seq: uint64(9001 + i), Stored: n.At, News: n})
+	}
+	if n := len(v.Orders(at)); n != maxFinal {
+		t.Errorf("%d orders that are over are kept", n)
+	}
+}
+
+func TestNamesInOrder(t *testing.T) {
+	for _, c := range [][2]fleet.Name{{"a2", "a10"}, {"a", "b"}, {"a", "a1"}, {"r1n10", "r2n1"}, {"a01", "a1"}, {"n9.x", "n10.x"}} {
+		if byNumber(c[0], c[1]) >= 0 || byNumber(c[1], c[0]) <= 0 || byNumber(c[0], c[0]) != 0 {
+			t.Errorf("%s is not before %s", c[0], c[1])
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package hub
+
+import (
+	"fmt"
+	"time"
+
+	"busbar/fleet"
+	"busbar/health"
+)
+
+// maxSamples bounds the samples of one part: a pair has two.
+const maxSamples = 16
+
+// measured folds the outcome of a part. A node speaks of pairs that it is in, of orders that
+// there are, and of sweeps that have begun.
+func (v *View) measured(name fleet.Name, s *node, m *fleet.Measured, at time.Time) bool {
+	if m.Order == LocalOrder {
+		return v.collective(name, m, at)
+	}
+	o := v.orders[m.Order]
+	switch {
+	case o == nil:
+		return v.ignore("unknown order")
+	case m.Sweep < 1 || m.Sweep > o.Order.Sweep || m.Round < 0 || m.Took < 0 || len(m.Part) > 2*maxWord || len(m.Pairs) > maxSamples:
+		return v.ignore("absurd values")
+	case o.nodes != nil && !o.nodes[name]:
+		return v.ignore("no part of the order")
+	}
+	if m.Failed != "" {
+		s.lastFailed, s.lastFailedAt = cut(m.Failed), at
+		v.failed(name, o, m, at)
+		return true
+	}
+	if len(m.Records) > 0 {
+		if m.Sweep == o.Order.Sweep {
+			o.good++
+		}
+		return v.collective(name, m, at)
+	}
+	for _, p := range m.Pairs {
+		peer := p.To
+		if p.To == name {
+			peer = p.From
+		}
+		switch {
+		case p.From == p.To || p.From != name && p.To != name:
+			return v.ignore("another's pair")
+		case v.nodes[peer] == nil || o.nodes != nil && !o.nodes[peer]:
+			return v.ignore("unknown peer")
+		case !saneRate(p.Rate) || !saneRate(p.Both) || !saneTime(p.Latency) || p.Rate == 0 && p.Latency == 0:
+			return v.ignore("absurd values")
+		}
+	}
+	for _, p := range m.Pairs {
+		v.pair(o, m, p, at)
+	}
+	return true
+}
+
+// sweepName is a sweep in the statistics.
+func sweepName(order string, sweep int) string { return fmt.Sprintf("%s/%d", order, sweep) }
+
+// pair keeps one direction.
+func (v *View) pair(o *order, m *fleet.Measured, p fleet.PairSample, at time.Time) {
+	from, to := v.number(p.From), v.number(p.To)
+	if m.Sweep == o.Order.Sweep {
+		o.mark(from, to, true)
+	}
+	key := uint64(from)<<32 | uint64(to)
+	if old, known := v.cells[key]; known || len(v.cells) < maxCells {
+		if at.Unix() >= old.at {
+			v.cells[key] = cell{
+				float32(p.Rate), float32(p.Both), float32(p.Latency.Seconds()),
+				at.Unix(), o.number, int32(m.Sweep),
+			}
+		}
+	} else {
+		v.ignored["too many pairs"]++
+	}
+	v.history(func(h *health.History) {
+		h.Add(health.Sample{Sweep: sweepName(m.Order, m.Sweep), Time: at, From: string(p.From), To: string(p.To), Rate: p.Rate, Latency: p.Latency})
+	})
+}
+
+// failed keeps that a pair could not be measured.
+func (v *View) failed(name fleet.Name, o *order, m *fleet.Measured, at time.Time) {
+	known := m.Peer != "" && m.Peer != name && v.nodes[m.Peer] != nil && (o.nodes == nil || o.nodes[m.Peer])
+	if o.Order.What.Measure != fleet.MeasurePairs {
+		if m.Sweep == o.Order.Sweep {
+			o.bad++
+		}
+		return
+	}
+	if !known {
+		return
+	}
+	if m.Sweep == o.Order.Sweep {
+		o.mark(v.number(name), v.number(m.Peer), false)
+	}
+	for _, d := range [][2]fleet.Name{{name, m.Peer}, {m.Peer, name}} {
+		v.history(func(h *health.History) {
+			h.Add(health.Sample{Sweep: sweepName(m.Order, m.Sweep), Time: at, From: string(d[0]), To: string(d[1]), Error: cut(m.Failed)})
+		})
+	}
+}
+
+// number is a node's, small for the keys of cells.
+func (v *View) number(n fleet.Name) uint32 {
+	i, ok := v.numbers[n]
+	if !ok {
+		i = uint32(len(v.numbers))
+		v.numbers[n] = i
+	}
+	return i
+}
+
+// collective keeps rows that stand by themselves.
+func (v *View) collective(name fleet.Name, m *fleet.Measured, at time.Time) bool {
+	if len(m.Records) == 0 || len(m.Records) > maxRecords {
+		return v.ignore("absurd values")
+	}
+	for _, r := range m.Records {
+		if r == nil || r.Check() != nil || len(r.Samples) > maxSamples*64 {
+			return v.ignore("absurd values")
+		}
+	}
+	if len(v.kept) >= maxKept {
+		v.kept = append([]Collective(nil), v.kept[1:]...)
+	}
+	v.kept = append(v.kept, Collective{At: at, Node: name, Order: m.Order, Sweep: m.Sweep, Records: m.Records})
+	return true
+}

@@ -1,0 +1,144 @@
+package hub
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"busbar/fleet"
+	"busbar/health"
+	"busbar/unit"
+)
+
+// node is what is known of a node from what it said.
+type node struct {
+	joined   *fleet.Joined // without its map; nil where it only ever said other things
+	joinedAt time.Time
+	heardAt  time.Time
+	left     bool
+	mapped   json.RawMessage
+	links    map[string]PortState
+	errors   map[string]map[string]uint64
+	boot     string
+	// lastFailed is the last thing that this node could not measure.
+	lastFailed   string
+	lastFailedAt time.Time
+}
+
+// PortState is a port as its node last described it.
+type PortState struct {
+	Port  string    `json:"port"`
+	Up    bool      `json:"up"`
+	Rate  unit.Rate `json:"rate_GBps,omitzero"`
+	State string    `json:"state,omitempty"`
+	Since time.Time `json:"since"`
+}
+
+// node folds what a node said about itself.
+func (v *View) node(n *fleet.News, at time.Time) bool {
+	s := v.nodes[n.Node]
+	if s == nil {
+		s = &node{links: map[string]PortState{}, errors: map[string]map[string]uint64{}}
+		v.nodes[n.Node] = s
+	}
+	if at.After(s.heardAt) {
+		s.heardAt = at
+	}
+	switch n.Kind {
+	case fleet.KindJoined:
+		v.join(n.Node, s, n.Joined, at)
+	case fleet.KindLeft:
+		s.left = true
+		v.history(func(h *health.History) { h.Forget(string(n.Node)) })
+	case fleet.KindLink:
+		return v.link(n.Node, s, n.Link, at)
+	case fleet.KindCounters:
+		return v.counters(n.Node, s, n.Counters, at)
+	case fleet.KindMeasured:
+		return v.measured(n.Node, s, n.Measured, at)
+	}
+	return true
+}
+
+// join takes what a node has. A map that is too long is left out; the node counts all the same.
+func (v *View) join(name fleet.Name, s *node, j *fleet.Joined, at time.Time) {
+	kept := *j
+	kept.Map = nil
+	kept.Version, kept.Boot, kept.Meet, kept.Bind = cut(j.Version), cut(j.Boot), cut(j.Meet), cut(j.Bind)
+	kept.CPUs = min(max(j.CPUs, 0), 1<<16)
+	v.maps -= len(s.mapped)
+	s.mapped = nil
+	if len(j.Map) > maxMap || v.maps+len(j.Map) > maxMaps {
+		v.ignored["map too long"]++
+	} else {
+		s.mapped = j.Map
+	}
+	v.maps += len(s.mapped)
+	v.changes++
+	s.joined, s.joinedAt, s.left, s.boot = &kept, at, false, kept.Boot
+	p := place(nodeMap{name, s.mapped})
+	v.history(func(h *health.History) { h.SetPlace(string(name), p) })
+}
+
+// cut bounds a word.
+func cut(s string) string {
+	if len(s) <= maxWord {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxWord], "")
+}
+
+func (v *View) link(name fleet.Name, s *node, l *fleet.Link, at time.Time) bool {
+	if l.Port == "" || len(l.Port) > maxWord || !saneRate(l.Rate) {
+		return v.ignore("absurd values")
+	}
+	old, known := s.links[l.Port]
+	if !known && len(s.links) >= maxPorts {
+		return v.ignore("too many ports")
+	}
+	p := PortState{Port: l.Port, Up: l.Up, Rate: l.Rate, State: cut(l.State), Since: at}
+	if known && old.Up == p.Up && old.Rate == p.Rate && old.State == p.State {
+		p.Since = old.Since
+	}
+	s.links[l.Port] = p
+	v.history(addLink(name, l, at))
+	return true
+}
+
+func (v *View) counters(name fleet.Name, s *node, c *fleet.Counters, at time.Time) bool {
+	if c.Boot != s.boot { // they begin anew
+		s.boot = cut(c.Boot)
+		clear(s.errors)
+	}
+	taken := 0
+	for _, port := range slices.Sorted(maps.Keys(c.Values)) {
+		values := c.Values[port]
+		if s.errors[port] == nil {
+			if len(s.errors) >= maxPorts || len(port) > maxWord {
+				continue
+			}
+			s.errors[port] = map[string]uint64{}
+		}
+		for _, counter := range slices.Sorted(maps.Keys(values)) {
+			_, known := s.errors[port][counter]
+			if !known && len(s.errors[port]) >= maxCounters || len(counter) > maxWord {
+				continue
+			}
+			s.errors[port][counter] = values[counter]
+			taken++
+			v.history(addCounter(name, port, counter, values[counter], at))
+		}
+	}
+	if taken == 0 && len(c.Values) > 0 {
+		return v.ignore("too many counters")
+	}
+	return true
+}
+
+// saneRate refuses rates that nothing has.
+func saneRate(r unit.Rate) bool { return r >= 0 && r <= 1e13 }
+
+// saneTime refuses latencies that nobody waits for.
+func saneTime(t unit.Time) bool { return t >= 0 && t <= 1000*unit.Second }

@@ -1,0 +1,156 @@
+package hub
+
+import (
+	"slices"
+	"time"
+
+	"busbar/fleet"
+)
+
+// order is an order and how far its sweep is.
+type order struct {
+	fleet.Order
+	number uint32    // its place among all orders, from 1 on
+	given  time.Time // when it was first heard of
+	heard  time.Time
+	nodes  map[fleet.Name]bool // nil: all
+	// done holds the pairs of the running sweep that ended, true where they were measured.
+	done      map[uint64]bool
+	good, bad int
+}
+
+// mark notes that a pair of the running sweep ended. A figure counts more than a failure.
+func (o *order) mark(a, b uint32, good bool) {
+	key := uint64(min(a, b))<<32 | uint64(max(a, b))
+	was, known := o.done[key]
+	switch {
+	case known && (was || !good):
+		return
+	case known:
+		o.bad--
+	}
+	if o.done == nil {
+		o.done = map[uint64]bool{}
+	}
+	o.done[key] = good
+	if good {
+		o.good++
+	} else {
+		o.bad++
+	}
+}
+
+// order folds a word about an order. Nothing follows one that is final, and sweeps only go up,
+// so that two servers that speak at once do not wake what was cancelled.
+func (v *View) order(said *fleet.Order, at time.Time) bool {
+	if said.ID == "" || said.Check() != nil {
+		return v.ignore("malformed")
+	}
+	o := v.orders[said.ID]
+	switch {
+	case o == nil:
+		if len(v.orders) >= maxOrders+maxFinal {
+			return v.ignore("too many orders")
+		}
+		o = &order{number: uint32(len(v.orders)) + 1, given: at}
+		if len(v.given) > 0 {
+			o.number = v.orders[v.given[len(v.given)-1]].number + 1
+		}
+		for _, n := range said.Nodes {
+			if o.nodes == nil {
+				o.nodes = map[fleet.Name]bool{}
+			}
+			o.nodes[n] = true
+		}
+		v.orders[said.ID] = o
+		v.given = append(v.given, said.ID)
+	case o.Final():
+		return v.ignore("order is over")
+	case said.Sweep < o.Sweep && !said.Final():
+		return v.ignore("earlier sweep")
+	case said.Sweep > o.Sweep:
+		o.done, o.good, o.bad = nil, 0, 0
+	}
+	sweep := max(o.Sweep, said.Sweep)
+	o.Order, o.heard = *said, at
+	o.Sweep = sweep
+	v.forgetOrders()
+	return true
+}
+
+// forgetOrders drops the oldest of those that are over.
+func (v *View) forgetOrders() {
+	final := 0
+	for _, id := range v.given {
+		if v.orders[id].Final() {
+			final++
+		}
+	}
+	v.given = slices.DeleteFunc(v.given, func(id string) bool {
+		if final <= maxFinal || !v.orders[id].Final() {
+			return false
+		}
+		final--
+		delete(v.orders, id)
+		return true
+	})
+}
+
+// OrderState is an order as it is shown.
+type OrderState struct {
+	fleet.Order
+	Given time.Time `json:"given"`
+	Heard time.Time `json:"heard"` // when its state was last said
+	// Next is when it runs next, where it repeats or waits for its time.
+	Next time.Time `json:"next,omitzero"`
+	// Good and Bad count the parts of the last sweep that were measured and that failed.
+	Good int `json:"parts_good"`
+	Bad  int `json:"parts_failed"`
+}
+
+func (o *order) state(now time.Time) OrderState {
+	s := OrderState{Order: o.Order, Given: o.given, Heard: o.heard, Good: o.good, Bad: o.bad}
+	if o.State == fleet.Waiting {
+		s.Next = due(&o.Order, o.given, now)
+	}
+	return s
+}
+
+// Orders lists all orders, the earliest first.
+func (v *View) Orders(now time.Time) []OrderState {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	out := make([]OrderState, 0, len(v.given))
+	for _, id := range v.given {
+		out = append(out, v.orders[id].state(now))
+	}
+	return out
+}
+
+// Order is one of them.
+func (v *View) Order(id string, now time.Time) (OrderState, bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	o := v.orders[id]
+	if o == nil {
+		return OrderState{}, false
+	}
+	return o.state(now), true
+}
+
+// ended reports whether a pair of the running sweep is over already.
+func (v *View) ended(id string, sweep int, a, b fleet.Name) bool {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	o := v.orders[id]
+	if o == nil || o.Sweep != sweep {
+		return false
+	}
+	x, ok1 := v.numbers[a]
+	y, ok2 := v.numbers[b]
+	if !ok1 || !ok2 {
+		return false
+	}
+	_, done := o.done[uint64(min(x, y))<<32|uint64(max(x, y))]
+	return done
+}

@@ -1,0 +1,48 @@
+package counter
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestFind takes names as sysfs, perfquery, ibqueryerrors and ethtool print them.
+func TestFind(t *testing.T) {
+	for name, want := range map[string]string{
+		"symbol_error": "symbol_error", "SymbolErrorCounter": "symbol_error", "A.SymbolErrorCounter": "symbol_error",
+		"LinkDownedCounter": "link_downed", "linkdowned": "link_downed", "PortXmitDiscards": "port_xmit_discards",
+		"LocalLinkIntegrityErrors": "local_link_integrity_errors", "vl15_dropped": "VL15_dropped",
+		"out_of_sequence": "out_of_sequence", "vport_out_of_buffer": "out_of_buffer", "rx_out_of_buffer": "out_of_buffer",
+		"rx_prio3_pause": "rx_prio_pause", "tx_prio3_pause": "tx_prio_pause", "rx_prio5_discards": "rx_prio_discards",
+		"[0]: rx_drops": "rx_drops", "roce_adp_retrans_to": "roce_adp_retrans_to", "rx_crc_errors_phy": "rx_crc_errors_phy",
+		"rx_err_lane_3_phy": "rx_err_lane_phy", "tx_pause_storm_error_events": "tx_pause_storm_warning_events",
+		// These count on healthy machines.
+		"rx_prio3_bytes": "", "rx_packets": "", "port_xmit_wait": "", "np_cnp_sent": "", "rx_bytes": "", "": "", "rx_prio": "", "req_cqe_error": "",
+	} {
+		got := ""
+		if c := Find(name); c != nil {
+			got = c.Name
+		}
+		if got != want {
+			t.Errorf("%q is %q, want %q", name, got, want)
+		}
+	}
+}
+
+// TestList: names are unique, and every counter has a meaning, a source and a rate.
+func TestList(t *testing.T) {
+	seen := map[string]bool{}
+	for _, c := range all {
+		if seen[c.Name] || c.Says == "" || c.Source == "" || c.Kind == 0 || c.Place == 0 || c.Hourly <= 0 {
+			t.Errorf("%+v", c)
+		}
+		seen[c.Name] = true
+		if f := Find(c.Name); f == nil || f.Name != c.Name {
+			t.Errorf("%s is not found", c.Name)
+		}
+		for _, a := range c.Also {
+			if a != strings.ToLower(a) || len(a) < 7 {
+				t.Errorf("%s: %q", c.Name, a)
+			}
+		}
+	}
+}

@@ -1,0 +1,16 @@
+import { h } from './dom.js';
+
+// stacked is a bar of parts: [{name, value, colour}], with a mark where there is a limit. The list below says the same.
+export function stacked(label, parts, show, limit) {
+  const kept = parts.filter((p) => p.value > 0);
+  const sum = kept.reduce((n, p) => n + p.value, 0);
+  const most = Math.max(sum, limit?.value || 0) * 1.01 || 1;
+  const share = (x) => `${(100 * x / most).toFixed(3)}%`;
+  const words = `${label}: ${kept.map((p) => `${p.name} ${show(p.value)}`).join(', ')}${limit ? `; ${limit.name} ${show(limit.value)}` : ''}`;
+  return h('div', { class: 'bar' },
+    h('div', { class: 'strip', role: 'img', 'aria-label': words },
+      kept.map((p) => h('span', { class: `part part${p.colour}`, title: `${p.name}: ${show(p.value)}`, style: { width: share(p.value) } }, p.value / most > 0.12 ? `${p.name} ${show(p.value)}` : '')),
+      limit && h('span', { class: 'limit', style: { left: share(limit.value) } })),
+    h('ul', { class: 'legend' }, kept.map((p) => h('li', {}, h('span', { class: `swatch part${p.colour}` }), `${p.name} ${show(p.value)}`)),
+      limit && h('li', {}, h('span', { class: 'swatch mark' }), `${limit.name} ${show(limit.value)}`)));
+}

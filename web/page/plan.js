@@ -1,0 +1,94 @@
+import { h, put, table, failure, say } from './dom.js';
+import { Latest, address } from './api.js';
+import { Share } from './share.js';
+import { clusterPicker, clusterWord, modelPicker, choice, field, text } from './pick.js';
+import { seconds, memory, percent, short, count } from './units.js';
+
+const here = 'dgx-h100:8';
+
+// The best ways to run a model on a cluster, and the files that start one.
+export async function show(root, state, api) {
+  const share = new Share(state);
+  const about = h('p', { 'aria-live': 'polite' });
+  const said = h('div', {}), cards = h('section', { class: 'cards', 'aria-label': 'answer' });
+  const set = (name) => (v) => state.set({ [name]: v });
+  put(root, h('div', { class: 'view' },
+    h('header', {}, h('div', {}, h('h1', {}, 'Plan'), about), share.root),
+    h('section', { class: 'controls', 'aria-label': 'the job' }, await modelPicker(api, state, 'llama3-70b'), await clusterPicker(api, state, { here: false, otherwise: here }),
+      h('fieldset', {}, h('legend', {}, 'Job'),
+        h('div', { class: 'row' }, field('Sequences a step', text(state.get('global-batch', '512'), set('global-batch'), { inputmode: 'numeric' })), field('Tokens each', text(state.get('seq'), set('seq'), { placeholder: "model's" }))),
+        field('Precision', choice(['bf16', 'fp16', 'fp8', 'fp32'].map((x) => [x, x]), state.get('precision', 'bf16'), set('precision')))),
+      h('fieldset', {}, h('legend', {}, 'Goal'),
+        field('Least', choice([['time', 'time'], ['cost', 'cost'], ['energy', 'energy']], state.get('objective', 'time'), set('objective'))),
+        field('A GPU costs', text(state.get('price'), set('price'), { placeholder: '2.50/gpu-hour' }), 'for the least cost')),
+      h('fieldset', {}, h('legend', {}, 'What is fixed'),
+        field('Degrees', text(state.get('parallel'), set('parallel'), { placeholder: 'nothing; or tp=8,zero=1' })),
+        field('Hosts', text(state.get('hosts'), set('hosts'), { placeholder: 'gpu[01-08]' }), 'their names, for the files'),
+        field('Plans to show', choice(['3', '5', '10', '20'].map((x) => [x, x]), state.get('top', '5'), set('top')))), said),
+    cards));
+
+  function question() {
+    const q = { c: clusterWord(state, here), m: state.get('m', 'llama3-70b'), 'global-batch': state.get('global-batch', '512'), top: state.get('top', '5'), ...state.pick('seq', 'precision', 'objective', 'parallel', 'hosts') };
+    if (q.objective && q.objective !== 'time') q.price = state.get('price');
+    return q;
+  }
+
+  const refresh = new Latest(async () => {
+    cards.classList.add('busy');
+    say('searching');
+    about.textContent = 'searching …';
+    try {
+      const q = question();
+      const answer = await api.ask('plan', q);
+      put(said);
+      share.of(answer);
+      draw(answer.doc, q, answer.notes);
+      cards.classList.remove('busy');
+    } catch (error) {
+      about.textContent = '';
+      put(said, failure(error));
+    }
+  });
+
+  function draw(doc, q, notes) {
+    const best = doc.plans[0];
+    about.textContent = `${count(doc.considered)} settings considered; the best takes ${seconds(best.step_s)} a step`;
+    put(cards,
+      h('div', { class: 'card' }, h('h2', {}, 'The best plan'), h('p', {}, h('strong', {}, words(best)), ' – ', best.why),
+        best.row && h('dl', { class: 'figures' }, [['a step', seconds(best.step_s)], ['tokens a second', short(best.row.tokens_per_s)], ['of the peak (MFU)', percent(best.mfu)], ['memory', `${memory(best.row.memory_bytes.total)} of ${memory(best.row.gpu_memory_bytes)}`], ['GPUs', count(best.row.gpus)]].map(([a, b]) => h('div', {}, h('dt', {}, a), h('dd', {}, b)))),
+        best.row?.advice?.length > 0 && h('ul', {}, best.row.advice.map((a) => h('li', {}, `${percent(a.gain)} more tokens a second by `, h('code', {}, a.setting), `: ${a.text}`))),
+        notes.map((x) => h('p', { class: 'quiet' }, x))),
+      h('div', { class: 'card' }, h('h2', {}, 'Ranking'), table('Nothing in the space that was searched is better than what is shown',
+        [{ text: '#', n: true }, { text: 'degrees' }, { text: 'step', n: true }, { text: 'MFU', n: true }, { text: 'memory', n: true }, { text: 'why' }, { text: '' }],
+        doc.plans.map((p) => [String(p.rank), words(p), seconds(p.step_s), percent(p.mfu), p.row ? memory(p.row.memory_bytes.total) : '', p.why, h('button', { type: 'button', 'aria-label': `files of plan ${p.rank}`, onclick: () => files(p.rank, q) }, 'Files')]), (i) => i === 0)),
+      holder);
+    say(about.textContent);
+    files(1, q);
+  }
+
+  const holder = h('div', { class: 'card', id: 'files' });
+  async function files(rank, q) {
+    put(holder, h('h2', {}, `Files of plan ${rank}`), h('p', { class: 'quiet' }, 'writing …'));
+    try {
+      const answer = await api.ask('plan/files', { ...q, pick: rank, list: 1 });
+      put(holder, h('h2', {}, `Files of plan ${rank}`),
+        h('p', {}, h('a', { class: 'button', href: address('plan/files', { ...q, pick: rank }), download: 'plan.tar.gz' }, 'Download all (plan.tar.gz)')),
+        answer.doc.files.map((f) => h('details', {}, h('summary', {}, f.name, h('span', { class: 'quiet' }, ` ${f.executable ? 'program, ' : ''}${count(f.text.split('\n').length)} lines`)), h('pre', { class: 'command', tabindex: '0', 'aria-label': f.name }, f.text.length > 20000 ? `${f.text.slice(0, 20000)}\n…` : f.text))));
+    } catch (error) { put(holder, h('h2', {}, `Files of plan ${rank}`), failure(error)); }
+  }
+
+  state.watch(() => refresh.go());
+  await refresh.go();
+}
+
+// words are a plan's degrees that are not 1.
+function words(p) {
+  const d = p.parallel || {};
+  const list = ['dp', 'tp', 'pp', 'cp', 'ep', 'vpp', 'zero', 'shard'].filter((k) => d[k] > 1 || (k === 'zero' && d[k])).map((k) => `${k}=${d[k]}`);
+  if (d.sequence_parallel) list.push('sp');
+  if (d.order && d.order !== 'tp-cp-dp-pp') list.push(d.order);
+  if (p.micro_batch) list.push(`micro-batch ${p.micro_batch}`);
+  if (p.recompute && p.recompute !== 'none') list.push(`recompute ${p.recompute}`);
+  if (p.schedule) list.push(p.schedule);
+  return list.join(' ') || 'one GPU';
+}

@@ -1,0 +1,140 @@
+import { h, put, table, failure, say } from './dom.js';
+import { Latest, address } from './api.js';
+import { Share } from './share.js';
+import { clusterPicker, clusterWord, modelPicker, choice, check, field, text, cut, presetList } from './pick.js';
+import { slider, powers } from './slider.js';
+import { stacked } from './bars.js';
+import { Curve } from './curve.js';
+import { seconds, memory, percent, short, count, plural, bytes } from './units.js';
+
+const here = 'dgx-h100:8';
+const degrees = ['tp', 'pp', 'cp', 'ep', 'vpp', 'zero', 'sp'];
+const usual = { tp: '8', zero: '1', sp: '1' };
+
+// parallel is the word for --parallel, of the degrees that are not 1.
+export function parallel(state, otherwise = {}) {
+  const none = { zero: '0', sp: '0' };
+  const list = degrees.map((k) => [k, state.get(k, otherwise[k] ?? '')]).filter(([k, v]) => v !== '' && v !== (none[k] || '1'));
+  return list.filter(([k]) => k !== 'sp' || list.some(([x]) => x === 'tp')).map(([k, v]) => `${k}=${v}`).join(',');
+}
+
+// A training step, with sliders for what can be changed; answers come while they are dragged.
+export async function show(root, state, api) {
+  const share = new Share(state);
+  const about = h('p', { 'aria-live': 'polite' });
+  const said = h('div', {}), figures = h('div', {}), time = h('div', {}), room = h('div', {}), limits = h('div', {}), knee = h('div', {}), line = h('div', { class: 'paper' });
+  const curve = new Curve({ label: 'efficiency over nodes', x: { name: 'nodes', show: count }, y: { name: 'efficiency', show: (v) => percent(v) }, height: 260 });
+  const set = (name) => (v) => state.set({ [name]: v });
+  const preset = (await presetList(api)).find((p) => p.name === cut(clusterWord(state, here)).name);
+  const perNode = preset?.gpus_per_node || 8;
+  const nics = preset?.nics_per_node || 8;
+  const cards = h('section', { class: 'cards', 'aria-label': 'answer' },
+    h('div', { class: 'card' }, figures, time), h('div', { class: 'two' }, h('div', { class: 'card' }, h('h2', {}, 'Memory of a GPU'), room), h('div', { class: 'card' }, h('h2', {}, 'What limits it'), limits)),
+    h('div', { class: 'card' }, h('h2', {}, 'Timeline of the step'), line), h('div', { class: 'card' }, h('h2', {}, 'More nodes'), knee, curve.root));
+
+  put(root, h('div', { class: 'view' },
+    h('header', {}, h('div', {}, h('h1', {}, 'Step'), about), share.root),
+    h('section', { class: 'controls', 'aria-label': 'the job' }, said,
+      await modelPicker(api, state, 'llama3-70b'), await clusterPicker(api, state, { here: false, otherwise: here, count: false }),
+      h('fieldset', {}, h('legend', {}, 'Machine'),
+        slider('Nodes', powers(4096, count), String(cut(clusterWord(state, here)).nodes || 1), (v) => state.set({ c: `${cut(clusterWord(state, here)).name}:${v}` })),
+        slider('Network, a NIC', [['', 'as it is'], ...[10, 25, 50, 100, 200, 400, 800, 1600].map((x) => [String(x), `${x} Gb/s`])], state.get('gbps'), set('gbps')),
+        slider('NICs a node', [...powers(nics).filter(([n]) => n < nics).map(([n]) => [String(n), String(n)]), ['', String(nics)]], state.get('nics'), set('nics'))),
+      h('fieldset', {}, h('legend', {}, 'Spread'),
+        slider('Tensor parallel', powers(Math.max(8, perNode)), state.get('tp', usual.tp), set('tp')),
+        check('Sequence parallel', state.get('sp', usual.sp) === '1', (on) => state.set({ sp: on ? '1' : '0' })),
+        slider('Pipeline stages', powers(64), state.get('pp', '1'), set('pp')),
+        slider('Context parallel', powers(32), state.get('cp', '1'), set('cp')),
+        slider('Expert parallel', powers(64), state.get('ep', '1'), set('ep')),
+        slider('Chunks a stage', powers(16), state.get('vpp', '1'), set('vpp')),
+        slider('ZeRO', [['0', 'none'], ['1', '1: optimizer'], ['2', '2: and gradients'], ['3', '3: and parameters']], state.get('zero', usual.zero), set('zero'))),
+      h('fieldset', {}, h('legend', {}, 'Batch'),
+        slider('Sequences a step', [['', 'usual'], ...powers(16384, count).map(([v, t]) => [String(v), t])], state.get('global-batch'), set('global-batch')),
+        slider('Micro-batch', [['', 'usual'], ...powers(64).map(([v, t]) => [String(v), t])], state.get('micro-batch'), set('micro-batch')),
+        slider('Tokens a sequence', [['', "the model's"], ...[1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072].map((x) => [String(x), count(x)])], state.get('seq'), set('seq'))),
+      h('fieldset', {}, h('legend', {}, 'Computing'),
+        h('div', { class: 'row' }, field('Precision', choice(['bf16', 'fp16', 'fp8', 'fp32', 'tf32', 'amp-bf16'].map((x) => [x, x]), state.get('precision', 'bf16'), set('precision'))),
+          field('Recompute', choice(['none', 'selective', 'full'].map((x) => [x, x]), state.get('recompute', 'none'), set('recompute')))),
+        field('Layout', text(state.get('l'), set('l'), { placeholder: 'all GPUs; or 4x8' })))),
+    cards));
+
+  function question() {
+    const q = {
+      c: clusterWord(state, here), m: state.get('m', 'llama3-70b'), l: state.get('l'), parallel: parallel(state, usual), ...state.pick('global-batch', 'micro-batch', 'seq', 'recompute', 'precision', 'framework'),
+    };
+    q.set = [state.get('gbps') && `network.gbps=${state.get('gbps')}`, state.get('nics') && `nics_per_node=${state.get('nics')}`].filter(Boolean);
+    return q;
+  }
+
+  let moved = 0;
+  const refresh = new Latest(async () => {
+    const began = moved || performance.now();
+    moved = 0;
+    try {
+      const answer = await api.ask('step', question());
+      put(said);
+      cards.classList.remove('busy');
+      share.of(answer);
+      draw(answer.doc);
+      cards.dataset.answered = String(Math.round(performance.now() - began));
+    } catch (error) {
+      put(said, failure(error));
+      cards.classList.add('busy');
+      cards.dataset.answered = 'error';
+    }
+    clearTimeout(later);
+    later = setTimeout(() => rest.go(), 180);
+  });
+  let later = 0;
+
+  // rest is what may come a moment after: the timeline and the scaling curve.
+  const rest = new Latest(async () => {
+    if (cards.classList.contains('busy')) return;
+    const q = question();
+    put(line, h('img', { src: address('step', { ...q, o: 'svg' }), alt: `timeline of the step: ${about.textContent}`, onerror: () => put(line, h('p', { class: 'quiet' }, 'The timeline is too long to be drawn.')) }));
+    const now = cut(q.c);
+    try {
+      const answer = await api.ask('scale', { ...q, l: '', c: now.name, nodes: Math.max(64, 8 * (now.nodes || 1)) });
+      scaling(answer.doc);
+    } catch (error) {
+      put(knee, h('p', { class: 'quiet' }, error.message));
+    }
+    cards.dataset.rested = '1';
+  });
+
+  function draw(doc) {
+    const r = doc.rows[0];
+    about.textContent = `${r.model} on ${doc.cluster} ${r.layout}, ${r.parallel}, ${plural(r.global_batch, 'sequence')} of ${count(r.seq)} tokens a step`;
+    const one = (name, value, small) => h('div', {}, h('dt', {}, name), h('dd', {}, value, small && [' ', h('small', {}, small)]));
+    put(figures, h('dl', { class: 'figures' }, one('a step', seconds(r.step_s)), one('tokens a second', short(r.tokens_per_s)), one('of the peak (MFU)', percent(r.mfu)), one('a GPU', `${r.tflops_per_gpu.toFixed(0)} TFLOPS`),
+      one('GPUs', count(r.gpus)), one('fits', r.fits ? 'yes' : 'no', `${memory(r.memory_bytes.total)} of ${memory(r.gpu_memory_bytes)}`)));
+    put(time, stacked('where the time of a step goes', [
+      { name: 'computing', value: r.compute_s, colour: 1 }, { name: 'waiting for the network', value: r.exposed_comm_s, colour: 2 }, { name: 'bubble', value: r.bubble_s, colour: 3 },
+      { name: 'optimizer', value: r.optimizer_s, colour: 4 }, { name: 'host', value: r.host_s, colour: 6 }], seconds));
+    const m = r.memory_bytes;
+    put(room, stacked('memory of a GPU', [
+      { name: 'parameters', value: m.params, colour: 1 }, { name: 'gradients', value: m.grads, colour: 2 }, { name: 'optimizer', value: m.optimizer, colour: 4 },
+      { name: 'activations', value: m.activations, colour: 3 }, { name: 'other', value: m.other, colour: 6 }], memory, { name: 'the GPU has', value: r.gpu_memory_bytes }),
+    !r.fits && h('p', {}, h('span', { class: 'tag error' }, 'does not fit'), ` ${memory(m.total - r.gpu_memory_bytes)} too much`));
+    put(limits, h('p', {}, r.bottleneck.text), r.advice?.length > 0 && h('ul', {}, r.advice.slice(0, 4).map((a) => h('li', {}, `${percent(a.gain)} more tokens a second by `, h('code', {}, a.setting), `: ${a.text}`))),
+      r.traffic.length > 0 && h('details', {}, h('summary', {}, 'Traffic of the step'), table('', [{ text: 'group' }, { text: 'what' }, { text: 'calls', n: true }, { text: 'each', n: true }, { text: 'takes', n: true }, { text: 'exposed', n: true }],
+        r.traffic.map((t) => [t.group, t.what, count(t.calls), bytes(t.bytes_per_call), seconds(t.comm_s), seconds(t.exposed_s)]))));
+    say(`a step takes ${seconds(r.step_s)}; ${r.bottleneck.text}`);
+  }
+
+  function scaling(doc) {
+    const fits = doc.rows.filter((r) => r.fits);
+    put(knee, h('p', {}, doc.knee_nodes ? `${doc.strong ? 'Strong' : 'Weak'} scaling: the knee is at ${plural(doc.knee_nodes, 'node')}; beyond it a doubling gives less than 1.6 times as much.` : `${doc.strong ? 'Strong' : 'Weak'} scaling: no knee up to ${plural(doc.rows.at(-1).nodes, 'node')}.`,
+      fits.length ? '' : ' It fits on none of them.'));
+    const line = { name: 'efficiency', xs: doc.rows.map((r) => r.nodes), ys: doc.rows.map((r) => r.efficiency) };
+    const mark = doc.rows.filter((r) => r.knee);
+    curve.draw([line, ...(mark.length ? [{ name: 'knee', points: true, colour: 4, xs: mark.map((r) => r.nodes), ys: mark.map((r) => r.efficiency) }] : [])],
+      doc.rows.map((r) => `${r.nodes} nodes: ${percent(r.efficiency)}`).join(', '));
+    knee.append(h('details', {}, h('summary', {}, 'As a table'), table('', [{ text: 'nodes', n: true }, { text: 'step', n: true }, { text: 'tokens/s', n: true }, { text: 'efficiency', n: true }, { text: 'fits' }, { text: 'limited by' }],
+      doc.rows.map((r) => [count(r.nodes), seconds(r.step_s), short(r.tokens_per_s), percent(r.efficiency), r.fits ? 'yes' : 'no', r.bottleneck]), (i) => doc.rows[i].knee)));
+  }
+
+  state.watch(() => { moved = moved || performance.now(); delete cards.dataset.rested; refresh.go(); });
+  await refresh.go();
+  return () => { clearTimeout(later); curve.end(); };
+}

@@ -1,0 +1,146 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestUpload(t *testing.T) {
+	s := newSite(t, nil)
+	res, text := s.ask(t, "POST", "/api/files?name=../../x/my%20topo.txt", s.read, strings.NewReader("GPU0 GPU1"))
+	var doc struct{ ID, Name string }
+	if err := json.Unmarshal([]byte(text), &doc); err != nil || res.StatusCode != 200 || doc.Name != "my_topo.txt" {
+		t.Fatalf("%d %s", res.StatusCode, text)
+	}
+	res, text = s.ask(t, "GET", "/api/map?c="+doc.ID+":4", s.read, nil)
+	if res.StatusCode != 200 || len(s.ran) != 1 {
+		t.Fatalf("%d %s", res.StatusCode, text)
+	}
+	j := s.ran[0]
+	if len(j.Folders) != 1 || !strings.HasPrefix(j.Args[1], j.Folders[0]+"/my_topo.txt:4") || !strings.HasPrefix(j.Folders[0], s.shelf.dir) {
+		t.Errorf("%q in %q", j.Args, j.Folders)
+	}
+	if strings.Contains(text, s.Data) || !strings.Contains(res.Header.Get("X-Busbar-Command"), "my_topo.txt:4") {
+		t.Errorf("the server's folder is told: %s, %s", text, res.Header.Get("X-Busbar-Command"))
+	}
+	for _, body := range []string{"", strings.Repeat("x", maxUpload+1)} {
+		if res, _ := s.ask(t, "POST", "/api/files?name=x", s.read, strings.NewReader(body)); res.StatusCode/100 != 4 {
+			t.Errorf("%d bytes: %d", len(body), res.StatusCode)
+		}
+	}
+}
+
+func TestSafeName(t *testing.T) {
+	for name, want := range map[string]string{
+		"": "file", "..": "file", "/etc/passwd": "passwd", `C:\x\y.log`: "y.log", "../../.ssh/id": "id", "-rf": "rf", "a b\n.txt": "a_b_.txt", "ü.log": "_.log", "\x00": "_", strings.Repeat("a", 200): strings.Repeat("a", 80),
+	} {
+		if got := safeName(name); got != want {
+			t.Errorf("%q: %q, expected %q", name, got, want)
+		}
+	}
+}
+
+// TestShelfMakesRoom keeps uploads within bounds, the oldest going first.
+func TestShelfMakesRoom(t *testing.T) {
+	s, err := newShelf(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := s.keep("a", []byte("first"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(s.dir, first[1:])
+	old := time.Now().Add(-time.Hour)
+	if err := errors.Join(os.Chtimes(folder, old, old), os.Truncate(filepath.Join(folder, "a"), maxShelf-10)); err != nil {
+		t.Fatal(err)
+	}
+	second, err := s.keep("b", []byte("more than ten bytes"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, err := s.find(first); err == nil {
+		t.Error("the oldest is still there")
+	}
+	if _, _, _, err := s.find(second); err != nil {
+		t.Error(err)
+	}
+}
+
+// form is a multipart body of files.
+func form(t *testing.T, files ...string) (io.Reader, string) {
+	t.Helper()
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	for _, name := range files {
+		p, err := w.CreateFormFile("file", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(p, "log of %s\n", name)
+	}
+	w.Close()
+	return &b, w.FormDataContentType()
+}
+
+func TestLogsAreRemoved(t *testing.T) {
+	var seen []string
+	s := newSite(t, func(c *Config) {
+		c.Run = func(_ context.Context, j Job) int {
+			_ = filepath.WalkDir(j.Folders[0], func(path string, d os.DirEntry, err error) error {
+				if err == nil && !d.IsDir() {
+					seen = append(seen, strings.TrimPrefix(path, j.Folders[0]+"/"))
+				}
+				return err
+			})
+			fmt.Fprintf(j.Stdout, `{"findings":[{"file":%q}]}`, j.Folders[0]+"/a.log")
+			return 1
+		}
+	})
+	body, kind := form(t, "a.log", "../../etc/a.log", ".hidden", "a.log")
+	r, _ := http.NewRequestWithContext(t.Context(), "POST", s.http.URL+"/api/doctor", body)
+	r.Header.Set("Authorization", "Bearer "+s.read)
+	r.Header.Set("Content-Type", kind)
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, _ := io.ReadAll(res.Body)
+	if res.StatusCode != 200 || string(text) != `{"findings":[{"file":"a.log"}]}` {
+		t.Errorf("%d %s", res.StatusCode, text)
+	}
+	if got := strings.Join(seen, " "); got != "1/a.log 3/a.log a.log hidden" {
+		t.Errorf("files: %s", got)
+	}
+	left, err := os.ReadDir(s.shelf.tmp)
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	if res, text := s.ask(t, "POST", "/api/doctor", s.read, strings.NewReader("no form")); res.StatusCode != 400 {
+		t.Errorf("no form: %d %s", res.StatusCode, text)
+	}
+}
+
+func TestPlanFiles(t *testing.T) {
+	s := newSite(t, nil)
+	res, text := s.ask(t, "GET", "/api/plan/files?c=x&m=y&pick=2&list=1", s.read, nil)
+	if res.StatusCode != 200 || text != `{"files":[{"name":"run.sh","text":"# in plan/run.sh\n","executable":true}]}` {
+		t.Errorf("%d %s", res.StatusCode, text)
+	}
+	res, text = s.ask(t, "GET", "/api/plan/files?c=x&m=y", s.read, nil)
+	if res.StatusCode != 200 || res.Header.Get("Content-Type") != archiveType || !strings.HasPrefix(text, "\x1f\x8b") {
+		t.Errorf("%d %s %d bytes", res.StatusCode, res.Header.Get("Content-Type"), len(text))
+	}
+}

@@ -18,7 +18,7 @@ export async function show(root, state, api) {
   const tabs = h('nav', { class: 'parts', 'aria-label': 'Parts of the fleet' });
   const controls = h('section', { class: 'controls', 'aria-label': 'what is shown' });
   const cards = h('section', { class: 'cards', 'aria-label': 'answer' });
-  const view = h('div', { class: 'view fleet' }, h('header', {}, h('div', {}, h('h1', {}, 'Fleet'), said), share.root), controls, cards);
+  const view = h('div', { class: 'view fleet' }, h('header', {}, h('div', {}, h('h1', {}, 'Fleet'), said), share.root), tabs, controls, cards);
   put(root, view);
   if (!(await keepsFleet(api))) {
     put(cards, h('div', { class: 'card' }, h('p', { class: 'empty' }, 'This server keeps no fleet.')), join());
@@ -35,7 +35,8 @@ export async function show(root, state, api) {
     now = part[2]({ state, api, fleet, share });
     const mine = now;
     put(tabs, parts.map(([n, title]) => h('a', { href: n ? `/fleet?show=${n}` : '/fleet', 'aria-current': part[0] === n ? 'true' : undefined, onclick: (e) => go(e, n) }, title)));
-    put(controls, tabs, mine.controls);
+    put(controls, mine.controls);
+    controls.hidden = !mine.controls.length;
     put(cards, mine.cards);
     view.removeAttribute('data-shown');
     await mine.start();

@@ -3,8 +3,8 @@ import { compare } from './fleethosts.js';
 
 // Fleet is what the server knows of nodes, findings and orders, kept up to date by its events.
 
-// silentAfter is how long a node may say nothing, as the server counts it.
-const silentAfter = 15000;
+// silentAfter is how long a node may say nothing: a little more than the server allows, which says so itself when asked.
+const silentAfter = 40000;
 
 export class Fleet {
   constructor(api) {
@@ -16,6 +16,7 @@ export class Fleet {
     this.kept = [];
     this.doing = new Map();
     this.watchers = [];
+    this.later = new Map();
     this.answers = {};
     this.topology = null;
   }
@@ -32,6 +33,21 @@ export class Fleet {
 
   async start() {
     await this.load();
+    this.listen();
+    // A browser has six lines to a server for all its pages together: one that is not looked at gives its line back.
+    this.seen = () => {
+      if (document.hidden) this.deaf();
+      else if (!this.source) { this.listen(); this.again(); }
+    };
+    this.gone = () => this.deaf();
+    document.addEventListener('visibilitychange', this.seen);
+    window.addEventListener('pagehide', this.gone);
+    window.addEventListener('pageshow', this.seen);
+    this.timer = setInterval(() => { if (!document.hidden) this.again(); }, 30000);
+  }
+
+  listen() {
+    if (document.hidden) return;
     let opened = false;
     this.source = this.api.events({
       beats: (list) => { for (const n of list) this.node(n, true); this.tell({ nodes: true }); },
@@ -43,13 +59,20 @@ export class Fleet {
     });
     // What was missed while the line was cut is asked for.
     this.source.addEventListener('open', () => { if (opened) this.again(); opened = true; });
-    this.timer = setInterval(() => { if (!document.hidden) this.again(); }, 30000);
+  }
+
+  deaf() {
+    this.source?.close();
+    this.source = null;
   }
 
   end() {
-    this.source?.close();
+    this.deaf();
+    document.removeEventListener('visibilitychange', this.seen);
+    window.removeEventListener('pagehide', this.gone);
+    window.removeEventListener('pageshow', this.seen);
     clearInterval(this.timer);
-    for (const t of this.later?.values() || []) clearTimeout(t);
+    for (const t of this.later.values()) clearTimeout(t);
     this.watchers = [];
   }
 
@@ -101,7 +124,6 @@ export class Fleet {
 
   // refresh asks for an order about once a second, however much is measured.
   refresh(id) {
-    this.later = this.later || new Map();
     if (!this.orders.has(id) || this.later.has(id)) return;
     this.later.set(id, setTimeout(async () => {
       this.later.delete(id);

@@ -15,7 +15,8 @@ export class Heat {
     this.said = h('output', { class: 'readout' });
     this.box = h('div', { class: 'heat', role: 'application', 'aria-roledescription': 'heat map', 'aria-label': `${label}. Arrow keys walk from pair to pair, Enter opens a pair, n goes to the next worst, plus, minus and 0 zoom.`, tabindex: '0' }, this.canvas, this.over);
     this.legend = h('div', { class: 'scale' });
-    this.root = h('div', {}, this.box, this.said, this.legend);
+    const button = (text, name, by) => h('button', { type: 'button', 'aria-label': name, title: name, onclick: () => { if (this.table) this.zoom(by); } }, text);
+    this.buttons = h('div', { class: 'row zooms', role: 'group', 'aria-label': 'zoom' }, button('+', 'zoom in', 0.5), button('−', 'zoom out', 2), button('⤢', 'all pairs', Infinity));
     this.cursor = null;
     this.window = null;
     this.resize = new ResizeObserver(() => { if (this.table && Math.abs(this.box.clientWidth - this.width) > 2) this.draw(); });
@@ -49,7 +50,7 @@ export class Heat {
   layout() {
     const w = this.window || { i: 0, j: 0, n: this.table.n };
     this.width = this.box.clientWidth || 600;
-    const room = Math.max(280, Math.min(this.width, window.innerHeight - 190));
+    const room = Math.max(280, Math.min(this.width, window.innerHeight - 110));
     const longest = Math.max(...this.table.names.map((x) => x.length), 4);
     const named = (room - 120) / w.n >= 11;
     const left = named ? Math.min(150, 14 + 6.6 * longest) : this.table.groups.length > 1 ? 16 : 4;
@@ -128,6 +129,7 @@ export class Heat {
     }
     g.strokeStyle = strong;
     g.lineWidth = cell >= 8 ? 2 : 1;
+    g.globalAlpha = cell >= 8 ? 1 : 0.35;
     g.beginPath();
     for (const gr of this.table.groups.slice(1)) {
       const x = left + (gr.from - w.j) * cell, y = top + (gr.from - w.i) * cell;
@@ -135,6 +137,7 @@ export class Heat {
       if (y > top && y < top + side) { g.moveTo(left, y); g.lineTo(left + side, y); }
     }
     g.stroke();
+    g.globalAlpha = 1;
     g.save();
     g.beginPath();
     g.rect(left, top, side, side);
@@ -214,7 +217,7 @@ export class Heat {
     const dpr = window.devicePixelRatio || 1;
     g.setTransform(dpr, 0, 0, dpr, 0, 0);
     g.clearRect(0, 0, this.over.width, this.over.height);
-    if (!at || !this.place) { if (this.shown) { this.shown = null; this.said.textContent = ''; } return; }
+    if (!at || !this.place) { this.shown = null; this.said.textContent = 'Point at a cell, or walk there with the arrow keys.'; return; }
     const { left, top, side, cell, w } = this.place;
     const x = left + (at.j - w.j) * cell, y = top + (at.i - w.i) * cell, c = Math.max(cell, 3);
     g.fillStyle = this.ink;

@@ -30,7 +30,7 @@ class Timed extends Curve {
         g.lineTo(x, u.bbox.top + u.bbox.height);
         g.stroke();
         g.font = `600 ${12 * dpr}px ${css.getPropertyValue('--font')}`;
-        g.fillText(String(k + 1), x + 4 * dpr, u.bbox.top + 12 * dpr);
+        g.fillText(String(k + 1), x + 4 * dpr, u.bbox.top + (12 + 14 * (k % 4)) * dpr);
       }
       g.restore();
     }];
@@ -47,13 +47,13 @@ function tick(v) {
   return t.getSeconds() ? t.toTimeString().slice(0, 8) : clock;
 }
 
-// link is the history of one pair, both directions.
-export function link({ state, api, fleet }) {
+// history is that of one pair, both directions.
+export function history({ state, api, fleet }) {
   const title = h('h2', { tabindex: '-1' });
   const said = h('div', {}), notes = h('div', {}), rows = h('div', {});
   const x = { name: 'time', show: tick, time: true };
-  const rates = new Timed({ label: 'rate over time', log: false, height: 240, x, y: { name: 'rate', show: (v) => rate(v) } });
-  const delays = new Timed({ label: 'latency over time', log: false, height: 160, x, y: { name: 'latency', show: (v) => micros(v) } });
+  const rates = new Timed({ label: 'rate over time', log: false, height: 270, x, y: { name: 'rate', show: (v) => rate(v) } });
+  const delays = new Timed({ label: 'latency over time', log: false, height: 190, x, y: { name: 'latency', show: (v) => micros(v) } });
   const root = h('section', { class: 'card', hidden: true, 'aria-label': 'history of a link' },
     h('div', { class: 'headline' }, title, h('div', { class: 'row' },
       h('button', { type: 'button', onclick: () => state.set({ from: state.get('to'), to: state.get('from') }) }, 'Turn round'),

@@ -153,7 +153,7 @@ export function nodes({ state, api, fleet, share }) {
   const timer = setInterval(draw, 1000); // how long ago beats were
   return {
     controls,
-    cards: [bad, one, card],
+    cards: [one, bad, card],
     async start() {
       topo = await fleet.map();
       cols = columns(state, topo);

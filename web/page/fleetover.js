@@ -20,7 +20,7 @@ function own(fleet) {
   const list = local(fleet);
   if (!list.length) return null;
   const last = list[list.length - 1];
-  return h('div', { class: 'card' }, h('h2', {}, `This machine: ${last.node}`), h('p', { class: 'quiet' }, `It measured itself ${ago(last.at)}: what its own processes reach among each other, a first figure before any other node is there.`), records('', last.records));
+  return h('div', { class: 'card' }, h('h2', {}, `This machine${last.node ? `: ${last.node}` : ''}`), h('p', { class: 'quiet' }, `It measured itself ${ago(last.at)}: what its own processes reach among each other, a first figure before any other node is there.`), records('', last.records));
 }
 
 // over is the fleet at a glance.

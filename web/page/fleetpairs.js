@@ -3,9 +3,9 @@ import { Latest, address } from './api.js';
 import { choice, field } from './pick.js';
 import { Heat } from './fleetheat.js';
 import { Table, scaleOf } from './fleetscale.js';
-import { link } from './fleetlink.js';
-import { ago, shown, move, to } from './fleetwords.js';
-import { count, percent, plural } from './units.js';
+import { history as historyOf } from './fleetlink.js';
+import { ago, shown, to } from './fleetwords.js';
+import { count, percent, plural, rate } from './units.js';
 
 export const figures = [['rate', 'rate, one way'], ['both', 'rate, both ways at once'], ['latency', 'latency'], ['peers', 'against its peers']];
 const fieldOf = { rate: 'rate_GBps', both: 'both_GBps', latency: 'latency_us', peers: 'rate_GBps' };
@@ -21,10 +21,11 @@ export function pairs({ state, api, fleet, share }) {
   const card = h('div', { class: 'card' });
   const worst = h('div', {});
   const said = h('div', {});
-  const history = link({ state, api, fleet });
+  const history = historyOf({ state, api, fleet });
+  const link = (from, to) => ({ show: 'pairs', ...(state.get('figure') && { figure: state.get('figure') }), from, to });
   const open = (from, to) => state.set({ from, to }, { push: true });
   const heat = new Heat({ label: 'Every pair of nodes: rows send, columns receive', onopen: open });
-  const holder = h('div', { class: 'heatbox' }, heat.root);
+  const holder = h('div', { class: 'heatbox' }, heat.box, h('div', { class: 'heatside' }, heat.said, heat.buttons, heat.legend, worst));
   put(card, h('h2', {}, 'Every pair'), said, holder);
   const names = h('datalist', { id: 'fleet-names' });
   const end = (which) => h('input', { list: names.id, value: state.get(which), spellcheck: 'false', autocomplete: 'off', onchange: (e) => state.set({ [which]: e.target.value.trim() }) });
@@ -40,27 +41,25 @@ export function pairs({ state, api, fleet, share }) {
     const figure = state.get('figure', 'rate');
     const shownTable = figure === 'peers' ? base.relative() : base;
     const scale = scaleOf(figure, shownTable.values);
-    const of = figure === 'peers' || figure === 'latency' ? null : base.peers();
-    heat.show(shownTable, scale, (i, j) => describe(shownTable, base, scale, of, i, j));
+    heat.show(shownTable, scale, (i, j) => describe(shownTable, scale, i, j));
     holder.dataset.drawn = String(Math.round(performance.now() - started));
     drawWorst(shownTable, scale);
   }
 
-  function describe(t, raw, scale, of, i, j) {
+  function describe(t, scale, i, j) {
     if (i === j) return `${t.names[i]}: a node with itself is not measured`;
     const v = t.at(i, j), back = t.at(j, i);
     const name = `${t.names[i]} → ${t.names[j]}`;
     if (Number.isNaN(v)) return `${name}: not measured`;
-    const more = t.figure === 'peers' ? `, ${scaleOf('rate', raw.values).show(raw.at(i, j))}` : of ? `, ${percent(v / of(i, j))} of its peers` : '';
+    const more = t.figure === 'peers' ? `, ${rate(base.at(i, j))}` : t.figure === 'latency' ? '' : `, ${percent(v / base.peers()(i, j))} of its peers`;
     return `${name}: ${scale.show(v)}${more}${Number.isNaN(back) ? '' : `; back ${scale.show(back)}`}`;
   }
 
   function drawWorst(t, scale) {
     const list = t.worst(scale, 10);
     if (!list.length) { put(worst); return; }
-    put(worst, h('div', { class: 'card' }, h('h2', {}, 'The worst pairs'), table(`Ten of ${count(t.known)} directions that were measured`,
-      [{ text: 'from' }, { text: 'to' }, { text: scale.unit, n: true }, { text: 'history' }],
-      list.map((x) => [t.names[x.i], t.names[x.j], scale.short(x.v), to(state, { show: 'pairs', figure: state.get('figure'), from: t.names[x.i], to: t.names[x.j] }, 'history', h('span', { class: 'unseen' }, ` of ${t.names[x.i]} to ${t.names[x.j]}`))]))));
+    put(worst, table('The worst', [{ text: 'from → to' }, { text: scale.unit, n: true }],
+      list.map((x) => [to(state, link(t.names[x.i], t.names[x.j]), `${t.names[x.i]} → ${t.names[x.j]}`), scale.short(x.v)])));
   }
 
   const refresh = new Latest(async () => {
@@ -102,7 +101,7 @@ export function pairs({ state, api, fleet, share }) {
 
   return {
     controls,
-    cards: [history.root, card, worst],
+    cards: [history.root, card],
     async start() { await Promise.all([refresh.go(), history.refresh()]); },
     changed(c) {
       if ('from' in c || 'to' in c) {

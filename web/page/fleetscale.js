@@ -35,9 +35,12 @@ export function pixels() {
   return out;
 }
 
+// sorted is a sample of what is known, in order: a million figures have the same quantiles as some thousands of them.
 function sorted(values) {
-  const known = values.filter((v) => !Number.isNaN(v));
-  return known.sort();
+  const every = values.length < 100000 ? 1 : 2 * Math.floor(values.length / 100000) + 1;
+  const list = [];
+  for (let k = 0; k < values.length; k += every) if (!Number.isNaN(values[k])) list.push(values[k]);
+  return Float32Array.from(list).sort();
 }
 
 function quantile(list, q) { return list.length ? list[Math.min(list.length - 1, Math.floor(q * list.length))] : 0; }
@@ -106,6 +109,7 @@ export class Table {
     const i = this.place.get(from), j = this.place.get(to);
     if (i === undefined || j === undefined || !v) return false;
     this.values[i * this.n + j] = v;
+    this.middles = null;
     return true;
   }
 
@@ -115,31 +119,36 @@ export class Table {
     return k;
   }
 
-  // peers are pairs inside the same two groups; where those are few, all pairs.
+  // peers gives the middle figure of a pair's peers: those between the same two groups, or inside any one. Some hundreds
+  // of each kind say as much as all; where there are few, all pairs are peers.
   peers() {
+    if (this.middles) return this.middles;
     const g = Math.max(1, this.groups.length), n = this.n;
-    const lists = new Map();
+    const key = (i, j) => {
+      const a = this.group[i], b = this.group[j];
+      return a === b ? g * g : a < b ? a * g + b : b * g + a;
+    };
+    const lists = new Array(g * g + 1);
     const all = [];
-    const key = (i, j) => (this.group[i] === this.group[j] ? g * g : Math.min(this.group[i], this.group[j]) * g + Math.max(this.group[i], this.group[j]));
-    for (let i = 0; i < n; i++) for (let j = 0; j < n; j++) {
-      const v = this.values[i * n + j];
-      if (Number.isNaN(v)) continue;
-      const k = key(i, j);
-      if (!lists.has(k)) lists.set(k, []);
-      lists.get(k).push(v);
-      all.push(v);
+    for (let k = 0; k < n * n; k++) {
+      const v = this.values[k];
+      if (v !== v) continue; // not measured
+      const i = Math.floor(k / n), c = key(i, k - i * n);
+      const list = lists[c] || (lists[c] = []);
+      if (list.length < 600) { list.push(v); all.push(v); } else if (k % 97 === 0) list[k % 600] = v;
     }
-    const middle = (list) => { const s = Float32Array.from(list).sort(); return s[Math.floor(s.length / 2)]; };
+    const middle = (list) => Float32Array.from(list).sort()[Math.floor(list.length / 2)];
     const whole = all.length ? middle(all) : 1;
-    const medians = new Map([...lists].map(([k, list]) => [k, list.length >= 6 ? middle(list) : whole]));
-    return (i, j) => medians.get(key(i, j)) ?? whole;
+    const medians = Array.from(lists, (list) => (list && list.length >= 6 ? middle(list) : whole));
+    this.middles = (i, j) => medians[key(i, j)];
+    return this.middles;
   }
 
   // relative is the table with every figure as a part of what its peers show.
   relative() {
     const of = this.peers();
     const out = Object.assign(Object.create(Table.prototype), this, { figure: 'peers', values: new Float32Array(this.values.length) });
-    for (let i = 0; i < this.n; i++) for (let j = 0; j < this.n; j++) out.values[i * this.n + j] = this.values[i * this.n + j] / of(i, j);
+    for (let i = 0, k = 0; i < this.n; i++) for (let j = 0; j < this.n; j++, k++) out.values[k] = this.values[k] / of(i, j);
     return out;
   }
 

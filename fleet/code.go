@@ -68,6 +68,9 @@ func (n *News) Check() error {
 	if _, known := has[n.Kind]; !known && n.Kind != KindLeft {
 		return fmt.Errorf("news of kind %q is unknown", n.Kind)
 	}
+	if n.Kind == KindMeasured && n.Node == "" && n.Measured.Order == LocalOrder {
+		return nil
+	}
 	if fromHub := n.Kind == KindOrder || n.Kind == KindFinding || n.Kind == KindTokens; fromHub != (n.Node == "") {
 		return fmt.Errorf("news of kind %q from node %q", n.Kind, n.Node)
 	}

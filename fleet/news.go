@@ -117,6 +117,8 @@ type Beat struct {
 	Up   float64   `json:"up_s"`
 	// Waiting counts news that the store has not acknowledged.
 	Waiting int `json:"waiting"`
+	// Dropped counts news that was not kept because too much waited.
+	Dropped int `json:"dropped,omitempty"`
 	// Doing is the part that runs, empty when idle.
 	Doing string `json:"doing,omitempty"`
 	// Load is the processors' one-minute load, Receive and Send what the measured interface carries.

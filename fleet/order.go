@@ -18,6 +18,9 @@ const (
 	MeasureCollective Measure = "collective" // one collective over all nodes of the order
 )
 
+// LocalOrder is the order of what a server measured of its own machine, which nobody gave.
+const LocalOrder = "local"
+
 // State is how far an order is.
 type State string
 

@@ -90,7 +90,8 @@ func (s *state) confirm(faults, before []fault) (list, old []*trial) {
 			}
 		case 1:
 			if one.some() && float64(s.cells[i].x) > one.mu/2 {
-				break // it takes another of several links
+				strays = append(strays, id) // it takes another of several links
+				break
 			}
 			one.members = append(one.members, id)
 		}
@@ -167,6 +168,9 @@ func (c *cover) all(k pairKey) (list []*trial) {
 
 // try sums the evidence of sweeps about one cause.
 func (s *state) try(t *trial) {
+	if t.some() {
+		t.need += 4.6 // as for single pairs
+	}
 	type tally struct {
 		sum, all float64
 		n, far   int
@@ -224,6 +228,11 @@ func (s *state) try(t *trial) {
 			if t.kind == pairs.SlowPair {
 				bound *= 1.6 // two samples, which are disturbed together at times
 			}
+		}
+		if t.some() {
+			// Its pairs were picked for being slow: in a sweep in which many others are too,
+			// that says little.
+			bound = min(bound, 1.5*math.Log(1/s.strayed(w, 0)))
 		}
 		l = min(max(l, -most), bound)
 		if l < 0 && good {

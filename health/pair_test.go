@@ -146,15 +146,15 @@ func TestFalseAlarms(t *testing.T) {
 		weather       func(f *fleet)
 		most          int // of 50 sweeps times runs
 	}{
-		{"shared", 8, 0, 60, nil, 0},
-		{"shared", 8, 4, 60, nil, 0},
-		{"shared", 24, 8, 6, nil, 0},
-		{"noise 10%", 8, 4, 20, func(f *fleet) { f.noise = 0.1 }, 0},
-		{"6% strays", 8, 4, 20, func(f *fleet) { f.stray = 0.06 }, 0},
-		{"40% busy sweeps", 8, 4, 20, func(f *fleet) { f.busy = 0.4 }, 0},
-		{"busy spells in 30% of sweeps", 8, 4, 20, func(f *fleet) { f.spells = 0.3 }, 0},
-		{"pairs differ by 5%", 8, 4, 20, func(f *fleet) { f.uneven = 0.05 }, 0},
-		{"nodes upset in 2% of sweeps", 8, 4, 20, func(f *fleet) { f.upset = 0.02 }, 10},
+		{"shared", 8, 0, 40, nil, 0},
+		{"shared", 8, 4, 40, nil, 0},
+		{"shared", 24, 8, 4, nil, 0},
+		{"noise 10%", 8, 4, 12, func(f *fleet) { f.noise = 0.1 }, 0},
+		{"6% strays", 8, 4, 12, func(f *fleet) { f.stray = 0.06 }, 0},
+		{"40% busy sweeps", 8, 4, 12, func(f *fleet) { f.busy = 0.4 }, 0},
+		{"busy spells in 30% of sweeps", 8, 4, 12, func(f *fleet) { f.spells = 0.3 }, 0},
+		{"pairs differ by 5%", 8, 4, 12, func(f *fleet) { f.uneven = 0.05 }, 0},
+		{"nodes upset in 2% of sweeps", 8, 4, 12, func(f *fleet) { f.upset = 0.02 }, 10},
 	} {
 		alarms, raised := 0, map[string]bool{}
 		for seed := range uint64(c.runs) {

@@ -43,7 +43,7 @@ func TestConfidence(t *testing.T) {
 	bins := [4]bin{}
 	edges := []float64{0.5, 0.8, 0.95}
 	faults, found := 0, 0
-	for seed := range uint64(600) {
+	for seed := range uint64(400) {
 		rng := rand.New(rand.NewPCG(seed, 6))
 		size := []int{0, 4}[rng.IntN(2)]
 		n := []int{4, 8, 12, 16}[rng.IntN(4)]

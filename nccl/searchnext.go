@@ -1,7 +1,6 @@
 package nccl
 
 import (
-	"cmp"
 	"slices"
 )
 
@@ -11,6 +10,33 @@ type score struct {
 	interBw, interPCI, interHops int
 	intraBw, intraHops           int
 	order                        int // by index, from the GPU on
+}
+
+// before reports that a GPU is to be tried before another.
+func (s *score) before(o *score) bool {
+	switch {
+	case s.interBw != o.interBw:
+		return s.interBw > o.interBw
+	case s.interPCI != o.interPCI:
+		return s.interPCI > o.interPCI
+	case s.interHops != o.interHops:
+		return s.interHops < o.interHops
+	case s.intraBw != o.intraBw:
+		return s.intraBw > o.intraBw
+	case s.intraHops != o.intraHops:
+		return s.intraHops < o.intraHops
+	}
+	return s.order < o.order
+}
+
+// sortScores puts the best first. Lists are of a node's GPUs, so short that going through them
+// one by one is fastest, and the search sorts at every step.
+func sortScores(list []score) {
+	for i := 1; i < len(list); i++ {
+		for k := i; k > 0 && list[k].before(&list[k-1]); k-- {
+			list[k], list[k-1] = list[k-1], list[k]
+		}
+	}
 }
 
 // push puts a list on the stack of lists, which saves the search an allocation a
@@ -41,9 +67,7 @@ func (x *searcher) next(gpu *topoNode, step, backToNet, order int) []int {
 		return x.neighbours(gpu, nil)
 	}
 	scores := x.scores(gpu, sortNet != 0)
-	slices.SortFunc(scores, func(a, b score) int {
-		return cmp.Or(b.interBw-a.interBw, b.interPCI-a.interPCI, a.interHops-b.interHops, b.intraBw-a.intraBw, a.intraHops-b.intraHops, a.order-b.order)
-	})
+	sortScores(scores)
 	mark := len(x.stack)
 	for _, s := range scores {
 		x.stack = append(x.stack, s.g)

@@ -108,7 +108,7 @@ func (o *benchOutput) row(r bench.Row) error {
 		x.InPlace = &in
 	}
 	o.doc.Rows = append(o.doc.Rows, x)
-	o.kept = append(o.kept, records(&r, o.like)...)
+	o.kept = append(o.kept, r.Records(o.like)...)
 	if !o.c.JSON && !o.c.toStdout() && !o.mute {
 		o.clear()
 		if !o.head {

@@ -14,9 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"busbar/bench"
 	"busbar/cluster"
-	"busbar/engine"
 	"busbar/result"
 )
 
@@ -103,40 +101,6 @@ func (e *env) deliver(data []byte, write func([]byte) error) error {
 		return cannotError{fmt.Errorf("results for the process that started this rank: %w", err)}
 	}
 	return nil
-}
-
-// records are a row's, out of place and in place.
-func records(row *bench.Row, like result.Record) []*result.Record {
-	var list []*result.Record
-	for i, h := range []*bench.Half{row.Out, row.In} {
-		if h == nil {
-			continue
-		}
-		r := like
-		r.Op, r.Size, r.Dtype, r.Ranks, r.Algo, r.InPlace = row.Op.Kind, row.Size, row.Op.Type.String(), row.Ranks, row.Algo, i == 1
-		if row.Wire != engine.Uncompressed {
-			r.Compress = row.Wire.String()
-		}
-		if row.Op.Kind.Reduces() {
-			r.Redop = row.Op.Reduce.String()
-		}
-		if row.Op.Kind.Rooted() {
-			r.Root = row.Op.Root
-		}
-		micros := make([]float64, len(h.Times))
-		for k, t := range h.Times {
-			micros[k] = inMicros(t)
-		}
-		r.Sample(micros)
-		slowest := h.Slowest
-		r.Slowest, r.Spread = &slowest, inMicros(h.Spread)
-		if h.Wrong >= 0 {
-			wrong := h.Wrong
-			r.Wrong = &wrong
-		}
-		list = append(list, &r)
-	}
-	return list
 }
 
 // measuredHere is what all records of a measurement on a group have in common.

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -48,8 +49,11 @@ type command struct {
 	Predict    predictCmd    `cmd:"" help:"Predict how long a collective takes, what limits it, and which setting would help."`
 	Bench      benchCmd      `cmd:"" help:"Run collectives on real memory, between processes and hosts, and measure them."`
 	Lab        labCmd        `cmd:"" help:"A small cluster made real on this machine, to try things on."`
+	Agent      agentCmd      `cmd:"" help:"Make this machine a node of a fleet: tell its state, and measure when asked."`
 	Doctor     doctorCmd     `cmd:"" help:"Say why a job is slow, broken or hung, from logs and outputs of tools."`
 	Serve      serveCmd      `cmd:"" help:"Serve the page: what a cluster is, what to expect of it, and what is wrong with it."`
+	Nodes      nodesCmd      `cmd:"" help:"List the nodes of a fleet, and those to keep jobs off."`
+	Order      orderCmd      `cmd:"" help:"Order measurements of a fleet, watch and cancel them."`
 	Presets    presetsCmd    `cmd:"" help:"List the machines that can be used by name."`
 	Hardware   hardwareCmd   `cmd:"" help:"List the hardware catalogue with its sources."`
 	Step       stepCmd       `cmd:"" help:"Predict a training step: how long, where the time goes, how much memory."`
@@ -85,8 +89,9 @@ type env struct {
 	terminal       *os.File          // standard output where it is a file, else nil
 	model          *kong.Application // for completion
 	unfinished     unfinished
-	parcel         *os.File // of a rank: to the process that started it
-	fence          *fence   // what files it may touch; nil is any
+	parcel         *os.File    // of a rank: to the process that started it
+	fence          *fence      // what files it may touch; nil is any
+	lasting        atomic.Bool // it runs until it is told to stop, which is how it should end
 }
 
 func main() { os.Exit(program()) }

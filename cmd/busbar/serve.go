@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"busbar/web"
 )
@@ -20,6 +21,7 @@ type serveCmd struct {
 type serveRunCmd struct {
 	common
 	serveFlags
+	fleetFlags
 	Listen string   `default:"127.0.0.1:7641" placeholder:"ADDRESS" help:"Where the page is served. Other machines reach it only with TLS: --tls-cert and --tls-key, or --tls-self-signed."`
 	Cert   string   `name:"tls-cert" placeholder:"FILE" help:"The certificate of this server, with those between it and its root."`
 	Key    string   `name:"tls-key" placeholder:"FILE" help:"The certificate's key."`
@@ -35,16 +37,19 @@ type serveFlags struct {
 // Help ends with examples.
 func (serveRunCmd) Help() string {
 	return "Serves the page: topology, predictions, training steps, plans and the doctor, each answer computed as the command of the same name does. " +
+		"It is also where the agents of other machines report to (busbar agent --join), keeps what they say, measures when it is ordered to (busbar order) and finds what is wrong (busbar nodes). " +
 		"At the first start it makes a token and prints the address that logs in with it; busbar serve token makes others. " +
 		"Answers never read files of this machine beyond its own topology, and what is uploaded stays in the folder of --data.\n\n" +
 		"Examples:\n" +
 		"  busbar serve\n" +
 		"  busbar serve --listen 127.0.0.1:8080 --data /var/lib/busbar\n" +
+		"  busbar serve --bus-listen 0.0.0.0:7642 --tls-self-signed --webhook https://chat.example/hook\n" +
+		"  busbar serve --nats tls://nats1:4222,tls://nats2:4222 --nats-creds hub.creds\n" +
 		"  busbar serve --listen 0.0.0.0:7641 --tls-cert server.pem --tls-key server.key"
 }
 
-// folder is where the server keeps what it knows, made for its owner alone.
-func (f *serveFlags) folder() (string, error) {
+// path is where the server keeps what it knows.
+func (f *serveFlags) path() (string, error) {
 	dir := f.Data
 	if dir == "" {
 		state := os.Getenv("XDG_STATE_HOME")
@@ -58,10 +63,19 @@ func (f *serveFlags) folder() (string, error) {
 		dir = filepath.Join(state, "busbar")
 	}
 	dir, err := filepath.Abs(dir)
-	if err == nil {
-		err = os.MkdirAll(dir, 0o700)
-	}
 	if err != nil {
+		return "", cannotError{fmt.Errorf("--data: %w", err)}
+	}
+	return dir, nil
+}
+
+// folder is that, made for its owner alone.
+func (f *serveFlags) folder() (string, error) {
+	dir, err := f.path()
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", cannotError{fmt.Errorf("--data: %w", err)}
 	}
 	return dir, nil
@@ -88,12 +102,23 @@ func (c *serveRunCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	unlock, err := onlyServer(dir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	l, secure, err := c.listen(dir)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
+	fl, err := c.fleet(e, dir)
+	if err != nil {
+		return err
+	}
+	defer fl.close()
 	s, err := web.New(web.Config{
+		Events: fl.events, More: fl.routes(),
 		Run: confined, Tokens: tokens, Data: dir, Secure: secure, Hosts: c.names(l.Addr()), Version: buildVersion(),
 		Note: func(text string) { fmt.Fprintln(e.stderr, "note:", text) },
 	})
@@ -103,7 +128,14 @@ func (c *serveRunCmd) Run(e *env) error {
 	if err := c.welcome(e, tokens, address(l.Addr(), secure)); err != nil {
 		return err
 	}
-	if err := s.Serve(e.ctx, l); err != nil && !errors.Is(err, net.ErrClosed) {
+	if err := localToken(tokens, dir); err != nil {
+		return err
+	}
+	e.lasting.Store(true)
+	if err := s.Serve(fl.ctx, l); err != nil && !errors.Is(err, net.ErrClosed) {
+		return cannotError{err}
+	}
+	if err := fl.failed(); err != nil {
 		return cannotError{err}
 	}
 	var by interrupted
@@ -111,6 +143,19 @@ func (c *serveRunCmd) Run(e *env) error {
 		fmt.Fprintln(e.stderr, "stopped")
 	}
 	return nil
+}
+
+// onlyServer keeps a second server away from the folder.
+func onlyServer(dir string) (unlock func(), err error) {
+	f, err := os.OpenFile(filepath.Join(dir, "serve.lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, cannotError{err}
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, cannotError{fmt.Errorf("another busbar serve uses %s; stop it, or give this one a folder of its own with --data", dir)}
+	}
+	return func() { f.Close() }, nil
 }
 
 // welcome says where the page is; where nobody has a token, it makes one.

@@ -37,23 +37,36 @@ func (c *serveRunCmd) listen(dir string) (l net.Listener, secure bool, err error
 	if local := host == "localhost" || ip != nil && ip.IsLoopback(); !local && !secure {
 		return nil, false, fmt.Errorf("--listen %s: others could read the tokens on their way; give --tls-cert and --tls-key, or --tls-self-signed, or listen on 127.0.0.1 and come through ssh -L 7641:127.0.0.1:7641", c.Listen)
 	}
-	var cert tls.Certificate
-	switch {
-	case c.Cert != "":
-		cert, err = tls.LoadX509KeyPair(c.Cert, c.Key)
-	case c.Self:
-		cert, err = ownCertificate(dir, host)
-	}
+	shown, err := c.certificate(dir, host)
 	if err != nil {
-		return nil, false, cannotError{fmt.Errorf("TLS: %w", err)}
+		return nil, false, err
 	}
 	if l, err = net.Listen("tcp", c.Listen); err != nil {
 		return nil, false, cannotError{fmt.Errorf("--listen: %w", err)}
 	}
 	if secure {
-		l = tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}})
+		shown.NextProtos = []string{"http/1.1"}
+		l = tls.NewListener(l, shown)
 	}
 	return l, secure, nil
+}
+
+// certificate is what the server shows, nil without TLS.
+func (c *serveRunCmd) certificate(dir, host string) (*tls.Config, error) {
+	var cert tls.Certificate
+	var err error
+	switch {
+	case c.Cert != "":
+		cert, err = tls.LoadX509KeyPair(c.Cert, c.Key)
+	case c.Self:
+		cert, err = ownCertificate(dir, host)
+	default:
+		return nil, nil
+	}
+	if err != nil {
+		return nil, cannotError{fmt.Errorf("TLS: %w", err)}
+	}
+	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}, nil
 }
 
 // names are those under which the page may be asked for. On loopback a page of

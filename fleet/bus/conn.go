@@ -148,7 +148,9 @@ func (b *Bus) options() ([]nats.Option, error) {
 		nats.IgnoreAuthErrorAbort(), // credentials may be replaced
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			b.end()
-			b.tell(false, fmt.Sprintf("connection lost: %v", err))
+			if err != nil { // else it was closed
+				b.tell(false, fmt.Sprintf("connection lost: %v", err))
+			}
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
 			b.begin()

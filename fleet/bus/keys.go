@@ -150,6 +150,10 @@ func public(k nkeys.KeyPair) string {
 
 func trim(seed []byte) []byte { return []byte(strings.TrimSpace(string(seed))) }
 
+// Lock takes a file for this process until the returned function is called or the process ends.
+// It is an error when another process has it.
+func Lock(path string) (unlock func(), err error) { return lock(path, false) }
+
 // writeFile replaces a file as a whole, readable by its owner only.
 func writeFile(path string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".new-*") // made with mode 0600

@@ -14,7 +14,8 @@ import (
 // Config is what a hub is made of.
 type Config struct {
 	Bus Bus
-	// Silence is after how long without a beat a node is asked nothing; 0 is 15 s.
+	// Silence is after how long without a beat a node is asked nothing; 0 is 35 s, three beats and
+	// a little.
 	Silence time.Duration
 	// Look is how often the statistics are asked, besides after each sweep; 0 is 15 s.
 	Look time.Duration
@@ -67,7 +68,7 @@ type outcome struct {
 // New makes a hub; it does nothing until it runs.
 func New(cfg Config) *Hub {
 	if cfg.Silence == 0 {
-		cfg.Silence = 15 * time.Second
+		cfg.Silence = 35 * time.Second
 	}
 	if cfg.Slack == 0 {
 		cfg.Slack = 5 * time.Second

@@ -12,6 +12,16 @@ import (
 	"busbar/fleet"
 )
 
+// Local keeps what the server measured of its own machine.
+func (h *Hub) Local(ctx context.Context, m fleet.Measured) error {
+	m.Order = fleet.LocalOrder
+	had := len(h.view.Collectives())
+	return h.say(ctx, &fleet.News{Kind: fleet.KindMeasured, Measured: &m}, func() bool {
+		now := len(h.view.Collectives())
+		return now > had || now == maxKept
+	})
+}
+
 // ErrUnknown is the error of an order that there is not.
 var ErrUnknown = errors.New("there is no such order")
 

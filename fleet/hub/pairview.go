@@ -50,7 +50,7 @@ func (c cell) value(f Figure) float64 {
 // Heat is the last figures of all pairs of nodes, of all that have not left where names are nil.
 func (v *View) Heat(f Figure, names []fleet.Name) *Heat {
 	if names == nil {
-		names = v.present()
+		names = append([]fleet.Name{}, v.present()...)
 		slices.SortFunc(names, byNumber)
 	}
 	h := &Heat{Figure: f, Unit: "GB/s", Names: names, Values: make([][]*float64, len(names))}

@@ -38,6 +38,7 @@ type ended struct {
 type part struct {
 	group
 	h    *Hub
+	skip func(group) bool
 	o    *fleet.Order
 	id   string
 	span *span
@@ -59,6 +60,9 @@ func (p *part) run(ctx context.Context) ended {
 		return ended{kind: partEnded, why: err.Error()}
 	}
 	defer release()
+	if p.skip(p.group) { // things have changed while the nodes were waited for
+		return ended{kind: partEnded}
+	}
 	for _, n := range p.ranks {
 		if why := p.h.absent(n); why != "" {
 			return ended{partOut, n, why}
@@ -96,7 +100,8 @@ func (p *part) run(ctx context.Context) ended {
 	}
 }
 
-// begin asks rank 0, which is where the others meet, and then the others at once.
+// begin asks all ranks at once: a node looks at its traffic for a moment before it answers. One that
+// begins waits for the others, and is stopped where one of them does not.
 func (p *part) begin(ctx context.Context) (ended, bool) {
 	var secret [24]byte
 	rand.Read(secret[:])
@@ -108,13 +113,10 @@ func (p *part) begin(ctx context.Context) (ended, bool) {
 		ID: p.id, Order: p.o.ID, Sweep: p.o.Sweep, Round: p.round, Ranks: p.ranks,
 		Meet: meet, Secret: hex.EncodeToString(secret[:]), What: p.o.What, Caps: p.o.Caps,
 	}
-	if r, ok := p.ask(ctx, order, 0); !ok {
-		return r, false
-	}
 	var mu sync.Mutex
 	var worst *ended
 	var wg sync.WaitGroup
-	for k := 1; k < len(p.ranks); k++ {
+	for k := range p.ranks {
 		wg.Go(func() {
 			if r, ok := p.ask(ctx, order, k); !ok {
 				mu.Lock()

@@ -138,7 +138,7 @@ func (w *sweep) skip(g group) bool {
 
 // do has one group measured and notes what became of it.
 func (w *sweep) do(ctx context.Context, parent *span, g group) {
-	p := &part{h: w.h, o: w.o, group: g}
+	p := &part{h: w.h, o: w.o, group: g, skip: w.skip}
 	p.span = w.h.tracer.begin(w.o, parent, "part", w.h.cfg.Now())
 	r := p.run(ctx)
 	text := r.why

@@ -69,7 +69,7 @@ type cell struct {
 // Collective is one collective that was measured.
 type Collective struct {
 	At      time.Time        `json:"at"`
-	Node    fleet.Name       `json:"node"` // of rank 0
+	Node    fleet.Name       `json:"node,omitzero"` // of rank 0; empty for the server's own machine
 	Order   string           `json:"order"`
 	Sweep   int              `json:"sweep"`
 	Records []*result.Record `json:"records"`
@@ -83,9 +83,6 @@ func NewView() *View {
 		ignored: map[string]int{}, hist: health.New(health.Options{}),
 	}
 }
-
-// LocalOrder is the order of a measurement that a node took of itself.
-const LocalOrder = "local"
 
 // Apply folds one entry into the view. It is false for one that was known, or that says
 // what its speaker cannot say.
@@ -147,6 +144,8 @@ func (v *View) server(n *fleet.News, at time.Time) bool {
 		return v.order(n.Order, at)
 	case fleet.KindFinding:
 		return v.finding(n.Finding)
+	case fleet.KindMeasured:
+		return v.collective("", n.Measured, at)
 	}
 	return true // tokens are for the bus
 }

@@ -14,7 +14,7 @@ const maxSamples = 16
 // measured folds the outcome of a part. A node speaks of pairs that it is in, of orders that
 // there are, and of sweeps that have begun.
 func (v *View) measured(name fleet.Name, s *node, m *fleet.Measured, at time.Time) bool {
-	if m.Order == LocalOrder {
+	if m.Order == fleet.LocalOrder {
 		return v.collective(name, m, at)
 	}
 	o := v.orders[m.Order]
@@ -91,7 +91,7 @@ func (v *View) failed(name fleet.Name, o *order, m *fleet.Measured, at time.Time
 		}
 		return
 	}
-	if !known {
+	if !known || o.State == fleet.Cancelled { // who was stopped first is nobody's fault
 		return
 	}
 	if m.Sweep == o.Order.Sweep {

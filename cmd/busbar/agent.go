@@ -1,0 +1,149 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"busbar/fleet"
+	"busbar/fleet/agent"
+	"busbar/fleet/bus"
+	"busbar/unit"
+)
+
+type agentCmd struct {
+	common
+	Join     []string      `required:"" placeholder:"URL" help:"A server of the fleet: nats://HOST:4222, or tls://HOST:4222. Repeatable, for the servers of a cluster."`
+	Creds    string        `placeholder:"FILE" env:"BUSBAR_CREDS" help:"This node's credentials, as busbar serve token wrote them; also in BUSBAR_CREDS."`
+	Name     string        `placeholder:"NAME" help:"This node's name, its host name without it. The credentials are for one name."`
+	Data     string        `placeholder:"DIR" help:"Where news waits for the store: systemd's state directory, /var/lib/busbar/agent for root, or ~/.local/state/busbar/agent."`
+	MeetPort int           `name:"meet-port" default:"7643" least:"1" most:"65535" help:"The port at which other nodes find this one when they measure together."`
+	Bind     string        `placeholder:"IFACE|ADDR" help:"The interface or address to measure; without it the one that leads to the server."`
+	TLSCA    string        `name:"tls-ca" placeholder:"FILE" help:"Certificates to trust with tls://, the machine's own without it."`
+	Memory   string        `name:"max-memory" default:"2GiB" placeholder:"SIZE" help:"What a measurement may take of this node's memory."`
+	Look     time.Duration `default:"30s" least:"1s" placeholder:"TIME" help:"How often ports and their counters are read."`
+}
+
+// Help ends with examples.
+func (agentCmd) Help() string {
+	return "The node's side of a fleet: tells the server what this node has, how its ports do and that it lives, and measures with other nodes when it is asked to. " +
+		"What it has to tell waits on disk until the server's store has it, so that servers may be restarted and networks cut; an agent also begins without a server. " +
+		"It measures within the bounds that the order sets, refuses while the node carries a job's traffic, and runs no other programs for anybody. " +
+		"--json prints what happens as lines of JSON. Exit code 3 when another agent has the same name.\n\n" +
+		"Examples:\n" +
+		"  busbar agent --join nats://head:4222 --creds /etc/busbar/node.creds\n" +
+		"  BUSBAR_CREDS=node.creds busbar agent --join tls://head:4222 --tls-ca ca.pem --bind ib0 --json"
+}
+
+// Run is the node until a signal ends it.
+func (c *agentCmd) Run(e *env) error {
+	cfg, err := c.config(e)
+	if err != nil {
+		return err
+	}
+	debug.SetGCPercent(50) // it lives long and does little: memory counts more than a collection
+	err = agent.Run(e.ctx, cfg)
+	var conflict *bus.ConflictError
+	var path *os.PathError
+	if errors.As(err, &conflict) || errors.As(err, &path) {
+		return cannotError{err}
+	}
+	return err
+}
+
+func (c *agentCmd) config(e *env) (agent.Config, error) {
+	cfg := agent.Config{
+		Bus: bus.Config{URLs: c.Join, Creds: c.Creds, CA: c.TLSCA}, Bind: c.Bind, Dir: c.Data, Version: ownVersion(), Look: c.Look,
+		On: c.printer(e), Map: func() (json.RawMessage, error) { return c.ownMap(e) },
+	}
+	name := c.Name
+	if name == "" {
+		host, err := os.Hostname()
+		if err != nil {
+			return cfg, cannotError{err}
+		}
+		name = host
+	}
+	var err error
+	if cfg.Name, err = fleet.ParseName(name); err != nil {
+		return cfg, fmt.Errorf("--name: %w", err)
+	}
+	if cfg.MaxMemory, err = unit.ParseBytes(c.Memory); err != nil {
+		return cfg, fmt.Errorf("--max-memory: %w", err)
+	}
+	for _, file := range []string{c.Creds, c.TLSCA} {
+		if file != "" {
+			if _, err := os.Stat(file); err != nil {
+				return cfg, err
+			}
+		}
+	}
+	if cfg.Dir == "" {
+		if cfg.Dir, err = stateFolder("agent"); err != nil {
+			return cfg, err
+		}
+	}
+	if c.Creds == "" && !c.Quiet {
+		fmt.Fprintln(e.stderr, "note: no credentials were given; a server of busbar refuses that")
+	}
+	if cfg.Meet, err = agent.MeetAt(c.Bind, c.Join[0], c.MeetPort); err != nil {
+		err = fmt.Errorf("--bind: %w", err)
+		var network *net.OpError
+		if errors.As(err, &network) { // it may come up later
+			err = cannotError{err}
+		}
+		return cfg, err
+	}
+	return cfg, nil
+}
+
+// stateFolder is where a part of busbar that runs for long keeps its files.
+func stateFolder(part string) (string, error) {
+	if dir, _, _ := strings.Cut(os.Getenv("STATE_DIRECTORY"), ":"); dir != "" {
+		return dir, nil
+	}
+	if os.Geteuid() == 0 {
+		return filepath.Join("/var/lib/busbar", part), nil
+	}
+	if dir := os.Getenv("XDG_STATE_HOME"); dir != "" {
+		return filepath.Join(dir, "busbar", part), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("--data: no folder is known to keep files in; name one: %w", err)
+	}
+	return filepath.Join(home, ".local", "state", "busbar", part), nil
+}
+
+// ownMap is this machine as busbar map --json prints it.
+func (c *agentCmd) ownMap(e *env) (json.RawMessage, error) {
+	cl, err := e.load(nil, common{Quiet: true})
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(mapOf(cl))
+}
+
+// printer prints what happens: lines of JSON on standard output, or words on standard error.
+func (c *agentCmd) printer(e *env) func(agent.Event) {
+	var mu sync.Mutex
+	return func(v agent.Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case c.JSON:
+			if data, err := json.Marshal(v); err == nil {
+				fmt.Fprintf(e.stdout, "%s\n", data)
+			}
+		case !c.Quiet:
+			fmt.Fprintf(e.stderr, "%s %s: %s\n", v.At.Format(time.TimeOnly), v.What, v.Text)
+		}
+	}
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// clientFlags are how commands reach a server.
+type clientFlags struct {
+	serveFlags
+	Server    string `env:"BUSBAR_SERVER" default:"http://127.0.0.1:7641" placeholder:"URL" help:"Where busbar serve listens; also BUSBAR_SERVER."`
+	TokenFile string `name:"token-file" placeholder:"FILE" help:"A file with a token; without it BUSBAR_TOKEN, or the one that a server of this user keeps in its --data."`
+	CA        string `name:"server-ca" placeholder:"FILE" help:"Certificates to trust with https://; without it the machine's."`
+}
+
+// mostReply bounds what a server may answer.
+const mostReply = 256 << 20
+
+// token is what lets a command in.
+func (f *clientFlags) token() (string, error) {
+	file := f.TokenFile
+	if file == "" {
+		if t := os.Getenv("BUSBAR_TOKEN"); t != "" {
+			return t, nil
+		}
+		dir, err := f.path()
+		if err != nil {
+			return "", err
+		}
+		file = filepath.Join(dir, localTokenFile)
+		if _, err := os.Stat(file); err != nil {
+			return "", cannotError{errors.New("no token: give --token-file or set BUSBAR_TOKEN; on the server's machine, busbar serve token add NAME --role order makes one")}
+		}
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return "", cannotError{fmt.Errorf("--token-file: %w", err)}
+	}
+	t := strings.TrimSpace(string(data))
+	if t == "" || len(t) > 4096 || strings.ContainsAny(t, "\r\n ") {
+		return "", fmt.Errorf("--token-file %s: expected one token and nothing else", file)
+	}
+	return t, nil
+}
+
+// client asks a server.
+type client struct {
+	base  string
+	token string
+	http  *http.Client
+}
+
+func (f *clientFlags) client() (*client, error) {
+	u, err := url.Parse(f.Server)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("--server %q: expected an address such as https://host:7641", f.Server)
+	}
+	token, err := f.token()
+	if err != nil {
+		return nil, err
+	}
+	c := &client{base: strings.TrimSuffix(f.Server, "/"), token: token, http: &http.Client{
+		// The token is for this server and no other.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+	if f.CA != "" {
+		pem, err := os.ReadFile(f.CA)
+		if err != nil {
+			return nil, cannotError{fmt.Errorf("--server-ca: %w", err)}
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("--server-ca %s: there is no certificate in it", f.CA)
+		}
+		c.http.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}
+	}
+	return c, nil
+}
+
+// call asks once. in is sent as JSON where it is not nil, and the answer read into out.
+func (c *client) call(ctx context.Context, method, path string, in, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
+	defer cancel()
+	var body io.Reader
+	if in != nil {
+		data, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		body = bytes.NewReader(data)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Authorization", "Bearer "+c.token)
+	if in != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := c.http.Do(r)
+	if err != nil {
+		return cannotError{fmt.Errorf("%w; does busbar serve run there?", err)}
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, mostReply))
+	if err != nil {
+		return cannotError{err}
+	}
+	if resp.StatusCode < 300 {
+		if err := json.Unmarshal(data, out); err != nil {
+			return cannotError{fmt.Errorf("%s%s: its answer: %w", c.base, path, err)}
+		}
+		return nil
+	}
+	var why struct{ Error string }
+	if json.Unmarshal(data, &why) != nil || why.Error == "" {
+		why.Error = resp.Status
+	}
+	err = fmt.Errorf("%s: %s", c.base, why.Error)
+	if resp.StatusCode == http.StatusBadRequest || resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusConflict {
+		return err // what was asked for is wrong
+	}
+	return cannotError{err}
+}

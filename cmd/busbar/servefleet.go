@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"busbar/fleet/bus"
+	"busbar/fleet/hub"
+	"busbar/unit"
+	"busbar/web"
+)
+
+// fleetFlags are how a server knows its fleet.
+type fleetFlags struct {
+	NATS      []string `name:"nats" placeholder:"URL" help:"Use a NATS cluster that there is, with JetStream, instead of the server within: nats://host:4222 or tls://host:4222. Repeatable."`
+	NATSCreds string   `name:"nats-creds" placeholder:"FILE" help:"Credentials for it."`
+	NATSCA    string   `name:"nats-ca" placeholder:"FILE" help:"Certificates to trust with tls://; without it the machine's."`
+	BusListen string   `name:"bus-listen" default:"127.0.0.1:7642" placeholder:"ADDRESS" help:"Where agents connect to. Those of other machines need TLS, with the certificate of the page, or --bus-plain."`
+	BusPlain  bool     `name:"bus-plain" help:"Let agents of other machines connect without TLS: for networks that nobody else is on."`
+	Keep      string   `default:"0" placeholder:"TIME" help:"How long news is kept, such as 90d; without it until the store holds 7 GiB."`
+	Webhook   []string `placeholder:"URL" help:"Where findings are posted to, as JSON. Repeatable."`
+	Secret    string   `name:"webhook-secret-file" placeholder:"FILE" help:"A secret that webhooks are signed with (HMAC-SHA256 in X-Busbar-Signature)."`
+	OTLP      string   `name:"otlp" placeholder:"URL" help:"An OpenTelemetry collector that gets traces of orders (OTLP over HTTP), such as http://127.0.0.1:4318."`
+	NoLocal   bool     `name:"no-agent" help:"Neither measure this machine nor let it be a node of its own fleet."`
+}
+
+// served is the fleet's side of a server.
+type served struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	srv    *bus.Server // nil with a cluster that somebody else runs
+	bus    *bus.Bus
+	hub    *hub.Hub
+	events *web.Events
+	work   sync.WaitGroup
+}
+
+// fleet starts the bus and the hub.
+func (c *serveRunCmd) fleet(e *env, dir string) (*served, error) {
+	cfg, err := c.hubConfig()
+	if err != nil {
+		return nil, err
+	}
+	busCfg, err := c.busConfig()
+	if err != nil {
+		return nil, err
+	}
+	s := &served{events: &web.Events{}}
+	s.ctx, s.cancel = context.WithCancelCause(e.ctx)
+	if err := s.connect(c, dir, busCfg); err != nil {
+		s.close()
+		return nil, err
+	}
+	cfg.Bus = hub.OnBus(s.bus)
+	cfg.Publish = func(kind string, v any) {
+		if err := s.events.Publish(kind, v); err != nil {
+			fmt.Fprintln(e.stderr, "note: an event for the page:", err)
+		}
+	}
+	cfg.Warn = func(err error) { fmt.Fprintln(e.stderr, "note:", err) }
+	s.hub = hub.New(cfg)
+	s.work.Go(func() {
+		if err := s.hub.Run(s.ctx); err != nil {
+			s.cancel(fleetError{err})
+		}
+	})
+	if !c.NoLocal {
+		s.work.Go(func() { s.measureLocally(e) })
+	}
+	return s, nil
+}
+
+// fleetError is why a server cannot go on.
+type fleetError struct{ error }
+
+// failed is why the fleet's side ended by itself, or nil.
+func (s *served) failed() error {
+	var f fleetError
+	if errors.As(context.Cause(s.ctx), &f) {
+		return f.error
+	}
+	return nil
+}
+
+// close ends all of it, in order.
+func (s *served) close() {
+	s.cancel(nil)
+	s.work.Wait()
+	if s.bus != nil {
+		s.bus.Close()
+	}
+	if s.srv != nil {
+		s.srv.Close()
+	}
+}
+
+func (f *fleetFlags) hubConfig() (cfg hub.Config, err error) {
+	for _, u := range append(append([]string{}, f.Webhook...), f.OTLP) {
+		if u == "" {
+			continue
+		}
+		p, err := url.Parse(u)
+		if err != nil || p.Host == "" || p.Scheme != "http" && p.Scheme != "https" {
+			return cfg, fmt.Errorf("%q: expected an address such as https://host/path", u)
+		}
+	}
+	cfg.Webhooks, cfg.Traces = f.Webhook, f.OTLP
+	if f.Secret == "" {
+		return cfg, nil
+	}
+	if len(f.Webhook) == 0 {
+		return cfg, errors.New("--webhook-secret-file: there is no --webhook to sign for")
+	}
+	secret, err := os.ReadFile(f.Secret)
+	if err != nil {
+		return cfg, cannotError{fmt.Errorf("--webhook-secret-file: %w", err)}
+	}
+	cfg.Secret = []byte(strings.TrimSpace(string(secret)))
+	if len(cfg.Secret) < 16 {
+		return cfg, fmt.Errorf("--webhook-secret-file: %d characters; expected 16 or more", len(cfg.Secret))
+	}
+	return cfg, nil
+}
+
+func (f *fleetFlags) busConfig() (cfg bus.Config, err error) {
+	cfg = bus.Config{URLs: f.NATS, Creds: f.NATSCreds, CA: f.NATSCA}
+	if len(f.NATS) == 0 && (f.NATSCreds != "" || f.NATSCA != "") {
+		return cfg, errors.New("--nats-creds and --nats-ca are for --nats")
+	}
+	if f.Keep != "0" {
+		keep, err := unit.ParseSpan(f.Keep)
+		if err != nil || keep < unit.Hour || keep > 100*unit.Year {
+			return cfg, fmt.Errorf("--keep %s: expected a time from an hour up, such as 90d", f.Keep)
+		}
+		cfg.Keep = time.Duration(keep.Seconds() * float64(time.Second))
+	}
+	return cfg, nil
+}
+
+// connect reaches the cluster that was named, or starts a server of our own.
+func (s *served) connect(c *serveRunCmd, dir string, cfg bus.Config) (err error) {
+	if len(c.NATS) > 0 {
+		s.bus, err = bus.Connect(cfg)
+		if err != nil {
+			return cannotError{fmt.Errorf("--nats: %w", err)}
+		}
+	} else {
+		host, _, err := net.SplitHostPort(c.BusListen)
+		if err != nil {
+			return fmt.Errorf("--bus-listen %s: %w; expected HOST:PORT, such as 127.0.0.1:7642", c.BusListen, err)
+		}
+		shown, err := c.certificate(dir, host)
+		if err != nil {
+			return err
+		}
+		s.srv, err = bus.Start(bus.ServerConfig{Dir: filepath.Join(dir, "bus"), Listen: c.BusListen, TLS: shown, Plain: c.BusPlain})
+		if err != nil {
+			return cannotError{fmt.Errorf("--bus-listen: %w", err)}
+		}
+		if s.bus, err = s.srv.Connect(cfg); err != nil {
+			return cannotError{err}
+		}
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, time.Minute)
+	defer cancel()
+	if err := s.bus.Ensure(ctx); err != nil {
+		return cannotError{err}
+	}
+	return nil
+}
+
+// routes are the hub's, with the page's roles.
+func (s *served) routes() (list []web.Route) {
+	for _, x := range s.hub.Endpoints() {
+		role := web.Read
+		if x.Orders {
+			role = web.Order
+		}
+		list = append(list, web.Route{
+			Method: x.Method, Path: x.Path, Role: role, Body: 1 << 20,
+			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { x.Serve(w, r, web.Asker(r).Name) }),
+		})
+	}
+	return list
+}

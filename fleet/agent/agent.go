@@ -1,0 +1,295 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"busbar/fleet"
+	"busbar/fleet/bus"
+	"busbar/unit"
+)
+
+// Config is a node.
+type Config struct {
+	Name fleet.Name
+	// Bus says where the servers are and with which credentials they are reached. Node and
+	// Patient are set by Run.
+	Bus bus.Config
+	// Dir holds what the node has to say until the store has it. One agent uses it at a time.
+	Dir string
+	// Meet is the host and port at which other nodes find this one when it is measured; see
+	// MeetAt. Bind is the interface or address that is measured, empty for the one that
+	// leads to the others.
+	Meet, Bind string
+	// Sys is the machine's / of which sys and proc are read; nil is the real one.
+	Sys fs.FS
+	// Map is the node as `busbar map --json` prints it; nil is none. It is asked at the
+	// beginning and every MapEvery, which is an hour when 0.
+	Map      func() (json.RawMessage, error)
+	MapEvery time.Duration
+	// Version is the agent's.
+	Version string
+	// Beat and Look are how often the node says that it lives and reads its ports; 0 is 10 s
+	// and 30 s. Both vary by a tenth, so that nodes do not speak all at once.
+	Beat, Look time.Duration
+	// MaxMemory is what a measurement may take; 0 is 2 GiB. MaxSpool is what may wait for
+	// the store; 0 is 64 MiB.
+	MaxMemory unit.Bytes
+	MaxSpool  int64
+	// On, where it is set, hears what happens, from several goroutines.
+	On func(Event)
+	// Measure does a part; nil is Measure of this package. A simulated node has its own.
+	Measure Measurer
+}
+
+// Event is something that happened to an agent.
+type Event struct {
+	At   time.Time `json:"at"`
+	What string    `json:"what"` // connection, part, measured, spool, conflict, ports, map
+	Text string    `json:"text"`
+	OK   bool      `json:"ok"`
+}
+
+// agent is a node that runs.
+type agent struct {
+	Config
+	began time.Time
+	boot  string
+	bus   *bus.Bus
+	spool *spool
+	work  *worker
+	ports *portWatch
+
+	mu    sync.Mutex
+	heard string // the last word about the connection, which is not repeated
+}
+
+// Run is a node until the context ends, or until it turns out that it must not go on: another
+// agent has the same name.
+func Run(ctx context.Context, c Config) error {
+	a, err := c.open()
+	if err != nil {
+		return err
+	}
+	defer a.spool.close()
+	defer a.bus.Close()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	ear, err := a.bus.Serve(a.work.asked)
+	if err != nil {
+		return err
+	}
+	defer ear.Close()
+	var tasks sync.WaitGroup
+	tasks.Go(func() {
+		if err := a.send(ctx); err != nil {
+			stop(err)
+		}
+	})
+	tasks.Go(func() { a.every(ctx, a.Beat, a.beat) })
+	tasks.Go(func() { a.every(ctx, a.Look, a.look) })
+	tasks.Go(func() { a.register(ctx) })
+	<-ctx.Done()
+	a.work.end()
+	tasks.Wait()
+	a.farewell()
+	err = context.Cause(ctx)
+	var conflict *bus.ConflictError
+	if errors.As(err, &conflict) {
+		return err
+	}
+	return nil
+}
+
+// open makes a node ready: its folder, its connection, nothing said yet.
+func (c *Config) open() (*agent, error) {
+	a := &agent{Config: *c, began: time.Now()}
+	if _, err := fleet.ParseName(string(c.Name)); err != nil {
+		return nil, err
+	}
+	if err := checkMeet(c.Meet); err != nil {
+		return nil, err
+	}
+	for _, d := range []struct {
+		d     *time.Duration
+		usual time.Duration
+	}{{&a.Beat, 10 * time.Second}, {&a.Look, 30 * time.Second}, {&a.MapEvery, time.Hour}} {
+		if *d.d == 0 {
+			*d.d = d.usual
+		}
+	}
+	if a.Sys == nil {
+		a.Sys = os.DirFS("/")
+	}
+	if a.MaxMemory == 0 {
+		a.MaxMemory = 2 * unit.GiB
+	}
+	if data, err := fs.ReadFile(a.Sys, "proc/sys/kernel/random/boot_id"); err == nil {
+		a.boot = strings.TrimSpace(string(data))
+	}
+	a.ports = &portWatch{sys: a.Sys, measured: interfaceOf(a.Bind, a.Meet)}
+	var err error
+	if a.spool, err = openSpool(c.Dir, c.Name, c.MaxSpool); err != nil {
+		return nil, err
+	}
+	a.Bus.Node, a.Bus.Patient = c.Name, true
+	if a.Bus.On == nil {
+		a.Bus.On = a.connection
+	}
+	if a.bus, err = bus.Connect(a.Bus); err != nil {
+		a.spool.close()
+		return nil, err
+	}
+	a.work = newWorker(a)
+	return a, nil
+}
+
+func (a *agent) event(what string, ok bool, format string, args ...any) {
+	if a.On != nil {
+		a.On(Event{At: time.Now(), What: what, Text: fmt.Sprintf(format, args...), OK: ok})
+	}
+}
+
+// connection passes on what happens to the connection, but not the same every second.
+func (a *agent) connection(e bus.Event) {
+	a.mu.Lock()
+	again := a.heard == e.Text
+	a.heard = e.Text
+	a.mu.Unlock()
+	if !again {
+		a.event("connection", e.Connected, "%s", e.Text)
+	}
+}
+
+// every does something again and again, not in step with other nodes.
+func (a *agent) every(ctx context.Context, d time.Duration, do func()) {
+	for {
+		do()
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(d - d/10 + rand.N(d/5+1)):
+		}
+	}
+}
+
+// say keeps news in the spool. What cannot be kept is told, and not tried again.
+func (a *agent) say(n *fleet.News) bool {
+	n.Node, n.At = a.Name, time.Now().UTC()
+	if err := a.spool.add(n); err != nil {
+		a.event("spool", false, "%v", err)
+		return false
+	}
+	return true
+}
+
+// Conflicts that are forgiven: one may come from a replica that lags when an agent is
+// restarted, several in a short time come from a second agent.
+const (
+	mostConflicts = 3
+	conflictTime  = 10 * time.Minute
+)
+
+// send brings the spool to the store.
+func (a *agent) send(ctx context.Context) error {
+	s := a.bus.Speaker()
+	s.After(a.spool.last())
+	var conflicts []time.Time
+	for {
+		err := s.SayAll(ctx, a.spool)
+		var conflict *bus.ConflictError
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.As(err, &conflict):
+			a.event("conflict", false, "%v", err)
+			now := time.Now()
+			conflicts = append(conflicts, now)
+			if len(conflicts) >= mostConflicts {
+				if now.Sub(conflicts[len(conflicts)-mostConflicts]) < conflictTime {
+					return fmt.Errorf("another agent speaks as %s; give each node its own name: %w", a.Name, conflict)
+				}
+				conflicts = conflicts[1:]
+			}
+		case err != nil:
+			a.event("spool", false, "%v", err)
+		default:
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-a.spool.more:
+				continue
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(time.Second + rand.N(time.Second)):
+		}
+	}
+}
+
+// farewell tells that the node ends in order, for as long as that takes no time.
+func (a *agent) farewell() {
+	if !a.say(&fleet.News{Kind: fleet.KindLeft}) || !a.bus.Connected() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+	defer cancel()
+	s := a.bus.Speaker()
+	s.After(a.spool.last())
+	_ = s.SayAll(ctx, a.spool) // the spool keeps what was not said in time
+}
+
+// register tells what the node has, at the beginning and when it has changed.
+func (a *agent) register(ctx context.Context) {
+	var told string
+	a.every(ctx, a.MapEvery, func() {
+		j := &fleet.Joined{Version: a.Version, Boot: a.boot, Meet: a.Meet, Bind: a.Bind, CPUs: runtime.NumCPU()}
+		if a.Map != nil {
+			m, err := a.Map()
+			switch {
+			case err != nil:
+				a.event("map", false, "the node's map: %v", err)
+			case len(m) > fleet.MaxBytes-4<<10:
+				a.event("map", false, "the node's map has %d bytes; it is left out", len(m))
+			default:
+				j.Map = m
+			}
+		}
+		text, err := json.Marshal(j)
+		if err != nil {
+			a.event("map", false, "the node's map: %v", err)
+			j.Map = nil
+			text, _ = json.Marshal(j)
+		}
+		if string(text) != told && a.say(&fleet.News{Kind: fleet.KindJoined, Joined: j}) {
+			told = string(text)
+		}
+	})
+}
+
+// beat says that the node lives.
+func (a *agent) beat() {
+	if !a.bus.Connected() {
+		return
+	}
+	b := &fleet.Beat{Node: a.Name, At: time.Now().UTC(), Up: time.Since(a.began).Seconds(), Waiting: a.spool.Len(), Dropped: a.spool.lost(), Doing: a.work.doing()}
+	b.Receive, b.Send = a.ports.since()
+	if data, err := fs.ReadFile(a.Sys, "proc/loadavg"); err == nil {
+		_, _ = fmt.Sscan(string(data), &b.Load) // no figure is 0
+	}
+	b.RSS, b.CPU = usage()
+	if err := a.bus.Beat(b); err != nil {
+		a.event("connection", false, "a beat: %v", err)
+	}
+}

@@ -1,0 +1,425 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"busbar/coll"
+	"busbar/fleet"
+	"busbar/fleet/bus"
+	"busbar/unit"
+)
+
+// fixture is a server with its reader, and agents in this process.
+type fixture struct {
+	t   *testing.T
+	srv *bus.Server
+	hub *bus.Bus
+	ctx context.Context
+
+	ended chan error // of agents, as they end
+
+	mu   sync.Mutex
+	news []*fleet.News
+	beat map[fleet.Name]*fleet.Beat
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	srv, err := bus.Start(bus.ServerConfig{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hub, err := srv.Connect(bus.Config{MaxBytes: 64 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := hub.Ensure(ctx); err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{t: t, srv: srv, hub: hub, ctx: ctx, ended: make(chan error, 100), beat: map[fleet.Name]*fleet.Beat{}}
+	if _, err := hub.Beats(func(b *fleet.Beat) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.beat[b.Node] = b
+	}); err != nil {
+		t.Fatal(err)
+	}
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		_ = hub.Follow(ctx, bus.Following{Each: func(_ uint64, n *fleet.News) error {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.news = append(f.news, n)
+			return nil
+		}})
+	})
+	t.Cleanup(func() { cancel(); reading.Wait(); hub.Close(); srv.Close() })
+	return f
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// agent starts a node and returns what ends it.
+func (f *fixture) agent(name fleet.Name, change func(*Config)) (c Config, end func() error) {
+	f.t.Helper()
+	creds, _, err := f.srv.Keys().Issue(name, 0)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	file := filepath.Join(f.t.TempDir(), "creds")
+	if err := os.WriteFile(file, creds, 0o600); err != nil {
+		f.t.Fatal(err)
+	}
+	c = Config{
+		Name: name, Bus: bus.Config{URLs: []string{f.srv.URL()}, Creds: file}, Dir: f.t.TempDir(), Meet: freeAddress(f.t), Bind: "127.0.0.1",
+		Sys: fstest.MapFS{}, Beat: 100 * time.Millisecond, Look: 50 * time.Millisecond,
+		On: func(e Event) { f.t.Logf("%s: %s %v %s", name, e.What, e.OK, e.Text) },
+	}
+	if change != nil {
+		change(&c)
+	}
+	ctx, cancel := context.WithCancel(f.ctx)
+	out := make(chan struct{})
+	var result error
+	go func() { result = Run(ctx, c); f.ended <- result; close(out) }()
+	end = func() error { cancel(); <-out; return result }
+	f.t.Cleanup(func() { _ = end() })
+	return c, end
+}
+
+// until waits for something to be so.
+func (f *fixture) until(what string, so func() bool) {
+	f.t.Helper()
+	for !so() {
+		select {
+		case <-f.ctx.Done():
+			f.t.Fatalf("waited in vain: %s", what)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// said is the news of a node of a kind.
+func (f *fixture) said(name fleet.Name, k fleet.Kind) (list []*fleet.News) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, n := range f.news {
+		if n.Node == name && n.Kind == k {
+			list = append(list, n)
+		}
+	}
+	return list
+}
+
+// ask asks until the node is there.
+func (f *fixture) ask(node fleet.Name, p fleet.Part) *fleet.Answer {
+	f.t.Helper()
+	for {
+		a, err := f.hub.Ask(f.ctx, node, &p)
+		if err == nil {
+			return a
+		}
+		if !errors.Is(err, bus.ErrAbsent) || f.ctx.Err() != nil {
+			f.t.Fatal(err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func pairPart(id string, ranks []fleet.Name, meet string) fleet.Part {
+	return fleet.Part{
+		ID: id, Order: "o", Ranks: ranks, Meet: meet, Secret: "0123456789abcdef",
+		What: fleet.What{Measure: fleet.MeasurePairs, Small: 8, Large: 256 << 10, Iters: 3},
+		Caps: fleet.Caps{Time: 20 * time.Second},
+	}
+}
+
+func TestMeasures(t *testing.T) {
+	f := newFixture(t)
+	names := []fleet.Name{"a", "b", "c.rack"}
+	var first Config
+	for i, n := range names {
+		c, _ := f.agent(n, nil)
+		if i == 0 {
+			first = c
+		}
+	}
+	give := func(p fleet.Part) {
+		t.Helper()
+		for i, n := range p.Ranks {
+			p.Rank = i
+			if a := f.ask(n, p); !a.Begins {
+				t.Fatalf("%s: %+v", n, a)
+			}
+		}
+	}
+	give(pairPart("pair", names[:2], first.Meet))
+	f.until("a pair", func() bool { return len(f.said("a", fleet.KindMeasured)) == 1 })
+	m := f.said("a", fleet.KindMeasured)[0].Measured
+	if m.Failed != "" || m.Part != "pair" || m.Order != "o" || len(m.Pairs) != 2 {
+		t.Fatalf("%+v", m)
+	}
+	for _, s := range m.Pairs {
+		if s.From == s.To || s.Rate <= 0 || s.Latency <= 0 || s.Both <= 0 {
+			t.Errorf("%+v", s)
+		}
+	}
+	// Every node is idle again before it is asked for the next.
+	idle := func() bool {
+		for _, n := range names {
+			f.mu.Lock()
+			b := f.beat[n]
+			f.mu.Unlock()
+			if b == nil || b.Doing != "" {
+				return false
+			}
+		}
+		return true
+	}
+	f.until("idle nodes", idle)
+	p := pairPart("all", names, first.Meet)
+	p.What = fleet.What{Measure: fleet.MeasureCollective, Op: coll.AllReduce, Sizes: []unit.Bytes{1024, 65536}, Iters: 3}
+	p.Caps.Rate = 500e6
+	give(p)
+	f.until("a collective", func() bool { return len(f.said("a", fleet.KindMeasured)) == 2 })
+	m = f.said("a", fleet.KindMeasured)[1].Measured
+	if m.Failed != "" || len(m.Records) == 0 {
+		t.Fatalf("%+v", m)
+	}
+	for _, r := range m.Records {
+		if err := r.Check(); err != nil || r.Time.Mean <= 0 || r.Ranks != 3 || r.Transport != "tcp" {
+			t.Errorf("%+v, %v", r, err)
+		}
+	}
+	if n := len(f.said("b", fleet.KindMeasured)) + len(f.said("c.rack", fleet.KindMeasured)); n != 0 {
+		t.Errorf("%d results from nodes that are not rank 0", n)
+	}
+}
+
+// TestRefuses asks for what a node must not do.
+func TestRefuses(t *testing.T) {
+	f := newFixture(t)
+	begun, release := make(chan struct{}, 10), make(chan struct{})
+	c, _ := f.agent("a", func(c *Config) {
+		c.MaxMemory = 64 * unit.MiB
+		c.Measure = func(ctx context.Context, p *fleet.Part, at func(int, int, string)) (*fleet.Measured, error) {
+			begun <- struct{}{}
+			select {
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			case <-release:
+				return &fleet.Measured{}, nil
+			}
+		}
+	})
+	ranks := []fleet.Name{"a", "b"}
+	for name, change := range map[string]func(*fleet.Part){
+		"is node b":     func(p *fleet.Part) { p.Rank = 1 },
+		"is found at":   func(p *fleet.Part) { p.Meet = "127.0.0.1:1" },
+		"place to meet": func(p *fleet.Part) { p.Meet = "/tmp/file" },
+		"memory":        func(p *fleet.Part) { p.What.Large = 64 << 20 },
+		"secret":        func(p *fleet.Part) { p.Secret = "short" },
+		"iterations":    func(p *fleet.Part) { p.What.Iters = 0 },
+		"a cap":         func(p *fleet.Part) { p.Caps.Time = 24 * time.Hour },
+		"no-such-algo": func(p *fleet.Part) {
+			p.What = fleet.What{Measure: fleet.MeasureCollective, Op: coll.AllReduce, Algo: "no-such-algo", Sizes: []unit.Bytes{8}, Iters: 1}
+		},
+	} {
+		p := pairPart("x", ranks, c.Meet)
+		change(&p)
+		a := f.ask("a", p)
+		if a.Begins || a.Busy {
+			t.Errorf("%s: %+v", name, a)
+		} else if !strings.Contains(a.Why, name) {
+			t.Errorf("%s: %s", name, a.Why)
+		}
+	}
+	// One at a time; the same question gets the same answer; a part can be stopped, also before
+	// it begins.
+	if a := f.ask("a", pairPart("p1", ranks, c.Meet)); !a.Begins {
+		t.Fatalf("%+v", a)
+	}
+	<-begun
+	if a := f.ask("a", pairPart("p1", ranks, c.Meet)); !a.Begins {
+		t.Errorf("asked again: %+v", a)
+	}
+	if a := f.ask("a", pairPart("p2", ranks, c.Meet)); a.Begins || !a.Busy {
+		t.Errorf("a second part: %+v", a)
+	}
+	f.ask("a", fleet.Part{ID: "p1", Stop: true})
+	f.until("the stopped part's end", func() bool { return len(f.said("a", fleet.KindMeasured)) == 1 })
+	if m := f.said("a", fleet.KindMeasured)[0].Measured; m.Failed != "stopped" || m.Part != "p1" {
+		t.Errorf("%+v", m)
+	}
+	f.ask("a", fleet.Part{ID: "p3", Stop: true})
+	if a := f.ask("a", pairPart("p3", ranks, c.Meet)); a.Begins {
+		t.Error("a part begins that was stopped before")
+	}
+	p := pairPart("p4", ranks, c.Meet)
+	p.Caps.Time = 50 * time.Millisecond
+	f.until("a free node", func() bool { return f.ask("a", p).Begins })
+	f.until("a part that takes too long", func() bool { return len(f.said("a", fleet.KindMeasured)) == 2 })
+	if m := f.said("a", fleet.KindMeasured)[1].Measured; !strings.Contains(m.Failed, "longer than") {
+		t.Errorf("%+v", m)
+	}
+	close(release)
+}
+
+// TestAbsentPeer measures with a node that never comes.
+func TestAbsentPeer(t *testing.T) {
+	f := newFixture(t)
+	c, _ := f.agent("a", nil)
+	p := pairPart("p", []fleet.Name{"a", "b"}, c.Meet)
+	p.Caps.Time = time.Second
+	if a := f.ask("a", p); !a.Begins {
+		t.Fatalf("%+v", a)
+	}
+	f.until("the part's end", func() bool { return len(f.said("a", fleet.KindMeasured)) == 1 })
+	if m := f.said("a", fleet.KindMeasured)[0].Measured; m.Failed == "" || len(m.Pairs) != 0 {
+		t.Errorf("%+v", m)
+	}
+}
+
+// machine is a /sys that changes.
+type machine struct {
+	mu    sync.Mutex
+	files fstest.MapFS
+}
+
+func (m *machine) Open(name string) (fs.File, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.files.Open(name)
+}
+
+func (m *machine) set(name, text string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	next := fstest.MapFS{}
+	for k, v := range m.files {
+		next[k] = v
+	}
+	next[name] = &fstest.MapFile{Data: []byte(text + "\n")}
+	m.files = next
+}
+
+func TestWatchesPorts(t *testing.T) {
+	f := newFixture(t)
+	m := &machine{files: fstest.MapFS{}}
+	const eth, ib = "sys/class/net/eth9/", "sys/class/infiniband/mlx5_0/ports/1/"
+	for name, text := range map[string]string{
+		eth + "operstate": "up", eth + "speed": "100000", eth + "device/vendor": "x", eth + "carrier_changes": "1",
+		eth + "statistics/rx_errors": "0", eth + "statistics/rx_bytes": "0", eth + "statistics/tx_bytes": "0",
+		"sys/class/net/veth1/operstate": "up", "sys/class/net/lo/operstate": "unknown",
+		ib + "state": "4: ACTIVE", ib + "rate": "400 Gb/sec (4X NDR)", ib + "counters/symbol_error": "3",
+		ib + "counters/port_xmit_data": "0", ib + "counters/port_rcv_data": "0",
+		"proc/sys/kernel/random/boot_id": "boot-1", "proc/loadavg": "1.5 1 1 1/1 1",
+	} {
+		m.set(name, text)
+	}
+	c, end := f.agent("a", func(c *Config) {
+		c.Sys = m
+		c.Map = func() (json.RawMessage, error) { return json.RawMessage(`{"summary":{}}`), nil }
+	})
+	f.until("links", func() bool { return len(f.said("a", fleet.KindLink)) == 2 && len(f.said("a", fleet.KindCounters)) == 1 })
+	j := f.said("a", fleet.KindJoined)[0].Joined
+	if j.Boot != "boot-1" || j.Meet != c.Meet || string(j.Map) != `{"summary":{}}` {
+		t.Errorf("%+v", j)
+	}
+	v := f.said("a", fleet.KindCounters)[0].Counters.Values
+	if v["mlx5_0/1"]["symbol_error"] != 3 || len(v) != 2 {
+		t.Errorf("%v", v)
+	}
+	if l := f.said("a", fleet.KindLink)[1].Link; l.Port != "mlx5_0/1" || !l.Up || l.Rate != 50e9 || l.State != "ACTIVE" {
+		t.Errorf("%+v", l)
+	}
+	m.set(ib+"counters/symbol_error", "9")
+	m.set(eth+"operstate", "down")
+	f.until("what moved", func() bool { return len(f.said("a", fleet.KindLink)) == 3 && len(f.said("a", fleet.KindCounters)) == 2 })
+	if v := f.said("a", fleet.KindCounters)[1].Counters.Values; fmt.Sprint(v) != "map[mlx5_0/1:map[symbol_error:9]]" {
+		t.Errorf("%v", v)
+	}
+	// Traffic that is not ours: 4 bytes a word, far above the bound.
+	stop := make(chan struct{})
+	var job sync.WaitGroup
+	job.Go(func() {
+		for n := uint64(0); ; n += 100e6 / 4 {
+			m.set(ib+"counters/port_xmit_data", fmt.Sprint(n))
+			select {
+			case <-stop:
+				return
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	})
+	p := pairPart("p", []fleet.Name{"a", "b"}, c.Meet)
+	if a := f.ask("a", p); a.Begins || !a.Busy || !strings.Contains(a.Why, "carries") {
+		t.Errorf("a node that carries a job's traffic: %+v", a)
+	}
+	close(stop)
+	job.Wait()
+	f.until("a beat", func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.beat["a"] != nil && f.beat["a"].Load == 1.5
+	})
+	if err := end(); err != nil {
+		t.Fatal(err)
+	}
+	f.until("a farewell", func() bool { return len(f.said("a", fleet.KindLeft)) == 1 })
+}
+
+// TestSecondOfOneName starts two agents with one name. One of them gives up.
+func TestSecondOfOneName(t *testing.T) {
+	f := newFixture(t)
+	busy := func(c *Config) {
+		m := &machine{files: fstest.MapFS{}}
+		n := 0
+		c.Sys, c.Look = m, 20*time.Millisecond
+		c.On = func(Event) {}
+		m.set("sys/class/net/e/device/x", "")
+		go func() {
+			for f.ctx.Err() == nil {
+				n++
+				m.set("sys/class/net/e/carrier_changes", fmt.Sprint(n))
+				time.Sleep(20 * time.Millisecond)
+			}
+		}()
+	}
+	f.agent("twin", busy)
+	f.agent("twin", busy)
+	var conflict *bus.ConflictError
+	if err := <-f.ended; !errors.As(err, &conflict) {
+		t.Errorf("one of two ended with %v", err)
+	}
+	before := len(f.said("twin", fleet.KindCounters))
+	f.until("the other goes on", func() bool { return len(f.said("twin", fleet.KindCounters)) > before+5 })
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i, n := range f.news {
+		if n.Seq != uint64(i+1) {
+			t.Fatalf("place %d has number %d", i+1, n.Seq)
+		}
+	}
+}

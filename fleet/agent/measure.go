@@ -1,0 +1,124 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"busbar/bench"
+	"busbar/cluster"
+	"busbar/coll"
+	"busbar/engine"
+	"busbar/fleet"
+	"busbar/result"
+	"busbar/unit"
+)
+
+// Bounds of a measurement's group. Ranks that do not come are given up soon: the server asks
+// all of them at the same time.
+const (
+	joinTime  = 10 * time.Second
+	peerTime  = 5 * time.Second
+	maxLayout = 64 // ranks of which each names all, in records
+)
+
+// meter measures for real.
+type meter struct {
+	bind    string
+	name    fleet.Name
+	version string
+}
+
+func pairPlan(w *fleet.What) bench.PairPlan {
+	return bench.PairPlan{Small: w.Small, Large: w.Large, Warm: w.Warm, Iters: w.Iters}
+}
+
+func plan(w *fleet.What) bench.Plan {
+	return bench.Plan{
+		Op: coll.Op{Kind: w.Op, Type: coll.Float}, Sizes: w.Sizes, Algo: w.Algo, Transport: engine.TCP, Warm: w.Warm, Iters: w.Iters,
+	}
+}
+
+// memoryOf is what a part's buffers take on this node.
+func memoryOf(p *fleet.Part) (unit.Bytes, error) {
+	n := len(p.Ranks)
+	if p.What.Measure == fleet.MeasurePairs {
+		b := pairPlan(&p.What)
+		return b.Memory(), b.Validate(n)
+	}
+	b := plan(&p.What)
+	if err := b.Validate(n); err != nil {
+		return 0, err
+	}
+	return b.Memory(n), nil
+}
+
+// measure joins the part's group and measures. Only rank 0 has something to tell.
+func (m *meter) measure(ctx context.Context, p *fleet.Part, at func(int, int, string)) (*fleet.Measured, error) {
+	work, err := json.Marshal(p.What)
+	if err != nil {
+		return nil, err
+	}
+	peers := 1
+	if p.What.Measure == fleet.MeasureCollective {
+		peers = len(p.Ranks) - 1 // a rank may send to all others at once
+	}
+	at(0, 1, "meeting")
+	g, err := engine.Join(ctx, engine.Config{
+		Rank: p.Rank, Size: len(p.Ranks), Meet: p.Meet, Job: p.ID, Secret: p.Secret, Work: string(work),
+		Transport: engine.TCP, Bind: m.bind, Host: string(m.name),
+		Timeout: peerTime, JoinTimeout: min(joinTime, p.Caps.Bound()), Stall: p.Caps.Bound(),
+		MaxRate: p.Caps.Rate / unit.Rate(peers),
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer g.Close()
+	if p.What.Measure == fleet.MeasurePairs {
+		return m.pairs(ctx, g, p, at)
+	}
+	return m.collective(ctx, g, p, at)
+}
+
+func (m *meter) pairs(ctx context.Context, g *engine.Group, p *fleet.Part, at func(int, int, string)) (*fleet.Measured, error) {
+	b := pairPlan(&p.What)
+	turns := b.Turns(g.Size())
+	t, err := bench.Pairs(ctx, g, b, func(k int) { at(k, turns, "pairs") })
+	if err != nil || g.Rank() != 0 {
+		return nil, err
+	}
+	out := &fleet.Measured{}
+	for _, c := range t.Cells {
+		out.Pairs = append(out.Pairs, fleet.PairSample{From: p.Ranks[c.From], To: p.Ranks[c.To], Rate: c.Rate, Both: c.Both, Latency: c.Latency})
+	}
+	return out, nil
+}
+
+func (m *meter) collective(ctx context.Context, g *engine.Group, p *fleet.Part, at func(int, int, string)) (*fleet.Measured, error) {
+	out := &fleet.Measured{}
+	like := result.Record{
+		Format: result.Format, Source: result.Measured, Transport: string(g.Transport()), When: time.Now().UTC().Truncate(time.Second),
+		Session: short(p.ID, 64), Tool: "busbar " + m.version, Nodes: g.Size(), PerNode: 1,
+	}
+	if len(p.Ranks) <= maxLayout {
+		names := make([]string, len(p.Ranks))
+		for i, n := range p.Ranks {
+			names[i] = string(n)
+		}
+		like.Hosts = cluster.FormatHosts(names)
+	}
+	at(0, len(p.What.Sizes), p.What.Op.String())
+	err := bench.Run(ctx, g, plan(&p.What), func(r bench.Row) error {
+		for _, k := range r.Records(like) {
+			k.Samples = nil // a history keeps the figures and not every run
+			out.Records = append(out.Records, k)
+		}
+		at(len(out.Records), len(p.What.Sizes), fmt.Sprintf("%s of %v", p.What.Op, r.Size))
+		return nil
+	})
+	if err != nil || g.Rank() != 0 {
+		return nil, err
+	}
+	return out, nil
+}

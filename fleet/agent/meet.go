@@ -1,0 +1,67 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+)
+
+// MeetAt is the address at which other nodes find this one: that of the interface or address
+// bind, or else the one from which toward, a server's address, is reached.
+func MeetAt(bind, toward string, port int) (string, error) {
+	text := strconv.Itoa(port)
+	if bind != "" {
+		if ip := net.ParseIP(bind); ip != nil {
+			return net.JoinHostPort(bind, text), nil
+		}
+		i, err := net.InterfaceByName(bind)
+		if err != nil {
+			return "", fmt.Errorf("bind to %q: neither an address nor an interface of this host", bind)
+		}
+		addrs, err := i.Addrs()
+		if err != nil {
+			return "", err
+		}
+		for _, a := range addrs {
+			if n, ok := a.(*net.IPNet); ok && !n.IP.IsLinkLocalUnicast() {
+				return net.JoinHostPort(n.IP.String(), text), nil
+			}
+		}
+		return "", fmt.Errorf("bind to %q: the interface has no address that others could reach", bind)
+	}
+	u, err := url.Parse(toward)
+	if err != nil || u.Hostname() == "" {
+		return "", fmt.Errorf("server %q: an address such as nats://host:4222 is expected", toward)
+	}
+	to := u.Port()
+	if to == "" {
+		to = "4222"
+	}
+	// Nothing is sent: the kernel only says which address it would send from.
+	c, err := net.Dial("udp", net.JoinHostPort(u.Hostname(), to))
+	if err != nil {
+		return "", fmt.Errorf("no way to %s from here, so this node's address is unknown; name it: %w", u.Hostname(), err)
+	}
+	defer c.Close()
+	return net.JoinHostPort(c.LocalAddr().(*net.UDPAddr).IP.String(), text), nil
+}
+
+// checkMeet refuses what is no host and port.
+func checkMeet(meet string) error {
+	host, port, err := net.SplitHostPort(meet)
+	if err != nil || host == "" {
+		return fmt.Errorf("%q is no place to meet: host:port is expected", meet)
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return fmt.Errorf("%q is no place to meet: port %q is no number from 1 to 65535", meet, port)
+	}
+	for _, c := range host {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !letter && c != '.' && c != '-' && c != ':' && c != '_' && c != '%' {
+			return errors.New("the place to meet has characters that no host name has")
+		}
+	}
+	return nil
+}

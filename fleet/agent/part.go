@@ -1,0 +1,214 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"busbar/engine"
+	"busbar/fleet"
+	"busbar/unit"
+)
+
+// Measurer does a part and returns what came out of it, nil on nodes of which nothing is
+// expected. It tells how far it is.
+type Measurer func(ctx context.Context, p *fleet.Part, at func(done, of int, text string)) (*fleet.Measured, error)
+
+// glance is how long the node's traffic is watched before a part.
+const glance = 200 * time.Millisecond
+
+// remembered is how many parts that ended are remembered, so that a question that comes again
+// gets the same answer.
+const remembered = 64
+
+// worker does parts, one at a time.
+type worker struct {
+	a *agent
+
+	mu      sync.Mutex
+	part    *fleet.Part
+	cancel  context.CancelCauseFunc
+	done    chan struct{} // closed when the part has ended
+	ended   []string      // parts that were done
+	stopped []string      // parts that must not begin any more
+	closed  bool
+}
+
+var errStopped = errors.New("stopped")
+
+func newWorker(a *agent) *worker { return &worker{a: a} }
+
+// doing is the part under way.
+func (w *worker) doing() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.part == nil {
+		return ""
+	}
+	return w.part.ID
+}
+
+// asked answers a question from the server.
+func (w *worker) asked(p *fleet.Part) fleet.Answer {
+	if p.Stop {
+		return w.stop(p.ID)
+	}
+	a := w.judge(p)
+	if !a.Begins && a.Why != "" {
+		w.a.event("part", false, "%s: %s", p.ID, a.Why)
+	}
+	return a
+}
+
+func (w *worker) stop(id string) fleet.Answer {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stopped = remember(w.stopped, id)
+	if w.part == nil || w.part.ID != id {
+		return fleet.Answer{Why: "not under way"}
+	}
+	w.cancel(errStopped)
+	return fleet.Answer{Why: "stopped"}
+}
+
+func remember(list []string, id string) []string {
+	if slices.Contains(list, id) {
+		return list
+	}
+	if len(list) == remembered {
+		list = list[1:]
+	}
+	return append(list, id)
+}
+
+// judge begins a part, or says why not.
+func (w *worker) judge(p *fleet.Part) fleet.Answer {
+	if a, known := w.known(p); known {
+		return a
+	}
+	if err := w.fits(p); err != nil {
+		return fleet.Answer{Why: err.Error()}
+	}
+	if limit := p.Caps.Busy; limit >= 0 {
+		if limit == 0 {
+			limit = fleet.DefaultBusy
+		}
+		if rate := w.a.ports.now(glance); rate > limit {
+			return fleet.Answer{Busy: true, Why: fmt.Sprintf("the node carries %v, and more than %v is taken for a job", rate, limit)}
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.part != nil || w.closed {
+		return fleet.Answer{Busy: true, Why: "another part is under way"}
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	w.part, w.cancel, w.done = p, cancel, make(chan struct{})
+	go w.run(ctx, p, w.done)
+	return fleet.Answer{Begins: true}
+}
+
+// known answers what needs no thought: it is under way, was done, or must not begin.
+func (w *worker) known(p *fleet.Part) (fleet.Answer, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.closed:
+		return fleet.Answer{Why: "the node ends"}, true
+	case slices.Contains(w.stopped, p.ID):
+		return fleet.Answer{Why: "it was stopped before it began"}, true
+	case w.part != nil && w.part.ID == p.ID || slices.Contains(w.ended, p.ID):
+		return fleet.Answer{Begins: true}, true
+	case w.part != nil:
+		return fleet.Answer{Busy: true, Why: "part " + w.part.ID + " is under way"}, true
+	}
+	return fleet.Answer{}, false
+}
+
+// fits refuses what this node should not do.
+func (w *worker) fits(p *fleet.Part) error {
+	if p.Ranks[p.Rank] != w.a.Name {
+		return fmt.Errorf("rank %d is node %s, and this is %s", p.Rank, p.Ranks[p.Rank], w.a.Name)
+	}
+	if err := checkMeet(p.Meet); err != nil {
+		return err
+	}
+	if p.Rank == 0 && p.Meet != w.a.Meet {
+		return fmt.Errorf("the group is to meet at %s, and this node is found at %s", p.Meet, w.a.Meet)
+	}
+	need, err := memoryOf(p)
+	if err != nil {
+		return err
+	}
+	if need > w.a.MaxMemory {
+		return fmt.Errorf("the part takes %v of memory; this node gives %v to measurements", need, w.a.MaxMemory)
+	}
+	return nil
+}
+
+// run does a part and says what came of it.
+func (w *worker) run(ctx context.Context, p *fleet.Part, done chan struct{}) {
+	defer close(done)
+	began := time.Now()
+	w.a.event("part", true, "%s begins: %s of %d nodes as rank %d", p.ID, p.What.Measure, len(p.Ranks), p.Rank)
+	bound, cancel := context.WithTimeoutCause(ctx, p.Caps.Bound(), fmt.Errorf("it took longer than the %v that it may take", p.Caps.Bound()))
+	measure := w.a.Measure
+	if measure == nil {
+		m := meter{bind: w.a.Bind, name: w.a.Name, version: w.a.Version}
+		measure = m.measure
+	}
+	m, err := measure(bound, p, func(done, of int, text string) {
+		_ = w.a.bus.Doing(&fleet.Doing{Node: w.a.Name, Order: p.Order, Part: p.ID, Done: done, Of: of, Text: text}) // in passing
+	})
+	if err != nil && context.Cause(bound) != nil {
+		err = context.Cause(bound)
+	}
+	cancel()
+	if err != nil {
+		m = &fleet.Measured{Failed: short(err.Error(), 1000)}
+		var peer *engine.PeerError
+		if errors.As(err, &peer) && peer.Rank >= 0 && peer.Rank < len(p.Ranks) {
+			m.Peer = p.Ranks[peer.Rank]
+		}
+	}
+	if m != nil {
+		m.Order, m.Part, m.Sweep, m.Round, m.Took = p.Order, p.ID, p.Sweep, p.Round, time.Since(began)
+		w.a.say(&fleet.News{Kind: fleet.KindMeasured, Measured: m})
+	}
+	w.mu.Lock()
+	w.part, w.cancel, w.ended = nil, nil, remember(w.ended, p.ID)
+	w.mu.Unlock()
+	if err != nil {
+		w.a.event("measured", false, "%s: %v", p.ID, err)
+	} else {
+		w.a.event("measured", true, "%s: done in %v", p.ID, time.Since(began).Round(time.Millisecond))
+	}
+	if need, _ := memoryOf(p); need > 16*unit.MiB && w.a.Measure == nil {
+		debug.FreeOSMemory() // a node that waits should not hold what a measurement needed
+	}
+}
+
+// end stops what is under way and waits for it.
+func (w *worker) end() {
+	w.mu.Lock()
+	w.closed = true
+	done := w.done
+	if w.part != nil {
+		w.cancel(errors.New("the node ends"))
+	}
+	w.mu.Unlock()
+	if done != nil {
+		<-done
+	}
+}
+
+func short(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return s[:n] + "…"
+}

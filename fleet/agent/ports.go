@@ -1,0 +1,158 @@
+package agent
+
+import (
+	"io/fs"
+	"net"
+	"sync"
+	"time"
+
+	"busbar/fleet"
+	"busbar/input/sysfs"
+	"busbar/unit"
+)
+
+// portWatch looks at the node's ports again and again.
+type portWatch struct {
+	sys      fs.FS
+	measured string // the interface that measurements use, "" unknown
+
+	mu    sync.Mutex
+	links map[string]fleet.Link // as told
+	seen  map[string]map[string]uint64
+	last  sample
+}
+
+// sample is how much the node had carried at a time.
+type sample struct {
+	at             time.Time
+	received, sent uint64
+}
+
+// interfaceOf is the interface that has an address, or that is named.
+func interfaceOf(bind, meet string) string {
+	if i, err := net.InterfaceByName(bind); err == nil {
+		return i.Name
+	}
+	host, _, _ := net.SplitHostPort(meet)
+	for _, word := range []string{bind, host} {
+		ip := net.ParseIP(word)
+		if ip == nil {
+			continue
+		}
+		all, err := net.Interfaces()
+		if err != nil {
+			return ""
+		}
+		for _, i := range all {
+			addrs, _ := i.Addrs()
+			for _, a := range addrs {
+				if n, ok := a.(*net.IPNet); ok && n.IP.Equal(ip) {
+					return i.Name
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// look reads the ports and says what has changed: links that went up or down, counters that
+// moved, and everything at the first time.
+func (a *agent) look() {
+	ports, err := sysfs.Ports(a.Sys)
+	if err != nil {
+		a.event("ports", false, "%v", err)
+		return
+	}
+	w := a.ports
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	first := w.seen == nil
+	if first {
+		w.seen, w.links = map[string]map[string]uint64{}, map[string]fleet.Link{}
+	}
+	moved := map[string]map[string]uint64{}
+	for _, p := range ports {
+		if !p.Hardware && p.Name != w.measured {
+			continue
+		}
+		l := fleet.Link{Port: p.Name, Up: p.Up, Rate: p.Rate, State: p.State}
+		if l != w.links[p.Name] && a.say(&fleet.News{Kind: fleet.KindLink, Link: &l}) {
+			w.links[p.Name] = l
+		}
+		if m := changes(w.seen[p.Name], p.Counters); len(m) > 0 {
+			moved[p.Name] = m
+		}
+	}
+	if len(moved) == 0 || !a.say(&fleet.News{Kind: fleet.KindCounters, Counters: &fleet.Counters{Boot: a.boot, Values: moved}}) {
+		return // what was not kept has moved at the next time too
+	}
+	for port, m := range moved {
+		if w.seen[port] == nil {
+			w.seen[port] = map[string]uint64{}
+		}
+		for name, v := range m {
+			w.seen[port][name] = v
+		}
+	}
+}
+
+// changes are the counters whose values are new.
+func changes(old, now map[string]uint64) map[string]uint64 {
+	m := map[string]uint64{}
+	for name, v := range now {
+		if was, ok := old[name]; !ok || was != v {
+			m[name] = v
+		}
+	}
+	return m
+}
+
+// carried is what the node has received and sent: the measured interface, and every RDMA port,
+// whose traffic passes the interface by.
+func (w *portWatch) carried() sample {
+	s := sample{at: time.Now()}
+	ports, err := sysfs.Ports(w.sys)
+	if err != nil {
+		return s
+	}
+	for _, p := range ports {
+		if p.RDMA || p.Name == w.measured {
+			s.received += p.Received
+			s.sent += p.Sent
+		}
+	}
+	return s
+}
+
+// between is the traffic between two samples. Counters that began anew count as none.
+func between(a, b sample) (receive, send unit.Rate) {
+	d := b.at.Sub(a.at).Seconds()
+	if d <= 0 || a.at.IsZero() {
+		return 0, 0
+	}
+	if b.received >= a.received {
+		receive = unit.Rate(float64(b.received-a.received) / d)
+	}
+	if b.sent >= a.sent {
+		send = unit.Rate(float64(b.sent-a.sent) / d)
+	}
+	return receive, send
+}
+
+// since is the traffic since the last call.
+func (w *portWatch) since() (receive, send unit.Rate) {
+	now := w.carried()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	receive, send = between(w.last, now)
+	w.last = now
+	return receive, send
+}
+
+// now is the traffic of this moment.
+func (w *portWatch) now(d time.Duration) unit.Rate {
+	a := w.carried()
+	time.Sleep(d)
+	receive, send := between(a, w.carried())
+	return max(receive, send)
+}

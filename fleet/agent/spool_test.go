@@ -1,0 +1,219 @@
+package agent
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"busbar/fleet"
+)
+
+func opened(t testing.TB, dir string, most int64) *spool {
+	t.Helper()
+	s, err := openSpool(dir, "n", most)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// word is news that can be told from other news.
+func word(k fleet.Kind, text string) *fleet.News {
+	n := &fleet.News{Node: "n", Kind: k}
+	switch k {
+	case fleet.KindMeasured:
+		n.Measured = &fleet.Measured{Part: text}
+	case fleet.KindCounters:
+		n.Counters = &fleet.Counters{Boot: text}
+	case fleet.KindLink:
+		n.Link = &fleet.Link{Port: text}
+	}
+	return n
+}
+
+// words are what waits, oldest first; reading it empties the spool.
+func words(t *testing.T, s *spool) (all []string) {
+	t.Helper()
+	for s.Len() > 0 {
+		n, err := s.News()
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, n.Measured.Part)
+		if err := s.Stored(1, s.last()+1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// TestSpoolCutAnywhere cuts the file at every byte, as a power cut would, and expects a prefix
+// of what was said, whole lines only, to which more can be added.
+func TestSpoolCutAnywhere(t *testing.T) {
+	dir := t.TempDir()
+	s := opened(t, dir, 0)
+	type state struct {
+		size int64
+		wait []string
+	}
+	states := []state{{}, {size: s.size}}
+	note := func(wait ...string) { states = append(states, state{s.size, wait}) }
+	add := func(text string) {
+		if err := s.add(word(fleet.KindMeasured, text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add("0")
+	note("0")
+	add("1")
+	note("0", "1")
+	add("2")
+	note("0", "1", "2")
+	if err := s.Stored(2, 2); err != nil {
+		t.Fatal(err)
+	}
+	note("2")
+	add("3")
+	note("2", "3")
+	s.close()
+	whole, err := os.ReadFile(filepath.Join(dir, spoolName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	near := func(cut int) bool { // a line's end, or any byte of the last one
+		return int64(cut) > states[len(states)-2].size || slices.ContainsFunc(states, func(s state) bool { return s.size-2 <= int64(cut) && int64(cut) <= s.size+2 })
+	}
+	for cut := range len(whole) + 1 {
+		if !near(cut) && cut%37 != 0 {
+			continue // each takes several waits for the disk
+		}
+		there := t.TempDir()
+		if err := os.WriteFile(filepath.Join(there, spoolName), whole[:cut], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := opened(t, there, 0)
+		i := len(states) - 1
+		for states[i].size > int64(cut) {
+			i--
+		}
+		if err := s.add(word(fleet.KindMeasured, "new")); err != nil {
+			t.Fatal(err)
+		}
+		s.close()
+		s = opened(t, there, 0)
+		got := words(t, s)
+		if want := append(slices.Clone(states[i].wait), "new"); !slices.Equal(got, want) {
+			t.Fatalf("cut at %d of %d: %v wait, want %v", cut, len(whole), got, want)
+		}
+		s.close()
+	}
+}
+
+func TestSpoolKeepsItsFolder(t *testing.T) {
+	dir := t.TempDir()
+	s := opened(t, dir, 0)
+	if _, err := openSpool(dir, "n", 0); err == nil || !strings.Contains(err.Error(), "another process") {
+		t.Errorf("a second agent in the folder: %v", err)
+	}
+	if err := s.add(word(fleet.KindMeasured, "x")); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Stored(1, 17); err != nil {
+		t.Fatal(err)
+	}
+	s.close()
+	if _, err := openSpool(dir, "other", 0); err == nil || !strings.Contains(err.Error(), `"n"`) {
+		t.Errorf("another node's folder: %v", err)
+	}
+	s = opened(t, dir, 0)
+	defer s.close()
+	if s.last() != 17 || s.Len() != 0 {
+		t.Errorf("number %d, %d wait", s.last(), s.Len())
+	}
+}
+
+// TestSpoolFull fills the spool: what can be read again is refused first.
+func TestSpoolFull(t *testing.T) {
+	s := opened(t, t.TempDir(), 64<<10)
+	defer s.close()
+	long := strings.Repeat("x", 1000)
+	fill := func(k fleet.Kind) (n int) {
+		for ; ; n++ {
+			if err := s.add(word(k, long)); errors.Is(err, errFull) {
+				return n
+			} else if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	counters, links, measured := fill(fleet.KindCounters), fill(fleet.KindLink), fill(fleet.KindMeasured)
+	if counters < 20 || links < 8 || measured < 8 || s.lost() != 3 {
+		t.Errorf("%d counters, then %d links, then %d results; %d lost", counters, links, measured, s.lost())
+	}
+	if s.live > 64<<10 {
+		t.Errorf("%d bytes wait", s.live)
+	}
+	if err := s.add(word(fleet.KindMeasured, strings.Repeat("x", fleet.MaxBytes))); err == nil || errors.Is(err, errFull) {
+		t.Errorf("news that no server takes: %v", err)
+	}
+}
+
+func TestSpoolCompacts(t *testing.T) {
+	dir := t.TempDir()
+	s := opened(t, dir, 0)
+	long := strings.Repeat("x", 10_000)
+	for i := range 500 {
+		if err := s.add(word(fleet.KindMeasured, fmt.Sprintf("%03d%s", i, long))); err != nil {
+			t.Fatal(err)
+		}
+		if i >= 5 {
+			if err := s.Stored(1, uint64(i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if s.size > 3<<20 {
+		t.Errorf("%d bytes on disk for %d that wait", s.size, s.live)
+	}
+	s.close()
+	s = opened(t, dir, 0)
+	defer s.close()
+	got := words(t, s)
+	if len(got) != 5 || got[0][:3] != "495" || got[4][:3] != "499" {
+		t.Errorf("%d wait", len(got))
+	}
+}
+
+func FuzzSpool(f *testing.F) {
+	f.Add([]byte{})
+	f.Add(framed([]byte(`{"node":"n"}`)))
+	f.Add(append(framed([]byte(`{"node":"n"}`)), framed([]byte(`{"id":"a.1","news":{"seq":1}}`))...))
+	f.Add(append(framed([]byte(`{"node":"n"}`)), framed([]byte(`{"stored":"a.1","number":7}`))...))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, spoolName), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := openSpool(dir, "n", 0)
+		if err != nil {
+			if !bytes.Contains(data, []byte("node")) && len(data) > 0 && !strings.Contains(err.Error(), "has to say") {
+				t.Fatal(err)
+			}
+			return
+		}
+		before := s.Len()
+		if err := s.add(word(fleet.KindMeasured, "x")); err != nil {
+			t.Fatal(err)
+		}
+		s.close()
+		if s, err = openSpool(dir, "n", 0); err != nil || s.Len() != before+1 {
+			t.Fatalf("%d wait after %d and one more, %v", s.Len(), before, err)
+		}
+		s.close()
+	})
+}

@@ -29,6 +29,7 @@ type fleet struct {
 	rng     *rand.Rand
 	h       *History
 	sweeps  int
+	each    func(t time.Time) // called after every sample, where set
 }
 
 // shared is a fleet as measured on a shared machine.
@@ -97,6 +98,9 @@ func (f *fleet) sweep() time.Time {
 					s.Latency = unit.Time(20e6 * math.Exp(0.15*f.rng.NormFloat64()) / all)
 				}
 				f.h.Add(s)
+				if f.each != nil {
+					f.each(s.Time)
+				}
 			}
 		}
 	}

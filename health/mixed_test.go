@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"busbar/unit"
 )
@@ -93,4 +94,32 @@ func TestFew(t *testing.T) {
 		}
 	}
 	t.Logf("a slow node of three is named %d of 20 times", right)
+}
+
+// TestMidSweep asks while sweeps are under way: a healthy fleet stays healthy, and a fault is
+// neither lost nor taken for another.
+func TestMidSweep(t *testing.T) {
+	for seed := range uint64(10) {
+		f := shared(8, []int{0, 4}[seed%2], seed)
+		n := 0
+		want := []string{}
+		f.each = func(now time.Time) {
+			if n++; n%5 != 0 {
+				return
+			}
+			if got := ids(f.h.Findings(now)); !slices.Equal(got, want) && len(got) > 0 {
+				t.Fatalf("seed %d, sweep %d, sample %d: %v", seed, f.sweeps, n%56, got)
+			}
+		}
+		f.run(30)
+		f.fault, want = out(3, 0.5), []string{"slow-out:node3"}
+		if got := ids(f.run(2)); !slices.Equal(got, want) {
+			t.Errorf("seed %d: %v", seed, got)
+		}
+		for range 5 {
+			if got := ids(f.run(1)); !slices.Equal(got, want) {
+				t.Errorf("seed %d: %v", seed, got)
+			}
+		}
+	}
 }

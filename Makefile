@@ -5,7 +5,7 @@ TOOL    = $(GO) tool -modfile=tools/go.mod
 RACE    = $(shell command -v $${CC:-cc} >/dev/null 2>&1 && echo -race)
 FUZZ   ?= 300x
 
-.PHONY: test unit lint fuzz schema vuln bench bench-peers update dist debian
+.PHONY: test unit lint fuzz schema vuln bench bench-peers update dist debian page-assets browser
 
 test: lint unit fuzz
 
@@ -45,6 +45,23 @@ bench-peers:
 # Golden files, the manual's outputs and the list of linked modules.
 update:
 	$(GO) test ./report ./cmd/busbar ./internal/rules -update
+
+# What the page has of others, at versions that a test holds against their checksums. Needs npm.
+UPLOT  = 1.6.32
+AXE    = 4.14.0
+page-assets:
+	@dir=$$(mktemp -d) && (cd $$dir && npm pack --silent uplot@$(UPLOT) && tar xzf uplot-$(UPLOT).tgz) && \
+	  cp $$dir/package/dist/uPlot.esm.js web/page/vendor/uplot/uPlot.js && cp $$dir/package/dist/uPlot.min.css $$dir/package/LICENSE web/page/vendor/uplot/ && rm -r $$dir
+	cd web/page/vendor && sha256sum -c SHA256SUMS
+
+# Every view in Chromium, a module of its own; pictures of them go to browsertests/shots. The first time it
+# fetches axe-core, which looks for what keeps people out, with npm.
+browser: browsertests/.axe/axe.min.js
+	cd browsertests && $(GO) test -v -shots shots ./...
+
+browsertests/.axe/axe.min.js:
+	@mkdir -p $(@D) && dir=$$(mktemp -d) && (cd $$dir && npm pack --silent axe-core@$(AXE) && tar xzf axe-core-$(AXE).tgz) && \
+	  echo "20c09fe157a8a34a30e241aaa1fcdade657734f08ab379ecfbeb7d45cc46e878  $$dir/package/axe.min.js" | sha256sum -c --quiet && cp $$dir/package/axe.min.js $@ && rm -r $$dir
 
 dist:
 	@mkdir -p dist

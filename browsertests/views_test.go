@@ -29,14 +29,7 @@ func TestDoctor(t *testing.T) {
 	p := start(t)
 	p.open("/doctor", `document.querySelector('.drop')`)
 	p.shot("doctor-empty")
-	var logs []string
-	for _, name := range []string{"rings.log", "job.log"} {
-		file, err := filepath.Abs("../docs/examples/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		logs = append(logs, file)
-	}
+	logs := []string{example(t, "rings.log"), example(t, "job.log")}
 	p.do(chromedp.SetUploadFiles(`.drop input[type=file]`, logs))
 	p.wait(`document.querySelector('.finding') && document.querySelector('.paper img')?.complete`)
 	p.shot("doctor")
@@ -50,4 +43,14 @@ func TestFleet(t *testing.T) {
 	p.open("/fleet", `document.querySelector('h1')?.textContent === 'Fleet'`)
 	p.shot("fleet")
 	p.clean("fleet")
+}
+
+// example is the path of a file of the documents.
+func example(t *testing.T, name string) string {
+	t.Helper()
+	file, err := filepath.Abs("../docs/examples/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
 }

@@ -55,6 +55,9 @@ func untilSignal(parent context.Context) (context.Context, context.CancelFunc) {
 // grace is what a command has to end the programs it started.
 const grace = 250 * time.Millisecond
 
+// lastingGrace is what a server has to finish what it began.
+const lastingGrace = 10 * time.Second
+
 // untilDone runs a command until it ends or the context does. What a command
 // computes or waits for then is left where it is, for the program ends.
 func (e *env) untilDone(command func() error) error {
@@ -65,13 +68,20 @@ func (e *env) untilDone(command func() error) error {
 	go func() { done <- command() }()
 	select {
 	case err := <-done:
-		if e.ctx.Err() == nil {
+		if e.ctx.Err() == nil || e.lasting.Load() {
 			return err
 		}
 	case <-e.ctx.Done():
+		wait := grace
+		if e.lasting.Load() {
+			wait = lastingGrace
+		}
 		select {
-		case <-done:
-		case <-time.After(grace):
+		case err := <-done:
+			if e.lasting.Load() {
+				return err
+			}
+		case <-time.After(wait):
 		}
 	}
 	e.unfinished.abandon()

@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -88,8 +89,9 @@ type env struct {
 	terminal       *os.File          // standard output where it is a file, else nil
 	model          *kong.Application // for completion
 	unfinished     unfinished
-	parcel         *os.File // of a rank: to the process that started it
-	fence          *fence   // what files it may touch; nil is any
+	parcel         *os.File    // of a rank: to the process that started it
+	fence          *fence      // what files it may touch; nil is any
+	lasting        atomic.Bool // it runs until it is told to stop, which is how it should end
 }
 
 func main() { os.Exit(program()) }

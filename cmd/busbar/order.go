@@ -32,9 +32,6 @@ type whomFlags struct {
 	Iters   int           `name:"iters" default:"10" least:"1" help:"Runs that count."`
 }
 
-// anyTraffic is more than any interface carries.
-const anyTraffic = unit.Rate(1e12)
-
 // whenFlags are how often.
 type whenFlags struct {
 	Every string `placeholder:"TIME" help:"Again and again, such as 1h; at least 10s."`
@@ -64,7 +61,7 @@ func (f *whomFlags) order() (o fleet.Order, err error) {
 	switch f.Busy {
 	case "":
 	case "any":
-		o.Caps.Busy = anyTraffic
+		o.Caps.Always = true
 	default:
 		if o.Caps.Busy, err = unit.ParseRate(f.Busy); err != nil {
 			return o, fmt.Errorf("--busy: %w; or any, for nodes that shall never refuse", err)

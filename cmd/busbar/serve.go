@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"busbar/web"
 )
@@ -101,6 +102,11 @@ func (c *serveRunCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	unlock, err := onlyServer(dir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	l, secure, err := c.listen(dir)
 	if err != nil {
 		return err
@@ -125,6 +131,7 @@ func (c *serveRunCmd) Run(e *env) error {
 	if err := localToken(tokens, dir); err != nil {
 		return err
 	}
+	e.lasting.Store(true)
 	if err := s.Serve(fl.ctx, l); err != nil && !errors.Is(err, net.ErrClosed) {
 		return cannotError{err}
 	}
@@ -136,6 +143,19 @@ func (c *serveRunCmd) Run(e *env) error {
 		fmt.Fprintln(e.stderr, "stopped")
 	}
 	return nil
+}
+
+// onlyServer keeps a second server away from the folder.
+func onlyServer(dir string) (unlock func(), err error) {
+	f, err := os.OpenFile(filepath.Join(dir, "serve.lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, cannotError{err}
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, cannotError{fmt.Errorf("another busbar serve uses %s; stop it, or give this one a folder of its own with --data", dir)}
+	}
+	return func() { f.Close() }, nil
 }
 
 // welcome says where the page is; where nobody has a token, it makes one.

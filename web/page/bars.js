@@ -1,5 +1,11 @@
 import { h } from './dom.js';
 
+// fitting is as much of a part's name as has room.
+function fitting(p, value, room) {
+  if (8 * (p.name.length + value.length + 1) < room) return `${p.name} ${value}`;
+  return 8 * p.name.length < room ? p.name : '';
+}
+
 // stacked is a bar of parts: [{name, value, colour}], with a mark where there is a limit. The list below says the same.
 export function stacked(label, parts, show, limit) {
   const kept = parts.filter((p) => p.value > 0);
@@ -9,7 +15,7 @@ export function stacked(label, parts, show, limit) {
   const words = `${label}: ${kept.map((p) => `${p.name} ${show(p.value)}`).join(', ')}${limit ? `; ${limit.name} ${show(limit.value)}` : ''}`;
   return h('div', { class: 'bar' },
     h('div', { class: 'strip', role: 'img', 'aria-label': words },
-      kept.map((p) => h('span', { class: `part part${p.colour}`, title: `${p.name}: ${show(p.value)}`, style: { width: share(p.value) } }, p.value / most > 0.12 ? `${p.name} ${show(p.value)}` : '')),
+      kept.map((p) => h('span', { class: `part part${p.colour}`, title: `${p.name}: ${show(p.value)}`, style: { width: share(p.value) } }, fitting(p, show(p.value), 430 * p.value / most))),
       limit && h('span', { class: 'limit', style: { left: share(limit.value) } })),
     h('ul', { class: 'legend' }, kept.map((p) => h('li', {}, h('span', { class: `swatch part${p.colour}` }), `${p.name} ${show(p.value)}`)),
       limit && h('li', {}, h('span', { class: 'swatch mark' }), `${limit.name} ${show(limit.value)}`)));

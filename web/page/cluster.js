@@ -6,7 +6,7 @@ import { Topology, Load } from './topology.js';
 import { Picture } from './picture.js';
 import { clusterScene } from './drawcluster.js';
 import { nodeScene } from './drawnode.js';
-import { facts } from './facts.js';
+import { facts, card } from './facts.js';
 import { plural, rate, percent, count } from './units.js';
 
 export const ops = ['all_reduce', 'reduce_scatter', 'all_gather', 'broadcast', 'reduce', 'all_to_all', 'sendrecv'].map((x) => [x, x.replaceAll('_', ' ')]);
@@ -16,7 +16,7 @@ export async function show(root, state, api) {
   const share = new Share(state);
   const about = h('p', { 'aria-live': 'polite' });
   const crumbs = h('ol', { class: 'crumbs', 'aria-label': 'where in the cluster' });
-  const side = h('aside', { class: 'card side', 'aria-label': 'facts' });
+  const side = h('aside', { class: 'card side', 'aria-label': 'facts', tabindex: '0' });
   const legend = h('div', {});
   const more = h('div', { class: 'cards' });
   const said = h('div', {});
@@ -113,12 +113,12 @@ function part(topo, pod) {
 function overview(topo, load) {
   const sum = topo.doc.summary;
   const net = topo.network;
-  return h('div', {}, h('h2', {}, topo.doc.name || 'this machine'),
+  const list = [['nodes', count(sum.nodes)], ['GPUs', `${count(sum.gpus)}${sum.gpus_per_node ? ` (${sum.gpus_per_node} a node)` : ''}`], ['NICs', count(sum.nics)]];
+  if (net.kind) list.push(['network', `${net.kind}${net.rails ? `, ${net.rails} rails` : ''}`]);
+  if (net.oversubscription) list.push(['oversubscribed', `${net.oversubscription.value} : 1`, net.oversubscription.from, net.oversubscription.source]);
+  return h('div', {},
     load.text && h('p', { class: 'note' }, h('strong', {}, 'Bottleneck: '), `${load.text} (${load.where})`),
-    h('dl', { class: 'facts' },
-      h('dt', {}, 'nodes'), h('dd', {}, count(sum.nodes)), h('dt', {}, 'GPUs'), h('dd', {}, `${count(sum.gpus)}${sum.gpus_per_node ? ` (${sum.gpus_per_node} a node)` : ''}`), h('dt', {}, 'NICs'), h('dd', {}, count(sum.nics)),
-      net.kind && [h('dt', {}, 'network'), h('dd', {}, `${net.kind}${net.rails ? `, ${net.rails} rails` : ''}`)],
-      net.oversubscription && [h('dt', {}, 'oversubscribed'), h('dd', {}, `${net.oversubscription.value} : 1`, h('small', {}, h('span', { class: 'from' }, net.oversubscription.from), ` ${net.oversubscription.source || ''}`))]),
+    card(topo.doc.name || 'this machine', 'all of it', list),
     h('p', { class: 'quiet' }, 'Choose anything in the picture for its facts. Arrow keys walk, Enter chooses and then opens, + − 0 zoom.'));
 }
 

@@ -148,7 +148,7 @@ function largeNode(host, x, y, o, spots, from) {
   const cells = (list, kind, top, mark) => list.forEach((d, i) => {
     const cx = spot(list, i), cy = top + 22 * Math.floor(i / 18);
     const w = Math.min(24, (size.w - 16) / Math.min(18, list.length) - 2);
-    out.push(item(`device/${host.name}/${d.name}`, `${host.name} ${d.label || d.name}`, [cx, cy + 8], `${kind}${load.step(mark)}${load.tight(host.name, d.name, d.label) ? ' tight' : ''}`,
+    out.push(item(`device/${host.name}/${d.name}`, `${kind.toUpperCase()} ${i} of ${host.name}, ${d.label || d.name}`, [cx, cy + 8], `${kind}${load.step(mark)}${load.tight(host.name, d.name, d.label) ? ' tight' : ''}`,
       s('rect', { x: cx - w / 2, y: cy, width: w, height: 19, rx: 3 }), w > 13 && s('text', { x: cx, y: cy + 13.5, 'text-anchor': 'middle', class: 'tiny' }, String(i))));
   });
   if (Topology.devices(host.type, 'nvswitch').length || (host.type?.links || []).some((l) => l.kind === 'nvlink')) {

@@ -6,7 +6,7 @@ import { rate } from './units.js';
 // GPUs below.
 
 const shown = new Set(['gpu', 'nic']);
-const tall = 46;
+const tall = 62;
 
 export function nodeScene(topo, host, load) {
   const type = host.type;
@@ -28,7 +28,7 @@ export function nodeScene(topo, host, load) {
   const leaves = [];
   const gather = (x) => { if (!x.kids.length) leaves.push(x); x.kids.forEach(gather); };
   kept.forEach(gather);
-  const step = leaves.length > 40 ? 40 : leaves.length > 20 ? 58 : 74;
+  const step = leaves.length > 40 ? 40 : leaves.length > 12 ? 62 : 92;
   leaves.forEach((x, i) => { x.x = 50 + i * step; });
   const bottom = 34 + depth * tall;
   const settle = (x) => {
@@ -50,7 +50,7 @@ export function nodeScene(topo, host, load) {
 function box(x, host, load, step) {
   const { d } = x;
   const leaf = shown.has(d.kind);
-  const w = leaf ? step - 10 : Math.min(110, Math.max(step - 8, 46));
+  const w = leaf ? step - 10 : Math.min(110, Math.max(step - 8, 52));
   const cls = { gpu: 'gpu', nic: 'nic' }[d.kind] || 'bridge';
   const kind = { gpu: 'nvlink', nic: 'nic' }[d.kind];
   const name = d.kind === 'nic' ? d.label || d.name : d.name;

@@ -43,9 +43,17 @@ function rows(obj, prefix, out) {
   return out;
 }
 
-function card(title, kind, list, ...more) {
+// card lists facts; who says each is a number into the list of sources below.
+export function card(title, kind, list) {
+  const sources = [];
+  const cite = (from, source) => {
+    const text = source || from;
+    if (!sources.includes(text)) sources.push(text);
+    return h('small', {}, ' ', h('span', { class: `from ${from}` }, from), ` [${sources.indexOf(text) + 1}]`);
+  };
   return h('div', {}, h('h2', {}, title), h('p', { class: 'quiet' }, kind),
-    h('dl', { class: 'facts' }, list.map(([name, value, from, source]) => [h('dt', {}, name), h('dd', {}, value, from && h('small', {}, h('span', { class: `from ${from}` }, from), source && from !== source ? ` ${source}` : ''))])), ...more);
+    h('dl', { class: 'facts' }, list.map(([name, value, from, source]) => [h('dt', {}, name), h('dd', {}, value, from && cite(from, source))])),
+    sources.length > 0 && h('ol', { class: 'sources', 'aria-label': 'sources' }, sources.map((x) => h('li', {}, x))));
 }
 
 // facts describes the thing with a key of the picture.

@@ -67,7 +67,7 @@ export async function clusterPicker(api, state, { here = true, otherwise = 'dgx-
   const value = word === 'this' ? 'this' : now.name;
   const nodes = h('input', { type: 'number', min: '1', max: '20000', value: String(now.nodes || names[now.name]?.nodes || 1) });
   const about = h('small', { class: 'quiet' });
-  const tell = (name) => { about.textContent = name === 'this' ? 'The server that you are talking to.' : names[name]?.summary || ''; };
+  const tell = (name) => { about.textContent = name === 'this' ? 'The server that you are talking to.' : names[name]?.summary || (name.startsWith('@') ? 'Read from the file.' : ''); };
   const set = () => {
     const name = list.value;
     if (!count) nodes.value = String(cut(state.get('c', otherwise)).nodes || 1);
@@ -86,6 +86,7 @@ export async function clusterPicker(api, state, { here = true, otherwise = 'dgx-
       list.value = doc.id;
       put(said);
       nodes.value = '1';
+      tell(doc.id);
       state.set({ c: doc.id });
     } catch (error) { put(said, failure(error)); }
   } });

@@ -15,7 +15,7 @@ export class Picture {
     this.svg.addEventListener('pointerdown', (e) => this.grab(e));
     this.svg.addEventListener('click', (e) => this.click(e));
     this.svg.addEventListener('keydown', (e) => this.key(e));
-    this.svg.addEventListener('focusin', (e) => { const g = e.target.closest('.item'); if (g) this.rove(g); });
+    this.root.addEventListener('focusin', (e) => { const g = e.target.closest('.item'); if (g) this.rove(g); });
   }
 
   draw(scene) {
@@ -143,7 +143,10 @@ function centre(g) {
   return { x, y };
 }
 
-// item is a group that can be chosen; at is its middle.
+// item is a group that can be chosen; at is its middle. What is written in it is part of its name, for people who say what
+// they see.
 export function item(key, label, at, cls, ...kids) {
+  const seen = kids.filter((k) => k && k.tagName === 'text').map((k) => k.textContent).filter((x) => x && !` ${label.replaceAll(/[,:]/g, ' ')} `.includes(` ${x} `)).join(' ');
+  if (seen) label = `${seen}: ${label}`;
   return s('g', { class: `item ${cls || ''}`, 'data-key': key, 'data-at': `${Math.round(at[0])},${Math.round(at[1])}`, role: 'button', 'aria-pressed': 'false', tabindex: '-1', 'aria-label': label }, s('title', {}, label), ...kids);
 }

@@ -59,7 +59,7 @@ export async function show(root, state, api) {
         best.row?.advice?.length > 0 && h('ul', {}, best.row.advice.map((a) => h('li', {}, `${percent(a.gain)} more tokens a second by `, h('code', {}, a.setting), `: ${a.text}`))),
         notes.map((x) => h('p', { class: 'quiet' }, x))),
       h('div', { class: 'card' }, h('h2', {}, 'Ranking'), table('Nothing in the space that was searched is better than what is shown',
-        [{ text: '#', n: true }, { text: 'degrees' }, { text: 'step', n: true }, { text: 'MFU', n: true }, { text: 'memory', n: true }, { text: 'why' }, { text: '' }],
+        [{ text: '#', n: true }, { text: 'degrees' }, { text: 'step', n: true }, { text: 'MFU', n: true }, { text: 'memory', n: true }, { text: 'why' }, { text: 'start it' }],
         doc.plans.map((p) => [String(p.rank), words(p), seconds(p.step_s), percent(p.mfu), p.row ? memory(p.row.memory_bytes.total) : '', p.why, h('button', { type: 'button', 'aria-label': `files of plan ${p.rank}`, onclick: () => files(p.rank, q) }, 'Files')]), (i) => i === 0)),
       holder);
     say(about.textContent);

@@ -17,7 +17,7 @@ export async function show(root, state, api) {
   const cards = h('section', { class: 'cards', 'aria-label': 'answer' });
   const curve = new Curve({ label: 'bus bandwidth over size', x: { name: 'size', show: bytes }, y: { name: 'bus bandwidth', show: (v) => rate(v) } });
   const picture = new Picture({ onchoose: () => {}, onopen: () => {} });
-  const verdict = h('div', {}), rows = h('div', {}), where = h('div', {}), fit = h('div', {});
+  const verdict = h('div', { class: 'cards' }), rows = h('div', {}), where = h('div', {}), fit = h('div', {});
   const measured = h('input', { type: 'file', onchange: async () => {
     try { state.set({ measured: (await send(measured.files[0])).id }); } catch (error) { put(said, failure(error)); }
   } });
@@ -65,15 +65,16 @@ export async function show(root, state, api) {
 
   function draw(doc, held, notes) {
     const groups = new Map();
+    const choice = { auto: "NCCL's choice", best: 'the fastest' }[state.get('algo', 'each')];
     const several = new Set(doc.rows.map((r) => r.layout)).size > 1;
     for (const r of doc.rows) {
-      const name = `${several ? `${r.layout} ` : ''}${r.algo}`;
+      const name = `${several || choice ? r.layout : ''} ${choice ? `${choice}` : r.algo}`.trim();
       if (!groups.has(name)) groups.set(name, []);
       const list = groups.get(name);
       const old = list.findIndex((x) => x.size_bytes === r.size_bytes);
       if (old < 0) list.push(r); else if (r.time_us < list[old].time_us) list[old] = r;
     }
-    const one = groups.size === 1;
+    const one = Boolean(choice) && groups.size <= 3;
     const series = [...groups].map(([name, list]) => ({
       name, xs: list.map((r) => r.size_bytes), ys: list.map((r) => r.busbw_GBps),
       low: one ? list.map((r) => r.busbw_GBps * r.time_us / r.high_us) : undefined, high: one ? list.map((r) => r.busbw_GBps * r.time_us / r.low_us) : undefined,

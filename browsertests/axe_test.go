@@ -1,0 +1,65 @@
+package browsertests
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+)
+
+// checked are the states of the page that are held against rules of accessibility, in light and in dark.
+var checked = []struct{ name, path, until string }{
+	{"cluster", "/cluster?c=dgx-h100:4&op=all_reduce", drawn},
+	{"cluster-1000", "/cluster?c=dgx-h100:1000", drawn},
+	{"node", "/cluster?c=dgx-h100:2&op=all_reduce&at=node0&sel=device/node0/gpu0", drawn},
+	{"predict", "/predict?c=dgx-h100:4", answered},
+	{"step", "/step?c=dgx-h100:8&m=llama3-70b&pp=2&global-batch=64", `document.querySelector('[data-rested]')`},
+	{"plan", "/plan?c=dgx-h100:8&m=llama3-70b", `document.querySelector('#files details')`},
+	{"fleet", "/fleet", `document.querySelector('h1')`},
+	{"doctor", "/doctor", `document.querySelector('.drop')`},
+}
+
+// TestAccessibility runs axe-core over every view.
+func TestAccessibility(t *testing.T) {
+	axe, err := os.ReadFile(*axeFile)
+	if err != nil {
+		t.Skipf("%v; make browser fetches axe-core", err)
+	}
+	p := start(t)
+	for _, theme := range []string{"light", "dark"} {
+		p.run(`localStorage.setItem('theme', '` + theme + `')`)
+		for _, c := range checked {
+			p.open(c.path, c.until)
+			p.shot(c.name + "-" + theme)
+			p.audit(string(axe), c.name+" "+theme)
+		}
+	}
+	p.run(`fetch('/logout', {method: 'POST'})`)
+	p.open("/login", `document.querySelector('#token')`)
+	p.shot("login")
+	p.audit(string(axe), "login")
+}
+
+// audit fails for what axe finds serious, and logs the rest.
+func (p *page) audit(axe, what string) {
+	p.t.Helper()
+	p.run(axe + "; true")
+	text, err := eval[string](p, `axe.run(document, {resultTypes: ['violations']}).then((r) => JSON.stringify(r.violations.map((v) => ({id: v.id, impact: v.impact, help: v.help, nodes: v.nodes.slice(0, 4).map((n) => n.html.slice(0, 160) + ' ' + (n.any[0]?.message || ''))}))))`)
+	if err != nil {
+		p.t.Fatalf("%s: axe: %v", what, err)
+	}
+	var found []struct {
+		ID, Impact, Help string
+		Nodes            []string
+	}
+	if err := json.Unmarshal([]byte(text), &found); err != nil {
+		p.t.Fatal(err)
+	}
+	for _, v := range found {
+		report := p.t.Logf
+		if v.Impact == "serious" || v.Impact == "critical" {
+			report = p.t.Errorf
+		}
+		report("%s: %s (%s): %s\n  %s", what, v.ID, v.Impact, v.Help, strings.Join(v.Nodes, "\n  "))
+	}
+}

@@ -40,8 +40,9 @@ type Caps struct {
 	// Time is the most that one part may take; 0 is DefaultTime.
 	Time time.Duration `json:"time_ns,omitempty"`
 	// Busy is the traffic on the interface above which a node refuses, for a job is running
-	// there; 0 is DefaultBusy, below 0 it never refuses.
-	Busy unit.Rate `json:"busy_GBps,omitzero"`
+	// there; 0 is DefaultBusy. With Always it never refuses for that reason.
+	Busy   unit.Rate `json:"busy_GBps,omitzero"`
+	Always bool      `json:"always,omitempty"`
 }
 
 // Bounds of what an order may ask for.
@@ -164,7 +165,7 @@ func (w *What) Check() error {
 
 // Check refuses bounds that bound nothing.
 func (c *Caps) Check() error {
-	if c.Rate < 0 || c.Time < 0 || c.Time > MaxTime {
+	if c.Rate < 0 || c.Busy < 0 || c.Time < 0 || c.Time > MaxTime {
 		return fmt.Errorf("a cap of %v and %v: a rate of 0 is no cap, a time is at most %v", c.Rate, c.Time, MaxTime)
 	}
 	return nil

@@ -13,7 +13,8 @@ import (
 )
 
 // Count is a counter of a port as it was read. The node, the port, the name and the time are
-// its identity. Counters that say nothing about faults are not kept.
+// its identity. Counters that say nothing about faults are not kept. Zeros are worth reporting:
+// what a counter had when first seen is no rise.
 type Count struct {
 	Node  string    `json:"node"`
 	Port  string    `json:"port"`
@@ -124,42 +125,70 @@ func (t *track) rise(now time.Time) (by float64, over time.Duration, since int64
 	return by, max(over, shortest), since
 }
 
-// rate per hour.
+// hourly is the rate per hour.
 func (t *track) hourly(now time.Time) float64 {
+	if n := len(t.list); n < 2 || n == 2 && t.list[0].v == t.list[1].v {
+		return 0
+	}
 	by, over, _ := t.rise(now)
 	return by / over.Hours()
 }
 
-// counterFindings makes one finding of a port's link errors and one of its losses.
+// counterFindings makes one finding of a port's link errors and one of its losses. Most
+// counters of most ports are at rest, and cost a look.
 func (h *History) counterFindings(now time.Time) []Finding {
-	var list []Finding
-	peers := h.peerRates(now)
+	type where struct {
+		node int
+		port string
+	}
+	var ports []where
+	names := map[string]bool{}
 	for i := range h.node {
 		if h.node[i].gone {
 			continue
 		}
-		for _, name := range sortedKeys(h.node[i].ports) {
-			p := h.node[i].ports[name]
-			for _, kind := range []Kind{Errors, Loss} {
-				if f, ok := risen(h.nodes.list[i], name, kind, p, peers, now); ok {
-					list = append(list, f)
+		for name, p := range h.node[i].ports {
+			rises := false
+			for c, t := range p.counters {
+				if t.hourly(now) >= t.of.Hourly {
+					rises, names[c] = true, true
 				}
+			}
+			if rises {
+				ports = append(ports, where{i, name})
+			}
+		}
+	}
+	if len(ports) == 0 {
+		return nil
+	}
+	slices.SortFunc(ports, func(a, b where) int {
+		return cmp.Or(cmp.Compare(a.node, b.node), cmp.Compare(a.port, b.port))
+	})
+	peers := h.peerRates(names, now)
+	var list []Finding
+	for _, w := range ports {
+		for _, kind := range []Kind{Errors, Loss} {
+			if f, ok := risen(h.nodes.list[w.node], w.port, kind, h.node[w.node].ports[w.port], peers, now); ok {
+				list = append(list, f)
 			}
 		}
 	}
 	return list
 }
 
-// peerRates are the middle rates per hour of counters over all ports that have them.
-func (h *History) peerRates(now time.Time) map[string]float64 {
+// peerRates are the middle rates per hour of some counters over all ports that have them.
+func (h *History) peerRates(names map[string]bool, now time.Time) map[string]float64 {
 	rates := map[string][]float64{}
 	for i := range h.node {
 		if h.node[i].gone {
 			continue
 		}
 		for _, p := range h.node[i].ports {
-			for name, t := range p.counters {
-				rates[name] = append(rates[name], t.hourly(now))
+			for name := range names {
+				if t := p.counters[name]; t != nil {
+					rates[name] = append(rates[name], t.hourly(now))
+				}
 			}
 		}
 	}

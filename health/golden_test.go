@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"busbar/unit"
 )
 
 var update = flag.Bool("update", false, "rewrite testdata")
@@ -61,9 +63,9 @@ func TestWords(t *testing.T) {
 				f.h.Count(Count{"node0", "eth0", "out_of_sequence", uint64(1e5 * k), now.Add(time.Duration(k-60) * time.Minute)})
 				f.h.Count(Count{"node1", "eth0", "out_of_sequence", 7, now.Add(time.Duration(k-60) * time.Minute)})
 				for i := range 4 {
-					w := Work{fmt.Sprint(k), name(i), i, now, time.Duration(100+i) * time.Millisecond}
+					w := Work{fmt.Sprint(k), name(i), i, now, unit.Seconds(0.1 + float64(i)/1000)}
 					if i == 2 {
-						w.Spent = 130 * time.Millisecond
+						w.Spent = unit.Seconds(0.13)
 					}
 					f.h.Work(w)
 				}

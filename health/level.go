@@ -38,22 +38,24 @@ func (h *History) classes() int {
 // hence not the median: with it three bad nodes of eight, or one bad leaf of three, would be
 // what is usual.
 func (h *History) levels(order []uint32) {
-	rows := map[[2]int32][]float32{} // by class and sender
+	rows := map[[2]int32]*row{} // by class and sender
 	for _, id := range order {
 		w := h.sweeps.at(id)
 		if !w.dirty && len(w.level[0]) == h.classes() {
 			continue
 		}
 		w.dirty = false
-		for f := range figures {
-			for k := range rows {
-				rows[k] = rows[k][:0]
+		for _, r := range rows {
+			for f := range figures {
+				r[f] = r[f][:0]
 			}
-			h.rows(id, w.order, f, rows)
+		}
+		h.rows(id, w.order, rows)
+		for f := range figures {
 			byClass := map[int32][]float32{}
-			for k, list := range rows {
-				if len(list) > 0 {
-					byClass[k[0]] = append(byClass[k[0]], usual(list))
+			for k, r := range rows {
+				if len(r[f]) > 0 {
+					byClass[k[0]] = append(byClass[k[0]], usual(r[f]))
 				}
 			}
 			level := make([]float32, h.classes())
@@ -77,33 +79,32 @@ func usual(list []float32) float32 {
 	return high - min((high-quantile(list, 1-upper))/2, 0.05)
 }
 
+// row is what one sender showed with receivers of one class, by figure.
+type row [figures][]float32
+
 // rows gathers the figures of a sweep.
-func (h *History) rows(id uint32, order int32, f figure, rows map[[2]int32][]float32) {
+func (h *History) rows(id uint32, order int32, rows map[[2]int32]*row) {
 	var key [2]int32
-	var list []float32
-	put := func() {
-		if list != nil {
-			rows[key] = list
-		}
-	}
+	var r *row
 	for i := range h.series {
 		s := &h.series[i]
 		p, ok := s.in(&h.sweeps, id, order)
 		if !ok {
 			continue
 		}
-		v, ok := p.of(f)
-		if !ok {
-			continue
-		}
 		// Samples of a sender mostly follow each other: the map is asked once for all.
-		if k := [2]int32{int32(h.class(s.pairKey)), s.from}; k != key || list == nil {
-			put()
-			key, list = k, rows[k]
+		if k := [2]int32{int32(h.class(s.pairKey)), s.from}; k != key || r == nil {
+			if key, r = k, rows[k]; r == nil {
+				r = &row{}
+				rows[k] = r
+			}
 		}
-		list = append(list, float32(v))
+		for f := range figures {
+			if v, ok := p.of(f); ok {
+				r[f] = append(r[f], float32(v))
+			}
+		}
 	}
-	put()
 }
 
 // in is a series' sample of a sweep; recent sweeps are found first.

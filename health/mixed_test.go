@@ -6,7 +6,9 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
+	"busbar/pairs"
 	"busbar/unit"
 )
 
@@ -93,4 +95,53 @@ func TestFew(t *testing.T) {
 		}
 	}
 	t.Logf("a slow node of three is named %d of 20 times", right)
+}
+
+// TestMidSweep asks while sweeps are under way: a healthy fleet stays healthy, and a fault is
+// neither lost nor taken for another.
+func TestMidSweep(t *testing.T) {
+	for seed := range uint64(10) {
+		f := shared(8, []int{0, 4}[seed%2], seed)
+		n := 0
+		want := []string{}
+		f.each = func(now time.Time) {
+			if n++; n%5 != 0 {
+				return
+			}
+			if got := ids(f.h.Findings(now)); !slices.Equal(got, want) && len(got) > 0 {
+				t.Fatalf("seed %d, sweep %d, sample %d: %v", seed, f.sweeps, n%56, got)
+			}
+		}
+		f.run(30)
+		f.fault, want = out(3, 0.5), []string{"slow-out:node3"}
+		if got := ids(f.run(2)); !slices.Equal(got, want) {
+			t.Errorf("seed %d: %v", seed, got)
+		}
+		for range 5 {
+			if got := ids(f.run(1)); !slices.Equal(got, want) {
+				t.Errorf("seed %d: %v", seed, got)
+			}
+		}
+	}
+}
+
+// TestLatency: a node whose messages are late while its bandwidth is well is a warning at
+// most, and needs more sweeps.
+func TestLatency(t *testing.T) {
+	right := 0
+	for seed := range uint64(20) {
+		f := shared(8, 0, seed)
+		f.run(12)
+		f.late = func(a, b int) float64 { return 1 / pick(a == 3 || b == 3, 0.25) }
+		if list := f.run(2); len(list) > 0 {
+			t.Errorf("seed %d: %v after two sweeps", seed, ids(list))
+		}
+		list := f.run(6)
+		if slices.Equal(ids(list), []string{"latency-slow-host:node3"}) && list[0].Severity != pairs.Error && len(Drain(list)) == 0 {
+			right++
+		}
+	}
+	if right < 18 {
+		t.Errorf("named %d of 20 times", right)
+	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"busbar/pairs"
+	"busbar/unit"
 )
 
 // alive gives n nodes heartbeats every 5 s for an hour up to now.
@@ -182,7 +183,7 @@ func TestStragglers(t *testing.T) {
 				if i/2 == 5 {
 					d *= slow
 				}
-				h.Work(Work{fmt.Sprint("op", k), name(i / 2), i, at(k), time.Duration(d * float64(time.Millisecond))})
+				h.Work(Work{fmt.Sprint("op", k), name(i / 2), i, at(k), unit.Seconds(d / 1000)})
 			}
 		}
 		return h.Findings(at(100))

@@ -127,6 +127,7 @@ func (h *History) raise(s *state, t *trial, old *raised) {
 		}
 		f.Clearing = t.good > 0
 	}
+	f.Text, f.Fix = h.words(t, &f)
 	h.active[f.ID] = &raised{finding: f, cause: t.cause, fig: s.fig, fault: t.fault}
 }
 

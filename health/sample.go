@@ -15,8 +15,8 @@ type Sample struct {
 	From    string    `json:"from"`
 	To      string    `json:"to"`
 	Rail    string    `json:"rail,omitempty"`       // the NIC or plane; empty where unknown
-	Rate    unit.Rate `json:"rate_Bps,omitempty"`   // 0 unknown
-	Latency unit.Time `json:"latency_ps,omitempty"` // 0 unknown
+	Rate    unit.Rate `json:"rate_GBps,omitempty"`  // 0 unknown
+	Latency unit.Time `json:"latency_us,omitempty"` // 0 unknown
 	Error   string    `json:"error,omitempty"`      // why the measurement failed
 }
 

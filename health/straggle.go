@@ -7,17 +7,18 @@ import (
 	"time"
 
 	"busbar/pairs"
+	"busbar/unit"
 )
 
 // Work is how long a rank took before it joined a collective: its own computing, without
 // waiting for others. (The collective's own duration says the opposite: who comes last waits
 // least.) The operation, the node and the rank are its identity.
 type Work struct {
-	Op    string        `json:"op"` // one call of a collective, over all ranks
-	Node  string        `json:"node"`
-	Rank  int           `json:"rank"`
-	Time  time.Time     `json:"time"`
-	Spent time.Duration `json:"spent_ns"`
+	Op    string    `json:"op"` // one call of a collective, over all ranks
+	Node  string    `json:"node"`
+	Rank  int       `json:"rank"`
+	Time  time.Time `json:"time"`
+	Spent unit.Time `json:"spent_us"`
 }
 
 // jobs are the last calls of collectives.
@@ -30,7 +31,7 @@ type jobs struct {
 type job struct {
 	id    string
 	at    int64
-	spent map[int32]time.Duration
+	spent map[int32]unit.Time
 }
 
 // Bounds of what is kept of calls.
@@ -54,7 +55,7 @@ func (h *History) Work(w Work) bool {
 			delete(h.jobs.byID, h.jobs.list[0].id)
 			h.jobs.list = slices.Delete(h.jobs.list, 0, 1)
 		}
-		j = &job{id: w.Op, at: w.Time.UnixNano(), spent: map[int32]time.Duration{}}
+		j = &job{id: w.Op, at: w.Time.UnixNano(), spent: map[int32]unit.Time{}}
 		h.jobs.byID[w.Op], h.jobs.list = j, append(h.jobs.list, j)
 	}
 	if w.Spent <= j.spent[i] {
@@ -84,7 +85,7 @@ func (h *History) stragglers(time.Time) []Finding {
 		if len(j.spent) < 3 {
 			continue // of two nobody is out of line
 		}
-		worst, who := time.Duration(0), int32(-1)
+		worst, who := unit.Time(0), int32(-1)
 		all := make([]float64, 0, len(j.spent))
 		for n, d := range j.spent {
 			all = append(all, float64(d))

@@ -53,7 +53,7 @@ func (h *History) nodesOf(c cause) []string {
 		slices.Sort(list)
 		return list
 	case SlowRail:
-		return nil
+		return []string{}
 	case pairs.SlowPair:
 		list := []string{h.nodes.list[c.a], h.nodes.list[c.b]}
 		slices.Sort(list)
@@ -64,7 +64,7 @@ func (h *History) nodesOf(c cause) []string {
 	return []string{h.nodes.list[c.a]}
 }
 
-// finding puts a confirmed fault into words.
+// finding is a confirmed fault with its figures; raise adds the words.
 func (h *History) finding(s *state, t *trial) Finding {
 	f := Finding{
 		ID: h.id(t.cause, s.fig), Kind: t.kind, Nodes: h.nodesOf(t.cause), What: s.fig.String(),
@@ -83,7 +83,6 @@ func (h *History) finding(s *state, t *trial) Finding {
 	if f.Confidence < 0.5 && f.Severity == pairs.Error {
 		f.Severity = pairs.Warn // something is wrong, but hardly there
 	}
-	f.Text, f.Fix = h.words(t, &f)
 	f.Evidence = h.evidence(s, t)
 	return f
 }

@@ -13,8 +13,8 @@ import (
 type Point struct {
 	Sweep   string    `json:"sweep"`
 	Time    time.Time `json:"time"`
-	Rate    unit.Rate `json:"rate_Bps,omitempty"`
-	Latency unit.Time `json:"latency_ps,omitempty"`
+	Rate    unit.Rate `json:"rate_GBps,omitempty"`
+	Latency unit.Time `json:"latency_us,omitempty"`
 	Failed  bool      `json:"failed,omitempty"`
 }
 

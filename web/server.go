@@ -8,6 +8,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 )
@@ -107,10 +108,11 @@ func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, "ok\n")
 }
 
-// me is who is logged in, for the page's head.
+// me is who is logged in, for the page's head, and whether there is a fleet to ask about.
 func (s *Server) me(w http.ResponseWriter, r *http.Request) {
 	who := Asker(r)
-	Reply(w, map[string]string{"name": who.Name, "role": who.Role.String(), "version": s.Version})
+	fleet := slices.ContainsFunc(s.routes, func(rt Route) bool { return rt.Path == "/api/fleet/nodes" })
+	Reply(w, map[string]any{"name": who.Name, "role": who.Role.String(), "version": s.Version, "fleet": fleet})
 }
 
 // Serve answers until the context ends, and then finishes what it began.

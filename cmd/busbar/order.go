@@ -61,7 +61,7 @@ func (f *whomFlags) order() (o fleet.Order, err error) {
 	switch f.Busy {
 	case "":
 	case "any":
-		o.Caps.Busy = -1
+		o.Caps.Always = true
 	default:
 		if o.Caps.Busy, err = unit.ParseRate(f.Busy); err != nil {
 			return o, fmt.Errorf("--busy: %w; or any, for nodes that shall never refuse", err)

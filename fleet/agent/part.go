@@ -93,7 +93,7 @@ func (w *worker) judge(p *fleet.Part) fleet.Answer {
 	if err := w.fits(p); err != nil {
 		return fleet.Answer{Why: err.Error()}
 	}
-	if limit := p.Caps.Busy; limit >= 0 {
+	if limit := p.Caps.Busy; !p.Caps.Always {
 		if limit == 0 {
 			limit = fleet.DefaultBusy
 		}

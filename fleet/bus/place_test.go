@@ -45,11 +45,7 @@ func serverProcess(a []string) error {
 		if err != nil {
 			return err
 		}
-		c := ServerConfig{Dir: dir, Listen: listen, MaxBytes: 1 << 30, MaxConnections: 1000}
-		if err := keys.limit(&c); err != nil {
-			return err
-		}
-		o, err := c.options(keys)
+		o, err := keys.ServerOptions(ServerConfig{Dir: dir, Listen: listen, MaxBytes: 1 << 30, MaxConnections: 1000})
 		if err != nil {
 			return err
 		}

@@ -59,12 +59,7 @@ type Server struct {
 
 // Start starts a server and waits until it takes connections.
 func Start(c ServerConfig) (*Server, error) {
-	if c.MaxBytes == 0 {
-		c.MaxBytes = 8 << 30
-	}
-	if c.MaxConnections == 0 {
-		c.MaxConnections = 12_000
-	}
+	c.complete()
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -111,6 +106,25 @@ func start(c *ServerConfig) (*Server, error) {
 		return nil, err
 	}
 	return &Server{keys: keys, ns: ns, stop: make(chan struct{}), signed: text}, nil
+}
+
+// ServerOptions are those of a server that trusts these keys, for who runs several of them as
+// a cluster: names and routes are to be filled in.
+func (k *Keys) ServerOptions(c ServerConfig) (*server.Options, error) {
+	c.complete()
+	if err := k.limit(&c); err != nil {
+		return nil, err
+	}
+	return c.options(k)
+}
+
+func (c *ServerConfig) complete() {
+	if c.MaxBytes == 0 {
+		c.MaxBytes = 8 << 30
+	}
+	if c.MaxConnections == 0 {
+		c.MaxConnections = 12_000
+	}
 }
 
 // options is the server as NATS wants to hear it.

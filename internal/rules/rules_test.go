@@ -81,6 +81,7 @@ var columns = []struct {
 	{"internal/fuzzall", 9},
 	{"internal/netns", 8},
 	{"internal/peers", 9},
+	{"internal/fleetsoak", 9},
 }
 
 // reserved lists imports that only some packages may have, with the reason.
@@ -90,8 +91,8 @@ var reserved = []struct {
 }{
 	{"log/slog", "libraries return errors and warnings; only commands log", []string{"cmd/"}},
 	{"net/http", "the model does not serve", []string{"cmd/", "web", "fleet/hub"}},
-	{"os/exec", "only the command starts other programs", []string{"cmd/", "internal/fuzzall", "internal/netns", "internal/peers"}},
-	{"flag", "only commands have flags", []string{"cmd/", "internal/fuzzall", "internal/peers"}},
+	{"os/exec", "only the command starts other programs", []string{"cmd/", "internal/fuzzall", "internal/netns", "internal/peers", "internal/fleetsoak"}},
+	{"flag", "only commands have flags", []string{"cmd/", "internal/fuzzall", "internal/peers", "internal/fleetsoak"}},
 	{"unsafe", "only memory shared with the kernel, other processes or assembly needs it", []string{"engine", "internal/reduce", "internal/shm"}},
 	{"github.com/goccy/go-yaml", "YAML is read by internal/yamldoc; tests compare it with this", nil},
 	{"github.com/alecthomas/kong", "only the command parses command lines", []string{"cmd/"}},

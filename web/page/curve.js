@@ -71,7 +71,7 @@ export class Curve {
     this.plot?.destroy();
     this.plot = new uPlot({
       width, height: this.height, bands, series: lines,
-      scales: { x: { time: false, distr: this.log ? 3 : 1, log: 2 }, y: { distr: this.ylog ? 3 : 1, range: this.ylog ? undefined : (_, lo, hi) => [0, (hi || 1) * 1.06] } },
+      scales: { x: { time: Boolean(this.x.time), distr: this.log ? 3 : 1, log: 2 }, y: { distr: this.ylog ? 3 : 1, range: this.ylog ? undefined : (_, lo, hi) => [0, (hi || 1) * 1.06] } },
       axes: [
         { stroke: ink, grid, ticks: grid, font, labelFont: font, label: this.x.name, space: 70, values: (_, list) => list.map((v) => (v === null ? '' : this.x.show(v))), filter: this.log ? (_, list) => thin(list) : undefined },
         { stroke: ink, grid, ticks: grid, font, labelFont: font, label: this.y.name, size: 74, values: (_, list) => list.map((v) => (v === null ? '' : this.y.show(v))) },

@@ -1,8 +1,67 @@
-import { h, put } from './dom.js';
+import { h, put, say } from './dom.js';
+import { Share } from './share.js';
+import { Fleet } from './fleetdata.js';
+import { about, join, over } from './fleetover.js';
+import { pairs } from './fleetpairs.js';
+import { nodes } from './fleetnodes.js';
+import { findings } from './fleetfindings.js';
+import { orders } from './fleetorders.js';
+import { move } from './fleetwords.js';
 
-// The measurements of a fleet.
-export async function show(root) {
-  put(root, h('div', { class: 'view' }, h('header', {}, h('h1', {}, 'Fleet')),
-    h('div', { class: 'card empty', style: { 'grid-column': '1 / -1' } },
-      h('p', {}, 'No nodes have joined this server.'))));
+// Parts of the fleet, each a function of {state, api, fleet, share} that gives {controls, cards, start, changed, end}.
+const parts = [['', 'Overview', over], ['pairs', 'Pairs', pairs], ['nodes', 'Nodes', nodes], ['findings', 'Findings', findings], ['orders', 'Orders', orders]];
+
+// The measurements of a fleet: who is there, how fast every pair is, what is wrong, and what is being measured.
+export async function show(root, state, api) {
+  const share = new Share(state);
+  const said = h('p', {});
+  const tabs = h('nav', { class: 'parts', 'aria-label': 'Parts of the fleet' });
+  const controls = h('section', { class: 'controls', 'aria-label': 'what is shown' });
+  const cards = h('section', { class: 'cards', 'aria-label': 'answer' });
+  const view = h('div', { class: 'view fleet' }, h('header', {}, h('div', {}, h('h1', {}, 'Fleet'), said), share.root), tabs, controls, cards);
+  put(root, view);
+  if (!(await keepsFleet(api))) {
+    put(cards, h('div', { class: 'card' }, h('p', { class: 'empty' }, 'This server keeps no fleet.')), join());
+    return null;
+  }
+  const fleet = new Fleet(api);
+  await fleet.start();
+  let now = null, name = null;
+
+  async function turn() {
+    name = state.get('show');
+    const part = parts.find(([n]) => n === name) || parts[0];
+    now?.end();
+    now = part[2]({ state, api, fleet, share });
+    const mine = now;
+    put(tabs, parts.map(([n, title]) => h('a', { href: n ? `/fleet?show=${n}` : '/fleet', 'aria-current': part[0] === n ? 'true' : undefined, onclick: (e) => go(e, n) }, title)));
+    put(controls, mine.controls);
+    controls.hidden = !mine.controls.length;
+    put(cards, mine.cards);
+    view.removeAttribute('data-shown');
+    await mine.start();
+    if (mine === now) view.dataset.shown = part[0] || 'overview';
+  }
+
+  function go(e, n) {
+    if (e.button || e.metaKey || e.ctrlKey || e.shiftKey) return;
+    e.preventDefault();
+    e.stopPropagation();
+    move(state, n ? { show: n } : {});
+    tabs.querySelector('[aria-current]')?.focus();
+    say(`${parts.find(([x]) => x === n)[1]} is shown`);
+  }
+
+  const tell = () => { const text = about(fleet); if (said.textContent !== text) said.textContent = text; };
+  fleet.watchParts({ nodes: tell, orders: tell, findings: tell });
+  tell();
+  state.watch((changes) => { if (state.get('show') !== name) turn(); else now.changed(changes); });
+  await turn();
+  return () => { now?.end(); fleet.end(); };
+}
+
+// keepsFleet asks whether there is a fleet at all.
+async function keepsFleet(api) {
+  api.me = api.me || (await api.request('/api/me')).doc;
+  return api.me.fleet;
 }

@@ -1,0 +1,43 @@
+// Fleetsoak runs a fleet of simulated nodes on one machine, kills its servers and
+// agents, cuts their connections, and proves afterwards that everything an agent
+// had said is in the store exactly once. It prints load, memory and latencies.
+//
+//	go run ./internal/fleetsoak -agents 200 -for 10m
+//	go run ./internal/fleetsoak -agents 200 -for 10m -cluster 3
+//
+// Agents are the real ones, several to a process; only what they read of their
+// machine and what they measure is made up. Servers are processes of their own.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"time"
+)
+
+func main() {
+	if role := os.Getenv(roleVariable); role != "" {
+		if err := play(role); err != nil {
+			fmt.Fprintln(os.Stderr, "fleetsoak:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	var s soak
+	flag.IntVar(&s.agents, "agents", 200, "how many nodes")
+	flag.IntVar(&s.procs, "processes", 20, "how many processes the nodes share")
+	flag.IntVar(&s.cluster, "cluster", 1, "how many servers: 1, or 3 for a cluster")
+	flag.DurationVar(&s.length, "for", 10*time.Minute, "how long")
+	flag.DurationVar(&s.round, "round", 2*time.Second, "how often every node is measured")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	s.out = os.Stdout
+	if err := s.run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "fleetsoak:", err)
+		os.Exit(1)
+	}
+}

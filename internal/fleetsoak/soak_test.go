@@ -1,0 +1,38 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+)
+
+func TestMain(m *testing.M) {
+	if role := os.Getenv(roleVariable); role != "" {
+		if err := play(role); err != nil {
+			fmt.Fprintln(os.Stderr, "fleetsoak:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// TestSoak is the command for some seconds. Lengths and pauses are its own; what it checks is
+// that nothing is lost and nothing is stored twice.
+func TestSoak(t *testing.T) {
+	if testing.Short() {
+		t.Skip("kills processes for ten seconds")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	var out bytes.Buffer
+	s := soak{agents: 10, procs: 2, cluster: 1, length: 6 * time.Second, round: 200 * time.Millisecond, out: &out}
+	err := s.run(ctx)
+	t.Log(out.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+}

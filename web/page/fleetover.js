@@ -1,0 +1,68 @@
+import { h, put } from './dom.js';
+import { local } from './fleetdata.js';
+import { finding } from './fleetfindings.js';
+import { badCard } from './fleetnodes.js';
+import { final, progress, records, what } from './fleetorders.js';
+import { ago, line, shown, tag, to } from './fleetwords.js';
+import { count, plural } from './units.js';
+
+// join is how other machines come to this server.
+export function join() {
+  const at = `${location.protocol}//${location.host}`;
+  return h('div', { class: 'card' }, h('h2', {}, 'Let nodes join'),
+    h('p', {}, 'On this machine, for each node, make credentials of its own:'), line('busbar serve token node NAME', 'make credentials for a node'),
+    h('p', {}, 'On the node, with what that printed:'), line(`busbar agent --join ${at}`, 'join from a node'),
+    h('p', { class: 'quiet' }, 'An agent tells what the node has, that it lives, and how its ports are; it measures when somebody orders it to. It runs no other commands.'));
+}
+
+// own is what this machine showed when it measured itself.
+function own(fleet) {
+  const list = local(fleet);
+  if (!list.length) return null;
+  const last = list[list.length - 1];
+  return h('div', { class: 'card' }, h('h2', {}, `This machine${last.node ? `: ${last.node}` : ''}`), h('p', { class: 'quiet' }, `It measured itself ${ago(last.at)}: what its own processes reach among each other, a first figure before any other node is there.`), records('', last.records));
+}
+
+// over is the fleet at a glance.
+export function over({ state, fleet, share }) {
+  const tiles = h('dl', { class: 'figures' }), found = h('div', {}), bad = h('div', {}), runs = h('div', {}), first = h('div', { class: 'cards' });
+
+  function tile(name, value, more) { return h('div', {}, h('dt', {}, name), h('dd', {}, value, more && h('small', {}, ` ${more}`))); }
+
+  let was = '';
+  function draw() {
+    const c = fleet.counts();
+    const open = [...fleet.orders.values()].filter((o) => !final(o));
+    const now = JSON.stringify([c, fleet.findings, open, fleet.kept.length]);
+    if (now === was) return;
+    was = now;
+    put(tiles, tile('nodes', to(state, { show: 'nodes' }, count(c.all))), tile('up', count(c.up)), tile('silent', c.silent ? to(state, { show: 'nodes', is: 'silent' }, count(c.silent)) : '0'),
+      c.left > 0 && tile('left', to(state, { show: 'nodes', is: 'left' }, count(c.left))), tile('bad', c.bad ? to(state, { show: 'nodes', is: 'bad' }, count(c.bad)) : '0'),
+      tile('findings', fleet.findings.length ? to(state, { show: 'findings' }, count(fleet.findings.length)) : '0'), tile('orders', to(state, { show: 'orders' }, count(open.length)), 'waiting or running'));
+    const worst = fleet.worst();
+    put(found, c.all > 1 && h('div', { class: 'card' }, h('h2', {}, 'What is wrong'), worst.length
+      ? [h('ul', { class: 'findings' }, worst.slice(0, 3).map((f) => finding(state, f, true))), worst.length > 3 && h('p', {}, to(state, { show: 'findings' }, `all ${worst.length}`))]
+      : h('p', {}, 'Nothing is wrong that is known of.')));
+    put(bad, badCard(fleet));
+    put(runs, open.length > 0 && h('div', { class: 'card' }, h('h2', {}, 'Orders'), h('ul', {}, open.slice(-5).reverse().map((o) => h('li', {}, to(state, { show: 'orders', order: o.id }, what(o)), ' ', tag(o.state), ` ${progress(o, fleet.doing).words}`)))));
+    put(first, c.all < 2 && own(fleet), c.all < 2 && join());
+  }
+
+  const stopped = fleet.watchParts({ nodes: draw, orders: draw, findings: draw, kept: draw });
+  return {
+    controls: [],
+    cards: [h('div', { class: 'card' }, tiles), found, runs, bad, first],
+    async start() { draw(); share.of(shown(fleet.answers.nodes)); },
+    changed() {},
+    end: stopped,
+  };
+}
+
+// about is the fleet in a line.
+export function about(fleet) {
+  const c = fleet.counts();
+  if (!c.all) return 'no node has joined';
+  const open = [...fleet.orders.values()].filter((o) => o.state === 'running').length;
+  return [`${plural(c.all, 'node')}: ${c.up} up${c.silent ? `, ${c.silent} silent` : ''}${c.left ? `, ${c.left} left` : ''}`, plural(fleet.findings.length, 'finding'), open && `${plural(open, 'order')} running`].filter(Boolean).join(' · ');
+}
+

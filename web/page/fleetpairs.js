@@ -1,0 +1,117 @@
+import { h, put, table, failure } from './dom.js';
+import { Latest, address } from './api.js';
+import { choice, field } from './pick.js';
+import { Heat } from './fleetheat.js';
+import { Table, scaleOf } from './fleetscale.js';
+import { history as historyOf } from './fleetlink.js';
+import { ago, shown, to } from './fleetwords.js';
+import { count, percent, plural, rate } from './units.js';
+
+export const figures = [['rate', 'rate, one way'], ['both', 'rate, both ways at once'], ['latency', 'latency'], ['peers', 'against its peers']];
+const fieldOf = { rate: 'rate_GBps', both: 'both_GBps', latency: 'latency_us', peers: 'rate_GBps' };
+
+// groupsOf are the nodes behind the same leaves, or of the same kind, where that is known.
+export function groupsOf(topo) {
+  if (topo.pods.length < 2) return [];
+  return topo.pods.map((p) => ({ name: p.leaves.length && p.leaves.length <= 2 ? p.leaves.map((x) => x.name).join(' ') : p.name, names: p.hosts.map((x) => x.name) }));
+}
+
+// pairs shows every pair as a picture, the worst as a table, and the history of the one that is chosen.
+export function pairs({ state, api, fleet, share }) {
+  const card = h('div', { class: 'card' });
+  const worst = h('div', {});
+  const said = h('div', {});
+  const history = historyOf({ state, api, fleet });
+  const link = (from, to) => ({ show: 'pairs', ...(state.get('figure') && { figure: state.get('figure') }), from, to });
+  const open = (from, to) => state.set({ from, to }, { push: true });
+  const heat = new Heat({ label: 'Every pair of nodes: rows send, columns receive', onopen: open });
+  const holder = h('div', { class: 'heatbox' }, heat.box, h('div', { class: 'heatside' }, heat.said, heat.buttons, heat.legend, worst));
+  put(card, h('h2', {}, 'Every pair'), said, holder);
+  const names = h('datalist', { id: 'fleet-names' });
+  const end = (which) => h('input', { list: names.id, value: state.get(which), spellcheck: 'false', autocomplete: 'off', onchange: (e) => state.set({ [which]: e.target.value.trim() }) });
+  const ends = { from: end('from'), to: end('to') };
+  const controls = [h('fieldset', {}, h('legend', {}, 'What is coloured'), field('Figure', choice(figures, state.get('figure', 'rate'), (v) => state.set({ figure: v })))),
+    h('fieldset', {}, h('legend', {}, 'History of a link'), names, h('div', { class: 'row' }, field('From', ends.from), field('To', ends.to)),
+      h('small', { class: 'quiet' }, 'or choose a cell of the picture')),
+    h('p', { class: 'quiet keys' }, 'In the picture: ', h('kbd', {}, '← ↑ → ↓'), ' walk, ', h('kbd', {}, 'Enter'), ' opens a link, ', h('kbd', {}, 'n'), ' goes to the next worst, ', h('kbd', {}, '+ − 0'), ' zoom.')];
+
+  let base = null, answer = null;
+  function draw() {
+    const started = performance.now();
+    const figure = state.get('figure', 'rate');
+    const shownTable = figure === 'peers' ? base.relative() : base;
+    const scale = scaleOf(figure, shownTable.values);
+    heat.show(shownTable, scale, (i, j) => describe(shownTable, scale, i, j));
+    holder.dataset.drawn = String(Math.round(performance.now() - started));
+    drawWorst(shownTable, scale);
+  }
+
+  function describe(t, scale, i, j) {
+    if (i === j) return `${t.names[i]}: a node with itself is not measured`;
+    const v = t.at(i, j), back = t.at(j, i);
+    const name = `${t.names[i]} → ${t.names[j]}`;
+    if (Number.isNaN(v)) return `${name}: not measured`;
+    const more = t.figure === 'peers' ? `, ${rate(base.at(i, j))}` : t.figure === 'latency' ? '' : `, ${percent(v / base.peers()(i, j))} of its peers`;
+    return `${name}: ${scale.show(v)}${more}${Number.isNaN(back) ? '' : `; back ${scale.show(back)}`}`;
+  }
+
+  function drawWorst(t, scale) {
+    const list = t.worst(scale, 10);
+    if (!list.length) { put(worst); return; }
+    put(worst, table('The worst', [{ text: 'from → to' }, { text: scale.unit, n: true }],
+      list.map((x) => [to(state, link(t.names[x.i], t.names[x.j]), `${t.names[x.i]} → ${t.names[x.j]}`), scale.short(x.v)])));
+  }
+
+  const refresh = new Latest(async () => {
+    holder.classList.add('busy');
+    try {
+      const figure = state.get('figure', 'rate');
+      const [a, topo] = await Promise.all([api.ask('fleet/pairs', { figure: figure === 'peers' ? 'rate' : figure }), fleet.map()]);
+      answer = a;
+      base = new Table(a.doc, groupsOf(topo));
+      const n = a.doc.names.length;
+      const known = base.known, all = n * (n - 1);
+      put(names, n <= 2000 && a.doc.names.map((x) => h('option', { value: x })));
+      put(said, h('p', { class: 'quiet' }, n < 2 ? 'Pairs need two nodes; one more must join.' : known === 0 ? ['Nothing is measured yet. ', to(state, { show: 'orders' }, 'Order a measurement'), '.']
+        : `${plural(n, 'node')}, ${count(known)} of ${count(all)} directions measured; the newest ${ago(a.doc.newest)}, the oldest ${ago(a.doc.oldest)}. Rows send, columns receive.${base.groups.length > 1 ? ` Grouped into ${base.groups.length}.` : ''}`));
+      holder.hidden = known === 0;
+      if (known) draw(); else put(worst);
+      tellShare();
+    } catch (error) { put(said, failure(error)); }
+    holder.classList.remove('busy');
+  });
+
+  function tellShare() {
+    const from = state.get('from'), other = state.get('to');
+    if (from && other) share.of(shown({ url: address('fleet/link', { from, to: other }) }));
+    else if (answer) share.of(shown(answer));
+  }
+
+  // New figures are put into the table as they come, and drawn a few times a second at most.
+  let later = 0;
+  const stopped = fleet.watchParts({ pairs: (list) => {
+    const key = fieldOf[state.get('figure', 'rate')];
+    let any = false;
+    if (base) for (const p of list) any = base.set(p.from, p.to, p[key]) || any;
+    const mine = list.some((p) => [p.from, p.to].includes(state.get('from')) && [p.from, p.to].includes(state.get('to')));
+    if (mine) history.refresh();
+    if (!base || (!any && list.length)) { later = later || setTimeout(() => { later = 0; refresh.go(); }, 2000); return; }
+    if (!later) later = setTimeout(() => { later = 0; holder.hidden = false; draw(); }, base.n > 300 ? 1500 : 400);
+  } });
+
+  return {
+    controls,
+    cards: [history.root, card],
+    async start() { await Promise.all([refresh.go(), history.refresh()]); },
+    changed(c) {
+      if ('from' in c || 'to' in c) {
+        ends.from.value = state.get('from');
+        ends.to.value = state.get('to');
+        history.refresh(true);
+        tellShare();
+      }
+      if ('figure' in c) refresh.go();
+    },
+    end() { clearTimeout(later); stopped(); heat.end(); history.end(); },
+  };
+}

@@ -1,0 +1,78 @@
+import { h, say } from './dom.js';
+import { seconds } from './units.js';
+
+// Words and small things that all parts of the fleet share.
+
+// ago is how long ago a time was.
+export function ago(time) {
+  const s = Math.max(0, (Date.now() - new Date(time).getTime()) / 1000);
+  if (s < 1.5) return 'now';
+  return `${span(s)} ago`;
+}
+
+// span is a duration in whole units.
+export function span(s) {
+  if (s < 90) return `${Math.round(s)} s`;
+  if (s < 5400) return `${Math.round(s / 60)} min`;
+  if (s < 129600) return `${Math.round(s / 3600)} h`;
+  return `${Math.round(s / 86400)} days`;
+}
+
+// when is a time of day, with the date where it is another day.
+export function when(time) {
+  const t = new Date(time), now = new Date();
+  const clock = t.toLocaleTimeString('en-GB');
+  return t.toDateString() === now.toDateString() ? clock : `${t.toLocaleDateString('en-GB', { day: 'numeric', month: 'short', year: t.getFullYear() === now.getFullYear() ? undefined : 'numeric' })} ${clock}`;
+}
+
+export function nanos(x) { return seconds(x / 1e9); }
+
+// curl is the command line of what has no command of its own.
+export function curl(url, more = '') {
+  return `curl -H "Authorization: Bearer $BUSBAR_TOKEN" ${more}'${location.origin}${url.replaceAll("'", '%27')}'`;
+}
+
+// shown is an answer for the bar that shares it.
+export function shown(answer, ...lines) {
+  return { url: answer.url, command: [...lines, answer.command || curl(answer.url)].join('\n') };
+}
+
+// copier is a button that copies a text.
+export function copier(name, text) {
+  const button = h('button', { type: 'button', onclick: async () => {
+    try {
+      await navigator.clipboard.writeText(typeof text === 'function' ? text() : text);
+      button.textContent = 'Copied';
+      say('copied');
+    } catch {
+      button.textContent = 'Could not copy';
+    }
+    setTimeout(() => { button.textContent = name; }, 1500);
+  } }, name);
+  return button;
+}
+
+// line is a command that can be copied.
+export function line(text, label) {
+  return h('div', { class: 'copyline' }, h('pre', { class: 'command', tabindex: '0', 'aria-label': label || 'command line' }, text), copier('Copy', text));
+}
+
+// tag is a word with a frame; its class colours it, the word says it.
+export function tag(word, kind) { return h('span', { class: `tag ${kind || ''}` }, word); }
+
+// move shows another part of the fleet: only these parameters stay in the address.
+export function move(state, params) {
+  const all = Object.fromEntries([...state.params.keys()].map((k) => [k, '']));
+  state.set({ ...all, ...params }, { push: true });
+}
+
+// to is a link to another part; it can also be opened elsewhere.
+export function to(state, params, ...text) {
+  const q = new URLSearchParams(params).toString();
+  return h('a', { href: `/fleet${q ? `?${q}` : ''}`, onclick: (e) => {
+    if (e.button || e.metaKey || e.ctrlKey || e.shiftKey) return;
+    e.preventDefault();
+    e.stopPropagation();
+    move(state, params);
+  } }, text);
+}

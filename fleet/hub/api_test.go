@@ -72,6 +72,8 @@ func TestAPI(t *testing.T) {
 		{"GET", "/api/fleet/pairs?nodes=n[0-99999999]", "", 400, ""},
 		{"GET", "/api/fleet/pairs?nodes=n[0-5000]", "", 400, "at most"},
 		{"GET", "/api/fleet/link?from=n0&to=n1", "", 200, `"rate_GBps":10`},
+		{"GET", "/api/fleet/nodes?nodes=n[1-2]", "", 200, `{"nodes":[{"name":"n1"`},
+		{"GET", "/api/fleet/nodes?nodes=n[1", "", 400, "nodes:"},
 		{"GET", "/api/fleet/link?from=n0&to=n0", "", 400, "two nodes"},
 		{"GET", "/api/fleet/link?from=%00&to=n0", "", 400, "two nodes"},
 		{"GET", "/api/fleet/findings", "", 200, `"findings":[]`},

@@ -97,7 +97,9 @@ func (s *state) confirm(faults, before []fault) (list, old []*trial) {
 		}
 	}
 	s.countStrays(strays)
-	s.countUpsets(now)
+	if slices.ContainsFunc(slices.Concat(list, old), func(t *trial) bool { return sides(t.kind) == 1 }) {
+		s.countUpsets(now)
+	}
 	for _, t := range list {
 		if len(t.members) == 0 { // all of it is covered by others too
 			for i := range s.cells {

@@ -13,7 +13,8 @@ import (
 )
 
 // Count is a counter of a port as it was read. The node, the port, the name and the time are
-// its identity. Counters that say nothing about faults are not kept.
+// its identity. Counters that say nothing about faults are not kept. Zeros are worth reporting:
+// what a counter had when first seen is no rise.
 type Count struct {
 	Node  string    `json:"node"`
 	Port  string    `json:"port"`

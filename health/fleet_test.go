@@ -29,7 +29,8 @@ type fleet struct {
 	rng     *rand.Rand
 	h       *History
 	sweeps  int
-	each    func(t time.Time) // called after every sample, where set
+	late    func(a, b int) float64 // how many times the latency
+	each    func(t time.Time)      // called after every sample, where set
 }
 
 // shared is a fleet as measured on a shared machine.
@@ -96,6 +97,9 @@ func (f *fleet) sweep() time.Time {
 					}
 					s.Rate = unit.Rate(v) * unit.GBps
 					s.Latency = unit.Time(20e6 * math.Exp(0.15*f.rng.NormFloat64()) / all)
+					if f.late != nil {
+						s.Latency = unit.Time(float64(s.Latency) * f.late(a, b))
+					}
 				}
 				f.h.Add(s)
 				if f.each != nil {

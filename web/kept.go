@@ -40,7 +40,7 @@ type kept struct {
 
 const (
 	maxKept   = 32 << 20
-	maxAnswer = 16 << 20
+	maxAnswer = 64 << 20
 )
 
 func newAnswers() *answers { return &answers{order: list.New(), index: map[string]*list.Element{}} }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"busbar/hardware"
 	"busbar/web"
 )
 
@@ -59,6 +60,22 @@ func (f *fence) keeps(name string) error {
 	return fmt.Errorf("%s: files are not written here; run the command on a machine of yours", name)
 }
 
+// mostDevices is how many GPUs or NICs a cluster may have that somebody else asks for.
+const mostDevices = 160_000
+
+// holds refuses a cluster that would take the server's memory, before it is made.
+func (f *fence) holds(preset string, nodes int) error {
+	if f == nil {
+		return nil
+	}
+	for _, p := range hardware.Presets() {
+		if each := max(p.GPUs, p.NICs); (p.Name == preset || slices.Contains(p.Aliases, preset)) && nodes*each > mostDevices {
+			return fmt.Errorf("%s:%d: %d nodes of %d GPUs or NICs; expected at most %d nodes here", preset, nodes, nodes, each, mostDevices/each)
+		}
+	}
+	return nil
+}
+
 // stat is what a name stands for. Outside of a fence nothing is there.
 func (e *env) stat(name string) (fs.FileInfo, error) {
 	if !e.fence.has(name) {
@@ -78,7 +95,8 @@ func (e *env) exists(path string) bool {
 func (e *env) wholly(command func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = cannotError{fmt.Errorf("a fault of busbar, not of the question: %v\n%s", p, debug.Stack())}
+			fmt.Fprintf(os.Stderr, "busbar: a fault: %v\n%s", p, debug.Stack()) // for who runs the server, not for who asks
+			err = cannotError{fmt.Errorf("a fault of busbar, not of the question: %v", p)}
 		}
 	}()
 	if err := command(); err != nil || e.ctx.Err() == nil {

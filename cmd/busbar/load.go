@@ -149,6 +149,9 @@ func (e *env) open(host, name string, count int) (frags []*cluster.Fragment, pre
 		f, err := openFolder(host, name)
 		return []*cluster.Fragment{f}, false, err
 	case errors.Is(err, fs.ErrNotExist):
+		if err := e.fence.holds(name, count); err != nil {
+			return nil, false, err
+		}
 		c, err := hardware.Preset(name, count)
 		if err != nil {
 			if strings.ContainsAny(name, "/.") {

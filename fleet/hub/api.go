@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -81,7 +82,15 @@ type NodesReply struct {
 }
 
 func (h *Hub) getNodes(w http.ResponseWriter, r *http.Request) {
+	names, err := namesOf(r.URL.Query().Get("nodes"))
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err)
+		return
+	}
 	out := NodesReply{Nodes: h.Nodes(), Leads: h.Leads(), Read: h.view.Seq()}
+	if names != nil {
+		out.Nodes = slices.DeleteFunc(out.Nodes, func(n NodeState) bool { return !slices.Contains(names, n.Name) })
+	}
 	if r.URL.Query().Get("brief") != "" {
 		for i := range out.Nodes {
 			out.Nodes[i] = out.Nodes[i].brief()
@@ -153,22 +162,30 @@ func (h *Hub) getLink(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	out := struct {
-		From fleet.Name   `json:"from"`
-		To   fleet.Name   `json:"to"`
-		Out  []LinkSample `json:"there"`
-		Back []LinkSample `json:"back"`
-	}{from, to, h.link(from, to), h.link(to, from)}
+		From        fleet.Name      `json:"from"`
+		To          fleet.Name      `json:"to"`
+		Out         []LinkSample    `json:"there"`
+		Back        []LinkSample    `json:"back"`
+		OutChanges  []health.Change `json:"there_changes,omitempty"`
+		BackChanges []health.Change `json:"back_changes,omitempty"`
+	}{From: from, To: to}
+	there, back := h.link(from, to), h.link(to, from)
+	out.Out, out.OutChanges = samples(there), health.Changes(there)
+	out.Back, out.BackChanges = samples(back), health.Changes(back)
 	reply(w, out)
 }
 
 // link is the history of one direction, the oldest first.
-func (h *Hub) link(from, to fleet.Name) []LinkSample {
-	out := []LinkSample{}
-	h.view.ask(func(s *health.History) {
-		for _, p := range s.Pair(string(from), string(to), "") {
-			out = append(out, LinkSample{p.Time.UTC(), p.Sweep, p.Rate, p.Latency, p.Failed})
-		}
-	})
+func (h *Hub) link(from, to fleet.Name) (list []health.Point) {
+	h.view.ask(func(s *health.History) { list = s.Pair(string(from), string(to), "") })
+	return list
+}
+
+func samples(list []health.Point) []LinkSample {
+	out := make([]LinkSample, len(list))
+	for i, p := range list {
+		out[i] = LinkSample{p.Time.UTC(), p.Sweep, p.Rate, p.Latency, p.Failed}
+	}
 	return out
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"busbar/cluster"
 	"busbar/fleet"
+	"busbar/hardware"
 	"busbar/input/clusterfile"
 )
 
@@ -72,6 +73,8 @@ func TestAPI(t *testing.T) {
 		{"GET", "/api/fleet/pairs?nodes=n[0-99999999]", "", 400, ""},
 		{"GET", "/api/fleet/pairs?nodes=n[0-5000]", "", 400, "at most"},
 		{"GET", "/api/fleet/link?from=n0&to=n1", "", 200, `"rate_GBps":10`},
+		{"GET", "/api/fleet/nodes?nodes=n[1-2]", "", 200, `{"nodes":[{"name":"n1"`},
+		{"GET", "/api/fleet/nodes?nodes=n[1", "", 400, "nodes:"},
 		{"GET", "/api/fleet/link?from=n0&to=n0", "", 400, "two nodes"},
 		{"GET", "/api/fleet/link?from=%00&to=n0", "", 400, "two nodes"},
 		{"GET", "/api/fleet/findings", "", 200, `"findings":[]`},
@@ -149,5 +152,23 @@ func TestFleetIsOneCluster(t *testing.T) {
 		if back := cluster.Join(f); back.Summary().GPUs != 2 {
 			t.Errorf("%s: %+v", format, back.Summary())
 		}
+	}
+}
+
+func TestLeavesOfACluster(t *testing.T) {
+	c, err := hardware.Preset("dgx-h100", 70)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := hardware.Describe(hardware.Description{Speed: "NDR", Oversubscription: 1, NodesPerLeaf: 8}, c); err != nil {
+		t.Fatal(err)
+	}
+	leaves := leavesOf(c)
+	count := map[string]int{}
+	for _, l := range leaves {
+		count[l]++
+	}
+	if len(leaves) != 70 || len(count) < 2 {
+		t.Errorf("%d hosts on %v", len(leaves), count)
 	}
 }

@@ -49,7 +49,7 @@ export async function show(root, state, api) {
   function draw() {
     const at = state.get('at');
     const pod = topo.pods.find((p) => p.id === at);
-    const host = topo.byName.get(at);
+    const host = topo.byName.get(at) || (topo.hosts.length === 1 && topo.hosts[0]);
     let scene;
     if (host && host.type) scene = nodeScene(topo, host, load);
     else if (pod) scene = clusterScene(part(topo, pod), load);
@@ -59,7 +59,7 @@ export async function show(root, state, api) {
     const of = host && topo.pods.find((p) => p.hosts.includes(host));
     if (of && topo.pods.length > 1) steps.push([of.id, of.name]);
     if (pod) steps.push([pod.id, pod.name]);
-    if (host) steps.push([host.name, host.name]);
+    if (host && topo.hosts.length > 1) steps.push([host.name, host.name]);
     put(crumbs, steps.map(([to, name], i) => h('li', {}, i < steps.length - 1 ? h('button', { type: 'button', class: 'plain', onclick: () => state.set({ at: to, sel: '' }, { push: true }) }, name) : h('span', { 'aria-current': 'location' }, name))));
     const key = state.get('sel');
     if (key && picture.mark(key)) choose(key);

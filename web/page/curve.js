@@ -79,7 +79,7 @@ export class Curve {
       cursor: { focus: { prox: 24 }, drag: { x: true, y: false } },
       legend: { live: true },
     }, data, put(this.root));
-    for (const row of this.root.querySelectorAll('.u-legend tr')) if (/ at (least|most)$/.test(row.textContent)) row.hidden = true;
+    for (const row of this.root.querySelectorAll('.u-legend tr')) row.hidden = / at (least|most)$/.test(row.querySelector('.u-label')?.textContent || '');
   }
 }
 

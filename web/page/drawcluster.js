@@ -125,7 +125,7 @@ function podBox(topo, p, at, box, o) {
 function smallNode(host, x, y, o) {
   const { w, h } = o.size;
   const tight = o.load.where.startsWith(`${host.name}/`) ? ' tight' : '';
-  return item(`node/${host.name}`, host.name, [x + w / 2, y + h / 2], `node${o.load.step('nic')}${tight}`,
+  return item(`node/${host.name}`, host.name, [x + w / 2, y + h / 2], `node${o.load.step('port')}${tight}`,
     s('rect', { x, y, width: w, height: h, rx: 2 }), o.how === 'middle' && s('text', { x: x + w / 2, y: y + h / 2 + 4, 'text-anchor': 'middle', class: 'little' }, host.name.length > 12 ? `…${host.name.slice(-10)}` : host.name));
 }
 
@@ -154,7 +154,7 @@ function largeNode(host, x, y, o, spots, from) {
   if (Topology.devices(host.type, 'nvswitch').length || (host.type?.links || []).some((l) => l.kind === 'nvlink')) {
     out.push(s('path', { class: `wire thick${load.step('nvlink')}`, d: `M${x + 8} ${y + size.h - 24}H${x + size.w - 8}` }));
   }
-  cells(nics.slice(0, 144), 'nic', y + 8, 'nic');
+  cells(nics.slice(0, 144), 'nic', y + 8, 'port');
   cells(gpus.slice(0, 144), 'gpu', y + 28 + 22 * Math.ceil(nics.length / 18), 'nvlink');
   return out;
 }

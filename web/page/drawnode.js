@@ -37,7 +37,7 @@ export function nodeScene(topo, host, load) {
     if (x.kids.length) x.x = (x.kids[0].x + x.kids[x.kids.length - 1].x) / 2;
   };
   kept.forEach(settle);
-  const width = Math.max(420, 60 + leaves.length * step);
+  const width = Math.max(180, 60 + leaves.length * step);
   const items = [];
   wires(items, kept, type, host, load);
   between(items, type, byName, host);
@@ -52,7 +52,7 @@ function box(x, host, load, step) {
   const leaf = shown.has(d.kind);
   const w = leaf ? step - 10 : Math.min(110, Math.max(step - 8, 52));
   const cls = { gpu: 'gpu', nic: 'nic' }[d.kind] || 'bridge';
-  const kind = { gpu: 'nvlink', nic: 'nic' }[d.kind];
+  const kind = { gpu: 'nvlink', nic: 'port' }[d.kind];
   const name = d.kind === 'nic' ? d.label || d.name : d.name;
   return item(`device/${host.name}/${d.name}`, `${d.kind} ${name}${d.model?.value ? `, ${d.model.value}` : ''}`, [x.x, x.y], `${cls}${kind ? load.step(kind) : ''}${load.tight(host.name, d.name, d.label) && leaf ? ' tight' : ''}`,
     s('rect', { x: x.x - w / 2, y: x.y - 12, width: w, height: leaf ? 30 : 24, rx: 5 }),

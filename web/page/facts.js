@@ -66,7 +66,7 @@ export function facts(topo, key, load) {
       const list = rows(d, '', []);
       const near = (host.type.nearest || []).find((x) => x.gpu === d.name);
       if (near) list.push(['nearest NICs', `${(near.nics || []).join(', ')} (${near.class})`]);
-      const share = d.kind === 'nic' ? load.share.nic : d.kind === 'gpu' ? load.share.nvlink : undefined;
+      const share = d.kind === 'nic' ? load.port : d.kind === 'gpu' ? load.share.nvlink : undefined;
       if (share !== undefined) list.unshift(['load of the collective', `${Math.round(100 * share)} %`]);
       return card(`${host.name} ${d.label || d.name}`, { gpu: 'GPU', nic: 'NIC', pci: 'PCIe switch', root: 'PCIe root', numa: 'memory domain', socket: 'processor', nvswitch: 'NVSwitch' }[d.kind] || d.kind, list);
     }

@@ -28,7 +28,8 @@ export class Picture {
   }
 
   fit() {
-    this.box = { x: 0, y: 0, w: this.scene.width, h: this.scene.height };
+    const wide = Math.max(this.scene.width, 640); // a small scene is not blown up
+    this.box = { x: (this.scene.width - wide) / 2, y: 0, w: wide, h: this.scene.height };
     this.zoomed = false;
     this.look();
   }
@@ -36,7 +37,7 @@ export class Picture {
   look() {
     const { x, y, w, h: height } = this.box;
     this.svg.setAttribute('viewBox', `${x} ${y} ${w} ${height}`);
-    this.svg.style.setProperty('aspect-ratio', `${this.scene.width} / ${this.scene.height}`);
+    this.svg.style.setProperty('aspect-ratio', `${Math.max(this.scene.width, 640)} / ${this.scene.height}`);
   }
 
   // point is where in the picture a pointer is.
@@ -46,11 +47,11 @@ export class Picture {
   }
 
   zoom(by, at) {
-    const b = this.box, full = this.scene;
-    const scale = Math.min(full.width, Math.max(full.width / 40, b.w / by)) / b.w;
+    const b = this.box, most = Math.max(this.scene.width, 640);
+    const scale = Math.min(most, Math.max(most / 40, b.w / by)) / b.w;
     const p = at || { x: b.x + b.w / 2, y: b.y + b.h / 2 };
     this.box = { x: p.x - (p.x - b.x) * scale, y: p.y - (p.y - b.y) * scale, w: b.w * scale, h: b.h * scale };
-    this.zoomed = this.box.w < full.width * 0.999;
+    this.zoomed = this.box.w < most * 0.999;
     if (!this.zoomed) this.fit();
     else this.keep();
   }

@@ -1,11 +1,12 @@
 import { h, put, table, failure, say } from './dom.js';
 import { Latest, send } from './api.js';
 import { Share } from './share.js';
-import { clusterPicker, clusterWord, choice, field, text, check } from './pick.js';
+import { clusterPicker, clusterWord, choice, field, text } from './pick.js';
 import { Curve } from './curve.js';
 import { Topology, Load } from './topology.js';
 import { Picture } from './picture.js';
 import { clusterScene } from './drawcluster.js';
+import { facts } from './facts.js';
 import { ops } from './cluster.js';
 import { bytes, micros, rate, percent } from './units.js';
 
@@ -16,11 +17,14 @@ export async function show(root, state, api) {
   const said = h('div', {});
   const cards = h('section', { class: 'cards', 'aria-label': 'answer' });
   const curve = new Curve({ label: 'bus bandwidth over size', x: { name: 'size', show: bytes }, y: { name: 'bus bandwidth', show: (v) => rate(v) } });
-  const picture = new Picture({ onchoose: () => {}, onopen: () => {} });
+  const detail = h('div', {});
+  let seen = null; // what the picture shows: {topo, load}
+  const picture = new Picture({ onchoose: (key) => put(detail, facts(seen.topo, key, seen.load)), onopen: () => {} });
   const verdict = h('div', { class: 'cards' }), rows = h('div', {}), where = h('div', {}), fit = h('div', {});
   const measured = h('input', { type: 'file', onchange: async () => {
     try { state.set({ measured: (await send(measured.files[0])).id }); } catch (error) { put(said, failure(error)); }
   } });
+  const away = h('button', { type: 'button', hidden: !state.get('measured'), onclick: () => { measured.value = ''; state.set({ measured: '' }); } }, 'Take it away');
   const set = (name) => (v) => state.set({ [name]: v });
 
   put(root, h('div', { class: 'view' },
@@ -34,13 +38,14 @@ export async function show(root, state, api) {
         field('Algorithms', choice([['auto', "NCCL's choice"], ['each', 'every algorithm of NCCL'], ['best', 'the fastest']], state.get('algo', 'each'), set('algo'))),
         field('NCCL', text(state.get('nccl'), set('nccl'), { placeholder: 'newest known' }))),
       h('fieldset', {}, h('legend', {}, 'Measured'), field('Output of nccl-tests, or results that were kept', measured),
-        state.get('measured') && check('show it', true, (on) => { if (!on) state.set({ measured: '' }); })), said),
+        away), said),
     cards));
   put(cards, h('div', { class: 'card' }, h('h2', {}, 'Bus bandwidth over size'), curve.root, fit), verdict,
-    h('div', { class: 'card' }, h('h2', {}, 'Where it is tightest'), where, picture.root), rows);
+    h('div', { class: 'card' }, h('h2', {}, 'Where it is tightest'), where, picture.root, detail), rows);
 
   const refresh = new Latest(async () => {
     cards.classList.add('busy');
+    away.hidden = !state.get('measured');
     const c = clusterWord(state);
     const layouts = state.get('layouts').replaceAll(' ', '');
     const question = {
@@ -106,6 +111,8 @@ export async function show(root, state, api) {
     const load = new Load(row);
     put(where, h('p', {}, `At ${bytes(row.size_bytes)} by ${row.algo}: `, h('strong', {}, row.bottleneck.text), row.bottleneck.where && ` (${row.bottleneck.where})`),
       h('p', { class: 'quiet' }, Object.entries(load.share).map(([k, x]) => `${k} ${percent(x)}`).join(' · '), ' · ', h('a', { href: `/cluster?c=${encodeURIComponent(c)}&op=${doc.op}&size=${row.asked_bytes || row.size_bytes}` }, 'in the large picture')));
+    seen = { topo: mapped.topo, load };
+    put(detail);
     picture.draw(clusterScene(mapped.topo, load));
   }
 

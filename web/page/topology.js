@@ -97,6 +97,9 @@ export class Load {
     this.row = row;
     this.share = {};
     for (const u of row?.busy || []) this.share[u.kind] = Math.max(this.share[u.kind] || 0, u.share);
+    // What is staged in host memory on its way shows at the NIC too.
+    const port = Math.max(this.share.nic ?? -1, this.share.host ?? -1);
+    if (port >= 0) this.port = port;
     this.where = row?.bottleneck?.where || '';
     this.kind = row?.bottleneck?.kind || '';
     this.text = row?.bottleneck?.text || '';
@@ -104,7 +107,7 @@ export class Load {
 
   // step is the class of a kind's colour, 0 to 4, or '' where nothing is said.
   step(kind) {
-    const x = this.share[kind];
+    const x = kind === 'port' ? this.port : this.share[kind];
     if (x === undefined) return '';
     return ` load load${x < 0.25 ? 0 : x < 0.5 ? 1 : x < 0.75 ? 2 : x < 0.9 ? 3 : 4}`;
   }

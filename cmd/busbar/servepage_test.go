@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestServedPage asks a running server what the page asks.
+func TestServedPage(t *testing.T) {
+	ctx, stop := context.WithCancelCause(t.Context())
+	out, in := io.Pipe()
+	var said bytes.Buffer
+	ended := make(chan int, 1)
+	go func() {
+		ended <- run(ctx, strings.NewReader(""), in, &said, []string{"serve", "--listen", "127.0.0.1:0", "--data", t.TempDir()})
+		in.Close()
+	}()
+	lines := bufio.NewScanner(out)
+	url, token := "", ""
+	for lines.Scan() {
+		if at, ok := strings.CutPrefix(lines.Text(), "open "); ok {
+			url, token, _ = strings.Cut(at, "/login#")
+			break
+		}
+	}
+	go func() { _, _ = io.Copy(io.Discard, out) }()
+	if token == "" {
+		t.Fatalf("no address was printed: %s", &said)
+	}
+	ask := func(path string) (int, []byte) {
+		r, err := http.NewRequestWithContext(t.Context(), "GET", url+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+token)
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		data, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.StatusCode, data
+	}
+	for _, c := range []struct {
+		path string
+		code int
+	}{
+		{"/api/map", 200},
+		{"/api/map?c=dgx-h100:4", 200},
+		{"/api/map?c=baskerville:2&audit=1", 200}, // finds something
+		{"/api/predict?c=dgx-h100:2&size=1G&algo=each", 200},
+		{"/api/step?c=dgx-h100:2&m=llama2-7b&parallel=zero%3D3&set=network.gbps%3D200&set=nics_per_node%3D4", 200},
+		{"/api/need?c=dgx-h100:2&m=llama2-7b", 200},
+		{"/api/scale?c=dgx-h100&m=llama2-7b&nodes=16", 200},
+		{"/api/envelope?c=dgx-h100:2&m=llama2-7b", 200},
+		{"/api/plan?c=dgx-h100:1&m=gpt2&global-batch=64&top=2", 200},
+		{"/api/plan/files?c=dgx-h100:1&m=gpt2&global-batch=64&list=1", 200},
+		{"/api/presets", 200}, {"/api/models", 200}, {"/api/hardware?table=gpu", 200}, {"/api/version", 200},
+		{"/api/map?c=/etc/passwd", 400}, {"/api/map?c=../x", 400}, {"/api/map?c=host%3D/etc/passwd", 400}, {"/api/map?c=nothing-of-that-name:4", 400},
+		{"/api/map?c=gb200-nvl72:20000", 400}, {"/api/map?c=dgx-h100:999999", 400},
+		{"/api/step?c=dgx-h100:2&m=/etc/passwd", 400}, {"/api/step?c=dgx-h100:2&m=../x.json", 400}, {"/api/step?c=dgx-h100:2&m=params%3D1e999", 400},
+		{"/api/predict?c=dgx-h100:2&op=format_disk", 400}, {"/api/predict?c=dgx-h100:2&nccl=99", 400}, {"/api/predict?c=dgx-h100:2&l=99999x99999", 400},
+	} {
+		code, text := ask(c.path)
+		if code != c.code || !json.Valid(text) {
+			t.Errorf("%s: %d, expected %d\n%.300s", c.path, code, c.code, text)
+		}
+		if bytes.Contains(text, []byte("root:")) {
+			t.Errorf("%s: a file of this machine is told", c.path)
+		}
+	}
+	for _, path := range []string{"/api/map?c=dgx-h100:2&o=svg", "/api/step?c=dgx-h100:2&m=llama2-7b&o=svg", "/api/predict?c=dgx-h100:2&o=svg"} {
+		if code, text := ask(path); code != 200 || !bytes.HasPrefix(text, []byte("<svg")) {
+			t.Errorf("%s: %d %.100s", path, code, text)
+		}
+	}
+	stop(interrupted{syscall.SIGTERM})
+	select {
+	case code := <-ended:
+		if code != exitDone {
+			t.Errorf("told to stop, it exits with %d: %s", code, &said)
+		}
+	case <-time.After(15 * time.Second):
+		t.Error("told to stop, it does not")
+	}
+}
+
+// TestConfinedStops ends a long question soon after whoever asked has gone.
+func TestConfinedStops(t *testing.T) {
+	e := &env{fence: &fence{}}
+	ctx, stop := context.WithCancel(t.Context())
+	e.ctx = ctx
+	c := predictCmd{Cluster: "dgx-h100:64", Op: "all_reduce", Dtype: "float", Algo: "all", Proto: "auto", Min: "8", Max: "8G", Factor: 1.01, common: common{Quiet: true}}
+	e.stdout, e.stderr = io.Discard, io.Discard
+	done := make(chan error, 1)
+	go func() { done <- e.wholly(func() error { _, err := c.forecast(e); return err }) }()
+	stop()
+	select {
+	case err := <-done:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("ended with %v", err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("still at work")
+	}
+}
+
+// TestFaultsAreSurvived turns a fault of a command into an answer.
+func TestFaultsAreSurvived(t *testing.T) {
+	e := &env{ctx: t.Context(), fence: &fence{}}
+	err := e.untilDone(func() error { panic("a fault") })
+	if !errors.As(err, new(cannotError)) || !strings.Contains(err.Error(), "a fault") {
+		t.Errorf("%v", err)
+	}
+}

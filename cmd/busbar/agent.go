@@ -63,6 +63,11 @@ func (c *agentCmd) config(e *env) (agent.Config, error) {
 		Bus: bus.Config{URLs: c.Join, Creds: c.Creds, CA: c.TLSCA}, Bind: c.Bind, Dir: c.Data, Version: ownVersion(), Look: c.Look,
 		On: c.printer(e), Map: e.ownMap,
 	}
+	for _, u := range c.Join {
+		if err := bus.CheckURL(u); err != nil {
+			return cfg, fmt.Errorf("--join: %w", err)
+		}
+	}
 	name := c.Name
 	if name == "" {
 		host, err := os.Hostname()

@@ -112,6 +112,11 @@ export class Load {
     return ` load load${x < 0.25 ? 0 : x < 0.5 ? 1 : x < 0.75 ? 2 : x < 0.9 ? 3 : 4}`;
   }
 
+  // node is the class of a node as a whole, and mark a sign that stands in it.
+  node(host) { return this.step('port') + (this.where.startsWith(`${host}/`) ? ' tight' : ''); }
+
+  mark() { return ''; }
+
   // tight reports whether a device of a host is named as the bottleneck: node0/mlx5_0, node0/gpu0→gpu1, leaf0.
   tight(host, ...names) {
     const at = this.where.split('/');

@@ -29,10 +29,11 @@ var (
 
 // page is a browser at a server of its own.
 type page struct {
-	t    *testing.T
-	ctx  context.Context
-	url  string
-	data string
+	t     *testing.T
+	ctx   context.Context
+	url   string
+	token string
+	data  string
 
 	mu       sync.Mutex
 	faults   []string
@@ -88,7 +89,7 @@ func (p *page) serve() string {
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		if at, ok := strings.CutPrefix(lines.Text(), "open "); ok {
-			p.url, _, _ = strings.Cut(at, "/login")
+			p.url, p.token, _ = strings.Cut(at, "/login#")
 			go func() {
 				for lines.Scan() {
 				}

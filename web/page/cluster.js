@@ -3,6 +3,7 @@ import { Latest } from './api.js';
 import { Share } from './share.js';
 import { clusterPicker, clusterWord, choice, field, text } from './pick.js';
 import { Topology, Load } from './topology.js';
+import { measured } from './measured.js';
 import { Picture } from './picture.js';
 import { clusterScene } from './drawcluster.js';
 import { nodeScene } from './drawnode.js';
@@ -24,12 +25,14 @@ export async function show(root, state, api) {
   const picture = new Picture({ onchoose: (key) => choose(key), onopen: (key) => open(key) });
   const stage = h('div', { class: 'stage' }, h('div', {}, crumbs, picture.root, legend), side);
 
-  const loads = choice([['', 'nothing'], ...ops], state.get('op'), (v) => state.set({ op: v }));
+  api.me = api.me || (await api.request('/api/me')).doc;
+  const { fleet } = api.me;
+  const loads = choice([['', 'nothing'], ...(fleet ? [['measured', 'measured health']] : []), ['the load of', ops]], state.get('op'), (v) => state.set({ op: v }));
   const size = text(state.get('size', '1G'), (v) => state.set({ size: v }), { inputmode: 'text' });
   put(root, h('div', { class: 'view' },
     h('header', {}, h('div', {}, h('h1', {}, 'Cluster'), about), share.root),
-    h('section', { class: 'controls', 'aria-label': 'what is shown' }, await clusterPicker(api, state),
-      h('fieldset', {}, h('legend', {}, 'Colour links by the load of'), h('div', { class: 'row' }, field('Collective', loads), field('Size', size))), said),
+    h('section', { class: 'controls', 'aria-label': 'what is shown' }, await clusterPicker(api, state, { fleet }),
+      h('fieldset', {}, h('legend', {}, 'Colour links by'), h('div', { class: 'row' }, field('What', loads), field('Size', size))), said),
     h('section', { class: 'cards', 'aria-label': 'picture' }, stage, more)));
 
   function choose(key) {
@@ -71,11 +74,12 @@ export async function show(root, state, api) {
     picture.root.classList.add('busy');
     const c = clusterWord(state);
     try {
-      const answer = await api.ask('map', { c });
+      const answer = c === 'fleet' ? await api.ask('fleet/cluster') : await api.ask('map', { c });
       load = new Load(null);
       put(said);
       let second = null;
-      if (state.get('op')) {
+      if (state.get('op') === 'measured' && fleet) [load, second] = await measured(api, new Topology(answer.doc));
+      else if (state.get('op') && c !== 'fleet') {
         try {
           second = await api.ask('predict', { c, op: state.get('op'), size: state.get('size', '1G') });
           load = new Load(second.doc.rows.find((r) => r.chosen) || second.doc.rows[0]);
@@ -89,7 +93,7 @@ export async function show(root, state, api) {
       draw();
       picture.svg.getBoundingClientRect(); // lays it out now
       stage.dataset.drawn = String(Math.round(performance.now() - started));
-      put(more, audit(answer.doc), outline(topo), h('details', { class: 'card' }, h('summary', {}, 'The same as drawn by busbar map -o svg'), h('p', {}, h('a', { href: `${answer.url}${answer.url.includes('?') ? '&' : '?'}o=svg`, target: '_blank', rel: 'noopener' }, 'open the drawing'))));
+      put(more, c !== 'fleet' && audit(answer.doc), outline(topo), c !== 'fleet' && h('details', { class: 'card' }, h('summary', {}, 'The same as drawn by busbar map -o svg'), h('p', {}, h('a', { href: `${answer.url}${answer.url.includes('?') ? '&' : '?'}o=svg`, target: '_blank', rel: 'noopener' }, 'open the drawing'))));
     } catch (error) {
       put(said, failure(error));
       share.of({ url: `/api/map`, command: error.command });
@@ -123,6 +127,7 @@ function overview(topo, load) {
 }
 
 function loadLegend(load) {
+  if (load.legend) return load.legend();
   if (!load.row) return null;
   const steps = ['below 25 %', 'to 50 %', 'to 75 %', 'to 90 %', 'above 90 %'];
   return h('ul', { class: 'legend', 'aria-label': 'load of links' },

@@ -5,6 +5,7 @@ import { pixels, stops } from './fleetscale.js';
 // pairs than pixels, a pixel shows the worst of its pairs. A cell is pointed at with the mouse or walked to by keys.
 
 const gap = 6;
+const widest = 84; // of a cell: few nodes need no large picture
 
 export class Heat {
   constructor({ label, onopen, oncursor }) {
@@ -54,7 +55,7 @@ export class Heat {
     const longest = Math.max(...this.table.names.map((x) => x.length), 4);
     const named = (room - 120) / w.n >= 11;
     const left = named ? Math.min(150, 14 + 6.6 * longest) : this.table.groups.length > 1 ? 16 : 4;
-    const side = Math.max(120, Math.floor(room - left - gap));
+    const side = Math.max(120, Math.min(Math.floor(room - left - gap), widest * w.n));
     this.place = { left, top: left, side, cell: side / w.n, named, w };
   }
 

@@ -85,7 +85,7 @@ export function orders({ state, api, fleet, share }) {
       if (o) say(`${what(o)}: ${o.state}, ${progress(o, fleet.doing).words}`);
     }
     const want = open.slice(0, 50).map(liveCard);
-    if (!want.length) { if (!running.querySelector('.empty')) put(running, h('div', { class: 'card' }, h('p', { class: 'empty' }, 'No order waits or runs.'))); } else if (want.length !== running.children.length || want.some((r, k) => running.children[k] !== r)) running.replaceChildren(...want);
+    if (!want.length) { if (!running.querySelector(':scope > .empty')) put(running, h('p', { class: 'card empty small' }, 'No order waits or runs.')); } else if (want.length !== running.children.length || want.some((r, k) => running.children[k] !== r)) running.replaceChildren(...want);
     const over = all.filter(final).reverse();
     const now = over.map((o) => o.id + o.state).join();
     if (past.dataset.now === now) return;
@@ -97,11 +97,11 @@ export function orders({ state, api, fleet, share }) {
 
   async function detail(focus) {
     const id = state.get('order');
-    if (!id) { put(one); share.of(shown(fleet.answers.orders)); return; }
+    if (!id) { put(one); share.of(shown(fleet.answers.orders, 'order list --json')); return; }
     try {
       const answer = await api.ask(`fleet/orders/${encodeURIComponent(id)}`);
       const o = answer.doc;
-      share.of(shown(answer));
+      share.of(shown(answer, `order watch ${o.id}`));
       put(one, h('section', { class: 'card', 'aria-label': 'one order' },
         h('div', { class: 'headline' }, h('h2', { tabindex: '-1' }, what(o), ' ', tag(o.state, tags[o.state])), h('button', { type: 'button', onclick: () => state.set({ order: '' }, { push: true }) }, 'Close')),
         h('p', {}, progress(o, fleet.doing).words, o.why ? `; ${o.why}` : ''), h('p', { class: 'quiet' }, `order ${o.id}: ${describe(o)}`),
@@ -113,7 +113,7 @@ export function orders({ state, api, fleet, share }) {
 
   function verdict(o) {
     const v = o.verdict;
-    if (!v) return null;
+    if (!v || o.state === 'running') return null; // the rest may say otherwise
     return [h('h3', {}, `Good for a job: ${plural(v.good.length, 'node')}`), v.good.length > 0 && h('p', {}, h('code', {}, fold(v.good)), ' ', copier('Copy as hostlist', fold(v.good))),
       v.bad.length > 0 && table('Not good', [{ text: 'node' }, { text: 'why' }], v.bad.map((x) => [x.node, x.why])), (v.notes || []).map((x) => h('p', { class: 'note' }, x))];
   }
@@ -125,7 +125,7 @@ export function orders({ state, api, fleet, share }) {
   }
 
   let asked = 0;
-  const again = () => { if (!asked) asked = setTimeout(() => { asked = 0; detail(); }, 1000); };
+  const again = () => { if (!asked) asked = setTimeout(() => { asked = 0; detail(); }, 500); };
   const stopped = fleet.watchParts({ orders: (id) => { draw(); if (id === true || id === state.get('order')) again(); }, doing: draw, kept: again });
   const timer = setInterval(draw, 5000);
   return {

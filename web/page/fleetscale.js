@@ -73,6 +73,12 @@ export function scaleOf(figure, values) {
   };
 }
 
+// groupsOf are the nodes behind the same leaves, or of the same kind, where that is known.
+export function groupsOf(topo) {
+  if (topo.pods.length < 2) return [];
+  return topo.pods.map((p) => ({ name: p.leaves.length && p.leaves.length <= 2 ? p.leaves.map((x) => x.name).join(' ') : p.name, names: p.hosts.map((x) => x.name) }));
+}
+
 // Table is one figure of all pairs in the order in which they are drawn; what is not known is NaN.
 export class Table {
   constructor(doc, groups) {

@@ -1,6 +1,7 @@
 package browsertests
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -100,8 +101,15 @@ func TestFleetReal(t *testing.T) {
 	p.shot("fleet-real-nodes")
 	p.clean("real nodes")
 	p.open("/fleet?show=orders&nodes=gpu[1-3]", part("orders"))
-	p.run(`document.querySelector('form button.main').click()`)
-	p.wait(`document.body.textContent.includes('3 pairs measured')`)
+	past := func(n int) string {
+		return fmt.Sprintf(`!document.querySelector('progress') && document.querySelectorAll('.past tbody tr').length === %d`, n)
+	}
+	for n := range 2 { // a history needs two
+		p.run(`document.querySelector('form button.main').click()`)
+		p.wait(past(n+1) + ` && document.querySelector('.past').textContent.includes('3 pairs measured')`)
+	}
+	p.run(`(() => { const s = document.querySelector('form select'); s.value = 'collective'; s.dispatchEvent(new Event('change', {bubbles: true})); document.querySelector('form button.main').click(); })()`)
+	p.wait(past(3) + ` && document.querySelector('[aria-label="one order"]')?.textContent.includes('16 MiB')`)
 	p.shot("fleet-real-order")
 	p.clean("a real order")
 	p.open("/fleet?show=pairs", part("pairs"))

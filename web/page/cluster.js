@@ -4,6 +4,7 @@ import { Share } from './share.js';
 import { clusterPicker, clusterWord, choice, field, text } from './pick.js';
 import { Topology, Load } from './topology.js';
 import { measured } from './measured.js';
+import { shown } from './fleetwords.js';
 import { Picture } from './picture.js';
 import { clusterScene } from './drawcluster.js';
 import { nodeScene } from './drawnode.js';
@@ -32,7 +33,7 @@ export async function show(root, state, api) {
   put(root, h('div', { class: 'view' },
     h('header', {}, h('div', {}, h('h1', {}, 'Cluster'), about), share.root),
     h('section', { class: 'controls', 'aria-label': 'what is shown' }, await clusterPicker(api, state, { fleet }),
-      h('fieldset', {}, h('legend', {}, 'Colour links by'), h('div', { class: 'row' }, field('What', loads), field('Size', size))), said),
+      h('fieldset', {}, h('legend', {}, 'Colour links by'), field('What', loads), field('Size of its call', size)), said),
     h('section', { class: 'cards', 'aria-label': 'picture' }, stage, more)));
 
   function choose(key) {
@@ -85,7 +86,7 @@ export async function show(root, state, api) {
           load = new Load(second.doc.rows.find((r) => r.chosen) || second.doc.rows[0]);
         } catch (error) { put(said, failure(error)); }
       }
-      share.of(answer, second);
+      share.of(c === 'fleet' ? shown(answer) : answer, state.get('op') === 'measured' ? second && shown(second) : second);
       const sum = answer.doc.summary;
       about.textContent = `${plural(sum.nodes, 'node')} · ${plural(sum.gpus, 'GPU')} · ${plural(sum.nics, 'NIC')}${sum.switches ? ` · ${sum.switches} switches` : ''}`;
       const started = performance.now();

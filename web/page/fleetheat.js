@@ -1,5 +1,5 @@
 import { h, put } from './dom.js';
-import { pixels, stops } from './fleetscale.js';
+import { dark, pixels, stops } from './fleetscale.js';
 
 // Heat is a table of pairs as a picture: rows send, columns receive. It is drawn whole from pixels; where there are more
 // pairs than pixels, a pixel shows the worst of its pairs. A cell is pointed at with the mouse or walked to by keys.
@@ -185,7 +185,7 @@ export class Heat {
     const { left, top, cell, w } = this.place;
     g.font = `${cell > 60 ? 13 : 11}px ${font || 'sans-serif'}`;
     g.textAlign = 'center';
-    const light = stops()[0] === '#dbe8f5';
+    const light = !dark();
     for (let i = 0; i < w.n; i++) for (let j = 0; j < w.n; j++) {
       const v = this.table.at(w.i + i, w.j + j);
       if (Number.isNaN(v)) continue;
@@ -199,7 +199,7 @@ export class Heat {
     const bar = h('div', { class: 'ramp', 'aria-hidden': 'true', style: { background: `linear-gradient(to right, ${stops().join(', ')})` } });
     put(this.legend, h('div', { class: 'ramps' }, bar,
       h('ul', { 'aria-label': `scale in ${this.scale.unit}, from good to bad` }, this.scale.ticks.map(([t, text]) => h('li', { style: { left: `${100 * t}%` } }, text)))),
-    h('p', { class: 'quiet' }, `${this.scale.unit}; ${this.scale.words}`, h('span', { class: 'swatch blank' }), 'not measured'));
+    h('p', { class: 'quiet' }, `${this.scale.unit}; the ${dark() ? 'brighter' : 'darker'}, the ${this.scale.worse}`, h('span', { class: 'swatch blank' }), 'not measured'));
   }
 
   point(e) {

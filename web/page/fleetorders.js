@@ -54,7 +54,7 @@ export function orders({ state, api, fleet, share }) {
       const words = h('p', { class: 'progress' });
       const state1 = h('span', {});
       const stop = h('button', { type: 'button', onclick: () => cancel(fleet.orders.get(o.id), stop) }, 'Cancel');
-      const root = h('div', { class: 'card' }, h('div', { class: 'headline' }, h('h2', {}, what(o), ' ', state1), h('div', { class: 'row' }, h('button', { type: 'button', onclick: () => state.set({ order: o.id }, { push: true }) }, 'Details'), form.may && stop)), bar, words,
+      const root = h('div', { class: 'card' }, h('div', { class: 'headline' }, h('h2', {}, what(o), ' ', state1), h('div', { class: 'row' }, h('button', { type: 'button', class: 'details', onclick: () => state.set({ order: o.id }, { push: true }) }, 'Details'), form.may && stop)), bar, words,
         h('p', { class: 'quiet' }, describe(o)));
       live.set(o.id, { root, bar, words, state: state1, step: -1 });
     }
@@ -62,6 +62,7 @@ export function orders({ state, api, fleet, share }) {
     const p = progress(o, fleet.doing);
     put(c.state, tag(o.state, tags[o.state]));
     c.bar.hidden = p.of === undefined;
+    c.root.querySelector('.details').hidden = o.state === 'running' || !o.sweep;
     if (p.of !== undefined) { c.bar.max = p.of; c.bar.value = p.at; }
     if (c.words.textContent !== p.words) c.words.textContent = p.words;
     const step = p.of ? Math.floor(10 * p.at / p.of) : -1;
@@ -90,7 +91,7 @@ export function orders({ state, api, fleet, share }) {
     const now = over.map((o) => o.id + o.state).join();
     if (past.dataset.now === now) return;
     past.dataset.now = now;
-    put(past, over.length > 0 && h('div', { class: 'card' }, h('h2', {}, 'Past orders'), table('', [{ text: 'what' }, { text: 'outcome' }, { text: '' }, { text: 'by' }, { text: 'when' }, { text: 'details' }],
+    put(past, over.length > 0 && h('div', { class: 'card past' }, h('h2', {}, 'Past orders'), table('', [{ text: 'what' }, { text: 'outcome' }, { text: '' }, { text: 'by' }, { text: 'when' }, { text: 'details' }],
       over.slice(0, 200).map((o) => [what(o), tag(o.state, tags[o.state]), [progress(o, fleet.doing).words, o.why ? `; ${o.why}` : '', o.out?.length ? `; without ${fold(o.out.map((x) => x.node))}` : ''].join(''), o.by, when(o.given),
         to(state, { show: 'orders', order: o.id }, 'details', h('span', { class: 'unseen' }, ` of ${what(o)}`))]))));
   }
@@ -102,6 +103,7 @@ export function orders({ state, api, fleet, share }) {
       const answer = await api.ask(`fleet/orders/${encodeURIComponent(id)}`);
       const o = answer.doc;
       share.of(shown(answer, `order watch ${o.id}`));
+      if (o.state === 'running') { put(one); return; } // its card says all there is
       put(one, h('section', { class: 'card', 'aria-label': 'one order' },
         h('div', { class: 'headline' }, h('h2', { tabindex: '-1' }, what(o), ' ', tag(o.state, tags[o.state])), h('button', { type: 'button', onclick: () => state.set({ order: '' }, { push: true }) }, 'Close')),
         h('p', {}, progress(o, fleet.doing).words, o.why ? `; ${o.why}` : ''), h('p', { class: 'quiet' }, `order ${o.id}: ${describe(o)}`),

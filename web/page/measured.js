@@ -1,7 +1,7 @@
 import { h, s } from './dom.js';
 import { Load } from './topology.js';
 import { groupsOf, Table } from './fleetscale.js';
-import { percent } from './units.js';
+import { percent, plural } from './units.js';
 
 // Measured colours a topology by what its nodes showed when they were measured: it stands where a Load does. A node is as
 // good as the slower of its two directions, in the middle of its pairs, against their peers.
@@ -58,7 +58,7 @@ export class Measured extends Load {
   legend() {
     const steps = ['as its peers, 95 % or more', 'from 85 %', 'from 70 %', 'from 55 %', 'below'];
     return h('ul', { class: 'legend', 'aria-label': 'measured rate of nodes against their peers' }, steps.map((text, i) => h('li', {}, s('svg', { viewBox: '0 0 30 12', 'aria-hidden': 'true' }, s('path', { class: `wire load load${i}`, d: 'M0 6H30' })), text)),
-      h('li', {}, `${this.nodes.size} nodes measured; without colour: not measured`));
+      h('li', {}, `${plural(this.nodes.size, 'node')} measured; without colour: not measured`));
   }
 }
 

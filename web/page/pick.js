@@ -74,12 +74,14 @@ export async function clusterPicker(api, state, { here = true, otherwise = 'dgx-
     const name = list.value;
     if (!count) nodes.value = String(cut(state.get('c', otherwise)).nodes || 1);
     nodes.disabled = own(name);
+    if (own(name)) nodes.value = '';
     tell(name);
     state.set({ c: own(name) ? name : `${name}:${Math.max(1, Number(nodes.value) || 1)}` });
   };
   const list = choice(options, value, () => { nodes.value = String(names[list.value]?.nodes > 1 ? names[list.value].nodes : Math.max(1, Number(nodes.value) || 1)); set(); });
   nodes.addEventListener('change', set);
   nodes.disabled = own(value);
+  if (own(value)) nodes.value = '';
   tell(value);
   const file = h('input', { type: 'file', onchange: async () => {
     try {

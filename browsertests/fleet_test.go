@@ -70,7 +70,7 @@ func TestFleetMany(t *testing.T) {
 	p.wait(`document.querySelectorAll('table.nodes tbody tr').length === 100`)
 	p.run(`[...document.querySelectorAll('.pager button')].at(-1).click()`)
 	p.wait(`document.querySelector('table.nodes tbody td').textContent === 'gpu101' && location.search.includes('page=2')`)
-	p.open("/cluster?c=fleet&op=measured", drawn)
+	p.open("/cluster?c=fleet&op=health", drawn)
 	p.shot("cluster-fleet-1000")
 	p.clean("a thousand nodes")
 }
@@ -81,7 +81,7 @@ func TestFleetCluster(t *testing.T) {
 	f := newFakeFleet(8, 4)
 	f.slow = 2
 	f.before(t, p)
-	p.open("/cluster?c=fleet&op=measured&sel=node/gpu03", drawn)
+	p.open("/cluster?c=fleet&op=health&sel=node/gpu03", drawn)
 	p.wait(`document.querySelector('.side').textContent.includes('of its peers') && document.querySelector('.wire.load4') && document.querySelector('.wire.load0')`)
 	p.shot("cluster-measured")
 	p.clean("measured health")

@@ -61,7 +61,12 @@ func (c *agentCmd) Run(e *env) error {
 func (c *agentCmd) config(e *env) (agent.Config, error) {
 	cfg := agent.Config{
 		Bus: bus.Config{URLs: c.Join, Creds: c.Creds, CA: c.TLSCA}, Bind: c.Bind, Dir: c.Data, Version: ownVersion(), Look: c.Look,
-		On: c.printer(e), Map: func() (json.RawMessage, error) { return c.ownMap(e) },
+		On: c.printer(e), Map: e.ownMap,
+	}
+	for _, u := range c.Join {
+		if err := bus.CheckURL(u); err != nil {
+			return cfg, fmt.Errorf("--join: %w", err)
+		}
 	}
 	name := c.Name
 	if name == "" {
@@ -123,7 +128,7 @@ func stateFolder(part string) (string, error) {
 }
 
 // ownMap is this machine as busbar map --json prints it.
-func (c *agentCmd) ownMap(e *env) (json.RawMessage, error) {
+func (e *env) ownMap() (json.RawMessage, error) {
 	cl, err := e.load(nil, common{Quiet: true})
 	if err != nil {
 		return nil, err

@@ -27,6 +27,7 @@ type fleetFlags struct {
 	BusListen string   `name:"bus-listen" default:"127.0.0.1:7642" placeholder:"ADDRESS" help:"Where agents connect to. Those of other machines need TLS, with the certificate of the page, or --bus-plain."`
 	BusPlain  bool     `name:"bus-plain" help:"Let agents of other machines connect without TLS: for networks that nobody else is on."`
 	Keep      string   `default:"0" placeholder:"TIME" help:"How long news is kept, such as 90d; without it until the store holds 7 GiB."`
+	Cluster   string   `short:"c" placeholder:"FILE" help:"A cluster file, or anything that busbar map reads, with the network of the fleet: its leaves tell a bad leaf from bad hosts."`
 	Webhook   []string `placeholder:"URL" help:"Where findings are posted to, as JSON. Repeatable."`
 	Secret    string   `name:"webhook-secret-file" placeholder:"FILE" help:"A secret that webhooks are signed with (HMAC-SHA256 in X-Busbar-Signature)."`
 	OTLP      string   `name:"otlp" placeholder:"URL" help:"An OpenTelemetry collector that gets traces of orders (OTLP over HTTP), such as http://127.0.0.1:4318."`
@@ -60,6 +61,12 @@ func (c *serveRunCmd) fleet(e *env, dir string) (*served, error) {
 		s.close()
 		return nil, err
 	}
+	if c.Cluster != "" {
+		if cfg.Network, err = e.load([]string{c.Cluster}, common{Quiet: true}); err != nil {
+			s.close()
+			return nil, err
+		}
+	}
 	cfg.Bus = hub.OnBus(s.bus)
 	cfg.Publish = func(kind string, v any) {
 		if err := s.events.Publish(kind, v); err != nil {
@@ -75,6 +82,7 @@ func (c *serveRunCmd) fleet(e *env, dir string) (*served, error) {
 	})
 	if !c.NoLocal {
 		s.work.Go(func() { s.measureLocally(e) })
+		s.work.Go(func() { s.beNode(e, c, dir) })
 	}
 	return s, nil
 }

@@ -19,6 +19,7 @@ import (
 	"busbar/coll"
 	"busbar/engine"
 	"busbar/fleet"
+	"busbar/fleet/agent"
 	"busbar/result"
 	"busbar/unit"
 	"busbar/web"
@@ -45,6 +46,48 @@ func (s *served) measureLocally(e *env) {
 	if err != nil && s.ctx.Err() == nil {
 		fmt.Fprintln(e.stderr, "note: this machine was not measured:", err)
 	}
+}
+
+// beNode makes this machine a node of its own fleet, where the bus is within.
+func (s *served) beNode(e *env, c *serveRunCmd, dir string) {
+	if s.srv == nil {
+		return // the keys are somebody else's; busbar agent needs credentials from there
+	}
+	err := func() error {
+		host, err := os.Hostname()
+		if err != nil {
+			return err
+		}
+		name, err := fleet.ParseName(host)
+		if err != nil {
+			return err
+		}
+		cfg := agent.Config{Name: name, Dir: filepath.Join(dir, "agent"), Meet: meetHere(c.BusListen), Map: e.ownMap, Version: ownVersion()}
+		if cfg.Bus, err = s.srv.Node(name); err != nil {
+			return err
+		}
+		return agent.Run(s.ctx, cfg)
+	}()
+	if err != nil && s.ctx.Err() == nil {
+		fmt.Fprintln(e.stderr, "note: this machine is no node of its own fleet:", err)
+	}
+}
+
+// meetPort is where nodes of busbar agent meet too.
+const meetPort = 7643
+
+// meetHere is where this machine is found when it is measured: as agents reach the bus, and where that
+// is any address, by the one that leads out.
+func meetHere(listen string) string {
+	host, _, _ := net.SplitHostPort(listen) // it was listened at
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "192.0.2.1" // of no network (RFC 5737); nothing is sent there
+	}
+	meet, err := agent.MeetAt("", "nats://"+net.JoinHostPort(host, "1"), meetPort)
+	if err != nil {
+		return net.JoinHostPort("127.0.0.1", fmt.Sprint(meetPort))
+	}
+	return meet
 }
 
 // twoRanks measures an all-reduce of a few sizes between two ranks of this process over TCP.

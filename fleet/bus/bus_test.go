@@ -88,6 +88,11 @@ func testSaid(t *testing.T, p *place, hub *Bus) {
 			t.Errorf("%+v: %d and %d bad, %v; want %d", c.r, n, bad, err, c.want)
 		}
 	}
+	for range 300 { // more often than there may be consumers
+		if _, err := hub.Query(p.ctx(), Range{Most: 1}, func(uint64, *fleet.News) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := hub.Follow(p.ctx(), Following{From: 1000, Each: nil}); !errors.Is(err, ErrAnotherStore) {
 		t.Errorf("following from behind the end: %v", err)
 	}

@@ -94,7 +94,7 @@ func Connect(c Config) (*Bus, error) {
 		return nil, errors.New("no server to connect to was named")
 	}
 	for _, s := range c.URLs {
-		if err := checkURL(s); err != nil {
+		if err := CheckURL(s); err != nil {
 			return nil, err
 		}
 	}
@@ -118,8 +118,8 @@ func Connect(c Config) (*Bus, error) {
 	return b, nil
 }
 
-// checkURL refuses what cannot be meant, and secrets where others can read them.
-func checkURL(s string) error {
+// CheckURL refuses addresses that cannot be meant, and secrets where others can read them.
+func CheckURL(s string) error {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil || u.Host == "":

@@ -157,6 +157,14 @@ func decode(subject string, data []byte) (*fleet.News, error) {
 	return n, nil
 }
 
+// forget gives a consumer back to the server, which would keep it for a while: there are only so
+// many, and questions come often.
+func (b *Bus) forget(ctx context.Context, consumer string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_ = b.js.DeleteConsumer(ctx, fleet.Stream, consumer) // or it ends by itself
+}
+
 // Range is a piece of the stream.
 type Range struct {
 	// Nodes are whose news to read; nil is all of it, the servers' own included. "" is the
@@ -171,7 +179,7 @@ type Range struct {
 // Query reads what is stored of a range, in order, and ends. Messages that are no news are
 // passed over and counted.
 func (b *Bus) Query(ctx context.Context, r Range, each func(seq uint64, n *fleet.News) error) (bad int, err error) {
-	cfg := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy, InactiveThreshold: time.Minute}
+	cfg := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy, InactiveThreshold: 30 * time.Second}
 	if !r.Since.IsZero() {
 		cfg.DeliverPolicy, cfg.OptStartTime = jetstream.DeliverByStartTimePolicy, &r.Since
 	}
@@ -187,8 +195,12 @@ func (b *Bus) Query(ctx context.Context, r Range, each func(seq uint64, n *fleet
 		return 0, err
 	}
 	info, err := c.Info(ctx)
-	if err != nil || info.NumPending == 0 {
+	if err != nil {
 		return 0, err
+	}
+	defer b.forget(ctx, info.Name)
+	if info.NumPending == 0 {
+		return 0, nil
 	}
 	it, err := c.Messages(jetstream.PullMaxMessages(512))
 	if err != nil {

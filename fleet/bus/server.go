@@ -265,6 +265,13 @@ func (s *Server) watch() {
 	}
 }
 
+// Node is how a node within this process reaches the server. Its credentials leave the process
+// nowhere, and are not written down.
+func (s *Server) Node(name fleet.Name) (Config, error) {
+	creds, _, err := s.keys.Issuer().Node(name, 0)
+	return Config{URLs: []string{"nats://127.0.0.1"}, Node: name, creds: creds, inside: nats.InProcessServer(s.ns)}, err
+}
+
 // Connect reaches the server from this process, as a server of the fleet.
 func (s *Server) Connect(c Config) (*Bus, error) {
 	creds, _, err := s.keys.Issuer().Hub(0)

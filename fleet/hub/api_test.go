@@ -11,6 +11,7 @@ import (
 
 	"busbar/cluster"
 	"busbar/fleet"
+	"busbar/hardware"
 	"busbar/input/clusterfile"
 )
 
@@ -151,5 +152,23 @@ func TestFleetIsOneCluster(t *testing.T) {
 		if back := cluster.Join(f); back.Summary().GPUs != 2 {
 			t.Errorf("%s: %+v", format, back.Summary())
 		}
+	}
+}
+
+func TestLeavesOfACluster(t *testing.T) {
+	c, err := hardware.Preset("dgx-h100", 70)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := hardware.Describe(hardware.Description{Speed: "NDR", Oversubscription: 1, NodesPerLeaf: 8}, c); err != nil {
+		t.Fatal(err)
+	}
+	leaves := leavesOf(c)
+	count := map[string]int{}
+	for _, l := range leaves {
+		count[l]++
+	}
+	if len(leaves) != 70 || len(count) < 2 {
+		t.Errorf("%d hosts on %v", len(leaves), count)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"busbar/cluster"
 	"busbar/fleet"
 )
 
@@ -22,6 +23,9 @@ type Config struct {
 	// Again is when nodes that were busy are asked again, one pass after the other, at the end of a
 	// sweep; nil is after 1, 5 and 15 s.
 	Again []time.Duration
+	// Network is what is known of the fleet beyond what its nodes say, such as a cluster file with its
+	// leaves, nil for nothing. Hosts in it that never join are no nodes.
+	Network *cluster.Cluster
 	// Slack is how long a part is waited for beyond its own bound; 0 is 5 s.
 	Slack time.Duration
 	// Webhooks are told of findings, signed with Secret where it is not empty.
@@ -89,7 +93,7 @@ func New(cfg Config) *Hub {
 		cfg.Now = time.Now
 	}
 	return &Hub{
-		cfg: cfg, view: NewView(), live: newLive(), leases: newLeases(), tracer: newTracer(cfg.Traces, cfg.Warn),
+		cfg: cfg, view: newView(cfg.Network), live: newLive(), leases: newLeases(), tracer: newTracer(cfg.Traces, cfg.Warn),
 		hooks: newHooks(cfg.Webhooks, cfg.Secret), ready: make(chan struct{}), changed: make(chan struct{}),
 		parts: map[string]chan outcome{}, running: map[string]*running{}, look: make(chan struct{}, 1), began: cfg.Now(),
 	}

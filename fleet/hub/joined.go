@@ -33,7 +33,7 @@ func (h *Hub) Cluster() *cluster.Cluster {
 	maps := v.allMaps()
 	v.mu.RUnlock()
 	if h.model.of == nil || changes != h.model.changes {
-		h.model.of, h.model.changes = join(maps), changes
+		h.model.of, h.model.changes = join(maps, v.network), changes
 	}
 	return h.model.of
 }
@@ -55,10 +55,13 @@ func (v *View) allMaps() (list []nodeMap) {
 }
 
 // join makes one cluster of many maps. Nodes whose maps read alike share one reading.
-func join(list []nodeMap) *cluster.Cluster {
+func join(list []nodeMap, network *cluster.Cluster) *cluster.Cluster {
 	c := &cluster.Cluster{Name: "fleet"}
 	var frags []*cluster.Fragment
 	var warnings []cluster.Warning
+	if network != nil {
+		frags = append(frags, &cluster.Fragment{Format: "cluster file", Source: network.Name, Cluster: *network})
+	}
 	for _, m := range list {
 		f, err := readMap(m)
 		if err != nil {
@@ -97,12 +100,38 @@ func readMap(m nodeMap) (*cluster.Fragment, error) {
 	return f, nil
 }
 
+// leavesOf is the switch that each host of a network hangs on. Where its NICs hang on several, as in
+// networks with rails, it has none.
+func leavesOf(c *cluster.Cluster) map[string]string {
+	out := map[string]string{}
+	if c == nil {
+		return out
+	}
+	for _, l := range c.Network.Links {
+		if l.A.Switch < 0 || !l.B.ToHosts() {
+			continue
+		}
+		name := c.Network.Switches[l.A.Switch].Name
+		for _, s := range l.B.Hosts {
+			for i := s.First; i < s.First+s.N && i < len(c.Hosts); i++ {
+				host := c.Hosts[i].Name
+				if old, known := out[host]; known && old != name {
+					out[host] = ""
+					continue
+				}
+				out[host] = name
+			}
+		}
+	}
+	return out
+}
+
 // place says whose peers a node is among: nodes with the same GPUs and NICs are built alike. A map
-// of one node knows no leaves.
-func place(m nodeMap) health.Place {
+// of one node knows no leaves; a cluster file may.
+func place(m nodeMap, leaf string) health.Place {
 	f, err := readMap(m)
 	if err != nil || len(f.Types) != 1 {
-		return health.Place{}
+		return health.Place{Leaf: leaf}
 	}
 	t := f.Types[0]
 	count := map[string]int{}
@@ -116,5 +145,5 @@ func place(m nodeMap) health.Place {
 	for _, k := range slices.Sorted(maps.Keys(count)) {
 		fmt.Fprintf(&text, "%d×%s ", count[k], k)
 	}
-	return health.Place{Type: cut(text.String())}
+	return health.Place{Leaf: leaf, Type: cut(text.String())}
 }

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"busbar/cluster"
 	"busbar/fleet"
 	"busbar/health"
 	"busbar/result"
@@ -45,6 +46,9 @@ type View struct {
 	ignored  map[string]int  // by reason
 	changes  uint64          // of maps, so that the joined cluster is made again
 
+	network *cluster.Cluster // given from outside; nil where nothing is known
+	leaves  map[string]string
+
 	// The statistics have locks of their own, taken after mu, for asking them takes long.
 	histMu sync.Mutex
 	hist   *health.History
@@ -76,8 +80,11 @@ type Collective struct {
 }
 
 // NewView is a view of an empty stream.
-func NewView() *View {
+func NewView() *View { return newView(nil) }
+
+func newView(network *cluster.Cluster) *View {
 	return &View{
+		network: network, leaves: leavesOf(network),
 		speakers: map[fleet.Name]heard{}, nodes: map[fleet.Name]*node{}, orders: map[string]*order{},
 		numbers: map[fleet.Name]uint32{}, cells: map[uint64]cell{}, findings: map[string]*fleet.Finding{},
 		ignored: map[string]int{}, hist: health.New(health.Options{}),

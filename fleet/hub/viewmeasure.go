@@ -77,6 +77,9 @@ func (v *View) pair(o *order, m *fleet.Measured, p fleet.PairSample, at time.Tim
 	} else {
 		v.ignored["too many pairs"]++
 	}
+	if o.Job != "" {
+		return // a brief look at a few nodes: neither a fault nor its end is shown by one
+	}
 	v.history(func(h *health.History) {
 		h.Add(health.Sample{Sweep: sweepName(m.Order, m.Sweep), Time: at, From: string(p.From), To: string(p.To), Rate: p.Rate, Latency: p.Latency})
 	})
@@ -96,6 +99,9 @@ func (v *View) failed(name fleet.Name, o *order, m *fleet.Measured, at time.Time
 	}
 	if m.Sweep == o.Order.Sweep {
 		o.mark(v.number(name), v.number(m.Peer), false)
+	}
+	if o.Job != "" {
+		return
 	}
 	for _, d := range [][2]fleet.Name{{name, m.Peer}, {m.Peer, name}} {
 		v.history(func(h *health.History) {

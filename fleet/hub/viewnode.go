@@ -78,7 +78,7 @@ func (v *View) join(name fleet.Name, s *node, j *fleet.Joined, at time.Time) {
 	v.maps += len(s.mapped)
 	v.changes++
 	s.joined, s.joinedAt, s.left, s.boot = &kept, at, false, kept.Boot
-	p := place(nodeMap{name, s.mapped})
+	p := place(nodeMap{name, s.mapped}, v.leaves[string(name)])
 	v.history(func(h *health.History) { h.SetPlace(string(name), p) })
 }
 

@@ -3,11 +3,11 @@ import { Latest } from './api.js';
 import { Share } from './share.js';
 import { clusterPicker, clusterWord, choice, field, text } from './pick.js';
 import { Topology, Load } from './topology.js';
-import { measured } from './measured.js';
-import { shown } from './fleetwords.js';
 import { Picture } from './picture.js';
 import { clusterScene } from './drawcluster.js';
 import { nodeScene } from './drawnode.js';
+import { measured } from './measured.js';
+import { shown } from './fleetwords.js';
 import { facts, card } from './facts.js';
 import { plural, rate, percent, count } from './units.js';
 
@@ -26,20 +26,19 @@ export async function show(root, state, api) {
   const picture = new Picture({ onchoose: (key) => choose(key), onopen: (key) => open(key) });
   const stage = h('div', { class: 'stage' }, h('div', {}, crumbs, picture.root, legend), side);
 
-  api.me = api.me || (await api.request('/api/me')).doc;
-  const { fleet } = api.me;
-  const loads = choice([['', 'nothing'], ...(fleet ? [['measured', 'measured health']] : []), ['the load of', ops]], state.get('op'), (v) => state.set({ op: v }));
+  const joined = await api.ask('fleet/nodes', { brief: 1 }).then((a) => a.doc.nodes || []).catch(() => []);
+  const loads = choice([['', 'nothing'], ...(joined.length ? [['health', 'measured health of the fleet']] : []), ...ops], state.get('op'), (v) => state.set({ op: v, ...(v === 'health' ? { c: 'fleet' } : {}) }));
   const size = text(state.get('size', '1G'), (v) => state.set({ size: v }), { inputmode: 'text' });
   put(root, h('div', { class: 'view' },
     h('header', {}, h('div', {}, h('h1', {}, 'Cluster'), about), share.root),
-    h('section', { class: 'controls', 'aria-label': 'what is shown' }, await clusterPicker(api, state, { fleet }),
-      h('fieldset', {}, h('legend', {}, 'Colour links by'), field('What', loads), field('Size of its call', size)), said),
+    h('section', { class: 'controls', 'aria-label': 'what is shown' }, await clusterPicker(api, state, { fleet: joined.length > 0 }),
+      h('fieldset', {}, h('legend', {}, 'Colour by'), field('Load of a collective, or health', loads), field('Size', size)), said),
     h('section', { class: 'cards', 'aria-label': 'picture' }, stage, more)));
 
   function choose(key) {
     state.set({ sel: key }, { quiet: true });
     const what = key.split('/')[0];
-    put(side, facts(topo, key, load), (what === 'pod' || what === 'node') && h('button', { type: 'button', onclick: () => open(key) }, what === 'pod' ? 'Unfold this group' : 'Look inside'));
+    put(side, facts(topo, key, load), load.said && load.said(key.split('/')[1]), (what === 'pod' || what === 'node') && h('button', { type: 'button', onclick: () => open(key) }, what === 'pod' ? 'Unfold this group' : 'Look inside'));
     say(side.querySelector('h2')?.textContent || '');
   }
 
@@ -68,7 +67,7 @@ export async function show(root, state, api) {
     const key = state.get('sel');
     if (key && picture.mark(key)) choose(key);
     else put(side, overview(topo, load));
-    put(legend, loadLegend(load));
+    put(legend, load.legend ? load.legend() : loadLegend(load));
   }
 
   const refresh = new Latest(async () => {
@@ -79,14 +78,14 @@ export async function show(root, state, api) {
       load = new Load(null);
       put(said);
       let second = null;
-      if (state.get('op') === 'measured' && fleet) [load, second] = await measured(api, new Topology(answer.doc));
+      if (state.get('op') === 'health') load = await measured(api, new Topology(answer.doc));
       else if (state.get('op') && c !== 'fleet') {
         try {
           second = await api.ask('predict', { c, op: state.get('op'), size: state.get('size', '1G') });
           load = new Load(second.doc.rows.find((r) => r.chosen) || second.doc.rows[0]);
         } catch (error) { put(said, failure(error)); }
       }
-      share.of(c === 'fleet' ? shown(answer) : answer, state.get('op') === 'measured' ? second && shown(second) : second);
+      share.of(c === 'fleet' ? shown(answer) : answer, second);
       const sum = answer.doc.summary;
       about.textContent = `${plural(sum.nodes, 'node')} · ${plural(sum.gpus, 'GPU')} · ${plural(sum.nics, 'NIC')}${sum.switches ? ` · ${sum.switches} switches` : ''}`;
       const started = performance.now();
@@ -94,7 +93,7 @@ export async function show(root, state, api) {
       draw();
       picture.svg.getBoundingClientRect(); // lays it out now
       stage.dataset.drawn = String(Math.round(performance.now() - started));
-      put(more, c !== 'fleet' && audit(answer.doc), outline(topo), c !== 'fleet' && h('details', { class: 'card' }, h('summary', {}, 'The same as drawn by busbar map -o svg'), h('p', {}, h('a', { href: `${answer.url}${answer.url.includes('?') ? '&' : '?'}o=svg`, target: '_blank', rel: 'noopener' }, 'open the drawing'))));
+      put(more, answer.doc.audit && audit(answer.doc), outline(topo), c !== 'fleet' && h('details', { class: 'card' }, h('summary', {}, 'The same as drawn by busbar map -o svg'), h('p', {}, h('a', { href: `${answer.url}${answer.url.includes('?') ? '&' : '?'}o=svg`, target: '_blank', rel: 'noopener' }, 'open the drawing'))));
     } catch (error) {
       put(said, failure(error));
       share.of({ url: `/api/map`, command: error.command });
@@ -128,7 +127,6 @@ function overview(topo, load) {
 }
 
 function loadLegend(load) {
-  if (load.legend) return load.legend();
   if (!load.row) return null;
   const steps = ['below 25 %', 'to 50 %', 'to 75 %', 'to 90 %', 'above 90 %'];
   return h('ul', { class: 'legend', 'aria-label': 'load of links' },

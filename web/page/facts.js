@@ -94,7 +94,7 @@ export function facts(topo, key, load) {
       const pod = topo.pods.find((p) => p.id === name);
       return card(pod.name, plural(pod.hosts.length, 'node'), [['leaves', pod.leaves.length <= 16 ? pod.leaves.map((x) => x.name).join(', ') : count(pod.leaves.length)], ['kind of node', [...new Set(pod.hosts.map((x) => x.type?.name))].join(', ')]]);
     }
-    case 'node': return nodeFacts(host, load);
+    case 'node': return nodeFacts(host);
     default: return null;
   }
 }
@@ -109,10 +109,9 @@ function switchFacts(x) {
   return card(x.name, 'switch', list);
 }
 
-function nodeFacts(host, load) {
+function nodeFacts(host) {
   const t = host.type;
   const list = [['kind', t.name], ['topology from', t.tree_from || 'unknown']];
-  if (load.says) list.unshift(['measured', load.says(host.name)]);
   for (const [kind, text] of [['gpu', 'GPUs'], ['nic', 'NICs'], ['socket', 'processors']]) {
     const all = Topology.devices(t, kind);
     if (!all.length) continue;

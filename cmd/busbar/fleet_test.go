@@ -1,0 +1,330 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"busbar/fleet"
+	"busbar/fleet/agent"
+	"busbar/fleet/bus"
+	"busbar/fleet/hub"
+	"busbar/unit"
+)
+
+// servedFleet is a server in a process of its own, and nodes within this one.
+type servedFleet struct {
+	t         *testing.T
+	data      string
+	page, bus string // addresses
+	cmd       *exec.Cmd
+	nodes     map[fleet.Name]*testNode
+}
+
+// testNode is a real agent whose measurements are made up.
+type testNode struct {
+	slow atomic.Int64 // percent of the usual rate; 0 is all
+	took atomic.Int64 // ns
+	done atomic.Int64
+	stop context.CancelFunc
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func newServedFleet(t *testing.T) *servedFleet {
+	t.Helper()
+	f := &servedFleet{t: t, data: t.TempDir(), page: freeAddress(t), bus: freeAddress(t), nodes: map[fleet.Name]*testNode{}}
+	t.Setenv("BUSBAR_SERVER", "http://"+f.page)
+	t.Setenv("BUSBAR_TOKEN", "")
+	f.start()
+	t.Cleanup(f.kill)
+	return f
+}
+
+// start starts the server and waits until it answers.
+func (f *servedFleet) start() {
+	f.t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.cmd = &exec.Cmd{Path: self, Args: []string{"busbar", "serve", "--no-agent", "--data", f.data, "--listen", f.page, "--bus-listen", f.bus}, Stderr: os.Stderr}
+	if err := f.cmd.Start(); err != nil {
+		f.t.Fatal(err)
+	}
+	f.wait("the server answers", func() bool {
+		code, _, _ := f.busbar("nodes", "--json")
+		return code == exitDone
+	})
+}
+
+func (f *servedFleet) kill() {
+	if f.cmd != nil {
+		_ = f.cmd.Process.Kill() // it may have ended
+		_ = f.cmd.Wait()
+		f.cmd = nil
+	}
+}
+
+// busbar runs a command against the server.
+func (f *servedFleet) busbar(args ...string) (code int, stdout, stderr string) {
+	var out, errs bytes.Buffer
+	code = run(f.t.Context(), strings.NewReader(""), &out, &errs, append(args, "--data", f.data))
+	return code, out.String(), errs.String()
+}
+
+func (f *servedFleet) wait(what string, is func() bool) {
+	f.t.Helper()
+	for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			f.t.Fatalf("in vain: %s", what)
+		}
+	}
+}
+
+// join starts agents.
+func (f *servedFleet) join(names ...fleet.Name) {
+	f.t.Helper()
+	for _, name := range names {
+		creds := filepath.Join(f.t.TempDir(), "node.creds")
+		if code, _, errs := f.busbar("serve", "token", "node", string(name), "-o", creds); code != exitDone {
+			f.t.Fatal(errs)
+		}
+		n := &testNode{}
+		ctx, stop := context.WithCancel(context.Background())
+		var wg sync.WaitGroup
+		cfg := agent.Config{
+			Name: name, Bus: bus.Config{URLs: []string{"nats://" + f.bus}, Creds: creds}, Dir: f.t.TempDir(), Meet: freeAddress(f.t),
+			Beat: 100 * time.Millisecond, Version: "test",
+			Measure: func(ctx context.Context, p *fleet.Part, _ func(int, int, string)) (*fleet.Measured, error) {
+				return f.measure(ctx, n, p)
+			},
+		}
+		wg.Go(func() {
+			if err := agent.Run(ctx, cfg); err != nil {
+				f.t.Error(err)
+			}
+		})
+		n.stop = func() { stop(); wg.Wait() }
+		f.t.Cleanup(n.stop)
+		f.nodes[name] = n
+	}
+	f.wait("all nodes are up", func() bool {
+		_, out, _ := f.busbar("nodes", "--json")
+		return strings.Count(out, `"state": "up"`) == len(f.nodes)
+	})
+}
+
+func (f *servedFleet) measure(ctx context.Context, n *testNode, p *fleet.Part) (*fleet.Measured, error) {
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-time.After(time.Duration(n.took.Load())):
+	}
+	n.done.Add(1)
+	if p.Rank != 0 {
+		return nil, nil
+	}
+	rate := unit.Rate(10e9)
+	for _, r := range p.Ranks {
+		if s := f.nodes[r].slow.Load(); s > 0 {
+			rate *= unit.Rate(s) / 100
+		}
+	}
+	a, b := p.Ranks[0], p.Ranks[1]
+	return &fleet.Measured{Pairs: []fleet.PairSample{{From: a, To: b, Rate: rate, Latency: 1e7}, {From: b, To: a, Rate: rate, Latency: 1e7}}}, nil
+}
+
+// pairs orders a sweep and waits for its end.
+func (f *servedFleet) pairs(more ...string) (int, hub.OrderReply) {
+	f.t.Helper()
+	code, out, errs := f.busbar(append([]string{"order", "pairs", "--wait", "--json", "--busy", "any"}, more...)...)
+	var got hub.OrderReply
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		f.t.Fatalf("exit %d: %v\n%s%s", code, err, out, errs)
+	}
+	return code, got
+}
+
+func TestFleetFromTheCommandLine(t *testing.T) {
+	f := newServedFleet(t)
+	f.join("gpu01", "gpu02", "gpu03", "gpu04", "gpu05", "gpu06")
+	for range 3 {
+		if code, got := f.pairs(); code != exitDone || got.Good != 15 || got.State != fleet.Done {
+			t.Fatalf("exit %d, %+v", code, got)
+		}
+	}
+	if code, out, _ := f.busbar("nodes", "--bad"); code != exitDone || out != "" {
+		t.Errorf("all are well: exit %d, %q", code, out)
+	}
+	f.nodes["gpu03"].slow.Store(50)
+	for range 2 {
+		f.pairs()
+	}
+	f.wait("gpu03 is named", func() bool {
+		code, out, errs := f.busbar("nodes", "--bad")
+		return code == exitWrong && out == "gpu03\n" && strings.Contains(errs, "gpu03")
+	})
+	code, out, errs := f.busbar("order", "check", "--nodes", "gpu[01-04]", "--job", "42")
+	if code != exitWrong || out != "gpu03\n" || !strings.Contains(errs, "gpu03: ") {
+		t.Errorf("check: exit %d, %q, %q", code, out, errs)
+	}
+	if code, out, errs := f.busbar("order", "check", "--nodes", "gpu[01-02],gpu04"); code != exitDone || out != "" {
+		t.Errorf("check: exit %d, %q, %q", code, out, errs)
+	}
+	if code, _, errs := f.busbar("order", "check", "--nodes", "gpu01,nobody"); code != exitBad || !strings.Contains(errs, "never joined") {
+		t.Errorf("check of a node that there is not: exit %d, %q", code, errs)
+	}
+	f.nodes["gpu06"].stop()
+	code, got := f.pairs()
+	if code != exitWrong || got.Parts != 10 || got.Good != 10 || len(got.Verdict.Bad) != 1 {
+		t.Errorf("without gpu06: exit %d, %+v", code, got)
+	}
+	code, out, _ = f.busbar("order", "list", "--all")
+	if code != exitDone || strings.Count(out, "done") < 6 {
+		t.Errorf("list: exit %d\n%s", code, out)
+	}
+}
+
+func TestServerThatIsKilledGoesOn(t *testing.T) {
+	f := newServedFleet(t)
+	f.join("n1", "n2", "n3", "n4", "n5", "n6")
+	for _, n := range f.nodes {
+		n.took.Store(int64(300 * time.Millisecond))
+	}
+	code, id, errs := f.busbar("order", "pairs", "--busy", "any")
+	if code != exitDone {
+		t.Fatal(errs)
+	}
+	id = strings.TrimSpace(id)
+	_, every, _ := f.busbar("order", "pairs", "--every", "1h", "--from", "2026-01-01T00:00:00Z")
+	order := func(id string) (got hub.OrderReply) {
+		cl, err := (&clientFlags{serveFlags: serveFlags{Data: f.data}, Server: "http://" + f.page}).client()
+		if err == nil {
+			err = cl.call(t.Context(), "GET", "/api/fleet/orders/"+id, nil, &got)
+		}
+		if err != nil {
+			t.Log(err)
+		}
+		return got
+	}
+	f.wait("some pairs are measured", func() bool { return order(id).Good >= 3 })
+	f.kill()
+	f.start()
+	f.wait("the order goes on to its end", func() bool { got := order(id); return got.Final() })
+	if got := order(id); got.State != fleet.Done || got.Good != 15 || got.Sweep != 1 {
+		t.Errorf("%+v", got)
+	}
+	if got := order(strings.TrimSpace(every)); got.State != fleet.Waiting || got.Next.IsZero() || got.Next.Minute() != 0 {
+		t.Errorf("the schedule: %+v", got)
+	}
+	done := int64(0)
+	for _, n := range f.nodes {
+		done += n.done.Load()
+	}
+	if done > 30+6 {
+		t.Errorf("nodes did %d parts for 15 pairs", done)
+	}
+	// Cancelling stops what runs.
+	for _, n := range f.nodes {
+		n.took.Store(int64(time.Minute))
+	}
+	_, id, _ = f.busbar("order", "pairs", "--busy", "any", "--max-time", "2m")
+	id = strings.TrimSpace(id)
+	f.wait("it runs", func() bool { return order(id).State == fleet.Running })
+	if code, _, errs := f.busbar("order", "cancel", id); code != exitDone {
+		t.Error(errs)
+	}
+	f.wait("nobody measures any more", func() bool {
+		_, out, _ := f.busbar("nodes", "--json")
+		return !strings.Contains(out, `"doing"`)
+	})
+}
+
+func TestFirstMeasurementOfThisMachine(t *testing.T) {
+	page, data := freeAddress(t), t.TempDir()
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop()
+	wg.Go(func() {
+		run(ctx, strings.NewReader(""), &bytes.Buffer{}, os.Stderr, []string{"serve", "-q", "--data", data, "--listen", page, "--bus-listen", freeAddress(t)})
+	})
+	cl := func() *client {
+		token, err := os.ReadFile(filepath.Join(data, localTokenFile))
+		if err != nil {
+			return nil
+		}
+		return &client{base: "http://" + page, token: strings.TrimSpace(string(token)), http: &http.Client{}}
+	}
+	var got struct{ Collectives []hub.Collective }
+	var nodes hub.NodesReply
+	for end := time.Now().Add(30 * time.Second); len(got.Collectives) == 0 || len(nodes.Nodes) == 0; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("in vain: %d collectives, %d nodes", len(got.Collectives), len(nodes.Nodes))
+		}
+		if c := cl(); c != nil {
+			_ = c.call(ctx, "GET", "/api/fleet/collectives", nil, &got) // it may not be there yet
+			_ = c.call(ctx, "GET", "/api/fleet/nodes", nil, &nodes)
+		}
+	}
+	r := got.Collectives[0].Records
+	if len(r) == 0 || r[0].Ranks != 2 || r[0].Wrong == nil || *r[0].Wrong != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestClientRefuses(t *testing.T) {
+	t.Setenv("BUSBAR_TOKEN", "")
+	for _, c := range []struct {
+		args []string
+		code int
+		has  string
+	}{
+		{[]string{"nodes", "--data", t.TempDir()}, exitCannot, "no token"},
+		{[]string{"nodes", "--server", "ftp://x"}, exitBad, "--server"},
+		{[]string{"order", "pairs", "--every", "1s"}, exitBad, "at least"},
+		{[]string{"order", "pairs", "--from", "noon"}, exitBad, "--from"},
+		{[]string{"order", "pairs", "--nodes", "a"}, exitBad, "2 to"},
+		{[]string{"order", "pairs", "--nodes", "a[1-"}, exitBad, "--nodes"},
+		{[]string{"order", "pairs", "--every", "1h", "--wait"}, exitBad, "--wait"},
+		{[]string{"order", "pairs", "--busy", "much"}, exitBad, "--busy"},
+		{[]string{"order", "collective", "--op", "x"}, exitBad, "--op"},
+		{[]string{"order", "check"}, exitBad, "--nodes"},
+		{[]string{"serve", "--webhook", "file:///etc/passwd"}, exitBad, "expected an address"},
+		{[]string{"serve", "--keep", "1s"}, exitBad, "--keep"},
+		{[]string{"serve", "--nats-creds", "x"}, exitBad, "--nats"},
+		{[]string{"serve", "token", "node", "a b"}, exitBad, "character"},
+	} {
+		var errs bytes.Buffer
+		args := c.args
+		if args[0] == "serve" {
+			args = append(args, "--data", t.TempDir())
+			if args[1] != "token" {
+				args = append(args, "--listen", "127.0.0.1:0", "--bus-listen", "127.0.0.1:0")
+			}
+		}
+		if code := run(t.Context(), strings.NewReader(""), &bytes.Buffer{}, &errs, args); code != c.code || !strings.Contains(errs.String(), c.has) {
+			t.Error(fmt.Sprint(c.args), code, errs.String())
+		}
+	}
+}

@@ -1,0 +1,161 @@
+package bus
+
+import (
+	"context"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"busbar/fleet"
+)
+
+// line is a way to a server on which answers can be lost.
+type line struct {
+	l    net.Listener
+	deaf atomic.Bool // what the server says is dropped
+
+	mu   sync.Mutex
+	open []net.Conn
+}
+
+func newLine(t *testing.T, to string) *line {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &line{l: l}
+	t.Cleanup(func() { l.Close(); x.cut() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			s, err := net.Dial("tcp", to)
+			if err != nil {
+				c.Close()
+				continue
+			}
+			x.mu.Lock()
+			x.open = append(x.open, c, s)
+			x.mu.Unlock()
+			go func() { _, _ = io.Copy(s, c); s.Close() }()
+			go x.answers(c, s)
+		}
+	}()
+	return x
+}
+
+func (x *line) answers(c, s net.Conn) {
+	defer c.Close()
+	b := make([]byte, 32<<10)
+	for {
+		n, err := s.Read(b)
+		if err != nil {
+			return
+		}
+		if !x.deaf.Load() {
+			if _, err := c.Write(b[:n]); err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (x *line) cut() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, c := range x.open {
+		c.Close()
+	}
+	x.open = nil
+}
+
+// nodeOn connects as a node over a line.
+func nodeOn(t *testing.T, s *Server, x *line, name fleet.Name, expiry time.Duration, on func(Event)) (b *Bus, file string) {
+	t.Helper()
+	creds, _, err := s.Keys().Issue(name, expiry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file = filepath.Join(t.TempDir(), "creds")
+	if err := os.WriteFile(file, creds, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if b, err = Connect(Config{URLs: []string{"nats://" + x.l.Addr().String()}, Creds: file, Node: name, On: on}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	return b, file
+}
+
+// TestLostAnswer lets the store take a message and loses its answer, again and again. Sent
+// again, the message must not be there twice, and this also long after the store has forgotten
+// identities: the condition on sequences decides.
+func TestLostAnswer(t *testing.T) {
+	s, hub := open(t, ServerConfig{Dir: t.TempDir()})
+	x := newLine(t, strings.TrimPrefix(s.URL(), "nats://"))
+	b, _ := nodeOn(t, s, x, "n", 0, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second)
+	defer cancel()
+	count := func() (n int) {
+		if _, err := hub.Query(ctx, Range{}, func(uint64, *fleet.News) error { n++; return nil }); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	speaker := b.Speaker()
+	for k := 1; k <= 5; k++ {
+		x.deaf.Store(true)
+		said := make(chan error, 1)
+		n := left("n")
+		go func() { said <- speaker.Say(ctx, n) }()
+		for k > 1 && count() < k && ctx.Err() == nil { // the first has to learn before, and hears nothing
+			time.Sleep(5 * time.Millisecond)
+		}
+		x.deaf.Store(false)
+		x.cut()
+		if err := <-said; err != nil || n.Seq != uint64(k) {
+			t.Fatalf("number %d, %v", n.Seq, err)
+		}
+		if got := count(); got != k {
+			t.Fatalf("%d stored after %d were said", got, k)
+		}
+	}
+}
+
+// TestCredentialsReplaced lets credentials expire under a connection and gives it others.
+func TestCredentialsReplaced(t *testing.T) {
+	s, _ := open(t, ServerConfig{Dir: t.TempDir()})
+	x := newLine(t, strings.TrimPrefix(s.URL(), "nats://"))
+	lost := make(chan struct{}, 100)
+	b, file := nodeOn(t, s, x, "n", 2*time.Second, func(e Event) {
+		if !e.Connected {
+			lost <- struct{}{}
+		}
+	})
+	select {
+	case <-lost:
+	case <-time.After(20 * time.Second):
+		t.Fatal("a connection outlives its credentials")
+	}
+	creds, _, err := s.Keys().Issue("n", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := writeFile(file, creds); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := b.Speaker().Say(ctx, left("n")); err != nil {
+		t.Errorf("with new credentials: %v", err)
+	}
+}

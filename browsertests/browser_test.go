@@ -30,12 +30,13 @@ var (
 
 // page is a browser at a server of its own.
 type page struct {
-	t    *testing.T
-	ctx  context.Context
-	url  string
-	bus  string // where agents connect to
-	data string
-	bin  string
+	t     *testing.T
+	ctx   context.Context
+	url   string
+	token string
+	bus   string // where agents connect to
+	data  string
+	bin   string
 
 	mu       sync.Mutex
 	faults   []string
@@ -92,7 +93,7 @@ func (p *page) serve() string {
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		if at, ok := strings.CutPrefix(lines.Text(), "open "); ok {
-			p.url, _, _ = strings.Cut(at, "/login")
+			p.url, p.token, _ = strings.Cut(at, "/login#")
 			go func() {
 				for lines.Scan() {
 				}

@@ -34,7 +34,8 @@ export function curl(url) {
 
 // busbar is a command line that asks this server.
 export function busbar(words) {
-  return `busbar ${words}${location.origin === 'http://127.0.0.1:7641' ? '' : ` --server ${location.origin}`}`;
+  const usual = location.protocol === 'http:' && location.host === '127.0.0.1:7641';
+  return `busbar ${words}${usual ? '' : ` --server ${location.origin}`}`;
 }
 
 // shown is an answer for the bar that shares it; words are those of the command that gives the same.

@@ -88,15 +88,18 @@ export async function show(root, state, api) {
   let later = 0;
 
   // rest is what may come a moment after: the timeline and the scaling curve.
+  let going = null;
   const rest = new Latest(async () => {
+    going = new AbortController();
     if (cards.classList.contains('busy')) return;
     const q = question();
     put(line, h('img', { src: address('step', { ...q, o: 'svg' }), alt: `timeline of the step: ${about.textContent}`, onerror: () => put(line, h('p', { class: 'quiet' }, 'The timeline is too long to be drawn.')) }));
     const now = cut(q.c);
     try {
-      const answer = await api.ask('scale', { ...q, l: '', c: now.name, nodes: Math.max(64, 8 * (now.nodes || 1)) });
+      const answer = await api.ask('scale', { ...q, l: '', c: now.name, nodes: Math.max(64, 8 * (now.nodes || 1)) }, { signal: going.signal });
       scaling(answer.doc);
     } catch (error) {
+      if (error.name === 'AbortError') return;
       put(knee, h('p', { class: 'quiet' }, error.message));
     }
     cards.dataset.rested = '1';
@@ -142,6 +145,8 @@ export async function show(root, state, api) {
     }
     moved = moved || performance.now();
     delete cards.dataset.rested;
+    clearTimeout(later);
+    going?.abort(); // what may come later does not hold up what is dragged
     refresh.go();
   });
   await refresh.go();

@@ -5,6 +5,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,10 +30,13 @@ var (
 
 // page is a browser at a server of its own.
 type page struct {
-	t    *testing.T
-	ctx  context.Context
-	url  string
-	data string
+	t     *testing.T
+	ctx   context.Context
+	url   string
+	token string
+	bus   string // where agents connect to
+	data  string
+	bin   string
 
 	mu       sync.Mutex
 	faults   []string
@@ -72,7 +76,8 @@ func (p *page) serve() string {
 			p.t.Fatalf("go build: %v\n%s", err, out)
 		}
 	}
-	cmd := exec.Command(bin, "serve", "--listen", "127.0.0.1:0", "--data", p.data)
+	p.bin, p.bus = bin, freePort(p.t)
+	cmd := exec.Command(bin, "serve", "--listen", "127.0.0.1:0", "--bus-listen", p.bus, "--data", p.data)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		p.t.Fatal(err)
@@ -88,7 +93,7 @@ func (p *page) serve() string {
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		if at, ok := strings.CutPrefix(lines.Text(), "open "); ok {
-			p.url, _, _ = strings.Cut(at, "/login")
+			p.url, p.token, _ = strings.Cut(at, "/login#")
 			go func() {
 				for lines.Scan() {
 				}
@@ -98,6 +103,17 @@ func (p *page) serve() string {
 	}
 	p.t.Fatal("the server printed no address")
 	return ""
+}
+
+// freePort is an address of loopback that nobody listens at.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
 }
 
 // listen collects what the browser complains about, and requests to other hosts.

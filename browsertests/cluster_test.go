@@ -1,6 +1,9 @@
 package browsertests
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 const drawn = `document.querySelector('.stage[data-drawn]') && !document.querySelector('.busy')`
 
@@ -27,5 +30,22 @@ func TestCluster(t *testing.T) {
 		t.Logf("%s: drawn in %s ms", c.name, took)
 		p.shot(c.name)
 		p.clean(c.name)
+	}
+}
+
+// TestHealth colours a fleet by what was measured.
+func TestHealth(t *testing.T) {
+	p := start(t)
+	for _, n := range []int{8, 200} {
+		f := newFakeFleet(n, 16)
+		f.slow = 5
+		f.before(t, p)
+		p.open("/cluster?c=fleet&op=health", drawn)
+		if bad, err := eval[int](p, `document.querySelectorAll('.item.node.tight').length`); err != nil || bad != 1 {
+			t.Errorf("%d nodes: %d are shown as bad, %v; expected 1", n, bad, err)
+		}
+		p.run(`document.querySelector('.item.node.tight').dispatchEvent(new MouseEvent('click', {bubbles: true}))`)
+		p.shot(fmt.Sprintf("cluster-health-%d", n))
+		p.clean("health")
 	}
 }

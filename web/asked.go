@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // asked is a question with its words.
@@ -94,7 +95,7 @@ var plainNumber = regexp.MustCompile(`^-?[0-9]{1,15}(\.[0-9]{1,9})?$`)
 
 // add puts a parameter's value into the words.
 func (s *Server) add(a *asked, p param, v string) error {
-	if len(v) > maxWord || strings.ContainsFunc(v, func(r rune) bool { return !unicode.IsPrint(r) }) {
+	if len(v) > maxWord || !utf8.ValidString(v) || strings.ContainsFunc(v, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return fmt.Errorf("%s=%.40q: expected at most %d printable characters", p.name, v, maxWord)
 	}
 	said := v

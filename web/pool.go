@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// pool lets as many computations run as there are cores, and as many wait as can
-// hope to be served. Heavy ones leave room for others.
+// pool lets about as many computations run as there are cores, and as many wait as
+// can hope to be served. Heavy ones leave room for others.
 type pool struct {
 	slots   chan struct{}
 	heavy   chan struct{}
@@ -18,11 +18,15 @@ type pool struct {
 // maxWaiting is how many may wait; a browser that asks again is better off.
 const maxWaiting = 64
 
+// leastPlaces keeps a quick question from waiting behind slow ones where there are few
+// cores: they share them.
+const leastPlaces = 4
+
 var errBusy = errors.New("the server is busy with other questions; try again in a moment")
 
 func newPool() *pool {
-	n := max(2, runtime.GOMAXPROCS(0))
-	return &pool{slots: make(chan struct{}, n), heavy: make(chan struct{}, max(1, n/2))}
+	n := max(leastPlaces, runtime.GOMAXPROCS(0))
+	return &pool{slots: make(chan struct{}, n), heavy: make(chan struct{}, max(1, n/4))}
 }
 
 // enter waits for a place. leave gives it back.

@@ -68,6 +68,7 @@ func (s *Server) own() []Route {
 		{Method: "GET", Path: "/healthz", Role: Public, Handler: http.HandlerFunc(s.health)},
 		{Method: "GET", Path: "/login", Role: Public, Handler: http.HandlerFunc(s.assets.loginPage)},
 		{Method: "POST", Path: "/login", Role: Public, Body: 4 << 10, Handler: http.HandlerFunc(s.login)},
+		{Method: "GET", Path: "/session", Role: Public, Handler: http.HandlerFunc(s.session)},
 		{Method: "GET", Path: "/favicon.ico", Role: Public, Handler: http.HandlerFunc(s.assets.icon)},
 		{Method: "GET", Path: "/open/{build}/{file}", Role: Public, Handler: http.HandlerFunc(s.assets.open)},
 		{Method: "GET", Path: "/assets/{build}/{file...}", Role: Read, Handler: http.HandlerFunc(s.assets.closed)},

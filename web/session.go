@@ -166,6 +166,13 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	Reply(w, map[string]string{"name": x.Name, "role": x.Role})
 }
 
+// session says whether the browser is logged in. One that follows a link from another
+// site does not send its cookie; the page to log in asks here and goes on.
+func (s *Server) session(w http.ResponseWriter, r *http.Request) {
+	_, ok := s.who(r)
+	Reply(w, map[string]bool{"open": ok})
+}
+
 // logout ends the browser's session.
 func (s *Server) logout(w http.ResponseWriter, _ *http.Request) {
 	http.SetCookie(w, &http.Cookie{Name: s.cookie, Path: "/", MaxAge: -1, HttpOnly: true, Secure: s.Secure, SameSite: http.SameSiteStrictMode})

@@ -163,6 +163,7 @@ func (s *shelf) room(need int) error {
 
 // upload takes a file whole: POST /api/files?name=NAME with the file as the body.
 func (s *Server) upload(w http.ResponseWriter, r *http.Request) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadTime)) // where the connection has one
 	data, err := io.ReadAll(r.Body)
 	switch {
 	case tooLarge(err):

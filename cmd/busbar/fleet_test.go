@@ -328,3 +328,37 @@ func TestClientRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestFleetTakesWhoMayCome tries every route of the fleet without a token, with a wrong one, and
+// orders with one that may only read.
+func TestFleetTakesWhoMayCome(t *testing.T) {
+	f := newServedFleet(t)
+	code, reader, errs := f.busbar("serve", "token", "add", "reader", "--role", "read")
+	if code != exitDone {
+		t.Fatal(errs)
+	}
+	ask := func(x hub.Endpoint, token string) int {
+		path := strings.NewReplacer("{id}", "x", "{name}", "x").Replace(x.Path)
+		r, err := http.NewRequestWithContext(t.Context(), x.Method, "http://"+f.page+path, strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if token != "" {
+			r.Header.Set("Authorization", "Bearer "+token)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp.StatusCode
+	}
+	for _, x := range hub.New(hub.Config{}).Endpoints() {
+		none, wrong, may := ask(x, ""), ask(x, "wrong"), ask(x, strings.TrimSpace(reader))
+		refused := wrong == http.StatusUnauthorized || wrong == http.StatusTooManyRequests
+		if none != http.StatusUnauthorized || !refused || (may == http.StatusForbidden) != x.Orders || may == http.StatusUnauthorized {
+			t.Errorf("%s %s: %d without a token, %d with a wrong one, %d with one to read", x.Method, x.Path, none, wrong, may)
+		}
+	}
+}

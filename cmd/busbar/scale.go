@@ -103,8 +103,11 @@ func (c *scaleCmd) Run(e *env) error {
 	}
 	done := e.later(c.common, "pricing the step on more and more nodes")
 	defer done()
-	d := c.rows(a, fails, per, most)
+	d := c.rows(e, a, fails, per, most)
 	done()
+	if err := e.ctx.Err(); err != nil {
+		return err
+	}
 	if len(d.Rows) == 0 {
 		return fmt.Errorf("the job runs on none of 1 to %d nodes: %s", most, d.Skipped[0].Reason)
 	}
@@ -120,9 +123,9 @@ func (c *scaleCmd) Run(e *env) error {
 }
 
 // rows prices 1, 2, 4, … and the most nodes.
-func (c *scaleCmd) rows(a *asked, fails *whole, per, most int) *scaleDoc {
+func (c *scaleCmd) rows(e *env, a *asked, fails *whole, per, most int) *scaleDoc {
 	d := &scaleDoc{Cluster: a.cluster.Name, Model: a.model.Name, Strong: c.Global > 0, Rows: []scaleRow{}, Skipped: []scaleSkip{}}
-	for n := 1; ; n = min(2*n, most) {
+	for n := 1; e.ctx.Err() == nil; n = min(2*n, most) {
 		r, err := c.price(a.cluster, shape{nodes: n, gpus: per, text: fmt.Sprintf("%dx%d", n, per)}, a)
 		share := 0.0
 		if err == nil && fails.failures {

@@ -44,6 +44,7 @@ func (c *serveRunCmd) listen(dir string) (l net.Listener, secure bool, err error
 	if l, err = net.Listen("tcp", c.Listen); err != nil {
 		return nil, false, cannotError{fmt.Errorf("--listen: %w", err)}
 	}
+	l = web.Bounded(l)
 	if secure {
 		shown.NextProtos = []string{"http/1.1"}
 		l = tls.NewListener(l, shown)

@@ -6,6 +6,8 @@ import { Topology, Load } from './topology.js';
 import { Picture } from './picture.js';
 import { clusterScene } from './drawcluster.js';
 import { nodeScene } from './drawnode.js';
+import { measured } from './measured.js';
+import { shown } from './fleetwords.js';
 import { facts, card } from './facts.js';
 import { plural, rate, percent, count } from './units.js';
 
@@ -24,18 +26,19 @@ export async function show(root, state, api) {
   const picture = new Picture({ onchoose: (key) => choose(key), onopen: (key) => open(key) });
   const stage = h('div', { class: 'stage' }, h('div', {}, crumbs, picture.root, legend), side);
 
-  const loads = choice([['', 'nothing'], ...ops], state.get('op'), (v) => state.set({ op: v }));
+  const joined = await api.ask('fleet/nodes', { brief: 1 }).then((a) => a.doc.nodes || []).catch(() => []);
+  const loads = choice([['', 'nothing'], ...(joined.length ? [['health', 'measured health of the fleet']] : []), ...ops], state.get('op'), (v) => state.set({ op: v, ...(v === 'health' ? { c: 'fleet' } : {}) }));
   const size = text(state.get('size', '1G'), (v) => state.set({ size: v }), { inputmode: 'text' });
   put(root, h('div', { class: 'view' },
     h('header', {}, h('div', {}, h('h1', {}, 'Cluster'), about), share.root),
-    h('section', { class: 'controls', 'aria-label': 'what is shown' }, await clusterPicker(api, state),
-      h('fieldset', {}, h('legend', {}, 'Colour links by the load of'), h('div', { class: 'row' }, field('Collective', loads), field('Size', size))), said),
+    h('section', { class: 'controls', 'aria-label': 'what is shown' }, await clusterPicker(api, state, { fleet: joined.length > 0 }),
+      h('fieldset', {}, h('legend', {}, 'Colour by'), field('Load of a collective, or health', loads), field('Size', size)), said),
     h('section', { class: 'cards', 'aria-label': 'picture' }, stage, more)));
 
   function choose(key) {
     state.set({ sel: key }, { quiet: true });
     const what = key.split('/')[0];
-    put(side, facts(topo, key, load), (what === 'pod' || what === 'node') && h('button', { type: 'button', onclick: () => open(key) }, what === 'pod' ? 'Unfold this group' : 'Look inside'));
+    put(side, facts(topo, key, load), load.said && load.said(key.split('/')[1]), (what === 'pod' || what === 'node') && h('button', { type: 'button', onclick: () => open(key) }, what === 'pod' ? 'Unfold this group' : 'Look inside'));
     say(side.querySelector('h2')?.textContent || '');
   }
 
@@ -64,24 +67,25 @@ export async function show(root, state, api) {
     const key = state.get('sel');
     if (key && picture.mark(key)) choose(key);
     else put(side, overview(topo, load));
-    put(legend, loadLegend(load));
+    put(legend, load.legend ? load.legend() : loadLegend(load));
   }
 
   const refresh = new Latest(async () => {
     picture.root.classList.add('busy');
     const c = clusterWord(state);
     try {
-      const answer = await api.ask('map', { c });
+      const answer = c === 'fleet' ? await api.ask('fleet/cluster') : await api.ask('map', { c });
       load = new Load(null);
       put(said);
       let second = null;
-      if (state.get('op')) {
+      if (state.get('op') === 'health') load = await measured(api, new Topology(answer.doc));
+      else if (state.get('op') && c !== 'fleet') {
         try {
           second = await api.ask('predict', { c, op: state.get('op'), size: state.get('size', '1G') });
           load = new Load(second.doc.rows.find((r) => r.chosen) || second.doc.rows[0]);
         } catch (error) { put(said, failure(error)); }
       }
-      share.of(answer, second);
+      share.of(c === 'fleet' ? shown(answer) : answer, second);
       const sum = answer.doc.summary;
       about.textContent = `${plural(sum.nodes, 'node')} · ${plural(sum.gpus, 'GPU')} · ${plural(sum.nics, 'NIC')}${sum.switches ? ` · ${sum.switches} switches` : ''}`;
       const started = performance.now();
@@ -89,7 +93,7 @@ export async function show(root, state, api) {
       draw();
       picture.svg.getBoundingClientRect(); // lays it out now
       stage.dataset.drawn = String(Math.round(performance.now() - started));
-      put(more, audit(answer.doc), outline(topo), h('details', { class: 'card' }, h('summary', {}, 'The same as drawn by busbar map -o svg'), h('p', {}, h('a', { href: `${answer.url}${answer.url.includes('?') ? '&' : '?'}o=svg`, target: '_blank', rel: 'noopener' }, 'open the drawing'))));
+      put(more, answer.doc.audit && audit(answer.doc), outline(topo), c !== 'fleet' && h('details', { class: 'card' }, h('summary', {}, 'The same as drawn by busbar map -o svg'), h('p', {}, h('a', { href: `${answer.url}${answer.url.includes('?') ? '&' : '?'}o=svg`, target: '_blank', rel: 'noopener' }, 'open the drawing'))));
     } catch (error) {
       put(said, failure(error));
       share.of({ url: `/api/map`, command: error.command });

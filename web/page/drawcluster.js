@@ -99,15 +99,15 @@ function podBox(topo, p, at, box, o) {
     const t = topo.trunk(p);
     const d = `M${at.x - gutter / 2} ${at.y + 36}H${at.x + 7}`;
     out.push(item(`trunk/${p.id}`, `uplinks of ${p.name}: ${t.cables} cables, ${rate(t.rate)}`, [at.x - gutter / 2, at.y + 36], 'cable',
-      s('path', { class: 'hit', d }), s('path', { class: `wire${load.step('fabric')}`, d })));
+      s('path', { class: 'hit', d }), s('path', { class: `wire${load.step('fabric', p.id)}`, d })));
   }
   const named = p.hosts.length > 1 || p.leaves.length;
   out.push(item(`pod/${p.id}`, `${p.name}: ${plural(p.hosts.length, 'node')}${p.leaves.length ? ` behind ${plural(p.leaves.length, 'leaf').replace('leafs', 'leaves')}` : ''}`, [at.x + box.w / 2, at.y + 12], 'pod',
     s('rect', { x: at.x, y: at.y, width: box.w, height: box.h, rx: 8 }),
     s('text', { x: at.x + 10, y: at.y + 18 }, named ? p.name : ''),
-    s('text', { x: at.x + box.w - 10, y: at.y + 18, 'text-anchor': 'end', class: 'dim' }, plural(p.hosts.length, 'node'))));
+    7 * p.name.length + 76 < box.w && s('text', { x: at.x + box.w - 10, y: at.y + 18, 'text-anchor': 'end', class: 'dim' }, plural(p.hosts.length, 'node'))));
   const spots = new Map();
-  const w = p.leaves.length ? Math.min((box.w - 14 - 3 * (p.leaves.length - 1)) / p.leaves.length, 140) : 0;
+  const w = p.leaves.length ? (box.w - 14 - 3 * (p.leaves.length - 1)) / p.leaves.length : 0;
   p.leaves.forEach((leaf, i) => {
     const x = at.x + 7 + i * (w + 3);
     spots.set(leaf, x + w / 2);
@@ -117,19 +117,21 @@ function podBox(topo, p, at, box, o) {
   const head = heading(o.how, o.leaves, p.hosts[0].type);
   p.hosts.forEach((host, i) => {
     const x = at.x + 10 + (i % o.cols) * (o.size.w + o.size.gap), y = at.y + head + Math.floor(i / o.cols) * (o.size.h + o.size.gap);
-    out.push(...(o.how === 'large' ? largeNode(host, x, y, o, spots, at.y + 46) : [smallNode(host, x, y, o)]));
+    out.push(...(o.how === 'large' ? largeNode(host, x, y, o, spots, i < o.cols ? at.y + 46 : 0) : [smallNode(host, x, y, o)]));
   });
   return out;
 }
 
 function smallNode(host, x, y, o) {
   const { w, h } = o.size;
-  const tight = o.load.where.startsWith(`${host.name}/`) ? ' tight' : '';
-  return item(`node/${host.name}`, host.name, [x + w / 2, y + h / 2], `node${o.load.step('port')}${tight}`,
-    s('rect', { x, y, width: w, height: h, rx: 2 }), o.how === 'middle' && s('text', { x: x + w / 2, y: y + h / 2 + 4, 'text-anchor': 'middle', class: 'little' }, host.name.length > 12 ? `…${host.name.slice(-10)}` : host.name));
+  const mark = o.load.mark(host.name);
+  const name = host.name.length > 12 ? `…${host.name.slice(-10)}` : host.name;
+  const words = o.how === 'middle' ? (mark ? `${mark} ${name}` : name) : mark;
+  return item(`node/${host.name}`, host.name, [x + w / 2, y + h / 2], `node${o.load.node(host.name)}`,
+    s('rect', { x, y, width: w, height: h, rx: 2 }), words && s('text', { x: x + w / 2, y: y + h / 2 + 4, 'text-anchor': 'middle', class: 'little' }, words));
 }
 
-// largeNode shows a node's GPUs above and its NICs below; cables go to the leaves.
+// largeNode shows a node's NICs above and its GPUs below; cables go to the leaves.
 function largeNode(host, x, y, o, spots, from) {
   const { load, size } = o;
   const out = [];
@@ -139,16 +141,16 @@ function largeNode(host, x, y, o, spots, from) {
     const leaf = host.leaves.get(i);
     const to = leaf && spots.get(leaf.at);
     if (to === undefined || nics.length > 18) return;
-    const d2 = `M${spot(nics, i)} ${y + 22}V${y - 6}L${to} ${from}`;
+    const d2 = `M${spot(nics, i)} ${y + 22}V${y - 6}${from ? `L${to} ${from}` : ''}`; // below the first row only its end is drawn
     out.push(item(`port/${host.name}/${i}`, `cable ${host.name} ${d.label || d.name} to ${leaf.at.name}`, [spot(nics, i), y - 4], 'cable',
-      s('path', { class: 'hit', d: d2 }), s('path', { class: `wire${load.step('nic')}`, d: d2 })));
+      s('path', { class: 'hit', d: d2 }), s('path', { class: `wire${load.step('nic', host.name)}`, d: d2 })));
   });
-  out.push(item(`node/${host.name}`, `${host.name}: ${plural(gpus.length, 'GPU')}, ${plural(nics.length, 'NIC')}`, [x + size.w / 2, y + 6], 'node',
-    s('rect', { x, y, width: size.w, height: size.h, rx: 6 }), s('text', { x: x + size.w / 2, y: y + size.h - 6, 'text-anchor': 'middle', class: 'little' }, host.name)));
+  out.push(item(`node/${host.name}`, `${host.name}: ${plural(gpus.length, 'GPU')}, ${plural(nics.length, 'NIC')}`, [x + size.w / 2, y + 6], `node${load.row ? '' : load.node(host.name)}`,
+    s('rect', { x, y, width: size.w, height: size.h, rx: 6 }), s('text', { x: x + size.w / 2, y: y + size.h - 6, 'text-anchor': 'middle', class: 'little' }, `${load.mark(host.name)} ${host.name}`.trim())));
   const cells = (list, kind, top, mark) => list.forEach((d, i) => {
     const cx = spot(list, i), cy = top + 22 * Math.floor(i / 18);
     const w = Math.min(24, (size.w - 16) / Math.min(18, list.length) - 2);
-    out.push(item(`device/${host.name}/${d.name}`, `${kind.toUpperCase()} ${i} of ${host.name}, ${d.label || d.name}`, [cx, cy + 8], `${kind}${load.step(mark)}${load.tight(host.name, d.name, d.label) ? ' tight' : ''}`,
+    out.push(item(`device/${host.name}/${d.name}`, `${kind.toUpperCase()} ${i} of ${host.name}, ${d.label || d.name}`, [cx, cy + 8], `${kind}${load.step(mark, host.name)}${load.tight(host.name, d.name, d.label) ? ' tight' : ''}`,
       s('rect', { x: cx - w / 2, y: cy, width: w, height: 19, rx: 3 }), w > 13 && s('text', { x: cx, y: cy + 13.5, 'text-anchor': 'middle', class: 'tiny' }, String(i))));
   });
   if (Topology.devices(host.type, 'nvswitch').length || (host.type?.links || []).some((l) => l.kind === 'nvlink')) {

@@ -21,7 +21,7 @@ function current() {
 // remembered are the cluster and the model, which follow from view to view.
 const remembered = {};
 function remember(state) {
-  for (const k of ['c', 'm']) if (state.get(k)) remembered[k] = state.get(k);
+  for (const k of ['c', 'm']) if (state.get(k) && state.get(k) !== 'fleet') remembered[k] = state.get(k);
 }
 
 function href(view) {

@@ -48,10 +48,10 @@ export function cut(word) {
 }
 
 // clusterPicker chooses a preset with a number of nodes, this machine, or a file.
-export async function clusterPicker(api, state, { here = true, otherwise = 'dgx-h100:4', count = true } = {}) {
+export async function clusterPicker(api, state, { here = true, fleet = false, otherwise = 'dgx-h100:4', count = true } = {}) {
   const all = await presetList(api);
   const word = state.params.has('c') ? state.get('c') : otherwise;
-  const now = cut(word === 'this' ? '' : word);
+  const now = cut(word === 'this' || word === 'fleet' ? '' : word);
   const names = { };
   const said = h('div', {});
   const groups = [['Machines', []], ['Clouds', []], ['Single GPUs', []]];
@@ -62,22 +62,23 @@ export async function clusterPicker(api, state, { here = true, otherwise = 'dgx-
   }
   const options = groups.filter((g) => g[1].length);
   if (here) options.unshift(['this', 'this machine']);
+  if (fleet) options.unshift(['fleet', 'the fleet']);
   if (now.name.startsWith('@')) options.unshift([now.name, 'uploaded file']);
   else if (now.name && !names[now.name]) options.unshift([now.name, now.name]);
-  const value = word === 'this' ? 'this' : now.name;
+  const value = word === 'this' || word === 'fleet' ? word : now.name;
   const nodes = h('input', { type: 'number', min: '1', max: '20000', value: String(now.nodes || names[now.name]?.nodes || 1) });
   const about = h('small', { class: 'quiet' });
-  const tell = (name) => { about.textContent = name === 'this' ? 'The server that you are talking to.' : names[name]?.summary || (name.startsWith('@') ? 'Read from the file.' : ''); };
+  const tell = (name) => { about.textContent = name === 'fleet' ? 'The nodes that have joined this server.' : name === 'this' ? 'The server that you are talking to.' : names[name]?.summary || (name.startsWith('@') ? 'Read from the file.' : ''); };
   const set = () => {
     const name = list.value;
     if (!count) nodes.value = String(cut(state.get('c', otherwise)).nodes || 1);
-    nodes.disabled = name === 'this';
+    nodes.disabled = name === 'this' || name === 'fleet';
     tell(name);
-    state.set({ c: name === 'this' ? 'this' : `${name}:${Math.max(1, Number(nodes.value) || 1)}` });
+    state.set({ c: nodes.disabled ? name : `${name}:${Math.max(1, Number(nodes.value) || 1)}` });
   };
   const list = choice(options, value, () => { nodes.value = String(names[list.value]?.nodes > 1 ? names[list.value].nodes : Math.max(1, Number(nodes.value) || 1)); set(); });
   nodes.addEventListener('change', set);
-  nodes.disabled = value === 'this';
+  nodes.disabled = value === 'this' || value === 'fleet';
   tell(value);
   const file = h('input', { type: 'file', onchange: async () => {
     try {

@@ -17,6 +17,7 @@ export class Share {
     const list = answers.filter(Boolean);
     if (!list.length) return;
     this.json.href = list[0].url;
+    this.show.hidden = !list.some((a) => a.command);
     put(this.line, list.map((a) => a.command).filter(Boolean).join('\n'));
   }
 

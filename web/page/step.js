@@ -9,7 +9,6 @@ import { seconds, memory, percent, short, count, plural, bytes } from './units.j
 
 const here = 'dgx-h100:8';
 const degrees = ['tp', 'pp', 'cp', 'ep', 'vpp', 'zero', 'sp'];
-const usual = { tp: '8', zero: '1', sp: '1' };
 
 // parallel is the word for --parallel, of the degrees that are not 1.
 export function parallel(state, otherwise = {}) {
@@ -27,7 +26,8 @@ export async function show(root, state, api) {
   const set = (name) => (v) => state.set({ [name]: v });
   const preset = (await presetList(api)).find((p) => p.name === cut(clusterWord(state, here)).name);
   const perNode = preset?.gpus_per_node || 8;
-  const nics = preset?.nics_per_node || 8;
+  const nics = preset?.nics_per_node ?? 8;
+  const usual = { tp: String(2 ** Math.floor(Math.log2(Math.min(8, perNode)))), zero: '1', sp: '1' };
   const cards = h('section', { class: 'cards', 'aria-label': 'answer' },
     h('div', { class: 'card' }, figures, time), h('div', { class: 'two' }, h('div', { class: 'card' }, h('h2', {}, 'Memory of a GPU'), room), h('div', { class: 'card' }, h('h2', {}, 'What limits it'), limits)),
     h('div', { class: 'card' }, h('h2', {}, 'Timeline of the step'), line), h('div', { class: 'card' }, h('h2', {}, 'More nodes'), knee, curve.root));
@@ -41,7 +41,7 @@ export async function show(root, state, api) {
         slider('Network, a NIC', [['', 'as it is'], ...[10, 25, 50, 100, 200, 400, 800, 1600].map((x) => [String(x), `${x} Gb/s`])], state.get('gbps'), set('gbps')),
         slider('NICs a node', [...powers(nics).filter(([n]) => n < nics).map(([n]) => [String(n), String(n)]), ['', String(nics)]], state.get('nics'), set('nics'))),
       h('fieldset', {}, h('legend', {}, 'Spread'),
-        slider('Tensor parallel', powers(Math.max(8, perNode)), state.get('tp', usual.tp), set('tp')),
+        slider('Tensor parallel', powers(Math.max(2, perNode)), state.get('tp', usual.tp), set('tp')),
         check('Sequence parallel', state.get('sp', usual.sp) === '1', (on) => state.set({ sp: on ? '1' : '0' })),
         slider('Pipeline stages', powers(64), state.get('pp', '1'), set('pp')),
         slider('Context parallel', powers(32), state.get('cp', '1'), set('cp')),
@@ -88,15 +88,18 @@ export async function show(root, state, api) {
   let later = 0;
 
   // rest is what may come a moment after: the timeline and the scaling curve.
+  let going = null;
   const rest = new Latest(async () => {
+    going = new AbortController();
     if (cards.classList.contains('busy')) return;
     const q = question();
     put(line, h('img', { src: address('step', { ...q, o: 'svg' }), alt: `timeline of the step: ${about.textContent}`, onerror: () => put(line, h('p', { class: 'quiet' }, 'The timeline is too long to be drawn.')) }));
     const now = cut(q.c);
     try {
-      const answer = await api.ask('scale', { ...q, l: '', c: now.name, nodes: Math.max(64, 8 * (now.nodes || 1)) });
+      const answer = await api.ask('scale', { ...q, l: '', c: now.name, nodes: Math.max(64, 8 * (now.nodes || 1)) }, { signal: going.signal });
       scaling(answer.doc);
     } catch (error) {
+      if (error.name === 'AbortError') return;
       put(knee, h('p', { class: 'quiet' }, error.message));
     }
     cards.dataset.rested = '1';
@@ -134,7 +137,18 @@ export async function show(root, state, api) {
       doc.rows.map((r) => [count(r.nodes), seconds(r.step_s), short(r.tokens_per_s), percent(r.efficiency), r.fits ? 'yes' : 'no', r.bottleneck]), (i) => doc.rows[i].knee)));
   }
 
-  state.watch(() => { moved = moved || performance.now(); delete cards.dataset.rested; refresh.go(); });
+  const kind = cut(clusterWord(state, here)).name;
+  state.watch(() => {
+    if (cut(clusterWord(state, here)).name !== kind) { // other machines have other sliders
+      window.dispatchEvent(new PopStateEvent('popstate'));
+      return;
+    }
+    moved = moved || performance.now();
+    delete cards.dataset.rested;
+    clearTimeout(later);
+    going?.abort(); // what may come later does not hold up what is dragged
+    refresh.go();
+  });
   await refresh.go();
   return () => { clearTimeout(later); curve.end(); };
 }

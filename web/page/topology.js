@@ -105,12 +105,18 @@ export class Load {
     this.text = row?.bottleneck?.text || '';
   }
 
-  // step is the class of a kind's colour, 0 to 4, or '' where nothing is said.
+  // step is the class of a kind's colour, 0 to 4, or '' where nothing is said. Where each link has its own, a name says
+  // which: that of a node for nic, of a group for fabric.
   step(kind) {
     const x = kind === 'port' ? this.port : this.share[kind];
     if (x === undefined) return '';
     return ` load load${x < 0.25 ? 0 : x < 0.5 ? 1 : x < 0.75 ? 2 : x < 0.9 ? 3 : 4}`;
   }
+
+  // node is the class of a node as a whole, and mark a sign that stands in it.
+  node(host) { return this.step('port') + (this.where.startsWith(`${host}/`) ? ' tight' : ''); }
+
+  mark() { return ''; }
 
   // tight reports whether a device of a host is named as the bottleneck: node0/mlx5_0, node0/gpu0→gpu1, leaf0.
   tight(host, ...names) {

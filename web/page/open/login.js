@@ -37,4 +37,6 @@ if (given) {
   login(given);
 } else {
   field.focus();
+  // Whoever follows a link from elsewhere may be logged in already.
+  fetch('/session').then((res) => res.json()).then((doc) => { if (doc.open) location.replace(next()); }).catch(() => {});
 }

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"busbar/fleet"
+	"busbar/fleet/hub"
+)
+
+// labFleet is a fleet in a lab: a server on node0, an agent on every node, real packets.
+type labFleet struct {
+	t    *testing.T
+	self string
+	data string
+	env  []string
+}
+
+// command is one of busbar's, on a node of the lab where one is named.
+func (f *labFleet) command(node string, args ...string) *exec.Cmd {
+	words := append([]string{"busbar"}, args...)
+	if node != "" {
+		words = append([]string{"busbar", "lab", "exec", "--name", "fleet", node, "--", filepath.Join(f.data, "busbar")}, args...)
+	}
+	return &exec.Cmd{Path: f.self, Args: words, Env: f.env}
+}
+
+func (f *labFleet) run(node string, args ...string) (code int, stdout string) {
+	f.t.Helper()
+	cmd := f.command(node, args...)
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil && cmd.ProcessState == nil {
+		f.t.Fatal(err)
+	}
+	if code = cmd.ProcessState.ExitCode(); code > exitWrong {
+		f.t.Fatalf("%s %v: exit %d: %s", node, args, code, errs.String())
+	}
+	return code, string(out)
+}
+
+// background starts a command that the lab's end ends.
+func (f *labFleet) background(node string, args ...string) {
+	f.t.Helper()
+	cmd := f.command(node, args...)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it may have ended with the lab
+		_ = cmd.Wait()
+	})
+}
+
+func newLabFleet(t *testing.T, nodes int) *labFleet {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := t.TempDir()
+	f := &labFleet{t: t, self: self, data: data, env: append(os.Environ(), "BUSBAR_LAB_DIR="+filepath.Join(data, "lab"))}
+	if err := os.Symlink(self, filepath.Join(data, "busbar")); err != nil { // the name under which it is the program
+		t.Fatal(err)
+	}
+	f.run("", "lab", "up", fmt.Sprintf("baskerville:%d", nodes), "-l", fmt.Sprintf("%dx1", nodes), "--name", "fleet", "--scale", "1/2000", "-q", "--json")
+	t.Cleanup(func() { f.run("", "lab", "down", "--name", "fleet") })
+	store := filepath.Join(data, "server")
+	f.background("node0", "serve", "-q", "--no-agent", "--data", store, "--bus-listen", "0.0.0.0:7642", "--bus-plain")
+	for i := range nodes {
+		name := fmt.Sprintf("node%d", i)
+		creds := filepath.Join(data, name+".creds")
+		f.run("", "serve", "token", "node", name, "--data", store, "-o", creds, "-q")
+		f.background(name, "agent", "-q", "--join", "nats://node0:7642", "--creds", creds, "--data", filepath.Join(data, name), "--bind", "mlx5_0")
+	}
+	f.wait("all nodes are up", func() bool {
+		cmd := f.command("node0", "nodes", "--json", "--data", store)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Logf("%s", out)
+		}
+		return err == nil && strings.Count(string(out), `"state": "up"`) == nodes
+	})
+	return f
+}
+
+func (f *labFleet) wait(what string, is func() bool) {
+	f.t.Helper()
+	for end := time.Now().Add(time.Minute); !is(); time.Sleep(200 * time.Millisecond) {
+		if time.Now().After(end) {
+			f.t.Fatalf("in vain: %s", what)
+		}
+	}
+}
+
+// sweep measures every pair and returns who is bad then.
+func (f *labFleet) sweep() (bad string, findings int, took time.Duration) {
+	f.t.Helper()
+	store := filepath.Join(f.data, "server")
+	_, out := f.run("node0", "order", "pairs", "--wait", "--json", "--busy", "any", "--size", "128K", "--iters", "5", "--warmup", "1", "--data", store)
+	var got hub.OrderReply
+	if err := json.Unmarshal([]byte(out), &got); err != nil {
+		f.t.Fatal(err)
+	}
+	if got.State != fleet.Done || got.Good != got.Parts {
+		f.t.Errorf("the sweep: %+v", got)
+	}
+	time.Sleep(500 * time.Millisecond) // the look that follows a sweep
+	_, bad = f.run("node0", "nodes", "--bad", "-q", "--data", store)
+	_, out = f.run("node0", "nodes", "--json", "--data", store)
+	var all struct{ Findings []fleet.Finding }
+	if err := json.Unmarshal([]byte(out), &all); err != nil {
+		f.t.Fatal(err)
+	}
+	for _, x := range all.Findings {
+		f.t.Logf("%s, confidence %.2f: %s", x.Severity, x.Confidence, x.Text)
+	}
+	return strings.TrimSpace(bad), len(all.Findings), got.Since.Sub(got.Ran)
+}
+
+// TestFleetLab measures a fleet in the lab: healthy sweeps without an alarm, then a NIC that has half
+// of its rate, found and named within two sweeps. BUSBAR_FLEET_SWEEPS and BUSBAR_FLEET_NODES make
+// a long run of it; see make fleet-lab.
+func TestFleetLab(t *testing.T) {
+	if testing.Short() || !labAllowed(t) {
+		t.Skip("needs a lab, and half a minute")
+	}
+	number := func(name string, usual int) int {
+		if n, err := strconv.Atoi(os.Getenv(name)); err == nil && n > 0 {
+			return n
+		}
+		return usual
+	}
+	sweeps, nodes := number("BUSBAR_FLEET_SWEEPS", 2), number("BUSBAR_FLEET_NODES", 5)
+	f := newLabFleet(t, nodes)
+	alarms := 0
+	var all time.Duration
+	for range sweeps {
+		bad, found, took := f.sweep()
+		all += took
+		if found > 0 || bad != "" {
+			alarms++
+		}
+	}
+	t.Logf("%d healthy sweeps of %d nodes, %v each: %d with a finding", sweeps, nodes, (all / time.Duration(sweeps)).Round(time.Millisecond), alarms)
+	if alarms > 0 {
+		t.Errorf("%d false alarms", alarms)
+	}
+	f.run("", "lab", "fault", "--name", "fleet", "link", "node3:mlx5_0", "rate=50%")
+	f.sweep()
+	if bad, _, _ := f.sweep(); bad != "node3" {
+		t.Errorf("after two sweeps with half the rate of node3: bad %q", bad)
+	}
+}

@@ -1,0 +1,45 @@
+import { h } from './dom.js';
+import { Load } from './topology.js';
+
+// Health is what the fleet's measurements say about nodes and switches, in the place of a load.
+export class Health extends Load {
+  constructor(nodes, findings) {
+    super(null);
+    this.findings = findings;
+    this.nodes = new Map(nodes.map((n) => [n.name, n]));
+    this.of = new Map();
+    for (const f of findings) for (const n of f.nodes || []) this.of.set(n, [...(this.of.get(n) || []), f]);
+  }
+
+  // state is how a node is: bad, watch (something was found), silent, good, or '' for one that never joined.
+  state(host) {
+    const n = this.nodes.get(host);
+    if (!n) return '';
+    if (n.bad) return 'bad';
+    if (n.state !== 'up') return 'silent';
+    return this.of.has(host) ? 'watch' : 'good';
+  }
+
+  node(host) { return { bad: ' load load4 tight', watch: ' load load2', silent: ' silent', good: ' load load1', '': '' }[this.state(host)]; }
+
+  mark(host) { return { bad: '!', watch: '?', silent: '–' }[this.state(host)] || ''; }
+
+  tight(host, ...names) {
+    const list = host ? this.of.get(host) || [] : this.findings;
+    return list.some((f) => f.where && names.includes(f.where));
+  }
+
+  // said are the findings about a node, for its facts.
+  said(host) {
+    const list = this.of.get(host) || [];
+    return list.length > 0 && h('ul', {}, list.map((f) => h('li', {}, f.text)));
+  }
+
+  legend() {
+    const count = { good: 0, watch: 0, bad: 0, silent: 0 };
+    for (const n of this.nodes.keys()) count[this.state(n)]++;
+    return h('ul', { class: 'legend', 'aria-label': 'health of nodes' },
+      [['good', 'good', 1], ['watch', '? something was found', 2], ['bad', '! keep jobs off it', 4], ['silent', '– silent', '']].map(([k, text, i]) =>
+        h('li', {}, h('span', { class: `swatch health health${i}` }), `${text}: ${count[k]}`)));
+  }
+}

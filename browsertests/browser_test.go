@@ -5,6 +5,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -58,7 +59,9 @@ type page struct {
 	ctx   context.Context
 	url   string
 	token string
+	bus   string // where agents connect to
 	data  string
+	bin   string
 
 	mu       sync.Mutex
 	faults   []string
@@ -88,7 +91,8 @@ func start(t *testing.T) *page {
 // serve starts the program and gives the address that logs in.
 func (p *page) serve() string {
 	p.t.Helper()
-	cmd := exec.Command(*program, "serve", "--listen", "127.0.0.1:0", "--data", p.data)
+	p.bin, p.bus = *program, freePort(p.t)
+	cmd := exec.Command(p.bin, "serve", "--listen", "127.0.0.1:0", "--bus-listen", p.bus, "--data", p.data)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		p.t.Fatal(err)
@@ -114,6 +118,17 @@ func (p *page) serve() string {
 	}
 	p.t.Fatal("the server printed no address")
 	return ""
+}
+
+// freePort is an address of loopback that nobody listens at.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
 }
 
 // listen collects what the browser complains about, and requests to other hosts.

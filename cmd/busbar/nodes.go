@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"net/url"
 	"strings"
 	"time"
 
@@ -15,7 +16,8 @@ import (
 type nodesCmd struct {
 	common
 	clientFlags
-	Bad bool `help:"Print the nodes to keep jobs off as a hostlist, and exit 1 when there are any."`
+	Forget string `placeholder:"HOSTLIST" help:"Take nodes out that are gone for good; they come back when they join again."`
+	Bad    bool   `help:"Print the nodes to keep jobs off as a hostlist, and exit 1 when there are any."`
 }
 
 // Help ends with examples.
@@ -34,6 +36,9 @@ func (c *nodesCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
+	if c.Forget != "" {
+		return c.forget(e, cl)
+	}
 	var got hub.NodesReply
 	if err := cl.call(e.ctx, "GET", "/api/fleet/nodes?brief=1", nil, &got); err != nil {
 		return err
@@ -51,6 +56,23 @@ func (c *nodesCmd) Run(e *env) error {
 		return writeIndented(e.stdout, map[string]any{"nodes": orEmpty(got.Nodes), "findings": orEmpty(found.Findings), "hostlist": hostlist(got.Nodes)})
 	}
 	return c.print(e.stdout, got.Nodes, found.Findings)
+}
+
+// forget takes nodes out.
+func (c *nodesCmd) forget(e *env, cl *client) error {
+	names, err := cluster.ParseHosts(c.Forget)
+	if err != nil {
+		return fmt.Errorf("--forget: %w", err)
+	}
+	for _, n := range names {
+		if err := cl.call(e.ctx, "DELETE", "/api/fleet/nodes/"+url.PathEscape(n), nil, new(any)); err != nil {
+			return fmt.Errorf("%s: %w", n, err)
+		}
+	}
+	if c.JSON {
+		return writeIndented(e.stdout, map[string]any{"forgotten": names})
+	}
+	return nil
 }
 
 func hostlist(nodes []hub.NodeState) string {

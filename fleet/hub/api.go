@@ -49,6 +49,7 @@ func (h *Hub) Endpoints() []Endpoint {
 		read("/api/fleet/orders/{id}", h.getOrder),
 		{http.MethodPost, "/api/fleet/orders", true, h.postOrder},
 		{http.MethodDelete, "/api/fleet/orders/{id}", true, h.deleteOrder},
+		{http.MethodDelete, "/api/fleet/nodes/{name}", true, h.deleteNode},
 		read("/metrics", func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 			_ = h.Metrics(r.Context(), w) // the client has gone
@@ -304,6 +305,19 @@ func (h *Hub) deleteOrder(w http.ResponseWriter, r *http.Request, by string) {
 		refuse(w, http.StatusServiceUnavailable, err)
 	default:
 		reply(w, OrderReply{OrderState: s})
+	}
+}
+
+func (h *Hub) deleteNode(w http.ResponseWriter, r *http.Request, by string) {
+	ctx, cancel := context.WithTimeout(r.Context(), 20*time.Second)
+	defer cancel()
+	switch err := h.Forget(ctx, fleet.Name(r.PathValue("name")), by); {
+	case errors.Is(err, ErrNoNode):
+		refuse(w, http.StatusNotFound, err)
+	case err != nil:
+		refuse(w, http.StatusServiceUnavailable, err)
+	default:
+		reply(w, map[string]string{"forgotten": r.PathValue("name")})
 	}
 }
 

@@ -25,6 +25,7 @@ type hooks struct {
 	secret []byte
 	client *http.Client
 	waits  []time.Duration // between attempts
+	down   map[string]bool // those that took nothing the last time, however often it was tried
 }
 
 // Alert is what a webhook gets: a finding that holds, or is over. The key is the same
@@ -38,7 +39,7 @@ type Alert struct {
 
 func newHooks(urls []string, secret []byte) *hooks {
 	return &hooks{
-		urls: urls, secret: secret,
+		urls: urls, secret: secret, down: map[string]bool{},
 		// A redirect would send the findings where nobody said.
 		client: &http.Client{Timeout: 10 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 		waits:  []time.Duration{time.Second, 4 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute},
@@ -71,6 +72,7 @@ func (h *Hub) alert(ctx context.Context) {
 				continue
 			}
 			h.counts.told.Add(1)
+			clear(given) // it works again
 			f.Told = true
 			_ = h.sayFinding(ctx, &f, func() bool { old, ok := h.view.Finding(f.ID); return !ok || old.Told }) // ends with the context only
 		}
@@ -111,7 +113,9 @@ func (k *hooks) send(ctx context.Context, a Alert) error {
 func (k *hooks) deliver(ctx context.Context, url, key string, body []byte) error {
 	for i := 0; ; i++ {
 		final, err := k.post(ctx, url, key, body)
-		if err == nil || final || i >= len(k.waits) {
+		// One that is down holds up what comes next only once.
+		if err == nil || final || k.down[url] || i >= len(k.waits) {
+			k.down[url] = err != nil
 			return err
 		}
 		select {

@@ -258,6 +258,9 @@ func (h *Hub) say(ctx context.Context, n *fleet.News, there func() bool) error {
 		if err == nil {
 			return h.until(ctx, there)
 		}
+		if ctx.Err() != nil { // its own word may have ended it: then it is kept
+			return errors.Join(context.Cause(ctx), err)
+		}
 		h.counts.unsaid.Add(1)
 		h.cfg.Warn(fmt.Errorf("news of an %s was not kept and is said again: %w", n.Kind, err))
 		select {

@@ -57,6 +57,25 @@ func (l *live) progress(d *fleet.Doing) bool {
 	return true
 }
 
+// done clears what a node was at, before its next beat says so.
+func (l *live) done(n fleet.Name, part string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if b, ok := l.beats[n]; ok && b.Doing == part {
+		b.Doing = ""
+		l.beats[n] = b
+		delete(l.doing, n)
+	}
+}
+
+func (l *live) forget(n fleet.Name) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.beats, n)
+	delete(l.doing, n)
+	delete(l.fresh, n)
+}
+
 // of is the last beat of a node.
 func (l *live) of(n fleet.Name) (b lastBeat, d fleet.Doing, ok bool) {
 	l.mu.Lock()

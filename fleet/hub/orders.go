@@ -22,6 +22,20 @@ func (h *Hub) Local(ctx context.Context, m fleet.Measured) error {
 	})
 }
 
+// Forget takes a node out of the fleet that is gone for good: it is no longer missed. It comes back
+// when it joins again.
+func (h *Hub) Forget(ctx context.Context, n fleet.Name, by string) error {
+	if _, ok := h.view.Node(n); !ok {
+		return ErrNoNode
+	}
+	h.live.forget(n)
+	t := &fleet.Tokens{Node: n, Withdrawn: true, By: cut(by)}
+	return h.say(ctx, &fleet.News{Kind: fleet.KindTokens, Tokens: t}, func() bool { s, ok := h.view.Node(n); return !ok || s.State == Left })
+}
+
+// ErrNoNode is the error of a node that never joined.
+var ErrNoNode = errors.New("no node of that name ever joined")
+
 // ErrUnknown is the error of an order that there is not.
 var ErrUnknown = errors.New("there is no such order")
 

@@ -73,6 +73,11 @@ func (p *part) run(ctx context.Context) ended {
 	p.id = fmt.Sprintf("%s/%d/%d/%s", p.o.ID, p.o.Sweep, p.round, hex.EncodeToString(id[:4]))
 	told := p.h.expect(p.id, 2*len(p.ranks))
 	defer p.h.forget(p.id)
+	defer func() {
+		for _, n := range p.ranks {
+			p.h.live.done(n, p.id)
+		}
+	}()
 	p.span.set("busbar.part", p.id)
 	if r, ok := p.begin(ctx); !ok {
 		p.stop(p.ranks)

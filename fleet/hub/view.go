@@ -153,8 +153,10 @@ func (v *View) server(n *fleet.News, at time.Time) bool {
 		return v.finding(n.Finding)
 	case fleet.KindMeasured:
 		return v.collective("", n.Measured, at)
+	case fleet.KindTokens:
+		return v.forget(n.Tokens)
 	}
-	return true // tokens are for the bus
+	return true
 }
 
 // finding keeps what is wrong, and forgets what no longer is once that was told.

@@ -51,6 +51,7 @@ func (v *View) node(n *fleet.News, at time.Time) bool {
 		v.join(n.Node, s, n.Joined, at)
 	case fleet.KindLeft:
 		s.left = true
+		v.changes++
 		v.history(func(h *health.History) { h.Forget(string(n.Node)) })
 	case fleet.KindLink:
 		return v.link(n.Node, s, n.Link, at)
@@ -59,6 +60,18 @@ func (v *View) node(n *fleet.News, at time.Time) bool {
 	case fleet.KindMeasured:
 		return v.measured(n.Node, s, n.Measured, at)
 	}
+	return true
+}
+
+// forget takes a node out that was withdrawn. It comes back when it joins again.
+func (v *View) forget(t *fleet.Tokens) bool {
+	s := v.nodes[t.Node]
+	if !t.Withdrawn || s == nil {
+		return true
+	}
+	s.left = true
+	v.changes++
+	v.history(func(h *health.History) { h.Forget(string(t.Node)) })
 	return true
 }
 

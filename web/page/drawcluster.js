@@ -99,7 +99,7 @@ function podBox(topo, p, at, box, o) {
     const t = topo.trunk(p);
     const d = `M${at.x - gutter / 2} ${at.y + 36}H${at.x + 7}`;
     out.push(item(`trunk/${p.id}`, `uplinks of ${p.name}: ${t.cables} cables, ${rate(t.rate)}`, [at.x - gutter / 2, at.y + 36], 'cable',
-      s('path', { class: 'hit', d }), s('path', { class: `wire${load.step('fabric')}`, d })));
+      s('path', { class: 'hit', d }), s('path', { class: `wire${load.step('fabric', p.id)}`, d })));
   }
   const named = p.hosts.length > 1 || p.leaves.length;
   out.push(item(`pod/${p.id}`, `${p.name}: ${plural(p.hosts.length, 'node')}${p.leaves.length ? ` behind ${plural(p.leaves.length, 'leaf').replace('leafs', 'leaves')}` : ''}`, [at.x + box.w / 2, at.y + 12], 'pod',
@@ -143,14 +143,14 @@ function largeNode(host, x, y, o, spots, from) {
     if (to === undefined || nics.length > 18) return;
     const d2 = `M${spot(nics, i)} ${y + 22}V${y - 6}${from ? `L${to} ${from}` : ''}`; // below the first row only its end is drawn
     out.push(item(`port/${host.name}/${i}`, `cable ${host.name} ${d.label || d.name} to ${leaf.at.name}`, [spot(nics, i), y - 4], 'cable',
-      s('path', { class: 'hit', d: d2 }), s('path', { class: `wire${load.step('nic')}`, d: d2 })));
+      s('path', { class: 'hit', d: d2 }), s('path', { class: `wire${load.step('nic', host.name)}`, d: d2 })));
   });
   out.push(item(`node/${host.name}`, `${host.name}: ${plural(gpus.length, 'GPU')}, ${plural(nics.length, 'NIC')}`, [x + size.w / 2, y + 6], `node${load.row ? '' : load.node(host.name)}`,
     s('rect', { x, y, width: size.w, height: size.h, rx: 6 }), s('text', { x: x + size.w / 2, y: y + size.h - 6, 'text-anchor': 'middle', class: 'little' }, `${load.mark(host.name)} ${host.name}`.trim())));
   const cells = (list, kind, top, mark) => list.forEach((d, i) => {
     const cx = spot(list, i), cy = top + 22 * Math.floor(i / 18);
     const w = Math.min(24, (size.w - 16) / Math.min(18, list.length) - 2);
-    out.push(item(`device/${host.name}/${d.name}`, `${kind.toUpperCase()} ${i} of ${host.name}, ${d.label || d.name}`, [cx, cy + 8], `${kind}${load.step(mark)}${load.tight(host.name, d.name, d.label) ? ' tight' : ''}`,
+    out.push(item(`device/${host.name}/${d.name}`, `${kind.toUpperCase()} ${i} of ${host.name}, ${d.label || d.name}`, [cx, cy + 8], `${kind}${load.step(mark, host.name)}${load.tight(host.name, d.name, d.label) ? ' tight' : ''}`,
       s('rect', { x: cx - w / 2, y: cy, width: w, height: 19, rx: 3 }), w > 13 && s('text', { x: cx, y: cy + 13.5, 'text-anchor': 'middle', class: 'tiny' }, String(i))));
   });
   if (Topology.devices(host.type, 'nvswitch').length || (host.type?.links || []).some((l) => l.kind === 'nvlink')) {

@@ -1,7 +1,7 @@
 import { h, put, failure } from './dom.js';
 import { choice, field } from './pick.js';
 import { fold } from './fleethosts.js';
-import { copier, curl } from './fleetwords.js';
+import { busbar, copier } from './fleetwords.js';
 import { hosts } from './units.js';
 
 const ops = ['all_reduce', 'reduce_scatter', 'all_gather', 'broadcast', 'reduce', 'all_to_all'].map((x) => [x, x.replaceAll('_', ' ')]);
@@ -42,6 +42,7 @@ export function orderForm({ state, api, fleet, given }) {
     const bytes = (one) => { const n = size(one); return Number.isNaN(n) ? bad(`size ${one}: expected something like 4M or 64K`) : n; };
     const o = { what: { measure: measure.value }, caps: { time_ns: Math.round(1e9 * number(time, 'time', 1)) } };
     if (nodes.value.trim()) o.nodes = hosts(nodes.value.replaceAll(' ', ''));
+    for (const n of o.nodes || []) if (!/^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(n)) bad(`nodes: ${n} is no name of a node`);
     if (o.nodes && new Set(o.nodes).size < 2) bad('nodes: a measurement needs two at least');
     const most = number(cap, 'rate', 0);
     if (most) o.caps.rate_GBps = most;
@@ -68,7 +69,13 @@ export function orderForm({ state, api, fleet, given }) {
     } catch (error) { put(said, failure(error)); }
     start.disabled = false;
   }
-  const command = () => { try { return curl('/api/fleet/orders', `--json '${JSON.stringify(order()).replaceAll("'", '')}' `); } catch (error) { return `# ${error.message}`; } };
+  function command() {
+    try {
+      const o = order(), w = o.what;
+      return busbar([`order ${w.measure}`, o.nodes && `--nodes '${fold(o.nodes)}'`, w.measure === 'pairs' ? `--size ${large.value.replaceAll(' ', '')}` : `--op ${w.op} --size ${sizes.value.replaceAll(' ', '')}`,
+        o.rounds && `--rounds ${o.rounds}`, o.caps.rate_GBps && `--max-rate ${o.caps.rate_GBps}GB/s`, o.caps.time_ns && `--max-time ${o.caps.time_ns / 1e9}s`, o.every_ns && `--every ${o.every_ns / 1e9}s`].filter(Boolean).join(' '));
+    } catch (error) { return `# ${error.message}`; }
+  }
 
   form.start = async () => {
     const me = api.me || (await api.request('/api/me')).doc;

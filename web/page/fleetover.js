@@ -8,10 +8,12 @@ import { count, plural } from './units.js';
 
 // join is how other machines come to this server.
 export function join() {
-  const at = `${location.protocol}//${location.host}`;
+  const loopback = /^(localhost|127\.|\[?::1)/.test(location.hostname);
+  const at = `${location.protocol === 'https:' ? 'tls' : 'nats'}://${loopback ? 'SERVER' : location.hostname}:7642`;
   return h('div', { class: 'card' }, h('h2', {}, 'Let nodes join'),
-    h('p', {}, 'On this machine, for each node, make credentials of its own:'), line('busbar serve token node NAME', 'make credentials for a node'),
-    h('p', {}, 'On the node, with what that printed:'), line(`busbar agent --join ${at}`, 'join from a node'),
+    h('p', {}, 'On this machine, for each node, make credentials of its own:'), line('busbar serve token node NAME -o NAME.creds', 'make credentials for a node'),
+    h('p', {}, 'On the node, with that file:'), line(`busbar agent --join ${at} --creds NAME.creds`, 'join from a node'),
+    loopback && h('p', {}, 'This server listens to its own machine. For others it is started with TLS:'), loopback && line('busbar serve --listen 0.0.0.0:7641 --bus-listen 0.0.0.0:7642 --tls-self-signed', 'serve for other machines'),
     h('p', { class: 'quiet' }, 'An agent tells what the node has, that it lives, and how its ports are; it measures when somebody orders it to. It runs no other commands.'));
 }
 
@@ -52,7 +54,7 @@ export function over({ state, fleet, share }) {
   return {
     controls: [],
     cards: [h('div', { class: 'card' }, tiles), found, runs, bad, first],
-    async start() { draw(); share.of(shown(fleet.answers.nodes)); },
+    async start() { draw(); share.of(shown(fleet.answers.nodes, 'nodes --json')); },
     changed() {},
     end: stopped,
   };

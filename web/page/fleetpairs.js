@@ -2,19 +2,13 @@ import { h, put, table, failure } from './dom.js';
 import { Latest, address } from './api.js';
 import { choice, field } from './pick.js';
 import { Heat } from './fleetheat.js';
-import { Table, scaleOf } from './fleetscale.js';
+import { groupsOf, Table, scaleOf } from './fleetscale.js';
 import { history as historyOf } from './fleetlink.js';
 import { ago, shown, to } from './fleetwords.js';
 import { count, percent, plural, rate } from './units.js';
 
 export const figures = [['rate', 'rate, one way'], ['both', 'rate, both ways at once'], ['latency', 'latency'], ['peers', 'against its peers']];
 const fieldOf = { rate: 'rate_GBps', both: 'both_GBps', latency: 'latency_us', peers: 'rate_GBps' };
-
-// groupsOf are the nodes behind the same leaves, or of the same kind, where that is known.
-export function groupsOf(topo) {
-  if (topo.pods.length < 2) return [];
-  return topo.pods.map((p) => ({ name: p.leaves.length && p.leaves.length <= 2 ? p.leaves.map((x) => x.name).join(' ') : p.name, names: p.hosts.map((x) => x.name) }));
-}
 
 // pairs shows every pair as a picture, the worst as a table, and the history of the one that is chosen.
 export function pairs({ state, api, fleet, share }) {

@@ -47,5 +47,6 @@ func TestHealth(t *testing.T) {
 		p.run(`document.querySelector('.item.node.tight').dispatchEvent(new MouseEvent('click', {bubbles: true}))`)
 		p.shot(fmt.Sprintf("cluster-health-%d", n))
 		p.clean("health")
+		p.audit(axeCore(t), "health")
 	}
 }

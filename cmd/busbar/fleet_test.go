@@ -362,3 +362,48 @@ func TestFleetTakesWhoMayCome(t *testing.T) {
 		}
 	}
 }
+
+// TestSecondServer has two servers on one bus: what one is told, the other knows.
+func TestSecondServer(t *testing.T) {
+	f := newServedFleet(t)
+	f.join("n1", "n2", "n3")
+	creds := filepath.Join(t.TempDir(), "hub.creds")
+	if code, _, errs := f.busbar("serve", "token", "hub", "-o", creds); code != exitDone {
+		t.Fatal(errs)
+	}
+	page, data := freeAddress(t), t.TempDir()
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop()
+	wg.Go(func() {
+		run(ctx, strings.NewReader(""), &bytes.Buffer{}, os.Stderr, []string{"serve", "-q", "--data", data, "--listen", page, "--nats", "nats://" + f.bus, "--nats-creds", creds, "--no-agent"})
+	})
+	other := func(args ...string) (int, string) {
+		var out bytes.Buffer
+		return run(ctx, strings.NewReader(""), &out, &bytes.Buffer{}, append(args, "--data", data, "--server", "http://"+page)), out.String()
+	}
+	f.wait("the second server knows the nodes", func() bool {
+		code, out := other("nodes", "--json")
+		return code == exitDone && strings.Count(out, `"state": "up"`) == 3
+	})
+	code, out := other("order", "pairs", "--wait", "--busy", "any", "--json") // the first one carries it out
+	if code != exitDone || !strings.Contains(out, `"parts_good": 3`) {
+		t.Errorf("exit %d, %s", code, out)
+	}
+	if _, out, _ := f.busbar("order", "list", "--all"); !strings.Contains(out, "3 of 3") {
+		t.Errorf("the first server: %s", out)
+	}
+	// A node's credentials are no server's.
+	node := filepath.Join(t.TempDir(), "node.creds")
+	if code, _, errs := f.busbar("serve", "token", "node", "n9", "-o", node); code != exitDone {
+		t.Fatal(errs)
+	}
+	late, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	var errs bytes.Buffer
+	code = run(late, strings.NewReader(""), &bytes.Buffer{}, &errs, []string{"serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--nats", "nats://" + f.bus, "--nats-creds", node})
+	if code != exitCannot || !strings.Contains(errs.String(), "lack rights") {
+		t.Errorf("a node's credentials for a server: exit %d, %s", code, errs.String())
+	}
+}

@@ -91,7 +91,7 @@ export function orders({ state, api, fleet, share }) {
     const now = over.map((o) => o.id + o.state).join();
     if (past.dataset.now === now) return;
     past.dataset.now = now;
-    put(past, over.length > 0 && h('div', { class: 'card past' }, h('h2', {}, 'Past orders'), table('', [{ text: 'what' }, { text: 'outcome' }, { text: '' }, { text: 'by' }, { text: 'when' }, { text: 'details' }],
+    put(past, over.length > 0 && h('div', { class: 'card past' }, h('h2', {}, 'Past orders'), table('', [{ text: 'what' }, { text: 'outcome' }, { text: 'measured' }, { text: 'by' }, { text: 'when' }, { text: 'details' }],
       over.slice(0, 200).map((o) => [what(o), tag(o.state, tags[o.state]), [progress(o, fleet.doing).words, o.why ? `; ${o.why}` : '', o.out?.length ? `; without ${fold(o.out.map((x) => x.node))}` : ''].join(''), o.by, when(o.given),
         to(state, { show: 'orders', order: o.id }, 'details', h('span', { class: 'unseen' }, ` of ${what(o)}`))]))));
   }

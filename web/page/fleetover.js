@@ -40,11 +40,13 @@ function glance({ state, api, fleet }) {
   }
   const refresh = new Latest(async () => {
     if (fleet.nodes.size < 2) return;
-    const [answer, topo] = await Promise.all([api.ask('fleet/pairs', { figure: 'rate' }), fleet.map()]);
-    table = new Table(answer.doc, groupsOf(topo));
-    draw();
+    try {
+      const [answer, topo] = await Promise.all([api.ask('fleet/pairs', { figure: 'rate' }), fleet.map()]);
+      table = new Table(answer.doc, groupsOf(topo));
+      draw();
+    } catch { root.hidden = true; } // the part that is about pairs says why
   });
-  const stopped = fleet.watchParts({ pairs: (list) => {
+  const stopped = fleet.watchParts({ missed: () => refresh.go(), pairs: (list) => {
     const known = table && list.every((p) => table.set(p.from, p.to, p.rate_GBps));
     if (!later) later = setTimeout(() => { later = 0; if (known) draw(); else refresh.go(); }, 3000);
   } });

@@ -84,7 +84,7 @@ export function pairs({ state, api, fleet, share }) {
 
   // New figures are put into the table as they come, and drawn a few times a second at most.
   let later = 0;
-  const stopped = fleet.watchParts({ pairs: (list) => {
+  const stopped = fleet.watchParts({ missed: () => { refresh.go(); history.refresh(); }, pairs: (list) => {
     const key = fieldOf[state.get('figure', 'rate')];
     let any = false;
     if (base) for (const p of list) any = base.set(p.from, p.to, p[key]) || any;

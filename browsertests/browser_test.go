@@ -22,11 +22,36 @@ import (
 )
 
 var (
-	program = flag.String("busbar", "", "the program to try; built from the tree without it")
+	program = flag.String("busbar", "", "the program to try, which TestMain builds where none is named")
 	shots   = flag.String("shots", "", "a folder for pictures of every view")
 	engine  = flag.String("chromium", "/usr/bin/chromium", "the browser")
 	axeFile = flag.String("axe", ".axe/axe.min.js", "axe-core, as make browser fetches it")
 )
+
+// TestMain builds the program once.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(func() int {
+		if _, err := os.Stat(*engine); *program != "" || err != nil {
+			return m.Run()
+		}
+		dir, err := os.MkdirTemp("", "busbar-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		*program = filepath.Join(dir, "busbar")
+		build := exec.Command("go", "build", "-o", *program, "./cmd/busbar")
+		build.Dir = ".."
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+			return 1
+		}
+		return m.Run()
+	}())
+}
 
 // page is a browser at a server of its own.
 type page struct {
@@ -66,18 +91,8 @@ func start(t *testing.T) *page {
 // serve starts the program and gives the address that logs in.
 func (p *page) serve() string {
 	p.t.Helper()
-	bin := *program
-	if bin == "" {
-		bin = filepath.Join(p.t.TempDir(), "busbar")
-		build := exec.Command("go", "build", "-o", bin, "./cmd/busbar")
-		build.Dir = ".."
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			p.t.Fatalf("go build: %v\n%s", err, out)
-		}
-	}
-	p.bin, p.bus = bin, freePort(p.t)
-	cmd := exec.Command(bin, "serve", "--listen", "127.0.0.1:0", "--bus-listen", p.bus, "--data", p.data)
+	p.bin, p.bus = *program, freePort(p.t)
+	cmd := exec.Command(p.bin, "serve", "--listen", "127.0.0.1:0", "--bus-listen", p.bus, "--data", p.data)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		p.t.Fatal(err)

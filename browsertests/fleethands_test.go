@@ -27,13 +27,13 @@ func TestFleetKeys(t *testing.T) {
 		}
 	}
 	press("Home", "ArrowRight")
-	says("gpu01 → gpu02: ")
+	says("gpu01 (leaf1) → gpu02 (leaf1): ")
 	press("ArrowDown", "ArrowRight", "ArrowRight")
-	says("gpu02 → gpu04: ")
+	says("gpu02 (leaf1) → gpu04 (leaf1): ")
 	press("End")
-	says("gpu02 → gpu08: not measured")
+	says("gpu02 (leaf1) → gpu08 (leaf2): not measured")
 	press("n")
-	says("gpu03 → ")
+	says("gpu03 (leaf1) → ")
 	p.shot("fleet-keys")
 	press("Enter")
 	p.wait(`location.search.includes('from=gpu03') && document.activeElement.textContent.startsWith('gpu03 → ') && document.querySelectorAll('.uplot').length === 2`)

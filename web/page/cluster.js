@@ -44,9 +44,9 @@ export async function show(root, state, api) {
 
   function open(key) {
     const [what, name] = key.split('/');
-    if (what === 'pod' || what === 'node') state.set({ at: name }, { push: true });
-    else if (what === 'device') state.set({ at: name }, { push: true });
-    else choose(key);
+    if (!['pod', 'node', 'device'].includes(what)) { choose(key); return; }
+    state.set({ at: name }, { push: true });
+    picture.enter();
   }
 
   function draw() {

@@ -10,12 +10,14 @@ const gutter = 26;
 
 function form(hosts, pods) {
   if (hosts <= 16 && pods <= 8) return 'large';
+  if (hosts > 3000 && pods > 16) return 'folded'; // a group is a box; opened, it shows its nodes
   return hosts <= 96 ? 'middle' : 'small';
 }
 
 // cell is the size of a node.
 function cell(how, type) {
   if (how === 'middle') return { w: 78, h: 30, gap: 6 };
+  if (how === 'folded') return { w: 15, h: 0, gap: 0 };
   if (how === 'small') return { w: 15, h: 15, gap: 4 };
   const gpus = Topology.devices(type, 'gpu').length, nics = Topology.devices(type, 'nic').length;
   const n = Math.max(gpus, nics, 4);
@@ -43,8 +45,8 @@ export function clusterScene(topo, load) {
   const how = form(topo.hosts.length, topo.pods.length);
   const size = cell(how, topo.hosts[0]?.type);
   const most = Math.max(1, ...topo.pods.map((p) => p.hosts.length));
-  const cols = how === 'large' ? Math.min(most, Math.max(1, Math.floor(1150 / (size.w + size.gap)))) : Math.max(1, Math.min(most, Math.ceil(Math.sqrt(most * (how === 'small' ? 2.2 : 0.8)))));
-  const rows = Math.ceil(most / cols);
+  const cols = how === 'folded' ? 8 : how === 'large' ? Math.min(most, Math.max(1, Math.floor(1150 / (size.w + size.gap)))) : Math.max(1, Math.min(most, Math.ceil(Math.sqrt(most * (how === 'small' ? 2.2 : 0.8)))));
+  const rows = how === 'folded' ? 0 : Math.ceil(most / cols);
   const leaves = topo.pods.some((p) => p.leaves.length);
   const head = heading(how, leaves, topo.hosts[0]?.type);
   const pod = { w: Math.max(cols * (size.w + size.gap) + 14, 150), h: head + rows * (size.h + size.gap) + 10 };
@@ -115,7 +117,7 @@ function podBox(topo, p, at, box, o) {
       s('rect', { x, y: at.y + 26, width: w, height: 20, rx: 3 }), s('text', { x: x + w / 2, y: at.y + 40, 'text-anchor': 'middle', class: 'little' }, w > 7 * leaf.name.length ? leaf.name : w > 14 && leaf.rail !== undefined ? `r${leaf.rail}` : '')));
   });
   const head = heading(o.how, o.leaves, p.hosts[0].type);
-  p.hosts.forEach((host, i) => {
+  if (o.how !== 'folded') p.hosts.forEach((host, i) => {
     const x = at.x + 10 + (i % o.cols) * (o.size.w + o.size.gap), y = at.y + head + Math.floor(i / o.cols) * (o.size.h + o.size.gap);
     out.push(...(o.how === 'large' ? largeNode(host, x, y, o, spots, i < o.cols ? at.y + 46 : 0) : [smallNode(host, x, y, o)]));
   });

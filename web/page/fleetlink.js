@@ -30,6 +30,8 @@ class Timed extends Curve {
         g.lineTo(x, u.bbox.top + u.bbox.height);
         g.stroke();
         g.font = `600 ${12 * dpr}px ${css.getPropertyValue('--font')}`;
+        g.textAlign = 'left';
+        g.textBaseline = 'middle';
         g.fillText(String(k + 1), x + 4 * dpr, u.bbox.top + (12 + 14 * (k % 4)) * dpr);
       }
       g.restore();

@@ -3,7 +3,7 @@ import { orderForm } from './fleetorderform.js';
 import { fold } from './fleethosts.js';
 import { address } from './api.js';
 import { ago, copier, nanos, shown, span, tag, to, when } from './fleetwords.js';
-import { bytes, micros, plural, rate } from './units.js';
+import { bytes, micros, number, plural, rate } from './units.js';
 
 const tags = { waiting: 'note', running: 'good', done: 'good', cancelled: '', failed: 'error' };
 export function final(o) { return ['done', 'cancelled', 'failed'].includes(o.state); }
@@ -91,7 +91,7 @@ export function orders({ state, api, fleet, share }) {
     const now = over.map((o) => o.id + o.state).join();
     if (past.dataset.now === now) return;
     past.dataset.now = now;
-    put(past, over.length > 0 && h('div', { class: 'card past' }, h('h2', {}, 'Past orders'), table('', [{ text: 'what' }, { text: 'outcome' }, { text: '' }, { text: 'by' }, { text: 'when' }, { text: 'details' }],
+    put(past, over.length > 0 && h('div', { class: 'card past' }, h('h2', {}, 'Past orders'), table('', [{ text: 'what' }, { text: 'outcome' }, { text: 'measured' }, { text: 'by' }, { text: 'when' }, { text: 'details' }],
       over.slice(0, 200).map((o) => [what(o), tag(o.state, tags[o.state]), [progress(o, fleet.doing).words, o.why ? `; ${o.why}` : '', o.out?.length ? `; without ${fold(o.out.map((x) => x.node))}` : ''].join(''), o.by, when(o.given),
         to(state, { show: 'orders', order: o.id }, 'details', h('span', { class: 'unseen' }, ` of ${what(o)}`))]))));
   }
@@ -126,16 +126,17 @@ export function orders({ state, api, fleet, share }) {
     return records(`Measured ${ago(mine.at(-1).at)}`, mine.at(-1).records);
   }
 
-  let asked = 0;
+  let asked = 0, drawn = 0;
+  const soon = () => { if (!drawn) drawn = setTimeout(() => { drawn = 0; draw(); }, 200); };
   const again = () => { if (!asked) asked = setTimeout(() => { asked = 0; detail(); }, 500); };
-  const stopped = fleet.watchParts({ orders: (id) => { draw(); if (id === true || id === state.get('order')) again(); }, doing: draw, kept: again });
+  const stopped = fleet.watchParts({ orders: (id) => { soon(); if (id === true || id === state.get('order')) again(); }, doing: soon, kept: again });
   const timer = setInterval(draw, 5000);
   return {
     controls: [form.root],
     cards: [said, one, running, past],
     async start() { await form.start(); draw(); await detail(); },
     changed(c) { if ('order' in c) detail(true); },
-    end() { clearInterval(timer); clearTimeout(asked); stopped(); },
+    end() { clearInterval(timer); clearTimeout(asked); clearTimeout(drawn); stopped(); },
   };
 }
 
@@ -144,6 +145,7 @@ export function records(caption, list) {
   return table(caption, [{ text: 'collective' }, { text: 'ranks', n: true }, { text: 'size', n: true }, { text: 'algorithm' }, { text: 'over' }, { text: 'time', n: true }, { text: 'bandwidth', n: true }],
     list.map((r) => {
       const t = r.time_us.median || r.time_us.mean;
-      return [r.op.replaceAll('_', ' '), String(r.ranks), bytes(r.size_bytes), r.algo || '', r.transport, micros(t), rate(r.size_bytes / t / 1e3)];
+      const speed = r.size_bytes / t / 1e3; // GB/s
+      return [r.op.replaceAll('_', ' ') + (r.in_place ? ', in place' : ''), String(r.ranks), bytes(r.size_bytes), (r.algo || '').replaceAll('_', ' '), r.transport, micros(t), speed < 0.1 ? `${number(1000 * speed)} MB/s` : rate(speed)];
     }));
 }

@@ -43,7 +43,8 @@ export function pairs({ state, api, fleet, share }) {
   function describe(t, scale, i, j) {
     if (i === j) return `${t.names[i]}: a node with itself is not measured`;
     const v = t.at(i, j), back = t.at(j, i);
-    const name = `${t.names[i]} → ${t.names[j]}`;
+    const place = (k) => (t.groups.length > 1 ? ` (${t.groups[t.group[k]].name})` : '');
+    const name = `${t.names[i]}${place(i)} → ${t.names[j]}${place(j)}`;
     if (Number.isNaN(v)) return `${name}: not measured`;
     const more = t.figure === 'peers' ? `, ${rate(base.at(i, j))}` : t.figure === 'latency' ? '' : `, ${percent(v / base.peers()(i, j))} of its peers`;
     return `${name}: ${scale.show(v)}${more}${Number.isNaN(back) ? '' : `; back ${scale.show(back)}`}`;
@@ -83,7 +84,7 @@ export function pairs({ state, api, fleet, share }) {
 
   // New figures are put into the table as they come, and drawn a few times a second at most.
   let later = 0;
-  const stopped = fleet.watchParts({ pairs: (list) => {
+  const stopped = fleet.watchParts({ missed: () => { refresh.go(); history.refresh(); }, pairs: (list) => {
     const key = fieldOf[state.get('figure', 'rate')];
     let any = false;
     if (base) for (const p of list) any = base.set(p.from, p.to, p[key]) || any;

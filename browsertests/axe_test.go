@@ -21,23 +21,30 @@ var checked = []struct{ name, path, until string }{
 
 // TestAccessibility runs axe-core over every view.
 func TestAccessibility(t *testing.T) {
-	axe, err := os.ReadFile(*axeFile)
-	if err != nil {
-		t.Skipf("%v; make browser fetches axe-core", err)
-	}
+	axe := axeCore(t)
 	p := start(t)
 	for _, theme := range []string{"light", "dark"} {
 		p.run(`localStorage.setItem('theme', '` + theme + `')`)
 		for _, c := range checked {
 			p.open(c.path, c.until)
 			p.shot(c.name + "-" + theme)
-			p.audit(string(axe), c.name+" "+theme)
+			p.audit(axe, c.name+" "+theme)
 		}
 	}
 	p.run(`fetch('/logout', {method: 'POST'})`)
 	p.open("/login", `document.querySelector('#token')`)
 	p.shot("login")
-	p.audit(string(axe), "login")
+	p.audit(axe, "login")
+}
+
+// axeCore is the script of axe-core.
+func axeCore(t *testing.T) string {
+	t.Helper()
+	axe, err := os.ReadFile(*axeFile)
+	if err != nil {
+		t.Skipf("%v; make browser fetches axe-core", err)
+	}
+	return string(axe)
 }
 
 // audit fails for what axe finds serious, and logs the rest.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,11 +22,36 @@ import (
 )
 
 var (
-	program = flag.String("busbar", "", "the program to try; built from the tree without it")
+	program = flag.String("busbar", "", "the program to try, which TestMain builds where none is named")
 	shots   = flag.String("shots", "", "a folder for pictures of every view")
 	engine  = flag.String("chromium", "/usr/bin/chromium", "the browser")
 	axeFile = flag.String("axe", ".axe/axe.min.js", "axe-core, as make browser fetches it")
 )
+
+// TestMain builds the program once.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(func() int {
+		if _, err := os.Stat(*engine); *program != "" || err != nil {
+			return m.Run()
+		}
+		dir, err := os.MkdirTemp("", "busbar-")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		*program = filepath.Join(dir, "busbar")
+		build := exec.Command("go", "build", "-o", *program, "./cmd/busbar")
+		build.Dir = ".."
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+			return 1
+		}
+		return m.Run()
+	}())
+}
 
 // page is a browser at a server of its own.
 type page struct {
@@ -33,7 +59,9 @@ type page struct {
 	ctx   context.Context
 	url   string
 	token string
+	bus   string // where agents connect to
 	data  string
+	bin   string
 
 	mu       sync.Mutex
 	faults   []string
@@ -63,17 +91,8 @@ func start(t *testing.T) *page {
 // serve starts the program and gives the address that logs in.
 func (p *page) serve() string {
 	p.t.Helper()
-	bin := *program
-	if bin == "" {
-		bin = filepath.Join(p.t.TempDir(), "busbar")
-		build := exec.Command("go", "build", "-o", bin, "./cmd/busbar")
-		build.Dir = ".."
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			p.t.Fatalf("go build: %v\n%s", err, out)
-		}
-	}
-	cmd := exec.Command(bin, "serve", "--listen", "127.0.0.1:0", "--data", p.data)
+	p.bin, p.bus = *program, freePort(p.t)
+	cmd := exec.Command(p.bin, "serve", "--listen", "127.0.0.1:0", "--bus-listen", p.bus, "--data", p.data)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		p.t.Fatal(err)
@@ -99,6 +118,17 @@ func (p *page) serve() string {
 	}
 	p.t.Fatal("the server printed no address")
 	return ""
+}
+
+// freePort is an address of loopback that nobody listens at.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
 }
 
 // listen collects what the browser complains about, and requests to other hosts.

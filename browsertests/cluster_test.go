@@ -21,6 +21,7 @@ func TestCluster(t *testing.T) {
 		{"cluster-pod", "/cluster?c=dgx-a100:64&op=all_reduce&at=pod1"},
 		{"cluster-1000", "/cluster?c=dgx-h100:1000&op=all_reduce"},
 		{"cluster-nvl72", "/cluster?c=gb200-nvl72:4"},
+		{"cluster-16384", "/cluster?c=dgx-h100:16384&op=all_reduce"},
 	} {
 		p.open(c.path, drawn)
 		took, err := eval[string](p, `document.querySelector('.stage').dataset.drawn`)
@@ -47,5 +48,6 @@ func TestHealth(t *testing.T) {
 		p.run(`document.querySelector('.item.node.tight').dispatchEvent(new MouseEvent('click', {bubbles: true}))`)
 		p.shot(fmt.Sprintf("cluster-health-%d", n))
 		p.clean("health")
+		p.audit(axeCore(t), "health")
 	}
 }

@@ -28,6 +28,9 @@ func TestKeyboard(t *testing.T) {
 	p.shot("keyboard")
 	p.do(chromedp.KeyEvent("\r"))
 	p.wait(`new URLSearchParams(location.search).get('at')?.startsWith('node')`)
+	if in, err := eval[bool](p, `document.querySelector('.topology').contains(document.activeElement)`); err != nil || !in {
+		t.Errorf("the focus is lost when a node opens (%v)", err)
+	}
 	p.run(`history.back()`)
 	p.wait(`!new URLSearchParams(location.search).get('at') && ` + drawn)
 	// Everything can be reached by Tab, in the order in which it stands.

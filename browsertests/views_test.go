@@ -36,6 +36,7 @@ func TestDoctor(t *testing.T) {
 	p.run(`document.querySelector('.paper').scrollIntoView()`)
 	p.shot("doctor-rings")
 	p.clean("doctor")
+	p.audit(axeCore(t), "doctor with findings")
 }
 
 func TestFleet(t *testing.T) {

@@ -191,6 +191,12 @@ func TestFleetFromTheCommandLine(t *testing.T) {
 	if code, out, errs := f.busbar("order", "check", "--nodes", "gpu[01-02],gpu04"); code != exitDone || out != "" {
 		t.Errorf("check: exit %d, %q, %q", code, out, errs)
 	}
+	if code, out, errs := f.busbar("order", "check", "--nodes", "gpu03"); code != exitWrong || out != "gpu03\n" {
+		t.Errorf("check of one: exit %d, %q, %q", code, out, errs)
+	}
+	if code, out, errs := f.busbar("order", "check", "--nodes", "gpu01"); code != exitDone || out != "" {
+		t.Errorf("check of one: exit %d, %q, %q", code, out, errs)
+	}
 	if code, _, errs := f.busbar("order", "check", "--nodes", "gpu01,nobody"); code != exitBad || !strings.Contains(errs, "never joined") {
 		t.Errorf("check of a node that there is not: exit %d, %q", code, errs)
 	}
@@ -360,5 +366,50 @@ func TestFleetTakesWhoMayCome(t *testing.T) {
 		if none != http.StatusUnauthorized || !refused || (may == http.StatusForbidden) != x.Orders || may == http.StatusUnauthorized {
 			t.Errorf("%s %s: %d without a token, %d with a wrong one, %d with one to read", x.Method, x.Path, none, wrong, may)
 		}
+	}
+}
+
+// TestSecondServer has two servers on one bus: what one is told, the other knows.
+func TestSecondServer(t *testing.T) {
+	f := newServedFleet(t)
+	f.join("n1", "n2", "n3")
+	creds := filepath.Join(t.TempDir(), "hub.creds")
+	if code, _, errs := f.busbar("serve", "token", "hub", "-o", creds); code != exitDone {
+		t.Fatal(errs)
+	}
+	page, data := freeAddress(t), t.TempDir()
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop()
+	wg.Go(func() {
+		run(ctx, strings.NewReader(""), &bytes.Buffer{}, os.Stderr, []string{"serve", "-q", "--data", data, "--listen", page, "--nats", "nats://" + f.bus, "--nats-creds", creds, "--no-agent"})
+	})
+	other := func(args ...string) (int, string) {
+		var out bytes.Buffer
+		return run(ctx, strings.NewReader(""), &out, &bytes.Buffer{}, append(args, "--data", data, "--server", "http://"+page)), out.String()
+	}
+	f.wait("the second server knows the nodes", func() bool {
+		code, out := other("nodes", "--json")
+		return code == exitDone && strings.Count(out, `"state": "up"`) == 3
+	})
+	code, out := other("order", "pairs", "--wait", "--busy", "any", "--json") // the first one carries it out
+	if code != exitDone || !strings.Contains(out, `"parts_good": 3`) {
+		t.Errorf("exit %d, %s", code, out)
+	}
+	if _, out, _ := f.busbar("order", "list", "--all"); !strings.Contains(out, "3 of 3") {
+		t.Errorf("the first server: %s", out)
+	}
+	// A node's credentials are no server's.
+	node := filepath.Join(t.TempDir(), "node.creds")
+	if code, _, errs := f.busbar("serve", "token", "node", "n9", "-o", node); code != exitDone {
+		t.Fatal(errs)
+	}
+	late, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	var errs bytes.Buffer
+	code = run(late, strings.NewReader(""), &bytes.Buffer{}, &errs, []string{"serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--nats", "nats://" + f.bus, "--nats-creds", node})
+	if code != exitCannot || !strings.Contains(errs.String(), "lack rights") {
+		t.Errorf("a node's credentials for a server: exit %d, %s", code, errs.String())
 	}
 }

@@ -178,9 +178,32 @@ func (s *served) connect(c *serveRunCmd, dir string, cfg bus.Config) (err error)
 			return cannotError{err}
 		}
 	}
+	return s.ensure()
+}
+
+// ensure makes the stream, or finds it. Without the rights for that nobody would ever answer.
+func (s *served) ensure() error {
 	ctx, cancel := context.WithTimeout(s.ctx, time.Minute)
 	defer cancel()
-	if err := s.bus.Ensure(ctx); err != nil {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	done := make(chan struct{})
+	defer close(done)
+	wg.Go(func() {
+		for s.bus.Refused() == 0 {
+			select {
+			case <-done:
+				return
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+		cancel()
+	})
+	err := s.bus.Ensure(ctx)
+	switch {
+	case err != nil && s.bus.Refused() > 0:
+		return cannotError{errors.New("--nats-creds: these credentials lack rights that a server needs; busbar serve token hub makes some that have them")}
+	case err != nil:
 		return cannotError{err}
 	}
 	return nil

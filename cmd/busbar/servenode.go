@@ -12,15 +12,87 @@ import (
 	"busbar/unit"
 )
 
-type tokenNodeCmd struct {
-	common
+// issueFlags are how credentials are made.
+type issueFlags struct {
 	serveFlags
-	Name       string `arg:"" help:"The node's name; its agent speaks under this name and no other."`
 	Output     string `short:"o" placeholder:"FILE" help:"Where the credentials go, for the owner's eyes; - or nothing for standard output."`
 	Expires    string `placeholder:"TIME" help:"After how long they stop to count, such as 365d; without it never."`
-	Revoke     bool   `help:"Withdraw all credentials of the node instead."`
 	AccountKey string `name:"account-key" placeholder:"FILE" help:"With a NATS cluster of yours: the seed of the account's key or of one of its signing keys."`
 	NATSCreds  string `name:"nats-creds" placeholder:"FILE" help:"And any credentials of that account."`
+}
+
+type tokenNodeCmd struct {
+	common
+	issueFlags
+	Name   string `arg:"" help:"The node's name; its agent speaks under this name and no other."`
+	Revoke bool   `help:"Withdraw all credentials of the node instead."`
+}
+
+type tokenHubCmd struct {
+	common
+	issueFlags
+}
+
+// Help ends with examples.
+func (tokenHubCmd) Help() string {
+	return "Credentials let a server read everything that nodes say, ask nodes to measure, and keep orders and findings. Keep them as you keep those of an administrator.\n\n" +
+		"Examples:\n" +
+		"  busbar serve token hub --account-key account.nk --nats-creds any.creds -o hub.creds\n" +
+		"  busbar serve --nats tls://nats1:4222 --nats-creds hub.creds"
+}
+
+// Run issues.
+func (c *tokenHubCmd) Run(e *env) error {
+	lasts, err := c.lasts()
+	if err != nil {
+		return err
+	}
+	i, _, err := c.issuer()
+	if err != nil {
+		return err
+	}
+	creds, issued, err := i.Hub(lasts)
+	if err != nil {
+		return cannotError{err}
+	}
+	return c.hand(e, c.common, creds, issued, "busbar serve --nats URL --nats-creds FILE")
+}
+
+func (f *issueFlags) lasts() (time.Duration, error) {
+	if f.Expires == "" {
+		return 0, nil
+	}
+	span, err := unit.ParseSpan(f.Expires)
+	if err != nil || span <= 0 || span > 100*unit.Year {
+		return 0, fmt.Errorf("--expires %s: expected a time such as 365d", f.Expires)
+	}
+	return time.Duration(span.Seconds() * float64(time.Second)), nil
+}
+
+// issuer signs for an account of somebody's own cluster, or with the keys of our own server, which
+// are nil in the first case.
+func (f *issueFlags) issuer() (*bus.Issuer, *bus.Keys, error) {
+	if (f.AccountKey == "") != (f.NATSCreds == "") {
+		return nil, nil, errors.New("--account-key and --nats-creds: expected both or neither")
+	}
+	if f.AccountKey != "" {
+		seed, err1 := os.ReadFile(f.AccountKey)
+		some, err2 := os.ReadFile(f.NATSCreds)
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, nil, cannotError{err}
+		}
+		i, err := bus.NewIssuer(seed, some)
+		return i, nil, err
+	}
+	dir, err := f.folder()
+	if err != nil {
+		return nil, nil, err
+	}
+	keys, err := bus.OpenKeys(filepath.Join(dir, "bus", "keys"))
+	if err != nil {
+		return nil, nil, cannotError{err}
+	}
+	return keys.Issuer(), keys, nil
 }
 
 // Help ends with an example.
@@ -38,30 +110,23 @@ func (c *tokenNodeCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	var lasts time.Duration
-	if c.Expires != "" {
-		span, err := unit.ParseSpan(c.Expires)
-		if err != nil || span <= 0 || span > 100*unit.Year {
-			return fmt.Errorf("--expires %s: expected a time such as 365d", c.Expires)
-		}
-		lasts = time.Duration(span.Seconds() * float64(time.Second))
-	}
-	if (c.AccountKey == "") != (c.NATSCreds == "") {
-		return errors.New("--account-key and --nats-creds: expected both or neither")
-	}
-	if c.AccountKey != "" {
-		if c.Revoke {
-			return errors.New("--revoke: credentials of your own cluster are withdrawn with its own tools (nsc revocations add-user)")
-		}
-		return c.foreign(e, name, lasts)
-	}
-	dir, err := c.folder()
+	lasts, err := c.lasts()
 	if err != nil {
 		return err
 	}
-	keys, err := bus.OpenKeys(filepath.Join(dir, "bus", "keys"))
+	i, keys, err := c.issuer()
 	if err != nil {
-		return cannotError{err}
+		return err
+	}
+	if keys == nil {
+		if c.Revoke {
+			return errors.New("--revoke: credentials of your own cluster are withdrawn with its own tools (nsc revocations add-user)")
+		}
+		creds, issued, err := i.Node(name, lasts)
+		if err != nil {
+			return cannotError{err}
+		}
+		return c.hand(e, c.common, creds, issued, agentWords)
 	}
 	if c.Revoke {
 		list, err := keys.Revoke(name)
@@ -80,38 +145,23 @@ func (c *tokenNodeCmd) Run(e *env) error {
 	if err != nil {
 		return cannotError{err}
 	}
-	return c.hand(e, creds, issued)
+	return c.hand(e, c.common, creds, issued, agentWords)
 }
 
-// foreign signs for an account of somebody's own cluster.
-func (c *tokenNodeCmd) foreign(e *env, name fleet.Name, lasts time.Duration) error {
-	seed, err1 := os.ReadFile(c.AccountKey)
-	some, err2 := os.ReadFile(c.NATSCreds)
-	if err := errors.Join(err1, err2); err != nil {
-		return cannotError{err}
-	}
-	i, err := bus.NewIssuer(seed, some)
-	if err != nil {
-		return err
-	}
-	creds, issued, err := i.Node(name, lasts)
-	if err != nil {
-		return cannotError{err}
-	}
-	return c.hand(e, creds, issued)
-}
+// agentWords are what to do with a node's credentials.
+const agentWords = "on the node: busbar agent --join URL --creds FILE"
 
 // hand gives the credentials out, once.
-func (c *tokenNodeCmd) hand(e *env, creds []byte, issued bus.Issued) error {
-	if c.Output != "" && c.Output != "-" {
-		if err := writePrivately(c.Output, creds); err != nil {
+func (f *issueFlags) hand(e *env, c common, creds []byte, issued bus.Issued, next string) error {
+	if f.Output != "" && f.Output != "-" {
+		if err := writePrivately(f.Output, creds); err != nil {
 			return cannotError{err}
 		}
 		if c.JSON {
-			return writeIndented(e.stdout, map[string]any{"issued": issued, "file": c.Output})
+			return writeIndented(e.stdout, map[string]any{"issued": issued, "file": f.Output})
 		}
 		if !c.Quiet {
-			fmt.Fprintf(e.stderr, "wrote %s; on the node: busbar agent --join URL --creds FILE\n", c.Output)
+			fmt.Fprintf(e.stderr, "wrote %s; %s\n", f.Output, next)
 		}
 		return nil
 	}

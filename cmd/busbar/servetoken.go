@@ -15,6 +15,7 @@ type serveTokenCmd struct {
 	Add    tokenAddCmd    `cmd:"" help:"Make a token; it is printed once."`
 	List   tokenListCmd   `cmd:"" help:"List tokens."`
 	Revoke tokenRevokeCmd `cmd:"" help:"Take a token away; sessions that it opened end."`
+	Hub    tokenHubCmd    `cmd:"" help:"Make the credentials with which a further busbar serve uses a bus."`
 	Node   tokenNodeCmd   `cmd:"" help:"Make the credentials with which a node's agent joins, or withdraw them."`
 }
 

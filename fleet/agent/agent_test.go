@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -30,9 +31,10 @@ type fixture struct {
 
 	ended chan error // of agents, as they end
 
-	mu   sync.Mutex
-	news []*fleet.News
-	beat map[fleet.Name]*fleet.Beat
+	mu    sync.Mutex
+	news  []*fleet.News
+	beat  map[fleet.Name]*fleet.Beat
+	doing map[fleet.Name]string
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -49,11 +51,18 @@ func newFixture(t *testing.T) *fixture {
 	if err := hub.Ensure(ctx); err != nil {
 		t.Fatal(err)
 	}
-	f := &fixture{t: t, srv: srv, hub: hub, ctx: ctx, ended: make(chan error, 100), beat: map[fleet.Name]*fleet.Beat{}}
+	f := &fixture{t: t, srv: srv, hub: hub, ctx: ctx, ended: make(chan error, 100), beat: map[fleet.Name]*fleet.Beat{}, doing: map[fleet.Name]string{}}
 	if _, err := hub.Beats(func(b *fleet.Beat) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.beat[b.Node] = b
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := hub.Doings(func(d *fleet.Doing) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.doing[d.Node] = d.Text
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -169,9 +178,13 @@ func TestMeasures(t *testing.T) {
 		t.Helper()
 		for i, n := range p.Ranks {
 			p.Rank = i
-			if a := f.ask(n, p); !a.Begins {
-				t.Fatalf("%s: %+v", n, a)
-			}
+			f.until("a free node", func() bool { // its last beat may be older than what it does
+				a := f.ask(n, p)
+				if !a.Begins && !a.Busy {
+					t.Fatalf("%s: %+v", n, a)
+				}
+				return a.Begins
+			})
 		}
 	}
 	give(pairPart("pair", names[:2], first.Meet))
@@ -215,6 +228,44 @@ func TestMeasures(t *testing.T) {
 	if n := len(f.said("b", fleet.KindMeasured)) + len(f.said("c.rack", fleet.KindMeasured)); n != 0 {
 		t.Errorf("%d results from nodes that are not rank 0", n)
 	}
+	// A bound on the rate holds.
+	f.until("idle nodes", idle)
+	p = pairPart("slow", names[:2], first.Meet)
+	p.What.Large, p.Caps.Rate = 1<<20, 50e6
+	give(p)
+	f.until("a bounded pair", func() bool { return len(f.said("a", fleet.KindMeasured)) == 3 })
+	m = f.said("a", fleet.KindMeasured)[2].Measured
+	for _, s := range m.Pairs {
+		if runtime.GOOS == "linux" && (s.Rate > 2*p.Caps.Rate || s.Both > 2*p.Caps.Rate) {
+			t.Errorf("%+v with a bound of %v", s, p.Caps.Rate)
+		}
+	}
+	if m.Failed != "" || len(m.Pairs) != 2 {
+		t.Errorf("%+v", m)
+	}
+	// A measurement under way ends when it is told to, on both sides.
+	f.until("idle nodes", idle)
+	p = pairPart("long", names[:2], first.Meet)
+	p.What.Iters, p.Caps.Rate = fleet.MaxIters, 10e6
+	f.mu.Lock()
+	f.doing["a"] = "" // of the one before
+	f.mu.Unlock()
+	give(p)
+	f.until("the measurement", func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.doing["a"] == "pairs"
+	})
+	for _, n := range p.Ranks {
+		f.ask(n, fleet.Part{ID: p.ID, Stop: true})
+	}
+	f.until("its end", func() bool {
+		return len(f.said("a", fleet.KindMeasured)) == 4 && len(f.said("b", fleet.KindMeasured)) == 1
+	})
+	if m := f.said("a", fleet.KindMeasured)[3].Measured; m.Failed != "stopped" {
+		t.Errorf("%+v", m)
+	}
+	f.until("idle nodes", idle)
 }
 
 // TestRefuses asks for what a node must not do.

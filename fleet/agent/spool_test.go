@@ -9,8 +9,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"busbar/fleet"
+	"busbar/fleet/bus"
 )
 
 func opened(t testing.TB, dir string, most int64) *spool {
@@ -216,4 +218,47 @@ func FuzzSpool(f *testing.F) {
 		}
 		s.close()
 	})
+}
+
+// BenchmarkDrain is how fast a backlog reaches the store of a server that has come back.
+func BenchmarkDrain(b *testing.B) {
+	srv, err := bus.Start(bus.ServerConfig{Dir: b.TempDir()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer srv.Close()
+	hub, err := srv.Connect(bus.Config{MaxBytes: 64 << 20})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer hub.Close()
+	if err := hub.Ensure(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	creds, _, err := srv.Keys().Issue("n", 0)
+	if err != nil {
+		b.Fatal(err)
+	}
+	file := filepath.Join(b.TempDir(), "creds")
+	if err := os.WriteFile(file, creds, 0o600); err != nil {
+		b.Fatal(err)
+	}
+	node, err := bus.Connect(bus.Config{URLs: []string{srv.URL()}, Creds: file, Node: "n"})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer node.Close()
+	s := opened(b, b.TempDir(), 0)
+	defer s.close()
+	for range b.N {
+		n := word(fleet.KindMeasured, "x")
+		n.At = time.Now()
+		if err := s.add(n); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ResetTimer()
+	if err := node.Speaker().SayAll(b.Context(), s); err != nil || s.Len() != 0 {
+		b.Fatalf("%d wait, %v", s.Len(), err)
+	}
 }

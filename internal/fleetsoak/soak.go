@@ -61,7 +61,7 @@ func (s *soak) run(ctx context.Context) (err error) {
 	}
 	began := time.Now()
 	fmt.Fprintf(s.out, "%d agents in %d processes, %d servers, %v\n", s.agents, s.procs, s.cluster, s.length)
-	if err := s.lives(ctx); err == nil {
+	if err = s.lives(ctx); err == nil {
 		s.work(ctx)
 		err = s.settle(ctx)
 	}

@@ -6,7 +6,8 @@ import { Topology, Load } from './topology.js';
 import { Picture } from './picture.js';
 import { clusterScene } from './drawcluster.js';
 import { nodeScene } from './drawnode.js';
-import { Health } from './health.js';
+import { measured } from './measured.js';
+import { shown } from './fleetwords.js';
 import { facts, card } from './facts.js';
 import { plural, rate, percent, count } from './units.js';
 
@@ -43,9 +44,9 @@ export async function show(root, state, api) {
 
   function open(key) {
     const [what, name] = key.split('/');
-    if (what === 'pod' || what === 'node') state.set({ at: name }, { push: true });
-    else if (what === 'device') state.set({ at: name }, { push: true });
-    else choose(key);
+    if (!['pod', 'node', 'device'].includes(what)) { choose(key); return; }
+    state.set({ at: name }, { push: true });
+    picture.enter();
   }
 
   function draw() {
@@ -77,16 +78,14 @@ export async function show(root, state, api) {
       load = new Load(null);
       put(said);
       let second = null;
-      if (state.get('op') === 'health') {
-        const found = await api.ask('fleet/findings');
-        load = new Health((await api.ask('fleet/nodes', { brief: 1 })).doc.nodes || [], found.doc.findings || []);
-      } else if (state.get('op') && c !== 'fleet') {
+      if (state.get('op') === 'health') load = await measured(api, new Topology(answer.doc));
+      else if (state.get('op') && c !== 'fleet') {
         try {
           second = await api.ask('predict', { c, op: state.get('op'), size: state.get('size', '1G') });
           load = new Load(second.doc.rows.find((r) => r.chosen) || second.doc.rows[0]);
         } catch (error) { put(said, failure(error)); }
       }
-      share.of(answer, second);
+      share.of(c === 'fleet' ? shown(answer) : answer, second);
       const sum = answer.doc.summary;
       about.textContent = `${plural(sum.nodes, 'node')} · ${plural(sum.gpus, 'GPU')} · ${plural(sum.nics, 'NIC')}${sum.switches ? ` · ${sum.switches} switches` : ''}`;
       const started = performance.now();

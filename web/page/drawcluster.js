@@ -10,12 +10,14 @@ const gutter = 26;
 
 function form(hosts, pods) {
   if (hosts <= 16 && pods <= 8) return 'large';
+  if (hosts > 3000 && pods > 16) return 'folded'; // a group is a box; opened, it shows its nodes
   return hosts <= 96 ? 'middle' : 'small';
 }
 
 // cell is the size of a node.
 function cell(how, type) {
   if (how === 'middle') return { w: 78, h: 30, gap: 6 };
+  if (how === 'folded') return { w: 15, h: 0, gap: 0 };
   if (how === 'small') return { w: 15, h: 15, gap: 4 };
   const gpus = Topology.devices(type, 'gpu').length, nics = Topology.devices(type, 'nic').length;
   const n = Math.max(gpus, nics, 4);
@@ -43,8 +45,8 @@ export function clusterScene(topo, load) {
   const how = form(topo.hosts.length, topo.pods.length);
   const size = cell(how, topo.hosts[0]?.type);
   const most = Math.max(1, ...topo.pods.map((p) => p.hosts.length));
-  const cols = how === 'large' ? Math.min(most, Math.max(1, Math.floor(1150 / (size.w + size.gap)))) : Math.max(1, Math.min(most, Math.ceil(Math.sqrt(most * (how === 'small' ? 2.2 : 0.8)))));
-  const rows = Math.ceil(most / cols);
+  const cols = how === 'folded' ? 8 : how === 'large' ? Math.min(most, Math.max(1, Math.floor(1150 / (size.w + size.gap)))) : Math.max(1, Math.min(most, Math.ceil(Math.sqrt(most * (how === 'small' ? 2.2 : 0.8)))));
+  const rows = how === 'folded' ? 0 : Math.ceil(most / cols);
   const leaves = topo.pods.some((p) => p.leaves.length);
   const head = heading(how, leaves, topo.hosts[0]?.type);
   const pod = { w: Math.max(cols * (size.w + size.gap) + 14, 150), h: head + rows * (size.h + size.gap) + 10 };
@@ -99,7 +101,7 @@ function podBox(topo, p, at, box, o) {
     const t = topo.trunk(p);
     const d = `M${at.x - gutter / 2} ${at.y + 36}H${at.x + 7}`;
     out.push(item(`trunk/${p.id}`, `uplinks of ${p.name}: ${t.cables} cables, ${rate(t.rate)}`, [at.x - gutter / 2, at.y + 36], 'cable',
-      s('path', { class: 'hit', d }), s('path', { class: `wire${load.step('fabric')}`, d })));
+      s('path', { class: 'hit', d }), s('path', { class: `wire${load.step('fabric', p.id)}`, d })));
   }
   const named = p.hosts.length > 1 || p.leaves.length;
   out.push(item(`pod/${p.id}`, `${p.name}: ${plural(p.hosts.length, 'node')}${p.leaves.length ? ` behind ${plural(p.leaves.length, 'leaf').replace('leafs', 'leaves')}` : ''}`, [at.x + box.w / 2, at.y + 12], 'pod',
@@ -115,7 +117,7 @@ function podBox(topo, p, at, box, o) {
       s('rect', { x, y: at.y + 26, width: w, height: 20, rx: 3 }), s('text', { x: x + w / 2, y: at.y + 40, 'text-anchor': 'middle', class: 'little' }, w > 7 * leaf.name.length ? leaf.name : w > 14 && leaf.rail !== undefined ? `r${leaf.rail}` : '')));
   });
   const head = heading(o.how, o.leaves, p.hosts[0].type);
-  p.hosts.forEach((host, i) => {
+  if (o.how !== 'folded') p.hosts.forEach((host, i) => {
     const x = at.x + 10 + (i % o.cols) * (o.size.w + o.size.gap), y = at.y + head + Math.floor(i / o.cols) * (o.size.h + o.size.gap);
     out.push(...(o.how === 'large' ? largeNode(host, x, y, o, spots, i < o.cols ? at.y + 46 : 0) : [smallNode(host, x, y, o)]));
   });
@@ -143,14 +145,14 @@ function largeNode(host, x, y, o, spots, from) {
     if (to === undefined || nics.length > 18) return;
     const d2 = `M${spot(nics, i)} ${y + 22}V${y - 6}${from ? `L${to} ${from}` : ''}`; // below the first row only its end is drawn
     out.push(item(`port/${host.name}/${i}`, `cable ${host.name} ${d.label || d.name} to ${leaf.at.name}`, [spot(nics, i), y - 4], 'cable',
-      s('path', { class: 'hit', d: d2 }), s('path', { class: `wire${load.step('nic')}`, d: d2 })));
+      s('path', { class: 'hit', d: d2 }), s('path', { class: `wire${load.step('nic', host.name)}`, d: d2 })));
   });
   out.push(item(`node/${host.name}`, `${host.name}: ${plural(gpus.length, 'GPU')}, ${plural(nics.length, 'NIC')}`, [x + size.w / 2, y + 6], `node${load.row ? '' : load.node(host.name)}`,
     s('rect', { x, y, width: size.w, height: size.h, rx: 6 }), s('text', { x: x + size.w / 2, y: y + size.h - 6, 'text-anchor': 'middle', class: 'little' }, `${load.mark(host.name)} ${host.name}`.trim())));
   const cells = (list, kind, top, mark) => list.forEach((d, i) => {
     const cx = spot(list, i), cy = top + 22 * Math.floor(i / 18);
     const w = Math.min(24, (size.w - 16) / Math.min(18, list.length) - 2);
-    out.push(item(`device/${host.name}/${d.name}`, `${kind.toUpperCase()} ${i} of ${host.name}, ${d.label || d.name}`, [cx, cy + 8], `${kind}${load.step(mark)}${load.tight(host.name, d.name, d.label) ? ' tight' : ''}`,
+    out.push(item(`device/${host.name}/${d.name}`, `${kind.toUpperCase()} ${i} of ${host.name}, ${d.label || d.name}`, [cx, cy + 8], `${kind}${load.step(mark, host.name)}${load.tight(host.name, d.name, d.label) ? ' tight' : ''}`,
       s('rect', { x: cx - w / 2, y: cy, width: w, height: 19, rx: 3 }), w > 13 && s('text', { x: cx, y: cy + 13.5, 'text-anchor': 'middle', class: 'tiny' }, String(i))));
   });
   if (Topology.devices(host.type, 'nvswitch').length || (host.type?.links || []).some((l) => l.kind === 'nvlink')) {

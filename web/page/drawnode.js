@@ -54,7 +54,7 @@ function box(x, host, load, step) {
   const cls = { gpu: 'gpu', nic: 'nic' }[d.kind] || 'bridge';
   const kind = { gpu: 'nvlink', nic: 'port' }[d.kind];
   const name = d.kind === 'nic' ? d.label || d.name : d.name;
-  return item(`device/${host.name}/${d.name}`, `${d.kind} ${name}${d.model?.value ? `, ${d.model.value}` : ''}`, [x.x, x.y], `${cls}${kind ? load.step(kind) : ''}${load.tight(host.name, d.name, d.label) && leaf ? ' tight' : ''}`,
+  return item(`device/${host.name}/${d.name}`, `${d.kind} ${name}${d.model?.value ? `, ${d.model.value}` : ''}`, [x.x, x.y], `${cls}${kind ? load.step(kind, host.name) : ''}${load.tight(host.name, d.name, d.label) && leaf ? ' tight' : ''}`,
     s('rect', { x: x.x - w / 2, y: x.y - 12, width: w, height: leaf ? 30 : 24, rx: 5 }),
     s('text', { x: x.x, y: x.y + (leaf ? 7 : 4), 'text-anchor': 'middle', class: step < 50 ? 'tiny' : 'little' }, name.length * 7 > w + 8 ? name.slice(-Math.max(3, Math.floor(w / 7))) : name));
 }
@@ -119,7 +119,7 @@ function cables(items, byName, host, load, bottom, step) {
     i++;
     if (!leaf) continue;
     const d = `M${x.x} ${bottom + 18}v14`;
-    items.push(item(`port/${host.name}/${i - 1}`, `cable ${x.d.label || x.d.name} to ${leaf.at.name}`, [x.x, bottom + 30], 'cable', s('path', { class: 'hit', d }), s('path', { class: `wire${load.step('nic')}`, d }),
+    items.push(item(`port/${host.name}/${i - 1}`, `cable ${x.d.label || x.d.name} to ${leaf.at.name}`, [x.x, bottom + 30], 'cable', s('path', { class: 'hit', d }), s('path', { class: `wire${load.step('nic', host.name)}`, d }),
       step > 50 && s('text', { x: x.x, y: bottom + 44, 'text-anchor': 'middle', class: 'tiny dim' }, leaf.at.name)));
   }
 }

@@ -21,8 +21,8 @@ export class Fleet {
     this.topology = null;
   }
 
-  // watchParts calls a handler for each thing that changed: nodes, orders, findings, doing, kept, pairs. It gives what
-  // ends that.
+  // watchParts calls a handler for each thing that changed: nodes, orders, findings, doing, kept, pairs, and
+  // missed where figures may have come unheard. It gives what ends that.
   watchParts(handlers) {
     const w = (what) => { for (const [k, v] of Object.entries(what)) handlers[k]?.(v); };
     this.watchers.push(w);
@@ -37,7 +37,7 @@ export class Fleet {
     // A browser has six lines to a server for all its pages together: one that is not looked at gives its line back.
     this.seen = () => {
       if (document.hidden) this.deaf();
-      else if (!this.source) { this.listen(); this.again(); }
+      else if (!this.source) { this.listen(); this.again(); this.tell({ missed: true }); }
     };
     this.gone = () => this.deaf();
     document.addEventListener('visibilitychange', this.seen);
@@ -58,7 +58,7 @@ export class Fleet {
       measured: (m) => this.measured(m),
     });
     // What was missed while the line was cut is asked for.
-    this.source.addEventListener('open', () => { if (opened) this.again(); opened = true; });
+    this.source.addEventListener('open', () => { if (opened) { this.again(); this.tell({ missed: true }); } opened = true; });
   }
 
   deaf() {

@@ -1,10 +1,11 @@
 import { h, put } from './dom.js';
-import { pixels, stops } from './fleetscale.js';
+import { dark, pixels, stops } from './fleetscale.js';
 
 // Heat is a table of pairs as a picture: rows send, columns receive. It is drawn whole from pixels; where there are more
 // pairs than pixels, a pixel shows the worst of its pairs. A cell is pointed at with the mouse or walked to by keys.
 
 const gap = 6;
+const widest = 84; // of a cell: few nodes need no large picture
 
 export class Heat {
   constructor({ label, onopen, oncursor }) {
@@ -54,7 +55,7 @@ export class Heat {
     const longest = Math.max(...this.table.names.map((x) => x.length), 4);
     const named = (room - 120) / w.n >= 11;
     const left = named ? Math.min(150, 14 + 6.6 * longest) : this.table.groups.length > 1 ? 16 : 4;
-    const side = Math.max(120, Math.floor(room - left - gap));
+    const side = Math.max(120, Math.min(Math.floor(room - left - gap), widest * w.n));
     this.place = { left, top: left, side, cell: side / w.n, named, w };
   }
 
@@ -184,7 +185,7 @@ export class Heat {
     const { left, top, cell, w } = this.place;
     g.font = `${cell > 60 ? 13 : 11}px ${font || 'sans-serif'}`;
     g.textAlign = 'center';
-    const light = stops()[0] === '#dbe8f5';
+    const light = !dark();
     for (let i = 0; i < w.n; i++) for (let j = 0; j < w.n; j++) {
       const v = this.table.at(w.i + i, w.j + j);
       if (Number.isNaN(v)) continue;
@@ -198,7 +199,7 @@ export class Heat {
     const bar = h('div', { class: 'ramp', 'aria-hidden': 'true', style: { background: `linear-gradient(to right, ${stops().join(', ')})` } });
     put(this.legend, h('div', { class: 'ramps' }, bar,
       h('ul', { 'aria-label': `scale in ${this.scale.unit}, from good to bad` }, this.scale.ticks.map(([t, text]) => h('li', { style: { left: `${100 * t}%` } }, text)))),
-    h('p', { class: 'quiet' }, `${this.scale.unit}; ${this.scale.words}`, h('span', { class: 'swatch blank' }), 'not measured'));
+    h('p', { class: 'quiet' }, `${this.scale.unit}; the ${dark() ? 'brighter' : 'darker'}, the ${this.scale.worse}`, h('span', { class: 'swatch blank' }), 'not measured'));
   }
 
   point(e) {

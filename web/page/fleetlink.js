@@ -30,6 +30,8 @@ class Timed extends Curve {
         g.lineTo(x, u.bbox.top + u.bbox.height);
         g.stroke();
         g.font = `600 ${12 * dpr}px ${css.getPropertyValue('--font')}`;
+        g.textAlign = 'left';
+        g.textBaseline = 'middle';
         g.fillText(String(k + 1), x + 4 * dpr, u.bbox.top + (12 + 14 * (k % 4)) * dpr);
       }
       g.restore();
@@ -89,6 +91,7 @@ export function history({ state, api, fleet }) {
     const good = list.map((s) => s.rate_GBps).filter(Boolean);
     if (!good.length) return `${name} was never measured. `;
     const last = good[good.length - 1], middle = [...good].sort((a, b) => a - b)[Math.floor(good.length / 2)];
+    if (good.length === 1) return `${name}: ${rate(last)}. `;
     return `${name}: ${rate(last)} at last, usually ${rate(middle)}${last < 0.85 * middle ? `, so that it is at ${percent(last / middle)} of its own past` : ''}. `;
   }
 
@@ -116,17 +119,18 @@ export function history({ state, api, fleet }) {
     try {
       const { doc } = await api.ask('fleet/link', { from, to });
       const n = doc.there.length + doc.back.length;
-      rates.root.hidden = delays.root.hidden = n === 0;
-      put(said, h('p', {}, n === 0 ? 'These two were never measured together.' : summary(`${from} → ${to}`, doc.there) + summary(`${to} → ${from}`, doc.back)));
+      const times = new Set([...doc.there, ...doc.back].map((x) => x.at)).size;
+      rates.root.hidden = delays.root.hidden = times < 2;
+      put(said, h('p', {}, n === 0 ? 'These two were never measured together.' : (times < 2 ? 'Measured once; a history needs twice. ' : '') + summary(`${from} → ${to}`, doc.there) + summary(`${to} → ${from}`, doc.back)));
       put(notes);
       put(rows);
       if (n) {
         const list = marks(from, to, doc);
         const words = list.map((m, k) => `${k + 1}: ${m.text}`).join('; ');
-        rates.draw(series(doc, 'rate_GBps'), `${plural(n, 'sample')}, the newest ${ago((doc.there.at(-1) || doc.back.at(-1)).at)}. ${words}`, list);
+        if (times > 1) rates.draw(series(doc, 'rate_GBps'), `${plural(n, 'sample')}, the newest ${ago((doc.there.at(-1) || doc.back.at(-1)).at)}. ${words}`, list);
         const slow = series(doc, 'latency_us');
-        delays.root.hidden = !slow.length;
-        if (slow.length) delays.draw(slow, '', list);
+        delays.root.hidden = times < 2 || !slow.length;
+        if (!delays.root.hidden) delays.draw(slow, '', list);
         put(notes, list.length > 0 && h('ol', { class: 'marks' }, list.map((m) => h('li', {}, m.over ? tag('over', 'good') : m.kind === 'change' ? tag('change') : tag(m.severity, m.severity), ` ${when(1000 * m.at)}: ${m.text}`))));
         samples(doc);
       }

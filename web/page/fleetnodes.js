@@ -2,7 +2,7 @@ import { h, put, failure } from './dom.js';
 import { choice, field } from './pick.js';
 import { Fleet } from './fleetdata.js';
 import { fold, drain } from './fleethosts.js';
-import { ago, copier, line, shown, tag, to } from './fleetwords.js';
+import { ago, busbar, copier, line, shown, tag, to } from './fleetwords.js';
 import { nodeCard } from './fleetnode.js';
 import { Topology } from './topology.js';
 import { hosts, number, plural } from './units.js';
@@ -53,7 +53,7 @@ export function badCard(fleet) {
   return h('div', { class: 'card' }, h('h2', {}, `Keep jobs off ${plural(bad.length, 'node')}`),
     h('p', {}, h('code', {}, fold(bad)), ' ', copier('Copy as hostlist', fold(bad))),
     line(drain(bad, why), 'Slurm: drain these nodes'),
-    line('busbar nodes --bad', 'print this list'),
+    line(busbar('nodes --bad'), 'print this list'),
     h('p', { class: 'quiet' }, 'Drained are nodes with an error that is theirs alone and that is sure by 90 % or more; slow pairs, leaves and rails drain nobody.'));
 }
 
@@ -159,7 +159,7 @@ export function nodes({ state, api, fleet, share }) {
       cols = columns(state, topo);
       drawHead();
       draw();
-      share.of(shown(fleet.answers.nodes));
+      share.of(shown(fleet.answers.nodes, 'nodes --json'));
       await detail();
     },
     changed(c) {

@@ -3,7 +3,7 @@ import { orderForm } from './fleetorderform.js';
 import { fold } from './fleethosts.js';
 import { address } from './api.js';
 import { ago, copier, nanos, shown, span, tag, to, when } from './fleetwords.js';
-import { bytes, micros, plural, rate } from './units.js';
+import { bytes, micros, number, plural, rate } from './units.js';
 
 const tags = { waiting: 'note', running: 'good', done: 'good', cancelled: '', failed: 'error' };
 export function final(o) { return ['done', 'cancelled', 'failed'].includes(o.state); }
@@ -54,7 +54,7 @@ export function orders({ state, api, fleet, share }) {
       const words = h('p', { class: 'progress' });
       const state1 = h('span', {});
       const stop = h('button', { type: 'button', onclick: () => cancel(fleet.orders.get(o.id), stop) }, 'Cancel');
-      const root = h('div', { class: 'card' }, h('div', { class: 'headline' }, h('h2', {}, what(o), ' ', state1), h('div', { class: 'row' }, h('button', { type: 'button', onclick: () => state.set({ order: o.id }, { push: true }) }, 'Details'), form.may && stop)), bar, words,
+      const root = h('div', { class: 'card' }, h('div', { class: 'headline' }, h('h2', {}, what(o), ' ', state1), h('div', { class: 'row' }, h('button', { type: 'button', class: 'details', onclick: () => state.set({ order: o.id }, { push: true }) }, 'Details'), form.may && stop)), bar, words,
         h('p', { class: 'quiet' }, describe(o)));
       live.set(o.id, { root, bar, words, state: state1, step: -1 });
     }
@@ -62,6 +62,7 @@ export function orders({ state, api, fleet, share }) {
     const p = progress(o, fleet.doing);
     put(c.state, tag(o.state, tags[o.state]));
     c.bar.hidden = p.of === undefined;
+    c.root.querySelector('.details').hidden = o.state === 'running' || !o.sweep;
     if (p.of !== undefined) { c.bar.max = p.of; c.bar.value = p.at; }
     if (c.words.textContent !== p.words) c.words.textContent = p.words;
     const step = p.of ? Math.floor(10 * p.at / p.of) : -1;
@@ -85,23 +86,24 @@ export function orders({ state, api, fleet, share }) {
       if (o) say(`${what(o)}: ${o.state}, ${progress(o, fleet.doing).words}`);
     }
     const want = open.slice(0, 50).map(liveCard);
-    if (!want.length) { if (!running.querySelector('.empty')) put(running, h('div', { class: 'card' }, h('p', { class: 'empty' }, 'No order waits or runs.'))); } else if (want.length !== running.children.length || want.some((r, k) => running.children[k] !== r)) running.replaceChildren(...want);
+    if (!want.length) { if (!running.querySelector(':scope > .empty')) put(running, h('p', { class: 'card empty small' }, 'No order waits or runs.')); } else if (want.length !== running.children.length || want.some((r, k) => running.children[k] !== r)) running.replaceChildren(...want);
     const over = all.filter(final).reverse();
     const now = over.map((o) => o.id + o.state).join();
     if (past.dataset.now === now) return;
     past.dataset.now = now;
-    put(past, over.length > 0 && h('div', { class: 'card' }, h('h2', {}, 'Past orders'), table('', [{ text: 'what' }, { text: 'outcome' }, { text: '' }, { text: 'by' }, { text: 'when' }, { text: 'details' }],
+    put(past, over.length > 0 && h('div', { class: 'card past' }, h('h2', {}, 'Past orders'), table('', [{ text: 'what' }, { text: 'outcome' }, { text: 'measured' }, { text: 'by' }, { text: 'when' }, { text: 'details' }],
       over.slice(0, 200).map((o) => [what(o), tag(o.state, tags[o.state]), [progress(o, fleet.doing).words, o.why ? `; ${o.why}` : '', o.out?.length ? `; without ${fold(o.out.map((x) => x.node))}` : ''].join(''), o.by, when(o.given),
         to(state, { show: 'orders', order: o.id }, 'details', h('span', { class: 'unseen' }, ` of ${what(o)}`))]))));
   }
 
   async function detail(focus) {
     const id = state.get('order');
-    if (!id) { put(one); share.of(shown(fleet.answers.orders)); return; }
+    if (!id) { put(one); share.of(shown(fleet.answers.orders, 'order list --json')); return; }
     try {
       const answer = await api.ask(`fleet/orders/${encodeURIComponent(id)}`);
       const o = answer.doc;
-      share.of(shown(answer));
+      share.of(shown(answer, `order watch ${o.id}`));
+      if (o.state === 'running') { put(one); return; } // its card says all there is
       put(one, h('section', { class: 'card', 'aria-label': 'one order' },
         h('div', { class: 'headline' }, h('h2', { tabindex: '-1' }, what(o), ' ', tag(o.state, tags[o.state])), h('button', { type: 'button', onclick: () => state.set({ order: '' }, { push: true }) }, 'Close')),
         h('p', {}, progress(o, fleet.doing).words, o.why ? `; ${o.why}` : ''), h('p', { class: 'quiet' }, `order ${o.id}: ${describe(o)}`),
@@ -113,7 +115,7 @@ export function orders({ state, api, fleet, share }) {
 
   function verdict(o) {
     const v = o.verdict;
-    if (!v) return null;
+    if (!v || o.state === 'running') return null; // the rest may say otherwise
     return [h('h3', {}, `Good for a job: ${plural(v.good.length, 'node')}`), v.good.length > 0 && h('p', {}, h('code', {}, fold(v.good)), ' ', copier('Copy as hostlist', fold(v.good))),
       v.bad.length > 0 && table('Not good', [{ text: 'node' }, { text: 'why' }], v.bad.map((x) => [x.node, x.why])), (v.notes || []).map((x) => h('p', { class: 'note' }, x))];
   }
@@ -124,16 +126,17 @@ export function orders({ state, api, fleet, share }) {
     return records(`Measured ${ago(mine.at(-1).at)}`, mine.at(-1).records);
   }
 
-  let asked = 0;
-  const again = () => { if (!asked) asked = setTimeout(() => { asked = 0; detail(); }, 1000); };
-  const stopped = fleet.watchParts({ orders: (id) => { draw(); if (id === true || id === state.get('order')) again(); }, doing: draw, kept: again });
+  let asked = 0, drawn = 0;
+  const soon = () => { if (!drawn) drawn = setTimeout(() => { drawn = 0; draw(); }, 200); };
+  const again = () => { if (!asked) asked = setTimeout(() => { asked = 0; detail(); }, 500); };
+  const stopped = fleet.watchParts({ orders: (id) => { soon(); if (id === true || id === state.get('order')) again(); }, doing: soon, kept: again });
   const timer = setInterval(draw, 5000);
   return {
     controls: [form.root],
     cards: [said, one, running, past],
     async start() { await form.start(); draw(); await detail(); },
     changed(c) { if ('order' in c) detail(true); },
-    end() { clearInterval(timer); clearTimeout(asked); stopped(); },
+    end() { clearInterval(timer); clearTimeout(asked); clearTimeout(drawn); stopped(); },
   };
 }
 
@@ -142,6 +145,7 @@ export function records(caption, list) {
   return table(caption, [{ text: 'collective' }, { text: 'ranks', n: true }, { text: 'size', n: true }, { text: 'algorithm' }, { text: 'over' }, { text: 'time', n: true }, { text: 'bandwidth', n: true }],
     list.map((r) => {
       const t = r.time_us.median || r.time_us.mean;
-      return [r.op.replaceAll('_', ' '), String(r.ranks), bytes(r.size_bytes), r.algo || '', r.transport, micros(t), rate(r.size_bytes / t / 1e3)];
+      const speed = r.size_bytes / t / 1e3; // GB/s
+      return [r.op.replaceAll('_', ' ') + (r.in_place ? ', in place' : ''), String(r.ranks), bytes(r.size_bytes), (r.algo || '').replaceAll('_', ' '), r.transport, micros(t), speed < 0.1 ? `${number(1000 * speed)} MB/s` : rate(speed)];
     }));
 }

@@ -1,17 +1,22 @@
 import { h, put } from './dom.js';
+import { Latest } from './api.js';
+import { Heat } from './fleetheat.js';
+import { groupsOf, scaleOf, Table } from './fleetscale.js';
 import { local } from './fleetdata.js';
 import { finding } from './fleetfindings.js';
 import { badCard } from './fleetnodes.js';
 import { final, progress, records, what } from './fleetorders.js';
-import { ago, line, shown, tag, to } from './fleetwords.js';
+import { ago, line, move, shown, tag, to } from './fleetwords.js';
 import { count, plural } from './units.js';
 
 // join is how other machines come to this server.
 export function join() {
-  const at = `${location.protocol}//${location.host}`;
+  const loopback = /^(localhost|127\.|\[?::1)/.test(location.hostname);
+  const at = `${location.protocol === 'https:' ? 'tls' : 'nats'}://${loopback ? 'SERVER' : location.hostname}:7642`;
   return h('div', { class: 'card' }, h('h2', {}, 'Let nodes join'),
-    h('p', {}, 'On this machine, for each node, make credentials of its own:'), line('busbar serve token node NAME', 'make credentials for a node'),
-    h('p', {}, 'On the node, with what that printed:'), line(`busbar agent --join ${at}`, 'join from a node'),
+    h('p', {}, 'On this machine, for each node, make credentials of its own:'), line('busbar serve token node NAME -o NAME.creds', 'make credentials for a node'),
+    h('p', {}, 'On the node, with that file:'), line(`busbar agent --join ${at} --creds NAME.creds`, 'join from a node'),
+    loopback && h('p', {}, 'This server listens to its own machine. For others it is started with TLS:'), loopback && line('busbar serve --listen 0.0.0.0:7641 --bus-listen 0.0.0.0:7642 --tls-self-signed', 'serve for other machines'),
     h('p', { class: 'quiet' }, 'An agent tells what the node has, that it lives, and how its ports are; it measures when somebody orders it to. It runs no other commands.'));
 }
 
@@ -23,8 +28,34 @@ function own(fleet) {
   return h('div', { class: 'card' }, h('h2', {}, `This machine${last.node ? `: ${last.node}` : ''}`), h('p', { class: 'quiet' }, `It measured itself ${ago(last.at)}: what its own processes reach among each other, a first figure before any other node is there.`), records('', last.records));
 }
 
+// glance is every pair against its peers, small: what stands out is looked at elsewhere.
+function glance({ state, api, fleet }) {
+  const heat = new Heat({ label: 'Every pair of nodes against its peers: rows send, columns receive', onopen: (from, other) => move(state, { show: 'pairs', figure: 'peers', from, to: other }) });
+  const root = h('div', { class: 'card', hidden: true }, h('div', { class: 'headline' }, h('h2', {}, 'Every pair against its peers'), to(state, { show: 'pairs', figure: 'peers' }, 'larger')), heat.box, heat.said, heat.legend);
+  let table = null, later = 0;
+  function draw() {
+    const shown = table.relative(), scale = scaleOf('peers', shown.values);
+    root.hidden = !table.known;
+    if (table.known) heat.show(shown, scale, (i, j) => `${shown.names[i]} → ${shown.names[j]}: ${i === j ? 'a node with itself is not measured' : Number.isNaN(shown.at(i, j)) ? 'not measured' : scale.show(shown.at(i, j))}`);
+  }
+  const refresh = new Latest(async () => {
+    if (fleet.nodes.size < 2) return;
+    try {
+      const [answer, topo] = await Promise.all([api.ask('fleet/pairs', { figure: 'rate' }), fleet.map()]);
+      table = new Table(answer.doc, groupsOf(topo));
+      draw();
+    } catch { root.hidden = true; } // the part that is about pairs says why
+  });
+  const stopped = fleet.watchParts({ missed: () => refresh.go(), pairs: (list) => {
+    const known = table && list.every((p) => table.set(p.from, p.to, p.rate_GBps));
+    if (!later) later = setTimeout(() => { later = 0; if (known) draw(); else refresh.go(); }, 3000);
+  } });
+  return { root, start: () => refresh.go(), end() { clearTimeout(later); stopped(); heat.end(); } };
+}
+
 // over is the fleet at a glance.
-export function over({ state, fleet, share }) {
+export function over({ state, api, fleet, share }) {
+  const small = glance({ state, api, fleet });
   const tiles = h('dl', { class: 'figures' }), found = h('div', {}), bad = h('div', {}), runs = h('div', {}), first = h('div', { class: 'cards' });
 
   function tile(name, value, more) { return h('div', {}, h('dt', {}, name), h('dd', {}, value, more && h('small', {}, ` ${more}`))); }
@@ -51,10 +82,10 @@ export function over({ state, fleet, share }) {
   const stopped = fleet.watchParts({ nodes: draw, orders: draw, findings: draw, kept: draw });
   return {
     controls: [],
-    cards: [h('div', { class: 'card' }, tiles), found, runs, bad, first],
-    async start() { draw(); share.of(shown(fleet.answers.nodes)); },
+    cards: [h('div', { class: 'card' }, tiles), h('div', { class: 'glance' }, h('div', { class: 'cards' }, found, runs, bad, first), small.root)],
+    async start() { draw(); share.of(shown(fleet.answers.nodes, 'nodes --json')); await small.start(); },
     changed() {},
-    end: stopped,
+    end() { stopped(); small.end(); },
   };
 }
 

@@ -2,19 +2,13 @@ import { h, put, table, failure } from './dom.js';
 import { Latest, address } from './api.js';
 import { choice, field } from './pick.js';
 import { Heat } from './fleetheat.js';
-import { Table, scaleOf } from './fleetscale.js';
+import { groupsOf, Table, scaleOf } from './fleetscale.js';
 import { history as historyOf } from './fleetlink.js';
 import { ago, shown, to } from './fleetwords.js';
 import { count, percent, plural, rate } from './units.js';
 
 export const figures = [['rate', 'rate, one way'], ['both', 'rate, both ways at once'], ['latency', 'latency'], ['peers', 'against its peers']];
 const fieldOf = { rate: 'rate_GBps', both: 'both_GBps', latency: 'latency_us', peers: 'rate_GBps' };
-
-// groupsOf are the nodes behind the same leaves, or of the same kind, where that is known.
-export function groupsOf(topo) {
-  if (topo.pods.length < 2) return [];
-  return topo.pods.map((p) => ({ name: p.leaves.length && p.leaves.length <= 2 ? p.leaves.map((x) => x.name).join(' ') : p.name, names: p.hosts.map((x) => x.name) }));
-}
 
 // pairs shows every pair as a picture, the worst as a table, and the history of the one that is chosen.
 export function pairs({ state, api, fleet, share }) {
@@ -49,7 +43,8 @@ export function pairs({ state, api, fleet, share }) {
   function describe(t, scale, i, j) {
     if (i === j) return `${t.names[i]}: a node with itself is not measured`;
     const v = t.at(i, j), back = t.at(j, i);
-    const name = `${t.names[i]} → ${t.names[j]}`;
+    const place = (k) => (t.groups.length > 1 ? ` (${t.groups[t.group[k]].name})` : '');
+    const name = `${t.names[i]}${place(i)} → ${t.names[j]}${place(j)}`;
     if (Number.isNaN(v)) return `${name}: not measured`;
     const more = t.figure === 'peers' ? `, ${rate(base.at(i, j))}` : t.figure === 'latency' ? '' : `, ${percent(v / base.peers()(i, j))} of its peers`;
     return `${name}: ${scale.show(v)}${more}${Number.isNaN(back) ? '' : `; back ${scale.show(back)}`}`;
@@ -89,7 +84,7 @@ export function pairs({ state, api, fleet, share }) {
 
   // New figures are put into the table as they come, and drawn a few times a second at most.
   let later = 0;
-  const stopped = fleet.watchParts({ pairs: (list) => {
+  const stopped = fleet.watchParts({ missed: () => { refresh.go(); history.refresh(); }, pairs: (list) => {
     const key = fieldOf[state.get('figure', 'rate')];
     let any = false;
     if (base) for (const p of list) any = base.set(p.from, p.to, p[key]) || any;

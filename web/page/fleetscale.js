@@ -57,20 +57,26 @@ export function scaleOf(figure, values) {
     const at = (t) => low * Math.exp(t * ratio);
     return {
       unit: 'µs', bad: (v) => Math.log(v / low) / ratio, show: (v) => `${digits(v)} µs`, short: digits,
-      ticks: [0, 0.25, 0.5, 0.75, 1].map((t) => [t, `${t === 0 ? '≤ ' : t === 1 ? '≥ ' : ''}${digits(at(t))}`]), words: 'low latency is pale',
+      ticks: [0, 0.25, 0.5, 0.75, 1].map((t) => [t, `${t === 0 ? '≤ ' : t === 1 ? '≥ ' : ''}${digits(at(t))}`]), worse: 'longer',
     };
   }
   if (figure === 'peers') {
     return {
       unit: '% of its peers', bad: (v) => (1 - v) * 2, show: (v) => `${Math.round(100 * v)} % of its peers`, short: (v) => String(Math.round(100 * v)),
-      ticks: [[0, '≥ 100'], [0.2, '90'], [0.4, '80'], [0.6, '70'], [0.8, '60'], [1, '≤ 50']], words: 'as fast as its peers is pale',
+      ticks: [[0, '≥ 100'], [0.2, '90'], [0.4, '80'], [0.6, '70'], [0.8, '60'], [1, '≤ 50']], worse: 'slower',
     };
   }
   const top = quantile(list, 0.98) || 1;
   return {
     unit: 'GB/s', bad: (v) => 1 - v / top, show: (v) => `${digits(v)} GB/s`, short: digits,
-    ticks: [[0, `≥ ${digits(top)}`], [0.25, digits(0.75 * top)], [0.5, digits(0.5 * top)], [0.75, digits(0.25 * top)], [1, '0']], words: 'fast is pale',
+    ticks: [[0, `≥ ${digits(top)}`], [0.25, digits(0.75 * top)], [0.5, digits(0.5 * top)], [0.75, digits(0.25 * top)], [1, '0']], worse: 'slower',
   };
+}
+
+// groupsOf are the nodes behind the same leaves, or of the same kind, where that is known.
+export function groupsOf(topo) {
+  if (topo.pods.length < 2) return [];
+  return topo.pods.map((p) => ({ name: p.leaves.length && p.leaves.length <= 2 ? p.leaves.map((x) => x.name).join(' ') : p.name, names: p.hosts.map((x) => x.name) }));
 }
 
 // Table is one figure of all pairs in the order in which they are drawn; what is not known is NaN.

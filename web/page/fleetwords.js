@@ -28,13 +28,19 @@ export function when(time) {
 export function nanos(x) { return seconds(x / 1e9); }
 
 // curl is the command line of what has no command of its own.
-export function curl(url, more = '') {
-  return `curl -H "Authorization: Bearer $BUSBAR_TOKEN" ${more}'${location.origin}${url.replaceAll("'", '%27')}'`;
+export function curl(url) {
+  return `curl -H "Authorization: Bearer $BUSBAR_TOKEN" '${location.origin}${url.replaceAll("'", '%27')}'`;
 }
 
-// shown is an answer for the bar that shares it.
-export function shown(answer, ...lines) {
-  return { url: answer.url, command: [...lines, answer.command || curl(answer.url)].join('\n') };
+// busbar is a command line that asks this server.
+export function busbar(words) {
+  const usual = location.protocol === 'http:' && location.host === '127.0.0.1:7641';
+  return `busbar ${words}${usual ? '' : ` --server ${location.origin}`}`;
+}
+
+// shown is an answer for the bar that shares it; words are those of the command that gives the same.
+export function shown(answer, words) {
+  return { url: answer.url, command: words ? busbar(words) : curl(answer.url) };
 }
 
 // copier is a button that copies a text.

@@ -20,12 +20,17 @@ export class Picture {
 
   draw(scene) {
     this.scene = scene;
+    const held = this.svg.contains(document.activeElement);
     this.svg.setAttribute('aria-label', scene.label);
     put(this.svg, scene.items);
     const first = this.svg.querySelector('.item');
     if (first) first.setAttribute('tabindex', '0');
+    if (held) this.enter();
     this.fit();
   }
+
+  // enter puts the focus into the picture.
+  enter() { this.svg.querySelector('.item[tabindex="0"]')?.focus({ preventScroll: true }); }
 
   fit() {
     const wide = Math.max(this.scene.width, 640); // a small scene is not blown up

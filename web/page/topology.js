@@ -105,7 +105,8 @@ export class Load {
     this.text = row?.bottleneck?.text || '';
   }
 
-  // step is the class of a kind's colour, 0 to 4, or '' where nothing is said.
+  // step is the class of a kind's colour, 0 to 4, or '' where nothing is said. Where each link has its own, a name says
+  // which: that of a node for nic, of a group for fabric.
   step(kind) {
     const x = kind === 'port' ? this.port : this.share[kind];
     if (x === undefined) return '';

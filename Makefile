@@ -11,7 +11,7 @@ test: lint unit fuzz
 
 # All of it without the race detector, then with it what is not plain computing:
 # the packages left out start no goroutine and take minutes under it.
-PLAIN   = /(calibrate|cluster|doctor|hardware|launch|msccl|nccl|predict|report|schedule|sim|step|traffic|truth|tuner|unit|workload|input/[a-z]*|input/internal/[a-z]*)$$
+PLAIN   = /(audit|calibrate|campaign|cluster|coll|doctor|hardware|health|launch|msccl|nccl|pairs|pipeline|predict|report|result|result/diff|schedule|sim|step|traffic|truth|tuner|unit|workload|input|input/[a-z0-9]*|input/internal/[a-z]*|internal/(corpus|counter|fair|keywords|lines|rules|svg|switchtree|texttab|yamldoc))$$
 unit:
 	$(GO) test ./...
 	$(if $(RACE),$(GO) test $(RACE) -short $$($(GO) list ./... | grep -vE '$(PLAIN)'),@echo "no C compiler: the race detector is left out")

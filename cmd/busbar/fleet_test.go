@@ -191,6 +191,12 @@ func TestFleetFromTheCommandLine(t *testing.T) {
 	if code, out, errs := f.busbar("order", "check", "--nodes", "gpu[01-02],gpu04"); code != exitDone || out != "" {
 		t.Errorf("check: exit %d, %q, %q", code, out, errs)
 	}
+	if code, out, errs := f.busbar("order", "check", "--nodes", "gpu03"); code != exitWrong || out != "gpu03\n" {
+		t.Errorf("check of one: exit %d, %q, %q", code, out, errs)
+	}
+	if code, out, errs := f.busbar("order", "check", "--nodes", "gpu01"); code != exitDone || out != "" {
+		t.Errorf("check of one: exit %d, %q, %q", code, out, errs)
+	}
 	if code, _, errs := f.busbar("order", "check", "--nodes", "gpu01,nobody"); code != exitBad || !strings.Contains(errs, "never joined") {
 		t.Errorf("check of a node that there is not: exit %d, %q", code, errs)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"strings"
 	"time"
 
 	"busbar/cluster"
@@ -220,11 +221,14 @@ func (c *orderCheckCmd) Run(e *env) error {
 	if o.What.Large, err = unit.ParseBytes(c.Size); err != nil {
 		return fmt.Errorf("--size: %w", err)
 	}
-	if err := o.Check(); err != nil {
-		return err
-	}
 	cl, err := c.client()
 	if err != nil {
+		return err
+	}
+	if len(o.Nodes) == 1 {
+		return c.alone(e, cl, o.Nodes[0])
+	}
+	if err := o.Check(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(e.ctx, c.Within, fmt.Errorf("it could not be said within %v", c.Within))
@@ -246,6 +250,29 @@ func (c *orderCheckCmd) Run(e *env) error {
 		}
 	}
 	return c.judge(e, &got)
+}
+
+// alone judges a single node, which has nobody to be measured with, by what is known of it.
+func (c *orderCheckCmd) alone(e *env, cl *client, name fleet.Name) error {
+	var got hub.NodesReply
+	ctx, cancel := context.WithTimeout(e.ctx, c.Within)
+	defer cancel()
+	if err := cl.call(ctx, "GET", "/api/fleet/nodes?brief=1&nodes="+url.QueryEscape(string(name)), nil, &got); err != nil {
+		return err
+	}
+	if len(got.Nodes) != 1 {
+		return fmt.Errorf("node %s never joined; busbar nodes lists those that did", name)
+	}
+	n, v := got.Nodes[0], &hub.Verdict{Notes: []string{"one node: judged by what is known of it, and not measured"}}
+	switch {
+	case n.State != hub.Up:
+		v.Bad = []fleet.Out{{Node: name, Why: string(n.State)}}
+	case n.Bad:
+		v.Bad = []fleet.Out{{Node: name, Why: strings.Join(n.Findings, ", ")}}
+	default:
+		v.Good = []fleet.Name{name}
+	}
+	return c.judge(e, &hub.OrderReply{Verdict: v})
 }
 
 // judge prints who is bad.

@@ -68,7 +68,8 @@ type Bus struct {
 	cfg     Config
 	refused atomic.Int64
 
-	mu sync.Mutex
+	mu     sync.Mutex // guards following
+	relays bool       // it brings to the store what nodes say
 	// lives ends with the present connection, so that nobody waits for an answer that
 	// went to a connection that is gone.
 	lives context.Context

@@ -62,10 +62,10 @@ func (i *Issuer) Node(node fleet.Name, expiry time.Duration) ([]byte, Issued, er
 	if _, err := fleet.ParseName(string(node)); err != nil {
 		return nil, Issued{}, err
 	}
-	log := fleet.LogOf(node)
 	return i.sign(node, expiry, func(u *jwt.UserClaims) {
 		u.Name = string(node)
-		u.Pub.Allow.Add(log, fleet.BeatOf(node), fleet.DoingOf(node), directGet+log)
+		// Nothing here is answered by the store itself; see relay.
+		u.Pub.Allow.Add(sayTo+node.Token(), lastTo+node.Token(), fleet.BeatOf(node), fleet.DoingOf(node))
 		u.Sub.Allow.Add(fleet.PartOf(node), inboxOf(node)+".>")
 		// A node answers what it was asked, once, and where the question said.
 		u.Resp = &jwt.ResponsePermission{MaxMsgs: 1, Expires: time.Minute}
@@ -79,14 +79,14 @@ func (i *Issuer) Node(node fleet.Name, expiry time.Duration) ([]byte, Issued, er
 func (i *Issuer) Hub(expiry time.Duration) ([]byte, Issued, error) {
 	return i.sign("", expiry, func(u *jwt.UserClaims) {
 		u.Name = "hub"
-		u.Pub.Allow.Add(fleet.HubLog, partSubjects, "$JS.API.INFO", "$JS.ACK.>", "$JS.FC.>", "$KV."+bucket+".>")
+		u.Pub.Allow.Add(fleet.HubLog, fleet.LogOf("*"), "_INBOX.node.>", partSubjects, "$JS.API.INFO", "$JS.ACK.>", "$JS.FC.>", "$KV."+bucket+".>")
 		for _, s := range []string{fleet.Stream, "KV_" + bucket} {
 			for _, verb := range []string{"CREATE", "UPDATE", "INFO", "MSG.GET"} {
 				u.Pub.Allow.Add("$JS.API.STREAM." + verb + "." + s)
 			}
 			u.Pub.Allow.Add("$JS.API.CONSUMER.*."+s, "$JS.API.CONSUMER.*."+s+".>", "$JS.API.CONSUMER.MSG.NEXT."+s+".>", directGet0+s, directGet0+s+".>")
 		}
-		u.Sub.Allow.Add(fleet.Beats, fleet.Doings, inboxOf("")+".>")
+		u.Sub.Allow.Add(fleet.Beats, fleet.Doings, sayTo+"*", lastTo+"*", inboxOf("")+".>")
 	})
 }
 

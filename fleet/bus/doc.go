@@ -22,15 +22,21 @@
 // condition: the one that comes second finds a message that is not its own and
 // gets a ConflictError; the numbers stay without gaps and doubles.
 //
-// The last message is read directly (from any replica), for that is the one read
-// that can be granted for one subject alone. A replica may lag behind: what it
-// shows is stored, what it does not show may be stored all the same, and the
-// condition on the next message finds out.
+// The last message is read directly, from any replica. A replica may lag behind:
+// what it shows is stored, what it does not show may be stored all the same, and
+// the condition on the next message finds out.
 //
 // # Who may do what
 //
 // Servers run in NATS' operator mode: keys on disk sign accounts, an account's
 // signing key signs users, and users prove that they have their key. A node may
-// publish on its own subjects, be asked on its own subject, read the last message
-// of its own log, and nothing else.
+// publish on its own subjects, be asked on its own subject, and nothing else.
+//
+// A node does not reach the store itself. Who publishes names the subject that an
+// answer goes to, and nothing in NATS bounds that subject: the store, which may
+// write anywhere, would delete the stream or speak in another's name for whoever
+// has it answer there. So every server of the fleet is a relay too: it keeps what a
+// node says on the node's subject, answers into the node's own inbox only, and
+// takes no more from one node than any has to say. With several servers each takes
+// a share.
 package bus

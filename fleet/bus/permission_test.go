@@ -77,11 +77,16 @@ func testPermissions(t *testing.T, p *place) {
 		verb, subject string
 		may           [3]bool
 	}{
-		{"pub", fleet.LogOf("a"), [3]bool{y, n, n}},
+		{"pub", fleet.LogOf("a"), [3]bool{n, n, y}},
+		{"pub", sayTo + "a", [3]bool{y, n, n}},
+		{"pub", lastTo + "a", [3]bool{y, n, n}},
+		{"sub", sayTo + "a", [3]bool{n, n, y}},
+		{"sub", sayTo + "*", [3]bool{n, n, y}},
+		{"sub", lastTo + "*", [3]bool{n, n, y}},
 		{"pub", fleet.BeatOf("a"), [3]bool{y, n, n}},
 		{"pub", fleet.DoingOf("a"), [3]bool{y, n, n}},
 		{"pub", fleet.PartOf("a"), [3]bool{n, n, y}},
-		{"pub", directGet + fleet.LogOf("a"), [3]bool{y, n, y}},
+		{"pub", directGet + fleet.LogOf("a"), [3]bool{n, n, y}},
 		{"pub", directGet + fleet.HubLog, [3]bool{n, n, y}},
 		{"pub", fleet.HubLog, [3]bool{n, n, y}},
 		{"pub", fleet.Log + "node.a.b", [3]bool{n, n, n}},

@@ -123,7 +123,7 @@ func TestPassedOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, data := range [][]byte{nil, []byte("{"), []byte("null"), good} {
-		if _, err := b.nc.Request(fleet.LogOf("odd"), data, 10*time.Second); err != nil {
+		if _, err := b.nc.Request(sayTo+"odd", data, 10*time.Second); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -59,7 +59,9 @@ func (e *ConflictError) Error() string {
 // Speaker says things on one subject of the stream.
 type Speaker struct {
 	bus     *Bus
-	subject string
+	subject string // in the stream
+	sayTo   string // where it is said, for the store to keep
+	lastTo  string // where the last is asked for
 	origin  string // of identities of what Say says
 	// On, where it is set, is told why something has to be tried again. It must not block.
 	On func(error)
@@ -70,15 +72,15 @@ type Speaker struct {
 	last  uint64 // its number
 	id    string // its identity
 	sent  string // the identity of what was sent last, stored or not
-	begun bool   // something was learned before
+	begun bool   // something of ours is known to be stored
 	count int    // of what Say has said
 }
 
 // Speaker makes a speaker on the subject of who connected: a node's, or the servers'.
 func (b *Bus) Speaker() *Speaker {
-	s := &Speaker{bus: b, subject: fleet.HubLog, origin: NewOrigin()}
-	if b.node != "" {
-		s.subject = fleet.LogOf(b.node)
+	s := &Speaker{bus: b, subject: fleet.HubLog, sayTo: fleet.HubLog, lastTo: directGet + fleet.HubLog, origin: NewOrigin()}
+	if t := b.node.Token(); t != "" {
+		s.subject, s.sayTo, s.lastTo = fleet.LogOf(b.node), sayTo+t, lastTo+t
 	}
 	return s
 }
@@ -183,9 +185,11 @@ func (s *Speaker) turn(ctx context.Context, all Backlog) error {
 		}
 		for i := all.Len() - 1; i >= 0 && s.id != ""; i-- {
 			if all.ID(i) == s.id {
+				s.begun = true
 				return all.Stored(i+1, s.last) // things are sent in order, so those before it are there too
 			}
 		}
+		// To a newcomer a replica that lags may have shown less than there was.
 		if was && s.at > wasAt && s.id != s.sent {
 			return &ConflictError{s.subject, s.last, s.id}
 		}
@@ -206,7 +210,7 @@ var errBehind = errors.New("something newer is stored")
 
 // learn reads the subject's last message.
 func (s *Speaker) learn(ctx context.Context) error {
-	m, err := s.bus.request(ctx, nats.NewMsg(directGet+s.subject), attempt)
+	m, err := s.bus.request(ctx, nats.NewMsg(s.lastTo), attempt)
 	if err != nil {
 		return err
 	}
@@ -224,7 +228,7 @@ func (s *Speaker) learn(ctx context.Context) error {
 	default:
 		return fmt.Errorf("the store answers %s %s: %w", status, m.Header.Get("Description"), nats.ErrNoResponders)
 	}
-	s.fresh, s.begun, s.at, s.last, s.id = true, true, at, last, id
+	s.fresh, s.at, s.last, s.id = true, at, last, id
 	return nil
 }
 
@@ -243,7 +247,7 @@ func (s *Speaker) store(ctx context.Context, id string, n *fleet.News) (uint64, 
 	if err != nil {
 		return 0, err
 	}
-	m := nats.NewMsg(s.subject)
+	m := nats.NewMsg(s.sayTo)
 	m.Data = data
 	m.Header.Set(headSeq, strconv.FormatUint(n.Seq, 10))
 	m.Header.Set(headID, id)
@@ -278,6 +282,6 @@ func (s *Speaker) store(ctx context.Context, id string, n *fleet.News) (uint64, 
 		s.fresh = false
 		return s.last, nil
 	}
-	s.at, s.last, s.id = ack.Seq, n.Seq, id
+	s.begun, s.at, s.last, s.id = true, ack.Seq, n.Seq, id
 	return n.Seq, nil
 }

@@ -30,12 +30,16 @@ const (
 	streamAttemptPause                     = 500 * time.Millisecond
 )
 
-// Ensure makes the stream, or fits it to the configuration. A server of the fleet calls it
-// before all else. It waits until the context ends for a cluster that is not ready.
+// Ensure makes the stream, or fits it to the configuration, and from then on brings to it what
+// nodes say. A server of the fleet calls it before all else. It waits until the context ends for
+// a cluster that is not ready.
 func (b *Bus) Ensure(ctx context.Context) error {
 	for {
 		err := b.ensure(ctx)
-		if err == nil || !passing(err) {
+		if err == nil {
+			return b.relay()
+		}
+		if !passing(err) {
 			return err
 		}
 		select {

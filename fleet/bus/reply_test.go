@@ -1,0 +1,121 @@
+package bus
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"busbar/fleet"
+
+	"github.com/nats-io/nats.go"
+)
+
+// TestAnswersGoNowhereElse has a node ask with answers that are to go where it may not speak: to
+// the store's interface, to others' logs, to other nodes, to the lease.
+func TestAnswersGoNowhereElse(t *testing.T) {
+	s, b := open(t, ServerConfig{Dir: t.TempDir()})
+	creds, _, err := s.keys.Issue("a", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &place{t: t, keys: s.keys, urls: []string{s.URL()}}
+	nc, err := p.dial(creds)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	other, err := s.Node("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	victim, err := Connect(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer victim.Close()
+	if _, err := victim.Serve(func(*fleet.Part) fleet.Answer { t.Error("b was asked"); return fleet.Answer{} }); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Beats(func(beat *fleet.Beat) { t.Errorf("a beat of %s", beat.Node) }); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := victim.Speaker().Say(ctx, left("b")); err != nil {
+		t.Fatal(err)
+	}
+	// What a says reads as news of b, as a beat of b and as a part for b.
+	forged, err := json.Marshal(map[string]any{
+		"seq": 9, "at": time.Now(), "node": "b", "kind": fleet.KindLeft,
+		"id": "x", "order": "y", "stop": true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ask := range []string{sayTo + "a", lastTo + "a", directGet + fleet.LogOf("a"), fleet.LogOf("a"), fleet.BeatOf("a")} {
+		for _, reply := range []string{
+			"$JS.API.STREAM.DELETE.BUSBAR", "$JS.API.STREAM.PURGE.BUSBAR", "$JS.API.STREAM.MSG.DELETE.KV_BUSBAR",
+			fleet.HubLog, fleet.LogOf("b"), fleet.BeatOf("b"), fleet.PartOf("b"), sayTo + "b", "$KV.BUSBAR.hub",
+			"_INBOX.node.b.x", "_INBOX.node.a", "_INBOX.node.ab.x", "",
+		} {
+			for _, data := range [][]byte{nil, forged} {
+				m := nats.NewMsg(ask)
+				m.Reply, m.Data = reply, data
+				if err := nc.PublishMsg(m); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	// An answer to this one comes after all of the above were taken.
+	if err := nc.FlushTimeout(10 * time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := nc.Request(lastTo+"a", nil, 10*time.Second); err != nil {
+		t.Fatal(err)
+	}
+	if err := victim.Speaker().Say(ctx, left("b")); err != nil {
+		t.Fatal(err)
+	}
+	if last, err := b.Last(ctx); err != nil || last != 2 {
+		t.Errorf("%d messages, %v; two were said", last, err)
+	}
+	bad, err := b.Query(ctx, Range{}, func(_ uint64, n *fleet.News) error {
+		if n.Node != "b" || n.Seq > 2 {
+			t.Errorf("%+v", n)
+		}
+		return nil
+	})
+	if bad != 0 || err != nil {
+		t.Errorf("%d bad, %v", bad, err)
+	}
+}
+
+// TestRelayBounds has a node say more than it may; others are not held up, and headers of its own
+// do not reach the store.
+func TestRelayBounds(t *testing.T) {
+	r := &relay{each: map[fleet.Name]allowance{}}
+	now := time.Now()
+	n := 0
+	for r.allow("a", 1<<20, now) {
+		n++
+	}
+	if n != 63 {
+		t.Errorf("%d MiB at once", n)
+	}
+	if !r.allow("b", 1<<20, now) {
+		t.Error("b is held up by a")
+	}
+	if r.allow("a", 1<<20, now.Add(time.Second/10)) || !r.allow("a", 1<<20, now.Add(17*time.Second)) {
+		t.Error("a does not get its share")
+	}
+	m := nats.NewMsg(sayTo + "a")
+	m.Header.Set("Nats-Rollup", "all")
+	m.Header.Set(nats.ExpectedStreamHdr, "KV_BUSBAR")
+	m.Header.Set(nats.ExpectedLastSubjSeqHdr, "7")
+	got := r.say("c", m)
+	if got.Subject != fleet.LogOf("c") || len(got.Header) != 2 || got.Header.Get(nats.ExpectedStreamHdr) != fleet.Stream {
+		t.Errorf("%s %v", got.Subject, got.Header)
+	}
+}

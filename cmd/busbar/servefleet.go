@@ -222,7 +222,7 @@ func (s *served) routes() (list []web.Route) {
 		}
 		list = append(list, web.Route{
 			Method: x.Method, Path: x.Path, Role: role, Body: 1 << 20,
-			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { x.Serve(w, r, web.Asker(r).Name) }),
+			Handler: web.Packed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { x.Serve(w, r, web.Asker(r).Name) })),
 		})
 	}
 	return list

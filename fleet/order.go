@@ -102,6 +102,7 @@ type Order struct {
 type Out struct {
 	Node Name   `json:"node"`
 	Why  string `json:"why"`
+	Busy bool   `json:"busy,omitempty"` // it has a job's work to do, which is no fault
 }
 
 // Final tells that nothing more will happen to the order.

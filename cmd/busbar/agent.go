@@ -20,15 +20,15 @@ import (
 
 type agentCmd struct {
 	common
-	Join     []string      `required:"" placeholder:"URL" help:"A server of the fleet: nats://HOST:4222, or tls://HOST:4222. Repeatable, for the servers of a cluster."`
-	Creds    string        `placeholder:"FILE" env:"BUSBAR_CREDS" help:"This node's credentials, as busbar serve token wrote them; also in BUSBAR_CREDS."`
-	Name     string        `placeholder:"NAME" help:"This node's name, its host name without it. The credentials are for one name."`
+	Join     []string      `required:"" placeholder:"URL" help:"A server of the fleet, at its port for agents: tls://HOST:7642, or nats:// without TLS. Repeatable, for the servers of a cluster."`
+	Creds    string        `placeholder:"FILE" env:"BUSBAR_CREDS" help:"This node's credentials, as busbar serve token node wrote them; also in BUSBAR_CREDS."`
+	Name     string        `placeholder:"NAME" help:"This node's name; without it the one that its credentials are for, or its host name."`
 	Data     string        `placeholder:"DIR" help:"Where news waits for the store: systemd's state directory, /var/lib/busbar/agent for root, or ~/.local/state/busbar/agent."`
 	MeetPort int           `name:"meet-port" default:"7643" least:"1" most:"65535" help:"The port at which other nodes find this one when they measure together."`
 	Bind     string        `placeholder:"IFACE|ADDR" help:"The interface or address to measure; without it the one that leads to the server."`
 	TLSCA    string        `name:"tls-ca" placeholder:"FILE" help:"Certificates to trust with tls://, the machine's own without it."`
-	Memory   string        `name:"max-memory" default:"2GiB" placeholder:"SIZE" help:"What a measurement may take of this node's memory."`
-	Look     time.Duration `default:"30s" least:"1s" placeholder:"TIME" help:"How often ports and their counters are read."`
+	Memory   string        `name:"max-memory" default:"2GiB" placeholder:"SIZE" help:"What a measurement may take of this node's memory; 2GiB without it."`
+	Look     time.Duration `default:"30s" least:"1s" placeholder:"TIME" help:"How often ports and their counters are read; 30s without it."`
 }
 
 // Help ends with examples.
@@ -38,8 +38,8 @@ func (agentCmd) Help() string {
 		"It measures within the bounds that the order sets, refuses while the node carries a job's traffic, and runs no other programs for anybody. " +
 		"--json prints what happens as lines of JSON. Exit code 3 when another agent has the same name.\n\n" +
 		"Examples:\n" +
-		"  busbar agent --join nats://head:4222 --creds /etc/busbar/node.creds\n" +
-		"  BUSBAR_CREDS=node.creds busbar agent --join tls://head:4222 --tls-ca ca.pem --bind ib0 --json"
+		"  busbar agent --join tls://head:7642 --creds /etc/busbar/node.creds\n" +
+		"  BUSBAR_CREDS=node.creds busbar agent --join tls://head:7642 --tls-ca ca.pem --bind ib0 --json"
 }
 
 // Run is the node until a signal ends it.
@@ -68,26 +68,16 @@ func (c *agentCmd) config(e *env) (agent.Config, error) {
 			return cfg, fmt.Errorf("--join: %w", err)
 		}
 	}
-	name := c.Name
-	if name == "" {
-		host, err := os.Hostname()
-		if err != nil {
-			return cfg, cannotError{err}
-		}
-		name = host
-	}
 	var err error
-	if cfg.Name, err = fleet.ParseName(name); err != nil {
-		return cfg, fmt.Errorf("--name: %w", err)
+	if cfg.Name, err = c.name(); err != nil {
+		return cfg, err
 	}
 	if cfg.MaxMemory, err = unit.ParseBytes(c.Memory); err != nil {
 		return cfg, fmt.Errorf("--max-memory: %w", err)
 	}
-	for _, file := range []string{c.Creds, c.TLSCA} {
-		if file != "" {
-			if _, err := os.Stat(file); err != nil {
-				return cfg, err
-			}
+	if c.TLSCA != "" {
+		if _, err := os.Stat(c.TLSCA); err != nil {
+			return cfg, fmt.Errorf("--tls-ca: %w", err)
 		}
 	}
 	if cfg.Dir == "" {
@@ -96,7 +86,7 @@ func (c *agentCmd) config(e *env) (agent.Config, error) {
 		}
 	}
 	if c.Creds == "" && !c.Quiet {
-		fmt.Fprintln(e.stderr, "note: no credentials were given; a server of busbar refuses that")
+		fmt.Fprintln(e.stderr, "note: no --creds; busbar serve refuses that: busbar serve token node", cfg.Name, "on its machine makes them")
 	}
 	if cfg.Meet, err = agent.MeetAt(c.Bind, c.Join[0], c.MeetPort); err != nil {
 		err = fmt.Errorf("--bind: %w", err)
@@ -107,6 +97,39 @@ func (c *agentCmd) config(e *env) (agent.Config, error) {
 		return cfg, err
 	}
 	return cfg, nil
+}
+
+// name is what was asked for, else what the credentials are for, else the host's. Credentials for another
+// name would be refused by the server, without an end.
+func (c *agentCmd) name() (fleet.Name, error) {
+	var of fleet.Name
+	if c.Creds != "" {
+		data, err := os.ReadFile(c.Creds)
+		if err != nil {
+			return "", fmt.Errorf("--creds: %w; busbar serve token node NAME -o FILE makes it, on the server's machine", err)
+		}
+		if of, err = bus.NodeOf(data); err != nil {
+			return "", fmt.Errorf("--creds %s: no credentials (%w); busbar serve token node NAME -o FILE makes them, on the server's machine", c.Creds, err)
+		}
+	}
+	text := c.Name
+	if text == "" && of != "" {
+		return of, nil
+	}
+	if text == "" {
+		var err error
+		if text, err = os.Hostname(); err != nil {
+			return "", cannotError{err}
+		}
+	}
+	name, err := fleet.ParseName(text)
+	if err != nil {
+		return "", fmt.Errorf("--name: %w", err)
+	}
+	if of != "" && of != name {
+		return "", fmt.Errorf("--name %s: the credentials in %s are for %s; leave --name out, or make others with busbar serve token node %s", name, c.Creds, of, name)
+	}
+	return name, nil
 }
 
 // stateFolder is where a part of busbar that runs for long keeps its files.

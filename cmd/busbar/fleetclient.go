@@ -20,7 +20,7 @@ import (
 // clientFlags are how commands reach a server.
 type clientFlags struct {
 	serveFlags
-	Server    string `env:"BUSBAR_SERVER" default:"http://127.0.0.1:7641" placeholder:"URL" help:"Where busbar serve listens; also BUSBAR_SERVER."`
+	Server    string `env:"BUSBAR_SERVER" default:"http://127.0.0.1:7641" placeholder:"URL" help:"Where busbar serve listens; also BUSBAR_SERVER. Without it http://127.0.0.1:7641."`
 	TokenFile string `name:"token-file" placeholder:"FILE" help:"A file with a token; without it BUSBAR_TOKEN, or the one that a server of this user keeps in its --data."`
 	CA        string `name:"server-ca" placeholder:"FILE" help:"Certificates to trust with https://; without it the machine's."`
 }
@@ -41,7 +41,7 @@ func (f *clientFlags) token() (string, error) {
 		}
 		file = filepath.Join(dir, localTokenFile)
 		if _, err := os.Stat(file); err != nil {
-			return "", cannotError{errors.New("no token: give --token-file or set BUSBAR_TOKEN; on the server's machine, busbar serve token add NAME --role order makes one")}
+			return "", cannotError{errors.New("no token: give --token-file or set BUSBAR_TOKEN (busbar serve token add NAME --role order on the server's machine makes one); on that machine a running busbar serve of yours keeps one in its --data")}
 		}
 	}
 	data, err := os.ReadFile(file)
@@ -111,7 +111,7 @@ func (c *client) call(ctx context.Context, method, path string, in, out any) err
 	}
 	resp, err := c.http.Do(r)
 	if err != nil {
-		return cannotError{fmt.Errorf("%w; does busbar serve run there?", err)}
+		return cannotError{c.unreachable(err)}
 	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, mostReply))
@@ -127,10 +127,35 @@ func (c *client) call(ctx context.Context, method, path string, in, out any) err
 	var why struct{ Error string }
 	if json.Unmarshal(data, &why) != nil || why.Error == "" {
 		why.Error = resp.Status
+		if strings.Contains(string(data[:min(len(data), 200)]), "HTTPS server") {
+			return cannotError{fmt.Errorf("%s: the server there speaks TLS; expected https:// in --server or BUSBAR_SERVER", c.base)}
+		}
+	}
+	if resp.StatusCode == http.StatusUnauthorized {
+		why.Error = "it does not know this token; busbar serve token add NAME --role order on its machine makes one, for --token-file or BUSBAR_TOKEN"
 	}
 	err = fmt.Errorf("%s: %s", c.base, why.Error)
 	if resp.StatusCode == http.StatusBadRequest || resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusConflict {
 		return err // what was asked for is wrong
 	}
 	return cannotError{err}
+}
+
+// unreachable says why there was no answer, and what to try.
+func (c *client) unreachable(err error) error {
+	var asked *url.Error
+	if errors.As(err, &asked) {
+		err = asked.Err // the address is said anyway
+	}
+	text := err.Error()
+	var unknown x509.UnknownAuthorityError
+	switch {
+	case strings.Contains(text, "HTTP response to HTTPS client"):
+		return fmt.Errorf("%s: the server there has no TLS; expected http:// in --server or BUSBAR_SERVER", c.base)
+	case strings.Contains(text, "malformed HTTP"):
+		return fmt.Errorf("%s: what listens there is no page; the port for agents is another (7642) than that of the page (7641)", c.base)
+	case errors.As(err, &unknown):
+		return fmt.Errorf("%s: %w; --server-ca names the file with the certificate to trust, self-signed.pem in the server's folder with --tls-self-signed", c.base, err)
+	}
+	return fmt.Errorf("%s: %w; does busbar serve run there? --server or BUSBAR_SERVER names another", c.base, err)
 }

@@ -22,7 +22,7 @@ type serveRunCmd struct {
 	common
 	serveFlags
 	fleetFlags
-	Listen string   `default:"127.0.0.1:7641" placeholder:"ADDRESS" help:"Where the page is served. Other machines reach it only with TLS: --tls-cert and --tls-key, or --tls-self-signed."`
+	Listen string   `default:"127.0.0.1:7641" placeholder:"ADDRESS" help:"Where the page is served. Without it 127.0.0.1:7641. Other machines reach it only with TLS: --tls-cert and --tls-key, or --tls-self-signed."`
 	Cert   string   `name:"tls-cert" placeholder:"FILE" help:"The certificate of this server, with those between it and its root."`
 	Key    string   `name:"tls-key" placeholder:"FILE" help:"The certificate's key."`
 	Self   bool     `name:"tls-self-signed" help:"Make a certificate for this server; browsers will ask whether to trust it."`
@@ -125,12 +125,15 @@ func (c *serveRunCmd) Run(e *env) error {
 	if err != nil {
 		return cannotError{err}
 	}
-	if err := c.welcome(e, tokens, address(l.Addr(), secure)); err != nil {
+	first, err := c.first(tokens)
+	if err != nil {
 		return err
 	}
+	// Before the address is printed: who reads it may ask at once.
 	if err := localToken(tokens, dir); err != nil {
 		return err
 	}
+	c.welcome(e, first, address(l.Addr(), secure))
 	e.lasting.Store(true)
 	if err := s.Serve(fl.ctx, l); err != nil && !errors.Is(err, net.ErrClosed) {
 		return cannotError{err}
@@ -158,21 +161,28 @@ func onlyServer(dir string) (unlock func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// welcome says where the page is; where nobody has a token, it makes one.
-func (c *serveRunCmd) welcome(e *env, tokens *web.Tokens, at string) error {
+// first is a token for whoever starts a server that nobody has a token of; else it is empty.
+func (c *serveRunCmd) first(tokens *web.Tokens) (string, error) {
 	list, err := tokens.List()
 	if err != nil {
-		return cannotError{err}
+		return "", cannotError{err}
 	}
 	if len(list) > 0 {
-		fmt.Fprintf(e.stdout, "serving %s (log in with a token; busbar serve token add NAME makes one)\n", at)
-		return nil
+		return "", nil
 	}
 	secret, err := tokens.Add("first", web.Order)
 	if err != nil {
-		return cannotError{err}
+		return "", cannotError{err}
+	}
+	return secret, nil
+}
+
+// welcome says where the page is.
+func (c *serveRunCmd) welcome(e *env, first, at string) {
+	if first == "" {
+		fmt.Fprintf(e.stdout, "serving %s (log in with a token; busbar serve token add NAME makes one)\n", at)
+		return
 	}
 	// The part after # is not sent to any server, so that it stands in no log.
-	fmt.Fprintf(e.stdout, "open %s/login#%s\n", at, secret)
-	return nil
+	fmt.Fprintf(e.stdout, "open %s/login#%s\n", at, first)
 }

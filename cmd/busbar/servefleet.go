@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"busbar/fleet/bus"
@@ -24,7 +25,7 @@ type fleetFlags struct {
 	NATS      []string `name:"nats" placeholder:"URL" help:"Use a NATS cluster that there is, with JetStream, instead of the server within: nats://host:4222 or tls://host:4222. Repeatable."`
 	NATSCreds string   `name:"nats-creds" placeholder:"FILE" help:"Credentials for it."`
 	NATSCA    string   `name:"nats-ca" placeholder:"FILE" help:"Certificates to trust with tls://; without it the machine's."`
-	BusListen string   `name:"bus-listen" default:"127.0.0.1:7642" placeholder:"ADDRESS" help:"Where agents connect to. Those of other machines need TLS, with the certificate of the page, or --bus-plain."`
+	BusListen string   `name:"bus-listen" default:"127.0.0.1:7642" placeholder:"ADDRESS" help:"Where agents connect to. Without it 127.0.0.1:7642. Those of other machines need TLS, with the certificate of the page, or --bus-plain."`
 	BusPlain  bool     `name:"bus-plain" help:"Let agents of other machines connect without TLS: for networks that nobody else is on."`
 	Keep      string   `default:"0" placeholder:"TIME" help:"How long news is kept, such as 90d; without it until the store holds 7 GiB."`
 	Cluster   string   `short:"c" placeholder:"FILE" help:"A cluster file, or anything that busbar map reads, with the network of the fleet: its leaves tell a bad leaf from bad hosts."`
@@ -171,6 +172,9 @@ func (s *served) connect(c *serveRunCmd, dir string, cfg bus.Config) (err error)
 			return err
 		}
 		s.srv, err = bus.Start(bus.ServerConfig{Dir: filepath.Join(dir, "bus"), Listen: c.BusListen, TLS: shown, Plain: c.BusPlain})
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return cannotError{fmt.Errorf("--bus-listen: %w; another busbar serve may have it: stop that one, or give another port, such as --bus-listen 127.0.0.1:7652", err)}
+		}
 		if err != nil {
 			return cannotError{fmt.Errorf("--bus-listen: %w", err)}
 		}
@@ -218,7 +222,7 @@ func (s *served) routes() (list []web.Route) {
 		}
 		list = append(list, web.Route{
 			Method: x.Method, Path: x.Path, Role: role, Body: 1 << 20,
-			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { x.Serve(w, r, web.Asker(r).Name) }),
+			Handler: web.Packed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { x.Serve(w, r, web.Asker(r).Name) })),
 		})
 	}
 	return list

@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"busbar/web"
@@ -41,7 +42,11 @@ func (c *serveRunCmd) listen(dir string) (l net.Listener, secure bool, err error
 	if err != nil {
 		return nil, false, err
 	}
-	if l, err = net.Listen("tcp", c.Listen); err != nil {
+	l, err = net.Listen("tcp", c.Listen)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, false, cannotError{fmt.Errorf("--listen: %w; another busbar serve may have it: stop that one, or give another port, such as --listen 127.0.0.1:7651", err)}
+	}
+	if err != nil {
 		return nil, false, cannotError{fmt.Errorf("--listen: %w", err)}
 	}
 	l = web.Bounded(l)

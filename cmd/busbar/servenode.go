@@ -149,7 +149,7 @@ func (c *tokenNodeCmd) Run(e *env) error {
 }
 
 // agentWords are what to do with a node's credentials.
-const agentWords = "on the node: busbar agent --join URL --creds FILE"
+const agentWords = "on the node: busbar agent --join tls://SERVER:7642 --creds FILE"
 
 // hand gives the credentials out, once.
 func (f *issueFlags) hand(e *env, c common, creds []byte, issued bus.Issued, next string) error {

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"sync"
@@ -124,11 +125,11 @@ func CheckURL(s string) error {
 	u, err := url.Parse(s)
 	switch {
 	case err != nil || u.Host == "":
-		return fmt.Errorf("server %q: an address such as nats://host:4222 or tls://host:4222 is expected", s)
+		return fmt.Errorf("server %q: an address such as tls://host:7642 or nats://127.0.0.1:7642 is expected", s)
 	case u.User != nil:
 		return fmt.Errorf("server nats://…@%s: credentials belong into a file and not into the address", u.Host)
 	case u.Scheme != "nats" && u.Scheme != "tls":
-		return fmt.Errorf("server %q: nats:// and tls:// are known", s)
+		return fmt.Errorf("server %q: expected tls:// (or nats:// without TLS) and the port for agents, such as tls://host:7642", s)
 	}
 	return nil
 }
@@ -158,7 +159,7 @@ func (b *Bus) options() ([]nats.Option, error) {
 			b.tell(true, "connected again to "+nc.ConnectedUrlRedacted())
 		}),
 		nats.ReconnectErrHandler(func(nc *nats.Conn, err error) {
-			b.tell(false, fmt.Sprintf("no connection: %v", err))
+			b.tell(false, fmt.Sprintf("no connection: %v%s", err, advice(err)))
 		}),
 		nats.ErrorHandler(func(nc *nats.Conn, s *nats.Subscription, err error) {
 			if errors.Is(err, nats.ErrPermissionViolation) {
@@ -188,6 +189,24 @@ func (b *Bus) options() ([]nats.Option, error) {
 		opts = append(opts, nats.Secure(&tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}))
 	}
 	return opts, nil
+}
+
+// advice says what to do about a connection that does not come about.
+func advice(err error) string {
+	var unknown x509.UnknownAuthorityError
+	switch {
+	case errors.Is(err, nats.ErrSecureConnRequired):
+		return " (the server there wants TLS: tls:// instead of nats://)"
+	case errors.Is(err, nats.ErrSecureConnWanted):
+		return " (the server there has no TLS: nats:// instead of tls://, where the network is trusted)"
+	case errors.As(err, &unknown):
+		return " (its certificate is signed by nobody that this machine knows: --tls-ca names the file)"
+	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked):
+		return " (credentials that it takes come from busbar serve token node NAME on its machine)"
+	case errors.Is(err, io.EOF):
+		return " (is that the port for agents? 7642 if nothing else was said, not that of the page)"
+	}
+	return ""
 }
 
 // begin and end bound a connection's life.

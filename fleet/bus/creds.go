@@ -75,6 +75,24 @@ func (i *Issuer) Node(node fleet.Name, expiry time.Duration) ([]byte, Issued, er
 	})
 }
 
+// NodeOf is the node that credentials are for; empty where they do not name one, as those that
+// were made by other means.
+func NodeOf(creds []byte) (fleet.Name, error) {
+	text, err := jwt.ParseDecoratedJWT(creds)
+	if err != nil {
+		return "", err
+	}
+	u, err := jwt.DecodeUserClaims(text)
+	if err != nil {
+		return "", err
+	}
+	name, err := fleet.ParseName(u.Name)
+	if err != nil || !u.Sub.Allow.Contains(fleet.PartOf(name)) {
+		return "", nil
+	}
+	return name, nil
+}
+
 // Hub makes credentials for a server of the fleet.
 func (i *Issuer) Hub(expiry time.Duration) ([]byte, Issued, error) {
 	return i.sign("", expiry, func(u *jwt.UserClaims) {

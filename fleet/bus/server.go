@@ -89,6 +89,9 @@ func start(c *ServerConfig) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := free(o); err != nil {
+		return nil, err
+	}
 	ns, err := server.NewServer(o)
 	if err != nil {
 		return nil, fmt.Errorf("server in %s: %w", c.Dir, err)
@@ -106,6 +109,18 @@ func start(c *ServerConfig) (*Server, error) {
 		return nil, err
 	}
 	return &Server{keys: keys, ns: ns, stop: make(chan struct{}), signed: text}, nil
+}
+
+// free says at once that an address cannot be listened at: the server itself would try for half a minute.
+func free(o *server.Options) error {
+	if o.DontListen || o.Port == server.RANDOM_PORT {
+		return nil
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(o.Host, strconv.Itoa(o.Port)))
+	if err != nil {
+		return err
+	}
+	return l.Close()
 }
 
 // ServerOptions are those of a server that trusts these keys, for who runs several of them as

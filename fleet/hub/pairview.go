@@ -65,7 +65,7 @@ func (v *View) Heat(f Figure, names []fleet.Name) *Heat {
 	for i, a := range names {
 		h.Values[i] = make([]*float64, len(names))
 		for j, b := range names {
-			c, ok := v.cell(a, b)
+			c, ok := v.cell(v.cells, a, b)
 			if !ok {
 				continue
 			}
@@ -86,14 +86,22 @@ func (v *View) Heat(f Figure, names []fleet.Name) *Heat {
 	return h
 }
 
+// last is where the last figures of such an order are kept.
+func (v *View) last(o *order) map[uint64]cell {
+	if o.Job != "" {
+		return v.checks
+	}
+	return v.cells
+}
+
 // cell is the last figures of a direction. The caller holds mu.
-func (v *View) cell(a, b fleet.Name) (cell, bool) {
+func (v *View) cell(cells map[uint64]cell, a, b fleet.Name) (cell, bool) {
 	x, ok1 := v.numbers[a]
 	y, ok2 := v.numbers[b]
 	if !ok1 || !ok2 || a == b {
 		return cell{}, false
 	}
-	c, ok := v.cells[uint64(x)<<32|uint64(y)]
+	c, ok := cells[uint64(x)<<32|uint64(y)]
 	return c, ok
 }
 
@@ -135,7 +143,7 @@ func (v *View) table(id string, sweep int, names []fleet.Name) (t *pairs.Table, 
 	for i, a := range names {
 		t.Names = append(t.Names, string(a))
 		for j, b := range names {
-			if c, ok := v.cell(a, b); ok && c.order == o.number && int(c.sweep) == sweep {
+			if c, ok := v.cell(v.last(o), a, b); ok && c.order == o.number && int(c.sweep) == sweep {
 				t.Cells = append(t.Cells, pairs.Measure{
 					From: i, To: j, Rate: unit.Rate(c.rate), Both: unit.Rate(c.both), Latency: unit.Seconds(float64(c.latency)),
 				})
@@ -147,9 +155,11 @@ func (v *View) table(id string, sweep int, names []fleet.Name) (t *pairs.Table, 
 		alike[other.number] = other.What.Measure == fleet.MeasurePairs && other.What.Large == o.What.Large && other.Caps.Rate == o.Caps.Rate
 	}
 	var rates []float32
-	for _, c := range v.cells {
-		if alike[c.order] && c.rate > 0 {
-			rates = append(rates, c.rate)
+	for _, cells := range []map[uint64]cell{v.cells, v.checks} {
+		for _, c := range cells {
+			if alike[c.order] && c.rate > 0 {
+				rates = append(rates, c.rate)
+			}
 		}
 	}
 	if len(rates) < 8 {

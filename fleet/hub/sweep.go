@@ -173,7 +173,7 @@ func (w *sweep) left() (list []fleet.Out) {
 	}
 	for _, n := range slices.SortedFunc(maps.Keys(w.busy), byNumber) {
 		if w.out[n] == "" {
-			list = append(list, fleet.Out{Node: n, Why: "busy, not measured with everybody"})
+			list = append(list, fleet.Out{Node: n, Why: "busy, not measured with everybody", Busy: true})
 		}
 	}
 	return list[:min(len(list), 1000)]

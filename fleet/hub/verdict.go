@@ -11,6 +11,7 @@ import (
 
 // Verdict is what a sweep says about its nodes: whom a job may use.
 type Verdict struct {
+	// Who was busy is neither: a job's traffic is no fault, and no proof.
 	Good []fleet.Name `json:"good"`
 	Bad  []fleet.Out  `json:"bad"`
 	// Notes are what is worth knowing and no node's fault alone.
@@ -39,7 +40,13 @@ func (h *Hub) Verdict(id string) (*Verdict, error) {
 		}
 	}
 	v := &Verdict{Good: []fleet.Name{}, Bad: []fleet.Out{}}
+	busy := map[fleet.Name]bool{}
 	for _, o := range s.Out {
+		if o.Busy {
+			busy[o.Node] = true
+			v.Notes = append(v.Notes, fmt.Sprintf("%s: %s", o.Node, o.Why))
+			continue
+		}
 		blame(o.Node, o.Why)
 	}
 	for _, f := range h.view.Findings() {
@@ -48,14 +55,14 @@ func (h *Hub) Verdict(id string) (*Verdict, error) {
 		}
 	}
 	if s.What.Measure == fleet.MeasurePairs {
-		h.judge(s, names, blame, v)
+		h.judge(s, names, busy, blame, v)
 	} else if s.Good == 0 {
 		v.Notes = append(v.Notes, "the collective did not come to an end: "+s.Why)
 	}
 	for _, n := range names {
 		if why := bad[n]; why != "" {
 			v.Bad = append(v.Bad, fleet.Out{Node: n, Why: why})
-		} else {
+		} else if !busy[n] {
 			v.Good = append(v.Good, n)
 		}
 	}
@@ -63,7 +70,7 @@ func (h *Hub) Verdict(id string) (*Verdict, error) {
 }
 
 // judge looks at the pairs of the sweep.
-func (h *Hub) judge(s OrderState, names []fleet.Name, blame func(fleet.Name, string), v *Verdict) {
+func (h *Hub) judge(s OrderState, names []fleet.Name, busy map[fleet.Name]bool, blame func(fleet.Name, string), v *Verdict) {
 	t, usual := h.view.table(s.ID, s.Sweep, names)
 	best := make([]unit.Rate, len(names))
 	for _, m := range t.Cells {
@@ -72,7 +79,7 @@ func (h *Hub) judge(s OrderState, names []fleet.Name, blame func(fleet.Name, str
 	}
 	for i, n := range names {
 		switch {
-		case best[i] == 0 && s.Final():
+		case best[i] == 0 && s.Final() && !busy[n]:
 			blame(n, "could not be measured with anybody")
 		case best[i] > 0 && float64(best[i]) < tooSlow*float64(usual):
 			blame(n, fmt.Sprintf("at best %v, and the fleet usually shows %v", best[i], usual))

@@ -40,6 +40,7 @@ type View struct {
 	given    []string // ids of orders, the earliest first
 	numbers  map[fleet.Name]uint32
 	cells    map[uint64]cell
+	checks   map[uint64]cell // the same of checks before jobs: brief, with other messages, and no part of what the page shows
 	kept     []Collective
 	findings map[string]*fleet.Finding
 	past     []fleet.Finding // that are over
@@ -86,7 +87,7 @@ func newView(network *cluster.Cluster) *View {
 	return &View{
 		network: network, leaves: leavesOf(network),
 		speakers: map[fleet.Name]heard{}, nodes: map[fleet.Name]*node{}, orders: map[string]*order{},
-		numbers: map[fleet.Name]uint32{}, cells: map[uint64]cell{}, findings: map[string]*fleet.Finding{},
+		numbers: map[fleet.Name]uint32{}, cells: map[uint64]cell{}, checks: map[uint64]cell{}, findings: map[string]*fleet.Finding{},
 		ignored: map[string]int{}, hist: health.New(health.Options{}),
 	}
 }

@@ -67,9 +67,10 @@ func (v *View) pair(o *order, m *fleet.Measured, p fleet.PairSample, at time.Tim
 		o.mark(from, to, true)
 	}
 	key := uint64(from)<<32 | uint64(to)
-	if old, known := v.cells[key]; known || len(v.cells) < maxCells {
+	cells := v.last(o)
+	if old, known := cells[key]; known || len(cells) < maxCells {
 		if at.Unix() >= old.at {
-			v.cells[key] = cell{
+			cells[key] = cell{
 				float32(p.Rate), float32(p.Both), float32(p.Latency.Seconds()),
 				at.Unix(), o.number, int32(m.Sweep),
 			}

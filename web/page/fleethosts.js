@@ -8,11 +8,13 @@ export function compare(a, b) { return collator.compare(a, b); }
 export function fold(names) {
   const stems = new Map();
   const out = [];
-  for (const name of [...new Set(names)].sort(compare)) {
-    const m = /^(.*?)(\d+)$/.exec(name);
-    if (!m || m[2].length > 15) { out.push(name); continue; }
-    // Numbers of different widths cannot stand in one bracket when they have zeros before them.
-    const key = `${m[1]} ${m[2].startsWith('0') && m[2].length > 1 ? m[2].length : ''}`;
+  const list = [...new Set(names)].sort(compare).map((name) => [name, /^(.*?)(\d{1,15})$/.exec(name)]);
+  // Where some have zeros before them, all numbers of that width are written so, and others cannot stand among them.
+  const padded = new Set(list.filter(([, m]) => m && m[2].length > 1 && m[2].startsWith('0')).map(([, m]) => `${m[1]} ${m[2].length}`));
+  for (const [name, m] of list) {
+    if (!m) { out.push(name); continue; }
+    const wide = `${m[1]} ${m[2].length}`;
+    const key = padded.has(wide) ? wide : m[1];
     if (!stems.has(key)) {
       stems.set(key, { stem: m[1], list: [] });
       out.push(stems.get(key));

@@ -3,7 +3,7 @@
 // Lightness falls (on paper) or rises (in the dark) evenly from good to bad, and the hue goes from blue to orange, so that
 // the order is seen by everybody.
 const palettes = {
-  light: ['#dbe8f5', '#efe0b8', '#eeb25c', '#d4701f', '#94330b', '#4a1204'],
+  light: ['#dbe8f5', '#e6d09a', '#eeb25c', '#d4701f', '#94330b', '#4a1204'],
   dark: ['#1c3550', '#4c5250', '#8a7340', '#cf9a35', '#f6c95a', '#fff4cf'],
 };
 

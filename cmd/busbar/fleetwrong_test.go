@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"busbar/fleet/bus"
+)
+
+// TestFleetWrong is what people get wrong at first: each error says what to do.
+func TestFleetWrong(t *testing.T) {
+	dir := t.TempDir()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	gone := freeAddress(t)
+	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = w.Write([]byte(`{"error": "log in"}`))
+	}))
+	defer plain.Close()
+	secure := httptest.NewTLSServer(plain.Config.Handler)
+	defer secure.Close()
+	secure.Config.ErrorLog = nil
+
+	keys, err := bus.OpenKeys(filepath.Join(dir, "keys"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	creds, _, err := keys.Issue("gpu01", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, none := filepath.Join(dir, "gpu01.creds"), filepath.Join(dir, "none.creds")
+	for f, data := range map[string][]byte{file: creds, none: []byte("hello")} {
+		if err := os.WriteFile(f, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("BUSBAR_TOKEN", "token")
+	t.Setenv("BUSBAR_CREDS", "")
+	host := func(u string) string { _, h, _ := strings.Cut(u, "://"); return h }
+	for _, c := range []struct {
+		name string
+		args []string
+		code int
+		want string
+	}{
+		{"page's port taken", []string{"serve", "--no-agent", "--data", dir, "--listen", taken.Addr().String(), "--bus-listen", gone}, 3, "or give another port, such as --listen"},
+		{"agents' port taken", []string{"serve", "--no-agent", "--data", dir, "--listen", gone, "--bus-listen", taken.Addr().String()}, 3, "or give another port, such as --bus-listen"},
+		{"no server", []string{"nodes", "--server", "http://" + gone}, 3, "does busbar serve run there?"},
+		{"http for https", []string{"nodes", "--server", "https://" + host(plain.URL)}, 3, "expected http://"},
+		{"https for http", []string{"nodes", "--server", "http://" + host(secure.URL)}, 3, "expected https://"},
+		{"unknown certificate", []string{"nodes", "--server", secure.URL}, 3, "--server-ca names"},
+		{"unknown token", []string{"order", "list", "--server", plain.URL}, 3, "busbar serve token add NAME"},
+		{"credentials of another", []string{"agent", "--join", "nats://" + gone, "--creds", file, "--name", "gpu02"}, 2, "are for gpu01"},
+		{"no credentials in it", []string{"agent", "--join", "nats://" + gone, "--creds", none}, 2, "busbar serve token node NAME -o FILE"},
+		{"no such file", []string{"agent", "--join", "nats://" + gone, "--creds", file + "x"}, 2, "busbar serve token node NAME -o FILE"},
+		{"page's scheme", []string{"agent", "--join", "http://" + gone, "--creds", file}, 2, "such as tls://host:7642"},
+		{"no scheme", []string{"agent", "--join", "head:7642", "--creds", file}, 2, "such as tls://host:7642"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // against hanging
+			defer cancel()
+			var stdout, stderr written
+			if code := run(ctx, strings.NewReader(""), &stdout, &stderr, c.args); code != c.code || !strings.Contains(stderr.String(), c.want) {
+				t.Errorf("exit code %d, %s; expected %d and %q", code, stderr.String(), c.code, c.want)
+			}
+		})
+	}
+}

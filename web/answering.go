@@ -103,8 +103,8 @@ func (s *Server) command(ctx context.Context, a *asked) *given {
 	exit := s.Run(ctx, Job{Args: a.args, Stdin: strings.NewReader(""), Stdout: out, Stderr: notes, Folders: a.folders})
 	text, body := notes.String(), out.Bytes()
 	for _, f := range a.folders { // whoever asks knows files by the names they had
-		text = strings.ReplaceAll(text, f+"/", "")
-		body = bytes.ReplaceAll(body, []byte(f+"/"), nil)
+		text = strings.ReplaceAll(strings.ReplaceAll(text, f+"/", ""), f, "what was sent")
+		body = bytes.ReplaceAll(bytes.ReplaceAll(body, []byte(f+"/"), nil), []byte(f), []byte("what was sent"))
 	}
 	late := errors.Is(ctx.Err(), context.DeadlineExceeded)
 	whole := json.Valid(body) && len(body) > 0

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -21,7 +22,31 @@ const (
 	// mostListeners bounds the pages that listen at once.
 	mostListeners = 256
 	heartbeat     = 15 * time.Second
+	// recheck is how often it is looked at whether who listens still may.
+	recheck = 5 * time.Second
 )
+
+// listen streams events for as long as the token counts that opened the stream.
+func (s *Server) listen(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	go func() {
+		tick := time.NewTicker(s.recheck)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if _, ok := s.who(r); !ok {
+				cancel()
+				return
+			}
+		}
+	}()
+	s.Events.ServeHTTP(w, r.WithContext(ctx))
+}
 
 // Publish sends an event to every page that listens. kind is the event's name, v
 // its data as JSON. A page that does not keep up is cut off; it comes again by

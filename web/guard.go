@@ -37,7 +37,7 @@ func (s *Server) guard(next http.Handler) http.Handler {
 		case !s.named(r.Host):
 			s.refused.Add(1)
 			Fail(w, http.StatusMisdirectedRequest, fmt.Sprintf("this server is not %.80q; ask it by its address", r.Host))
-		case !s.requests.take(clientOf(r)):
+		case !s.requests.take(clientOf(r.RemoteAddr)):
 			s.refused.Add(1)
 			h.Set("Retry-After", "1")
 			Fail(w, http.StatusTooManyRequests, "too many requests; wait a little")
@@ -92,7 +92,7 @@ func (s *Server) entry(rt Route) http.Handler {
 		}
 		who, ok := s.who(r)
 		switch {
-		case !ok && r.Header.Get("Authorization") != "" && !s.attempts.take(clientOf(r)):
+		case !ok && r.Header.Get("Authorization") != "" && !s.attempts.take(clientOf(r.RemoteAddr)):
 			s.refused.Add(1)
 			w.Header().Set("Retry-After", "10")
 			Fail(w, http.StatusTooManyRequests, "too many attempts; wait a little")

@@ -2,11 +2,15 @@ package web
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"mime/multipart"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -134,6 +138,136 @@ func TestConnectionsAreBounded(t *testing.T) {
 	l.Close()
 	if err := <-more; err == nil {
 		t.Error("a closed listener takes clients")
+	}
+}
+
+// TestOneHostKeepsNobodyOut has one host take more connections than it may.
+func TestOneHostKeepsNobodyOut(t *testing.T) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := Bounded(inner).(*boundedListener)
+	defer l.Close()
+	from := make(chan string, 1)
+	l.client = func(net.Addr) string { return <-from }
+	dial := func(who string) {
+		t.Helper()
+		c, err := net.Dial("tcp", inner.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		from <- who
+	}
+	var one net.Conn
+	for range mostOfOne {
+		dial("greedy")
+		if one, err = l.Accept(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	go func() { dial("greedy"); dial("other") }()
+	if _, err := l.Accept(); err != nil || l.each["greedy"] != mostOfOne || l.each["other"] != 1 {
+		t.Fatalf("%v, %v", l.each, err)
+	}
+	one.Close()
+	dial("greedy")
+	if _, err := l.Accept(); err != nil || l.each["greedy"] != mostOfOne {
+		t.Fatalf("%v, %v", l.each, err)
+	}
+	for addr, want := range map[string]string{"127.0.0.1:5": "", "[::1]:5": "", "192.0.2.7:5": "192.0.2.7", "[2001:db8::7]:5": "2001:db8::"} {
+		a, err := net.ResolveTCPAddr("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := clientAt(a); got != want {
+			t.Errorf("%s: %q, expected %q", addr, got, want)
+		}
+	}
+}
+
+// TestEventsEndWithTheToken listens with a token that is then revoked.
+func TestEventsEndWithTheToken(t *testing.T) {
+	s := newSite(t, nil)
+	s.recheck = 10 * time.Millisecond
+	again := httptest.NewServer(s.Handler())
+	defer again.Close()
+	r, err := http.NewRequestWithContext(t.Context(), "GET", again.URL+"/api/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+s.read)
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if err := s.Tokens.Revoke("read"); err != nil {
+		t.Fatal(err)
+	}
+	end := make(chan error, 1)
+	go func() { _, err := io.Copy(io.Discard, res.Body); end <- err }()
+	select {
+	case <-end:
+	case <-time.After(10 * time.Second):
+		t.Error("events go on after the token was revoked")
+	}
+}
+
+// TestGuessesKeepNobodyOut logs in from an address from which others guess.
+func TestGuessesKeepNobodyOut(t *testing.T) {
+	s := newSite(t, nil)
+	login := func(token string) int {
+		res, err := http.PostForm(s.http.URL+"/login", url.Values{"token": {token}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		return res.StatusCode
+	}
+	codes := map[int]int{}
+	for i := range 30 {
+		codes[login(fmt.Sprint("guess", i))]++
+	}
+	if codes[429] < 15 || codes[401] > attemptBurst+1 {
+		t.Errorf("thirty guesses: %v", codes)
+	}
+	if code := login(s.read); code != 200 {
+		t.Errorf("a good token after them: %d", code)
+	}
+}
+
+// TestNoPathOfTheServer has a command complain about the folder that it was given.
+func TestNoPathOfTheServer(t *testing.T) {
+	s := newSite(t, func(c *Config) {
+		c.Run = func(_ context.Context, j Job) int {
+			fmt.Fprintf(j.Stderr, "busbar: %s: no text in this folder\n", j.Folders[0])
+			return 2
+		}
+	})
+	var b bytes.Buffer
+	form := multipart.NewWriter(&b)
+	part, err := form.CreateFormFile("f", "a.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintln(part, "x")
+	form.Close()
+	r, err := http.NewRequestWithContext(t.Context(), "POST", s.http.URL+"/api/doctor", &b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", form.FormDataContentType())
+	r.Header.Set("Authorization", "Bearer "+s.read)
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	data, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != 400 || strings.Contains(string(data), s.Data) || !strings.Contains(string(data), "what was sent: no text") {
+		t.Errorf("%d %s %v", res.StatusCode, data, err)
 	}
 }
 

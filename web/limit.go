@@ -2,7 +2,6 @@ package web
 
 import (
 	"net"
-	"net/http"
 	"sync"
 	"time"
 )
@@ -68,10 +67,10 @@ func (b *buckets) forget(now time.Time) {
 
 // clientOf is whom limits are counted for: an address, and for IPv6 the network that
 // one customer has.
-func clientOf(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
+func clientOf(addr string) string {
+	host, _, err := net.SplitHostPort(addr)
 	if err != nil {
-		return r.RemoteAddr
+		return addr
 	}
 	if ip := net.ParseIP(host); ip != nil && ip.To4() == nil {
 		return ip.Mask(net.CIDRMask(64, 128)).String()

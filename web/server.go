@@ -24,6 +24,7 @@ type Server struct {
 	answers  *answers
 	shelf    *shelf
 	assets   *assets
+	recheck  time.Duration
 
 	refused, broken atomic.Int64
 }
@@ -50,7 +51,7 @@ func New(c Config) (*Server, error) {
 	s := &Server{
 		Config: c, cookie: c.Tokens.cookieName(), assets: a, shelf: shelf,
 		requests: newBuckets(requestRate, requestBurst), attempts: newBuckets(attemptRate, attemptBurst),
-		pool: newPool(), answers: newAnswers(),
+		pool: newPool(), answers: newAnswers(), recheck: recheck,
 	}
 	if s.Events == nil {
 		s.Events = &Events{}
@@ -75,7 +76,7 @@ func (s *Server) own() []Route {
 		{Method: "POST", Path: "/logout", Role: Read, Handler: http.HandlerFunc(s.logout)},
 		{Method: "GET", Path: "/{$}", Role: Read, Handler: http.HandlerFunc(s.assets.page)},
 		{Method: "GET", Path: "/api/me", Role: Read, Handler: http.HandlerFunc(s.me)},
-		{Method: "GET", Path: "/api/events", Role: Read, Handler: s.Events},
+		{Method: "GET", Path: "/api/events", Role: Read, Handler: http.HandlerFunc(s.listen)},
 		{Method: "POST", Path: "/api/files", Role: Read, Body: maxUpload, Handler: http.HandlerFunc(s.upload)},
 		{Method: "GET", Path: "/api/plan/files", Role: Read, Handler: http.HandlerFunc(s.planFiles)},
 		{Method: "POST", Path: "/api/doctor", Role: Read, Body: maxLogs, Handler: http.HandlerFunc(s.examine)},

@@ -141,18 +141,18 @@ func (s *Server) who(r *http.Request) (Who, bool) {
 
 // login takes a token and opens a session.
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
-	if !s.attempts.take(clientOf(r)) {
-		s.refused.Add(1)
-		w.Header().Set("Retry-After", "10")
-		Fail(w, http.StatusTooManyRequests, "too many attempts; wait a little")
-		return
-	}
 	if err := r.ParseForm(); err != nil {
 		Fail(w, http.StatusBadRequest, "expected a form with the token")
 		return
 	}
 	x, ok := s.Tokens.check(strings.TrimSpace(r.PostForm.Get("token")))
-	if !ok {
+	switch {
+	case !ok && !s.attempts.take(clientOf(r.RemoteAddr)): // who has a good one is not kept out by others' guesses
+		s.refused.Add(1)
+		w.Header().Set("Retry-After", "10")
+		Fail(w, http.StatusTooManyRequests, "too many attempts; wait a little")
+		return
+	case !ok:
 		s.refused.Add(1)
 		Fail(w, http.StatusUnauthorized, "no such token; busbar serve token add NAME makes one")
 		return

@@ -323,13 +323,14 @@ func TestClientRefuses(t *testing.T) {
 		{[]string{"serve", "--keep", "1s"}, exitBad, "--keep"},
 		{[]string{"serve", "--nats-creds", "x"}, exitBad, "--nats"},
 		{[]string{"serve", "token", "node", "a b"}, exitBad, "character"},
+		{[]string{"serve", "--bus-listen", "0.0.0.0:0"}, exitBad, "--bus-plain"},
 	} {
 		var errs bytes.Buffer
 		args := c.args
 		if args[0] == "serve" {
 			args = append(args, "--data", t.TempDir())
 			if args[1] != "token" {
-				args = append(args, "--listen", "127.0.0.1:0", "--bus-listen", "127.0.0.1:0")
+				args = append([]string{"serve", "--listen", "127.0.0.1:0", "--bus-listen", "127.0.0.1:0"}, args[1:]...)
 			}
 		}
 		if code := run(t.Context(), strings.NewReader(""), &bytes.Buffer{}, &errs, args); code != c.code || !strings.Contains(errs.String(), c.has) {

@@ -171,6 +171,10 @@ func (s *served) connect(c *serveRunCmd, dir string, cfg bus.Config) (err error)
 		if err != nil {
 			return err
 		}
+		ip := net.ParseIP(host)
+		if local := host == "localhost" || ip != nil && ip.IsLoopback(); !local && shown == nil && !c.BusPlain {
+			return fmt.Errorf("--bus-listen %s: others could read what agents say; give --tls-cert and --tls-key, or --tls-self-signed, or --bus-plain where nobody else is on the network", c.BusListen)
+		}
 		s.srv, err = bus.Start(bus.ServerConfig{Dir: filepath.Join(dir, "bus"), Listen: c.BusListen, TLS: shown, Plain: c.BusPlain})
 		if errors.Is(err, syscall.EADDRINUSE) {
 			return cannotError{fmt.Errorf("--bus-listen: %w; another busbar serve may have it: stop that one, or give another port, such as --bus-listen 127.0.0.1:7652", err)}

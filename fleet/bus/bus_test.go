@@ -13,8 +13,14 @@ import (
 	"busbar/health"
 )
 
-func TestOneServer(t *testing.T)    { suite(t, 1) }
-func TestThreeServers(t *testing.T) { suite(t, 3) }
+func TestOneServer(t *testing.T) { suite(t, 1) }
+
+func TestThreeServers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("three servers take half a minute; the same suite runs on one")
+	}
+	suite(t, 3)
+}
 
 // suite is what every bus must do, whoever runs its servers.
 func suite(t *testing.T, servers int) {
@@ -26,9 +32,29 @@ func suite(t *testing.T, servers int) {
 	t.Run("said and read", func(t *testing.T) { testSaid(t, p, hub) })
 	t.Run("asked", func(t *testing.T) { testAsked(t, p, hub) })
 	t.Run("two of one name", func(t *testing.T) { testConflict(t, p) })
+	t.Run("a replica that lags", func(t *testing.T) { testLagging(t, p) })
 	t.Run("permissions", func(t *testing.T) { testPermissions(t, p) })
 	t.Run("one leads", func(t *testing.T) { testLead(t, p, hub) })
 	t.Run("servers die", func(t *testing.T) { testDeath(t, p, hub) })
+}
+
+// testLagging: a replica that has not heard the last news shows an older one. What the next
+// shows is the speaker's own, and nobody else's.
+func testLagging(t *testing.T, p *place) {
+	s := p.node("lag").Speaker()
+	first := uint64(0)
+	for range 3 {
+		if err := s.Say(p.ctx(), left("lag")); err != nil {
+			t.Fatal(err)
+		}
+		if first == 0 {
+			first = s.at
+		}
+	}
+	s.at = first // as if learned after a lost answer
+	if err := s.Say(p.ctx(), left("lag")); err != nil || s.Last() != 4 {
+		t.Fatalf("number %d, %v", s.Last(), err)
+	}
 }
 
 func testSaid(t *testing.T, p *place, hub *Bus) {

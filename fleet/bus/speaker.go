@@ -74,6 +74,9 @@ type Speaker struct {
 	sent  string // the identity of what was sent last, stored or not
 	begun bool   // something of ours is known to be stored
 	count int    // of what Say has said
+	// known is the newest sequence that is accounted for: ours, or another's that was told of. A
+	// replica that lags may show an older one, and what the next shows is then nothing new.
+	known uint64
 }
 
 // Speaker makes a speaker on the subject of who connected: a node's, or the servers'.
@@ -179,18 +182,20 @@ func (s *Speaker) say(ctx context.Context, all Backlog) error {
 // turn brings the oldest into the store, or finds it there.
 func (s *Speaker) turn(ctx context.Context, all Backlog) error {
 	if !s.fresh {
-		was, wasAt := s.begun, s.at
+		was := s.begun
 		if err := s.learn(ctx); err != nil {
 			return err
 		}
 		for i := all.Len() - 1; i >= 0 && s.id != ""; i-- {
 			if all.ID(i) == s.id {
-				s.begun = true
+				s.begun, s.known = true, max(s.known, s.at)
 				return all.Stored(i+1, s.last) // things are sent in order, so those before it are there too
 			}
 		}
 		// To a newcomer a replica that lags may have shown less than there was.
-		if was && s.at > wasAt && s.id != s.sent {
+		news := s.at > s.known
+		s.known = max(s.known, s.at)
+		if was && news && s.id != s.sent {
 			return &ConflictError{s.subject, s.last, s.id}
 		}
 	}
@@ -283,5 +288,6 @@ func (s *Speaker) store(ctx context.Context, id string, n *fleet.News) (uint64, 
 		return s.last, nil
 	}
 	s.begun, s.at, s.last, s.id = true, ack.Seq, n.Seq, id
+	s.known = max(s.known, ack.Seq)
 	return n.Seq, nil
 }

@@ -1,12 +1,14 @@
 package hub
 
 import (
+	"encoding/json"
 	"fmt"
 	"runtime"
 	"testing"
 	"time"
 
 	"busbar/fleet"
+	"busbar/hardware"
 	"busbar/health"
 	"busbar/pairs"
 	"busbar/unit"
@@ -57,5 +59,27 @@ func BenchmarkFold(b *testing.B) {
 		runtime.ReadMemStats(&after)
 		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/1e6, "MB")
 		runtime.KeepAlive(v)
+	}
+}
+
+// BenchmarkJoin makes one cluster of the maps of a thousand nodes.
+func BenchmarkJoin(b *testing.B) {
+	c, err := hardware.Preset("dgx-h100", 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	text, err := json.Marshal(c.Document())
+	if err != nil {
+		b.Fatal(err)
+	}
+	var list []nodeMap
+	for i := range 1000 {
+		list = append(list, nodeMap{fleet.Name(fmt.Sprintf("gpu%04d", i)), text})
+	}
+	b.ReportMetric(float64(len(text)), "B/map")
+	for b.Loop() {
+		if c := join(list, nil); c.Summary().GPUs != 8000 {
+			b.Fatal(c.Summary())
+		}
 	}
 }

@@ -102,6 +102,24 @@ func TestSweepGoesOnWithoutTheDeadTheBusyAndThoseWhoRefuse(t *testing.T) {
 	}
 }
 
+func TestTheOtherOfTwoIsNotToBlame(t *testing.T) {
+	m := newMemory()
+	nodes := m.join(2)
+	h, _ := start(t, m, nil)
+	nodes[1].refuse.Store(true)
+	s, err := h.Give(t.Context(), pairOrder())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s = finish(t, h, s.ID); s.State != fleet.Failed || !strings.Contains(s.Why, "refuses") {
+		t.Errorf("%+v", s)
+	}
+	v, err := h.Verdict(s.ID)
+	if err != nil || len(v.Bad) != 1 || v.Bad[0].Node != "n1" || len(v.Notes) != 1 {
+		t.Errorf("%v %+v", err, v)
+	}
+}
+
 func TestOrdersNeverClashOnANode(t *testing.T) {
 	m := newMemory()
 	nodes := m.join(6)

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"busbar/cluster"
 	"busbar/fleet"
@@ -20,6 +21,8 @@ type model struct {
 	mu      sync.Mutex // guards following
 	changes uint64
 	of      *cluster.Cluster
+	made    time.Time
+	took    time.Duration
 }
 
 // Cluster is the fleet as one cluster: the maps of all nodes that have not left, joined and completed.
@@ -32,10 +35,15 @@ func (h *Hub) Cluster() *cluster.Cluster {
 	changes := v.changes
 	maps := v.allMaps()
 	v.mu.RUnlock()
-	if h.model.of == nil || changes != h.model.changes {
-		h.model.of, h.model.changes = join(maps, v.network), changes
+	// A thousand nodes take seconds: while they come one after the other, it is made again now and then.
+	m := &h.model
+	if m.of == nil || changes != m.changes && time.Since(m.made) > 5*m.took {
+		began := time.Now()
+		m.of, m.changes = join(maps, v.network), changes
+		m.made = time.Now()
+		m.took = m.made.Sub(began)
 	}
-	return h.model.of
+	return m.of
 }
 
 // nodeMap is what a node said that it has.

@@ -55,7 +55,11 @@ func (h *Hub) Verdict(id string) (*Verdict, error) {
 		}
 	}
 	if s.What.Measure == fleet.MeasurePairs {
-		h.judge(s, names, busy, blame, v)
+		known := map[fleet.Name]bool{}
+		for n := range bad {
+			known[n] = true
+		}
+		h.judge(s, names, busy, known, blame, v)
 	} else if s.Good == 0 {
 		v.Notes = append(v.Notes, "the collective did not come to an end: "+s.Why)
 	}
@@ -70,16 +74,20 @@ func (h *Hub) Verdict(id string) (*Verdict, error) {
 }
 
 // judge looks at the pairs of the sweep.
-func (h *Hub) judge(s OrderState, names []fleet.Name, busy map[fleet.Name]bool, blame func(fleet.Name, string), v *Verdict) {
+func (h *Hub) judge(s OrderState, names []fleet.Name, busy, bad map[fleet.Name]bool, blame func(fleet.Name, string), v *Verdict) {
 	t, usual := h.view.table(s.ID, s.Sweep, names)
 	best := make([]unit.Rate, len(names))
 	for _, m := range t.Cells {
 		best[m.From] = max(best[m.From], m.Rate)
 		best[m.To] = max(best[m.To], m.Rate)
 	}
+	// Where nobody was measured at all, it is not known whose fault that is.
+	some := slices.ContainsFunc(best, func(r unit.Rate) bool { return r > 0 })
 	for i, n := range names {
 		switch {
-		case best[i] == 0 && s.Final() && !busy[n]:
+		case best[i] == 0 && !some && !busy[n] && !bad[n]:
+			v.Notes = append(v.Notes, fmt.Sprintf("%s had nobody to be measured with", n))
+		case best[i] == 0 && some && s.Final() && !busy[n]:
 			blame(n, "could not be measured with anybody")
 		case best[i] > 0 && float64(best[i]) < tooSlow*float64(usual):
 			blame(n, fmt.Sprintf("at best %v, and the fleet usually shows %v", best[i], usual))

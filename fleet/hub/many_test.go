@@ -1,0 +1,50 @@
+package hub
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"busbar/fleet"
+)
+
+// TestManyNodes orders sweeps over many nodes that measure nothing, to see what the server and the
+// bus take: BUSBAR_MANY=200 go test -run TestManyNodes -v ./fleet/hub.
+func TestManyNodes(t *testing.T) {
+	count, err := strconv.Atoi(os.Getenv("BUSBAR_MANY"))
+	if err != nil {
+		t.Skip("BUSBAR_MANY says how many")
+	}
+	srv := server(t, t.TempDir())
+	h, _ := hubOn(t, srv)
+	h.cfg.Silence = time.Minute
+	for i := range count {
+		newRemote(t, srv, fleet.Name(fmt.Sprintf("n%d", i)), func(fleet.Name) float64 { return 1 })
+	}
+	wait(t, "all are up", func() bool {
+		up := 0
+		for _, s := range h.Nodes() {
+			if s.State == Up {
+				up++
+			}
+		}
+		return up == count
+	})
+	o := pairOrder()
+	o.Rounds = 10
+	o.Caps.Time = time.Minute
+	s, err := h.Give(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(5 * time.Minute); !h.over(s.ID) && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	}
+	s, _ = h.View().Order(s.ID, time.Now())
+	took := s.Since.Sub(s.Ran)
+	t.Logf("%d nodes, %d of %d pairs in %v: %v each; %v", count, s.Good, s.Parts, took, took/time.Duration(max(s.Good, 1)), s.State)
+	if s.State != fleet.Done || s.Good != s.Parts {
+		t.Errorf("%+v", s)
+	}
+}

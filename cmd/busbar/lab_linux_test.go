@@ -18,3 +18,11 @@ func labAllowed(t *testing.T) bool {
 	}
 	return err == nil
 }
+
+// endLabs ends what labs there are in a folder.
+func endLabs(dir string) {
+	names, _ := lab.Folder(dir).Names() // no folder, no labs
+	for _, n := range names {
+		_, _ = lab.Folder(dir).Down(n)
+	}
+}

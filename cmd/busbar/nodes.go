@@ -27,7 +27,7 @@ func (nodesCmd) Help() string {
 		"Examples:\n" +
 		"  busbar nodes\n" +
 		"  busbar nodes --bad --json --server https://head:7641 --token-file token\n" +
-		"  scontrol update state=drain reason=busbar nodename=$(busbar nodes --bad)"
+		"  bad=$(busbar nodes --bad) || [ -z \"$bad\" ] || scontrol update state=drain reason=busbar nodename=\"$bad\""
 }
 
 // Run asks and prints.

@@ -38,7 +38,11 @@ func TestScripts(t *testing.T) {
 			}
 		}
 	}
-	testscript.Run(t, testscript.Params{Dir: dir, Files: files, Condition: func(word string) (bool, error) {
+	setup := func(e *testscript.Env) error {
+		e.Defer(func() { endLabs(filepath.Join(e.WorkDir, "labs")) }) // of a script that failed before it could
+		return nil
+	}
+	testscript.Run(t, testscript.Params{Dir: dir, Files: files, Setup: setup, Condition: func(word string) (bool, error) {
 		switch word {
 		case "lab":
 			return labAllowed(t), nil

@@ -219,6 +219,9 @@ func (n *fakeNode) work(m *memory, p *fleet.Part) {
 		if s := other.slow.Load(); s > 0 {
 			rate *= float64(s) / 100
 		}
+		if other.refuse.Load() {
+			return // it waits for a peer that never comes, until it is stopped
+		}
 		if other.dead.Load() || other.hang.Load() {
 			out.Failed, out.Peer = "the peer does not come", r
 		}

@@ -96,10 +96,15 @@ func (h *Hub) judge(s OrderState, names []fleet.Name, busy, bad map[fleet.Name]b
 	for _, f := range t.Findings() {
 		switch {
 		case f.Severity == pairs.Note:
-		case len(f.Who) == 1:
+		case len(f.Who) == 1 && (s.Job == "" || certain(f)):
 			blame(names[f.Who[0]], f.Text)
 		default:
 			v.Notes = append(v.Notes, f.Text)
 		}
 	}
+}
+
+// certain tells what one brief measurement can show of a node from what may be chance.
+func certain(f pairs.Finding) bool {
+	return f.Severity == pairs.Error || f.What != "latency" && f.Factor <= tooSlow
 }

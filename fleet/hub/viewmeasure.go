@@ -11,6 +11,9 @@ import (
 // maxSamples bounds the samples of one part: a pair has two.
 const maxSamples = 16
 
+// stopped is what an agent says of a part that it was told to stop.
+const stopped = "stopped"
+
 // measured folds the outcome of a part. A node speaks of pairs that it is in, of orders that
 // there are, and of sweeps that have begun.
 func (v *View) measured(name fleet.Name, s *node, m *fleet.Measured, at time.Time) bool {
@@ -22,6 +25,9 @@ func (v *View) measured(name fleet.Name, s *node, m *fleet.Measured, at time.Tim
 		return v.ignore("absurd values")
 	case o.nodes != nil && !o.nodes[name]:
 		return v.ignore("no part of the order")
+	}
+	if m.Failed == stopped && m.Peer == "" {
+		return true // as it was told to
 	}
 	if m.Failed != "" {
 		s.lastFailed, s.lastFailedAt = cut(m.Failed), at

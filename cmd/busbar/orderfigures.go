@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+
+	"busbar/fleet"
+	"busbar/fleet/hub"
+	"busbar/internal/texttab"
+	"busbar/result"
+	"busbar/unit"
+)
+
+// figures are what an order measured: the rows of a collective, or the middle and the least of pairs.
+type figures struct {
+	Records []*result.Record `json:"records,omitempty"`
+	Rate    *spread          `json:"rate_GBps,omitempty"`
+	Latency *spread          `json:"latency_us,omitempty"`
+}
+
+// spread is the middle of all directions, and the worst of them.
+type spread struct {
+	Median float64    `json:"median"`
+	Worst  float64    `json:"worst"`
+	From   fleet.Name `json:"from"`
+	To     fleet.Name `json:"to"`
+}
+
+// figuresOf asks for what an order measured.
+func figuresOf(ctx context.Context, cl *client, got *hub.OrderReply) (*figures, error) {
+	f := &figures{}
+	switch {
+	case got.Good == 0 || got.Job != "": // what checks measure is not kept
+		return f, nil
+	case got.What.Measure == fleet.MeasureCollective:
+		var kept struct{ Collectives []hub.Collective }
+		if err := cl.call(ctx, "GET", "/api/fleet/collectives", nil, &kept); err != nil {
+			return nil, err
+		}
+		for _, c := range kept.Collectives {
+			if c.Order == got.ID {
+				f.Records = c.Records
+			}
+		}
+		return f, nil
+	}
+	var err error
+	if f.Rate, err = spreadOf(ctx, cl, hub.FigureRate, got.Nodes); err != nil {
+		return nil, err
+	}
+	f.Latency, err = spreadOf(ctx, cl, hub.FigureLatency, got.Nodes)
+	return f, err
+}
+
+// spreadOf is of the newest figures of these nodes; nil where there are none.
+func spreadOf(ctx context.Context, cl *client, what hub.Figure, nodes []fleet.Name) (*spread, error) {
+	q := url.Values{"figure": {string(what)}}
+	if len(nodes) > 0 {
+		q.Set("nodes", formatNames(nodes))
+	}
+	var heat hub.Heat
+	if err := cl.call(ctx, "GET", "/api/fleet/pairs?"+q.Encode(), nil, &heat); err != nil {
+		return nil, err
+	}
+	var s *spread
+	for i, row := range heat.Values {
+		for j, v := range row {
+			if v == nil || i >= len(heat.Names) || j >= len(heat.Names) {
+				continue
+			}
+			if worse := s == nil || (*v < s.Worst) == (what != hub.FigureLatency) && *v != s.Worst; worse {
+				s = &spread{heat.Median, *v, heat.Names[i], heat.Names[j]}
+			}
+		}
+	}
+	return s, nil
+}
+
+// print writes them.
+func (f *figures) print(w io.Writer) error {
+	if s := f.Rate; s != nil {
+		fmt.Fprintf(w, "rate: %v in the middle, %v at least (%s to %s)\n", unit.Rate(s.Median*1e9), unit.Rate(s.Worst*1e9), s.From, s.To)
+	}
+	if s := f.Latency; s != nil {
+		fmt.Fprintf(w, "latency: %v in the middle, %v at most (%s to %s)\n", unit.Micros(s.Median), unit.Micros(s.Worst), s.From, s.To)
+	}
+	if len(f.Records) == 0 {
+		return nil
+	}
+	right := texttab.Right
+	t := texttab.Table{Columns: []texttab.Column{{Head: "collective"}, {Head: "ranks", Align: right}, {Head: "size", Align: right}, {Head: "algorithm"}, {Head: "time", Align: right}, {Head: "busbw", Align: right}}}
+	for _, r := range f.Records {
+		t.Row(r.Op.String(), fmt.Sprint(r.Ranks), r.Size.String(), texttab.Clean(r.Algo), unit.Micros(r.Middle()).String(), r.BusBW().String())
+	}
+	return t.Write(w)
+}

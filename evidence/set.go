@@ -70,7 +70,8 @@ type Set struct {
 
 	Log     *nccllog.Log // nil: no record of NCCL
 	Tables  []Table      // of nccl-tests
-	Pairs   []Pairs      // of busbar bench pairs
+	Pairs   []Pairs      // of busbar bench pairs, or a fleet's
+	Fleet   []FleetFinding
 	Cluster *cluster.Cluster
 	Figures []Figure
 	Changes []Change

@@ -41,6 +41,7 @@ func (doctorRunCmd) Help() string {
 		"  busbar doctor docs/examples/job.log docs/examples/topo.txt --mask addresses -o markdown\n" +
 		"  busbar doctor docs/examples/ -o sarif=findings.sarif\n" +
 		"  busbar doctor --live --fail-on error\n" +
+		"  ssh head busbar nodes --json | busbar doctor docs/examples/job.log -\n" +
 		"  srun ./train.sh 2>&1 | busbar doctor -"
 }
 

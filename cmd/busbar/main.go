@@ -30,7 +30,7 @@ const (
 	exitWrong   = 1 // done, and something is wrong: findings, a missed threshold
 	exitBad     = 2 // bad usage or bad input
 	exitCannot  = 3 // could not do it: missing rights, a dead peer, a limit
-	description = "busbar maps a cluster's topology, audits it, predicts collectives on it, and says what will hurt. busbar bench, without a further word, runs collectives between processes and measures them; busbar doctor FILES says why a job is slow, broken or hung.\n\nExit codes: 0 done; 1 done and something is wrong; 2 bad usage or input; 3 could not do it; 130 interrupted."
+	description = "busbar maps a cluster, measures it, predicts on it, plans jobs, diagnoses them and watches the fleet. busbar serve is the page and the server of a fleet (busbar serve --help); busbar bench, without a further word, runs collectives between processes and measures them; busbar doctor FILES says why a job is slow, broken or hung.\n\nExit codes: 0 done; 1 done and something is wrong; 2 bad usage or input; 3 could not do it; 130 interrupted."
 )
 
 // errWrong makes a command that did its work exit with 1.

@@ -3,7 +3,9 @@ package fleet
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
 
 	"busbar/coll"
 	"busbar/unit"
@@ -206,6 +208,9 @@ func (o *Order) Check() error {
 	}
 	if len(o.ID) > 64 || len(o.By) > 256 || len(o.Job) > 256 || len(o.Why) > 4096 {
 		return errors.New("a name in the order is too long")
+	}
+	if strings.ContainsFunc(o.ID+o.By+o.Job, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return errors.New("a name in the order has characters that cannot be printed")
 	}
 	return nil
 }

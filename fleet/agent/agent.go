@@ -141,6 +141,9 @@ func (c *Config) open() (*agent, error) {
 	if a.spool, err = openSpool(c.Dir, c.Name, c.MaxSpool); err != nil {
 		return nil, err
 	}
+	if n := a.spool.damaged; n > 0 {
+		a.event("spool", false, "%s: %d places are damaged, and what stood there is lost", a.spool.path, n)
+	}
 	a.Bus.Node, a.Bus.Patient = c.Name, true
 	if a.Bus.On == nil {
 		a.Bus.On = a.connection

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"strconv"
+	"strings"
 )
 
 // MeetAt is the address at which other nodes find this one: that of the interface or address
@@ -62,6 +64,30 @@ func checkMeet(meet string) error {
 		if !letter && c != '.' && c != '-' && c != ':' && c != '_' && c != '%' {
 			return errors.New("the place to meet has characters that no host name has")
 		}
+	}
+	return nil
+}
+
+// meetable refuses to be sent to a place where no other node can be: this machine's own services,
+// or addresses of the link such as those at which clouds hand out secrets. A node says where it is
+// met, and one in the wrong hands may say anything. Nodes that are all on this machine meet there.
+func meetable(meet, own string) error {
+	place := func(s string) (loop, odd bool) {
+		host, _, _ := net.SplitHostPort(s) // it was checked
+		if strings.EqualFold(strings.TrimSuffix(host, "."), "localhost") {
+			return true, false
+		}
+		ip, err := netip.ParseAddr(host)
+		if err != nil {
+			return false, false
+		}
+		ip = ip.Unmap()
+		return ip.IsLoopback() || ip.IsUnspecified(), ip.IsLinkLocalUnicast() || ip.IsMulticast()
+	}
+	loop, odd := place(meet)
+	ownLoop, ownOdd := place(own)
+	if loop && !ownLoop || odd && !ownOdd {
+		return fmt.Errorf("the group is to meet at %s, where no other node can be", meet)
 	}
 	return nil
 }

@@ -140,6 +140,9 @@ func (w *worker) fits(p *fleet.Part) error {
 	if p.Rank == 0 && p.Meet != w.a.Meet {
 		return fmt.Errorf("the group is to meet at %s, and this node is found at %s", p.Meet, w.a.Meet)
 	}
+	if err := meetable(p.Meet, w.a.Meet); err != nil {
+		return err
+	}
 	need, err := memoryOf(p)
 	if err != nil {
 		return err

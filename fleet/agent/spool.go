@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"syscall"
 
 	"busbar/fleet"
 	"busbar/fleet/bus"
@@ -58,6 +59,9 @@ type spool struct {
 	number  uint64 // of the last that is stored
 	node    fleet.Name
 	dropped int
+	damaged int   // places of the file that could not be read
+	owed    *line // the store has this, and the disk could not be told
+	later   int64 // the size from which a new file is tried again
 }
 
 // entry is where something that waits lies in the file.
@@ -99,23 +103,8 @@ func (s *spool) load() (err error) {
 	if s.f, err = os.OpenFile(s.path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return err
 	}
-	r := bufio.NewReaderSize(s.f, 1<<16)
-	first := true
-	for {
-		text, n, err := readLine(r)
-		if err != nil {
-			break // the end, or what a cut left of a line
-		}
-		var l line
-		if json.Unmarshal(text, &l) != nil {
-			break
-		}
-		if first && l.Node != s.node {
-			return fmt.Errorf("%s: it holds what node %q has to say, and this is %q; give each its own folder", s.path, l.Node, s.node)
-		}
-		first = false
-		s.take(l, s.size, n)
-		s.size += int64(n)
+	if err := s.read(); err != nil {
+		return err
 	}
 	if err := s.f.Truncate(s.size); err != nil {
 		return err
@@ -123,7 +112,61 @@ func (s *spool) load() (err error) {
 	if s.size == 0 {
 		return s.write(line{Node: s.node}, true)
 	}
-	return s.compact()
+	if err := s.compact(); err != nil && !errors.Is(err, syscall.ENOSPC) { // what is there can be said all the same
+		return err
+	}
+	return nil
+}
+
+// mostDamage is how many places are passed over before the rest of a file is given up.
+const mostDamage = 1000
+
+// read takes what the file says. What a cut left of the last line ends it; damage in the middle is
+// passed over up to the next line.
+func (s *spool) read() error {
+	info, err := s.f.Stat()
+	if err != nil {
+		return err
+	}
+	from := func(at int64) *bufio.Reader {
+		return bufio.NewReaderSize(io.NewSectionReader(s.f, at, info.Size()-at), 1<<16)
+	}
+	r, at := from(0), int64(0)
+	for s.damaged < mostDamage {
+		text, n, err := readLine(r)
+		var l line
+		if err == nil {
+			err = json.Unmarshal(text, &l)
+		}
+		if err != nil {
+			skipped, whole := skipLine(from(at))
+			if !whole {
+				return nil
+			}
+			s.damaged++
+			at += skipped
+			r = from(at)
+			continue
+		}
+		if l.Node != s.node && (l.Node != "" || at == 0) {
+			return fmt.Errorf("%s: it holds what node %q has to say, and this is %q; give each its own folder", s.path, l.Node, s.node)
+		}
+		s.take(l, at, n)
+		at += int64(n)
+		s.size = at
+	}
+	return nil
+}
+
+// skipLine is how long a line is, and whether it has an end.
+func skipLine(r *bufio.Reader) (n int64, whole bool) {
+	for {
+		text, err := r.ReadSlice('\n')
+		n += int64(len(text))
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return n, err == nil
+		}
+	}
 }
 
 // readLine reads a line and what it takes in the file.
@@ -173,6 +216,13 @@ func (s *spool) drop(n int) {
 
 // write appends a line. When it fails the file is as it was.
 func (s *spool) write(l line, sync bool) error {
+	if owed := s.owed; owed != nil {
+		s.owed = nil
+		if err := s.write(*owed, false); err != nil {
+			s.owed = owed
+			return err
+		}
+	}
 	text, err := json.Marshal(l)
 	if err != nil {
 		return err
@@ -277,13 +327,20 @@ func (s *spool) News() (*fleet.News, error) {
 func (s *spool) Stored(n int, number uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.write(line{Stored: s.waiting[n-1].id, Number: number}, false); err != nil {
-		return err
-	}
-	if s.size-s.live < max(compactFrom, s.live) {
+	l := line{Stored: s.waiting[n-1].id, Number: number}
+	if err := s.write(l, false); err != nil {
+		// A disk that is full must not hold up what waits. The next line that fits says it.
+		s.take(l, 0, 0)
+		s.owed = &l
 		return nil
 	}
-	return s.compact()
+	if s.size-s.live < max(compactFrom, s.live) || s.size < s.later {
+		return nil
+	}
+	if err := s.compact(); err != nil {
+		s.later = s.size + compactFrom
+	}
+	return nil
 }
 
 // last is the number of the last that is stored, as far as this spool knows.
@@ -340,7 +397,7 @@ func (s *spool) compact() error {
 		return fmt.Errorf("%s: %w", s.path, err)
 	}
 	s.f.Close()
-	s.f, s.size, s.waiting = f, size, waiting
+	s.f, s.size, s.waiting, s.owed, s.later = f, size, waiting, nil, 0
 	return syncDir(filepath.Dir(s.path))
 }
 

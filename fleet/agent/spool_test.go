@@ -262,3 +262,83 @@ func BenchmarkDrain(b *testing.B) {
 		b.Fatalf("%d wait, %v", s.Len(), err)
 	}
 }
+
+// TestSpoolDamaged turns over every byte of a file in which something waits: at most the line with
+// the byte in it is lost, and what is stored never waits again but for the line that said so.
+func TestSpoolDamaged(t *testing.T) {
+	dir := t.TempDir()
+	s := opened(t, dir, 0)
+	for i := range 6 {
+		if err := s.add(word(fleet.KindMeasured, fmt.Sprint(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.close()
+	path := filepath.Join(dir, spoolName)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range whole {
+		bad := bytes.Clone(whole)
+		bad[i] ^= 0x15
+		if err := os.WriteFile(path, bad, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := opened(t, dir, 0)
+		got, damaged := words(t, s), s.damaged
+		s.close()
+		if len(got) < 4 || !slices.IsSorted(got) || len(got) < 6 && damaged == 0 && i < len(whole)-1 {
+			t.Fatalf("byte %d: %v are left, %d places damaged", i, got, damaged)
+		}
+	}
+	// Rubbish to no end is given up.
+	if err := os.WriteFile(path, bytes.Repeat([]byte{'\n'}, 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s = opened(t, dir, 0)
+	defer s.close()
+	if s.Len() != 0 || s.damaged != mostDamage {
+		t.Errorf("%d wait, %d damaged", s.Len(), s.damaged)
+	}
+}
+
+// TestSpoolOnAFullDisk stores what waits while nothing can be written: it goes on, and the disk is
+// told as soon as it can be.
+func TestSpoolOnAFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	s := opened(t, dir, 0)
+	for i := range 4 {
+		if err := s.add(word(fleet.KindMeasured, fmt.Sprint(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	good := s.f
+	full, err := os.Open(s.path) // to read only
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.f = full
+	for range 2 {
+		if err := s.Stored(1, s.last()+1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.add(word(fleet.KindMeasured, "lost")); err == nil || s.Len() != 2 {
+		t.Fatalf("%v, %d wait", err, s.Len())
+	}
+	full.Close()
+	s.f = good
+	if err := s.add(word(fleet.KindMeasured, "4")); err != nil {
+		t.Fatal(err)
+	}
+	s.close()
+	s = opened(t, dir, 0)
+	defer s.close()
+	if n := s.last(); n != 2 {
+		t.Errorf("the last number is %d", n)
+	}
+	if got := words(t, s); !slices.Equal(got, []string{"2", "3", "4"}) {
+		t.Errorf("%v wait", got)
+	}
+}

@@ -7,16 +7,24 @@ import (
 	"busbar/health"
 )
 
+// mostFed is how much may wait for the statistics. A fleet has far less to say while they are asked;
+// nodes that say more are made to wait.
+const mostFed = 200_000
+
 // history feeds the statistics, in the order of the calls. It does not wait for somebody who asks
 // them: that may take a while, and the view must not stand still.
 func (v *View) history(feed func(*health.History)) {
 	v.fedMu.Lock()
 	v.fed = append(v.fed, feed)
+	full := len(v.fed) >= mostFed
 	v.fedMu.Unlock()
-	if v.histMu.TryLock() {
-		v.drain()
-		v.histMu.Unlock()
+	if full {
+		v.histMu.Lock()
+	} else if !v.histMu.TryLock() {
+		return
 	}
+	v.drain()
+	v.histMu.Unlock()
 }
 
 // ask asks the statistics about all that was fed.

@@ -17,9 +17,6 @@ const stopped = "stopped"
 // measured folds the outcome of a part. A node speaks of pairs that it is in, of orders that
 // there are, and of sweeps that have begun.
 func (v *View) measured(name fleet.Name, s *node, m *fleet.Measured, at time.Time) bool {
-	if m.Order == fleet.LocalOrder {
-		return v.collective(name, m, at)
-	}
 	o := v.orders[m.Order]
 	switch {
 	case o == nil:
@@ -38,11 +35,18 @@ func (v *View) measured(name fleet.Name, s *node, m *fleet.Measured, at time.Tim
 		return true
 	}
 	if len(m.Records) > 0 {
-		if m.Sweep == o.Order.Sweep {
+		if o.Order.What.Measure != fleet.MeasureCollective {
+			return v.ignore("absurd values")
+		}
+		had := len(v.kept)
+		if !v.collective(name, m, at) {
+			return false
+		}
+		if m.Sweep == o.Order.Sweep && (len(v.kept) > had || o.good == 0) {
 			o.good++
 		}
 		v.own(o, m, at)
-		return v.collective(name, m, at)
+		return true
 	}
 	for _, p := range m.Pairs {
 		peer := p.To
@@ -146,7 +150,8 @@ func (v *View) number(n fleet.Name) uint32 {
 	return i
 }
 
-// collective keeps rows that stand by themselves.
+// collective keeps rows that stand by themselves. What a node says again takes the place of what it
+// said, so that none drives out what others measured.
 func (v *View) collective(name fleet.Name, m *fleet.Measured, at time.Time) bool {
 	if len(m.Records) == 0 || len(m.Records) > maxRecords {
 		return v.ignore("absurd values")
@@ -156,9 +161,14 @@ func (v *View) collective(name fleet.Name, m *fleet.Measured, at time.Time) bool
 			return v.ignore("absurd values")
 		}
 	}
-	if len(v.kept) >= maxKept {
-		v.kept = append([]Collective(nil), v.kept[1:]...)
+	c := Collective{At: at, Node: name, Order: m.Order, Sweep: m.Sweep, Records: m.Records}
+	kept := make([]Collective, 0, len(v.kept)+1)
+	for _, k := range v.kept { // made anew: others may be reading the old one
+		if name == "" || k.Node != name || k.Order != m.Order || k.Sweep != m.Sweep {
+			kept = append(kept, k)
+		}
 	}
-	v.kept = append(v.kept, Collective{At: at, Node: name, Order: m.Order, Sweep: m.Sweep, Records: m.Records})
+	kept = append(kept, c)
+	v.kept = kept[max(0, len(kept)-maxKept):]
 	return true
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"busbar/fleet"
 	"busbar/health"
@@ -95,16 +96,22 @@ func (v *View) join(name fleet.Name, s *node, j *fleet.Joined, at time.Time) {
 	v.history(func(h *health.History) { h.SetPlace(string(name), p) })
 }
 
-// cut bounds a word.
+// cut bounds a word, and takes out what would move the cursor of who prints it.
 func cut(s string) string {
-	if len(s) <= maxWord {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxWord], "")
+	s = strings.ToValidUTF8(s[:min(len(s), maxWord)], "")
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, s)
 }
 
+// plain reports a word that cut leaves as it is.
+func plain(s string) bool { return cut(s) == s }
+
 func (v *View) link(name fleet.Name, s *node, l *fleet.Link, at time.Time) bool {
-	if l.Port == "" || len(l.Port) > maxWord || !saneRate(l.Rate) {
+	if l.Port == "" || !plain(l.Port) || !saneRate(l.Rate) {
 		return v.ignore("absurd values")
 	}
 	old, known := s.links[l.Port]
@@ -129,14 +136,14 @@ func (v *View) counters(name fleet.Name, s *node, c *fleet.Counters, at time.Tim
 	for _, port := range slices.Sorted(maps.Keys(c.Values)) {
 		values := c.Values[port]
 		if s.errors[port] == nil {
-			if len(s.errors) >= maxPorts || len(port) > maxWord {
+			if len(s.errors) >= maxPorts || !plain(port) {
 				continue
 			}
 			s.errors[port] = map[string]uint64{}
 		}
 		for _, counter := range slices.Sorted(maps.Keys(values)) {
 			_, known := s.errors[port][counter]
-			if !known && len(s.errors[port]) >= maxCounters || len(counter) > maxWord {
+			if !known && (len(s.errors[port]) >= maxCounters || !plain(counter)) {
 				continue
 			}
 			s.errors[port][counter] = values[counter]

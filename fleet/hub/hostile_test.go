@@ -1,0 +1,114 @@
+package hub
+
+import (
+	"testing"
+	"time"
+
+	"busbar/coll"
+	"busbar/fleet"
+	"busbar/health"
+	"busbar/result"
+)
+
+// TestOneNodeDrivesNothingOut has a node say again and again what it measured, and what nobody
+// asked for.
+func TestOneNodeDrivesNothingOut(t *testing.T) {
+	v := NewView()
+	at := time.Now()
+	seq := uint64(0)
+	apply := func(n *fleet.News) bool {
+		seq++
+		n.Seq, n.At = seq, at.Add(time.Duration(seq)*time.Millisecond)
+		return v.Apply(Entry{Seq: seq, Stored: n.At, Speaker: n.Node, News: n})
+	}
+	row := &result.Record{Format: result.Format, Source: result.Measured, Op: coll.AllReduce, Redop: "sum", Dtype: "float", Ranks: 2, Size: 8, Transport: "tcp", Time: result.Times{Mean: 5}}
+	if err := row.Check(); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []fleet.Name{"a", "b"} {
+		apply(&fleet.News{Node: n, Kind: fleet.KindJoined, Joined: &fleet.Joined{Meet: "x:1"}})
+	}
+	for _, x := range []struct {
+		id      string
+		measure fleet.Measure
+	}{{"c", fleet.MeasureCollective}, {"p", fleet.MeasurePairs}} {
+		o := fleet.Order{ID: x.id, Sweep: 1, State: fleet.Running, What: fleet.What{Measure: x.measure}}
+		Fill(&o)
+		if !apply(&fleet.News{Kind: fleet.KindOrder, Order: &o}) {
+			t.Fatal("no order")
+		}
+	}
+	say := func(n fleet.Name, order string) bool {
+		return apply(&fleet.News{Node: n, Kind: fleet.KindMeasured, Measured: &fleet.Measured{Order: order, Part: "x", Sweep: 1, Records: []*result.Record{row}}})
+	}
+	if !say("b", "c") || !say("", fleet.LocalOrder) {
+		t.Fatal("what is true was not taken")
+	}
+	for range 2 * maxKept {
+		say("a", "c")
+	}
+	if say("a", fleet.LocalOrder) {
+		t.Error("a node speaks of the server's own machine")
+	}
+	if say("a", "p") {
+		t.Error("a collective of an order for pairs was taken")
+	}
+	if list := v.Collectives(); len(list) != 3 {
+		t.Errorf("%d are kept; b, the server and a measured one each", len(list))
+	}
+	if s, _ := v.Order("c", at); s.Good != 2 {
+		t.Errorf("%d parts are good; two nodes said so", s.Good)
+	}
+}
+
+// TestWordsThatMoveTheCursor sends what a terminal would take for orders.
+func TestWordsThatMoveTheCursor(t *testing.T) {
+	v := NewView()
+	at := time.Now()
+	const evil = "x\x1b[2J\r\ny\u202e"
+	for i, n := range []*fleet.News{
+		{Kind: fleet.KindJoined, Joined: &fleet.Joined{Version: evil, Meet: evil, Bind: evil}},
+		{Kind: fleet.KindLink, Link: &fleet.Link{Port: evil}},
+		{Kind: fleet.KindLink, Link: &fleet.Link{Port: "eth0", State: evil}},
+		{Kind: fleet.KindCounters, Counters: &fleet.Counters{Values: map[string]map[string]uint64{evil: {"a": 1}, "eth0": {evil: 1, "b": 1}}}},
+	} {
+		n.Node, n.Seq, n.At = "a", uint64(i+1), at.Add(time.Duration(i)*time.Second)
+		v.Apply(Entry{Seq: n.Seq, Stored: n.At, Speaker: "a", News: n})
+	}
+	s, _ := v.Node("a")
+	for _, text := range []string{s.Version, s.Meet, s.Bind, s.Ports[0].State} {
+		if !plain(text) || text == "" {
+			t.Errorf("%q", text)
+		}
+	}
+	if len(s.Ports) != 1 || len(s.Counters) != 1 || len(s.Counters["eth0"]) != 1 {
+		t.Errorf("%+v %+v", s.Ports, s.Counters)
+	}
+}
+
+// TestStatisticsAreNotBuried feeds more than may wait while somebody asks.
+func TestStatisticsAreNotBuried(t *testing.T) {
+	v := NewView()
+	asked, release := make(chan struct{}), make(chan struct{})
+	go v.ask(func(*health.History) { close(asked); <-release })
+	<-asked
+	done := make(chan struct{})
+	fed := 0
+	go func() {
+		defer close(done)
+		for range mostFed + 10 {
+			v.history(func(*health.History) { fed++ })
+		}
+	}()
+	select {
+	case <-done:
+		t.Error("more was kept than may wait")
+	case <-time.After(500 * time.Millisecond):
+	}
+	close(release)
+	<-done
+	v.ask(func(*health.History) {})
+	if want := mostFed + 10; fed != want {
+		t.Errorf("%d of %d", fed, want)
+	}
+}

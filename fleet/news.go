@@ -79,10 +79,18 @@ type Measured struct {
 	// Pairs are both directions of a pair; Records the rows of a collective.
 	Pairs   []PairSample     `json:"pairs,omitempty"`
 	Records []*result.Record `json:"records,omitempty"`
+	// Own is how long each node of a collective took for a piece of work of its own before it.
+	Own []OwnTime `json:"own,omitempty"`
 	// Failed says why there is nothing, and Peer whom it was about, where that is known.
 	Failed string        `json:"failed,omitempty"`
 	Peer   Name          `json:"peer,omitzero"`
 	Took   time.Duration `json:"took_ns"`
+}
+
+// OwnTime is how long a node took for a fixed piece of work.
+type OwnTime struct {
+	Node  Name      `json:"node"`
+	Spent unit.Time `json:"spent_us"`
 }
 
 // PairSample is one direction of a measured pair.

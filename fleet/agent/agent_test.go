@@ -220,6 +220,14 @@ func TestMeasures(t *testing.T) {
 	if m.Failed != "" || len(m.Records) == 0 {
 		t.Fatalf("%+v", m)
 	}
+	for i, w := range m.Own {
+		if w.Node != names[i] || w.Spent <= 0 {
+			t.Errorf("own work: %+v", m.Own)
+		}
+	}
+	if len(m.Own) != len(names) {
+		t.Errorf("own work of %d nodes of %d", len(m.Own), len(names))
+	}
 	for _, r := range m.Records {
 		if err := r.Check(); err != nil || r.Time.Mean <= 0 || r.Ranks != 3 || r.Transport != "tcp" {
 			t.Errorf("%+v, %v", r, err)

@@ -109,7 +109,11 @@ func (m *meter) collective(ctx context.Context, g *engine.Group, p *fleet.Part, 
 		like.Hosts = cluster.FormatHosts(names)
 	}
 	at(0, len(p.What.Sizes), p.What.Op.String())
-	err := bench.Run(ctx, g, plan(&p.What), func(r bench.Row) error {
+	var err error
+	if out.Own, err = own(ctx, g, p); err != nil {
+		return nil, err
+	}
+	err = bench.Run(ctx, g, plan(&p.What), func(r bench.Row) error {
 		for _, k := range r.Records(like) {
 			k.Samples = nil // a history keeps the figures and not every run
 			out.Records = append(out.Records, k)

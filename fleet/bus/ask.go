@@ -87,11 +87,27 @@ func (b *Bus) Serve(do func(*fleet.Part) fleet.Answer) (*Ear, error) {
 	return &Ear{sub}, nil
 }
 
+// maxPassing is the longest that is listened to of what nodes say in passing: none has much to say, and
+// reading it costs more than sending it.
+const maxPassing = 16 << 10
+
+// heard reads what a node says in passing, nil where it is nothing or too much.
+func heard[T any](m *nats.Msg) *T {
+	if len(m.Data) > maxPassing {
+		return nil
+	}
+	v, err := fleet.Decode[T](m.Data)
+	if err != nil {
+		return nil
+	}
+	return v
+}
+
 // Beats hears who lives. Messages that are no beat, or another's, are passed over.
 func (b *Bus) Beats(hear func(*fleet.Beat)) (*Ear, error) {
 	return b.listen(fleet.Beats, 16<<10, func(m *nats.Msg) {
-		beat, err := fleet.Decode[fleet.Beat](m.Data)
-		if who, e := fleet.OfSubject(m.Subject); err == nil && e == nil && who == beat.Node {
+		beat := heard[fleet.Beat](m)
+		if who, err := fleet.OfSubject(m.Subject); beat != nil && err == nil && who == beat.Node {
 			hear(beat)
 		}
 	})
@@ -100,8 +116,8 @@ func (b *Bus) Beats(hear func(*fleet.Beat)) (*Ear, error) {
 // Doings hears how far parts are.
 func (b *Bus) Doings(hear func(*fleet.Doing)) (*Ear, error) {
 	return b.listen(fleet.Doings, 16<<10, func(m *nats.Msg) {
-		d, err := fleet.Decode[fleet.Doing](m.Data)
-		if who, e := fleet.OfSubject(m.Subject); err == nil && e == nil && who == d.Node {
+		d := heard[fleet.Doing](m)
+		if who, err := fleet.OfSubject(m.Subject); d != nil && err == nil && who == d.Node {
 			hear(d)
 		}
 	})

@@ -3,6 +3,7 @@ package bus
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -117,5 +118,16 @@ func TestRelayBounds(t *testing.T) {
 	got := r.say("c", m)
 	if got.Subject != fleet.LogOf("c") || len(got.Header) != 2 || got.Header.Get(nats.ExpectedStreamHdr) != fleet.Stream {
 		t.Errorf("%s %v", got.Subject, got.Header)
+	}
+}
+
+// TestPassingIsShort has a node beat with more than any has to say.
+func TestPassingIsShort(t *testing.T) {
+	for size, taken := range map[int]bool{10: true, maxPassing / 2: true, maxPassing: false, 1 << 19: false} {
+		m := nats.NewMsg(fleet.BeatOf("a"))
+		m.Data, _ = json.Marshal(fleet.Beat{Node: "a", Doing: strings.Repeat("x", size)})
+		if got := heard[fleet.Beat](m); (got != nil) != taken {
+			t.Errorf("a beat of %d bytes: taken %v", len(m.Data), got != nil)
+		}
 	}
 }

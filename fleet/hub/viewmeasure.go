@@ -45,6 +45,7 @@ func (v *View) measured(name fleet.Name, s *node, m *fleet.Measured, at time.Tim
 		if m.Sweep == o.Order.Sweep && (len(v.kept) > had || o.good == 0) {
 			o.good++
 		}
+		v.own(o, m, at)
 		return true
 	}
 	for _, p := range m.Pairs {
@@ -117,6 +118,24 @@ func (v *View) failed(name fleet.Name, o *order, m *fleet.Measured, at time.Time
 	for _, d := range [][2]fleet.Name{{name, m.Peer}, {m.Peer, name}} {
 		v.history(func(h *health.History) {
 			h.Add(health.Sample{Sweep: sweepName(m.Order, m.Sweep), Time: at, From: string(d[0]), To: string(d[1]), Error: cut(m.Failed)})
+		})
+	}
+}
+
+// own keeps how long nodes took for their own work before a collective, for the statistics of who
+// is late again and again. Whoever tells it speaks for the others of its group, so that only
+// nodes of the order count, each once.
+func (v *View) own(o *order, m *fleet.Measured, at time.Time) {
+	if o.Job != "" || len(m.Own) > fleet.MaxNodes {
+		return
+	}
+	for i, w := range m.Own {
+		if v.nodes[w.Node] == nil || o.nodes != nil && !o.nodes[w.Node] || w.Spent <= 0 || !saneTime(w.Spent) {
+			v.ignored["absurd values"]++
+			continue
+		}
+		v.history(func(h *health.History) {
+			h.Work(health.Work{Op: sweepName(m.Order, m.Sweep), Node: string(w.Node), Rank: i, Time: at, Spent: w.Spent})
 		})
 	}
 }

@@ -98,7 +98,7 @@ func (v *View) join(name fleet.Name, s *node, j *fleet.Joined, at time.Time) {
 
 // cut bounds a word, and takes out what would move the cursor of who prints it.
 func cut(s string) string {
-	s = strings.ToValidUTF8(s[:min(len(s), maxWord)], "")
+	s = strings.ToValidUTF8(strings.Clone(s[:min(len(s), maxWord)]), "") // a piece would hold the whole
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return ' '

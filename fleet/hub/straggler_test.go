@@ -1,0 +1,65 @@
+package hub
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"busbar/coll"
+	"busbar/fleet"
+	"busbar/health"
+	"busbar/result"
+	"busbar/unit"
+)
+
+// TestStraggler: a node whose own work takes longer before collective after collective is named,
+// and nobody where all take about as long.
+func TestStraggler(t *testing.T) {
+	for slow, want := range map[string]string{"": "", "n3": "straggler:n3"} {
+		v := NewView()
+		at := time.Date(2026, 11, 15, 0, 0, 0, 0, time.UTC)
+		seq := uint64(0)
+		apply := func(speaker fleet.Name, n *fleet.News) {
+			seq++
+			at = at.Add(time.Second)
+			n.Seq, n.At = seq, at
+			if !v.Apply(Entry{Seq: seq, Stored: n.At, Speaker: speaker, News: n}) {
+				t.Fatalf("%+v was not taken", n)
+			}
+		}
+		var names []fleet.Name
+		for i := range 8 {
+			n := fleet.Name(fmt.Sprintf("n%d", i))
+			names = append(names, n)
+			apply(n, &fleet.News{Node: n, Kind: fleet.KindJoined, Joined: &fleet.Joined{Meet: "x:1"}})
+		}
+		for sweep := 1; sweep <= 12; sweep++ {
+			o := &fleet.Order{ID: "o", State: fleet.Running, Sweep: sweep, What: fleet.What{Measure: fleet.MeasureCollective, Op: coll.AllReduce, Sizes: []unit.Bytes{8}, Iters: 1}}
+			apply("", &fleet.News{Kind: fleet.KindOrder, Order: o})
+			m := &fleet.Measured{Order: "o", Part: "p", Sweep: sweep, Records: []*result.Record{{
+				Format: result.Format, Source: result.Measured, Op: coll.AllReduce, Redop: "sum", Size: 8, Dtype: "float", Ranks: 8, Transport: "tcp",
+				Time: result.Times{Min: 1, Median: 1, P99: 1, Mean: 1},
+			}}}
+			for i, n := range names {
+				spent := unit.Micros(1000 + float64((sweep*5+i*3)%8)) // another is last every time
+				if string(n) == slow {
+					spent = spent * 6 / 5
+				}
+				m.Own = append(m.Own, fleet.OwnTime{Node: n, Spent: spent})
+			}
+			m.Own = append(m.Own, fleet.OwnTime{Node: "stranger", Spent: unit.Second}, fleet.OwnTime{Node: "n1", Spent: -1})
+			apply("n0", &fleet.News{Node: "n0", Kind: fleet.KindMeasured, Measured: m})
+		}
+		got := ""
+		v.ask(func(h *health.History) {
+			for _, f := range h.Findings(at) {
+				if f.Kind == health.Straggler {
+					got += f.ID
+				}
+			}
+		})
+		if got != want {
+			t.Errorf("with %q slow: found %q, want %q", slow, got, want)
+		}
+	}
+}

@@ -68,6 +68,7 @@ type agent struct {
 	spool *spool
 	work  *worker
 	ports *portWatch
+	again chan struct{} // register must tell anew
 
 	mu    sync.Mutex
 	heard string // the last word about the connection, which is not repeated
@@ -112,7 +113,7 @@ func Run(ctx context.Context, c Config) error {
 
 // open makes a node ready: its folder, its connection, nothing said yet.
 func (c *Config) open() (*agent, error) {
-	a := &agent{Config: *c, began: time.Now()}
+	a := &agent{Config: *c, began: time.Now(), again: make(chan struct{}, 1)}
 	if _, err := fleet.ParseName(string(c.Name)); err != nil {
 		return nil, err
 	}
@@ -256,7 +257,7 @@ func (a *agent) farewell() {
 // register tells what the node has, at the beginning and when it has changed.
 func (a *agent) register(ctx context.Context) {
 	var told string
-	a.every(ctx, a.MapEvery, func() {
+	tell := func() {
 		j := &fleet.Joined{Version: a.Version, Boot: a.boot, Meet: a.Meet, Bind: a.Bind, CPUs: runtime.NumCPU()}
 		if a.Map != nil {
 			m, err := a.Map()
@@ -278,7 +279,26 @@ func (a *agent) register(ctx context.Context) {
 		if string(text) != told && a.say(&fleet.News{Kind: fleet.KindJoined, Joined: j}) {
 			told = string(text)
 		}
-	})
+	}
+	for {
+		tell()
+		select {
+		case <-ctx.Done():
+			return
+		case <-a.again:
+			told = ""
+		case <-time.After(a.MapEvery - a.MapEvery/10 + rand.N(a.MapEvery/5+1)):
+		}
+	}
+}
+
+// introduce has the node tell anew what it has, where the fleet takes it for another: a second
+// agent may have spoken under its name.
+func (a *agent) introduce() {
+	select {
+	case a.again <- struct{}{}:
+	default:
+	}
 }
 
 // beat says that the node lives.

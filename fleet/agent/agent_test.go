@@ -314,6 +314,8 @@ func TestRefuses(t *testing.T) {
 			t.Errorf("%s: %s", name, a.Why)
 		}
 	}
+	// Asked to meet where it is not, it tells again where it is.
+	f.until("a second introduction", func() bool { return len(f.said("a", fleet.KindJoined)) > 1 })
 	// One at a time; the same question gets the same answer; a part can be stopped, also before
 	// it begins.
 	if a := f.ask("a", pairPart("p1", ranks, c.Meet)); !a.Begins {

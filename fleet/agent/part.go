@@ -138,6 +138,7 @@ func (w *worker) fits(p *fleet.Part) error {
 		return err
 	}
 	if p.Rank == 0 && p.Meet != w.a.Meet {
+		w.a.introduce()
 		return fmt.Errorf("the group is to meet at %s, and this node is found at %s", p.Meet, w.a.Meet)
 	}
 	if err := meetable(p.Meet, w.a.Meet); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -58,7 +59,7 @@ func (c *serveRunCmd) fleet(e *env, dir string) (*served, error) {
 	}
 	s := &served{events: &web.Events{}}
 	s.ctx, s.cancel = context.WithCancelCause(e.ctx)
-	if err := s.connect(c, dir, busCfg); err != nil {
+	if err := s.connect(e, c, dir, busCfg); err != nil {
 		s.close()
 		return nil, err
 	}
@@ -156,7 +157,7 @@ func (f *fleetFlags) busConfig() (cfg bus.Config, err error) {
 }
 
 // connect reaches the cluster that was named, or starts a server of our own.
-func (s *served) connect(c *serveRunCmd, dir string, cfg bus.Config) (err error) {
+func (s *served) connect(e *env, c *serveRunCmd, dir string, cfg bus.Config) (err error) {
 	if len(c.NATS) > 0 {
 		s.bus, err = bus.Connect(cfg)
 		if err != nil {
@@ -175,7 +176,7 @@ func (s *served) connect(c *serveRunCmd, dir string, cfg bus.Config) (err error)
 		if local := host == "localhost" || ip != nil && ip.IsLoopback(); !local && shown == nil && !c.BusPlain {
 			return fmt.Errorf("--bus-listen %s: others could read what agents say; give --tls-cert and --tls-key, or --tls-self-signed, or --bus-plain where nobody else is on the network", c.BusListen)
 		}
-		s.srv, err = bus.Start(bus.ServerConfig{Dir: filepath.Join(dir, "bus"), Listen: c.BusListen, TLS: shown, Plain: c.BusPlain})
+		s.srv, err = bus.Start(bus.ServerConfig{Dir: filepath.Join(dir, "bus"), Listen: c.BusListen, TLS: shown, Plain: c.BusPlain, OnLog: storeNotes(e.stderr, time.Now)})
 		if errors.Is(err, syscall.EADDRINUSE) {
 			return cannotError{fmt.Errorf("--bus-listen: %w; another busbar serve may have it: stop that one, or give another port, such as --bus-listen 127.0.0.1:7652", err)}
 		}
@@ -230,4 +231,29 @@ func (s *served) routes() (list []web.Route) {
 		})
 	}
 	return list
+}
+
+// storeNotes passes on what the store has to complain about, such as a disk that is full: each thing
+// once a minute. What single clients do wrong is no news.
+func storeNotes(w io.Writer, now func() time.Time) func(level, text string) {
+	var mu sync.Mutex
+	said := map[string]time.Time{}
+	return func(_, text string) {
+		if !strings.Contains(text, "JetStream") && !strings.Contains(text, "space") && !strings.Contains(text, "stream") {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		at := now()
+		for k, t := range said {
+			if at.Sub(t) >= time.Minute {
+				delete(said, k)
+			}
+		}
+		if _, known := said[text]; known || len(said) >= 32 {
+			return
+		}
+		said[text] = at
+		fmt.Fprintln(w, "note: the store:", text)
+	}
 }

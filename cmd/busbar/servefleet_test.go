@@ -1,0 +1,29 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestStoreNotes has the store complain again and again.
+func TestStoreNotes(t *testing.T) {
+	var b strings.Builder
+	now := time.Now()
+	note := storeNotes(&b, func() time.Time { return now })
+	for range 100 {
+		note("error", "JetStream out of storage resources, will be DISABLED")
+		note("error", "127.0.0.1:9 - cid:7 - authentication error")
+	}
+	if want := "note: the store: JetStream out of storage resources, will be DISABLED\n"; b.String() != want {
+		t.Errorf("%q, expected %q", b.String(), want)
+	}
+	now = now.Add(time.Minute)
+	for i := range 100 {
+		note("warn", fmt.Sprint("stream of things ", i))
+	}
+	if n := strings.Count(b.String(), "\n"); n != 33 {
+		t.Errorf("%d lines", n)
+	}
+}

@@ -65,6 +65,11 @@ func (n *News) Check() error {
 			return fmt.Errorf("news of kind %q: the field of %q must be set if and only if it is of that kind", n.Kind, k)
 		}
 	}
+	if n.Measured != nil {
+		if err := n.Measured.named(); err != nil {
+			return err
+		}
+	}
 	if _, known := has[n.Kind]; !known && n.Kind != KindLeft {
 		return fmt.Errorf("news of kind %q is unknown", n.Kind)
 	}
@@ -73,6 +78,21 @@ func (n *News) Check() error {
 	}
 	if fromHub := n.Kind == KindOrder || n.Kind == KindFinding || n.Kind == KindTokens; fromHub != (n.Node == "") {
 		return fmt.Errorf("news of kind %q from node %q", n.Kind, n.Node)
+	}
+	return nil
+}
+
+// named refuses measurements of nobody: a name that was left out was never looked at.
+func (m *Measured) named() error {
+	for _, p := range m.Pairs {
+		if p.From == "" || p.To == "" {
+			return errors.New("a measured pair without the names of its nodes")
+		}
+	}
+	for _, w := range m.Own {
+		if w.Node == "" {
+			return errors.New("a node's own time without its name")
+		}
 	}
 	return nil
 }

@@ -41,6 +41,8 @@ func TestNewsRefused(t *testing.T) {
 		"two fields":      func(n *News) { n.Link = &Link{} },
 		"node as server":  func(n *News) { n.Kind, n.Measured, n.Order = KindOrder, nil, &Order{} },
 		"server measures": func(n *News) { n.Node = "" },
+		"nobody's pair":   func(n *News) { n.Measured.Pairs[0].To = "" },
+		"nobody's time":   func(n *News) { n.Measured.Own = []OwnTime{{Spent: 1}} },
 	} {
 		n := sample()
 		change(n)

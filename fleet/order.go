@@ -3,6 +3,7 @@ package fleet
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -198,6 +199,9 @@ func (o *Order) Check() error {
 	}
 	seen := map[Name]bool{}
 	for _, n := range o.Nodes {
+		if n == "" {
+			return errors.New("a node of the order has no name")
+		}
 		if seen[n] {
 			return fmt.Errorf("node %s is named twice", n)
 		}
@@ -225,6 +229,9 @@ func (p *Part) Check() error {
 	}
 	if len(p.Ranks) < 2 || len(p.Ranks) > MaxNodes || p.Rank < 0 || p.Rank >= len(p.Ranks) {
 		return fmt.Errorf("rank %d of %d: a group has 2 to %d", p.Rank, len(p.Ranks), MaxNodes)
+	}
+	if slices.Contains(p.Ranks, "") {
+		return errors.New("a rank of the part has no name")
 	}
 	if p.Meet == "" || len(p.Meet) > 300 || len(p.Secret) < 16 || len(p.Secret) > 256 {
 		return errors.New("a part needs an address to meet at and a secret of 16 to 256 characters")

@@ -60,6 +60,9 @@ func slowInner(t *testing.T, l *Lab, name string, in *Inner) {
 // What one GPU sends to another crosses the links between them and no others, whether they
 // lie side by side or one behind the other; the plain loopback crosses none.
 func TestLinksInsideNodes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for many seconds; what it starts is started by others too")
+	}
 	pcie, err := New(read(t, pcieOnly), Options{Inside: Links, Nodes: 1, Scale: Scale{1, 200}})
 	if err != nil {
 		t.Fatal(err)

@@ -229,6 +229,9 @@ func serve(t *testing.T, l *Lab, node string) *Running {
 }
 
 func TestNodesTalkAndFaultsBreakThem(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for many seconds; what it starts is started by others too")
+	}
 	l := up(t, twoNodes(t), false)
 	serve(t, l, "node1")
 	talk := func(want bool) {

@@ -29,6 +29,7 @@ type follower struct {
 	heard time.Time
 	state uint64
 	gone  bool // left as it should, or was declared dead
+	bye   bool // left as it should
 }
 
 func newCenter(n *network) *center {
@@ -112,7 +113,7 @@ func (c *center) listen(rank int, ctl *control) {
 		case kind == noteAlive && len(body) == 8:
 			f.state = binary.LittleEndian.Uint64(body)
 		case kind == noteBye:
-			f.gone = true
+			f.gone, f.bye = true, true
 			select {
 			case c.changed <- struct{}{}:
 			default:
@@ -183,11 +184,12 @@ func (c *center) suspected(by int, v verdict) {
 	c.pronounce(v)
 }
 
-// left reports whether a rank has said farewell.
+// left reports whether a rank has said farewell. One that is gone without is dead, and whoever
+// noticed is about to say so.
 func (c *center) left(rank int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.ranks[rank].gone
+	return c.ranks[rank].bye
 }
 
 // pronounce tells everybody why the group has failed. The first verdict counts.

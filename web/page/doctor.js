@@ -25,7 +25,7 @@ export async function show(root, state, api) {
     h('div', { class: 'field' }, h('label', { for: words.id }, 'Or paste a log, or say what is wrong'), words), h('p', {}), h('button', { type: 'submit', class: 'main' }, 'Examine'));
   put(root, h('div', { class: 'view' },
     h('header', {}, h('div', {}, h('h1', {}, 'Doctor'), about), share.root),
-    h('section', { class: 'controls', 'aria-label': 'what is examined' }, drop, tell, said),
+    h('section', { class: 'controls', 'aria-label': 'what is examined' }, said, drop, tell),
     h('section', { 'aria-label': 'findings' }, out)));
   put(out, h('div', { class: 'card empty' }, h('p', {}, 'Findings come here: the cause, the fix, how sure it is, and the lines it rests on.')));
 

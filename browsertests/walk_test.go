@@ -43,7 +43,7 @@ const faults = `(() => {
     const name = e.getAttribute('aria-label') || e.getAttribute('aria-labelledby') || e.labels?.[0]?.textContent || e.textContent || e.title;
     if (!name?.trim()) out.push('no name: ' + e.outerHTML.slice(0, 90));
     if (e.tagName === 'A' && (e.getAttribute('href') === '#' || !e.getAttribute('href'))) out.push('leads nowhere: ' + what(e));
-    if (e.placeholder && e.clientWidth) {
+    if (e.placeholder && e.clientWidth && e.tagName === 'INPUT') {
       const c = document.createElement('canvas').getContext('2d');
       const style = getComputedStyle(e);
       c.font = style.font;

@@ -6,6 +6,7 @@ import { percent, plural } from './units.js';
 
 const small = 16 << 20; // what the server keeps, so that the address can be shared
 const several = 64;
+const most = 200 << 20; // what the server takes at once
 
 // Why a job is slow, broken or hung: logs are dropped here, or somebody says what is wrong.
 export async function show(root, state, api) {
@@ -31,6 +32,11 @@ export async function show(root, state, api) {
   async function take(files) {
     if (!files.length) return;
     put(said);
+    const size = files.reduce((sum, f) => sum + f.size, 0);
+    if (size > most) {
+      put(said, failure(new Error(`${Math.ceil(size / (1 << 20))} MB of logs; the server takes ${most >> 20} MB at once: send those of a few ranks`)));
+      return;
+    }
     out.classList.add('busy');
     say('examining');
     try {

@@ -37,7 +37,7 @@ export async function request(url, options) {
     throw new Error('log in again');
   }
   const doc = await res.json().catch(() => ({}));
-  if (!res.ok) throw Object.assign(new Error(doc.error || `the server answered ${res.status}`), { status: res.status, command: doc.command });
+  if (!res.ok) throw Object.assign(new Error(doc.error || `the server answered ${res.status}`), { status: res.status, command: doc.command, reading: doc.reading });
   return new Answer(doc, res, url);
 }
 

@@ -80,7 +80,8 @@ func (v *View) pair(o *order, m *fleet.Measured, p fleet.PairSample, at time.Tim
 	key := uint64(from)<<32 | uint64(to)
 	cells := v.last(o)
 	if old, known := cells[key]; known || len(cells) < maxCells {
-		if at.Unix() >= old.at {
+		// A clock that was ahead for a while must not keep the figures of that time for ever.
+		if at.Unix() >= old.at || old.order == o.number && int32(m.Sweep) > old.sweep {
 			cells[key] = cell{
 				float32(p.Rate), float32(p.Both), float32(p.Latency.Seconds()),
 				at.Unix(), o.number, int32(m.Sweep),

@@ -2,6 +2,8 @@ package bench
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -15,8 +17,14 @@ import (
 	"busbar/unit"
 )
 
-// TestRunFrees: shared memory goes with the measurement that took it, not with the process.
-func TestRunFrees(t *testing.T) {
+// measurer is a rank that measures again and again.
+type measurer struct {
+	run, barrier, end func(context.Context) error
+}
+
+// frees lets two ranks measure five times over shared memory: what the first measurement took
+// the others do not take again.
+func frees(t *testing.T, join func(context.Context, engine.Config, Plan) (measurer, error)) {
 	if runtime.GOOS != "linux" {
 		t.Skip("shared memory needs Linux")
 	}
@@ -27,23 +35,14 @@ func TestRunFrees(t *testing.T) {
 	var before, after int64
 	for r := range 2 {
 		wg.Go(func() {
-			g, err := engine.Join(context.Background(), engine.Config{Rank: r, Size: 2, Meet: meet, Bind: "127.0.0.1", Transport: engine.Shm})
+			m, err := join(t.Context(), engine.Config{Rank: r, Size: 2, Meet: meet, Bind: "127.0.0.1", Transport: engine.Shm}, p)
 			if err != nil {
 				t.Error(err)
 				return
 			}
-			defer g.Close()
 			for k := range 5 {
-				if err := Run(context.Background(), g, p, func(x Row) error {
-					if x.Out.Wrong != 0 || x.In.Wrong != 0 {
-						t.Errorf("run %d: %+v %+v", k, x.Out, x.In)
-					}
-					return nil
-				}); err != nil {
-					t.Error(err)
-				}
-				if _, err := g.Run(context.Background(), nil, coll.Op{Kind: coll.Barrier}, engine.Buffers{}); err != nil {
-					t.Error(err)
+				if err := errors.Join(m.run(t.Context()), m.barrier(t.Context())); err != nil {
+					t.Errorf("run %d: %v", k, err)
 				}
 				if r == 0 && k == 0 {
 					before = sharedMemory(t)
@@ -51,6 +50,9 @@ func TestRunFrees(t *testing.T) {
 			}
 			if r == 0 {
 				after = sharedMemory(t)
+			}
+			if err := m.end(t.Context()); err != nil {
+				t.Error(err)
 			}
 		})
 	}
@@ -60,51 +62,45 @@ func TestRunFrees(t *testing.T) {
 	}
 }
 
+// right is an error where a row has wrong values.
+func right(x Row) error {
+	if x.Out.Wrong != 0 || x.In.Wrong != 0 {
+		return fmt.Errorf("wrong values: %+v %+v", x.Out, x.In)
+	}
+	return nil
+}
+
+// TestRunFrees: shared memory goes with the measurement that took it, not with the process.
+func TestRunFrees(t *testing.T) {
+	frees(t, func(ctx context.Context, c engine.Config, p Plan) (measurer, error) {
+		g, err := engine.Join(ctx, c)
+		return measurer{
+			run: func(ctx context.Context) error { return Run(ctx, g, p, right) },
+			barrier: func(ctx context.Context) error {
+				_, err := g.Run(ctx, nil, coll.Op{Kind: coll.Barrier}, engine.Buffers{})
+				return err
+			},
+			end: func(context.Context) error { return g.Close() },
+		}, err
+	})
+}
+
 // TestRunElasticFrees: so does that of a measurement on an elastic job.
 func TestRunElasticFrees(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("shared memory needs Linux")
-	}
-	const size = 4 << 20
-	p := Plan{Op: coll.Op{Kind: coll.AllReduce}, Sizes: []unit.Bytes{size}, Iters: 2, Check: true}
-	meet := filepath.Join(t.TempDir(), "meet")
-	var wg sync.WaitGroup
-	var before, after int64
-	for r := range 2 {
-		wg.Go(func() {
-			e, err := engine.JoinElastic(context.Background(), engine.Config{Rank: r, Size: 2, Meet: meet, Bind: "127.0.0.1", Transport: engine.Shm})
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			for k := range 5 {
-				if _, err := RunElastic(context.Background(), e, p, false, func(_ engine.View, x Row) error {
-					if x.Out.Wrong != 0 || x.In.Wrong != 0 {
-						t.Errorf("run %d: %+v %+v", k, x.Out, x.In)
-					}
-					return nil
-				}); err != nil {
-					t.Error(err)
-				}
-				if _, _, err := e.Run(context.Background(), engine.Work{Op: coll.Op{Kind: coll.Barrier}}); err != nil {
-					t.Error(err)
-				}
-				if r == 0 && k == 0 {
-					before = sharedMemory(t)
-				}
-			}
-			if r == 0 {
-				after = sharedMemory(t)
-			}
-			if err := e.Finish(context.Background()); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	if grown := after - before; grown > size {
-		t.Errorf("four runs on buffers of 4 times %d bytes left %d bytes", size, grown)
-	}
+	frees(t, func(ctx context.Context, c engine.Config, p Plan) (measurer, error) {
+		e, err := engine.JoinElastic(ctx, c)
+		return measurer{
+			run: func(ctx context.Context) error {
+				_, err := RunElastic(ctx, e, p, false, func(_ engine.View, x Row) error { return right(x) })
+				return err
+			},
+			barrier: func(ctx context.Context) error {
+				_, _, err := e.Run(ctx, engine.Work{Op: coll.Op{Kind: coll.Barrier}})
+				return err
+			},
+			end: e.Finish,
+		}, err
+	})
 }
 
 // sharedMemory is what this process holds.

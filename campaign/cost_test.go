@@ -49,11 +49,11 @@ func TestBill(t *testing.T) {
 	}
 	b := r.Step()
 	joules := 8 * 700 * (0.8 + 0.5*0.2)
-	if near(float64(b.Energy), joules) || near(b.Rent, 8*2.5/3600) || near(b.Power, 0.12*joules/3.6e6) || near(float64(b.Time), 1) {
+	if apart(float64(b.Energy), joules) || apart(b.Rent, 8*2.5/3600) || apart(b.Power, 0.12*joules/3.6e6) || apart(float64(b.Time), 1) {
 		t.Errorf("%+v", b)
 	}
 	all := r.Lasting(86400e6 - 1)
-	if all.Time != unit.Day || near(all.Rent, 8*24*2.5) || near(all.Total(), all.Rent+all.Power) {
+	if all.Time != unit.Day || apart(all.Rent, 8*24*2.5) || apart(all.Total(), all.Rent+all.Power) {
 		t.Errorf("a day: %+v", all)
 	}
 	g, err := campaign.Failures{Between: 3600, Save: 36, Interval: 360, Restart: 120}.Goodput(0)
@@ -62,16 +62,16 @@ func TestBill(t *testing.T) {
 	}
 	r.Goodput = &g
 	lossy := r.Lasting(86400e6)
-	if near(float64(lossy.Time), float64(unit.Day)/g.Share) || near(lossy.Rent, all.Rent/g.Share) || lossy.Energy <= all.Energy || lossy.Energy >= all.Energy/unit.Energy(g.Share) {
+	if apart(float64(lossy.Time), float64(unit.Day)/g.Share) || apart(lossy.Rent, all.Rent/g.Share) || lossy.Energy <= all.Energy || lossy.Energy >= all.Energy/unit.Energy(g.Share) {
 		t.Errorf("with failures: %+v, without: %+v", lossy, all)
 	}
-	if e := r.Each(1e6); near(e.Rent*86400, lossy.Rent) {
+	if e := r.Each(1e6); apart(e.Rent*86400, lossy.Rent) {
 		t.Errorf("a million tokens: %+v", e)
 	}
 }
 
 // near reports two numbers that are not.
-func near(a, b float64) bool { return math.Abs(a-b) > 1e-9*math.Max(math.Abs(a), math.Abs(b)) }
+func apart(a, b float64) bool { return math.Abs(a-b) > 1e-9*math.Max(math.Abs(a), math.Abs(b)) }
 
 // More tokens take more of everything, and failures never make a run cheaper.
 func TestBillGrows(t *testing.T) {

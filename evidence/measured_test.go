@@ -11,14 +11,7 @@ func TestPairsAreRead(t *testing.T) {
 	for name, text := range map[string]string{
 		"bare": fourPairs, "labelled": "node0| " + strings.ReplaceAll(fourPairs, ",\"", "\nnode0| ,\""), "behind notes": "busbar: note: busy\n" + fourPairs,
 	} {
-		r := NewReader()
-		if err := r.Read("p.json", strings.NewReader(text)); err != nil {
-			t.Fatal(err)
-		}
-		s, err := r.Set()
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := read(t, text)
 		if len(s.Pairs) != 1 || len(s.Pairs[0].Cells) != 2 || s.Pairs[0].Cells[1].Rate.GBps() != 2.5 || s.Pairs[0].Names[1] != "b" {
 			t.Errorf("%s: %+v", name, s.Pairs)
 		}
@@ -31,14 +24,7 @@ func TestPairsAreRefused(t *testing.T) {
 		`{"bandwidth_GBps":[[null,1]]}`, `{"alone":true,"bandwidth_GBps":[]}`, `{"alone":true,"bandwidth_GBps":[[null,1],[1,null]]}`,
 		`{"alone":true,"names":["a"],"bandwidth_GBps":[[null,1],[1,null]]}`, `{"alone":true,"bandwidth_GBps":`, `"bandwidth_GBps"`,
 	} {
-		r := NewReader()
-		if err := r.Read("p.json", strings.NewReader(text)); err != nil {
-			t.Fatal(err)
-		}
-		s, err := r.Set()
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := read(t, text)
 		if len(s.Pairs) != 0 {
 			t.Errorf("%s: %+v", text, s.Pairs)
 		}

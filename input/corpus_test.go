@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"busbar/input/internal/readertest"
 	"busbar/internal/corpus"
 )
 
@@ -135,11 +136,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		for _, fr := range frags {
-			for _, ty := range fr.Types {
-				if err := ty.Check(); err != nil {
-					t.Error(err)
-				}
-			}
+			readertest.Check(t, fr)
 		}
 	})
 }

@@ -88,31 +88,38 @@ func TestWiringGivesArithmetic(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tr, err := NewTrial(coll.AllReduce, x.word, x.nodes, x.each)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := tr.Schedule()
-		if err != nil {
-			t.Fatal(err)
-		}
-		seats := p.Seats(x.nodes, x.each)
-		var at []int
-		for i := range seats {
-			at = append(at, i)
-		}
-		w := p.Wire(seats)
-		m := &sim.Sockets{Cores: 100}
 		const size = 1 << 22
-		times, busy, err := m.Play(t.Context(), w, []sim.Job{{Schedule: s, Op: tr.Op(size), Ranks: at}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		w, took, busy := played(t, p, x.word, x.nodes, x.each, size)
 		want := x.want * size / w.Capacity()[0]
-		if got := times[0].Seconds(); math.Abs(got/want-1) > 0.02 {
+		if got := took.Seconds(); math.Abs(got/want-1) > 0.02 {
 			t.Errorf("%s: %.4f s, want %.4f; limited by %s", x.name, got, want, w.Name(busy))
 		}
 	}
+}
+
+// played is an all-reduce on a plan's wires with processors enough: how long it takes, and
+// the number of what limits it.
+func played(t *testing.T, p *Plan, word string, nodes, each int, size unit.Bytes) (w *Wiring, took unit.Time, busy int) {
+	t.Helper()
+	tr, err := NewTrial(coll.AllReduce, word, nodes, each)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := tr.Schedule()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seats := p.Seats(nodes, each)
+	w = p.Wire(seats)
+	job := sim.Job{Schedule: s, Op: tr.Op(size)}
+	for i := range seats {
+		job.Ranks = append(job.Ranks, i)
+	}
+	times, busy, err := (&sim.Sockets{Cores: 1000}).Play(t.Context(), w, []sim.Job{job})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, times[0], busy
 }
 
 func TestCostsBetweenSizes(t *testing.T) {

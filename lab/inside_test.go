@@ -5,9 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/coll"
 	"busbar/hardware"
-	"busbar/sim"
 	"busbar/unit"
 )
 
@@ -178,28 +176,11 @@ func TestInsideGivesArithmetic(t *testing.T) {
 		{"behind a switch", "dgx-a100", "direct", 1, 8, 1.75, 0},
 	} {
 		p := preset(t, x.preset, x.nodes, Options{Inside: Links, Scale: Scale{1, 4000}})
-		tr, err := NewTrial(coll.AllReduce, x.word, x.nodes, x.each)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := tr.Schedule()
-		if err != nil {
-			t.Fatal(err)
-		}
-		seats := p.Seats(x.nodes, x.each)
-		w := p.Wire(seats)
-		job := sim.Job{Schedule: s, Op: tr.Op(size)}
-		for i := range seats {
-			job.Ranks = append(job.Ranks, i)
-		}
-		times, busy, err := (&sim.Sockets{Cores: 1000}).Play(t.Context(), w, []sim.Job{job})
-		if err != nil {
-			t.Fatal(err)
-		}
+		w, took, busy := played(t, p, x.word, x.nodes, x.each, size)
 		caps := w.Capacity()
 		want := unit.Seconds(x.link*size/caps[w.innerFrom(0)] + x.nic*size/caps[0])
-		if got := float64(times[0]) / float64(want); math.Abs(got-1) > 0.02 {
-			t.Errorf("%s: %v, want %v; limited by %s", x.name, times[0], want, w.Name(busy))
+		if got := float64(took) / float64(want); math.Abs(got-1) > 0.02 {
+			t.Errorf("%s: %v, want %v; limited by %s", x.name, took, want, w.Name(busy))
 		}
 		if name := w.Name(busy); x.nic == 0 && !strings.HasPrefix(name, "node0/") {
 			t.Errorf("%s: limited by %q", x.name, name)

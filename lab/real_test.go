@@ -178,14 +178,14 @@ func skipWithout(t *testing.T, err error) {
 	}
 }
 
-// run runs this binary in a node and returns what it printed.
-func run(t *testing.T, l *Lab, node string, args ...string) (string, int) {
+// begin starts this binary in a node; what it prints can be read until the test ends.
+func begin(t *testing.T, l *Lab, node string, args ...string) (*Running, *os.File) {
 	t.Helper()
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close()
+	t.Cleanup(func() { r.Close() })
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		t.Fatal(err)
@@ -196,6 +196,13 @@ func run(t *testing.T, l *Lab, node string, args ...string) (string, int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return x, r
+}
+
+// run runs this binary in a node and returns what it printed.
+func run(t *testing.T, l *Lab, node string, args ...string) (string, int) {
+	t.Helper()
+	x, r := begin(t, l, node, args...)
 	out, _ := io.ReadAll(r)
 	code, err := x.Wait()
 	if err != nil {
@@ -207,21 +214,7 @@ func run(t *testing.T, l *Lab, node string, args ...string) (string, int) {
 // serve starts an echo server on a node and waits until it listens.
 func serve(t *testing.T, l *Lab, node string) *Running {
 	t.Helper()
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	null, err := os.Open(os.DevNull)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer null.Close()
-	x, err := l.Exec(t.Context(), Program{Node: node, Path: self(), Args: []string{"lab.test", "inside", "echo"}, Dir: "/", Files: [3]*os.File{null, w, null}})
-	w.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
+	x, r := begin(t, l, node, "echo")
 	if _, err := r.Read(make([]byte, 64)); err != nil {
 		t.Fatal("the server does not start")
 	}

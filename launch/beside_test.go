@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/hardware"
 	"busbar/launch"
 	"busbar/nccl"
 	"busbar/workload"
@@ -13,18 +12,7 @@ import (
 // What a plan has beyond what is usual is in the files of frameworks that have it, and leaves out
 // the files of those that have not.
 func TestBeside(t *testing.T) {
-	c, err := hardware.Preset("dgx-h100", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := nccl.Block(c, 1, 8)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := workload.Find("llama2-7b")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, l, m := placed(t, "dgx-h100", 1, 8, "llama2-7b")
 	for _, x := range []struct {
 		name  string
 		set   func(j *workload.Job)

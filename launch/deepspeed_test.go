@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"busbar/hardware"
 	"busbar/launch"
 	"busbar/nccl"
 	"busbar/workload"
@@ -17,18 +16,7 @@ func TestDeepSpeedReads(t *testing.T) {
 	if out, err := exec.Command("python3", "-c", "import deepspeed").CombinedOutput(); err != nil {
 		t.Skipf("python3 has no DeepSpeed: %v\n%.300s", err, out)
 	}
-	c, err := hardware.Preset("dgx-h100", 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := nccl.Block(c, 2, 8)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := workload.Find("llama2-7b")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, l, m := placed(t, "dgx-h100", 2, 8, "llama2-7b")
 	args := []string{"frameworks/deepspeed_read.py"}
 	for name, set := range map[string]func(j *workload.Job){
 		"zero0":      func(j *workload.Job) { j.Split.ZeRO = 0 },

@@ -23,21 +23,28 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
+// placed is a model on so many GPUs of each node.
+func placed(t testing.TB, preset string, nodes, gpus int, model string) (*cluster.Cluster, nccl.Layout, *workload.Model) {
+	t.Helper()
+	c, err := hardware.Preset(preset, nodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := nccl.Block(c, nodes, gpus)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := workload.Find(model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, l, m
+}
+
 // planned is a job on two nodes of eight GPUs.
 func planned(t testing.TB, split string, hosts ...string) *launch.Plan {
 	t.Helper()
-	c, err := hardware.Preset("dgx-a100", 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := nccl.Block(c, 2, 8)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := workload.Find("llama2-7b")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, l, m := placed(t, "dgx-a100", 2, 8, "llama2-7b")
 	s, err := workload.ParseSplit(split)
 	if err != nil {
 		t.Fatal(err)
@@ -59,18 +66,7 @@ func planned(t testing.TB, split string, hosts ...string) *launch.Plan {
 // Two GPUs of a node that share a NIC are faster with trees than with NCCL's own choice: what
 // is set names both times, and the plan's step is the one with it.
 func TestTune(t *testing.T) {
-	c, err := hardware.Preset("baskerville", 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := nccl.Block(c, 2, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := workload.Find("gpt2-xl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, l, m := placed(t, "baskerville", 2, 2, "gpt2-xl")
 	s, err := workload.Split{}.On(4)
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package nccl
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 
 	"busbar/cluster"
@@ -16,27 +17,38 @@ type Rank struct {
 // Layout says which GPUs take part, in the order of ranks.
 type Layout []Rank
 
+// GPUs are the hosts that have some, each with its GPUs as indices into the devices of its type.
+func GPUs(c *cluster.Cluster) iter.Seq2[int, []int] {
+	return func(yield func(int, []int) bool) {
+		list := map[int][]int{}
+		for h := range c.Hosts {
+			t := c.TypeOf(h)
+			if t == nil {
+				continue
+			}
+			devs, ok := list[c.Hosts[h].Type]
+			if !ok {
+				devs = t.Of(cluster.GPU)
+				list[c.Hosts[h].Type] = devs
+			}
+			if len(devs) > 0 && !yield(h, devs) {
+				return
+			}
+		}
+	}
+}
+
 // Block places gpus ranks on each of the first nodes hosts that have as many, in
 // the order of hosts and of GPU numbers: 2x4 is ranks 0–3 on the first host.
 func Block(c *cluster.Cluster, nodes, gpus int) (Layout, error) {
 	if nodes < 1 || gpus < 1 {
 		return nil, fmt.Errorf("layout %dx%d; expected at least one node and one GPU", nodes, gpus)
 	}
-	list := map[int][]int{}
 	l := make(Layout, 0, min(nodes*gpus, 1<<21))
 	most, taken := 0, 0
-	for h := range c.Hosts {
+	for h, devs := range GPUs(c) {
 		if taken == nodes {
 			break
-		}
-		t := c.TypeOf(h)
-		if t == nil {
-			continue
-		}
-		devs, ok := list[c.Hosts[h].Type]
-		if !ok {
-			devs = t.Of(cluster.GPU)
-			list[c.Hosts[h].Type] = devs
 		}
 		most = max(most, len(devs))
 		if len(devs) < gpus {

@@ -40,20 +40,7 @@ func ParseLayout(s string) (nodes, gpus int, err error) {
 func Everything(c *cluster.Cluster) (nccl.Layout, string, error) {
 	var l nccl.Layout
 	nodes, each, even := 0, 0, true
-	gpus := map[int][]int{}
-	for h := range c.Hosts {
-		t := c.TypeOf(h)
-		if t == nil {
-			continue
-		}
-		devs, ok := gpus[c.Hosts[h].Type]
-		if !ok {
-			devs = t.Of(cluster.GPU)
-			gpus[c.Hosts[h].Type] = devs
-		}
-		if len(devs) == 0 {
-			continue
-		}
+	for h, devs := range nccl.GPUs(c) {
 		if len(l)+len(devs) > MaxRanks {
 			return nil, "", fmt.Errorf("the cluster has more than %d GPUs; take a part of it with a layout", MaxRanks)
 		}

@@ -97,6 +97,24 @@ func (p *plot) extent() (lo, hi float64) {
 	return lo, hi
 }
 
+// at is where a row's value lies.
+func (p *plot) at(r ForecastRow, value func(ForecastRow) float64) (x, y float64) {
+	return p.across.at(float64(max(r.Asked, 1))), p.up.at(value(r))
+}
+
+// along goes through a line's values.
+func (p *plot) along(l *line, value func(ForecastRow) float64) *svg.Pen {
+	pen := &svg.Pen{}
+	for i, r := range l.rows {
+		if i == 0 {
+			pen.Move(p.at(r, value))
+			continue
+		}
+		pen.Line(p.at(r, value))
+	}
+	return pen
+}
+
 func (p *plot) draw(c *svg.Canvas) {
 	c.Open("plot", p.title)
 	defer c.Close()
@@ -121,7 +139,7 @@ func (p *plot) draw(c *svg.Canvas) {
 	}
 	for _, l := range p.labels() {
 		last := l.line.rows[len(l.line.rows)-1]
-		x, y := p.across.at(float64(max(last.Asked, 1))), p.up.at(p.value(last))
+		x, y := p.at(last, p.value)
 		c.Line(x+5, y, p.x+plotW+14, l.y, svg.Paint{Stroke: l.line.color, Width: 0.8})
 		t := svg.Type{Size: 12, Fill: l.line.color, Bold: true}
 		c.Text(p.x+plotW+17, l.y+4, svg.Fit(l.line.name, t, plotGap-90), t)
@@ -135,36 +153,18 @@ func (p *plot) band(c *svg.Canvas, l *line) {
 	if len(l.rows) < 2 || l.rows[0].Margin <= 1 {
 		return
 	}
-	pen := &svg.Pen{}
-	for i, r := range l.rows {
-		x, y := p.across.at(float64(max(r.Asked, 1))), p.up.at(p.high(r))
-		if i == 0 {
-			pen.Move(x, y)
-			continue
-		}
-		pen.Line(x, y)
-	}
+	pen := p.along(l, p.high)
 	for i := len(l.rows) - 1; i >= 0; i-- {
-		r := l.rows[i]
-		pen.Line(p.across.at(float64(max(r.Asked, 1))), p.up.at(p.low(r)))
+		pen.Line(p.at(l.rows[i], p.low))
 	}
 	c.Path(pen.Shut().String(), svg.Paint{Fill: l.color, Opacity: 0.12})
 }
 
 func (p *plot) curve(c *svg.Canvas, l *line) {
-	pen := &svg.Pen{}
-	for i, r := range l.rows {
-		x, y := p.across.at(float64(max(r.Asked, 1))), p.up.at(p.value(r))
-		if i == 0 {
-			pen.Move(x, y)
-			continue
-		}
-		pen.Line(x, y)
-	}
 	c.Open("line", l.name)
-	c.Path(pen.String(), svg.Paint{Stroke: l.color, Width: 1.8, Dash: l.dash, Round: true})
+	c.Path(p.along(l, p.value).String(), svg.Paint{Stroke: l.color, Width: 1.8, Dash: l.dash, Round: true})
 	for _, r := range l.rows {
-		x, y := p.across.at(float64(max(r.Asked, 1))), p.up.at(p.value(r))
+		x, y := p.at(r, p.value)
 		c.Open("point", r.Layout+" "+sizeTick(float64(r.Asked))+": "+r.Time.String()+", "+r.BusBW().String()+" busbw, "+r.Algo+" "+r.Setting.Proto+", limited by "+where(r.Limit))
 		l.spot(c, x, y)
 		if p.ringed && r.Chosen {

@@ -23,13 +23,20 @@ func machine(t testing.TB, preset string, nodes, gpus int) (*sim.Machine, [][]in
 	if err != nil {
 		t.Fatal(err)
 	}
+	return placed(t, c, gpus, func(k int) int { return k })
+}
+
+// placed puts gpus ranks on each host of a cluster; host is the one that the k-th
+// group of ranks is on.
+func placed(t testing.TB, c *cluster.Cluster, gpus int, host func(k int) int) (*sim.Machine, [][]int) {
+	t.Helper()
 	var places []cluster.Place
 	var groups [][]int
-	for h := range c.Hosts {
+	for k := range c.Hosts {
 		var group []int
-		for _, d := range c.TypeOf(h).Of(cluster.GPU)[:gpus] {
+		for _, d := range c.TypeOf(host(k)).Of(cluster.GPU)[:gpus] {
 			group = append(group, len(places))
-			places = append(places, cluster.Place{Host: h, Device: d})
+			places = append(places, cluster.Place{Host: host(k), Device: d})
 		}
 		groups = append(groups, group)
 	}
@@ -38,6 +45,20 @@ func machine(t testing.TB, preset string, nodes, gpus int) (*sim.Machine, [][]in
 		t.Fatal(err)
 	}
 	return m, groups
+}
+
+// outlined is an all-reduce on a machine, and the schedule that it takes.
+func outlined(t testing.TB, m *sim.Machine, algo string, p schedule.Params) (*sim.Outline, *schedule.Schedule) {
+	t.Helper()
+	s, err := schedule.Build(coll.AllReduce, algo, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, err := m.Outline(s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o, s
 }
 
 // TestAgreement holds the steady form to the exact one over random machines,

@@ -39,14 +39,7 @@ func pricing(b testing.TB, c *cluster.Cluster, places []cluster.Place, groups []
 	if err != nil {
 		b.Fatal(err)
 	}
-	s, err := schedule.Build(coll.AllReduce, algo, schedule.Params{Ranks: len(places), Channels: 8, Pieces: 1, Groups: groups, Turn: true})
-	if err != nil {
-		b.Fatal(err)
-	}
-	o, err := m.Outline(s, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	o, _ := outlined(b, m, algo, schedule.Params{Ranks: len(places), Channels: 8, Pieces: 1, Groups: groups, Turn: true})
 	return o
 }
 
@@ -80,14 +73,7 @@ func BenchmarkExact(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s, err := schedule.Build(coll.AllReduce, "ring", schedule.Params{Ranks: len(places)})
-	if err != nil {
-		b.Fatal(err)
-	}
-	o, err := m.Outline(s, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	o, _ := outlined(b, m, "ring", schedule.Params{Ranks: len(places)})
 	b.ReportAllocs()
 	for range b.N {
 		if _, err := o.Exact(context.Background(), coll.Op{Kind: coll.AllReduce, Bytes: unit.GiB}, sim.Plain(), nil, false); err != nil {

@@ -22,14 +22,7 @@ import (
 func TestRingByHand(t *testing.T) {
 	const n = 8
 	m, _ := machine(t, "dgx-a100", 1, n)
-	s, err := schedule.Build(coll.AllReduce, "ring", schedule.Params{Ranks: n})
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := m.Outline(s, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o, _ := outlined(t, m, "ring", schedule.Params{Ranks: n})
 	model := sim.Plain()
 	model.Wire.Hop[sim.OverNVLink] = unit.Microsecond
 	op := coll.Op{Kind: coll.AllReduce, Bytes: 800 * 1000 * 1000}
@@ -62,14 +55,7 @@ func TestLimits(t *testing.T) {
 		{"l40s-8", 1, 2, "ring", unit.GiB, result.ByPCIe, "PCIe"},
 	} {
 		m, groups := machine(t, c.preset, c.nodes, c.gpus)
-		s, err := schedule.Build(coll.AllReduce, c.algo, schedule.Params{Ranks: c.nodes * c.gpus, Channels: 8, Groups: groups, Turn: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		o, err := m.Outline(s, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		o, _ := outlined(t, m, c.algo, schedule.Params{Ranks: c.nodes * c.gpus, Channels: 8, Groups: groups, Turn: true})
 		f := sim.Fitted()
 		proto := sim.Simple
 		if c.size < 1<<20 {
@@ -96,28 +82,8 @@ func TestFasterIsNeverSlower(t *testing.T) {
 		algo := []string{"ring", "tree", "hierarchical", "direct"}[rng.IntN(4)]
 		op := coll.Op{Kind: coll.AllReduce, Bytes: 1 << (12 + rng.IntN(18))}
 		price := func() (unit.Time, unit.Time) {
-			var places []cluster.Place
-			var groups [][]int
-			for h := range c.Hosts {
-				var g []int
-				for _, d := range c.TypeOf(h).Of(cluster.GPU)[:2] {
-					g = append(g, len(places))
-					places = append(places, cluster.Place{Host: h, Device: d})
-				}
-				groups = append(groups, g)
-			}
-			m, err := sim.New(c, places)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s, err := schedule.Build(coll.AllReduce, algo, schedule.Params{Ranks: len(places), Channels: 2, Groups: groups})
-			if err != nil {
-				t.Fatal(err)
-			}
-			o, err := m.Outline(s, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			m, groups := placed(t, c, 2, func(k int) int { return k })
+			o, _ := outlined(t, m, algo, schedule.Params{Ranks: 2 * len(c.Hosts), Channels: 2, Groups: groups})
 			e, err := o.Exact(context.Background(), op, sim.Plain(), nil, false)
 			if err != nil {
 				t.Fatal(err)
@@ -149,14 +115,7 @@ func TestFasterIsNeverSlower(t *testing.T) {
 // lane once a loop, none before the one in front of it has begun.
 func TestEvents(t *testing.T) {
 	m, groups := machine(t, "baskerville", 2, 2)
-	s, err := schedule.Build(coll.AllReduce, "tree", schedule.Params{Ranks: 4, Channels: 2, Groups: groups, Pieces: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	o, err := m.Outline(s, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o, s := outlined(t, m, "tree", schedule.Params{Ranks: 4, Channels: 2, Groups: groups, Pieces: 1})
 	model := sim.Fitted().NCCLModel(sim.Ampere, false, coll.AllReduce, "tree", sim.Simple)
 	r, err := o.Exact(context.Background(), coll.Op{Kind: coll.AllReduce, Bytes: 8 << 20}, model, nil, true)
 	if err != nil {
@@ -228,29 +187,8 @@ func TestOversubscription(t *testing.T) {
 		if err := hardware.Describe(hardware.Description{Kind: kind, Oversubscription: over, NodesPerLeaf: 4}, c); err != nil {
 			t.Fatal(err)
 		}
-		var places []cluster.Place
-		var groups [][]int
-		for k := range 16 { // neighbours of the ring are on different leaves
-			h := k%4*4 + k/4
-			var g []int
-			for _, d := range c.TypeOf(h).Of(cluster.GPU) {
-				g = append(g, len(places))
-				places = append(places, cluster.Place{Host: h, Device: d})
-			}
-			groups = append(groups, g)
-		}
-		m, err := sim.New(c, places)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s, err := schedule.Build(coll.AllReduce, "ring", schedule.Params{Ranks: 128, Channels: 8, Groups: groups, Turn: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		o, err := m.Outline(s, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m, groups := placed(t, c, 8, func(k int) int { return k%4*4 + k/4 }) // neighbours of the ring are on different leaves
+		o, _ := outlined(t, m, "ring", schedule.Params{Ranks: 128, Channels: 8, Groups: groups, Turn: true})
 		return o.Price(coll.Op{Kind: coll.AllReduce, Bytes: unit.GiB}, sim.Fitted().NCCLModel(sim.Hopper, false, coll.AllReduce, "ring", sim.Simple))
 	}
 	flat, four := price(1, cluster.InfiniBand), price(4, cluster.InfiniBand)

@@ -44,7 +44,7 @@ func (c *labCheckCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	d := labCheckDoc{Points: []lab.Point{}, Skipped: []string{}, MaxMedian: c.Median, MaxWorst: c.Worst, MaxNoise: c.Noise}
+	d := labCheckDoc{Points: []lab.Point{}, Skipped: []string{}, labVerdict: labVerdict{MaxMedian: c.Median, MaxWorst: c.Worst, MaxNoise: c.Noise}}
 	var here *lab.Machine
 	for _, s := range list {
 		if here, err = c.scenario(e, s, here, &d); err != nil {

@@ -10,15 +10,33 @@ import (
 	"busbar/lab"
 )
 
+// labVerdict is how good the predictions were, beside how good they have to be.
+type labVerdict struct {
+	Score     lab.Score `json:"score"`
+	MaxMedian float64   `json:"max_median"`
+	MaxWorst  float64   `json:"max_worst"`
+	MaxNoise  float64   `json:"max_noise"`
+}
+
+// print says it of points or steps; order is what of them was compared.
+func (v *labVerdict) print(w io.Writer, what, order string) {
+	s := &v.Score
+	fmt.Fprintf(w, "\n%d %s: median error %.1f%% (at most %.0f%%), worst %.1f%% (at most %.0f%%): %s\n", s.Points, what, s.Median*100, v.MaxMedian*100, s.Worst*100, v.MaxWorst*100, s.Where)
+	if s.Noisy > 0 {
+		fmt.Fprintf(w, "* %d more do not count: their runs differ by more than %.0f%%, the machine is busy\n", s.Noisy, v.MaxNoise*100)
+	}
+	fmt.Fprintf(w, "%s: %d of %d pairs that differ by more than 15%% right\n", order, s.Pairs-len(s.Wrong), s.Pairs)
+	for _, x := range s.Wrong {
+		fmt.Fprintln(w, "wrong:", x)
+	}
+}
+
 // labCheckDoc is the document of lab check --json.
 type labCheckDoc struct {
-	Score     lab.Score   `json:"score"`
-	MaxMedian float64     `json:"max_median"`
-	MaxWorst  float64     `json:"max_worst"`
-	MaxNoise  float64     `json:"max_noise"`
-	Pairs     labPairs    `json:"calibration"`
-	Points    []lab.Point `json:"points"`
-	Skipped   []string    `json:"skipped"`
+	labVerdict
+	Pairs   labPairs    `json:"calibration"`
+	Points  []lab.Point `json:"points"`
+	Skipped []string    `json:"skipped"`
 }
 
 // printLabCheck prints measured beside predicted.
@@ -43,15 +61,7 @@ func printLabCheck(e *env, d *labCheckDoc) {
 		t.Row(row...)
 	}
 	t.Write(e.stdout)
-	s := &d.Score
-	fmt.Fprintf(e.stdout, "\n%d points: median error %.1f%% (at most %.0f%%), worst %.1f%% (at most %.0f%%): %s\n", s.Points, s.Median*100, d.MaxMedian*100, s.Worst*100, d.MaxWorst*100, s.Where)
-	if s.Noisy > 0 {
-		fmt.Fprintf(e.stdout, "* %d more points do not count: their runs differ by more than %.0f%%, the machine is busy\n", s.Noisy, d.MaxNoise*100)
-	}
-	fmt.Fprintf(e.stdout, "order of algorithms: %d of %d pairs that differ by more than 15%% right\n", s.Pairs-len(s.Wrong), s.Pairs)
-	for _, w := range s.Wrong {
-		fmt.Fprintln(e.stdout, "wrong:", w)
-	}
+	d.print(e.stdout, "points", "order of algorithms")
 	for _, w := range d.Skipped {
 		fmt.Fprintln(e.stdout, "left out:", w)
 	}

@@ -49,18 +49,7 @@ func (c *labExecCmd) Run(e *env) error {
 		if l.State.Plan.NodeByName(c.Node) < 0 {
 			return fmt.Errorf("no node %q in the lab; expected all or one of those that `busbar lab status` lists", c.Node)
 		}
-		r, err := l.Exec(e.ctx, one)
-		if err != nil {
-			return labError(err)
-		}
-		code, err := r.Wait()
-		if err != nil {
-			return labError(err)
-		}
-		if code != 0 {
-			return exitedWith(code)
-		}
-		return nil
+		return e.runInLab(l, one)
 	}
 	ranks, err := ranksOf(l.State.Plan, c.Layout)
 	if err != nil {

@@ -94,7 +94,7 @@ func (c *labCheckCmd) planned(e *env) error {
 		return err
 	}
 	s.layouts = [][2]int{{slices.Max(p.order) + 1, p.each}}
-	d := labPlanDoc{Plan: c.Plan, Rows: []labPlanRow{}, Steps: []labPlanRow{}, MaxMedian: c.Median, MaxWorst: c.Worst, MaxNoise: c.Noise}
+	d := labPlanDoc{Plan: c.Plan, Rows: []labPlanRow{}, Steps: []labPlanRow{}, labVerdict: labVerdict{MaxMedian: c.Median, MaxWorst: c.Worst, MaxNoise: c.Noise}}
 	d.Order, d.Given = hostOrder(s.cluster, p.order), hostOrder(s.cluster, p.given)
 	err = c.inLab(e, s, nil, &labCheckDoc{}, func(x *labChecker) error {
 		d.Cluster, d.Scale = s.cluster.Name, x.l.State.Plan.Scale

@@ -9,20 +9,17 @@ import (
 
 // labPlanDoc is the document of lab check --plan --json.
 type labPlanDoc struct {
-	Score     lab.Score    `json:"score"`
-	MaxMedian float64      `json:"max_median"`
-	MaxWorst  float64      `json:"max_worst"`
-	MaxNoise  float64      `json:"max_noise"`
-	Cluster   string       `json:"cluster"`
-	Plan      string       `json:"plan"`
-	Given     string       `json:"given_order"`
-	Order     string       `json:"plan_order"`
-	Scale     lab.Scale    `json:"scale"`
-	Rows      []labPlanRow `json:"rows"`
-	Model     string       `json:"model,omitempty"`
-	Shrink    int          `json:"shrink,omitempty"`
-	Longer    float64      `json:"longer,omitempty"` // a second of the cluster in the lab
-	Steps     []labPlanRow `json:"steps"`
+	labVerdict
+	Cluster string       `json:"cluster"`
+	Plan    string       `json:"plan"`
+	Given   string       `json:"given_order"`
+	Order   string       `json:"plan_order"`
+	Scale   lab.Scale    `json:"scale"`
+	Rows    []labPlanRow `json:"rows"`
+	Model   string       `json:"model,omitempty"`
+	Shrink  int          `json:"shrink,omitempty"`
+	Longer  float64      `json:"longer,omitempty"` // a second of the cluster in the lab
+	Steps   []labPlanRow `json:"steps"`
 }
 
 // labPlanRow is one way to run a collective or a step.
@@ -51,19 +48,11 @@ func printLabPlan(e *env, d *labPlanDoc) error {
 			return err
 		}
 	}
-	s := &d.Score
-	if s.Points == 0 {
+	if d.Score.Points == 0 {
 		fmt.Fprintf(w, "\nnothing counts: runs differ by more than %.0f%%, the machine is busy\n", d.MaxNoise*100)
 		return nil
 	}
-	fmt.Fprintf(w, "\n%d points: median error %.1f%% (at most %.0f%%), worst %.1f%% (at most %.0f%%): %s\n", s.Points, s.Median*100, d.MaxMedian*100, s.Worst*100, d.MaxWorst*100, s.Where)
-	if s.Noisy > 0 {
-		fmt.Fprintf(w, "* %d more do not count: their runs differ by more than %.0f%%, the machine is busy\n", s.Noisy, d.MaxNoise*100)
-	}
-	fmt.Fprintf(w, "which way is faster: %d of %d pairs that differ by more than 15%% right\n", s.Pairs-len(s.Wrong), s.Pairs)
-	for _, x := range s.Wrong {
-		fmt.Fprintln(w, "wrong:", x)
-	}
+	d.print(w, "points", "which way is faster")
 	return nil
 }
 

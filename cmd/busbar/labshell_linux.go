@@ -33,13 +33,13 @@ func (c *labShellCmd) Run(e *env) error {
 	p := lab.Program{Node: c.Node, Path: path, Args: []string{path}, Env: append(os.Environ(), "PS1="+c.Node+"$ "), Dir: dir}
 	if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stdout.Fd())) {
 		p.Files = [3]*os.File{os.Stdin, os.Stdout, os.Stderr}
-		return e.shell(l, p)
+		return e.runInLab(l, p)
 	}
 	return e.terminalShell(l, p)
 }
 
-// shell runs a shell and takes over its exit code.
-func (e *env) shell(l *lab.Lab, p lab.Program) error {
+// runInLab runs a program on a node and takes over its exit code.
+func (e *env) runInLab(l *lab.Lab, p lab.Program) error {
 	r, err := l.Exec(e.ctx, p)
 	if err != nil {
 		return labError(err)

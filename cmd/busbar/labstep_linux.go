@@ -70,7 +70,7 @@ func (c *labCheckCmd) steps(e *env) error {
 		}
 		wires = append(wires, x)
 	}
-	d := labStepDoc{Shrink: c.Shrink, Rows: []labStepRow{}, Skipped: append([]string{}, skipped...), MaxMedian: c.Median, MaxWorst: c.Worst, MaxNoise: c.Noise}
+	d := labStepDoc{Shrink: c.Shrink, Rows: []labStepRow{}, Skipped: append([]string{}, skipped...), labVerdict: labVerdict{MaxMedian: c.Median, MaxWorst: c.Worst, MaxNoise: c.Noise}}
 	if err := c.stepsIn(e, s, trials, wires, &d); err != nil {
 		return err
 	}

@@ -32,8 +32,24 @@ func (o *onBus) Say(ctx context.Context, n *fleet.News) error {
 	}
 }
 
-// Follow reads the stream; what is no news comes as an entry without any.
-func (o *onBus) Follow(ctx context.Context, above uint64, each func(Entry)) error {
+// readAhead is how many entries are read while those before them are folded.
+const readAhead = 1024
+
+// Follow reads the stream; what is no news comes as an entry without any. Reading and folding go on side by
+// side, for a server that starts has millions to read.
+func (o *onBus) Follow(ctx context.Context, above uint64, fold func(Entry)) error {
+	read := make(chan Entry, readAhead)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer close(read)
+	wg.Go(func() {
+		for e := range read {
+			if ctx.Err() == nil {
+				fold(e)
+			}
+		}
+	})
+	each := func(e Entry) { read <- e }
 	var stored time.Time
 	return o.Bus.Follow(ctx, bus.Following{
 		From:   above + 1,

@@ -37,11 +37,16 @@ func newRemote(t *testing.T, srv *bus.Server, name fleet.Name, slow func(fleet.N
 	if err != nil {
 		t.Fatal(err)
 	}
+	return newRemoteAt(t, srv.URL(), creds, name, slow)
+}
+
+func newRemoteAt(t *testing.T, url string, creds []byte, name fleet.Name, slow func(fleet.Name) float64) *remote {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "node.creds")
 	if err := writeAll(file, creds); err != nil {
 		t.Fatal(err)
 	}
-	b, err := bus.Connect(bus.Config{URLs: []string{srv.URL()}, Creds: file, Node: name})
+	b, err := bus.Connect(bus.Config{URLs: []string{url}, Creds: file, Node: name})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,6 +94,12 @@ func hubOn(t *testing.T, srv *bus.Server) (h *Hub, stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return hubAt(t, b)
+}
+
+// hubAt runs a hub on a connection.
+func hubAt(t *testing.T, b *bus.Bus) (h *Hub, stop func()) {
+	t.Helper()
 	if err := b.Ensure(t.Context()); err != nil {
 		t.Fatal(err)
 	}

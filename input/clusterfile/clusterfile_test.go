@@ -14,6 +14,7 @@ import (
 
 	"busbar/cluster"
 	"busbar/hardware"
+	"busbar/input/internal/readertest"
 	"busbar/unit"
 )
 
@@ -307,11 +308,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, ty := range frag.Types {
-			if err := ty.Check(); err != nil {
-				t.Errorf("%v", err)
-			}
-		}
+		readertest.Check(t, frag)
 		cluster.NewRoutes(cluster.Join(frag))
 		var first, second bytes.Buffer
 		if err := Write(&first, &frag.Cluster); err != nil {

@@ -28,15 +28,14 @@ func matchInfo(data []byte) bool {
 // Read reads ethtool's output.
 func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	d := reader{source: name, byName: map[string]*nic{}}
-	in := lines.New(r)
-	for in.Next() {
-		d.line(lines.Bare(in.Text()), in.Num())
-		if len(d.nics) > maxNICs {
-			return nil, fmt.Errorf("%s:%d: more than %d interfaces; expected ethtool's output of one host; split the file", name, in.Num(), maxNICs)
+	err := lines.Each(name, r, func(num int, text string) error {
+		if d.line(text, num); len(d.nics) > maxNICs {
+			return fmt.Errorf("%s:%d: more than %d interfaces; expected ethtool's output of one host; split the file", name, num, maxNICs)
 		}
-	}
-	if err := in.Err(); err != nil {
-		return nil, fmt.Errorf("%s:%d: %w", name, in.Num(), err)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	if d.blocks == 0 {
 		return nil, fmt.Errorf("%s: no interfaces; expected ethtool's output, such as Settings for eth0:; give the output of ethtool IF, ethtool -i IF or ethtool -S IF", name)

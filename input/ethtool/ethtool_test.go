@@ -1,12 +1,12 @@
 package ethtool
 
 import (
-	"bytes"
 	"maps"
 	"strings"
 	"testing"
 
 	"busbar/cluster"
+	"busbar/input/internal/readertest"
 	"busbar/internal/corpus"
 	"busbar/unit"
 )
@@ -29,18 +29,7 @@ func check(t *testing.T, f *cluster.Fragment) {
 	if len(f.Types) != 1 || len(f.Hosts) != 1 || f.Hosts[0].Name != "" {
 		t.Errorf("%d types, hosts %+v", len(f.Types), f.Hosts)
 	}
-	for _, ty := range f.Types {
-		if err := ty.Check(); err != nil {
-			t.Error(err)
-		}
-		for _, d := range ty.Devices {
-			for _, p := range d.NIC.Ports {
-				if p.Rate.Known() && p.Rate.Value <= 0 || p.Max.Known() && p.Max.Value <= 0 {
-					t.Errorf("%s: %+v", d.Label, p)
-				}
-			}
-		}
-	}
+	readertest.Check(t, f)
 }
 
 func TestEverySampleMatchesItsFormatOnly(t *testing.T) {
@@ -209,17 +198,7 @@ func TestRefuses(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	f.Add([]byte(settingsText + infoText + statsText))
-	f.Add([]byte("$ ethtool -S eth0\n" + statsText + "Settings for lo:\n\tLink detected: no\nSettings for eth9:\nNo data available\n"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		frag, err := Read("fuzz", bytes.NewReader(data))
-		// Arbitrary bytes may look like the format and not be it; the error then says
-		// which text it is about.
-		if Match(data) && err != nil && !strings.HasPrefix(err.Error(), "fuzz") {
-			t.Errorf("an error without its place: %v", err)
-		}
-		if err == nil {
-			check(t, frag)
-		}
-	})
+	readertest.Reader{Match: Match, Read: Read}.Fuzz(f, check,
+		settingsText+infoText+statsText,
+		"$ ethtool -S eth0\n"+statsText+"Settings for lo:\n\tLink detected: no\nSettings for eth9:\nNo data available\n")
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"busbar/cluster"
+	"busbar/input/internal/readertest"
 	"busbar/unit"
 )
 
@@ -295,22 +296,10 @@ func TestNoise(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	f.Add([]byte(machineXML))
-	f.Add([]byte(strings.ReplaceAll(machineXML, "version=\"2.0\"", "version=\"3.0\"")))
-	f.Add([]byte("0: <topology><object type=\"Machine\"><object type=\"Socket\"/></object></topology>"))
-	f.Add([]byte("<topology><object type=\"Machine\" cpuset=\"0x3\"><object type=\"Bridge\" bridge_type=\"0-1\" bridge_pci=\"0004:[00-0a]\">" +
-		"<object type=\"PCIDev\" pci_busid=\"0004:03:00.0\" pci_type=\"0302 [10de:1db1] [0:0] a1\"/></object></object></topology>"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		Match(data)
-		frag, err := Read("fuzz", bytes.NewReader(data))
-		if err != nil {
-			return
-		}
-		for _, ty := range frag.Types {
-			if err := ty.Check(); err != nil {
-				t.Error(err)
-			}
-			ty.Matrix()
-		}
-	})
+	readertest.Reader{Match: Match, Read: Read}.Fuzz(f, nil,
+		machineXML,
+		strings.ReplaceAll(machineXML, "version=\"2.0\"", "version=\"3.0\""),
+		"0: <topology><object type=\"Machine\"><object type=\"Socket\"/></object></topology>",
+		"<topology><object type=\"Machine\" cpuset=\"0x3\"><object type=\"Bridge\" bridge_type=\"0-1\" bridge_pci=\"0004:[00-0a]\">"+
+			"<object type=\"PCIDev\" pci_busid=\"0004:03:00.0\" pci_type=\"0302 [10de:1db1] [0:0] a1\"/></object></object></topology>")
 }

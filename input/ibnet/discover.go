@@ -27,14 +27,8 @@ func MatchDiscover(data []byte) bool {
 // the source's name in messages.
 func ReadDiscover(name string, r io.Reader) (*cluster.Fragment, error) {
 	d := discovery{fabric: newFabric(), cur: -1}
-	in := lines.New(r)
-	for in.Next() {
-		if d.line(strings.TrimLeft(lines.Bare(in.Text()), " \t"), in.Num()); d.full {
-			return nil, errTooMany(name, in.Num())
-		}
-	}
-	if err := in.Err(); err != nil {
-		return nil, fmt.Errorf("%s:%d: %w", name, in.Num(), err)
+	if err := d.read(name, r, d.line); err != nil {
+		return nil, err
 	}
 	if len(d.nodes) == 0 {
 		return nil, fmt.Errorf("%s: no node lines; expected ibnetdiscover's topology, such as Switch 36 \"S-0002c903…\" or Ca 1 \"H-0002c903…\"; give the whole output of ibnetdiscover", name)
@@ -60,7 +54,7 @@ type discovery struct {
 
 // line takes one line.
 func (d *discovery) line(b string, num int) {
-	if len(b) == 0 {
+	if b = strings.TrimLeft(b, " \t"); b == "" {
 		return
 	}
 	switch b[0] {

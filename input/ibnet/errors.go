@@ -22,23 +22,19 @@ func MatchErrors(data []byte) bool {
 // of the ports in question.
 func ReadErrors(name string, r io.Reader) (*cluster.Fragment, error) {
 	e := errorReport{linkInfo: linkInfo{fabric: newFabric(), cur: -1}, at: -1}
-	in := lines.New(r)
 	found := false
-	for in.Next() {
-		b := lines.Bare(in.Text())
+	err := e.read(name, r, func(b string, num int) {
 		found = found || isSummary(b)
-		if e.line(b, in.Num()); e.full {
-			return nil, errTooMany(name, in.Num())
-		}
-	}
-	if err := in.Err(); err != nil {
-		return nil, fmt.Errorf("%s:%d: %w", name, in.Num(), err)
+		e.line(b, num)
+	})
+	if err != nil {
+		return nil, err
 	}
 	if len(e.nodes) == 0 && !found {
 		return nil, fmt.Errorf("%s: no counters; expected ibqueryerrors' output, such as Errors for 0x2c90300100003 \"leaf3\"; give the whole output of ibqueryerrors", name)
 	}
 	if e.resolve(); e.full {
-		return nil, errTooMany(name, in.Num())
+		return nil, e.errTooMany(name)
 	}
 	return e.fragment(name, "ibqueryerrors"), nil
 }

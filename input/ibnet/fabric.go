@@ -2,9 +2,11 @@ package ibnet
 
 import (
 	"fmt"
+	"io"
 	"strings"
 
 	"busbar/cluster"
+	"busbar/internal/lines"
 )
 
 // Limits that hold before anything is allocated for a line.
@@ -66,6 +68,7 @@ type fabric struct {
 	byGUID map[uint64]int32
 	seen   counts
 	full   bool // a limit is reached; the reader stops
+	last   int  // number of the line at hand
 }
 
 // counts is what the reader noticed on the way; each becomes one warning.
@@ -97,9 +100,20 @@ func newFabric() *fabric {
 	return &fabric{at: map[uint64]int32{}, byID: map[string]int32{}, byGUID: map[uint64]int32{}}
 }
 
+// read hands the lines of a text to line, until a limit is reached.
+func (f *fabric) read(name string, r io.Reader, line func(text string, num int)) error {
+	return lines.Each(name, r, func(num int, text string) error {
+		f.last = num
+		if line(text, num); f.full {
+			return f.errTooMany(name)
+		}
+		return nil
+	})
+}
+
 // errTooMany stops a reader whose input cannot be a fabric.
-func errTooMany(name string, line int) error {
-	return fmt.Errorf("%s:%d: more than %d nodes or %d ports; expected the output of one fabric; split the file", name, line, maxNodes, maxPorts)
+func (f *fabric) errTooMany(name string) error {
+	return fmt.Errorf("%s:%d: more than %d nodes or %d ports; expected the output of one fabric; split the file", name, f.last, maxNodes, maxPorts)
 }
 
 // add appends a node; -1 when there are too many.

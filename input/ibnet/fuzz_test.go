@@ -1,55 +1,34 @@
 package ibnet
 
 import (
-	"bytes"
-	"io"
 	"runtime"
 	"strings"
 	"testing"
-
-	"busbar/cluster"
 )
-
-func fuzz(f *testing.F, read func(string, io.Reader) (*cluster.Fragment, error), match func([]byte) bool, seeds ...string) {
-	for _, s := range seeds {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		frag, err := read("fuzz", bytes.NewReader(data))
-		// Arbitrary bytes may look like the format and not be it; the error then says
-		// which text it is about.
-		if match(data) && err != nil && !strings.HasPrefix(err.Error(), "fuzz") {
-			t.Errorf("an error without its place: %v", err)
-		}
-		if err == nil {
-			check(t, frag)
-		}
-	})
-}
 
 func FuzzReadDiscover(f *testing.F) {
 	tiny := fatTree{leaves: 2, spines: 1, hosts: 1, cables: 1, speed: "HDR", scanned: true, manager: true}
-	fuzz(f, ReadDiscover, MatchDiscover, tiny.text(),
+	formats["ibnetdiscover"].Fuzz(f, check, tiny.text(),
 		"Switch 8 \"s1\"\n[1] \"h1\" w=1\n[1] \"h1\"[1]\nHca 2 \"h1\"\n[1] \"s1\"[1]\n",
 		"Ca\t1 \"H-0000000000000001\"\t\t# \"localhost HCA-1\"\nCa\t1 \"H-0000000000000002\"\t\t# \"localhost HCA-1\"\n")
 }
 
 func FuzzReadPorts(f *testing.F) {
-	fuzz(f, ReadPorts, MatchPorts,
+	formats["ibnetdiscover -p"].Fuzz(f, check,
 		"SW     1 37 0x0000000000000001 4x ???                                    'leaf'\nCA    10  1 0x0000000000000010 4x HDR - SW     1  1 0x0000000000000001 ( 'n1 mlx5_0' - 'leaf' )\nCA    11  2 0x0000000000000011 4x HDR - SW     1  1 0x0000000000000001 ( 'n1 mlx5_0' - 'leaf' )\n")
 }
 
 func FuzzReadLinkInfo(f *testing.F) {
-	fuzz(f, ReadLinkInfo, MatchLinkInfo, twoHosts,
+	formats["iblinkinfo"].Fuzz(f, check, twoHosts,
 		"0x0000000000000011 \"   n1 mlx5_0\"     22    1[  ] ==( 4X        53.125 Gbps Active/  LinkUp)==>  0x0000000000000001      4    4[  ] \"leaf\" (Could be 12X )\n")
 }
 
 func FuzzReadPerf(f *testing.F) {
-	fuzz(f, ReadPerf, MatchPerf, "# Port counters: Lid 3 port 2 (CapMask: 0x1300)\nPortSelect:....2\nSymbolErrors:....7\n# Port extended counters: Lid 4 port 255\n")
+	formats["perfquery"].Fuzz(f, check, "# Port counters: Lid 3 port 2 (CapMask: 0x1300)\nPortSelect:....2\nSymbolErrors:....7\n# Port extended counters: Lid 4 port 255\n")
 }
 
 func FuzzReadErrors(f *testing.F) {
-	fuzz(f, ReadErrors, MatchErrors, "Errors for \"n1 mlx5_0\"\n   GUID 0x11 port 1: [A == 5 (5.0)]\n       Link info:     16   1[  ] ==( 1X  53.125 Gbps Active/  LinkUp)==>  0x0002      3    2[  ] \"leaf\" ( )\nErrors for 0x2 \"leaf\"\n   GUID 0x2 port ALL: [B == 1]\n   GUID 0x2 port 2: [B == 1]\n## 2 ports checked\n")
+	formats["ibqueryerrors"].Fuzz(f, check, "Errors for \"n1 mlx5_0\"\n   GUID 0x11 port 1: [A == 5 (5.0)]\n       Link info:     16   1[  ] ==( 1X  53.125 Gbps Active/  LinkUp)==>  0x0002      3    2[  ] \"leaf\" ( )\nErrors for 0x2 \"leaf\"\n   GUID 0x2 port ALL: [B == 1]\n   GUID 0x2 port 2: [B == 1]\n## 2 ports checked\n")
 }
 
 func TestTooManyNodes(t *testing.T) {

@@ -21,14 +21,8 @@ func MatchLinkInfo(data []byte) bool {
 // ReadLinkInfo reads iblinkinfo's output, with or without -l.
 func ReadLinkInfo(name string, r io.Reader) (*cluster.Fragment, error) {
 	l := linkInfo{fabric: newFabric(), cur: -1}
-	in := lines.New(r)
-	for in.Next() {
-		if l.line(lines.Bare(in.Text()), in.Num()); l.full {
-			return nil, errTooMany(name, in.Num())
-		}
-	}
-	if err := in.Err(); err != nil {
-		return nil, fmt.Errorf("%s:%d: %w", name, in.Num(), err)
+	if err := l.read(name, r, l.line); err != nil {
+		return nil, err
 	}
 	if l.orphans.n > 0 && l.seen.portLines == 0 {
 		return nil, fmt.Errorf("%s:%d: %s without the node above; expected a line such as Switch: 0x0002c903… leaf1: before its links; give the whole output of iblinkinfo, or that of iblinkinfo -l", name, l.orphans.line, plural(l.orphans.n, "link line", "link lines"))
@@ -37,7 +31,7 @@ func ReadLinkInfo(name string, r io.Reader) (*cluster.Fragment, error) {
 		return nil, fmt.Errorf("%s: no link lines; expected iblinkinfo's arrows, such as 2 1[ ] ==( 4X 53.125 Gbps Active/ LinkUp)==> …; give the whole output of iblinkinfo", name)
 	}
 	if l.resolve(); l.full {
-		return nil, errTooMany(name, in.Num())
+		return nil, l.errTooMany(name)
 	}
 	if l.orphans.n > 0 {
 		l.seen.bad.add(l.orphans.line, "a link without the node above")

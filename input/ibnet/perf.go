@@ -25,30 +25,28 @@ func MatchPerf(data []byte) bool {
 func ReadPerf(name string, r io.Reader) (*cluster.Fragment, error) {
 	f := newFabric()
 	cur, all, blocks := int32(-1), noticed{}, 0
-	in := lines.New(r)
-	for in.Next() {
-		b := lines.Bare(in.Text())
-		if lid, num, ok := perfHeader(b); ok {
-			blocks++
-			if cur = -1; num == 255 {
-				all.add(in.Num(), "")
-				continue
+	err := f.read(name, r, func(b string, at int) {
+		lid, num, head := perfHeader(b)
+		if !head {
+			if cur >= 0 {
+				f.ports[cur].countLine(b)
 			}
-			if n := f.lidNode(lid, in.Num()); n >= 0 {
-				cur = f.port(n, num, in.Num())
-			}
-			if f.full {
-				return nil, errTooMany(name, in.Num())
-			}
+			return
+		}
+		blocks++
+		if cur = -1; num == 255 {
+			all.add(at, "")
+			return
+		}
+		if n := f.lidNode(lid, at); n >= 0 {
+			cur = f.port(n, num, at)
+		}
+		if !f.full {
 			f.ports[cur].own, f.ports[cur].lid = true, int32(lid)
-			continue
 		}
-		if cur >= 0 {
-			f.ports[cur].countLine(b)
-		}
-	}
-	if err := in.Err(); err != nil {
-		return nil, fmt.Errorf("%s:%d: %w", name, in.Num(), err)
+	})
+	if err != nil {
+		return nil, err
 	}
 	if blocks == 0 {
 		return nil, fmt.Errorf("%s: no counters; expected perfquery's output, such as # Port counters: Lid 3 port 2; give the output of perfquery LID PORT", name)

@@ -25,17 +25,13 @@ func MatchPorts(data []byte) bool {
 // ReadPorts reads the port report of ibnetdiscover -p.
 func ReadPorts(name string, r io.Reader) (*cluster.Fragment, error) {
 	f := newFabric()
-	in := lines.New(r)
-	for in.Next() {
-		if l, ok := reportLine(strings.TrimLeft(lines.Bare(in.Text()), " \t")); ok {
-			f.report(l, in.Num())
+	err := f.read(name, r, func(b string, num int) {
+		if l, ok := reportLine(strings.TrimLeft(b, " \t")); ok {
+			f.report(l, num)
 		}
-		if f.full {
-			return nil, errTooMany(name, in.Num())
-		}
-	}
-	if err := in.Err(); err != nil {
-		return nil, fmt.Errorf("%s:%d: %w", name, in.Num(), err)
+	})
+	if err != nil {
+		return nil, err
 	}
 	if len(f.nodes) == 0 {
 		return nil, fmt.Errorf("%s: no port lines; expected lines such as SW 12 1 0x0002c903… 4x HDR - CA …; give the whole output of ibnetdiscover -p", name)

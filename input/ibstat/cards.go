@@ -3,12 +3,14 @@ package ibstat
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
 
 	"busbar/cluster"
 	"busbar/input/internal/board"
+	"busbar/internal/lines"
 	"busbar/unit"
 )
 
@@ -193,6 +195,16 @@ func (c *card) kind() cluster.NetKind {
 }
 
 // errTooMany stops a reader whose input cannot be what it looks like.
+// read hands the lines of the source to line, until there are too many cards.
+func (h *hosts) read(r io.Reader, line func(text string, num int)) error {
+	return lines.Each(h.source, r, func(num int, text string) error {
+		if line(text, num); h.full {
+			return h.errTooMany(num)
+		}
+		return nil
+	})
+}
+
 func (h *hosts) errTooMany(line int) error {
 	return fmt.Errorf("%s:%d: more than %d adapters; expected the output of %s on a few hosts; split the file", h.source, line, maxCards, h.format)
 }

@@ -29,15 +29,8 @@ func hcaLine(line string) string {
 // ReadDevinfo reads ibv_devinfo's output. Rates are in it with -v only.
 func ReadDevinfo(name string, r io.Reader) (*cluster.Fragment, error) {
 	d := devinfo{hosts: hosts{format: "ibv_devinfo", source: name}}
-	in := lines.New(r)
-	for in.Next() {
-		d.line(lines.Bare(in.Text()), in.Num())
-		if d.full {
-			return nil, d.errTooMany(in.Num())
-		}
-	}
-	if err := in.Err(); err != nil {
-		return nil, fmt.Errorf("%s:%d: %w", name, in.Num(), err)
+	if err := d.read(r, d.line); err != nil {
+		return nil, err
 	}
 	if d.finish(); d.count == 0 {
 		return nil, fmt.Errorf("%s: no adapters; expected ibv_devinfo's output, such as hca_id: mlx5_0; give the whole output of ibv_devinfo -v", name)

@@ -36,35 +36,27 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	h := hosts{format: format, source: name}
 	var c *card
 	var p *cluster.Port
-	in := lines.New(r)
-	for in.Next() {
-		line := lines.Bare(in.Text())
+	err := h.read(r, func(line string, at int) {
 		if label := caLine(line); label != "" {
 			h.add(c)
-			if h.full {
-				return nil, h.errTooMany(in.Num())
-			}
-			c, p = &card{label: label, line: in.Num()}, nil
-			continue
-		}
-		if c == nil {
-			continue
+			c, p = &card{label: label, line: at}, nil
+			return
 		}
 		key, value, ok := keyValue(line)
-		if !ok {
-			continue
+		if c == nil || !ok {
+			return
 		}
 		if num, ok := strings.CutPrefix(key, "port "); ok && value == "" {
 			n, _ := strconv.Atoi(num)
 			p = c.addPort(n)
-			continue
+			return
 		}
 		if !c.statCard(key, value) && p != nil {
 			statPort(p, key, value, format)
 		}
-	}
-	if err := in.Err(); err != nil {
-		return nil, fmt.Errorf("%s:%d: %w", name, in.Num(), err)
+	})
+	if err != nil {
+		return nil, err
 	}
 	if h.add(c); h.count == 0 {
 		return nil, fmt.Errorf("%s: no adapters; expected ibstat's output, such as CA 'mlx5_0' with its ports; give the whole output of ibstat", name)

@@ -41,24 +41,19 @@ func ReadStatus(name string, r io.Reader) (*cluster.Fragment, error) {
 	h := hosts{format: format, source: name}
 	var c *card
 	var p *cluster.Port
-	in := lines.New(r)
-	for in.Next() {
-		line := lines.Bare(in.Text())
+	err := h.read(r, func(line string, at int) {
 		if label, num := statusLine(line); label != "" {
 			h.add(c)
-			if h.full {
-				return nil, h.errTooMany(in.Num())
-			}
-			c = &card{label: label, line: in.Num()}
+			c = &card{label: label, line: at}
 			p = c.addPort(num)
-			continue
+			return
 		}
 		if key, value, ok := keyValue(line); ok && p != nil {
 			statusPort(p, key, value, format)
 		}
-	}
-	if err := in.Err(); err != nil {
-		return nil, fmt.Errorf("%s:%d: %w", name, in.Num(), err)
+	})
+	if err != nil {
+		return nil, err
 	}
 	if h.add(c); h.count == 0 {
 		return nil, fmt.Errorf("%s: no ports; expected ibstatus' output, such as Infiniband device 'mlx5_0' port 1 status:; give the whole output of ibstatus", name)

@@ -8,49 +8,36 @@ import (
 	"time"
 
 	"busbar/cluster"
+	"busbar/input/internal/readertest"
 )
 
 func FuzzRead(f *testing.F) {
-	f.Add([]byte(all()[:1500]))
-	f.Add([]byte(obj("n1", "@nvidia.com/gpu=8", "nvidia.com/gpu.product=H100", "nvidia.com/gpu.memory=81559", "@rdma/hca=8", awsLayer+"1=a", awsLayer+"2=b")))
-	f.Add([]byte(`{"apiVersion":"v1","items":[{"kind":"Node","metadata":{"name":"a","labels":{"network.topology.nvidia.com/leaf":"l"}}}],"kind":"List"}`))
-	f.Add([]byte("kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nnodes:\n- role: worker\n  labels: {cloud.provider.com/topology-rack: r}\n"))
-	f.Add([]byte("apiVersion: kueue.x-k8s.io/v1beta1\nkind: Topology\nmetadata: {name: t}\nspec:\n  levels: [{nodeLabel: a/b}]\n---\napiVersion: batch/v1\nkind: Job\nmetadata: {annotations: {kueue.x-k8s.io/podset-required-topology: a/b}}\n"))
-	f.Add([]byte("log\napiVersion: v1\nkind: Node\nmetadata:\n  name: x\nend of log\n"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		Match(data)
-		frag, err := Read("x", bytes.NewReader(data))
-		if err != nil {
-			return
+	readertest.Reader{Match: Match, Read: Read}.Fuzz(f, writeBack,
+		all()[:1500],
+		obj("n1", "@nvidia.com/gpu=8", "nvidia.com/gpu.product=H100", "nvidia.com/gpu.memory=81559", "@rdma/hca=8", awsLayer+"1=a", awsLayer+"2=b"),
+		`{"apiVersion":"v1","items":[{"kind":"Node","metadata":{"name":"a","labels":{"network.topology.nvidia.com/leaf":"l"}}}],"kind":"List"}`,
+		"kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nnodes:\n- role: worker\n  labels: {cloud.provider.com/topology-rack: r}\n",
+		"apiVersion: kueue.x-k8s.io/v1beta1\nkind: Topology\nmetadata: {name: t}\nspec:\n  levels: [{nodeLabel: a/b}]\n---\napiVersion: batch/v1\nkind: Job\nmetadata: {annotations: {kueue.x-k8s.io/podset-required-topology: a/b}}\n",
+		"log\napiVersion: v1\nkind: Node\nmetadata:\n  name: x\nend of log\n")
+}
+
+// writeBack writes labels of what was read, and reads those.
+func writeBack(t *testing.T, frag *cluster.Fragment) {
+	for _, h := range frag.Hosts {
+		if h.Name == "" {
+			t.Fatal("a node without a name")
 		}
-		for _, ty := range frag.Types {
-			if err := ty.Check(); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for _, h := range frag.Hosts {
-			if h.Name == "" || h.Type < -1 || h.Type >= len(frag.Types) {
-				t.Fatalf("host %q of type %d", h.Name, h.Type)
-			}
-		}
-		for _, l := range frag.Network.Links {
-			for _, s := range l.B.Hosts {
-				if s.First < 0 || s.N < 1 || s.First+s.N > len(frag.Hosts) {
-					t.Fatalf("span %v of %d hosts", s, len(frag.Hosts))
-				}
-			}
-		}
-		if len(frag.Hosts) == 0 || len(frag.Hosts) > 1000 {
-			return
-		}
-		var b bytes.Buffer
-		if WriteLabels(&b, cluster.Join(frag)) != nil || !strings.Contains(b.String(), "kind: Node") {
-			return
-		}
-		if _, err := Read("back", bytes.NewReader(b.Bytes())); err != nil && !strings.Contains(err.Error(), "below itself") {
-			t.Fatalf("%v\n%s", err, b.String())
-		}
-	})
+	}
+	if len(frag.Hosts) == 0 || len(frag.Hosts) > 1000 {
+		return
+	}
+	var b bytes.Buffer
+	if WriteLabels(&b, cluster.Join(frag)) != nil || !strings.Contains(b.String(), "kind: Node") {
+		return
+	}
+	if _, err := Read("back", bytes.NewReader(b.Bytes())); err != nil && !strings.Contains(err.Error(), "below itself") {
+		t.Fatalf("%v\n%s", err, b.String())
+	}
 }
 
 // Nodes as large as real ones, with the parts that are skipped.

@@ -7,59 +7,9 @@ import (
 	"testing"
 
 	"busbar/cluster"
+	"busbar/input/internal/readertest"
 	"busbar/internal/corpus"
 )
-
-// shape prints a network: per switch its tier, its hosts and what is under it.
-func shape(f *cluster.Cluster) string {
-	var b strings.Builder
-	for i := range f.Network.Switches {
-		s := &f.Network.Switches[i]
-		what := ""
-		if s.Domain {
-			what = " group"
-		}
-		fmt.Fprintf(&b, "%s%s tier=%d", s.Name, what, s.Tier)
-		var hosts, down []string
-		for _, l := range f.Network.Links {
-			if l.A.Switch != i {
-				continue
-			}
-			for _, sp := range l.B.Hosts {
-				for h := sp.First; h < sp.First+sp.N; h++ {
-					hosts = append(hosts, f.Hosts[h].Name)
-				}
-			}
-			if !l.B.ToHosts() {
-				down = append(down, f.Network.Switches[l.B.Switch].Name)
-			}
-		}
-		if len(hosts) > 0 {
-			fmt.Fprintf(&b, " hosts=%s", cluster.FormatHosts(hosts))
-		}
-		if len(down) > 0 {
-			fmt.Fprintf(&b, " under=%s", cluster.FormatHosts(down))
-		}
-		b.WriteByte('\n')
-	}
-	return b.String()
-}
-
-func only(s string) string {
-	var b strings.Builder
-	for l := range strings.SplitSeq(strings.TrimSpace(s), "\n") {
-		b.WriteString(strings.TrimSpace(l) + "\n")
-	}
-	return b.String()
-}
-
-func warnings(f *cluster.Fragment) string {
-	var b strings.Builder
-	for _, w := range f.Warnings {
-		b.WriteString(w.String() + "\n")
-	}
-	return b.String()
-}
 
 // What each real manifest says, written down by hand from the files.
 var manifests = map[string]struct {
@@ -112,16 +62,16 @@ func TestCorpus(t *testing.T) {
 		if len(f.Hosts) != want.hosts {
 			t.Errorf("%s: %d hosts; want %d", e.File, len(f.Hosts), want.hosts)
 		}
-		if got := shape(&f.Cluster); strings.TrimSpace(got) != strings.TrimSpace(only(want.shape)) {
-			t.Errorf("%s:\n%swant\n%s", e.File, got, only(want.shape))
+		if got := readertest.Shape(&f.Cluster); strings.TrimSpace(got) != strings.TrimSpace(readertest.Flush(want.shape)) {
+			t.Errorf("%s:\n%swant\n%s", e.File, got, readertest.Flush(want.shape))
 		}
 		for _, w := range want.warn {
-			if !strings.Contains(warnings(f), w) {
-				t.Errorf("%s: no warning %q in\n%s", e.File, w, warnings(f))
+			if !strings.Contains(readertest.Warnings(f), w) {
+				t.Errorf("%s: no warning %q in\n%s", e.File, w, readertest.Warnings(f))
 			}
 		}
 		if len(f.Warnings) != 1 {
-			t.Errorf("%s: warnings\n%s", e.File, warnings(f))
+			t.Errorf("%s: warnings\n%s", e.File, readertest.Warnings(f))
 		}
 	}
 	if read != 6 {
@@ -225,10 +175,10 @@ func TestPlaces(t *testing.T) {
 			t.Errorf("%s: %v", tt.name, err)
 			continue
 		}
-		if got := shape(&f.Cluster); got != only(tt.want) {
-			t.Errorf("%s:\n%swant\n%s", tt.name, got, only(tt.want))
+		if got := readertest.Shape(&f.Cluster); got != readertest.Flush(tt.want) {
+			t.Errorf("%s:\n%swant\n%s", tt.name, got, readertest.Flush(tt.want))
 		}
-		if w := warnings(f); !strings.Contains(w, tt.warn) || tt.warn == "" && w != "" {
+		if w := readertest.Warnings(f); !strings.Contains(w, tt.warn) || tt.warn == "" && w != "" {
 			t.Errorf("%s: warnings %q; want %q", tt.name, w, tt.warn)
 		}
 	}
@@ -270,7 +220,7 @@ func TestDevices(t *testing.T) {
 		if got != tt.want {
 			t.Errorf("%s: %s; want %s", tt.name, got, tt.want)
 		}
-		if w := warnings(f); !strings.Contains(w, tt.warn) || tt.warn == "" && w != "" {
+		if w := readertest.Warnings(f); !strings.Contains(w, tt.warn) || tt.warn == "" && w != "" {
 			t.Errorf("%s: warnings %q; want %q", tt.name, w, tt.warn)
 		}
 	}
@@ -303,7 +253,7 @@ func TestForms(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if got := shape(&f.Cluster); got != "l tier=0 hosts=n[1-2]\n" {
+		if got := readertest.Shape(&f.Cluster); got != "l tier=0 hosts=n[1-2]\n" {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
@@ -324,7 +274,7 @@ func TestRefuses(t *testing.T) {
 		}
 	}
 	f, err := Read("x", strings.NewReader("apiVersion: v1\nkind: Node\nmetadata: {labels: {a: b}}\n"))
-	if err != nil || !strings.Contains(warnings(f), "a node without metadata.name") {
+	if err != nil || !strings.Contains(readertest.Warnings(f), "a node without metadata.name") {
 		t.Errorf("%v", err)
 	}
 }

@@ -4,20 +4,14 @@ import (
 	"bytes"
 	"fmt"
 	"os/exec"
-	"slices"
 	"strings"
 	"testing"
 
 	"busbar/cluster"
 	"busbar/hardware"
+	"busbar/input/internal/readertest"
 	"busbar/internal/switchtree"
 )
-
-func sorted(c *cluster.Cluster) string {
-	lines := strings.Split(strings.TrimSpace(shape(c)), "\n")
-	slices.Sort(lines)
-	return strings.Join(lines, "\n")
-}
 
 func writeLabels(t *testing.T, c *cluster.Cluster) string {
 	t.Helper()
@@ -52,7 +46,7 @@ func TestWriteReadsBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, b := sorted(c), sorted(&back.Cluster); a != b {
+	if a, b := readertest.Sorted(readertest.Shape(c)), readertest.Sorted(readertest.Shape(&back.Cluster)); a != b {
 		t.Errorf("%s\nread back\n%s\n%.2000s", a, b, text)
 	}
 }
@@ -97,12 +91,12 @@ func TestWriteLabels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := only(`
+	want := readertest.Flush(`
 		railgroup1 tier=0 hosts=n[0-1]
 		spinegroup1 tier=1 under=railgroup[1-2]
 		railgroup2 tier=0 hosts=n[2-3]
 		rack-1 group tier=0 hosts=n[0-3]`)
-	if got := shape(&back.Cluster); got != want {
+	if got := readertest.Shape(&back.Cluster); got != want {
 		t.Errorf("%swant\n%s", got, want)
 	}
 }
@@ -146,7 +140,7 @@ func TestLiveKubectl(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\n%.500s", err, out)
 	}
-	if a, b := sorted(c), sorted(&back.Cluster); a != b {
+	if a, b := readertest.Sorted(readertest.Shape(c)), readertest.Sorted(readertest.Shape(&back.Cluster)); a != b {
 		t.Errorf("%s\nthrough kubectl\n%s", a, b)
 	}
 }

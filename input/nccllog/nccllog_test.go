@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"busbar/cluster"
+	"busbar/input/internal/readertest"
 	"busbar/internal/corpus"
 	"busbar/internal/lines"
 )
@@ -251,11 +252,7 @@ func FuzzRead(f *testing.F) {
 		if l.Understood+l.NotUnderstood != l.Records || l.NotUnderstood < 0 {
 			t.Errorf("%d records, %d understood, %d not", l.Records, l.Understood, l.NotUnderstood)
 		}
-		for _, nt := range l.Fragment().Types {
-			if err := nt.Check(); err != nil {
-				t.Error(err)
-			}
-		}
+		readertest.Check(t, l.Fragment())
 	})
 }
 

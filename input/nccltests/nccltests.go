@@ -137,12 +137,12 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 // ReadResult reads the output as it is.
 func ReadResult(name string, r io.Reader) (*Result, error) {
 	p := parser{name: name, res: &Result{}, hosts: map[string]bool{}}
-	in := lines.New(r)
-	for in.Next() {
-		p.line(in.Num(), lines.Bare(in.Text()))
-	}
-	if err := in.Err(); err != nil {
-		return nil, fmt.Errorf("%s:%d: %w", name, in.Num(), err)
+	err := lines.Each(name, r, func(num int, text string) error {
+		p.line(num, text)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	p.endRow()
 	for i := range p.res.Tables {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"busbar/cluster"
+	"busbar/input/internal/readertest"
 	"busbar/internal/corpus"
 )
 
@@ -318,24 +319,16 @@ func TestMatchRefuses(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	f.Add(head + " 8 2 float sum -1n1:1:1 [0] NCCL INFO x\n 1.5 2.00 2.00 0\n# Avg bus bandwidth    : 1.0\n")
-	f.Add("all_reduce_perf -b 8\n" + head + " 8 2 float sum 1.5 2.00 2.00 0\n" + head)
+	seeds := []string{
+		head + " 8 2 float sum -1n1:1:1 [0] NCCL INFO x\n 1.5 2.00 2.00 0\n# Avg bus bandwidth    : 1.0\n",
+		"all_reduce_perf -b 8\n" + head + " 8 2 float sum 1.5 2.00 2.00 0\n" + head,
+	}
 	if os.Getenv("BUSBAR_SHARED") != "" {
 		for _, e := range corpus.Index(f, "nccl-tests output") {
 			if data := corpus.Open(f, e.File); len(data) < 6000 {
-				f.Add(string(data))
+				seeds = append(seeds, string(data))
 			}
 		}
 	}
-	f.Fuzz(func(t *testing.T, s string) {
-		frag, err := Read("f", strings.NewReader(s))
-		if err != nil {
-			return
-		}
-		for _, nt := range frag.Types {
-			if err := nt.Check(); err != nil {
-				t.Error(err)
-			}
-		}
-	})
+	readertest.Reader{Match: Match, Read: Read}.Fuzz(f, nil, seeds...)
 }

@@ -209,16 +209,10 @@ func show(v any) string {
 // roundTrip holds Write to giving back what was read, exactly.
 func roundTrip(t *testing.T, nt *cluster.NodeType) {
 	t.Helper()
-	var out strings.Builder
-	if err := Write(&out, nt); err != nil {
-		t.Fatal(err)
-	}
-	if err := accepted(out.String()); err != nil {
-		t.Errorf("%v in\n%s", err, out.String())
-	}
-	f, err := Read("written", strings.NewReader(out.String()))
+	out := write(t, nt)
+	f, err := Read("written", strings.NewReader(out))
 	if err != nil {
-		t.Fatalf("%v in\n%s", err, out.String())
+		t.Fatalf("%v in\n%s", err, out)
 	}
 	if len(f.Warnings) > 0 && !oneWay(nt) {
 		t.Errorf("warnings about what was written: %v", f.Warnings)
@@ -231,10 +225,10 @@ func roundTrip(t *testing.T, nt *cluster.NodeType) {
 		}
 	}
 	if a, b := show(nt), show(f.Types[0]); a != b {
-		t.Errorf("was %s\nnow %s\nin\n%s", a, b, out.String())
+		t.Errorf("was %s\nnow %s\nin\n%s", a, b, out)
 	}
 	var again strings.Builder
-	if err := Write(&again, f.Types[0]); err != nil || again.String() != out.String() {
+	if err := Write(&again, f.Types[0]); err != nil || again.String() != out {
 		t.Errorf("written twice it differs (%v)", err)
 	}
 }

@@ -1,35 +1,27 @@
 package nvbandwidth
 
 import (
-	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
 	"busbar/cluster"
+	"busbar/input/internal/pairtable"
 	"busbar/unit"
 )
-
-// maxRate is beyond any copy between two devices; a greater figure is a
-// misprint or not a rate.
-const maxRate = 1e6 // GB/s
 
 // Fragment is the node the tool ran on. Where several tests measured a pair in
 // one direction, the highest rate is kept: it is what the path can carry.
 func (r *Result) Fragment(source string) *cluster.Fragment {
 	f := &cluster.Fragment{Format: Format, Source: source}
 	f.Warnings = append(f.Warnings, r.Warnings...)
-	b := builder{res: r, frag: f, gpu: map[int]int{}, pair: map[[2]int]int{}}
+	b := builder{res: r, frag: f, node: pairtable.NewNode(f)}
 	b.devices()
 	for i := range r.Tests {
 		for j := range r.Tests[i].Matrices {
 			b.matrix(&r.Tests[i], &r.Tests[i].Matrices[j])
 		}
 	}
-	slices.SortStableFunc(b.t.Pairs, func(x, y cluster.Pair) int {
-		return cmp.Or(x.A-y.A, x.B-y.B)
-	})
-	f.AddNode(r.Host, &b.t)
+	b.node.Close(r.Host)
 	return f
 }
 
@@ -37,9 +29,7 @@ func (r *Result) Fragment(source string) *cluster.Fragment {
 type builder struct {
 	res  *Result
 	frag *cluster.Fragment
-	t    cluster.NodeType
-	gpu  map[int]int
-	pair map[[2]int]int
+	node *pairtable.Node
 }
 
 // betweenGPUs reports whether a matrix is about pairs of GPUs.
@@ -65,19 +55,8 @@ func (b *builder) devices() {
 		}
 	}
 	slices.SortFunc(list, func(x, y Device) int { return x.Index - y.Index })
-	seen := map[cluster.PCI]bool{}
 	for _, d := range list {
-		dev := cluster.Device{Kind: cluster.GPU, Index: d.Index, Parent: -1, GPU: &cluster.GPUInfo{Vendor: "nvidia"}}
-		if d.Model != "" {
-			dev.Model = cluster.FromRead(d.Model, Format)
-		}
-		if d.PCI != "" && seen[d.PCI] {
-			b.frag.Warnf(d.Line, fmt.Sprintf("gpu%d", d.Index), "PCI address %s belongs to another device already; left out", d.PCI)
-		} else {
-			dev.PCI = d.PCI
-			seen[d.PCI] = true
-		}
-		b.gpu[d.Index] = b.t.Add(dev)
+		b.node.Add(d.Index, d.Model, d.PCI, d.Line)
 	}
 }
 
@@ -97,17 +76,15 @@ func (b *builder) matrix(t *Test, m *Matrix) {
 			if m.Arrow == "<-" {
 				from, to = to, from
 			}
-			a, okA := b.gpu[from]
-			c, okC := b.gpu[to]
-			if !okA || !okC || from == to || v != v {
+			if !b.node.Two(from, to) || v != v {
 				continue // the diagonal, a stranger, or N/A
 			}
-			if v <= 0 || v > maxRate {
+			if v <= 0 || v > pairtable.MaxRate {
 				bad++
 				line = row.Line
 				continue
 			}
-			b.figure(b.at(from, to, a, c), t, m, v, source)
+			b.figure(b.node.Pair(from, to), t, m, v, source)
 		}
 	}
 	if bad > 0 {
@@ -118,22 +95,11 @@ func (b *builder) matrix(t *Test, m *Matrix) {
 // count warns about a table for more GPUs than were listed.
 func (b *builder) count(m *Matrix) {
 	for _, c := range m.Cols {
-		if _, ok := b.gpu[c]; !ok {
-			b.frag.Warnf(m.Line, "", "%q has a column for GPU %d and the tool listed %d; figures for GPUs it did not list are left out", m.Title, c, len(b.gpu))
+		if !b.node.Has(c) {
+			b.frag.Warnf(m.Line, "", "%q has a column for GPU %d and the tool listed %d; figures for GPUs it did not list are left out", m.Title, c, b.node.Len())
 			return
 		}
 	}
-}
-
-func (b *builder) at(from, to, a, c int) *cluster.Pair {
-	key := [2]int{from, to}
-	i, ok := b.pair[key]
-	if !ok {
-		i = len(b.t.Pairs)
-		b.pair[key] = i
-		b.t.Pairs = append(b.t.Pairs, cluster.Pair{A: a, B: c})
-	}
-	return &b.t.Pairs[i]
 }
 
 func (b *builder) figure(p *cluster.Pair, t *Test, m *Matrix, v float64, source string) {

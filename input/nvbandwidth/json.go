@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"busbar/input/internal/pairtable"
 )
 
 // isJSON reports whether a text begins as the tool's -j output does.
@@ -71,7 +73,7 @@ func readJSON(name string, r io.Reader) (*Result, error) {
 		test := &p.res.Tests[len(p.res.Tests)-1]
 		test.Status = c.Status
 		if m, ok := p.matrixJSON(c.Title, c.Matrix); ok {
-			if v, ok := parseValue(text(c.Sum)); ok {
+			if v, ok := pairtable.Value(text(c.Sum)); ok {
 				m.Sum = v
 			}
 			test.Matrices = append(test.Matrices, m)
@@ -92,7 +94,7 @@ func (p *parser) matrixJSON(title string, rows [][]any) (Matrix, bool) {
 		return m, false
 	}
 	n := len(rows[0])
-	if n == 0 || n > maxDevices || len(rows) > maxDevices {
+	if n == 0 || n > pairtable.MaxDevices || len(rows) > pairtable.MaxDevices {
 		p.warnf(0, "%q has %d rows and %d columns; left out", title, len(rows), n)
 		return m, false
 	}
@@ -105,7 +107,7 @@ func (p *parser) matrixJSON(title string, rows [][]any) (Matrix, bool) {
 	for i, cells := range rows {
 		row := Row{Index: i}
 		for _, c := range cells[:min(n, len(cells))] {
-			v, ok := parseValue(text(c))
+			v, ok := pairtable.Value(text(c))
 			if !ok {
 				p.warnf(0, "%q: cell %v is no number; row %d left out", title, c, i)
 				row.Values = nil

@@ -15,11 +15,11 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"math"
 	"strconv"
 	"strings"
 
 	"busbar/cluster"
+	"busbar/input/internal/pairtable"
 	"busbar/internal/lines"
 )
 
@@ -28,7 +28,6 @@ const Format = "nvbandwidth"
 
 // Limits on what one text may hold.
 const (
-	maxDevices  = 4096
 	maxTests    = 10000
 	maxWarnings = 100
 	maxJSON     = 16 << 20
@@ -119,14 +118,8 @@ func ReadResult(name string, r io.Reader) (*Result, error) {
 		return readJSON(name, br)
 	}
 	p := parser{name: name, res: &Result{}}
-	in := lines.New(br)
-	for in.Next() {
-		if err := p.line(in.Num(), strings.TrimSpace(lines.Bare(in.Text()))); err != nil {
-			return nil, err
-		}
-	}
-	if err := in.Err(); err != nil {
-		return nil, fmt.Errorf("%s:%d: %w", name, in.Num(), err)
+	if err := lines.Each(name, br, p.line); err != nil {
+		return nil, err
 	}
 	p.endMatrix()
 	if len(p.res.Tests) == 0 && len(p.res.Devices) == 0 {
@@ -154,6 +147,7 @@ func (p *parser) warnf(line int, format string, args ...any) {
 }
 
 func (p *parser) line(num int, t string) error {
+	t = strings.TrimSpace(t)
 	prev := p.prev
 	p.prev = t
 	if p.open != nil && p.matrixLine(num, t) {
@@ -231,7 +225,7 @@ func (p *parser) device(num int, t, prev string) {
 	if p.have == nil {
 		p.have = map[int]bool{}
 	}
-	p.have[d.Index] = true // at most maxDevices, as parseDevice refuses greater numbers
+	p.have[d.Index] = true // parseDevice bounds the numbers
 	p.res.Devices = append(p.res.Devices, d)
 }
 
@@ -260,7 +254,7 @@ func (p *parser) matrixLine(num int, t string) bool {
 	}
 	m := p.open
 	if m.Cols == nil {
-		cols, ok := parseInts(f)
+		cols, ok := pairtable.Numbers(f)
 		if !ok {
 			p.endMatrix()
 			return false
@@ -268,12 +262,12 @@ func (p *parser) matrixLine(num int, t string) bool {
 		m.Cols = cols
 		return true
 	}
-	row, ok := parseRow(f, len(m.Cols))
+	n, values, ok := pairtable.Row(f, len(m.Cols))
 	if !ok {
 		p.endMatrix()
 		return false
 	}
-	row.Line = num
+	row := Row{Index: n, Line: num, Values: values}
 	switch {
 	case p.seen[row.Index]:
 		p.warnf(num, "row %d of %q comes twice; kept the first", row.Index, m.Title)
@@ -304,45 +298,4 @@ func (p *parser) endMatrix() {
 	}
 	test := &p.res.Tests[len(p.res.Tests)-1]
 	test.Matrices = append(test.Matrices, *m)
-}
-
-// parseInts reads column numbers.
-func parseInts(f []string) ([]int, bool) {
-	if len(f) == 0 || len(f) > maxDevices {
-		return nil, false
-	}
-	ids := make([]int, 0, len(f))
-	for _, s := range f {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 0 || n >= maxDevices {
-			return nil, false
-		}
-		ids = append(ids, n)
-	}
-	return ids, true
-}
-
-// parseRow reads a row number and its values.
-func parseRow(f []string, cols int) (Row, bool) {
-	n, err := strconv.Atoi(f[0])
-	if err != nil || n < 0 || n >= maxDevices || len(f) < 2 || len(f)-1 > cols {
-		return Row{}, false
-	}
-	row := Row{Index: n}
-	for _, s := range f[1:] {
-		v, ok := parseValue(s)
-		if !ok {
-			return Row{}, false
-		}
-		row.Values = append(row.Values, v)
-	}
-	return row, true
-}
-
-func parseValue(s string) (float64, bool) {
-	if s == "N/A" {
-		return math.NaN(), true
-	}
-	v, err := strconv.ParseFloat(s, 64)
-	return v, err == nil
 }

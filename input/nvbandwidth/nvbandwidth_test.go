@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"busbar/cluster"
+	"busbar/input/internal/readertest"
 	"busbar/internal/corpus"
 )
 
@@ -246,22 +247,11 @@ func TestBadInput(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	f.Add(synthetic)
-	f.Add(syntheticJSON)
+	seeds := []string{synthetic, syntheticJSON}
 	if os.Getenv("BUSBAR_SHARED") != "" {
 		for _, e := range corpus.Index(f, "nvbandwidth") {
-			f.Add(string(corpus.Open(f, e.File)))
+			seeds = append(seeds, string(corpus.Open(f, e.File)))
 		}
 	}
-	f.Fuzz(func(t *testing.T, s string) {
-		frag, err := Read("f", strings.NewReader(s))
-		if err != nil {
-			return
-		}
-		for _, nt := range frag.Types {
-			if err := nt.Check(); err != nil {
-				t.Error(err)
-			}
-		}
-	})
+	readertest.Reader{Match: Match, Read: Read}.Fuzz(f, nil, seeds...)
 }

@@ -2,10 +2,10 @@ package nvbandwidth
 
 import (
 	"math"
-	"strconv"
 	"strings"
 
 	"busbar/cluster"
+	"busbar/input/internal/pairtable"
 )
 
 // parseTitle reads the line above a matrix, as in "memcpy CE GPU(row) ->
@@ -70,8 +70,8 @@ func turned(arrow string) string {
 // (00000000:18:00)", the address absent before v0.6.
 func parseDevice(t string) (Device, bool) {
 	num, rest, ok := strings.Cut(t, ": ")
-	n, err := strconv.Atoi(strings.TrimSpace(num))
-	if !ok || err != nil || n < 0 || n >= maxDevices {
+	n, known := pairtable.Number(strings.TrimSpace(num))
+	if !ok || !known {
 		return Device{}, false
 	}
 	d := Device{Index: n, Model: strings.TrimSpace(rest)}

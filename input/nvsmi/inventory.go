@@ -162,6 +162,18 @@ func (n *node) merge(o, g *gpu) {
 	n.name(o)
 }
 
+// fragment is the whole of a text; missing says what to look for in one without GPUs.
+func (v *inventory) fragment(name string, warns []warning, missing string) (*cluster.Fragment, error) {
+	f := &cluster.Fragment{Format: v.format, Source: name}
+	if v.addTo(f); len(f.Types) == 0 {
+		return nil, fmt.Errorf("%s: %s", name, missing)
+	}
+	for _, w := range warns {
+		f.Warnf(w.line, "", "%s", w.text)
+	}
+	return f, nil
+}
+
 // addTo writes the nodes into a fragment.
 func (v *inventory) addTo(f *cluster.Fragment) {
 	for _, n := range v.nodes {

@@ -1,7 +1,6 @@
 package nvsmi
 
 import (
-	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -38,15 +37,10 @@ func ReadList(name string, r io.Reader) (*cluster.Fragment, error) {
 	if err := eachLine(name, r, l.line); err != nil {
 		return nil, err
 	}
-	f := &cluster.Fragment{Format: listFormat, Source: name}
 	if l.linked {
-		f.Format, v.format = nvlinkFormat, nvlinkFormat
+		v.format = nvlinkFormat
 	}
-	v.addTo(f)
-	if len(f.Types) == 0 {
-		return nil, fmt.Errorf("%s: no list of GPUs found; expected lines such as GPU 0: NVIDIA H100 (UUID: GPU-…); save the output of nvidia-smi -L", name)
-	}
-	return f, nil
+	return v.fragment(name, nil, "no list of GPUs found; expected lines such as GPU 0: NVIDIA H100 (UUID: GPU-…); save the output of nvidia-smi -L")
 }
 
 type lister struct {

@@ -76,15 +76,7 @@ func ReadQuery(name string, r io.Reader) (*cluster.Fragment, error) {
 	if err := eachLine(name, r, q.line); err != nil {
 		return nil, err
 	}
-	f := &cluster.Fragment{Format: queryFormat, Source: name}
-	q.v.addTo(f)
-	if len(f.Types) == 0 {
-		return nil, fmt.Errorf("%s: no CSV of GPUs found; expected a header such as index, name, uuid, pci.bus_id and a row for each GPU; save the output of nvidia-smi --query-gpu=… --format=csv", name)
-	}
-	for _, w := range q.warns {
-		f.Warnf(w.line, "", "%s", w.text)
-	}
-	return f, nil
+	return q.v.fragment(name, q.warns, "no CSV of GPUs found; expected a header such as index, name, uuid, pci.bus_id and a row for each GPU; save the output of nvidia-smi --query-gpu=… --format=csv")
 }
 
 type queryReader struct {

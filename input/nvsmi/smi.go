@@ -27,15 +27,7 @@ func ReadSMI(name string, r io.Reader) (*cluster.Fragment, error) {
 	if err := eachLine(name, r, s.line); err != nil {
 		return nil, err
 	}
-	f := &cluster.Fragment{Format: smiFormat, Source: name}
-	s.v.addTo(f)
-	if len(f.Types) == 0 {
-		return nil, fmt.Errorf("%s: no table of GPUs found; expected rows such as | 0 NVIDIA H100 On | 00000000:06:00.0 Off |; save the output of nvidia-smi", name)
-	}
-	for _, w := range s.cut {
-		f.Warnf(w.line, "", "%s", w.text)
-	}
-	return f, nil
+	return s.v.fragment(name, s.cut, "no table of GPUs found; expected rows such as | 0 NVIDIA H100 On | 00000000:06:00.0 Off |; save the output of nvidia-smi")
 }
 
 type smiReader struct {

@@ -2,15 +2,13 @@ package p2pbw
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"busbar/cluster"
+	"busbar/input/internal/pairtable"
 	"busbar/unit"
 )
-
-// maxRate is beyond any copy between two devices; a greater figure is a
-// misprint or not a rate.
-const maxRate = 1e6 // GB/s
 
 // Fragment turns each run into a node.
 func (r *Result) Fragment(source string) *cluster.Fragment {
@@ -18,8 +16,8 @@ func (r *Result) Fragment(source string) *cluster.Fragment {
 	f.Warnings = append(f.Warnings, r.Warnings...)
 	for i := range r.Runs {
 		if run := &r.Runs[i]; len(run.Devices) > 0 || len(run.Matrices) > 0 {
-			b := builder{run: run, frag: f, gpu: map[int]int{}, pair: map[[2]int]int{}}
-			f.AddNode("", b.build())
+			b := builder{run: run, frag: f, node: pairtable.NewNode(f)}
+			b.build()
 		}
 	}
 	return f
@@ -29,80 +27,38 @@ func (r *Result) Fragment(source string) *cluster.Fragment {
 type builder struct {
 	run  *Run
 	frag *cluster.Fragment
-	t    cluster.NodeType
-	gpu  map[int]int    // CUDA ordinal to device
-	pair map[[2]int]int // ordinals to pair
+	node *pairtable.Node // its numbers are CUDA's ordinals
 }
 
-func (b *builder) build() *cluster.NodeType {
+func (b *builder) build() {
 	b.devices()
 	b.access()
 	for _, m := range b.run.byPreference() {
 		b.matrix(m)
 	}
-	slices.SortStableFunc(b.t.Pairs, func(x, y cluster.Pair) int {
-		if x.A != y.A {
-			return x.A - y.A
-		}
-		return x.B - y.B
-	})
-	return &b.t
+	b.node.Close("")
 }
 
-// devices adds the listed devices, then those only a matrix names.
+// devices adds those that are listed and those that only a matrix names.
 func (b *builder) devices() {
-	seen := map[cluster.PCI]bool{}
-	var ids []int
-	for _, d := range b.run.Devices {
-		ids = append(ids, d.Index)
-	}
+	list := map[int]Device{}
 	for i := range b.run.Matrices {
-		ids = append(ids, b.run.Matrices[i].Cols...)
-	}
-	slices.Sort(ids)
-	byIndex := map[int]*Device{}
-	for i := range b.run.Devices {
-		byIndex[b.run.Devices[i].Index] = &b.run.Devices[i]
-	}
-	for _, id := range slices.Compact(ids) {
-		dev := cluster.Device{Kind: cluster.GPU, Index: id, Parent: -1, GPU: &cluster.GPUInfo{Vendor: "nvidia"}}
-		if d := byIndex[id]; d != nil {
-			if d.Model != "" {
-				dev.Model = cluster.FromRead(d.Model, Format)
-			}
-			if seen[d.PCI] && d.PCI != "" {
-				b.frag.Warnf(d.Line, fmt.Sprintf("gpu%d", id), "PCI address %s belongs to another device already; left out", d.PCI)
-			} else {
-				dev.PCI = d.PCI
-				seen[d.PCI] = true
-			}
+		for _, id := range b.run.Matrices[i].Cols {
+			list[id] = Device{}
 		}
-		b.gpu[id] = b.t.Add(dev)
 	}
-}
-
-// at returns the pair from one device to another.
-func (b *builder) at(from, to int) *cluster.Pair {
-	key := [2]int{from, to}
-	i, ok := b.pair[key]
-	if !ok {
-		i = len(b.t.Pairs)
-		b.pair[key] = i
-		b.t.Pairs = append(b.t.Pairs, cluster.Pair{A: b.gpu[from], B: b.gpu[to]})
+	for _, d := range b.run.Devices {
+		list[d.Index] = d
 	}
-	return &b.t.Pairs[i]
-}
-
-// known reports whether two numbers are two devices of the run.
-func (b *builder) known(from, to int) bool {
-	_, a := b.gpu[from]
-	_, c := b.gpu[to]
-	return a && c && from != to
+	for _, id := range slices.Sorted(maps.Keys(list)) {
+		d := list[id]
+		b.node.Add(id, d.Model, d.PCI, d.Line)
+	}
 }
 
 func (b *builder) access() {
 	for _, a := range b.run.Access {
-		if b.known(a.From, a.To) {
+		if b.node.Two(a.From, a.To) {
 			b.setP2P(0, a.From, a.To, a.Can)
 		}
 	}
@@ -117,7 +73,7 @@ func (b *builder) access() {
 	}
 	for from := range group {
 		for to := range group {
-			if b.known(from, to) {
+			if b.node.Two(from, to) {
 				b.setP2P(0, from, to, group[from] == group[to])
 			}
 		}
@@ -125,7 +81,7 @@ func (b *builder) access() {
 }
 
 func (b *builder) setP2P(line, from, to int, can bool) {
-	p := b.at(from, to)
+	p := b.node.Pair(from, to)
 	if p.P2P != cluster.Maybe && p.P2P != cluster.Bool(can) {
 		b.frag.Warnf(line, fmt.Sprintf("gpu%d-gpu%d", from, to), "the list of peers and the connectivity matrix disagree; kept %s", p.P2P)
 		return
@@ -180,20 +136,20 @@ func (b *builder) matrix(m *Matrix) {
 			if flip {
 				from, to = to, from
 			}
-			if !b.known(from, to) {
+			if !b.node.Two(from, to) {
 				continue // the diagonal
 			}
 			if m.What == Connectivity {
 				b.setP2P(row.Line, row.Device, m.Cols[i], v != 0)
 				continue
 			}
-			if !(v > 0 && v <= maxRate) { // also when it is not a number
+			if !(v > 0 && v <= pairtable.MaxRate) { // also when it is not a number
 				if bad++; line == 0 {
 					line = row.Line
 				}
 				continue
 			}
-			b.figure(b.at(from, to), m, v, source)
+			b.figure(b.node.Pair(from, to), m, v, source)
 		}
 	}
 	if bad > 0 {

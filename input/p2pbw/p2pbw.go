@@ -19,12 +19,11 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"busbar/cluster"
+	"busbar/input/internal/pairtable"
 	"busbar/internal/lines"
 )
 
@@ -33,7 +32,6 @@ const Format = "p2pBandwidthLatencyTest"
 
 // Limits on what one text may hold.
 const (
-	maxDevices  = 4096
 	maxRuns     = 1024
 	maxMatrices = 64 // of one run; the tool prints eleven at most
 	maxWarnings = 100
@@ -128,14 +126,8 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 // ReadResult reads the output as it is.
 func ReadResult(name string, r io.Reader) (*Result, error) {
 	p := parser{name: name, res: &Result{}}
-	in := lines.New(r)
-	for in.Next() {
-		if err := p.line(in.Num(), lines.Bare(in.Text())); err != nil {
-			return nil, err
-		}
-	}
-	if err := in.Err(); err != nil {
-		return nil, fmt.Errorf("%s:%d: %w", name, in.Num(), err)
+	if err := lines.Each(name, r, p.line); err != nil {
+		return nil, err
 	}
 	p.endMatrix()
 	for i := range p.res.Runs {
@@ -205,7 +197,7 @@ func (p *parser) line(num int, text string) error {
 	}
 	if a, ok := parseAccess(t); ok {
 		run := p.run(num)
-		if len(run.Access) < maxDevices*maxDevices {
+		if len(run.Access) < pairtable.MaxDevices*pairtable.MaxDevices {
 			run.Access = append(run.Access, a)
 		}
 		return nil
@@ -229,7 +221,7 @@ func (p *parser) device(d Device) error {
 	if p.have == nil {
 		p.have = map[int]bool{}
 	}
-	p.have[d.Index] = true // at most maxDevices, as parseDevice refuses greater numbers
+	p.have[d.Index] = true // parseDevice bounds the numbers
 	run.Devices = append(run.Devices, d)
 	return nil
 }
@@ -291,13 +283,12 @@ func (p *parser) matrixLine(num int, t string) bool {
 		}
 		return true
 	}
-	row, ok := parseRow(f, len(p.open.Cols))
-	if !ok || p.open.Cols == nil {
+	device, values, ok := pairtable.Row(f, len(p.open.Cols))
+	if !ok {
 		p.endMatrix()
 		return false
 	}
-	row.Line = num
-	p.addRow(row)
+	p.addRow(Row{Device: device, Line: num, Values: values})
 	return true
 }
 
@@ -330,49 +321,12 @@ func (p *parser) clique(num int, t string) {
 	}
 	inner, ok := strings.CutPrefix(t, "[")
 	if inner, ok2 := strings.CutSuffix(inner, "]"); ok && ok2 {
-		if ids, ok := parseInts(strings.Fields(inner)); ok {
-			if run := p.run(num); len(run.Cliques) < maxDevices {
+		if ids, ok := pairtable.Numbers(strings.Fields(inner)); ok {
+			if run := p.run(num); len(run.Cliques) < pairtable.MaxDevices {
 				run.Cliques = append(run.Cliques, ids)
 			}
 			return
 		}
 	}
 	p.cliques = t == ""
-}
-
-// parseInts reads device numbers.
-func parseInts(f []string) ([]int, bool) {
-	if len(f) == 0 || len(f) > maxDevices {
-		return nil, false
-	}
-	ids := make([]int, 0, len(f))
-	for _, s := range f {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 0 || n >= maxDevices {
-			return nil, false
-		}
-		ids = append(ids, n)
-	}
-	return ids, true
-}
-
-// parseRow reads a device number and its values; more values than columns is
-// no row of this matrix.
-func parseRow(f []string, cols int) (Row, bool) {
-	dev, err := strconv.Atoi(f[0])
-	if err != nil || dev < 0 || dev >= maxDevices || len(f) < 2 || len(f)-1 > cols {
-		return Row{}, false
-	}
-	row := Row{Device: dev}
-	for _, s := range f[1:] {
-		v, err := strconv.ParseFloat(s, 64)
-		if err != nil {
-			if !strings.EqualFold(s, "N/A") {
-				return Row{}, false
-			}
-			v = math.NaN()
-		}
-		row.Values = append(row.Values, v)
-	}
-	return row, true
 }

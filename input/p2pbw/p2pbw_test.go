@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"busbar/cluster"
+	"busbar/input/internal/readertest"
 	"busbar/internal/corpus"
 )
 
@@ -262,22 +263,14 @@ func TestHuge(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	f.Add(synthetic)
-	f.Add("Device: 0, A\nP2P Cliques: \n[0 1]\nP2P=Disabled Latency Matrix (us)\n GPU 0 1\n 0 1 2\n 1 2 1\n\n CPU 0 1\n 0 1 2\n")
-	if dir := os.Getenv("BUSBAR_SHARED"); dir != "" {
+	seeds := []string{
+		synthetic,
+		"Device: 0, A\nP2P Cliques: \n[0 1]\nP2P=Disabled Latency Matrix (us)\n GPU 0 1\n 0 1 2\n 1 2 1\n\n CPU 0 1\n 0 1 2\n",
+	}
+	if os.Getenv("BUSBAR_SHARED") != "" {
 		for _, e := range corpus.Index(f, "p2pBandwidthLatencyTest") {
-			f.Add(string(corpus.Open(f, e.File)))
+			seeds = append(seeds, string(corpus.Open(f, e.File)))
 		}
 	}
-	f.Fuzz(func(t *testing.T, s string) {
-		frag, err := Read("f", strings.NewReader(s))
-		if err != nil {
-			return
-		}
-		for _, nt := range frag.Types {
-			if err := nt.Check(); err != nil {
-				t.Error(err)
-			}
-		}
-	})
+	readertest.Reader{Match: Match, Read: Read}.Fuzz(f, nil, seeds...)
 }

@@ -2,10 +2,10 @@ package p2pbw
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"busbar/cluster"
+	"busbar/input/internal/pairtable"
 )
 
 // parseTitle reads the title of a matrix, as in
@@ -59,7 +59,7 @@ func parseHeader(f []string) (cols []int, by string, ok bool) {
 	default:
 		return nil, "", false
 	}
-	cols, ok = parseInts(f[1:])
+	cols, ok = pairtable.Numbers(f[1:])
 	return cols, by, ok
 }
 
@@ -72,8 +72,8 @@ func parseDevice(t string, line int) (Device, bool) {
 		return Device{}, false
 	}
 	num, rest, ok := strings.Cut(rest, ", ")
-	index, err := strconv.Atoi(strings.TrimSpace(num))
-	if !ok || err != nil || index < 0 || index >= maxDevices {
+	index, known := pairtable.Number(strings.TrimSpace(num))
+	if !ok || !known {
 		return Device{}, false
 	}
 	d := Device{Index: index, Line: line}
@@ -112,7 +112,7 @@ func parseAccess(t string) (Access, bool) {
 		}
 		ids = append(ids, id)
 	}
-	n, ok := parseInts(ids)
+	n, ok := pairtable.Numbers(ids)
 	if !ok {
 		return Access{}, false
 	}

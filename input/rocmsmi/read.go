@@ -32,12 +32,12 @@ func Match(data []byte) bool {
 // Read reads the topology of every machine in a text.
 func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	p := newParser()
-	l := lines.New(r)
-	for l.Next() {
-		p.line(lines.Bare(l.Text()), l.Num())
-	}
-	if err := l.Err(); err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
+	err := lines.Each(name, r, func(num int, text string) error {
+		p.line(text, num)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	f := &cluster.Fragment{Format: rocmFormat, Source: name}
 	machines := p.finish()

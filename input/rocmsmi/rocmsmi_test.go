@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"busbar/cluster"
+	"busbar/input/internal/readertest"
 	"busbar/internal/corpus"
 )
 
@@ -193,19 +194,9 @@ func TestErrors(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
+	var seeds []string
 	for _, c := range layouts {
-		f.Add(c.in)
+		seeds = append(seeds, c.in)
 	}
-	f.Fuzz(func(t *testing.T, s string) {
-		frag, err := Read("in", strings.NewReader(s))
-		if err != nil {
-			return
-		}
-		for _, n := range frag.Types {
-			if err := n.Check(); err != nil {
-				t.Fatal(err)
-			}
-			n.Matrix()
-		}
-	})
+	readertest.Reader{Match: Match, Read: Read}.Fuzz(f, nil, seeds...)
 }

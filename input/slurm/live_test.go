@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"busbar/cluster"
+	"busbar/input/internal/readertest"
 )
 
 // A real Slurm controller, where one is installed, starts with the
@@ -50,11 +51,11 @@ func TestLiveSlurm(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v\nscontrol: %s\nslurmctld:\n%s", err, shown, log.String())
 	}
-	want := only(`
+	want := readertest.Flush(`
 		railgroup1 tier=0 hosts=n[0-3]
 		railgroup2 tier=0 hosts=n[4-7]
-		spinegroup1 tier=1 switches=railgroup[1-2]`)
-	if got := shape(&f.Cluster); got != want {
+		spinegroup1 tier=1 under=railgroup[1-2]`)
+	if got := readertest.Shape(&f.Cluster); got != want {
 		t.Errorf("slurm shows\n%s\nread as\n%swant\n%s", shown, got, want)
 	}
 	if strings.Contains(log.String(), "WARNING") || strings.Contains(log.String(), "TOPOLOGY") {

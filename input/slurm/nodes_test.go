@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"busbar/cluster"
+	"busbar/input/internal/readertest"
 )
 
 // nodeLines prints hosts with their GPUs and sockets.
@@ -81,7 +82,7 @@ NodeName=node02 Arch=x86_64 CoresPerSocket=8
 		if got := nodeLines(f); got != tt.want {
 			t.Errorf("%s:\n%swant\n%s", tt.name, got, tt.want)
 		}
-		if w := warnings(f); !strings.Contains(w, tt.warn) || tt.warn == "" && w != "" {
+		if w := readertest.Warnings(f); !strings.Contains(w, tt.warn) || tt.warn == "" && w != "" {
 			t.Errorf("%s: warnings %q; want %q", tt.name, w, tt.warn)
 		}
 	}

@@ -8,71 +8,9 @@ import (
 	"testing"
 
 	"busbar/cluster"
+	"busbar/input/internal/readertest"
 	"busbar/internal/corpus"
 )
-
-// shape prints a network: per switch its tier, its hosts and its switches.
-func shape(f *cluster.Cluster) string {
-	var b strings.Builder
-	for i := range f.Network.Switches {
-		s := &f.Network.Switches[i]
-		what := ""
-		if s.Domain {
-			what = " group"
-		}
-		fmt.Fprintf(&b, "%s%s tier=%d", s.Name, what, s.Tier)
-		if h := hostsOn(f, i); len(h) > 0 {
-			fmt.Fprintf(&b, " hosts=%s", cluster.FormatHosts(h))
-		}
-		if d := under(f, i); len(d) > 0 {
-			fmt.Fprintf(&b, " switches=%s", cluster.FormatHosts(d))
-		}
-		b.WriteByte('\n')
-	}
-	return b.String()
-}
-
-func hostsOn(f *cluster.Cluster, sw int) []string {
-	var names []string
-	for _, l := range f.Network.Links {
-		if l.A.Switch == sw && l.B.ToHosts() {
-			for _, s := range l.B.Hosts {
-				for h := s.First; h < s.First+s.N; h++ {
-					names = append(names, f.Hosts[h].Name)
-				}
-			}
-		}
-	}
-	return names
-}
-
-func under(f *cluster.Cluster, sw int) []string {
-	var names []string
-	for _, l := range f.Network.Links {
-		if l.A.Switch == sw && !l.B.ToHosts() {
-			names = append(names, f.Network.Switches[l.B.Switch].Name)
-		}
-	}
-	slices.Sort(names)
-	return names
-}
-
-func warnings(f *cluster.Fragment) string {
-	var b strings.Builder
-	for _, w := range f.Warnings {
-		b.WriteString(w.String() + "\n")
-	}
-	return b.String()
-}
-
-// only returns a text without the indentation that the test's layout gave it.
-func only(s string) string {
-	var b strings.Builder
-	for l := range strings.SplitSeq(strings.TrimSpace(s), "\n") {
-		b.WriteString(strings.TrimSpace(l) + "\n")
-	}
-	return b.String()
-}
 
 func TestCorpusConf(t *testing.T) {
 	tops := map[string]int{"slurm-testcase4.conf": 2, "slurm-testcase5.conf": 2, "slurm-testcase6.conf": 3}
@@ -98,10 +36,10 @@ func TestCorpusConf(t *testing.T) {
 			} else {
 				switches++
 			}
-			if len(under(&f.Cluster, i)) > 0 {
+			if len(readertest.Under(&f.Cluster, i)) > 0 {
 				withSwitches++
 			}
-			if len(hostsOn(&f.Cluster, i)) > 0 {
+			if len(readertest.On(&f.Cluster, i)) > 0 {
 				withNodes++
 			}
 		}
@@ -115,7 +53,7 @@ func TestCorpusConf(t *testing.T) {
 			}
 		}
 		for _, s := range e.Facts["blocksizes"].([]any) {
-			if !strings.Contains(warnings(f), "BlockSizes="+s.(string)) {
+			if !strings.Contains(readertest.Warnings(f), "BlockSizes="+s.(string)) {
 				t.Errorf("%s: no note of BlockSizes %v", base, s)
 			}
 		}
@@ -123,11 +61,11 @@ func TestCorpusConf(t *testing.T) {
 			t.Errorf("%s: %d hosts; want %d", base, len(f.Hosts), hosts[base])
 		}
 		island := fmt.Sprintf("%d islands", tops[base])
-		if has := strings.Contains(warnings(f), "islands"); has != (tops[base] > 0) || has && !strings.Contains(warnings(f), island) {
-			t.Errorf("%s: want %d islands; warnings: %s", base, tops[base], warnings(f))
+		if has := strings.Contains(readertest.Warnings(f), "islands"); has != (tops[base] > 0) || has && !strings.Contains(readertest.Warnings(f), island) {
+			t.Errorf("%s: want %d islands; warnings: %s", base, tops[base], readertest.Warnings(f))
 		}
 		if len(f.Warnings) != len(e.Facts["blocksizes"].([]any))+min(tops[base], 1) {
-			t.Errorf("%s: warnings: %s", base, warnings(f))
+			t.Errorf("%s: warnings: %s", base, readertest.Warnings(f))
 		}
 	}
 }
@@ -145,10 +83,10 @@ func TestCorpusTiers(t *testing.T) {
 			t.Errorf("%s: switch %d; want tier %d", name, i, tier)
 		}
 	}
-	if got := under(&f.Cluster, f.Network.SwitchByName("root")); len(got) != 14 || got[13] != "im0" {
+	if got := readertest.Under(&f.Cluster, f.Network.SwitchByName("root")); len(got) != 14 || got[13] != "im0" {
 		t.Errorf("under root: %v", got)
 	}
-	if got := cluster.FormatHosts(hostsOn(&f.Cluster, f.Network.SwitchByName("leaf101"))); got != "peta[10020-10039]" {
+	if got := cluster.FormatHosts(readertest.On(&f.Cluster, f.Network.SwitchByName("leaf101"))); got != "peta[10020-10039]" {
 		t.Errorf("on leaf101: %s", got)
 	}
 }
@@ -163,12 +101,12 @@ func TestCorpusShow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := only(`
+		want := readertest.Flush(`
 			leaf1 tier=0 hosts=node[01-04]
 			leaf2 tier=0 hosts=node[05-08]
-			spine tier=1 switches=leaf[1-2]`)
-		if got := shape(&f.Cluster); got != want || len(f.Hosts) != 8 || len(f.Warnings) > 0 {
-			t.Errorf("%s: %d hosts\n%s%s", e.File, len(f.Hosts), got, warnings(f))
+			spine tier=1 under=leaf[1-2]`)
+		if got := readertest.Shape(&f.Cluster); got != want || len(f.Hosts) != 8 || len(f.Warnings) > 0 {
+			t.Errorf("%s: %d hosts\n%s%s", e.File, len(f.Hosts), got, readertest.Warnings(f))
 		}
 	}
 }
@@ -184,8 +122,8 @@ func TestCorpusYAML(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := only(`
-			sw_root tier=1 switches=s[1-2]
+		want := readertest.Flush(`
+			sw_root tier=1 under=s[1-2]
 			s1 tier=0 hosts=node[01-02]
 			s2 tier=0 hosts=node[03-04]
 			b1 group tier=0 hosts=node[01-04]
@@ -195,16 +133,16 @@ func TestCorpusYAML(t *testing.T) {
 			ring0 group tier=0 hosts=node[01-08]
 			ring1 group tier=0 hosts=node[09-16]
 			pod1 group tier=0 hosts=node[01-32]`)
-		if got := shape(&f.Cluster); got != want || len(f.Hosts) != 32 {
+		if got := readertest.Shape(&f.Cluster); got != want || len(f.Hosts) != 32 {
 			t.Errorf("%s: %d hosts\n%s", e.File, len(f.Hosts), got)
 		}
 		for _, w := range []string{"topo2: block sizes 4, 16", "topo3: a flat topology", "topo3a: a flat topology"} {
-			if !strings.Contains(warnings(f), w) {
-				t.Errorf("no warning %q in\n%s", w, warnings(f))
+			if !strings.Contains(readertest.Warnings(f), w) {
+				t.Errorf("no warning %q in\n%s", w, readertest.Warnings(f))
 			}
 		}
 		if len(f.Warnings) != 3 {
-			t.Errorf("warnings:\n%s", warnings(f))
+			t.Errorf("warnings:\n%s", readertest.Warnings(f))
 		}
 		if i := f.Network.SwitchByName("pod1"); f.Network.Switches[i].Label != "torus 4x4x2" {
 			t.Errorf("pod1: label %q", f.Network.Switches[i].Label)
@@ -220,14 +158,14 @@ func TestConf(t *testing.T) {
 			switchname = s1 NODES = "n[1-2]" LinkSpeed=100 # more
 			SWITCHNAME=s2 Nodes=n3
 			SwitchName=top Switches=s[1-2]`,
-			"s1 tier=0 hosts=n[1-2]\ns2 tier=0 hosts=n3\ntop tier=1 switches=s[1-2]", "",
+			"s1 tier=0 hosts=n[1-2]\ns2 tier=0 hosts=n3\ntop tier=1 under=s[1-2]", "",
 		},
 		{"continuation", "SwitchName=s1 \\\n   Nodes=n1,\\\nn2\n", "s1 tier=0 hosts=n[1-2]", ""},
 		{"two prefixes", "SwitchName=s1 Nodes=a[1-2],b[01-02],c\n", "s1 tier=0 hosts=a[1-2],b[01-02],c", ""},
 		{"empty names", "SwitchName=s1 Nodes=a1,,a2,\n", "s1 tier=0 hosts=a[1-2]", ""},
 		{
 			"a node under two switches", "SwitchName=s1 Nodes=n[1-3]\nSwitchName=s2 Nodes=n[3-4]\nSwitchName=t Switches=s[1-2]\n",
-			"s1 tier=0 hosts=n[1-3]\ns2 tier=0 hosts=n[3-4]\nt tier=1 switches=s[1-2]", "x:2: n3: on s1 and s2; kept all links",
+			"s1 tier=0 hosts=n[1-3]\ns2 tier=0 hosts=n[3-4]\nt tier=1 under=s[1-2]", "x:2: n3: on s1 and s2; kept all links",
 		},
 		{
 			"no top", "SwitchName=s1 Nodes=n1\nSwitchName=s2 Nodes=n2\n", "s1 tier=0 hosts=n1\ns2 tier=0 hosts=n2",
@@ -235,24 +173,24 @@ func TestConf(t *testing.T) {
 		},
 		{
 			"undefined switches", "SwitchName=t Switches=s[1-3]\nSwitchName=s1 Nodes=n1\n",
-			"t tier=1 switches=s[1-3]\ns1 tier=0 hosts=n1\ns2 tier=-1\ns3 tier=-1", "x:1: t: nothing says what is under s[2-3]",
+			"t tier=1 under=s[1-3]\ns1 tier=0 hosts=n1\ns2 tier=-1\ns3 tier=-1", "x:1: t: nothing says what is under s[2-3]",
 		},
 		{"twice", "SwitchName=s Nodes=n1\nSwitchName=s Nodes=n[1-2]\n", "s tier=0 hosts=n[1-2]", "x:2: s: defined again (first on line 1)"},
 		{
-			"nodes and switches", "SwitchName=s Nodes=n1\nSwitchName=t Nodes=n2 Switches=s\n", "s tier=0 hosts=n1\nt tier=0 hosts=n2 switches=s",
+			"nodes and switches", "SwitchName=s Nodes=n1\nSwitchName=t Nodes=n2 Switches=s\n", "s tier=0 hosts=n1\nt tier=0 hosts=n2 under=s",
 			"x:2: t: both Nodes and Switches",
 		},
 		{
 			"empty switch", "SwitchName=s1\nSwitchName=s2 Nodes=n1\nSwitchName=t Switches=s[1-2]\n",
-			"s1 tier=0\ns2 tier=0 hosts=n1\nt tier=1 switches=s[1-2]", "x:1: s1: switch with neither hosts nor switches",
+			"s1 tier=0\ns2 tier=0 hosts=n1\nt tier=1 under=s[1-2]", "x:1: s1: switch with neither hosts nor switches",
 		},
 		{
 			"two parents", "SwitchName=s Nodes=n1\nSwitchName=a Switches=s\nSwitchName=b Switches=s\n",
-			"s tier=0 hosts=n1\na tier=1 switches=s\nb tier=1 switches=s", "x:1: s: switch under a and b; kept both links",
+			"s tier=0 hosts=n1\na tier=1 under=s\nb tier=1 under=s", "x:1: s: switch under a and b; kept both links",
 		},
 		{
 			"bad hostlist", "SwitchName=s1 Nodes=n[1-\nSwitchName=s2 Nodes=n5\nSwitchName=t Switches=s[1-2]\n",
-			"s1 tier=0\ns2 tier=0 hosts=n5\nt tier=1 switches=s[1-2]", "x:1: s1: Nodes: hostlist \"n[1-\", column 2: [ is never closed",
+			"s1 tier=0\ns2 tier=0 hosts=n5\nt tier=1 under=s[1-2]", "x:1: s1: Nodes: hostlist \"n[1-\", column 2: [ is never closed",
 		},
 		{"space behind a comma", "SwitchName=s1 Nodes=n1, n2\n", "s1 tier=0 hosts=n[1-2]", "Slurm itself reads the list only to there"},
 		{"unknown key", "SwitchName=s1 Nodes=n1 Colour=red\n", "s1 tier=0 hosts=n1", "x:1: s1: key Colour is not known"},
@@ -268,7 +206,7 @@ func TestConf(t *testing.T) {
 		{"several names in one", "SwitchName=s[1-2] Nodes=n1\nSwitchName=s3 Nodes=n1\n", "s3 tier=0 hosts=n1", "not the name of one switch"},
 		{
 			"launcher and terminal", "\x1b[1m[1,0]<stdout>:SwitchName=s1 Nodes=n1\x1b[0m\r\n0: SwitchName=s2 Nodes=n2\r\nhost7: SwitchName=t Switches=s[1-2]\r\n",
-			"s1 tier=0 hosts=n1\ns2 tier=0 hosts=n2\nt tier=1 switches=s[1-2]", "",
+			"s1 tier=0 hosts=n1\ns2 tier=0 hosts=n2\nt tier=1 under=s[1-2]", "",
 		},
 		{"markdown", "Our file:\n\n    SwitchName=s1 Nodes=n[1-2]\n\nSwitchName=x is how it starts, see `SwitchName=`.\n", "s1 tier=0 hosts=n[1-2]", ""},
 		{"same name as a block", "SwitchName=a Nodes=n1\nBlockName=a Nodes=n1\n", "a tier=0 hosts=n1\na (group) group tier=0 hosts=n1", ""},
@@ -282,10 +220,10 @@ func TestConf(t *testing.T) {
 			t.Errorf("%s: %v", tt.name, err)
 			continue
 		}
-		if got := shape(&f.Cluster); got != tt.want+"\n" {
+		if got := readertest.Shape(&f.Cluster); got != tt.want+"\n" {
 			t.Errorf("%s:\n%swant\n%s", tt.name, got, tt.want)
 		}
-		if w := warnings(f); !strings.Contains(w, tt.warn) || tt.warn == "" && w != "" {
+		if w := readertest.Warnings(f); !strings.Contains(w, tt.warn) || tt.warn == "" && w != "" {
 			t.Errorf("%s: warnings %s; want %q", tt.name, w, tt.warn)
 		}
 	}
@@ -320,15 +258,15 @@ func TestShow(t *testing.T) {
 	tests := []struct{ name, in, want string }{
 		{
 			"blocks", "BlockName=b1 BlockIndex=0 Nodes=n[1-2] BlockSize=2\nBlockName=b2 BlockIndex=1 Nodes=n[3-4] BlockSize=2\nAggregatedBlock=b[1-2] BlockIndex=2 Nodes=n[1-4] BlockSize=4\n",
-			"b1 group tier=0 hosts=n[1-2]\nb2 group tier=0 hosts=n[3-4]\nb[1-2] group tier=1 switches=b[1-2]",
+			"b1 group tier=0 hosts=n[1-2]\nb2 group tier=0 hosts=n[3-4]\nb[1-2] group tier=1 under=b[1-2]",
 		},
 		{
 			"newlines lost", "SwitchName=s1 Level=0 LinkSpeed=1 Nodes=n1 SwitchName=s2 Level=0 LinkSpeed=1 Nodes=n2 SwitchName=t Level=1 LinkSpeed=1 Nodes=n[1-2] Switches=s[1-2]",
-			"s1 tier=0 hosts=n1\ns2 tier=0 hosts=n2\nt tier=1 switches=s[1-2]",
+			"s1 tier=0 hosts=n1\ns2 tier=0 hosts=n2\nt tier=1 under=s[1-2]",
 		},
 		{
 			"upper level only", "SwitchName=t Level=2 LinkSpeed=1 Switches=s1\nSwitchName=s1 Level=1 LinkSpeed=1 Nodes=(null) Switches=l1\nSwitchName=l1 Level=0 LinkSpeed=1 Nodes=n1",
-			"t tier=2 switches=s1\ns1 tier=1 switches=l1\nl1 tier=0 hosts=n1",
+			"t tier=2 under=s1\ns1 tier=1 under=l1\nl1 tier=0 hosts=n1",
 		},
 	}
 	for _, tt := range tests {
@@ -340,7 +278,7 @@ func TestShow(t *testing.T) {
 			t.Errorf("%s: %v", tt.name, err)
 			continue
 		}
-		if got := shape(&f.Cluster); got != tt.want+"\n" {
+		if got := readertest.Shape(&f.Cluster); got != tt.want+"\n" {
 			t.Errorf("%s:\n%swant\n%s", tt.name, got, tt.want)
 		}
 	}
@@ -379,20 +317,20 @@ the end
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := only(`
+	want := readertest.Flush(`
 		main/s1 group tier=0 hosts=n[1-2]
 		main/s2 group tier=0 hosts=n[3-4]
-		other/top group tier=1 switches=other/s1
+		other/top group tier=1 under=other/s1
 		other/s1 group tier=0 hosts=n[1-4]
-		t tier=1 switches=a,b
+		t tier=1 under=a,b
 		a tier=0 hosts=n1
 		b tier=0 hosts=n2`)
-	if got := shape(&f.Cluster); got != want {
+	if got := readertest.Shape(&f.Cluster); got != want {
 		t.Errorf("\n%swant\n%s", got, want)
 	}
 	for _, w := range []string{"x:11: odd: neither tree", "x:23: an entry without \"switch\""} {
-		if !strings.Contains(warnings(f), w) {
-			t.Errorf("no warning %q in\n%s", w, warnings(f))
+		if !strings.Contains(readertest.Warnings(f), w) {
+			t.Errorf("no warning %q in\n%s", w, readertest.Warnings(f))
 		}
 	}
 	for _, bad := range []struct{ in, want string }{

@@ -3,22 +3,15 @@ package slurm
 import (
 	"bytes"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
 	"busbar/cluster"
 	"busbar/hardware"
+	"busbar/input/internal/readertest"
 	"busbar/internal/corpus"
 	"busbar/internal/switchtree"
 )
-
-// sorted is the shape of a network with its lines in order.
-func sorted(c *cluster.Cluster) string {
-	lines := strings.Split(strings.TrimSpace(shape(c)), "\n")
-	slices.Sort(lines)
-	return strings.Join(lines, "\n")
-}
 
 func writeConf(t *testing.T, c *cluster.Cluster, p Plugin) string {
 	t.Helper()
@@ -41,7 +34,7 @@ func TestWriteReadsBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a, b := sorted(c), sorted(&back.Cluster); a != b {
+		if a, b := readertest.Sorted(readertest.Shape(c)), readertest.Sorted(readertest.Shape(&back.Cluster)); a != b {
 			t.Errorf("%s:\n%.500s\nread back:\n%.500s", e.File, a, b)
 		}
 		var y bytes.Buffer
@@ -52,7 +45,7 @@ func TestWriteReadsBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a, b := sorted(c), sorted(&back.Cluster); a != b {
+		if a, b := readertest.Sorted(readertest.Shape(c)), readertest.Sorted(readertest.Shape(&back.Cluster)); a != b {
 			t.Errorf("%s as YAML:\n%.500s\nread back:\n%.500s", e.File, a, b)
 		}
 	}
@@ -206,7 +199,7 @@ func TestWriteBoth(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a, b := sorted(c), sorted(&back.Cluster); a != b {
+	if a, b := readertest.Sorted(readertest.Shape(c)), readertest.Sorted(readertest.Shape(&back.Cluster)); a != b {
 		t.Errorf("%s\nread back\n%s\n%s", a, b, y.String())
 	}
 	y.Reset()

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"busbar/cluster"
+	"busbar/input/internal/readertest"
 	"busbar/input/sysfs"
 	"busbar/internal/corpus"
 )
@@ -145,11 +146,7 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, ty := range frag.Types {
-			if err := ty.Check(); err != nil {
-				t.Error(err)
-			}
-		}
+		readertest.Check(t, frag)
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"busbar/cluster"
+	"busbar/input/internal/readertest"
 	"busbar/unit"
 )
 
@@ -331,11 +332,6 @@ func FuzzRead(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, ty := range frag.Types {
-			if err := ty.Check(); err != nil {
-				t.Error(err)
-			}
-			ty.Matrix()
-		}
+		readertest.Check(t, frag)
 	})
 }

@@ -2,68 +2,13 @@ package topograph
 
 import (
 	"bytes"
-	"fmt"
 	"strings"
 	"testing"
 
 	"busbar/cluster"
+	"busbar/input/internal/readertest"
 	"busbar/internal/corpus"
 )
-
-// shape prints a network: per switch its tier, its hosts (with the NIC where
-// one is known) and the switches under it with the number of cables.
-func shape(f *cluster.Cluster) string {
-	var b strings.Builder
-	for i := range f.Network.Switches {
-		s := &f.Network.Switches[i]
-		what := ""
-		if s.Domain {
-			what = " group"
-		}
-		fmt.Fprintf(&b, "%s%s tier=%d", s.Name, what, s.Tier)
-		for _, l := range f.Network.Links {
-			if l.A.Switch != i {
-				continue
-			}
-			var hosts []string
-			for _, sp := range l.B.Hosts {
-				for h := sp.First; h < sp.First+sp.N; h++ {
-					hosts = append(hosts, f.Hosts[h].Name)
-				}
-			}
-			switch {
-			case l.B.ToHosts() && l.B.NIC >= 0:
-				t := f.TypeOf(l.B.Hosts[0].First)
-				fmt.Fprintf(&b, " %s/%s", cluster.FormatHosts(hosts), t.Devices[t.Of(cluster.NIC)[l.B.NIC]].Label)
-			case l.B.ToHosts():
-				fmt.Fprintf(&b, " %s", cluster.FormatHosts(hosts))
-			default:
-				fmt.Fprintf(&b, " >%s", f.Network.Switches[l.B.Switch].Name)
-			}
-			if l.Count > 1 {
-				fmt.Fprintf(&b, "×%d", l.Count)
-			}
-		}
-		b.WriteByte('\n')
-	}
-	return b.String()
-}
-
-func only(s string) string {
-	var b strings.Builder
-	for l := range strings.SplitSeq(strings.TrimSpace(s), "\n") {
-		b.WriteString(strings.TrimSpace(l) + "\n")
-	}
-	return b.String()
-}
-
-func warnings(f *cluster.Fragment) string {
-	var b strings.Builder
-	for _, w := range f.Warnings {
-		b.WriteString(w.String() + "\n")
-	}
-	return b.String()
-}
 
 // What each real model says, written down by hand from the files.
 var models = map[string]struct {
@@ -118,10 +63,10 @@ func TestCorpusModel(t *testing.T) {
 			}
 		}
 		if len(f.Hosts) != want.hosts || len(f.Network.Switches)-domains != want.switches || domains != want.domains || len(f.Warnings) > 0 {
-			t.Errorf("%s: %d hosts, %d switches, %d domains; want %v\n%s", e.File, len(f.Hosts), len(f.Network.Switches)-domains, domains, want, warnings(f))
+			t.Errorf("%s: %d hosts, %d switches, %d domains; want %v\n%s", e.File, len(f.Hosts), len(f.Network.Switches)-domains, domains, want, readertest.Warnings(f))
 		}
-		got := shape(&f.Cluster)
-		for l := range strings.SplitSeq(strings.TrimSpace(only(want.lines)), "\n") {
+		got := readertest.Cables(&f.Cluster)
+		for l := range strings.SplitSeq(strings.TrimSpace(readertest.Flush(want.lines)), "\n") {
 			if !strings.Contains("\n"+got, "\n"+l+"\n") {
 				t.Errorf("%s: no line %q in\n%s", e.File, l, got)
 			}
@@ -145,7 +90,7 @@ func TestCorpusNetQ(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(f.Hosts) != 8 || len(f.Types) != 1 || f.Types[0].Count(cluster.NIC) != 4 || len(f.Warnings) > 0 {
-			t.Errorf("%d hosts, %d types\n%s", len(f.Hosts), len(f.Types), warnings(f))
+			t.Errorf("%d hosts, %d types\n%s", len(f.Hosts), len(f.Types), readertest.Warnings(f))
 		}
 		for _, sw := range []struct {
 			name string
@@ -178,7 +123,7 @@ func TestCorpusNetQ(t *testing.T) {
 				}
 			}
 		}
-		if got := shape(&f.Cluster); !strings.Contains(got, "net-unit-s1 tier=1 >net-unit-l1×28 >net-unit-l2×19\n") || !strings.Contains(got, "/ens1f0np1") {
+		if got := readertest.Cables(&f.Cluster); !strings.Contains(got, "net-unit-s1 tier=1 >net-unit-l1×28 >net-unit-l2×19\n") || !strings.Contains(got, "/ens1f0np1") {
 			t.Errorf("%s", got)
 		}
 	}
@@ -215,10 +160,10 @@ func TestModelShapes(t *testing.T) {
 			t.Errorf("%s: %v", tt.name, err)
 			continue
 		}
-		if got := shape(&f.Cluster); got != only(tt.want) {
-			t.Errorf("%s:\n%swant\n%s", tt.name, got, only(tt.want))
+		if got := readertest.Cables(&f.Cluster); got != readertest.Flush(tt.want) {
+			t.Errorf("%s:\n%swant\n%s", tt.name, got, readertest.Flush(tt.want))
 		}
-		if w := warnings(f); !strings.Contains(w, tt.warn) || tt.warn == "" && w != "" {
+		if w := readertest.Warnings(f); !strings.Contains(w, tt.warn) || tt.warn == "" && w != "" {
 			t.Errorf("%s: warnings %q; want %q", tt.name, w, tt.warn)
 		}
 	}
@@ -253,12 +198,12 @@ func TestNetQOdd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := shape(&f.Cluster); got != "leaf tier=0 dgx/e0\nspine tier=1 >leaf×7\n" {
+	if got := readertest.Cables(&f.Cluster); got != "leaf tier=0 dgx/e0\nspine tier=1 >leaf×7\n" {
 		t.Errorf("%s", got)
 	}
 	for _, w := range []string{"device l is listed again", "says 3 cables and lists 2", "a cable with 1 ends", `between "l" and "nowhere"`, "from host to host"} {
-		if !strings.Contains(warnings(f), w) {
-			t.Errorf("no warning %q in\n%s", w, warnings(f))
+		if !strings.Contains(readertest.Warnings(f), w) {
+			t.Errorf("no warning %q in\n%s", w, readertest.Warnings(f))
 		}
 	}
 }
@@ -272,43 +217,12 @@ func TestMatchNothingElse(t *testing.T) {
 	}
 }
 
-func check(t *testing.T, f *cluster.Fragment) {
-	for _, ty := range f.Types {
-		if err := ty.Check(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, l := range f.Network.Links {
-		for _, s := range l.B.Hosts {
-			if s.First < 0 || s.N < 1 || s.First+s.N > len(f.Hosts) {
-				t.Fatalf("span %v of %d hosts", s, len(f.Hosts))
-			}
-			for h := s.First; h < s.First+s.N; h++ {
-				if ty := f.TypeOf(h); l.B.NIC >= 0 && (ty == nil || l.B.NIC >= ty.Count(cluster.NIC)) {
-					t.Fatalf("NIC %d of host %d", l.B.NIC, h)
-				}
-			}
-		}
-	}
-}
-
 func FuzzReadModel(f *testing.F) {
-	f.Add([]byte("switches:\n  s:\n    labels: {a: b}\n    switches: [a]\nblocks:\n- switch: a\n  nodes: [\"n[1-2]\"]\n  annotations: {accelerator.x/domain: d, y/sub-domain: e}\n"))
-	f.Add([]byte("switches:\n- name: s\n  capacity_blocks: [c]\ncapacity_blocks:\n- name: c\n  nvlink: nv\n  nodes: [n1]\nnodes:\n  n1: {attributes: {nvlink: x}}\n"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		MatchModel(data)
-		if frag, err := ReadModel("x", bytes.NewReader(data)); err == nil {
-			check(t, frag)
-		}
-	})
+	readertest.Reader{Match: MatchModel, Read: ReadModel}.Fuzz(f, nil,
+		"switches:\n  s:\n    labels: {a: b}\n    switches: [a]\nblocks:\n- switch: a\n  nodes: [\"n[1-2]\"]\n  annotations: {accelerator.x/domain: d, y/sub-domain: e}\n",
+		"switches:\n- name: s\n  capacity_blocks: [c]\ncapacity_blocks:\n- name: c\n  nvlink: nv\n  nodes: [n1]\nnodes:\n  n1: {attributes: {nvlink: x}}\n")
 }
 
 func FuzzReadNetQ(f *testing.F) {
-	f.Add([]byte(graph))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		MatchNetQ(data)
-		if frag, err := ReadNetQ("x", bytes.NewReader(data)); err == nil {
-			check(t, frag)
-		}
-	})
+	readertest.Reader{Match: MatchNetQ, Read: ReadNetQ}.Fuzz(f, nil, graph)
 }

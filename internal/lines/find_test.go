@@ -13,6 +13,7 @@ func TestFind(t *testing.T) {
 	}{
 		{"a\n0: Switch\t8\r\nb", true},
 		{"\x1b[1mSwitch\t8\x1b[0m", true},
+		{"1 %\rSwitch\t8\rdone", true},
 		{"the Switch\t8", false},
 		{"the Switch\nSwitch\t8", true},
 		{"", false},

@@ -82,6 +82,7 @@ var columns = []struct {
 	{"internal/netns", 8},
 	{"internal/peers", 9},
 	{"internal/fleetsoak", 9},
+	{"internal/fleetfill", 9},
 }
 
 // reserved lists imports that only some packages may have, with the reason.
@@ -92,7 +93,7 @@ var reserved = []struct {
 	{"log/slog", "libraries return errors and warnings; only commands log", []string{"cmd/"}},
 	{"net/http", "the model does not serve", []string{"cmd/", "web", "fleet/hub"}},
 	{"os/exec", "only the command starts other programs", []string{"cmd/", "internal/fuzzall", "internal/netns", "internal/peers", "internal/fleetsoak"}},
-	{"flag", "only commands have flags", []string{"cmd/", "internal/fuzzall", "internal/peers", "internal/fleetsoak"}},
+	{"flag", "only commands have flags", []string{"cmd/", "internal/fuzzall", "internal/peers", "internal/fleetsoak", "internal/fleetfill"}},
 	{"unsafe", "only memory shared with the kernel, other processes or assembly needs it", []string{"engine", "internal/reduce", "internal/shm"}},
 	{"github.com/goccy/go-yaml", "YAML is read by internal/yamldoc; tests compare it with this", nil},
 	{"github.com/alecthomas/kong", "only the command parses command lines", []string{"cmd/"}},

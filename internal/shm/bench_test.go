@@ -18,14 +18,7 @@ import (
 func BenchmarkPingPong(b *testing.B) {
 	for _, size := range []int{8, 1 << 10, 64 << 10} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
-			s, _ := rings(b, size, 4)
-			c := start(b, "echo")
-			c.say(b, s.Handle())
-			c.hear(b)
-			out, in, err := ends(s, true)
-			if err != nil {
-				b.Fatal(err)
-			}
+			_, out, in := talk(b, "echo", size, 4)
 			patience := &Patience{Limit: 20 * time.Second}
 			m := make([]byte, size)
 			var times []time.Duration
@@ -54,14 +47,7 @@ func BenchmarkPingPong(b *testing.B) {
 func BenchmarkStream(b *testing.B) {
 	for _, size := range []int{64, 4 << 10, 64 << 10, 1 << 20} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
-			s, _ := rings(b, size, 8)
-			c := start(b, "sink")
-			c.say(b, s.Handle())
-			c.hear(b)
-			out, in, err := ends(s, true)
-			if err != nil {
-				b.Fatal(err)
-			}
+			_, out, in := talk(b, "sink", size, 8)
 			patience := &Patience{Limit: 20 * time.Second}
 			m := make([]byte, size)
 			batch := max(1, min(1000, 8<<20/size))
@@ -101,12 +87,8 @@ func beMeeting(in *bufio.Scanner) error {
 	if err != nil {
 		return err
 	}
-	self, err := readNumber(in)
-	if err != nil {
-		return err
-	}
-	ranks, err := readNumber(in)
-	if err != nil {
+	var self, ranks, rounds int
+	if err := readNumbers(in, &self, &ranks); err != nil {
 		return err
 	}
 	b, err := NewBarrier(s.Bytes(), ranks, self)
@@ -116,8 +98,7 @@ func beMeeting(in *bufio.Scanner) error {
 	fmt.Println("ready")
 	patience := &Patience{Limit: 20 * time.Second, Crowded: ranks > runtime.NumCPU()}
 	for {
-		rounds, err := readNumber(in)
-		if err != nil {
+		if readNumbers(in, &rounds) != nil {
 			return nil
 		}
 		for range rounds {

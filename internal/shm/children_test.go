@@ -99,12 +99,17 @@ func readLine(in *bufio.Scanner) (string, error) {
 	return in.Text(), nil
 }
 
-func readNumber(in *bufio.Scanner) (int, error) {
-	s, err := readLine(in)
-	if err != nil {
-		return 0, err
+func readNumbers(in *bufio.Scanner, to ...*int) error {
+	for _, n := range to {
+		s, err := readLine(in)
+		if err != nil {
+			return err
+		}
+		if *n, err = strconv.Atoi(s); err != nil {
+			return err
+		}
 	}
-	return strconv.Atoi(s)
+	return nil
 }
 
 // openLine opens the segment whose handle is the next line.
@@ -134,8 +139,8 @@ func testName(what string) string {
 	return fmt.Sprintf("test%d-%s", os.Getpid(), what)
 }
 
-// rings makes a segment of two rings and returns it with their sizes.
-func rings(t testing.TB, message, number int) (*Segment, int) {
+// rings makes a segment of two rings.
+func rings(t testing.TB, message, number int) *Segment {
 	t.Helper()
 	size, err := RingSize(message, number)
 	if err != nil {
@@ -150,7 +155,7 @@ func rings(t testing.TB, message, number int) (*Segment, int) {
 			t.Error(err)
 		}
 	})
-	return s, size
+	return s
 }
 
 // ends are the consumer of the first ring and the producer of the second, or the
@@ -169,17 +174,45 @@ func ends(s *Segment, first bool) (*Producer, *Consumer, error) {
 	return p, c, err
 }
 
-// beEcho sends every message back until the end.
-func beEcho(in *bufio.Scanner) error {
+// attach is the child's side of rings whose handle is the next line; it says that it
+// is ready.
+func attach(in *bufio.Scanner) (*Producer, *Consumer, error) {
 	s, err := openLine(in)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	p, c, err := ends(s, false)
+	if err == nil {
+		fmt.Println("ready")
+	}
+	return p, c, err
+}
+
+// talk starts a child at the other side of two rings and returns our ends of them.
+func talk(t testing.TB, what string, message, number int) (*child, *Producer, *Consumer) {
+	t.Helper()
+	s := rings(t, message, number)
+	c := start(t, what)
+	c.say(t, s.Handle())
+	if got := c.hear(t); got != "ready" {
+		t.Fatal(got)
+	}
+	if err := s.Settle(); err != nil {
+		t.Fatal(err)
+	}
+	out, in, err := ends(s, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, out, in
+}
+
+// beEcho sends every message back until the end.
+func beEcho(in *bufio.Scanner) error {
+	p, c, err := attach(in)
 	if err != nil {
 		return err
 	}
-	fmt.Println("ready")
 	patience := &Patience{Limit: 20 * time.Second}
 	for {
 		m, err := c.Next(patience)
@@ -198,15 +231,10 @@ func beEcho(in *bufio.Scanner) error {
 
 // beSink takes messages until the end and answers with their count.
 func beSink(in *bufio.Scanner) error {
-	s, err := openLine(in)
+	p, c, err := attach(in)
 	if err != nil {
 		return err
 	}
-	p, c, err := ends(s, false)
-	if err != nil {
-		return err
-	}
-	fmt.Println("ready")
 	patience := &Patience{Limit: 20 * time.Second}
 	count := uint64(0)
 	for {
@@ -224,15 +252,10 @@ func beSink(in *bufio.Scanner) error {
 
 // beFlood sends messages for ever.
 func beFlood(in *bufio.Scanner) error {
-	s, err := openLine(in)
+	p, _, err := attach(in)
 	if err != nil {
 		return err
 	}
-	p, _, err := ends(s, false)
-	if err != nil {
-		return err
-	}
-	fmt.Println("ready")
 	patience := &Patience{Limit: 20 * time.Second}
 	for i := uint64(0); ; i++ {
 		if err := p.Send(binary.LittleEndian.AppendUint64(nil, i), patience); err != nil {

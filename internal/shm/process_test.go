@@ -14,19 +14,7 @@ import (
 )
 
 func TestRingBetweenProcesses(t *testing.T) {
-	s, _ := rings(t, 4096, 4)
-	c := start(t, "echo")
-	c.say(t, s.Handle())
-	if got := c.hear(t); got != "ready" {
-		t.Fatal(got)
-	}
-	if err := s.Settle(); err != nil {
-		t.Fatal(err)
-	}
-	out, in, err := ends(s, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, out, in := talk(t, "echo", 4096, 4)
 	patience := &Patience{Limit: 20 * time.Second}
 	buf := make([]byte, 4096)
 	for i := range 2000 {
@@ -58,17 +46,7 @@ func TestRingBetweenProcesses(t *testing.T) {
 // then a timeout.
 func TestKilledProducer(t *testing.T) {
 	before := descriptors(t)
-	s, _ := rings(t, 64, 16)
-	c := start(t, "flood")
-	c.say(t, s.Handle())
-	c.hear(t)
-	if err := s.Settle(); err != nil {
-		t.Fatal(err)
-	}
-	_, in, err := ends(s, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, _, in := talk(t, "flood", 64, 16)
 	patience := &Patience{Limit: 200 * time.Millisecond}
 	for i := uint64(0); ; i++ {
 		if i == 1000 {
@@ -97,16 +75,10 @@ func TestKilledProducer(t *testing.T) {
 // TestKilledConsumer: the producer gets a timeout once the ring is full; Check is
 // asked meanwhile and can end the wait early with a better reason.
 func TestKilledConsumer(t *testing.T) {
-	s, _ := rings(t, 64, 16)
-	c := start(t, "sink")
-	c.say(t, s.Handle())
-	c.hear(t)
-	out, _, err := ends(s, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, out, _ := talk(t, "sink", 64, 16)
 	c.kill(t)
 	patience := &Patience{Limit: 100 * time.Millisecond}
+	var err error
 	for err == nil {
 		err = out.Send(make([]byte, 64), patience)
 	}
@@ -126,16 +98,8 @@ const rankElems = 10007
 // beRank is a rank of an all-reduce in one copy: everybody sums its share of all
 // vectors straight from the others' memory, and then copies the others' shares.
 func beRank(in *bufio.Scanner) error {
-	self, err := readNumber(in)
-	if err != nil {
-		return err
-	}
-	ranks, err := readNumber(in)
-	if err != nil {
-		return err
-	}
-	rounds, err := readNumber(in)
-	if err != nil {
+	var self, ranks, rounds int
+	if err := readNumbers(in, &self, &ranks, &rounds); err != nil {
 		return err
 	}
 	words := 2 * rankElems

@@ -1,0 +1,74 @@
+package pairtable
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"busbar/cluster"
+)
+
+// Node is a node in the making: GPUs under the numbers that the tool gave them, and
+// what was measured between them.
+type Node struct {
+	frag *cluster.Fragment
+	t    cluster.NodeType
+	gpu  map[int]int    // the tool's number to device
+	pair map[[2]int]int // the tool's numbers to pair
+	pci  map[cluster.PCI]bool
+}
+
+// NewNode begins a node of a fragment.
+func NewNode(f *cluster.Fragment) *Node {
+	return &Node{frag: f, gpu: map[int]int{}, pair: map[[2]int]int{}, pci: map[cluster.PCI]bool{}}
+}
+
+// Add adds a GPU as the tool listed it in a line; model and address are empty where it
+// did not say. Each number comes once.
+func (n *Node) Add(number int, model string, pci cluster.PCI, line int) {
+	dev := cluster.Device{Kind: cluster.GPU, Index: number, Parent: -1, GPU: &cluster.GPUInfo{Vendor: "nvidia"}}
+	if model != "" {
+		dev.Model = cluster.FromRead(model, n.frag.Format)
+	}
+	if pci != "" && n.pci[pci] {
+		n.frag.Warnf(line, fmt.Sprintf("gpu%d", number), "PCI address %s belongs to another device already; left out", pci)
+	} else {
+		dev.PCI = pci
+		n.pci[pci] = true
+	}
+	n.gpu[number] = n.t.Add(dev)
+}
+
+// Len is the number of GPUs.
+func (n *Node) Len() int { return len(n.gpu) }
+
+// Has reports whether there is a GPU of that number.
+func (n *Node) Has(number int) bool {
+	_, ok := n.gpu[number]
+	return ok
+}
+
+// Two reports whether two numbers are two GPUs of the node.
+func (n *Node) Two(from, to int) bool { return from != to && n.Has(from) && n.Has(to) }
+
+// Pair is the pair from one GPU to another, made when it is asked for first. It is
+// good until the next call.
+func (n *Node) Pair(from, to int) *cluster.Pair {
+	key := [2]int{from, to}
+	i, ok := n.pair[key]
+	if !ok {
+		i = len(n.t.Pairs)
+		n.pair[key] = i
+		n.t.Pairs = append(n.t.Pairs, cluster.Pair{A: n.gpu[from], B: n.gpu[to]})
+	}
+	return &n.t.Pairs[i]
+}
+
+// Close gives the node to its fragment, with its pairs in order. host is "" where
+// the tool did not name it.
+func (n *Node) Close(host string) {
+	slices.SortStableFunc(n.t.Pairs, func(x, y cluster.Pair) int {
+		return cmp.Or(x.A-y.A, x.B-y.B)
+	})
+	n.frag.AddNode(host, &n.t)
+}

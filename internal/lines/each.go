@@ -1,0 +1,22 @@
+package lines
+
+import (
+	"fmt"
+	"io"
+)
+
+// Each hands the lines of a text to take, bare of labels and terminal codes, until
+// take returns an error, which is passed on as it is. An error of reading names the
+// text and the line.
+func Each(name string, r io.Reader, take func(num int, text string) error) error {
+	in := New(r)
+	for in.Next() {
+		if err := take(in.Num(), Bare(in.Text())); err != nil {
+			return err
+		}
+	}
+	if err := in.Err(); err != nil {
+		return fmt.Errorf("%s:%d: %w", name, in.Num(), err)
+	}
+	return nil
+}

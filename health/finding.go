@@ -20,6 +20,7 @@ const (
 	SlowLeafIn  Kind = "slow-leaf-in"  // into the leaf
 	SlowPath    Kind = "slow-path"     // all pairs between two leaves
 	SlowRail    Kind = "slow-rail"     // all pairs of a rail
+	SlowFleet   Kind = "slow-fleet"    // most pairs became slower together, of all or of one sort
 	Silent      Kind = "silent"        // a node without heartbeats
 	SilentFleet Kind = "silent-fleet"  // most nodes at once: rather their way to the server
 	LateBeats   Kind = "late-beats"    // a node whose heartbeats have gaps

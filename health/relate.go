@@ -89,7 +89,7 @@ func Drain(list []Finding) []string {
 // breadth is 2 for findings about many nodes, 1 for those about one, 0 for pairs.
 func breadth(k Kind) int {
 	switch k {
-	case SlowLeaf, SlowLeafOut, SlowLeafIn, SlowPath, SlowRail, SilentFleet:
+	case SlowLeaf, SlowLeafOut, SlowLeafIn, SlowPath, SlowRail, SlowFleet, SilentFleet:
 		return 2
 	case pairs.SlowPair, pairs.OneWay:
 		return 0

@@ -28,9 +28,9 @@ func TestFleetWords(t *testing.T) {
 		{"fleethosts.js", `m.fold([])`, ""},
 		{"fleethosts.js", `m.fold(['a1', 'a1'])`, "a1"},
 		{"fleethosts.js", "m.drain(['gpu1', 'gpu2'], 'slow \"out\" $(id) `id`')", `scontrol update nodename=gpu[1-2] state=drain reason="busbar: slow out (id) id"`},
-		{"fleetorderform.js", `[m.size('4M'), m.size('64KiB'), m.size('8'), m.size('1.5k')].join()`, "4194304,65536,8,1536"},
-		{"fleetorderform.js", `[m.size('4X'), m.size(''), m.size('-1'), m.span('1w'), m.span('h')].join()`, "NaN,NaN,NaN,NaN,NaN"},
-		{"fleetorderform.js", `[m.span(''), m.span('once'), m.span('10m'), m.span('1 h'), m.span('1d')].join()`, "0,0,600,3600,86400"},
+		{"fleetordertext.js", `[m.size('4M'), m.size('64KiB'), m.size('8'), m.size('1.5k')].join()`, "4194304,65536,8,1536"},
+		{"fleetordertext.js", `[m.size('4X'), m.size(''), m.size('-1'), m.span('1w'), m.span('h')].join()`, "NaN,NaN,NaN,NaN,NaN"},
+		{"fleetordertext.js", `[m.span(''), m.span('once'), m.span('10m'), m.span('1 h'), m.span('1d')].join()`, "0,0,600,3600,86400"},
 	} {
 		if got := module[string](p, c.module, c.expr); got != c.want {
 			t.Errorf("%s = %q, want %q", c.expr, got, c.want)

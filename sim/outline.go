@@ -135,7 +135,7 @@ func (o *Outline) flows(w *ways, st *schedule.Stage, x *stage, t *tally) error {
 	for p := range o.m.participants(o.s.Nodes()) {
 		for lane := range o.s.Lanes {
 			if many {
-				list = o.strided(list[:0], p, lane)
+				list = o.strided(list[:0], p, lane, sampled)
 			} else {
 				list, _ = st.AppendFlows(list[:0], p, lane)
 			}
@@ -193,10 +193,12 @@ func (o *Outline) beside() []*ways {
 	return list
 }
 
+// sampled is how many messages of a lane stand for all where everybody talks to everybody.
+const sampled = 128
+
 // strided is what a lane sends where everybody talks to everybody and there are too
 // many to name: every k-th message counts for k.
-func (o *Outline) strided(dst []schedule.Flow, p, lane int) []schedule.Flow {
-	const sample = 128
+func (o *Outline) strided(dst []schedule.Flow, p, lane, sample int) []schedule.Flow {
 	n := o.s.Len(p, lane)
 	stride := max(1, n/sample|1) // odd, so that all places in a node come up
 	for i := 0; i < n; i += stride {
@@ -366,7 +368,7 @@ func (o *Outline) farthest(w *ways, st *schedule.Stage, x *stage) error {
 	var list []schedule.Flow
 	for lane := range max(1, o.s.Lanes/o.s.Channels) {
 		if o.s.Ranks > large && len(o.s.Switches) == 0 {
-			list = o.strided(list, 0, lane)
+			list = o.strided(list, 0, lane, sampled)
 			continue
 		}
 		list, _ = st.AppendFlows(list, 0, lane)

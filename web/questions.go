@@ -105,6 +105,7 @@ var questions = []question{
 		{"proto", "proto", word},
 		{"nccl", "nccl", word},
 		{"nccl-plan", "nccl-plan", yes},
+		{"links", "links", yes},
 		{"compare", "compare", word},
 		{"gpu", "gpu", word},
 		{"nic", "nic", word},

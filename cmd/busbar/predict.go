@@ -31,6 +31,7 @@ type predictCmd struct {
 	Proto   protoWord `enum:"auto,ll,ll128,simple" default:"auto" help:"auto, ll, ll128 or simple."`
 	NCCL    string    `name:"nccl" placeholder:"VERSION" help:"The release of NCCL, 2.18 to 2.30. Without it: the newest known, named in the first line of the output; give the job's own (NCCL_DEBUG=VERSION prints it)."`
 	Plan    bool      `name:"nccl-plan" help:"Also print what NCCL sets up: graphs, rings, trees, its table of estimates."`
+	Links   bool      `help:"Also how busy every link is, each direction of it: bytes, share of the time, which of them limit the run. Of one run: one size, one algorithm, one layout."`
 	Compare string    `placeholder:"L1,L2,…" help:"Layouts side by side: 1x4,2x2,4x1."`
 	GPU     string    `name:"gpu" placeholder:"MODEL" help:"The GPUs' model where the cluster's source does not name it: a100-80."`
 	NIC     string    `name:"nic" placeholder:"[COUNTx]SPEED" help:"The NICs where the source does not say: 200Gb/s or HDR is the rate of those it has, 4x200Gb/s or 4xHDR four of them a node where it has none."`
@@ -49,6 +50,7 @@ func (predictCmd) Help() string {
 		"  busbar predict -c baskerville --compare 1x4,2x2,4x1 --size 1.32GB -d bfloat16\n" +
 		"  busbar predict -c dgx-h100:8 -l 4x8 --nccl 2.21 --env NCCL_ALGO=Ring --json\n" +
 		"  busbar predict -c docs/examples/rails.yaml -l 2x8 --size 14GB\n" +
+		"  busbar predict -c baskerville -l 2x2 --size 1G --links\n" +
 		"  busbar predict -c dgx-a100:2 -b 8 -e 8G -o curve.svg"
 }
 
@@ -135,7 +137,7 @@ func (c *predictCmd) forecast(e *env) (*forecast, error) {
 	if len(f.Sides) > 1 {
 		f.Verdicts = predict.Compare(f.Sides)
 	}
-	return &forecast{f, asked, q}, nil
+	return c.linked(e, &forecast{f, asked, q, nil})
 }
 
 // place takes the cluster that stands without a flag.

@@ -21,6 +21,7 @@ type forecast struct {
 	*report.Forecast
 	asked []*predict.Predictor
 	query predict.Query
+	links []result.Links // of the one row, where they were asked for
 }
 
 // arranged puts rows into the order in which they are shown: by size, in a
@@ -116,6 +117,11 @@ func (c *predictCmd) text(e *env, w io.Writer, f *forecast) error {
 	if err := report.Predictions(w, f.Forecast, e.text(w)); err != nil {
 		return err
 	}
+	if f.links != nil {
+		if err := printLinks(w, f.links); err != nil {
+			return err
+		}
+	}
 	if !c.Plan {
 		return nil
 	}
@@ -134,10 +140,7 @@ func (c *predictCmd) trace(e *env, w io.Writer, f *forecast) error {
 		return fmt.Errorf("a timeline is of one run and there are %d rows; give one --size, one layout and one --algo", len(f.Rows))
 	}
 	r, p := f.Rows[0], f.asked[0]
-	op := r.Op
-	if !r.Beyond {
-		op = predict.Stand(op)
-	}
+	op := ran(r)
 	n, err := p.Steps(op, r.Setting)
 	switch {
 	case err != nil:
@@ -207,6 +210,7 @@ type predictRowJSON struct {
 	Limit    result.Limit `json:"bottleneck"`
 	Parts    partsJSON    `json:"parts"`
 	Busy     []useJSON    `json:"busy"`
+	Links    []linksJSON  `json:"links,omitempty"`
 }
 
 type partsJSON struct {
@@ -228,6 +232,9 @@ func (f *forecast) document(plan bool) predictJSON {
 	d := predictJSON{Cluster: f.Cluster, Op: f.query.Kind, NCCL: f.NCCL, Model: f.Origin, Rows: []predictRowJSON{}, Advice: []predict.Advice{}, Compare: f.Verdicts, Skipped: f.Skipped, Caveats: f.Caveats}
 	for _, r := range f.Rows {
 		d.Rows = append(d.Rows, rowJSON(r))
+	}
+	if f.links != nil {
+		d.Rows[0].Links = linksDocument(f.links)
 	}
 	for _, s := range f.Sides {
 		d.Advice = append(d.Advice, s.Advice...)

@@ -1,3 +1,5 @@
+import { bytes } from './units.js';
+
 // What the page asks the server. Every answer is a command's --json, and comes with the command line that gives
 // the same.
 
@@ -25,6 +27,26 @@ export function address(name, params) {
 export async function ask(name, params, options) { return request(address(name, params), options); }
 
 export async function request(url, options) {
+  const res = await fetched(url, options);
+  const doc = await res.json().catch(() => ({}));
+  refused(res, doc);
+  return new Answer(doc, res, url);
+}
+
+// drawing asks for a picture and gives it as an address within the page, which revoke ends.
+export async function drawing(url, options) {
+  const res = await fetched(url, options);
+  if (!res.ok) refused(res, await res.json().catch(() => ({})));
+  const answer = new Answer(null, res, url);
+  answer.picture = URL.createObjectURL(await res.blob());
+  return answer;
+}
+
+function refused(res, doc) {
+  if (!res.ok) throw Object.assign(new Error(doc.error || `the server answered ${res.status}`), { status: res.status, command: doc.command, reading: doc.reading });
+}
+
+async function fetched(url, options) {
   let res;
   try {
     res = await fetch(url, { headers: { Accept: 'application/json' }, ...options });
@@ -36,13 +58,17 @@ export async function request(url, options) {
     location.assign(`/login?to=${encodeURIComponent(location.pathname + location.search)}`);
     throw new Error('log in again');
   }
-  const doc = await res.json().catch(() => ({}));
-  if (!res.ok) throw Object.assign(new Error(doc.error || `the server answered ${res.status}`), { status: res.status, command: doc.command });
-  return new Answer(doc, res, url);
+  return res;
 }
 
-// send uploads a file and gives the word that names it (@…).
+// The server's bounds: of one file that it keeps, and of logs that it examines and removes.
+export const kept = 16 << 20;
+export const logs = { bytes: 200 << 20, files: 2000 };
+
+// send uploads a file and gives the word that names it (@…). One that the server would not take is not sent.
 export async function send(file) {
+  if (file.size > kept) throw new Error(`${file.name} has ${bytes(file.size)}; the server keeps files of at most ${bytes(kept)}`);
+  if (!file.size) throw new Error(`${file.name} is empty`);
   const answer = await request(`/api/files?name=${encodeURIComponent(file.name || 'file')}`, { method: 'POST', body: file });
   return answer.doc;
 }

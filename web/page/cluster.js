@@ -2,7 +2,8 @@ import { h, s, put, say, table, failure } from './dom.js';
 import { Latest } from './api.js';
 import { Share } from './share.js';
 import { clusterPicker, clusterWord, choice, field, text } from './pick.js';
-import { Topology, Load } from './topology.js';
+import { Topology } from './topology.js';
+import { Load, kindNames } from './load.js';
 import { Picture } from './picture.js';
 import { clusterScene } from './drawcluster.js';
 import { nodeScene } from './drawnode.js';
@@ -29,10 +30,11 @@ export async function show(root, state, api) {
   const joined = await api.ask('fleet/nodes', { brief: 1 }).then((a) => a.doc.nodes || []).catch(() => []);
   const loads = choice([['', 'nothing'], ...(joined.length ? [['health', 'measured health of the fleet']] : []), ...ops], state.get('op'), (v) => state.set({ op: v, ...(v === 'health' ? { c: 'fleet' } : {}) }));
   const size = text(state.get('size', '1G'), (v) => state.set({ size: v }), { inputmode: 'text' });
+  const who = text(state.get('l'), (v) => state.set({ l: v }), { placeholder: 'all, or 2x4' });
   put(root, h('div', { class: 'view' },
     h('header', {}, h('div', {}, h('h1', {}, 'Cluster'), about), share.root),
     h('section', { class: 'controls', 'aria-label': 'what is shown' }, await clusterPicker(api, state, { fleet: joined.length > 0 }),
-      h('fieldset', {}, h('legend', {}, 'Colour by'), field('Load of a collective, or health', loads), field('Size', size)), said),
+      h('fieldset', {}, h('legend', {}, 'Colour by'), field('Load of a collective, or health', loads), field('Size, bytes', size, 'Such as 64M or 1G, of each rank’s data.'), field('Who takes part', who, 'Nodes × GPUs of each; without it all GPUs.')), said),
     h('section', { class: 'cards', 'aria-label': 'picture' }, stage, more)));
 
   function choose(key) {
@@ -81,13 +83,13 @@ export async function show(root, state, api) {
       if (state.get('op') === 'health') load = await measured(api, new Topology(answer.doc));
       else if (state.get('op') && c !== 'fleet') {
         try {
-          second = await api.ask('predict', { c, op: state.get('op'), size: state.get('size', '1G') });
+          second = await api.ask('predict', { c, l: state.get('l'), op: state.get('op'), size: state.get('size', '1G'), links: true });
           load = new Load(second.doc.rows.find((r) => r.chosen) || second.doc.rows[0]);
         } catch (error) { put(said, failure(error)); }
       }
       share.of(c === 'fleet' ? shown(answer) : answer, second);
       const sum = answer.doc.summary;
-      about.textContent = `${plural(sum.nodes, 'node')} · ${plural(sum.gpus, 'GPU')} · ${plural(sum.nics, 'NIC')}${sum.switches ? ` · ${sum.switches} switches` : ''}`;
+      about.textContent = `${plural(sum.nodes, 'node')} · ${plural(sum.gpus, 'GPU')} · ${plural(sum.nics, 'NIC')}${sum.switches ? ` · ${plural(sum.switches, 'switch').replace('switchs', 'switches')}` : ''}`;
       const started = performance.now();
       topo = new Topology(answer.doc);
       draw();
@@ -129,9 +131,11 @@ function overview(topo, load) {
 function loadLegend(load) {
   if (!load.row) return null;
   const steps = ['below 25 %', 'to 50 %', 'to 75 %', 'to 90 %', 'above 90 %'];
-  return h('ul', { class: 'legend', 'aria-label': 'load of links' },
+  return h('ul', { class: 'legend', 'aria-label': 'load of links' }, h('li', {}, 'busy for, of the time:'),
     steps.map((text, i) => h('li', {}, s('svg', { viewBox: '0 0 30 12', 'aria-hidden': 'true' }, s('path', { class: `wire load load${i}`, d: 'M0 6H30' })), text)),
-    Object.entries(load.share).map(([kind, x]) => h('li', {}, `${kind} ${percent(x)}`)));
+    load.where && h('li', {}, s('svg', { viewBox: '0 0 30 12', 'aria-hidden': 'true' }, s('path', { class: 'wire load4 tight', d: 'M3 6H27' })), 'glow or red frame: the bottleneck'),
+    Object.entries(load.kinds).map(([kind, x]) => h('li', {}, `busiest ${kindNames[kind] || kind}: ${percent(x)}`)),
+    !load.each && h('li', {}, 'links of a kind are not told apart here: each shows the busiest of its kind'));
 }
 
 function audit(doc) {

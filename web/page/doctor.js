@@ -1,22 +1,23 @@
 import { h, put, failure, say } from './dom.js';
-import { Latest, send, address } from './api.js';
+import { Latest, send, address, drawing, kept, logs } from './api.js';
 import { Share } from './share.js';
 import { id } from './dom.js';
-import { percent, plural } from './units.js';
+import { bytes, percent, plural } from './units.js';
 
-const small = 16 << 20; // what the server keeps, so that the address can be shared
-const several = 64;
+const several = 64; // files that an address names
 
 // Why a job is slow, broken or hung: logs are dropped here, or somebody says what is wrong.
 export async function show(root, state, api) {
   const share = new Share(state);
   const about = h('p', { 'aria-live': 'polite' }, 'Logs stay on the server’s machine.');
+  const mine = []; // addresses of what only this page has
+  const forget = () => { while (mine.length) URL.revokeObjectURL(mine.pop()); };
   const said = h('div', {}), out = h('div', { class: 'cards' });
   const pick = h('input', { type: 'file', multiple: true, id: id('files'), onchange: () => take([...pick.files]) });
   const words = h('textarea', { id: id('words'), rows: '3', placeholder: 'all_reduce is ten times slower on two nodes than on one …' });
   const drop = h('div', { class: 'drop' }, h('p', {}, h('strong', {}, 'Drop logs here'), ', or choose them:'),
     h('label', { class: 'unseen', for: pick.id }, 'Log files'), pick,
-    h('p', { class: 'quiet' }, 'NCCL logs, output of nccl-tests, nvidia-smi, lspci, ibstat, dmesg, launch scripts, tracebacks; up to 200 MB.'));
+    h('p', { class: 'quiet' }, 'NCCL logs, output of nccl-tests, nvidia-smi, lspci, ibstat, dmesg, launch scripts, tracebacks; up to 200 MiB in all. What has more than 16 MiB is examined and removed, so that its address cannot be shared.'));
   for (const kind of ['dragenter', 'dragover']) drop.addEventListener(kind, (e) => { e.preventDefault(); drop.classList.add('over'); });
   for (const kind of ['dragleave', 'drop']) drop.addEventListener(kind, () => drop.classList.remove('over'));
   drop.addEventListener('drop', (e) => { e.preventDefault(); take([...e.dataTransfer.files]); });
@@ -30,23 +31,42 @@ export async function show(root, state, api) {
 
   async function take(files) {
     if (!files.length) return;
+    const no = refusal(files);
+    if (no) { put(said, failure(new Error(no))); return; }
     put(said);
     out.classList.add('busy');
     say('examining');
     try {
-      if (files.length <= several && files.every((f) => f.size <= small)) {
+      if (files.length <= several && files.every((f) => f.size <= kept)) {
         const ids = [];
-        for (const f of files) ids.push((await send(f)).id);
+        for (const f of files.filter((x) => x.size)) ids.push((await send(f)).id);
         state.set({ file: ids }, { push: true });
         return;
       }
-      const form = () => { const x = new FormData(); for (const f of files) x.append('file', f, f.name); return x; };
-      const answer = await api.request('/api/doctor', { method: 'POST', body: form() });
-      draw(answer);
+      if (state.all('file').length) state.set({ file: '' }, { push: true, quiet: true }); // the address is about other files
+      await once(files);
+      put(said);
     } catch (error) {
       put(said, failure(error));
     }
     out.classList.remove('busy');
+  }
+
+  // once examines logs that the server does not keep: they are sent for the findings, and again for the picture. The
+  // browser reads them from the disk as they go.
+  async function once(files) {
+    const form = () => { const x = new FormData(); for (const f of files) x.append('file', f, f.name); return x; };
+    put(said, h('p', { class: 'note' }, `Sending ${bytes(total(files))} and examining it.`));
+    const found = await api.request('/api/doctor', { method: 'POST', body: form() });
+    found.url = URL.createObjectURL(new Blob([JSON.stringify(found.doc, null, 1)], { type: 'application/json' }));
+    draw(found);
+    mine.push(found.url);
+    put(said, h('p', { class: 'note' }, 'Drawing rings and trees.'));
+    try {
+      const answer = await drawing('/api/doctor?explain=1&o=svg', { method: 'POST', body: form() });
+      out.append(picture(answer.picture, '', h('p', { class: 'quiet' }, 'In words: ', h('code', {}, answer.command.replace(/ -o svg=-/, '')))));
+      mine.push(answer.picture);
+    } catch (error) { unless(error); }
   }
 
   const refresh = new Latest(async () => {
@@ -64,6 +84,7 @@ export async function show(root, state, api) {
 
   function draw(answer) {
     const doc = answer.doc;
+    forget();
     share.of(answer);
     about.textContent = doc.findings.length ? plural(doc.findings.length, 'finding') : 'nothing found that is wrong';
     put(out, h('div', { class: 'card' }, h('h2', {}, 'Findings'),
@@ -77,16 +98,36 @@ export async function show(root, state, api) {
     try {
       const answer = await api.ask('explain', { file });
       const doc = answer.doc;
-      out.append(h('div', { class: 'card' }, h('h2', {}, 'Rings, trees and NICs'),
-        h('div', { class: 'paper' }, h('img', { src: address('explain', { file, o: 'svg' }), alt: `what NCCL set up${doc.ranks ? ` for ${doc.ranks} ranks` : ''}: rings, trees and what passes each NIC; the findings and the JSON say the same in words` })),
-        h('p', {}, h('a', { href: answer.url, target: '_blank', rel: 'noopener' }, 'the same as JSON'))));
-    } catch (error) {
-      if (error.status !== 400 && error.status !== 422) out.append(failure(error));
-    }
+      out.append(picture(address('explain', { file, o: 'svg' }), doc.ranks ? ` for ${doc.ranks} ranks` : '', h('p', {}, h('a', { href: answer.url, target: '_blank', rel: 'noopener' }, 'the same as JSON'))));
+    } catch (error) { unless(error); }
+  }
+
+  function picture(src, whose, below) {
+    return h('div', { class: 'card' }, h('h2', {}, 'Rings, trees and NICs'),
+      h('div', { class: 'paper', tabindex: '0', role: 'region', 'aria-label': 'drawing of rings, trees and NICs' }, h('img', { src, alt: `what NCCL set up${whose}: rings, trees and what passes each NIC; the findings and the JSON say the same in words` })), below);
+  }
+
+  // unless says why there is no picture, but for logs that have nothing to draw.
+  function unless(error) {
+    if (error.status !== 400 && error.status !== 422) out.append(failure(error));
+    else out.append(h('p', { class: 'card quiet' }, `No rings are drawn: ${error.message}`));
   }
 
   state.watch(() => refresh.go());
   await refresh.go();
+  return forget;
+}
+
+function total(files) { return files.reduce((n, f) => n + f.size, 0); }
+
+// refusal is why the server would not take files, said before they are sent.
+function refusal(files) {
+  const frame = 1024; // what a form adds for each
+  const all = total(files);
+  if (!all) return files.length === 1 ? `${files[0].name} is empty.` : 'All of these files are empty.';
+  if (files.length > logs.files) return `These are ${plural(files.length, 'file')}; the server takes ${plural(logs.files, 'file')} at once. Send those of a few ranks, or busbar doctor FOLDER on the machine that has them.`;
+  if (all + frame * files.length <= logs.bytes) return '';
+  return `${files.length === 1 ? `${files[0].name} has` : `These ${plural(files.length, 'file')} have`} ${bytes(all)}; the server takes ${bytes(logs.bytes)} at once, and nothing was sent. Send the logs of a few ranks, or a gzip or tar.gz of them, or examine them where they are: busbar doctor ${files.length === 1 ? files[0].name : 'FOLDER'}`;
 }
 
 function finding(f) {

@@ -40,24 +40,26 @@ export function nodeScene(topo, host, load) {
   const width = Math.max(180, 60 + leaves.length * step);
   const items = [];
   wires(items, kept, type, host, load);
-  between(items, type, byName, host);
+  between(items, type, byName, host, load);
   const joint = joins(items, type, byName, host, load, { bottom, width });
-  for (const x of byName.values()) if (x.depth !== undefined) items.push(box(x, host, load, step));
+  for (const x of byName.values()) if (x.depth !== undefined) items.push(box(x, host, load, step, type.links));
   cables(items, byName, host, load, bottom, step);
   return { width, height: joint + 34, label: `${host.name}: ${type.name}`, items };
 }
 
-function box(x, host, load, step) {
+function box(x, host, load, step, links) {
   const { d } = x;
   const leaf = shown.has(d.kind);
   const w = leaf ? step - 10 : Math.min(110, Math.max(step - 8, 52));
   const cls = { gpu: 'gpu', nic: 'nic' }[d.kind] || 'bridge';
-  const kind = { gpu: 'nvlink', nic: 'port' }[d.kind];
   const name = d.kind === 'nic' ? d.label || d.name : d.name;
-  return item(`device/${host.name}/${d.name}`, `${d.kind} ${name}${d.model?.value ? `, ${d.model.value}` : ''}`, [x.x, x.y], `${cls}${kind ? load.step(kind, host.name) : ''}${load.tight(host.name, d.name, d.label) && leaf ? ' tight' : ''}`,
+  return item(`device/${host.name}/${d.name}`, `${d.kind} ${name}${d.model?.value ? `, ${d.model.value}` : ''}`, [x.x, x.y], `${cls}${leaf ? load.deviceStep(host.name, d, links) : ''}`,
     s('rect', { x: x.x - w / 2, y: x.y - 12, width: w, height: leaf ? 30 : 24, rx: 5 }),
     s('text', { x: x.x, y: x.y + (leaf ? 7 : 4), 'text-anchor': 'middle', class: step < 50 ? 'tiny' : 'little' }, name.length * 7 > w + 8 ? name.slice(-Math.max(3, Math.floor(w / 7))) : name));
 }
+
+// title names a link, with its rate and how busy it is.
+function title(l, host, load) { return [`${l.kind} ${l.a} to ${l.b}${l.rate_GBps ? `, ${rate(l.rate_GBps.value)}` : ''}`, load.short(load.link(host.name, l))].filter(Boolean).join('; '); }
 
 // wires are the links down the tree, each with its own facts.
 function wires(items, kept, type, host, load) {
@@ -66,20 +68,20 @@ function wires(items, kept, type, host, load) {
     const i = find(x.d.name, k.d.name);
     const link = i >= 0 ? type.links[i] : null;
     const path = `M${x.x} ${x.y + 12}V${(x.y + k.y) / 2 + 6}H${k.x}V${k.y - 12}`;
-    const wire = s('path', { class: `wire${link?.kind === 'pcie' ? load.step('pcie') : ''}`, d: path });
-    items.push(link ? item(`link/${host.name}/${i}`, `${link.kind} ${link.a} to ${link.b}${link.rate_GBps ? `, ${rate(link.rate_GBps.value)}` : ''}`, [k.x, (x.y + k.y) / 2 + 6], 'cable', s('path', { class: 'hit', d: path }), wire) : wire);
+    const wire = s('path', { class: `wire${link ? load.linkStep(host.name, link) : ''}`, d: path });
+    items.push(link ? item(`link/${host.name}/${i}`, title(link, host, load), [k.x, (x.y + k.y) / 2 + 6], 'cable', s('path', { class: 'hit', d: path }), wire) : wire);
     down(k);
   });
   kept.forEach(down);
 }
 
 // between are links between sockets.
-function between(items, type, byName, host) {
+function between(items, type, byName, host, load) {
   (type.links || []).forEach((l, i) => {
     const a = byName.get(l.a), b = byName.get(l.b);
     if (!a || !b || a.depth === undefined || b.depth === undefined || a.kids.includes(b) || b.kids.includes(a) || shown.has(a.d.kind) || shown.has(b.d.kind) || a.y !== b.y) return;
     const d = `M${a.x} ${a.y - 12}V${a.y - 22}H${b.x}V${b.y - 12}`;
-    items.push(item(`link/${host.name}/${i}`, `${l.kind} ${l.a} to ${l.b}`, [(a.x + b.x) / 2, a.y - 22], 'cable', s('path', { class: 'hit', d }), s('path', { class: 'wire', d })));
+    items.push(item(`link/${host.name}/${i}`, title(l, host, load), [(a.x + b.x) / 2, a.y - 22], 'cable', s('path', { class: 'hit', d }), s('path', { class: `wire${load.linkStep(host.name, l)}`, d })));
   });
 }
 
@@ -94,7 +96,7 @@ function joins(items, type, byName, host, load, { bottom, width }) {
     for (const x of switched) {
       const g = x.a.d.kind === 'gpu' ? x.a : x.b;
       const d = `M${g.x} ${bottom + 18}V${y}`;
-      items.push(item(`link/${host.name}/${x.i}`, `${x.l.kind} ${x.l.a} to ${x.l.b}, ${rate(x.l.rate_GBps?.value || 0)}`, [g.x, y - 12], 'cable', s('path', { class: 'hit', d }), s('path', { class: `wire thick${load.step('nvlink')}`, d })));
+      items.push(item(`link/${host.name}/${x.i}`, title(x.l, host, load), [g.x, y - 12], 'cable', s('path', { class: 'hit', d }), s('path', { class: `wire thick${load.linkStep(host.name, x.l)}`, d })));
     }
     items.push(item(`device/${host.name}/${sw.name}`, `${sw.name}${sw.count ? ` ×${sw.count}` : ''}`, [width / 2, y + 14], 'switch', s('rect', { x: 20, y, width: width - 40, height: 28, rx: 6 }), s('text', { x: width / 2, y: y + 19, 'text-anchor': 'middle', class: 'little' }, 'NVSwitch')));
     end = y + 34;
@@ -104,7 +106,7 @@ function joins(items, type, byName, host, load, { bottom, width }) {
     const [a, b] = x.a.x < x.b.x ? [x.a, x.b] : [x.b, x.a];
     const dip = 16 + (b.x - a.x) * 0.16;
     const d = `M${a.x} ${bottom + 18}C${a.x} ${bottom + 18 + dip} ${b.x} ${bottom + 18 + dip} ${b.x} ${bottom + 18}`;
-    items.push(item(`link/${host.name}/${x.i}`, `${x.l.kind} ${x.l.a} to ${x.l.b}, ${rate(x.l.rate_GBps?.value || 0)}`, [(a.x + b.x) / 2, bottom + 18 + dip * 0.75], 'cable', s('path', { class: 'hit', d }), s('path', { class: `wire thick${load.step('nvlink')}`, d })));
+    items.push(item(`link/${host.name}/${x.i}`, title(x.l, host, load), [(a.x + b.x) / 2, bottom + 18 + dip * 0.75], 'cable', s('path', { class: 'hit', d }), s('path', { class: `wire thick${load.linkStep(host.name, x.l)}`, d })));
     end = Math.max(end, bottom + 30 + dip);
   }
   return end;
@@ -119,7 +121,7 @@ function cables(items, byName, host, load, bottom, step) {
     i++;
     if (!leaf) continue;
     const d = `M${x.x} ${bottom + 18}v14`;
-    items.push(item(`port/${host.name}/${i - 1}`, `cable ${x.d.label || x.d.name} to ${leaf.at.name}`, [x.x, bottom + 30], 'cable', s('path', { class: 'hit', d }), s('path', { class: `wire${load.step('nic', host.name)}`, d }),
+    items.push(item(`port/${host.name}/${i - 1}`, [`cable ${x.d.label || x.d.name} to ${leaf.at.name}`, load.short(load.port(host.name, x.d.name))].filter(Boolean).join('; '), [x.x, bottom + 30], 'cable', s('path', { class: 'hit', d }), s('path', { class: `wire${load.portStep(host.name, x.d.name)}`, d }),
       step > 50 && s('text', { x: x.x, y: bottom + 44, 'text-anchor': 'middle', class: 'tiny dim' }, leaf.at.name)));
   }
 }

@@ -6,7 +6,7 @@ import { Topology } from './topology.js';
 
 const words = {
   rate_GBps: 'rate, one direction', max_GBps: 'most it can', hbm_GBps: 'memory rate', memory_bytes: 'memory', latency_us: 'latency', mtu_bytes: 'MTU', pci: 'PCI address',
-  dense_peak_TFLOPS: 'dense peak', gdr: 'GPUDirect RDMA', sm: 'compute capability', nvlinks: 'NVLinks', pci_id: 'PCI id', numa: 'NUMA domain', share_GBps: 'share of a GPU',
+  dense_peak_TFLOPS: 'dense peak', gdr: 'GPUDirect RDMA', duplex_GBps: 'rate, both directions', sm: 'compute capability', nvlinks: 'NVLinks', pci_id: 'PCI id', numa: 'NUMA domain', share_GBps: 'share of a GPU',
 };
 
 function named(key) { return words[key] || key.replaceAll('_', ' '); }
@@ -66,19 +66,18 @@ export function facts(topo, key, load) {
       const list = rows(d, '', []);
       const near = (host.type.nearest || []).find((x) => x.gpu === d.name);
       if (near) list.push(['nearest NICs', `${(near.nics || []).join(', ')} (${near.class})`]);
-      const share = d.kind === 'nic' ? load.port : d.kind === 'gpu' ? load.share.nvlink : undefined;
-      if (share !== undefined) list.unshift(['load of the collective', `${Math.round(100 * share)} %`]);
+      if (d.kind !== 'nvswitch') list.unshift(...load.words(load.device(host.name, d, host.type.links)));
       return card(`${host.name} ${d.label || d.name}`, { gpu: 'GPU', nic: 'NIC', pci: 'PCIe switch', root: 'PCIe root', numa: 'memory domain', socket: 'processor', nvswitch: 'NVSwitch' }[d.kind] || d.kind, list);
     }
     case 'link': {
       const l = host.type.links[Number(extra)];
-      return card(`${host.name} ${l.a} – ${l.b}`, `link, ${l.kind}`, rows({ ...l, a: undefined, b: undefined }, '', []));
+      return card(`${host.name} ${l.a} – ${l.b}`, `link, ${l.kind}`, rows({ ...l, a: undefined, b: undefined }, '', load.words(load.link(host.name, l))));
     }
     case 'port': {
       const at = host.leaves.get(Number(extra));
-      return card(`${host.name} NIC ${extra} – ${at.at.name}`, 'cable', rows({ ...at.link, a: undefined, b: undefined }, '', load.share.nic !== undefined ? [['load of the collective', `${Math.round(100 * load.share.nic)} %`]] : []));
+      return card(`${host.name} NIC ${extra} – ${at.at.name}`, 'cable', rows({ ...at.link, a: undefined, b: undefined }, '', load.words(load.port(host.name, Topology.devices(host.type, 'nic')[Number(extra)]?.name))));
     }
-    case 'switch': return switchFacts(topo.switches.get(name));
+    case 'switch': return switchFacts(topo.switches.get(name), load);
     case 'tier': {
       const tier = topo.tiers.find((t) => t.name === name);
       const first = tier.list[0];
@@ -88,19 +87,34 @@ export function facts(topo, key, load) {
       const pod = topo.pods.find((p) => p.id === name);
       const t = topo.trunk(pod);
       return card(`uplinks of ${pod.name}`, `${count(t.cables)} cables of ${plural(pod.leaves.length, 'leaf').replace('leafs', 'leaves')}`,
-        [['together, one direction', rate(t.rate)], ...(load.share.fabric !== undefined ? [['load of the collective', `${Math.round(100 * load.share.fabric)} %`]] : []), ...rows({ ...t.sample, a: undefined, b: undefined, count: undefined }, '', [])]);
+        [['together, one direction', rate(t.rate)], ...busiest(load, pod.leaves), ...rows({ ...t.sample, a: undefined, b: undefined, count: undefined }, '', [])]);
     }
     case 'pod': {
       const pod = topo.pods.find((p) => p.id === name);
-      return card(pod.name, plural(pod.hosts.length, 'node'), [['leaves', pod.leaves.length <= 16 ? pod.leaves.map((x) => x.name).join(', ') : count(pod.leaves.length)], ['kind of node', [...new Set(pod.hosts.map((x) => x.type?.name))].join(', ')]]);
+      return card(pod.name, plural(pod.hosts.length, 'node'), [...most(load, pod.hosts), ['leaves', pod.leaves.length <= 16 ? pod.leaves.map((x) => x.name).join(', ') : count(pod.leaves.length)], ['kind of node', [...new Set(pod.hosts.map((x) => x.type?.name))].join(', ')]]);
     }
-    case 'node': return nodeFacts(host);
+    case 'node': return nodeFacts(host, load);
     default: return null;
   }
 }
 
-function switchFacts(x) {
-  const list = rows({ model: x.model, tier: x.tier, rail: x.rail, ports: x.ports, count: x.count, latency_us: x.latency_us }, '', []);
+// busiest are the uplinks of the switch that has the most to carry, of several which it is.
+function busiest(load, switches) {
+  const all = switches.map((x) => ({ x, uses: load.uplinks([x]) })).filter((one) => one.uses.length);
+  if (!all.length) return load.words([]);
+  const top = all.reduce((a, b) => (load.worst(b.uses).share > load.worst(a.uses).share ? b : a));
+  return [...(switches.length > 1 && load.each ? [['most loaded', `${top.x.name}, of ${switches.length}`]] : []), ...load.words(top.uses)];
+}
+
+// most is the busiest link of nodes.
+function most(load, list) {
+  const w = load.group(list);
+  if (!w) return load.each ? load.words([]) : [];
+  return [['most loaded link', `${list.length > 1 ? `${w.host}, ` : ''}${w.use.which[0].replace('→', ' → ')}${w.use.which.length > 1 ? ` and ${w.use.which.length - 1} like it` : ''}`], ...load.words([w.use])];
+}
+
+function switchFacts(x, load) {
+  const list = rows({ model: x.model, tier: x.tier, rail: x.rail, ports: x.ports, count: x.count, latency_us: x.latency_us }, '', x.up.length ? load.words(load.uplinks([x])) : []);
   if (x.hosts) list.push(['ports to nodes', count(x.hosts)]);
   const ups = x.up.reduce((n, u) => n + (u.link.count || 1), 0);
   if (ups) list.push(['cables up', count(ups)]);
@@ -109,9 +123,9 @@ function switchFacts(x) {
   return card(x.name, 'switch', list);
 }
 
-function nodeFacts(host) {
+function nodeFacts(host, load) {
   const t = host.type;
-  const list = [['kind', t.name], ['topology from', t.tree_from || 'unknown']];
+  const list = [...most(load, [host]), ['kind', t.name], ['topology from', t.tree_from || 'unknown']];
   for (const [kind, text] of [['gpu', 'GPUs'], ['nic', 'NICs'], ['socket', 'processors']]) {
     const all = Topology.devices(t, kind);
     if (!all.length) continue;

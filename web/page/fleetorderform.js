@@ -1,22 +1,130 @@
-import { h, put, failure } from './dom.js';
-import { choice, field } from './pick.js';
+import { h, put, failure, id } from './dom.js';
+import { choice } from './pick.js';
 import { fold } from './fleethosts.js';
-import { busbar, copier } from './fleetwords.js';
-import { hosts } from './units.js';
+import { copier } from './fleetwords.js';
+import { command, first, names, size, span, speed, stamp } from './fleetordertext.js';
 
 const ops = ['all_reduce', 'reduce_scatter', 'all_gather', 'broadcast', 'reduce', 'all_to_all'].map((x) => [x, x.replaceAll('_', ' ')]);
+const most = 1024 ** 3; // bytes of a message, as the server has it
 
-// size reads 4M, 64K, 1MiB or a number of bytes; NaN for anything else.
-export function size(text) {
-  const m = /^(\d+(?:\.\d+)?)\s*([kmg]?)(i?b)?$/i.exec(text.trim());
-  return m ? Math.round(Number(m[1]) * 1024 ** ['', 'k', 'm', 'g'].indexOf(m[2].toLowerCase())) : NaN;
+// An entry is a labelled control with room for what is wrong about it, and what it says; read throws what is wrong.
+function entry(label, control, { help, read } = {}) {
+  control.id = control.id || id('f');
+  const wrong = h('small', { id: id('wrong'), class: 'wrong' });
+  const hint = help && h('small', { id: id('hint'), class: 'quiet' }, help);
+  control.setAttribute('aria-describedby', [hint?.id, wrong.id].filter(Boolean).join(' '));
+  const e = { control, root: h('div', { class: 'field' }, h('label', { for: control.id }, label), control, wrong, hint) };
+  e.say = (text) => {
+    wrong.textContent = text;
+    if (text) control.setAttribute('aria-invalid', 'true'); else control.removeAttribute('aria-invalid');
+  };
+  e.read = () => {
+    try {
+      const value = read ? read(control.value.trim()) : control.value;
+      e.say('');
+      return { value };
+    } catch (error) {
+      e.say(error.message);
+      return { error };
+    }
+  };
+  control.addEventListener('change', () => e.read());
+  return e;
 }
 
-// span reads 10m, 1h, 1d or 30s as seconds; 0 for nothing or once, NaN for anything else.
-export function span(text) {
-  const m = /^(\d+(?:\.\d+)?)\s*(s|m|min|h|d)$/i.exec(text.trim());
-  if (m) return Number(m[1]) * { s: 1, m: 60, min: 60, h: 3600, d: 86400 }[m[2].toLowerCase()];
-  return ['', 'once'].includes(text.trim().toLowerCase()) ? 0 : NaN;
+function bad(what) { throw new Error(what); }
+
+function whole(least, greatest, otherwise) {
+  return (text) => {
+    if (!text && otherwise !== undefined) return otherwise;
+    const n = Number(text);
+    return text && Number.isInteger(n) && n >= least && n <= greatest ? n : bad(`expected a whole number from ${least} to ${greatest.toLocaleString('en')}`);
+  };
+}
+
+function message(text) {
+  const n = size(text);
+  if (Number.isNaN(n)) bad('expected a size such as 4M, 64K or 1MB');
+  return n >= 1 && n <= most ? n : bad('expected 1 byte to 1 GiB');
+}
+
+function bound(text) {
+  if (!text) return 0;
+  const x = speed(text);
+  return Number.isNaN(x) ? bad('expected a rate with its unit, such as 5GB/s or 40Gb/s') : x;
+}
+
+function seconds(text) {
+  const x = Number(text);
+  return text && Number.isFinite(x) && x > 0 && x <= 600 ? x : bad('expected seconds, more than 0 and at most 600');
+}
+
+// entries are the fields of the form by name.
+function entries(state, up) {
+  const text = (value, attrs) => h('input', { type: 'text', value, spellcheck: 'false', autocomplete: 'off', ...attrs });
+  const digits = { inputmode: 'numeric' };
+  const own = {};
+  own.nodes = entry('Nodes', text(state.get('nodes'), { placeholder: 'all that are up' }), {
+    help: up.length ? `A hostlist; up are ${fold(up).slice(0, 60)}` : 'A hostlist; no node is up.',
+    read: (x) => (x ? names(x) : own.check() ? bad('a check is of the nodes of a job: name them') : undefined),
+  });
+  own.large = entry('Large message, bytes', text('4M'), { help: 'Bandwidth is measured with it; up to 1G.', read: message });
+  own.small = entry('Small message, bytes', text('8'), { help: 'Latency is measured with it.', read: message });
+  own.rounds = entry('Rounds of a sweep', text('', { ...digits, placeholder: 'all' }), { help: 'The next sweep goes on where the last one ended.', read: whole(0, 1e6, 0) });
+  own.once = entry('Pairs at once', text('', { ...digits, placeholder: 'all of a round' }), { read: whole(0, 1e6, 0) });
+  own.op = entry('Collective', choice(ops, 'all_reduce', () => {}));
+  own.algo = entry('Algorithm', text('', { placeholder: 'auto' }), { read: (x) => (/^[a-z_]{0,64}$/.test(x) ? x.replace(/^auto$/, '') : bad('expected a name such as ring or tree')) });
+  own.sizes = entry('Sizes, bytes', text('1M, 16M'), { help: 'With commas between them.', read: (x) => x.split(',').map((one) => message(one.trim())) });
+  own.job = entry('Job', text('check'), { help: 'For those who look at orders.', read: (x) => (x.length <= 256 ? x || 'check' : bad('expected at most 256 characters')) });
+  own.cap = entry('At most a node, GB/s', text('', { placeholder: 'no bound; or 5GB/s' }), { read: bound });
+  own.time = entry('At most a part, s', text('20', { inputmode: 'decimal' }), { read: seconds });
+  own.busy = entry('Busy above', text('', { placeholder: '50MB/s' }), { help: 'Traffic above which a node refuses, for a job runs there; any is never.', read: (x) => (x.toLowerCase() === 'any' ? 'any' : bound(x)) });
+  own.every = entry('Every', text(state.get('every'), { placeholder: 'once; or 10m, 1h, 1d' }), { read: again });
+  own.from = entry('First time', text('', { placeholder: 'now; or 02:30' }), {
+    help: `In this browser’s time zone (${Intl.DateTimeFormat().resolvedOptions().timeZone}), or a date: 2026-12-01T02:30:00Z.`,
+    read: (x) => { const at = first(x, span(own.every.control.value) > 0); return at === null ? bad('expected 02:30 or 2026-12-01T02:30:00Z') : at && stamp(at); },
+  });
+  own.warm = entry('Runs before', text('2', digits), { read: whole(0, 10000) });
+  own.iters = entry('Runs that count', text('10', digits), { read: whole(1, 10000) });
+  return own;
+}
+
+function again(text) {
+  const x = span(text);
+  return Number.isNaN(x) || (x && (x < 10 || x > 366 * 86400)) ? bad('expected once, or something like 10m, 1h or 1d, 10s at least') : x;
+}
+
+// asked are the fields that each kind of measurement has.
+const asked = {
+  pairs: ['nodes', 'large', 'small', 'rounds', 'once', 'cap', 'time', 'busy', 'every', 'from', 'warm', 'iters'],
+  collective: ['nodes', 'op', 'algo', 'sizes', 'cap', 'time', 'busy', 'every', 'from', 'warm', 'iters'],
+  check: ['nodes', 'job', 'large', 'rounds', 'cap'],
+};
+
+// made is the order that the values of the fields are, as the server takes it.
+function made(kind, v) {
+  const o = { what: { measure: kind === 'collective' ? kind : 'pairs' }, caps: {} };
+  if (v.nodes) o.nodes = v.nodes;
+  if (v.cap) o.caps.rate_GBps = v.cap;
+  if (kind === 'check') {
+    Object.assign(o.what, { small_bytes: 8, large_bytes: v.large, warm: 1, iters: 5 });
+    o.caps.time_ns = 5e9;
+    return Object.assign(o, { job: v.job, rounds: v.rounds || 3 });
+  }
+  o.caps.time_ns = Math.round(1e9 * v.time);
+  if (v.busy === 'any') o.caps.always = true; else if (v.busy) o.caps.busy_GBps = v.busy;
+  if (kind === 'pairs') {
+    Object.assign(o.what, { small_bytes: v.small, large_bytes: v.large });
+    if (v.rounds) o.rounds = v.rounds;
+    if (v.once) o.at_once = v.once;
+  } else {
+    Object.assign(o.what, { op: v.op, sizes_bytes: v.sizes });
+    if (v.algo) o.what.algo = v.algo;
+  }
+  Object.assign(o.what, { warm: v.warm, iters: v.iters });
+  if (v.every) o.every_ns = Math.round(v.every * 1e9);
+  if (v.from) o.from = v.from;
+  return o;
 }
 
 // orderForm asks for a measurement. Who may only read sees why there is nothing to press.
@@ -24,79 +132,75 @@ export function orderForm({ state, api, fleet, given }) {
   const root = h('div', {});
   const form = { root, may: false };
   const said = h('div', { 'aria-live': 'polite' });
-  const text = (value, attrs) => h('input', { type: 'text', value, spellcheck: 'false', autocomplete: 'off', ...attrs });
-  const nodes = text(state.get('nodes'), { placeholder: 'all that are up' });
-  const large = text('4M'), op = choice(ops, 'all_reduce', () => {}), sizes = text('1M, 16M');
-  const cap = text('', { inputmode: 'decimal', placeholder: 'no cap' }), time = text('20', { inputmode: 'numeric' }), rounds = text('', { inputmode: 'numeric', placeholder: 'all' });
-  const every = text(state.get('every'), { placeholder: 'once; or 10m, 1h, 1d' });
-  const ofPairs = h('div', { class: 'cards' }, field('Large message', large), field('Rounds of a sweep', rounds, 'The next sweep goes on where the last one ended.'));
-  const ofColl = h('div', { class: 'cards' }, field('Collective', op), field('Sizes', sizes));
-  const measure = choice([['pairs', 'every pair, in rounds'], ['collective', 'a collective over all of them']], state.get('measure', 'pairs'), () => turn());
+  let own = null;
+  const measure = choice([['pairs', 'every pair, in rounds'], ['collective', 'a collective over all of them'], ['check', 'a brief check before a job']], state.get('measure', 'pairs'), () => turn());
+  const line = h('pre', { class: 'command', tabindex: '0', 'aria-label': 'command line of this order' });
+
   function turn() {
-    ofPairs.hidden = measure.value !== 'pairs';
-    ofColl.hidden = !ofPairs.hidden;
+    const kind = measure.value;
+    for (const [name, e] of Object.entries(own)) if (e.root) e.root.hidden = !asked[kind].includes(name);
+    own.large.control.value = own.large.touched ? own.large.control.value : kind === 'check' ? '1M' : '4M';
+    own.rounds.control.placeholder = kind === 'check' ? '3' : 'all';
+    for (const part of root.querySelectorAll('[data-part]')) part.hidden = ![...part.querySelectorAll('.field')].some((f) => !f.hidden);
+    tell();
   }
 
-  // order is what the form says, as the server takes it.
-  function order() {
-    const bad = (what) => { throw new Error(what); };
-    const number = (input, name, least) => {
-      if (!input.value.trim()) return 0;
-      const x = Number(input.value);
-      return Number.isFinite(x) && x >= least ? x : bad(`${name}: ${input.value} is not a number of ${least} or more`);
-    };
-    const bytes = (one) => { const n = size(one); return Number.isNaN(n) ? bad(`size ${one}: expected something like 4M or 64K`) : n; };
-    const o = { what: { measure: measure.value }, caps: { time_ns: Math.round(1e9 * number(time, 'time', 1)) } };
-    if (nodes.value.trim()) o.nodes = hosts(nodes.value.replaceAll(' ', ''));
-    for (const n of o.nodes || []) if (!/^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(n)) bad(`nodes: ${n} is no name of a node`);
-    if (o.nodes && new Set(o.nodes).size < 2) bad('nodes: a measurement needs two at least');
-    const most = number(cap, 'rate', 0);
-    if (most) o.caps.rate_GBps = most;
-    if (measure.value === 'pairs') {
-      o.what.large_bytes = bytes(large.value);
-      const r = number(rounds, 'rounds', 1);
-      if (r) o.rounds = Math.round(r);
-    } else {
-      o.what.op = op.value;
-      o.what.sizes_bytes = sizes.value.split(',').map(bytes);
+  // order is what the form says. Every field says itself what is wrong about it; the first of them is given back.
+  function order(quiet) {
+    const v = {};
+    let wrong = null;
+    for (const name of asked[measure.value]) {
+      const got = own[name].read();
+      if (got.error) wrong = wrong || { name, error: got.error }; else v[name] = got.value;
     }
-    const again = span(every.value);
-    if (Number.isNaN(again) || (again && again < 10)) bad(`every ${every.value}: expected once, or something like 10m, 1h or 1d, 10s at least`);
-    if (again) o.every_ns = Math.round(again * 1e9);
-    return o;
+    if (!wrong && measure.value === 'pairs' && v.small > v.large) {
+      wrong = { name: 'small', error: new Error('expected at most as much as the large message') };
+      own.small.say(wrong.error.message);
+    }
+    if (wrong && !quiet) {
+      const more = own[wrong.name].control.closest('details');
+      if (more) more.open = true;
+      own[wrong.name].control.focus();
+    }
+    return wrong ? null : made(measure.value, v);
+  }
+
+  function tell() {
+    const o = order(true);
+    line.textContent = o ? command(o) : 'a field above says what is wrong';
   }
 
   const start = h('button', { type: 'submit', class: 'main' }, 'Measure');
   async function submit(e) {
     e.preventDefault();
     put(said);
+    const o = order();
+    tell();
+    if (!o) return;
     start.disabled = true;
     try {
-      const answer = await api.request('/api/fleet/orders', { method: 'POST', headers: { 'Content-Type': 'application/json', Accept: 'application/json' }, body: JSON.stringify(order()) });
+      const answer = await api.request('/api/fleet/orders', { method: 'POST', headers: { 'Content-Type': 'application/json', Accept: 'application/json' }, body: JSON.stringify(o) });
       given(answer.doc);
     } catch (error) { put(said, failure(error)); }
     start.disabled = false;
-  }
-  function command() {
-    try {
-      const o = order(), w = o.what;
-      return busbar([`order ${w.measure}`, o.nodes && `--nodes '${fold(o.nodes)}'`, w.measure === 'pairs' ? `--size ${large.value.replaceAll(' ', '')}` : `--op ${w.op} --size ${sizes.value.replaceAll(' ', '')}`,
-        o.rounds && `--rounds ${o.rounds}`, o.caps.rate_GBps && `--max-rate ${o.caps.rate_GBps}GB/s`, o.caps.time_ns && `--max-time ${o.caps.time_ns / 1e9}s`, o.every_ns && `--every ${o.every_ns / 1e9}s`].filter(Boolean).join(' '));
-    } catch (error) { return `# ${error.message}`; }
   }
 
   form.start = async () => {
     const me = api.me || (await api.request('/api/me')).doc;
     form.may = me.role === 'order';
-    turn();
-    const up = fleet.list().filter((n) => n.state === 'up').map((n) => n.name);
-    put(root, h('form', { class: 'cards', onsubmit: submit, 'aria-label': 'order a measurement' },
+    own = entries(state, fleet.list().filter((n) => n.state === 'up').map((n) => n.name));
+    own.check = () => measure.value === 'check';
+    own.large.control.addEventListener('input', () => { own.large.touched = true; });
+    const row = (...list) => h('div', { class: 'row', 'data-part': '' }, list.map((n) => own[n].root));
+    put(root, h('form', { class: 'cards', novalidate: true, onsubmit: submit, onchange: tell, 'aria-label': 'order a measurement' },
       !form.may && h('p', { class: 'note' }, `Your token (${me.name}) may read, not order. Who runs the server gives one that may: `, h('code', {}, 'busbar serve token add NAME --role order')),
       h('fieldset', { disabled: !form.may }, h('legend', {}, 'Order a measurement'),
-        field('Measure', measure), field('Nodes', nodes, up.length ? `A hostlist; up are ${fold(up).slice(0, 60)}` : 'A hostlist; no node is up.'), ofPairs, ofColl,
-        h('div', { class: 'row' }, field('At most, GB/s a node', cap), field('At most, s a part', time)),
-        field('Every', every), h('p', { class: 'quiet' }, 'A node that carries a job’s traffic refuses, and is asked again later.'),
-        form.may && h('div', { class: 'row' }, start, copier('Copy as command', command)), said)));
+        entry('Measure', measure).root, own.nodes.root, own.op.root, own.sizes.root, own.job.root, own.large.root, row('every', 'from'), row('cap', 'time'),
+        h('details', {}, h('summary', {}, 'More'), h('div', { class: 'cards more' }, own.busy.root, row('rounds', 'once'), own.small.root, own.algo.root, row('warm', 'iters'))),
+        h('p', { class: 'quiet' }, 'A node that carries a job’s traffic refuses, and is asked again later.'),
+        form.may && h('div', { class: 'row' }, start, copier('Copy as command', () => { const o = order(); return o ? command(o) : ''; })),
+        h('details', {}, h('summary', {}, 'The same as a command'), line), said)));
+    turn();
   };
   return form;
 }

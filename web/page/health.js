@@ -1,5 +1,5 @@
 import { h } from './dom.js';
-import { Load } from './topology.js';
+import { Load } from './load.js';
 
 // Health is what the fleet's measurements say about nodes and switches, in the place of a load.
 export class Health extends Load {
@@ -20,11 +20,16 @@ export class Health extends Load {
     return this.of.has(host) ? 'watch' : 'good';
   }
 
-  node(host) { return { bad: ' load load4 tight', watch: ' load load2', silent: ' silent', good: ' load load1', '': '' }[this.state(host)]; }
+  nodeStep(host) { return { bad: ' load load4 tight', watch: ' load load2', silent: ' silent', good: ' load load1', '': '' }[this.state(host)]; }
 
   mark(host) { return { bad: '!', watch: '?', silent: '–' }[this.state(host)] || ''; }
 
-  tight(host, ...names) {
+  // Devices and switches are marked where a finding names them; inside a node nothing is measured link by link.
+  deviceStep(host, d) { return this.named(host, d.name, d.label) ? ' tight' : ''; }
+
+  switchStep(x) { return this.named('', x.name) ? ' tight' : ''; }
+
+  named(host, ...names) {
     const list = host ? this.of.get(host) || [] : this.findings;
     return list.some((f) => f.where && names.includes(f.where));
   }

@@ -27,11 +27,9 @@ export class Measured extends Health {
     }
   }
 
-  step(kind, name) {
-    const x = kind === 'fabric' ? this.trunks.get(name) : kind === 'nic' ? this.links.get(name) : undefined;
-    if (x === undefined) return '';
-    return ` load load${x >= 0.95 ? 0 : x >= 0.85 ? 1 : x >= 0.7 ? 2 : x >= 0.55 ? 3 : 4}`;
-  }
+  portStep(host) { return step(this.links.get(host)); }
+
+  trunkStep(pod) { return step(this.trunks.get(pod.id)); }
 
   said(host) {
     const x = this.links.get(host);
@@ -44,6 +42,11 @@ export class Measured extends Health {
     return h('div', {}, super.legend(), h('ul', { class: 'legend', 'aria-label': 'measured rate of links against their peers' },
       h('li', {}, `links, of ${plural(this.links.size, 'node')}:`), steps.map((text, i) => h('li', {}, s('svg', { viewBox: '0 0 30 12', 'aria-hidden': 'true' }, s('path', { class: `wire load load${i}`, d: 'M0 6H30' })), text))));
   }
+}
+
+function step(x) {
+  if (x === undefined) return '';
+  return ` load load${x >= 0.95 ? 0 : x >= 0.85 ? 1 : x >= 0.7 ? 2 : x >= 0.55 ? 3 : 4}`;
 }
 
 function middle(list) { return list.length ? Float32Array.from(list).sort()[Math.floor(list.length / 2)] : undefined; }

@@ -3,7 +3,8 @@ import { Latest, send } from './api.js';
 import { Share } from './share.js';
 import { clusterPicker, clusterWord, choice, field, text } from './pick.js';
 import { Curve } from './curve.js';
-import { Topology, Load } from './topology.js';
+import { Topology } from './topology.js';
+import { Load, kindNames } from './load.js';
 import { Picture } from './picture.js';
 import { clusterScene } from './drawcluster.js';
 import { facts } from './facts.js';
@@ -107,10 +108,13 @@ export async function show(root, state, api) {
   let mapped = null;
   async function place(c, doc) {
     const row = [...doc.rows].reverse().find((r) => r.chosen) || doc.rows[doc.rows.length - 1];
-    if (mapped?.c !== c) mapped = { c, topo: new Topology((await api.ask('map', { c })).doc) };
-    const load = new Load(row);
+    const l = row.layout === 'all' ? '' : row.layout;
+    const [map, links] = await Promise.all([mapped?.c === c ? null : api.ask('map', { c }),
+      api.ask('predict', { c, l, op: doc.op, size: row.asked_bytes, d: state.get('d'), nccl: state.get('nccl'), algo: row.chosen ? 'auto' : row.algo, links: true }).catch(() => null)]);
+    if (map) mapped = { c, topo: new Topology(map.doc) };
+    const load = new Load(links?.doc.rows[0] || row);
     put(where, h('p', {}, `At ${bytes(row.size_bytes)} by ${row.algo}: `, h('strong', {}, row.bottleneck.text), row.bottleneck.where && ` (${row.bottleneck.where})`),
-      h('p', { class: 'quiet' }, Object.entries(load.share).map(([k, x]) => `${k} ${percent(x)}`).join(' · '), ' · ', h('a', { href: `/cluster?c=${encodeURIComponent(c)}&op=${doc.op}&size=${row.asked_bytes || row.size_bytes}` }, 'in the large picture')));
+      h('p', { class: 'quiet' }, 'Busiest: ', Object.entries(load.kinds).map(([k, x]) => `${kindNames[k] || k} ${percent(x)}`).join(' · '), ' · ', h('a', { href: `/cluster?c=${encodeURIComponent(c)}${l ? `&l=${l}` : ''}&op=${doc.op}&size=${row.asked_bytes || row.size_bytes}` }, 'in the large picture')));
     seen = { topo: mapped.topo, load };
     put(detail);
     picture.draw(clusterScene(mapped.topo, load));

@@ -90,38 +90,3 @@ function span(list) {
   if (m && n && m[1] === n[1] && Number(n[2]) - Number(m[2]) === list.length - 1) return `${m[1]}[${m[2]}-${n[2]}]`;
   return `${first} … ${last}`;
 }
-
-// Load is what a prediction says about how full links are: by kind of link, and where it is tightest.
-export class Load {
-  constructor(row) {
-    this.row = row;
-    this.share = {};
-    for (const u of row?.busy || []) this.share[u.kind] = Math.max(this.share[u.kind] || 0, u.share);
-    // What is staged in host memory on its way shows at the NIC too.
-    const port = Math.max(this.share.nic ?? -1, this.share.host ?? -1);
-    if (port >= 0) this.port = port;
-    this.where = row?.bottleneck?.where || '';
-    this.kind = row?.bottleneck?.kind || '';
-    this.text = row?.bottleneck?.text || '';
-  }
-
-  // step is the class of a kind's colour, 0 to 4, or '' where nothing is said. Where each link has its own, a name says
-  // which: that of a node for nic, of a group for fabric.
-  step(kind) {
-    const x = kind === 'port' ? this.port : this.share[kind];
-    if (x === undefined) return '';
-    return ` load load${x < 0.25 ? 0 : x < 0.5 ? 1 : x < 0.75 ? 2 : x < 0.9 ? 3 : 4}`;
-  }
-
-  // node is the class of a node as a whole, and mark a sign that stands in it.
-  node(host) { return this.step('port') + (this.where.startsWith(`${host}/`) ? ' tight' : ''); }
-
-  mark() { return ''; }
-
-  // tight reports whether a device of a host is named as the bottleneck: node0/mlx5_0, node0/gpu0→gpu1, leaf0.
-  tight(host, ...names) {
-    const at = this.where.split('/');
-    if (at.length === 1) return !host && names.includes(at[0]);
-    return at[0] === host && names.some((n) => n && at[1].split('→').includes(n));
-  }
-}

@@ -1,0 +1,18 @@
+package predict
+
+import (
+	"context"
+	"fmt"
+
+	"busbar/coll"
+	"busbar/result"
+)
+
+// Links is how busy every link is in a run that Price predicted.
+func (p *Predictor) Links(ctx context.Context, op coll.Op, s Setting, run *result.Run) ([]result.Links, error) {
+	o := p.outline(op, s)
+	if o.err != nil {
+		return nil, fmt.Errorf("the links of %s over %d ranks cannot be told apart: %w", s.Algo, len(p.Layout), o.err)
+	}
+	return o.Links(ctx, op, p.model(p.Figures, op, s), p.ports(s.Algo), run)
+}

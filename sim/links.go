@@ -1,0 +1,194 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"busbar/coll"
+	"busbar/result"
+	"busbar/schedule"
+	"busbar/unit"
+)
+
+// passing is what passes every thing of a cluster, for a byte of the operation. It
+// is leaner than a tally, for it holds the things of all hosts.
+type passing struct {
+	m     *Machine
+	bytes []float64 // by thing of a host
+	hops  []uint8
+	net   map[int64]*cell
+}
+
+// mostAsked bounds the lanes that are asked one by one, and the messages where they are: a second or so.
+const mostAsked = 1 << 21
+
+// Links is how busy every link is during a call that takes a time: unlike an outline,
+// which is content with the busiest of each kind, it asks all participants. Hosts on
+// which the same happens are together.
+func (o *Outline) Links(ctx context.Context, op coll.Op, m *Model, ports Ports, r *result.Run) ([]result.Links, error) {
+	if n := o.s.Nodes() * o.s.Lanes; n > mostAsked {
+		return nil, fmt.Errorf("%d ranks in %d lanes are too many to tell their links apart; take a part of them with a layout", o.s.Ranks, o.s.Lanes)
+	}
+	t := &passing{m: o.m, bytes: make([]float64, o.m.base[len(o.m.c.Hosts)]), net: map[int64]*cell{}}
+	t.hops = make([]uint8, len(t.bytes))
+	if err := o.pass(ctx, t, o.m.ways(o.s, ports)); err != nil {
+		return nil, err
+	}
+	for _, others := range o.beside() {
+		if err := o.pass(ctx, t, others); err != nil {
+			return nil, err
+		}
+	}
+	_, kind := o.parts(moved(op), m)
+	f := &folding{t: t, m: m, size: moved(op), took: r.Time}
+	if r.Limit.Where != "" {
+		f.limit(kind)
+	}
+	return append(f.hosts(), f.network()...), nil
+}
+
+// pass counts what all participants send over the ways of one group of ranks.
+func (o *Outline) pass(ctx context.Context, t *passing, w *ways) error {
+	stages := o.s.Stages()
+	chunk := o.chunk()
+	var list []schedule.Flow
+	for i := range stages {
+		st := &stages[i]
+		many := st.Rhythm == schedule.AtOnce && o.s.Ranks > large && len(o.s.Switches) == 0
+		sample := min(sampled, max(8, mostAsked/8/(o.s.Nodes()*o.s.Lanes)))
+		for p := range o.s.Nodes() {
+			if p%256 == 0 && ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			for lane := range o.s.Lanes {
+				switch {
+				case st.Rhythm == schedule.Stepped:
+					list = o.sends(list[:0], p, lane)
+				case many:
+					list = o.strided(list[:0], p, lane, sample)
+				default:
+					list, _ = st.AppendFlows(list[:0], p, lane)
+				}
+				for _, f := range list {
+					way, ok := w.find(p, f.Peer, o.s.Channel(lane))
+					if !ok {
+						return o.m.noWay(p, f.Peer)
+					}
+					t.add(way, int64(p*o.s.Lanes+lane)+1, float64(f.Chunks)*chunk)
+				}
+			}
+		}
+		if many {
+			t.level()
+		}
+		if st.Rhythm == schedule.Stepped {
+			return nil // sends are those of all stages
+		}
+	}
+	return nil
+}
+
+// sends are all messages of a lane, whichever round they belong to.
+func (o *Outline) sends(dst []schedule.Flow, p, lane int) []schedule.Flow {
+	for i := range o.s.Len(p, lane) {
+		if op := o.s.At(p, lane, i); op.Verb == schedule.Send {
+			dst = append(dst, schedule.Flow{Peer: int(op.Peer), Messages: 1, Chunks: int64(op.Len())})
+		}
+	}
+	return dst
+}
+
+// add counts bytes of a lane over a way.
+func (t *passing) add(w way, lane int64, bytes float64) {
+	for _, id := range w.things {
+		if id < t.m.net.first {
+			t.bytes[id] += bytes
+			t.hops[id] |= 1 << w.hop
+			continue
+		}
+		c := t.net[id]
+		if c == nil {
+			c = &cell{}
+			t.net[id] = c
+		}
+		c.bytes += bytes
+		if c.lastLane != lane {
+			c.lastLane = lane
+			c.flows++
+		}
+		c.hops |= 1 << w.hop
+	}
+}
+
+// level gives hosts of a type with as many ranks the mean of them all: where
+// everybody talks to everybody and only some messages are asked for, what differs
+// between equal hosts is chance.
+func (t *passing) level() {
+	type alike struct{ typ, ranks int32 }
+	type sum struct {
+		bytes []float64
+		hops  []uint8
+		hosts float64
+	}
+	sums := map[alike]*sum{}
+	hosts := func(f func(s *sum, bytes []float64, hops []uint8)) {
+		for h := range t.m.c.Hosts {
+			lo, hi := t.m.base[h], t.m.base[h+1]
+			if lo == hi {
+				continue
+			}
+			k := alike{int32(t.m.c.Hosts[h].Type), t.m.on[h]}
+			if sums[k] == nil {
+				sums[k] = &sum{bytes: make([]float64, hi-lo), hops: make([]uint8, hi-lo)}
+			}
+			f(sums[k], t.bytes[lo:hi], t.hops[lo:hi])
+		}
+	}
+	hosts(func(s *sum, bytes []float64, hops []uint8) {
+		s.hosts++
+		for i := range bytes {
+			s.bytes[i] += bytes[i]
+			s.hops[i] |= hops[i]
+		}
+	})
+	hosts(func(s *sum, bytes []float64, hops []uint8) {
+		for i := range bytes {
+			bytes[i], hops[i] = s.bytes[i]/s.hosts, s.hops[i]
+		}
+	})
+}
+
+// busy is how busy one thing is, in numbers that equal things have in common.
+type busy struct {
+	kind  Kind
+	rate  unit.Rate
+	bytes int64
+	share int32 // in parts of 10,000
+	cab   int32
+	tight bool
+}
+
+// weigh tells how busy a thing is.
+func (f *folding) weigh(id int64, bytes, flows float64, hops uint8) (busy, float64) {
+	mc := f.t.m
+	x := mc.describe(id)
+	k := x.kind.under(hops)
+	l := load{id: id, bytes: bytes, flows: flows, rate: mc.rate(x), net: x.net}
+	if x.host < 0 {
+		l.cables = mc.net.cables(id)
+	}
+	if k == Bounce {
+		l.shared = int(mc.on[x.host]) > len(mc.types[mc.c.Hosts[x.host].Type].nics)
+	}
+	t := f.m.seconds(k, &l, f.size)
+	b := busy{kind: k, rate: l.rate, bytes: evenly(bytes * f.size * f.m.Wire.factor()), cab: int32(l.cables)}
+	if f.took > 0 {
+		b.share = int32(evenly(1e4 * min(1, t*second/float64(f.took))))
+	}
+	b.tight = f.slowest > 0 && k == f.kind && t >= f.slowest*(1-1e-9)
+	return b, t
+}
+
+// evenly rounds so that sums of the same in another order come out the same.
+func evenly(x float64) int64 { return int64(math.Floor(x*(1+1e-9) + 0.5)) }

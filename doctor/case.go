@@ -230,3 +230,12 @@ func (c *Case) multinode() bool {
 	}
 	return false
 }
+
+// oneHost reports that nccl-tests lists its GPUs on a single host.
+func (c *Case) oneHost() bool {
+	names := map[string]bool{}
+	for _, o := range c.All(evidence.TestRank) {
+		names[o.Arg(1)] = true
+	}
+	return len(names) == 1 && !c.multinode()
+}

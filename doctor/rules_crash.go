@@ -43,6 +43,9 @@ func shmTooSmall(c *Case) *Finding {
 		f.Confidence, f.Evidence = 0.7, c.told("shm", "container", "crash")
 	case c.Has(evidence.BusError) && !c.Has(evidence.Xid):
 		f.Confidence, f.Cause = 0.7, "A process got SIGBUS, which is what touching a page of /dev/shm gives when it is full. "+f.Cause
+	case c.First(evidence.TorchError, "ncclSystemError") != nil && c.in("container") && c.oneHost() && c.Log == nil:
+		f.Severity, f.Confidence, f.Evidence = Warn, 0.65, append(c.quotes(evidence.TorchError), c.told("container")...)
+		f.Cause = "A system call failed on one host, inside a container, where no network is needed: /dev/shm is the first thing to check. " + f.Cause
 	case small != nil && (c.broken() || c.Has(evidence.OverShm)):
 		f.Severity, f.Confidence, f.Evidence = Warn, 0.6, c.quotes(small)
 	default:
@@ -132,6 +135,9 @@ func hosts(list []*evidence.Observation) string {
 	seen := map[string]bool{}
 	var names []string
 	for _, o := range list {
+		if o == nil {
+			continue
+		}
 		for _, h := range o.HostNames() {
 			if !seen[h] && len(names) < 100 {
 				seen[h] = true
@@ -198,6 +204,13 @@ func nvlinkFault(c *Case) *Finding {
 				Cause: "NCCL found GPUs joined by NVLink between which peer access is off: a link or switch has a fault, or the fabric manager does not run.",
 				Fix:   "nvidia-smi nvlink --status and nvidia-smi topo -m on that host; reset or replace; do not hide it with NCCL_IGNORE_DISABLED_P2P=1.", Where: hosts(c.All(evidence.P2PFault)), Evidence: c.quotes(evidence.P2PFault),
 			}
+		}
+	}
+	if o := c.First(evidence.FabricHealth); o != nil {
+		return &Finding{
+			Severity: Error, Confidence: 0.85, Title: "The NVLink fabric reports " + o.Arg(0),
+			Cause: "The GPU's fabric health mask, which NCCL prints, has a fault set: links or switches between hosts of the NVLink domain are down or being recovered.",
+			Fix:   "nvidia-smi -q | grep -A8 Fabric on the hosts; the switch trays and nmx; drain those hosts, or NCCL_MNNVL_ENABLE=0 to go on over the network.", Where: hosts(c.All(evidence.FabricHealth)), Evidence: c.quotes(evidence.FabricHealth),
 		}
 	}
 	if c.about("nvlinkdown") && !c.is("wrong") {

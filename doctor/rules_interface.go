@@ -74,8 +74,8 @@ func (c *Case) badInterface() (o *evidence.Observation, name, why string) {
 			classes := strings.Split(o.Arg(1), ",")
 			for i, n := range strings.Split(o.Arg(0), ",") {
 				class := classes[min(i, len(classes)-1)]
-				if what := virtual(n); what != "" {
-					return o, n, what
+				if what := virtual(n); what != "" && (i == 0 || c.multinode() || c.Has(evidence.ConnectError, evidence.ConnectRetry)) {
+					return o, n, what // a further one is of no use on one host, and no harm
 				}
 				if class == "link-local" && i == 0 {
 					return o, n, "an interface with a link-local address, which no other network can reach"
@@ -93,7 +93,11 @@ func wrongInterface(c *Case) *Finding {
 		Fix: "NCCL_SOCKET_IFNAME=<interface of the cluster's network> on every host (also GLOO_SOCKET_IFNAME); a list to avoid is NCCL_SOCKET_IFNAME=^lo,docker,veth,virbr; ip -br addr shows them.",
 	}
 	lo := name == "lo"
-	switch {
+	switch far := c.farAddress(); {
+	case o == nil && far != nil:
+		f.Title = "A peer is called at an address that leads nowhere (" + far.Arg(0) + ")"
+		f.Cause = farAddresses[far.Arg(0)] + " Every host gives the address of the interface that it took itself, so the fault is on the host that gave it."
+		f.Confidence, f.Evidence = 0.85, c.quotes(far, evidence.ConnectError, "NCCL_SOCKET_IFNAME")
 	case o != nil && lo && c.hosts < 2 && !c.Has(evidence.ConnectError, evidence.ConnectRetry) && !c.broken():
 		return nil // a job on one host may talk to itself
 	case o != nil && (c.multinode() || c.broken() || c.Told || c.Has(evidence.ConnectRetry)):
@@ -133,6 +137,32 @@ func wrongInterface(c *Case) *Finding {
 		return nil
 	}
 	return f
+}
+
+// farAddresses are kinds of addresses that no other host reaches.
+var farAddresses = map[string]string{
+	"link-local": "The address is a link-local one (fe80::, 169.254.), which is valid on one cable only: the interface has no other, or NCCL_SOCKET_FAMILY asks for IPv6.",
+	"loopback":   "The address is the loopback: the other host's name leads to itself, or it was told to use lo.",
+	"docker":     "The address is that of Docker's own bridge, which every host has.",
+	"bridge":     "The address is that of a container bridge on the other host (Docker's networks begin like this), which is not reached from outside.",
+}
+
+// farAddress is an address that could not be reached and never will be. A bridge's
+// address may be right where the host's own lies beside it.
+func (c *Case) farAddress() *evidence.Observation {
+	for _, o := range c.All(evidence.PeerNet) {
+		if farAddresses[o.Arg(0)] == "" || !c.Has(evidence.ConnectError) || c.Has(evidence.Gloo) {
+			continue
+		}
+		beside := false
+		for _, own := range c.All(evidence.OwnNet) {
+			beside = beside || own.Arg(1) == o.Arg(2)
+		}
+		if !beside && (o.Arg(0) != "loopback" || c.multinode()) {
+			return o
+		}
+	}
+	return nil
 }
 
 // toldVirtual is what the interface that NCCL is told to use is, when it exists on
@@ -179,6 +209,9 @@ func (c *Case) devicesDiffer() string {
 }
 
 func noInterface(c *Case) *Finding {
+	if c.Has(evidence.NoAddress) && !c.Has(evidence.NoInterface) {
+		return noAddress(c)
+	}
 	if !c.Has(evidence.NoInterface) {
 		return nil
 	}
@@ -187,6 +220,20 @@ func noInterface(c *Case) *Finding {
 		Cause: "NCCL_SOCKET_IFNAME excludes every interface of this host, or names one that is not there (a container often has eth0 only, and lo).",
 		Fix:   "unset NCCL_SOCKET_IFNAME, or name one that `ip -br addr` shows inside the container.", Evidence: c.quotes(evidence.NoInterface, "NCCL_SOCKET_IFNAME"),
 	}
+}
+
+// noAddress is for a rank that was given no address of the first one: releases that
+// do not complain about a missing interface pass on an empty one.
+func noAddress(c *Case) *Finding {
+	f := &Finding{
+		Severity: Error, Confidence: 0.75, Title: "The first rank gave no address: it found no interface, or its id never came",
+		Cause: "The address in NCCL's unique id is of no family. The host that made it has no interface of the name in NCCL_SOCKET_IFNAME, or the id was not passed on (nccl-tests without MPI, ranks of different builds of NCCL).",
+		Fix:   "NCCL_SOCKET_IFNAME must name an interface of every host, the first above all (ip -br addr); a list such as eno1,eth0 where names differ; one NCCL and an MPI build everywhere.", Evidence: c.quotes(evidence.NoAddress, "NCCL_SOCKET_IFNAME"),
+	}
+	if c.Env("NCCL_SOCKET_IFNAME") != nil {
+		f.Confidence = 0.9
+	}
+	return f
 }
 
 func connectFailed(c *Case) *Finding {

@@ -130,6 +130,10 @@ func libfabric(c *Case) *Finding {
 	case c.Has(evidence.OFIFailure) && (c.broken() || c.First(evidence.Network, "AWS Libfabric") == nil):
 		f.Title, f.Cause = "libfabric found no usable device", "The OFI plugin was loaded but its provider gave no device or endpoint: no EFA is attached, it is not passed into the container, or the security group blocks it."
 		f.Evidence = c.quotes(evidence.OFIFailure, evidence.NoNetwork)
+		if c.fastProvider() != nil {
+			f.Title, f.Cause = "The libfabric device is there, but the other hosts are not reached through it", "The fast provider was chosen and then failed between hosts. EFA needs a security group that lets all traffic to and from itself pass, inbound and outbound (a rule for addresses such as 0.0.0.0/0 does not count), hosts in one subnet, and the same plugin and libfabric everywhere."
+			f.Evidence = c.quotes(c.fastProvider(), evidence.OFIFailure)
+		}
 	case none != nil && (strings.Contains(none.Arg(0), "libfabric") || strings.Contains(none.Arg(0), "ofi") || strings.Contains(none.Arg(0), "aws")):
 		f.Cause = "NCCL was told to use the libfabric plugin and did not find it: the plugin or the container hook that brings it is not active."
 		f.Evidence = c.quotes(evidence.NoNetwork)
@@ -140,6 +144,16 @@ func libfabric(c *Case) *Finding {
 		return nil
 	}
 	return f
+}
+
+// fastProvider is libfabric's provider for RDMA where it was chosen.
+func (c *Case) fastProvider() *evidence.Observation {
+	for _, o := range c.All(evidence.Provider) {
+		if p := strings.ToLower(o.Arg(0)); strings.HasPrefix(p, "efa") || strings.HasPrefix(p, "cxi") {
+			return o
+		}
+	}
+	return nil
 }
 
 func ibDisabled(c *Case) *Finding {

@@ -16,7 +16,7 @@ func planRules() []Rule {
 		{"topology-limit", "too many nodes in the topology", "the topology is larger than this release can hold", "https://github.com/NVIDIA/nccl/issues/2160", nil, topologyLimit},
 		{"plan-differs", "graphs or channels that differ between ranks", "ranks or hosts do not have the same plan", trouble, nil, planDiffers},
 		{"nodes-miscounted", "nNodes against the hosts of the log", "NCCL counts other nodes than there are hosts", envGuide + "#nccl-hostid", nil, nodesMiscounted},
-		{"topology-file", "NCCL's line about a topology file", "a file replaces what NCCL would find on the machine", envGuide + "#nccl-topo-file", nil, topologyFile},
+		{"topology-file", "NCCL's line about a topology file, or about what it could not use of it", "a file replaces what NCCL would find on the machine", envGuide + "#nccl-topo-file", []string{"nccl-error"}, topologyFile},
 		{"single-rank", "rings of rank 0 alone, a bus bandwidth of 0", "every process runs a job of its own: nccl-tests without MPI", "https://github.com/NVIDIA/nccl-tests#build", nil, singleRank},
 		{"single-nic", "one NIC in use where there are several", "only one NIC is used", envGuide, nil, singleNIC},
 		{"nic-shared", "fewer NICs than GPUs of a host, or words that say so", "several GPUs of a host share a NIC", "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-cross-nic", nil, nicShared},
@@ -124,6 +124,13 @@ func nodesMiscounted(c *Case) *Finding {
 }
 
 func topologyFile(c *Case) *Finding {
+	if c.Has(evidence.TopoFault) {
+		return &Finding{
+			Severity: Error, Confidence: 0.85, Title: "A topology or graph file does not fit this machine",
+			Cause: "NCCL could not use what the file says: it names a GPU or NIC that is not here (a file for a larger machine, or for all GPUs where a container shows some), or it is written for another release.",
+			Fix:   "unset NCCL_TOPO_FILE NCCL_GRAPH_FILE (look in /etc/nccl.conf too, where cloud images set them) and compare; then the file of this machine's type.", Evidence: c.quotes(evidence.TopoFault, "NCCL_TOPO_FILE", "NCCL_GRAPH_FILE"),
+		}
+	}
 	if !c.Has(evidence.TopoFile) {
 		return nil
 	}
@@ -188,6 +195,11 @@ func singleNIC(c *Case) *Finding {
 		f.Evidence = c.quotes(o, evidence.OverNet)
 		return f
 	}
+	if up := c.devicesUp(); up > 1 && oneDevice(c.value("NCCL_IB_HCA")) && c.is("slow", "drop") {
+		f.Cause = fmt.Sprintf("NCCL_IB_HCA=%s names one of %d RDMA devices whose links are up. ", c.value("NCCL_IB_HCA"), up) + f.Cause
+		f.Confidence, f.Evidence = 0.75, c.quotes("NCCL_IB_HCA", evidence.RDMANetDev)
+		return f
+	}
 	if hca := c.value("NCCL_IB_HCA"); oneDevice(hca) && c.slow() && c.wireBeatsNCCL() == 0 && severalNICs.MatchString(c.toldText()) {
 		f.Cause = "NCCL_IB_HCA=" + hca + " names one NIC and there are several. " + f.Cause
 		f.Evidence = c.quotes("NCCL_IB_HCA")
@@ -198,6 +210,17 @@ func singleNIC(c *Case) *Finding {
 		return f
 	}
 	return nil
+}
+
+// devicesUp counts the RDMA devices that ibdev2netdev shows with a link.
+func (c *Case) devicesUp() int {
+	n := 0
+	for _, o := range c.All(evidence.RDMANetDev) {
+		if o.Arg(1) == "Up" {
+			n++
+		}
+	}
+	return n
 }
 
 // oneDevice reports a list of one NIC, by its whole name.

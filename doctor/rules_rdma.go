@@ -16,7 +16,7 @@ func rdmaRules() []Rule {
 		{"gid-index", "retry errors on RoCE, ibv_modify_qp that times out, the GID table", "the GID index is not the routable RoCE v2 one", envGuide + "#nccl-ib-gid-index", []string{"nccl-error", "collective-timeout", "peer-died"}, gidIndex},
 		{"roce-loss", "counters of lost and re-sent packets, pause frames, dips", "the RoCE fabric drops packets: PFC and ECN are not set up from end to end", "https://enterprise-support.nvidia.com/s/article/recommended-network-configuration-examples-for-roce-deployment", []string{"nccl-error", "collective-timeout"}, roceLoss},
 		{"bad-link", "error counters, port events, a link that goes down", "a cable, transceiver, port or NIC is bad", trouble, []string{"nccl-error", "collective-timeout", "peer-died"}, badLink},
-		{"port-down", "ports that are not active", "an InfiniBand port is down", trouble, []string{"net-mismatch", "ib-device-unusable"}, portDown},
+		{"port-down", "ports that are not active", "an InfiniBand port is down", trouble, []string{"net-mismatch", "ib-device-unusable", "gid-index"}, portDown},
 	}
 }
 
@@ -131,6 +131,9 @@ func gidIndex(c *Case) *Finding {
 		f.Confidence, f.Evidence = 0.85, c.quotes(c.First(evidence.GIDInUse, "link-local"), "NCCL_IB_GID_INDEX")
 	case layer == "IB" && retry != nil:
 		return nil // InfiniBand has no such choice; see bad-link
+	case (retry != nil || modify != nil) && c.routableGID():
+		f.Severity, f.Confidence = Warn, 0.5
+		f.Cause = "The GID in the message is a routable one, so the index is likely right on this side; compare it on the other. " + f.Cause
 	case modify != nil && layer != "IB":
 		f.Confidence = 0.8
 	case retry != nil && c.Has(evidence.Counter):
@@ -147,6 +150,12 @@ func gidIndex(c *Case) *Finding {
 		return nil
 	}
 	return f
+}
+
+// routableGID reports that the message of a failure shows an address that can be
+// routed and none that cannot.
+func (c *Case) routableGID() bool {
+	return c.Has(evidence.GIDPair) && c.First(evidence.GIDInUse, "link-local") == nil && (c.First(evidence.GIDInUse, "ipv4") != nil || c.crossed())
 }
 
 // badGID is the GID at the index in use when it is link-local or of RoCE v1.
@@ -197,7 +206,7 @@ func roceLoss(c *Case) *Finding {
 		Cause: "RDMA over Ethernet needs a network that does not drop: without priority flow control and ECN on the same traffic class on every host and switch port, packets are lost, re-sent and throughput dips, stalls or ends in retry errors.",
 		Fix:   "The same DSCP and priority with PFC and ECN (DCQCN) on hosts and switches: NCCL_IB_TC=106 with trust dscp is usual; mlnx_qos and switch counters show where it drops; else lossy accelerations of the NIC; NCCL_IB_ECE_ENABLE=0 where firmware mishandles it.",
 	}
-	counters := c.counters(1000, counter.Loss, counter.Pause)
+	counters := c.counters(1000, counter.Loss, counter.Pause, counter.Slow)
 	retry := c.verdictOf("RETRY_EXC_ERR", "12")
 	layer := c.layer()
 	switch {
@@ -274,6 +283,11 @@ func portDown(c *Case) *Finding {
 	}
 	if c.broken() || c.is("slow") {
 		f.Severity = Warn
+	}
+	if !c.Has(evidence.PortActive) && c.Has(evidence.VerbsFailure, evidence.NoIB) && c.First(evidence.PortState, "down", "disabled") != nil {
+		f.Severity, f.Confidence, f.Title = Error, 0.88, "No RDMA port that was shown is active"
+		f.Cause = "The ports in the output are down or disabled, and calls on the device fail: there is no link to carry anything. " + f.Cause
+		f.Fix = "ip link set DEV up and an address for RoCE; " + f.Fix
 	}
 	return f
 }

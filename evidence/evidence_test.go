@@ -168,6 +168,8 @@ func FuzzReader(f *testing.F) {
 	f.Add("h:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA\n[rank0]: x\n- name: NCCL_X\n  value: 1")
 	f.Add("6 GB/s instead of 12\n644,699 49.36")
 	f.Add("\x1f\x8b\x08\x00")
+	f.Add("3: e5: <UP> mtu 9\n    inet 10.9.1.4/20 scope global e5\nlocalGid ::1 remoteGids ::2\nConnect to [::ffff:1.2.3.4]:9 failed\nhealthMask 0xffffffff")
+	f.Add("Tokenizing 61%|##| 6/9 [14:58<09:34, 1 examples/s]\nwaitForInput: socket x timed out after 1ms")
 	words := NewVocabulary()
 	f.Fuzz(func(t *testing.T, text string) {
 		r := words.NewReader()

@@ -28,6 +28,8 @@ type Reader struct {
 	frags []*cluster.Fragment
 	mute  bool // sentences do not count
 	last  bool // NCCL's last error comes next
+	nets  *subnetReader
+	busy  *busy // what a rank did last
 
 	// Of the source at hand.
 	document         bool // it is written for machines from end to end
@@ -52,7 +54,7 @@ func NewReader() *Reader { return NewVocabulary().NewReader() }
 func (v *Vocabulary) NewReader() *Reader {
 	return &Reader{
 		set:   &Set{kinds: map[Kind][]*Observation{}, env: map[string][]*Env{}, Dropped: map[string]int{}, Steps: map[int]*Steps{}},
-		words: v, env: &envReader{envPatterns: v.env}, log: nccllog.NewReader(),
+		words: v, env: &envReader{envPatterns: v.env}, log: nccllog.NewReader(), nets: &subnetReader{subnetPatterns: v.subnets},
 	}
 }
 
@@ -88,6 +90,9 @@ func (r *Reader) text(name string, in *bufio.Reader) error {
 	r.name = name
 	r.document = document(head)
 	r.kept.Reset()
+	r.nets.begin()
+	r.nets.host++
+	r.busy = nil
 	r.told, r.sentences, r.count = r.told[:0], 0, 0
 	r.set.Sources = append(r.set.Sources, name)
 	out, pipe := io.Pipe()
@@ -211,7 +216,7 @@ func (r *Reader) line(text string, num int, record bool) {
 			asked = true
 		}
 		if row.special != 0 {
-			took = r.special(row.special, text, said(), q, host) || took
+			took = r.special(row.special, text, num, said(), q, host) || took
 			continue
 		}
 		words := text
@@ -271,12 +276,16 @@ func (r *Reader) bulk(text string, num int) bool {
 }
 
 // special handles rows whose line holds several things.
-func (r *Reader) special(which int, text string, sentence bool, q Quote, host string) bool {
+func (r *Reader) special(which int, text string, num int, sentence bool, q Quote, host string) bool {
 	switch which {
 	case settings:
 		return r.env.read(r.set, text, sentence, q, host)
 	case stepTimes:
 		return r.words.steps.read(r.set, text, q)
+	case addresses:
+		return r.nets.read(r.set, text, q)
+	case waiting:
+		r.wait(text, num, q)
 	}
 	return false
 }

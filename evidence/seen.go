@@ -27,6 +27,8 @@ type seen struct {
 const (
 	settings  = 1 + iota // of an environment
 	stepTimes            // of a rank's training steps
+	addresses            // of a host's interfaces
+	waiting              // what a rank does while others wait
 )
 
 // recogniser is a row made ready.
@@ -46,13 +48,15 @@ type Vocabulary struct {
 	env     *envPatterns
 	figures *figureReader
 	steps   *stepReader
+	subnets *subnetPatterns
+	busy    *busyPatterns
 }
 
 // NewVocabulary makes the recognisers ready, which takes some milliseconds.
 func NewVocabulary() *Vocabulary {
-	rs := &Vocabulary{env: newEnvPatterns(), figures: newFigureReader(), steps: newStepReader()}
+	rs := &Vocabulary{env: newEnvPatterns(), figures: newFigureReader(), steps: newStepReader(), subnets: newSubnetPatterns(), busy: newBusyPatterns()}
 	var words []string
-	for _, table := range [][]seen{seenNCCL(), seenVerbs(), seenHost(), seenProgram(), seenBusbar(), seenWords(), seenMore(), seenHelps(), {{words: envWords, special: settings}, {words: stepWords, special: stepTimes}}} {
+	for _, table := range [][]seen{seenNCCL(), seenVerbs(), seenHost(), seenProgram(), seenBusbar(), seenWords(), seenMore(), seenLaunch(), seenHelps(), {{words: envWords, special: settings}, {words: stepWords, special: stepTimes}, {words: subnetWords, special: addresses}, {words: busyWords + "|" + gaveUpWords, special: waiting}}} {
 		for _, s := range table {
 			r := recogniser{seen: s}
 			if s.pattern != "" {

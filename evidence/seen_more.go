@@ -41,7 +41,7 @@ func seenMore() []seen {
 		{kind: ArpFull, words: "neighbor table overflow|neighbour table overflow|arp_cache", pattern: `(?i)neighbou?r table overflow`, take: none},
 		{kind: NoPorts, words: "cannot assign requested address|eaddrnotavail", take: none},
 		{kind: NoThreads, words: "pthread_create failed|can't start new thread|fork: retry|libgomp: thread creation failed|resource temporarily unavailable", pattern: `(?i)(pthread_create failed|can't start new thread|fork: retry|thread creation failed|(?:pthread_create|new thread|fork|clone)\b.{0,60}resource temporarily unavailable)`, take: none},
-		{kind: DriverMix, words: "driver version is insufficient|driver/library version mismatch|forward compatibility was attempted|unsupported ptx|undefined symbol: nccl|undefined symbol: cuda", take: none},
+		{kind: DriverMix, words: "driver version is insufficient|driver/library version mismatch|forward compatibility was attempted|unsupported ptx|undefined symbol: cuda", take: none},
 		{kind: CUMemFailed, words: "cumem", pattern: `(?i)(cuMem(?:Create|Map|SetAccess|ImportFromShareableHandle|ExportToShareableHandle|HostAlloc)\w*.{0,80}(?:fail|error|not permitted|denied)|(?:fail|error).{0,60}cuMem(?:Create|Map|SetAccess|Import|Export))`, take: none},
 		{kind: NoLinkSpeed, words: "link_speed=|link_width=|max_link_speed", pattern: `(?:link_speed="(?:Unknown)?"|link_width="0"|could not read \S+/max_link_speed)`, take: none},
 		{kind: VerbsFailure, words: "completion queue|queue pair|protection domain|memory region", pattern: `(?i)(?:failed|unable|could not|couldn't|cannot) (?:to )?(?:create|allocate|register)(?: an?| the)? (completion queue|queue pair|protection domain|memory region)`, take: objects},

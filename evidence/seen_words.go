@@ -107,6 +107,7 @@ var topics = [][3]string{
 	{"pp", "pipeline", `pipeline (?:training|parallel|stage|bubble)|idle bubble`},
 	{"tp", "tensor parallel", `tensor[- ]parallel`},
 	{"slownode", "always|straggl|one |without|throttl|lag|wait|follows|whenever|slow", `throttl|without (?:node|host|rank|gpu)[\w-]*\d|one (?:node|host|rank|GPU) (?:always|is slow|is hot|takes|lags)|always completes? faster|straggl|\bone (?:GPU|rank|node|host|worker|machine) (?:is |was |runs? )?(?:always |much |consistently |often )?(?:slow|behind|lag|late)|lags? behind|follows? (?:one|a (?:specific|particular|single|certain)) (?:node|host|GPU|machine)|whenever (?:node|host|rank|gpu)[\w-]* (?:is|takes|was)\b|slow(?:er)? only (?:with|when) (?:node|host|rank)[\w-]*|wait(?:s|ing)? for (?:the slowest|one (?:rank|node|GPU)|that)`},
+	{"mesh", "istio|envoy|linkerd|service mesh|sidecar|side-car", `\bistio|\benvoy\b|linkerd|service mesh|side-?car (?:proxy|container|injection)`},
 	{"vpn", "vpn|tailscale|wireguard|zerotier|tunnel", `\bVPN\b|tailscale|wireguard|zerotier|tunnel (?:interface|address)`},
 	{"samehost", "containers|pods", `(?:containers|pods) (?:on|of|in) (?:one|the same|a single) (?:node|host|machine|server)`},
 	{"wrongif", "although|instead of|rather than|despite", `\b(?:eth|eno|ens|enp|ib|bond)\w*\b.{0,30}\b(?:although|instead of|rather than|despite)\b`},

@@ -59,7 +59,7 @@ func talk(text string) (words int, ok bool) {
 	if len(t) < 4 || len(t) > 1000 {
 		return 0, false
 	}
-	for _, mark := range []string{"NCCL INFO", "NCCL WARN", "NET/IB :", "NET/IB:", "NET/Socket", "NET/OFI", "NET/Plugin", "via NET", "via P2P", "via SHM", "qdisc", "link/", "inet", "<BROADCAST", "<LOOPBACK", "LnkSta", "ACSCtl", "Traceback", "File \"", "^^^", "0x7f", "def ", "();", "::", "[rank", "[Rank", "<stdout>", "<stderr>", " INFO ", "INFO:", "DEBUG", "WARNING", "==", "|", "\t"} {
+	for _, mark := range []string{"NCCL INFO", "NCCL WARN", "NET/IB :", "NET/IB:", "NET/Socket", "NET/OFI", "NET/Plugin", "via NET", "via P2P", "via SHM", "qdisc", "link/", "inet", "<BROADCAST", "<LOOPBACK", "flags=", ": <", "LnkSta", "ACSCtl", "Traceback", "File \"", "^^^", "0x7f", "def ", "();", "::", "[rank", "[Rank", "<stdout>", "<stderr>", " INFO ", "INFO:", "DEBUG", "WARNING", "==", "|", "\t"} {
 		if strings.Contains(t, mark) {
 			return 0, false
 		}

@@ -98,3 +98,73 @@ func FuzzDecode(f *testing.F) {
 		_, _ = Decode[Answer](data)
 	})
 }
+
+// FuzzQuick holds the quick reading against the whole one.
+func FuzzQuick(f *testing.F) {
+	n := sample()
+	for range 4 {
+		data, _ := Encode(n)
+		f.Add(data)
+		n.Measured.Pairs = append(n.Measured.Pairs, PairSample{From: "gpu02", To: "gpu01.cluster", Rate: 123456789.125})
+	}
+	for _, s := range []string{"01", "1e3", "0.0000000001", "-1", "1.", ".5", "1000000000000", `"5GB/s"`, "null", "99999999999999999999999999"} {
+		data, _ := Encode(sample())
+		f.Add([]byte(strings.Replace(string(data), `"rate_GBps":11`, `"rate_GBps":`+s, 1)))
+		f.Add([]byte(strings.Replace(string(data), `"sweep":1`, `"sweep":`+s, 1)))
+		f.Add([]byte(strings.Replace(string(data), `o1/1/2/0`, `o1/\u0041`+s, 1)))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		n := quickPairs(data)
+		if n == nil {
+			return
+		}
+		if len(n.Measured.Pairs) == 0 {
+			t.Fatal("no pair was read")
+		}
+		m, err := Decode[News](data)
+		if (err == nil) != (n.Check() == nil) {
+			t.Fatalf("read quickly %v, as a whole %v", n.Check(), err)
+		}
+		if err == nil && cmp.Diff(m, n) != "" {
+			t.Error(cmp.Diff(m, n))
+		}
+	})
+}
+
+func TestQuickReadsWhatAgentsSay(t *testing.T) {
+	data, err := Encode(sample())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := quickPairs(data)
+	if n == nil {
+		t.Fatalf("it is not read quickly: %s", data)
+	}
+	if d := cmp.Diff(sample(), n); d != "" {
+		t.Error(d)
+	}
+}
+
+// BenchmarkDecodeNews reads the outcome of a pair.
+func BenchmarkDecodeNews(b *testing.B) {
+	n := sample()
+	n.Measured.Pairs = append(n.Measured.Pairs, n.Measured.Pairs[0])
+	data, err := Encode(n)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("quick", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := DecodeNews(data); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("whole", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := Decode[News](data); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

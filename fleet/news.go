@@ -106,8 +106,11 @@ type PairSample struct {
 type Finding struct {
 	health.Finding
 	Cleared time.Time `json:"cleared,omitzero"`
-	// Told says that those who asked for alerts have been told of this state.
-	Told bool `json:"told,omitempty"`
+	// Told says that all who asked for alerts have been told of this state, or need not be, and
+	// ToldTo which of them, where some have not: webhooks by marks of their addresses, which may
+	// hold secrets.
+	Told   bool     `json:"told,omitempty"`
+	ToldTo []string `json:"told_to,omitempty"`
 }
 
 // Tokens tells that a node's credentials were issued or withdrawn; never the credentials.

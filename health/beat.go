@@ -35,6 +35,16 @@ func (h *History) Beat(name string, at time.Time) bool {
 	return true
 }
 
+// MoveBeats adds to the times of all heartbeats: the clock that they were read from was set.
+func (h *History) MoveBeats(d time.Duration) {
+	for i := range h.node {
+		at := h.node[i].beats.at
+		for k := range at {
+			at[k] += int64(d)
+		}
+	}
+}
+
 // usual is the middle distance of heartbeats; 0 where there are too few to tell.
 func (b *beats) usual() time.Duration {
 	if len(b.at) < 4 {

@@ -27,5 +27,8 @@
 // the fault did (D. V. Hinkley, Inference about the change-point from cumulative sum tests,
 // Biometrika 58, 1971). A finding ends after three good sweeps in a row.
 //
+// A fleet that becomes slower as a whole has no better peers. Its levels, of sweeps that were measured
+// alike, are held against their own past; see slump.
+//
 // There is no clock, no goroutine and no file here. A History is for one goroutine at a time.
 package health

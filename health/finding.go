@@ -20,6 +20,7 @@ const (
 	SlowLeafIn  Kind = "slow-leaf-in"  // into the leaf
 	SlowPath    Kind = "slow-path"     // all pairs between two leaves
 	SlowRail    Kind = "slow-rail"     // all pairs of a rail
+	SlowFleet   Kind = "slow-fleet"    // most pairs became slower together, of all or of one sort
 	Silent      Kind = "silent"        // a node without heartbeats
 	SilentFleet Kind = "silent-fleet"  // most nodes at once: rather their way to the server
 	LateBeats   Kind = "late-beats"    // a node whose heartbeats have gaps
@@ -27,6 +28,8 @@ const (
 	Flapping    Kind = "flapping"      // a port that goes down and up
 	Errors      Kind = "errors"        // counters of errors that rise
 	Loss        Kind = "loss"          // counters of lost and re-sent packets that rise
+	Congestion  Kind = "congestion"    // a port that the network holds with pause frames, more than it used to
+	SlowTaker   Kind = "slow-receiver" // a port that holds the network: its host does not take what comes
 	Straggler   Kind = "straggler"     // last in collectives again and again
 )
 

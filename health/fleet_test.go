@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -31,6 +32,9 @@ type fleet struct {
 	sweeps  int
 	late    func(a, b int) float64 // how many times the latency
 	each    func(t time.Time)      // called after every sample, where set
+	every   time.Duration          // between sweeps; 0 is five minutes
+	weather func(k int) float64    // what a whole sweep has, where set
+	setup   string
 }
 
 // shared is a fleet as measured on a shared machine.
@@ -53,9 +57,13 @@ func at(k int) time.Time { return began.Add(time.Duration(k) * 5 * time.Minute) 
 func (f *fleet) sweep() time.Time {
 	k := f.sweeps
 	f.sweeps++
+	now := f.at(k)
 	all := 1.0
+	if f.weather != nil {
+		all = f.weather(k)
+	}
 	if f.rng.Float64() < f.busy {
-		all = 0.4 + 0.5*f.rng.Float64()
+		all *= 0.4 + 0.5*f.rng.Float64()
 	}
 	upset := make([]float64, f.n)
 	for i := range upset {
@@ -75,7 +83,7 @@ func (f *fleet) sweep() time.Time {
 				continue
 			}
 			for r, rail := range rails {
-				s := Sample{Sweep: fmt.Sprintf("s%d", k), Time: at(k), From: name(a), To: name(b), Rail: rail}
+				s := Sample{Sweep: fmt.Sprintf("s%d", k), Time: now, From: name(a), To: name(b), Rail: rail, Setup: f.setup}
 				if f.fails != nil && f.fails(a, b, k) {
 					s.Error = "connection timed out"
 				} else {
@@ -108,7 +116,12 @@ func (f *fleet) sweep() time.Time {
 			}
 		}
 	}
-	return at(k).Add(time.Minute)
+	return now.Add(time.Minute)
+}
+
+// at is when sweep k of this fleet begins.
+func (f *fleet) at(k int) time.Time {
+	return began.Add(time.Duration(k) * cmp.Or(f.every, 5*time.Minute))
 }
 
 // run makes sweeps and returns the findings after the last.

@@ -43,6 +43,18 @@ func TestWords(t *testing.T) {
 		{"one uplink of a leaf", 16, 4, nil, func(a, b, r, k int) float64 { return pick((a/4 == 2) != (b/4 == 2) && (a*7+b*13)%4 == 0, 0.5) }, nil},
 		{"two leaves", 8, 4, nil, leaf(1, 4, 0.5), nil},
 		{"NIC", 8, 0, []string{"mlx5_0", "mlx5_1"}, func(a, b, r, k int) float64 { return pick((a == 3 || b == 3) && r == 1, 0.5) }, nil},
+		{"the fleet as a whole", 8, 4, nil, nil, func(f *fleet) {
+			f.every, f.setup = time.Hour, "4 MiB messages, 10 times"
+			f.run(30)
+			f.fault = everybody(0.7)
+			f.run(5)
+		}},
+		{"all that crosses leaves", 12, 4, nil, nil, func(f *fleet) {
+			f.every = time.Hour
+			f.run(30)
+			f.fault = across(4, 0.6)
+			f.run(5)
+		}},
 		{"cut off", 8, 0, nil, nil, func(f *fleet) {
 			f.fails = func(a, b, k int) bool { return a == 2 || b == 2 }
 			f.run(3)

@@ -58,7 +58,8 @@ type History struct {
 
 	jobs   jobs
 	active map[string]*raised
-	stale  bool // something about pairs came since the last answer
+	whole  *Finding // that the fleet became slower, as of the last answer
+	stale  bool     // something about pairs came since the last answer
 	refuse int
 }
 

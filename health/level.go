@@ -51,6 +51,10 @@ func (h *History) levels(order []uint32) {
 			}
 		}
 		h.rows(id, w.order, rows)
+		w.pairs = make([]int32, h.classes())
+		for k, r := range rows {
+			w.pairs[k[0]] += int32(len(r[rate]))
+		}
 		for f := range figures {
 			byClass := map[int32][]float32{}
 			for k, r := range rows {
@@ -164,10 +168,25 @@ func median3[T float32 | float64](a, b, c T) T {
 
 // shifts are how far classes of pairs across leaves fell behind all others in a sweep,
 // compared with what they had: with two leaves, a bad link between them slows a whole class,
-// and its pairs have no better peers. 0 where there is no such thing.
+// and its pairs have no better peers. 0 where there is no such thing. Sweeps that were measured
+// alike are held against each other: a bound of the rate makes classes equal.
 func (h *History) shifts(order []uint32, f figure) map[uint32][]float32 {
+	alike := map[string][]uint32{}
+	for _, id := range order {
+		w := h.sweeps.at(id)
+		alike[w.setup] = append(alike[w.setup], id)
+	}
+	out := map[uint32][]float32{}
+	for _, list := range alike {
+		h.shiftsOf(list, f, out)
+	}
+	return out
+}
+
+// shiftsOf finds those of sweeps that were measured alike.
+func (h *History) shiftsOf(order []uint32, f figure, out map[uint32][]float32) {
 	if len(order) < history {
-		return nil
+		return
 	}
 	n := h.classes()
 	base := make([]float32, n)
@@ -185,9 +204,8 @@ func (h *History) shifts(order []uint32, f figure) map[uint32][]float32 {
 		}
 	}
 	if count < 2 {
-		return nil
+		return
 	}
-	out := map[uint32][]float32{}
 	for _, id := range order {
 		level := h.sweeps.at(id).level[f]
 		best := float32(math.Inf(-1))
@@ -205,7 +223,6 @@ func (h *History) shifts(order []uint32, f figure) map[uint32][]float32 {
 			}
 		}
 	}
-	return out
 }
 
 const (

@@ -139,11 +139,17 @@ func (h *History) Findings(now time.Time) []Finding {
 		h.levels(order)
 		h.pairFindings(rate, order)
 		h.pairFindings(latency, order)
+		h.whole = h.slower(order)
 		h.stale = false
 	}
 	var list []Finding
 	for _, r := range h.sorted() {
-		list = append(list, r.finding)
+		if !h.partOfWhole(r) {
+			list = append(list, r.finding)
+		}
+	}
+	if h.whole != nil {
+		list = append(list, *h.whole)
 	}
 	list = append(list, h.silence(now)...)
 	list = append(list, h.portFindings(now)...)

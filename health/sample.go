@@ -18,6 +18,9 @@ type Sample struct {
 	Rate    unit.Rate `json:"rate_GBps,omitempty"`  // 0 unknown
 	Latency unit.Time `json:"latency_us,omitempty"` // 0 unknown
 	Error   string    `json:"error,omitempty"`      // why the measurement failed
+	// Setup is how the sweep was measured (the size of messages, bounds of the rate): sweeps with
+	// the same words are compared with each other.
+	Setup string `json:"setup,omitempty"`
 }
 
 // point is a sample as kept: eight bytes. Its time is that of its sweep.
@@ -95,7 +98,7 @@ func (h *History) room() int {
 func (h *History) Add(s Sample) bool {
 	from, ok1 := h.nodeOf(s.From)
 	to, ok2 := h.nodeOf(s.To)
-	if !ok1 || !ok2 || from == to || s.Sweep == "" || !known(s.Time) || len(s.Rail) > longest || len(s.Sweep) > longest {
+	if !ok1 || !ok2 || from == to || s.Sweep == "" || !known(s.Time) || len(s.Rail) > longest || len(s.Sweep) > longest || len(s.Setup) > longest {
 		return h.no()
 	}
 	p := point{rate: code(float64(s.Rate)), latency: code(float64(s.Latency))}
@@ -118,7 +121,7 @@ func (h *History) Add(s Sample) bool {
 		h.series = append(h.series, series{pairKey: key})
 		h.index[key] = i
 	}
-	if p.sweep, ok = h.sweeps.of(s.Sweep, s.Time, h.opt.Sweeps); !ok {
+	if p.sweep, ok = h.sweeps.of(s.Sweep, s.Setup, s.Time, h.opt.Sweeps); !ok {
 		return h.no()
 	}
 	if !h.series[i].insert(&h.sweeps, p, h.room()) {

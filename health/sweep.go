@@ -9,12 +9,15 @@ import (
 // sweep is one round of measuring pairs.
 type sweep struct {
 	id    string
-	at    int64 // the earliest time of its samples, in ns
-	order int32 // its place in time among those kept
-	dirty bool  // samples came since the levels were computed
+	at    int64  // the earliest time of its samples, in ns
+	order int32  // its place in time among those kept
+	dirty bool   // samples came since the levels were computed
+	setup string // how it was measured, of its first sample
 	// level is the logarithm that a class shows in this sweep, by figure and class; NaN
 	// where it was not measured. See levels.
 	level [figures][]float32
+	// pairs is how many have a rate, by class.
+	pairs []int32
 }
 
 // sweeps are numbered as they come; those before base are forgotten.
@@ -45,7 +48,7 @@ func (w *sweeps) touch() {
 }
 
 // of is the number of a sweep, which is made where it is new.
-func (w *sweeps) of(id string, t time.Time, most int) (uint32, bool) {
+func (w *sweeps) of(id, setup string, t time.Time, most int) (uint32, bool) {
 	at := t.UnixNano()
 	if i, ok := w.byID[id]; ok {
 		if s := w.at(i); at < s.at {
@@ -60,7 +63,7 @@ func (w *sweeps) of(id string, t time.Time, most int) (uint32, bool) {
 		w.drop(max(most/4, 1))
 	}
 	i := w.base + uint32(len(w.list))
-	w.list = append(w.list, sweep{id: id, at: at})
+	w.list = append(w.list, sweep{id: id, at: at, setup: setup})
 	w.byID[id] = i
 	w.sorted = false
 	return i, true

@@ -85,7 +85,8 @@ func (s *Server) entry(rt Route) http.Handler {
 		most = 64 << 10
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.Body = http.MaxBytesReader(w, r.Body, most)
+		r = r.WithContext(r.Context()) // the server looks at the body of its own
+		r.Body = bound(r, most)
 		if rt.Role == Public {
 			rt.Handler.ServeHTTP(w, r)
 			return

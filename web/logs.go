@@ -75,6 +75,9 @@ func takeLogs(r *http.Request, dir string) ([]string, error) {
 			break
 		}
 		if err != nil {
+			if _, e := r.Body.Read(make([]byte, 1)); tooLarge(e) {
+				err = e // and not what is wrong with a form that was cut off
+			}
 			return nil, broken(err)
 		}
 		if len(names) >= maxParts {

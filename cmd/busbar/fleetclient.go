@@ -89,19 +89,39 @@ func (f *clientFlags) client() (*client, error) {
 	return c, nil
 }
 
-// call asks once. in is sent as JSON where it is not nil, and the answer read into out.
+// readPatience is how long a server that has just been started is waited for while it reads what it has stored.
+const readPatience = 10 * time.Second
+
+// readingError is the answer of a server that has not read all that it has stored.
+type readingError struct{ error }
+
+// call asks. in is sent as JSON where it is not nil, and the answer read into out.
 func (c *client) call(ctx context.Context, method, path string, in, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
 	defer cancel()
-	var body io.Reader
+	var body []byte
 	if in != nil {
-		data, err := json.Marshal(in)
-		if err != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
 			return err
 		}
-		body = bytes.NewReader(data)
 	}
-	r, err := http.NewRequestWithContext(ctx, method, c.base+path, body)
+	for end := time.Now().Add(readPatience); ; {
+		err := c.once(ctx, method, path, body, out)
+		if !errors.As(err, new(readingError)) || time.Now().After(end) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// once asks once.
+func (c *client) once(ctx context.Context, method, path string, in []byte, out any) error {
+	r, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(in))
 	if err != nil {
 		return err
 	}
@@ -133,6 +153,9 @@ func (c *client) call(ctx context.Context, method, path string, in, out any) err
 	}
 	if resp.StatusCode == http.StatusUnauthorized {
 		why.Error = "it does not know this token; busbar serve token add NAME --role order on its machine makes one, for --token-file or BUSBAR_TOKEN"
+	}
+	if resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") != "" {
+		return cannotError{readingError{fmt.Errorf("%s: %s", c.base, why.Error)}}
 	}
 	err = fmt.Errorf("%s: %s", c.base, why.Error)
 	if resp.StatusCode == http.StatusBadRequest || resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusConflict {

@@ -23,7 +23,7 @@ import (
 
 // fleetFlags are how a server knows its fleet.
 type fleetFlags struct {
-	NATS      []string `name:"nats" placeholder:"URL" help:"Use a NATS cluster that there is, with JetStream, instead of the server within: nats://host:4222 or tls://host:4222. Repeatable."`
+	NATS      []string `name:"nats" placeholder:"URL" help:"Use a NATS cluster that there is, with JetStream, instead of the server within: nats://host:4222 or tls://host:4222. Repeatable. This machine is then no node by itself: it joins as the others do, with busbar agent --join URL --creds FILE."`
 	NATSCreds string   `name:"nats-creds" placeholder:"FILE" help:"Credentials for it."`
 	NATSCA    string   `name:"nats-ca" placeholder:"FILE" help:"Certificates to trust with tls://; without it the machine's."`
 	BusListen string   `name:"bus-listen" default:"127.0.0.1:7642" placeholder:"ADDRESS" help:"Where agents connect to. Without it 127.0.0.1:7642. Those of other machines need TLS, with the certificate of the page, or --bus-plain."`
@@ -82,11 +82,33 @@ func (c *serveRunCmd) fleet(e *env, dir string) (*served, error) {
 			s.cancel(fleetError{err})
 		}
 	})
+	s.work.Go(func() { s.tellReading(e.stderr) })
 	if !c.NoLocal {
 		s.work.Go(func() { s.measureLocally(e) })
 		s.work.Go(func() { s.beNode(e, c, dir) })
 	}
 	return s, nil
+}
+
+// tellReading says how far the server is with what was stored, where that takes long.
+func (s *served) tellReading(w io.Writer) {
+	began := time.Now()
+	tick := time.NewTicker(5 * time.Second)
+	defer tick.Stop()
+	for told := false; ; told = true {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-s.hub.Ready():
+			if told {
+				fmt.Fprintf(w, "note: what was stored has been read, in %v\n", time.Since(began).Round(time.Second))
+			}
+			return
+		case <-tick.C:
+		}
+		share, _ := s.hub.Reading()
+		fmt.Fprintf(w, "note: reading what was stored: %.0f%%; the page tells about the fleet after that\n", 100*share)
+	}
 }
 
 // fleetError is why a server cannot go on.
@@ -239,8 +261,11 @@ func storeNotes(w io.Writer, now func() time.Time) func(level, text string) {
 	var mu sync.Mutex
 	said := map[string]time.Time{}
 	return func(_, text string) {
-		if !strings.Contains(text, "JetStream") && !strings.Contains(text, "space") && !strings.Contains(text, "stream") {
+		if !strings.Contains(text, "JetStream") && !strings.Contains(text, "space") && !strings.Contains(text, "stream") && !strings.HasPrefix(text, "the store ") {
 			return
+		}
+		if strings.Contains(text, "failed to store a msg") || strings.Contains(text, "ritical write error") {
+			return // the bus says so in its own words, with what to do
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -254,6 +279,6 @@ func storeNotes(w io.Writer, now func() time.Time) func(level, text string) {
 			return
 		}
 		said[text] = at
-		fmt.Fprintln(w, "note: the store:", text)
+		fmt.Fprintln(w, "note: the store:", strings.TrimPrefix(text, "the store "))
 	}
 }

@@ -97,13 +97,14 @@ func NodeOf(creds []byte) (fleet.Name, error) {
 func (i *Issuer) Hub(expiry time.Duration) ([]byte, Issued, error) {
 	return i.sign("", expiry, func(u *jwt.UserClaims) {
 		u.Name = "hub"
-		u.Pub.Allow.Add(fleet.HubLog, fleet.LogOf("*"), "_INBOX.node.>", partSubjects, "$JS.API.INFO", "$JS.ACK.>", "$JS.FC.>", "$KV."+bucket+".>")
+		u.Pub.Allow.Add(fleet.HubLog, fleet.LogOf("*"), "_INBOX.node.>", partSubjects, "$JS.API.INFO", "$KV."+bucket+".>")
 		for _, s := range []string{fleet.Stream, "KV_" + bucket} {
-			for _, verb := range []string{"CREATE", "UPDATE", "INFO", "MSG.GET"} {
+			for _, verb := range []string{"CREATE", "UPDATE", "INFO"} {
 				u.Pub.Allow.Add("$JS.API.STREAM." + verb + "." + s)
 			}
-			u.Pub.Allow.Add("$JS.API.CONSUMER.*."+s, "$JS.API.CONSUMER.*."+s+".>", "$JS.API.CONSUMER.MSG.NEXT."+s+".>", directGet0+s, directGet0+s+".>")
+			u.Pub.Allow.Add(directGet0 + s + ".>")
 		}
+		u.Pub.Allow.Add("$JS.API.CONSUMER.*."+fleet.Stream+".>", "$JS.API.CONSUMER.MSG.NEXT."+fleet.Stream+".>")
 		u.Sub.Allow.Add(fleet.Beats, fleet.Doings, sayTo+"*", lastTo+"*", inboxOf("")+".>")
 	})
 }

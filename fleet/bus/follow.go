@@ -143,7 +143,7 @@ func (b *Bus) read(ctx context.Context, f *Following, next uint64, passed func(u
 
 // decode reads news and refuses what came under another's name.
 func decode(subject string, data []byte) (*fleet.News, error) {
-	n, err := fleet.Decode[fleet.News](data)
+	n, err := fleet.DecodeNews(data)
 	if err != nil {
 		return nil, err
 	}

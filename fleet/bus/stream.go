@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"busbar/fleet"
+	"busbar/unit"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -24,6 +25,7 @@ const (
 const (
 	codeNoPeers        jetstream.ErrorCode = 10005 // too few servers for the replicas
 	codeNotClustered   jetstream.ErrorCode = 10074 // replicas without a cluster
+	codeNoRoom         jetstream.ErrorCode = 10047 // less storage than the stream may take
 	codeInsufficient   jetstream.ErrorCode = 10023
 	codeNoLeader       jetstream.ErrorCode = 10009
 	codeUnavailable    jetstream.ErrorCode = 10008
@@ -61,10 +63,17 @@ func (b *Bus) ensure(ctx context.Context) error {
 		if want.Replicas == 0 {
 			want.Replicas = 3
 		}
+		if b.cfg.Replicas == 0 && b.nc.ConnectedClusterName() == "" {
+			want.Replicas = 1
+		}
 		_, err = b.js.CreateStream(ctx, want)
 		if b.cfg.Replicas == 0 && is(err, codeNotClustered) {
 			want.Replicas = 1
 			_, err = b.js.CreateStream(ctx, want)
+		}
+		if is(err, codeNoRoom) {
+			err = fmt.Errorf("%w: the account needs JetStream storage of %v for the stream (each replica counts) and 1 MiB for leases",
+				err, unit.Bytes(want.MaxBytes)*unit.Bytes(want.Replicas))
 		}
 		return err
 	case err != nil:

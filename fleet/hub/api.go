@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -34,7 +35,7 @@ func (h *Hub) Endpoints() []Endpoint {
 	read := func(path string, serve func(http.ResponseWriter, *http.Request)) Endpoint {
 		return Endpoint{Method: http.MethodGet, Path: path, Serve: func(w http.ResponseWriter, r *http.Request, _ string) { serve(w, r) }}
 	}
-	return []Endpoint{
+	list := []Endpoint{
 		read("/api/fleet/nodes", h.getNodes),
 		read("/api/fleet/pairs", h.getPairs),
 		read("/api/fleet/link", h.getLink),
@@ -50,10 +51,29 @@ func (h *Hub) Endpoints() []Endpoint {
 		{http.MethodPost, "/api/fleet/orders", true, h.postOrder},
 		{http.MethodDelete, "/api/fleet/orders/{id}", true, h.deleteOrder},
 		{http.MethodDelete, "/api/fleet/nodes/{name}", true, h.deleteNode},
-		read("/metrics", func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-			_ = h.Metrics(r.Context(), w) // the client has gone
-		}),
+	}
+	for i := range list {
+		list[i].Serve = h.whenRead(list[i].Serve)
+	}
+	return append(list, read("/metrics", func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+		_ = h.Metrics(r.Context(), w) // the client has gone
+	}))
+}
+
+// whenRead answers only when all that was stored has been read: half of the past is not what is, and
+// names nodes that were bad a month ago.
+func (h *Hub) whenRead(serve func(http.ResponseWriter, *http.Request, string)) func(http.ResponseWriter, *http.Request, string) {
+	return func(w http.ResponseWriter, r *http.Request, by string) {
+		share, reading := h.Reading()
+		if !reading {
+			serve(w, r, by)
+			return
+		}
+		w.Header().Set("Retry-After", "1")
+		replyCode(w, http.StatusServiceUnavailable, map[string]any{
+			"error": fmt.Sprintf("the server is reading what was stored: %.0f%%; ask again in a moment", math.Floor(100*share)), "reading": share,
+		})
 	}
 }
 
@@ -257,13 +277,22 @@ func (h *Hub) getOrder(w http.ResponseWriter, r *http.Request) {
 	reply(w, out)
 }
 
+// errNoOrder is the error of a body without an order; an order without any field is {}.
+var errNoOrder = errors.New(`there is none in the body; expected an object, such as {"what": {"measure": "pairs"}}, or {} for all pairs once`)
+
 func (h *Hub) postOrder(w http.ResponseWriter, r *http.Request, by string) {
 	var o fleet.Order
 	data, err := io.ReadAll(r.Body)
 	if err == nil {
 		d := json.NewDecoder(bytes.NewReader(data))
 		d.DisallowUnknownFields()
-		if err = d.Decode(&o); err == nil && d.More() {
+		given := &o
+		switch err = d.Decode(&given); {
+		case errors.Is(err, io.EOF):
+			err = errNoOrder
+		case err == nil && given == nil:
+			err = errNoOrder // null
+		case err == nil && d.More():
 			err = errors.New("something follows the order")
 		}
 	}

@@ -39,11 +39,13 @@ func (h *Hub) watch(ctx context.Context) {
 // detect says what was found and what is over. Both are said once: what has been said is in
 // the stream.
 func (h *Hub) detect(ctx context.Context) error {
-	now := h.cfg.Now()
+	now := h.now()
 	var found []health.Finding
 	began := time.Now()
 	h.view.ask(func(s *health.History) { found = s.Findings(now) })
 	h.counts.looked(time.Since(began))
+	h.finds.Lock()
+	defer h.finds.Unlock()
 	there := map[string]bool{}
 	for _, f := range found[:min(len(found), maxFindings/2)] {
 		there[f.ID] = true
@@ -54,7 +56,10 @@ func (h *Hub) detect(ctx context.Context) error {
 		}
 		bound(&f)
 		// Only what got worse is told again.
-		news := &fleet.Finding{Finding: f, Told: holds && old.Told && severity(f.Severity) <= severity(old.Severity)}
+		news := &fleet.Finding{Finding: f}
+		if holds && severity(f.Severity) <= severity(old.Severity) {
+			news.Told, news.ToldTo = old.Told, old.ToldTo
+		}
 		same := func() bool {
 			got, ok := h.view.Finding(f.ID)
 			return ok && got.Severity == f.Severity && got.Clearing == f.Clearing
@@ -68,7 +73,8 @@ func (h *Hub) detect(ctx context.Context) error {
 			continue
 		}
 		over := f
-		over.Cleared, over.Told = now.UTC(), false
+		over.Cleared, over.ToldTo = now.UTC(), h.untold(f)
+		over.Told = h.toldAll(over.ToldTo)
 		if err := h.sayFinding(ctx, &over, func() bool { old, ok := h.view.Finding(f.ID); return !ok || !old.Cleared.IsZero() }); err != nil {
 			return err
 		}

@@ -7,10 +7,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
+	"sync"
 	"time"
 
 	"busbar/fleet"
@@ -19,13 +20,14 @@ import (
 // Signature is the header with the HMAC-SHA256 of a webhook's body, in hexadecimal behind "sha256=".
 const Signature = "X-Busbar-Signature"
 
-// hooks tell others of findings.
-type hooks struct {
-	urls   []string
+// hook is somebody who is told of findings. Each is told by itself: one that is down holds up no other.
+type hook struct {
+	url    string
+	mark   string // its name in the stream
 	secret []byte
 	client *http.Client
 	waits  []time.Duration // between attempts
-	down   map[string]bool // those that took nothing the last time, however often it was tried
+	down   bool            // it took nothing the last time, however often it was tried
 }
 
 // Alert is what a webhook gets: a finding that holds, or is over. The key is the same
@@ -37,22 +39,38 @@ type Alert struct {
 	Text    string        `json:"text"` // one line, for chats that show it
 }
 
-func newHooks(urls []string, secret []byte) *hooks {
-	return &hooks{
-		urls: urls, secret: secret, down: map[string]bool{},
-		// A redirect would send the findings where nobody said.
-		client: &http.Client{Timeout: 10 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
-		waits:  []time.Duration{time.Second, 4 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute},
+func newHooks(urls []string, secret []byte) (list []*hook) {
+	// A redirect would send the findings where nobody said.
+	client := &http.Client{Timeout: 10 * time.Second, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	for _, u := range urls {
+		sum := sha256.Sum256([]byte(u))
+		k := &hook{url: u, mark: hex.EncodeToString(sum[:8]), secret: secret, client: client}
+		k.waits = []time.Duration{time.Second, 4 * time.Second, 15 * time.Second, time.Minute, 5 * time.Minute}
+		if !slices.ContainsFunc(list, func(o *hook) bool { return o.mark == k.mark }) {
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
+// alert tells every webhook of findings that it was not told of, and notes in the stream that it did:
+// what was told is not told again after a restart.
+func (h *Hub) alert(ctx context.Context) {
+	for _, f := range h.view.Findings() { // what only waited for webhooks that are no longer there
+		if !f.Told && !f.Cleared.IsZero() && h.note(ctx, f, "") != nil {
+			return
+		}
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for _, k := range h.hooks {
+		wg.Go(func() { h.alertOne(ctx, k) })
 	}
 }
 
-// alert tells of findings that nobody was told of, one after the other, and notes in the stream
-// that it did: what was told is not told again after a restart. A finding that cannot be
-// delivered is left for the next restart or change; those behind it are not held up for ever.
-func (h *Hub) alert(ctx context.Context) {
-	if len(h.cfg.Webhooks) == 0 {
-		return
-	}
+// alertOne tells one webhook, one finding after the other. What it does not take is left for
+// the next restart, change, or time that it takes something; those behind it are not held up for ever.
+func (h *Hub) alertOne(ctx context.Context, k *hook) {
 	given := map[string]bool{} // that were given up
 	for ctx.Err() == nil {
 		h.mu.Lock()
@@ -61,20 +79,32 @@ func (h *Hub) alert(ctx context.Context) {
 		worked := false
 		for _, f := range h.view.Findings() {
 			a := alertOf(f)
-			if f.Told || given[a.Key] || ctx.Err() != nil {
+			if f.Told || slices.Contains(f.ToldTo, k.mark) || given[a.Key] || ctx.Err() != nil {
 				continue
 			}
 			worked = true
-			if err := h.hooks.send(ctx, a); err != nil {
-				given[a.Key] = true
+			err := k.send(ctx, a)
+			switch {
+			case ctx.Err() != nil:
+				return
+			case err == nil:
+				h.counts.told.Add(1)
+				clear(given) // it works again
+			default:
 				h.counts.untold.Add(1)
-				h.cfg.Warn(fmt.Errorf("finding %s: no webhook takes it: %w", f.ID, err))
-				continue
+				h.cfg.Warn(fmt.Errorf("finding %s: a webhook does not take it: %w", f.ID, err))
+				if f.Cleared.IsZero() {
+					if len(given) >= maxFindings {
+						clear(given)
+					}
+					given[a.Key] = true
+					continue
+				}
+				// That something is over is not kept for somebody who does not listen.
 			}
-			h.counts.told.Add(1)
-			clear(given) // it works again
-			f.Told = true
-			_ = h.sayFinding(ctx, &f, func() bool { old, ok := h.view.Finding(f.ID); return !ok || old.Told }) // ends with the context only
+			if h.note(ctx, f, k.mark) != nil {
+				return
+			}
 		}
 		if worked {
 			continue
@@ -86,7 +116,46 @@ func (h *Hub) alert(ctx context.Context) {
 	}
 }
 
+// note keeps that a webhook knows the state of a finding. It is not kept where the finding has changed since:
+// then the webhook is told again. It ends with the context only.
+func (h *Hub) note(ctx context.Context, told fleet.Finding, mark string) error {
+	h.finds.Lock()
+	defer h.finds.Unlock()
+	f, ok := h.view.Finding(told.ID)
+	if !ok || f.Told || alertOf(f).Key != alertOf(told).Key {
+		return nil
+	}
+	if mark != "" {
+		f.ToldTo = append(slices.Clone(f.ToldTo), mark)
+	}
+	if f.Told = h.toldAll(f.ToldTo); f.Told {
+		f.ToldTo = nil
+	} else if mark == "" {
+		return nil
+	}
+	return h.sayFinding(ctx, &f, func() bool {
+		old, ok := h.view.Finding(f.ID)
+		return !ok || old.Told || slices.Contains(old.ToldTo, mark)
+	})
+}
+
+// toldAll reports whether no webhook is left that would have to be told.
+func (h *Hub) toldAll(marks []string) bool {
+	return !slices.ContainsFunc(h.hooks, func(k *hook) bool { return !slices.Contains(marks, k.mark) })
+}
+
+// untold are the webhooks that were not told of a finding, and need not hear that it is over.
+func (h *Hub) untold(f fleet.Finding) (marks []string) {
+	for _, k := range h.hooks {
+		if !f.Told && !slices.Contains(f.ToldTo, k.mark) {
+			marks = append(marks, k.mark)
+		}
+	}
+	return marks
+}
+
 func alertOf(f fleet.Finding) Alert {
+	f.Told, f.ToldTo = false, nil // so that what is sent again is the same
 	a := Alert{Event: "raised", Finding: f, Text: fmt.Sprintf("%s: %s", f.Severity, f.Text)}
 	at := f.Since
 	if !f.Cleared.IsZero() {
@@ -96,26 +165,17 @@ func alertOf(f fleet.Finding) Alert {
 	return a
 }
 
-// send tells all webhooks; nil when all have taken it.
-func (k *hooks) send(ctx context.Context, a Alert) error {
+// send tells the webhook, with patience.
+func (k *hook) send(ctx context.Context, a Alert) error {
 	body, err := json.Marshal(a)
 	if err != nil {
 		return err
 	}
-	var failed error
-	for _, url := range k.urls {
-		failed = errors.Join(failed, k.deliver(ctx, url, a.Key, body))
-	}
-	return failed
-}
-
-// deliver tells one webhook, with patience.
-func (k *hooks) deliver(ctx context.Context, url, key string, body []byte) error {
 	for i := 0; ; i++ {
-		final, err := k.post(ctx, url, key, body)
+		final, err := k.post(ctx, a.Key, body)
 		// One that is down holds up what comes next only once.
-		if err == nil || final || k.down[url] || i >= len(k.waits) {
-			k.down[url] = err != nil
+		if err == nil || final || k.down || i >= len(k.waits) {
+			k.down = err != nil
 			return err
 		}
 		select {
@@ -127,8 +187,8 @@ func (k *hooks) deliver(ctx context.Context, url, key string, body []byte) error
 }
 
 // post sends once. final tells that trying again is no use.
-func (k *hooks) post(ctx context.Context, url, key string, body []byte) (final bool, err error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+func (k *hook) post(ctx context.Context, key string, body []byte) (final bool, err error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, k.url, bytes.NewReader(body))
 	if err != nil {
 		return true, err
 	}
@@ -150,7 +210,7 @@ func (k *hooks) post(ctx context.Context, url, key string, body []byte) (final b
 	case resp.StatusCode < 300:
 		return false, nil
 	case resp.StatusCode >= 500 || resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusRequestTimeout:
-		return false, fmt.Errorf("%s answers %s", url, resp.Status)
+		return false, fmt.Errorf("%s answers %s", k.url, resp.Status)
 	}
-	return true, fmt.Errorf("%s answers %s", url, resp.Status)
+	return true, fmt.Errorf("%s answers %s", k.url, resp.Status)
 }

@@ -37,8 +37,9 @@ type Config struct {
 	Publish func(kind string, v any)
 	// Warn is told what a person should know and nothing else says; nil for nobody.
 	Warn func(error)
-	// Now is the clock; nil is the machine's.
-	Now func() time.Time
+	// Now is the clock, and Steady one that nobody sets; nil is the machine's.
+	Now    func() time.Time
+	Steady func() time.Duration
 }
 
 // Hub is a server of a fleet.
@@ -48,10 +49,13 @@ type Hub struct {
 	live   *live
 	leases *leases
 	tracer *tracer
-	hooks  *hooks
+	hooks  []*hook
+	finds  sync.Mutex // one says something about findings at a time
 	model  model
 
-	began   time.Time
+	clock   *clock
+	target  atomic.Uint64 // the last entry of the past
+	first   atomic.Uint64 // the first that there is of it
 	ready   chan struct{} // closed when the stream's past is in the view
 	leading atomic.Bool
 	counts  counts
@@ -95,7 +99,7 @@ func New(cfg Config) *Hub {
 	return &Hub{
 		cfg: cfg, view: newView(cfg.Network), live: newLive(), leases: newLeases(), tracer: newTracer(cfg.Traces, cfg.Warn),
 		hooks: newHooks(cfg.Webhooks, cfg.Secret), ready: make(chan struct{}), changed: make(chan struct{}),
-		parts: map[string]chan outcome{}, running: map[string]*running{}, look: make(chan struct{}, 1), began: cfg.Now(),
+		parts: map[string]chan outcome{}, running: map[string]*running{}, look: make(chan struct{}, 1), clock: newClock(cfg.Now, cfg.Steady),
 	}
 }
 
@@ -104,6 +108,20 @@ func (h *Hub) View() *View { return h.view }
 
 // Ready is closed when the stream's past is in the view.
 func (h *Hub) Ready() <-chan struct{} { return h.ready }
+
+// Reading is how much of the stream's past is in the view, from 0 to 1; false once all of it is.
+func (h *Hub) Reading() (share float64, reading bool) {
+	select {
+	case <-h.ready:
+		return 1, false
+	default:
+	}
+	first, last, now := h.first.Load(), h.target.Load(), h.view.Seq()
+	if first == 0 || now < first || last <= first {
+		return 0, true
+	}
+	return float64(now-first) / float64(last-first), true
+}
 
 // Leads tells whether this hub carries out orders.
 func (h *Hub) Leads() bool { return h.leading.Load() }
@@ -126,6 +144,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the stream: %w", err)
 	}
+	h.target.Store(last)
 	start("following the stream", func(ctx context.Context) error { return h.cfg.Bus.Follow(ctx, h.view.Seq(), h.take) })
 	start("beats", func(ctx context.Context) error { return h.cfg.Bus.Passing(ctx, h.beat, h.doing) })
 	start("traces", h.tracer.run)
@@ -133,6 +152,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	if err := h.until(ctx, func() bool { return h.view.Seq() >= last }); err != nil {
 		return context.Cause(ctx)
 	}
+	h.clock.begin()
 	close(h.ready)
 	start("the lease of the one that leads", func(ctx context.Context) error { return h.cfg.Bus.Lead(ctx, h.lead) })
 	<-ctx.Done()
@@ -145,6 +165,10 @@ func (h *Hub) Run(ctx context.Context) error {
 // take folds an entry and wakes who waits for it.
 func (h *Hub) take(e Entry) {
 	taken := h.view.Apply(e)
+	if e.Seq < h.target.Load() { // the past, of which nobody waits for single entries
+		h.first.CompareAndSwap(0, e.Seq)
+		return
+	}
 	h.mu.Lock()
 	close(h.changed)
 	h.changed = make(chan struct{})
@@ -191,7 +215,7 @@ func (h *Hub) until(ctx context.Context, true func() bool) error {
 
 // beat takes a beat; the statistics hear of it as well.
 func (h *Hub) beat(b *fleet.Beat) {
-	now := h.cfg.Now()
+	now := h.now()
 	if h.live.beat(b, now) {
 		h.view.history(addBeat(b.Node, now))
 	}

@@ -56,12 +56,19 @@ func (h *Hub) lead(ctx context.Context) {
 	}
 }
 
-// expectBeats lets nodes count as heard from now on: one that died while no hub was there shall
-// be missed.
+// expectBeats lets nodes that this hub has not heard of count as heard now: one that died while no
+// hub was there shall be missed. Of one that was silent before, the last beat is known.
 func (h *Hub) expectBeats() {
-	now := h.cfg.Now()
+	now := h.now()
 	for _, n := range h.view.present() {
-		h.view.history(addBeat(n, now))
+		if _, _, heard := h.live.of(n); heard {
+			continue
+		}
+		at := now
+		if s, ok := h.view.Node(n); ok && !s.SilentSince.IsZero() && s.SilentSince.Before(now) {
+			at = s.SilentSince
+		}
+		h.view.history(addBeat(n, at))
 	}
 }
 

@@ -16,7 +16,7 @@ type live struct {
 	count uint64
 }
 
-// lastBeat is a beat and when it came, by our own clock: a node's may be wrong.
+// lastBeat is a beat and when it came, by our own clock: a node's may be wrong. See Hub.now.
 type lastBeat struct {
 	fleet.Beat
 	came time.Time
@@ -42,6 +42,16 @@ func (l *live) beat(b *fleet.Beat, now time.Time) bool {
 		delete(l.doing, b.Node)
 	}
 	return true
+}
+
+// move follows a clock that was set.
+func (l *live) move(d time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for n, b := range l.beats {
+		b.came = b.came.Add(d)
+		l.beats[n] = b
+	}
 }
 
 // progress keeps how far a part is, of nodes that beat.

@@ -61,9 +61,11 @@ func (p *page) one(name, kind, help string, v float64) {
 // Metrics writes what Prometheus asks for.
 func (h *Hub) Metrics(ctx context.Context, w io.Writer) error {
 	p := &page{w: w}
-	h.nodeMetrics(p)
-	h.orderMetrics(p)
-	h.findingMetrics(p)
+	if _, reading := h.Reading(); !reading { // else it is not what is
+		h.nodeMetrics(p)
+		h.orderMetrics(p)
+		h.findingMetrics(p)
+	}
 	h.busMetrics(ctx, p)
 	ownMetrics(p)
 	return p.err

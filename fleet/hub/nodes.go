@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"busbar/fleet"
+	"busbar/health"
 	"busbar/unit"
 )
 
@@ -19,7 +20,8 @@ const (
 	Up     NodeStatus = "up"
 	Silent NodeStatus = "silent" // it has not left, and says nothing
 	Left   NodeStatus = "left"
-	// Expected is a node that had joined before this server began, and may not have beaten since.
+	// Expected is a node that had joined before this server began and was not known to be silent,
+	// and may not have beaten since.
 	Expected NodeStatus = "expected"
 )
 
@@ -46,8 +48,10 @@ type NodeState struct {
 
 	Ports    []PortState                  `json:"ports,omitempty"`
 	Counters map[string]map[string]uint64 `json:"counters,omitempty"`
-	Failed   string                       `json:"last_failure,omitempty"`
-	FailedAt time.Time                    `json:"last_failure_at,omitzero"`
+	// SilentSince is since when a finding says that the node is silent.
+	SilentSince time.Time `json:"silent_since,omitzero"`
+	Failed      string    `json:"last_failure,omitempty"`
+	FailedAt    time.Time `json:"last_failure_at,omitzero"`
 	// Findings are those that name the node, and Bad tells that one of them is a
 	// reason to keep jobs off it.
 	Findings []string `json:"findings,omitempty"`
@@ -118,6 +122,9 @@ func (v *View) nodeState(name fleet.Name, s *node, accused map[fleet.Name][]*fle
 	for _, f := range accused[name] {
 		out.Findings = append(out.Findings, f.ID)
 		out.Bad = out.Bad || drains(f.Finding)
+		if f.Kind == health.Silent || f.Kind == health.SilentFleet {
+			out.SilentSince = f.Since
+		}
 	}
 	return out
 }
@@ -126,7 +133,7 @@ func (v *View) nodeState(name fleet.Name, s *node, accused map[fleet.Name][]*fle
 func (h *Hub) Node(n fleet.Name) (NodeState, bool) {
 	s, ok := h.view.Node(n)
 	if ok {
-		h.alive(&s, h.cfg.Now())
+		h.alive(&s, h.now())
 	}
 	return s, ok
 }
@@ -134,7 +141,7 @@ func (h *Hub) Node(n fleet.Name) (NodeState, bool) {
 // Nodes lists all nodes with what they said in passing.
 func (h *Hub) Nodes() []NodeState {
 	list := h.view.Nodes()
-	now := h.cfg.Now()
+	now := h.now()
 	for i := range list {
 		h.alive(&list[i], now)
 	}
@@ -145,7 +152,8 @@ func (h *Hub) Nodes() []NodeState {
 func (h *Hub) alive(s *NodeState, now time.Time) {
 	b, d, ok := h.live.of(s.Name)
 	if !ok {
-		if s.State == Silent && now.Sub(h.began) < h.cfg.Silence {
+		// What was silent before this server began is so until it beats.
+		if s.State == Silent && s.SilentSince.IsZero() && h.clock.since() < h.cfg.Silence {
 			s.State = Expected
 		}
 		return

@@ -11,18 +11,24 @@ import (
 )
 
 // OnBus is NATS as a hub needs it. The stream must be there; see bus.Ensure.
-func OnBus(b *bus.Bus) Bus { return &onBus{Bus: b, speaker: b.Speaker()} }
+func OnBus(b *bus.Bus) Bus {
+	return &onBus{Bus: b, speaker: b.Speaker(), turn: make(chan struct{}, 1)}
+}
 
 type onBus struct {
 	*bus.Bus
-	mu      sync.Mutex // one says something at a time
 	speaker *bus.Speaker
+	turn    chan struct{} // one says something at a time
 }
 
 // Say appends news. Several servers speak on one subject: who was overtaken says it again.
 func (o *onBus) Say(ctx context.Context, n *fleet.News) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	select {
+	case o.turn <- struct{}{}:
+	case <-ctx.Done(): // the store takes nothing from who speaks now
+		return context.Cause(ctx)
+	}
+	defer func() { <-o.turn }()
 	for {
 		err := o.speaker.Say(ctx, n)
 		var other *bus.ConflictError
@@ -32,8 +38,24 @@ func (o *onBus) Say(ctx context.Context, n *fleet.News) error {
 	}
 }
 
-// Follow reads the stream; what is no news comes as an entry without any.
-func (o *onBus) Follow(ctx context.Context, above uint64, each func(Entry)) error {
+// readAhead is how many entries are read while those before them are folded.
+const readAhead = 1024
+
+// Follow reads the stream; what is no news comes as an entry without any. Reading and folding go on side by
+// side, for a server that starts has millions to read.
+func (o *onBus) Follow(ctx context.Context, above uint64, fold func(Entry)) error {
+	read := make(chan Entry, readAhead)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer close(read)
+	wg.Go(func() {
+		for e := range read {
+			if ctx.Err() == nil {
+				fold(e)
+			}
+		}
+	})
+	each := func(e Entry) { read <- e }
 	var stored time.Time
 	return o.Bus.Follow(ctx, bus.Following{
 		From:   above + 1,

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -37,11 +38,16 @@ func newRemote(t *testing.T, srv *bus.Server, name fleet.Name, slow func(fleet.N
 	if err != nil {
 		t.Fatal(err)
 	}
+	return newRemoteAt(t, srv.URL(), creds, name, slow)
+}
+
+func newRemoteAt(t *testing.T, url string, creds []byte, name fleet.Name, slow func(fleet.Name) float64) *remote {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "node.creds")
 	if err := writeAll(file, creds); err != nil {
 		t.Fatal(err)
 	}
-	b, err := bus.Connect(bus.Config{URLs: []string{srv.URL()}, Creds: file, Node: name})
+	b, err := bus.Connect(bus.Config{URLs: []string{url}, Creds: file, Node: name})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,6 +95,12 @@ func hubOn(t *testing.T, srv *bus.Server) (h *Hub, stop func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return hubAt(t, b)
+}
+
+// hubAt runs a hub on a connection.
+func hubAt(t *testing.T, b *bus.Bus) (h *Hub, stop func()) {
+	t.Helper()
 	if err := b.Ensure(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -183,3 +195,14 @@ func TestTwoHubsOverNATS(t *testing.T) {
 }
 
 func writeAll(file string, data []byte) error { return os.WriteFile(file, data, 0o600) }
+
+// TestWhoCannotSpeakIsToldSo waits behind somebody whom the store does not answer, no longer than it wants to.
+func TestWhoCannotSpeakIsToldSo(t *testing.T) {
+	o := OnBus(&bus.Bus{}).(*onBus)
+	o.turn <- struct{}{}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := o.Say(ctx, &fleet.News{}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+}

@@ -119,7 +119,7 @@ func (h *Hub) carryOut(ctx context.Context, id string) {
 		}
 		o := s.Order
 		resumed := o.State == fleet.Running
-		if !resumed && !h.sleep(ctx, due(&o, s.Given, h.cfg.Now()).Sub(h.cfg.Now())) {
+		if !resumed && !h.untilDue(ctx, &o, s.Given) {
 			return
 		}
 		if !h.gather(ctx) {
@@ -228,6 +228,8 @@ func (h *Hub) absent(n fleet.Name) string {
 		return "left"
 	case s.State == Expected:
 		return "not heard of yet"
+	case s.State == Silent && s.Age < 0 && !s.SilentSince.IsZero():
+		return "silent since " + s.SilentSince.UTC().Format(time.RFC3339)
 	case s.State == Silent && s.Age < 0:
 		return "silent since this server began"
 	case s.State == Silent:

@@ -130,7 +130,7 @@ func TestWebhooks(t *testing.T) {
 		w.WriteHeader(code)
 	}))
 	defer s.Close()
-	k := newHooks([]string{s.URL}, nil)
+	k := newHooks([]string{s.URL}, nil)[0]
 	k.waits = []time.Duration{time.Millisecond, time.Millisecond}
 	if err := k.send(t.Context(), Alert{}); err == nil || count != 3 {
 		t.Errorf("%d attempts at a server that fails: %v", count, err)

@@ -50,6 +50,10 @@ func addBeat(n fleet.Name, at time.Time) func(*health.History) {
 	return func(h *health.History) { h.Beat(string(n), at) }
 }
 
+func moveBeats(d time.Duration) func(*health.History) {
+	return func(h *health.History) { h.MoveBeats(d) }
+}
+
 func addLink(n fleet.Name, l *fleet.Link, at time.Time) func(*health.History) {
 	return func(h *health.History) {
 		h.Link(health.LinkState{Node: string(n), Port: l.Port, Up: l.Up, Time: at})

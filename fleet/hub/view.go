@@ -177,7 +177,8 @@ func (v *View) finding(f *fleet.Finding) bool {
 		v.past = append(v.past, *f)
 	}
 	// That something is over needs to be told where it was told that it is.
-	if over && (f.Told || old == nil || !old.Told) {
+	unheard := old == nil || old.Cleared.IsZero() && !old.Told && len(old.ToldTo) == 0
+	if over && (f.Told || unheard) {
 		delete(v.findings, f.ID)
 		return true
 	}

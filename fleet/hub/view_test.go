@@ -214,3 +214,32 @@ func TestNamesInOrder(t *testing.T) {
 		}
 	}
 }
+
+// TestSetup: orders whose figures differ for what they ask for have other words.
+func TestSetup(t *testing.T) {
+	base := fleet.Order{What: fleet.What{Measure: fleet.MeasurePairs, Small: 8, Large: 4 * unit.MiB, Iters: 10}}
+	seen := map[string]string{}
+	for name, change := range map[string]func(o *fleet.Order){
+		"plain":   func(*fleet.Order) {},
+		"size":    func(o *fleet.Order) { o.What.Large = 64 * unit.KiB },
+		"iters":   func(o *fleet.Order) { o.What.Iters = 20 },
+		"rate":    func(o *fleet.Order) { o.Caps.Rate = 1e9 },
+		"at once": func(o *fleet.Order) { o.AtOnce = 4 },
+		"always":  func(o *fleet.Order) { o.Caps.Always = true },
+		"busy":    func(o *fleet.Order) { o.Caps.Busy = 1e9 },
+	} {
+		o := base
+		change(&o)
+		text := setupOf(&o)
+		if other, twice := seen[text]; twice || len(text) > maxWord {
+			t.Errorf("%s and %s: %q", name, other, text)
+		}
+		seen[text] = name
+	}
+	// These are no difference: who is measured, when, and for how long at most.
+	o := base
+	o.ID, o.Every, o.Nodes, o.Rounds, o.Caps.Time, o.Caps.Busy = "x", time.Hour, []fleet.Name{"a", "b"}, 3, time.Minute, fleet.DefaultBusy
+	if setupOf(&o) != setupOf(&base) {
+		t.Errorf("%q", setupOf(&o))
+	}
+}

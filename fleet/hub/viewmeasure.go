@@ -80,7 +80,8 @@ func (v *View) pair(o *order, m *fleet.Measured, p fleet.PairSample, at time.Tim
 	key := uint64(from)<<32 | uint64(to)
 	cells := v.last(o)
 	if old, known := cells[key]; known || len(cells) < maxCells {
-		if at.Unix() >= old.at {
+		// A clock that was ahead for a while must not keep the figures of that time for ever.
+		if at.Unix() >= old.at || old.order == o.number && int32(m.Sweep) > old.sweep {
 			cells[key] = cell{
 				float32(p.Rate), float32(p.Both), float32(p.Latency.Seconds()),
 				at.Unix(), o.number, int32(m.Sweep),
@@ -92,8 +93,9 @@ func (v *View) pair(o *order, m *fleet.Measured, p fleet.PairSample, at time.Tim
 	if o.Job != "" {
 		return // a brief look at a few nodes: neither a fault nor its end is shown by one
 	}
+	setup := o.setup
 	v.history(func(h *health.History) {
-		h.Add(health.Sample{Sweep: sweepName(m.Order, m.Sweep), Time: at, From: string(p.From), To: string(p.To), Rate: p.Rate, Latency: p.Latency})
+		h.Add(health.Sample{Sweep: sweepName(m.Order, m.Sweep), Time: at, From: string(p.From), To: string(p.To), Rate: p.Rate, Latency: p.Latency, Setup: setup})
 	})
 }
 
@@ -115,9 +117,10 @@ func (v *View) failed(name fleet.Name, o *order, m *fleet.Measured, at time.Time
 	if o.Job != "" {
 		return
 	}
+	setup := o.setup
 	for _, d := range [][2]fleet.Name{{name, m.Peer}, {m.Peer, name}} {
 		v.history(func(h *health.History) {
-			h.Add(health.Sample{Sweep: sweepName(m.Order, m.Sweep), Time: at, From: string(d[0]), To: string(d[1]), Error: cut(m.Failed)})
+			h.Add(health.Sample{Sweep: sweepName(m.Order, m.Sweep), Time: at, From: string(d[0]), To: string(d[1]), Error: cut(m.Failed), Setup: setup})
 		})
 	}
 }

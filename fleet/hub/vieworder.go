@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -17,6 +18,26 @@ type order struct {
 	// done holds the pairs of the running sweep that ended, true where they were measured.
 	done      map[uint64]bool
 	good, bad int
+	setup     string // see setupOf
+}
+
+// setupOf says how an order measures pairs, as far as figures depend on it: sweeps with other
+// words are not compared as a whole.
+func setupOf(o *fleet.Order) string {
+	text := fmt.Sprintf("%v messages, %d times", o.What.Large, o.What.Iters)
+	if o.Caps.Rate > 0 {
+		text += fmt.Sprintf(", at most %v", o.Caps.Rate)
+	}
+	if o.AtOnce > 0 {
+		text += fmt.Sprintf(", %d pairs at once", o.AtOnce)
+	}
+	switch {
+	case o.Caps.Always:
+		text += ", beside jobs"
+	case o.Caps.Busy > 0 && o.Caps.Busy != fleet.DefaultBusy:
+		text += fmt.Sprintf(", beside traffic of up to %v", o.Caps.Busy)
+	}
+	return text
 }
 
 // mark notes that a pair of the running sweep ended. A figure counts more than a failure.
@@ -72,7 +93,7 @@ func (v *View) order(said *fleet.Order, at time.Time) bool {
 		o.done, o.good, o.bad = nil, 0, 0
 	}
 	sweep := max(o.Sweep, said.Sweep)
-	o.Order, o.heard = *said, at
+	o.Order, o.heard, o.setup = *said, at, setupOf(said)
 	o.Sweep = sweep
 	v.forgetOrders()
 	return true

@@ -14,7 +14,7 @@ const parts = [['', 'Overview', over], ['pairs', 'Pairs', pairs], ['nodes', 'Nod
 // The measurements of a fleet: who is there, how fast every pair is, what is wrong, and what is being measured.
 export async function show(root, state, api) {
   const share = new Share(state);
-  const said = h('p', {});
+  const said = h('p', { 'aria-live': 'polite' });
   const tabs = h('nav', { class: 'parts', 'aria-label': 'Parts of the fleet' });
   const controls = h('section', { class: 'controls', 'aria-label': 'what is shown' });
   const cards = h('section', { class: 'cards', 'aria-label': 'answer' });
@@ -25,7 +25,10 @@ export async function show(root, state, api) {
     return null;
   }
   const fleet = new Fleet(api);
-  await fleet.start();
+  await fleet.start((text) => {
+    if (said.textContent !== text) said.textContent = text;
+    return view.isConnected;
+  });
   let now = null, name = null;
 
   async function turn() {

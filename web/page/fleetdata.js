@@ -31,8 +31,18 @@ export class Fleet {
 
   tell(what) { for (const w of this.watchers) w(what); }
 
-  async start() {
-    await this.load();
+  // start asks for everything. A server that still reads what was stored is asked again; reading is told what it
+  // says, and answers whether to go on.
+  async start(reading) {
+    for (let there = false; !there;) {
+      try {
+        await this.load();
+        there = true;
+      } catch (error) {
+        if (error.reading === undefined || !reading(error.message)) throw error;
+        await new Promise((done) => { setTimeout(done, 1000); });
+      }
+    }
     this.listen();
     // A browser has six lines to a server for all its pages together: one that is not looked at gives its line back.
     this.seen = () => {

@@ -1,0 +1,79 @@
+package evidence
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// BusyBefore is what a rank did last before others gave up waiting: data, save or
+// load, and how long it had done so in seconds ("" where the line does not say).
+const BusyBefore Kind = "busy-before"
+
+// busyLines is how many lines may lie between what a rank does and the time-out.
+const busyLines = 40
+
+const busyWords = "examples/s|tokeniz|preprocess|pre-processing|saving|checkpoint|it/s]|b/s]|s/it]|download|loading"
+
+// gaveUpWords find the lines in which somebody stops waiting.
+const gaveUpWords = "collective operation timeout|socket timeout|waitforinput|wait timeout after|timeout waiting for key"
+
+// busyPatterns recognise long work of one rank: bars of tqdm with the time gone by,
+// and sentences of trainers.
+type busyPatterns struct{ bar, data, save, load *regexp.Regexp }
+
+func newBusyPatterns() *busyPatterns {
+	return &busyPatterns{
+		bar:  regexp.MustCompile(`\d+%\|.{0,200}?\| ?[\d.]+\w?/[\d.]+\w? \[(?:(\d+):)?(\d+):(\d\d)<`),
+		data: regexp.MustCompile(`(?i)\b(?:tokeniz\w+|pre-?process\w*|running tokenizer|map \(num_proc|examples/s)\b`),
+		save: regexp.MustCompile(`(?i)\b(?:saving|writing)\b.{0,40}\b(?:checkpoint|model|state)|\bsave_(?:checkpoint|pretrained|state)\b|retrieving (?:full model|optimizer) state`),
+		load: regexp.MustCompile(`(?i)\b(?:loading checkpoint shards|downloading (?:shards|model|data))\b`),
+	}
+}
+
+// busy is a line that tells of long work.
+type busy struct {
+	line    int
+	what    string
+	seconds string
+	q       Quote
+}
+
+// see reads such a line.
+func (p *busyPatterns) see(text string) (what, secs string, ok bool) {
+	if m := p.bar.FindStringSubmatch(text); m != nil {
+		h, mi, s := max(atoi(m[1]), 0), atoi(m[2]), atoi(m[3])
+		if mi >= 0 && s >= 0 && h < 1000 {
+			secs = strconv.Itoa(3600*h + 60*mi + s)
+		}
+	}
+	switch {
+	case p.data.MatchString(text):
+		return "data", secs, true
+	case p.save.MatchString(text):
+		return "save", secs, true
+	case p.load.MatchString(text):
+		return "load", secs, true
+	case secs != "":
+		return "bar", secs, true
+	}
+	return "", "", false
+}
+
+// gaveUp reports a line in which somebody stops waiting for the others.
+func gaveUp(text string) bool {
+	return strings.Contains(text, "collective operation timeout") || strings.Contains(text, "Socket Timeout") || strings.Contains(text, "waitForInput: ") ||
+		strings.Contains(text, "wait timeout after") || strings.Contains(text, "Timeout waiting for key")
+}
+
+// wait follows the last long work, and files it when somebody gives up soon after.
+func (r *Reader) wait(text string, num int, q Quote) {
+	what, secs, ok := r.words.busy.see(text)
+	if ok {
+		r.busy = &busy{num, what, secs, q.short()}
+	}
+	if b := r.busy; b != nil && num-b.line <= busyLines && gaveUp(text) {
+		r.set.add(BusyBefore, []string{b.what, b.seconds}, b.q, "", -1)
+		r.busy = nil
+	}
+}

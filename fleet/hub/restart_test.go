@@ -1,0 +1,212 @@
+package hub
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"busbar/fleet"
+)
+
+// listener is a webhook that writes down what it is told, or refuses.
+type listener struct {
+	*httptest.Server
+	mu   sync.Mutex
+	keys []string
+	code int
+}
+
+func newListener(t *testing.T) *listener {
+	l := &listener{code: http.StatusOK}
+	l.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		var a Alert
+		if err := json.NewDecoder(r.Body).Decode(&a); err != nil || a.Finding.Told || a.Finding.ToldTo != nil {
+			t.Errorf("%v: %+v", err, a)
+		}
+		if l.code < 300 {
+			l.keys = append(l.keys, a.Key)
+		}
+		w.WriteHeader(l.code)
+	}))
+	t.Cleanup(l.Close)
+	return l
+}
+
+func (l *listener) answers(code int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.code = code
+}
+
+// told are the keys that begin so.
+func (l *listener) told(prefix string) (list []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, k := range l.keys {
+		if strings.HasPrefix(k, prefix) {
+			list = append(list, k)
+		}
+	}
+	return list
+}
+
+// TestSilentOverARestart starts a hub anew while a node is silent: it still is, and nobody hears of it again.
+func TestSilentOverARestart(t *testing.T) {
+	c := newTestClock()
+	ear := newListener(t)
+	change := func(cfg *Config) {
+		c.config(cfg)
+		cfg.Webhooks = []string{ear.URL}
+	}
+	m := newMemory()
+	nodes := m.join(6)
+	h, stop := start(t, m, change)
+	c.pass(30 * time.Second)
+	nodes[4].dead.Store(true)
+	c.pass(70 * time.Second)
+	since := func(h *Hub) time.Time { s, _ := h.Node("n4"); return s.SilentSince }
+	wait(t, "n4 is missed and that is told", func() bool {
+		f, ok := h.View().Finding("silent:n4")
+		return ok && f.Severity == "error" && f.Told
+	})
+	was, told := since(h), len(ear.told("silent:n4/raised"))
+	stop()
+	nodes[5].dead.Store(true) // while nobody looks
+	c.pass(5 * time.Second)
+	h, _ = start(t, m, change)
+	if s, _ := h.Node("n4"); s.State != Silent || !s.SilentSince.Equal(was) {
+		t.Errorf("after a restart n4 is %s since %v, before it was silent since %v", s.State, s.SilentSince, was)
+	}
+	if why := h.absent("n4"); !strings.Contains(why, "silent since 2") {
+		t.Errorf("n4 is absent: %q", why)
+	}
+	if s, _ := h.Node("n5"); s.State != Expected {
+		t.Errorf("n5 is %s; it may yet beat", s.State)
+	}
+	for range 6 {
+		c.pass(10 * time.Second)
+		if s, _ := h.Node("n4"); s.State != Silent || !since(h).Equal(was) {
+			t.Errorf("n4 is %s since %v", s.State, since(h))
+		}
+	}
+	wait(t, "n5 is missed too", func() bool { s, _ := h.Node("n5"); return s.State == Silent && !s.SilentSince.IsZero() })
+	if n := len(ear.told("silent:n4/raised")); n != told {
+		t.Errorf("that n4 is silent was told %d times, and %d times after a restart", told, n)
+	}
+	if n := len(ear.told("silent:n4/cleared")); n != 0 {
+		t.Error("a restart ended the silence of n4")
+	}
+	nodes[4].dead.Store(false)
+	c.pass(5 * time.Second)
+	wait(t, "n4 is back, and that is told", func() bool {
+		s, _ := h.Node("n4")
+		return s.State == Up && len(ear.told("silent:n4/cleared")) > 0
+	})
+}
+
+// TestEachWebhookIsToldByItself has one webhook that takes nothing.
+func TestEachWebhookIsToldByItself(t *testing.T) {
+	good, bad := newListener(t), newListener(t)
+	bad.answers(http.StatusUnauthorized) // which is final
+	m := newMemory()
+	nodes := m.join(8)
+	change := func(cfg *Config) { cfg.Webhooks = []string{bad.URL, good.URL, good.URL} }
+	h, stop := start(t, m, change)
+	sweeps(t, h, 3)
+	nodes[5].slow.Store(40)
+	sweeps(t, h, 3)
+	partly := func(h *Hub) bool {
+		list := h.View().Findings()
+		return len(list) > 0 && !slices.ContainsFunc(list, func(f fleet.Finding) bool { return f.Told || len(f.ToldTo) != 1 })
+	}
+	wait(t, "one is told", func() bool { return len(good.told("slow")) > 0 && partly(h) })
+	if text, _ := json.Marshal(h.View().Findings()); strings.Contains(string(text), good.URL) {
+		t.Error("an address is in the stream")
+	}
+	for range 2 {
+		stop()
+		h, stop = start(t, m, change)
+		sweeps(t, h, 1)
+	}
+	again := good.told("slow")
+	slices.Sort(again)
+	if n := len(slices.Compact(again)); n != len(good.told("slow")) {
+		t.Errorf("told more than once: %v", good.told("slow"))
+	}
+	// The other one works again; it is told what holds, once, at the next restart.
+	stop()
+	bad.answers(http.StatusOK)
+	h, stop = start(t, m, change)
+	wait(t, "all are told", func() bool {
+		return !slices.ContainsFunc(h.View().Findings(), func(f fleet.Finding) bool { return !f.Told || f.ToldTo != nil })
+	})
+	if a, b := len(good.told("slow")), len(bad.told("slow")); b == 0 || b > a {
+		t.Errorf("one is told %d times, the other %d", a, b)
+	}
+	nodes[5].slow.Store(0)
+	sweeps(t, h, 4)
+	wait(t, "it is over, for both", func() bool { return len(h.View().Findings()) == 0 })
+	for _, l := range []*listener{good, bad} {
+		n := 0
+		for _, k := range l.told("slow") {
+			if strings.Contains(k, "/cleared/") {
+				n++
+			}
+		}
+		if n == 0 {
+			t.Error("somebody was not told that it is over")
+		}
+	}
+	stop()
+}
+
+// TestOverIsToldToThoseWhoKnow ends a finding that one webhook never heard of.
+func TestOverIsToldToThoseWhoKnow(t *testing.T) {
+	good, bad := newListener(t), newListener(t)
+	bad.answers(http.StatusNotFound)
+	m := newMemory()
+	nodes := m.join(8)
+	h, _ := start(t, m, func(cfg *Config) { cfg.Webhooks = []string{good.URL, bad.URL} })
+	sweeps(t, h, 3)
+	nodes[5].slow.Store(40)
+	sweeps(t, h, 2)
+	wait(t, "one is told", func() bool {
+		return slices.ContainsFunc(h.View().Findings(), func(f fleet.Finding) bool { return len(f.ToldTo) == 1 })
+	})
+	bad.answers(http.StatusOK)
+	nodes[5].slow.Store(0)
+	sweeps(t, h, 4)
+	wait(t, "it is over", func() bool { return len(h.View().Findings()) == 0 })
+	if !slices.ContainsFunc(good.told("slow"), func(k string) bool { return strings.Contains(k, "/cleared/") }) {
+		t.Error("who knew is not told that it is over")
+	}
+}
+
+// TestNothingIsAnsweredWhileThePastIsRead asks a hub that has read half of it.
+func TestNothingIsAnsweredWhileThePastIsRead(t *testing.T) {
+	m := newMemory()
+	m.join(10)
+	h := New(Config{Bus: m})
+	s := serveAPI(t, h)
+	h.target.Store(10)
+	for _, e := range m.entries[:6] {
+		h.take(e)
+	}
+	code, text := ask(t, "GET", s.URL+"/api/fleet/nodes", "")
+	if code != http.StatusServiceUnavailable || !strings.Contains(text, "reading what was stored: 55%") || !strings.Contains(text, `"reading":0.55`) {
+		t.Errorf("%d %s", code, text)
+	}
+	if code, text = ask(t, "POST", s.URL+"/api/fleet/orders", "{}"); code != http.StatusServiceUnavailable {
+		t.Errorf("an order: %d %s", code, text)
+	}
+	if code, text = ask(t, "GET", s.URL+"/metrics", ""); code != 200 || strings.Contains(text, "busbar_node_up") || !strings.Contains(text, "busbar_stream_lag 4") {
+		t.Errorf("metrics: %d %s", code, text)
+	}
+}

@@ -102,7 +102,10 @@ const (
 	OutOfMemory  Kind = "out-of-memory"  //
 	HostMemory   Kind = "host-memory"    // the kernel killed a process
 	BusError     Kind = "bus-error"      //
-	Crash        Kind = "crash"          // signal
+	Crash        Kind = "crash"          // segv, abort
+	Killed       Kind = "killed"         // by signal 9
+	KernelAssert Kind = "kernel-assert"  // of the program's own kernels
+	Queued       Kind = "queued"         // collectives that wait on a rank
 	Gloo         Kind = "gloo"           //
 	StepTime     Kind = "step-time"      // filed in Steps
 	UCXWarning   Kind = "ucx"            //

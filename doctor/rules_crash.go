@@ -39,7 +39,7 @@ func shmTooSmall(c *Case) *Finding {
 	f.Evidence = c.quotes(evidence.ShmFailure, evidence.BusError)
 	switch small := c.smallShm(); {
 	case c.Has(evidence.ShmFailure):
-	case c.about("shm") && (c.is("crash", "slow") || c.in("container") || strings.Contains(strings.ToLower(text(c.First(evidence.Topic, "shm"))), "no space left")):
+	case c.about("shm") && (c.is("crash") || c.in("container") || strings.Contains(strings.ToLower(text(c.First(evidence.Topic, "shm"))), "no space left")):
 		f.Confidence, f.Evidence = 0.7, c.told("shm", "container", "crash")
 	case c.Has(evidence.BusError) && !c.Has(evidence.Xid):
 		f.Confidence, f.Cause = 0.7, "A process got SIGBUS, which is what touching a page of /dev/shm gives when it is full. "+f.Cause

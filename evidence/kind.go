@@ -87,6 +87,7 @@ const (
 	Pages         Kind = "pages"          // memory that cannot be pinned
 	Speed         Kind = "speed"          // interface's rate in Mb/s
 	PowerDraw     Kind = "power-draw"     //
+	NumaBalancing Kind = "numa-balancing" // the kernel moves pages between nodes
 )
 
 // What the program and its framework print.

@@ -63,7 +63,6 @@ const (
 // What tools about the machine, the NICs and the fabric print.
 const (
 	ACSOn         Kind = "acs-on"         // bits that are set
-	ACSOff        Kind = "acs-off"        //
 	LinkDegraded  Kind = "link-degraded"  // speed, width
 	IommuSetting  Kind = "iommu-setting"  // name, value
 	IommuMode     Kind = "iommu-mode"     // translated, passthrough
@@ -108,7 +107,6 @@ const (
 	KernelAssert Kind = "kernel-assert"  // of the program's own kernels
 	Queued       Kind = "queued"         // collectives that wait on a rank
 	Gloo         Kind = "gloo"           //
-	StepTime     Kind = "step-time"      // filed in Steps
 	UCXWarning   Kind = "ucx"            //
 )
 

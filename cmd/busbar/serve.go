@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"busbar/fleet/bus"
 	"busbar/web"
 )
 
@@ -76,9 +77,25 @@ func (f *serveFlags) folder() (string, error) {
 		return "", err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", cannotError{fmt.Errorf("--data: %w", err)}
+		return "", cannotError{fmt.Errorf("--data: %w; give a folder that can be written to", err)}
 	}
 	return dir, nil
+}
+
+// room makes sure that the folder can be written to, before anything is half begun.
+func (f *serveFlags) room() error {
+	dir, err := f.folder()
+	if err != nil {
+		return err
+	}
+	err = bus.CheckRoom(dir)
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return cannotError{fmt.Errorf("--data %s: no space is left on its disk; make room, or give another folder with --data", dir)}
+	}
+	return cannotError{fmt.Errorf("--data %s: it cannot be written to (%w); the server keeps there what it knows: give a folder that it may write to", dir, err)}
 }
 
 func (f *serveFlags) tokens() (*web.Tokens, string, error) {
@@ -97,6 +114,9 @@ func (f *serveFlags) tokens() (*web.Tokens, string, error) {
 func (c *serveRunCmd) Run(e *env) error {
 	if c.JSON {
 		return errors.New("--json: a server has no document; ask it: GET /api/map")
+	}
+	if err := c.room(); err != nil {
+		return err
 	}
 	tokens, dir, err := c.tokens()
 	if err != nil {

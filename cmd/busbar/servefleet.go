@@ -261,8 +261,11 @@ func storeNotes(w io.Writer, now func() time.Time) func(level, text string) {
 	var mu sync.Mutex
 	said := map[string]time.Time{}
 	return func(_, text string) {
-		if !strings.Contains(text, "JetStream") && !strings.Contains(text, "space") && !strings.Contains(text, "stream") {
+		if !strings.Contains(text, "JetStream") && !strings.Contains(text, "space") && !strings.Contains(text, "stream") && !strings.HasPrefix(text, "the store ") {
 			return
+		}
+		if strings.Contains(text, "failed to store a msg") || strings.Contains(text, "ritical write error") {
+			return // the bus says so in its own words, with what to do
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -276,6 +279,6 @@ func storeNotes(w io.Writer, now func() time.Time) func(level, text string) {
 			return
 		}
 		said[text] = at
-		fmt.Fprintln(w, "note: the store:", text)
+		fmt.Fprintln(w, "note: the store:", strings.TrimPrefix(text, "the store "))
 	}
 }

@@ -47,13 +47,15 @@ type ServerConfig struct {
 
 // Server is a NATS server with a store, within this process.
 type Server struct {
+	cfg    ServerConfig
 	keys   *Keys
-	ns     *server.Server
 	unlock func()
 	stop   chan struct{}
 	done   sync.WaitGroup
+	told   bool // that the store cannot write; watch uses it
 
-	mu     sync.Mutex
+	mu     sync.Mutex // guards following
+	ns     *server.Server
 	signed string // the account as the server knows it
 }
 
@@ -85,30 +87,39 @@ func start(c *ServerConfig) (*Server, error) {
 	if err := keys.limit(c); err != nil {
 		return nil, err
 	}
-	o, err := c.options(keys)
+	ns, text, err := launch(c, keys)
 	if err != nil {
 		return nil, err
 	}
+	return &Server{cfg: *c, keys: keys, ns: ns, stop: make(chan struct{}), signed: text}, nil
+}
+
+// launch runs a server, and gives the account as it knows it.
+func launch(c *ServerConfig, keys *Keys) (*server.Server, string, error) {
+	o, err := c.options(keys)
+	if err != nil {
+		return nil, "", err
+	}
 	if err := free(o); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	ns, err := server.NewServer(o)
 	if err != nil {
-		return nil, fmt.Errorf("server in %s: %w", c.Dir, err)
+		return nil, "", fmt.Errorf("server in %s: %w", c.Dir, err)
 	}
 	l := &logger{hook: c.OnLog}
 	ns.SetLoggerV2(l, false, false, false)
 	ns.Start()
 	if !ns.ReadyForConnections(30*time.Second) || !ns.JetStreamEnabled() {
 		ns.Shutdown()
-		return nil, fmt.Errorf("server in %s: it takes no connections at %s: %s", c.Dir, c.Listen, l.said())
+		return nil, "", fmt.Errorf("server in %s: it takes no connections at %s: %s", c.Dir, c.Listen, l.said())
 	}
 	_, text, err := keys.claims()
 	if err != nil {
 		ns.Shutdown()
-		return nil, err
+		return nil, "", err
 	}
-	return &Server{keys: keys, ns: ns, stop: make(chan struct{}), signed: text}, nil
+	return ns, text, nil
 }
 
 // free says at once that an address cannot be listened at: the server itself would try for half a minute.
@@ -244,7 +255,7 @@ func (k *Keys) resolver() (server.AccountResolver, error) {
 func (s *Server) Keys() *Keys { return s.keys }
 
 // URL is where clients on other machines, or in other processes, find the server.
-func (s *Server) URL() string { return s.ns.ClientURL() }
+func (s *Server) URL() string { return s.running().ClientURL() }
 
 // Reload makes the server follow what was withdrawn, as it does by itself within seconds.
 func (s *Server) Reload() error {
@@ -266,7 +277,7 @@ func (s *Server) Reload() error {
 	return nil
 }
 
-// watch follows the keys on disk, which other processes may change.
+// watch follows the keys on disk, which other processes may change, and the store's health.
 func (s *Server) watch() {
 	tick := time.NewTicker(reloadEvery)
 	defer tick.Stop()
@@ -274,6 +285,7 @@ func (s *Server) watch() {
 		select {
 		case <-tick.C:
 			_ = s.Reload() // a file that cannot be read now is read next time
+			s.mend()
 		case <-s.stop:
 			return
 		}
@@ -284,7 +296,7 @@ func (s *Server) watch() {
 // nowhere, and are not written down.
 func (s *Server) Node(name fleet.Name) (Config, error) {
 	creds, _, err := s.keys.Issuer().Node(name, 0)
-	return Config{URLs: []string{"nats://127.0.0.1"}, Node: name, creds: creds, inside: nats.InProcessServer(s.ns)}, err
+	return Config{URLs: []string{"nats://127.0.0.1"}, Node: name, creds: creds, inside: nats.InProcessServer(s)}, err
 }
 
 // Connect reaches the server from this process, as a server of the fleet.
@@ -294,7 +306,7 @@ func (s *Server) Connect(c Config) (*Bus, error) {
 		return nil, err
 	}
 	// The address is only a name here; with tls:// the client would insist on a certificate.
-	c.URLs, c.creds, c.inside = []string{"nats://127.0.0.1"}, creds, nats.InProcessServer(s.ns)
+	c.URLs, c.creds, c.inside = []string{"nats://127.0.0.1"}, creds, nats.InProcessServer(s)
 	c.Node = ""
 	if c.Replicas == 0 {
 		c.Replicas = 1
@@ -306,8 +318,9 @@ func (s *Server) Connect(c Config) (*Bus, error) {
 func (s *Server) Close() {
 	close(s.stop)
 	s.done.Wait()
-	s.ns.Shutdown()
-	s.ns.WaitForShutdown()
+	ns := s.running()
+	ns.Shutdown()
+	ns.WaitForShutdown()
 	s.unlock()
 }
 

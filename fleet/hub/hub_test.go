@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -142,9 +143,7 @@ func TestOrdersNeverClashOnANode(t *testing.T) {
 	}
 	stop()
 	for _, n := range nodes {
-		if n.count() != 20 {
-			t.Errorf("%s did %d parts", n.name, n.done)
-		}
+		wait(t, fmt.Sprintf("%s did its 20 parts", n.name), func() bool { return n.count() == 20 }) // the last a moment after its peer
 	}
 }
 

@@ -11,18 +11,24 @@ import (
 )
 
 // OnBus is NATS as a hub needs it. The stream must be there; see bus.Ensure.
-func OnBus(b *bus.Bus) Bus { return &onBus{Bus: b, speaker: b.Speaker()} }
+func OnBus(b *bus.Bus) Bus {
+	return &onBus{Bus: b, speaker: b.Speaker(), turn: make(chan struct{}, 1)}
+}
 
 type onBus struct {
 	*bus.Bus
-	mu      sync.Mutex // one says something at a time
 	speaker *bus.Speaker
+	turn    chan struct{} // one says something at a time
 }
 
 // Say appends news. Several servers speak on one subject: who was overtaken says it again.
 func (o *onBus) Say(ctx context.Context, n *fleet.News) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	select {
+	case o.turn <- struct{}{}:
+	case <-ctx.Done(): // the store takes nothing from who speaks now
+		return context.Cause(ctx)
+	}
+	defer func() { <-o.turn }()
 	for {
 		err := o.speaker.Say(ctx, n)
 		var other *bus.ConflictError

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -194,3 +195,14 @@ func TestTwoHubsOverNATS(t *testing.T) {
 }
 
 func writeAll(file string, data []byte) error { return os.WriteFile(file, data, 0o600) }
+
+// TestWhoCannotSpeakIsToldSo waits behind somebody whom the store does not answer, no longer than it wants to.
+func TestWhoCannotSpeakIsToldSo(t *testing.T) {
+	o := OnBus(&bus.Bus{}).(*onBus)
+	o.turn <- struct{}{}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if err := o.Say(ctx, &fleet.News{}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%v", err)
+	}
+}

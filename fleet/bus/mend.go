@@ -1,0 +1,104 @@
+package bus
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// probeSize is what must fit on the disk before a store that could not write is tried again.
+const probeSize = 1 << 20
+
+// mend looks whether the store still writes. A stream whose disk was full takes nothing more until its server is
+// started anew, even when there is room again: so it is. Nothing that was acknowledged is touched by
+// that, and who is connected comes again by itself.
+func (s *Server) mend() {
+	why := s.ill()
+	if why == "" {
+		return
+	}
+	if !s.told {
+		s.told = true
+		s.say("error", fmt.Sprintf("the store in %s cannot write: %s. Nothing is kept until it can, and agents hold on to what they say; make room, or see why it cannot be written to", s.cfg.Dir, why))
+	}
+	if probe(s.cfg.Dir) != nil {
+		return
+	}
+	if err := s.restart(); err != nil {
+		s.say("error", fmt.Sprintf("the store in %s could not be opened again: %v", s.cfg.Dir, err))
+		return
+	}
+	if s.ill() == "" {
+		s.told = false
+		s.say("warn", fmt.Sprintf("the store in %s writes again", s.cfg.Dir))
+	}
+}
+
+// ill is why the store takes nothing, empty where it does.
+func (s *Server) ill() string {
+	ns := s.running()
+	if !ns.Running() {
+		return "it is closed"
+	}
+	if h := ns.Healthz(&server.HealthzOptions{}); h.Error != "" {
+		if _, why, found := strings.Cut(h.Error, "write error: "); found {
+			return why // without names that say nothing to people
+		}
+		return h.Error
+	}
+	return ""
+}
+
+func (s *Server) say(level, text string) {
+	if s.cfg.OnLog != nil {
+		s.cfg.OnLog(level, text)
+	}
+}
+
+// running is the server as it is now.
+func (s *Server) running() *server.Server {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ns
+}
+
+// InProcessConn is a connection from this process to the server as it is now.
+func (s *Server) InProcessConn() (net.Conn, error) { return s.running().InProcessConn() }
+
+// restart opens the store again, at the same address.
+func (s *Server) restart() error {
+	old := s.running()
+	c := s.cfg
+	if at, ok := old.Addr().(*net.TCPAddr); ok && c.Listen != "-" {
+		c.Listen = at.String()
+	}
+	s.cfg.Listen = c.Listen
+	old.Shutdown()
+	old.WaitForShutdown()
+	ns, text, err := launch(&c, s.keys)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ns, s.signed = ns, text
+	return nil
+}
+
+// probe tells whether a folder can be written to.
+func probe(dir string) error {
+	f, err := os.CreateTemp(dir, ".probe-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.Write(make([]byte, probeSize))
+	return errors.Join(err, f.Sync(), f.Close())
+}
+
+// CheckRoom tells whether a folder is there and something can be written to it.
+func CheckRoom(dir string) error { return probe(dir) }

@@ -63,7 +63,6 @@ const (
 // What tools about the machine, the NICs and the fabric print.
 const (
 	ACSOn         Kind = "acs-on"         // bits that are set
-	ACSOff        Kind = "acs-off"        //
 	LinkDegraded  Kind = "link-degraded"  // speed, width
 	IommuSetting  Kind = "iommu-setting"  // name, value
 	IommuMode     Kind = "iommu-mode"     // translated, passthrough
@@ -104,7 +103,6 @@ const (
 	BusError     Kind = "bus-error"      //
 	Crash        Kind = "crash"          // signal
 	Gloo         Kind = "gloo"           //
-	StepTime     Kind = "step-time"      // filed in Steps
 	UCXWarning   Kind = "ucx"            //
 )
 

@@ -72,6 +72,7 @@ type Set struct {
 	Tables  []Table      // of nccl-tests
 	Pairs   []Pairs      // of busbar bench pairs, or a fleet's
 	Fleet   []FleetFinding
+	Links   []Link // histories of pairs of a fleet, each direction
 	Cluster *cluster.Cluster
 	Figures []Figure
 	Changes []Change

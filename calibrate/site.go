@@ -2,11 +2,9 @@ package calibrate
 
 import (
 	"errors"
-	"fmt"
 	"math"
 
 	"busbar/cluster"
-	"busbar/predict"
 	"busbar/sim"
 	"busbar/truth"
 )
@@ -218,13 +216,4 @@ func (s *Site) Calibration(old *cluster.Calibration, source string) *cluster.Cal
 		}
 	}
 	return c
-}
-
-// Start are the figures that predictions on a cluster have so far.
-func Start(c *cluster.Cluster) (*sim.Figures, error) {
-	f, err := predict.Figures(c)
-	if err != nil {
-		return nil, fmt.Errorf("%w", err)
-	}
-	return f, nil
 }

@@ -90,14 +90,16 @@ func TestJoinComparesSaidMatrix(t *testing.T) {
 	hasWarning(t, c, "contradicts", "gpu0–nic0 is SYS there, PIX here")
 }
 
+// gpu is a node of one GPU.
+func gpu(d Device) *NodeType {
+	d.Kind, d.Parent = GPU, -1
+	t := &NodeType{}
+	t.Add(d)
+	return t
+}
+
 // One GPU, many names: PCI address, UUID, index and MIG slice end on one device.
 func TestJoinOneGPUManyNames(t *testing.T) {
-	gpu := func(d Device) *NodeType {
-		d.Kind, d.Parent = GPU, -1
-		t := &NodeType{}
-		t.Add(d)
-		return t
-	}
 	byPCI := gpu(Device{Index: -1, PCI: "0000:07:00.0"})
 	byPCI.Tree = Read
 	both := gpu(Device{Index: 3, PCI: "0000:07:00.0", UUID: "GPU-1"})
@@ -122,12 +124,6 @@ func TestJoinOneGPUManyNames(t *testing.T) {
 // A source with only the address and one with only the index are tied together
 // by one that has both, wherever it stands among the arguments.
 func TestJoinTiesNamesTogether(t *testing.T) {
-	gpu := func(d Device) *NodeType {
-		d.Kind, d.Parent = GPU, -1
-		t := &NodeType{}
-		t.Add(d)
-		return t
-	}
 	topo := gpu(Device{Index: 2})
 	topo.Tree = Assumed
 	c := Join(

@@ -124,16 +124,21 @@ func TestSeveralFiles(t *testing.T) {
 
 // Texts in which nothing is wrong.
 func TestHealthy(t *testing.T) {
-	for _, text := range []string{
+	healthy(t,
 		"", "hello\n",
 		"n1:1:1 [0] NCCL INFO Bootstrap : Using eth0:10.0.0.1<0>\nn1:1:1 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB eth0:10.0.0.1<0>\nn1:1:1 [0] NCCL INFO Using network IB\nn1:1:1 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA",
 		"n1:1:1 [0] NCCL INFO Call to connect returned Connection refused, retrying\nn1:1:1 [0] NCCL INFO comm 0x1 rank 0 nranks 2 cudaDev 0 busId 1000 - Init COMPLETE",
 		"max locked memory       (kbytes, -l) unlimited",
 		"\t\tACSCtl:\tSrcValid- TransBlk- ReqRedir- CmpltRedir- UpstreamFwd-",
 		"SymbolErrorCounter:..............0\nLinkDownedCounter:...............0",
-	} {
+	)
+}
+
+func healthy(t *testing.T, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
 		if r := examine(t, text); Serious(r.Findings) {
-			t.Errorf("%.40q: %v", text, ids(r))
+			t.Errorf("%q: %v", text, ids(r))
 		}
 	}
 }

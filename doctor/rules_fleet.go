@@ -13,7 +13,8 @@ import (
 // fleetRules take over what the statistics of a fleet have found over many sweeps: more than one job's logs can show.
 func fleetRules() []Rule {
 	return []Rule{
-		{"fleet-fault", "busbar nodes --json, or /api/fleet/findings of busbar serve", "the fleet's measurements name a node, a port, a leaf or a path that is slow, silent or failing", trouble, []string{"straggler", "nic-slow", "pair-slow"}, fleetFault},
+		{"fleet-fault", "busbar nodes --json, or /api/fleet/findings of busbar serve", "the fleet's measurements name a node, a port, a leaf or a path that is slow, silent or failing", trouble, []string{"straggler", "nic-slow", "pair-slow", "pair-dropped"}, fleetFault},
+		{"pair-dropped", "/api/fleet/link?from=A&to=B of busbar serve", "a pair became slow at a time, flaps, or cannot be measured any more", trouble, []string{"pair-slow"}, pairDropped},
 	}
 }
 
@@ -39,14 +40,54 @@ func fleetFault(c *Case) *Finding {
 		cause = strings.TrimPrefix(cause+"; since "+worst.Since, "; ")
 	}
 	var quotes []evidence.Quote
-	for _, f := range list[:min(len(list), 5)] {
+	shown := c.histories(worst.Nodes...)
+	for _, f := range list[:min(len(list), maxEvidence-len(shown))] {
 		quotes = append(quotes, evidence.Quote{File: f.File, Text: fmt.Sprintf("%s: %s", f.Severity, f.Text)})
 	}
+	quotes = append(quotes, shown...)
 	return &Finding{
 		Severity: severity, Confidence: worst.Confidence, Where: hostlist(worst.Nodes), Title: worst.Text,
 		Cause: "What the fleet measured: " + cause + ".", Fix: worst.Fix, Evidence: quotes,
 	}
 }
+
+// pairDropped is the worst that the history of a pair shows. Of a pair alone nobody can say which end it is.
+func pairDropped(c *Case) *Finding {
+	list := slices.DeleteFunc(c.stories(), func(s story) bool {
+		return s.course != failing && s.course != flapping && (s.course != dropped || float64(s.after) > worthTelling*float64(s.before))
+	})
+	if len(list) == 0 {
+		return nil
+	}
+	left := func(s story) float64 {
+		if s.course == failing || s.before == 0 {
+			return 0
+		}
+		return float64(s.after) / float64(s.before)
+	}
+	worst := slices.MinFunc(list, func(a, b story) int { return cmp.Compare(left(a), left(b)) })
+	f := &Finding{
+		Severity: Warn, Confidence: 0.7, Where: worst.From + ", " + worst.To, Evidence: c.histories(worst.From, worst.To),
+		Fix: "Compare with pairs that share one end (/api/fleet/pairs, busbar nodes): if all of a host's pairs fell it is that host, else the path between the two. Then what changed there at that time: cable, switch port, route, driver.",
+	}
+	switch worst.course {
+	case failing:
+		f.Severity = Error
+		f.Title = fmt.Sprintf("%s and %s cannot be measured since %s", worst.From, worst.To, minute(worst.at))
+		f.Cause = "The fleet's measurements of this pair worked and now fail: a host, its interface or the way between them is down or blocked."
+	case flapping:
+		f.Confidence = 0.6
+		f.Title = fmt.Sprintf("%s to %s flaps between %v and %v", worst.From, worst.To, worst.before, worst.after)
+		f.Cause = "The pair is fast and slow by turns, from one sweep to the next: a link that falls back and recovers, one bad link of several that are shared by hashing, or another job that comes and goes."
+	default:
+		f.Title = fmt.Sprintf("%s to %s dropped to %.0f%% at %s", worst.From, worst.To, 100*left(worst), minute(worst.at))
+		f.Cause = fmt.Sprintf("The fleet measured %v before and %v since. What became slow at one time has a cause that began then.", worst.before, worst.after)
+	}
+	return f
+}
+
+// worthTelling is the part that is left, above which a drop is the pair's own business.
+const worthTelling = 0.85
 
 func fleetRank(s pairs.Severity) int {
 	return slices.Index([]pairs.Severity{pairs.Note, pairs.Warn, pairs.Error}, s)

@@ -168,7 +168,7 @@ func nicSlow(c *Case) *Finding {
 				Severity: Warn, Confidence: 0.85, Where: host, Title: fmt.Sprintf("The NIC of %s is slow: %.0f %% of what the others reach", host, 100*f.Factor),
 				Cause: f.Text + ". Others are fast with each other, so it is this host's NIC, cable, switch port or PCIe link, not the fabric.",
 				Cost:  fmt.Sprintf("every collective over it takes about %.1f times as long above 1 MiB: a ring is as fast as its slowest link", 1/f.Factor),
-				Fix:   "On that host: ethtool INTERFACE or ibstat (negotiated rate), lspci -vv (LnkSta), error counters; swap the cable, then the port.", Evidence: []evidence.Quote{{File: p.File, Text: f.Text}},
+				Fix:   "On that host: ethtool INTERFACE or ibstat (negotiated rate), lspci -vv (LnkSta), error counters; swap the cable, then the port.", Evidence: append([]evidence.Quote{{File: p.File, Text: f.Text}}, c.histories(host)...),
 			}
 		}
 	}
@@ -190,7 +190,7 @@ func pairSlow(c *Case) *Finding {
 			return &Finding{
 				Severity: severity, Confidence: 0.55, Where: p.Names[f.Who[0]] + ", " + p.Names[f.Who[1]], Title: "A path is slow: " + f.Text,
 				Cause: "Both hosts are fast with others: what is slow is a cable or port between the switches, or a route that many share.",
-				Fix:   "Repeat with bench pairs --alone; counters of the switches on that way; the routing (ibtracert, traceroute).", Evidence: []evidence.Quote{{File: p.File, Text: f.Text}},
+				Fix:   "Repeat with bench pairs --alone; counters of the switches on that way; the routing (ibtracert, traceroute).", Evidence: append([]evidence.Quote{{File: p.File, Text: f.Text}}, c.histories(p.Names[f.Who[0]], p.Names[f.Who[1]])...),
 			}
 		}
 	}

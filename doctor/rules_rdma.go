@@ -206,7 +206,7 @@ func roceLoss(c *Case) *Finding {
 		Cause: "RDMA over Ethernet needs a network that does not drop: without priority flow control and ECN on the same traffic class on every host and switch port, packets are lost, re-sent and throughput dips, stalls or ends in retry errors.",
 		Fix:   "The same DSCP and priority with PFC and ECN (DCQCN) on hosts and switches: NCCL_IB_TC=106 with trust dscp is usual; mlnx_qos and switch counters show where it drops; else lossy accelerations of the NIC; NCCL_IB_ECE_ENABLE=0 where firmware mishandles it.",
 	}
-	counters := c.counters(1000, counter.Loss, counter.Pause)
+	counters := c.counters(1000, counter.Loss, counter.Pause, counter.Slow)
 	retry := c.verdictOf("RETRY_EXC_ERR", "12")
 	layer := c.layer()
 	switch {

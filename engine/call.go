@@ -159,9 +159,6 @@ func (c *Call) doneAt(w schedule.Wait) int {
 	return n
 }
 
-// Op is the operation.
-func (c *Call) Op() coll.Op { return c.op }
-
 // Schedule is the program.
 func (c *Call) Schedule() *schedule.Schedule { return c.s }
 

@@ -28,7 +28,7 @@ const (
 	maxFleetText     = 4096 // bytes of one sentence
 )
 
-// fleet reads what the server of a fleet answers: its findings, or the table of pairs.
+// fleet reads what the server of a fleet answers: its findings, the table of pairs, or the history of one.
 func (r *Reader) fleet(data []byte) bool {
 	text := bytes.TrimSpace(data)
 	if !bytes.HasPrefix(text, []byte("{")) {
@@ -37,7 +37,7 @@ func (r *Reader) fleet(data []byte) bool {
 	if bytes.Contains(text, []byte(`"findings"`)) {
 		return r.fleetFindings(text)
 	}
-	return bytes.Contains(text, []byte(`"figure"`)) && r.fleetPairs(text)
+	return bytes.Contains(text, []byte(`"figure"`)) && r.fleetPairs(text) || r.fleetLink(text)
 }
 
 // fleetFindings reads the list of faults; other documents have findings of another shape.
@@ -50,7 +50,7 @@ func (r *Reader) fleetFindings(text []byte) bool {
 	}
 	for i := range d.Findings {
 		f := &d.Findings[i]
-		if f.ID == "" || f.Kind == "" || len(f.Nodes) == 0 || f.Text == "" || len(f.Text)+len(f.Fix) > maxFleetText || !(f.Confidence >= 0 && f.Confidence <= 1) {
+		if f.ID == "" || f.Kind == "" || f.Text == "" || len(f.Text)+len(f.Fix) > maxFleetText || !(f.Confidence >= 0 && f.Confidence <= 1) {
 			return false
 		}
 		f.File = r.name

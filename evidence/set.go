@@ -72,6 +72,7 @@ type Set struct {
 	Tables  []Table      // of nccl-tests
 	Pairs   []Pairs      // of busbar bench pairs, or a fleet's
 	Fleet   []FleetFinding
+	Links   []Link // histories of pairs of a fleet, each direction
 	Cluster *cluster.Cluster
 	Figures []Figure
 	Changes []Change
@@ -139,12 +140,6 @@ func (s *Set) Values(name string) []*Env { return s.env[name] }
 
 // EnvNames are the settings seen.
 func (s *Set) EnvNames() []string { return slices.Sorted(maps.Keys(s.env)) }
-
-// Add files an observation that somebody else made, as the fleet's agent or the
-// lab does.
-func (s *Set) Add(k Kind, q Quote, host string, args ...string) {
-	s.add(k, args, q, host, -1)
-}
 
 // add files one sighting.
 func (s *Set) add(k Kind, args []string, q Quote, host string, rank int) {

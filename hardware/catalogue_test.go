@@ -278,7 +278,7 @@ func TestGPUFigures(t *testing.T) {
 	} {
 		m := mustGPU(tt.name)
 		if m.Memory != unit.Bytes(tt.gib)*unit.GiB || !near(m.HBM.GBps(), tt.hbm, 1e-9) || !near(float64(m.Peak[cluster.BF16]), tt.bf16*1e12, 1e-9) ||
-			!near(float64(m.Peak[cluster.FP32]), tt.fp*1e12, 1e-9) || m.Links != tt.links || !near(m.OneWay().GBps(), tt.one, 1e-9) {
+			!near(float64(m.Peak[cluster.FP32]), tt.fp*1e12, 1e-9) || m.Links != tt.links || !near(m.Link.GBps()*float64(m.Links), tt.one, 1e-9) {
 			t.Errorf("%s: %+v", tt.name, m)
 		}
 	}

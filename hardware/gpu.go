@@ -42,9 +42,6 @@ type GPUModel struct {
 	TDPSource string     `json:"tdp_source,omitempty"`
 }
 
-// OneWay is all links of the GPU together, one direction.
-func (m *GPUModel) OneWay() unit.Rate { return m.Link * unit.Rate(m.Links) }
-
 // GPUs lists the accelerators of the catalogue.
 func GPUs() []GPUModel {
 	return powered(slices.Concat(nvidiaOld(), nvidiaNew(), nvidiaCards(), amdGPUs(), intelGPUs()))

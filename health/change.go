@@ -25,7 +25,8 @@ const (
 )
 
 // Changes are the moments at which the rate of a history changed and stayed so for three samples
-// or more. It is a description of one pair for people who look at it; what is wrong with a fleet
+// or more. Samples that were measured otherwise than the last one are left out: another message size
+// is no change of the pair. It is a description of one pair for people who look at it; what is wrong with a fleet
 // is for Findings, which know the pair's peers.
 //
 // The levels are those of least squares with a penalty per change (B. Jackson and others, An
@@ -36,7 +37,7 @@ func Changes(list []Point) []Change {
 	var logs []float64
 	var at []int
 	for i, p := range list {
-		if p.Rate > 0 && !p.Failed {
+		if p.Rate > 0 && !p.Failed && p.Setup == list[len(list)-1].Setup {
 			logs = append(logs, math.Log(float64(p.Rate)))
 			at = append(at, i)
 		}

@@ -36,6 +36,17 @@ func TestChanges(t *testing.T) {
 		{"a tenth slower", []float64{10, 10, 9, 9}, nil, "20: 10→9"},
 		{"a hundredth slower", []float64{10, 10, 9.9, 9.9}, nil, ""},
 		{"a stray", []float64{10, 10, 10}, func(p []Point) { p[14].Rate /= 8 }, ""},
+		{"another size", []float64{10, 10, 5}, func(p []Point) {
+			for i := range p[:20] {
+				p[i].Setup = "4 MiB messages"
+			}
+		}, ""},
+		{"another size between", []float64{10, 10, 10, 5}, func(p []Point) {
+			for i := 3; i < 40; i += 4 {
+				p[i].Setup, p[i].Rate = "8 KiB messages", p[i].Rate/9
+			}
+			p[39].Setup, p[39].Rate = "", 5e9
+		}, "30: 10→5"},
 		{"failures", []float64{10, 10, 5}, func(p []Point) { p[3].Failed, p[3].Rate = true, 0; p[25].Rate = 0 }, "20: 10→5"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -134,13 +134,15 @@ func (t *track) hourly(now time.Time) float64 {
 	return by / over.Hours()
 }
 
+// where is a port.
+type where struct {
+	node int
+	port string
+}
+
 // counterFindings makes one finding of a port's link errors and one of its losses. Most
 // counters of most ports are at rest, and cost a look.
 func (h *History) counterFindings(now time.Time) []Finding {
-	type where struct {
-		node int
-		port string
-	}
 	var ports []where
 	names := map[string]bool{}
 	for i := range h.node {
@@ -174,7 +176,7 @@ func (h *History) counterFindings(now time.Time) []Finding {
 			}
 		}
 	}
-	return list
+	return append(list, h.congested(ports, peers, now)...)
 }
 
 // peerRates are the middle rates per hour of some counters over all ports that have them.
@@ -212,7 +214,7 @@ func risen(node, name string, kind Kind, p *port, peers map[string]float64, now 
 	for _, c := range sortedKeys(p.counters) {
 		t := p.counters[c]
 		m := t.of
-		if (m.Kind == counter.Link) != (kind == Errors) {
+		if m.Kind == counter.Pause || m.Kind == counter.Slow || (m.Kind == counter.Link) != (kind == Errors) {
 			continue
 		}
 		by, over, began := t.rise(now)
@@ -245,7 +247,7 @@ func risen(node, name string, kind Kind, p *port, peers map[string]float64, now 
 	f.Text = fmt.Sprintf("Port %s/%s has errors of its link: %s.", node, name, strings.Join(words, ", "))
 	f.Fix = "Clean or replace cable and transceiver, then the NIC (ibqueryerrors, mlxlink -d DEV -m, ethtool -S on both ends)."
 	if kind == Loss {
-		f.Text = fmt.Sprintf("Port %s/%s loses packets or is held up: %s.", node, name, strings.Join(words, ", "))
+		f.Text = fmt.Sprintf("Port %s/%s loses packets: %s.", node, name, strings.Join(words, ", "))
 		f.Fix = "The same PFC and ECN settings on this host, its switch port and its peers (mlnx_qos, switch counters); then the cable and the host's load."
 	}
 	if common {

@@ -28,6 +28,8 @@ const (
 	Flapping    Kind = "flapping"      // a port that goes down and up
 	Errors      Kind = "errors"        // counters of errors that rise
 	Loss        Kind = "loss"          // counters of lost and re-sent packets that rise
+	Congestion  Kind = "congestion"    // a port that the network holds with pause frames, more than it used to
+	SlowTaker   Kind = "slow-receiver" // a port that holds the network: its host does not take what comes
 	Straggler   Kind = "straggler"     // last in collectives again and again
 )
 

@@ -12,6 +12,7 @@ import (
 func relate(list []Finding) []Finding {
 	silent := map[string]bool{}
 	ports := map[string][]*Finding{}
+	var held *Finding        // that the network holds most ports
 	cut := map[string]bool{} // nodes whose bandwidth is already explained
 	for i := range list {
 		f := &list[i]
@@ -20,6 +21,12 @@ func relate(list []Finding) []Finding {
 			for _, n := range f.Nodes {
 				silent[n] = true
 			}
+		case Congestion, SlowTaker:
+			if f.Where == "" {
+				held = f
+				break
+			}
+			ports[f.Nodes[0]] = append(ports[f.Nodes[0]], f)
 		case Errors, Flapping, LinkDown:
 			ports[f.Nodes[0]] = append(ports[f.Nodes[0]], f)
 		}
@@ -44,6 +51,9 @@ func relate(list []Finding) []Finding {
 					f.Where = p.Where
 				}
 			}
+		}
+		if f.Kind == SlowFleet && held != nil {
+			f.Evidence = append(slices.Clone(f.Evidence), held.Text)
 		}
 		out = append(out, *f)
 	}

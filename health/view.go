@@ -16,6 +16,7 @@ type Point struct {
 	Rate    unit.Rate `json:"rate_GBps,omitempty"`
 	Latency unit.Time `json:"latency_us,omitempty"`
 	Failed  bool      `json:"failed,omitempty"`
+	Setup   string    `json:"setup,omitempty"` // how its sweep was measured
 }
 
 // Pair is what is kept of a pair in one direction over a rail, oldest first.
@@ -39,7 +40,7 @@ func (h *History) Pair(from, to, rail string) []Point {
 
 func (h *History) point(p point) Point {
 	w := h.sweeps.at(p.sweep)
-	out := Point{Sweep: w.id, Time: stamp(w.at), Failed: p.rate == lost}
+	out := Point{Sweep: w.id, Time: stamp(w.at), Failed: p.rate == lost, Setup: w.setup}
 	if p.rate != 0 && p.rate != lost {
 		out.Rate = unit.Rate(math.Exp(logOf(p.rate)))
 	}

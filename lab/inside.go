@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"fmt"
 	"slices"
 
 	"busbar/cluster"
@@ -17,15 +16,6 @@ const (
 	Links  Inside = "links"  // over sockets, shaped as the links between the node's GPUs
 	Memory Inside = "memory" // through this machine's shared memory, at its speed
 )
-
-// ParseInside reads the words of the command line.
-func ParseInside(s string) (Inside, error) {
-	switch x := Inside(s); x {
-	case Auto, Links, Memory:
-		return x, nil
-	}
-	return "", fmt.Errorf("%.40q: expected auto, links or memory", s)
-}
 
 // Inner is the inside of a kind of node: the links between its GPUs, each in one
 // direction, and which of them data crosses.

@@ -144,10 +144,7 @@ func (p *panel) drawBar(pic *picture, s *fast) {
 	for _, b := range s.bundles {
 		for _, i := range b.links {
 			l := &p.t.Links[i]
-			g := l.A
-			if p.t.Devices[g].Kind != cluster.GPU {
-				g = l.B
-			}
+			g := gpuEnd(p.t, l)
 			pic.Open("link "+l.Kind.String(), linkTip(p.t, l))
 			pic.Line(p.box[g].mid(), p.box[g].y, p.box[g].mid(), bar.bottom(), linkPaint(l))
 			if len(s.bundles) > 1 {

@@ -189,11 +189,7 @@ func (r *rack) drawSpokes(pic *picture, tr *tray) {
 		for _, b := range s.bundles {
 			for _, k := range b.links {
 				l := &r.t.Links[k]
-				g := l.A
-				if r.t.Devices[g].Kind != cluster.GPU {
-					g = l.B
-				}
-				at := indexOf(tr.gpus, g)
+				at := indexOf(tr.gpus, gpuEnd(r.t, l))
 				if at < 0 {
 					continue
 				}

@@ -86,6 +86,14 @@ func (s *fast) add(t *cluster.NodeType, i int, l cluster.Link) {
 	}
 }
 
+// gpuEnd is the GPU of a link to a switch.
+func gpuEnd(t *cluster.NodeType, l *cluster.Link) int {
+	if t.Devices[l.A].Kind == cluster.GPU {
+		return l.A
+	}
+	return l.B
+}
+
 func setName(t *cluster.NodeType, s *fast) string {
 	if s.kind == cluster.NVLink && len(s.gpus) > 0 {
 		return nvlinkName(t, s.gpus[0])

@@ -108,9 +108,6 @@ func (m *Machine) Beside(groups [][]cluster.Place) error {
 	return nil
 }
 
-// Ranks is the number of ranks.
-func (m *Machine) Ranks() int { return len(m.ranks) }
-
 // The things of a host: links forward and back, NICs out and in, memories.
 func (n *node) link(l cluster.Leg) int64 {
 	i := int64(2 * l.Link)

@@ -79,9 +79,6 @@ func Touches(i int, m hardware.GPUModel) bool {
 	return i >= 4*perGen || sim.Gen(i/perGen) == sim.GenOf(m.SM)
 }
 
-// Len is the number of figures.
-func Len() int { return int(nFigures) }
-
 func (f *Figures) gen(g sim.Gen, k int) float64 { return f[int(g)*perGen+k] }
 
 // Guess is where a fit begins and what it is drawn to: round values, set by hand.

@@ -32,14 +32,6 @@ func (r *Run) NICName(i int) string {
 	return fmt.Sprintf("NIC %d", r.NICs[i].Dev)
 }
 
-// HostName is what to call a host.
-func (r *Run) HostName(i int) string {
-	if i < 0 || i >= len(r.Hosts) {
-		return "a host that is not in the log"
-	}
-	return r.Hosts[i].Name
-}
-
 func (b *builder) oddRanks() {
 	if n := len(b.Unseen); n > 0 {
 		b.say("ranks-missing", 0, "%d of %d ranks wrote no line of this communicator (%s): their ends of the connections are not known", n, b.NRanks, numbers(b.Unseen, 12))

@@ -55,7 +55,7 @@ func TestLoads(t *testing.T) {
 			want = 0
 		}
 		if math.Abs(n.Ring.Out-want) > 1e-9 || math.Abs(n.Ring.In-want) > 1e-9 || n.Busiest != (want > 0) {
-			t.Errorf("%s of %s: ring %+v, busiest %v; want %g", r.NICName(i), r.HostName(n.Host), n.Ring, n.Busiest, want)
+			t.Errorf("%s of %s: ring %+v, busiest %v; want %g", r.NICName(i), r.Hosts[n.Host].Name, n.Ring, n.Busiest, want)
 		}
 	}
 	if n := r.NICs[0]; n.Tree != (Load{1, 1}) {

@@ -276,10 +276,8 @@ func (j *Job) logits() float64 {
 	return bytes * (2 + 4)
 }
 
-// Flops is the floating-point operations of a step, and of those that are computed again.
-func (j *Job) Flops() (model, again float64) { return j.FlopsOf(j.Model.Outline()) }
-
-// FlopsOf is the same of a model whose outline is there.
+// FlopsOf is the floating-point operations of a step of a model with this outline, and of those
+// that are computed again.
 func (j *Job) FlopsOf(o *Outline) (model, again float64) {
 	for i := range o.Kinds {
 		b := &o.Kinds[i]

@@ -50,7 +50,7 @@ func (c *benchPairsCmd) Run(e *env) error {
 		return fmt.Errorf("--small: %w", err)
 	}
 	picture := func(data []byte) error {
-		return e.writeFile(c.SVG, func(w io.Writer) error { _, err := w.Write(data); return err })
+		return e.writeFile(c.SVG, bytesOf(data))
 	}
 	return c.everywhere(e, job{
 		valid: p.Validate, quiet: c.Quiet, verbose: c.Verbose,

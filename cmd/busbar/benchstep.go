@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"time"
 
@@ -59,7 +58,7 @@ func (c *benchStepCmd) Run(e *env) error {
 		return err
 	}
 	trace := func(data []byte) error {
-		return e.writeFile(c.Trace, func(w io.Writer) error { _, err := w.Write(data); return err })
+		return e.writeFile(c.Trace, bytesOf(data))
 	}
 	return c.everywhere(e, job{
 		valid: p.Validate, quiet: c.Quiet, verbose: c.Verbose,

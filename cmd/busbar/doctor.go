@@ -69,11 +69,7 @@ func (c *doctorRunCmd) Run(e *env) error {
 		o := e.text(w)
 		return doctor.Text{Width: max(o.Width, 0), Paint: o.Color, All: c.Verbose}.Write(w, r)
 	}
-	if file == "" {
-		err = write(e.stdout)
-	} else {
-		err = e.writeFile(file, write)
-	}
+	err = e.writeOut(file, write)
 	if err == nil && c.failed(r) {
 		return errWrong
 	}

@@ -80,11 +80,7 @@ func (c *doctorBenchCmd) Run(e *env) error {
 		o := e.text(w)
 		return doctor.Text{Width: max(o.Width, 0), Paint: o.Color, All: c.Verbose}.Write(w, rep)
 	}
-	if file == "" {
-		err = write(e.stdout)
-	} else {
-		err = e.writeFile(file, write)
-	}
+	err = e.writeOut(file, write)
 	if err == nil && c.SVG != "" {
 		err = e.writeFile(c.SVG, func(w io.Writer) error { return drawSweep(w, sweeps) })
 	}

@@ -12,6 +12,22 @@ import (
 	"syscall"
 )
 
+// writeOut writes to a file, or to standard output where none is named.
+func (e *env) writeOut(file string, write func(io.Writer) error) error {
+	if file == "" || file == "-" {
+		return write(e.stdout)
+	}
+	return e.writeFile(file, write)
+}
+
+// bytesOf writes data that is there already.
+func bytesOf(data []byte) func(io.Writer) error {
+	return func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	}
+}
+
 // writeFile writes a file whole or not at all. A link is followed, an existing
 // file keeps its mode, a new one gets what the umask allows, and what is no plain
 // file (a pipe, a terminal, a device) is written to, never replaced.

@@ -79,7 +79,7 @@ func (e *env) kept(name string) ([]byte, error) {
 // addTo adds to a file of records: afterwards it holds all of them or is as it was.
 func (e *env) addTo(name string, more []byte) error {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-		return e.writeFile(name, func(w io.Writer) error { _, err := w.Write(more); return err })
+		return e.writeFile(name, bytesOf(more))
 	}
 	old, err := e.kept(name)
 	if err != nil {

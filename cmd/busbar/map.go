@@ -92,11 +92,7 @@ func (c *mapCmd) Run(e *env) error {
 			fmt.Fprintln(e.stderr, "note:", w)
 		}
 	}
-	if file == "" || file == "-" {
-		err = write(e.stdout)
-	} else {
-		err = e.writeFile(file, write)
-	}
+	err = e.writeOut(file, write)
 	if err == nil && wrong {
 		return errWrong
 	}

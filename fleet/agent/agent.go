@@ -32,6 +32,9 @@ type Config struct {
 	Meet, Bind string
 	// Sys is the machine's / of which sys and proc are read; nil is the real one.
 	Sys fs.FS
+	// Driver gives what the driver of an interface counts beyond /sys; nil asks the kernel, where Sys
+	// is the real one, and gives nothing else.
+	Driver func(port string) (map[string]uint64, error)
 	// Map is the node as `busbar map --json` prints it; nil is none. It is asked at the
 	// beginning and every MapEvery, which is an hour when 0.
 	Map      func() (json.RawMessage, error)
@@ -130,6 +133,9 @@ func (c *Config) open() (*agent, error) {
 	}
 	if a.Sys == nil {
 		a.Sys = os.DirFS("/")
+		if a.Driver == nil {
+			a.Driver = driverCounters
+		}
 	}
 	if a.MaxMemory == 0 {
 		a.MaxMemory = 2 * unit.GiB

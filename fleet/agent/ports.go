@@ -3,6 +3,7 @@ package agent
 import (
 	"io/fs"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,6 +21,10 @@ type portWatch struct {
 	links map[string]fleet.Link // as told
 	seen  map[string]map[string]uint64
 	last  sample
+
+	// These are of look alone.
+	looks int
+	mute  map[string]bool // interfaces whose driver could not be asked
 }
 
 // sample is how much the node had carried at a time.
@@ -64,6 +69,8 @@ func (a *agent) look() {
 		return
 	}
 	w := a.ports
+	ports = slices.DeleteFunc(ports, func(p sysfs.PortState) bool { return !p.Hardware && p.Name != w.measured })
+	a.addDrivers(ports) // which may take its time, and beats must not wait for it
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	first := w.seen == nil
@@ -72,9 +79,6 @@ func (a *agent) look() {
 	}
 	moved := map[string]map[string]uint64{}
 	for _, p := range ports {
-		if !p.Hardware && p.Name != w.measured {
-			continue
-		}
 		l := fleet.Link{Port: p.Name, Up: p.Up, Rate: p.Rate, State: p.State}
 		if l != w.links[p.Name] && a.say(&fleet.News{Kind: fleet.KindLink, Link: &l}) {
 			w.links[p.Name] = l

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -117,6 +118,70 @@ func TestWatchesPorts(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.until("a farewell", func() bool { return len(f.said("a", fleet.KindLeft)) == 1 })
+}
+
+// TestDriverCounters: what a driver counts beyond /sys is told of, pause frames seldom.
+func TestDriverCounters(t *testing.T) {
+	f := newFixture(t)
+	m := &machine{files: fstest.MapFS{}}
+	for _, name := range []string{"eth8", "eth9"} {
+		m.set("sys/class/net/"+name+"/operstate", "up")
+		m.set("sys/class/net/"+name+"/device/vendor", "x")
+		m.set("sys/class/net/"+name+"/statistics/rx_errors", "1")
+	}
+	m.set("sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE")
+	var mu sync.Mutex
+	now := map[string]uint64{"rx_prio3_pause": 5, "rx_discards_phy": 0, "rx_errors": 99}
+	failed, asked := 0, map[string]bool{}
+	_, end := f.agent("a", func(c *Config) {
+		c.Sys, c.Look = m, 20*time.Millisecond
+		on := c.On
+		c.On = func(e Event) {
+			if strings.Contains(e.Text, "no such driver") {
+				mu.Lock()
+				failed++
+				mu.Unlock()
+			}
+			if on != nil {
+				on(e)
+			}
+		}
+		c.Driver = func(name string) (map[string]uint64, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			asked[name] = true
+			if name == "eth8" {
+				return nil, errors.New("no such driver")
+			}
+			now["rx_prio3_pause"]++ // as on a busy lossless network
+			return maps.Clone(now), nil
+		}
+	})
+	f.until("counters", func() bool { return len(f.said("a", fleet.KindCounters)) == 1 })
+	v := f.said("a", fleet.KindCounters)[0].Counters.Values
+	if fmt.Sprint(v["eth9"]) != "map[rx_discards_phy:0 rx_errors:1 rx_prio3_pause:6]" || fmt.Sprint(v["eth8"]) != "map[rx_errors:1]" {
+		t.Errorf("%v", v)
+	}
+	mu.Lock()
+	now["rx_discards_phy"] = 7
+	mu.Unlock()
+	f.until("a discard", func() bool { return len(f.said("a", fleet.KindCounters)) >= 2 })
+	if v := f.said("a", fleet.KindCounters)[1].Counters.Values; fmt.Sprint(v) != "map[eth9:map[rx_discards_phy:7]]" {
+		t.Errorf("%v", v)
+	}
+	f.until("pauses", func() bool { return len(f.said("a", fleet.KindCounters)) >= 3 })
+	v = f.said("a", fleet.KindCounters)[2].Counters.Values
+	if n := v["eth9"]["rx_prio3_pause"]; n < 5+seldom || len(v["eth9"]) != 1 {
+		t.Errorf("pause frames were told of before %d looks: %v", seldom, v)
+	}
+	if err := end(); err != nil {
+		t.Fatal(err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if failed != 1 || asked["mlx5_0/1"] {
+		t.Errorf("told %d times that a driver has no answer; asked %v", failed, asked)
+	}
 }
 
 // TestSecondOfOneName starts two agents with one name. One of them gives up.

@@ -172,6 +172,7 @@ type LinkSample struct {
 	Rate    unit.Rate `json:"rate_GBps,omitzero"`
 	Latency unit.Time `json:"latency_us,omitzero"`
 	Failed  bool      `json:"failed,omitempty"`
+	Setup   string    `json:"setup,omitempty"` // how it was measured; those that differ cannot be compared
 }
 
 func (h *Hub) getLink(w http.ResponseWriter, r *http.Request) {
@@ -205,7 +206,7 @@ func (h *Hub) link(from, to fleet.Name) (list []health.Point) {
 func samples(list []health.Point) []LinkSample {
 	out := make([]LinkSample, len(list))
 	for i, p := range list {
-		out[i] = LinkSample{p.Time.UTC(), p.Sweep, p.Rate, p.Latency, p.Failed}
+		out[i] = LinkSample{p.Time.UTC(), p.Sweep, p.Rate, p.Latency, p.Failed, p.Setup}
 	}
 	return out
 }

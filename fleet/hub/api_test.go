@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"busbar/cluster"
+	"busbar/evidence"
 	"busbar/fleet"
 	"busbar/hardware"
 	"busbar/input/clusterfile"
@@ -61,6 +62,17 @@ func TestAPI(t *testing.T) {
 	code, text = ask(t, "GET", s.URL+"/api/fleet/orders/"+o.ID+"?wait=15", "")
 	if err := json.Unmarshal([]byte(text), &o); code != 200 || err != nil || o.State != fleet.Done || o.Verdict == nil || len(o.Verdict.Good) != 4 || len(o.Verdict.Bad) != 0 {
 		t.Fatalf("%d %v %s", code, err, text)
+	}
+	// The doctor takes the answers as they are.
+	r := evidence.NewReader()
+	for _, path := range []string{"/api/fleet/link?from=n0&to=n1", "/api/fleet/pairs?figure=rate"} {
+		_, text := ask(t, "GET", s.URL+path, "")
+		if err := r.Read(path, strings.NewReader(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if set, err := r.Set(); err != nil || len(set.Links) != 2 || len(set.Links[0].Points) != 1 || set.Links[0].Points[0].Rate.GBps() < 9.9 || set.Links[1].To != "n0" || set.Links[0].Points[0].Setup != "4 MiB messages, 10 times" || len(set.Pairs) != 1 {
+		t.Errorf("the doctor reads %+v, %v", set, err)
 	}
 	for _, c := range []struct {
 		method, path, body string

@@ -9,7 +9,8 @@ type Kind int
 const (
 	Link    Kind = iota + 1 // the cable, transceiver or port is bad
 	Loss                    // packets are lost or sent again on the way
-	Pause                   // somebody cannot keep up, and the others are held
+	Pause                   // the network does not keep up and holds this host
+	Slow                    // this host does not keep up and holds the network
 	Host                    // the host or driver does not take what arrives
 	Program                 // requests that the other side refuses
 	Lane                    // bits of one lane, before correction
@@ -35,6 +36,9 @@ const (
 	bnxt     = "Linux, drivers/infiniband/hw/bnxt_re/hw_counters.c"
 	irdma    = "Linux, drivers/infiniband/hw/irdma/verbs.c"
 	efa      = "Linux, drivers/infiniband/hw/efa/efa_verbs.c"
+	bnxtEth  = "Linux, drivers/net/ethernet/broadcom/bnxt/bnxt_ethtool.c"
+	iceEth   = "Linux, drivers/net/ethernet/intel/ice/ice_ethtool.c"
+	ixgbeEth = "Linux, drivers/net/ethernet/intel/ixgbe/ixgbe_ethtool.c"
 )
 
 // Counter is one counter that stands for something wrong.
@@ -91,18 +95,42 @@ func index() map[string]*Counter {
 	return m
 }
 
-// plain takes away what tools add to a name.
+// numbered are the parts of names that a number follows.
+var numbered = []string{"_priority", "_prio", "_pri", "_lane"}
+
+// plain takes away what tools and drivers add to a name.
 func plain(name string) string {
-	name = strings.ToLower(name)
+	name = strings.TrimSuffix(strings.ToLower(name), ".nic")
 	if i := strings.LastIndexAny(name, ". "); i >= 0 {
 		name = name[i+1:]
 	}
 	name = strings.TrimPrefix(name, "vport_")
-	for _, part := range []string{"_prio", "_lane"} {
-		if i := strings.Index(name, part); i >= 0 {
-			i += len(part)
-			name = name[:i] + "_" + strings.TrimLeft(name[i:], "_0123456789")
+	for _, part := range numbered {
+		i := strings.Index(name, part)
+		if i < 0 {
+			continue
+		}
+		i += len(part)
+		if rest := strings.TrimLeft(name[i:], "_0123456789"); strings.ContainsAny(name[i:len(name)-len(rest)], "0123456789") {
+			return strings.TrimSuffix(name[:i]+"_"+rest, "_")
 		}
 	}
 	return name
+}
+
+// Share is the share of the time that a counter of microseconds stands for when it rises by so
+// much an hour.
+func (c *Counter) Share(rise float64) (share float64, ok bool) {
+	timed := strings.HasSuffix(c.Name, "_duration") || strings.HasSuffix(c.Name, "_duration_us")
+	return min(rise/3600e6, 1), timed
+}
+
+// Driver tells whether a name of ethtool -S is one to watch: a counter of the whole port that
+// stands for something wrong and is not in /sys too.
+func Driver(name string) bool {
+	c := Find(name)
+	if c == nil || c.Kind == Lane || strings.Contains(name, "[") {
+		return false
+	}
+	return c.Place == Ethtool || c.Place == Transport
 }

@@ -2,6 +2,9 @@ package counter
 
 import "math"
 
+// paused is a hundredth of an hour in microseconds.
+const paused = 36e6
+
 // all is grouped by place; names of a place are unique. The number of a priority
 // or lane is left out of a name.
 var all = []Counter{
@@ -76,12 +79,33 @@ var all = []Counter{
 
 	{"rx_discards_phy", Loss, Ethtool, "packets dropped for want of buffers on the port", 10000, mlx5, nil},
 	{"tx_discards_phy", Loss, Ethtool, "packets dropped before sending, mostly for want of credit", 10000, mlx5, nil},
+	{"rx_prio_buf_discard", Loss, Ethtool, "packets of a priority dropped for want of the host's buffers", 10000, mlx5, nil},
+	{"rx_prio_cong_discard", Loss, Ethtool, "packets of a priority dropped for congestion of the host", 10000, mlx5, nil},
+	{"outbound_pci_buffer_overflow", Loss, Ethtool, "packets dropped because PCIe did not take them fast enough", 10000, mlx5, nil},
 	{"rx_pause_ctrl_phy", Pause, Ethtool, "pause frames received", 1e6, mlx5, nil},
-	{"tx_pause_ctrl_phy", Pause, Ethtool, "pause frames sent: this host does not keep up", 1e6, mlx5, nil},
-	{"tx_pause_storm_warning_events", Pause, Ethtool, "this host held the network for too long", 2, mlx5, []string{"tx_pause_storm"}},
+	{"tx_pause_ctrl_phy", Slow, Ethtool, "pause frames sent: this host does not keep up", 1e6, mlx5, nil},
+	{"tx_pause_storm_warning_events", Slow, Ethtool, "this host held the network for too long", 2, mlx5, []string{"tx_pause_storm"}},
 	{"rx_global_pause", Pause, Ethtool, "pause frames received", 1e6, mlx5, nil},
+	{"rx_global_pause_duration", Pause, Ethtool, "microseconds for which the network held this host", paused, mlx5, nil},
+	{"tx_global_pause", Slow, Ethtool, "pause frames sent: this host does not keep up", 1e6, mlx5, nil},
+	{"tx_global_pause_duration", Slow, Ethtool, "microseconds for which this host held the network", paused, mlx5, nil},
 	{"rx_prio_pause", Pause, Ethtool, "pause frames of a priority (PFC) received", 1e6, mlx5, nil},
-	{"tx_prio_pause", Pause, Ethtool, "pause frames of a priority (PFC) sent: this host does not keep up", 1e6, mlx5, nil},
+	{"rx_prio_pause_duration", Pause, Ethtool, "microseconds for which the network held a priority of this host", paused, mlx5, nil},
+	{"tx_prio_pause", Slow, Ethtool, "pause frames of a priority (PFC) sent: this host does not keep up", 1e6, mlx5, nil},
+	{"tx_prio_pause_duration", Slow, Ethtool, "microseconds for which this host held a priority of the network", paused, mlx5, nil},
+	{"rx_pause_frames", Pause, Ethtool, "pause frames received", 1e6, bnxtEth, nil},
+	{"tx_pause_frames", Slow, Ethtool, "pause frames sent: this host does not keep up", 1e6, bnxtEth, nil},
+	{"rx_pfc_ena_frames_pri", Pause, Ethtool, "pause frames of a priority (PFC) received", 1e6, bnxtEth, nil},
+	{"tx_pfc_ena_frames_pri", Slow, Ethtool, "pause frames of a priority (PFC) sent: this host does not keep up", 1e6, bnxtEth, nil},
+	{"pfc_pri_rx_duration_us", Pause, Ethtool, "microseconds for which the network held a priority of this host", paused, bnxtEth, nil},
+	{"pfc_pri_tx_duration_us", Slow, Ethtool, "microseconds for which this host held a priority of the network", paused, bnxtEth, nil},
+	{"rx_fcs_err_frames", Link, Ethtool, "frames with a bad checksum on the wire", 20, bnxtEth, nil},
+	{"link_xoff_rx", Pause, Ethtool, "pause frames received", 1e6, iceEth, nil},
+	{"link_xoff_tx", Slow, Ethtool, "pause frames sent: this host does not keep up", 1e6, iceEth, nil},
+	{"rx_priority_xoff", Pause, Ethtool, "pause frames of a priority (PFC) received", 1e6, iceEth, nil},
+	{"tx_priority_xoff", Slow, Ethtool, "pause frames of a priority (PFC) sent: this host does not keep up", 1e6, iceEth, nil},
+	{"rx_flow_control_xoff", Pause, Ethtool, "pause frames received", 1e6, ixgbeEth, nil},
+	{"tx_flow_control_xoff", Slow, Ethtool, "pause frames sent: this host does not keep up", 1e6, ixgbeEth, nil},
 	{"rx_symbol_err_phy", Link, Ethtool, "symbols that could not be read", 20, mlx5, []string{"rx_symbol_err"}},
 	{"rx_crc_errors_phy", Link, Ethtool, "frames with a bad checksum on the wire", 20, mlx5, nil},
 	{"rx_err_lane_phy", Lane, Ethtool, "bits that were wrong before the line code corrected them: ordinary", math.Inf(1), mlx5, nil},

@@ -26,19 +26,6 @@ func (f Format) String() string {
 	return fmt.Sprintf("format %d", uint8(f))
 }
 
-// ParseFormat reads the word of the command line.
-func ParseFormat(s string) (Format, error) {
-	switch s {
-	case "fp16", "float16", "half":
-		return Float16, nil
-	case "bf16", "bfloat16":
-		return BFloat16, nil
-	case "int8":
-		return Int8, nil
-	}
-	return 0, fmt.Errorf("compression %q is not one of fp16, bf16, int8", s)
-}
-
 // BlockElems is the number of elements that share a scale in Int8. A block on
 // the wire is its float32 scale and then a byte for each element; the last block
 // may be shorter.

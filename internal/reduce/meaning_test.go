@@ -264,31 +264,6 @@ func TestIntegerAveragesAreCut(t *testing.T) {
 	}
 }
 
-func TestGather(t *testing.T) {
-	rng := rand.New(rand.NewPCG(7, 7))
-	f, err := For(coll.BFloat16, coll.Avg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, n := range []int{0, 2, gatherBlock, 3*gatherBlock + 6} {
-		var srcs [][]byte
-		for range 5 {
-			s := make([]byte, n)
-			fill(rng, coll.BFloat16, s, false)
-			srcs = append(srcs, s)
-			want := bytes.Clone(srcs[0])
-			for _, s := range srcs[1:] {
-				f(want, want, s)
-			}
-			got := make([]byte, n)
-			f.Gather(got, srcs...)
-			if !bytes.Equal(got, want) {
-				t.Fatalf("%d sources of %d bytes: not the sum from left to right", len(srcs), n)
-			}
-		}
-	}
-}
-
 func TestRefusals(t *testing.T) {
 	if _, err := For(coll.F8E4M3, coll.Sum); err == nil {
 		t.Error("float8 is reduced")

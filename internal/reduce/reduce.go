@@ -88,29 +88,10 @@ func (p Path) Func(t coll.Dtype, op coll.Redop) (Func, error) {
 	}, nil
 }
 
-// Gather is dst = srcs[0] op srcs[1] op …, left to right, in blocks that stay in
-// the cache: memory sees each operand once. There must be at least one source.
-func (f Func) Gather(dst []byte, srcs ...[]byte) {
-	if len(srcs) == 1 {
-		copy(dst, srcs[0])
-		return
-	}
-	for at := 0; at < len(dst); at += gatherBlock {
-		end := min(at+gatherBlock, len(dst))
-		d := dst[at:end]
-		f(d, srcs[0][at:end], srcs[1][at:end])
-		for _, s := range srcs[2:] {
-			f(d, d, s[at:end])
-		}
-	}
-}
-
 const (
 	// stride bounds one call of a kernel: the garbage collector cannot stop
 	// a goroutine inside assembly.
 	stride = 256 << 10
-	// gatherBlock is small enough for the first-level cache beside its sources.
-	gatherBlock = 8 << 10
 )
 
 // kernel is dst = a op b over n bytes.

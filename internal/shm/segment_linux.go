@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -25,7 +24,7 @@ func Create(size int64) (*Segment, error) {
 	if err != nil {
 		return nil, fmt.Errorf("memfd_create: %w", err)
 	}
-	s := &Segment{fd: fd, creator: true}
+	s := &Segment{fd: fd}
 	s.handle = Handle{Path: fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), fd), Size: size}
 	err = unix.Fchmod(fd, 0o600)
 	if err == nil {
@@ -36,35 +35,6 @@ func Create(size int64) (*Segment, error) {
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("shared memory of %d bytes: %w", size, err), s.Close())
-	}
-	return s, nil
-}
-
-// CreateNamed makes and maps a segment called busbar-name under /dev/shm. It
-// fails if there is one of that name already. A name cannot be sealed.
-func CreateNamed(name string, size int64) (*Segment, error) {
-	if err := sizeOK(size); err != nil {
-		return nil, err
-	}
-	if !nameOK(name) {
-		return nil, fmt.Errorf("shared-memory name %.120q: want 1 to 100 letters, digits, - and _", name)
-	}
-	s := &Segment{fd: -1, creator: true, handle: Handle{Path: dir + "/" + prefix + name, Size: size}}
-	fd, err := unix.Open(s.handle.Path, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("shared memory %s: %w", s.handle.Path, err)
-	}
-	s.fd = fd
-	// The lock tells Sweep that the creator lives.
-	err = unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB)
-	if err == nil {
-		err = unix.Fchmod(fd, 0o600)
-	}
-	if err == nil {
-		err = s.fill()
-	}
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("shared memory %s of %d bytes: %w", s.handle.Path, size, err), s.Close())
 	}
 	return s, nil
 }
@@ -102,16 +72,13 @@ func (s *Segment) fill() error {
 	if err := unix.Ftruncate(s.fd, s.handle.Size); err != nil {
 		return err
 	}
-	// Without this, a full /dev/shm would be a bus error at the first touch.
+	// Without this, a machine without memory would be a bus error at the first touch.
 	if err := unix.Fallocate(s.fd, 0, 0, s.handle.Size); err != nil && !errors.Is(err, unix.EOPNOTSUPP) {
 		return err
 	}
 	var st unix.Stat_t
 	if err := unix.Fstat(s.fd, &st); err != nil {
 		return err
-	}
-	if st.Nlink == 0 && strings.HasPrefix(s.handle.Path, dir) {
-		return errors.New("the name was removed meanwhile")
 	}
 	s.handle.Inode = st.Ino
 	return s.mmap()
@@ -153,31 +120,26 @@ func Open(h Handle, size int64) (*Segment, error) {
 	if !pathOK(h.Path) {
 		return nil, fmt.Errorf("shared memory %.100q: not the path of a segment", h.Path)
 	}
-	flags := unix.O_RDWR | unix.O_CLOEXEC | unix.O_NONBLOCK
-	named := strings.HasPrefix(h.Path, dir)
-	if named {
-		flags |= unix.O_NOFOLLOW // those of /proc are links by nature
-	}
-	fd, err := unix.Open(h.Path, flags, 0)
+	fd, err := unix.Open(h.Path, unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, fmt.Errorf("shared memory %s: %w (gone, or in another PID namespace, where a named segment is needed)", h.Path, err)
+		return nil, fmt.Errorf("shared memory %s: %w (gone, or of a process in another PID namespace)", h.Path, err)
 	}
 	s := &Segment{fd: fd, handle: h}
-	if err = s.inspect(size, !named); err == nil {
+	if err = s.inspect(size); err == nil {
 		err = s.mmap()
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("shared memory %s: %w", h.Path, err), s.Close())
 	}
 	// The mapping keeps the memory; the file has served.
-	if err := s.closeFile(); err != nil {
+	if err := s.Settle(); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
 // inspect checks that the open file is what the handle says, and safe to map.
-func (s *Segment) inspect(size int64, sealed bool) error {
+func (s *Segment) inspect(size int64) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(s.fd, &st); err != nil {
 		return err
@@ -192,10 +154,7 @@ func (s *Segment) inspect(size int64, sealed bool) error {
 	case st.Size != size || s.handle.Size != size:
 		return fmt.Errorf("has %d bytes and its handle says %d, want %d", st.Size, s.handle.Size, size)
 	case st.Ino != s.handle.Inode:
-		return fmt.Errorf("is inode %d, want %d: another file of the same name", st.Ino, s.handle.Inode)
-	}
-	if !sealed {
-		return nil
+		return fmt.Errorf("is inode %d, want %d: another file of the same number", st.Ino, s.handle.Inode)
 	}
 	got, err := unix.FcntlInt(uintptr(s.fd), unix.F_GET_SEALS, 0)
 	if err != nil {
@@ -207,20 +166,9 @@ func (s *Segment) inspect(size int64, sealed bool) error {
 	return nil
 }
 
-// Settle says that everybody who should has mapped the segment: its name goes,
-// and nobody can open it any more.
+// Settle says that everybody who should has mapped the segment: nobody can open it
+// any more.
 func (s *Segment) Settle() error {
-	var err error
-	if s.creator && strings.HasPrefix(s.handle.Path, dir) && s.fd >= 0 {
-		err = unix.Unlink(s.handle.Path)
-		if errors.Is(err, unix.ENOENT) {
-			err = nil
-		}
-	}
-	return errors.Join(err, s.closeFile())
-}
-
-func (s *Segment) closeFile() error {
 	if s.fd < 0 {
 		return nil
 	}
@@ -237,49 +185,4 @@ func (s *Segment) Close() error {
 		s.mem = nil
 	}
 	return err
-}
-
-// Sweep removes named segments of this user whose creators died before they
-// settled them, and returns how many.
-func Sweep() (int, error) {
-	names, err := filepath.Glob(dir + "/" + prefix + "*")
-	if err != nil {
-		return 0, err
-	}
-	count := 0
-	var failed []error
-	for _, name := range names {
-		switch gone, err := sweep(name); {
-		case err != nil:
-			failed = append(failed, fmt.Errorf("shared memory %s: %w", name, err))
-		case gone:
-			count++
-		}
-	}
-	return count, errors.Join(failed...)
-}
-
-func sweep(name string) (bool, error) {
-	fd, err := unix.Open(name, unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-	switch {
-	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EACCES), errors.Is(err, unix.ELOOP):
-		return false, nil // settled meanwhile, or not ours
-	case err != nil:
-		return false, err
-	}
-	defer unix.Close(fd)
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil {
-		return false, err
-	}
-	if int(st.Uid) != os.Geteuid() || st.Mode&unix.S_IFMT != unix.S_IFREG || !pathOK(name) {
-		return false, nil
-	}
-	if unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB) != nil {
-		return false, nil // its creator lives
-	}
-	if err := unix.Unlink(name); err != nil && !errors.Is(err, unix.ENOENT) {
-		return false, err
-	}
-	return true, nil
 }

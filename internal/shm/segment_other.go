@@ -14,9 +14,6 @@ func unsupported() error {
 // Create is not supported here.
 func Create(int64) (*Segment, error) { return nil, unsupported() }
 
-// CreateNamed is not supported here.
-func CreateNamed(string, int64) (*Segment, error) { return nil, unsupported() }
-
 // Open is not supported here.
 func Open(Handle, int64) (*Segment, error) { return nil, unsupported() }
 
@@ -31,6 +28,3 @@ func (s *Segment) Reserve() error { return unsupported() }
 
 // Close is not supported here.
 func (s *Segment) Close() error { return unsupported() }
-
-// Sweep finds nothing here.
-func Sweep() (int, error) { return 0, nil }

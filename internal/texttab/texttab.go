@@ -45,10 +45,7 @@ type Table struct {
 // Row appends a row. Missing cells are empty.
 func (t *Table) Row(cells ...string) { t.rows = append(t.rows, cells) }
 
-// Rule appends a line between rows.
-func (t *Table) Rule() { t.rows = append(t.rows, nil) }
-
-// Len is the number of rows and rules so far.
+// Len is the number of rows so far.
 func (t *Table) Len() int { return len(t.rows) }
 
 // Write lays the table out.
@@ -66,10 +63,6 @@ func (t *Table) Write(w io.Writer) error {
 		t.line(&b, widths, head)
 	}
 	for _, r := range t.rows {
-		if r == nil {
-			t.rule(&b, widths)
-			continue
-		}
 		t.line(&b, widths, r)
 	}
 	_, err := io.WriteString(w, b.String())
@@ -129,14 +122,6 @@ func (t *Table) line(b *strings.Builder, widths []int, cells []string) {
 		s = strings.TrimRight(s, " ")
 	}
 	b.WriteString(s + "\n")
-}
-
-func (t *Table) rule(b *strings.Builder, widths []int) {
-	total := Width(t.gap()) * max(0, len(widths)-1)
-	for _, w := range widths {
-		total += w
-	}
-	b.WriteString(t.Indent + strings.Repeat("─", total) + "\n")
 }
 
 // Pad sets s into width cells. A longer s is returned as it is.

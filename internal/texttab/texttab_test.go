@@ -10,21 +10,19 @@ func TestTable(t *testing.T) {
 	tab := Table{Columns: []Column{{"name", Left}, {"rate", Right}, {"state", Left}}, Indent: "  "}
 	tab.Row("nic0", "400 Gb/s", "up")
 	tab.Row("\x1b[31mmlx5_10\x1b[0m", "1 Gb/s", "")
-	tab.Rule()
 	tab.Row("all")
 	want := strings.Join([]string{
 		"  name         rate  state",
 		"  nic0     400 Gb/s  up",
 		"  \x1b[31mmlx5_10\x1b[0m    1 Gb/s",
-		"  ────────────────────────",
 		"  all",
 		"",
 	}, "\n")
 	if got := tab.String(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if tab.Len() != 4 {
-		t.Errorf("Len %d, want 4", tab.Len())
+	if tab.Len() != 3 {
+		t.Errorf("Len %d, want 3", tab.Len())
 	}
 }
 

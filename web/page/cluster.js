@@ -92,6 +92,7 @@ export async function show(root, state, api) {
       about.textContent = `${plural(sum.nodes, 'node')} · ${plural(sum.gpus, 'GPU')} · ${plural(sum.nics, 'NIC')}${sum.switches ? ` · ${plural(sum.switches, 'switch').replace('switchs', 'switches')}` : ''}`;
       const started = performance.now();
       topo = new Topology(answer.doc);
+      load.topo = topo;
       draw();
       picture.svg.getBoundingClientRect(); // lays it out now
       stage.dataset.drawn = String(Math.round(performance.now() - started));
@@ -133,7 +134,7 @@ function loadLegend(load) {
   const steps = ['below 25 %', 'to 50 %', 'to 75 %', 'to 90 %', 'above 90 %'];
   return h('ul', { class: 'legend', 'aria-label': 'load of links' }, h('li', {}, 'busy for, of the time:'),
     steps.map((text, i) => h('li', {}, s('svg', { viewBox: '0 0 30 12', 'aria-hidden': 'true' }, s('path', { class: `wire load load${i}`, d: 'M0 6H30' })), text)),
-    load.where && h('li', {}, s('svg', { viewBox: '0 0 30 12', 'aria-hidden': 'true' }, s('path', { class: 'wire load4 tight', d: 'M3 6H27' })), 'glow or red frame: the bottleneck'),
+    load.where && h('li', {}, s('svg', { viewBox: '0 0 30 12', 'aria-hidden': 'true' }, s('path', { class: 'wire load4 tight', d: 'M3 6H27' })), 'glow, red frame: the bottleneck'),
     Object.entries(load.kinds).map(([kind, x]) => h('li', {}, `busiest ${kindNames[kind] || kind}: ${percent(x)}`)),
     !load.each && h('li', {}, 'links of a kind are not told apart here: each shows the busiest of its kind'));
 }

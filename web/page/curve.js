@@ -1,5 +1,5 @@
 import uPlot from './vendor/uplot/uPlot.js';
-import { h, put } from './dom.js';
+import { grown, h, put } from './dom.js';
 
 // Curves over a size or a number of nodes, with both axes as the question needs them. A series is {name, xs, ys, points,
 // dash, low, high}: points alone are measured values, a line is predicted, low and high make a band.
@@ -31,7 +31,7 @@ export class Curve {
 
   fit() {
     const w = this.root.clientWidth;
-    if (this.plot && w && Math.abs(w - this.plot.width) > 2) this.plot.setSize({ width: w, height: this.height });
+    if (this.plot && w && Math.abs(w - this.plot.width) > 2) this.plot.setSize({ width: w, height: this.height * grown() });
   }
 
   // draw shows series; what is said about them is the picture's name for those who do not see it.
@@ -54,8 +54,8 @@ export class Curve {
       const column = (list) => xs.map((x) => (at.has(x) ? list[at.get(x)] : null));
       data.push(column(one.ys));
       lines.push({
-        label: one.name, stroke: colour, width: one.points ? 0 : 2, dash: one.dash, spanGaps: true,
-        points: { show: true, size: one.points ? 9 : 5, fill: one.points ? colour : css('--card'), stroke: colour, space: 0 },
+        label: one.name, stroke: colour, width: one.points ? 0 : 2 * grown(), dash: one.dash, spanGaps: true,
+        points: { show: true, size: (one.points ? 9 : 5) * grown(), fill: one.points ? colour : css('--card'), stroke: colour, space: 0 },
         paths: one.points ? () => null : undefined, value: (_, v) => (v === null || v === undefined ? '' : this.y.show(v)),
       });
       if (one.low && one.high) {
@@ -67,14 +67,15 @@ export class Curve {
       }
     });
     const ink = css('--soft'), grid = { stroke: css('--line'), width: 1 };
-    const font = `12px ${css('--font') || 'sans-serif'}`;
+    const k = grown();
+    const font = `${12 * k}px ${css('--font') || 'sans-serif'}`;
     this.plot?.destroy();
     this.plot = new uPlot({
-      width, height: this.height, bands, series: lines,
+      width, height: this.height * k, bands, series: lines,
       scales: { x: { time: Boolean(this.x.time), distr: this.log ? 3 : 1, log: 2 }, y: { distr: this.ylog ? 3 : 1, range: this.ylog ? undefined : (_, lo, hi) => [0, (hi || 1) * 1.06] } },
       axes: [
-        { stroke: ink, grid, ticks: grid, font, labelFont: font, label: this.x.name, space: 70, values: (_, list) => list.map((v) => (v === null ? '' : this.x.show(v))), filter: this.log ? (_, list) => thin(list) : undefined },
-        { stroke: ink, grid, ticks: grid, font, labelFont: font, label: this.y.name, size: 74, values: (_, list) => list.map((v) => (v === null ? '' : this.y.show(v))) },
+        { stroke: ink, grid, ticks: grid, font, labelFont: font, label: this.x.name, labelSize: 30 * k, size: 34 * k, space: 70 * k, values: (_, list) => list.map((v) => (v === null ? '' : this.x.show(v))), filter: this.log ? (_, list) => thin(list) : undefined },
+        { stroke: ink, grid, ticks: grid, font, labelFont: font, label: this.y.name, labelSize: 30 * k, size: 74 * k, values: (_, list) => list.map((v) => (v === null ? '' : this.y.show(v))) },
       ],
       cursor: { focus: { prox: 24 }, drag: { x: true, y: false } },
       legend: { live: true },

@@ -21,11 +21,11 @@ export async function show(root, state, api) {
   for (const kind of ['dragenter', 'dragover']) drop.addEventListener(kind, (e) => { e.preventDefault(); drop.classList.add('over'); });
   for (const kind of ['dragleave', 'drop']) drop.addEventListener(kind, () => drop.classList.remove('over'));
   drop.addEventListener('drop', (e) => { e.preventDefault(); take([...e.dataTransfer.files]); });
-  const tell = h('form', { class: 'card', onsubmit: (e) => { e.preventDefault(); if (words.value.trim()) take([new File([words.value], 'what-was-said.txt', { type: 'text/plain' })]); } },
+  const tell = h('form', { class: 'card', onsubmit: (e) => { e.preventDefault(); if (!words.value.trim()) { put(said, failure(new Error('Paste a log, or say what is wrong, and then examine it.'))); words.focus(); } else take([new File([words.value], 'what-was-said.txt', { type: 'text/plain' })]); } },
     h('div', { class: 'field' }, h('label', { for: words.id }, 'Or paste a log, or say what is wrong'), words), h('p', {}), h('button', { type: 'submit', class: 'main' }, 'Examine'));
   put(root, h('div', { class: 'view' },
     h('header', {}, h('div', {}, h('h1', {}, 'Doctor'), about), share.root),
-    h('section', { class: 'controls', 'aria-label': 'what is examined' }, drop, tell, said),
+    h('section', { class: 'controls', 'aria-label': 'what is examined' }, said, drop, tell),
     h('section', { 'aria-label': 'findings' }, out)));
   put(out, h('div', { class: 'card empty' }, h('p', {}, 'Findings come here: the cause, the fix, how sure it is, and the lines it rests on.')));
 

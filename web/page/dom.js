@@ -32,6 +32,9 @@ export function put(node, ...kids) {
   return node;
 }
 
+// grown is how much larger type is than on a small screen; pictures made of pixels grow with it.
+export function grown() { return parseFloat(getComputedStyle(document.documentElement).fontSize) / 15; }
+
 let ids = 0;
 // id is a name that no other element has.
 export function id(stem) { return `${stem}-${++ids}`; }

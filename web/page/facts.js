@@ -110,7 +110,7 @@ function busiest(load, switches) {
 function most(load, list) {
   const w = load.group(list);
   if (!w) return load.each ? load.words([]) : [];
-  return [['most loaded link', `${list.length > 1 ? `${w.host}, ` : ''}${w.use.which[0].replace('→', ' → ')}${w.use.which.length > 1 ? ` and ${w.use.which.length - 1} like it` : ''}`], ...load.words([w.use])];
+  return [['most loaded link', `${list.length > 1 ? `${w.host}, ` : ''}${load.say(w.use.which[0], w.host)}${w.use.which.length > 1 ? ` and ${w.use.which.length - 1} like it` : ''}`], ...load.words([w.use])];
 }
 
 function switchFacts(x, load) {

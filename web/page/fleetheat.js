@@ -1,4 +1,4 @@
-import { h, put } from './dom.js';
+import { grown, h, put } from './dom.js';
 import { dark, pixels, stops } from './fleetscale.js';
 
 // Heat is a table of pairs as a picture: rows send, columns receive. It is drawn whole from pixels; where there are more
@@ -51,18 +51,19 @@ export class Heat {
   layout() {
     const w = this.window || { i: 0, j: 0, n: this.table.n };
     this.width = this.box.clientWidth || 600;
-    const room = Math.max(280, Math.min(this.width, window.innerHeight - 110));
+    const k = grown();
+    const room = Math.max(280, Math.min(this.width, window.innerHeight - 110 * k));
     const longest = Math.max(...this.table.names.map((x) => x.length), 4);
-    const named = (room - 120) / w.n >= 11;
-    const left = named ? Math.min(150, 14 + 6.6 * longest) : this.table.groups.length > 1 ? 16 : 4;
-    const side = Math.max(120, Math.min(Math.floor(room - left - gap), widest * w.n));
-    this.place = { left, top: left, side, cell: side / w.n, named, w };
+    const named = (room - 120 * k) / w.n >= 11 * k;
+    const left = named ? k * Math.min(150, 14 + 6.6 * longest) : this.table.groups.length > 1 ? 16 * k : 4;
+    const side = Math.max(120, Math.min(Math.floor(room - left - gap), k * widest * w.n));
+    this.place = { left, top: left, side, cell: side / w.n, named, w, k };
   }
 
   draw() {
     if (!this.table || !this.table.n) return;
     this.layout();
-    const { left, top, side, cell, w } = this.place;
+    const { left, top, side, cell, w, k } = this.place;
     const dpr = window.devicePixelRatio || 1;
     for (const c of [this.canvas, this.over]) {
       c.width = Math.round((left + side + 1) * dpr);
@@ -83,7 +84,7 @@ export class Heat {
     g.drawImage(this.image(w, m), left, top, side, side);
     this.lines(g, of('--card'), of('--strong'));
     this.names(g, of('--soft'), of('--font'));
-    if (cell >= 34) this.figures(g, of('--font'));
+    if (cell >= 34 * k) this.figures(g, of('--font'));
     this.aim(this.cursor);
     this.drawLegend();
   }
@@ -152,9 +153,9 @@ export class Heat {
   }
 
   names(g, soft, font) {
-    const { left, top, side, cell, named, w } = this.place;
+    const { left, top, side, cell, named, w, k: grow } = this.place;
     g.fillStyle = soft;
-    g.font = `11px ${font || 'sans-serif'}`;
+    g.font = `${11 * grow}px ${font || 'sans-serif'}`;
     g.textBaseline = 'middle';
     const upright = (text, x) => { g.save(); g.translate(x, top - 5); g.rotate(-Math.PI / 2); g.textAlign = 'left'; g.fillText(text, 0, 0); g.restore(); };
     if (named) {
@@ -169,21 +170,21 @@ export class Heat {
       const from = Math.max(0, gr.from - w.i), to = Math.min(w.n, gr.to - w.i);
       if ((to - from) * cell < 40) continue;
       g.save();
-      g.translate(8, top + (from + to) / 2 * cell);
+      g.translate(8 * grow, top + (from + to) / 2 * cell);
       g.rotate(-Math.PI / 2);
       g.textAlign = 'center';
       g.fillText(fit(g, gr.name, (to - from) * cell), 0, 0);
       g.restore();
       const a = Math.max(0, gr.from - w.j), b = Math.min(w.n, gr.to - w.j);
       g.textAlign = 'center';
-      if (b > a) g.fillText(fit(g, gr.name, (b - a) * cell), Math.min(left + side, left + (a + b) / 2 * cell), 8);
+      if (b > a) g.fillText(fit(g, gr.name, (b - a) * cell), Math.min(left + side, left + (a + b) / 2 * cell), 8 * grow);
     }
   }
 
   // figures stands in cells that are large enough.
   figures(g, font) {
-    const { left, top, cell, w } = this.place;
-    g.font = `${cell > 60 ? 13 : 11}px ${font || 'sans-serif'}`;
+    const { left, top, cell, w, k } = this.place;
+    g.font = `${(cell > 60 * k ? 13 : 11) * k}px ${font || 'sans-serif'}`;
     g.textAlign = 'center';
     const light = !dark();
     for (let i = 0; i < w.n; i++) for (let j = 0; j < w.n; j++) {

@@ -76,8 +76,8 @@ function entries(state, up) {
   own.algo = entry('Algorithm', text('', { placeholder: 'auto' }), { read: (x) => (/^[a-z_]{0,64}$/.test(x) ? x.replace(/^auto$/, '') : bad('expected a name such as ring or tree')) });
   own.sizes = entry('Sizes, bytes', text('1M, 16M'), { help: 'With commas between them.', read: (x) => x.split(',').map((one) => message(one.trim())) });
   own.job = entry('Job', text('check'), { help: 'For those who look at orders.', read: (x) => (x.length <= 256 ? x || 'check' : bad('expected at most 256 characters')) });
-  own.cap = entry('At most a node, GB/s', text('', { placeholder: 'no bound; or 5GB/s' }), { read: bound });
-  own.time = entry('At most a part, s', text('20', { inputmode: 'decimal' }), { read: seconds });
+  own.cap = entry('Most a node sends', text('', { placeholder: 'any; or 5GB/s' }), { read: bound });
+  own.time = entry('Seconds a part', text('20', { inputmode: 'decimal' }), { read: seconds });
   own.busy = entry('Busy above', text('', { placeholder: '50MB/s' }), { help: 'Traffic above which a node refuses, for a job runs there; any is never.', read: (x) => (x.toLowerCase() === 'any' ? 'any' : bound(x)) });
   own.every = entry('Every', text(state.get('every'), { placeholder: 'once; or 10m, 1h, 1d' }), { read: again });
   own.from = entry('First time', text('', { placeholder: 'now; or 02:30' }), {
@@ -195,8 +195,8 @@ export function orderForm({ state, api, fleet, given }) {
     put(root, h('form', { class: 'cards', novalidate: true, onsubmit: submit, onchange: tell, 'aria-label': 'order a measurement' },
       !form.may && h('p', { class: 'note' }, `Your token (${me.name}) may read, not order. Who runs the server gives one that may: `, h('code', {}, 'busbar serve token add NAME --role order')),
       h('fieldset', { disabled: !form.may }, h('legend', {}, 'Order a measurement'),
-        entry('Measure', measure).root, own.nodes.root, own.op.root, own.sizes.root, own.job.root, own.large.root, row('every', 'from'), row('cap', 'time'),
-        h('details', {}, h('summary', {}, 'More'), h('div', { class: 'cards more' }, own.busy.root, row('rounds', 'once'), own.small.root, own.algo.root, row('warm', 'iters'))),
+        entry('Measure', measure).root, own.nodes.root, own.op.root, own.sizes.root, own.job.root, own.large.root, own.every.root, own.from.root, row('cap', 'time'),
+        h('details', {}, h('summary', {}, 'More'), h('div', { class: 'cards more' }, own.busy.root, own.rounds.root, own.once.root, own.small.root, own.algo.root, row('warm', 'iters'))),
         h('p', { class: 'quiet' }, 'A node that carries a job’s traffic refuses, and is asked again later.'),
         form.may && h('div', { class: 'row' }, start, copier('Copy as command', () => { const o = order(); return o ? command(o) : ''; })),
         h('details', {}, h('summary', {}, 'The same as a command'), line), said)));

@@ -31,7 +31,7 @@ function own(fleet) {
 // glance is every pair against its peers, small: what stands out is looked at elsewhere.
 function glance({ state, api, fleet }) {
   const heat = new Heat({ label: 'Every pair of nodes against its peers: rows send, columns receive', onopen: (from, other) => move(state, { show: 'pairs', figure: 'peers', from, to: other }) });
-  const root = h('div', { class: 'card', hidden: true }, h('div', { class: 'headline' }, h('h2', {}, 'Every pair against its peers'), to(state, { show: 'pairs', figure: 'peers' }, 'larger')), heat.box, heat.said, heat.legend);
+  const root = h('div', { class: 'card', hidden: true }, h('div', { class: 'headline' }, h('h2', {}, 'Every pair against its peers, %'), to(state, { show: 'pairs', figure: 'peers' }, 'larger')), heat.box, heat.said, heat.legend);
   let table = null, later = 0;
   function draw() {
     const shown = table.relative(), scale = scaleOf('peers', shown.values);

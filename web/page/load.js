@@ -21,10 +21,16 @@ export class Load {
     }
   }
 
+  // say is a way as people know its ends: NICs by their labels.
+  say(way, host) {
+    const type = this.topo?.byName.get(host)?.type;
+    return way.split('→').map((n) => (type?.devices || []).find((d) => d.kind === 'nic' && d.name === n)?.label || n).join(' → ');
+  }
+
   // of are the uses that go by names on a host.
   of(host, ...names) {
     const by = this.byHost.get(host)?.by;
-    return by ? names.flatMap((n) => (by.get(n) || []).map((u) => ({ ...u, way: n }))) : [];
+    return by ? names.flatMap((n) => (by.get(n) || []).map((u) => ({ ...u, way: n, host }))) : [];
   }
 
   // kind are uses as they are known where links are not told apart.
@@ -47,7 +53,7 @@ export class Load {
     return [...this.of(host, d.name), ...(links || []).filter((l) => l.a === d.name || l.b === d.name).flatMap((l) => this.link(host, l))];
   }
 
-  node(host) { return this.each ? this.byHost.get(host)?.list || [] : this.kind('nic', 'host', 'nvlink', 'pcie'); }
+  node(host) { return this.each ? [this.most(host)].filter(Boolean) : this.kind('nic', 'host', 'nvlink', 'pcie'); }
 
   // uplinks are those of switches, all cables of one together.
   uplinks(list) {
@@ -58,6 +64,13 @@ export class Load {
   // worst is the busiest of uses, of a group the node that it belongs to.
   worst(uses) { return uses.reduce((a, u) => (!a || u.share > a.share ? u : a), null); }
 
+  // most is the busiest of a node's uses, looked for once for all nodes that are alike.
+  most(host) {
+    const of = this.byHost.get(host);
+    if (of && of.most === undefined) of.most = this.worst(of.list);
+    return of?.most ? { ...of.most, host } : null;
+  }
+
   group(list) {
     let worst = null;
     const seen = new Set();
@@ -65,7 +78,7 @@ export class Load {
       const of = this.byHost.get(host.name);
       if (!of || seen.has(of)) continue;
       seen.add(of);
-      const u = this.worst(of.list);
+      const u = this.most(host.name);
       if (u && (!worst || u.share > worst.use.share)) worst = { host: host.name, use: u };
     }
     return worst;
@@ -106,7 +119,7 @@ export class Load {
   short(uses, who = '') {
     const u = this.worst(uses);
     if (!this.row) return '';
-    return u ? `most loaded: ${[who, (u.way || u.which[0] || u.kind).replace('→', ' → ')].filter(Boolean).join(' ')}, busy ${percent(u.share)}` : 'carries nothing of the collective';
+    return u ? `most loaded: ${[who, this.say(u.way || u.which[0] || u.kind, u.host)].filter(Boolean).join(' ')}, busy ${percent(u.share)}` : 'carries nothing of the collective';
   }
 
   // words are rows of facts about uses: what goes each way, how long that keeps the link busy, whether the run waits for it.
@@ -117,7 +130,7 @@ export class Load {
     const seen = new Set();
     const list = [];
     for (const u of uses) {
-      const name = `load${u.way ? `, ${u.way.replace('→', ' → ')}` : ''}${u.kind === 'host' && u.way?.includes('network') ? ', copied through host memory' : ''}`;
+      const name = `load${u.way ? `, ${this.say(u.way, u.host)}` : ''}${u.kind === 'host' && u.way?.includes('network') ? ', copied through host memory' : ''}`;
       if (seen.has(name)) continue;
       seen.add(name);
       list.push([name, u.bytes === undefined ? `busiest of its kind: ${percent(u.share)} of ${micros(took)}` :

@@ -112,7 +112,7 @@ export async function modelPicker(api, state, otherwise) {
   if (!all.some((m) => m.name === value)) options.unshift([value, value.startsWith('@') ? 'uploaded config.json' : value]);
   const said = h('div', {});
   const list = choice(options, value, (v) => state.set({ m: v }));
-  const own = text('', (v) => { if (v) { list.prepend(h('option', { value: v }, v)); list.value = v; state.set({ m: v }); } }, { placeholder: 'params=20B,layers=48,hidden=6144' });
+  const own = text('', (v) => { if (v) { list.prepend(h('option', { value: v }, v)); list.value = v; state.set({ m: v }); } }, { placeholder: 'params=20B,layers=48' });
   const file = h('input', { type: 'file', accept: '.json', onchange: async () => {
     try {
       const doc = await send(file.files[0]);
@@ -123,5 +123,5 @@ export async function modelPicker(api, state, otherwise) {
     } catch (error) { put(said, failure(error)); }
   } });
   return h('fieldset', {}, h('legend', {}, 'Model'), field('Name', list),
-    h('details', {}, h('summary', {}, 'Another model'), field('Its size', own), field('config.json of Hugging Face', file)), said);
+    h('details', {}, h('summary', {}, 'Another model'), field('Its size', own, 'Such as params=20B,layers=48,hidden=6144'), field('config.json of Hugging Face', file)), said);
 }

@@ -23,6 +23,7 @@ export class Picture {
     const held = this.svg.contains(document.activeElement);
     this.svg.setAttribute('aria-label', scene.label);
     put(this.svg, scene.items);
+    this.svg.classList.toggle('crowded', this.svg.querySelectorAll('.wire.tight').length > 12); // where all glow, nothing does
     const first = this.svg.querySelector('.item');
     if (first) first.setAttribute('tabindex', '0');
     if (held) this.enter();

@@ -32,7 +32,7 @@ export async function show(root, state, api) {
     h('header', {}, h('div', {}, h('h1', {}, 'Predict'), about), share.root),
     h('section', { class: 'controls', 'aria-label': 'question' }, await clusterPicker(api, state, { here: false }),
       h('fieldset', {}, h('legend', {}, 'Collective'), field('Operation', choice(ops, state.get('op', 'all_reduce'), set('op'))),
-        h('div', { class: 'row' }, field('From', text(state.get('b', '1K'), set('b'))), field('To', text(state.get('e', '4G'), set('e')))),
+        h('div', { class: 'row' }, field('From, bytes', text(state.get('b', '1K'), set('b'))), field('To, bytes', text(state.get('e', '4G'), set('e')))),
         field('Element', choice(['float', 'half', 'bfloat16', 'int8', 'f8e4m3'].map((x) => [x, x]), state.get('d', 'float'), set('d')))),
       h('fieldset', {}, h('legend', {}, 'Side by side'),
         field('Layouts', text(state.get('layouts'), set('layouts'), { placeholder: 'all GPUs; or 1x8,2x4' }), 'NODESxGPUS, one or several with commas'),
@@ -113,6 +113,7 @@ export async function show(root, state, api) {
       api.ask('predict', { c, l, op: doc.op, size: row.asked_bytes, d: state.get('d'), nccl: state.get('nccl'), algo: row.chosen ? 'auto' : row.algo, links: true }).catch(() => null)]);
     if (map) mapped = { c, topo: new Topology(map.doc) };
     const load = new Load(links?.doc.rows[0] || row);
+    load.topo = mapped.topo;
     put(where, h('p', {}, `At ${bytes(row.size_bytes)} by ${row.algo}: `, h('strong', {}, row.bottleneck.text), row.bottleneck.where && ` (${row.bottleneck.where})`),
       h('p', { class: 'quiet' }, 'Busiest: ', Object.entries(load.kinds).map(([k, x]) => `${kindNames[k] || k} ${percent(x)}`).join(' · '), ' · ', h('a', { href: `/cluster?c=${encodeURIComponent(c)}${l ? `&l=${l}` : ''}&op=${doc.op}&size=${row.asked_bytes || row.size_bytes}` }, 'in the large picture')));
     seen = { topo: mapped.topo, load };

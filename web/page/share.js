@@ -4,9 +4,9 @@ import { h, put, say } from './dom.js';
 export class Share {
   constructor(state) {
     this.state = state;
-    this.json = h('a', { href: '#', target: '_blank', rel: 'noopener' }, 'JSON');
+    this.json = h('a', { hidden: true, target: '_blank', rel: 'noopener' }, 'JSON'); // until there is an answer
     this.line = h('pre', { class: 'command', hidden: true, tabindex: '0', 'aria-label': 'command line' });
-    this.show = h('button', { type: 'button', 'aria-expanded': 'false', onclick: () => this.toggle() }, 'Command line');
+    this.show = h('button', { type: 'button', hidden: true, 'aria-expanded': 'false', onclick: () => this.toggle() }, 'Command line');
     this.link = h('button', { type: 'button', onclick: () => this.copy(location.origin + this.state.url(), this.link, 'Copy link') }, 'Copy link');
     this.copyLine = h('button', { type: 'button', hidden: true, onclick: () => this.copy(this.line.textContent, this.copyLine, 'Copy command') }, 'Copy command');
     this.root = h('div', { class: 'share' }, this.link, this.json, this.show, this.copyLine, this.line);
@@ -16,7 +16,10 @@ export class Share {
   of(...answers) {
     const list = answers.filter(Boolean);
     if (!list.length) return;
+    this.json.hidden = false;
     this.json.href = list[0].url;
+    if (list[0].url.startsWith('blob:')) this.json.setAttribute('download', 'answer.json'); // only this page has it
+    else this.json.removeAttribute('download');
     this.show.hidden = !list.some((a) => a.command);
     put(this.line, list.map((a) => a.command).filter(Boolean).join('\n'));
   }

@@ -1,0 +1,53 @@
+package agent
+
+import (
+	"busbar/input/sysfs"
+	"busbar/internal/counter"
+	"busbar/internal/nicstat"
+)
+
+// mostDriver bounds how many counters of a driver are told of one interface. Those of eight
+// priorities, both ways, are some sixty.
+const mostDriver = 128
+
+// driverCounters asks the kernel for what a driver counts beyond /sys.
+func driverCounters(name string) (map[string]uint64, error) {
+	return nicstat.Read(name, counter.Driver, mostDriver)
+}
+
+// addDrivers adds them to ports. What /sys has of the same name counts. A driver that cannot be
+// asked is told of once.
+func (a *agent) addDrivers(ports []sysfs.PortState) {
+	w := a.ports
+	pauses := w.looks%seldom == 0
+	w.looks++
+	for i := range ports {
+		p := &ports[i]
+		if a.Driver == nil || p.RDMA {
+			continue
+		}
+		more, err := a.Driver(p.Name)
+		if err != nil && !w.mute[p.Name] {
+			if w.mute == nil {
+				w.mute = map[string]bool{}
+			}
+			w.mute[p.Name] = true
+			a.event("ports", false, "%v", err)
+		}
+		for name, v := range more {
+			if _, known := p.Counters[name]; !known && (pauses || !pausing(name)) {
+				p.Counters[name] = v
+			}
+		}
+	}
+}
+
+// seldom is in how many looks counters of pause frames are told of once. They move all the time
+// where the network is lossless; told of every 30 s they would drive out what is worth keeping.
+const seldom = 20
+
+// pausing tells whether a counter is one of pause frames.
+func pausing(name string) bool {
+	c := counter.Find(name)
+	return c != nil && (c.Kind == counter.Pause || c.Kind == counter.Slow)
+}

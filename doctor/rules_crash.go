@@ -12,7 +12,7 @@ func crashRules() []Rule {
 	return []Rule{
 		{"shm-too-small", "a failure to make or extend a segment in /dev/shm, or a small /dev/shm", "the container's shared memory is too small for NCCL", trouble + "#shared-memory", []string{"nccl-error", "peer-died", "collective-timeout", "cuda-error"}, shmTooSmall},
 		{"duplicate-gpu", "NCCL's warning that two ranks share a GPU", "the mapping from local rank to device is wrong", envGuide, []string{"nccl-error", "peer-died", "collective-timeout"}, duplicateGPU},
-		{"out-of-memory", "CUDA's or the kernel's message", "GPU or host memory ran out", trouble, []string{"nccl-error", "peer-died", "collective-timeout", "cuda-error"}, outOfMemory},
+		{"out-of-memory", "CUDA's or the kernel's message", "GPU or host memory ran out", trouble, []string{"nccl-error", "peer-died", "collective-timeout", "cuda-error", "rank-killed"}, outOfMemory},
 		{"gpu-fault", "an Xid of the driver in the kernel's log", "a GPU failed", "https://docs.nvidia.com/deploy/xid-errors/", []string{"cuda-error", "nccl-error", "peer-died", "collective-timeout"}, gpuFault},
 		{"fabric-manager", "CUDA error 802, or the service's state", "NVSwitch is not set up: the fabric manager does not run or does not match the driver", "https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/", []string{"nvls-failed", "cuda-error", "nccl-error", "nvlink-fault"}, fabricManager},
 		{"nvls-failed", "a failure in nvls.cc or to bind multicast memory", "NVLink SHARP (multicast) does not work on this machine", envGuide + "#nccl-nvls-enable", []string{"cuda-error", "nccl-error", "collective-timeout"}, nvlsFailed},
@@ -39,7 +39,7 @@ func shmTooSmall(c *Case) *Finding {
 	f.Evidence = c.quotes(evidence.ShmFailure, evidence.BusError)
 	switch small := c.smallShm(); {
 	case c.Has(evidence.ShmFailure):
-	case c.about("shm") && (c.is("crash", "slow") || c.in("container") || strings.Contains(strings.ToLower(text(c.First(evidence.Topic, "shm"))), "no space left")):
+	case c.about("shm") && (c.is("crash") || c.in("container") || strings.Contains(strings.ToLower(text(c.First(evidence.Topic, "shm"))), "no space left")):
 		f.Confidence, f.Evidence = 0.7, c.told("shm", "container", "crash")
 	case c.Has(evidence.BusError) && !c.Has(evidence.Xid):
 		f.Confidence, f.Cause = 0.7, "A process got SIGBUS, which is what touching a page of /dev/shm gives when it is full. "+f.Cause

@@ -288,6 +288,8 @@ func vmTopology(c *Case) *Finding {
 	case c.Has(evidence.NoRealPath):
 		f.Confidence, f.Evidence = 0.85, c.quotes(evidence.NoRealPath, evidence.TopoFile, "NCCL_TOPO_FILE")
 		f.Cause = "A bus id of the topology file is not on this machine: the file was made for another one, or its GPU tags and bus ids are the host's. " + f.Cause
+	case c.in("vm") && c.Has(evidence.ConnectError) && !c.slow():
+		return nil // connections that fail have nothing to do with PCIe
 	case c.in("vm") && (c.slow() || c.is("hang", "crash") || c.about("gdr") && !c.about("howto")):
 		f.Evidence = c.told("vm", "slow", "drop", "onenic")
 	case c.Has(evidence.NoLinkSpeed) && c.Told:

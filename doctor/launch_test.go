@@ -39,6 +39,17 @@ func TestLaunchFaults(t *testing.T) {
 		{"idle device", "NCCL_IB_HCA=roce4\nroce4 port 1 ==> ens5 (Up)\nroce5 port 1 ==> ens6 (Up)\nthe two nodes reach only half of the rate", "single-nic"},
 		{"peers of efa", info + "NET/OFI Selected Provider is efa\n" + warn + "NET/OFI Unable to insert remote address into address vector for device 3. RC: -22\nncclInternalError: Internal check failed.", "libfabric"},
 		{"fabric of nvlink", info + "MNNVL busId 0x901000 fabric UUID 1.2 cliqueId 0x1 state 3 healthMask 0xa9", "nvlink-fault"},
+		{"killed", "worker failed (exitcode: -9) local_rank: 5 (pid: 77) of binary: python\n[rank1]: ncclRemoteError: A call failed possibly due to a network error", "rank-killed"},
+		{"killed by the kernel", "worker failed (exitcode: -9) local_rank: 5\nOut of memory: Killed process 77 (python)", "out-of-memory"},
+		{"crashed", "*** SIGSEGV received at time=1 on cpu 9 ***\n[rank1]: ncclRemoteError: A call failed possibly due to a network error", "rank-crashed"},
+		{"assert", "Loss.cu:77: nll_kernel: block: [0,0,0], thread: [9,0,0] Assertion `t >= 0 && t < n_classes` failed.\n" + watchdog, "kernel-assert"},
+		{"harmful", "two nodes hang\nNCCL_NET_GDR_LEVEL=SYS\nRemoving NCCL_NET_GDR_LEVEL makes it work", "setting-harmful"},
+		{"pxn", "all-to-all over two racks hangs\nNCCL_PXN_DISABLE=1 fixes it", "pxn-fails"},
+		{"heartbeat", "[rank1]:[E P.cpp:1] [PG 0 Rank 1] Heartbeat monitor timed out! workMetaList_.size()=7\n[rank0]:[E P.cpp:1] [PG 0 Rank 0] Heartbeat monitor timed out! workMetaList_.size()=4", "collective-timeout"},
+		{"retries end", info + "misc/socket.cc:505 -> 2 (Operation now in progress)\n" + info + "bootstrap.cc:275 -> 2", "connect-failed"},
+		{"proxy", "ncclInternalError: Internal check failed.\nLast error:\nProxy Call to rank 3 failed (Connect)", "connect-failed"},
+		{"balancing", "all-reduce is unstable on one node\n" + warn + "NUMA auto balancing enabled which can lead to variability in the RCCL performance!", "numa-balancing"},
+		{"reduced by a release", "a performance reduction of all-reduce on one host: 90 GB/s with NCCL 2.20.5, 240 GB/s with NCCL 2.19.4", "nccl-regression"},
 		{"one host in a container", "#   Rank  0 Pid 5 on box device  0 [0x18] GPU\n#   Rank  1 Pid 5 on box device  1 [0x3b] GPU\nbox: Test NCCL failure common.cu:1 'unhandled system error'\nIt runs in a docker container.", "shm-too-small"},
 	} {
 		if r := examine(t, c.text); len(r.Findings) == 0 || r.Findings[0].ID != c.want {
@@ -57,6 +68,9 @@ func TestLaunchHealthy(t *testing.T) {
 		"step 4000: saving checkpoint to /data/ckpt\nTokenizing (num_proc=8): 100%|######| 1000/1000 [24:58<00:00, 1.2 examples/s]",
 		"w7:71:93 [2] NCCL INFO MNNVL busId 0x901000 fabric UUID 1.2 cliqueId 0x1 state 3 healthMask 0xaa",
 		"3: ens5: <UP> mtu 9000 state UP\n    inet 10.9.1.4/20 brd 10.9.15.255 scope global ens5\n4: ens6: <UP> mtu 9000 state UP\n    inet 10.9.2.4/20 brd 10.9.15.255 scope global ens6",
+		"kernel.numa_balancing = 0",
+		"Unable to shutdown process 77 via 15, forcefully exiting via 9 (SIGKILL)",
+		"removing NCCL_IB_GID_INDEX breaks nothing",
 		"nvidia-nccl-cu12==2.27.3\nnvidia-nccl-cu12==2.27.3",
 		"roce4 port 1 ==> ens5 (Up)\nroce5 port 1 ==> ens6 (Up)\nNCCL_IB_HCA=roce4",
 	} {
@@ -89,6 +103,24 @@ func TestRankBusyIsNear(t *testing.T) {
 			if f.ID == "rank-busy" {
 				t.Errorf("%.40q: %s", text, f.Title)
 			}
+		}
+	}
+}
+
+// A rate of perftest without "per second" is read, and then one NIC that is named on
+// purpose is not the cause of a rate below its own.
+func TestWireWithoutSecond(t *testing.T) {
+	r := examine(t, "two nodes with four 200Gb RoCE NICs\nib_write_bw gives about 185Gb\nNCCL_IB_HCA=mlx5_2\nall_reduce_perf reaches only 8 GB/s busbw")
+	if got := ids(r); len(got) == 0 || got[0] == "single-nic" {
+		t.Errorf("%v", got)
+	}
+}
+
+// Shared memory that is spoken of is not thereby too small.
+func TestSharedMemoryToldOf(t *testing.T) {
+	for _, f := range examine(t, "P2P is slower than SHM between the GPUs of one node").Findings {
+		if f.ID == "shm-too-small" {
+			t.Errorf("%s: %s", f.ID, f.Title)
 		}
 	}
 }

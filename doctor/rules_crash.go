@@ -12,7 +12,7 @@ func crashRules() []Rule {
 	return []Rule{
 		{"shm-too-small", "a failure to make or extend a segment in /dev/shm, or a small /dev/shm", "the container's shared memory is too small for NCCL", trouble + "#shared-memory", []string{"nccl-error", "peer-died", "collective-timeout", "cuda-error"}, shmTooSmall},
 		{"duplicate-gpu", "NCCL's warning that two ranks share a GPU", "the mapping from local rank to device is wrong", envGuide, []string{"nccl-error", "peer-died", "collective-timeout"}, duplicateGPU},
-		{"out-of-memory", "CUDA's or the kernel's message", "GPU or host memory ran out", trouble, []string{"nccl-error", "peer-died", "collective-timeout", "cuda-error"}, outOfMemory},
+		{"out-of-memory", "CUDA's or the kernel's message", "GPU or host memory ran out", trouble, []string{"nccl-error", "peer-died", "collective-timeout", "cuda-error", "rank-killed"}, outOfMemory},
 		{"gpu-fault", "an Xid of the driver in the kernel's log", "a GPU failed", "https://docs.nvidia.com/deploy/xid-errors/", []string{"cuda-error", "nccl-error", "peer-died", "collective-timeout"}, gpuFault},
 		{"fabric-manager", "CUDA error 802, or the service's state", "NVSwitch is not set up: the fabric manager does not run or does not match the driver", "https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/", []string{"nvls-failed", "cuda-error", "nccl-error", "nvlink-fault"}, fabricManager},
 		{"nvls-failed", "a failure in nvls.cc or to bind multicast memory", "NVLink SHARP (multicast) does not work on this machine", envGuide + "#nccl-nvls-enable", []string{"cuda-error", "nccl-error", "collective-timeout"}, nvlsFailed},
@@ -39,7 +39,7 @@ func shmTooSmall(c *Case) *Finding {
 	f.Evidence = c.quotes(evidence.ShmFailure, evidence.BusError)
 	switch small := c.smallShm(); {
 	case c.Has(evidence.ShmFailure):
-	case c.about("shm") && (c.is("crash", "slow") || c.in("container") || strings.Contains(strings.ToLower(text(c.First(evidence.Topic, "shm"))), "no space left")):
+	case c.about("shm") && (c.is("crash") || c.in("container") || strings.Contains(strings.ToLower(text(c.First(evidence.Topic, "shm"))), "no space left")):
 		f.Confidence, f.Evidence = 0.7, c.told("shm", "container", "crash")
 	case c.Has(evidence.BusError) && !c.Has(evidence.Xid):
 		f.Confidence, f.Cause = 0.7, "A process got SIGBUS, which is what touching a page of /dev/shm gives when it is full. "+f.Cause
@@ -218,107 +218,6 @@ func nvlinkFault(c *Case) *Finding {
 			Severity: Warn, Confidence: 0.7, Title: "NVLink is down between GPUs of a host",
 			Cause: "With a link down NCCL builds fewer channels, or goes through PCIe and host memory, and every collective of the job waits for that host.",
 			Fix:   "nvidia-smi nvlink --status and --errorcounters on that host; reset the GPU, reboot, replace; drain it.", Evidence: c.told("nvlinkdown", "slow"),
-		}
-	}
-	return nil
-}
-
-// failed is the first failure of a call for a reason.
-func (c *Case) failed(reason string, calls ...string) *evidence.Observation {
-	for _, o := range c.All(evidence.VerbsFailure) {
-		if reason != "" && o.Arg(1) != reason {
-			continue
-		}
-		for _, call := range calls {
-			if strings.HasPrefix(o.Arg(0), call) {
-				return o
-			}
-		}
-	}
-	return nil
-}
-
-func memlockLow(c *Case) *Finding {
-	f := &Finding{
-		Severity: Error, Confidence: 0.85, Title: "Memory cannot be locked (pinned) for RDMA",
-		Cause: "Queues or memory for RDMA were refused for want of memory. The usual reason is the limit of locked memory (ulimit -l), which is 64 KiB by default and is not inherited by daemons such as slurmd or dockerd.",
-		Fix:   "ulimit -l unlimited in limits.conf and in the unit of the daemon that starts the job (LimitMEMLOCK=infinity); docker run --ulimit memlock=-1; IPC_LOCK in Kubernetes.",
-	}
-	low := c.lowMemlock()
-	refused := c.failed("memory", "ibv", "ibv_create_cq", "ibv_create_qp", "ibv_reg_mr", "ibv_alloc_pd", "ibv_create_srq", "pin_user_pages", "ibv_reg_dmabuf")
-	f.Evidence = c.quotes(refused, low, evidence.Pages)
-	switch {
-	case refused != nil && low != nil:
-		f.Confidence = 0.97
-	case refused != nil && c.Has(evidence.Pages):
-		f.Cause = "Pages could not be pinned: a long-term pin must first move them out of memory reserved for contiguous allocation (CMA), which fails when little memory is free. " + f.Cause
-		f.Fix = "Free memory before the start (drop caches, compact memory), reduce the CMA reservation; then: " + f.Fix
-	case refused != nil:
-	case c.Has(evidence.Pages) && c.broken() || c.Has(evidence.Pages) && c.Told:
-		f.Confidence = 0.75
-		f.Cause = "Pages could not be pinned: a long-term pin must first move them out of memory reserved for contiguous allocation (CMA), which fails when little memory is free. " + f.Cause
-	case c.unexplained("ibv_create_cq", "ibv_create_qp", "ibv_reg_mr") != nil:
-		f.Confidence, f.Evidence = 0.7, c.quotes(c.unexplained("ibv_create_cq", "ibv_create_qp", "ibv_reg_mr"), low)
-	case c.failed("permission", "ibv") != nil:
-		f.Confidence, f.Evidence = 0.75, c.quotes(c.failed("permission", "ibv"), low)
-		f.Cause = "The kernel did not permit it: the container lacks the capability IPC_LOCK, or rights on /dev/infiniband. " + f.Cause
-	case low != nil && (c.broken() || c.rdma()):
-		f.Severity, f.Confidence = Warn, 0.7
-	case c.about("memlock") && c.is("crash"):
-		f.Severity, f.Confidence, f.Evidence = Warn, 0.6, c.told("memlock")
-	default:
-		return nil
-	}
-	return f
-}
-
-// unexplained is a failure of a call for which no reason was printed.
-func (c *Case) unexplained(calls ...string) *evidence.Observation {
-	for _, o := range c.All(evidence.VerbsFailure) {
-		for _, call := range calls {
-			if o.Arg(1) == "" && strings.HasPrefix(o.Arg(0), call) {
-				return o
-			}
-		}
-	}
-	return nil
-}
-
-// lowMemlock is a limit of locked memory below 1 GiB.
-func (c *Case) lowMemlock() *evidence.Observation {
-	for _, o := range c.All(evidence.Memlock) {
-		if n := atoi(o.Arg(0)); n > 0 && n < 1<<20 {
-			return o
-		}
-	}
-	return nil
-}
-
-func queueMemory(c *Case) *Finding {
-	o := c.failed("memory", "ibv_create_cq", "ibv_create_qp")
-	if o == nil || c.lowMemlock() != nil || !c.in("alltoall") && !c.is("scale") && c.ranks < 1024 {
-		return nil
-	}
-	return &Finding{
-		Severity: Error, Confidence: 0.85, Title: "Too many queue pairs and completion queues for the NIC",
-		Cause: "Queues are refused at scale, which is where all-to-all opens a connection to every peer on every channel; the NIC's or kernel's queue memory ends, not ulimit -l.",
-		Fix:   "Fewer connections: PXN (NCCL_PXN_DISABLE=0, NCCL_P2P_PXN_LEVEL=2), NCCL_NCHANNELS_PER_NET_PEER=1, NCCL_IB_QPS_PER_CONNECTION=1.", Evidence: c.quotes(o),
-	}
-}
-
-func registration(c *Case) *Finding {
-	if o := c.failed("invalid", "ibv_reg_mr"); o != nil {
-		return &Finding{
-			Severity: Error, Confidence: 0.75, Title: "The RDMA driver refuses to register memory",
-			Cause: "ibv_reg_mr failed with invalid argument: an old GPU or RDMA driver under a newer NCCL, missing nvidia-peermem, or relaxed ordering that the device does not take.",
-			Fix:   "A newer driver and OFED; NCCL_IB_PCI_RELAXED_ORDERING=0; NCCL_DMABUF_ENABLE=0; modprobe nvidia-peermem.", Evidence: c.quotes(o, "NCCL_IB_PCI_RELAXED_ORDERING"),
-		}
-	}
-	if o := c.failed("address", "ibv_reg_mr"); o != nil {
-		return &Finding{
-			Severity: Error, Confidence: 0.75, Title: "GPU memory cannot be registered with the NIC (nvidia-peermem)",
-			Cause: "ibv_reg_mr failed with bad address, which is what it gives for GPU memory when nvidia-peermem is not loaded or does not match the driver.",
-			Fix:   "modprobe nvidia-peermem on every host; or NCCL_NET_GDR_LEVEL=LOC to go on without GPUDirect RDMA.", Evidence: c.quotes(o),
 		}
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 func interfaceRules() []Rule {
 	return []Rule{
 		{"wrong-interface", "the interface of bootstrap or sockets, NCCL_SOCKET_IFNAME, failed connections", "NCCL took an interface that does not reach the other hosts", envGuide + "#nccl-socket-ifname", []string{"connect-failed", "nccl-error", "collective-timeout", "peer-died", "rendezvous", "socket-fallback", "gid-index", "bad-link"}, wrongInterface},
-		{"no-interface", "NCCL's warning that no interface was found", "NCCL_SOCKET_IFNAME leaves no interface", envGuide + "#nccl-socket-ifname", []string{"nccl-error", "connect-failed"}, noInterface},
+		{"no-interface", "NCCL's warning that no interface was found", "NCCL_SOCKET_IFNAME leaves no interface", envGuide + "#nccl-socket-ifname", []string{"nccl-error", "connect-failed", "rendezvous"}, noInterface},
 		{"connect-failed", "connections that are refused, time out or have no route", "hosts cannot reach each other's ports: a firewall, a wrong interface, or a dead process", trouble, []string{"nccl-error", "collective-timeout", "rendezvous"}, connectFailed},
 		{"rendezvous", "time-outs of torchrun's store", "ranks could not meet at MASTER_ADDR", "https://docs.pytorch.org/docs/stable/elastic/rendezvous.html", []string{"nccl-error"}, rendezvous},
 		{"port-taken", "address already in use", "another process holds the port", "https://docs.pytorch.org/docs/stable/elastic/run.html", []string{"nccl-error", "rendezvous"}, portTaken},
@@ -243,7 +243,14 @@ func connectFailed(c *Case) *Finding {
 		Fix:   "nc -l 12345 on one host and nc HOST 12345 on the other; allow all TCP between the nodes (ufw, firewalld, security group); NCCL_SOCKET_IFNAME to the right network; ip_local_port_range to bound the ports.",
 	}
 	f.Evidence = c.quotes(evidence.ConnectError, evidence.ConnectRetry, evidence.Firewall)
-	switch {
+	switch list := c.All(evidence.ConnectError); {
+	case len(list) == 1 && list[0].Arg(0) == "proxy":
+		if c.Has(evidence.VerbsFailure, evidence.Completion, evidence.OFIFailure, evidence.ShmFailure) {
+			return nil // what it says in detail
+		}
+		f.Confidence = 0.65
+		f.Cause = "NCCL's proxy thread could not connect to its peer, and gives no reason. Where ranks run in containers, the address of the container's own bridge is not reached from the other host. " + f.Cause
+		f.Fix = "docker run --network=host (hostNetwork: true, or an overlay that reaches all pods); " + f.Fix
 	case c.Has(evidence.ConnectError) && c.First(evidence.ConnectError, "refused") != nil && len(c.All(evidence.ConnectError)) == 1:
 		f.Confidence = 0.65
 		f.Cause = "A connection was refused: nothing listens at that address, because the process there has died (look at its log first), has not started, or a firewall rejects. " + f.Cause

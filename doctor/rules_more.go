@@ -26,6 +26,7 @@ func moreRules() []Rule {
 		{"arp-table", "the kernel's message of a full neighbour table", "the ARP table is too small for this many hosts", linux, []string{"connect-failed", "nccl-error", "collective-timeout"}, arpTable},
 		{"ports-exhausted", "cannot assign requested address", "no local port is left, or the address is not of this host", linux, []string{"nccl-error", "connect-failed"}, portsExhausted},
 		{"thread-limit", "threads or processes that cannot be made", "the limit of processes is too low", trouble, []string{"nccl-error", "peer-died"}, threadLimit},
+		{"numa-balancing", "RCCL's warning, or the kernel's setting", "the kernel moves memory pages between NUMA nodes while they are in use", "https://rocm.docs.amd.com/projects/rccl/en/latest/how-to/troubleshooting-rccl.html", []string{"roce-loss", "straggler"}, numaBalancing},
 		{"one-gpu-limit", "one GPU a node with several NICs", "one GPU cannot send more than its PCIe link: expected", "https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md", []string{"single-nic"}, oneGPULimit},
 	}
 }
@@ -111,6 +112,20 @@ func (c *Case) countStatus(code string) int {
 		}
 	}
 	return n
+}
+
+func numaBalancing(c *Case) *Finding {
+	f := c.stated(evidence.NumaBalancing, 0.75, "NUMA balancing is on",
+		"The kernel samples accesses by unmapping pages and moves them between nodes; GPU buffers and NCCL's proxy threads then stall now and then, so that rates vary from run to run.",
+		"sysctl kernel.numa_balancing=0 on all hosts (and in /etc/sysctl.d).")
+	if f == nil {
+		return nil
+	}
+	f.Severity = Warn
+	if !c.is("slow", "unstable", "drop") {
+		f.Severity, f.Confidence = Note, 0.5
+	}
+	return f
 }
 
 func gpuThrottled(c *Case) *Finding {

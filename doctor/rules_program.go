@@ -151,6 +151,10 @@ func collectiveTimeout(c *Case) *Finding {
 		f.Where = "ranks without the message: " + strings.Join(missing, ", ")
 		f.Confidence = 0.8
 	}
+	if n := len(c.All(evidence.Queued)); n > 1 {
+		f.Cause = "Ranks have different numbers of collectives waiting, so they did not take the same path. " + f.Cause
+		f.Evidence, f.Confidence = c.quotes(evidence.Queued), 0.8
+	}
 	if least != most {
 		f.Cause = fmt.Sprintf("Ranks are at different collectives (sequence numbers %s to %s): the one with the lowest is behind or called another. ", least, most) + f.Cause
 		f.Confidence = 0.8

@@ -63,14 +63,29 @@ func (c *Call) Bind(b Buffers) error {
 		return fmt.Errorf("%s: rank %d has buffers of %d and %d bytes; it sends %d and receives %d", c.name, rank, len(b.Send), len(b.Recv), send, recv)
 	}
 	b.Send, b.Recv = b.Send[:send:send], b.Recv[:recv:recv]
-	block := int64(op.Block(n))
-	at := int64(rank) * block
-	c.bound = binding{}
 	if op.Reduce == coll.MulSum && op.Kind.Reduces() {
 		if err := c.arith.factor(op.Type, b.Factor); err != nil {
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
 	}
+	c.place(b)
+	x := &c.bound
+	if x.before.src != nil && overlap(x.before.src, x.before.dst) || x.apart && overlap(b.Send, c.mem[dataMem]) || !op.Kind.InPlace() && overlap(b.Send, b.Recv) {
+		return fmt.Errorf("%s: the send buffer overlaps the receive buffer in a way that is not in place", c.name)
+	}
+	for m := range c.mem {
+		c.where[m] = c.g.locate(c.mem[m])
+	}
+	c.ready = true
+	return nil
+}
+
+// place says which buffers the program works on, and what is copied before and after.
+func (c *Call) place(b Buffers) {
+	n, rank, op := c.of.size, c.of.rank, c.op
+	block := int64(op.Block(n))
+	at := int64(rank) * block
+	c.bound = binding{}
 	x := &c.bound
 	// reduction lets the program take the contribution from the send buffer.
 	reduction := func(data []byte) {
@@ -97,12 +112,12 @@ func (c *Call) Bind(b Buffers) error {
 		}
 	case coll.Broadcast:
 		c.mem[dataMem] = b.Recv
-		if send > 0 && !same(b.Send, b.Recv) {
+		if len(b.Send) > 0 && !same(b.Send, b.Recv) {
 			x.before = move{b.Recv, b.Send}
 		}
 	case coll.AllGather, coll.Hypercube, coll.Gather:
 		data := b.Recv
-		if recv == 0 {
+		if len(b.Recv) == 0 {
 			data = c.own(dataMem)
 		}
 		if mine := own(data); !same(mine, b.Send) {
@@ -135,14 +150,6 @@ func (c *Call) Bind(b Buffers) error {
 		}
 		c.mem[dataMem], c.mem[outMem] = data, b.Recv
 	}
-	if x.before.src != nil && overlap(x.before.src, x.before.dst) || x.apart && overlap(b.Send, c.mem[dataMem]) || !op.Kind.InPlace() && overlap(b.Send, b.Recv) {
-		return fmt.Errorf("%s: the send buffer overlaps the receive buffer in a way that is not in place", c.name)
-	}
-	for m := range c.mem {
-		c.where[m] = c.g.locate(c.mem[m])
-	}
-	c.ready = true
-	return nil
 }
 
 // own is memory that the call has for itself, made when first needed.

@@ -24,13 +24,14 @@ type Change struct {
 
 // figureReader finds rates and changes in sentences.
 type figureReader struct {
-	rate, change, pair *regexp.Regexp
+	rate, change, pair, bare *regexp.Regexp
 }
 
 func newFigureReader() *figureReader {
 	const number = `~?(\d[\d,]*(?:\.\d+)?)`
 	const unit = `(GB/s|GBps|GiB/s|Gb/s|Gbps|Gbit/s|Gbits/sec|Gbit\b|MB/s|MiB/s|Mbit/s|Mb/s|Mbps|Mbits/sec)`
 	return &figureReader{
+		bare:   regexp.MustCompile(`(\d) ?Gb\b(?:$|[^/\w])`),
 		pair:   regexp.MustCompile(`^[\s"]*([\w-]*\d{2,5}),([\w-]*\d{2,5})[":]* +(\d+(?:\.\d+)?)(?: GB/s)?\W*$`),
 		rate:   regexp.MustCompile(`(?i)((?:` + `~?\d[\d,]*(?:\.\d+)?` + `\s*(?:->|→|/|-|,|vs\.?|to|and)\s*){0,8})` + number + `\s*` + unit),
 		change: regexp.MustCompile(`(?i)` + number + `\s*` + unit + `?(?:\s*h)?\s*(?:\([^)]{0,20}\)\s*)?(->|→|to|vs\.?|instead of)\s*` + number + `\s*(?:` + unit + `|(h|us|s)\b)`),
@@ -50,6 +51,10 @@ func (f *figureReader) read(s *Set, text string, q Quote) {
 	}
 	low := strings.ToLower(text)
 	tool := toolOf(low)
+	if tool == "wire" { // perftest's figures are often told without "per second"
+		text = f.bare.ReplaceAllString(text, "${1} Gb/s ")
+		low = strings.ToLower(text)
+	}
 	for _, m := range f.rate.FindAllStringSubmatchIndex(text, 16) {
 		scale, bits := scaleOf(text[m[6]:m[7]])
 		tail := low[m[1]:min(len(low), m[1]+16)]

@@ -86,6 +86,7 @@ const (
 	Pages         Kind = "pages"          // memory that cannot be pinned
 	Speed         Kind = "speed"          // interface's rate in Mb/s
 	PowerDraw     Kind = "power-draw"     //
+	NumaBalancing Kind = "numa-balancing" // the kernel moves pages between nodes
 )
 
 // What the program and its framework print.
@@ -101,7 +102,10 @@ const (
 	OutOfMemory  Kind = "out-of-memory"  //
 	HostMemory   Kind = "host-memory"    // the kernel killed a process
 	BusError     Kind = "bus-error"      //
-	Crash        Kind = "crash"          // signal
+	Crash        Kind = "crash"          // segv, abort
+	Killed       Kind = "killed"         // by signal 9
+	KernelAssert Kind = "kernel-assert"  // of the program's own kernels
+	Queued       Kind = "queued"         // collectives that wait on a rank
 	Gloo         Kind = "gloo"           //
 	UCXWarning   Kind = "ucx"            //
 )

@@ -26,6 +26,7 @@ func seenHost() []seen {
 		{kind: Binding, words: "--bind-to|--cpu-bind|cpu_bind|--bind", pattern: `--(?:bind-to|cpu-bind)[= ](?:verbose,)?(\w+)`},
 		{kind: CPUSet, words: "cpus_allowed_list|affinity list|affinity mask", pattern: `(?i)(?:cpus_allowed_list|affinity list)\b.{0,20}?[:\s](\d[\d,-]*)\s*$`},
 		{kind: Firewall, words: "ufw|firewalld|iptables|security group|nftables", pattern: `(?i)(ufw|firewalld|iptables|nftables|security group).{0,80}?(active|running|drop|reject|block|deny|enabled)`, take: lowered},
+		{kind: NumaBalancing, words: "numa auto balancing enabled|numa_balancing", pattern: `(?i)NUMA auto balancing enabled|kernel\.numa_balancing ?= ?[1-9]`, take: none},
 		{kind: Pages, words: "migrate_cma|pin_user_pages|cma pageblocks", take: none},
 		{kind: HostMemory, words: "oom-kill|out of memory: kill|killed process|oomkilled|oom_reaper", pattern: `(?i)oom-kill|out of memory: kill|killed process \d+|OOMKilled|oom_reaper: reaped`, take: none},
 		{kind: PowerDraw, words: " w / | w of ", pattern: `(?i)~?(\d+) ?w (?:/|of) ?(\d+) ?w`},

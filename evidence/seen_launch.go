@@ -23,6 +23,7 @@ const (
 	NCCLPackage   Kind = "nccl-package"   // package, version
 	FabricHealth  Kind = "fabric-health"  // what NVML's health mask says is wrong
 	Refused       Kind = "memory-refused" // event of a work queue whose memory was refused
+	Harmful       Kind = "harmful"        // setting without which it is told to work
 )
 
 // seenLaunch is what keeps ranks from meeting, and what lies about the network
@@ -39,6 +40,8 @@ func seenLaunch() []seen {
 		{kind: TimeLimit, words: "timeout(ms)=|timed out after|wait timeout after", pattern: `(?:Timeout\(ms\)=|(?:timed out|wait timeout) after )(\d+)(?:,|\)| ?ms\b)`, take: seconds},
 		{kind: UnusedParams, words: "expected to have finished reduction|did not receive grad|find_unused_parameters", pattern: `(?i)expected to have finished reduction in the prior iteration|parameters? (?:indices|at index|which) .{0,80}did not receive grad`, take: none},
 		{kind: TopoFault, words: "xml import|xml parse|attribute |could not open xml|unexpected xml", pattern: `(?i)NCCL WARN ((?:XML (?:Import|Parse)|Attribute [\w ]+ of node|could not open XML|unexpected xml).{0,60})`, take: shapeOf},
+		{kind: ConnectError, words: "proxy call to rank", pattern: `Proxy Call to rank \d+ failed \(Connect\)`, take: proxy},
+		{kind: ConnectError, words: "operation now in progress", pattern: `socket\.(?:cc|h):\d+ -> 2 \(Operation now in progress\)`, take: expired},
 		{kind: NoAddress, words: "is neither af_inet", take: none},
 		{kind: OwnNet, words: "bootstrap", pattern: `Bootstrap ?: Using (?:\[\d+\])?([\w.@-]+):(\d+\.\d+)\.\d+\.\d+<`},
 		{kind: PeerNet, words: "connect to|connecting to address|remote=[", pattern: `(?i)(?:connect(?:ing)? to (?:address )?|remote=)\[?((?:::ffff:)?[0-9a-f]*[.:][0-9a-f.:]+?)(?:%([\w.-]+))?(?:\]?:\d+\b|<\d+>).{0,24}?(?:failed|timed out|errno|refused|unreachable|abort|$)`, take: peer},
@@ -77,6 +80,11 @@ func unresolved(g []string) ([]string, bool) {
 	}
 	return []string{name, only}, true
 }
+
+// proxy and expired are connections that failed without a warning of their own: the
+// proxy thread's, and those that were tried until the retries ended.
+func proxy([]string) ([]string, bool)   { return []string{"proxy"}, true }
+func expired([]string) ([]string, bool) { return []string{"timeout"}, true }
 
 // seconds makes seconds of milliseconds.
 func seconds(g []string) ([]string, bool) {

@@ -79,6 +79,7 @@ func seenHelps() []seen {
 		{kind: Helps, words: "nccl_", pattern: `(?i)` + noMore + aSetting + `(?:,? (?:and|or|with) NCCL_\w+=\w+)*(?: (?:is|was|to \w+))*(?: set)?[:,]? (?:then |it |all |everything |the \w+ |this )*(?:works|worked|helps|helped|fix(?:es|ed)|solve[sd]|resolve[sd]|avoids|restores?|recovers?|raises?|improves?|makes it work|goes well|runs|passes|gives (?:the )?(?:full|optimal|good|expected)|optimal|no hang)\b`, take: helped, told: true},
 		{kind: Helps, words: "nccl_", pattern: `(?i)` + noMore + `\b(?:until|unless|without) (?:we set |setting )?` + aSetting, take: helped, told: true},
 		{kind: Helps, words: "nccl_", pattern: `(?i)` + noMore + aSetting + ` ?\((?:workaround|fix|fixes|works|helps|ok|solution)\b`, take: helped, told: true},
+		{kind: Harmful, words: "removing|unsetting|unset |deleting|dropping", pattern: `(?i)()\b(?:removing|unsetting|unset|deleting|dropping) (?:the |of )?` + aSetting + `,? (?:and |then |it |seems |to |makes |made |the |job |everything |all |problem |issue ){0,6}(?:works?|worked|runs?|ran|fix(?:es|ed)?|solve[sd]?|resolve[sd]?|helps?|helped|recovers?|is fine|goes away)\b`, take: helped, told: true},
 		{kind: Hurts, words: "nccl_", pattern: `(?i)()\b(?:removing|unsetting|deleting|dropping|without setting|not setting) (?:the )?` + aSetting, take: helped, told: true},
 	}
 }

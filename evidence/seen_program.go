@@ -8,6 +8,10 @@ func seenProgram() []seen {
 		{kind: Watchdog, words: "collective operation timeout", pattern: `(?i)(?:\[Rank (?P<rank>\d+)\])?.{0,80}?collective operation timeout: WorkNCCL\(SeqNum=(\d+), OpType=(\w+)`},
 		{kind: Watchdog, words: "watchdog caught|nccl watchdog|watchdog thread", pattern: `(?i)(watchdog (?:caught|thread).{0,60}(?:timeout|terminated))`, take: none},
 		{kind: Watchdog, words: "nccl operations have failed or timed out", take: none},
+		{kind: Watchdog, words: "watchdog got stuck|heartbeat monitor timed out", pattern: `(?:Rank (?P<rank>\d+)\] )?(?:ProcessGroupNCCL's watchdog got stuck for \d+|Heartbeat monitor timed out)`, take: none},
+		{kind: Queued, words: "workmetalist_.size", pattern: `(?:Rank (?P<rank>\d+)\].{0,400}?)?workMetaList_\.size\(\) ?= ?(\d+)`},
+		{kind: Killed, words: "exitcode|signal 9|code 137", pattern: `(?i)exitcode\s*: -9\b|\bsignal 9 \(SIGKILL\)|\bexit(?:ed with)?(?: exit)? code 137\b|killed by signal 9`, take: none},
+		{kind: KernelAssert, words: "device-side assert|assertion `", pattern: `(?i)device-side assert triggered|\.cuh?:\d+: .{0,200}assertion .{0,200}failed`, take: none},
 		{kind: Progress, words: "last enqueued", pattern: `(?i)(?:\[Rank (?P<rank>\d+)\])?.{0,80}?last enqueued (?:nccl )?work: (-?\d+), last completed (?:nccl )?work: (-?\d+)`},
 		{kind: TorchError, words: "ncclsystemerror|ncclunhandledcudaerror|ncclinternalerror|ncclremoteerror|ncclinvalidusage|ncclinvalidargument|distbackenderror|distnetworkerror|diststoreerror", pattern: `\b(ncclSystemError|ncclUnhandledCudaError|ncclInternalError|ncclRemoteError|ncclInvalidUsage|ncclInvalidArgument|DistBackendError|DistNetworkError|DistStoreError)\b`},
 		{kind: TorchError, words: "unhandled system error|unhandled cuda error|unhandled nccl error", pattern: `(?i)unhandled (system|cuda|nccl) error`, take: unhandled},
@@ -18,7 +22,7 @@ func seenProgram() []seen {
 		{kind: Disagree, words: "mismatch between collectives", take: none},
 		{kind: OutOfMemory, words: "out of memory|outofmemoryerror|cudaerrormemoryallocation|cuda_error_out_of_memory", pattern: `(?i)(CUDA out of memory|CUDA error: out of memory|OutOfMemoryError|cudaErrorMemoryAllocation|CUDA_ERROR_OUT_OF_MEMORY|Cuda failure (?:\d+ )?'out of memory')`, take: none},
 		{kind: BusError, words: "bus error|sigbus|exitcode: -7|exitcode : -7|signal 7", take: none},
-		{kind: Crash, words: "segmentation fault|sigsegv|sigabrt|exitcode: -11|core dumped", take: none},
+		{kind: Crash, words: "segmentation fault|sigsegv|sigabrt|exitcode: -11|exitcode  : -11|core dumped", take: crash},
 		{kind: Gloo, words: "connectfullmesh|gloo connect", take: none},
 	}
 }
@@ -36,5 +40,17 @@ func unhandled(g []string) ([]string, bool) {
 // unmet is what ended a rendezvous. A refused connection is tried again: ranks that
 // start before the first one print it in every healthy job.
 func unmet(g []string) ([]string, bool) {
-	return nil, !strings.HasSuffix(strings.ToLower(g[0]), "refused")
+	low := strings.ToLower(g[0])
+	// A store that ends with its host is a consequence of what ended the host.
+	return nil, !strings.HasSuffix(low, "refused") && !strings.Contains(low, "recvvalue") && !strings.Contains(low, "sendbytes")
+}
+
+// crash tells a process that broke from one that ended itself: PyTorch's watchdog
+// aborts what it waits for.
+func crash(g []string) ([]string, bool) {
+	low := strings.ToLower(g[0])
+	if strings.Contains(low, "segmentation") || strings.Contains(low, "sigsegv") || strings.Contains(low, ": -11") {
+		return []string{"segv"}, true
+	}
+	return []string{"abort"}, true
 }

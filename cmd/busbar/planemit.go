@@ -12,6 +12,7 @@ import (
 
 	"busbar/cluster"
 	"busbar/launch"
+	"busbar/nccl"
 	"busbar/step"
 )
 
@@ -77,27 +78,8 @@ func (f *emitFlags) emit(e *env, p *planned) (*emittedDoc, error) {
 	if f.Pick > len(p.rows) {
 		return nil, fmt.Errorf("--pick %d; there are %d plans (--top)", f.Pick, len(p.rows))
 	}
-	var hosts []string
-	var err error
-	q, r := p.query, &p.rows[f.Pick-1]
-	if p.order != nil {
-		hosts = p.order.hosts(q.Layout)
-	} else if f.Hosts != "" {
-		if hosts, err = cluster.ParseHosts(f.Hosts); err != nil {
-			return nil, fmt.Errorf("--hosts: %w", err)
-		}
-	}
-	placeholder := slices.ContainsFunc(q.Cluster.Hosts, func(h cluster.Host) bool { return madeUp.MatchString(h.Name) })
-	layout := q.Layout[:r.job.Split.Ranks()] // the plan may take fewer nodes
-	plan, err := launch.New(q.Cluster, layout, q.Version, r.job, hosts, placeholder)
+	plan, layout, err := f.tuned(e, p)
 	if err != nil {
-		return nil, err
-	}
-	plan.Made, plan.Job.Step = "busbar "+strings.Join(e.args, " "), r.Step
-	if p.order != nil {
-		plan.Given = p.order.doc.Given
-	}
-	if err := plan.Tune(q.Cluster, layout, q.Version, r.job, q.GPU); err != nil {
 		return nil, err
 	}
 	shown, err := f.shown(e)
@@ -113,7 +95,7 @@ func (f *emitFlags) emit(e *env, p *planned) (*emittedDoc, error) {
 	if err != nil {
 		return nil, err
 	}
-	fabric := step.NewFabric(q.Cluster, layout, r.job.Split, q.Version)
+	fabric := step.NewFabric(p.query.Cluster, layout, p.rows[f.Pick-1].job.Split, p.query.Version)
 	tables, none, err := plan.Tables(fabric)
 	if err != nil {
 		return nil, err
@@ -123,28 +105,58 @@ func (f *emitFlags) emit(e *env, p *planned) (*emittedDoc, error) {
 	if err != nil {
 		return nil, err
 	}
-	files = append(files, readme)
 	doc := &emittedDoc{Dir: f.Emit, Plan: f.Pick, Placeholders: plan.Placeholders, Settings: append([]launch.Setting{}, plan.Settings...)}
-	for _, l := range left {
-		doc.Left = append(doc.Left, leftDoc{l.Name, l.Reason})
-		// What an earlier plan left there would pass for this one's.
-		if err := os.Remove(filepath.Join(f.Emit, l.Name)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return nil, cannotError{err}
+	return doc, f.write(e, doc, append(files, readme), left)
+}
+
+// tuned is the plan that was picked with NCCL's settings, and who takes part: it may take fewer
+// nodes than there are.
+func (f *emitFlags) tuned(e *env, p *planned) (*launch.Plan, nccl.Layout, error) {
+	var hosts []string
+	var err error
+	q, r := p.query, &p.rows[f.Pick-1]
+	if p.order != nil {
+		hosts = p.order.hosts(q.Layout)
+	} else if f.Hosts != "" {
+		if hosts, err = cluster.ParseHosts(f.Hosts); err != nil {
+			return nil, nil, fmt.Errorf("--hosts: %w", err)
 		}
 	}
-	// plan.json goes first and comes last: what exec finds is whole, and not an earlier plan's among this one's files.
-	if err := os.Remove(filepath.Join(f.Emit, "plan.json")); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, cannotError{err}
+	placeholder := slices.ContainsFunc(q.Cluster.Hosts, func(h cluster.Host) bool { return madeUp.MatchString(h.Name) })
+	layout := q.Layout[:r.job.Split.Ranks()]
+	plan, err := launch.New(q.Cluster, layout, q.Version, r.job, hosts, placeholder)
+	if err != nil {
+		return nil, nil, err
+	}
+	plan.Made, plan.Job.Step = "busbar "+strings.Join(e.args, " "), r.Step
+	if p.order != nil {
+		plan.Given = p.order.doc.Given
+	}
+	return plan, layout, plan.Tune(q.Cluster, layout, q.Version, r.job, q.GPU)
+}
+
+// write writes the files and lists them. plan.json goes first and comes last: what exec finds is
+// whole, and not an earlier plan's among this one's files.
+func (f *emitFlags) write(e *env, doc *emittedDoc, files []launch.File, left []launch.Left) error {
+	stale := []string{"plan.json"}
+	for _, l := range left { // what an earlier plan left there would pass for this one's
+		doc.Left = append(doc.Left, leftDoc{l.Name, l.Reason})
+		stale = append(stale, l.Name)
+	}
+	for _, name := range stale {
+		if err := os.Remove(filepath.Join(f.Emit, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return cannotError{err}
+		}
 	}
 	slices.Reverse(files)
 	for _, x := range files {
 		if err := e.emitFile(filepath.Join(f.Emit, x.Name), x); err != nil {
-			return nil, err
+			return err
 		}
 		doc.Files = append(doc.Files, x.Name)
 	}
 	slices.Reverse(doc.Files)
-	return doc, nil
+	return nil
 }
 
 // shown is what a node shows of itself, or nil.

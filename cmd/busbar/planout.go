@@ -179,6 +179,28 @@ func (p *planned) against(o *planned) string {
 }
 
 func (p *planned) print(w io.Writer) error {
+	p.printHead(w)
+	if err := p.table().Write(w); err != nil {
+		return err
+	}
+	p.printWhy(w)
+	p.printTuned(w)
+	if p.holds != "" {
+		fmt.Fprintln(w, p.holds)
+	}
+	switch {
+	case p.order != nil: // busbar step has the cluster's own order
+		p.order.print(w)
+	case p.nearby:
+		fmt.Fprintln(w, "ranks follow the network: hosts of one leaf switch are neighbours, which the cluster's own order has not")
+	default:
+		fmt.Fprintf(w, "look at the first: %s\n", p.command(0))
+	}
+	return nil
+}
+
+// printHead says what was asked, and how much of it was looked at.
+func (p *planned) printHead(w io.Writer) {
 	a, base := p.answer, &p.query.Spaces[0].Base
 	name := p.query.Cluster.Name
 	if p.name != "" {
@@ -201,8 +223,12 @@ func (p *planned) print(w io.Writer) error {
 	if a.Failed > 0 {
 		fmt.Fprintf(w, "%s of them, or groups of them, could not be priced and are left out: %v\n", thousands(a.Failed), a.Err)
 	}
+}
+
+// table is the plans, best first. What is the same in all rows is in none.
+func (p *planned) table() *texttab.Table {
 	right := texttab.Right
-	t := texttab.Table{Columns: []texttab.Column{
+	t := &texttab.Table{Columns: []texttab.Column{
 		{Head: "", Align: right},
 		{Head: p.goal.head, Align: right},
 		{Head: "GPUs", Align: right},
@@ -217,7 +243,6 @@ func (p *planned) print(w io.Writer) error {
 		{Head: "order"},
 		{Head: "beside"},
 	}}
-	// What is the same in all rows is in none.
 	hidden := map[int]bool{1: p.goal.head == "", 2: len(p.query.Spaces) == 1, 12: !slices.ContainsFunc(p.rows, func(r pricedStep) bool { return p.beside(r.job) != "-" })}
 	for i := len(t.Columns) - 1; i >= 0; i-- {
 		if hidden[i] {
@@ -230,7 +255,7 @@ func (p *planned) print(w io.Writer) error {
 			schedule, order = string(r.job.Schedule), string(r.job.Split.Order)
 		}
 		cells := []string{
-			fmt.Sprint(i + 1), fmt.Sprintf("%.4g", p.goal.each(&a.Plans[i])), fmt.Sprint(r.job.Split.Ranks()), seconds(r.Step), fmt.Sprintf("%.0f", r.Tokens/r.Step), fmt.Sprintf("%.1f%%", 100*r.MFU), fmt.Sprintf("%.1f GB", r.Memory.Total()/1e9), r.job.Split.String(), fmt.Sprint(r.job.MicroBatch), string(r.job.Recompute), schedule, order, p.beside(r.job),
+			fmt.Sprint(i + 1), fmt.Sprintf("%.4g", p.goal.each(&p.answer.Plans[i])), fmt.Sprint(r.job.Split.Ranks()), seconds(r.Step), fmt.Sprintf("%.0f", r.Tokens/r.Step), fmt.Sprintf("%.1f%%", 100*r.MFU), fmt.Sprintf("%.1f GB", r.Memory.Total()/1e9), r.job.Split.String(), fmt.Sprint(r.job.MicroBatch), string(r.job.Recompute), schedule, order, p.beside(r.job),
 		}
 		var row []string
 		for k, text := range cells {
@@ -240,9 +265,11 @@ func (p *planned) print(w io.Writer) error {
 		}
 		t.Row(row...)
 	}
-	if err := t.Write(w); err != nil {
-		return err
-	}
+	return t
+}
+
+// printWhy says what limits the first plans, and what would help.
+func (p *planned) printWhy(w io.Writer) {
 	fmt.Fprintf(w, "1: %s\n", p.why(0))
 	if i := slices.IndexFunc(p.rows, func(r pricedStep) bool { return r.job.Offloads() }); i >= 0 {
 		fmt.Fprintf(w, "%d: of a node's own memory %.0f GB, of %.0f GB (%s)\n", i+1, p.rows[i].Memory.Host*float64(min(p.query.Spaces[0].Node, p.rows[i].Ranks))/1e9, p.query.HostMemory/1e9, p.host)
@@ -259,18 +286,4 @@ func (p *planned) print(w io.Writer) error {
 	if p.goal.note != "" {
 		fmt.Fprintln(w, p.goal.note)
 	}
-	p.printTuned(w)
-	if p.holds != "" {
-		fmt.Fprintln(w, p.holds)
-	}
-	if p.order != nil {
-		p.order.print(w)
-		return nil // busbar step has the cluster's own order
-	}
-	if p.nearby {
-		fmt.Fprintln(w, "ranks follow the network: hosts of one leaf switch are neighbours, which the cluster's own order has not")
-		return nil
-	}
-	fmt.Fprintf(w, "look at the first: %s\n", p.command(0))
-	return nil
 }

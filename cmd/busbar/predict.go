@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -112,23 +113,15 @@ func (c *predictCmd) forecast(e *env) (*forecast, error) {
 		p, side, skipped, err := c.side(cl, s, version, settings, q)
 		switch {
 		case err != nil && f.Compared: // the others can still be compared
-			if f.Skipped = append(f.Skipped, sideError(s, err)); impossible == nil {
-				impossible = err
-			}
+			f.Skipped = append(f.Skipped, sideError(s, err))
+			impossible = cmp.Or(impossible, err)
 			continue
 		case err != nil:
 			return nil, err
 		}
 		c.note(e, p.Plan.Notes()...)
 		asked = append(asked, p)
-		f.Unmeasured = f.Unmeasured || !predict.Measured(p.Class())
-		f.Sides = append(f.Sides, side)
-		if side.Caveat != "" {
-			f.Caveats = append(f.Caveats, side.Layout+": "+side.Caveat)
-		}
-		for _, t := range skipped {
-			f.Skipped = append(f.Skipped, fmt.Sprintf("%s %s: %s", side.Layout, t.Algo, t.Reason))
-		}
+		addSide(f, p, side, skipped)
 	}
 	if len(f.Sides) == 0 {
 		return nil, impossible
@@ -138,6 +131,18 @@ func (c *predictCmd) forecast(e *env) (*forecast, error) {
 		f.Verdicts = predict.Compare(f.Sides)
 	}
 	return c.linked(e, &forecast{f, asked, q, nil})
+}
+
+// addSide adds what was predicted for one layout.
+func addSide(f *report.Forecast, p *predict.Predictor, side predict.Side, skipped []predict.Skip) {
+	f.Unmeasured = f.Unmeasured || !predict.Measured(p.Class())
+	f.Sides = append(f.Sides, side)
+	if side.Caveat != "" {
+		f.Caveats = append(f.Caveats, side.Layout+": "+side.Caveat)
+	}
+	for _, t := range skipped {
+		f.Skipped = append(f.Skipped, fmt.Sprintf("%s %s: %s", side.Layout, t.Algo, t.Reason))
+	}
 }
 
 // place takes the cluster that stands without a flag.

@@ -1,0 +1,70 @@
+package doctor
+
+import (
+	"strings"
+
+	"busbar/evidence"
+)
+
+// processRules are about a process that ended by itself, of which the others only
+// see the closed connection, and about settings that are told to do harm.
+func processRules() []Rule {
+	const cuda = "https://docs.nvidia.com/cuda/cuda-runtime-api/group__CUDART__TYPES.html"
+	gone := []string{"peer-died", "nccl-error", "collective-timeout", "connect-failed", "rendezvous"}
+	return []Rule{
+		{"kernel-assert", "an assertion of a CUDA kernel", "the program's own kernel stopped: an index or a label out of range", cuda, append([]string{"cuda-error", "rank-crashed"}, gone...), kernelAssert},
+		{"rank-killed", "a process that ended by signal 9", "a rank was killed, most often for want of host memory", "https://docs.kernel.org/admin-guide/mm/concepts.html", gone, rankKilled},
+		{"rank-crashed", "a segmentation fault", "a rank crashed in native code", trouble, gone, rankCrashed},
+		{"setting-harmful", "a setting without which it is told to work", "a setting that is forced does not fit this machine", envGuide, []string{"acs", "iommu", "gdr-off", "algorithm-forced", "collective-timeout", "init-hang"}, settingHarmful},
+		{"pxn-fails", "a job that ends or hangs, and is told to work without PXN", "the way through another GPU's NIC (PXN) is what fails", envGuide + "#nccl-pxn-disable", []string{"ring-or-tree", "collective-timeout", "init-hang", "nccl-error"}, pxnFails},
+	}
+}
+
+func kernelAssert(c *Case) *Finding {
+	return c.stated(evidence.KernelAssert, 0.92, "A kernel of the program failed its own check",
+		"A CUDA kernel asserted, mostly an index beyond a tensor: a token or label outside of the vocabulary or the classes, a length beyond the positions. The GPU's context is lost with it, and NCCL and the other ranks only report that.",
+		"CUDA_LAUNCH_BLOCKING=1, or the same batch on the CPU, names the line; compare the largest index in the data with the sizes in the model (vocabulary, classes, positions).")
+}
+
+func rankKilled(c *Case) *Finding {
+	return c.stated(evidence.Killed, 0.75, "A rank was killed (signal 9)",
+		"Nothing in the program sends that signal: the kernel or the container's limit ran out of memory (exit code 137), or the scheduler or a person ended it. The other ranks then see a closed connection or a time-out.",
+		"dmesg -T | grep -i oom on that host, kubectl describe pod (OOMKilled), sacct -o MaxRSS; more memory for the job, fewer data-loading workers, less pinned memory; checkpoint loading rank by rank.")
+}
+
+func rankCrashed(c *Case) *Finding {
+	o := c.First(evidence.Crash, "segv")
+	if o == nil {
+		return nil
+	}
+	return &Finding{
+		Severity: Error, Confidence: 0.55, Title: "A rank crashed (segmentation fault)",
+		Cause: "A process ended in native code: a plugin or library that does not fit the NCCL it is loaded into, two copies of one library, or a bug of a release. What the other ranks print follows from it.",
+		Fix:   "The frames below the fault name the library (gdb -c core, or faulthandler); NCCL_NET_PLUGIN=none and NCCL_TUNER_PLUGIN=none leave plugins out; another release of NCCL; one NCCL in LD_LIBRARY_PATH.", Where: hosts([]*evidence.Observation{o}), Evidence: c.quotes(o),
+	}
+}
+
+func settingHarmful(c *Case) *Finding {
+	o := c.First(evidence.Harmful)
+	if o == nil {
+		return nil
+	}
+	name, _, _ := strings.Cut(strings.ToUpper(o.Arg(0)), "=")
+	return &Finding{
+		Severity: Warn, Confidence: 0.8, Title: name + " is what breaks it",
+		Cause: "It works without the setting. What NCCL finds out by itself fits the machine and its release; a value that was right for another one, or an older release, is forced on it.",
+		Fix:   "unset " + name + " (also in /etc/nccl.conf, the image and the launcher's scripts) and leave the choice to NCCL.", Evidence: c.quotes(o, name),
+	}
+}
+
+func pxnFails(c *Case) *Finding {
+	o := c.helper("nccl_pxn_disable=1")
+	if o == nil || !c.broken() {
+		return nil
+	}
+	return &Finding{
+		Severity: Warn, Confidence: 0.75, Title: "PXN, the way through the NIC of another GPU, is what fails",
+		Cause: "Without PXN it works. With it a GPU sends by the NIC of a neighbour over NVLink; where NVLink domains end between the ranks of a group, or topologies differ between hosts, releases build ways that do not meet.",
+		Fix:   "NCCL_PXN_DISABLE=1, or NCCL_P2P_PXN_LEVEL=0 for send and receive alone, until a newer NCCL; ranks of an all-to-all within one NVLink domain.", Evidence: c.quotes(o),
+	}
+}

@@ -206,6 +206,7 @@ func TestFleetFromTheCommandLine(t *testing.T) {
 	if code != exitWrong || got.Parts != 10 || got.Good != 10 || len(got.Verdict.Bad) != 1 {
 		t.Errorf("without gpu06: exit %d, %+v", code, got)
 	}
+	f.forget("gpu01", "gpu06")
 	code, out, _ = f.busbar("order", "list", "--all")
 	if code != exitDone || strings.Count(out, "done") < 6 {
 		t.Errorf("list: exit %d\n%s", code, out)

@@ -116,6 +116,13 @@ func outOfMemory(c *Case) *Finding {
 }
 
 func gpuFault(c *Case) *Finding {
+	if o := c.First(evidence.GPULost); o != nil && !c.Has(evidence.Xid) {
+		return &Finding{
+			Severity: Error, Confidence: 0.88, Title: "CUDA reports a hardware fault: " + o.Arg(0),
+			Cause: "An error of memory, of NVLink or of the GPU itself that the driver could not correct. The process cannot go on, and jobs on that host will meet it again until it is reset or replaced.",
+			Fix:   "dmesg | grep -i xid on that host, nvidia-smi nvlink --errorcounters, nvidia-smi -q -d ECC; reset the GPU or reboot; drain the host and replace what fails again.", Where: hosts(c.All(evidence.GPULost)), Evidence: c.quotes(evidence.GPULost),
+		}
+	}
 	if !c.Has(evidence.Xid) {
 		return nil
 	}

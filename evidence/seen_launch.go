@@ -23,6 +23,7 @@ const (
 	NCCLPackage   Kind = "nccl-package"   // package, version
 	FabricHealth  Kind = "fabric-health"  // what NVML's health mask says is wrong
 	Refused       Kind = "memory-refused" // event of a work queue whose memory was refused
+	OtherNet      Kind = "other-net"      // no interface lies in the network of the first rank
 	Harmful       Kind = "harmful"        // setting without which it is told to work
 )
 
@@ -42,6 +43,8 @@ func seenLaunch() []seen {
 		{kind: TopoFault, words: "xml import|xml parse|attribute |could not open xml|unexpected xml", pattern: `(?i)NCCL WARN ((?:XML (?:Import|Parse)|Attribute [\w ]+ of node|could not open XML|unexpected xml).{0,60})`, take: shapeOf},
 		{kind: ConnectError, words: "proxy call to rank", pattern: `Proxy Call to rank \d+ failed \(Connect\)`, take: proxy},
 		{kind: ConnectError, words: "operation now in progress", pattern: `socket\.(?:cc|h):\d+ -> 2 \(Operation now in progress\)`, take: expired},
+		{kind: OtherNet, words: "no interface found in the same subnet", take: none},
+		{kind: IPCFailure, words: "transport/p2p.cc", pattern: `transport/p2p\.cc:\d+ NCCL WARN Cuda failure`, take: none},
 		{kind: NoAddress, words: "is neither af_inet", take: none},
 		{kind: OwnNet, words: "bootstrap", pattern: `Bootstrap ?: Using (?:\[\d+\])?([\w.@-]+):(\d+\.\d+)\.\d+\.\d+<`},
 		{kind: PeerNet, words: "connect to|connecting to address|remote=[", pattern: `(?i)(?:connect(?:ing)? to (?:address )?|remote=)\[?((?:::ffff:)?[0-9a-f]*[.:][0-9a-f.:]+?)(?:%([\w.-]+))?(?:\]?:\d+\b|<\d+>).{0,24}?(?:failed|timed out|errno|refused|unreachable|abort|$)`, take: peer},

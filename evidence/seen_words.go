@@ -45,7 +45,7 @@ func seenWords() []seen {
 		told(Blames, "pix", "pix|pxb|sys;", `(?i)\b(?:PXB|PIX)(?:/P..)? pairs? hang|works only between GPUs joined by SYS`),
 		told(Blames, "racks", "rack|switches", `(?i)only between racks|between (?:racks|switches|leaf)|across (?:racks|switches|leaf|spine)|multi-?rack|cross-?rack|double rack|(?:two|different|several) (?:switches|racks|leaves)`),
 		told(Blames, "node", "one node|node", `(?i)one node (?:is |always |only)?(?:slow|fast|complet)|by one node only|one side`),
-		told(Blames, "direction", "<->", `\d<->\d`),
+		told(Blames, "direction", "<->|between node", `\d<->\d|between nodes? \w+ ?(?:\+|&|and) ?\w+ ?\(\d.{0,80}(?:vs|versus|and|but|while).{0,60}\w+ ?(?:\+|&|and) ?\w+ ?\(\d`),
 	}
 	for _, t := range topics {
 		rows = append(rows, told(Topic, t[0], t[1], `(?i)`+t[2]))
@@ -107,9 +107,11 @@ var topics = [][3]string{
 	{"pp", "pipeline", `pipeline (?:training|parallel|stage|bubble)|idle bubble`},
 	{"tp", "tensor parallel", `tensor[- ]parallel`},
 	{"slownode", "always|straggl|one |without|throttl|lag|wait|follows|whenever|slow", `throttl|without (?:node|host|rank|gpu)[\w-]*\d|one (?:node|host|rank|GPU) (?:always|is slow|is hot|takes|lags)|always completes? faster|straggl|\bone (?:GPU|rank|node|host|worker|machine) (?:is |was |runs? )?(?:always |much |consistently |often )?(?:slow|behind|lag|late)|lags? behind|follows? (?:one|a (?:specific|particular|single|certain)) (?:node|host|GPU|machine)|whenever (?:node|host|rank|gpu)[\w-]* (?:is|takes|was)\b|slow(?:er)? only (?:with|when) (?:node|host|rank)[\w-]*|wait(?:s|ing)? for (?:the slowest|one (?:rank|node|GPU)|that)`},
+	{"vgpu", "vgpu|grid |mig ", `\bvGPUs?\b|\bGRID [A-Z]\d|-\d+[CQ] profile`},
+	{"releaseok", "2.", `(?:with|in|on|under|using) (?:NCCL )?v?2\.\d+(?:\.\d+)?,? (?:it |this |the (?:error|issue|problem|hang) |everything |all )?(?:does not|doesn't|do not|never|works|worked|is fine|is ok|runs|ran|passes|goes away)`},
 	{"mesh", "istio|envoy|linkerd|service mesh|sidecar|side-car", `\bistio|\benvoy\b|linkerd|service mesh|side-?car (?:proxy|container|injection)`},
 	{"vpn", "vpn|tailscale|wireguard|zerotier|tunnel", `\bVPN\b|tailscale|wireguard|zerotier|tunnel (?:interface|address)`},
-	{"samehost", "containers|pods", `(?:containers|pods) (?:on|of|in) (?:one|the same|a single) (?:node|host|machine|server)`},
+	{"samehost", "containers|pods", `(?:containers|pods) (?:are |were |is )?(?:scheduled |placed |started |running )?(?:on|of|in|to) (?:one|the same|a single) (?:node|host|machine|server)`},
 	{"wrongif", "although|instead of|rather than|despite", `\b(?:eth|eno|ens|enp|ib|bond)\w*\b.{0,30}\b(?:although|instead of|rather than|despite)\b`},
 	{"thinnet", "network|ethernet|link|nic", `\b(?:1|2\.5|10|25) ?G(?:b|bps|bE|bit|igabit)?(?:/s)?(?: \w+)? ?(?:networking|network|ethernet|link|NICs?)\b`},
 	{"onegpu", "each|per node|a node|per host", `\b(?:one|1|single) (?:GPU|[ABHV]\d{2,3}0?|GB?H?200)s? (?:each|per|a) ?(?:node|host|machine)?`},

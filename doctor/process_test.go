@@ -20,6 +20,15 @@ func TestNearCauses(t *testing.T) {
 		{"containers together", "two nodes; when all containers are scheduled on the same node it is slow", "nodes-miscounted"},
 		{"a setting nobody knows", "all-reduce on one host is slow, it works well with NCCL_CHUNK_SIZE=262144", "setting-helps"},
 		{"virtual gpu", "two vGPUs of a virtual machine crash\n" + warn + "Cuda failure 801 'operation not supported'", "vgpu"},
+		{"started twice", "the job on two nodes hangs\ninitializing ddp: GLOBAL_RANK: 0, MEMBER: 1/4\ninitializing ddp: GLOBAL_RANK: 1, MEMBER: 2/4\ninitializing ddp: GLOBAL_RANK: 0, MEMBER: 1/4\ninitializing ddp: GLOBAL_RANK: 1, MEMBER: 2/4", "bootstrap-mismatch"},
+		{"unset", "all jobs hang with more than one GPU\nNODE_RANK=0\nit works if I unset NODE_RANK", "setting-harmful"},
+		{"no peermem", "transport/ibrc.cpp:nvshmemt_init:7: neither nv_peer_mem, or nvidia_peermem detected. Skipping transport.\nit fails on two nodes", "gdr-off"},
+		{"rights", "the container fails at the start, the same container works fine if launched with --privileged", "container-rights"},
+		{"two releases", "NCCL version 2.90.1+cuda99.0\nNCCL version 2.91.4+cuda99.0\nw7:71:93 [2] net_ib.cc:5 NCCL WARN NET/IB : collective mismatch error local size 4096 remote 512", "version-mix"},
+		{"xla", "E xla/nccl_utils.cc:9] Aborting communicator: 0x1 due to async NCCL error: remote process exited or there was a network error", "peer-died"},
+		{"no nccl", "RuntimeError: Distributed package doesn't have NCCL built in", "nccl-absent"},
+		{"usage", "RuntimeError: NCCL error in: P.cpp:9, invalid usage, NCCL version 2.90.1\nncclInvalidUsage: This usually reflects invalid usage of NCCL library", "duplicate-gpu"},
+		{"names of NICs", "w7:71:93 [2] net_ib.cc:5 NCCL WARN NET/IB : Got completion from peer 10.9.1.5<400> with error 12, opcode 0, len 0, vendor err 129 (Recv)\nibdev2netdev on the two servers is different", "net-mismatch"},
 		{"opened in vain", "jobs in containers crash\n" + warn + "Call to ibv_open_device failed", "ib-device-unusable"},
 	} {
 		if r := examine(t, c.text); len(r.Findings) == 0 || r.Findings[0].ID != c.want {

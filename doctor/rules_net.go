@@ -11,7 +11,7 @@ import (
 // networkRules are about which network NCCL uses.
 func networkRules() []Rule {
 	return []Rule{
-		{"net-mismatch", "different networks, NIC counts or link layers between ranks", "hosts do not use the same network or NICs", trouble, []string{"nccl-error", "collective-timeout", "socket-fallback", "ib-device-unusable", "peer-died"}, netMismatch},
+		{"net-mismatch", "different networks, NIC counts or link layers between ranks", "hosts do not use the same network or NICs", trouble, []string{"nccl-error", "collective-timeout", "socket-fallback", "ib-device-unusable", "peer-died", "gid-index", "bad-link"}, netMismatch},
 		{"container-no-rdma", "sockets or no device in a container", "the container or pod has no RDMA devices", "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html", []string{"socket-fallback", "ib-device-unusable"}, containerNoRDMA},
 		{"libfabric", "libfabric's provider, failures of the OFI plugin, or a missing plugin on AWS", "EFA or another libfabric network is not in use", "https://github.com/aws/aws-ofi-nccl", []string{"socket-fallback"}, libfabric},
 		{"ib-disabled", "NCCL_IB_DISABLE=1 or NCCL_NET=Socket", "InfiniBand is switched off by a setting", envGuide + "#nccl-ib-disable", []string{"socket-fallback"}, ibDisabled},
@@ -52,7 +52,7 @@ func netMismatch(c *Case) *Finding {
 	case c.adaptersDiffer() != nil:
 		f.Severity, f.Confidence, f.Evidence = Warn, 0.75, c.adaptersDiffer()
 		f.Where = hosts(c.All(evidence.IBUsing))
-	case c.about("nicset") && (c.broken() || c.slow()):
+	case c.about("nicset") && (c.broken() || c.slow() || c.Has(evidence.Completion)):
 		f.Severity, f.Confidence, f.Evidence = Warn, 0.65, c.told("nicset", "hang")
 	case c.is("hang") && c.rdma() && (c.in("container") || c.in("multinode")) && c.Has(evidence.OverNet) && !c.Has(evidence.ConnectError, evidence.Completion):
 		f.Severity, f.Confidence, f.Evidence = Warn, 0.5, append(c.told("hang", "container"), c.quotes(evidence.OverNet)...)

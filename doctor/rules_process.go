@@ -17,6 +17,8 @@ func processRules() []Rule {
 		{"rank-crashed", "a segmentation fault", "a rank crashed in native code", trouble, gone, rankCrashed},
 		{"setting-harmful", "a setting without which it is told to work", "a setting that is forced does not fit this machine", envGuide, []string{"acs", "iommu", "gdr-off", "algorithm-forced", "collective-timeout", "init-hang"}, settingHarmful},
 		{"vgpu", "a CUDA call that is not supported, in a virtual GPU", "the virtual GPU's profile does not offer what NCCL needs", "https://docs.nvidia.com/vgpu/", []string{"cuda-error", "nccl-error", "vm-topology"}, virtualGPU},
+		{"container-rights", "a container that is told to work with --privileged", "the container lacks rights on devices or system calls", "https://docs.docker.com/engine/containers/run/#runtime-privilege-and-linux-capabilities", []string{"nccl-error", "cumem", "cuda-error", "shm-too-small"}, containerRights},
+		{"nccl-absent", "the framework's message that it has no NCCL", "the framework was built without NCCL, or sees no GPU", "https://docs.pytorch.org/docs/stable/distributed.html#backends", []string{"nccl-error", "rendezvous"}, ncclAbsent},
 		{"setting-helps", "a setting that is told to help, and of which no other rule knows", "a setting makes the difference", envGuide, nil, settingHelps},
 		{"pxn-fails", "a job that ends or hangs, and is told to work without PXN", "the way through another GPU's NIC (PXN) is what fails", envGuide + "#nccl-pxn-disable", []string{"ring-or-tree", "collective-timeout", "init-hang", "nccl-error"}, pxnFails},
 	}
@@ -108,4 +110,21 @@ func known(setting string) bool {
 		}
 	}
 	return false
+}
+
+func containerRights(c *Case) *Finding {
+	if !c.about("privileged") {
+		return nil
+	}
+	return &Finding{
+		Severity: Error, Confidence: 0.8, Title: "The container lacks rights: it works with --privileged",
+		Cause: "What fails is refused to the container and not broken: devices (/dev/infiniband, /dev/nvidia-caps-imex-channels, /dev/gdrdrv), locked memory, or system calls for NUMA and shared handles.",
+		Fix:   "Give what is needed instead of everything: --device=/dev/infiniband --cap-add=IPC_LOCK --cap-add=SYS_NICE --ulimit memlock=-1, --cap-add=SYS_RAWIO or the driver's own channels for GPU-initiated RDMA, --device=/dev/gdrdrv, the IMEX channel; in Kubernetes the device plugins' resources.", Evidence: c.told("privileged", "container"),
+	}
+}
+
+func ncclAbsent(c *Case) *Finding {
+	return c.stated(evidence.NoNCCL, 0.95, "The framework has no NCCL, or sees no GPU",
+		"This build of PyTorch has no NCCL (packages for the CPU, for Windows and for macOS), or no GPU is visible to the process.",
+		"pip install of a CUDA build (torch.version.cuda and torch.cuda.nccl.version() tell); nvidia-smi in the container (--gpus all); the backend gloo where there is no GPU.")
 }

@@ -117,7 +117,7 @@ func containerRights(c *Case) *Finding {
 		return nil
 	}
 	return &Finding{
-		Severity: Error, Confidence: 0.8, Title: "The container lacks rights: it works with --privileged",
+		Severity: Warn, Confidence: 0.8, Title: "The container lacks rights: it works with --privileged",
 		Cause: "What fails is refused to the container and not broken: devices (/dev/infiniband, /dev/nvidia-caps-imex-channels, /dev/gdrdrv), locked memory, or system calls for NUMA and shared handles.",
 		Fix:   "Give what is needed instead of everything: --device=/dev/infiniband --cap-add=IPC_LOCK --cap-add=SYS_NICE --ulimit memlock=-1, --cap-add=SYS_RAWIO or the driver's own channels for GPU-initiated RDMA, --device=/dev/gdrdrv, the IMEX channel; in Kubernetes the device plugins' resources.", Evidence: c.told("privileged", "container"),
 	}

@@ -50,7 +50,7 @@ bench-peers:
 
 # Golden files, the manual's outputs and the list of linked modules.
 update:
-	$(GO) test ./report ./cmd/busbar ./internal/rules -update
+	$(GO) test ./doctor ./health ./launch ./msccl ./report ./cmd/busbar ./internal/rules -update
 
 # What the page has of others, at versions that a test holds against their checksums. Needs npm.
 UPLOT  = 1.6.32

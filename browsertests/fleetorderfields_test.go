@@ -29,8 +29,18 @@ func TestFleetOrderFields(t *testing.T) {
 	}{
 		{"pairs", nil, []string{"order pairs --size 4M --small 8 --warmup 2 --iters 10 --max-time 20s"}},
 		{"pairs", [][2]string{
-			{"Nodes", "gpu[01-04]"}, {"Large message, bytes", "1MB"}, {"Small message, bytes", "64"}, {"Every", "1h"}, {"First time", "02:30"}, {"Most a node sends", "40Gb/s"}, {"Seconds a part", "7.5"},
-			{"Busy above", "200MB/s"}, {"Rounds of a sweep", "3"}, {"Pairs at once", "2"}, {"Runs before", "0"}, {"Runs that count", "5"},
+			{"Nodes", "gpu[01-04]"},
+			{"Large message, bytes", "1MB"},
+			{"Small message, bytes", "64"},
+			{"Every", "1h"},
+			{"First time", "02:30"},
+			{"Most a node sends", "40Gb/s"},
+			{"Seconds a part", "7.5"},
+			{"Busy above", "200MB/s"},
+			{"Rounds of a sweep", "3"},
+			{"Pairs at once", "2"},
+			{"Runs before", "0"},
+			{"Runs that count", "5"},
 		}, []string{"--nodes 'gpu[01-04]'", "--at-once 2", "--busy 0.2GB/s", "--from 20", "--every 3600s", "--max-rate 5GB/s", "--max-time 7.5s", "--size 1000000", "--warmup 0"}},
 		{"collective", [][2]string{{"Collective", "all_gather"}, {"Algorithm", "ring"}, {"Sizes, bytes", "64K, 1M"}, {"First time", "2031-01-01T00:00:00Z"}, {"Busy above", "any"}}, []string{"order collective --op all_gather --algo ring --size 64K,1M", "--busy any", "--from 2031-01-01T00:00:00Z"}},
 		{"check", [][2]string{{"Nodes", "gpu01,gpu02,gpu03"}, {"Job", "4711"}}, []string{"order check --nodes 'gpu[01-03]' --job 4711 --size 1M --rounds 3"}},
@@ -99,9 +109,18 @@ func TestFleetOrderWrong(t *testing.T) {
 	f.before(t, p)
 	p.open("/fleet?show=orders", part("orders"))
 	wrong := [][3]string{
-		{"Nodes", "gpu01", "two nodes at least"}, {"Large message, bytes", "4X", "such as 4M"}, {"Large message, bytes", "2G", "1 byte to 1 GiB"}, {"Small message, bytes", "8M", "as much as the large message"},
-		{"Every", "1w", "something like 10m"}, {"First time", "25:00", "expected 02:30"}, {"First time", "tomorrow", "expected 02:30"}, {"Most a node sends", "5", "with its unit"}, {"Seconds a part", "0", "seconds"},
-		{"Busy above", "50", "with its unit"}, {"Pairs at once", "-1", "whole number"}, {"Runs that count", "0", "whole number from 1"},
+		{"Nodes", "gpu01", "two nodes at least"},
+		{"Large message, bytes", "4X", "such as 4M"},
+		{"Large message, bytes", "2G", "1 byte to 1 GiB"},
+		{"Small message, bytes", "8M", "as much as the large message"},
+		{"Every", "1w", "something like 10m"},
+		{"First time", "25:00", "expected 02:30"},
+		{"First time", "tomorrow", "expected 02:30"},
+		{"Most a node sends", "5", "with its unit"},
+		{"Seconds a part", "0", "seconds"},
+		{"Busy above", "50", "with its unit"},
+		{"Pairs at once", "-1", "whole number"},
+		{"Runs that count", "0", "whole number from 1"},
 	}
 	for _, c := range wrong {
 		p.open("/fleet?show=orders", part("orders"))

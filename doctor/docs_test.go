@@ -25,7 +25,7 @@ func TestDocs(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("| rule | concludes | from |\n|---|---|---|\n")
 	for _, r := range Rules() {
-		fmt.Fprintf(&b, "| [`%s`](%s) | %s | %s |\n", r.ID, r.Reference, r.Says, r.Needs)
+		fmt.Fprintf(&b, "| [`%s`](%s) | %s | %s |\n", r.ID, strings.TrimPrefix(r.Reference, "docs/"), r.Says, r.Needs)
 	}
 	want := head + begin + b.String() + end + tail
 	if want == string(data) {

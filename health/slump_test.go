@@ -161,3 +161,19 @@ func TestSlumpPower(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkSlump is a class that wanders, over all that is gone through for an answer.
+func BenchmarkSlump(b *testing.B) {
+	for _, c := range []noise{noises[0], noises[3], noises[6]} {
+		b.Run(c.name, func(b *testing.B) {
+			next := c.make(rand.New(rand.NewPCG(1, 1)))
+			list := make([]stage, mostStages)
+			for i := range list {
+				list[i].x = next()
+			}
+			for b.Loop() {
+				slumpOf(list)
+			}
+		})
+	}
+}

@@ -63,8 +63,11 @@ func (h *History) stages(c *course, class int) []stage {
 		xs = append(xs[:0], x)
 		list = append(list, stage{w.at, x, []uint32{id}})
 	}
-	return list
+	return list[max(0, len(list)-mostStages):]
 }
+
+// mostStages bounds what is gone through for an answer: a past, and what came since.
+const mostStages = 2 * mostPast
 
 // leastPairs is of how many a class must be to be judged: those of three nodes.
 const leastPairs = 6

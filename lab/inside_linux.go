@@ -167,7 +167,6 @@ func detourName(stage int) string { return fmt.Sprintf("ifb%d", 10+stage) }
 
 func classID(link int) uint32 { return netlink.MakeHandle(1, uint16(link+1)) }
 
-// class is the class of a link.
 func class(index, link int, rate float64) *netlink.HtbClass {
 	// An eighth of a millisecond: unlike a plain token bucket this one lends what is missing
 	// of a packet, so that it need not hold a whole one, and what it saves up while ranks wait

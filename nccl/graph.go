@@ -106,10 +106,10 @@ func (g *Graphs) all() []*Graph {
 	return []*Graph{&g.Ring, &g.Tree, &g.Chain, &g.NVLS, &g.Direct}
 }
 
-// Agree is what ranks take after comparing: the fewest channels, the least
+// agree is what ranks take after comparing: the fewest channels, the least
 // bandwidth, the worst type; one poor node lowers the whole job (facts 2.5). The
 // orders of the first node stay.
-func Agree(nodes []Graphs) Graphs {
+func agree(nodes []Graphs) Graphs {
 	if len(nodes) == 0 {
 		return Graphs{}
 	}

@@ -91,7 +91,7 @@ func think(c *cluster.Cluster, l Layout, v Version, env map[string]string, known
 		p.Nodes = append(p.Nodes, PlanNode{g.host, g.ranks, views[k]})
 		members = append(members, Member{g.ranks, &views[k].Graphs})
 	}
-	p.Graphs = Agree(found)
+	p.Graphs = agree(found)
 	p.Wiring = newWiring(v, members, p.Graphs.Ring.NChannels)
 	p.channels()
 	p.p2pChannels()

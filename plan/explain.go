@@ -17,8 +17,8 @@ type Part struct {
 	Seconds float64
 }
 
-// Parts of a step add up to its time.
-func Parts(r *step.Result) []Part {
+// parts of a step add up to its time.
+func parts(r *step.Result) []Part {
 	list := []Part{{"computing", r.Compute}, {"the pipeline's filling", r.Step - r.Compute - r.Exposed - r.Optimizer - r.Host}, {"the update", r.Optimizer + r.Host}}
 	for _, t := range r.Traffic {
 		list = append(list, Part{fmt.Sprintf("%s among %s ranks", t.What, t.Group), t.Exposed})
@@ -35,10 +35,10 @@ func (q *Query) Against(best, other Plan, worse string) string {
 		scale = float64(other.Result.Ranks) / float64(best.Result.Ranks)
 	}
 	have := map[string]float64{}
-	for _, p := range Parts(best.Result) {
+	for _, p := range parts(best.Result) {
 		have[p.Name] -= p.Seconds
 	}
-	for _, p := range Parts(other.Result) {
+	for _, p := range parts(other.Result) {
 		have[p.Name] += p.Seconds * scale
 	}
 	var list []Part

@@ -310,7 +310,6 @@ func way(r Row) string {
 	return fmt.Sprintf("%s %s on %d channels", r.Algo, r.Setting.Proto, r.Setting.Channels)
 }
 
-// span is the sizes of gains.
 func span(sizes []unit.Bytes, gains []gain) string {
 	var list []unit.Bytes
 	for _, g := range gains {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"busbar/coll"
 	"busbar/result"
@@ -50,53 +51,37 @@ func (o *Outline) Links(ctx context.Context, op coll.Op, m *Model, ports Ports, 
 
 // pass counts what all participants send over the ways of one group of ranks.
 func (o *Outline) pass(ctx context.Context, t *passing, w *ways) error {
-	stages := o.s.Stages()
 	chunk := o.chunk()
+	direct := len(o.s.Switches) == 0 && !slices.ContainsFunc(o.s.Stages(), func(st schedule.Stage) bool { return st.Rhythm != schedule.AtOnce })
+	many := direct && o.s.Ranks > large
+	sample := min(sampled, max(8, mostAsked/8/(o.s.Nodes()*o.s.Lanes)))
 	var list []schedule.Flow
-	for i := range stages {
-		st := &stages[i]
-		many := st.Rhythm == schedule.AtOnce && o.s.Ranks > large && len(o.s.Switches) == 0
-		sample := min(sampled, max(8, mostAsked/8/(o.s.Nodes()*o.s.Lanes)))
-		for p := range o.s.Nodes() {
-			if p%256 == 0 && ctx.Err() != nil {
-				return context.Cause(ctx)
+	for p := range o.s.Nodes() {
+		if p%256 == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		for lane := range o.s.Lanes {
+			switch {
+			case many:
+				list = o.strided(list[:0], p, lane, sample)
+			case direct: // another peer with every message: nothing to add up
+				list = o.strided(list[:0], p, lane, math.MaxInt32)
+			default:
+				list = o.s.AppendFlows(list[:0], p, lane)
 			}
-			for lane := range o.s.Lanes {
-				switch {
-				case st.Rhythm == schedule.Stepped:
-					list = o.sends(list[:0], p, lane)
-				case many:
-					list = o.strided(list[:0], p, lane, sample)
-				default:
-					list, _ = st.AppendFlows(list[:0], p, lane)
+			for _, f := range list {
+				way, ok := w.find(p, f.Peer, o.s.Channel(lane))
+				if !ok {
+					return o.m.noWay(p, f.Peer)
 				}
-				for _, f := range list {
-					way, ok := w.find(p, f.Peer, o.s.Channel(lane))
-					if !ok {
-						return o.m.noWay(p, f.Peer)
-					}
-					t.add(way, int64(p*o.s.Lanes+lane)+1, float64(f.Chunks)*chunk)
-				}
+				t.add(way, int64(p*o.s.Lanes+lane)+1, float64(f.Chunks)*chunk)
 			}
 		}
-		if many {
-			t.level()
-		}
-		if st.Rhythm == schedule.Stepped {
-			return nil // sends are those of all stages
-		}
+	}
+	if many {
+		t.level()
 	}
 	return nil
-}
-
-// sends are all messages of a lane, whichever round they belong to.
-func (o *Outline) sends(dst []schedule.Flow, p, lane int) []schedule.Flow {
-	for i := range o.s.Len(p, lane) {
-		if op := o.s.At(p, lane, i); op.Verb == schedule.Send {
-			dst = append(dst, schedule.Flow{Peer: int(op.Peer), Messages: 1, Chunks: int64(op.Len())})
-		}
-	}
-	return dst
 }
 
 // add counts bytes of a lane over a way.

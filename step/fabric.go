@@ -238,7 +238,6 @@ func (f *Fabric) inOneDomain(g Group) bool {
 	return err == nil && p != nil && p.Plan.NNodes == 1
 }
 
-// oracle is that of a seat.
 func (k *known) oracle(at seat) *oracle {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -93,7 +93,7 @@ func (c *serveRunCmd) fleet(e *env, dir string) (*served, error) {
 // tellReading says how far the server is with what was stored, where that takes long.
 func (s *served) tellReading(w io.Writer) {
 	began := time.Now()
-	tick := time.NewTicker(5 * time.Second)
+	tick := time.NewTicker(5 * time.Second) // and then less often
 	defer tick.Stop()
 	for told := false; ; told = true {
 		select {
@@ -106,6 +106,7 @@ func (s *served) tellReading(w io.Writer) {
 			return
 		case <-tick.C:
 		}
+		tick.Reset(30 * time.Second)
 		share, _ := s.hub.Reading()
 		fmt.Fprintf(w, "note: reading what was stored: %.0f%%; the page tells about the fleet after that\n", 100*share)
 	}

@@ -93,7 +93,6 @@ func (c *failFlags) read() (*whole, error) {
 	return w, nil
 }
 
-// times are the flags that are times.
 func (w *whole) times(c *failFlags) error {
 	mtbf := c.MTBF
 	if text, per, ok := strings.Cut(c.MTBF, "/"); ok {

@@ -175,7 +175,8 @@ func (k *Keys) Revoke(node fleet.Name) (withdrawn []Issued, err error) {
 		}
 		for i := range all {
 			if e := &all[i]; e.Node == node && e.Withdrawn.IsZero() {
-				a.Revoke(e.Key)
+				// Withdrawn is what was issued before a time. They may come from a clock that was ahead; the key is theirs alone.
+				a.RevokeAt(e.Key, later(now, e.At).Add(time.Minute))
 				e.Withdrawn = now
 				withdrawn = append(withdrawn, *e)
 			}
@@ -186,6 +187,13 @@ func (k *Keys) Revoke(node fleet.Name) (withdrawn []Issued, err error) {
 		return all, k.writeAccount(a) // first, so that what is written down as withdrawn is
 	})
 	return withdrawn, err
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // change rewrites the list of what was issued, alone among processes.

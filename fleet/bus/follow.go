@@ -98,6 +98,12 @@ type eachError struct{ err error }
 
 func (e *eachError) Error() string { return e.err.Error() }
 
+// Many at once, for a server that starts has millions to read; but no more than a connection may hold.
+const (
+	pullMost  = 4096
+	pullBytes = 8 << 20
+)
+
 // read reads from a sequence on with one consumer, and returns what comes next.
 func (b *Bus) read(ctx context.Context, f *Following, next uint64, passed func(uint64)) (uint64, error) {
 	c, err := b.js.OrderedConsumer(ctx, fleet.Stream, jetstream.OrderedConsumerConfig{
@@ -107,7 +113,7 @@ func (b *Bus) read(ctx context.Context, f *Following, next uint64, passed func(u
 	if err != nil {
 		return next, err
 	}
-	it, err := c.Messages(jetstream.PullMaxMessages(512), jetstream.PullHeartbeat(5*time.Second))
+	it, err := c.Messages(jetstream.PullMaxMessagesWithBytesLimit(pullMost, pullBytes), jetstream.PullHeartbeat(5*time.Second))
 	if err != nil {
 		return next, err
 	}

@@ -43,6 +43,7 @@ func TestIssuerOfAnAccount(t *testing.T) {
 		cancel()
 		b.Close()
 	}
+	revokedAhead(t, s.Keys())
 	user, err := nkeys.CreateUser()
 	if err != nil {
 		t.Fatal(err)
@@ -58,5 +59,35 @@ func TestIssuerOfAnAccount(t *testing.T) {
 	}
 	if _, _, err := s.Keys().Issue("no name", 0); err == nil {
 		t.Error("credentials for what is no name")
+	}
+}
+
+// revokedAhead withdraws credentials that were issued while the clock was ahead.
+func revokedAhead(t *testing.T, k *Keys) {
+	t.Helper()
+	_, issued, err := k.Issue("ahead", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ahead := time.Now().Add(1000 * time.Hour).UTC().Truncate(time.Second)
+	if err := k.change(func(all []Issued) ([]Issued, error) {
+		for i := range all {
+			if all[i].Key == issued.Key {
+				all[i].At = ahead
+			}
+		}
+		return all, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := k.Revoke("ahead"); err != nil {
+		t.Fatal(err)
+	}
+	a, _, err := k.claims()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !a.Revocations.IsRevoked(issued.Key, ahead.Add(time.Second)) {
+		t.Error("credentials of a clock that was ahead are not withdrawn")
 	}
 }

@@ -110,13 +110,17 @@ func (b *Bus) streamConfig() jetstream.StreamConfig {
 	}
 }
 
-// Last is the sequence of the newest message of the stream.
+// Last is the sequence of the newest message of the stream, 0 where none is left: nobody must wait for
+// one that was dropped.
 func (b *Bus) Last(ctx context.Context) (uint64, error) {
 	s, err := b.js.Stream(ctx, fleet.Stream)
 	if err != nil {
 		return 0, err
 	}
-	return s.CachedInfo().State.LastSeq, nil
+	if st := s.CachedInfo().State; st.Msgs > 0 {
+		return st.LastSeq, nil
+	}
+	return 0, nil
 }
 
 // Replicas is how many servers hold the stream.

@@ -206,3 +206,36 @@ func TestWhoCannotSpeakIsToldSo(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestStreamThatRanEmpty starts a hub when all that was ever said is too old to be kept.
+func TestStreamThatRanEmpty(t *testing.T) {
+	srv := server(t, t.TempDir())
+	connect := func() *bus.Bus {
+		b, err := srv.Connect(bus.Config{Keep: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	b := connect()
+	defer b.Close()
+	if err := b.Ensure(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := b.Speaker().Say(t.Context(), &fleet.News{At: time.Now().UTC(), Kind: fleet.KindTokens, Tokens: &fleet.Tokens{Node: "x"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wait(t, "nothing is left", func() bool {
+		last, err := b.Last(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return last == 0
+	})
+	h, _ := hubAt(t, connect())
+	wait(t, "it leads", h.Leads)
+	newRemote(t, srv, "x", func(fleet.Name) float64 { return 1 })
+	wait(t, "it hears what is said now", func() bool { return len(h.View().present()) == 1 })
+}

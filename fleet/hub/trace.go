@@ -125,6 +125,9 @@ func (s *span) end(at time.Time, failed string) {
 		return
 	}
 	s.to, s.failed = at, failed
+	if at.Before(s.from) {
+		s.to = s.from // the clock was set back
+	}
 	select {
 	case s.t.queue <- s:
 	default:

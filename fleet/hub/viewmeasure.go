@@ -1,7 +1,7 @@
 package hub
 
 import (
-	"fmt"
+	"strconv"
 	"time"
 
 	"busbar/fleet"
@@ -62,17 +62,18 @@ func (v *View) measured(name fleet.Name, s *node, m *fleet.Measured, at time.Tim
 			return v.ignore("absurd values")
 		}
 	}
+	sweep := sweepName(m.Order, m.Sweep)
 	for _, p := range m.Pairs {
-		v.pair(o, m, p, at)
+		v.pair(o, m, p, sweep, at)
 	}
 	return true
 }
 
 // sweepName is a sweep in the statistics.
-func sweepName(order string, sweep int) string { return fmt.Sprintf("%s/%d", order, sweep) }
+func sweepName(order string, sweep int) string { return order + "/" + strconv.Itoa(sweep) }
 
 // pair keeps one direction.
-func (v *View) pair(o *order, m *fleet.Measured, p fleet.PairSample, at time.Time) {
+func (v *View) pair(o *order, m *fleet.Measured, p fleet.PairSample, sweep string, at time.Time) {
 	from, to := v.number(p.From), v.number(p.To)
 	if m.Sweep == o.Order.Sweep {
 		o.mark(from, to, true)
@@ -95,7 +96,7 @@ func (v *View) pair(o *order, m *fleet.Measured, p fleet.PairSample, at time.Tim
 	}
 	setup := o.setup
 	v.history(func(h *health.History) {
-		h.Add(health.Sample{Sweep: sweepName(m.Order, m.Sweep), Time: at, From: string(p.From), To: string(p.To), Rate: p.Rate, Latency: p.Latency, Setup: setup})
+		h.Add(health.Sample{Sweep: sweep, Time: at, From: string(p.From), To: string(p.To), Rate: p.Rate, Latency: p.Latency, Setup: setup})
 	})
 }
 

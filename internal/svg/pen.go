@@ -26,7 +26,7 @@ func (p *Pen) add(op string, v ...float64) *Pen {
 		if i > 0 {
 			p.b.WriteByte(' ')
 		}
-		p.b.WriteString(Num(f))
+		p.b.WriteString(num(f))
 	}
 	return p
 }

@@ -54,9 +54,9 @@ type Canvas struct {
 
 // Rect draws a box with corners of radius r.
 func (c *Canvas) Rect(x, y, w, h, r float64, p Paint) {
-	c.begin("rect", "x", Num(x), "y", Num(y), "width", Num(math.Max(w, 0)), "height", Num(math.Max(h, 0)))
+	c.begin("rect", "x", num(x), "y", num(y), "width", num(math.Max(w, 0)), "height", num(math.Max(h, 0)))
 	if r > 0 {
-		c.attr("rx", Num(r))
+		c.attr("rx", num(r))
 	}
 	c.paint(p)
 	c.b.WriteString("/>\n")
@@ -64,7 +64,7 @@ func (c *Canvas) Rect(x, y, w, h, r float64, p Paint) {
 
 // Line draws a straight line.
 func (c *Canvas) Line(x1, y1, x2, y2 float64, p Paint) {
-	c.begin("line", "x1", Num(x1), "y1", Num(y1), "x2", Num(x2), "y2", Num(y2))
+	c.begin("line", "x1", num(x1), "y1", num(y1), "x2", num(x2), "y2", num(y2))
 	c.paint(p)
 	c.b.WriteString("/>\n")
 }
@@ -81,7 +81,7 @@ func (c *Canvas) Path(d string, p Paint) {
 
 // Circle draws a disc.
 func (c *Canvas) Circle(x, y, r float64, p Paint) {
-	c.begin("circle", "cx", Num(x), "cy", Num(y), "r", Num(r))
+	c.begin("circle", "cx", num(x), "cy", num(y), "r", num(r))
 	c.paint(p)
 	c.b.WriteString("/>\n")
 }
@@ -91,7 +91,7 @@ func (c *Canvas) Text(x, y float64, s string, t Type) {
 	if s == "" {
 		return
 	}
-	c.begin("text", "x", Num(x), "y", Num(y), "font-size", Num(t.size()))
+	c.begin("text", "x", num(x), "y", num(y), "font-size", num(t.size()))
 	if t.Fill != "" {
 		c.attr("fill", t.Fill)
 	}
@@ -104,7 +104,7 @@ func (c *Canvas) Text(x, y float64, s string, t Type) {
 	if t.Italic {
 		c.attr("font-style", "italic")
 	}
-	c.b.WriteString(">" + Escape(s) + "</text>\n")
+	c.b.WriteString(">" + escape(s) + "</text>\n")
 }
 
 func (t Type) size() float64 {
@@ -125,7 +125,7 @@ func (c *Canvas) Open(class, tip string) {
 	c.depth++
 	if tip != "" {
 		c.indent()
-		c.b.WriteString("<title>" + Escape(tip) + "</title>\n")
+		c.b.WriteString("<title>" + escape(tip) + "</title>\n")
 	}
 }
 
@@ -149,7 +149,7 @@ func (c *Canvas) Write(out io.Writer, w, h float64, title, background string) er
 <title>%[4]s</title>
 <rect width="%[1]s" height="%[2]s" fill="%[5]s"/>
 %[6]s</svg>
-`, Num(w), Num(h), Escape(Font), Escape(title), background, c.b.String())
+`, num(w), num(h), escape(Font), escape(title), background, c.b.String())
 	return err
 }
 
@@ -164,7 +164,7 @@ func (c *Canvas) begin(name string, attrs ...string) {
 }
 
 func (c *Canvas) attr(name, value string) {
-	c.b.WriteString(" " + name + `="` + Escape(value) + `"`)
+	c.b.WriteString(" " + name + `="` + escape(value) + `"`)
 }
 
 func (c *Canvas) paint(p Paint) {
@@ -176,7 +176,7 @@ func (c *Canvas) paint(p Paint) {
 	if p.Stroke != "" {
 		c.attr("stroke", p.Stroke)
 		if p.Width != 0 && p.Width != 1 {
-			c.attr("stroke-width", Num(p.Width))
+			c.attr("stroke-width", num(p.Width))
 		}
 		if p.Dash != "" {
 			c.attr("stroke-dasharray", p.Dash)
@@ -187,12 +187,12 @@ func (c *Canvas) paint(p Paint) {
 		}
 	}
 	if p.Opacity != 0 && p.Opacity != 1 {
-		c.attr("opacity", Num(p.Opacity))
+		c.attr("opacity", num(p.Opacity))
 	}
 }
 
-// Num prints a coordinate with at most two decimals.
-func Num(v float64) string {
+// num prints a coordinate with at most two decimals.
+func num(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		v = 0
 	}
@@ -203,9 +203,9 @@ func Num(v float64) string {
 	return strconv.FormatFloat(r, 'f', -1, 64)
 }
 
-// Escape makes a text safe inside XML: markup is quoted, and characters that XML
+// escape makes a text safe inside XML: markup is quoted, and characters that XML
 // cannot hold become the replacement character.
-func Escape(s string) string {
+func escape(s string) string {
 	var b strings.Builder
 	for i, r := range s {
 		switch {

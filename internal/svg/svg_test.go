@@ -64,8 +64,8 @@ func TestHostileText(t *testing.T) {
 
 func TestNum(t *testing.T) {
 	for v, want := range map[float64]string{0: "0", -0.001: "0", 1.005: "1", 2.999: "3", 1.25: "1.25", -7.5: "-7.5"} {
-		if got := Num(v); got != want {
-			t.Errorf("Num(%v) = %s, want %s", v, got, want)
+		if got := num(v); got != want {
+			t.Errorf("num(%v) = %s, want %s", v, got, want)
 		}
 	}
 }

@@ -115,7 +115,7 @@ func (t *Table) line(b *strings.Builder, widths []int, cells []string) {
 		if i > 0 {
 			l.WriteString(t.gap())
 		}
-		l.WriteString(Pad(cell, width, align))
+		l.WriteString(pad(cell, width, align))
 	}
 	s := t.Indent + l.String()
 	if !t.Full {
@@ -124,8 +124,8 @@ func (t *Table) line(b *strings.Builder, widths []int, cells []string) {
 	b.WriteString(s + "\n")
 }
 
-// Pad sets s into width cells. A longer s is returned as it is.
-func Pad(s string, width int, a Align) string {
+// pad sets s into width cells. A longer s is returned as it is.
+func pad(s string, width int, a Align) string {
 	free := width - Width(s)
 	if free <= 0 {
 		return s

@@ -31,10 +31,13 @@ export async function show(root, state, api) {
   const loads = choice([['', 'nothing'], ...(joined.length ? [['health', 'measured health of the fleet']] : []), ...ops], state.get('op'), (v) => state.set({ op: v, ...(v === 'health' ? { c: 'fleet' } : {}) }));
   const size = text(state.get('size', '1G'), (v) => state.set({ size: v }), { inputmode: 'text' });
   const who = text(state.get('l'), (v) => state.set({ l: v }), { placeholder: 'all, or 2x4' });
+  const ofLoad = h('div', { class: 'cards' }, field('Size, bytes', size, 'Such as 64M or 1G, of each rank’s data.'), field('Who takes part', who, 'Nodes × GPUs of each; without it all GPUs.'));
+  const turn = () => { ofLoad.hidden = !state.get('op') || state.get('op') === 'health'; }; // nothing else has a size
+  turn();
   put(root, h('div', { class: 'view' },
     h('header', {}, h('div', {}, h('h1', {}, 'Cluster'), about), share.root),
     h('section', { class: 'controls', 'aria-label': 'what is shown' }, await clusterPicker(api, state, { fleet: joined.length > 0 }),
-      h('fieldset', {}, h('legend', {}, 'Colour by'), field('Load of a collective, or health', loads), field('Size, bytes', size, 'Such as 64M or 1G, of each rank’s data.'), field('Who takes part', who, 'Nodes × GPUs of each; without it all GPUs.')), said),
+      h('fieldset', {}, h('legend', {}, 'Colour by'), field('Load of a collective, or health', loads), ofLoad), said),
     h('section', { class: 'cards', 'aria-label': 'picture' }, stage, more)));
 
   function choose(key) {
@@ -81,7 +84,8 @@ export async function show(root, state, api) {
       put(said);
       let second = null;
       if (state.get('op') === 'health') load = await measured(api, new Topology(answer.doc));
-      else if (state.get('op') && c !== 'fleet') {
+      else if (state.get('op') && c === 'fleet') put(said, h('p', { class: 'note' }, 'Loads are predicted for presets and files; the fleet shows what was measured. Colour it by its health, or upload its cluster file.'));
+      else if (state.get('op')) {
         try {
           second = await api.ask('predict', { c, l: state.get('l'), op: state.get('op'), size: state.get('size', '1G'), links: true });
           load = new Load(second.doc.rows.find((r) => r.chosen) || second.doc.rows[0]);
@@ -104,6 +108,7 @@ export async function show(root, state, api) {
     picture.root.classList.remove('busy');
   });
   state.watch((changes) => {
+    turn();
     if ('c' in changes) state.set({ at: '', sel: '' }, { quiet: true });
     if ('at' in changes && topo) draw();
     else refresh.go();

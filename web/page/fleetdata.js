@@ -77,6 +77,7 @@ export class Fleet {
   }
 
   end() {
+    this.over = true;
     this.deaf();
     document.removeEventListener('visibilitychange', this.seen);
     window.removeEventListener('pagehide', this.gone);
@@ -87,10 +88,13 @@ export class Fleet {
   }
 
   async again() {
+    if (this.over) return;
     try {
       await this.load();
       this.tell({ nodes: true, orders: true, findings: true });
-    } catch { /* the next time comes */ }
+    } catch (error) { // the next time comes, and soon where the server has just been started
+      if (error.reading !== undefined) setTimeout(() => this.again(), 2000);
+    }
   }
 
   async load() {

@@ -66,17 +66,18 @@ export async function clusterPicker(api, state, { here = true, fleet = false, ot
   if (now.name.startsWith('@')) options.unshift([now.name, 'uploaded file']);
   else if (now.name && !names[now.name]) options.unshift([now.name, now.name]);
   const value = word === 'this' || word === 'fleet' ? word : now.name;
-  const nodes = h('input', { type: 'number', min: '1', max: '20000', value: String(now.nodes || names[now.name]?.nodes || 1) });
+  const nodes = h('input', { type: 'number', min: '1', max: '20000', placeholder: 'all', value: value === 'this' || value === 'fleet' || (value.startsWith('@') && !now.nodes) ? '' : String(now.nodes || names[now.name]?.nodes || 1) });
   const about = h('small', { class: 'quiet' });
   const tell = (name) => { about.textContent = name === 'fleet' ? 'The nodes that have joined this server.' : name === 'this' ? 'The server that you are talking to.' : names[name]?.summary || (name.startsWith('@') ? 'Read from the file.' : ''); };
   const set = () => {
     const name = list.value;
     if (!count) nodes.value = String(cut(state.get('c', otherwise)).nodes || 1);
     nodes.disabled = name === 'this' || name === 'fleet';
+    if (nodes.disabled) nodes.value = ''; // what is there is counted elsewhere
     tell(name);
-    state.set({ c: nodes.disabled ? name : `${name}:${Math.max(1, Number(nodes.value) || 1)}` });
+    state.set({ c: nodes.disabled || (name.startsWith('@') && !nodes.value) ? name : `${name}:${Math.max(1, Number(nodes.value) || 1)}` });
   };
-  const list = choice(options, value, () => { nodes.value = String(names[list.value]?.nodes > 1 ? names[list.value].nodes : Math.max(1, Number(nodes.value) || 1)); set(); });
+  const list = choice(options, value, () => { nodes.value = list.value.startsWith('@') ? '' : String(names[list.value]?.nodes > 1 ? names[list.value].nodes : Math.max(1, Number(nodes.value) || 1)); set(); });
   nodes.addEventListener('change', set);
   nodes.disabled = value === 'this' || value === 'fleet';
   tell(value);
@@ -86,7 +87,7 @@ export async function clusterPicker(api, state, { here = true, fleet = false, ot
       list.prepend(h('option', { value: doc.id }, doc.name));
       list.value = doc.id;
       put(said);
-      nodes.value = '1';
+      nodes.value = ''; // as many as the file tells of
       tell(doc.id);
       state.set({ c: doc.id });
     } catch (error) { put(said, failure(error)); }

@@ -68,9 +68,9 @@ func TestSilentOverARestart(t *testing.T) {
 	m := newMemory()
 	nodes := m.join(6)
 	h, stop := start(t, m, change)
-	c.pass(30 * time.Second)
+	c.pass(m, 30*time.Second)
 	nodes[4].dead.Store(true)
-	c.pass(70 * time.Second)
+	c.pass(m, 70*time.Second)
 	since := func(h *Hub) time.Time { s, _ := h.Node("n4"); return s.SilentSince }
 	wait(t, "n4 is missed and that is told", func() bool {
 		f, ok := h.View().Finding("silent:n4")
@@ -79,7 +79,7 @@ func TestSilentOverARestart(t *testing.T) {
 	was, told := since(h), len(ear.told("silent:n4/raised"))
 	stop()
 	nodes[5].dead.Store(true) // while nobody looks
-	c.pass(5 * time.Second)
+	c.pass(m, 5*time.Second)
 	h, _ = start(t, m, change)
 	if s, _ := h.Node("n4"); s.State != Silent || !s.SilentSince.Equal(was) {
 		t.Errorf("after a restart n4 is %s since %v, before it was silent since %v", s.State, s.SilentSince, was)
@@ -91,7 +91,7 @@ func TestSilentOverARestart(t *testing.T) {
 		t.Errorf("n5 is %s; it may yet beat", s.State)
 	}
 	for range 6 {
-		c.pass(10 * time.Second)
+		c.pass(m, 10*time.Second)
 		if s, _ := h.Node("n4"); s.State != Silent || !since(h).Equal(was) {
 			t.Errorf("n4 is %s since %v", s.State, since(h))
 		}
@@ -104,7 +104,7 @@ func TestSilentOverARestart(t *testing.T) {
 		t.Error("a restart ended the silence of n4")
 	}
 	nodes[4].dead.Store(false)
-	c.pass(5 * time.Second)
+	c.pass(m, 5*time.Second)
 	wait(t, "n4 is back, and that is told", func() bool {
 		s, _ := h.Node("n4")
 		return s.State == Up && len(ear.told("silent:n4/cleared")) > 0

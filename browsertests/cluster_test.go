@@ -50,4 +50,7 @@ func TestHealth(t *testing.T) {
 		p.clean("health")
 		p.audit(axeCore(t), "health")
 	}
+	// A load that nobody predicts is not passed over in silence.
+	p.open("/cluster?c=fleet&op=all_reduce", drawn)
+	p.wait(`document.querySelector('.controls .note')?.textContent.includes('predicted for presets and files')`)
 }

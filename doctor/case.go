@@ -239,3 +239,19 @@ func (c *Case) oneHost() bool {
 	}
 	return len(names) == 1 && !c.multinode()
 }
+
+// rankTwice are the lines of ranks that were started more than once while others of
+// the same job are missing.
+func (c *Case) rankTwice() []evidence.Quote {
+	var twice []evidence.Quote
+	list := c.All(evidence.GlobalRank)
+	for _, o := range list {
+		if o.Count > 1 && len(list) < atoi(o.Arg(1)) {
+			twice = append(twice, first(o.Quotes, 2)...)
+		}
+	}
+	if len(twice) < 4 { // one rank alone may have been restarted
+		return nil
+	}
+	return twice
+}

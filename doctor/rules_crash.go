@@ -21,7 +21,7 @@ func crashRules() []Rule {
 		{"memlock", "verbs that fail for want of memory, or a small limit of locked memory", "memory cannot be pinned for RDMA", trouble + "#networking-issues", []string{"nccl-error", "peer-died"}, memlockLow},
 		{"queue-memory", "completion queues refused for want of memory at scale or in all-to-all", "too many queue pairs and completion queues", envGuide, []string{"memlock", "nccl-error"}, queueMemory},
 		{"registration", "ibv_reg_mr that fails for another reason than memory", "the driver does not take this memory registration", trouble + "#networking-issues", []string{"nccl-error"}, registration},
-		{"version-mix", "NCCL's warning, or different releases on hosts of one job", "ranks run different releases of NCCL", trouble, []string{"nccl-error", "plan-differs", "peer-died"}, versionMix},
+		{"version-mix", "NCCL's warning, or different releases on hosts of one job", "ranks run different releases of NCCL", trouble, []string{"nccl-error", "plan-differs", "peer-died", "collective-mismatch"}, versionMix},
 		{"bootstrap-mismatch", "NCCL's warning about rank counts", "ranks of two jobs, or with different world sizes, met at one address", trouble, []string{"nccl-error"}, bootstrapMismatch},
 		{"collective-mismatch", "messages of an unexpected size, or PyTorch's check", "ranks call different collectives, sizes or orders", trouble, []string{"nccl-error", "collective-timeout"}, collectiveMismatch},
 		{"bad-algorithm", "NCCL's warning about NCCL_ALGO or NCCL_PROTO", "the setting leaves no algorithm for a collective", envGuide + "#nccl-algo", []string{"nccl-error"}, badAlgorithm},
@@ -87,14 +87,21 @@ func atoi(s string) int {
 }
 
 func duplicateGPU(c *Case) *Finding {
-	if !c.Has(evidence.DuplicateGPU) {
-		return nil
-	}
-	return &Finding{
+	f := &Finding{
 		Severity: Error, Confidence: 0.97, Title: "Two ranks use the same GPU",
 		Cause: "NCCL refuses two ranks on one device. Usually every process calls cuda:0 because the local rank is not used, or more processes than GPUs were started on a host.",
 		Fix:   "torch.cuda.set_device(int(os.environ[\"LOCAL_RANK\"])) before init_process_group; processes a host = GPUs a host; check CUDA_VISIBLE_DEVICES of each rank.", Evidence: c.quotes(evidence.DuplicateGPU),
 	}
+	if c.Has(evidence.DuplicateGPU) {
+		return f
+	}
+	o := c.First(evidence.TorchError, "ncclInvalidUsage")
+	if o == nil || c.Has(evidence.LastError, evidence.BadAlgorithm, evidence.NoInterface, evidence.SizeMismatch, evidence.RootMismatch) || c.hosts > 0 {
+		return nil
+	}
+	f.Severity, f.Confidence, f.Title, f.Evidence = Warn, 0.6, "Most likely two ranks use the same GPU (ncclInvalidUsage)", c.quotes(o)
+	f.Cause = "NCCL's warning is not shown, and this is what it refuses most often. " + f.Cause
+	return f
 }
 
 func outOfMemory(c *Case) *Finding {
@@ -116,6 +123,13 @@ func outOfMemory(c *Case) *Finding {
 }
 
 func gpuFault(c *Case) *Finding {
+	if o := c.First(evidence.GPULost); o != nil && !c.Has(evidence.Xid) {
+		return &Finding{
+			Severity: Error, Confidence: 0.88, Title: "CUDA reports a hardware fault: " + o.Arg(0),
+			Cause: "An error of memory, of NVLink or of the GPU itself that the driver could not correct. The process cannot go on, and jobs on that host will meet it again until it is reset or replaced.",
+			Fix:   "dmesg | grep -i xid on that host, nvidia-smi nvlink --errorcounters, nvidia-smi -q -d ECC; reset the GPU or reboot; drain the host and replace what fails again.", Where: hosts(c.All(evidence.GPULost)), Evidence: c.quotes(evidence.GPULost),
+		}
+	}
 	if !c.Has(evidence.Xid) {
 		return nil
 	}
@@ -224,6 +238,13 @@ func nvlinkFault(c *Case) *Finding {
 }
 
 func versionMix(c *Case) *Finding {
+	if list := c.All(evidence.NCCLVersion); len(list) > 1 && c.Has(evidence.SizeMismatch) {
+		return &Finding{
+			Severity: Error, Confidence: 0.87, Title: "Ranks seem to run different releases of NCCL: " + list[0].Arg(0) + " and " + list[1].Arg(0),
+			Cause: "Messages do not have the size that the other side expects, and two releases print their version: their ways to cut data and to choose differ.",
+			Fix:   "One NCCL for all ranks: that of the framework, or one in LD_LIBRARY_PATH everywhere; pip list | grep nccl and the module list on each host.", Evidence: c.quotes(list[0], list[1], evidence.SizeMismatch),
+		}
+	}
 	if c.Has(evidence.VersionMix) {
 		return &Finding{
 			Severity: Error, Confidence: 0.95, Title: "Ranks run different releases of NCCL",
@@ -260,6 +281,13 @@ func versionMix(c *Case) *Finding {
 }
 
 func bootstrapMismatch(c *Case) *Finding {
+	if twice := c.rankTwice(); len(twice) > 0 && c.broken() {
+		return &Finding{
+			Severity: Error, Confidence: 0.85, Title: "Ranks were started twice, and others not at all",
+			Cause: "Several processes count themselves as the same rank of the job: each host believes to be the first one, because the launcher did not tell it its number, or a framework starts processes that the scheduler has started already.",
+			Fix:   "A task for each GPU (srun --ntasks-per-node, and num_nodes as given to it), or one per host with NODE_RANK; RANK, LOCAL_RANK and WORLD_SIZE printed by every process show it.", Evidence: first(twice, maxEvidence),
+		}
+	}
 	if !c.Has(evidence.RootMismatch, evidence.Stranger) {
 		return nil
 	}

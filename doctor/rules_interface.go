@@ -11,7 +11,7 @@ import (
 // interfaceRules are about reaching other hosts at all.
 func interfaceRules() []Rule {
 	return []Rule{
-		{"wrong-interface", "the interface of bootstrap or sockets, NCCL_SOCKET_IFNAME, failed connections", "NCCL took an interface that does not reach the other hosts", envGuide + "#nccl-socket-ifname", []string{"connect-failed", "nccl-error", "collective-timeout", "peer-died", "rendezvous", "socket-fallback", "gid-index", "bad-link"}, wrongInterface},
+		{"wrong-interface", "the interface of bootstrap or sockets, NCCL_SOCKET_IFNAME, failed connections", "NCCL took an interface that does not reach the other hosts", envGuide + "#nccl-socket-ifname", []string{"connect-failed", "nccl-error", "collective-timeout", "peer-died", "rendezvous", "socket-fallback", "gid-index", "bad-link", "ports-exhausted"}, wrongInterface},
 		{"no-interface", "NCCL's warning that no interface was found", "NCCL_SOCKET_IFNAME leaves no interface", envGuide + "#nccl-socket-ifname", []string{"nccl-error", "connect-failed", "rendezvous"}, noInterface},
 		{"connect-failed", "connections that are refused, time out or have no route", "hosts cannot reach each other's ports: a firewall, a wrong interface, or a dead process", trouble, []string{"nccl-error", "collective-timeout", "rendezvous"}, connectFailed},
 		{"rendezvous", "time-outs of torchrun's store", "ranks could not meet at MASTER_ADDR", "https://docs.pytorch.org/docs/stable/elastic/rendezvous.html", []string{"nccl-error"}, rendezvous},
@@ -94,6 +94,11 @@ func wrongInterface(c *Case) *Finding {
 	}
 	lo := name == "lo"
 	switch far := c.farAddress(); {
+	case o == nil && c.Has(evidence.OtherNet):
+		f.Title = "No interface of this host lies in the network of the first rank"
+		f.Cause = "The address that ranks shall meet at belongs to another network than any interface here: the container has a bridge of its own and not the host's addresses, or the address is that of another interface."
+		f.Fix = "docker run --network=host (hostNetwork: true); or an address of the network that all containers share. " + f.Fix
+		f.Confidence, f.Evidence = 0.88, c.quotes(evidence.OtherNet, evidence.Bootstrap, "NCCL_COMM_ID")
 	case o == nil && far != nil:
 		f.Title = "A peer is called at an address that leads nowhere (" + far.Arg(0) + ")"
 		f.Cause = farAddresses[far.Arg(0)] + " Every host gives the address of the interface that it took itself, so the fault is on the host that gave it."
@@ -125,7 +130,10 @@ func wrongInterface(c *Case) *Finding {
 		f.Cause = "NCCL_IB_HCA lets NCCL use ports of both link layers; they cannot talk to each other, and rails then differ between hosts."
 		f.Fix = "NCCL_IB_HCA=<the compute NICs only>, e.g. NCCL_IB_HCA=^mlx5_3,mlx5_4 to leave out Ethernet or storage ports."
 		f.Severity, f.Confidence, f.Evidence = Warn, 0.75, c.quotes(c.mixedLayers(), evidence.NetMismatch)
-		if c.broken() || c.Has(evidence.Completion) {
+		switch {
+		case !c.multinode() && c.Has(evidence.CUDAFailure, evidence.IPCFailure):
+			f.Severity, f.Confidence = Note, 0.4 // what failed has nothing to do with NICs
+		case c.broken() || c.Has(evidence.Completion):
 			f.Severity, f.Confidence = Error, 0.8
 		}
 	case c.devicesDiffer() != "":

@@ -161,7 +161,7 @@ func serviceMesh(c *Case) *Finding {
 		return nil
 	}
 	return &Finding{
-		Severity: Error, Confidence: 0.85, Title: "A service mesh stands between the ranks",
+		Severity: Warn, Confidence: 0.85, Title: "A service mesh stands between the ranks",
 		Cause: "The side-car of a mesh (Envoy) takes every TCP connection of a pod. NCCL's, Gloo's and libfabric's protocols are no HTTP, use ports that the kernel picks, and expect the peer's own address.",
 		Fix:   "No injection for training pods (sidecar.istio.io/inject: \"false\"), or all ports left out (traffic.sidecar.istio.io/excludeInboundPorts and excludeOutboundPorts).", Evidence: c.told("mesh", "hang", "crash"),
 	}

@@ -19,7 +19,7 @@ func moreRules() []Rule {
 		{"driver-mix", "messages about driver and library versions", "driver and CUDA libraries do not fit each other", cuda, []string{"cuda-error", "nccl-error"}, driverMix},
 		{"cuda-ipc", "CUDA IPC handles that cannot be opened", "processes cannot open each other's GPU memory", envGuide + "#nccl-p2p-disable", []string{"p2p-off", "cuda-error", "nccl-error"}, cudaIPC},
 		{"bar1", "a buffer that cannot be mapped", "a GPU's memory cannot be mapped for its peers", trouble, []string{"cuda-error", "nccl-error", "p2p-off"}, bar1},
-		{"cumem", "failures of CUDA's virtual memory calls", "memory shared by handles is refused, often in a container", envGuide + "#nccl-cumem-enable", []string{"cuda-error", "nccl-error"}, cumem},
+		{"cumem", "failures of CUDA's virtual memory calls, segments that are not there", "memory shared between ranks of a host is refused or not found, often in a container", envGuide + "#nccl-cumem-enable", []string{"cuda-error", "nccl-error"}, cumem},
 		{"address-family", "a socket of a family that is not supported", "the host or container does not offer this kind of address", envGuide + "#nccl-socket-family", []string{"nccl-error", "first-checks", "no-interface"}, addressFamily},
 		{"flushed-work", "work requests that were flushed", "the queue pair had failed before: the first error is elsewhere", trouble, nil, flushedWork},
 		{"gpu-throttled", "nvidia-smi's reasons for lower clocks", "a GPU runs slower for heat or power, and all wait for it", "https://docs.nvidia.com/deploy/nvidia-smi/", []string{"collective-timeout"}, gpuThrottled},
@@ -75,6 +75,11 @@ func bar1(c *Case) *Finding {
 }
 
 func cumem(c *Case) *Finding {
+	if f := c.stated(evidence.ShmAbsent, 0.8, "A peer's shared memory is not there for this process",
+		"The segment that another rank of the host made is not found: containers of one host with a /dev/shm each, or ranks that chose different kinds of host memory (cuMem on NUMA nodes that not all of them may use, /dev/shm on others).",
+		"One container, or --ipc=host, for all ranks of a host; NCCL_CUMEM_HOST_ENABLE=0 on all ranks; cpuset and NUMA nodes of the container alike for all GPUs."); f != nil {
+		return f
+	}
 	return c.stated(evidence.CUMemFailed, 0.7, "CUDA's shared memory handles are refused (cuMem)",
 		"NCCL allocates with cuMem* and passes file descriptors between processes. Containers without the right capabilities, other user ids, missing NUMA calls or an old driver refuse that.",
 		"NCCL_CUMEM_ENABLE=0 (and NCCL_CUMEM_HOST_ENABLE=0 from 2.24 on) to compare; a driver of the CUDA release; --cap-add SYS_NICE, one user for all ranks.")

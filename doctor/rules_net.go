@@ -11,7 +11,7 @@ import (
 // networkRules are about which network NCCL uses.
 func networkRules() []Rule {
 	return []Rule{
-		{"net-mismatch", "different networks, NIC counts or link layers between ranks", "hosts do not use the same network or NICs", trouble, []string{"nccl-error", "collective-timeout", "socket-fallback", "ib-device-unusable", "peer-died"}, netMismatch},
+		{"net-mismatch", "different networks, NIC counts or link layers between ranks", "hosts do not use the same network or NICs", trouble, []string{"nccl-error", "collective-timeout", "socket-fallback", "ib-device-unusable", "peer-died", "gid-index", "bad-link"}, netMismatch},
 		{"container-no-rdma", "sockets or no device in a container", "the container or pod has no RDMA devices", "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html", []string{"socket-fallback", "ib-device-unusable"}, containerNoRDMA},
 		{"libfabric", "libfabric's provider, failures of the OFI plugin, or a missing plugin on AWS", "EFA or another libfabric network is not in use", "https://github.com/aws/aws-ofi-nccl", []string{"socket-fallback"}, libfabric},
 		{"ib-disabled", "NCCL_IB_DISABLE=1 or NCCL_NET=Socket", "InfiniBand is switched off by a setting", envGuide + "#nccl-ib-disable", []string{"socket-fallback"}, ibDisabled},
@@ -52,7 +52,7 @@ func netMismatch(c *Case) *Finding {
 	case c.adaptersDiffer() != nil:
 		f.Severity, f.Confidence, f.Evidence = Warn, 0.75, c.adaptersDiffer()
 		f.Where = hosts(c.All(evidence.IBUsing))
-	case c.about("nicset") && (c.broken() || c.slow()):
+	case c.about("nicset") && (c.broken() || c.slow() || c.Has(evidence.Completion)):
 		f.Severity, f.Confidence, f.Evidence = Warn, 0.65, c.told("nicset", "hang")
 	case c.is("hang") && c.rdma() && (c.in("container") || c.in("multinode")) && c.Has(evidence.OverNet) && !c.Has(evidence.ConnectError, evidence.Completion):
 		f.Severity, f.Confidence, f.Evidence = Warn, 0.5, append(c.told("hang", "container"), c.quotes(evidence.OverNet)...)
@@ -130,7 +130,7 @@ func libfabric(c *Case) *Finding {
 	case c.Has(evidence.OFIFailure) && (c.broken() || c.First(evidence.Network, "AWS Libfabric") == nil):
 		f.Title, f.Cause = "libfabric found no usable device", "The OFI plugin was loaded but its provider gave no device or endpoint: no EFA is attached, it is not passed into the container, or the security group blocks it."
 		f.Evidence = c.quotes(evidence.OFIFailure, evidence.NoNetwork)
-		if c.fastProvider() != nil {
+		if c.fastProvider() != nil && c.beyond() {
 			f.Title, f.Cause = "The libfabric device is there, but the other hosts are not reached through it", "The fast provider was chosen and then failed between hosts. EFA needs a security group that lets all traffic to and from itself pass, inbound and outbound (a rule for addresses such as 0.0.0.0/0 does not count), hosts in one subnet, and the same plugin and libfabric everywhere."
 			f.Evidence = c.quotes(c.fastProvider(), evidence.OFIFailure)
 		}
@@ -144,6 +144,14 @@ func libfabric(c *Case) *Finding {
 		return nil
 	}
 	return f
+}
+
+// beyond reports a failure of libfabric that names the other side.
+func (c *Case) beyond() bool {
+	return slices.ContainsFunc(c.All(evidence.OFIFailure), func(o *evidence.Observation) bool {
+		low := strings.ToLower(text(o))
+		return strings.Contains(low, "remote") || strings.Contains(low, "peer") || strings.Contains(low, "completed with error") || strings.Contains(low, "connect")
+	})
 }
 
 // fastProvider is libfabric's provider for RDMA where it was chosen.
@@ -183,7 +191,7 @@ func ibUnusable(c *Case) *Finding {
 		Cause: "The NICs are listed but opening them failed: /dev/infiniband is not in the container, rights are missing, or user-space and kernel drivers differ.",
 		Fix:   "ls -l /dev/infiniband; ibv_devinfo as the same user in the same container; --device=/dev/infiniband; matching rdma-core and OFED.", Evidence: c.quotes(evidence.DeviceFailure),
 	}
-	if !c.multinode() && !c.broken() {
+	if !c.multinode() && !c.broken() && !c.in("container") {
 		f.Severity = Note // a job on one host does not need them
 	}
 	return f
@@ -213,7 +221,9 @@ func socketFallback(c *Case) *Finding {
 		return nil
 	case c.rdma() && c.hosts > 1, c.Has(evidence.IBUsing), c.slow() && !c.in("tcp"):
 		f.Severity, f.Confidence = Warn, 0.8
-		f.Title = "NCCL fell back to TCP sockets although RDMA is there"
+		if c.rdma() || c.in("nvswitch") {
+			f.Title = "NCCL fell back to TCP sockets although RDMA is there"
+		}
 	case c.is("slow"):
 		f.Severity, f.Confidence = Warn, 0.6
 	}

@@ -16,6 +16,10 @@ func processRules() []Rule {
 		{"rank-killed", "a process that ended by signal 9", "a rank was killed, most often for want of host memory", "https://docs.kernel.org/admin-guide/mm/concepts.html", gone, rankKilled},
 		{"rank-crashed", "a segmentation fault", "a rank crashed in native code", trouble, gone, rankCrashed},
 		{"setting-harmful", "a setting without which it is told to work", "a setting that is forced does not fit this machine", envGuide, []string{"acs", "iommu", "gdr-off", "algorithm-forced", "collective-timeout", "init-hang"}, settingHarmful},
+		{"vgpu", "a CUDA call that is not supported, in a virtual GPU", "the virtual GPU's profile does not offer what NCCL needs", "https://docs.nvidia.com/vgpu/", []string{"cuda-error", "nccl-error", "vm-topology"}, virtualGPU},
+		{"container-rights", "a container that is told to work with --privileged", "the container lacks rights on devices or system calls", "https://docs.docker.com/engine/containers/run/#runtime-privilege-and-linux-capabilities", []string{"nccl-error", "cumem", "cuda-error", "shm-too-small"}, containerRights},
+		{"nccl-absent", "the framework's message that it has no NCCL", "the framework was built without NCCL, or sees no GPU", "https://docs.pytorch.org/docs/stable/distributed.html#backends", []string{"nccl-error", "rendezvous"}, ncclAbsent},
+		{"setting-helps", "a setting that is told to help, and of which no other rule knows", "a setting makes the difference", envGuide, nil, settingHelps},
 		{"pxn-fails", "a job that ends or hangs, and is told to work without PXN", "the way through another GPU's NIC (PXN) is what fails", envGuide + "#nccl-pxn-disable", []string{"ring-or-tree", "collective-timeout", "init-hang", "nccl-error"}, pxnFails},
 	}
 }
@@ -67,4 +71,60 @@ func pxnFails(c *Case) *Finding {
 		Cause: "Without PXN it works. With it a GPU sends by the NIC of a neighbour over NVLink; where NVLink domains end between the ranks of a group, or topologies differ between hosts, releases build ways that do not meet.",
 		Fix:   "NCCL_PXN_DISABLE=1, or NCCL_P2P_PXN_LEVEL=0 for send and receive alone, until a newer NCCL; ranks of an all-to-all within one NVLink domain.", Evidence: c.quotes(o),
 	}
+}
+
+func virtualGPU(c *Case) *Finding {
+	o := c.First(evidence.CUDAFailure, "operation not supported")
+	if o == nil || !c.about("vgpu") {
+		return nil
+	}
+	return &Finding{
+		Severity: Error, Confidence: 0.8, Title: "The virtual GPU does not support what NCCL asks of CUDA",
+		Cause: "A vGPU offers unified memory, peer access and shareable handles only in some profiles (whole GPUs) and where the hypervisor switches them on.",
+		Fix:   "Unified memory for the vGPU (pciPassthru.cfg.enable_uvm=1 on VMware, enable_uvm=1 elsewhere), a profile of a whole GPU, NVLink and P2P allowed by the host; else passthrough.", Evidence: append(c.quotes(o), c.told("vgpu")...),
+	}
+}
+
+// settingHelps is for settings that the table of remedies does not know.
+func settingHelps(c *Case) *Finding {
+	for _, o := range c.All(evidence.Helps) {
+		name := strings.ReplaceAll(o.Arg(0), " ", "")
+		if !strings.HasPrefix(name, "nccl_") || known(name) || c.First(evidence.Harmful) != nil {
+			continue
+		}
+		name, _, _ = strings.Cut(strings.ToUpper(name), "=")
+		return &Finding{
+			Severity: Warn, Confidence: 0.6, Title: name + " makes the difference",
+			Cause: "It is told to help, so what it changes is where the time or the fault lies; no rule knows what it means on this machine.",
+			Fix:   "Keep it until the cause is known; compare NCCL_DEBUG=INFO with and without it, and report it with both.", Evidence: c.quotes(o),
+		}
+	}
+	return nil
+}
+
+// known reports a setting that speaks for a cause of its own.
+func known(setting string) bool {
+	for _, r := range remedyTable {
+		if strings.HasPrefix(setting, strings.SplitN(r.setting, "=", 2)[0]) {
+			return true
+		}
+	}
+	return false
+}
+
+func containerRights(c *Case) *Finding {
+	if !c.about("privileged") {
+		return nil
+	}
+	return &Finding{
+		Severity: Warn, Confidence: 0.8, Title: "The container lacks rights: it works with --privileged",
+		Cause: "What fails is refused to the container and not broken: devices (/dev/infiniband, /dev/nvidia-caps-imex-channels, /dev/gdrdrv), locked memory, or system calls for NUMA and shared handles.",
+		Fix:   "Give what is needed instead of everything: --device=/dev/infiniband --cap-add=IPC_LOCK --cap-add=SYS_NICE --ulimit memlock=-1, --cap-add=SYS_RAWIO or the driver's own channels for GPU-initiated RDMA, --device=/dev/gdrdrv, the IMEX channel; in Kubernetes the device plugins' resources.", Evidence: c.told("privileged", "container"),
+	}
+}
+
+func ncclAbsent(c *Case) *Finding {
+	return c.stated(evidence.NoNCCL, 0.95, "The framework has no NCCL, or sees no GPU",
+		"This build of PyTorch has no NCCL (packages for the CPU, for Windows and for macOS), or no GPU is visible to the process.",
+		"pip install of a CUDA build (torch.version.cuda and torch.cuda.nccl.version() tell); nvidia-smi in the container (--gpus all); the backend gloo where there is no GPU.")
 }

@@ -18,7 +18,7 @@ func speedRules() []Rule {
 		{"slow-network", "iperf or a rate of the wire itself", "the network itself is slow", "https://iperf.fr/", []string{"socket-fallback"}, slowNetwork},
 		{"tcp-cpu-bound", "TCP on a fast link", "sockets are bound by the CPU", envGuide + "#nccl-socket-nthreads", nil, tcpBound},
 		{"bond-one-port", "a bonded NIC, queue pairs a connection", "one queue pair uses one port of a bond", envGuide + "#nccl-ib-qps-per-connection", []string{"acs", "wire-faster-than-nccl"}, bondPort},
-		{"nccl-regression", "a rate that changed with NCCL's release", "a release of NCCL chooses worse on this topology", "https://github.com/NVIDIA/nccl/issues", nil, regression},
+		{"nccl-regression", "a rate that changed with NCCL's release", "a release of NCCL chooses worse on this topology", "https://github.com/NVIDIA/nccl/issues", []string{"bootstrap-mismatch"}, regression},
 		{"ring-or-tree", "rates of ring and tree, PXN that slows", "the algorithm that NCCL takes is not the best here", envGuide + "#nccl-algo", nil, ringOrTree},
 		{"wire-faster-than-nccl", "a test of the wire at line rate beside a low rate of NCCL", "the network is good, the way to the GPU or NCCL's use of it is not", trouble, nil, wireFaster},
 		{"small-messages", "small payloads", "latency, not bandwidth, decides at small sizes", "https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md", nil, smallMessages},
@@ -232,6 +232,13 @@ func (c *Case) bondInUse() *evidence.Observation {
 }
 
 func regression(c *Case) *Finding {
+	if c.about("releaseok") && (c.broken() || c.is("crash", "unstable", "wrong") || c.Has(evidence.RootMismatch)) && !c.is("slow") {
+		return &Finding{
+			Severity: Warn, Confidence: 0.82, Title: "It fails with one release of NCCL and not with another",
+			Cause: "Nothing else changed, so the release is what differs: a bug of it, or a default that changed.",
+			Fix:   "Stay on the release that works, or take the newest one; its release notes and issues name what was fixed.", Evidence: c.told("releaseok", "nccl", "crash"),
+		}
+	}
 	if c.First(evidence.Release, "nccl") == nil || !c.is("drop", "slow") && c.greatestDrop() < 1.2 || c.Has(evidence.Completion, evidence.ShmFailure, evidence.VerbsFailure) {
 		return nil
 	}

@@ -10,6 +10,7 @@ func subnetRules() []Rule {
 	return []Rule{
 		{"rails-apart", "a failed connection between NICs of different networks", "NICs of different rails cannot reach each other", envGuide + "#nccl-cross-nic", []string{"gid-index", "roce-loss", "bad-link", "nccl-error", "peer-died", "collective-timeout"}, railsApart},
 		{"same-subnet", "two interfaces of a host in one network, and connections that fail", "traffic leaves by another interface than it should", arp, []string{"gid-index", "bad-link", "connect-failed", "roce-loss", "nccl-error", "peer-died", "wire-faster-than-nccl"}, sameSubnet},
+		{"netdev-absent", "ibv_modify_qp that knows no such device", "the interface behind a RoCE address is not in this container", "https://github.com/Mellanox/k8s-rdma-shared-dev-plugin", []string{"gid-index", "nccl-error", "peer-died"}, netdevAbsent},
 		{"memory-refused", "completions with status 9 to 11, events of a work queue", "the other NIC refused the memory of a request", trouble + "#networking-issues", []string{"nccl-error", "peer-died", "flushed-work"}, memoryRefused},
 	}
 }
@@ -55,6 +56,18 @@ func sameSubnet(c *Case) *Finding {
 		Severity: Warn, Confidence: 0.88, Title: "Two interfaces of a host lie in one network: " + a.Arg(1) + " and " + b.Arg(1),
 		Cause: "The kernel sends to " + a.Arg(0) + " by the first of them, answers ARP for both, and drops what comes back by the other: connections that are bound to the second one time out, or all traffic takes one NIC.",
 		Fix:   "A network for each interface (NCCL pairs them by rail); or arp_ignore=1, arp_announce=2, rp_filter=2 and a routing table for each interface (ip rule from ADDRESS).", Evidence: c.quotes(a, b),
+	}
+}
+
+func netdevAbsent(c *Case) *Finding {
+	o := c.failed("device", "ibv_modify_qp")
+	if o == nil {
+		return nil
+	}
+	return &Finding{
+		Severity: Error, Confidence: 0.85, Title: "The network interface behind the RDMA device is not in this container",
+		Cause: "The RDMA device is passed in, but a RoCE address (GID) belongs to a network interface, and that one lies in another network namespace: the GIDs are seen and cannot be used.",
+		Fix:   "--network=host (hostNetwork: true), or the interface itself in the pod (SR-IOV or host-device CNI with the RDMA CNI and rdma system set netns exclusive; macvlan only with the shared mode); show_gids inside must list an address of an interface that ip addr shows.", Evidence: c.quotes(o, evidence.GID),
 	}
 }
 

@@ -87,6 +87,8 @@ const (
 	Speed         Kind = "speed"          // interface's rate in Mb/s
 	PowerDraw     Kind = "power-draw"     //
 	NumaBalancing Kind = "numa-balancing" // the kernel moves pages between nodes
+	GPULost       Kind = "gpu-lost"       // an error that CUDA reports for hardware
+	ShmAbsent     Kind = "shm-absent"     // a segment that a peer made is not seen
 )
 
 // What the program and its framework print.

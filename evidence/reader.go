@@ -29,7 +29,7 @@ type Reader struct {
 	mute  bool // sentences do not count
 	last  bool // NCCL's last error comes next
 	nets  *subnetReader
-	busy  *busy // what a rank did last
+	busy  []busy // lines that may tell what a rank did last
 
 	// Of the source at hand.
 	document         bool // it is written for machines from end to end
@@ -92,7 +92,7 @@ func (r *Reader) text(name string, in *bufio.Reader) error {
 	r.kept.Reset()
 	r.nets.begin()
 	r.nets.host++
-	r.busy = nil
+	r.busy = r.busy[:0]
 	r.told, r.sentences, r.count = r.told[:0], 0, 0
 	r.set.Sources = append(r.set.Sources, name)
 	out, pipe := io.Pipe()
@@ -211,12 +211,20 @@ func (r *Reader) line(text string, num int, record bool) {
 		if row.told && !said() {
 			continue
 		}
+		switch row.special { // who says it is of no use to these, and costs
+		case waiting:
+			r.wait(text, num)
+			continue
+		case addresses:
+			took = r.nets.read(r.set, text, q) || took
+			continue
+		}
 		if !asked {
 			host, rank = speaker(text)
 			asked = true
 		}
 		if row.special != 0 {
-			took = r.special(row.special, text, num, said(), q, host) || took
+			took = r.special(row.special, text, said(), q, host) || took
 			continue
 		}
 		words := text
@@ -276,16 +284,12 @@ func (r *Reader) bulk(text string, num int) bool {
 }
 
 // special handles rows whose line holds several things.
-func (r *Reader) special(which int, text string, num int, sentence bool, q Quote, host string) bool {
+func (r *Reader) special(which int, text string, sentence bool, q Quote, host string) bool {
 	switch which {
 	case settings:
 		return r.env.read(r.set, text, sentence, q, host)
 	case stepTimes:
 		return r.words.steps.read(r.set, text, q)
-	case addresses:
-		return r.nets.read(r.set, text, q)
-	case waiting:
-		r.wait(text, num, q)
 	}
 	return false
 }

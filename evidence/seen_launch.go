@@ -23,6 +23,9 @@ const (
 	NCCLPackage   Kind = "nccl-package"   // package, version
 	FabricHealth  Kind = "fabric-health"  // what NVML's health mask says is wrong
 	Refused       Kind = "memory-refused" // event of a work queue whose memory was refused
+	OtherNet      Kind = "other-net"      // no interface lies in the network of the first rank
+	GlobalRank    Kind = "global-rank"    // rank, ranks of the job, as a launcher counts them
+	NoNCCL        Kind = "no-nccl"        // the framework was built without it, or sees no GPU
 	Harmful       Kind = "harmful"        // setting without which it is told to work
 )
 
@@ -42,6 +45,11 @@ func seenLaunch() []seen {
 		{kind: TopoFault, words: "xml import|xml parse|attribute |could not open xml|unexpected xml", pattern: `(?i)NCCL WARN ((?:XML (?:Import|Parse)|Attribute [\w ]+ of node|could not open XML|unexpected xml).{0,60})`, take: shapeOf},
 		{kind: ConnectError, words: "proxy call to rank", pattern: `Proxy Call to rank \d+ failed \(Connect\)`, take: proxy},
 		{kind: ConnectError, words: "operation now in progress", pattern: `socket\.(?:cc|h):\d+ -> 2 \(Operation now in progress\)`, take: expired},
+		{kind: OtherNet, words: "no interface found in the same subnet", take: none},
+		{kind: IPCFailure, words: "transport/p2p.cc", pattern: `transport/p2p\.cc:\d+ NCCL WARN Cuda failure`, take: none},
+		{kind: GlobalRank, words: "global_rank", pattern: `GLOBAL_RANK: (\d+), MEMBER: \d+/(\d+)`},
+		{kind: NoNCCL, words: "have nccl built in|no gpus found|nccl is not available", pattern: `(?i)doesn't have NCCL built in|ProcessGroupNCCL is only supported with GPUs|NCCL is not available`, take: none},
+		{kind: TorchError, words: "async nccl error|nccl operation", pattern: `(?:async NCCL error|NCCL operation \w+ failed): ?(remote process exited|unhandled system|unhandled cuda|internal|invalid usage)`, take: asyncError},
 		{kind: NoAddress, words: "is neither af_inet", take: none},
 		{kind: OwnNet, words: "bootstrap", pattern: `Bootstrap ?: Using (?:\[\d+\])?([\w.@-]+):(\d+\.\d+)\.\d+\.\d+<`},
 		{kind: PeerNet, words: "connect to|connecting to address|remote=[", pattern: `(?i)(?:connect(?:ing)? to (?:address )?|remote=)\[?((?:::ffff:)?[0-9a-f]*[.:][0-9a-f.:]+?)(?:%([\w.-]+))?(?:\]?:\d+\b|<\d+>).{0,24}?(?:failed|timed out|errno|refused|unreachable|abort|$)`, take: peer},
@@ -79,6 +87,11 @@ func unresolved(g []string) ([]string, bool) {
 		only = "ipv6"
 	}
 	return []string{name, only}, true
+}
+
+// asyncError names the error that XLA passes on in words.
+func asyncError(g []string) ([]string, bool) {
+	return []string{map[string]string{"remote process exited": "ncclRemoteError", "unhandled system": "ncclSystemError", "unhandled cuda": "ncclUnhandledCudaError", "internal": "ncclInternalError", "invalid usage": "ncclInvalidUsage"}[g[0]]}, true
 }
 
 // proxy and expired are connections that failed without a warning of their own: the

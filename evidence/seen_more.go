@@ -80,6 +80,7 @@ func seenHelps() []seen {
 		{kind: Helps, words: "nccl_", pattern: `(?i)` + noMore + `\b(?:until|unless|without) (?:we set |setting )?` + aSetting, take: helped, told: true},
 		{kind: Helps, words: "nccl_", pattern: `(?i)` + noMore + aSetting + ` ?\((?:workaround|fix|fixes|works|helps|ok|solution)\b`, take: helped, told: true},
 		{kind: Harmful, words: "removing|unsetting|unset |deleting|dropping", pattern: `(?i)()\b(?:removing|unsetting|unset|deleting|dropping) (?:the |of )?` + aSetting + `,? (?:and |then |it |seems |to |makes |made |the |job |everything |all |problem |issue ){0,6}(?:works?|worked|runs?|ran|fix(?:es|ed)?|solve[sd]?|resolve[sd]?|helps?|helped|recovers?|is fine|goes away)\b`, take: helped, told: true},
+		{kind: Harmful, words: "unset |remove |delete ", pattern: `()\b(?:works?|worked|runs?|fine|ok|helps|goes away) (?:again |well |only |fine )?(?:if|when|once|after) (?:i |we |you |I )?(?:unset|remove|removed|delete|deleted|do not set|don't set) (?:the )?([A-Z][A-Z0-9]*_[A-Z0-9_]+)`, take: helped, told: true},
 		{kind: Hurts, words: "nccl_", pattern: `(?i)()\b(?:removing|unsetting|deleting|dropping|without setting|not setting) (?:the )?` + aSetting, take: helped, told: true},
 	}
 }

@@ -36,11 +36,12 @@ func seenNCCL() []seen {
 		{kind: ConnectError, words: "connection refused|timed out|connection abort|connect aborted|failed to connect|exceeded retries|exceeded error retry|unreachable|no route to host", take: connectError},
 		{kind: PeerGone, words: "closed by remote peer|connection reset by peer|broken pipe|remote process exited", take: none},
 		{kind: Stranger, words: "wrong magic|magic mismatch"},
-		{kind: NoInterface, words: "no socket interface found|no usable listening interface|no interface found|couldn't find any interface|unable to find interface"},
+		{kind: NoInterface, words: "no socket interface found|no usable listening interface|no interface found|couldn't find any interface|unable to find interface", take: noInterface},
 		{kind: DuplicateGPU, words: "duplicate gpu detected|ranks detected using the same gpu|ranks are using the same gpu", pattern: `(?i)(rank \d+ and rank \d+)?`},
 		{kind: VersionMix, words: "mismatched nccl version|version mismatch", pattern: `(?i)(mismatched nccl version detected.{0,80}|nccl.{0,30}version mismatch.{0,60})`},
 		{kind: RootMismatch, words: "bootstrap root|already checked in", pattern: `(?i)(mismatch in rank (?:count|info)|has already checked in|mismatch in info)`},
-		{kind: SizeMismatch, words: "message truncated|collective mismatch|incorrect receive info", pattern: `(?i)(message truncated|collective mismatch|incorrect receive info)`, take: lowered},
+		{kind: RootMismatch, words: "message truncated", pattern: `(?i)bootstrap\.cc:\d+ NCCL WARN (message truncated)`},
+		{kind: SizeMismatch, words: "message truncated|collective mismatch|incorrect receive info", pattern: `(?i)(?:^|(bootstrap\.cc).{0,40}|.)(message truncated|collective mismatch|incorrect receive info)`, take: sizes},
 		{kind: NetMismatch, words: "incompatible devices|only one link type", take: none},
 		{kind: NetDevCounts, words: "mixed local net device", take: none},
 		{kind: ShmFailure, words: "posix_fallocate|shared memory segment|nccl-shm-|failed to extend|/dev/shm|insufficient shared memory|out of shared memory", take: shmFailure},
@@ -68,6 +69,15 @@ func seenNCCL() []seen {
 		{kind: PerCall, words: "bytes -> algo", pattern: `Bytes -> Algo (\w+) proto (\w+)`},
 	}
 }
+
+// noInterface leaves out a search for an interface beside another host's: there are
+// some, and none of them lies in its network.
+func noInterface(g []string) ([]string, bool) {
+	return nil, !strings.Contains(strings.ToLower(g[0]), "in the same subnet")
+}
+
+// sizes leaves out messages of the set-up, which have no size of a collective.
+func sizes(g []string) ([]string, bool) { return []string{strings.ToLower(g[1])}, g[0] == "" }
 
 // none makes observations of a kind alike.
 func none([]string) ([]string, bool) { return nil, true }

@@ -20,7 +20,7 @@ func seenProgram() []seen {
 		{kind: Missing, words: "failed to pass|failed to reach|did not join|monitoredbarrier|missing ranks", pattern: `(?i)(?:ranks? ([\d, -]+) failed to (?:pass|reach)|missing ranks?:? ([\d, ]+)|ranks? ([\d, -]+) did not join)`, take: anyGroup},
 		{kind: Missing, words: "rank ", pattern: `(?i)\brank (\d+) (?:prints nothing|is missing|never (?:joins?|enters?|came|comes)|did not (?:join|come|enter|report)|does not respond)`, told: true},
 		{kind: Disagree, words: "mismatch between collectives", take: none},
-		{kind: OutOfMemory, words: "out of memory|outofmemoryerror|cudaerrormemoryallocation|cuda_error_out_of_memory", pattern: `(?i)(CUDA out of memory|CUDA error: out of memory|OutOfMemoryError|cudaErrorMemoryAllocation|CUDA_ERROR_OUT_OF_MEMORY|Cuda failure (?:\d+ )?'out of memory')`, take: none},
+		{kind: OutOfMemory, words: "out of memory|outofmemoryerror|cudaerrormemoryallocation|cuda_error_out_of_memory", pattern: `(?i)(CUDA out of memory|CUDA error: out of memory|OutOfMemoryError|cudaErrorMemoryAllocation|CUDA_ERROR_OUT_OF_MEMORY|Cuda failure (?:\d+ )?'out of memory')(.{0,80})`, take: outOfMemory},
 		{kind: BusError, words: "bus error|sigbus|exitcode: -7|exitcode : -7|signal 7", take: none},
 		{kind: Crash, words: "segmentation fault|sigsegv|sigabrt|exitcode: -11|exitcode  : -11|core dumped", take: crash},
 		{kind: Gloo, words: "connectfullmesh|gloo connect", take: none},
@@ -35,6 +35,12 @@ func unhandled(g []string) ([]string, bool) {
 		return []string{"ncclUnhandledCudaError"}, true
 	}
 	return []string{"unhandled"}, true
+}
+
+// outOfMemory leaves out a size that no tensor has: it was read from a message that
+// came out of order.
+func outOfMemory(g []string) ([]string, bool) {
+	return nil, !strings.Contains(g[len(g)-1], "more than 1EB")
 }
 
 // unmet is what ended a rendezvous. A refused connection is tried again: ranks that

@@ -45,7 +45,7 @@ func seenWords() []seen {
 		told(Blames, "pix", "pix|pxb|sys;", `(?i)\b(?:PXB|PIX)(?:/P..)? pairs? hang|works only between GPUs joined by SYS`),
 		told(Blames, "racks", "rack|switches", `(?i)only between racks|between (?:racks|switches|leaf)|across (?:racks|switches|leaf|spine)|multi-?rack|cross-?rack|double rack|(?:two|different|several) (?:switches|racks|leaves)`),
 		told(Blames, "node", "one node|node", `(?i)one node (?:is |always |only)?(?:slow|fast|complet)|by one node only|one side`),
-		told(Blames, "direction", "<->", `\d<->\d`),
+		told(Blames, "direction", "<->|between node", `\d<->\d|between nodes? \w+ ?(?:\+|&|and) ?\w+ ?\(\d.{0,80}(?:vs|versus|and|but|while).{0,60}\w+ ?(?:\+|&|and) ?\w+ ?\(\d`),
 	}
 	for _, t := range topics {
 		rows = append(rows, told(Topic, t[0], t[1], `(?i)`+t[2]))
@@ -97,7 +97,7 @@ var topics = [][3]string{
 	{"hpcx", "hpc-x|hpcx|ofed|ucx", `HPC-?X|\bOFED\b`},
 	{"mgmt", "management", `management (?:port|network|interface|NIC)`},
 	{"gpupath", "use_cuda|gpu to nic|gpu memory|host memory", `use_cuda|with (?:GPU|host) memory|GPU(?: memory)? (?:to|->) (?:the )?NIC|host memory (?:to|->) (?:the )?NIC`},
-	{"nicset", "with one|nics differ|several|multiple|nic|hca|network card|mlx5_", `(?:several|multiple|more|all|\d+) (?:IB |RDMA )?(?:NICs|HCAs).{0,60}(?:fine|works|ok)\b.{0,8}with (?:one|a single|1)|NIC(?:s| sets?) differ|different (?:NIC|HCA|network card)s?\b|(?:NIC|HCA)s? (?:names?|layouts?|topolog\w+|numbering|counts?) (?:differ|(?:is|are) (?:different|not the same))|the same (?:NIC|HCA) (?:layout|topology|names)|\b(?:one|master|first) .{0,30}mlx5_\d.{0,60}\b(?:other|worker|second) .{0,20}mlx5_\d`},
+	{"nicset", "ibdev2netdev|with one|nics differ|several|multiple|nic|hca|network card|mlx5_", `(?:several|multiple|more|all|\d+) (?:IB |RDMA )?(?:NICs|HCAs).{0,60}(?:fine|works|ok)\b.{0,8}with (?:one|a single|1)|ibdev2netdev.{0,80}differ|NIC(?:s| sets?) differ|different (?:NIC|HCA|network card)s?\b|(?:NIC|HCA)s? (?:names?|layouts?|topolog\w+|numbering|counts?) (?:differ|(?:is|are) (?:different|not the same))|the same (?:NIC|HCA) (?:layout|topology|names)|\b(?:one|master|first) .{0,30}mlx5_\d.{0,60}\b(?:other|worker|second) .{0,20}mlx5_\d`},
 	{"onenic", "only|one nic|single nic| of |alone|one interface|one hca|one port|with both|with all|with two|all channels|all traffic", `(?:on|over|through) (?:mlx5_\d+|eth\d|rdma\d+|one NIC) (?:alone|only)|only (?:mlx5_\d+|eth\d|rdma\d+|ib\d) (?:moves|carries|shows|has|sees|counts)|(?:only )?(?:one|a single) (?:NIC|HCA|port|interface|rail) (?:is |was |gets )?used|uses? (?:only )?\d of (?:the )?\d+ (?:NICs|HCAs|rails)|only (?:eth|en|ib|mlx5_|bond|rdma)\w* is (?:being )?used|uses? only (?:one|a single|eth\d|mlx5_\d)|(?:uses?|using) (?:one|a single) (?:NIC|HCA|port|interface|rail)\b|(?:one|a single) (?:NIC|HCA|interface) only|with (?:both|all|two) (?:HCAs|NICs|ports|interfaces|rails)\b.{0,60}\d|all channels say|all (?:traffic|channels) (?:goes|go|are|use) (?:over|on|through) (?:one|a single)`},
 	{"routing", "ecmp|rout|path|congested|overloaded|spine|uplink|hash|leaf|leaves", `\bECMP\b|adaptive ?routing|\bleaf\b|\bleaves\b|static rout|routing (?:collision|table)|asymmetric rout|\bspine\b|uplinks?|hash collision|(?:overloaded|congested) (?:path|link)|one path\b.{0,60}(?:idle|empty|unused)`},
 	{"sharednic", "share|gpus per nic|per nic|one nic", `(?:share[sd]?|sharing) (?:one|a|the same|a single|the) (?:\w+ )?(?:NIC|HCA|port|adapter)|NIC is shared|\d GPUs? (?:per|a|to a) NIC|one NIC (?:for|per|a) (?:node|host|\d+ GPUs|all GPUs)|shared NIC`},
@@ -107,9 +107,12 @@ var topics = [][3]string{
 	{"pp", "pipeline", `pipeline (?:training|parallel|stage|bubble)|idle bubble`},
 	{"tp", "tensor parallel", `tensor[- ]parallel`},
 	{"slownode", "always|straggl|one |without|throttl|lag|wait|follows|whenever|slow", `throttl|without (?:node|host|rank|gpu)[\w-]*\d|one (?:node|host|rank|GPU) (?:always|is slow|is hot|takes|lags)|always completes? faster|straggl|\bone (?:GPU|rank|node|host|worker|machine) (?:is |was |runs? )?(?:always |much |consistently |often )?(?:slow|behind|lag|late)|lags? behind|follows? (?:one|a (?:specific|particular|single|certain)) (?:node|host|GPU|machine)|whenever (?:node|host|rank|gpu)[\w-]* (?:is|takes|was)\b|slow(?:er)? only (?:with|when) (?:node|host|rank)[\w-]*|wait(?:s|ing)? for (?:the slowest|one (?:rank|node|GPU)|that)`},
+	{"privileged", "privileged", `(?:works?|runs?|ran|fine|ok|passes|succeeds?)\b.{0,40}(?:with|when|if|in|using|under).{0,24}-?-?privileged|(?:fails?|failed|crash\w*|errors?)\b.{0,40}without.{0,12}-?-?privileged`},
+	{"vgpu", "vgpu|grid |mig ", `\bvGPUs?\b|\bGRID [A-Z]\d|-\d+[CQ] profile`},
+	{"releaseok", "2.", `(?:with|in|on|under|using) (?:NCCL )?v?2\.\d+(?:\.\d+)?,? (?:it |this |the (?:error|issue|problem|hang) |everything |all )?(?:does not|doesn't|do not|never|works|worked|is fine|is ok|runs|ran|passes|goes away)`},
 	{"mesh", "istio|envoy|linkerd|service mesh|sidecar|side-car", `\bistio|\benvoy\b|linkerd|service mesh|side-?car (?:proxy|container|injection)`},
 	{"vpn", "vpn|tailscale|wireguard|zerotier|tunnel", `\bVPN\b|tailscale|wireguard|zerotier|tunnel (?:interface|address)`},
-	{"samehost", "containers|pods", `(?:containers|pods) (?:on|of|in) (?:one|the same|a single) (?:node|host|machine|server)`},
+	{"samehost", "containers|pods", `(?:containers|pods) (?:are |were |is )?(?:scheduled |placed |started |running )?(?:on|of|in|to) (?:one|the same|a single) (?:node|host|machine|server)`},
 	{"wrongif", "although|instead of|rather than|despite", `\b(?:eth|eno|ens|enp|ib|bond)\w*\b.{0,30}\b(?:although|instead of|rather than|despite)\b`},
 	{"thinnet", "network|ethernet|link|nic", `\b(?:1|2\.5|10|25) ?G(?:b|bps|bE|bit|igabit)?(?:/s)?(?: \w+)? ?(?:networking|network|ethernet|link|NICs?)\b`},
 	{"onegpu", "each|per node|a node|per host", `\b(?:one|1|single) (?:GPU|[ABHV]\d{2,3}0?|GB?H?200)s? (?:each|per|a) ?(?:node|host|machine)?`},

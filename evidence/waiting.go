@@ -31,13 +31,15 @@ func newBusyPatterns() *busyPatterns {
 	}
 }
 
-// busy is a line that tells of long work.
+// busy is a line that may tell of long work; it is looked at closer only when
+// somebody gives up, since a training loop prints such lines all the time.
 type busy struct {
-	line    int
-	what    string
-	seconds string
-	q       Quote
+	line int
+	text string
 }
+
+// busyKept is how many such lines are kept.
+const busyKept = 8
 
 // see reads such a line.
 func (p *busyPatterns) see(text string) (what, secs string, ok bool) {
@@ -67,13 +69,26 @@ func gaveUp(text string) bool {
 }
 
 // wait follows the last long work, and files it when somebody gives up soon after.
-func (r *Reader) wait(text string, num int, q Quote) {
-	what, secs, ok := r.words.busy.see(text)
-	if ok {
-		r.busy = &busy{num, what, secs, q.short()}
+func (r *Reader) wait(text string, num int) {
+	if gave := gaveUp(text); !gave || strings.Contains(text, "%|") { // a bar may stand on the same line
+		if len(r.busy) == busyKept {
+			r.busy = append(r.busy[:0], r.busy[1:]...)
+		}
+		r.busy = append(r.busy, busy{num, strings.Clone(text[:min(len(text), 2*maxQuote)])})
+		if !gave {
+			return
+		}
 	}
-	if b := r.busy; b != nil && num-b.line <= busyLines && gaveUp(text) {
-		r.set.add(BusyBefore, []string{b.what, b.seconds}, b.q, "", -1)
-		r.busy = nil
+	for i := len(r.busy) - 1; i >= 0; i-- {
+		b := r.busy[i]
+		if num-b.line > busyLines {
+			break
+		}
+		if what, secs, ok := r.words.busy.see(b.text); ok {
+			q := Quote{File: r.name, Line: b.line, Text: b.text}
+			r.set.add(BusyBefore, []string{what, secs}, q, "", -1)
+			break
+		}
 	}
+	r.busy = r.busy[:0]
 }

@@ -34,18 +34,7 @@ func sideOf(t *testing.T, layout string, v nccl.Version, algos ...string) Side {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := hardware.Preset("baskerville", nodes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := nccl.Block(c, nodes, gpus)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := New(c, l, v, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := block(t, "baskerville", nodes, gpus, v, nil)
 	q := Query{Kind: coll.AllReduce, Type: coll.BFloat16, Sizes: []unit.Bytes{1_320_000_000}, Algos: algos}
 	a, err := p.Ask(q)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"busbar/coll"
-	"busbar/hardware"
 	"busbar/nccl"
 	"busbar/result"
 )
@@ -13,18 +12,7 @@ import (
 func TestLevels(t *testing.T) {
 	price := func(preset string, nodes, gpus int, env map[string]string) *result.Run {
 		t.Helper()
-		c, err := hardware.Preset(preset, nodes)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := nccl.Block(c, nodes, gpus)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := New(c, l, nccl.Version{Major: 2, Minor: 28, Patch: 9}, env, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := block(t, preset, nodes, gpus, nccl.Version{Major: 2, Minor: 28, Patch: 9}, env)
 		op := coll.Op{Kind: coll.AllReduce, Bytes: 1 << 30}
 		r, err := p.Price(op, Setting{"ring", "simple", p.Plan.Channels})
 		if err != nil {
@@ -45,18 +33,7 @@ func TestLevels(t *testing.T) {
 // TestNotes names the releases that lose their trees on machines of one NIC a GPU.
 func TestNotes(t *testing.T) {
 	for minor, want := range map[int]int{24: 0, 27: 1, 29: 0} {
-		c, err := hardware.Preset("hgx-a100", 2)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := nccl.Block(c, 2, 8)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := New(c, l, nccl.Version{Major: 2, Minor: minor, Patch: 5}, nil, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := block(t, "hgx-a100", 2, 8, nccl.Version{Major: 2, Minor: minor, Patch: 5}, nil)
 		if got := p.Plan.Notes(); len(got) != want {
 			t.Errorf("2.%d: %v", minor, got)
 		}

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"busbar/coll"
-	"busbar/hardware"
 	"busbar/nccl"
 	"busbar/result"
 	"busbar/unit"
@@ -125,17 +124,5 @@ func TestLinksFold(t *testing.T) {
 
 func laidOut(t *testing.T, preset string, nodes, gpus int) *Predictor {
 	t.Helper()
-	c, err := hardware.Preset(preset, nodes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := nccl.Block(c, nodes, gpus)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := New(c, l, nccl.Newest, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p
+	return block(t, preset, nodes, gpus, nccl.Newest, nil)
 }

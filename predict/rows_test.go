@@ -29,6 +29,24 @@ func predictor(t *testing.T, preset string, nodes int, v nccl.Version, env map[s
 	return p
 }
 
+// block is one for some GPUs of each node of a preset.
+func block(t *testing.T, preset string, nodes, gpus int, v nccl.Version, env map[string]string) *Predictor {
+	t.Helper()
+	c, err := hardware.Preset(preset, nodes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := nccl.Block(c, nodes, gpus)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := New(c, l, v, env, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
 var sweep = []unit.Bytes{8, 4 * unit.KiB, unit.MiB, 64 * unit.MiB, unit.GiB}
 
 // Every operation has an answer, exactly one row a size by auto, which NCCL

@@ -118,8 +118,12 @@ func (c *card) addPort(num int) *cluster.Port {
 	return &c.ports[len(c.ports)-1]
 }
 
-// fragment gives every node as a type of its own, cards in natural order.
-func (h *hosts) fragment() *cluster.Fragment {
+// fragment gives every node as a type of its own, cards in natural order. missing says what to
+// look for in a text without cards.
+func (h *hosts) fragment(missing string) (*cluster.Fragment, error) {
+	if h.count == 0 {
+		return nil, fmt.Errorf("%s: %s", h.source, missing)
+	}
 	f := &cluster.Fragment{Format: h.format, Source: h.source}
 	for _, node := range h.nodes {
 		cards := make([]*card, 0, len(node))
@@ -138,7 +142,7 @@ func (h *hosts) fragment() *cluster.Fragment {
 		}
 		f.AddNode("", t)
 	}
-	return f
+	return f, nil
 }
 
 func (c *card) device(name, source string) cluster.Device {

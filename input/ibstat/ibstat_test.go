@@ -21,13 +21,7 @@ var formats = map[string]readertest.Reader{
 
 func read(t *testing.T, format, text string) *cluster.Fragment {
 	t.Helper()
-	if !formats[format].Match([]byte(text)) {
-		t.Errorf("%s not recognised: %.60q", format, text)
-	}
-	f, err := formats[format].Read("x", strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := formats[format].Text(t, text)
 	check(t, f)
 	return f
 }

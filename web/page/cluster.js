@@ -84,7 +84,8 @@ export async function show(root, state, api) {
       put(said);
       let second = null;
       if (state.get('op') === 'health') load = await measured(api, new Topology(answer.doc));
-      else if (state.get('op') && c !== 'fleet') {
+      else if (state.get('op') && c === 'fleet') put(said, h('p', { class: 'note' }, 'Loads are predicted for presets and files; the fleet shows what was measured. Colour it by its health, or upload its cluster file.'));
+      else if (state.get('op')) {
         try {
           second = await api.ask('predict', { c, l: state.get('l'), op: state.get('op'), size: state.get('size', '1G'), links: true });
           load = new Load(second.doc.rows.find((r) => r.chosen) || second.doc.rows[0]);

@@ -18,6 +18,20 @@ type Reader struct {
 	Read  func(string, io.Reader) (*cluster.Fragment, error)
 }
 
+// Text reads a text that the format is recognised in.
+func (r Reader) Text(t testing.TB, text string) *cluster.Fragment {
+	t.Helper()
+	if !r.Match([]byte(text)) {
+		t.Errorf("not recognised: %.60q", text)
+	}
+	f, err := r.Read("x", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	Check(t, f)
+	return f
+}
+
 // Fuzz hands the reader any bytes. It may refuse them, with an error that begins with
 // the text's name; what it makes of others passes Check and, where given, more.
 func (r Reader) Fuzz(f *testing.F, more func(*testing.T, *cluster.Fragment), seeds ...string) {

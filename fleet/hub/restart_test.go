@@ -70,7 +70,7 @@ func TestSilentOverARestart(t *testing.T) {
 	h, stop := start(t, m, change)
 	c.pass(m, 30*time.Second)
 	nodes[4].dead.Store(true)
-	c.pass(m, 70*time.Second)
+	c.pass(m, 80*time.Second)
 	since := func(h *Hub) time.Time { s, _ := h.Node("n4"); return s.SilentSince }
 	wait(t, "n4 is missed and that is told", func() bool {
 		f, ok := h.View().Finding("silent:n4")
@@ -261,8 +261,11 @@ func TestJoinedAgain(t *testing.T) {
 	v := NewView()
 	at := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	for i, j := range []fleet.Joined{
-		{Meet: "x:1", Map: json.RawMessage(`{}`)}, {Meet: "x:1", Map: json.RawMessage(`{}`)}, {Meet: "x:2", Map: json.RawMessage(`{}`)},
-		{Meet: "x:2", Map: json.RawMessage(`{"a":1}`)}, {Meet: "x:2", Map: json.RawMessage(`{"a":1}`)},
+		{Meet: "x:1", Map: json.RawMessage(`{}`)},
+		{Meet: "x:1", Map: json.RawMessage(`{}`)},
+		{Meet: "x:2", Map: json.RawMessage(`{}`)},
+		{Meet: "x:2", Map: json.RawMessage(`{"a":1}`)},
+		{Meet: "x:2", Map: json.RawMessage(`{"a":1}`)},
 	} {
 		seq, now := uint64(i+1), at.Add(time.Duration(i)*time.Hour)
 		v.Apply(Entry{Seq: seq, Stored: now, Speaker: "a", News: &fleet.News{Seq: seq, At: now, Node: "a", Kind: fleet.KindJoined, Joined: &j}})

@@ -199,7 +199,7 @@ func give(e *env, o common, f *clientFlags, order fleet.Order, wait bool) error 
 		return err
 	}
 	if wait {
-		return watch(e, o, cl, got.ID)
+		return watch(e, o, cl, &got)
 	}
 	if o.JSON {
 		return writeIndented(e.stdout, got)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -111,7 +110,7 @@ type orderWatchCmd struct {
 
 // Help ends with an example.
 func (orderWatchCmd) Help() string {
-	return "Shows how far an order is until it ends; of one that repeats, until its running or next sweep ends. Exit code 1 when nothing was measured or a node is bad.\n\nExample:\n  busbar order watch 4f2a9c0d1e3b"
+	return "Shows how far an order is until it ends; of one that repeats, until its running or next sweep ends. What it shows goes to standard error: a line that changes on a terminal, else one at the start and one for each round. A server that is started again in between is waited for. Exit code 1 when nothing was measured or a node is bad.\n\nExample:\n  busbar order watch 4f2a9c0d1e3b"
 }
 
 // Run watches.
@@ -120,37 +119,11 @@ func (c *orderWatchCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return watch(e, c.common, cl, c.ID)
-}
-
-// watch shows an order until it, or its sweep, has ended.
-func watch(e *env, o common, cl *client, id string) error {
-	clear := func() {}
-	defer func() { clear() }()
-	began := -1
-	for {
-		var got hub.OrderReply
-		if err := cl.call(e.ctx, "GET", "/api/fleet/orders/"+url.PathEscape(id), nil, &got); err != nil {
-			return err
-		}
-		if began < 0 {
-			began = got.Sweep
-			if got.State == fleet.Running {
-				began--
-			}
-		}
-		if got.Final() || got.Sweep > began && got.State == fleet.Waiting {
-			clear()
-			return outcome(e, o, cl, &got)
-		}
-		clear()
-		clear = e.progress(o, fmt.Sprintf("%s, sweep %d: %d of %d parts, %d failed", got.State, got.Sweep, got.Good, got.Parts, got.Bad))
-		select {
-		case <-e.ctx.Done():
-			return context.Cause(e.ctx)
-		case <-time.After(300 * time.Millisecond):
-		}
+	var got hub.OrderReply
+	if err := cl.call(e.ctx, "GET", "/api/fleet/orders/"+url.PathEscape(c.ID), nil, &got); err != nil {
+		return err
 	}
+	return watch(e, c.common, cl, &got)
 }
 
 // outcome prints how an order went and what it measured.

@@ -58,6 +58,15 @@ func (b *beats) usual() time.Duration {
 	return time.Duration(gaps[len(gaps)/2])
 }
 
+// usually says what is usual, for the middle of a sentence, and nothing where that is not known.
+func (b *beats) usually() string {
+	d := b.usual()
+	if d == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" usual are %s,", d.Round(time.Millisecond))
+}
+
 // patience is how long a node may be silent.
 func (h *History) patience(b *beats) time.Duration {
 	if h.opt.Silence > 0 {
@@ -84,7 +93,7 @@ func (h *History) silence(now time.Time) []Finding {
 				ID: "silent:" + name, Kind: Silent, Severity: pairs.Warn, Nodes: []string{name}, Since: last, Confidence: 0.9,
 				Text:     fmt.Sprintf("%s is silent since %s.", name, clock(last)),
 				Fix:      fmt.Sprintf("See whether %s is up and its agent runs (systemctl status, console, BMC); drain it until it is back.", name),
-				Evidence: []string{fmt.Sprintf("no heartbeat for %s; usual are %s, allowed %s", gone.Round(time.Second), n.beats.usual().Round(time.Millisecond), patience.Round(time.Second))},
+				Evidence: []string{fmt.Sprintf("no heartbeat for %s;%s allowed %s", gone.Round(time.Second), n.beats.usually(), patience.Round(time.Second))},
 			}
 			if gone > 2*patience {
 				f.Severity, f.Confidence = pairs.Error, 0.99
@@ -143,6 +152,6 @@ func (h *History) lateBeats(name string, b *beats, now time.Time) (f Finding, ok
 		ID: "late-beats:" + name, Kind: LateBeats, Severity: pairs.Warn, Nodes: []string{name}, Since: since, Confidence: 0.8,
 		Text:     fmt.Sprintf("%s comes and goes: %d gaps between its heartbeats within an hour.", name, n),
 		Fix:      "Look for a node that hangs (memory, I/O, kernel log), an agent that restarts, or a flapping management link.",
-		Evidence: []string{fmt.Sprintf("the longest gap was %s; usual are %s", longestGap.Round(time.Second), b.usual().Round(time.Millisecond))},
+		Evidence: []string{fmt.Sprintf("the longest gap was %s;%s allowed %s", longestGap.Round(time.Second), b.usually(), patience.Round(time.Second))},
 	}, true
 }

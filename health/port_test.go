@@ -216,3 +216,16 @@ func TestStragglers(t *testing.T) {
 		t.Errorf("3 or more of 10 at 0.1: %v, want 0.0702", p)
 	}
 }
+
+// TestSilenceOfTheUnknown: nothing is said of what is usual where too little was heard to tell.
+func TestSilenceOfTheUnknown(t *testing.T) {
+	h := New(Options{Silence: 35 * time.Second})
+	h.Beat("node0", at(0))
+	if list := h.Findings(at(0).Add(34 * time.Second)); len(list) > 0 {
+		t.Errorf("%+v", list)
+	}
+	list := h.Findings(at(0).Add(40 * time.Second))
+	if len(list) != 1 || list[0].Severity != pairs.Warn || list[0].Evidence[0] != "no heartbeat for 40s; allowed 35s" {
+		t.Errorf("%+v", list)
+	}
+}

@@ -52,6 +52,9 @@ const (
 	latent = 0.6 // latencies scatter more
 )
 
+// bothWays is the figure of a direction while the other one is in use as well.
+const bothWays = "bandwidth both ways"
+
 // Findings lists what stands out, worst first. A host explains its pairs: they are
 // named only where they are slow beyond it.
 func (t *Table) Findings() []Finding {
@@ -70,7 +73,7 @@ func (t *Table) findings() []Finding {
 		name  string
 		of    value
 		worth float64
-	}{{"bandwidth", rate, worth}, {"bandwidth both ways", both, worth}, {"latency", speed, latent}} {
+	}{{"bandwidth", rate, worth}, {bothWays, both, worth}, {"latency", speed, latent}} {
 		e, ok := t.polish(f.of)
 		if !ok {
 			continue
@@ -184,8 +187,11 @@ func (t *Table) hosts(e *effects, what string, limit float64) []Finding {
 
 // part says how much of what the others have.
 func part(what string, factor float64) string {
-	if what == "latency" {
+	switch what {
+	case "latency":
 		return fmt.Sprintf("%.1f times the others' latency", 1/factor)
+	case bothWays: // of which one alone may be slow
+		return fmt.Sprintf("%.0f%% of the others' bandwidth when both send at once", 100*factor)
 	}
 	return fmt.Sprintf("%.0f%% of the others' %s", 100*factor, what)
 }

@@ -33,7 +33,7 @@ func (benchDiffCmd) Help() string {
 		"Examples:\n" +
 		"  busbar bench diff docs/examples/before.jsonl docs/examples/after.jsonl\n" +
 		"  busbar bench diff docs/examples/before.jsonl docs/examples/after.jsonl --threshold 10 --json\n" +
-		"  for i in 1 2 3 4 5; do busbar bench -n 4 -o new.jsonl; done"
+		"  for i in 1 2 3 4 5 6; do busbar bench -n 4 -o new.jsonl; done"
 }
 
 // Run compares.
@@ -183,13 +183,23 @@ func (c *benchDiffCmd) print(w io.Writer, rep *diff.Report) error {
 	if err := flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\n%s in all: %+.1f%% on average\n", counted(len(rep.Rows), "row"), 100*rep.Geomean)
+	fmt.Fprintf(w, "\n%s in all: %+.1f%% on average%s\n", counted(len(rep.Rows), "row"), 100*rep.Geomean, noneChanged(rep.Rows))
 	c.printAlone(w, "before", rep.OnlyOld)
 	c.printAlone(w, "now", rep.OnlyNew)
 	for _, n := range rep.Notes {
 		fmt.Fprintf(w, "note: %s\n", texttab.Clean(n))
 	}
 	return nil
+}
+
+// noneChanged says of an average over rows none of which is told from noise that it is noise too.
+func noneChanged(rows []diff.Row) string {
+	for i := range rows {
+		if v := rows[i].Verdict; v != diff.Same && v != diff.Unknown {
+			return ""
+		}
+	}
+	return ", which is not told from noise"
 }
 
 // printAlone tells of rows that one side has.

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"busbar/bench"
@@ -168,19 +169,20 @@ func (o *benchOutput) line(w io.Writer, r *bench.Row) {
 	if r.Op.Kind.Rooted() {
 		root = fmt.Sprint(r.Op.Root)
 	}
-	fmt.Fprintf(w, "%12d  %12d  %8s  %6s  %6s", int64(r.Size), r.Count, r.Op.Type, redop, root)
+	var text strings.Builder // one write, so that nothing comes into the middle of a row
+	fmt.Fprintf(&text, "%12d  %12d  %8s  %6s  %6s", int64(r.Size), r.Count, r.Op.Type, redop, root)
 	for _, h := range []*bench.Half{r.Out, r.In} {
 		if h == nil {
-			fmt.Fprintf(w, "  %7s  %6s  %6s  %6s", "N/A", "N/A", "N/A", "N/A")
+			fmt.Fprintf(&text, "  %7s  %6s  %6s  %6s", "N/A", "N/A", "N/A", "N/A")
 			continue
 		}
 		wrong := "N/A"
 		if h.Wrong >= 0 {
 			wrong = fmt.Sprint(h.Wrong)
 		}
-		fmt.Fprintf(w, "  %7s  %6.2f  %6.2f  %6s", benchTime(h.Mean), r.AlgBW(h).GBps(), r.BusBW(h).GBps(), wrong)
+		fmt.Fprintf(&text, "  %7s  %6.2f  %6.2f  %6s", benchTime(h.Mean), r.AlgBW(h).GBps(), r.BusBW(h).GBps(), wrong)
 	}
-	fmt.Fprintln(w)
+	fmt.Fprintln(w, text.String())
 }
 
 // benchTime is microseconds in the seven characters that nccl-tests has for them.

@@ -230,7 +230,8 @@ func extremes(t *pairs.Table, of func(pairs.Measure) float64) (low, mid, high fl
 		return 0, 0, 0
 	}
 	slices.SortFunc(list, cmp.Compare[float64])
-	return list[0], list[len(list)/2], list[len(list)-1]
+	mid = (list[(len(list)-1)/2] + list[len(list)/2]) / 2
+	return list[0], mid, list[len(list)-1]
 }
 
 // document is what --json prints. Rows send, columns receive; a rank to itself is null.

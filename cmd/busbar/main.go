@@ -30,7 +30,7 @@ const (
 	exitWrong   = 1 // done, and something is wrong: findings, a missed threshold
 	exitBad     = 2 // bad usage or bad input
 	exitCannot  = 3 // could not do it: missing rights, a dead peer, a limit
-	description = "busbar maps a cluster, measures it, predicts on it, plans jobs, diagnoses them and watches the fleet. busbar serve is the page and the server of a fleet (busbar serve --help); busbar bench, without a further word, runs collectives between processes and measures them; busbar doctor FILES says why a job is slow, broken or hung.\n\nExit codes: 0 done; 1 done and something is wrong; 2 bad usage or input; 3 could not do it; 130 interrupted."
+	description = "busbar maps a cluster, measures it, predicts on it, plans jobs, diagnoses them and watches the fleet.\n\nExit codes: 0 done; 1 done and something is wrong; 2 bad usage or input; 3 could not do it; 130 interrupted."
 )
 
 // errWrong makes a command that did its work exit with 1.
@@ -44,28 +44,28 @@ func (e cannotError) Unwrap() error { return e.err }
 
 // command is the whole program: a struct of subcommands.
 type command struct {
-	Map        mapCmd        `cmd:"" help:"Read a machine's or a cluster's topology; print it, convert it, audit it."`
 	Demo       demoCmd       `cmd:"" help:"Map and audit this machine and the reference cluster, and predict on it."`
-	Predict    predictCmd    `cmd:"" help:"Predict how long a collective takes, what limits it, and which setting would help."`
-	Bench      benchCmd      `cmd:"" help:"Run collectives on real memory, between processes and hosts, and measure them."`
+	Map        mapCmd        `cmd:"" help:"Read a machine's or a cluster's topology; print it, convert it, audit it."`
+	Bench      benchCmd      `cmd:"" help:"Run collectives between processes and hosts and measure them; also pairs, steps, GPUs."`
 	Lab        labCmd        `cmd:"" help:"A small cluster made real on this machine, to try things on."`
-	Agent      agentCmd      `cmd:"" help:"Make this machine a node of a fleet: tell its state, and measure when asked."`
-	Doctor     doctorCmd     `cmd:"" help:"Say why a job is slow, broken or hung, from logs and outputs of tools."`
-	Serve      serveCmd      `cmd:"" help:"Serve the page: what a cluster is, what to expect of it, and what is wrong with it."`
-	Nodes      nodesCmd      `cmd:"" help:"List the nodes of a fleet, and those to keep jobs off."`
-	Order      orderCmd      `cmd:"" help:"Order measurements of a fleet, watch and cancel them."`
-	Presets    presetsCmd    `cmd:"" help:"List the machines that can be used by name."`
-	Hardware   hardwareCmd   `cmd:"" help:"List the hardware catalogue with its sources."`
+	Predict    predictCmd    `cmd:"" help:"Predict how long a collective takes, what limits it, and which setting would help."`
+	Validate   validateCmd   `cmd:"" help:"Predict measured points and say how far off the predictions are."`
+	Calibrate  calibrateCmd  `cmd:"" help:"Fit the model's figures to measurements on a cluster."`
+	Sched      schedCmd      `cmd:"" help:"Print, prove or export the program of a collective."`
 	Step       stepCmd       `cmd:"" help:"Predict a training step: how long, where the time goes, how much memory."`
-	Plan       planCmd       `cmd:"" help:"Find the best way to run a model on a cluster: degrees, micro-batches, schedule, recomputation, order of ranks."`
-	Exec       execCmd       `cmd:"" help:"Start a program as one rank of a job: bound to the cores and memory near its GPU, with NCCL's settings."`
 	Envelope   envelopeCmd   `cmd:"" help:"A training step on the back of an envelope: every line with its formula and numbers."`
 	Need       needCmd       `cmd:"" help:"The slowest network and the fewest NICs that keep a job busy computing, and what to upgrade first."`
 	Scale      scaleCmd      `cmd:"" help:"How a job scales from one node to many, with the knee marked."`
+	Plan       planCmd       `cmd:"" help:"Find the best way to run a model on a cluster: degrees, micro-batches, schedule, recomputation, order of ranks."`
+	Exec       execCmd       `cmd:"" help:"Start a program as one rank of a job: bound to the cores and memory near its GPU, with NCCL's settings."`
+	Doctor     doctorCmd     `cmd:"" help:"Say why a job is slow, broken or hung, from logs and outputs of tools."`
+	Serve      serveCmd      `cmd:"" help:"Serve the page: what a cluster is, what to expect of it, and what is wrong with it."`
+	Agent      agentCmd      `cmd:"" help:"Make this machine a node of a fleet: tell its state, and measure when asked."`
+	Nodes      nodesCmd      `cmd:"" help:"List the nodes of a fleet, and those to keep jobs off."`
+	Order      orderCmd      `cmd:"" help:"Order measurements of a fleet, watch and cancel them."`
+	Presets    presetsCmd    `cmd:"" help:"List the machines that can be used by name."`
 	Models     modelsCmd     `cmd:"" help:"List the models that can be used by name, with their tensors."`
-	Sched      schedCmd      `cmd:"" help:"Print, prove or export the program of a collective."`
-	Validate   validateCmd   `cmd:"" help:"Predict measured points and say how far off the predictions are."`
-	Calibrate  calibrateCmd  `cmd:"" help:"Fit the model's figures to measurements on a cluster."`
+	Hardware   hardwareCmd   `cmd:"" help:"List the hardware catalogue with its sources."`
 	Schema     schemaCmd     `cmd:"" help:"Print the JSON Schema of the cluster file, for editors."`
 	Completion completionCmd `cmd:"" help:"Print a completion script for bash, zsh or fish."`
 	Version    versionCmd    `cmd:"" help:"Print the version."`

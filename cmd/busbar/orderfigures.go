@@ -90,9 +90,13 @@ func (f *figures) print(w io.Writer) error {
 		return nil
 	}
 	right := texttab.Right
-	t := texttab.Table{Columns: []texttab.Column{{Head: "collective"}, {Head: "ranks", Align: right}, {Head: "size", Align: right}, {Head: "algorithm"}, {Head: "time", Align: right}, {Head: "busbw", Align: right}}}
+	t := texttab.Table{Columns: []texttab.Column{{Head: "collective"}, {Head: "ranks", Align: right}, {Head: "size", Align: right}, {Head: "place"}, {Head: "algorithm"}, {Head: "time", Align: right}, {Head: "busbw", Align: right}}}
 	for _, r := range f.Records {
-		t.Row(r.Op.String(), fmt.Sprint(r.Ranks), r.Size.String(), texttab.Clean(r.Algo), unit.Micros(r.Middle()).String(), r.BusBW().String())
+		place := "out"
+		if r.InPlace {
+			place = "in"
+		}
+		t.Row(r.Op.String(), fmt.Sprint(r.Ranks), r.Size.String(), place, texttab.Clean(r.Algo), unit.Micros(r.Middle()).String(), r.BusBW().String())
 	}
 	return t.Write(w)
 }

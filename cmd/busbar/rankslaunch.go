@@ -65,6 +65,10 @@ func (f *rankFlags) launch(e *env, n int, j job) error {
 			cmd.ExtraFiles, cmd.Env = []*os.File{out}, append(cmd.Env, parcelVariable+"=1")
 			if isTerminal(e.stderr) {
 				cmd.Stderr = unwrapped(e.stderr)
+				// Rows that went round by this process would come into the middle of its progress.
+				if e.terminal != nil && isTerminal(e.terminal) {
+					cmd.Stdout = e.terminal
+				}
 			}
 		}
 		undo := engine.PinThread(seat(r, n, runtime.NumCPU())) // the rank inherits it

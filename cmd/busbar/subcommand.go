@@ -13,6 +13,7 @@ import (
 // and flags of what it does by itself, and how it is called both ways.
 func printHelp(o kong.HelpOptions, k *kong.Context) error {
 	n := k.Selected()
+	o.NoExpandSubcommands = n == nil // so that those which do something by themselves are listed too
 	if n == nil || n.DefaultCmd == nil {
 		return kong.DefaultHelpPrinter(o, k)
 	}

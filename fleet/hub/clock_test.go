@@ -195,3 +195,25 @@ func TestClockNoticesWhenItIsSet(t *testing.T) {
 		t.Errorf("moved %v", moved)
 	}
 }
+
+// TestOneThresholdOfSilence: whoever is shown as up is called silent by no finding, whatever its beats were like
+// before.
+func TestOneThresholdOfSilence(t *testing.T) {
+	c := newTestClock()
+	m := newMemory()
+	nodes := m.join(6)
+	h, _ := start(t, m, c.config)
+	c.pass(60 * time.Second)
+	nodes[2].dead.Store(true)
+	looks := h.counts.looks.Load()
+	for range 8 {
+		c.pass(5 * time.Second)
+		before, _ := h.Node("n2")
+		if ids := silent(h); len(ids) > 0 && before.Age <= 35*time.Second {
+			t.Errorf("%s after %v: %v", before.State, before.Age, ids)
+		}
+	}
+	c.pass(5 * time.Second)
+	wait(t, "it is silent", func() bool { n, _ := h.Node("n2"); return n.State == Silent && h.counts.looks.Load() > looks+2 })
+	wait(t, "a finding says so", func() bool { return strings.Join(silent(h), " ") == "silent:n2" })
+}

@@ -15,8 +15,8 @@ import (
 // Config is what a hub is made of.
 type Config struct {
 	Bus Bus
-	// Silence is after how long without a beat a node is asked nothing; 0 is 35 s, three beats and
-	// a little.
+	// Silence is after how long without a beat a node is silent: it is asked nothing, and a finding says
+	// so. 0 is 35 s, three beats and a little.
 	Silence time.Duration
 	// Look is how often the statistics are asked, besides after each sweep; 0 is 15 s.
 	Look time.Duration
@@ -97,7 +97,7 @@ func New(cfg Config) *Hub {
 		cfg.Now = time.Now
 	}
 	return &Hub{
-		cfg: cfg, view: newView(cfg.Network), live: newLive(), leases: newLeases(), tracer: newTracer(cfg.Traces, cfg.Warn),
+		cfg: cfg, view: newView(cfg.Network, cfg.Silence), live: newLive(), leases: newLeases(), tracer: newTracer(cfg.Traces, cfg.Warn),
 		hooks: newHooks(cfg.Webhooks, cfg.Secret), ready: make(chan struct{}), changed: make(chan struct{}),
 		parts: map[string]chan outcome{}, running: map[string]*running{}, look: make(chan struct{}, 1), clock: newClock(cfg.Now, cfg.Steady),
 	}

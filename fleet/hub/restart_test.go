@@ -70,7 +70,7 @@ func TestSilentOverARestart(t *testing.T) {
 	h, stop := start(t, m, change)
 	c.pass(30 * time.Second)
 	nodes[4].dead.Store(true)
-	c.pass(70 * time.Second)
+	c.pass(80 * time.Second)
 	since := func(h *Hub) time.Time { s, _ := h.Node("n4"); return s.SilentSince }
 	wait(t, "n4 is missed and that is told", func() bool {
 		f, ok := h.View().Finding("silent:n4")

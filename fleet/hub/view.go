@@ -81,14 +81,16 @@ type Collective struct {
 }
 
 // NewView is a view of an empty stream.
-func NewView() *View { return newView(nil) }
+func NewView() *View { return newView(nil, 0) }
 
-func newView(network *cluster.Cluster) *View {
+// newView makes one that knows a network; silence is after how long without a beat a node is called silent,
+// 0 for what health takes.
+func newView(network *cluster.Cluster, silence time.Duration) *View {
 	return &View{
 		network: network, leaves: leavesOf(network),
 		speakers: map[fleet.Name]heard{}, nodes: map[fleet.Name]*node{}, orders: map[string]*order{},
 		numbers: map[fleet.Name]uint32{}, cells: map[uint64]cell{}, checks: map[uint64]cell{}, findings: map[string]*fleet.Finding{},
-		ignored: map[string]int{}, hist: health.New(health.Options{}),
+		ignored: map[string]int{}, hist: health.New(health.Options{Silence: silence}),
 	}
 }
 

@@ -20,6 +20,9 @@ type Options struct {
 // fewest is how many observations each side needs: with three, no outcome is rare enough.
 const fewest = 4
 
+// advised is how many runs should be kept, so that the interval of a median is one.
+const advised = 6
+
 // Verdict is what became of a row.
 type Verdict string
 
@@ -125,7 +128,7 @@ func Compare(before, after []*result.Record, o Options) *Report {
 // notes say what limits the comparison.
 func (r *Report) notes(before, after []*result.Record, single bool) {
 	if single {
-		r.Notes = append(r.Notes, fmt.Sprintf("p is of calls within single runs, which are more alike than runs are; keep %d runs or more on each side to see the noise between them", fewest))
+		r.Notes = append(r.Notes, fmt.Sprintf("p is of calls within single runs, which are more alike than runs are; keep %d runs or more on each side to see the noise between them", advised))
 	}
 	unknown := 0
 	for i := range r.Rows {

@@ -20,6 +20,8 @@ type Config struct {
 	Silence time.Duration
 	// Look is how often the statistics are asked, besides after each sweep; 0 is 15 s.
 	Look time.Duration
+	// Restate is how often what holds is said anew; 0 is 6 h.
+	Restate time.Duration
 	// Again is when nodes that were busy are asked again, one pass after the other, at the end of a
 	// sweep; nil is after 1, 5 and 15 s.
 	Again []time.Duration
@@ -83,6 +85,9 @@ func New(cfg Config) *Hub {
 	}
 	if cfg.Look == 0 {
 		cfg.Look = 15 * time.Second
+	}
+	if cfg.Restate == 0 {
+		cfg.Restate = restateEvery
 	}
 	if cfg.Again == nil {
 		cfg.Again = []time.Duration{time.Second, 5 * time.Second, 15 * time.Second}

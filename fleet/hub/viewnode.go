@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -82,6 +83,10 @@ func (v *View) join(name fleet.Name, s *node, j *fleet.Joined, at time.Time) {
 	kept.Map = nil
 	kept.Version, kept.Boot, kept.Meet, kept.Bind = cut(j.Version), cut(j.Boot), cut(j.Meet), cut(j.Bind)
 	kept.CPUs = min(max(j.CPUs, 0), 1<<16)
+	if o := s.joined; o != nil && !s.left && o.Version == kept.Version && o.Boot == kept.Boot && o.Meet == kept.Meet && o.Bind == kept.Bind &&
+		o.CPUs == kept.CPUs && bytes.Equal(s.mapped, j.Map) {
+		return // it says again what it said, and came when it came
+	}
 	v.maps -= len(s.mapped)
 	s.mapped = nil
 	if len(j.Map) > maxMap || v.maps+len(j.Map) > maxMaps {

@@ -66,7 +66,8 @@ type Hub struct {
 	changed chan struct{}
 	parts   map[string]chan outcome
 	running map[string]*running
-	look    chan struct{} // asks for a look at the statistics
+	look    chan struct{}   // asks for a look at the statistics
+	back    chan fleet.Name // forgotten nodes that beat
 }
 
 // outcome is what a node said about a part.
@@ -104,7 +105,7 @@ func New(cfg Config) *Hub {
 	return &Hub{
 		cfg: cfg, view: newView(cfg.Network, cfg.Silence), live: newLive(), leases: newLeases(), tracer: newTracer(cfg.Traces, cfg.Warn),
 		hooks: newHooks(cfg.Webhooks, cfg.Secret), ready: make(chan struct{}), changed: make(chan struct{}),
-		parts: map[string]chan outcome{}, running: map[string]*running{}, look: make(chan struct{}, 1), clock: newClock(cfg.Now, cfg.Steady),
+		parts: map[string]chan outcome{}, running: map[string]*running{}, look: make(chan struct{}, 1), back: make(chan fleet.Name, 64), clock: newClock(cfg.Now, cfg.Steady),
 	}
 }
 
@@ -223,6 +224,7 @@ func (h *Hub) beat(b *fleet.Beat) {
 	now := h.now()
 	if h.live.beat(b, now) {
 		h.view.history(addBeat(b.Node, now))
+		h.beats(b.Node)
 	}
 }
 

@@ -20,10 +20,12 @@ type node struct {
 	joinedAt time.Time
 	heardAt  time.Time
 	left     bool
-	mapped   json.RawMessage
-	links    map[string]PortState
-	errors   map[string]map[string]uint64
-	boot     string
+	// forgotten is one that was taken out, and is not shown.
+	forgotten bool
+	mapped    json.RawMessage
+	links     map[string]PortState
+	errors    map[string]map[string]uint64
+	boot      string
 	// lastFailed is the last thing that this node could not measure.
 	lastFailed   string
 	lastFailedAt time.Time
@@ -54,7 +56,7 @@ func (v *View) node(n *fleet.News, at time.Time) bool {
 	case fleet.KindLeft:
 		s.left = true
 		v.changes++
-		v.history(func(h *health.History) { h.Forget(string(n.Node)) })
+		v.history(addForget(n.Node))
 	case fleet.KindLink:
 		return v.link(n.Node, s, n.Link, at)
 	case fleet.KindCounters:
@@ -62,18 +64,6 @@ func (v *View) node(n *fleet.News, at time.Time) bool {
 	case fleet.KindMeasured:
 		return v.measured(n.Node, s, n.Measured, at)
 	}
-	return true
-}
-
-// forget takes a node out that was withdrawn. It comes back when it joins again.
-func (v *View) forget(t *fleet.Tokens) bool {
-	s := v.nodes[t.Node]
-	if !t.Withdrawn || s == nil {
-		return true
-	}
-	s.left = true
-	v.changes++
-	v.history(func(h *health.History) { h.Forget(string(t.Node)) })
 	return true
 }
 
@@ -96,7 +86,7 @@ func (v *View) join(name fleet.Name, s *node, j *fleet.Joined, at time.Time) {
 	}
 	v.maps += len(s.mapped)
 	v.changes++
-	s.joined, s.joinedAt, s.left, s.boot = &kept, at, false, kept.Boot
+	s.joined, s.joinedAt, s.left, s.forgotten, s.boot = &kept, at, false, false, kept.Boot
 	p := place(nodeMap{name, s.mapped}, v.leaves[string(name)])
 	v.history(func(h *health.History) { h.SetPlace(string(name), p) })
 }

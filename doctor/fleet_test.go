@@ -25,3 +25,37 @@ func TestFleetFault(t *testing.T) {
 		t.Errorf("%+v", found)
 	}
 }
+
+// What agents ran into is quoted in a fleet's answer; it is no fault of the job. Nodes with the same
+// fault are all named.
+func TestFleetAnswerIsNoLog(t *testing.T) {
+	silent := func(node string) string {
+		return `{"id": "silent:` + node + `", "kind": "silent", "severity": "error", "nodes": ["` + node + `"], "confidence": 0.99, "text": "` + node + ` is silent", "fix": "look"}`
+	}
+	const nodes = `"nodes": [{"name": "n1", "last_failure": "listen tcp 127.0.0.1:7643: bind: address already in use"}]`
+	for _, x := range []struct{ name, text, where, title string }{
+		{"nothing wrong", `{` + nodes + `, "findings": []}`, "", ""},
+		{"two are silent", `{` + nodes + `, "findings": [` + silent("n3") + `, ` + silent("n4") + `]}`, "n[3-4]", "n3 is silent; the same of n4"},
+	} {
+		t.Run(x.name, func(t *testing.T) {
+			r := evidence.NewReader()
+			if err := r.Read("-", strings.NewReader(x.text)); err != nil {
+				t.Fatal(err)
+			}
+			set, err := r.Set()
+			if err != nil {
+				t.Fatal(err)
+			}
+			found := Examine(set).Findings
+			if x.title == "" {
+				if len(found) != 0 {
+					t.Errorf("%+v", found)
+				}
+				return
+			}
+			if len(found) != 1 || found[0].Where != x.where || found[0].Title != x.title {
+				t.Errorf("%+v", found)
+			}
+		})
+	}
+}

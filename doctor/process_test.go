@@ -29,6 +29,9 @@ func TestNearCauses(t *testing.T) {
 		{"no nccl", "RuntimeError: Distributed package doesn't have NCCL built in", "nccl-absent"},
 		{"usage", "RuntimeError: NCCL error in: P.cpp:9, invalid usage, NCCL version 2.90.1\nncclInvalidUsage: This usually reflects invalid usage of NCCL library", "duplicate-gpu"},
 		{"names of NICs", "w7:71:93 [2] net_ib.cc:5 NCCL WARN NET/IB : Got completion from peer 10.9.1.5<400> with error 12, opcode 0, len 0, vendor err 129 (Recv)\nibdev2netdev on the two servers is different", "net-mismatch"},
+		{"misspelt", "export NCCL_IB_GID_INDX=3\nw7:71:93 [2] x.cc:5 NCCL WARN Call to ibv_modify_qp failed with error Network is unreachable", "setting-misspelt"},
+		{"ucx", "ib_mlx5_log.c:9  Local protection on mlx5_4:1/IB (synd 0x4 vend 0x51)\na ping-pong of GPU memory between two nodes crashes", "acs"},
+		{"store", "RuntimeError: connect() timed out.", "rendezvous"},
 		{"opened in vain", "jobs in containers crash\n" + warn + "Call to ibv_open_device failed", "ib-device-unusable"},
 	} {
 		if r := examine(t, c.text); len(r.Findings) == 0 || r.Findings[0].ID != c.want {
@@ -42,5 +45,18 @@ func TestPlainSockets(t *testing.T) {
 	r := examine(t, "training on two machines is slower than on one\nm1:1:1 [0] NCCL INFO Using network Socket\nm2:1:1 [0] NCCL INFO Using network Socket")
 	if len(r.Findings) == 0 || r.Findings[0].ID != "socket-fallback" || r.Findings[0].Title != "Hosts talk over TCP sockets" {
 		t.Errorf("%+v", r.Findings)
+	}
+}
+
+// Names that NCCL has, that others read and that are far from all are not misspelt;
+// one that is, in a job of which nobody complains, is a note.
+func TestMisspelt(t *testing.T) {
+	for text, want := range map[string]string{
+		"export NCCL_IB_TC=106": "", "export NCCL_OUR_OWN_KNOB=1": "", "export NCCL_TESTS_DEVICE=1": "", "export NCCL_SOCKET_IFNAMES=eth7": "setting-misspelt",
+	} {
+		r := examine(t, text)
+		if got := ids(r); (len(got) > 0) != (want != "") || want != "" && (got[0] != want || Serious(r.Findings)) {
+			t.Errorf("%s: %v, want %q as a note", text, got, want)
+		}
 	}
 }

@@ -45,10 +45,31 @@ func fleetFault(c *Case) *Finding {
 		quotes = append(quotes, evidence.Quote{File: f.File, Text: fmt.Sprintf("%s: %s", f.Severity, f.Text)})
 	}
 	quotes = append(quotes, shown...)
+	title, where := worst.Text, worst.Nodes
+	if others := sameFault(list[1:], worst); len(others) > 0 {
+		title += "; the same of " + hostlist(others)
+		where = append(slices.Clone(where), others...)
+	}
 	return &Finding{
-		Severity: severity, Confidence: worst.Confidence, Where: hostlist(worst.Nodes), Title: worst.Text,
+		Severity: severity, Confidence: worst.Confidence, Where: hostlist(where), Title: title,
 		Cause: "What the fleet measured: " + cause + ".", Fix: worst.Fix, Evidence: quotes,
 	}
+}
+
+// sameFault are the nodes that a fault of the same kind and weight is told of.
+func sameFault(list []evidence.FleetFinding, worst evidence.FleetFinding) []string {
+	var nodes []string
+	for _, f := range list {
+		if f.Kind != worst.Kind || f.Severity != worst.Severity {
+			continue
+		}
+		for _, n := range f.Nodes {
+			if !slices.Contains(worst.Nodes, n) && !slices.Contains(nodes, n) {
+				nodes = append(nodes, n)
+			}
+		}
+	}
+	return nodes
 }
 
 // pairDropped is the worst that the history of a pair shows. Of a pair alone nobody can say which end it is.

@@ -214,6 +214,11 @@ func socketFallback(c *Case) *Finding {
 		Fix:      "If there is InfiniBand, RoCE or EFA: make it visible (ibv_devinfo, /dev/infiniband, the plugin) and set NCCL_NET=IB, so that a job fails instead of running slowly. Without: NCCL_SOCKET_NTHREADS=4 NCCL_NSOCKS_PERTHREAD=4 for fast Ethernet.",
 		Evidence: c.quotes(o, over, evidence.NoIB),
 	}
+	if lib := c.First(evidence.NoPlugin, "libibverbs.so"); lib != nil {
+		f.Cause = "NCCL did not find libibverbs, without which it cannot use InfiniBand or RoCE whatever NICs there are. " + f.Cause
+		f.Fix = "Install libibverbs1 and the NIC's provider (rdma-core) in the image. " + f.Fix
+		f.Evidence = append(f.Evidence, c.quotes(lib)...)
+	}
 	switch {
 	case !c.multinode() && c.Told && c.in("ib", "roce", "efa") && !c.in("tcp"):
 		f.Severity, f.Confidence = Warn, 0.7

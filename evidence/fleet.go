@@ -1,8 +1,10 @@
 package evidence
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
+	"io"
 
 	"busbar/pairs"
 	"busbar/unit"
@@ -28,6 +30,23 @@ const (
 	maxFleetText     = 4096 // bytes of one sentence
 )
 
+// answer takes a text that is a fleet's answer from end to end, before its lines are looked at: it
+// quotes what agents ran into, which is no word of the job's. Any other text it gives back whole.
+func (r *Reader) answer(in *bufio.Reader) (*bufio.Reader, bool, error) {
+	head, _ := in.Peek(1 << 12)
+	if !bytes.HasPrefix(bytes.TrimSpace(head), []byte("{")) {
+		return in, false, nil
+	}
+	data, err := io.ReadAll(io.LimitReader(in, maxWhole))
+	if err != nil {
+		return nil, false, err
+	}
+	if r.fleet(data) {
+		return nil, true, nil
+	}
+	return bufio.NewReaderSize(io.MultiReader(bytes.NewReader(data), in), 1<<16), false, nil
+}
+
 // fleet reads what the server of a fleet answers: its findings, the table of pairs, or the history of one.
 func (r *Reader) fleet(data []byte) bool {
 	text := bytes.TrimSpace(data)
@@ -43,9 +62,11 @@ func (r *Reader) fleet(data []byte) bool {
 // fleetFindings reads the list of faults; other documents have findings of another shape.
 func (r *Reader) fleetFindings(text []byte) bool {
 	var d struct {
-		Findings []FleetFinding `json:"findings"`
+		Findings []FleetFinding     `json:"findings"`
+		Nodes    *[]json.RawMessage `json:"nodes"`
+		Past     *[]json.RawMessage `json:"past"`
 	}
-	if json.Unmarshal(text, &d) != nil || len(d.Findings) == 0 || len(d.Findings) > maxFleetFindings {
+	if json.Unmarshal(text, &d) != nil || len(d.Findings) == 0 && d.Nodes == nil && d.Past == nil || len(d.Findings) > maxFleetFindings {
 		return false
 	}
 	for i := range d.Findings {

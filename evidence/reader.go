@@ -95,6 +95,10 @@ func (r *Reader) text(name string, in *bufio.Reader) error {
 	r.busy = r.busy[:0]
 	r.told, r.sentences, r.count = r.told[:0], 0, 0
 	r.set.Sources = append(r.set.Sources, name)
+	in, answer, err := r.answer(in)
+	if answer || err != nil {
+		return err
+	}
 	out, pipe := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
@@ -102,7 +106,7 @@ func (r *Reader) text(name string, in *bufio.Reader) error {
 		_, _ = io.Copy(io.Discard, out) // let the writer go on whatever happened
 		done <- err
 	}()
-	err := r.lines(lines.New(io.TeeReader(in, pipe)))
+	err = r.lines(lines.New(io.TeeReader(in, pipe)))
 	pipe.Close()
 	if e := <-done; err == nil {
 		err = e

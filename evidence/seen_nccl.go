@@ -26,7 +26,7 @@ func seenNCCL() []seen {
 		{kind: OverP2P, words: "via P2P/", take: overP2P},
 		{kind: Completion, words: "vendor err|got completion|vendor_err", pattern: `(?i)\b(?:error|status)[ =]+(?:\w+\()?(\d+)\b(?:.{0,120}?vendor[ _]err(?:or)?[ =:]*((?:0x)?[0-9a-f]+))?`, take: completion},
 		{kind: Verdict, words: "ibv_wc_", pattern: `IBV_WC_(\w+)`, take: upper},
-		{kind: Verdict, words: "local length error|remote invalid request|remote access error|local access violation|local protection error|retry counter exceeded|retry count exceeded|rnr retry|remote operation error", take: verdict},
+		{kind: Verdict, words: "local length error|remote invalid request|remote access error|local access violation|local protection error|local protection on |retry counter exceeded|retry count exceeded|rnr retry|remote operation error", take: verdict},
 		{kind: AsyncEvent, words: "async event|async fatal event|async error event", pattern: `(?i)got (?:non-fatal )?async (?:fatal |error )*event ?:? ?(.{3,60})`, take: lowered},
 		{kind: VerbsFailure, words: "ibv_|mlx5dv_|reg_mr|create_cq|create_qp|modify_qp|cannot allocate memory", take: verbs},
 		{kind: DeviceFailure, words: "unable to open device", pattern: `(?i)unable to open device (\w+)`},

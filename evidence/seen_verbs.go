@@ -93,6 +93,7 @@ func completion(g []string) ([]string, bool) {
 var verdicts = []struct{ words, name string }{
 	{"local length error", "LOC_LEN_ERR"},
 	{"local protection error", "LOC_PROT_ERR"},
+	{"local protection on ", "LOC_PROT_ERR"}, // UCX's short form
 	{"local access violation", "LOC_ACCESS_ERR"},
 	{"remote invalid request", "REM_INV_REQ_ERR"},
 	{"remote access error", "REM_ACCESS_ERR"},

@@ -33,7 +33,7 @@ func (r *Reader) whole() (formats int) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return 0
 	}
-	if r.measured(data) || r.fleet(data) {
+	if r.measured(data) {
 		return 1
 	}
 	if nccltests.Match(data) {

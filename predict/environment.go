@@ -72,6 +72,17 @@ func EnvironmentNotes(env map[string]string) []string {
 	return notes
 }
 
+// Misspelt is the setting of NCCL that a name is a letter or two from, "" where
+// NCCL knows the name itself or none is near.
+func Misspelt(key string) string {
+	for _, list := range [][]string{heeded, weighty, idle} {
+		if slices.Contains(list, key) {
+			return ""
+		}
+	}
+	return nearest(key)
+}
+
 // nearest is the setting that a slip of one or two letters would make the key, or
 // none.
 func nearest(key string) string {

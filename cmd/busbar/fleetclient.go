@@ -20,9 +20,9 @@ import (
 // clientFlags are how commands reach a server.
 type clientFlags struct {
 	serveFlags
-	Server    string `env:"BUSBAR_SERVER" default:"http://127.0.0.1:7641" placeholder:"URL" help:"Where busbar serve listens; also BUSBAR_SERVER. Without it http://127.0.0.1:7641."`
+	Server    string `env:"BUSBAR_SERVER" placeholder:"URL" help:"Where busbar serve listens; also BUSBAR_SERVER. Without it the one that this user runs on this machine, as it says in --data, else http://127.0.0.1:7641."`
 	TokenFile string `name:"token-file" placeholder:"FILE" help:"A file with a token; without it BUSBAR_TOKEN, or the one that a server of this user keeps in its --data."`
-	CA        string `name:"server-ca" placeholder:"FILE" help:"Certificates to trust with https://; without it the machine's."`
+	CA        string `name:"server-ca" env:"BUSBAR_SERVER_CA" placeholder:"FILE" help:"Certificates to trust with https://; also BUSBAR_SERVER_CA. Without it the machine's, and that of the server of --data."`
 }
 
 // mostReply bounds what a server may answer.
@@ -63,30 +63,51 @@ type client struct {
 }
 
 func (f *clientFlags) client() (*client, error) {
-	u, err := url.Parse(f.Server)
+	left, err := f.left()
+	if err != nil {
+		return nil, err
+	}
+	at := f.Server
+	if at == "" {
+		if at = left.Page; at == "" {
+			at = "http://127.0.0.1:7641"
+		}
+	}
+	u, err := url.Parse(at)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("--server %q: expected an address such as https://host:7641", f.Server)
+		return nil, fmt.Errorf("--server %q: expected an address such as https://host:7641", at)
 	}
 	token, err := f.token()
 	if err != nil {
 		return nil, err
 	}
-	c := &client{base: strings.TrimSuffix(f.Server, "/"), token: token, http: &http.Client{
+	c := &client{base: strings.TrimSuffix(at, "/"), token: token, http: &http.Client{
 		// The token is for this server and no other.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
+	trusted := left.trust(u.Hostname())
 	if f.CA != "" {
-		pem, err := os.ReadFile(f.CA)
-		if err != nil {
-			return nil, cannotError{fmt.Errorf("--server-ca: %w", err)}
+		if trusted, err = f.given(); err != nil {
+			return nil, err
 		}
-		pool := x509.NewCertPool()
-		if !pool.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("--server-ca %s: there is no certificate in it", f.CA)
-		}
-		c.http.Transport = &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}
+	}
+	if trusted != nil {
+		c.http.Transport = &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: trusted}
 	}
 	return c, nil
+}
+
+// given are the certificates of --server-ca.
+func (f *clientFlags) given() (*tls.Config, error) {
+	data, err := os.ReadFile(f.CA)
+	if err != nil {
+		return nil, cannotError{fmt.Errorf("--server-ca: %w", err)}
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(data) {
+		return nil, fmt.Errorf("--server-ca %s: there is no certificate in it", f.CA)
+	}
+	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
 }
 
 // readPatience is how long a server that has just been started is waited for while it reads what it has stored.
@@ -178,7 +199,7 @@ func (c *client) unreachable(err error) error {
 	case strings.Contains(text, "malformed HTTP"):
 		return fmt.Errorf("%s: what listens there is no page; the port for agents is another (7642) than that of the page (7641)", c.base)
 	case errors.As(err, &unknown):
-		return fmt.Errorf("%s: %w; --server-ca names the file with the certificate to trust, self-signed.pem in the server's folder with --tls-self-signed", c.base, err)
+		return fmt.Errorf("%s: %w; --server-ca or BUSBAR_SERVER_CA names the file with the certificate to trust, self-signed.pem in the server's folder with --tls-self-signed", c.base, err)
 	}
 	return fmt.Errorf("%s: %w; does busbar serve run there? --server or BUSBAR_SERVER names another", c.base, err)
 }

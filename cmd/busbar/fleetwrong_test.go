@@ -60,7 +60,7 @@ func TestFleetWrong(t *testing.T) {
 		{"no server", []string{"nodes", "--server", "http://" + gone}, 3, "does busbar serve run there?"},
 		{"http for https", []string{"nodes", "--server", "https://" + host(plain.URL)}, 3, "expected http://"},
 		{"https for http", []string{"nodes", "--server", "http://" + host(secure.URL)}, 3, "expected https://"},
-		{"unknown certificate", []string{"nodes", "--server", secure.URL}, 3, "--server-ca names"},
+		{"unknown certificate", []string{"nodes", "--server", secure.URL}, 3, "BUSBAR_SERVER_CA names"},
 		{"unknown token", []string{"order", "list", "--server", plain.URL}, 3, "busbar serve token add NAME"},
 		{"credentials of another", []string{"agent", "--join", "nats://" + gone, "--creds", file, "--name", "gpu02"}, 2, "are for gpu01"},
 		{"no credentials in it", []string{"agent", "--join", "nats://" + gone, "--creds", none}, 2, "busbar serve token node NAME -o FILE"},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
@@ -16,7 +17,7 @@ import (
 type nodesCmd struct {
 	common
 	clientFlags
-	Forget string `placeholder:"HOSTLIST" help:"Take nodes out that are gone for good; they come back when they join again."`
+	Forget string `placeholder:"HOSTLIST" help:"Take nodes out that are gone for good; one that is up is refused: stop its agent first. They come back when they join again."`
 	Bad    bool   `help:"Print the nodes to keep jobs off as a hostlist, and exit 1 when there are any."`
 }
 
@@ -64,15 +65,24 @@ func (c *nodesCmd) forget(e *env, cl *client) error {
 	if err != nil {
 		return fmt.Errorf("--forget: %w", err)
 	}
+	done := []string{}
+	var failed error
 	for _, n := range names {
 		if err := cl.call(e.ctx, "DELETE", "/api/fleet/nodes/"+url.PathEscape(n), nil, new(any)); err != nil {
-			return fmt.Errorf("%s: %w", n, err)
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", n, err))
+			continue
 		}
+		done = append(done, n)
 	}
-	if c.JSON {
-		return writeIndented(e.stdout, map[string]any{"forgotten": names})
+	switch {
+	case c.JSON:
+		return errors.Join(writeIndented(e.stdout, map[string]any{"forgotten": done}), failed)
+	case len(done) == 1 && !c.Quiet:
+		fmt.Fprintf(e.stderr, "%s is forgotten\n", done[0])
+	case len(done) > 1 && !c.Quiet:
+		fmt.Fprintf(e.stderr, "%s are forgotten\n", cluster.FormatSlurmHosts(done))
 	}
-	return nil
+	return failed
 }
 
 func hostlist(nodes []hub.NodeState) string {

@@ -27,7 +27,8 @@ type orderCheckCmd struct {
 
 // Help ends with an example.
 func (orderCheckCmd) Help() string {
-	return "Exit code 0: all nodes are good; 1: the bad ones are on standard output as a hostlist, with reasons on standard error; 3: it could not be said in time. " +
+	return "Exit code 0: all nodes are good; 1: the bad ones are on standard output as a hostlist, with reasons on standard error; 2: it was asked in a wrong way, and nobody was checked; 3: it could not be said in time. " +
+		"A node that never joined is bad, and the others are measured. " +
 		"It goes before other orders, and each part takes a few seconds at most. Who looks slow is measured a second time, and is bad only if it is slow again.\n\n" +
 		"Example:\n  busbar order check --nodes \"$SLURM_JOB_NODELIST\" --job \"$SLURM_JOB_ID\" --server https://head:7641 --token-file /etc/busbar/token"
 }
@@ -121,11 +122,12 @@ func (c *orderCheckCmd) alone(e *env, cl *client, name fleet.Name) error {
 	if err := cl.call(ctx, "GET", "/api/fleet/nodes?brief=1&nodes="+url.QueryEscape(string(name)), nil, &got); err != nil {
 		return err
 	}
+	v := &hub.Verdict{Notes: []string{"one node: judged by what is known of it, and not measured"}}
 	if len(got.Nodes) != 1 {
-		return fmt.Errorf("node %s never joined; busbar nodes lists those that did", name)
+		v.Bad = []fleet.Out{{Node: name, Why: "never joined"}}
+		return c.judge(e, &hub.OrderReply{Verdict: v})
 	}
-	n, v := got.Nodes[0], &hub.Verdict{Notes: []string{"one node: judged by what is known of it, and not measured"}}
-	switch {
+	switch n := got.Nodes[0]; {
 	case n.State != hub.Up:
 		v.Bad = []fleet.Out{{Node: name, Why: string(n.State)}}
 	case n.Bad:
@@ -142,7 +144,7 @@ func (c *orderCheckCmd) judge(e *env, got *hub.OrderReply) error {
 	if v == nil || got.State == fleet.Cancelled {
 		return cannotError{fmt.Errorf("order %s was %s %s", got.ID, got.State, got.Why)}
 	}
-	if len(v.Unmeasured) > 0 && len(v.Bad) == 0 {
+	if len(v.Unmeasured) > 0 && len(v.Good)+len(v.Bad) == 0 {
 		return cannotError{fmt.Errorf("order %s: %s could not be measured, so that nothing can be said of them; %s", got.ID, formatNames(v.Unmeasured), cmp.Or(got.Why, "busbar order watch "+got.ID+" says more"))}
 	}
 	var names []fleet.Name

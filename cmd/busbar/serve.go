@@ -127,7 +127,7 @@ func (c *serveRunCmd) Run(e *env) error {
 		return err
 	}
 	defer unlock()
-	l, secure, err := c.listen(dir)
+	l, shown, err := c.listen(dir)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func (c *serveRunCmd) Run(e *env) error {
 	defer fl.close()
 	s, err := web.New(web.Config{
 		Events: fl.events, More: fl.routes(),
-		Run: confined, Tokens: tokens, Data: dir, Secure: secure, Hosts: c.names(l.Addr()), Version: buildVersion(),
+		Run: confined, Tokens: tokens, Data: dir, Secure: shown != nil, Hosts: c.names(l.Addr()), Version: buildVersion(),
 		Note: func(text string) { fmt.Fprintln(e.stderr, "note:", text) },
 	})
 	if err != nil {
@@ -153,7 +153,10 @@ func (c *serveRunCmd) Run(e *env) error {
 	if err := localToken(tokens, dir); err != nil {
 		return err
 	}
-	c.welcome(e, first, address(l.Addr(), secure))
+	if err := c.leave(dir, l.Addr(), shown, c.joined()); err != nil {
+		return err
+	}
+	c.welcome(e, first, address(l.Addr(), shown != nil))
 	e.lasting.Store(true)
 	if err := s.Serve(fl.ctx, l); err != nil && !errors.Is(err, net.ErrClosed) {
 		return cannotError{err}

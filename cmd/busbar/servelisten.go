@@ -21,40 +21,40 @@ import (
 	"busbar/web"
 )
 
-// listen opens the port. Other machines reach it through TLS or not at all.
-func (c *serveRunCmd) listen(dir string) (l net.Listener, secure bool, err error) {
+// listen opens the port; shown is nil without TLS. Other machines reach it through TLS or not at all.
+func (c *serveRunCmd) listen(dir string) (l net.Listener, shown *tls.Config, err error) {
 	if (c.Cert == "") != (c.Key == "") {
-		return nil, false, errors.New("--tls-cert and --tls-key: expected both or neither")
+		return nil, nil, errors.New("--tls-cert and --tls-key: expected both or neither")
 	}
 	if c.Cert != "" && c.Self {
-		return nil, false, errors.New("--tls-cert and --tls-self-signed: expected one of them")
+		return nil, nil, errors.New("--tls-cert and --tls-self-signed: expected one of them")
 	}
-	secure = c.Cert != "" || c.Self
+	secure := c.Cert != "" || c.Self
 	host, _, err := net.SplitHostPort(c.Listen)
 	if err != nil {
-		return nil, false, fmt.Errorf("--listen %s: %w; expected HOST:PORT, such as 127.0.0.1:7641", c.Listen, err)
+		return nil, nil, fmt.Errorf("--listen %s: %w; expected HOST:PORT, such as 127.0.0.1:7641", c.Listen, err)
 	}
 	ip := net.ParseIP(host)
 	if local := host == "localhost" || ip != nil && ip.IsLoopback(); !local && !secure {
-		return nil, false, fmt.Errorf("--listen %s: others could read the tokens on their way; give --tls-cert and --tls-key, or --tls-self-signed, or listen on 127.0.0.1 and come through ssh -L 7641:127.0.0.1:7641", c.Listen)
+		return nil, nil, fmt.Errorf("--listen %s: others could read the tokens on their way; give --tls-cert and --tls-key, or --tls-self-signed, or listen on 127.0.0.1 and come through ssh -L 7641:127.0.0.1:7641", c.Listen)
 	}
-	shown, err := c.certificate(dir, host)
+	shown, err = c.certificate(dir, host)
 	if err != nil {
-		return nil, false, err
+		return nil, nil, err
 	}
 	l, err = net.Listen("tcp", c.Listen)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, false, cannotError{fmt.Errorf("--listen: %w; another busbar serve may have it: stop that one, or give another port, such as --listen 127.0.0.1:7651", err)}
+		return nil, nil, cannotError{fmt.Errorf("--listen: %w; another busbar serve may have it: stop that one, or give another port, such as --listen 127.0.0.1:7651", err)}
 	}
 	if err != nil {
-		return nil, false, cannotError{fmt.Errorf("--listen: %w", err)}
+		return nil, nil, cannotError{fmt.Errorf("--listen: %w", err)}
 	}
 	l = web.Bounded(l)
-	if secure {
+	if shown != nil {
 		shown.NextProtos = []string{"http/1.1"}
 		l = tls.NewListener(l, shown)
 	}
-	return l, secure, nil
+	return l, shown, nil
 }
 
 // certificate is what the server shows, nil without TLS.
@@ -108,9 +108,12 @@ func address(at net.Addr, secure bool) string {
 // selfLasts is how long a certificate of our own making counts.
 const selfLasts = 365 * 24 * time.Hour
 
+// selfSignedFile is such a certificate, in the server's folder.
+const selfSignedFile = "self-signed.pem"
+
 // ownCertificate is the certificate of an earlier start, or a new one.
 func ownCertificate(dir, host string) (tls.Certificate, error) {
-	certFile, keyFile := filepath.Join(dir, "self-signed.pem"), filepath.Join(dir, "self-signed.key")
+	certFile, keyFile := filepath.Join(dir, selfSignedFile), filepath.Join(dir, "self-signed.key")
 	if cert, err := tls.LoadX509KeyPair(certFile, keyFile); err == nil && cert.Leaf != nil && time.Until(cert.Leaf.NotAfter) > 24*time.Hour {
 		return cert, nil
 	}

@@ -39,6 +39,9 @@ type Config struct {
 	// beginning and every MapEvery, which is an hour when 0.
 	Map      func() (json.RawMessage, error)
 	MapEvery time.Duration
+	// SayAgain is how often the node tells all about itself anew, changed or not: a store that is
+	// full has dropped it. 0 is 6 h.
+	SayAgain time.Duration
 	// Version is the agent's.
 	Version string
 	// Beat and Look are how often the node says that it lives and reads its ports; 0 is 10 s
@@ -126,7 +129,7 @@ func (c *Config) open() (*agent, error) {
 	for _, d := range []struct {
 		d     *time.Duration
 		usual time.Duration
-	}{{&a.Beat, 10 * time.Second}, {&a.Look, 30 * time.Second}, {&a.MapEvery, time.Hour}} {
+	}{{&a.Beat, 10 * time.Second}, {&a.Look, 30 * time.Second}, {&a.MapEvery, time.Hour}, {&a.SayAgain, 6 * time.Hour}} {
 		if *d.d == 0 {
 			*d.d = d.usual
 		}
@@ -260,9 +263,11 @@ func (a *agent) farewell() {
 	_ = s.SayAll(ctx, a.spool) // the spool keeps what was not said in time
 }
 
-// register tells what the node has, at the beginning and when it has changed.
+// register tells what the node has, at the beginning, when it has changed, and now and then.
 func (a *agent) register(ctx context.Context) {
 	var told string
+	anew := time.NewTimer(a.SayAgain - a.SayAgain/10 + rand.N(a.SayAgain/5+1))
+	defer anew.Stop()
 	tell := func() {
 		j := &fleet.Joined{Version: a.Version, Boot: a.boot, Meet: a.Meet, Bind: a.Bind, CPUs: runtime.NumCPU()}
 		if a.Map != nil {
@@ -293,6 +298,10 @@ func (a *agent) register(ctx context.Context) {
 			return
 		case <-a.again:
 			told = ""
+		case <-anew.C:
+			told = ""
+			a.ports.sayAgain()
+			anew.Reset(a.SayAgain - a.SayAgain/10 + rand.N(a.SayAgain/5+1))
 		case <-time.After(a.MapEvery - a.MapEvery/10 + rand.N(a.MapEvery/5+1)):
 		}
 	}

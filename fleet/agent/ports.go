@@ -27,6 +27,13 @@ type portWatch struct {
 	mute  map[string]bool // interfaces whose driver could not be asked
 }
 
+// sayAgain has the next look tell everything, as the first did.
+func (w *portWatch) sayAgain() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.links, w.seen = nil, nil
+}
+
 // sample is how much the node had carried at a time.
 type sample struct {
 	at             time.Time

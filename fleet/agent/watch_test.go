@@ -217,3 +217,21 @@ func TestSecondOfOneName(t *testing.T) {
 		}
 	}
 }
+
+// TestTellsAllAgain has a node say anew what it said long ago, for the store may have dropped it.
+func TestTellsAllAgain(t *testing.T) {
+	f := newFixture(t)
+	m := &machine{files: fstest.MapFS{}}
+	m.set("sys/class/net/eth9/operstate", "up")
+	m.set("sys/class/net/eth9/device/vendor", "x")
+	m.set("sys/class/net/eth9/statistics/rx_errors", "7")
+	f.agent("a", func(c *Config) { c.Sys, c.SayAgain = m, 200*time.Millisecond })
+	f.until("all of it three times", func() bool {
+		return len(f.said("a", fleet.KindJoined)) >= 3 && len(f.said("a", fleet.KindLink)) >= 3 && len(f.said("a", fleet.KindCounters)) >= 3
+	})
+	for _, n := range f.said("a", fleet.KindCounters) {
+		if n.Counters.Values["eth9"]["rx_errors"] != 7 {
+			t.Errorf("%+v", n.Counters)
+		}
+	}
+}

@@ -357,6 +357,8 @@ func (h *Hub) deleteNode(w http.ResponseWriter, r *http.Request, by string) {
 	switch err := h.Forget(ctx, fleet.Name(r.PathValue("name")), by); {
 	case errors.Is(err, ErrNoNode):
 		refuse(w, http.StatusNotFound, err)
+	case errors.Is(err, ErrBeats):
+		refuse(w, http.StatusConflict, err)
 	case err != nil:
 		refuse(w, http.StatusServiceUnavailable, err)
 	default:

@@ -96,7 +96,7 @@ func TestAPI(t *testing.T) {
 		{"GET", "/api/fleet/orders/" + o.ID + "?wait=NaN", "", 400, "seconds"},
 		{"DELETE", "/api/fleet/orders/none", "", 404, "no such order"},
 		{"DELETE", "/api/fleet/nodes/none", "", 404, "ever joined"},
-		{"DELETE", "/api/fleet/nodes/n3", "", 200, "n3"},
+		{"DELETE", "/api/fleet/nodes/n3", "", 409, "stop its agent first"},
 		{"DELETE", "/api/fleet/orders/" + o.ID, "", 409, "over"},
 		{"POST", "/api/fleet/orders", "", 400, "the order"},
 		{"POST", "/api/fleet/orders", "", 400, "{}"},

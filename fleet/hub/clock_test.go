@@ -42,13 +42,14 @@ func (c *testClock) set(by time.Duration) {
 	c.wall = c.wall.Add(by)
 }
 
-// pass lets time pass, in steps in which nodes beat.
-func (c *testClock) pass(d time.Duration) {
+// pass lets time pass, in steps after which nodes of a bus beat.
+func (c *testClock) pass(m *memory, d time.Duration) {
 	for ; d > 0; d -= 5 * time.Second {
 		c.mu.Lock()
 		c.wall, c.steady = c.wall.Add(5*time.Second), c.steady+5*time.Second
 		c.mu.Unlock()
-		time.Sleep(60 * time.Millisecond)
+		m.pulse()
+		time.Sleep(20 * time.Millisecond)
 	}
 }
 
@@ -72,7 +73,7 @@ func TestSetClockSilencesNobody(t *testing.T) {
 	m := newMemory()
 	nodes := m.join(6)
 	h, _ := start(t, m, c.config)
-	c.pass(40 * time.Second)
+	c.pass(m, 40*time.Second)
 	for _, by := range []time.Duration{time.Hour, -3 * time.Hour, 400 * 24 * time.Hour, -400 * 24 * time.Hour, 20 * time.Second, -20 * time.Second} {
 		looks := h.counts.looks.Load()
 		c.set(by)
@@ -82,17 +83,17 @@ func TestSetClockSilencesNobody(t *testing.T) {
 			}
 		}
 		wait(t, "the statistics are asked", func() bool { return h.counts.looks.Load() > looks+2 })
-		c.pass(15 * time.Second)
+		c.pass(m, 15*time.Second)
 		if f := silent(h); len(f) > 0 {
 			t.Errorf("clock set by %v: %v", by, f)
 		}
 	}
 	// Who dies after all that is missed in time.
 	nodes[2].dead.Store(true)
-	c.pass(70 * time.Second)
+	c.pass(m, 70*time.Second)
 	wait(t, "n2 is missed", func() bool { return strings.Join(silent(h), " ") == "silent:n2" })
 	c.set(-time.Hour)
-	c.pass(10 * time.Second)
+	c.pass(m, 10*time.Second)
 	if f := silent(h); strings.Join(f, " ") != "silent:n2" {
 		t.Errorf("the clock was set back, and %v are silent", f)
 	}
@@ -177,16 +178,16 @@ func TestFiguresOfAWrongClock(t *testing.T) {
 }
 
 func TestClockNoticesWhenItIsSet(t *testing.T) {
-	c := newTestClock()
+	c, m := newTestClock(), newMemory()
 	k := newClock(c.now, c.even)
 	var moved []time.Duration
 	read := func() { k.read(func(d time.Duration) { moved = append(moved, d) }) }
-	c.pass(5 * time.Second)
+	c.pass(m, 5*time.Second)
 	read()
 	c.set(time.Second) // a correction
 	read()
 	c.set(time.Minute)
-	c.pass(5 * time.Second)
+	c.pass(m, 5*time.Second)
 	read()
 	read()
 	c.set(-time.Hour)
@@ -203,17 +204,17 @@ func TestOneThresholdOfSilence(t *testing.T) {
 	m := newMemory()
 	nodes := m.join(6)
 	h, _ := start(t, m, c.config)
-	c.pass(60 * time.Second)
+	c.pass(m, 60*time.Second)
 	nodes[2].dead.Store(true)
 	looks := h.counts.looks.Load()
 	for range 8 {
-		c.pass(5 * time.Second)
+		c.pass(m, 5*time.Second)
 		before, _ := h.Node("n2")
 		if ids := silent(h); len(ids) > 0 && before.Age <= 35*time.Second {
 			t.Errorf("%s after %v: %v", before.State, before.Age, ids)
 		}
 	}
-	c.pass(5 * time.Second)
+	c.pass(m, 5*time.Second)
 	wait(t, "it is silent", func() bool { n, _ := h.Node("n2"); return n.State == Silent && h.counts.looks.Load() > looks+2 })
 	wait(t, "a finding says so", func() bool { return strings.Join(silent(h), " ") == "silent:n2" })
 }

@@ -27,6 +27,11 @@ func (h *Hub) watch(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
+		case n := <-h.back:
+			if h.takeBack(ctx, n) != nil {
+				return
+			}
+			continue
 		case <-h.look:
 		case <-tick.C:
 		}
@@ -48,6 +53,9 @@ func (h *Hub) detect(ctx context.Context) error {
 	defer h.finds.Unlock()
 	there := map[string]bool{}
 	for _, f := range found[:min(len(found), maxFindings/2)] {
+		if h.view.forgotten(f.Nodes...) { // in this moment
+			continue
+		}
 		there[f.ID] = true
 		old, known := h.view.Finding(f.ID)
 		holds := known && old.Cleared.IsZero()
@@ -72,14 +80,19 @@ func (h *Hub) detect(ctx context.Context) error {
 		if there[f.ID] || !f.Cleared.IsZero() {
 			continue
 		}
-		over := f
-		over.Cleared, over.ToldTo = now.UTC(), h.untold(f)
-		over.Told = h.toldAll(over.ToldTo)
-		if err := h.sayFinding(ctx, &over, func() bool { old, ok := h.view.Finding(f.ID); return !ok || !old.Cleared.IsZero() }); err != nil {
+		if err := h.sayOver(ctx, f, now); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// sayOver says that something is no longer wrong. The caller holds finds.
+func (h *Hub) sayOver(ctx context.Context, f fleet.Finding, now time.Time) error {
+	over := f
+	over.Cleared, over.ToldTo = now.UTC(), h.untold(f)
+	over.Told = h.toldAll(over.ToldTo)
+	return h.sayFinding(ctx, &over, func() bool { old, ok := h.view.Finding(f.ID); return !ok || !old.Cleared.IsZero() })
 }
 
 // bound keeps a finding to what fits in a message.

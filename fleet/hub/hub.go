@@ -20,6 +20,8 @@ type Config struct {
 	Silence time.Duration
 	// Look is how often the statistics are asked, besides after each sweep; 0 is 15 s.
 	Look time.Duration
+	// Restate is how often what holds is said anew; 0 is 6 h.
+	Restate time.Duration
 	// Again is when nodes that were busy are asked again, one pass after the other, at the end of a
 	// sweep; nil is after 1, 5 and 15 s.
 	Again []time.Duration
@@ -64,7 +66,8 @@ type Hub struct {
 	changed chan struct{}
 	parts   map[string]chan outcome
 	running map[string]*running
-	look    chan struct{} // asks for a look at the statistics
+	look    chan struct{}   // asks for a look at the statistics
+	back    chan fleet.Name // forgotten nodes that beat
 }
 
 // outcome is what a node said about a part.
@@ -84,6 +87,9 @@ func New(cfg Config) *Hub {
 	if cfg.Look == 0 {
 		cfg.Look = 15 * time.Second
 	}
+	if cfg.Restate == 0 {
+		cfg.Restate = restateEvery
+	}
 	if cfg.Again == nil {
 		cfg.Again = []time.Duration{time.Second, 5 * time.Second, 15 * time.Second}
 	}
@@ -99,7 +105,7 @@ func New(cfg Config) *Hub {
 	return &Hub{
 		cfg: cfg, view: newView(cfg.Network, cfg.Silence), live: newLive(), leases: newLeases(), tracer: newTracer(cfg.Traces, cfg.Warn),
 		hooks: newHooks(cfg.Webhooks, cfg.Secret), ready: make(chan struct{}), changed: make(chan struct{}),
-		parts: map[string]chan outcome{}, running: map[string]*running{}, look: make(chan struct{}, 1), clock: newClock(cfg.Now, cfg.Steady),
+		parts: map[string]chan outcome{}, running: map[string]*running{}, look: make(chan struct{}, 1), back: make(chan fleet.Name, 64), clock: newClock(cfg.Now, cfg.Steady),
 	}
 }
 
@@ -218,6 +224,7 @@ func (h *Hub) beat(b *fleet.Beat) {
 	now := h.now()
 	if h.live.beat(b, now) {
 		h.view.history(addBeat(b.Node, now))
+		h.beats(b.Node)
 	}
 }
 

@@ -30,6 +30,7 @@ func (h *Hub) lead(ctx context.Context) {
 	defer wg.Wait()
 	wg.Go(func() { h.watch(ctx) })
 	wg.Go(func() { h.alert(ctx) })
+	wg.Go(func() { h.restate(ctx) })
 	for ctx.Err() == nil {
 		h.mu.Lock()
 		changed := h.changed

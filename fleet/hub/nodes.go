@@ -64,25 +64,27 @@ func (s NodeState) brief() NodeState {
 	return s
 }
 
-// Node is what a view knows of a node; what passes by is not in it.
+// Node is what a view knows of a node that was not forgotten; what passes by is not in it.
 func (v *View) Node(n fleet.Name) (NodeState, bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	s := v.nodes[n]
-	if s == nil {
+	if s == nil || s.forgotten {
 		return NodeState{}, false
 	}
 	return v.nodeState(n, s, v.accused()), true
 }
 
-// Nodes lists all nodes by name, numbers in them in their order.
+// Nodes lists all nodes that were not forgotten by name, numbers in them in their order.
 func (v *View) Nodes() []NodeState {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	accused := v.accused()
 	out := make([]NodeState, 0, len(v.nodes))
 	for _, n := range slices.SortedFunc(maps.Keys(v.nodes), byNumber) {
-		out = append(out, v.nodeState(n, v.nodes[n], accused))
+		if s := v.nodes[n]; !s.forgotten {
+			out = append(out, v.nodeState(n, s, accused))
+		}
 	}
 	return out
 }

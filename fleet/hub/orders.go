@@ -22,20 +22,6 @@ func (h *Hub) Local(ctx context.Context, m fleet.Measured) error {
 	})
 }
 
-// Forget takes a node out of the fleet that is gone for good: it is no longer missed. It comes back
-// when it joins again.
-func (h *Hub) Forget(ctx context.Context, n fleet.Name, by string) error {
-	if _, ok := h.view.Node(n); !ok {
-		return ErrNoNode
-	}
-	h.live.forget(n)
-	t := &fleet.Tokens{Node: n, Withdrawn: true, By: cut(by)}
-	return h.say(ctx, &fleet.News{Kind: fleet.KindTokens, Tokens: t}, func() bool { s, ok := h.view.Node(n); return !ok || s.State == Left })
-}
-
-// ErrNoNode is the error of a node that never joined.
-var ErrNoNode = errors.New("no node of that name ever joined")
-
 // ErrUnknown is the error of an order that there is not.
 var ErrUnknown = errors.New("there is no such order")
 
@@ -64,8 +50,9 @@ func (h *Hub) Give(ctx context.Context, o fleet.Order) (OrderState, error) {
 		return OrderState{}, RefusedError{err}
 	}
 	for _, n := range o.Nodes {
-		if _, ok := h.view.Node(n); !ok {
-			return OrderState{}, RefusedError{fmt.Errorf("node %s never joined; busbar nodes lists those that did", n)}
+		// A check before a job goes on without such a node, and calls it bad: a refusal would say nothing of the others.
+		if _, ok := h.view.Node(n); !ok && o.Job == "" {
+			return OrderState{}, RefusedError{fmt.Errorf("node %s %s; busbar nodes lists those that there are", n, h.absent(n))}
 		}
 	}
 	if len(h.view.active()) >= maxOrders {
@@ -222,6 +209,8 @@ func (h *Hub) choose(o *fleet.Order) (nodes []fleet.Name, out []fleet.Out) {
 func (h *Hub) absent(n fleet.Name) string {
 	s, ok := h.Node(n)
 	switch {
+	case !ok && h.view.forgotten(string(n)):
+		return "was forgotten, and has not come back"
 	case !ok:
 		return "never joined"
 	case s.State == Left:

@@ -68,9 +68,9 @@ func TestSilentOverARestart(t *testing.T) {
 	m := newMemory()
 	nodes := m.join(6)
 	h, stop := start(t, m, change)
-	c.pass(30 * time.Second)
+	c.pass(m, 30*time.Second)
 	nodes[4].dead.Store(true)
-	c.pass(80 * time.Second)
+	c.pass(m, 80*time.Second)
 	since := func(h *Hub) time.Time { s, _ := h.Node("n4"); return s.SilentSince }
 	wait(t, "n4 is missed and that is told", func() bool {
 		f, ok := h.View().Finding("silent:n4")
@@ -79,7 +79,7 @@ func TestSilentOverARestart(t *testing.T) {
 	was, told := since(h), len(ear.told("silent:n4/raised"))
 	stop()
 	nodes[5].dead.Store(true) // while nobody looks
-	c.pass(5 * time.Second)
+	c.pass(m, 5*time.Second)
 	h, _ = start(t, m, change)
 	if s, _ := h.Node("n4"); s.State != Silent || !s.SilentSince.Equal(was) {
 		t.Errorf("after a restart n4 is %s since %v, before it was silent since %v", s.State, s.SilentSince, was)
@@ -91,7 +91,7 @@ func TestSilentOverARestart(t *testing.T) {
 		t.Errorf("n5 is %s; it may yet beat", s.State)
 	}
 	for range 6 {
-		c.pass(10 * time.Second)
+		c.pass(m, 10*time.Second)
 		if s, _ := h.Node("n4"); s.State != Silent || !since(h).Equal(was) {
 			t.Errorf("n4 is %s since %v", s.State, since(h))
 		}
@@ -104,7 +104,7 @@ func TestSilentOverARestart(t *testing.T) {
 		t.Error("a restart ended the silence of n4")
 	}
 	nodes[4].dead.Store(false)
-	c.pass(5 * time.Second)
+	c.pass(m, 5*time.Second)
 	wait(t, "n4 is back, and that is told", func() bool {
 		s, _ := h.Node("n4")
 		return s.State == Up && len(ear.told("silent:n4/cleared")) > 0
@@ -208,5 +208,73 @@ func TestNothingIsAnsweredWhileThePastIsRead(t *testing.T) {
 	}
 	if code, text = ask(t, "GET", s.URL+"/metrics", ""); code != 200 || strings.Contains(text, "busbar_node_up") || !strings.Contains(text, "busbar_stream_lag 4") {
 		t.Errorf("metrics: %d %s", code, text)
+	}
+}
+
+// TestWhatHoldsIsSaidAgain folds the end of a stream whose beginning was dropped.
+func TestWhatHoldsIsSaidAgain(t *testing.T) {
+	m := newMemory()
+	nodes := m.join(8)
+	ear := newListener(t)
+	h, stop := start(t, m, func(c *Config) { c.Restate, c.Webhooks = 100*time.Millisecond, []string{ear.URL} })
+	o := pairOrder()
+	o.Every, o.From = 7*24*time.Hour, time.Now().Add(time.Hour)
+	weekly, err := h.Give(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sweeps(t, h, 3)
+	nodes[5].slow.Store(40)
+	sweeps(t, h, 2)
+	wait(t, "n5 is found and told", func() bool {
+		return slices.ContainsFunc(h.View().Findings(), func(f fleet.Finding) bool { return f.Told && slices.Equal(f.Nodes, []string{"n5"}) })
+	})
+	before, err := m.Last(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tail := func() *View {
+		v := NewView()
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		for _, e := range m.entries[before:] {
+			v.Apply(e)
+		}
+		return v
+	}
+	wait(t, "the end of the stream says it all", func() bool {
+		v := tail()
+		s, ok := v.Order(weekly.ID, time.Now())
+		return ok && s.Every == o.Every && s.Next.Equal(weekly.Next) &&
+			slices.ContainsFunc(v.Findings(), func(f fleet.Finding) bool { return f.Told && slices.Equal(f.Nodes, []string{"n5"}) })
+	})
+	told := len(ear.told("slow"))
+	time.Sleep(300 * time.Millisecond)
+	stop()
+	if n := len(ear.told("slow")); n != told {
+		t.Errorf("what is said again is told again: %d times, then %d", told, n)
+	}
+}
+
+// TestJoinedAgain takes a node's word that nothing has changed as that.
+func TestJoinedAgain(t *testing.T) {
+	v := NewView()
+	at := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	for i, j := range []fleet.Joined{
+		{Meet: "x:1", Map: json.RawMessage(`{}`)},
+		{Meet: "x:1", Map: json.RawMessage(`{}`)},
+		{Meet: "x:2", Map: json.RawMessage(`{}`)},
+		{Meet: "x:2", Map: json.RawMessage(`{"a":1}`)},
+		{Meet: "x:2", Map: json.RawMessage(`{"a":1}`)},
+	} {
+		seq, now := uint64(i+1), at.Add(time.Duration(i)*time.Hour)
+		v.Apply(Entry{Seq: seq, Stored: now, Speaker: "a", News: &fleet.News{Seq: seq, At: now, Node: "a", Kind: fleet.KindJoined, Joined: &j}})
+		s, _ := v.Node("a")
+		if want := []int{0, 0, 2, 3, 3}[i]; !s.Joined.Equal(at.Add(time.Duration(want)*time.Hour)) || !s.Heard.Equal(now) {
+			t.Errorf("word %d: it joined at %v and was heard of at %v", i+1, s.Joined, s.Heard)
+		}
+	}
+	if v.changes != 3 {
+		t.Errorf("its map is read %d times", v.changes)
 	}
 }

@@ -50,6 +50,10 @@ func addBeat(n fleet.Name, at time.Time) func(*health.History) {
 	return func(h *health.History) { h.Beat(string(n), at) }
 }
 
+func addForget(n fleet.Name) func(*health.History) {
+	return func(h *health.History) { h.Forget(string(n)) }
+}
+
 func moveBeats(d time.Duration) func(*health.History) {
 	return func(h *health.History) { h.MoveBeats(d) }
 }

@@ -62,9 +62,16 @@ func (v *View) measured(name fleet.Name, s *node, m *fleet.Measured, at time.Tim
 			return v.ignore("absurd values")
 		}
 	}
-	sweep := sweepName(m.Order, m.Sweep)
 	for _, p := range m.Pairs {
-		v.pair(o, m, p, sweep, at)
+		v.pair(o, m, p, at)
+	}
+	if o.Job == "" { // else a brief look at a few nodes: neither a fault nor its end is shown by one
+		list, sweep, setup := m.Pairs, sweepName(m.Order, m.Sweep), o.setup
+		v.history(func(h *health.History) {
+			for _, p := range list {
+				h.Add(health.Sample{Sweep: sweep, Time: at, From: string(p.From), To: string(p.To), Rate: p.Rate, Latency: p.Latency, Setup: setup})
+			}
+		})
 	}
 	return true
 }
@@ -73,7 +80,7 @@ func (v *View) measured(name fleet.Name, s *node, m *fleet.Measured, at time.Tim
 func sweepName(order string, sweep int) string { return order + "/" + strconv.Itoa(sweep) }
 
 // pair keeps one direction.
-func (v *View) pair(o *order, m *fleet.Measured, p fleet.PairSample, sweep string, at time.Time) {
+func (v *View) pair(o *order, m *fleet.Measured, p fleet.PairSample, at time.Time) {
 	from, to := v.number(p.From), v.number(p.To)
 	if m.Sweep == o.Order.Sweep {
 		o.mark(from, to, true)
@@ -91,13 +98,6 @@ func (v *View) pair(o *order, m *fleet.Measured, p fleet.PairSample, sweep strin
 	} else {
 		v.ignored["too many pairs"]++
 	}
-	if o.Job != "" {
-		return // a brief look at a few nodes: neither a fault nor its end is shown by one
-	}
-	setup := o.setup
-	v.history(func(h *health.History) {
-		h.Add(health.Sample{Sweep: sweep, Time: at, From: string(p.From), To: string(p.To), Rate: p.Rate, Latency: p.Latency, Setup: setup})
-	})
 }
 
 // failed keeps that a pair could not be measured.

@@ -1,6 +1,7 @@
 package hub
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -19,10 +20,12 @@ type node struct {
 	joinedAt time.Time
 	heardAt  time.Time
 	left     bool
-	mapped   json.RawMessage
-	links    map[string]PortState
-	errors   map[string]map[string]uint64
-	boot     string
+	// forgotten is one that was taken out, and is not shown.
+	forgotten bool
+	mapped    json.RawMessage
+	links     map[string]PortState
+	errors    map[string]map[string]uint64
+	boot      string
 	// lastFailed is the last thing that this node could not measure.
 	lastFailed   string
 	lastFailedAt time.Time
@@ -53,7 +56,7 @@ func (v *View) node(n *fleet.News, at time.Time) bool {
 	case fleet.KindLeft:
 		s.left = true
 		v.changes++
-		v.history(func(h *health.History) { h.Forget(string(n.Node)) })
+		v.history(addForget(n.Node))
 	case fleet.KindLink:
 		return v.link(n.Node, s, n.Link, at)
 	case fleet.KindCounters:
@@ -64,24 +67,16 @@ func (v *View) node(n *fleet.News, at time.Time) bool {
 	return true
 }
 
-// forget takes a node out that was withdrawn. It comes back when it joins again.
-func (v *View) forget(t *fleet.Tokens) bool {
-	s := v.nodes[t.Node]
-	if !t.Withdrawn || s == nil {
-		return true
-	}
-	s.left = true
-	v.changes++
-	v.history(func(h *health.History) { h.Forget(string(t.Node)) })
-	return true
-}
-
 // join takes what a node has. A map that is too long is left out; the node counts all the same.
 func (v *View) join(name fleet.Name, s *node, j *fleet.Joined, at time.Time) {
 	kept := *j
 	kept.Map = nil
 	kept.Version, kept.Boot, kept.Meet, kept.Bind = cut(j.Version), cut(j.Boot), cut(j.Meet), cut(j.Bind)
 	kept.CPUs = min(max(j.CPUs, 0), 1<<16)
+	if o := s.joined; o != nil && !s.left && o.Version == kept.Version && o.Boot == kept.Boot && o.Meet == kept.Meet && o.Bind == kept.Bind &&
+		o.CPUs == kept.CPUs && bytes.Equal(s.mapped, j.Map) {
+		return // it says again what it said, and came when it came
+	}
 	v.maps -= len(s.mapped)
 	s.mapped = nil
 	if len(j.Map) > maxMap || v.maps+len(j.Map) > maxMaps {
@@ -91,7 +86,7 @@ func (v *View) join(name fleet.Name, s *node, j *fleet.Joined, at time.Time) {
 	}
 	v.maps += len(s.mapped)
 	v.changes++
-	s.joined, s.joinedAt, s.left, s.boot = &kept, at, false, kept.Boot
+	s.joined, s.joinedAt, s.left, s.forgotten, s.boot = &kept, at, false, false, kept.Boot
 	p := place(nodeMap{name, s.mapped}, v.leaves[string(name)])
 	v.history(func(h *health.History) { h.SetPlace(string(name), p) })
 }

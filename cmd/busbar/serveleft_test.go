@@ -1,0 +1,120 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestCommandsBesideTheirServer has commands find a server by its folder alone, whatever certificate it shows.
+func TestCommandsBesideTheirServer(t *testing.T) {
+	for _, v := range []string{"BUSBAR_SERVER", "BUSBAR_SERVER_CA", "BUSBAR_TOKEN"} {
+		t.Setenv(v, "") // and back afterwards
+		os.Unsetenv(v)
+	}
+	// A certificate for another name, as one has that stands behind something else.
+	own := t.TempDir()
+	if _, err := ownCertificate(own, "head.example"); err != nil {
+		t.Fatal(err)
+	}
+	cert, key := filepath.Join(own, selfSignedFile), filepath.Join(own, "self-signed.key")
+	for name, more := range map[string][]string{
+		"plain":         nil,
+		"self-signed":   {"--tls-self-signed"},
+		"a certificate": {"--tls-cert", cert, "--tls-key", key},
+	} {
+		t.Run(name, func(t *testing.T) {
+			data, page, agents := t.TempDir(), freeAddress(t), freeAddress(t)
+			ctx, stop := context.WithCancel(t.Context())
+			var wg sync.WaitGroup
+			defer wg.Wait()
+			defer stop()
+			var served written
+			wg.Go(func() {
+				run(ctx, strings.NewReader(""), &served, &served, append([]string{"serve", "--no-agent", "--data", data, "--listen", page, "--bus-listen", agents}, more...))
+			})
+			ask := func(args ...string) (int, string) {
+				var out written
+				return run(ctx, strings.NewReader(""), &out, &out, append(args, "--data", data)), out.String()
+			}
+			waitFor(t, "the server's address", func() bool { return strings.Contains(served.String(), page) })
+			for _, args := range [][]string{{"nodes"}, {"order", "list"}} {
+				if code, out := ask(args...); code != exitDone {
+					t.Errorf("%v: exit %d, %s", args, code, out)
+				}
+			}
+			secure := strings.HasPrefix(strings.Join(more, " "), "--tls")
+			if secure {
+				if code, out := ask("nodes", "--server", "https://"+page); code != exitDone {
+					t.Errorf("by its address: exit %d, %s", code, out)
+				}
+			}
+			// Who asks from elsewhere has a token, and the certificate if it needs one.
+			token := filepath.Join(data, localTokenFile)
+			if name == "self-signed" {
+				away := []string{"nodes", "--server", "https://" + page, "--token-file", token, "--data", t.TempDir()}
+				var out written
+				if code := run(ctx, strings.NewReader(""), &out, &out, away); code != exitCannot || !strings.Contains(out.String(), "BUSBAR_SERVER_CA") {
+					t.Errorf("without the certificate: exit %d, %s", code, out.String())
+				}
+				t.Setenv("BUSBAR_SERVER_CA", filepath.Join(data, selfSignedFile))
+				if code := run(ctx, strings.NewReader(""), &out, &out, away); code != exitDone {
+					t.Errorf("with BUSBAR_SERVER_CA: exit %d, %s", code, out.String())
+				}
+			}
+		})
+	}
+}
+
+// TestTrustIsForOneCertificate has the folder's certificate trusted, and no other for its sake.
+func TestTrustIsForOneCertificate(t *testing.T) {
+	other := httptest.NewUnstartedServer(http.NotFoundHandler())
+	cert, err := ownCertificate(t.TempDir(), "127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
+	other.StartTLS()
+	defer other.Close()
+	data := t.TempDir()
+	c := &serveRunCmd{}
+	mine, err := ownCertificate(data, "127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, x := range []struct {
+		left tls.Certificate
+		want string
+	}{{mine, "unknown authority"}, {cert, "404"}} {
+		if err := c.leave(data, other.Listener.Addr(), &tls.Config{Certificates: []tls.Certificate{x.left}, MinVersion: tls.VersionTLS12}, ""); err != nil {
+			t.Fatal(err)
+		}
+		if err := writePrivately(filepath.Join(data, localTokenFile), []byte("token\n")); err != nil {
+			t.Fatal(err)
+		}
+		cl, err := (&clientFlags{serveFlags: serveFlags{Data: data}}).client()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cl.call(t.Context(), "GET", "/", nil, nil); err == nil || !strings.Contains(err.Error(), x.want) {
+			t.Errorf("%v, expected %s", err, x.want)
+		}
+	}
+}
+
+// waitFor waits until something is so.
+func waitFor(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("in vain: %s", what)
+		}
+	}
+}

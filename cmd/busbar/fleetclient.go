@@ -28,37 +28,39 @@ type clientFlags struct {
 // mostReply bounds what a server may answer.
 const mostReply = 256 << 20
 
-// token is what lets a command in.
-func (f *clientFlags) token() (string, error) {
-	file := f.TokenFile
+// token is what lets a command in, and where it comes from.
+func (f *clientFlags) token() (secret, from string, err error) {
+	file, from := f.TokenFile, "--token-file "+f.TokenFile
 	if file == "" {
 		if t := os.Getenv("BUSBAR_TOKEN"); t != "" {
-			return t, nil
+			return t, "BUSBAR_TOKEN", nil
 		}
 		dir, err := f.path()
 		if err != nil {
-			return "", err
+			return "", "", err
 		}
 		file = filepath.Join(dir, localTokenFile)
+		from = file + ", of a server of this user; --data names the folder of the server that is meant"
 		if _, err := os.Stat(file); err != nil {
-			return "", cannotError{errors.New("no token: give --token-file or set BUSBAR_TOKEN (busbar serve token add NAME --role order on the server's machine makes one); on that machine a running busbar serve of yours keeps one in its --data")}
+			return "", "", cannotError{errors.New("no token: give --token-file or set BUSBAR_TOKEN (busbar serve token add NAME --role order on the server's machine makes one); on that machine a running busbar serve of yours keeps one in its --data")}
 		}
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return "", cannotError{fmt.Errorf("--token-file: %w", err)}
+		return "", "", cannotError{fmt.Errorf("--token-file: %w", err)}
 	}
 	t := strings.TrimSpace(string(data))
 	if t == "" || len(t) > 4096 || strings.ContainsAny(t, "\r\n ") {
-		return "", fmt.Errorf("--token-file %s: expected one token and nothing else", file)
+		return "", "", fmt.Errorf("--token-file %s: expected one token and nothing else", file)
 	}
-	return t, nil
+	return t, from, nil
 }
 
 // client asks a server.
 type client struct {
 	base  string
 	token string
+	from  string // where the token was
 	http  *http.Client
 }
 
@@ -77,11 +79,11 @@ func (f *clientFlags) client() (*client, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("--server %q: expected an address such as https://host:7641", at)
 	}
-	token, err := f.token()
+	token, from, err := f.token()
 	if err != nil {
 		return nil, err
 	}
-	c := &client{base: strings.TrimSuffix(at, "/"), token: token, http: &http.Client{
+	c := &client{base: strings.TrimSuffix(at, "/"), token: token, from: from, http: &http.Client{
 		// The token is for this server and no other.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
@@ -173,7 +175,7 @@ func (c *client) once(ctx context.Context, method, path string, in []byte, out a
 		}
 	}
 	if resp.StatusCode == http.StatusUnauthorized {
-		why.Error = "it does not know this token; busbar serve token add NAME --role order on its machine makes one, for --token-file or BUSBAR_TOKEN"
+		why.Error = "it does not know the token (of " + c.from + "); busbar serve token add NAME --role order on its machine makes one, for --token-file or BUSBAR_TOKEN"
 	}
 	if resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") != "" {
 		return cannotError{readingError{fmt.Errorf("%s: %s", c.base, why.Error)}}

@@ -46,6 +46,10 @@ func TestFleetWrong(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	old := filepath.Join(dir, localTokenFile)
+	if err := os.WriteFile(old, []byte("old\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	t.Setenv("BUSBAR_TOKEN", "token")
 	t.Setenv("BUSBAR_CREDS", "")
 	host := func(u string) string { _, h, _ := strings.Cut(u, "://"); return h }
@@ -61,7 +65,8 @@ func TestFleetWrong(t *testing.T) {
 		{"http for https", []string{"nodes", "--server", "https://" + host(plain.URL)}, 3, "expected http://"},
 		{"https for http", []string{"nodes", "--server", "http://" + host(secure.URL)}, 3, "expected https://"},
 		{"unknown certificate", []string{"nodes", "--server", secure.URL}, 3, "BUSBAR_SERVER_CA names"},
-		{"unknown token", []string{"order", "list", "--server", plain.URL}, 3, "busbar serve token add NAME"},
+		{"unknown token", []string{"order", "list", "--server", plain.URL}, 3, "the token (of BUSBAR_TOKEN); busbar serve token add NAME"},
+		{"unknown token of a file", []string{"order", "list", "--server", plain.URL, "--token-file", old}, 3, "(of --token-file " + old + ")"},
 		{"credentials of another", []string{"agent", "--join", "nats://" + gone, "--creds", file, "--name", "gpu02"}, 2, "are for gpu01"},
 		{"no credentials in it", []string{"agent", "--join", "nats://" + gone, "--creds", none}, 2, "busbar serve token node NAME -o FILE"},
 		{"no such file", []string{"agent", "--join", "nats://" + gone, "--creds", file + "x"}, 2, "busbar serve token node NAME -o FILE"},
@@ -76,5 +81,22 @@ func TestFleetWrong(t *testing.T) {
 				t.Errorf("exit code %d, %s; expected %d and %q", code, stderr.String(), c.code, c.want)
 			}
 		})
+	}
+}
+
+// TestTokenOfAnotherServer has a folder of an earlier server, whose token the present one does not know.
+func TestTokenOfAnotherServer(t *testing.T) {
+	t.Setenv("BUSBAR_TOKEN", "")
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	defer s.Close()
+	dir := t.TempDir()
+	old := filepath.Join(dir, localTokenFile)
+	if err := os.WriteFile(old, []byte("old\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out written
+	if code := run(t.Context(), strings.NewReader(""), &out, &out, []string{"nodes", "--server", s.URL, "--data", dir}); code != exitCannot ||
+		!strings.Contains(out.String(), old) || !strings.Contains(out.String(), "--data names") {
+		t.Errorf("exit %d, %s; expected the file %s and --data", code, out.String(), old)
 	}
 }

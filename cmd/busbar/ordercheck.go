@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -99,7 +100,7 @@ func measuredSlow(got *hub.OrderReply) bool {
 
 // onlyTwice is the second of two verdicts, where only who was bad in both is bad.
 func onlyTwice(first, second *hub.OrderReply) *hub.OrderReply {
-	v := &hub.Verdict{Good: slices.Clone(second.Verdict.Good), Bad: []fleet.Out{}, Notes: slices.Clone(second.Verdict.Notes)}
+	v := &hub.Verdict{Good: slices.Clone(second.Verdict.Good), Bad: []fleet.Out{}, Unmeasured: slices.Clone(second.Verdict.Unmeasured), Notes: slices.Clone(second.Verdict.Notes)}
 	for _, b := range second.Verdict.Bad {
 		if slices.ContainsFunc(first.Verdict.Bad, func(o fleet.Out) bool { return o.Node == b.Node }) {
 			v.Bad = append(v.Bad, b)
@@ -142,6 +143,9 @@ func (c *orderCheckCmd) judge(e *env, got *hub.OrderReply) error {
 	v := got.Verdict
 	if v == nil || got.State == fleet.Cancelled {
 		return cannotError{fmt.Errorf("order %s was %s %s", got.ID, got.State, got.Why)}
+	}
+	if len(v.Unmeasured) > 0 && len(v.Good)+len(v.Bad) == 0 {
+		return cannotError{fmt.Errorf("order %s: %s could not be measured, so that nothing can be said of them; %s", got.ID, formatNames(v.Unmeasured), cmp.Or(got.Why, "busbar order watch "+got.ID+" says more"))}
 	}
 	var names []fleet.Name
 	for _, b := range v.Bad {

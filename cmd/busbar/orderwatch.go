@@ -187,6 +187,9 @@ func printOutcome(w io.Writer, got *hub.OrderReply) error {
 		if len(v.Good) > 0 {
 			fmt.Fprintf(w, "good: %s\n", formatNames(v.Good))
 		}
+		if len(v.Unmeasured) > 0 {
+			fmt.Fprintf(w, "not measured: %s\n", formatNames(v.Unmeasured))
+		}
 		for _, b := range v.Bad {
 			fmt.Fprintf(w, "bad: %s: %s\n", b.Node, texttab.Clean(b.Why))
 		}

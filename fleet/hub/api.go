@@ -135,7 +135,20 @@ func (h *Hub) getPairs(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, err)
 		return
 	}
-	reply(w, h.view.Heat(f, names))
+	id := r.URL.Query().Get("order")
+	if id == "" {
+		reply(w, h.view.Heat(f, names))
+		return
+	}
+	heat, ok := h.view.SweepHeat(f, id)
+	switch {
+	case names != nil:
+		refuse(w, http.StatusBadRequest, errors.New("order and nodes: expected one of them; an order has its own nodes"))
+	case !ok:
+		refuse(w, http.StatusNotFound, ErrUnknown)
+	default:
+		reply(w, heat)
+	}
 }
 
 // mostHeat bounds the nodes of a table that somebody asks for by names.

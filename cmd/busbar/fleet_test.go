@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -209,7 +210,7 @@ func TestFleetFromTheCommandLine(t *testing.T) {
 	}
 	f.forget("gpu01", "gpu06")
 	code, out, _ = f.busbar("order", "list", "--all")
-	if code != exitDone || strings.Count(out, "done") < 6 {
+	if code != exitDone || strings.Count(out, "done") < 6 || !regexp.MustCompile(`(?m)^\w{12} +check +42 +done `).MatchString(out) || !regexp.MustCompile(`(?m)^\w{12} +check +- +done `).MatchString(out) {
 		t.Errorf("list: exit %d\n%s", code, out)
 	}
 }

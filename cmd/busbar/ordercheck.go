@@ -15,6 +15,9 @@ import (
 	"busbar/unit"
 )
 
+// unnamedJob stands for a job whose name was not given: an order without any is no check.
+const unnamedJob = "check"
+
 type orderCheckCmd struct {
 	common
 	clientFlags

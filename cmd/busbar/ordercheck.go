@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -13,6 +14,9 @@ import (
 	"busbar/fleet/hub"
 	"busbar/unit"
 )
+
+// unnamedJob stands for a job whose name was not given: an order without any is no check.
+const unnamedJob = "check"
 
 type orderCheckCmd struct {
 	common
@@ -78,7 +82,15 @@ func (c *orderCheckCmd) measure(ctx, whole context.Context, cl *client, o fleet.
 	}
 	for !got.Final() {
 		path := fmt.Sprintf("/api/fleet/orders/%s?wait=20", url.PathEscape(got.ID))
-		if err := cl.call(ctx, "GET", path, nil, &got); err != nil {
+		err := cl.call(ctx, "GET", path, nil, &got)
+		if errors.As(err, new(goneError)) && ctx.Err() == nil { // it is started again, and the order goes on then
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
+			continue
+		}
+		if err != nil {
 			last, stop := context.WithTimeout(context.WithoutCancel(whole), 3*time.Second)
 			defer stop()
 			_ = cl.call(last, "DELETE", "/api/fleet/orders/"+url.PathEscape(got.ID), nil, new(hub.OrderReply)) // the reason is more important

@@ -187,3 +187,14 @@ func TestHosts(t *testing.T) {
 		}
 	}
 }
+
+// TestUnmeasuredIsNotSlow: who has no figures is not named, and makes nobody else look slow.
+func TestUnmeasuredIsNotSlow(t *testing.T) {
+	table := fleet(8, 1, func(a, b int) float64 { return 1 })
+	table.Cells = slices.DeleteFunc(table.Cells, func(m Measure) bool { return m.From > 2 || m.To > 2 })
+	for _, f := range table.Findings() {
+		if f.Severity != Note {
+			t.Errorf("%+v", f)
+		}
+	}
+}

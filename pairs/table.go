@@ -105,12 +105,19 @@ func (t *Table) polish(of value) (effects, bool) {
 			for k := range e.rest {
 				e.rest[k] -= shift[k[side]]
 			}
+			// Of who has no figure nothing is known, and nothing follows for the others.
+			var known []float64
 			for i := range effect {
 				effect[i] += shift[i]
+				if len(lists[i]) > 0 {
+					known = append(known, effect[i])
+				}
 			}
-			m := median(slices.Clone(effect))
+			m := median(known)
 			for i := range effect {
-				effect[i] -= m
+				if len(lists[i]) > 0 {
+					effect[i] -= m
+				}
 			}
 			e.all += m
 		}

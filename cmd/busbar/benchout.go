@@ -149,6 +149,9 @@ func (o *benchOutput) header(w io.Writer) {
 	fmt.Fprintf(w, "# nThread 1 nGpus 1 minBytes %d maxBytes %d step: %v(factor) warmup iters: %d iters: %d agg iters: 1 validation: %d graph: 0\n#\n",
 		int64(first), int64(last), o.c.Factor, o.p.Warm, o.p.Iters, check)
 	fmt.Fprintf(w, "# Using %d ranks on CPUs, transport %s, algorithm %s\n", o.g.Size(), o.doc.Transport, o.p.Algo)
+	if note := crowded(o.g.Members()); note != "" {
+		fmt.Fprintf(w, "# %s\n", note)
+	}
 	if o.p.Wire != engine.Uncompressed {
 		fmt.Fprintf(w, "# Elements travel as %s; bandwidths count them uncompressed\n", o.p.Wire)
 	}

@@ -82,7 +82,7 @@ func (c *benchPairsCmd) measure(e *env, g *engine.Group, p bench.PairPlan, pictu
 		t.Hosts = append(t.Hosts, m.Host)
 	}
 	findings := t.Findings()
-	if crowded(g) != "" { // what stands out may be who had a processor
+	if crowded(g.Members()) != "" { // what stands out may be who had a processor
 		for i := range findings {
 			findings[i].Severity = pairs.Note
 		}
@@ -166,22 +166,22 @@ func (c *benchPairsCmd) print(w io.Writer, g *engine.Group, p bench.PairPlan, t 
 	for _, f := range findings {
 		fmt.Fprintf(w, "%s: %s (%.0f deviations)\n", f.Severity, texttab.Clean(f.Text), f.Sigma)
 	}
-	if note := crowded(g); note != "" {
-		fmt.Fprintln(w, "note: "+note)
+	if note := crowded(g.Members()); note != "" {
+		fmt.Fprintf(w, "note: %s; what stands out is a note at most\n", note)
 	}
 	return nil
 }
 
 // crowded says that ranks wait for processors rather than for each other.
-func crowded(g *engine.Group) string {
+func crowded(members []engine.Member) string {
 	per := map[string]int{}
 	most := 0
-	for _, m := range g.Members() {
+	for _, m := range members {
 		per[m.Host]++
 		most = max(most, per[m.Host])
 	}
 	if cpus := max(thisMachine().CPUs, runtime.NumCPU()); most > cpus {
-		return fmt.Sprintf("%d ranks share %d processors of a host: they wait for those as well, figures scatter, and what stands out is a note at most", most, cpus)
+		return fmt.Sprintf("%d ranks share %d processors of a host: they wait for those as well, and figures scatter", most, cpus)
 	}
 	return ""
 }
@@ -254,7 +254,7 @@ func (c *benchPairsCmd) document(g *engine.Group, p bench.PairPlan, t *pairs.Tab
 		_, mid, _ := extremes(t, of)
 		doc[name], doc["median_"+name] = grid, mid
 	}
-	if note := crowded(g); note != "" {
+	if note := crowded(g.Members()); note != "" {
 		doc["notes"] = []string{note}
 	}
 	return doc

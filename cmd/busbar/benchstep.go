@@ -23,7 +23,7 @@ type benchStepCmd struct {
 	Overlap  string        `enum:"on,off,both" default:"both" help:"on: buckets are reduced while the backward pass goes on; off: after it; both: one after the other."`
 	Compute  time.Duration `least:"1us" help:"What a step computes, a third of it forwards; default: the model's operations at --speed."`
 	Batch    int64         `default:"1" least:"1" most:"1048576" help:"Sequences of a rank in a step, for the default of --compute."`
-	Seq      int64         `least:"1" most:"16777216" help:"Tokens of a sequence, for the default of --compute; default: the model's."`
+	Seq      int64         `least:"1" most:"16777216" placeholder:"TOKENS" help:"Tokens of a sequence, for the default of --compute; default: the model's."`
 	Speed    float64       `default:"150" least:"0.001" most:"1000000" placeholder:"TFLOPS" help:"What a rank computes, for the default of --compute; 150 is about half the dense bf16 peak of an A100 (312)."`
 	Dtype    string        `short:"d" default:"float" help:"Of the gradients: float, bfloat16, half."`
 	Compress string        `enum:"none,fp16,bf16,int8" default:"none" help:"How float32 travels: none, fp16, bf16 or int8, also within a host."`

@@ -10,9 +10,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -208,7 +210,7 @@ func TestFleetFromTheCommandLine(t *testing.T) {
 	}
 	f.forget("gpu01", "gpu06")
 	code, out, _ = f.busbar("order", "list", "--all")
-	if code != exitDone || strings.Count(out, "done") < 6 {
+	if code != exitDone || strings.Count(out, "done") < 6 || !regexp.MustCompile(`(?m)^\w{12} +check +42 +done `).MatchString(out) || !regexp.MustCompile(`(?m)^\w{12} +check +- +done `).MatchString(out) {
 		t.Errorf("list: exit %d\n%s", code, out)
 	}
 }
@@ -219,11 +221,8 @@ func TestServerThatIsKilledGoesOn(t *testing.T) {
 	for _, n := range f.nodes {
 		n.took.Store(int64(300 * time.Millisecond))
 	}
-	code, id, errs := f.busbar("order", "pairs", "--busy", "any")
-	if code != exitDone {
-		t.Fatal(errs)
-	}
-	id = strings.TrimSpace(id)
+	waiting := f.waitFor("order", "pairs", "--busy", "any", "--wait")
+	id := waiting.order()
 	_, every, _ := f.busbar("order", "pairs", "--every", "1h", "--from", "2026-01-01T00:00:00Z")
 	order := func(id string) (got hub.OrderReply) {
 		cl, err := (&clientFlags{serveFlags: serveFlags{Data: f.data}, Server: "http://" + f.page}).client()
@@ -237,6 +236,7 @@ func TestServerThatIsKilledGoesOn(t *testing.T) {
 	}
 	f.wait("some pairs are measured", func() bool { return order(id).Good >= 3 })
 	f.kill()
+	f.wait("who waits misses the server", func() bool { return waiting.says("no answer: ") })
 	f.start()
 	f.wait("the order goes on to its end", func() bool { got := order(id); return got.Final() })
 	if got := order(id); got.State != fleet.Done || got.Good != 15 || got.Sweep != 1 {
@@ -244,6 +244,9 @@ func TestServerThatIsKilledGoesOn(t *testing.T) {
 	}
 	if got := order(strings.TrimSpace(every)); got.State != fleet.Waiting || got.Next.IsZero() || got.Next.Minute() != 0 {
 		t.Errorf("the schedule: %+v", got)
+	}
+	if code := waiting.end(); code != exitDone || !waiting.says("no answer: ", "the server answers again") || !strings.Contains(waiting.out.String(), "15 of 15") {
+		t.Errorf("who waited over the restart: exit %d\n%s%s", code, &waiting.errs, &waiting.out)
 	}
 	done := int64(0)
 	for _, n := range f.nodes {
@@ -256,9 +259,13 @@ func TestServerThatIsKilledGoesOn(t *testing.T) {
 	for _, n := range f.nodes {
 		n.took.Store(int64(time.Minute))
 	}
-	_, id, _ = f.busbar("order", "pairs", "--busy", "any", "--max-time", "2m")
-	id = strings.TrimSpace(id)
+	waiting = f.waitFor("order", "pairs", "--busy", "any", "--max-time", "2m", "--wait")
+	id = waiting.order()
 	f.wait("it runs", func() bool { return order(id).State == fleet.Running })
+	waiting.stop(interrupted{syscall.SIGINT})
+	if code := waiting.end(); code != 130 || !waiting.says(id+": it goes on; ", "busbar order cancel "+id) || order(id).State != fleet.Running {
+		t.Errorf("who was interrupted: exit %d\n%s", code, &waiting.errs)
+	}
 	if code, _, errs := f.busbar("order", "cancel", id); code != exitDone {
 		t.Error(errs)
 	}

@@ -118,6 +118,9 @@ const readPatience = 10 * time.Second
 // readingError is the answer of a server that has not read all that it has stored.
 type readingError struct{ error }
 
+// goneError is that of a server that gives no answer, or none of its own: it may be back in a moment.
+type goneError struct{ error }
+
 // call asks. in is sent as JSON where it is not nil, and the answer read into out.
 func (c *client) call(ctx context.Context, method, path string, in, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, 90*time.Second)
@@ -154,12 +157,12 @@ func (c *client) once(ctx context.Context, method, path string, in []byte, out a
 	}
 	resp, err := c.http.Do(r)
 	if err != nil {
-		return cannotError{c.unreachable(err)}
+		return cannotError{goneError{c.unreachable(err)}}
 	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, mostReply))
 	if err != nil {
-		return cannotError{err}
+		return cannotError{goneError{err}}
 	}
 	if resp.StatusCode < 300 {
 		if err := json.Unmarshal(data, out); err != nil {
@@ -183,6 +186,9 @@ func (c *client) once(ctx context.Context, method, path string, in []byte, out a
 	err = fmt.Errorf("%s: %s", c.base, why.Error)
 	if resp.StatusCode == http.StatusBadRequest || resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusConflict {
 		return err // what was asked for is wrong
+	}
+	if resp.StatusCode >= http.StatusInternalServerError {
+		err = goneError{err}
 	}
 	return cannotError{err}
 }

@@ -35,7 +35,7 @@ type whomFlags struct {
 // whenFlags are how often.
 type whenFlags struct {
 	Every string `placeholder:"TIME" help:"Again and again, such as 1h; at least 10s."`
-	From  string `placeholder:"TIME" help:"The first time: 02:30 or 2026-12-01T02:30:00Z; without it now."`
+	From  string `placeholder:"TIME" help:"The first time: 02:30, the next by the clock of this machine, or 2026-12-01T02:30:00Z; without it now. With --every a date that is past is where times are counted from."`
 	Wait  bool   `help:"Wait until it has ended, and exit 1 when nothing was measured or a node is bad."`
 }
 
@@ -96,7 +96,7 @@ func (f *whenFlags) when(o *fleet.Order, now time.Time) error {
 		return fmt.Errorf("--from %s: expected 02:30 or 2026-12-01T02:30:00Z", f.From)
 	}
 	o.From = time.Date(now.Year(), now.Month(), now.Day(), at.Hour(), at.Minute(), 0, 0, now.Location())
-	if o.From.Before(now) && o.Every == 0 {
+	if o.From.Before(now) {
 		o.From = o.From.AddDate(0, 0, 1)
 	}
 	return nil
@@ -199,10 +199,13 @@ func give(e *env, o common, f *clientFlags, order fleet.Order, wait bool) error 
 		return err
 	}
 	if wait {
-		return watch(e, o, cl, got.ID)
+		return watch(e, o, cl, &got)
 	}
 	if o.JSON {
 		return writeIndented(e.stdout, got)
+	}
+	if got.Next.Sub(time.Now()) > time.Second && !o.Quiet {
+		fmt.Fprintf(e.stderr, "%s: %s\n", got.ID, howFar(&got.OrderState, time.Now()))
 	}
 	_, err = fmt.Fprintln(e.stdout, got.ID)
 	return err

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -12,6 +14,9 @@ import (
 	"busbar/fleet/hub"
 	"busbar/unit"
 )
+
+// unnamedJob stands for a job whose name was not given: an order without any is no check.
+const unnamedJob = "check"
 
 type orderCheckCmd struct {
 	common
@@ -77,7 +82,15 @@ func (c *orderCheckCmd) measure(ctx, whole context.Context, cl *client, o fleet.
 	}
 	for !got.Final() {
 		path := fmt.Sprintf("/api/fleet/orders/%s?wait=20", url.PathEscape(got.ID))
-		if err := cl.call(ctx, "GET", path, nil, &got); err != nil {
+		err := cl.call(ctx, "GET", path, nil, &got)
+		if errors.As(err, new(goneError)) && ctx.Err() == nil { // it is started again, and the order goes on then
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
+			continue
+		}
+		if err != nil {
 			last, stop := context.WithTimeout(context.WithoutCancel(whole), 3*time.Second)
 			defer stop()
 			_ = cl.call(last, "DELETE", "/api/fleet/orders/"+url.PathEscape(got.ID), nil, new(hub.OrderReply)) // the reason is more important
@@ -99,7 +112,7 @@ func measuredSlow(got *hub.OrderReply) bool {
 
 // onlyTwice is the second of two verdicts, where only who was bad in both is bad.
 func onlyTwice(first, second *hub.OrderReply) *hub.OrderReply {
-	v := &hub.Verdict{Good: slices.Clone(second.Verdict.Good), Bad: []fleet.Out{}, Notes: slices.Clone(second.Verdict.Notes)}
+	v := &hub.Verdict{Good: slices.Clone(second.Verdict.Good), Bad: []fleet.Out{}, Unmeasured: slices.Clone(second.Verdict.Unmeasured), Notes: slices.Clone(second.Verdict.Notes)}
 	for _, b := range second.Verdict.Bad {
 		if slices.ContainsFunc(first.Verdict.Bad, func(o fleet.Out) bool { return o.Node == b.Node }) {
 			v.Bad = append(v.Bad, b)
@@ -142,6 +155,9 @@ func (c *orderCheckCmd) judge(e *env, got *hub.OrderReply) error {
 	v := got.Verdict
 	if v == nil || got.State == fleet.Cancelled {
 		return cannotError{fmt.Errorf("order %s was %s %s", got.ID, got.State, got.Why)}
+	}
+	if len(v.Unmeasured) > 0 && len(v.Good)+len(v.Bad) == 0 {
+		return cannotError{fmt.Errorf("order %s: %s could not be measured, so that nothing can be said of them; %s", got.ID, formatNames(v.Unmeasured), cmp.Or(got.Why, "busbar order watch "+got.ID+" says more"))}
 	}
 	var names []fleet.Name
 	for _, b := range v.Bad {

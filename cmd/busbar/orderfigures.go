@@ -40,26 +40,24 @@ func figuresOf(ctx context.Context, cl *client, got *hub.OrderReply) (*figures, 
 			return nil, err
 		}
 		for _, c := range kept.Collectives {
-			if c.Order == got.ID {
+			if c.Order == got.ID && c.Sweep == got.Sweep {
 				f.Records = c.Records
 			}
 		}
 		return f, nil
 	}
 	var err error
-	if f.Rate, err = spreadOf(ctx, cl, hub.FigureRate, got.Nodes); err != nil {
+	if f.Rate, err = spreadOf(ctx, cl, hub.FigureRate, got.ID); err != nil {
 		return nil, err
 	}
-	f.Latency, err = spreadOf(ctx, cl, hub.FigureLatency, got.Nodes)
+	f.Latency, err = spreadOf(ctx, cl, hub.FigureLatency, got.ID)
 	return f, err
 }
 
-// spreadOf is of the newest figures of these nodes; nil where there are none.
-func spreadOf(ctx context.Context, cl *client, what hub.Figure, nodes []fleet.Name) (*spread, error) {
-	q := url.Values{"figure": {string(what)}}
-	if len(nodes) > 0 {
-		q.Set("nodes", formatNames(nodes))
-	}
+// spreadOf is of what the order's last sweep measured, and not of what is known from before; nil where that is
+// nothing.
+func spreadOf(ctx context.Context, cl *client, what hub.Figure, order string) (*spread, error) {
+	q := url.Values{"figure": {string(what)}, "order": {order}}
 	var heat hub.Heat
 	if err := cl.call(ctx, "GET", "/api/fleet/pairs?"+q.Encode(), nil, &heat); err != nil {
 		return nil, err
@@ -99,4 +97,26 @@ func (f *figures) print(w io.Writer) error {
 		t.Row(r.Op.String(), fmt.Sprint(r.Ranks), r.Size.String(), place, texttab.Clean(r.Algo), unit.Micros(r.Middle()).String(), r.BusBW().String())
 	}
 	return t.Write(w)
+}
+
+// shownReasons is how many reasons a summary shows; --json has more.
+const shownReasons = 3
+
+// printReasons says why parts were not measured, the commonest reason first.
+func printReasons(w io.Writer, got *hub.OrderReply) {
+	list := got.Reasons
+	for _, r := range list[:min(len(list), shownReasons)] {
+		what := "failed"
+		if r.Left {
+			what = "left out"
+		}
+		who := ""
+		if len(r.Nodes) > 0 {
+			who = formatNames(r.Nodes) + ": "
+		}
+		fmt.Fprintf(w, "%s %s: %s%s\n", counted(r.Parts, "part"), what, who, texttab.Clean(r.Why))
+	}
+	if more := len(list) - shownReasons; more > 0 {
+		fmt.Fprintf(w, "and %s (--json)\n", counted(more, "reason")+" more")
+	}
 }

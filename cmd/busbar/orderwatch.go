@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -22,7 +21,9 @@ type orderListCmd struct {
 }
 
 // Help ends with an example.
-func (orderListCmd) Help() string { return "Example:\n  busbar order list --all" }
+func (orderListCmd) Help() string {
+	return "What an order measures, or that it is a check before a job, and of which; how far it is, how often and when next, and whose token gave it. A check that measures a second time is two orders.\n\nExample:\n  busbar order list --all"
+}
 
 // Run lists.
 func (c *orderListCmd) Run(e *env) error {
@@ -53,18 +54,43 @@ func (c *orderListCmd) Run(e *env) error {
 	if c.JSON {
 		return writeIndented(e.stdout, map[string]any{"orders": list})
 	}
-	t := texttab.Table{Columns: []texttab.Column{{Head: "order"}, {Head: "what"}, {Head: "state"}, {Head: "sweep", Align: texttab.Right}, {Head: "parts", Align: texttab.Right}, {Head: "every"}, {Head: "next"}, {Head: "by"}}}
+	t := texttab.Table{Columns: []texttab.Column{{Head: "order"}, {Head: "what"}, {Head: "job"}, {Head: "state"}, {Head: "sweep", Align: texttab.Right}, {Head: "parts", Align: texttab.Right}, {Head: "every"}, {Head: "next"}, {Head: "by"}}}
 	for _, o := range list {
 		every, next := "-", "-"
 		if o.Every > 0 {
-			every = unit.Span(o.Every.Seconds()).String()
+			every = spanText(o.Every)
 		}
 		if !o.Next.IsZero() {
-			next = o.Next.Local().Format(time.DateTime)
+			next = clockText(o.Next)
 		}
-		t.Row(o.ID, string(o.What.Measure), string(o.State), fmt.Sprint(o.Sweep), fmt.Sprintf("%d of %d", o.Good, o.Parts), every, next, texttab.Clean(o.By))
+		what, job := purpose(&o.Order)
+		t.Row(o.ID, what, texttab.Clean(job), string(o.State), fmt.Sprint(o.Sweep), fmt.Sprintf("%d of %d", o.Good, o.Parts), every, next, texttab.Clean(o.By))
 	}
 	return t.Write(e.stdout)
+}
+
+// purpose is what an order is for, and the job that is about to start where it is a check.
+func purpose(o *fleet.Order) (what, job string) {
+	switch o.Job {
+	case "":
+		return string(o.What.Measure), "-"
+	case unnamedJob:
+		return "check", "-"
+	}
+	return "check", o.Job
+}
+
+// spanText is a time as --every takes it.
+func spanText(d time.Duration) string {
+	for _, u := range []struct {
+		of   time.Duration
+		name string
+	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "min"}, {time.Second, "s"}} {
+		if d%u.of == 0 {
+			return fmt.Sprintf("%d%s", d/u.of, u.name)
+		}
+	}
+	return unit.Span(d.Seconds()).String()
 }
 
 type orderCancelCmd struct {
@@ -111,7 +137,7 @@ type orderWatchCmd struct {
 
 // Help ends with an example.
 func (orderWatchCmd) Help() string {
-	return "Shows how far an order is until it ends; of one that repeats, until its running or next sweep ends. Exit code 1 when nothing was measured or a node is bad.\n\nExample:\n  busbar order watch 4f2a9c0d1e3b"
+	return "Shows how far an order is until it ends; of one that repeats, until its running or next sweep ends. What it shows goes to standard error: a line that changes on a terminal, else one at the start and one for each round. A server that is started again in between is waited for. Exit code 1 when nothing was measured or a node is bad.\n\nExample:\n  busbar order watch 4f2a9c0d1e3b"
 }
 
 // Run watches.
@@ -120,37 +146,11 @@ func (c *orderWatchCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return watch(e, c.common, cl, c.ID)
-}
-
-// watch shows an order until it, or its sweep, has ended.
-func watch(e *env, o common, cl *client, id string) error {
-	clear := func() {}
-	defer func() { clear() }()
-	began := -1
-	for {
-		var got hub.OrderReply
-		if err := cl.call(e.ctx, "GET", "/api/fleet/orders/"+url.PathEscape(id), nil, &got); err != nil {
-			return err
-		}
-		if began < 0 {
-			began = got.Sweep
-			if got.State == fleet.Running {
-				began--
-			}
-		}
-		if got.Final() || got.Sweep > began && got.State == fleet.Waiting {
-			clear()
-			return outcome(e, o, cl, &got)
-		}
-		clear()
-		clear = e.progress(o, fmt.Sprintf("%s, sweep %d: %d of %d parts, %d failed", got.State, got.Sweep, got.Good, got.Parts, got.Bad))
-		select {
-		case <-e.ctx.Done():
-			return context.Cause(e.ctx)
-		case <-time.After(300 * time.Millisecond):
-		}
+	var got hub.OrderReply
+	if err := cl.call(e.ctx, "GET", "/api/fleet/orders/"+url.PathEscape(c.ID), nil, &got); err != nil {
+		return err
 	}
+	return watch(e, c.common, cl, &got)
 }
 
 // outcome prints how an order went and what it measured.
@@ -176,6 +176,9 @@ func outcome(e *env, o common, cl *client, got *hub.OrderReply) error {
 
 func printOutcome(w io.Writer, got *hub.OrderReply) error {
 	fmt.Fprintf(w, "%s: %s, %d of %d parts measured, %d failed", got.ID, got.State, got.Good, got.Parts, got.Bad)
+	if got.Left > 0 {
+		fmt.Fprintf(w, ", %d left out", got.Left)
+	}
 	if took := got.Since.Sub(got.Ran); took > 0 && !got.Ran.IsZero() {
 		fmt.Fprintf(w, ", in %v", took.Round(10*time.Millisecond))
 	}
@@ -183,9 +186,13 @@ func printOutcome(w io.Writer, got *hub.OrderReply) error {
 	if got.Why != "" {
 		fmt.Fprintln(w, texttab.Clean(got.Why))
 	}
+	printReasons(w, got)
 	if v := got.Verdict; v != nil {
 		if len(v.Good) > 0 {
 			fmt.Fprintf(w, "good: %s\n", formatNames(v.Good))
+		}
+		if len(v.Unmeasured) > 0 {
+			fmt.Fprintf(w, "not measured: %s\n", formatNames(v.Unmeasured))
 		}
 		for _, b := range v.Bad {
 			fmt.Fprintf(w, "bad: %s: %s\n", b.Node, texttab.Clean(b.Why))

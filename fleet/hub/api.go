@@ -135,7 +135,20 @@ func (h *Hub) getPairs(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusBadRequest, err)
 		return
 	}
-	reply(w, h.view.Heat(f, names))
+	id := r.URL.Query().Get("order")
+	if id == "" {
+		reply(w, h.view.Heat(f, names))
+		return
+	}
+	heat, ok := h.view.SweepHeat(f, id)
+	switch {
+	case names != nil:
+		refuse(w, http.StatusBadRequest, errors.New("order and nodes: expected one of them; an order has its own nodes"))
+	case !ok:
+		refuse(w, http.StatusNotFound, ErrUnknown)
+	default:
+		reply(w, heat)
+	}
 }
 
 // mostHeat bounds the nodes of a table that somebody asks for by names.
@@ -192,6 +205,14 @@ func (h *Hub) getLink(w http.ResponseWriter, r *http.Request) {
 		BackChanges []health.Change `json:"back_changes,omitempty"`
 	}{From: from, To: to}
 	there, back := h.link(from, to), h.link(to, from)
+	if len(there)+len(back) == 0 { // a node that is gone may have left a history
+		for _, n := range []fleet.Name{from, to} {
+			if _, ok := h.view.Node(n); !ok {
+				refuse(w, http.StatusNotFound, fmt.Errorf("node %s never joined; busbar nodes lists those that did", n))
+				return
+			}
+		}
+	}
 	out.Out, out.OutChanges = samples(there), health.Changes(there)
 	out.Back, out.BackChanges = samples(back), health.Changes(back)
 	reply(w, out)

@@ -88,6 +88,7 @@ func TestAPI(t *testing.T) {
 		{"GET", "/api/fleet/nodes?nodes=n[1-2]", "", 200, `{"nodes":[{"name":"n1"`},
 		{"GET", "/api/fleet/nodes?nodes=n[1", "", 400, "nodes:"},
 		{"GET", "/api/fleet/link?from=n0&to=n0", "", 400, "two nodes"},
+		{"GET", "/api/fleet/link?from=n0&to=nobody", "", 404, "nobody never joined"},
 		{"GET", "/api/fleet/link?from=%00&to=n0", "", 400, "two nodes"},
 		{"GET", "/api/fleet/findings", "", 200, `"findings":[]`},
 		{"GET", "/api/fleet/orders", "", 200, o.ID},

@@ -53,20 +53,44 @@ func (v *View) Heat(f Figure, names []fleet.Name) *Heat {
 		names = append([]fleet.Name{}, v.present()...)
 		slices.SortFunc(names, byNumber)
 	}
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.heat(f, names, v.cells, func(cell) bool { return true })
+}
+
+// SweepHeat is what the last sweep of an order measured, and nothing that others did; false where there is no
+// such order.
+func (v *View) SweepHeat(f Figure, id string) (*Heat, bool) {
+	present := v.present()
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	o := v.orders[id]
+	if o == nil {
+		return nil, false
+	}
+	names := o.Nodes
+	if names == nil {
+		names = present
+	}
+	names = append([]fleet.Name{}, names...)
+	slices.SortFunc(names, byNumber)
+	return v.heat(f, names, v.last(o), func(c cell) bool { return c.order == o.number && int(c.sweep) == o.Sweep }), true
+}
+
+// heat is the figures that are asked for. The caller holds mu.
+func (v *View) heat(f Figure, names []fleet.Name, cells map[uint64]cell, want func(cell) bool) *Heat {
 	h := &Heat{Figure: f, Unit: "GB/s", Names: names, Values: make([][]*float64, len(names))}
 	if f == FigureLatency {
 		h.Unit = "µs"
 	}
-	v.mu.RLock()
-	defer v.mu.RUnlock()
 	var all []float64
 	store := make([]float64, len(names)*len(names)) // one allocation for all cells
 	oldest, newest := int64(math.MaxInt64), int64(0)
 	for i, a := range names {
 		h.Values[i] = make([]*float64, len(names))
 		for j, b := range names {
-			c, ok := v.cell(v.cells, a, b)
-			if !ok {
+			c, ok := v.cell(cells, a, b)
+			if !ok || !want(c) {
 				continue
 			}
 			x := c.value(f)

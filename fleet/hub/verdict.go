@@ -11,9 +11,11 @@ import (
 
 // Verdict is what a sweep says about its nodes: whom a job may use.
 type Verdict struct {
-	// Who was busy is neither: a job's traffic is no fault, and no proof.
+	// Who was busy is neither: a job's traffic is no fault, and no proof. Only who was measured is good.
 	Good []fleet.Name `json:"good"`
 	Bad  []fleet.Out  `json:"bad"`
+	// Unmeasured are those of whom the sweep says nothing, for it did not measure them.
+	Unmeasured []fleet.Name `json:"unmeasured,omitempty"`
 	// Notes are what is worth knowing and no node's fault alone.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -54,40 +56,43 @@ func (h *Hub) Verdict(id string) (*Verdict, error) {
 			blame(fleet.Name(f.Nodes[0]), f.Text)
 		}
 	}
+	measured := func(fleet.Name) bool { return s.Good > 0 }
 	if s.What.Measure == fleet.MeasurePairs {
-		known := map[fleet.Name]bool{}
-		for n := range bad {
-			known[n] = true
-		}
-		h.judge(s, names, busy, known, blame, v)
-	} else if s.Good == 0 {
+		measured = h.judge(s, names, busy, blame, v)
+	} else if s.Good == 0 && s.State != fleet.Running {
 		v.Notes = append(v.Notes, "the collective did not come to an end: "+s.Why)
 	}
 	for _, n := range names {
-		if why := bad[n]; why != "" {
-			v.Bad = append(v.Bad, fleet.Out{Node: n, Why: why})
-		} else if !busy[n] {
+		switch {
+		case bad[n] != "":
+			v.Bad = append(v.Bad, fleet.Out{Node: n, Why: bad[n]})
+		case busy[n]:
+		case measured(n):
 			v.Good = append(v.Good, n)
+		default:
+			v.Unmeasured = append(v.Unmeasured, n)
 		}
 	}
 	return v, nil
 }
 
-// judge looks at the pairs of the sweep.
-func (h *Hub) judge(s OrderState, names []fleet.Name, busy, bad map[fleet.Name]bool, blame func(fleet.Name, string), v *Verdict) {
+// judge looks at the pairs of the sweep, and returns who is in one that was measured.
+func (h *Hub) judge(s OrderState, names []fleet.Name, busy map[fleet.Name]bool, blame func(fleet.Name, string), v *Verdict) func(fleet.Name) bool {
 	t, usual := h.view.table(s.ID, s.Sweep, names)
 	best := make([]unit.Rate, len(names))
+	seen := map[fleet.Name]bool{}
 	for _, m := range t.Cells {
 		best[m.From] = max(best[m.From], m.Rate)
 		best[m.To] = max(best[m.To], m.Rate)
+		seen[names[m.From]], seen[names[m.To]] = true, true
 	}
-	// Where nobody was measured at all, it is not known whose fault that is.
-	some := slices.ContainsFunc(best, func(r unit.Rate) bool { return r > 0 })
+	// Where nobody was measured at all, it is not known whose fault that is; nor where a sweep was cut short, or
+	// one round left somebody without a partner.
+	asked := len(names) - len(s.Out)
+	whole := len(seen) > 0 && s.State != fleet.Running && s.State != fleet.Cancelled && (s.Rounds != 1 || asked%2 == 0)
 	for i, n := range names {
 		switch {
-		case best[i] == 0 && !some && !busy[n] && !bad[n]:
-			v.Notes = append(v.Notes, fmt.Sprintf("%s had nobody to be measured with", n))
-		case best[i] == 0 && some && s.Final() && !busy[n]:
+		case !seen[n] && whole && !busy[n]:
 			blame(n, "could not be measured with anybody")
 		case best[i] > 0 && float64(best[i]) < tooSlow*float64(usual):
 			blame(n, fmt.Sprintf("at best %v, and the fleet usually shows %v", best[i], usual))
@@ -102,6 +107,7 @@ func (h *Hub) judge(s OrderState, names []fleet.Name, busy, bad map[fleet.Name]b
 			v.Notes = append(v.Notes, f.Text)
 		}
 	}
+	return func(n fleet.Name) bool { return seen[n] }
 }
 
 // certain tells what one brief measurement can show of a node from what may be chance.

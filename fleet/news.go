@@ -126,6 +126,9 @@ type Beat struct {
 	Node Name      `json:"node"`
 	At   time.Time `json:"at"`
 	Up   float64   `json:"up_s"`
+	// Agent is the process that beats: a name of its own at each start, so that two agents with one
+	// node's name are told apart.
+	Agent string `json:"agent,omitempty"`
 	// Waiting counts news that the store has not acknowledged.
 	Waiting int `json:"waiting"`
 	// Dropped counts news that was not kept because too much waited.

@@ -99,6 +99,19 @@ type Order struct {
 	Ran   time.Time `json:"ran,omitzero"`
 	Parts int       `json:"parts,omitempty"`
 	Out   []Out     `json:"out,omitempty"`
+	// Reasons are why parts of the sweep were not measured, the commonest first.
+	Reasons []Reason `json:"reasons,omitempty"`
+}
+
+// MaxReasons is how many reasons an order keeps; rarer ones are told together.
+const MaxReasons = 8
+
+// Reason is why parts were not measured.
+type Reason struct {
+	Parts int    `json:"parts"`
+	Left  bool   `json:"left_out,omitempty"` // they did not begin; else they failed
+	Nodes []Name `json:"nodes,omitempty"`    // whom it is about, the first of them where they are many
+	Why   string `json:"why"`
 }
 
 // Out is a node that a sweep went without.
@@ -209,6 +222,9 @@ func (o *Order) Check() error {
 	}
 	if o.Rounds < 0 || o.AtOnce < 0 || len(o.Out) > MaxNodes {
 		return fmt.Errorf("%d rounds, %d pairs at once and %d nodes left out: neither is below 0, and a fleet has at most %d nodes", o.Rounds, o.AtOnce, len(o.Out), MaxNodes)
+	}
+	if len(o.Reasons) > MaxReasons || slices.ContainsFunc(o.Reasons, func(r Reason) bool { return r.Parts < 0 || len(r.Nodes) > MaxNodes || len(r.Why) > 4096 }) {
+		return fmt.Errorf("%d reasons: at most %d are kept, of parts that are counted from 0 on", len(o.Reasons), MaxReasons)
 	}
 	if len(o.ID) > 64 || len(o.By) > 256 || len(o.Job) > 256 || len(o.Why) > 4096 {
 		return errors.New("a name in the order is too long")

@@ -36,7 +36,7 @@ func (agentCmd) Help() string {
 	return "The node's side of a fleet: tells the server what this node has, how its ports do and that it lives, and measures with other nodes when it is asked to. " +
 		"What it has to tell waits on disk until the server's store has it, so that servers may be restarted and networks cut; an agent also begins without a server. " +
 		"It measures within the bounds that the order sets, refuses while the node carries a job's traffic, and runs no other programs for anybody. " +
-		"--json prints what happens as lines of JSON. Exit code 3 when another agent has the same name.\n\n" +
+		"--json prints what happens as lines of JSON. Exit code 3 when another agent has the same name or uses the same folder.\n\n" +
 		"Examples:\n" +
 		"  busbar agent --join tls://head:7642 --creds /etc/busbar/node.creds\n" +
 		"  BUSBAR_CREDS=node.creds busbar agent --join tls://head:7642 --tls-ca ca.pem --bind ib0 --json"
@@ -50,9 +50,7 @@ func (c *agentCmd) Run(e *env) error {
 	}
 	debug.SetGCPercent(50) // it lives long and does little: memory counts more than a collection
 	err = agent.Run(e.ctx, cfg)
-	var conflict *bus.ConflictError
-	var path *os.PathError
-	if errors.As(err, &conflict) || errors.As(err, &path) {
+	if errors.As(err, new(*bus.ConflictError)) || errors.As(err, new(*agent.RivalError)) || errors.As(err, new(*os.PathError)) || errors.Is(err, bus.ErrInUse) {
 		return cannotError{err}
 	}
 	return err

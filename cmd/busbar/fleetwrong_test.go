@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -98,5 +99,66 @@ func TestTokenOfAnotherServer(t *testing.T) {
 	if code := run(t.Context(), strings.NewReader(""), &out, &out, []string{"nodes", "--server", s.URL, "--data", dir}); code != exitCannot ||
 		!strings.Contains(out.String(), old) || !strings.Contains(out.String(), "--data names") {
 		t.Errorf("exit %d, %s; expected the file %s and --data", code, out.String(), old)
+	}
+}
+
+// TestSecondAgentGivesUp has a second agent come with the credentials of one that runs: it ends and says why,
+// the first goes on, and the fleet tells of it.
+func TestSecondAgentGivesUp(t *testing.T) {
+	f := newServedFleet(t)
+	creds := filepath.Join(t.TempDir(), "n1.creds")
+	if code, _, errs := f.busbar("serve", "token", "node", "n1", "-o", creds); code != exitDone {
+		t.Fatal(errs)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop()
+	start := func(dir, port string) (said *written, ended chan int) {
+		said, ended = &written{}, make(chan int, 1)
+		wg.Go(func() {
+			ended <- run(ctx, strings.NewReader(""), said, said, []string{"agent", "--join", "nats://" + f.bus, "--creds", creds, "--data", dir, "--meet-port", port})
+		})
+		return said, ended
+	}
+	mine := t.TempDir()
+	first, over := start(mine, "17650")
+	f.wait("n1 is up", func() bool {
+		_, out, _ := f.busbar("nodes")
+		return strings.Contains(out, "n1") && strings.Contains(out, "up")
+	})
+	for range 4 { // as something does that starts it again and again
+		second, gone := start(t.TempDir(), "17660")
+		select {
+		case code := <-gone:
+			if code != exitCannot || !strings.Contains(second.String(), "another agent calls itself n1") || !strings.Contains(second.String(), "found at 127.0.0.1:17650") {
+				t.Errorf("the second: exit %d, %s", code, second.String())
+			}
+		case code := <-over:
+			t.Fatalf("the first ended with %d: %s", code, first.String())
+		case <-time.After(25 * time.Second):
+			t.Fatalf("the second goes on: %s", second.String())
+		}
+	}
+	_, out, _ := f.busbar("nodes", "--json")
+	if !strings.Contains(out, "17650") || strings.Contains(out, "17660") || !strings.Contains(out, `"state": "up"`) {
+		t.Errorf("the second took the first one's place: %s", out)
+	}
+	f.wait("a finding", func() bool {
+		_, out, _ := f.busbar("nodes")
+		return strings.Contains(out, "two agents call themselves n1")
+	})
+	if !strings.Contains(first.String(), "this one was first and goes on") {
+		t.Errorf("the first says %s", first.String())
+	}
+	// The folder of one that runs is no other's either.
+	third, gone := start(mine, "17660")
+	if code := <-gone; code != exitCannot || !strings.Contains(third.String(), "another process uses this folder") {
+		t.Errorf("in the same folder: exit %d, %s", code, third.String())
+	}
+	select {
+	case code := <-over:
+		t.Errorf("the first ended with %d: %s", code, first.String())
+	default:
 	}
 }

@@ -98,3 +98,25 @@ func (f *figures) print(w io.Writer) error {
 	}
 	return t.Write(w)
 }
+
+// shownReasons is how many reasons a summary shows; --json has more.
+const shownReasons = 3
+
+// printReasons says why parts were not measured, the commonest reason first.
+func printReasons(w io.Writer, got *hub.OrderReply) {
+	list := got.Reasons
+	for _, r := range list[:min(len(list), shownReasons)] {
+		what := "failed"
+		if r.Left {
+			what = "left out"
+		}
+		who := ""
+		if len(r.Nodes) > 0 {
+			who = formatNames(r.Nodes) + ": "
+		}
+		fmt.Fprintf(w, "%s %s: %s%s\n", counted(r.Parts, "part"), what, who, texttab.Clean(r.Why))
+	}
+	if more := len(list) - shownReasons; more > 0 {
+		fmt.Fprintf(w, "and %s (--json)\n", counted(more, "reason")+" more")
+	}
+}

@@ -176,6 +176,9 @@ func outcome(e *env, o common, cl *client, got *hub.OrderReply) error {
 
 func printOutcome(w io.Writer, got *hub.OrderReply) error {
 	fmt.Fprintf(w, "%s: %s, %d of %d parts measured, %d failed", got.ID, got.State, got.Good, got.Parts, got.Bad)
+	if got.Left > 0 {
+		fmt.Fprintf(w, ", %d left out", got.Left)
+	}
 	if took := got.Since.Sub(got.Ran); took > 0 && !got.Ran.IsZero() {
 		fmt.Fprintf(w, ", in %v", took.Round(10*time.Millisecond))
 	}
@@ -183,6 +186,7 @@ func printOutcome(w io.Writer, got *hub.OrderReply) error {
 	if got.Why != "" {
 		fmt.Fprintln(w, texttab.Clean(got.Why))
 	}
+	printReasons(w, got)
 	if v := got.Verdict; v != nil {
 		if len(v.Good) > 0 {
 			fmt.Fprintf(w, "good: %s\n", formatNames(v.Good))

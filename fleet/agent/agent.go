@@ -9,8 +9,10 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"busbar/fleet"
@@ -75,9 +77,14 @@ type agent struct {
 	work  *worker
 	ports *portWatch
 	again chan struct{} // register must tell anew
+	id    string        // of this process, among agents of one name
+	roll  chan struct{} // a beat is wanted now
+
+	judged atomic.Bool // a server settles who of several agents of this name goes on
 
 	mu    sync.Mutex
 	heard string // the last word about the connection, which is not repeated
+	rival string // the last other agent of this name that was told to give up
 }
 
 // Run is a node until the context ends, or until it turns out that it must not go on: another
@@ -96,30 +103,34 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 	defer ear.Close()
+	word, err := a.bus.Settled(func(s *fleet.Settled) { a.settled(s, stop) })
+	if err != nil {
+		return err
+	}
+	defer word.Close()
 	var tasks sync.WaitGroup
 	tasks.Go(func() {
 		if err := a.send(ctx); err != nil {
 			stop(err)
 		}
 	})
-	tasks.Go(func() { a.every(ctx, a.Beat, a.beat) })
+	tasks.Go(func() { a.beats(ctx) })
 	tasks.Go(func() { a.every(ctx, a.Look, a.look) })
 	tasks.Go(func() { a.register(ctx) })
 	<-ctx.Done()
 	a.work.end()
 	tasks.Wait()
-	a.farewell()
 	err = context.Cause(ctx)
-	var conflict *bus.ConflictError
-	if errors.As(err, &conflict) {
-		return err
+	if errors.As(err, new(*bus.ConflictError)) || errors.As(err, new(*RivalError)) {
+		return err // the node itself goes on, with the other agent: nobody leaves
 	}
+	a.farewell()
 	return nil
 }
 
 // open makes a node ready: its folder, its connection, nothing said yet.
 func (c *Config) open() (*agent, error) {
-	a := &agent{Config: *c, began: time.Now(), again: make(chan struct{}, 1)}
+	a := &agent{Config: *c, began: time.Now(), again: make(chan struct{}, 1), roll: make(chan struct{}, 1), id: bus.NewOrigin()}
 	if _, err := fleet.ParseName(string(c.Name)); err != nil {
 		return nil, err
 	}
@@ -190,10 +201,13 @@ func (a *agent) every(ctx context.Context, d time.Duration, do func()) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(d - d/10 + rand.N(d/5+1)):
+		case <-time.After(varied(d)):
 		}
 	}
 }
+
+// varied is a time, a tenth more or less.
+func varied(d time.Duration) time.Duration { return d - d/10 + rand.N(d/5+1) }
 
 // say keeps news in the spool. What cannot be kept is told, and not tried again.
 func (a *agent) say(n *fleet.News) bool {
@@ -206,16 +220,18 @@ func (a *agent) say(n *fleet.News) bool {
 }
 
 // Conflicts that are forgiven: one may come from a replica that lags when an agent is
-// restarted, several in a short time come from a second agent.
+// restarted, several in a short time come from a second agent. Who of the two goes on is settled by
+// servers; only where none does so, an agent gives up by itself.
 const (
 	mostConflicts = 3
-	conflictTime  = 10 * time.Minute
+	conflictTime  = time.Minute
 )
 
 // send brings the spool to the store.
 func (a *agent) send(ctx context.Context) error {
 	s := a.bus.Speaker()
 	s.After(a.spool.last())
+	a.show(ctx)
 	var conflicts []time.Time
 	for {
 		err := s.SayAll(ctx, a.spool)
@@ -224,14 +240,12 @@ func (a *agent) send(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil
 		case errors.As(err, &conflict):
-			a.event("conflict", false, "%v", err)
+			a.event("conflict", false, "another agent has spoken as %s; this one says again what it had to say", a.Name)
+			a.introduce() // the other may have said what it has
 			now := time.Now()
-			conflicts = append(conflicts, now)
-			if len(conflicts) >= mostConflicts {
-				if now.Sub(conflicts[len(conflicts)-mostConflicts]) < conflictTime {
-					return fmt.Errorf("another agent speaks as %s; give each node its own name: %w", a.Name, conflict)
-				}
-				conflicts = conflicts[1:]
+			conflicts = slices.DeleteFunc(append(conflicts, now), func(t time.Time) bool { return now.Sub(t) >= conflictTime })
+			if len(conflicts) >= mostConflicts && !a.judged.Load() {
+				return fmt.Errorf("another agent speaks as %s; give each node its own name: %w", a.Name, conflict)
 			}
 		case err != nil:
 			a.event("spool", false, "%v", err)
@@ -302,7 +316,7 @@ func (a *agent) register(ctx context.Context) {
 			told = ""
 			a.ports.sayAgain()
 			anew.Reset(a.SayAgain - a.SayAgain/10 + rand.N(a.SayAgain/5+1))
-		case <-time.After(a.MapEvery - a.MapEvery/10 + rand.N(a.MapEvery/5+1)):
+		case <-time.After(varied(a.MapEvery)):
 		}
 	}
 }
@@ -321,7 +335,7 @@ func (a *agent) beat() {
 	if !a.bus.Connected() {
 		return
 	}
-	b := &fleet.Beat{Node: a.Name, At: time.Now().UTC(), Up: time.Since(a.began).Seconds(), Waiting: a.spool.Len(), Dropped: a.spool.lost(), Doing: a.work.doing()}
+	b := &fleet.Beat{Node: a.Name, At: time.Now().UTC(), Up: time.Since(a.began).Seconds(), Agent: a.id, Waiting: a.spool.Len(), Dropped: a.spool.lost(), Doing: a.work.doing()}
 	b.Receive, b.Send = a.ports.since()
 	if data, err := fs.ReadFile(a.Sys, "proc/loadavg"); err == nil {
 		_, _ = fmt.Sscan(string(data), &b.Load) // no figure is 0

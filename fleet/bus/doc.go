@@ -20,7 +20,8 @@
 //
 // Two speakers on one subject (two agents with one name) are noticed by the same
 // condition: the one that comes second finds a message that is not its own and
-// gets a ConflictError; the numbers stay without gaps and doubles.
+// gets a ConflictError; the numbers stay without gaps and doubles. Which of two
+// agents goes on is for servers to say, through Settle.
 //
 // The last message is read directly, from any replica. A replica may lag behind:
 // what it shows is stored, what it does not show may be stored all the same, and

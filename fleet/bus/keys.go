@@ -150,6 +150,9 @@ func public(k nkeys.KeyPair) string {
 
 func trim(seed []byte) []byte { return []byte(strings.TrimSpace(string(seed))) }
 
+// ErrInUse tells that another process has a folder that only one may have.
+var ErrInUse = errors.New("another process uses this folder")
+
 // Lock takes a file for this process until the returned function is called or the process ends.
 // It is an error when another process has it.
 func Lock(path string) (unlock func(), err error) { return lock(path, false) }

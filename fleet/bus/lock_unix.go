@@ -28,7 +28,7 @@ func lock(path string, patient bool) (unlock func(), err error) {
 	if err != nil {
 		f.Close()
 		if err == unix.EWOULDBLOCK {
-			return nil, fmt.Errorf("%s: another process uses this folder; end it, or name another folder", path)
+			return nil, fmt.Errorf("%s: %w; end it, or name another folder", path, ErrInUse)
 		}
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -28,6 +28,8 @@ type Bus interface {
 	Ask(ctx context.Context, node fleet.Name, p *fleet.Part) (*fleet.Answer, error)
 	// Passing calls back with what nodes say in passing, until the context ends.
 	Passing(ctx context.Context, beat func(*fleet.Beat), doing func(*fleet.Doing)) error
+	// Settle tells all agents of a name which of them goes on, or has them beat.
+	Settle(node fleet.Name, s *fleet.Settled) error
 	// Lead runs a function whenever this hub leads those of the bus, with a context that ends
 	// when it no longer does, until the context ends.
 	Lead(ctx context.Context, run func(context.Context)) error

@@ -48,6 +48,7 @@ func (h *Hub) detect(ctx context.Context) error {
 	var found []health.Finding
 	began := time.Now()
 	h.view.ask(func(s *health.History) { found = s.Findings(now) })
+	found = append(h.rivals.findings(time.Now()), found...)
 	h.counts.looked(time.Since(began))
 	h.finds.Lock()
 	defer h.finds.Unlock()

@@ -61,6 +61,7 @@ type Hub struct {
 	ready   chan struct{} // closed when the stream's past is in the view
 	leading atomic.Bool
 	counts  counts
+	rivals  rivals
 
 	mu      sync.Mutex // guards following
 	changed chan struct{}
@@ -225,6 +226,7 @@ func (h *Hub) beat(b *fleet.Beat) {
 	if h.live.beat(b, now) {
 		h.view.history(addBeat(b.Node, now))
 		h.beats(b.Node)
+		h.settle(b)
 	}
 }
 

@@ -62,6 +62,7 @@ func TestSweepGoesOnWithoutTheDeadTheBusyAndThoseWhoRefuse(t *testing.T) {
 		t.Fatalf("%+v", s)
 	}
 	t.Log("the sweep took", s.Since.Sub(s.Ran))
+	adds(t, s)
 	out := map[fleet.Name]string{}
 	for _, x := range s.Out {
 		out[x.Node] = x.Why

@@ -45,7 +45,7 @@ func (h *Hub) Give(ctx context.Context, o fleet.Order) (OrderState, error) {
 	var id [6]byte
 	rand.Read(id[:])
 	o.ID, o.State, o.Why, o.Sweep, o.Since = hex.EncodeToString(id[:]), fleet.Waiting, "", 0, now
-	o.Ran, o.Parts, o.Out = time.Time{}, 0, nil
+	o.Ran, o.Parts, o.Out, o.Reasons = time.Time{}, 0, nil, nil
 	if err := o.Check(); err != nil {
 		return OrderState{}, RefusedError{err}
 	}
@@ -148,16 +148,11 @@ func (h *Hub) once(ctx context.Context, o *fleet.Order, resumed bool) error {
 		o.Sweep++
 		o.Ran, o.Why = now, ""
 	}
-	o.State, o.Since, o.Out, o.Parts = fleet.Running, now, out, 0
-	if len(nodes) >= 2 {
-		o.Parts = 1
-		if o.What.Measure == fleet.MeasurePairs {
-			o.Parts = len(nodes) * (len(nodes) - 1) / 2
-			if r := o.Rounds; r > 0 && r < countRounds(len(nodes)) {
-				o.Parts = r * (len(nodes) / 2)
-			}
-		}
+	parts := partsOf(o, len(nodes))
+	if resumed {
+		parts = max(parts, o.Parts) // those with nodes that are gone by now are left out
 	}
+	o.State, o.Since, o.Out, o.Parts, o.Reasons = fleet.Running, now, out, parts, nil
 	if err := h.sayOrder(ctx, *o); err != nil {
 		return err
 	}
@@ -173,7 +168,7 @@ func (h *Hub) once(ctx context.Context, o *fleet.Order, resumed bool) error {
 		return err
 	}
 	s, _ := h.view.Order(o.ID, end)
-	o.Since, o.Out, o.Why = end, w.left(), ""
+	o.Since, o.Out, o.Why, o.Reasons = end, w.left(), "", w.reasons(s)
 	o.State = fleet.Done
 	if s.Good == 0 {
 		o.State, o.Why = fleet.Failed, w.why(len(nodes))
@@ -185,6 +180,19 @@ func (h *Hub) once(ctx context.Context, o *fleet.Order, resumed bool) error {
 	err := h.sayOrder(ctx, *o)
 	h.lookNow()
 	return err
+}
+
+// partsOf is how many parts a sweep over so many nodes has.
+func partsOf(o *fleet.Order, nodes int) int {
+	switch {
+	case nodes < 2:
+		return 0
+	case o.What.Measure != fleet.MeasurePairs:
+		return 1
+	case o.Rounds > 0 && o.Rounds < countRounds(nodes):
+		return o.Rounds * (nodes / 2)
+	}
+	return nodes * (nodes - 1) / 2
 }
 
 // choose is who takes part, and who does not and why.

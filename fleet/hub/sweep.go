@@ -25,6 +25,8 @@ type sweep struct {
 	later []group
 	busy  map[fleet.Name]bool // in this pass
 	last  string              // why the last part failed
+	// missed are the parts that were not measured so far, by group.
+	missed map[string]missed
 }
 
 // group is who does a part together.
@@ -59,6 +61,8 @@ func (w *sweep) run(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, g := range w.later {
+		k := max(0, slices.IndexFunc(g.ranks, func(n fleet.Name) bool { return w.busy[n] }))
+		w.miss(missed{group: g, left: true, node: g.ranks[k], why: "busy all the time"})
 		w.last = fmt.Sprintf("%v and %v were busy all the time", g.ranks[0], g.ranks[1])
 		if len(g.ranks) > 2 {
 			w.last = fmt.Sprintf("of %d nodes, some were busy all the time", len(g.ranks))
@@ -121,13 +125,14 @@ func (w *sweep) all(ctx context.Context, s *span, list []group) {
 func (w *sweep) skip(g group) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, n := range g.ranks {
-		if w.out[n] != "" {
-			return true
-		}
-	}
 	if len(g.ranks) == 2 && w.h.view.ended(w.o.ID, w.o.Sweep, g.ranks[0], g.ranks[1]) {
 		return true
+	}
+	for _, n := range g.ranks {
+		if w.out[n] != "" {
+			w.miss(missed{group: g, left: true, node: n, why: w.out[n]})
+			return true
+		}
 	}
 	if slices.ContainsFunc(g.ranks, func(n fleet.Name) bool { return w.busy[n] }) {
 		w.later = append(w.later, g)
@@ -158,6 +163,9 @@ func (w *sweep) do(ctx context.Context, parent *span, g group) {
 		w.busy[r.node] = true
 	case partOut:
 		w.out[r.node] = r.why
+		w.miss(missed{group: g, left: true, node: r.node, why: r.why})
+	case partFailed:
+		w.miss(missed{group: g, node: r.node, why: r.why})
 	}
 	if text != "" {
 		w.last = text

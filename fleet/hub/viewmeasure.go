@@ -38,12 +38,11 @@ func (v *View) measured(name fleet.Name, s *node, m *fleet.Measured, at time.Tim
 		if o.Order.What.Measure != fleet.MeasureCollective {
 			return v.ignore("absurd values")
 		}
-		had := len(v.kept)
 		if !v.collective(name, m, at) {
 			return false
 		}
-		if m.Sweep == o.Order.Sweep && (len(v.kept) > had || o.good == 0) {
-			o.good++
+		if m.Sweep == o.Order.Sweep { // it has one part, whoever speaks of it
+			o.good, o.bad = 1, 0
 		}
 		v.own(o, m, at)
 		return true
@@ -104,8 +103,8 @@ func (v *View) pair(o *order, m *fleet.Measured, p fleet.PairSample, at time.Tim
 func (v *View) failed(name fleet.Name, o *order, m *fleet.Measured, at time.Time) {
 	known := m.Peer != "" && m.Peer != name && v.nodes[m.Peer] != nil && (o.nodes == nil || o.nodes[m.Peer])
 	if o.Order.What.Measure != fleet.MeasurePairs {
-		if m.Sweep == o.Order.Sweep {
-			o.bad++
+		if m.Sweep == o.Order.Sweep && o.good == 0 {
+			o.bad = 1
 		}
 		return
 	}

@@ -124,13 +124,26 @@ type OrderState struct {
 	Heard time.Time `json:"heard"` // when its state was last said
 	// Next is when it runs next, where it repeats or waits for its time.
 	Next time.Time `json:"next,omitzero"`
-	// Good and Bad count the parts of the last sweep that were measured and that failed.
+	// Good, Bad and Left count the parts of the last sweep that were measured, that failed, and that
+	// were left out. Once it is over, they are all parts that there are.
 	Good int `json:"parts_good"`
 	Bad  int `json:"parts_failed"`
+	Left int `json:"parts_left_out"`
 }
 
 func (o *order) state(now time.Time) OrderState {
 	s := OrderState{Order: o.Order, Given: o.given, Heard: o.heard, Good: o.good, Bad: o.bad}
+	if o.State != fleet.Running && o.Parts > 0 {
+		failed := 0
+		for _, r := range o.Reasons {
+			if !r.Left {
+				failed += r.Parts
+			}
+		}
+		// Nodes may have spoken after the sweep had ended.
+		s.Bad = max(0, min(max(o.bad, failed), o.Parts-o.good))
+		s.Left = max(0, o.Parts-o.good-s.Bad)
+	}
 	if o.State == fleet.Waiting {
 		s.Next = due(&o.Order, o.given, now)
 	}

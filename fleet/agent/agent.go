@@ -82,9 +82,10 @@ type agent struct {
 
 	judged atomic.Bool // a server settles who of several agents of this name goes on
 
-	mu    sync.Mutex
-	heard string // the last word about the connection, which is not repeated
-	rival string // the last other agent of this name that was told to give up
+	mu      sync.Mutex
+	heard   string // the last word about the connection, which is not repeated for a while
+	heardAt time.Time
+	rival   string // the last other agent of this name that was told to give up
 }
 
 // Run is a node until the context ends, or until it turns out that it must not go on: another
@@ -183,11 +184,18 @@ func (a *agent) event(what string, ok bool, format string, args ...any) {
 	}
 }
 
+// heardAgain is after how long the same word about the connection is passed on once more, so that a log shows that
+// it still holds.
+const heardAgain = 10 * time.Minute
+
 // connection passes on what happens to the connection, but not the same every second.
 func (a *agent) connection(e bus.Event) {
 	a.mu.Lock()
-	again := a.heard == e.Text
-	a.heard = e.Text
+	now := time.Now()
+	again := a.heard == e.Text && now.Sub(a.heardAt) < heardAgain
+	if a.heard = e.Text; !again {
+		a.heardAt = now
+	}
 	a.mu.Unlock()
 	if !again {
 		a.event("connection", e.Connected, "%s", e.Text)

@@ -204,7 +204,7 @@ func give(e *env, o common, f *clientFlags, order fleet.Order, wait bool) error 
 	if o.JSON {
 		return writeIndented(e.stdout, got)
 	}
-	if got.Next.Sub(time.Now()) > time.Second && !o.Quiet {
+	if time.Until(got.Next) > time.Second && !o.Quiet {
 		fmt.Fprintf(e.stderr, "%s: %s\n", got.ID, howFar(&got.OrderState, time.Now()))
 	}
 	_, err = fmt.Fprintln(e.stdout, got.ID)

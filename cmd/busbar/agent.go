@@ -24,7 +24,7 @@ type agentCmd struct {
 	Creds    string        `placeholder:"FILE" env:"BUSBAR_CREDS" help:"This node's credentials, as busbar serve token node wrote them; also in BUSBAR_CREDS."`
 	Name     string        `placeholder:"NAME" help:"This node's name; without it the one that its credentials are for, or its host name."`
 	Data     string        `placeholder:"DIR" help:"Where news waits for the store: systemd's state directory, /var/lib/busbar/agent for root, or ~/.local/state/busbar/agent."`
-	MeetPort int           `name:"meet-port" default:"7643" least:"1" most:"65535" help:"The port at which other nodes find this one when they measure together."`
+	MeetPort int           `name:"meet-port" placeholder:"PORT" least:"1" most:"65535" help:"The port at which other nodes find this one when they measure together; without it 7643, or the next free one where another agent or program has that."`
 	Bind     string        `placeholder:"IFACE|ADDR" help:"The interface or address to measure; without it the one that leads to the server."`
 	TLSCA    string        `name:"tls-ca" placeholder:"FILE" help:"Certificates to trust with tls://, the machine's own without it."`
 	Memory   string        `name:"max-memory" default:"2GiB" placeholder:"SIZE" help:"What a measurement may take of this node's memory; 2GiB without it."`
@@ -86,7 +86,11 @@ func (c *agentCmd) config(e *env) (agent.Config, error) {
 	if c.Creds == "" && !c.Quiet {
 		fmt.Fprintln(e.stderr, "note: no --creds; busbar serve refuses that: busbar serve token node", cfg.Name, "on its machine makes them")
 	}
-	if cfg.Meet, err = agent.MeetAt(c.Bind, c.Join[0], c.MeetPort); err != nil {
+	port := c.MeetPort
+	if port == 0 {
+		port, cfg.AnyPort = agent.UsualPort, true
+	}
+	if cfg.Meet, err = agent.MeetAt(c.Bind, c.Join[0], port); err != nil {
 		err = fmt.Errorf("--bind: %w", err)
 		var network *net.OpError
 		if errors.As(err, &network) { // it may come up later

@@ -93,7 +93,7 @@ func TestAgentBeforeItsServer(t *testing.T) {
 			return nil
 		}
 		var m mapJSON
-		if err := json.Unmarshal(n.Joined.Map, &m); err != nil || m.Summary.Nodes != 1 || n.Node != "gpu01" || n.Joined.Meet != "127.0.0.1:7643" {
+		if err := json.Unmarshal(n.Joined.Map, &m); err != nil || m.Summary.Nodes != 1 || n.Node != "gpu01" || !strings.HasPrefix(n.Joined.Meet, "127.0.0.1:7") {
 			t.Errorf("%s joins at %s with %s, %v", n.Node, n.Joined.Meet, n.Joined.Map, err)
 		}
 		return enough

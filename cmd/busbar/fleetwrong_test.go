@@ -162,3 +162,38 @@ func TestSecondAgentGivesUp(t *testing.T) {
 	default:
 	}
 }
+
+// TestAgentSaysWhy has agents that cannot connect say what to do: one whose credentials are withdrawn, and one
+// that was given the page's port.
+func TestAgentSaysWhy(t *testing.T) {
+	f := newServedFleet(t)
+	creds := filepath.Join(t.TempDir(), "n1.creds")
+	if code, _, errs := f.busbar("serve", "token", "node", "n1", "-o", creds); code != exitDone {
+		t.Fatal(errs)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop()
+	start := func(at string) *written {
+		said, dir := &written{}, t.TempDir()
+		wg.Go(func() {
+			run(ctx, strings.NewReader(""), said, said, []string{"agent", "--join", "nats://" + at, "--creds", creds, "--data", dir, "--bind", "127.0.0.1"})
+		})
+		return said
+	}
+	page, node := start(f.page), start(f.bus)
+	f.wait("it is connected", func() bool { return strings.Contains(node.String(), "connected to") })
+	if code, _, errs := f.busbar("serve", "token", "node", "n1", "--revoke"); code != exitDone {
+		t.Fatal(errs)
+	}
+	f.wait("the words about credentials", func() bool {
+		return strings.Contains(node.String(), "they were withdrawn") && strings.Contains(node.String(), "read again at each try")
+	})
+	f.wait("the words about the port", func() bool { return strings.Contains(page.String(), "is that the port for agents?") })
+	// New credentials are taken without a new start.
+	if code, _, errs := f.busbar("serve", "token", "node", "n1", "-o", creds); code != exitDone {
+		t.Fatal(errs)
+	}
+	f.wait("it is connected again", func() bool { return strings.Contains(node.String(), "connected again") })
+}

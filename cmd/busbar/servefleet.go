@@ -30,8 +30,8 @@ type fleetFlags struct {
 	BusPlain  bool     `name:"bus-plain" help:"Let agents of other machines connect without TLS: for networks that nobody else is on."`
 	Keep      string   `default:"0" placeholder:"TIME" help:"How long news is kept, such as 90d; without it until the store holds 7 GiB."`
 	Cluster   string   `short:"c" placeholder:"FILE" help:"A cluster file, or anything that busbar map reads, with the network of the fleet: its leaves tell a bad leaf from bad hosts."`
-	Webhook   []string `placeholder:"URL" help:"Where findings are posted to, as JSON. Repeatable."`
-	Secret    string   `name:"webhook-secret-file" placeholder:"FILE" help:"A secret that webhooks are signed with (HMAC-SHA256 in X-Busbar-Signature)."`
+	Webhook   []string `placeholder:"URL" help:"Where findings are posted to, as JSON: when they are raised, get worse and are over. Repeatable."`
+	Secret    string   `name:"webhook-secret-file" placeholder:"FILE" help:"A secret of 16 characters or more that webhooks are signed with (HMAC-SHA256 in X-Busbar-Signature)."`
 	OTLP      string   `name:"otlp" placeholder:"URL" help:"An OpenTelemetry collector that gets traces of orders (OTLP over HTTP), such as http://127.0.0.1:4318."`
 	NoLocal   bool     `name:"no-agent" help:"Neither measure this machine nor let it be a node of its own fleet."`
 }

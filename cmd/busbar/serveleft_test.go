@@ -56,6 +56,16 @@ func TestCommandsBesideTheirServer(t *testing.T) {
 					t.Errorf("by its address: exit %d, %s", code, out)
 				}
 			}
+			scheme, ca := "nats://", ""
+			if secure {
+				scheme = "tls://"
+			}
+			if name == "self-signed" {
+				ca = " --tls-ca self-signed.pem"
+			}
+			if code, out := ask("serve", "token", "node", "gpu01", "-o", filepath.Join(own, "gpu01.creds")); code != exitDone || !strings.Contains(out, "busbar agent --join "+scheme+agents+ca+" --creds gpu01.creds") {
+				t.Errorf("what an agent is to join: exit %d, %s", code, out)
+			}
 			// Who asks from elsewhere has a token, and the certificate if it needs one.
 			token := filepath.Join(data, localTokenFile)
 			if name == "self-signed" {

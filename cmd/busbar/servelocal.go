@@ -62,7 +62,7 @@ func (s *served) beNode(e *env, c *serveRunCmd, dir string) {
 		if err != nil {
 			return err
 		}
-		cfg := agent.Config{Name: name, Dir: filepath.Join(dir, "agent"), Meet: meetHere(c.BusListen), Map: e.ownMap, Version: ownVersion()}
+		cfg := agent.Config{Name: name, Dir: filepath.Join(dir, "agent"), Meet: meetHere(c.BusListen), AnyPort: true, Map: e.ownMap, Version: ownVersion()}
 		if cfg.Bus, err = s.srv.Node(name); err != nil {
 			return err
 		}
@@ -73,9 +73,6 @@ func (s *served) beNode(e *env, c *serveRunCmd, dir string) {
 	}
 }
 
-// meetPort is where nodes of busbar agent meet too.
-const meetPort = 7643
-
 // meetHere is where this machine is found when it is measured: as agents reach the bus, and where that
 // is any address, by the one that leads out.
 func meetHere(listen string) string {
@@ -83,9 +80,9 @@ func meetHere(listen string) string {
 	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 		host = "192.0.2.1" // of no network (RFC 5737); nothing is sent there
 	}
-	meet, err := agent.MeetAt("", "nats://"+net.JoinHostPort(host, "1"), meetPort)
+	meet, err := agent.MeetAt("", "nats://"+net.JoinHostPort(host, "1"), agent.UsualPort)
 	if err != nil {
-		return net.JoinHostPort("127.0.0.1", fmt.Sprint(meetPort))
+		return net.JoinHostPort("127.0.0.1", fmt.Sprint(agent.UsualPort))
 	}
 	return meet
 }

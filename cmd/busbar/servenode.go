@@ -126,7 +126,7 @@ func (c *tokenNodeCmd) Run(e *env) error {
 		if err != nil {
 			return cannotError{err}
 		}
-		return c.hand(e, c.common, creds, issued, agentWords)
+		return c.hand(e, c.common, creds, issued, c.agentWords())
 	}
 	if c.Revoke {
 		list, err := keys.Revoke(name)
@@ -145,11 +145,28 @@ func (c *tokenNodeCmd) Run(e *env) error {
 	if err != nil {
 		return cannotError{err}
 	}
-	return c.hand(e, c.common, creds, issued, agentWords)
+	return c.hand(e, c.common, creds, issued, c.agentWords())
 }
 
-// agentWords are what to do with a node's credentials.
-const agentWords = "on the node: busbar agent --join tls://SERVER:7642 --creds FILE"
+// agentWords are what to do with a node's credentials: what the server of this folder takes, where one has run.
+func (f *issueFlags) agentWords() string {
+	left, err := f.left()
+	join, ca := "tls://SERVER:7642", ""
+	switch {
+	case f.AccountKey != "":
+		join = "tls://SERVER:4222" // of a cluster that only its owner knows
+	case err == nil && left.Agents != "":
+		join = left.Agents
+		if left.AgentsCA != "" {
+			ca = fmt.Sprintf(" --tls-ca %s", filepath.Base(left.AgentsCA))
+		}
+	}
+	words := fmt.Sprintf("on the node: busbar agent --join %s%s --creds %s", join, ca, filepath.Base(f.Output))
+	if ca != "" {
+		words += fmt.Sprintf(" (the certificate is %s)", left.AgentsCA)
+	}
+	return words
+}
 
 // hand gives the credentials out, once.
 func (f *issueFlags) hand(e *env, c common, creds []byte, issued bus.Issued, next string) error {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -32,6 +33,8 @@ type Config struct {
 	// MeetAt. Bind is the interface or address that is measured, empty for the one that
 	// leads to the others.
 	Meet, Bind string
+	// AnyPort tells that another port will do where that of Meet is taken, as by a second agent of the machine.
+	AnyPort bool
 	// Sys is the machine's / of which sys and proc are read; nil is the real one.
 	Sys fs.FS
 	// Driver gives what the driver of an interface counts beyond /sys; nil asks the kernel, where Sys
@@ -62,7 +65,7 @@ type Config struct {
 // Event is something that happened to an agent.
 type Event struct {
 	At   time.Time `json:"at"`
-	What string    `json:"what"` // connection, part, measured, spool, conflict, ports, map
+	What string    `json:"what"` // connection, part, measured, meet, spool, conflict, ports, map
 	Text string    `json:"text"`
 	OK   bool      `json:"ok"`
 }
@@ -77,14 +80,16 @@ type agent struct {
 	work  *worker
 	ports *portWatch
 	again chan struct{} // register must tell anew
+	held  io.Closer     // the place to meet; nil where it could not be held
 	id    string        // of this process, among agents of one name
 	roll  chan struct{} // a beat is wanted now
 
 	judged atomic.Bool // a server settles who of several agents of this name goes on
 
-	mu    sync.Mutex
-	heard string // the last word about the connection, which is not repeated
-	rival string // the last other agent of this name that was told to give up
+	mu      sync.Mutex
+	heard   string // the last word about the connection, which is not repeated for a while
+	heardAt time.Time
+	rival   string // the last other agent of this name that was told to give up
 }
 
 // Run is a node until the context ends, or until it turns out that it must not go on: another
@@ -96,6 +101,7 @@ func Run(ctx context.Context, c Config) error {
 	}
 	defer a.spool.close()
 	defer a.bus.Close()
+	defer a.letGo()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	ear, err := a.bus.Serve(a.work.asked)
@@ -174,6 +180,7 @@ func (c *Config) open() (*agent, error) {
 		return nil, err
 	}
 	a.work = newWorker(a)
+	a.holdMeet()
 	return a, nil
 }
 
@@ -183,11 +190,18 @@ func (a *agent) event(what string, ok bool, format string, args ...any) {
 	}
 }
 
+// heardAgain is after how long the same word about the connection is passed on once more, so that a log shows that
+// it still holds.
+const heardAgain = 10 * time.Minute
+
 // connection passes on what happens to the connection, but not the same every second.
 func (a *agent) connection(e bus.Event) {
 	a.mu.Lock()
-	again := a.heard == e.Text
-	a.heard = e.Text
+	now := time.Now()
+	again := a.heard == e.Text && now.Sub(a.heardAt) < heardAgain
+	if a.heard = e.Text; !again {
+		a.heardAt = now
+	}
 	a.mu.Unlock()
 	if !again {
 		a.event("connection", e.Connected, "%s", e.Text)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/url"
 	"os"
 	"sync"
@@ -151,7 +152,7 @@ func (b *Bus) options() ([]nats.Option, error) {
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			b.end()
 			if err != nil { // else it was closed
-				b.tell(false, fmt.Sprintf("connection lost: %v", err))
+				b.tell(false, fmt.Sprintf("connection lost: %v%s", err, unwelcome(err)))
 			}
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
@@ -165,7 +166,7 @@ func (b *Bus) options() ([]nats.Option, error) {
 			if errors.Is(err, nats.ErrPermissionViolation) {
 				b.refused.Add(1)
 			}
-			b.tell(nc.IsConnected(), err.Error())
+			b.tell(nc.IsConnected(), err.Error()+unwelcome(err))
 		}),
 	}
 	switch {
@@ -194,6 +195,7 @@ func (b *Bus) options() ([]nats.Option, error) {
 // advice says what to do about a connection that does not come about.
 func advice(err error) string {
 	var unknown x509.UnknownAuthorityError
+	var network *net.OpError
 	switch {
 	case errors.Is(err, nats.ErrSecureConnRequired):
 		return " (the server there wants TLS: tls:// instead of nats://)"
@@ -201,10 +203,16 @@ func advice(err error) string {
 		return " (the server there has no TLS: nats:// instead of tls://, where the network is trusted)"
 	case errors.As(err, &unknown):
 		return " (its certificate is signed by nobody that this machine knows: --tls-ca names the file)"
-	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked):
-		return " (credentials that it takes come from busbar serve token node NAME on its machine)"
-	case errors.Is(err, io.EOF):
+	case errors.Is(err, io.EOF), errors.As(err, &network) && network.Op == "read" && network.Timeout(), errors.Is(err, nats.ErrTimeout):
 		return " (is that the port for agents? 7642 if nothing else was said, not that of the page)"
+	}
+	return unwelcome(err)
+}
+
+// unwelcome says what to do where a server does not take the credentials, also of a connection that there was.
+func unwelcome(err error) string {
+	if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) || errors.Is(err, nats.ErrAuthRevoked) {
+		return " (the server does not take these credentials: they were withdrawn, have expired or are for another; busbar serve token node NAME -o FILE on its machine makes new ones, and the file is read again at each try)"
 	}
 	return ""
 }

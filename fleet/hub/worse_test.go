@@ -1,0 +1,64 @@
+package hub
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"busbar/fleet"
+	"busbar/health"
+	"busbar/pairs"
+)
+
+// TestWorseIsToldAgain has a node fall silent, which is a warning first and an error later: a webhook hears of
+// both, once each, under keys of their own.
+func TestWorseIsToldAgain(t *testing.T) {
+	var mu sync.Mutex
+	var keys []string
+	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var a Alert
+		if err := json.NewDecoder(r.Body).Decode(&a); err != nil {
+			t.Error(err)
+		}
+		if a.Finding.Kind == health.Silent {
+			mu.Lock()
+			keys = append(keys, a.Key[:strings.LastIndex(a.Key, "/")])
+			mu.Unlock()
+		}
+	}))
+	defer hook.Close()
+	m := newMemory()
+	nodes := m.join(4)
+	_, stop := start(t, m, func(c *Config) { c.Webhooks = []string{hook.URL} })
+	defer stop()
+	time.Sleep(200 * time.Millisecond) // some beats
+	nodes[2].dead.Store(true)
+	said := func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return strings.Join(keys, " ")
+	}
+	const want = "silent:n2/raised/warn silent:n2/raised/error"
+	wait(t, "both are told", func() bool { return strings.Contains(said(), "error") })
+	time.Sleep(300 * time.Millisecond) // several looks
+	if said() != want {
+		t.Errorf("told %s, expected %s", said(), want)
+	}
+}
+
+// TestKeyIsAsDocumented holds the form of keys to what the documentation shows.
+func TestKeyIsAsDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/fleet.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := fleet.Finding{Finding: health.Finding{ID: "slow-host:gpu07", Severity: pairs.Error, Since: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}}
+	if want := "Idempotency-Key: " + alertOf(f).Key + "\n"; !strings.Contains(string(doc), want) {
+		t.Errorf("docs/fleet.md does not have %q", want)
+	}
+}

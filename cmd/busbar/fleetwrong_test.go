@@ -114,8 +114,8 @@ func TestSecondAgentGivesUp(t *testing.T) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer stop()
-	start := func(dir, port string) (said *written, ended chan int) {
-		said, ended = &written{}, make(chan int, 1)
+	start := func(dir, port string) (*written, chan int) {
+		said, ended := &written{}, make(chan int, 1)
 		wg.Go(func() {
 			ended <- run(ctx, strings.NewReader(""), said, said, []string{"agent", "--join", "nats://" + f.bus, "--creds", creds, "--data", dir, "--meet-port", port})
 		})

@@ -17,8 +17,8 @@ export function what(o) {
 
 // progress is how far a sweep is, in words and as a part of 1.
 export function progress(o, doing) {
-  const done = o.parts_good + o.parts_failed;
-  const failed = o.parts_failed ? `, ${o.parts_failed} failed` : '';
+  const done = o.parts_good + o.parts_failed + (o.parts_left_out || 0);
+  const failed = (o.parts_failed ? `, ${o.parts_failed} failed` : '') + (o.parts_left_out ? `, ${o.parts_left_out} left out` : '');
   if (o.state === 'waiting' && o.next) return { words: `${o.sweep ? `sweep ${o.sweep} is over (${o.parts_good} measured${failed}); ` : ''}the next begins ${new Date(o.next) > Date.now() ? `in ${span((new Date(o.next) - Date.now()) / 1000)}` : 'now'}` };
   if (o.state !== 'running') return { words: `${plural(o.parts_good, o.what.measure === 'pairs' ? 'pair' : 'run')} measured${failed}` };
   if (o.what.measure === 'pairs') return { of: o.parts || 1, at: done, words: `${done} of ${plural(o.parts || 0, 'pair')}${failed}` };
@@ -107,7 +107,9 @@ export function orders({ state, api, fleet, share }) {
       put(one, h('section', { class: 'card', 'aria-label': 'one order' },
         h('div', { class: 'headline' }, h('h2', { tabindex: '-1' }, what(o), ' ', tag(o.state, tags[o.state])), h('button', { type: 'button', onclick: () => state.set({ order: '' }, { push: true }) }, 'Close')),
         h('p', {}, progress(o, fleet.doing).words, o.why ? `; ${o.why}` : ''), h('p', { class: 'quiet' }, `order ${o.id}: ${describe(o)}`),
-        o.out?.length > 0 && table('Left out', [{ text: 'node' }, { text: 'why' }], o.out.map((x) => [x.node, x.why])), verdict(o), results(o),
+        o.out?.length > 0 && table('Left out', [{ text: 'node' }, { text: 'why' }], o.out.map((x) => [x.node, x.why])),
+        o.reasons?.length > 0 && table('Not measured', [{ text: 'parts', n: true }, { text: 'nodes' }, { text: 'why' }], o.reasons.map((x) => [String(x.parts), fold(x.nodes || []), `${x.left_out ? 'left out' : 'failed'}: ${x.why}`])),
+        verdict(o), results(o),
         o.what.measure === 'pairs' && o.parts_good > 0 && h('p', {}, to(state, { show: 'pairs' }, 'the figures as a picture'))));
       if (focus) one.querySelector('h2').focus();
     } catch (error) { put(one, failure(error)); }
@@ -116,7 +118,7 @@ export function orders({ state, api, fleet, share }) {
   function verdict(o) {
     const v = o.verdict;
     if (!v || o.state === 'running') return null; // the rest may say otherwise
-    return [h('h3', {}, `Good for a job: ${plural(v.good.length, 'node')}`), v.good.length > 0 && h('p', {}, h('code', {}, fold(v.good)), ' ', copier('Copy as hostlist', fold(v.good))),
+    return [h('h3', {}, `Good for a job: ${plural(v.good.length, 'node')}`), v.unmeasured?.length > 0 && h('p', {}, 'Not measured, so nothing is said of them: ', h('code', {}, fold(v.unmeasured))), v.good.length > 0 && h('p', {}, h('code', {}, fold(v.good)), ' ', copier('Copy as hostlist', fold(v.good))),
       v.bad.length > 0 && table('Not good', [{ text: 'node' }, { text: 'why' }], v.bad.map((x) => [x.node, x.why])), (v.notes || []).map((x) => h('p', { class: 'note' }, x))];
   }
 

@@ -5,16 +5,29 @@ TOOL    = $(GO) tool -modfile=tools/go.mod
 RACE    = $(shell command -v $${CC:-cc} >/dev/null 2>&1 && echo -race)
 FUZZ   ?= 300x
 
-.PHONY: test unit race lint fuzz schema vuln bench bench-peers update dist debian page-assets browser fleet-lab
+# make module PATH=example.org/busbar gives the module another path: every import, the go.mod files and this file's
+# neighbours that name it. PATH is also where the shell looks for programs, so that is taken from make's own process.
+ifeq ($(origin PATH),command line)
+MODULE := $(PATH)
+override PATH := $(shell PATH=/usr/bin:/bin; tr '\0' '\n' < /proc/$$PPID/environ | sed -n 's/^PATH=//p')
+endif
+
+.PHONY: module test unit race lint fuzz schema vuln bench bench-peers update dist debian page-assets browser fleet-lab
 
 test: lint unit fuzz
 
 # All of it without the race detector, then with it what is not plain computing: the packages left out start no goroutine
 # and take minutes under it. The command itself takes as long again to build that way: make race. lint has vetted all.
-PLAIN   = /(audit|calibrate|campaign|cluster|coll|doctor|hardware|health|launch|msccl|nccl|pairs|pipeline|predict|report|result|result/diff|schedule|sim|step|traffic|truth|tuner|unit|workload|input|input/[a-z0-9]*|input/internal/[a-z]*|cmd/busbar|internal/(corpus|counter|fair|keywords|lines|reduce|rules|svg|switchtree|texttab|yamldoc))$$
+PLAIN   = /(calibrate|calibrate/truth|cluster|coll|doctor|doctor/[a-z]*|fleet/health|hardware|launch|launch/tuner|nccl|plan/campaign|predict|report|result|result/[a-z]*|schedule|schedule/msccl|sim|step|unit|workload|workload/pipeline|input|input/[a-z0-9]*|input/internal/[a-z]*|cmd/busbar|internal/(corpus|counter|fair|keywords|lines|reduce|rules|svg|switchtree|texttab|yamldoc))$$
 unit:
 	$(GO) test -vet=off ./...
 	$(if $(RACE),$(GO) test -vet=off $(RACE) -short $$($(GO) list ./... | grep -vE '$(PLAIN)'),@echo "no C compiler: the race detector is left out")
+
+module:
+	@test -n '$(MODULE)' || { echo 'expected make module PATH=example.org/busbar'; exit 2; }
+	@old=$$($(GO) list -m) && for f in $$(git grep -lF "$$old" -- '*.go' '*go.mod' '*.md'); do \
+	  sed -i -E "s#(\"|module |replace |require |\`)$$(printf %s "$$old" | sed 's/\./\\./g')([/\"\` ]|$$)#\1$(MODULE)\2#g" $$f; done
+	@$(TOOL) gofumpt -w $$(git ls-files '*.go') && $(GO) build ./... && echo "the module is $$($(GO) list -m) now; look at git diff --stat, and commit"
 
 # The command with the race detector, a few minutes.
 race:
@@ -27,7 +40,7 @@ lint:
 
 # Every fuzz target, briefly, but for those whose packages link a NATS server, which takes minutes to build for fuzzing; their
 # seeds run with the tests, and FUZZSKIP= takes them in.
-FUZZSKIP ?= ^busbar/(cmd/busbar|fleet/agent|fleet/hub)$$
+FUZZSKIP ?= /(cmd/busbar|fleet/agent|fleet/hub)$$
 fuzz:
 	@$(GO) run ./internal/fuzzall -time $(FUZZ) -skip '$(FUZZSKIP)'
 
@@ -50,7 +63,7 @@ bench-peers:
 
 # Golden files, the manual's outputs and the list of linked modules.
 update:
-	$(GO) test ./doctor ./health ./launch ./msccl ./report ./cmd/busbar ./internal/rules -update
+	$(GO) test ./doctor ./fleet/health ./launch ./schedule/msccl ./report ./cmd/busbar ./internal/rules -update
 
 # What the page has of others, at versions that a test holds against their checksums. Needs npm.
 UPLOT  = 1.6.32
@@ -60,12 +73,12 @@ page-assets:
 	  cp $$dir/package/dist/uPlot.esm.js web/page/vendor/uplot/uPlot.js && cp $$dir/package/dist/uPlot.min.css $$dir/package/LICENSE web/page/vendor/uplot/ && rm -r $$dir
 	cd web/page/vendor && sha256sum -c SHA256SUMS
 
-# Every view in Chromium, a module of its own; pictures of them go to browsertests/shots. The first time it
+# Every view in Chromium, a module of its own; pictures of them go to web/browsertests/shots. The first time it
 # fetches axe-core, which looks for what keeps people out, with npm.
-browser: browsertests/.axe/axe.min.js
-	cd browsertests && $(GO) test -v -shots shots ./...
+browser: web/browsertests/.axe/axe.min.js
+	cd web/browsertests && $(GO) test -v -shots shots ./...
 
-browsertests/.axe/axe.min.js:
+web/browsertests/.axe/axe.min.js:
 	@mkdir -p $(@D) && dir=$$(mktemp -d) && (cd $$dir && npm pack --silent axe-core@$(AXE) && tar xzf axe-core-$(AXE).tgz) && \
 	  echo "20c09fe157a8a34a30e241aaa1fcdade657734f08ab379ecfbeb7d45cc46e878  $$dir/package/axe.min.js" | sha256sum -c --quiet && cp $$dir/package/axe.min.js $@ && rm -r $$dir
 

@@ -1,4 +1,4 @@
-module busbar
+module busbar.dev
 
 go 1.26.0
 

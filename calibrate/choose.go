@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/coll"
-	"busbar/sim"
-	"busbar/truth"
-	"busbar/unit"
+	"busbar.dev/calibrate/truth"
+	"busbar.dev/coll"
+	"busbar.dev/sim"
+	"busbar.dev/unit"
 )
 
 // How much a point must feel a figure (share of its time by share of the figure) to

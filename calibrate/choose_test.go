@@ -3,8 +3,8 @@ package calibrate
 import (
 	"testing"
 
-	"busbar/sim"
-	"busbar/truth"
+	"busbar.dev/calibrate/truth"
+	"busbar.dev/sim"
 )
 
 // Few points move few figures: fewer than half as many, and one point one only.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"busbar/sim"
-	"busbar/truth"
+	"busbar.dev/calibrate/truth"
+	"busbar.dev/sim"
 )
 
 // Cross is leave-one-machine-out cross-validation: every machine is predicted by

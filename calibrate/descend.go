@@ -3,7 +3,7 @@ package calibrate
 import (
 	"math"
 
-	"busbar/sim"
+	"busbar.dev/sim"
 )
 
 // descend searches with long, middle and short first steps and keeps the best: a

@@ -6,9 +6,9 @@ import (
 	"sync"
 	"testing"
 
-	"busbar/internal/corpus"
-	"busbar/sim"
-	"busbar/truth"
+	"busbar.dev/calibrate/truth"
+	"busbar.dev/internal/corpus"
+	"busbar.dev/sim"
 )
 
 var once struct {

@@ -5,11 +5,11 @@ import (
 	"math"
 	"slices"
 
-	"busbar/cluster"
-	"busbar/coll"
-	"busbar/predict"
-	"busbar/sim"
-	"busbar/truth"
+	"busbar.dev/calibrate/truth"
+	"busbar.dev/cluster"
+	"busbar.dev/coll"
+	"busbar.dev/predict"
+	"busbar.dev/sim"
 )
 
 // SizeScore is the error of a range of sizes before and after.

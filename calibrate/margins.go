@@ -6,8 +6,8 @@ import (
 	"math"
 	"strings"
 
-	"busbar/predict"
-	"busbar/truth"
+	"busbar.dev/calibrate/truth"
+	"busbar.dev/predict"
 )
 
 // Margin is the error bar of a class of hardware and size.

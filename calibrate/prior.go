@@ -1,6 +1,6 @@
 package calibrate
 
-import "busbar/sim"
+import "busbar.dev/sim"
 
 // usual are round values of the right size, set by hand, by the part of a figure's
 // name behind its generation; who set them had seen earlier fits. They are where a

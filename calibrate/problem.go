@@ -5,9 +5,9 @@ import (
 	"math"
 	"strings"
 
-	"busbar/sim"
-	"busbar/truth"
-	"busbar/unit"
+	"busbar.dev/calibrate/truth"
+	"busbar.dev/sim"
+	"busbar.dev/unit"
 )
 
 const nFigures = len(sim.Figures{})

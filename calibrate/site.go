@@ -4,9 +4,9 @@ import (
 	"errors"
 	"math"
 
-	"busbar/cluster"
-	"busbar/sim"
-	"busbar/truth"
+	"busbar.dev/calibrate/truth"
+	"busbar.dev/cluster"
+	"busbar.dev/sim"
 )
 
 // Site is a calibration of one cluster.

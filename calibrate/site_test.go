@@ -3,9 +3,9 @@ package calibrate
 import (
 	"testing"
 
-	"busbar/predict"
-	"busbar/sim"
-	"busbar/truth"
+	"busbar.dev/calibrate/truth"
+	"busbar.dev/predict"
+	"busbar.dev/sim"
 )
 
 // Every other size of a sweep teaches the rest: the error on sizes that the fit did

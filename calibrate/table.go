@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/sim"
+	"busbar.dev/sim"
 )
 
 // held are figures that the published sweeps say too little about: they come from

@@ -4,8 +4,8 @@ import (
 	"math"
 	"slices"
 
-	"busbar/step"
-	"busbar/truth"
+	"busbar.dev/calibrate/truth"
+	"busbar.dev/step"
 )
 
 // stepPull is how firmly figures of steps are held to their guess: one that is twice or half

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"busbar/unit"
+	"busbar.dev/unit"
 )
 
 // Calibration is what was fitted to measurements on this cluster: figures of the

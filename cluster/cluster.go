@@ -3,7 +3,7 @@ package cluster
 import (
 	"fmt"
 
-	"busbar/unit"
+	"busbar.dev/unit"
 )
 
 // FormatVersion is the version of the JSON and YAML forms of a cluster.

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/unit"
+	"busbar.dev/unit"
 )
 
 // Kind is what a device is.

@@ -1,6 +1,6 @@
 package cluster
 
-import "busbar/unit"
+import "busbar.dev/unit"
 
 // Document is the written form of a cluster, in JSON and in YAML: devices and
 // hosts by name instead of by index, hosts as hostlists. Field names carry the

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"busbar/unit"
+	"busbar.dev/unit"
 )
 
 // fragment wraps a node as one source's word.

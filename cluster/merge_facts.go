@@ -3,7 +3,7 @@ package cluster
 import (
 	"math"
 
-	"busbar/unit"
+	"busbar.dev/unit"
 )
 
 // mergeDevice adds what o says to d.

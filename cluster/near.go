@@ -1,6 +1,6 @@
 package cluster
 
-import "busbar/unit"
+import "busbar.dev/unit"
 
 // Near is what a GPU has for the network: the NICs at the nearest class.
 type Near struct {

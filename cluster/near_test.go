@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"busbar/unit"
+	"busbar.dev/unit"
 )
 
 // pcieNode has one NUMA domain with a switch for each string: every g in it is

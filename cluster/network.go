@@ -3,7 +3,7 @@ package cluster
 import (
 	"fmt"
 
-	"busbar/unit"
+	"busbar.dev/unit"
 )
 
 // Tier is how far a switch is from the hosts.

@@ -1,6 +1,6 @@
 package cluster
 
-import "busbar/unit"
+import "busbar.dev/unit"
 
 // step is one traversed link of a node: the link's index and the end reached.
 type step struct{ link, to int }

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"busbar/unit"
+	"busbar.dev/unit"
 )
 
 // LinkKind is what a link is made of.

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/unit"
+	"busbar.dev/unit"
 )
 
 // One GPU has many names: its index (NVML's, what nvidia-smi prints), its PCI

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/unit"
+	"busbar.dev/unit"
 )
 
 // fourGPUs is a node whose GPUs the source listed out of order.

@@ -3,7 +3,7 @@ package cluster
 import (
 	"fmt"
 
-	"busbar/unit"
+	"busbar.dev/unit"
 )
 
 // Place is a device of a host.

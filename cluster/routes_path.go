@@ -1,6 +1,6 @@
 package cluster
 
-import "busbar/unit"
+import "busbar.dev/unit"
 
 // Path finds the way between two places: inside a node over NVLink or PCIe,
 // between nodes out of a near NIC, over the switches and into a near NIC. In a

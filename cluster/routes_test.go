@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/unit"
+	"busbar.dev/unit"
 )
 
 // twoSocket is a synthetic node: two sockets with a NUMA domain each; per socket

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/unit"
+	"busbar.dev/unit"
 )
 
 // rack is a synthetic NVLink domain: trays of one NUMA domain with two GPUs and

@@ -1,6 +1,6 @@
 package coll
 
-import "busbar/unit"
+import "busbar.dev/unit"
 
 // BusFactor is what nccl-tests multiplies algbw with to get busbw: the share of the
 // data that must cross the busiest link of a bandwidth-optimal algorithm, so that busbw

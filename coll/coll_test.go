@@ -4,7 +4,7 @@ import (
 	"math"
 	"testing"
 
-	"busbar/unit"
+	"busbar.dev/unit"
 )
 
 func TestNamesParseAndPrint(t *testing.T) {

@@ -8,7 +8,7 @@ package coll
 import (
 	"fmt"
 
-	"busbar/unit"
+	"busbar.dev/unit"
 )
 
 // Op is one collective call, alike on all ranks. The zero values of Type, Reduce and

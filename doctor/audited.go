@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/audit"
-	"busbar/evidence"
+	"busbar.dev/doctor/audit"
+	"busbar.dev/doctor/evidence"
 )
 
 // fault marks what the audit finds that is broken, not built so or grown old.

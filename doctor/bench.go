@@ -5,10 +5,10 @@ import (
 	"math"
 	"slices"
 
-	"busbar/coll"
-	"busbar/evidence"
-	"busbar/predict"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/doctor/evidence"
+	"busbar.dev/predict"
+	"busbar.dev/unit"
 )
 
 // Sweep is a collective measured over sizes, beside what was predicted for it.

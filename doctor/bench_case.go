@@ -3,11 +3,11 @@ package doctor
 import (
 	"io"
 
-	"busbar/cluster"
-	"busbar/coll"
-	"busbar/predict"
-	"busbar/truth"
-	"busbar/unit"
+	"busbar.dev/calibrate/truth"
+	"busbar.dev/cluster"
+	"busbar.dev/coll"
+	"busbar.dev/predict"
+	"busbar.dev/unit"
 )
 
 // NewSweep predicts a measured case, each point by what NCCL would take.

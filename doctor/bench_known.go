@@ -5,9 +5,9 @@ import (
 	"math"
 	"slices"
 
-	"busbar/coll"
-	"busbar/evidence"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/doctor/evidence"
+	"busbar.dev/unit"
 )
 
 // Threshold is what an operator asks of a machine before it is let into service.

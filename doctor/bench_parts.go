@@ -5,8 +5,8 @@ import (
 	"math"
 	"strings"
 
-	"busbar/evidence"
-	"busbar/unit"
+	"busbar.dev/doctor/evidence"
+	"busbar.dev/unit"
 )
 
 const perfGuide = "https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md"

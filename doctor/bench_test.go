@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/coll"
-	"busbar/doctor"
-	"busbar/internal/corpus"
-	"busbar/truth"
-	"busbar/unit"
+	"busbar.dev/calibrate/truth"
+	"busbar.dev/coll"
+	"busbar.dev/doctor"
+	"busbar.dev/internal/corpus"
+	"busbar.dev/unit"
 )
 
 // TestBenchOnPublishedSweeps counts how many published sweeps raise a warning:

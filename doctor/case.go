@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/evidence"
+	"busbar.dev/doctor/evidence"
 )
 
 // Case is the evidence with what rules ask of it again and again.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/evidence"
-	"busbar/internal/corpus"
+	"busbar.dev/doctor/evidence"
+	"busbar.dev/internal/corpus"
 )
 
 // sick are samples in which something is wrong, with what; a finding above a note

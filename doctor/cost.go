@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"maps"
 
-	"busbar/cluster"
-	"busbar/coll"
-	"busbar/hardware"
-	"busbar/nccl"
-	"busbar/predict"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/coll"
+	"busbar.dev/hardware"
+	"busbar.dev/nccl"
+	"busbar.dev/predict"
+	"busbar.dev/unit"
 )
 
 // costSizes are the sizes of an all-reduce at which a cost is predicted.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/evidence"
+	"busbar.dev/doctor/evidence"
 )
 
 // examine reads texts, one a source, and applies all rules.

@@ -1,8 +1,8 @@
 package doctor
 
 import (
-	"busbar/cluster"
-	"busbar/evidence"
+	"busbar.dev/cluster"
+	"busbar.dev/doctor/evidence"
 )
 
 // wireBeatsNCCL is the rate of one NIC that a test without NCCL reached, in GB/s,

@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"busbar/audit"
-	"busbar/evidence"
+	"busbar.dev/doctor/audit"
+	"busbar.dev/doctor/evidence"
 )
 
 // Severity orders findings.

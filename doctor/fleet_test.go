@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/evidence"
+	"busbar.dev/doctor/evidence"
 )
 
 // What the fleet found is a finding of the doctor, the worst first.

@@ -8,7 +8,7 @@ import (
 	"net/url"
 	"strings"
 
-	"busbar/evidence"
+	"busbar.dev/doctor/evidence"
 )
 
 // document is the JSON of a report.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/evidence"
+	"busbar.dev/doctor/evidence"
 )
 
 // Healthy outputs with frightening words in them give nothing above a note.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"busbar/evidence"
+	"busbar.dev/doctor/evidence"
 )
 
 // namedInterface fills in a finding where the interface that a setting names, or

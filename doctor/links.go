@@ -5,9 +5,9 @@ import (
 	"slices"
 	"time"
 
-	"busbar/evidence"
-	"busbar/health"
-	"busbar/unit"
+	"busbar.dev/doctor/evidence"
+	"busbar.dev/fleet/health"
+	"busbar.dev/unit"
 )
 
 // course is what the history of one direction of a pair shows.

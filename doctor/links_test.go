@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"busbar/evidence"
-	"busbar/health"
-	"busbar/unit"
+	"busbar.dev/doctor/evidence"
+	"busbar.dev/fleet/health"
+	"busbar.dev/unit"
 )
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -5,10 +5,10 @@ import (
 	"regexp"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/evidence"
-	"busbar/hardware"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/doctor/evidence"
+	"busbar.dev/hardware"
+	"busbar.dev/unit"
 )
 
 // machine is the cluster of a job as far as the evidence tells: enough to predict

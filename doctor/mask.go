@@ -6,8 +6,8 @@ import (
 	"strings"
 	"sync"
 
-	"busbar/evidence"
-	"busbar/internal/texttab"
+	"busbar.dev/doctor/evidence"
+	"busbar.dev/internal/texttab"
 )
 
 // value is a secret as it stands behind its name: quoted, perhaps with blanks in

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/evidence"
+	"busbar.dev/doctor/evidence"
 )
 
 func TestSecrets(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/doctor"
-	"busbar/evidence"
+	"busbar.dev/doctor"
+	"busbar.dev/doctor/evidence"
 )
 
 // pairsText is what busbar bench pairs --json prints for four hosts.

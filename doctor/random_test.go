@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar/evidence"
+	"busbar.dev/doctor/evidence"
 )
 
 // Texts put together at random from lines that mean something, whole, cut, doubled

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/evidence"
+	"busbar.dev/doctor/evidence"
 )
 
 // remedy is what a setting that helps says about the cause. People try settings

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"busbar/evidence"
+	"busbar.dev/doctor/evidence"
 )
 
 // crashRules are faults that the log itself names.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/evidence"
-	"busbar/pairs"
+	"busbar.dev/doctor/evidence"
+	"busbar.dev/result/pairs"
 )
 
 // fleetRules take over what the statistics of a fleet have found over many sweeps: more than one job's logs can show.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"busbar/evidence"
+	"busbar.dev/doctor/evidence"
 )
 
 func gdrOff(c *Case) *Finding {

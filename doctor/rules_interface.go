@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/evidence"
+	"busbar.dev/doctor/evidence"
 )
 
 // interfaceRules are about reaching other hosts at all.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"busbar/evidence"
+	"busbar.dev/doctor/evidence"
 )
 
 // launchRules are about ranks that do not come together for a reason outside of NCCL:

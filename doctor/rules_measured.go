@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/evidence"
-	"busbar/pairs"
+	"busbar.dev/doctor/evidence"
+	"busbar.dev/result/pairs"
 )
 
 const (

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"busbar/evidence"
-	"busbar/input/nccltests"
+	"busbar.dev/doctor/evidence"
+	"busbar.dev/input/nccltests"
 )
 
 // uplink finds groups of hosts that are fast among themselves and slow with each

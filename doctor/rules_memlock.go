@@ -3,7 +3,7 @@ package doctor
 import (
 	"strings"
 
-	"busbar/evidence"
+	"busbar.dev/doctor/evidence"
 )
 
 // failed is the first failure of a call for a reason.

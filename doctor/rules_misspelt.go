@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/evidence"
-	"busbar/predict"
+	"busbar.dev/doctor/evidence"
+	"busbar.dev/predict"
 )
 
 // misspeltRules are about settings that nobody reads.

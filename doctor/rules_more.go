@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"strings"
 
-	"busbar/evidence"
+	"busbar.dev/doctor/evidence"
 )
 
 // moreRules are about what is met less often: GPUs that are not there, limits of

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/evidence"
+	"busbar.dev/cluster"
+	"busbar.dev/doctor/evidence"
 )
 
 // networkRules are about which network NCCL uses.

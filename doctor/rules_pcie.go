@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"busbar/evidence"
+	"busbar.dev/doctor/evidence"
 )
 
 // pcieRules are about the way between GPU, NIC and memory inside a host.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/evidence"
+	"busbar.dev/doctor/evidence"
 )
 
 // planRules are about what NCCL made of the machine.

@@ -3,7 +3,7 @@ package doctor
 import (
 	"strings"
 
-	"busbar/evidence"
+	"busbar.dev/doctor/evidence"
 )
 
 // processRules are about a process that ended by itself, of which the others only

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/evidence"
+	"busbar.dev/doctor/evidence"
 )
 
 // programRules are about what the framework and the processes report.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/evidence"
-	"busbar/internal/counter"
+	"busbar.dev/doctor/evidence"
+	"busbar.dev/internal/counter"
 )
 
 // rdmaRules are about RDMA transfers that fail or lose packets.

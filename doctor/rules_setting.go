@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/evidence"
+	"busbar.dev/doctor/evidence"
 )
 
 // settingRules are about the environment.

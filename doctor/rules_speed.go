@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strconv"
 
-	"busbar/evidence"
-	"busbar/unit"
+	"busbar.dev/doctor/evidence"
+	"busbar.dev/unit"
 )
 
 // speedRules are about rates: what was measured against what can be.

@@ -1,7 +1,7 @@
 package doctor
 
 import (
-	"busbar/evidence"
+	"busbar.dev/doctor/evidence"
 )
 
 // subnetRules are about addresses that are right one by one and wrong together.

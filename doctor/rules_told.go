@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/evidence"
+	"busbar.dev/doctor/evidence"
 )
 
 // ofTotal reads "600 Gb/s of 800".

@@ -1,6 +1,6 @@
 package doctor
 
-import "busbar/evidence"
+import "busbar.dev/doctor/evidence"
 
 // suspect is what to check first when nothing in the evidence names a cause: the
 // likeliest causes of what people tell, in the circumstances they tell of. The

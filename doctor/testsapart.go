@@ -1,6 +1,6 @@
 package doctor
 
-import "busbar/evidence"
+import "busbar.dev/doctor/evidence"
 
 // testsApart are the lines that show processes of nccl-tests which know nothing of
 // each other: one command made several of them and each prints a header, a table

@@ -5,8 +5,8 @@ import (
 	"io"
 	"strings"
 
-	"busbar/evidence"
-	"busbar/internal/texttab"
+	"busbar.dev/doctor/evidence"
+	"busbar.dev/internal/texttab"
 )
 
 // Text is how a report is written for a terminal.

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/evidence"
-	"busbar/internal/lines"
+	"busbar.dev/doctor/evidence"
+	"busbar.dev/internal/lines"
 )
 
 // Trial is a fault that somebody published with its cause, a line of JSON: what

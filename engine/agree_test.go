@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar/coll"
+	"busbar.dev/coll"
 )
 
 // TestQuorum: of any two sets that may decide, one of them has a living member of the other, or

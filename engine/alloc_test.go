@@ -5,9 +5,9 @@ import (
 	"sync"
 	"testing"
 
-	"busbar/coll"
-	"busbar/engine"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/engine"
+	"busbar.dev/unit"
 )
 
 // TestNoAllocation holds the steady state to its promise: all ranks of the process run the

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"unsafe"
 
-	"busbar/internal/shm"
+	"busbar.dev/internal/shm"
 )
 
 // arena is memory of this rank that peers of the same host can map.

@@ -3,8 +3,8 @@ package engine
 import (
 	"fmt"
 
-	"busbar/coll"
-	"busbar/internal/shm"
+	"busbar.dev/coll"
+	"busbar.dev/internal/shm"
 )
 
 // board is how ranks of one host do a collective in which everybody talks to everybody,

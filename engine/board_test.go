@@ -11,9 +11,9 @@ import (
 	"time"
 	"unsafe"
 
-	"busbar/coll"
-	"busbar/schedule"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/schedule"
+	"busbar.dev/unit"
 )
 
 // near joins ranks of this process through shared memory.

@@ -1,6 +1,6 @@
 package engine
 
-import "busbar/coll"
+import "busbar.dev/coll"
 
 // slotTo is how much a rank offers on its page, of collectives whose schedule does not say.
 const slotTo = 4 << 10

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"testing"
 
-	"busbar/coll"
-	"busbar/schedule"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/schedule"
+	"busbar.dev/unit"
 )
 
 // Runs of all collectives that go by boards follow each other as fast as they can, on memory

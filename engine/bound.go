@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"busbar/coll"
-	"busbar/schedule"
+	"busbar.dev/coll"
+	"busbar.dev/schedule"
 )
 
 // Bound is how far off the result of a compressed call may be from the exact one. With S the

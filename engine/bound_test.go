@@ -6,9 +6,9 @@ import (
 	"regexp"
 	"testing"
 
-	"busbar/coll"
-	"busbar/engine"
-	"busbar/schedule"
+	"busbar.dev/coll"
+	"busbar.dev/engine"
+	"busbar.dev/schedule"
 )
 
 // TestRoundings holds counts that can be told by hand.

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"sync"
 
-	"busbar/coll"
-	"busbar/result"
-	"busbar/schedule"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/result"
+	"busbar.dev/schedule"
+	"busbar.dev/unit"
 )
 
 // Sizes of buckets as PyTorch's DistributedDataParallel has them: the first is small, so that

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"busbar/coll"
-	"busbar/engine"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/engine"
+	"busbar.dev/unit"
 )
 
 func TestBucketPlan(t *testing.T) {

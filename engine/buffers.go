@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"unsafe"
 
-	"busbar/coll"
+	"busbar.dev/coll"
 )
 
 // Buffers is the memory of a call, as coll.Op.Send and coll.Op.Recv size it for a rank. A call

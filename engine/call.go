@@ -6,10 +6,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"busbar/coll"
-	"busbar/result"
-	"busbar/schedule"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/result"
+	"busbar.dev/schedule"
+	"busbar.dev/unit"
 )
 
 // Call is a schedule and an operation made ready to run on a group, as often as wanted.

@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"math"
 
-	"busbar/coll"
-	"busbar/internal/reduce"
+	"busbar.dev/coll"
+	"busbar.dev/internal/reduce"
 )
 
 var le = binary.LittleEndian

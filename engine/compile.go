@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"hash/fnv"
 
-	"busbar/coll"
-	"busbar/schedule"
+	"busbar.dev/coll"
+	"busbar.dev/schedule"
 )
 
 // memory is one of the memories of a call.

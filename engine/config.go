@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"busbar/unit"
+	"busbar.dev/unit"
 )
 
 // Transport is how bytes get from rank to rank.

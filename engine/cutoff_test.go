@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"busbar/engine"
-	"busbar/internal/netns"
+	"busbar.dev/engine"
+	"busbar.dev/internal/netns"
 )
 
 // TestElasticCutOff takes the cable out of the host of ranks 0 and 1: the other three of five

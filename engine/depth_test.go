@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"busbar/coll"
-	"busbar/engine"
-	"busbar/schedule"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/engine"
+	"busbar.dev/schedule"
+	"busbar.dev/unit"
 )
 
 // deep is a broadcast that only queues which hold whole messages carry through: every rank

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"busbar/coll"
-	"busbar/result"
-	"busbar/schedule"
+	"busbar.dev/coll"
+	"busbar.dev/result"
+	"busbar.dev/schedule"
 )
 
 // Elastic is a rank's membership in a job that goes on when members are lost, and that lets

@@ -17,9 +17,9 @@ import (
 	"time"
 	"unsafe"
 
-	"busbar/coll"
-	"busbar/engine"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/engine"
+	"busbar.dev/unit"
 )
 
 // share is what the member with a process number contributes to element i of a step.

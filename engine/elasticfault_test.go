@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"busbar/coll"
-	"busbar/engine"
+	"busbar.dev/coll"
+	"busbar.dev/engine"
 )
 
 func pause(rng *rand.Rand, ms int) { time.Sleep(time.Duration(rng.IntN(ms*1000+1)) * time.Microsecond) }

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"busbar/coll"
-	"busbar/engine"
+	"busbar.dev/coll"
+	"busbar.dev/engine"
 )
 
 // TestElasticCompressed: an operation that is compressed survives the loss of a member like any

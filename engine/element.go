@@ -3,7 +3,7 @@ package engine
 import (
 	"math"
 
-	"busbar/coll"
+	"busbar.dev/coll"
 )
 
 // Element reads an element as a float64. Only 64-bit integers may lose digits.

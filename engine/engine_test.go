@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"busbar/coll"
-	"busbar/engine"
-	"busbar/schedule"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/engine"
+	"busbar.dev/schedule"
+	"busbar.dev/unit"
 )
 
 // each runs a function for every rank at once and returns the errors.

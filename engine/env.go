@@ -6,7 +6,7 @@ import (
 	"net"
 	"strconv"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // Surroundings is what FromEnv may look at.

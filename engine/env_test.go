@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/engine"
+	"busbar.dev/engine"
 )
 
 func TestFromEnv(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"busbar/coll"
-	"busbar/engine"
+	"busbar.dev/coll"
+	"busbar.dev/engine"
 )
 
 var kills = flag.Int("kills", 20, "how often TestKill ends a rank")

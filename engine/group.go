@@ -9,10 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"busbar/coll"
-	"busbar/result"
-	"busbar/schedule"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/result"
+	"busbar.dev/schedule"
+	"busbar.dev/unit"
 )
 
 // Group is a rank's membership in a job: its number, and its connections to the others.

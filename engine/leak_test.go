@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"busbar/coll"
-	"busbar/engine"
+	"busbar.dev/coll"
+	"busbar.dev/engine"
 )
 
 // descriptors is the number of open files of this process, -1 where that is unknown.

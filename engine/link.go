@@ -6,7 +6,7 @@ import (
 	"io"
 	"syscall"
 
-	"busbar/internal/shm"
+	"busbar.dev/internal/shm"
 )
 
 // Sizes of the engine's own memory and of turns, measured on loopback.

@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"busbar/internal/shm"
-	"busbar/unit"
+	"busbar.dev/internal/shm"
+	"busbar.dev/unit"
 )
 
 // network is a group's standing among processes: listeners, the table of members, and the

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar/engine"
+	"busbar.dev/engine"
 )
 
 // TestNewcomerWaits: a newcomer says once what it waits for: a member, where there is none, or the

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"busbar/coll"
-	"busbar/result"
-	"busbar/schedule"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/result"
+	"busbar.dev/schedule"
+	"busbar.dev/unit"
 )
 
 // commitOp is how members tell each other that they have finished, and whether newcomers wait:

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"busbar/coll"
-	"busbar/engine"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/engine"
+	"busbar.dev/unit"
 )
 
 // TestMaxRate sends more than the bound allows in a moment, and looks that it took its time.

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"busbar/internal/shm"
+	"busbar.dev/internal/shm"
 )
 
 // page is what a rank tells the others.

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"busbar/internal/shm"
+	"busbar.dev/internal/shm"
 )
 
 // registry is the links of a group, as they come into being on other goroutines than the

@@ -3,9 +3,9 @@ package engine
 import (
 	"fmt"
 
-	"busbar/coll"
-	"busbar/schedule"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/schedule"
+	"busbar.dev/unit"
 )
 
 // choice is the algorithm for sizes up to a limit.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"busbar/coll"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/unit"
 )
 
 // Ranks on several hosts take schedules that spare the network between them, and all ranks take

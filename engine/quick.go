@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"busbar/internal/shm"
+	"busbar.dev/internal/shm"
 )
 
 // How a rank looks at a board before it gives the processor away: a look is an instruction that

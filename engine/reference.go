@@ -3,7 +3,7 @@ package engine
 import (
 	"fmt"
 
-	"busbar/internal/shm"
+	"busbar.dev/internal/shm"
 )
 
 // Of memory that peers cannot map, messages go through a ring instead. Reading it where it is

@@ -5,8 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"busbar/coll"
-	"busbar/engine"
+	"busbar.dev/coll"
+	"busbar.dev/engine"
 )
 
 // reference is what a collective should give, in float64.

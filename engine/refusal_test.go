@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar/engine"
+	"busbar.dev/engine"
 )
 
 // TestRefusedAtOnce: a rank that was told otherwise, or has another secret, ends with the reason

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"busbar/internal/shm"
+	"busbar.dev/internal/shm"
 )
 
 // Layout of a ring of bytes in shared memory: positions and flags in lines of their own, then

@@ -1,8 +1,8 @@
 package engine
 
 import (
-	"busbar/coll"
-	"busbar/schedule"
+	"busbar.dev/coll"
+	"busbar.dev/schedule"
 )
 
 // What travels compressed arrives rounded. Where several ranks end with the same elements they

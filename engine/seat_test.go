@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/engine"
+	"busbar.dev/engine"
 )
 
 func TestSeatFromEnv(t *testing.T) {

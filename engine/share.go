@@ -7,7 +7,7 @@ import (
 	"net"
 	"time"
 
-	"busbar/internal/shm"
+	"busbar.dev/internal/shm"
 )
 
 // maxHandle limits the name of a segment as it travels.

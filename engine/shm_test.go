@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"busbar/engine"
+	"busbar.dev/engine"
 )
 
 func TestRandomCallsOverSharedMemory(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"time"
 	"unsafe"
 
-	"busbar/unit"
+	"busbar.dev/unit"
 
 	"golang.org/x/sys/unix"
 )

@@ -9,7 +9,7 @@ import (
 	"os"
 	"time"
 
-	"busbar/unit"
+	"busbar.dev/unit"
 )
 
 // sock is a connection where there is no faster way than the net package's: reads and writes

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"busbar/coll"
-	"busbar/engine"
-	"busbar/schedule"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/engine"
+	"busbar.dev/schedule"
+	"busbar.dev/unit"
 )
 
 // TestLargeCallsInOtherOrders starts large calls in another order on each rank. What one rank

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"busbar/coll"
-	"busbar/engine"
+	"busbar.dev/coll"
+	"busbar.dev/engine"
 )
 
 // strangers are what may come to a port: nothing, noise, another protocol, a frame that claims

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"busbar/coll"
-	"busbar/engine"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/engine"
+	"busbar.dev/unit"
 )
 
 // carriers are groups of n ranks over everything that carries bytes.

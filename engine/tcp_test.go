@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar/engine"
+	"busbar.dev/engine"
 )
 
 // joined is n ranks of this process that meet over loopback sockets.

@@ -19,8 +19,8 @@ import (
 	"testing"
 	"time"
 
-	"busbar/coll"
-	"busbar/engine"
+	"busbar.dev/coll"
+	"busbar.dev/engine"
 )
 
 // authority signs certificates, for a test.

@@ -1,8 +1,8 @@
 package engine
 
 import (
-	"busbar/coll"
-	"busbar/schedule"
+	"busbar.dev/coll"
+	"busbar.dev/schedule"
 )
 
 // findUntouched looks for chunks of Data that a reduction need not copy from the contribution

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar/engine"
+	"busbar.dev/engine"
 )
 
 // TestOtherVersion: a rank that finds one of another version ends at once, and says which both are.

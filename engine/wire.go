@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"strings"
 
-	"busbar/coll"
-	"busbar/internal/reduce"
-	"busbar/schedule"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/internal/reduce"
+	"busbar.dev/schedule"
+	"busbar.dev/unit"
 )
 
 // Wire is how float32 travels from rank to rank. docs/compression.md has what each loses.

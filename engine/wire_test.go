@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"busbar/coll"
-	"busbar/engine"
-	"busbar/schedule"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/engine"
+	"busbar.dev/schedule"
+	"busbar.dev/unit"
 )
 
 // wireTrial is a compressed call with random data.

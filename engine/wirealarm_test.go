@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"busbar/coll"
-	"busbar/engine"
-	"busbar/schedule"
+	"busbar.dev/coll"
+	"busbar.dev/engine"
+	"busbar.dev/schedule"
 )
 
 // TestCompressionKeepsAlarms: what is infinite or no number in one rank's contribution is seen in

@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"time"
 
-	"busbar/health"
-	"busbar/result"
-	"busbar/unit"
+	"busbar.dev/fleet/health"
+	"busbar.dev/result"
+	"busbar.dev/unit"
 )
 
 // Kind is what a piece of news is about.

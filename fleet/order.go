@@ -8,8 +8,8 @@ import (
 	"time"
 	"unicode"
 
-	"busbar/coll"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/unit"
 )
 
 // Measure is what an order measures.

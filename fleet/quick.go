@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"busbar/unit"
+	"busbar.dev/unit"
 )
 
 // DecodeNews reads news as Decode does. Outcomes of pairs are nearly all that a store holds, and

@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // cpuSpec is a processor as far as its links and NCCL's files go. Family is in

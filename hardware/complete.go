@@ -3,8 +3,8 @@ package hardware
 import (
 	"fmt"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // catalogue is the source written beside what Complete warns about.

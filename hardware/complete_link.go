@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // onDie is what NCCL counts within a chip; no traffic between GPUs fills it.

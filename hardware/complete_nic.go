@@ -3,8 +3,8 @@ package hardware
 import (
 	"strings"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 func (f *filler) nic(i int, d *cluster.Device) {

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // pair is a node of two GPUs joined by lanes of NVLink.

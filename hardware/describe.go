@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // Description is a network in a few words: what a person says about a cluster's

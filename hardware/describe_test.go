@@ -4,8 +4,8 @@ import (
 	"math"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // hosts makes n hosts of one type with nics network cards of a kind.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strconv"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // pickSwitch settles the switch and how many nodes hang on a leaf.

@@ -3,8 +3,8 @@ package hardware
 import (
 	"fmt"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // cloudRows lists networks of one maker: EFA, GPUDirect-TCPX, Slingshot, Omni-Path.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"sync"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // GPUModel is one row of the catalogue of accelerators. Peaks are dense, with

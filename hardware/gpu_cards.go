@@ -1,8 +1,8 @@
 package hardware
 
 import (
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // nvidiaCards lists NVIDIA cards with GDDR memory. GeForce cards do half rate

@@ -1,8 +1,8 @@
 package hardware
 
 import (
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // nvidiaNew lists Hopper and Blackwell data-centre GPUs.

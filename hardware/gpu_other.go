@@ -1,8 +1,8 @@
 package hardware
 
 import (
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // amdGPUs lists AMD accelerators. An MI250X is two dies that software sees as

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // hostMemory is the memory of one socket: channels of so many megatransfers, eight bytes each.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // ibGen is a generation of InfiniBand: what a lane is said to do, and what it

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"sync"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // Quoted says which of its two figures a maker advertises.

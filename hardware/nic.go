@@ -5,8 +5,8 @@ import (
 	"strings"
 	"sync"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // NICModel is one row of the catalogue of network cards.

@@ -3,7 +3,7 @@ package hardware
 import (
 	"fmt"
 
-	"busbar/unit"
+	"busbar.dev/unit"
 )
 
 // nvlinkGen is a generation of NVLink on the GPU that carries it.

@@ -3,7 +3,7 @@ package hardware
 import (
 	"fmt"
 
-	"busbar/unit"
+	"busbar.dev/unit"
 )
 
 // pcieGen is a generation of PCI Express: transfers per second and lane, and the

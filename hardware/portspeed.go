@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // PortSpeed is what a port's speed text means.

@@ -1,6 +1,6 @@
 package hardware
 
-import "busbar/unit"
+import "busbar.dev/unit"
 
 // draw is what a GPU may take of electric power, and who says so.
 type draw struct {

@@ -3,7 +3,7 @@ package hardware
 import (
 	"fmt"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // efaCard is an EFA interface. Amazon publishes no MTU for its transport.

@@ -3,8 +3,8 @@ package hardware
 import (
 	"fmt"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // boxMachines lists servers of other accelerators and PCIe workstations.

@@ -3,7 +3,7 @@ package hardware
 import (
 	"fmt"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // cloudMachines lists machines of Oracle and Lambda.

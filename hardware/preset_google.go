@@ -1,6 +1,6 @@
 package hardware
 
-import "busbar/cluster"
+import "busbar.dev/cluster"
 
 // googleNet stands for a fabric that Google does not describe in detail.
 func googleNet(kind cluster.NetKind, rails int) Description {

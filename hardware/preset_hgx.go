@@ -1,6 +1,6 @@
 package hardware
 
-import "busbar/cluster"
+import "busbar.dev/cluster"
 
 // hgx is the common shape of a GPU server: two sockets, half of the GPUs under
 // each, PCIe switches that hold a few GPUs and network cards each, and an

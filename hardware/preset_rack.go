@@ -3,7 +3,7 @@ package hardware
 import (
 	"fmt"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // rackMachines lists machines whose node is an NVLink domain of many trays, and

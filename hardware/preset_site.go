@@ -3,8 +3,8 @@ package hardware
 import (
 	"fmt"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // siteMachines lists the nodes of named sites.

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/internal/corpus"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/corpus"
+	"busbar.dev/unit"
 )
 
 // TestPresets builds every preset with one and with 100 nodes and holds it to

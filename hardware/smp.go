@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // smpLink is a generation of the link between CPU sockets.

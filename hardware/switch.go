@@ -1,8 +1,8 @@
 package hardware
 
 import (
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // SwitchModel is one row of the catalogue of network switches: how many ports a

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"busbar/input/internal/readertest"
-	"busbar/internal/corpus"
+	"busbar.dev/input/internal/readertest"
+	"busbar.dev/internal/corpus"
 )
 
 // holders says, per format of the sample index, which package's tests hold its

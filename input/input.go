@@ -14,8 +14,8 @@ import (
 	"io"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/input/snapshot"
+	"busbar.dev/cluster"
+	"busbar.dev/input/snapshot"
 )
 
 // MaxBytes is the largest text Read takes.

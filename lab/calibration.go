@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"math"
 
-	"busbar/coll"
-	"busbar/schedule"
-	"busbar/sim"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/schedule"
+	"busbar.dev/sim"
+	"busbar.dev/unit"
 )
 
 // Pairs are the trials on two ranks from which the figures of the machine come. One

@@ -5,10 +5,10 @@ import (
 	"math"
 	"testing"
 
-	"busbar/coll"
-	"busbar/schedule"
-	"busbar/sim"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/schedule"
+	"busbar.dev/sim"
+	"busbar.dev/unit"
 )
 
 func TestTrials(t *testing.T) {

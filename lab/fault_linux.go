@@ -11,7 +11,7 @@ import (
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
-	"busbar/unit"
+	"busbar.dev/unit"
 )
 
 // active is a fault that is in place.

@@ -3,8 +3,8 @@ package lab
 import (
 	"slices"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // Inside is how ranks of a node reach each other.

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/hardware"
-	"busbar/unit"
+	"busbar.dev/hardware"
+	"busbar.dev/unit"
 )
 
 // pcieOnly are nodes whose GPUs talk over PCIe and the link between sockets.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // innerTogether is what two cores push through sockets inside nodes beside the collectives

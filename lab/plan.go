@@ -5,8 +5,8 @@ import (
 	"net/netip"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // Bounds of a lab; beyond them one machine imitates nothing any more.

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/hardware"
-	"busbar/input/clusterfile"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/hardware"
+	"busbar.dev/input/clusterfile"
+	"busbar.dev/unit"
 )
 
 // read makes a cluster of a cluster file.

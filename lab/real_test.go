@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar/hardware"
+	"busbar.dev/hardware"
 
 	"github.com/vishvananda/netlink"
 )

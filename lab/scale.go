@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/unit"
+	"busbar.dev/unit"
 )
 
 // Scale is the factor between rates of the cluster and of the lab.

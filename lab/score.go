@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"busbar/unit"
+	"busbar.dev/unit"
 )
 
 // Point is a trial at one size: measured and predicted.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar/hardware"
+	"busbar.dev/hardware"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"

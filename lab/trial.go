@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"busbar/coll"
-	"busbar/schedule"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/schedule"
+	"busbar.dev/unit"
 )
 
 // Trial is an algorithm on a layout: what is measured in a lab and predicted for it.

@@ -3,7 +3,7 @@ package launch
 import (
 	"fmt"
 
-	"busbar/workload"
+	"busbar.dev/workload"
 )
 
 // Beside is what a plan may have that is not usual.

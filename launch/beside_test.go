@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/launch"
-	"busbar/nccl"
-	"busbar/workload"
+	"busbar.dev/launch"
+	"busbar.dev/nccl"
+	"busbar.dev/workload"
 )
 
 // What a plan has beyond what is usual is in the files of frameworks that have it, and leaves out

@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"busbar/launch"
-	"busbar/nccl"
-	"busbar/workload"
+	"busbar.dev/launch"
+	"busbar.dev/nccl"
+	"busbar.dev/workload"
 )
 
 // TestDeepSpeedReads lets DeepSpeed itself read its file of several plans.

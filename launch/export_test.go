@@ -1,6 +1,6 @@
 package launch
 
-import "busbar/cluster"
+import "busbar.dev/cluster"
 
 // SetKinds makes a plan's nodes of other kinds.
 func SetKinds(p *Plan, kinds ...*cluster.NodeType) { p.kinds = kinds }

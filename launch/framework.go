@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"busbar/pipeline"
-	"busbar/workload"
+	"busbar.dev/workload"
+	"busbar.dev/workload/pipeline"
 )
 
 // jobless is the reason why a plan tells a framework nothing: plan.json may hold places alone.

@@ -11,12 +11,12 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
 
-	"busbar/cluster"
-	"busbar/hardware"
-	"busbar/input/clusterfile"
-	"busbar/launch"
-	"busbar/nccl"
-	"busbar/workload"
+	"busbar.dev/cluster"
+	"busbar.dev/hardware"
+	"busbar.dev/input/clusterfile"
+	"busbar.dev/launch"
+	"busbar.dev/nccl"
+	"busbar.dev/workload"
 )
 
 // below is a job on hosts of two leaves, in an order.

@@ -12,13 +12,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"busbar/cluster"
-	"busbar/hardware"
-	"busbar/input/nccltuner"
-	"busbar/launch"
-	"busbar/nccl"
-	"busbar/step"
-	"busbar/workload"
+	"busbar.dev/cluster"
+	"busbar.dev/hardware"
+	"busbar.dev/input/nccltuner"
+	"busbar.dev/launch"
+	"busbar.dev/nccl"
+	"busbar.dev/step"
+	"busbar.dev/workload"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

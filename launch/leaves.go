@@ -1,8 +1,8 @@
 package launch
 
 import (
-	"busbar/cluster"
-	"busbar/nccl"
+	"busbar.dev/cluster"
+	"busbar.dev/nccl"
 )
 
 // leaves counts the hosts below each leaf switch in the order of ranks: none where that is not known of

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"busbar/cluster"
-	"busbar/nccl"
-	"busbar/workload"
+	"busbar.dev/cluster"
+	"busbar.dev/nccl"
+	"busbar.dev/workload"
 )
 
 // Version is that of the written form; fields are only ever added.

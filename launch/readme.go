@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // uses say what each file is for, in the order in which they are listed.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // Seat is where a rank sits.

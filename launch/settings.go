@@ -5,12 +5,12 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/coll"
-	"busbar/nccl"
-	"busbar/predict"
-	"busbar/step"
-	"busbar/workload"
+	"busbar.dev/cluster"
+	"busbar.dev/coll"
+	"busbar.dev/nccl"
+	"busbar.dev/predict"
+	"busbar.dev/step"
+	"busbar.dev/workload"
 )
 
 // NodeSettings are what NCCL must be told on nodes of a type: which NICs carry GPU traffic,

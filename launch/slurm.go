@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 func (w *writer) slurmHosts() (string, string) {

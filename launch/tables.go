@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"fmt"
 
-	"busbar/coll"
-	"busbar/predict"
-	"busbar/step"
-	"busbar/tuner"
+	"busbar.dev/coll"
+	"busbar.dev/launch/tuner"
+	"busbar.dev/predict"
+	"busbar.dev/step"
 )
 
 // mostTabled is the ranks of a group up to which its choices are weighed one by one.

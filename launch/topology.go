@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"fmt"
 
-	"busbar/cluster"
-	"busbar/input/ncclxml"
+	"busbar.dev/cluster"
+	"busbar.dev/input/ncclxml"
 )
 
 // Topologies writes a topology file for NCCL for every kind of node whose own description is wrong. shown is what such

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/hardware"
-	"busbar/input/ncclxml"
-	"busbar/launch"
+	"busbar.dev/cluster"
+	"busbar.dev/hardware"
+	"busbar.dev/input/ncclxml"
+	"busbar.dev/launch"
 )
 
 // real is a node whose devices have addresses, with two GPUs and two NICs below a switch each; flat is the same as a

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/hardware"
-	"busbar/nccl"
+	"busbar.dev/hardware"
+	"busbar.dev/nccl"
 )
 
 // TestEveryPreset thinks for every preset on one and on three nodes, in several

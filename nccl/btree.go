@@ -1,6 +1,6 @@
 package nccl
 
-import "busbar/schedule"
+import "busbar.dev/schedule"
 
 // Place is a node's place in a tree over nodes; -1 means none.
 type Place struct {

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // verbs reports whether NCCL or a plugin drives a NIC other than by sockets.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // Found remembers what searches found on systems of a shape. The communicators of a job mostly

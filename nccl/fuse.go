@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // fused is what NCCL uses as one NIC: a port, or several of one card.

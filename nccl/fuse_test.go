@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/nccl"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/nccl"
+	"busbar.dev/unit"
 )
 
 // dualNode is two GPUs, each under a switch with a card of two ports of 200 Gb/s:

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/nccl"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/nccl"
+	"busbar.dev/unit"
 )
 
 // nodeOf makes some node from bytes: a tree of odd shape with links anywhere.

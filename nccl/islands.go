@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // kinds numbers the kinds of nodes: a node type and the GPUs that take part.

@@ -5,7 +5,7 @@ import (
 	"iter"
 	"slices"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // Rank is where a rank runs.

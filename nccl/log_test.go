@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/hardware"
-	"busbar/input/nccllog"
-	"busbar/internal/corpus"
-	"busbar/nccl"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/hardware"
+	"busbar.dev/input/nccllog"
+	"busbar.dev/internal/corpus"
+	"busbar.dev/nccl"
+	"busbar.dev/unit"
 )
 
 // bridged is two A100 cards joined by NVLink bridges on one Intel socket, with so

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/nccl"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/nccl"
+	"busbar.dev/unit"
 )
 
 // TestPlanJSON holds the written form to the contract.

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/hardware"
-	"busbar/nccl"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/hardware"
+	"busbar.dev/nccl"
+	"busbar.dev/unit"
 )
 
 // think decides for nodes×gpus of a preset.

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/input/nccllog"
-	"busbar/input/ncclxml"
-	"busbar/internal/corpus"
-	"busbar/nccl"
+	"busbar.dev/cluster"
+	"busbar.dev/input/nccllog"
+	"busbar.dev/input/ncclxml"
+	"busbar.dev/internal/corpus"
+	"busbar.dev/nccl"
 )
 
 // realRun is one folder of logs that NCCL 2.28.9 wrote.

@@ -5,8 +5,8 @@ import (
 	"reflect"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/hardware"
+	"busbar.dev/cluster"
+	"busbar.dev/hardware"
 )
 
 // TestRoundsRepeat holds searches that leave out rounds against searches of every round, on the first

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"testing"
 
-	"busbar/hardware"
-	"busbar/nccl"
+	"busbar.dev/hardware"
+	"busbar.dev/nccl"
 )
 
 // BenchmarkThink is the whole decision for eight-GPU nodes, up to a million ranks.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // Plan is what NCCL would do for one communicator.

@@ -6,8 +6,8 @@ import (
 	"syscall"
 	"testing"
 
-	"busbar/pipeline"
-	"busbar/plan"
+	"busbar.dev/plan"
+	"busbar.dev/workload/pipeline"
 )
 
 // cpuSeconds is what this process has used of its processors.

@@ -6,8 +6,8 @@ import (
 	"math/bits"
 	"testing"
 
-	"busbar/pipeline"
-	"busbar/plan"
+	"busbar.dev/plan"
+	"busbar.dev/workload/pipeline"
 )
 
 // BenchmarkCheapest is GPT-3 on up to 1,024 A100s: the ten plans with the fewest GPU hours, over numbers of nodes of

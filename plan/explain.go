@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/step"
-	"busbar/unit"
+	"busbar.dev/step"
+	"busbar.dev/unit"
 )
 
 // Part is a share of a step's time.

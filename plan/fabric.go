@@ -3,10 +3,10 @@ package plan
 import (
 	"context"
 
-	"busbar/cluster"
-	"busbar/nccl"
-	"busbar/step"
-	"busbar/workload"
+	"busbar.dev/cluster"
+	"busbar.dev/nccl"
+	"busbar.dev/step"
+	"busbar.dev/workload"
 )
 
 // fabrics keeps what was priced on a layout from one search to the next.

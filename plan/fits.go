@@ -1,8 +1,8 @@
 package plan
 
 import (
-	"busbar/step"
-	"busbar/workload"
+	"busbar.dev/step"
+	"busbar.dev/workload"
 )
 
 // Fits is the setting of another space that needs least of a GPU's memory, where it fits; nil where

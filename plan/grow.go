@@ -7,9 +7,9 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"busbar/pipeline"
-	"busbar/step"
-	"busbar/workload"
+	"busbar.dev/step"
+	"busbar.dev/workload"
+	"busbar.dev/workload/pipeline"
 )
 
 // batchSize is how many nodes are worked on before what they found is put together: more keep

@@ -5,10 +5,10 @@ import (
 	"math"
 	"slices"
 
-	"busbar/cluster"
-	"busbar/nccl"
-	"busbar/step"
-	"busbar/workload"
+	"busbar.dev/cluster"
+	"busbar.dev/nccl"
+	"busbar.dev/step"
+	"busbar.dev/workload"
 )
 
 // Order is hosts in the order in which ranks are put on them, and what that brings.

@@ -8,13 +8,13 @@ import (
 
 	"pgregory.net/rapid"
 
-	"busbar/cluster"
-	"busbar/hardware"
-	"busbar/input/clusterfile"
-	"busbar/nccl"
-	"busbar/plan"
-	"busbar/step"
-	"busbar/workload"
+	"busbar.dev/cluster"
+	"busbar.dev/hardware"
+	"busbar.dev/input/clusterfile"
+	"busbar.dev/nccl"
+	"busbar.dev/plan"
+	"busbar.dev/step"
+	"busbar.dev/workload"
 )
 
 // leafSpine is nodes of one GPU behind leaves with a quarter of their rate upwards.

@@ -1,8 +1,8 @@
 package plan
 
 import (
-	"busbar/cluster"
-	"busbar/nccl"
+	"busbar.dev/cluster"
+	"busbar.dev/nccl"
 )
 
 // LeafRanks is how many ranks of a layout hang on a leaf switch, one after the other; 0 where that

@@ -3,10 +3,10 @@ package plan_test
 import (
 	"testing"
 
-	"busbar/pipeline"
-	"busbar/plan"
-	"busbar/step"
-	"busbar/workload"
+	"busbar.dev/plan"
+	"busbar.dev/step"
+	"busbar.dev/workload"
+	"busbar.dev/workload/pipeline"
 )
 
 // published is a row of table 1 of Narayanan et al. 2021 (Efficient Large-Scale Language Model

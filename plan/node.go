@@ -5,9 +5,9 @@ import (
 	"math"
 	"slices"
 
-	"busbar/pipeline"
-	"busbar/step"
-	"busbar/workload"
+	"busbar.dev/step"
+	"busbar.dev/workload"
+	"busbar.dev/workload/pipeline"
 )
 
 // trunk is settings that share what a rank computes and what its layers exchange.

@@ -1,6 +1,6 @@
 package plan
 
-import "busbar/step"
+import "busbar.dev/step"
 
 // Objective is what a plan should have little of. It grows with the time of a step and with how
 // much of that is computing, so that what bounds those bounds it.

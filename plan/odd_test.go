@@ -8,11 +8,11 @@ import (
 
 	"pgregory.net/rapid"
 
-	"busbar/hardware"
-	"busbar/nccl"
-	"busbar/plan"
-	"busbar/step"
-	"busbar/workload"
+	"busbar.dev/hardware"
+	"busbar.dev/nccl"
+	"busbar.dev/plan"
+	"busbar.dev/step"
+	"busbar.dev/workload"
 )
 
 // Odd models on odd numbers of GPUs: the search finds what pricing everything does, or says that

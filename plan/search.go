@@ -5,10 +5,10 @@ import (
 	"errors"
 	"math"
 
-	"busbar/cluster"
-	"busbar/nccl"
-	"busbar/step"
-	"busbar/workload"
+	"busbar.dev/cluster"
+	"busbar.dev/nccl"
+	"busbar.dev/step"
+	"busbar.dev/workload"
 )
 
 // Query is what is asked for.

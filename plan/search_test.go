@@ -8,12 +8,12 @@ import (
 	"slices"
 	"testing"
 
-	"busbar/hardware"
-	"busbar/nccl"
-	"busbar/pipeline"
-	"busbar/plan"
-	"busbar/step"
-	"busbar/workload"
+	"busbar.dev/hardware"
+	"busbar.dev/nccl"
+	"busbar.dev/plan"
+	"busbar.dev/step"
+	"busbar.dev/workload"
+	"busbar.dev/workload/pipeline"
 )
 
 func query(t testing.TB, preset, gpu, model string, nodes int, global int64) *plan.Query {

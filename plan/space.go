@@ -3,9 +3,9 @@ package plan
 import (
 	"slices"
 
-	"busbar/pipeline"
-	"busbar/step"
-	"busbar/workload"
+	"busbar.dev/step"
+	"busbar.dev/workload"
+	"busbar.dev/workload/pipeline"
 )
 
 // Space is what plans may differ in: every list has the values to try, what is usual first.

@@ -9,9 +9,9 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/coll"
-	"busbar/schedule"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/schedule"
+	"busbar.dev/unit"
 )
 
 // Advice is a change that is predicted to be worth its while. Setting is empty

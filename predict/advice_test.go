@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/coll"
-	"busbar/nccl"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/nccl"
+	"busbar.dev/unit"
 )
 
 // What is advised was tried: under the setting NCCL takes what the advice says

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/coll"
-	"busbar/hardware"
-	"busbar/nccl"
-	"busbar/sim"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/hardware"
+	"busbar.dev/nccl"
+	"busbar.dev/sim"
+	"busbar.dev/unit"
 )
 
 // TestAgreement holds the two forms of the simulator together on what users ask for: random

@@ -3,9 +3,9 @@ package predict
 import (
 	"fmt"
 
-	"busbar/coll"
-	"busbar/result"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/result"
+	"busbar.dev/unit"
 )
 
 // Copy is the name of what NCCL does for a communicator of one rank.

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/hardware"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/hardware"
+	"busbar.dev/unit"
 )
 
 // Given is what the caller knows about a cluster whose sources do not say it.

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/hardware"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/hardware"
+	"busbar.dev/unit"
 )
 
 // bare is a preset whose sources name neither GPUs nor rates, as nvidia-smi's

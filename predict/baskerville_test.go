@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/coll"
-	"busbar/hardware"
-	"busbar/nccl"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/coll"
+	"busbar.dev/hardware"
+	"busbar.dev/nccl"
+	"busbar.dev/unit"
 )
 
 // measured is the reference case: four A100s all-reduce 1.32 GB of bf16, placed

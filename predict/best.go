@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"busbar/coll"
-	"busbar/schedule"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/schedule"
+	"busbar.dev/unit"
 )
 
 // Worth is the gain below which a change is not worth its while: a setting that

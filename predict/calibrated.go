@@ -5,9 +5,9 @@ import (
 	"math"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/coll"
-	"busbar/sim"
+	"busbar.dev/cluster"
+	"busbar.dev/coll"
+	"busbar.dev/sim"
 )
 
 // Figures are the model's figures for a cluster: the fitted ones, and in their

@@ -3,9 +3,9 @@ package predict
 import (
 	"testing"
 
-	"busbar/cluster"
-	"busbar/coll"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/coll"
+	"busbar.dev/unit"
 )
 
 // A calibration narrows the error bar of what was measured, as far as the error on

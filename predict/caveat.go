@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/coll"
-	"busbar/nccl"
+	"busbar.dev/cluster"
+	"busbar.dev/coll"
+	"busbar.dev/nccl"
 )
 
 // Caveat tells where NCCL's choice depends on which of a node's GPUs a job gets: a

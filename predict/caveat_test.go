@@ -4,10 +4,10 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/coll"
-	"busbar/hardware"
-	"busbar/nccl"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/hardware"
+	"busbar.dev/nccl"
+	"busbar.dev/unit"
 )
 
 // Which GPUs a job gets is told where NCCL's choice hangs on it, and only there.

@@ -1,8 +1,8 @@
 package predict
 
 import (
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // Class is the kind of hardware and network that a prediction is about, in the

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/unit"
+	"busbar.dev/unit"
 )
 
 // Side is one layout of a comparison.

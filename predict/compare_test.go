@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/result"
-	"busbar/unit"
+	"busbar.dev/result"
+	"busbar.dev/unit"
 )
 
 // Sizes with the same winner and the same reason are told once, those with

@@ -3,11 +3,11 @@ package predict
 import (
 	"math/bits"
 
-	"busbar/cluster"
-	"busbar/coll"
-	"busbar/nccl"
-	"busbar/result"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/coll"
+	"busbar.dev/nccl"
+	"busbar.dev/result"
+	"busbar.dev/unit"
 )
 
 // mostCounted is how many ranks an algorithm whose rounds differ is counted over at most where there

@@ -4,10 +4,10 @@ import (
 	"math"
 	"testing"
 
-	"busbar/coll"
-	"busbar/hardware"
-	"busbar/nccl"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/hardware"
+	"busbar.dev/nccl"
+	"busbar.dev/unit"
 )
 
 // PAT over more ranks than can be counted is what fewer take and a round for every doubling: where both

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/coll"
-	"busbar/nccl"
-	"busbar/schedule"
-	"busbar/sim"
+	"busbar.dev/coll"
+	"busbar.dev/nccl"
+	"busbar.dev/schedule"
+	"busbar.dev/sim"
 )
 
 // forced answers what NCCL would do if it were told an algorithm or a protocol.

@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/hardware"
-	"busbar/nccl"
+	"busbar.dev/cluster"
+	"busbar.dev/hardware"
+	"busbar.dev/nccl"
 )
 
 // MaxRanks bounds a layout; beyond it the rings alone would fill the memory.

@@ -3,7 +3,7 @@ package predict
 import (
 	"testing"
 
-	"busbar/hardware"
+	"busbar.dev/hardware"
 )
 
 func TestParseLayout(t *testing.T) {

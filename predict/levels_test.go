@@ -3,9 +3,9 @@ package predict
 import (
 	"testing"
 
-	"busbar/coll"
-	"busbar/nccl"
-	"busbar/result"
+	"busbar.dev/coll"
+	"busbar.dev/nccl"
+	"busbar.dev/result"
 )
 
 // TestLevels holds predictions to what users may allow and forbid.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"busbar/coll"
-	"busbar/result"
+	"busbar.dev/coll"
+	"busbar.dev/result"
 )
 
 // Links is how busy every link is in a run that Price predicted.

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/coll"
-	"busbar/nccl"
-	"busbar/result"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/nccl"
+	"busbar.dev/result"
+	"busbar.dev/unit"
 )
 
 // What is told about every link agrees with what the run says about the busiest of each kind, and what leaves a port

@@ -1,8 +1,8 @@
 package predict
 
 import (
-	"busbar/coll"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/unit"
 )
 
 // sizes are the size classes in the order of the table.

@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/hardware"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/hardware"
+	"busbar.dev/unit"
 )
 
 // NICs is what the caller says of a node's NICs.

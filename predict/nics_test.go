@@ -4,10 +4,10 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/hardware"
-	"busbar/nccl"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/hardware"
+	"busbar.dev/nccl"
+	"busbar.dev/unit"
 )
 
 func TestParseNICs(t *testing.T) {

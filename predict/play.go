@@ -3,8 +3,8 @@ package predict
 import (
 	"context"
 
-	"busbar/coll"
-	"busbar/result"
+	"busbar.dev/coll"
+	"busbar.dev/result"
 )
 
 // Steps is how many ops Play plays of a call, each an event of its timeline.

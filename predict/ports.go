@@ -1,6 +1,6 @@
 package predict
 
-import "busbar/sim"
+import "busbar.dev/sim"
 
 // ports are the NICs that NCCL's channels use.
 func (p *Predictor) ports(algo string) sim.Ports {

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/coll"
-	"busbar/nccl"
-	"busbar/result"
-	"busbar/schedule"
-	"busbar/sim"
+	"busbar.dev/cluster"
+	"busbar.dev/coll"
+	"busbar.dev/nccl"
+	"busbar.dev/result"
+	"busbar.dev/schedule"
+	"busbar.dev/sim"
 )
 
 // Predictor answers for one layout of ranks on a cluster under one release of

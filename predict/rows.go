@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/coll"
-	"busbar/result"
-	"busbar/schedule"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/result"
+	"busbar.dev/schedule"
+	"busbar.dev/unit"
 )
 
 // Words for Query.Algos beside the names of algorithms.

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/coll"
-	"busbar/hardware"
-	"busbar/nccl"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/hardware"
+	"busbar.dev/nccl"
+	"busbar.dev/unit"
 )
 
 // predictor is one for all GPUs of a preset.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/unit"
+	"busbar.dev/unit"
 )
 
 // Span names some of the sizes asked for: neighbours among them as a range.

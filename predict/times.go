@@ -1,9 +1,9 @@
 package predict
 
 import (
-	"busbar/coll"
-	"busbar/sim"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/sim"
+	"busbar.dev/unit"
 )
 
 // Times prices many calls without explaining them: what fitting asks a hundred

@@ -4,7 +4,7 @@ import (
 	"io"
 	"testing"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 func BenchmarkShow10000Nodes(b *testing.B) {

@@ -6,17 +6,17 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/hardware"
-	"busbar/input/hwloc"
-	"busbar/input/ibnet"
-	"busbar/input/k8s"
-	"busbar/input/nccllog"
-	"busbar/input/ncclxml"
-	"busbar/input/nvsmi"
-	"busbar/input/p2pbw"
-	"busbar/input/slurm"
-	"busbar/internal/corpus"
+	"busbar.dev/cluster"
+	"busbar.dev/hardware"
+	"busbar.dev/input/hwloc"
+	"busbar.dev/input/ibnet"
+	"busbar.dev/input/k8s"
+	"busbar.dev/input/nccllog"
+	"busbar.dev/input/ncclxml"
+	"busbar.dev/input/nvsmi"
+	"busbar.dev/input/p2pbw"
+	"busbar.dev/input/slurm"
+	"busbar.dev/internal/corpus"
 )
 
 // TestCorpus shows every real sample of the formats that describe a node or a

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/internal/svg"
-	"busbar/unit"
+	"busbar.dev/internal/svg"
+	"busbar.dev/unit"
 )
 
 // Sizes of the picture of a forecast.

@@ -4,9 +4,9 @@ import (
 	"io"
 	"slices"
 
-	"busbar/internal/svg"
-	"busbar/result"
-	"busbar/unit"
+	"busbar.dev/internal/svg"
+	"busbar.dev/result"
+	"busbar.dev/unit"
 )
 
 const (

@@ -3,8 +3,8 @@ package report
 import (
 	"math"
 
-	"busbar/internal/svg"
-	"busbar/unit"
+	"busbar.dev/internal/svg"
+	"busbar.dev/unit"
 )
 
 // scale maps values to the picture.

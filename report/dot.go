@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/internal/texttab"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/unit"
 )
 
 // DOT writes the cluster as a Graphviz graph: a cluster for each node that is

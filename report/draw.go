@@ -4,9 +4,9 @@ import (
 	"math"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/internal/svg"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/svg"
+	"busbar.dev/unit"
 )
 
 // Colours. Each kind of link has one; red is kept for what is wrong and orange

@@ -3,7 +3,7 @@ package report
 import (
 	"fmt"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // makeCaptions says once, on the left of each row, what all of its boxes and

@@ -3,7 +3,7 @@ package report
 import (
 	"fmt"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // column is a place for one GPU and, above it, one NIC box; either may be absent.

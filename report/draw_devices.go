@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/internal/svg"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/svg"
 )
 
 // drawDevice paints the box of a device.

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/internal/svg"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/svg"
+	"busbar.dev/unit"
 )
 
 // hostRow is the hosts below the switches, each as a small box; many hosts that

@@ -1,8 +1,8 @@
 package report
 
 import (
-	"busbar/cluster"
-	"busbar/internal/svg"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/svg"
 )
 
 // sample is an entry of the legend.

@@ -4,8 +4,8 @@ import (
 	"math"
 	"slices"
 
-	"busbar/cluster"
-	"busbar/internal/svg"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/svg"
 )
 
 // drawTreeLinks paints the PCIe tree: each device to what holds it.

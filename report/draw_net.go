@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/internal/svg"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/svg"
 )
 
 // Sizes of the network part.

@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"busbar/cluster"
-	"busbar/internal/svg"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/svg"
 )
 
 // panel is one node drawn in full. Rows from top to bottom: NICs, NVLink, GPUs,

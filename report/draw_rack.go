@@ -5,8 +5,8 @@ import (
 	"math"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/internal/svg"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/svg"
 )
 
 // Sizes of a rack's trays.

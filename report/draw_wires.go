@@ -4,9 +4,9 @@ import (
 	"math"
 	"slices"
 
-	"busbar/cluster"
-	"busbar/internal/svg"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/svg"
+	"busbar.dev/unit"
 )
 
 // wire is the cables between two boxes.

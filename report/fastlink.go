@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // fast is one set of point-to-point links among the GPUs of a node: all links

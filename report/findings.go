@@ -5,8 +5,8 @@ import (
 	"io"
 	"strings"
 
-	"busbar/audit"
-	"busbar/internal/texttab"
+	"busbar.dev/doctor/audit"
+	"busbar.dev/internal/texttab"
 )
 
 // Findings prints what an audit found: one paragraph each with a mark for how

@@ -3,8 +3,8 @@ package report
 import (
 	"fmt"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // The machines here are drawn by hand after public descriptions, so that these

@@ -6,8 +6,8 @@ import (
 	"io"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // FuzzShow builds clusters of every odd shape out of bytes, three for a part, and

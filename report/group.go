@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // group is the hosts of one node type; t is nil for hosts whose inside nobody

@@ -5,9 +5,9 @@ import (
 	"io"
 	"math"
 
-	"busbar/internal/svg"
-	"busbar/pairs"
-	"busbar/unit"
+	"busbar.dev/internal/svg"
+	"busbar.dev/result/pairs"
+	"busbar.dev/unit"
 )
 
 // Measures of the heat map.

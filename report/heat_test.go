@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/pairs"
-	"busbar/unit"
+	"busbar.dev/result/pairs"
+	"busbar.dev/unit"
 )
 
 func TestHeat(t *testing.T) {

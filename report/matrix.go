@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/internal/texttab"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/texttab"
 )
 
 // Matrix prints a table for every kind of node as nvidia-smi topo -m prints it:

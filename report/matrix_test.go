@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/input/nvsmi"
+	"busbar.dev/cluster"
+	"busbar.dev/input/nvsmi"
 )
 
 func TestMatrix(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // netView is the network sorted by tier, with what every switch has below and

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // even is how far a ratio may be from another and still be called the same: as

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/internal/texttab"
-	"busbar/predict"
-	"busbar/result"
-	"busbar/unit"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/predict"
+	"busbar.dev/result"
+	"busbar.dev/unit"
 )
 
 // Forecast is everything a prediction has to say.

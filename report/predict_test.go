@@ -9,12 +9,12 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/coll"
-	"busbar/hardware"
-	"busbar/nccl"
-	"busbar/predict"
-	"busbar/result"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/hardware"
+	"busbar.dev/nccl"
+	"busbar.dev/predict"
+	"busbar.dev/result"
+	"busbar.dev/unit"
 )
 
 // forecastOf predicts an all-reduce on layouts of a preset.

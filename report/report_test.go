@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"busbar/audit"
-	"busbar/cluster"
-	"busbar/internal/texttab"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/doctor/audit"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/unit"
 )
 
 var update = flag.Bool("update", false, "rewrite the files under testdata")

@@ -5,7 +5,7 @@ import (
 	"io"
 	"math"
 
-	"busbar/internal/svg"
+	"busbar.dev/internal/svg"
 )
 
 // ScalePoint is the efficiency of a job on so many nodes; 1 is that of the fewest.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/report"
+	"busbar.dev/report"
 )
 
 // The picture is well-formed, marks the knee and names every number of nodes.

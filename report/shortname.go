@@ -3,8 +3,8 @@ package report
 import (
 	"strings"
 
-	"busbar/cluster"
-	"busbar/internal/svg"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/svg"
 )
 
 // separators part the words of a name.

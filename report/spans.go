@@ -8,8 +8,8 @@ import (
 	"io"
 	"slices"
 
-	"busbar/internal/texttab"
-	"busbar/unit"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/unit"
 )
 
 // Span is something that took its time, in a group of such things.

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"testing"
 
-	"busbar/report"
-	"busbar/unit"
+	"busbar.dev/report"
+	"busbar.dev/unit"
 )
 
 // Spans of one track that overlap are put on threads of their own.

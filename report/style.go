@@ -3,7 +3,7 @@ package report
 import (
 	"strings"
 
-	"busbar/internal/texttab"
+	"busbar.dev/internal/texttab"
 )
 
 // printed is a text for o, free of what a name in a file could send to a

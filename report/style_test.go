@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/audit"
-	"busbar/hardware"
+	"busbar.dev/doctor/audit"
+	"busbar.dev/hardware"
 )
 
 // With colour on, escapes of the input are still the input's.

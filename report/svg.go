@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/internal/svg"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/svg"
 )
 
 const (

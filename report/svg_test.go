@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/hardware"
-	"busbar/internal/svg"
+	"busbar.dev/cluster"
+	"busbar.dev/hardware"
+	"busbar.dev/internal/svg"
 )
 
 // shape is a rectangle, line or text of a picture, with the class of its group.

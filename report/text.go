@@ -5,8 +5,8 @@ import (
 	"io"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/internal/texttab"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/texttab"
 )
 
 // TextOptions say how Text prints. The zero value is plain text, 100 wide.

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strconv"
 
-	"busbar/cluster"
-	"busbar/internal/texttab"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/unit"
 )
 
 // fastLinks tells how the GPUs are joined besides PCIe.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"busbar/cluster"
-	"busbar/internal/texttab"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/texttab"
 )
 
 // outlier is how far below the median of its class a measured pair must be to be

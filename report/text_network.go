@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/internal/texttab"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/texttab"
 )
 
 // network prints the switches, tier by tier, those that are alike in one line.

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // tree prints the devices of a node below what contains them.

@@ -5,8 +5,8 @@ import (
 	"io"
 	"math"
 
-	"busbar/internal/svg"
-	"busbar/unit"
+	"busbar.dev/internal/svg"
+	"busbar.dev/unit"
 )
 
 // Measures of a timeline.

@@ -8,9 +8,9 @@ import (
 	"io"
 	"slices"
 
-	"busbar/internal/texttab"
-	"busbar/result"
-	"busbar/unit"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/result"
+	"busbar.dev/unit"
 )
 
 // Trace writes the events of a run in the trace format of Chrome, which Perfetto

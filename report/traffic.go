@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"busbar/internal/svg"
-	"busbar/traffic"
+	"busbar.dev/doctor/traffic"
+	"busbar.dev/internal/svg"
 )
 
 // Measures of the picture of a run's traffic.

@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
-	"busbar/internal/svg"
-	"busbar/traffic"
+	"busbar.dev/doctor/traffic"
+	"busbar.dev/internal/svg"
 )
 
 // cards draws the hosts beside each other.

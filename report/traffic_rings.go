@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"busbar/internal/svg"
-	"busbar/traffic"
+	"busbar.dev/doctor/traffic"
+	"busbar.dev/internal/svg"
 )
 
 // rings draws every different ring as a strip of ranks, coloured by host; between

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/input/nccllog"
-	"busbar/traffic"
-	"busbar/unit"
+	"busbar.dev/doctor/traffic"
+	"busbar.dev/input/nccllog"
+	"busbar.dev/unit"
 )
 
 func trafficOf(t *testing.T, text string) *traffic.Run {

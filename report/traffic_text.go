@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/internal/texttab"
-	"busbar/traffic"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/doctor/traffic"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/unit"
 )
 
 // How much of a run's traffic the text prints before it counts the rest.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
-	"busbar/internal/svg"
-	"busbar/traffic"
+	"busbar.dev/doctor/traffic"
+	"busbar.dev/internal/svg"
 )
 
 // maxTreeRanks is up to where every rank of a tree is drawn; beyond, every host.

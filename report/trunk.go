@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // trunk is what a switch has in one direction: cables, or, where a scheduler only

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/internal/svg"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/svg"
+	"busbar.dev/unit"
 )
 
 // What people stumbled over when they read the reports, one test each.

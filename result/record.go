@@ -9,8 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"busbar/coll"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/unit"
 )
 
 // Format is the number of the written form; fields are only ever added to one.

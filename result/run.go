@@ -1,8 +1,8 @@
 package result
 
 import (
-	"busbar/coll"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/unit"
 )
 
 // Run is one collective call of one size: simulated, executed or read from a

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"busbar/coll"
+	"busbar.dev/coll"
 )
 
 var benches = []struct {

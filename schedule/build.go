@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/coll"
+	"busbar.dev/coll"
 )
 
 // Params is what a builder may be told. Only Ranks is needed; an algorithm ignores what it has

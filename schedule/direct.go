@@ -1,6 +1,6 @@
 package schedule
 
-import "busbar/coll"
+import "busbar.dev/coll"
 
 // direct is everyone with everyone, without detours. An all-to-all sends each block to its
 // owner; an all-gather sends the own block to all; a reduce-scatter sends each block to the

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/coll"
+	"busbar.dev/coll"
 )
 
 // subjects are schedules to plant faults in.

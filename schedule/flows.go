@@ -3,7 +3,7 @@ package schedule
 import (
 	"iter"
 
-	"busbar/coll"
+	"busbar.dev/coll"
 )
 
 // Flow is what a lane sends to one peer in all.

@@ -3,7 +3,7 @@ package schedule
 import (
 	"testing"
 
-	"busbar/coll"
+	"busbar.dev/coll"
 )
 
 // FuzzCheck runs programs made of anything: Check answers, it does not fail.

@@ -3,7 +3,7 @@ package schedule
 import (
 	"math/bits"
 
-	"busbar/coll"
+	"busbar.dev/coll"
 )
 
 // halving is recursive halving (a reduce-scatter with the far partner first, half of the rest

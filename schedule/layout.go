@@ -1,8 +1,8 @@
 package schedule
 
 import (
-	"busbar/coll"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/unit"
 )
 
 // Layout tells where chunks of Data and Out lie. The memory consists of Blocks equal blocks

@@ -1,6 +1,6 @@
 package schedule
 
-import "busbar/coll"
+import "busbar.dev/coll"
 
 // levels is a collective in two levels: a reduce-scatter inside every group, which leaves each
 // member with its rails' part, the collective among the members of each rail, and an all-gather

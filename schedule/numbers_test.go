@@ -7,8 +7,8 @@ import (
 	"sync"
 	"testing"
 
-	"busbar/coll"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/unit"
 )
 
 // machine runs a schedule on numbers: a goroutine a lane, a channel a connection. It knows nothing of

@@ -1,6 +1,6 @@
 package schedule
 
-import "busbar/coll"
+import "busbar.dev/coll"
 
 // nvls is NVLink SHARP: the switch, position n, sums the members' copies of a block for the
 // member that owns it (multimem.ld_reduce), and spreads what an owner stores to all members,

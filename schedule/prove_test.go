@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar/coll"
+	"busbar.dev/coll"
 )
 
 // variants of an algorithm worth proving: inner and outer of hierarchical ones, aggregation of

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"testing"
 
-	"busbar/internal/corpus"
+	"busbar.dev/internal/corpus"
 )
 
 var (

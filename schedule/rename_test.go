@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"busbar/coll"
+	"busbar.dev/coll"
 )
 
 // each builds every combination over n ranks with random parameters.

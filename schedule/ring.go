@@ -1,6 +1,6 @@
 package schedule
 
-import "busbar/coll"
+import "busbar.dev/coll"
 
 // ring is the bandwidth-optimal ring: in n-1 steps every block travels once around, summed or
 // copied at each stop (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for

@@ -4,7 +4,7 @@ import (
 	"math/bits"
 	"testing"
 
-	"busbar/coll"
+	"busbar.dev/coll"
 )
 
 // TestRounds holds the latency of algorithms to what is known of them.

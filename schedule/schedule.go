@@ -41,7 +41,7 @@
 package schedule
 
 import (
-	"busbar/coll"
+	"busbar.dev/coll"
 )
 
 // Program computes ops. Both methods are pure and safe for concurrent use.

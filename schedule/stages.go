@@ -1,6 +1,6 @@
 package schedule
 
-import "busbar/coll"
+import "busbar.dev/coll"
 
 // Rhythm is how the messages of a stage follow each other.
 type Rhythm uint8

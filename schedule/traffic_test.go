@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/coll"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/unit"
 )
 
 // TestTraffic holds what a rank sends to the known formulas, with S the size of the vector or
@@ -335,7 +335,7 @@ func TestKnowsRanksOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, imp := range file.Imports {
-			if path := strings.Trim(imp.Path.Value, `"`); strings.HasPrefix(path, "busbar/") && path != "busbar/coll" && path != "busbar/unit" {
+			if path := strings.Trim(imp.Path.Value, `"`); strings.HasPrefix(path, "busbar.dev/") && path != "busbar.dev/coll" && path != "busbar.dev/unit" {
 				t.Errorf("%s imports %s", f.Name(), path)
 			}
 		}

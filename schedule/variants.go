@@ -3,7 +3,7 @@ package schedule
 import (
 	"fmt"
 
-	"busbar/coll"
+	"busbar.dev/coll"
 )
 
 // The builders below serve several names of the table.

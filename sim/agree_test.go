@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/coll"
-	"busbar/hardware"
-	"busbar/schedule"
-	"busbar/sim"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/coll"
+	"busbar.dev/hardware"
+	"busbar.dev/schedule"
+	"busbar.dev/sim"
+	"busbar.dev/unit"
 )
 
 // machine puts gpus ranks on each of nodes of a preset.

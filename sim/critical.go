@@ -1,6 +1,6 @@
 package sim
 
-import "busbar/schedule"
+import "busbar.dev/schedule"
 
 // Weights by which the longest chain is found before figures are known: a hop
 // over a network counts like several inside a node.

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"math"
 
-	"busbar/coll"
-	"busbar/internal/fair"
-	"busbar/result"
-	"busbar/schedule"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/internal/fair"
+	"busbar.dev/result"
+	"busbar.dev/schedule"
+	"busbar.dev/unit"
 )
 
 // maxPlayed bounds the messages that Exact plays.

@@ -3,8 +3,8 @@ package sim
 import (
 	"math"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // fabric is the network's part of a machine. The uplinks of a switch are one

@@ -1,6 +1,6 @@
 package sim
 
-import "busbar/result"
+import "busbar.dev/result"
 
 // Kind is what a shared thing is made of. Figures of a Model are by kind.
 type Kind uint8

@@ -5,8 +5,8 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"busbar/result"
-	"busbar/unit"
+	"busbar.dev/result"
+	"busbar.dev/unit"
 )
 
 // folding puts together what is equally busy.

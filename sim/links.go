@@ -6,10 +6,10 @@ import (
 	"math"
 	"slices"
 
-	"busbar/coll"
-	"busbar/result"
-	"busbar/schedule"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/result"
+	"busbar.dev/schedule"
+	"busbar.dev/unit"
 )
 
 // passing is what passes every thing of a cluster, for a byte of the operation. It

@@ -3,8 +3,8 @@ package sim
 import (
 	"fmt"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // Machine is a cluster with ranks on it, ready to be asked many times. It is safe

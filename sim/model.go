@@ -1,8 +1,8 @@
 package sim
 
 import (
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // Model is what a spec sheet does not say: how much of a link's rate data gets,

@@ -1,9 +1,9 @@
 package sim
 
 import (
-	"busbar/cluster"
-	"busbar/coll"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/coll"
+	"busbar.dev/unit"
 )
 
 // NCCL's protocols, as models know them.

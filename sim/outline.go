@@ -5,9 +5,9 @@ import (
 	"math"
 	"slices"
 
-	"busbar/cluster"
-	"busbar/schedule"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/schedule"
+	"busbar.dev/unit"
 )
 
 // Outline is a schedule on a machine, reduced to what its time depends on: the

@@ -4,7 +4,7 @@ import (
 	"container/heap"
 	"slices"
 
-	"busbar/unit"
+	"busbar.dev/unit"
 )
 
 // split adds a lane to what is played. Where threads of their own run every stage

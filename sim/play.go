@@ -4,10 +4,10 @@ import (
 	"container/heap"
 	"math"
 
-	"busbar/internal/fair"
-	"busbar/result"
-	"busbar/schedule"
-	"busbar/unit"
+	"busbar.dev/internal/fair"
+	"busbar.dev/result"
+	"busbar.dev/schedule"
+	"busbar.dev/unit"
 )
 
 // advance runs a lane until something that it needs is missing.

@@ -5,11 +5,11 @@ import (
 	"math"
 	"slices"
 
-	"busbar/cluster"
-	"busbar/coll"
-	"busbar/result"
-	"busbar/schedule"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/coll"
+	"busbar.dev/result"
+	"busbar.dev/schedule"
+	"busbar.dev/unit"
 )
 
 const second = 1e12 // in picoseconds

@@ -8,13 +8,13 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/coll"
-	"busbar/hardware"
-	"busbar/result"
-	"busbar/schedule"
-	"busbar/sim"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/coll"
+	"busbar.dev/hardware"
+	"busbar.dev/result"
+	"busbar.dev/schedule"
+	"busbar.dev/sim"
+	"busbar.dev/unit"
 )
 
 // TestRingByHand holds both forms to the formula: 2(n−1) times the latency, and

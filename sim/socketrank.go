@@ -1,6 +1,6 @@
 package sim
 
-import "busbar/schedule"
+import "busbar.dev/schedule"
 
 // goOn runs all lanes of a rank until each waits for a message, and ends the round when
 // all are through.

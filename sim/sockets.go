@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"math"
 
-	"busbar/coll"
-	"busbar/internal/fair"
-	"busbar/schedule"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/internal/fair"
+	"busbar.dev/schedule"
+	"busbar.dev/unit"
 )
 
 // Sockets is the model of ranks that are processes of a host: they pass messages

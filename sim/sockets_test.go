@@ -4,9 +4,9 @@ import (
 	"math"
 	"testing"
 
-	"busbar/coll"
-	"busbar/schedule"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/schedule"
+	"busbar.dev/unit"
 )
 
 // star is nodes of equal ranks on one switch; every node has one port.

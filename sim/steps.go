@@ -3,8 +3,8 @@ package sim
 import (
 	"fmt"
 
-	"busbar/schedule"
-	"busbar/unit"
+	"busbar.dev/schedule"
+	"busbar.dev/unit"
 )
 
 // maxMessages bounds the schedules that are reduced round by round.

@@ -1,8 +1,8 @@
 package sim
 
 import (
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // tally adds up the bytes that pass every thing, for a byte of the operation.

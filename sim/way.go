@@ -1,9 +1,9 @@
 package sim
 
 import (
-	"busbar/cluster"
-	"busbar/schedule"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/schedule"
+	"busbar.dev/unit"
 )
 
 // way is what a message from one participant to another meets.

@@ -5,9 +5,9 @@ import (
 	"math"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/result"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/result"
+	"busbar.dev/unit"
 )
 
 // limit puts the bottleneck into words.

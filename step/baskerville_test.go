@@ -3,10 +3,10 @@ package step_test
 import (
 	"testing"
 
-	"busbar/hardware"
-	"busbar/nccl"
-	"busbar/step"
-	"busbar/workload"
+	"busbar.dev/hardware"
+	"busbar.dev/nccl"
+	"busbar.dev/step"
+	"busbar.dev/workload"
 )
 
 // TestBaskerville holds the three layouts of the published GPT-2 Large epochs (135.42, 895.85 and

@@ -4,10 +4,10 @@ import (
 	"math"
 	"testing"
 
-	"busbar/coll"
-	"busbar/pipeline"
-	"busbar/step"
-	"busbar/workload"
+	"busbar.dev/coll"
+	"busbar.dev/step"
+	"busbar.dev/workload"
+	"busbar.dev/workload/pipeline"
 )
 
 // BenchmarkPriceAgain is one job whose tasks are laid out and whose collectives were asked for before.

@@ -4,8 +4,8 @@ import (
 	"math"
 	"sync"
 
-	"busbar/pipeline"
-	"busbar/workload"
+	"busbar.dev/workload"
+	"busbar.dev/workload/pipeline"
 )
 
 // Bounds says of many settings of one model on one GPU how long a step takes at least, and how

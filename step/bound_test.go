@@ -5,11 +5,11 @@ import (
 
 	"pgregory.net/rapid"
 
-	"busbar/hardware"
-	"busbar/nccl"
-	"busbar/pipeline"
-	"busbar/step"
-	"busbar/workload"
+	"busbar.dev/hardware"
+	"busbar.dev/nccl"
+	"busbar.dev/step"
+	"busbar.dev/workload"
+	"busbar.dev/workload/pipeline"
 )
 
 // anyJob draws a job that can be, on eight GPUs of each of some nodes.

@@ -5,11 +5,11 @@ import (
 	"maps"
 	"slices"
 
-	"busbar/cluster"
-	"busbar/coll"
-	"busbar/pipeline"
-	"busbar/predict"
-	"busbar/workload"
+	"busbar.dev/cluster"
+	"busbar.dev/coll"
+	"busbar.dev/predict"
+	"busbar.dev/workload"
+	"busbar.dev/workload/pipeline"
 )
 
 // Change is one thing that could be done about a step's time.

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/step"
-	"busbar/workload"
+	"busbar.dev/step"
+	"busbar.dev/workload"
 )
 
 // The layout behind the product: two GPUs of a node share a NIC, and the first thing to do about it is

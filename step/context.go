@@ -1,8 +1,8 @@
 package step
 
 import (
-	"busbar/coll"
-	"busbar/workload"
+	"busbar.dev/coll"
+	"busbar.dev/workload"
 )
 
 // context adds the traffic of ranks that share sequences.

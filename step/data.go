@@ -3,8 +3,8 @@ package step
 import (
 	"math"
 
-	"busbar/coll"
-	"busbar/workload"
+	"busbar.dev/coll"
+	"busbar.dev/workload"
 )
 
 // usualBucket is how many bytes of gradients travel at once when nobody says: PyTorch's default.

@@ -3,8 +3,8 @@ package step_test
 import (
 	"testing"
 
-	"busbar/step"
-	"busbar/workload"
+	"busbar.dev/step"
+	"busbar.dev/workload"
 )
 
 // Gradients that are made smaller take less of a slow network, and time of the GPU; quantized ones

@@ -3,8 +3,8 @@ package step
 import (
 	"cmp"
 
-	"busbar/coll"
-	"busbar/workload"
+	"busbar.dev/coll"
+	"busbar.dev/workload"
 )
 
 // experts adds the traffic of a mixture of experts: tokens go to the ranks that have their

@@ -5,14 +5,14 @@ import (
 	"math"
 	"sync"
 
-	"busbar/cluster"
-	"busbar/coll"
-	"busbar/nccl"
-	"busbar/pipeline"
-	"busbar/predict"
-	"busbar/sim"
-	"busbar/unit"
-	"busbar/workload"
+	"busbar.dev/cluster"
+	"busbar.dev/coll"
+	"busbar.dev/nccl"
+	"busbar.dev/predict"
+	"busbar.dev/sim"
+	"busbar.dev/unit"
+	"busbar.dev/workload"
+	"busbar.dev/workload/pipeline"
 )
 
 // Group is a kind of groups of ranks that talk to each other.

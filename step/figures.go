@@ -1,8 +1,8 @@
 package step
 
 import (
-	"busbar/hardware"
-	"busbar/sim"
+	"busbar.dev/hardware"
+	"busbar.dev/sim"
 )
 
 // Figures are what the time of a GPU's work depends on beyond its data sheet. They are few,

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"busbar/workload"
+	"busbar.dev/workload"
 )
 
 // mostProposed is how many ways to fit are named.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/workload"
+	"busbar.dev/workload"
 )
 
 // Where a job does not fit, what is proposed fits; and nothing that does not fit is said to help.

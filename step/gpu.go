@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"math"
 
-	"busbar/cluster"
-	"busbar/hardware"
-	"busbar/sim"
-	"busbar/workload"
+	"busbar.dev/cluster"
+	"busbar.dev/hardware"
+	"busbar.dev/sim"
+	"busbar.dev/workload"
 )
 
 // cores is the number of streaming multiprocessors, which products are cut for.

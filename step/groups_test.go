@@ -5,9 +5,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"busbar/nccl"
-	"busbar/step"
-	"busbar/workload"
+	"busbar.dev/nccl"
+	"busbar.dev/step"
+	"busbar.dev/workload"
 )
 
 // Every rank is in one group of a kind, whatever the order; ranks of a group differ in what the

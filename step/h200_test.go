@@ -8,11 +8,11 @@ import (
 	"slices"
 	"testing"
 
-	"busbar/hardware"
-	"busbar/internal/corpus"
-	"busbar/nccl"
-	"busbar/step"
-	"busbar/workload"
+	"busbar.dev/hardware"
+	"busbar.dev/internal/corpus"
+	"busbar.dev/nccl"
+	"busbar.dev/step"
+	"busbar.dev/workload"
 )
 
 // measured is a step that was run on one H200.

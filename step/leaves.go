@@ -1,8 +1,8 @@
 package step
 
 import (
-	"busbar/cluster"
-	"busbar/nccl"
+	"busbar.dev/cluster"
+	"busbar.dev/nccl"
 )
 
 // leaves is which hosts share a leaf switch. It is looked at only where leaves have less upward than their

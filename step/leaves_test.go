@@ -3,10 +3,10 @@ package step_test
 import (
 	"testing"
 
-	"busbar/hardware"
-	"busbar/nccl"
-	"busbar/step"
-	"busbar/workload"
+	"busbar.dev/hardware"
+	"busbar.dev/nccl"
+	"busbar.dev/step"
+	"busbar.dev/workload"
 )
 
 // Where leaves have less upward than their hosts can send, groups of all hosts of a leaf share that:

@@ -3,10 +3,10 @@ package step
 import (
 	"fmt"
 
-	"busbar/cluster"
-	"busbar/hardware"
-	"busbar/unit"
-	"busbar/workload"
+	"busbar.dev/cluster"
+	"busbar.dev/hardware"
+	"busbar.dev/unit"
+	"busbar.dev/workload"
 )
 
 // Shares of what data sheets say.

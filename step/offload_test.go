@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/hardware"
-	"busbar/nccl"
-	"busbar/step"
-	"busbar/workload"
+	"busbar.dev/hardware"
+	"busbar.dev/nccl"
+	"busbar.dev/step"
+	"busbar.dev/workload"
 )
 
 // changed is a prepared job with another setting.

@@ -3,8 +3,8 @@ package step_test
 import (
 	"testing"
 
-	"busbar/pipeline"
-	"busbar/step"
+	"busbar.dev/step"
+	"busbar.dev/workload/pipeline"
 )
 
 // A pipeline's schedules cost what their papers say of each other: in time, and in memory.

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // Slow is a node that is behind the others: its GPUs have lost a share of their speed, or its NICs

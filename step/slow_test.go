@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/hardware"
-	"busbar/nccl"
-	"busbar/step"
+	"busbar.dev/hardware"
+	"busbar.dev/nccl"
+	"busbar.dev/step"
 )
 
 func TestParseSlow(t *testing.T) {

@@ -3,9 +3,9 @@ package step
 import (
 	"fmt"
 
-	"busbar/coll"
-	"busbar/pipeline"
-	"busbar/workload"
+	"busbar.dev/coll"
+	"busbar.dev/workload"
+	"busbar.dev/workload/pipeline"
 )
 
 // priced is a block's time for one micro-batch. Of the backward pass, weight is what computes

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"math"
 
-	"busbar/cluster"
-	"busbar/coll"
-	"busbar/pipeline"
-	"busbar/workload"
+	"busbar.dev/cluster"
+	"busbar.dev/coll"
+	"busbar.dev/workload"
+	"busbar.dev/workload/pipeline"
 )
 
 // Result is one training step.

@@ -6,10 +6,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"busbar/hardware"
-	"busbar/nccl"
-	"busbar/step"
-	"busbar/workload"
+	"busbar.dev/hardware"
+	"busbar.dev/nccl"
+	"busbar.dev/step"
+	"busbar.dev/workload"
 )
 
 // The parts of a step add up to it, nobody waits for traffic longer than it takes, and dividing

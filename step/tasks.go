@@ -1,6 +1,6 @@
 package step
 
-import "busbar/workload"
+import "busbar.dev/workload"
 
 // aspect is a job without what the tasks of a rank's blocks do not depend on: many splits have the
 // same. What is added to jobs is part of it unless it is left out here.

@@ -3,8 +3,8 @@ package step
 import (
 	"fmt"
 
-	"busbar/coll"
-	"busbar/workload"
+	"busbar.dev/coll"
+	"busbar.dev/workload"
 )
 
 // Bar is something that takes its time in a step: on one rank of a stage, on its stream of

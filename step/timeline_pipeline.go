@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"busbar/coll"
-	"busbar/pipeline"
+	"busbar.dev/coll"
+	"busbar.dev/workload/pipeline"
 )
 
 // pipeline plays the schedule of every stage, and the messages between them. With chunks a rank

@@ -4,10 +4,10 @@ import (
 	"math"
 	"testing"
 
-	"busbar/hardware"
-	"busbar/nccl"
-	"busbar/step"
-	"busbar/workload"
+	"busbar.dev/hardware"
+	"busbar.dev/nccl"
+	"busbar.dev/step"
+	"busbar.dev/workload"
 )
 
 // prepared is a job on a preset.

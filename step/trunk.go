@@ -3,8 +3,8 @@ package step
 import (
 	"math"
 
-	"busbar/pipeline"
-	"busbar/workload"
+	"busbar.dev/workload"
+	"busbar.dev/workload/pipeline"
 )
 
 // Trunk bounds jobs that differ only in what replicas divide and among how many, in the pipeline's

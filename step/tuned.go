@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"busbar/coll"
-	"busbar/predict"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/predict"
+	"busbar.dev/unit"
 )
 
 // Choice is a collective of a job for which another algorithm or protocol than NCCL's own choice is

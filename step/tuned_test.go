@@ -3,7 +3,7 @@ package step_test
 import (
 	"testing"
 
-	"busbar/step"
+	"busbar.dev/step"
 )
 
 // Under a tuner no step is longer, and what it chooses gains more than it must.

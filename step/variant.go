@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // Tier is a layer of a fabric that can be bought faster.

@@ -3,9 +3,9 @@ package step_test
 import (
 	"testing"
 
-	"busbar/cluster"
-	"busbar/step"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/step"
+	"busbar.dev/unit"
 )
 
 func small() *cluster.Cluster {

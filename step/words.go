@@ -3,7 +3,7 @@ package step
 import (
 	"fmt"
 
-	"busbar/workload"
+	"busbar.dev/workload"
 )
 
 // Limit says what a step's time is made of most, and what would help.

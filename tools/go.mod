@@ -1,6 +1,6 @@
 // Tools pinned for the project, apart from its own go.mod so that their
 // dependencies do not become busbar's.
-module busbar/tools
+module busbar.dev/tools
 
 go 1.26.0
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/workload"
+	"busbar.dev/workload"
 )
 
 // Batches whose products would not be whole numbers any more are refused before they are multiplied.

@@ -3,7 +3,7 @@ package workload_test
 import (
 	"testing"
 
-	"busbar/workload"
+	"busbar.dev/workload"
 )
 
 // A checkpoint has 14 bytes a parameter in bf16 with float32 state (2 of weights, 4 of their copy, 8 of

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/workload"
+	"busbar.dev/workload"
 )
 
 // configTexts are the dimensions of published config.json files, and the parameters of their

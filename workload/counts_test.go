@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/internal/corpus"
-	"busbar/workload"
+	"busbar.dev/internal/corpus"
+	"busbar.dev/workload"
 )
 
 // counts are numbers of parameters that somebody publishes exactly, written down apart from the

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/internal/corpus"
-	"busbar/workload"
+	"busbar.dev/internal/corpus"
+	"busbar.dev/workload"
 )
 
 // TestPapers holds figures of the source documents, written down apart from the cases: every one comes

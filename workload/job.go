@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
-	"busbar/pipeline"
+	"busbar.dev/workload/pipeline"
 )
 
 // Precision is how numbers are kept and multiplied.

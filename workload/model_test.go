@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"busbar/workload"
+	"busbar.dev/workload"
 )
 
 // Every model has the number of parameters that its source states.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/workload"
+	"busbar.dev/workload"
 )
 
 func TestParse(t *testing.T) {

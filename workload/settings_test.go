@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/pipeline"
-	"busbar/workload"
+	"busbar.dev/workload"
+	"busbar.dev/workload/pipeline"
 )
 
 // What cannot be is refused with what would do.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/workload"
+	"busbar.dev/workload"
 )
 
 // FuzzParseSplit holds that whatever is read prints as what reads back, and that nothing panics.

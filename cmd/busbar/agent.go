@@ -12,10 +12,10 @@ import (
 	"sync"
 	"time"
 
-	"busbar/fleet"
-	"busbar/fleet/agent"
-	"busbar/fleet/bus"
-	"busbar/unit"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/agent"
+	"busbar.dev/fleet/bus"
+	"busbar.dev/unit"
 )
 
 type agentCmd struct {

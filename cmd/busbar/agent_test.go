@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"busbar/fleet"
-	"busbar/fleet/bus"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/bus"
 )
 
 // written is a buffer that several goroutines use.

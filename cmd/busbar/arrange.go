@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // arrange settles how several sources stand to each other. A preset without a

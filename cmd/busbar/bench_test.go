@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/input/nccltests"
+	"busbar.dev/input/nccltests"
 )
 
 // The table is one that readers of nccl-tests' output understand.

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/input/nccltests"
-	"busbar/internal/texttab"
-	"busbar/result"
-	"busbar/result/diff"
-	"busbar/unit"
+	"busbar.dev/input/nccltests"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/result"
+	"busbar.dev/result/diff"
+	"busbar.dev/unit"
 )
 
 type benchDiffCmd struct {

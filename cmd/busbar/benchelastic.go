@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 
-	"busbar/bench"
-	"busbar/engine"
+	"busbar.dev/engine"
+	"busbar.dev/engine/bench"
 )
 
 // benchChange is a change of membership, in the document.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"busbar/coll"
-	"busbar/nccl"
-	"busbar/result"
+	"busbar.dev/coll"
+	"busbar.dev/nccl"
+	"busbar.dev/result"
 )
 
 type benchGPUCmd struct {

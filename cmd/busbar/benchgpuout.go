@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 
-	"busbar/coll"
-	"busbar/internal/texttab"
-	"busbar/result"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/result"
+	"busbar.dev/unit"
 )
 
 // gpuSweep collects what settings gave.

@@ -14,11 +14,11 @@ import (
 	"syscall"
 	"time"
 
-	"busbar/coll"
-	"busbar/input/nccltests"
-	"busbar/internal/texttab"
-	"busbar/result"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/input/nccltests"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/result"
+	"busbar.dev/unit"
 )
 
 // find is where nccl-tests' program is. One that was built for MPI is preferred where

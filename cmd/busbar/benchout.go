@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"busbar/bench"
-	"busbar/coll"
-	"busbar/engine"
-	"busbar/result"
+	"busbar.dev/coll"
+	"busbar.dev/engine"
+	"busbar.dev/engine/bench"
+	"busbar.dev/result"
 )
 
 // benchOutput prints the rows of a bench as they come: nccl-tests' table, or one document at

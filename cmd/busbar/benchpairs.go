@@ -9,12 +9,12 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/bench"
-	"busbar/engine"
-	"busbar/internal/texttab"
-	"busbar/pairs"
-	"busbar/report"
-	"busbar/unit"
+	"busbar.dev/engine"
+	"busbar.dev/engine/bench"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/report"
+	"busbar.dev/result/pairs"
+	"busbar.dev/unit"
 )
 
 type benchPairsCmd struct {

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"strings"
 
-	"busbar/bench"
-	"busbar/coll"
-	"busbar/engine"
-	"busbar/schedule"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/engine"
+	"busbar.dev/engine/bench"
+	"busbar.dev/schedule"
+	"busbar.dev/unit"
 )
 
 // benchRunCmd measures collectives; it is what bench does when no subcommand is named.

@@ -6,13 +6,13 @@ import (
 	"math"
 	"time"
 
-	"busbar/bench"
-	"busbar/coll"
-	"busbar/engine"
-	"busbar/predict"
-	"busbar/schedule"
-	"busbar/unit"
-	"busbar/workload"
+	"busbar.dev/coll"
+	"busbar.dev/engine"
+	"busbar.dev/engine/bench"
+	"busbar.dev/predict"
+	"busbar.dev/schedule"
+	"busbar.dev/unit"
+	"busbar.dev/workload"
 )
 
 type benchStepCmd struct {

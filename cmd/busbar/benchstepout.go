@@ -6,12 +6,12 @@ import (
 	"io"
 	"time"
 
-	"busbar/bench"
-	"busbar/engine"
-	"busbar/internal/texttab"
-	"busbar/report"
-	"busbar/unit"
-	"busbar/workload"
+	"busbar.dev/engine"
+	"busbar.dev/engine/bench"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/report"
+	"busbar.dev/unit"
+	"busbar.dev/workload"
 )
 
 // stepOutput collects what steps took and prints it on rank 0.

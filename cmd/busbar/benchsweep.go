@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 
-	"busbar/coll"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/unit"
 )
 
 // sweepFlags are those of nccl-tests that bench and bench gpu share. Who embeds them says where

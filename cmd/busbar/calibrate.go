@@ -6,13 +6,13 @@ import (
 	"path/filepath"
 	"strings"
 
-	"busbar/calibrate"
-	"busbar/cluster"
-	"busbar/coll"
-	"busbar/input/clusterfile"
-	"busbar/nccl"
-	"busbar/predict"
-	"busbar/truth"
+	"busbar.dev/calibrate"
+	"busbar.dev/calibrate/truth"
+	"busbar.dev/cluster"
+	"busbar.dev/coll"
+	"busbar.dev/input/clusterfile"
+	"busbar.dev/nccl"
+	"busbar.dev/predict"
 )
 
 type calibrateCmd struct {

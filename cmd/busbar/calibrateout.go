@@ -5,11 +5,11 @@ import (
 	"io"
 	"strings"
 
-	"busbar/calibrate"
-	"busbar/cluster"
-	"busbar/internal/texttab"
-	"busbar/sim"
-	"busbar/truth"
+	"busbar.dev/calibrate"
+	"busbar.dev/calibrate/truth"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/sim"
 )
 
 // printSite writes what a calibration found.

@@ -10,12 +10,12 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/coll"
-	"busbar/input/nccltests"
-	"busbar/nccl"
-	"busbar/predict"
-	"busbar/result"
-	"busbar/truth"
+	"busbar.dev/calibrate/truth"
+	"busbar.dev/coll"
+	"busbar.dev/input/nccltests"
+	"busbar.dev/nccl"
+	"busbar.dev/predict"
+	"busbar.dev/result"
 )
 
 // sweep is a measured sweep, and who says what it is about.

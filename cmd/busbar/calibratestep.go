@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"fmt"
 
-	"busbar/calibrate"
-	"busbar/step"
-	"busbar/truth"
+	"busbar.dev/calibrate"
+	"busbar.dev/calibrate/truth"
+	"busbar.dev/step"
 )
 
 // runs are the training runs of the files.

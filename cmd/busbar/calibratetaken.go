@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/coll"
-	"busbar/nccl"
-	"busbar/truth"
+	"busbar.dev/calibrate/truth"
+	"busbar.dev/coll"
+	"busbar.dev/nccl"
 )
 
 // taken is what sweeps were taken to be about, and on whose word.

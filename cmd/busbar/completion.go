@@ -8,12 +8,12 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"busbar/coll"
-	"busbar/hardware"
-	"busbar/nccl"
-	"busbar/predict"
-	"busbar/schedule"
-	"busbar/workload"
+	"busbar.dev/coll"
+	"busbar.dev/hardware"
+	"busbar.dev/nccl"
+	"busbar.dev/predict"
+	"busbar.dev/schedule"
+	"busbar.dev/workload"
 )
 
 type completionCmd struct {

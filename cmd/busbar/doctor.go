@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"busbar/doctor"
-	"busbar/evidence"
+	"busbar.dev/doctor"
+	"busbar.dev/doctor/evidence"
 )
 
 // doctorCmd says why a job is slow, broken or hung.

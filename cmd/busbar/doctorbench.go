@@ -6,16 +6,16 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/coll"
-	"busbar/doctor"
-	"busbar/hardware"
-	"busbar/internal/texttab"
-	"busbar/nccl"
-	"busbar/predict"
-	"busbar/report"
-	"busbar/result"
-	"busbar/truth"
-	"busbar/unit"
+	"busbar.dev/calibrate/truth"
+	"busbar.dev/coll"
+	"busbar.dev/doctor"
+	"busbar.dev/hardware"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/nccl"
+	"busbar.dev/predict"
+	"busbar.dev/report"
+	"busbar.dev/result"
+	"busbar.dev/unit"
 )
 
 // doctorBenchCmd holds a measured sweep against what should come.

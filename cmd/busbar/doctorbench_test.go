@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/internal/corpus"
+	"busbar.dev/internal/corpus"
 )
 
 // TestDoctorBenchOnCorpus runs every output of nccl-tests: none that is healthy

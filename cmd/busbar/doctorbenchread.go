@@ -9,13 +9,13 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/coll"
-	"busbar/doctor"
-	"busbar/evidence"
-	"busbar/input/nccltests"
-	"busbar/predict"
-	"busbar/result"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/doctor"
+	"busbar.dev/doctor/evidence"
+	"busbar.dev/input/nccltests"
+	"busbar.dev/predict"
+	"busbar.dev/result"
+	"busbar.dev/unit"
 )
 
 // benchRun is a measured sweep before anybody judged it.

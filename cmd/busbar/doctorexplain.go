@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/input/nccllog"
-	"busbar/report"
-	"busbar/traffic"
-	"busbar/unit"
+	"busbar.dev/doctor/traffic"
+	"busbar.dev/input/nccllog"
+	"busbar.dev/report"
+	"busbar.dev/unit"
 )
 
 // doctorExplainCmd draws what a run of NCCL set up.

@@ -6,7 +6,7 @@ import (
 	"os"
 	"strings"
 
-	"busbar/evidence"
+	"busbar.dev/doctor/evidence"
 )
 
 // liveFiles are what the kernel says about a machine that matters here.

@@ -23,7 +23,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar/input/nccltests"
+	"busbar.dev/input/nccltests"
 )
 
 // rankLine is where the table's head names a rank's process.

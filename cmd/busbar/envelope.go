@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/internal/texttab"
-	"busbar/nccl"
-	"busbar/step"
-	"busbar/workload"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/nccl"
+	"busbar.dev/step"
+	"busbar.dev/workload"
 )
 
 // envelopeCmd takes what step takes; without a cluster and a model it prints the documents' cases.

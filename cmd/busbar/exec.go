@@ -12,11 +12,11 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/engine"
-	"busbar/hardware"
-	"busbar/input/sysfs"
-	"busbar/launch"
+	"busbar.dev/cluster"
+	"busbar.dev/engine"
+	"busbar.dev/hardware"
+	"busbar.dev/input/sysfs"
+	"busbar.dev/launch"
 )
 
 type execCmd struct {

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"busbar/launch"
+	"busbar.dev/launch"
 )
 
 // allowed are the cores that this process may use: what the launcher and cgroups leave it.

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"busbar/hardware"
-	"busbar/launch"
+	"busbar.dev/hardware"
+	"busbar.dev/launch"
 )
 
 // tellSeat prints what a rank finds: the launcher's and PyTorch's words, a setting of NCCL, and the

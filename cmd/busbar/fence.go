@@ -10,8 +10,8 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/hardware"
-	"busbar/web"
+	"busbar.dev/hardware"
+	"busbar.dev/web"
 )
 
 // fence is around a command that somebody else asks for, through the page: which

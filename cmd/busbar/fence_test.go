@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/web"
+	"busbar.dev/web"
 )
 
 // inside runs a command as the page asks it.

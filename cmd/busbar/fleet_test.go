@@ -18,11 +18,11 @@ import (
 	"testing"
 	"time"
 
-	"busbar/fleet"
-	"busbar/fleet/agent"
-	"busbar/fleet/bus"
-	"busbar/fleet/hub"
-	"busbar/unit"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/agent"
+	"busbar.dev/fleet/bus"
+	"busbar.dev/fleet/hub"
+	"busbar.dev/unit"
 )
 
 // servedFleet is a server in a process of its own, and nodes within this one.

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"busbar/fleet"
-	"busbar/fleet/hub"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/hub"
 )
 
 // labFleet is a fleet in a lab: a server on node0, an agent on every node, real packets.

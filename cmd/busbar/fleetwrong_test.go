@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar/fleet/bus"
+	"busbar.dev/fleet/bus"
 )
 
 // TestFleetWrong is what people get wrong at first: each error says what to do.

@@ -6,14 +6,14 @@ import (
 	"fmt"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/hardware"
-	"busbar/nccl"
-	"busbar/pipeline"
-	"busbar/predict"
-	"busbar/step"
-	"busbar/unit"
-	"busbar/workload"
+	"busbar.dev/cluster"
+	"busbar.dev/hardware"
+	"busbar.dev/nccl"
+	"busbar.dev/predict"
+	"busbar.dev/step"
+	"busbar.dev/unit"
+	"busbar.dev/workload"
+	"busbar.dev/workload/pipeline"
 )
 
 // jobFlags are what step, envelope, need and scale take: a training job and where it runs.

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"busbar/cluster"
-	"busbar/result"
+	"busbar.dev/cluster"
+	"busbar.dev/result"
 )
 
 // keepFlag is where measured results are kept.

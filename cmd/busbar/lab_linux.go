@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"busbar/lab"
-	"busbar/predict"
-	"busbar/unit"
+	"busbar.dev/lab"
+	"busbar.dev/predict"
+	"busbar.dev/unit"
 )
 
 // labFolder is where this user's labs keep their files.

@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"busbar/lab"
+	"busbar.dev/lab"
 )
 
 // labAllowed reports whether this machine lets the tests make a lab.

@@ -8,13 +8,13 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/coll"
-	"busbar/engine"
-	"busbar/lab"
-	"busbar/predict"
-	"busbar/schedule"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/coll"
+	"busbar.dev/engine"
+	"busbar.dev/lab"
+	"busbar.dev/predict"
+	"busbar.dev/schedule"
+	"busbar.dev/unit"
 )
 
 // scenario is a lab to be made and what to try in it.

@@ -6,8 +6,8 @@ import (
 	"io"
 	"strings"
 
-	"busbar/internal/texttab"
-	"busbar/lab"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/lab"
 )
 
 // labVerdict is how good the predictions were, beside how good they have to be.

@@ -16,8 +16,8 @@ import (
 	"sync"
 	"time"
 
-	"busbar/lab"
-	"busbar/predict"
+	"busbar.dev/lab"
+	"busbar.dev/predict"
 )
 
 // Run runs a program on one node or on all.

@@ -12,11 +12,11 @@ import (
 	"sync"
 	"time"
 
-	"busbar/coll"
-	"busbar/engine"
-	"busbar/lab"
-	"busbar/sim"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/engine"
+	"busbar.dev/lab"
+	"busbar.dev/sim"
+	"busbar.dev/unit"
 )
 
 // labChecker measures in one lab.

@@ -5,16 +5,16 @@ import (
 	"fmt"
 	"slices"
 
-	"busbar/bench"
-	"busbar/cluster"
-	"busbar/coll"
-	"busbar/engine"
-	"busbar/lab"
-	"busbar/launch"
-	"busbar/nccl"
-	"busbar/predict"
-	"busbar/schedule"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/coll"
+	"busbar.dev/engine"
+	"busbar.dev/engine/bench"
+	"busbar.dev/lab"
+	"busbar.dev/launch"
+	"busbar.dev/nccl"
+	"busbar.dev/predict"
+	"busbar.dev/schedule"
+	"busbar.dev/unit"
 )
 
 // labPlan is a plan's order of hosts and the one in which they were given, as nodes of the lab.

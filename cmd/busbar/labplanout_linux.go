@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 
-	"busbar/internal/texttab"
-	"busbar/lab"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/lab"
 )
 
 // labPlanDoc is the document of lab check --plan --json.

@@ -7,11 +7,11 @@ import (
 	"os"
 	"time"
 
-	"busbar/bench"
-	"busbar/coll"
-	"busbar/engine"
-	"busbar/lab"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/engine"
+	"busbar.dev/engine/bench"
+	"busbar.dev/lab"
+	"busbar.dev/unit"
 )
 
 // labWork is what the ranks of lab check do, one after the other.

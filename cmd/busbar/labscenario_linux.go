@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/coll"
-	"busbar/engine"
-	"busbar/hardware"
-	"busbar/input/clusterfile"
-	"busbar/lab"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/coll"
+	"busbar.dev/engine"
+	"busbar.dev/hardware"
+	"busbar.dev/input/clusterfile"
+	"busbar.dev/lab"
+	"busbar.dev/unit"
 )
 
 // What the scenarios are made of: nodes with one NIC of 100 Gb/s, two leaves and two

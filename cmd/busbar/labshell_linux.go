@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
-	"busbar/lab"
+	"busbar.dev/lab"
 )
 
 // Run opens a shell on a node.

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 
-	"busbar/internal/texttab"
-	"busbar/lab"
-	"busbar/unit"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/lab"
+	"busbar.dev/unit"
 )
 
 // labJSON is a lab in --json.

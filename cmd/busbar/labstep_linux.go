@@ -8,13 +8,13 @@ import (
 	"strings"
 	"time"
 
-	"busbar/bench"
-	"busbar/coll"
-	"busbar/engine"
-	"busbar/lab"
-	"busbar/schedule"
-	"busbar/sim"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/engine"
+	"busbar.dev/engine/bench"
+	"busbar.dev/lab"
+	"busbar.dev/schedule"
+	"busbar.dev/sim"
+	"busbar.dev/unit"
 )
 
 // labStepTask is what ranks of lab check --step do.

@@ -5,11 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"busbar/bench"
-	"busbar/coll"
-	"busbar/engine"
-	"busbar/lab"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/engine"
+	"busbar.dev/engine/bench"
+	"busbar.dev/lab"
+	"busbar.dev/unit"
 )
 
 // A step that is shrunk has the buckets of the whole one, and they are full at the same part

@@ -3,9 +3,9 @@ package main
 import (
 	"fmt"
 
-	"busbar/internal/texttab"
-	"busbar/lab"
-	"busbar/unit"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/lab"
+	"busbar.dev/unit"
 )
 
 // labStepDoc is the document of lab check --step --json.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar/internal/netns"
+	"busbar.dev/internal/netns"
 )
 
 // Real launchers start the ranks of a bench, on this host and on three hosts that are network

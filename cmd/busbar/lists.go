@@ -5,10 +5,10 @@ import (
 	"io"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/hardware"
-	"busbar/internal/texttab"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/hardware"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/unit"
 )
 
 type presetsCmd struct {

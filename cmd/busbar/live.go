@@ -9,9 +9,9 @@ import (
 	"strings"
 	"time"
 
-	"busbar/cluster"
-	"busbar/input"
-	"busbar/input/sysfs"
+	"busbar.dev/cluster"
+	"busbar.dev/input"
+	"busbar.dev/input/sysfs"
 )
 
 // thisMachine reads /sys and asks the GPU tools that are installed.

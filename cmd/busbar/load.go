@@ -11,10 +11,10 @@ import (
 	"strings"
 	"unicode"
 
-	"busbar/cluster"
-	"busbar/hardware"
-	"busbar/input"
-	"busbar/input/sysfs"
+	"busbar.dev/cluster"
+	"busbar.dev/hardware"
+	"busbar.dev/input"
+	"busbar.dev/input/sysfs"
 )
 
 // load turns the words of a command line into a cluster: files, presets, folders,

@@ -8,14 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 
-	"busbar/audit"
-	"busbar/cluster"
-	"busbar/input/clusterfile"
+	"busbar.dev/cluster"
+	"busbar.dev/doctor/audit"
+	"busbar.dev/input/clusterfile"
 
-	"busbar/input/k8s"
-	"busbar/input/ncclxml"
-	"busbar/input/slurm"
-	"busbar/report"
+	"busbar.dev/input/k8s"
+	"busbar.dev/input/ncclxml"
+	"busbar.dev/input/slurm"
+	"busbar.dev/report"
 )
 
 type mapCmd struct {

@@ -5,8 +5,8 @@ import (
 	"io"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/internal/texttab"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/texttab"
 )
 
 // pathJSON is one path in the JSON of busbar map --path.

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/unit"
+	"busbar.dev/unit"
 )
 
 // rankOverhead is what a rank takes beside its buffers: the program itself, and what it reads

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"busbar/unit"
+	"busbar.dev/unit"
 )
 
 func TestRoom(t *testing.T) {

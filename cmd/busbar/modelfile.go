@@ -8,7 +8,7 @@ import (
 	"os"
 	"strings"
 
-	"busbar/workload"
+	"busbar.dev/workload"
 )
 
 // modelOf is the model of a word: a name, dimensions, or a config.json of Hugging Face.

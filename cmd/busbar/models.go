@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 
-	"busbar/internal/texttab"
-	"busbar/workload"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/workload"
 )
 
 type modelsCmd struct {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"busbar/cluster"
-	"busbar/step"
+	"busbar.dev/cluster"
+	"busbar.dev/step"
 )
 
 type needCmd struct {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"busbar/internal/texttab"
+	"busbar.dev/internal/texttab"
 )
 
 // printNeed writes the three tables and the sentence.

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"busbar/cluster"
-	"busbar/fleet"
-	"busbar/fleet/hub"
-	"busbar/internal/texttab"
+	"busbar.dev/cluster"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/hub"
+	"busbar.dev/internal/texttab"
 )
 
 type nodesCmd struct {

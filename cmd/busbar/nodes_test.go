@@ -3,7 +3,7 @@ package main
 import (
 	"strings"
 
-	"busbar/fleet"
+	"busbar.dev/fleet"
 )
 
 // forget takes out a node that has left, and tries to with one that is up.

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"time"
 
-	"busbar/cluster"
-	"busbar/coll"
-	"busbar/fleet"
-	"busbar/fleet/hub"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/coll"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/hub"
+	"busbar.dev/unit"
 )
 
 // orderCmd is about measurements of a fleet.

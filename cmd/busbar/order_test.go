@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar/fleet"
+	"busbar.dev/fleet"
 )
 
 // TestFrom has a time of day mean the next one, whether the order repeats or not.

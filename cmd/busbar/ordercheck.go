@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"busbar/fleet"
-	"busbar/fleet/hub"
-	"busbar/unit"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/hub"
+	"busbar.dev/unit"
 )
 
 // unnamedJob stands for a job whose name was not given: an order without any is no check.

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/fleet"
-	"busbar/fleet/hub"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/hub"
 
 	"github.com/google/go-cmp/cmp"
 )

@@ -6,11 +6,11 @@ import (
 	"io"
 	"net/url"
 
-	"busbar/fleet"
-	"busbar/fleet/hub"
-	"busbar/internal/texttab"
-	"busbar/result"
-	"busbar/unit"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/hub"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/result"
+	"busbar.dev/unit"
 )
 
 // figures are what an order measured: the rows of a collective, or the middle and the least of pairs.

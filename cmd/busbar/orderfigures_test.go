@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/coll"
-	"busbar/fleet"
-	"busbar/fleet/hub"
-	"busbar/result"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/hub"
+	"busbar.dev/result"
+	"busbar.dev/unit"
 )
 
 // TestPlaceOfCollectives: a size that was measured out of place and in place has two rows that differ.

@@ -8,9 +8,9 @@ import (
 	"net/url"
 	"time"
 
-	"busbar/fleet"
-	"busbar/fleet/hub"
-	"busbar/internal/texttab"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/hub"
+	"busbar.dev/internal/texttab"
 )
 
 // watcher shows an order until it, or its sweep, has ended.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"busbar/fleet"
-	"busbar/fleet/hub"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/hub"
 )
 
 // waiter is a command that runs beside the test.

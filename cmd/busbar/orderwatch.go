@@ -7,11 +7,11 @@ import (
 	"net/url"
 	"time"
 
-	"busbar/cluster"
-	"busbar/fleet"
-	"busbar/fleet/hub"
-	"busbar/internal/texttab"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/hub"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/unit"
 )
 
 type orderListCmd struct {

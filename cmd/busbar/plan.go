@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"busbar/plan"
-	"busbar/step"
+	"busbar.dev/plan"
+	"busbar.dev/step"
 )
 
 type planCmd struct {

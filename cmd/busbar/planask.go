@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"busbar/cluster"
-	"busbar/plan"
-	"busbar/step"
+	"busbar.dev/cluster"
+	"busbar.dev/plan"
+	"busbar.dev/step"
 )
 
 // ask reads the flags and what they name.

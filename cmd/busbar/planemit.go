@@ -10,10 +10,10 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/launch"
-	"busbar/nccl"
-	"busbar/step"
+	"busbar.dev/cluster"
+	"busbar.dev/launch"
+	"busbar.dev/nccl"
+	"busbar.dev/step"
 )
 
 // emitFlags say where a plan's files go.

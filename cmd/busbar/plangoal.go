@@ -3,10 +3,10 @@ package main
 import (
 	"fmt"
 
-	"busbar/campaign"
-	"busbar/hardware"
-	"busbar/plan"
-	"busbar/unit"
+	"busbar.dev/hardware"
+	"busbar.dev/plan"
+	"busbar.dev/plan/campaign"
+	"busbar.dev/unit"
 )
 
 // goalFlags are what a plan should have little of.

@@ -6,12 +6,12 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/launch"
-	"busbar/nccl"
-	"busbar/plan"
-	"busbar/predict"
-	"busbar/step"
+	"busbar.dev/cluster"
+	"busbar.dev/launch"
+	"busbar.dev/nccl"
+	"busbar.dev/plan"
+	"busbar.dev/predict"
+	"busbar.dev/step"
 )
 
 // rankOrder is the order in which ranks are put on hosts that somebody gave.

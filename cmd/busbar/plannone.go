@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"busbar/plan"
-	"busbar/workload"
+	"busbar.dev/plan"
+	"busbar.dev/workload"
 )
 
 // none says why there is no plan: settings that exclude each other, or by how much the leanest does

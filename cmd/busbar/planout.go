@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/internal/texttab"
-	"busbar/step"
-	"busbar/unit"
-	"busbar/workload"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/step"
+	"busbar.dev/unit"
+	"busbar.dev/workload"
 )
 
 // planDoc is the document of --json; what --set asks for is under variants.

@@ -7,13 +7,13 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/hardware"
-	"busbar/nccl"
-	"busbar/pipeline"
-	"busbar/plan"
-	"busbar/unit"
-	"busbar/workload"
+	"busbar.dev/cluster"
+	"busbar.dev/hardware"
+	"busbar.dev/nccl"
+	"busbar.dev/plan"
+	"busbar.dev/unit"
+	"busbar.dev/workload"
+	"busbar.dev/workload/pipeline"
 )
 
 // spaces are what may vary, for every number of nodes that is tried, all of them first. Hosts that a

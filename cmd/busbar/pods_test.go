@@ -16,7 +16,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"busbar/launch"
+	"busbar.dev/launch"
 )
 
 // pod is what a manifest starts: containers with their commands, as a kubelet reads them.

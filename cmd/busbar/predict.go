@@ -7,13 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"busbar/cluster"
-	"busbar/coll"
-	"busbar/hardware"
-	"busbar/nccl"
-	"busbar/predict"
-	"busbar/report"
-	"busbar/schedule"
+	"busbar.dev/cluster"
+	"busbar.dev/coll"
+	"busbar.dev/hardware"
+	"busbar.dev/nccl"
+	"busbar.dev/predict"
+	"busbar.dev/report"
+	"busbar.dev/schedule"
 )
 
 type predictCmd struct {

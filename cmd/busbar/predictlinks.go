@@ -5,13 +5,13 @@ import (
 	"io"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/coll"
-	"busbar/internal/texttab"
-	"busbar/predict"
-	"busbar/report"
-	"busbar/result"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/coll"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/predict"
+	"busbar.dev/report"
+	"busbar.dev/result"
+	"busbar.dev/unit"
 )
 
 // linked adds how busy every link is, where that was asked for.

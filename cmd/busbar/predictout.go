@@ -8,12 +8,12 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/coll"
-	"busbar/nccl"
-	"busbar/predict"
-	"busbar/report"
-	"busbar/result"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/nccl"
+	"busbar.dev/predict"
+	"busbar.dev/report"
+	"busbar.dev/result"
+	"busbar.dev/unit"
 )
 
 // forecast is a report's forecast and those who made it.

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/unit"
+	"busbar.dev/unit"
 )
 
 // compared is the size of a comparison where nobody gives one: the gradients of a

@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"time"
 
-	"busbar/engine"
-	"busbar/unit"
+	"busbar.dev/engine"
+	"busbar.dev/unit"
 )
 
 // rankFlags say who takes part in a measurement and how the ranks find and reach each other.

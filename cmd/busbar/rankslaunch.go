@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"busbar/engine"
+	"busbar.dev/engine"
 )
 
 // parcelVariable tells rank 0 that it has a file open at parcelFile for what it leaves behind.

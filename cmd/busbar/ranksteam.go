@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"busbar/engine"
+	"busbar.dev/engine"
 )
 
 // team is the ranks that measure, as far as what is printed needs to know them.

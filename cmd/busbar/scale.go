@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/campaign"
-	"busbar/cluster"
-	"busbar/internal/texttab"
-	"busbar/report"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/plan/campaign"
+	"busbar.dev/report"
+	"busbar.dev/unit"
 )
 
 type scaleCmd struct {

@@ -11,11 +11,11 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/coll"
-	"busbar/internal/texttab"
-	"busbar/msccl"
-	"busbar/schedule"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/schedule"
+	"busbar.dev/schedule/msccl"
+	"busbar.dev/unit"
 )
 
 type schedCmd struct {

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"io"
 
-	"busbar/coll"
-	"busbar/msccl"
-	"busbar/schedule"
+	"busbar.dev/coll"
+	"busbar.dev/schedule"
+	"busbar.dev/schedule/msccl"
 )
 
 // maxPrinted limits the ops of a JSON document, which is made in memory; maxText those of a

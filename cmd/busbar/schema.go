@@ -1,6 +1,6 @@
 package main
 
-import "busbar/input/clusterfile"
+import "busbar.dev/input/clusterfile"
 
 type schemaCmd struct {
 	common

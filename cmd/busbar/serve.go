@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"busbar/fleet/bus"
-	"busbar/web"
+	"busbar.dev/fleet/bus"
+	"busbar.dev/web"
 )
 
 // serveCmd is the fleet's memory and the page people look at.

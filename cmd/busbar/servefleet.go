@@ -15,10 +15,10 @@ import (
 	"syscall"
 	"time"
 
-	"busbar/fleet/bus"
-	"busbar/fleet/hub"
-	"busbar/unit"
-	"busbar/web"
+	"busbar.dev/fleet/bus"
+	"busbar.dev/fleet/hub"
+	"busbar.dev/unit"
+	"busbar.dev/web"
 )
 
 // fleetFlags are how a server knows its fleet.

@@ -18,7 +18,7 @@ import (
 	"syscall"
 	"time"
 
-	"busbar/web"
+	"busbar.dev/web"
 )
 
 // listen opens the port; shown is nil without TLS. Other machines reach it through TLS or not at all.

@@ -15,14 +15,14 @@ import (
 	"sync"
 	"time"
 
-	"busbar/bench"
-	"busbar/coll"
-	"busbar/engine"
-	"busbar/fleet"
-	"busbar/fleet/agent"
-	"busbar/result"
-	"busbar/unit"
-	"busbar/web"
+	"busbar.dev/coll"
+	"busbar.dev/engine"
+	"busbar.dev/engine/bench"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/agent"
+	"busbar.dev/result"
+	"busbar.dev/unit"
+	"busbar.dev/web"
 )
 
 // measureLocally takes a first measurement of this machine where there is none, so that a

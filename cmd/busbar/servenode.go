@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"busbar/fleet"
-	"busbar/fleet/bus"
-	"busbar/unit"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/bus"
+	"busbar.dev/unit"
 )
 
 // issueFlags are how credentials are made.

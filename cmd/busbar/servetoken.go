@@ -6,8 +6,8 @@ import (
 	"io/fs"
 	"time"
 
-	"busbar/internal/texttab"
-	"busbar/web"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/web"
 )
 
 // serveTokenCmd is about who may use the page.

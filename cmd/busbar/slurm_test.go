@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar/internal/netns"
+	"busbar.dev/internal/netns"
 )
 
 // slurmCluster is a controller and a daemon for each host, with keys of their own.

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/internal/texttab"
-	"busbar/report"
-	"busbar/unit"
-	"busbar/workload"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/report"
+	"busbar.dev/unit"
+	"busbar.dev/workload"
 )
 
 // stepDoc is the document of --json.

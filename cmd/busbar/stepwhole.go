@@ -5,10 +5,10 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/campaign"
-	"busbar/cluster"
-	"busbar/step"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/plan/campaign"
+	"busbar.dev/step"
+	"busbar.dev/unit"
 )
 
 // failFlags are how GPUs fail and state is saved, for step and scale.

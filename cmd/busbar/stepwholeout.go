@@ -5,10 +5,10 @@ import (
 	"io"
 	"strings"
 
-	"busbar/campaign"
-	"busbar/internal/texttab"
-	"busbar/step"
-	"busbar/unit"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/plan/campaign"
+	"busbar.dev/step"
+	"busbar.dev/unit"
 )
 
 // wholeDoc is what the steps of a whole run take, in --json beside a row's other fields.

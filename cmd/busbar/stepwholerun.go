@@ -3,8 +3,8 @@ package main
 import (
 	"fmt"
 
-	"busbar/campaign"
-	"busbar/unit"
+	"busbar.dev/plan/campaign"
+	"busbar.dev/unit"
 )
 
 // fails is the share of time that failures and checkpoints leave. least is the length of a step,

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/predict"
-	"busbar/result"
-	"busbar/truth"
+	"busbar.dev/calibrate/truth"
+	"busbar.dev/predict"
+	"busbar.dev/result"
 )
 
 // storedGroup is a sweep of records that busbar kept, and the cluster that they name.

@@ -5,10 +5,10 @@ import (
 	"maps"
 	"slices"
 
-	"busbar/cluster"
-	"busbar/coll"
-	"busbar/input/nccltests"
-	"busbar/result"
+	"busbar.dev/cluster"
+	"busbar.dev/coll"
+	"busbar.dev/input/nccltests"
+	"busbar.dev/result"
 )
 
 // tableRecords are the rows of nccl-tests' tables as results. A row has one time, the mean of

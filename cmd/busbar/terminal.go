@@ -7,8 +7,8 @@ import (
 
 	"golang.org/x/term"
 
-	"busbar/internal/texttab"
-	"busbar/report"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/report"
 )
 
 // progress shows a line on a terminal while something takes its time; the

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/truth"
-	"busbar/unit"
+	"busbar.dev/calibrate/truth"
+	"busbar.dev/unit"
 )
 
 type validateCmd struct {

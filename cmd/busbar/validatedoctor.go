@@ -6,9 +6,9 @@ import (
 	"io"
 	"strings"
 
-	"busbar/doctor"
-	"busbar/evidence"
-	"busbar/internal/texttab"
+	"busbar.dev/doctor"
+	"busbar.dev/doctor/evidence"
+	"busbar.dev/internal/texttab"
 )
 
 // examined grades the doctor when the file holds faults with their causes; false

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"io"
 
-	"busbar/internal/texttab"
-	"busbar/truth"
-	"busbar/unit"
+	"busbar.dev/calibrate/truth"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/unit"
 )
 
 // print writes the tables for people.

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 
-	"busbar/input/nccltests"
-	"busbar/nccl"
-	"busbar/result"
-	"busbar/truth"
+	"busbar.dev/calibrate/truth"
+	"busbar.dev/input/nccltests"
+	"busbar.dev/nccl"
+	"busbar.dev/result"
 )
 
 // predicted reads the files and predicts their points: published ones on the cluster that

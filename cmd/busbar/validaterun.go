@@ -5,9 +5,9 @@ import (
 	"io"
 	"slices"
 
-	"busbar/internal/texttab"
-	"busbar/step"
-	"busbar/truth"
+	"busbar.dev/calibrate/truth"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/step"
 )
 
 // training is the score of training runs.

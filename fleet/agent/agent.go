@@ -16,9 +16,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"busbar/fleet"
-	"busbar/fleet/bus"
-	"busbar/unit"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/bus"
+	"busbar.dev/unit"
 )
 
 // Config is a node.

@@ -13,10 +13,10 @@ import (
 	"testing/fstest"
 	"time"
 
-	"busbar/coll"
-	"busbar/fleet"
-	"busbar/fleet/bus"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/bus"
+	"busbar.dev/unit"
 )
 
 // fixture is a server with its reader, and agents in this process.

@@ -1,9 +1,9 @@
 package agent
 
 import (
-	"busbar/input/sysfs"
-	"busbar/internal/counter"
-	"busbar/internal/nicstat"
+	"busbar.dev/input/sysfs"
+	"busbar.dev/internal/counter"
+	"busbar.dev/internal/nicstat"
 )
 
 // mostDriver bounds how many counters of a driver are told of one interface. Those of eight

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar/fleet"
+	"busbar.dev/fleet"
 )
 
 // TestHold: two agents never hold one place, nor one that another program listens at.

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"time"
 
-	"busbar/bench"
-	"busbar/cluster"
-	"busbar/coll"
-	"busbar/engine"
-	"busbar/fleet"
-	"busbar/result"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/coll"
+	"busbar.dev/engine"
+	"busbar.dev/engine/bench"
+	"busbar.dev/fleet"
+	"busbar.dev/result"
+	"busbar.dev/unit"
 )
 
 // Bounds of a measurement's group. Ranks that do not come are given up soon: the server asks

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"time"
 
-	"busbar/coll"
-	"busbar/engine"
-	"busbar/fleet"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/engine"
+	"busbar.dev/fleet"
+	"busbar.dev/unit"
 )
 
 // The piece of work by which nodes are compared: passes over a vector that is larger than most

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"busbar/engine"
-	"busbar/fleet"
-	"busbar/unit"
+	"busbar.dev/engine"
+	"busbar.dev/fleet"
+	"busbar.dev/unit"
 )
 
 // Measurer does a part and returns what came out of it, nil on nodes of which nothing is

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"busbar/fleet"
-	"busbar/input/sysfs"
-	"busbar/unit"
+	"busbar.dev/fleet"
+	"busbar.dev/input/sysfs"
+	"busbar.dev/unit"
 )
 
 // portWatch looks at the node's ports again and again.

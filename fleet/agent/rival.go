@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"busbar/fleet"
+	"busbar.dev/fleet"
 )
 
 // RivalError tells that another agent spoke under this name first, so that this one gave up.

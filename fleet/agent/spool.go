@@ -14,8 +14,8 @@ import (
 	"sync"
 	"syscall"
 
-	"busbar/fleet"
-	"busbar/fleet/bus"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/bus"
 )
 
 // maxSpool is how much may wait for a server that is not there.

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"busbar/fleet"
-	"busbar/fleet/bus"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/bus"
 )
 
 func opened(t testing.TB, dir string, most int64) *spool {

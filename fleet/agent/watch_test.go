@@ -12,8 +12,8 @@ import (
 	"testing/fstest"
 	"time"
 
-	"busbar/fleet"
-	"busbar/fleet/bus"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/bus"
 )
 
 // TestAbsentPeer measures with a node that never comes.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"busbar/fleet"
-	"busbar/health"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/health"
 )
 
 func TestOneServer(t *testing.T) { suite(t, 1) }

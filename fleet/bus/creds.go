@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"busbar/fleet"
+	"busbar.dev/fleet"
 
 	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nkeys"

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar/fleet"
+	"busbar.dev/fleet"
 )
 
 // line is a way to a server on which answers can be lost.

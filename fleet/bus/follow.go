@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"busbar/fleet"
+	"busbar.dev/fleet"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"

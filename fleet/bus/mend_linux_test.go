@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar/fleet"
+	"busbar.dev/fleet"
 )
 
 // small is a disk of a few megabytes.

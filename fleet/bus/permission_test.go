@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar/fleet"
+	"busbar.dev/fleet"
 
 	"github.com/nats-io/nats.go"
 )

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar/fleet"
+	"busbar.dev/fleet"
 
 	"github.com/nats-io/nats-server/v2/server"
 )

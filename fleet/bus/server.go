@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"busbar/fleet"
+	"busbar.dev/fleet"
 
 	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nats-server/v2/server"

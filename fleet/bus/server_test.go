@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"busbar/fleet"
-	"busbar/health"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/health"
 )
 
 func open(t testing.TB, c ServerConfig) (*Server, *Bus) {

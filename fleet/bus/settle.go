@@ -1,7 +1,7 @@
 package bus
 
 import (
-	"busbar/fleet"
+	"busbar.dev/fleet"
 
 	"github.com/nats-io/nats.go"
 )

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"busbar/fleet"
-	"busbar/unit"
+	"busbar.dev/fleet"
+	"busbar.dev/unit"
 
 	"github.com/nats-io/nats.go/jetstream"
 )

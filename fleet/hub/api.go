@@ -14,11 +14,11 @@ import (
 	"strings"
 	"time"
 
-	"busbar/cluster"
-	"busbar/fleet"
-	"busbar/health"
-	"busbar/input/clusterfile"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/health"
+	"busbar.dev/input/clusterfile"
+	"busbar.dev/unit"
 )
 
 // Endpoint is one thing that can be asked over HTTP.

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"busbar/cluster"
-	"busbar/evidence"
-	"busbar/fleet"
-	"busbar/hardware"
-	"busbar/input/clusterfile"
+	"busbar.dev/cluster"
+	"busbar.dev/doctor/evidence"
+	"busbar.dev/fleet"
+	"busbar.dev/hardware"
+	"busbar.dev/input/clusterfile"
 )
 
 // serveAPI is the hub's endpoints without the page's roles.

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"busbar/fleet"
-	"busbar/hardware"
-	"busbar/health"
-	"busbar/pairs"
-	"busbar/unit"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/health"
+	"busbar.dev/hardware"
+	"busbar.dev/result/pairs"
+	"busbar.dev/unit"
 )
 
 // BenchmarkFold folds one sweep over all pairs of a thousand nodes, and asks the statistics.

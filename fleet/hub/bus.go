@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"busbar/fleet"
+	"busbar.dev/fleet"
 )
 
 // Entry is one piece of the stream.

@@ -3,7 +3,7 @@ package hub
 import (
 	"testing"
 
-	"busbar/fleet"
+	"busbar.dev/fleet"
 )
 
 // A check before a job is judged by itself; the heat map goes on showing what sweeps measured, for figures of other

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"busbar/fleet"
-	"busbar/health"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/health"
 )
 
 // testClock is a clock that tests set and let go on.

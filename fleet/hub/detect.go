@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"busbar/fleet"
-	"busbar/health"
-	"busbar/pairs"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/health"
+	"busbar.dev/result/pairs"
 )
 
 // lookNow asks for a look at the statistics.

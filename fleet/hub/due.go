@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"busbar/fleet"
+	"busbar.dev/fleet"
 )
 
 // due is when an order runs next. Times of an order that repeats lie on a grid from its

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar/fleet"
+	"busbar.dev/fleet"
 	"pgregory.net/rapid"
 )
 

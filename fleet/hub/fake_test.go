@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"busbar/fleet"
-	"busbar/unit"
+	"busbar.dev/fleet"
+	"busbar.dev/unit"
 )
 
 // memory is a bus within this process. It outlives hubs, as a store does.

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"busbar/fleet"
+	"busbar.dev/fleet"
 )
 
 // ErrNoNode is the error of a node that never joined, or was forgotten.

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"busbar/fleet"
-	"busbar/health"
-	"busbar/pairs"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/health"
+	"busbar.dev/result/pairs"
 )
 
 func TestForget(t *testing.T) {

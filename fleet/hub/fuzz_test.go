@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar/fleet"
+	"busbar.dev/fleet"
 )
 
 // FuzzView lets a node that is up to no good say anything that decodes; the view must stand, stay

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"busbar/fleet"
+	"busbar.dev/fleet"
 )
 
 // Signature is the header with the HMAC-SHA256 of a webhook's body, in hexadecimal behind "sha256=".

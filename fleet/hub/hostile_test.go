@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"busbar/coll"
-	"busbar/fleet"
-	"busbar/health"
-	"busbar/result"
+	"busbar.dev/coll"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/health"
+	"busbar.dev/result"
 )
 
 // TestOneNodeDrivesNothingOut has a node say again and again what it measured, and what nobody

@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"busbar/cluster"
-	"busbar/fleet"
+	"busbar.dev/cluster"
+	"busbar.dev/fleet"
 )
 
 // Config is what a hub is made of.

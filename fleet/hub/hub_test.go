@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"busbar/fleet"
-	"busbar/unit"
+	"busbar.dev/fleet"
+	"busbar.dev/unit"
 )
 
 func TestSweepMeasuresEveryPairOnce(t *testing.T) {

@@ -9,11 +9,11 @@ import (
 	"sync"
 	"time"
 
-	"busbar/cluster"
-	"busbar/fleet"
-	"busbar/hardware"
-	"busbar/health"
-	"busbar/input/clusterfile"
+	"busbar.dev/cluster"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/health"
+	"busbar.dev/hardware"
+	"busbar.dev/input/clusterfile"
 )
 
 // model is the fleet as one cluster, made again when a node's map changed.

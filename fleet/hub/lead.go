@@ -5,7 +5,7 @@ import (
 	"errors"
 	"sync"
 
-	"busbar/fleet"
+	"busbar.dev/fleet"
 )
 
 // errOver ends the work on an order that is final.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"busbar/fleet"
+	"busbar.dev/fleet"
 )
 
 // leases let a node be in one part at a time. Who waits longer comes first: a group of many

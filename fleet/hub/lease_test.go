@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar/fleet"
+	"busbar.dev/fleet"
 )
 
 func TestLeasesNeverOverlapAndNobodyStarves(t *testing.T) {

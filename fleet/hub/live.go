@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"busbar/fleet"
+	"busbar.dev/fleet"
 )
 
 // live is what nodes said in passing.

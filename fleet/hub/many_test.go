@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar/fleet"
+	"busbar.dev/fleet"
 )
 
 // TestManyNodes orders sweeps over many nodes that measure nothing, to see what the server and the

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"busbar/fleet"
+	"busbar.dev/fleet"
 )
 
 // perPair is the number of nodes up to which every pair has a figure of its own: their number

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"busbar/fleet"
+	"busbar.dev/fleet"
 )
 
 // missed is a part that was not measured, and why.

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"busbar/fleet"
-	"busbar/health"
-	"busbar/unit"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/health"
+	"busbar.dev/unit"
 )
 
 // NodeStatus is whether a node can be asked.

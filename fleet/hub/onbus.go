@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"busbar/fleet"
-	"busbar/fleet/bus"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/bus"
 )
 
 // OnBus is NATS as a hub needs it. The stream must be there; see bus.Ensure.

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"busbar/fleet"
-	"busbar/fleet/bus"
-	"busbar/unit"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/bus"
+	"busbar.dev/unit"
 )
 
 // server starts a NATS server of our own in a folder.

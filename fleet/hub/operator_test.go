@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"busbar/fleet"
-	"busbar/fleet/bus"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/bus"
 
 	"github.com/nats-io/jwt/v2"
 	natsd "github.com/nats-io/nats-server/v2/server"

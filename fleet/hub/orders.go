@@ -9,7 +9,7 @@ import (
 	"slices"
 	"time"
 
-	"busbar/fleet"
+	"busbar.dev/fleet"
 )
 
 // Local keeps what the server measured of its own machine.

@@ -20,8 +20,8 @@ import (
 	"testing"
 	"time"
 
-	"busbar/fleet"
-	"busbar/pairs"
+	"busbar.dev/fleet"
+	"busbar.dev/result/pairs"
 )
 
 // sweeps gives orders one after the other.

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"time"
 
-	"busbar/fleet"
-	"busbar/pairs"
-	"busbar/unit"
+	"busbar.dev/fleet"
+	"busbar.dev/result/pairs"
+	"busbar.dev/unit"
 )
 
 // Figure is one of what a direction of a pair shows.

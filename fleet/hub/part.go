@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"busbar/fleet"
+	"busbar.dev/fleet"
 )
 
 // partKind is what became of a part.

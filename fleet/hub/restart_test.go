@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar/fleet"
+	"busbar.dev/fleet"
 )
 
 // listener is a webhook that writes down what it is told, or refuses.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"busbar/fleet"
+	"busbar.dev/fleet"
 )
 
 // restateEvery is how often what holds is said anew. A store that is full drops what is oldest, after a day where a

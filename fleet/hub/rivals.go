@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"busbar/fleet"
-	"busbar/health"
-	"busbar/pairs"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/health"
+	"busbar.dev/result/pairs"
 )
 
 // TwoAgents is a finding about a name that two agents speak under.

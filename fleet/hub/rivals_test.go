@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar/fleet"
+	"busbar.dev/fleet"
 )
 
 // Settle is said to nobody: these nodes are one agent each.

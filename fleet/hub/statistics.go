@@ -3,8 +3,8 @@ package hub
 import (
 	"time"
 
-	"busbar/fleet"
-	"busbar/health"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/health"
 )
 
 // mostFed is how much may wait for the statistics. A fleet has far less to say while they are asked;

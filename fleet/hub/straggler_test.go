@@ -5,11 +5,11 @@ import (
 	"testing"
 	"time"
 
-	"busbar/coll"
-	"busbar/fleet"
-	"busbar/health"
-	"busbar/result"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/health"
+	"busbar.dev/result"
+	"busbar.dev/unit"
 )
 
 // TestStraggler: a node whose own work takes longer before collective after collective is named,

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"sync"
 
-	"busbar/fleet"
-	"busbar/pairs"
+	"busbar.dev/fleet"
+	"busbar.dev/result/pairs"
 )
 
 func countRounds(n int) int { return pairs.Count(n) }

@@ -16,7 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"busbar/fleet"
+	"busbar.dev/fleet"
 )
 
 // tracer sends spans to an OpenTelemetry collector as OTLP over HTTP in JSON

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"slices"
 
-	"busbar/fleet"
-	"busbar/pairs"
-	"busbar/unit"
+	"busbar.dev/fleet"
+	"busbar.dev/result/pairs"
+	"busbar.dev/unit"
 )
 
 // Verdict is what a sweep says about its nodes: whom a job may use.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar/fleet"
+	"busbar.dev/fleet"
 )
 
 // TestNobodyIsGoodUnmeasured: a sweep of which nothing came says nothing about its nodes, whether it was cancelled or

@@ -4,10 +4,10 @@ import (
 	"sync"
 	"time"
 
-	"busbar/cluster"
-	"busbar/fleet"
-	"busbar/health"
-	"busbar/result"
+	"busbar.dev/cluster"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/health"
+	"busbar.dev/result"
 )
 
 // Bounds of what a view keeps. A fleet within fleet.MaxNodes never meets most of them; a

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"busbar/fleet"
-	"busbar/health"
-	"busbar/unit"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/health"
+	"busbar.dev/unit"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"

@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"time"
 
-	"busbar/fleet"
-	"busbar/health"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/health"
 )
 
 // maxSamples bounds the samples of one part: a pair has two.

@@ -9,9 +9,9 @@ import (
 	"time"
 	"unicode"
 
-	"busbar/fleet"
-	"busbar/health"
-	"busbar/unit"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/health"
+	"busbar.dev/unit"
 )
 
 // node is what is known of a node from what it said.

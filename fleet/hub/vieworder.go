@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"busbar/fleet"
+	"busbar.dev/fleet"
 )
 
 // order is an order and how far its sweep is.

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"busbar/fleet"
-	"busbar/health"
-	"busbar/pairs"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/health"
+	"busbar.dev/result/pairs"
 )
 
 // TestWorseIsToldAgain has a node fall silent, which is a warning first and an error later: a webhook hears of

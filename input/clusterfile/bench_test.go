@@ -9,9 +9,9 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"busbar/cluster"
-	"busbar/hardware"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/hardware"
+	"busbar.dev/unit"
 )
 
 // fabric is a cluster in which every cable is listed, as a subnet manager's

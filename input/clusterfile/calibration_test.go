@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // A calibration survives YAML and JSON, and a wrong one says where it is wrong.

@@ -12,10 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"busbar/cluster"
-	"busbar/hardware"
-	"busbar/input/internal/readertest"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/hardware"
+	"busbar.dev/input/internal/readertest"
+	"busbar.dev/unit"
 )
 
 const ordinary = `# twelve lines for an ordinary cluster

@@ -1,7 +1,7 @@
 package clusterfile
 
 import (
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // file is the YAML form. Types are keyed by name.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"busbar/cluster"
-	"busbar/hardware"
+	"busbar.dev/cluster"
+	"busbar.dev/hardware"
 )
 
 // network reads the network: listed switch by switch, or described.

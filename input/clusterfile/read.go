@@ -10,9 +10,9 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/hardware"
-	"busbar/internal/yamldoc"
+	"busbar.dev/cluster"
+	"busbar.dev/hardware"
+	"busbar.dev/internal/yamldoc"
 )
 
 // Limits on what a file may cost. Hosts are lists, so a file of this size

@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/hardware"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/hardware"
+	"busbar.dev/unit"
 )
 
 // nodeType makes a node type from whichever of the three forms is used.

@@ -3,9 +3,9 @@ package clusterfile
 import (
 	"io"
 
-	"busbar/cluster"
-	"busbar/hardware"
-	"busbar/internal/yamldoc"
+	"busbar.dev/cluster"
+	"busbar.dev/hardware"
+	"busbar.dev/internal/yamldoc"
 )
 
 // written is file with its types in order.

@@ -5,8 +5,8 @@ import (
 	"io"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/internal/lines"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/lines"
 )
 
 // Match reports whether a block of ethtool's is somewhere in the text.

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/input/internal/readertest"
-	"busbar/internal/corpus"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/input/internal/readertest"
+	"busbar.dev/internal/corpus"
+	"busbar.dev/unit"
 )
 
 // whole is the reader of all that ethtool prints.

@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/input/internal/board"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/input/internal/board"
+	"busbar.dev/unit"
 )
 
 // nic is an interface as read so far.

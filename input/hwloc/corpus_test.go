@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/internal/corpus"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/corpus"
 )
 
 // parsed returns the first document of a sample as hwloc wrote it.

@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/input/internal/board"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/input/internal/board"
+	"busbar.dev/unit"
 )
 
 // osKind is what the operating system uses a device for.

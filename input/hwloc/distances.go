@@ -3,8 +3,8 @@ package hwloc
 import (
 	"strings"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // links adds NVLink and xGMI from hwloc's bandwidth matrices, which hold MB/s in

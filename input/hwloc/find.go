@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/internal/lines"
+	"busbar.dev/internal/lines"
 )
 
 // maxDocument bounds one XML document. lstopo writes under 3 MB for a machine of

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/input/internal/readertest"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/input/internal/readertest"
+	"busbar.dev/unit"
 )
 
 // machineXML is synthetic. It imitates lstopo 2.9 on a two-socket server: a

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/input/internal/board"
+	"busbar.dev/cluster"
+	"busbar.dev/input/internal/board"
 )
 
 // roots builds the PCI trees below the host bridges.

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/internal/corpus"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/corpus"
+	"busbar.dev/unit"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/input/internal/readertest"
-	"busbar/internal/corpus"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/input/internal/readertest"
+	"busbar.dev/internal/corpus"
+	"busbar.dev/unit"
 )
 
 // formats pairs every format of the package with its reader.

@@ -5,8 +5,8 @@ import (
 	"io"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/internal/lines"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/lines"
 )
 
 // MatchDiscover reports whether ibnetdiscover's topology, or a net file of ibsim,

@@ -5,8 +5,8 @@ import (
 	"io"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/internal/lines"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/lines"
 )
 
 // Limits that hold before anything is allocated for a line.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // building turns a fabric into a fragment.

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // adapter is one card function: a node, or several where the format names only

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // nicPorts appends an adapter's ports by number to an empty list. Ports that it states and that no

@@ -3,8 +3,8 @@ package ibnet
 import (
 	"testing"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // The counters of ibqueryerrors and the remarks of iblinkinfo land on the cables

@@ -3,7 +3,7 @@ package ibnet
 import (
 	"strings"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // linkLine is one line of iblinkinfo, cut into parts. Zero parts were not there.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 func readLinkInfo(t *testing.T, text string) *cluster.Fragment {

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // startManager runs OpenSM in the simulated fabric and waits until it has

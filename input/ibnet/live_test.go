@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // simulator is a running ibsim with a fabric of its own.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode"
 
-	"busbar/input/internal/board"
+	"busbar.dev/input/internal/board"
 )
 
 // makers are words that mark a description as the maker's text rather than a

@@ -5,8 +5,8 @@ import (
 	"io"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/internal/lines"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/lines"
 )
 
 // MatchPorts reports whether the port report of ibnetdiscover -p is in the text.

@@ -3,8 +3,8 @@ package ibnet
 import (
 	"strconv"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // speed is a lane's signalling generation.

@@ -1,6 +1,6 @@
 package ibnet
 
-import "busbar/cluster"
+import "busbar.dev/cluster"
 
 // tiers says how far each switch is from the hosts, in one breadth-first walk
 // from the leaves. Switches that no leaf reaches are of no tier.

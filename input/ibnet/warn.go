@@ -3,7 +3,7 @@ package ibnet
 import (
 	"fmt"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // warn turns what was noticed into one warning of a kind.

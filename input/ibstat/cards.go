@@ -8,10 +8,10 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/input/internal/board"
-	"busbar/internal/lines"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/input/internal/board"
+	"busbar.dev/internal/lines"
+	"busbar.dev/unit"
 )
 
 // Limits that hold before anything is allocated.

@@ -5,10 +5,10 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/input/internal/board"
-	"busbar/internal/lines"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/input/internal/board"
+	"busbar.dev/internal/lines"
+	"busbar.dev/unit"
 )
 
 // MatchDevinfo reports whether ibv_devinfo's output is somewhere in the text.

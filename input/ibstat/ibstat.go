@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/input/internal/board"
-	"busbar/internal/lines"
+	"busbar.dev/cluster"
+	"busbar.dev/input/internal/board"
+	"busbar.dev/internal/lines"
 )
 
 // Match reports whether ibstat's output is somewhere in the text.

@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // keyValue splits "Base lid:	 59" into a lower-case key and its value.

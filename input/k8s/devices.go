@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // Limits of belief: GPUs and NICs in one node, devices over all kinds of node.

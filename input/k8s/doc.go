@@ -18,10 +18,10 @@ import (
 	"io"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/internal/lines"
-	"busbar/internal/switchtree"
-	"busbar/internal/yamldoc"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/lines"
+	"busbar.dev/internal/switchtree"
+	"busbar.dev/internal/yamldoc"
 )
 
 const (

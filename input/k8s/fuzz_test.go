@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"busbar/cluster"
-	"busbar/input/internal/readertest"
+	"busbar.dev/cluster"
+	"busbar.dev/input/internal/readertest"
 )
 
 func FuzzRead(f *testing.F) {

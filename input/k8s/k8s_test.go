@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/input/internal/readertest"
-	"busbar/internal/corpus"
+	"busbar.dev/cluster"
+	"busbar.dev/input/internal/readertest"
+	"busbar.dev/internal/corpus"
 )
 
 // What each real manifest says, written down by hand from the files.

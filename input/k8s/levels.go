@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/internal/switchtree"
-	"busbar/internal/yamldoc"
+	"busbar.dev/internal/switchtree"
+	"busbar.dev/internal/yamldoc"
 )
 
 // Label keys that name switches, by tier. topograph has renamed its keys

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"busbar/internal/yamldoc"
+	"busbar.dev/internal/yamldoc"
 )
 
 const kueue = "kueue.x-k8s.io/"

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/internal/switchtree"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/switchtree"
 )
 
 // Keys that WriteLabels writes for switches, by tier, and for accelerator

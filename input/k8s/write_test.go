@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/hardware"
-	"busbar/input/internal/readertest"
-	"busbar/internal/switchtree"
+	"busbar.dev/cluster"
+	"busbar.dev/hardware"
+	"busbar.dev/input/internal/readertest"
+	"busbar.dev/internal/switchtree"
 )
 
 func writeLabels(t *testing.T, c *cluster.Cluster) string {

@@ -7,7 +7,7 @@
 // that declares XML entities, and more channels than NCCL can have.
 package ncclgraph
 
-import "busbar/cluster"
+import "busbar.dev/cluster"
 
 // Algorithms by graph id.
 const (

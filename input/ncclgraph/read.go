@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/input/internal/tags"
+	"busbar.dev/cluster"
+	"busbar.dev/input/internal/tags"
 )
 
 // Limits of one text. NCCL has at most 64 channels; a rack has 72 GPUs.

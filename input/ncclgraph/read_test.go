@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/internal/corpus"
+	"busbar.dev/internal/corpus"
 )
 
 // rings is synthetic: one ring of two nodes and a tree, as NCCL 2.30 dumps them.

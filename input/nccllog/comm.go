@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // newRank begins a set-up, or returns nil when there are too many.

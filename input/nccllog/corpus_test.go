@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/internal/corpus"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/corpus"
 )
 
 func readCorpus(t *testing.T, file string) *Log {

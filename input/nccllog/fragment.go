@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // Fragment lists the hosts with the GPUs and NICs that the log names. Equal hosts

@@ -1,6 +1,6 @@
 package nccllog
 
-import "busbar/cluster"
+import "busbar.dev/cluster"
 
 // Count is a text, how often it came, and where first.
 type Count struct {

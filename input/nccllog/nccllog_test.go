@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/input/internal/readertest"
-	"busbar/internal/corpus"
-	"busbar/internal/lines"
+	"busbar.dev/cluster"
+	"busbar.dev/input/internal/readertest"
+	"busbar.dev/internal/corpus"
+	"busbar.dev/internal/lines"
 )
 
 func read(t *testing.T, text string) *Log {

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // network reads "Using network AWS Libfabric".

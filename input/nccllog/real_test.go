@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/internal/corpus"
+	"busbar.dev/internal/corpus"
 )
 
 // real reads the logs of one job of our own runs.

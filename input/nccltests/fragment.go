@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // Fragment lists the hosts with the GPUs that took part and the largest size of

@@ -16,9 +16,9 @@ import (
 	"fmt"
 	"io"
 
-	"busbar/cluster"
-	"busbar/internal/lines"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/lines"
+	"busbar.dev/unit"
 )
 
 // Format names the tool in facts and messages.

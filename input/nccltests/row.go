@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/unit"
+	"busbar.dev/unit"
 )
 
 // torn is a row whose pieces are still coming.

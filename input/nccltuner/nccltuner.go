@@ -19,8 +19,8 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/internal/lines"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/lines"
 )
 
 // Any matches every number of nodes, ranks, pipelined operations or kind of

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/internal/corpus"
+	"busbar.dev/internal/corpus"
 )
 
 // Every sample of the corpus. Its index gives the shape of a row only, so the

@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/internal/lines"
-	"busbar/unit"
+	"busbar.dev/internal/lines"
+	"busbar.dev/unit"
 )
 
 // Sample is one measurement of a training file.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // builder turns one system element into a node type.

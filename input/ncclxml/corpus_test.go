@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/input/internal/tags"
-	"busbar/internal/corpus"
+	"busbar.dev/cluster"
+	"busbar.dev/input/internal/tags"
+	"busbar.dev/internal/corpus"
 )
 
 // count is what INDEX.jsonl counts in a file, by elements.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/internal/corpus"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/corpus"
 )
 
 // The matrix that nvidia-smi topo -m prints on a DGX A100 with twelve mlx5

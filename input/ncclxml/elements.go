@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/input/internal/tags"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/input/internal/tags"
+	"busbar.dev/unit"
 )
 
 func (e *element) set(key, value string) {

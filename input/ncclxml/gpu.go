@@ -3,7 +3,7 @@ package ncclxml
 import (
 	"strings"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // addGPU adds a GPU. position is its place in PCI order on its host, which is

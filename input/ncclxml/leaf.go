@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // leaf is a device at the end of the PCIe tree, or a NIC without one.

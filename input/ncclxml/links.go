@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // hidden is the target NCCL writes for a switch that a virtual machine cannot see.

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // noteHead begins the comment that Write puts on top of a file.

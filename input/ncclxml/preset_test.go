@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/hardware"
+	"busbar.dev/cluster"
+	"busbar.dev/hardware"
 )
 
 // intel reports the presets that neither library can drive.

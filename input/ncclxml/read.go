@@ -7,7 +7,7 @@ import (
 	"sort"
 	"strings"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // The two dialects, as formats and as the source of figures.

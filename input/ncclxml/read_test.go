@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // pair is synthetic: two GPUs with NVLink and a NIC, as NCCL 2.28 dumps them.

@@ -3,7 +3,7 @@ package ncclxml
 import (
 	"strconv"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // remember fills the note with what the elements cannot say.

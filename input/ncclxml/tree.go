@@ -4,8 +4,8 @@ import (
 	"io"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/input/internal/tags"
+	"busbar.dev/cluster"
+	"busbar.dev/input/internal/tags"
 )
 
 // Limits of one text. A rack of 72 GPUs has about 1,000 elements.

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // number reads a decimal number, or returns other.

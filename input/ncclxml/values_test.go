@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 func TestMatch(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // Dialect is whose library shall read a file.

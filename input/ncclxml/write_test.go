@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // ncclTag is a tag as NCCL's own parser takes it: attributes behind one space

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/input/internal/pairtable"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/input/internal/pairtable"
+	"busbar.dev/unit"
 )
 
 // Fragment is the node the tool ran on. Where several tests measured a pair in

@@ -7,7 +7,7 @@ import (
 	"io"
 	"strings"
 
-	"busbar/input/internal/pairtable"
+	"busbar.dev/input/internal/pairtable"
 )
 
 // isJSON reports whether a text begins as the tool's -j output does.

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/input/internal/readertest"
-	"busbar/internal/corpus"
+	"busbar.dev/cluster"
+	"busbar.dev/input/internal/readertest"
+	"busbar.dev/internal/corpus"
 )
 
 // Every sample of the corpus: tests, titles and sums as its index says.

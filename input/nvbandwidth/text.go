@@ -4,8 +4,8 @@ import (
 	"math"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/input/internal/pairtable"
+	"busbar.dev/cluster"
+	"busbar.dev/input/internal/pairtable"
 )
 
 // parseTitle reads the line above a matrix, as in "memcpy CE GPU(row) ->

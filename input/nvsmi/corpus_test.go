@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/internal/corpus"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/corpus"
 )
 
 // readSample reads a real sample that must hold one node.

@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/input/internal/gather"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/input/internal/gather"
+	"busbar.dev/unit"
 )
 
 // maxGPUs is the most GPUs a node may have.

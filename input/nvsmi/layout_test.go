@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // The texts in this file are synthetic. Each imitates a layout met in the wild,

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/input/internal/gather"
+	"busbar.dev/cluster"
+	"busbar.dev/input/internal/gather"
 )
 
 const (

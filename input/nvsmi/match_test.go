@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/internal/corpus"
+	"busbar.dev/internal/corpus"
 )
 
 // forms are the package's readers by name.

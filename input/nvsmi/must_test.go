@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // mustFind is what a person reads in each sample of the corpus.

@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 const p2pFormat = "nvidia-smi topo -p2p"

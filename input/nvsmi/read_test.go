@@ -3,7 +3,7 @@ package nvsmi
 import (
 	"io"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 type readFunc func(name string, r io.Reader) (*cluster.Fragment, error)

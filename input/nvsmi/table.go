@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/input/internal/gather"
+	"busbar.dev/cluster"
+	"busbar.dev/input/internal/gather"
 )
 
 // maxDevices is the most columns a matrix may have.

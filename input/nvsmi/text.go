@@ -4,8 +4,8 @@ import (
 	"io"
 	"strings"
 
-	"busbar/input/internal/gather"
-	"busbar/internal/lines"
+	"busbar.dev/input/internal/gather"
+	"busbar.dev/internal/lines"
 )
 
 // eachLine gives the lines of a text to take, free of what terminals and

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 const topoFormat = "nvidia-smi topo -m"

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 const xmlFormat = "nvidia-smi -q -x"

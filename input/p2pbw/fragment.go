@@ -5,9 +5,9 @@ import (
 	"maps"
 	"slices"
 
-	"busbar/cluster"
-	"busbar/input/internal/pairtable"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/input/internal/pairtable"
+	"busbar.dev/unit"
 )
 
 // Fragment turns each run into a node.

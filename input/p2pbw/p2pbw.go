@@ -22,9 +22,9 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/input/internal/pairtable"
-	"busbar/internal/lines"
+	"busbar.dev/cluster"
+	"busbar.dev/input/internal/pairtable"
+	"busbar.dev/internal/lines"
 )
 
 // Format names the tool in facts and messages.

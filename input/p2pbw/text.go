@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/input/internal/pairtable"
+	"busbar.dev/cluster"
+	"busbar.dev/input/internal/pairtable"
 )
 
 // parseTitle reads the title of a matrix, as in

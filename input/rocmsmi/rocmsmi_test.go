@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/input/internal/readertest"
-	"busbar/internal/corpus"
+	"busbar.dev/cluster"
+	"busbar.dev/input/internal/readertest"
+	"busbar.dev/internal/corpus"
 )
 
 // sketch prints a node on one line: NUMA domain of each GPU, xGMI links, and how

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/internal/switchtree"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/switchtree"
 )
 
 // Names of the formats, as fragments carry them.

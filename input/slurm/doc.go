@@ -14,8 +14,8 @@ import (
 	"io"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/internal/lines"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/lines"
 )
 
 // maxBytes bounds what is read. The largest real files are a few megabytes, but

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"busbar/cluster"
-	"busbar/input/internal/readertest"
+	"busbar.dev/cluster"
+	"busbar.dev/input/internal/readertest"
 )
 
 // Synthetic seeds, one of each form.

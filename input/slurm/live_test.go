@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"busbar/cluster"
-	"busbar/input/internal/readertest"
+	"busbar.dev/cluster"
+	"busbar.dev/input/internal/readertest"
 )
 
 // A real Slurm controller, where one is installed, starts with the

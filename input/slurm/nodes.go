@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 const formatNodes = "Slurm nodes"

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/input/internal/readertest"
+	"busbar.dev/cluster"
+	"busbar.dev/input/internal/readertest"
 )
 
 // nodeLines prints hosts with their GPUs and sockets.

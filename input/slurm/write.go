@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/internal/switchtree"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/switchtree"
 )
 
 // Plugin is the topology plugin that a topology.conf is for.

@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/hardware"
-	"busbar/input/internal/readertest"
-	"busbar/internal/corpus"
-	"busbar/internal/switchtree"
+	"busbar.dev/cluster"
+	"busbar.dev/hardware"
+	"busbar.dev/input/internal/readertest"
+	"busbar.dev/internal/corpus"
+	"busbar.dev/internal/switchtree"
 )
 
 func writeConf(t *testing.T, c *cluster.Cluster, p Plugin) string {

@@ -6,9 +6,9 @@ import (
 	"io"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/internal/switchtree"
-	"busbar/internal/yamldoc"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/switchtree"
+	"busbar.dev/internal/yamldoc"
 )
 
 // MatchYAML reports whether a topology.yaml is in the text: a list entry

@@ -15,8 +15,8 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/input/sysfs"
+	"busbar.dev/cluster"
+	"busbar.dev/input/sysfs"
 )
 
 // Limits of an archive.

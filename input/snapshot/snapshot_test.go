@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/input/internal/readertest"
-	"busbar/input/sysfs"
-	"busbar/internal/corpus"
+	"busbar.dev/cluster"
+	"busbar.dev/input/internal/readertest"
+	"busbar.dev/input/sysfs"
+	"busbar.dev/internal/corpus"
 )
 
 // pack makes a small synthetic archive; "link → target" entries are links.

@@ -16,9 +16,9 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/input/hwloc"
-	"busbar/internal/corpus"
+	"busbar.dev/cluster"
+	"busbar.dev/input/hwloc"
+	"busbar.dev/internal/corpus"
 )
 
 // idle are folders and files of a snapshot that neither this package nor lstopo's

@@ -4,8 +4,8 @@ import (
 	"path"
 	"strconv"
 
-	"busbar/cluster"
-	"busbar/internal/counter"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/counter"
 )
 
 // The counters that stand for something wrong, by the folder that holds them.

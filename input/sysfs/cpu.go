@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/input/internal/board"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/input/internal/board"
+	"busbar.dev/unit"
 )
 
 // numbered lists the entries stem0, stem1, … of a folder under /sys by number.

@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/input/internal/board"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/input/internal/board"
+	"busbar.dev/unit"
 )
 
 // gpus marks the functions that are GPUs and returns them. Virtual functions of

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // AMD's compute driver describes its GPUs and the xGMI links between them in

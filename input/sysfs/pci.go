@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/input/internal/board"
+	"busbar.dev/cluster"
+	"busbar.dev/input/internal/board"
 )
 
 func sortedKeys[K int | string, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

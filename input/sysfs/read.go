@@ -5,8 +5,8 @@ import (
 	"io/fs"
 	"path"
 
-	"busbar/cluster"
-	"busbar/input/internal/board"
+	"busbar.dev/cluster"
+	"busbar.dev/input/internal/board"
 )
 
 // Format names what this package reads.

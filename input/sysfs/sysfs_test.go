@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/input/internal/readertest"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/input/internal/readertest"
+	"busbar.dev/unit"
 )
 
 // pciLines writes one PCI function: its folder, the link to it and attributes.

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/input/internal/board"
+	"busbar.dev/input/internal/board"
 )
 
 // maxAttr is how much of one file is read. Attributes hold a line; only

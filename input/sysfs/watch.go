@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/unit"
+	"busbar.dev/unit"
 )
 
 // PortState is what a port shows to somebody who looks again and again.

@@ -14,9 +14,9 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/internal/switchtree"
-	"busbar/internal/yamldoc"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/switchtree"
+	"busbar.dev/internal/yamldoc"
 )
 
 const formatModel = "topograph model YAML"

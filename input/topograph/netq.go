@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/internal/yamldoc"
+	"busbar.dev/cluster"
+	"busbar.dev/internal/yamldoc"
 )
 
 const formatNetQ = "NetQ topology JSON"

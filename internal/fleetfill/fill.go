@@ -6,11 +6,11 @@ import (
 	"strconv"
 	"time"
 
-	"busbar/fleet"
-	"busbar/fleet/bus"
-	"busbar/fleet/hub"
-	"busbar/pairs"
-	"busbar/unit"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/bus"
+	"busbar.dev/fleet/hub"
+	"busbar.dev/result/pairs"
+	"busbar.dev/unit"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"

@@ -19,8 +19,8 @@ import (
 	"syscall"
 	"time"
 
-	"busbar/fleet/bus"
-	"busbar/fleet/hub"
+	"busbar.dev/fleet/bus"
+	"busbar.dev/fleet/hub"
 )
 
 func main() {

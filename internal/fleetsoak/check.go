@@ -12,8 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"busbar/fleet"
-	"busbar/fleet/bus"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/bus"
 )
 
 // view is what the server's side has seen.

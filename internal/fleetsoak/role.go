@@ -15,9 +15,9 @@ import (
 	"testing/fstest"
 	"time"
 
-	"busbar/fleet"
-	"busbar/fleet/agent"
-	"busbar/fleet/bus"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/agent"
+	"busbar.dev/fleet/bus"
 
 	"github.com/nats-io/nats-server/v2/server"
 )

@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"time"
 
-	"busbar/fleet"
-	"busbar/fleet/bus"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/bus"
 )
 
 // soak is one run.

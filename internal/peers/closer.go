@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/unit"
+	"busbar.dev/unit"
 )
 
 // near is how close to its goal a ratio is looked at again.

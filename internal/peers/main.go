@@ -15,7 +15,7 @@ import (
 	"strings"
 	"time"
 
-	"busbar/internal/netns"
+	"busbar.dev/internal/netns"
 )
 
 func main() {

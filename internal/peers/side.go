@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/internal/netns"
+	"busbar.dev/internal/netns"
 )
 
 // trial is one thing that all sides do: an operation at a few sizes.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"busbar/unit"
+	"busbar.dev/unit"
 )
 
 // why are the reasons for what is missed, as far as they are known.

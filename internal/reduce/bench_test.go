@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"busbar/coll"
+	"busbar.dev/coll"
 )
 
 // BenchmarkFunc gives GB/s of one operand (the memory moves three times that).

@@ -11,7 +11,7 @@ import (
 	"time"
 	"unsafe"
 
-	"busbar/coll"
+	"busbar.dev/coll"
 )
 
 // cSums is a running testdata/sums.c.

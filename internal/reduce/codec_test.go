@@ -7,7 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"busbar/coll"
+	"busbar.dev/coll"
 )
 
 var formats = []Format{Float16, BFloat16, Int8}

@@ -8,7 +8,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"busbar/coll"
+	"busbar.dev/coll"
 )
 
 // value decodes an element as float64, or as the integer that it is.

@@ -3,7 +3,7 @@ package reduce
 import (
 	"sync"
 
-	"busbar/coll"
+	"busbar.dev/coll"
 
 	"golang.org/x/sys/cpu"
 )

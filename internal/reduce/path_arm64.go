@@ -3,7 +3,7 @@ package reduce
 import (
 	"unsafe"
 
-	"busbar/coll"
+	"busbar.dev/coll"
 )
 
 // detected: every arm64 processor has NEON, with conversions of float16.

@@ -2,7 +2,7 @@
 
 package reduce
 
-import "busbar/coll"
+import "busbar.dev/coll"
 
 func detected() []Path { return []Path{Portable} }
 

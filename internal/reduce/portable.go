@@ -5,7 +5,7 @@ import (
 	"math"
 	"unsafe"
 
-	"busbar/coll"
+	"busbar.dev/coll"
 )
 
 // class is a type's portable code.

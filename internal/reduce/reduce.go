@@ -42,7 +42,7 @@ package reduce
 import (
 	"fmt"
 
-	"busbar/coll"
+	"busbar.dev/coll"
 )
 
 // Func is dst = a op b. The three slices have the same length, a multiple of the

@@ -8,7 +8,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"busbar/coll"
+	"busbar.dev/coll"
 )
 
 var (

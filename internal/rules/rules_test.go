@@ -16,6 +16,9 @@ import (
 	"testing"
 )
 
+// module is the path that go.mod gives; make module changes it.
+const module = "busbar.dev"
+
 var update = flag.Bool("update", false, "rewrite linked.txt")
 
 // columns is the way data takes, left to right: a package imports packages of
@@ -29,48 +32,47 @@ var columns = []struct {
 	{"cluster", 1},
 	{"coll", 1},
 	{"schedule", 2},
-	{"pipeline", 0}, // orders and times; knows nothing of models or clusters
+	{"workload/pipeline", 0}, // orders and times; knows nothing of models or clusters
 	{"hardware", 2},
 	{"internal/lines", 0}, // reading text; knows nothing of the model
 	{"internal/yamldoc", 0},
 	{"internal/switchtree", 2},
-	{"msccl", 3},
+	{"schedule/msccl", 3},
 	{"nccl", 3},
 	{"result", 2},
 	{"result/diff", 3},
 	{"workload", 2},
-	{"campaign", 1},
+	{"plan/campaign", 1},
 	{"internal/fair", 0},
 	{"internal/shm", 0},
 	{"internal/reduce", 2},
 	{"sim", 3},
 	{"predict", 4},
 	{"engine", 3},
-	{"bench", 4},
-	{"pairs", 3},
+	{"engine/bench", 4},
+	{"result/pairs", 3},
 	{"internal/nicstat", 0}, // counters of drivers, asked of the kernel
 	{"internal/counter", 0}, // what counters mean; knows nothing of the model
-	{"health", 4},
 	{"step", 5},
 	{"plan", 6},
 	{"launch", 7},
-	{"tuner", 5},
-	{"truth", 6},
+	{"launch/tuner", 5},
+	{"calibrate/truth", 6},
 	{"lab", 5},
 	{"calibrate", 7},
 	{"input/internal", 3},
 	{"input/", 4},
 	{"input/snapshot", 5}, // an archive of what input/sysfs reads
 	{"input", 6},
-	{"audit", 5},
-	{"traffic", 5},
+	{"doctor/audit", 5},
+	{"doctor/traffic", 5},
 	{"internal/texttab", 5},
 	{"internal/svg", 5},
 	{"report", 6},
 	{"internal/keywords", 0},
-	{"evidence", 7},
+	{"doctor/evidence", 7},
 	{"doctor", 8},
-	{"health", 4},
+	{"fleet/health", 4},
 	{"fleet", 5}, // the words; carried by fleet/bus, spoken by fleet/agent and fleet/hub
 	{"fleet/bus", 6},
 	{"fleet/agent", 7},
@@ -148,14 +150,14 @@ func column(path string) int {
 
 func TestImportsRunLeftwards(t *testing.T) {
 	for _, p := range list(t, "./...") {
-		path := strings.TrimPrefix(p.ImportPath, "busbar/")
+		path := strings.TrimPrefix(p.ImportPath, module+"/")
 		from := column(path)
 		if from < 0 {
 			t.Errorf("%s has no column; give it one in %s and in ARCHITECTURE.md", path, "internal/rules")
 			continue
 		}
 		for _, imp := range p.Imports {
-			own, ok := strings.CutPrefix(imp, "busbar/")
+			own, ok := strings.CutPrefix(imp, module+"/")
 			if !ok {
 				continue
 			}
@@ -170,7 +172,7 @@ func TestImportsRunLeftwards(t *testing.T) {
 
 func TestReservedImports(t *testing.T) {
 	for _, p := range list(t, "./...") {
-		path := strings.TrimPrefix(p.ImportPath, "busbar/")
+		path := strings.TrimPrefix(p.ImportPath, module+"/")
 		for _, imp := range p.Imports {
 			for _, r := range reserved {
 				if imp != r.path && !strings.HasPrefix(imp, r.path+"/") {
@@ -181,7 +183,7 @@ func TestReservedImports(t *testing.T) {
 				}
 			}
 			core := path == "unit" || path == "cluster" || path == "coll" || path == "schedule"
-			if core && strings.Contains(imp, ".") {
+			if core && strings.Contains(imp, ".") && !strings.HasPrefix(imp, module+"/") {
 				t.Errorf("%s imports %s: the core uses the standard library only", path, imp)
 			}
 		}
@@ -221,7 +223,7 @@ func TestEveryPackageExplainsItselfOnce(t *testing.T) {
 func TestLinkedModules(t *testing.T) {
 	var mods []string
 	for _, p := range list(t, "-deps", "./cmd/busbar") {
-		if p.Module != nil && p.Module.Path != "busbar" && !slices.Contains(mods, p.Module.Path) {
+		if p.Module != nil && p.Module.Path != module && !slices.Contains(mods, p.Module.Path) {
 			mods = append(mods, p.Module.Path)
 		}
 	}

@@ -3,7 +3,7 @@ package switchtree
 import (
 	"strings"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // Domain is a grouping of hosts.

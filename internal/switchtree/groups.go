@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // Group is a place in a tree made of a network: one switch, or several that a

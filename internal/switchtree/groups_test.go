@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // build makes a network from lines "up down" (switches) and "leaf h0 h1 …"

@@ -3,7 +3,7 @@ package switchtree
 import (
 	"fmt"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // ByTray returns the cluster with one host per tray, as schedulers count them,

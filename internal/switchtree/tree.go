@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // maxLevels is one more than the highest tier that is read. Real trees have

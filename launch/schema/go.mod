@@ -1,4 +1,4 @@
-module busbar/launch/schema
+module busbar.dev/launch/schema
 
 go 1.26.0
 

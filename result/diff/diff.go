@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/perf/benchmath"
 
-	"busbar/result"
+	"busbar.dev/result"
 )
 
 // Options say when a difference counts. The zero value is usual: 5 % and 0.05.

@@ -8,10 +8,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"busbar/coll"
-	"busbar/result"
-	"busbar/result/diff"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/result"
+	"busbar.dev/result/diff"
+	"busbar.dev/unit"
 )
 
 func record(size unit.Bytes, micros ...float64) *result.Record {

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/result"
-	"busbar/result/diff"
-	"busbar/unit"
+	"busbar.dev/result"
+	"busbar.dev/result/diff"
+	"busbar.dev/unit"
 )
 
 // table is runs of as many rows; draw gives the time of a run of a row.

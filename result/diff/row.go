@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/coll"
-	"busbar/result"
-	"busbar/unit"
+	"busbar.dev/coll"
+	"busbar.dev/result"
+	"busbar.dev/unit"
 )
 
 // key is what makes two records the same row. The algorithm is left out where both sides

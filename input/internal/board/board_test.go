@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 func TestCPUs(t *testing.T) {

@@ -3,7 +3,7 @@ package board
 import (
 	"strings"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // PCI vendors that matter here.

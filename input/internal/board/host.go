@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // Limits on what one machine can have. A machine beyond them is not one that

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar/cluster"
-	"busbar/unit"
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // Wire is what one end of a PCIe link says about it; zeros are unknown.

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // maxTree bounds the devices of one PCIe tree. Names are looked up one by one,

@@ -10,7 +10,7 @@ package gather
 import (
 	"strings"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // MaxHosts bounds the hosts that one text may name.

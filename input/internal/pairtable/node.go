@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // Node is a node in the making: GPUs under the numbers that the tool gave them, and

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // Reader is the reader of one format, and what recognises it.

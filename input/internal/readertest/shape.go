@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"busbar/cluster"
+	"busbar.dev/cluster"
 )
 
 // Shape describes a network, a line for each switch: its tier, its hosts and what is

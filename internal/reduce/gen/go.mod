@@ -1,6 +1,6 @@
 // The generator of the kernels, apart from busbar's own go.mod so that avo does
 // not become a dependency of busbar.
-module busbar/internal/reduce/gen
+module busbar.dev/internal/reduce/gen
 
 go 1.26.0
 

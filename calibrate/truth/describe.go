@@ -1,0 +1,230 @@
+package truth
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"busbar.dev/cluster"
+	"busbar.dev/hardware"
+	"busbar.dev/nccl"
+	"busbar.dev/unit"
+)
+
+// Place is a cluster and the ranks on it.
+type Place struct {
+	Cluster *cluster.Cluster
+	Layout  nccl.Layout
+	Assumed []string // what the source leaves open
+}
+
+// trayGPUs and rackTrays are those of the NVL72 racks.
+const (
+	trayGPUs  = 4
+	rackTrays = 18
+)
+
+// Describe builds the cluster that a group was measured on.
+func (g *Group) Describe() (*Place, error) {
+	const most = 1024 // GPUs a node
+	if g.Nodes < 1 || g.PerNode < 1 || g.Nodes > hardware.MaxNodes || g.PerNode > most {
+		return nil, fmt.Errorf("%d nodes with %d GPUs each; expected 1 to %d nodes and 1 to %d GPUs", g.Nodes, g.PerNode, hardware.MaxNodes, most)
+	}
+	if g.NICs != nil && *g.NICs < 0 {
+		return nil, fmt.Errorf("nics_per_node is %g; expected a count, or null where the source does not state it", *g.NICs)
+	}
+	if g.Gbps != nil && (*g.Gbps < 0 || *g.Gbps >= 1e5) {
+		return nil, fmt.Errorf("nic_gbps is %g; expected the rate of a port in Gb/s, or null where the source does not state it", *g.Gbps)
+	}
+	p := &Place{}
+	s := hardware.Shape{GPU: g.gpuName(), Join: g.joining(), Pair: g.pairLinks()}
+	if strings.Contains(strings.ToLower(g.Intra), "behind one pcie switch") {
+		s.Behind = g.PerNode
+	}
+	m, ok := hardware.GPUByName(s.GPU)
+	if !ok {
+		return nil, fmt.Errorf("GPU %q is not in the catalogue", g.GPU)
+	}
+	racks := g.racks(m)
+	if g.Nodes > racks || racks > 0 {
+		if err := g.network(&s, p, racks); err != nil {
+			return nil, err
+		}
+	}
+	nodes, per := g.Nodes, g.PerNode
+	switch {
+	case racks > 0:
+		s.GPUs = trayGPUs * rackTrays
+		nodes, per = racks, g.Nodes*g.PerNode/racks
+	case g.Nodes == 1 || per > 4:
+		s.GPUs = max(per, g.server(m))
+	case per <= 2 && m.Links > 0:
+		s.GPUs = per
+	default:
+		s.GPUs = per
+	}
+	c, err := s.Cluster(nodes)
+	if err != nil {
+		return nil, err
+	}
+	p.Cluster = c
+	if p.Layout, err = nccl.Block(c, nodes, per); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// gpuName is the model without what stands in brackets behind it.
+func (g *Group) gpuName() string {
+	name, _, _ := strings.Cut(g.GPU, "(")
+	return strings.TrimSpace(name)
+}
+
+// server is how many GPUs a whole server has, of which a run may use a part.
+func (g *Group) server(m hardware.GPUModel) int {
+	switch {
+	case m.Name == "gb200" || m.Name == "gb300" || m.Name == "gh200":
+		return trayGPUs
+	case m.LinkKind == cluster.NVLink && m.Links >= 8:
+		return 8
+	}
+	return g.PerNode
+}
+
+// joining reads how the GPUs of a node are joined.
+func (g *Group) joining() hardware.Join {
+	s := strings.ToLower(g.Intra)
+	switch {
+	case strings.Contains(s, "nvswitch"), strings.Contains(s, "nvl72"):
+		return hardware.Switched
+	case strings.Contains(s, "mesh"), strings.Contains(s, "all-to-all"), strings.Contains(s, "per pair"):
+		return hardware.Meshed
+	case strings.Contains(s, "bridge"):
+		return hardware.Bridged
+	case strings.Contains(s, "pcie"):
+		return hardware.OverPCIe
+	}
+	return hardware.Usual
+}
+
+var perPair = regexp.MustCompile(`(?i)NV(\d+) per pair|(\d+) links per pair`)
+
+func (g *Group) pairLinks() int {
+	m := perPair.FindStringSubmatch(g.Intra)
+	if m == nil {
+		return 0
+	}
+	n, err := strconv.Atoi(m[1] + m[2])
+	if err != nil || n > 64 {
+		return 0
+	}
+	return n
+}
+
+// racks is the number of NVLink domains the nodes stand in, 0 where each node is
+// one of its own. Nodes are spread evenly over as few racks as hold them.
+func (g *Group) racks(m hardware.GPUModel) int {
+	rack := strings.Contains(g.Intra, "NVL72") || strings.Contains(g.Intra, "MNNVL")
+	if !rack && m.Name != "gb200" && m.Name != "gb300" || g.Nodes == 1 && g.PerNode <= trayGPUs {
+		return 0
+	}
+	n := (g.Nodes*g.PerNode + trayGPUs*rackTrays - 1) / (trayGPUs * rackTrays)
+	for g.Nodes%n != 0 {
+		n++
+	}
+	return n
+}
+
+// network fills the NICs of a shape.
+func (g *Group) network(s *hardware.Shape, p *Place, racks int) error {
+	var known bool
+	s.Kind, s.GDR, known = g.kind()
+	if racks == 1 || racks == 0 && g.Nodes == 1 {
+		s.NICs, s.Port, s.Kind = trayGPUs, 400*unit.Gbps, cluster.InfiniBand
+		if racks == 0 {
+			s.NICs = 0
+		}
+		return nil
+	}
+	if g.NICs != nil {
+		s.NICs = int(math.Round(*g.NICs))
+	} else if t := g.offer(); t != nil {
+		s.NICs = t.Count(cluster.NIC)
+		p.Assumed = append(p.Assumed, fmt.Sprintf("%d NICs a node", s.NICs))
+	} else {
+		return fmt.Errorf("the source does not state how many NICs a node has")
+	}
+	if s.NICs < 1 || s.NICs > 1024 {
+		return fmt.Errorf("%d NICs a node; expected 1 to 1024", s.NICs)
+	}
+	if g.Gbps != nil && *g.Gbps == 0 {
+		return fmt.Errorf("nic_gbps is 0 on %d nodes; expected the rate of a port in Gb/s, or null where the source does not state it", g.Nodes)
+	}
+	switch {
+	case known:
+	case g.Fabric == "":
+		p.Assumed = append(p.Assumed, "InfiniBand; the source does not state the fabric")
+	default:
+		p.Assumed = append(p.Assumed, fmt.Sprintf("fabric %.40q is none that is known: taken as InfiniBand", g.Fabric))
+	}
+	rate, assumed := g.port()
+	if assumed != "" {
+		p.Assumed = append(p.Assumed, assumed)
+	}
+	s.Port = rate
+	return nil
+}
+
+// kind reads the family of the network, and whether it reaches GPU memory; false where its
+// words name none, and the usual one is taken.
+func (g *Group) kind() (cluster.NetKind, cluster.Tri, bool) {
+	s := strings.ToLower(g.Fabric)
+	has := func(words ...string) bool {
+		for _, w := range words {
+			if strings.Contains(s, w) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case has("plain tcp", "sockets", "ipoib", "without rdma"):
+		return cluster.Ethernet, cluster.No, true
+	case has("efa"):
+		return cluster.EFA, cluster.Yes, true
+	case has("tcpxo", "tcp-xo", "fastrak"):
+		return cluster.TCPXO, cluster.Yes, true
+	case has("tcpx"):
+		return cluster.TCPX, cluster.Yes, true
+	case has("slingshot"):
+		return cluster.Slingshot, cluster.Yes, true
+	case has("omni"):
+		return cluster.OmniPath, cluster.Yes, true
+	case has("roce"):
+		return cluster.RoCE, cluster.Yes, true
+	case has("infiniband", "ndr", "hdr", "edr", "xdr"):
+		return cluster.InfiniBand, cluster.Yes, true
+	case has("ethernet", "tcp", "gbe"):
+		return cluster.Ethernet, cluster.No, true
+	}
+	return cluster.InfiniBand, cluster.Yes, false
+}
+
+// port is the rate of a port, and what had to be assumed.
+func (g *Group) port() (unit.Rate, string) {
+	if g.Gbps != nil && *g.Gbps > 0 {
+		return unit.Rate(*g.Gbps * float64(unit.Gbps)), ""
+	}
+	s := strings.ToLower(g.Fabric)
+	for _, x := range []struct {
+		word string
+		gbps float64
+	}{{"x800", 800}, {"xdr", 800}, {"ndr", 400}, {"hdr", 200}, {"edr", 100}, {"tcp", 200}} {
+		if strings.Contains(s, x.word) {
+			return unit.Rate(x.gbps * float64(unit.Gbps)), fmt.Sprintf("ports of %g Gb/s", x.gbps)
+		}
+	}
+	return 100 * unit.Gbps, "ports of 100 Gb/s"
+}

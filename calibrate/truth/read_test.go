@@ -1,0 +1,85 @@
+package truth
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"busbar.dev/internal/corpus"
+)
+
+// FuzzRead feeds any text to the reader, and what it accepts to everything that
+// works on a group.
+func FuzzRead(f *testing.F) {
+	f.Add(`{"id":"a","collective":"all_reduce","nodes":1,"gpus_per_node":2,"n_ranks":2,"gpu":"H100","sizes_bytes":[8],"time_us":[9]}`)
+	f.Add(`{"id":"a","collective":"alltoall","nodes":2,"gpus_per_node":8,"gpu":"A100 (p4d.24xlarge)","nics_per_node":4,"nic_gbps":100,"fabric":"EFA","sizes_bytes":[8,1e9],"busbw_GBps":[1,null]}`)
+	f.Add(`{"id":"a","model":{},"measured":{}}`)
+	f.Add("{}\n\n[]")
+	f.Fuzz(func(t *testing.T, text string) {
+		groups, _, err := Read("f", strings.NewReader(text))
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), "f:") {
+				t.Errorf("an error that does not say where: %v", err)
+			}
+			return
+		}
+		for i := range groups {
+			g := &groups[i]
+			g.Machine()
+			if pts, err := g.Points(); err == nil {
+				for _, p := range pts {
+					if p.Time <= 0 {
+						t.Errorf("a time of %v", p.Time)
+					}
+				}
+			}
+			if g.Nodes*g.PerNode <= 64 {
+				Prepare(g, nil)
+			}
+		}
+	})
+}
+
+// TestPublished reads every published file: collectives are groups, everything
+// else is left with a reason.
+func TestPublished(t *testing.T) {
+	for name, want := range map[string][2]int{"collectives.jsonl": {189, 0}, "training.jsonl": {0, 627}, "doctor-cases.jsonl": {0, 107}} {
+		f, err := os.Open(filepath.Join(corpus.Dir(t), "truth", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		groups, left, err := Read(name, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(groups) != want[0] || len(left) != want[1] {
+			t.Errorf("%s: %d groups, %d left; want %v", name, len(groups), len(left), want)
+		}
+		for _, l := range left {
+			if l.ID == "" || l.Reason == "" {
+				t.Errorf("%s: left without a word: %+v", name, l)
+			}
+		}
+	}
+}
+
+// TestAssumed tells what had to be taken for granted: a fabric and a release that nobody knows.
+func TestAssumed(t *testing.T) {
+	line := "\ufeff" + `{"id":"a","collective":"all_reduce","nodes":2,"gpus_per_node":8,"gpu":"H100","nics_per_node":8,"nic_gbps":400,"fabric":"marble","nccl_version":"2.9.1","sizes_bytes":[1048576],"time_us":[90]}`
+	groups, _, err := Read("f", strings.NewReader(line))
+	if err != nil || len(groups) != 1 {
+		t.Fatalf("a file with a byte order mark: %d groups, %v", len(groups), err)
+	}
+	c, err := Prepare(&groups[0], nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := strings.Join(c.Assumed, "\n")
+	for _, want := range []string{`fabric "marble" is none that is known: taken as InfiniBand`, `"2.9.1" is no release of 2.18 to 2.30`} {
+		if !strings.Contains(all, want) {
+			t.Errorf("assumed %q, want %q in it", all, want)
+		}
+	}
+}

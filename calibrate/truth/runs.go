@@ -1,0 +1,154 @@
+package truth
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	"busbar.dev/hardware"
+	"busbar.dev/nccl"
+	"busbar.dev/step"
+)
+
+// Runs reads measured training runs, one a line; lines about other things are passed over.
+func Runs(name string, r io.Reader) ([]*Training, error) {
+	sc := bufio.NewScanner(r)
+	sc.Buffer(nil, maxLine)
+	var list []*Training
+	for line := 1; sc.Scan(); line++ {
+		if line > maxLines {
+			return nil, fmt.Errorf("%s: more than %d lines; expected measured runs, one a line", name, maxLines)
+		}
+		if t, ok := readTraining(bytes.TrimSpace(sc.Bytes())); ok {
+			list = append(list, t)
+		}
+	}
+	if err := sc.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return list, nil
+}
+
+// RunRow is a training run and its prediction.
+type RunRow struct {
+	*Training
+	Step      *step.Prepared
+	GPU       hardware.GPUModel
+	Predicted float64 // s
+	Limit     step.Limit
+	APE       float64
+}
+
+// trainedWith is the release that is assumed of all runs: none states its own.
+var trainedWith = nccl.Version{Major: 2, Minor: 23, Patch: 4}
+
+// Prepare describes the run's cluster and lays out its tasks; the error says in words why it
+// cannot be predicted.
+func (t *Training) Prepare() (*RunRow, error) {
+	if s := t.Seconds(); !(s > 0) || math.IsInf(s, 0) {
+		return nil, fmt.Errorf("neither a time nor a throughput from which it follows")
+	}
+	j, err := t.Job()
+	if err != nil {
+		return nil, err
+	}
+	place, err := t.Place()
+	if err != nil {
+		return nil, err
+	}
+	m, ok := hardware.GPUByName(t.Hardware.GPU)
+	if !ok {
+		return nil, fmt.Errorf("GPU %q is not in the catalogue", t.Hardware.GPU)
+	}
+	return &RunRow{Training: t, GPU: m, Step: step.Prepare(j, step.NewFabric(place.Cluster, place.Layout, j.Split, trainedWith))}, nil
+}
+
+// Predict prices the run by figures.
+func (r *RunRow) Predict(f *step.Figures) error {
+	g, err := step.NewGPU(r.GPU, f)
+	if err != nil {
+		return err
+	}
+	res, err := r.Step.Price(g)
+	if err != nil {
+		return err
+	}
+	r.Predicted, r.Limit = res.Step, res.Limit(r.Step.Job(), 0)
+	r.APE = math.Abs(r.Predicted-r.Seconds()) / r.Seconds()
+	return nil
+}
+
+// PredictRuns prices all runs that can be; what is left out says why.
+func PredictRuns(runs []*Training, f *step.Figures) ([]*RunRow, []Left) {
+	var rows []*RunRow
+	var left []Left
+	for _, t := range runs {
+		if t.Grade == "C" {
+			left = append(left, Left{ID: t.ID, Reason: "grade C: partly unknown, or noise above 10%; not scored", Points: 1, Fair: true, Class: t.Class, Machine: t.Cluster})
+			continue
+		}
+		r, err := t.Prepare()
+		if err == nil {
+			err = r.Predict(f)
+		}
+		if err != nil {
+			left = append(left, Left{ID: t.ID, Reason: err.Error(), Points: 1, Class: t.Class, Machine: t.Cluster})
+			continue
+		}
+		rows = append(rows, r)
+	}
+	return rows, left
+}
+
+// RunScore is how far off a set of runs is.
+type RunScore struct {
+	Name               string
+	Points             int
+	Median, P90, Worst float64
+	Bias               float64 // median of predicted over measured
+	Clusters           int
+	ClusterMedian      float64 // averaged over clusters, each counting once
+	ClusterP90         float64
+}
+
+// RateRuns scores rows.
+func RateRuns(name string, rows []*RunRow) RunScore {
+	s := RunScore{Name: name, Points: len(rows)}
+	if len(rows) == 0 {
+		return s
+	}
+	var off, ratio []float64
+	by := map[string][]float64{}
+	for _, r := range rows {
+		off, ratio = append(off, r.APE), append(ratio, r.Predicted/r.Seconds())
+		by[r.Cluster] = append(by[r.Cluster], r.APE)
+	}
+	slices.Sort(off)
+	slices.Sort(ratio)
+	s.Median, s.P90, s.Worst, s.Bias = Quantile(off, 0.5), Quantile(off, 0.9), off[len(off)-1], Quantile(ratio, 0.5)
+	for _, c := range sorted(by) {
+		slices.Sort(by[c])
+		s.Clusters++
+		s.ClusterMedian += Quantile(by[c], 0.5)
+		s.ClusterP90 += Quantile(by[c], 0.9)
+	}
+	s.ClusterMedian /= float64(s.Clusters)
+	s.ClusterP90 /= float64(s.Clusters)
+	return s
+}
+
+// SplitRuns scores rows by a name that each has.
+func SplitRuns(rows []*RunRow, name func(*RunRow) string) []RunScore {
+	by := map[string][]*RunRow{}
+	for _, r := range rows {
+		by[name(r)] = append(by[name(r)], r)
+	}
+	var list []RunScore
+	for _, n := range sorted(by) {
+		list = append(list, RateRuns(n, by[n]))
+	}
+	return list
+}

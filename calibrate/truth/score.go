@@ -1,0 +1,155 @@
+package truth
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"busbar.dev/predict"
+	"busbar.dev/unit"
+)
+
+// Score is how good predictions of points are.
+type Score struct {
+	Points   int
+	Machines int
+	Median   float64 // of |predicted − measured| / measured
+	P90      float64
+	Worst    float64
+	Bias     float64 // median of predicted over measured
+	// Covered is the share of points whose measured time is inside the error bar.
+	Covered float64
+	// MachineMedian and MachineP90 are medians and 90th percentiles of single
+	// machines, averaged over machines: a source with many points counts once.
+	MachineMedian, MachineP90 float64
+}
+
+// Rate scores rows.
+func Rate(rows []Row) Score {
+	s := Score{Points: len(rows)}
+	if len(rows) == 0 {
+		return s
+	}
+	var all, ratio []float64
+	by := map[string][]float64{}
+	inside := 0
+	for i := range rows {
+		r := &rows[i]
+		all = append(all, r.APE)
+		ratio = append(ratio, r.Ratio())
+		k := r.Case.Machine()
+		by[k] = append(by[k], r.APE)
+		if r.Inside() {
+			inside++
+		}
+	}
+	s.Median, s.P90, s.Worst = Quantile(all, 0.5), Quantile(all, 0.9), Quantile(all, 1)
+	s.Bias = Quantile(ratio, 0.5)
+	s.Covered = float64(inside) / float64(len(rows))
+	s.Machines = len(by)
+	for _, k := range sorted(by) {
+		s.MachineMedian += Quantile(by[k], 0.5) / float64(len(by))
+		s.MachineP90 += Quantile(by[k], 0.9) / float64(len(by))
+	}
+	return s
+}
+
+// Quantile is the q-quantile of a list, which it sorts; between two values it
+// goes straight.
+func Quantile(list []float64, q float64) float64 {
+	if len(list) == 0 {
+		return 0
+	}
+	slices.Sort(list)
+	at := q * float64(len(list)-1)
+	i := min(int(at), len(list)-1)
+	if i+1 >= len(list) {
+		return list[i]
+	}
+	f := at - float64(i)
+	return list[i]*(1-f) + list[i+1]*f
+}
+
+func sorted[V any](m map[string]V) []string {
+	list := make([]string, 0, len(m))
+	for k := range m {
+		list = append(list, k)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// Ratio is predicted over measured.
+func (r *Row) Ratio() float64 { return float64(r.Predicted) / float64(r.Measured()) }
+
+// Inside tells whether the measured time is inside the prediction's error bar.
+func (r *Row) Inside() bool {
+	return r.Margin > 0 && math.Abs(math.Log(r.Ratio())) <= math.Log(r.Margin)*(1+1e-9)
+}
+
+// Size is the point's message.
+func (r *Row) Size() unit.Bytes { return r.Case.Points[r.Index].Op.Bytes }
+
+// Published is the size class of the measured figures' own description: small up
+// to 256 KiB, large from 64 MiB.
+func Published(size unit.Bytes) string {
+	switch {
+	case size <= 256*unit.KiB:
+		return "small"
+	case size >= 64*unit.MiB:
+		return "large"
+	}
+	return "middle"
+}
+
+// Part is the score of some of the rows.
+type Part struct {
+	Name string
+	Score
+}
+
+// Split scores rows by a name of each; rows whose name is "" belong to no part.
+// Parts come in the order of their names, sizes from small to large.
+func Split(rows []Row, name func(*Row) string) []Part {
+	by := map[string][]Row{}
+	for i := range rows {
+		if k := name(&rows[i]); k != "" {
+			by[k] = append(by[k], rows[i])
+		}
+	}
+	parts := make([]Part, 0, len(by))
+	for _, k := range sorted(by) {
+		parts = append(parts, Part{k, Rate(by[k])})
+	}
+	slices.SortStableFunc(parts, func(a, b Part) int { return cmp.Compare(key(a.Name), key(b.Name)) })
+	return parts
+}
+
+// key puts small before middle before large.
+func key(name string) string {
+	for i, size := range []string{"small", "middle", "large"} {
+		if n := len(name) - len(size); n >= 0 && name[n:] == size {
+			return name[:n] + string(rune('0'+i))
+		}
+	}
+	return name
+}
+
+// ByClass names rows by busbar's own classes of hardware and size.
+func ByClass(r *Row) string {
+	return r.Case.class + "/" + predict.SizeClass(r.Size())
+}
+
+// ByHardware names rows by the class that their source gives them.
+func ByHardware(r *Row) string { return r.Case.Class + "/" + Published(r.Size()) }
+
+// ByMachine names rows by the machine they were measured on.
+func ByMachine(r *Row) string { return r.Case.Machine() }
+
+// ByMiB tells rows from 1 MiB on from those below.
+func ByMiB(r *Row) string {
+	if r.Size() >= unit.MiB {
+		return "from 1 MiB"
+	}
+	return "below 1 MiB"
+}

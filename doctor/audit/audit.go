@@ -1,0 +1,103 @@
+// Package audit finds what will hurt on a cluster, from the model alone: each
+// finding has a reason and a fix.
+//
+// It looks at node types, not nodes: a finding that holds for every node of a
+// type is one finding whose Where is a hostlist. It measures nothing and knows
+// no job; what a given collective will suffer is the predictor's business.
+package audit
+
+import (
+	"slices"
+	"strings"
+
+	"busbar.dev/cluster"
+)
+
+// Severity orders findings.
+type Severity string
+
+// Severities. A note is worth knowing and needs no action on its own.
+const (
+	Error Severity = "error"
+	Warn  Severity = "warn"
+	Note  Severity = "note"
+)
+
+// Finding is one thing that will hurt.
+type Finding struct {
+	ID       string   `json:"id"`
+	Severity Severity `json:"severity"`
+	Where    string   `json:"where"` // "node0/mlx5_0", "node[0-15]/mlx5_0", "leaf2[33]"
+	Text     string   `json:"text"`
+	Fix      string   `json:"fix"`
+}
+
+// Serious reports whether any finding is more than a note.
+func Serious(fs []Finding) bool {
+	return slices.ContainsFunc(fs, func(f Finding) bool { return f.Severity != Note })
+}
+
+// Run audits a cluster. The findings come most severe first and in a fixed order.
+func Run(c *cluster.Cluster) []Finding {
+	a := &auditor{c: c, hosts: make([][]string, len(c.Types))}
+	for _, h := range c.Hosts {
+		if h.Type >= 0 && h.Type < len(a.hosts) {
+			a.hosts[h.Type] = append(a.hosts[h.Type], h.Name)
+		}
+	}
+	for i, t := range c.Types {
+		if len(a.hosts[i]) == 0 {
+			continue
+		}
+		n := newNode(t, cluster.FormatHosts(a.hosts[i]), len(c.Hosts))
+		a.nodeNICs(n)
+		a.nodeSymmetry(n)
+		a.nodeLinks(n)
+		a.nodePairs(n)
+	}
+	a.unlikeNodes()
+	a.counters()
+	a.network()
+	rank := map[Severity]int{Error: 0, Warn: 1, Note: 2}
+	slices.SortStableFunc(a.found, func(x, y Finding) int { return rank[x.Severity] - rank[y.Severity] })
+	return a.found
+}
+
+type auditor struct {
+	c     *cluster.Cluster
+	hosts [][]string // per type
+	found []Finding
+}
+
+func (a *auditor) add(id string, s Severity, where, text, fix string) {
+	a.found = append(a.found, Finding{ID: id, Severity: s, Where: where, Text: text, Fix: fix})
+}
+
+// node is a type with what the rules ask of it again and again.
+type node struct {
+	t          *cluster.NodeType
+	hosts      string // hostlist
+	clusterLen int
+	gpus, nics []int
+	near       map[int][]int // GPU → nearest NICs
+	class      map[int]cluster.Class
+}
+
+func newNode(t *cluster.NodeType, hosts string, clusterLen int) *node {
+	n := &node{t: t, hosts: hosts, clusterLen: clusterLen, gpus: t.Of(cluster.GPU), nics: t.Of(cluster.NIC), near: map[int][]int{}, class: map[int]cluster.Class{}}
+	for _, g := range t.Nearest() {
+		n.near[g.GPU], n.class[g.GPU] = g.NICs, g.Class
+	}
+	return n
+}
+
+func (n *node) where(d int) string { return n.hosts + "/" + n.t.Devices[d].Title() }
+
+// names lists devices for people: "gpu0, gpu1, gpu2".
+func (n *node) names(ids []int) string {
+	s := make([]string, len(ids))
+	for i, d := range ids {
+		s[i] = n.t.Devices[d].Title()
+	}
+	return strings.Join(s, ", ")
+}

@@ -1,0 +1,199 @@
+package audit
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
+)
+
+// machine is a synthetic node: two sockets, on each a PCIe switch with two GPUs
+// and a NIC, NVLink through a switch. Nothing about it hurts.
+func machine() *cluster.NodeType {
+	t := &cluster.NodeType{Name: "good", Tree: cluster.Read}
+	nv := t.Add(cluster.Device{Kind: cluster.NVSwitch, Index: -1, Parent: -1})
+	for s := range 2 {
+		sock := t.Add(cluster.Device{Kind: cluster.Socket, Index: s, Parent: -1})
+		numa := t.Add(cluster.Device{Kind: cluster.NUMA, Index: s, Parent: sock})
+		root := t.Add(cluster.Device{Kind: cluster.RootComplex, Index: -1, Parent: numa})
+		t.Connect(cluster.Link{A: numa, B: root, Kind: cluster.OnDie})
+		for i := range 2 {
+			sw := t.Add(cluster.Device{Kind: cluster.PCISwitch, Index: -1, Parent: root})
+			pcie := cluster.Link{Kind: cluster.PCIe, Lanes: 16, MaxLanes: 16, GTs: 32, MaxGTs: 32, Rate: cluster.FromSpec(63*unit.GBps, "test")}
+			join := func(a, b int) { l := pcie; l.A, l.B = a, b; t.Connect(l) }
+			join(root, sw)
+			g := t.Add(cluster.Device{Kind: cluster.GPU, Index: 2*s + i, Parent: sw, Model: cluster.FromRead("H100", "test")})
+			n := t.Add(cluster.Device{Kind: cluster.NIC, Index: 2*s + i, Label: fmt.Sprintf("mlx5_%d", 2*s+i), Parent: sw, NIC: &cluster.NICInfo{
+				Kind: cluster.RoCE, Ports: []cluster.Port{{Num: 1, Rate: cluster.FromRead(400*unit.Gbps, "test"), MTU: cluster.FromRead(9000, "test"), State: cluster.Up}},
+			}})
+			join(sw, g)
+			join(sw, n)
+			t.Connect(cluster.Link{A: g, B: nv, Kind: cluster.NVLink, Lanes: 18})
+		}
+	}
+	return t
+}
+
+// fabric is four nodes on two leaves and a spine, not oversubscribed.
+func fabric(t *cluster.NodeType) *cluster.Cluster {
+	c := &cluster.Cluster{Types: []*cluster.NodeType{t}}
+	for i := range 4 {
+		c.Hosts = append(c.Hosts, cluster.Host{Name: fmt.Sprintf("node%d", i)})
+	}
+	net := &c.Network
+	net.Switches = []cluster.Switch{{Name: "leaf0", Rail: -1}, {Name: "leaf1", Rail: -1}, {Name: "spine0", Tier: cluster.Spine, Rail: -1}}
+	rate := cluster.FromSpec(400*unit.Gbps, "test")
+	for leaf := range 2 {
+		for nic := range 4 {
+			net.Links = append(net.Links, cluster.NetLink{A: cluster.End{Switch: leaf}, B: cluster.End{Switch: -1, Hosts: []cluster.Span{{First: 2 * leaf, N: 2}}, NIC: nic}, Rate: rate})
+		}
+		for p := range 8 {
+			net.Links = append(net.Links, cluster.NetLink{A: cluster.End{Switch: 2, Port: 8*leaf + p + 1}, B: cluster.End{Switch: leaf, Port: 20 + p}, Rate: rate})
+		}
+	}
+	return c
+}
+
+func TestNothingHurtsOnAGoodCluster(t *testing.T) {
+	if f := Run(fabric(machine())); len(f) > 0 {
+		t.Errorf("findings on a cluster without fault: %+v", f)
+	}
+}
+
+func TestFindings(t *testing.T) {
+	dev := func(c *cluster.Cluster, name string) *cluster.Device {
+		return &c.Types[0].Devices[c.Types[0].ByName(name)]
+	}
+	port := func(c *cluster.Cluster, name string) *cluster.Port { return &dev(c, name).NIC.Ports[0] }
+	uplink := func(c *cluster.Cluster, name string) *cluster.Link {
+		at := c.Types[0].ByName(name)
+		for i := range c.Types[0].Links {
+			if l := &c.Types[0].Links[i]; l.Kind == cluster.PCIe && l.B == at {
+				return l
+			}
+		}
+		return nil
+	}
+	drop := func(c *cluster.Cluster, names ...string) {
+		for _, n := range names {
+			dev(c, n).Kind = cluster.KindUnknown
+		}
+	}
+	for _, tt := range []struct {
+		name  string
+		spoil func(c *cluster.Cluster)
+		id    string
+		sev   Severity
+		where string
+		text  string
+	}{
+		{"shared NIC", func(c *cluster.Cluster) { drop(c, "nic1", "nic2", "nic3") }, "nic-shared", Warn, "node[0-3]/mlx5_0", "12.5 GB/s each"},
+		{"NIC on the other socket", func(c *cluster.Cluster) { drop(c, "nic2", "nic3") }, "nic-other-socket", Warn, "node[0-3]/gpu2", "gpu2, gpu3"},
+		{"one path longer", func(c *cluster.Cluster) { drop(c, "nic3") }, "asymmetry-nic", Warn, "node[0-3]/gpu3", "straggler"},
+		{"PCIe narrow", func(c *cluster.Cluster) { uplink(c, "gpu1").Lanes = 8 }, "pcie-trained-low", Warn, "node[0-3]/gpu1", "x8 at 32 GT/s, both ends could do x16"},
+		{"idle GPU slow", func(c *cluster.Cluster) { uplink(c, "gpu1").GTs = 2.5 }, "pcie-trained-low", Note, "node[0-3]/gpu1", "save power"},
+		{"NIC slow slot", func(c *cluster.Cluster) { uplink(c, "nic1").GTs, uplink(c, "nic1").Rate.Value = 16, 31.5*unit.GBps }, "pcie-trained-low", Warn, "node[0-3]/mlx5_1", "16 GT/s"},
+		{"PCIe under the NIC", func(c *cluster.Cluster) { uplink(c, "nic1").Rate.Value = 31.5 * unit.GBps }, "nic-pcie-bound", Warn, "node[0-3]/mlx5_1", "31.5 GB/s"},
+		{"unlike rates", func(c *cluster.Cluster) { port(c, "nic2").Rate.Value = 200 * unit.Gbps }, "nic-rates-unlike", Warn, "node[0-3]/mlx5_2", "200 Gb/s"},
+		{"MTU", func(c *cluster.Cluster) { port(c, "nic0").MTU.Value = 1500 }, "mtu-1500", Warn, "node[0-3]/mlx5_0", "MTU 1500"},
+		{"port down", func(c *cluster.Cluster) { port(c, "nic0").State = cluster.Init }, "port-init", Warn, "node[0-3]/mlx5_0", "subnet manager"},
+		{"NUMA unknown", func(c *cluster.Cluster) { dev(c, "gpu0").Parent = -1 }, "numa-unknown", Warn, "node[0-3]/gpu0", "NUMA"},
+		{"NVLink unlike", func(c *cluster.Cluster) {
+			for i := range c.Types[0].Links {
+				if l := &c.Types[0].Links[i]; l.Kind == cluster.NVLink {
+					l.Lanes = 9
+					break
+				}
+			}
+		}, "asymmetry-nvlink", Warn, "node[0-3]/gpu0", "NV9"},
+		{"odd node", func(c *cluster.Cluster) {
+			o := machine()
+			o.Name = "odd"
+			o.Devices[o.ByName("gpu3")].Kind = cluster.KindUnknown
+			c.Types = append(c.Types, o)
+			c.Hosts[3].Type = 1
+		}, "asymmetry-node", Warn, "node3", "3 GPUs instead of 4"},
+		{"oversubscribed", func(c *cluster.Cluster) {
+			for i := range c.Network.Links {
+				if l := &c.Network.Links[i]; !l.B.ToHosts() {
+					l.Rate.Value /= 2
+				}
+			}
+		}, "leaf-oversubscribed", Warn, "leaf[0-1]", "2:1"},
+		{"slow cable", func(c *cluster.Cluster) { c.Network.Links[5].Rate.Value = 100 * unit.Gbps }, "link-slow", Warn, "spine0[2]–leaf0[21]", "100 Gb/s"},
+		{"cable down", func(c *cluster.Cluster) { c.Network.Links[5].State = cluster.Down }, "link-down", Error, "spine0[2]–leaf0[21]", "down"},
+		{"cable missing", func(c *cluster.Cluster) { c.Network.Links = append(c.Network.Links[:5], c.Network.Links[6:]...) }, "uplink-missing", Warn, "leaf0", "7 cables up, most leaves have 8"},
+		{"errors on a cable", func(c *cluster.Cluster) {
+			c.Network.Links[5].Counters = map[string]uint64{"B.SymbolErrorCounter": 1234}
+		}, "error-counters", Warn, "leaf0[21]", "SymbolErrorCounter=1234"},
+		{"errors on a NIC", func(c *cluster.Cluster) {
+			c.Hosts[2].IDs = []cluster.Identity{{Device: "nic1", Port: 1, Counters: map[string]uint64{"symbol_error": 7}}}
+		}, "error-counters", Warn, "node2/mlx5_1", "symbol_error=7"},
+		{"slow pair", func(c *cluster.Cluster) {
+			t := c.Types[0]
+			g := t.Of(cluster.GPU)
+			for i, a := range g {
+				for k, b := range g {
+					if a == b {
+						continue
+					}
+					r := 370 * unit.GBps
+					if i == 0 && k == 2 {
+						r = 90 * unit.GBps
+					}
+					t.Pairs = append(t.Pairs, cluster.Pair{A: a, B: b, Rate: cluster.FromMeasured(r, "test")})
+				}
+			}
+		}, "pair-slow", Warn, "node[0-3]/gpu0", "gpu0 → gpu2 measured 90 GB/s"},
+		{"sick GPU", func(c *cluster.Cluster) {
+			t := c.Types[0]
+			g := t.Of(cluster.GPU)
+			for _, a := range g {
+				for _, b := range g {
+					r := 370 * unit.GBps
+					if a == g[3] || b == g[3] {
+						r = 90 * unit.GBps
+					}
+					if a != b {
+						t.Pairs = append(t.Pairs, cluster.Pair{A: a, B: b, Rate: cluster.FromMeasured(r, "test")})
+					}
+				}
+			}
+		}, "pair-slow", Warn, "node[0-3]/gpu3", "6 pairs with gpu3"},
+		{"slow cable under a fast NIC", func(c *cluster.Cluster) {
+			for i := range c.Network.Links {
+				if l := &c.Network.Links[i]; l.B.ToHosts() && l.B.NIC == 2 {
+					l.Rate.Value = 200 * unit.Gbps
+				}
+			}
+		}, "nic-cable-slow", Warn, "node[0-3]/mlx5_2", "hang on cables of 200 Gb/s"},
+		{"loose host", func(c *cluster.Cluster) {
+			c.Hosts = append(c.Hosts, cluster.Host{Name: "lost"})
+		}, "host-unattached", Warn, "lost", "no switch"},
+	} {
+		c := fabric(machine())
+		tt.spoil(c)
+		found := Run(c)
+		ok := false
+		for _, f := range found {
+			if f.ID == tt.id && f.Severity == tt.sev && f.Where == tt.where && strings.Contains(f.Text, tt.text) && f.Fix != "" {
+				ok = true
+			}
+		}
+		if !ok {
+			t.Errorf("%s: want %s %s at %s with %q; found %+v", tt.name, tt.sev, tt.id, tt.where, tt.text, found)
+		}
+	}
+}
+
+func TestWorstFirst(t *testing.T) {
+	c := fabric(machine())
+	c.Network.Links[5].State = cluster.Down
+	c.Types[0].Devices[c.Types[0].ByName("nic0")].NIC.Ports[0].MTU.Value = 1500
+	f := Run(c)
+	if len(f) < 2 || f[0].Severity != Error || !Serious(f) {
+		t.Errorf("%+v", f)
+	}
+}

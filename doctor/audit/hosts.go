@@ -1,0 +1,160 @@
+package audit
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"busbar.dev/cluster"
+)
+
+// unlikeNodes compares node types that have GPUs with the commonest one.
+func (a *auditor) unlikeNodes() {
+	common, total := -1, 0
+	for i, t := range a.c.Types {
+		if t.Count(cluster.GPU) == 0 {
+			continue
+		}
+		total += len(a.hosts[i])
+		if common < 0 || len(a.hosts[i]) > len(a.hosts[common]) {
+			common = i
+		}
+	}
+	for i, t := range a.c.Types {
+		if i == common || t.Count(cluster.GPU) == 0 || len(a.hosts[i]) == 0 {
+			continue
+		}
+		diff := differences(t, a.c.Types[common])
+		if len(diff) == 0 {
+			continue
+		}
+		sev := Warn
+		if len(a.hosts[i])*4 > total {
+			sev = Note // a second kind of node on purpose, not an odd one out
+		}
+		a.add("asymmetry-node", sev, cluster.FormatHosts(a.hosts[i]),
+			fmt.Sprintf("differs from %s of type %s: %s; in a job over both kinds every step waits for the slower", cluster.FormatHosts(a.hosts[common]), a.c.Types[common].Name, strings.Join(diff, "; ")),
+			"keep the node out of jobs with the others (Slurm: --exclude or a feature), or repair what differs")
+	}
+}
+
+// differences says how type t differs from type o in what a job would feel.
+func differences(t, o *cluster.NodeType) []string {
+	var diff []string
+	say := func(format string, args ...any) { diff = append(diff, fmt.Sprintf(format, args...)) }
+	if x, y := t.Count(cluster.GPU), o.Count(cluster.GPU); x != y {
+		say("%d GPUs instead of %d", x, y)
+	}
+	if x, y := models(t), models(o); x != y {
+		say("GPUs %s instead of %s", x, y)
+	}
+	if x, y := nicRates(t), nicRates(o); x != y {
+		say("NICs %s instead of %s", x, y)
+	}
+	if len(diff) == 0 {
+		if where := matrixDiffers(t, o); where != "" {
+			say("%s", where)
+		}
+		if x, y := trained(t), trained(o); x != y {
+			say("PCIe links %s instead of %s", x, y)
+		}
+	}
+	return diff
+}
+
+func models(t *cluster.NodeType) string {
+	set := map[string]bool{}
+	for _, g := range t.Of(cluster.GPU) {
+		set[orUnknown(t.Devices[g].Model.Value)] = true
+	}
+	return strings.Join(slices.Sorted(maps.Keys(set)), " and ")
+}
+
+func nicRates(t *cluster.NodeType) string {
+	count := map[string]int{}
+	for _, k := range t.Of(cluster.NIC) {
+		r := "of unknown rate"
+		if nic := t.Devices[k].NIC; nic != nil && nic.Rate().Known() {
+			r = nic.Rate().Value.Bits()
+		}
+		count[r]++
+	}
+	var s []string
+	for _, r := range slices.Sorted(maps.Keys(count)) {
+		s = append(s, fmt.Sprintf("%d × %s", count[r], r))
+	}
+	if s == nil {
+		return "none"
+	}
+	return strings.Join(s, " and ")
+}
+
+// trained sums up the PCIe links of GPUs and NICs by width and speed.
+func trained(t *cluster.NodeType) string {
+	count := map[string]int{}
+	for _, l := range t.Links {
+		if l.Kind == cluster.PCIe && l.Lanes > 0 && (t.Devices[l.B].Kind == cluster.GPU || t.Devices[l.B].Kind == cluster.NIC) {
+			count[fmt.Sprintf("x%d@%gGT/s", l.Lanes, l.GTs)]++
+		}
+	}
+	var s []string
+	for _, r := range slices.Sorted(maps.Keys(count)) {
+		s = append(s, fmt.Sprintf("%d × %s", count[r], r))
+	}
+	return strings.Join(s, ", ")
+}
+
+func matrixDiffers(t, o *cluster.NodeType) string {
+	x, y := t.Matrix(), o.Matrix()
+	for i := range x.Class {
+		for k := i + 1; k < len(x.Class[i]); k++ {
+			if i < len(y.Class) && k < len(y.Class[i]) && x.Class[i][k] != y.Class[i][k] {
+				return fmt.Sprintf("%s–%s is %s instead of %s", x.Names[i], x.Names[k], x.Class[i][k], y.Class[i][k])
+			}
+		}
+	}
+	return ""
+}
+
+// counters reports error counters that are not zero.
+func (a *auditor) counters() {
+	for h := range a.c.Hosts {
+		host := &a.c.Hosts[h]
+		for _, id := range host.IDs {
+			if len(id.Counters) == 0 {
+				continue
+			}
+			where := host.Name + "/" + id.Device
+			if t := a.c.TypeOf(h); t != nil {
+				if d := t.ByName(id.Device); d >= 0 {
+					where = host.Name + "/" + t.Devices[d].Title()
+				}
+			}
+			if id.Port > 1 {
+				where = fmt.Sprintf("%s:%d", where, id.Port)
+			}
+			a.errorCounters(where, id.Counters)
+		}
+	}
+}
+
+// errorCounters makes one finding of a port's counters.
+func (a *auditor) errorCounters(where string, counters map[string]uint64) {
+	var s []string
+	for _, k := range slices.Sorted(maps.Keys(counters)) {
+		switch {
+		case counters[k] == 0:
+		case strings.EqualFold(strings.ReplaceAll(k, "_", ""), "portxmitwait"):
+			a.add("port-congested", Note, where, fmt.Sprintf("the port had data to send and waited (%s=%d ticks, counted since it was last cleared)", k, counters[k]),
+				"look for the slow or oversubscribed link behind it; if it grows with every job, spread the traffic or fix that link")
+		default:
+			s = append(s, fmt.Sprintf("%s=%d", k, counters[k]))
+		}
+	}
+	if len(s) == 0 {
+		return
+	}
+	a.add("error-counters", Warn, where, "error counters are not zero: "+strings.Join(s, ", ")+" (counted since they were last cleared)",
+		"read them again after an hour under load; if they grow, clean or replace the cable or transceiver and check the far port")
+}

@@ -1,0 +1,334 @@
+package audit
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
+)
+
+// network looks at switches and the cables between them.
+func (a *auditor) network() {
+	net := &a.c.Network
+	if len(net.Switches) == 0 {
+		return
+	}
+	for i := range net.Links {
+		a.netLink(&net.Links[i])
+	}
+	a.slowCables()
+	a.slowerThanNIC()
+	caps := a.capacities()
+	a.oversubscribed(caps)
+	a.uplinks(caps)
+	a.loose()
+	a.islands()
+}
+
+func (a *auditor) linkName(l *cluster.NetLink) string {
+	return a.c.EndName(l.A) + "–" + a.c.EndName(l.B)
+}
+
+func (a *auditor) netLink(l *cluster.NetLink) {
+	if l.State == cluster.Down && !l.Loose() {
+		a.add("link-down", Error, a.linkName(l), "the cable is down", "check the cable and both ports; traffic is squeezed onto the links that remain")
+	}
+	if len(l.Counters) == 0 {
+		return
+	}
+	for i, end := range []cluster.End{l.A, l.B} {
+		c := map[string]uint64{}
+		for k, v := range l.Counters {
+			if rest, ok := strings.CutPrefix(k, [2]string{"A.", "B."}[i]); ok {
+				c[rest] = v
+			}
+		}
+		a.errorCounters(a.c.EndName(end), c)
+	}
+}
+
+// tierPair groups cables that ought to be alike.
+func (a *auditor) tierPair(l *cluster.NetLink) string {
+	side := func(e cluster.End) string {
+		if e.ToHosts() {
+			return "host"
+		}
+		return a.c.Network.Switches[e.Switch].Tier.String()
+	}
+	x, y := side(l.A), side(l.B)
+	if x > y {
+		x, y = y, x
+	}
+	return x + " to " + y
+}
+
+// slowCables reports cables slower than their kind, or than their ends could do.
+func (a *auditor) slowCables() {
+	groups := map[string]map[unit.Rate]int{}
+	links := a.c.Network.Links
+	for i := range links {
+		if l := &links[i]; l.Rate.Known() && l.State != cluster.Down {
+			g := a.tierPair(l)
+			if groups[g] == nil {
+				groups[g] = map[unit.Rate]int{}
+			}
+			groups[g][l.Rate.Value] += hostsOf(l)
+		}
+	}
+	usual := map[string]unit.Rate{}
+	for g, rates := range groups {
+		for r, n := range rates {
+			if n > rates[usual[g]] || n == rates[usual[g]] && r > usual[g] {
+				usual[g] = r
+			}
+		}
+	}
+	for i := range links {
+		l := &links[i]
+		if !l.Rate.Known() || l.State == cluster.Down {
+			continue
+		}
+		g := a.tierPair(l)
+		switch {
+		case l.Max.Known() && l.Rate.Value < l.Max.Value*0.97:
+			a.add("link-slow", Warn, a.linkName(l), fmt.Sprintf("runs at %s%s, its ends could do %s", l.Rate.Value.Bits(), speedOf(l), l.Max.Value.Bits()),
+				"reseat or replace the cable, check the port's speed and width settings (ibportstate, mlxlink), and any adapter that splits it")
+		case l.Rate.Value < usual[g]*0.97:
+			a.add("link-slow", Warn, a.linkName(l), fmt.Sprintf("runs at %s%s; %s links usually run at %s here", l.Rate.Value.Bits(), speedOf(l), g, usual[g].Bits()),
+				"reseat or replace the cable, check the port's speed and width settings (ibportstate, mlxlink); every flow across it is slowed")
+		}
+	}
+}
+
+func speedOf(l *cluster.NetLink) string {
+	if l.Speed == "" {
+		return ""
+	}
+	return " (" + l.Speed + ")"
+}
+
+// hostsOf is how many cables a link entry stands for.
+func hostsOf(l *cluster.NetLink) int {
+	n := 1
+	for _, e := range []cluster.End{l.A, l.B} {
+		if e.ToHosts() {
+			n = 0
+			for _, s := range e.Hosts {
+				n += s.N
+			}
+		}
+	}
+	return n * l.Cables()
+}
+
+// capacity is what a switch has towards hosts and lower tiers, and upwards.
+type capacity struct {
+	down, up     unit.Rate
+	downN, upN   int
+	upUnknown    bool
+	downFromHost bool
+}
+
+func (a *auditor) capacities() []capacity {
+	net := &a.c.Network
+	caps := make([]capacity, len(net.Switches))
+	for i := range net.Links {
+		l := &net.Links[i]
+		if l.State == cluster.Down {
+			continue
+		}
+		n := hostsOf(l)
+		rate := l.Rate.Value * unit.Rate(n)
+		if l.A.ToHosts() || l.B.ToHosts() {
+			sw := max(l.A.Switch, l.B.Switch)
+			if sw < 0 {
+				continue
+			}
+			caps[sw].down += rate
+			caps[sw].downN += n
+			caps[sw].downFromHost = true
+			continue
+		}
+		lower, upper := l.A.Switch, l.B.Switch
+		if net.Switches[lower].Tier > net.Switches[upper].Tier {
+			lower, upper = upper, lower
+		}
+		if net.Switches[lower].Tier == net.Switches[upper].Tier {
+			continue
+		}
+		caps[lower].up += rate
+		caps[lower].upN += n
+		caps[lower].upUnknown = caps[lower].upUnknown || !l.Rate.Known()
+		caps[upper].down += rate
+		caps[upper].downN += n
+	}
+	return caps
+}
+
+// oversubscribed reports leaves whose hosts could send more than goes up,
+// leaves of equal ratio together.
+func (a *auditor) oversubscribed(caps []capacity) {
+	net := &a.c.Network
+	groups := map[string][]string{}
+	first := map[string]capacity{}
+	var order []string
+	for i, s := range net.Switches {
+		c := caps[i]
+		if s.Domain || s.Tier != cluster.Leaf || c.down == 0 || c.up == 0 || c.upUnknown || c.down <= c.up*1.05 {
+			continue
+		}
+		key := fmt.Sprintf("%.3g", float64(c.down/c.up))
+		if groups[key] == nil {
+			order, first[key] = append(order, key), c
+		}
+		groups[key] = append(groups[key], s.Name)
+	}
+	for _, key := range order {
+		c := first[key]
+		a.add("leaf-oversubscribed", Warn, cluster.FormatHosts(groups[key]),
+			fmt.Sprintf("%s:1 oversubscribed: %v from %d host links against %v up: traffic that leaves the leaf gets 1/%s of its NICs when all send", key, c.down, c.downN, c.up, key),
+			"keep jobs under one leaf (Slurm: --switches=1 with a topology.conf, busbar map -o slurm), or add uplinks")
+	}
+}
+
+// uplinks reports leaves with fewer cables up than their peers: failed or
+// missing links.
+func (a *auditor) uplinks(caps []capacity) {
+	count := map[int]int{}
+	for i, s := range a.c.Network.Switches {
+		if s.Tier == cluster.Leaf && !s.Domain && caps[i].upN > 0 {
+			count[caps[i].upN]++
+		}
+	}
+	usual := 0
+	for n, c := range count {
+		if c > count[usual] || c == count[usual] && n > usual {
+			usual = n
+		}
+	}
+	short := map[int][]string{}
+	for i, s := range a.c.Network.Switches {
+		if n := caps[i].upN; s.Tier == cluster.Leaf && !s.Domain && n > 0 && n < usual {
+			short[n] = append(short[n], s.Name)
+		}
+	}
+	for _, n := range slices.Sorted(maps.Keys(short)) {
+		a.add("uplink-missing", Warn, cluster.FormatHosts(short[n]), fmt.Sprintf("%d cables up, most leaves have %d: %d failed or were never there", n, usual, usual-n),
+			"compare with the cabling plan (ibnetdiscover, iblinkinfo -l) and repair; jobs under this leaf get less of the spine")
+	}
+}
+
+// slowerThanNIC reports NICs on cables slower than they are, per node type.
+func (a *auditor) slowerThanNIC() {
+	type key struct {
+		typ  int
+		rate unit.Rate
+	}
+	found := map[key]map[int]bool{}
+	var order []key
+	for i := range a.c.Network.Links {
+		l := &a.c.Network.Links[i]
+		if !l.B.ToHosts() || l.B.NIC < 0 || !l.Rate.Known() || l.State == cluster.Down {
+			continue
+		}
+		for _, s := range l.B.Hosts {
+			if s.First >= len(a.c.Hosts) || a.c.TypeOf(s.First) == nil {
+				continue
+			}
+			t := a.c.TypeOf(s.First)
+			nics := t.Of(cluster.NIC)
+			if l.B.NIC >= len(nics) || t.Devices[nics[l.B.NIC]].NIC == nil {
+				continue
+			}
+			r := t.Devices[nics[l.B.NIC]].NIC.Rate()
+			cable := l.Rate.Value * unit.Rate(l.Cables())
+			if k := (key{a.c.Hosts[s.First].Type, cable}); r.Known() && cable < r.Value*0.97 {
+				if found[k] == nil {
+					found[k] = map[int]bool{}
+					order = append(order, k)
+				}
+				found[k][nics[l.B.NIC]] = true
+			}
+		}
+	}
+	for _, k := range order {
+		t := a.c.Types[k.typ]
+		n := &node{t: t}
+		ids := slices.Sorted(maps.Keys(found[k]))
+		a.add("nic-cable-slow", Warn, cluster.FormatHosts(a.hosts[k.typ])+"/"+t.Devices[ids[0]].Title(),
+			fmt.Sprintf("%s can do %s and hang on cables of %s: the cable sets the pace", n.names(ids), t.Devices[ids[0]].NIC.Rate().Value.Bits(), k.rate.Bits()),
+			"check the switch's port speed and the cable; a described network may need the speed of these NICs")
+	}
+}
+
+// loose reports GPU hosts on no switch while others are.
+func (a *auditor) loose() {
+	on := make([]bool, len(a.c.Hosts))
+	any := false
+	for _, l := range a.c.Network.Links {
+		for _, e := range []cluster.End{l.A, l.B} {
+			for _, s := range e.Hosts {
+				for h := s.First; h < s.First+s.N && h < len(on); h++ {
+					on[h], any = true, true
+				}
+			}
+		}
+	}
+	var names []string
+	for h, ok := range on {
+		if t := a.c.TypeOf(h); !ok && t != nil && t.Count(cluster.GPU) > 0 {
+			names = append(names, a.c.Hosts[h].Name)
+		}
+	}
+	if any && len(names) > 0 {
+		a.add("host-unattached", Warn, cluster.FormatHosts(names), "on no switch of the network that the other hosts are on",
+			"check the host names in the fabric's file against the nodes', and whether their ports are up")
+	}
+}
+
+// islands reports a fabric in several pieces.
+func (a *auditor) islands() {
+	net := &a.c.Network
+	if net.Rails > 1 {
+		return // rails may be separate on purpose
+	}
+	group := make([]int, len(net.Switches))
+	for i := range group {
+		group[i] = i
+	}
+	find := func(i int) int {
+		for group[i] != i {
+			group[i] = group[group[i]]
+			i = group[i]
+		}
+		return i
+	}
+	for _, l := range net.Links {
+		if !l.A.ToHosts() && !l.B.ToHosts() && l.State != cluster.Down {
+			group[find(l.A.Switch)] = find(l.B.Switch)
+		}
+	}
+	tops := map[int][]string{}
+	for i, s := range net.Switches {
+		if !s.Domain && s.Tier == cluster.Leaf {
+			tops[find(i)] = append(tops[find(i)], s.Name)
+		}
+	}
+	if len(tops) < 2 {
+		return
+	}
+	var parts []string
+	for _, names := range tops {
+		parts = append(parts, cluster.FormatHosts(names))
+	}
+	slices.Sort(parts)
+	shown := parts
+	if len(shown) > 4 {
+		shown = append(slices.Clone(shown[:4]), fmt.Sprintf("and %d more", len(parts)-4))
+	}
+	a.add("fabric-islands", Note, shown[0], fmt.Sprintf("the leaves form %d groups with no link between them: %s", len(parts), strings.Join(shown, " | ")),
+		"a job cannot span groups; if it should, a spine link or its switch is missing from the file")
+}

@@ -1,0 +1,163 @@
+package audit
+
+import (
+	"fmt"
+	"slices"
+
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
+)
+
+// nodeNICs looks at how the GPUs of a node reach the network.
+func (a *auditor) nodeNICs(n *node) {
+	if len(n.gpus) > 0 && len(n.nics) == 0 {
+		if n.clusterLen > 1 {
+			a.add("nic-none", Warn, n.hosts, "no NIC is known on a node of a cluster of several nodes",
+				"map the node itself (busbar map on it, or its NCCL topology XML) so that traffic between nodes can be judged")
+		}
+		return
+	}
+	a.sharedNICs(n)
+	a.farNICs(n)
+	a.unlikeNICs(n)
+	for _, k := range n.nics {
+		a.nicItself(n, k)
+	}
+}
+
+// sharedNICs reports GPUs that have fewer NICs than they are.
+func (a *auditor) sharedNICs(n *node) {
+	for _, s := range n.t.Shares() {
+		if !s.Crowded() {
+			continue
+		}
+		each := ""
+		if s.Each.Known() {
+			each = fmt.Sprintf(": %v each when all send, of %v", s.Each.Value, s.Each.Value*unit.Rate(len(s.GPUs)))
+		}
+		what := "one NIC"
+		if len(s.NICs) > 1 {
+			what = fmt.Sprintf("%d NICs", len(s.NICs))
+		}
+		a.add("nic-shared", Warn, n.where(s.NICs[0]),
+			fmt.Sprintf("%d GPUs (%s) share %s%s; whatever leaves the node from any of them goes through it", len(s.GPUs), n.names(s.GPUs), what, each),
+			"place jobs on whole nodes or on one GPU per node, prefer trees to rings across nodes (NCCL_ALGO=allreduce:tree; before 2.24 NCCL_ALGO=Tree), or add NICs")
+	}
+}
+
+// farNICs reports GPUs whose nearest NIC is beyond their PCIe switches, those
+// with the same NIC together.
+func (a *auditor) farNICs(n *node) {
+	groups := map[string][]int{}
+	var order []string
+	for _, g := range n.gpus {
+		if c := n.class[g]; c.Type == cluster.SYS || c.Type == cluster.PHB || c.Type == cluster.NODE {
+			key := n.class[g].String() + fmt.Sprint(n.near[g])
+			if groups[key] == nil {
+				order = append(order, key)
+			}
+			groups[key] = append(groups[key], g)
+		}
+	}
+	for _, key := range order {
+		g := groups[key]
+		where, nics := n.hosts+"/"+n.t.Devices[g[0]].Name, n.names(n.near[g[0]])
+		if n.class[g[0]].Type == cluster.SYS {
+			fix := "move the NIC or add one on their socket"
+			if slices.ContainsFunc(n.gpus, func(o int) bool { return n.class[o].Type != cluster.SYS }) {
+				fix = "use the GPUs on the NIC's socket for jobs that span nodes, or add a NIC on the other"
+			}
+			a.add("nic-other-socket", Warn, where,
+				fmt.Sprintf("%s: the nearest NIC (%s) is reached only across the link between sockets (SYS): NCCL turns GPUDirect RDMA off and stages through host memory", n.names(g), nics),
+				fix+"; NCCL_NET_GDR_LEVEL=SYS forces GPUDirect where the platform allows it: measure it first")
+			continue
+		}
+		a.add("nic-far", Note, where,
+			fmt.Sprintf("%s: the nearest NIC (%s) is reached through the host bridge (%v), not through a PCIe switch: GPUDirect RDMA is off by default beyond PXB", n.names(g), nics, n.class[g[0]]),
+			"if the platform allows peer access through the root complex, set NCCL_NET_GDR_LEVEL=PHB and compare with nccl-tests")
+	}
+}
+
+// unlikeNICs reports rails of different speed.
+func (a *auditor) unlikeNICs(n *node) {
+	rates := map[string][]int{}
+	var order []string
+	for _, k := range n.t.Rails() {
+		r := n.t.Devices[k].NIC.Rate()
+		if !r.Known() {
+			continue
+		}
+		if rates[r.Value.Bits()] == nil {
+			order = append(order, r.Value.Bits())
+		}
+		rates[r.Value.Bits()] = append(rates[r.Value.Bits()], k)
+	}
+	if len(order) < 2 {
+		return
+	}
+	text := ""
+	for i, r := range order {
+		if i > 0 {
+			text += "; "
+		}
+		text += fmt.Sprintf("%s at %s", n.names(rates[r]), r)
+	}
+	a.add("nic-rates-unlike", Warn, n.where(rates[order[len(order)-1]][0]),
+		"NICs near the GPUs run at different rates: "+text+"; the slowest sets the pace of every ring that uses it",
+		"check cables and port speed (ibstat, ethtool), or name only the fast ones in NCCL_IB_HCA")
+}
+
+// nicItself looks at one NIC: down ports, MTU, PCIe slower than the port.
+func (a *auditor) nicItself(n *node, k int) {
+	d := &n.t.Devices[k]
+	if d.NIC == nil {
+		return
+	}
+	isRail := slices.Contains(n.t.Rails(), k)
+	for _, p := range d.NIC.Ports {
+		a.port(n, k, p, isRail)
+	}
+	if d.NIC.GDR == cluster.No && isRail {
+		a.add("gdr-off", Note, n.where(k), "GPUDirect RDMA is not available on this NIC: traffic between nodes is staged through host memory",
+			"load nvidia_peermem (or use a kernel and driver with DMA-BUF), then check that NCCL's log says GDRDMA")
+	}
+	a.nicBehindSlowPCIe(n, k)
+}
+
+func (a *auditor) port(n *node, k int, p cluster.Port, isRail bool) {
+	d := &n.t.Devices[k]
+	where := n.where(k)
+	if len(d.NIC.Ports) > 1 && p.Num > 0 {
+		where = fmt.Sprintf("%s:%d", where, p.Num)
+	}
+	ether := d.NIC.Kind == cluster.Ethernet || d.NIC.Kind == cluster.RoCE || p.Layer == "Ethernet"
+	switch {
+	case p.State == cluster.Down && isRail:
+		a.add("port-down", Warn, where, "the port is down", "check the cable and the switch port; until then keep it out with NCCL_IB_HCA=^"+d.Title())
+	case p.State == cluster.Init:
+		a.add("port-init", Warn, where, "the port is physically up but not configured (Initialize): no subnet manager has reached it", "start or check OpenSM / UFM on that fabric")
+	}
+	if ether && p.MTU.Known() && p.MTU.Value <= 1500 && p.Rate.Value >= 25*unit.Gbps {
+		a.add("mtu-1500", Warn, where, fmt.Sprintf("MTU %d bytes on a %s port: six times the packets of jumbo frames, and as many interrupts and headers", p.MTU.Value, p.Rate.Value.Bits()),
+			"set MTU 9000 on the interface, on every switch port between the nodes and on every peer (RoCE then uses 4096-byte payloads)")
+	}
+	// A card that could do more by its data sheet is no fault of the port; one that
+	// the port itself reports is.
+	if p.Max.Origin > cluster.Spec && p.Rate.Known() && p.Rate.Value < p.Max.Value*0.97 && p.State != cluster.Down {
+		a.add("port-slow", Warn, where, fmt.Sprintf("the port runs at %s, it could do %s", p.Rate.Value.Bits(), p.Max.Value.Bits()), "check the cable, the switch port's speed and FEC settings")
+	}
+}
+
+// nicBehindSlowPCIe compares a NIC's ports with the PCIe link it sits on.
+func (a *auditor) nicBehindSlowPCIe(n *node, k int) {
+	net := n.t.Devices[k].NIC.Rate()
+	for _, l := range n.t.Links {
+		if l.Kind != cluster.PCIe || !l.Rate.Known() || !net.Known() || l.A != k && l.B != k {
+			continue
+		}
+		if l.Rate.Value < net.Value*0.95 && l.Rate.Origin >= cluster.Spec {
+			a.add("nic-pcie-bound", Warn, n.where(k), fmt.Sprintf("the NIC's ports do %v, its PCIe link only %v (x%d, %g GT/s)", net.Value, l.Rate.Value, l.Lanes, l.GTs),
+				"move the card to a slot of the generation and width it needs; until then expect the PCIe figure")
+		}
+	}
+}

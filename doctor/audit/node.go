@@ -1,0 +1,285 @@
+package audit
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
+)
+
+// nodeSymmetry looks for GPUs that differ from their neighbours: the straggler
+// of every collective inside the node.
+func (a *auditor) nodeSymmetry(n *node) {
+	if len(n.gpus) < 2 {
+		return
+	}
+	a.unlikeModels(n)
+	a.unlikeNICPaths(n)
+	a.unlikeFastLinks(n)
+	a.oneWayLinks(n)
+	a.numaAffinity(n)
+}
+
+// odd splits GPUs by a property and returns the common value and the GPUs that
+// differ from it.
+func odd(gpus []int, value func(g int) string) (common string, differ []int) {
+	count := map[string]int{}
+	var order []string
+	for _, g := range gpus {
+		v := value(g)
+		if count[v] == 0 {
+			order = append(order, v)
+		}
+		count[v]++
+	}
+	for _, v := range order {
+		if common == "" || count[v] > count[common] {
+			common = v
+		}
+	}
+	for _, g := range gpus {
+		if value(g) != common {
+			differ = append(differ, g)
+		}
+	}
+	return common, differ
+}
+
+func (a *auditor) unlikeModels(n *node) {
+	model := func(g int) string { return n.t.Devices[g].Model.Value }
+	common, differ := odd(n.gpus, model)
+	if len(differ) > 0 {
+		a.add("gpu-models-unlike", Warn, n.hosts+"/"+n.t.Devices[differ[0]].Name,
+			fmt.Sprintf("%s are %s, the others %s: the slowest GPU sets the pace", n.names(differ), orUnknown(model(differ[0])), orUnknown(common)),
+			"keep unlike GPUs out of one job (CUDA_VISIBLE_DEVICES)")
+	}
+}
+
+func orUnknown(s string) string {
+	if s == "" {
+		return "of unknown model"
+	}
+	return s
+}
+
+// unlikeNICPaths reports GPUs with a longer path to their NIC than the nearest
+// ones of the node have.
+func (a *auditor) unlikeNICPaths(n *node) {
+	var best cluster.Class
+	for _, g := range n.gpus {
+		if n.class[g].Nearer(best) {
+			best = n.class[g]
+		}
+	}
+	var far []int
+	for _, g := range n.gpus {
+		if c := n.class[g]; c.Type != cluster.Apart && c.Type != best.Type {
+			far = append(far, g)
+		}
+	}
+	if len(far) == 0 {
+		return
+	}
+	a.add("asymmetry-nic", Warn, n.hosts+"/"+n.t.Devices[far[0]].Name,
+		fmt.Sprintf("%s: the nearest NIC is reached by %s, from other GPUs by %s: one path is longer, a straggler in every collective between nodes", n.names(far), n.class[far[0]], best),
+		"give every GPU an equal path to a NIC, or leave the far GPUs out of jobs that span nodes")
+}
+
+// fastShape is the sorted list of a GPU's NVLink or xGMI classes to its peers.
+func fastShape(m cluster.Matrix, i, gpus int) string {
+	var s []string
+	for k := range gpus {
+		c := m.Class[i][k]
+		if strings.HasPrefix(c, "NV") || strings.HasPrefix(c, "XGMI") {
+			s = append(s, c)
+		}
+	}
+	slices.Sort(s)
+	return strings.Join(s, " ")
+}
+
+func (a *auditor) unlikeFastLinks(n *node) {
+	m := n.t.Matrix()
+	pos := map[int]int{}
+	for i, g := range n.gpus {
+		pos[g] = i
+	}
+	shape := func(g int) string { return fastShape(m, pos[g], len(n.gpus)) }
+	common, differ := odd(n.gpus, shape)
+	if len(differ) == 0 {
+		return
+	}
+	words := func(s string) string {
+		if s == "" {
+			return "none"
+		}
+		return s
+	}
+	a.add("asymmetry-nvlink", Warn, n.hosts+"/"+n.t.Devices[differ[0]].Name,
+		fmt.Sprintf("GPUs do not have the same fast links: %s have %s, the others %s; a ring over all of them takes the slow path", n.names(differ), words(shape(differ[0])), words(common)),
+		"for jobs that do not need every GPU choose the linked ones (CUDA_VISIBLE_DEVICES); else expect PCIe speed")
+}
+
+// oneWayLinks reports links whose two ends disagree.
+func (a *auditor) oneWayLinks(n *node) {
+	for i, l := range n.t.Links {
+		for _, k := range n.t.Links[i+1:] {
+			if l.OneWay && k.OneWay && l.Kind == k.Kind && l.A == k.B && l.B == k.A && l.Lanes != k.Lanes {
+				x, y := n.t.Devices[l.A].Name, n.t.Devices[l.B].Name
+				a.add("link-asymmetric", Warn, n.hosts+"/"+x,
+					fmt.Sprintf("%s has %d %s links to %s, %s has %d back: a ring runs at the lesser", x, l.Lanes, l.Kind, y, y, k.Lanes),
+					"check nvidia-smi nvlink --status on both GPUs; if the figure comes from NCCL_TOPO_FILE, correct the file or unset it")
+			}
+		}
+	}
+}
+
+// numaAffinity reports GPUs whose NUMA domain nobody knows on a machine with
+// several.
+func (a *auditor) numaAffinity(n *node) {
+	if n.t.Count(cluster.NUMA) < 2 && n.t.Count(cluster.Socket) < 2 {
+		return
+	}
+	var lost []int
+	for _, g := range n.gpus {
+		if n.t.Above(g, cluster.NUMA) < 0 {
+			lost = append(lost, g)
+		}
+	}
+	if len(lost) > 0 {
+		a.add("numa-unknown", Warn, n.hosts+"/"+n.t.Devices[lost[0]].Name,
+			fmt.Sprintf("no NUMA affinity is known for %s: processes will not be pinned near them", n.names(lost)),
+			"check the BIOS (ACPI proximity) or the hypervisor's NUMA settings, and pin by hand with numactl --cpunodebind")
+	}
+}
+
+// nodeLinks looks at PCIe links that run below what they could.
+func (a *auditor) nodeLinks(n *node) {
+	for _, l := range n.t.Links {
+		if l.Kind != cluster.PCIe {
+			continue
+		}
+		child := l.B
+		if n.t.Devices[l.A].Parent == l.B {
+			child = l.A
+		}
+		where := n.where(child)
+		narrow := l.MaxLanes > 0 && l.Lanes > 0 && l.Lanes < l.MaxLanes
+		slow := l.MaxGTs > 0 && l.GTs > 0 && l.GTs < l.MaxGTs
+		text := fmt.Sprintf("PCIe trained to x%d at %g GT/s, both ends could do x%d at %g GT/s", l.Lanes, l.GTs, l.MaxLanes, l.MaxGTs)
+		switch {
+		case narrow:
+			a.add("pcie-trained-low", Warn, where, text, "reseat the card or riser, check for a lane fault (lspci -vv, LnkSta), and for slot bifurcation in the BIOS")
+		case slow && n.t.Devices[child].Kind == cluster.GPU:
+			a.add("pcie-trained-low", Note, where, text+"; an idle GPU lowers its link speed to save power", "look again under load (nvidia-smi -q shows the current generation); if it stays low, check the slot and the BIOS")
+		case slow && n.fedAnyway(child, l.Rate.Value):
+			a.add("pcie-trained-low", Note, where, text+"; still more than its ports carry", "nothing, unless the card gets a faster port")
+		case slow:
+			a.add("pcie-trained-low", Warn, where, text, "check the slot's generation setting in the BIOS and reseat the card")
+		}
+	}
+}
+
+// fedAnyway reports a NIC whose PCIe link carries more than its ports do, or
+// whose ports are too slow to matter.
+func (n *node) fedAnyway(d int, pcie unit.Rate) bool {
+	nic := n.t.Devices[d].NIC
+	if n.t.Devices[d].Kind != cluster.NIC || nic == nil {
+		return false
+	}
+	r := nic.Rate()
+	return r.Known() && (r.Value < pcie || r.Value <= 10*unit.Gbps)
+}
+
+// nodePairs looks at what was measured or refused between GPUs.
+func (a *auditor) nodePairs(n *node) {
+	byClass := map[string][]cluster.Pair{}
+	var order []string
+	refused := map[string][]cluster.Pair{}
+	m := n.t.Matrix()
+	at := map[int]int{}
+	for i, name := range m.Names {
+		at[n.t.ByName(name)] = i
+	}
+	for _, p := range n.t.Pairs {
+		if p.P2P == cluster.No {
+			refused[p.Why] = append(refused[p.Why], p)
+		}
+		if p.Rate.Origin != cluster.Measured {
+			continue
+		}
+		i, okA := at[p.A]
+		k, okB := at[p.B]
+		if !okA || !okB {
+			continue
+		}
+		c := m.Class[i][k]
+		if byClass[c] == nil {
+			order = append(order, c)
+		}
+		byClass[c] = append(byClass[c], p)
+	}
+	for _, c := range order {
+		a.slowPairs(n, c, byClass[c])
+	}
+	for _, why := range slices.Sorted(maps.Keys(refused)) {
+		p := refused[why][0]
+		a.add("p2p-off", Note, n.where(p.A), fmt.Sprintf("the driver refuses peer access on %d GPU pairs (first %s–%s) %s: traffic goes through host memory", len(refused[why]), n.t.Devices[p.A].Name, n.t.Devices[p.B].Name, why),
+			"expected on consumer cards and across some chipsets; else check ACS/IOMMU settings")
+	}
+}
+
+// slowPairs reports measured pairs far below the median of their class.
+func (a *auditor) slowPairs(n *node, class string, pairs []cluster.Pair) {
+	if len(pairs) < 3 {
+		return
+	}
+	sorted := slices.Clone(pairs)
+	slices.SortFunc(sorted, func(x, y cluster.Pair) int {
+		switch {
+		case x.Rate.Value < y.Rate.Value:
+			return -1
+		case x.Rate.Value > y.Rate.Value:
+			return 1
+		}
+		return 0
+	})
+	median := sorted[len(sorted)/2].Rate.Value
+	var slow []cluster.Pair
+	count := map[int]int{}
+	for _, p := range sorted {
+		if p.Rate.Value < median*0.7 {
+			slow = append(slow, p)
+			count[p.A]++
+			count[p.B]++
+		}
+	}
+	of := class + " pairs"
+	if class == "?" {
+		of = "all pairs"
+	}
+	const fix = "look for a degraded link (nvidia-smi nvlink --status and --errorcounters, lspci -vv)"
+	// One sick GPU spoils every pair it is in: say that once.
+	for _, g := range n.gpus {
+		if count[g] < 3 || count[g]*2 < len(n.gpus) {
+			continue
+		}
+		var rest []cluster.Pair
+		worst := median
+		for _, p := range slow {
+			if p.A != g && p.B != g {
+				rest = append(rest, p)
+			} else {
+				worst = min(worst, p.Rate.Value)
+			}
+		}
+		a.add("pair-slow", Warn, n.where(g), fmt.Sprintf("%d pairs with %s measured down to %v, the median of %s is %v", len(slow)-len(rest), n.t.Devices[g].Name, worst, of, median), fix)
+		slow = rest
+	}
+	for _, p := range slow {
+		a.add("pair-slow", Warn, n.where(p.A), fmt.Sprintf("%s → %s measured %v, the median of %s is %v", n.t.Devices[p.A].Name, n.t.Devices[p.B].Name, p.Rate.Value, of, median), fix)
+	}
+}

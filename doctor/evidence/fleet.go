@@ -1,0 +1,111 @@
+package evidence
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"io"
+
+	"busbar.dev/result/pairs"
+	"busbar.dev/unit"
+)
+
+// FleetFinding is a fault that the statistics of a fleet name, as `busbar nodes --json` and
+// the server's /api/fleet/findings print it.
+type FleetFinding struct {
+	File       string         `json:"-"`
+	ID         string         `json:"id"`
+	Kind       string         `json:"kind"`
+	Severity   pairs.Severity `json:"severity"`
+	Nodes      []string       `json:"nodes"`
+	Since      string         `json:"since"`
+	Confidence float64        `json:"confidence"`
+	Evidence   []string       `json:"evidence"`
+	Text       string         `json:"text"`
+	Fix        string         `json:"fix"`
+}
+
+const (
+	maxFleetFindings = 10_000
+	maxFleetText     = 4096 // bytes of one sentence
+)
+
+// answer takes a text that is a fleet's answer from end to end, before its lines are looked at: it
+// quotes what agents ran into, which is no word of the job's. Any other text it gives back whole.
+func (r *Reader) answer(in *bufio.Reader) (*bufio.Reader, bool, error) {
+	head, _ := in.Peek(1 << 12)
+	if !bytes.HasPrefix(bytes.TrimSpace(head), []byte("{")) {
+		return in, false, nil
+	}
+	data, err := io.ReadAll(io.LimitReader(in, maxWhole))
+	if err != nil {
+		return nil, false, err
+	}
+	if r.fleet(data) {
+		return nil, true, nil
+	}
+	return bufio.NewReaderSize(io.MultiReader(bytes.NewReader(data), in), 1<<16), false, nil
+}
+
+// fleet reads what the server of a fleet answers: its findings, the table of pairs, or the history of one.
+func (r *Reader) fleet(data []byte) bool {
+	text := bytes.TrimSpace(data)
+	if !bytes.HasPrefix(text, []byte("{")) {
+		return false
+	}
+	if bytes.Contains(text, []byte(`"findings"`)) {
+		return r.fleetFindings(text)
+	}
+	return bytes.Contains(text, []byte(`"figure"`)) && r.fleetPairs(text) || r.fleetLink(text)
+}
+
+// fleetFindings reads the list of faults; other documents have findings of another shape.
+func (r *Reader) fleetFindings(text []byte) bool {
+	var d struct {
+		Findings []FleetFinding     `json:"findings"`
+		Nodes    *[]json.RawMessage `json:"nodes"`
+		Past     *[]json.RawMessage `json:"past"`
+	}
+	if json.Unmarshal(text, &d) != nil || len(d.Findings) == 0 && d.Nodes == nil && d.Past == nil || len(d.Findings) > maxFleetFindings {
+		return false
+	}
+	for i := range d.Findings {
+		f := &d.Findings[i]
+		if f.ID == "" || f.Kind == "" || f.Text == "" || len(f.Text)+len(f.Fix) > maxFleetText || !(f.Confidence >= 0 && f.Confidence <= 1) {
+			return false
+		}
+		f.File = r.name
+	}
+	r.set.Fleet = append(r.set.Fleet, d.Findings...)
+	r.document = true
+	return true
+}
+
+// fleetPairs reads the newest rates of every pair. A sweep measures all pairs of a round at once.
+func (r *Reader) fleetPairs(text []byte) bool {
+	var d struct {
+		Figure string       `json:"figure"`
+		Unit   string       `json:"unit"`
+		Names  []string     `json:"names"`
+		Values [][]*float64 `json:"values"`
+	}
+	if json.Unmarshal(text, &d) != nil || d.Figure != "rate" || d.Unit != "GB/s" {
+		return false
+	}
+	n := len(d.Names)
+	if n < 2 || n > maxPairRanks || len(d.Values) != n {
+		return false
+	}
+	p := Pairs{File: r.name}
+	p.Names, p.Hosts = d.Names, d.Names
+	for i, row := range d.Values {
+		for k, v := range row[:min(len(row), n)] {
+			if i != k && v != nil && *v > 0 {
+				p.Cells = append(p.Cells, pairs.Measure{From: i, To: k, Rate: unit.Rate(*v * 1e9)})
+			}
+		}
+	}
+	r.set.Pairs = append(r.set.Pairs, p)
+	r.document = true
+	return true
+}

@@ -1,0 +1,81 @@
+package evidence
+
+import (
+	"bytes"
+	"encoding/json"
+	"regexp"
+
+	"busbar.dev/result/pairs"
+	"busbar.dev/unit"
+)
+
+// Pairs is what `busbar bench pairs --json` measured between every two ranks.
+type Pairs struct {
+	File  string
+	Alone bool // one pair at a time; else all pairs of a round at once
+	pairs.Table
+}
+
+// maxPairRanks bounds a table of pairs.
+const maxPairRanks = 4096
+
+// rankLabel is what launchers put before every line: "node0| ", "[3]: ".
+var rankLabel = regexp.MustCompile(`(?m)^[\w.:-]{1,80}\| ?`)
+
+// pairsDoc is the part of the document that is used.
+type pairsDoc struct {
+	Alone     *bool        `json:"alone"`
+	Names     []string     `json:"names"`
+	Hosts     []string     `json:"hosts"`
+	Bandwidth [][]*float64 `json:"bandwidth_GBps"`
+	Both      [][]*float64 `json:"both_GBps"`
+	Latency   [][]*float64 `json:"latency_us"`
+}
+
+// measured reads a table of pairs, bare or behind the labels of ranks; false when
+// the text is something else.
+func (r *Reader) measured(data []byte) bool {
+	if !bytes.Contains(data[:min(len(data), 1<<12)], []byte(`"bandwidth_GBps"`)) {
+		return false
+	}
+	text := rankLabel.ReplaceAll(data, nil)
+	if i := bytes.IndexByte(text, '{'); i > 0 {
+		text = text[i:]
+	}
+	var d pairsDoc
+	if json.NewDecoder(bytes.NewReader(text)).Decode(&d) != nil || d.Alone == nil {
+		return false
+	}
+	n := len(d.Bandwidth)
+	if n < 2 || n > maxPairRanks {
+		return false
+	}
+	p := Pairs{File: r.name, Alone: *d.Alone}
+	p.Hosts = d.Hosts
+	if len(p.Hosts) != n {
+		p.Hosts = nil
+	}
+	p.Names = d.Names
+	if len(p.Names) != n {
+		p.Names = p.Hosts
+	}
+	if len(p.Names) != n {
+		return false
+	}
+	at := func(m [][]*float64, i, k int) float64 {
+		if i >= len(m) || k >= len(m[i]) || m[i][k] == nil {
+			return 0
+		}
+		return *m[i][k]
+	}
+	for i := range n {
+		for k := range n {
+			if rate := at(d.Bandwidth, i, k); i != k && rate > 0 {
+				p.Cells = append(p.Cells, pairs.Measure{From: i, To: k, Rate: unit.Rate(rate * 1e9), Both: unit.Rate(at(d.Both, i, k) * 1e9), Latency: unit.Micros(at(d.Latency, i, k))})
+			}
+		}
+	}
+	r.set.Pairs = append(r.set.Pairs, p)
+	r.document = true // its texts are findings, not what somebody tells
+	return true
+}

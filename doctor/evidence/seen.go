@@ -1,0 +1,129 @@
+package evidence
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"busbar.dev/internal/keywords"
+)
+
+// seen is one recogniser. A line that holds one of its words is matched against
+// the pattern, whose groups become the arguments; the group named rank is who
+// says it. Without a pattern the word is enough.
+type seen struct {
+	kind    Kind
+	words   string // separated by |, without case
+	pattern string
+	// take makes arguments from the groups, or from the line when there is no
+	// pattern; it returns false when it is something else after all.
+	take func(groups []string) ([]string, bool)
+	told bool // only in sentences that people wrote
+	// special marks the rows of lines that hold several things.
+	special int
+}
+
+// Special rows.
+const (
+	settings  = 1 + iota // of an environment
+	stepTimes            // of a rank's training steps
+	addresses            // of a host's interfaces
+	waiting              // what a rank does while others wait
+)
+
+// recogniser is a row made ready.
+type recogniser struct {
+	seen
+	re   *regexp.Regexp
+	rank int // group that names the rank, 0 none
+}
+
+// Vocabulary is everything that readers look for, made ready: patterns and the
+// automaton that finds their words. It is not changed by use, so that many readers
+// may share one.
+type Vocabulary struct {
+	rows    []recogniser
+	words   *keywords.Set
+	of      []int // row of a word
+	env     *envPatterns
+	figures *figureReader
+	steps   *stepReader
+	subnets *subnetPatterns
+	busy    *busyPatterns
+}
+
+// NewVocabulary makes the recognisers ready, which takes some milliseconds.
+func NewVocabulary() *Vocabulary {
+	rs := &Vocabulary{env: newEnvPatterns(), figures: newFigureReader(), steps: newStepReader(), subnets: newSubnetPatterns(), busy: newBusyPatterns()}
+	var words []string
+	for _, table := range [][]seen{seenNCCL(), seenVerbs(), seenHost(), seenProgram(), seenBusbar(), seenWords(), seenMore(), seenLaunch(), seenHelps(), {{words: envWords, special: settings}, {words: stepWords, special: stepTimes}, {words: subnetWords, special: addresses}, {words: busyWords + "|" + gaveUpWords, special: waiting}}} {
+		for _, s := range table {
+			r := recogniser{seen: s}
+			if s.pattern != "" {
+				r.re = regexp.MustCompile(s.pattern)
+				r.rank = max(r.re.SubexpIndex("rank"), 0)
+			}
+			for _, w := range strings.Split(s.words, "|") {
+				words, rs.of = append(words, strings.ToLower(w)), append(rs.of, len(rs.rows))
+			}
+			rs.rows = append(rs.rows, r)
+		}
+	}
+	rs.words = keywords.New(words)
+	return rs
+}
+
+// find lists the rows whose words are in a text, in the order of the table.
+func (v *Vocabulary) find(text string, hits []int) []int {
+	hits = hits[:0]
+	v.words.Scan(text, func(w int) {
+		if row := v.of[w]; !slices.Contains(hits, row) {
+			hits = append(hits, row)
+		}
+	})
+	slices.Sort(hits)
+	return hits
+}
+
+// match looks closer: the arguments, and the rank where the line names it.
+func (r *recogniser) match(text string) (args []string, rank int, ok bool) {
+	rank = -1
+	if r.re == nil {
+		if r.take == nil {
+			return nil, rank, true
+		}
+		args, ok = r.take([]string{text})
+		return args, rank, ok
+	}
+	m := r.re.FindStringSubmatch(text)
+	if m == nil {
+		return nil, rank, false
+	}
+	for i := 1; i < len(m); i++ {
+		if i == r.rank {
+			rank = atoi(m[i])
+			continue
+		}
+		args = append(args, m[i])
+	}
+	if r.take != nil {
+		args, ok = r.take(args)
+		return args, rank, ok
+	}
+	return args, rank, true
+}
+
+// atoi reads a short number; -1 when it is none.
+func atoi(s string) int {
+	if s == "" || len(s) > 9 {
+		return -1
+	}
+	n := 0
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return -1
+		}
+		n = 10*n + int(s[i]-'0')
+	}
+	return n
+}

@@ -1,0 +1,212 @@
+package evidence
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"busbar.dev/cluster"
+	"busbar.dev/input/nccllog"
+	"busbar.dev/input/nccltests"
+)
+
+// Bounds on what is kept.
+const (
+	maxQuotes  = 4    // lines of one observation
+	maxQuote   = 300  // bytes of a line
+	maxDiffer  = 200  // observations of a kind with different arguments
+	maxHosts   = 8192 // hosts, and ranks, of one observation
+	maxFigures = 2000
+	maxEnv     = 4000
+)
+
+// Quote is a line that was read, without what colours it.
+type Quote struct {
+	File string `json:"file"`
+	Line int    `json:"line"`
+	Text string `json:"text"`
+}
+
+// Observation is something seen, once or many times.
+type Observation struct {
+	Kind   Kind
+	Args   []string // what the recogniser took from the line
+	Count  int
+	Quotes []Quote // the first of them
+	// Hosts and Ranks are who printed it, where the lines say so.
+	Hosts map[string]bool
+	Ranks map[int]bool
+}
+
+// Arg is an argument, or "" when there are fewer.
+func (o *Observation) Arg(i int) string {
+	if i >= len(o.Args) {
+		return ""
+	}
+	return o.Args[i]
+}
+
+// HostNames are the hosts in order.
+func (o *Observation) HostNames() []string { return slices.Sorted(maps.Keys(o.Hosts)) }
+
+// Env is a setting: of a program's environment, a script or a manifest.
+type Env struct {
+	Name, Value string
+	Count       int
+	Hosts       map[string]bool
+	Quote       Quote
+}
+
+// Set is everything that was read.
+type Set struct {
+	Sources []string
+	Lines   int // of all texts
+	Bytes   int64
+
+	// Unknown counts the lines of NCCL that no reader knows, and lines that speak of
+	// an error which no recogniser took.
+	Unknown int
+	Samples []Quote // of them
+
+	Log     *nccllog.Log // nil: no record of NCCL
+	Tables  []Table      // of nccl-tests
+	Pairs   []Pairs      // of busbar bench pairs, or a fleet's
+	Fleet   []FleetFinding
+	Links   []Link // histories of pairs of a fleet, each direction
+	Cluster *cluster.Cluster
+	Figures []Figure
+	Changes []Change
+	Steps   map[int]*Steps // times of training steps by rank
+	Told    bool           // somebody wrote sentences about it
+	Dropped map[string]int
+
+	kinds map[Kind][]*Observation
+	env   map[string][]*Env
+}
+
+// Table is an output of nccl-tests and the file it stands in.
+type Table struct {
+	File string
+	*nccltests.Table
+}
+
+// All are the observations of a kind, in the order of their first lines.
+func (s *Set) All(k Kind) []*Observation { return s.kinds[k] }
+
+// First is the first observation of a kind whose argument i begins with any of
+// the given words; of no words, the first observation. It is nil when there is
+// none.
+func (s *Set) First(k Kind, words ...string) *Observation {
+	for _, o := range s.kinds[k] {
+		if len(words) == 0 {
+			return o
+		}
+		for _, w := range words {
+			if strings.EqualFold(o.Arg(0), w) {
+				return o
+			}
+		}
+	}
+	return nil
+}
+
+// Has reports whether any of the kinds was seen.
+func (s *Set) Has(kinds ...Kind) bool {
+	return slices.ContainsFunc(kinds, func(k Kind) bool { return len(s.kinds[k]) > 0 })
+}
+
+// Count is how often a kind was seen.
+func (s *Set) Count(k Kind) int {
+	n := 0
+	for _, o := range s.kinds[k] {
+		n += o.Count
+	}
+	return n
+}
+
+// Kinds lists what was seen.
+func (s *Set) Kinds() []Kind { return slices.Sorted(maps.Keys(s.kinds)) }
+
+// Env is the first value of a setting, nil when it is nowhere set.
+func (s *Set) Env(name string) *Env {
+	if list := s.env[name]; len(list) > 0 {
+		return list[0]
+	}
+	return nil
+}
+
+// Values are all values of a setting.
+func (s *Set) Values(name string) []*Env { return s.env[name] }
+
+// EnvNames are the settings seen.
+func (s *Set) EnvNames() []string { return slices.Sorted(maps.Keys(s.env)) }
+
+// add files one sighting.
+func (s *Set) add(k Kind, args []string, q Quote, host string, rank int) {
+	o := s.find(k, args)
+	if o == nil {
+		if len(s.kinds[k]) >= maxDiffer {
+			s.drop(string(k))
+			return
+		}
+		o = &Observation{Kind: k, Hosts: map[string]bool{}, Ranks: map[int]bool{}}
+		for _, a := range args {
+			o.Args = append(o.Args, strings.Clone(a))
+		}
+		s.kinds[k] = append(s.kinds[k], o)
+	}
+	o.Count++
+	if len(o.Quotes) < maxQuotes {
+		o.Quotes = append(o.Quotes, q.short())
+	}
+	if host != "" && !o.Hosts[host] && len(o.Hosts) < maxHosts {
+		o.Hosts[strings.Clone(host)] = true
+	}
+	if rank >= 0 && len(o.Ranks) < maxHosts {
+		o.Ranks[rank] = true
+	}
+}
+
+func (s *Set) find(k Kind, args []string) *Observation {
+	for _, o := range s.kinds[k] {
+		if slices.Equal(o.Args, args) {
+			return o
+		}
+	}
+	return nil
+}
+
+// setEnv files a setting.
+func (s *Set) setEnv(name, value string, q Quote, host string) {
+	for _, e := range s.env[name] {
+		if e.Value == value {
+			e.Count++
+			if host != "" && len(e.Hosts) < maxHosts {
+				e.Hosts[host] = true
+			}
+			return
+		}
+	}
+	if len(s.env) >= maxEnv || len(s.env[name]) >= maxDiffer {
+		s.drop("settings")
+		return
+	}
+	e := &Env{Name: strings.Clone(name), Value: strings.Clone(value), Count: 1, Hosts: map[string]bool{}, Quote: q.short()}
+	if host != "" {
+		e.Hosts[strings.Clone(host)] = true
+	}
+	s.env[e.Name] = append(s.env[e.Name], e)
+}
+
+func (s *Set) drop(what string) { s.Dropped[what]++ }
+
+// short cuts a line to what a report can show, and lets go of the text it came from.
+func (q Quote) short() Quote {
+	q.Text = strings.TrimSpace(q.Text)
+	if len(q.Text) > maxQuote {
+		q.Text = strings.ToValidUTF8(q.Text[:maxQuote], "") + " …"
+	} else {
+		q.Text = strings.ToValidUTF8(strings.Clone(q.Text), "?")
+	}
+	return q
+}

@@ -1,0 +1,139 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"busbar.dev/coll"
+	"busbar.dev/engine"
+	"busbar.dev/unit"
+)
+
+// TestRun measures every collective on a few ranks; nothing may be wrong.
+func TestRun(t *testing.T) {
+	for _, kind := range coll.Kinds() {
+		for _, n := range []int{1, 3, 4} {
+			p := Plan{
+				Op: coll.Op{Kind: kind, Type: coll.BFloat16, Reduce: coll.Avg, Root: n - 1}, Sizes: []unit.Bytes{0, 6, 4096, 100000},
+				Warm: 1, Iters: 3, Check: true, Transport: engine.Mem,
+			}
+			if kind == coll.Hypercube && n == 3 {
+				if p.Validate(n) == nil {
+					t.Error("a hypercube of three ranks was not refused")
+				}
+				continue
+			}
+			if err := p.Validate(n); err != nil {
+				t.Errorf("%s on %d ranks: %v", kind, n, err)
+				continue
+			}
+			rows, err := measure(n, p)
+			if err != nil {
+				t.Fatalf("%s on %d ranks: %v", kind, n, err)
+			}
+			if len(rows) != len(p.Sizes) {
+				t.Errorf("%s on %d ranks: %d rows", kind, n, len(rows))
+			}
+			for _, r := range rows {
+				for _, h := range []*Half{r.Out, r.In} {
+					if h != nil && (h.Wrong != 0 || len(h.Times) != 3 || h.Mean <= 0 || h.Quantile(0) > h.Quantile(0.99)) {
+						t.Errorf("%s on %d ranks, %v: %+v", kind, n, r.Size, h)
+					}
+				}
+				if (r.In != nil) != (kind.InPlace() && kind != coll.Barrier) {
+					t.Errorf("%s: in place: %v", kind, r.In != nil)
+				}
+			}
+		}
+	}
+}
+
+func measure(n int, p Plan) (rows []Row, err error) {
+	groups, err := engine.Local(n)
+	if err != nil {
+		return nil, err
+	}
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i, g := range groups {
+		wg.Go(func() {
+			errs[i] = Run(context.Background(), g, p, func(r Row) error {
+				rows = append(rows, r)
+				return nil
+			})
+		})
+	}
+	wg.Wait()
+	for i, g := range groups {
+		g.Close()
+		if errs[i] != nil {
+			err = fmt.Errorf("rank %d: %w", i, errs[i])
+		}
+	}
+	return rows, err
+}
+
+func TestQuantile(t *testing.T) {
+	h := Half{Times: make([]time.Duration, 0, 100)}
+	for i := range 100 {
+		h.Times = append(h.Times, time.Duration(i))
+	}
+	for q, want := range map[float64]time.Duration{0: 0, 0.5: 50, 0.99: 99, 1: 99} {
+		if got := h.Quantile(q); got != want {
+			t.Errorf("quantile %v is %d; want %d", q, got, want)
+		}
+	}
+}
+
+// TestCompressed measures every collective that can be compressed; the bound holds, and fewer
+// bytes travel.
+func TestCompressed(t *testing.T) {
+	for _, kind := range coll.Kinds() {
+		for wire := engine.Uncompressed; wire <= engine.Int8; wire++ {
+			for _, redop := range []coll.Redop{coll.Sum, coll.Avg, coll.Min, coll.Max} {
+				p := Plan{
+					Op: coll.Op{Kind: kind, Reduce: redop}, Sizes: []unit.Bytes{0, 100, 99996}, Iters: 2, Check: true, Transport: engine.Mem, Wire: wire,
+				}
+				if p.Validate(4) != nil {
+					extreme := wire == engine.Int8 && kind.Reduces() && (redop == coll.Min || redop == coll.Max) // see CanCompress
+					if kind != coll.Barrier && kind != coll.AllToAllV && !extreme {
+						t.Errorf("%s as %s was refused: %v", kind, wire, p.Validate(4))
+					}
+					continue
+				}
+				rows, err := measure(4, p)
+				if err != nil {
+					t.Fatalf("%s as %s: %v", kind, wire, err)
+				}
+				for _, r := range rows {
+					if r.Wire != wire || r.Out.Wrong != 0 || r.In != nil && r.In.Wrong != 0 {
+						t.Errorf("%s, %s of %v as %s: %+v, wrong %d", kind, redop, r.Size, wire, r, r.Out.Wrong)
+					}
+				}
+				payload := rows[2].Size
+				if kind == coll.AllReduce && wire == engine.Int8 && (rows[2].WireBytes < payload || rows[2].WireBytes > 2*payload) {
+					t.Errorf("%v of int8 travel for %v", rows[2].WireBytes, payload)
+				}
+			}
+			if !kind.Reduces() && wire == engine.Int8 {
+				break
+			}
+		}
+	}
+}
+
+func TestLengthen(t *testing.T) {
+	took := []float64{1, 2, 3}
+	lengthen(took, 7.5)
+	if want := []float64{1.5, 2.5, 3.5}; !slices.Equal(took, want) {
+		t.Errorf("runs of 1, 2 and 3 s in a loop of 7.5 s: %v; want %v", took, want)
+	}
+	lengthen(took, 7)
+	if want := []float64{1.5, 2.5, 3.5}; !slices.Equal(took, want) {
+		t.Errorf("a loop shorter than its runs: %v; want %v", took, want)
+	}
+}

@@ -1,0 +1,139 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"busbar.dev/coll"
+	"busbar.dev/engine"
+	"busbar.dev/unit"
+)
+
+// measurer is a rank that measures again and again.
+type measurer struct {
+	run, barrier, end func(context.Context) error
+}
+
+// frees lets two ranks measure five times over shared memory: what the first measurement took
+// the others do not take again.
+func frees(t *testing.T, join func(context.Context, engine.Config, Plan) (measurer, error)) {
+	if runtime.GOOS != "linux" {
+		t.Skip("shared memory needs Linux")
+	}
+	const size = 4 << 20
+	p := Plan{Op: coll.Op{Kind: coll.AllReduce}, Sizes: []unit.Bytes{size}, Iters: 2, Check: true}
+	meet := filepath.Join(t.TempDir(), "meet")
+	var wg sync.WaitGroup
+	var before, after int64
+	for r := range 2 {
+		wg.Go(func() {
+			m, err := join(t.Context(), engine.Config{Rank: r, Size: 2, Meet: meet, Bind: "127.0.0.1", Transport: engine.Shm}, p)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for k := range 5 {
+				if err := errors.Join(m.run(t.Context()), m.barrier(t.Context())); err != nil {
+					t.Errorf("run %d: %v", k, err)
+				}
+				if r == 0 && k == 0 {
+					before = sharedMemory(t)
+				}
+			}
+			if r == 0 {
+				after = sharedMemory(t)
+			}
+			if err := m.end(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if grown := after - before; grown > size {
+		t.Errorf("four runs on buffers of 4 times %d bytes left %d bytes", size, grown)
+	}
+}
+
+// right is an error where a row has wrong values.
+func right(x Row) error {
+	if x.Out.Wrong != 0 || x.In.Wrong != 0 {
+		return fmt.Errorf("wrong values: %+v %+v", x.Out, x.In)
+	}
+	return nil
+}
+
+// TestRunFrees: shared memory goes with the measurement that took it, not with the process.
+func TestRunFrees(t *testing.T) {
+	frees(t, func(ctx context.Context, c engine.Config, p Plan) (measurer, error) {
+		g, err := engine.Join(ctx, c)
+		return measurer{
+			run: func(ctx context.Context) error { return Run(ctx, g, p, right) },
+			barrier: func(ctx context.Context) error {
+				_, err := g.Run(ctx, nil, coll.Op{Kind: coll.Barrier}, engine.Buffers{})
+				return err
+			},
+			end: func(context.Context) error { return g.Close() },
+		}, err
+	})
+}
+
+// TestRunElasticFrees: so does that of a measurement on an elastic job.
+func TestRunElasticFrees(t *testing.T) {
+	frees(t, func(ctx context.Context, c engine.Config, p Plan) (measurer, error) {
+		e, err := engine.JoinElastic(ctx, c)
+		return measurer{
+			run: func(ctx context.Context) error {
+				_, err := RunElastic(ctx, e, p, false, func(_ engine.View, x Row) error { return right(x) })
+				return err
+			},
+			barrier: func(ctx context.Context) error {
+				_, _, err := e.Run(ctx, engine.Work{Op: coll.Op{Kind: coll.Barrier}})
+				return err
+			},
+			end: e.Finish,
+		}, err
+	})
+}
+
+// sharedMemory is what this process holds.
+func sharedMemory(t *testing.T) int64 {
+	data, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		if f := strings.Fields(line); len(f) == 3 && f[0] == "RssShmem:" {
+			kib, _ := strconv.ParseInt(f[1], 10, 64)
+			return kib << 10
+		}
+	}
+	t.Skip("the system does not say how much shared memory a process holds")
+	return 0
+}
+
+// TestPlanMemory: what a plan says it needs is what its buffers take.
+func TestPlanMemory(t *testing.T) {
+	for _, tt := range []struct {
+		kind coll.Kind
+		want unit.Bytes
+	}{{coll.AllReduce, 2 << 20}, {coll.AllGather, 2 << 20}, {coll.Barrier, 0}} {
+		p := Plan{Op: coll.Op{Kind: tt.kind}, Sizes: []unit.Bytes{8, 1 << 20}, Algo: "ring", Iters: 1}
+		if tt.kind == coll.Barrier {
+			p.Sizes, p.Algo = []unit.Bytes{0}, "auto"
+		}
+		if got := p.Memory(4); got < tt.want || got > tt.want*3/2 {
+			t.Errorf("%s: %v; expected about %v", tt.kind, got, tt.want)
+		}
+	}
+	if got := (&Plan{Op: coll.Op{Kind: coll.AllReduce}, Sizes: []unit.Bytes{16 << 40}, Iters: 1}).Memory(1024); got < 32<<40 {
+		t.Errorf("16 TiB: %v", got)
+	}
+}

@@ -1,0 +1,157 @@
+package health
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"busbar.dev/result/pairs"
+)
+
+// beats are the last heartbeats of a node, oldest first.
+type beats struct {
+	at []int64 // ns
+}
+
+const mostBeats = 128
+
+// Beat takes a heartbeat; false where it is known already or older than those kept.
+func (h *History) Beat(name string, at time.Time) bool {
+	i, ok := h.nodeOf(name)
+	if !ok || !known(at) {
+		return h.no()
+	}
+	b := &h.node[i].beats
+	t := at.UnixNano()
+	k, there := slices.BinarySearch(b.at, t)
+	if there || k == 0 && len(b.at) == mostBeats {
+		return false
+	}
+	if len(b.at) == mostBeats {
+		b.at = slices.Delete(b.at, 0, 1)
+		k--
+	}
+	b.at = slices.Insert(b.at, k, t)
+	return true
+}
+
+// MoveBeats adds to the times of all heartbeats: the clock that they were read from was set.
+func (h *History) MoveBeats(d time.Duration) {
+	for i := range h.node {
+		at := h.node[i].beats.at
+		for k := range at {
+			at[k] += int64(d)
+		}
+	}
+}
+
+// usual is the middle distance of heartbeats; 0 where there are too few to tell.
+func (b *beats) usual() time.Duration {
+	if len(b.at) < 4 {
+		return 0
+	}
+	gaps := make([]int64, 0, len(b.at))
+	for i := 1; i < len(b.at); i++ {
+		gaps = append(gaps, b.at[i]-b.at[i-1])
+	}
+	slices.Sort(gaps)
+	return time.Duration(gaps[len(gaps)/2])
+}
+
+// usually says what is usual, for the middle of a sentence, and nothing where that is not known.
+func (b *beats) usually() string {
+	d := b.usual()
+	if d == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" usual are %s,", d.Round(time.Millisecond))
+}
+
+// patience is how long a node may be silent.
+func (h *History) patience(b *beats) time.Duration {
+	if h.opt.Silence > 0 {
+		return h.opt.Silence
+	}
+	return max(3*b.usual(), 15*time.Second)
+}
+
+// silence finds nodes without heartbeats, and those that have gaps.
+func (h *History) silence(now time.Time) []Finding {
+	var list, late []Finding
+	all := 0
+	for i := range h.node {
+		n := &h.node[i]
+		if n.gone || len(n.beats.at) == 0 {
+			continue
+		}
+		all++
+		last := stamp(n.beats.at[len(n.beats.at)-1])
+		patience := h.patience(&n.beats)
+		name := h.nodes.list[i]
+		if gone := now.Sub(last); gone > patience {
+			f := Finding{
+				ID: "silent:" + name, Kind: Silent, Severity: pairs.Warn, Nodes: []string{name}, Since: last, Confidence: 0.9,
+				Text:     fmt.Sprintf("%s is silent since %s.", name, clock(last)),
+				Fix:      fmt.Sprintf("See whether %s is up and its agent runs (systemctl status, console, BMC); drain it until it is back.", name),
+				Evidence: []string{fmt.Sprintf("no heartbeat for %s;%s allowed %s", gone.Round(time.Second), n.beats.usually(), patience.Round(time.Second))},
+			}
+			if gone > 2*patience {
+				f.Severity, f.Confidence = pairs.Error, 0.99
+			}
+			list = append(list, f)
+			continue
+		}
+		if f, ok := h.lateBeats(name, &n.beats, now); ok {
+			late = append(late, f)
+		}
+	}
+	if all >= 4 && len(list) > all/2 {
+		list = []Finding{silentFleet(list, all)}
+	}
+	return append(list, late...)
+}
+
+// silentFleet is one finding for most nodes: they hardly died together.
+func silentFleet(list []Finding, all int) Finding {
+	f := Finding{
+		ID: "silent-fleet:", Kind: SilentFleet, Severity: pairs.Error, Since: list[0].Since, Confidence: 0.9,
+		Text: fmt.Sprintf("%d of %d nodes are silent at once: rather the network between them and this server than the nodes.", len(list), all),
+		Fix:  "Check the management network and this server's own connection before draining anything.",
+	}
+	for _, o := range list {
+		f.Nodes = append(f.Nodes, o.Nodes...)
+		if o.Since.Before(f.Since) {
+			f.Since = o.Since
+		}
+	}
+	slices.Sort(f.Nodes)
+	f.Evidence = []string{fmt.Sprintf("the first went silent at %s", clock(f.Since))}
+	return f
+}
+
+// lateBeats finds a node that comes and goes: several gaps within the last hour.
+func (h *History) lateBeats(name string, b *beats, now time.Time) (f Finding, ok bool) {
+	const several = 3
+	patience := h.patience(b)
+	var longestGap time.Duration
+	n, since := 0, time.Time{}
+	for i := 1; i < len(b.at); i++ {
+		gap := time.Duration(b.at[i] - b.at[i-1])
+		if at := stamp(b.at[i]); gap > patience && now.Sub(at) < time.Hour {
+			n++
+			longestGap = max(longestGap, gap)
+			if since.IsZero() {
+				since = stamp(b.at[i-1])
+			}
+		}
+	}
+	if n < several {
+		return f, false
+	}
+	return Finding{
+		ID: "late-beats:" + name, Kind: LateBeats, Severity: pairs.Warn, Nodes: []string{name}, Since: since, Confidence: 0.8,
+		Text:     fmt.Sprintf("%s comes and goes: %d gaps between its heartbeats within an hour.", name, n),
+		Fix:      "Look for a node that hangs (memory, I/O, kernel log), an agent that restarts, or a flapping management link.",
+		Evidence: []string{fmt.Sprintf("the longest gap was %s;%s allowed %s", longestGap.Round(time.Second), b.usually(), patience.Round(time.Second))},
+	}, true
+}

@@ -1,0 +1,108 @@
+package health
+
+import (
+	"slices"
+	"time"
+
+	"busbar.dev/result/pairs"
+)
+
+// relate joins findings of one node: what a silent node's pairs show is its silence, and
+// errors of a port are evidence for its being slow.
+func relate(list []Finding) []Finding {
+	silent := map[string]bool{}
+	ports := map[string][]*Finding{}
+	var held *Finding        // that the network holds most ports
+	cut := map[string]bool{} // nodes whose bandwidth is already explained
+	for i := range list {
+		f := &list[i]
+		switch f.Kind {
+		case Silent, SilentFleet:
+			for _, n := range f.Nodes {
+				silent[n] = true
+			}
+		case Congestion, SlowTaker:
+			if f.Where == "" {
+				held = f
+				break
+			}
+			ports[f.Nodes[0]] = append(ports[f.Nodes[0]], f)
+		case Errors, Flapping, LinkDown:
+			ports[f.Nodes[0]] = append(ports[f.Nodes[0]], f)
+		}
+		if f.What == rate.String() {
+			cut[string(f.Kind)+" "+f.Where+" "+first(f.Nodes)] = true
+		}
+	}
+	var out []Finding
+	for i := range list {
+		f := &list[i]
+		if f.What != "" && f.Factor == 0 && len(f.Nodes) > 0 && gone(f, silent) {
+			continue
+		}
+		if f.What == latency.String() && cut[string(f.Kind)+" "+f.Where+" "+first(f.Nodes)] {
+			continue // a slow link has late messages too
+		}
+		if f.What != "" && len(f.Nodes) == 1 {
+			f.Evidence = slices.Clone(f.Evidence)
+			for _, p := range ports[f.Nodes[0]] {
+				f.Evidence = append(f.Evidence, "port "+p.Where+": "+p.Evidence[0])
+				if f.Where == "" && len(ports[f.Nodes[0]]) == 1 {
+					f.Where = p.Where
+				}
+			}
+		}
+		if f.Kind == SlowFleet && held != nil {
+			f.Evidence = append(slices.Clone(f.Evidence), held.Text)
+		}
+		out = append(out, *f)
+	}
+	return out
+}
+
+// gone tells whether silent nodes explain that measurements fail: the node, or either end.
+func gone(f *Finding, silent map[string]bool) bool {
+	if narrow(f.Kind) {
+		return silent[f.Nodes[0]] || silent[f.Nodes[1]]
+	}
+	return !slices.ContainsFunc(f.Nodes, func(n string) bool { return !silent[n] })
+}
+
+func first(list []string) string {
+	if len(list) == 0 {
+		return ""
+	}
+	return list[0]
+}
+
+// drainFrom is the confidence from which a node is drained.
+const drainFrom = 0.9
+
+// Bad are the nodes that should be drained, sorted: those of findings about one node that are
+// errors of a confidence of 0.9 or more and not clearing. Slow pairs, leaves and rails drain
+// nobody, nor does the silence of most nodes at once.
+func (h *History) Bad(now time.Time) []string { return Drain(h.Findings(now)) }
+
+// Drain are the nodes of findings that Bad would name.
+func Drain(list []Finding) []string {
+	bad := []string{}
+	for i := range list {
+		f := &list[i]
+		if f.Severity == pairs.Error && f.Confidence >= drainFrom && !f.Clearing && breadth(f.Kind) == 1 {
+			bad = append(bad, f.Nodes...)
+		}
+	}
+	slices.Sort(bad)
+	return slices.Compact(bad)
+}
+
+// breadth is 2 for findings about many nodes, 1 for those about one, 0 for pairs.
+func breadth(k Kind) int {
+	switch k {
+	case SlowLeaf, SlowLeafOut, SlowLeafIn, SlowPath, SlowRail, SlowFleet, SilentFleet:
+		return 2
+	case pairs.SlowPair, pairs.OneWay:
+		return 0
+	}
+	return 1
+}

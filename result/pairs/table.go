@@ -1,0 +1,149 @@
+package pairs
+
+import (
+	"math"
+	"slices"
+
+	"busbar.dev/unit"
+)
+
+// Measure is what one direction of a pair showed.
+type Measure struct {
+	From, To int
+	Latency  unit.Time // of a small message one way; 0 unknown
+	Rate     unit.Rate // of a large one, alone; 0 unknown
+	Both     unit.Rate // with the other direction at the same time; 0 unknown
+}
+
+// Table is a measured fleet: names of the ranks, and what their pairs showed.
+type Table struct {
+	Names []string
+	// Hosts are where the ranks are, nil where every rank has one of its own. Pairs within a
+	// host are compared with each other only, for they use no network.
+	Hosts []string
+	Cells []Measure
+}
+
+// together tells whether two ranks share a host.
+func (t *Table) together(a, b int) bool {
+	return a >= 0 && b >= 0 && a < len(t.Hosts) && b < len(t.Hosts) && t.Hosts[a] == t.Hosts[b]
+}
+
+// parts are the tables of pairs across hosts and of those within them, without the empty one.
+func (t *Table) parts() []*Table {
+	across, within := &Table{Names: t.Names, Hosts: t.Hosts}, &Table{Names: t.Names}
+	for _, c := range t.Cells {
+		if t.together(c.From, c.To) {
+			within.Cells = append(within.Cells, c)
+		} else {
+			across.Cells = append(across.Cells, c)
+		}
+	}
+	var list []*Table
+	for _, p := range []*Table{across, within} {
+		if len(p.Cells) > 0 {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// value is one figure of a cell.
+type value func(Measure) float64
+
+// The figures that are looked at. All are made so that more is better, for an
+// effect is a factor: latency counts by its inverse.
+func rate(m Measure) float64 { return float64(m.Rate) }
+func both(m Measure) float64 { return float64(m.Both) }
+func speed(m Measure) float64 {
+	if m.Latency <= 0 {
+		return 0
+	}
+	return 1 / float64(m.Latency)
+}
+
+// effects are the parts of a table in logarithms: what is common to all pairs,
+// what a rank adds as sender and as receiver, and what is left for the pair.
+type effects struct {
+	all     float64
+	out, in []float64
+	rest    map[[2]int]float64
+}
+
+// polish takes a table apart by medians (Tukey's median polish), which a few bad
+// cells do not move.
+func (t *Table) polish(of value) (effects, bool) {
+	n := len(t.Names)
+	e := effects{out: make([]float64, n), in: make([]float64, n), rest: map[[2]int]float64{}}
+	for _, c := range t.Cells {
+		if v := of(c); v > 0 && !math.IsInf(v, 0) && c.From >= 0 && c.To >= 0 && c.From < n && c.To < n && c.From != c.To {
+			e.rest[[2]int{c.From, c.To}] = math.Log(v)
+		}
+	}
+	if len(e.rest) < 2 {
+		return e, false
+	}
+	rows, cols := make([][]float64, n), make([][]float64, n)
+	for range 8 {
+		for side, effect := range [][]float64{e.out, e.in} {
+			lists := rows
+			if side == 1 {
+				lists = cols
+			}
+			for i := range lists {
+				lists[i] = lists[i][:0]
+			}
+			for k, v := range e.rest {
+				lists[k[side]] = append(lists[k[side]], v)
+			}
+			shift := make([]float64, n)
+			for i := range lists {
+				if len(lists[i]) > 0 {
+					shift[i] = median(lists[i])
+				}
+			}
+			for k := range e.rest {
+				e.rest[k] -= shift[k[side]]
+			}
+			// Of who has no figure nothing is known, and nothing follows for the others.
+			var known []float64
+			for i := range effect {
+				effect[i] += shift[i]
+				if len(lists[i]) > 0 {
+					known = append(known, effect[i])
+				}
+			}
+			m := median(known)
+			for i := range effect {
+				if len(lists[i]) > 0 {
+					effect[i] -= m
+				}
+			}
+			e.all += m
+		}
+	}
+	return e, true
+}
+
+// median sorts its list.
+func median(list []float64) float64 {
+	if len(list) == 0 {
+		return 0
+	}
+	slices.Sort(list)
+	k := len(list) / 2
+	if len(list)%2 == 1 {
+		return list[k]
+	}
+	return (list[k-1] + list[k]) / 2
+}
+
+// spread is the robust deviation of a list around 0: 1.48 times the median of the
+// absolute values.
+func spread(list []float64) float64 {
+	abs := make([]float64, len(list))
+	for i, v := range list {
+		abs[i] = math.Abs(v)
+	}
+	return 1.4826 * median(abs)
+}

@@ -15,6 +15,7 @@ import (
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/agent"
 	"busbar.dev/fleet/bus"
+	"busbar.dev/internal/failure"
 	"busbar.dev/unit"
 )
 
@@ -51,7 +52,7 @@ func (c *agentCmd) Run(e *env) error {
 	debug.SetGCPercent(50) // it lives long and does little: memory counts more than a collection
 	err = agent.Run(e.ctx, cfg)
 	if errors.As(err, new(*bus.ConflictError)) || errors.As(err, new(*agent.RivalError)) || errors.As(err, new(*os.PathError)) || errors.Is(err, bus.ErrInUse) {
-		return cannotError{err}
+		return failure.Cannot(err)
 	}
 	return err
 }
@@ -94,7 +95,7 @@ func (c *agentCmd) config(e *env) (agent.Config, error) {
 		err = fmt.Errorf("--bind: %w", err)
 		var network *net.OpError
 		if errors.As(err, &network) { // it may come up later
-			err = cannotError{err}
+			err = failure.Cannot(err)
 		}
 		return cfg, err
 	}
@@ -121,7 +122,7 @@ func (c *agentCmd) name() (fleet.Name, error) {
 	if text == "" {
 		var err error
 		if text, err = os.Hostname(); err != nil {
-			return "", cannotError{err}
+			return "", failure.Cannot(err)
 		}
 	}
 	name, err := fleet.ParseName(text)

@@ -5,6 +5,7 @@ import (
 
 	"busbar.dev/engine"
 	"busbar.dev/engine/bench"
+	"busbar.dev/internal/failure"
 )
 
 // benchChange is a change of membership, in the document.
@@ -45,7 +46,7 @@ func (c *benchRunCmd) measureElastic(e *env, x *engine.Elastic, p bench.Plan, ne
 	})
 	if err != nil {
 		out.clear()
-		return cannotError{err}
+		return failure.Cannot(err)
 	}
 	us.v, out.mute = last, last.Rank != 0
 	out.changed(x, last)
@@ -58,7 +59,7 @@ func (c *benchRunCmd) measureElastic(e *env, x *engine.Elastic, p bench.Plan, ne
 		out.clear()
 	}
 	if fin := x.Finish(e.ctx); fin != nil && err == nil {
-		return cannotError{fin}
+		return failure.Cannot(fin)
 	}
 	return err
 }

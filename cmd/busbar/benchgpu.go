@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"busbar.dev/coll"
+	"busbar.dev/internal/failure"
 	"busbar.dev/nccl"
 	"busbar.dev/result"
 )
@@ -114,7 +115,7 @@ func (c *benchGPUCmd) Run(e *env) error {
 			case e.ctx.Err() != nil:
 				return e.ctx.Err()
 			case err != nil && s.auto():
-				return cannotError{err}
+				return failure.Cannot(err)
 			case err != nil:
 				sweep.refuse(s, err)
 			}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"busbar.dev/coll"
+	"busbar.dev/internal/failure"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/result"
 	"busbar.dev/unit"
@@ -102,7 +103,7 @@ func (s *gpuSweep) best() []gpuBest {
 // end prints and keeps.
 func (s *gpuSweep) end(e *env) error {
 	if len(s.all) == 0 {
-		return cannotError{fmt.Errorf("%s printed no rows", s.kind.Binary())}
+		return failure.Cannot(fmt.Errorf("%s printed no rows", s.kind.Binary()))
 	}
 	var err error
 	switch {

@@ -16,6 +16,7 @@ import (
 
 	"busbar.dev/coll"
 	"busbar.dev/input/nccltests"
+	"busbar.dev/internal/failure"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/result"
 	"busbar.dev/unit"
@@ -46,7 +47,7 @@ func (c *benchGPUCmd) find(kind coll.Kind) (string, error) {
 	if c.Tests != "" {
 		where = "in " + c.Tests + " or its folder build"
 	}
-	return "", cannotError{fmt.Errorf("%s of nccl-tests is not installed: no such program %s (https://github.com/NVIDIA/nccl-tests; make, with MPI=1 for several hosts). busbar bench without gpu needs neither GPUs nor nccl-tests", kind.Binary(), where)}
+	return "", failure.Cannot(fmt.Errorf("%s of nccl-tests is not installed: no such program %s (https://github.com/NVIDIA/nccl-tests; make, with MPI=1 for several hosts). busbar bench without gpu needs neither GPUs nor nccl-tests", kind.Binary(), where))
 }
 
 // command is what runs one setting.

@@ -11,6 +11,7 @@ import (
 
 	"busbar.dev/engine"
 	"busbar.dev/engine/bench"
+	"busbar.dev/internal/failure"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/report"
 	"busbar.dev/result/pairs"
@@ -72,7 +73,7 @@ func (c *benchPairsCmd) measure(e *env, g *engine.Group, p bench.PairPlan, pictu
 	})
 	clear()
 	if err != nil {
-		return cannotError{err}
+		return failure.Cannot(err)
 	}
 	if g.Rank() != 0 {
 		return nil

@@ -7,6 +7,7 @@ import (
 	"busbar.dev/coll"
 	"busbar.dev/engine"
 	"busbar.dev/engine/bench"
+	"busbar.dev/internal/failure"
 	"busbar.dev/schedule"
 	"busbar.dev/unit"
 )
@@ -101,7 +102,7 @@ func (c *benchRunCmd) measure(e *env, g *engine.Group, p bench.Plan) error {
 	out := newBenchOutput(c, e, g, p)
 	if err := bench.Run(e.ctx, g, p, out.row); err != nil {
 		out.clear()
-		return cannotError{err}
+		return failure.Cannot(err)
 	}
 	if g.Rank() != 0 {
 		return nil

@@ -9,6 +9,7 @@ import (
 	"busbar.dev/coll"
 	"busbar.dev/engine"
 	"busbar.dev/engine/bench"
+	"busbar.dev/internal/failure"
 	"busbar.dev/predict"
 	"busbar.dev/schedule"
 	"busbar.dev/unit"
@@ -166,7 +167,7 @@ func (c *benchStepCmd) measure(e *env, g *engine.Group, m *workload.Model, p ben
 	out := newStepOutput(c, e, g, m, p)
 	s, err := bench.NewStepper(g, p)
 	if err != nil {
-		return cannotError{err}
+		return failure.Cannot(err)
 	}
 	for _, overlap := range []bool{false, true} {
 		if c.Overlap == "on" && !overlap || c.Overlap == "off" && overlap {
@@ -175,7 +176,7 @@ func (c *benchStepCmd) measure(e *env, g *engine.Group, m *workload.Model, p ben
 		t, err := s.Run(e.ctx, overlap, func(k int) { out.progress(overlap, k) })
 		out.clear()
 		if err != nil {
-			return cannotError{err}
+			return failure.Cannot(err)
 		}
 		out.add(overlap, t)
 	}

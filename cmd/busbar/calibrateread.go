@@ -13,6 +13,7 @@ import (
 	"busbar.dev/calibrate/truth"
 	"busbar.dev/coll"
 	"busbar.dev/input/nccltests"
+	"busbar.dev/internal/failure"
 	"busbar.dev/nccl"
 	"busbar.dev/predict"
 	"busbar.dev/result"
@@ -80,7 +81,7 @@ func (e *env) readWhole(name string) ([]byte, error) {
 		case os.IsNotExist(err):
 			return nil, fmt.Errorf("%s: no such file; expected what nccl-tests printed, or measured points as JSON lines", name)
 		case err != nil:
-			return nil, cannotError{err}
+			return nil, failure.Cannot(err)
 		}
 		defer f.Close()
 		in = f

@@ -11,6 +11,7 @@ import (
 
 	"busbar.dev/doctor"
 	"busbar.dev/doctor/evidence"
+	"busbar.dev/internal/failure"
 )
 
 // doctorCmd says why a job is slow, broken or hung.
@@ -148,7 +149,7 @@ func (e *env) evidence(r *evidence.Reader, name string, o common) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%s: no such file or folder", name)
 	case err != nil:
-		return cannotError{err}
+		return failure.Cannot(err)
 	case !info.IsDir():
 		defer e.progress(o, "reading "+name)()
 		return e.evidenceFile(r, name)
@@ -187,7 +188,7 @@ func (e *env) evidenceFolder(r *evidence.Reader, name string, o common) error {
 		switch err := e.evidenceFile(r, path); {
 		case errors.Is(err, fs.ErrPermission):
 			e.passOver(path, o)
-		case errors.As(err, new(cannotError)):
+		case errors.Is(err, failure.ErrCannot):
 			return err
 		case err != nil: // a picture or a core dump among the logs
 			if o.Verbose {
@@ -228,7 +229,7 @@ func (e *env) passOver(path string, o common) {
 func (e *env) evidenceFile(r *evidence.Reader, name string) error {
 	f, err := os.Open(name)
 	if err != nil {
-		return cannotError{err}
+		return failure.Cannot(err)
 	}
 	defer f.Close()
 	return e.evidenceFrom(r, name, f)
@@ -239,7 +240,7 @@ func (e *env) evidenceFrom(r *evidence.Reader, name string, in io.Reader) error 
 	s := &stream{r: in}
 	err := r.Read(name, s)
 	if s.err != nil {
-		return cannotError{fmt.Errorf("%s: %w", name, s.err)}
+		return failure.Cannot(fmt.Errorf("%s: %w", name, s.err))
 	}
 	return err
 }

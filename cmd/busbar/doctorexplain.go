@@ -10,6 +10,7 @@ import (
 
 	"busbar.dev/doctor/traffic"
 	"busbar.dev/input/nccllog"
+	"busbar.dev/internal/failure"
 	"busbar.dev/report"
 	"busbar.dev/unit"
 )
@@ -110,7 +111,7 @@ func (e *env) ncclLogs(names []string) (*nccllog.Log, error) {
 	for _, name := range names {
 		if name == "-" {
 			if err := r.Add("standard input", e.stdin); err != nil {
-				return nil, cannotError{err}
+				return nil, failure.Cannot(err)
 			}
 			continue
 		}
@@ -121,12 +122,12 @@ func (e *env) ncclLogs(names []string) (*nccllog.Log, error) {
 		for _, file := range files {
 			f, err := os.Open(file)
 			if err != nil {
-				return nil, cannotError{err}
+				return nil, failure.Cannot(err)
 			}
 			err = r.Add(file, f)
 			f.Close()
 			if err != nil {
-				return nil, cannotError{err}
+				return nil, failure.Cannot(err)
 			}
 		}
 	}
@@ -143,14 +144,14 @@ func (e *env) logFiles(name string) ([]string, error) {
 		return nil, fmt.Errorf("%s: no such file or folder", name)
 	}
 	if err != nil {
-		return nil, cannotError{err}
+		return nil, failure.Cannot(err)
 	}
 	if !info.IsDir() {
 		return []string{name}, nil
 	}
 	entries, err := os.ReadDir(name)
 	if err != nil {
-		return nil, cannotError{err}
+		return nil, failure.Cannot(err)
 	}
 	var files []string
 	for _, d := range entries {

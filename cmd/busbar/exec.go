@@ -16,6 +16,7 @@ import (
 	"busbar.dev/engine"
 	"busbar.dev/hardware"
 	"busbar.dev/input/sysfs"
+	"busbar.dev/internal/failure"
 	"busbar.dev/launch"
 )
 
@@ -146,7 +147,7 @@ func (c *execCmd) decide(e *env) (*execDoc, error) {
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		return nil, cannotError{err}
+		return nil, failure.Cannot(err)
 	}
 	if name := os.Getenv("SLURMD_NODENAME"); name != "" && seat.Launcher == "Slurm" {
 		host = name
@@ -245,7 +246,7 @@ func readPlan(name string) (*launch.Plan, error) {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("--plan: %w; expected a folder of busbar plan --emit, on every node", err)
 		}
-		return nil, cannotError{err}
+		return nil, failure.Cannot(err)
 	}
 	defer f.Close()
 	return launch.Read(name, f)

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"busbar.dev/internal/failure"
 	"busbar.dev/launch"
 )
 
@@ -44,7 +45,7 @@ func become(d *execDoc, args []string) error {
 			set.Set(c)
 		}
 		if err := unix.SchedSetaffinity(0, &set); err != nil {
-			return cannotError{fmt.Errorf("binding to cores %s: %w; --no-bind leaves them", d.Cores, err)}
+			return failure.Cannot(fmt.Errorf("binding to cores %s: %w; --no-bind leaves them", d.Cores, err))
 		}
 	}
 	if d.NUMA >= 0 {
@@ -61,7 +62,7 @@ func become(d *execDoc, args []string) error {
 		env = append(env, k+"="+v)
 	}
 	if err := syscall.Exec(path, args, env); err != nil {
-		return cannotError{fmt.Errorf("%s: %w", path, err)}
+		return failure.Cannot(fmt.Errorf("%s: %w", path, err))
 	}
 	return nil
 }

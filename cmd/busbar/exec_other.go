@@ -2,10 +2,14 @@
 
 package main
 
-import "errors"
+import (
+	"errors"
+
+	"busbar.dev/internal/failure"
+)
 
 func allowed() ([]int, error) { return nil, errors.New("only Linux says") }
 
 func become(*execDoc, []string) error {
-	return cannotError{errors.New("exec binds processes to cores, which it does on Linux only")}
+	return failure.Cannot(errors.New("exec binds processes to cores, which it does on Linux only"))
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"busbar.dev/hardware"
+	"busbar.dev/internal/failure"
 	"busbar.dev/web"
 )
 
@@ -96,7 +97,7 @@ func (e *env) wholly(command func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			fmt.Fprintf(os.Stderr, "busbar: a fault: %v\n%s", p, debug.Stack()) // for who runs the server, not for who asks
-			err = cannotError{fmt.Errorf("a fault of busbar, not of the question: %v", p)}
+			err = failure.Cannot(fmt.Errorf("a fault of busbar, not of the question: %v", p))
 		}
 	}()
 	if err := command(); err != nil || e.ctx.Err() == nil {

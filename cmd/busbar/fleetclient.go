@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"busbar.dev/internal/failure"
 )
 
 // clientFlags are how commands reach a server.
@@ -42,12 +44,12 @@ func (f *clientFlags) token() (secret, from string, err error) {
 		file = filepath.Join(dir, localTokenFile)
 		from = file + ", of a server of this user; --data names the folder of the server that is meant"
 		if _, err := os.Stat(file); err != nil {
-			return "", "", cannotError{errors.New("no token: give --token-file or set BUSBAR_TOKEN (busbar serve token add NAME --role order on the server's machine makes one); on that machine a running busbar serve of yours keeps one in its --data")}
+			return "", "", failure.Cannot(errors.New("no token: give --token-file or set BUSBAR_TOKEN (busbar serve token add NAME --role order on the server's machine makes one); on that machine a running busbar serve of yours keeps one in its --data"))
 		}
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return "", "", cannotError{fmt.Errorf("--token-file: %w", err)}
+		return "", "", failure.Cannot(fmt.Errorf("--token-file: %w", err))
 	}
 	t := strings.TrimSpace(string(data))
 	if t == "" || len(t) > 4096 || strings.ContainsAny(t, "\r\n ") {
@@ -103,7 +105,7 @@ func (f *clientFlags) client() (*client, error) {
 func (f *clientFlags) given() (*tls.Config, error) {
 	data, err := os.ReadFile(f.CA)
 	if err != nil {
-		return nil, cannotError{fmt.Errorf("--server-ca: %w", err)}
+		return nil, failure.Cannot(fmt.Errorf("--server-ca: %w", err))
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(data) {
@@ -157,16 +159,16 @@ func (c *client) once(ctx context.Context, method, path string, in []byte, out a
 	}
 	resp, err := c.http.Do(r)
 	if err != nil {
-		return cannotError{goneError{c.unreachable(err)}}
+		return failure.Cannot(goneError{c.unreachable(err)})
 	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, mostReply))
 	if err != nil {
-		return cannotError{goneError{err}}
+		return failure.Cannot(goneError{err})
 	}
 	if resp.StatusCode < 300 {
 		if err := json.Unmarshal(data, out); err != nil {
-			return cannotError{fmt.Errorf("%s%s: its answer: %w", c.base, path, err)}
+			return failure.Cannot(fmt.Errorf("%s%s: its answer: %w", c.base, path, err))
 		}
 		return nil
 	}
@@ -174,14 +176,14 @@ func (c *client) once(ctx context.Context, method, path string, in []byte, out a
 	if json.Unmarshal(data, &why) != nil || why.Error == "" {
 		why.Error = resp.Status
 		if strings.Contains(string(data[:min(len(data), 200)]), "HTTPS server") {
-			return cannotError{fmt.Errorf("%s: the server there speaks TLS; expected https:// in --server or BUSBAR_SERVER", c.base)}
+			return failure.Cannot(fmt.Errorf("%s: the server there speaks TLS; expected https:// in --server or BUSBAR_SERVER", c.base))
 		}
 	}
 	if resp.StatusCode == http.StatusUnauthorized {
 		why.Error = "it does not know the token (of " + c.from + "); busbar serve token add NAME --role order on its machine makes one, for --token-file or BUSBAR_TOKEN"
 	}
 	if resp.StatusCode == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") != "" {
-		return cannotError{readingError{fmt.Errorf("%s: %s", c.base, why.Error)}}
+		return failure.Cannot(readingError{fmt.Errorf("%s: %s", c.base, why.Error)})
 	}
 	err = fmt.Errorf("%s: %s", c.base, why.Error)
 	if resp.StatusCode == http.StatusBadRequest || resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusConflict {
@@ -190,7 +192,7 @@ func (c *client) once(ctx context.Context, method, path string, in []byte, out a
 	if resp.StatusCode >= http.StatusInternalServerError {
 		err = goneError{err}
 	}
-	return cannotError{err}
+	return failure.Cannot(err)
 }
 
 // unreachable says why there was no answer, and what to try.

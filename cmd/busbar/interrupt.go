@@ -5,11 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/signal"
-	"path/filepath"
-	"sync"
 	"syscall"
 	"time"
 )
@@ -84,7 +81,7 @@ func (e *env) untilDone(command func() error) error {
 		case <-time.After(wait):
 		}
 	}
-	e.unfinished.abandon()
+	e.files.Abandon()
 	return context.Cause(e.ctx)
 }
 
@@ -96,66 +93,4 @@ func interruptedCode(stderr io.Writer, err error) (code int, ok bool) {
 	}
 	fmt.Fprintln(stderr, "busbar:", by)
 	return 128 + int(by.signal), true
-}
-
-// unfinished is the file that is being written, under the name it has until it is
-// whole.
-type unfinished struct {
-	mu        sync.Mutex
-	name      string
-	abandoned bool
-}
-
-// begin makes a file in the target's folder with the mode that the umask gives
-// to new files; os.CreateTemp makes private ones.
-func (u *unfinished) begin(target string) (*os.File, error) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.abandoned {
-		return nil, context.Canceled
-	}
-	removeStale(filepath.Dir(target))
-	for try := 0; ; try++ {
-		name := filepath.Join(filepath.Dir(target), fmt.Sprintf(".busbar-%d-%d", os.Getpid(), try))
-		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-		if err == nil {
-			u.name = name
-			_ = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) // for removeStale of others
-		}
-		if err == nil || !errors.Is(err, fs.ErrExist) || try == 100 {
-			return f, err
-		}
-	}
-}
-
-// finish gives the file its own name.
-func (u *unfinished) finish(target string) error {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.abandoned {
-		return context.Canceled
-	}
-	if err := os.Rename(u.name, target); err != nil {
-		return err
-	}
-	u.name = ""
-	return nil
-}
-
-// drop removes the file when it was not finished.
-func (u *unfinished) drop() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.name != "" {
-		os.Remove(u.name)
-		u.name = ""
-	}
-}
-
-// abandon removes the file and lets no other begin.
-func (u *unfinished) abandon() {
-	u.mu.Lock()
-	u.abandoned = true
-	u.mu.Unlock()
-	u.drop()
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/failure"
 	"busbar.dev/result"
 )
 
@@ -66,7 +67,7 @@ func (e *env) kept(name string) ([]byte, error) {
 	case errors.Is(err, fs.ErrNotExist) || err == nil && len(data) == 0:
 		return nil, nil
 	case err != nil:
-		return nil, cannotError{err}
+		return nil, failure.Cannot(err)
 	case !result.Match(data):
 		return nil, fmt.Errorf("-o %s: the file is there and holds no results of busbar; give another name", name)
 	}
@@ -98,7 +99,7 @@ func (e *env) deliver(data []byte, write func([]byte) error) error {
 		return write(data)
 	}
 	if _, err := e.parcel.Write(data); err != nil {
-		return cannotError{fmt.Errorf("results for the process that started this rank: %w", err)}
+		return failure.Cannot(fmt.Errorf("results for the process that started this rank: %w", err))
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"busbar.dev/internal/failure"
 	"busbar.dev/lab"
 	"busbar.dev/predict"
 	"busbar.dev/unit"
@@ -32,7 +33,7 @@ func labError(err error) error {
 	if err == nil || errors.As(err, &wrong) {
 		return err
 	}
-	return cannotError{err}
+	return failure.Cannot(err)
 }
 
 // plan is what the flags ask for.
@@ -105,18 +106,18 @@ func (c *labUpCmd) Run(e *env) error {
 func startLab(e *env, cfg lab.Config) (*lab.State, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return nil, cannotError{err}
+		return nil, failure.Cannot(err)
 	}
 	cfg.Folder, cfg.Program, cfg.Args = labFolder(), self, []string{"busbar", "lab", "hold"}
 	s, err := lab.Start(e.ctx, cfg)
 	if err != nil {
-		return nil, cannotError{err}
+		return nil, failure.Cannot(err)
 	}
 	return s, nil
 }
 
 // Run is the life of a holder.
-func (labHoldCmd) Run(*env) error { return cannotError{lab.Hold()} }
+func (labHoldCmd) Run(*env) error { return failure.Cannot(lab.Hold()) }
 
 // Run ends labs.
 func (c *labDownCmd) Run(e *env) error {
@@ -125,7 +126,7 @@ func (c *labDownCmd) Run(e *env) error {
 	if c.Name == "" {
 		var err error
 		if names, err = folder.Names(); err != nil {
-			return cannotError{err}
+			return failure.Cannot(err)
 		}
 		if len(names) > 1 && !c.All {
 			return fmt.Errorf("%d labs have files here (%s); say which with --name, or --all", len(names), strings.Join(names, ", "))

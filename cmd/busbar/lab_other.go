@@ -2,10 +2,14 @@
 
 package main
 
-import "errors"
+import (
+	"errors"
+
+	"busbar.dev/internal/failure"
+)
 
 // errNoLab is the answer of every lab command here.
-var errNoLab = cannotError{errors.New("a lab needs Linux: network namespaces, bridges and token buckets")}
+var errNoLab = failure.Cannot(errors.New("a lab needs Linux: network namespaces, bridges and token buckets"))
 
 // Run refuses.
 func (labUpCmd) Run(*env) error { return errNoLab }

@@ -11,6 +11,7 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/coll"
 	"busbar.dev/engine"
+	"busbar.dev/internal/failure"
 	"busbar.dev/lab"
 	"busbar.dev/predict"
 	"busbar.dev/schedule"
@@ -56,7 +57,7 @@ func (c *labCheckCmd) Run(e *env) error {
 	}
 	d.Score = lab.Rate(d.Points, orderMatters)
 	if d.Score.Points == 0 {
-		return cannotError{fmt.Errorf("all %d measurements differ from run to run by more than %.0f%%; the machine is too busy for a check", d.Score.Noisy, c.Noise*100)}
+		return failure.Cannot(fmt.Errorf("all %d measurements differ from run to run by more than %.0f%%; the machine is too busy for a check", d.Score.Noisy, c.Noise*100))
 	}
 	if c.Points != "" {
 		if err := c.write(e, list, d.Points); err != nil {

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"busbar.dev/internal/failure"
 	"busbar.dev/lab"
 	"busbar.dev/predict"
 )
@@ -39,7 +40,7 @@ func (c *labExecCmd) Run(e *env) error {
 	}
 	dir, err := os.Getwd()
 	if err != nil {
-		return cannotError{err}
+		return failure.Cannot(err)
 	}
 	one := lab.Program{Node: c.Node, Path: path, Args: args, Env: os.Environ(), Dir: dir, Files: [3]*os.File{os.Stdin, os.Stdout, os.Stderr}}
 	if c.Node != "all" {
@@ -76,7 +77,7 @@ func findProgram(name string) (string, error) {
 		return os.Executable()
 	}
 	if err != nil {
-		return "", cannotError{err}
+		return "", failure.Cannot(err)
 	}
 	return filepath.Abs(path)
 }

@@ -14,6 +14,7 @@ import (
 
 	"busbar.dev/coll"
 	"busbar.dev/engine"
+	"busbar.dev/internal/failure"
 	"busbar.dev/lab"
 	"busbar.dev/sim"
 	"busbar.dev/unit"
@@ -34,11 +35,11 @@ type labChecker struct {
 func (x *labChecker) run(seats []lab.Seat, w labWork) ([]labRow, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return nil, cannotError{err}
+		return nil, failure.Cannot(err)
 	}
 	dir, err := os.MkdirTemp("", "busbar-lab-")
 	if err != nil {
-		return nil, cannotError{err}
+		return nil, failure.Cannot(err)
 	}
 	defer os.RemoveAll(dir)
 	text, err := json.Marshal(w)
@@ -47,7 +48,7 @@ func (x *labChecker) run(seats []lab.Seat, w labWork) ([]labRow, error) {
 	}
 	file := filepath.Join(dir, "work")
 	if err := os.WriteFile(file, text, 0o644); err != nil {
-		return nil, cannotError{err}
+		return nil, failure.Cannot(err)
 	}
 	os.Chmod(dir, 0o755)
 	port, err := x.l.Port()
@@ -56,7 +57,7 @@ func (x *labChecker) run(seats []lab.Seat, w labWork) ([]labRow, error) {
 	}
 	r, out, err := os.Pipe()
 	if err != nil {
-		return nil, cannotError{err}
+		return nil, failure.Cannot(err)
 	}
 	defer r.Close()
 	crowd := &crowd{e: x.e, l: x.l, ranks: seats, port: port, stdout: out}
@@ -203,7 +204,7 @@ func (x *labChecker) pair(seats []lab.Seat, t engine.Transport, large bool) (lab
 		}
 	}
 	if out.One == 0 || out.Two == 0 {
-		return out, cannotError{errors.New("the pair of ranks reported nothing")}
+		return out, failure.Cannot(errors.New("the pair of ranks reported nothing"))
 	}
 	return out, nil
 }

@@ -9,6 +9,7 @@ import (
 	"busbar.dev/coll"
 	"busbar.dev/engine"
 	"busbar.dev/engine/bench"
+	"busbar.dev/internal/failure"
 	"busbar.dev/lab"
 	"busbar.dev/launch"
 	"busbar.dev/nccl"
@@ -336,5 +337,5 @@ func (x *labChecker) planStep(name string, t lab.Trial, step bench.StepPlan, sea
 			return planRow(name, r.Point, base), nil
 		}
 	}
-	return nil, cannotError{errors.New("the ranks reported no steps with overlap")}
+	return nil, failure.Cannot(errors.New("the ranks reported no steps with overlap"))
 }

@@ -10,6 +10,7 @@ import (
 	"busbar.dev/coll"
 	"busbar.dev/engine"
 	"busbar.dev/engine/bench"
+	"busbar.dev/internal/failure"
 	"busbar.dev/lab"
 	"busbar.dev/unit"
 )
@@ -40,7 +41,7 @@ type labRow struct {
 func (c labRankCmd) Run(e *env) error {
 	text, err := os.ReadFile(c.Work)
 	if err != nil {
-		return cannotError{err}
+		return failure.Cannot(err)
 	}
 	var w labWork
 	if err := json.Unmarshal(text, &w); err != nil {
@@ -53,7 +54,7 @@ func (c labRankCmd) Run(e *env) error {
 	cfg.Transport, cfg.Timeout = w.Transport, 20*time.Second
 	g, err := engine.Join(e.ctx, cfg)
 	if err != nil {
-		return cannotError{err}
+		return failure.Cannot(err)
 	}
 	defer g.Close()
 	enc := json.NewEncoder(os.Stdout)
@@ -70,13 +71,13 @@ func (c labRankCmd) Run(e *env) error {
 				return enc.Encode(row)
 			})
 			if err != nil {
-				return cannotError{err}
+				return failure.Cannot(err)
 			}
 		}
 	}
 	if w.Step != nil {
 		if err := w.Step.run(e, g, enc); err != nil {
-			return cannotError{err}
+			return failure.Cannot(err)
 		}
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
+	"busbar.dev/internal/failure"
 	"busbar.dev/lab"
 )
 
@@ -28,7 +29,7 @@ func (c *labShellCmd) Run(e *env) error {
 	}
 	dir, err := os.Getwd()
 	if err != nil {
-		return cannotError{err}
+		return failure.Cannot(err)
 	}
 	p := lab.Program{Node: c.Node, Path: path, Args: []string{path}, Env: append(os.Environ(), "PS1="+c.Node+"$ "), Dir: dir}
 	if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stdout.Fd())) {
@@ -59,7 +60,7 @@ func (e *env) runInLab(l *lab.Lab, p lab.Program) error {
 func (e *env) terminalShell(l *lab.Lab, p lab.Program) error {
 	master, slave, err := openTerminal()
 	if err != nil {
-		return cannotError{err}
+		return failure.Cannot(err)
 	}
 	defer master.Close()
 	resize := func() {

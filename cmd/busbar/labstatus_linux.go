@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"busbar.dev/internal/failure"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/lab"
 	"busbar.dev/unit"
@@ -73,7 +74,7 @@ func (c *labStatusCmd) Run(e *env) error {
 	folder := labFolder()
 	names, err := folder.Names()
 	if err != nil {
-		return cannotError{err}
+		return failure.Cannot(err)
 	}
 	labs := []labJSON{}
 	var states []*lab.State

@@ -11,6 +11,7 @@ import (
 	"busbar.dev/coll"
 	"busbar.dev/engine"
 	"busbar.dev/engine/bench"
+	"busbar.dev/internal/failure"
 	"busbar.dev/lab"
 	"busbar.dev/schedule"
 	"busbar.dev/sim"
@@ -82,7 +83,7 @@ func (c *labCheckCmd) steps(e *env) error {
 		points = append(points, d.Rows[i].Point)
 	}
 	if d.Score = lab.Rate(points, orderMatters); d.Score.Points == 0 {
-		return cannotError{fmt.Errorf("all %d measurements differ from step to step by more than %.0f%%; the machine is too busy for a check", d.Score.Noisy, c.Noise*100)}
+		return failure.Cannot(fmt.Errorf("all %d measurements differ from step to step by more than %.0f%%; the machine is too busy for a check", d.Score.Noisy, c.Noise*100))
 	}
 	if c.JSON {
 		err = writeIndented(e.stdout, d)
@@ -176,7 +177,7 @@ func (x *labChecker) stepRows(t *lab.Trial, plan bench.StepPlan, seats []lab.Sea
 		out = append(out, row)
 	}
 	if len(out) != 2 {
-		return nil, cannotError{errors.New("the ranks reported no steps")}
+		return nil, failure.Cannot(errors.New("the ranks reported no steps"))
 	}
 	return out, nil
 }

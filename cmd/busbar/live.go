@@ -12,17 +12,18 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/input"
 	"busbar.dev/input/sysfs"
+	"busbar.dev/internal/failure"
 )
 
 // thisMachine reads /sys and asks the GPU tools that are installed.
 func (e *env) thisMachine(o common) ([]*cluster.Fragment, error) {
 	host, err := os.Hostname()
 	if err != nil {
-		return nil, cannotError{err}
+		return nil, failure.Cannot(err)
 	}
 	f, err := sysfs.Read(host, os.DirFS("/"))
 	if err != nil {
-		return nil, cannotError{fmt.Errorf("this machine: %w", err)}
+		return nil, failure.Cannot(fmt.Errorf("this machine: %w", err))
 	}
 	f.Source = "this machine"
 	frags := []*cluster.Fragment{f}

@@ -15,6 +15,7 @@ import (
 	"busbar.dev/hardware"
 	"busbar.dev/input"
 	"busbar.dev/input/sysfs"
+	"busbar.dev/internal/failure"
 )
 
 // load turns the words of a command line into a cluster: files, presets, folders,
@@ -161,13 +162,13 @@ func (e *env) open(host, name string, count int) (frags []*cluster.Fragment, pre
 		}
 		return []*cluster.Fragment{{Format: "preset", Source: c.Name, Cluster: *c}}, true, nil
 	case err != nil:
-		return nil, false, cannotError{err}
+		return nil, false, failure.Cannot(err)
 	case !info.Mode().IsRegular() && info.Mode()&fs.ModeNamedPipe == 0:
 		return nil, false, fmt.Errorf("%s: neither a file nor a folder (%v)", name, info.Mode().Type())
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, false, cannotError{err}
+		return nil, false, failure.Cannot(err)
 	}
 	defer f.Close()
 	frags, err = readAll(name, f)
@@ -179,7 +180,7 @@ func readAll(name string, r io.Reader) ([]*cluster.Fragment, error) {
 	in := &stream{r: r}
 	frags, err := input.Read(name, in)
 	if in.err != nil {
-		return nil, cannotError{fmt.Errorf("%s: %w", name, in.err)}
+		return nil, failure.Cannot(fmt.Errorf("%s: %w", name, in.err))
 	}
 	return frags, err
 }
@@ -207,11 +208,11 @@ func (s *stream) Read(p []byte) (int, error) {
 func openFolder(host, name string) (*cluster.Fragment, error) {
 	// Without the right to list it there is nothing in it that could be wrong.
 	if _, err := os.ReadDir(name); err != nil {
-		return nil, cannotError{err}
+		return nil, failure.Cannot(err)
 	}
 	root, err := os.OpenRoot(name)
 	if err != nil {
-		return nil, cannotError{err}
+		return nil, failure.Cannot(err)
 	}
 	defer root.Close()
 	f, err := sysfs.Read(host, root.FS())

@@ -22,6 +22,9 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
+
+	"busbar.dev/internal/failure"
+	"busbar.dev/internal/outfile"
 )
 
 // Exit codes that scripts can use.
@@ -35,12 +38,6 @@ const (
 
 // errWrong makes a command that did its work exit with 1.
 var errWrong = errors.New("something is wrong")
-
-// cannotError marks an error that is not the input's fault.
-type cannotError struct{ err error }
-
-func (e cannotError) Error() string { return e.err.Error() }
-func (e cannotError) Unwrap() error { return e.err }
 
 // command is the whole program: a struct of subcommands.
 type command struct {
@@ -88,7 +85,7 @@ type env struct {
 	stdout, stderr io.Writer
 	terminal       *os.File          // standard output where it is a file, else nil
 	model          *kong.Application // for completion
-	unfinished     unfinished
+	files          outfile.Writer
 	parcel         *os.File    // of a rank: to the process that started it
 	fence          *fence      // what files it may touch; nil is any
 	lasting        atomic.Bool // it runs until it is told to stop, which is how it should end
@@ -156,7 +153,7 @@ func runWithin(ctx context.Context, within *fence, stdin io.Reader, stdout, stde
 		fmt.Fprintf(stderr, "busbar: %v\nsee: busbar %s --help\n", err, commandWords(k.Selected()))
 		return exitBad
 	}
-	out := &output{w: stdout}
+	out := &stdoutStream{w: stdout}
 	e := &env{ctx: ctx, args: args, stdin: stdin, stdout: out, stderr: stderr, model: parser.Model, fence: within}
 	if f, ok := stdout.(*os.File); ok {
 		e.terminal = f
@@ -166,19 +163,19 @@ func runWithin(ctx context.Context, within *fence, stdin io.Reader, stdout, stde
 		return code
 	}
 	if out.err != nil && !errors.Is(out.err, syscall.EPIPE) {
-		err = cannotError{fmt.Errorf("standard output: %w", out.err)}
+		err = failure.Cannot(fmt.Errorf("standard output: %w", out.err))
 	}
 	return exitCode(stderr, err)
 }
 
-// output remembers that standard output could not be written: that is not the
+// stdoutStream remembers that standard output could not be written: that is not the
 // input's fault, whatever the command makes of it.
-type output struct {
+type stdoutStream struct {
 	w   io.Writer
 	err error
 }
 
-func (o *output) Write(p []byte) (int, error) {
+func (o *stdoutStream) Write(p []byte) (int, error) {
 	n, err := o.w.Write(p)
 	if err != nil && o.err == nil {
 		o.err = err
@@ -197,7 +194,6 @@ func usageHint(err error) string {
 }
 
 func exitCode(stderr io.Writer, err error) int {
-	var cannot cannotError
 	var other exitedWith
 	switch {
 	case err == nil:
@@ -208,7 +204,7 @@ func exitCode(stderr io.Writer, err error) int {
 		return exitWrong
 	}
 	fmt.Fprintln(stderr, "busbar:", err)
-	if errors.As(err, &cannot) || errors.Is(err, context.Canceled) {
+	if errors.Is(err, failure.ErrCannot) || errors.Is(err, context.Canceled) {
 		return exitCannot
 	}
 	return exitBad

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"busbar.dev/internal/failure"
 	"busbar.dev/unit"
 )
 
@@ -40,7 +41,7 @@ func (r room) holds(ranks int, each unit.Bytes, advice string) error {
 	if ranks > 1 {
 		what = fmt.Sprintf("%d ranks of %s need", ranks, gibi(float64(each+rankOverhead)))
 	}
-	return cannotError{fmt.Errorf("not enough memory: %s %s, and %s has %s free, a tenth of which stays; take %s", what, gibi(float64(each+rankOverhead)*float64(ranks)), r.of, gibi(float64(r.free)), advice)}
+	return failure.Cannot(fmt.Errorf("not enough memory: %s %s, and %s has %s free, a tenth of which stays; take %s", what, gibi(float64(each+rankOverhead)*float64(ranks)), r.of, gibi(float64(r.free)), advice))
 }
 
 // gibi is one unit for figures that are compared.

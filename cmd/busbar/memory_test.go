@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"busbar.dev/internal/failure"
 	"busbar.dev/unit"
 )
 
@@ -53,8 +54,7 @@ func TestRoomHolds(t *testing.T) {
 	}
 	for _, each := range []unit.Bytes{300 * unit.MiB, 16 << 40, 1 << 60} {
 		err := r.holds(1024, each, "fewer ranks")
-		var cannot cannotError
-		if !errors.As(err, &cannot) || !strings.Contains(err.Error(), "1024 ranks of") || !strings.Contains(err.Error(), "this host has 1.00 GiB free") || !strings.Contains(err.Error(), "take fewer ranks") {
+		if !errors.Is(err, failure.ErrCannot) || !strings.Contains(err.Error(), "1024 ranks of") || !strings.Contains(err.Error(), "this host has 1.00 GiB free") || !strings.Contains(err.Error(), "take fewer ranks") {
 			t.Errorf("%v each: %v", each, err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"busbar.dev/internal/failure"
 	"busbar.dev/workload"
 )
 
@@ -25,16 +26,16 @@ func (e *env) modelOf(word string) (*workload.Model, error) {
 		return nil, fmt.Errorf("model %s: there is no such file", word)
 	}
 	if err != nil {
-		return nil, cannotError{fmt.Errorf("model %w", err)}
+		return nil, failure.Cannot(fmt.Errorf("model %w", err))
 	}
 	f, err := os.Open(word)
 	if err != nil {
-		return nil, cannotError{fmt.Errorf("model %w", err)}
+		return nil, failure.Cannot(fmt.Errorf("model %w", err))
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, workload.MaxConfig+1))
 	if err != nil {
-		return nil, cannotError{fmt.Errorf("model %s: %w", word, err)}
+		return nil, failure.Cannot(fmt.Errorf("model %s: %w", word, err))
 	}
 	return workload.ReadConfig(word, data)
 }

@@ -12,6 +12,7 @@ import (
 
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/hub"
+	"busbar.dev/internal/failure"
 	"busbar.dev/unit"
 )
 
@@ -97,7 +98,7 @@ func (c *orderCheckCmd) measure(ctx, whole context.Context, cl *client, o fleet.
 			if ctx.Err() != nil && whole.Err() == nil {
 				err = context.Cause(ctx)
 			}
-			return nil, cannotError{err}
+			return nil, failure.Cannot(err)
 		}
 	}
 	return &got, nil
@@ -154,10 +155,10 @@ func (c *orderCheckCmd) alone(e *env, cl *client, name fleet.Name) error {
 func (c *orderCheckCmd) judge(e *env, got *hub.OrderReply) error {
 	v := got.Verdict
 	if v == nil || got.State == fleet.Cancelled {
-		return cannotError{fmt.Errorf("order %s was %s %s", got.ID, got.State, got.Why)}
+		return failure.Cannot(fmt.Errorf("order %s was %s %s", got.ID, got.State, got.Why))
 	}
 	if len(v.Unmeasured) > 0 && len(v.Good)+len(v.Bad) == 0 {
-		return cannotError{fmt.Errorf("order %s: %s could not be measured, so that nothing can be said of them; %s", got.ID, formatNames(v.Unmeasured), cmp.Or(got.Why, "busbar order watch "+got.ID+" says more"))}
+		return failure.Cannot(fmt.Errorf("order %s: %s could not be measured, so that nothing can be said of them; %s", got.ID, formatNames(v.Unmeasured), cmp.Or(got.Why, "busbar order watch "+got.ID+" says more")))
 	}
 	var names []fleet.Name
 	for _, b := range v.Bad {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/failure"
 	"busbar.dev/launch"
 	"busbar.dev/nccl"
 	"busbar.dev/step"
@@ -63,7 +64,7 @@ func (f *emitFlags) check(e *env) error {
 	case errors.Is(err, os.ErrNotExist):
 		return nil
 	case err != nil:
-		return cannotError{fmt.Errorf("--emit: %w; expected a folder, or a name for a new one", err)}
+		return failure.Cannot(fmt.Errorf("--emit: %w; expected a folder, or a name for a new one", err))
 	case len(list) > 0 && !f.Force:
 		return fmt.Errorf("--emit %s: the folder is not empty (%s); take another, or --force to write over files of the same names", f.Emit, list[0].Name())
 	}
@@ -89,7 +90,7 @@ func (f *emitFlags) emit(e *env, p *planned) (*emittedDoc, error) {
 	topologies, right := plan.Topologies(shown)
 	dir, err := filepath.Abs(f.Emit)
 	if err != nil {
-		return nil, cannotError{err}
+		return nil, failure.Cannot(err)
 	}
 	files, left, err := plan.Files(dir)
 	if err != nil {
@@ -145,7 +146,7 @@ func (f *emitFlags) write(e *env, doc *emittedDoc, files []launch.File, left []l
 	}
 	for _, name := range stale {
 		if err := os.Remove(filepath.Join(f.Emit, name)); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return cannotError{err}
+			return failure.Cannot(err)
 		}
 	}
 	slices.Reverse(files)
@@ -176,12 +177,12 @@ func (f *emitFlags) shown(e *env) (*cluster.NodeType, error) {
 
 func (e *env) emitFile(name string, x launch.File) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o777); err != nil {
-		return cannotError{err}
+		return failure.Cannot(err)
 	}
 	// A link is replaced, not followed: what it points to is no file of a plan.
 	if info, err := os.Lstat(name); err == nil && info.Mode()&os.ModeSymlink != 0 {
 		if err := os.Remove(name); err != nil {
-			return cannotError{err}
+			return failure.Cannot(err)
 		}
 	}
 	err := e.writeFile(name, func(w io.Writer) error {
@@ -196,7 +197,7 @@ func (e *env) emitFile(name string, x launch.File) error {
 		err = os.Chmod(name, info.Mode().Perm()|info.Mode().Perm()&0o444>>2)
 	}
 	if err != nil {
-		return cannotError{err}
+		return failure.Cannot(err)
 	}
 	return nil
 }

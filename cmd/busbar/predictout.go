@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"busbar.dev/coll"
+	"busbar.dev/internal/failure"
 	"busbar.dev/nccl"
 	"busbar.dev/predict"
 	"busbar.dev/report"
@@ -146,7 +147,7 @@ func (c *predictCmd) trace(e *env, w io.Writer, f *forecast) error {
 	case err != nil:
 		return err
 	case n > maxTraced:
-		return cannotError{fmt.Errorf("a timeline of %d events is more than a viewer opens (%d); take a smaller --size, fewer nodes (-l) or another --algo", n, maxTraced)}
+		return failure.Cannot(fmt.Errorf("a timeline of %d events is more than a viewer opens (%d); take a smaller --size, fewer nodes (-l) or another --algo", n, maxTraced))
 	case n > manyTraced:
 		c.note(e, fmt.Sprintf("the timeline will have about %d events; a viewer is slow with more than %d: a smaller --size or fewer nodes make less", n, manyTraced))
 	}
@@ -154,7 +155,7 @@ func (c *predictCmd) trace(e *env, w io.Writer, f *forecast) error {
 	run, err := p.Play(e.ctx, op, r.Setting)
 	done()
 	if err != nil {
-		return cannotError{err}
+		return failure.Cannot(err)
 	}
 	run.Op, run.Algo = r.Op, r.Algo
 	if run.Time != r.Time {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"busbar.dev/engine"
+	"busbar.dev/internal/failure"
 	"busbar.dev/unit"
 )
 
@@ -106,7 +107,7 @@ func (f *rankFlags) everywhere(e *env, j job) error {
 	}
 	g, err := engine.Join(e.ctx, cfg)
 	if err != nil {
-		return cannotError{err}
+		return failure.Cannot(err)
 	}
 	defer g.Close()
 	return j.work(g)

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"busbar.dev/engine"
+	"busbar.dev/internal/failure"
 )
 
 // parcelVariable tells rank 0 that it has a file open at parcelFile for what it leaves behind.
@@ -36,7 +37,7 @@ func (f *rankFlags) launch(e *env, n int, j job) error {
 	defer runtime.UnlockOSThread()
 	dir, done, err := meetFolder()
 	if err != nil {
-		return cannotError{err}
+		return failure.Cannot(err)
 	}
 	defer done()
 	secret := make([]byte, 16)
@@ -45,7 +46,7 @@ func (f *rankFlags) launch(e *env, n int, j job) error {
 	stdout := &shared{w: e.stdout}
 	in, out, err := os.Pipe()
 	if err != nil {
-		return cannotError{err}
+		return failure.Cannot(err)
 	}
 	defer in.Close()
 	defer out.Close()
@@ -54,7 +55,7 @@ func (f *rankFlags) launch(e *env, n int, j job) error {
 		if err != nil {
 			ranks.kill()
 			ranks.wait()
-			return cannotError{err}
+			return failure.Cannot(err)
 		}
 		cmd.Stderr = &ranks.said[r]
 		if elastic {
@@ -77,7 +78,7 @@ func (f *rankFlags) launch(e *env, n int, j job) error {
 		if err != nil {
 			ranks.kill()
 			ranks.wait()
-			return cannotError{fmt.Errorf("start rank %d: %w", r, err)}
+			return failure.Cannot(fmt.Errorf("start rank %d: %w", r, err))
 		}
 		ranks.ranks = append(ranks.ranks, cmd)
 	}
@@ -205,7 +206,7 @@ func (f *flock) verdict(failed []error) error {
 			continue
 		}
 		if !errors.As(err, &exit) {
-			return cannotError{fmt.Errorf("rank %d: %w", r, err)}
+			return failure.Cannot(fmt.Errorf("rank %d: %w", r, err))
 		}
 		if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 			if f.hung[r] {
@@ -230,7 +231,7 @@ func (f *flock) verdict(failed []error) error {
 		if said != "" {
 			killed = append(killed, said)
 		}
-		return cannotError{errors.New(strings.Join(append(killed, hung...), "; "))}
+		return failure.Cannot(errors.New(strings.Join(append(killed, hung...), "; ")))
 	case code == 0:
 		return nil
 	case code == exitWrong:
@@ -241,7 +242,7 @@ func (f *flock) verdict(failed []error) error {
 	if code == exitBad {
 		return errors.New(said)
 	}
-	return cannotError{errors.New(said)}
+	return failure.Cannot(errors.New(said))
 }
 
 // prefixed keeps what a rank says on standard error, within bounds.

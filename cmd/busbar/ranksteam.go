@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"busbar.dev/engine"
+	"busbar.dev/internal/failure"
 )
 
 // team is the ranks that measure, as far as what is printed needs to know them.
@@ -78,7 +79,7 @@ func (f *rankFlags) asElastic(cfg *engine.Config, found bool, least int) (bool, 
 func (f *rankFlags) inElastic(e *env, cfg engine.Config, j job) error {
 	x, err := engine.JoinElastic(e.ctx, cfg)
 	if err != nil {
-		return cannotError{err}
+		return failure.Cannot(err)
 	}
 	defer x.Close()
 	return j.elastic(x, cfg.Rank < 0)

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"busbar.dev/coll"
+	"busbar.dev/internal/failure"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/schedule"
 	"busbar.dev/schedule/msccl"
@@ -220,7 +221,7 @@ func (c *schedCmd) msccl(w io.Writer, s *schedule.Schedule) error {
 	}
 	a, err := msccl.Lower(s, set)
 	if err != nil {
-		return cannotError{fmt.Errorf("-o msccl: %w", err)}
+		return failure.Cannot(fmt.Errorf("-o msccl: %w", err))
 	}
 	return a.Write(w)
 }
@@ -228,13 +229,13 @@ func (c *schedCmd) msccl(w io.Writer, s *schedule.Schedule) error {
 // check proves a built schedule.
 func (c *schedCmd) check(e *env, format, file string, s *schedule.Schedule) error {
 	if opsBeyond(s, maxProven) {
-		return cannotError{fmt.Errorf("more than %d ops take too long to prove; check fewer ranks, channels or pieces: the programs are alike", maxProven)}
+		return failure.Cannot(fmt.Errorf("more than %d ops take too long to prove; check fewer ranks, channels or pieces: the programs are alike", maxProven))
 	}
 	done := e.later(c.common, "proving")
 	err := s.Check()
 	done()
 	if undecided(err) {
-		return cannotError{err}
+		return failure.Cannot(err)
 	}
 	werr := c.write(e, format, file, func(w io.Writer, format string) error {
 		if format == "json" {
@@ -365,7 +366,7 @@ func (e *env) openAlgo(name string) (*msccl.Algo, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%s: no such file; expected an MSCCL algorithm file, or --op and --algo", name)
 	case err != nil:
-		return nil, cannotError{err}
+		return nil, failure.Cannot(err)
 	}
 	defer f.Close()
 	return msccl.Read(name, f)

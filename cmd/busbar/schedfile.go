@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"busbar.dev/coll"
+	"busbar.dev/internal/failure"
 	"busbar.dev/schedule"
 	"busbar.dev/schedule/msccl"
 )
@@ -36,7 +37,7 @@ func (c *schedCmd) file(e *env) error {
 	}
 	s, err := shown(a)
 	if undecided(err) {
-		return cannotError{fmt.Errorf("%s: %w", c.File, err)}
+		return failure.Cannot(fmt.Errorf("%s: %w", c.File, err))
 	}
 	if err != nil {
 		fmt.Fprintf(e.stderr, "busbar: %s: %v\n", c.File, err)
@@ -78,7 +79,7 @@ type fileJSON struct {
 func (c *schedCmd) checkFile(e *env, format, file string, a *msccl.Algo) error {
 	views, err := a.Prove()
 	if undecided(err) {
-		return cannotError{fmt.Errorf("%s: %w", c.File, err)}
+		return failure.Cannot(fmt.Errorf("%s: %w", c.File, err))
 	}
 	head := fileJSON{Name: a.Name, Coll: a.Coll, Proto: a.Proto, Ranks: a.NGPUs, MinBytes: a.MinBytes, MaxBytes: a.MaxBytes}
 	for i := range a.GPUs {
@@ -227,7 +228,7 @@ func opOf(o schedule.Op) opJSON {
 // printText writes a schedule's programs, unless they would fill the disk.
 func printText(w io.Writer, s *schedule.Schedule) error {
 	if opsBeyond(s, maxText) {
-		return cannotError{fmt.Errorf("more than %d ops; ask for fewer ranks, channels or pieces: the programs are alike", maxText)}
+		return failure.Cannot(fmt.Errorf("more than %d ops; ask for fewer ranks, channels or pieces: the programs are alike", maxText))
 	}
 	return schedule.Print(w, s)
 }
@@ -256,7 +257,7 @@ func printSchedule(w io.Writer, s *schedule.Schedule) error {
 				continue
 			}
 			if total += n; total > maxPrinted {
-				return cannotError{fmt.Errorf("more than %d ops; ask for fewer ranks, or -o text, which takes %d", maxPrinted, maxText)}
+				return failure.Cannot(fmt.Errorf("more than %d ops; ask for fewer ranks, or -o text, which takes %d", maxPrinted, maxText))
 			}
 			p := programJSON{Rank: r, Lane: l}
 			for _, o := range s.Ops(r, l) {

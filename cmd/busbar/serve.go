@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"busbar.dev/fleet/bus"
+	"busbar.dev/internal/failure"
 	"busbar.dev/web"
 )
 
@@ -57,7 +58,7 @@ func (f *serveFlags) path() (string, error) {
 		if !filepath.IsAbs(state) {
 			home, err := os.UserHomeDir()
 			if err != nil {
-				return "", cannotError{fmt.Errorf("%w; give a folder with --data", err)}
+				return "", failure.Cannot(fmt.Errorf("%w; give a folder with --data", err))
 			}
 			state = filepath.Join(home, ".local", "state")
 		}
@@ -65,7 +66,7 @@ func (f *serveFlags) path() (string, error) {
 	}
 	dir, err := filepath.Abs(dir)
 	if err != nil {
-		return "", cannotError{fmt.Errorf("--data: %w", err)}
+		return "", failure.Cannot(fmt.Errorf("--data: %w", err))
 	}
 	return dir, nil
 }
@@ -77,7 +78,7 @@ func (f *serveFlags) folder() (string, error) {
 		return "", err
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", cannotError{fmt.Errorf("--data: %w; give a folder that can be written to", err)}
+		return "", failure.Cannot(fmt.Errorf("--data: %w; give a folder that can be written to", err))
 	}
 	return dir, nil
 }
@@ -93,9 +94,9 @@ func (f *serveFlags) room() error {
 	case err == nil:
 		return nil
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return cannotError{fmt.Errorf("--data %s: no space is left on its disk; make room, or give another folder with --data", dir)}
+		return failure.Cannot(fmt.Errorf("--data %s: no space is left on its disk; make room, or give another folder with --data", dir))
 	}
-	return cannotError{fmt.Errorf("--data %s: it cannot be written to (%w); the server keeps there what it knows: give a folder that it may write to", dir, err)}
+	return failure.Cannot(fmt.Errorf("--data %s: it cannot be written to (%w); the server keeps there what it knows: give a folder that it may write to", dir, err))
 }
 
 func (f *serveFlags) tokens() (*web.Tokens, string, error) {
@@ -105,7 +106,7 @@ func (f *serveFlags) tokens() (*web.Tokens, string, error) {
 	}
 	t, err := web.OpenTokens(filepath.Join(dir, "tokens.json"))
 	if err != nil {
-		return nil, "", cannotError{err}
+		return nil, "", failure.Cannot(err)
 	}
 	return t, dir, nil
 }
@@ -143,7 +144,7 @@ func (c *serveRunCmd) Run(e *env) error {
 		Note: func(text string) { fmt.Fprintln(e.stderr, "note:", text) },
 	})
 	if err != nil {
-		return cannotError{err}
+		return failure.Cannot(err)
 	}
 	first, err := c.first(tokens)
 	if err != nil {
@@ -159,10 +160,10 @@ func (c *serveRunCmd) Run(e *env) error {
 	c.welcome(e, first, address(l.Addr(), shown != nil))
 	e.lasting.Store(true)
 	if err := s.Serve(fl.ctx, l); err != nil && !errors.Is(err, net.ErrClosed) {
-		return cannotError{err}
+		return failure.Cannot(err)
 	}
 	if err := fl.failed(); err != nil {
-		return cannotError{err}
+		return failure.Cannot(err)
 	}
 	var by interrupted
 	if errors.As(context.Cause(e.ctx), &by) && !c.Quiet {
@@ -175,11 +176,11 @@ func (c *serveRunCmd) Run(e *env) error {
 func onlyServer(dir string) (unlock func(), err error) {
 	f, err := os.OpenFile(filepath.Join(dir, "serve.lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return nil, cannotError{err}
+		return nil, failure.Cannot(err)
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		f.Close()
-		return nil, cannotError{fmt.Errorf("another busbar serve uses %s; stop it, or give this one a folder of its own with --data", dir)}
+		return nil, failure.Cannot(fmt.Errorf("another busbar serve uses %s; stop it, or give this one a folder of its own with --data", dir))
 	}
 	return func() { f.Close() }, nil
 }
@@ -188,14 +189,14 @@ func onlyServer(dir string) (unlock func(), err error) {
 func (c *serveRunCmd) first(tokens *web.Tokens) (string, error) {
 	list, err := tokens.List()
 	if err != nil {
-		return "", cannotError{err}
+		return "", failure.Cannot(err)
 	}
 	if len(list) > 0 {
 		return "", nil
 	}
 	secret, err := tokens.Add("first", web.Order)
 	if err != nil {
-		return "", cannotError{err}
+		return "", failure.Cannot(err)
 	}
 	return secret, nil
 }

@@ -17,6 +17,7 @@ import (
 
 	"busbar.dev/fleet/bus"
 	"busbar.dev/fleet/hub"
+	"busbar.dev/internal/failure"
 	"busbar.dev/unit"
 	"busbar.dev/web"
 )
@@ -155,7 +156,7 @@ func (f *fleetFlags) hubConfig() (cfg hub.Config, err error) {
 	}
 	secret, err := os.ReadFile(f.Secret)
 	if err != nil {
-		return cfg, cannotError{fmt.Errorf("--webhook-secret-file: %w", err)}
+		return cfg, failure.Cannot(fmt.Errorf("--webhook-secret-file: %w", err))
 	}
 	cfg.Secret = []byte(strings.TrimSpace(string(secret)))
 	if len(cfg.Secret) < 16 {
@@ -184,7 +185,7 @@ func (s *served) connect(e *env, c *serveRunCmd, dir string, cfg bus.Config) (er
 	if len(c.NATS) > 0 {
 		s.bus, err = bus.Connect(cfg)
 		if err != nil {
-			return cannotError{fmt.Errorf("--nats: %w", err)}
+			return failure.Cannot(fmt.Errorf("--nats: %w", err))
 		}
 	} else {
 		host, _, err := net.SplitHostPort(c.BusListen)
@@ -201,13 +202,13 @@ func (s *served) connect(e *env, c *serveRunCmd, dir string, cfg bus.Config) (er
 		}
 		s.srv, err = bus.Start(bus.ServerConfig{Dir: filepath.Join(dir, "bus"), Listen: c.BusListen, TLS: shown, Plain: c.BusPlain, OnLog: storeNotes(e.stderr, time.Now)})
 		if errors.Is(err, syscall.EADDRINUSE) {
-			return cannotError{fmt.Errorf("--bus-listen: %w; another busbar serve may have it: stop that one, or give another port, such as --bus-listen 127.0.0.1:7652", err)}
+			return failure.Cannot(fmt.Errorf("--bus-listen: %w; another busbar serve may have it: stop that one, or give another port, such as --bus-listen 127.0.0.1:7652", err))
 		}
 		if err != nil {
-			return cannotError{fmt.Errorf("--bus-listen: %w", err)}
+			return failure.Cannot(fmt.Errorf("--bus-listen: %w", err))
 		}
 		if s.bus, err = s.srv.Connect(cfg); err != nil {
-			return cannotError{err}
+			return failure.Cannot(err)
 		}
 	}
 	return s.ensure()
@@ -234,9 +235,9 @@ func (s *served) ensure() error {
 	err := s.bus.Ensure(ctx)
 	switch {
 	case err != nil && s.bus.Refused() > 0:
-		return cannotError{errors.New("--nats-creds: these credentials lack rights that a server needs; busbar serve token hub makes some that have them")}
+		return failure.Cannot(errors.New("--nats-creds: these credentials lack rights that a server needs; busbar serve token hub makes some that have them"))
 	case err != nil:
-		return cannotError{err}
+		return failure.Cannot(err)
 	}
 	return nil
 }

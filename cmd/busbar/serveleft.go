@@ -11,6 +11,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+
+	"busbar.dev/internal/failure"
 )
 
 // localServerFile is where a server says how commands of this machine reach it.
@@ -39,7 +41,7 @@ func (c *serveRunCmd) leave(dir string, at net.Addr, shown *tls.Config, agents s
 		return err
 	}
 	if err := writePrivately(filepath.Join(dir, localServerFile), append(data, '\n')); err != nil {
-		return cannotError{err}
+		return failure.Cannot(err)
 	}
 	return nil
 }
@@ -91,7 +93,7 @@ func (f *serveFlags) left() (left leftBehind, err error) {
 		err = json.Unmarshal(data, &left)
 	}
 	if err != nil {
-		return left, cannotError{fmt.Errorf("%s: %w; busbar serve writes it anew when it starts", file, err)}
+		return left, failure.Cannot(fmt.Errorf("%s: %w; busbar serve writes it anew when it starts", file, err))
 	}
 	return left, nil
 }

@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"busbar.dev/internal/failure"
 	"busbar.dev/web"
 )
 
@@ -44,10 +45,10 @@ func (c *serveRunCmd) listen(dir string) (l net.Listener, shown *tls.Config, err
 	}
 	l, err = net.Listen("tcp", c.Listen)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, nil, cannotError{fmt.Errorf("--listen: %w; another busbar serve may have it: stop that one, or give another port, such as --listen 127.0.0.1:7651", err)}
+		return nil, nil, failure.Cannot(fmt.Errorf("--listen: %w; another busbar serve may have it: stop that one, or give another port, such as --listen 127.0.0.1:7651", err))
 	}
 	if err != nil {
-		return nil, nil, cannotError{fmt.Errorf("--listen: %w", err)}
+		return nil, nil, failure.Cannot(fmt.Errorf("--listen: %w", err))
 	}
 	l = web.Bounded(l)
 	if shown != nil {
@@ -70,7 +71,7 @@ func (c *serveRunCmd) certificate(dir, host string) (*tls.Config, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, cannotError{fmt.Errorf("TLS: %w", err)}
+		return nil, failure.Cannot(fmt.Errorf("TLS: %w", err))
 	}
 	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}, nil
 }

@@ -20,6 +20,7 @@ import (
 	"busbar.dev/engine/bench"
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/agent"
+	"busbar.dev/internal/failure"
 	"busbar.dev/result"
 	"busbar.dev/unit"
 	"busbar.dev/web"
@@ -138,27 +139,27 @@ func localToken(tokens *web.Tokens, dir string) error {
 	file := filepath.Join(dir, localTokenFile)
 	list, err := tokens.List()
 	if err != nil {
-		return cannotError{err}
+		return failure.Cannot(err)
 	}
 	there := slices.ContainsFunc(list, func(t web.Token) bool { return t.Name == name })
 	old, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return cannotError{err}
+		return failure.Cannot(err)
 	}
 	if there && len(strings.TrimSpace(string(old))) > 0 {
 		return nil
 	}
 	if there {
 		if err := tokens.Revoke(name); err != nil {
-			return cannotError{err}
+			return failure.Cannot(err)
 		}
 	}
 	secret, err := tokens.Add(name, web.Order)
 	if err != nil {
-		return cannotError{err}
+		return failure.Cannot(err)
 	}
 	if err := writePrivately(file, []byte(secret+"\n")); err != nil {
-		return cannotError{err}
+		return failure.Cannot(err)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/bus"
+	"busbar.dev/internal/failure"
 	"busbar.dev/unit"
 )
 
@@ -53,7 +54,7 @@ func (c *tokenHubCmd) Run(e *env) error {
 	}
 	creds, issued, err := i.Hub(lasts)
 	if err != nil {
-		return cannotError{err}
+		return failure.Cannot(err)
 	}
 	return c.hand(e, c.common, creds, issued, "busbar serve --nats URL --nats-creds FILE")
 }
@@ -79,7 +80,7 @@ func (f *issueFlags) issuer() (*bus.Issuer, *bus.Keys, error) {
 		seed, err1 := os.ReadFile(f.AccountKey)
 		some, err2 := os.ReadFile(f.NATSCreds)
 		if err := errors.Join(err1, err2); err != nil {
-			return nil, nil, cannotError{err}
+			return nil, nil, failure.Cannot(err)
 		}
 		i, err := bus.NewIssuer(seed, some)
 		return i, nil, err
@@ -90,7 +91,7 @@ func (f *issueFlags) issuer() (*bus.Issuer, *bus.Keys, error) {
 	}
 	keys, err := bus.OpenKeys(filepath.Join(dir, "bus", "keys"))
 	if err != nil {
-		return nil, nil, cannotError{err}
+		return nil, nil, failure.Cannot(err)
 	}
 	return keys.Issuer(), keys, nil
 }
@@ -124,7 +125,7 @@ func (c *tokenNodeCmd) Run(e *env) error {
 		}
 		creds, issued, err := i.Node(name, lasts)
 		if err != nil {
-			return cannotError{err}
+			return failure.Cannot(err)
 		}
 		return c.hand(e, c.common, creds, issued, c.agentWords())
 	}
@@ -143,7 +144,7 @@ func (c *tokenNodeCmd) Run(e *env) error {
 	}
 	creds, issued, err := keys.Issue(name, lasts)
 	if err != nil {
-		return cannotError{err}
+		return failure.Cannot(err)
 	}
 	return c.hand(e, c.common, creds, issued, c.agentWords())
 }
@@ -172,7 +173,7 @@ func (f *issueFlags) agentWords() string {
 func (f *issueFlags) hand(e *env, c common, creds []byte, issued bus.Issued, next string) error {
 	if f.Output != "" && f.Output != "-" {
 		if err := writePrivately(f.Output, creds); err != nil {
-			return cannotError{err}
+			return failure.Cannot(err)
 		}
 		if c.JSON {
 			return writeIndented(e.stdout, map[string]any{"issued": issued, "file": f.Output})

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"busbar.dev/internal/failure"
 )
 
 // TestServedPage asks a running server what the page asks.
@@ -132,7 +134,7 @@ func TestConfinedStops(t *testing.T) {
 func TestFaultsAreSurvived(t *testing.T) {
 	e := &env{ctx: t.Context(), fence: &fence{}}
 	err := e.untilDone(func() error { panic("a fault") })
-	if !errors.As(err, new(cannotError)) || !strings.Contains(err.Error(), "a fault") {
+	if !errors.Is(err, failure.ErrCannot) || !strings.Contains(err.Error(), "a fault") {
 		t.Errorf("%v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"time"
 
+	"busbar.dev/internal/failure"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/web"
 )
@@ -55,7 +56,7 @@ func (c *tokenAddCmd) Run(e *env) error {
 // unless marks an error of the file system, which is not the input's fault.
 func unless(err error) error {
 	if errors.As(err, new(*fs.PathError)) {
-		return cannotError{err}
+		return failure.Cannot(err)
 	}
 	return err
 }
@@ -76,7 +77,7 @@ func (c *tokenListCmd) Run(e *env) error {
 	}
 	list, err := tokens.List()
 	if err != nil {
-		return cannotError{err}
+		return failure.Cannot(err)
 	}
 	if c.JSON {
 		type doc struct {

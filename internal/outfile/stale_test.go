@@ -1,4 +1,4 @@
-package main
+package outfile
 
 import (
 	"fmt"
@@ -42,7 +42,7 @@ func TestRemoveStale(t *testing.T) {
 	}
 	removeStale(dir)
 	for name, stays := range names {
-		if (&env{}).exists(filepath.Join(dir, name)) != stays {
+		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != stays {
 			t.Errorf("%s: there %v, expected %v", name, !stays, stays)
 		}
 	}

@@ -1,0 +1,249 @@
+// Package outfile writes files whole or not at all.
+//
+// A file appears under its own name when all of it is written. What a killed process left is removed by the next writer in
+// the same folder.
+package outfile
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+
+	"busbar.dev/internal/failure"
+)
+
+// Writer writes files, one at a time. The zero value is ready.
+type Writer struct {
+	mu        sync.Mutex
+	name      string // of the file that is being written, until it is whole
+	abandoned bool
+}
+
+// begin makes a file in the target's folder with the mode that the umask gives
+// to new files; os.CreateTemp makes private ones.
+func (w *Writer) begin(target string) (*os.File, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.abandoned {
+		return nil, context.Canceled
+	}
+	removeStale(filepath.Dir(target))
+	for try := 0; ; try++ {
+		name := filepath.Join(filepath.Dir(target), fmt.Sprintf(".busbar-%d-%d", os.Getpid(), try))
+		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		if err == nil {
+			w.name = name
+			_ = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) // for removeStale of others
+		}
+		if err == nil || !errors.Is(err, fs.ErrExist) || try == 100 {
+			return f, err
+		}
+	}
+}
+
+// finish gives the file its own name.
+func (w *Writer) finish(target string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.abandoned {
+		return context.Canceled
+	}
+	if err := os.Rename(w.name, target); err != nil {
+		return err
+	}
+	w.name = ""
+	return nil
+}
+
+// drop removes the file when it was not finished.
+func (w *Writer) drop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.name != "" {
+		os.Remove(w.name)
+		w.name = ""
+	}
+}
+
+// Abandon removes the file and lets no other begin.
+func (w *Writer) Abandon() {
+	w.mu.Lock()
+	w.abandoned = true
+	w.mu.Unlock()
+	w.drop()
+}
+
+// Write writes a file whole or not at all. A link is followed, an existing
+// file keeps its mode, a new one gets what the umask allows, and what is no plain
+// file (a pipe, a terminal, a device) is written to, never replaced.
+func (w *Writer) Write(name string, write func(io.Writer) error) error {
+	target, mode, through, err := destination(name)
+	switch {
+	case err != nil:
+		return err
+	case through:
+		return writeThrough(name, write)
+	}
+	return w.replace(name, target, mode, write)
+}
+
+// Check tries whether Write could write, before something is done whose result goes
+// there. It leaves nothing behind and changes nothing.
+func (w *Writer) Check(name string) error {
+	target, _, through, err := destination(name)
+	switch {
+	case err != nil:
+		return err
+	case through:
+		// To open it may wait for a reader, or be seen by one.
+		if err := syscall.Access(name, 2); err != nil {
+			return CannotWrite(name, err)
+		}
+		return nil
+	}
+	tmp, err := w.begin(target)
+	if err != nil {
+		return CannotWrite(name, err)
+	}
+	defer w.drop()
+	if err := tmp.Close(); err != nil {
+		return CannotWrite(name, err)
+	}
+	return nil
+}
+
+// destination is where a name leads: a file to replace, with the mode of the one
+// that is there, or something that can only be written through.
+func destination(name string) (target string, mode fs.FileMode, through bool, err error) {
+	target, through, err = linkEnd(name)
+	if err != nil {
+		return "", 0, false, CannotWrite(name, err)
+	}
+	info, err := os.Stat(target)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return target, 0, false, nil
+	case err != nil:
+		return "", 0, false, CannotWrite(name, err)
+	case info.IsDir():
+		return "", 0, false, fmt.Errorf("%s: a folder; give a file name in it", name)
+	case through || !info.Mode().IsRegular():
+		return target, 0, true, nil
+	}
+	// A file that may not be written may not be replaced either, though the right
+	// to its folder would do for that.
+	f, err := os.OpenFile(target, os.O_WRONLY, 0)
+	if err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		return "", 0, false, CannotWrite(name, err)
+	}
+	return target, info.Mode().Perm(), false, nil
+}
+
+// linkEnd follows links to the name of a file that need not exist yet. through
+// says that a link leads into /proc or /dev, to a file that a process holds open:
+// to replace it would leave that process with another.
+func linkEnd(name string) (target string, through bool, err error) {
+	for range 40 {
+		through = through || strings.HasPrefix(name, "/proc/") || strings.HasPrefix(name, "/dev/")
+		to, err := os.Readlink(name)
+		if err != nil || through {
+			return name, through, nil // no link, or nothing there
+		}
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(filepath.Dir(name), to)
+		}
+		name = to
+	}
+	return "", false, errors.New("links that lead to each other without end")
+}
+
+// writeThrough writes to what a name stands for, after all of it is known.
+func writeThrough(name string, write func(io.Writer) error) error {
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return CannotWrite(name, err)
+	}
+	if _, err := f.Write(b.Bytes()); err != nil {
+		f.Close()
+		return CannotWrite(name, err)
+	}
+	if err := f.Close(); err != nil {
+		return CannotWrite(name, err)
+	}
+	return nil
+}
+
+// replace writes a file beside the target and then gives it the target's name.
+// mode is that of the file it replaces, 0 when there is none.
+func (w *Writer) replace(name, target string, mode fs.FileMode, write func(io.Writer) error) error {
+	tmp, err := w.begin(target)
+	if err != nil {
+		return CannotWrite(name, err)
+	}
+	defer w.drop()
+	out := &watched{w: tmp}
+	err = write(out)
+	if out.err != nil { // the disk, not what was to be written
+		err = CannotWrite(name, out.err)
+	}
+	if err != nil {
+		tmp.Close()
+		return err
+	}
+	if mode != 0 {
+		if err := tmp.Chmod(mode); err != nil {
+			tmp.Close()
+			return CannotWrite(name, err)
+		}
+	}
+	if err := tmp.Close(); err != nil {
+		return CannotWrite(name, err)
+	}
+	if err := w.finish(target); err != nil {
+		return CannotWrite(name, err)
+	}
+	return nil
+}
+
+// CannotWrite names the file that the user gave: an error of the system may name
+// a temporary one, or the end of a link.
+func CannotWrite(name string, err error) error {
+	var p *fs.PathError
+	var l *os.LinkError
+	switch {
+	case errors.As(err, &p):
+		err = p.Err
+	case errors.As(err, &l):
+		err = l.Err
+	}
+	return failure.Cannot(fmt.Errorf("%s: cannot write there: %w", name, err))
+}
+
+// watched remembers that writing failed: that is the disk's fault, whatever the caller makes of it.
+type watched struct {
+	w   io.Writer
+	err error
+}
+
+func (o *watched) Write(p []byte) (int, error) {
+	n, err := o.w.Write(p)
+	if err != nil && o.err == nil {
+		o.err = err
+	}
+	return n, err
+}

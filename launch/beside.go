@@ -3,6 +3,7 @@ package launch
 import (
 	"fmt"
 
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
 
@@ -11,7 +12,7 @@ type Beside struct {
 	// Context is how ranks that share sequences exchange: ring, gather or ulysses.
 	Context string `json:"context,omitempty"`
 	// Bucket is how many bytes of gradients travel at once, where that is not PyTorch's 25 MiB.
-	Bucket int64 `json:"bucket_bytes,omitempty"`
+	Bucket unit.Bytes `json:"bucket_bytes,omitempty"`
 	// GradWidth is the bytes of a gradient, which buckets are counted by in frameworks.
 	GradWidth int64 `json:"grad_bytes,omitempty"`
 	// Offload is what the host keeps: optimizer, parameters.
@@ -20,13 +21,10 @@ type Beside struct {
 	Compress string `json:"compress,omitempty"`
 }
 
-// usualBucket is PyTorch's, which nobody needs to say.
-const usualBucket = 25 << 20
-
 // besideOf is a job's.
 func besideOf(j *workload.Job) Beside {
 	b := Beside{Context: string(j.Context)}
-	if j.Bucket > 0 && j.Bucket != usualBucket {
+	if j.Bucket > 0 && j.Bucket != workload.DefaultBucket {
 		b.Bucket, b.GradWidth = j.Bucket, int64(j.GradWidth())
 	}
 	if j.Offloads() {
@@ -39,7 +37,7 @@ func besideOf(j *workload.Job) Beside {
 }
 
 // elements is how many gradients a bucket has.
-func (b *Beside) elements() int64 { return b.Bucket / max(1, b.GradWidth) }
+func (b *Beside) elements() int64 { return int64(b.Bucket) / max(1, b.GradWidth) }
 
 // megatron adds the arguments of Megatron-LM for it, or says what has none.
 func (b *Beside) megatron(add func(format string, args ...any)) (reason string) {
@@ -89,9 +87,9 @@ func (b *Beside) deepspeed(z *deepspeedZero, width float64) (wire, reason string
 	if z.Stage == 1 || z.Stage == 2 { // ZeRO 3 reduces block by block, beside the backward pass unasked
 		bucket := b.Bucket
 		if bucket == 0 {
-			bucket = usualBucket
+			bucket = workload.DefaultBucket
 		}
-		z.Bucket, z.Overlap = bucket/int64(width), true
+		z.Bucket, z.Overlap = int64(bucket)/int64(width), true
 	}
 	held := &cpuHeld{"cpu", true}
 	switch workload.Offload(b.Offload) {

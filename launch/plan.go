@@ -6,6 +6,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/nccl"
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
 
@@ -49,7 +50,7 @@ type Job struct {
 	Recompute   string         `json:"recompute"`
 	Schedule    string         `json:"schedule,omitempty"`
 	Beside
-	Step float64 `json:"predicted_step_s"`
+	Step unit.Span `json:"predicted_step_s"`
 }
 
 // Nodes is a run of hosts that are alike, as a hostlist.

@@ -10,6 +10,7 @@ import (
 	"busbar.dev/nccl"
 	"busbar.dev/predict"
 	"busbar.dev/step"
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
 
@@ -113,7 +114,7 @@ func (p *Plan) Tune(c *cluster.Cluster, l nccl.Layout, v nccl.Version, j *worklo
 		return nil
 	}
 	env := map[string]string{}
-	price := func() (float64, error) {
+	price := func() (unit.Span, error) {
 		f := step.NewFabric(c, l, j.Split, v)
 		f.Env = env
 		r, err := step.Step(j, g, f)
@@ -141,7 +142,7 @@ func (p *Plan) Tune(c *cluster.Cluster, l nccl.Layout, v nccl.Version, j *worklo
 		if best.name == "" {
 			continue
 		}
-		s := Setting{best.name, best.value, fmt.Sprintf("%s: the step is predicted to take %.4g s instead of %.4g s", best.why, least, now)}
+		s := Setting{best.name, best.value, fmt.Sprintf("%s: the step is predicted to take %.4g s instead of %.4g s", best.why, least.Seconds(), now.Seconds())}
 		if best.doubt {
 			s.Reason += "; not every platform can, and on some it is slower: measure it"
 			p.Try = append(p.Try, s)

@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
@@ -13,8 +12,8 @@ import (
 
 // Part is a share of a step's time.
 type Part struct {
-	Name    string
-	Seconds float64
+	Name string
+	Time unit.Span
 }
 
 // parts of a step add up to its time.
@@ -30,36 +29,36 @@ func parts(r *step.Result) []Part {
 // gains elsewhere. Worse is the word for more of the objective. Where every GPU counts and the plans have
 // different numbers of them, times are what they would be on as many GPUs.
 func (q *Query) Against(best, other Plan, worse string) string {
-	scale := 1.0
+	scale := unit.Span(1)
 	if q.Objective.PerGPU {
-		scale = float64(other.Result.Ranks) / float64(best.Result.Ranks)
+		scale = unit.Span(other.Result.Ranks) / unit.Span(best.Result.Ranks)
 	}
-	have := map[string]float64{}
+	have := map[string]unit.Span{}
 	for _, p := range parts(best.Result) {
-		have[p.Name] -= p.Seconds
+		have[p.Name] -= p.Time
 	}
 	for _, p := range parts(other.Result) {
-		have[p.Name] += p.Seconds * scale
+		have[p.Name] += p.Time * scale
 	}
 	var list []Part
 	for name, d := range have {
 		list = append(list, Part{name, d})
 	}
-	slices.SortFunc(list, func(a, b Part) int { return cmp.Or(cmp.Compare(b.Seconds, a.Seconds), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(list, func(a, b Part) int { return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Name, b.Name)) })
 	text := fmt.Sprintf("%.1f%% %s", 100*(other.Value/best.Value-1), worse)
 	if other.Value-best.Value < 1e-6*best.Value {
 		return "no " + worse
 	}
 	// What is a tenth of the largest difference or less does not decide.
-	worth := 0.1 * math.Max(list[0].Seconds, -list[len(list)-1].Seconds)
+	worth := 0.1 * max(list[0].Time, -list[len(list)-1].Time)
 	var why []string
 	for i, p := range list[:min(2, len(list))] {
-		if p.Seconds > 0 && (i == 0 || p.Seconds > worth) {
-			why = append(why, fmt.Sprintf("%v more for %s", unit.Time(p.Seconds*1e12), p.Name))
+		if p.Time > 0 && (i == 0 || p.Time > worth) {
+			why = append(why, fmt.Sprintf("%v more for %s", p.Time.Time(), p.Name))
 		}
 	}
-	if p := list[len(list)-1]; p.Seconds < 0 && -p.Seconds > worth {
-		why = append(why, fmt.Sprintf("%v less for %s", unit.Time(-p.Seconds*1e12), p.Name))
+	if p := list[len(list)-1]; p.Time < 0 && -p.Time > worth {
+		why = append(why, fmt.Sprintf("%v less for %s", (-p.Time).Time(), p.Name))
 	}
 	if len(why) > 0 {
 		text += ": " + strings.Join(why, ", ")
@@ -94,7 +93,7 @@ func (q *Query) Plain(plans []Plan) error {
 
 // Tuned is a plan under a tuner plugin.
 type Tuned struct {
-	Step    float64
+	Step    unit.Span
 	Choices []step.Choice
 }
 

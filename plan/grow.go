@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"busbar.dev/step"
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 	"busbar.dev/workload/pipeline"
 )
@@ -23,7 +24,7 @@ type found struct {
 	opened   int64 // settings of a trunk that was opened
 	bounded  int64
 	finished *entry
-	late     float64 // s that a setting takes too long
+	late     unit.Span // that a setting takes too long
 	lean     *Lean
 	err      error
 }
@@ -175,7 +176,7 @@ func (s *search) hear(n *node) found {
 	t.heard = true
 	b := t.Least()
 	n.value = max(n.value, s.value(t.space, b))
-	return found{more: []*node{n}, late: b.Seconds}
+	return found{more: []*node{n}, late: b.Step}
 }
 
 // fits says whether some setting of a trunk may fit: with the pipeline that holds fewest
@@ -202,7 +203,7 @@ func (s *search) fits(t *trunk) (lean *Lean, ok bool) {
 
 // roomFor says whether a GPU and its host have room.
 func (s *search) roomFor(x *Space, m workload.Memory) bool {
-	return m.Total() <= s.room && (s.q.HostMemory <= 0 || m.Host*float64(x.Node) <= s.q.HostMemory)
+	return m.Total() <= s.room && (s.q.HostMemory <= 0 || m.Host*unit.Volume(x.Node) <= unit.Volume(s.q.HostMemory))
 }
 
 // open bounds every setting of a trunk.
@@ -222,8 +223,8 @@ func (s *search) open(t *trunk) found {
 		if v := max(least, s.value(t.space, b)); v < s.best.limit(kinOf(&j.Split)) {
 			f.more = append(f.more, &node{value: v, space: t.space, trunk: t, leaf: leafOf(j)})
 		}
-		if s.q.MaxStep > 0 && b.Seconds > s.q.MaxStep && (f.late == 0 || b.Seconds < f.late) {
-			f.late = b.Seconds
+		if s.q.MaxStep > 0 && b.Step > s.q.MaxStep && (f.late == 0 || b.Step < f.late) {
+			f.late = b.Step
 		}
 		return true
 	})
@@ -242,7 +243,7 @@ func (s *search) begin(n *node) found {
 		return found{err: err}
 	}
 	n.begun, n.value = p, max(n.value, s.value(n.trunk.space, b))
-	return found{more: []*node{n}, late: b.Seconds}
+	return found{more: []*node{n}, late: b.Step}
 }
 
 // finish plays the pipeline.
@@ -265,7 +266,7 @@ func (s *search) watch() {
 	if s.q.Watch == nil {
 		return
 	}
-	best := 0.0
+	best := unit.Span(0)
 	for _, e := range s.best.by {
 		if best == 0 || e.Result.Step < best {
 			best = e.Result.Step

@@ -8,15 +8,16 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/nccl"
 	"busbar.dev/step"
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
 
 // Order is hosts in the order in which ranks are put on them, and what that brings.
 type Order struct {
 	Layout nccl.Layout
-	Step   float64 // s, in this order
-	Given  float64 // s, in the order in which the hosts were given
-	Tried  int     // orders that were priced
+	Step   unit.Span // in this order
+	Given  unit.Span // in the order in which the hosts were given
+	Tried  int       // orders that were priced
 }
 
 // Near orders the ranks of a layout by the network: hosts of one leaf switch one after another, and
@@ -167,7 +168,7 @@ func Arrange(q *Query, given nccl.Layout, j *workload.Job) (Order, error) {
 		return o, err
 	}
 	// By the network where that is as good: what a model does not see, such as other jobs, is less in the way there.
-	x.least = math.Inf(1)
+	x.least = unit.Span(math.Inf(1))
 	for _, order := range [][]int{near(x.at, false), near(x.at, true), dealt(x.at), asGiven} {
 		t := was
 		if !slices.IsSorted(order) {
@@ -192,11 +193,11 @@ type arranger struct {
 	at    []place
 
 	best  []int
-	least float64 // s
+	least unit.Span
 	tried int
 }
 
-func (x *arranger) price(order []int) (float64, error) {
+func (x *arranger) price(order []int) (unit.Span, error) {
 	x.tried++
 	f := step.NewFabric(x.q.Cluster, joined(order, x.hosts), x.j.Split, x.q.Version)
 	r, err := step.Step(x.j, x.q.GPU, f)

@@ -5,6 +5,7 @@ import (
 
 	"busbar.dev/plan"
 	"busbar.dev/step"
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 	"busbar.dev/workload/pipeline"
 )
@@ -34,10 +35,10 @@ var megatron = []published{
 }
 
 // seconds is the time of a step that follows from the published rate, by the paper's formula.
-func (x *published) seconds(m *workload.Model) float64 {
+func (x *published) seconds(m *workload.Model) unit.Span {
 	l, h, s, v := float64(m.Dims.Layers), float64(m.Dims.Hidden), float64(m.Seq), float64(m.Dims.Vocab)
 	flops := 96 * float64(x.global) * s * l * h * h * (1 + s/(6*h) + v/(16*l*h))
-	return flops / (x.tflops * 1e12 * float64(8*x.nodes))
+	return unit.Span(flops / (x.tflops * 1e12 * float64(8*x.nodes)))
 }
 
 // price prices the published configuration.
@@ -99,7 +100,7 @@ func TestMegatronPlaces(t *testing.T) {
 			t.Fatalf("%s: %v", x.model, err)
 		}
 		predicted, measured := x.price(t, q).Step, x.seconds(s.Base.Model)
-		place := func(seconds float64) int {
+		place := func(seconds unit.Span) int {
 			n := 1
 			for _, p := range a.Plans {
 				own := p.Job.Split.TP == x.tp && p.Job.Split.PP == x.pp

@@ -1,6 +1,9 @@
 package plan
 
-import "busbar.dev/step"
+import (
+	"busbar.dev/step"
+	"busbar.dev/unit"
+)
 
 // Objective is what a plan should have little of. It grows with the time of a step and with how
 // much of that is computing, so that what bounds those bounds it.
@@ -14,8 +17,8 @@ type Objective struct {
 // Shortest is the time of a step in seconds.
 func Shortest() Objective { return Objective{Step: 1} }
 
-func (o Objective) of(ranks int, seconds, computing float64) float64 {
-	v := o.Step*seconds + o.Computing*computing
+func (o Objective) of(ranks int, step, computing unit.Span) float64 {
+	v := o.Step*step.Seconds() + o.Computing*computing.Seconds()
 	if o.PerGPU {
 		v *= float64(ranks)
 	}

@@ -8,6 +8,7 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/nccl"
 	"busbar.dev/step"
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
 
@@ -26,10 +27,10 @@ type Query struct {
 	Objective Objective
 	// Reserve is the share of a GPU's memory that plans leave free.
 	Reserve float64
-	// MaxStep is the longest that a step may take, in seconds; 0 is any time.
-	MaxStep float64
+	// MaxStep is the longest that a step may take; 0 is any time.
+	MaxStep unit.Span
 	// HostMemory is how much of a node's own memory plans may take; 0 is any amount.
-	HostMemory float64
+	HostMemory unit.Bytes
 	// Tuned prices collectives as under a tuner plugin that knows the job.
 	Tuned bool
 	// Each bounds every setting by itself and cuts no groups, which takes longer and finds the same.
@@ -45,7 +46,7 @@ type Progress struct {
 	Considered int64 // settings of the space
 	Done       int64 // of those, bounded or cut
 	Priced     int64
-	Best       float64 // s; 0 before the first
+	Best       unit.Span // 0 before the first
 }
 
 // Plan is one way to run the job.
@@ -75,7 +76,7 @@ type Answer struct {
 	Leanest *Lean
 	// Late is the shortest step of those that take longer than MaxStep, at least; 0 where there
 	// are none.
-	Late float64
+	Late unit.Span
 }
 
 // Lean is a setting and what a GPU needs for it.
@@ -115,7 +116,7 @@ func Search(ctx context.Context, q *Query) (*Answer, error) {
 // on every machine.
 type search struct {
 	q       *Query
-	room    float64
+	room    unit.Volume // of a GPU's memory
 	bounds  *step.Bounds
 	fabrics []*step.Fabric         // by space
 	counts  []map[tally]int64      // by space, how many settings trunks have
@@ -126,7 +127,7 @@ type search struct {
 	considered, bounded, opened, priced int64
 
 	leanest *Lean
-	late    float64
+	late    unit.Span
 	failed  int64
 	err     error
 }
@@ -134,13 +135,18 @@ type search struct {
 func newSearch(q *Query) *search {
 	own := *q
 	own.Objective = q.objective()
-	s := &search{q: &own, room: float64(q.GPU.Model.Memory) * (1 - q.Reserve), best: shortlist{top: q.Top, by: map[kin]entry{}}}
+	s := &search{q: &own, room: q.room(), best: shortlist{top: q.Top, by: map[kin]entry{}}}
 	s.counts, s.leasts = make([]map[tally]int64, len(q.Spaces)), make([]map[rankWork]float64, len(q.Spaces))
 	s.bounds = step.NewBounds(q.Spaces[0].Base.Model, q.GPU)
 	for _, x := range q.Spaces {
 		s.fabrics = append(s.fabrics, q.fabric(x.Ranks))
 	}
 	return s
+}
+
+// room is what plans may take of a GPU's memory.
+func (q *Query) room() unit.Volume {
+	return unit.Volume(q.GPU.Model.Memory) * unit.Volume(1-q.Reserve)
 }
 
 // plant counts the settings of every space, and bounds it: by the least time of a GPU that any way to
@@ -162,7 +168,7 @@ func (s *search) plant(ctx context.Context) {
 					b := s.bounds.Trunk(j).Least()
 					s.leasts[i][key] = s.value(i, b)
 					least = min(least, s.leasts[i][key])
-					s.delay(b.Seconds)
+					s.delay(b.Step)
 				}
 			})
 		}
@@ -228,16 +234,16 @@ func workOf(j *workload.Job) rankWork {
 
 // value is the objective of a bound; what takes too long is worth nothing.
 func (s *search) value(space int, b step.Bound) float64 {
-	if s.q.MaxStep > 0 && b.Seconds > s.q.MaxStep {
+	if s.q.MaxStep > 0 && b.Step > s.q.MaxStep {
 		return math.Inf(1)
 	}
-	return s.q.Objective.of(s.q.Spaces[space].Ranks, b.Seconds, b.Computing)
+	return s.q.Objective.of(s.q.Spaces[space].Ranks, b.Step, b.Computing)
 }
 
 // delay remembers the shortest of what takes too long.
-func (s *search) delay(seconds float64) {
-	if s.q.MaxStep > 0 && seconds > s.q.MaxStep && (s.late == 0 || seconds < s.late) {
-		s.late = seconds
+func (s *search) delay(step unit.Span) {
+	if s.q.MaxStep > 0 && step > s.q.MaxStep && (s.late == 0 || step < s.late) {
+		s.late = step
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"busbar.dev/nccl"
 	"busbar.dev/plan"
 	"busbar.dev/step"
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 	"busbar.dev/workload/pipeline"
 )
@@ -62,7 +63,7 @@ func TestSearchIsExact(t *testing.T) {
 		q.Spaces = nil
 		for ranks := 16; ranks > 0; ranks -= 8 {
 			s := plan.NewSpace(base, ranks, 8)
-			s.Micro, s.Chunks, s.Bucket = []int64{1, 2}, []int{1, 2}, []int64{25 << 20, 100 << 20}
+			s.Micro, s.Chunks, s.Bucket = []int64{1, 2}, []int{1, 2}, []unit.Bytes{25 << 20, 100 << 20}
 			if x.model != "gpt2-xl" {
 				s.Recompute = []workload.Recompute{workload.None, workload.Full}
 				s.Schedule = []pipeline.Schedule{pipeline.Alternate, pipeline.Interleaved, pipeline.ZeroBubble}
@@ -111,7 +112,7 @@ func everything(t *testing.T, q *plan.Query) (settings int64, best []float64) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.Memory.Total() > 0.95*float64(q.GPU.Model.Memory) || q.HostMemory > 0 && r.Memory.Host*float64(space.Node) > q.HostMemory {
+			if r.Memory.Total() > 0.95*unit.Volume(q.GPU.Model.Memory) || q.HostMemory > 0 && r.Memory.Host*unit.Volume(space.Node) > unit.Volume(q.HostMemory) {
 				return
 			}
 			s := &mine.Split
@@ -197,7 +198,7 @@ func TestSearchIsEnded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a.Whole || len(a.Plans) == 0 || !(a.Bound > 0 && a.Bound <= a.Plans[0].Result.Step) {
+	if a.Whole || len(a.Plans) == 0 || !(a.Bound > 0 && a.Bound <= a.Plans[0].Result.Step.Seconds()) {
 		t.Errorf("whole %v, %d plans, bound %g", a.Whole, len(a.Plans), a.Bound)
 	}
 }
@@ -212,7 +213,7 @@ func TestNothingFits(t *testing.T) {
 	if q.Fits(q.Spaces[0]) != nil {
 		t.Error("what does not fit fits")
 	}
-	if x := q.Fits(plan.NewSpace(q.Spaces[0].Base, 64, 8)); x == nil || x.Memory.Total() > 0.95*float64(q.GPU.Model.Memory) {
+	if x := q.Fits(plan.NewSpace(q.Spaces[0].Base, 64, 8)); x == nil || x.Memory.Total() > 0.95*unit.Volume(q.GPU.Model.Memory) {
 		t.Errorf("GPT-3 on 64 GPUs: %+v", x)
 	}
 }

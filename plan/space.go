@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"busbar.dev/step"
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 	"busbar.dev/workload/pipeline"
 )
@@ -29,7 +30,7 @@ type Space struct {
 	Context     []workload.Context
 	Offload     []workload.Offload
 	Compress    []workload.Wire
-	Bucket      []int64 // bytes; 0 is what is usual
+	Bucket      []unit.Bytes // 0 is what is usual
 }
 
 // ShardLeaf divides among the replicas that hang on one leaf switch.
@@ -256,7 +257,7 @@ func (s *Space) pipelines(j *workload.Job, visit func(j *workload.Job) bool) boo
 
 // buckets are the sizes to try with a job: there are none where replicas do not sum gradients by
 // bucket.
-func (s *Space) buckets(j *workload.Job) []int64 {
+func (s *Space) buckets(j *workload.Job) []unit.Bytes {
 	if j.Split.DP*j.Split.CP == 1 || j.Split.ZeRO == 3 || j.Offload == workload.OffloadParams {
 		return s.Bucket[:1]
 	}

@@ -6,6 +6,7 @@ import (
 	"busbar.dev/hardware"
 	"busbar.dev/nccl"
 	"busbar.dev/step"
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
 
@@ -28,7 +29,7 @@ func TestBaskerville(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	took := map[int]float64{}
+	took := map[int]unit.Span{}
 	for _, nodes := range []int{1, 2, 4} {
 		l, err := nccl.Block(c, nodes, 4/nodes)
 		if err != nil {
@@ -48,7 +49,7 @@ func TestBaskerville(t *testing.T) {
 		nodes int
 		want  float64
 	}{{2, 895.85 / 135.42}, {4, 251.68 / 135.42}} {
-		got := took[x.nodes] / took[1]
+		got := float64(took[x.nodes] / took[1])
 		t.Logf("%d nodes over one: %.2f, measured %.2f (%+.0f%%)", x.nodes, got, x.want, 100*(got/x.want-1))
 		if got < x.want*0.75 || got > x.want*1.25 {
 			t.Errorf("%d nodes over one: %.2f; measured %.2f", x.nodes, got, x.want)

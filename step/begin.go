@@ -1,13 +1,16 @@
 package step
 
-import "slices"
+import (
+	"busbar.dev/unit"
+	"busbar.dev/workload"
+)
 
 // Pricing is a price in two parts: all but the play of the pipeline, after which it is known how
 // long the step takes at least, and the play, which takes most of the time of both.
 type Pricing struct{ pricing }
 
 // Begin does the first part. Of several sizes of buckets the best is taken; none is the job's own.
-func (p *Prepared) Begin(g *GPU, buckets []int64) (*Pricing, error) {
+func (p *Prepared) Begin(g *GPU, buckets []unit.Bytes) (*Pricing, error) {
 	own := *p
 	j := *p.j
 	own.j = &j
@@ -27,7 +30,7 @@ func (p *Prepared) Begin(g *GPU, buckets []int64) (*Pricing, error) {
 }
 
 // bucketed takes another size of buckets where the step is shorter with it.
-func (x *Pricing) bucketed(size int64) error {
+func (x *Pricing) bucketed(size unit.Bytes) error {
 	old, was := x.pricing, x.j.Bucket
 	x.j.Bucket = size
 	for _, g := range []Group{Data, Shards, Copies, ToHost} {
@@ -41,7 +44,7 @@ func (x *Pricing) bucketed(size int64) error {
 }
 
 // Bucket is the size of buckets that was taken.
-func (x *Pricing) Bucket() int64 { return x.j.Bucket }
+func (x *Pricing) Bucket() unit.Bytes { return x.j.Bucket }
 
 // Finish does the second part.
 func (x *Pricing) Finish() (*Result, error) { return x.finish() }
@@ -49,12 +52,12 @@ func (x *Pricing) Finish() (*Result, error) { return x.finish() }
 // Least is what the step takes at least: what is known, and of the pipeline its slowest way
 // through a rank's work.
 func (x *Pricing) Least() (Bound, error) {
-	micros := float64(x.j.Micros())
-	late := x.g.spread(x.j.Split.Ranks())
+	micros := unit.Span(x.j.Micros())
+	late := unit.Span(x.g.spread(x.j.Split.Ranks()))
 	inside := x.traffic[Tensor].Exposed + x.traffic[Context].Exposed + x.traffic[Experts].Exposed
 	b := Bound{Computing: x.work*micros*late - inside + x.spent, Memory: x.memory}
 	if x.shape.Ranks == 1 {
-		b.Seconds = (x.work*micros*late + x.after) * rounding
+		b.Step = (x.work*micros*late + x.after) * rounding
 		return b, nil
 	}
 	_, message, _, err := x.message()
@@ -62,16 +65,16 @@ func (x *Pricing) Least() (Bound, error) {
 		return b, err
 	}
 	alone, whole := x.through(micros, message)
-	b.Seconds = ((late-1)*alone + whole + x.after) * rounding
+	b.Step = ((late-1)*alone + whole + x.after) * rounding
 	return b, nil
 }
 
 // through is the least that a play takes without messages and with them: forward to a rank, all
 // its work, and backward from it. Where ranks wait for their messages, those of the micro-batches that are
 // played count; the others are taken to be no faster than the work alone.
-func (x *Pricing) through(micros, message float64) (alone, whole float64) {
+func (x *Pricing) through(micros, message unit.Span) (alone, whole unit.Span) {
 	played := float64(x.shape.Played())
-	fill := 0.0
+	fill := unit.Span(0)
 	for r := range x.stages {
 		work := micros * (x.stages[r].forward() + x.stages[r].backward())
 		alone = max(alone, fill+work)
@@ -86,7 +89,7 @@ func (x *Pricing) through(micros, message float64) (alone, whole float64) {
 			}
 			sent += each*played - 1 // the last one is on its way back
 		}
-		whole = max(whole, fill+work+sent*message)
+		whole = max(whole, fill+work+unit.Span(sent)*message)
 		if !x.shape.Schedule.Splits() {
 			fill += x.times.Forward[r] + x.times.Backward[r] + x.times.Weight[r]
 		}
@@ -96,6 +99,6 @@ func (x *Pricing) through(micros, message float64) (alone, whole float64) {
 
 // Buckets are sizes of gradients that travel at once which are worth a try, the usual one first:
 // up to what takes as long as its start no more.
-func Buckets() []int64 {
-	return slices.Clone([]int64{usualBucket, 50 << 20, 100 << 20, 200 << 20, 400 << 20})
+func Buckets() []unit.Bytes {
+	return []unit.Bytes{workload.DefaultBucket, 50 << 20, 100 << 20, 200 << 20, 400 << 20}
 }

@@ -6,6 +6,7 @@ import (
 
 	"busbar.dev/coll"
 	"busbar.dev/step"
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 	"busbar.dev/workload/pipeline"
 )
@@ -68,10 +69,10 @@ func BenchmarkNewSize(b *testing.B) {
 		b.Run("dp "+split, func(b *testing.B) {
 			p, _ := prepared(b, "dgx-h100", "h100", "llama2-13b", split, 64, 8, 1, 512)
 			f := p.Fabric()
-			bytes := 1e6
+			bytes := unit.Volume(1e6)
 			for b.Loop() {
 				bytes += 1000
-				if _, _, err := f.Seconds(step.Data, coll.AllReduce, bytes); err != nil {
+				if _, _, err := f.Time(step.Data, coll.AllReduce, bytes); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -87,12 +88,12 @@ func BenchmarkSearch(b *testing.B) {
 	bounds := step.NewBounds(p.Job().Model, g)
 	all := settings(p.Job(), 32)
 	asked := 0
-	var best float64
+	var best unit.Span
 	for b.Loop() {
-		best, asked = math.Inf(1), 0
+		best, asked = unit.Span(math.Inf(1)), 0
 		for i := range all {
 			x := bounds.Bound(&all[i])
-			if x.Seconds >= best || x.Memory.Total() > float64(g.Model.Memory) {
+			if x.Step >= best || x.Memory.Total() > unit.Volume(g.Model.Memory) {
 				continue
 			}
 			asked++
@@ -106,7 +107,7 @@ func BenchmarkSearch(b *testing.B) {
 	b.ReportMetric(float64(len(all)), "settings")
 	b.ReportMetric(float64(asked), "priced")
 	b.ReportMetric(float64(len(all))*float64(b.N)/b.Elapsed().Seconds(), "settings/s")
-	b.ReportMetric(best*1e3, "best-ms")
+	b.ReportMetric(best.Seconds()*1e3, "best-ms")
 }
 
 // settings are all that can be, of some.

@@ -4,6 +4,7 @@ import (
 	"math"
 	"sync"
 
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 	"busbar.dev/workload/pipeline"
 )
@@ -24,18 +25,19 @@ type Bounds struct {
 
 // Bound is the least that a step can cost.
 type Bound struct {
-	Seconds   float64
-	Computing float64         // of those, on a rank's own work and its update
+	Step      unit.Span
+	Computing unit.Span       // of that, on a rank's own work and its update
 	Memory    workload.Memory // as Price has it
 }
 
 // bounded is a model's blocks for an aspect: sums over the blocks from the first on.
 type bounded struct {
-	holding       workload.Holding
-	before        int // blocks before the layers
-	layers        int
-	fwd, bwd, sum []float64 // of seconds, seconds and parameters
-	quiet         float64   // seconds of all blocks without traffic
+	holding  workload.Holding
+	before   int // blocks before the layers
+	layers   int
+	fwd, bwd []unit.Span
+	sum      []float64 // of parameters
+	quiet    unit.Span // of all blocks without traffic
 }
 
 // hearing is an aspect with what traffic inside layers depends on beside it.
@@ -123,8 +125,8 @@ func (b *Bounds) talking(j *workload.Job, f *Fabric) (*bounded, error) {
 // summed adds up blocks from the first on.
 func (b *Bounds) summed(took []priced) *bounded {
 	n := len(b.o.Order)
-	buf := make([]float64, 3*(n+1))
-	x := &bounded{layers: b.o.Layers(), fwd: buf[:n+1], bwd: buf[n+1 : 2*n+2], sum: buf[2*n+2:]}
+	buf := make([]unit.Span, 2*(n+1))
+	x := &bounded{layers: b.o.Layers(), fwd: buf[:n+1], bwd: buf[n+1:], sum: make([]float64, n+1)}
 	for i := range b.o.Kinds {
 		if k := &b.o.Kinds[i]; k.Kind == workload.Entry {
 			x.before += int(k.Count)
@@ -140,28 +142,28 @@ func (b *Bounds) summed(took []priced) *bounded {
 
 // stages is the time of the stage that takes longest, with the filling and emptying before it,
 // and the fewest parameters of a rank.
-func (x *bounded) stages(shape pipeline.Shape, edges []int) (seconds, params float64) {
+func (x *bounded) stages(shape pipeline.Shape, edges []int) (longest unit.Span, params float64) {
 	ranks, places := shape.Ranks, shape.Ranks*shape.Chunks
 	if x.layers < places {
 		return 0, 0
 	}
-	micros := float64(shape.Micros)
-	fill := 0.0
+	micros := unit.Span(shape.Micros)
+	fill := unit.Span(0)
 	params = math.Inf(1)
 	for r := range ranks {
-		work, held := 0.0, 0.0
+		work, held := unit.Span(0), 0.0
 		for c := range shape.Chunks {
 			place := shape.Place(r, c)
 			from, to := edges[place], edges[place+1]
 			work += x.fwd[to] - x.fwd[from] + x.bwd[to] - x.bwd[from]
 			held += x.sum[to] - x.sum[from]
 		}
-		seconds = max(seconds, fill+micros*work)
+		longest = max(longest, fill+micros*work)
 		params = min(params, held)
 		if !shape.Schedule.Splits() { // forward to it, and backward from it, through the stages before
 			from, to := edges[r], edges[r+1]
 			fill += x.fwd[to] - x.fwd[from] + x.bwd[to] - x.bwd[from]
 		}
 	}
-	return seconds, params
+	return longest, params
 }

@@ -8,6 +8,7 @@ import (
 	"busbar.dev/hardware"
 	"busbar.dev/nccl"
 	"busbar.dev/step"
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 	"busbar.dev/workload/pipeline"
 )
@@ -102,8 +103,8 @@ func TestBoundIsBelowPrice(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, b := range []step.Bound{silent, quiet, trunk.Least(), trunk.Bound(j), last} {
-			if b.Seconds > r.Step || b.Seconds <= 0 {
-				t.Fatalf("%s, %+v: bound %d is %g s, the price %g s", j.Split, j, i, b.Seconds, r.Step)
+			if b.Step > r.Step || b.Step <= 0 {
+				t.Fatalf("%s, %+v: bound %d is %g s, the price %g s", j.Split, j, i, b.Step, r.Step)
 			}
 			if c := r.Compute + r.Optimizer; b.Computing > c*(1+1e-9) || b.Computing <= 0 {
 				t.Fatalf("%s, %+v: bound %d of computing is %g s, the price %g s", j.Split, j, i, b.Computing, c)
@@ -111,7 +112,7 @@ func TestBoundIsBelowPrice(t *testing.T) {
 			if b.Memory != r.Memory && b.Memory != (workload.Memory{}) {
 				t.Fatalf("%s: bound %d has memory %+v, the price %+v", j.Split, i, b.Memory, r.Memory)
 			}
-			share[i] += b.Seconds / r.Step
+			share[i] += float64(b.Step / r.Step)
 		}
 		if x, err := begun.Finish(); err != nil || x.Step != r.Step {
 			t.Fatalf("%s: %v s in two parts (%v), %v s in one", j.Split, x.Step, err, r.Step)
@@ -127,7 +128,7 @@ func TestBoundIsBelowPrice(t *testing.T) {
 // Of several sizes of buckets the best is taken.
 func TestBucketsAreTried(t *testing.T) {
 	p, g := prepared(t, "dgx-h100", "h100", "gpt2-xl", "zero=1", 2, 8, 1, 64)
-	sizes := []int64{1 << 20, 25 << 20, 400 << 20}
+	sizes := []unit.Bytes{1 << 20, 25 << 20, 400 << 20}
 	x, err := p.Begin(g, sizes)
 	if err != nil {
 		t.Fatal(err)
@@ -136,8 +137,8 @@ func TestBucketsAreTried(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var best float64
-	var size int64
+	var best unit.Span
+	var size unit.Bytes
 	for _, s := range sizes {
 		j := *p.Job()
 		j.Bucket = s

@@ -8,6 +8,7 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/coll"
 	"busbar.dev/predict"
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 	"busbar.dev/workload/pipeline"
 )
@@ -33,7 +34,7 @@ func (p *Prepared) Changes(g *GPU, r *Result, networks bool) ([]Change, error) {
 // ChangesOver is the same with another share of the throughput that a change must gain.
 func (p *Prepared) ChangesOver(g *GPU, r *Result, networks bool, least float64) ([]Change, error) {
 	var list []Change
-	have := float64(g.Model.Memory)
+	have := unit.Volume(g.Model.Memory)
 	try := func(c Change, f *Fabric, j *workload.Job) error {
 		if j.Check() != nil {
 			return nil
@@ -45,7 +46,7 @@ func (p *Prepared) ChangesOver(g *GPU, r *Result, networks bool, least float64) 
 		if x.Memory.Total() > have {
 			return nil // what does not fit is no help; Limit says what would
 		}
-		if c.Gain = (x.Tokens/x.Step)/(r.Tokens/r.Step) - 1; c.Gain >= least {
+		if c.Gain = x.TokensPerSecond()/r.TokensPerSecond() - 1; c.Gain >= least {
 			list = append(list, c)
 		}
 		return nil
@@ -58,7 +59,7 @@ func (p *Prepared) ChangesOver(g *GPU, r *Result, networks bool, least float64) 
 			return nil, err
 		}
 	}
-	if wait, _ := p.f.Waits(r); networks && wait > least*r.Step && r.Ranks <= mostTried {
+	if wait, _ := p.f.Waits(r); networks && wait > unit.Span(least)*r.Step && r.Ranks <= mostTried {
 		for _, b := range p.networks() {
 			// NCCL_ALGO may leave a collective of the job without an algorithm.
 			if err := try(b.Change, b.fabric, p.j); err != nil && b.Buy {

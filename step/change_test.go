@@ -55,7 +55,7 @@ func TestChangesHoldTheirPromise(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := r.Step/x.Step - 1; got < c.Gain-1e-9 || got > c.Gain+1e-9 {
+		if got := float64(r.Step/x.Step) - 1; got < c.Gain-1e-9 || got > c.Gain+1e-9 {
 			t.Errorf("%s promises %g and gives %g", c.Setting, c.Gain, got)
 		}
 		return

@@ -2,22 +2,23 @@ package step
 
 import (
 	"busbar.dev/coll"
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
 
 // context adds the traffic of ranks that share sequences.
-func (p *pricing) context(x *priced, again *float64, b *prepared, times float64) error {
+func (p *pricing) context(x *priced, again *unit.Span, b *prepared, times float64) error {
 	j, s := p.j, p.j.Split
 	if s.CP == 1 {
 		return nil
 	}
 	tokens := float64(j.MicroBatch) * float64(j.Seq) / float64(s.CP)
-	kv := 2 * tokens * float64(j.Model.KVWidth()) / float64(s.TP) * j.Precision.Width()
+	kv := unit.Volume(2 * tokens * float64(j.Model.KVWidth()) / float64(s.TP) * j.Precision.Width())
 	switch j.Context {
 	case workload.Gather:
-		return p.gathered(x, again, kv*float64(s.CP), times)
+		return p.gathered(x, again, kv*unit.Volume(s.CP), times)
 	case workload.Ulysses:
-		heads := 2 * tokens * float64(j.Model.Dims.Hidden) / float64(s.TP) * j.Precision.Width()
+		heads := unit.Volume(2 * tokens * float64(j.Model.Dims.Hidden) / float64(s.TP) * j.Precision.Width())
 		return p.exchanged(x, again, kv+heads, times)
 	}
 	return p.ring(x, b, kv, times)
@@ -25,34 +26,34 @@ func (p *pricing) context(x *priced, again *float64, b *prepared, times float64)
 
 // ring is blocks of keys and values that travel round while attention is computed with those
 // that are there.
-func (p *pricing) ring(x *priced, b *prepared, bytes, times float64) error {
-	cp := float64(p.j.Split.CP)
-	one, limit, err := p.f.Seconds(Context, coll.SendRecv, bytes)
+func (p *pricing) ring(x *priced, b *prepared, bytes unit.Volume, times float64) error {
+	cp := unit.Span(p.j.Split.CP)
+	one, limit, err := p.f.Time(Context, coll.SendRecv, bytes)
 	if err != nil {
 		return err
 	}
 	one *= cp - 1
-	score := 0.0
+	score := unit.Span(0)
 	for i := range b.pass.Forward {
 		if t := &b.pass.Forward[i]; t.Kind == workload.Score || t.Name == "scores" {
-			score += p.g.Seconds(t, p.j.Precision)
+			score += p.g.Time(t, p.j.Precision)
 		}
 	}
 	open := max(0, one-score*(cp-1)/cp)
 	x.fwd += open
 	x.bwd += open
-	p.count(Context, "keys and values", bytes, 2*times*(cp-1), one/(cp-1), open/(cp-1), limit)
+	p.count(Context, "keys and values", bytes, 2*times*float64(cp-1), one/(cp-1), open/(cp-1), limit)
 	return nil
 }
 
 // gathered is all keys and values before attention, forward and backward, and their gradients
 // divided after it; attention waits.
-func (p *pricing) gathered(x *priced, again *float64, bytes, times float64) error {
-	gather, limit, err := p.f.Seconds(Context, coll.AllGather, bytes)
+func (p *pricing) gathered(x *priced, again *unit.Span, bytes unit.Volume, times float64) error {
+	gather, limit, err := p.f.Time(Context, coll.AllGather, bytes)
 	if err != nil {
 		return err
 	}
-	scatter, _, err := p.f.Seconds(Context, coll.ReduceScatter, bytes)
+	scatter, _, err := p.f.Time(Context, coll.ReduceScatter, bytes)
 	if err != nil {
 		return err
 	}
@@ -63,14 +64,14 @@ func (p *pricing) gathered(x *priced, again *float64, bytes, times float64) erro
 		*again += gather
 		calls, all = calls+1, all+gather
 	}
-	p.count(Context, "keys and values", bytes, calls*times, all/calls, all/calls, limit)
+	p.count(Context, "keys and values", bytes, calls*times, all/unit.Span(calls), all/unit.Span(calls), limit)
 	return nil
 }
 
 // exchanged is sequences for heads and back: queries, keys and values before attention and its
 // output after it, and their gradients; attention waits.
-func (p *pricing) exchanged(x *priced, again *float64, bytes, times float64) error {
-	one, limit, err := p.f.Seconds(Context, coll.AllToAll, bytes)
+func (p *pricing) exchanged(x *priced, again *unit.Span, bytes unit.Volume, times float64) error {
+	one, limit, err := p.f.Time(Context, coll.AllToAll, bytes)
 	if err != nil {
 		return err
 	}

@@ -4,11 +4,9 @@ import (
 	"math"
 
 	"busbar.dev/coll"
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
-
-// usualBucket is how many bytes of gradients travel at once when nobody says: PyTorch's default.
-const usualBucket = 25 << 20
 
 // gradients adds what replicas exchange: sums of gradients, and parameters that are divided; and
 // what goes to the host and back.
@@ -34,57 +32,65 @@ func (p *pricing) replicated(x *stage) error {
 	end := x.backward()
 	var c clock
 	var limit string
-	bytes, n, encode, longest := 0.0, 0.0, 0.0, 0.0
+	bytes, n := unit.Volume(0), 0.0
+	var encode, longest unit.Span
 	for _, b := range p.buckets(x) {
 		one, text, err := p.bucket(b.bytes)
 		if err != nil {
 			return err
 		}
-		encode += b.count * p.encoding(b.bytes)
+		encode += unit.Span(b.count) * p.encoding(b.bytes)
 		c.lay(&b, one, encode, end, j.Sync)
-		bytes += b.count * b.bytes
+		bytes += unit.Volume(b.count) * b.bytes
 		n += b.count
-		if t := one * b.count; t > longest {
+		if t := one * unit.Span(b.count); t > longest {
 			longest, limit = t, text
 		}
 	}
 	open := max(encode, c.free-end)
 	if !j.Sync { // what runs beside computing slows it a little
-		open += p.g.f[Slowdown] * min(c.busy, end)
+		open += p.slowdown() * min(c.busy, end)
 	}
 	n = max(1, n)
-	p.count(Data, "gradients", bytes/n*j.WireWidth()/j.GradWidth(), n, c.busy/n, open/n, limit)
+	p.count(Data, "gradients", bytes/unit.Volume(n)*unit.Volume(j.WireWidth())/unit.Volume(j.GradWidth()), n, c.busy/unit.Span(n), open/unit.Span(n), limit)
 	if s.ZeRO > 0 {
-		bytes := sum(x.params) * j.ParamWidth()
-		one, text, err := p.f.Seconds(Shards, coll.AllGather, bytes)
+		bytes := unit.Volume(sum(x.params) * j.ParamWidth())
+		one, text, err := p.f.Time(Shards, coll.AllGather, bytes)
 		if err != nil {
 			return err
 		}
 		open := one
 		if !j.Sync { // gathered while the first blocks of the next step are computed
-			open = max(0, one-x.forward()) + p.g.f[Slowdown]*min(one, x.forward())
+			open = max(0, one-x.forward()) + p.slowdown()*min(one, x.forward())
 		}
 		p.count(Shards, "new parameters", bytes, 1, one, open, text)
 	}
 	return nil
 }
 
+// slowdown is the share that traffic adds to the computing beside it.
+func (p *pricing) slowdown() unit.Span { return unit.Span(p.g.f[Slowdown]) }
+
 // buckets are some of one size that are full at one time, counted from the beginning of the
 // backward pass.
-type buckets struct{ ready, bytes, count float64 }
+type buckets struct {
+	ready unit.Span
+	bytes unit.Volume
+	count float64
+}
 
 // clock is the stream of collectives beside computing.
-type clock struct{ free, busy float64 }
+type clock struct{ free, busy unit.Span }
 
 // lay puts buckets on the stream, each taking so long. Encoding is done where gradients are
 // computed, and moves all that follows.
-func (c *clock) lay(b *buckets, one, encode, end float64, sync bool) (from float64) {
+func (c *clock) lay(b *buckets, one, encode, end unit.Span, sync bool) (from unit.Span) {
 	from = max(c.free, b.ready+encode)
 	if sync {
 		from = max(c.free, end+encode)
 	}
-	c.free = from + b.count*one
-	c.busy += b.count * one
+	c.free = from + unit.Span(b.count)*one
+	c.busy += unit.Span(b.count) * one
 	return from
 }
 
@@ -93,26 +99,26 @@ func (c *clock) lay(b *buckets, one, encode, end float64, sync bool) (from float
 const most = 8.0
 
 // bucketSize is how many bytes travel at once.
-func (p *pricing) bucketSize() float64 {
+func (p *pricing) bucketSize() unit.Volume {
 	if p.j.Bucket > 0 {
-		return float64(p.j.Bucket)
+		return unit.Volume(p.j.Bucket)
 	}
-	return usualBucket
+	return unit.Volume(workload.DefaultBucket)
 }
 
 // buckets are the gradients of a stage as they travel.
 func (p *pricing) buckets(x *stage) []buckets {
 	width, size := p.j.GradWidth(), p.bucketSize()
 	list := make([]buckets, 0, 2*len(x.bwd)+1)
-	at, held := 0.0, 0.0
+	at, held := unit.Span(0), unit.Volume(0)
 	for i := len(x.bwd) - 1; i >= 0; i-- {
 		at += x.bwd[i]
-		held += x.summed[i] * width
+		held += unit.Volume(x.summed[i] * width)
 		if held >= size {
 			each := max(size, held/most)
-			n := math.Floor(held/each + 1e-9)
+			n := math.Floor(float64(held/each) + 1e-9)
 			list = append(list, buckets{at, each, n})
-			held = max(0, held-n*each)
+			held = max(0, held-unit.Volume(n)*each)
 		}
 		if i == 0 && held > 1 {
 			list = append(list, buckets{at, held, 1})
@@ -123,33 +129,33 @@ func (p *pricing) buckets(x *stage) []buckets {
 
 // bucket is the time of one: among all replicas, or inside the sharding group and then among
 // the copies of a share.
-func (p *pricing) bucket(bytes float64) (float64, string, error) {
+func (p *pricing) bucket(bytes unit.Volume) (unit.Span, string, error) {
 	s := p.j.Split
-	bytes *= p.j.WireWidth() / p.j.GradWidth()
+	bytes *= unit.Volume(p.j.WireWidth() / p.j.GradWidth())
 	switch {
 	case p.j.Compress == workload.WireInt8:
-		return p.f.Seconds(Data, coll.AllGather, bytes*float64(s.DP*s.CP))
+		return p.f.Time(Data, coll.AllGather, bytes*unit.Volume(s.DP*s.CP))
 	case s.ZeRO == 0:
-		return p.f.Seconds(Data, coll.AllReduce, bytes)
+		return p.f.Time(Data, coll.AllReduce, bytes)
 	case s.Shard == s.DP*s.CP:
-		return p.f.Seconds(Data, coll.ReduceScatter, bytes)
+		return p.f.Time(Data, coll.ReduceScatter, bytes)
 	}
-	one, text, err := p.f.Seconds(Shards, coll.ReduceScatter, bytes)
+	one, text, err := p.f.Time(Shards, coll.ReduceScatter, bytes)
 	if err != nil {
 		return 0, "", err
 	}
-	more, _, err := p.f.Seconds(Copies, coll.AllReduce, bytes/float64(s.Shard))
+	more, _, err := p.f.Time(Copies, coll.AllReduce, bytes/unit.Volume(s.Shard))
 	return one + more, text, err
 }
 
 // encoding is the time in which the GPU makes gradients of so many bytes smaller and brings
 // their sum back.
-func (p *pricing) encoding(bytes float64) float64 {
+func (p *pricing) encoding(bytes unit.Volume) unit.Span {
 	if !p.j.Compresses() {
 		return 0
 	}
 	s := p.j.Split
-	return bytes / p.j.GradWidth() * p.j.EncodeBytes(s.DP*s.CP) / p.g.bandwidth()
+	return (bytes / unit.Volume(p.j.GradWidth()) * unit.Volume(p.j.EncodeBytes(s.DP*s.CP))).At(p.g.bandwidth())
 }
 
 // sharded is ZeRO 3 and FSDP: every block's parameters are gathered before it is computed,
@@ -163,35 +169,35 @@ func (p *pricing) sharded(x *stage, micros float64) error {
 	}
 	end, busy := fsdp(x.fwd, x.bwd, gather, scatter, nil)
 	open := max(0, end-sum(x.fwd)-sum(x.bwd))
-	open += p.g.f[Slowdown] * min(busy, end)
-	bytes := sum(x.params) * j.ParamWidth() / float64(max(1, n))
-	p.count(Shards, "parameters and gradients", bytes, 3*float64(n)*micros, busy/(3*float64(n)), open/(3*float64(n)), limit)
+	open += p.slowdown() * min(busy, end)
+	bytes := unit.Volume(sum(x.params) * j.ParamWidth() / float64(max(1, n)))
+	p.count(Shards, "parameters and gradients", bytes, 3*float64(n)*micros, busy/(3*unit.Span(n)), open/(3*unit.Span(n)), limit)
 	return nil
 }
 
 // shares is how long every block's parameters take to gather and its gradients to divide. With
 // parameters in the host's memory a rank's share comes from there first, one block ahead of the
 // gathering, and the share of gradients goes there behind it.
-func (p *pricing) shares(x *stage) (gather, scatter []float64, limit string, err error) {
+func (p *pricing) shares(x *stage) (gather, scatter []unit.Span, limit string, err error) {
 	j, s := p.j, p.j.Split
 	for _, n := range x.params {
-		one, text, err := p.f.Seconds(Shards, coll.AllGather, n*j.ParamWidth())
+		one, text, err := p.f.Time(Shards, coll.AllGather, unit.Volume(n*j.ParamWidth()))
 		if err != nil {
 			return nil, nil, "", err
 		}
-		wire := n * j.WireWidth()
-		back, _, err := p.f.Seconds(Shards, coll.ReduceScatter, wire)
+		wire := unit.Volume(n * j.WireWidth())
+		back, _, err := p.f.Time(Shards, coll.ReduceScatter, wire)
 		if err != nil {
 			return nil, nil, "", err
 		}
 		if s.Shard < s.DP*s.CP {
-			more, _, err := p.f.Seconds(Copies, coll.AllReduce, wire/float64(s.Shard))
+			more, _, err := p.f.Time(Copies, coll.AllReduce, wire/unit.Volume(s.Shard))
 			if err != nil {
 				return nil, nil, "", err
 			}
 			back += more
 		}
-		back += p.encoding(n * j.GradWidth())
+		back += p.encoding(unit.Volume(n * j.GradWidth()))
 		if one, back, err = p.fetched(n, one, back); err != nil {
 			return nil, nil, "", err
 		}
@@ -204,11 +210,11 @@ func (p *pricing) shares(x *stage) (gather, scatter []float64, limit string, err
 // in the order in which FSDP starts them. A gather starts at the earliest when the block
 // before the one before it is done, so that two blocks' parameters are held. see, if there is
 // one, is told of everything: f, b of computing, g, s of gathering and dividing.
-func fsdp(fwd, bwd, gather, scatter []float64, see func(traffic bool, kind byte, block int, from, took float64)) (end, busy float64) {
+func fsdp(fwd, bwd, gather, scatter []unit.Span, see func(traffic bool, kind byte, block int, from, took unit.Span)) (end, busy unit.Span) {
 	n := len(fwd)
-	done := make([]float64, n)
-	comm, at := 0.0, 0.0
-	move := func(kind byte, block int, earliest, t float64) float64 {
+	done := make([]unit.Span, n)
+	var comm, at unit.Span
+	move := func(kind byte, block int, earliest, t unit.Span) unit.Span {
 		from := max(comm, earliest)
 		if see != nil {
 			see(true, kind, block, from, t)
@@ -217,7 +223,7 @@ func fsdp(fwd, bwd, gather, scatter []float64, see func(traffic bool, kind byte,
 		busy += t
 		return comm
 	}
-	compute := func(kind byte, block int, earliest, t float64) {
+	compute := func(kind byte, block int, earliest, t unit.Span) {
 		from := max(at, earliest)
 		if see != nil {
 			see(false, kind, block, from, t)
@@ -225,7 +231,7 @@ func fsdp(fwd, bwd, gather, scatter []float64, see func(traffic bool, kind byte,
 		at = from + t
 	}
 	for i := range n {
-		early := 0.0
+		early := unit.Span(0)
 		if i >= 2 {
 			early = done[i-2]
 		}
@@ -233,7 +239,7 @@ func fsdp(fwd, bwd, gather, scatter []float64, see func(traffic bool, kind byte,
 		done[i] = at
 	}
 	// The last block's parameters are still there.
-	back := make([]float64, n+2)
+	back := make([]unit.Span, n+2)
 	back[n], back[n+1] = at, at
 	have := at
 	for i := n - 1; i >= 0; i-- {
@@ -249,15 +255,15 @@ func fsdp(fwd, bwd, gather, scatter []float64, see func(traffic bool, kind byte,
 
 // optimizer is the update: the state and the gradients read, the state and the parameters
 // written, on the GPU or in the host's memory.
-func (p *pricing) optimizer(params float64) (float64, error) {
+func (p *pricing) optimizer(params float64) (unit.Span, error) {
 	if p.j.Offloads() {
 		h, err := p.f.hostSide()
 		if err != nil {
 			return 0, err
 		}
-		return p.share(params) * workload.HostUpdate / h.update, nil
+		return unit.Volume(p.share(params) * workload.HostUpdate).At(h.update), nil
 	}
-	return p.share(params) * p.j.UpdateBytes() / p.g.bandwidth(), nil
+	return unit.Volume(p.share(params) * p.j.UpdateBytes()).At(p.g.bandwidth()), nil
 }
 
 // share is how many of a stage's parameters a rank updates.

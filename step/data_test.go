@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"busbar.dev/step"
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
 
@@ -61,13 +62,13 @@ func TestHybridSharding(t *testing.T) {
 // way they exchange, and gathering sends as much as the ring without hiding it.
 func TestContexts(t *testing.T) {
 	for _, way := range []workload.Context{workload.Ring, workload.Gather, workload.Ulysses} {
-		waits := map[int]float64{}
+		waits := map[int]unit.Span{}
 		for _, gpus := range []int{8, 1} {
 			p, g := prepared(t, "dgx-h100", "h100", "llama2-7b", "cp=8", 8/gpus, gpus, 1, 1)
 			r := changed(t, p, g, func(j *workload.Job) { j.Context = way })
 			for _, x := range r.Traffic {
 				if x.Group == step.Context {
-					waits[gpus] = x.Seconds
+					waits[gpus] = x.Time
 				}
 			}
 		}
@@ -89,7 +90,7 @@ func TestExpertsCrossNodes(t *testing.T) {
 		}
 		for _, x := range r.Traffic {
 			if x.Group == step.Experts {
-				took[split] = x.Seconds / x.Calls / x.Bytes
+				took[split] = float64(x.Time) / x.Calls / float64(x.Bytes)
 			}
 		}
 		if want := split != "tp=1,ep=8"; p.Fabric().Crosses(step.Experts) != want {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"busbar.dev/coll"
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
 
@@ -11,28 +12,28 @@ import (
 // experts and come back, forward and backward; products wait for it. Where ranks share an
 // expert's matrices too, each gathers what the others were sent, and sums are divided again:
 // every token as often as it has experts (Megatron-LM's dispatcher by all-to-all).
-func (p *pricing) experts(x *priced, again *float64, b *prepared, times float64) error {
+func (p *pricing) experts(x *priced, again *unit.Span, b *prepared, times float64) error {
 	j, s := p.j, p.j.Split
 	topK := b.topK
 	if topK == 0 || s.EP == 1 && s.TP == 1 {
 		return nil
 	}
-	whole := float64(j.MicroBatch) * float64(j.Seq) / float64(s.CP) * float64(topK) * float64(j.Model.Dims.Hidden) * j.Precision.Width()
+	whole := unit.Volume(float64(j.MicroBatch) * float64(j.Seq) / float64(s.CP) * float64(topK) * float64(j.Model.Dims.Hidden) * j.Precision.Width())
 	part := whole
 	if s.SeqParallel || j.Framework == workload.Fused {
-		part /= float64(s.TP)
+		part /= unit.Volume(s.TP)
 	}
-	one, limit, err := p.f.Seconds(Experts, coll.AllToAll, part)
+	one, limit, err := p.f.Time(Experts, coll.AllToAll, part)
 	if err != nil {
 		return err
 	}
-	shared := 0.0
+	shared := unit.Span(0)
 	if s.SeqParallel && s.TP > 1 {
-		gather, _, err := p.f.Seconds(Tensor, coll.AllGather, whole)
+		gather, _, err := p.f.Time(Tensor, coll.AllGather, whole)
 		if err != nil {
 			return err
 		}
-		scatter, text, err := p.f.Seconds(Tensor, coll.ReduceScatter, whole)
+		scatter, text, err := p.f.Time(Tensor, coll.ReduceScatter, whole)
 		if err != nil {
 			return err
 		}

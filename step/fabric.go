@@ -97,12 +97,12 @@ func (s seat) begins(rank int) bool {
 type call struct {
 	seat
 	kind  coll.Kind
-	bytes int64
+	bytes unit.Bytes
 }
 
 type cost struct {
-	seconds float64
-	limit   string
+	time  unit.Span
+	limit string
 }
 
 // NewFabric puts a split on a layout.
@@ -218,8 +218,8 @@ func (f *Fabric) begins(g Group, rank int) bool {
 	return at.begins(rank) && at.from+rank+at.rank(at.size-1) < len(f.layout)
 }
 
-// Predictor answers for the collectives of one group of a kind, as Seconds does; nil where the
-// split has no such group. It is for one goroutine at a time, and not beside Seconds.
+// Predictor answers for the collectives of one group of a kind, as Time does; nil where the
+// split has no such group. It is for one goroutine at a time, and not beside Time.
 func (f *Fabric) Predictor(g Group) (*predict.Predictor, error) {
 	if g == ToHost || f.size(g) < 2 {
 		return nil, nil
@@ -267,15 +267,15 @@ func (f *Fabric) predictor(g Group, o *oracle) (*predict.Predictor, error) {
 	return p, nil
 }
 
-// Seconds is the time of a collective of a group, and what limits it. Bytes are nccl-tests'
-// size: what a rank has of an all-reduce, all ranks together of a gather.
-func (f *Fabric) Seconds(g Group, kind coll.Kind, bytes float64) (float64, string, error) {
+// Time is that of a collective of a group, and what limits it. Bytes are nccl-tests' size: what a
+// rank has of an all-reduce, all ranks together of a gather.
+func (f *Fabric) Time(g Group, kind coll.Kind, bytes unit.Volume) (unit.Span, string, error) {
 	if f.size(g) < 2 || bytes <= 0 {
 		return 0, "", nil
 	}
-	key := call{f.seat(g), kind, int64(math.Ceil(bytes))}
+	key := call{f.seat(g), kind, unit.Bytes(math.Ceil(float64(bytes)))}
 	if r := &f.recent[g]; r.call == key {
-		return r.seconds, r.limit, nil
+		return r.time, r.limit, nil
 	}
 	t, ok := f.known.time(key)
 	if !ok {
@@ -284,7 +284,7 @@ func (f *Fabric) Seconds(g Group, kind coll.Kind, bytes float64) (float64, strin
 		defer o.mu.Unlock()
 		if t, ok = f.known.time(key); !ok { // which another may have asked meanwhile
 			var err error
-			if t, err = f.ask(g, o, kind, unit.Bytes(key.bytes)); err != nil {
+			if t, err = f.ask(g, o, kind, key.bytes); err != nil {
 				return 0, "", err
 			}
 			f.known.mu.Lock()
@@ -293,7 +293,7 @@ func (f *Fabric) Seconds(g Group, kind coll.Kind, bytes float64) (float64, strin
 		}
 	}
 	f.recent[g].call, f.recent[g].cost = key, t
-	return t.seconds, t.limit, nil
+	return t.time, t.limit, nil
 }
 
 func (k *known) time(key call) (cost, bool) {
@@ -322,5 +322,5 @@ func (f *Fabric) ask(g Group, o *oracle, kind coll.Kind, bytes unit.Bytes) (cost
 	if err != nil {
 		return cost{}, fmt.Errorf("%s of %v among %s groups: %w", kind, op.Bytes, g, err)
 	}
-	return f.tune(g, p, op, cost{float64(run.Time) / 1e12, run.Limit.Text})
+	return f.tune(g, p, op, cost{run.Time.Span(), run.Limit.Text})
 }

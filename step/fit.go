@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
 
@@ -12,19 +13,19 @@ const mostProposed = 2
 
 // lighter says what would make a job fit: settings that were tried and do, those first that cost
 // least; where none does, what is left.
-func lighter(j *workload.Job, have float64) string {
+func lighter(j *workload.Job, have unit.Bytes) string {
 	var fit []string
 	for _, way := range lighterWays(j) {
 		if way.two && len(fit) > 0 || way.job.Check() != nil {
 			continue
 		}
 		need := way.job.Memory()
-		if need.Total() > have {
+		if need.Total() > unit.Volume(have) {
 			continue
 		}
-		text := fmt.Sprintf("%s would fit: %.1f GB", way.setting, need.Total()/1e9)
+		text := fmt.Sprintf("%s would fit: %.1f GB", way.setting, need.Total().GB())
 		if need.Host > 0 {
-			text += fmt.Sprintf(", and %.1f GB of the host's memory for every GPU", need.Host/1e9)
+			text += fmt.Sprintf(", and %.1f GB of the host's memory for every GPU", need.Host.GB())
 		}
 		if fit = append(fit, text); len(fit) == mostProposed || way.job.Offloads() {
 			return strings.Join(fit, "; ")
@@ -85,12 +86,12 @@ func lighterWays(j *workload.Job) []lighterWay {
 }
 
 // spread is what is left where no setting does: another split of the same GPUs, or more of them.
-func spread(j *workload.Job, have float64) string {
+func spread(j *workload.Job, have unit.Bytes) string {
 	all := *j
 	ranks := j.Split.Ranks()
 	all.Split = workload.Split{DP: ranks, TP: 1, PP: 1, ZeRO: 3}
-	if m := all.Memory(); m.Params+m.Grads+m.Optimizer > have {
-		return fmt.Sprintf("more GPUs are needed: parameters, gradients and the optimizer's state alone are %.1f GB for each of %d", (m.Params+m.Grads+m.Optimizer)/1e9, ranks)
+	if m := all.Memory(); m.Params+m.Grads+m.Optimizer > unit.Volume(have) {
+		return fmt.Sprintf("more GPUs are needed: parameters, gradients and the optimizer's state alone are %.1f GB for each of %d", (m.Params + m.Grads + m.Optimizer).GB(), ranks)
 	}
 	if j.Split.DP > 1 {
 		return "raise tp or pp"

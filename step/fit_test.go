@@ -25,7 +25,7 @@ func TestWhatWouldFit(t *testing.T) {
 		p, g := prepared(t, c.preset, c.gpu, c.model, c.split, 1, c.gpus, c.micro, c.micro*int64(c.gpus))
 		p.Job().Recompute = c.recompute
 		r := changed(t, p, g, func(*workload.Job) {})
-		text := r.Limit(p.Job(), float64(g.Model.Memory)).Text
+		text := r.Limit(p.Job(), g.Model.Memory).Text
 		if !strings.Contains(text, "does not fit") || !strings.Contains(text, c.want) || strings.Contains(text, c.not) {
 			t.Errorf("%s %s: %s; want %q and not %q", c.model, c.split, text, c.want, c.not)
 		}

@@ -7,6 +7,7 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/hardware"
 	"busbar.dev/sim"
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
 
@@ -43,8 +44,8 @@ func NewGPU(m hardware.GPUModel, f *Figures) (*GPU, error) {
 	return g, nil
 }
 
-// peak is the dense rate of products in a precision, in FLOP/s.
-func (g *GPU) peak(p workload.Precision) float64 {
+// Peak is the dense rate of products in a precision as the data sheet has it.
+func (g *GPU) Peak(p workload.Precision) unit.FLOPS {
 	want := []cluster.Dtype{cluster.BF16, cluster.FP16, cluster.FP32}
 	switch p {
 	case workload.FP16, workload.AMPH:
@@ -58,14 +59,14 @@ func (g *GPU) peak(p workload.Precision) float64 {
 	}
 	for _, d := range want {
 		if v := g.Model.Peak[d]; v > 0 {
-			return float64(v)
+			return v
 		}
 	}
-	return 1e12
+	return unit.TFLOPS
 }
 
-// bandwidth is that of memory, in bytes/s, as streams reach it.
-func (g *GPU) bandwidth() float64 { return float64(g.Model.HBM) * g.f.gen(g.gen, MemShare) }
+// bandwidth is that of memory, as streams reach it.
+func (g *GPU) bandwidth() unit.Rate { return g.Model.HBM * unit.Rate(g.f.gen(g.gen, MemShare)) }
 
 // plainCeiling is what products in float32 reach of the peak without tensor cores.
 const plainCeiling = 0.9
@@ -74,15 +75,15 @@ const plainCeiling = 0.9
 // each reaches: small ones read their inputs more often.
 var tiles = []struct{ m, n, share float64 }{{128, 256, 1}, {256, 128, 1}, {128, 128, 0.95}, {128, 64, 0.8}, {64, 64, 0.6}}
 
-// Seconds is the time of a task on the GPU in a precision, without its start.
-func (g *GPU) Seconds(t *workload.Task, p workload.Precision) float64 {
+// Time is that of a task on the GPU in a precision, without its start.
+func (g *GPU) Time(t *workload.Task, p workload.Precision) unit.Span {
 	switch t.Kind {
 	case workload.Product:
 		return g.product(t, p)
 	case workload.Score:
 		return g.score(t, p)
 	}
-	return t.Bytes/g.bandwidth() + g.gap(t)
+	return t.Bytes.At(g.bandwidth()) + g.gap(t)
 }
 
 // exponents is the size of a head at which the exponentials of attention take as long as its
@@ -93,7 +94,7 @@ var exponents = [...]float64{16, 32, 64, 128}
 
 // score is the time of attention in one kernel: its arithmetic, and the reading and writing
 // at its beginning and end. Heads are padded to 32.
-func (g *GPU) score(t *workload.Task, p workload.Precision) float64 {
+func (g *GPU) score(t *workload.Task, p workload.Precision) unit.Span {
 	share, moved := g.f.gen(g.gen, ScoreRate), 2*t.M+2*t.N
 	if t.Back { // the gradients too, and that of the queries is summed in float32
 		share, moved = g.f.gen(g.gen, ScoreBack), 6*t.M+6*t.N
@@ -108,9 +109,9 @@ func (g *GPU) score(t *workload.Task, p workload.Precision) float64 {
 		share *= oddHead
 	}
 	k := math.Ceil(t.K/32) * 32
-	rate := g.peak(p) * share * k / (k + exponents[min(int(g.gen), len(exponents)-1)]) * t.K / k
+	rate := float64(g.Peak(p)) * share * k / (k + exponents[min(int(g.gen), len(exponents)-1)]) * t.K / k
 	rate *= waves(t.Count*math.Ceil(t.M/128), g.cores)
-	return t.Flops/rate + t.Count*moved*t.K*p.Width()/g.bandwidth() + g.gap(t)
+	return unit.Span(t.Flops/rate) + unit.Volume(t.Count*moved*t.K*p.Width()).At(g.bandwidth()) + g.gap(t)
 }
 
 // oddHead is what attention reaches where heads are no multiple of eight. Measured: heads of
@@ -139,7 +140,7 @@ func (g *GPU) aligned(t *workload.Task, p workload.Precision) float64 {
 
 // product is the time of matrix products: the best cut of those that libraries have, in
 // waves over the cores, or what their bytes take.
-func (g *GPU) product(t *workload.Task, p workload.Precision) float64 {
+func (g *GPU) product(t *workload.Task, p workload.Precision) unit.Span {
 	ceiling := g.f.gen(g.gen, Ceiling)
 	width := p.Width()
 	if p == workload.FP8 {
@@ -155,9 +156,9 @@ func (g *GPU) product(t *workload.Task, p workload.Precision) float64 {
 		work := 2 * n * x.m * x.n * t.K // the edges are computed too
 		best = min(best, work/(x.share*waves(n, g.cores)))
 	}
-	rate := g.peak(p) * ceiling * t.K / (t.K + g.f[Prologue]) * g.aligned(t, p)
-	bytes := t.Count * (t.M*t.K + t.K*t.N + t.M*t.N) * width
-	return max(best/rate, bytes/g.bandwidth()) + g.gap(t)
+	rate := float64(g.Peak(p)) * ceiling * t.K / (t.K + g.f[Prologue]) * g.aligned(t, p)
+	bytes := unit.Volume(t.Count * (t.M*t.K + t.K*t.N + t.M*t.N) * width)
+	return max(unit.Span(best/rate), bytes.At(g.bandwidth())) + g.gap(t)
 }
 
 // waves is the share of the cores that pieces keep busy: the last wave is not full. Pieces
@@ -174,16 +175,16 @@ func waves(pieces, cores float64) float64 {
 	return full
 }
 
-func (g *GPU) gap(t *workload.Task) float64 { return t.Starts * g.f[Gap] * 1e-6 }
+func (g *GPU) gap(t *workload.Task) unit.Span { return unit.Span(t.Starts * g.f[Gap] * 1e-6) }
 
 // Run is the time of tasks one after the other: that of the GPU, or that of the host which
 // starts them where it is slower.
-func (g *GPU) Run(list []workload.Task, j *workload.Job) float64 {
-	gpu, starts := 0.0, 0.0
+func (g *GPU) Run(list []workload.Task, j *workload.Job) unit.Span {
+	gpu, starts := unit.Span(0), 0.0
 	for i := range list {
-		t := g.Seconds(&list[i], j.Precision)
+		t := g.Time(&list[i], j.Precision)
 		if j.Framework == workload.Compiled && list[i].Kind == workload.Stream {
-			t *= g.f[Loose]
+			t *= unit.Span(g.f[Loose])
 		}
 		gpu += t
 		starts += list[i].Starts
@@ -192,5 +193,5 @@ func (g *GPU) Run(list []workload.Task, j *workload.Job) float64 {
 	if j.Framework == workload.Eager {
 		each = g.f[EagerStart]
 	}
-	return max(gpu, starts*each*1e-6)
+	return max(gpu, unit.Span(starts*each*1e-6))
 }

@@ -111,11 +111,11 @@ func holdH200(t *testing.T, data []byte, time, memory float64) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		have := (r.Memory.Total() - workload.Driver) / 1e9 // which PyTorch does not count
+		have := (r.Memory.Total() - workload.Driver).GB() // which PyTorch does not count
 		full = append(full, math.Abs(have/m.Peak-1))
-		off = append(off, math.Abs(r.Step*1e3/m.Step-1))
+		off = append(off, math.Abs(r.Step.Seconds()*1e3/m.Step-1))
 		t.Logf("%-11s batch %2d of %4d, amp %-5v ckpt %-5v compiled %-5v: %6.1f ms, measured %6.1f (%+.0f%%; update %.1f, measured %.1f); memory %5.1f GB, measured %5.1f (%+.0f%%)", m.Model, m.Batch, m.Seq, m.Amp, m.Ckpt, m.Compiled, r.Step*1e3, m.Step,
-			100*(r.Step*1e3/m.Step-1), r.Optimizer*1e3, m.Opt, have, m.Peak, 100*(have/m.Peak-1))
+			100*(r.Step.Seconds()*1e3/m.Step-1), r.Optimizer*1e3, m.Opt, have, m.Peak, 100*(have/m.Peak-1))
 	}
 	slices.Sort(off)
 	slices.Sort(full)

@@ -6,6 +6,7 @@ import (
 	"busbar.dev/hardware"
 	"busbar.dev/nccl"
 	"busbar.dev/step"
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
 
@@ -21,7 +22,7 @@ func TestLeavesAreShared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	price := func(ratio float64, order workload.Order) map[step.Group]float64 {
+	price := func(ratio float64, order workload.Order) map[step.Group]unit.Span {
 		c, err := hardware.Preset("dgx-a100", 16)
 		if err != nil {
 			t.Fatal(err)
@@ -38,9 +39,9 @@ func TestLeavesAreShared(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		took := map[step.Group]float64{}
+		took := map[step.Group]unit.Span{}
 		for _, x := range r.Traffic {
-			took[x.Group] = x.Seconds
+			took[x.Group] = x.Time
 		}
 		return took
 	}

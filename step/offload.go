@@ -23,8 +23,8 @@ const (
 
 // hostSide is what a rank has of its host, all ranks of the host working at once.
 type hostSide struct {
-	copies float64 // bytes/s each way between the GPU and the host's memory
-	update float64 // bytes/s that its update reads and writes
+	copies unit.Rate // each way between the GPU and the host's memory
+	update unit.Rate // that its update reads and writes
 	limit  string
 	shared float64 // ranks of the host
 }
@@ -68,7 +68,7 @@ func (f *Fabric) hostSide() (*hostSide, error) {
 				continue
 			}
 			x := &t.Links[l.Link]
-			each := float64(x.Rate.Value) / users[l.Link]
+			each := x.Rate.Value / unit.Rate(users[l.Link])
 			if h.copies == 0 || each < h.copies {
 				h.copies = each
 				h.limit = fmt.Sprintf("%v to the host carries %v one direction, for %g GPUs", x.Kind, x.Rate.Value, users[l.Link])
@@ -79,7 +79,7 @@ func (f *Fabric) hostSide() (*hostSide, error) {
 		return nil, fmt.Errorf("%s does not say how fast the links between its GPUs and their host are", f.c.Name)
 	}
 	h.copies *= copyShare
-	h.update = float64(hardware.HostMemory(t).Value) * updateShare / h.shared
+	h.update = hardware.HostMemory(t).Value * updateShare / unit.Rate(h.shared)
 	f.known.host = h
 	return h, nil
 }
@@ -97,18 +97,18 @@ func (p *pricing) toHost(x *stage, micros float64) error {
 		return err
 	}
 	share := p.share(sum(x.params))
-	bytes := share * j.ParamWidth()
-	one := bytes / h.copies
+	bytes := unit.Volume(share * j.ParamWidth())
+	one := bytes.At(h.copies)
 	times := 1.0
 	if j.Streams() {
 		times = micros
 	}
-	last := min(one, p.bucketSize()/h.copies) // nothing hides the last one
-	open := times*max(0, one-x.backward()) + last
+	last := min(one, p.bucketSize().At(h.copies)) // nothing hides the last one
+	open := unit.Span(times)*max(0, one-x.backward()) + last
 	if j.Offload == workload.OffloadParams {
 		open, times = last, micros // the rest is in the play of gathering and dividing
 	}
-	p.count(ToHost, "gradients to the host", bytes, times, one, open/times, h.limit)
+	p.count(ToHost, "gradients to the host", bytes, times, one, open/unit.Span(times), h.limit)
 	if j.Offload == workload.OffloadOptimizer {
 		update, err := p.optimizer(sum(x.params))
 		if err != nil {
@@ -120,7 +120,7 @@ func (p *pricing) toHost(x *stage, micros float64) error {
 }
 
 // fetched is a block's gathering and dividing where parameters are in the host's memory.
-func (p *pricing) fetched(params, gather, scatter float64) (float64, float64, error) {
+func (p *pricing) fetched(params float64, gather, scatter unit.Span) (unit.Span, unit.Span, error) {
 	j := p.j
 	if j.Offload != workload.OffloadParams {
 		return gather, scatter, nil
@@ -129,14 +129,14 @@ func (p *pricing) fetched(params, gather, scatter float64) (float64, float64, er
 	if err != nil {
 		return 0, 0, err
 	}
-	one := p.share(params) * j.ParamWidth() / h.copies
+	one := unit.Volume(p.share(params) * j.ParamWidth()).At(h.copies)
 	return max(gather, one), max(scatter, one), nil
 }
 
 // down draws a rank's gradients on their way to the host, as late as they may go and end with the
 // backward pass of a micro-batch: they go bucket by bucket as they come. What cannot be priced was
 // refused before anything is drawn.
-func (t *timeline) down(begin float64, micro int) {
+func (t *timeline) down(begin unit.Span, micro int) {
 	j := t.x.j
 	if !j.Offloads() || !j.Streams() && int64(micro) < j.Micros()-1 {
 		return
@@ -146,33 +146,33 @@ func (t *timeline) down(begin float64, micro int) {
 }
 
 // up draws new parameters on their way back, beside the update.
-func (t *timeline) up(from float64) {
+func (t *timeline) up(from unit.Span) {
 	if t.x.j.Offload == workload.OffloadOptimizer {
 		t.copy("parameters from the host", from)
 	}
 }
 
 // copy draws what a rank has a share of on the link to the host.
-func (t *timeline) copy(name string, from float64) float64 {
-	bytes := t.x.share(sum(t.x.stages[0].params)) * t.x.j.ParamWidth()
+func (t *timeline) copy(name string, from unit.Span) unit.Span {
+	bytes := unit.Volume(t.x.share(sum(t.x.stages[0].params)) * t.x.j.ParamWidth())
 	to := from + t.x.copying()
 	t.bars = append(t.bars, Bar{Host: true, Name: name, Kind: 'h', From: from, To: to, Bytes: bytes})
 	return to
 }
 
 // copying is how long a rank's share takes to or from the host.
-func (p *pricing) copying() float64 {
+func (p *pricing) copying() unit.Span {
 	h, err := p.f.hostSide()
 	if err != nil {
 		return 0
 	}
-	return p.share(sum(p.stages[0].params)) * p.j.ParamWidth() / h.copies
+	return unit.Volume(p.share(sum(p.stages[0].params)) * p.j.ParamWidth()).At(h.copies)
 }
 
-// HostWords says how much of a node's memory its ranks take, so many bytes each, and how fast it is.
-func (f *Fabric) HostWords(each float64) string {
+// HostWords says how much of a node's memory its ranks take, and how fast it is.
+func (f *Fabric) HostWords(each unit.Volume) string {
 	host := f.layout[0].Host
-	ranks := 0.0
+	ranks := unit.Volume(0)
 	for _, r := range f.layout {
 		if r.Host == host {
 			ranks++
@@ -187,11 +187,11 @@ func (f *Fabric) HostWords(each float64) string {
 	}
 	of := ""
 	switch need := each * ranks; {
-	case has > 0 && need > float64(has):
-		of = fmt.Sprintf(", which has %.1f GB: too little", float64(has)/1e9)
+	case has > 0 && need > unit.Volume(has):
+		of = fmt.Sprintf(", which has %.1f GB: too little", unit.Volume(has).GB())
 	case has > 0:
-		of = fmt.Sprintf(" of its %.1f GB", float64(has)/1e9)
+		of = fmt.Sprintf(" of its %.1f GB", unit.Volume(has).GB())
 	}
 	rate := hardware.HostMemory(t)
-	return fmt.Sprintf("host memory: %.1f GB a node%s; %v (%s)", each*ranks/1e9, of, rate.Value, rate.Source)
+	return fmt.Sprintf("host memory: %.1f GB a node%s; %v (%s)", (each * ranks).GB(), of, rate.Value, rate.Source)
 }

@@ -8,6 +8,7 @@ import (
 	"busbar.dev/hardware"
 	"busbar.dev/nccl"
 	"busbar.dev/step"
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
 
@@ -57,13 +58,13 @@ func TestZeROOffload(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rate := r.Flops / r.Step / 1e12
-	t.Logf("%.1f TFLOPS, published 40; %.1f GB of the GPU, %.0f GB of the host; update %.2f s", rate, r.Memory.Total()/1e9, r.Memory.Host/1e9, r.Optimizer)
-	if math.Abs(rate/40-1) > 0.35 || r.Memory.Total() > float64(gpu.Memory) {
+	rate := r.Flops / r.Step.Seconds() / 1e12
+	t.Logf("%.1f TFLOPS, published 40; %.1f GB of the GPU, %.0f GB of the host; update %.2f s", rate, r.Memory.Total().GB(), r.Memory.Host.GB(), r.Optimizer)
+	if math.Abs(rate/40-1) > 0.35 || r.Memory.Total() > unit.Volume(gpu.Memory) {
 		t.Error("expected 40 TFLOPS within a third, and a job that fits")
 	}
 	j.Offload = ""
-	if need := j.Memory().Total(); need < 4*float64(gpu.Memory) {
+	if need := j.Memory().Total(); need < 4*unit.Volume(gpu.Memory) {
 		t.Errorf("without offloading it needs %g bytes", need)
 	}
 }
@@ -80,7 +81,7 @@ func TestOffloadIsShared(t *testing.T) {
 		}
 	}
 	// Eight update an eighth each, with an eighth of the memory's rate.
-	if a, b := took[1].Optimizer, took[8].Optimizer; math.Abs(a/b-1) > 1e-9 {
+	if a, b := took[1].Optimizer, took[8].Optimizer; math.Abs(float64(a/b)-1) > 1e-9 {
 		t.Errorf("the update takes %g s by one GPU and %g s by eight", a, b)
 	}
 	at := func(r *step.Result) *step.Traffic {
@@ -93,7 +94,8 @@ func TestOffloadIsShared(t *testing.T) {
 		return nil
 	}
 	one, eight := at(took[1]), at(took[8])
-	alone, shared := one.Bytes/(one.Seconds/one.Calls), eight.Bytes/(eight.Seconds/eight.Calls)
+	rate := func(x *step.Traffic) float64 { return float64(x.Bytes) / (float64(x.Time) / x.Calls) }
+	alone, shared := rate(one), rate(eight)
 	t.Logf("a GPU copies %.1f GB/s alone (%s), %.1f GB/s beside seven (%s)", alone/1e9, one.Limit, shared/1e9, eight.Limit)
 	if shared > alone/1.9 { // two GPUs of a DGX A100 share a switch to the host
 		t.Error("GPUs behind one switch do not share its link to the host")

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"busbar.dev/step"
+	"busbar.dev/unit"
 	"busbar.dev/workload/pipeline"
 )
 
@@ -48,8 +49,8 @@ func TestSchedules(t *testing.T) {
 		got[s] = r
 		t.Logf("%-12s %.0f ms, bubble %.0f ms, activations %.1f GB", s, r.Step*1e3, r.Bubble*1e3, r.Memory.Activations/1e9)
 	}
-	time := func(s pipeline.Schedule) float64 { return got[s].Step }
-	held := func(s pipeline.Schedule) float64 { return got[s].Memory.Activations }
+	time := func(s pipeline.Schedule) unit.Span { return got[s].Step }
+	held := func(s pipeline.Schedule) unit.Volume { return got[s].Memory.Activations }
 	plain := pipeline.Alternate
 	switch {
 	case held(pipeline.GPipe) != 4*held(plain): // 16 micro-batches against 4

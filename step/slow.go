@@ -149,9 +149,9 @@ func (p *pricing) delayed(kind int, took priced, factor float64) priced {
 		return took
 	}
 	b := &p.blocks[kind]
-	took.fwd += (factor - 1) * p.g.Run(b.pass.Forward, p.j)
-	took.bwd += (factor - 1) * (p.g.Run(b.pass.Backward, p.j) + p.g.Run(b.pass.Again, p.j))
-	took.weight *= factor
+	took.fwd += unit.Span(factor-1) * p.g.Run(b.pass.Forward, p.j)
+	took.bwd += unit.Span(factor-1) * (p.g.Run(b.pass.Backward, p.j) + p.g.Run(b.pass.Again, p.j))
+	took.weight *= unit.Span(factor)
 	return took
 }
 
@@ -163,7 +163,7 @@ func (p *pricing) lateness(stage int) float64 { return max(1, p.late[stage]) }
 func (p *Prepared) Worst(g *GPU, count int, loss float64) ([]int, error) {
 	s := p.f.split
 	_, _, _, per := s.Strides()
-	best, most := 0, -1.0
+	best, most := 0, unit.Span(-1)
 	tried := map[int]bool{}
 	for stage := range s.PP {
 		host := p.f.layout[stage*per].Host

@@ -8,6 +8,7 @@ import (
 	"busbar.dev/hardware"
 	"busbar.dev/nccl"
 	"busbar.dev/step"
+	"busbar.dev/unit"
 )
 
 func TestParseSlow(t *testing.T) {
@@ -63,7 +64,7 @@ func TestSlowNode(t *testing.T) {
 			if loss == 0 && one.Step != base.Step || one.Step < was-1e-12 || one.Step > both.Step+1e-12 {
 				t.Errorf("%s, %g lost: %g s, before %g s, with both nodes %g s", split, loss, one.Step, was, both.Step)
 			}
-			if extra := base.Compute * (1/(1-loss) - 1); one.Step-base.Step > extra*1.2 {
+			if extra := base.Compute * unit.Span(1/(1-loss)-1); one.Step-base.Step > extra*1.2 {
 				t.Errorf("%s, %g lost: %g s longer, computing alone %g s", split, loss, one.Step-base.Step, extra)
 			}
 			if !strings.Contains(split, "pp") && loss == 0.5 && one.Step < base.Step+0.9*base.Compute {
@@ -115,7 +116,7 @@ func TestSlowNICs(t *testing.T) {
 		t.Fatal(err)
 	}
 	base, g := prepared(t, "dgx-h100", "h100", "llama2-7b", "", 4, 8, 1, 32)
-	price := func(hosts ...step.Host) float64 {
+	price := func(hosts ...step.Host) unit.Span {
 		slow, ok := step.SlowNICs(c, hosts)
 		if !ok {
 			t.Fatal("no NICs")
@@ -126,7 +127,7 @@ func TestSlowNICs(t *testing.T) {
 		}
 		for _, x := range r.Traffic {
 			if x.Group == step.Data {
-				return x.Seconds
+				return x.Time
 			}
 		}
 		t.Fatal("no sum of gradients")
@@ -136,10 +137,10 @@ func TestSlowNICs(t *testing.T) {
 	one := price(step.Host{Index: 2, Loss: 0.75})
 	all := price(step.Host{Index: 0, Loss: 0.75}, step.Host{Index: 1, Loss: 0.75}, step.Host{Index: 2, Loss: 0.75}, step.Host{Index: 3, Loss: 0.75})
 	t.Logf("gradients: %.3g s, with one slow node %.3g s, with four %.3g s", none, one, all)
-	if !(none < one && one <= all*1.001) || one < none*1.8 || math.Abs(one/all-1) > 0.25 {
+	if !(none < one && one <= all*1.001) || one < none*1.8 || math.Abs(float64(one/all)-1) > 0.25 {
 		t.Errorf("%g s without, %g s with one slow node, %g s with four", none, one, all)
 	}
-	if twice := price(step.Host{Index: 2, Loss: 0.5}, step.Host{Index: 2, Loss: 0.5}); math.Abs(twice/one-1) > 1e-9 {
+	if twice := price(step.Host{Index: 2, Loss: 0.5}, step.Host{Index: 2, Loss: 0.5}); math.Abs(float64(twice/one)-1) > 1e-9 {
 		t.Errorf("half lost twice: %g s, three quarters lost: %g s", twice, one)
 	}
 	if c.Types[0].Name != "" && len(c.Types) != 1 {

@@ -4,13 +4,17 @@ import (
 	"fmt"
 
 	"busbar.dev/coll"
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 	"busbar.dev/workload/pipeline"
 )
 
 // priced is a block's time for one micro-batch. Of the backward pass, weight is what computes
 // gradients of weights.
-type priced struct{ fwd, bwd, weight, params, summed float64 }
+type priced struct {
+	fwd, bwd, weight unit.Span
+	params, summed   float64
+}
 
 // cut gives blocks to places in the pipeline, and places to ranks: layers evenly, what is
 // before them to the first place and what is after them to the last.
@@ -70,14 +74,13 @@ func edges(s pipeline.Shape, layers, before, all int) []int {
 func (p *pricing) room(ranks, places int) {
 	p.stages = make([]stage, ranks)
 	each := len(p.kinds)/ranks + 1 + len(p.kinds) - layersOf(p.Prepared)
-	buf := make([]float64, 4*ranks*each+3*places)
+	times, counts := make([]unit.Span, 2*ranks*each+3*places), make([]float64, 2*ranks*each)
 	for r := range p.stages {
 		x := &p.stages[r]
-		for _, list := range []*[]float64{&x.fwd, &x.bwd, &x.params, &x.summed} {
-			*list, buf = buf[:0:each], buf[each:]
-		}
+		x.fwd, x.bwd, times = times[:0:each], times[each:each:2*each], times[2*each:]
+		x.params, x.summed, counts = counts[:0:each], counts[each:each:2*each], counts[2*each:]
 	}
-	p.times = pipeline.Times{Forward: buf[:places], Backward: buf[places : 2*places], Weight: buf[2*places : 3*places]}
+	p.times = pipeline.Times{Forward: times[:places], Backward: times[places : 2*places], Weight: times[2*places : 3*places]}
 }
 
 // layersOf is how many layers the model has.
@@ -93,7 +96,7 @@ func layersOf(p *Prepared) int {
 
 // slowest is the stage with most work.
 func (p *pricing) slowest() int {
-	slow, most := 0, 0.0
+	slow, most := 0, unit.Span(0)
 	for k := range p.stages {
 		if t := p.stages[k].forward() + p.stages[k].backward(); t > most {
 			slow, most = k, t
@@ -105,7 +108,7 @@ func (p *pricing) slowest() int {
 // pipeline plays the schedule twice: as if messages took no time, where what is beyond the work
 // of the slowest stage is the bubble, and with them, where what is longer is waiting for
 // messages.
-func (p *pricing) pipeline(r *Result, micros, work float64) error {
+func (p *pricing) pipeline(r *Result, micros float64, work unit.Span) error {
 	if p.shape.Ranks == 1 {
 		return nil
 	}
@@ -115,19 +118,19 @@ func (p *pricing) pipeline(r *Result, micros, work float64) error {
 	}
 	defer p.f.known.put(p.shape, plan)
 	p.times.Message = 0
-	alone := plan.Seconds(&p.times)
-	r.Bubble = max(0, alone-work*micros)
+	alone := plan.Time(&p.times)
+	r.Bubble = max(0, alone-work*unit.Span(micros))
 	bytes, one, limit, err := p.message()
 	if err != nil {
 		return err
 	}
 	p.times.Message = one
-	whole := plan.Seconds(&p.times)
+	whole := plan.Time(&p.times)
 	// Of a rank in the middle, one there and one back for every chunk and micro-batch. While a
 	// pipeline fills it also waits for those of the ranks before it, so that it may wait longer
 	// than its own take.
 	calls := 2 * micros * float64(p.shape.Chunks)
-	p.count(Next, "activations and their gradients", bytes, calls, one, max(0, whole-alone)/calls, limit)
+	p.count(Next, "activations and their gradients", bytes, calls, one, max(0, whole-alone)/unit.Span(calls), limit)
 	return nil
 }
 
@@ -152,12 +155,12 @@ func (k *known) put(shape pipeline.Shape, p *pipeline.Steady) {
 }
 
 // message is what a stage sends to the next for a micro-batch, and how long that takes.
-func (p *pricing) message() (bytes, seconds float64, limit string, err error) {
+func (p *pricing) message() (bytes unit.Volume, one unit.Span, limit string, err error) {
 	j, s := p.j, p.j.Split
-	bytes = float64(j.MicroBatch) * float64(j.Seq) / float64(s.CP) * float64(j.Model.Dims.Hidden) * j.Precision.Width()
+	bytes = unit.Volume(float64(j.MicroBatch) * float64(j.Seq) / float64(s.CP) * float64(j.Model.Dims.Hidden) * j.Precision.Width())
 	if s.SeqParallel || j.Framework == workload.Fused {
-		bytes /= float64(s.TP) // each sends its part; the next gathers it over NVLink
+		bytes /= unit.Volume(s.TP) // each sends its part; the next gathers it over NVLink
 	}
-	seconds, limit, err = p.f.Seconds(Next, coll.SendRecv, bytes)
-	return bytes, seconds, limit, err
+	one, limit, err = p.f.Time(Next, coll.SendRecv, bytes)
+	return bytes, one, limit, err
 }

@@ -6,18 +6,19 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/coll"
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 	"busbar.dev/workload/pipeline"
 )
 
 // Result is one training step.
 type Result struct {
-	Step float64 // s
+	Step unit.Span
 	// Compute is the time of a rank's own work in its slowest stage; Bubble the time that a
 	// pipeline leaves it idle; Optimizer the update; Host what a step costs beside.
-	Compute, Bubble, Optimizer, Host float64
+	Compute, Bubble, Optimizer, Host unit.Span
 	// Comm is what collectives take in all, Exposed what of it nothing hides.
-	Comm, Exposed float64
+	Comm, Exposed unit.Span
 	Traffic       []Traffic
 	Flops         float64 // of the model, in a step, recomputation not counted
 	Again         float64 // recomputed
@@ -27,14 +28,17 @@ type Result struct {
 	Memory        workload.Memory
 }
 
+// TokensPerSecond is the throughput of all ranks together.
+func (r *Result) TokensPerSecond() float64 { return r.Tokens / r.Step.Seconds() }
+
 // Traffic is what one kind of groups does in a step.
 type Traffic struct {
 	Group   Group
 	What    string
-	Bytes   float64 // of one call
+	Bytes   unit.Volume // of one call, on average
 	Calls   float64
-	Seconds float64 // in all
-	Exposed float64
+	Time    unit.Span // in all
+	Exposed unit.Span
 	Limit   string
 }
 
@@ -92,24 +96,24 @@ type pricing struct {
 	traffic [nGroups]Traffic
 	late    map[int]float64 // stages of a slow node, by how many times as long they compute
 
-	slow  int     // the stage with most work
-	work  float64 // that it has of a micro-batch
-	after float64 // that the step takes after computing and beside it: the update, the host, gradients that nothing hides
-	spent float64 // of that, on the update
+	slow  int       // the stage with most work
+	work  unit.Span // that it has of a micro-batch
+	after unit.Span // that the step takes after computing and beside it: the update, the host, gradients that nothing hides
+	spent unit.Span // of that, on the update
 }
 
 // stage is one rank's part of the pipeline.
 type stage struct {
-	fwd, bwd []float64 // by block: tensor-parallel traffic and recomputation included
-	params   []float64 // by block, of one rank
-	summed   []float64 // of those, with gradients to be summed among replicas
+	fwd, bwd []unit.Span // by block: tensor-parallel traffic and recomputation included
+	params   []float64   // by block, of one rank
+	summed   []float64   // of those, with gradients to be summed among replicas
 }
 
-func (s *stage) forward() float64  { return sum(s.fwd) }
-func (s *stage) backward() float64 { return sum(s.bwd) }
+func (s *stage) forward() unit.Span  { return sum(s.fwd) }
+func (s *stage) backward() unit.Span { return sum(s.bwd) }
 
-func sum(list []float64) float64 {
-	t := 0.0
+func sum[T ~float64](list []T) T {
+	t := T(0)
 	for _, x := range list {
 		t += x
 	}
@@ -148,7 +152,7 @@ func (p *pricing) update() error {
 	if err != nil {
 		return err
 	}
-	p.spent = took * p.lateness(p.slow)
+	p.spent = took * unit.Span(p.lateness(p.slow))
 	p.after = p.spent + p.host()
 	for _, g := range []Group{Data, Shards, Copies, ToHost} {
 		p.after += p.traffic[g].Exposed
@@ -157,8 +161,8 @@ func (p *pricing) update() error {
 }
 
 // host is what a step costs beside all else.
-func (p *pricing) host() float64 {
-	t := p.g.f[StepHost] * 1e-3
+func (p *pricing) host() unit.Span {
+	t := unit.Span(p.g.f[StepHost] * 1e-3)
 	if p.j.Framework == workload.Eager {
 		t *= 2
 	}
@@ -176,12 +180,12 @@ func (p *pricing) finish() (*Result, error) {
 	micros := float64(j.Micros())
 	r := &Result{Ranks: j.Split.Ranks(), Tokens: float64(j.GlobalBatch) * float64(j.Seq)}
 	r.Flops, r.Again = p.flops[0], p.flops[1]
-	r.Compute = p.work * micros
+	r.Compute = p.work * unit.Span(micros)
 	if err := p.pipeline(r, micros, p.work); err != nil {
 		return nil, err
 	}
 	r.Optimizer, r.Host = p.spent, p.host()
-	late := p.g.spread(r.Ranks)
+	late := unit.Span(p.g.spread(r.Ranks))
 	r.Compute *= late
 	r.Bubble *= late
 	r.Step = r.Compute + r.Bubble + r.Optimizer + r.Host
@@ -191,19 +195,19 @@ func (p *pricing) finish() (*Result, error) {
 			continue
 		}
 		r.Traffic = append(r.Traffic, *t)
-		r.Comm += t.Seconds
+		r.Comm += t.Time
 		r.Exposed += t.Exposed
 	}
 	// Tensor- and context-parallel traffic is in the work of the stages already.
 	inside := p.traffic[Tensor].Exposed + p.traffic[Context].Exposed + p.traffic[Experts].Exposed
 	r.Compute -= inside
 	r.Step += r.Exposed - inside
-	peak := p.g.peak(j.Precision)
+	peak := float64(p.g.Peak(j.Precision))
 	if j.Precision == workload.FP8 {
-		peak = p.g.peak(workload.BF16)
+		peak = float64(p.g.Peak(workload.BF16))
 	}
-	r.MFU = r.Flops / r.Step / float64(r.Ranks) / peak
-	r.HFU = (r.Flops + r.Again) / r.Step / float64(r.Ranks) / peak
+	r.MFU = r.Flops / r.Step.Seconds() / float64(r.Ranks) / peak
+	r.HFU = (r.Flops + r.Again) / r.Step.Seconds() / float64(r.Ranks) / peak
 	r.Memory = p.memory
 	return r, nil
 }
@@ -227,27 +231,27 @@ func (p *pricing) block(b *prepared) (priced, error) {
 
 // inside adds the traffic within a layer: sums of tensor-parallel products, blocks of keys and
 // values that travel round.
-func (p *pricing) inside(x *priced, again *float64, b *prepared) error {
+func (p *pricing) inside(x *priced, again *unit.Span, b *prepared) error {
 	j, s := p.j, p.j.Split
 	layers := b.count / float64(s.PP)
 	micros := float64(j.Micros())
 	tokens := float64(j.MicroBatch) * float64(j.Seq) / float64(s.CP)
 	if s.TP > 1 {
-		bytes := tokens * float64(j.Model.Dims.Hidden) * j.Precision.Width()
-		var one float64
+		bytes := unit.Volume(tokens * float64(j.Model.Dims.Hidden) * j.Precision.Width())
+		var one unit.Span
 		var limit string
 		var err error
 		if s.SeqParallel {
-			var a, b float64
-			if a, limit, err = p.f.Seconds(Tensor, coll.AllGather, bytes); err == nil {
-				b, _, err = p.f.Seconds(Tensor, coll.ReduceScatter, bytes)
+			var a, b unit.Span
+			if a, limit, err = p.f.Time(Tensor, coll.AllGather, bytes); err == nil {
+				b, _, err = p.f.Time(Tensor, coll.ReduceScatter, bytes)
 			}
 			one = a + b
 			if err == nil && p.f.inOneDomain(Tensor) {
-				one *= 1 - p.g.f[TPHidden]
+				one *= unit.Span(1 - p.g.f[TPHidden])
 			}
 		} else {
-			one, limit, err = p.f.Seconds(Tensor, coll.AllReduce, bytes)
+			one, limit, err = p.f.Time(Tensor, coll.AllReduce, bytes)
 		}
 		if err != nil {
 			return err
@@ -269,14 +273,14 @@ func (p *pricing) inside(x *priced, again *float64, b *prepared) error {
 
 // count adds calls of a group. Waiting may be longer than the calls themselves, by what slows computing
 // beside them or by waiting for calls of other ranks; it is traffic all the same.
-func (p *pricing) count(g Group, what string, bytes, calls, seconds, exposed float64, limit string) {
+func (p *pricing) count(g Group, what string, bytes unit.Volume, calls float64, each, exposed unit.Span, limit string) {
 	t := &p.traffic[g]
 	if t.Calls == 0 {
 		*t = Traffic{Group: g, What: what, Bytes: bytes, Limit: limit}
 	}
 	t.Calls += calls
-	t.Seconds += calls * max(seconds, exposed)
-	t.Exposed += calls * exposed
+	t.Time += unit.Span(calls) * max(each, exposed)
+	t.Exposed += unit.Span(calls) * exposed
 }
 
 // Fabric is what prices its collectives.

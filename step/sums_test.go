@@ -9,6 +9,7 @@ import (
 	"busbar.dev/hardware"
 	"busbar.dev/nccl"
 	"busbar.dev/step"
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
 
@@ -43,15 +44,15 @@ func TestPartsAddUp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if all := r.Compute + r.Exposed + r.Bubble + r.Optimizer + r.Host; math.Abs(all/r.Step-1) > 1e-6 {
+		if all := r.Compute + r.Exposed + r.Bubble + r.Optimizer + r.Host; math.Abs(float64(all/r.Step)-1) > 1e-6 {
 			t.Errorf("%s: parts are %g s, the step %g s: %+v", j.Split, all, r.Step, r)
 		}
 		for _, x := range r.Traffic {
-			if x.Exposed > x.Seconds*(1+1e-9) {
-				t.Errorf("%s: %s traffic takes %g s, and %g s of it are exposed", j.Split, x.Group, x.Seconds, x.Exposed)
+			if x.Exposed > x.Time*(1+1e-9) {
+				t.Errorf("%s: %s traffic takes %g s, and %g s of it are exposed", j.Split, x.Group, x.Time, x.Exposed)
 			}
 		}
-		most := math.Inf(1)
+		most := unit.Volume(math.Inf(1))
 		for z := range 4 {
 			k := *j
 			k.Split.ZeRO = z
@@ -81,11 +82,11 @@ func TestTimelineOfPipelineHasGradients(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	end := 0.0
+	end := unit.Span(0)
 	for _, b := range bars {
 		end = max(end, b.To)
 	}
-	if d := math.Abs(end/r.Step - 1); d > 0.12 {
+	if d := math.Abs(float64(end/r.Step) - 1); d > 0.12 {
 		t.Errorf("the timeline ends after %.3g s, the step takes %.3g s", end, r.Step)
 	}
 }
@@ -120,7 +121,7 @@ func TestMessagesShareNICs(t *testing.T) {
 
 // What counts of a pipeline is the pair of stages whose messages leave a host, wherever it is.
 func TestStagesThatLeaveTheHost(t *testing.T) {
-	took := map[string]float64{}
+	took := map[string]unit.Span{}
 	for _, order := range []workload.Order{workload.TensorDataPipeline, workload.TensorPipelineData} {
 		p, g := prepared(t, "baskerville", "a100-40", "gpt2-xl", "pp=8", 2, 4, 1, 16)
 		j := *p.Job()
@@ -131,7 +132,7 @@ func TestStagesThatLeaveTheHost(t *testing.T) {
 		}
 		for _, x := range r.Traffic {
 			if x.Group == step.Next {
-				took[string(order)] = x.Seconds / x.Calls
+				took[string(order)] = x.Time / unit.Span(x.Calls)
 			}
 		}
 	}
@@ -145,7 +146,7 @@ func TestStagesThatLeaveTheHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, x := range r.Traffic {
-		if inside := x.Seconds / x.Calls; x.Group == step.Next && inside*3 > took[string(workload.TensorDataPipeline)] {
+		if inside := x.Time / unit.Span(x.Calls); x.Group == step.Next && inside*3 > took[string(workload.TensorDataPipeline)] {
 			t.Errorf("a message inside a node takes %g s, one of a pipeline that leaves it %g s", inside, took[string(workload.TensorDataPipeline)])
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"busbar.dev/coll"
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
 
@@ -15,8 +16,8 @@ type Bar struct {
 	Host     bool // of copies to the host and back, beside both
 	Name     string
 	Kind     byte // f forward, b backward, w gradients of weights, e encoding, h copies to the host, t traffic, u update
-	From, To float64
-	Bytes    float64
+	From, To unit.Span
+	Bytes    unit.Volume
 }
 
 // maxBars bounds a timeline; beyond, nothing can be seen in it.
@@ -50,10 +51,10 @@ func (p *Prepared) Timeline(g *GPU) ([]Bar, error) {
 type timeline struct {
 	x      *pricing
 	bars   []Bar
-	copied float64 // when the last copy to the host ends
+	copied unit.Span // when the last copy to the host ends
 }
 
-func (t *timeline) add(stage int, traffic bool, kind byte, name string, from, took, bytes float64) float64 {
+func (t *timeline) add(stage int, traffic bool, kind byte, name string, from, took unit.Span, bytes unit.Volume) unit.Span {
 	if took > 0 {
 		t.bars = append(t.bars, Bar{Stage: stage, Traffic: traffic, Name: name, Kind: kind, From: from, To: from + took, Bytes: bytes})
 	}
@@ -65,7 +66,7 @@ func (t *timeline) add(stage int, traffic bool, kind byte, name string, from, to
 func (t *timeline) replicated() ([]Bar, error) {
 	x := t.x
 	st := &x.stages[0]
-	at := 0.0
+	at := unit.Span(0)
 	micros := int(x.j.Micros())
 	for m := range micros {
 		for i, d := range st.fwd {
@@ -86,19 +87,19 @@ func (t *timeline) replicated() ([]Bar, error) {
 	end := at
 	t.down(begin, micros-1)
 	c := clock{}
-	encode := 0.0
+	encode := unit.Span(0)
 	for i, b := range x.buckets(st) {
 		one, _, err := x.bucket(b.bytes)
 		if err != nil {
 			return nil, err
 		}
-		each := b.count * x.encoding(b.bytes)
+		each := unit.Span(b.count) * x.encoding(b.bytes)
 		b.ready += begin
 		at = t.add(0, false, 'e', fmt.Sprintf("encoding %d", i), at, each, 0)
 		encode += each
 		from := c.lay(&b, one, encode, end, x.j.Sync)
 		for k := range int(b.count) {
-			t.add(0, true, 't', fmt.Sprintf("gradients of %d, bucket %d", i, k), from+float64(k)*one, one, b.bytes)
+			t.add(0, true, 't', fmt.Sprintf("gradients of %d, bucket %d", i, k), from+unit.Span(k)*one, one, b.bytes)
 		}
 	}
 	took, err := x.optimizer(sum(st.params))
@@ -109,8 +110,8 @@ func (t *timeline) replicated() ([]Bar, error) {
 	t.up(at)
 	at = t.add(0, false, 'u', "update", at, took, 0)
 	if s := x.j.Split; s.ZeRO > 0 && s.Shard > 1 {
-		bytes := sum(st.params) * x.j.ParamWidth()
-		one, _, err := x.f.Seconds(Shards, coll.AllGather, bytes)
+		bytes := unit.Volume(sum(st.params) * x.j.ParamWidth())
+		one, _, err := x.f.Time(Shards, coll.AllGather, bytes)
 		if err != nil {
 			return nil, err
 		}
@@ -127,9 +128,9 @@ func (t *timeline) sharded() ([]Bar, error) {
 	if err != nil {
 		return nil, err
 	}
-	at := 0.0
+	at := unit.Span(0)
 	for m := range x.j.Micros() {
-		end, _ := fsdp(st.fwd, st.bwd, gather, scatter, func(traffic bool, kind byte, block int, from, took float64) {
+		end, _ := fsdp(st.fwd, st.bwd, gather, scatter, func(traffic bool, kind byte, block int, from, took unit.Span) {
 			name := map[byte]string{'f': "forward", 'b': "backward", 'g': "parameters of", 's': "gradients of"}[kind]
 			if traffic {
 				kind = 't'

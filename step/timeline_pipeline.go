@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"busbar.dev/coll"
+	"busbar.dev/unit"
 	"busbar.dev/workload/pipeline"
 )
 
@@ -23,7 +24,7 @@ func (t *timeline) pipeline() ([]Bar, error) {
 	}
 	x.times.Message = one
 	last := x.shape.Ranks*x.shape.Chunks - 1
-	ends, sent := make([]float64, x.shape.Ranks), make([][]Bar, x.shape.Ranks)
+	ends, sent := make([]unit.Span, x.shape.Ranks), make([][]Bar, x.shape.Ranks)
 	plan.Play(&x.times, func(y pipeline.Seen) {
 		name := y.Pass.Kind.String()
 		if x.shape.Chunks > 1 {
@@ -55,20 +56,21 @@ func (t *timeline) pipeline() ([]Bar, error) {
 
 // summed lays the sums of a stage's gradients beside its last backward pass, which ends then, in
 // the gaps that messages leave, and says when the last one ends.
-func (t *timeline) summed(stage int, end float64, sent []Bar) (float64, error) {
+func (t *timeline) summed(stage int, end unit.Span, sent []Bar) (unit.Span, error) {
 	x := t.x
 	st := &x.stages[stage]
 	if s := x.j.Split; s.DP*s.CP == 1 {
 		return end, nil
 	}
-	begin, free, k, encode := end-st.backward(), 0.0, 0, 0.0
+	begin, k := end-st.backward(), 0
+	var free, encode unit.Span
 	for i, b := range x.buckets(st) {
 		one, _, err := x.bucket(b.bytes)
 		if err != nil {
 			return 0, err
 		}
-		encode += b.count * x.encoding(b.bytes)
-		took := b.count * one
+		encode += unit.Span(b.count) * x.encoding(b.bytes)
+		took := unit.Span(b.count) * one
 		from := max(free, begin+b.ready+encode)
 		if x.j.Sync {
 			from = max(free, end+encode)
@@ -76,13 +78,13 @@ func (t *timeline) summed(stage int, end float64, sent []Bar) (float64, error) {
 		for ; k < len(sent) && sent[k].From < from+took; k++ {
 			from = max(from, sent[k].To)
 		}
-		free = t.add(stage, true, 't', fmt.Sprintf("gradients of %d, %.0f buckets", i, b.count), from, took, b.count*b.bytes)
+		free = t.add(stage, true, 't', fmt.Sprintf("gradients of %d, %.0f buckets", i, b.count), from, took, unit.Volume(b.count)*b.bytes)
 	}
 	return max(end, free), nil
 }
 
 // updates are those of all stages and, where replicas divide them, the gathering of what is new.
-func (t *timeline) updates(ends []float64) ([]Bar, error) {
+func (t *timeline) updates(ends []unit.Span) ([]Bar, error) {
 	x := t.x
 	end := slices.Max(ends)
 	for r, e := range ends {
@@ -96,8 +98,8 @@ func (t *timeline) updates(ends []float64) ([]Bar, error) {
 		}
 		e = t.add(r, false, 'u', "update", e, took, 0)
 		if s := x.j.Split; s.ZeRO > 0 && s.Shard > 1 {
-			bytes := params * x.j.ParamWidth()
-			one, _, err := x.f.Seconds(Shards, coll.AllGather, bytes)
+			bytes := unit.Volume(params * x.j.ParamWidth())
+			one, _, err := x.f.Time(Shards, coll.AllGather, bytes)
 			if err != nil {
 				return nil, err
 			}

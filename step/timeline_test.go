@@ -7,6 +7,7 @@ import (
 	"busbar.dev/hardware"
 	"busbar.dev/nccl"
 	"busbar.dev/step"
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
 
@@ -60,8 +61,8 @@ func TestTimeline(t *testing.T) {
 		if err != nil {
 			t.Fatal(x.split, err)
 		}
-		last := map[[2]int]float64{}
-		end := 0.0
+		last := map[[2]int]unit.Span{}
+		end := unit.Span(0)
 		for _, b := range bars {
 			k := [2]int{b.Stage, 0}
 			switch {
@@ -76,7 +77,7 @@ func TestTimeline(t *testing.T) {
 			last[k] = b.To
 			end = max(end, b.To)
 		}
-		if d := math.Abs(end/r.Step - 1); d > 0.12 {
+		if d := math.Abs(float64(end/r.Step) - 1); d > 0.12 {
 			t.Errorf("%s: the timeline ends after %.3g s, the step takes %.3g s", x.split, end, r.Step)
 		}
 	}

@@ -3,6 +3,7 @@ package step
 import (
 	"math"
 
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 	"busbar.dev/workload/pipeline"
 )
@@ -13,9 +14,9 @@ import (
 type Trunk struct {
 	b       *Bounds
 	job     workload.Job
-	late    float64
-	host    float64
-	updates float64        // bytes/s of the host's update, of a rank; 0 is not known
+	late    unit.Span
+	host    unit.Span
+	updates unit.Rate      // of the host's update, of a rank; 0 is not known
 	blocks  [2]*bounded    // with parameters whole, and divided (ZeRO 3)
 	shapes  [2][]shapeTime // that were asked for
 }
@@ -24,7 +25,7 @@ type Trunk struct {
 type shapeTime struct {
 	schedule pipeline.Schedule
 	chunks   int
-	seconds  float64
+	longest  unit.Span
 	params   float64
 }
 
@@ -33,7 +34,7 @@ const rounding = 1 - 1e-12
 
 // Trunk is that of a job. It is for one goroutine at a time.
 func (b *Bounds) Trunk(j *workload.Job) *Trunk {
-	t := &Trunk{b: b, job: *j, late: b.g.spread(j.Split.Ranks()), host: b.g.f[StepHost] * 1e-3}
+	t := &Trunk{b: b, job: *j, late: unit.Span(b.g.spread(j.Split.Ranks())), host: unit.Span(b.g.f[StepHost] * 1e-3)}
 	if j.Framework == workload.Eager {
 		t.host *= 2
 	}
@@ -80,15 +81,15 @@ func (t *Trunk) Hear(f *Fabric) error {
 
 // Least is below the bounds of all its jobs; its memory is nobody's.
 func (t *Trunk) Least() Bound {
-	least := Bound{Seconds: math.Inf(1), Computing: math.Inf(1)}
+	least := Bound{Step: unit.Span(math.Inf(1)), Computing: unit.Span(math.Inf(1))}
 	for whole := range t.blocks {
 		if whole == 1 && t.job.Split.PP > 1 { // which is never divided so
 			break
 		}
 		x := t.of(whole)
 		n := len(x.fwd) - 1
-		each := float64(t.job.Micros()) / float64(max(1, t.job.Split.PP)) * t.late
-		least.Seconds = min(least.Seconds, ((x.fwd[n]+x.bwd[n])*each+t.host)*rounding)
+		each := unit.Span(t.job.Micros()) / unit.Span(max(1, t.job.Split.PP)) * t.late
+		least.Step = min(least.Step, ((x.fwd[n]+x.bwd[n])*each+t.host)*rounding)
 		least.Computing = min(least.Computing, x.quiet*each*rounding)
 	}
 	return least
@@ -107,16 +108,16 @@ func (t *Trunk) Bound(j *workload.Job) Bound {
 	if j.Split.ZeRO > 0 {
 		params /= float64(max(1, j.Split.Shard))
 	}
-	update := 0.0
+	update := unit.Span(0)
 	switch {
 	case !j.Offloads():
-		update = params * j.UpdateBytes() / t.b.g.bandwidth()
+		update = unit.Volume(params * j.UpdateBytes()).At(t.b.g.bandwidth())
 	case t.updates > 0:
-		update = params * workload.HostUpdate / t.updates
+		update = unit.Volume(params * workload.HostUpdate).At(t.updates)
 	}
 	return Bound{
-		Seconds:   (s.seconds*t.late + update + t.host) * rounding,
-		Computing: (x.quiet*float64(j.Micros())/float64(max(1, j.Split.PP))*t.late + update) * rounding,
+		Step:      (s.longest*t.late + update + t.host) * rounding,
+		Computing: (x.quiet*unit.Span(j.Micros())/unit.Span(max(1, j.Split.PP))*t.late + update) * rounding,
 		Memory:    j.MemoryOf(x.holding),
 	}
 }
@@ -135,7 +136,7 @@ func (t *Trunk) shape(whole int, j *workload.Job) *shapeTime {
 	shape := j.Pipeline()
 	x := t.of(whole)
 	s := shapeTime{schedule: j.Schedule, chunks: j.Split.Chunks}
-	s.seconds, s.params = x.stages(shape, t.b.edges(shape, x))
+	s.longest, s.params = x.stages(shape, t.b.edges(shape, x))
 	t.shapes[whole] = append(list, s)
 	return &t.shapes[whole][len(list)]
 }

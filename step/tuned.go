@@ -17,7 +17,7 @@ type Choice struct {
 	Kind      coll.Kind
 	Bytes     unit.Bytes
 	Own, Best predict.Setting
-	Was, Is   float64 // s, by either
+	Was, Is   unit.Span // by either
 }
 
 // String is the choice in words.
@@ -75,9 +75,9 @@ func (f *Fabric) tune(g Group, p *predict.Predictor, op coll.Op, own cost) (cost
 	if was == nil || best == was || float64(was.Time) < predict.Worth*float64(best.Time) {
 		return own, nil
 	}
-	t := cost{float64(best.Time) / 1e12, best.Limit.Text}
+	t := cost{best.Time.Span(), best.Limit.Text}
 	f.known.mu.Lock()
-	f.known.tuned[call{f.seat(g), op.Kind, int64(op.Bytes)}] = Choice{g, op.Kind, op.Bytes, was.Setting, best.Setting, float64(was.Time) / 1e12, t.seconds}
+	f.known.tuned[call{f.seat(g), op.Kind, op.Bytes}] = Choice{g, op.Kind, op.Bytes, was.Setting, best.Setting, was.Time.Span(), t.time}
 	f.known.mu.Unlock()
 	return t, nil
 }

@@ -193,17 +193,17 @@ func (f *Fabric) Crosses(g Group) bool {
 }
 
 // Waits is the time of a step that goes to traffic between hosts, and what limits most of it.
-func (f *Fabric) Waits(r *Result) (seconds float64, limit string) {
-	most := 0.0
+func (f *Fabric) Waits(r *Result) (wait unit.Span, limit string) {
+	most := unit.Span(0)
 	for i := range r.Traffic {
 		t := &r.Traffic[i]
 		if !f.Crosses(t.Group) {
 			continue
 		}
-		seconds += t.Exposed
+		wait += t.Exposed
 		if t.Exposed > most {
 			most, limit = t.Exposed, t.Limit
 		}
 	}
-	return seconds, limit
+	return wait, limit
 }

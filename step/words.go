@@ -3,6 +3,7 @@ package step
 import (
 	"fmt"
 
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
 
@@ -12,11 +13,11 @@ type Limit struct {
 	Text string `json:"text"`
 }
 
-// Limit names the largest part beyond products themselves.
-func (r *Result) Limit(j *workload.Job, have float64) Limit {
+// Limit names the largest part beyond products themselves, on a GPU with so much memory; 0 is any amount.
+func (r *Result) Limit(j *workload.Job, have unit.Bytes) Limit {
 	s := j.Split
-	if need := r.Memory.Total(); have > 0 && need > have {
-		return Limit{"memory", fmt.Sprintf("does not fit: %.1f GB of memory needed, %.1f GB there; %s", need/1e9, have/1e9, lighter(j, have))}
+	if need := r.Memory.Total(); have > 0 && need > unit.Volume(have) {
+		return Limit{"memory", fmt.Sprintf("does not fit: %.1f GB of memory needed, %.1f GB there; %s", need.GB(), unit.Volume(have).GB(), lighter(j, have))}
 	}
 	worst := -1
 	for i := range r.Traffic {
@@ -24,7 +25,7 @@ func (r *Result) Limit(j *workload.Job, have float64) Limit {
 			worst = i
 		}
 	}
-	share := func(x float64) float64 { return 100 * x / r.Step }
+	share := func(x unit.Span) float64 { return float64(100 * x / r.Step) }
 	switch {
 	case worst >= 0 && r.Traffic[worst].Exposed > 0.1*r.Step && r.Traffic[worst].Exposed >= r.Bubble:
 		t := &r.Traffic[worst]
@@ -41,7 +42,7 @@ func hidden(r *Result) float64 {
 	if r.Comm <= 0 {
 		return 100
 	}
-	return 100 * max(0, 1-r.Exposed/r.Comm)
+	return 100 * max(0, 1-float64(r.Exposed/r.Comm))
 }
 
 // busier is what keeps a pipeline's stages busier.

@@ -5,8 +5,9 @@ import (
 	"math"
 )
 
-// Span is a long time in seconds: a run, the time between failures. Time counts picoseconds and
-// ends after 106 days; this one does not.
+// Span is a time in seconds that is computed, not counted: of a training step and its parts, of a run,
+// between failures. Time counts picoseconds and ends after 106 days; this one does not. In JSON it is a
+// number of seconds.
 type Span float64
 
 // Long times.
@@ -44,6 +45,9 @@ func ParseSpan(s string) (Span, error) {
 
 // Seconds is the time in seconds.
 func (s Span) Seconds() float64 { return float64(s) }
+
+// Time is the whole picoseconds of a short span.
+func (s Span) Time() Time { return Time(s * 1e12) }
 
 // String prints three digits with the unit that fits.
 func (s Span) String() string {

@@ -72,3 +72,14 @@ func FuzzParseSpan(f *testing.F) {
 		_, _ = ParsePower(s)
 	})
 }
+
+// A volume at a rate is a span, and a short span is a time.
+func TestVolume(t *testing.T) {
+	v := Volume(1.5e9)
+	if s := v.At(50 * GBps); s != 0.03 || s.Time() != 30*Millisecond || s.Time().Span() != s {
+		t.Errorf("%v at 50 GB/s takes %v", v, s)
+	}
+	if v.String() != "1.5 GB" || v.GB() != 1.5 || v.Bytes() != 1_500_000_000 || Volume(1e30).Bytes() != 1<<62 {
+		t.Errorf("%v, %g GB, %d bytes, %d", v, v.GB(), v.Bytes(), Volume(1e30).Bytes())
+	}
+}

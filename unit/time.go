@@ -51,6 +51,9 @@ func Micros(us float64) Time { return Time(math.Round(us * float64(Microsecond))
 // Seconds is the time in seconds.
 func (t Time) Seconds() float64 { return float64(t) / float64(Second) }
 
+// Span is the same time as a span.
+func (t Time) Span() Span { return Span(t) / 1e12 }
+
 // Micros is the time in microseconds.
 func (t Time) Micros() float64 { return float64(t) / float64(Microsecond) }
 

@@ -3,6 +3,7 @@ package workload_test
 import (
 	"testing"
 
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
 
@@ -16,7 +17,7 @@ func TestCheckpointBytes(t *testing.T) {
 	for _, x := range []struct {
 		p    workload.Precision
 		f    workload.Framework
-		each float64
+		each unit.Volume
 	}{{workload.BF16, workload.Fused, 14}, {workload.FP32, workload.Eager, 12}, {workload.AMP, workload.Eager, 12}, {workload.BF16, workload.Eager, 6}} {
 		for _, s := range []workload.Split{{DP: 1}, {DP: 64, TP: 8, PP: 16, ZeRO: 1}} {
 			j := &workload.Job{Model: m, Split: s, Precision: x.p, Framework: x.f}

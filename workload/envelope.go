@@ -5,6 +5,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"busbar.dev/unit"
 )
 
 // Envelope is a training step as one reckons it on the back of an envelope: whole data
@@ -21,10 +23,10 @@ type Envelope struct {
 	Nodes     int
 	Recompute bool // the forward pass is computed twice
 	GPU       string
-	Peak      float64 // FLOP/s of one GPU
-	MFU       float64 // of the peak that is reached
-	Intra     float64 // bytes/s of a GPU's links in its node, one direction
-	Inter     float64 // bytes/s of a node's NICs together, one direction
+	Peak      unit.FLOPS // of one GPU
+	MFU       float64    // of the peak that is reached
+	Intra     unit.Rate  // of a GPU's links in its node, one direction
+	Inter     unit.Rate  // of a node's NICs together, one direction
 }
 
 // Line is one line of an envelope.
@@ -86,9 +88,10 @@ func (e *Envelope) memory() Line {
 
 // compute is the operations of a GPU, and their time.
 func (e *Envelope) compute() (ops, seconds Line) {
-	passes, said := 3.0, "forward 1, backward 2"
+	peak := float64(e.Peak)
+	passes, which := 3.0, "forward 1, backward 2"
 	if e.Recompute {
-		passes, said = 4, "forward 1, backward 2, forward again 1"
+		passes, which = 4, "forward 1, backward 2, forward again 1"
 	}
 	b := e.Params / 1e9
 	if e.Active > 0 {
@@ -98,18 +101,18 @@ func (e *Envelope) compute() (ops, seconds Line) {
 		each := e.Sample / 1e12
 		tflop := each * passes * float64(e.Batch) / float64(e.GPUs)
 		ops = line("operations of a GPU", "operations of a sample × passes × samples / GPUs", "TFLOP", tflop, "%s × %s × %s / %s", each, passes, float64(e.Batch), float64(e.GPUs))
-		ops.Note = "passes: " + said + "; a convolution is computed at many places with the same parameters, so the operations are counted and not taken from their number"
-		return ops, line("compute", "operations / (MFU × peak)", "s", tflop/(e.Peak*e.MFU/1e12), "%s / (%s × %s)", tflop, e.MFU, e.Peak/1e12)
+		ops.Note = "passes: " + which + "; a convolution is computed at many places with the same parameters, so the operations are counted and not taken from their number"
+		return ops, line("compute", "operations / (MFU × peak)", "s", tflop/(peak*e.MFU/1e12), "%s / (%s × %s)", tflop, e.MFU, peak/1e12)
 	}
 	tflop := b * passes * 2 * float64(e.Seq) * float64(e.Batch) / (float64(e.GPUs) * 1e3)
 	ops = line("operations of a GPU", "parameters in G × passes × 2 × tokens × sequences / (GPUs × 1000)", "TFLOP", tflop,
 		"%s × %s × 2 × %s × %s / (%s × 1000)", b, passes, float64(e.Seq), float64(e.Batch), float64(e.GPUs))
-	ops.Note = "passes: " + said
+	ops.Note = "passes: " + which
 	if e.Active > 0 && e.Active < e.Params {
 		ops.Note += fmt.Sprintf("; a token passes %s G of %s G parameters", Figure(b), Figure(e.Params/1e9))
 	}
-	rate := e.Peak * e.MFU / 1e12
-	seconds = line("compute", "operations / (MFU × peak)", "s", tflop/rate, "%s / (%s × %s)", tflop, e.MFU, e.Peak/1e12)
+	rate := peak * e.MFU / 1e12
+	seconds = line("compute", "operations / (MFU × peak)", "s", tflop/rate, "%s / (%s × %s)", tflop, e.MFU, peak/1e12)
 	return ops, seconds
 }
 
@@ -127,19 +130,19 @@ func (e *Envelope) comm(compute float64) []Line {
 	sent := 2 * once
 	list = append(list, exact, line("sent by a GPU", "2 × gradients", "GB", sent, "2 × %s", once))
 	if e.Intra > 0 {
-		list = append(list, verdict(line("exchange inside a node", "sent / rate of a GPU's links", "s", sent/(e.Intra/1e9), "%s / %s", sent, e.Intra/1e9), compute, e.Nodes < 2))
-		list = append(list, line("  with the exact factor", "2(n − 1)/n × gradients / rate", "s", factor*once/(e.Intra/1e9), "%s × %s / %s", factor, once, e.Intra/1e9))
+		list = append(list, verdict(line("exchange inside a node", "sent / rate of a GPU's links", "s", sent/e.Intra.GBps(), "%s / %s", sent, e.Intra.GBps()), compute, e.Nodes < 2))
+		list = append(list, line("  with the exact factor", "2(n − 1)/n × gradients / rate", "s", factor*once/e.Intra.GBps(), "%s × %s / %s", factor, once, e.Intra.GBps()))
 	}
 	if e.Nodes < 2 || e.Inter <= 0 {
 		return list
 	}
-	gbit := e.Inter * 8 / 1e9
+	gbit := e.Inter.Gbps()
 	across := line("exchange across nodes", "sent × 8 / rate of a node's NICs", "s", sent*8/gbit, "%s × 8 / %s", sent, gbit)
 	list = append(list, verdict(across, compute, true))
 	real := line("  at 80 % of the advertised rate", "sent × 8 / (0.8 × rate)", "s", sent*8/(AdvertisedRate*gbit), "%s × 8 / (0.8 × %s)", sent, gbit)
 	list = append(list, verdict(real, compute, true))
 	if e.Intra > 0 {
-		list = append(list, line("across over inside", "exchange across nodes / exchange inside a node", "×", across.Value/(sent/(e.Intra/1e9)), "%s / %s", across.Value, sent/(e.Intra/1e9)))
+		list = append(list, line("across over inside", "exchange across nodes / exchange inside a node", "×", across.Value/(sent/e.Intra.GBps()), "%s / %s", across.Value, sent/e.Intra.GBps()))
 	}
 	need := line("rate that hides behind compute", "sent × 8 / compute", "Gb/s", sent*8/compute, "%s × 8 / %s", sent, compute)
 	need.Note = fmt.Sprintf("advertised, at 80 %%: %s Gb/s", Figure(sent*8/compute/AdvertisedRate))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 
+	"busbar.dev/unit"
 	"busbar.dev/workload/pipeline"
 )
 
@@ -55,6 +56,9 @@ const (
 	Fused    Framework = "fused"    // kernels written for it: Megatron-LM, NeMo, Transformer Engine
 )
 
+// DefaultBucket is the bucket of PyTorch's DistributedDataParallel (bucket_cap_mb).
+const DefaultBucket unit.Bytes = 25 << 20
+
 // Job is one training step: a model, a batch and how it is computed.
 type Job struct {
 	Model       *Model
@@ -78,8 +82,8 @@ type Job struct {
 	Masked float64
 	// Sync says that gradients travel after the backward pass and not beside it.
 	Sync bool
-	// Bucket is how many bytes of gradients travel at once; 0 is what is usual.
-	Bucket int64
+	// Bucket is how much of the gradients travels at once; 0 is DefaultBucket.
+	Bucket unit.Bytes
 	// Schedule is the pipeline's; none is 1F1B, interleaved where a rank has several chunks.
 	Schedule pipeline.Schedule
 	// Offload is what the host's memory keeps; none says nothing does.

@@ -1,22 +1,28 @@
 package workload
 
-import "math"
+import (
+	"math"
+
+	"busbar.dev/unit"
+)
 
 // Adam is the number of moments that the optimizer keeps for every parameter.
 const Adam = 2
 
-// Memory is what one GPU holds, in bytes, at the fullest moment.
+// Memory is what one GPU holds at the fullest moment.
 type Memory struct {
-	Params      float64 `json:"params"`
-	Grads       float64 `json:"grads"`
-	Optimizer   float64 `json:"optimizer"`
-	Activations float64 `json:"activations"`
-	Other       float64 `json:"other"`
-	Host        float64 `json:"host"` // of the host's memory, for this GPU; not in Total
+	Params      unit.Volume `json:"params"`
+	Grads       unit.Volume `json:"grads"`
+	Optimizer   unit.Volume `json:"optimizer"`
+	Activations unit.Volume `json:"activations"`
+	Other       unit.Volume `json:"other"`
+	Host        unit.Volume `json:"host"` // of the host's memory, for this GPU; not in Total
 }
 
 // Total is all that the GPU holds.
-func (m Memory) Total() float64 { return m.Params + m.Grads + m.Optimizer + m.Activations + m.Other }
+func (m Memory) Total() unit.Volume {
+	return m.Params + m.Grads + m.Optimizer + m.Activations + m.Other
+}
 
 // Params is how many parameters of a block one rank of its tensor-parallel group holds.
 func (j *Job) Params(b *Block) float64 {
@@ -182,13 +188,13 @@ func (j *Job) MemoryOf(h Holding) Memory {
 		}
 		return (most-own)/float64(s.Shard) + own/max(1, float64(s.Shard)/float64(s.EP))
 	}
-	m := Memory{Params: over(3) * weight, Grads: over(2) * grad, Optimizer: over(1) * state}
+	m := Memory{Params: unit.Volume(over(3) * weight), Grads: unit.Volume(over(2) * grad), Optimizer: unit.Volume(over(1) * state)}
 	if s.ZeRO == 3 && s.Shard > 1 { // two blocks are whole
 		cut := h.Layers
 		if s.Shard <= s.EP { // but for experts, which no other rank has a part of
 			cut -= h.Experts
 		}
-		m.Other += 2 * cut / float64(max(h.Count, 1)) * j.ParamWidth()
+		m.Other += unit.Volume(2 * cut / float64(max(h.Count, 1)) * j.ParamWidth())
 	}
 	m.Activations, m.Other = j.activations(h.Count, pp), m.Other+j.logits()
 	if j.Framework != Fused && j.Micros() == 1 && s.DP == 1 {
@@ -196,7 +202,7 @@ func (j *Job) MemoryOf(h Holding) Memory {
 		m.Grads = max(0, m.Grads-m.Activations-j.logits())
 	}
 	if j.Precision.Amp() && s.ZeRO < 3 { // cast weights are kept until the end of the backward pass
-		m.Other += 2 * most
+		m.Other += unit.Volume(2 * most)
 	}
 	m.Other += Driver
 	j.offload(&m, over(1))
@@ -205,11 +211,11 @@ func (j *Job) MemoryOf(h Holding) Memory {
 
 // Driver is what the driver and the libraries take of a GPU's memory for themselves: contexts,
 // code, workspaces. On one H200 with PyTorch it was 1.2 to 1.8 GB.
-const Driver = 1.5e9
+const Driver unit.Volume = 1.5e9
 
 // activations of the micro-batches that are under way in the fullest stage, after Korthikanti et
 // al. 2022, table 2, with fused attention where there are no scores to keep.
-func (j *Job) activations(layers int, pp float64) float64 {
+func (j *Job) activations(layers int, pp float64) unit.Volume {
 	s := j.Split.filled()
 	d := j.Model.Dims.filled()
 	tokens := float64(j.MicroBatch) * float64(j.Seq) / float64(s.CP)
@@ -245,9 +251,9 @@ func (j *Job) activations(layers int, pp float64) float64 {
 	if s.PP > 1 {
 		under = j.Pipeline().Held()
 	}
-	total := kept * math.Ceil(float64(layers)/pp) * under
+	total := unit.Volume(kept * math.Ceil(float64(layers)/pp) * under)
 	if j.Recompute == Full { // one layer is whole, when the scores of words are gone
-		total += max(0, each+scores-j.logits())
+		total += max(0, unit.Volume(each+scores)-j.logits())
 	}
 	return total
 }
@@ -263,13 +269,13 @@ func ungated(m *Model) bool {
 }
 
 // logits are what the loss keeps: the scores of all words, in float32 too.
-func (j *Job) logits() float64 {
+func (j *Job) logits() unit.Volume {
 	s := j.Split.filled()
 	if s.PP > 1 {
 		return 0 // not in the first stage
 	}
 	tokens := float64(j.MicroBatch) * float64(j.Seq) / float64(s.CP)
-	bytes := tokens * float64(j.Model.Dims.Vocab) / float64(s.TP)
+	bytes := unit.Volume(tokens * float64(j.Model.Dims.Vocab) / float64(s.TP))
 	if j.Framework == Eager { // as computed, in float32, their logarithms, and the gradient
 		return bytes * (2 + 4 + 4 + 4)
 	}

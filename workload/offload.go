@@ -1,6 +1,10 @@
 package workload
 
-import "fmt"
+import (
+	"fmt"
+
+	"busbar.dev/unit"
+)
 
 // Offload is what of a job's state is kept and updated in the host's memory (ZeRO-Offload, Ren
 // et al. 2021; parameters too: ZeRO-Infinity, Rajbhandari et al. 2021).
@@ -43,12 +47,12 @@ func (j *Job) offload(m *Memory, share float64) {
 		return
 	}
 	m.Optimizer = 0
-	m.Host = share * HostState
+	m.Host = unit.Volume(share * HostState)
 	if j.Streams() {
 		m.Grads = min(m.Grads, underWay)
 	}
 	if j.Offload == OffloadParams {
-		m.Host += share * j.ParamWidth()
+		m.Host += unit.Volume(share * j.ParamWidth())
 		m.Params = 0
 	}
 }

@@ -1,6 +1,10 @@
 package workload
 
-import "fmt"
+import (
+	"fmt"
+
+	"busbar.dev/unit"
+)
 
 // Case is a part of the source documents worked out: a title, and lines.
 type Case struct {
@@ -73,7 +77,7 @@ func two(nodes int, gbit float64) Envelope {
 	e := Envelope{Title: "2B parameters on 1 × 8 A100", Params: 2e9, Seq: 2048, Batch: 16, GPUs: 8, Nodes: nodes, Recompute: true, GPU: "A100", Peak: 312e12, MFU: UsualMFU, Intra: 300e9}
 	if nodes > 1 { // as much for each GPU, so that compute stays
 		e.Title = fmt.Sprintf("2B parameters on 4 × 8 A100 at %s Gb/s", Figure(gbit))
-		e.GPUs, e.Batch, e.Inter = 8*nodes, 16*int64(nodes), gbit/8*1e9
+		e.GPUs, e.Batch, e.Inter = 8*nodes, 16*int64(nodes), unit.Rate(gbit/8*1e9)
 	}
 	return e
 }

@@ -1,5 +1,7 @@
 package workload
 
+import "busbar.dev/unit"
+
 // TaskKind is what limits a task on a GPU.
 type TaskKind uint8
 
@@ -17,11 +19,11 @@ type Task struct {
 	// Count products of M × K by K × N, of Score its size.
 	M, N, K float64
 	Count   float64
-	Flops   float64 // in all
-	Bytes   float64 // of a Stream, read and written
-	Starts  float64 // of kernels
-	Back    bool    // of the backward pass
-	Weight  bool    // of that, gradients of weights, which nothing but the update waits for
+	Flops   float64     // in all
+	Bytes   unit.Volume // of a Stream, read and written
+	Starts  float64     // of kernels
+	Back    bool        // of the backward pass
+	Weight  bool        // of that, gradients of weights, which nothing but the update waits for
 	// Rows is the largest power of two, up to 8, that the rows of a product's matrices are a
 	// multiple of, in elements.
 	Rows int64
@@ -166,8 +168,8 @@ func (w *weaver) product(p *Part, attended bool) {
 		Task{Name: p.Name + " to its input", Kind: Product, M: m, N: k, K: n, Count: count, Flops: flops, Starts: count, Back: true, Rows: rows},
 		Task{Name: p.Name + " to its weight", Kind: Product, M: k, N: n, K: m, Count: count, Flops: flops, Starts: count, Back: true, Rows: rows, Weight: true})
 	if w.j.Precision.Amp() { // the weight is cast before the product and its gradient after it
-		w.fwd = append(w.fwd, Task{Name: "cast", Kind: Stream, Bytes: 6 * n * k * count, Starts: 1})
-		w.bwd = append(w.bwd, Task{Name: "cast", Kind: Stream, Bytes: 6 * n * k * count, Starts: 1, Back: true, Weight: true})
+		w.fwd = append(w.fwd, Task{Name: "cast", Kind: Stream, Bytes: unit.Volume(6 * n * k * count), Starts: 1})
+		w.bwd = append(w.bwd, Task{Name: "cast", Kind: Stream, Bytes: unit.Volume(6 * n * k * count), Starts: 1, Back: true, Weight: true})
 	}
 	m *= count // of all experts, from here
 	x := &w.x
@@ -175,8 +177,8 @@ func (w *weaver) product(p *Part, attended bool) {
 	case w.last && p.Cut == ByOut && !p.Once:
 		// The loss: scores of all words cast to float32, their maximum, the sum of their
 		// exponentials; and the gradient.
-		w.fwd = append(w.fwd, Task{Name: "loss", Kind: Stream, Bytes: m * n * x.loss, Starts: 6})
-		w.bwd = append(w.bwd, Task{Name: "loss", Kind: Stream, Bytes: m * n * x.loss, Starts: 4, Back: true})
+		w.fwd = append(w.fwd, Task{Name: "loss", Kind: Stream, Bytes: unit.Volume(m * n * x.loss), Starts: 6})
+		w.bwd = append(w.bwd, Task{Name: "loss", Kind: Stream, Bytes: unit.Volume(m * n * x.loss), Starts: 4, Back: true})
 	case p.Cut == ByIn:
 		w.stream("residual", w.between*float64(p.Out)*w.width*x.residual, 1, 0)
 	case p.Cut == ByOut && attended && !p.Tied:
@@ -187,7 +189,7 @@ func (w *weaver) product(p *Part, attended bool) {
 		w.stream("activation", m*n*w.width*each, 1.5, 0)
 	}
 	if p.Bias { // added by the product; its gradient is a sum over the tokens
-		w.bwd = append(w.bwd, Task{Name: "bias", Kind: Stream, Bytes: m * n * w.width, Back: true})
+		w.bwd = append(w.bwd, Task{Name: "bias", Kind: Stream, Bytes: unit.Volume(m * n * w.width), Back: true})
 	}
 }
 
@@ -228,8 +230,8 @@ func (w *weaver) permute(topK int64) {
 
 // stream is bytes that go through memory, and back times as many in the backward pass.
 func (w *weaver) stream(name string, bytes, back, starts float64) {
-	w.fwd = append(w.fwd, Task{Name: name, Kind: Stream, Bytes: bytes, Starts: starts})
-	w.bwd = append(w.bwd, Task{Name: name, Kind: Stream, Bytes: bytes * back, Starts: starts, Back: true})
+	w.fwd = append(w.fwd, Task{Name: name, Kind: Stream, Bytes: unit.Volume(bytes), Starts: starts})
+	w.bwd = append(w.bwd, Task{Name: name, Kind: Stream, Bytes: unit.Volume(bytes * back), Starts: starts, Back: true})
 }
 
 // attention is the scores and the weighted sums: in one kernel, whose backward pass computes
@@ -263,8 +265,8 @@ func (w *weaver) attention(p *Part, cp float64) {
 		w.bwd = append(w.bwd, a, b)
 	}
 	// Written, read and written by the mask and the softmax, by the dropout, read again.
-	scores := batch * heads * rows * seq * w.width
-	through := 5.5
+	scores := unit.Volume(batch * heads * rows * seq * w.width)
+	through := unit.Volume(5.5)
 	if w.j.Framework == Eager {
 		through = 9
 	}

@@ -76,7 +76,7 @@ func (r *RunRow) Predict(f *step.Figures) error {
 	if err != nil {
 		return err
 	}
-	r.Predicted, r.Limit = res.Step, res.Limit(r.Step.Job(), 0)
+	r.Predicted, r.Limit = res.Step.Seconds(), res.Limit(r.Step.Job(), 0)
 	r.APE = math.Abs(r.Predicted-r.Seconds()) / r.Seconds()
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"busbar.dev/internal/texttab"
 	"busbar.dev/nccl"
 	"busbar.dev/step"
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
 
@@ -94,7 +95,7 @@ func (c *envelopeCmd) own(e *env) (workload.Case, error) {
 	x := workload.Envelope{
 		Title: fmt.Sprintf("%s on %s, %s of %s", a.model.Name, cl.Name, name, gpu.Title), Params: float64(a.model.Params()), Active: float64(a.model.Active()), Seq: cmp.Or(c.Seq, a.model.Seq),
 		Batch: cmp.Or(c.Global, max(1, c.Micro)*int64(len(layout))), GPUs: len(layout), Nodes: nodes, Recompute: c.Recompute == string(workload.Full),
-		GPU: gpu.Title, Peak: g.Peak(workload.Precision(c.Precision)), MFU: c.MFU, Intra: float64(gpu.Link) * float64(gpu.Links),
+		GPU: gpu.Title, Peak: g.Peak(workload.Precision(c.Precision)), MFU: c.MFU, Intra: gpu.Link * unit.Rate(gpu.Links),
 	}
 	if a.model.Unpriced != "" {
 		x.Sample = a.model.Forward(x.Seq)
@@ -107,14 +108,14 @@ func (c *envelopeCmd) own(e *env) (workload.Case, error) {
 	return workload.Case{Title: x.Title, Lines: x.Lines()}, nil
 }
 
-// nicRate is what the NICs of the first node carry together, in bytes/s.
-func nicRate(cl *cluster.Cluster, l nccl.Layout) float64 {
+// nicRate is what the NICs of the first node carry together.
+func nicRate(cl *cluster.Cluster, l nccl.Layout) unit.Rate {
 	t := cl.TypeOf(l[0].Host)
-	all := 0.0
+	all := unit.Rate(0)
 	for _, i := range t.Of(cluster.NIC) {
 		if n := t.Devices[i].NIC; n != nil {
 			for k := range n.Ports {
-				all += float64(n.Ports[k].Rate.Value)
+				all += n.Ports[k].Rate.Value
 			}
 		}
 	}

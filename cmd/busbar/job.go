@@ -53,7 +53,7 @@ type asked struct {
 	shapes  []shape
 	cluster *cluster.Cluster
 	env     map[string]string // settings of NCCL
-	bucket  int64             // bytes of gradients that travel at once; 0 is what is usual
+	bucket  unit.Bytes        // of gradients that travel at once; 0 is the default
 }
 
 // ask reads the flags and what they name.
@@ -78,7 +78,7 @@ func (c *jobFlags) ask(e *env, o common) (*asked, error) {
 		if err != nil || size < 1 {
 			return nil, fmt.Errorf("--bucket %q; expected a size, such as 25MiB", c.Bucket)
 		}
-		a.bucket = int64(size)
+		a.bucket = size
 	}
 	if c.NCCL != "" {
 		if a.version, err = nccl.ParseVersion(c.NCCL); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/step"
+	"busbar.dev/unit"
 )
 
 type needCmd struct {
@@ -33,15 +34,15 @@ const endless = 1e3
 
 // needRow is a variant of the cluster.
 type needRow struct {
-	What   string  `json:"what"`
-	Gbps   float64 `json:"nic_Gbps,omitempty"`
-	NICs   int     `json:"nics_per_node,omitempty"`
-	Step   float64 `json:"step_s"`
-	Over   float64 `json:"over_compute"` // 0.05 is 5 % longer
-	Gain   float64 `json:"gain,omitempty"`
-	Enough bool    `json:"enough"`
-	Limit  string  `json:"limit,omitempty"` // of most of what waits
-	Now    bool    `json:"now,omitempty"`
+	What   string    `json:"what"`
+	Gbps   float64   `json:"nic_Gbps,omitempty"`
+	NICs   int       `json:"nics_per_node,omitempty"`
+	Step   unit.Span `json:"step_s"`
+	Over   float64   `json:"over_compute"` // 0.05 is 5 % longer
+	Gain   float64   `json:"gain,omitempty"`
+	Enough bool      `json:"enough"`
+	Limit  string    `json:"limit,omitempty"` // of most of what waits
+	Now    bool      `json:"now,omitempty"`
 }
 
 // needDoc is the answer.
@@ -51,7 +52,7 @@ type needDoc struct {
 	Model    string    `json:"model"`
 	Parallel string    `json:"parallel"`
 	Within   float64   `json:"within"`
-	Bound    float64   `json:"compute_bound_s"` // without any waiting for other nodes
+	Bound    unit.Span `json:"compute_bound_s"` // without any waiting for other nodes
 	Endless  needRow   `json:"endless"`
 	Now      needRow   `json:"now"`
 	Rates    []needRow `json:"rates"`
@@ -143,7 +144,7 @@ func (c *needCmd) answer(a *asked) (*needDoc, error) {
 
 // misfit says that a job does not fit the GPUs' memory, and what would; "" where it does.
 func (x *pricedStep) misfit() string {
-	if l := x.Limit(x.job, float64(x.gpu.Memory)); l.Kind == "memory" {
+	if l := x.Limit(x.job, x.gpu.Memory); l.Kind == "memory" {
 		return l.Text
 	}
 	return ""
@@ -160,7 +161,7 @@ func (n *needing) row(cl *cluster.Cluster, r needRow) (needRow, error) {
 
 // filled is a row with what was priced.
 func (n *needing) filled(r needRow, x *pricedStep) needRow {
-	r.Step, r.Over, r.Gain = x.Step, x.Step/n.doc.Bound-1, n.now.Step/x.Step-1
+	r.Step, r.Over, r.Gain = x.Step, float64(x.Step/n.doc.Bound-1), float64(n.now.Step/x.Step-1)
 	r.Enough = r.Over <= n.doc.Within
 	_, r.Limit = x.fabric.Waits(x.Result)
 	return r

@@ -232,7 +232,7 @@ func (p *planned) help(e *env) error {
 		return err
 	}
 	if roomy != nil {
-		gain := roomy.Result.Tokens/roomy.Result.Step/(r.Tokens/r.Step) - 1
+		gain := roomy.Result.TokensPerSecond()/r.TokensPerSecond() - 1
 		if roomy.Result.Ranks == r.Ranks && gain >= leastHelp {
 			list = append(list, step.Change{Text: "which " + settingWords(&roomy.Job) + " fits then", Setting: "GPUs with twice the memory", Gain: gain, Buy: true})
 		}

@@ -79,8 +79,8 @@ func (f *goalFlags) goal(m hardware.GPUModel, node int) (goal, error) {
 	return goal{name: "cost", objective: o, head: currency + "/Mtoken", scale: 1, unit: currency, note: note}, nil
 }
 
-// longest is what --max-step says, in seconds; 0 is any time.
-func (c *planCmd) longest() (float64, error) {
+// longest is what --max-step says; 0 is any time.
+func (c *planCmd) longest() (unit.Span, error) {
 	if c.MaxStep == "" {
 		return 0, nil
 	}
@@ -88,7 +88,7 @@ func (c *planCmd) longest() (float64, error) {
 	if err != nil || t <= 0 {
 		return 0, fmt.Errorf("--max-step %q; expected a time, such as 30s", c.MaxStep)
 	}
-	return t.Seconds(), nil
+	return t, nil
 }
 
 // each is what a plan needs for a million tokens.

@@ -12,6 +12,7 @@ import (
 	"busbar.dev/plan"
 	"busbar.dev/predict"
 	"busbar.dev/step"
+	"busbar.dev/unit"
 )
 
 // rankOrder is the order in which ranks are put on hosts that somebody gave.
@@ -23,12 +24,12 @@ type rankOrder struct {
 
 // orderDoc is the order in the document of --json.
 type orderDoc struct {
-	Given string  `json:"given"`
-	Order string  `json:"order"`
-	Step  float64 `json:"step_s"`
-	Was   float64 `json:"given_step_s"` // the plan's step in the given order
-	Tried int     `json:"tried"`
-	Kept  bool    `json:"kept,omitempty"` // --keep-order
+	Given string    `json:"given"`
+	Order string    `json:"order"`
+	Step  unit.Span `json:"step_s"`
+	Was   unit.Span `json:"given_step_s"` // the plan's step in the given order
+	Tried int       `json:"tried"`
+	Kept  bool      `json:"kept,omitempty"` // --keep-order
 }
 
 // own are the cluster's hosts that --hosts names. There are none where the cluster's names are made

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"busbar.dev/plan"
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
 
@@ -20,17 +21,17 @@ func (c *planCmd) none(a *asked, q *plan.Query, answer *plan.Answer) error {
 		return fmt.Errorf("no setting of %s has a step within --max-step %s on %s: the shortest takes %s at least", base.Model.Name, c.MaxStep, counted(space.Ranks, "GPU"), seconds(answer.Late))
 	}
 	lean := answer.Leanest
-	have := float64(q.GPU.Model.Memory) * (1 - q.Reserve)
-	text := fmt.Sprintf("%s on %s of %.1f GB: none of the %s settings that were tried fits", base.Model.Name, counted(space.Ranks, "GPU"), float64(q.GPU.Model.Memory)/1e9, thousands(answer.Considered))
+	have := unit.Volume(q.GPU.Model.Memory) * unit.Volume(1-q.Reserve)
+	text := fmt.Sprintf("%s on %s of %.1f GB: none of the %s settings that were tried fits", base.Model.Name, counted(space.Ranks, "GPU"), unit.Volume(q.GPU.Model.Memory).GB(), thousands(answer.Considered))
 	if lean == nil {
 		return fmt.Errorf("%s", text)
 	}
 	m := lean.Memory
 	if need := m.Total(); need > have {
 		text += fmt.Sprintf("; the leanest, %s, needs %.1f GB of a GPU, %.1f GB more than there are with --reserve %g (parameters %.1f, gradients %.1f, optimizer %.1f, activations %.1f, other %.1f)",
-			settingWords(&lean.Job), need/1e9, (need-have)/1e9, q.Reserve, m.Params/1e9, m.Grads/1e9, m.Optimizer/1e9, m.Activations/1e9, m.Other/1e9)
+			settingWords(&lean.Job), need.GB(), (need - have).GB(), q.Reserve, m.Params.GB(), m.Grads.GB(), m.Optimizer.GB(), m.Activations.GB(), m.Other.GB())
 	} else {
-		text += fmt.Sprintf("; the leanest, %s, needs %.1f GB of a node's own memory, which has %.1f GB", settingWords(&lean.Job), m.Host*float64(space.Node)/1e9, q.HostMemory/1e9)
+		text += fmt.Sprintf("; the leanest, %s, needs %.1f GB of a node's own memory, which has %.1f GB", settingWords(&lean.Job), (m.Host * unit.Volume(space.Node)).GB(), unit.Volume(q.HostMemory).GB())
 	}
 	return fmt.Errorf("%s; %s", text, c.remedy(a, q, lean))
 }
@@ -42,7 +43,7 @@ func (c *planCmd) remedy(a *asked, q *plan.Query, lean *plan.Lean) string {
 	free.Parallel, free.Micro, free.Recompute, free.Offload, free.Schedule = "", 0, "", nil, nil
 	if s, err := free.space(a, own.Ranks, own.Ranks, own.Node); err == nil {
 		if x := q.Fits(s); x != nil {
-			return fmt.Sprintf("without what is fixed %s would fit: %.1f GB", settingWords(&x.Job), x.Memory.Total()/1e9)
+			return fmt.Sprintf("without what is fixed %s would fit: %.1f GB", settingWords(&x.Job), x.Memory.Total().GB())
 		}
 	}
 	for times := 2; times <= mostTimes && own.Ranks*times <= mostGPUs; times *= 2 {
@@ -51,7 +52,7 @@ func (c *planCmd) remedy(a *asked, q *plan.Query, lean *plan.Lean) string {
 			break
 		}
 		if x := q.Fits(s); x != nil {
-			return fmt.Sprintf("on %d GPUs %s would fit: %.1f GB", s.Ranks, settingWords(&x.Job), x.Memory.Total()/1e9)
+			return fmt.Sprintf("on %d GPUs %s would fit: %.1f GB", s.Ranks, settingWords(&x.Job), x.Memory.Total().GB())
 		}
 	}
 	return "more or larger GPUs, shorter sequences, or a smaller model would help"

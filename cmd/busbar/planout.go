@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"busbar.dev/internal/texttab"
-	"busbar.dev/step"
 	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
@@ -43,12 +42,12 @@ type planRowDoc struct {
 	Recompute string         `json:"recompute"`
 	Schedule  string         `json:"schedule,omitempty"`
 	Context   string         `json:"context,omitempty"`
-	Bucket    int64          `json:"bucket_bytes,omitempty"`
+	Bucket    unit.Bytes     `json:"bucket_bytes,omitempty"`
 	Offload   string         `json:"offload,omitempty"`
 	Compress  string         `json:"compress,omitempty"`
 	GPUs      int            `json:"gpus"`
 	Value     float64        `json:"value"`
-	Step      float64        `json:"step_s"`
+	Step      unit.Span      `json:"step_s"`
 	MFU       float64        `json:"mfu"`
 	Why       string         `json:"why"`
 	NCCL      *tunedDoc      `json:"nccl,omitempty"`
@@ -91,7 +90,7 @@ func (p *planned) why(i int) string {
 		return p.query.Against(p.answer.Plans[0], p.answer.Plans[i], p.goal.worse())
 	}
 	r := &p.rows[0]
-	return r.Limit(r.job, float64(r.gpu.Memory)).Text
+	return r.Limit(r.job, r.gpu.Memory).Text
 }
 
 // command is busbar step for a plan.
@@ -109,8 +108,8 @@ func (p *planned) command(i int) string {
 			text += " --order " + string(j.Split.Order)
 		}
 	}
-	if j.Bucket != usualBucket() {
-		text += " --bucket " + strings.ReplaceAll(unit.Bytes(j.Bucket).String(), " ", "")
+	if j.Bucket != workload.DefaultBucket {
+		text += " --bucket " + strings.ReplaceAll(j.Bucket.String(), " ", "")
 	}
 	for _, x := range []struct{ flag, value string }{
 		{"--context", string(j.Context)},
@@ -127,14 +126,11 @@ func (p *planned) command(i int) string {
 	return text
 }
 
-// usualBucket is what nobody needs to say.
-func usualBucket() int64 { return step.Buckets()[0] }
-
 // beside is what a plan has beyond the columns.
 func (p *planned) beside(j *workload.Job) string {
 	var list []string
-	if j.Bucket != usualBucket() {
-		list = append(list, "buckets of "+unit.Bytes(j.Bucket).String())
+	if j.Bucket != workload.DefaultBucket {
+		list = append(list, "buckets of "+j.Bucket.String())
 	}
 	if j.Context != "" {
 		list = append(list, string(j.Context))
@@ -165,7 +161,7 @@ func printPlans(w io.Writer, list []*planned) error {
 	fmt.Fprintln(w)
 	for _, p := range list[1:] {
 		r := p.rows[0]
-		fmt.Fprintf(w, "with %s the best plan takes %s instead of %s (%+.1f%% tokens a second%s): %s\n", p.name, seconds(r.Step), seconds(base.Step), 100*(base.Step/r.Step-1), p.against(list[0]), r.job.Split)
+		fmt.Fprintf(w, "with %s the best plan takes %s instead of %s (%+.1f%% tokens a second%s): %s\n", p.name, seconds(r.Step), seconds(base.Step), float64(100*(base.Step/r.Step-1)), p.against(list[0]), r.job.Split)
 	}
 	return nil
 }
@@ -255,7 +251,7 @@ func (p *planned) table() *texttab.Table {
 			schedule, order = string(r.job.Schedule), string(r.job.Split.Order)
 		}
 		cells := []string{
-			fmt.Sprint(i + 1), fmt.Sprintf("%.4g", p.goal.each(&p.answer.Plans[i])), fmt.Sprint(r.job.Split.Ranks()), seconds(r.Step), fmt.Sprintf("%.0f", r.Tokens/r.Step), fmt.Sprintf("%.1f%%", 100*r.MFU), fmt.Sprintf("%.1f GB", r.Memory.Total()/1e9), r.job.Split.String(), fmt.Sprint(r.job.MicroBatch), string(r.job.Recompute), schedule, order, p.beside(r.job),
+			fmt.Sprint(i + 1), fmt.Sprintf("%.4g", p.goal.each(&p.answer.Plans[i])), fmt.Sprint(r.job.Split.Ranks()), seconds(r.Step), fmt.Sprintf("%.0f", r.TokensPerSecond()), fmt.Sprintf("%.1f%%", 100*r.MFU), fmt.Sprintf("%.1f GB", r.Memory.Total().GB()), r.job.Split.String(), fmt.Sprint(r.job.MicroBatch), string(r.job.Recompute), schedule, order, p.beside(r.job),
 		}
 		var row []string
 		for k, text := range cells {
@@ -272,7 +268,7 @@ func (p *planned) table() *texttab.Table {
 func (p *planned) printWhy(w io.Writer) {
 	fmt.Fprintf(w, "1: %s\n", p.why(0))
 	if i := slices.IndexFunc(p.rows, func(r pricedStep) bool { return r.job.Offloads() }); i >= 0 {
-		fmt.Fprintf(w, "%d: of a node's own memory %.0f GB, of %.0f GB (%s)\n", i+1, p.rows[i].Memory.Host*float64(min(p.query.Spaces[0].Node, p.rows[i].Ranks))/1e9, p.query.HostMemory/1e9, p.host)
+		fmt.Fprintf(w, "%d: of a node's own memory %.0f GB, of %.0f GB (%s)\n", i+1, (p.rows[i].Memory.Host * unit.Volume(min(p.query.Spaces[0].Node, p.rows[i].Ranks))).GB(), unit.Volume(p.query.HostMemory).GB(), p.host)
 	}
 	if len(p.rows) > 1 {
 		fmt.Fprintf(w, "2: %s\n", p.why(1))

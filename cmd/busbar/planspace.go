@@ -115,7 +115,7 @@ func (c *planCmd) lists(s *plan.Space) error {
 		if err != nil || size < 1 {
 			return fmt.Errorf("--bucket %q; expected a size, such as 25MiB", text)
 		}
-		s.Bucket = append(s.Bucket, int64(size))
+		s.Bucket = append(s.Bucket, size)
 	}
 	return nil
 }
@@ -261,22 +261,22 @@ func slowestGPU(cl *cluster.Cluster, l nccl.Layout) (hardware.GPUModel, string, 
 
 // usualHost is taken for a node's own memory where nobody says: of servers with eight GPUs, what the
 // smaller configurations have (AWS's p4d 1.1 TB, NVIDIA's DGX A100 1 or 2 TB, by their data sheets).
-const usualHost = 1e12
+const usualHost = unit.TB
 
 // hostMemory is what a node of a layout has of its own, and who says so.
-func (c *planCmd) hostMemory(cl *cluster.Cluster, l nccl.Layout) (float64, string, error) {
+func (c *planCmd) hostMemory(cl *cluster.Cluster, l nccl.Layout) (unit.Bytes, string, error) {
 	if c.Host != "" {
 		size, err := unit.ParseBytes(c.Host)
 		if err != nil || size < 1 {
 			return 0, "", fmt.Errorf("--host-memory %q; expected a size, such as 2TB", c.Host)
 		}
-		return float64(size), "--host-memory", nil
+		return size, "--host-memory", nil
 	}
 	t := cl.TypeOf(l[0].Host)
-	sum, source := 0.0, ""
+	sum, source := unit.Bytes(0), ""
 	for _, i := range t.Of(cluster.NUMA) {
 		if cpu := t.Devices[i].CPU; cpu != nil && cpu.Memory.Value > 0 {
-			sum += float64(cpu.Memory.Value)
+			sum += cpu.Memory.Value
 			source = cpu.Memory.Source
 		}
 	}

@@ -4,23 +4,25 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"busbar.dev/unit"
 )
 
 // tunedDoc is the first plan under busbar's tuner plugin for NCCL, in the document of --json.
 type tunedDoc struct {
-	Step    float64     `json:"step_s"`
+	Step    unit.Span   `json:"step_s"`
 	Choices []choiceDoc `json:"choices"`
 }
 
 type choiceDoc struct {
-	Group string  `json:"group"`
-	Op    string  `json:"op"`
-	Bytes int64   `json:"bytes"`
-	Algo  string  `json:"algo"`
-	Proto string  `json:"proto"`
-	Own   string  `json:"nccl_algo"`
-	OwnP  string  `json:"nccl_proto"`
-	Gain  float64 `json:"times_as_fast"`
+	Group string     `json:"group"`
+	Op    string     `json:"op"`
+	Bytes unit.Bytes `json:"bytes"`
+	Algo  string     `json:"algo"`
+	Proto string     `json:"proto"`
+	Own   string     `json:"nccl_algo"`
+	OwnP  string     `json:"nccl_proto"`
+	Gain  float64    `json:"times_as_fast"`
 }
 
 func (p *planned) tunedDoc() *tunedDoc {
@@ -29,7 +31,7 @@ func (p *planned) tunedDoc() *tunedDoc {
 	}
 	d := &tunedDoc{Step: p.tuned.Step, Choices: []choiceDoc{}}
 	for _, c := range p.tuned.Choices {
-		d.Choices = append(d.Choices, choiceDoc{c.Group.String(), c.Kind.String(), int64(c.Bytes), c.Best.Algo, c.Best.Proto, c.Own.Algo, c.Own.Proto, c.Was / c.Is})
+		d.Choices = append(d.Choices, choiceDoc{c.Group.String(), c.Kind.String(), c.Bytes, c.Best.Algo, c.Best.Proto, c.Own.Algo, c.Own.Proto, float64(c.Was / c.Is)})
 	}
 	return d
 }

@@ -38,18 +38,18 @@ const kneeGain = 1.6
 
 // scaleRow is one number of nodes.
 type scaleRow struct {
-	Nodes      int     `json:"nodes"`
-	GPUs       int     `json:"gpus"`
-	Step       float64 `json:"step_s"`
-	Exposed    float64 `json:"exposed_comm_s"`
-	Tokens     float64 `json:"tokens_per_s"`
-	MFU        float64 `json:"mfu"`
-	Efficiency float64 `json:"efficiency"`
-	Goodput    float64 `json:"goodput,omitempty"`             // the share of time that goes into steps that count
-	Useful     float64 `json:"useful_tokens_per_s,omitempty"` // tokens of those steps; efficiency is then of them
-	Fits       bool    `json:"fits"`
-	Bottleneck string  `json:"bottleneck"`
-	Knee       bool    `json:"knee,omitempty"`
+	Nodes      int       `json:"nodes"`
+	GPUs       int       `json:"gpus"`
+	Step       unit.Span `json:"step_s"`
+	Exposed    unit.Span `json:"exposed_comm_s"`
+	Tokens     float64   `json:"tokens_per_s"`
+	MFU        float64   `json:"mfu"`
+	Efficiency float64   `json:"efficiency"`
+	Goodput    float64   `json:"goodput,omitempty"`             // the share of time that goes into steps that count
+	Useful     float64   `json:"useful_tokens_per_s,omitempty"` // tokens of those steps; efficiency is then of them
+	Fits       bool      `json:"fits"`
+	Bottleneck string    `json:"bottleneck"`
+	Knee       bool      `json:"knee,omitempty"`
 	parallel   string
 	misfit     string // "" where it fits
 }
@@ -130,17 +130,16 @@ func (c *scaleCmd) rows(e *env, a *asked, fails *whole, per, most int) *scaleDoc
 		share := 0.0
 		if err == nil && fails.failures {
 			var g *campaign.Goodput
-			if g, _, err = fails.fails(r, n, unit.Span(r.Step), r.Tokens/r.Step); err == nil {
+			if g, _, err = fails.fails(r, n, r.Step, r.TokensPerSecond()); err == nil {
 				share = g.Share
 			}
 		}
 		if err != nil {
 			d.Skipped = append(d.Skipped, scaleSkip{n, err.Error()})
 		} else {
-			has := float64(r.gpu.Memory)
 			d.Rows = append(d.Rows, scaleRow{
-				Nodes: n, GPUs: r.Ranks, Step: r.Step, Exposed: r.Exposed, Tokens: r.Tokens / r.Step, MFU: r.MFU, Fits: r.Memory.Total() <= has,
-				Bottleneck: r.Limit(r.job, has).Kind, parallel: r.job.Split.String(), misfit: r.misfit(), Goodput: share, Useful: share * r.Tokens / r.Step,
+				Nodes: n, GPUs: r.Ranks, Step: r.Step, Exposed: r.Exposed, Tokens: r.TokensPerSecond(), MFU: r.MFU, Fits: r.Memory.Total() <= unit.Volume(r.gpu.Memory),
+				Bottleneck: r.Limit(r.job, r.gpu.Memory).Kind, parallel: r.job.Split.String(), misfit: r.misfit(), Goodput: share, Useful: share * r.Tokens / r.Step.Seconds(),
 			})
 		}
 		if n >= most {

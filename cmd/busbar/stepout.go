@@ -20,32 +20,32 @@ type stepDoc struct {
 }
 
 type pricedDoc struct {
-	Layout       string         `json:"layout"`
-	GPUs         int            `json:"gpus"`
-	Model        string         `json:"model"`
-	Parallel     string         `json:"parallel"`
-	Schedule     string         `json:"schedule,omitempty"` // of a pipeline
-	GlobalBatch  int64          `json:"global_batch"`
-	MicroBatch   int64          `json:"micro_batch"`
-	Seq          int64          `json:"seq"`
-	Step         float64        `json:"step_s"`
-	Compute      float64        `json:"compute_s"`
-	Comm         float64        `json:"comm_s"`
-	Exposed      float64        `json:"exposed_comm_s"`
-	Bubble       float64        `json:"bubble_s"`
-	Optimizer    float64        `json:"optimizer_s"`
-	Host         float64        `json:"host_s"`
-	MFU          float64        `json:"mfu"`
-	HFU          float64        `json:"hfu"`
-	TFLOPSPerGPU float64        `json:"tflops_per_gpu"`
-	TokensPerS   float64        `json:"tokens_per_s"`
-	Memory       map[string]int `json:"memory_bytes"`
-	Has          int            `json:"gpu_memory_bytes"`
-	Fits         bool           `json:"fits"`
-	Groups       []groupDoc     `json:"groups"`
-	Traffic      []trafficDoc   `json:"traffic"`
-	Bottleneck   bottleneckDoc  `json:"bottleneck"`
-	Advice       []adviceDoc    `json:"advice"`
+	Layout       string                `json:"layout"`
+	GPUs         int                   `json:"gpus"`
+	Model        string                `json:"model"`
+	Parallel     string                `json:"parallel"`
+	Schedule     string                `json:"schedule,omitempty"` // of a pipeline
+	GlobalBatch  int64                 `json:"global_batch"`
+	MicroBatch   int64                 `json:"micro_batch"`
+	Seq          int64                 `json:"seq"`
+	Step         unit.Span             `json:"step_s"`
+	Compute      unit.Span             `json:"compute_s"`
+	Comm         unit.Span             `json:"comm_s"`
+	Exposed      unit.Span             `json:"exposed_comm_s"`
+	Bubble       unit.Span             `json:"bubble_s"`
+	Optimizer    unit.Span             `json:"optimizer_s"`
+	Host         unit.Span             `json:"host_s"`
+	MFU          float64               `json:"mfu"`
+	HFU          float64               `json:"hfu"`
+	TFLOPSPerGPU float64               `json:"tflops_per_gpu"`
+	TokensPerS   float64               `json:"tokens_per_s"`
+	Memory       map[string]unit.Bytes `json:"memory_bytes"`
+	Has          unit.Bytes            `json:"gpu_memory_bytes"`
+	Fits         bool                  `json:"fits"`
+	Groups       []groupDoc            `json:"groups"`
+	Traffic      []trafficDoc          `json:"traffic"`
+	Bottleneck   bottleneckDoc         `json:"bottleneck"`
+	Advice       []adviceDoc           `json:"advice"`
 	*wholeDoc
 }
 
@@ -72,30 +72,26 @@ type adviceDoc struct {
 }
 
 type trafficDoc struct {
-	Group   string  `json:"group"`
-	What    string  `json:"what"`
-	Bytes   float64 `json:"bytes_per_call"`
-	Calls   float64 `json:"calls"`
-	Seconds float64 `json:"comm_s"`
-	Exposed float64 `json:"exposed_s"`
-	Limit   string  `json:"limit"`
+	Group   string      `json:"group"`
+	What    string      `json:"what"`
+	Bytes   unit.Volume `json:"bytes_per_call"`
+	Calls   float64     `json:"calls"`
+	Time    unit.Span   `json:"comm_s"`
+	Exposed unit.Span   `json:"exposed_s"`
+	Limit   string      `json:"limit"`
 }
-
-// wholeBytes are bytes as a whole number: absurd jobs need more than an integer holds.
-func wholeBytes(x float64) int { return int(min(x, 1<<62)) }
 
 func stepDocument(name string, rows []pricedStep) stepDoc {
 	d := stepDoc{Cluster: name, Rows: []pricedDoc{}}
 	for _, r := range rows {
-		has := float64(r.gpu.Memory)
-		limit := r.Limit(r.job, has)
+		limit := r.Limit(r.job, r.gpu.Memory)
 		m := r.Memory
 		x := pricedDoc{
 			Layout: r.layout, GPUs: r.Ranks, Model: r.job.Model.Name, Parallel: r.job.Split.String(), GlobalBatch: r.job.GlobalBatch, MicroBatch: r.job.MicroBatch, Seq: r.job.Seq,
 			Step: r.Step, Compute: r.Compute, Comm: r.Comm, Exposed: r.Exposed, Bubble: r.Bubble, Optimizer: r.Optimizer, Host: r.Host, MFU: r.MFU, HFU: r.HFU,
-			TFLOPSPerGPU: r.Flops / r.Step / float64(r.Ranks) / 1e12, TokensPerS: r.Tokens / r.Step,
-			Memory: map[string]int{"total": wholeBytes(m.Total()), "params": wholeBytes(m.Params), "grads": wholeBytes(m.Grads), "optimizer": wholeBytes(m.Optimizer), "activations": wholeBytes(m.Activations), "other": wholeBytes(m.Other), "host": wholeBytes(m.Host)},
-			Has:    int(has), Fits: m.Total() <= has, Bottleneck: bottleneckDoc{limit.Kind, limit.Text}, Groups: []groupDoc{}, Traffic: []trafficDoc{}, wholeDoc: r.whole,
+			TFLOPSPerGPU: r.Flops / r.Step.Seconds() / float64(r.Ranks) / 1e12, TokensPerS: r.TokensPerSecond(),
+			Memory: map[string]unit.Bytes{"total": m.Total().Bytes(), "params": m.Params.Bytes(), "grads": m.Grads.Bytes(), "optimizer": m.Optimizer.Bytes(), "activations": m.Activations.Bytes(), "other": m.Other.Bytes(), "host": m.Host.Bytes()},
+			Has:    r.gpu.Memory, Fits: m.Total() <= unit.Volume(r.gpu.Memory), Bottleneck: bottleneckDoc{limit.Kind, limit.Text}, Groups: []groupDoc{}, Traffic: []trafficDoc{}, wholeDoc: r.whole,
 		}
 		if shape := r.job.Pipeline(); shape.Ranks > 1 {
 			x.Schedule = string(shape.Schedule)
@@ -104,7 +100,7 @@ func stepDocument(name string, rows []pricedStep) stepDoc {
 			x.Groups = append(x.Groups, groupDoc{g.Group.String(), g.Size, g.Count, g.Ranks, g.Hosts, g.Beside})
 		}
 		for _, t := range r.Traffic {
-			x.Traffic = append(x.Traffic, trafficDoc{t.Group.String(), t.What, t.Bytes, t.Calls, t.Seconds, t.Exposed, t.Limit})
+			x.Traffic = append(x.Traffic, trafficDoc{t.Group.String(), t.What, t.Bytes, t.Calls, t.Time, t.Exposed, t.Limit})
 		}
 		x.Advice = []adviceDoc{}
 		for _, a := range r.changes {
@@ -132,8 +128,8 @@ func printSteps(w io.Writer, name string, rows []pricedStep, groups bool) error 
 		{Head: "parallel"},
 	}}
 	for _, r := range rows {
-		t.Row(r.layout, seconds(r.Step), seconds(r.Compute), seconds(r.Exposed), seconds(r.Bubble), seconds(r.Optimizer+r.Host), fmt.Sprintf("%.0f", r.Tokens/r.Step),
-			fmt.Sprintf("%.1f", r.Flops/r.Step/float64(r.Ranks)/1e12), fmt.Sprintf("%.1f%%", 100*r.MFU), fmt.Sprintf("%.1f GB", r.Memory.Total()/1e9), r.job.Split.String())
+		t.Row(r.layout, seconds(r.Step), seconds(r.Compute), seconds(r.Exposed), seconds(r.Bubble), seconds(r.Optimizer+r.Host), fmt.Sprintf("%.0f", r.TokensPerSecond()),
+			fmt.Sprintf("%.1f", r.Flops/r.Step.Seconds()/float64(r.Ranks)/1e12), fmt.Sprintf("%.1f%%", 100*r.MFU), fmt.Sprintf("%.1f GB", r.Memory.Total().GB()), r.job.Split.String())
 	}
 	first := rows[0]
 	fmt.Fprintf(w, "%s on %s (%s): %s parameters, sequences of %d tokens, %d a step, %d at once, %s, recompute %s, %s%s\n", first.job.Model.Name, name, first.gpu.Title,
@@ -142,7 +138,7 @@ func printSteps(w io.Writer, name string, rows []pricedStep, groups bool) error 
 		return err
 	}
 	for _, r := range rows {
-		fmt.Fprintf(w, "\n%s: %s\n", r.layout, r.Limit(r.job, float64(r.gpu.Memory)).Text)
+		fmt.Fprintf(w, "\n%s: %s\n", r.layout, r.Limit(r.job, r.gpu.Memory).Text)
 		if groups {
 			for _, g := range r.fabric.Groups() {
 				fmt.Fprintf(w, "  %-9s %v\n", g.Group, g)
@@ -152,7 +148,7 @@ func printSteps(w io.Writer, name string, rows []pricedStep, groups bool) error 
 			fmt.Fprintf(w, "  %s\n", r.fabric.HostWords(r.Memory.Host))
 		}
 		for _, x := range r.Traffic {
-			fmt.Fprintf(w, "  %-9s %s: %.0f calls of %v take %s, %s of it exposed\n", x.Group, x.What, x.Calls, unit.Bytes(x.Bytes), seconds(x.Seconds), seconds(x.Exposed))
+			fmt.Fprintf(w, "  %-9s %s: %.0f calls of %v take %s, %s of it exposed\n", x.Group, x.What, x.Calls, x.Bytes, seconds(x.Time), seconds(x.Exposed))
 		}
 		for i, a := range r.changes {
 			if i == 3 {
@@ -213,7 +209,7 @@ func drawStep(e *env, file, name string, rows []pricedStep) error {
 		case b.Traffic:
 			track = "traffic"
 		}
-		s := report.Span{Group: fmt.Sprintf("stage %d", b.Stage), Track: track, Name: b.Name, From: unit.Time(b.From * 1e12), To: unit.Time(b.To * 1e12), Bytes: unit.Bytes(b.Bytes)}
+		s := report.Span{Group: fmt.Sprintf("stage %d", b.Stage), Track: track, Name: b.Name, From: b.From.Time(), To: b.To.Time(), Bytes: b.Bytes.Bytes()}
 		spans = append(spans, s)
 		bars = append(bars, report.Bar{Span: s, Kind: b.Kind})
 	}
@@ -241,21 +237,21 @@ func stepPicture(word string) (file string, trace bool, err error) {
 }
 
 // seconds prints a time of parts of a step.
-func seconds(s float64) string {
+func seconds(s unit.Span) string {
 	if s == 0 {
 		return "0"
 	}
-	return unit.Time(s * 1e12).String()
+	return s.Time().String()
 }
 
 // fastest says which layout is fastest, by tokens a second, and how far behind the others are.
 // One whose memory is too small cannot win.
 func fastest(rows []pricedStep) string {
-	rate := func(r pricedStep) float64 { return r.Tokens / r.Step }
+	rate := func(r pricedStep) float64 { return r.TokensPerSecond() }
 	var order []pricedStep
 	var small []string
 	for _, r := range rows {
-		if r.Memory.Total() > float64(r.gpu.Memory) {
+		if r.Memory.Total() > unit.Volume(r.gpu.Memory) {
 			small = append(small, r.layout)
 			continue
 		}

@@ -187,16 +187,16 @@ func (w *whole) of(c *jobFlags, a *asked, s shape, r *pricedStep) (*wholeDoc, er
 		now, d.Straggler = late, doc
 	}
 	run := campaign.Run{
-		Phases: campaign.Phases{Computing: unit.Span(now.Compute + now.Optimizer)}, Tokens: now.Tokens,
+		Phases: campaign.Phases{Computing: now.Compute + now.Optimizer}, Tokens: now.Tokens,
 		Draw: campaign.Draw{GPUs: now.Ranks, Overhead: w.overhead}, Prices: campaign.Prices{Rent: w.rent.Amount, Energy: w.energy.Amount},
 	}
-	run.Waiting = unit.Span(now.Step) - run.Computing
+	run.Waiting = now.Step - run.Computing
 	nodes := len(r.tasks.Hosts())
 	if w.rent.Per == "node-hour" {
 		run.Rent = w.rent.Amount * float64(nodes) / float64(now.Ranks)
 	}
 	if w.failures {
-		g, doc, err := w.fails(r, nodes, unit.Span(now.Step), now.Tokens/now.Step)
+		g, doc, err := w.fails(r, nodes, now.Step, now.TokensPerSecond())
 		if err != nil {
 			return nil, err
 		}

@@ -28,10 +28,10 @@ type slowDoc struct {
 type stragglerDoc struct {
 	Slow  []slowDoc `json:"slow"` // the first of them
 	Nodes int       `json:"nodes"`
-	Step  float64   `json:"step_s"`
-	Extra float64   `json:"extra_s"`
+	Step  unit.Span `json:"step_s"`
+	Extra unit.Span `json:"extra_s"`
 	Share float64   `json:"extra_share"` // of the step without
-	Lost  float64   `json:"lost_gpu_s"`  // that others wait for in a step, all GPUs together
+	Lost  unit.Span `json:"lost_gpu_s"`  // that others wait for in a step, all GPUs together
 	Why   string    `json:"why"`
 	Text  string    `json:"text"`
 }
@@ -39,8 +39,8 @@ type stragglerDoc struct {
 // fill says what slow nodes cost.
 func (d *stragglerDoc) fill(r *pricedStep, late *step.Result, nodes int, nics, slow bool) {
 	d.Step, d.Extra = late.Step, late.Step-r.Step
-	d.Share = d.Extra / r.Step
-	d.Lost = d.Extra * float64(r.Ranks) * float64(nodes-d.Nodes) / float64(nodes)
+	d.Share = float64(d.Extra / r.Step)
+	d.Lost = d.Extra * unit.Span(r.Ranks) * unit.Span(nodes-d.Nodes) / unit.Span(nodes)
 	var why []string
 	if slow {
 		why = append(why, r.tasks.WhyWait())
@@ -76,16 +76,16 @@ func (d *stragglerDoc) fill(r *pricedStep, late *step.Result, nodes int, nics, s
 type goodputDoc struct {
 	Goodput  float64            `json:"goodput"`
 	Tokens   float64            `json:"tokens_per_s"`
-	Between  float64            `json:"mtbf_job_s"`
-	Each     float64            `json:"mtbf_gpu_s"`
+	Between  unit.Span          `json:"mtbf_job_s"`
+	Each     unit.Span          `json:"mtbf_gpu_s"`
 	PerDay   float64            `json:"interruptions_per_day"`
-	Bytes    float64            `json:"checkpoint_bytes"`
+	Bytes    unit.Volume        `json:"checkpoint_bytes"`
 	Storage  float64            `json:"storage_GBps,omitempty"`
-	Save     float64            `json:"checkpoint_s"`
-	Restart  float64            `json:"restart_s"`
-	Interval float64            `json:"interval_s"`
-	Best     float64            `json:"best_interval_s"`
-	Young    float64            `json:"young_interval_s"`
+	Save     unit.Span          `json:"checkpoint_s"`
+	Restart  unit.Span          `json:"restart_s"`
+	Interval unit.Span          `json:"interval_s"`
+	Best     unit.Span          `json:"best_interval_s"`
+	Young    unit.Span          `json:"young_interval_s"`
 	AtBest   float64            `json:"goodput_at_best"`
 	Lost     map[string]float64 `json:"lost"`
 	Sources  []string           `json:"sources"`
@@ -94,8 +94,8 @@ type goodputDoc struct {
 
 func (d *goodputDoc) fill(g *campaign.Goodput, gpus int, rate float64) {
 	d.Goodput, d.Tokens = g.Share, g.Share*rate
-	d.Between, d.Each, d.PerDay = float64(g.Between), float64(g.Between)*float64(gpus), g.PerDay
-	d.Save, d.Restart, d.Interval, d.Best, d.Young, d.AtBest = float64(g.Save), float64(g.Restart), float64(g.Interval), float64(g.Best), float64(g.Young), g.AtBest
+	d.Between, d.Each, d.PerDay = g.Between, g.Between*unit.Span(gpus), g.PerDay
+	d.Save, d.Restart, d.Interval, d.Best, d.Young, d.AtBest = g.Save, g.Restart, g.Interval, g.Best, g.Young, g.AtBest
 	d.Lost = map[string]float64{"checkpoints": g.Saving, "redone": g.Redoing, "restarts": g.Restarts}
 	d.Text = fmt.Sprintf("%.1f%% of the time goes into steps that count: an interruption every %v; lost are %.1f%% in checkpoints, %.1f%% in steps done again, %.1f%% in restarts",
 		100*g.Share, g.Between, 100*g.Saving, 100*g.Redoing, 100*g.Restarts)
@@ -156,8 +156,8 @@ func (d *wholeDoc) print(w io.Writer) {
 	}
 	if g := d.Goodput; g != nil {
 		say("goodput", g.Text)
-		text := fmt.Sprintf("%v in %v, every %v of training; the best interval is %v (Young's √(2CM): %v)", unit.Bytes(g.Bytes), unit.Span(g.Save), unit.Span(g.Interval), unit.Span(g.Best), unit.Span(g.Young))
-		say("saving", text+fmt.Sprintf("; a restart takes %v", unit.Span(g.Restart)))
+		text := fmt.Sprintf("%v in %v, every %v of training; the best interval is %v (Young's √(2CM): %v)", g.Bytes, g.Save, g.Interval, g.Best, g.Young)
+		say("saving", text+fmt.Sprintf("; a restart takes %v", g.Restart))
 		for _, s := range g.Sources {
 			say("", s)
 		}

@@ -11,17 +11,16 @@ import (
 // which an interval is at least.
 func (w *whole) fails(r *pricedStep, nodes int, least unit.Span, rate float64) (*campaign.Goodput, *goodputDoc, error) {
 	d := &goodputDoc{Bytes: r.job.CheckpointBytes(), Sources: []string{}}
-	cite := func(what string, f campaign.Figure) float64 {
-		d.Sources = append(d.Sources, what+": "+f.Source)
-		return f.Value
-	}
+	cite := func(what, source string) { d.Sources = append(d.Sources, what+": "+source) }
 	if w.interval > 0 && w.interval < least {
 		return nil, nil, fmt.Errorf("--checkpoint-interval %v is shorter than a step of %v", w.interval, least)
 	}
 	f := campaign.Failures{Between: w.mtbf, Save: w.save, Interval: w.interval, Restart: w.restart}
 	switch {
 	case w.mtbf == 0:
-		f.Between = unit.Span(cite("time between interruptions", campaign.MTBF()) / float64(r.Ranks))
+		published := campaign.MTBF()
+		cite("time between interruptions", published.Source)
+		f.Between = published.Value / unit.Span(r.Ranks)
 	case w.per == "gpu":
 		f.Between /= unit.Span(r.Ranks)
 	case w.per == "node":
@@ -30,15 +29,19 @@ func (w *whole) fails(r *pricedStep, nodes int, least unit.Span, rate float64) (
 	if !w.saves || !w.restarts {
 		storage := w.storage
 		if storage == 0 {
-			storage = unit.Rate(cite("storage", campaign.Storage()) * float64(r.Ranks))
+			published := campaign.Storage()
+			cite("storage", published.Source)
+			storage = published.Value * unit.Rate(r.Ranks)
 		}
 		d.Storage = storage.GBps()
-		io := unit.Span(d.Bytes / float64(storage))
+		io := d.Bytes.At(storage)
 		if !w.saves {
 			f.Save = io
 		}
 		if !w.restarts {
-			f.Restart = io + unit.Span(cite("restart, beside reading the checkpoint", campaign.Restarting()))
+			published := campaign.Restarting()
+			cite("restart, beside reading the checkpoint", published.Source)
+			f.Restart = io + published.Value
 		}
 	}
 	g, err := f.Goodput(least)

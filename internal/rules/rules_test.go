@@ -32,7 +32,7 @@ var columns = []struct {
 	{"cluster", 1},
 	{"coll", 1},
 	{"schedule", 2},
-	{"workload/pipeline", 0}, // orders and times; knows nothing of models or clusters
+	{"workload/pipeline", 1}, // orders and times; knows nothing of models or clusters
 	{"hardware", 2},
 	{"internal/lines", 0}, // reading text; knows nothing of the model
 	{"internal/yamldoc", 0},

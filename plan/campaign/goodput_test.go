@@ -108,7 +108,7 @@ func simulate(r *rand.Rand, f campaign.Failures, checkpoints int) (share float64
 // Runs played with random failures agree with the formula, from a few GPUs to a million.
 func TestSimulation(t *testing.T) {
 	for _, n := range []float64{8, 1024, 16384, 131072, 1 << 20} {
-		f := campaign.Failures{Between: unit.Span(campaign.MTBF().Value / n), Save: 20, Restart: 300}
+		f := campaign.Failures{Between: campaign.MTBF().Value / unit.Span(n), Save: 20, Restart: 300}
 		g, err := f.Goodput(0)
 		if err != nil {
 			t.Fatal(err)
@@ -125,7 +125,7 @@ func TestSimulation(t *testing.T) {
 // restarts of minutes more than nine tenths of the time are left, as its report says.
 func TestLlama3(t *testing.T) {
 	m := campaign.MTBF()
-	job := unit.Span(m.Value / 16384)
+	job := m.Value / 16384
 	if h := float64(job / unit.Hour); math.Abs(h-54*24/419.0) > 1e-9 || h < 3 || h > 3.2 {
 		t.Errorf("an interruption every %v", job)
 	}

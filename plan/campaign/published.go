@@ -2,9 +2,9 @@ package campaign
 
 import "busbar.dev/unit"
 
-// Figure is a published number with who says it.
-type Figure struct {
-	Value  float64
+// Figure is a published figure with who says it.
+type Figure[T any] struct {
+	Value  T
 	Source string
 }
 
@@ -17,20 +17,20 @@ const (
 )
 
 // MTBF is the mean time between unexpected interruptions of one GPU with its share of the host and the
-// network, in seconds, where nobody says another.
-func MTBF() Figure {
-	return Figure{
-		float64(llamaDays*unit.Day) * llamaGPUs / llamaStops,
+// network, where nobody says another.
+func MTBF() Figure[unit.Span] {
+	return Figure[unit.Span]{
+		llamaDays * unit.Day * llamaGPUs / llamaStops,
 		llama3 + "section 3.3.4 and table 5: 419 unexpected interruptions in 54 days on 16,384 H100",
 	}
 }
 
-// Restarting is the time of a restart without the reading of a checkpoint, in seconds.
-func Restarting() Figure {
-	return Figure{float64(10 * unit.Minute), "assumed, of the order that Jiang et al. 2024, MegaScale (arXiv 2402.15627), section 6.3, report for detection and diagnosis"}
+// Restarting is the time of a restart without the reading of a checkpoint.
+func Restarting() Figure[unit.Span] {
+	return Figure[unit.Span]{10 * unit.Minute, "assumed, of the order that Jiang et al. 2024, MegaScale (arXiv 2402.15627), section 6.3, report for detection and diagnosis"}
 }
 
-// Storage is the rate at which checkpoints are written and read for each GPU of a job, in bytes/s.
-func Storage() Figure {
-	return Figure{2e12 / llamaGPUs, llama3 + "section 3.3.1: storage that sustains 2 TB/s, for 16,384 GPUs"}
+// Storage is the rate at which checkpoints are written and read for each GPU of a job.
+func Storage() Figure[unit.Rate] {
+	return Figure[unit.Rate]{2e12 / llamaGPUs, llama3 + "section 3.3.1: storage that sustains 2 TB/s, for 16,384 GPUs"}
 }

@@ -7,11 +7,12 @@ import (
 
 	"pgregory.net/rapid"
 
+	"busbar.dev/unit"
 	"busbar.dev/workload/pipeline"
 )
 
 // even is stages that all take as long.
-func even(s pipeline.Shape, f, b, w float64) *pipeline.Times {
+func even(s pipeline.Shape, f, b, w unit.Span) *pipeline.Times {
 	t := &pipeline.Times{}
 	for range s.Ranks * s.Chunks {
 		t.Forward, t.Backward, t.Weight = append(t.Forward, f), append(t.Backward, b), append(t.Weight, w)
@@ -23,7 +24,7 @@ func length(t interface {
 	Helper()
 	Fatal(...any)
 }, s pipeline.Shape, x *pipeline.Times,
-) float64 {
+) unit.Span {
 	t.Helper()
 	p, err := pipeline.NewPlan(s)
 	if err != nil {
@@ -38,12 +39,12 @@ func TestBubbles(t *testing.T) {
 		p := rapid.IntRange(2, 12).Draw(t, "ranks")
 		v := rapid.IntRange(2, 5).Draw(t, "chunks")
 		m := p * rapid.IntRange(2, 6).Draw(t, "rounds")
-		f := rapid.Float64Range(0.5, 2).Draw(t, "forward")
-		b := rapid.Float64Range(0.5, 4).Draw(t, "backward")
+		f := unit.Span(rapid.Float64Range(0.5, 2).Draw(t, "forward"))
+		b := unit.Span(rapid.Float64Range(0.5, 4).Draw(t, "backward"))
 		for _, x := range []struct {
 			s    pipeline.Shape
-			f, b float64
-			w    float64
+			f, b unit.Span
+			w    unit.Span
 			want float64 // idle time over that of computing
 		}{
 			// (p − 1)/(m + p − 1) of the step is (p − 1)/m of computing.
@@ -55,8 +56,8 @@ func TestBubbles(t *testing.T) {
 			{pipeline.Shape{Schedule: pipeline.ZeroBubble2, Ranks: p, Chunks: 1, Micros: m}, f, f, f, 0},
 			{pipeline.Shape{Schedule: pipeline.ZeroBubbleV, Ranks: p, Chunks: 2, Micros: m}, f, f, f, 0},
 		} {
-			work := (x.f + x.b + x.w) * float64(m*x.s.Chunks)
-			got := length(t, x.s, even(x.s, x.f, x.b, x.w))/work - 1
+			work := (x.f + x.b + x.w) * unit.Span(m*x.s.Chunks)
+			got := float64(length(t, x.s, even(x.s, x.f, x.b, x.w))/work) - 1
 			if math.Abs(got-x.want) > 1e-9 {
 				t.Errorf("%+v: %.6f of the work is idle; expected %.6f", x.s, got, x.want)
 			}
@@ -82,7 +83,7 @@ func TestOrdersAreWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 		count := map[[4]int]int{}
-		ends := make([]float64, s.Ranks)
+		ends := make([]unit.Span, s.Ranks)
 		held, most := make([]int, s.Ranks), 0
 		frees := pipeline.Backward
 		if s.Schedule.Splits() {
@@ -123,14 +124,14 @@ func TestOrdersAreWhole(t *testing.T) {
 				t.Fatalf("%+v: place %d is rank %d, chunk %d, at %d", s, place, r, c, s.Place(r, c))
 			}
 		}
-		busiest := 0.0
+		busiest := unit.Span(0)
 		for r := range s.Ranks {
-			work := 0.0
+			work := unit.Span(0)
 			for c := range s.Chunks {
 				k := s.Place(r, c)
 				work += x.Forward[k] + x.Backward[k] + x.Weight[k]
 			}
-			busiest = max(busiest, work*float64(s.Micros))
+			busiest = max(busiest, work*unit.Span(s.Micros))
 		}
 		if total < busiest-1e-9 {
 			t.Errorf("%+v: takes %g, its busiest rank %g", s, total, busiest)
@@ -142,11 +143,11 @@ func TestOrdersAreWhole(t *testing.T) {
 func uneven(t *rapid.T, s pipeline.Shape) *pipeline.Times {
 	x := even(s, 0, 0, 0)
 	for i := range x.Forward {
-		x.Forward[i] = rapid.Float64Range(0.8, 1.2).Draw(t, "f")
-		x.Backward[i] = rapid.Float64Range(0.8, 1.6).Draw(t, "b")
-		x.Weight[i] = rapid.Float64Range(0.6, 1.2).Draw(t, "w")
+		x.Forward[i] = unit.Span(rapid.Float64Range(0.8, 1.2).Draw(t, "f"))
+		x.Backward[i] = unit.Span(rapid.Float64Range(0.8, 1.6).Draw(t, "b"))
+		x.Weight[i] = unit.Span(rapid.Float64Range(0.6, 1.2).Draw(t, "w"))
 	}
-	x.Message = rapid.Float64Range(0, 0.3).Draw(t, "message")
+	x.Message = unit.Span(rapid.Float64Range(0, 0.3).Draw(t, "message"))
 	return x
 }
 
@@ -163,8 +164,8 @@ func TestSteady(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := p.Seconds(x)
-		if want := length(t, s, x); math.Abs(got/want-1) > 0.02 {
+		got := p.Time(x)
+		if want := length(t, s, x); math.Abs(float64(got/want)-1) > 0.02 {
 			t.Errorf("%+v: %g from the steady part, %g played", s, got, want)
 		}
 	})
@@ -193,6 +194,6 @@ func BenchmarkSteady(b *testing.B) {
 	}
 	x := even(s, 1, 2, 0)
 	for b.Loop() {
-		p.Seconds(x)
+		p.Time(x)
 	}
 }

@@ -1,20 +1,24 @@
 package pipeline
 
-import "fmt"
+import (
+	"fmt"
+
+	"busbar.dev/unit"
+)
 
 // Times is how long passes take.
 type Times struct {
 	// Forward, Backward and Weight are by place in the model. Where the schedule does not cut
 	// the backward pass, Weight is part of it.
-	Forward, Backward, Weight []float64
-	Message                   float64 // from one rank to the next
+	Forward, Backward, Weight []unit.Span
+	Message                   unit.Span // from one rank to the next
 }
 
 // Seen is a pass that was played.
 type Seen struct {
 	Rank     int
 	Pass     Pass
-	From, To float64
+	From, To unit.Span
 }
 
 // Plan is a pipeline's passes in an order in which each finds what it waits for done before it,
@@ -23,8 +27,8 @@ type Plan struct {
 	Shape
 	moves []move
 	// Of the last play: when passes ended, and by rank when it is free, began and ended.
-	done              []float64
-	free, first, last []float64
+	done              []unit.Span
+	free, first, last []unit.Span
 }
 
 // move is a pass with what it waits for and what waits for it.
@@ -51,7 +55,7 @@ func NewPlan(s Shape) (*Plan, error) {
 	if n > maxPasses {
 		return nil, fmt.Errorf("a pipeline of %d ranks with %d chunks and %d micro-batches is %.3g passes; at most %d are played", s.Ranks, s.Chunks, s.Micros, n, maxPasses)
 	}
-	buf := make([]float64, int(n)+3*s.Ranks)
+	buf := make([]unit.Span, int(n)+3*s.Ranks)
 	p := &Plan{Shape: s, done: buf[:int(n)]}
 	buf = buf[int(n):]
 	p.free, p.first, p.last = buf[:s.Ranks], buf[s.Ranks:2*s.Ranks], buf[2*s.Ranks:]
@@ -120,9 +124,9 @@ func (s Shape) move(rank int, w Pass) move {
 // long the step takes. Schedules that cut the backward pass let a rank begin the next
 // step when it is done (their papers check the norm of gradients afterwards), so that the longest
 // of a rank counts; with the others all ranks meet at the end.
-func (p *Plan) Play(t *Times, see func(Seen)) float64 {
+func (p *Plan) Play(t *Times, see func(Seen)) unit.Span {
 	clear(p.free)
-	blocks := 0.0
+	blocks := unit.Span(0)
 	if p.Schedule.Blocks() {
 		blocks = t.Message
 	}
@@ -167,8 +171,8 @@ func (p *Plan) Play(t *Times, see func(Seen)) float64 {
 }
 
 // length is that of the step that was played.
-func (p *Plan) length() float64 {
-	end := 0.0
+func (p *Plan) length() unit.Span {
+	end := unit.Span(0)
 	for r := range p.Ranks {
 		if p.Schedule.Splits() {
 			end = max(end, p.last[r]-p.first[r])

@@ -1,5 +1,7 @@
 package pipeline
 
+import "busbar.dev/unit"
+
 // Steady is a pipeline with any number of micro-batches: filling, emptying and some in between
 // are played, and what lies between repeats.
 type Steady struct {
@@ -30,22 +32,22 @@ func NewSteady(s Shape) (*Steady, error) {
 	return p, err
 }
 
-// Seconds is how long the step takes.
-func (p *Steady) Seconds(t *Times) float64 {
+// Time is how long the step takes.
+func (p *Steady) Time(t *Times) unit.Span {
 	if p.whole != nil {
 		return p.whole.Play(t, nil)
 	}
 	short, long := p.short.Play(t, nil), p.long.Play(t, nil)
 	// A round takes no less than the busiest rank works, however the play began.
-	round := max(long-short, p.long.busiest(t)*float64(p.long.Ranks))
-	return long + round*float64(p.micros-p.long.Micros)/float64(p.long.Ranks)
+	round := max(long-short, p.long.busiest(t)*unit.Span(p.long.Ranks))
+	return long + round*unit.Span(p.micros-p.long.Micros)/unit.Span(p.long.Ranks)
 }
 
 // busiest is the work of the busiest rank on a micro-batch.
-func (s Shape) busiest(t *Times) float64 {
-	most := 0.0
+func (s Shape) busiest(t *Times) unit.Span {
+	most := unit.Span(0)
 	for r := range s.Ranks {
-		work := 0.0
+		work := unit.Span(0)
 		for c := range s.Chunks {
 			k := s.Place(r, c)
 			work += t.Forward[k] + t.Backward[k] + t.Weight[k]

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"busbar.dev/internal/svg"
+	"busbar.dev/query"
 	"busbar.dev/unit"
 )
 
@@ -27,7 +28,8 @@ const (
 // algorithm with its name at its end, the model's margin as a band; of a single
 // size, bars. Lines differ in colour, brightness, dash and mark, so that the
 // picture can be printed in grey.
-func Curves(w io.Writer, f *Forecast) error {
+func Curves(w io.Writer, d *query.PredictDoc) error {
+	f := &forecast{PredictDoc: d}
 	list := f.lines()
 	if len(list) == 0 {
 		return fmt.Errorf("no rows to draw")
@@ -45,13 +47,13 @@ func Curves(w io.Writer, f *Forecast) error {
 	}
 	ringed := len(list) > 1 && f.contested()
 	f.heading(c, f.key("bands", ringed))
-	left := &plot{x: plotLeft, y: plotTop, title: "time", across: sizeScale(list, plotLeft), lines: list, value: func(r ForecastRow) float64 { return r.Time.Micros() }}
-	left.low, left.high = func(r ForecastRow) float64 { return Low(r.Run).Micros() }, func(r ForecastRow) float64 { return High(r.Run).Micros() }
+	left := &plot{x: plotLeft, y: plotTop, title: "time", across: sizeScale(list, plotLeft), lines: list, value: func(r query.PredictRow) float64 { return r.Time.Micros() }}
+	left.low, left.high = func(r query.PredictRow) float64 { return r.Low.Micros() }, func(r query.PredictRow) float64 { return r.High.Micros() }
 	left.up = logScale(left.extent())
-	right := &plot{x: plotLeft + plotW + plotGap, y: plotTop, title: "busbw in GB/s", lines: list, value: func(r ForecastRow) float64 { return r.BusBW().GBps() }}
+	right := &plot{x: plotLeft + plotW + plotGap, y: plotTop, title: "busbw in GB/s", lines: list, value: func(r query.PredictRow) float64 { return r.BusBW.GBps() }}
 	right.across = sizeScale(list, right.x)
-	right.low = func(r ForecastRow) float64 { return r.Op.BusBW(r.Ranks, High(r.Run)).GBps() }
-	right.high = func(r ForecastRow) float64 { return r.Op.BusBW(r.Ranks, Low(r.Run)).GBps() }
+	right.low = func(r query.PredictRow) float64 { return r.Row.Op.BusBW(r.Ranks, r.High).GBps() }
+	right.high = func(r query.PredictRow) float64 { return r.Row.Op.BusBW(r.Ranks, r.Low).GBps() }
 	right.up = flatScale(right.extent())
 	left.tick = func(v float64) string { return unit.Micros(v).String() }
 	right.tick = func(v float64) string { return fmt.Sprintf("%g", v) }
@@ -66,13 +68,13 @@ func Curves(w io.Writer, f *Forecast) error {
 }
 
 // heading writes what the picture shows, and a key to it.
-func (f *Forecast) heading(c *svg.Canvas, key string) {
-	c.Text(24, 34, svg.Fit(f.Op+" on "+f.Cluster, svg.Type{Size: 19, Bold: true}, curveW-48), svg.Type{Size: 19, Bold: true, Fill: dark})
+func (f *forecast) heading(c *svg.Canvas, key string) {
+	c.Text(24, 34, svg.Fit(f.Op.String()+" on "+f.Cluster, svg.Type{Size: 19, Bold: true}, curveW-48), svg.Type{Size: 19, Bold: true, Fill: dark})
 	c.Text(24, 56, svg.Fit(f.under(), svg.Type{Size: 12}, curveW-48), svg.Type{Size: 12, Fill: quiet})
 	c.Text(24, 73, svg.Fit(key, svg.Type{Size: 12}, curveW-48), svg.Type{Size: 12, Fill: quiet})
 }
 
-func (f *Forecast) under() string {
+func (f *forecast) under() string {
 	text := "predicted for NCCL " + f.NCCL
 	if one := f.Rows[0].Asked; one > 0 && one == f.Rows[len(f.Rows)-1].Asked {
 		text = one.String() + ", " + text
@@ -85,9 +87,9 @@ func (f *Forecast) under() string {
 }
 
 // key says what bands, whiskers and rings mean.
-func (f *Forecast) key(band string, ringed bool) string {
+func (f *forecast) key(band string, ringed bool) string {
 	var list []string
-	if slices.ContainsFunc(f.Rows, func(r ForecastRow) bool { return r.Margin > 1 }) {
+	if slices.ContainsFunc(f.Rows, func(r query.PredictRow) bool { return r.Row.Margin > 1 }) {
 		text := band + ": the model's margin; about nine of ten measured points of this class lie inside"
 		if f.Unmeasured {
 			text = band + ": the model's widest margin; nobody has published measurements of this class"
@@ -101,9 +103,9 @@ func (f *Forecast) key(band string, ringed bool) string {
 }
 
 // contested reports whether rows stand beside those that NCCL takes.
-func (f *Forecast) contested() bool {
+func (f *forecast) contested() bool {
 	has := func(chosen bool) bool {
-		return slices.ContainsFunc(f.Rows, func(r ForecastRow) bool { return r.Chosen == chosen })
+		return slices.ContainsFunc(f.Rows, func(r query.PredictRow) bool { return r.Chosen == chosen })
 	}
 	return has(true) && has(false)
 }
@@ -117,7 +119,7 @@ const (
 // line is one curve.
 type line struct {
 	name string
-	rows []ForecastRow
+	rows []query.PredictRow
 	look
 }
 
@@ -145,7 +147,7 @@ var looks = []look{
 
 // lines puts rows together: by layout, and by algorithm and protocol where a
 // layout has several rows of one size.
-func (f *Forecast) lines() []line {
+func (f *forecast) lines() []line {
 	several, protos := false, false
 	seen := map[string]int{}
 	for _, r := range f.Rows {
@@ -167,7 +169,7 @@ func (f *Forecast) lines() []line {
 			name += " " + r.Algo
 		}
 		if protos {
-			name += " " + r.Setting.Proto
+			name += " " + r.Row.Setting.Proto
 		}
 		if r.Beyond {
 			name = "not NCCL" // whatever was fastest
@@ -187,7 +189,7 @@ func (f *Forecast) lines() []line {
 }
 
 // only is the name of the one line of a layout: whose choice, or which algorithm.
-func (f *Forecast) only() string {
+func (f *forecast) only() string {
 	algo, chosen := f.Rows[0].Algo, true
 	for _, r := range f.Rows {
 		chosen = chosen && r.Chosen
@@ -213,7 +215,7 @@ func (l *line) choices(c *svg.Canvas, p *plot, y float64) float64 {
 	}
 	var runs []run
 	for _, r := range l.rows {
-		name, x := r.Algo+" "+r.Setting.Proto, p.across.at(float64(max(r.Asked, 1)))
+		name, x := r.Algo+" "+r.Row.Setting.Proto, p.across.at(float64(max(r.Asked, 1)))
 		if n := len(runs); n > 0 && runs[n-1].name == name {
 			runs[n-1].to = x
 			continue

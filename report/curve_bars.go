@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"busbar.dev/internal/svg"
+	"busbar.dev/query"
 	"busbar.dev/result"
 	"busbar.dev/unit"
 )
@@ -17,11 +18,11 @@ const (
 )
 
 // bars draws the rows of one size: how long each takes, and what limits it.
-func (f *Forecast) bars(c *svg.Canvas, w io.Writer) error {
+func (f *forecast) bars(c *svg.Canvas, w io.Writer) error {
 	f.heading(c, f.key("whiskers", false))
 	most := unit.Time(1)
 	for _, r := range f.Rows {
-		most = max(most, High(r.Run))
+		most = max(most, r.High)
 	}
 	y := 98.0
 	for _, r := range f.Rows {
@@ -33,19 +34,19 @@ func (f *Forecast) bars(c *svg.Canvas, w io.Writer) error {
 	return c.Write(w, curveW, y+14, f.title(), paper)
 }
 
-func (f *Forecast) bar(c *svg.Canvas, r ForecastRow, y float64, most unit.Time) {
-	c.Open("bar", r.Limit.Text)
+func (f *forecast) bar(c *svg.Canvas, r query.PredictRow, y float64, most unit.Time) {
+	c.Open("bar", r.Bottleneck.Text)
 	defer c.Close()
 	name := svg.Type{Size: 13, Fill: dark, Anchor: svg.End, Bold: r.Chosen}
-	text := r.Algo + " " + r.Setting.Proto
+	text := r.Algo + " " + r.Row.Setting.Proto
 	if f.Compared {
 		text = r.Layout + "  " + text
 	}
 	c.Text(barX-12, y+barH-6, svg.Fit(text, name, barX-36), name)
 	long := func(t unit.Time) float64 { return barX + float64(t)/float64(most)*barW }
-	c.Rect(barX, y, long(r.Time)-barX, barH, 0, svg.Paint{Fill: barColor(r.Limit.Kind)})
-	if r.Margin > 1 {
-		lo, hi, mid := long(Low(r.Run)), long(High(r.Run)), y+barH/2
+	c.Rect(barX, y, long(r.Time)-barX, barH, 0, svg.Paint{Fill: barColor(r.Bottleneck.Kind)})
+	if r.Row.Margin > 1 {
+		lo, hi, mid := long(r.Low), long(r.High), y+barH/2
 		// White below the line, so that it shows on a dark bar too.
 		for _, p := range []svg.Paint{{Stroke: "#ffffff", Width: 3}, {Stroke: dark, Width: 1.2}} {
 			c.Line(lo, mid, hi, mid, p)
@@ -53,12 +54,12 @@ func (f *Forecast) bar(c *svg.Canvas, r ForecastRow, y float64, most unit.Time) 
 			c.Line(hi, mid-4, hi, mid+4, p)
 		}
 	}
-	end := long(High(r.Run)) + 10
+	end := long(r.High) + 10
 	value := svg.Type{Size: 13, Bold: true, Fill: dark}
 	c.Text(end, y+barH-6, r.Time.String(), value)
 	end += svg.TextWidth(r.Time.String(), value) + 12
 	note := svg.Type{Size: 11.5, Fill: quiet}
-	text = r.BusBW().String() + " busbw, " + where(r.Limit)
+	text = r.BusBW.String() + " busbw, " + where(r.Bottleneck)
 	if r.Chosen {
 		text += ", NCCL's choice"
 	}
@@ -66,12 +67,12 @@ func (f *Forecast) bar(c *svg.Canvas, r ForecastRow, y float64, most unit.Time) 
 }
 
 // colours tells what the bars' colours mean, of those in use.
-func (f *Forecast) colours(c *svg.Canvas, y float64) {
+func (f *forecast) colours(c *svg.Canvas, y float64) {
 	t := svg.Type{Size: 12, Fill: quiet}
 	c.Text(barX-12, y+11, "limited by", svg.Type{Size: 12, Fill: quiet, Anchor: svg.End})
 	x, seen := barX, map[string]bool{}
 	for _, k := range barKinds {
-		used := slices.ContainsFunc(f.Rows, func(r ForecastRow) bool { return barColor(r.Limit.Kind) == barColor(k.kind) })
+		used := slices.ContainsFunc(f.Rows, func(r query.PredictRow) bool { return barColor(r.Bottleneck.Kind) == barColor(k.kind) })
 		if !used || seen[barColor(k.kind)] {
 			continue
 		}

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"busbar.dev/internal/svg"
+	"busbar.dev/query"
 	"busbar.dev/unit"
 )
 
@@ -81,7 +82,7 @@ type plot struct {
 	title            string
 	across, up       scale
 	lines            []line
-	value, low, high func(ForecastRow) float64
+	value, low, high func(query.PredictRow) float64
 	tick             func(float64) string
 	ringed           bool // what NCCL takes
 }
@@ -98,12 +99,12 @@ func (p *plot) extent() (lo, hi float64) {
 }
 
 // at is where a row's value lies.
-func (p *plot) at(r ForecastRow, value func(ForecastRow) float64) (x, y float64) {
+func (p *plot) at(r query.PredictRow, value func(query.PredictRow) float64) (x, y float64) {
 	return p.across.at(float64(max(r.Asked, 1))), p.up.at(value(r))
 }
 
 // along goes through a line's values.
-func (p *plot) along(l *line, value func(ForecastRow) float64) *svg.Pen {
+func (p *plot) along(l *line, value func(query.PredictRow) float64) *svg.Pen {
 	pen := &svg.Pen{}
 	for i, r := range l.rows {
 		if i == 0 {
@@ -150,7 +151,7 @@ func sizeTick(v float64) string { return unit.Bytes(v).String() }
 
 // band is the model's margin.
 func (p *plot) band(c *svg.Canvas, l *line) {
-	if len(l.rows) < 2 || l.rows[0].Margin <= 1 {
+	if len(l.rows) < 2 || l.rows[0].Row.Margin <= 1 {
 		return
 	}
 	pen := p.along(l, p.high)
@@ -165,7 +166,7 @@ func (p *plot) curve(c *svg.Canvas, l *line) {
 	c.Path(p.along(l, p.value).String(), svg.Paint{Stroke: l.color, Width: 1.8, Dash: l.dash, Round: true})
 	for _, r := range l.rows {
 		x, y := p.at(r, p.value)
-		c.Open("point", r.Layout+" "+sizeTick(float64(r.Asked))+": "+r.Time.String()+", "+r.BusBW().String()+" busbw, "+r.Algo+" "+r.Setting.Proto+", limited by "+where(r.Limit))
+		c.Open("point", r.Layout+" "+sizeTick(float64(r.Asked))+": "+r.Time.String()+", "+r.BusBW.String()+" busbw, "+r.Algo+" "+r.Row.Setting.Proto+", limited by "+where(r.Bottleneck))
 		l.spot(c, x, y)
 		if p.ringed && r.Chosen {
 			c.Circle(x, y, 6, svg.Paint{Stroke: dark, Width: 1.2})

@@ -8,41 +8,43 @@ import (
 
 	"busbar.dev/internal/texttab"
 	"busbar.dev/predict"
+	"busbar.dev/query"
 	"busbar.dev/result"
 	"busbar.dev/unit"
 )
 
-// Forecast is everything a prediction has to say.
-type Forecast struct {
-	Cluster  string
-	Op       string
-	NCCL     string // release
-	Sides    []predict.Side
-	Compared bool          // layouts side by side
-	Rows     []ForecastRow // in the order they are shown
-	Verdicts []predict.Verdict
-	Skipped  []string
-	Caveats  []string // what the prediction takes for granted
-	Origin   string   // of the model's figures
-	Parts    bool     // show what the time is made of
-	// Unmeasured says that no measurements stand behind the margins.
-	Unmeasured bool
+// Predict prints a prediction as nccl-tests prints a measurement, and below it
+// what limits the rows, which setting would help and who wins; then how busy links
+// are and what NCCL sets up, where that was asked for.
+func Predict(w io.Writer, d *query.PredictDoc, o TextOptions) error {
+	f := &forecast{d, o.Verbose}
+	if _, err := io.WriteString(w, printed(o, func(s style) string { return f.text(s, o.width()) })); err != nil {
+		return err
+	}
+	if d.Links != nil {
+		if err := busyLinks(w, d.Links); err != nil {
+			return err
+		}
+	}
+	plans := d.Plans
+	if len(plans) == 0 && d.Plan != nil {
+		plans = []query.LayoutPlan{{Layout: d.Sides[0].Layout, Plan: d.Plan}}
+	}
+	for _, p := range plans {
+		if _, err := fmt.Fprintf(w, "\nNCCL %v on %s\n%s", p.Plan.Version, p.Layout, p.Plan); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// ForecastRow is a row and the layout it belongs to.
-type ForecastRow struct {
-	Layout string
-	predict.Row
+// forecast is a prediction as text and pictures show it.
+type forecast struct {
+	*query.PredictDoc
+	parts bool // show what the time is made of
 }
 
-// Predictions prints a forecast as nccl-tests prints a measurement, and below it
-// what limits the rows, which setting would help and who wins.
-func Predictions(w io.Writer, f *Forecast, o TextOptions) error {
-	_, err := io.WriteString(w, printed(o, func(s style) string { return f.text(s, o.width()) }))
-	return err
-}
-
-func (f *Forecast) text(s style, width int) string {
+func (f *forecast) text(s style, width int) string {
 	var b strings.Builder
 	b.WriteString(s.bold(f.title()) + "\n")
 	b.WriteString(f.table(s))
@@ -50,7 +52,7 @@ func (f *Forecast) text(s style, width int) string {
 	for _, t := range f.Caveats {
 		paragraph(&b, s.yellow("note")+": ", t, width)
 	}
-	for _, r := range predict.Rulings(f.Verdicts) {
+	for _, r := range predict.Rulings(f.Compare) {
 		paragraph(&b, "at "+predict.Span(f.sizes(), r.Sizes)+": ", r.Text, width)
 	}
 	f.verdictOnNCCL(&b, s, width)
@@ -70,7 +72,7 @@ func (f *Forecast) text(s style, width int) string {
 }
 
 // sizes are those asked for, in order.
-func (f *Forecast) sizes() []unit.Bytes {
+func (f *forecast) sizes() []unit.Bytes {
 	var list []unit.Bytes
 	for _, r := range f.Rows {
 		list = append(list, r.Asked)
@@ -80,7 +82,7 @@ func (f *Forecast) sizes() []unit.Bytes {
 }
 
 // verdictOnNCCL answers "is there a better setting?" where no advice does.
-func (f *Forecast) verdictOnNCCL(b *strings.Builder, s style, width int) {
+func (f *forecast) verdictOnNCCL(b *strings.Builder, s style, width int) {
 	var fine, stuck []string
 	worst := 1.0
 	for _, side := range f.Sides {
@@ -107,8 +109,8 @@ func (f *Forecast) verdictOnNCCL(b *strings.Builder, s style, width int) {
 	}
 }
 
-func (f *Forecast) title() string {
-	text := f.Op + " on " + f.Cluster
+func (f *forecast) title() string {
+	text := f.Op.String() + " on " + f.Cluster
 	if len(f.Sides) == 1 {
 		x := f.Sides[0]
 		text += fmt.Sprintf(", %s (%s on %s)", x.Layout, plural(x.Ranks, "rank"), plural(x.Nodes, "node"))
@@ -119,12 +121,12 @@ func (f *Forecast) title() string {
 		}
 		text += ", " + strings.Join(names, " against ")
 	}
-	return text + ", NCCL " + f.NCCL + "; predicted, model " + f.Origin
+	return text + ", NCCL " + f.NCCL + "; predicted, model " + f.Model
 }
 
 // table is the rows. A star stands behind what NCCL takes where there are rows
 // that it does not, a plus behind what it cannot run.
-func (f *Forecast) table(s style) string {
+func (f *forecast) table(s style) string {
 	right := texttab.Right
 	var cols []texttab.Column
 	if f.Compared {
@@ -134,12 +136,12 @@ func (f *Forecast) table(s style) string {
 		texttab.Column{Head: "algo"}, texttab.Column{Head: "proto"}, texttab.Column{Head: "channels", Align: right}, texttab.Column{Head: "time (us)", Align: right})
 	margin := false
 	for _, r := range f.Rows {
-		margin = margin || r.Margin > 1
+		margin = margin || r.Row.Margin > 1
 	}
 	if margin {
 		cols = append(cols, texttab.Column{Head: "from", Align: right}, texttab.Column{Head: "to", Align: right})
 	}
-	if f.Parts {
+	if f.parts {
 		for _, head := range []string{"launch", "latency", "sync", "moving"} {
 			cols = append(cols, texttab.Column{Head: head, Align: right})
 		}
@@ -152,20 +154,20 @@ func (f *Forecast) table(s style) string {
 		if f.Compared {
 			cells = append(cells, r.Layout)
 		}
-		cells = append(cells, fmt.Sprint(int64(r.Op.Size(r.Ranks))), fmt.Sprint(r.Op.Count(r.Ranks)), r.Op.Type.String(), r.Algo+marks(r), r.Setting.Proto, fmt.Sprint(r.Channels), micros(r.Time))
+		cells = append(cells, fmt.Sprint(int64(r.Size)), fmt.Sprint(r.Count), r.Dtype, r.Algo+marks(r), r.Proto, fmt.Sprint(r.Channels), micros(r.Time))
 		if margin {
-			cells = append(cells, micros(Low(r.Run)), micros(High(r.Run)))
+			cells = append(cells, micros(r.Low), micros(r.High))
 		}
-		if f.Parts {
+		if f.parts {
 			for _, part := range []unit.Time{r.Parts.Launch, r.Parts.Latency, r.Parts.Sync, r.Parts.Moving} {
 				cells = append(cells, micros(part))
 			}
 		}
-		t.Row(append(cells, fmt.Sprintf("%.2f", r.AlgBW().GBps()), fmt.Sprintf("%.2f", r.BusBW().GBps()), where(r.Limit))...)
+		t.Row(append(cells, fmt.Sprintf("%.2f", r.AlgBW.GBps()), fmt.Sprintf("%.2f", r.BusBW.GBps()), where(r.Bottleneck))...)
 	}
 	text := t.String()
 	for _, k := range []struct{ mark, means string }{{"*", "* what NCCL takes"}, {"+", "+ NCCL has no such algorithm"}} {
-		if slices.ContainsFunc(f.Rows, func(r ForecastRow) bool { return marks(r) == k.mark }) {
+		if slices.ContainsFunc(f.Rows, func(r query.PredictRow) bool { return marks(r) == k.mark }) {
 			text += s.dim(k.means) + "\n"
 		}
 	}
@@ -174,14 +176,14 @@ func (f *Forecast) table(s style) string {
 
 // marks tells how to mark rows: those that NCCL takes only where others stand
 // beside them.
-func (f *Forecast) marks() func(ForecastRow) string {
+func (f *forecast) marks() func(query.PredictRow) string {
 	star := ""
 	for _, r := range f.Rows {
 		if !r.Chosen {
 			star = "*"
 		}
 	}
-	return func(r ForecastRow) string {
+	return func(r query.PredictRow) string {
 		switch {
 		case r.Chosen:
 			return star
@@ -190,22 +192,6 @@ func (f *Forecast) marks() func(ForecastRow) string {
 		}
 		return ""
 	}
-}
-
-// Low is the shortest time that a prediction allows for.
-func Low(r *result.Run) unit.Time {
-	if r.Margin <= 1 {
-		return r.Time
-	}
-	return unit.Time(float64(r.Time) / r.Margin)
-}
-
-// High is the longest.
-func High(r *result.Run) unit.Time {
-	if r.Margin <= 1 {
-		return r.Time
-	}
-	return unit.Time(float64(r.Time) * r.Margin)
 }
 
 // micros prints µs with nccl-tests' digits.
@@ -225,15 +211,15 @@ func where(l result.Limit) string {
 }
 
 // limits explains every bottleneck of the table once.
-func (f *Forecast) limits(b *strings.Builder, s style, width int) {
+func (f *forecast) limits(b *strings.Builder, s style, width int) {
 	const most = 6
 	seen, told := map[string]bool{}, 0
 	for _, r := range f.Rows {
-		keys := []string{where(r.Limit)}
+		keys := []string{where(r.Bottleneck)}
 		if f.Compared {
-			keys = []string{r.Layout + " " + where(r.Limit), r.Layout + " " + r.Limit.Text}
+			keys = []string{r.Layout + " " + where(r.Bottleneck), r.Layout + " " + r.Bottleneck.Text}
 		}
-		if r.Limit.Kind == result.ByNothing || slices.ContainsFunc(keys, func(k string) bool { return seen[k] }) {
+		if r.Bottleneck.Kind == result.ByNothing || slices.ContainsFunc(keys, func(k string) bool { return seen[k] }) {
 			continue
 		}
 		for _, k := range keys {
@@ -242,11 +228,11 @@ func (f *Forecast) limits(b *strings.Builder, s style, width int) {
 		if told++; told > most {
 			return
 		}
-		lead := where(r.Limit)
+		lead := where(r.Bottleneck)
 		if f.Compared {
 			lead = r.Layout + " " + lead
 		}
-		paragraph(b, s.dim(lead)+": ", r.Limit.Text, width)
+		paragraph(b, s.dim(lead)+": ", r.Bottleneck.Text, width)
 	}
 }
 

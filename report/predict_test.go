@@ -13,18 +13,19 @@ import (
 	"busbar.dev/hardware"
 	"busbar.dev/nccl"
 	"busbar.dev/predict"
+	"busbar.dev/query"
 	"busbar.dev/result"
 	"busbar.dev/unit"
 )
 
 // forecastOf predicts an all-reduce on layouts of a preset.
-func forecastOf(t *testing.T, preset string, layouts, algos []string, sizes ...unit.Bytes) *Forecast {
+func forecastOf(t *testing.T, preset string, layouts, algos []string, sizes ...unit.Bytes) *query.PredictDoc {
 	t.Helper()
 	c, err := hardware.Preset(preset, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &Forecast{Cluster: preset, Op: "all_reduce", NCCL: nccl.Newest.String(), Compared: len(layouts) > 1, Origin: "for a test"}
+	f := &query.PredictDoc{Cluster: preset, Op: coll.AllReduce, NCCL: nccl.Newest.String(), Compared: len(layouts) > 1, Model: "for a test"}
 	for _, text := range layouts {
 		nodes, gpus, err := predict.ParseLayout(text)
 		if err != nil {
@@ -44,7 +45,7 @@ func forecastOf(t *testing.T, preset string, layouts, algos []string, sizes ...u
 		}
 		f.Sides = append(f.Sides, predict.Side{Layout: text, Nodes: nodes, Ranks: len(l), Rows: a.Rows})
 		for _, r := range a.Rows {
-			f.Rows = append(f.Rows, ForecastRow{text, r})
+			f.Rows = append(f.Rows, query.NewPredictRow(text, r))
 		}
 	}
 	return f
@@ -54,11 +55,11 @@ var someSizes = []unit.Bytes{8, unit.KiB, unit.MiB, unit.GiB}
 
 func TestPredictions(t *testing.T) {
 	f := forecastOf(t, "baskerville", []string{"1x4", "2x2"}, []string{"ring", "tree"}, unit.GiB)
-	f.Verdicts = []predict.Verdict{{Size: unit.GiB, Winner: "1x4", Text: "1x4 wins"}}
+	f.Compare = []predict.Verdict{{Size: unit.GiB, Winner: "1x4", Text: "1x4 wins"}}
 	f.Sides[1].Advice = []predict.Advice{{Text: "set it", Setting: "X=1"}}
 	f.Skipped = []string{"2x2 nvls: no\x1b[31m"}
 	var b bytes.Buffer
-	if err := Predictions(&b, f, TextOptions{}); err != nil {
+	if err := Predict(&b, f, TextOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	text := b.String()
@@ -115,7 +116,7 @@ func TestCurves(t *testing.T) {
 	if err := Curves(io.Discard, forecastOf(t, "dgx-h100", []string{"1x8", "2x8", "4x8"}, []string{predict.All}, someSizes...)); err == nil {
 		t.Error("a picture of two dozen lines was drawn")
 	}
-	if err := Curves(io.Discard, &Forecast{}); err == nil {
+	if err := Curves(io.Discard, &query.PredictDoc{}); err == nil {
 		t.Error("a picture of nothing was drawn")
 	}
 }

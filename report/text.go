@@ -13,6 +13,8 @@ import (
 type TextOptions struct {
 	Color bool // SGR codes
 	Width int  // of the terminal; 100 when zero
+	// Verbose shows more: what a time is made of, whole lists.
+	Verbose bool
 }
 
 func (o TextOptions) width() int {

@@ -40,6 +40,14 @@ func (r *Run) AlgBW() unit.Rate { return r.Op.AlgBW(r.Ranks, r.Time) }
 // BusBW is nccl-tests' busbw.
 func (r *Run) BusBW() unit.Rate { return r.Op.BusBW(r.Ranks, r.Time) }
 
+// Span is the shortest and the longest time that a prediction allows for: its time where the margin is unknown.
+func (r *Run) Span() (low, high unit.Time) {
+	if r.Margin <= 1 {
+		return r.Time, r.Time
+	}
+	return unit.Time(float64(r.Time) / r.Margin), unit.Time(float64(r.Time) * r.Margin)
+}
+
 // LimitKind is what limits a run.
 type LimitKind string
 

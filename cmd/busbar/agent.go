@@ -16,6 +16,7 @@ import (
 	"busbar.dev/fleet/agent"
 	"busbar.dev/fleet/bus"
 	"busbar.dev/internal/failure"
+	"busbar.dev/query"
 	"busbar.dev/unit"
 )
 
@@ -159,7 +160,7 @@ func (e *env) ownMap() (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(mapOf(cl))
+	return json.Marshal(query.MapOf(cl))
 }
 
 // printer prints what happens: lines of JSON on standard output, or words on standard error.

@@ -15,6 +15,7 @@ import (
 
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/bus"
+	"busbar.dev/query"
 )
 
 // written is a buffer that several goroutines use.
@@ -92,7 +93,7 @@ func TestAgentBeforeItsServer(t *testing.T) {
 		if n.Kind != fleet.KindJoined {
 			return nil
 		}
-		var m mapJSON
+		var m query.MapDoc
 		if err := json.Unmarshal(n.Joined.Map, &m); err != nil || m.Summary.Nodes != 1 || n.Node != "gpu01" || !strings.HasPrefix(n.Joined.Meet, "127.0.0.1:7") {
 			t.Errorf("%s joins at %s with %s, %v", n.Node, n.Joined.Meet, n.Joined.Map, err)
 		}

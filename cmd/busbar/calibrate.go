@@ -13,6 +13,7 @@ import (
 	"busbar.dev/input/clusterfile"
 	"busbar.dev/nccl"
 	"busbar.dev/predict"
+	"busbar.dev/query"
 )
 
 type calibrateCmd struct {
@@ -168,12 +169,9 @@ func (c *calibrateCmd) cases(e *env) ([]*truth.Case, *cluster.Cluster, error) {
 // clusterFor loads a cluster of at least so many nodes; a preset without a count
 // gets as many.
 func (e *env) clusterFor(word string, nodes int, o common) (*cluster.Cluster, error) {
-	cl, err := e.load([]string{word}, o)
+	cl, err := query.LoadAtLeast(e.ctx, e.query(o), word, nodes)
 	if err != nil || nodes <= len(cl.Hosts) {
 		return cl, err
-	}
-	if _, count, err := e.cutCount(word); err == nil && count == 0 && (len(cl.Hosts) == 1 || !e.exists(word)) {
-		return e.load([]string{fmt.Sprintf("%s:%d", word, nodes)}, o)
 	}
 	return nil, fmt.Errorf("%s has %d nodes; %d were measured", word, len(cl.Hosts), nodes)
 }

@@ -1,6 +1,11 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+
+	"busbar.dev/query"
+	"busbar.dev/report"
+)
 
 type demoCmd struct {
 	common
@@ -34,7 +39,8 @@ func (c demoCmd) Run(e *env) error {
 		fmt.Fprintln(e.stdout)
 	}
 	fmt.Fprintf(e.stdout, "── Four GPUs there, three ways ($ busbar predict -c %s --compare %s --size %s -d bfloat16) ──\n", referenceAt, threeWays, gradients)
-	if err := c.predict().Run(e); err != nil {
+	p := predictCmd{common: c.common, Predict: c.predict()}
+	if err := p.Run(e); err != nil {
 		return err
 	}
 	_, err := fmt.Fprint(e.stdout, measuredThere)
@@ -49,24 +55,30 @@ without any setting was as fast as the forced tree, so it most likely had the tr
 the other socket. NCCL_ALGO=allreduce:tree makes sure of it (docs/baskerville.md).
 `
 
-// predict is the command of the reference case.
-func (c demoCmd) predict() *predictCmd {
-	return &predictCmd{common: c.common, Cluster: referenceAt, Compare: threeWays, Size: gradients, Dtype: "bfloat16", Op: "all_reduce", Factor: 2, Proto: "auto"}
+// predict is the question of the reference case.
+func (c demoCmd) predict() query.Predict {
+	return query.Predict{Cluster: referenceAt, Compare: threeWays, Size: gradients, Dtype: "bfloat16"}
+}
+
+// demoDoc is the document of --json.
+type demoDoc struct {
+	Prediction  *query.PredictDoc `json:"prediction"`
+	Reference   *query.MapDoc     `json:"reference"`
+	ThisMachine *query.MapDoc     `json:"this_machine"`
 }
 
 func (c demoCmd) document(e *env) error {
-	out := map[string]any{}
-	for name, sources := range map[string][]string{"this_machine": nil, "reference": {reference}} {
-		cl, err := e.load(sources, c.common)
-		if err != nil {
-			return err
-		}
-		out[name] = mapOf(cl)
-	}
-	f, err := c.predict().forecast(e)
-	if err != nil {
+	var d demoDoc
+	var err error
+	at := e.query(c.common)
+	if d.ThisMachine, err = (query.Map{}).Run(e.ctx, at); err != nil {
 		return err
 	}
-	out["prediction"] = f.document(false)
-	return writeIndented(e.stdout, out)
+	if d.Reference, err = (query.Map{Sources: []string{reference}}).Run(e.ctx, at); err != nil {
+		return err
+	}
+	if d.Prediction, err = c.predict().Run(e.ctx, at); err != nil {
+		return err
+	}
+	return report.JSON(e.stdout, d)
 }

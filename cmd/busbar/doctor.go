@@ -67,7 +67,7 @@ func (c *doctorRunCmd) Run(e *env) error {
 		if f := reports[format]; f != nil {
 			return f(w, r)
 		}
-		o := e.text(w)
+		o := e.text(w, c.common)
 		return doctor.Text{Width: max(o.Width, 0), Paint: o.Color, All: c.Verbose}.Write(w, r)
 	}
 	err = e.writeOut(file, write)

@@ -13,6 +13,7 @@ import (
 	"busbar.dev/internal/texttab"
 	"busbar.dev/nccl"
 	"busbar.dev/predict"
+	"busbar.dev/query"
 	"busbar.dev/report"
 	"busbar.dev/result"
 	"busbar.dev/unit"
@@ -77,7 +78,7 @@ func (c *doctorBenchCmd) Run(e *env) error {
 		for _, s := range sweeps {
 			printSweep(w, s, c.Verbose)
 		}
-		o := e.text(w)
+		o := e.text(w, c.common)
 		return doctor.Text{Width: max(o.Width, 0), Paint: o.Color, All: c.Verbose}.Write(w, rep)
 	}
 	err = e.writeOut(file, write)
@@ -118,14 +119,14 @@ func (c *doctorBenchCmd) sweep(e *env, r *benchRun) (*doctor.Sweep, error) {
 
 // on predicts a sweep on the cluster that was given.
 func (c *doctorBenchCmd) on(e *env, g *truth.Group) (*doctor.Sweep, error) {
-	p := predictCmd{common: common{Quiet: c.Quiet}, Cluster: c.Cluster}
+	p := placement{common: common{Quiet: c.Quiet}, Cluster: c.Cluster}
 	shapes := []shape{{text: fmt.Sprintf("%dx%d", g.Nodes, g.PerNode), nodes: g.Nodes, gpus: g.PerNode}}
 	cl, err := p.load(e, shapes)
 	if err != nil {
 		return nil, err
 	}
-	if err := p.peopled(cl); err != nil {
-		return nil, err
+	if cl.Summary().GPUs == 0 {
+		return nil, fmt.Errorf("-c %s: no node of it has a GPU; nothing to predict", c.Cluster)
 	}
 	if err := p.assume(e, cl, shapes); err != nil {
 		return nil, err
@@ -214,7 +215,7 @@ func (c *doctorBenchCmd) own(e *env, r *benchRun) (*doctor.Sweep, error) {
 	if c.Cluster == "" || r.nodes < 2 {
 		return s, nil
 	}
-	p := predictCmd{common: common{Quiet: true}, Cluster: c.Cluster}
+	p := placement{common: common{Quiet: true}, Cluster: c.Cluster}
 	cl, err := p.load(e, []shape{{nodes: r.nodes, gpus: r.per}})
 	if err != nil {
 		return nil, err
@@ -268,10 +269,10 @@ func printSweep(w io.Writer, s *doctor.Sweep, all bool) {
 // drawn, the first.
 func drawSweep(w io.Writer, sweeps []*doctor.Sweep) error {
 	s := sweeps[0]
-	f := &report.Forecast{Cluster: s.Machine, Op: s.Op.String(), NCCL: s.NCCL, Compared: true}
+	f := &query.PredictDoc{Cluster: s.Machine, Op: s.Op, NCCL: s.NCCL, Compared: true}
 	row := func(layout string, p *doctor.SweepPoint, t unit.Time, margin float64) {
 		op := coll.Op{Kind: s.Op, Bytes: p.Size, Type: s.Dtype}
-		f.Rows = append(f.Rows, report.ForecastRow{Layout: layout, Row: predict.Row{Run: &result.Run{Op: op, Ranks: s.Ranks, Time: t, Margin: margin}, Asked: p.Size}})
+		f.Rows = append(f.Rows, query.NewPredictRow(layout, predict.Row{Run: &result.Run{Op: op, Ranks: s.Ranks, Time: t, Margin: margin}, Asked: p.Size}))
 	}
 	for i := range s.Points {
 		if p := &s.Points[i]; p.Expected > 0 {

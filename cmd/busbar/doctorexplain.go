@@ -65,7 +65,7 @@ func (c *doctorExplainCmd) Run(e *env) error {
 	forms := map[string]func(io.Writer) error{
 		"svg":  func(w io.Writer) error { return report.Traffic(w, r) },
 		"json": func(w io.Writer) error { return writeIndented(w, r) },
-		"text": func(w io.Writer) error { return report.TrafficText(w, r, size, e.text(w)) },
+		"text": func(w io.Writer) error { return report.TrafficText(w, r, size, e.text(w, c.common)) },
 	}
 	for _, o := range outs {
 		if o.file == "-" {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"busbar.dev/doctor/evidence"
+	"busbar.dev/input/live"
 )
 
 // liveFiles are what the kernel says about a machine that matters here.
@@ -18,7 +19,7 @@ func (e *env) liveEvidence(r *evidence.Reader, o common) error {
 	if e.fence != nil {
 		return errors.New("--live cannot be asked for here; run busbar doctor --live on the machine")
 	}
-	frags, err := e.thisMachine(o)
+	frags, err := live.Read(e.ctx, e.progressOf(o))
 	if err != nil {
 		return err
 	}

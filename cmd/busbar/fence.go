@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"busbar.dev/hardware"
 	"busbar.dev/internal/failure"
 	"busbar.dev/web"
 )
@@ -64,25 +63,20 @@ func (f *fence) keeps(name string) error {
 // mostDevices is how many GPUs or NICs a cluster may have that somebody else asks for.
 const mostDevices = 160_000
 
-// holds refuses a cluster that would take the server's memory, before it is made.
-func (f *fence) holds(preset string, nodes int) error {
-	if f == nil {
-		return nil
-	}
-	for _, p := range hardware.Presets() {
-		if each := max(p.GPUs, p.NICs); (p.Name == preset || slices.Contains(p.Aliases, preset)) && nodes*each > mostDevices {
-			return fmt.Errorf("%s:%d: %d nodes of %d GPUs or NICs; expected at most %d nodes here", preset, nodes, nodes, each, mostDevices/each)
-		}
-	}
-	return nil
-}
-
 // stat is what a name stands for. Outside of a fence nothing is there.
 func (e *env) stat(name string) (fs.FileInfo, error) {
 	if !e.fence.has(name) {
 		return nil, &fs.PathError{Op: "stat", Path: name, Err: fs.ErrNotExist}
 	}
 	return os.Stat(name)
+}
+
+// Open opens what is inside.
+func (f *fence) Open(name string) (fs.File, error) {
+	if !f.has(name) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	return os.Open(name)
 }
 
 // exists reports a file or folder of that name.

@@ -93,8 +93,8 @@ func (c *jobFlags) ask(e *env, o common) (*asked, error) {
 }
 
 // place is the part of the flags that predict shares.
-func (c *jobFlags) place(o common) *predictCmd {
-	return &predictCmd{common: o, Cluster: c.Cluster, Layout: c.Layout, Compare: c.Compare, GPU: c.GPU, NIC: c.NIC}
+func (c *jobFlags) place(o common) *placement {
+	return &placement{common: o, Cluster: c.Cluster, Layout: c.Layout, Compare: c.Compare, GPU: c.GPU, NIC: c.NIC}
 }
 
 // more reads the cluster with as many nodes as the layouts ask for.

@@ -43,7 +43,7 @@ func (c presetsCmd) Run(e *env) error {
 		return err
 	}
 	fmt.Fprintln(e.stdout, "\nnodes: how many a name without :COUNT means. Sources: -v or --json. Single GPUs, without a NIC:")
-	for _, line := range texttab.Flow(bare, ", ", max(e.text(e.stdout).Width-2, 78)) {
+	for _, line := range texttab.Flow(bare, ", ", max(e.text(e.stdout, common{}).Width-2, 78)) {
 		fmt.Fprintln(e.stdout, " ", line)
 	}
 	return nil

@@ -4,10 +4,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/hub"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 // TestOnlyTwice holds a second verdict against the first.

@@ -338,7 +338,7 @@ func (c *schedCmd) listTo(e *env, w io.Writer, format string) error {
 		return err
 	}
 	fmt.Fprintln(w)
-	for _, line := range texttab.Flow(words, ", ", max(e.text(w).Width, 98)) {
+	for _, line := range texttab.Flow(words, ", ", max(e.text(w, common{}).Width, 98)) {
 		fmt.Fprintln(w, line)
 	}
 	return nil

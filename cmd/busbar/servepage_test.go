@@ -110,26 +110,6 @@ func TestServedPage(t *testing.T) {
 	}
 }
 
-// TestConfinedStops ends a long question soon after whoever asked has gone.
-func TestConfinedStops(t *testing.T) {
-	e := &env{fence: &fence{}}
-	ctx, stop := context.WithCancel(t.Context())
-	e.ctx = ctx
-	c := predictCmd{Cluster: "dgx-h100:64", Op: "all_reduce", Dtype: "float", Algo: "all", Proto: "auto", Min: "8", Max: "8G", Factor: 1.01, common: common{Quiet: true}}
-	e.stdout, e.stderr = io.Discard, io.Discard
-	done := make(chan error, 1)
-	go func() { done <- e.wholly(func() error { _, err := c.forecast(e); return err }) }()
-	stop()
-	select {
-	case err := <-done:
-		if !errors.Is(err, context.Canceled) {
-			t.Errorf("ended with %v", err)
-		}
-	case <-time.After(20 * time.Second):
-		t.Fatal("still at work")
-	}
-}
-
 // TestFaultsAreSurvived turns a fault of a command into an answer.
 func TestFaultsAreSurvived(t *testing.T) {
 	e := &env{ctx: t.Context(), fence: &fence{}}

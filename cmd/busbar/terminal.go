@@ -45,8 +45,8 @@ func isTerminal(w io.Writer) bool {
 }
 
 // text is how text goes to w: colour and width only on a terminal.
-func (e *env) text(w io.Writer) report.TextOptions {
-	o := report.TextOptions{}
+func (e *env) text(w io.Writer, c common) report.TextOptions {
+	o := report.TextOptions{Verbose: c.Verbose}
 	if w == e.stdout && e.terminal != nil && term.IsTerminal(int(e.terminal.Fd())) {
 		o.Color = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 		if width, _, err := term.GetSize(int(e.terminal.Fd())); err == nil {
@@ -54,4 +54,14 @@ func (e *env) text(w io.Writer) report.TextOptions {
 		}
 	}
 	return o
+}
+
+// note tells something beside the answer.
+func (o common) note(e *env, texts ...string) {
+	if o.Quiet {
+		return
+	}
+	for _, t := range texts {
+		fmt.Fprintln(e.stderr, "note:", t)
+	}
 }

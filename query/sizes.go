@@ -1,4 +1,4 @@
-package main
+package query
 
 import (
 	"fmt"
@@ -10,37 +10,37 @@ import (
 	"busbar.dev/unit"
 )
 
-// compared is the size of a comparison where nobody gives one: the gradients of a
+// comparedSize is the size of a comparison where nobody gives one: the gradients of a
 // model of half a billion parameters, large enough for the links to count.
-const compared = 1 * unit.GiB
+const comparedSize = 1 * unit.GiB
 
 // sizes are those of --size, or those that nccl-tests would take.
-func (c *predictCmd) sizes() ([]unit.Bytes, error) {
-	if c.Size != "" {
-		if c.Min != "" || c.Max != "" {
+func (q *Predict) sizes() ([]unit.Bytes, error) {
+	if q.Size != "" {
+		if q.Min != "" || q.Max != "" {
 			return nil, fmt.Errorf("--size and -b or -e: expected one of them")
 		}
-		return sizeList(c.Size)
+		return sizeList(q.Size)
 	}
-	if c.Min == "" && c.Max == "" && c.Compare != "" {
-		return []unit.Bytes{compared}, nil
+	if q.Min == "" && q.Max == "" && q.Compare != "" {
+		return []unit.Bytes{comparedSize}, nil
 	}
 	lo, hi := 8*unit.Bytes(1), 128*unit.MiB
 	var err error
-	if c.Min != "" {
-		if lo, err = unit.ParseBytes(c.Min); err != nil {
+	if q.Min != "" {
+		if lo, err = unit.ParseBytes(q.Min); err != nil {
 			return nil, fmt.Errorf("-b: %w", err)
 		}
 	}
 	switch {
-	case c.Max != "":
-		if hi, err = unit.ParseBytes(c.Max); err != nil {
+	case q.Max != "":
+		if hi, err = unit.ParseBytes(q.Max); err != nil {
 			return nil, fmt.Errorf("-e: %w", err)
 		}
-	case c.Min != "":
+	case q.Min != "":
 		hi = max(hi, lo)
 	}
-	return steps(lo, hi, c.Factor)
+	return sizeSteps(lo, hi, q.Factor)
 }
 
 func sizeList(text string) ([]unit.Bytes, error) {
@@ -65,8 +65,8 @@ const (
 	maxSteps = 10_000
 )
 
-// steps goes from lo to hi by a factor.
-func steps(lo, hi unit.Bytes, factor float64) ([]unit.Bytes, error) {
+// sizeSteps goes from lo to hi by a factor.
+func sizeSteps(lo, hi unit.Bytes, factor float64) ([]unit.Bytes, error) {
 	switch {
 	case lo < 1 || hi > maxSize:
 		return nil, fmt.Errorf("-b %d -e %d; expected sizes of 1 byte to %v", int64(lo), int64(hi), maxSize)

@@ -1,12 +1,13 @@
-package main
+package query
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -21,23 +22,29 @@ import (
 // load turns the words of a command line into a cluster: files, presets, folders,
 // standard input, or this machine when there are none. Figures that no source
 // gives are filled from the catalogue.
-func (e *env) load(words []string, o common) (*cluster.Cluster, error) {
+func (e *Env) load(ctx context.Context, words []string) (*cluster.Cluster, error) {
 	var read []source
 	if len(words) == 0 {
-		live, err := e.thisMachine(o)
+		if e.Machine == nil {
+			return nil, errors.New("no cluster given, and this machine is not to be read; expected a preset (dgx-h100:4), a cluster file, or any file that busbar map reads")
+		}
+		live, err := e.Machine(ctx)
 		if err != nil {
 			return nil, err
 		}
 		read = []source{{frags: live}}
 	}
 	for _, w := range words {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		s, err := e.source(w)
 		if err != nil {
 			return nil, err
 		}
-		if o.Verbose {
+		if e.Verbose != nil {
 			for _, f := range s.frags {
-				fmt.Fprintf(e.stderr, "%s: read as %s\n", w, f.Format)
+				e.Verbose(fmt.Sprintf("%s: read as %s", w, f.Format))
 			}
 		}
 		read = append(read, s)
@@ -82,7 +89,7 @@ func nameOf(words []string, c *cluster.Cluster) string {
 }
 
 // source reads one word: [HOST=]FILE[:COUNT], PRESET[:COUNT], FOLDER or -.
-func (e *env) source(word string) (source, error) {
+func (e *Env) source(word string) (source, error) {
 	s := source{word: word}
 	host, name, err := e.cutHost(word)
 	if err != nil {
@@ -113,7 +120,7 @@ func (e *env) source(word string) (source, error) {
 }
 
 // cutHost splits HOST=FILE. A name that exists as it stands has no host.
-func (e *env) cutHost(word string) (host, name string, err error) {
+func (e *Env) cutHost(word string) (host, name string, err error) {
 	h, rest, ok := strings.Cut(word, "=")
 	if !ok || h == "" || strings.Contains(h, "/") || e.exists(word) || strings.Contains(h, ".") && !e.exists(rest) {
 		return "", word, nil
@@ -126,7 +133,7 @@ func (e *env) cutHost(word string) (host, name string, err error) {
 }
 
 // cutCount splits FILE:8. A name that exists as it stands has no count.
-func (e *env) cutCount(name string) (string, int, error) {
+func (e *Env) cutCount(name string) (string, int, error) {
 	i := strings.LastIndexByte(name, ':')
 	if i < 0 || e.exists(name) {
 		return name, 0, nil
@@ -139,18 +146,18 @@ func (e *env) cutCount(name string) (string, int, error) {
 }
 
 // open reads a preset, a folder, a file or standard input.
-func (e *env) open(host, name string, count int) (frags []*cluster.Fragment, preset bool, err error) {
+func (e *Env) open(host, name string, count int) (frags []*cluster.Fragment, preset bool, err error) {
 	if name == "-" {
-		frags, err = readAll("standard input", e.stdin)
+		frags, err = readAll("standard input", e.stdin())
 		return frags, false, err
 	}
-	info, err := e.stat(name)
+	info, err := fs.Stat(e.files(), name)
 	switch {
 	case err == nil && info.IsDir():
-		f, err := openFolder(host, name)
+		f, err := e.openFolder(host, name)
 		return []*cluster.Fragment{f}, false, err
 	case errors.Is(err, fs.ErrNotExist):
-		if err := e.fence.holds(name, count); err != nil {
+		if err := e.Limits.holds(name, count); err != nil {
 			return nil, false, err
 		}
 		c, err := hardware.Preset(name, count)
@@ -166,7 +173,7 @@ func (e *env) open(host, name string, count int) (frags []*cluster.Fragment, pre
 	case !info.Mode().IsRegular() && info.Mode()&fs.ModeNamedPipe == 0:
 		return nil, false, fmt.Errorf("%s: neither a file nor a folder (%v)", name, info.Mode().Type())
 	}
-	f, err := os.Open(name)
+	f, err := e.files().Open(name)
 	if err != nil {
 		return nil, false, failure.Cannot(err)
 	}
@@ -205,21 +212,34 @@ func (s *stream) Read(p []byte) (int, error) {
 
 // openFolder reads a machine from a copy of its /sys and /proc. Links that lead out
 // of the folder lead nowhere: what they would show is this machine.
-func openFolder(host, name string) (*cluster.Fragment, error) {
+func (e *Env) openFolder(host, name string) (*cluster.Fragment, error) {
 	// Without the right to list it there is nothing in it that could be wrong.
-	if _, err := os.ReadDir(name); err != nil {
+	if _, err := fs.ReadDir(e.files(), name); err != nil {
 		return nil, failure.Cannot(err)
 	}
-	root, err := os.OpenRoot(name)
+	root, closeRoot, err := e.root(name)
 	if err != nil {
 		return nil, failure.Cannot(err)
 	}
-	defer root.Close()
-	f, err := sysfs.Read(host, root.FS())
+	defer closeRoot()
+	f, err := sysfs.Read(host, root)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return f, nil
+}
+
+// holds refuses a preset of more devices than the limit, before it is made.
+func (l Limits) holds(preset string, nodes int) error {
+	if l.Devices == 0 {
+		return nil
+	}
+	for _, p := range hardware.Presets() {
+		if each := max(p.GPUs, p.NICs); (p.Name == preset || slices.Contains(p.Aliases, preset)) && nodes*each > l.Devices {
+			return fmt.Errorf("%s:%d: %d nodes of %d GPUs or NICs; expected at most %d nodes here", preset, nodes, nodes, each, l.Devices/each)
+		}
+	}
+	return nil
 }
 
 // nameHost gives a fragment's nameless node its host.

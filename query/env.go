@@ -1,0 +1,110 @@
+package query
+
+import (
+	"context"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"busbar.dev/cluster"
+)
+
+// Env is what a question may touch of the world. The zero value reads the machine's files, knows nothing of the machine
+// itself, and tells nobody anything.
+type Env struct {
+	// Files are the files that a question may name; nil is the machine's own, under the names its programs use.
+	Files fs.FS
+	// Stdin is what the name - reads; nil is nothing.
+	Stdin io.Reader
+	// Machine reads the machine itself, for questions that name no cluster; nil refuses them.
+	Machine func(ctx context.Context) ([]*cluster.Fragment, error)
+	// Note is told what is worth knowing beside the answer.
+	Note func(text string)
+	// Verbose is told how inputs were recognised.
+	Verbose func(text string)
+	// Progress is told what is being done and how far it is; nothing ends it.
+	Progress func(text string)
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+	// Limits bound what others may ask of this process.
+	Limits Limits
+}
+
+// Limits bound a question. Zero is no bound of its own.
+type Limits struct {
+	Devices int // GPUs, or NICs where there are more of them, of a preset with a number of nodes
+}
+
+// note tells something beside the answer.
+func (e *Env) note(texts ...string) {
+	if e.Note == nil {
+		return
+	}
+	for _, t := range texts {
+		e.Note(t)
+	}
+}
+
+// working says what is being done until done is called.
+func (e *Env) working(text string) (done func()) {
+	if e.Progress == nil {
+		return func() {}
+	}
+	e.Progress(text)
+	return func() { e.Progress("") }
+}
+
+// now is the time.
+func (e *Env) now() time.Time {
+	if e.Now == nil {
+		return time.Now()
+	}
+	return e.Now()
+}
+
+// files are those that may be named.
+func (e *Env) files() fs.FS {
+	if e.Files == nil {
+		return machineFiles{}
+	}
+	return e.Files
+}
+
+// stdin is what - reads.
+func (e *Env) stdin() io.Reader {
+	if e.Stdin == nil {
+		return strings.NewReader("")
+	}
+	return e.Stdin
+}
+
+// exists reports a file or folder of that name.
+func (e *Env) exists(name string) bool {
+	_, err := fs.Stat(e.files(), name)
+	return err == nil
+}
+
+// root is a folder as a file system of its own. Links that lead out of it lead nowhere: what they would show is
+// another machine's. The caller closes it.
+func (e *Env) root(name string) (fs.FS, func(), error) {
+	files := e.files()
+	if _, ok := files.(machineFiles); !ok {
+		sub, err := fs.Sub(files, name)
+		return sub, func() {}, err
+	}
+	r, err := os.OpenRoot(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	return r.FS(), func() { r.Close() }, nil
+}
+
+// machineFiles are the files of the machine, by any name that the operating system takes; fs.FS's own rule (no leading
+// slash, no dots) is for trees that have an end.
+type machineFiles struct{}
+
+func (machineFiles) Open(name string) (fs.File, error)          { return os.Open(name) }
+func (machineFiles) Stat(name string) (fs.FileInfo, error)      { return os.Stat(name) }
+func (machineFiles) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }

@@ -1,0 +1,208 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"busbar.dev/cluster"
+	"busbar.dev/doctor/audit"
+)
+
+// Map asks what a cluster consists of, from whatever describes it, and what is wrong with it.
+type Map struct {
+	Sources []string `arg:"" optional:"" name:"source" short:"c" names:"cluster" help:"Files in any known format, - for standard input, a preset (dgx-h100:16), a folder that holds a machine's sys and proc, HOST=FILE, FILE:COUNT. None: this machine."`
+}
+
+// MapDoc is the answer to Map: the cluster's written form with what follows from it.
+type MapDoc struct {
+	*cluster.Document
+	Summary cluster.Summary `json:"summary"`
+	Audit   []audit.Finding `json:"audit"`
+
+	Cluster *cluster.Cluster `json:"-"`
+}
+
+// Run reads the sources, joins them and audits the result.
+func (q Map) Run(ctx context.Context, env Env) (*MapDoc, error) {
+	cl, err := env.load(ctx, q.Sources)
+	if err != nil {
+		return nil, err
+	}
+	return MapOf(cl), nil
+}
+
+// MapOf is the document of a cluster.
+func MapOf(cl *cluster.Cluster) *MapDoc {
+	return &MapDoc{Document: cl.Document(), Summary: cl.Summary(), Audit: orEmpty(audit.Run(cl)), Cluster: cl}
+}
+
+// Audit asks what of a cluster will slow or break jobs.
+type Audit struct {
+	Sources []string `arg:"" optional:"" name:"source" short:"c" names:"cluster" help:"As for Map."`
+}
+
+// AuditDoc is the answer to Audit.
+type AuditDoc struct {
+	Audit    []audit.Finding   `json:"audit"`
+	Summary  cluster.Summary   `json:"summary"`
+	Warnings []cluster.Warning `json:"warnings"`
+}
+
+// Wrong reports findings beyond notes.
+func (d *AuditDoc) Wrong() bool { return audit.Serious(d.Audit) }
+
+// Run reads the sources and audits the cluster.
+func (q Audit) Run(ctx context.Context, env Env) (*AuditDoc, error) {
+	cl, err := env.load(ctx, q.Sources)
+	if err != nil {
+		return nil, err
+	}
+	return &AuditDoc{Audit: orEmpty(audit.Run(cl)), Summary: cl.Summary(), Warnings: orEmpty(cl.Warnings)}, nil
+}
+
+// Path asks how data travels between pairs of devices.
+type Path struct {
+	Sources []string `arg:"" optional:"" name:"source" short:"c" names:"cluster" help:"As for Map."`
+	Path    []string `placeholder:"FROM,TO" sep:"none" help:"Two devices: node0/gpu0,node1/gpu3. Repeatable."`
+}
+
+// PathDoc is the answer to Path.
+type PathDoc struct {
+	Paths []PathRow `json:"paths"`
+}
+
+// PathRow is the path between two devices.
+type PathRow struct {
+	From       string    `json:"from"`
+	To         string    `json:"to"`
+	Class      string    `json:"class"` // as nvidia-smi names it: NV18, PIX, SYS
+	Reach      string    `json:"reach"`
+	Via        string    `json:"via"`
+	RateGBps   *float64  `json:"rate_GBps,omitempty"`
+	LatencyUS  float64   `json:"latency_us"`
+	Bottleneck string    `json:"bottleneck"`
+	Hops       []PathHop `json:"hops"`
+
+	Path cluster.Path `json:"-"`
+}
+
+// PathHop is one link of a path.
+type PathHop struct {
+	From     string   `json:"from"`
+	To       string   `json:"to"`
+	Kind     string   `json:"kind"`
+	RateGBps *float64 `json:"rate_GBps,omitempty"`
+	Origin   string   `json:"rate_from"`
+}
+
+// Wrong reports that two of the devices have no known path.
+func (d *PathDoc) Wrong() bool {
+	for i := range d.Paths {
+		if d.Paths[i].Path.Class.Type == cluster.Apart {
+			return true
+		}
+	}
+	return false
+}
+
+// Run finds the paths.
+func (q Path) Run(ctx context.Context, env Env) (*PathDoc, error) {
+	if len(q.Path) == 0 {
+		return nil, errors.New("no path; expected two devices, e.g. node0/gpu0,node1/gpu3")
+	}
+	cl, err := env.load(ctx, q.Sources)
+	if err != nil {
+		return nil, err
+	}
+	routes := cluster.NewRoutes(cl)
+	d := &PathDoc{Paths: []PathRow{}}
+	for _, ask := range q.Path {
+		row, err := pathRow(cl, routes, ask)
+		if err != nil {
+			return nil, fmt.Errorf("--path %s: %w", ask, err)
+		}
+		d.Paths = append(d.Paths, row)
+	}
+	return d, nil
+}
+
+func pathRow(cl *cluster.Cluster, routes *cluster.Routes, ask string) (PathRow, error) {
+	from, to, ok := strings.Cut(ask, ",")
+	if !ok {
+		return PathRow{}, errors.New("expected two devices, e.g. node0/gpu0,node1/gpu3")
+	}
+	a, err := findDevice(cl, from)
+	if err != nil {
+		return PathRow{}, err
+	}
+	b, err := findDevice(cl, to)
+	if err != nil {
+		return PathRow{}, err
+	}
+	p := routes.Path(a, b)
+	row := PathRow{
+		From: from, To: to, Class: p.Class.String(), Reach: p.Reach.String(), Via: p.Via, RateGBps: known(p.Rate.Known(), p.Rate.Value.GBps()),
+		LatencyUS: p.Latency.Micros(), Bottleneck: p.Bottleneck(), Hops: []PathHop{}, Path: p,
+	}
+	for _, h := range p.Hops {
+		row.Hops = append(row.Hops, PathHop{From: h.From, To: h.To, Kind: h.Kind, RateGBps: known(h.Rate.Known(), h.Rate.Value.GBps()), Origin: h.Rate.Origin.String()})
+	}
+	return row, nil
+}
+
+// known is a number, or none where it is not known.
+func known(is bool, v float64) *float64 {
+	if !is {
+		return nil
+	}
+	return &v
+}
+
+// findDevice resolves "node0/gpu3", "node0/mlx5_0", or a name without its host
+// when the cluster has one host.
+func findDevice(c *cluster.Cluster, s string) (cluster.Place, error) {
+	host, dev, ok := strings.Cut(strings.TrimSpace(s), "/")
+	if !ok {
+		if len(c.Hosts) != 1 {
+			return cluster.Place{}, fmt.Errorf("%q: expected HOST/DEVICE, since there are %d hosts", s, len(c.Hosts))
+		}
+		host, dev = c.Hosts[0].Name, host
+	}
+	h := c.HostIndex(host)
+	if h < 0 && len(c.Hosts) == 0 {
+		return cluster.Place{}, fmt.Errorf("no host is known")
+	}
+	if h < 0 {
+		return cluster.Place{}, fmt.Errorf("no host %q; the first is %s", host, c.Hosts[0].Name)
+	}
+	t := c.TypeOf(h)
+	if t == nil {
+		return cluster.Place{}, fmt.Errorf("nothing is known about the inside of %s", host)
+	}
+	for i := range t.Devices {
+		d := &t.Devices[i]
+		if strings.EqualFold(d.Name, dev) || strings.EqualFold(d.Label, dev) || d.PCI != "" && string(d.PCI) == strings.ToLower(dev) {
+			return cluster.Place{Host: h, Device: i}, nil
+		}
+	}
+	for _, id := range c.Hosts[h].IDs {
+		if id.UUID != "" && id.UUID == dev {
+			return cluster.Place{Host: h, Device: t.ByName(id.Device)}, nil
+		}
+	}
+	var names []string
+	for _, d := range append(t.Of(cluster.GPU), t.Of(cluster.NIC)...) {
+		names = append(names, t.Devices[d].Title())
+	}
+	return cluster.Place{}, fmt.Errorf("no device %q on %s; it has %s", dev, host, strings.Join(names, ", "))
+}
+
+// orEmpty makes an empty list print as [] rather than null.
+func orEmpty[T any](s []T) []T {
+	if s == nil {
+		return []T{}
+	}
+	return s
+}

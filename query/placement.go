@@ -1,0 +1,169 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"busbar.dev/cluster"
+	"busbar.dev/hardware"
+	"busbar.dev/nccl"
+	"busbar.dev/predict"
+)
+
+// LoadCluster reads the cluster of sources as busbar map takes them (files in any known format, presets with an optional
+// number of nodes, folders, -), joined into one; none is the machine itself.
+func LoadCluster(ctx context.Context, env Env, sources ...string) (*cluster.Cluster, error) {
+	return env.load(ctx, sources)
+}
+
+// placement is who takes part: a cluster, the layouts on it, and what its source does not say.
+type placement struct {
+	cluster, layout, compare string
+	gpu, nic                 string
+}
+
+// shape is a layout as asked for; no nodes are all GPUs.
+type shape struct {
+	text        string
+	nodes, gpus int
+}
+
+// shapes are the layouts: one, or those to compare.
+func (p *placement) shapes() ([]shape, error) {
+	if p.compare != "" && p.layout != "" {
+		return nil, fmt.Errorf("-l and --compare: expected one of them; add %s to --compare", p.layout)
+	}
+	texts := []string{p.layout}
+	if p.compare != "" {
+		if texts = strings.Split(p.compare, ","); len(texts) < 2 {
+			return nil, fmt.Errorf("--compare %s; expected at least two layouts: 1x4,2x2", p.compare)
+		}
+		for i, text := range texts {
+			if strings.TrimSpace(text) == "" || slices.Contains(texts[:i], text) {
+				return nil, fmt.Errorf("--compare %s; an empty layout or one that is there twice; expected 1x4,2x2", p.compare)
+			}
+		}
+	}
+	var list []shape
+	for _, t := range texts {
+		s := shape{}
+		if t != "" {
+			var err error
+			if s.nodes, s.gpus, err = predict.ParseLayout(t); err != nil {
+				return nil, err
+			}
+			s.text = fmt.Sprintf("%dx%d", s.nodes, s.gpus)
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// ranks are those of a layout, and its name.
+func (s shape) ranks(cl *cluster.Cluster) (nccl.Layout, string, error) {
+	if s.nodes > 0 {
+		l, err := nccl.Block(cl, s.nodes, s.gpus)
+		return l, s.text, err
+	}
+	return predict.Everything(cl)
+}
+
+// load reads the cluster, with what its source does not say filled in. A preset or a file about one node that does not say
+// how many there are gets as many as the layouts ask for.
+func (p *placement) load(ctx context.Context, e *Env, shapes []shape) (*cluster.Cluster, error) {
+	cl, err := p.enough(ctx, e, shapes)
+	if err != nil {
+		return nil, err
+	}
+	return cl, p.assume(e, cl, shapes)
+}
+
+func (p *placement) enough(ctx context.Context, e *Env, shapes []shape) (*cluster.Cluster, error) {
+	need := 0
+	for _, s := range shapes {
+		need = max(need, s.nodes)
+	}
+	return LoadAtLeast(ctx, *e, p.cluster, need)
+}
+
+// LoadAtLeast reads a cluster as LoadCluster does. A preset or a file about one node that does not say how many nodes there
+// are gets as many as are needed.
+func LoadAtLeast(ctx context.Context, e Env, word string, need int) (*cluster.Cluster, error) {
+	var words []string
+	if word != "" {
+		words = []string{word}
+	}
+	cl, err := e.load(ctx, words)
+	if err != nil || need <= len(cl.Hosts) || len(words) == 0 || word == "-" || need > hardware.MaxNodes {
+		return cl, err
+	}
+	if _, count, err := e.cutCount(word); err != nil || count > 0 {
+		return cl, err
+	}
+	s, err := e.source(word)
+	if err != nil || !s.preset && len(cl.Hosts) != 1 {
+		return cl, err
+	}
+	quiet := e
+	quiet.Verbose = nil
+	more, err := quiet.load(ctx, []string{fmt.Sprintf("%s:%d", word, need)})
+	if err != nil {
+		return nil, err
+	}
+	if !s.preset {
+		e.note(fmt.Sprintf("%s is about one node; taken as %d such nodes", word, need))
+	}
+	more.Name = cl.Name
+	return more, nil
+}
+
+// assume fills what the cluster's source does not say, and notes it.
+func (p *placement) assume(e *Env, cl *cluster.Cluster, shapes []shape) error {
+	g := predict.Given{GPU: p.gpu}
+	if p.nic != "" {
+		var err error
+		if g.NIC, err = predict.ParseNICs(p.nic); err != nil {
+			return fmt.Errorf("--nic: %w", err)
+		}
+	}
+	nets := slices.ContainsFunc(shapes, func(s shape) bool { return s.nodes != 1 }) && len(cl.Hosts) > 1
+	notes, err := predict.Assume(cl, g, nets)
+	e.note(notes...)
+	return err
+}
+
+// requireGPUs refuses a cluster without GPUs, which is mostly the machine that somebody sits at.
+func (p *placement) requireGPUs(cl *cluster.Cluster) error {
+	for h := range cl.Hosts {
+		if t := cl.TypeOf(h); t != nil && t.Count(cluster.GPU) > 0 {
+			return nil
+		}
+	}
+	if p.cluster != "" {
+		return fmt.Errorf("-c %s: no node of it has a GPU; nothing to predict", p.cluster)
+	}
+	return fmt.Errorf("no cluster given, and this machine (%s) has no GPU; give one with -c: a preset (busbar presets lists them), a cluster file, or any file that busbar map reads", cl.Name)
+}
+
+// hostsOf is how many hosts a layout has.
+func hostsOf(l nccl.Layout) int {
+	seen := map[int]bool{}
+	for _, r := range l {
+		seen[r.Host] = true
+	}
+	return len(seen)
+}
+
+// parseNCCL is a release of NCCL; nothing is the newest known.
+func parseNCCL(text string) (nccl.Version, error) {
+	if text == "" {
+		return nccl.Newest, nil
+	}
+	v, err := nccl.ParseVersion(text)
+	if err != nil {
+		return v, fmt.Errorf("--nccl: %w", err)
+	}
+	return v, nil
+}

@@ -1,0 +1,207 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"busbar.dev/cluster"
+	"busbar.dev/coll"
+	"busbar.dev/nccl"
+	"busbar.dev/predict"
+	"busbar.dev/schedule"
+)
+
+// Predict asks how long a collective takes on a cluster, by which algorithm and protocol NCCL would run it, what limits it,
+// and which setting would help.
+type Predict struct {
+	Cluster string   `short:"c" names:"cluster" placeholder:"CLUSTER" help:"A preset (dgx-h100:4), a cluster file, or any file that map reads (topo.xml:8 is eight such nodes). None: this machine."`
+	Layout  string   `short:"l" placeholder:"NODESxGPUS" help:"Who takes part: 2x4 is two nodes with four GPUs each. None: all GPUs."`
+	Op      string   `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, all_to_all_v, gather, scatter, sendrecv, hypercube, barrier."`
+	Min     string   `short:"b" name:"minbytes" placeholder:"SIZE" help:"The smallest size; 8 without -e and --size (8, 64K, 1M, 1G are 1024-based as in nccl-tests; 1.32GB, 1GiB say so)."`
+	Max     string   `short:"e" name:"maxbytes" placeholder:"SIZE" help:"The greatest size; 128M without -b and --size."`
+	Factor  float64  `short:"f" name:"stepfactor" default:"2" help:"From size to size."`
+	Size    string   `placeholder:"SIZE" help:"One size, or several with commas, instead of -b -e -f."`
+	Dtype   string   `short:"d" default:"float" help:"float, half, bfloat16, int8, f8e4m3, …"`
+	Root    int      `help:"The root of broadcast, reduce, gather, scatter."`
+	Algo    string   `placeholder:"ALGO" help:"auto is what NCCL takes, best what is fastest, each a row for every algorithm of NCCL, all also for every protocol, or names (ring,tree). Without it: auto, and each with --compare."`
+	Proto   Proto    `enum:"auto,ll,ll128,simple" default:"auto" help:"auto, ll, ll128 or simple."`
+	NCCL    string   `name:"nccl" placeholder:"VERSION" help:"The release of NCCL, 2.18 to 2.30. Without it: the newest known, named in the first line of the output; give the job's own (NCCL_DEBUG=VERSION prints it)."`
+	Plan    bool     `name:"nccl-plan" help:"Also print what NCCL sets up: graphs, rings, trees, its table of estimates."`
+	Links   bool     `help:"Also how busy every link is, each direction of it: bytes, share of the time, which of them limit the run. Of one run: one size, one algorithm, one layout."`
+	Compare string   `placeholder:"L1,L2,…" help:"Layouts side by side: 1x4,2x2,4x1."`
+	GPU     string   `name:"gpu" placeholder:"MODEL" help:"The GPUs' model where the cluster's source does not name it: a100-80."`
+	NIC     string   `name:"nic" placeholder:"[COUNTx]SPEED" help:"The NICs where the source does not say: 200Gb/s or HDR is the rate of those it has, 4x200Gb/s or 4xHDR four of them a node where it has none."`
+	Env     []string `placeholder:"KEY=VALUE" sep:"none" help:"A setting of NCCL, as in the job's environment. Repeatable."`
+}
+
+// Proto is the name of one of NCCL's protocols, in any case: NCCL prints LL128 and Simple.
+type Proto string
+
+// UnmarshalText takes any case.
+func (p *Proto) UnmarshalText(text []byte) error {
+	*p = Proto(strings.ToLower(string(text)))
+	return nil
+}
+
+// Run predicts.
+func (q Predict) Run(ctx context.Context, env Env) (*PredictDoc, error) {
+	if err := prepare(&q); err != nil {
+		return nil, err
+	}
+	ask, err := q.operation(ctx, &env)
+	if err != nil {
+		return nil, err
+	}
+	settings, err := q.settings()
+	if err != nil {
+		return nil, err
+	}
+	env.note(predict.EnvironmentNotes(settings)...)
+	version, err := parseNCCL(q.NCCL)
+	if err != nil {
+		return nil, err
+	}
+	place := placement{cluster: q.Cluster, layout: q.Layout, compare: q.Compare, gpu: q.GPU, nic: q.NIC}
+	shapes, err := place.shapes()
+	if err != nil {
+		return nil, err
+	}
+	cl, err := place.enough(ctx, &env, shapes)
+	if err != nil {
+		return nil, err
+	}
+	if err := place.requireGPUs(cl); err != nil {
+		return nil, err
+	}
+	if err := place.assume(&env, cl, shapes); err != nil {
+		return nil, err
+	}
+	defer env.working("predicting")()
+	d := &PredictDoc{
+		Cluster: cl.Name, Op: ask.Kind, NCCL: version.String(), Model: predict.Origin(cl), Rows: []PredictRow{}, Advice: []predict.Advice{},
+		Compared: q.Compare != "",
+	}
+	if err := d.predictAll(ctx, &env, cl, shapes, version, settings, ask); err != nil {
+		return nil, err
+	}
+	d.sortRows()
+	if len(d.Sides) > 1 {
+		d.Compare = predict.Compare(d.Sides)
+	}
+	if q.Plan {
+		d.addPlans()
+	}
+	if q.Links {
+		err = d.addLinks(ctx, &env)
+	}
+	return d, err
+}
+
+// predictAll predicts every layout. In a comparison, one that cannot be predicted is left out and named.
+func (d *PredictDoc) predictAll(ctx context.Context, env *Env, cl *cluster.Cluster, shapes []shape, v nccl.Version, settings map[string]string, ask predict.Query) error {
+	var impossible error
+	for _, s := range shapes {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		p, side, skipped, err := predictSide(cl, s, v, settings, ask)
+		switch {
+		case err != nil && d.Compared: // the others can still be compared
+			d.Skipped = append(d.Skipped, sideError(s, err))
+			impossible = cmp.Or(impossible, err)
+			continue
+		case err != nil:
+			return err
+		}
+		env.note(p.Plan.Notes()...)
+		d.predictors = append(d.predictors, p)
+		d.addSide(p, side, skipped)
+	}
+	if len(d.Sides) == 0 {
+		return impossible
+	}
+	return nil
+}
+
+// predictSide predicts one layout.
+func predictSide(cl *cluster.Cluster, s shape, v nccl.Version, settings map[string]string, ask predict.Query) (*predict.Predictor, predict.Side, []predict.Skip, error) {
+	l, name, err := s.ranks(cl)
+	if err != nil {
+		return nil, predict.Side{}, nil, err
+	}
+	p, err := predict.New(cl, l, v, settings, nil)
+	if err != nil {
+		return nil, predict.Side{}, nil, err
+	}
+	a, err := p.Ask(ask)
+	if err != nil {
+		return nil, predict.Side{}, nil, err
+	}
+	side := predict.Side{Layout: name, Nodes: hostsOf(l), Ranks: len(l), Rows: a.Rows}
+	if side.Counsel, err = p.Advise(ask); err != nil {
+		return nil, predict.Side{}, nil, err
+	}
+	for i := range side.Advice {
+		side.Advice[i].Layout = name
+	}
+	side.Caveat = p.Caveat(ask)
+	return p, side, a.Skipped, nil
+}
+
+// sideError is why a layout is not in a comparison.
+func sideError(s shape, err error) string {
+	if text := err.Error(); strings.HasPrefix(text, "layout "+s.text) {
+		return text
+	}
+	return fmt.Sprintf("%s: %v", s.text, err)
+}
+
+// operation is what is predicted.
+func (q *Predict) operation(ctx context.Context, env *Env) (predict.Query, error) {
+	ask := predict.Query{Root: q.Root, Proto: string(q.Proto), Stop: ctx.Err}
+	var err error
+	if ask.Kind, err = coll.ParseKind(q.Op); err != nil {
+		return ask, fmt.Errorf("--op: %w", err)
+	}
+	if ask.Type, err = coll.ParseDtype(q.Dtype); err != nil {
+		return ask, fmt.Errorf("--dtype: %w", err)
+	}
+	if ask.Sizes, err = q.sizes(); err != nil {
+		return ask, err
+	}
+	env.note(sizeNotes(q.Size)...)
+	if ask.Kind == coll.Barrier && q.Size+q.Min+q.Max != "" {
+		env.note("a barrier moves no data: --size, -b and -e are not used")
+	}
+	algos := q.Algo
+	if algos == "" {
+		algos = predict.Auto
+		if q.Compare != "" {
+			algos = predict.Each
+		}
+	}
+	for _, a := range strings.Split(algos, ",") {
+		a = strings.ToLower(strings.TrimSpace(a))
+		if _, err := schedule.Find(a); err != nil && !slices.Contains([]string{predict.Auto, predict.Best, predict.Each, predict.All}, a) {
+			return ask, fmt.Errorf("--algo: %w; or auto, best, each, all", err)
+		}
+		ask.Algos = append(ask.Algos, a)
+	}
+	return ask, nil
+}
+
+// settings are NCCL's, by name.
+func (q *Predict) settings() (map[string]string, error) {
+	settings := map[string]string{}
+	for _, s := range q.Env {
+		k, v, ok := strings.Cut(s, "=")
+		if !ok || k == "" {
+			return nil, fmt.Errorf("--env %s; expected KEY=VALUE", s)
+		}
+		settings[k] = v
+	}
+	return settings, nil
+}

@@ -1,0 +1,255 @@
+package query
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Param is one field of a question as its tags describe it.
+type Param struct {
+	Name  string // the flag without its dashes: global-batch
+	Short string // of one letter, or empty
+	Help  string
+	// Default is what the zero value means, as text; empty where the question says it in its help.
+	Default string
+	// Enum are the values it takes; none is any.
+	Enum []string
+	// Names is what else than a plain value it may name: cluster, model, file or files, whose values may be files. Empty is
+	// nothing.
+	Names string
+	// Page says that the page of busbar serve offers it.
+	Page bool
+	// Repeated says that it may be given several times; Listed that one value may hold several, with commas.
+	Repeated, Listed bool
+	// Argument says that it stands without a flag.
+	Argument bool
+
+	least, most string
+	index       []int
+}
+
+// Key is what the page calls it: the short name where there is one.
+func (p *Param) Key() string {
+	if p.Short != "" {
+		return p.Short
+	}
+	return p.Name
+}
+
+// Params are the parameters of a question, in order.
+func Params(question any) []Param {
+	var list []Param
+	walk(reflect.Indirect(reflect.ValueOf(question)).Type(), nil, &list)
+	return list
+}
+
+func walk(t reflect.Type, at []int, list *[]Param) {
+	for i := range t.NumField() {
+		f := t.Field(i)
+		index := append(slices.Clone(at), i)
+		if f.Anonymous && f.Type.Kind() == reflect.Struct {
+			walk(f.Type, index, list)
+			continue
+		}
+		help, ok := f.Tag.Lookup("help")
+		if !f.IsExported() || !ok {
+			continue
+		}
+		_, argument := f.Tag.Lookup("arg")
+		p := Param{
+			Name: f.Tag.Get("name"), Short: f.Tag.Get("short"), Help: help, Default: f.Tag.Get("default"), Names: f.Tag.Get("names"),
+			Page: f.Tag.Get("page") != "-", Argument: argument, least: f.Tag.Get("least"), most: f.Tag.Get("most"), index: index,
+		}
+		if p.Name == "" {
+			p.Name = strings.ToLower(f.Name)
+		}
+		if e, ok := f.Tag.Lookup("enum"); ok {
+			p.Enum = strings.Split(e, ",")
+		}
+		if f.Type.Kind() == reflect.Slice {
+			p.Repeated = f.Tag.Get("sep") == "none" || argument
+			p.Listed = !p.Repeated
+		}
+		*list = append(*list, p)
+	}
+}
+
+// prepare gives zero fields their defaults and checks all fields against their tags, so that a question that was filled in
+// by a program is held to what the command line holds its flags to.
+func prepare(question any) error {
+	v := reflect.ValueOf(question).Elem()
+	for _, p := range Params(question) {
+		f := v.FieldByIndex(p.index)
+		if f.IsZero() && p.Default != "" {
+			if err := setText(f, p.Default); err != nil {
+				return fmt.Errorf("%T: the default of %s: %w", question, p.Name, err)
+			}
+		}
+		if err := p.check(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check holds a value to its tags. The zero value is what nobody gave.
+func (p *Param) check(f reflect.Value) error {
+	if f.IsZero() {
+		return nil
+	}
+	if len(p.Enum) > 0 && f.Kind() == reflect.String && !slices.Contains(p.Enum, f.String()) {
+		return fmt.Errorf("--%s %.40q: expected one of %s", p.Name, f.String(), strings.TrimPrefix(strings.Join(p.Enum, ", "), ", "))
+	}
+	got, ok := number(f)
+	if !ok {
+		return nil
+	}
+	if low, ok := bound(p.least); ok && got < low {
+		return fmt.Errorf("--%s %v: expected %s or more", p.Name, f.Interface(), p.least)
+	}
+	if high, ok := bound(p.most); ok && got > high {
+		return fmt.Errorf("--%s %v: expected %s at most", p.Name, f.Interface(), p.most)
+	}
+	return nil
+}
+
+// number is a value as a number; times are nanoseconds.
+func number(v reflect.Value) (float64, bool) {
+	switch {
+	case v.CanInt():
+		return float64(v.Int()), true
+	case v.CanFloat():
+		return v.Float(), true
+	}
+	return 0, false
+}
+
+// bound reads a tag: a number or a time.
+func bound(text string) (float64, bool) {
+	if x, err := strconv.ParseFloat(text, 64); err == nil {
+		return x, true
+	}
+	d, err := time.ParseDuration(text)
+	return float64(d), err == nil && text != ""
+}
+
+// Set gives a question's parameter a value that is a text, as the page and other programs have it. A repeated parameter
+// gets one more.
+func (p *Param) Set(question any, text string) error {
+	f := reflect.ValueOf(question).Elem().FieldByIndex(p.index)
+	if f.Kind() == reflect.Slice {
+		parts := []string{text}
+		if p.Listed {
+			parts = strings.Split(text, ",")
+		}
+		for _, part := range parts {
+			x := reflect.New(f.Type().Elem()).Elem()
+			if err := setText(x, part); err != nil {
+				return fmt.Errorf("%s=%.40q: %w", p.Key(), text, err)
+			}
+			f.Set(reflect.Append(f, x))
+		}
+		return nil
+	}
+	if err := setText(f, text); err != nil {
+		return fmt.Errorf("%s=%.40q: %w", p.Key(), text, err)
+	}
+	if f.IsZero() && p.least != "" {
+		return fmt.Errorf("%s=%.40q: expected %s or more", p.Key(), text, p.least)
+	}
+	return p.check(f)
+}
+
+// IsNumber and IsFlag tell what kind of value a question's parameter has.
+func (p *Param) IsNumber(question any) bool {
+	t := p.typeIn(question)
+	return t.Kind() == reflect.Int || t.Kind() == reflect.Int64 && t != reflect.TypeFor[time.Duration]() || t.Kind() == reflect.Float64
+}
+
+// IsFlag reports a parameter that is there or not.
+func (p *Param) IsFlag(question any) bool { return p.typeIn(question).Kind() == reflect.Bool }
+
+func (p *Param) typeIn(question any) reflect.Type {
+	return reflect.Indirect(reflect.ValueOf(question)).Type().FieldByIndex(p.index).Type
+}
+
+// setText gives a field a value that is a text.
+func setText(f reflect.Value, text string) error {
+	if u, ok := f.Addr().Interface().(interface{ UnmarshalText([]byte) error }); ok {
+		return u.UnmarshalText([]byte(text))
+	}
+	switch {
+	case f.Kind() == reflect.String:
+		f.SetString(text)
+	case f.Type() == reflect.TypeFor[time.Duration]():
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return fmt.Errorf("expected a time such as 30s")
+		}
+		f.SetInt(int64(d))
+	case f.CanInt():
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return fmt.Errorf("expected a whole number of at most 18 digits")
+		}
+		f.SetInt(n)
+	case f.CanFloat():
+		x, err := strconv.ParseFloat(text, 64)
+		if err != nil {
+			return fmt.Errorf("expected a number")
+		}
+		f.SetFloat(x)
+	case f.Kind() == reflect.Bool:
+		f.SetBool(text == "1" || text == "true")
+	default:
+		return fmt.Errorf("a %s cannot be given as text", f.Type())
+	}
+	return nil
+}
+
+// CommandLine is the command that asks the same question in a shell: its words, and a flag for every field that differs from
+// its default.
+func CommandLine(words []string, question any) []string {
+	line := append([]string{"busbar"}, words...)
+	v := reflect.Indirect(reflect.ValueOf(question))
+	var arguments []string
+	for _, p := range Params(question) {
+		f := v.FieldByIndex(p.index)
+		if f.IsZero() || f.Kind() != reflect.Slice && fmt.Sprint(f.Interface()) == p.Default {
+			continue
+		}
+		flag := "--" + p.Name
+		if p.Names != "" && p.Short != "" {
+			flag = "-" + p.Short
+		}
+		var values []string
+		switch {
+		case f.Kind() == reflect.Slice && p.Listed:
+			var parts []string
+			for i := range f.Len() {
+				parts = append(parts, fmt.Sprint(f.Index(i).Interface()))
+			}
+			values = []string{strings.Join(parts, ",")}
+		case f.Kind() == reflect.Slice:
+			for i := range f.Len() {
+				values = append(values, fmt.Sprint(f.Index(i).Interface()))
+			}
+		case f.Kind() == reflect.Bool:
+			line = append(line, flag)
+		default:
+			values = []string{fmt.Sprint(f.Interface())}
+		}
+		for _, text := range values {
+			if p.Argument {
+				arguments = append(arguments, text)
+			} else {
+				line = append(line, flag, text)
+			}
+		}
+	}
+	return append(line, arguments...)
+}

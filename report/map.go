@@ -1,0 +1,71 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"busbar.dev/cluster"
+	"busbar.dev/input/ncclxml"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/query"
+)
+
+// Map prints a cluster, and what is wrong with it below.
+func Map(w io.Writer, d *query.MapDoc, o TextOptions) error {
+	if err := Text(w, d.Cluster, o); err != nil || len(d.Audit) == 0 {
+		return err
+	}
+	fmt.Fprintln(w)
+	return Findings(w, d.Audit, o)
+}
+
+// Paths prints paths between devices, hop by hop.
+func Paths(w io.Writer, d *query.PathDoc) error {
+	var text strings.Builder
+	for _, row := range d.Paths {
+		p := &row.Path
+		rate := "unknown rate"
+		if p.Rate.Known() {
+			rate = fmt.Sprintf("%v one direction (%v)", p.Rate.Value, p.Rate.Origin)
+			if p.Unknown > 0 {
+				rate = "at most " + rate
+			}
+		}
+		fmt.Fprintf(&text, "%s → %s: %v, %s; %s\n  limited by %s\n", row.From, row.To, p.Class, p.Via, rate, p.Bottleneck())
+		for _, h := range p.Hops {
+			fmt.Fprintf(&text, "    %v\n", h)
+		}
+	}
+	_, err := io.WriteString(w, texttab.Clean(text.String()))
+	return err
+}
+
+// NCCLTopology writes the file for NCCL_TOPO_FILE, which describes one node, and gives what to know before it is used.
+func NCCLTopology(w io.Writer, cl *cluster.Cluster) (notes []string, err error) {
+	var with []*cluster.NodeType
+	var names []string
+	for _, t := range cl.Types {
+		if t.Count(cluster.GPU) > 0 {
+			with = append(with, t)
+			names = append(names, t.Name)
+		}
+	}
+	switch len(with) {
+	case 0:
+		return nil, fmt.Errorf("-o nccl-xml: no node has a GPU")
+	case 1:
+	default:
+		return nil, fmt.Errorf("-o nccl-xml: the file describes one node and this cluster has %d kinds (%s); map one of them", len(with), strings.Join(names, ", "))
+	}
+	t := with[0]
+	var form ncclxml.Form
+	if t.Trays > 1 {
+		form.Tray = t.Devices[t.Of(cluster.GPU)[0]].Tray + 1
+		notes = append(notes, fmt.Sprintf("%s spans %d hosts and NCCL reads one host per file: this is tray %d", t.Name, t.Trays, form.Tray))
+	}
+	if domain := form.MadeUp(t); domain != "" {
+		notes = append(notes, fmt.Sprintf("bus ids %s:… are made up: NCCL matches GPUs by bus id; replace them with the machine's own", domain))
+	}
+	return notes, form.Write(w, t)
+}

@@ -84,7 +84,7 @@ func TestStaleEpoch(t *testing.T) {
 	all := two(t)
 	e := all[0]
 	defer e.Close()
-	addr := e.base.Members[0].Addrs[0]
+	addr := e.members.base.Members[0].Addrs[0]
 	all[1].Close()
 	if _, v, err := e.Run(context.Background(), Work{Op: coll.Op{Kind: coll.Barrier}}); err != nil || v.Epoch != 2 || v.Size != 1 {
 		t.Fatalf("the one that is left: %+v, %v", v, err)
@@ -99,7 +99,7 @@ func TestStaleEpoch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = introduce(c, e.door.key, h)
+		err = introduce(c, e.members.door.key, h)
 		c.Close()
 		var refused *refusedError
 		if !errors.As(err, &refused) || refused.why != WrongGroup {
@@ -117,14 +117,14 @@ func TestStaleEpoch(t *testing.T) {
 // TestKeptProposal: a leader that died after members had agreed is bound to be obeyed by the
 // next.
 func TestKeptProposal(t *testing.T) {
-	m := &meeting{votes: map[int]bool{0: true, 1: true, 2: true}, states: make([]status, 3)}
-	if m.accepted() != nil {
+	p := &proposer{votes: map[int]bool{0: true, 1: true, 2: true}, states: make([]status, 3)}
+	if p.accepted() != nil {
 		t.Error("a proposal that nobody made")
 	}
 	old, young := &decision{Epoch: 2}, &decision{Epoch: 2}
-	m.states[0] = status{Accepted: 1<<16 | 3, Proposal: old}
-	m.states[2] = status{Accepted: 2<<16 | 1, Proposal: young}
-	if m.accepted() != young {
+	p.states[0] = status{Accepted: 1<<16 | 3, Proposal: old}
+	p.states[2] = status{Accepted: 2<<16 | 1, Proposal: young}
+	if p.accepted() != young {
 		t.Error("not the last proposal")
 	}
 }
@@ -145,14 +145,15 @@ func FuzzMember(f *testing.F) {
 	f.Add(frame(noteSorry, QuorumError{}))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		cfg := Config{Size: 2, Meet: "x", Timeout: 50 * time.Millisecond}
-		e := &Elastic{cfg: cfg, id: "a", moved: make(chan struct{}), base: &base, quiet: true}
-		e.ctx, e.cancel = context.WithCancel(context.Background())
-		defer e.cancel()
-		e.group = newGroup(cfg, newBell())
-		e.group.net = &network{g: e.group, cfg: cfg, lodger: true, up: &control{c: fuzzConn{}}, quit: make(chan struct{})}
-		defer func() { e.tasks.Wait(); e.group.Close() }()
-		e.attend(fuzzConn{canned{r: bytes.NewReader(data)}})
-		if e.base.at("a") < 0 {
+		m := &membership{cfg: cfg, id: "a", moved: make(chan struct{}), base: &base, quiet: true}
+		m.lobby.m = m
+		m.ctx, m.cancel = context.WithCancel(context.Background())
+		defer m.cancel()
+		m.group = newGroup(cfg, newBell())
+		m.group.net = &network{g: m.group, cfg: cfg, lodger: true, up: &control{c: fuzzConn{}}, quit: make(chan struct{})}
+		defer func() { m.tasks.Wait(); m.group.Close() }()
+		m.attend(fuzzConn{canned{r: bytes.NewReader(data)}})
+		if m.base.at("a") < 0 {
 			t.Error("a member takes over a decision that it is not in")
 		}
 	})

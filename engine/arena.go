@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"sync"
 	"unsafe"
 
 	"busbar.dev/internal/shm"
@@ -20,6 +21,12 @@ type spot struct {
 	off int64
 }
 
+// arenas is the memory of a rank that peers of the same host can map.
+type arenas struct {
+	mu   sync.Mutex
+	list []*arena
+}
+
 // maxArenas limits what a rank hands out, and what it maps of a peer.
 const maxArenas = 1024
 
@@ -30,30 +37,39 @@ func (g *Group) Alloc(n int) ([]byte, error) {
 	if n < 0 {
 		return nil, fmt.Errorf("%d bytes of memory", n)
 	}
-	g = g.world()
 	if n == 0 || g.net == nil || g.Transport() == TCP {
 		return aligned(int64(n)), nil
 	}
-	g.arenaMu.Lock()
-	defer g.arenaMu.Unlock()
-	for _, a := range g.arenas {
+	b, err := g.memory.alloc(n)
+	switch {
+	case err != nil && g.cfg.Transport == Shm:
+		return nil, fmt.Errorf("%d bytes of shared memory: %w", n, err)
+	case b == nil:
+		return aligned(int64(n)), nil
+	}
+	return b, nil
+}
+
+// alloc is n bytes of an arena, of one that was given back if there is a like one; nil when
+// there are too many.
+func (m *arenas) alloc(n int) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, a := range m.list {
 		mem := a.seg.Bytes()
 		if near := len(mem) >= n && len(mem) <= 2*n+4096; a.idle && near && a.seg.Reserve() == nil {
 			a.idle = false
 			return mem[:n:n], nil
 		}
 	}
-	if len(g.arenas) == maxArenas {
-		return aligned(int64(n)), nil
+	if len(m.list) == maxArenas {
+		return nil, nil
 	}
 	seg, err := shm.Create(int64(n+4095) &^ 4095)
 	if err != nil {
-		if g.cfg.Transport == Shm {
-			return nil, fmt.Errorf("%d bytes of shared memory: %w", n, err)
-		}
-		return aligned(int64(n)), nil
+		return nil, err
 	}
-	g.arenas = append(g.arenas, &arena{id: uint32(len(g.arenas)), seg: seg})
+	m.list = append(m.list, &arena{id: uint32(len(m.list)), seg: seg})
 	return seg.Bytes()[:n:n], nil
 }
 
@@ -61,27 +77,33 @@ func (g *Group) Alloc(n int) ([]byte, error) {
 // on this rank; peers are done with it when those calls have returned here. They keep the
 // addresses under which they know it, which cost nothing, and a later Alloc takes it up again.
 func (g *Group) Free(b []byte) {
-	g = g.world()
-	at := g.locate(b)
+	at := g.memory.locate(b)
 	if at.in == nil || at.off != 0 {
 		return // the collector's
 	}
-	g.arenaMu.Lock()
-	defer g.arenaMu.Unlock()
+	g.memory.mu.Lock()
+	defer g.memory.mu.Unlock()
 	if !at.in.idle && at.in.seg.Release() == nil {
 		at.in.idle = true
 	}
 }
 
+// takeOver moves the arenas of a group to the one that follows it.
+func (m *arenas) takeOver(old *arenas) {
+	old.mu.Lock()
+	defer old.mu.Unlock()
+	m.list, old.list = old.list, nil
+}
+
 // locate finds the arena that holds a piece of memory.
-func (g *Group) locate(b []byte) spot {
+func (m *arenas) locate(b []byte) spot {
 	if len(b) == 0 {
 		return spot{}
 	}
-	g.arenaMu.Lock()
-	defer g.arenaMu.Unlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	at := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
-	for _, a := range g.arenas {
+	for _, a := range m.list {
 		mem := a.seg.Bytes()
 		base := uintptr(unsafe.Pointer(unsafe.SliceData(mem)))
 		if !a.idle && at >= base && at+uintptr(len(b)) <= base+uintptr(len(mem)) {
@@ -92,10 +114,10 @@ func (g *Group) locate(b []byte) spot {
 }
 
 // settle lets nobody map the arenas any more.
-func (g *Group) settle() {
-	g.arenaMu.Lock()
-	defer g.arenaMu.Unlock()
-	for _, a := range g.arenas {
+func (m *arenas) settle() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, a := range m.list {
 		a.seg.Settle()
 	}
 }

@@ -67,7 +67,6 @@ const (
 // newBoard makes a board for a call that may use one; nil for others. The vote is sent once
 // the call has its number.
 func (g *Group) newBoard(c *Call) (*board, error) {
-	w := g.world()
 	if !g.boarded(c) {
 		return nil, nil
 	}
@@ -81,12 +80,12 @@ func (g *Group) newBoard(c *Call) (*board, error) {
 		b.layOut(to - from)
 	}
 	b.acc = aligned(min(accPiece, b.size))
-	near := !w.alone
+	near := !g.alone
 	for r := range g.size {
 		if r == g.rank {
 			continue
 		}
-		b.pages[r].link = w.peers[g.worldRank(r)][0]
+		b.pages[r].link = g.driver.peers[r][0]
 		_, ok := b.pages[r].link.s.(*ringPair)
 		near = near && ok
 	}
@@ -95,7 +94,7 @@ func (g *Group) newBoard(c *Call) (*board, error) {
 	}
 	seg, err := shm.Create(b.pageSize())
 	if err != nil {
-		if w.cfg.Transport == Shm {
+		if g.cfg.Transport == Shm {
 			return nil, err
 		}
 		return b, nil
@@ -135,7 +134,7 @@ func (b *board) vote() {
 		h.put((*[headerLen]byte)(p.raw))
 		p.raw = append(p.raw, handle...)
 		l.post(p)
-		b.c.g.list(l)
+		b.c.d.list(l)
 		l.tx() // an error will come again
 	}
 }
@@ -198,7 +197,7 @@ func (b *board) post() {
 
 func (b *board) publish() {
 	b.at, b.stage = 0, boardInputs
-	rank := b.c.of.rank
+	rank := b.c.g.rank
 	m, from, to := b.offer(rank)
 	if b.rooted() && !b.own() {
 		return
@@ -232,7 +231,7 @@ func (b *board) slot(p *page) []byte {
 
 // say tells how far this rank is, and wakes who sleeps.
 func (b *board) say(done uint64) {
-	b.pages[b.c.of.rank].seq[b.run&1].Store(4*b.run + done)
+	b.pages[b.c.g.rank].seq[b.run&1].Store(4*b.run + done)
 	for r := range b.pages {
 		p := &b.pages[r]
 		if p.link != nil && p.sleep.Load() != 0 && p.sleep.CompareAndSwap(1, 0) {
@@ -315,5 +314,5 @@ func (b *board) over() {
 		b.seg.Settle()
 	}
 	b.stage = boardIdle
-	b.c.g.finish(b.c, nil)
+	b.c.d.finish(b.c, nil)
 }

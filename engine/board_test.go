@@ -96,7 +96,7 @@ func TestBoards(t *testing.T) {
 				t.Fatal(err)
 			}
 			for r, g := range groups {
-				for _, c := range g.calls {
+				for _, c := range g.driver.calls {
 					if b := c.board; b != nil && b.on != (tt.alone < 0) {
 						t.Errorf("rank %d goes by the board: %v", r, b.on)
 					}
@@ -197,18 +197,18 @@ func TestDescribe(t *testing.T) {
 
 // A rank learns whether others want its processor, and forgets it again.
 func TestLooks(t *testing.T) {
-	g := &Group{looks: mostLooks}
+	d := &driver{looks: mostLooks}
 	for range 10 {
-		g.learn(10 * aloneYield)
+		d.learn(10 * aloneYield)
 	}
-	if g.looks != 0 {
-		t.Errorf("%d looks where others want the processor; want none", g.looks)
+	if d.looks != 0 {
+		t.Errorf("%d looks where others want the processor; want none", d.looks)
 	}
 	for range 2 * mostLooks {
-		g.learn(aloneYield / 10)
+		d.learn(aloneYield / 10)
 	}
-	if g.looks != mostLooks {
-		t.Errorf("%d looks where nobody wants the processor; want %d", g.looks, mostLooks)
+	if d.looks != mostLooks {
+		t.Errorf("%d looks where nobody wants the processor; want %d", d.looks, mostLooks)
 	}
 }
 
@@ -237,10 +237,10 @@ func TestBoardClosed(t *testing.T) {
 		}
 		together(2, func(r int) error { return groups[r].Close() })
 		if started {
-			c.g.submit(c, true)
+			c.d.submit(c, true)
 			_, err = c.Wait(context.Background())
 		} else {
-			err = c.g.complete(context.Background(), c)
+			err = c.d.complete(context.Background(), c)
 		}
 		if !errors.Is(err, ErrClosed) {
 			t.Errorf("started: %v: %v; want %v", started, err, ErrClosed)

@@ -9,13 +9,12 @@ const slotTo = 4 << 10
 // them may write into another's results, as an all-reduce of long vectors does: one that was
 // left behind might wake up late.
 func (g *Group) boarded(c *Call) bool {
-	w := g.world()
-	if c.wire != Uncompressed || w.net == nil || g.size < 2 || g.Transport() != Shm {
+	if c.wire != Uncompressed || g.net == nil || g.size < 2 || g.Transport() != Shm {
 		return false
 	}
 	switch name := c.s.Name; c.op.Kind {
 	case coll.AllReduce:
-		return name == "one_shot" || name == "direct" && !w.net.lodger
+		return name == "one_shot" || name == "direct" && !g.net.lodger
 	case coll.AllGather, coll.AllToAll, coll.ReduceScatter:
 		return name == "direct"
 	case coll.Broadcast:
@@ -28,7 +27,7 @@ func (g *Group) boarded(c *Call) bool {
 func (b *board) rooted() bool { return b.c.op.Kind == coll.Broadcast }
 
 // own reports whether this rank is the root.
-func (b *board) own() bool { return b.c.of.rank == b.c.op.Root }
+func (b *board) own() bool { return b.c.g.rank == b.c.op.Root }
 
 // pushes reports whether ranks write into each other's results.
 func (b *board) pushes() bool { return b.c.op.Kind == coll.AllReduce }
@@ -108,7 +107,7 @@ func (b *board) open() (bool, error) {
 		b.lanes()
 		return false, nil
 	}
-	rank := b.c.of.rank
+	rank := b.c.g.rank
 	for r := range b.pages {
 		from, to := b.share(rank)
 		m, at, _ := b.offer(r)
@@ -140,7 +139,7 @@ func (b *board) open() (bool, error) {
 // result is where something goes: of an all-reduce the own share in a rank's result, else what
 // is taken from that rank in the own one.
 func (b *board) result(r int) ([]byte, error) {
-	c, rank := b.c, b.c.of.rank
+	c, rank := b.c, b.c.g.rank
 	from, to := b.share(rank)
 	switch c.op.Kind {
 	case coll.AllReduce:
@@ -161,7 +160,7 @@ func (b *board) work() bool {
 	if b.c.op.Kind.Reduces() {
 		return b.sum()
 	}
-	n, rank := len(b.pages), b.c.of.rank
+	n, rank := len(b.pages), b.c.g.rank
 	for moved := int64(0); b.from < n; {
 		r := (rank + 1 + b.from) % n
 		if b.c.op.Kind != coll.AllToAll && r == rank {
@@ -183,7 +182,7 @@ func (b *board) work() bool {
 
 // sum adds up the own share, and in an all-reduce gives it to all.
 func (b *board) sum() bool {
-	rank := b.c.of.rank
+	rank := b.c.g.rank
 	size := int64(len(b.dst[rank]))
 	end := min(b.off+shareTurn, size)
 	for b.off < end {

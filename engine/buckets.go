@@ -199,25 +199,5 @@ func (b *Buckets) Wait(ctx context.Context) error {
 	return nil
 }
 
-// UnderWay is the number of buckets that were started and have not ended.
-func (b *Buckets) UnderWay() (n int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for k := range b.started {
-		if b.list[k].call.busy.Load() {
-			n++
-		}
-	}
-	return n
-}
-
-// Done reports whether everything is reduced, so that Wait would not wait.
-func (b *Buckets) Done() bool {
-	b.mu.Lock()
-	all := b.started == len(b.list)
-	b.mu.Unlock()
-	return all && b.UnderWay() == 0
-}
-
 // Run is the record of a bucket's last call, from its start to its end on this rank.
 func (b *Buckets) Run(k int) *result.Run { return &b.list[k].call.run }

@@ -57,7 +57,7 @@ func (c *Call) Bind(b Buffers) error {
 	if c.busy.Load() {
 		return fmt.Errorf("%s: buffers cannot change while the call is under way", c.name)
 	}
-	n, rank, op := c.of.size, c.of.rank, c.op
+	n, rank, op := c.g.size, c.g.rank, c.op
 	send, recv := int64(op.Send(n, rank)), int64(op.Recv(n, rank))
 	if int64(len(b.Send)) < send || int64(len(b.Recv)) < recv {
 		return fmt.Errorf("%s: rank %d has buffers of %d and %d bytes; it sends %d and receives %d", c.name, rank, len(b.Send), len(b.Recv), send, recv)
@@ -74,7 +74,7 @@ func (c *Call) Bind(b Buffers) error {
 		return fmt.Errorf("%s: the send buffer overlaps the receive buffer in a way that is not in place", c.name)
 	}
 	for m := range c.mem {
-		c.where[m] = c.g.locate(c.mem[m])
+		c.where[m] = c.g.memory.locate(c.mem[m])
 	}
 	c.ready = true
 	return nil
@@ -82,7 +82,7 @@ func (c *Call) Bind(b Buffers) error {
 
 // place says which buffers the program works on, and what is copied before and after.
 func (c *Call) place(b Buffers) {
-	n, rank, op := c.of.size, c.of.rank, c.op
+	n, rank, op := c.g.size, c.g.rank, c.op
 	block := int64(op.Block(n))
 	at := int64(rank) * block
 	c.bound = binding{}

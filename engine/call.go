@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"iter"
 	"sync/atomic"
 	"time"
 
@@ -14,8 +15,8 @@ import (
 
 // Call is a schedule and an operation made ready to run on a group, as often as wanted.
 type Call struct {
-	g       *Group // that drives it
-	of      *Group // that it was prepared on
+	g       *Group
+	d       *driver // of the group
 	s       *schedule.Schedule
 	op      coll.Op
 	name    string // for messages
@@ -49,96 +50,20 @@ type Call struct {
 	err   error
 	begun time.Time
 
-	trace bool
-	run   result.Run
-	loops int
+	run result.Run
 }
 
-// Prepare makes a call ready: it lays out the program of this rank and connects to the peers
-// that it talks to. Without a schedule the engine picks one by the size. All ranks must prepare
-// the same calls in the same order.
-func (g *Group) Prepare(s *schedule.Schedule, op coll.Op) (*Call, error) {
-	return g.PrepareWith(s, op, Options{})
-}
-
-// PrepareWith is Prepare with more to say. The options must be the same on all ranks.
-func (g *Group) PrepareWith(s *schedule.Schedule, op coll.Op, o Options) (*Call, error) {
-	if err := g.failure(); err != nil {
-		return nil, err
-	}
-	wire, err := g.wireFor(op, o)
-	if err != nil {
-		return nil, err
-	}
-	if s == nil {
-		if s, err = g.pickWire(op, wire); err != nil {
-			return nil, err
-		}
-	}
-	g.prepare.Lock()
-	defer g.prepare.Unlock()
-	if s.Ranks != g.size {
-		return nil, fmt.Errorf("a schedule for %d ranks in a group of %d", s.Ranks, g.size)
-	}
-	k, err := newCompiler(s, op, g.rank)
-	if err != nil {
-		return nil, err
-	}
-	c := &Call{g: g.world(), of: g, s: s, op: op, elem: k.elem, wire: wire, program: fingerprint(s, op, wire), done: make(chan struct{}, 1)}
-	c.name = fmt.Sprintf("%s by %s of %v", op.Kind, s.Name, op.Size(g.size))
-	if c.arith, err = kernelsFor(op, g.size); err != nil {
-		return nil, fmt.Errorf("%s: %w", c.name, err)
-	}
-	c.run = result.Run{Op: op, Ranks: g.size, Algo: s.Name, Channels: s.Channels}
-	if err := k.compress(wire); err != nil {
-		return nil, err
-	}
-	c.codec, c.settles = k.codec, k.settles()
-	k.findUntouched()
-	c.initial = k.initial
-	c.lanes, c.added = make([]lane, s.Lanes), make([]int, s.Lanes)
-	for i := range c.lanes {
-		steps, err := k.lane(i)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", c.name, err)
-		}
-		sends := 0
-		for _, st := range steps {
-			if st.verb == send {
-				sends++
+// messages is the steps of a call that send or receive, each with its lane.
+func (c *Call) messages() iter.Seq2[*step, int] {
+	return func(yield func(*step, int) bool) {
+		for i := range c.lanes {
+			for k := range c.lanes[i].steps {
+				if st := &c.lanes[i].steps[k]; (st.verb == send || st.verb.receives()) && !yield(st, i) {
+					return
+				}
 			}
-			c.waits = c.waits || st.op.After.Count > 0
 		}
-		c.lanes[i] = lane{call: c, id: i, steps: steps, sends: make([]posted, min(max(sends, 1), window))}
-		c.added[i] = k.added
 	}
-	c.writes, c.need = k.writes, k.size
-	for _, m := range []memory{tempMem, padMem, sideMem} {
-		c.mem[m] = c.own(m)
-	}
-	if op.Kind == coll.Barrier {
-		c.ready = true
-	}
-	if err := g.connect(c); err != nil {
-		return nil, fmt.Errorf("%s: %w", c.name, err)
-	}
-	if err := g.register(c); err != nil {
-		return nil, err
-	}
-	return c, g.setBoard(c)
-}
-
-// setBoard gives a call its board, where it may have one.
-func (g *Group) setBoard(c *Call) (err error) {
-	w := g.world()
-	w.driver.Lock()
-	defer w.driver.Unlock()
-	if c.board, err = g.newBoard(c); c.board == nil {
-		return err
-	}
-	c.board.vote()
-	w.kick() // to send what there was no room for
-	return nil
 }
 
 // boards reports whether a run goes by the board, or asks whether it may.
@@ -162,9 +87,6 @@ func (c *Call) doneAt(w schedule.Wait) int {
 // Schedule is the program.
 func (c *Call) Schedule() *schedule.Schedule { return c.s }
 
-// Trace says whether runs from now on collect events.
-func (c *Call) Trace(on bool) { c.trace = on }
-
 // Run runs the call and waits for its end. The record is the call's own and holds until the
 // next run; its time is this rank's. A context that ends in the middle leaves the peers
 // without their data: the group has then failed.
@@ -177,7 +99,7 @@ func (c *Call) Run(ctx context.Context) (*result.Run, error) {
 		c.busy.Store(false)
 		return nil, c.g.failure()
 	}
-	if err := c.g.complete(ctx, c); err != nil {
+	if err := c.d.complete(ctx, c); err != nil {
 		return nil, err
 	}
 	return &c.run, nil
@@ -189,7 +111,7 @@ func (c *Call) Start() error {
 	if err := c.begin(); err != nil {
 		return err
 	}
-	c.g.submit(c, true)
+	c.d.submit(c, true)
 	return nil
 }
 
@@ -215,7 +137,7 @@ func (c *Call) begin() error {
 	case !c.busy.CompareAndSwap(false, true):
 		return fmt.Errorf("%s: the call is under way already", c.name)
 	}
-	if err := c.of.failure(); err != nil {
+	if err := c.g.failure(); err != nil {
 		c.busy.Store(false)
 		return err
 	}
@@ -223,9 +145,8 @@ func (c *Call) begin() error {
 	case <-c.done: // of a run that nobody waited for
 	default:
 	}
-	c.begun = c.g.born.Add(time.Since(c.g.born)) // half the price of Now, which asks two clocks
+	c.begun = c.d.born.Add(time.Since(c.d.born)) // half the price of Now, which asks two clocks
 	c.err, c.over, c.met = nil, false, false
-	c.run.Events = c.run.Events[:0]
 	return nil
 }
 
@@ -253,7 +174,7 @@ func (c *Call) enterLanes() {
 	for i := range c.lanes {
 		ln := &c.lanes[i]
 		ln.pc, ln.state, ln.first, ln.count, ln.gate = 0, runs, 0, 0, nil
-		c.g.wakeLane(ln)
+		c.d.wakeLane(ln)
 	}
 }
 
@@ -268,7 +189,6 @@ func (c *Call) leave() {
 	}
 	copy(b.after.dst, b.after.src)
 	c.run.Time = unit.Time(time.Since(c.begun).Nanoseconds()) * unit.Nanosecond
-	c.loops++
 }
 
 // land puts what a message brought to its place.
@@ -305,7 +225,7 @@ func (c *Call) local(st *step) {
 // sumAll adds the contributions that lie beside each other, and the own one at its turn, in
 // the order of ranks. The result takes the place of the own one.
 func (c *Call) sumAll(st *step) {
-	n, rank := st.bytes, c.of.rank
+	n, rank := st.bytes, c.g.rank
 	if n == 0 {
 		return
 	}
@@ -323,7 +243,7 @@ func (c *Call) sumAll(st *step) {
 			at = at[y.n:]
 		}
 	}
-	for i := rank; i < c.of.size-1; i++ {
+	for i := rank; i < c.g.size-1; i++ {
 		from := slot(i)
 		for _, y := range st.dst {
 			own := c.mem[y.mem][y.off : y.off+y.n]
@@ -350,37 +270,9 @@ func (c *Call) contribution(y seg) []byte {
 func (c *Call) wakeWaiting() {
 	for i := range c.lanes {
 		if c.lanes[i].state == awaitsLane {
-			c.g.wakeLane(&c.lanes[i])
+			c.d.wakeLane(&c.lanes[i])
 		}
 	}
-}
-
-// mark notes when an op began.
-func (c *Call) mark(ln *lane) {
-	if c.trace {
-		ln.began = time.Since(c.begun).Nanoseconds()
-	}
-}
-
-// event records an op that is done.
-func (c *Call) event(ln *lane, pc int, st *step) {
-	if !c.trace {
-		return
-	}
-	from := ln.began
-	for k := range ln.count {
-		if p := &ln.sends[(ln.first+k)%len(ln.sends)]; st.verb == send && p.pc == pc && p.step == st {
-			from = p.from
-		}
-	}
-	peer := -1
-	if st.verb == send || st.verb.receives() {
-		peer = int(st.op.Peer)
-	}
-	c.run.Events = append(c.run.Events, result.Event{
-		Rank: c.of.rank, Lane: ln.id, Op: pc, Loop: c.loops, Name: st.op.Verb.String(), Peer: peer, Bytes: unit.Bytes(st.bytes),
-		From: unit.Time(from) * unit.Nanosecond, To: unit.Time(time.Since(c.begun).Nanoseconds()) * unit.Nanosecond,
-	})
 }
 
 // doing says where a call stands, in words.

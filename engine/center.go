@@ -171,7 +171,7 @@ func (c *center) suspected(by int, v verdict) {
 		return
 	}
 	select {
-	case <-c.n.g.doomed:
+	case <-c.n.g.ending.doomed:
 		return
 	case <-wait.C:
 	}
@@ -263,7 +263,7 @@ func (c *center) watch() {
 // alive tells everybody that rank 0 lives. A rank whose buffers are full does not hold up the
 // others for long.
 func (c *center) alive(body []byte) {
-	binary.LittleEndian.PutUint64(body, c.n.g.state.Load())
+	binary.LittleEndian.PutUint64(body, c.n.g.driver.state.Load())
 	for i := 1; i < len(c.ranks); i++ {
 		c.mu.Lock()
 		f := c.ranks[i]
@@ -292,7 +292,7 @@ func (c *center) waitForLeaving(limit time.Duration) {
 		}
 		select {
 		case <-c.changed:
-		case <-c.n.g.doomed:
+		case <-c.n.g.ending.doomed:
 			return
 		case <-timer.C:
 			return

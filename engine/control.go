@@ -106,6 +106,11 @@ type member struct {
 	ID    string   `json:"id,omitempty"`   // of a member of an elastic job, which may change its rank
 }
 
+// public is a member as users know it, with the rank that it has.
+func (m *member) public(rank int) Member {
+	return Member{Rank: rank, Host: m.Host, Pid: m.Pid, id: m.ID}
+}
+
 // verdict is why a group has failed, as it travels.
 type verdict struct {
 	Rank    int     `json:"rank"`

@@ -83,52 +83,6 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// TestEvents: a traced run has every op of every lane once, and none ends before it begins.
-func TestEvents(t *testing.T) {
-	groups := local(t, 4)
-	op := coll.Op{Kind: coll.AllReduce, Bytes: 1 << 16}
-	s, err := schedule.Build(op.Kind, "tree", schedule.Params{Ranks: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for r, err := range each(groups, func(g *engine.Group) error {
-		c, err := g.Prepare(s, op)
-		if err != nil {
-			return err
-		}
-		c.Trace(true)
-		b := make([]byte, op.Bytes)
-		if err := c.Bind(engine.Buffers{Send: b, Recv: b}); err != nil {
-			return err
-		}
-		for range 2 {
-			run, err := c.Run(context.Background())
-			if err != nil {
-				return err
-			}
-			seen := map[[2]int]bool{}
-			for _, e := range run.Events {
-				seen[[2]int{e.Lane, e.Op}] = true
-				if e.To < e.From || e.To > run.Time || e.Rank != g.Rank() {
-					t.Errorf("event %+v of a run of %v", e, run.Time)
-				}
-			}
-			for lane := range s.Lanes {
-				for i := range s.Len(g.Rank(), lane) {
-					if !seen[[2]int{lane, i}] {
-						t.Errorf("rank %d lane %d op %d has no event", g.Rank(), lane, i)
-					}
-				}
-			}
-		}
-		return nil
-	}) {
-		if err != nil {
-			t.Errorf("rank %d: %v", r, err)
-		}
-	}
-}
-
 // TestStall: a rank that lives and never makes the call is named.
 func TestStall(t *testing.T) {
 	groups := joined(t, 3, func(c *engine.Config) { c.Stall = 300 * time.Millisecond })

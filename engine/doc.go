@@ -13,7 +13,6 @@
 // All ranks prepare the same calls in the same order; they may start them in any order. A
 // prepared call allocates nothing when it runs.
 //
-// Sub makes groups of some of the ranks, which share connections and faults with the whole;
 // Buckets reduce gradients while a backward pass goes on.
 //
 // # How it runs
@@ -28,8 +27,7 @@
 // Among ranks of one host, collectives in which everybody talks to everybody (direct, one_shot,
 // and a binomial broadcast) need no messages where the vectors are short or lie in memory from
 // Alloc: ranks say on pages of shared memory how far they are and take what they need from where
-// it lies; of an all-reduce each adds up its share and writes it into all results. Runs of that
-// kind collect no events.
+// it lies; of an all-reduce each adds up its share and writes it into all results.
 //
 // # Compression
 //

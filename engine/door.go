@@ -63,6 +63,20 @@ func (d *door) listen(ips []net.IP, port int) ([]string, error) {
 	return addrs, nil
 }
 
+// reachableFrom is where a rank listens that has reached rank 0, or a member, over a connection. The
+// address that reaches it reaches the others as well. A loopback, which does on its own host only,
+// is none to tell others of: they find this rank where they find rank 0.
+func (d *door) reachableFrom(c net.Conn, cfg *Config) []net.IP {
+	if len(d.bind) > 0 {
+		return d.bind
+	}
+	ip := c.LocalAddr().(*net.TCPAddr).IP
+	if ip.IsLoopback() && !cfg.meetsAtLoopback() {
+		ip = nil
+	}
+	return []net.IP{ip}
+}
+
 // accept lets connections in that prove themselves.
 func (d *door) accept(l net.Listener) {
 	defer d.tasks.Done()

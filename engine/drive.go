@@ -4,12 +4,46 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
-func gosched() { runtime.Gosched() }
+// driver moves everything of a group that is under way: bytes of all links, steps of all lanes
+// and the boards. One goroutine at a time drives: whoever waits for a call, or one of the
+// driver's own where calls were only started.
+type driver struct {
+	g      *Group
+	waiter waiter
+	born   time.Time
+	spin   time.Duration // how long to look again and again before sleeping
+	yields bool          // let others run in between
+
+	inboxMu sync.Mutex
+	inbox   []*Call
+	mail    atomic.Bool // something is in inbox
+	work    chan struct{}
+	quit    chan struct{}
+	idle    chan struct{} // closed when the background has ended
+
+	reg   registry
+	pair  sync.Mutex    // of two ranks in one process that meet
+	state atomic.Uint64 // what the group is doing, for heartbeats
+
+	mu     sync.Mutex // held by the goroutine that drives; guards all below
+	nextID uint64     // of the call that is prepared next
+	calls  map[uint64]*Call
+	active []*Call
+	ready  []*lane
+	links  []*link // with something under way
+	all    []*link
+	peers  [][]*link     // by rank, then connection
+	moved  int64         // bytes, to share turns
+	stuck  bool          // nothing has moved for a while: messages are put aside
+	still  time.Duration // for how long nothing has moved
+	looks  int           // at a board, before the processor is given away
+}
 
 // Waiting: how long a group looks again and again before it sleeps, when it begins to put
 // messages aside, and how often a sleep is interrupted to look at contexts and limits.
@@ -22,110 +56,141 @@ const (
 	slice      = 20 * time.Millisecond
 )
 
+func (d *driver) init(g *Group, w waiter) {
+	d.g, d.waiter, d.born = g, w, time.Now()
+	d.calls, d.peers, d.reg = map[uint64]*Call{}, make([][]*link, g.size), newRegistry()
+	d.work, d.quit, d.idle = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
+	d.looks = mostLooks
+	d.state.Store(idleState)
+}
+
+// maxCalls is how many calls of a group have numbers.
+const maxCalls = 1<<24 - 1
+
+// register gives a call its number and lets its messages in.
+func (d *driver) register(c *Call) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.nextID > maxCalls {
+		return fmt.Errorf("the group has had %d calls prepared, which is all there are numbers for; keep calls instead of preparing them anew", maxCalls)
+	}
+	c.id = d.nextID
+	d.nextID++
+	d.calls[c.id] = c
+	lanes := 0
+	for _, x := range d.calls {
+		lanes += len(x.lanes)
+	}
+	if cap(d.ready) < lanes {
+		d.ready = append(make([]*lane, 0, 2*lanes), d.ready...)
+	}
+	return nil
+}
+
 // submit hands a call to whoever drives the group. Where nobody does and the caller will not,
 // the group's own goroutine is woken.
-func (g *Group) submit(c *Call, alone bool) {
-	g.inboxMu.Lock()
-	g.inbox = append(g.inbox, c)
-	g.inboxMu.Unlock()
-	g.mail.Store(true)
+func (d *driver) submit(c *Call, alone bool) {
+	d.inboxMu.Lock()
+	d.inbox = append(d.inbox, c)
+	d.inboxMu.Unlock()
+	d.mail.Store(true)
 	if alone {
-		g.kick()
-		g.waiter.wake()
+		d.kick()
+		d.waiter.wake()
 	}
-	if alone && g.closed.Load() { // nobody drives any more
-		g.driver.Lock()
-		g.intake()
-		g.drop()
-		g.driver.Unlock()
+	if alone && d.g.closed.Load() { // nobody drives any more
+		d.mu.Lock()
+		d.intake()
+		d.drop()
+		d.mu.Unlock()
 	}
 }
 
 // kick wakes the goroutine that drives calls which were only started.
-func (g *Group) kick() {
+func (d *driver) kick() {
 	select {
-	case g.work <- struct{}{}:
+	case d.work <- struct{}{}:
 	default:
 	}
 }
 
 // background drives calls that nobody waits for in Run.
-func (g *Group) background() {
-	defer close(g.idle)
+func (d *driver) background() {
+	defer close(d.idle)
 	for {
 		select {
-		case <-g.work:
-		case <-g.quit:
+		case <-d.work:
+		case <-d.quit:
 			return
 		}
-		g.driver.Lock()
-		g.drive(context.Background(), nil)
-		g.driver.Unlock()
+		d.mu.Lock()
+		d.drive(context.Background(), nil)
+		d.mu.Unlock()
 	}
 }
 
 // drive moves everything that is under way until a call is over, or until all are.
-func (g *Group) drive(ctx context.Context, until *Call) {
+func (d *driver) drive(ctx context.Context, until *Call) {
 	var idle time.Time // since when nothing has moved
 	for {
-		if g.mail.Load() {
-			g.intake()
+		if d.mail.Load() {
+			d.intake()
 		}
-		if g.broken.Load() {
-			g.drop()
+		if d.g.ending.broken.Load() {
+			d.drop()
 			return
 		}
-		moved, err := g.turn()
+		moved, err := d.turn()
 		if err != nil {
-			g.blame(err)
+			d.g.blame(err)
 			continue
 		}
-		if until != nil && until.over || until == nil && len(g.active) == 0 && !g.mail.Load() && !g.owes() {
+		if until != nil && until.over || until == nil && len(d.active) == 0 && !d.mail.Load() && !d.owes() {
 			return
 		}
 		if moved {
 			idle = time.Time{}
-			g.stuck = false
+			d.stuck = false
 			continue
 		}
 		now := time.Now()
 		if idle.IsZero() {
 			idle = now
 		}
-		if now.Sub(idle) < g.spin {
-			if g.yields {
-				g.waiter.yield()
-				g.learn(time.Since(now))
+		if now.Sub(idle) < d.spin {
+			if d.yields {
+				d.waiter.yield()
+				d.learn(time.Since(now))
 			}
 			continue
 		}
-		if err := g.patience(ctx, now.Sub(idle)); err != nil {
-			g.blame(err)
+		if err := d.patience(ctx, now.Sub(idle)); err != nil {
+			d.g.blame(err)
 			continue
 		}
-		g.waiter.arm(g.all, g.armBoards(1) || g.stuck)
-		if moved, err = g.turn(); moved || err != nil || g.mail.Load() || g.broken.Load() {
+		d.waiter.arm(d.all, d.armBoards(1) || d.stuck)
+		if moved, err = d.turn(); moved || err != nil || d.mail.Load() || d.g.ending.broken.Load() {
 			if err != nil {
-				g.blame(err)
+				d.g.blame(err)
 			}
-			g.waiter.disarm()
-			g.armBoards(0)
+			d.waiter.disarm()
+			d.armBoards(0)
 			idle = time.Time{}
 			continue
 		}
-		d := slice
-		if !g.stuck {
-			d = stuckAfter
+		nap := slice
+		if !d.stuck {
+			nap = stuckAfter
 		}
-		g.note()
-		g.waiter.sleep(d)
-		g.armBoards(0)
+		d.note()
+		d.waiter.sleep(nap)
+		d.armBoards(0)
 	}
 }
 
 // armBoards says on all boards in use whether this rank sleeps, and whether there are any.
-func (g *Group) armBoards(asleep uint32) (any bool) {
-	for _, c := range g.active {
+func (d *driver) armBoards(asleep uint32) (any bool) {
+	for _, c := range d.active {
 		if c.boards() {
 			c.board.arm(asleep)
 			any = true
@@ -134,69 +199,32 @@ func (g *Group) armBoards(asleep uint32) (any bool) {
 	return any
 }
 
-// patience looks at what limits a wait.
-func (g *Group) patience(ctx context.Context, idle time.Duration) error {
-	g.stuck, g.still = idle > stuckAfter, idle
-	if ctx.Err() != nil {
-		return fmt.Errorf("given up %s: %w", g.doing(), context.Cause(ctx))
-	}
-	if err := g.deserted(idle); err != nil {
-		return err
-	}
-	if idle > g.cfg.Timeout/2 {
-		for _, l := range g.all {
-			if s, ok := l.s.(interface{ unheard() time.Duration }); ok && l.ended == nil && s.unheard() > g.cfg.Timeout/2 {
-				return &linkError{l, fmt.Errorf("nothing was acknowledged for %.1f s", s.unheard().Seconds())}
-			}
-		}
-	}
-	if idle > g.cfg.Stall {
-		return &stallError{idle}
-	}
-	return nil
-}
-
-// stallError is a call that makes no progress though all ranks are alive.
-type stallError struct{ after time.Duration }
-
-func (e *stallError) Error() string {
-	return fmt.Sprintf("no progress for %.1f s though all ranks are alive; does every rank make the same calls?", e.after.Seconds())
-}
-
-// linkError is a connection that broke.
-type linkError struct {
-	l   *link
-	err error
-}
-
-func (e *linkError) Error() string { return e.err.Error() }
-
 // intake takes over the calls that were submitted.
-func (g *Group) intake() {
-	g.inboxMu.Lock()
-	g.mail.Store(false)
-	n := len(g.active)
-	g.active = append(g.active, g.inbox...)
-	clear(g.inbox)
-	g.inbox = g.inbox[:0]
-	g.inboxMu.Unlock()
-	if g.broken.Load() { // they end before they begin; what they would touch may have been given back
+func (d *driver) intake() {
+	d.inboxMu.Lock()
+	d.mail.Store(false)
+	n := len(d.active)
+	d.active = append(d.active, d.inbox...)
+	clear(d.inbox)
+	d.inbox = d.inbox[:0]
+	d.inboxMu.Unlock()
+	if d.g.ending.broken.Load() { // they end before they begin; what they would touch may have been given back
 		return
 	}
 	// The lane that was woken last goes on first, so that calls send in the order of their start.
-	for _, c := range slices.Backward(g.active[n:]) {
+	for _, c := range slices.Backward(d.active[n:]) {
 		c.enter()
 	}
 }
 
 // turn lets every lane and link go on once.
-func (g *Group) turn() (moved bool, err error) {
-	moved = len(g.ready) > 0
-	if err := g.runLanes(); err != nil {
+func (d *driver) turn() (moved bool, err error) {
+	moved = len(d.ready) > 0
+	if err := d.runLanes(); err != nil {
 		return true, err
 	}
-	for i := 0; i < len(g.active); i++ {
-		if c := g.active[i]; c.boards() {
+	for i := 0; i < len(d.active); i++ {
+		if c := d.active[i]; c.boards() {
 			ok, err := c.board.poll()
 			if err != nil {
 				return true, err
@@ -204,9 +232,9 @@ func (g *Group) turn() (moved bool, err error) {
 			moved = moved || ok
 		}
 	}
-	list := g.links
-	if g.stuck {
-		list = g.all
+	list := d.links
+	if d.stuck {
+		list = d.all
 	}
 	for i := 0; i < len(list); i++ {
 		l := list[i]
@@ -217,13 +245,13 @@ func (g *Group) turn() (moved bool, err error) {
 			}
 			moved = moved || ok
 		}
-		if g.stuck && len(l.kept) > 0 && l.copyKept() {
+		if d.stuck && len(l.kept) > 0 && l.copyKept() {
 			moved = true
 		}
-		if g.stuck && l.ungate(g.still) {
+		if d.stuck && l.ungate(d.still) {
 			moved = true
 		}
-		if l.ended == nil && (l.waiting > 0 || l.unacked > 0 || l.cur != nil || l.aside != nil || g.stuck) {
+		if l.ended == nil && (l.expects() || d.stuck) {
 			ok, err := l.rx()
 			if err != nil {
 				if err := l.end(err); err != nil {
@@ -232,35 +260,21 @@ func (g *Group) turn() (moved bool, err error) {
 			}
 			if ok {
 				moved = true
-				if err := g.runLanes(); err != nil {
+				if err := d.runLanes(); err != nil {
 					return true, err
 				}
 			}
 		}
 	}
-	g.prune()
+	d.prune()
 	return moved, nil
 }
 
-// end notes that nothing more will come over a link. That is an error only where somebody
-// waits for it.
-func (l *link) end(err error) error {
-	var bad *protocolError
-	if errors.As(err, &bad) {
-		return err
-	}
-	l.ended = err
-	if l.waiting == 0 && l.unacked == 0 && l.cur == nil && l.aside == nil && !(l.head < len(l.queue)) {
-		return nil
-	}
-	return &linkError{l, err}
-}
-
 // runLanes lets lanes go on that have a reason to.
-func (g *Group) runLanes() error {
-	for len(g.ready) > 0 {
-		ln := g.ready[len(g.ready)-1]
-		g.ready = g.ready[:len(g.ready)-1]
+func (d *driver) runLanes() error {
+	for len(d.ready) > 0 {
+		ln := d.ready[len(d.ready)-1]
+		d.ready = d.ready[:len(d.ready)-1]
 		ln.queue = false
 		if err := ln.advance(); err != nil {
 			return err
@@ -269,41 +283,41 @@ func (g *Group) runLanes() error {
 	return nil
 }
 
-func (g *Group) wakeLane(ln *lane) {
+func (d *driver) wakeLane(ln *lane) {
 	if !ln.queue {
 		ln.queue = true
-		g.ready = append(g.ready, ln)
+		d.ready = append(d.ready, ln)
 	}
 }
 
 // list puts a link among those that are looked at.
-func (g *Group) list(l *link) {
+func (d *driver) list(l *link) {
 	if !l.listed {
 		l.listed = true
-		g.links = append(g.links, l)
+		d.links = append(d.links, l)
 	}
 }
 
 // prune forgets links with nothing to do, once the list is longer than a few.
-func (g *Group) prune() {
-	if len(g.links) <= 4 {
+func (d *driver) prune() {
+	if len(d.links) <= 4 {
 		return
 	}
-	keep := g.links[:0]
-	for _, l := range g.links {
-		if l.waiting > 0 || l.unacked > 0 || l.cur != nil || l.aside != nil || l.head < len(l.queue) {
+	keep := d.links[:0]
+	for _, l := range d.links {
+		if l.expects() || l.head < len(l.queue) {
 			keep = append(keep, l)
 		} else {
 			l.listed = false
 		}
 	}
-	g.links = keep
+	d.links = keep
 }
 
 // owes reports whether something is still to be sent: the acknowledgement of a call that is
 // over, for which a peer waits.
-func (g *Group) owes() bool {
-	for _, l := range g.links {
+func (d *driver) owes() bool {
+	for _, l := range d.links {
 		if l.writing() {
 			return true
 		}
@@ -312,13 +326,13 @@ func (g *Group) owes() bool {
 }
 
 // finish ends a call.
-func (g *Group) finish(c *Call, err error) {
+func (d *driver) finish(c *Call, err error) {
 	if c.over {
 		return
 	}
-	for i, a := range g.active {
+	for i, a := range d.active {
 		if a == c {
-			g.active = append(g.active[:i], g.active[i+1:]...)
+			d.active = append(d.active[:i], d.active[i+1:]...)
 			break
 		}
 	}
@@ -333,25 +347,35 @@ func (g *Group) finish(c *Call, err error) {
 }
 
 // drop ends all calls of a group that has failed.
-func (g *Group) drop() {
-	err := g.failure()
-	for len(g.active) > 0 {
-		c := g.active[0]
+func (d *driver) drop() {
+	err := d.g.failure()
+	for len(d.active) > 0 {
+		c := d.active[0]
 		var peer *PeerError
 		if errors.As(err, &peer) {
 			e := *peer
-			e.Here = fmt.Sprintf("rank %d was %s", g.rank, c.doing())
-			g.finish(c, &e)
+			e.Here = fmt.Sprintf("rank %d was %s", d.g.rank, c.doing())
+			d.finish(c, &e)
 			continue
 		}
-		g.finish(c, err)
+		d.finish(c, err)
 	}
 }
 
-// doing says what the group is at, in words.
-func (g *Group) doing() string {
-	if len(g.active) == 0 {
-		return "between calls"
+// stop ends the background.
+func (d *driver) stop() {
+	close(d.quit)
+	<-d.idle
+}
+
+// close ends all calls and closes all links. The caller holds the lock.
+func (d *driver) close() {
+	d.intake()
+	d.drop()
+	for _, c := range d.calls {
+		c.closeBoard()
 	}
-	return g.active[0].doing()
+	for _, l := range d.all {
+		l.close()
+	}
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -70,4 +72,78 @@ func (e *PeerError) reason() string {
 		fmt.Fprintf(&b, "; %s", e.Here)
 	}
 	return b.String()
+}
+
+// ending is how a group has ended.
+type ending struct {
+	mu     sync.Mutex
+	err    error
+	broken atomic.Bool
+	doomed chan struct{} // closed when broken
+}
+
+// set ends the group; false when it had ended already. The first reason counts.
+func (e *ending) set(err error) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err != nil {
+		return false
+	}
+	e.err = err
+	e.broken.Store(true)
+	close(e.doomed)
+	return true
+}
+
+// failure is why the group refuses calls, nil when it does not.
+func (g *Group) failure() error {
+	if !g.ending.broken.Load() {
+		return nil
+	}
+	g.ending.mu.Lock()
+	defer g.ending.mu.Unlock()
+	return g.ending.err
+}
+
+// fail ends the group, and tells the others.
+func (g *Group) fail(err error) {
+	if g.end(err) && g.net != nil {
+		g.net.tell(err)
+	}
+}
+
+// end ends the group for this rank; false when it had ended already.
+func (g *Group) end(err error) bool {
+	first := g.ending.set(err)
+	g.driver.waiter.wake()
+	g.driver.kick()
+	return first
+}
+
+// blame finds who is behind an error that the driver met, and fails the group.
+func (g *Group) blame(err error) {
+	var lost *linkError
+	var bad *protocolError
+	var stall *stallError
+	switch {
+	case errors.As(err, &bad):
+		g.fail(g.peerError(bad.peer, Failed, bad.text))
+	case errors.As(err, &lost) && g.net != nil:
+		g.net.suspect(lost.l.peer, lost.err)
+	case errors.As(err, &lost):
+		g.fail(g.peerError(lost.l.peer, Left, ""))
+	case errors.As(err, &stall):
+		g.fail(g.driver.stalled(stall))
+	default:
+		g.fail(err)
+	}
+}
+
+func (g *Group) peerError(rank int, cause Cause, text string) *PeerError {
+	e := &PeerError{Rank: rank, Cause: cause, Text: text}
+	if g.net != nil {
+		m := g.net.member(rank)
+		e.Host, e.Pid = m.Host, m.Pid
+	}
+	return e
 }

@@ -72,10 +72,10 @@ func FuzzFrames(f *testing.F) {
 	f.Add(append(bytes.Clone(b[:]), make([]byte, refLen)...))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		bells := [2]*bell{newBell(), newBell()}
-		g := &Group{cfg: Config{Size: 2}, size: 2, calls: map[uint64]*Call{}, waiter: bells[0]}
+		d := &driver{g: &Group{cfg: Config{Size: 2}, size: 2}, calls: map[uint64]*Call{}, waiter: bells[0]}
 		in, out := newPipe(bells[0], bells[1]), newPipe(bells[1], bells[0])
-		l := g.newLink(1, 0, duct{in: in, out: out}, -1)
-		g.stuck = true // puts everything aside
+		l := d.newLink(1, 0, duct{in: in, out: out}, -1)
+		d.stuck = true // puts everything aside
 		there := duct{in: out, out: in}
 		if len(data) > pipeSize {
 			data = data[:pipeSize]

@@ -46,7 +46,7 @@ func Join(ctx context.Context, cfg Config) (*Group, error) {
 		n.abandon()
 		return nil, fmt.Errorf("rank %d of %d joins at %s: %w", cfg.Rank, cfg.Size, cfg.Meet, err)
 	}
-	g.spin, g.yields = spin, true
+	g.driver.spin, g.driver.yields = spin, true
 	return g, nil
 }
 
@@ -61,10 +61,9 @@ func (n *network) abandon() {
 	g := n.g
 	g.closed.Store(true)
 	g.fail(ErrClosed)
-	close(g.quit)
-	<-g.idle
+	g.driver.stop()
 	n.close()
-	g.waiter.close()
+	g.driver.waiter.close()
 }
 
 // join meets the others.

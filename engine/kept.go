@@ -43,7 +43,7 @@ func (l *link) putAside() (int64, error) {
 	k := l.aside
 	l.aside = nil
 	l.kept = append(l.kept, k)
-	if c := l.g.calls[k.h.call]; c != nil && int(k.h.lane) < len(c.lanes) {
+	if c := l.d.calls[k.h.call]; c != nil && int(k.h.lane) < len(c.lanes) {
 		if ln := &c.lanes[k.h.lane]; ln.wants(l) {
 			return 1, l.takeKept(ln)
 		}

@@ -29,7 +29,6 @@ type lane struct {
 	sends []posted // a ring of sends that are under way, the oldest at first
 	first int
 	count int
-	began int64 // of the op, for events
 }
 
 // posted is a send under way.
@@ -42,7 +41,6 @@ type posted struct {
 	seg  int
 	off  int64
 	took int64 // bytes of the elements that are not needed any more
-	from int64 // for events
 
 	// spilled is a copy of what is still to be sent, of a send whose memory others wait for.
 	spilled []byte
@@ -157,7 +155,6 @@ func (ln *lane) advance() error {
 			return nil
 		}
 		ln.state = runs
-		c.mark(ln)
 		switch st.verb {
 		case send:
 			if ln.count == len(ln.sends) {
@@ -176,7 +173,7 @@ func (ln *lane) advance() error {
 			ln.gate, ln.seg, ln.off, ln.got = hazard, 0, 0, 0
 			ln.state = awaitsMessage
 			st.link.waiting++
-			c.g.list(st.link)
+			c.d.list(st.link)
 			if len(st.link.kept) > 0 {
 				return st.link.takeKept(ln)
 			}
@@ -191,7 +188,6 @@ func (ln *lane) advance() error {
 				return nil
 			}
 			c.local(st)
-			c.event(ln, ln.pc, st)
 		}
 		ln.pc++
 		if c.waits {
@@ -202,7 +198,7 @@ func (ln *lane) advance() error {
 		ln.state = ended
 		c.left--
 		if c.left == 0 {
-			c.g.finish(c, nil)
+			c.d.finish(c, nil)
 		}
 	} else if ln.state != ended {
 		ln.state = awaitsSend
@@ -214,13 +210,13 @@ func (ln *lane) advance() error {
 func (ln *lane) post(st *step) error {
 	p := &ln.sends[(ln.first+ln.count)%len(ln.sends)]
 	ln.count++
-	*p = posted{lane: ln, step: st, pc: ln.pc, from: ln.began}
+	*p = posted{lane: ln, step: st, pc: ln.pc}
 	header{program: ln.call.program, call: ln.call.id, lane: uint32(ln.id), op: uint32(ln.pc), length: uint64(st.wire)}.put(&p.hdr)
 	l := st.link
 	idle := !l.writing()
 	l.refer(p, ln.call)
 	l.post(p)
-	ln.call.g.list(l)
+	ln.call.d.list(l)
 	if !idle {
 		return nil
 	}
@@ -236,7 +232,6 @@ func (ln *lane) post(st *step) error {
 // sent notes that a send is done. Sends to several peers may finish in any order; only the
 // oldest ones leave the ring.
 func (ln *lane) sent(p *posted) {
-	ln.call.event(ln, p.pc, p.step)
 	p.step = nil
 	if ln.gate == p {
 		ln.gate = nil
@@ -247,7 +242,7 @@ func (ln *lane) sent(p *posted) {
 	}
 	c := ln.call
 	if ln.state == awaitsSend || ln.state == awaitsMessage && len(ln.steps[ln.pc].link.kept) > 0 {
-		c.g.wakeLane(ln)
+		c.d.wakeLane(ln)
 	}
 	if c.waits {
 		c.wakeWaiting()
@@ -264,11 +259,10 @@ func (ln *lane) land(size, n int64) {
 
 // received notes that the receive is done.
 func (ln *lane) received() {
-	ln.call.event(ln, ln.pc, &ln.steps[ln.pc])
 	ln.gate = nil
 	ln.pc++
 	ln.state = runs
-	ln.call.g.wakeLane(ln)
+	ln.call.d.wakeLane(ln)
 	if ln.call.waits {
 		ln.call.wakeWaiting()
 	}

@@ -20,7 +20,7 @@ const (
 
 // link is one connection to a peer, with what is under way on it.
 type link struct {
-	g    *Group
+	d    *driver
 	peer int
 	k    int // which of the connections to the peer
 	s    stream
@@ -59,7 +59,12 @@ type link struct {
 
 // reading reports whether the link has a reason to read.
 func (l *link) reading(all bool) bool {
-	return l.ended == nil && !l.gated && (l.waiting > 0 || l.unacked > 0 || l.cur != nil || l.aside != nil || all && l.held < maxKept)
+	return l.ended == nil && !l.gated && (l.expects() || all && l.held < maxKept)
+}
+
+// expects reports whether something that was asked for is still to come.
+func (l *link) expects() bool {
+	return l.waiting > 0 || l.unacked > 0 || l.cur != nil || l.aside != nil
 }
 
 func (l *link) writing() bool { return l.ended == nil && l.head < len(l.queue) }
@@ -83,15 +88,15 @@ func (l *link) fill(most int) (int, error) {
 // rx takes what has come. It reports whether anything moved.
 func (l *link) rx() (moved bool, err error) {
 	l.dry, l.gated = false, false
-	start := l.g.moved
-	for l.g.moved-start < turnBytes {
+	start := l.d.moved
+	for l.d.moved-start < turnBytes {
 		if l.cur == nil && l.aside == nil {
 			ok, err := l.next()
 			if err != nil {
 				return moved, err
 			}
 			if !ok {
-				return moved || l.g.moved != start, nil
+				return moved || l.d.moved != start, nil
 			}
 			moved = true
 		}
@@ -101,7 +106,7 @@ func (l *link) rx() (moved bool, err error) {
 		} else {
 			n, err = l.deliver()
 		}
-		l.g.moved += n
+		l.d.moved += n
 		moved = moved || n > 0
 		if err != nil {
 			return moved, err
@@ -136,7 +141,7 @@ func (l *link) next() (bool, error) {
 		if !ok || err != nil {
 			return false, err
 		}
-		l.g.moved++
+		l.d.moved++
 		return l.next()
 	}
 	var ref []byte
@@ -145,10 +150,10 @@ func (l *link) next() (bool, error) {
 			return false, err
 		}
 	}
-	c := l.g.calls[h.call]
+	c := l.d.calls[h.call]
 	if c != nil {
 		if c.program != h.program || int(h.lane) >= len(c.lanes) {
-			return false, &protocolError{l.peer, fmt.Sprintf("call %d is %s here (program %08x) and something else there (program %08x lane %d); all ranks must prepare the same calls in the same order", h.call&maxCalls, c.name, c.program, h.program, h.lane)}
+			return false, &protocolError{l.peer, fmt.Sprintf("call %d is %s here (program %08x) and something else there (program %08x lane %d); all ranks must prepare the same calls in the same order", h.call, c.name, c.program, h.program, h.lane)}
 		}
 		if ln := &c.lanes[h.lane]; ln.wants(l) && !l.hasKept(h.call, h.lane) {
 			st := &ln.steps[ln.pc]
@@ -165,7 +170,7 @@ func (l *link) next() (bool, error) {
 			return true, nil
 		}
 	}
-	if l.waiting == 0 && l.unacked == 0 && !l.g.stuck || l.held >= maxKept {
+	if l.waiting == 0 && l.unacked == 0 && !l.d.stuck || l.held >= maxKept {
 		return false, nil
 	}
 	l.r += headerLen
@@ -174,7 +179,7 @@ func (l *link) next() (bool, error) {
 		k := l.newKept(h)
 		k.ref = ref
 		l.kept = append(l.kept, k)
-		l.g.moved++
+		l.d.moved++
 		return l.next()
 	}
 	l.aside = l.newKept(h)
@@ -310,6 +315,41 @@ func (l *link) tx() (moved bool, err error) {
 	}
 	return moved, nil
 }
+
+// end notes that nothing more will come over a link. That is an error only where somebody
+// waits for it.
+func (l *link) end(err error) error {
+	var bad *protocolError
+	if errors.As(err, &bad) {
+		return err
+	}
+	l.ended = err
+	if !l.expects() && l.head == len(l.queue) {
+		return nil
+	}
+	return &linkError{l, err}
+}
+
+// close gives back the connection and what was mapped over it.
+func (l *link) close() {
+	l.s.close()
+	for _, seg := range l.maps {
+		seg.Close()
+	}
+	for _, v := range l.votes {
+		if v.seg != nil {
+			v.seg.Close()
+		}
+	}
+}
+
+// linkError is a connection that broke.
+type linkError struct {
+	l   *link
+	err error
+}
+
+func (e *linkError) Error() string { return e.err.Error() }
 
 // protocolError is a peer that says what it must not.
 type protocolError struct {

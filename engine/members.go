@@ -12,9 +12,6 @@ type Member struct {
 
 // Members are all ranks, in order. Ranks of one process have no names.
 func (g *Group) Members() []Member {
-	if g.whole != nil {
-		return g.membersOf()
-	}
 	all := make([]Member, g.size)
 	for r := range all {
 		all[r] = Member{Rank: r, Host: g.cfg.Host, Pid: g.pid}
@@ -40,11 +37,11 @@ func (g *Group) Hosts() []string {
 // Transport is what carries the group's bytes: Auto where both ways are in use. All ranks give
 // the same answer.
 func (g *Group) Transport() Transport {
-	switch w := g.world(); {
-	case w.locals != nil:
+	switch {
+	case g.locals != nil:
 		return Mem
-	case w.net == nil || w.cfg.Transport != Auto:
-		return w.cfg.Transport
+	case g.net == nil || g.cfg.Transport != Auto:
+		return g.cfg.Transport
 	}
 	switch len(g.Together()) {
 	case 1:
@@ -58,14 +55,13 @@ func (g *Group) Transport() Transport {
 // Together is the ranks of each host, hosts in the order of their first ranks; nil for ranks of one
 // process.
 func (g *Group) Together() [][]int {
-	w := g.world()
-	if w.net == nil {
+	if g.net == nil {
 		return nil
 	}
 	var list [][]int
 	at := map[string]int{}
 	for r := range g.size {
-		m := w.net.members[g.worldRank(r)]
+		m := g.net.members[r]
 		i, ok := at[m.Boot]
 		if !ok || m.Boot == "" {
 			i = len(list)

@@ -26,12 +26,13 @@ type network struct {
 	members []member
 	tabled  chan struct{} // closed when members is known
 
-	up     *control     // of all but rank 0: to rank 0
-	center *center      // of rank 0
-	heard  atomic.Int64 // when rank 0 was last heard, of the others
-	quit   chan struct{}
-	tasks  sync.WaitGroup
-	left   atomic.Bool // this rank has said farewell
+	up      *control     // of all but rank 0: to rank 0
+	center  *center      // of rank 0
+	heard   atomic.Int64 // when rank 0 was last heard, of the others
+	quit    chan struct{}
+	dialing sync.Mutex // one goroutine at a time connects
+	tasks   sync.WaitGroup
+	left    atomic.Bool // this rank has said farewell
 	// parting says that rank 0 has closed its group, and stays for the others only.
 	parting atomic.Bool
 	met     atomic.Bool // this rank has found rank 0
@@ -40,7 +41,6 @@ type network struct {
 // Refused is how many connections were turned away, by reason.
 func (g *Group) Refused() map[Refusal]int64 {
 	all := map[Refusal]int64{}
-	g = g.world()
 	if g.net == nil {
 		return all
 	}
@@ -68,7 +68,7 @@ func (n *network) receive(c net.Conn, h hello, answer func(Refusal) error) Refus
 	case <-time.After(patience):
 		return TooMany
 	}
-	if n.g.reg.has(int(h.rank), int(h.conn)) {
+	if n.g.driver.reg.has(int(h.rank), int(h.conn)) {
 		answer(Taken)
 		return Taken
 	}
@@ -131,7 +131,7 @@ func (n *network) newLink(c net.Conn, peer, k int, dialled bool) error {
 			return err
 		}
 	}
-	if !n.g.reg.add(n.g.newLink(peer, k, s, fd)) {
+	if !n.g.driver.reg.add(n.g.driver.newLink(peer, k, s, fd)) {
 		s.close()
 		return errors.New("connected already")
 	}
@@ -150,7 +150,7 @@ func (n *network) dialAll(peers []int) error {
 	defer cancel()
 	go func() { // a group that has failed waits for nobody
 		select {
-		case <-n.g.doomed:
+		case <-n.g.ending.doomed:
 			cancel()
 		case <-ctx.Done():
 		}
@@ -163,7 +163,7 @@ func (n *network) dialAll(peers []int) error {
 			sem <- struct{}{}
 			defer func() { <-sem }()
 			for k := range n.cfg.Conns {
-				if errs[i] == nil && !n.g.reg.has(p, k) {
+				if errs[i] == nil && !n.g.driver.reg.has(p, k) {
 					errs[i] = n.dial(ctx, p, k)
 				}
 			}
@@ -172,7 +172,7 @@ func (n *network) dialAll(peers []int) error {
 	wg.Wait()
 	for i, err := range errs {
 		if err != nil {
-			if !n.g.broken.Load() {
+			if !n.g.ending.broken.Load() {
 				n.suspect(peers[i], err)
 			}
 			return n.g.failure()
@@ -228,10 +228,10 @@ func (n *network) close() {
 		n.door.close()
 	}
 	n.tasks.Wait()
-	n.g.reg.mu.Lock()
-	defer n.g.reg.mu.Unlock()
-	for _, l := range n.g.reg.fresh {
+	n.g.driver.reg.mu.Lock()
+	defer n.g.driver.reg.mu.Unlock()
+	for _, l := range n.g.driver.reg.fresh {
 		l.s.close()
 	}
-	n.g.reg.fresh = nil
+	n.g.driver.reg.fresh = nil
 }

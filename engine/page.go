@@ -95,7 +95,7 @@ const maxVotes = 1 << 16
 // vote takes the handle of a peer's page; an empty one says that it does not take part.
 func (l *link) vote(call uint64, text string) {
 	var v ballot
-	if g := l.g; g.calls[call] == nil && call&maxCalls < g.issued[call>>callBits] {
+	if l.d.calls[call] == nil && call < l.d.nextID {
 		return // forgotten meanwhile
 	}
 	if text != "" {
@@ -113,7 +113,7 @@ type ballot struct {
 
 // arm says that this rank is about to sleep.
 func (b *board) arm(asleep uint32) {
-	if p := &b.pages[b.c.of.rank]; p.sleep != nil {
+	if p := &b.pages[b.c.g.rank]; p.sleep != nil {
 		p.sleep.Store(asleep)
 	}
 }

@@ -20,29 +20,29 @@ const (
 )
 
 // complete runs a call to its end: where nobody drives the group, the caller does.
-func (g *Group) complete(ctx context.Context, c *Call) error {
-	if !g.driver.TryLock() {
-		g.submit(c, false)
-		g.waiter.wake()
-		g.kick() // in case the driver stops without having seen the call
+func (d *driver) complete(ctx context.Context, c *Call) error {
+	if !d.mu.TryLock() {
+		d.submit(c, false)
+		d.waiter.wake()
+		d.kick() // in case the driver stops without having seen the call
 		return c.ended(ctx)
 	}
 	c.met = true
-	if len(g.active) > 0 || g.mail.Load() || g.broken.Load() { // those that came before begin first
-		g.submit(c, false)
+	if len(d.active) > 0 || d.mail.Load() || d.g.ending.broken.Load() { // those that came before begin first
+		d.submit(c, false)
 	} else {
-		g.active = append(g.active, c)
+		d.active = append(d.active, c)
 		c.enter()
-		g.glance(c)
+		d.glance(c)
 	}
 	if !c.over {
-		g.drive(ctx, c)
+		d.drive(ctx, c)
 	}
 	err := c.err
-	more := len(g.active) > 0 || g.mail.Load() || g.owes()
-	g.driver.Unlock()
+	more := len(d.active) > 0 || d.mail.Load() || d.owes()
+	d.mu.Unlock()
 	if more {
-		g.kick()
+		d.kick()
 	}
 	return err
 }
@@ -61,15 +61,15 @@ func (c *Call) ended(ctx context.Context) error {
 
 // glance lets a call that has the group for itself go on by its board as long as its peers answer
 // at once. What is then left is for drive, which looks at all that can happen.
-func (g *Group) glance(c *Call) {
-	for left := g.looks; c.boards(); left-- {
+func (d *driver) glance(c *Call) {
+	for left := d.looks; c.boards(); left-- {
 		moved, err := c.board.poll()
 		switch {
 		case err != nil:
-			g.blame(err)
+			d.g.blame(err)
 			return
 		case moved:
-			left = g.looks
+			left = d.looks
 		case left <= 0:
 			return
 		default:
@@ -80,10 +80,10 @@ func (g *Group) glance(c *Call) {
 
 // learn is told how long the processor was given away. Where nobody else wants it, looking without
 // giving way is quicker; where others do, that only keeps them waiting.
-func (g *Group) learn(took time.Duration) {
+func (d *driver) learn(took time.Duration) {
 	if took < aloneYield {
-		g.looks = min(g.looks+moreLooks, mostLooks)
+		d.looks = min(d.looks+moreLooks, mostLooks)
 	} else {
-		g.looks /= 4
+		d.looks /= 4
 	}
 }

@@ -70,7 +70,7 @@ func (l *link) tell(a *arena) {
 	header{program: noProgram, call: tellArena, lane: a.id, length: uint64(len(handle))}.put((*[headerLen]byte)(p.raw))
 	p.raw = append(p.raw, handle...)
 	l.post(p)
-	l.g.list(l)
+	l.d.list(l)
 }
 
 // acknowledge says that a reference has been taken.
@@ -85,7 +85,7 @@ func (l *link) acknowledge(h header) {
 	}
 	header{program: noProgram, call: tellDone, lane: h.lane, op: h.op &^ byRef, length: h.call}.put((*[headerLen]byte)(a.raw))
 	l.post(a)
-	l.g.list(l)
+	l.d.list(l)
 	l.tx() // an error will come again
 }
 
@@ -95,7 +95,7 @@ func (l *link) special(h header) (bool, error) {
 	switch h.call {
 	case tellDone:
 		l.r += headerLen
-		if c := l.g.calls[h.length]; c != nil && int(h.lane) < len(c.lanes) {
+		if c := l.d.calls[h.length]; c != nil && int(h.lane) < len(c.lanes) {
 			return true, l.acknowledged(&c.lanes[h.lane], int(h.op))
 		}
 		return true, nil

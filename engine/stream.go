@@ -2,6 +2,7 @@ package engine
 
 import (
 	"io"
+	"runtime"
 	"sync/atomic"
 	"time"
 )
@@ -73,7 +74,7 @@ func (b *bell) wake() {
 	}
 }
 
-func (b *bell) yield() { gosched() }
+func (b *bell) yield() { runtime.Gosched() }
 
 func (b *bell) close() { b.timer.Stop() }
 

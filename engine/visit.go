@@ -18,18 +18,7 @@ func (n *network) visit(ctx context.Context) error {
 	n.up = &control{c: conn, limit: n.cfg.Timeout}
 	n.met.Store(true)
 	defer closing(n.quit, conn)()
-	ips := n.door.bind
-	if len(ips) == 0 {
-		// The address that reaches rank 0 reaches the others as well. A loopback, which does on
-		// rank 0's own host only, is none to tell others of: they find this rank where they find
-		// rank 0.
-		ip := conn.LocalAddr().(*net.TCPAddr).IP
-		if ip.IsLoopback() && !n.cfg.meetsAtLoopback() {
-			ip = nil
-		}
-		ips = []net.IP{ip}
-	}
-	addrs, err := n.door.listen(ips, 0)
+	addrs, err := n.door.listen(n.door.reachableFrom(conn, &n.cfg), 0)
 	if err != nil {
 		return err
 	}
@@ -76,16 +65,20 @@ func (n *network) begin(conn net.Conn) {
 // reachCenter replaces addresses of rank 0 and of ranks on its host that mean any by the one that
 // has just worked.
 func (n *network) reachCenter(conn net.Conn) {
-	to := conn.RemoteAddr().(*net.TCPAddr)
 	for _, m := range n.members {
-		if m.Boot != n.members[0].Boot {
-			continue
+		if m.Boot == n.members[0].Boot {
+			m.cameFrom(conn)
 		}
-		for i, a := range m.Addrs {
-			host, port, err := net.SplitHostPort(a)
-			if ip := net.ParseIP(host); err == nil && (ip == nil || ip.IsUnspecified()) {
-				m.Addrs[i] = net.JoinHostPort(to.IP.String(), port)
-			}
+	}
+}
+
+// cameFrom replaces addresses of a member that mean any by the one of a connection to its host.
+func (m *member) cameFrom(c net.Conn) {
+	from := c.RemoteAddr().(*net.TCPAddr)
+	for i, a := range m.Addrs {
+		host, port, err := net.SplitHostPort(a)
+		if ip := net.ParseIP(host); err == nil && (ip == nil || ip.IsUnspecified()) {
+			m.Addrs[i] = net.JoinHostPort(from.IP.String(), port)
 		}
 	}
 }
@@ -120,12 +113,17 @@ func (n *network) findCenter(ctx context.Context) (net.Conn, error) {
 	}
 }
 
-func (n *network) dialCenter(ctx context.Context, addr string) (net.Conn, error) {
+// dialLimit is how long one attempt to reach rank 0 may take.
+func dialLimit(ctx context.Context) time.Duration {
 	limit := 2 * time.Second
 	if end, ok := ctx.Deadline(); ok {
 		limit = min(limit, max(time.Until(end), time.Millisecond))
 	}
-	conn, err := n.door.dial(ctx, 0, addr, limit)
+	return limit
+}
+
+func (n *network) dialCenter(ctx context.Context, addr string) (net.Conn, error) {
+	conn, err := n.door.dial(ctx, 0, addr, dialLimit(ctx))
 	if err != nil {
 		return nil, err
 	}

@@ -32,21 +32,6 @@ func (w Waiting) String() string {
 	return fmt.Sprintf("waiting for %s of %d at %s", rankList(w.For), w.Size, w.Meet)
 }
 
-// sayNotIn tells once that a newcomer waits, and for what.
-func (e *Elastic) sayNotIn() (stop func()) {
-	if e.cfg.OnWait == nil {
-		return func() {}
-	}
-	t := time.AfterFunc(waitWord, func() {
-		w := Waiting{Rank: -1, Meet: e.cfg.Meet}
-		if !e.found.Load() {
-			w.For = []int{0}
-		}
-		e.cfg.OnWait(w)
-	})
-	return func() { t.Stop() }
-}
-
 // sayWhoIsMissing tells once for whom this rank waits, unless the ranks have met by then; the
 // function it returns calls that off.
 func (n *network) sayWhoIsMissing() (stop func()) {

@@ -37,7 +37,7 @@ func (n *network) follow() {
 			}
 		case noteParting:
 			n.parting.Store(true)
-			n.g.waiter.wake()
+			n.g.driver.waiter.wake()
 		case noteBye:
 			n.lostCenter(nil)
 			return
@@ -76,7 +76,7 @@ func (n *network) beat() {
 			return
 		case <-every.C:
 		}
-		binary.LittleEndian.PutUint64(body[:], n.g.state.Load())
+		binary.LittleEndian.PutUint64(body[:], n.g.driver.state.Load())
 		if n.up.send(noteAlive, body[:]) != nil {
 			continue // the reader will notice
 		}
@@ -107,7 +107,7 @@ func (n *network) suspect(peer int, err error) {
 		n.up.sendJSON(noteSuspect, v)
 	}
 	select {
-	case <-n.g.doomed:
+	case <-n.g.ending.doomed:
 	case <-time.After(n.cfg.Timeout / 2):
 		n.g.fail(n.judge(v))
 	}
@@ -133,7 +133,7 @@ func (n *network) tell(err error) {
 // farewell says that this rank leaves as it should. Rank 0 stays until the others have left,
 // for without it they could not hear of each other's end.
 func (n *network) farewell() {
-	healthy := !n.g.broken.Load()
+	healthy := !n.g.ending.broken.Load()
 	n.left.Store(true)
 	if n.center == nil {
 		n.up.send(noteBye, nil)

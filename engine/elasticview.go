@@ -120,7 +120,7 @@ func (d *decision) at(id string) int {
 func (d *decision) view(id string) View {
 	v := View{Epoch: d.Epoch, Rank: d.at(id), Size: len(d.Members), Members: make([]Member, len(d.Members))}
 	for i, m := range d.Members {
-		v.Members[i] = Member{Rank: i, Host: m.Host, Pid: m.Pid, id: m.ID}
+		v.Members[i] = m.public(i)
 	}
 	return v
 }
@@ -138,11 +138,11 @@ func (d *decision) change(to *decision) Change {
 				why = l.Why
 			}
 		}
-		c.Left = append(c.Left, Loss{Member{Rank: i, Host: m.Host, Pid: m.Pid, id: m.ID}, why})
+		c.Left = append(c.Left, Loss{m.public(i), why})
 	}
 	for i, m := range to.Members {
 		if d.at(m.ID) < 0 {
-			c.Joined = append(c.Joined, Member{Rank: i, Host: m.Host, Pid: m.Pid, id: m.ID})
+			c.Joined = append(c.Joined, m.public(i))
 		}
 	}
 	return c

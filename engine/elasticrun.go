@@ -19,20 +19,20 @@ func (e *Elastic) operate(ctx context.Context, w Work, ask func(View) (Work, err
 	e.turn.Lock()
 	defer e.turn.Unlock()
 	if ctx.Err() != nil { // the others wait for this operation
-		return nil, View{}, e.leave(context.Cause(ctx))
+		return nil, View{}, e.members.leave(context.Cause(ctx))
 	}
-	e.mu.Lock()
+	e.members.mu.Lock()
 	old := e.told
-	e.mu.Unlock()
+	e.members.mu.Unlock()
 	defer func() { // all that comes back tells of it
-		e.mu.Lock()
-		defer e.mu.Unlock()
+		e.members.mu.Lock()
+		defer e.members.mu.Unlock()
 		if old.Epoch > e.told.Epoch {
 			e.told = old
 		}
 	}()
 	for again := false; ; again = true {
-		g, v, seq, err := e.begin(ctx)
+		g, v, seq, err := e.members.begin(ctx)
 		if err != nil {
 			return nil, v, err
 		}
@@ -46,21 +46,21 @@ func (e *Elastic) operate(ctx context.Context, w Work, ask func(View) (Work, err
 		}
 		old = v
 		if err != nil {
-			e.end()
+			e.members.end()
 			return nil, v, err // nothing has begun here
 		}
 		e.keep(v, w)
 		run, err := e.try(ctx, g, w, seq)
-		e.end()
+		e.members.end()
 		switch {
 		case err == nil:
 			return run, v, nil
 		case ctx.Err() != nil:
-			return nil, v, e.leave(err)
-		case !g.broken.Load():
+			return nil, v, e.members.leave(err)
+		case !g.ending.broken.Load():
 			return nil, v, err // what was asked for cannot be done; the job is as it was
 		}
-		counts, err := e.outcome(ctx, v.Epoch, seq, err)
+		counts, err := e.members.outcome(ctx, v.Epoch, seq, err)
 		if err != nil {
 			return nil, v, err
 		}
@@ -99,34 +99,32 @@ func (e *Elastic) Plan(w Work) (*schedule.Schedule, Wire) {
 
 // prepared is the call for some work, nil where there is none.
 func (e *Elastic) prepared(w Work) *Call {
-	e.mu.Lock()
-	g := e.group
-	e.mu.Unlock()
-	g.inboxMu.Lock()
-	defer g.inboxMu.Unlock()
-	return g.cached[keyOf(w.Schedule, w.Op, w.Options)]
+	e.members.mu.Lock()
+	g := e.members.group
+	e.members.mu.Unlock()
+	return g.lookup(keyOf(w.Schedule, w.Op, w.Options))
 }
 
 // begin waits for a group, and keeps it as it is until end.
-func (e *Elastic) begin(ctx context.Context) (g *Group, v View, seq uint64, err error) {
-	if wait := e.until(ctx, func() bool {
-		if e.err == nil && e.steady && !e.planned {
-			g, v, seq, e.busy = e.group, e.seen, e.committed+1, true
+func (m *membership) begin(ctx context.Context) (g *Group, v View, seq uint64, err error) {
+	if wait := m.until(ctx, func() bool {
+		if m.err == nil && m.steady && !m.planned {
+			g, v, seq, m.busy = m.group, m.seen, m.committed+1, true
 			return true
 		}
-		err = e.err
+		err = m.err
 		return err != nil
 	}); wait != nil {
-		return nil, v, 0, e.leave(wait)
+		return nil, v, 0, m.leave(wait)
 	}
 	return g, v, seq, err
 }
 
-func (e *Elastic) end() {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.busy = false
-	e.wake()
+func (m *membership) end() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.busy = false
+	m.wake()
 }
 
 // try runs the operation on one group. A run without an error counts; one with an error may
@@ -136,31 +134,32 @@ func (e *Elastic) try(ctx context.Context, g *Group, w Work, seq uint64) (*resul
 	if err != nil {
 		return nil, err
 	}
-	e.mu.Lock()
-	e.done = seq
-	e.mu.Unlock()
+	m := e.members
+	m.mu.Lock()
+	m.done = seq
+	m.mu.Unlock()
 	e.vote[0] = 0
-	if g.rank == 0 && e.crowd.Load() > 0 {
+	if g.rank == 0 && m.lobby.waiting.Load() > 0 {
 		e.vote[0] = 1
 	}
 	b := Bytes(e.vote)
 	if _, err := g.Run(ctx, nil, commitOp, Buffers{Send: b, Recv: b}); err != nil {
 		return run, err
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.committed, e.waiting, e.idle = seq, e.vote[0] > 0, 0
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.committed, m.waiting, m.idle = seq, e.vote[0] > 0, 0
 	return run, nil
 }
 
 // outcome waits until the members that are left have agreed, and says whether an operation that
 // failed here counts nevertheless.
-func (e *Elastic) outcome(ctx context.Context, epoch uint32, seq uint64, failed error) (counts bool, err error) {
-	if wait := e.until(ctx, func() bool {
-		counts, err = e.committed >= seq, e.err
-		return err != nil || e.steady && e.base.Epoch > epoch
+func (m *membership) outcome(ctx context.Context, epoch uint32, seq uint64, failed error) (counts bool, err error) {
+	if wait := m.until(ctx, func() bool {
+		counts, err = m.committed >= seq, m.err
+		return err != nil || m.steady && m.base.Epoch > epoch
 	}); wait != nil {
-		return false, e.leave(wait)
+		return false, m.leave(wait)
 	}
 	if err != nil {
 		return false, fmt.Errorf("%w (after: %w)", err, failed)
@@ -208,8 +207,8 @@ func (w Work) moved(from, to View) (Work, error) {
 		return w, nil
 	}
 	root := from.Members[w.Op.Root]
-	for r, m := range to.Members {
-		if m.id == root.id {
+	for r, x := range to.Members {
+		if x.id == root.id {
 			w.Op.Root = r
 			return w, nil
 		}

@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// meeting is what a member does that calls the others together.
-type meeting struct {
-	e      *Elastic
+// proposer is a member that calls the others together: the leader of one ballot.
+type proposer struct {
+	m      *membership
 	d      *decision // the epoch that ends
 	self   int
 	ballot uint64
@@ -39,55 +39,55 @@ type reply struct {
 // lead calls the members together, and makes the next group with them. Others may do so as
 // well; this one yields to whoever has the greater ballot, and tries again if nothing comes of
 // that.
-func (e *Elastic) lead(d *decision, a absent) (yielded bool, err error) {
-	e.mu.Lock()
-	if e.base != d {
-		e.mu.Unlock()
+func (m *membership) lead(d *decision, a absent) (yielded bool, err error) {
+	m.mu.Lock()
+	if m.base != d {
+		m.mu.Unlock()
 		return false, nil
 	}
-	self, n := d.at(e.id), len(d.Members)
-	m := &meeting{e: e, d: d, self: self, ctls: make([]*control, n), states: make([]status, n), votes: map[int]bool{self: true}, dead: map[int]bool{}}
-	m.ballot = (max(e.promised, e.rival)>>16+1)<<16 | uint64(self)
-	e.promised = m.ballot
-	m.states[self] = e.status()
-	planned := e.planned
-	e.mu.Unlock()
-	defer m.close()
-	ahead, yielded := m.collect(a)
+	self, n := d.at(m.id), len(d.Members)
+	p := &proposer{m: m, d: d, self: self, ctls: make([]*control, n), states: make([]status, n), votes: map[int]bool{self: true}, dead: map[int]bool{}}
+	p.ballot = (max(m.votes.promised, m.votes.rival)>>16+1)<<16 | uint64(self)
+	m.votes.promised = p.ballot
+	p.states[self] = m.status()
+	planned := m.planned
+	m.mu.Unlock()
+	defer p.close()
+	ahead, yielded := p.collect(a)
 	if ahead != nil {
-		e.catchUp(ahead)
+		m.catchUp(ahead)
 		return false, nil
 	}
-	if yielded || e.ctx.Err() != nil {
+	if yielded || m.ctx.Err() != nil {
 		return true, nil
 	}
-	if !quorum(n, m.votes, m.dead) {
-		return false, m.giveUp(&QuorumError{Epoch: d.Epoch, Have: len(m.votes), Of: n, Unreached: m.unreached(), Dead: m.those(m.dead)})
+	if !quorum(n, p.votes, p.dead) {
+		return false, p.giveUp(&QuorumError{Epoch: d.Epoch, Have: len(p.votes), Of: n, Unreached: p.unreached(), Dead: p.those(p.dead)})
 	}
-	next := m.accepted()
-	if m.mine = next == nil; m.mine {
+	next := p.accepted()
+	if p.mine = next == nil; p.mine {
 		if planned {
-			m.guests = e.invite()
+			p.guests = m.lobby.invite()
 		}
-		next = m.propose(a, planned)
-		if len(next.Members) < e.cfg.MinSize {
-			return false, m.giveUp(&QuorumError{Epoch: d.Epoch, Have: len(next.Members), Of: n, Min: e.cfg.MinSize, Dead: m.those(m.dead), Unreached: m.unreached()})
+		next = p.propose(a, planned)
+		if len(next.Members) < m.cfg.MinSize {
+			return false, p.giveUp(&QuorumError{Epoch: d.Epoch, Have: len(next.Members), Of: n, Min: m.cfg.MinSize, Dead: p.those(p.dead), Unreached: p.unreached()})
 		}
 	}
-	return m.decide(next), nil
+	return p.decide(next), nil
 }
 
 // collect asks all members where they stand, and waits for those who are not lost.
-func (m *meeting) collect(a absent) (ahead *decision, yielded bool) {
-	e := m.e
-	ctx, cancel := context.WithTimeout(e.ctx, 2*e.cfg.Timeout)
+func (p *proposer) collect(a absent) (ahead *decision, yielded bool) {
+	m := p.m
+	ctx, cancel := context.WithTimeout(m.ctx, 2*m.cfg.Timeout)
 	defer cancel()
-	replies := make(chan reply, len(m.d.Members))
+	replies := make(chan reply, len(p.d.Members))
 	pending, asked := map[int]bool{}, sync.WaitGroup{}
-	for r := range m.d.Members {
-		if r != m.self {
+	for r := range p.d.Members {
+		if r != p.self {
 			pending[r] = true
-			asked.Go(func() { replies <- m.ask(ctx, r) })
+			asked.Go(func() { replies <- p.ask(ctx, r) })
 		}
 	}
 	defer func() { // who answers too late is not waited for
@@ -111,28 +111,28 @@ func (m *meeting) collect(a absent) (ahead *decision, yielded bool) {
 			case x.ahead != nil:
 				return x.ahead, false
 			case x.nay != 0: // to a leader who may be dead; the next ballot will be greater
-				e.mu.Lock()
-				e.rival = max(e.rival, x.nay)
-				e.mu.Unlock()
+				m.mu.Lock()
+				m.votes.rival = max(m.votes.rival, x.nay)
+				m.mu.Unlock()
 				return nil, true
 			case x.dead:
-				m.dead[x.rank] = true
+				p.dead[x.rank] = true
 			case x.ctl != nil:
-				m.votes[x.rank], m.ctls[x.rank], m.states[x.rank] = true, x.ctl, x.st
+				p.votes[x.rank], p.ctls[x.rank], p.states[x.rank] = true, x.ctl, x.st
 			}
 			continue
 		case <-ctx.Done():
 			return nil, false
 		case <-tick.C:
 		}
-		if e.overtaken(m) {
+		if p.overtaken() {
 			return nil, true
 		}
 		waits := false // for somebody of whom nothing bad is known
 		for r := range pending {
-			waits = waits || a.lost[m.d.Members[r].ID] == ""
+			waits = waits || a.lost[p.d.Members[r].ID] == ""
 		}
-		if quorum(len(m.d.Members), m.votes, m.dead) && (!waits && time.Since(begun) > grace || time.Since(begun) > e.cfg.Timeout) {
+		if quorum(len(p.d.Members), p.votes, p.dead) && (!waits && time.Since(begun) > grace || time.Since(begun) > m.cfg.Timeout) {
 			return nil, false
 		}
 	}
@@ -143,31 +143,32 @@ func (m *meeting) collect(a absent) (ahead *decision, yielded bool) {
 const grace = 50 * time.Millisecond
 
 // overtaken reports whether another leader has taken over.
-func (e *Elastic) overtaken(m *meeting) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.promised != m.ballot || e.base != m.d || e.err != nil
+func (p *proposer) overtaken() bool {
+	m := p.m
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.votes.promised != p.ballot || m.base != p.d || m.err != nil
 }
 
 // ask asks one member, until it answers or is certainly dead.
-func (m *meeting) ask(ctx context.Context, rank int) reply {
-	e, x := m.e, reply{rank: rank}
+func (p *proposer) ask(ctx context.Context, rank int) reply {
+	m, x := p.m, reply{rank: rank}
 	for ctx.Err() == nil {
-		ctl, err := e.visit(ctx, m.d, rank)
+		ctl, err := m.visit(ctx, p.d, rank)
 		if errors.Is(err, syscall.ECONNREFUSED) {
 			x.dead = true
 			return x
 		}
 		if err == nil {
 			stop := closing(ctx.Done(), ctl.c)
-			err = ctl.sendJSON(noteCollect, collect{m.ballot, *m.d})
+			err = ctl.sendJSON(noteCollect, collect{p.ballot, *p.d})
 			var kind note
 			var body []byte
 			if err == nil {
 				kind, body, err = ctl.receive(nil)
 			}
 			stop()
-			if err == nil && x.take(kind, body, m.d) {
+			if err == nil && x.take(kind, body, p.d) {
 				if x.ctl = ctl; kind != noteStatus {
 					ctl.c.Close()
 				}
@@ -212,11 +213,11 @@ func (x *reply) take(kind note, body []byte, d *decision) bool {
 }
 
 // accepted is the proposal of an earlier leader that may have counted; it must be kept to.
-func (m *meeting) accepted() *decision {
+func (p *proposer) accepted() *decision {
 	var last uint64
 	var d *decision
-	for r := range m.votes {
-		if s := &m.states[r]; s.Accepted > last {
+	for r := range p.votes {
+		if s := &p.states[r]; s.Accepted > last {
 			last, d = s.Accepted, s.Proposal
 		}
 	}
@@ -225,34 +226,34 @@ func (m *meeting) accepted() *decision {
 
 // propose is the leader's own proposal: itself, those who have answered, and newcomers at a
 // boundary. An operation counts if one of them has returned it.
-func (m *meeting) propose(a absent, planned bool) *decision {
-	next := &decision{Epoch: m.d.Epoch + 1, Members: []member{m.d.Members[m.self]}, Admitted: m.d.Admitted}
-	for r, x := range m.d.Members {
+func (p *proposer) propose(a absent, planned bool) *decision {
+	next := &decision{Epoch: p.d.Epoch + 1, Members: []member{p.d.Members[p.self]}, Admitted: p.d.Admitted}
+	for r, x := range p.d.Members {
 		switch {
-		case r == m.self:
-		case m.votes[r] && !a.out[x.ID]:
+		case r == p.self:
+		case p.votes[r] && !a.out[x.ID]:
 			next.Members = append(next.Members, x)
 		default:
 			why := a.lost[x.ID]
 			switch {
 			case why != "":
-			case m.dead[r]:
+			case p.dead[r]:
 				why = "it is dead: nothing listens where it did"
 			default:
-				why = fmt.Sprintf("it did not answer within %v", m.e.cfg.Timeout)
+				why = fmt.Sprintf("it did not answer within %v", p.m.cfg.Timeout)
 			}
 			next.Left = append(next.Left, loss{x.ID, why})
 		}
 	}
-	for r := range m.votes {
-		next.Committed = max(next.Committed, m.states[r].Committed)
+	for r := range p.votes {
+		next.Committed = max(next.Committed, p.states[r].Committed)
 	}
-	for r := range m.votes {
-		next.Waiting = next.Waiting || !planned && m.states[r].Waiting && m.states[r].Committed == next.Committed
+	for r := range p.votes {
+		next.Waiting = next.Waiting || !planned && p.states[r].Waiting && p.states[r].Committed == next.Committed
 	}
 	if planned {
 		next.Admitted = &admission{Epoch: next.Epoch}
-		for _, x := range m.guests {
+		for _, x := range p.guests {
 			x.m.Rank = len(next.Members)
 			next.Members = append(next.Members, x.m)
 			next.Admitted.Joined = append(next.Admitted.Joined, x.m)
@@ -262,68 +263,68 @@ func (m *meeting) propose(a absent, planned bool) *decision {
 }
 
 // decide lets the members agree, and makes the group.
-func (m *meeting) decide(next *decision) (yielded bool) {
-	e := m.e
-	e.mu.Lock()
-	if e.promised != m.ballot || e.base != m.d {
-		e.mu.Unlock()
+func (p *proposer) decide(next *decision) (yielded bool) {
+	m := p.m
+	m.mu.Lock()
+	if m.votes.promised != p.ballot || m.base != p.d {
+		m.mu.Unlock()
 		return true
 	}
-	e.accepted, e.proposal = m.ballot, next
-	e.mu.Unlock()
-	agreed := m.agree(next)
-	if !quorum(len(m.d.Members), agreed, m.dead) {
+	m.votes.accepted, m.votes.proposal = p.ballot, next
+	m.mu.Unlock()
+	agreed := p.agree(next)
+	if !quorum(len(p.d.Members), agreed, p.dead) {
 		return true // somebody else leads, or some have died just now
 	}
 	to := make([]*control, len(next.Members))
-	formed := m.mine
-	for r := range m.d.Members {
-		if i := next.at(m.d.Members[r].ID); i > 0 {
-			to[i] = m.ctls[r]
+	formed := p.mine
+	for r := range p.d.Members {
+		if i := next.at(p.d.Members[r].ID); i > 0 {
+			to[i] = p.ctls[r]
 			formed = formed && agreed[r]
 		}
 	}
-	for _, x := range m.guests {
+	for _, x := range p.guests {
 		to[next.at(x.m.ID)] = x.ctl
 	}
 	if formed {
-		if !e.form(next, nil, to) {
+		if !m.form(next, nil, to) {
 			return true
 		}
-		m.kept = true
+		p.kept = true
 	} else {
-		e.catchUp(next) // and call together those who are in it
+		m.catchUp(next) // and call together those who are in it
 	}
-	for r, ctl := range m.ctls {
-		if ctl == nil || r == m.self {
+	for r, ctl := range p.ctls {
+		if ctl == nil || r == p.self {
 			continue
 		}
-		ctl.sendJSON(noteDecide, proposal{m.ballot, *next, formed})
-		if next.at(m.d.Members[r].ID) < 0 {
+		ctl.sendJSON(noteDecide, proposal{p.ballot, *next, formed})
+		if next.at(p.d.Members[r].ID) < 0 {
 			ctl.c.Close()
 		}
 	}
-	for _, x := range m.guests {
-		x.ctl.sendJSON(noteDecide, proposal{m.ballot, *next, formed})
+	for _, x := range p.guests {
+		x.ctl.sendJSON(noteDecide, proposal{p.ballot, *next, formed})
 	}
 	return false
 }
 
 // agree sends a proposal to those who have answered, and returns who agrees.
-func (m *meeting) agree(next *decision) map[int]bool {
-	agreed := map[int]bool{m.self: true}
+func (p *proposer) agree(next *decision) map[int]bool {
+	agreed := map[int]bool{p.self: true}
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	for r, ctl := range m.ctls {
+	for r, ctl := range p.ctls {
 		if ctl == nil {
 			continue
 		}
 		wg.Go(func() {
-			stop := closing(m.e.ctx.Done(), ctl.c)
+			stop := closing(p.m.ctx.Done(), ctl.c)
 			defer stop()
-			ctl.c.SetReadDeadline(time.Now().Add(m.e.cfg.Timeout))
+			ctl.c.SetReadDeadline(time.Now().Add(p.m.cfg.Timeout))
 			defer ctl.c.SetReadDeadline(time.Time{})
-			if ctl.sendJSON(noteAccept, proposal{Ballot: m.ballot, Decision: *next}) != nil {
+			if ctl.sendJSON(noteAccept, proposal{Ballot: p.ballot, Decision: *next}) != nil {
 				return
 			}
 			if kind, _, err := ctl.receive(nil); err == nil && kind == noteAccepted {
@@ -338,8 +339,8 @@ func (m *meeting) agree(next *decision) map[int]bool {
 }
 
 // giveUp tells those who have answered that there are too few.
-func (m *meeting) giveUp(err *QuorumError) error {
-	for _, ctl := range m.ctls {
+func (p *proposer) giveUp(err *QuorumError) error {
+	for _, ctl := range p.ctls {
 		if ctl != nil {
 			ctl.sendJSON(noteSorry, err)
 		}
@@ -348,8 +349,8 @@ func (m *meeting) giveUp(err *QuorumError) error {
 }
 
 // those are ranks of a set, in order.
-func (m *meeting) those(set map[int]bool) (list []int) {
-	for r := range m.d.Members {
+func (p *proposer) those(set map[int]bool) (list []int) {
+	for r := range p.d.Members {
 		if set[r] {
 			list = append(list, r)
 		}
@@ -358,9 +359,9 @@ func (m *meeting) those(set map[int]bool) (list []int) {
 }
 
 // unreached are the ranks that may be alive, but have not answered.
-func (m *meeting) unreached() (list []int) {
-	for r := range m.d.Members {
-		if !m.votes[r] && !m.dead[r] {
+func (p *proposer) unreached() (list []int) {
+	for r := range p.d.Members {
+		if !p.votes[r] && !p.dead[r] {
 			list = append(list, r)
 		}
 	}
@@ -368,16 +369,16 @@ func (m *meeting) unreached() (list []int) {
 }
 
 // close ends the connections that nobody has taken over.
-func (m *meeting) close() {
-	if m.kept {
+func (p *proposer) close() {
+	if p.kept {
 		return
 	}
-	for _, ctl := range m.ctls {
+	for _, ctl := range p.ctls {
 		if ctl != nil {
 			ctl.c.Close()
 		}
 	}
-	for _, x := range m.guests {
+	for _, x := range p.guests {
 		x.ctl.c.Close()
 	}
 }

@@ -32,11 +32,21 @@ type proposal struct {
 	Formed   bool     `json:"formed,omitempty"` // the group is there, on this connection
 }
 
+// votes is what a member has promised and agreed to since the last decision, as in Paxos. The
+// membership's lock guards it.
+type votes struct {
+	promised uint64 // the last leader that was promised to
+	rival    uint64 // the greatest ballot that another member has promised to
+	accepted uint64 // the leader whose proposal was accepted
+	proposal *decision
+	heard    int64 // when a leader was last heard
+}
+
 // receive takes a connection that has proven to belong to the job.
-func (e *Elastic) receive(c net.Conn, h hello, answer func(Refusal) error) Refusal {
+func (m *membership) receive(c net.Conn, h hello, answer func(Refusal) error) Refusal {
 	switch h.purpose {
 	case forControl, forData:
-		n := e.network(h.epoch)
+		n := m.network(h.epoch)
 		if n == nil {
 			answer(WrongGroup)
 			return WrongGroup
@@ -47,9 +57,9 @@ func (e *Elastic) receive(c net.Conn, h hello, answer func(Refusal) error) Refus
 			return Garbage
 		}
 		if h.purpose == forGuest {
-			e.receiveGuest(c)
+			m.lobby.receive(c)
 		} else {
-			e.attend(c)
+			m.attend(c)
 		}
 		return 0
 	}
@@ -59,59 +69,59 @@ func (e *Elastic) receive(c net.Conn, h hello, answer func(Refusal) error) Refus
 
 // network is that of an epoch. A peer may have heard of an epoch a moment before this member
 // has; one that is over is nil.
-func (e *Elastic) network(epoch uint32) (n *network) {
-	ctx, cancel := context.WithTimeout(e.ctx, patience)
+func (m *membership) network(epoch uint32) (n *network) {
+	ctx, cancel := context.WithTimeout(m.ctx, patience)
 	defer cancel()
-	e.until(ctx, func() bool {
+	m.until(ctx, func() bool {
 		n = nil
-		if e.group != nil && e.group.net.epoch == epoch {
-			n = e.group.net
+		if m.group != nil && m.group.net.epoch == epoch {
+			n = m.group.net
 		}
-		return n != nil || e.err != nil || e.base != nil && e.base.Epoch > epoch
+		return n != nil || m.err != nil || m.base != nil && m.base.Epoch > epoch
 	})
 	return n
 }
 
 // attend is a conversation with a member that calls the others together.
-func (e *Elastic) attend(c net.Conn) {
-	ctl := &control{c: c, limit: e.cfg.Timeout}
-	stop := closing(e.ctx.Done(), c)
+func (m *membership) attend(c net.Conn) {
+	ctl := &control{c: c, limit: m.cfg.Timeout}
+	stop := closing(m.ctx.Done(), c)
 	taken := false
 	defer func() {
 		stop()
 		if !taken {
 			c.Close()
 		}
-		e.mu.Lock()
-		e.orphaned++
-		e.wake()
-		e.mu.Unlock()
+		m.mu.Lock()
+		m.orphaned++
+		m.wake()
+		m.mu.Unlock()
 	}()
 	for {
-		c.SetReadDeadline(time.Now().Add(3 * e.cfg.Timeout))
+		c.SetReadDeadline(time.Now().Add(3 * m.cfg.Timeout))
 		kind, body, err := ctl.receive(nil)
 		if err != nil {
 			return
 		}
 		switch kind {
 		case noteAsk:
-			err = e.report(ctl)
+			err = m.report(ctl)
 		case noteCollect:
 			var q collect
 			if json.Unmarshal(body, &q) != nil || q.Base.valid() != nil {
 				return
 			}
-			err = e.promise(ctl, q)
+			err = m.promise(ctl, q)
 		case noteAccept:
 			var p proposal
 			if json.Unmarshal(body, &p) != nil || p.Decision.valid() != nil {
 				return
 			}
-			err = e.accept(ctl, p)
+			err = m.accept(ctl, p)
 		case noteSorry:
 			var few QuorumError
 			if json.Unmarshal(body, &few) == nil {
-				e.fail(&few)
+				m.fail(&few)
 			}
 			return
 		case noteDecide:
@@ -119,12 +129,12 @@ func (e *Elastic) attend(c net.Conn) {
 			if json.Unmarshal(body, &p) != nil || p.Decision.valid() != nil {
 				return
 			}
-			if p.Formed && p.Decision.at(e.id) > 0 {
+			if p.Formed && p.Decision.at(m.id) > 0 {
 				c.SetReadDeadline(time.Time{})
-				taken = e.form(&p.Decision, ctl, nil)
+				taken = m.form(&p.Decision, ctl, nil)
 				return
 			}
-			e.catchUp(&p.Decision)
+			m.catchUp(&p.Decision)
 			return
 		}
 		if err != nil {
@@ -134,10 +144,10 @@ func (e *Elastic) attend(c net.Conn) {
 }
 
 // report says what was decided last.
-func (e *Elastic) report(ctl *control) error {
-	e.mu.Lock()
-	base, err := e.base, e.err
-	e.mu.Unlock()
+func (m *membership) report(ctl *control) error {
+	m.mu.Lock()
+	base, err := m.base, m.err
+	m.mu.Unlock()
 	if base == nil || err != nil {
 		return ctl.send(noteGone, nil)
 	}
@@ -148,57 +158,57 @@ func (e *Elastic) report(ctl *control) error {
 var errCalled = errors.New("another member calls the others together")
 
 // promise answers a leader. What this member was doing ends first.
-func (e *Elastic) promise(ctl *control, q collect) error {
-	e.mu.Lock()
-	if e.base == nil || e.err != nil {
-		e.mu.Unlock()
+func (m *membership) promise(ctl *control, q collect) error {
+	m.mu.Lock()
+	if m.base == nil || m.err != nil {
+		m.mu.Unlock()
 		return ctl.send(noteGone, nil)
 	}
-	e.heard = now()
-	e.wake()
-	if q.Base.Epoch < e.base.Epoch {
-		e.mu.Unlock()
-		return e.report(ctl)
+	m.votes.heard = now()
+	m.wake()
+	if q.Base.Epoch < m.base.Epoch {
+		m.mu.Unlock()
+		return m.report(ctl)
 	}
-	g := e.group
-	e.mu.Unlock()
+	g := m.group
+	m.mu.Unlock()
 	g.end(errCalled)
-	ctx, cancel := context.WithTimeout(e.ctx, 2*e.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(m.ctx, 2*m.cfg.Timeout)
 	defer cancel()
-	if err := e.until(ctx, func() bool { return e.quiet || e.err != nil || e.base.Epoch > q.Base.Epoch }); err != nil {
+	if err := m.until(ctx, func() bool { return m.quiet || m.err != nil || m.base.Epoch > q.Base.Epoch }); err != nil {
 		return err
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.adopt(&q.Base)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.adopt(&q.Base)
 	switch {
-	case e.err != nil:
+	case m.err != nil:
 		return ctl.send(noteGone, nil)
-	case e.base.Epoch > q.Base.Epoch:
-		return ctl.sendJSON(noteDecided, e.base)
-	case q.Ballot <= e.promised:
-		return ctl.send(noteNay, binary.LittleEndian.AppendUint64(nil, e.promised))
+	case m.base.Epoch > q.Base.Epoch:
+		return ctl.sendJSON(noteDecided, m.base)
+	case q.Ballot <= m.votes.promised:
+		return ctl.send(noteNay, binary.LittleEndian.AppendUint64(nil, m.votes.promised))
 	}
-	e.promised, e.heard = q.Ballot, now()
-	e.wake()
-	return ctl.sendJSON(noteStatus, e.status())
+	m.votes.promised, m.votes.heard = q.Ballot, now()
+	m.wake()
+	return ctl.sendJSON(noteStatus, m.status())
 }
 
 // status is where this member stands. The caller holds the lock.
-func (e *Elastic) status() status {
-	return status{Accepted: e.accepted, Proposal: e.proposal, Committed: e.committed, Waiting: e.waiting}
+func (m *membership) status() status {
+	return status{Accepted: m.votes.accepted, Proposal: m.votes.proposal, Committed: m.committed, Waiting: m.waiting}
 }
 
 // accept agrees to a proposal, unless a later leader was promised to.
-func (e *Elastic) accept(ctl *control, p proposal) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+func (m *membership) accept(ctl *control, p proposal) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	switch {
-	case e.err != nil:
+	case m.err != nil:
 		return ctl.send(noteGone, nil)
-	case e.base.Epoch+1 != p.Decision.Epoch || p.Ballot < e.promised:
-		return ctl.send(noteNay, binary.LittleEndian.AppendUint64(nil, e.promised))
+	case m.base.Epoch+1 != p.Decision.Epoch || p.Ballot < m.votes.promised:
+		return ctl.send(noteNay, binary.LittleEndian.AppendUint64(nil, m.votes.promised))
 	}
-	e.promised, e.accepted, e.proposal, e.heard = p.Ballot, p.Ballot, &p.Decision, now()
+	m.votes = votes{promised: p.Ballot, rival: m.votes.rival, accepted: p.Ballot, proposal: &p.Decision, heard: now()}
 	return ctl.send(noteAccepted, nil)
 }

@@ -12,7 +12,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"runtime"
 	"testing"
 )
 
@@ -21,13 +20,30 @@ func Dir(t testing.TB) string {
 	t.Helper()
 	dir := os.Getenv("BUSBAR_SHARED")
 	if dir == "" {
-		_, file, _, _ := runtime.Caller(0)
-		dir = filepath.Join(filepath.Dir(file), "..", "..", "..", "shared")
+		dir = filepath.Join(filepath.Dir(root(t)), "shared")
 	}
 	if _, err := os.Stat(filepath.Join(dir, "corpus")); err != nil {
 		t.Skipf("no sample folder: %v (set BUSBAR_SHARED)", err)
 	}
 	return dir
+}
+
+// root is the repository's folder: the nearest one above the test's with a go.mod. What the compiler recorded does not tell
+// it, for programs are built with -trimpath too.
+func root(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := dir; ; at = filepath.Dir(at) {
+		if _, err := os.Stat(filepath.Join(at, "go.mod")); err == nil {
+			return at
+		}
+		if at == filepath.Dir(at) {
+			t.Fatalf("no go.mod above %s", dir)
+		}
+	}
 }
 
 // Open reads one sample, named as in INDEX.jsonl.

@@ -1,8 +1,10 @@
 package hardware
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	"busbar.dev/cluster"
 	"busbar.dev/unit"
@@ -13,6 +15,14 @@ import (
 type cpuSpec struct {
 	name, arch, vendor string
 	family, model      int
+}
+
+// UnmarshalText reads all but the name: x86_64 GenuineIntel 6 143, or arm64 alone.
+func (c *cpuSpec) UnmarshalText(text []byte) error {
+	if n, _ := fmt.Sscan(string(text), &c.arch, &c.vendor, &c.family, &c.model); n != 1 && n != 4 {
+		return fmt.Errorf("%q; expected an architecture, vendor, family and model", text)
+	}
+	return nil
 }
 
 func intel(name string, model int) cpuSpec {
@@ -67,6 +77,18 @@ func addRoot(t *cluster.NodeType, numa int) int {
 // slot is a PCIe link: generation and lanes.
 type slot struct{ gen, lanes int }
 
+// UnmarshalText reads a slot such as 5x16.
+func (s *slot) UnmarshalText(text []byte) error {
+	gen, lanes, _ := strings.Cut(string(text), "x")
+	var err, err2 error
+	s.gen, err = strconv.Atoi(gen)
+	s.lanes, err2 = strconv.Atoi(lanes)
+	if err != nil || err2 != nil {
+		return fmt.Errorf("%q; expected a slot such as 5x16", text)
+	}
+	return nil
+}
+
 func (s slot) link(parent, child int) cluster.Link {
 	return cluster.Link{A: parent, B: child, Kind: cluster.PCIe, Lanes: s.lanes, GTs: PCIeSpeed(s.gen)}
 }
@@ -96,43 +118,56 @@ func addChip(t *cluster.NodeType, parent int, m GPUModel, pci string) int {
 	return t.Add(d)
 }
 
-// card is a network card of a preset.
+// card is a network card as a preset carries it: a row of cards.csv.
 type card struct {
-	model string // name in the catalogue
-	kind  cluster.NetKind
-	speed string // of one port
-	ports int    // default 1
-	slot  slot
-	mtu   int // 0 unknown
-	gdr   cluster.Tri
+	Name   string          `csv:"name"`
+	Model  string          `csv:"nic,optional"` // name in nics.csv
+	Kind   cluster.NetKind `csv:"network"`
+	Speed  string          `csv:"port"` // of one port
+	Origin cluster.Origin  `csv:"port_origin,optional"`
+	Ports  int             `csv:"ports,optional"` // default 1
+	Slot   slot            `csv:"slot,optional"`
+	MTU    int             `csv:"mtu,optional"` // 0 unknown
+	GDR    cluster.Tri     `csv:"gdr,optional"`
+	Source string          `csv:"source"`
 }
 
+var cardTable = sync.OnceValue(func() map[string]*card {
+	return byName("cards", func(c *card) string { return c.Name })
+})
+
 // addNIC adds a network card. pci and label may be empty.
-func addNIC(t *cluster.NodeType, parent int, c card, pci, label string) int {
+func addNIC(t *cluster.NodeType, parent int, c *card, pci, label string) int {
 	n := addPort(t, parent, c, pci, label)
-	t.Connect(c.slot.link(parent, n))
+	t.Connect(c.Slot.link(parent, n))
 	return n
 }
 
 // addPort adds a network card without a link to its parent.
-func addPort(t *cluster.NodeType, parent int, c card, pci, label string) int {
-	info := &cluster.NICInfo{Kind: c.kind, GDR: c.gdr}
+func addPort(t *cluster.NodeType, parent int, c *card, pci, label string) int {
+	info := &cluster.NICInfo{Kind: c.Kind, GDR: c.GDR}
 	class := "020000"
-	if c.kind == cluster.InfiniBand {
+	if c.Kind == cluster.InfiniBand {
 		class = "020700"
 	}
-	for i := range max(c.ports, 1) {
-		p := cluster.Port{Num: i + 1, Speed: c.speed, Layer: "Ethernet"}
-		if c.kind == cluster.InfiniBand {
+	for i := range max(c.Ports, 1) {
+		p := cluster.Port{Num: i + 1, Layer: "Ethernet"}
+		if c.Origin == cluster.Assumed {
+			rate, _ := ParsePortSpeed(c.Speed)
+			p.Rate = cluster.FromAssumed(rate.Rate, "not published")
+		} else {
+			p.Speed = c.Speed
+		}
+		if c.Kind == cluster.InfiniBand {
 			p.Layer = "InfiniBand"
 		}
-		if c.mtu > 0 {
-			p.MTU = cluster.FromSpec(c.mtu, "preset")
+		if c.MTU > 0 {
+			p.MTU = cluster.FromSpec(c.MTU, "preset")
 		}
 		info.Ports = append(info.Ports, p)
 	}
 	d := cluster.Device{Kind: cluster.NIC, Index: t.Count(cluster.NIC), Label: label, Parent: parent, Tray: t.Devices[parent].Tray, PCI: address(pci), NIC: info}
-	if m, ok := NICByName(c.model); ok {
+	if m, ok := NICByName(c.Model); ok {
 		d.Model = cluster.FromSpec(m.Name, "preset")
 		d.PCIID = pciID(m.PCI, class)
 	}
@@ -184,21 +219,16 @@ func fullMesh(t *cluster.NodeType, kind cluster.LinkKind, links int) {
 	}
 }
 
-// at is the i-th text of a list, "" beyond its end.
+// at is the i-th text of a list, "" beyond its end. A list of one text with a * is
+// numbered: mlx5_* is mlx5_0, mlx5_1, ….
 func at(list []string, i int) string {
+	if len(list) == 1 && strings.HasSuffix(list[0], "*") {
+		return strings.TrimSuffix(list[0], "*") + strconv.Itoa(i)
+	}
 	if i < len(list) {
 		return list[i]
 	}
 	return ""
-}
-
-// numbered makes mlx5_0, mlx5_1, … for cards whose numbers are not published.
-func numbered(stem string, n int) []string {
-	list := make([]string, n)
-	for i := range list {
-		list[i] = stem + strconv.Itoa(i)
-	}
-	return list
 }
 
 // mustGPU is the catalogue's row of that short name. Presets name only rows that

@@ -112,7 +112,7 @@ func (f *filler) pcie(l *cluster.Link, below []unit.Rate) cluster.Fact[unit.Rate
 	}
 	if r := PCIeRate(l.GTs, l.Lanes); r > 0 {
 		g, _ := pcieBySpeed(l.GTs)
-		return cluster.FromSpec(r, fmt.Sprintf("PCIe %d x%d, %s", g.gen, l.Lanes, g.coding))
+		return cluster.FromSpec(r, fmt.Sprintf("PCIe %d x%d, %s", g.Gen, l.Lanes, g.Coding))
 	}
 	lanes, gts := max(l.Lanes, 0), knownSpeed(l.GTs)
 	fill(&lanes, max(l.MaxLanes, 0))
@@ -174,7 +174,7 @@ func (f *filler) platform() (int, string) {
 // knownSpeed is the transfer rate, 0 for one that no generation has.
 func knownSpeed(gts float64) float64 {
 	g, _ := pcieBySpeed(gts)
-	return g.gts
+	return g.GTs
 }
 
 // nvlink multiplies the bonded links by the rate of one link of the GPU's
@@ -213,7 +213,7 @@ func (f *filler) nvlinkOne(l *cluster.Link) (unit.Rate, string) {
 		if m := f.models[e]; m.LinkKind == cluster.NVLink {
 			r, s = m.Link, m.Source
 		} else if g := f.t.Devices[e].GPU; g != nil && g.SM > 0 {
-			r, s = nvlinkBySM(g.SM)
+			r, s = chipLink(fmt.Sprintf("sm%d", g.SM))
 		}
 		if r > 0 && (one == 0 || r < one) {
 			one, source = r, s
@@ -238,7 +238,7 @@ func (f *filler) guessNVLink(l *cluster.Link) (unit.Rate, string) {
 	case total == 12:
 		return NVLinkRate(3), "12 links a GPU as on A100"
 	case total == 4:
-		return bridgeLink, "4 links between two cards as on an A6000 or RTX 3090 bridge"
+		return nodeLink(bridgeRow).Link, "4 links between two cards as on an A6000 or RTX 3090 bridge"
 	case total == 6:
 		return NVLinkRate(2), "6 links a GPU as on V100"
 	}
@@ -282,7 +282,7 @@ func (f *filler) xgmi(l *cluster.Link) cluster.Fact[unit.Rate] {
 		if g := f.t.Devices[e].GPU; g != nil && g.Arch != "" {
 			arch = g.Arch
 		}
-		if one, source := xgmiLink(arch); one > 0 {
+		if one, source := chipLink(arch); one > 0 {
 			return cluster.FromSpec(one*unit.Rate(lanes), fmt.Sprintf("%d links of %v: %s", lanes, one, source))
 		}
 	}

@@ -245,9 +245,9 @@ func speedText(kind cluster.NetKind, speed string, rate unit.Rate) string {
 	}
 	for _, lanes := range []int{4, 2} {
 		for _, g := range ibGens() {
-			r := InfiniBandRate(g.name, lanes)
+			r := InfiniBandRate(g.Name, lanes)
 			if rate > r*0.98 && rate < r*1.02 {
-				return fmt.Sprintf("%dx%s", lanes, g.name)
+				return fmt.Sprintf("%dx%s", lanes, g.Name)
 			}
 		}
 	}

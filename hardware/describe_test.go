@@ -14,7 +14,7 @@ func hosts(n, nics int, kind cluster.NetKind, speed string) *cluster.Cluster {
 	t.Name = "box"
 	root := addRoot(t, addSocket(t, intel("test", 143), 0, "0-1")[0])
 	for range nics {
-		addNIC(t, root, card{kind: kind, speed: speed, slot: slot{5, 16}}, "", "")
+		addNIC(t, root, &card{Kind: kind, Speed: speed, Slot: slot{5, 16}}, "", "")
 	}
 	c := &cluster.Cluster{Types: []*cluster.NodeType{t}, Hosts: make([]cluster.Host, n)}
 	Complete(c)

@@ -17,5 +17,8 @@
 // them. Whatever a preset had to assume has the origin Assumed and the reason
 // beside it; PCI addresses appear only where they are published.
 //
-// The tables are data. The package reads no file and keeps no state.
+// The tables are CSV files under data, part of the program; each is parsed when it
+// is first asked for. Every row has a source. What is returned belongs to the caller.
+//
+// The API is stable within v0: fields and rows are only added.
 package hardware

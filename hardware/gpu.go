@@ -13,51 +13,66 @@ import (
 // GPUModel is one row of the catalogue of accelerators. Peaks are dense, with
 // fp32 accumulation where the maker distinguishes.
 type GPUModel struct {
-	Name   string   `json:"name"`  // short name, also a preset: a100-80
-	Title  string   `json:"title"` // as the driver prints it: NVIDIA A100-SXM4-80GB
-	Vendor string   `json:"vendor"`
-	Names  []string `json:"names,omitempty"`   // further spellings seen in tools and documents
-	PCI    []string `json:"pci_ids,omitempty"` // vendor:device
-	SM     int      `json:"sm,omitempty"`      // compute capability ×10
-	Arch   string   `json:"arch,omitempty"`    // gfx942
+	Name   string   `json:"name" csv:"name"`   // short name, also a preset: a100-80
+	Title  string   `json:"title" csv:"title"` // as the driver prints it: NVIDIA A100-SXM4-80GB
+	Vendor string   `json:"vendor" csv:"vendor"`
+	Names  []string `json:"names,omitempty" csv:"also,optional"`      // further spellings seen in tools and documents
+	PCI    []string `json:"pci_ids,omitempty" csv:"pci_ids,optional"` // vendor:device
+	SM     int      `json:"sm,omitempty" csv:"sm,optional"`           // compute capability ×10
+	Arch   string   `json:"arch,omitempty" csv:"arch,optional"`       // gfx942
 
-	Memory unit.Bytes                   `json:"memory_bytes"`
-	HBM    unit.Rate                    `json:"hbm_GBps"`
+	Memory unit.Bytes                   `json:"memory_bytes" csv:"memory"`
+	HBM    unit.Rate                    `json:"hbm_GBps" csv:"memory_TBps"`
 	Peak   map[cluster.Dtype]unit.FLOPS `json:"dense_peak_TFLOPS"`
 
 	// Link is one direction of one NVLink, xGMI or RoCE link of the chip, Links how
 	// many it has. Zero: none.
-	LinkKind cluster.LinkKind `json:"link_kind,omitempty"`
-	Link     unit.Rate        `json:"link_GBps,omitempty"`
-	Links    int              `json:"links,omitempty"`
+	LinkKind cluster.LinkKind `json:"link_kind,omitempty" csv:"link_kind,optional"`
+	Link     unit.Rate        `json:"link_GBps,omitempty" csv:"link_GBps,optional"`
+	Links    int              `json:"links,omitempty" csv:"links,optional"`
 
-	PCIeGen int         `json:"pcie_gen"`
-	Lanes   int         `json:"pcie_lanes"`
-	GDR     cluster.Tri `json:"gdr,omitempty"` // GPUDirect RDMA or its like
-	Source  string      `json:"source"`
-	Note    string      `json:"note,omitempty"`
+	PCIeGen int         `json:"pcie_gen" csv:"pcie_gen"`
+	Lanes   int         `json:"pcie_lanes" csv:"pcie_lanes"`
+	GDR     cluster.Tri `json:"gdr,omitempty" csv:"gdr"` // GPUDirect RDMA or its like
+	Source  string      `json:"source" csv:"source"`
+	Note    string      `json:"note,omitempty" csv:"note,optional"`
 
 	// TDP is the power that it may draw, with who says so. Zero: not known.
-	TDP       unit.Power `json:"tdp_W,omitempty"`
-	TDPSource string     `json:"tdp_source,omitempty"`
+	TDP       unit.Power `json:"tdp_W,omitempty" csv:"tdp_W,optional"`
+	TDPSource string     `json:"tdp_source,omitempty" csv:"tdp_source,optional"`
+}
+
+// gpuRow is a row of gpus.csv: peaks are columns there. An empty one is a format
+// that the chip does not have or the maker does not state.
+type gpuRow struct {
+	GPUModel
+	FP64 unit.FLOPS `csv:"fp64_dense_TFLOPS,optional"`
+	FP32 unit.FLOPS `csv:"fp32_dense_TFLOPS,optional"`
+	TF32 unit.FLOPS `csv:"tf32_dense_TFLOPS,optional"`
+	FP16 unit.FLOPS `csv:"fp16_dense_TFLOPS,optional"`
+	BF16 unit.FLOPS `csv:"bf16_dense_TFLOPS,optional"`
+	FP8  unit.FLOPS `csv:"fp8_dense_TFLOPS,optional"`
+	FP4  unit.FLOPS `csv:"fp4_dense_TFLOPS,optional"`
+	INT8 unit.FLOPS `csv:"int8_dense_TFLOPS,optional"`
+}
+
+func (r *gpuRow) model() GPUModel {
+	r.Peak = map[cluster.Dtype]unit.FLOPS{
+		cluster.FP64: r.FP64, cluster.FP32: r.FP32, cluster.TF32: r.TF32, cluster.FP16: r.FP16,
+		cluster.BF16: r.BF16, cluster.FP8: r.FP8, cluster.FP4: r.FP4, cluster.INT8: r.INT8,
+	}
+	maps.DeleteFunc(r.Peak, func(_ cluster.Dtype, v unit.FLOPS) bool { return v == 0 })
+	return r.GPUModel
 }
 
 // GPUs lists the accelerators of the catalogue.
 func GPUs() []GPUModel {
-	return powered(slices.Concat(nvidiaOld(), nvidiaNew(), nvidiaCards(), amdGPUs(), intelGPUs()))
-}
-
-// peak lists dense peaks in TFLOPS in the order of the data sheets; 0 leaves a
-// format out.
-func peak(fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8 float64) map[cluster.Dtype]unit.FLOPS {
-	m := make(map[cluster.Dtype]unit.FLOPS)
-	for i, v := range []float64{fp64, fp32, tf32, fp16, bf16, fp8, fp4, int8} {
-		if v > 0 {
-			d := []cluster.Dtype{cluster.FP64, cluster.FP32, cluster.TF32, cluster.FP16, cluster.BF16, cluster.FP8, cluster.FP4, cluster.INT8}[i]
-			m[d] = unit.FLOPS(v) * unit.TFLOPS
-		}
+	x := gpuTable()
+	list := make([]GPUModel, len(x.models))
+	for i := range list {
+		list[i] = x.row(i)
 	}
-	return m
+	return list
 }
 
 // gpuIndex is the catalogue prepared for look-ups. It is built once and never
@@ -75,8 +90,11 @@ type gpuName struct {
 }
 
 var gpuTable = sync.OnceValue(func() *gpuIndex {
-	x := &gpuIndex{models: GPUs(), pci: make(map[string]int), short: make(map[string]int)}
-	for i, m := range x.models {
+	rows := load[gpuRow]("gpus")
+	x := &gpuIndex{pci: make(map[string]int), short: make(map[string]int)}
+	for i := range rows {
+		m := rows[i].model()
+		x.models = append(x.models, m)
 		x.short[m.Name] = i
 		for _, id := range m.PCI {
 			x.pci[id] = i

@@ -3,42 +3,32 @@ package hardware
 import (
 	"fmt"
 	"strings"
+	"sync"
 
 	"busbar.dev/cluster"
 	"busbar.dev/unit"
 )
 
-// ibGen is a generation of InfiniBand: what a lane is said to do, and what it
-// carries after line coding.
+// ibGen is a generation of InfiniBand: what tools print for a lane, and the share
+// of it that is data after line coding.
 type ibGen struct {
-	name          string
-	nominal, data float64 // Gb/s a lane
-	latency       float64 // µs, adapter; 0 not published
-	coding        string
-	source        string
+	Name    string    `csv:"name"`
+	Lane    float64   `csv:"lane_Gbps"`
+	Data    share     `csv:"data_share"`
+	Latency unit.Time `csv:"latency_us,optional"` // of an adapter; 0 not published
+	Coding  string    `csv:"coding,optional"`
+	Source  string    `csv:"source"`
+	Note    string    `csv:"note,optional"`
 }
 
-const docIBTA = "InfiniBand Trade Association roadmap, 2021"
+var ibGens = sync.OnceValue(func() []ibGen { return load[ibGen]("infiniband") })
 
-func ibGens() []ibGen {
-	const wiki = "Wikipedia, InfiniBand, table of performance, 2024"
-	return []ibGen{
-		{"SDR", 2.5, 2, 5, "8b/10b", wiki},
-		{"DDR", 5, 4, 2.5, "8b/10b", wiki},
-		{"QDR", 10, 8, 1.3, "8b/10b", wiki},
-		{"FDR10", 10.3125, 10, 0.7, "64b/66b", wiki},
-		{"FDR", 14.0625, 14.0625 * 64 / 66, 0.7, "64b/66b", wiki},
-		{"EDR", 25, 25, 0.5, "64b/66b", docNetworking + ", table InfiniBand"},
-		{"HDR", 50, 50, 0.6, "PAM4 with error correction", docNetworking + ", table InfiniBand"},
-		{"NDR", 100, 100, 0, "PAM4 with error correction", docNetworking + ", table InfiniBand; " + docIBTA},
-		{"XDR", 200, 200, 0, "PAM4 with error correction", docNetworking + ", table InfiniBand; " + docIBTA},
-		{"GDR", 400, 400, 0, "", docNetworking + ", table InfiniBand; " + docIBTA},
-	}
-}
+// data is what a lane carries, in Gb/s.
+func (g ibGen) data() float64 { return g.Lane * g.Data.num / g.Data.den }
 
 func ibByName(gen string) (ibGen, bool) {
 	for _, g := range ibGens() {
-		if strings.EqualFold(g.name, strings.TrimSpace(gen)) {
+		if strings.EqualFold(g.Name, strings.TrimSpace(gen)) {
 			return g, true
 		}
 	}
@@ -52,7 +42,7 @@ func InfiniBandRate(gen string, lanes int) unit.Rate {
 	if !ok || !ibWidth(lanes) {
 		return 0
 	}
-	return unit.Rate(g.data*float64(lanes)) * unit.Gbps
+	return unit.Rate(g.data()*float64(lanes)) * unit.Gbps
 }
 
 // InfiniBandNominal is the rate that tools print for it (4xQDR: 40 Gb/s). From
@@ -62,7 +52,7 @@ func InfiniBandNominal(gen string, lanes int) unit.Rate {
 	if !ok || !ibWidth(lanes) {
 		return 0
 	}
-	return unit.Rate(g.nominal*float64(lanes)) * unit.Gbps
+	return unit.Rate(g.Lane*float64(lanes)) * unit.Gbps
 }
 
 func ibWidth(lanes int) bool {
@@ -72,33 +62,33 @@ func ibWidth(lanes int) bool {
 // latencyFact is the published adapter latency, or the newest published one for
 // a generation that has none.
 func (g ibGen) latencyFact() cluster.Fact[unit.Time] {
-	if g.latency > 0 {
-		return cluster.FromSpec(unit.Micros(g.latency), g.source+", latency")
+	if g.Latency > 0 {
+		return cluster.FromSpec(g.Latency, g.Source+", latency")
 	}
-	return cluster.FromAssumed(unit.Micros(0.6), "not published for "+g.name+"; taken as HDR's 0.6 µs")
+	return cluster.FromAssumed(unit.Micros(0.6), "not published for "+g.Name+"; taken as HDR's 0.6 µs")
 }
 
 func infinibandRows() []Interconnect {
 	var rows []Interconnect
 	for _, g := range ibGens() {
 		for _, lanes := range []int{1, 2, 4, 8, 12} {
-			data, nominal := InfiniBandRate(g.name, lanes), InfiniBandNominal(g.name, lanes)
+			data, nominal := InfiniBandRate(g.Name, lanes), InfiniBandNominal(g.Name, lanes)
 			r := Interconnect{
-				Name: fmt.Sprintf("InfiniBand %dx%s", lanes, g.name), Family: "infiniband", Scope: "port",
-				Lane: data / unit.Rate(lanes), Lanes: lanes, OneWay: data, Duplex: 2 * data, Quoted: OneDirection, Source: g.source,
+				Name: fmt.Sprintf("InfiniBand %dx%s", lanes, g.Name), Family: "infiniband", Scope: "port",
+				Lane: data / unit.Rate(lanes), Lanes: lanes, OneWay: data, Duplex: 2 * data, Quoted: OneDirection, Source: g.Source,
 			}
-			if g.latency > 0 {
+			if g.Latency > 0 {
 				r.Latency = g.latencyFact()
 			} else {
 				r.Note = "latency not published"
 			}
 			if nominal != data {
 				r.Nominal = nominal
-				r.Note = joinNotes(r.Note, fmt.Sprintf("%s signalling at %s, %s", g.name, nominal.Bits(), g.coding))
+				r.Note = joinNotes(r.Note, fmt.Sprintf("%s signalling at %s, %s", g.Name, nominal.Bits(), g.Coding))
 			}
 			switch {
-			case g.name == "GDR":
-				r.Note = joinNotes(r.Note, "roadmap, no product")
+			case g.Note != "":
+				r.Note = joinNotes(r.Note, g.Note)
 			case lanes == 8 || lanes == 12:
 				r.Note = joinNotes(r.Note, "lane arithmetic; ports on sale are 4x, or 2x by splitting")
 			}

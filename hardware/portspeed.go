@@ -80,14 +80,14 @@ func ibSpeed(text string) (PortSpeed, bool) {
 		if !ok || err != nil || v <= 0 {
 			return PortSpeed{}, false
 		}
-		lanes, t = int(float64(v)/g.nominal+0.5), g.name
+		lanes, t = int(float64(v)/g.Lane+0.5), g.Name
 	}
 	rate := InfiniBandRate(t, lanes)
 	if rate == 0 {
 		return PortSpeed{}, false
 	}
 	g, _ := ibByName(t)
-	return PortSpeed{Kind: cluster.InfiniBand, Gen: g.name, Lanes: lanes, Rate: rate, Nominal: InfiniBandNominal(t, lanes)}, true
+	return PortSpeed{Kind: cluster.InfiniBand, Gen: g.Name, Lanes: lanes, Rate: rate, Nominal: InfiniBandNominal(t, lanes)}, true
 }
 
 // ethernetSpeed reads "100GbE", "25 GbE", "10G Ethernet", "Ethernet 25G", "1GBASE-T".
@@ -126,8 +126,8 @@ func namedSpeed(text string) (PortSpeed, bool) {
 		return strings.Replace(s, "omnipath", "opa", 1)
 	}
 	want := key(text)
-	for _, r := range cloudRows() {
-		if key(r.Name) == want {
+	for _, r := range networks() {
+		if r.Link > 0 && key(r.Name) == want {
 			return PortSpeed{Kind: kinds[r.Family], Rate: r.Link, Nominal: r.Link}, true
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"busbar.dev/cluster"
 )
@@ -20,55 +21,75 @@ type PresetInfo struct {
 	Nodes   int      `json:"nodes"` // that Preset builds when the caller names no count
 }
 
-// machine is a preset: how to make a node and what joins the nodes.
-type machine struct {
-	name    string
-	aliases []string
-	summary string
-	source  string
-	nodes   int // default count; 0 means 1
-	node    func() *cluster.NodeType
-	net     Description
+// preset is a row of presets.csv: a node with its GPUs and NICs, and what joins
+// such nodes.
+type preset struct {
+	Name    string   `csv:"name"`
+	Aliases []string `csv:"aliases,optional"`
+	Nodes   int      `csv:"nodes,optional"` // default count; 0 means 1
+	Node    string   `csv:"node"`           // in nodes.csv or specialNodes; "": one GPU and nothing else
+	GPU     string   `csv:"gpu"`
+	NIC     string   `csv:"nic"`     // in cards.csv
+	Network string   `csv:"network"` // in fabrics.csv
+	Summary string   `csv:"summary"`
+	Source  string   `csv:"source"`
 }
 
-// machines lists the machines, then every GPU on its own.
-func machines() []machine {
-	list := slices.Concat(dgxMachines(), rackMachines(), awsMachines(), azureMachines(), googleMachines(), cloudMachines(), siteMachines(), boxMachines())
+// presetTable lists the machines, then every GPU on its own.
+var presetTable = sync.OnceValue(func() []preset {
+	list := load[preset]("presets")
 	taken := make(map[string]bool)
-	for _, m := range list {
-		taken[m.name] = true
-		for _, a := range m.aliases {
+	for _, p := range list {
+		taken[p.Name] = true
+		for _, a := range p.Aliases {
 			taken[a] = true
 		}
 	}
-	for _, g := range GPUs() {
+	for _, g := range gpuTable().models {
 		if !taken[g.Name] {
-			list = append(list, bareGPU(g))
+			list = append(list, preset{Name: g.Name, GPU: g.Name, Summary: "one " + g.Title + " alone, no NIC", Source: g.Source})
 		}
 	}
 	return list
+})
+
+// fabric is a row of fabrics.csv: the network of presets.
+type fabric struct {
+	Name             string          `csv:"name"`
+	Title            string          `csv:"title"`
+	Kind             cluster.NetKind `csv:"kind,optional"`
+	Rails            int             `csv:"rails,optional"`
+	NodesPerLeaf     int             `csv:"nodes_per_leaf"`
+	Oversubscription float64         `csv:"oversubscription,optional"`
+	Switch           string          `csv:"switch,optional"`
+	Origin           cluster.Origin  `csv:"origin,optional"`
+	Source           string          `csv:"source"`
 }
 
-// bareGPU is one host with one GPU and nothing else.
-func bareGPU(g GPUModel) machine {
-	return machine{
-		name: g.Name, summary: "one " + g.Title + " alone, no NIC", source: g.Source,
-		node: func() *cluster.NodeType {
-			t := newNode(cluster.Unknown)
-			addChip(t, -1, g, "")
-			return t
-		},
+var fabricTable = sync.OnceValue(func() map[string]*fabric {
+	return byName("fabrics", func(f *fabric) string { return f.Name })
+})
+
+// network is the description of the preset's network; zero for a lone GPU.
+func (p *preset) network() Description {
+	f := fabricTable()[p.Network]
+	if f == nil {
+		return Description{}
+	}
+	return Description{
+		Name: f.Title, Kind: f.Kind, Rails: f.Rails, NodesPerLeaf: f.NodesPerLeaf, Oversubscription: f.Oversubscription,
+		Model: f.Switch, Origin: f.Origin, Source: f.Source,
 	}
 }
 
 // Presets lists all presets.
 func Presets() []PresetInfo {
 	var list []PresetInfo
-	for _, m := range machines() {
-		t := m.node()
+	for _, p := range presetTable() {
+		t := p.node()
 		list = append(list, PresetInfo{
-			Name: m.name, Aliases: m.aliases, Summary: m.summary, Source: m.source,
-			GPUs: t.Count(cluster.GPU), NICs: t.Count(cluster.NIC), Nodes: max(m.nodes, 1),
+			Name: p.Name, Aliases: slices.Clone(p.Aliases), Summary: p.Summary, Source: p.Source,
+			GPUs: t.Count(cluster.GPU), NICs: t.Count(cluster.NIC), Nodes: max(p.Nodes, 1),
 		})
 	}
 	return list
@@ -76,17 +97,18 @@ func Presets() []PresetInfo {
 
 // Node makes the node type of a preset, rates filled in.
 func Node(name string) (*cluster.NodeType, error) {
-	m, err := find(name)
+	p, err := find(name)
 	if err != nil {
 		return nil, err
 	}
-	return m.make(), nil
+	return p.complete(), nil
 }
 
-func (m *machine) make() *cluster.NodeType {
-	t := m.node()
+// complete is the preset's node with all that the catalogue knows of it.
+func (p *preset) complete() *cluster.NodeType {
+	t := p.node()
 	joinNUMA(t)
-	t.Name, t.Preset = m.name, m.name
+	t.Name, t.Preset = p.Name, p.Name
 	c := &cluster.Cluster{Types: []*cluster.NodeType{t}}
 	Complete(c)
 	return t
@@ -95,17 +117,17 @@ func (m *machine) make() *cluster.NodeType {
 // Preset makes a cluster of count nodes of a preset, named node0, node1, …, with
 // its network. A count of 0 asks for the preset's own number of nodes.
 func Preset(name string, count int) (*cluster.Cluster, error) {
-	m, err := find(name)
+	p, err := find(name)
 	if err != nil {
 		return nil, err
 	}
 	if count == 0 {
-		count = max(m.nodes, 1)
+		count = max(p.Nodes, 1)
 	}
 	if count < 0 || count > MaxNodes {
-		return nil, fmt.Errorf("preset %s: %d nodes; expected 1 to %d", m.name, count, MaxNodes)
+		return nil, fmt.Errorf("preset %s: %d nodes; expected 1 to %d", p.Name, count, MaxNodes)
 	}
-	c := &cluster.Cluster{Name: m.name, Types: []*cluster.NodeType{m.make()}, Sources: []string{m.name + ": " + m.source}}
+	c := &cluster.Cluster{Name: p.Name, Types: []*cluster.NodeType{p.complete()}, Sources: []string{p.Name + ": " + p.Source}}
 	c.Hosts = make([]cluster.Host, count)
 	for i := range c.Hosts {
 		c.Hosts[i] = cluster.Host{Name: "node" + strconv.Itoa(i)}
@@ -113,30 +135,26 @@ func Preset(name string, count int) (*cluster.Cluster, error) {
 	if c.Types[0].Count(cluster.NIC) == 0 {
 		return c, nil
 	}
-	net := m.net
-	if net.Source == "" {
-		net.Source = m.source
-	}
-	return c, Describe(net, c)
+	return c, Describe(p.network(), c)
 }
 
 // NetworkOf is the description of a preset's network, for a caller that builds a
 // network of its own around the preset's nodes.
 func NetworkOf(name string) (Description, error) {
-	m, err := find(name)
+	p, err := find(name)
 	if err != nil {
 		return Description{}, err
 	}
-	return m.net, nil
+	return p.network(), nil
 }
 
 // find looks a preset up by name or alias, whatever the case and with _ or
 // spaces for -. An unknown name is an error that lists what is near.
-func find(name string) (*machine, error) {
+func find(name string) (*preset, error) {
 	want := presetKey(name)
-	all := machines()
+	all := presetTable()
 	for i := range all {
-		if presetKey(all[i].name) == want || slices.ContainsFunc(all[i].aliases, func(a string) bool { return presetKey(a) == want }) {
+		if presetKey(all[i].Name) == want || slices.ContainsFunc(all[i].Aliases, func(a string) bool { return presetKey(a) == want }) {
 			return &all[i], nil
 		}
 	}
@@ -153,7 +171,7 @@ func presetKey(s string) string {
 
 // nearest lists up to five names that contain the wanted one, are contained in
 // it, or differ from it by few letters.
-func nearest(want string, all []machine) []string {
+func nearest(want string, all []preset) []string {
 	type guess struct {
 		name string
 		far  int
@@ -162,9 +180,9 @@ func nearest(want string, all []machine) []string {
 	if want == "" || len(want) > 64 {
 		return nil
 	}
-	for _, m := range all {
+	for _, p := range all {
 		best := 1 << 30
-		for _, n := range append([]string{m.name}, m.aliases...) {
+		for _, n := range append([]string{p.Name}, p.Aliases...) {
 			n = presetKey(n)
 			d := distance(want, n)
 			if strings.Contains(n, want) || len(n) > 2 && strings.Contains(want, n) {
@@ -173,7 +191,7 @@ func nearest(want string, all []machine) []string {
 			best = min(best, d)
 		}
 		if best <= max(2, len(want)/3) {
-			guesses = append(guesses, guess{m.name, best})
+			guesses = append(guesses, guess{p.Name, best})
 		}
 	}
 	slices.SortStableFunc(guesses, func(a, b guess) int { return a.far - b.far })

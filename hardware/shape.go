@@ -83,25 +83,25 @@ func (s Shape) Cluster(count int) (*cluster.Cluster, error) {
 // node lays the devices out: half of the GPUs under each of two sockets, a NIC
 // beside the GPUs it serves.
 func (s Shape) node(m GPUModel) *cluster.NodeType {
-	nic := card{kind: s.Kind, speed: PortSpeed{Rate: s.Port, Nominal: s.Port}.String(), slot: slotFor(s.Port), gdr: s.GDR}
-	if nic.gdr == cluster.Maybe && s.Kind != cluster.Ethernet {
-		nic.gdr = cluster.Yes
+	nic := card{Kind: s.Kind, Speed: PortSpeed{Rate: s.Port, Nominal: s.Port}.String(), Slot: slotFor(s.Port), GDR: s.GDR}
+	if nic.GDR == cluster.Maybe && s.Kind != cluster.Ethernet {
+		nic.GDR = cluster.Yes
 	}
 	if m.Name == "gb200" || m.Name == "gb300" {
-		return nvl72(m.Name, max(1, s.GPUs/4), nic)
+		return nvl72(m, max(1, s.GPUs/4), &nic)
 	}
 	t := newNode(cluster.Assumed)
 	if m.Name == "gh200" {
-		s.superchips(t, m, nic)
+		s.superchips(t, m, &nic)
 	} else {
-		s.servers(t, m, nic)
+		s.servers(t, m, &nic)
 	}
 	s.join(t, m)
 	return t
 }
 
 // superchips hangs every GPU on a Grace of its own.
-func (s Shape) superchips(t *cluster.NodeType, m GPUModel, nic card) {
+func (s Shape) superchips(t *cluster.NodeType, m GPUModel, nic *card) {
 	for i := range s.GPUs {
 		numa := addSocket(t, grace(), 0, fmt.Sprintf("%d-%d", 72*i, 72*i+71))[0]
 		addC2C(t, numa, m, 10)
@@ -113,7 +113,7 @@ func (s Shape) superchips(t *cluster.NodeType, m GPUModel, nic card) {
 
 // servers puts GPUs and NICs under PCIe switches: as many switches as NICs where
 // there are fewer NICs than GPUs, else one a GPU, whose NIC then has several ports.
-func (s Shape) servers(t *cluster.NodeType, m GPUModel, nic card) {
+func (s Shape) servers(t *cluster.NodeType, m GPUModel, nic *card) {
 	per := max(1, s.GPUs/4)
 	nics := s.NICs
 	switch {
@@ -127,8 +127,8 @@ func (s Shape) servers(t *cluster.NodeType, m GPUModel, nic card) {
 		per = 1
 	}
 	if nics > s.GPUs && s.GPUs > 0 {
-		nic.ports = nics / s.GPUs
-		nic.slot = slotFor(s.Port * unit.Rate(nic.ports))
+		nic.Ports = nics / s.GPUs
+		nic.Slot = slotFor(s.Port * unit.Rate(nic.Ports))
 		nics = s.GPUs
 	}
 	cpu := intel("of its time", 143)

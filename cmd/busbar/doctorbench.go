@@ -154,13 +154,6 @@ func presetName(word string) string {
 	return ""
 }
 
-// usual is the network that is sold with a GPU: NICs a GPU and Gb/s.
-var usual = []struct {
-	gpu  string
-	nics float64 // a GPU
-	gbps float64
-}{{"b300", 1, 800}, {"b200", 1, 400}, {"h200", 1, 400}, {"h100", 1, 400}, {"h800", 1, 400}, {"a100", 1, 200}, {"a800", 1, 200}, {"v100", 0.5, 100}}
-
 // named predicts a sweep on the machine that its output names: the GPUs, and
 // between nodes the network that is usual with them.
 func (c *doctorBenchCmd) named(g *truth.Group) (*doctor.Sweep, error) {
@@ -169,18 +162,13 @@ func (c *doctorBenchCmd) named(g *truth.Group) (*doctor.Sweep, error) {
 	}
 	guessed := ""
 	if g.Nodes > 1 {
-		low := strings.ToLower(g.GPU)
-		for _, u := range usual {
-			if strings.Contains(low, u.gpu) {
-				n, rate := max(1, u.nics*float64(g.PerNode)), u.gbps
-				g.NICs, g.Gbps, g.Fabric = &n, &rate, "InfiniBand"
-				guessed = fmt.Sprintf("%g InfiniBand NICs of %g Gb/s a node, as are usual with such GPUs", n, rate)
-				break
-			}
-		}
-		if guessed == "" {
+		u, ok := hardware.UsualNetworkOf(g.GPU)
+		if !ok {
 			return nil, fmt.Errorf("%s ran on %d nodes, and nothing says what joins them; give the cluster with -c", g.ID, g.Nodes)
 		}
+		n, rate := max(1, u.NICsPerGPU*float64(g.PerNode)), u.Port.Gbps()
+		g.NICs, g.Gbps, g.Fabric = &n, &rate, "InfiniBand"
+		guessed = fmt.Sprintf("%g InfiniBand NICs of %g Gb/s a node, as are usual with such GPUs", n, rate)
 	}
 	k, err := truth.Prepare(g, nil)
 	if err != nil {

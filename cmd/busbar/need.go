@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"busbar.dev/cluster"
+	"busbar.dev/hardware"
 	"busbar.dev/step"
 	"busbar.dev/unit"
 )
@@ -25,9 +26,6 @@ func (needCmd) Help() string {
 		"  busbar need -c dgx-a100:16 -m gpt3-13b --parallel tp=4 --micro-batch 2 --within 10\n" +
 		"  busbar need -c baskerville -m gpt2-large -l 4x4 --micro-batch 8 --json"
 }
-
-// speeds are the rates of ports that are sold, in Gb/s.
-var speeds = []float64{10, 25, 40, 50, 100, 200, 400, 800, 1600}
 
 // endless is how many times as fast a network is whose own rates limit nothing.
 const endless = 1e3
@@ -169,7 +167,8 @@ func (n *needing) filled(r needRow, x *pricedStep) needRow {
 
 // networks are other rates of all ports and cables, and fewer ports.
 func (n *needing) networks(port float64, count int) error {
-	for _, v := range speeds {
+	for _, sold := range hardware.PortRates() {
+		v := sold.Gbps()
 		cl, _ := step.Faster(n.a.cluster, v/port, step.Ports, step.Trunks)
 		r, err := n.row(cl, needRow{What: fmt.Sprintf("%d × %g Gb/s", count, v), Gbps: v, NICs: count, Now: v == port})
 		if err != nil {
@@ -232,7 +231,7 @@ func (d *needDoc) conclude() {
 	}
 	switch {
 	case d.Slowest == 0:
-		d.Text = fmt.Sprintf("no network of up to %g Gb/s a NIC is enough; with an endless one the step would still be %.0f %% longer", speeds[len(speeds)-1], 100*d.Endless.Over)
+		d.Text = fmt.Sprintf("no network of up to %g Gb/s a NIC is enough; with an endless one the step would still be %.0f %% longer", slices.Max(hardware.PortRates()).Gbps(), 100*d.Endless.Over)
 		if d.Endless.Limit != "" {
 			d.Text += ": " + d.Endless.Limit
 		}

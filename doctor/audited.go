@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"busbar.dev/doctor/audit"
-	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
 )
 
 // fault marks what the audit finds that is broken, not built so or grown old.
@@ -17,26 +17,26 @@ var fault = map[string]bool{
 // audited are what the audit of the joined cluster finds, one finding an id. Those
 // that a rule has found too are left out. How a machine is built, and counters
 // that have grown since its start, are notes unless somebody complains.
-func (c *Case) audited(found []Finding) []Finding {
+func (c *Case) audited(found []finding.Finding) []finding.Finding {
 	if c.Cluster == nil {
 		return nil
 	}
-	var list []Finding
+	var list []finding.Finding
 	where := map[string][]string{}
 	complained := c.is("slow", "drop", "hang", "unstable") || c.broken()
 	for _, a := range audit.Run(c.Cluster) {
-		if slices.ContainsFunc(found, func(f Finding) bool { return f.ID == a.ID }) {
+		if slices.ContainsFunc(found, func(f finding.Finding) bool { return f.ID == a.ID }) {
 			continue
 		}
 		where[a.ID] = append(where[a.ID], a.Where)
 		if len(where[a.ID]) > 1 {
 			continue
 		}
-		if a.Severity == audit.Warn && !fault[a.ID] && !complained {
-			a.Severity = audit.Note
+		if a.Severity == finding.Warn && !fault[a.ID] && !complained {
+			a.Severity = finding.Note
 		}
-		list = append(list, Finding{
-			ID: a.ID, Severity: a.Severity, Confidence: 0.6, Title: sentence(a.Text), Cause: a.Text, Fix: a.Fix, Evidence: []evidence.Quote{},
+		list = append(list, finding.Finding{
+			ID: a.ID, Severity: a.Severity, Confidence: 0.6, Title: sentence(a.Text), Cause: a.Text, Fix: a.Fix, Evidence: []finding.Quote{},
 		})
 	}
 	for i := range list {

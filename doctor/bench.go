@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"busbar.dev/coll"
-	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
 	"busbar.dev/predict"
 	"busbar.dev/unit"
 )
@@ -40,13 +40,13 @@ type Sweep struct {
 
 // SweepPoint is one size.
 type SweepPoint struct {
-	Size     unit.Bytes     `json:"size_bytes"`
-	Time     unit.Time      `json:"-"` // out of place, or in place where only that was measured
-	InPlace  unit.Time      `json:"-"` // 0 not measured
-	Expected unit.Time      `json:"-"` // 0 not predicted
-	Margin   float64        `json:"margin,omitempty"`
-	Algo     string         `json:"algo,omitempty"`
-	Quote    evidence.Quote `json:"-"`
+	Size     unit.Bytes    `json:"size_bytes"`
+	Time     unit.Time     `json:"-"` // out of place, or in place where only that was measured
+	InPlace  unit.Time     `json:"-"` // 0 not measured
+	Expected unit.Time     `json:"-"` // 0 not predicted
+	Margin   float64       `json:"margin,omitempty"`
+	Algo     string        `json:"algo,omitempty"`
+	Quote    finding.Quote `json:"-"`
 
 	TimeUS     float64 `json:"time_us"`
 	InPlaceUS  float64 `json:"in_place_us,omitempty"`
@@ -149,10 +149,10 @@ func Bench(sweeps []*Sweep) *Report {
 }
 
 // judge is what a sweep shows.
-func (s *Sweep) judge(several bool) []Finding {
-	var list []Finding
+func (s *Sweep) judge(several bool) []finding.Finding {
+	var list []finding.Finding
 	parts := s.parts()
-	for _, f := range []*Finding{s.wrongValues(), s.peak(parts), s.middle(parts), s.latency(parts), s.below(), s.dip(), s.falls(), s.places(), s.fast(parts)} {
+	for _, f := range []*finding.Finding{s.wrongValues(), s.peak(parts), s.middle(parts), s.latency(parts), s.below(), s.dip(), s.falls(), s.places(), s.fast(parts)} {
 		if f == nil {
 			continue
 		}
@@ -161,16 +161,16 @@ func (s *Sweep) judge(several bool) []Finding {
 		}
 		part := parts[map[string]string{"bench-latency": "small", "bench-middle": "middle", "bench-peak": "large"}[f.ID]]
 		far := part != nil && part.ratio > veryFar*part.margin
-		if s.Guessed && f.Severity == Warn && f.ID != "bench-below-threshold" && !far {
-			f.Severity, f.Confidence = Note, min(f.Confidence, 0.4)
+		if s.Guessed && f.Severity == finding.Warn && f.ID != "bench-below-threshold" && !far {
+			f.Severity, f.Confidence = finding.Note, min(f.Confidence, 0.4)
 			f.Cause += " How its GPUs are joined was assumed, because the output does not say it: give the cluster with -c for a verdict."
 		}
 		if part != nil && part.name != "large" && s.Unsure != "" && !far && !parts["large"].slow() {
-			f.Severity, f.Confidence = Note, min(f.Confidence, 0.4)
+			f.Severity, f.Confidence = finding.Note, min(f.Confidence, 0.4)
 			f.Cause = "Likely expected: " + s.Unsure + ". Else: " + f.Cause
 		}
 		if f.Evidence == nil {
-			f.Evidence = []evidence.Quote{}
+			f.Evidence = []finding.Quote{}
 		}
 		list = append(list, *f)
 	}
@@ -186,8 +186,8 @@ func (s *Sweep) judge(several bool) []Finding {
 const veryFar = 6
 
 // quotesOf are the lines of some points.
-func quotesOf(points []*SweepPoint) []evidence.Quote {
-	var list []evidence.Quote
+func quotesOf(points []*SweepPoint) []finding.Quote {
+	var list []finding.Quote
 	for _, p := range points {
 		if p.Quote.Text != "" && len(list) < maxEvidence {
 			list = append(list, p.Quote)

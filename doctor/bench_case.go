@@ -6,6 +6,7 @@ import (
 	"busbar.dev/calibrate/truth"
 	"busbar.dev/cluster"
 	"busbar.dev/coll"
+	"busbar.dev/finding"
 	"busbar.dev/predict"
 	"busbar.dev/unit"
 )
@@ -93,9 +94,9 @@ func BenchJSON(w io.Writer, r *Report, sweeps []*Sweep) error {
 	d := struct {
 		document
 		Sweeps []curve `json:"sweeps"`
-	}{document: document{r.Findings, !Serious(r.Findings), r.Lines, r.Unknown, r.Sources, nil}}
+	}{document: document{r.Findings, !finding.Serious(r.Findings), r.Lines, r.Unknown, r.Sources, nil}}
 	if d.Findings == nil {
-		d.Findings = []Finding{}
+		d.Findings = []finding.Finding{}
 	}
 	for _, s := range sweeps {
 		k := curve{Sweep: s, Thresholds: []held{}}

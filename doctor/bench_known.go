@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"busbar.dev/coll"
-	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
 	"busbar.dev/unit"
 )
 
@@ -102,19 +102,19 @@ func (s *Sweep) Against() []Against {
 }
 
 // below finds a sweep that an operator would not let pass.
-func (s *Sweep) below() *Finding {
+func (s *Sweep) below() *finding.Finding {
 	for _, a := range s.Against() {
 		if a.Got >= a.GBps {
 			continue
 		}
-		f := &Finding{
-			ID: "bench-below-threshold", Severity: Warn, Confidence: 0.85, Reference: a.Source, Evidence: quotesOf(a.points),
+		f := &finding.Finding{
+			ID: "bench-below-threshold", Severity: finding.Warn, Confidence: 0.85, Reference: a.Source, Evidence: quotesOf(a.points),
 			Title: fmt.Sprintf("Below what %s must give: %.4g GB/s, %.4g are asked for", a.Title, a.Got, a.GBps),
 			Cause: fmt.Sprintf("The operator's own check of such a machine (%s) fails it below %.4g GB/s.", a.Measured, a.GBps),
 			Fix:   "Repeat on other hosts; a host that fails alone goes back to the operator with this output.",
 		}
 		if f.Evidence == nil {
-			f.Evidence = []evidence.Quote{}
+			f.Evidence = []finding.Quote{}
 		}
 		return f
 	}

@@ -5,18 +5,18 @@ import (
 	"math"
 	"strings"
 
-	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
 	"busbar.dev/unit"
 )
 
 const perfGuide = "https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md"
 
-func (s *Sweep) wrongValues() *Finding {
+func (s *Sweep) wrongValues() *finding.Finding {
 	if s.Wrong == 0 {
 		return nil
 	}
-	return &Finding{
-		ID: "wrong-values", Severity: Error, Confidence: 0.9, Title: fmt.Sprintf("%d wrong values", s.Wrong), Reference: trouble,
+	return &finding.Finding{
+		ID: "wrong-values", Severity: finding.Error, Confidence: 0.9, Title: fmt.Sprintf("%d wrong values", s.Wrong), Reference: trouble,
 		Cause: "Results of the collective are not what they must be: a protocol that is not safe here (LL128), a degraded link, or faulty memory.",
 		Fix:   "Repeat with NCCL_PROTO=Simple, then host by host; nvidia-smi -q -d ECC; nvidia-smi nvlink --errorcounters.",
 	}
@@ -28,14 +28,14 @@ func off(p *stretchOf) string {
 }
 
 // peak finds a curve whose end is too low, and reads the height it stops at.
-func (s *Sweep) peak(parts map[string]*stretchOf) *Finding {
+func (s *Sweep) peak(parts map[string]*stretchOf) *finding.Finding {
 	large := parts["large"]
 	got, want, _ := s.best()
 	if !large.slow() && !s.farBelowLine(large, got) {
 		return nil
 	}
-	f := &Finding{
-		ID: "bench-peak", Severity: Warn, Confidence: 0.7, Reference: perfGuide,
+	f := &finding.Finding{
+		ID: "bench-peak", Severity: finding.Warn, Confidence: 0.7, Reference: perfGuide,
 		Title:    fmt.Sprintf("The peak is too low: %.3g GB/s of bus bandwidth where about %.3g should come", got, want),
 		Cost:     fmt.Sprintf("large messages take %.1f times as long", large.ratio),
 		Evidence: quotesOf(large.points),
@@ -90,13 +90,13 @@ func (s *Sweep) height(got, want float64) (cause, fix string) {
 }
 
 // middle finds a curve that is only low between its ends.
-func (s *Sweep) middle(parts map[string]*stretchOf) *Finding {
+func (s *Sweep) middle(parts map[string]*stretchOf) *finding.Finding {
 	mid := parts["middle"]
 	if !mid.slow() {
 		return nil
 	}
-	f := &Finding{
-		ID: "bench-middle", Severity: Warn, Confidence: 0.6, Reference: envGuide, Evidence: quotesOf(mid.points),
+	f := &finding.Finding{
+		ID: "bench-middle", Severity: finding.Warn, Confidence: 0.6, Reference: envGuide, Evidence: quotesOf(mid.points),
 		Title: "Messages of 64 KiB to 16 MiB are slow: " + off(mid),
 		Cause: "The ends of the curve are right and its middle is not: a protocol or algorithm that is taken too early or too late (LL128 not available, NCCL_ALGO or NCCL_PROTO set, a tuner's table), few channels, or messages through another GPU's NIC (PXN).",
 		Fix:   "unset NCCL_ALGO, NCCL_PROTO, NCCL_BUFFSIZE, NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS; NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=TUNING shows what is taken at which size; NCCL_PXN_DISABLE=1 to compare.",
@@ -110,13 +110,13 @@ func (s *Sweep) middle(parts map[string]*stretchOf) *Finding {
 }
 
 // latency finds a curve that begins too high in time.
-func (s *Sweep) latency(parts map[string]*stretchOf) *Finding {
+func (s *Sweep) latency(parts map[string]*stretchOf) *finding.Finding {
 	small := parts["small"]
 	if !small.slow() {
 		return nil
 	}
-	f := &Finding{
-		ID: "bench-latency", Severity: Warn, Confidence: 0.6, Reference: perfGuide, Evidence: quotesOf(small.points),
+	f := &finding.Finding{
+		ID: "bench-latency", Severity: finding.Warn, Confidence: 0.6, Reference: perfGuide, Evidence: quotesOf(small.points),
 		Title: "Small messages are slow: " + off(small), Cost: "every collective below 64 KiB takes so much longer; training with many small tensors feels it",
 		Cause: "Bandwidth is as it should be and latency is not: processors that save power or are busy (proxy threads share cores), no GDRCopy, a management interface for the bootstrap's connections, another protocol than LL, or many channels for few bytes.",
 		Fix:   "cpupower frequency-set -g performance; leave cores to NCCL's proxy threads (no 1-core cgroups); unset NCCL_PROTO and NCCL_MIN_NCHANNELS.",
@@ -132,7 +132,7 @@ func (s *Sweep) latency(parts map[string]*stretchOf) *Finding {
 }
 
 // dip finds sizes that take far longer than larger ones.
-func (s *Sweep) dip() *Finding {
+func (s *Sweep) dip() *finding.Finding {
 	var at []*SweepPoint
 	worst := 1.0
 	for i := range s.Points {
@@ -150,20 +150,20 @@ func (s *Sweep) dip() *Finding {
 	if len(at) == 0 {
 		return nil
 	}
-	f := &Finding{
-		ID: "bench-dip", Severity: Note, Confidence: 0.5, Reference: envGuide, Evidence: quotesOf(at),
+	f := &finding.Finding{
+		ID: "bench-dip", Severity: finding.Note, Confidence: 0.5, Reference: envGuide, Evidence: quotesOf(at),
 		Title: fmt.Sprintf("A dip: %v takes %.1f times as long as a larger size", at[0].Size, worst),
 		Cause: "One size falls out of the curve: a protocol or algorithm that changes there, a disturbance while it ran, or an adapter that drops packets at that burst length.",
 		Fix:   "Repeat that size (-b and -e equal, more iterations); if it stays: NCCL_DEBUG_SUBSYS=TUNING, and counters of the switch and NIC while it runs.",
 	}
 	if worst > 3 {
-		f.Severity = Warn
+		f.Severity = finding.Warn
 	}
 	return f
 }
 
 // falls finds a curve that comes down again at its end.
-func (s *Sweep) falls() *Finding {
+func (s *Sweep) falls() *finding.Finding {
 	got, _, at := s.best()
 	if at == nil || len(s.Points) < 4 {
 		return nil
@@ -172,20 +172,20 @@ func (s *Sweep) falls() *Finding {
 	if last.BusBW > 0.7*got || last.Size <= 16*unit.MiB || last.Expected > 0 && s.busBW(last.Size, last.Expected) < 0.8*s.busBW(at.Size, at.Expected) {
 		return nil
 	}
-	f := &Finding{
-		ID: "bench-falls", Severity: Note, Confidence: 0.5, Reference: perfGuide, Evidence: quotesOf([]*SweepPoint{at, last}),
+	f := &finding.Finding{
+		ID: "bench-falls", Severity: finding.Note, Confidence: 0.5, Reference: perfGuide, Evidence: quotesOf([]*SweepPoint{at, last}),
 		Title: fmt.Sprintf("The curve comes down: %.3g GB/s at %v, %.3g at %v", got, at.Size, last.BusBW, last.Size),
 		Cause: "The largest messages are slower than smaller ones: congestion that long bursts build up (PFC, ECN, buffers of switches), memory that has to be registered or paged, or GPUs that slow down as they heat.",
 		Fix:   "Counters of pause frames and ECN marks before and after; nvidia-smi -q -d PERFORMANCE while it runs; more iterations at that size.",
 	}
 	if last.BusBW < 0.5*got {
-		f.Severity = Warn
+		f.Severity = finding.Warn
 	}
 	return f
 }
 
 // places compares in-place with out-of-place times of large messages.
-func (s *Sweep) places() *Finding {
+func (s *Sweep) places() *finding.Finding {
 	var ratios []float64
 	for i := range s.Points {
 		if p := &s.Points[i]; p.InPlace > 0 && p.Time > 0 && p.Size > unit.MiB {
@@ -196,8 +196,8 @@ func (s *Sweep) places() *Finding {
 	if len(ratios) < 3 || r > 0.75 && r < 1.33 {
 		return nil
 	}
-	return &Finding{
-		ID: "bench-in-place", Severity: Note, Confidence: 0.5, Reference: perfGuide, Evidence: []evidence.Quote{},
+	return &finding.Finding{
+		ID: "bench-in-place", Severity: finding.Note, Confidence: 0.5, Reference: perfGuide, Evidence: []finding.Quote{},
 		Title: fmt.Sprintf("Out of place takes %.2f times as long as in place", r),
 		Cause: "Both move the same bytes between GPUs; the copy into another buffer costs only where the GPU's memory is the limit, or where one of the buffers is registered and the other is not.",
 		Fix:   "None where it is expected (one GPU, NVLS with registered buffers: -R 1); else repeat.",
@@ -205,13 +205,13 @@ func (s *Sweep) places() *Finding {
 }
 
 // fast is a note about a curve that is better than predicted.
-func (s *Sweep) fast(parts map[string]*stretchOf) *Finding {
+func (s *Sweep) fast(parts map[string]*stretchOf) *finding.Finding {
 	large := parts["large"]
 	if large.ratio == 0 || large.ratio*large.margin*slack > 1 {
 		return nil
 	}
-	return &Finding{
-		ID: "bench-fast", Severity: Note, Confidence: 0.5, Reference: perfGuide, Evidence: quotesOf(large.points),
+	return &finding.Finding{
+		ID: "bench-fast", Severity: finding.Note, Confidence: 0.5, Reference: perfGuide, Evidence: quotesOf(large.points),
 		Title: fmt.Sprintf("Faster than predicted: large messages take %.2f of the predicted time", large.ratio),
 		Cause: "Nothing is wrong: the cluster is better than its description (more NICs, in-network reduction, NVLink between nodes), or the model is too careful here.",
 		Fix:   "None; busbar calibrate -c CLUSTER RESULT makes later predictions and verdicts sharper.",

@@ -11,6 +11,7 @@ import (
 	"busbar.dev/calibrate/truth"
 	"busbar.dev/coll"
 	"busbar.dev/doctor"
+	"busbar.dev/finding"
 	"busbar.dev/internal/corpus"
 	"busbar.dev/unit"
 )
@@ -58,7 +59,7 @@ func TestBenchOnPublishedSweeps(t *testing.T) {
 		r := doctor.Bench([]*doctor.Sweep{s})
 		var said []string
 		for _, f := range r.Findings {
-			if f.Severity != doctor.Note {
+			if f.Severity != finding.Note {
 				said = append(said, f.ID+": "+f.Title)
 			}
 		}
@@ -140,10 +141,10 @@ func TestBenchPatterns(t *testing.T) {
 	} {
 		r := doctor.Bench([]*doctor.Sweep{x.s})
 		switch {
-		case x.id == "" && doctor.Serious(r.Findings):
+		case x.id == "" && finding.Serious(r.Findings):
 			t.Errorf("%s: %s", x.name, r.Findings[0].Title)
 		case x.id == "":
-		case len(r.Findings) == 0 || r.Findings[0].ID != x.id || r.Findings[0].Severity == doctor.Note || !strings.Contains(r.Findings[0].Cause, x.says):
+		case len(r.Findings) == 0 || r.Findings[0].ID != x.id || r.Findings[0].Severity == finding.Note || !strings.Contains(r.Findings[0].Cause, x.says):
 			t.Errorf("%s: %+v; want %s that says %q", x.name, r.Findings, x.id, x.says)
 		}
 	}
@@ -153,7 +154,7 @@ func TestBenchPatterns(t *testing.T) {
 func TestBenchGuessedAndThreshold(t *testing.T) {
 	s := sweepOf(func(unit.Bytes) float64 { return 2 })
 	s.Guessed, s.Preset = true, ""
-	if r := doctor.Bench([]*doctor.Sweep{s}); doctor.Serious(r.Findings) || len(r.Findings) == 0 {
+	if r := doctor.Bench([]*doctor.Sweep{s}); finding.Serious(r.Findings) || len(r.Findings) == 0 {
 		t.Errorf("guessed: %+v", r.Findings)
 	}
 	s = sweepOf(func(unit.Bytes) float64 { return 1 })

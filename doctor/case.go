@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
 )
 
 // Case is the evidence with what rules ask of it again and again.
@@ -25,26 +26,26 @@ type Rule struct {
 	Says      string // what it concludes
 	Reference string
 	Explains  []string // ids of findings that follow from this one
-	Check     func(c *Case) *Finding
+	Check     func(c *Case) *finding.Finding
 }
 
 // Report is what an examination gave.
 type Report struct {
-	Findings []Finding
+	Findings []finding.Finding
 	Lines    int
 	Unknown  int // lines that nothing understood
 	Sources  []string
-	Samples  []evidence.Quote
+	Samples  []finding.Quote
 }
 
 // Examine applies all rules.
 func Examine(s *evidence.Set) *Report {
 	c := newCase(s)
 	rules := Rules()
-	var found []Finding
+	var found []finding.Finding
 	for i := range rules {
 		if f := rules[i].Check(c); f != nil {
-			f.tidy(&rules[i])
+			tidy(f, &rules[i])
 			found = append(found, *f)
 		}
 	}
@@ -138,8 +139,8 @@ func (c *Case) value(name string) string {
 }
 
 // quotes are the lines of observations and settings.
-func (c *Case) quotes(what ...any) []evidence.Quote {
-	var list []evidence.Quote
+func (c *Case) quotes(what ...any) []finding.Quote {
+	var list []finding.Quote
 	for _, w := range what {
 		switch w := w.(type) {
 		case evidence.Kind:
@@ -154,7 +155,7 @@ func (c *Case) quotes(what ...any) []evidence.Quote {
 			if e := c.Env(w); e != nil {
 				list = append(list, e.Quote)
 			}
-		case evidence.Quote:
+		case finding.Quote:
 			list = append(list, w)
 		}
 	}
@@ -164,8 +165,8 @@ func (c *Case) quotes(what ...any) []evidence.Quote {
 func first[T any](list []T, n int) []T { return list[:min(len(list), n)] }
 
 // told are the lines of symptoms and circumstances.
-func (c *Case) told(names ...string) []evidence.Quote {
-	var list []evidence.Quote
+func (c *Case) told(names ...string) []finding.Quote {
+	var list []finding.Quote
 	for _, k := range []evidence.Kind{evidence.Symptom, evidence.Setting, evidence.Topic, evidence.Blames, evidence.Release} {
 		for _, n := range names {
 			if o := c.First(k, n); o != nil {
@@ -242,8 +243,8 @@ func (c *Case) oneHost() bool {
 
 // rankTwice are the lines of ranks that were started more than once while others of
 // the same job are missing.
-func (c *Case) rankTwice() []evidence.Quote {
-	var twice []evidence.Quote
+func (c *Case) rankTwice() []finding.Quote {
+	var twice []finding.Quote
 	list := c.All(evidence.GlobalRank)
 	for _, o := range list {
 		if o.Count > 1 && len(list) < atoi(o.Arg(1)) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
 	"busbar.dev/internal/corpus"
 )
 
@@ -59,7 +60,7 @@ func TestHealthyCorpus(t *testing.T) {
 			return err
 		}
 		rep := Examine(set)
-		if Serious(rep.Findings) && sick[name] == "" {
+		if finding.Serious(rep.Findings) && sick[name] == "" {
 			t.Errorf("%s: %v", name, ids(rep))
 		}
 		if sick[name] == "" {

@@ -6,6 +6,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/coll"
+	"busbar.dev/finding"
 	"busbar.dev/hardware"
 	"busbar.dev/nccl"
 	"busbar.dev/predict"
@@ -171,8 +172,8 @@ func (c *Case) set(names ...string) map[string]string {
 }
 
 // cost fills the cost of a finding that has none.
-func (c *Case) cost(f *Finding) {
-	if price := costs[f.ID]; price != nil && f.Cost == "" && f.Severity != Note && f.Confidence >= 0.4 {
+func (c *Case) cost(f *finding.Finding) {
+	if price := costs[f.ID]; price != nil && f.Cost == "" && f.Severity != finding.Note && f.Confidence >= 0.4 {
 		f.Cost = price(c)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
 )
 
 // examine reads texts, one a source, and applies all rules.
@@ -38,24 +39,24 @@ func TestFirstFinding(t *testing.T) {
 	const warn = "n1:12:34 [0] transport/net.cc:9 NCCL WARN "
 	for _, c := range []struct {
 		name, text, want string
-		severity         Severity
+		severity         finding.Severity
 	}{
-		{"shm", warn + "Error: failed to extend /dev/shm/nccl-x to 9637892 bytes, error: No space left on device (28)", "shm-too-small", Error},
-		{"duplicate", warn + "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 2000", "duplicate-gpu", Error},
-		{"docker0", pre + "Bootstrap : Using docker0:172.17.0.1<0>\n" + warn + "socketStartConnect: Connect to 172.17.0.2<4000> failed : Connection timed out", "wrong-interface", Error},
-		{"acs and protection error", warn + "NET/IB : Got completion from peer 10.0.0.1<1> with error 4, opcode 1, len 3, vendor err 81\n\tACSCtl: SrcValid+ TransBlk- ReqRedir+ CmpltRedir+", "acs", Error},
-		{"gid", pre + "NET/IB : Using [0]mlx5_0:1/RoCE [RO]; OOB eth0:10.0.0.1<0>\n" + warn + "Call to ibv_modify_qp failed with error Connection timed out", "gid-index", Error},
-		{"memlock", warn + "Call to ibv_reg_mr failed with error Cannot allocate memory\nmax locked memory       (kbytes, -l) 64", "memlock", Error},
-		{"fabric manager", "Test CUDA failure common.cu:1030 'system not yet initialized'", "fabric-manager", Error},
-		{"provider", pre + "NET/OFI Selected Provider is tcp;ofi_rxm", "libfabric", Error},
-		{"ib off", pre + "NCCL_IB_DISABLE set by environment to 1.\n" + pre + "Using network Socket\nn2:12:34 [0] NCCL INFO Using network Socket\nNCCL_IB_HCA=mlx5\n2 nodes with InfiniBand are slow", "ib-disabled", Warn},
-		{"graph", pre + "Pattern 4, crossNic 0, nChannels 1, bw 0.100000/0.100000, type SYS/SYS, sameChannels 1", "graph-search", Error},
-		{"oom", "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n[rank1]:[E] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=12, OpType=ALLREDUCE, NumelIn=1)", "out-of-memory", Error},
-		{"xid", "[ 12.3] NVRM: Xid (PCI:0000:17:00): 79, pid=1, GPU has fallen off the bus.\nn1:12:34 [0] misc/x.cc:1 NCCL WARN Cuda failure 'unspecified launch failure'", "gpu-fault", Error},
-		{"dmabuf", warn + "Call to ibv_reg_dmabuf_mr failed with error Operation not supported", "dmabuf", Error},
-		{"mtu", "poll: IBV_WC_LOC_LEN_ERR", "mtu-mismatch", Error},
-		{"port", warn + "NET/IB : mlx5_3:1 Got async event : port error", "bad-link", Error},
-		{"steps", "rank 0 step time 1.00 s\nrank 1 step time 1.01 s\nrank 2 step time 1.52 s\nrank 3 step time 1.00 s", "straggler", Warn},
+		{"shm", warn + "Error: failed to extend /dev/shm/nccl-x to 9637892 bytes, error: No space left on device (28)", "shm-too-small", finding.Error},
+		{"duplicate", warn + "Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 2000", "duplicate-gpu", finding.Error},
+		{"docker0", pre + "Bootstrap : Using docker0:172.17.0.1<0>\n" + warn + "socketStartConnect: Connect to 172.17.0.2<4000> failed : Connection timed out", "wrong-interface", finding.Error},
+		{"acs and protection error", warn + "NET/IB : Got completion from peer 10.0.0.1<1> with error 4, opcode 1, len 3, vendor err 81\n\tACSCtl: SrcValid+ TransBlk- ReqRedir+ CmpltRedir+", "acs", finding.Error},
+		{"gid", pre + "NET/IB : Using [0]mlx5_0:1/RoCE [RO]; OOB eth0:10.0.0.1<0>\n" + warn + "Call to ibv_modify_qp failed with error Connection timed out", "gid-index", finding.Error},
+		{"memlock", warn + "Call to ibv_reg_mr failed with error Cannot allocate memory\nmax locked memory       (kbytes, -l) 64", "memlock", finding.Error},
+		{"fabric manager", "Test CUDA failure common.cu:1030 'system not yet initialized'", "fabric-manager", finding.Error},
+		{"provider", pre + "NET/OFI Selected Provider is tcp;ofi_rxm", "libfabric", finding.Error},
+		{"ib off", pre + "NCCL_IB_DISABLE set by environment to 1.\n" + pre + "Using network Socket\nn2:12:34 [0] NCCL INFO Using network Socket\nNCCL_IB_HCA=mlx5\n2 nodes with InfiniBand are slow", "ib-disabled", finding.Warn},
+		{"graph", pre + "Pattern 4, crossNic 0, nChannels 1, bw 0.100000/0.100000, type SYS/SYS, sameChannels 1", "graph-search", finding.Error},
+		{"oom", "[rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n[rank1]:[E] [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=12, OpType=ALLREDUCE, NumelIn=1)", "out-of-memory", finding.Error},
+		{"xid", "[ 12.3] NVRM: Xid (PCI:0000:17:00): 79, pid=1, GPU has fallen off the bus.\nn1:12:34 [0] misc/x.cc:1 NCCL WARN Cuda failure 'unspecified launch failure'", "gpu-fault", finding.Error},
+		{"dmabuf", warn + "Call to ibv_reg_dmabuf_mr failed with error Operation not supported", "dmabuf", finding.Error},
+		{"mtu", "poll: IBV_WC_LOC_LEN_ERR", "mtu-mismatch", finding.Error},
+		{"port", warn + "NET/IB : mlx5_3:1 Got async event : port error", "bad-link", finding.Error},
+		{"steps", "rank 0 step time 1.00 s\nrank 1 step time 1.01 s\nrank 2 step time 1.52 s\nrank 3 step time 1.00 s", "straggler", finding.Warn},
 	} {
 		r := examine(t, c.text)
 		if len(r.Findings) == 0 || r.Findings[0].ID != c.want || r.Findings[0].Severity != c.severity {
@@ -137,7 +138,7 @@ func TestHealthy(t *testing.T) {
 func healthy(t *testing.T, texts ...string) {
 	t.Helper()
 	for _, text := range texts {
-		if r := examine(t, text); Serious(r.Findings) {
+		if r := examine(t, text); finding.Serious(r.Findings) {
 			t.Errorf("%q: %v", text, ids(r))
 		}
 	}

@@ -3,6 +3,7 @@ package doctor
 import (
 	"busbar.dev/cluster"
 	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
 )
 
 // wireBeatsNCCL is the rate of one NIC that a test without NCCL reached, in GB/s,
@@ -31,24 +32,24 @@ func (c *Case) wireBeatsNCCL() float64 {
 	return 0
 }
 
-func (c *Case) wireQuotes() []evidence.Quote {
-	var list []evidence.Quote
+func (c *Case) wireQuotes() []finding.Quote {
+	var list []finding.Quote
 	for _, f := range append(first(c.Rates("wire"), 2), first(c.Rates("nccl"), 2)...) {
 		list = append(list, f.Quote)
 	}
 	return list
 }
 
-func (c *Case) figureQuotes() []evidence.Quote {
-	var list []evidence.Quote
+func (c *Case) figureQuotes() []finding.Quote {
+	var list []finding.Quote
 	for _, f := range first(c.Figures, 4) {
 		list = append(list, f.Quote)
 	}
 	return list
 }
 
-func (c *Case) changeQuotes() []evidence.Quote {
-	var list []evidence.Quote
+func (c *Case) changeQuotes() []finding.Quote {
+	var list []finding.Quote
 	for _, f := range first(c.Changes, 3) {
 		list = append(list, f.Quote)
 	}

@@ -5,35 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"busbar.dev/doctor/audit"
-	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
 )
-
-// Severity orders findings.
-type Severity = audit.Severity
-
-// Severities. A note is worth knowing and needs no action; what is expected is one.
-const (
-	Error = audit.Error
-	Warn  = audit.Warn
-	Note  = audit.Note
-)
-
-// Finding is one conclusion.
-type Finding struct {
-	ID         string           `json:"id"`
-	Severity   Severity         `json:"severity"`
-	Confidence float64          `json:"confidence"`
-	Title      string           `json:"title"`
-	Cause      string           `json:"cause"`
-	Fix        string           `json:"fix"`
-	Cost       string           `json:"cost"`
-	Where      string           `json:"where,omitempty"` // hosts, ranks or devices
-	Reference  string           `json:"reference,omitempty"`
-	Evidence   []evidence.Quote `json:"evidence"`
-	// ExplainedBy names the finding that this one follows from; roots have none.
-	ExplainedBy string `json:"explained_by,omitempty"`
-}
 
 // surface are findings that say what happened and not why; causes come before them.
 var surface = map[string]bool{
@@ -44,31 +17,26 @@ var surface = map[string]bool{
 const maxEvidence = 6
 
 // weight is how much a severity counts in the order of findings.
-func weight(s Severity) float64 {
+func weight(s finding.Severity) float64 {
 	switch s {
-	case Error:
+	case finding.Error:
 		return 1
-	case Warn:
+	case finding.Warn:
 		return 0.85
 	}
 	return 0.3
 }
 
-// Serious reports whether any finding is more than a note.
-func Serious(list []Finding) bool {
-	return slices.ContainsFunc(list, func(f Finding) bool { return f.Severity != Note })
-}
-
 // order puts roots before what they explain, and the surest and gravest first.
-func order(list []Finding) {
-	slices.SortStableFunc(list, func(a, b Finding) int {
-		root := func(f Finding) int {
+func order(list []finding.Finding) {
+	slices.SortStableFunc(list, func(a, b finding.Finding) int {
+		root := func(f finding.Finding) int {
 			if f.ExplainedBy == "" {
 				return 0
 			}
 			return 1
 		}
-		rank := func(f Finding) float64 {
+		rank := func(f finding.Finding) float64 {
 			w := weight(f.Severity)
 			if surface[f.ID] {
 				w *= 0.6
@@ -82,14 +50,14 @@ func order(list []Finding) {
 // explain marks findings that follow from others. A finding that is less sure
 // than half of what it would explain explains nothing, and two findings never
 // explain each other.
-func explain(list []Finding, rules []Rule) {
-	byID := map[string]*Finding{}
+func explain(list []finding.Finding, rules []Rule) {
+	byID := map[string]*finding.Finding{}
 	for i := range list {
 		byID[list[i].ID] = &list[i]
 	}
 	for _, r := range rules {
 		root := byID[r.ID]
-		if root == nil || root.ExplainedBy != "" || root.Severity == Note {
+		if root == nil || root.ExplainedBy != "" || root.Severity == finding.Note {
 			continue
 		}
 		for _, id := range r.Explains {
@@ -101,13 +69,13 @@ func explain(list []Finding, rules []Rule) {
 }
 
 // tidy bounds and rounds what a rule gave.
-func (f *Finding) tidy(r *Rule) {
+func tidy(f *finding.Finding, r *Rule) {
 	f.ID = r.ID
 	if f.Reference == "" {
 		f.Reference = r.Reference
 	}
 	f.Confidence = math.Round(100*min(max(f.Confidence, 0), 1)) / 100
-	slices.SortStableFunc(f.Evidence, func(a, b evidence.Quote) int {
+	slices.SortStableFunc(f.Evidence, func(a, b finding.Quote) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line))
 	})
 	f.Evidence = slices.Compact(f.Evidence)
@@ -115,6 +83,6 @@ func (f *Finding) tidy(r *Rule) {
 		f.Evidence = f.Evidence[:maxEvidence]
 	}
 	if f.Evidence == nil {
-		f.Evidence = []evidence.Quote{}
+		f.Evidence = []finding.Quote{}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
 )
 
 // What the fleet found is a finding of the doctor, the worst first.
@@ -21,7 +22,7 @@ func TestFleetFault(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := Examine(set).Findings
-	if len(found) != 1 || found[0].Severity != Error || found[0].Where != "gpu03" || !strings.Contains(found[0].Title, "became slow") || !strings.Contains(found[0].Fix, "NIC") || len(found[0].Evidence) != 2 {
+	if len(found) != 1 || found[0].Severity != finding.Error || found[0].Where != "gpu03" || !strings.Contains(found[0].Title, "became slow") || !strings.Contains(found[0].Fix, "NIC") || len(found[0].Evidence) != 2 {
 		t.Errorf("%+v", found)
 	}
 }

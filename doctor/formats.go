@@ -8,24 +8,24 @@ import (
 	"net/url"
 	"strings"
 
-	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
 )
 
 // document is the JSON of a report.
 type document struct {
-	Findings []Finding        `json:"findings"`
-	Healthy  bool             `json:"healthy"` // nothing above a note
-	Lines    int              `json:"lines"`
-	Unknown  int              `json:"not_understood"`
-	Sources  []string         `json:"sources"`
-	Samples  []evidence.Quote `json:"not_understood_samples,omitempty"`
+	Findings []finding.Finding `json:"findings"`
+	Healthy  bool              `json:"healthy"` // nothing above a note
+	Lines    int               `json:"lines"`
+	Unknown  int               `json:"not_understood"`
+	Sources  []string          `json:"sources"`
+	Samples  []finding.Quote   `json:"not_understood_samples,omitempty"`
 }
 
 // JSON writes a report as one document.
 func JSON(w io.Writer, r *Report) error {
-	d := document{r.Findings, !Serious(r.Findings), r.Lines, r.Unknown, r.Sources, first(r.Samples, 10)}
+	d := document{r.Findings, !finding.Serious(r.Findings), r.Lines, r.Unknown, r.Sources, first(r.Samples, 10)}
 	if d.Findings == nil {
-		d.Findings = []Finding{}
+		d.Findings = []finding.Finding{}
 	}
 	if len(d.Sources) > 1000 {
 		d.Sources = d.Sources[:1000]
@@ -63,7 +63,7 @@ func Markdown(w io.Writer, r *Report) error {
 			b.WriteString("See " + f.Reference + "\n\n")
 		}
 		for _, q := range f.Evidence { // four blanks make it code, whatever is in it
-			b.WriteString("    " + place(q) + ": " + q.Text + "\n")
+			b.WriteString("    " + q.String() + "\n")
 		}
 	}
 	_, err := io.WriteString(w, b.String())
@@ -116,8 +116,8 @@ func SARIF(w io.Writer, r *Report) error {
 	}
 	results, rules := []result{}, []rule{}
 	for _, f := range r.Findings {
-		x := result{RuleID: f.ID, Level: string(f.Severity), Rank: 100 * f.Confidence, Message: text{f.Title + ". " + f.Cause + " Fix: " + f.Fix}}
-		if f.Severity == Warn {
+		x := result{RuleID: f.ID, Level: f.Severity.String(), Rank: 100 * f.Confidence, Message: text{f.Title + ". " + f.Cause + " Fix: " + f.Fix}}
+		if f.Severity == finding.Warn {
 			x.Level = "warning"
 		}
 		for _, q := range f.Evidence {
@@ -162,12 +162,12 @@ func JUnit(w io.Writer, r *Report) error {
 	s := suite{Name: "busbar doctor"}
 	for _, f := range r.Findings {
 		c := testcase{Name: f.Title, Class: f.ID}
-		if f.Severity != Note {
+		if f.Severity != finding.Note {
 			var lines []string
 			for _, q := range f.Evidence {
-				lines = append(lines, place(q)+": "+q.Text)
+				lines = append(lines, q.String())
 			}
-			c.Failure = &failure{f.Title, string(f.Severity), f.Cause + "\nFix: " + f.Fix + "\n" + strings.Join(lines, "\n")}
+			c.Failure = &failure{f.Title, f.Severity.String(), f.Cause + "\nFix: " + f.Fix + "\n" + strings.Join(lines, "\n")}
 			s.Failures++
 		}
 		s.Cases = append(s.Cases, c)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
 )
 
 // Healthy outputs with frightening words in them give nothing above a note.
@@ -26,7 +27,7 @@ heartbeat timeout is 480 s
 Training finished successfully
 `,
 		"told": "The run is fine now. We had no timeouts, no hangs, and the errors went away.\n",
-		"dmesg": `[    0.004000] ACPI BIOS Error (bug): Failure creating named object [\_SB.PCI0.RP01], AE_ALREADY_EXISTS
+		"dmesg": `[    0.004000] ACPI BIOS finding.Error (bug): Failure creating named object [\_SB.PCI0.RP01], AE_ALREADY_EXISTS
 [    0.6] iommu: Default domain type: Passthrough (set via kernel command line)
 [    1.6] RAS: Correctable Errors collector initialized.
 [    2.2] nvidia: module verification failed: signature and/or required key missing - tainting kernel
@@ -43,7 +44,7 @@ Training finished successfully
 			t.Fatal(err)
 		}
 		for _, f := range Examine(set).Findings {
-			if f.Severity != Note {
+			if f.Severity != finding.Note {
 				t.Errorf("%s: %s (%s): %v", name, f.ID, f.Title, f.Evidence)
 			}
 		}

@@ -5,11 +5,12 @@ import (
 	"strings"
 
 	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
 )
 
 // namedInterface fills in a finding where the interface that a setting names, or
 // leaves, reaches no other host.
-func (c *Case) namedInterface(f *Finding) bool {
+func (c *Case) namedInterface(f *finding.Finding) bool {
 	e := c.Env("NCCL_SOCKET_IFNAME")
 	if e == nil || !c.broken() && !c.is("slow") || !c.multinodeTold() && !c.multinode() && !c.Has(evidence.ConnectError, evidence.PeerGone) && !c.in("container") {
 		return false
@@ -44,11 +45,11 @@ func (c *Case) whyUnreachable(value string) string {
 
 // otherInterface fills in a finding where people tell that traffic takes another
 // interface than the one they want.
-func (c *Case) otherInterface(f *Finding) bool {
+func (c *Case) otherInterface(f *finding.Finding) bool {
 	if c.about("vpn") && (c.slow() || c.broken()) {
 		f.Title = "An address of a VPN or tunnel is in use"
 		f.Cause = "A VPN makes an interface of its own and often the default route: programs that ask the kernel for \"my address\" get the tunnel's, which peers cannot reach, or only slowly and through NAT."
-		f.Severity, f.Confidence, f.Evidence = Warn, 0.7, append(c.told("vpn"), c.quotes("NCCL_SOCKET_IFNAME", evidence.Rendezvous)...)
+		f.Severity, f.Confidence, f.Evidence = finding.Warn, 0.7, append(c.told("vpn"), c.quotes("NCCL_SOCKET_IFNAME", evidence.Rendezvous)...)
 		return true
 	}
 	if !c.about("wrongif") || !c.slow() && !c.broken() {
@@ -56,7 +57,7 @@ func (c *Case) otherInterface(f *Finding) bool {
 	}
 	f.Title = "Traffic goes over another interface than it should"
 	f.Cause = "NCCL_SOCKET_IFNAME says where NCCL listens; the kernel's routes say where it sends from. With two interfaces in reach of the peer, or a default route over the slow one, traffic leaves by the wrong one."
-	f.Severity, f.Confidence, f.Evidence = Warn, 0.75, append(c.told("wrongif", "slow"), c.quotes("NCCL_SOCKET_IFNAME")...)
+	f.Severity, f.Confidence, f.Evidence = finding.Warn, 0.75, append(c.told("wrongif", "slow"), c.quotes("NCCL_SOCKET_IFNAME")...)
 	return true
 }
 

@@ -3,6 +3,8 @@ package doctor
 import (
 	"strings"
 	"testing"
+
+	"busbar.dev/finding"
 )
 
 // Faults of names, launchers, stores and subnets: the cause is the first finding.
@@ -74,7 +76,7 @@ func TestLaunchHealthy(t *testing.T) {
 		"nvidia-nccl-cu12==2.27.3\nnvidia-nccl-cu12==2.27.3",
 		"roce4 port 1 ==> ens5 (Up)\nroce5 port 1 ==> ens6 (Up)\nNCCL_IB_HCA=roce4",
 	} {
-		if r := examine(t, text); Serious(r.Findings) {
+		if r := examine(t, text); finding.Serious(r.Findings) {
 			t.Errorf("%.60q: %v", text, ids(r))
 		}
 	}

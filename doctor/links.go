@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
 	"busbar.dev/fleet/health"
 	"busbar.dev/unit"
 )
@@ -172,11 +173,11 @@ func (c *Case) stories() []story {
 
 // histories are quotes of what the histories of pairs with some hosts show, of all pairs where no host
 // is named.
-func (c *Case) histories(hosts ...string) []evidence.Quote {
-	var list []evidence.Quote
+func (c *Case) histories(hosts ...string) []finding.Quote {
+	var list []finding.Quote
 	for _, s := range c.stories() {
 		if len(hosts) == 0 || slices.Contains(hosts, s.From) || slices.Contains(hosts, s.To) {
-			list = append(list, evidence.Quote{File: s.File, Text: s.text})
+			list = append(list, finding.Quote{File: s.File, Text: s.text})
 		}
 	}
 	return list[:min(len(list), 2)]

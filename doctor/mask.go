@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
 	"busbar.dev/internal/texttab"
 )
 
@@ -93,7 +93,7 @@ func (r *Report) Mask(addresses bool) {
 		}
 		return texttab.Clean(s)
 	}
-	quote := func(q *evidence.Quote) {
+	quote := func(q *finding.Quote) {
 		q.File, q.Text = oneLine(clean(q.File)), oneLine(clean(q.Text))
 	}
 	for i := range r.Findings {

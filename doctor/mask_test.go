@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
 )
 
 func TestSecrets(t *testing.T) {
@@ -69,7 +69,7 @@ func TestAddresses(t *testing.T) {
 
 // A secret in a quoted line reaches no form of the report.
 func TestReportsHideSecrets(t *testing.T) {
-	r := &Report{Findings: []Finding{{ID: "x", Severity: Warn, Title: "t", Evidence: []evidence.Quote{{File: "f", Line: 1, Text: "NCCL_X=1 HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz 10.1.2.3"}}}}}
+	r := &Report{Findings: []finding.Finding{{ID: "x", Severity: finding.Warn, Title: "t", Evidence: []finding.Quote{{File: "f", Line: 1, Text: "NCCL_X=1 HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz 10.1.2.3"}}}}}
 	r.Mask(true)
 	var b strings.Builder
 	for _, err := range []error{Text{}.Write(&b, r), JSON(&b, r), Markdown(&b, r), SARIF(&b, r), JUnit(&b, r)} {
@@ -86,10 +86,10 @@ func TestReportsHideSecrets(t *testing.T) {
 // markup, in any form of the report; names of files are no exception.
 func TestReportsAreOnlyRead(t *testing.T) {
 	evil := "\x1b]0;x\a\x1b[2J\u202e\n# <script>[x](http://e.org) hf_abcdefghijklmnopqrstuvwxyz"
-	q := evidence.Quote{File: "log" + evil, Line: 1, Text: "line" + evil}
+	q := finding.Quote{File: "log" + evil, Line: 1, Text: "line" + evil}
 	r := &Report{
-		Findings: []Finding{{ID: "x", Severity: Warn, Title: "t" + evil, Cause: "c" + evil, Where: "w" + evil, Fix: "see `ip -br addr` and a_b", Evidence: []evidence.Quote{q}}},
-		Sources:  []string{q.File}, Samples: []evidence.Quote{q},
+		Findings: []finding.Finding{{ID: "x", Severity: finding.Warn, Title: "t" + evil, Cause: "c" + evil, Where: "w" + evil, Fix: "see `ip -br addr` and a_b", Evidence: []finding.Quote{q}}},
+		Sources:  []string{q.File}, Samples: []finding.Quote{q},
 	}
 	r.Mask(false)
 	for name, write := range map[string]func(io.Writer, *Report) error{"text": Text{All: true}.Write, "json": JSON, "markdown": Markdown, "sarif": SARIF, "junit": JUnit} {

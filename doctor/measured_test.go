@@ -7,6 +7,7 @@ import (
 
 	"busbar.dev/doctor"
 	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
 )
 
 // pairsText is what busbar bench pairs --json prints for four hosts.
@@ -77,7 +78,7 @@ func TestMeasured(t *testing.T) {
 		}
 		rep := doctor.Examine(set)
 		switch {
-		case x.id == "" && doctor.Serious(rep.Findings):
+		case x.id == "" && finding.Serious(rep.Findings):
 			t.Errorf("%s: %s", x.name, rep.Findings[0].Title)
 		case x.id == "":
 		case len(rep.Findings) == 0 || rep.Findings[0].ID != x.id || rep.Findings[0].Where != x.where:

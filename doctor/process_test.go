@@ -1,6 +1,10 @@
 package doctor
 
-import "testing"
+import (
+	"testing"
+
+	"busbar.dev/finding"
+)
 
 // Causes of which one line speaks, and that another line resembles.
 func TestNearCauses(t *testing.T) {
@@ -55,7 +59,7 @@ func TestMisspelt(t *testing.T) {
 		"export NCCL_IB_TC=106": "", "export NCCL_OUR_OWN_KNOB=1": "", "export NCCL_TESTS_DEVICE=1": "", "export NCCL_SOCKET_IFNAMES=eth7": "setting-misspelt",
 	} {
 		r := examine(t, text)
-		if got := ids(r); (len(got) > 0) != (want != "") || want != "" && (got[0] != want || Serious(r.Findings)) {
+		if got := ids(r); (len(got) > 0) != (want != "") || want != "" && (got[0] != want || finding.Serious(r.Findings)) {
 			t.Errorf("%s: %v, want %q as a note", text, got, want)
 		}
 	}

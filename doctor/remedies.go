@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
 )
 
 // remedy is what a setting that helps says about the cause. People try settings
@@ -20,7 +21,7 @@ type remedy struct {
 
 // remedies adds findings that settings speak for, and makes surer those that are
 // there already.
-func (c *Case) remedies(found []Finding) []Finding {
+func (c *Case) remedies(found []finding.Finding) []finding.Finding {
 	if !c.Has(evidence.Helps) {
 		return found
 	}
@@ -36,21 +37,21 @@ func (c *Case) remedies(found []Finding) []Finding {
 		if o == nil {
 			continue
 		}
-		if i := slices.IndexFunc(found, func(f Finding) bool { return f.ID == r.id }); i >= 0 {
+		if i := slices.IndexFunc(found, func(f finding.Finding) bool { return f.ID == r.id }); i >= 0 {
 			f := &found[i]
 			f.Confidence = max(f.Confidence, r.sure)
-			if f.Severity == Note {
-				f.Severity = Warn
+			if f.Severity == finding.Note {
+				f.Severity = finding.Warn
 			}
 			f.Evidence = first(append(c.quotes(o), f.Evidence...), maxEvidence)
 			continue
 		}
 		rule := titles[r.id]
-		f := Finding{
-			Severity: Warn, Confidence: r.sure, Title: strings.ToUpper(rule.Says[:1]) + rule.Says[1:],
+		f := finding.Finding{
+			Severity: finding.Warn, Confidence: r.sure, Title: strings.ToUpper(rule.Says[:1]) + rule.Says[1:],
 			Cause: "It works with " + strings.ToUpper(o.Arg(0)) + ": " + r.cause, Fix: "Keep the setting until the cause is gone; " + rule.Reference + " says what it does.", Evidence: c.quotes(o),
 		}
-		f.tidy(&rule)
+		tidy(&f, &rule)
 		found = append(found, f)
 	}
 	return found

@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"busbar.dev/doctor/evidence"
-	"busbar.dev/result/pairs"
+	"busbar.dev/finding"
 )
 
 // fleetRules take over what the statistics of a fleet have found over many sweeps: more than one job's logs can show.
@@ -19,30 +20,26 @@ func fleetRules() []Rule {
 }
 
 // fleetFault is the worst of them; the others stand among its evidence.
-func fleetFault(c *Case) *Finding {
+func fleetFault(c *Case) *finding.Finding {
 	list := slices.Clone(c.Fleet)
 	if len(list) == 0 {
 		return nil
 	}
 	slices.SortStableFunc(list, func(a, b evidence.FleetFinding) int {
-		return cmp.Or(fleetRank(b.Severity)-fleetRank(a.Severity), cmp.Compare(b.Confidence, a.Confidence))
+		return cmp.Or(finding.BySeverity(a.Finding, b.Finding), cmp.Compare(b.Confidence, a.Confidence))
 	})
 	worst := list[0]
-	severity := Note
-	switch worst.Severity {
-	case pairs.Error:
-		severity = Error
-	case pairs.Warn:
-		severity = Warn
+	var facts []string
+	for _, q := range worst.Evidence {
+		facts = append(facts, q.Text)
 	}
-	cause := strings.Join(worst.Evidence, "; ")
-	if worst.Since != "" {
-		cause = strings.TrimPrefix(cause+"; since "+worst.Since, "; ")
+	if !worst.Since.IsZero() {
+		facts = append(facts, "since "+worst.Since.Format(time.RFC3339Nano))
 	}
-	var quotes []evidence.Quote
+	var quotes []finding.Quote
 	shown := c.histories(worst.Nodes...)
 	for _, f := range list[:min(len(list), maxEvidence-len(shown))] {
-		quotes = append(quotes, evidence.Quote{File: f.File, Text: fmt.Sprintf("%s: %s", f.Severity, f.Text)})
+		quotes = append(quotes, finding.Quote{File: f.File, Text: fmt.Sprintf("%s: %s", f.Severity, f.Text)})
 	}
 	quotes = append(quotes, shown...)
 	title, where := worst.Text, worst.Nodes
@@ -50,9 +47,9 @@ func fleetFault(c *Case) *Finding {
 		title += "; the same of " + hostlist(others)
 		where = append(slices.Clone(where), others...)
 	}
-	return &Finding{
-		Severity: severity, Confidence: worst.Confidence, Where: hostlist(where), Title: title,
-		Cause: "What the fleet measured: " + cause + ".", Fix: worst.Fix, Evidence: quotes,
+	return &finding.Finding{
+		Severity: worst.Severity, Confidence: worst.Confidence, Where: hostlist(where), Title: title,
+		Cause: "What the fleet measured: " + strings.Join(facts, "; ") + ".", Fix: worst.Fix, Evidence: quotes,
 	}
 }
 
@@ -73,7 +70,7 @@ func sameFault(list []evidence.FleetFinding, worst evidence.FleetFinding) []stri
 }
 
 // pairDropped is the worst that the history of a pair shows. Of a pair alone nobody can say which end it is.
-func pairDropped(c *Case) *Finding {
+func pairDropped(c *Case) *finding.Finding {
 	list := slices.DeleteFunc(c.stories(), func(s story) bool {
 		return s.course != failing && s.course != flapping && (s.course != dropped || float64(s.after) > worthTelling*float64(s.before))
 	})
@@ -87,13 +84,13 @@ func pairDropped(c *Case) *Finding {
 		return float64(s.after) / float64(s.before)
 	}
 	worst := slices.MinFunc(list, func(a, b story) int { return cmp.Compare(left(a), left(b)) })
-	f := &Finding{
-		Severity: Warn, Confidence: 0.7, Where: worst.From + ", " + worst.To, Evidence: c.histories(worst.From, worst.To),
+	f := &finding.Finding{
+		Severity: finding.Warn, Confidence: 0.7, Where: worst.From + ", " + worst.To, Evidence: c.histories(worst.From, worst.To),
 		Fix: "Compare with pairs that share one end (/api/fleet/pairs, busbar nodes): if all of a host's pairs fell it is that host, else the path between the two. Then what changed there at that time: cable, switch port, route, driver.",
 	}
 	switch worst.course {
 	case failing:
-		f.Severity = Error
+		f.Severity = finding.Error
 		f.Title = fmt.Sprintf("%s and %s cannot be measured since %s", worst.From, worst.To, minute(worst.at))
 		f.Cause = "The fleet's measurements of this pair worked and now fail: a host, its interface or the way between them is down or blocked."
 	case flapping:
@@ -109,7 +106,3 @@ func pairDropped(c *Case) *Finding {
 
 // worthTelling is the part that is left, above which a drop is the pair's own business.
 const worthTelling = 0.85
-
-func fleetRank(s pairs.Severity) int {
-	return slices.Index([]pairs.Severity{pairs.Note, pairs.Warn, pairs.Error}, s)
-}

@@ -5,11 +5,12 @@ import (
 	"strings"
 
 	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
 )
 
-func gdrOff(c *Case) *Finding {
-	f := &Finding{
-		Severity: Warn, Confidence: 0.85, Title: "GPUDirect RDMA is off",
+func gdrOff(c *Case) *finding.Finding {
+	f := &finding.Finding{
+		Severity: finding.Warn, Confidence: 0.85, Title: "GPUDirect RDMA is off",
 		Cause: "The NIC does not read GPU memory itself; every byte goes through host memory and the CPU's root complex. The peer memory module (nvidia-peermem, nv_peer_mem) is not loaded or DMA-BUF is not supported, or NIC and GPU are too far apart.",
 		Fix:   "modprobe nvidia-peermem on every host (and see it in the container); NCCL 2.23 or newer where only the new module's name is there; NCCL_NET_GDR_LEVEL=PHB or SYS where NIC and GPU are farther apart; the log must say /GDRDMA.",
 	}
@@ -40,7 +41,7 @@ func gdrOff(c *Case) *Finding {
 		f.Cause = "Connections over the network do not say GDRDMA. " + f.Cause
 	case c.toldGDR(f):
 	case off != nil && on == nil && direct == nil:
-		f.Severity, f.Confidence = Note, 0.5
+		f.Severity, f.Confidence = finding.Note, 0.5
 	default:
 		return nil
 	}
@@ -49,7 +50,7 @@ func gdrOff(c *Case) *Finding {
 
 // toldGDR looks for GPUDirect's absence in what people tell: half of what the NIC
 // can do, or a drop with a container or a release.
-func (c *Case) toldGDR(f *Finding) bool {
+func (c *Case) toldGDR(f *finding.Finding) bool {
 	rdma := c.in("ib", "roce")
 	share := c.shareOfLine()
 	drop := c.greatestDrop()
@@ -113,13 +114,13 @@ func (c *Case) lowGDRLevel() string {
 	return ""
 }
 
-func dmabuf(c *Case) *Finding {
+func dmabuf(c *Case) *finding.Finding {
 	o := c.failed("unsupported", "ibv_reg_dmabuf_mr", "mlx5dv_reg_dmabuf_mr")
 	if o == nil {
 		return nil
 	}
-	return &Finding{
-		Severity: Error, Confidence: 0.9, Title: "DMA-BUF memory registration is not supported by the RDMA driver",
+	return &finding.Finding{
+		Severity: finding.Error, Confidence: 0.9, Title: "DMA-BUF memory registration is not supported by the RDMA driver",
 		Cause: "NCCL tries to give GPU memory to the NIC by DMA-BUF (GPUDirect RDMA without nvidia-peermem), and this kernel or OFED cannot.",
 		Fix:   "NCCL_DMABUF_ENABLE=0 with nvidia-peermem loaded; or a newer kernel, OFED and open GPU driver.", Evidence: c.quotes(o),
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
 )
 
 // interfaceRules are about reaching other hosts at all.
@@ -86,10 +87,10 @@ func (c *Case) badInterface() (o *evidence.Observation, name, why string) {
 	return nil, "", ""
 }
 
-func wrongInterface(c *Case) *Finding {
+func wrongInterface(c *Case) *finding.Finding {
 	o, name, why := c.badInterface()
-	f := &Finding{
-		Severity: Error, Confidence: 0.9,
+	f := &finding.Finding{
+		Severity: finding.Error, Confidence: 0.9,
 		Fix: "NCCL_SOCKET_IFNAME=<interface of the cluster's network> on every host (also GLOO_SOCKET_IFNAME); a list to avoid is NCCL_SOCKET_IFNAME=^lo,docker,veth,virbr; ip -br addr shows them.",
 	}
 	lo := name == "lo"
@@ -110,37 +111,37 @@ func wrongInterface(c *Case) *Finding {
 		f.Cause = fmt.Sprintf("%s is %s: other hosts cannot be reached through it, or only slowly. NCCL takes the first interface that is not docker or lo unless it is told.", name, why)
 		f.Evidence = c.quotes(o, evidence.ConnectError, evidence.ConnectRetry, "NCCL_SOCKET_IFNAME")
 		if !c.broken() && !c.Has(evidence.ConnectRetry) && !c.Told {
-			f.Severity, f.Confidence = Warn, 0.6
+			f.Severity, f.Confidence = finding.Warn, 0.6
 		}
 	case o == nil && c.toldVirtual() != "":
 		f.Title = "NCCL_SOCKET_IFNAME names an interface that reaches no other host"
 		f.Cause = "NCCL_SOCKET_IFNAME is " + c.value("NCCL_SOCKET_IFNAME") + ", which is " + c.toldVirtual() + "."
-		f.Severity, f.Confidence, f.Evidence = Warn, 0.7, c.quotes("NCCL_SOCKET_IFNAME")
+		f.Severity, f.Confidence, f.Evidence = finding.Warn, 0.7, c.quotes("NCCL_SOCKET_IFNAME")
 	case c.about("installed") && c.broken():
 		f.Title = "A new virtual interface is in the way"
 		f.Cause = "What was installed brought an interface of its own (docker0, virbr0, tun0, tailscale0), and NCCL, Gloo or MPI now take it first though it reaches no other host."
-		f.Severity, f.Confidence, f.Evidence = Warn, 0.65, c.told("installed", "hang", "crash")
+		f.Severity, f.Confidence, f.Evidence = finding.Warn, 0.65, c.told("installed", "hang", "crash")
 	case c.namedInterface(f), c.otherInterface(f):
 	case c.about("mgmt") && c.slow():
 		f.Title = "Training traffic goes over the management network"
 		f.Cause = "The interface that NCCL is told to use, or finds first, is the management port, which is slower than the network that was built for training."
-		f.Severity, f.Confidence, f.Evidence = Warn, 0.75, append(c.told("mgmt", "slow"), c.quotes("NCCL_SOCKET_IFNAME")...)
+		f.Severity, f.Confidence, f.Evidence = finding.Warn, 0.75, append(c.told("mgmt", "slow"), c.quotes("NCCL_SOCKET_IFNAME")...)
 	case c.mixedLayers() != nil:
 		f.Title = "InfiniBand and Ethernet (RoCE) ports are used together"
 		f.Cause = "NCCL_IB_HCA lets NCCL use ports of both link layers; they cannot talk to each other, and rails then differ between hosts."
 		f.Fix = "NCCL_IB_HCA=<the compute NICs only>, e.g. NCCL_IB_HCA=^mlx5_3,mlx5_4 to leave out Ethernet or storage ports."
-		f.Severity, f.Confidence, f.Evidence = Warn, 0.75, c.quotes(c.mixedLayers(), evidence.NetMismatch)
+		f.Severity, f.Confidence, f.Evidence = finding.Warn, 0.75, c.quotes(c.mixedLayers(), evidence.NetMismatch)
 		switch {
 		case !c.multinode() && c.Has(evidence.CUDAFailure, evidence.IPCFailure):
-			f.Severity, f.Confidence = Note, 0.4 // what failed has nothing to do with NICs
+			f.Severity, f.Confidence = finding.Note, 0.4 // what failed has nothing to do with NICs
 		case c.broken() || c.Has(evidence.Completion):
-			f.Severity, f.Confidence = Error, 0.8
+			f.Severity, f.Confidence = finding.Error, 0.8
 		}
 	case c.devicesDiffer() != "":
 		f.Title = "UCX and NCCL are told to use different NICs"
 		f.Cause = c.devicesDiffer()
 		f.Fix = "Name the same devices in UCX_NET_DEVICES and NCCL_IB_HCA."
-		f.Severity, f.Confidence, f.Evidence = Warn, 0.6, c.quotes("UCX_NET_DEVICES", "NCCL_IB_HCA")
+		f.Severity, f.Confidence, f.Evidence = finding.Warn, 0.6, c.quotes("UCX_NET_DEVICES", "NCCL_IB_HCA")
 	default:
 		return nil
 	}
@@ -216,15 +217,15 @@ func (c *Case) devicesDiffer() string {
 	return fmt.Sprintf("UCX_NET_DEVICES is %s and NCCL_IB_HCA is %s: MPI and NCCL use different NICs, of which one set may not be the compute fabric.", ucx, nccl)
 }
 
-func noInterface(c *Case) *Finding {
+func noInterface(c *Case) *finding.Finding {
 	if c.Has(evidence.NoAddress) && !c.Has(evidence.NoInterface) {
 		return noAddress(c)
 	}
 	if !c.Has(evidence.NoInterface) {
 		return nil
 	}
-	return &Finding{
-		Severity: Error, Confidence: 0.95, Title: "NCCL found no network interface to use",
+	return &finding.Finding{
+		Severity: finding.Error, Confidence: 0.95, Title: "NCCL found no network interface to use",
 		Cause: "NCCL_SOCKET_IFNAME excludes every interface of this host, or names one that is not there (a container often has eth0 only, and lo).",
 		Fix:   "unset NCCL_SOCKET_IFNAME, or name one that `ip -br addr` shows inside the container.", Evidence: c.quotes(evidence.NoInterface, "NCCL_SOCKET_IFNAME"),
 	}
@@ -232,9 +233,9 @@ func noInterface(c *Case) *Finding {
 
 // noAddress is for a rank that was given no address of the first one: releases that
 // do not complain about a missing interface pass on an empty one.
-func noAddress(c *Case) *Finding {
-	f := &Finding{
-		Severity: Error, Confidence: 0.75, Title: "The first rank gave no address: it found no interface, or its id never came",
+func noAddress(c *Case) *finding.Finding {
+	f := &finding.Finding{
+		Severity: finding.Error, Confidence: 0.75, Title: "The first rank gave no address: it found no interface, or its id never came",
 		Cause: "The address in NCCL's unique id is of no family. The host that made it has no interface of the name in NCCL_SOCKET_IFNAME, or the id was not passed on (nccl-tests without MPI, ranks of different builds of NCCL).",
 		Fix:   "NCCL_SOCKET_IFNAME must name an interface of every host, the first above all (ip -br addr); a list such as eno1,eth0 where names differ; one NCCL and an MPI build everywhere.", Evidence: c.quotes(evidence.NoAddress, "NCCL_SOCKET_IFNAME"),
 	}
@@ -244,9 +245,9 @@ func noAddress(c *Case) *Finding {
 	return f
 }
 
-func connectFailed(c *Case) *Finding {
-	f := &Finding{
-		Severity: Error, Confidence: 0.75, Title: "Hosts cannot connect to each other (firewall, port or interface)",
+func connectFailed(c *Case) *finding.Finding {
+	f := &finding.Finding{
+		Severity: finding.Error, Confidence: 0.75, Title: "Hosts cannot connect to each other (firewall, port or interface)",
 		Cause: "A TCP connection of NCCL's bootstrap or sockets failed. NCCL uses ports that the kernel picks, so a firewall or security group must let all ports pass between the hosts; else the address belongs to an interface that does not reach, or the peer has died.",
 		Fix:   "nc -l 12345 on one host and nc HOST 12345 on the other; allow all TCP between the nodes (ufw, firewalld, security group); NCCL_SOCKET_IFNAME to the right network; ip_local_port_range to bound the ports.",
 	}
@@ -269,10 +270,10 @@ func connectFailed(c *Case) *Finding {
 			f.Confidence = 0.4 // a process that ends refuses too
 		}
 	case c.First(evidence.ConnectRetry, "refused") != nil && c.Log == nil:
-		f.Severity, f.Confidence, f.Title = Note, 0.4, "Connections were refused and tried again"
+		f.Severity, f.Confidence, f.Title = finding.Note, 0.4, "Connections were refused and tried again"
 		f.Cause = "Nothing listened there yet: ranks that start before the first one print this in healthy jobs too. Where nothing came after it, the first process has died or never started, or MASTER_ADDR and MASTER_PORT name another."
 	case c.about("firewall"):
-		f.Severity, f.Confidence, f.Evidence = Warn, 0.65, c.told("firewall", "hang", "crash")
+		f.Severity, f.Confidence, f.Evidence = finding.Warn, 0.65, c.told("firewall", "hang", "crash")
 	default:
 		return nil
 	}
@@ -282,23 +283,23 @@ func connectFailed(c *Case) *Finding {
 	return f
 }
 
-func rendezvous(c *Case) *Finding {
+func rendezvous(c *Case) *finding.Finding {
 	if !c.Has(evidence.Rendezvous, evidence.Gloo) {
 		return nil
 	}
-	return &Finding{
-		Severity: Error, Confidence: 0.7, Title: "Ranks could not meet (rendezvous time-out)",
+	return &finding.Finding{
+		Severity: finding.Error, Confidence: 0.7, Title: "Ranks could not meet (rendezvous time-out)",
 		Cause: "The store at MASTER_ADDR was not reached in time or some ranks never came: a wrong address or port, a firewall, fewer processes than WORLD_SIZE, or a rank that died while importing.",
 		Fix:   "MASTER_ADDR must resolve to the same reachable address on all hosts; check that all nodes started (--nnodes, --node_rank); raise the time-out for slow file systems; GLOO_SOCKET_IFNAME to the right network.", Evidence: c.quotes(evidence.Rendezvous, evidence.Gloo, "MASTER_ADDR", "MASTER_PORT"),
 	}
 }
 
-func portTaken(c *Case) *Finding {
+func portTaken(c *Case) *finding.Finding {
 	if !c.Has(evidence.AddressInUse) {
 		return nil
 	}
-	return &Finding{
-		Severity: Error, Confidence: 0.9, Title: "The port is taken (address already in use)",
+	return &finding.Finding{
+		Severity: finding.Error, Confidence: 0.9, Title: "The port is taken (address already in use)",
 		Cause: "Another job, or a left-over process of the last one, holds MASTER_PORT on this host.",
 		Fix:   "Another MASTER_PORT or --rdzv-endpoint=HOST:0; end the left-over process (ss -ltnp).", Evidence: c.quotes(evidence.AddressInUse, "MASTER_PORT"),
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
 )
 
 // launchRules are about ranks that do not come together for a reason outside of NCCL:
@@ -27,7 +28,7 @@ func launchRules() []Rule {
 	}
 }
 
-func nameUnknown(c *Case) *Finding {
+func nameUnknown(c *Case) *finding.Finding {
 	list := c.All(evidence.NameUnknown)
 	if len(list) == 0 {
 		return nil
@@ -39,8 +40,8 @@ func nameUnknown(c *Case) *Finding {
 		}
 		only = only && o.Arg(1) == "ipv6"
 	}
-	f := &Finding{
-		Severity: Error, Confidence: 0.9, Title: "A host name does not resolve",
+	f := &finding.Finding{
+		Severity: finding.Error, Confidence: 0.9, Title: "A host name does not resolve",
 		Cause: "A launcher or the store asks for a host by a name that its resolver does not know: the pod or its headless service is not ready yet, the search domain is missing, /etc/hosts differs between hosts, or MASTER_ADDR is misspelt.",
 		Fix:   "getent hosts NAME on every host and in every container; a headless service and dnsPolicy: ClusterFirst (with hostNetwork ClusterFirstWithHostNet) in Kubernetes, and wait until it resolves before the start; else the address instead of the name.", Evidence: c.quotes(evidence.NameUnknown),
 	}
@@ -51,27 +52,27 @@ func nameUnknown(c *Case) *Finding {
 		if !c.broken() && !c.Has(evidence.Rendezvous) {
 			return nil
 		}
-		f.Severity, f.Confidence = Warn, 0.6
+		f.Severity, f.Confidence = finding.Warn, 0.6
 	}
 	return f
 }
 
-func launcherRefused(c *Case) *Finding {
+func launcherRefused(c *Case) *finding.Finding {
 	o := c.First(evidence.LaunchRefused)
 	if o == nil {
 		return nil
 	}
-	return &Finding{
-		Severity: Error, Confidence: 0.85, Title: "The launcher cannot start processes on another host",
+	return &finding.Finding{
+		Severity: finding.Error, Confidence: 0.85, Title: "The launcher cannot start processes on another host",
 		Cause: "mpirun, deepspeed and pdsh start their processes by ssh without a password; that failed, so nothing of the job ran there. NCCL is not reached yet.",
 		Fix:   "ssh HOST hostname from the host (and as the user, and in the container) that launches must work without a question: keys, known_hosts, the port of sshd; every host must find the same program and libraries.", Evidence: c.quotes(evidence.LaunchRefused),
 	}
 }
 
 // masterAddress is for ranks that look for the store at an address that cannot be it.
-func masterAddress(c *Case) *Finding {
-	f := &Finding{
-		Severity: Error, Confidence: 0.85, Title: "Ranks look for the first one at an address that no host has",
+func masterAddress(c *Case) *finding.Finding {
+	f := &finding.Finding{
+		Severity: finding.Error, Confidence: 0.85, Title: "Ranks look for the first one at an address that no host has",
 		Cause: "The address in the message is none of a host: a host name of digits only is read as a number, a variable is empty or holds a mask, or the name resolves wrongly.",
 		Fix:   "getent hosts \"$MASTER_ADDR\" on every host must give the reachable address of the first one; use its address, or a name with a letter; --rdzv-endpoint=HOST:PORT names the same everywhere.",
 	}
@@ -91,13 +92,13 @@ func masterAddress(c *Case) *Finding {
 	return nil
 }
 
-func glooInterface(c *Case) *Finding {
+func glooInterface(c *Case) *finding.Finding {
 	loop, mesh := c.Has(evidence.GlooLoopback), c.Has(evidence.Gloo)
 	if !mesh {
 		return nil // on one host the loopback is right
 	}
-	f := &Finding{
-		Severity: Error, Confidence: 0.75, Title: "Gloo cannot build its mesh: most likely the wrong interface",
+	f := &finding.Finding{
+		Severity: finding.Error, Confidence: 0.75, Title: "Gloo cannot build its mesh: most likely the wrong interface",
 		Cause: "PyTorch's CPU groups (Gloo) take the interface that the host's own name leads to, not that of NCCL. With several interfaces, or a name in /etc/hosts that is 127.0.1.1, ranks of other hosts cannot reach it.",
 		Fix:   "GLOO_SOCKET_IFNAME=<interface of the cluster's network> in the environment of every worker (with Ray or a launcher on each host, not only where the job is started); getent hosts $(hostname) must give the host's own reachable address.", Evidence: c.quotes(evidence.GlooLoopback, evidence.Gloo, "GLOO_SOCKET_IFNAME"),
 	}
@@ -109,14 +110,14 @@ func glooInterface(c *Case) *Finding {
 
 // rankBusy is for time-outs that say nothing of the network: one rank was still at
 // work. The surest sign is work that had taken as long as the others wait.
-func rankBusy(c *Case) *Finding {
+func rankBusy(c *Case) *finding.Finding {
 	limit := 0
 	for _, o := range c.All(evidence.TimeLimit) {
 		limit = max(limit, atoi(o.Arg(0)))
 	}
 	doing := map[string]string{"data": "prepares data", "save": "saves a checkpoint", "load": "loads or downloads", "bar": "works through a long loop"}
-	f := &Finding{
-		Severity: Error,
+	f := &finding.Finding{
+		Severity: finding.Error,
 		Fix:      "Do that work before the job starts, or on all ranks; a longer time-out where it cannot be helped: init_process_group(timeout=…), ddp_timeout of a trainer, and 0 shards to one file system at a time.",
 	}
 	for _, o := range c.All(evidence.BusyBefore) {
@@ -150,37 +151,37 @@ func rankBusy(c *Case) *Finding {
 	return f
 }
 
-func unusedParameters(c *Case) *Finding {
+func unusedParameters(c *Case) *finding.Finding {
 	return c.stated(evidence.UnusedParams, 0.92, "Some parameters get no gradient, and DDP waits for them",
 		"DistributedDataParallel reduces every parameter's gradient in each step. Parameters that the loss does not depend on, on all ranks or on some, leave the reduction unfinished: an error in the next step, or a hang.",
 		"Every output of forward into the loss, or requires_grad=False for what is not trained; find_unused_parameters=True at the price of a walk over the graph; TORCH_DISTRIBUTED_DEBUG=INFO names the parameters.")
 }
 
-func serviceMesh(c *Case) *Finding {
+func serviceMesh(c *Case) *finding.Finding {
 	if !c.about("mesh") || !c.broken() {
 		return nil
 	}
-	return &Finding{
-		Severity: Warn, Confidence: 0.85, Title: "A service mesh stands between the ranks",
+	return &finding.Finding{
+		Severity: finding.Warn, Confidence: 0.85, Title: "A service mesh stands between the ranks",
 		Cause: "The side-car of a mesh (Envoy) takes every TCP connection of a pod. NCCL's, Gloo's and libfabric's protocols are no HTTP, use ports that the kernel picks, and expect the peer's own address.",
 		Fix:   "No injection for training pods (sidecar.istio.io/inject: \"false\"), or all ports left out (traffic.sidecar.istio.io/excludeInboundPorts and excludeOutboundPorts).", Evidence: c.told("mesh", "hang", "crash"),
 	}
 }
 
-func ncclLibrary(c *Case) *Finding {
+func ncclLibrary(c *Case) *finding.Finding {
 	versions := map[string]bool{}
 	for _, o := range c.All(evidence.NCCLPackage) {
 		versions[o.Arg(0)] = true
 	}
-	f := &Finding{
-		Severity: Error, Confidence: 0.92, Title: "Another NCCL is loaded than the framework was built for",
+	f := &finding.Finding{
+		Severity: finding.Error, Confidence: 0.92, Title: "Another NCCL is loaded than the framework was built for",
 		Cause: "The library that is found first lacks a function that the framework calls: an older libnccl in LD_LIBRARY_PATH, of the system or of a second package wins over the one that belongs to it.",
 		Fix:   "pip list | grep nccl and keep the one that torch requires; LD_LIBRARY_PATH without other NCCLs; ldd libtorch_cuda.so | grep nccl shows what is loaded.", Evidence: c.quotes(evidence.LibraryMix, evidence.NCCLPackage),
 	}
 	switch {
 	case c.Has(evidence.LibraryMix):
 	case len(versions) > 1 && c.broken():
-		f.Severity, f.Confidence, f.Title = Warn, 0.5, "Two packages of NCCL are installed"
+		f.Severity, f.Confidence, f.Title = finding.Warn, 0.5, "Two packages of NCCL are installed"
 		f.Cause = "Both install the same libnccl.so.2 under one folder, so the framework may load the one of another CUDA. " + f.Cause
 	default:
 		return nil

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
 	"busbar.dev/result/pairs"
 )
 
@@ -28,27 +29,27 @@ func measuredRules() []Rule {
 	}
 }
 
-func rankDied(c *Case) *Finding {
+func rankDied(c *Case) *finding.Finding {
 	list := c.All(evidence.RankDied)
 	if len(list) == 0 {
 		return nil
 	}
 	o := list[0]
-	return &Finding{
-		Severity: Error, Confidence: 0.95, Title: fmt.Sprintf("Rank %s on %s died", o.Arg(0), o.Arg(1)), Where: o.Arg(1),
+	return &finding.Finding{
+		Severity: finding.Error, Confidence: 0.95, Title: fmt.Sprintf("Rank %s on %s died", o.Arg(0), o.Arg(1)), Where: o.Arg(1),
 		Cause: fmt.Sprintf("All connections of rank %s closed at once, as the kernel does when a process ends: it crashed, was killed (out of memory, a time limit) or its host went down. The others stopped because of it.", o.Arg(0)),
 		Fix:   fmt.Sprintf("Look at the log of rank %s and at dmesg of %s first; start the job without that host meanwhile (--elastic goes on without it).", o.Arg(0), o.Arg(1)), Evidence: c.quotes(evidence.RankDied),
 	}
 }
 
-func rankSilent(c *Case) *Finding {
+func rankSilent(c *Case) *finding.Finding {
 	list := c.All(evidence.RankSilent)
 	if len(list) == 0 {
 		return nil
 	}
 	o := list[0]
-	return &Finding{
-		Severity: Error, Confidence: 0.8, Title: fmt.Sprintf("Rank %s on %s hangs or is cut off", o.Arg(0), o.Arg(1)), Where: o.Arg(1),
+	return &finding.Finding{
+		Severity: finding.Error, Confidence: 0.8, Title: fmt.Sprintf("Rank %s on %s hangs or is cut off", o.Arg(0), o.Arg(1)), Where: o.Arg(1),
 		Cause: fmt.Sprintf("It has said nothing for %s and its connections are open: the process or its host stands still, or the network to it drops everything.", o.Arg(2)),
 		Fix:   fmt.Sprintf("ping %s; on it: is the process there, in which state (ps, py-spy dump), what does ip -s link count?", o.Arg(1)), Evidence: c.quotes(evidence.RankSilent),
 	}
@@ -56,7 +57,7 @@ func rankSilent(c *Case) *Finding {
 
 // unreachable is a rank that speaks from an address from which the others cannot
 // be reached.
-func unreachable(c *Case) *Finding {
+func unreachable(c *Case) *finding.Finding {
 	for _, o := range c.All(evidence.LocalDial) {
 		why := addressClass(o.Arg(0))
 		if why == "" && !strings.Contains(o.Arg(2), "invalid argument") && !strings.Contains(o.Arg(2), "network is unreachable") {
@@ -69,8 +70,8 @@ func unreachable(c *Case) *Finding {
 			why = "of a network that does not lead there"
 		}
 		host := speaker(o.Quotes)
-		return &Finding{
-			Severity: Error, Confidence: 0.9, Where: host, Title: fmt.Sprintf("The wrong network interface: %s is %s", o.Arg(0), article(why)),
+		return &finding.Finding{
+			Severity: finding.Error, Confidence: 0.9, Where: host, Title: fmt.Sprintf("The wrong network interface: %s is %s", o.Arg(0), article(why)),
 			Cause: fmt.Sprintf("A rank speaks from %s (%s) and wants %s, which cannot be reached from there, so it never comes to the meeting and the others wait for it.", o.Arg(0), why, o.Arg(1)),
 			Fix:   "--bind (or BUSBAR_BIND; for NCCL: NCCL_SOCKET_IFNAME) must name the interface of the cluster's network on every host; ip -br addr shows them.", Evidence: c.quotes(o, evidence.NotCome),
 		}
@@ -101,7 +102,7 @@ func article(s string) string {
 }
 
 // speaker is the host in the label before a quoted line: "node1| …".
-func speaker(list []evidence.Quote) string {
+func speaker(list []finding.Quote) string {
 	for _, q := range list {
 		if name, _, ok := strings.Cut(q.Text, "| "); ok && name != "" && !strings.ContainsAny(name, " \t") {
 			name, _, _ = strings.Cut(name, ":")
@@ -112,7 +113,7 @@ func speaker(list []evidence.Quote) string {
 }
 
 // mtuDiffers compares the MTUs of one interface on several hosts.
-func mtuDiffers(c *Case) *Finding {
+func mtuDiffers(c *Case) *finding.Finding {
 	sizes := map[string]map[string][]*evidence.Observation{} // interface, MTU
 	for _, o := range c.All(evidence.MTU) {
 		name, _, _ := strings.Cut(o.Arg(0), "@")
@@ -138,8 +139,8 @@ func mtuDiffers(c *Case) *Finding {
 		case where == "":
 			where = odd[0].Quotes[0].File
 		}
-		return &Finding{
-			Severity: Warn, Confidence: 0.85, Where: where, Title: fmt.Sprintf("MTU %s on %s of %s, %s on the others", values[0], name, where, values[len(values)-1]),
+		return &finding.Finding{
+			Severity: finding.Warn, Confidence: 0.85, Where: where, Title: fmt.Sprintf("MTU %s on %s of %s, %s on the others", values[0], name, where, values[len(values)-1]),
 			Cause: "Hosts of one network have different MTUs: packets of the larger size are dropped or cut, connections hang once they send much, or every packet costs more than it must.",
 			Fix:   fmt.Sprintf("ip link set %s mtu %s on %s, and the same on the switch ports; ping -M do -s %d HOST tests it.", name, values[len(values)-1], where, atoi(values[len(values)-1])-28), Evidence: c.quotes(odd[0], rest[0]),
 		}
@@ -156,19 +157,19 @@ func counts(list []*evidence.Observation) (n int) {
 }
 
 // nicSlow is a host that is slow with everybody.
-func nicSlow(c *Case) *Finding {
+func nicSlow(c *Case) *finding.Finding {
 	for i := range c.Pairs {
 		p := &c.Pairs[i]
 		for _, f := range p.Findings() {
-			if f.Kind != pairs.SlowHost && f.Kind != pairs.SlowOut && f.Kind != pairs.SlowIn || f.Severity == pairs.Note || len(f.Who) == 0 || f.What == "latency" {
+			if f.Kind != pairs.SlowHost && f.Kind != pairs.SlowOut && f.Kind != pairs.SlowIn || f.Severity == finding.Note || len(f.Ranks) == 0 || f.Figure == "latency" {
 				continue
 			}
-			host := p.Names[f.Who[0]]
-			return &Finding{
-				Severity: Warn, Confidence: 0.85, Where: host, Title: fmt.Sprintf("The NIC of %s is slow: %.0f %% of what the others reach", host, 100*f.Factor),
+			host := p.Names[f.Ranks[0]]
+			return &finding.Finding{
+				Severity: finding.Warn, Confidence: 0.85, Where: host, Title: fmt.Sprintf("The NIC of %s is slow: %.0f %% of what the others reach", host, 100*f.Factor),
 				Cause: f.Text + ". Others are fast with each other, so it is this host's NIC, cable, switch port or PCIe link, not the fabric.",
 				Cost:  fmt.Sprintf("every collective over it takes about %.1f times as long above 1 MiB: a ring is as fast as its slowest link", 1/f.Factor),
-				Fix:   "On that host: ethtool INTERFACE or ibstat (negotiated rate), lspci -vv (LnkSta), error counters; swap the cable, then the port.", Evidence: append([]evidence.Quote{{File: p.File, Text: f.Text}}, c.histories(host)...),
+				Fix:   "On that host: ethtool INTERFACE or ibstat (negotiated rate), lspci -vv (LnkSta), error counters; swap the cable, then the port.", Evidence: append([]finding.Quote{{File: p.File, Text: f.Text}}, c.histories(host)...),
 			}
 		}
 	}
@@ -176,21 +177,21 @@ func nicSlow(c *Case) *Finding {
 }
 
 // pairSlow is a pair that is slow where its hosts are not.
-func pairSlow(c *Case) *Finding {
+func pairSlow(c *Case) *finding.Finding {
 	for i := range c.Pairs {
 		p := &c.Pairs[i]
 		for _, f := range p.Findings() {
-			if f.Kind != pairs.SlowPair && f.Kind != pairs.OneWay || f.Severity == pairs.Note || len(f.Who) < 2 || f.What == "latency" {
+			if f.Kind != pairs.SlowPair && f.Kind != pairs.OneWay || f.Severity == finding.Note || len(f.Ranks) < 2 || f.Figure == "latency" {
 				continue
 			}
-			severity := Note
+			severity := finding.Note
 			if f.Factor < 0.6 { // less is how pairs differ on a busy machine
-				severity = Warn
+				severity = finding.Warn
 			}
-			return &Finding{
-				Severity: severity, Confidence: 0.55, Where: p.Names[f.Who[0]] + ", " + p.Names[f.Who[1]], Title: "A path is slow: " + f.Text,
+			return &finding.Finding{
+				Severity: severity, Confidence: 0.55, Where: p.Names[f.Ranks[0]] + ", " + p.Names[f.Ranks[1]], Title: "A path is slow: " + f.Text,
 				Cause: "Both hosts are fast with others: what is slow is a cable or port between the switches, or a route that many share.",
-				Fix:   "Repeat with bench pairs --alone; counters of the switches on that way; the routing (ibtracert, traceroute).", Evidence: append([]evidence.Quote{{File: p.File, Text: f.Text}}, c.histories(p.Names[f.Who[0]], p.Names[f.Who[1]])...),
+				Fix:   "Repeat with bench pairs --alone; counters of the switches on that way; the routing (ibtracert, traceroute).", Evidence: append([]finding.Quote{{File: p.File, Text: f.Text}}, c.histories(p.Names[f.Ranks[0]], p.Names[f.Ranks[1]])...),
 			}
 		}
 	}

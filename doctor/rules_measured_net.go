@@ -5,12 +5,13 @@ import (
 	"strings"
 
 	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
 	"busbar.dev/input/nccltests"
 )
 
 // uplink finds groups of hosts that are fast among themselves and slow with each
 // other while all pairs of a round run at once.
-func uplink(c *Case) *Finding {
+func uplink(c *Case) *finding.Finding {
 	for i := range c.Pairs {
 		p := &c.Pairs[i]
 		groups, factor := islands(p)
@@ -22,11 +23,11 @@ func uplink(c *Case) *Finding {
 			names = append(names, hostlist(g))
 		}
 		text := fmt.Sprintf("pairs within %s are fast, pairs between them reach %.0f %% of that", strings.Join(names, " and "), 100*factor)
-		return &Finding{
-			Severity: Warn, Confidence: 0.8, Where: strings.Join(names, " | "), Title: fmt.Sprintf("The uplink between %s is oversubscribed: %.0f %% of what hosts send", strings.Join(names, " and "), 100*factor),
+		return &finding.Finding{
+			Severity: finding.Warn, Confidence: 0.8, Where: strings.Join(names, " | "), Title: fmt.Sprintf("The uplink between %s is oversubscribed: %.0f %% of what hosts send", strings.Join(names, " and "), 100*factor),
 			Cause: "Hosts are fast with those of their own group and slow with all of the other when several pairs talk at once: each group sits below a leaf switch whose uplinks carry less than its hosts send.",
 			Cost:  fmt.Sprintf("what crosses takes about %.1f times as long when all hosts send; a ring in the order of the groups crosses once each way and suffers least", 1/factor),
-			Fix:   "Ranks in the order of the leaves (busbar plan --hosts, Slurm's topology plugin), hierarchical collectives, or more uplinks. bench pairs --alone: if single pairs are fast, it is sharing and not a bad cable.", Evidence: []evidence.Quote{{File: p.File, Text: text}},
+			Fix:   "Ranks in the order of the leaves (busbar plan --hosts, Slurm's topology plugin), hierarchical collectives, or more uplinks. bench pairs --alone: if single pairs are fast, it is sharing and not a bad cable.", Evidence: []finding.Quote{{File: p.File, Text: text}},
 		}
 	}
 	return nil
@@ -94,7 +95,7 @@ func islands(p *evidence.Pairs) (groups [][]string, factor float64) {
 
 // flatRing is a ring of our engine in rank order whose ranks jump between hosts:
 // it leaves a host at every step where once a host would do.
-func flatRing(c *Case) *Finding {
+func flatRing(c *Case) *finding.Finding {
 	for _, o := range c.All(evidence.EngineRun) {
 		if o.Arg(2) != "ring" || o.Arg(1) == "mem" {
 			continue
@@ -109,11 +110,11 @@ func flatRing(c *Case) *Finding {
 				continue
 			}
 			over := float64(crossings) / float64(hosts)
-			f := &Finding{
-				Severity: Warn, Confidence: 0.85, Title: fmt.Sprintf("A flat ring over a shared NIC: %d hops between hosts where %d would do", crossings, hosts),
+			f := &finding.Finding{
+				Severity: finding.Warn, Confidence: 0.85, Title: fmt.Sprintf("A flat ring over a shared NIC: %d hops between hosts where %d would do", crossings, hosts),
 				Cause: fmt.Sprintf("%d ranks on %d hosts, and each rank's neighbour in the ring is on another host: every hop passes the NIC that the ranks of a host share, so each byte passes it %.3g times as often as in a ring that visits the hosts one after the other.", len(t.Ranks), hosts, over),
 				Cost:  fmt.Sprintf("about %.1f times slower all-reduce above 1 MiB", over),
-				Fix:   "Place ranks by node: Slurm's --distribution=block, mpirun --map-by ppr:N:node, host files that name a host once with its slots; not cyclic, not by-node.", Evidence: []evidence.Quote{q},
+				Fix:   "Place ranks by node: Slurm's --distribution=block, mpirun --map-by ppr:N:node, host files that name a host once with its slots; not cyclic, not by-node.", Evidence: []finding.Quote{q},
 			}
 			if best, algo := c.fasterRun(t); best > 1.3 {
 				f.Cost += fmt.Sprintf("; measured: %s is %.1f times as fast", algo, best)
@@ -126,7 +127,7 @@ func flatRing(c *Case) *Finding {
 }
 
 // tableOf is the table that stands in the same text, at or behind a line.
-func tableOf(c *Case, q evidence.Quote) *nccltests.Table {
+func tableOf(c *Case, q finding.Quote) *nccltests.Table {
 	for _, t := range c.Tables {
 		if t.File == q.File && len(t.Ranks) > 1 {
 			return t.Table

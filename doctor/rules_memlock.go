@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
 )
 
 // failed is the first failure of a call for a reason.
@@ -21,9 +22,9 @@ func (c *Case) failed(reason string, calls ...string) *evidence.Observation {
 	return nil
 }
 
-func memlockLow(c *Case) *Finding {
-	f := &Finding{
-		Severity: Error, Confidence: 0.85, Title: "Memory cannot be locked (pinned) for RDMA",
+func memlockLow(c *Case) *finding.Finding {
+	f := &finding.Finding{
+		Severity: finding.Error, Confidence: 0.85, Title: "Memory cannot be locked (pinned) for RDMA",
 		Cause: "Queues or memory for RDMA were refused for want of memory. The usual reason is the limit of locked memory (ulimit -l), which is 64 KiB by default and is not inherited by daemons such as slurmd or dockerd.",
 		Fix:   "ulimit -l unlimited in limits.conf and in the unit of the daemon that starts the job (LimitMEMLOCK=infinity); docker run --ulimit memlock=-1; IPC_LOCK in Kubernetes.",
 	}
@@ -46,9 +47,9 @@ func memlockLow(c *Case) *Finding {
 		f.Confidence, f.Evidence = 0.75, c.quotes(c.failed("permission", "ibv"), low)
 		f.Cause = "The kernel did not permit it: the container lacks the capability IPC_LOCK, or rights on /dev/infiniband. " + f.Cause
 	case low != nil && (c.broken() || c.rdma()):
-		f.Severity, f.Confidence = Warn, 0.7
+		f.Severity, f.Confidence = finding.Warn, 0.7
 	case c.about("memlock") && c.is("crash"):
-		f.Severity, f.Confidence, f.Evidence = Warn, 0.6, c.told("memlock")
+		f.Severity, f.Confidence, f.Evidence = finding.Warn, 0.6, c.told("memlock")
 	default:
 		return nil
 	}
@@ -77,29 +78,29 @@ func (c *Case) lowMemlock() *evidence.Observation {
 	return nil
 }
 
-func queueMemory(c *Case) *Finding {
+func queueMemory(c *Case) *finding.Finding {
 	o := c.failed("memory", "ibv_create_cq", "ibv_create_qp")
 	if o == nil || c.lowMemlock() != nil || !c.in("alltoall") && !c.is("scale") && c.ranks < 1024 {
 		return nil
 	}
-	return &Finding{
-		Severity: Error, Confidence: 0.85, Title: "Too many queue pairs and completion queues for the NIC",
+	return &finding.Finding{
+		Severity: finding.Error, Confidence: 0.85, Title: "Too many queue pairs and completion queues for the NIC",
 		Cause: "Queues are refused at scale, which is where all-to-all opens a connection to every peer on every channel; the NIC's or kernel's queue memory ends, not ulimit -l.",
 		Fix:   "Fewer connections: PXN (NCCL_PXN_DISABLE=0, NCCL_P2P_PXN_LEVEL=2), NCCL_NCHANNELS_PER_NET_PEER=1, NCCL_IB_QPS_PER_CONNECTION=1.", Evidence: c.quotes(o),
 	}
 }
 
-func registration(c *Case) *Finding {
+func registration(c *Case) *finding.Finding {
 	if o := c.failed("invalid", "ibv_reg_mr"); o != nil {
-		return &Finding{
-			Severity: Error, Confidence: 0.75, Title: "The RDMA driver refuses to register memory",
+		return &finding.Finding{
+			Severity: finding.Error, Confidence: 0.75, Title: "The RDMA driver refuses to register memory",
 			Cause: "ibv_reg_mr failed with invalid argument: an old GPU or RDMA driver under a newer NCCL, missing nvidia-peermem, or relaxed ordering that the device does not take.",
 			Fix:   "A newer driver and OFED; NCCL_IB_PCI_RELAXED_ORDERING=0; NCCL_DMABUF_ENABLE=0; modprobe nvidia-peermem.", Evidence: c.quotes(o, "NCCL_IB_PCI_RELAXED_ORDERING"),
 		}
 	}
 	if o := c.failed("address", "ibv_reg_mr"); o != nil {
-		return &Finding{
-			Severity: Error, Confidence: 0.75, Title: "GPU memory cannot be registered with the NIC (nvidia-peermem)",
+		return &finding.Finding{
+			Severity: finding.Error, Confidence: 0.75, Title: "GPU memory cannot be registered with the NIC (nvidia-peermem)",
 			Cause: "ibv_reg_mr failed with bad address, which is what it gives for GPU memory when nvidia-peermem is not loaded or does not match the driver.",
 			Fix:   "modprobe nvidia-peermem on every host; or NCCL_NET_GDR_LEVEL=LOC to go on without GPUDirect RDMA.", Evidence: c.quotes(o),
 		}

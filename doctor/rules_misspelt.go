@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
 	"busbar.dev/predict"
 )
 
@@ -23,7 +24,7 @@ var elsewhere = []string{
 	"NCCL_TESTS_DEVICE", "NCCL_IBEXT_DISABLE", "NCCL_PLUGIN_P2P", "NCCL_UCX_TLS", "NCCL_UCX_RNDV_THRESH", "NCCL_SHARP_DISABLE", "NCCL_TUNER_CONFIG_PATH", "NCCL_NVLS", "NCCL_IB",
 }
 
-func settingMisspelt(c *Case) *Finding {
+func settingMisspelt(c *Case) *finding.Finding {
 	for _, name := range c.EnvNames() {
 		if !strings.HasPrefix(name, "NCCL_") || len(name) < 9 || slices.Contains(elsewhere, name) {
 			continue
@@ -32,13 +33,13 @@ func settingMisspelt(c *Case) *Finding {
 		if meant == "" || c.Env(meant) != nil {
 			continue
 		}
-		f := &Finding{
-			Severity: Warn, Confidence: 0.95, Title: fmt.Sprintf("%s is no setting of NCCL; %s is", name, meant),
+		f := &finding.Finding{
+			Severity: finding.Warn, Confidence: 0.95, Title: fmt.Sprintf("%s is no setting of NCCL; %s is", name, meant),
 			Cause: "NCCL reads the names that it knows and says nothing about others, so what was meant to be set is not.",
 			Fix:   fmt.Sprintf("%s=%s", meant, c.Env(name).Value), Evidence: c.quotes(name),
 		}
 		if !c.broken() && !c.slow() && !c.is("unstable", "wrong") && !c.Has(evidence.VerbsFailure, evidence.Completion) {
-			f.Severity, f.Confidence = Note, 0.6 // nothing hangs on it, or nobody says so
+			f.Severity, f.Confidence = finding.Note, 0.6 // nothing hangs on it, or nobody says so
 		}
 		return f
 	}

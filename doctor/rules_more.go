@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
 )
 
 // moreRules are about what is met less often: GPUs that are not there, limits of
@@ -32,32 +33,32 @@ func moreRules() []Rule {
 }
 
 // stated is an error that a line states outright.
-func (c *Case) stated(k evidence.Kind, sure float64, title, cause, fix string) *Finding {
+func (c *Case) stated(k evidence.Kind, sure float64, title, cause, fix string) *finding.Finding {
 	if !c.Has(k) {
 		return nil
 	}
-	return &Finding{Severity: Error, Confidence: sure, Title: title, Cause: cause, Fix: fix, Where: hosts(c.All(k)), Evidence: c.quotes(k)}
+	return &finding.Finding{Severity: finding.Error, Confidence: sure, Title: title, Cause: cause, Fix: fix, Where: hosts(c.All(k)), Evidence: c.quotes(k)}
 }
 
-func deviceOrdinal(c *Case) *Finding {
+func deviceOrdinal(c *Case) *finding.Finding {
 	return c.stated(evidence.BadOrdinal, 0.9, "A process asks for a GPU that it does not see",
 		"CUDA knows no device of that number: more processes, or GPUs a process (-g), than the host has or CUDA_VISIBLE_DEVICES shows; or all processes were started on one host.",
 		"Processes a host × GPUs a process ≤ nvidia-smi -L; LOCAL_RANK, not RANK, chooses the device; the host list must spread the processes (mpirun -N, srun --ntasks-per-node).")
 }
 
-func unsupportedGPU(c *Case) *Finding {
+func unsupportedGPU(c *Case) *finding.Finding {
 	return c.stated(evidence.TooNew, 0.85, "This build has no code for the GPU",
 		"The library was built for older GPUs, or with an older CUDA, than the one it runs on; its kernels cannot be launched.",
 		"NCCL and PyTorch of a release that names the GPU's compute capability (cuobjdump --list-elf libnccl.so shows what is in it), built with a CUDA that knows it.")
 }
 
-func driverMix(c *Case) *Finding {
+func driverMix(c *Case) *finding.Finding {
 	return c.stated(evidence.DriverMix, 0.9, "Driver and CUDA libraries do not fit each other",
 		"The driver is older than the CUDA runtime needs, was replaced under running processes, or a library of another release is loaded first.",
 		"A driver as new as the CUDA release, then a reboot; one NCCL only (LD_LIBRARY_PATH, pip list | grep nccl); cuda-compat in containers on data-centre GPUs.")
 }
 
-func cudaIPC(c *Case) *Finding {
+func cudaIPC(c *Case) *finding.Finding {
 	f := c.stated(evidence.IPCFailure, 0.8, "A process cannot open the GPU memory of another one (CUDA IPC)",
 		"P2P between processes passes handles of GPU memory. That fails between containers of separate PID or IPC namespaces, where the processes see different GPUs, and on GPUs or a driver without peer access between them.",
 		"One container for all ranks of a host, or --ipc=host --pid=host; all GPUs visible in all of them; NCCL_P2P_DISABLE=1 to go on through shared memory; nvidia-smi topo -p2p r.")
@@ -68,13 +69,13 @@ func cudaIPC(c *Case) *Finding {
 	return f
 }
 
-func bar1(c *Case) *Finding {
+func bar1(c *Case) *finding.Finding {
 	return c.stated(evidence.BARFull, 0.75, "GPU memory cannot be mapped for a peer (BAR1)",
 		"P2P and GPUDirect RDMA map GPU memory through the BAR1 window. It is small on some cards, used up by other mappings, or not large enough in a virtual machine or with a BIOS without large BARs.",
 		"nvidia-smi -q | grep -A3 BAR1; above-4G decoding and resizable BAR in the BIOS; fewer or smaller buffers (NCCL_BUFFSIZE); NCCL_P2P_DISABLE=1 to compare.")
 }
 
-func cumem(c *Case) *Finding {
+func cumem(c *Case) *finding.Finding {
 	if f := c.stated(evidence.ShmAbsent, 0.8, "A peer's shared memory is not there for this process",
 		"The segment that another rank of the host made is not found: containers of one host with a /dev/shm each, or ranks that chose different kinds of host memory (cuMem on NUMA nodes that not all of them may use, /dev/shm on others).",
 		"One container, or --ipc=host, for all ranks of a host; NCCL_CUMEM_HOST_ENABLE=0 on all ranks; cpuset and NUMA nodes of the container alike for all GPUs."); f != nil {
@@ -85,7 +86,7 @@ func cumem(c *Case) *Finding {
 		"NCCL_CUMEM_ENABLE=0 (and NCCL_CUMEM_HOST_ENABLE=0 from 2.24 on) to compare; a driver of the CUDA release; --cap-add SYS_NICE, one user for all ranks.")
 }
 
-func addressFamily(c *Case) *Finding {
+func addressFamily(c *Case) *finding.Finding {
 	return c.stated(evidence.NoFamily, 0.9, "The host or container has no such kind of address",
 		"NCCL made a socket of a family that the kernel here does not offer: IPv6 is switched off, or the container has no usable interface at all and NCCL fell back to an empty address.",
 		"NCCL_SOCKET_FAMILY=AF_INET and NCCL_SOCKET_IFNAME=<an interface with an IPv4 address>; ip -br addr inside the container; --network=host.")
@@ -93,7 +94,7 @@ func addressFamily(c *Case) *Finding {
 
 // flushedWork is for completions of which all were flushed: they only say that the
 // connection was already broken.
-func flushedWork(c *Case) *Finding {
+func flushedWork(c *Case) *finding.Finding {
 	o := c.status("5")
 	if o == nil {
 		o = c.verdictOf("WR_FLUSH_ERR", "5")
@@ -101,8 +102,8 @@ func flushedWork(c *Case) *Finding {
 	if o == nil || len(c.All(evidence.Completion)) > c.countStatus("5") {
 		return nil
 	}
-	return &Finding{
-		Severity: Warn, Confidence: 0.45, Title: "Work requests were flushed: the first error is elsewhere",
+	return &finding.Finding{
+		Severity: finding.Warn, Confidence: 0.45, Title: "Work requests were flushed: the first error is elsewhere",
 		Cause: "Status 5 (IBV_WC_WR_FLUSH_ERR) is printed for requests of a queue pair that had already failed. The peer died, or the first error stands earlier or in the log of the other host.",
 		Fix:   "Look for the first completion with another status on both hosts, and for the process that ended first; show_gids and ibstat on both.", Evidence: c.quotes(o),
 	}
@@ -119,53 +120,53 @@ func (c *Case) countStatus(code string) int {
 	return n
 }
 
-func numaBalancing(c *Case) *Finding {
+func numaBalancing(c *Case) *finding.Finding {
 	f := c.stated(evidence.NumaBalancing, 0.75, "NUMA balancing is on",
 		"The kernel samples accesses by unmapping pages and moves them between nodes; GPU buffers and NCCL's proxy threads then stall now and then, so that rates vary from run to run.",
 		"sysctl kernel.numa_balancing=0 on all hosts (and in /etc/sysctl.d).")
 	if f == nil {
 		return nil
 	}
-	f.Severity = Warn
+	f.Severity = finding.Warn
 	if !c.is("slow", "unstable", "drop") {
-		f.Severity, f.Confidence = Note, 0.5
+		f.Severity, f.Confidence = finding.Note, 0.5
 	}
 	return f
 }
 
-func gpuThrottled(c *Case) *Finding {
+func gpuThrottled(c *Case) *finding.Finding {
 	f := c.stated(evidence.Throttled, 0.75, "A GPU lowers its clocks for heat or power",
 		"One GPU that runs slower makes every collective wait for it.",
 		"nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE; cooling, the power limit, the supply; drain the host.")
 	if f == nil {
 		return nil
 	}
-	f.Severity = Warn
+	f.Severity = finding.Warn
 	if o := c.First(evidence.Throttled); o.Arg(0) == "sw power cap" && len(c.All(evidence.Throttled)) == 1 && !c.is("slow", "unstable") {
-		f.Severity = Note // at full load a GPU is at its power limit
+		f.Severity = finding.Note // at full load a GPU is at its power limit
 	}
 	return f
 }
 
-func arpTable(c *Case) *Finding {
+func arpTable(c *Case) *finding.Finding {
 	return c.stated(evidence.ArpFull, 0.9, "The kernel's neighbour (ARP) table is full",
 		"Each host talks to more neighbours than the table holds (1024 by default), so that connections fail at random at scale.",
 		"sysctl -w net.ipv4.neigh.default.gc_thresh1=8192 gc_thresh2=16384 gc_thresh3=32768 on all hosts.")
 }
 
-func portsExhausted(c *Case) *Finding {
+func portsExhausted(c *Case) *finding.Finding {
 	return c.stated(evidence.NoPorts, 0.75, "No local address or port could be taken",
 		"Either no ephemeral port is left (many ranks and channels over sockets) or the process binds to an address that its host does not have.",
 		"sysctl net.ipv4.ip_local_port_range=\"1024 65535\"; fewer sockets (NCCL_NSOCKS_PERTHREAD, channels); MASTER_ADDR and host names must resolve to this host's own address.")
 }
 
-func threadLimit(c *Case) *Finding {
+func threadLimit(c *Case) *finding.Finding {
 	return c.stated(evidence.NoThreads, 0.85, "No more threads or processes can be made",
 		"The limit of processes of the user (ulimit -u) or of the container's cgroup (pids.max) is reached; NCCL starts several threads a communicator.",
 		"ulimit -u, docker run --pids-limit=-1, podPidsLimit of the kubelet; fewer data-loading workers, OMP_NUM_THREADS.")
 }
 
-func oneGPULimit(c *Case) *Finding {
+func oneGPULimit(c *Case) *finding.Finding {
 	if !c.about("onegpu") || !severalNICs.MatchString(c.toldText()) && strings.Count(c.value("NCCL_IB_HCA"), ",") == 0 {
 		return nil
 	}
@@ -178,8 +179,8 @@ func oneGPULimit(c *Case) *Finding {
 	if best < 10 || best > 64 {
 		return nil
 	}
-	return &Finding{
-		Severity: Note, Confidence: 0.75, Title: fmt.Sprintf("Expected: one GPU sends %.0f GB/s at most through its PCIe link", best),
+	return &finding.Finding{
+		Severity: finding.Note, Confidence: 0.75, Title: fmt.Sprintf("Expected: one GPU sends %.0f GB/s at most through its PCIe link", best),
 		Cause: "With one GPU a node all NICs share that GPU's PCIe link: 25 GB/s for generation 4, 50 for generation 5, whatever the NICs could carry together.",
 		Fix:   "All GPUs of the nodes take part in a test of the network; one NIC a GPU is enough.", Evidence: append(c.told("onegpu"), c.figureQuotes()...),
 	}
@@ -187,12 +188,12 @@ func oneGPULimit(c *Case) *Finding {
 
 // thinNetwork is for people who name a network of 25 Gb/s or less between hosts
 // that are slow together.
-func (c *Case) thinNetwork() *Finding {
+func (c *Case) thinNetwork() *finding.Finding {
 	if !c.about("thinnet") || !c.slow() || !c.multinodeTold() || c.rdma() && !c.in("efa") || c.is("hang", "crash") || c.wireBeatsNCCL() > 0 {
 		return nil
 	}
-	return &Finding{
-		Severity: Warn, Confidence: 0.6, Title: "The network between the hosts is slow for this",
+	return &finding.Finding{
+		Severity: finding.Warn, Confidence: 0.6, Title: "The network between the hosts is slow for this",
 		Cause: "A network of 10 Gb/s carries 1.2 GB/s, one of 25 Gb/s 3 GB/s, against hundreds inside a host: gradients of a large model take seconds a step, whatever NCCL does.",
 		Fix:   "A faster network (RDMA) between the hosts; else fewer bytes (gradient accumulation, compression, sharding inside a host) or training on one host.", Evidence: c.told("thinnet", "slow"),
 	}

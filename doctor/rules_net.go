@@ -6,6 +6,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
 )
 
 // networkRules are about which network NCCL uses.
@@ -21,9 +22,9 @@ func networkRules() []Rule {
 	}
 }
 
-func netMismatch(c *Case) *Finding {
-	f := &Finding{
-		Severity: Error, Confidence: 0.85, Title: "Hosts do not use the same network or NICs",
+func netMismatch(c *Case) *finding.Finding {
+	f := &finding.Finding{
+		Severity: finding.Error, Confidence: 0.85, Title: "Hosts do not use the same network or NICs",
 		Cause: "NCCL has no agreement over networks: where one host uses InfiniBand and another sockets, or the lists of NICs differ, connections wait for ever or go to the wrong rail.",
 		Fix:   "The same NCCL_IB_HCA and devices on every host; expose the missing device or leave it out everywhere; NCCL_IB_DISABLE=1 everywhere to confirm; do not set NCCL_IGNORE_NET_MISMATCH.",
 	}
@@ -48,14 +49,14 @@ func netMismatch(c *Case) *Finding {
 	case ignored && c.Has(evidence.DeviceFailure, evidence.NoIB):
 		f.Confidence, f.Evidence = 0.9, c.quotes("NCCL_IGNORE_NET_MISMATCH", evidence.DeviceFailure, evidence.NoIB)
 	case c.Has(evidence.NetDevCounts):
-		f.Severity, f.Confidence, f.Evidence = Warn, 0.8, c.quotes(evidence.NetDevCounts)
+		f.Severity, f.Confidence, f.Evidence = finding.Warn, 0.8, c.quotes(evidence.NetDevCounts)
 	case c.adaptersDiffer() != nil:
-		f.Severity, f.Confidence, f.Evidence = Warn, 0.75, c.adaptersDiffer()
+		f.Severity, f.Confidence, f.Evidence = finding.Warn, 0.75, c.adaptersDiffer()
 		f.Where = hosts(c.All(evidence.IBUsing))
 	case c.about("nicset") && (c.broken() || c.slow() || c.Has(evidence.Completion)):
-		f.Severity, f.Confidence, f.Evidence = Warn, 0.65, c.told("nicset", "hang")
+		f.Severity, f.Confidence, f.Evidence = finding.Warn, 0.65, c.told("nicset", "hang")
 	case c.is("hang") && c.rdma() && (c.in("container") || c.in("multinode")) && c.Has(evidence.OverNet) && !c.Has(evidence.ConnectError, evidence.Completion):
-		f.Severity, f.Confidence, f.Evidence = Warn, 0.5, append(c.told("hang", "container"), c.quotes(evidence.OverNet)...)
+		f.Severity, f.Confidence, f.Evidence = finding.Warn, 0.5, append(c.told("hang", "container"), c.quotes(evidence.OverNet)...)
 	default:
 		return nil
 	}
@@ -63,7 +64,7 @@ func netMismatch(c *Case) *Finding {
 }
 
 // adaptersDiffer are two different lists of adapters on different hosts of one job.
-func (c *Case) adaptersDiffer() []evidence.Quote {
+func (c *Case) adaptersDiffer() []finding.Quote {
 	list := c.All(evidence.IBUsing)
 	if len(list) < 2 {
 		return nil
@@ -90,9 +91,9 @@ func overlap(a, b map[string]bool) bool {
 	return false
 }
 
-func containerNoRDMA(c *Case) *Finding {
-	f := &Finding{
-		Severity: Warn, Confidence: 0.6, Title: "The container has no RDMA devices",
+func containerNoRDMA(c *Case) *finding.Finding {
+	f := &finding.Finding{
+		Severity: finding.Warn, Confidence: 0.6, Title: "The container has no RDMA devices",
 		Cause: "Inside the container or pod NCCL sees no InfiniBand device and falls back to sockets: /dev/infiniband is not passed in, the pod does not request the RDMA resource, or IPC_LOCK is missing.",
 		Fix:   "docker run --device=/dev/infiniband --cap-add=IPC_LOCK --ulimit memlock=-1 --network=host; in Kubernetes request the RDMA resource (rdma/ib, nvidia.com/hostdev, vpc.amazonaws.com/efa) and the secondary network.",
 	}
@@ -111,9 +112,9 @@ func containerNoRDMA(c *Case) *Finding {
 	return f
 }
 
-func libfabric(c *Case) *Finding {
-	f := &Finding{
-		Severity: Error, Confidence: 0.9, Title: "The libfabric network (EFA, Slingshot) is not in use",
+func libfabric(c *Case) *finding.Finding {
+	f := &finding.Finding{
+		Severity: finding.Error, Confidence: 0.9, Title: "The libfabric network (EFA, Slingshot) is not in use",
 		Fix: "Install aws-ofi-nccl and libfabric in the image and put them in LD_LIBRARY_PATH; FI_PROVIDER=efa; attach EFA to every instance and let the security group allow all traffic to itself; on Slingshot enable the container's CXI hook. The log must say \"Selected Provider is efa\" (or cxi).",
 	}
 	for _, o := range c.All(evidence.Provider) {
@@ -164,40 +165,40 @@ func (c *Case) fastProvider() *evidence.Observation {
 	return nil
 }
 
-func ibDisabled(c *Case) *Finding {
+func ibDisabled(c *Case) *finding.Finding {
 	off := c.value("NCCL_IB_DISABLE")
 	socket := c.value("NCCL_NET") == "socket"
 	if off != "1" && off != "true" && !socket {
 		return nil
 	}
-	f := &Finding{
-		Severity: Warn, Confidence: 0.8, Title: "InfiniBand/RoCE is switched off by a setting",
+	f := &finding.Finding{
+		Severity: finding.Warn, Confidence: 0.8, Title: "InfiniBand/RoCE is switched off by a setting",
 		Cause: "NCCL_IB_DISABLE=1 (or NCCL_NET=Socket) makes NCCL use TCP sockets between hosts; it is often left over from debugging.",
 		Fix:   "unset NCCL_IB_DISABLE NCCL_NET", Evidence: c.quotes("NCCL_IB_DISABLE", "NCCL_NET"),
 	}
 	if c.experiment() || !c.multinode() || !c.rdma() && c.First(evidence.Network, "Socket") != nil && !c.is("slow") {
-		f.Severity, f.Confidence = Note, 0.6 // nothing is lost on one host, or where there is no RDMA
+		f.Severity, f.Confidence = finding.Note, 0.6 // nothing is lost on one host, or where there is no RDMA
 	}
 	return f
 }
 
-func ibUnusable(c *Case) *Finding {
+func ibUnusable(c *Case) *finding.Finding {
 	o := c.First(evidence.DeviceFailure)
 	if o == nil {
 		return nil
 	}
-	f := &Finding{
-		Severity: Warn, Confidence: 0.7, Title: "RDMA devices cannot be opened",
+	f := &finding.Finding{
+		Severity: finding.Warn, Confidence: 0.7, Title: "RDMA devices cannot be opened",
 		Cause: "The NICs are listed but opening them failed: /dev/infiniband is not in the container, rights are missing, or user-space and kernel drivers differ.",
 		Fix:   "ls -l /dev/infiniband; ibv_devinfo as the same user in the same container; --device=/dev/infiniband; matching rdma-core and OFED.", Evidence: c.quotes(evidence.DeviceFailure),
 	}
 	if !c.multinode() && !c.broken() && !c.in("container") {
-		f.Severity = Note // a job on one host does not need them
+		f.Severity = finding.Note // a job on one host does not need them
 	}
 	return f
 }
 
-func socketFallback(c *Case) *Finding {
+func socketFallback(c *Case) *finding.Finding {
 	o := c.socketNetwork()
 	var over *evidence.Observation
 	for _, x := range c.All(evidence.OverNet) {
@@ -208,8 +209,8 @@ func socketFallback(c *Case) *Finding {
 	if o == nil && over == nil {
 		return c.likelySockets()
 	}
-	f := &Finding{
-		Severity: Note, Confidence: 0.6, Title: "Hosts talk over TCP sockets",
+	f := &finding.Finding{
+		Severity: finding.Note, Confidence: 0.6, Title: "Hosts talk over TCP sockets",
 		Cause:    "NCCL uses sockets between hosts: every byte is copied by the CPU and GPUDirect RDMA is not possible.",
 		Fix:      "If there is InfiniBand, RoCE or EFA: make it visible (ibv_devinfo, /dev/infiniband, the plugin) and set NCCL_NET=IB, so that a job fails instead of running slowly. Without: NCCL_SOCKET_NTHREADS=4 NCCL_NSOCKS_PERTHREAD=4 for fast Ethernet.",
 		Evidence: c.quotes(o, over, evidence.NoIB),
@@ -221,31 +222,31 @@ func socketFallback(c *Case) *Finding {
 	}
 	switch {
 	case !c.multinode() && c.Told && c.in("ib", "roce", "efa") && !c.in("tcp"):
-		f.Severity, f.Confidence = Warn, 0.7
+		f.Severity, f.Confidence = finding.Warn, 0.7
 	case !c.multinode():
 		return nil
 	case c.rdma() && c.hosts > 1, c.Has(evidence.IBUsing), c.slow() && !c.in("tcp"):
-		f.Severity, f.Confidence = Warn, 0.8
+		f.Severity, f.Confidence = finding.Warn, 0.8
 		if c.rdma() || c.in("nvswitch") {
 			f.Title = "NCCL fell back to TCP sockets although RDMA is there"
 		}
 	case c.is("slow"):
-		f.Severity, f.Confidence = Warn, 0.6
+		f.Severity, f.Confidence = finding.Warn, 0.6
 	}
 	if c.fastCluster() {
-		f.Severity, f.Confidence = Warn, 0.8
+		f.Severity, f.Confidence = finding.Warn, 0.8
 	}
 	return f
 }
 
 // likelySockets is for a rate that fell twenty times and more: between RDMA and
 // sockets there is that much, and little else costs it.
-func (c *Case) likelySockets() *Finding {
+func (c *Case) likelySockets() *finding.Finding {
 	if c.greatestDrop() < 20 || c.Has(evidence.Network, evidence.NoPath) || !c.Told {
 		return nil
 	}
-	return &Finding{
-		Severity: Warn, Confidence: 0.5, Title: "A loss of twenty times and more: most likely TCP sockets instead of RDMA",
+	return &finding.Finding{
+		Severity: finding.Warn, Confidence: 0.5, Title: "A loss of twenty times and more: most likely TCP sockets instead of RDMA",
 		Cause: "Two figures of what should be the same differ twenty times and more, which is what lies between RDMA and sockets: the container, the plugin or the devices are missing in the slow one.",
 		Fix:   "NCCL_DEBUG=INFO and look for \"Using network\"; NCCL_NET=IB (or the plugin's name) makes a job fail instead of running slowly.", Evidence: append(c.quotes(evidence.Average), c.changeQuotes()...),
 	}
@@ -266,12 +267,12 @@ func (c *Case) fastCluster() bool {
 	return false
 }
 
-func tcpx(c *Case) *Finding {
+func tcpx(c *Case) *finding.Finding {
 	if !c.in("gcp") || !c.slow() && !c.about("plugin") && c.First(evidence.Network, "Socket") == nil {
 		return nil
 	}
-	return &Finding{
-		Severity: Warn, Confidence: 0.6, Title: "GPUDirect-TCPX/TCPXO is probably not active",
+	return &finding.Finding{
+		Severity: finding.Warn, Confidence: 0.6, Title: "GPUDirect-TCPX/TCPXO is probably not active",
 		Cause: "On Google's A3 machines the plugin, its receive daemon and the device injector (NRI) must all be in the pod; else NCCL uses plain TCP. The symptom is an average bus bandwidth below what the operator publishes.",
 		Fix:   "Apply the NCCL configuration and NRI device injector manifests; the log must name the network FasTrak or GPUDirectTCPX; compare with the published threshold.", Evidence: c.told("gcp", "slow", "plugin"),
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
 )
 
 // planRules are about what NCCL made of the machine.
@@ -24,7 +25,7 @@ func planRules() []Rule {
 	}
 }
 
-func graphSearch(c *Case) *Finding {
+func graphSearch(c *Case) *finding.Finding {
 	var poor *evidence.Observation
 	for _, o := range c.All(evidence.Graph) {
 		if bw, err := strconv.ParseFloat(o.Arg(1), 64); err == nil && bw <= 0.15 {
@@ -34,28 +35,28 @@ func graphSearch(c *Case) *Finding {
 	if !c.Has(evidence.NoPath) && poor == nil {
 		return nil
 	}
-	return &Finding{
-		Severity: Error, Confidence: 0.9, Title: "NCCL's graph search failed and fell back to a simple ring",
+	return &finding.Finding{
+		Severity: finding.Error, Confidence: 0.9, Title: "NCCL's graph search failed and fell back to a simple ring",
 		Cause: "No ring or tree fits the topology as NCCL sees it, so it takes the GPUs in order on one channel at 0.1 GB/s: a regression of the release on this topology, a wrong topology file, or NICs that are not visible to all GPUs.",
 		Fix:   "Another release of NCCL; NCCL_PXN_DISABLE=1, NCCL_CROSS_NIC=1 or a right NCCL_TOPO_FILE; NCCL_DEBUG_SUBSYS=GRAPH shows the search.", Evidence: c.quotes(evidence.NoPath, poor),
 	}
 }
 
-func topologyLimit(c *Case) *Finding {
+func topologyLimit(c *Case) *finding.Finding {
 	if !c.Has(evidence.TopologyLimit) && !c.about("topolimit") {
 		return nil
 	}
-	return &Finding{
-		Severity: Error, Confidence: 0.8, Title: "The topology has more elements than this release of NCCL takes",
+	return &finding.Finding{
+		Severity: finding.Error, Confidence: 0.8, Title: "The topology has more elements than this release of NCCL takes",
 		Cause: "NCCL's topology XML holds a fixed number of elements (256 in releases before 2.28); machines with 32 NICs and many PCIe bridges exceed it.",
 		Fix:   "A newer NCCL; or a trimmed NCCL_TOPO_FILE.", Evidence: append(c.quotes(evidence.TopologyLimit), c.told("topolimit")...),
 	}
 }
 
-func planDiffers(c *Case) *Finding {
+func planDiffers(c *Case) *finding.Finding {
 	if c.about("crossnic") && c.in("multinode") || c.about("crossrail") {
-		return &Finding{
-			Severity: Warn, Confidence: 0.55, Title: "Hosts do not build the same rings (cross-rail traffic)",
+		return &finding.Finding{
+			Severity: finding.Warn, Confidence: 0.55, Title: "Hosts do not build the same rings (cross-rail traffic)",
 			Cause: "NCCL's search gave hosts different results (crossNic 0 and 1, or trees and PXN that leave the rail), so traffic changes rails and meets in the spine.",
 			Fix:   "Compare the Pattern lines of all hosts (NCCL_DEBUG_SUBSYS=GRAPH); NCCL_CROSS_NIC=0 everywhere; equal NICs and topology on all hosts.", Evidence: c.told("crossnic", "crossrail"),
 		}
@@ -72,8 +73,8 @@ func planDiffers(c *Case) *Finding {
 			}
 		}
 		if len(counts) > 1 {
-			return &Finding{
-				Severity: Warn, Confidence: 0.6, Title: "Ranks of one communicator have different numbers of channels",
+			return &finding.Finding{
+				Severity: finding.Warn, Confidence: 0.6, Title: "Ranks of one communicator have different numbers of channels",
 				Cause: fmt.Sprintf("Ranks report different plans (%d of them); the slowest host's plan decides, and a disagreement can hang.", len(counts)),
 				Fix:   "Compare hosts: topology (busbar map), driver, settings.", Evidence: c.quotes(evidence.CollChannels),
 			}
@@ -82,10 +83,10 @@ func planDiffers(c *Case) *Finding {
 	return nil
 }
 
-func nodesMiscounted(c *Case) *Finding {
+func nodesMiscounted(c *Case) *finding.Finding {
 	if c.about("samehost") && c.slow() {
-		return &Finding{
-			Severity: Warn, Confidence: 0.7, Title: "Containers of one host may count as two hosts",
+		return &finding.Finding{
+			Severity: finding.Warn, Confidence: 0.7, Title: "Containers of one host may count as two hosts",
 			Cause: "NCCL tells hosts apart by host name and boot id. Containers with names of their own look like different hosts, and their GPUs then talk through the network instead of NVLink or P2P.",
 			Fix:   "One container for the GPUs of a host; or NCCL_HOSTID set to the host's name, with IPC namespace and /dev/shm shared.", Evidence: c.told("samehost", "slow"),
 		}
@@ -105,28 +106,28 @@ func nodesMiscounted(c *Case) *Finding {
 		if len(seen) == 0 || len(seen) == m.NNodes || seen[""] {
 			continue
 		}
-		f := &Finding{
-			Severity: Warn, Confidence: 0.6, Title: fmt.Sprintf("NCCL counts %d nodes on %d hosts", m.NNodes, len(seen)),
+		f := &finding.Finding{
+			Severity: finding.Warn, Confidence: 0.6, Title: fmt.Sprintf("NCCL counts %d nodes on %d hosts", m.NNodes, len(seen)),
 			Cause: "NCCL tells hosts apart by host name and boot id. Containers of one host that hide it, or NCCL_HOSTID, split a host, and GPUs of it then talk through the network.",
 			Fix:   "Share the host's UTS and IPC namespaces between containers of a job, or set NCCL_HOSTID to the host's name.", Evidence: c.quotes("NCCL_HOSTID"),
 		}
 		if m.NNodes < len(seen) {
-			f.Severity, f.Confidence = Note, 0.5
+			f.Severity, f.Confidence = finding.Note, 0.5
 			f.Cause = "Fewer nodes than hosts: hosts joined by NVLink (MNNVL) count as one, and so do hosts with equal names and boot ids."
 			f.Fix = "Nothing on machines with NVLink between hosts; else give each host a name of its own or NCCL_HOSTID."
 		}
 		if c.Env("NCCL_HOSTID") != nil {
-			f.Severity = Note
+			f.Severity = finding.Note
 		}
 		return f
 	}
 	return nil
 }
 
-func topologyFile(c *Case) *Finding {
+func topologyFile(c *Case) *finding.Finding {
 	if c.Has(evidence.TopoFault) {
-		return &Finding{
-			Severity: Error, Confidence: 0.85, Title: "A topology or graph file does not fit this machine",
+		return &finding.Finding{
+			Severity: finding.Error, Confidence: 0.85, Title: "A topology or graph file does not fit this machine",
 			Cause: "NCCL could not use what the file says: it names a GPU or NIC that is not here (a file for a larger machine, or for all GPUs where a container shows some), or it is written for another release.",
 			Fix:   "unset NCCL_TOPO_FILE NCCL_GRAPH_FILE (look in /etc/nccl.conf too, where cloud images set them) and compare; then the file of this machine's type.", Evidence: c.quotes(evidence.TopoFault, "NCCL_TOPO_FILE", "NCCL_GRAPH_FILE"),
 		}
@@ -134,20 +135,20 @@ func topologyFile(c *Case) *Finding {
 	if !c.Has(evidence.TopoFile) {
 		return nil
 	}
-	f := &Finding{
-		Severity: Note, Confidence: 0.5, Title: "A topology file replaces what NCCL finds",
+	f := &finding.Finding{
+		Severity: finding.Note, Confidence: 0.5, Title: "A topology file replaces what NCCL finds",
 		Cause: "NCCL_TOPO_FILE (or a file of the cloud's image) tells NCCL the machine's topology. It is needed in virtual machines; one of another machine, or from before a change, makes NCCL choose few channels or the wrong NICs without a word.",
 		Fix:   "Compare with what NCCL finds itself: NCCL_TOPO_FILE=/dev/null NCCL_TOPO_DUMP_FILE=own.xml, then busbar map of both.", Evidence: c.quotes(evidence.TopoFile, "NCCL_TOPO_FILE"),
 	}
 	if c.slow() {
-		f.Severity = Warn
+		f.Severity = finding.Warn
 	}
 	return f
 }
 
-func singleRank(c *Case) *Finding {
-	f := &Finding{
-		Severity: Error, Confidence: 0.85, Title: "Every process runs alone: nccl-tests was built without MPI",
+func singleRank(c *Case) *finding.Finding {
+	f := &finding.Finding{
+		Severity: finding.Error, Confidence: 0.85, Title: "Every process runs alone: nccl-tests was built without MPI",
 		Cause: "Each process is rank 0 of a communicator of one, so nothing is exchanged and the bus bandwidth is 0.",
 		Fix:   "make MPI=1 MPI_HOME=…; the header must list every rank once, and nranks must be the number of GPUs.",
 	}
@@ -156,14 +157,14 @@ func singleRank(c *Case) *Finding {
 	case lone != nil && c.ranks <= 1:
 		f.Evidence = c.quotes(lone)
 		if !c.in("multinode") && !c.about("nocomm") && c.Log != nil && c.hosts < 2 {
-			f.Severity, f.Confidence = Note, 0.5 // one GPU alone may be meant
+			f.Severity, f.Confidence = finding.Note, 0.5 // one GPU alone may be meant
 		}
 	case c.about("busbw0"), c.about("nocomm") && c.ranks <= 1:
 		f.Confidence, f.Evidence = 0.75, c.told("busbw0", "nocomm")
 	case c.testsApart() != nil:
 		f.Evidence = c.testsApart()
 	case c.zeroTables():
-		f.Severity, f.Confidence, f.Evidence = Warn, 0.6, c.quotes(evidence.Average)
+		f.Severity, f.Confidence, f.Evidence = finding.Warn, 0.6, c.quotes(evidence.Average)
 	default:
 		return nil
 	}
@@ -184,9 +185,9 @@ func (c *Case) zeroTables() bool {
 	return alone > 1
 }
 
-func singleNIC(c *Case) *Finding {
-	f := &Finding{
-		Severity: Warn, Confidence: 0.65, Title: "Only one NIC is used",
+func singleNIC(c *Case) *finding.Finding {
+	f := &finding.Finding{
+		Severity: finding.Warn, Confidence: 0.65, Title: "Only one NIC is used",
 		Cause: "NCCL puts all channels on one NIC although there are several: NCCL_IB_HCA or a topology that shows only one near, merged ports, or settings that limit the NICs of a channel (NCCL_P2P_PER_CHANNEL_NET_BW, NCCL_NETDEVS_POLICY).",
 		Fix:   "unset those settings; NCCL_IB_HCA with all compute NICs; NCCL_CROSS_NIC and nvidia-smi topo -m; each channel line should name another NET/IB/k.",
 	}
@@ -276,9 +277,9 @@ func (c *Case) idleNICs() (*evidence.Observation, int) {
 	return list[0], have
 }
 
-func nicShared(c *Case) *Finding {
-	f := &Finding{
-		Severity: Warn, Confidence: 0.7, Title: "Several GPUs of a host share one NIC",
+func nicShared(c *Case) *finding.Finding {
+	f := &finding.Finding{
+		Severity: finding.Warn, Confidence: 0.7, Title: "Several GPUs of a host share one NIC",
 		Cause: "A ring that leaves a host enters it again through the same NIC, and every GPU that talks to another host divides the NIC's rate: two GPUs a NIC get half of it each, and a flat ring over hosts can be slower than one GPU a host.",
 		Fix:   "A NIC for every GPU where there are more (NCCL_IB_HCA with all of them); trees or a hierarchy across hosts (NCCL_ALGO unset or Tree); busbar predict --compare shows layouts side by side.",
 	}
@@ -291,9 +292,9 @@ func nicShared(c *Case) *Finding {
 		return nil
 	}
 	f.Title = fmt.Sprintf("%d GPUs of a host share %s", gpus, counted(nics, "NIC"))
-	f.Severity, f.Confidence, f.Evidence = Note, 0.6, c.quotes(o)
+	f.Severity, f.Confidence, f.Evidence = finding.Note, 0.6, c.quotes(o)
 	if c.slow() {
-		f.Severity = Warn
+		f.Severity = finding.Warn
 	}
 	return f
 }
@@ -319,12 +320,12 @@ func (c *Case) sharers() (o *evidence.Observation, gpus, nics int) {
 	return list[0], gpus, nics
 }
 
-func nvlsAbsent(c *Case) *Finding {
+func nvlsAbsent(c *Case) *finding.Finding {
 	if !c.Has(evidence.NVLSAbsent) || c.value("NCCL_NVLS_ENABLE") == "0" {
 		return nil
 	}
-	return &Finding{
-		Severity: Note, Confidence: 0.5, Title: "NVLink SHARP (multicast) is not available",
+	return &finding.Finding{
+		Severity: finding.Note, Confidence: 0.5, Title: "NVLink SHARP (multicast) is not available",
 		Cause: "The GPUs or the driver offer no multicast. That is right below Hopper and without NVSwitch; on H100 and newer it needs the fabric manager and a recent driver.",
 		Fix:   "On Hopper or newer with NVSwitch: nvidia-smi -q | grep -A3 Fabric; driver 530 or newer.", Evidence: c.quotes(evidence.NVLSAbsent),
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
 )
 
 // programRules are about what the framework and the processes report.
@@ -21,9 +22,9 @@ func programRules() []Rule {
 	}
 }
 
-func straggler(c *Case) *Finding {
-	f := &Finding{
-		Severity: Warn, Confidence: 0.75, Title: "One rank or host is slower than the others",
+func straggler(c *Case) *finding.Finding {
+	f := &finding.Finding{
+		Severity: finding.Warn, Confidence: 0.75, Title: "One rank or host is slower than the others",
 		Cause: "A collective ends when its slowest member has come, so one slow host sets the pace of all.",
 		Fix:   "Pairwise tests find it (busbar bench pairs, or all_reduce_perf on pairs of hosts with NCCL_ALGO=Ring); compare clocks, thermal state, PCIe and NIC counters; drain it.",
 	}
@@ -34,7 +35,7 @@ func straggler(c *Case) *Finding {
 		return f
 	}
 	if rank, ratio, q := c.slowRank(); ratio >= 1.15 {
-		f.Where, f.Evidence = fmt.Sprintf("rank %d", rank), []evidence.Quote{q}
+		f.Where, f.Evidence = fmt.Sprintf("rank %d", rank), []finding.Quote{q}
 		f.Title = fmt.Sprintf("Rank %d is a straggler: its steps take %.2f times the median", rank, ratio)
 		f.Cost = fmt.Sprintf("every step takes %.0f %% longer than without it", 100*(ratio-1))
 		return f
@@ -47,11 +48,11 @@ func straggler(c *Case) *Finding {
 }
 
 // slowNode looks for a node that all slow pairs have in common.
-func (c *Case) slowNode() (string, []evidence.Quote, bool) {
+func (c *Case) slowNode() (string, []finding.Quote, bool) {
 	type pair struct {
 		a, b string
 		v    float64
-		q    evidence.Quote
+		q    finding.Quote
 	}
 	var pairs []pair
 	for _, o := range c.All(evidence.Pair) {
@@ -68,7 +69,7 @@ func (c *Case) slowNode() (string, []evidence.Quote, bool) {
 	cut := (lo + hi) / 2
 	slow, fast := map[string]int{}, map[string]int{}
 	total := 0
-	var quotes []evidence.Quote
+	var quotes []finding.Quote
 	for _, p := range pairs {
 		at := fast
 		if p.v < cut {
@@ -92,7 +93,7 @@ func (c *Case) slowNode() (string, []evidence.Quote, bool) {
 }
 
 // slowRank compares the mean time of a rank's steps with the median of all.
-func (c *Case) slowRank() (rank int, ratio float64, q evidence.Quote) {
+func (c *Case) slowRank() (rank int, ratio float64, q finding.Quote) {
 	if len(c.Steps) < 3 {
 		return 0, 0, q
 	}
@@ -112,12 +113,12 @@ func (c *Case) slowRank() (rank int, ratio float64, q evidence.Quote) {
 	return worst, c.Steps[worst].Mean() / median, c.Steps[worst].First
 }
 
-func collectiveTimeout(c *Case) *Finding {
+func collectiveTimeout(c *Case) *finding.Finding {
 	if !c.Has(evidence.Watchdog, evidence.Missing) {
 		return nil
 	}
-	f := &Finding{
-		Severity: Error, Confidence: 0.7, Title: "A collective timed out: not all ranks came to it",
+	f := &finding.Finding{
+		Severity: finding.Error, Confidence: 0.7, Title: "A collective timed out: not all ranks came to it",
 		Cause: "The watchdog of PyTorch ended the job: a rank died, hangs elsewhere (data loading, a checkpoint), took another branch, or its network failed. The rank that did not print the message is the one to look at.",
 		Fix:   "Look at the log of the missing rank first; TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and the flight recorder name the collective; py-spy dump on it. A longer time-out only helps where a rank is slow for a known reason.",
 	}
@@ -162,7 +163,7 @@ func collectiveTimeout(c *Case) *Finding {
 	return f
 }
 
-func initIncomplete(c *Case) *Finding {
+func initIncomplete(c *Case) *finding.Finding {
 	if c.Log == nil || !c.broken() && !c.Has(evidence.ConnectRetry) {
 		return nil
 	}
@@ -178,39 +179,39 @@ func initIncomplete(c *Case) *Finding {
 			}
 		}
 		if m.NRanks > 1 && started > 0 && done < started {
-			return &Finding{
-				Severity: Warn, Confidence: 0.55, Title: fmt.Sprintf("Set-up of a communicator was not finished: %d of %d ranks began, %d finished", started, m.NRanks, done),
-				Cause: "Ranks that are missing did not come to ncclCommInitRank, or could not connect.", Fix: "Look at the ranks that did not begin; then at the connections.", Evidence: []evidence.Quote{},
+			return &finding.Finding{
+				Severity: finding.Warn, Confidence: 0.55, Title: fmt.Sprintf("Set-up of a communicator was not finished: %d of %d ranks began, %d finished", started, m.NRanks, done),
+				Cause: "Ranks that are missing did not come to ncclCommInitRank, or could not connect.", Fix: "Look at the ranks that did not begin; then at the connections.", Evidence: []finding.Quote{},
 			}
 		}
 	}
 	return nil
 }
 
-func peerDied(c *Case) *Finding {
+func peerDied(c *Case) *finding.Finding {
 	if !c.Has(evidence.PeerGone) || !c.Has(evidence.TorchError, evidence.Returned, evidence.Watchdog) && !c.is("crash", "hang") {
 		return nil
 	}
-	return &Finding{
-		Severity: Error, Confidence: 0.5, Title: "A peer closed its connection first",
+	return &finding.Finding{
+		Severity: finding.Error, Confidence: 0.5, Title: "A peer closed its connection first",
 		Cause: "What this rank prints is a consequence: another process ended (crash, out of memory, killed) and the connection to it broke.",
 		Fix:   "Find the rank that ended first: its log, its exit code, dmesg of its host.", Evidence: c.quotes(evidence.PeerGone),
 	}
 }
 
-func cudaError(c *Case) *Finding {
+func cudaError(c *Case) *finding.Finding {
 	list := c.All(evidence.CUDAFailure)
 	if len(list) == 0 {
 		return nil
 	}
-	return &Finding{
-		Severity: Error, Confidence: 0.6, Title: "CUDA failed: " + list[0].Arg(0),
+	return &finding.Finding{
+		Severity: finding.Error, Confidence: 0.6, Title: "CUDA failed: " + list[0].Arg(0),
 		Cause: "NCCL reports an error of CUDA that another kernel, the driver or the GPU caused; errors are asynchronous, so the place is often not the cause.",
 		Fix:   "dmesg | grep -i xid on that host; CUDA_LAUNCH_BLOCKING=1 or compute-sanitizer to find the kernel; the driver must be as new as the CUDA release.", Where: hosts(list), Evidence: c.quotes(evidence.CUDAFailure),
 	}
 }
 
-func ncclError(c *Case) *Finding {
+func ncclError(c *Case) *finding.Finding {
 	if !c.Has(evidence.TorchError) {
 		return nil
 	}
@@ -221,8 +222,8 @@ func ncclError(c *Case) *Finding {
 			break
 		}
 	}
-	f := &Finding{
-		Severity: Error, Confidence: 0.45, Title: "NCCL gave up: " + o.Arg(0),
+	f := &finding.Finding{
+		Severity: finding.Error, Confidence: 0.45, Title: "NCCL gave up: " + o.Arg(0),
 		Cause: "The exception only passes on NCCL's code: ncclSystemError is a failed system call (a socket, shared memory, a limit), ncclUnhandledCudaError an error of CUDA, ncclRemoteError a peer that ended, ncclInternalError often a mix of releases, ncclInvalidUsage two ranks on a GPU.",
 		Fix:   "NCCL_DEBUG=INFO and look at the first WARN of any rank.", Evidence: c.quotes(evidence.TorchError),
 	}

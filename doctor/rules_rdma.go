@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
 	"busbar.dev/internal/counter"
 )
 
@@ -48,9 +49,9 @@ func (c *Case) verdictOf(name, code string) *evidence.Observation {
 	return c.status(code)
 }
 
-func mtuMismatch(c *Case) *Finding {
-	f := &Finding{
-		Severity: Error, Confidence: 0.85, Title: "MTU mismatch on the RDMA or Ethernet path",
+func mtuMismatch(c *Case) *finding.Finding {
+	f := &finding.Finding{
+		Severity: finding.Error, Confidence: 0.85, Title: "MTU mismatch on the RDMA or Ethernet path",
 		Cause: "The two ends of a connection use different MTUs, or a switch between them passes less: messages above the smaller one are refused (length errors) or vanish.",
 		Fix:   "The same MTU on all hosts and switch ports: ibv_devinfo | grep active_mtu and ip link show agree everywhere; jumbo frames (9000, RDMA 4096) from end to end, or the smaller one on all; ping -M do -s 8972 HOST tests it.",
 	}
@@ -67,9 +68,9 @@ func mtuMismatch(c *Case) *Finding {
 	case length != nil:
 		f.Evidence = c.quotes(length)
 	case c.about("mtu") && c.Told && !c.about("howto"):
-		f.Severity, f.Confidence, f.Evidence = Warn, 0.7, c.told("mtu", "hang", "crash", "slow")
+		f.Severity, f.Confidence, f.Evidence = finding.Warn, 0.7, c.told("mtu", "hang", "crash", "slow")
 	case small != nil:
-		f.Severity, f.Confidence, f.Evidence = Warn, 0.6, c.quotes(small)
+		f.Severity, f.Confidence, f.Evidence = finding.Warn, 0.6, c.quotes(small)
 		f.Title = "Standard frames (MTU 1500) on a fast network"
 		f.Cause = fmt.Sprintf("%s has an MTU of %s. With frames of 1500 bytes the CPU handles six times as many packets as with 9000, and RoCE falls back to 1024-byte packets.", small.Arg(0), small.Arg(1))
 	default:
@@ -105,9 +106,9 @@ func (c *Case) usesInterface(name string) bool {
 	return false
 }
 
-func gidIndex(c *Case) *Finding {
-	f := &Finding{
-		Severity: Error, Confidence: 0.75, Title: "The GID index is not the routable RoCE v2 one",
+func gidIndex(c *Case) *finding.Finding {
+	f := &finding.Finding{
+		Severity: finding.Error, Confidence: 0.75, Title: "The GID index is not the routable RoCE v2 one",
 		Cause: "RoCE connections fail right away: the GID that NCCL takes (index 0 before 2.21) is a link-local or RoCE v1 one that cannot be routed between switches or subnets.",
 		Fix:   "show_gids; NCCL_IB_GID_INDEX=3 (the RoCE v2 entry with the IPv4 address) on all hosts; from 2.21 leave it unset, NCCL picks it. If it stays: the link and PFC.",
 	}
@@ -129,20 +130,20 @@ func gidIndex(c *Case) *Finding {
 	case layer == "IB" && retry != nil:
 		return nil // InfiniBand has no such choice; see bad-link
 	case (retry != nil || modify != nil) && c.routableGID():
-		f.Severity, f.Confidence = Warn, 0.5
+		f.Severity, f.Confidence = finding.Warn, 0.5
 		f.Cause = "The GID in the message is a routable one, so the index is likely right on this side; compare it on the other. " + f.Cause
 	case modify != nil && layer != "IB":
 		f.Confidence = 0.8
 	case retry != nil && c.Has(evidence.Counter):
-		f.Confidence, f.Severity = 0.5, Warn
+		f.Confidence, f.Severity = 0.5, finding.Warn
 	case retry != nil && layer == "RoCE":
 		f.Confidence = 0.75
 	case retry != nil:
 		f.Confidence = 0.65
 	case c.verdictOf("RETRY_EXC_ERR", "12") != nil && layer == "RoCE":
-		f.Severity, f.Confidence, f.Evidence = Warn, 0.5, c.quotes(evidence.Verdict)
+		f.Severity, f.Confidence, f.Evidence = finding.Warn, 0.5, c.quotes(evidence.Verdict)
 	case c.about("gid") && c.broken():
-		f.Severity, f.Confidence, f.Evidence = Warn, 0.65, c.told("gid", "crash", "timeout")
+		f.Severity, f.Confidence, f.Evidence = finding.Warn, 0.65, c.told("gid", "crash", "timeout")
 	default:
 		return nil
 	}
@@ -197,9 +198,9 @@ func all(list []*evidence.Observation) (out []any) {
 	return out
 }
 
-func roceLoss(c *Case) *Finding {
-	f := &Finding{
-		Severity: Warn, Confidence: 0.8, Title: "The RoCE fabric loses or holds up packets (PFC/ECN)",
+func roceLoss(c *Case) *finding.Finding {
+	f := &finding.Finding{
+		Severity: finding.Warn, Confidence: 0.8, Title: "The RoCE fabric loses or holds up packets (PFC/ECN)",
 		Cause: "RDMA over Ethernet needs a network that does not drop: without priority flow control and ECN on the same traffic class on every host and switch port, packets are lost, re-sent and throughput dips, stalls or ends in retry errors.",
 		Fix:   "The same DSCP and priority with PFC and ECN (DCQCN) on hosts and switches: NCCL_IB_TC=106 with trust dscp is usual; mlnx_qos and switch counters show where it drops; else lossy accelerations of the NIC; NCCL_IB_ECE_ENABLE=0 where firmware mishandles it.",
 	}
@@ -210,7 +211,7 @@ func roceLoss(c *Case) *Finding {
 	case len(counters) > 0 && (c.broken() || c.Told || retry != nil):
 		f.Confidence, f.Evidence = 0.85, c.quotes(append(all(counters), retry)...)
 	case len(counters) > 0:
-		f.Confidence, f.Evidence, f.Severity = 0.6, c.quotes(all(counters)...), Note
+		f.Confidence, f.Evidence, f.Severity = 0.6, c.quotes(all(counters)...), finding.Note
 	case c.in("lossy") || c.about("pfc", "ece"):
 		f.Confidence, f.Evidence = 0.7, c.told("lossy", "pfc", "ece", "unstable", "slow")
 	case c.is("unstable") && (layer == "RoCE" || layer == "" && c.is("slow")) && !c.in("ib") && !c.Has(evidence.NVLSFailure) && !c.about("nvls"):
@@ -225,9 +226,9 @@ func roceLoss(c *Case) *Finding {
 	return f
 }
 
-func badLink(c *Case) *Finding {
-	f := &Finding{
-		Severity: Error, Confidence: 0.8, Title: "A cable, transceiver, port or NIC is bad",
+func badLink(c *Case) *finding.Finding {
+	f := &finding.Finding{
+		Severity: finding.Error, Confidence: 0.8, Title: "A cable, transceiver, port or NIC is bad",
 		Cause: "A link has errors or goes down: transfers over it are re-sent until they give up (error 12), and one such link slows every collective that crosses it.",
 		Fix:   "ibqueryerrors, mlxlink -d DEV -m or ethtool -S on both ends; reseat or replace cable and transceiver; drain the host or leave the NIC out with NCCL_IB_HCA=^DEV; NCCL_IB_TIMEOUT=22 rides out short flaps.",
 	}
@@ -240,18 +241,18 @@ func badLink(c *Case) *Finding {
 		f.Confidence, f.Where = 0.9, hosts(c.All(evidence.AsyncEvent))
 	case len(counters) > 0 && (retry != nil || c.broken() || c.is("slow")):
 	case len(counters) > 0:
-		f.Severity, f.Confidence = Warn, 0.6
+		f.Severity, f.Confidence = finding.Warn, 0.6
 	case down != nil && c.broken():
 		f.Confidence = 0.7
 	case c.blames("nic") && (c.is("crash", "slow", "hang") || c.broken()):
-		f.Severity, f.Confidence, f.Evidence = Warn, 0.75, append(c.told("nic", "crash"), first(c.quotes(evidence.Symptom), 1)...)
+		f.Severity, f.Confidence, f.Evidence = finding.Warn, 0.75, append(c.told("nic", "crash"), first(c.quotes(evidence.Symptom), 1)...)
 	case c.about("flap"):
-		f.Severity, f.Confidence, f.Evidence = Warn, 0.75, c.told("flap", "hang")
+		f.Severity, f.Confidence, f.Evidence = finding.Warn, 0.75, c.told("flap", "hang")
 	case retry != nil && c.layer() == "IB":
-		f.Severity, f.Confidence = Warn, 0.6
+		f.Severity, f.Confidence = finding.Warn, 0.6
 		f.Cause = "A transfer was re-sent until it gave up (IBV_WC_RETRY_EXC_ERR): the other end did not answer. On InfiniBand that is a link that is down or flaps, a peer that died, or a fabric without route. " + f.Cause
 	case retry != nil && c.layer() == "":
-		f.Severity, f.Confidence = Warn, 0.5
+		f.Severity, f.Confidence = finding.Warn, 0.5
 	default:
 		return nil
 	}
@@ -268,21 +269,21 @@ func (c *Case) portEvent() *evidence.Observation {
 	return nil
 }
 
-func portDown(c *Case) *Finding {
+func portDown(c *Case) *finding.Finding {
 	list := c.All(evidence.PortState)
 	if len(list) == 0 {
 		return nil
 	}
-	f := &Finding{
-		Severity: Note, Confidence: 0.5, Title: "A port of an RDMA NIC is not active",
+	f := &finding.Finding{
+		Severity: finding.Note, Confidence: 0.5, Title: "A port of an RDMA NIC is not active",
 		Cause: "A port is down, polling or disabled. That is right for a port without a cable, and wrong for one of the compute fabric.",
 		Fix:   "ibstat; check the cable, the switch port and the subnet manager.", Evidence: c.quotes(evidence.PortState),
 	}
 	if c.broken() || c.is("slow") {
-		f.Severity = Warn
+		f.Severity = finding.Warn
 	}
 	if !c.Has(evidence.PortActive) && c.Has(evidence.VerbsFailure, evidence.NoIB) && c.First(evidence.PortState, "down", "disabled") != nil {
-		f.Severity, f.Confidence, f.Title = Error, 0.88, "No RDMA port that was shown is active"
+		f.Severity, f.Confidence, f.Title = finding.Error, 0.88, "No RDMA port that was shown is active"
 		f.Cause = "The ports in the output are down or disabled, and calls on the device fail: there is no link to carry anything. " + f.Cause
 		f.Fix = "ip link set DEV up and an address for RoCE; " + f.Fix
 	}

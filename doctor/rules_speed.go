@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
 	"busbar.dev/unit"
 )
 
@@ -26,12 +27,12 @@ func speedRules() []Rule {
 	}
 }
 
-func twoNodeTree(c *Case) *Finding {
+func twoNodeTree(c *Case) *finding.Finding {
 	if !c.about("abovelimit") && !c.aboveLimit() && !(c.about("tree") && c.about("ring") && c.twoNodes() && !c.is("slow")) {
 		return nil
 	}
-	return &Finding{
-		Severity: Note, Confidence: 0.8, Title: "Expected: on two nodes a tree beats the NIC's rate",
+	return &finding.Finding{
+		Severity: finding.Note, Confidence: 0.8, Title: "Expected: on two nodes a tree beats the NIC's rate",
 		Cause: "With two nodes the tree sends each byte over the network once in each direction where the ring sends it twice, so bus bandwidth, which is defined for the ring, comes out up to twice the NICs' rate. Nothing is wrong, and the figure does not prove the fabric healthy.",
 		Fix:   "None; NCCL_ALGO=Ring, or four nodes and more, to judge the network.", Evidence: c.told("abovelimit", "tree", "ring"),
 	}
@@ -55,7 +56,7 @@ func (c *Case) twoNodes() bool {
 	return o != nil || c.hosts == 2
 }
 
-func nearLine(c *Case) *Finding {
+func nearLine(c *Case) *finding.Finding {
 	share := 0.0
 	for _, f := range c.Figures {
 		if !f.Expected {
@@ -73,8 +74,8 @@ func nearLine(c *Case) *Finding {
 	if share < 0.7 || share < 0.8 && c.is("slow", "drop") || c.is("hang", "crash", "unstable") || c.greatestDrop() > 1.4 {
 		return nil
 	}
-	return &Finding{
-		Severity: Note, Confidence: 0.7, Title: fmt.Sprintf("Expected: %.0f %% of the line rate", 100*share),
+	return &finding.Finding{
+		Severity: finding.Note, Confidence: 0.7, Title: fmt.Sprintf("Expected: %.0f %% of the line rate", 100*share),
 		Cause: "Headers, flow control and NCCL's own steps take a part; 75 to 95 % of the NICs' rate is what healthy clusters reach.",
 		Fix:   "None needed; a newer NCCL and large messages reach the upper end.", Evidence: c.figureQuotes(),
 	}
@@ -82,7 +83,7 @@ func nearLine(c *Case) *Finding {
 
 // asPredicted compares the best rate that is told of with what the machine should
 // give, where all of the machine is told.
-func asPredicted(c *Case) *Finding {
+func asPredicted(c *Case) *finding.Finding {
 	if !c.Told || len(c.Figures) == 0 || len(c.Changes) > 0 || c.is("hang", "crash", "unstable", "drop", "wrong") || c.in("vm") {
 		return nil
 	}
@@ -107,8 +108,8 @@ func asPredicted(c *Case) *Finding {
 	if best < 0.75*busbw || best > 1.4*busbw {
 		return nil
 	}
-	return &Finding{
-		Severity: Note, Confidence: 0.65, Title: fmt.Sprintf("Expected: %.0f GB/s is what this machine is predicted to give", best),
+	return &finding.Finding{
+		Severity: finding.Note, Confidence: 0.65, Title: fmt.Sprintf("Expected: %.0f GB/s is what this machine is predicted to give", best),
 		Cause: fmt.Sprintf("The model gives %.0f GB/s of bus bandwidth for a large all-reduce on %v; the measured rate is within its margin.", busbw, m),
 		Fix:   "None needed; busbar predict shows the other sizes.", Evidence: c.figureQuotes(),
 	}
@@ -135,18 +136,18 @@ func parseFloat(s string) float64 {
 	return v
 }
 
-func duplexFigure(c *Case) *Finding {
+func duplexFigure(c *Case) *finding.Finding {
 	if !c.about("duplex") || c.about("abovelimit") {
 		return nil
 	}
-	return &Finding{
-		Severity: Note, Confidence: 0.6, Title: "Expected: the advertised figure counts both directions",
+	return &finding.Finding{
+		Severity: finding.Note, Confidence: 0.6, Title: "Expected: the advertised figure counts both directions",
 		Cause: "NVLink is advertised as the sum of both directions (H100: 900 GB/s is 450 each way) and collectives use one direction at a time; 355 GB/s is 79 % of 450, not 40 % of 900.",
 		Fix:   "Compare with half of the advertised figure.", Evidence: c.told("duplex"),
 	}
 }
 
-func slowNetwork(c *Case) *Finding {
+func slowNetwork(c *Case) *finding.Finding {
 	var slow *evidence.Figure
 	for _, f := range c.Rates("wire") {
 		if f.GBps < 1.3 && (slow == nil || f.GBps < slow.GBps) { // 10 Gb/s and less
@@ -155,29 +156,29 @@ func slowNetwork(c *Case) *Finding {
 	}
 	if slow == nil {
 		if c.about("midlink") && c.slow() && !c.in("ib", "roce") && c.in("multinode") && !c.about("slowlink") {
-			return &Finding{
-				Severity: Warn, Confidence: 0.5, Title: "The network is slow for this job: 25 or 40 Gb/s",
+			return &finding.Finding{
+				Severity: finding.Warn, Confidence: 0.5, Title: "The network is slow for this job: 25 or 40 Gb/s",
 				Cause: "25 GbE carries 3 GB/s and 40 GbE 5 GB/s at best, for all GPUs of a host together; sharded training moves the parameters several times a step over it.",
 				Fix:   "busbar need says which network the job needs; RDMA instead of TCP; shard inside a host and replicate across (hybrid sharding).", Evidence: c.told("midlink", "slow"),
 			}
 		}
 		if c.about("slowlink") && c.slow() && !c.in("ib", "roce") {
-			return &Finding{
-				Severity: Warn, Confidence: 0.7, Title: "The network itself is slow: 10 Gb/s or less",
+			return &finding.Finding{
+				Severity: finding.Warn, Confidence: 0.7, Title: "The network itself is slow: 10 Gb/s or less",
 				Cause: "Gigabit Ethernet carries 0.12 GB/s and 10 GbE 1.2 GB/s: gradients of a large model take seconds a step over it, whatever NCCL does.",
 				Fix:   "A faster network between the hosts; else fewer bytes (gradient accumulation, compression) or training on one host.", Evidence: c.told("slowlink", "slow"),
 			}
 		}
 		return c.thinNetwork()
 	}
-	return &Finding{
-		Severity: Warn, Confidence: 0.85, Title: fmt.Sprintf("The network itself is slow: %.2g Gb/s", 8*slow.GBps),
+	return &finding.Finding{
+		Severity: finding.Warn, Confidence: 0.85, Title: fmt.Sprintf("The network itself is slow: %.2g Gb/s", 8*slow.GBps),
 		Cause: "A test without NCCL shows the same: gradients of a large model take seconds a step over this link, whatever NCCL does.",
 		Fix:   "A faster network between the hosts; else fewer bytes (gradient accumulation, compression) or training on one host.", Evidence: c.quotes(slow.Quote),
 	}
 }
 
-func tcpBound(c *Case) *Finding {
+func tcpBound(c *Case) *finding.Finding {
 	if !c.in("tcp") || c.in("roce", "ib", "efa") || !c.slow() || c.Has(evidence.ConnectError) {
 		return nil
 	}
@@ -190,17 +191,17 @@ func tcpBound(c *Case) *Finding {
 	if best == 0 || best > 8 {
 		return nil
 	}
-	return &Finding{
-		Severity: Warn, Confidence: 0.6, Title: "TCP sockets are bound by the CPU",
+	return &finding.Finding{
+		Severity: finding.Warn, Confidence: 0.6, Title: "TCP sockets are bound by the CPU",
 		Cause: "One socket carries about 10 to 20 Gb/s because one core copies its bytes; a 100 Gb/s link needs several threads and sockets.",
 		Fix:   "NCCL_SOCKET_NTHREADS=4 NCCL_NSOCKS_PERTHREAD=4 (their product at most 64), more channels (NCCL_MIN_NCHANNELS), jumbo frames; RDMA where the NIC can.", Evidence: append(c.told("tcp", "slow"), c.figureQuotes()...),
 	}
 }
 
-func bondPort(c *Case) *Finding {
+func bondPort(c *Case) *finding.Finding {
 	qps := c.Env("NCCL_IB_QPS_PER_CONNECTION")
-	f := &Finding{
-		Severity: Warn, Confidence: 0.7, Title: "One queue pair uses one port of a bonded NIC",
+	f := &finding.Finding{
+		Severity: finding.Warn, Confidence: 0.7, Title: "One queue pair uses one port of a bonded NIC",
 		Cause: "A bond spreads connections, not bytes: with one queue pair a connection NCCL reaches one port's rate, half of the bond, where ib_write_bw with several reaches all.",
 		Fix:   "NCCL_IB_QPS_PER_CONNECTION=2 (or 4) with NCCL_IB_SPLIT_DATA_ON_QPS=0; check the hash policy of bond and switch.",
 	}
@@ -211,9 +212,9 @@ func bondPort(c *Case) *Finding {
 		f.Confidence, f.Evidence = 0.6, append(c.quotes("NCCL_IB_QPS_PER_CONNECTION"), c.wireQuotes()...)
 		f.Cause = "Queue pairs a connection are set and the wire test with several reaches more than NCCL: how connections spread over ports and paths (bond, LACP, ECMP) is the first thing to check. " + f.Cause
 	case c.bondInUse() != nil && qps == nil:
-		f.Severity, f.Confidence, f.Evidence = Note, 0.5, c.quotes(c.bondInUse())
+		f.Severity, f.Confidence, f.Evidence = finding.Note, 0.5, c.quotes(c.bondInUse())
 		if c.slow() {
-			f.Severity, f.Confidence = Warn, 0.65
+			f.Severity, f.Confidence = finding.Warn, 0.65
 		}
 	default:
 		return nil
@@ -231,10 +232,10 @@ func (c *Case) bondInUse() *evidence.Observation {
 	return nil
 }
 
-func regression(c *Case) *Finding {
+func regression(c *Case) *finding.Finding {
 	if c.about("releaseok") && (c.broken() || c.is("crash", "unstable", "wrong") || c.Has(evidence.RootMismatch)) && !c.is("slow") {
-		return &Finding{
-			Severity: Warn, Confidence: 0.82, Title: "It fails with one release of NCCL and not with another",
+		return &finding.Finding{
+			Severity: finding.Warn, Confidence: 0.82, Title: "It fails with one release of NCCL and not with another",
 			Cause: "Nothing else changed, so the release is what differs: a bug of it, or a default that changed.",
 			Fix:   "Stay on the release that works, or take the newest one; its release notes and issues name what was fixed.", Evidence: c.told("releaseok", "nccl", "crash"),
 		}
@@ -245,16 +246,16 @@ func regression(c *Case) *Finding {
 	if c.is("crash", "wrong") && !c.is("drop") {
 		return nil
 	}
-	return &Finding{
-		Severity: Warn, Confidence: 0.6, Title: "NCCL's release chooses worse here: a regression",
+	return &finding.Finding{
+		Severity: finding.Warn, Confidence: 0.6, Title: "NCCL's release chooses worse here: a regression",
 		Cause: "The same machines differ with NCCL's release only: its graph search, tuning or defaults changed for this topology.",
 		Fix:   "Keep the good release, or try the newest; compare NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH,TUNING of both (channels, Pattern lines, transports).", Evidence: append(c.told("nccl", "drop"), c.changeQuotes()...),
 	}
 }
 
-func ringOrTree(c *Case) *Finding {
-	f := &Finding{
-		Severity: Warn, Confidence: 0.65, Title: "Ring and tree differ: the choice of algorithm matters here",
+func ringOrTree(c *Case) *finding.Finding {
+	f := &finding.Finding{
+		Severity: finding.Warn, Confidence: 0.65, Title: "Ring and tree differ: the choice of algorithm matters here",
 		Cause: "Trees need fewer steps and win for small messages and many nodes; rings saturate several NICs better at large sizes. NCCL's estimate is not right for every machine, and a forced choice is right for some sizes only.",
 		Fix:   "Leave NCCL_ALGO to NCCL or a tuner plugin (busbar predict --algo all shows the best per size); NCCL_ALGO=Ring for large messages here.",
 	}
@@ -278,35 +279,35 @@ func ringOrTree(c *Case) *Finding {
 	return f
 }
 
-func wireFaster(c *Case) *Finding {
+func wireFaster(c *Case) *finding.Finding {
 	wire := c.wireBeatsNCCL()
 	if wire == 0 {
 		return nil
 	}
-	return &Finding{
-		Severity: Warn, Confidence: 0.5, Title: "The wire is fast and NCCL is not",
+	return &finding.Finding{
+		Severity: finding.Warn, Confidence: 0.5, Title: "The wire is fast and NCCL is not",
 		Cause: fmt.Sprintf("A test without GPUs reaches %.0f Gb/s, so cable, switch and NIC are good; what is left is the way between GPU and NIC (ACS, IOMMU, PCIe, GPUDirect RDMA), and how NCCL uses it (queue pairs, channels, NIC choice).", 8*wire),
 		Fix:   "ib_write_bw --use_cuda=0 between the same NICs tests the GPU's path; lspci -vvv | grep ACSCtl; NCCL_DEBUG=INFO for /GDRDMA.", Evidence: c.wireQuotes(),
 	}
 }
 
-func smallMessages(c *Case) *Finding {
+func smallMessages(c *Case) *finding.Finding {
 	if !c.about("payload") {
 		return nil
 	}
-	return &Finding{
-		Severity: Note, Confidence: 0.6, Title: "Small messages are bound by latency",
+	return &finding.Finding{
+		Severity: finding.Note, Confidence: 0.6, Title: "Small messages are bound by latency",
 		Cause: "Below about 1 MiB a collective takes its latency whatever the bandwidth; a thousand small ones take several times as long as one of the same bytes.",
 		Fix:   "Bucket gradients (DDP's bucket_cap_mb, 25 MiB and more), fuse collectives, use larger micro-batches.", Evidence: c.told("payload"),
 	}
 }
 
-func wrongValues(c *Case) *Finding {
+func wrongValues(c *Case) *finding.Finding {
 	if !c.Has(evidence.TableWrong) {
 		return nil
 	}
-	return &Finding{
-		Severity: Error, Confidence: 0.6, Title: "nccl-tests found wrong values",
+	return &finding.Finding{
+		Severity: finding.Error, Confidence: 0.6, Title: "nccl-tests found wrong values",
 		Cause: "Results of a collective are not what they must be: a protocol that is not safe here (LL128), a degraded link, or faulty memory.",
 		Fix:   "Repeat with NCCL_PROTO=Simple, then host by host; nvidia-smi -q -d ECC; nvidia-smi nvlink --errorcounters.", Evidence: c.quotes(evidence.TableWrong),
 	}

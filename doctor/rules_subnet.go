@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
 )
 
 // subnetRules are about addresses that are right one by one and wrong together.
@@ -18,12 +19,12 @@ func subnetRules() []Rule {
 // crossed reports a connection that failed between two networks.
 func (c *Case) crossed() bool { return c.First(evidence.GIDPair, "apart") != nil }
 
-func railsApart(c *Case) *Finding {
+func railsApart(c *Case) *finding.Finding {
 	if !c.crossed() {
 		return nil
 	}
-	f := &Finding{
-		Severity: Error, Confidence: 0.75, Title: "Two NICs of different networks (rails) do not reach each other",
+	f := &finding.Finding{
+		Severity: finding.Error, Confidence: 0.75, Title: "Two NICs of different networks (rails) do not reach each other",
 		Cause: "The two ends of the failed connection lie in different subnets. Where every rail is a network of its own, only NICs of the same number can talk; all-to-all, gather and trees connect others unless NCCL is told to stay on a rail.",
 		Fix:   "NCCL_CROSS_NIC=0 and PXN (NCCL_PXN_DISABLE=0) keep traffic on its rail; or routes between the rails, with a gateway in the RoCE interfaces' tables; ib_write_bw -d NIC0 to NIC1 of the other host tests it.",
 	}
@@ -47,25 +48,25 @@ func (c *Case) sharedNet() (a, b *evidence.Observation) {
 	return nil, nil
 }
 
-func sameSubnet(c *Case) *Finding {
+func sameSubnet(c *Case) *finding.Finding {
 	a, b := c.sharedNet()
 	if a == nil || !c.Has(evidence.ConnectError, evidence.Completion, evidence.Verdict, evidence.VerbsFailure, evidence.Rendezvous) && !c.is("hang", "slow", "timeout", "crash") {
 		return nil // many fabrics are one network, and well set up
 	}
-	return &Finding{
-		Severity: Warn, Confidence: 0.88, Title: "Two interfaces of a host lie in one network: " + a.Arg(1) + " and " + b.Arg(1),
+	return &finding.Finding{
+		Severity: finding.Warn, Confidence: 0.88, Title: "Two interfaces of a host lie in one network: " + a.Arg(1) + " and " + b.Arg(1),
 		Cause: "The kernel sends to " + a.Arg(0) + " by the first of them, answers ARP for both, and drops what comes back by the other: connections that are bound to the second one time out, or all traffic takes one NIC.",
 		Fix:   "A network for each interface (NCCL pairs them by rail); or arp_ignore=1, arp_announce=2, rp_filter=2 and a routing table for each interface (ip rule from ADDRESS).", Evidence: c.quotes(a, b),
 	}
 }
 
-func netdevAbsent(c *Case) *Finding {
+func netdevAbsent(c *Case) *finding.Finding {
 	o := c.failed("device", "ibv_modify_qp")
 	if o == nil {
 		return nil
 	}
-	return &Finding{
-		Severity: Error, Confidence: 0.85, Title: "The network interface behind the RDMA device is not in this container",
+	return &finding.Finding{
+		Severity: finding.Error, Confidence: 0.85, Title: "The network interface behind the RDMA device is not in this container",
 		Cause: "The RDMA device is passed in, but a RoCE address (GID) belongs to a network interface, and that one lies in another network namespace: the GIDs are seen and cannot be used.",
 		Fix:   "--network=host (hostNetwork: true), or the interface itself in the pod (SR-IOV or host-device CNI with the RDMA CNI and rdma system set netns exclusive; macvlan only with the shared mode); show_gids inside must list an address of an interface that ip addr shows.", Evidence: c.quotes(o, evidence.GID),
 	}
@@ -74,7 +75,7 @@ func netdevAbsent(c *Case) *Finding {
 // refusals are the statuses with which the responder turns down a request.
 var refusals = []struct{ name, code string }{{"REM_INV_REQ_ERR", "9"}, {"REM_ACCESS_ERR", "10"}, {"REM_OP_ERR", "11"}, {"LOC_ACCESS_ERR", "8"}}
 
-func memoryRefused(c *Case) *Finding {
+func memoryRefused(c *Case) *finding.Finding {
 	var o *evidence.Observation
 	for _, r := range refusals {
 		if o == nil {
@@ -84,8 +85,8 @@ func memoryRefused(c *Case) *Finding {
 	if o == nil && !c.Has(evidence.Refused) {
 		return nil
 	}
-	return &Finding{
-		Severity: Error, Confidence: 0.6, Title: "A NIC refused the memory of an RDMA request",
+	return &finding.Finding{
+		Severity: finding.Error, Confidence: 0.6, Title: "A NIC refused the memory of an RDMA request",
 		Cause: "The responder did not accept where or how much was to be written (IBV_WC_REM_INV_REQ_ERR, REM_ACCESS_ERR, a local access violation): a registration of GPU memory that does not hold (nvidia-peermem or DMA-BUF against an older driver or firmware), ranks whose sizes differ, or a network plugin that fits another release of NCCL.",
 		Fix:   "NCCL_NET_GDR_LEVEL=LOC and NCCL_DMABUF_ENABLE=0 to see whether GPU memory is what fails; the same release and plugin everywhere; firmware and OFED of one release; NCCL_IB_PCI_RELAXED_ORDERING=0.", Where: hosts([]*evidence.Observation{o, c.First(evidence.Refused)}), Evidence: c.quotes(o, evidence.Refused),
 	}

@@ -1,6 +1,10 @@
 package doctor
 
-import "busbar.dev/doctor/evidence"
+import (
+	"busbar.dev/doctor/evidence"
+
+	"busbar.dev/finding"
+)
 
 // suspect is what to check first when nothing in the evidence names a cause: the
 // likeliest causes of what people tell, in the circumstances they tell of. The
@@ -20,7 +24,7 @@ const enough = 2
 const sure = 0.65
 
 // suspects are findings for the likeliest causes, as many as are missing to two.
-func (c *Case) suspects(found []Finding) []Finding {
+func (c *Case) suspects(found []finding.Finding) []finding.Finding {
 	if c.about("howto") && !c.is("slow", "drop", "hang", "crash", "timeout", "unstable", "wrong") {
 		return nil // a question, not a complaint
 	}
@@ -28,17 +32,17 @@ func (c *Case) suspects(found []Finding) []Finding {
 	serious := 0
 	for _, f := range found {
 		have[f.ID] = true
-		if f.Severity != Note && f.Confidence >= 0.4 && !surface[f.ID] {
+		if f.Severity != finding.Note && f.Confidence >= 0.4 && !surface[f.ID] {
 			serious++
 		}
-		if f.Severity != Note && f.Confidence >= sure && !surface[f.ID] {
+		if f.Severity != finding.Note && f.Confidence >= sure && !surface[f.ID] {
 			return nil
 		}
-		if f.Severity == Note && f.Confidence >= 0.6 && expected[f.ID] {
+		if f.Severity == finding.Note && f.Confidence >= 0.6 && expected[f.ID] {
 			return nil // it is as it should be
 		}
 	}
-	var list []Finding
+	var list []finding.Finding
 	for len(list)+serious < enough {
 		best, most := -1, 0.0
 		for i, s := range suspectTable {
@@ -51,8 +55,8 @@ func (c *Case) suspects(found []Finding) []Finding {
 		}
 		s := suspectTable[best]
 		have[s.id] = true
-		f := Finding{
-			ID: s.id, Severity: Warn, Confidence: most, Title: s.title, Cause: "No line names the cause. In these circumstances this is among the first things to check: " + s.cause, Fix: s.fix,
+		f := finding.Finding{
+			ID: s.id, Severity: finding.Warn, Confidence: most, Title: s.title, Cause: "No line names the cause. In these circumstances this is among the first things to check: " + s.cause, Fix: s.fix,
 			Evidence: first(c.quotes(evidence.Symptom, evidence.Setting), 4), Reference: trouble,
 		}
 		list = append(list, f)

@@ -1,11 +1,15 @@
 package doctor
 
-import "busbar.dev/doctor/evidence"
+import (
+	"busbar.dev/doctor/evidence"
+
+	"busbar.dev/finding"
+)
 
 // testsApart are the lines that show processes of nccl-tests which know nothing of
 // each other: one command made several of them and each prints a header, a table
 // and ranks from 0 on.
-func (c *Case) testsApart() []evidence.Quote {
+func (c *Case) testsApart() []finding.Quote {
 	if c.ranks > 1 && c.hosts > 1 {
 		return nil
 	}
@@ -52,7 +56,7 @@ func (c *Case) headersTogether(o *evidence.Observation) bool {
 }
 
 // between reports a device of nccl-tests' list that stands between two lines.
-func (c *Case) between(a, b evidence.Quote) bool {
+func (c *Case) between(a, b finding.Quote) bool {
 	for _, o := range c.All(evidence.TestRank) {
 		for _, q := range o.Quotes {
 			if q.File == a.File && q.Line > a.Line && q.Line < b.Line {

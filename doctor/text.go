@@ -5,7 +5,7 @@ import (
 	"io"
 	"strings"
 
-	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
 	"busbar.dev/internal/texttab"
 )
 
@@ -42,7 +42,7 @@ func (t Text) Write(w io.Writer, r *Report) error {
 	if t.All && len(r.Samples) > 0 {
 		b.WriteString("\nNot understood, among others:\n")
 		for _, q := range r.Samples {
-			b.WriteString("  " + place(q) + "  " + q.Text + "\n")
+			b.WriteString("  " + q.Place() + "  " + q.Text + "\n")
 		}
 	}
 	_, err := io.WriteString(w, b.String())
@@ -51,10 +51,7 @@ func (t Text) Write(w io.Writer, r *Report) error {
 
 // summary says what was read and how much is wrong.
 func (r *Report) summary() string {
-	count := map[Severity]int{}
-	for _, f := range r.Findings {
-		count[f.Severity]++
-	}
+	count := finding.Count(r.Findings)
 	read := fmt.Sprintf("%s in %s read", counted(r.Lines, "line"), counted(len(r.Sources), "text"))
 	if r.Unknown > 0 {
 		read += fmt.Sprintf(", %d not understood", r.Unknown)
@@ -62,23 +59,14 @@ func (r *Report) summary() string {
 	if r.Lines == 0 && len(r.Findings) == 0 {
 		return read + ". There was no line in it, so nothing is known."
 	}
-	if count[Error]+count[Warn] == 0 {
+	if count.Serious() == 0 {
 		s := read + ". Nothing is wrong in what was read."
-		if count[Note] > 0 {
-			s += " " + counted(count[Note], "note") + "."
+		if count[finding.Note] > 0 {
+			s += " " + counted(count[finding.Note], "note") + "."
 		}
 		return s
 	}
-	var parts []string
-	for _, k := range []struct {
-		s    Severity
-		noun string
-	}{{Error, "error"}, {Warn, "warning"}, {Note, "note"}} {
-		if n := count[k.s]; n > 0 {
-			parts = append(parts, counted(n, k.noun))
-		}
-	}
-	return read + ". " + strings.Join(parts, ", ") + "; the likeliest cause first."
+	return read + ". " + count.String() + "; the likeliest cause first."
 }
 
 func counted(n int, noun string) string {
@@ -88,12 +76,12 @@ func counted(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-func (t Text) finding(b *strings.Builder, f *Finding) {
+func (t Text) finding(b *strings.Builder, f *finding.Finding) {
 	mark := t.paint(dim, "·")
 	switch f.Severity {
-	case Error:
+	case finding.Error:
 		mark = t.paint(red, "✗")
-	case Warn:
+	case finding.Warn:
 		mark = t.paint(yellow, "!")
 	}
 	fmt.Fprintf(b, "%s %s  %s\n", mark, t.paint(bold, f.Title), t.paint(dim, fmt.Sprintf("[%s, %.0f %% sure]", f.ID, 100*f.Confidence)))
@@ -112,7 +100,7 @@ func (t Text) finding(b *strings.Builder, f *Finding) {
 		n = len(f.Evidence)
 	}
 	for _, q := range first(f.Evidence, n) {
-		b.WriteString("    " + t.paint(dim, place(q)) + "  " + cut(q.Text, t.Width) + "\n")
+		b.WriteString("    " + t.paint(dim, q.Place()) + "  " + cut(q.Text, t.Width) + "\n")
 	}
 }
 
@@ -126,13 +114,6 @@ func (t Text) part(b *strings.Builder, label, text string) {
 		b.WriteString("    " + lead + l + "\n")
 		lead = strings.Repeat(" ", len(label))
 	}
-}
-
-func place(q evidence.Quote) string {
-	if q.Line == 0 {
-		return q.File
-	}
-	return fmt.Sprintf("%s:%d", q.File, q.Line)
 }
 
 // cut shortens a quoted line for a terminal.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
 	"busbar.dev/internal/lines"
 )
 
@@ -106,7 +107,7 @@ func Try(v *evidence.Vocabulary, t *Trial) (Outcome, error) {
 		if i < 5 {
 			o.Said = append(o.Said, f.ID)
 		}
-		if o.Place == 0 && slices.Contains(o.Wanted, f.ID) && (t.Status == "expected") == (f.Severity == Note) {
+		if o.Place == 0 && slices.Contains(o.Wanted, f.ID) && (t.Status == "expected") == (f.Severity == finding.Note) {
 			o.Place = i + 1
 		}
 	}

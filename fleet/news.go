@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"busbar.dev/fleet/health"
+	"busbar.dev/finding"
 	"busbar.dev/result"
 	"busbar.dev/unit"
 )
@@ -33,13 +33,13 @@ type News struct {
 	Node Name      `json:"node,omitzero"` // empty: the server
 	Kind Kind      `json:"kind"`
 
-	Joined   *Joined   `json:"joined,omitempty"`
-	Link     *Link     `json:"link,omitempty"`
-	Counters *Counters `json:"counters,omitempty"`
-	Measured *Measured `json:"measured,omitempty"`
-	Order    *Order    `json:"order,omitempty"`
-	Finding  *Finding  `json:"finding,omitempty"`
-	Tokens   *Tokens   `json:"tokens,omitempty"`
+	Joined   *Joined          `json:"joined,omitempty"`
+	Link     *Link            `json:"link,omitempty"`
+	Counters *Counters        `json:"counters,omitempty"`
+	Measured *Measured        `json:"measured,omitempty"`
+	Order    *Order           `json:"order,omitempty"`
+	Finding  *finding.Finding `json:"finding,omitempty"`
+	Tokens   *Tokens          `json:"tokens,omitempty"`
 }
 
 // Joined is what a node has and where it is measured.
@@ -100,17 +100,6 @@ type PairSample struct {
 	Rate    unit.Rate `json:"rate_GBps"`
 	Both    unit.Rate `json:"both_GBps,omitzero"` // with the other direction at the same time
 	Latency unit.Time `json:"latency_us,omitzero"`
-}
-
-// Finding is something wrong, as the server found it, or that it is no longer.
-type Finding struct {
-	health.Finding
-	Cleared time.Time `json:"cleared,omitzero"`
-	// Told says that all who asked for alerts have been told of this state, or need not be, and
-	// ToldTo which of them, where some have not: webhooks by marks of their addresses, which may
-	// hold secrets.
-	Told   bool     `json:"told,omitempty"`
-	ToldTo []string `json:"told_to,omitempty"`
 }
 
 // Tokens tells that a node's credentials were issued or withdrawn; never the credentials.

@@ -8,6 +8,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/doctor/audit"
+	"busbar.dev/finding"
 )
 
 // Map asks what a cluster consists of, from whatever describes it, and what is wrong with it.
@@ -18,8 +19,8 @@ type Map struct {
 // MapDoc is the answer to Map: the cluster's written form with what follows from it.
 type MapDoc struct {
 	*cluster.Document
-	Summary cluster.Summary `json:"summary"`
-	Audit   []audit.Finding `json:"audit"`
+	Summary cluster.Summary   `json:"summary"`
+	Audit   []finding.Finding `json:"audit"`
 
 	Cluster *cluster.Cluster `json:"-"`
 }
@@ -45,13 +46,13 @@ type Audit struct {
 
 // AuditDoc is the answer to Audit.
 type AuditDoc struct {
-	Audit    []audit.Finding   `json:"audit"`
+	Audit    []finding.Finding `json:"audit"`
 	Summary  cluster.Summary   `json:"summary"`
 	Warnings []cluster.Warning `json:"warnings"`
 }
 
 // Wrong reports findings beyond notes.
-func (d *AuditDoc) Wrong() bool { return audit.Serious(d.Audit) }
+func (d *AuditDoc) Wrong() bool { return finding.Serious(d.Audit) }
 
 // Run reads the sources and audits the cluster.
 func (q Audit) Run(ctx context.Context, env Env) (*AuditDoc, error) {

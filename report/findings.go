@@ -1,28 +1,24 @@
 package report
 
 import (
-	"fmt"
+	"cmp"
 	"io"
 	"strings"
 
-	"busbar.dev/doctor/audit"
+	"busbar.dev/finding"
 	"busbar.dev/internal/texttab"
 )
 
 // Findings prints what an audit found: one paragraph each with a mark for how
 // serious it is, where it is, what it does and how to fix it.
-func Findings(w io.Writer, fs []audit.Finding, o TextOptions) error {
+func Findings(w io.Writer, fs []finding.Finding, o TextOptions) error {
 	_, err := io.WriteString(w, printed(o, func(s style) string { return findingsText(fs, s, o.width()) }))
 	return err
 }
 
-func findingsText(fs []audit.Finding, s style, width int) string {
+func findingsText(fs []finding.Finding, s style, width int) string {
 	var b strings.Builder
-	count := make(map[audit.Severity]int)
-	for _, f := range fs {
-		count[f.Severity]++
-	}
-	b.WriteString(s.bold("Audit") + "  " + findingCounts(count) + "\n")
+	b.WriteString(s.bold("Audit") + "  " + cmp.Or(finding.Count(fs).String(), "nothing found") + "\n")
 	for _, f := range fs {
 		b.WriteString("  " + severityMark(s, f.Severity) + " " + s.bold(f.ID) + "  " + f.Where + "\n")
 		for _, l := range texttab.Wrap(f.Text, width-4) {
@@ -42,31 +38,13 @@ func findingsText(fs []audit.Finding, s style, width int) string {
 	return b.String()
 }
 
-func findingCounts(count map[audit.Severity]int) string {
-	var parts []string
-	for _, k := range []struct {
-		sev  audit.Severity
-		noun string
-	}{{audit.Error, "error"}, {audit.Warn, "warning"}, {audit.Note, "note"}} {
-		if n := count[k.sev]; n > 0 {
-			parts = append(parts, plural(n, k.noun))
-		}
-	}
-	if len(parts) == 0 {
-		return "nothing found"
-	}
-	return strings.Join(parts, ", ")
-}
-
 // severityMark is one character wide.
-func severityMark(s style, sev audit.Severity) string {
+func severityMark(s style, sev finding.Severity) string {
 	switch sev {
-	case audit.Error:
+	case finding.Error:
 		return s.red("✗")
-	case audit.Warn:
+	case finding.Warn:
 		return s.yellow("!")
-	case audit.Note:
-		return s.dim("·")
 	}
-	return fmt.Sprintf("%.1s", string(sev)+"?")
+	return s.dim("·")
 }

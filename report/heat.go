@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 
+	"busbar.dev/finding"
 	"busbar.dev/internal/svg"
 	"busbar.dev/result/pairs"
 	"busbar.dev/unit"
@@ -105,15 +106,15 @@ func heatNames(c *svg.Canvas, t *pairs.Table, cell float64) {
 }
 
 // heatMarks outlines what stands out.
-func heatMarks(c *svg.Canvas, findings []pairs.Finding, cell, side float64) {
+func heatMarks(c *svg.Canvas, findings []finding.Finding, cell, side float64) {
 	mark := svg.Paint{Stroke: "#c0392b", Width: 2}
 	for _, f := range findings {
-		if f.What != "bandwidth" {
+		if f.Figure != "bandwidth" {
 			continue
 		}
 		switch f.Kind {
 		case pairs.SlowHost, pairs.SlowOut, pairs.SlowIn:
-			for _, rank := range f.Who {
+			for _, rank := range f.Ranks {
 				a := float64(rank) * cell
 				if f.Kind != pairs.SlowIn {
 					c.Rect(heatLeft-1, heatTop+a-1, side, cell, 1, mark)
@@ -123,7 +124,7 @@ func heatMarks(c *svg.Canvas, findings []pairs.Finding, cell, side float64) {
 				}
 			}
 		default:
-			a, b := float64(f.Who[0])*cell, float64(f.Who[1])*cell
+			a, b := float64(f.Ranks[0])*cell, float64(f.Ranks[1])*cell
 			c.Rect(heatLeft+b-1, heatTop+a-1, cell, cell, 1, mark)
 			if f.Kind == pairs.SlowPair {
 				c.Rect(heatLeft+a-1, heatTop+b-1, cell, cell, 1, mark)

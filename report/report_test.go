@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"busbar.dev/cluster"
-	"busbar.dev/doctor/audit"
+	"busbar.dev/finding"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/unit"
 )
@@ -213,14 +213,14 @@ func TestSameEveryTime(t *testing.T) {
 }
 
 func TestFindings(t *testing.T) {
-	fs := []audit.Finding{
-		{ID: "link-down", Severity: audit.Error, Where: "leaf2[33]", Text: "the link is down", Fix: "reseat the cable"},
+	fs := []finding.Finding{
+		{ID: "link-down", Severity: finding.Error, Where: "leaf2[33]", Text: "the link is down", Fix: "reseat the cable"},
 		{
-			ID: "nic-shared", Severity: audit.Warn, Where: "node[0-1]/mlx5_0",
+			ID: "nic-shared", Severity: finding.Warn, Where: "node[0-1]/mlx5_0",
 			Text: "4 GPUs (gpu0, gpu1, gpu2, gpu3) share one NIC: 6.25 GB/s each when all send, of 25 GB/s; whatever leaves the node from any of them goes through it",
 			Fix:  "place jobs on whole nodes or on one GPU per node, prefer trees to rings across nodes (NCCL_ALGO=allreduce:tree; before 2.24 NCCL_ALGO=Tree), or add NICs",
 		},
-		{ID: "nic-far", Severity: audit.Note, Where: "node0", Text: "worth knowing"},
+		{ID: "nic-far", Severity: finding.Note, Where: "node0", Text: "worth knowing"},
 	}
 	var b bytes.Buffer
 	if err := Findings(&b, fs, TextOptions{Width: 80}); err != nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"busbar.dev/doctor/audit"
+	"busbar.dev/finding"
 	"busbar.dev/hardware"
 )
 
@@ -23,7 +23,7 @@ func TestColourKeepsInputEscapesOut(t *testing.T) {
 		if err := Text(&b, c, TextOptions{Color: true}); err != nil {
 			t.Fatal(err)
 		}
-		if err := Findings(&b, []audit.Finding{{ID: "x", Severity: audit.Warn, Where: name, Text: name}}, TextOptions{Color: true}); err != nil {
+		if err := Findings(&b, []finding.Finding{{ID: "x", Severity: finding.Warn, Where: name, Text: name}}, TextOptions{Color: true}); err != nil {
 			t.Fatal(err)
 		}
 		text := b.String()

@@ -11,6 +11,7 @@ import (
 
 	"busbar.dev/engine"
 	"busbar.dev/engine/bench"
+	"busbar.dev/finding"
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/report"
@@ -85,7 +86,7 @@ func (c *benchPairsCmd) measure(e *env, g *engine.Group, p bench.PairPlan, pictu
 	findings := t.Findings()
 	if crowded(g.Members()) != "" { // what stands out may be who had a processor
 		for i := range findings {
-			findings[i].Severity = pairs.Note
+			findings[i].Severity = finding.Note
 		}
 	}
 	if c.JSON {
@@ -99,7 +100,7 @@ func (c *benchPairsCmd) measure(e *env, g *engine.Group, p bench.PairPlan, pictu
 			err = e.deliver(b.Bytes(), picture)
 		}
 	}
-	if err == nil && slices.ContainsFunc(findings, func(f pairs.Finding) bool { return f.Severity != pairs.Note }) {
+	if err == nil && finding.Serious(findings) {
 		return errWrong
 	}
 	return err
@@ -143,7 +144,7 @@ func pairFigureList() []pairFigure {
 }
 
 // print writes tables and findings for people.
-func (c *benchPairsCmd) print(w io.Writer, g *engine.Group, p bench.PairPlan, t *pairs.Table, findings []pairs.Finding) error {
+func (c *benchPairsCmd) print(w io.Writer, g *engine.Group, p bench.PairPlan, t *pairs.Table, findings []finding.Finding) error {
 	n := len(t.Names)
 	how := "all pairs of a round at once"
 	if p.Alone {
@@ -236,11 +237,11 @@ func extremes(t *pairs.Table, of func(pairs.Measure) float64) (low, mid, high fl
 }
 
 // document is what --json prints. Rows send, columns receive; a rank to itself is null.
-func (c *benchPairsCmd) document(g *engine.Group, p bench.PairPlan, t *pairs.Table, findings []pairs.Finding) any {
+func (c *benchPairsCmd) document(g *engine.Group, p bench.PairPlan, t *pairs.Table, findings []finding.Finding) any {
 	n := len(t.Names)
 	doc := map[string]any{
 		"ranks": n, "names": t.Names, "hosts": g.Hosts(), "transport": string(g.Transport()), "alone": p.Alone,
-		"size_bytes": int64(p.Large), "small_bytes": int64(p.Small), "iters": p.Iters, "findings": append([]pairs.Finding{}, findings...),
+		"size_bytes": int64(p.Large), "small_bytes": int64(p.Small), "iters": p.Iters, "findings": append([]finding.Finding{}, findings...),
 	}
 	for i, name := range []string{"bandwidth_GBps", "both_GBps", "latency_us"} {
 		of := pairFigureList()[i].of

@@ -11,6 +11,7 @@ import (
 
 	"busbar.dev/doctor"
 	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
 	"busbar.dev/internal/failure"
 )
 
@@ -103,21 +104,8 @@ func (c *doctorRunCmd) target() (format, file string, err error) {
 
 // failed reports whether a finding is grave enough for exit code 1.
 func (c *doctorRunCmd) failed(r *doctor.Report) bool {
-	for _, f := range r.Findings {
-		switch c.FailOn {
-		case "note":
-			return true
-		case "warn":
-			if f.Severity != doctor.Note {
-				return true
-			}
-		case "error":
-			if f.Severity == doctor.Error {
-				return true
-			}
-		}
-	}
-	return false
+	least, err := finding.ParseSeverity(c.FailOn)
+	return err == nil && finding.AtLeast(r.Findings, least) // the other word is never
 }
 
 // read takes in all sources.

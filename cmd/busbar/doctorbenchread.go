@@ -11,7 +11,7 @@ import (
 
 	"busbar.dev/coll"
 	"busbar.dev/doctor"
-	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
 	"busbar.dev/input/nccltests"
 	"busbar.dev/predict"
 	"busbar.dev/result"
@@ -29,7 +29,7 @@ type benchRun struct {
 	times         [2]map[float64][]float64 // by size: out of place, in place
 	sizes, micros []float64
 	inPlace       map[float64]float64
-	quotes        map[float64]evidence.Quote
+	quotes        map[float64]finding.Quote
 	wrong         int64
 	unsure        string
 }
@@ -348,7 +348,7 @@ func unsure(t *nccltests.Table) string {
 }
 
 // tableQuotes are the rows of nccl-tests' text by collective and size.
-func tableQuotes(name, op string, data []byte) (map[string]map[float64]evidence.Quote, string) {
+func tableQuotes(name, op string, data []byte) (map[string]map[float64]finding.Quote, string) {
 	if !nccltests.Match(data) {
 		return nil, ""
 	}
@@ -358,7 +358,7 @@ func tableQuotes(name, op string, data []byte) (map[string]map[float64]evidence.
 	}
 	why := ""
 	lines := strings.Split(string(data), "\n")
-	out := map[string]map[float64]evidence.Quote{}
+	out := map[string]map[float64]finding.Quote{}
 	for i := range res.Tables {
 		t := &res.Tables[i]
 		if t.Op == "" {
@@ -366,11 +366,11 @@ func tableQuotes(name, op string, data []byte) (map[string]map[float64]evidence.
 		}
 		why = cmp.Or(why, unsure(t))
 		if out[t.Op] == nil {
-			out[t.Op] = map[float64]evidence.Quote{}
+			out[t.Op] = map[float64]finding.Quote{}
 		}
 		for _, r := range t.Rows {
 			if r.Line > 0 && r.Line <= len(lines) {
-				out[t.Op][float64(r.Size)] = evidence.Quote{File: name, Line: r.Line, Text: strings.TrimSpace(lines[r.Line-1])}
+				out[t.Op][float64(r.Size)] = finding.Quote{File: name, Line: r.Line, Text: strings.TrimSpace(lines[r.Line-1])}
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"busbar.dev/finding"
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/hub"
 )
@@ -117,7 +118,7 @@ func (f *labFleet) sweep() (bad string, findings int, took time.Duration) {
 	time.Sleep(500 * time.Millisecond) // the look that follows a sweep
 	_, bad = f.run("node0", "nodes", "--bad", "-q", "--data", store)
 	_, out = f.run("node0", "nodes", "--json", "--data", store)
-	var all struct{ Findings []fleet.Finding }
+	var all struct{ Findings []finding.Finding }
 	if err := json.Unmarshal([]byte(out), &all); err != nil {
 		f.t.Fatal(err)
 	}

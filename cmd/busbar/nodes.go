@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"busbar.dev/cluster"
-	"busbar.dev/fleet"
+	"busbar.dev/finding"
 	"busbar.dev/fleet/hub"
 	"busbar.dev/internal/texttab"
 )
@@ -45,7 +45,7 @@ func (c *nodesCmd) Run(e *env) error {
 		return err
 	}
 	var found struct {
-		Findings []fleet.Finding `json:"findings"`
+		Findings []finding.Finding `json:"findings"`
 	}
 	if err := cl.call(e.ctx, "GET", "/api/fleet/findings", nil, &found); err != nil {
 		return err
@@ -94,7 +94,7 @@ func hostlist(nodes []hub.NodeState) string {
 }
 
 // bad prints who to keep jobs off.
-func (c *nodesCmd) bad(e *env, nodes []hub.NodeState, found []fleet.Finding) error {
+func (c *nodesCmd) bad(e *env, nodes []hub.NodeState, found []finding.Finding) error {
 	bad := []hub.NodeState{}
 	for _, n := range nodes {
 		if n.Bad {
@@ -124,7 +124,7 @@ func (c *nodesCmd) bad(e *env, nodes []hub.NodeState, found []fleet.Finding) err
 }
 
 // print writes the table and what is wrong.
-func (c *nodesCmd) print(w io.Writer, nodes []hub.NodeState, found []fleet.Finding) error {
+func (c *nodesCmd) print(w io.Writer, nodes []hub.NodeState, found []finding.Finding) error {
 	if len(nodes) == 0 {
 		_, err := fmt.Fprintln(w, "no nodes have joined")
 		return err

@@ -11,34 +11,11 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/finding"
 )
-
-// Severity orders findings.
-type Severity string
-
-// Severities. A note is worth knowing and needs no action on its own.
-const (
-	Error Severity = "error"
-	Warn  Severity = "warn"
-	Note  Severity = "note"
-)
-
-// Finding is one thing that will hurt.
-type Finding struct {
-	ID       string   `json:"id"`
-	Severity Severity `json:"severity"`
-	Where    string   `json:"where"` // "node0/mlx5_0", "node[0-15]/mlx5_0", "leaf2[33]"
-	Text     string   `json:"text"`
-	Fix      string   `json:"fix"`
-}
-
-// Serious reports whether any finding is more than a note.
-func Serious(fs []Finding) bool {
-	return slices.ContainsFunc(fs, func(f Finding) bool { return f.Severity != Note })
-}
 
 // Run audits a cluster. The findings come most severe first and in a fixed order.
-func Run(c *cluster.Cluster) []Finding {
+func Run(c *cluster.Cluster) []finding.Finding {
 	a := &auditor{c: c, hosts: make([][]string, len(c.Types))}
 	for _, h := range c.Hosts {
 		if h.Type >= 0 && h.Type < len(a.hosts) {
@@ -58,19 +35,18 @@ func Run(c *cluster.Cluster) []Finding {
 	a.unlikeNodes()
 	a.counters()
 	a.network()
-	rank := map[Severity]int{Error: 0, Warn: 1, Note: 2}
-	slices.SortStableFunc(a.found, func(x, y Finding) int { return rank[x.Severity] - rank[y.Severity] })
+	slices.SortStableFunc(a.found, finding.BySeverity)
 	return a.found
 }
 
 type auditor struct {
 	c     *cluster.Cluster
 	hosts [][]string // per type
-	found []Finding
+	found []finding.Finding
 }
 
-func (a *auditor) add(id string, s Severity, where, text, fix string) {
-	a.found = append(a.found, Finding{ID: id, Severity: s, Where: where, Text: text, Fix: fix})
+func (a *auditor) add(id string, s finding.Severity, where, text, fix string) {
+	a.found = append(a.found, finding.Finding{ID: id, Severity: s, Where: where, Text: text, Fix: fix})
 }
 
 // node is a type with what the rules ask of it again and again.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"busbar.dev/cluster"
+	"busbar.dev/finding"
 	"busbar.dev/unit"
 )
 
@@ -85,21 +86,21 @@ func TestFindings(t *testing.T) {
 		name  string
 		spoil func(c *cluster.Cluster)
 		id    string
-		sev   Severity
+		sev   finding.Severity
 		where string
 		text  string
 	}{
-		{"shared NIC", func(c *cluster.Cluster) { drop(c, "nic1", "nic2", "nic3") }, "nic-shared", Warn, "node[0-3]/mlx5_0", "12.5 GB/s each"},
-		{"NIC on the other socket", func(c *cluster.Cluster) { drop(c, "nic2", "nic3") }, "nic-other-socket", Warn, "node[0-3]/gpu2", "gpu2, gpu3"},
-		{"one path longer", func(c *cluster.Cluster) { drop(c, "nic3") }, "asymmetry-nic", Warn, "node[0-3]/gpu3", "straggler"},
-		{"PCIe narrow", func(c *cluster.Cluster) { uplink(c, "gpu1").Lanes = 8 }, "pcie-trained-low", Warn, "node[0-3]/gpu1", "x8 at 32 GT/s, both ends could do x16"},
-		{"idle GPU slow", func(c *cluster.Cluster) { uplink(c, "gpu1").GTs = 2.5 }, "pcie-trained-low", Note, "node[0-3]/gpu1", "save power"},
-		{"NIC slow slot", func(c *cluster.Cluster) { uplink(c, "nic1").GTs, uplink(c, "nic1").Rate.Value = 16, 31.5*unit.GBps }, "pcie-trained-low", Warn, "node[0-3]/mlx5_1", "16 GT/s"},
-		{"PCIe under the NIC", func(c *cluster.Cluster) { uplink(c, "nic1").Rate.Value = 31.5 * unit.GBps }, "nic-pcie-bound", Warn, "node[0-3]/mlx5_1", "31.5 GB/s"},
-		{"unlike rates", func(c *cluster.Cluster) { port(c, "nic2").Rate.Value = 200 * unit.Gbps }, "nic-rates-unlike", Warn, "node[0-3]/mlx5_2", "200 Gb/s"},
-		{"MTU", func(c *cluster.Cluster) { port(c, "nic0").MTU.Value = 1500 }, "mtu-1500", Warn, "node[0-3]/mlx5_0", "MTU 1500"},
-		{"port down", func(c *cluster.Cluster) { port(c, "nic0").State = cluster.Init }, "port-init", Warn, "node[0-3]/mlx5_0", "subnet manager"},
-		{"NUMA unknown", func(c *cluster.Cluster) { dev(c, "gpu0").Parent = -1 }, "numa-unknown", Warn, "node[0-3]/gpu0", "NUMA"},
+		{"shared NIC", func(c *cluster.Cluster) { drop(c, "nic1", "nic2", "nic3") }, "nic-shared", finding.Warn, "node[0-3]/mlx5_0", "12.5 GB/s each"},
+		{"NIC on the other socket", func(c *cluster.Cluster) { drop(c, "nic2", "nic3") }, "nic-other-socket", finding.Warn, "node[0-3]/gpu2", "gpu2, gpu3"},
+		{"one path longer", func(c *cluster.Cluster) { drop(c, "nic3") }, "asymmetry-nic", finding.Warn, "node[0-3]/gpu3", "straggler"},
+		{"PCIe narrow", func(c *cluster.Cluster) { uplink(c, "gpu1").Lanes = 8 }, "pcie-trained-low", finding.Warn, "node[0-3]/gpu1", "x8 at 32 GT/s, both ends could do x16"},
+		{"idle GPU slow", func(c *cluster.Cluster) { uplink(c, "gpu1").GTs = 2.5 }, "pcie-trained-low", finding.Note, "node[0-3]/gpu1", "save power"},
+		{"NIC slow slot", func(c *cluster.Cluster) { uplink(c, "nic1").GTs, uplink(c, "nic1").Rate.Value = 16, 31.5*unit.GBps }, "pcie-trained-low", finding.Warn, "node[0-3]/mlx5_1", "16 GT/s"},
+		{"PCIe under the NIC", func(c *cluster.Cluster) { uplink(c, "nic1").Rate.Value = 31.5 * unit.GBps }, "nic-pcie-bound", finding.Warn, "node[0-3]/mlx5_1", "31.5 GB/s"},
+		{"unlike rates", func(c *cluster.Cluster) { port(c, "nic2").Rate.Value = 200 * unit.Gbps }, "nic-rates-unlike", finding.Warn, "node[0-3]/mlx5_2", "200 Gb/s"},
+		{"MTU", func(c *cluster.Cluster) { port(c, "nic0").MTU.Value = 1500 }, "mtu-1500", finding.Warn, "node[0-3]/mlx5_0", "MTU 1500"},
+		{"port down", func(c *cluster.Cluster) { port(c, "nic0").State = cluster.Init }, "port-init", finding.Warn, "node[0-3]/mlx5_0", "subnet manager"},
+		{"NUMA unknown", func(c *cluster.Cluster) { dev(c, "gpu0").Parent = -1 }, "numa-unknown", finding.Warn, "node[0-3]/gpu0", "NUMA"},
 		{"NVLink unlike", func(c *cluster.Cluster) {
 			for i := range c.Types[0].Links {
 				if l := &c.Types[0].Links[i]; l.Kind == cluster.NVLink {
@@ -107,30 +108,30 @@ func TestFindings(t *testing.T) {
 					break
 				}
 			}
-		}, "asymmetry-nvlink", Warn, "node[0-3]/gpu0", "NV9"},
+		}, "asymmetry-nvlink", finding.Warn, "node[0-3]/gpu0", "NV9"},
 		{"odd node", func(c *cluster.Cluster) {
 			o := machine()
 			o.Name = "odd"
 			o.Devices[o.ByName("gpu3")].Kind = cluster.KindUnknown
 			c.Types = append(c.Types, o)
 			c.Hosts[3].Type = 1
-		}, "asymmetry-node", Warn, "node3", "3 GPUs instead of 4"},
+		}, "asymmetry-node", finding.Warn, "node3", "3 GPUs instead of 4"},
 		{"oversubscribed", func(c *cluster.Cluster) {
 			for i := range c.Network.Links {
 				if l := &c.Network.Links[i]; !l.B.ToHosts() {
 					l.Rate.Value /= 2
 				}
 			}
-		}, "leaf-oversubscribed", Warn, "leaf[0-1]", "2:1"},
-		{"slow cable", func(c *cluster.Cluster) { c.Network.Links[5].Rate.Value = 100 * unit.Gbps }, "link-slow", Warn, "spine0[2]–leaf0[21]", "100 Gb/s"},
-		{"cable down", func(c *cluster.Cluster) { c.Network.Links[5].State = cluster.Down }, "link-down", Error, "spine0[2]–leaf0[21]", "down"},
-		{"cable missing", func(c *cluster.Cluster) { c.Network.Links = append(c.Network.Links[:5], c.Network.Links[6:]...) }, "uplink-missing", Warn, "leaf0", "7 cables up, most leaves have 8"},
+		}, "leaf-oversubscribed", finding.Warn, "leaf[0-1]", "2:1"},
+		{"slow cable", func(c *cluster.Cluster) { c.Network.Links[5].Rate.Value = 100 * unit.Gbps }, "link-slow", finding.Warn, "spine0[2]–leaf0[21]", "100 Gb/s"},
+		{"cable down", func(c *cluster.Cluster) { c.Network.Links[5].State = cluster.Down }, "link-down", finding.Error, "spine0[2]–leaf0[21]", "down"},
+		{"cable missing", func(c *cluster.Cluster) { c.Network.Links = append(c.Network.Links[:5], c.Network.Links[6:]...) }, "uplink-missing", finding.Warn, "leaf0", "7 cables up, most leaves have 8"},
 		{"errors on a cable", func(c *cluster.Cluster) {
 			c.Network.Links[5].Counters = map[string]uint64{"B.SymbolErrorCounter": 1234}
-		}, "error-counters", Warn, "leaf0[21]", "SymbolErrorCounter=1234"},
+		}, "error-counters", finding.Warn, "leaf0[21]", "SymbolErrorCounter=1234"},
 		{"errors on a NIC", func(c *cluster.Cluster) {
 			c.Hosts[2].IDs = []cluster.Identity{{Device: "nic1", Port: 1, Counters: map[string]uint64{"symbol_error": 7}}}
-		}, "error-counters", Warn, "node2/mlx5_1", "symbol_error=7"},
+		}, "error-counters", finding.Warn, "node2/mlx5_1", "symbol_error=7"},
 		{"slow pair", func(c *cluster.Cluster) {
 			t := c.Types[0]
 			g := t.Of(cluster.GPU)
@@ -146,7 +147,7 @@ func TestFindings(t *testing.T) {
 					t.Pairs = append(t.Pairs, cluster.Pair{A: a, B: b, Rate: cluster.FromMeasured(r, "test")})
 				}
 			}
-		}, "pair-slow", Warn, "node[0-3]/gpu0", "gpu0 → gpu2 measured 90 GB/s"},
+		}, "pair-slow", finding.Warn, "node[0-3]/gpu0", "gpu0 → gpu2 measured 90 GB/s"},
 		{"sick GPU", func(c *cluster.Cluster) {
 			t := c.Types[0]
 			g := t.Of(cluster.GPU)
@@ -161,17 +162,17 @@ func TestFindings(t *testing.T) {
 					}
 				}
 			}
-		}, "pair-slow", Warn, "node[0-3]/gpu3", "6 pairs with gpu3"},
+		}, "pair-slow", finding.Warn, "node[0-3]/gpu3", "6 pairs with gpu3"},
 		{"slow cable under a fast NIC", func(c *cluster.Cluster) {
 			for i := range c.Network.Links {
 				if l := &c.Network.Links[i]; l.B.ToHosts() && l.B.NIC == 2 {
 					l.Rate.Value = 200 * unit.Gbps
 				}
 			}
-		}, "nic-cable-slow", Warn, "node[0-3]/mlx5_2", "hang on cables of 200 Gb/s"},
+		}, "nic-cable-slow", finding.Warn, "node[0-3]/mlx5_2", "hang on cables of 200 Gb/s"},
 		{"loose host", func(c *cluster.Cluster) {
 			c.Hosts = append(c.Hosts, cluster.Host{Name: "lost"})
-		}, "host-unattached", Warn, "lost", "no switch"},
+		}, "host-unattached", finding.Warn, "lost", "no switch"},
 	} {
 		c := fabric(machine())
 		tt.spoil(c)
@@ -193,7 +194,7 @@ func TestWorstFirst(t *testing.T) {
 	c.Network.Links[5].State = cluster.Down
 	c.Types[0].Devices[c.Types[0].ByName("nic0")].NIC.Ports[0].MTU.Value = 1500
 	f := Run(c)
-	if len(f) < 2 || f[0].Severity != Error || !Serious(f) {
+	if len(f) < 2 || f[0].Severity != finding.Error || !finding.Serious(f) {
 		t.Errorf("%+v", f)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/finding"
 )
 
 // unlikeNodes compares node types that have GPUs with the commonest one.
@@ -29,9 +30,9 @@ func (a *auditor) unlikeNodes() {
 		if len(diff) == 0 {
 			continue
 		}
-		sev := Warn
+		sev := finding.Warn
 		if len(a.hosts[i])*4 > total {
-			sev = Note // a second kind of node on purpose, not an odd one out
+			sev = finding.Note // a second kind of node on purpose, not an odd one out
 		}
 		a.add("asymmetry-node", sev, cluster.FormatHosts(a.hosts[i]),
 			fmt.Sprintf("differs from %s of type %s: %s; in a job over both kinds every step waits for the slower", cluster.FormatHosts(a.hosts[common]), a.c.Types[common].Name, strings.Join(diff, "; ")),
@@ -146,7 +147,7 @@ func (a *auditor) errorCounters(where string, counters map[string]uint64) {
 		switch {
 		case counters[k] == 0:
 		case strings.EqualFold(strings.ReplaceAll(k, "_", ""), "portxmitwait"):
-			a.add("port-congested", Note, where, fmt.Sprintf("the port had data to send and waited (%s=%d ticks, counted since it was last cleared)", k, counters[k]),
+			a.add("port-congested", finding.Note, where, fmt.Sprintf("the port had data to send and waited (%s=%d ticks, counted since it was last cleared)", k, counters[k]),
 				"look for the slow or oversubscribed link behind it; if it grows with every job, spread the traffic or fix that link")
 		default:
 			s = append(s, fmt.Sprintf("%s=%d", k, counters[k]))
@@ -155,6 +156,6 @@ func (a *auditor) errorCounters(where string, counters map[string]uint64) {
 	if len(s) == 0 {
 		return
 	}
-	a.add("error-counters", Warn, where, "error counters are not zero: "+strings.Join(s, ", ")+" (counted since they were last cleared)",
+	a.add("error-counters", finding.Warn, where, "error counters are not zero: "+strings.Join(s, ", ")+" (counted since they were last cleared)",
 		"read them again after an hour under load; if they grow, clean or replace the cable or transceiver and check the far port")
 }

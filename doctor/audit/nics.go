@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"busbar.dev/cluster"
+	"busbar.dev/finding"
 	"busbar.dev/unit"
 )
 
@@ -12,7 +13,7 @@ import (
 func (a *auditor) nodeNICs(n *node) {
 	if len(n.gpus) > 0 && len(n.nics) == 0 {
 		if n.clusterLen > 1 {
-			a.add("nic-none", Warn, n.hosts, "no NIC is known on a node of a cluster of several nodes",
+			a.add("nic-none", finding.Warn, n.hosts, "no NIC is known on a node of a cluster of several nodes",
 				"map the node itself (busbar map on it, or its NCCL topology XML) so that traffic between nodes can be judged")
 		}
 		return
@@ -39,7 +40,7 @@ func (a *auditor) sharedNICs(n *node) {
 		if len(s.NICs) > 1 {
 			what = fmt.Sprintf("%d NICs", len(s.NICs))
 		}
-		a.add("nic-shared", Warn, n.where(s.NICs[0]),
+		a.add("nic-shared", finding.Warn, n.where(s.NICs[0]),
 			fmt.Sprintf("%d GPUs (%s) share %s%s; whatever leaves the node from any of them goes through it", len(s.GPUs), n.names(s.GPUs), what, each),
 			"place jobs on whole nodes or on one GPU per node, prefer trees to rings across nodes (NCCL_ALGO=allreduce:tree; before 2.24 NCCL_ALGO=Tree), or add NICs")
 	}
@@ -67,12 +68,12 @@ func (a *auditor) farNICs(n *node) {
 			if slices.ContainsFunc(n.gpus, func(o int) bool { return n.class[o].Type != cluster.SYS }) {
 				fix = "use the GPUs on the NIC's socket for jobs that span nodes, or add a NIC on the other"
 			}
-			a.add("nic-other-socket", Warn, where,
+			a.add("nic-other-socket", finding.Warn, where,
 				fmt.Sprintf("%s: the nearest NIC (%s) is reached only across the link between sockets (SYS): NCCL turns GPUDirect RDMA off and stages through host memory", n.names(g), nics),
 				fix+"; NCCL_NET_GDR_LEVEL=SYS forces GPUDirect where the platform allows it: measure it first")
 			continue
 		}
-		a.add("nic-far", Note, where,
+		a.add("nic-far", finding.Note, where,
 			fmt.Sprintf("%s: the nearest NIC (%s) is reached through the host bridge (%v), not through a PCIe switch: GPUDirect RDMA is off by default beyond PXB", n.names(g), nics, n.class[g[0]]),
 			"if the platform allows peer access through the root complex, set NCCL_NET_GDR_LEVEL=PHB and compare with nccl-tests")
 	}
@@ -102,7 +103,7 @@ func (a *auditor) unlikeNICs(n *node) {
 		}
 		text += fmt.Sprintf("%s at %s", n.names(rates[r]), r)
 	}
-	a.add("nic-rates-unlike", Warn, n.where(rates[order[len(order)-1]][0]),
+	a.add("nic-rates-unlike", finding.Warn, n.where(rates[order[len(order)-1]][0]),
 		"NICs near the GPUs run at different rates: "+text+"; the slowest sets the pace of every ring that uses it",
 		"check cables and port speed (ibstat, ethtool), or name only the fast ones in NCCL_IB_HCA")
 }
@@ -118,7 +119,7 @@ func (a *auditor) nicItself(n *node, k int) {
 		a.port(n, k, p, isRail)
 	}
 	if d.NIC.GDR == cluster.No && isRail {
-		a.add("gdr-off", Note, n.where(k), "GPUDirect RDMA is not available on this NIC: traffic between nodes is staged through host memory",
+		a.add("gdr-off", finding.Note, n.where(k), "GPUDirect RDMA is not available on this NIC: traffic between nodes is staged through host memory",
 			"load nvidia_peermem (or use a kernel and driver with DMA-BUF), then check that NCCL's log says GDRDMA")
 	}
 	a.nicBehindSlowPCIe(n, k)
@@ -133,18 +134,18 @@ func (a *auditor) port(n *node, k int, p cluster.Port, isRail bool) {
 	ether := d.NIC.Kind == cluster.Ethernet || d.NIC.Kind == cluster.RoCE || p.Layer == "Ethernet"
 	switch {
 	case p.State == cluster.Down && isRail:
-		a.add("port-down", Warn, where, "the port is down", "check the cable and the switch port; until then keep it out with NCCL_IB_HCA=^"+d.Title())
+		a.add("port-down", finding.Warn, where, "the port is down", "check the cable and the switch port; until then keep it out with NCCL_IB_HCA=^"+d.Title())
 	case p.State == cluster.Init:
-		a.add("port-init", Warn, where, "the port is physically up but not configured (Initialize): no subnet manager has reached it", "start or check OpenSM / UFM on that fabric")
+		a.add("port-init", finding.Warn, where, "the port is physically up but not configured (Initialize): no subnet manager has reached it", "start or check OpenSM / UFM on that fabric")
 	}
 	if ether && p.MTU.Known() && p.MTU.Value <= 1500 && p.Rate.Value >= 25*unit.Gbps {
-		a.add("mtu-1500", Warn, where, fmt.Sprintf("MTU %d bytes on a %s port: six times the packets of jumbo frames, and as many interrupts and headers", p.MTU.Value, p.Rate.Value.Bits()),
+		a.add("mtu-1500", finding.Warn, where, fmt.Sprintf("MTU %d bytes on a %s port: six times the packets of jumbo frames, and as many interrupts and headers", p.MTU.Value, p.Rate.Value.Bits()),
 			"set MTU 9000 on the interface, on every switch port between the nodes and on every peer (RoCE then uses 4096-byte payloads)")
 	}
 	// A card that could do more by its data sheet is no fault of the port; one that
 	// the port itself reports is.
 	if p.Max.Origin > cluster.Spec && p.Rate.Known() && p.Rate.Value < p.Max.Value*0.97 && p.State != cluster.Down {
-		a.add("port-slow", Warn, where, fmt.Sprintf("the port runs at %s, it could do %s", p.Rate.Value.Bits(), p.Max.Value.Bits()), "check the cable, the switch port's speed and FEC settings")
+		a.add("port-slow", finding.Warn, where, fmt.Sprintf("the port runs at %s, it could do %s", p.Rate.Value.Bits(), p.Max.Value.Bits()), "check the cable, the switch port's speed and FEC settings")
 	}
 }
 
@@ -156,7 +157,7 @@ func (a *auditor) nicBehindSlowPCIe(n *node, k int) {
 			continue
 		}
 		if l.Rate.Value < net.Value*0.95 && l.Rate.Origin >= cluster.Spec {
-			a.add("nic-pcie-bound", Warn, n.where(k), fmt.Sprintf("the NIC's ports do %v, its PCIe link only %v (x%d, %g GT/s)", net.Value, l.Rate.Value, l.Lanes, l.GTs),
+			a.add("nic-pcie-bound", finding.Warn, n.where(k), fmt.Sprintf("the NIC's ports do %v, its PCIe link only %v (x%d, %g GT/s)", net.Value, l.Rate.Value, l.Lanes, l.GTs),
 				"move the card to a slot of the generation and width it needs; until then expect the PCIe figure")
 		}
 	}

@@ -3,6 +3,8 @@ package evidence
 import (
 	"regexp"
 	"strings"
+
+	"busbar.dev/finding"
 )
 
 // envPatterns are how settings are written: in environments, scripts, manifests
@@ -31,7 +33,7 @@ const envWords = "nccl_|ucx_|gloo_|fi_|master_|cuda_|world_size|ompi_|hsa_|mc_mt
 
 // read files the settings of a line. One in the middle of a sentence was talked
 // about, not set.
-func (e *envReader) read(s *Set, text string, sentence bool, q Quote, host string) bool {
+func (e *envReader) read(s *Set, text string, sentence bool, q finding.Quote, host string) bool {
 	pending := e.pending
 	e.pending = ""
 	trimmed := strings.TrimSpace(text)

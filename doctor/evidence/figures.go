@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"busbar.dev/finding"
 )
 
 // Figure is a rate that somebody wrote down, in GB/s (1e9 bytes a second).
@@ -12,14 +14,14 @@ type Figure struct {
 	Tool     string // "wire": measured without NCCL (ib_write_bw, iperf); "nccl"; "" unknown
 	Expected bool   // what should have come, not what came
 	Bits     bool   // written in bits
-	Quote    Quote
+	Quote    finding.Quote
 }
 
 // Change is a figure that became another: 481 to 104 GB/s, 7 h -> 16 h.
 type Change struct {
 	From, To float64
 	Unit     string // GB/s, or as written
-	Quote    Quote
+	Quote    finding.Quote
 }
 
 // figureReader finds rates and changes in sentences.
@@ -41,7 +43,7 @@ func newFigureReader() *figureReader {
 var numberIn = regexp.MustCompile(`\d[\d,]*(?:\.\d+)?`)
 
 // read files the figures of a sentence.
-func (f *figureReader) read(s *Set, text string, q Quote) {
+func (f *figureReader) read(s *Set, text string, q finding.Quote) {
 	if len(s.Figures) >= maxFigures || !strings.ContainsAny(text, "0123456789") {
 		return
 	}
@@ -62,7 +64,7 @@ func (f *figureReader) read(s *Set, text string, q Quote) {
 		expected := limits(tail) || limits(head) || strings.Contains(head, "carry") || strings.Contains(head, "should") || strings.HasSuffix(strings.TrimSpace(head), "instead of") || strings.HasSuffix(strings.TrimSpace(head), " of")
 		for _, n := range append(numberIn.FindAllString(text[m[2]:m[3]], 8), text[m[4]:m[5]]) {
 			if v, ok := number(n); ok && len(s.Figures) < maxFigures {
-				s.Figures = append(s.Figures, Figure{GBps: v * scale, Tool: tool, Expected: expected, Bits: bits, Quote: q.short()})
+				s.Figures = append(s.Figures, Figure{GBps: v * scale, Tool: tool, Expected: expected, Bits: bits, Quote: short(q)})
 			}
 		}
 	}
@@ -72,7 +74,7 @@ func (f *figureReader) read(s *Set, text string, q Quote) {
 		if !ok1 || !ok2 || len(s.Changes) >= maxFigures {
 			continue
 		}
-		c := Change{From: from, To: to, Unit: m[6], Quote: q.short()}
+		c := Change{From: from, To: to, Unit: m[6], Quote: short(q)}
 		if m[5] != "" {
 			scale, _ := scaleOf(m[5])
 			c.From, c.To, c.Unit = from*scale, to*scale, "GB/s"

@@ -6,23 +6,16 @@ import (
 	"encoding/json"
 	"io"
 
+	"busbar.dev/finding"
 	"busbar.dev/result/pairs"
 	"busbar.dev/unit"
 )
 
 // FleetFinding is a fault that the statistics of a fleet name, as `busbar nodes --json` and
-// the server's /api/fleet/findings print it.
+// the server's /api/fleet/findings print it, and the file that it was read from.
 type FleetFinding struct {
-	File       string         `json:"-"`
-	ID         string         `json:"id"`
-	Kind       string         `json:"kind"`
-	Severity   pairs.Severity `json:"severity"`
-	Nodes      []string       `json:"nodes"`
-	Since      string         `json:"since"`
-	Confidence float64        `json:"confidence"`
-	Evidence   []string       `json:"evidence"`
-	Text       string         `json:"text"`
-	Fix        string         `json:"fix"`
+	File string
+	finding.Finding
 }
 
 const (
@@ -62,7 +55,7 @@ func (r *Reader) fleet(data []byte) bool {
 // fleetFindings reads the list of faults; other documents have findings of another shape.
 func (r *Reader) fleetFindings(text []byte) bool {
 	var d struct {
-		Findings []FleetFinding     `json:"findings"`
+		Findings []finding.Finding  `json:"findings"`
 		Nodes    *[]json.RawMessage `json:"nodes"`
 		Past     *[]json.RawMessage `json:"past"`
 	}
@@ -74,9 +67,10 @@ func (r *Reader) fleetFindings(text []byte) bool {
 		if f.ID == "" || f.Kind == "" || f.Text == "" || len(f.Text)+len(f.Fix) > maxFleetText || !(f.Confidence >= 0 && f.Confidence <= 1) {
 			return false
 		}
-		f.File = r.name
 	}
-	r.set.Fleet = append(r.set.Fleet, d.Findings...)
+	for _, f := range d.Findings {
+		r.set.Fleet = append(r.set.Fleet, FleetFinding{r.name, f})
+	}
 	r.document = true
 	return true
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/finding"
 	"busbar.dev/input/nccllog"
 	"busbar.dev/internal/lines"
 )
@@ -43,7 +44,7 @@ type Reader struct {
 type sighting struct {
 	kind Kind
 	args []string
-	q    Quote
+	q    finding.Quote
 	text string
 }
 
@@ -186,7 +187,7 @@ func (r *Reader) line(text string, num int, record bool) {
 		r.last = false
 		if msg, _ := shapeOf([]string{unlabelled(text)}); msg[0] != "" {
 			_, rank := speaker(text)
-			r.set.add(LastError, msg, Quote{File: r.name, Line: num, Text: text}, "", rank)
+			r.set.add(LastError, msg, finding.Quote{File: r.name, Line: num, Text: text}, "", rank)
 		}
 	}
 	r.last = strings.HasSuffix(strings.TrimRight(text, " "), "Last error:")
@@ -195,7 +196,7 @@ func (r *Reader) line(text string, num int, record bool) {
 	}
 	var host string
 	rank, asked, sentence, took := -1, false, 0, false
-	q := Quote{File: r.name, Line: num, Text: text}
+	q := finding.Quote{File: r.name, Line: num, Text: text}
 	said := func() bool { // asked at most once
 		if sentence == 0 {
 			sentence = 1
@@ -203,7 +204,7 @@ func (r *Reader) line(text string, num int, record bool) {
 				if words, ok := talk(text); ok && (words >= 2 || alone(text) || model(text)) {
 					sentence = 2
 				} else if ok {
-					r.told = append(r.told, sighting{"", nil, q.short(), text})
+					r.told = append(r.told, sighting{"", nil, short(q), text})
 				}
 			}
 		}
@@ -240,7 +241,7 @@ func (r *Reader) line(text string, num int, record bool) {
 			continue
 		}
 		if row.told {
-			r.told = append(r.told, sighting{row.kind, args, q.short(), ""})
+			r.told = append(r.told, sighting{row.kind, args, short(q), ""})
 			continue
 		}
 		if own < 0 {
@@ -251,7 +252,7 @@ func (r *Reader) line(text string, num int, record bool) {
 	}
 	if said() {
 		r.sentences++
-		r.told = append(r.told, sighting{"", nil, q.short(), text})
+		r.told = append(r.told, sighting{"", nil, short(q), text})
 	}
 	if !took && !record && !said() && strings.Contains(text, "NCCL WARN") {
 		r.unknown(q)
@@ -283,12 +284,12 @@ func (r *Reader) bulk(text string, num int) bool {
 		return false
 	}
 	host, rank := speaker(text)
-	r.set.add(kind, args, Quote{File: r.name, Line: num, Text: text}, host, rank)
+	r.set.add(kind, args, finding.Quote{File: r.name, Line: num, Text: text}, host, rank)
 	return true
 }
 
 // special handles rows whose line holds several things.
-func (r *Reader) special(which int, text string, sentence bool, q Quote, host string) bool {
+func (r *Reader) special(which int, text string, sentence bool, q finding.Quote, host string) bool {
 	switch which {
 	case settings:
 		return r.env.read(r.set, text, sentence, q, host)
@@ -333,10 +334,10 @@ func (r *Reader) tell(tools int) {
 }
 
 // unknown counts a line that nothing took.
-func (r *Reader) unknown(q Quote) {
+func (r *Reader) unknown(q finding.Quote) {
 	r.set.Unknown++
 	if len(r.set.Samples) < 20 {
-		r.set.Samples = append(r.set.Samples, q.short())
+		r.set.Samples = append(r.set.Samples, short(q))
 	}
 }
 
@@ -353,7 +354,7 @@ func (r *Reader) Set() (*Set, error) {
 			if len(s.Samples) >= 20 {
 				break
 			}
-			s.Samples = append(s.Samples, Quote{c.First.Source, c.First.Line, c.Text}.short())
+			s.Samples = append(s.Samples, short(finding.Quote{File: c.First.Source, Line: c.First.Line, Text: c.Text}))
 		}
 	}
 	r.join()

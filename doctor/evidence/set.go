@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/finding"
 	"busbar.dev/input/nccllog"
 	"busbar.dev/input/nccltests"
 )
@@ -20,19 +21,12 @@ const (
 	maxEnv     = 4000
 )
 
-// Quote is a line that was read, without what colours it.
-type Quote struct {
-	File string `json:"file"`
-	Line int    `json:"line"`
-	Text string `json:"text"`
-}
-
 // Observation is something seen, once or many times.
 type Observation struct {
 	Kind   Kind
 	Args   []string // what the recogniser took from the line
 	Count  int
-	Quotes []Quote // the first of them
+	Quotes []finding.Quote // the first of them
 	// Hosts and Ranks are who printed it, where the lines say so.
 	Hosts map[string]bool
 	Ranks map[int]bool
@@ -54,7 +48,7 @@ type Env struct {
 	Name, Value string
 	Count       int
 	Hosts       map[string]bool
-	Quote       Quote
+	Quote       finding.Quote
 }
 
 // Set is everything that was read.
@@ -66,7 +60,7 @@ type Set struct {
 	// Unknown counts the lines of NCCL that no reader knows, and lines that speak of
 	// an error which no recogniser took.
 	Unknown int
-	Samples []Quote // of them
+	Samples []finding.Quote // of them
 
 	Log     *nccllog.Log // nil: no record of NCCL
 	Tables  []Table      // of nccl-tests
@@ -142,7 +136,7 @@ func (s *Set) Values(name string) []*Env { return s.env[name] }
 func (s *Set) EnvNames() []string { return slices.Sorted(maps.Keys(s.env)) }
 
 // add files one sighting.
-func (s *Set) add(k Kind, args []string, q Quote, host string, rank int) {
+func (s *Set) add(k Kind, args []string, q finding.Quote, host string, rank int) {
 	o := s.find(k, args)
 	if o == nil {
 		if len(s.kinds[k]) >= maxDiffer {
@@ -157,7 +151,7 @@ func (s *Set) add(k Kind, args []string, q Quote, host string, rank int) {
 	}
 	o.Count++
 	if len(o.Quotes) < maxQuotes {
-		o.Quotes = append(o.Quotes, q.short())
+		o.Quotes = append(o.Quotes, short(q))
 	}
 	if host != "" && !o.Hosts[host] && len(o.Hosts) < maxHosts {
 		o.Hosts[strings.Clone(host)] = true
@@ -177,7 +171,7 @@ func (s *Set) find(k Kind, args []string) *Observation {
 }
 
 // setEnv files a setting.
-func (s *Set) setEnv(name, value string, q Quote, host string) {
+func (s *Set) setEnv(name, value string, q finding.Quote, host string) {
 	for _, e := range s.env[name] {
 		if e.Value == value {
 			e.Count++
@@ -191,7 +185,7 @@ func (s *Set) setEnv(name, value string, q Quote, host string) {
 		s.drop("settings")
 		return
 	}
-	e := &Env{Name: strings.Clone(name), Value: strings.Clone(value), Count: 1, Hosts: map[string]bool{}, Quote: q.short()}
+	e := &Env{Name: strings.Clone(name), Value: strings.Clone(value), Count: 1, Hosts: map[string]bool{}, Quote: short(q)}
 	if host != "" {
 		e.Hosts[strings.Clone(host)] = true
 	}
@@ -201,7 +195,7 @@ func (s *Set) setEnv(name, value string, q Quote, host string) {
 func (s *Set) drop(what string) { s.Dropped[what]++ }
 
 // short cuts a line to what a report can show, and lets go of the text it came from.
-func (q Quote) short() Quote {
+func short(q finding.Quote) finding.Quote {
 	q.Text = strings.TrimSpace(q.Text)
 	if len(q.Text) > maxQuote {
 		q.Text = strings.ToValidUTF8(q.Text[:maxQuote], "") + " …"

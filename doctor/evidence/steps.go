@@ -3,13 +3,15 @@ package evidence
 import (
 	"regexp"
 	"strconv"
+
+	"busbar.dev/finding"
 )
 
 // Steps are the times of one rank's training steps.
 type Steps struct {
 	N          int
 	Sum        float64 // seconds
-	First      Quote
+	First      finding.Quote
 	Rank       int
 	Last, Peak float64
 }
@@ -30,7 +32,7 @@ func newStepReader() *stepReader {
 // stepWords are the words by which such lines are found.
 const stepWords = "step time|step_time|iteration time|iter time|iter_time|batch time|step took|batch_time|steptime"
 
-func (r *stepReader) read(s *Set, text string, q Quote) bool {
+func (r *stepReader) read(s *Set, text string, q finding.Quote) bool {
 	m := r.re.FindStringSubmatch(text)
 	if m == nil {
 		return false
@@ -48,7 +50,7 @@ func (r *stepReader) read(s *Set, text string, q Quote) bool {
 		if len(s.Steps) >= maxStepRanks {
 			return true
 		}
-		t = &Steps{Rank: rank, First: q.short()}
+		t = &Steps{Rank: rank, First: short(q)}
 		s.Steps[rank] = t
 	}
 	t.N++

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"busbar.dev/finding"
 )
 
 // Subnet is a network that an interface of a host lies in: network, interface,
@@ -44,7 +46,7 @@ func (r *subnetReader) begin() { r.device, r.index, r.names = "", 0, map[string]
 
 // read files the network of an address. Numbers that begin again, or a name that
 // comes again, belong to another host.
-func (r *subnetReader) read(s *Set, text string, q Quote) bool {
+func (r *subnetReader) read(s *Set, text string, q finding.Quote) bool {
 	if m := r.subnetPatterns.device.FindStringSubmatch(text); m != nil {
 		n := atoi(m[1])
 		if n <= r.index {
@@ -83,7 +85,7 @@ func (r *subnetReader) next() {
 	r.index, r.names = 0, map[string]bool{}
 }
 
-func (r *subnetReader) add(s *Set, q Quote, addr string, bits int, device string) bool {
+func (r *subnetReader) add(s *Set, q finding.Quote, addr string, bits int, device string) bool {
 	a, err := netip.ParseAddr(addr)
 	if err != nil || device == "" || bits < 1 || bits >= a.BitLen()-1 || a.IsLinkLocalUnicast() || a.IsLoopback() {
 		return false // a network of one or two addresses joins two ends of a cable

@@ -4,6 +4,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"busbar.dev/finding"
 )
 
 // BusyBefore is what a rank did last before others gave up waiting: data, save or
@@ -85,7 +87,7 @@ func (r *Reader) wait(text string, num int) {
 			break
 		}
 		if what, secs, ok := r.words.busy.see(b.text); ok {
-			q := Quote{File: r.name, Line: b.line, Text: b.text}
+			q := finding.Quote{File: r.name, Line: b.line, Text: b.text}
 			r.set.add(BusyBefore, []string{what, secs}, q, "", -1)
 			break
 		}

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"busbar.dev/finding"
 	"busbar.dev/fleet"
-	"busbar.dev/fleet/health"
 )
 
 func TestOneServer(t *testing.T) { suite(t, 1) }
@@ -66,7 +66,7 @@ func testSaid(t *testing.T, p *place, hub *Bus) {
 			t.Fatal(err)
 		}
 	}
-	if err := hub.Speaker().Say(p.ctx(), &fleet.News{At: time.Now(), Kind: fleet.KindFinding, Finding: &fleet.Finding{Finding: health.Finding{ID: "f"}}}); err != nil {
+	if err := hub.Speaker().Say(p.ctx(), &fleet.News{At: time.Now(), Kind: fleet.KindFinding, Finding: &finding.Finding{ID: "f"}}); err != nil {
 		t.Fatal(err)
 	}
 	// A speaker that begins anew goes on where the first one ended, and finds what it said.

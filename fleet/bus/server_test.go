@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"busbar.dev/finding"
 	"busbar.dev/fleet"
-	"busbar.dev/fleet/health"
 )
 
 func open(t testing.TB, c ServerConfig) (*Server, *Bus) {
@@ -197,7 +197,7 @@ func BenchmarkSay(b *testing.B) {
 			_, hub := open(b, ServerConfig{Dir: b.TempDir(), Listen: "-", Lazy: lazy})
 			s := hub.Speaker()
 			for b.Loop() {
-				n := &fleet.News{At: time.Now(), Kind: fleet.KindFinding, Finding: &fleet.Finding{Finding: health.Finding{ID: "f", Text: strings.Repeat("x", 400)}}}
+				n := &fleet.News{At: time.Now(), Kind: fleet.KindFinding, Finding: &finding.Finding{ID: "f", Text: strings.Repeat("x", 400)}}
 				if err := s.Say(b.Context(), n); err != nil {
 					b.Fatal(err)
 				}

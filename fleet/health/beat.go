@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"busbar.dev/result/pairs"
+	"busbar.dev/finding"
 )
 
 // beats are the last heartbeats of a node, oldest first.
@@ -76,8 +76,8 @@ func (h *History) patience(b *beats) time.Duration {
 }
 
 // silence finds nodes without heartbeats, and those that have gaps.
-func (h *History) silence(now time.Time) []Finding {
-	var list, late []Finding
+func (h *History) silence(now time.Time) []finding.Finding {
+	var list, late []finding.Finding
 	all := 0
 	for i := range h.node {
 		n := &h.node[i]
@@ -89,14 +89,14 @@ func (h *History) silence(now time.Time) []Finding {
 		patience := h.patience(&n.beats)
 		name := h.nodes.list[i]
 		if gone := now.Sub(last); gone > patience {
-			f := Finding{
-				ID: "silent:" + name, Kind: Silent, Severity: pairs.Warn, Nodes: []string{name}, Since: last, Confidence: 0.9,
+			f := finding.Finding{
+				ID: "silent:" + name, Kind: Silent, Severity: finding.Warn, Nodes: []string{name}, Since: last, Confidence: 0.9,
 				Text:     fmt.Sprintf("%s is silent since %s.", name, clock(last)),
 				Fix:      fmt.Sprintf("See whether %s is up and its agent runs (systemctl status, console, BMC); drain it until it is back.", name),
-				Evidence: []string{fmt.Sprintf("no heartbeat for %s;%s allowed %s", gone.Round(time.Second), n.beats.usually(), patience.Round(time.Second))},
+				Evidence: finding.Say(fmt.Sprintf("no heartbeat for %s;%s allowed %s", gone.Round(time.Second), n.beats.usually(), patience.Round(time.Second))),
 			}
 			if gone > 2*patience {
-				f.Severity, f.Confidence = pairs.Error, 0.99
+				f.Severity, f.Confidence = finding.Error, 0.99
 			}
 			list = append(list, f)
 			continue
@@ -106,15 +106,15 @@ func (h *History) silence(now time.Time) []Finding {
 		}
 	}
 	if all >= 4 && len(list) > all/2 {
-		list = []Finding{silentFleet(list, all)}
+		list = []finding.Finding{silentFleet(list, all)}
 	}
 	return append(list, late...)
 }
 
 // silentFleet is one finding for most nodes: they hardly died together.
-func silentFleet(list []Finding, all int) Finding {
-	f := Finding{
-		ID: "silent-fleet:", Kind: SilentFleet, Severity: pairs.Error, Since: list[0].Since, Confidence: 0.9,
+func silentFleet(list []finding.Finding, all int) finding.Finding {
+	f := finding.Finding{
+		ID: "silent-fleet:", Kind: SilentFleet, Severity: finding.Error, Since: list[0].Since, Confidence: 0.9,
 		Text: fmt.Sprintf("%d of %d nodes are silent at once: rather the network between them and this server than the nodes.", len(list), all),
 		Fix:  "Check the management network and this server's own connection before draining anything.",
 	}
@@ -125,12 +125,12 @@ func silentFleet(list []Finding, all int) Finding {
 		}
 	}
 	slices.Sort(f.Nodes)
-	f.Evidence = []string{fmt.Sprintf("the first went silent at %s", clock(f.Since))}
+	f.Evidence = finding.Say(fmt.Sprintf("the first went silent at %s", clock(f.Since)))
 	return f
 }
 
 // lateBeats finds a node that comes and goes: several gaps within the last hour.
-func (h *History) lateBeats(name string, b *beats, now time.Time) (f Finding, ok bool) {
+func (h *History) lateBeats(name string, b *beats, now time.Time) (f finding.Finding, ok bool) {
 	const several = 3
 	patience := h.patience(b)
 	var longestGap time.Duration
@@ -148,10 +148,10 @@ func (h *History) lateBeats(name string, b *beats, now time.Time) (f Finding, ok
 	if n < several {
 		return f, false
 	}
-	return Finding{
-		ID: "late-beats:" + name, Kind: LateBeats, Severity: pairs.Warn, Nodes: []string{name}, Since: since, Confidence: 0.8,
+	return finding.Finding{
+		ID: "late-beats:" + name, Kind: LateBeats, Severity: finding.Warn, Nodes: []string{name}, Since: since, Confidence: 0.8,
 		Text:     fmt.Sprintf("%s comes and goes: %d gaps between its heartbeats within an hour.", name, n),
 		Fix:      "Look for a node that hangs (memory, I/O, kernel log), an agent that restarts, or a flapping management link.",
-		Evidence: []string{fmt.Sprintf("the longest gap was %s;%s allowed %s", longestGap.Round(time.Second), b.usually(), patience.Round(time.Second))},
+		Evidence: finding.Say(fmt.Sprintf("the longest gap was %s;%s allowed %s", longestGap.Round(time.Second), b.usually(), patience.Round(time.Second))),
 	}, true
 }

@@ -3,12 +3,13 @@ package health
 import (
 	"math"
 
+	"busbar.dev/finding"
 	"busbar.dev/result/pairs"
 )
 
 // cause is one fault that may be: what it covers is all pairs of its sort.
 type cause struct {
-	kind Kind
+	kind finding.Kind
 	a, b int32 // nodes, or leaves, or a node and a rail; -1 where there is none
 	c    int32 // the rail of a direction of a pair
 }
@@ -83,7 +84,7 @@ func (h *History) wide(k pairKey, leafNodes []int, leaves int, put func(cause)) 
 }
 
 // suspects is how many causes of its kind there are: what a penalty and a threshold grow with.
-func (s *state) suspects(k Kind) float64 {
+func (s *state) suspects(k finding.Kind) float64 {
 	n, l, r := float64(len(s.h.node)), float64(len(s.h.leaves.list)), float64(len(s.h.rails.list))
 	switch k {
 	case pairs.SlowHost, pairs.SlowOut, pairs.SlowIn:
@@ -102,7 +103,7 @@ func (s *state) suspects(k Kind) float64 {
 
 // penalty is what an explanation costs: the logarithm of how many such there are, and of
 // how much rarer than a bad host or pair they are.
-func (s *state) penalty(k Kind) float64 {
+func (s *state) penalty(k finding.Kind) float64 {
 	p := 3 + math.Log(s.suspects(k))
 	switch k {
 	case SlowLeaf, SlowLeafOut, SlowLeafIn, SlowPath, SlowRail:

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"busbar.dev/finding"
 	"busbar.dev/result/pairs"
 )
 
@@ -30,7 +31,7 @@ func (t *trial) some() bool {
 // oneSweep is the most that one sweep may say: the logarithm of how rarely a whole node (or
 // leaf) of a healthy fleet is disturbed so much throughout a sweep, or a single sample is.
 // Disturbances by a third are common where machines are shared, those by a half are not.
-func (s *state) oneSweep(k Kind, mu float64) float64 {
+func (s *state) oneSweep(k finding.Kind, mu float64) float64 {
 	deep := min(max((math.Log(0.85)-mu)/(math.Log(0.85)-math.Log(0.55)), 0), 1)
 	deep *= deep * deep
 	if narrow(k) {
@@ -51,7 +52,7 @@ func (s *state) oneSweep(k Kind, mu float64) float64 {
 const falseAlarms = 1e-3
 
 // need is the sum at which a cause is reported.
-func (s *state) need(k Kind) float64 {
+func (s *state) need(k finding.Kind) float64 {
 	n := math.Log(s.suspects(k) / falseAlarms)
 	if narrow(k) {
 		n += 4.6 // a hundredth: one pair among many hurts less, and has fewer samples to tell by

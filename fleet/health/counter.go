@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"busbar.dev/finding"
 	"busbar.dev/internal/counter"
-	"busbar.dev/result/pairs"
 )
 
 // Count is a counter of a port as it was read. The node, the port, the name and the time are
@@ -142,7 +142,7 @@ type where struct {
 
 // counterFindings makes one finding of a port's link errors and one of its losses. Most
 // counters of most ports are at rest, and cost a look.
-func (h *History) counterFindings(now time.Time) []Finding {
+func (h *History) counterFindings(now time.Time) []finding.Finding {
 	var ports []where
 	names := map[string]bool{}
 	for i := range h.node {
@@ -168,9 +168,9 @@ func (h *History) counterFindings(now time.Time) []Finding {
 		return cmp.Or(cmp.Compare(a.node, b.node), cmp.Compare(a.port, b.port))
 	})
 	peers := h.peerRates(names, now)
-	var list []Finding
+	var list []finding.Finding
 	for _, w := range ports {
-		for _, kind := range []Kind{Errors, Loss} {
+		for _, kind := range []finding.Kind{Errors, Loss} {
 			if f, ok := risen(h.nodes.list[w.node], w.port, kind, h.node[w.node].ports[w.port], peers, now); ok {
 				list = append(list, f)
 			}
@@ -207,7 +207,7 @@ func (h *History) peerRates(names map[string]bool, now time.Time) map[string]flo
 const beyond = 10
 
 // risen looks at the counters of one port that tell of one kind of trouble.
-func risen(node, name string, kind Kind, p *port, peers map[string]float64, now time.Time) (f Finding, ok bool) {
+func risen(node, name string, kind finding.Kind, p *port, peers map[string]float64, now time.Time) (f finding.Finding, ok bool) {
 	worst, common := 0.0, true
 	var lines, words []string
 	since := int64(0)
@@ -234,15 +234,15 @@ func risen(node, name string, kind Kind, p *port, peers map[string]float64, now 
 	if len(lines) == 0 || kind == Loss && common && worst < 100 {
 		return f, false
 	}
-	f = Finding{
-		ID: string(kind) + ":" + node + "/" + name, Kind: kind, Severity: pairs.Warn, Nodes: []string{node}, Where: name,
-		Since: stamp(since), Confidence: 0.9, Evidence: lines[:min(len(lines), 5)],
+	f = finding.Finding{
+		ID: string(kind) + ":" + node + "/" + name, Kind: kind, Severity: finding.Warn, Nodes: []string{node}, Where: name,
+		Since: stamp(since), Confidence: 0.9, Evidence: finding.Say(lines[:min(len(lines), 5)]...),
 	}
 	switch {
 	case common:
-		f.Severity, f.Confidence = pairs.Note, 0.5
+		f.Severity, f.Confidence = finding.Note, 0.5
 	case kind == Errors && worst >= 100:
-		f.Severity, f.Confidence = pairs.Error, 0.97
+		f.Severity, f.Confidence = finding.Error, 0.97
 	}
 	f.Text = fmt.Sprintf("Port %s/%s has errors of its link: %s.", node, name, strings.Join(words, ", "))
 	f.Fix = "Clean or replace cable and transceiver, then the NIC (ibqueryerrors, mlxlink -d DEV -m, ethtool -S on both ends)."

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"busbar.dev/finding"
 	"busbar.dev/result/pairs"
 )
 
@@ -213,7 +214,7 @@ func (t *tomography) score(c *candidate, done []bool, gains []float64) (f fault,
 	return f, f.score > alone
 }
 
-func partial(k Kind) bool {
+func partial(k finding.Kind) bool {
 	return k == SlowLeaf || k == SlowLeafIn || k == SlowLeafOut || k == SlowPath
 }
 
@@ -342,7 +343,7 @@ func (s *state) explain() explanation {
 
 const mostCompared = 8
 
-func narrow(k Kind) bool { return k == pairs.SlowPair || k == pairs.OneWay }
+func narrow(k finding.Kind) bool { return k == pairs.SlowPair || k == pairs.OneWay }
 
 // sureness turns a difference of logarithms into a probability. It is halved, because cells
 // of one node are not as independent of each other as the sum takes them to be.

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"busbar.dev/finding"
 	"busbar.dev/unit"
 )
 
@@ -125,15 +126,15 @@ func (f *fleet) at(k int) time.Time {
 }
 
 // run makes sweeps and returns the findings after the last.
-func (f *fleet) run(sweeps int) []Finding {
-	var list []Finding
+func (f *fleet) run(sweeps int) []finding.Finding {
+	var list []finding.Finding
 	for range sweeps {
 		list = f.h.Findings(f.sweep())
 	}
 	return list
 }
 
-func ids(list []Finding) []string {
+func ids(list []finding.Finding) []string {
 	out := []string{}
 	for _, f := range list {
 		out = append(out, f.ID)

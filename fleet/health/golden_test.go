@@ -95,7 +95,7 @@ func TestWords(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "# %s\n", c.name)
 		for _, x := range f.h.Findings(at(f.sweeps)) {
-			fmt.Fprintf(&b, "%s %s %s nodes=%s where=%s factor=%.2f confidence=%.2f\n  %s\n  %s\n", x.Severity, x.ID, x.What, strings.Join(x.Nodes, ","), x.Where, x.Factor, x.Confidence, x.Text, x.Fix)
+			fmt.Fprintf(&b, "%s %s %s nodes=%s where=%s factor=%.2f confidence=%.2f\n  %s\n  %s\n", x.Severity, x.ID, x.Figure, strings.Join(x.Nodes, ","), x.Where, x.Factor, x.Confidence, x.Text, x.Fix)
 			for _, e := range x.Evidence {
 				fmt.Fprintf(&b, "  - %s\n", e)
 			}

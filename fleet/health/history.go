@@ -3,6 +3,7 @@ package health
 import (
 	"time"
 
+	"busbar.dev/finding"
 	"busbar.dev/unit"
 )
 
@@ -58,8 +59,8 @@ type History struct {
 
 	jobs   jobs
 	active map[string]*raised
-	whole  *Finding // that the fleet became slower, as of the last answer
-	stale  bool     // something about pairs came since the last answer
+	whole  *finding.Finding // that the fleet became slower, as of the last answer
+	stale  bool             // something about pairs came since the last answer
 	refuse int
 }
 

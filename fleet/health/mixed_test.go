@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar.dev/result/pairs"
+	"busbar.dev/finding"
 	"busbar.dev/unit"
 )
 
@@ -137,7 +137,7 @@ func TestLatency(t *testing.T) {
 			t.Errorf("seed %d: %v after two sweeps", seed, ids(list))
 		}
 		list := f.run(6)
-		if slices.Equal(ids(list), []string{"latency-slow-host:node3"}) && list[0].Severity != pairs.Error && len(Drain(list)) == 0 {
+		if slices.Equal(ids(list), []string{"latency-slow-host:node3"}) && list[0].Severity != finding.Error && len(Drain(list)) == 0 {
 			right++
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"busbar.dev/finding"
 	"busbar.dev/internal/counter"
-	"busbar.dev/result/pairs"
 )
 
 // Pause frames are no errors: a lossless network works with them. They tell who waits for whom, and
@@ -59,7 +59,7 @@ func (t *track) habit(now time.Time) (rate float64, known bool) {
 // held is what pause counters of one direction say of a port.
 type held struct {
 	where
-	kind    Kind
+	kind    finding.Kind
 	lines   []string
 	names   []string
 	part    float64 // of the time, 0 unknown
@@ -106,7 +106,7 @@ func (h *History) heldBy(w where, kind counter.Kind, peers map[string]float64, n
 
 // congested finds ports that are held, or that hold the network, more than they used to and more than
 // their peers. Where most ports are held at once it is one finding, about the network.
-func (h *History) congested(ports []where, peers map[string]float64, now time.Time) []Finding {
+func (h *History) congested(ports []where, peers map[string]float64, now time.Time) []finding.Finding {
 	var list, common []held
 	for _, w := range ports {
 		for _, kind := range []counter.Kind{counter.Pause, counter.Slow} {
@@ -143,13 +143,13 @@ func (h *History) pausing() (n int) {
 	return n
 }
 
-func findingsOf(h *History, list []held) []Finding {
-	var out []Finding
+func findingsOf(h *History, list []held) []finding.Finding {
+	var out []finding.Finding
 	for _, x := range list {
 		node := h.nodes.list[x.node]
-		f := Finding{
-			ID: string(x.kind) + ":" + node + "/" + x.port, Kind: x.kind, Severity: pairs.Warn, Nodes: []string{node}, Where: x.port,
-			Since: stamp(x.since), Confidence: 0.8, Evidence: x.lines[:min(len(x.lines), 5)],
+		f := finding.Finding{
+			ID: string(x.kind) + ":" + node + "/" + x.port, Kind: x.kind, Severity: finding.Warn, Nodes: []string{node}, Where: x.port,
+			Since: stamp(x.since), Confidence: 0.8, Evidence: finding.Say(x.lines[:min(len(x.lines), 5)]...),
 		}
 		if !x.known {
 			f.Confidence = 0.6 // what is usual for it nobody knows yet
@@ -160,7 +160,7 @@ func findingsOf(h *History, list []held) []Finding {
 		}
 		if x.kind == Congestion {
 			if x.part < 0.1 {
-				f.Severity = pairs.Note
+				f.Severity = finding.Note
 			}
 			f.Text = fmt.Sprintf("Port %s/%s is told to pause: congestion from the switch (%s).", node, x.port, often)
 			f.Fix = "Not this host: whoever it sends to takes too slowly, or many send to one. Look for a node that sends pause frames (slow-receiver), for links with less rate than the others, and at the switch's queues; then at PFC and ECN thresholds."
@@ -174,8 +174,8 @@ func findingsOf(h *History, list []held) []Finding {
 }
 
 // heldAll is one finding for most ports.
-func (h *History) heldAll(list []held) Finding {
-	f := Finding{ID: "congestion:", Kind: Congestion, Severity: pairs.Note, Nodes: []string{}, Confidence: 0.7}
+func (h *History) heldAll(list []held) finding.Finding {
+	f := finding.Finding{ID: "congestion:", Kind: Congestion, Severity: finding.Note, Nodes: []string{}, Confidence: 0.7}
 	since := list[0].since
 	for _, x := range list {
 		f.Nodes = append(f.Nodes, h.nodes.list[x.node])
@@ -186,6 +186,6 @@ func (h *History) heldAll(list []held) Finding {
 	f.Since = stamp(since)
 	f.Text = fmt.Sprintf("%d ports are told to pause, at least %d times as much as they used to: congestion from the switch, all over the network.", len(list), habitual)
 	f.Fix = "A job that sends more than the network carries does this; else what changed for all: PFC and ECN thresholds of the switches, a spine or uplink that is down, another tenant."
-	f.Evidence = []string{"port " + h.nodes.list[list[0].node] + "/" + list[0].port + ": " + list[0].lines[0]}
+	f.Evidence = finding.Say("port " + h.nodes.list[list[0].node] + "/" + list[0].port + ": " + list[0].lines[0])
 	return f
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar.dev/result/pairs"
+	"busbar.dev/finding"
 )
 
 // paused reads a counter of eight ports every ten minutes for some hours; per is what port i rises by
@@ -54,7 +54,7 @@ func TestHabit(t *testing.T) {
 			t.Errorf("%s: %s, want %q", c.name, text, c.want)
 		}
 		for _, f := range got {
-			if f.Severity != pairs.Warn || f.Confidence != 0.8 || !strings.Contains(f.Text, "this host is slow to receive") || !strings.Contains(f.Evidence[0], "itself before 4") || len(Drain(got)) > 0 {
+			if f.Severity != finding.Warn || f.Confidence != 0.8 || !strings.Contains(f.Text, "this host is slow to receive") || !strings.Contains(f.Evidence[0].Text, "itself before 4") || len(Drain(got)) > 0 {
 				t.Errorf("%s: %+v", c.name, f)
 			}
 		}
@@ -78,10 +78,10 @@ func TestHeldAll(t *testing.T) {
 	if !slices.Equal(ids(got), []string{"slow-fleet:", "congestion:"}) {
 		t.Fatalf("%v", ids(got))
 	}
-	if c := got[1]; c.Severity != pairs.Note || len(c.Nodes) != 8 || !strings.Contains(c.Text, "8 ports are told to pause") || len(Drain(got)) > 0 {
+	if c := got[1]; c.Severity != finding.Note || len(c.Nodes) != 8 || !strings.Contains(c.Text, "8 ports are told to pause") || len(Drain(got)) > 0 {
 		t.Errorf("%+v", c)
 	}
-	if e := got[0].Evidence; !strings.Contains(e[len(e)-1], "told to pause") {
+	if e := got[0].Evidence; !strings.Contains(e[len(e)-1].Text, "told to pause") {
 		t.Errorf("%q", e)
 	}
 	// A few hours later it is what is usual.
@@ -110,7 +110,7 @@ func TestSlowTakerEvidence(t *testing.T) {
 	if !slices.Equal(ids(got), []string{"slow-in:node3", "slow-receiver:node3/eth0"}) {
 		t.Fatalf("%v", ids(got))
 	}
-	if e := strings.Join(got[0].Evidence, "; "); !strings.Contains(e, "port eth0: tx_prio3_pause rises") {
+	if e := fmt.Sprint(got[0].Evidence); !strings.Contains(e, "port eth0: tx_prio3_pause rises") {
 		t.Errorf("%s", e)
 	}
 }

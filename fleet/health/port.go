@@ -6,7 +6,7 @@ import (
 	"sort"
 	"time"
 
-	"busbar.dev/result/pairs"
+	"busbar.dev/finding"
 )
 
 // LinkState is what a port of a NIC was at a time. The node, the port and the time are its
@@ -85,8 +85,8 @@ const flapWindow = time.Hour
 
 // portFindings finds links that are down and were up, and those that fall again and again. A
 // port that never was up is one without a cable.
-func (h *History) portFindings(now time.Time) []Finding {
-	var list []Finding
+func (h *History) portFindings(now time.Time) []finding.Finding {
+	var list []finding.Finding
 	for i := range h.node {
 		if h.node[i].gone {
 			continue
@@ -98,7 +98,7 @@ func (h *History) portFindings(now time.Time) []Finding {
 	return list
 }
 
-func linkFindings(node, name string, states []linkAt, now time.Time) []Finding {
+func linkFindings(node, name string, states []linkAt, now time.Time) []finding.Finding {
 	if len(states) == 0 {
 		return nil
 	}
@@ -114,17 +114,17 @@ func linkFindings(node, name string, states []linkAt, now time.Time) []Finding {
 		}
 	}
 	where := name
-	var list []Finding
+	var list []finding.Finding
 	if n := len(falls); n >= 2 {
-		f := Finding{
-			ID: "flapping:" + node + "/" + name, Kind: Flapping, Severity: pairs.Warn, Nodes: []string{node}, Where: where,
+		f := finding.Finding{
+			ID: "flapping:" + node + "/" + name, Kind: Flapping, Severity: finding.Warn, Nodes: []string{node}, Where: where,
 			Since: stamp(falls[0]), Confidence: 0.9,
 			Text:     fmt.Sprintf("The link of %s/%s flaps: it fell %d times within an hour.", node, name, n),
 			Fix:      "Reseat or replace cable and transceiver, then the NIC; look at the switch port's errors. Drain the node: a job loses its connections at every fall.",
-			Evidence: []string{fmt.Sprintf("%d falls from %s to %s, down for %s of the last hour", n, clock(stamp(falls[0])), clock(stamp(falls[n-1])), down.Round(time.Second))},
+			Evidence: finding.Say(fmt.Sprintf("%d falls from %s to %s, down for %s of the last hour", n, clock(stamp(falls[0])), clock(stamp(falls[n-1])), down.Round(time.Second))),
 		}
 		if n >= 3 {
-			f.Severity, f.Confidence = pairs.Error, 0.97
+			f.Severity, f.Confidence = finding.Error, 0.97
 		}
 		list = append(list, f)
 	}
@@ -137,12 +137,12 @@ func linkFindings(node, name string, states []linkAt, now time.Time) []Finding {
 	for k := len(states) - 1; k >= 0 && !states[k].up; k-- {
 		since = states[k].at
 	}
-	return append(list, Finding{
-		ID: "link-down:" + node + "/" + name, Kind: LinkDown, Severity: pairs.Error, Nodes: []string{node}, Where: where,
+	return append(list, finding.Finding{
+		ID: "link-down:" + node + "/" + name, Kind: LinkDown, Severity: finding.Error, Nodes: []string{node}, Where: where,
 		Since: stamp(since), Confidence: 0.99,
 		Text:     fmt.Sprintf("The link of %s/%s is down since %s.", node, name, clock(stamp(since))),
 		Fix:      "Check cable, transceiver and switch port (ibstat, ip link, ethtool); drain the node until it is up.",
-		Evidence: []string{fmt.Sprintf("it was up before; last report at %s", clock(stamp(last.at)))},
+		Evidence: finding.Say(fmt.Sprintf("it was up before; last report at %s", clock(stamp(last.at)))),
 	})
 }
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar.dev/result/pairs"
+	"busbar.dev/finding"
 	"busbar.dev/unit"
 )
 
@@ -34,7 +34,7 @@ func TestSilence(t *testing.T) {
 	}
 	now := at(0).Add(98 * time.Second)
 	list := h.Findings(now)
-	if len(list) != 1 || list[0].ID != "silent:node7" || list[0].Severity != pairs.Error || !list[0].Since.Equal(at(0).Add(-5*time.Second)) {
+	if len(list) != 1 || list[0].ID != "silent:node7" || list[0].Severity != finding.Error || !list[0].Since.Equal(at(0).Add(-5*time.Second)) {
 		t.Fatalf("%+v", list)
 	}
 	if bad := h.Bad(now); !slices.Equal(bad, []string{"node7"}) {
@@ -128,31 +128,31 @@ func TestCounters(t *testing.T) {
 		bad, others   float64 // per hour
 		reset         bool
 		want          string
-		severity      pairs.Severity
+		severity      finding.Severity
 	}{
-		{"symbols", "symbol_error", 300, 0, false, "errors:node3/mlx5_0", pairs.Warn},
-		{"many symbols", "symbol_error", 60000, 1, false, "errors:node3/mlx5_0", pairs.Error},
-		{"few symbols", "symbol_error", 5, 0, false, "", ""},
-		{"symbols and a reboot", "symbol_error", 300, 0, true, "errors:node3/mlx5_0", pairs.Warn},
-		{"falls", "link_downed", 3, 0, false, "errors:node3/mlx5_0", pairs.Warn},
-		{"a fall", "link_downed", 1, 0, false, "", ""},
-		{"ethernet", "rx_crc_errors_phy", 500, 0, false, "errors:node3/mlx5_0", pairs.Warn},
-		{"loss", "out_of_sequence", 50000, 10, false, "loss:node3/mlx5_0", pairs.Warn},
-		{"a little loss", "out_of_sequence", 100, 0, false, "", ""},
-		{"loss everywhere", "out_of_sequence", 5000, 4000, false, "", ""},
-		{"discards now and then", "rx_discards_phy", 300, 20, false, "", ""},
-		{"pauses as ever", "rx_prio3_pause", 5e6, 4e6, false, "", ""},
-		{"slow to receive", "tx_prio3_pause", 5e7, 1e5, false, "slow-receiver:node3/mlx5_0", pairs.Warn},
-		{"held", "rx_prio3_pause", 5e7, 1e5, false, "congestion:node3/mlx5_0", pairs.Note},
-		{"held for a fifth of the time", "rx_prio3_pause_duration", 720e6, 1e6, false, "congestion:node3/mlx5_0", pairs.Warn},
-		{"held, and a reboot", "rx_pause_ctrl_phy", 5e7, 1e5, true, "congestion:node3/mlx5_0", pairs.Note},
-		{"held a little", "rx_prio3_pause_duration", 1e6, 0, false, "", ""},
-		{"a storm", "tx_pause_storm_error_events", 5, 0, false, "slow-receiver:node3/mlx5_0", pairs.Warn},
-		{"discards", "rx_discards_phy", 50000, 20, false, "loss:node3/mlx5_0", pairs.Warn},
-		{"no buffers", "rx_out_of_buffer", 50000, 20, false, "loss:node3/mlx5_0", pairs.Warn},
-		{"traffic", "rx_prio3_bytes", 5e12, 0, false, "", ""},
-		{"corrected bits", "rx_err_lane_0_phy", 5e9, 0, false, "", ""},
-		{"dropped by the kernel", "rx_dropped", 5000, 100, false, "", ""},
+		{"symbols", "symbol_error", 300, 0, false, "errors:node3/mlx5_0", finding.Warn},
+		{"many symbols", "symbol_error", 60000, 1, false, "errors:node3/mlx5_0", finding.Error},
+		{"few symbols", "symbol_error", 5, 0, false, "", 0},
+		{"symbols and a reboot", "symbol_error", 300, 0, true, "errors:node3/mlx5_0", finding.Warn},
+		{"falls", "link_downed", 3, 0, false, "errors:node3/mlx5_0", finding.Warn},
+		{"a fall", "link_downed", 1, 0, false, "", 0},
+		{"ethernet", "rx_crc_errors_phy", 500, 0, false, "errors:node3/mlx5_0", finding.Warn},
+		{"loss", "out_of_sequence", 50000, 10, false, "loss:node3/mlx5_0", finding.Warn},
+		{"a little loss", "out_of_sequence", 100, 0, false, "", 0},
+		{"loss everywhere", "out_of_sequence", 5000, 4000, false, "", 0},
+		{"discards now and then", "rx_discards_phy", 300, 20, false, "", 0},
+		{"pauses as ever", "rx_prio3_pause", 5e6, 4e6, false, "", 0},
+		{"slow to receive", "tx_prio3_pause", 5e7, 1e5, false, "slow-receiver:node3/mlx5_0", finding.Warn},
+		{"held", "rx_prio3_pause", 5e7, 1e5, false, "congestion:node3/mlx5_0", finding.Note},
+		{"held for a fifth of the time", "rx_prio3_pause_duration", 720e6, 1e6, false, "congestion:node3/mlx5_0", finding.Warn},
+		{"held, and a reboot", "rx_pause_ctrl_phy", 5e7, 1e5, true, "congestion:node3/mlx5_0", finding.Note},
+		{"held a little", "rx_prio3_pause_duration", 1e6, 0, false, "", 0},
+		{"a storm", "tx_pause_storm_error_events", 5, 0, false, "slow-receiver:node3/mlx5_0", finding.Warn},
+		{"discards", "rx_discards_phy", 50000, 20, false, "loss:node3/mlx5_0", finding.Warn},
+		{"no buffers", "rx_out_of_buffer", 50000, 20, false, "loss:node3/mlx5_0", finding.Warn},
+		{"traffic", "rx_prio3_bytes", 5e12, 0, false, "", 0},
+		{"corrected bits", "rx_err_lane_0_phy", 5e9, 0, false, "", 0},
+		{"dropped by the kernel", "rx_dropped", 5000, 100, false, "", 0},
 	} {
 		h := New(Options{})
 		for i := range 8 {
@@ -181,7 +181,7 @@ func TestCounters(t *testing.T) {
 }
 
 func TestStragglers(t *testing.T) {
-	run := func(seed uint64, slow float64) []Finding {
+	run := func(seed uint64, slow float64) []finding.Finding {
 		h := New(Options{})
 		rng := rand.New(rand.NewPCG(seed, 4))
 		for k := range 100 {
@@ -201,7 +201,7 @@ func TestStragglers(t *testing.T) {
 			wrong++
 		}
 		list := run(seed, 1.2)
-		if len(list) != 1 || list[0].ID != "straggler:node5" || list[0].Severity != pairs.Warn || list[0].Factor > 0.9 {
+		if len(list) != 1 || list[0].ID != "straggler:node5" || list[0].Severity != finding.Warn || list[0].Factor > 0.9 {
 			t.Errorf("seed %d: %+v", seed, list)
 		}
 		// Always last, but by nothing that matters.
@@ -225,7 +225,7 @@ func TestSilenceOfTheUnknown(t *testing.T) {
 		t.Errorf("%+v", list)
 	}
 	list := h.Findings(at(0).Add(40 * time.Second))
-	if len(list) != 1 || list[0].Severity != pairs.Warn || list[0].Evidence[0] != "no heartbeat for 40s; allowed 35s" {
+	if len(list) != 1 || list[0].Severity != finding.Warn || list[0].Evidence[0].Text != "no heartbeat for 40s; allowed 35s" {
 		t.Errorf("%+v", list)
 	}
 }

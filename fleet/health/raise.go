@@ -5,12 +5,13 @@ import (
 	"slices"
 	"time"
 
+	"busbar.dev/finding"
 	"busbar.dev/result/pairs"
 )
 
 // raised is a fault of pairs that was reported and has not ended.
 type raised struct {
-	finding Finding
+	finding finding.Finding
 	cause   cause
 	fig     figure
 	fault   fault
@@ -95,7 +96,7 @@ func (h *History) superseded(c cause, now []fault) bool {
 }
 
 // sides groups kinds by whom their a is.
-func sides(k Kind) int {
+func sides(k finding.Kind) int {
 	switch k {
 	case pairs.SlowHost, pairs.SlowOut, pairs.SlowIn, SlowNIC, SlowNICOut, SlowNICIn:
 		return 1
@@ -122,7 +123,7 @@ func (h *History) raise(s *state, t *trial, old *raised) {
 	f := h.finding(s, t)
 	if old != nil {
 		f.Since, f.Always = old.finding.Since, old.finding.Always
-		if rank(old.finding.Severity) > rank(f.Severity) {
+		if old.finding.Severity > f.Severity {
 			f.Severity = old.finding.Severity
 		}
 		f.Clearing = t.good > 0
@@ -133,7 +134,7 @@ func (h *History) raise(s *state, t *trial, old *raised) {
 
 // Findings is all that is wrong as of now, worst first. It may be called as often as is
 // wanted; what it answers changes with the observations and, for silence, with now.
-func (h *History) Findings(now time.Time) []Finding {
+func (h *History) Findings(now time.Time) []finding.Finding {
 	if h.stale {
 		order := h.settle()
 		h.levels(order)
@@ -142,7 +143,7 @@ func (h *History) Findings(now time.Time) []Finding {
 		h.whole = h.slower(order)
 		h.stale = false
 	}
-	var list []Finding
+	var list []finding.Finding
 	for _, r := range h.sorted() {
 		if !h.partOfWhole(r) {
 			list = append(list, r.finding)
@@ -156,9 +157,9 @@ func (h *History) Findings(now time.Time) []Finding {
 	list = append(list, h.counterFindings(now)...)
 	list = append(list, h.stragglers(now)...)
 	list = relate(list)
-	slices.SortStableFunc(list, func(a, b Finding) int {
+	slices.SortStableFunc(list, func(a, b finding.Finding) int {
 		return cmp.Or(
-			cmp.Compare(rank(b.Severity), rank(a.Severity)),
+			cmp.Compare(b.Severity, a.Severity),
 			cmp.Compare(breadth(b.Kind), breadth(a.Kind)),
 			cmp.Compare(a.Factor, b.Factor),
 			cmp.Compare(a.ID, b.ID))

@@ -4,16 +4,17 @@ import (
 	"slices"
 	"time"
 
+	"busbar.dev/finding"
 	"busbar.dev/result/pairs"
 )
 
 // relate joins findings of one node: what a silent node's pairs show is its silence, and
 // errors of a port are evidence for its being slow.
-func relate(list []Finding) []Finding {
+func relate(list []finding.Finding) []finding.Finding {
 	silent := map[string]bool{}
-	ports := map[string][]*Finding{}
-	var held *Finding        // that the network holds most ports
-	cut := map[string]bool{} // nodes whose bandwidth is already explained
+	ports := map[string][]*finding.Finding{}
+	var held *finding.Finding // that the network holds most ports
+	cut := map[string]bool{}  // nodes whose bandwidth is already explained
 	for i := range list {
 		f := &list[i]
 		switch f.Kind {
@@ -30,30 +31,30 @@ func relate(list []Finding) []Finding {
 		case Errors, Flapping, LinkDown:
 			ports[f.Nodes[0]] = append(ports[f.Nodes[0]], f)
 		}
-		if f.What == rate.String() {
+		if f.Figure == rate.String() {
 			cut[string(f.Kind)+" "+f.Where+" "+first(f.Nodes)] = true
 		}
 	}
-	var out []Finding
+	var out []finding.Finding
 	for i := range list {
 		f := &list[i]
-		if f.What != "" && f.Factor == 0 && len(f.Nodes) > 0 && gone(f, silent) {
+		if f.Figure != "" && f.Factor == 0 && len(f.Nodes) > 0 && gone(f, silent) {
 			continue
 		}
-		if f.What == latency.String() && cut[string(f.Kind)+" "+f.Where+" "+first(f.Nodes)] {
+		if f.Figure == latency.String() && cut[string(f.Kind)+" "+f.Where+" "+first(f.Nodes)] {
 			continue // a slow link has late messages too
 		}
-		if f.What != "" && len(f.Nodes) == 1 {
+		if f.Figure != "" && len(f.Nodes) == 1 {
 			f.Evidence = slices.Clone(f.Evidence)
 			for _, p := range ports[f.Nodes[0]] {
-				f.Evidence = append(f.Evidence, "port "+p.Where+": "+p.Evidence[0])
+				f.Evidence = append(f.Evidence, finding.Quote{Text: "port " + p.Where + ": " + p.Evidence[0].Text})
 				if f.Where == "" && len(ports[f.Nodes[0]]) == 1 {
 					f.Where = p.Where
 				}
 			}
 		}
 		if f.Kind == SlowFleet && held != nil {
-			f.Evidence = append(slices.Clone(f.Evidence), held.Text)
+			f.Evidence = append(slices.Clone(f.Evidence), finding.Quote{Text: held.Text})
 		}
 		out = append(out, *f)
 	}
@@ -61,7 +62,7 @@ func relate(list []Finding) []Finding {
 }
 
 // gone tells whether silent nodes explain that measurements fail: the node, or either end.
-func gone(f *Finding, silent map[string]bool) bool {
+func gone(f *finding.Finding, silent map[string]bool) bool {
 	if narrow(f.Kind) {
 		return silent[f.Nodes[0]] || silent[f.Nodes[1]]
 	}
@@ -84,11 +85,11 @@ const drainFrom = 0.9
 func (h *History) Bad(now time.Time) []string { return Drain(h.Findings(now)) }
 
 // Drain are the nodes of findings that Bad would name.
-func Drain(list []Finding) []string {
+func Drain(list []finding.Finding) []string {
 	bad := []string{}
 	for i := range list {
 		f := &list[i]
-		if f.Severity == pairs.Error && f.Confidence >= drainFrom && !f.Clearing && breadth(f.Kind) == 1 {
+		if f.Severity == finding.Error && f.Confidence >= drainFrom && !f.Clearing && breadth(f.Kind) == 1 {
 			bad = append(bad, f.Nodes...)
 		}
 	}
@@ -97,7 +98,7 @@ func Drain(list []Finding) []string {
 }
 
 // breadth is 2 for findings about many nodes, 1 for those about one, 0 for pairs.
-func breadth(k Kind) int {
+func breadth(k finding.Kind) int {
 	switch k {
 	case SlowLeaf, SlowLeafOut, SlowLeafIn, SlowPath, SlowRail, SlowFleet, SilentFleet:
 		return 2

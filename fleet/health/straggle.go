@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"busbar.dev/result/pairs"
+	"busbar.dev/finding"
 	"busbar.dev/unit"
 )
 
@@ -73,7 +73,7 @@ const (
 )
 
 // stragglers finds nodes that are last again and again.
-func (h *History) stragglers(time.Time) []Finding {
+func (h *History) stragglers(time.Time) []finding.Finding {
 	type tally struct {
 		calls, last int
 		expect      float64 // of being last, summed over calls
@@ -113,7 +113,7 @@ func (h *History) stragglers(time.Time) []Finding {
 			}
 		}
 	}
-	var list []Finding
+	var list []finding.Finding
 	for i := range h.node {
 		t := by[int32(i)]
 		if t == nil || t.last < 3 || h.node[i].gone {
@@ -126,18 +126,18 @@ func (h *History) stragglers(time.Time) []Finding {
 			continue
 		}
 		name := h.nodes.list[i]
-		f := Finding{
-			ID: "straggler:" + name, Kind: Straggler, Severity: pairs.Note, Nodes: []string{name}, Since: stamp(t.since),
+		f := finding.Finding{
+			ID: "straggler:" + name, Kind: Straggler, Severity: finding.Note, Nodes: []string{name}, Since: stamp(t.since),
 			Factor: round(1 / late), Confidence: round(1 - min(0.1, p*1e4)),
 			Text:     fmt.Sprintf("%s is last in %d of %d collectives, by %.0f%% over the middle node: the others wait for it.", name, t.last, t.calls, 100*(late-1)),
 			Fix:      "Check GPU clocks, temperature and power limits (nvidia-smi -q -d PERFORMANCE), ECC retirements, CPU and storage of the node; balance the input if they are well.",
-			Evidence: []string{fmt.Sprintf("by chance it were last in %.1f of %d; a binomial test gives %.1g for all %d nodes together", t.expect, t.calls, p, len(by))},
+			Evidence: finding.Say(fmt.Sprintf("by chance it were last in %.1f of %d; a binomial test gives %.1g for all %d nodes together", t.expect, t.calls, p, len(by))),
 		}
 		switch {
 		case late >= 1.5:
-			f.Severity = pairs.Error
+			f.Severity = finding.Error
 		case late >= 1.1:
-			f.Severity = pairs.Warn
+			f.Severity = finding.Warn
 		}
 		list = append(list, f)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"busbar.dev/finding"
 	"busbar.dev/result/pairs"
 	"busbar.dev/unit"
 )
@@ -65,9 +66,9 @@ func (h *History) nodesOf(c cause) []string {
 }
 
 // finding is a confirmed fault with its figures; raise adds the words.
-func (h *History) finding(s *state, t *trial) Finding {
-	f := Finding{
-		ID: h.id(t.cause, s.fig), Kind: t.kind, Nodes: h.nodesOf(t.cause), What: s.fig.String(),
+func (h *History) finding(s *state, t *trial) finding.Finding {
+	f := finding.Finding{
+		ID: h.id(t.cause, s.fig), Kind: t.kind, Nodes: h.nodesOf(t.cause), Figure: s.fig.String(),
 		Since: stamp(h.sweeps.at(t.start).at), Always: t.always, Factor: round(math.Exp(min(t.level, 0))),
 	}
 	if t.lost {
@@ -80,10 +81,10 @@ func (h *History) finding(s *state, t *trial) Finding {
 	}
 	f.Severity = severity(f.Factor, s.fig)
 	f.Confidence = round(t.sure * (1 - min(0.5, 0.05*math.Exp(t.need-t.sum))))
-	if f.Confidence < 0.5 && f.Severity == pairs.Error {
-		f.Severity = pairs.Warn // something is wrong, but hardly there
+	if f.Confidence < 0.5 && f.Severity == finding.Error {
+		f.Severity = finding.Warn // something is wrong, but hardly there
 	}
-	f.Evidence = h.evidence(s, t)
+	f.Evidence = finding.Say(h.evidence(s, t)...)
 	return f
 }
 
@@ -96,22 +97,22 @@ func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05Z") }
 
 // severity follows from the factor. A fault by a half is an error, with room for the noise
 // around it; latencies matter less.
-func severity(factor float64, f figure) pairs.Severity {
+func severity(factor float64, f figure) finding.Severity {
 	bad, warn := 0.6, 0.8
 	if f == latency {
 		bad, warn = 0.02, 0.25
 	}
 	switch {
 	case factor <= bad:
-		return pairs.Error
+		return finding.Error
 	case factor <= warn:
-		return pairs.Warn
+		return finding.Warn
 	}
-	return pairs.Note
+	return finding.Note
 }
 
 // words are the sentence to act on, and what to do.
-func (h *History) words(t *trial, f *Finding) (text, fix string) {
+func (h *History) words(t *trial, f *finding.Finding) (text, fix string) {
 	who := h.who(t.cause)
 	how, verb, whose := "", "slow", "its"
 	if breadth(t.kind) != 1 && t.kind != SlowRail {
@@ -120,7 +121,7 @@ func (h *History) words(t *trial, f *Finding) (text, fix string) {
 	switch {
 	case t.lost:
 		how, verb = "measurements fail", "cut off"
-	case f.What == "latency":
+	case f.Figure == "latency":
 		how = fmt.Sprintf("%.1f times the latency of %s peers", 1/f.Factor, whose)
 	default:
 		how = fmt.Sprintf("%.0f%% of %s peers' bandwidth", 100*f.Factor, whose)
@@ -148,7 +149,7 @@ func (h *History) words(t *trial, f *Finding) (text, fix string) {
 		return fmt.Sprintf("NIC %s is %s, both ways: %s.", who, verb, how),
 			fmt.Sprintf("Check cable, link speed and PCIe link of %s on %s; until then leave it out (NCCL_IB_HCA=^%s).", h.rails.list[t.b], h.nodes.list[t.a], h.rails.list[t.b])
 	case SlowLeaf, SlowLeafOut, SlowLeafIn:
-		way := map[Kind]string{SlowLeaf: "to and from", SlowLeafOut: "out of", SlowLeafIn: "into"}[t.kind]
+		way := map[finding.Kind]string{SlowLeaf: "to and from", SlowLeafOut: "out of", SlowLeafIn: "into"}[t.kind]
 		return fmt.Sprintf("Paths %s leaf %s are %s while those inside it are well%s: %s.", way, who, verb, share(t), how),
 			fmt.Sprintf("Check the uplinks of %s (ports down, link speed, errors, ECMP or adaptive routing); keep jobs inside it until then.", who)
 	case SlowPath:

@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"busbar.dev/result/pairs"
+	"busbar.dev/finding"
 )
 
 // TestSince: a fault that began is told from one that always was, with the time.
@@ -133,7 +133,7 @@ func TestOrder(t *testing.T) {
 			}
 			t.Fatalf("in order %v, mixed %v", ids(want), ids(got))
 		}
-		if !slices.ContainsFunc(want, func(f Finding) bool { return f.ID == "slow-host:node1" }) {
+		if !slices.ContainsFunc(want, func(f finding.Finding) bool { return f.ID == "slow-host:node1" }) {
 			t.Fatalf("%v", ids(want))
 		}
 	})
@@ -147,7 +147,7 @@ func TestLost(t *testing.T) {
 	}
 	f.fails = func(a, b, k int) bool { return a == 2 || b == 2 }
 	list := f.run(2)
-	if len(list) != 1 || list[0].ID != "slow-host:node2" || list[0].Factor != 0 || list[0].Severity != pairs.Error || !strings.Contains(list[0].Text, "is cut off from everybody") {
+	if len(list) != 1 || list[0].ID != "slow-host:node2" || list[0].Factor != 0 || list[0].Severity != finding.Error || !strings.Contains(list[0].Text, "is cut off from everybody") {
 		t.Fatalf("%+v", list)
 	}
 	if bad := f.h.Bad(at(f.sweeps)); !slices.Equal(bad, []string{"node2"}) {
@@ -162,7 +162,7 @@ func TestLost(t *testing.T) {
 		}
 	}
 	list = f.h.Findings(now)
-	if len(list) != 1 || list[0].ID != "silent:node2" || list[0].Severity != pairs.Error {
+	if len(list) != 1 || list[0].ID != "silent:node2" || list[0].Severity != finding.Error {
 		t.Errorf("%+v", list)
 	}
 	f.h.Forget("node2")

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"busbar.dev/finding"
 	"busbar.dev/unit"
 )
 
@@ -84,7 +85,7 @@ type fall struct {
 
 // slower is the finding that the fleet, or a sort of its pairs, became slower as a whole; nil
 // where it did not. The course that was measured last is asked first.
-func (h *History) slower(order []uint32) *Finding {
+func (h *History) slower(order []uint32) *finding.Finding {
 	for _, c := range h.courses(order) {
 		if h.newest(c) < int32(len(order)-window) {
 			break // nobody measures like that any more
@@ -96,7 +97,7 @@ func (h *History) slower(order []uint32) *Finding {
 	return nil
 }
 
-func (h *History) slowerIn(c *course) *Finding {
+func (h *History) slowerIn(c *course) *finding.Finding {
 	last := h.sweeps.at(c.list[len(c.list)-1])
 	var falls, rest []fall
 	for class := range last.pairs {
@@ -214,12 +215,12 @@ func (h *History) count(c *course, falls []fall, began int64) tally {
 }
 
 // wholeFinding puts it into words.
-func (h *History) wholeFinding(c *course, first fall, s scope, t tally) *Finding {
+func (h *History) wholeFinding(c *course, first fall, s scope, t tally) *finding.Finding {
 	began := stamp(first.stages[first.slump.start].at)
 	factor := round(math.Exp(min(first.low-first.base, 0)))
 	sure := 1 - 0.1*math.Exp(first.slump.need-first.slump.proof)
-	f := &Finding{
-		ID: "slow-fleet:" + s.id, Kind: SlowFleet, Severity: severity(factor, rate), Nodes: s.nodes, Where: s.name, What: rate.String(),
+	f := &finding.Finding{
+		ID: "slow-fleet:" + s.id, Kind: SlowFleet, Severity: severity(factor, rate), Nodes: s.nodes, Where: s.name, Figure: rate.String(),
 		Since: began, Factor: factor, Confidence: round(min(sure, 0.97)), Clearing: first.slump.good > 0,
 	}
 	f.Text = fmt.Sprintf("%s became slower as a whole: %.0f%% of the bandwidth it had, since %s, %d of %d pairs at once.", s.words, 100*factor, clock(began), t.fell, t.known)
@@ -230,9 +231,9 @@ func (h *History) wholeFinding(c *course, first fall, s scope, t tally) *Finding
 		alike = c.setup
 	}
 	agree := first.slump.run - first.slump.good
-	f.Evidence = []string{
+	f.Evidence = finding.Say(
 		fmt.Sprintf("pairs in the middle: %s, before %s", unit.Rate(math.Exp(float64(since))), unit.Rate(math.Exp(float64(before)))),
 		fmt.Sprintf("%d sweeps agree (%s; those within ten minutes count as one); of the %d before, the worst %d in a row were %.0f%% down", agree, alike, first.slump.past, agree, 100*(1-math.Exp(-first.slump.worst))),
-	}
+	)
 	return f
 }

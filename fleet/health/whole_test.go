@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"busbar.dev/result/pairs"
+	"busbar.dev/finding"
 )
 
 // calm is a fleet that nothing but its own noise disturbs, measured every hour.
@@ -229,7 +229,7 @@ func TestWholeEnds(t *testing.T) {
 	f.fault = everybody(0.6)
 	began := f.at(f.sweeps)
 	first := f.run(6)
-	if len(first) != 1 || first[0].ID != "slow-fleet:" || !first[0].Since.Equal(began) || first[0].Severity != pairs.Error || first[0].Confidence < 0.9 {
+	if len(first) != 1 || first[0].ID != "slow-fleet:" || !first[0].Since.Equal(began) || first[0].Severity != finding.Error || first[0].Confidence < 0.9 {
 		t.Fatalf("%+v", first)
 	}
 	f.fault = func(a, b, r, k int) float64 { return 0.6 * host(2, 0.5)(a, b, r, k) }

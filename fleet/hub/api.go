@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"busbar.dev/cluster"
+	"busbar.dev/finding"
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/health"
 	"busbar.dev/input/clusterfile"
@@ -233,14 +234,14 @@ func samples(list []health.Point) []LinkSample {
 }
 
 func (h *Hub) getFindings(w http.ResponseWriter, _ *http.Request) {
-	active := []fleet.Finding{}
+	active := []finding.Finding{}
 	for _, f := range h.view.Findings() {
 		if f.Cleared.IsZero() {
 			active = append(active, f)
 		}
 	}
 	past := h.view.Past()
-	reply(w, map[string]any{"findings": active, "past": append([]fleet.Finding{}, past...)})
+	reply(w, map[string]any{"findings": active, "past": append([]finding.Finding{}, past...)})
 }
 
 func (h *Hub) getCluster(w http.ResponseWriter, r *http.Request) {

@@ -1,14 +1,15 @@
 package hub
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
 	"time"
 
+	"busbar.dev/finding"
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/health"
-	"busbar.dev/result/pairs"
 )
 
 // lookNow asks for a look at the statistics.
@@ -45,7 +46,7 @@ func (h *Hub) watch(ctx context.Context) {
 // the stream.
 func (h *Hub) detect(ctx context.Context) error {
 	now := h.now()
-	var found []health.Finding
+	var found []finding.Finding
 	began := time.Now()
 	h.view.ask(func(s *health.History) { found = s.Findings(now) })
 	found = append(h.rivals.findings(time.Now()), found...)
@@ -60,20 +61,20 @@ func (h *Hub) detect(ctx context.Context) error {
 		there[f.ID] = true
 		old, known := h.view.Finding(f.ID)
 		holds := known && old.Cleared.IsZero()
-		if holds && old.Severity == f.Severity && old.Clearing == f.Clearing && drains(old.Finding) == drains(f) {
+		if holds && old.Severity == f.Severity && old.Clearing == f.Clearing && drains(old) == drains(f) {
 			continue
 		}
 		bound(&f)
 		// Only what got worse is told again.
-		news := &fleet.Finding{Finding: f}
-		if holds && severity(f.Severity) <= severity(old.Severity) {
-			news.Told, news.ToldTo = old.Told, old.ToldTo
+		news := f
+		if holds && f.Severity <= old.Severity {
+			news.Alerted, news.AlertedTo = old.Alerted, old.AlertedTo
 		}
 		same := func() bool {
 			got, ok := h.view.Finding(f.ID)
 			return ok && got.Severity == f.Severity && got.Clearing == f.Clearing
 		}
-		if err := h.sayFinding(ctx, news, same); err != nil {
+		if err := h.sayFinding(ctx, &news, same); err != nil {
 			return err
 		}
 	}
@@ -89,67 +90,54 @@ func (h *Hub) detect(ctx context.Context) error {
 }
 
 // sayOver says that something is no longer wrong. The caller holds finds.
-func (h *Hub) sayOver(ctx context.Context, f fleet.Finding, now time.Time) error {
+func (h *Hub) sayOver(ctx context.Context, f finding.Finding, now time.Time) error {
 	over := f
-	over.Cleared, over.ToldTo = now.UTC(), h.untold(f)
-	over.Told = h.toldAll(over.ToldTo)
+	over.Cleared, over.AlertedTo = now.UTC(), h.untold(f)
+	over.Alerted = h.toldAll(over.AlertedTo)
 	return h.sayFinding(ctx, &over, func() bool { old, ok := h.view.Finding(f.ID); return !ok || !old.Cleared.IsZero() })
 }
 
 // bound keeps a finding to what fits in a message.
-func bound(f *health.Finding) {
+func bound(f *finding.Finding) {
 	f.Nodes = f.Nodes[:min(len(f.Nodes), 1000)]
 	f.Evidence = f.Evidence[:min(len(f.Evidence), 32)]
 }
 
-func (h *Hub) sayFinding(ctx context.Context, f *fleet.Finding, there func() bool) error {
+func (h *Hub) sayFinding(ctx context.Context, f *finding.Finding, there func() bool) error {
 	return h.say(ctx, &fleet.News{Kind: fleet.KindFinding, Finding: f}, there)
 }
 
 // Finding is one of those that the view has.
-func (v *View) Finding(id string) (fleet.Finding, bool) {
+func (v *View) Finding(id string) (finding.Finding, bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	f := v.findings[id]
 	if f == nil {
-		return fleet.Finding{}, false
+		return finding.Finding{}, false
 	}
 	return *f, true
 }
 
 // Findings lists what is wrong, the worst and then the newest first, and what is over and not told.
-func (v *View) Findings() []fleet.Finding {
+func (v *View) Findings() []finding.Finding {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	out := make([]fleet.Finding, 0, len(v.findings))
+	out := make([]finding.Finding, 0, len(v.findings))
 	for _, id := range slices.Sorted(maps.Keys(v.findings)) {
 		out = append(out, *v.findings[id])
 	}
-	slices.SortStableFunc(out, func(a, b fleet.Finding) int {
-		if d := severity(b.Severity) - severity(a.Severity); d != 0 {
-			return d
-		}
-		return b.Since.Compare(a.Since)
+	slices.SortStableFunc(out, func(a, b finding.Finding) int {
+		return cmp.Or(finding.BySeverity(a, b), b.Since.Compare(a.Since))
 	})
 	return out
 }
 
 // Past lists findings that are over, the newest last.
-func (v *View) Past() []fleet.Finding {
+func (v *View) Past() []finding.Finding {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return slices.Clone(v.past)
 }
 
-func severity(s pairs.Severity) int {
-	switch s {
-	case pairs.Error:
-		return 2
-	case pairs.Warn:
-		return 1
-	}
-	return 0
-}
-
 // drains tells whether a finding is a reason to keep jobs off a node.
-func drains(f health.Finding) bool { return len(health.Drain([]health.Finding{f})) > 0 }
+func drains(f finding.Finding) bool { return len(health.Drain([]finding.Finding{f})) > 0 }

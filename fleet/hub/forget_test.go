@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"busbar.dev/finding"
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/health"
-	"busbar.dev/result/pairs"
 )
 
 func TestForget(t *testing.T) {
@@ -36,7 +36,7 @@ func TestForget(t *testing.T) {
 	wait(t, "n1 is silent", func() bool { s, _ := h.Node("n1"); return s.State == Silent })
 	wrong := func(id string, who ...string) {
 		t.Helper()
-		f := &fleet.Finding{Finding: health.Finding{ID: id, Kind: health.Silent, Severity: pairs.Error, Confidence: 1, Nodes: who, Text: id, Since: time.Now()}}
+		f := &finding.Finding{ID: id, Kind: health.Silent, Severity: finding.Error, Confidence: 1, Nodes: who, Text: id, Since: time.Now()}
 		if err := h.sayFinding(t.Context(), f, func() bool { _, ok := h.view.Finding(id); return ok }); err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"busbar.dev/fleet"
+	"busbar.dev/finding"
 )
 
 // Signature is the header with the HMAC-SHA256 of a webhook's body, in hexadecimal behind "sha256=".
@@ -33,10 +33,10 @@ type hook struct {
 // Alert is what a webhook gets: a finding that holds, or is over. The key is the same
 // however often it is sent.
 type Alert struct {
-	Key     string        `json:"key"`
-	Event   string        `json:"event"` // raised or cleared
-	Finding fleet.Finding `json:"finding"`
-	Text    string        `json:"text"` // one line, for chats that show it
+	Key     string          `json:"key"`
+	Event   string          `json:"event"` // raised or cleared
+	Finding finding.Finding `json:"finding"`
+	Text    string          `json:"text"` // one line, for chats that show it
 }
 
 func newHooks(urls []string, secret []byte) (list []*hook) {
@@ -57,7 +57,7 @@ func newHooks(urls []string, secret []byte) (list []*hook) {
 // what was told is not told again after a restart.
 func (h *Hub) alert(ctx context.Context) {
 	for _, f := range h.view.Findings() { // what only waited for webhooks that are no longer there
-		if !f.Told && !f.Cleared.IsZero() && h.note(ctx, f, "") != nil {
+		if !f.Alerted && !f.Cleared.IsZero() && h.note(ctx, f, "") != nil {
 			return
 		}
 	}
@@ -79,7 +79,7 @@ func (h *Hub) alertOne(ctx context.Context, k *hook) {
 		worked := false
 		for _, f := range h.view.Findings() {
 			a := alertOf(f)
-			if f.Told || slices.Contains(f.ToldTo, k.mark) || given[a.Key] || ctx.Err() != nil {
+			if f.Alerted || slices.Contains(f.AlertedTo, k.mark) || given[a.Key] || ctx.Err() != nil {
 				continue
 			}
 			worked = true
@@ -118,24 +118,24 @@ func (h *Hub) alertOne(ctx context.Context, k *hook) {
 
 // note keeps that a webhook knows the state of a finding. It is not kept where the finding has changed since:
 // then the webhook is told again. It ends with the context only.
-func (h *Hub) note(ctx context.Context, told fleet.Finding, mark string) error {
+func (h *Hub) note(ctx context.Context, told finding.Finding, mark string) error {
 	h.finds.Lock()
 	defer h.finds.Unlock()
 	f, ok := h.view.Finding(told.ID)
-	if !ok || f.Told || alertOf(f).Key != alertOf(told).Key {
+	if !ok || f.Alerted || alertOf(f).Key != alertOf(told).Key {
 		return nil
 	}
 	if mark != "" {
-		f.ToldTo = append(slices.Clone(f.ToldTo), mark)
+		f.AlertedTo = append(slices.Clone(f.AlertedTo), mark)
 	}
-	if f.Told = h.toldAll(f.ToldTo); f.Told {
-		f.ToldTo = nil
+	if f.Alerted = h.toldAll(f.AlertedTo); f.Alerted {
+		f.AlertedTo = nil
 	} else if mark == "" {
 		return nil
 	}
 	return h.sayFinding(ctx, &f, func() bool {
 		old, ok := h.view.Finding(f.ID)
-		return !ok || old.Told || slices.Contains(old.ToldTo, mark)
+		return !ok || old.Alerted || slices.Contains(old.AlertedTo, mark)
 	})
 }
 
@@ -145,17 +145,17 @@ func (h *Hub) toldAll(marks []string) bool {
 }
 
 // untold are the webhooks that were not told of a finding, and need not hear that it is over.
-func (h *Hub) untold(f fleet.Finding) (marks []string) {
+func (h *Hub) untold(f finding.Finding) (marks []string) {
 	for _, k := range h.hooks {
-		if !f.Told && !slices.Contains(f.ToldTo, k.mark) {
+		if !f.Alerted && !slices.Contains(f.AlertedTo, k.mark) {
 			marks = append(marks, k.mark)
 		}
 	}
 	return marks
 }
 
-func alertOf(f fleet.Finding) Alert {
-	f.Told, f.ToldTo = false, nil // so that what is sent again is the same
+func alertOf(f finding.Finding) Alert {
+	f.Alerted, f.AlertedTo = false, nil // so that what is sent again is the same
 	a := Alert{Event: "raised", Finding: f, Text: fmt.Sprintf("%s: %s", f.Severity, f.Text)}
 	at := f.Since
 	if !f.Cleared.IsZero() {

@@ -141,7 +141,7 @@ func (h *Hub) findingMetrics(p *page) {
 	count := map[[2]string]int{}
 	for _, f := range h.view.Findings() {
 		if f.Cleared.IsZero() {
-			count[[2]string{string(f.Severity), string(f.Kind)}]++
+			count[[2]string{f.Severity.String(), string(f.Kind)}]++
 		}
 	}
 	p.head("busbar_findings", "gauge", "What is wrong, by severity and kind.")

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"busbar.dev/finding"
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/health"
 	"busbar.dev/unit"
@@ -90,8 +91,8 @@ func (v *View) Nodes() []NodeState {
 }
 
 // accused are the findings that hold, by node.
-func (v *View) accused() map[fleet.Name][]*fleet.Finding {
-	out := map[fleet.Name][]*fleet.Finding{}
+func (v *View) accused() map[fleet.Name][]*finding.Finding {
+	out := map[fleet.Name][]*finding.Finding{}
 	for _, id := range slices.Sorted(maps.Keys(v.findings)) {
 		f := v.findings[id]
 		if !f.Cleared.IsZero() {
@@ -104,7 +105,7 @@ func (v *View) accused() map[fleet.Name][]*fleet.Finding {
 	return out
 }
 
-func (v *View) nodeState(name fleet.Name, s *node, accused map[fleet.Name][]*fleet.Finding) NodeState {
+func (v *View) nodeState(name fleet.Name, s *node, accused map[fleet.Name][]*finding.Finding) NodeState {
 	out := NodeState{Name: name, State: Silent, Heard: s.heardAt, Age: -1, AgeS: -1, Failed: s.lastFailed, FailedAt: s.lastFailedAt}
 	if j := s.joined; j != nil {
 		out.Joined, out.Version, out.Meet, out.Bind, out.CPUs = s.joinedAt, j.Version, j.Meet, j.Bind, j.CPUs
@@ -123,7 +124,7 @@ func (v *View) nodeState(name fleet.Name, s *node, accused map[fleet.Name][]*fle
 	}
 	for _, f := range accused[name] {
 		out.Findings = append(out.Findings, f.ID)
-		out.Bad = out.Bad || drains(f.Finding)
+		out.Bad = out.Bad || drains(*f)
 		if f.Kind == health.Silent || f.Kind == health.SilentFleet {
 			out.SilentSince = f.Since
 		}

@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"busbar.dev/finding"
 	"busbar.dev/fleet"
 	"busbar.dev/result/pairs"
 )
@@ -71,7 +72,7 @@ func TestSlowNodeIsFoundToldOnceAndForgottenWhenItIsWell(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		for _, a := range got {
-			if a.Event == event && a.Finding.Severity != pairs.Note {
+			if a.Event == event && a.Finding.Severity != finding.Note {
 				list = append(list, a)
 			}
 		}
@@ -98,7 +99,7 @@ func TestSlowNodeIsFoundToldOnceAndForgottenWhenItIsWell(t *testing.T) {
 		}
 	}
 	wait(t, "that it was told is kept", func() bool {
-		return !slices.ContainsFunc(h.View().Findings(), func(f fleet.Finding) bool { return !f.Told })
+		return !slices.ContainsFunc(h.View().Findings(), func(f finding.Finding) bool { return !f.Alerted })
 	})
 	told := len(alerts("raised"))
 	stop()

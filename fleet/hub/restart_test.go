@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"busbar.dev/finding"
 	"busbar.dev/fleet"
 )
 
@@ -27,7 +28,7 @@ func newListener(t *testing.T) *listener {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		var a Alert
-		if err := json.NewDecoder(r.Body).Decode(&a); err != nil || a.Finding.Told || a.Finding.ToldTo != nil {
+		if err := json.NewDecoder(r.Body).Decode(&a); err != nil || a.Finding.Alerted || a.Finding.AlertedTo != nil {
 			t.Errorf("%v: %+v", err, a)
 		}
 		if l.code < 300 {
@@ -74,7 +75,7 @@ func TestSilentOverARestart(t *testing.T) {
 	since := func(h *Hub) time.Time { s, _ := h.Node("n4"); return s.SilentSince }
 	wait(t, "n4 is missed and that is told", func() bool {
 		f, ok := h.View().Finding("silent:n4")
-		return ok && f.Severity == "error" && f.Told
+		return ok && f.Severity == finding.Error && f.Alerted
 	})
 	was, told := since(h), len(ear.told("silent:n4/raised"))
 	stop()
@@ -124,7 +125,7 @@ func TestEachWebhookIsToldByItself(t *testing.T) {
 	sweeps(t, h, 3)
 	partly := func(h *Hub) bool {
 		list := h.View().Findings()
-		return len(list) > 0 && !slices.ContainsFunc(list, func(f fleet.Finding) bool { return f.Told || len(f.ToldTo) != 1 })
+		return len(list) > 0 && !slices.ContainsFunc(list, func(f finding.Finding) bool { return f.Alerted || len(f.AlertedTo) != 1 })
 	}
 	wait(t, "one is told", func() bool { return len(good.told("slow")) > 0 && partly(h) })
 	if text, _ := json.Marshal(h.View().Findings()); strings.Contains(string(text), good.URL) {
@@ -145,7 +146,7 @@ func TestEachWebhookIsToldByItself(t *testing.T) {
 	bad.answers(http.StatusOK)
 	h, stop = start(t, m, change)
 	wait(t, "all are told", func() bool {
-		return !slices.ContainsFunc(h.View().Findings(), func(f fleet.Finding) bool { return !f.Told || f.ToldTo != nil })
+		return !slices.ContainsFunc(h.View().Findings(), func(f finding.Finding) bool { return !f.Alerted || f.AlertedTo != nil })
 	})
 	if a, b := len(good.told("slow")), len(bad.told("slow")); b == 0 || b > a {
 		t.Errorf("one is told %d times, the other %d", a, b)
@@ -178,7 +179,7 @@ func TestOverIsToldToThoseWhoKnow(t *testing.T) {
 	nodes[5].slow.Store(40)
 	sweeps(t, h, 2)
 	wait(t, "one is told", func() bool {
-		return slices.ContainsFunc(h.View().Findings(), func(f fleet.Finding) bool { return len(f.ToldTo) == 1 })
+		return slices.ContainsFunc(h.View().Findings(), func(f finding.Finding) bool { return len(f.AlertedTo) == 1 })
 	})
 	bad.answers(http.StatusOK)
 	nodes[5].slow.Store(0)
@@ -227,7 +228,7 @@ func TestWhatHoldsIsSaidAgain(t *testing.T) {
 	nodes[5].slow.Store(40)
 	sweeps(t, h, 2)
 	wait(t, "n5 is found and told", func() bool {
-		return slices.ContainsFunc(h.View().Findings(), func(f fleet.Finding) bool { return f.Told && slices.Equal(f.Nodes, []string{"n5"}) })
+		return slices.ContainsFunc(h.View().Findings(), func(f finding.Finding) bool { return f.Alerted && slices.Equal(f.Nodes, []string{"n5"}) })
 	})
 	before, err := m.Last(t.Context())
 	if err != nil {
@@ -246,7 +247,7 @@ func TestWhatHoldsIsSaidAgain(t *testing.T) {
 		v := tail()
 		s, ok := v.Order(weekly.ID, time.Now())
 		return ok && s.Every == o.Every && s.Next.Equal(weekly.Next) &&
-			slices.ContainsFunc(v.Findings(), func(f fleet.Finding) bool { return f.Told && slices.Equal(f.Nodes, []string{"n5"}) })
+			slices.ContainsFunc(v.Findings(), func(f finding.Finding) bool { return f.Alerted && slices.Equal(f.Nodes, []string{"n5"}) })
 	})
 	told := len(ear.told("slow"))
 	time.Sleep(300 * time.Millisecond)

@@ -8,13 +8,12 @@ import (
 	"sync"
 	"time"
 
+	"busbar.dev/finding"
 	"busbar.dev/fleet"
-	"busbar.dev/fleet/health"
-	"busbar.dev/result/pairs"
 )
 
 // TwoAgents is a finding about a name that two agents speak under.
-const TwoAgents health.Kind = "two-agents"
+const TwoAgents finding.Kind = "two-agents"
 
 const (
 	voiceLasts  = 35 * time.Second // an agent that has not beaten for so long has ended
@@ -99,16 +98,16 @@ func (r *rivals) meet(n fleet.Name, a, b voice, now time.Time) *fleet.Settled {
 }
 
 // findings are the names that two agents spoke under of late.
-func (r *rivals) findings(now time.Time) (list []health.Finding) {
+func (r *rivals) findings(now time.Time) (list []finding.Finding) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	maps.DeleteFunc(r.met, func(_ fleet.Name, m *meeting) bool { return now.Sub(m.last) > rivalLasts })
 	for _, n := range slices.Sorted(maps.Keys(r.met)) {
 		m := r.met[n]
-		list = append(list, health.Finding{
-			ID: fmt.Sprintf("%s:%s", TwoAgents, n), Kind: TwoAgents, Severity: pairs.Warn, Nodes: []string{string(n)}, Since: m.first.UTC().Truncate(time.Second), Confidence: 1,
+		list = append(list, finding.Finding{
+			ID: fmt.Sprintf("%s:%s", TwoAgents, n), Kind: TwoAgents, Severity: finding.Warn, Nodes: []string{string(n)}, Since: m.first.UTC().Truncate(time.Second), Confidence: 1,
 			Text:     fmt.Sprintf("two agents call themselves %s", n),
-			Evidence: []string{"two processes beat under this name at the same time; the one that was there first goes on, the other was told to give up"},
+			Evidence: finding.Say("two processes beat under this name at the same time; the one that was there first goes on, the other was told to give up"),
 			Fix:      fmt.Sprintf("find the second agent that runs with the credentials of %s, and give it its own (busbar serve token node NAME); where somebody took them, busbar serve token node %s --revoke", n, n),
 		})
 	}

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"busbar.dev/finding"
 	"busbar.dev/fleet"
-	"busbar.dev/result/pairs"
 	"busbar.dev/unit"
 )
 
@@ -52,7 +52,7 @@ func (h *Hub) Verdict(id string) (*Verdict, error) {
 		blame(o.Node, o.Why)
 	}
 	for _, f := range h.view.Findings() {
-		if f.Cleared.IsZero() && drains(f.Finding) {
+		if f.Cleared.IsZero() && drains(f) {
 			blame(fleet.Name(f.Nodes[0]), f.Text)
 		}
 	}
@@ -100,9 +100,9 @@ func (h *Hub) judge(s OrderState, names []fleet.Name, busy map[fleet.Name]bool, 
 	}
 	for _, f := range t.Findings() {
 		switch {
-		case f.Severity == pairs.Note:
-		case len(f.Who) == 1 && (s.Job == "" || certain(f)):
-			blame(names[f.Who[0]], f.Text)
+		case f.Severity == finding.Note:
+		case len(f.Ranks) == 1 && (s.Job == "" || certain(f)):
+			blame(names[f.Ranks[0]], f.Text)
 		default:
 			v.Notes = append(v.Notes, f.Text)
 		}
@@ -111,6 +111,6 @@ func (h *Hub) judge(s OrderState, names []fleet.Name, busy map[fleet.Name]bool, 
 }
 
 // certain tells what one brief measurement can show of a node from what may be chance.
-func certain(f pairs.Finding) bool {
-	return f.Severity == pairs.Error || f.What != "latency" && f.Factor <= tooSlow
+func certain(f finding.Finding) bool {
+	return f.Severity == finding.Error || f.Figure != "latency" && f.Factor <= tooSlow
 }

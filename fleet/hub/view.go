@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"busbar.dev/cluster"
+	"busbar.dev/finding"
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/health"
 	"busbar.dev/result"
@@ -42,10 +43,10 @@ type View struct {
 	cells    map[uint64]cell
 	checks   map[uint64]cell // the same of checks before jobs: brief, with other messages, and no part of what the page shows
 	kept     []Collective
-	findings map[string]*fleet.Finding
-	past     []fleet.Finding // that are over
-	ignored  map[string]int  // by reason
-	changes  uint64          // of maps, so that the joined cluster is made again
+	findings map[string]*finding.Finding
+	past     []finding.Finding // that are over
+	ignored  map[string]int    // by reason
+	changes  uint64            // of maps, so that the joined cluster is made again
 
 	network *cluster.Cluster // given from outside; nil where nothing is known
 	leaves  map[string]string
@@ -89,7 +90,7 @@ func newView(network *cluster.Cluster, silence time.Duration) *View {
 	return &View{
 		network: network, leaves: leavesOf(network),
 		speakers: map[fleet.Name]heard{}, nodes: map[fleet.Name]*node{}, orders: map[string]*order{},
-		numbers: map[fleet.Name]uint32{}, cells: map[uint64]cell{}, checks: map[uint64]cell{}, findings: map[string]*fleet.Finding{},
+		numbers: map[fleet.Name]uint32{}, cells: map[uint64]cell{}, checks: map[uint64]cell{}, findings: map[string]*finding.Finding{},
 		ignored: map[string]int{}, hist: health.New(health.Options{Silence: silence}),
 	}
 }
@@ -163,7 +164,7 @@ func (v *View) server(n *fleet.News, at time.Time) bool {
 }
 
 // finding keeps what is wrong, and forgets what no longer is once that was told.
-func (v *View) finding(f *fleet.Finding) bool {
+func (v *View) finding(f *finding.Finding) bool {
 	old := v.findings[f.ID]
 	switch {
 	case f.ID == "" || len(f.ID) > 4*maxWord || len(f.Text) > 16<<10:
@@ -174,13 +175,13 @@ func (v *View) finding(f *fleet.Finding) bool {
 	over := !f.Cleared.IsZero()
 	if over && old != nil && old.Cleared.IsZero() {
 		if len(v.past) >= maxPast {
-			v.past = append([]fleet.Finding(nil), v.past[1:]...)
+			v.past = append([]finding.Finding(nil), v.past[1:]...)
 		}
 		v.past = append(v.past, *f)
 	}
 	// That something is over needs to be told where it was told that it is.
-	unheard := old == nil || old.Cleared.IsZero() && !old.Told && len(old.ToldTo) == 0
-	if over && (f.Told || unheard) {
+	unheard := old == nil || old.Cleared.IsZero() && !old.Alerted && len(old.AlertedTo) == 0
+	if over && (f.Alerted || unheard) {
 		delete(v.findings, f.ID)
 		return true
 	}

@@ -12,6 +12,7 @@ import (
 	"busbar.dev/fleet/health"
 	"busbar.dev/unit"
 
+	"busbar.dev/finding"
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 )
@@ -48,7 +49,7 @@ func said(t *rapid.T, at time.Time) *fleet.News {
 		n.Order = o
 	case fleet.KindFinding:
 		n.Node = ""
-		n.Finding = &fleet.Finding{Finding: health.Finding{ID: id.Draw(t, "finding"), Severity: "warn", Nodes: []string{"a"}}, Told: rapid.Bool().Draw(t, "told")}
+		n.Finding = &finding.Finding{ID: id.Draw(t, "finding"), Severity: finding.Warn, Nodes: []string{"a"}, Alerted: rapid.Bool().Draw(t, "told")}
 		if rapid.Bool().Draw(t, "over") {
 			n.Finding.Cleared = at
 		}

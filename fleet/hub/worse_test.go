@@ -10,9 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"busbar.dev/fleet"
+	"busbar.dev/finding"
 	"busbar.dev/fleet/health"
-	"busbar.dev/result/pairs"
 )
 
 // TestWorseIsToldAgain has a node fall silent, which is a warning first and an error later: a webhook hears of
@@ -57,7 +56,7 @@ func TestKeyIsAsDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := fleet.Finding{Finding: health.Finding{ID: "slow-host:gpu07", Severity: pairs.Error, Since: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}}
+	f := finding.Finding{ID: "slow-host:gpu07", Severity: finding.Error, Since: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)}
 	if want := "Idempotency-Key: " + alertOf(f).Key + "\n"; !strings.Contains(string(doc), want) {
 		t.Errorf("docs/fleet.md does not have %q", want)
 	}

@@ -29,6 +29,7 @@ var columns = []struct {
 	column int
 }{
 	{"unit", 0},
+	{"finding", 0}, // what is wrong; knows nothing of what can be
 	{"cluster", 1},
 	{"coll", 1},
 	{"schedule", 2},

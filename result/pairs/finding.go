@@ -5,43 +5,18 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"busbar.dev/finding"
 )
 
-// FindingKind is what is wrong in a table.
-type FindingKind string
-
-// What can be wrong.
+// What can be wrong in a table.
 const (
-	SlowHost FindingKind = "slow-host" // with everybody
-	SlowOut  FindingKind = "slow-out"  // sending to everybody
-	SlowIn   FindingKind = "slow-in"   // receiving from everybody
-	SlowPair FindingKind = "slow-pair" // these two, both ways
-	OneWay   FindingKind = "one-way"   // these two, one way only
+	SlowHost finding.Kind = "slow-host" // with everybody
+	SlowOut  finding.Kind = "slow-out"  // sending to everybody
+	SlowIn   finding.Kind = "slow-in"   // receiving from everybody
+	SlowPair finding.Kind = "slow-pair" // these two, both ways
+	OneWay   finding.Kind = "one-way"   // these two, one way only
 )
-
-// Severity is how much a finding matters.
-type Severity string
-
-// Severities. A note is worth knowing; a warning costs a job time, for it goes at the pace of
-// its slowest link; an error costs it half or more.
-const (
-	Note  Severity = "note"
-	Warn  Severity = "warn"
-	Error Severity = "error"
-)
-
-// Finding is one fault: who, by which factor, and how sure.
-type Finding struct {
-	Kind     FindingKind `json:"kind"`
-	Severity Severity    `json:"severity"`
-	// Who are the ranks: those of a host, sender and receiver of a pair.
-	Who    []int   `json:"ranks"`
-	What   string  `json:"figure"` // bandwidth, latency or bandwidth both ways
-	Factor float64 `json:"factor"` // of what the others have; below 1
-	// Sigma is how many robust deviations of the others it is away.
-	Sigma float64 `json:"sigma"`
-	Text  string  `json:"text"`
-}
 
 // A finding must be less than worth of what is usual and so many deviations away;
 // deviations are at least noise, for a table can be all too quiet.
@@ -57,18 +32,18 @@ const bothWays = "bandwidth both ways"
 
 // Findings lists what stands out, worst first. A host explains its pairs: they are
 // named only where they are slow beyond it.
-func (t *Table) Findings() []Finding {
-	var list []Finding
+func (t *Table) Findings() []finding.Finding {
+	var list []finding.Finding
 	for _, part := range t.parts() {
 		list = append(list, part.findings()...)
 	}
-	slices.SortStableFunc(list, func(a, b Finding) int { return cmp.Compare(a.Factor, b.Factor) })
+	slices.SortStableFunc(list, func(a, b finding.Finding) int { return cmp.Compare(a.Factor, b.Factor) })
 	return list
 }
 
 // findings are those of pairs of one sort.
-func (t *Table) findings() []Finding {
-	var list []Finding
+func (t *Table) findings() []finding.Finding {
+	var list []finding.Finding
 	for _, f := range []struct {
 		name  string
 		of    value
@@ -82,13 +57,13 @@ func (t *Table) findings() []Finding {
 		list = append(list, t.links(&e, f.name, f.worth)...)
 	}
 	for i := range list {
-		list[i].Severity = list[i].severity()
+		list[i].Severity = severity(&list[i])
 	}
 	return list
 }
 
 // merge makes one finding of those that all ranks of a host share.
-func (t *Table) merge(list []Finding) []Finding {
+func (t *Table) merge(list []finding.Finding) []finding.Finding {
 	if t.Hosts == nil {
 		return list
 	}
@@ -97,14 +72,14 @@ func (t *Table) merge(list []Finding) []Finding {
 		ranks[h]++
 	}
 	same := map[string][]int{} // findings of a kind, by host
-	key := func(f Finding) string { return string(f.Kind) + " " + t.Hosts[f.Who[0]] }
+	key := func(f finding.Finding) string { return string(f.Kind) + " " + t.Hosts[f.Ranks[0]] }
 	for i, f := range list {
 		same[key(f)] = append(same[key(f)], i)
 	}
-	var out []Finding
+	var out []finding.Finding
 	for i, f := range list {
 		mates := same[key(f)]
-		host := t.Hosts[f.Who[0]]
+		host := t.Hosts[f.Ranks[0]]
 		if len(mates) < 2 || len(mates) != ranks[host] {
 			out = append(out, f)
 			continue
@@ -112,21 +87,21 @@ func (t *Table) merge(list []Finding) []Finding {
 		if mates[0] != i {
 			continue // told with the first
 		}
-		f.Who = nil
+		f.Ranks = nil
 		f.Factor, f.Sigma = 0, 0
 		for _, k := range mates {
-			f.Who = append(f.Who, list[k].Who...)
+			f.Ranks = append(f.Ranks, list[k].Ranks...)
 			f.Factor += list[k].Factor / float64(len(mates))
 			f.Sigma += list[k].Sigma / float64(len(mates))
 		}
-		f.Text = hostText(f.Kind, fmt.Sprintf("%s, with all its %d ranks,", host, len(f.Who)), part(f.What, f.Factor))
+		f.Text = hostText(f.Kind, fmt.Sprintf("%s, with all its %d ranks,", host, len(f.Ranks)), part(f.Figure, f.Factor))
 		out = append(out, f)
 	}
 	return out
 }
 
 // hostText says what is slow about a rank or a host.
-func hostText(kind FindingKind, who, by string) string {
+func hostText(kind finding.Kind, who, by string) string {
 	switch kind {
 	case SlowOut:
 		return fmt.Sprintf("%s is slow in sending, to everybody: %s", who, by)
@@ -137,18 +112,18 @@ func hostText(kind FindingKind, who, by string) string {
 }
 
 // severity follows from the factor; latencies scatter more and matter less.
-func (f *Finding) severity() Severity {
+func severity(f *finding.Finding) finding.Severity {
 	warn, bad := 0.75, 0.5
-	if f.What == "latency" {
+	if f.Figure == "latency" {
 		warn, bad = 0.4, 0.1
 	}
 	switch {
 	case f.Factor <= bad:
-		return Error
+		return finding.Error
 	case f.Factor <= warn:
-		return Warn
+		return finding.Warn
 	}
-	return Note
+	return finding.Note
 }
 
 func (t *Table) name(i int) string {
@@ -159,16 +134,16 @@ func (t *Table) name(i int) string {
 }
 
 // hosts finds ranks that are slow with everybody. Of two ranks nobody can say which.
-func (t *Table) hosts(e *effects, what string, limit float64) []Finding {
+func (t *Table) hosts(e *effects, what string, limit float64) []finding.Finding {
 	if len(t.Names) < 3 {
 		return nil
 	}
 	so, si := max(spread(e.out), noise), max(spread(e.in), noise)
-	var list []Finding
+	var list []finding.Finding
 	for i := range t.Names {
 		slow := func(v, s float64) bool { return math.Exp(v) < limit && -v > away*s }
 		out, in := slow(e.out[i], so), slow(e.in[i], si)
-		f := Finding{Who: []int{i}, What: what}
+		f := finding.Finding{Ranks: []int{i}, Figure: what}
 		switch {
 		case out && in:
 			f.Kind, f.Factor, f.Sigma = SlowHost, math.Exp((e.out[i]+e.in[i])/2), -(e.out[i]/so+e.in[i]/si)/2
@@ -197,7 +172,7 @@ func part(what string, factor float64) string {
 }
 
 // links finds pairs that are slow beyond what their hosts explain.
-func (t *Table) links(e *effects, what string, limit float64) []Finding {
+func (t *Table) links(e *effects, what string, limit float64) []finding.Finding {
 	var rest []float64
 	for _, v := range e.rest {
 		rest = append(rest, v)
@@ -207,14 +182,14 @@ func (t *Table) links(e *effects, what string, limit float64) []Finding {
 		v, ok := e.rest[k]
 		return v, ok && math.Exp(v) < limit && -v > away*s
 	}
-	var list []Finding
+	var list []finding.Finding
 	for k := range e.rest {
 		v, bad := slow(k)
 		if !bad {
 			continue
 		}
 		back, also := slow([2]int{k[1], k[0]})
-		f := Finding{Who: []int{k[0], k[1]}, What: what, Kind: OneWay, Factor: math.Exp(v), Sigma: -v / s}
+		f := finding.Finding{Ranks: []int{k[0], k[1]}, Figure: what, Kind: OneWay, Factor: math.Exp(v), Sigma: -v / s}
 		if also {
 			if k[0] > k[1] {
 				continue // named the other way round
@@ -226,8 +201,8 @@ func (t *Table) links(e *effects, what string, limit float64) []Finding {
 		}
 		list = append(list, f)
 	}
-	slices.SortFunc(list, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.Factor, b.Factor), slices.Compare(a.Who, b.Who))
+	slices.SortFunc(list, func(a, b finding.Finding) int {
+		return cmp.Or(cmp.Compare(a.Factor, b.Factor), slices.Compare(a.Ranks, b.Ranks))
 	})
 	return list
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"busbar.dev/finding"
 	"busbar.dev/unit"
 )
 
@@ -60,41 +61,41 @@ func TestFindings(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		fault func(a, b int) float64
-		kind  FindingKind
+		kind  finding.Kind
 		who   []int
-		worst Severity
+		worst finding.Severity
 	}{
-		{"healthy", func(a, b int) float64 { return 1 }, "", nil, ""},
+		{"healthy", func(a, b int) float64 { return 1 }, "", nil, 0},
 		{"a slow host", func(a, b int) float64 {
 			if a == 3 || b == 3 {
 				return 0.45
 			}
 			return 1
-		}, SlowHost, []int{3}, Error},
+		}, SlowHost, []int{3}, finding.Error},
 		{"a slow sender", func(a, b int) float64 {
 			if a == 5 {
 				return 0.6
 			}
 			return 1
-		}, SlowOut, []int{5}, Warn},
+		}, SlowOut, []int{5}, finding.Warn},
 		{"a slow receiver", func(a, b int) float64 {
 			if b == 2 {
 				return 0.7
 			}
 			return 1
-		}, SlowIn, []int{2}, Warn},
+		}, SlowIn, []int{2}, finding.Warn},
 		{"a slow pair", func(a, b int) float64 {
 			if a+b == 7 && a*b == 6 {
 				return 0.4
 			}
 			return 1
-		}, SlowPair, []int{1, 6}, Error},
+		}, SlowPair, []int{1, 6}, finding.Error},
 		{"a slow direction", func(a, b int) float64 {
 			if a == 4 && b == 0 {
 				return 0.3
 			}
 			return 1
-		}, OneWay, []int{4, 0}, Error},
+		}, OneWay, []int{4, 0}, finding.Error},
 	} {
 		for seed := range uint64(20) {
 			got := fleet(8, seed, c.fault).Findings()
@@ -109,10 +110,10 @@ func TestFindings(t *testing.T) {
 				continue
 			}
 			for _, f := range got {
-				if f.Kind != c.kind || !slices.Equal(f.Who, c.who) || f.Severity != c.worst {
+				if f.Kind != c.kind || !slices.Equal(f.Ranks, c.who) || f.Severity != c.worst {
 					t.Errorf("%s, seed %d: %v", c.name, seed, f)
 				}
-				if f.What == bothWays && (strings.Contains(f.Text, bothWays) || !strings.Contains(f.Text, "when both send at once")) {
+				if f.Figure == bothWays && (strings.Contains(f.Text, bothWays) || !strings.Contains(f.Text, "when both send at once")) {
 					t.Errorf("%s, seed %d: the words leave it open which figure it is: %s", c.name, seed, f.Text)
 				}
 			}
@@ -163,7 +164,7 @@ func TestHosts(t *testing.T) {
 			t.Fatalf("seed %d: %d findings: %v", seed, len(got), got)
 		}
 		for _, f := range got {
-			if f.Kind != SlowHost || !slices.Equal(f.Who, []int{4, 5}) || f.Severity != Error || !strings.Contains(f.Text, "host2, with all its 2 ranks, is slow with everybody") {
+			if f.Kind != SlowHost || !slices.Equal(f.Ranks, []int{4, 5}) || f.Severity != finding.Error || !strings.Contains(f.Text, "host2, with all its 2 ranks, is slow with everybody") {
 				t.Errorf("seed %d: %+v", seed, f)
 			}
 		}
@@ -181,7 +182,7 @@ func TestHosts(t *testing.T) {
 			table.Hosts = append(table.Hosts, fmt.Sprintf("host%d", i/2))
 		}
 		for _, f := range table.Findings() {
-			if f.Kind != SlowOut || !slices.Equal(f.Who, []int{5}) || !strings.HasPrefix(f.Text, "node5 is slow in sending") {
+			if f.Kind != SlowOut || !slices.Equal(f.Ranks, []int{5}) || !strings.HasPrefix(f.Text, "node5 is slow in sending") {
 				t.Errorf("seed %d: %+v", seed, f)
 			}
 		}
@@ -193,7 +194,7 @@ func TestUnmeasuredIsNotSlow(t *testing.T) {
 	table := fleet(8, 1, func(a, b int) float64 { return 1 })
 	table.Cells = slices.DeleteFunc(table.Cells, func(m Measure) bool { return m.From > 2 || m.To > 2 })
 	for _, f := range table.Findings() {
-		if f.Severity != Note {
+		if f.Severity != finding.Note {
 			t.Errorf("%+v", f)
 		}
 	}

@@ -1,0 +1,97 @@
+package finding
+
+import (
+	"fmt"
+	"time"
+)
+
+// Kind is what is wrong, without where: slow-host, link-down.
+type Kind string
+
+// Finding is one thing that is wrong, or will be.
+type Finding struct {
+	// ID names the finding. The same fault has the same ID in every answer. Findings of
+	// an audit and of the doctor are named by their rule (nic-shared), those of a fleet
+	// by kind and place (slow-host:node7); those of a single table of pairs have none.
+	ID       string   `json:"id"`
+	Kind     Kind     `json:"kind"`
+	Severity Severity `json:"severity"`
+	// Confidence is how often a finding with as much of it is right, from 0 to 1.
+	Confidence float64 `json:"confidence"`
+
+	// Text says in a sentence what is wrong. Where there is a Title, that is the sentence, and
+	// Cause says why.
+	Text  string `json:"text"`
+	Title string `json:"title"`
+	Cause string `json:"cause"`
+	// Fix is what to do, Cost what it costs a job, Reference a document about it.
+	Fix       string `json:"fix"`
+	Cost      string `json:"cost"`
+	Reference string `json:"reference"`
+
+	// Where is the device, port, rail, leaf or hostlist: node[0-15]/mlx5_0.
+	Where string `json:"where"`
+	// Nodes are those to look at: one, the two ends of a pair (sender first), all of a leaf.
+	Nodes []string `json:"nodes"`
+	// Ranks are those of a host, or sender and receiver of a pair.
+	Ranks []int `json:"ranks"`
+
+	// Evidence is what the finding rests on.
+	Evidence []Quote `json:"evidence"`
+	// ExplainedBy is the ID of the finding that this one follows from; roots have none.
+	ExplainedBy string `json:"explained_by"`
+
+	// Figure is what was measured: bandwidth, latency, bandwidth both ways.
+	Figure string `json:"figure"`
+	// Factor is the part left of what peers have, below 1; 0 where nothing gets through, and
+	// where there is no such figure. Sigma is how many robust deviations that is away from them.
+	Factor float64 `json:"factor"`
+	Sigma  float64 `json:"sigma"`
+
+	// Since is when it began; where Always is set, it was so when first seen. Clearing is set
+	// while the last measurements were good but not yet enough of them, Cleared when it is over.
+	Since    time.Time `json:"since"`
+	Always   bool      `json:"always"`
+	Clearing bool      `json:"clearing"`
+	Cleared  time.Time `json:"cleared"`
+	// Alerted says that all who asked for alerts have this state of the finding, or need not
+	// have it; AlertedTo which of them have, where some have not: webhooks by marks of their
+	// addresses, which may hold secrets.
+	Alerted   bool     `json:"told"`
+	AlertedTo []string `json:"told_to"`
+}
+
+// Quote is a line that a finding rests on; one without a file is a sentence of the finder's own.
+type Quote struct {
+	File string `json:"file"`
+	Line int    `json:"line"` // from 1; 0 is the whole file
+	Text string `json:"text"`
+}
+
+// Place is the file and the line: log.txt:12.
+func (q Quote) Place() string {
+	if q.Line == 0 {
+		return q.File
+	}
+	return fmt.Sprintf("%s:%d", q.File, q.Line)
+}
+
+// String is the text behind its place, if it has one.
+func (q Quote) String() string {
+	if q.File == "" && q.Line == 0 {
+		return q.Text
+	}
+	return q.Place() + ": " + q.Text
+}
+
+// Say makes evidence of sentences.
+func Say(sentences ...string) []Quote {
+	if sentences == nil {
+		return nil
+	}
+	list := make([]Quote, len(sentences))
+	for i, s := range sentences {
+		list[i].Text = s
+	}
+	return list
+}

@@ -1,0 +1,49 @@
+package finding
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// AtLeast reports whether any finding is as severe as least, or more.
+func AtLeast(list []Finding, least Severity) bool {
+	return slices.ContainsFunc(list, func(f Finding) bool { return f.Severity >= least })
+}
+
+// Serious reports whether any finding is more than a note.
+func Serious(list []Finding) bool { return AtLeast(list, Warn) }
+
+// BySeverity compares two findings for sorting: the more severe comes first.
+func BySeverity(a, b Finding) int { return cmp.Compare(b.Severity, a.Severity) }
+
+// Counts is how many findings there are of each severity.
+type Counts [len(severities)]int
+
+// Count counts findings by severity.
+func Count(list []Finding) (c Counts) {
+	for _, f := range list {
+		c[f.Severity]++
+	}
+	return c
+}
+
+// Serious is how many are more than a note.
+func (c Counts) Serious() int { return c[Warn] + c[Error] }
+
+// String lists the counts, the most severe first: "1 error, 3 warnings". It is empty where there
+// are none.
+func (c Counts) String() string {
+	var parts []string
+	for s, noun := range []string{Error: "error", Warn: "warning", Note: "note"} {
+		switch n := c[s]; {
+		case n == 1:
+			parts = append(parts, "1 "+noun)
+		case n > 1:
+			parts = append(parts, fmt.Sprintf("%d %ss", n, noun))
+		}
+	}
+	slices.Reverse(parts)
+	return strings.Join(parts, ", ")
+}

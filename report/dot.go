@@ -16,13 +16,13 @@ import (
 // are written in full; of more, the first of each kind, and the others as hosts on
 // their switches.
 func DOT(w io.Writer, c *cluster.Cluster) error {
-	d := &dotWriter{c: c, scene: newScene(c)}
-	d.line("graph %s {", quote(d.scene.title()))
-	d.line("  graph [rankdir=TB, fontname=Helvetica, labelloc=t, label=%s]", quote(d.scene.title()+"\nrates are one direction"))
+	d := &dotWriter{c: c, sheet: newSheet(c)}
+	d.line("graph %s {", quote(d.sheet.title()))
+	d.line("  graph [rankdir=TB, fontname=Helvetica, labelloc=t, label=%s]", quote(d.sheet.title()+"\nrates are one direction"))
 	d.line("  node [shape=box, style=filled, fontname=Helvetica, fontsize=10]")
 	d.line("  edge [fontname=Helvetica, fontsize=9]")
 	d.switches()
-	for i, n := range d.scene.nodes {
+	for i, n := range d.sheet.nodes {
 		d.node(i, n)
 	}
 	d.hosts()
@@ -34,7 +34,7 @@ func DOT(w io.Writer, c *cluster.Cluster) error {
 
 type dotWriter struct {
 	c     *cluster.Cluster
-	scene *scene
+	sheet *sheet
 	b     strings.Builder
 }
 
@@ -49,7 +49,7 @@ func quote(s string) string {
 }
 
 func (d *dotWriter) switches() {
-	for _, row := range d.scene.net.rows {
+	for _, row := range d.sheet.net.rows {
 		var ids []string
 		for i := range row {
 			n := &row[i]
@@ -62,7 +62,7 @@ func (d *dotWriter) switches() {
 }
 
 func (d *dotWriter) switchTexts(n *netBox) []string {
-	return append([]string{d.scene.net.title(n)}, d.scene.net.texts(n)...)
+	return append([]string{d.sheet.net.title(n)}, d.sheet.net.texts(n)...)
 }
 
 func (d *dotWriter) switchID(n *netBox) string { return "sw" + strconv.Itoa(n.ids[0]) }
@@ -193,18 +193,18 @@ func dotEdge(l *cluster.Link) string {
 
 // hosts writes the hosts that hang on the switches without being drawn.
 func (d *dotWriter) hosts() {
-	if d.scene.hosts == nil {
+	if d.sheet.hosts == nil {
 		return
 	}
-	for i := range d.scene.hosts.items {
-		it := &d.scene.hosts.items[i]
-		title, sub := d.scene.hosts.texts(it)
+	for i := range d.sheet.hosts.items {
+		it := &d.sheet.hosts.items[i]
+		title, sub := d.sheet.hosts.texts(it)
 		d.line("  h%d [label=%s, fillcolor=%s, color=%s]", i, quote(strings.Join(nonEmpty(title, sub), "\n")), quote(panelFill), quote(inkSoft))
 	}
 }
 
 func (d *dotWriter) cables() {
-	s := d.scene
+	s := d.sheet
 	s.lay()
 	owner := make(map[*box]string)
 	for r := range s.net.rows {

@@ -10,9 +10,9 @@ import (
 // The machines here are drawn by hand after public descriptions, so that these
 // tests do not change when the hardware catalogue does.
 
-const sheet = "data sheet"
+const dataSheet = "data dataSheet"
 
-func spec[T any](v T) cluster.Fact[T] { return cluster.FromSpec(v, sheet) }
+func spec[T any](v T) cluster.Fact[T] { return cluster.FromSpec(v, dataSheet) }
 
 // machine builds a node type device by device.
 type machine struct{ *cluster.NodeType }

@@ -20,20 +20,21 @@ const Font = "'Helvetica Neue', Helvetica, Arial, 'Liberation Sans', 'DejaVu San
 
 // Paint is how a shape is filled and outlined. Empty colours mean none.
 type Paint struct {
-	Fill, Stroke string
-	Width        float64 // of the outline or line; 1 when zero
-	Dash         string  // as SVG writes it: "4 3"
-	Opacity      float64 // 1 when zero
-	Round        bool    // round line ends and joins
+	Fill    string  `json:"fill,omitempty"`
+	Stroke  string  `json:"stroke,omitempty"`
+	Width   float64 `json:"width,omitempty"`   // of the outline or line; 1 when zero
+	Dash    string  `json:"dash,omitempty"`    // as SVG writes it: "4 3"
+	Opacity float64 `json:"opacity,omitempty"` // 1 when zero
+	Round   bool    `json:"round,omitempty"`   // round line ends and joins
 }
 
 // Type is how a text is set.
 type Type struct {
-	Size   float64 // 12 when zero
-	Fill   string  // black when empty
-	Anchor Anchor
-	Bold   bool
-	Italic bool
+	Size   float64 `json:"size,omitempty"` // 12 when zero
+	Fill   string  `json:"fill,omitempty"` // black when empty
+	Anchor Anchor  `json:"anchor,omitzero"`
+	Bold   bool    `json:"bold,omitempty"`
+	Italic bool    `json:"italic,omitempty"`
 }
 
 // Anchor says which part of a text stands at its point.
@@ -45,6 +46,12 @@ const (
 	Middle
 	End
 )
+
+// String is the anchor as SVG writes it.
+func (a Anchor) String() string { return [...]string{"start", "middle", "end"}[a] }
+
+// MarshalText writes what String says.
+func (a Anchor) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
 // Canvas collects the elements of a picture in the order they are painted.
 type Canvas struct {
@@ -96,7 +103,7 @@ func (c *Canvas) Text(x, y float64, s string, t Type) {
 		c.attr("fill", t.Fill)
 	}
 	if t.Anchor != Start {
-		c.attr("text-anchor", [...]string{"start", "middle", "end"}[t.Anchor])
+		c.attr("text-anchor", t.Anchor.String())
 	}
 	if t.Bold {
 		c.attr("font-weight", "bold")

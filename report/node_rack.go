@@ -238,7 +238,7 @@ func (r *rack) drawColumn(pic *picture) {
 	}
 	y := b.y + b.h/2 - float64(len(text))*10 + 14
 	for i, s := range text {
-		ty := svg.Type{Size: 13, Fill: "#ffffff", Anchor: svg.Middle, Bold: i == 0}
+		ty := svg.Type{Size: 13, Fill: onBar, Anchor: svg.Middle, Bold: i == 0}
 		if i == 0 {
 			ty.Size = 17
 		}
@@ -252,7 +252,7 @@ func (r *rack) drawTray(pic *picture, i int) {
 	tr := &r.trays[i]
 	b := tr.box
 	pic.Open("tray", fmt.Sprintf("tray %d", i))
-	pic.Rect(b.x, b.y, b.w, b.h, 6, svg.Paint{Fill: paper, Stroke: "#b4bcc8"})
+	pic.Rect(b.x, b.y, b.w, b.h, 6, svg.Paint{Fill: paper, Stroke: trayLine})
 	ty := svg.Type{Size: 11, Fill: inkSoft, Anchor: svg.Middle, Bold: true}
 	pic.Text(b.x+trayLabel/2+2, b.y+b.h/2-2, "tray", svg.Type{Size: 10, Fill: inkSoft, Anchor: svg.Middle})
 	pic.Text(b.x+trayLabel/2+2, b.y+b.h/2+12, fmt.Sprint(i), ty)

@@ -78,7 +78,7 @@ func (p *panel) drawNIC(pic *picture, nics []int, b box) {
 		paint.Fill, paint.Stroke, paint.Width = amberBg, amber, 2.2
 	case !known && len(p.shares) > 0:
 		pic.note("idle")
-		paint.Fill, paint.Stroke = "#f0f1f4", "#9aa3b2"
+		paint.Fill, paint.Stroke = idleFill, idleLine
 	}
 	texts := p.nicTexts(nics)
 	if class == "nic shared" {

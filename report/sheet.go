@@ -25,12 +25,16 @@ const (
 // of more, the first of each kind, below a row that shows how all of them hang on
 // the switches.
 func SVG(w io.Writer, c *cluster.Cluster) error {
-	s := newScene(c)
+	return newSheet(c).scene().writeSVG(w)
+}
+
+// scene arranges and draws the sheet.
+func (s *sheet) scene() *Scene {
 	s.lay()
 	pic := &picture{}
 	s.draw(pic)
 	s.h += pic.drawLegend(margin, s.h, s.w-2*margin, s.sources()) + margin
-	return pic.Write(w, s.w, s.h, s.title(), paper)
+	return &Scene{Title: s.title(), Width: cent(s.w), Height: cent(s.h), Marks: pic.marks}
 }
 
 // node is a node that is drawn in full: as a panel, or as a rack of trays.
@@ -42,8 +46,8 @@ type node interface {
 	port(nic int) *box
 }
 
-// scene is the whole picture.
-type scene struct {
+// sheet is a picture for paper: the network on top, hosts below it, then the kinds of node in full.
+type sheet struct {
 	c      *cluster.Cluster
 	net    *strip
 	hosts  *hostRow // nil when the nodes themselves are drawn below the switches
@@ -56,8 +60,8 @@ type scene struct {
 	indent float64
 }
 
-func newScene(c *cluster.Cluster) *scene {
-	s := &scene{c: c, net: newStrip(c)}
+func newSheet(c *cluster.Cluster) *sheet {
+	s := &sheet{c: c, net: newStrip(c)}
 	var kinds []group
 	described := true
 	for _, g := range groups(c) {
@@ -91,7 +95,7 @@ func newScene(c *cluster.Cluster) *scene {
 }
 
 // kinds adds the first node of each kind.
-func (s *scene) kinds(all []group) {
+func (s *sheet) kinds(all []group) {
 	for _, g := range all {
 		inside := g.t.Count(cluster.GPU) + g.t.Count(cluster.NUMA)
 		if s.hosts != nil && inside == 0 {
@@ -120,7 +124,7 @@ func (s *scene) kinds(all []group) {
 }
 
 // add appends a node. The second of two equal ones needs no captions.
-func (s *scene) add(t *cluster.NodeType, host int, title string, again bool, more int, stubs bool) {
+func (s *sheet) add(t *cluster.NodeType, host int, title string, again bool, more int, stubs bool) {
 	s.of = append(s.of, host)
 	if title == "" {
 		title = t.Name
@@ -144,7 +148,7 @@ func (s *scene) add(t *cluster.NodeType, host int, title string, again bool, mor
 }
 
 // rails finds the rail of each NIC of a host.
-func (s *scene) rails(t *cluster.NodeType, host int) map[int]int {
+func (s *sheet) rails(t *cluster.NodeType, host int) map[int]int {
 	routes := cluster.NewRoutes(s.c)
 	rails := make(map[int]int)
 	for _, nic := range t.Of(cluster.NIC) {
@@ -156,7 +160,7 @@ func (s *scene) rails(t *cluster.NodeType, host int) map[int]int {
 }
 
 // lay places everything: the network on top, then hosts, then nodes.
-func (s *scene) lay() {
+func (s *sheet) lay() {
 	s.indent = margin + captionW + pad
 	width := s.nodeRows()
 	netWidth := 0.0
@@ -193,7 +197,7 @@ func (s *scene) lay() {
 }
 
 // nodeRows is the width that the nodes need when they are dealt into rows.
-func (s *scene) nodeRows() float64 {
+func (s *sheet) nodeRows() float64 {
 	widest, x := 0.0, 0.0
 	for _, n := range s.nodes {
 		w := n.bounds().w
@@ -210,7 +214,7 @@ func (s *scene) nodeRows() float64 {
 }
 
 // placeNodes sets the nodes into rows, each row in the middle of the picture.
-func (s *scene) placeNodes(y float64) float64 {
+func (s *sheet) placeNodes(y float64) float64 {
 	bottom := y
 	for first := 0; first < len(s.nodes); {
 		last, w := first, 0.0
@@ -245,7 +249,7 @@ func pileHeight(n node) float64 {
 }
 
 // cables joins the NICs of the drawn nodes with their switches.
-func (s *scene) cables() {
+func (s *sheet) cables() {
 	if !s.net.empty() {
 		s.net.trunks()
 		s.wires = append(s.wires, s.net.wires...)
@@ -263,7 +267,7 @@ func (s *scene) cables() {
 	}
 }
 
-func (s *scene) nodeCables(routes *cluster.Routes, n node, host int) {
+func (s *sheet) nodeCables(routes *cluster.Routes, n node, host int) {
 	t := s.c.TypeOf(host)
 	index := make(map[[2]*box]int)
 	for _, nic := range t.Of(cluster.NIC) {
@@ -292,7 +296,7 @@ func (s *scene) nodeCables(routes *cluster.Routes, n node, host int) {
 	}
 }
 
-func (s *scene) draw(pic *picture) {
+func (s *sheet) draw(pic *picture) {
 	s.drawTitle(pic)
 	for _, n := range s.nodes {
 		n.draw(pic)
@@ -317,7 +321,7 @@ func (s *scene) draw(pic *picture) {
 }
 
 // zoom draws the lines that lead from a small host to the node drawn in full.
-func (s *scene) zoom(pic *picture, n node, host int) {
+func (s *sheet) zoom(pic *picture, n node, host int) {
 	b, to := s.hosts.boxOf(host), n.bounds()
 	if b == nil || to.y > s.nodes[0].bounds().y {
 		return // from the second row on, the lines would cross the first
@@ -327,27 +331,27 @@ func (s *scene) zoom(pic *picture, n node, host int) {
 	pic.Line(b.right(), b.bottom(), to.right()-8, to.y, paint)
 }
 
-func (s *scene) drawCloud(pic *picture) {
+func (s *sheet) drawCloud(pic *picture) {
 	b := *s.cloud
 	text := "a network that no source describes"
 	if k := s.c.Network.Kind; k != "" {
 		text = netName(k) + " network; no source describes its switches"
 	}
 	pic.Open("cloud", text)
-	pic.Rect(b.x, b.y, b.w, b.h, 18, svg.Paint{Fill: "#faf8fe", Stroke: netViol, Dash: "6 5"})
+	pic.Rect(b.x, b.y, b.w, b.h, 18, svg.Paint{Fill: cloudFill, Stroke: netViol, Dash: "6 5"})
 	ty := svg.Type{Size: 12, Fill: netViol, Anchor: svg.Middle, Italic: true}
 	pic.Text(b.mid(), b.y+b.h/2+4, svg.Fit(text, ty, b.w-20), ty)
 	pic.Close()
 }
 
-func (s *scene) title() string {
+func (s *sheet) title() string {
 	if s.c.Name == "" {
 		return "cluster"
 	}
 	return s.c.Name
 }
 
-func (s *scene) drawTitle(pic *picture) {
+func (s *sheet) drawTitle(pic *picture) {
 	room := s.w - 2*margin
 	ty := svg.Type{Size: 24, Fill: ink, Bold: true}
 	pic.Text(margin, margin+18, svg.Fit(s.title(), ty, room), ty)
@@ -369,7 +373,7 @@ func (s *scene) drawTitle(pic *picture) {
 }
 
 // sources says where the picture comes from.
-func (s *scene) sources() string {
+func (s *sheet) sources() string {
 	if len(s.c.Sources) == 0 {
 		return ""
 	}

@@ -306,7 +306,7 @@ func (r *hostRow) draw(p *picture) {
 			o := float64(k) * 3
 			p.Rect(b.x+o, b.y+o, b.w, b.h, 6, svg.Paint{Fill: paper, Stroke: panelLine})
 		}
-		p.Rect(b.x, b.y, b.w, b.h, 6, svg.Paint{Fill: panelFill, Stroke: "#9aa3b2", Width: 1.3})
+		p.Rect(b.x, b.y, b.w, b.h, 6, svg.Paint{Fill: panelFill, Stroke: idleLine, Width: 1.3})
 		p.lines(b, boxType, ink, fitList("", hostNames(r.net.v.c, it.hosts), nameType, b.w-8), sub)
 		p.Close()
 	}

@@ -35,6 +35,12 @@ const (
 	amberInk = "#a85a00"
 	red      = "#d22f2f"
 	redBg    = "#fde3e3"
+
+	idleFill  = "#f0f1f4"
+	idleLine  = "#9aa3b2"
+	cloudFill = "#faf8fe"
+	trayLine  = "#b4bcc8"
+	onBar     = "on-bar" // words on a green bar: white in every light
 )
 
 // Sizes of a node's parts.
@@ -108,10 +114,11 @@ func linkPaint(l *cluster.Link) svg.Paint {
 	return p
 }
 
-// picture is a canvas with the shapes that reports are made of.
+// picture collects the marks of a scene.
 type picture struct {
-	svg.Canvas
-	used map[string]bool // what the legend has to explain
+	marks []Mark
+	open  []Mark          // groups that are not closed yet, the outermost first
+	used  map[string]bool // what the legend has to explain
 }
 
 // note marks something as drawn, for the legend.
@@ -120,6 +127,59 @@ func (p *picture) note(what string) {
 		p.used = make(map[string]bool)
 	}
 	p.used[what] = true
+}
+
+func (p *picture) add(m Mark) {
+	to := &p.marks
+	if n := len(p.open); n > 0 {
+		to = &p.open[n-1].Marks
+	}
+	*to = append(*to, m)
+}
+
+// Open begins a group: what belongs together, with a class for programs and a tip for people who point at it. Close ends
+// it.
+func (p *picture) Open(class, tip string) {
+	p.open = append(p.open, Mark{Is: isGroup, Class: class, Tip: tip})
+}
+
+// Close ends the group that Open began last.
+func (p *picture) Close() {
+	n := len(p.open) - 1
+	m := p.open[n]
+	p.open = p.open[:n]
+	p.add(m)
+}
+
+// Rect draws a box with corners of radius r.
+func (p *picture) Rect(x, y, w, h, r float64, paint svg.Paint) {
+	p.add(Mark{Is: isRect, X: cent(x), Y: cent(y), W: cent(w), H: cent(h), R: r, Paint: named(paint)})
+}
+
+// Line draws a straight line.
+func (p *picture) Line(x1, y1, x2, y2 float64, paint svg.Paint) {
+	p.add(Mark{Is: isLine, X: cent(x1), Y: cent(y1), X2: cent(x2), Y2: cent(y2), Paint: named(paint)})
+}
+
+// Path draws what a pen wrote.
+func (p *picture) Path(d string, paint svg.Paint) {
+	p.add(Mark{Is: isPath, D: d, Paint: named(paint)})
+}
+
+// Text sets one line of text with its baseline at y.
+func (p *picture) Text(x, y float64, s string, ty svg.Type) {
+	if s == "" {
+		return
+	}
+	ty.Fill = role(ty.Fill)
+	p.add(Mark{Is: isText, X: cent(x), Y: cent(y), Text: s, Type: &ty})
+}
+
+// named is a paint with the names of its colours.
+func named(p svg.Paint) *svg.Paint {
+	p.Fill, p.Stroke = role(p.Fill), role(p.Stroke)
+	p.Width = cent(p.Width)
+	return &p
 }
 
 // over draws a line that passes over others: with a margin in the colour of what

@@ -31,7 +31,7 @@ func legendSamples() []sample {
 		{key: "root", text: "PCIe root complex", paint: svg.Paint{Fill: cpuLine, Stroke: cpuLine}, solid: true},
 		{key: "shared", text: "NIC shared by several GPUs", paint: svg.Paint{Fill: amberBg, Stroke: amber, Width: 2}, solid: true},
 		{key: "far", text: "GPU whose nearest NIC is across CPU sockets or NUMA domains (SYS)", paint: svg.Paint{Fill: nvFill, Stroke: amber, Width: 2, Dash: degradedDashes}, solid: true},
-		{key: "idle", text: "NIC that is nearest to no GPU", paint: svg.Paint{Fill: "#f0f1f4", Stroke: "#9aa3b2"}, solid: true},
+		{key: "idle", text: "NIC that is nearest to no GPU", paint: svg.Paint{Fill: idleFill, Stroke: idleLine}, solid: true},
 	}
 }
 

@@ -158,7 +158,7 @@ func (p *panel) drawBar(pic *picture, s *fast) {
 	pic.Open("nvswitch", p.t.Devices[s.via].Name)
 	pic.Rect(bar.x, bar.y, bar.w, bar.h, 5, svg.Paint{Fill: nvGreen})
 	// The words stand over a GPU, where no link of a NIC crosses the bar.
-	ty := svg.Type{Size: 12, Fill: "#ffffff", Anchor: svg.Middle, Bold: true}
+	ty := svg.Type{Size: 12, Fill: onBar, Anchor: svg.Middle, Bold: true}
 	first := p.box[s.gpus[0]]
 	pic.Text(first.mid(), bar.y+bar.h/2+4.5, svg.Fit("NVSwitch", ty, gpuW-6), ty)
 	pic.Close()

@@ -1,37 +1,44 @@
 package report
 
 import (
+	"slices"
+
 	"busbar.dev/cluster"
 	"busbar.dev/internal/svg"
 )
 
-// sample is an entry of the legend.
-type sample struct {
+// Sample explains a kind of link or box.
+type Sample struct {
+	Text  string    `json:"text"`
+	Paint svg.Paint `json:"paint"`
+	Solid bool      `json:"solid,omitempty"` // a box, not a line
 	key   string
-	text  string
-	paint svg.Paint
-	solid bool // a box, not a line
 }
 
-func legendSamples() []sample {
-	line := func(k cluster.LinkKind, text string, w float64) sample {
-		return sample{key: k.String(), text: text, paint: svg.Paint{Stroke: linkColor(k), Width: w}}
+// legend explains what the picture has.
+func (p *picture) legend() []Sample {
+	return slices.DeleteFunc(legendSamples(), func(s Sample) bool { return !p.used[s.key] })
+}
+
+func legendSamples() []Sample {
+	line := func(k cluster.LinkKind, text string, w float64) Sample {
+		return Sample{key: k.String(), Text: text, Paint: svg.Paint{Stroke: linkColor(k), Width: w}}
 	}
-	return []sample{
+	return []Sample{
 		line(cluster.NVLink, "NVLink", 5),
 		line(cluster.XGMI, "xGMI (Infinity Fabric)", 4),
 		line(cluster.C2C, "C2C (CPU–GPU)", 4),
 		line(cluster.Gaudi, "RoCE on board", 3),
 		line(cluster.Direct, "direct link", 3),
 		line(cluster.PCIe, "PCIe", 3),
-		{key: "smp", text: "link between CPUs", paint: svg.Paint{Stroke: smpBrown, Width: 3}},
-		{key: "network", text: "network cable", paint: svg.Paint{Stroke: netViol, Width: 3, Opacity: 0.75}},
-		{key: "member", text: "belongs to; no source says by which cables", paint: svg.Paint{Stroke: netViol, Width: unknownStroke, Opacity: 0.75}},
-		{key: "degraded", text: "slower than it could be or than its like, or down", paint: svg.Paint{Stroke: red, Width: 2.5, Dash: degradedDashes}},
-		{key: "root", text: "PCIe root complex", paint: svg.Paint{Fill: cpuLine, Stroke: cpuLine}, solid: true},
-		{key: "shared", text: "NIC shared by several GPUs", paint: svg.Paint{Fill: amberBg, Stroke: amber, Width: 2}, solid: true},
-		{key: "far", text: "GPU whose nearest NIC is across CPU sockets or NUMA domains (SYS)", paint: svg.Paint{Fill: nvFill, Stroke: amber, Width: 2, Dash: degradedDashes}, solid: true},
-		{key: "idle", text: "NIC that is nearest to no GPU", paint: svg.Paint{Fill: idleFill, Stroke: idleLine}, solid: true},
+		{key: "smp", Text: "link between CPUs", Paint: svg.Paint{Stroke: smpBrown, Width: 3}},
+		{key: "network", Text: "network cable", Paint: svg.Paint{Stroke: netViol, Width: 3, Opacity: 0.75}},
+		{key: "member", Text: "belongs to; no source says by which cables", Paint: svg.Paint{Stroke: netViol, Width: unknownStroke, Opacity: 0.75}},
+		{key: "degraded", Text: "slower than it could be or than its like, or down", Paint: svg.Paint{Stroke: red, Width: 2.5, Dash: degradedDashes}},
+		{key: "root", Text: "PCIe root complex", Paint: svg.Paint{Fill: cpuLine, Stroke: cpuLine}, Solid: true},
+		{key: "shared", Text: "NIC shared by several GPUs", Paint: svg.Paint{Fill: amberBg, Stroke: amber, Width: 2}, Solid: true},
+		{key: "far", Text: "GPU whose nearest NIC is across CPU sockets or NUMA domains (SYS)", Paint: svg.Paint{Fill: nvFill, Stroke: amber, Width: 2, Dash: degradedDashes}, Solid: true},
+		{key: "idle", Text: "NIC that is nearest to no GPU", Paint: svg.Paint{Fill: idleFill, Stroke: idleLine}, Solid: true},
 	}
 }
 
@@ -41,21 +48,18 @@ func (p *picture) drawLegend(x, y, w float64, sources string) float64 {
 	ty := svg.Type{Size: 11.5, Fill: ink}
 	p.Open("legend", "")
 	at := x
-	for _, s := range legendSamples() {
-		if !p.used[s.key] {
-			continue
-		}
-		need := 40 + svg.TextWidth(s.text, ty) + 22
+	for _, s := range p.legend() {
+		need := 40 + svg.TextWidth(s.Text, ty) + 22
 		if at > x && at+need > x+w {
 			at = x
 			y += 22
 		}
-		if s.solid {
-			p.Rect(at, y-5, 30, 10, 3, s.paint)
+		if s.Solid {
+			p.Rect(at, y-5, 30, 10, 3, s.Paint)
 		} else {
-			p.Line(at, y, at+30, y, s.paint)
+			p.Line(at, y, at+30, y, s.Paint)
 		}
-		p.Text(at+38, y+4, s.text, ty)
+		p.Text(at+38, y+4, s.Text, ty)
 		at += need
 	}
 	y += 24

@@ -256,16 +256,30 @@ func spread(at []float64, gap, left, right float64) {
 	}
 }
 
-func (r *hostRow) wires() []wire {
+func (r *hostRow) wires(*box) []wire {
 	var out []wire
 	for i := range r.items {
 		for _, e := range r.items[i].ends {
 			w := e.wire
 			w.up, w.down = &e.sw.box, &r.items[i].box
+			if name, ok := r.only(&r.items[i]); ok {
+				w.key = w.portKey(name, r.net.first(e.sw))
+			}
 			out = append(out, w)
 		}
 	}
 	return out
+}
+
+// only is the name of the one host of a box.
+func (r *hostRow) only(it *hostItem) (string, bool) {
+	name := r.net.v.c.Hosts[it.hosts[0]].Name
+	return name, len(it.hosts) == 1 && name != ""
+}
+
+// single reports whether every host has a box of its own.
+func (r *hostRow) single() bool {
+	return r.more == 0 && !slices.ContainsFunc(r.items, func(it hostItem) bool { return len(it.hosts) > 1 })
 }
 
 // boxOf is the box that a host is in, nil when it is not drawn.
@@ -302,6 +316,9 @@ func (r *hostRow) draw(p *picture) {
 		title, sub := r.texts(it)
 		b := it.box
 		p.Open("host", title)
+		if name, ok := r.only(it); ok {
+			p.about("node/" + name)
+		}
 		for k := min(len(it.hosts)-1, 2); k > 0; k-- {
 			o := float64(k) * 3
 			p.Rect(b.x+o, b.y+o, b.w, b.h, 6, svg.Paint{Fill: paper, Stroke: panelLine})
@@ -312,7 +329,7 @@ func (r *hostRow) draw(p *picture) {
 	}
 }
 
-func (r *hostRow) caption() caption {
+func (r *hostRow) captions() []caption {
 	c := r.net.v.c
 	text := []string{plural(len(c.Hosts), "host")}
 	var each []string
@@ -331,7 +348,7 @@ func (r *hostRow) caption() caption {
 	if len(r.items) > 0 {
 		y = r.items[0].box.y + hostBH/2
 	}
-	return caption{y, ink, text}
+	return []caption{{y, ink, text}}
 }
 
 // uplinks says what a host has to the network.

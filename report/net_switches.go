@@ -149,6 +149,12 @@ func (s *strip) fold(tier []int) []netBox {
 	return row
 }
 
+// drop leaves the lowest tier out, for a picture that shows it elsewhere.
+func (s *strip) drop() {
+	s.rows = s.rows[:len(s.rows)-1]
+	s.at = nil
+}
+
 func (s *strip) empty() bool { return len(s.rows) == 0 }
 
 // width is what the widest row needs.
@@ -232,7 +238,7 @@ func (s *strip) trunks() {
 		if !ok {
 			k = len(s.wires)
 			index[[2]*netBox{a, b}] = k
-			s.wires = append(s.wires, wire{up: &a.box, down: &b.box, off: true})
+			s.wires = append(s.wires, wire{up: &a.box, down: &b.box, off: true, key: "trunk/" + s.first(b) + "/" + s.first(a)})
 		}
 		s.wires[k].add(l, l.Cables())
 	}
@@ -286,6 +292,17 @@ func (s *strip) title(n *netBox) string {
 	return lead + cluster.FormatHosts(names)
 }
 
+// first is the switch that a box is known by.
+func (s *strip) first(n *netBox) string { return s.v.c.Network.Switches[n.ids[0]].Name }
+
+func switchNames(c *cluster.Cluster, ids []int) []string {
+	names := make([]string, len(ids))
+	for i, id := range ids {
+		names[i] = c.Network.Switches[id].Name
+	}
+	return names
+}
+
 // boxes is how many switches a box stands for.
 func (s *strip) boxes(n *netBox) int {
 	count := 0
@@ -298,6 +315,7 @@ func (s *strip) boxes(n *netBox) int {
 func (s *strip) drawBox(p *picture, n *netBox) {
 	b := n.box
 	p.Open("switch "+s.v.tierName(n.ids[0]), strings.TrimSpace(s.title(n)+" "+s.v.c.Network.Switches[n.ids[0]].Model))
+	p.about("switch/"+s.first(n), switchNames(s.v.c, n.ids)...)
 	for i := min(s.boxes(n)-1, 2); i > 0; i-- {
 		o := float64(i) * 3
 		p.Rect(b.x+o, b.y-o, b.w, b.h, 6, svg.Paint{Fill: netFill, Stroke: netViol})

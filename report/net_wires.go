@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -20,9 +21,25 @@ type wire struct {
 	off      bool // all down
 	member   bool // no cable is known, only that one end belongs to the other
 	x1, x2   float64
+	key      string // what a page knows it by
+	nics     []int  // of a host, by their position among its NICs
+	plumb    bool   // goes straight down, to something wide
+}
+
+// portKey is what the cables of a host to a switch are known by: the port of the one NIC, or all of them.
+func (w *wire) portKey(host, sw string) string {
+	if len(w.nics) == 1 {
+		return fmt.Sprintf("port/%s/%d", host, w.nics[0])
+	}
+	return "ports/" + host + "/" + sw
 }
 
 func (w *wire) add(l *cluster.NetLink, n int) {
+	for _, e := range []cluster.End{l.A, l.B} {
+		if e.ToHosts() && e.NIC >= 0 && !slices.Contains(w.nics, e.NIC) {
+			w.nics = append(w.nics, e.NIC)
+		}
+	}
 	w.member = belongs(l) && (w.member || w.cables == 0)
 	w.cables += n
 	if l.Rate.Known() {
@@ -39,6 +56,45 @@ func (w *wire) add(l *cluster.NetLink, n int) {
 	if cableTrouble(l) != "" {
 		w.bad = true
 	}
+}
+
+// hostCables joins the NICs of a host, which end at what port says, with their switches; without one, with the cloud that
+// stands for a network that nobody described.
+func (s *strip) hostCables(routes *cluster.Routes, cloud *box, host int, port func(nic int) *box) []wire {
+	var out []wire
+	c := s.v.c
+	t := c.TypeOf(host)
+	index := make(map[[2]*box]int)
+	for i, nic := range t.Of(cluster.NIC) {
+		end := port(nic)
+		up, name, link := cloud, "network", -1
+		if sw, l := routes.Leaf(host, nic); sw >= 0 && s.boxOf(sw) != nil {
+			up, name, link = &s.boxOf(sw).box, s.first(s.boxOf(sw)), l
+		}
+		if up == nil || end == nil {
+			continue
+		}
+		k, ok := index[[2]*box{up, end}]
+		if !ok {
+			k = len(out)
+			index[[2]*box{up, end}] = k
+			out = append(out, wire{up: up, down: end, off: true})
+		}
+		l := cluster.NetLink{}
+		if link >= 0 {
+			l = c.Network.Links[link]
+		} else {
+			out[k].nics = append(out[k].nics, i)
+		}
+		if dev := &t.Devices[nic]; !l.Rate.Known() && dev.NIC != nil {
+			l.Rate = dev.NIC.Rate()
+		}
+		out[k].add(&l, l.Cables())
+		if h := c.Hosts[host].Name; h != "" {
+			out[k].key = out[k].portKey(h, name)
+		}
+	}
+	return out
 }
 
 // markOdd marks the few cables of a tier that are slower than nearly all others
@@ -107,6 +163,11 @@ func fan(wires []wire) {
 	}
 	spread(func(w *wire) *box { return w.up }, func(w *wire) float64 { return w.down.mid() }, func(w *wire, x float64) { w.x1 = x })
 	spread(func(w *wire) *box { return w.down }, func(w *wire) float64 { return w.up.mid() }, func(w *wire, x float64) { w.x2 = x })
+	for i := range wires {
+		if w := &wires[i]; w.plumb {
+			w.x2 = math.Max(w.down.x+6, math.Min(w.x1, w.down.right()-6))
+		}
+	}
 }
 
 func (p *picture) drawWires(wires []wire) {
@@ -137,6 +198,7 @@ func (p *picture) drawWires(wires []wire) {
 		p.note(what)
 		y1, y2 := w.up.bottom(), w.down.y
 		p.Open("link network", tip)
+		p.about(w.key)
 		p.Line(w.x1, y1, w.x2, y2, paint)
 		p.Close()
 	}

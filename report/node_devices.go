@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"busbar.dev/cluster"
@@ -24,6 +25,7 @@ func (p *panel) drawDevice(pic *picture, d int) {
 		}
 	case cluster.PCISwitch:
 		pic.Open("pci", dev.Name+" "+dev.Model.Value)
+		pic.about(deviceKey(p.host, p.t, d))
 		pic.Rect(b.x, b.y, b.w, b.h, 4, svg.Paint{Fill: pcieFill, Stroke: pcieBlue})
 		ty := svg.Type{Size: 11, Fill: pcieBlue, Anchor: svg.Middle, Bold: true}
 		pic.Text(b.mid(), b.y+b.h/2+4, svg.Fit("PCIe switch", ty, b.w-6), ty)
@@ -31,6 +33,7 @@ func (p *panel) drawDevice(pic *picture, d int) {
 	case cluster.RootComplex:
 		pic.note("root")
 		pic.Open("root", dev.Name)
+		pic.about(deviceKey(p.host, p.t, d))
 		pic.Rect(b.x, b.y, b.w, b.h, 2, svg.Paint{Fill: cpuLine, Stroke: cpuLine})
 		pic.Close()
 	}
@@ -39,6 +42,7 @@ func (p *panel) drawDevice(pic *picture, d int) {
 func (p *panel) drawGPU(pic *picture, d int, b box) {
 	dev := &p.t.Devices[d]
 	pic.Open("gpu", dev.Name+" "+dev.Model.Value+" "+string(dev.PCI))
+	pic.about(deviceKey(p.host, p.t, d))
 	paint := svg.Paint{Fill: nvFill, Stroke: nvGreen, Width: 1.5}
 	far := p.far[d]
 	if far != "" {
@@ -86,6 +90,7 @@ func (p *panel) drawNIC(pic *picture, nics []int, b box) {
 		texts = append(texts, who, each)
 	}
 	pic.Open(class, p.titles[d]+" "+dev.Model.Value+" "+string(dev.PCI))
+	pic.about(deviceKey(p.host, p.t, d), namesOf(p.t, nics)...)
 	for i := min(len(nics)-1, 2); i > 0; i-- {
 		o := float64(i) * 3
 		pic.Rect(b.x+o, b.y-o, b.w, b.h, 6, svg.Paint{Fill: paint.Fill, Stroke: paint.Stroke})
@@ -179,6 +184,7 @@ func (p *panel) drawCPUs(pic *picture) {
 		}
 		dev := &p.t.Devices[d]
 		pic.Open("socket", dev.Name+" "+dev.Model.Value)
+		pic.about(deviceKey(p.host, p.t, d))
 		pic.Rect(b.x, b.y, b.w, b.h, 6, svg.Paint{Fill: sockFill, Stroke: cpuLine})
 		ty := svg.Type{Size: 11, Fill: smpBrown, Anchor: svg.Middle}
 		label := "Socket " + strings.TrimPrefix(dev.Name, "socket")
@@ -196,6 +202,7 @@ func (p *panel) drawCPUs(pic *picture) {
 		}
 		dev := &p.t.Devices[d]
 		pic.Open("numa", dev.Name)
+		pic.about(deviceKey(p.host, p.t, d))
 		pic.Rect(b.x, b.y, b.w, b.h, 4, svg.Paint{Fill: cpuFill, Stroke: cpuLine})
 		texts := []string{domainTitle(p.t, d)}
 		if dev.CPU != nil {
@@ -220,8 +227,8 @@ func (p *panel) drawSMP(pic *picture) {
 			continue
 		}
 		if prev >= 0 && p.packageOf(prev) != p.packageOf(d) {
-			if l := p.smpLink(prev, d); l != nil {
-				p.drawSMPLine(pic, l, p.outer(prev), p.outer(d))
+			if i := p.smpLink(prev, d); i >= 0 {
+				p.drawSMPLine(pic, i, p.outer(prev), p.outer(d))
 			}
 		}
 		prev = d
@@ -238,21 +245,20 @@ func (p *panel) packageOf(numa int) int {
 
 func (p *panel) outer(numa int) box { return p.box[p.packageOf(numa)] }
 
-func (p *panel) smpLink(a, b int) *cluster.Link {
-	for i := range p.t.Links {
-		l := &p.t.Links[i]
-		if l.Kind == cluster.SMP && (l.A == a && l.B == b || l.A == b && l.B == a) {
-			return l
-		}
-	}
-	return nil
+// smpLink finds the link between two sockets' domains, -1 when there is none.
+func (p *panel) smpLink(a, b int) int {
+	return slices.IndexFunc(p.t.Links, func(l cluster.Link) bool {
+		return l.Kind == cluster.SMP && (l.A == a && l.B == b || l.A == b && l.B == a)
+	})
 }
 
-func (p *panel) drawSMPLine(pic *picture, l *cluster.Link, a, b box) {
+func (p *panel) drawSMPLine(pic *picture, link int, a, b box) {
+	l := &p.t.Links[link]
 	pic.note("smp")
 	y := p.numaY + numaH/2
 	paint := linkPaint(l)
 	pic.Open("link smp", linkTip(p.t, l))
+	pic.about(linkKey(p.host, link))
 	pic.Line(a.right(), y, b.x, y, paint)
 	pic.Close()
 	mid := (a.right() + b.x) / 2

@@ -46,6 +46,7 @@ func (p *panel) treeLink(pic *picture, d int, x, y float64, usual map[string]boo
 	paint := linkPaint(l)
 	pic.note(l.Kind.String())
 	pic.Open("link "+l.Kind.String(), linkTip(p.t, l))
+	pic.about(linkKey(p.host, p.up[d]))
 	pic.over(x, y, x, end, paint, panelFill)
 	label := rateLabel(l)
 	if low := trainedLow(l); low != "" {
@@ -146,6 +147,7 @@ func (p *panel) drawBar(pic *picture, s *fast) {
 			l := &p.t.Links[i]
 			g := gpuEnd(p.t, l)
 			pic.Open("link "+l.Kind.String(), linkTip(p.t, l))
+			pic.about(linkKey(p.host, i))
 			pic.Line(p.box[g].mid(), p.box[g].y, p.box[g].mid(), bar.bottom(), linkPaint(l))
 			if len(s.bundles) > 1 {
 				ty := svg.Type{Size: smallType, Fill: nvGreen, Anchor: svg.End}
@@ -156,6 +158,7 @@ func (p *panel) drawBar(pic *picture, s *fast) {
 	}
 	p.box[s.via] = bar
 	pic.Open("nvswitch", p.t.Devices[s.via].Name)
+	pic.about(deviceKey(p.host, p.t, s.via))
 	pic.Rect(bar.x, bar.y, bar.w, bar.h, 5, svg.Paint{Fill: nvGreen})
 	// The words stand over a GPU, where no link of a NIC crosses the bar.
 	ty := svg.Type{Size: 12, Fill: onBar, Anchor: svg.Middle, Bold: true}
@@ -220,6 +223,7 @@ func (p *panel) drawArcs(pic *picture, s *fast) {
 			paint.Stroke, paint.Dash, paint.Round = red, degradedDashes, false
 		}
 		pic.Open("link "+l.Kind.String(), linkTip(p.t, l))
+		pic.about(linkKey(p.host, x.link))
 		pic.Path(new(svg.Pen).Move(xa, y).Curve(xa, y-rise*4/3, xb, y-rise*4/3, xb, y).String(), paint)
 		pic.Close()
 	}

@@ -14,12 +14,13 @@ import (
 type panel struct {
 	*plan
 	frame    box
+	host     string // whose node it is, for what is chosen on a page
 	title    string
-	note     string      // "× 16  node[0-15]"
-	stack    int         // how many more such nodes there are, for the look of a pile
-	captions bool        // the rows are explained on the left
-	stubs    bool        // NICs end in a stub, because the network is drawn elsewhere
-	rails    map[int]int // NIC → the rail its switch serves
+	note     string         // "× 16  node[0-15]"
+	stack    int            // how many more such nodes there are, for the look of a pile
+	captions bool           // the rows are explained on the left
+	stubs    bool           // NICs end in a stub, because the network is drawn elsewhere
+	ends     map[int]string // NIC → where its cable leads, such as the rail of its switch
 	shares   []cluster.Share
 	far      map[int]string // GPU → what lies between it and its nearest NIC
 	fast     []fast
@@ -256,9 +257,15 @@ func (p *panel) drawStubs(pic *picture) {
 		if dev.NIC != nil {
 			paint.Width = stroke(dev.NIC.Rate())
 		}
+		if p.host != "" {
+			pic.Open("link network", "cable of "+deviceNames(p.titles, c.nics))
+			pic.about(fmt.Sprintf("port/%s/%d", p.host, slices.Index(p.t.Of(cluster.NIC), c.nics[0])), namesOf(p.t, c.nics)...)
+		}
 		pic.Line(b.mid(), p.frame.y-4, b.mid(), b.y, paint)
-		if rail, ok := p.rails[c.nics[0]]; ok {
-			pic.Text(b.mid()+6, p.frame.y+18, fmt.Sprintf("rail %d", rail), svg.Type{Size: smallType, Fill: netViol})
+		ty := svg.Type{Size: smallType, Fill: netViol}
+		pic.Text(b.mid()+6, p.frame.y+18, svg.FitEnds(p.ends[c.nics[0]], ty, gpuW/2), ty)
+		if p.host != "" {
+			pic.Close()
 		}
 	}
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"busbar.dev/cluster"
@@ -25,6 +26,7 @@ const (
 // rack is a node of many trays around a column of NVSwitches: an NVLink domain.
 type rack struct {
 	t      *cluster.NodeType
+	host   string // whose node it is, for what is chosen on a page
 	title  string
 	frame  box
 	top    box // where cables leave
@@ -189,7 +191,7 @@ func (r *rack) drawSpokes(pic *picture, tr *tray) {
 		for _, b := range s.bundles {
 			for _, k := range b.links {
 				l := &r.t.Links[k]
-				at := indexOf(tr.gpus, gpuEnd(r.t, l))
+				at := slices.Index(tr.gpus, gpuEnd(r.t, l))
 				if at < 0 {
 					continue
 				}
@@ -197,6 +199,7 @@ func (r *rack) drawSpokes(pic *picture, tr *tray) {
 				paint := linkPaint(l)
 				paint.Width = math.Min(paint.Width, 6)
 				pic.Open("link "+l.Kind.String(), linkTip(r.t, l))
+				pic.about(linkKey(r.host, k))
 				pic.Line(x1, y, x2, y, paint)
 				pic.Close()
 				n++
@@ -205,18 +208,12 @@ func (r *rack) drawSpokes(pic *picture, tr *tray) {
 	}
 }
 
-func indexOf(list []int, v int) int {
-	for i, x := range list {
-		if x == v {
-			return i
-		}
-	}
-	return -1
-}
-
 func (r *rack) drawColumn(pic *picture) {
 	b := r.column
 	pic.Open("nvswitch", "NVSwitch")
+	if at := slices.IndexFunc(r.fast, func(s fast) bool { return s.via >= 0 }); at >= 0 {
+		pic.about(deviceKey(r.host, r.t, r.fast[at].via))
+	}
 	pic.Rect(b.x, b.y, b.w, b.h, 8, svg.Paint{Fill: nvGreen})
 	var text []string
 	for i := range r.fast {
@@ -283,6 +280,7 @@ func (r *rack) drawPart(pic *picture, p trayPart, x, y float64) {
 			pic.note(l.Kind.String())
 			lx := math.Min(gb.mid(), cpu.right()-8)
 			pic.Open("link "+l.Kind.String(), linkTip(r.t, l))
+			pic.about(linkKey(r.host, r.up[g]))
 			pic.Line(lx, gb.bottom(), lx, low, linkPaint(l))
 			pic.Close()
 		}
@@ -299,6 +297,7 @@ func (r *rack) drawPart(pic *picture, p trayPart, x, y float64) {
 func (r *rack) drawChip(pic *picture, g int, b box) {
 	dev := &r.t.Devices[g]
 	pic.Open("gpu", dev.Name+" "+dev.Model.Value)
+	pic.about(deviceKey(r.host, r.t, g))
 	pic.Rect(b.x, b.y, b.w, b.h, 5, svg.Paint{Fill: nvFill, Stroke: nvGreen, Width: 1.4})
 	sub := modelOnly(dev.Model.Value)
 	if dev.GPU != nil && dev.GPU.Memory.Known() {
@@ -318,6 +317,7 @@ func (r *rack) drawTrayCPU(pic *picture, numa int, b box) {
 		sub = memory(cpu.Memory.Value)
 	}
 	pic.Open("numa", r.t.Devices[numa].Name)
+	pic.about(deviceKey(r.host, r.t, numa))
 	pic.Rect(b.x, b.y, b.w, b.h, 4, svg.Paint{Fill: cpuFill, Stroke: cpuLine})
 	ty := svg.Type{Size: 10, Fill: ink, Anchor: svg.Middle}
 	pic.Text(b.mid(), b.y+b.h/2+3.5, svg.Fit(strings.Join(nonEmpty(name, sub), " · "), ty, b.w-6), ty)
@@ -328,7 +328,7 @@ func (r *rack) drawTrayCPU(pic *picture, numa int, b box) {
 func (r *rack) drawTrayNICs(pic *picture, p trayPart, b, cpu box) {
 	paint := svg.Paint{Fill: netFill, Stroke: netViol, Width: 1.4}
 	for _, s := range r.shares {
-		if s.Crowded() && indexOf(s.NICs, p.nics[0]) >= 0 {
+		if s.Crowded() && slices.Contains(s.NICs, p.nics[0]) {
 			paint.Fill, paint.Stroke = amberBg, amber
 			pic.note("shared")
 		}
@@ -344,6 +344,7 @@ func (r *rack) drawTrayNICs(pic *picture, p trayPart, b, cpu box) {
 		text = fmt.Sprintf("%d × %s", n, text)
 	}
 	pic.Open("nic", deviceNames(r.titles, p.nics))
+	pic.about(deviceKey(r.host, r.t, p.nics[0]), namesOf(r.t, p.nics)...)
 	pic.Rect(b.x, b.y, b.w, b.h, 4, paint)
 	ty := svg.Type{Size: 10, Fill: ink, Anchor: svg.Middle}
 	pic.Text(b.mid(), b.y+b.h/2+3.5, svg.Fit(text, ty, b.w-6), ty)

@@ -143,6 +143,16 @@ func (p *picture) Open(class, tip string) {
 	p.open = append(p.open, Mark{Is: isGroup, Class: class, Tip: tip})
 }
 
+// about says what the open group stands for, and the names of all where that is several. Without a key it cannot be
+// chosen.
+func (p *picture) about(key string, names ...string) {
+	g := &p.open[len(p.open)-1]
+	g.Key = key
+	if key != "" && len(names) > 1 {
+		g.Names = names
+	}
+}
+
 // Close ends the group that Open began last.
 func (p *picture) Close() {
 	n := len(p.open) - 1

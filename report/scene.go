@@ -18,7 +18,7 @@ type Scene struct {
 	// Groups are the nodes that hang on the same switches, where nodes are drawn as cells.
 	Groups []Group `json:"groups,omitempty"`
 	// Legend explains the kinds of links and boxes that the scene has.
-	Legend []Mark `json:"legend,omitempty"`
+	Legend []Sample `json:"legend,omitempty"`
 }
 
 // Mark is one element of a scene. Is says which: a rect, line, path or text has a place and a look; a group holds marks

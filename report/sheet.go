@@ -142,18 +142,18 @@ func (s *sheet) add(t *cluster.NodeType, host int, title string, again bool, mor
 		p.note += "  (PCIe tree assumed)"
 	}
 	if stubs && s.c.Network.Rails > 1 {
-		p.rails = s.rails(t, host)
+		p.ends = s.rails(t, host)
 	}
 	s.nodes = append(s.nodes, p)
 }
 
 // rails finds the rail of each NIC of a host.
-func (s *sheet) rails(t *cluster.NodeType, host int) map[int]int {
+func (s *sheet) rails(t *cluster.NodeType, host int) map[int]string {
 	routes := cluster.NewRoutes(s.c)
-	rails := make(map[int]int)
+	rails := make(map[int]string)
 	for _, nic := range t.Of(cluster.NIC) {
 		if sw, _ := routes.Leaf(host, nic); sw >= 0 && s.c.Network.Switches[sw].Rail >= 0 {
-			rails[nic] = s.c.Network.Switches[sw].Rail
+			rails[nic] = fmt.Sprintf("rail %d", s.c.Network.Switches[sw].Rail)
 		}
 	}
 	return rails
@@ -255,44 +255,14 @@ func (s *sheet) cables() {
 		s.wires = append(s.wires, s.net.wires...)
 	}
 	if s.hosts != nil {
-		s.wires = append(s.wires, s.hosts.wires()...)
+		s.wires = append(s.wires, s.hosts.wires(nil)...)
 		return
 	}
 	routes := cluster.NewRoutes(s.c)
 	for i, n := range s.nodes {
-		if s.of[i] < 0 {
-			continue
+		if s.of[i] >= 0 {
+			s.wires = append(s.wires, s.net.hostCables(routes, s.cloud, s.of[i], n.port)...)
 		}
-		s.nodeCables(routes, n, s.of[i])
-	}
-}
-
-func (s *sheet) nodeCables(routes *cluster.Routes, n node, host int) {
-	t := s.c.TypeOf(host)
-	index := make(map[[2]*box]int)
-	for _, nic := range t.Of(cluster.NIC) {
-		end := n.port(nic)
-		up, link := s.cloud, -1
-		if sw, l := routes.Leaf(host, nic); sw >= 0 && s.net.boxOf(sw) != nil {
-			up, link = &s.net.boxOf(sw).box, l
-		}
-		if up == nil || end == nil {
-			continue
-		}
-		k, ok := index[[2]*box{up, end}]
-		if !ok {
-			k = len(s.wires)
-			index[[2]*box{up, end}] = k
-			s.wires = append(s.wires, wire{up: up, down: end, off: true})
-		}
-		l := cluster.NetLink{}
-		if link >= 0 {
-			l = s.c.Network.Links[link]
-		}
-		if dev := &t.Devices[nic]; !l.Rate.Known() && dev.NIC != nil {
-			l.Rate = dev.NIC.Rate()
-		}
-		s.wires[k].add(&l, l.Cables())
 	}
 }
 
@@ -303,7 +273,7 @@ func (s *sheet) draw(pic *picture) {
 	}
 	pic.drawWires(s.wires)
 	if s.cloud != nil {
-		s.drawCloud(pic)
+		drawCloud(pic, s.c, *s.cloud)
 	}
 	if !s.net.empty() {
 		s.net.draw(pic)
@@ -313,7 +283,9 @@ func (s *sheet) draw(pic *picture) {
 	}
 	if s.hosts != nil {
 		s.hosts.draw(pic)
-		pic.drawCaption(margin+pad, s.hosts.caption())
+		for _, c := range s.hosts.captions() {
+			pic.drawCaption(margin+pad, c)
+		}
 		for i, n := range s.nodes {
 			s.zoom(pic, n, s.of[i])
 		}
@@ -331,25 +303,7 @@ func (s *sheet) zoom(pic *picture, n node, host int) {
 	pic.Line(b.right(), b.bottom(), to.right()-8, to.y, paint)
 }
 
-func (s *sheet) drawCloud(pic *picture) {
-	b := *s.cloud
-	text := "a network that no source describes"
-	if k := s.c.Network.Kind; k != "" {
-		text = netName(k) + " network; no source describes its switches"
-	}
-	pic.Open("cloud", text)
-	pic.Rect(b.x, b.y, b.w, b.h, 18, svg.Paint{Fill: cloudFill, Stroke: netViol, Dash: "6 5"})
-	ty := svg.Type{Size: 12, Fill: netViol, Anchor: svg.Middle, Italic: true}
-	pic.Text(b.mid(), b.y+b.h/2+4, svg.Fit(text, ty, b.w-20), ty)
-	pic.Close()
-}
-
-func (s *sheet) title() string {
-	if s.c.Name == "" {
-		return "cluster"
-	}
-	return s.c.Name
-}
+func (s *sheet) title() string { return sceneTitle(s.c) }
 
 func (s *sheet) drawTitle(pic *picture) {
 	room := s.w - 2*margin

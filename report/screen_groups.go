@@ -1,0 +1,438 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"busbar.dev/cluster"
+	"busbar.dev/internal/svg"
+)
+
+// hostGroup is hosts that hang on the same switches.
+type hostGroup struct {
+	hosts  []int
+	leaves []int
+	box    box
+}
+
+// hostGroups puts hosts on the same switches together; those without a switch by their kind.
+func hostGroups(c *cluster.Cluster) []hostGroup {
+	on := make([][]int, len(c.Hosts)) // per host: its switches, in the order of links
+	for i := range c.Network.Links {
+		l := &c.Network.Links[i]
+		sw, hosts := l.A, l.B
+		if l.A.ToHosts() {
+			sw, hosts = l.B, l.A
+		}
+		if sw.ToHosts() || sw.Switch >= len(c.Network.Switches) || c.Network.Switches[sw.Switch].Domain {
+			continue
+		}
+		for _, s := range hosts.Hosts {
+			for h := s.First; h < s.First+s.N && h < len(on); h++ {
+				if !slices.Contains(on[h], sw.Switch) {
+					on[h] = append(on[h], sw.Switch)
+				}
+			}
+		}
+	}
+	var list []hostGroup
+	index := make(map[string]int)
+	for h := range c.Hosts {
+		key := fmt.Sprint(on[h])
+		if len(on[h]) == 0 {
+			key = fmt.Sprint("kind ", c.Hosts[h].Type)
+		}
+		k, ok := index[key]
+		if !ok {
+			k = len(list)
+			index[key] = k
+			list = append(list, hostGroup{leaves: on[h]})
+		}
+		list[k].hosts = append(list[k].hosts, h)
+	}
+	return list
+}
+
+// groupList is the groups as a page knows them.
+func groupList(groups []hostGroup, c *cluster.Cluster) []Group {
+	list := make([]Group, len(groups))
+	for i, g := range groups {
+		names := hostNames(c, g.hosts)
+		list[i] = Group{ID: fmt.Sprintf("pod%d", i), Name: hostList(names, 40), Hosts: cluster.FormatHosts(names), Leaves: switchNames(c, g.leaves)}
+	}
+	return list
+}
+
+// cellForm is how nodes are drawn as cells: fewer are larger.
+type cellForm struct {
+	w, h, gap float64
+	name      bool    // cells have room for the names of nodes
+	head      float64 // room above the cells for the name of the group
+	chip      float64 // height of a switch of the group
+	gutter    float64 // between groups
+	least     float64 // width of a group
+	pad       float64 // between its edge and what it holds
+}
+
+func formFor(hosts int) cellForm {
+	switch {
+	case hosts <= 96:
+		return cellForm{w: 78, h: 30, gap: 6, name: true, head: 24, chip: 20, gutter: 24, least: 150, pad: 8}
+	case hosts <= 2000:
+		return cellForm{w: 15, h: 15, gap: 4, head: 22, chip: 17, gutter: 22, least: 150, pad: 8}
+	}
+	return cellForm{w: 4, h: 4, gap: 1, head: 8, chip: 4, gutter: 6, least: 44, pad: 3}
+}
+
+// groupGrid is groups of nodes as boxes with a cell for each node, and, where a row of the leaves would be too long, with
+// their leaves.
+type groupGrid struct {
+	cellForm
+	net    *strip
+	row    *hostRow // for its caption
+	groups []hostGroup
+	out    []Group // what the page is told about them
+	leaves caption // of the tier that stands in the groups; no text where it stands above
+	chips  bool
+	cols   int // cells in a row of a group
+	across int // groups in a row
+	frame  box
+	of     []int // per host: its group
+}
+
+func newGroupGrid(net *strip, row *hostRow, groups []hostGroup, out []Group) *groupGrid {
+	g := &groupGrid{cellForm: formFor(len(net.v.c.Hosts)), net: net, row: row, groups: groups, out: out}
+	g.of = make([]int, len(net.v.c.Hosts))
+	for i, x := range groups {
+		for _, h := range x.hosts {
+			g.of[h] = i
+		}
+	}
+	g.takeLeaves()
+	g.arrange()
+	return g
+}
+
+// takeLeaves moves the lowest tier of switches from its row into the groups, where the row had to fold it.
+func (g *groupGrid) takeLeaves() {
+	last := len(g.net.rows) - 1
+	if last < 0 || !slices.ContainsFunc(g.net.rows[last], func(n netBox) bool { return len(n.ids) > 1 }) {
+		return
+	}
+	in := make(map[int]bool)
+	for _, x := range g.groups {
+		for _, id := range x.leaves {
+			in[id] = true
+		}
+	}
+	for _, n := range g.net.rows[last] {
+		for _, id := range n.ids {
+			if !in[id] {
+				return // a switch without nodes would not be drawn at all
+			}
+		}
+	}
+	g.chips, g.leaves = true, g.net.captions()[last]
+	g.net.drop()
+}
+
+// size is the box of a group of so many nodes.
+func (g *groupGrid) size(hosts, cols int) box {
+	rows := (hosts + cols - 1) / cols
+	return box{w: math.Max(float64(cols)*(g.w+g.gap)-g.gap+2*g.pad, g.least), h: g.top() + float64(rows)*(g.h+g.gap) - g.gap + g.pad}
+}
+
+// top is the room above the cells of a group.
+func (g *groupGrid) top() float64 {
+	if g.chips {
+		return g.head + g.chip + g.gap + g.pad/2
+	}
+	return g.head
+}
+
+// most is the number of nodes of the largest group.
+func (g *groupGrid) most() int {
+	n := 1
+	for _, x := range g.groups {
+		n = max(n, len(x.hosts))
+	}
+	return n
+}
+
+// arrange chooses how many cells stand in a row of a group and how many groups side by side, so that the whole is about as
+// wide as a screen and groups are neither towers nor ribbons.
+func (g *groupGrid) arrange() {
+	n, most := len(g.groups), g.most()
+	above := float64(len(g.net.rows)) * (switchBH + 90)
+	best := math.Inf(1)
+	off := func(b box, ideal float64) float64 { return math.Abs(math.Log(b.w / b.h / ideal)) }
+	for cols := 1; cols <= min(most, 64); cols++ {
+		one := g.size(most, cols)
+		for across := 1; across <= n; across++ {
+			rows := (n + across - 1) / across
+			all := box{w: float64(across)*(one.w+g.gutter) + captionW, h: float64(rows)*(one.h+g.gutter) + above}
+			bad := off(all, 1.7) + 0.35*off(one, 1.5) + 0.3*unfilled(n, across) + 0.3*unfilled(most, cols)
+			if bad < best {
+				best, g.cols, g.across = bad, cols, across
+			}
+		}
+	}
+}
+
+// unfilled is the share of rows of so many places that n things leave empty.
+func unfilled(n, places int) float64 {
+	all := (n + places - 1) / places * places
+	return float64(all-n) / float64(all)
+}
+
+func (g *groupGrid) width() float64 {
+	return float64(g.across)*(g.size(g.most(), g.cols).w+g.gutter) - g.gutter
+}
+
+func (g *groupGrid) lay(x, y, w float64) float64 {
+	one := g.size(g.most(), g.cols)
+	gutter := math.Min(3*g.gutter, (w-float64(g.across)*one.w)/float64(max(1, g.across-1)))
+	left := x + (w-float64(g.across)*(one.w+gutter)+gutter)/2
+	bar := y
+	if g.rows() > 1 && !g.net.empty() {
+		y += g.gutter
+	}
+	top, bottom := y, y
+	for i := range g.groups {
+		if i > 0 && i%g.across == 0 {
+			top = bottom + g.gutter
+		}
+		b := g.size(len(g.groups[i].hosts), g.cols)
+		g.groups[i].box = box{left + float64(i%g.across)*(one.w+gutter), top, one.w, b.h}
+		bottom = math.Max(bottom, top+b.h)
+		o := &g.out[i]
+		o.X, o.Y, o.W, o.H = cent(g.groups[i].box.x), cent(top), cent(one.w), cent(b.h)
+	}
+	g.below()
+	g.frame = box{left - g.side() - 4, bar, float64(g.across)*(one.w+gutter) - gutter + g.side() + 4, bottom - bar}
+	g.leaves.y = y + 20
+	return bottom
+}
+
+// below moves groups that hang on one drawn switch each to below it.
+func (g *groupGrid) below() {
+	if g.chips || g.across < len(g.groups) || g.net.empty() {
+		return
+	}
+	mid := make([]float64, len(g.groups))
+	for i := range g.groups {
+		if len(g.groups[i].leaves) != 1 {
+			return
+		}
+		mid[i] = g.net.boxOf(g.groups[i].leaves[0]).box.mid()
+		if i > 0 && mid[i] < mid[i-1] {
+			return
+		}
+	}
+	w := g.groups[0].box.w
+	last := g.net.rows[len(g.net.rows)-1]
+	spread(mid, w+g.gutter, math.Min(last[0].box.x, g.groups[0].box.x), math.Max(last[len(last)-1].box.right(), g.groups[len(g.groups)-1].box.right()))
+	for i := range g.groups {
+		g.groups[i].box.x, g.out[i].X = mid[i]-w/2, cent(mid[i]-w/2)
+	}
+}
+
+// maxGroupWires is how many cables are drawn to groups one by one.
+const maxGroupWires = 160
+
+// wires joins the groups with the switches above them: each where they stand in one row, else all as one.
+func (g *groupGrid) wires(cloud *box) []wire {
+	single := g.across >= len(g.groups)
+	out := g.collect(cloud, single)
+	if single && len(out) > maxGroupWires {
+		out = g.collect(cloud, false)
+	}
+	return out
+}
+
+func (g *groupGrid) collect(cloud *box, single bool) []wire {
+	var out []wire
+	if cloud != nil {
+		for i := range g.groups {
+			if single {
+				out = append(out, wire{up: cloud, down: &g.groups[i].box, member: true, cables: 1, plumb: true})
+			}
+		}
+		return out
+	}
+	of := make([]int, len(g.net.v.c.Network.Switches)) // per switch: its group, with one added
+	several := make([]bool, len(of))
+	for i, x := range g.groups {
+		for _, id := range x.leaves {
+			several[id] = of[id] > 0
+			of[id] = i + 1
+		}
+	}
+	index := make(map[[2]*box]int)
+	add := func(up *netBox, group int, l *cluster.NetLink, n int, what string) {
+		down, id, plumb := &g.frame, "all", true
+		if single && group >= 0 {
+			down, id, plumb = &g.groups[group].box, g.out[group].ID, false
+		}
+		k, ok := index[[2]*box{&up.box, down}]
+		if !ok {
+			k = len(out)
+			index[[2]*box{&up.box, down}] = k
+			out = append(out, wire{up: &up.box, down: down, off: true, plumb: plumb, key: what + "/" + id + "/" + g.net.first(up)})
+		}
+		out[k].add(l, n)
+	}
+	links := g.net.v.c.Network.Links
+	for i := range links {
+		l := &links[i]
+		switch {
+		case !g.net.v.usable(l):
+		case l.A.ToHosts() || l.B.ToHosts():
+			sw, hosts := l.A, l.B
+			if l.A.ToHosts() {
+				sw, hosts = l.B, l.A
+			}
+			if up := g.net.boxOf(sw.Switch); up != nil && !g.chips {
+				g.toHosts(hosts, func(group, n int) { add(up, group, l, n*l.Cables(), "cables") })
+			}
+		case g.chips:
+			for _, e := range [][2]int{{l.A.Switch, l.B.Switch}, {l.B.Switch, l.A.Switch}} {
+				if up := g.net.boxOf(e[0]); up != nil && of[e[1]] > 0 && g.net.boxOf(e[1]) == nil {
+					group := of[e[1]] - 1
+					if several[e[1]] {
+						group = -1
+					}
+					add(up, group, l, l.Cables(), "uplinks")
+				}
+			}
+		}
+	}
+	return out
+}
+
+// toHosts says to how many nodes of which group a link goes.
+func (g *groupGrid) toHosts(e cluster.End, say func(group, n int)) {
+	count := make(map[int]int)
+	var order []int
+	for _, s := range e.Hosts {
+		for h := s.First; h < s.First+s.N; h++ {
+			k := g.of[h]
+			if count[k] == 0 {
+				order = append(order, k)
+			}
+			count[k]++
+		}
+	}
+	for _, k := range order {
+		say(k, count[k])
+	}
+}
+
+func (g *groupGrid) draw(pic *picture) {
+	if g.rows() > 1 && !g.net.empty() {
+		g.drawBus(pic)
+	}
+	for i := range g.groups {
+		g.drawGroup(pic, &g.groups[i], &g.out[i])
+	}
+}
+
+// rows is how many rows of groups there are.
+func (g *groupGrid) rows() int { return (len(g.groups) + g.across - 1) / g.across }
+
+// drawBus paints a bar above rows of groups, at which the cables from above end, and what leads from it to each of them.
+func (g *groupGrid) drawBus(pic *picture) {
+	paint := svg.Paint{Stroke: netViol, Width: unknownStroke, Opacity: 0.75}
+	for i := range g.groups {
+		b := g.groups[i].box
+		x := b.x - g.side()
+		if i+g.across >= len(g.groups) { // the last of its column
+			pic.Line(x, g.frame.y, x, b.y+g.head/2, paint)
+		}
+		key, tip := "cables/", "cables of "
+		if g.chips {
+			key, tip = "uplinks/", "uplinks of "
+		}
+		pic.Open("link network", tip+g.out[i].Name)
+		pic.about(key + g.out[i].ID)
+		pic.Line(x, b.y+g.head/2, b.x, b.y+g.head/2, paint)
+		pic.Close()
+	}
+	pic.Rect(g.frame.x, g.frame.y-1.5, g.frame.w, 3, 1.5, svg.Paint{Fill: netViol})
+}
+
+// side is how far on the left of a group the line to it runs.
+func (g *groupGrid) side() float64 { return math.Min(9, g.gutter/2) }
+
+func (g *groupGrid) drawGroup(pic *picture, x *hostGroup, as *Group) {
+	b, c := x.box, g.net.v.c
+	tip := as.Name + ": " + plural(len(x.hosts), "node")
+	if len(x.leaves) > 0 {
+		tip += " behind " + tierCount(len(x.leaves), int(cluster.Leaf))
+	}
+	pic.Open("pod", tip)
+	pic.about("pod/" + as.ID)
+	pic.Rect(b.x, b.y, b.w, b.h, 6, svg.Paint{Fill: panelFill, Stroke: panelLine})
+	ty := svg.Type{Size: math.Min(g.head*0.52, boxType+1), Fill: ink, Bold: true}
+	name := fitList("", hostNames(c, x.hosts), ty, b.w-2*g.pad)
+	pic.Text(b.x+g.pad, b.y+g.head*0.7, name, ty)
+	note := svg.Type{Size: ty.Size, Fill: inkSoft, Anchor: svg.End}
+	if count := plural(len(x.hosts), "node"); svg.TextWidth(name, ty)+svg.TextWidth(count, note)+30 < b.w {
+		pic.Text(b.right()-g.pad, b.y+g.head*0.7, count, note)
+	}
+	pic.Close()
+	if g.chips {
+		g.drawLeaves(pic, x)
+	}
+	cells := Mark{
+		Is: isCells, X: cent(b.x + g.pad), Y: cent(b.y + g.top()), W: g.w, H: g.h, R: 2, Paint: named(svg.Paint{Fill: paper, Stroke: idleLine}),
+		Type:  &svg.Type{Size: boxType, Fill: role(ink), Anchor: svg.Middle},
+		Cells: &Cells{What: "node", Hosts: as.Hosts, Cols: g.cols, N: len(hostNames(c, x.hosts)), DX: g.w + g.gap, DY: g.h + g.gap},
+	}
+	if g.name {
+		for _, n := range hostNames(c, x.hosts) {
+			cells.Cells.Labels = append(cells.Cells.Labels, svg.FitEnds(n, *cells.Type, g.w-6))
+		}
+	}
+	pic.add(cells)
+}
+
+// drawLeaves paints the switches of a group above its nodes.
+func (g *groupGrid) drawLeaves(pic *picture, x *hostGroup) {
+	if len(x.leaves) == 0 {
+		return
+	}
+	c := g.net.v.c
+	n := float64(len(x.leaves))
+	gap := math.Min(3, g.gap)
+	w := (x.box.w - 2*g.pad - gap*(n-1)) / n
+	ty := svg.Type{Size: smallType, Fill: role(ink), Anchor: svg.Middle}
+	m := Mark{
+		Is: isCells, X: cent(x.box.x + g.pad), Y: cent(x.box.y + g.head), W: cent(w), H: g.chip, R: 3, Type: &ty, Paint: named(svg.Paint{Fill: netFill, Stroke: netViol}),
+		Cells: &Cells{What: "switch", Names: switchNames(c, x.leaves), Cols: len(x.leaves), N: len(x.leaves), DX: cent(w + gap)},
+	}
+	if g.chip > 10 {
+		for _, id := range x.leaves {
+			sw := &c.Network.Switches[id]
+			label := sw.Name
+			if svg.TextWidth(label, ty) > w-4 {
+				if label = ""; sw.Rail >= 0 && w > 14 {
+					label = fmt.Sprintf("r%d", sw.Rail)
+				}
+			}
+			m.Cells.Labels = append(m.Cells.Labels, label)
+		}
+	}
+	pic.add(m)
+}
+
+func (g *groupGrid) captions() []caption {
+	list := g.row.captions()
+	list[0].y = g.frame.y + math.Min(20, g.frame.h/2)
+	if g.leaves.text != nil {
+		list[0].y = g.leaves.y + 14*float64(len(g.leaves.text)+2)
+		list = append(list, g.leaves)
+	}
+	return list
+}

@@ -2,19 +2,16 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"syscall"
-	"time"
 
 	"busbar.dev/coll"
+	"busbar.dev/engine/ranks"
 	"busbar.dev/input/nccltests"
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/texttab"
@@ -88,33 +85,14 @@ func (b *bounded) Write(p []byte) (int, error) {
 // run runs nccl-tests and reads what it prints. Rows that it printed before it failed come
 // back with the error.
 func (c *benchGPUCmd) run(e *env, kind coll.Kind, args []string) (list []*result.Record, untimed int, err error) {
-	// The program dies with the thread that started it, so it must be this one.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	ctx, cancel := context.WithTimeout(e.ctx, c.Timeout)
-	defer cancel()
 	var out bounded
-	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
-	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = &out, &out, childAttr()
-	// Launchers end their ranks when they are asked to, and leave them when they are killed.
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
-	cmd.WaitDelay = 5 * time.Second
-	if err := cmd.Start(); err != nil {
-		return nil, 0, fmt.Errorf("%s: %w", args[0], err)
-	}
-	group := -cmd.Process.Pid
-	stop := context.AfterFunc(e.ctx, func() {
-		time.Sleep(grace / 2)
-		syscall.Kill(group, syscall.SIGKILL)
-	})
-	defer stop()
-	failed := cmd.Wait()
+	failed := ranks.Program(e.ctx, c.Timeout, args, &out)
+	var start *ranks.StartError
 	switch {
+	case errors.As(failed, &start):
+		return nil, 0, failed
 	case e.ctx.Err() != nil:
 		return nil, 0, e.ctx.Err()
-	case ctx.Err() != nil:
-		syscall.Kill(group, syscall.SIGKILL) // what the launcher has left
-		failed = fmt.Errorf("no end after %v (--timeout)", c.Timeout)
 	}
 	res, err := nccltests.ReadResult(filepath.Base(args[0]), &out.Buffer)
 	if err != nil {

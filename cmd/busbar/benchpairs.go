@@ -11,6 +11,7 @@ import (
 
 	"busbar.dev/engine"
 	"busbar.dev/engine/bench"
+	"busbar.dev/engine/ranks"
 	"busbar.dev/finding"
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/texttab"
@@ -21,7 +22,7 @@ import (
 
 type benchPairsCmd struct {
 	common
-	rankFlags
+	ranks.Job
 	Size  string `default:"4M" placeholder:"SIZE" help:"Of the messages that bandwidth is measured with, 4M without it."`
 	Small string `default:"8" placeholder:"SIZE" help:"Of the messages that latency is measured with, 8 bytes without it."`
 	Warm  int    `short:"w" name:"warmup" default:"2" least:"0" help:"Runs of each pair before those that count."`
@@ -54,18 +55,17 @@ func (c *benchPairsCmd) Run(e *env) error {
 	picture := func(data []byte) error {
 		return e.writeFile(c.SVG, bytesOf(data))
 	}
-	return c.everywhere(e, job{
-		valid: p.Validate, quiet: c.Quiet, verbose: c.Verbose,
-		memory: func(int) unit.Bytes { return p.Memory() }, advice: "a smaller --size, fewer ranks or more hosts",
-		ready: func() error { return e.writable(c.SVG) },
-		work:  func(g *engine.Group) error { return c.measure(e, g, p, picture) },
-		keep:  picture,
-		same:  fmt.Sprint("pairs", p),
+	return e.onRanks(c.common, &c.Job, ranks.Task{
+		Valid: p.Validate, Memory: func(int) unit.Bytes { return p.Memory() }, Advice: "a smaller --size, fewer ranks or more hosts",
+		Ready: func() error { return e.writable(c.SVG) },
+		Work:  func(g *engine.Group, keep func([]byte) error) error { return c.measure(e, g, p, keep) },
+		Keep:  picture,
+		Same:  fmt.Sprint("pairs", p),
 	})
 }
 
 // measure runs the plan on a group; rank 0 prints.
-func (c *benchPairsCmd) measure(e *env, g *engine.Group, p bench.PairPlan, picture func([]byte) error) error {
+func (c *benchPairsCmd) measure(e *env, g *engine.Group, p bench.PairPlan, keep func([]byte) error) error {
 	clear := func() {}
 	turns := p.Turns(g.Size())
 	t, err := bench.Pairs(e.ctx, g, p, func(k int) {
@@ -97,7 +97,7 @@ func (c *benchPairsCmd) measure(e *env, g *engine.Group, p bench.PairPlan, pictu
 	if err == nil && c.SVG != "" {
 		var b bytes.Buffer
 		if err = report.Heat(&b, t); err == nil {
-			err = e.deliver(b.Bytes(), picture)
+			err = keep(b.Bytes())
 		}
 	}
 	if err == nil && finding.Serious(findings) {

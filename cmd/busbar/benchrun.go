@@ -7,6 +7,7 @@ import (
 	"busbar.dev/coll"
 	"busbar.dev/engine"
 	"busbar.dev/engine/bench"
+	"busbar.dev/engine/ranks"
 	"busbar.dev/internal/failure"
 	"busbar.dev/schedule"
 	"busbar.dev/unit"
@@ -15,7 +16,7 @@ import (
 // benchRunCmd measures collectives; it is what bench does when no subcommand is named.
 type benchRunCmd struct {
 	common
-	rankFlags
+	ranks.Job
 	keepFlag
 	Op string `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, all_to_all_v (with equal blocks), gather, scatter, sendrecv, hypercube, barrier."`
 	//lint:ignore SA5008 the parser of flags takes several
@@ -26,7 +27,7 @@ type benchRunCmd struct {
 	Channels   int    `default:"1" least:"1" help:"Parts of the data that go side by side, with --algo NAME."`
 	Compress   string `enum:"none,fp16,bf16,int8" default:"none" help:"How float32 travels: none, fp16, bf16 or int8, also within a host. Bandwidths still count uncompressed bytes."`
 	Check      bool   `help:"Check the results; wrong elements are counted, and make the exit code 1."`
-	elasticFlags
+	ranks.Elasticity
 }
 
 // Help ends with examples.
@@ -51,23 +52,28 @@ func (c *benchRunCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	if err := c.elasticFlags.refused(); err != nil {
+	if err := c.Elasticity.Check(); err != nil {
 		return err
 	}
-	j := job{
-		valid: plan.Validate, quiet: c.Quiet, verbose: c.Verbose,
-		memory: plan.Memory, advice: "a smaller -e, fewer ranks or more hosts",
-		work:  func(g *engine.Group) error { return c.measure(e, g, plan) },
-		ready: func() error { return c.keepFlag.refused(e, c.JSON) },
-		keep:  func(data []byte) error { return e.addTo(c.Output, data) },
-		same:  fmt.Sprint("bench", c.Op, plan.Sizes, c.Warm, c.Iters, c.Dtype, c.Redop, c.Root, c.Algo, c.Channels, c.Compress, c.Check, c.Elastic),
+	t := ranks.Task{
+		Valid: plan.Validate, Memory: plan.Memory, Advice: "a smaller -e, fewer ranks or more hosts",
+		Work: func(g *engine.Group, keep func([]byte) error) error {
+			e.deliverTo = keep
+			return c.measure(e, g, plan)
+		},
+		Ready: func() error { return c.keepFlag.refused(e, c.JSON) },
+		Keep:  func(data []byte) error { return e.addTo(c.Output, data) },
+		Same:  fmt.Sprint("bench", c.Op, plan.Sizes, c.Warm, c.Iters, c.Dtype, c.Redop, c.Root, c.Algo, c.Channels, c.Compress, c.Check, c.Elastic),
 	}
 	if c.Elastic {
-		j.least = c.MinRanks
-		j.memory = func(n int) unit.Bytes { return plan.Memory(n) / 2 * 3 } // contributions are kept, to be repeated
-		j.elastic = func(x *engine.Elastic, newcomer bool) error { return c.measureElastic(e, x, plan, newcomer) }
+		t.MinRanks = c.MinRanks
+		t.Memory = func(n int) unit.Bytes { return plan.Memory(n) / 2 * 3 } // contributions are kept, to be repeated
+		t.Elastic = func(x *engine.Elastic, newcomer bool, keep func([]byte) error) error {
+			e.deliverTo = keep
+			return c.measureElastic(e, x, plan, newcomer)
+		}
 	}
-	return c.everywhere(e, j)
+	return e.onRanks(c.common, &c.Job, t)
 }
 
 // plan is what the flags ask for.

@@ -9,6 +9,7 @@ import (
 	"busbar.dev/coll"
 	"busbar.dev/engine"
 	"busbar.dev/engine/bench"
+	"busbar.dev/engine/ranks"
 	"busbar.dev/internal/failure"
 	"busbar.dev/predict"
 	"busbar.dev/schedule"
@@ -18,7 +19,7 @@ import (
 
 type benchStepCmd struct {
 	common
-	rankFlags
+	ranks.Job
 	Model    string        `short:"m" required:"" placeholder:"NAME" help:"The model whose gradients are reduced: a name (busbar models), or dimensions such as layers=4,hidden=512."`
 	Layout   string        `short:"l" placeholder:"NxG" help:"Nodes and ranks of each; sets -n, and the groups of algorithms in levels."`
 	Overlap  string        `enum:"on,off,both" default:"both" help:"on: buckets are reduced while the backward pass goes on; off: after it; both: one after the other."`
@@ -61,13 +62,12 @@ func (c *benchStepCmd) Run(e *env) error {
 	trace := func(data []byte) error {
 		return e.writeFile(c.Trace, bytesOf(data))
 	}
-	return c.everywhere(e, job{
-		valid: p.Validate, quiet: c.Quiet, verbose: c.Verbose,
-		memory: func(int) unit.Bytes { return p.Memory() }, advice: "fewer ranks, --dtype bfloat16, a smaller model or more hosts",
-		ready: func() error { return e.writable(c.Trace) },
-		work:  func(g *engine.Group) error { return c.measure(e, g, m, p, trace) },
-		keep:  trace,
-		same:  fmt.Sprint("step", m.Name, m.Params(), c.Overlap, c.Compute, c.Batch, c.Seq, c.Speed, c.Dtype, c.Compress, c.First, c.Cap, c.Algo, c.Channels, c.Warm, c.Iters),
+	return e.onRanks(c.common, &c.Job, ranks.Task{
+		Valid: p.Validate, Memory: func(int) unit.Bytes { return p.Memory() }, Advice: "fewer ranks, --dtype bfloat16, a smaller model or more hosts",
+		Ready: func() error { return e.writable(c.Trace) },
+		Work:  func(g *engine.Group, keep func([]byte) error) error { return c.measure(e, g, m, p, keep) },
+		Keep:  trace,
+		Same:  fmt.Sprint("step", m.Name, m.Params(), c.Overlap, c.Compute, c.Batch, c.Seq, c.Speed, c.Dtype, c.Compress, c.First, c.Cap, c.Algo, c.Channels, c.Warm, c.Iters),
 	})
 }
 
@@ -163,7 +163,7 @@ func (c *benchStepCmd) grads(m *workload.Model, p *bench.StepPlan) error {
 }
 
 // measure takes steps on a group; rank 0 prints.
-func (c *benchStepCmd) measure(e *env, g *engine.Group, m *workload.Model, p bench.StepPlan, trace func([]byte) error) error {
+func (c *benchStepCmd) measure(e *env, g *engine.Group, m *workload.Model, p bench.StepPlan, keep func([]byte) error) error {
 	out := newStepOutput(c, e, g, m, p)
 	s, err := bench.NewStepper(g, p)
 	if err != nil {
@@ -190,5 +190,5 @@ func (c *benchStepCmd) measure(e *env, g *engine.Group, m *workload.Model, p ben
 	if err != nil {
 		return err
 	}
-	return e.deliver(data, trace)
+	return keep(data)
 }

@@ -13,7 +13,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
-	"busbar.dev/engine"
+	"busbar.dev/engine/ranks"
 	"busbar.dev/hardware"
 	"busbar.dev/input/sysfs"
 	"busbar.dev/internal/failure"
@@ -135,7 +135,7 @@ func orUnknown(n int) string {
 
 // decide finds out who this process is and what that means.
 func (c *execCmd) decide(e *env) (*execDoc, error) {
-	seat, err := engine.SeatFromEnv(os.Getenv)
+	seat, err := ranks.IdentityFromEnv(os.Getenv)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func (c *execCmd) decide(e *env) (*execDoc, error) {
 		seat.Launcher, seat.Rank, seat.Size = "", c.Rank, c.Ranks
 	}
 	if c.Local >= 0 {
-		seat.Local = c.Local
+		seat.LocalRank = c.Local
 	}
 	host, err := os.Hostname()
 	if err != nil {
@@ -155,7 +155,7 @@ func (c *execCmd) decide(e *env) (*execDoc, error) {
 	if name := os.Getenv("BUSBAR_HOST"); name != "" { // a pod's host name is its own
 		host = name
 	}
-	d := &execDoc{Host: host, Launcher: seat.Launcher, Rank: seat.Rank, Ranks: seat.Size, Local: seat.Local, NUMA: -1, Env: map[string]string{}}
+	d := &execDoc{Host: host, Launcher: seat.Launcher, Rank: seat.Rank, Ranks: seat.Size, Local: seat.LocalRank, NUMA: -1, Env: map[string]string{}}
 	var plan *launch.Plan
 	var at launch.Seat
 	if c.Plan != "" {
@@ -166,7 +166,7 @@ func (c *execCmd) decide(e *env) (*execDoc, error) {
 			return nil, err
 		}
 	}
-	d.Local = max(seat.Local, 0)
+	d.Local = max(seat.LocalRank, 0)
 	node := here(host)
 	gpu, settings := d.gpu(node), []launch.Setting(nil)
 	switch {
@@ -210,7 +210,7 @@ func (c *execCmd) topology(d *execDoc, t *launch.Type) []launch.Setting {
 }
 
 // take finds the rank's seat in the plan.
-func (d *execDoc) take(p *launch.Plan, seat *engine.Seat) (launch.Seat, error) {
+func (d *execDoc) take(p *launch.Plan, seat *ranks.Identity) (launch.Seat, error) {
 	at, err := p.Seat(seat.Rank)
 	if err != nil {
 		return at, err
@@ -220,18 +220,18 @@ func (d *execDoc) take(p *launch.Plan, seat *engine.Seat) (launch.Seat, error) {
 	} else if seat.Size != n {
 		return at, fmt.Errorf("%s started %d ranks; the plan has %d", d.Launcher, seat.Size, n)
 	}
-	if seat.Local < 0 && d.Launcher != "Kubernetes" {
-		seat.Local = at.Local
+	if seat.LocalRank < 0 && d.Launcher != "Kubernetes" {
+		seat.LocalRank = at.Local
 	}
-	if seat.Local >= at.Count && d.Launcher == "" {
-		return at, fmt.Errorf("local rank %d; the plan has local ranks 0 to %d on a host", seat.Local, at.Count-1)
+	if seat.LocalRank >= at.Count && d.Launcher == "" {
+		return at, fmt.Errorf("local rank %d; the plan has local ranks 0 to %d on a host", seat.LocalRank, at.Count-1)
 	}
 	if !p.Placeholders && !launch.Same(at.Host, d.Host) && p.AsGood(at, d.Host) {
 		d.note("the plan has rank %d on %s; %s is below the same leaf switch, which is as good", seat.Rank, at.Host, d.Host)
 	} else if !p.Placeholders && !launch.Same(at.Host, d.Host) {
 		d.note("the plan has rank %d on %s: ranks are not where it put them", seat.Rank, at.Host)
 		d.elsewhere = true
-	} else if seat.Local >= 0 && seat.Local != at.Local && d.Launcher != "Kubernetes" {
+	} else if seat.LocalRank >= 0 && seat.LocalRank != at.Local && d.Launcher != "Kubernetes" {
 		d.note("the plan has rank %d as local rank %d", seat.Rank, at.Local)
 	}
 	return at, nil
@@ -333,7 +333,7 @@ func (d *execDoc) bind(g *launch.GPU) {
 
 // environment is what will be set: NCCL's variables, and those that PyTorch looks for. What the
 // environment has stays.
-func (d *execDoc) environment(p *launch.Plan, at launch.Seat, own []launch.Setting, seat engine.Seat) {
+func (d *execDoc) environment(p *launch.Plan, at launch.Seat, own []launch.Setting, seat ranks.Identity) {
 	set := func(name, value string) {
 		switch have, ok := os.LookupEnv(name); {
 		case !ok:
@@ -359,12 +359,12 @@ func (d *execDoc) environment(p *launch.Plan, at launch.Seat, own []launch.Setti
 		set("WORLD_SIZE", strconv.Itoa(d.Ranks))
 	}
 	switch {
-	case seat.Count > 0:
-		set("LOCAL_WORLD_SIZE", strconv.Itoa(seat.Count))
+	case seat.LocalSize > 0:
+		set("LOCAL_WORLD_SIZE", strconv.Itoa(seat.LocalSize))
 	case p != nil && seat.Launcher != "Kubernetes":
 		set("LOCAL_WORLD_SIZE", strconv.Itoa(at.Count))
 	}
-	cfg, _, err := engine.FromEnv(engine.Surroundings{Getenv: os.Getenv})
+	cfg, _, err := ranks.ConfigFromEnv(ranks.Environment{Getenv: os.Getenv})
 	if addr, port, bad := net.SplitHostPort(cfg.Meet); err == nil && bad == nil && !strings.Contains(cfg.Meet, "/") {
 		set("MASTER_ADDR", addr)
 		set("MASTER_PORT", port)

@@ -54,7 +54,10 @@ func (f *keepFlag) keep(e *env, list []*result.Record) error {
 	if err := result.Write(&b, list...); err != nil {
 		return err
 	}
-	return e.deliver(b.Bytes(), func(data []byte) error { return e.addTo(f.Output, data) })
+	if e.deliverTo != nil {
+		return e.deliverTo(b.Bytes())
+	}
+	return e.addTo(f.Output, b.Bytes())
 }
 
 // kept is what a file of records holds already; nothing where there is none yet.
@@ -90,18 +93,6 @@ func (e *env) addTo(name string, more []byte) error {
 		_, err := w.Write(append(old, more...))
 		return err
 	})
-}
-
-// deliver hands what a measurement leaves to the process that writes files: this one, or the
-// one that started it as a rank, which is also the one that a signal reaches.
-func (e *env) deliver(data []byte, write func([]byte) error) error {
-	if e.parcel == nil {
-		return write(data)
-	}
-	if _, err := e.parcel.Write(data); err != nil {
-		return failure.Cannot(fmt.Errorf("results for the process that started this rank: %w", err))
-	}
-	return nil
 }
 
 // measuredHere is what all records of a measurement on a group have in common.

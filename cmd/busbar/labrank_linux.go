@@ -10,6 +10,7 @@ import (
 	"busbar.dev/coll"
 	"busbar.dev/engine"
 	"busbar.dev/engine/bench"
+	"busbar.dev/engine/ranks"
 	"busbar.dev/internal/failure"
 	"busbar.dev/lab"
 	"busbar.dev/unit"
@@ -47,7 +48,7 @@ func (c labRankCmd) Run(e *env) error {
 	if err := json.Unmarshal(text, &w); err != nil {
 		return fmt.Errorf("%s: %w", c.Work, err)
 	}
-	cfg, launcher, err := engine.FromEnv(engine.Surroundings{Getenv: os.Getenv, Parent: os.Getppid(), Temp: os.TempDir(), User: os.Getuid()})
+	cfg, launcher, err := ranks.ConfigFromEnv(ranks.ThisProcess())
 	if err != nil || launcher == "" {
 		return errors.Join(errors.New("lab rank is started by lab check, not by hand"), err)
 	}

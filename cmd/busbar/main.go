@@ -86,9 +86,9 @@ type env struct {
 	terminal       *os.File          // standard output where it is a file, else nil
 	model          *kong.Application // for completion
 	files          outfile.Writer
-	parcel         *os.File    // of a rank: to the process that started it
-	fence          *fence      // what files it may touch; nil is any
-	lasting        atomic.Bool // it runs until it is told to stop, which is how it should end
+	deliverTo      func([]byte) error // of a rank: takes what the measurement leaves
+	fence          *fence             // what files it may touch; nil is any
+	lasting        atomic.Bool        // it runs until it is told to stop, which is how it should end
 }
 
 func main() { os.Exit(program()) }

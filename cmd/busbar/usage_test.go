@@ -79,7 +79,7 @@ func TestBenchUsage(t *testing.T) {
 // TestBenchParcel: the variable that ranks get from us is nobody else's to set.
 func TestBenchParcel(t *testing.T) {
 	for _, word := range []string{"1", "x"} {
-		t.Setenv(parcelVariable, word)
+		t.Setenv("BUSBAR_PARCEL", word)
 		var out, errs bytes.Buffer
 		if code := run(context.Background(), strings.NewReader(""), &out, &errs, []string{"bench", "-n", "2", "-e", "8"}); code != exitBad || !strings.Contains(errs.String(), "unset it") {
 			t.Errorf("%s: exit code %d: %s", word, code, errs.String())

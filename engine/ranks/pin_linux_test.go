@@ -1,4 +1,4 @@
-package engine
+package ranks
 
 import (
 	"math/bits"
@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// PinThread takes one processor after the other, each of those that the thread may use once, and
+// pinThread takes one processor after the other, each of those that the thread may use once, and
 // gives all of them back.
 func TestPinThread(t *testing.T) {
 	runtime.LockOSThread()
@@ -20,7 +20,7 @@ func TestPinThread(t *testing.T) {
 	all := threadCores()
 	seen := map[cores]bool{}
 	for k := range count(all) {
-		undo := PinThread(k)
+		undo := pinThread(k)
 		now := threadCores()
 		undo()
 		if count(now) != 1 || seen[now] {

@@ -1,4 +1,4 @@
-package engine
+package ranks
 
 import (
 	"math/bits"
@@ -18,10 +18,10 @@ func (c cores) use() {
 	syscall.RawSyscall(syscall.SYS_SCHED_SETAFFINITY, 0, unsafe.Sizeof(c), uintptr(unsafe.Pointer(&c)))
 }
 
-// PinThread keeps the calling thread, which the goroutine should be locked to, and what it
+// pinThread keeps the calling thread, which the goroutine should be locked to, and what it
 // starts on the k-th of the processors that it may use; the function it returns undoes that.
 // Two ranks that exchange messages otherwise end up on one processor.
-func PinThread(k int) (undo func()) {
+func pinThread(k int) (undo func()) {
 	all := threadCores()
 	for w, x := range all {
 		if n := bits.OnesCount64(x); k >= n {

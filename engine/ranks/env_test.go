@@ -1,4 +1,4 @@
-package engine_test
+package ranks_test
 
 import (
 	"reflect"
@@ -6,9 +6,10 @@ import (
 	"testing"
 
 	"busbar.dev/engine"
+	"busbar.dev/engine/ranks"
 )
 
-func TestFromEnv(t *testing.T) {
+func TestConfigFromEnv(t *testing.T) {
 	tests := []struct {
 		name     string
 		env      string
@@ -44,7 +45,7 @@ func TestFromEnv(t *testing.T) {
 			k, v, _ := strings.Cut(word, "=")
 			env[k] = v
 		}
-		got, launcher, err := engine.FromEnv(engine.Surroundings{Getenv: func(k string) string { return env[k] }, Parent: 42, Temp: "/tmp", User: 7})
+		got, launcher, err := ranks.ConfigFromEnv(ranks.Environment{Getenv: func(k string) string { return env[k] }, Parent: 42, Temp: "/tmp", User: 7})
 		if launcher != tt.launcher {
 			t.Errorf("%s: launcher %q; want %q", tt.name, launcher, tt.launcher)
 		}

@@ -1,43 +1,50 @@
-package engine
+package ranks
 
 import (
 	"fmt"
 	"hash/fnv"
 	"net"
+	"os"
 	"strconv"
 
 	"busbar.dev/cluster"
+	"busbar.dev/engine"
 )
 
-// Surroundings is what FromEnv may look at.
-type Surroundings struct {
+// Environment is what of a process tells which rank it is.
+type Environment struct {
 	Getenv func(string) string
 	Parent int    // the parent process, which ranks that one launcher started on one host share
 	Temp   string // a folder for a file to meet in, on one host
 	User   int
 }
 
-// FromEnv is the configuration that a launcher's environment describes, and the launcher's
+// ThisProcess is the environment of this process.
+func ThisProcess() Environment {
+	return Environment{Getenv: os.Getenv, Parent: os.Getppid(), Temp: os.TempDir(), User: os.Getuid()}
+}
+
+// ConfigFromEnv is the configuration that a launcher's environment describes, and the launcher's
 // name; an empty name means that there is none. Our own variables (BUSBAR_RANK, BUSBAR_SIZE,
 // BUSBAR_MEET, BUSBAR_SECRET, BUSBAR_JOB, BUSBAR_BIND, BUSBAR_TRANSPORT) come first and fill
 // what a launcher leaves open.
-func FromEnv(s Surroundings) (cfg Config, launcher string, err error) {
+func ConfigFromEnv(s Environment) (cfg engine.Config, launcher string, err error) {
 	get := s.Getenv
-	cfg = Config{Meet: get("BUSBAR_MEET"), Secret: get("BUSBAR_SECRET"), Job: get("BUSBAR_JOB"), Bind: get("BUSBAR_BIND"), Transport: Transport(get("BUSBAR_TRANSPORT"))}
+	cfg = engine.Config{Meet: get("BUSBAR_MEET"), Secret: get("BUSBAR_SECRET"), Job: get("BUSBAR_JOB"), Bind: get("BUSBAR_BIND"), Transport: engine.Transport(get("BUSBAR_TRANSPORT"))}
 	meet, job := "", ""
 	for _, l := range launchers {
 		if get(l.rank) == "" {
 			continue
 		}
 		launcher = l.name
-		if cfg.Rank, err = number16(get, l.rank); err != nil {
+		if cfg.Rank, err = parseNumber(get, l.rank); err != nil {
 			return cfg, launcher, fmt.Errorf("%s: %w", launcher, err)
 		}
 		size := first(get, l.size...)
 		if size == "" {
 			return cfg, launcher, fmt.Errorf("%s: %s is set but the number of ranks is not; set %s", launcher, l.rank, l.size[len(l.size)-1])
 		}
-		if cfg.Size, err = number16(get, size); err != nil {
+		if cfg.Size, err = parseNumber(get, size); err != nil {
 			return cfg, launcher, fmt.Errorf("%s: %w", launcher, err)
 		}
 		meet, job, err = l.meet(s, cfg.Size)
@@ -64,11 +71,11 @@ func FromEnv(s Surroundings) (cfg Config, launcher string, err error) {
 type launcher struct {
 	name string
 	rank string
-	size []string // the last is the one to set by hand
+	size []string // the last is the one to set explicitly
 	// local and count are the place among the ranks of a host, and how many those are; none
 	// where the launcher does not say.
 	local, count string
-	meet         func(s Surroundings, size int) (meet, job string, err error)
+	meet         func(s Environment, size int) (meet, job string, err error)
 }
 
 // launchers, the most explicit first: inside a Slurm job somebody may run mpirun or torchrun,
@@ -84,7 +91,7 @@ var launchers = []launcher{
 
 // master is torchrun's way, which others may follow: MASTER_ADDR and MASTER_PORT. Where
 // torchrun keeps its own store at that port, the next one is taken.
-func master(s Surroundings, _ int) (meet, job string, err error) {
+func master(s Environment, _ int) (meet, job string, err error) {
 	addr, port := s.Getenv("MASTER_ADDR"), s.Getenv("MASTER_PORT")
 	job = s.Getenv("TORCHELASTIC_RUN_ID")
 	if addr == "" {
@@ -92,7 +99,7 @@ func master(s Surroundings, _ int) (meet, job string, err error) {
 	}
 	number := 29500
 	if port != "" {
-		if number, err = number16(s.Getenv, "MASTER_PORT"); err != nil {
+		if number, err = parseNumber(s.Getenv, "MASTER_PORT"); err != nil {
 			return "", job, err
 		}
 	}
@@ -104,13 +111,13 @@ func master(s Surroundings, _ int) (meet, job string, err error) {
 
 // slurm meets at the first node of the step, at a port that follows from the job's and the
 // step's number, so that steps on one node do not get into each other's way.
-func slurm(s Surroundings, _ int) (meet, job string, err error) {
-	job = first2(s.Getenv, "SLURM_JOB_ID", "SLURM_JOBID") + "." + first2(s.Getenv, "SLURM_STEP_ID", "SLURM_STEPID")
+func slurm(s Environment, _ int) (meet, job string, err error) {
+	job = value(s.Getenv, "SLURM_JOB_ID", "SLURM_JOBID") + "." + value(s.Getenv, "SLURM_STEP_ID", "SLURM_STEPID")
 	if s.Getenv("MASTER_ADDR") != "" {
 		meet, _, err = master(s, 0)
 		return meet, job, err
 	}
-	list := first2(s.Getenv, "SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST")
+	list := value(s.Getenv, "SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST")
 	if list == "" {
 		return "", job, fmt.Errorf("SLURM_STEP_NODELIST is not set")
 	}
@@ -125,12 +132,12 @@ func slurm(s Surroundings, _ int) (meet, job string, err error) {
 }
 
 // openMPI and mpich tell ranks nothing about each other's hosts. On one host a file serves.
-func openMPI(s Surroundings, size int) (meet, job string, err error) {
-	job = first2(s.Getenv, "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid")
+func openMPI(s Environment, size int) (meet, job string, err error) {
+	job = value(s.Getenv, "PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid")
 	return oneHost(s, size, "OMPI_COMM_WORLD_LOCAL_SIZE", job)
 }
 
-func mpich(s Surroundings, size int) (meet, job string, err error) {
+func mpich(s Environment, size int) (meet, job string, err error) {
 	// Hydra gives no number of the job; its proxy is the parent of all ranks of a host.
 	job = s.Getenv("PMI_JOBID")
 	key := job
@@ -141,7 +148,7 @@ func mpich(s Surroundings, size int) (meet, job string, err error) {
 	return meet, job, err
 }
 
-func oneHost(s Surroundings, size int, local, key string) (meet, job string, err error) {
+func oneHost(s Environment, size int, local, key string) (meet, job string, err error) {
 	if s.Getenv("MASTER_ADDR") != "" {
 		meet, _, err = master(s, size)
 		return meet, key, err
@@ -171,10 +178,10 @@ func first(get func(string) string, names ...string) string {
 	return ""
 }
 
-// first2 is the first value that is set.
-func first2(get func(string) string, names ...string) string { return get(first(get, names...)) }
+// value is the first value that is set.
+func value(get func(string) string, names ...string) string { return get(first(get, names...)) }
 
-func number16(get func(string) string, name string) (int, error) {
+func parseNumber(get func(string) string, name string) (int, error) {
 	n, err := strconv.Atoi(get(name))
 	if err != nil || n < 0 || n > 1<<16 {
 		return 0, fmt.Errorf("%s is %q; expected a number from 0 to %d", name, get(name), 1<<16)

@@ -1,0 +1,300 @@
+package ranks
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"busbar.dev/internal/failure"
+)
+
+// parentVariable tells a rank that it has a pipe open at parentFile to the process that started
+// it, for what it leaves.
+const (
+	parentVariable = "BUSBAR_PARCEL"
+	parentFile     = 3
+	maxLeft        = 256 << 20
+)
+
+// Exit codes of ranks, which are those of the program that they are.
+const (
+	exitWrong = 1
+	exitBad   = 2
+)
+
+// openParent is the pipe to the process that started this one; nil where that was not this
+// program.
+func openParent() (*os.File, error) {
+	word := os.Getenv(parentVariable)
+	if word == "" {
+		return nil, nil
+	}
+	var st syscall.Stat_t
+	if word != "1" || syscall.Fstat(parentFile, &st) != nil || st.Mode&syscall.S_IFMT != syscall.S_IFIFO {
+		return nil, fmt.Errorf("%s is %q: it is for ranks that busbar itself starts; unset it", parentVariable, word)
+	}
+	return os.NewFile(parentFile, "parent"), nil
+}
+
+// launch starts n processes of this program as ranks and waits for their end. Rank 0 prints;
+// what it leaves, Task.Keep gets when all is done. Of an elastic job, any rank may become rank 0,
+// and some may be lost.
+func (j *Job) launch(ctx context.Context, p Process, n int, t Task) error {
+	// The processes die with the thread that started them, so it must be this one.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	dir, done, err := meetFolder()
+	if err != nil {
+		return failure.Cannot(err)
+	}
+	defer done()
+	in, out, err := os.Pipe()
+	if err != nil {
+		return failure.Cannot(err)
+	}
+	defer in.Close()
+	defer out.Close()
+	children := &children{stderr: make([]transcript, n), elastic: t.Elastic != nil}
+	if err := j.startAll(p, children, filepath.Join(dir, "meet"), out); err != nil {
+		children.kill()
+		children.wait()
+		return failure.Cannot(err)
+	}
+	out.Close()
+	left := make(chan []byte, 1)
+	go func() {
+		data, _ := io.ReadAll(io.LimitReader(in, maxLeft))
+		left <- data
+	}()
+	err = children.outlast(ctx, j.Timeout)
+	if p.Crash != nil {
+		children.tellCrashes(p.Crash)
+	}
+	if err != nil && !errors.Is(err, ErrWrong) {
+		return err
+	}
+	if data := <-left; len(data) > 0 && t.Keep != nil {
+		if err := t.Keep(data); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// startAll starts all ranks.
+func (j *Job) startAll(p Process, c *children, meet string, out *os.File) error {
+	n := len(c.stderr)
+	secret := make([]byte, 16)
+	rand.Read(secret)
+	stdout := &lockedWriter{w: p.Stdout}
+	for r := range n {
+		cmd, err := j.child(p, r, n, meet, hex.EncodeToString(secret))
+		if err != nil {
+			return err
+		}
+		cmd.Stderr = &c.stderr[r]
+		if c.elastic || r == 0 {
+			cmd.ExtraFiles, cmd.Env = []*os.File{out}, append(cmd.Env, parentVariable+"=1")
+			switch {
+			case c.elastic:
+				cmd.Stdout = stdout
+			case p.Messages != nil && p.Screen != nil:
+				cmd.Stdout, cmd.Stderr = p.Screen, p.Messages
+			case p.Messages != nil:
+				cmd.Stdout, cmd.Stderr = p.Stdout, p.Messages
+			default:
+				cmd.Stdout = p.Stdout
+			}
+		}
+		undo := pinThread(processorOf(r, n, runtime.NumCPU())) // the rank inherits it
+		err = cmd.Start()
+		undo()
+		if err != nil {
+			return fmt.Errorf("start rank %d: %w", r, err)
+		}
+		c.ranks = append(c.ranks, cmd)
+	}
+	return nil
+}
+
+// processorOf is the processor for a rank. Where ranks are more than processors, neighbours share
+// one: left to itself the kernel chooses a processor anew for whoever wakes, which takes a tenth to
+// a third longer; docs/peers.md has the figures.
+func processorOf(rank, ranks, processors int) int {
+	return rank * min(processors, ranks) / ranks
+}
+
+// child is the command of one rank: this one, with the same arguments, told by its environment
+// which rank it is.
+func (j *Job) child(p Process, rank, n int, meet, secret string) (*exec.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := &exec.Cmd{Path: self, Args: append([]string{os.Args[0]}, p.Args...), SysProcAttr: childAttr()}
+	for _, v := range os.Environ() {
+		if !strings.HasPrefix(v, "BUSBAR_") {
+			cmd.Env = append(cmd.Env, v)
+		}
+	}
+	bind := j.Bind
+	if bind == "" {
+		bind = "127.0.0.1"
+	}
+	cmd.Env = append(cmd.Env, fmt.Sprintf("BUSBAR_RANK=%d", rank), fmt.Sprintf("BUSBAR_SIZE=%d", n), "BUSBAR_MEET="+meet, "BUSBAR_SECRET="+secret, "BUSBAR_BIND="+bind)
+	return cmd, nil
+}
+
+// children are the ranks that this process has started.
+type children struct {
+	ranks   []*exec.Cmd
+	stderr  []transcript
+	elastic bool
+	hung    map[int]bool // did not end by themselves, and were ended
+}
+
+func (c *children) kill() {
+	for _, cmd := range c.ranks {
+		cmd.Process.Kill()
+	}
+}
+
+func (c *children) wait() {
+	for _, cmd := range c.ranks {
+		cmd.Wait()
+	}
+}
+
+// outlast waits until all ranks have ended. When one fails, the others notice within the
+// timeout; those that do not are ended.
+func (c *children) outlast(ctx context.Context, timeout time.Duration) error {
+	type end struct {
+		rank int
+		err  error
+	}
+	ends := make(chan end, len(c.ranks))
+	for r, cmd := range c.ranks {
+		go func() { ends <- end{r, cmd.Wait()} }()
+	}
+	failed := make([]error, len(c.ranks))
+	ended := make([]bool, len(c.ranks))
+	c.hung = map[int]bool{}
+	var limit <-chan time.Time
+	done := ctx.Done()
+	for left := len(c.ranks); left > 0; {
+		select {
+		case x := <-ends:
+			left--
+			failed[x.rank], ended[x.rank] = x.err, true
+			if (x.err != nil) != c.elastic && limit == nil { // of an elastic job, the first to end well ends it
+				limit = time.After(timeout + 2*time.Second)
+			}
+		case <-limit:
+			for r := range ended {
+				c.hung[r] = !ended[r]
+			}
+			c.kill()
+			limit = nil
+		case <-done:
+			c.kill()
+			done = nil
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if c.elastic {
+		return c.survivors(failed)
+	}
+	return c.verdict(failed)
+}
+
+// survivors is the verdict on the ranks of an elastic job: some may have been lost, if others
+// came to the end.
+func (c *children) survivors(failed []error) error {
+	ended := false
+	for _, err := range failed {
+		var exit *exec.ExitError
+		ended = ended || err == nil
+		if errors.As(err, &exit) && exit.ExitCode() == exitWrong {
+			return ErrWrong
+		}
+	}
+	if ended {
+		return nil
+	}
+	return c.verdict(failed)
+}
+
+// verdict is the error of ranks that failed: what the survivors say of it, once.
+func (c *children) verdict(failed []error) error {
+	var killed, hung []string
+	reason := ""
+	code := 0
+	for r, err := range failed {
+		var exit *exec.ExitError
+		if err == nil {
+			continue
+		}
+		if !errors.As(err, &exit) {
+			return failure.Cannot(fmt.Errorf("rank %d: %w", r, err))
+		}
+		if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+			if c.hung[r] {
+				hung = append(hung, fmt.Sprintf("rank %d hung: it neither went on nor ended by itself, and was ended", r))
+				continue
+			}
+			killed = append(killed, fmt.Sprintf("rank %d was ended by signal %d (%v)", r, ws.Signal(), ws.Signal()))
+			continue
+		}
+		if crash := c.stderr[r].crash(); crash != nil { // which has an exit code that means something else
+			killed = append(killed, fmt.Sprintf("rank %d %s", r, crashCause(crash[0])))
+			continue
+		}
+		code = max(code, exit.ExitCode())
+		if reason == "" {
+			reason = c.stderr[r].last()
+		}
+	}
+	switch {
+	case len(killed)+len(hung) > 0:
+		// What those say who were left comes before what became of the others afterwards.
+		if reason != "" {
+			killed = append(killed, reason)
+		}
+		return failure.Cannot(errors.New(strings.Join(append(killed, hung...), "; ")))
+	case code == 0:
+		return nil
+	case code == exitWrong:
+		return ErrWrong
+	case reason == "":
+		reason = "a rank failed"
+	}
+	if code == exitBad {
+		return errors.New(reason)
+	}
+	return failure.Cannot(errors.New(reason))
+}
+
+// lockedWriter lets several processes write to one place, whole lines each.
+type lockedWriter struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (s *lockedWriter) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.w.Write(p)
+}

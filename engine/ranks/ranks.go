@@ -1,0 +1,324 @@
+// Package ranks makes processes the ranks of a job on an engine, whoever starts them.
+//
+// A process is a rank of a job where a launcher (torchrun, srun, mpirun, an indexed Kubernetes job) or the user says so;
+// ConfigFromEnv reads what launchers say. Elsewhere Job.Run starts processes of its own, or ranks that are goroutines of
+// this process, connects them and waits for their end.
+//
+// The package is as stable as the flags of busbar bench: Job's fields are those flags. What processes say to each other may
+// change.
+package ranks
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"sync"
+	"time"
+
+	"busbar.dev/engine"
+	"busbar.dev/internal/failure"
+	"busbar.dev/unit"
+)
+
+// ErrWrong is that a rank did its work and found that something is wrong: its exit code is 1.
+var ErrWrong = errors.New("a rank found something wrong")
+
+// Job says who takes part in a measurement and how the ranks find and reach each other.
+type Job struct {
+	Ranks     int           `short:"n" name:"ranks" least:"1" help:"How many ranks. Without a launcher they are processes of this host."`
+	Transport string        `enum:"auto,tcp,shm,mem" default:"auto" help:"auto, tcp, shm (processes of one host) or mem (ranks of one process)."`
+	Conns     int           `default:"1" least:"1" most:"64" help:"Connections between each pair of ranks."`
+	Bind      string        `placeholder:"IFACE|ADDR" help:"Interfaces or addresses to use, with commas."`
+	Timeout   time.Duration `default:"10s" least:"50ms" help:"How soon a rank that died or hangs is noticed."`
+	Patience  time.Duration `name:"meet-timeout" default:"1m" least:"100ms" help:"How long the ranks wait for each other to meet."`
+	Rank      int           `default:"-1" least:"0" help:"By hand: this rank's number, with -n and --meet on every rank."`
+	Meet      string        `placeholder:"HOST:PORT|FILE" help:"By hand: where the ranks meet: rank 0's address, or a file with a slash in its name."`
+	TLSCert   string        `name:"tls-cert" placeholder:"FILE" help:"Protect all connections with TLS: this rank's certificate."`
+	TLSKey    string        `name:"tls-key" placeholder:"FILE" help:"The certificate's key."`
+	TLSCA     string        `name:"tls-ca" placeholder:"FILE" help:"The certificates of the authority that signed those of all ranks."`
+}
+
+// Elasticity is for jobs that go on when ranks are lost.
+type Elasticity struct {
+	Elastic  bool `help:"Go on when ranks are lost, on those who are left, and let newcomers in (--elastic --meet, without --rank)."`
+	MinRanks int  `name:"min-ranks" placeholder:"N" least:"1" help:"With --elastic: with fewer than these, give up; without it, one is enough."`
+}
+
+// Check reports a field that means nothing without another.
+func (f *Elasticity) Check() error {
+	if f.MinRanks > 0 && !f.Elastic {
+		return errors.New("--min-ranks is for jobs that go on when ranks are lost; it needs --elastic")
+	}
+	return nil
+}
+
+// Task is what ranks do.
+type Task struct {
+	// Valid is asked first whether the work is possible on so many ranks.
+	Valid func(n int) error
+	// Work is done by every rank. What rank 0 leaves it gives to keep.
+	Work func(g *engine.Group, keep func([]byte) error) error
+	// Elastic is the work of members that may be lost and joined; nil: Work is to be done.
+	Elastic func(x *engine.Elastic, newcomer bool, keep func([]byte) error) error
+	// MinRanks is the fewest members with which an elastic job goes on; 0 is 1.
+	MinRanks int
+	// Same is what must be the same on every rank; a rank with another is refused when the ranks
+	// meet, and not when its messages make no sense.
+	Same string
+	// Ready is asked by the process that will keep what the job leaves, before anything is
+	// started, whether it could; nil: there is nothing to keep.
+	Ready func() error
+	// Keep takes what rank 0 leaves, in the process that the user started.
+	Keep func([]byte) error
+	// Memory is what a rank of so many needs for its buffers, and Advice how to need less.
+	Memory func(n int) unit.Bytes
+	Advice string
+}
+
+// Process is how this process, which may start others like it, is connected to its user.
+type Process struct {
+	Args           []string // with which this program does the same as a rank
+	Stdout, Stderr io.Writer
+	// Screen and Messages are standard output and standard error where those are terminals. Rank 0 writes to them itself:
+	// rows that went through this process would come into the middle of its progress. Screen is used with Messages only.
+	Screen, Messages *os.File
+	// Note is told about ranks that are refused or do not come; nil: nobody is.
+	Note func(text string)
+	// Crash is told the first lines of what a rank says that crashes; nil: nobody is.
+	Crash func(text string)
+}
+
+// Run does the work on every rank: as the rank that a launcher or the fields made of this
+// process, on ranks that are goroutines of it, or on processes that it starts. All that can be
+// known to be impossible is found before anything is started.
+func (j *Job) Run(ctx context.Context, p Process, t Task) error {
+	cfg, found, err := j.config()
+	if err != nil {
+		return err
+	}
+	if t.Elastic != nil {
+		if found, err = j.asElastic(&cfg, found, t.MinRanks); err != nil {
+			return err
+		}
+	}
+	n := cfg.Size
+	if !found {
+		n = j.count()
+	}
+	parent, err := openParent()
+	if err != nil {
+		return err
+	}
+	keep := t.Keep
+	if parent != nil {
+		defer parent.Close()
+		keep = func(data []byte) error {
+			if _, err := parent.Write(data); err != nil {
+				return failure.Cannot(fmt.Errorf("results for the process that started this rank: %w", err))
+			}
+			return nil
+		}
+	}
+	if err := j.possible(cfg, found, n, t); err != nil {
+		return err
+	}
+	// Whoever keeps what is left is rank 0, or the process that started it.
+	if t.Ready != nil && parent == nil && (!found || cfg.Rank == 0) {
+		if err := t.Ready(); err != nil {
+			return err
+		}
+	}
+	switch {
+	case j.Transport == "mem":
+		return inProcess(n, func(g *engine.Group) error { return t.Work(g, keep) })
+	case !found:
+		return j.launch(ctx, p, n, t)
+	}
+	return j.member(ctx, p, cfg, t, keep)
+}
+
+// member works as one rank of a job.
+func (j *Job) member(ctx context.Context, p Process, cfg engine.Config, t Task, keep func([]byte) error) error {
+	cfg.Work = fmt.Sprintf("%s %d %s", j.Transport, j.Conns, t.Same)
+	if p.Note != nil {
+		if cfg.Rank == 0 {
+			cfg.OnRefusal = (&refusals{note: p.Note}).add
+			if cfg.Exposed() && cfg.Secret == "" && cfg.TLS == nil {
+				p.Note("warning: the ranks listen where other hosts can reach them, and whoever knows the job's name is let in; set BUSBAR_SECRET to the same words on all ranks, or use --tls-cert, --tls-key and --tls-ca")
+			}
+		}
+		cfg.OnWait = func(w engine.Waiting) { p.Note(w.String()) }
+	}
+	if t.Elastic != nil {
+		x, err := engine.JoinElastic(ctx, cfg)
+		if err != nil {
+			return failure.Cannot(err)
+		}
+		defer x.Close()
+		return t.Elastic(x, cfg.Rank < 0, keep)
+	}
+	g, err := engine.Join(ctx, cfg)
+	if err != nil {
+		return failure.Cannot(err)
+	}
+	defer g.Close()
+	return t.Work(g, keep)
+}
+
+// possible refuses what cannot be done by so many ranks, here.
+func (j *Job) possible(cfg engine.Config, found bool, n int, t Task) error {
+	switch {
+	case !found && n > maxStarted:
+		return fmt.Errorf("-n %d: at most %d ranks are started on one host; use a launcher for more", n, maxStarted)
+	case found && j.Transport == "mem":
+		return errors.New("--transport mem is for ranks of one process; it cannot be used with a launcher or --rank")
+	case !found && j.Meet != "":
+		return errors.New("--meet needs --rank, this rank's number, and -n; without them ranks are started here and find a place of their own")
+	}
+	here := n
+	if found {
+		here = localRanks(os.Getenv, n)
+	} else {
+		cfg.Rank, cfg.Size, cfg.Meet = 0, n, "127.0.0.1:1" // where they meet will be found
+	}
+	if err := cfg.Check(); err != nil {
+		return err
+	}
+	if err := t.Valid(n); err != nil {
+		return err
+	}
+	return fits(here, t.Memory(n), t.Advice)
+}
+
+// refusals tells of connections that were refused, each kind of them once.
+type refusals struct {
+	note func(text string)
+	mu   sync.Mutex
+	told map[string]bool
+}
+
+func (t *refusals) add(r engine.Refused) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	host, _, err := net.SplitHostPort(r.From)
+	if err != nil {
+		host = r.From
+	}
+	key := fmt.Sprint(host, r.Rank, r.Why)
+	const most = 16 // they are counted at the end as well
+	if t.told[key] || len(t.told) == most {
+		return
+	}
+	if t.told == nil {
+		t.told = map[string]bool{}
+	}
+	t.told[key] = true
+	t.note(r.String())
+}
+
+// maxStarted is how many ranks are started on one host; more would take it down.
+const maxStarted = 1024
+
+// count is the number of ranks to start.
+func (j *Job) count() int {
+	if j.Ranks > 0 {
+		return j.Ranks
+	}
+	return min(max(runtime.NumCPU(), 2), 8)
+}
+
+// config finds out whether this process is a rank of a job, by its flags or a launcher's
+// environment.
+func (j *Job) config() (cfg engine.Config, found bool, err error) {
+	cfg, launcher, err := ConfigFromEnv(ThisProcess())
+	switch {
+	case j.Rank >= 0:
+		if j.Ranks < 1 || j.Meet == "" && j.Ranks > 1 {
+			return cfg, true, errors.New("--rank needs -n (the number of ranks) and --meet (where they meet)")
+		}
+		cfg.Rank, cfg.Size, err = j.Rank, j.Ranks, nil
+		found = true
+	case err != nil && cfg.Size == 0: // what a launcher says makes no sense; starting ranks here would not help
+		return cfg, true, err
+	case launcher == "" || cfg.Size <= 1 && j.Ranks > 1:
+		err = nil
+	case j.Ranks > 0 && j.Ranks != cfg.Size:
+		return cfg, true, fmt.Errorf("-n %d, but %s has started %d ranks", j.Ranks, launcher, cfg.Size)
+	default:
+		found = true
+	}
+	if j.Meet != "" && found {
+		cfg.Meet, err = j.Meet, nil
+	}
+	if j.Bind != "" {
+		cfg.Bind = j.Bind
+	}
+	if j.Transport != "auto" {
+		cfg.Transport = engine.Transport(j.Transport)
+	}
+	cfg.Conns, cfg.Timeout, cfg.JoinTimeout = j.Conns, j.Timeout, j.Patience
+	if err == nil {
+		cfg.TLS, err = j.tls()
+	}
+	return cfg, found, err
+}
+
+// tls is nil where no field asks for it.
+func (j *Job) tls() (*tls.Config, error) {
+	if j.TLSCert == "" && j.TLSKey == "" && j.TLSCA == "" {
+		return nil, nil
+	}
+	if j.TLSCert == "" || j.TLSKey == "" || j.TLSCA == "" {
+		return nil, errors.New("TLS needs all of --tls-cert, --tls-key and --tls-ca")
+	}
+	cfg, err := engine.LoadTLS(j.TLSCert, j.TLSKey, j.TLSCA)
+	if err != nil {
+		return nil, fmt.Errorf("TLS: %w", err)
+	}
+	return cfg, nil
+}
+
+// asElastic makes the configuration that of an elastic job. A process that is told where to
+// meet, but not which rank it is, is a newcomer.
+func (j *Job) asElastic(cfg *engine.Config, found bool, least int) (bool, error) {
+	if j.Transport == "mem" {
+		return found, errors.New("--elastic needs ranks that can die by themselves; --transport mem has them all in one process")
+	}
+	cfg.MinSize = least
+	if found || j.Meet == "" {
+		return found, nil
+	}
+	if j.Ranks > 0 {
+		return found, errors.New("-n and --meet without --rank: a newcomer to an elastic job takes --meet alone, a rank of its beginning takes all three")
+	}
+	cfg.Rank, cfg.Size, cfg.Meet = -1, 1, j.Meet
+	return true, nil
+}
+
+// inProcess runs all ranks in this process.
+func inProcess(n int, work func(*engine.Group) error) error {
+	groups, err := engine.Local(n)
+	if err != nil {
+		return err
+	}
+	errs := make(chan error, n)
+	for _, g := range groups {
+		go func() {
+			err := work(g)
+			g.Close()
+			errs <- err
+		}()
+	}
+	var worst error
+	for range groups {
+		if err := <-errs; err != nil && (worst == nil || errors.Is(worst, engine.ErrClosed)) {
+			worst = err
+		}
+	}
+	return worst
+}

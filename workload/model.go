@@ -8,23 +8,23 @@ import (
 
 // Dims are the dimensions that a transformer is described by.
 type Dims struct {
-	Layers  int64 `json:"layers"`
-	Hidden  int64 `json:"hidden"`
-	Heads   int64 `json:"heads"`
-	KVHeads int64 `json:"kv_heads"` // 0 is Heads
-	FFN     int64 `json:"ffn"`      // 0 is four times Hidden
-	Vocab   int64 `json:"vocab"`    // tokens, or classes of pictures
-	Context int64 `json:"context"`  // the longest sequence, in tokens
+	Layers  int64 `json:"layers" csv:"layers,optional"`
+	Hidden  int64 `json:"hidden" csv:"hidden,optional"`
+	Heads   int64 `json:"heads" csv:"heads,optional"`
+	KVHeads int64 `json:"kv_heads" csv:"kv_heads,optional"` // 0 is Heads
+	FFN     int64 `json:"ffn" csv:"ffn,optional"`           // 0 is four times Hidden
+	Vocab   int64 `json:"vocab" csv:"vocab,optional"`       // tokens, or classes of pictures
+	Context int64 `json:"context" csv:"context,optional"`   // the longest sequence, in tokens
 	// HeadDim is the width of a head; 0 is Hidden over Heads.
 	HeadDim int64 `json:"head_dim,omitempty"`
 	// Experts is how many a layer has, TopK how many of them a token passes, Shared how many
 	// every token passes beside; 0 experts are a plain layer. ExpertFFN is the width of one; 0
 	// is FFN. Dense is how many layers at the beginning have none.
-	Experts   int64 `json:"experts,omitempty"`
-	TopK      int64 `json:"top_k,omitempty"`
-	Shared    int64 `json:"shared_experts,omitempty"`
-	ExpertFFN int64 `json:"expert_ffn,omitempty"`
-	Dense     int64 `json:"dense_layers,omitempty"`
+	Experts   int64 `json:"experts,omitempty" csv:"experts,optional"`
+	TopK      int64 `json:"top_k,omitempty" csv:"top_k,optional"`
+	Shared    int64 `json:"shared_experts,omitempty" csv:"shared_experts,optional"`
+	ExpertFFN int64 `json:"expert_ffn,omitempty" csv:"expert_ffn,optional"`
+	Dense     int64 `json:"dense_layers,omitempty" csv:"dense_layers,optional"`
 }
 
 // filled has what is usual where nothing is said.
@@ -242,32 +242,4 @@ func (m *Model) Forward(seq int64) float64 {
 		sum += m.Blocks[i].Forward(seq)
 	}
 	return sum
-}
-
-// alike is how many letters a name that was meant begins with.
-const alike = 5
-
-// Find is the model of a name.
-func Find(name string) (*Model, error) {
-	want := strings.ToLower(name)
-	if want == "gpt2-small" {
-		want = "gpt2"
-	}
-	var names, like []string
-	for _, f := range families() {
-		all := f()
-		for i := range all {
-			if all[i].Name == want {
-				return &all[i], nil
-			}
-			names = append(names, all[i].Name)
-			if want != "" && strings.HasPrefix(all[i].Name, want[:min(len(want), alike)]) {
-				like = append(like, all[i].Name)
-			}
-		}
-	}
-	if len(like) > 0 {
-		return nil, fmt.Errorf("model %q is unknown; there are %s, and %d others (busbar models)", name, strings.Join(like, ", "), len(names)-len(like))
-	}
-	return nil, fmt.Errorf("model %q is unknown; there are %s", name, strings.Join(names, ", "))
 }

@@ -199,14 +199,6 @@ func enums(nodes []*kong.Node) map[string][]string {
 	return all
 }
 
-func modelNames() []string {
-	var list []string
-	for _, m := range workload.Models() {
-		list = append(list, m.Name)
-	}
-	return list
-}
-
 // bashValues completes what stands behind a flag.
 func bashValues(b *strings.Builder, nodes []*kong.Node) {
 	b.WriteString("  case $prev in\n    -o|--output)\n      case ${COMP_WORDS[1]} in\n")
@@ -216,7 +208,7 @@ func bashValues(b *strings.Builder, nodes []*kong.Node) {
 	fmt.Fprintf(b, "    --op) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", strings.Join(kindNames(), " "))
 	fmt.Fprintf(b, "    -d|--dtype) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", strings.Join(dtypeNames(), " "))
 	fmt.Fprintf(b, "    --nccl) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", strings.Join(releases(), " "))
-	fmt.Fprintf(b, "    -m|--model) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", strings.Join(modelNames(), " "))
+	fmt.Fprintf(b, "    -m|--model) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", strings.Join(workload.Names(), " "))
 	words := enums(nodes)
 	for _, name := range sortedKeys(words) {
 		if name != "output" {
@@ -277,7 +269,7 @@ func valuesOf(command, flag string) []string {
 	case "nccl":
 		return releases()
 	case "model":
-		return modelNames()
+		return workload.Names()
 	case "proto":
 		return []string{"auto", "ll", "ll128", "simple"}
 	}

@@ -23,6 +23,11 @@ type Lab struct {
 
 // Open finds a lab that is up. An empty name is the only one there is.
 func (f Folder) Open(name string) (*Lab, error) {
+	l, err := f.find(name)
+	return l, marked(err)
+}
+
+func (f Folder) find(name string) (*Lab, error) {
 	if name == "" {
 		var err error
 		if name, err = f.only(); err != nil {
@@ -40,14 +45,8 @@ func (f Folder) Open(name string) (*Lab, error) {
 		return nil, err
 	}
 	l := &Lab{folder: f, State: s}
-	a, err := l.ask(request{Do: "status"})
-	if err != nil {
-		return nil, err
-	}
-	if s.Faults = a.Faults; s.Faults == nil {
-		s.Faults = []Fault{}
-	}
-	return l, nil
+	s.Faults, err = l.askFaults(request{Do: "status"})
+	return l, err
 }
 
 // only is the name of the only lab.
@@ -108,39 +107,34 @@ func hear(c *net.UnixConn) (*answer, error) {
 	return &a, nil
 }
 
-// Fault puts a fault in place.
-func (l *Lab) Fault(f Fault) error {
-	_, err := l.ask(request{Do: "fault", Fault: f})
-	return err
+// Fault puts a fault in place and returns all that are.
+func (l *Lab) Fault(f Fault) ([]Fault, error) {
+	list, err := l.askFaults(request{Do: "fault", Fault: f})
+	return list, marked(err)
 }
 
 // Heal ends the faults of a place, or all for "", and returns what is left.
 func (l *Lab) Heal(what string) ([]Fault, error) {
-	a, err := l.ask(request{Do: "heal", What: what})
+	list, err := l.askFaults(request{Do: "heal", What: what})
+	return list, marked(err)
+}
+
+// askFaults sends a request whose answer is the faults that are in place.
+func (l *Lab) askFaults(r request) ([]Fault, error) {
+	a, err := l.ask(r)
 	if err != nil {
 		return nil, err
 	}
-	return a.Faults, nil
+	return append([]Fault{}, a.Faults...), nil
 }
 
 // Port is one at which the ranks of a new job can meet.
 func (l *Lab) Port() (int, error) {
 	a, err := l.ask(request{Do: "port"})
 	if err != nil {
-		return 0, err
+		return 0, marked(err)
 	}
 	return a.Port, nil
-}
-
-// Program is what to run in a node.
-type Program struct {
-	Node     string
-	Path     string
-	Args     []string // the first is the program's name
-	Env      []string
-	Dir      string
-	Files    [3]*os.File // standard input, output and error
-	Terminal bool        // the first is a terminal that becomes its own
 }
 
 // Running is a program in a node.
@@ -160,7 +154,7 @@ const farewell = 150 * time.Millisecond
 func (l *Lab) Exec(ctx context.Context, p Program) (*Running, error) {
 	c, err := l.dial()
 	if err != nil {
-		return nil, err
+		return nil, marked(err)
 	}
 	b, err := pack(request{Do: "exec", Node: p.Node, Path: p.Path, Args: p.Args, Env: p.Env, Dir: p.Dir, Terminal: p.Terminal})
 	if err == nil {
@@ -175,7 +169,7 @@ func (l *Lab) Exec(ctx context.Context, p Program) (*Running, error) {
 	}
 	if err != nil {
 		c.Close()
-		return nil, err
+		return nil, marked(err)
 	}
 	r := &Running{c: c, done: make(chan struct{})}
 	stop := context.AfterFunc(ctx, func() {
@@ -210,12 +204,17 @@ func (r *Running) Signal(s syscall.Signal) error {
 // Wait is the program's exit code; 128 and more are signals that ended it.
 func (r *Running) Wait() (int, error) {
 	<-r.done
-	return r.code, r.err
+	return r.code, marked(r.err)
 }
 
 // Down ends a lab and everything in it, whatever state it is in. It is no error that
 // there is none.
 func (f Folder) Down(name string) (bool, error) {
+	ended, err := f.end(name)
+	return ended, marked(err)
+}
+
+func (f Folder) end(name string) (bool, error) {
 	if err := CheckName(name); err != nil {
 		return false, err
 	}

@@ -7,7 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"time"
+
+	"busbar.dev/internal/failure"
 )
 
 // Folder is where labs keep their files: one folder a lab, by its name.
@@ -22,6 +25,20 @@ const (
 	hostsFile  = "hosts"
 	logFile    = "log"
 )
+
+// Config is how a lab is started.
+type Config struct {
+	Folder Folder
+	Name   string
+	Plan   *Plan
+	// Program and Args, with its name, are what calls Hold.
+	Program string
+	Args    []string
+	// Rootless asks for a user namespace even where this process has all rights.
+	Rootless bool
+	// Tied lets the lab end with this process, however that ends.
+	Tied bool
+}
 
 // State is what a lab is, as it lies in its folder.
 type State struct {
@@ -47,6 +64,32 @@ type RequestError struct{ text string }
 
 func (e *RequestError) Error() string { return e.text }
 
+// marked marks all other errors: the machine could not do it.
+func marked(err error) error {
+	var wrong *RequestError
+	if errors.As(err, &wrong) {
+		return err
+	}
+	return failure.Cannot(err)
+}
+
+// errOther is the error of systems without network namespaces.
+var errOther = failure.Cannot(errors.New("a lab needs Linux: network namespaces, bridges and token buckets"))
+
+// DefaultFolder is where this user's labs keep their files.
+func DefaultFolder() Folder {
+	if d := os.Getenv("BUSBAR_LAB_DIR"); d != "" {
+		return Folder(d)
+	}
+	if os.Geteuid() == 0 {
+		return "/run/busbar-lab"
+	}
+	if d := os.Getenv("XDG_RUNTIME_DIR"); d != "" {
+		return Folder(filepath.Join(d, "busbar-lab"))
+	}
+	return Folder(filepath.Join(os.TempDir(), fmt.Sprintf("busbar-lab-%d", os.Geteuid())))
+}
+
 // Path is the folder of a lab, or of one of its files.
 func (f Folder) Path(name string, file ...string) string {
 	return filepath.Join(append([]string{string(f), name}, file...)...)
@@ -62,6 +105,9 @@ func CheckName(name string) error {
 
 // Names are the labs that have a folder, up or not.
 func (f Folder) Names() ([]string, error) {
+	if runtime.GOOS != "linux" {
+		return nil, errOther
+	}
 	list, err := os.ReadDir(string(f))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -72,7 +118,37 @@ func (f Folder) Names() ([]string, error) {
 			names = append(names, x.Name())
 		}
 	}
-	return names, err
+	return names, marked(err)
+}
+
+// States are the labs of those names that are up, and the names of those that are dead and left files. The error is of
+// others that could not be asked.
+func (f Folder) States(names []string) (up []*State, dead []string, failed error) {
+	for _, n := range names {
+		l, err := f.Open(n)
+		switch {
+		case errors.Is(err, ErrNone):
+			dead = append(dead, n)
+		case err != nil:
+			failed = errors.Join(failed, err)
+		default:
+			up = append(up, l.State)
+		}
+	}
+	return up, dead, failed
+}
+
+// DownAll ends the labs of those names, as many as can be, and returns which of them were up or had left files.
+func (f Folder) DownAll(names []string) (ended []string, failed error) {
+	ended = []string{}
+	for _, n := range names {
+		was, err := f.Down(n)
+		failed = errors.Join(failed, err)
+		if was {
+			ended = append(ended, n)
+		}
+	}
+	return ended, failed
 }
 
 // read reads the state of a lab.

@@ -21,7 +21,7 @@ func TestFaultsAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 16 {
 		wg.Go(func() {
-			if err := l.Fault(f); err != nil {
+			if _, err := l.Fault(f); err != nil {
 				t.Error(err)
 			}
 		})
@@ -45,13 +45,13 @@ func TestFaultsAtOnce(t *testing.T) {
 func TestRefusedFaults(t *testing.T) {
 	l := up(t, twoNodes(t), false)
 	quarter := Fault{Kind: "link", Where: "node1:mlx5_0", What: "rate", Share: 0.25}
-	if err := l.Fault(quarter); err != nil {
+	if _, err := l.Fault(quarter); err != nil {
 		t.Fatal(err)
 	}
 	var bad *RequestError
 	next := quarter
 	next.Share = 1e-11
-	if err := l.Fault(next); !errors.As(err, &bad) {
+	if _, err := l.Fault(next); !errors.As(err, &bad) {
 		t.Errorf("a rate of next to nothing: %v", err)
 	}
 	for _, where := range []string{"node9", "node9:mlx5_0", "node1:mlx5_9", "nope"} {

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"busbar.dev/hardware"
-	"busbar.dev/unit"
 )
 
 // pcieOnly are nodes whose GPUs talk over PCIe and the link between sockets.
@@ -156,31 +155,5 @@ func TestRanksBindToGPUs(t *testing.T) {
 	// 2x2 in a lab for 4x1: ranks take the first GPUs.
 	if n := len(preset(t, "baskerville", 4, Options{GPUs: 1}).Nodes[0].Near); n != 4 {
 		t.Errorf("NICs of %d GPUs", n)
-	}
-}
-
-// The links inside nodes give the times that arithmetic does.
-func TestInsideGivesArithmetic(t *testing.T) {
-	const size = 1 << 22
-	for _, x := range []struct {
-		name, preset, word string
-		nodes, each        int
-		link, nic          float64 // sizes over a link's rate and over a NIC's
-	}{
-		{"ring in one node", "baskerville", "ring", 1, 4, 1.5, 0},
-		{"ring over two nodes", "baskerville", "ring", 2, 2, 0, 1.5},
-		{"inside first", "baskerville", "hierarchical", 2, 2, 1, 1},
-		{"behind a switch", "dgx-a100", "direct", 1, 8, 1.75, 0},
-	} {
-		p := preset(t, x.preset, x.nodes, Options{Inside: Links, Scale: Scale{1, 4000}})
-		w, took, busy := played(t, p, x.word, x.nodes, x.each, size)
-		caps := w.Capacity()
-		want := unit.Seconds(x.link*size/caps[w.innerFrom(0)] + x.nic*size/caps[0])
-		if got := float64(took) / float64(want); math.Abs(got-1) > 0.02 {
-			t.Errorf("%s: %v, want %v; limited by %s", x.name, took, want, w.Name(busy))
-		}
-		if name := w.Name(busy); x.nic == 0 && !strings.HasPrefix(name, "node0/") {
-			t.Errorf("%s: limited by %q", x.name, name)
-		}
 	}
 }

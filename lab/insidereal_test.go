@@ -43,10 +43,10 @@ func slowInner(t *testing.T, l *Lab, name string, in *Inner) {
 		out, _ := run(t, l, "node0", "links", "lo")
 		return strings.Count(out+"\n", " "+half+"\n")
 	}
-	if err := l.Fault(Fault{Kind: "link", Where: where, What: "down"}); err == nil {
+	if _, err := l.Fault(Fault{Kind: "link", Where: where, What: "down"}); err == nil {
 		t.Errorf("%s: %s can be taken down", name, where)
 	}
-	if err := l.Fault(Fault{Kind: "link", Where: where, What: "rate", Share: 0.5}); err != nil {
+	if _, err := l.Fault(Fault{Kind: "link", Where: where, What: "rate", Share: 0.5}); err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
 	if count() == 0 {

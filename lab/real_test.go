@@ -248,7 +248,7 @@ func TestNodesTalkAndFaultsBreakThem(t *testing.T) {
 		{Fault{Kind: "link", Where: "node1:mlx5_0", What: "down"}, false},
 		{Fault{Kind: "node", Where: "node1", What: "pause"}, false},
 	} {
-		if err := l.Fault(x.fault); err != nil {
+		if _, err := l.Fault(x.fault); err != nil {
 			t.Fatalf("%v: %v", x.fault, err)
 		}
 		if x.fault.What == "rate" {
@@ -285,11 +285,11 @@ func (l *Lab) faults(t *testing.T) []Fault {
 func TestLinkFlaps(t *testing.T) {
 	l := up(t, twoNodes(t), false)
 	serve(t, l, "node1")
-	if err := l.Fault(Fault{Kind: "link", Where: "node1", What: "flap", Every: 20 * time.Millisecond}); err != nil {
+	if _, err := l.Fault(Fault{Kind: "link", Where: "node1", What: "flap", Every: 20 * time.Millisecond}); err != nil {
 		t.Fatal(err)
 	}
 	// Another state of the same link takes its place.
-	if err := l.Fault(Fault{Kind: "link", Where: "node1", What: "down"}); err != nil {
+	if _, err := l.Fault(Fault{Kind: "link", Where: "node1", What: "down"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := l.faults(t); len(got) != 1 || got[0].What != "down" {
@@ -306,13 +306,13 @@ func TestLinkFlaps(t *testing.T) {
 func TestKilledNode(t *testing.T) {
 	l := up(t, twoNodes(t), false)
 	x := serve(t, l, "node1")
-	if err := l.Fault(Fault{Kind: "node", Where: "node1", What: "kill"}); err != nil {
+	if _, err := l.Fault(Fault{Kind: "node", Where: "node1", What: "kill"}); err != nil {
 		t.Fatal(err)
 	}
 	if code, err := x.Wait(); err != nil || code != 128+9 {
 		t.Errorf("exit code %d, %v; want 137", code, err)
 	}
-	if err := l.Fault(Fault{Kind: "node", Where: "node9", What: "kill"}); err == nil {
+	if _, err := l.Fault(Fault{Kind: "node", Where: "node9", What: "kill"}); err == nil {
 		t.Error("a node that is not there")
 	}
 }
@@ -343,7 +343,7 @@ func TestRootless(t *testing.T) {
 	if out, code := run(t, l, "node0", "call", "node1-mlx5_0"); code != 0 || out != "node0 true" {
 		t.Errorf("%q, exit %d", out, code)
 	}
-	if err := l.Fault(Fault{Kind: "link", Where: "node1", What: "loss", Share: 1}); err != nil {
+	if _, err := l.Fault(Fault{Kind: "link", Where: "node1", What: "loss", Share: 1}); err != nil {
 		t.Error(err)
 	}
 }

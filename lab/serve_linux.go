@@ -104,6 +104,7 @@ func (h *holder) answer(c *net.UnixConn, r *request, files []*os.File) {
 		h.mu.Unlock()
 	case "fault":
 		err = h.fault(r.Fault)
+		a.Faults = h.list()
 	case "heal":
 		a.Faults, err = h.heal(r.What)
 	case "down":

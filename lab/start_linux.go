@@ -13,20 +13,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Config is how a lab is started.
-type Config struct {
-	Folder Folder
-	Name   string
-	Plan   *Plan
-	// Program and Args, with its name, are what calls Hold.
-	Program string
-	Args    []string
-	// Rootless asks for a user namespace even where this process has all rights.
-	Rootless bool
-	// Tied lets the lab end with this process, however that ends.
-	Tied bool
-}
-
 // setup is what the holder is told.
 type setup struct {
 	Dir  string `json:"dir"`
@@ -82,6 +68,11 @@ const maxSocket = 107
 // Start makes a lab and returns when it is up. What dead labs left in the folder is
 // removed first. When the context ends before, or this process dies, nothing is left.
 func Start(ctx context.Context, cfg Config) (*State, error) {
+	s, err := cfg.start(ctx)
+	return s, marked(err)
+}
+
+func (cfg *Config) start(ctx context.Context) (*State, error) {
 	if err := CheckName(cfg.Name); err != nil {
 		return nil, err
 	}
@@ -99,7 +90,7 @@ func Start(ctx context.Context, cfg Config) (*State, error) {
 		return nil, err
 	}
 	defer lock.Close()
-	s, err := start(ctx, cfg, lock)
+	s, err := cfg.startLocked(ctx, lock)
 	if err != nil {
 		os.RemoveAll(cfg.Folder.Path(cfg.Name))
 		return nil, err
@@ -107,7 +98,7 @@ func Start(ctx context.Context, cfg Config) (*State, error) {
 	return s, nil
 }
 
-func start(ctx context.Context, cfg Config, lock *os.File) (*State, error) {
+func (cfg *Config) startLocked(ctx context.Context, lock *os.File) (*State, error) {
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: cfg.Folder.Path(cfg.Name, socketFile), Net: "unix"})
 	if err != nil {
 		return nil, err

@@ -30,6 +30,24 @@ func (p *Plan) Seats(nodes, each int) []Seat {
 	return seats
 }
 
+// Leaves are the ranks below each switch, by the first NIC of each; nil where a rank has none.
+func (p *Plan) Leaves(seats []Seat) [][]int {
+	var groups [][]int
+	at := map[int]int{}
+	for r, s := range seats {
+		if len(s.NICs) == 0 {
+			return nil
+		}
+		sw := p.NICs[s.NICs[0]].Switch
+		if _, ok := at[sw]; !ok {
+			at[sw] = len(groups)
+			groups = append(groups, nil)
+		}
+		groups[at[sw]] = append(groups[at[sw]], r)
+	}
+	return groups
+}
+
 // Wiring is the lab's network as a simulator sees it: what every cable carries of data,
 // and which cables a message crosses. It is sim's Wiring.
 type Wiring struct {

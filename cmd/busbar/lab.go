@@ -1,11 +1,9 @@
 package main
 
-import "fmt"
-
-// exitedWith ends the program with another program's exit code.
-type exitedWith int
-
-func (x exitedWith) Error() string { return fmt.Sprintf("exit code %d", int(x)) }
+import (
+	"busbar.dev/lab"
+	"busbar.dev/lab/check"
+)
 
 // labCmd is the family of commands about practice clusters.
 type labCmd struct {
@@ -41,18 +39,7 @@ type labUpCmd struct {
 	Cluster string `arg:"" help:"A cluster file, a preset, or anything map reads, with an optional node count: baskerville:2."`
 	Layout  string `short:"l" placeholder:"NODESxGPUS" help:"2x2: two nodes, meant for two ranks each. None: all nodes, a rank per GPU."`
 	Name    string `default:"lab" help:"The lab's name, where there are to be several."`
-	labMake
-}
-
-// labMake is how a lab is made of a cluster.
-type labMake struct {
-	Scale    string `placeholder:"1/N" help:"Factor between the file's rates and the lab's. None: so that the fastest NIC has at most 1 Gb/s and all together 4 Gb/s; lab check takes half of that, so that links are measured and not processors."`
-	Inside   string `enum:"auto,links,memory" default:"auto" help:"Ranks of a node talk over the imitated links between their GPUs (links), or through this machine's shared memory; auto: links where two cores can push them at the scale."`
-	Spines   int    `default:"2" help:"Bridges that an entry for several spine switches becomes, at most."`
-	MTU      int    `name:"mtu" placeholder:"BYTES" help:"MTU of all NICs. None: what the file states, else 9000."`
-	Staging  string `placeholder:"RATE" help:"A half-duplex path through host memory of this rate (before scaling), which every byte to or from a node's NICs crosses: 14GB/s."`
-	Local    bool   `name:"staging-local" help:"What ranks of a node send each other over TCP crosses that path too."`
-	Rootless bool   `help:"In a user namespace, even as root."`
+	lab.Settings
 }
 
 // Help ends with examples.
@@ -150,34 +137,8 @@ type labRankCmd struct {
 
 type labCheckCmd struct {
 	common
-	Cluster string `arg:"" optional:"" help:"A cluster file or preset, as for lab up. None: the scenarios that docs/lab.md describes."`
-	Layouts string `short:"l" default:"1x4,2x2,4x1" placeholder:"L1,L2,…" help:"Layouts, NODESxRANKS."`
-	Algos   string `default:"ring,ring:interleaved,tree,hierarchical,halving_doubling" placeholder:"A1,A2,…" help:"Algorithms; ring:interleaved goes from node to node at every step."`
-	Sizes   string `default:"512K,1M,4M,16M" placeholder:"S1,S2,…" help:"Sizes."`
-	Op      string `default:"all_reduce" help:"The collective."`
-	labMake
-	Transport string   `enum:"auto,tcp" default:"auto" help:"auto: shared memory inside a node; tcp: sockets there too."`
-	Slow      []string `placeholder:"NODE:NIC=25%" help:"Links that have less than their rate, in the lab and in the prediction."`
-	Jobs      int      `default:"1" help:"Jobs side by side, on every other node each (2) and so on."`
-	Iters     int      `default:"0" help:"Runs of each size that count; 0: by the time they take."`
-	Quick     bool     `help:"Measure pairs of ranks for a moment only; predictions are then as good as the machine is quiet."`
-	labStepFlags
-	Plan   string  `placeholder:"DIR" help:"Instead of layouts and algorithms: a folder of busbar plan --hosts … --emit DIR for CLUSTER. Its order of ranks and the algorithm that is predicted to be fastest, beside the order in which the hosts were given and a flat ring; with --step also whole steps."`
-	Only   string  `placeholder:"WORD" help:"Without CLUSTER: scenarios whose name has this in it."`
-	Median float64 `name:"max-median" default:"0.10" help:"Exit 1 where the median of the errors is greater."`
-	Worst  float64 `name:"max-worst" default:"0.35" help:"Exit 1 where the greatest error is greater."`
-	Noise  float64 `name:"max-noise" default:"0.5" help:"Points whose runs differ by more do not count."`
-	Points string  `short:"o" placeholder:"FILE" help:"Write the points for busbar validate."`
-}
-
-// labStepFlags are those of steps of training.
-type labStepFlags struct {
-	Step     string  `placeholder:"MODEL" help:"Instead of collectives: steps of data-parallel training of this model (busbar models), without and with overlap; without CLUSTER on Baskerville."`
-	Shrink   int     `default:"64" placeholder:"N" help:"With --step: gradients and buckets are 1/N of their size, so that a step takes seconds."`
-	Batch    int64   `default:"8" help:"With --step: sequences of a rank in a step."`
-	Speed    float64 `default:"150" placeholder:"TFLOPS" help:"With --step: what a GPU computes."`
-	StepAlgo string  `name:"step-algo" default:"ring" placeholder:"ALGORITHM" help:"With --step: how buckets are reduced."`
-	Compress string  `default:"none,fp16" placeholder:"C1,C2,…" help:"With --step: how gradients travel: none, fp16, bf16, int8."`
+	check.Check
+	Points string `short:"o" placeholder:"FILE" help:"Write the points for busbar validate."`
 }
 
 // Help ends with examples.

@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"regexp"
 	"testing"
+
+	"busbar.dev/lab"
 )
 
 // TestRowsOnTerminal: rows of a table and the line that tells the progress share a terminal, and
@@ -15,7 +17,7 @@ func TestRowsOnTerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	outside, inside, err := openTerminal()
+	outside, inside, err := lab.OpenTerminal()
 	if err != nil {
 		t.Skipf("needs a terminal: %v", err)
 	}

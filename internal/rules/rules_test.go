@@ -62,6 +62,7 @@ var columns = []struct {
 	{"launch/tuner", 5},
 	{"calibrate/truth", 6},
 	{"lab", 5},
+	{"lab/check", 8},
 	{"calibrate", 7},
 	{"input/internal", 3},
 	{"input/", 4},

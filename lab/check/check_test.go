@@ -1,4 +1,4 @@
-package lab
+package check
 
 import (
 	"errors"
@@ -7,7 +7,6 @@ import (
 
 	"busbar.dev/coll"
 	"busbar.dev/schedule"
-	"busbar.dev/sim"
 	"busbar.dev/unit"
 )
 
@@ -65,61 +64,6 @@ func TestScore(t *testing.T) {
 	if s.Pairs != 2 || len(s.Wrong) != 1 {
 		t.Errorf("order: %d pairs, wrong %v", s.Pairs, s.Wrong)
 	}
-}
-
-// Data crosses what it must, and a collective in the simulated lab takes what the
-// arithmetic of its NICs says.
-func TestWiringGivesArithmetic(t *testing.T) {
-	for _, x := range []struct {
-		name  string
-		o     Options
-		text  string
-		word  string
-		nodes int
-		each  int
-		want  float64 // in sizes over a NIC's data rate
-	}{
-		{"one leaf", Options{}, "", "ring", 8, 1, 2 * 7.0 / 8},
-		{"over 4:1 in node order", Options{Spines: 1}, "", "ring", 8, 1, 2 * 7.0 / 8},
-		{"over 4:1 to and fro", Options{Spines: 1}, "", "ring:crossing", 8, 1, 4 * 2 * 7.0 / 8},
-		{"half duplex", Options{Staging: 12.5e9}, "", "ring", 4, 1, 2 * 1.5},
-	} {
-		p, err := New(read(t, clos), x.o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		const size = 1 << 22
-		w, took, busy := played(t, p, x.word, x.nodes, x.each, size)
-		want := x.want * size / w.Capacity()[0]
-		if got := took.Seconds(); math.Abs(got/want-1) > 0.02 {
-			t.Errorf("%s: %.4f s, want %.4f; limited by %s", x.name, got, want, w.Name(busy))
-		}
-	}
-}
-
-// played is an all-reduce on a plan's wires with processors enough: how long it takes, and
-// the number of what limits it.
-func played(t *testing.T, p *Plan, word string, nodes, each int, size unit.Bytes) (w *Wiring, took unit.Time, busy int) {
-	t.Helper()
-	tr, err := NewTrial(coll.AllReduce, word, nodes, each)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := tr.Schedule()
-	if err != nil {
-		t.Fatal(err)
-	}
-	seats := p.Seats(nodes, each)
-	w = p.Wire(seats)
-	job := sim.Job{Schedule: s, Op: tr.Op(size)}
-	for i := range seats {
-		job.Ranks = append(job.Ranks, i)
-	}
-	times, busy, err := (&sim.Sockets{Cores: 1000}).Play(t.Context(), w, []sim.Job{job})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return w, times[0], busy
 }
 
 func TestCostsBetweenSizes(t *testing.T) {

@@ -1,4 +1,4 @@
-package main
+package check
 
 import (
 	"math"
@@ -10,22 +10,26 @@ import (
 	"busbar.dev/engine/bench"
 	"busbar.dev/lab"
 	"busbar.dev/unit"
+	"busbar.dev/workload"
 )
 
 // A step that is shrunk has the buckets of the whole one, and they are full at the same part
 // of its computing.
 func TestStretchedSteps(t *testing.T) {
-	c := labCheckCmd{labStepFlags: labStepFlags{Step: "gpt2-large", Batch: 8, Speed: 150}}
-	whole, err := c.stepPlan()
+	c := Check{Training: Training{Step: "gpt2-large", Shrink: 64, Batch: 8, Speed: 150}}
+	env := &Env{Model: workload.Parse}
+	whole, err := c.stepPlan(env)
 	if err != nil {
 		t.Fatal(err)
 	}
-	small, err := c.stepPlan()
+	small, err := c.stepPlan(env)
 	if err != nil {
 		t.Fatal(err)
 	}
-	stretch(&small, 64, 6.25)
-	trial, err := lab.NewTrial(coll.AllReduce, "ring", 2, 2)
+	if longer := c.stretch(&small, lab.Scale{Num: 1, Den: 400}); longer != 6.25 {
+		t.Fatalf("%g times as long", longer)
+	}
+	trial, err := NewTrial(coll.AllReduce, "ring", 2, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +56,7 @@ func TestStretchedSteps(t *testing.T) {
 }
 
 func TestStepJobs(t *testing.T) {
-	trial, err := lab.NewTrial(coll.AllReduce, "ring", 1, 4)
+	trial, err := NewTrial(coll.AllReduce, "ring", 1, 4)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package lab
+package check
 
 import (
 	"fmt"
@@ -91,4 +91,13 @@ func (m *Machine) Model(memory unit.Bytes) *sim.Sockets {
 		s.Net.Latency, s.Call = m.Net.hop()
 	}
 	return s
+}
+
+// calibration is the machine's costs as a document has them.
+func (m *Machine) calibration() Calibration {
+	carrier := func(c sim.Carrier) Carrier {
+		return Carrier{c.Latency, c.Send * 1e9, c.Copy * 1e9, c.Reduce * 1e9}
+	}
+	s := m.Model(16 * unit.MiB)
+	return Calibration{Call: s.Call, Memory: carrier(s.Near), Sockets: carrier(s.Net)}
 }

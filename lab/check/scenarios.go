@@ -1,4 +1,4 @@
-package main
+package check
 
 import (
 	"fmt"
@@ -54,9 +54,9 @@ network:
 `
 )
 
-// scenarioCluster is the cluster of a scenario: Baskerville, whose links inside nodes and
-// NICs two cores can push at one scale, where it has no text of its own.
-func scenarioCluster(name, text string) (*cluster.Cluster, error) {
+// readCluster is the cluster of a cluster file; without a text it is Baskerville, whose links inside nodes and NICs two
+// cores can push at one scale.
+func readCluster(name, text string) (*cluster.Cluster, error) {
 	if text == "" {
 		return hardware.Preset("baskerville", 4)
 	}
@@ -82,7 +82,7 @@ func builtinScenarios(only string) ([]scenario, error) {
 			return
 		}
 		var err error
-		if s.cluster, err = scenarioCluster(s.name, text); err != nil {
+		if s.cluster, err = readCluster(s.name, text); err != nil {
 			bad = err
 			return
 		}

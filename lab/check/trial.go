@@ -1,4 +1,4 @@
-package lab
+package check
 
 import (
 	"fmt"
@@ -98,22 +98,4 @@ func (t *Trial) Schedule() (*schedule.Schedule, error) {
 // Op is the operation of a trial at a size.
 func (t *Trial) Op(size unit.Bytes) coll.Op {
 	return coll.Op{Kind: t.Kind, Type: coll.Float, Bytes: size}
-}
-
-// Leaves are the ranks below each switch, by the first NIC of each; nil where a rank has none.
-func (p *Plan) Leaves(seats []Seat) [][]int {
-	var groups [][]int
-	at := map[int]int{}
-	for r, s := range seats {
-		if len(s.NICs) == 0 {
-			return nil
-		}
-		sw := p.NICs[s.NICs[0]].Switch
-		if _, ok := at[sw]; !ok {
-			at[sw] = len(groups)
-			groups = append(groups, nil)
-		}
-		groups[at[sw]] = append(groups[at[sw]], r)
-	}
-	return groups
 }

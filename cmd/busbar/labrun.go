@@ -1,0 +1,277 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"busbar.dev/cluster"
+	"busbar.dev/internal/failure"
+	"busbar.dev/lab"
+	"busbar.dev/lab/check"
+	"busbar.dev/report"
+)
+
+// exitedWith ends the program with another program's exit code.
+type exitedWith int
+
+func (x exitedWith) Error() string { return fmt.Sprintf("exit code %d", int(x)) }
+
+// withCode is the end of a command that ran a program.
+func withCode(code int, err error) error {
+	if err == nil && code != 0 {
+		return exitedWith(code)
+	}
+	return err
+}
+
+// Run makes a lab.
+func (c *labUpCmd) Run(e *env) error {
+	cl, err := e.load([]string{c.Cluster}, c.common)
+	if err != nil {
+		return err
+	}
+	p, err := c.Plan(cl, c.Layout)
+	if err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return failure.Cannot(err)
+	}
+	s, err := lab.Start(e.ctx, lab.Config{Folder: lab.DefaultFolder(), Name: c.Name, Plan: p, Program: self, Args: []string{"busbar", "lab", "hold"}, Rootless: c.Rootless})
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		return writeIndented(e.stdout, s.Document())
+	}
+	if err := report.Lab(e.stdout, s); err != nil {
+		return err
+	}
+	if !c.Quiet {
+		for _, n := range s.AllNotes() {
+			fmt.Fprintln(e.stderr, "busbar: note:", n)
+		}
+		fmt.Fprintf(e.stderr, "busbar: try `busbar lab exec all -- busbar bench -e 16M`; `busbar lab down` ends it\n")
+	}
+	return nil
+}
+
+// Run is the life of a holder.
+func (labHoldCmd) Run(*env) error { return failure.Cannot(lab.Hold()) }
+
+// Run ends labs.
+func (c *labDownCmd) Run(e *env) error {
+	folder := lab.DefaultFolder()
+	names := []string{c.Name}
+	if c.Name == "" {
+		var err error
+		if names, err = folder.Names(); err != nil {
+			return err
+		}
+		if len(names) > 1 && !c.All {
+			return fmt.Errorf("%d labs have files here (%s); say which with --name, or --all", len(names), strings.Join(names, ", "))
+		}
+	}
+	ended, failed := folder.DownAll(names)
+	if c.JSON {
+		if err := writeIndented(e.stdout, map[string]any{"ended": ended}); err != nil {
+			return err
+		}
+		return failed
+	}
+	for _, n := range ended {
+		fmt.Fprintf(e.stdout, "lab %s is down\n", n)
+	}
+	if failed == nil && len(ended) == 0 && !c.Quiet {
+		fmt.Fprintln(e.stderr, "busbar: no lab is up")
+	}
+	return failed
+}
+
+// Run shows what is up.
+func (c *labStatusCmd) Run(e *env) error {
+	folder := lab.DefaultFolder()
+	names, err := folder.Names()
+	if err != nil {
+		return err
+	}
+	names = slices.DeleteFunc(names, func(n string) bool { return c.Name != "" && n != c.Name })
+	states, dead, err := folder.States(names)
+	for _, n := range dead {
+		if !c.Quiet {
+			fmt.Fprintf(e.stderr, "busbar: %s: the holder has died; `busbar lab down --name %s` removes what is left\n", n, n)
+		}
+	}
+	if c.JSON {
+		labs := []lab.Document{}
+		for _, s := range states {
+			labs = append(labs, s.Document())
+		}
+		err = errors.Join(err, writeIndented(e.stdout, map[string]any{"labs": labs}))
+	} else {
+		err = errors.Join(err, report.Labs(e.stdout, states))
+	}
+	if err == nil && len(states) == 0 {
+		if !c.JSON && !c.Quiet {
+			fmt.Fprintln(e.stderr, "busbar: no lab is up")
+		}
+		return errWrong
+	}
+	return err
+}
+
+// Run breaks something.
+func (c *labFaultCmd) Run(e *env) error {
+	f, err := lab.ParseFault(c.Kind, c.Where, c.What)
+	if err != nil {
+		return err
+	}
+	return c.change(e, c.common, func(l *lab.Lab) ([]lab.Fault, error) { return l.Fault(f) })
+}
+
+// Run ends faults.
+func (c *labHealCmd) Run(e *env) error {
+	return c.change(e, c.common, func(l *lab.Lab) ([]lab.Fault, error) { return l.Heal(c.What) })
+}
+
+// change changes the faults of a lab and prints those that are in place then.
+func (n *labName) change(e *env, o common, do func(*lab.Lab) ([]lab.Fault, error)) error {
+	l, err := lab.DefaultFolder().Open(n.Name)
+	if err != nil {
+		return err
+	}
+	faults, err := do(l)
+	if err != nil {
+		return err
+	}
+	if o.JSON {
+		return writeIndented(e.stdout, map[string]any{"faults": faults})
+	}
+	report.LabFaults(e.stdout, faults)
+	return nil
+}
+
+// Run runs a program on one node or on all.
+func (c *labExecCmd) Run(e *env) error {
+	args := c.Args
+	if len(args) > 0 && args[0] == "--" {
+		args = args[1:]
+	}
+	if len(args) == 0 {
+		return errors.New("no program; expected busbar lab exec NODE -- PROGRAM ARGUMENTS…")
+	}
+	l, err := lab.DefaultFolder().Open(c.Name)
+	if err != nil {
+		return err
+	}
+	p, err := labProgram(c.Node, args)
+	if err != nil {
+		return err
+	}
+	if c.Node != "all" {
+		if c.Layout != "" {
+			return errors.New("-l is for all nodes: busbar lab exec -l 2x2 all -- …")
+		}
+		if l.State.Plan.NodeByName(c.Node) < 0 {
+			return fmt.Errorf("no node %q in the lab; expected all or one of those that `busbar lab status` lists", c.Node)
+		}
+		return withCode(l.Run(e.ctx, p))
+	}
+	ranks, err := l.State.Plan.Ranks(c.Layout)
+	if err != nil {
+		return err
+	}
+	return withCode((&lab.Job{Lab: l, Seats: ranks, Stdout: e.stdout, Stderr: e.stderr}).Run(e.ctx, p))
+}
+
+// labProgram is a program with this process's environment, folder and streams.
+func labProgram(node string, args []string) (p lab.Program, err error) {
+	p = lab.Program{Node: node, Args: args, Env: os.Environ(), Files: [3]*os.File{os.Stdin, os.Stdout, os.Stderr}}
+	if p.Path, err = findProgram(args[0]); err != nil {
+		return p, err
+	}
+	p.Dir, err = os.Getwd()
+	return p, failure.Cannot(err)
+}
+
+// findProgram finds a program as a shell does; busbar is this one where no other is found.
+func findProgram(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err != nil && name == "busbar" {
+		return os.Executable()
+	}
+	if err != nil {
+		return "", failure.Cannot(err)
+	}
+	return filepath.Abs(path)
+}
+
+// Run opens a shell on a node.
+func (c *labShellCmd) Run(e *env) error {
+	l, err := lab.DefaultFolder().Open(c.Name)
+	if err != nil {
+		return err
+	}
+	if l.State.Plan.NodeByName(c.Node) < 0 {
+		return fmt.Errorf("no node %q in the lab; `busbar lab status` lists them", c.Node)
+	}
+	p, err := labProgram(c.Node, []string{cmp.Or(os.Getenv("SHELL"), "/bin/sh")})
+	if err != nil {
+		return err
+	}
+	p.Args, p.Env = []string{p.Path}, append(p.Env, "PS1="+c.Node+"$ ")
+	return withCode(l.Shell(e.ctx, p))
+}
+
+// Run measures and predicts.
+func (c *labCheckCmd) Run(e *env) error {
+	switch {
+	case c.Points == "":
+	case c.Plan != "":
+		return errors.New("--plan is one job, and has no -o")
+	case c.Step != "":
+		return errors.New("-o is for collectives, not for --step")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return failure.Cannot(err)
+	}
+	env := check.Env{
+		Labs: lab.DefaultFolder(), Program: self, Stdout: e.stdout, Stderr: e.stderr,
+		Cluster:    func(word string) (*cluster.Cluster, error) { return e.load([]string{word}, c.common) },
+		Model:      e.modelOf,
+		LaunchPlan: readPlan,
+		Progress:   func(text string) func() { return e.progress(c.common, text) },
+	}
+	if c.Verbose && !c.JSON {
+		env.Verbose = e.stderr
+	}
+	doc, err := c.Check.Run(e.ctx, env)
+	if err != nil {
+		return err
+	}
+	if d, ok := doc.(*check.Collectives); ok && c.Points != "" {
+		if err := e.writeFile(c.Points, d.WriteSweeps); err != nil {
+			return err
+		}
+	}
+	if c.JSON {
+		err = writeIndented(e.stdout, doc)
+	} else {
+		err = report.LabCheck(e.stdout, doc)
+	}
+	if err == nil && doc.Wrong() {
+		return errWrong
+	}
+	return err
+}
+
+// Run is the life of a rank.
+func (c labRankCmd) Run(e *env) error { return check.Rank(e.ctx, c.Work, os.Stdout) }

@@ -5,6 +5,9 @@
 // are text made from it, one generator each. Only what differs from a default is written, and
 // what cannot be said in a file's format leaves that file out with a reason.
 //
+// Exec says what a process is bound and set to as one rank of a plan, or of a job without one; who
+// asks does it.
+//
 // The package reads and writes values only: it opens no file, starts no program and touches no
 // process.
 package launch

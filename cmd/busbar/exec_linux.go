@@ -29,14 +29,14 @@ func allowed() ([]int, error) {
 
 // become binds this thread and lets it become the program: the kernel keeps the cores and the
 // memory policy of the thread that calls execve.
-func become(d *execDoc, args []string) error {
+func become(b *launch.Binding, args []string) error {
 	path, err := findProgram(args[0])
 	if err != nil {
 		return err
 	}
 	runtime.LockOSThread()
-	if d.Cores != "" {
-		cores, err := launch.ParseCores(d.Cores)
+	if b.Cores != "" {
+		cores, err := launch.ParseCores(b.Cores)
 		if err != nil {
 			return err
 		}
@@ -45,20 +45,20 @@ func become(d *execDoc, args []string) error {
 			set.Set(c)
 		}
 		if err := unix.SchedSetaffinity(0, &set); err != nil {
-			return failure.Cannot(fmt.Errorf("binding to cores %s: %w; --no-bind leaves them", d.Cores, err))
+			return failure.Cannot(fmt.Errorf("binding to cores %s: %w; --no-bind leaves them", b.Cores, err))
 		}
 	}
-	if d.NUMA >= 0 {
+	if b.NUMA >= 0 {
 		var set unix.CPUSet
-		set.Set(d.NUMA)
+		set.Set(b.NUMA)
 		// Preferred, not bound: a domain that is full must not end the program. Containers often
 		// forbid the call, which costs speed only.
 		if err := unix.SetMemPolicy(unix.MPOL_PREFERRED, &set); err != nil {
-			fmt.Fprintf(os.Stderr, "busbar exec: rank %d: memory of NUMA domain %d is not preferred: %v\n", d.Rank, d.NUMA, err)
+			fmt.Fprintf(os.Stderr, "busbar exec: rank %d: memory of NUMA domain %d is not preferred: %v\n", b.Rank, b.NUMA, err)
 		}
 	}
 	env := os.Environ()
-	for k, v := range d.Env {
+	for k, v := range b.Env {
 		env = append(env, k+"="+v)
 	}
 	if err := syscall.Exec(path, args, env); err != nil {

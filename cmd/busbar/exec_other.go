@@ -6,10 +6,11 @@ import (
 	"errors"
 
 	"busbar.dev/internal/failure"
+	"busbar.dev/launch"
 )
 
 func allowed() ([]int, error) { return nil, errors.New("only Linux says") }
 
-func become(*execDoc, []string) error {
+func become(*launch.Binding, []string) error {
 	return failure.Cannot(errors.New("exec binds processes to cores, which it does on Linux only"))
 }

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"busbar.dev/hardware"
 	"busbar.dev/launch"
 )
 
@@ -94,45 +93,6 @@ func thisHost(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return name
-}
-
-// The GPU of a local rank is the one that CUDA shows under that number; a DGX A100 has its first
-// GPUs on NUMA domains 3, 3, 1 and 1.
-func TestExecGPU(t *testing.T) {
-	node, err := hardware.Node("dgx-a100")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tt := range []struct {
-		visible string
-		local   int
-		numa    int // -2: none
-		note    string
-	}{
-		{"unset", 0, 3, ""},
-		{"unset", 2, 1, ""},
-		{"2,0", 0, 1, ""},
-		{"2,0", 1, 3, ""},
-		{"2", 1, 1, ""}, // the launcher gave the rank a GPU of its own
-		{"2,0", 2, -2, "2 GPUs are visible"},
-		{"unset", 8, -2, "8 GPUs are visible"},
-		{"", 0, -2, "0 GPUs are visible"},
-	} {
-		t.Setenv("CUDA_VISIBLE_DEVICES", tt.visible)
-		if tt.visible == "unset" {
-			os.Unsetenv("CUDA_VISIBLE_DEVICES")
-		}
-		d := &execDoc{Local: tt.local}
-		g := d.gpu(node)
-		if notes := strings.Join(d.Notes, "; "); !strings.Contains(notes, tt.note) {
-			t.Errorf("visible %q, local rank %d: notes %q; want %q", tt.visible, tt.local, notes, tt.note)
-		}
-		switch {
-		case g == nil && tt.numa == -2:
-		case g == nil || g.NUMA != tt.numa || g.Cores == "":
-			t.Errorf("visible %q, local rank %d: %+v; want NUMA domain %d and its cores", tt.visible, tt.local, g, tt.numa)
-		}
-	}
 }
 
 func TestExecByHand(t *testing.T) {

@@ -157,10 +157,10 @@ func (f *servedFleet) measure(ctx context.Context, n *testNode, p *fleet.Part) (
 }
 
 // pairs orders a sweep and waits for its end.
-func (f *servedFleet) pairs(more ...string) (int, hub.OrderReply) {
+func (f *servedFleet) pairs(more ...string) (int, fleet.OrderReply) {
 	f.t.Helper()
 	code, out, errs := f.busbar(append([]string{"order", "pairs", "--wait", "--json", "--busy", "any"}, more...)...)
-	var got hub.OrderReply
+	var got fleet.OrderReply
 	if err := json.Unmarshal([]byte(out), &got); err != nil {
 		f.t.Fatalf("exit %d: %v\n%s%s", code, err, out, errs)
 	}
@@ -224,7 +224,7 @@ func TestServerThatIsKilledGoesOn(t *testing.T) {
 	waiting := f.waitFor("order", "pairs", "--busy", "any", "--wait")
 	id := waiting.order()
 	_, every, _ := f.busbar("order", "pairs", "--every", "1h", "--from", "2026-01-01T00:00:00Z")
-	order := func(id string) (got hub.OrderReply) {
+	order := func(id string) (got fleet.OrderReply) {
 		cl, err := (&clientFlags{serveFlags: serveFlags{Data: f.data}, Server: "http://" + f.page}).client()
 		if err == nil {
 			err = cl.call(t.Context(), "GET", "/api/fleet/orders/"+id, nil, &got)
@@ -291,8 +291,8 @@ func TestFirstMeasurementOfThisMachine(t *testing.T) {
 		}
 		return &client{base: "http://" + page, token: strings.TrimSpace(string(token)), http: &http.Client{}}
 	}
-	var got struct{ Collectives []hub.Collective }
-	var nodes hub.NodesReply
+	var got struct{ Collectives []fleet.Collective }
+	var nodes fleet.NodesReply
 	for end := time.Now().Add(30 * time.Second); len(got.Collectives) == 0 || len(nodes.Nodes) == 0; time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("in vain: %d collectives, %d nodes", len(got.Collectives), len(nodes.Nodes))

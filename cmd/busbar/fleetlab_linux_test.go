@@ -13,7 +13,6 @@ import (
 
 	"busbar.dev/finding"
 	"busbar.dev/fleet"
-	"busbar.dev/fleet/hub"
 )
 
 // labFleet is a fleet in a lab: a server on node0, an agent on every node, real packets.
@@ -108,7 +107,7 @@ func (f *labFleet) sweep() (bad string, findings int, took time.Duration) {
 	f.t.Helper()
 	store := filepath.Join(f.data, "server")
 	_, out := f.run("node0", "order", "pairs", "--wait", "--json", "--busy", "any", "--size", "128K", "--iters", "5", "--warmup", "1", "--data", store)
-	var got hub.OrderReply
+	var got fleet.OrderReply
 	if err := json.Unmarshal([]byte(out), &got); err != nil {
 		f.t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/finding"
-	"busbar.dev/fleet/hub"
+	"busbar.dev/fleet"
 	"busbar.dev/internal/texttab"
 )
 
@@ -40,7 +40,7 @@ func (c *nodesCmd) Run(e *env) error {
 	if c.Forget != "" {
 		return c.forget(e, cl)
 	}
-	var got hub.NodesReply
+	var got fleet.NodesReply
 	if err := cl.call(e.ctx, "GET", "/api/fleet/nodes?brief=1", nil, &got); err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (c *nodesCmd) forget(e *env, cl *client) error {
 	return failed
 }
 
-func hostlist(nodes []hub.NodeState) string {
+func hostlist(nodes []fleet.NodeState) string {
 	names := make([]string, len(nodes))
 	for i, n := range nodes {
 		names[i] = string(n.Name)
@@ -94,8 +94,8 @@ func hostlist(nodes []hub.NodeState) string {
 }
 
 // bad prints who to keep jobs off.
-func (c *nodesCmd) bad(e *env, nodes []hub.NodeState, found []finding.Finding) error {
-	bad := []hub.NodeState{}
+func (c *nodesCmd) bad(e *env, nodes []fleet.NodeState, found []finding.Finding) error {
+	bad := []fleet.NodeState{}
 	for _, n := range nodes {
 		if n.Bad {
 			bad = append(bad, n)
@@ -124,7 +124,7 @@ func (c *nodesCmd) bad(e *env, nodes []hub.NodeState, found []finding.Finding) e
 }
 
 // print writes the table and what is wrong.
-func (c *nodesCmd) print(w io.Writer, nodes []hub.NodeState, found []finding.Finding) error {
+func (c *nodesCmd) print(w io.Writer, nodes []fleet.NodeState, found []finding.Finding) error {
 	if len(nodes) == 0 {
 		_, err := fmt.Fprintln(w, "no nodes have joined")
 		return err
@@ -137,7 +137,7 @@ func (c *nodesCmd) print(w io.Writer, nodes []hub.NodeState, found []finding.Fin
 		if n.AgeS >= 0 {
 			age = (time.Duration(n.AgeS*10) * 100 * time.Millisecond).String()
 		}
-		if n.State == hub.Up {
+		if n.State == fleet.NodeUp {
 			load, doing = fmt.Sprintf("%.1f", n.Load), "nothing"
 			if n.Doing != nil {
 				doing = texttab.Clean(n.Doing.Part)

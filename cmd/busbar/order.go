@@ -8,7 +8,6 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/coll"
 	"busbar.dev/fleet"
-	"busbar.dev/fleet/hub"
 	"busbar.dev/unit"
 )
 
@@ -194,7 +193,7 @@ func give(e *env, o common, f *clientFlags, order fleet.Order, wait bool) error 
 	if err != nil {
 		return err
 	}
-	var got hub.OrderReply
+	var got fleet.OrderReply
 	if err := cl.call(e.ctx, "POST", "/api/fleet/orders", order, &got); err != nil {
 		return err
 	}

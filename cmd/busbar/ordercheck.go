@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"busbar.dev/fleet"
-	"busbar.dev/fleet/hub"
 	"busbar.dev/internal/failure"
 	"busbar.dev/unit"
 )
@@ -76,8 +75,8 @@ func (c *orderCheckCmd) Run(e *env) error {
 }
 
 // measure orders once and waits for the verdict.
-func (c *orderCheckCmd) measure(ctx, whole context.Context, cl *client, o fleet.Order) (*hub.OrderReply, error) {
-	var got hub.OrderReply
+func (c *orderCheckCmd) measure(ctx, whole context.Context, cl *client, o fleet.Order) (*fleet.OrderReply, error) {
+	var got fleet.OrderReply
 	if err := cl.call(ctx, "POST", "/api/fleet/orders", o, &got); err != nil {
 		return nil, err
 	}
@@ -94,7 +93,7 @@ func (c *orderCheckCmd) measure(ctx, whole context.Context, cl *client, o fleet.
 		if err != nil {
 			last, stop := context.WithTimeout(context.WithoutCancel(whole), 3*time.Second)
 			defer stop()
-			_ = cl.call(last, "DELETE", "/api/fleet/orders/"+url.PathEscape(got.ID), nil, new(hub.OrderReply)) // the reason is more important
+			_ = cl.call(last, "DELETE", "/api/fleet/orders/"+url.PathEscape(got.ID), nil, new(fleet.OrderReply)) // the reason is more important
 			if ctx.Err() != nil && whole.Err() == nil {
 				err = context.Cause(ctx)
 			}
@@ -105,15 +104,15 @@ func (c *orderCheckCmd) measure(ctx, whole context.Context, cl *client, o fleet.
 }
 
 // measuredSlow tells that a node is bad for its figures, not because it did not take part.
-func measuredSlow(got *hub.OrderReply) bool {
+func measuredSlow(got *fleet.OrderReply) bool {
 	return got.Verdict != nil && slices.ContainsFunc(got.Verdict.Bad, func(b fleet.Out) bool {
 		return !slices.ContainsFunc(got.Out, func(o fleet.Out) bool { return o.Node == b.Node })
 	})
 }
 
 // onlyTwice is the second of two verdicts, where only who was bad in both is bad.
-func onlyTwice(first, second *hub.OrderReply) *hub.OrderReply {
-	v := &hub.Verdict{Good: slices.Clone(second.Verdict.Good), Bad: []fleet.Out{}, Unmeasured: slices.Clone(second.Verdict.Unmeasured), Notes: slices.Clone(second.Verdict.Notes)}
+func onlyTwice(first, second *fleet.OrderReply) *fleet.OrderReply {
+	v := &fleet.Verdict{Good: slices.Clone(second.Verdict.Good), Bad: []fleet.Out{}, Unmeasured: slices.Clone(second.Verdict.Unmeasured), Notes: slices.Clone(second.Verdict.Notes)}
 	for _, b := range second.Verdict.Bad {
 		if slices.ContainsFunc(first.Verdict.Bad, func(o fleet.Out) bool { return o.Node == b.Node }) {
 			v.Bad = append(v.Bad, b)
@@ -129,30 +128,30 @@ func onlyTwice(first, second *hub.OrderReply) *hub.OrderReply {
 
 // alone judges a single node, which has nobody to be measured with, by what is known of it.
 func (c *orderCheckCmd) alone(e *env, cl *client, name fleet.Name) error {
-	var got hub.NodesReply
+	var got fleet.NodesReply
 	ctx, cancel := context.WithTimeout(e.ctx, c.Within)
 	defer cancel()
 	if err := cl.call(ctx, "GET", "/api/fleet/nodes?brief=1&nodes="+url.QueryEscape(string(name)), nil, &got); err != nil {
 		return err
 	}
-	v := &hub.Verdict{Notes: []string{"one node: judged by what is known of it, and not measured"}}
+	v := &fleet.Verdict{Notes: []string{"one node: judged by what is known of it, and not measured"}}
 	if len(got.Nodes) != 1 {
 		v.Bad = []fleet.Out{{Node: name, Why: "never joined"}}
-		return c.judge(e, &hub.OrderReply{Verdict: v})
+		return c.judge(e, &fleet.OrderReply{Verdict: v})
 	}
 	switch n := got.Nodes[0]; {
-	case n.State != hub.Up:
+	case n.State != fleet.NodeUp:
 		v.Bad = []fleet.Out{{Node: name, Why: string(n.State)}}
 	case n.Bad:
 		v.Bad = []fleet.Out{{Node: name, Why: strings.Join(n.Findings, ", ")}}
 	default:
 		v.Good = []fleet.Name{name}
 	}
-	return c.judge(e, &hub.OrderReply{Verdict: v})
+	return c.judge(e, &fleet.OrderReply{Verdict: v})
 }
 
 // judge prints who is bad.
-func (c *orderCheckCmd) judge(e *env, got *hub.OrderReply) error {
+func (c *orderCheckCmd) judge(e *env, got *fleet.OrderReply) error {
 	v := got.Verdict
 	if v == nil || got.State == fleet.Cancelled {
 		return failure.Cannot(fmt.Errorf("order %s was %s %s", got.ID, got.State, got.Why))

@@ -7,7 +7,6 @@ import (
 	"net/url"
 
 	"busbar.dev/fleet"
-	"busbar.dev/fleet/hub"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/result"
 	"busbar.dev/unit"
@@ -29,13 +28,13 @@ type spread struct {
 }
 
 // figuresOf asks for what an order measured.
-func figuresOf(ctx context.Context, cl *client, got *hub.OrderReply) (*figures, error) {
+func figuresOf(ctx context.Context, cl *client, got *fleet.OrderReply) (*figures, error) {
 	f := &figures{}
 	switch {
 	case got.Good == 0 || got.Job != "": // what checks measure is not kept
 		return f, nil
 	case got.What.Measure == fleet.MeasureCollective:
-		var kept struct{ Collectives []hub.Collective }
+		var kept struct{ Collectives []fleet.Collective }
 		if err := cl.call(ctx, "GET", "/api/fleet/collectives", nil, &kept); err != nil {
 			return nil, err
 		}
@@ -47,18 +46,18 @@ func figuresOf(ctx context.Context, cl *client, got *hub.OrderReply) (*figures, 
 		return f, nil
 	}
 	var err error
-	if f.Rate, err = spreadOf(ctx, cl, hub.FigureRate, got.ID); err != nil {
+	if f.Rate, err = spreadOf(ctx, cl, fleet.FigureRate, got.ID); err != nil {
 		return nil, err
 	}
-	f.Latency, err = spreadOf(ctx, cl, hub.FigureLatency, got.ID)
+	f.Latency, err = spreadOf(ctx, cl, fleet.FigureLatency, got.ID)
 	return f, err
 }
 
 // spreadOf is of what the order's last sweep measured, and not of what is known from before; nil where that is
 // nothing.
-func spreadOf(ctx context.Context, cl *client, what hub.Figure, order string) (*spread, error) {
+func spreadOf(ctx context.Context, cl *client, what fleet.Figure, order string) (*spread, error) {
 	q := url.Values{"figure": {string(what)}, "order": {order}}
-	var heat hub.Heat
+	var heat fleet.Heat
 	if err := cl.call(ctx, "GET", "/api/fleet/pairs?"+q.Encode(), nil, &heat); err != nil {
 		return nil, err
 	}
@@ -68,7 +67,7 @@ func spreadOf(ctx context.Context, cl *client, what hub.Figure, order string) (*
 			if v == nil || i >= len(heat.Names) || j >= len(heat.Names) {
 				continue
 			}
-			if worse := s == nil || (*v < s.Worst) == (what != hub.FigureLatency) && *v != s.Worst; worse {
+			if worse := s == nil || (*v < s.Worst) == (what != fleet.FigureLatency) && *v != s.Worst; worse {
 				s = &spread{heat.Median, *v, heat.Names[i], heat.Names[j]}
 			}
 		}
@@ -103,7 +102,7 @@ func (f *figures) print(w io.Writer) error {
 const shownReasons = 3
 
 // printReasons says why parts were not measured, the commonest reason first.
-func printReasons(w io.Writer, got *hub.OrderReply) {
+func printReasons(w io.Writer, got *fleet.OrderReply) {
 	list := got.Reasons
 	for _, r := range list[:min(len(list), shownReasons)] {
 		what := "failed"

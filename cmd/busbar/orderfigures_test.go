@@ -7,7 +7,6 @@ import (
 
 	"busbar.dev/coll"
 	"busbar.dev/fleet"
-	"busbar.dev/fleet/hub"
 	"busbar.dev/result"
 	"busbar.dev/unit"
 )
@@ -29,7 +28,7 @@ func TestPlaceOfCollectives(t *testing.T) {
 
 // TestReasonsAreShown: the summary of a sweep counts every part, and says why some were not measured.
 func TestReasonsAreShown(t *testing.T) {
-	got := &hub.OrderReply{OrderState: hub.OrderState{Good: 3, Bad: 2, Left: 1}, Verdict: &hub.Verdict{Good: []fleet.Name{"n2"}, Unmeasured: []fleet.Name{"n1", "n3"}}}
+	got := &fleet.OrderReply{OrderState: fleet.OrderState{Good: 3, Bad: 2, Left: 1}, Verdict: &fleet.Verdict{Good: []fleet.Name{"n2"}, Unmeasured: []fleet.Name{"n1", "n3"}}}
 	got.ID, got.State, got.Parts = "9b3d", fleet.Done, 6
 	got.Reasons = []fleet.Reason{
 		{Parts: 2, Nodes: []fleet.Name{"n1"}, Why: "port 7643 is in use"},

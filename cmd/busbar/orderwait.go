@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"busbar.dev/fleet"
-	"busbar.dev/fleet/hub"
 	"busbar.dev/internal/texttab"
 )
 
@@ -18,7 +17,7 @@ type watcher struct {
 	e   *env
 	o   common
 	cl  *client
-	got hub.OrderReply // as it was last heard of
+	got fleet.OrderReply // as it was last heard of
 
 	clear func()    // takes the line of progress away
 	said  time.Time // when the last line that stays was written
@@ -34,7 +33,7 @@ const (
 )
 
 // watch shows an order until it, or its sweep, has ended, and prints what came out. first is what is known of it.
-func watch(e *env, o common, cl *client, first *hub.OrderReply) error {
+func watch(e *env, o common, cl *client, first *fleet.OrderReply) error {
 	// Whoever interrupts it is told what becomes of the order.
 	e.lasting.Store(true)
 	w := &watcher{e: e, o: o, cl: cl, got: *first, clear: func() {}}
@@ -73,7 +72,7 @@ func (w *watcher) wait() error {
 // ask asks how the order is. A server that does not answer is waited for as long as the order may take:
 // the order stands in what the server has stored, and goes on when it is back.
 func (w *watcher) ask() error {
-	var now hub.OrderReply
+	var now fleet.OrderReply
 	err := w.cl.call(w.e.ctx, "GET", "/api/fleet/orders/"+url.PathEscape(w.got.ID), nil, &now)
 	switch {
 	case err == nil:
@@ -121,7 +120,7 @@ func (w *watcher) line(text string) {
 }
 
 // howFar is the state of an order in words.
-func howFar(o *hub.OrderState, now time.Time) string {
+func howFar(o *fleet.OrderState, now time.Time) string {
 	switch {
 	case o.State == fleet.Waiting && o.Next.Sub(now) > time.Second:
 		return fmt.Sprintf("waits; sweep %d begins at %s", o.Sweep+1, clockText(o.Next))
@@ -135,7 +134,7 @@ func howFar(o *hub.OrderState, now time.Time) string {
 func clockText(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05 MST") }
 
 // perRound is how many parts a round of a sweep has: half as many as there are nodes.
-func perRound(o *hub.OrderState) int {
+func perRound(o *fleet.OrderState) int {
 	if r := o.Rounds; r > 0 && o.Parts%r == 0 && r < 2*(o.Parts/r)+1 {
 		return max(o.Parts/r, 1)
 	}
@@ -144,7 +143,7 @@ func perRound(o *hub.OrderState) int {
 }
 
 // mostTime bounds how long an order may still take: all its rounds with all the time that they have, and a minute at least.
-func mostTime(o *hub.OrderState, now time.Time) time.Duration {
+func mostTime(o *fleet.OrderState, now time.Time) time.Duration {
 	r := perRound(o)
 	turns := (o.Parts + r - 1) / r
 	if o.AtOnce > 0 && o.AtOnce < r {

@@ -9,7 +9,6 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/fleet"
-	"busbar.dev/fleet/hub"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/unit"
 )
@@ -32,12 +31,12 @@ func (c *orderListCmd) Run(e *env) error {
 		return err
 	}
 	var got struct {
-		Orders []hub.OrderState `json:"orders"`
+		Orders []fleet.OrderState `json:"orders"`
 	}
 	if err := cl.call(e.ctx, "GET", "/api/fleet/orders", nil, &got); err != nil {
 		return err
 	}
-	list := []hub.OrderState{}
+	list := []fleet.OrderState{}
 	for _, o := range got.Orders {
 		if c.All || !o.Final() {
 			list = append(list, o)
@@ -108,10 +107,10 @@ func (c *orderCancelCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	done := []hub.OrderReply{}
+	done := []fleet.OrderReply{}
 	var failed error
 	for _, id := range c.IDs {
-		var got hub.OrderReply
+		var got fleet.OrderReply
 		if err := cl.call(e.ctx, "DELETE", "/api/fleet/orders/"+url.PathEscape(id), nil, &got); err != nil {
 			failed = errors.Join(failed, fmt.Errorf("%s: %w", id, err))
 			continue
@@ -146,7 +145,7 @@ func (c *orderWatchCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	var got hub.OrderReply
+	var got fleet.OrderReply
 	if err := cl.call(e.ctx, "GET", "/api/fleet/orders/"+url.PathEscape(c.ID), nil, &got); err != nil {
 		return err
 	}
@@ -154,7 +153,7 @@ func (c *orderWatchCmd) Run(e *env) error {
 }
 
 // outcome prints how an order went and what it measured.
-func outcome(e *env, o common, cl *client, got *hub.OrderReply) error {
+func outcome(e *env, o common, cl *client, got *fleet.OrderReply) error {
 	wrong := got.State == fleet.Failed || got.Good == 0 || got.Verdict != nil && len(got.Verdict.Bad) > 0
 	fig, err := figuresOf(e.ctx, cl, got)
 	if err != nil {
@@ -162,7 +161,7 @@ func outcome(e *env, o common, cl *client, got *hub.OrderReply) error {
 	}
 	if o.JSON {
 		err = writeIndented(e.stdout, struct {
-			*hub.OrderReply
+			*fleet.OrderReply
 			*figures
 		}{got, fig})
 	} else if err = printOutcome(e.stdout, got); err == nil {
@@ -174,7 +173,7 @@ func outcome(e *env, o common, cl *client, got *hub.OrderReply) error {
 	return err
 }
 
-func printOutcome(w io.Writer, got *hub.OrderReply) error {
+func printOutcome(w io.Writer, got *fleet.OrderReply) error {
 	fmt.Fprintf(w, "%s: %s, %d of %d parts measured, %d failed", got.ID, got.State, got.Good, got.Parts, got.Bad)
 	if got.Left > 0 {
 		fmt.Fprintf(w, ", %d left out", got.Left)

@@ -42,11 +42,11 @@ func (h *Hub) Endpoints() []Endpoint {
 		read("/api/fleet/link", h.getLink),
 		read("/api/fleet/findings", h.getFindings),
 		read("/api/fleet/collectives", func(w http.ResponseWriter, _ *http.Request) {
-			reply(w, map[string]any{"collectives": h.view.Collectives()})
+			reply(w, fleet.CollectivesReply{Collectives: h.view.Collectives()})
 		}),
 		read("/api/fleet/cluster", h.getCluster),
 		read("/api/fleet/orders", func(w http.ResponseWriter, _ *http.Request) {
-			reply(w, map[string]any{"orders": h.view.Orders(h.cfg.Now())})
+			reply(w, fleet.OrdersReply{Orders: h.view.Orders(h.cfg.Now())})
 		}),
 		read("/api/fleet/orders/{id}", h.getOrder),
 		{http.MethodPost, "/api/fleet/orders", true, h.postOrder},
@@ -96,37 +96,30 @@ func refuse(w http.ResponseWriter, code int, err error) {
 	replyCode(w, code, map[string]string{"error": err.Error()})
 }
 
-// NodesReply is what /api/fleet/nodes answers.
-type NodesReply struct {
-	Nodes []NodeState `json:"nodes"`
-	Leads bool        `json:"leads"` // this server carries out orders
-	Read  uint64      `json:"stream_read"`
-}
-
 func (h *Hub) getNodes(w http.ResponseWriter, r *http.Request) {
 	names, err := namesOf(r.URL.Query().Get("nodes"))
 	if err != nil {
 		refuse(w, http.StatusBadRequest, err)
 		return
 	}
-	out := NodesReply{Nodes: h.Nodes(), Leads: h.Leads(), Read: h.view.Seq()}
+	out := fleet.NodesReply{Nodes: h.Nodes(), Leads: h.Leads(), Read: h.view.Seq()}
 	if names != nil {
-		out.Nodes = slices.DeleteFunc(out.Nodes, func(n NodeState) bool { return !slices.Contains(names, n.Name) })
+		out.Nodes = slices.DeleteFunc(out.Nodes, func(n fleet.NodeState) bool { return !slices.Contains(names, n.Name) })
 	}
 	if r.URL.Query().Get("brief") != "" {
 		for i := range out.Nodes {
-			out.Nodes[i] = out.Nodes[i].brief()
+			out.Nodes[i] = brief(out.Nodes[i])
 		}
 	}
 	reply(w, out)
 }
 
 func (h *Hub) getPairs(w http.ResponseWriter, r *http.Request) {
-	f := Figure(r.URL.Query().Get("figure"))
+	f := fleet.Figure(r.URL.Query().Get("figure"))
 	switch f {
 	case "":
-		f = FigureRate
-	case FigureRate, FigureBoth, FigureLatency:
+		f = fleet.FigureRate
+	case fleet.FigureRate, fleet.FigureBoth, fleet.FigureLatency:
 	default:
 		refuse(w, http.StatusBadRequest, fmt.Errorf("figure %.40q: expected rate, both or latency", f))
 		return
@@ -241,7 +234,7 @@ func (h *Hub) getFindings(w http.ResponseWriter, _ *http.Request) {
 		}
 	}
 	past := h.view.Past()
-	reply(w, map[string]any{"findings": active, "past": append([]finding.Finding{}, past...)})
+	reply(w, fleet.FindingsReply{Findings: active, Past: append([]finding.Finding{}, past...)})
 }
 
 func (h *Hub) getCluster(w http.ResponseWriter, r *http.Request) {
@@ -267,12 +260,6 @@ func (h *Hub) getCluster(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(b.Bytes()) // the client has gone
 }
 
-// OrderReply is an order with what its sweep says about its nodes.
-type OrderReply struct {
-	OrderState
-	Verdict *Verdict `json:"verdict,omitempty"`
-}
-
 // mostWait is how long a request may wait for an order to end.
 const mostWait = time.Minute
 
@@ -293,7 +280,7 @@ func (h *Hub) getOrder(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, ErrUnknown)
 		return
 	}
-	out := OrderReply{OrderState: s}
+	out := fleet.OrderReply{OrderState: s}
 	if s.Sweep > 0 {
 		out.Verdict, _ = h.Verdict(id) // forgotten in this moment
 	}
@@ -340,7 +327,7 @@ func (h *Hub) postOrder(w http.ResponseWriter, r *http.Request, by string) {
 	case err != nil:
 		refuse(w, http.StatusServiceUnavailable, err)
 	default:
-		replyCode(w, http.StatusCreated, OrderReply{OrderState: s})
+		replyCode(w, http.StatusCreated, fleet.OrderReply{OrderState: s})
 	}
 }
 
@@ -356,7 +343,7 @@ func (h *Hub) deleteOrder(w http.ResponseWriter, r *http.Request, by string) {
 	case err != nil:
 		refuse(w, http.StatusServiceUnavailable, err)
 	default:
-		reply(w, OrderReply{OrderState: s})
+		reply(w, fleet.OrderReply{OrderState: s})
 	}
 }
 

@@ -55,7 +55,7 @@ func TestAPI(t *testing.T) {
 	h, _ := start(t, m, nil)
 	s := serveAPI(t, h)
 	code, text := ask(t, "POST", s.URL+"/api/fleet/orders", `{"what":{"measure":"pairs","warm":0,"iters":0},"caps":{},"by":"somebody else","state":"done","sweep":7}`)
-	var o OrderReply
+	var o fleet.OrderReply
 	if err := json.Unmarshal([]byte(text), &o); code != 201 || err != nil || o.By != "tester" || o.State == fleet.Done || o.Sweep > 1 || o.ID == "" {
 		t.Fatalf("%d %v %s", code, err, text)
 	}

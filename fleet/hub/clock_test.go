@@ -78,7 +78,7 @@ func TestSetClockSilencesNobody(t *testing.T) {
 		looks := h.counts.looks.Load()
 		c.set(by)
 		for _, n := range h.Nodes() { // before any of them beats
-			if n.State != Up || n.Age > 35*time.Second {
+			if n.State != fleet.NodeUp || n.Age > 35*time.Second {
 				t.Errorf("clock set by %v: %s is %s, heard of %v ago", by, n.Name, n.State, n.Age)
 			}
 		}
@@ -215,6 +215,9 @@ func TestOneThresholdOfSilence(t *testing.T) {
 		}
 	}
 	c.pass(m, 5*time.Second)
-	wait(t, "it is silent", func() bool { n, _ := h.Node("n2"); return n.State == Silent && h.counts.looks.Load() > looks+2 })
+	wait(t, "it is silent", func() bool {
+		n, _ := h.Node("n2")
+		return n.State == fleet.NodeUnreachable && h.counts.looks.Load() > looks+2
+	})
 	wait(t, "a finding says so", func() bool { return strings.Join(silent(h), " ") == "silent:n2" })
 }

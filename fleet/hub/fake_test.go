@@ -279,7 +279,7 @@ func start(t *testing.T, m *memory, change func(*Config)) (h *Hub, stop func()) 
 			m.mu.Lock()
 			f := m.nodes[n.Name]
 			m.mu.Unlock()
-			if f != nil && !f.dead.Load() && n.State != Up {
+			if f != nil && !f.dead.Load() && n.State != fleet.NodeUp {
 				return false
 			}
 		}
@@ -306,7 +306,7 @@ func pairOrder() fleet.Order {
 }
 
 // ended waits for an order to be over.
-func finish(t *testing.T, h *Hub, id string) OrderState {
+func finish(t *testing.T, h *Hub, id string) fleet.OrderState {
 	t.Helper()
 	wait(t, "the order ends", func() bool { return h.over(id) })
 	s, _ := h.View().Order(id, time.Now())

@@ -22,9 +22,9 @@ func (h *Hub) Forget(ctx context.Context, n fleet.Name, by string) error {
 	switch {
 	case !ok:
 		return ErrNoNode
-	case s.State == Up:
+	case s.State == fleet.NodeUp:
 		return fmt.Errorf("%w, its last beat came %v ago; stop its agent first (one that was killed counts as up for %v)", ErrBeats, s.Age.Round(100*time.Millisecond), h.cfg.Silence)
-	case s.State == Expected:
+	case s.State == fleet.NodeStarting:
 		return fmt.Errorf("%w, perhaps: this server began less than %v ago and waits for its beat; ask again then", ErrBeats, h.cfg.Silence)
 	}
 	h.live.forget(n)

@@ -33,7 +33,7 @@ func TestForget(t *testing.T) {
 	}
 	// One that is silent is gone at once, and what was found about it alone is over; of others it is not.
 	nodes[1].dead.Store(true)
-	wait(t, "n1 is silent", func() bool { s, _ := h.Node("n1"); return s.State == Silent })
+	wait(t, "n1 is silent", func() bool { s, _ := h.Node("n1"); return s.State == fleet.NodeUnreachable })
 	wrong := func(id string, who ...string) {
 		t.Helper()
 		f := &finding.Finding{ID: id, Kind: health.Silent, Severity: finding.Error, Confidence: 1, Nodes: who, Text: id, Since: time.Now()}
@@ -43,7 +43,7 @@ func TestForget(t *testing.T) {
 	}
 	stop() // so that nobody else closes them
 	h, stop = start(t, m, func(c *Config) { c.Look = time.Hour })
-	wait(t, "n1 is silent", func() bool { s, _ := h.Node("n1"); return s.State == Silent })
+	wait(t, "n1 is silent", func() bool { s, _ := h.Node("n1"); return s.State == fleet.NodeUnreachable })
 	wrong("mine", "n1")
 	if err := h.Forget(t.Context(), "n1", "me"); err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestForget(t *testing.T) {
 	}
 	// It was only stopped for a while, and does not join anew.
 	nodes[1].dead.Store(false)
-	wait(t, "n1 is taken back", func() bool { s, ok := h.Node("n1"); return ok && s.State == Up })
+	wait(t, "n1 is taken back", func() bool { s, ok := h.Node("n1"); return ok && s.State == fleet.NodeUp })
 	s, err := h.Give(t.Context(), pairOrder())
 	if err != nil {
 		t.Fatal(err)

@@ -270,10 +270,10 @@ func (h *Hub) tell(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
-		var list []NodeState
+		var list []fleet.NodeState
 		for _, b := range h.live.news() {
 			if s, ok := h.Node(b.Node); ok {
-				list = append(list, s.brief())
+				list = append(list, brief(s))
 			}
 		}
 		if len(list) > 0 {

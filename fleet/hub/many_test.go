@@ -26,7 +26,7 @@ func TestManyNodes(t *testing.T) {
 	wait(t, "all are up", func() bool {
 		up := 0
 		for _, s := range h.Nodes() {
-			if s.State == Up {
+			if s.State == fleet.NodeUp {
 				up++
 			}
 		}

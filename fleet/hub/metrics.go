@@ -73,7 +73,7 @@ func (h *Hub) Metrics(ctx context.Context, w io.Writer) error {
 
 func (h *Hub) nodeMetrics(p *page) {
 	nodes := h.Nodes()
-	count := map[NodeStatus]int{Up: 0, Silent: 0, Left: 0, Expected: 0}
+	count := map[fleet.NodeStatus]int{fleet.NodeUp: 0, fleet.NodeUnreachable: 0, fleet.NodeLeft: 0, fleet.NodeStarting: 0}
 	for _, n := range nodes {
 		count[n.State]++
 	}
@@ -81,7 +81,7 @@ func (h *Hub) nodeMetrics(p *page) {
 	for _, s := range slices.Sorted(maps.Keys(count)) {
 		p.line("busbar_nodes", float64(count[s]), "state", string(s))
 	}
-	each := func(name, help string, of func(NodeState) (float64, bool)) {
+	each := func(name, help string, of func(fleet.NodeState) (float64, bool)) {
 		p.head(name, "gauge", help)
 		for _, n := range nodes {
 			if v, ok := of(n); ok {
@@ -95,24 +95,26 @@ func (h *Hub) nodeMetrics(p *page) {
 		}
 		return 0
 	}
-	each("busbar_node_up", "Whether a node beats.", func(n NodeState) (float64, bool) { return flag(n.State == Up), n.State != Left })
-	each("busbar_node_beat_age_seconds", "How long ago a node's last beat came.", func(n NodeState) (float64, bool) { return n.AgeS, n.AgeS >= 0 && n.State != Left })
-	each("busbar_node_bad", "Whether there is a reason to keep jobs off a node.", func(n NodeState) (float64, bool) { return flag(n.Bad), n.State != Left })
-	each("busbar_node_load", "The processors' one-minute load.", func(n NodeState) (float64, bool) { return n.Load, n.State == Up })
-	each("busbar_node_waiting_news", "News of a node that the store has not acknowledged.", func(n NodeState) (float64, bool) { return float64(n.Waiting), n.State == Up })
+	each("busbar_node_up", "Whether a node beats.", func(n fleet.NodeState) (float64, bool) {
+		return flag(n.State == fleet.NodeUp), n.State != fleet.NodeLeft
+	})
+	each("busbar_node_beat_age_seconds", "How long ago a node's last beat came.", func(n fleet.NodeState) (float64, bool) { return n.AgeS, n.AgeS >= 0 && n.State != fleet.NodeLeft })
+	each("busbar_node_bad", "Whether there is a reason to keep jobs off a node.", func(n fleet.NodeState) (float64, bool) { return flag(n.Bad), n.State != fleet.NodeLeft })
+	each("busbar_node_load", "The processors' one-minute load.", func(n fleet.NodeState) (float64, bool) { return n.Load, n.State == fleet.NodeUp })
+	each("busbar_node_waiting_news", "News of a node that the store has not acknowledged.", func(n fleet.NodeState) (float64, bool) { return float64(n.Waiting), n.State == fleet.NodeUp })
 	rates := h.view.nodeRates()
 	p.head("busbar_node_pair_rate_bytes_per_second", "gauge", "Rates of the pairs that a node is in, as last measured.")
 	for _, n := range nodes {
-		if r, ok := rates[n.Name]; ok && n.State != Left {
+		if r, ok := rates[n.Name]; ok && n.State != fleet.NodeLeft {
 			p.line("busbar_node_pair_rate_bytes_per_second", r[0], "node", string(n.Name), "stat", "min")
 			p.line("busbar_node_pair_rate_bytes_per_second", r[1], "node", string(n.Name), "stat", "median")
 		}
 	}
-	if count[Up]+count[Silent]+count[Expected] > perPair {
+	if count[fleet.NodeUp]+count[fleet.NodeUnreachable]+count[fleet.NodeStarting] > perPair {
 		return
 	}
 	p.head("busbar_pair_rate_bytes_per_second", "gauge", "Rate of a direction of a pair, as last measured; in small fleets only.")
-	heat := h.view.Heat(FigureRate, nil)
+	heat := h.view.Heat(fleet.FigureRate, nil)
 	for i, row := range heat.Values {
 		for j, v := range row {
 			if v != nil {

@@ -37,7 +37,7 @@ const mostNamed = 32
 
 // reasons are why parts were not measured, the commonest first. Those that failed in the eyes of nodes alone, such
 // as before this server began, are counted without a reason.
-func (w *sweep) reasons(s OrderState) []fleet.Reason {
+func (w *sweep) reasons(s fleet.OrderState) []fleet.Reason {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	type sort struct {

@@ -13,7 +13,7 @@ import (
 
 // adds checks that every part of a sweep was measured, failed or left out, and that all that were not measured
 // have a reason.
-func adds(t *testing.T, s OrderState) {
+func adds(t *testing.T, s fleet.OrderState) {
 	t.Helper()
 	failed, left := 0, 0
 	for _, r := range s.Reasons {

@@ -10,78 +10,31 @@ import (
 	"busbar.dev/finding"
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/health"
-	"busbar.dev/unit"
 )
-
-// NodeStatus is whether a node can be asked.
-type NodeStatus string
-
-// What a node can be.
-const (
-	Up     NodeStatus = "up"
-	Silent NodeStatus = "silent" // it has not left, and says nothing
-	Left   NodeStatus = "left"
-	// Expected is a node that had joined before this server began and was not known to be silent,
-	// and may not have beaten since.
-	Expected NodeStatus = "expected"
-)
-
-// NodeState is a node as it is shown.
-type NodeState struct {
-	Name    fleet.Name `json:"name"`
-	State   NodeStatus `json:"state"`
-	Joined  time.Time  `json:"joined,omitzero"`
-	Heard   time.Time  `json:"heard,omitzero"` // its last news
-	Version string     `json:"version,omitempty"`
-	Meet    string     `json:"meet,omitempty"`
-	Bind    string     `json:"bind,omitempty"`
-	CPUs    int        `json:"cpus,omitempty"`
-	// Age is how long ago the last beat came, in JSON as age_s; below 0 for none yet.
-	Age     time.Duration `json:"-"`
-	AgeS    float64       `json:"age_s"`
-	Waiting int           `json:"waiting"`
-	Load    float64       `json:"load"`
-	Receive unit.Rate     `json:"receive_GBps"`
-	Send    unit.Rate     `json:"send_GBps"`
-	RSS     int64         `json:"agent_rss_bytes,omitempty"`
-	CPU     float64       `json:"agent_cpu_s,omitempty"`
-	Doing   *fleet.Doing  `json:"doing,omitempty"`
-
-	Ports    []PortState                  `json:"ports,omitempty"`
-	Counters map[string]map[string]uint64 `json:"counters,omitempty"`
-	// SilentSince is since when a finding says that the node is silent.
-	SilentSince time.Time `json:"silent_since,omitzero"`
-	Failed      string    `json:"last_failure,omitempty"`
-	FailedAt    time.Time `json:"last_failure_at,omitzero"`
-	// Findings are those that name the node, and Bad tells that one of them is a
-	// reason to keep jobs off it.
-	Findings []string `json:"findings,omitempty"`
-	Bad      bool     `json:"bad"`
-}
 
 // brief leaves out what a page has and what changes seldom.
-func (s NodeState) brief() NodeState {
+func brief(s fleet.NodeState) fleet.NodeState {
 	s.Counters, s.Ports = nil, nil
 	return s
 }
 
 // Node is what a view knows of a node that was not forgotten; what passes by is not in it.
-func (v *View) Node(n fleet.Name) (NodeState, bool) {
+func (v *View) Node(n fleet.Name) (fleet.NodeState, bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	s := v.nodes[n]
 	if s == nil || s.forgotten {
-		return NodeState{}, false
+		return fleet.NodeState{}, false
 	}
 	return v.nodeState(n, s, v.accused()), true
 }
 
 // Nodes lists all nodes that were not forgotten by name, numbers in them in their order.
-func (v *View) Nodes() []NodeState {
+func (v *View) Nodes() []fleet.NodeState {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	accused := v.accused()
-	out := make([]NodeState, 0, len(v.nodes))
+	out := make([]fleet.NodeState, 0, len(v.nodes))
 	for _, n := range slices.SortedFunc(maps.Keys(v.nodes), byNumber) {
 		if s := v.nodes[n]; !s.forgotten {
 			out = append(out, v.nodeState(n, s, accused))
@@ -105,13 +58,13 @@ func (v *View) accused() map[fleet.Name][]*finding.Finding {
 	return out
 }
 
-func (v *View) nodeState(name fleet.Name, s *node, accused map[fleet.Name][]*finding.Finding) NodeState {
-	out := NodeState{Name: name, State: Silent, Heard: s.heardAt, Age: -1, AgeS: -1, Failed: s.lastFailed, FailedAt: s.lastFailedAt}
+func (v *View) nodeState(name fleet.Name, s *node, accused map[fleet.Name][]*finding.Finding) fleet.NodeState {
+	out := fleet.NodeState{Name: name, State: fleet.NodeUnreachable, Heard: s.heardAt, Age: -1, AgeS: -1, Failed: s.lastFailed, FailedAt: s.lastFailedAt}
 	if j := s.joined; j != nil {
 		out.Joined, out.Version, out.Meet, out.Bind, out.CPUs = s.joinedAt, j.Version, j.Meet, j.Bind, j.CPUs
 	}
 	if s.left {
-		out.State = Left
+		out.State = fleet.NodeLeft
 	}
 	for _, p := range slices.Sorted(maps.Keys(s.links)) {
 		out.Ports = append(out.Ports, s.links[p])
@@ -133,7 +86,7 @@ func (v *View) nodeState(name fleet.Name, s *node, accused map[fleet.Name][]*fin
 }
 
 // Node is a node with what it said in passing.
-func (h *Hub) Node(n fleet.Name) (NodeState, bool) {
+func (h *Hub) Node(n fleet.Name) (fleet.NodeState, bool) {
 	s, ok := h.view.Node(n)
 	if ok {
 		h.alive(&s, h.now())
@@ -142,7 +95,7 @@ func (h *Hub) Node(n fleet.Name) (NodeState, bool) {
 }
 
 // Nodes lists all nodes with what they said in passing.
-func (h *Hub) Nodes() []NodeState {
+func (h *Hub) Nodes() []fleet.NodeState {
 	list := h.view.Nodes()
 	now := h.now()
 	for i := range list {
@@ -152,19 +105,19 @@ func (h *Hub) Nodes() []NodeState {
 }
 
 // alive adds the last beat.
-func (h *Hub) alive(s *NodeState, now time.Time) {
+func (h *Hub) alive(s *fleet.NodeState, now time.Time) {
 	b, d, ok := h.live.of(s.Name)
 	if !ok {
 		// What was silent before this server began is so until it beats.
-		if s.State == Silent && s.SilentSince.IsZero() && h.clock.since() < h.cfg.Silence {
-			s.State = Expected
+		if s.State == fleet.NodeUnreachable && s.SilentSince.IsZero() && h.clock.since() < h.cfg.Silence {
+			s.State = fleet.NodeStarting
 		}
 		return
 	}
 	s.Age = max(now.Sub(b.came), 0)
 	s.AgeS = s.Age.Seconds()
-	if s.Age <= h.cfg.Silence && (s.State != Left || b.came.After(s.Heard)) {
-		s.State = Up
+	if s.Age <= h.cfg.Silence && (s.State != fleet.NodeLeft || b.came.After(s.Heard)) {
+		s.State = fleet.NodeUp
 	}
 	s.Waiting, s.Load, s.Receive, s.Send, s.RSS, s.CPU = b.Waiting, b.Load, b.Receive, b.Send, b.RSS, b.CPU
 	if b.Doing != "" {

@@ -139,7 +139,7 @@ func TestFleetOverNATS(t *testing.T) {
 		return func() bool {
 			n := 0
 			for _, s := range h.Nodes() {
-				if s.State == Up {
+				if s.State == fleet.NodeUp {
 					n++
 				}
 			}

@@ -197,7 +197,7 @@ func TestFleetOnSomebodysServer(t *testing.T) {
 		for _, h := range []*Hub{a, b} {
 			up := 0
 			for _, n := range h.Nodes() {
-				if n.State == Up {
+				if n.State == fleet.NodeUp {
 					up++
 				}
 			}

@@ -35,11 +35,11 @@ func (e RefusedError) Error() string { return e.Why.Error() }
 func (e RefusedError) Unwrap() error { return e.Why }
 
 // Give takes an order. Its id, state and all that follows are the hub's to say.
-func (h *Hub) Give(ctx context.Context, o fleet.Order) (OrderState, error) {
+func (h *Hub) Give(ctx context.Context, o fleet.Order) (fleet.OrderState, error) {
 	select {
 	case <-h.ready:
 	default:
-		return OrderState{}, errors.New("the server still reads what was; try again in a moment")
+		return fleet.OrderState{}, errors.New("the server still reads what was; try again in a moment")
 	}
 	now := h.cfg.Now().UTC()
 	var id [6]byte
@@ -47,19 +47,19 @@ func (h *Hub) Give(ctx context.Context, o fleet.Order) (OrderState, error) {
 	o.ID, o.State, o.Why, o.Sweep, o.Since = hex.EncodeToString(id[:]), fleet.Waiting, "", 0, now
 	o.Ran, o.Parts, o.Out, o.Reasons = time.Time{}, 0, nil, nil
 	if err := o.Check(); err != nil {
-		return OrderState{}, RefusedError{err}
+		return fleet.OrderState{}, RefusedError{err}
 	}
 	for _, n := range o.Nodes {
 		// A check before a job goes on without such a node, and calls it bad: a refusal would say nothing of the others.
 		if _, ok := h.view.Node(n); !ok && o.Job == "" {
-			return OrderState{}, RefusedError{fmt.Errorf("node %s %s; busbar nodes lists those that there are", n, h.absent(n))}
+			return fleet.OrderState{}, RefusedError{fmt.Errorf("node %s %s; busbar nodes lists those that there are", n, h.absent(n))}
 		}
 	}
 	if len(h.view.active()) >= maxOrders {
-		return OrderState{}, RefusedError{fmt.Errorf("there are %d orders already; cancel some", maxOrders)}
+		return fleet.OrderState{}, RefusedError{fmt.Errorf("there are %d orders already; cancel some", maxOrders)}
 	}
 	if !o.From.IsZero() && o.From.Sub(now).Abs() > 10*365*24*time.Hour {
-		return OrderState{}, RefusedError{fmt.Errorf("from %v: that is more than ten years away", o.From)}
+		return fleet.OrderState{}, RefusedError{fmt.Errorf("from %v: that is more than ten years away", o.From)}
 	}
 	err := h.say(ctx, &fleet.News{Kind: fleet.KindOrder, Order: &o}, func() bool { _, ok := h.view.Order(o.ID, now); return ok })
 	s, _ := h.view.Order(o.ID, now)
@@ -67,7 +67,7 @@ func (h *Hub) Give(ctx context.Context, o fleet.Order) (OrderState, error) {
 }
 
 // Cancel ends an order, whatever state it is in. Parts that run are stopped.
-func (h *Hub) Cancel(ctx context.Context, id, by string) (OrderState, error) {
+func (h *Hub) Cancel(ctx context.Context, id, by string) (fleet.OrderState, error) {
 	now := h.cfg.Now().UTC()
 	s, ok := h.view.Order(id, now)
 	switch {
@@ -132,7 +132,7 @@ func (h *Hub) sleep(ctx context.Context, d time.Duration) bool {
 // gather waits for the beats of nodes that joined before this server began: without them they
 // would all be left out.
 func (h *Hub) gather(ctx context.Context) bool {
-	for slices.ContainsFunc(h.Nodes(), func(n NodeState) bool { return n.State == Expected }) {
+	for slices.ContainsFunc(h.Nodes(), func(n fleet.NodeState) bool { return n.State == fleet.NodeStarting }) {
 		if !h.sleep(ctx, 50*time.Millisecond) {
 			return false
 		}
@@ -221,15 +221,15 @@ func (h *Hub) absent(n fleet.Name) string {
 		return "was forgotten, and has not come back"
 	case !ok:
 		return "never joined"
-	case s.State == Left:
+	case s.State == fleet.NodeLeft:
 		return "left"
-	case s.State == Expected:
+	case s.State == fleet.NodeStarting:
 		return "not heard of yet"
-	case s.State == Silent && s.Age < 0 && !s.SilentSince.IsZero():
+	case s.State == fleet.NodeUnreachable && s.Age < 0 && !s.SilentSince.IsZero():
 		return "silent since " + s.SilentSince.UTC().Format(time.RFC3339)
-	case s.State == Silent && s.Age < 0:
+	case s.State == fleet.NodeUnreachable && s.Age < 0:
 		return "silent since this server began"
-	case s.State == Silent:
+	case s.State == fleet.NodeUnreachable:
 		return fmt.Sprintf("silent for %v", s.Age.Round(time.Second))
 	case s.Meet == "":
 		return "does not say where it is measured"

@@ -10,34 +10,13 @@ import (
 	"busbar.dev/unit"
 )
 
-// Figure is one of what a direction of a pair shows.
-type Figure string
-
-// Figures of pairs.
-const (
-	FigureRate    Figure = "rate"    // GB/s, alone
-	FigureBoth    Figure = "both"    // GB/s, with the other direction at the same time
-	FigureLatency Figure = "latency" // µs
-)
-
-// Heat is one figure of all pairs: rows send, columns receive. What is not known is null.
-type Heat struct {
-	Figure Figure       `json:"figure"`
-	Unit   string       `json:"unit"`
-	Names  []fleet.Name `json:"names"`
-	Values [][]*float64 `json:"values"`
-	Median float64      `json:"median"`
-	Oldest time.Time    `json:"oldest,omitzero"`
-	Newest time.Time    `json:"newest,omitzero"`
-}
-
 // value is a figure in the unit that Heat prints, with four digits.
-func (c cell) value(f Figure) float64 {
+func (c cell) value(f fleet.Figure) float64 {
 	v := float64(c.rate) / 1e9
 	switch f {
-	case FigureBoth:
+	case fleet.FigureBoth:
 		v = float64(c.both) / 1e9
-	case FigureLatency:
+	case fleet.FigureLatency:
 		v = float64(c.latency) * 1e6
 	}
 	if v <= 0 {
@@ -48,7 +27,7 @@ func (c cell) value(f Figure) float64 {
 }
 
 // Heat is the last figures of all pairs of nodes, of all that have not left where names are nil.
-func (v *View) Heat(f Figure, names []fleet.Name) *Heat {
+func (v *View) Heat(f fleet.Figure, names []fleet.Name) *fleet.Heat {
 	if names == nil {
 		names = append([]fleet.Name{}, v.present()...)
 		slices.SortFunc(names, byNumber)
@@ -60,7 +39,7 @@ func (v *View) Heat(f Figure, names []fleet.Name) *Heat {
 
 // SweepHeat is what the last sweep of an order measured, and nothing that others did; false where there is no
 // such order.
-func (v *View) SweepHeat(f Figure, id string) (*Heat, bool) {
+func (v *View) SweepHeat(f fleet.Figure, id string) (*fleet.Heat, bool) {
 	present := v.present()
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -78,9 +57,9 @@ func (v *View) SweepHeat(f Figure, id string) (*Heat, bool) {
 }
 
 // heat is the figures that are asked for. The caller holds mu.
-func (v *View) heat(f Figure, names []fleet.Name, cells map[uint64]cell, want func(cell) bool) *Heat {
-	h := &Heat{Figure: f, Unit: "GB/s", Names: names, Values: make([][]*float64, len(names))}
-	if f == FigureLatency {
+func (v *View) heat(f fleet.Figure, names []fleet.Name, cells map[uint64]cell, want func(cell) bool) *fleet.Heat {
+	h := &fleet.Heat{Figure: f, Unit: "GB/s", Names: names, Values: make([][]*float64, len(names))}
+	if f == fleet.FigureLatency {
 		h.Unit = "µs"
 	}
 	var all []float64

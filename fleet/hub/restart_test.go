@@ -82,22 +82,22 @@ func TestSilentOverARestart(t *testing.T) {
 	nodes[5].dead.Store(true) // while nobody looks
 	c.pass(m, 5*time.Second)
 	h, _ = start(t, m, change)
-	if s, _ := h.Node("n4"); s.State != Silent || !s.SilentSince.Equal(was) {
+	if s, _ := h.Node("n4"); s.State != fleet.NodeUnreachable || !s.SilentSince.Equal(was) {
 		t.Errorf("after a restart n4 is %s since %v, before it was silent since %v", s.State, s.SilentSince, was)
 	}
 	if why := h.absent("n4"); !strings.Contains(why, "silent since 2") {
 		t.Errorf("n4 is absent: %q", why)
 	}
-	if s, _ := h.Node("n5"); s.State != Expected {
+	if s, _ := h.Node("n5"); s.State != fleet.NodeStarting {
 		t.Errorf("n5 is %s; it may yet beat", s.State)
 	}
 	for range 6 {
 		c.pass(m, 10*time.Second)
-		if s, _ := h.Node("n4"); s.State != Silent || !since(h).Equal(was) {
+		if s, _ := h.Node("n4"); s.State != fleet.NodeUnreachable || !since(h).Equal(was) {
 			t.Errorf("n4 is %s since %v", s.State, since(h))
 		}
 	}
-	wait(t, "n5 is missed too", func() bool { s, _ := h.Node("n5"); return s.State == Silent && !s.SilentSince.IsZero() })
+	wait(t, "n5 is missed too", func() bool { s, _ := h.Node("n5"); return s.State == fleet.NodeUnreachable && !s.SilentSince.IsZero() })
 	if n := len(ear.told("silent:n4/raised")); n != told {
 		t.Errorf("that n4 is silent was told %d times, and %d times after a restart", told, n)
 	}
@@ -108,7 +108,7 @@ func TestSilentOverARestart(t *testing.T) {
 	c.pass(m, 5*time.Second)
 	wait(t, "n4 is back, and that is told", func() bool {
 		s, _ := h.Node("n4")
-		return s.State == Up && len(ear.told("silent:n4/cleared")) > 0
+		return s.State == fleet.NodeUp && len(ear.told("silent:n4/cleared")) > 0
 	})
 }
 

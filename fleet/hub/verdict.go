@@ -9,23 +9,12 @@ import (
 	"busbar.dev/unit"
 )
 
-// Verdict is what a sweep says about its nodes: whom a job may use.
-type Verdict struct {
-	// Who was busy is neither: a job's traffic is no fault, and no proof. Only who was measured is good.
-	Good []fleet.Name `json:"good"`
-	Bad  []fleet.Out  `json:"bad"`
-	// Unmeasured are those of whom the sweep says nothing, for it did not measure them.
-	Unmeasured []fleet.Name `json:"unmeasured,omitempty"`
-	// Notes are what is worth knowing and no node's fault alone.
-	Notes []string `json:"notes,omitempty"`
-}
-
 // tooSlow is the share of what the fleet usually shows below which a node is bad. It is lower than
 // what sweeps find over time: one short measurement scatters.
 const tooSlow = 0.6
 
 // Verdict is that of an order's last sweep.
-func (h *Hub) Verdict(id string) (*Verdict, error) {
+func (h *Hub) Verdict(id string) (*fleet.Verdict, error) {
 	s, ok := h.view.Order(id, h.cfg.Now())
 	if !ok {
 		return nil, ErrUnknown
@@ -41,7 +30,7 @@ func (h *Hub) Verdict(id string) (*Verdict, error) {
 			bad[n] = why
 		}
 	}
-	v := &Verdict{Good: []fleet.Name{}, Bad: []fleet.Out{}}
+	v := &fleet.Verdict{Good: []fleet.Name{}, Bad: []fleet.Out{}}
 	busy := map[fleet.Name]bool{}
 	for _, o := range s.Out {
 		if o.Busy {
@@ -77,7 +66,7 @@ func (h *Hub) Verdict(id string) (*Verdict, error) {
 }
 
 // judge looks at the pairs of the sweep, and returns who is in one that was measured.
-func (h *Hub) judge(s OrderState, names []fleet.Name, busy map[fleet.Name]bool, blame func(fleet.Name, string), v *Verdict) func(fleet.Name) bool {
+func (h *Hub) judge(s fleet.OrderState, names []fleet.Name, busy map[fleet.Name]bool, blame func(fleet.Name, string), v *fleet.Verdict) func(fleet.Name) bool {
 	t, usual := h.view.table(s.ID, s.Sweep, names)
 	best := make([]unit.Rate, len(names))
 	seen := map[fleet.Name]bool{}

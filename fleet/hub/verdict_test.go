@@ -77,7 +77,7 @@ func TestFiguresOfASweep(t *testing.T) {
 		return s.ID
 	}
 	count := func(id string) (n int) {
-		heat, ok := h.View().SweepHeat(FigureRate, id)
+		heat, ok := h.View().SweepHeat(fleet.FigureRate, id)
 		if !ok {
 			t.Fatal("no such order")
 		}

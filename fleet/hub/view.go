@@ -8,7 +8,6 @@ import (
 	"busbar.dev/finding"
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/health"
-	"busbar.dev/result"
 )
 
 // Bounds of what a view keeps. A fleet within fleet.MaxNodes never meets most of them; a
@@ -42,7 +41,7 @@ type View struct {
 	numbers  map[fleet.Name]uint32
 	cells    map[uint64]cell
 	checks   map[uint64]cell // the same of checks before jobs: brief, with other messages, and no part of what the page shows
-	kept     []Collective
+	kept     []fleet.Collective
 	findings map[string]*finding.Finding
 	past     []finding.Finding // that are over
 	ignored  map[string]int    // by reason
@@ -70,15 +69,6 @@ type cell struct {
 	at                  int64   // Unix seconds
 	order               uint32  // its place in given, from 1 on
 	sweep               int32
-}
-
-// Collective is one collective that was measured.
-type Collective struct {
-	At      time.Time        `json:"at"`
-	Node    fleet.Name       `json:"node,omitzero"` // of rank 0; empty for the server's own machine
-	Order   string           `json:"order"`
-	Sweep   int              `json:"sweep"`
-	Records []*result.Record `json:"records"`
 }
 
 // NewView is a view of an empty stream.
@@ -208,8 +198,8 @@ func (v *View) Ignored() map[string]int {
 }
 
 // Collectives are the last that were measured, the newest last.
-func (v *View) Collectives() []Collective {
+func (v *View) Collectives() []fleet.Collective {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	return append([]Collective{}, v.kept...)
+	return append([]fleet.Collective{}, v.kept...)
 }

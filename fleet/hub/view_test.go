@@ -61,7 +61,7 @@ func said(t *rapid.T, at time.Time) *fleet.News {
 func everything(v *View) string {
 	now := time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 	out := map[string]any{
-		"seq": v.Seq(), "nodes": v.Nodes(), "orders": v.Orders(now), "rate": v.Heat(FigureRate, nil), "latency": v.Heat(FigureLatency, nil),
+		"seq": v.Seq(), "nodes": v.Nodes(), "orders": v.Orders(now), "rate": v.Heat(fleet.FigureRate, nil), "latency": v.Heat(fleet.FigureLatency, nil),
 		"findings": v.Findings(), "past": v.Past(), "ignored": v.Ignored(), "kept": v.Collectives(), "active": v.active(),
 	}
 	v.ask(func(h *health.History) {

@@ -164,8 +164,8 @@ func (v *View) collective(name fleet.Name, m *fleet.Measured, at time.Time) bool
 			return v.ignore("absurd values")
 		}
 	}
-	c := Collective{At: at, Node: name, Order: m.Order, Sweep: m.Sweep, Records: m.Records}
-	kept := make([]Collective, 0, len(v.kept)+1)
+	c := fleet.Collective{At: at, Node: name, Order: m.Order, Sweep: m.Sweep, Records: m.Records}
+	kept := make([]fleet.Collective, 0, len(v.kept)+1)
 	for _, k := range v.kept { // made anew: others may be reading the old one
 		if name == "" || k.Node != name || k.Order != m.Order || k.Sweep != m.Sweep {
 			kept = append(kept, k)

@@ -23,7 +23,7 @@ type node struct {
 	// forgotten is one that was taken out, and is not shown.
 	forgotten bool
 	mapped    json.RawMessage
-	links     map[string]PortState
+	links     map[string]fleet.PortState
 	errors    map[string]map[string]uint64
 	boot      string
 	// lastFailed is the last thing that this node could not measure.
@@ -31,20 +31,11 @@ type node struct {
 	lastFailedAt time.Time
 }
 
-// PortState is a port as its node last described it.
-type PortState struct {
-	Port  string    `json:"port"`
-	Up    bool      `json:"up"`
-	Rate  unit.Rate `json:"rate_GBps,omitzero"`
-	State string    `json:"state,omitempty"`
-	Since time.Time `json:"since"`
-}
-
 // node folds what a node said about itself.
 func (v *View) node(n *fleet.News, at time.Time) bool {
 	s := v.nodes[n.Node]
 	if s == nil {
-		s = &node{links: map[string]PortState{}, errors: map[string]map[string]uint64{}}
+		s = &node{links: map[string]fleet.PortState{}, errors: map[string]map[string]uint64{}}
 		v.nodes[n.Node] = s
 	}
 	if at.After(s.heardAt) {
@@ -113,7 +104,7 @@ func (v *View) link(name fleet.Name, s *node, l *fleet.Link, at time.Time) bool 
 	if !known && len(s.links) >= maxPorts {
 		return v.ignore("too many ports")
 	}
-	p := PortState{Port: l.Port, Up: l.Up, Rate: l.Rate, State: cut(l.State), Since: at}
+	p := fleet.PortState{Port: l.Port, Up: l.Up, Rate: l.Rate, State: cut(l.State), Since: at}
 	if known && old.Up == p.Up && old.Rate == p.Rate && old.State == p.State {
 		p.Since = old.Since
 	}

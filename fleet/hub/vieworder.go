@@ -117,22 +117,8 @@ func (v *View) forgetOrders() {
 	})
 }
 
-// OrderState is an order as it is shown.
-type OrderState struct {
-	fleet.Order
-	Given time.Time `json:"given"`
-	Heard time.Time `json:"heard"` // when its state was last said
-	// Next is when it runs next, where it repeats or waits for its time.
-	Next time.Time `json:"next,omitzero"`
-	// Good, Bad and Left count the parts of the last sweep that were measured, that failed, and that
-	// were left out. Once it is over, they are all parts that there are.
-	Good int `json:"parts_good"`
-	Bad  int `json:"parts_failed"`
-	Left int `json:"parts_left_out"`
-}
-
-func (o *order) state(now time.Time) OrderState {
-	s := OrderState{Order: o.Order, Given: o.given, Heard: o.heard, Good: o.good, Bad: o.bad}
+func (o *order) state(now time.Time) fleet.OrderState {
+	s := fleet.OrderState{Order: o.Order, Given: o.given, Heard: o.heard, Good: o.good, Bad: o.bad}
 	if o.State != fleet.Running && o.Parts > 0 {
 		failed := 0
 		for _, r := range o.Reasons {
@@ -151,10 +137,10 @@ func (o *order) state(now time.Time) OrderState {
 }
 
 // Orders lists all orders, the earliest first.
-func (v *View) Orders(now time.Time) []OrderState {
+func (v *View) Orders(now time.Time) []fleet.OrderState {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	out := make([]OrderState, 0, len(v.given))
+	out := make([]fleet.OrderState, 0, len(v.given))
 	for _, id := range v.given {
 		out = append(out, v.orders[id].state(now))
 	}
@@ -162,12 +148,12 @@ func (v *View) Orders(now time.Time) []OrderState {
 }
 
 // Order is one of them.
-func (v *View) Order(id string, now time.Time) (OrderState, bool) {
+func (v *View) Order(id string, now time.Time) (fleet.OrderState, bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	o := v.orders[id]
 	if o == nil {
-		return OrderState{}, false
+		return fleet.OrderState{}, false
 	}
 	return o.state(now), true
 }

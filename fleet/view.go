@@ -1,0 +1,156 @@
+package fleet
+
+import (
+	"errors"
+	"time"
+
+	"busbar.dev/finding"
+	"busbar.dev/result"
+	"busbar.dev/unit"
+)
+
+// ErrGone is what errors are where a server gives no answer, or none of its own: it may be back in a moment.
+// ErrReading where it has not read all that it has stored.
+var (
+	ErrGone    = errors.New("the server does not answer")
+	ErrReading = errors.New("the server is reading what was stored")
+)
+
+// NodeStatus is whether a node can be asked.
+type NodeStatus string
+
+// What a node can be.
+const (
+	NodeUp          NodeStatus = "up"
+	NodeUnreachable NodeStatus = "silent" // it has not left, and sends nothing
+	NodeLeft        NodeStatus = "left"
+	// NodeStarting is a node that had joined before this server began and was not known to be unreachable,
+	// and may not have sent a heartbeat since.
+	NodeStarting NodeStatus = "expected"
+)
+
+// NodeState is a node as a server shows it.
+type NodeState struct {
+	Name    Name       `json:"name"`
+	State   NodeStatus `json:"state"`
+	Joined  time.Time  `json:"joined,omitzero"`
+	Heard   time.Time  `json:"heard,omitzero"` // when its last event came
+	Version string     `json:"version,omitempty"`
+	Meet    string     `json:"meet,omitempty"`
+	Bind    string     `json:"bind,omitempty"`
+	CPUs    int        `json:"cpus,omitempty"`
+	// Age is how long ago the last heartbeat came, in JSON as age_s; below 0 for none yet.
+	Age     time.Duration `json:"-"`
+	AgeS    float64       `json:"age_s"`
+	Waiting int           `json:"waiting"`
+	Load    float64       `json:"load"`
+	Receive unit.Rate     `json:"receive_GBps"`
+	Send    unit.Rate     `json:"send_GBps"`
+	RSS     int64         `json:"agent_rss_bytes,omitempty"`
+	CPU     float64       `json:"agent_cpu_s,omitempty"`
+	Doing   *Doing        `json:"doing,omitempty"`
+
+	Ports    []PortState                  `json:"ports,omitempty"`
+	Counters map[string]map[string]uint64 `json:"counters,omitempty"`
+	// SilentSince is since when a finding says that the node is unreachable.
+	SilentSince time.Time `json:"silent_since,omitzero"`
+	Failed      string    `json:"last_failure,omitempty"`
+	FailedAt    time.Time `json:"last_failure_at,omitzero"`
+	// Findings are those that name the node, and Bad tells that one of them is a
+	// reason to keep jobs off it.
+	Findings []string `json:"findings,omitempty"`
+	Bad      bool     `json:"bad"`
+}
+
+// PortState is a port as its node last described it.
+type PortState struct {
+	Port  string    `json:"port"`
+	Up    bool      `json:"up"`
+	Rate  unit.Rate `json:"rate_GBps,omitzero"`
+	State string    `json:"state,omitempty"`
+	Since time.Time `json:"since"`
+}
+
+// NodesReply is what /api/fleet/nodes answers.
+type NodesReply struct {
+	Nodes []NodeState `json:"nodes"`
+	Leads bool        `json:"leads"` // this server carries out orders
+	Read  uint64      `json:"stream_read"`
+}
+
+// FindingsReply is what /api/fleet/findings answers.
+type FindingsReply struct {
+	Findings []finding.Finding `json:"findings"`
+	Past     []finding.Finding `json:"past"` // that are over, the newest last
+}
+
+// OrderState is an order as a server shows it.
+type OrderState struct {
+	Order
+	Given time.Time `json:"given"`
+	Heard time.Time `json:"heard"` // when its state last changed
+	// Next is when it runs next, where it repeats or waits for its time.
+	Next time.Time `json:"next,omitzero"`
+	// Good, Bad and Left count the parts of the last sweep that were measured, that failed, and that
+	// were left out. Once it is over, they are all parts that there are.
+	Good int `json:"parts_good"`
+	Bad  int `json:"parts_failed"`
+	Left int `json:"parts_left_out"`
+}
+
+// OrderReply is an order with what its sweep says about its nodes.
+type OrderReply struct {
+	OrderState
+	Verdict *Verdict `json:"verdict,omitempty"`
+}
+
+// OrdersReply is what /api/fleet/orders answers, the earliest first.
+type OrdersReply struct {
+	Orders []OrderState `json:"orders"`
+}
+
+// Verdict is what a sweep says about its nodes: whom a job may use.
+type Verdict struct {
+	// A busy node is in neither list: a job's traffic is no fault, and no proof. Only a measured one is good.
+	Good []Name `json:"good"`
+	Bad  []Out  `json:"bad"`
+	// Unmeasured are those of whom the sweep says nothing, for it did not measure them.
+	Unmeasured []Name `json:"unmeasured,omitempty"`
+	// Notes are what is worth knowing and no node's fault alone.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Figure is one of what a direction of a pair shows.
+type Figure string
+
+// Figures of pairs.
+const (
+	FigureRate    Figure = "rate"    // GB/s, alone
+	FigureBoth    Figure = "both"    // GB/s, with the other direction at the same time
+	FigureLatency Figure = "latency" // µs
+)
+
+// Heat is one figure of all pairs: rows send, columns receive. What is not known is null.
+type Heat struct {
+	Figure Figure       `json:"figure"`
+	Unit   string       `json:"unit"`
+	Names  []Name       `json:"names"`
+	Values [][]*float64 `json:"values"`
+	Median float64      `json:"median"`
+	Oldest time.Time    `json:"oldest,omitzero"`
+	Newest time.Time    `json:"newest,omitzero"`
+}
+
+// Collective is one collective that was measured.
+type Collective struct {
+	At      time.Time        `json:"at"`
+	Node    Name             `json:"node,omitzero"` // of rank 0; empty for the server's own machine
+	Order   string           `json:"order"`
+	Sweep   int              `json:"sweep"`
+	Records []*result.Record `json:"records"`
+}
+
+// CollectivesReply is what /api/fleet/collectives answers, the newest last.
+type CollectivesReply struct {
+	Collectives []Collective `json:"collectives"`
+}

@@ -109,16 +109,17 @@ func (p *Param) check(f reflect.Value) error {
 		return nil
 	}
 	if low, ok := bound(p.least); ok && got < low {
-		return fmt.Errorf("--%s %v: expected %s or more", p.Name, f.Interface(), p.least)
+		return fmt.Errorf("--%s %v: expected %s or more", p.Name, reflect.Indirect(f).Interface(), p.least)
 	}
 	if high, ok := bound(p.most); ok && got > high {
-		return fmt.Errorf("--%s %v: expected %s at most", p.Name, f.Interface(), p.most)
+		return fmt.Errorf("--%s %v: expected %s at most", p.Name, reflect.Indirect(f).Interface(), p.most)
 	}
 	return nil
 }
 
 // number is a value as a number; times are nanoseconds.
 func number(v reflect.Value) (float64, bool) {
+	v = reflect.Indirect(v)
 	switch {
 	case v.CanInt():
 		return float64(v.Int()), true
@@ -174,11 +175,24 @@ func (p *Param) IsNumber(question any) bool {
 func (p *Param) IsFlag(question any) bool { return p.typeIn(question).Kind() == reflect.Bool }
 
 func (p *Param) typeIn(question any) reflect.Type {
-	return reflect.Indirect(reflect.ValueOf(question)).Type().FieldByIndex(p.index).Type
+	t := reflect.Indirect(reflect.ValueOf(question)).Type().FieldByIndex(p.index).Type
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return t
 }
 
-// setText gives a field a value that is a text.
+// setText gives a field a value that is a text. A field that is a pointer is one whose zero is a value like others, and not
+// what nobody gave.
 func setText(f reflect.Value, text string) error {
+	if f.Kind() == reflect.Pointer {
+		x := reflect.New(f.Type().Elem())
+		if err := setText(x.Elem(), text); err != nil {
+			return err
+		}
+		f.Set(x)
+		return nil
+	}
 	if u, ok := f.Addr().Interface().(interface{ UnmarshalText([]byte) error }); ok {
 		return u.UnmarshalText([]byte(text))
 	}
@@ -219,7 +233,10 @@ func CommandLine(words []string, question any) []string {
 	var arguments []string
 	for _, p := range Params(question) {
 		f := v.FieldByIndex(p.index)
-		if f.IsZero() || f.Kind() != reflect.Slice && fmt.Sprint(f.Interface()) == p.Default {
+		if f.IsZero() {
+			continue
+		}
+		if f = reflect.Indirect(f); f.Kind() != reflect.Slice && fmt.Sprint(f.Interface()) == p.Default {
 			continue
 		}
 		flag := "--" + p.Name

@@ -4,40 +4,99 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
+	"strings"
 
 	"busbar.dev/internal/svg"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/internal/words"
+	"busbar.dev/query"
 )
 
-// ScalePoint is the efficiency of a job on so many nodes; 1 is that of the fewest.
-type ScalePoint struct {
-	Nodes      int
-	Efficiency float64
-	Label      string
+// Scale prints a job on more and more nodes.
+func Scale(w io.Writer, d *query.ScaleDoc) error {
+	fmt.Fprintln(w, scaleTitle(d))
+	if err := scaleTable(d).Write(w); err != nil {
+		return err
+	}
+	if d.Knee > 0 {
+		fmt.Fprintf(w, "knee at nodes = %d: the next step gives less than 80%% of what its nodes could\n", d.Knee)
+	} else {
+		fmt.Fprintf(w, "no knee up to %d nodes: every step gives at least 80%% of what its nodes could\n", d.Rows[len(d.Rows)-1].Nodes)
+	}
+	for i := len(d.Rows) - 1; i >= 0; i-- { // the most nodes that are not enough say what would be
+		if r := &d.Rows[i]; r.Misfit != "" {
+			fmt.Fprintf(w, "on %s the job %s\n", words.Plural(r.Nodes, "node"), r.Misfit)
+			break
+		}
+	}
+	for _, s := range d.Skipped {
+		fmt.Fprintf(w, "%d nodes left out: %s\n", s.Nodes, s.Reason)
+	}
+	return nil
 }
 
-// ScaleCurve is a job on more and more nodes. Knee is the number of nodes after which more give
-// little, 0 where that was not reached.
-type ScaleCurve struct {
-	Title  string
-	Points []ScalePoint
-	Knee   int
+func scaleTitle(d *query.ScaleDoc) string {
+	kind := "weak"
+	if d.Strong {
+		kind = "strong"
+	}
+	return fmt.Sprintf("%s on %s, %s scaling", d.Model, d.Cluster, kind)
 }
 
-// Scaling draws efficiency over nodes, nodes by doublings, with the knee marked.
-func Scaling(w io.Writer, s ScaleCurve) error {
-	if len(s.Points) == 0 {
+// scaleTable is a row for every number of nodes.
+func scaleTable(d *query.ScaleDoc) *texttab.Table {
+	right := texttab.Right
+	t := &texttab.Table{Columns: []texttab.Column{
+		{Head: "nodes", Align: right},
+		{Head: "GPUs", Align: right},
+		{Head: "step", Align: right},
+		{Head: "exposed", Align: right},
+		{Head: "tokens/s", Align: right},
+		{Head: "MFU", Align: right},
+		{Head: "efficiency", Align: right},
+		{Head: ""},
+		{Head: "limit"},
+		{Head: "parallel"},
+	}}
+	failing := d.Rows[0].Goodput > 0
+	if failing {
+		t.Columns = slices.Insert(t.Columns, 6, texttab.Column{Head: "goodput", Align: right})
+	}
+	for i := range d.Rows {
+		r := &d.Rows[i]
+		mark := strings.Repeat("▇", max(0, int(r.Efficiency*20+0.5)))
+		if r.Knee {
+			mark += " knee"
+		}
+		cells := []string{
+			fmt.Sprint(r.Nodes), fmt.Sprint(r.GPUs), r.Step.Short(), r.Exposed.Short(), fmt.Sprintf("%.0f", r.Counted()), fmt.Sprintf("%.1f%%", 100*r.MFU),
+			fmt.Sprintf("%.1f%%", 100*r.Efficiency), mark, r.Bottleneck, r.Parallel,
+		}
+		if failing {
+			cells = slices.Insert(cells, 6, fmt.Sprintf("%.1f%%", 100*r.Goodput))
+		}
+		t.Row(cells...)
+	}
+	return t
+}
+
+// ScaleCurve draws efficiency over nodes, nodes by doublings, with the knee marked.
+func ScaleCurve(w io.Writer, d *query.ScaleDoc) error {
+	if len(d.Rows) == 0 {
 		return fmt.Errorf("no points to draw")
 	}
 	const width, height, left, top, right, bottom = 860.0, 480.0, 70.0, 96.0, 30.0, 60.0
+	title := scaleTitle(d)
 	c := &svg.Canvas{}
-	c.Text(left, 32, s.Title, svg.Type{Size: 17, Bold: true})
+	c.Text(left, 32, title, svg.Type{Size: 17, Bold: true})
 	c.Text(left, 52, "efficiency: tokens/s a node, against the fewest nodes", svg.Type{Size: 12, Fill: "#555555"})
 	most := 1.0
-	for _, p := range s.Points {
+	for _, p := range d.Rows {
 		most = math.Max(most, p.Efficiency)
 	}
 	most = math.Ceil(most*10-1e-9) / 10
-	low, high := math.Log2(float64(s.Points[0].Nodes)), math.Log2(float64(s.Points[len(s.Points)-1].Nodes))
+	low, high := math.Log2(float64(d.Rows[0].Nodes)), math.Log2(float64(d.Rows[len(d.Rows)-1].Nodes))
 	if high == low {
 		high = low + 1
 	}
@@ -50,27 +109,28 @@ func Scaling(w io.Writer, s ScaleCurve) error {
 		c.Text(left-8, y(e)+4, fmt.Sprintf("%.0f %%", 100*e), svg.Type{Anchor: svg.End, Fill: "#555555"})
 	}
 	path := &svg.Pen{}
-	for i, p := range s.Points {
+	for i, p := range d.Rows {
 		if i == 0 {
 			path.Move(x(p.Nodes), y(p.Efficiency))
 			continue
 		}
 		path.Line(x(p.Nodes), y(p.Efficiency))
 	}
-	if s.Knee > 0 {
-		c.Line(x(s.Knee), top, x(s.Knee), height-bottom, svg.Paint{Stroke: "#c0392b", Dash: "5 4"})
-		c.Text(x(s.Knee)+6, height-bottom-10, fmt.Sprintf("knee: %d nodes", s.Knee), svg.Type{Bold: true, Fill: "#c0392b"})
+	if d.Knee > 0 {
+		c.Line(x(d.Knee), top, x(d.Knee), height-bottom, svg.Paint{Stroke: "#c0392b", Dash: "5 4"})
+		c.Text(x(d.Knee)+6, height-bottom-10, fmt.Sprintf("knee: %d nodes", d.Knee), svg.Type{Bold: true, Fill: "#c0392b"})
 	}
 	c.Path(path.String(), svg.Paint{Stroke: "#1f5fa8", Width: 2.5, Round: true})
-	for _, p := range s.Points {
-		c.Open("point", fmt.Sprintf("%d nodes: %.1f %%, %s", p.Nodes, 100*p.Efficiency, p.Label))
+	for i := range d.Rows {
+		p := &d.Rows[i]
+		c.Open("point", fmt.Sprintf("%d nodes: %.1f %%, %.3g tokens/s", p.Nodes, 100*p.Efficiency, p.Counted()))
 		c.Circle(x(p.Nodes), y(p.Efficiency), 4.5, svg.Paint{Fill: "#1f5fa8", Stroke: "#ffffff"})
 		c.Close()
 		c.Text(x(p.Nodes), height-bottom+20, fmt.Sprint(p.Nodes), svg.Type{Anchor: svg.Middle})
-		if len(s.Points) <= 12 {
+		if len(d.Rows) <= 12 {
 			c.Text(x(p.Nodes)+4, y(p.Efficiency)-10, fmt.Sprintf("%.0f %%", 100*p.Efficiency), svg.Type{Size: 11})
 		}
 	}
 	c.Text(left+(width-left-right)/2, height-16, "nodes", svg.Type{Anchor: svg.Middle, Fill: "#555555"})
-	return c.Write(w, width, height, s.Title, "#ffffff")
+	return c.Write(w, width, height, title, "#ffffff")
 }

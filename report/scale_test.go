@@ -7,14 +7,15 @@ import (
 	"strings"
 	"testing"
 
+	"busbar.dev/query"
 	"busbar.dev/report"
 )
 
 // The picture is well-formed, marks the knee and names every number of nodes.
 func TestScaling(t *testing.T) {
-	s := report.ScaleCurve{Title: "a & b", Knee: 2, Points: []report.ScalePoint{{1, 1, "x"}, {2, 0.9, "y"}, {4, 0.5, "z"}}}
+	s := &query.ScaleDoc{Model: "a & b", Knee: 2, Rows: []query.ScaleRow{{Nodes: 1, Efficiency: 1}, {Nodes: 2, Efficiency: 0.9}, {Nodes: 4, Efficiency: 0.5, Tokens: 2000}}}
 	var b bytes.Buffer
-	if err := report.Scaling(&b, s); err != nil {
+	if err := report.ScaleCurve(&b, s); err != nil {
 		t.Fatal(err)
 	}
 	text := b.String()
@@ -25,15 +26,15 @@ func TestScaling(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, want := range []string{"knee: 2 nodes", "a &amp; b", "50 %", "4 nodes: 50.0 %, z"} {
+	for _, want := range []string{"knee: 2 nodes", "a &amp; b", "50 %", "4 nodes: 50.0 %, 2e+03 tokens/s"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q", want)
 		}
 	}
-	if report.Scaling(&b, report.ScaleCurve{}) == nil {
+	if report.ScaleCurve(&b, &query.ScaleDoc{}) == nil {
 		t.Error("nothing was drawn")
 	}
-	if err := report.Scaling(&b, report.ScaleCurve{Points: s.Points[:1]}); err != nil {
+	if err := report.ScaleCurve(&b, &query.ScaleDoc{Rows: s.Rows[:1]}); err != nil {
 		t.Error(err)
 	}
 }

@@ -179,12 +179,7 @@ func (f *Fabric) HostWords(each unit.Volume) string {
 		}
 	}
 	t := f.c.TypeOf(host)
-	var has unit.Bytes
-	for _, i := range t.Of(cluster.NUMA) {
-		if cpu := t.Devices[i].CPU; cpu != nil {
-			has += cpu.Memory.Value
-		}
-	}
+	has := hardware.HostMemorySize(t).Value
 	of := ""
 	switch need := each * ranks; {
 	case has > 0 && need > unit.Volume(has):

@@ -138,16 +138,7 @@ func Reaching(c *cluster.Cluster) (*cluster.Cluster, bool) {
 func Fewer(c *cluster.Cluster, ports int) (*cluster.Cluster, bool) {
 	n := variant(c)
 	for _, t := range n.Types {
-		var live []*cluster.Port
-		for i := range t.Devices {
-			if nic := t.Devices[i].NIC; nic != nil {
-				for k := range nic.Ports {
-					if p := &nic.Ports[k]; p.State != cluster.Down && p.Rate.Value > 0 {
-						live = append(live, p)
-					}
-				}
-			}
-		}
+		live := livePorts(t)
 		if len(live) < ports {
 			return nil, false
 		}

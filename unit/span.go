@@ -49,6 +49,14 @@ func (s Span) Seconds() float64 { return float64(s) }
 // Time is the whole picoseconds of a short span.
 func (s Span) Time() Time { return Time(s * 1e12) }
 
+// Short prints a short span as Time does, with units from ps to s; none is 0.
+func (s Span) Short() string {
+	if s == 0 {
+		return "0"
+	}
+	return s.Time().String()
+}
+
 // String prints three digits with the unit that fits.
 func (s Span) String() string {
 	a := Span(math.Abs(float64(s)))

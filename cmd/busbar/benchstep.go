@@ -10,6 +10,7 @@ import (
 	"busbar.dev/engine/ranks"
 	"busbar.dev/internal/failure"
 	"busbar.dev/predict"
+	"busbar.dev/query"
 	"busbar.dev/schedule"
 	"busbar.dev/unit"
 	"busbar.dev/workload"
@@ -49,7 +50,7 @@ func (benchStepCmd) Help() string {
 
 // Run measures as a rank, or starts ranks that do.
 func (c *benchStepCmd) Run(e *env) error {
-	m, err := e.modelOf(c.Model)
+	m, err := query.LoadModel(e.query(c.common), c.Model)
 	if err != nil {
 		return fmt.Errorf("--model: %w", err)
 	}

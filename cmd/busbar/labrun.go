@@ -14,7 +14,9 @@ import (
 	"busbar.dev/internal/failure"
 	"busbar.dev/lab"
 	"busbar.dev/lab/check"
+	"busbar.dev/query"
 	"busbar.dev/report"
+	"busbar.dev/workload"
 )
 
 // exitedWith ends the program with another program's exit code.
@@ -246,7 +248,7 @@ func (c *labCheckCmd) Run(e *env) error {
 	env := check.Env{
 		Labs: lab.DefaultFolder(), Program: self, Stdout: e.stdout, Stderr: e.stderr,
 		Cluster:    func(word string) (*cluster.Cluster, error) { return e.load([]string{word}, c.common) },
-		Model:      e.modelOf,
+		Model:      func(word string) (*workload.Model, error) { return query.LoadModel(e.query(c.common), word) },
 		LaunchPlan: readPlan,
 		Progress:   func(text string) func() { return e.progress(c.common, text) },
 	}

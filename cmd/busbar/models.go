@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"busbar.dev/internal/texttab"
+	"busbar.dev/internal/words"
+	"busbar.dev/query"
 	"busbar.dev/workload"
 )
 
@@ -59,9 +61,9 @@ func (c modelsCmd) Run(e *env) error {
 		if d.Heads == 0 {
 			heads = ""
 		}
-		t.Row(m.Name, m.Title, thousands(m.Params()), some(d.Layers), some(d.Hidden), heads, some(d.FFN), experts, some(d.Vocab), fmt.Sprint(m.Seq), fmt.Sprintf("%.4g TFLOP", m.Forward(m.Seq)/1e12))
+		t.Row(m.Name, m.Title, words.Thousands(m.Params()), some(d.Layers), some(d.Hidden), heads, some(d.FFN), experts, some(d.Vocab), fmt.Sprint(m.Seq), fmt.Sprintf("%.4g TFLOP", m.Forward(m.Seq)/1e12))
 		cite(&t, c.Verbose, m.Source)
-		cite(&t, c.Verbose, fmt.Sprintf("%s parameters: %s", thousands(m.Published), m.PublishedSource))
+		cite(&t, c.Verbose, fmt.Sprintf("%s parameters: %s", words.Thousands(m.Published), m.PublishedSource))
 		if m.Note != "" && c.Verbose {
 			t.Row("  note: " + m.Note)
 		}
@@ -78,7 +80,7 @@ func (c modelsCmd) Run(e *env) error {
 
 // one lists the tensors of a model.
 func (c modelsCmd) one(e *env) error {
-	m, err := e.modelOf(c.Model)
+	m, err := query.LoadModel(e.query(c.common), c.Model)
 	if err != nil {
 		return err
 	}
@@ -87,9 +89,9 @@ func (c modelsCmd) one(e *env) error {
 	}
 	t := texttab.Table{Columns: []texttab.Column{{Head: "tensor"}, {Head: "shape"}, {Head: "parameters", Align: texttab.Right}}}
 	for _, x := range m.Tensors() {
-		t.Row(x.Name, fmt.Sprint(x.Shape), thousands(x.Count()))
+		t.Row(x.Name, fmt.Sprint(x.Shape), words.Thousands(x.Count()))
 	}
-	t.Row("all", "", thousands(m.Params()))
+	t.Row("all", "", words.Thousands(m.Params()))
 	return t.Write(e.stdout)
 }
 
@@ -124,13 +126,4 @@ func some(n int64) string {
 		return ""
 	}
 	return fmt.Sprint(n)
-}
-
-// thousands sets commas.
-func thousands(n int64) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

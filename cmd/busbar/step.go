@@ -1,14 +1,17 @@
 package main
 
-import "fmt"
+import (
+	"io"
+
+	"busbar.dev/query"
+	"busbar.dev/report"
+)
 
 type stepCmd struct {
 	common
-	jobFlags
-	wholeFlags
+	query.Step
 	Groups bool     `help:"Also say which ranks form which groups, and where they sit."`
-	Advise bool     `help:"Try other networks and settings of NCCL too, each as much work as the step itself; without it only where at most 8 GPUs take part."`
-	Output []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write the timeline of the step (one layout): .svg is a picture, .trace.json for Perfetto; FORMAT=FILE says svg or trace itself, and FORMAT=- writes to standard output instead of the table. Repeatable."`
+	Output []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write a file: .svg is a picture of the timeline (one layout), .trace.json the timeline for Perfetto, .json the document of --json, .txt the table; FORMAT=FILE says svg, trace, json or text itself, and FORMAT=- writes to standard output instead of the table. Repeatable."`
 }
 
 // Help ends with examples.
@@ -25,49 +28,25 @@ func (stepCmd) Help() string {
 		"  busbar step -c baskerville -m gpt2-large --compare 1x4,2x2,4x1 --micro-batch 8 --json"
 }
 
-// fewRanks are so few that other networks are tried unasked: that takes milliseconds.
-const fewRanks = 8
-
-// Run prices the step on every layout.
+// Run prices the step and writes what was asked for.
 func (c *stepCmd) Run(e *env) error {
-	whole, err := c.wholeFlags.read()
+	targets, err := c.forms(nil).several(e, c.Output, c.JSON)
 	if err != nil {
 		return err
 	}
-	a, err := c.ask(e, c.common)
+	doc, err := c.Step.Run(e.ctx, e.query(c.common))
 	if err != nil {
 		return err
 	}
-	done := e.later(c.common, "pricing the step")
-	defer done()
-	var rows []pricedStep
-	for _, s := range a.shapes {
-		r, err := c.price(a.cluster, s, a)
-		if err != nil {
-			return err
-		}
-		if r.changes, err = r.tasks.Changes(r.chip, r.Result, c.Advise || r.Ranks <= fewRanks); err != nil {
-			return fmt.Errorf("layout %s: %w", r.layout, err)
-		}
-		if r.whole, err = whole.of(&c.jobFlags, a, s, r); err != nil {
-			return fmt.Errorf("layout %s: %w", r.layout, err)
-		}
-		rows = append(rows, *r)
-	}
-	done()
-	taken := false
-	for _, o := range c.Output {
-		if err := drawStep(e, o, a.cluster.Name, rows); err != nil {
-			return err
-		}
-		file, _, _ := stepPicture(o)
-		taken = taken || isStdout(file)
-	}
-	if taken {
-		return nil
-	}
-	if c.JSON {
-		return writeIndented(e.stdout, stepDocument(a.cluster.Name, rows))
-	}
-	return printSteps(e.stdout, a.cluster.Name, rows, c.Groups)
+	return c.forms(doc).writeAll(e, targets, c.JSON)
+}
+
+// forms are how a step can be written.
+func (c *stepCmd) forms(doc *query.StepDoc) forms {
+	return forms{also: true, list: []form{
+		{"text", []string{".txt"}, func(w io.Writer) error { return report.Step(w, doc, c.Groups) }},
+		{"svg", []string{".svg"}, func(w io.Writer) error { return report.StepTimeline(w, doc) }},
+		{"trace", []string{".trace.json"}, func(w io.Writer) error { return report.StepTrace(w, doc) }},
+		jsonForm(doc),
+	}}
 }

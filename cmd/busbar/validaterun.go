@@ -38,7 +38,7 @@ func (t *training) print(w io.Writer, rows bool) error {
 	if rows {
 		list := texttab.Table{Columns: []texttab.Column{{Head: "run"}, {Head: "measured", Align: right}, {Head: "predicted", Align: right}, {Head: "error", Align: right}, {Head: "limited by"}}}
 		for _, r := range t.rows {
-			list.Row(texttab.Clean(r.ID), seconds(unit.Span(r.Seconds())), seconds(unit.Span(r.Predicted)), percent(r.APE), r.Limit.Text)
+			list.Row(texttab.Clean(r.ID), unit.Span(r.Seconds()).Short(), unit.Span(r.Predicted).Short(), percent(r.APE), r.Limit.Text)
 		}
 		if err := list.Write(w); err != nil {
 			return err

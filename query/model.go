@@ -1,4 +1,4 @@
-package main
+package query
 
 import (
 	"errors"
@@ -12,8 +12,9 @@ import (
 	"busbar.dev/workload"
 )
 
-// modelOf is the model of a word: a name, dimensions, or a config.json of Hugging Face.
-func (e *env) modelOf(word string) (*workload.Model, error) {
+// LoadModel is the model of a word: a name (busbar models lists them), dimensions (params=20B,layers=48), or a config.json of
+// Hugging Face.
+func LoadModel(env Env, word string) (*workload.Model, error) {
 	if !strings.HasSuffix(strings.ToLower(word), ".json") {
 		m, err := workload.Parse(word)
 		if err != nil && strings.ContainsRune(word, os.PathSeparator) && !strings.Contains(word, "=") {
@@ -21,15 +22,11 @@ func (e *env) modelOf(word string) (*workload.Model, error) {
 		}
 		return m, err
 	}
-	_, err := e.stat(word)
-	if errors.Is(err, fs.ErrNotExist) {
+	f, err := env.files().Open(word)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("model %s: there is no such file", word)
-	}
-	if err != nil {
-		return nil, failure.Cannot(fmt.Errorf("model %w", err))
-	}
-	f, err := os.Open(word)
-	if err != nil {
+	case err != nil:
 		return nil, failure.Cannot(fmt.Errorf("model %w", err))
 	}
 	defer f.Close()

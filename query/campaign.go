@@ -1,0 +1,197 @@
+package query
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"busbar.dev/plan/campaign"
+	"busbar.dev/step"
+	"busbar.dev/unit"
+)
+
+// Campaign is what may be asked about a whole run of steps: slow nodes, failures and checkpoints, money and energy.
+type Campaign struct {
+	Slow []string `aliases:"stragglers" placeholder:"NODE=20%" sep:"," help:"A node whose GPUs have lost 20% of their speed, or its NICs (node3:nic=50%); 2x20% is two nodes where it hurts most. Repeatable."`
+	Failures
+	Tokens string `placeholder:"N" help:"Tokens of the whole run: 300B, 15.6T."`
+	Prices
+}
+
+// Failures is how GPUs fail and state is saved.
+type Failures struct {
+	Goodput  bool   `help:"How much of the time goes into steps when GPUs fail, with published figures for what is not said."`
+	MTBF     string `name:"mtbf" placeholder:"TIME[/gpu|/node|/job]" help:"Mean time between interruptions, of one GPU where nothing else is said: 5y, 2y/node, 3h/job. Without it: Llama 3's (419 in 54 days on 16,384 GPUs)."`
+	Save     string `name:"checkpoint-time" placeholder:"TIME" help:"How long training stands still for a checkpoint; without it: its size over --storage."`
+	Interval string `name:"checkpoint-interval" placeholder:"TIME" help:"Training between checkpoints; without it: the best."`
+	Restart  string `name:"restart-time" placeholder:"TIME" help:"From an interruption until training goes on; without it: 10 minutes and the reading of a checkpoint."`
+	Storage  string `placeholder:"RATE" help:"What the storage takes of all GPUs together: 500GB/s. Without it: 0.122 GB/s a GPU, as Llama 3's had."`
+}
+
+// Prices is what a run pays for.
+type Prices struct {
+	Price    string   `placeholder:"AMOUNT/gpu-hour" help:"What a GPU costs: 2.50/gpu-hour, EUR 20/node-hour."`
+	Energy   string   `placeholder:"AMOUNT/kWh" help:"What energy costs: 0.12/kWh."`
+	Power    string   `name:"gpu-power" placeholder:"POWER" help:"What a GPU draws at most: 700W. Without it: its data sheet's."`
+	Overhead *float64 `default:"1" help:"Watts of hosts, network and cooling included for each of a GPU; 1 is the GPUs alone, a whole DGX H100 is 1.8."`
+}
+
+// running is a campaign as it was asked for.
+type running struct {
+	slow   []step.Slow
+	tokens float64
+	failing
+	paying
+}
+
+// read parses the fields.
+func (q *Campaign) read() (*running, error) {
+	r := &running{}
+	var err error
+	if r.failing, err = q.Failures.read(); err != nil {
+		return nil, err
+	}
+	r.asked = r.asked || q.Tokens != ""
+	for _, text := range q.Slow {
+		s, err := step.ParseSlow(text)
+		if err != nil {
+			return nil, fmt.Errorf("--slow %w", err)
+		}
+		r.slow = append(r.slow, s)
+	}
+	if q.Tokens != "" {
+		if r.tokens, err = parseTokens(q.Tokens); err != nil {
+			return nil, err
+		}
+	}
+	r.paying, err = q.Prices.read()
+	return r, err
+}
+
+// failing is how a job fails and is saved, as far as it was given.
+type failing struct {
+	asked    bool
+	mtbf     unit.Span
+	per      string // of what the mtbf is: gpu, node, job
+	save     unit.Span
+	saves    bool // the time of a checkpoint was given
+	interval unit.Span
+	restart  unit.Span
+	restarts bool // the time of a restart was given
+	storage  unit.Rate
+}
+
+// read parses the fields.
+func (q *Failures) read() (failing, error) {
+	f := failing{per: "gpu", asked: q.Goodput || q.MTBF+q.Save+q.Interval+q.Restart+q.Storage != "", saves: q.Save != "", restarts: q.Restart != ""}
+	if err := f.times(q); err != nil {
+		return f, err
+	}
+	if q.Storage != "" {
+		var err error
+		if f.storage, err = unit.ParseRate(q.Storage); err != nil {
+			return f, fmt.Errorf("--storage: %w; expected a rate such as 500GB/s", err)
+		}
+		if f.storage <= 0 {
+			return f, fmt.Errorf("--storage %s: expected more than nothing, such as 500GB/s", q.Storage)
+		}
+	}
+	return f, nil
+}
+
+func (f *failing) times(q *Failures) error {
+	mtbf := q.MTBF
+	if text, per, ok := strings.Cut(q.MTBF, "/"); ok {
+		mtbf, f.per = text, strings.ToLower(per)
+		if f.per != "gpu" && f.per != "node" && f.per != "job" {
+			return fmt.Errorf("--mtbf %s: of a %q; expected /gpu, /node or /job", q.MTBF, per)
+		}
+	}
+	for _, x := range []struct {
+		flag, text string
+		to         *unit.Span
+		zero       bool
+	}{
+		{"--mtbf", mtbf, &f.mtbf, false},
+		{"--checkpoint-time", q.Save, &f.save, true},
+		{"--checkpoint-interval", q.Interval, &f.interval, false},
+		{"--restart-time", q.Restart, &f.restart, true},
+	} {
+		if x.text == "" {
+			continue
+		}
+		var err error
+		if *x.to, err = unit.ParseSpan(x.text); err != nil {
+			return fmt.Errorf("%s: %w", x.flag, err)
+		}
+		if *x.to == 0 && !x.zero {
+			return fmt.Errorf("%s %s: expected more than nothing", x.flag, x.text)
+		}
+	}
+	return nil
+}
+
+// paying is prices and power, as far as they were given.
+type paying struct {
+	rent, energy campaign.Price // for an hour of a GPU or node, and for a kWh
+	power        unit.Power
+	overhead     float64
+	money        bool // a price was given
+}
+
+// read parses the fields.
+func (q *Prices) read() (p paying, err error) {
+	if q.Price != "" {
+		if p.rent, err = campaign.ParsePrice(q.Price, "gpu-hour", "node-hour"); err != nil {
+			return p, fmt.Errorf("--price: %w", err)
+		}
+	}
+	if q.Energy != "" {
+		if p.energy, err = campaign.ParsePrice(q.Energy, "kWh", "MWh"); err != nil {
+			return p, fmt.Errorf("--energy: %w", err)
+		}
+		if p.energy.Per == "MWh" {
+			p.energy.Amount /= 1000
+		}
+	}
+	if a, b := p.rent.Currency, p.energy.Currency; a != "" && b != "" && a != b {
+		return p, fmt.Errorf("--price is in %s, --energy in %s; give both in one currency", a, b)
+	}
+	if q.Power != "" {
+		if p.power, err = unit.ParsePower(q.Power); err != nil {
+			return p, fmt.Errorf("--gpu-power: %w", err)
+		}
+		if p.power == 0 {
+			return p, fmt.Errorf("--gpu-power %s: expected more than nothing", q.Power)
+		}
+	}
+	if p.overhead = *q.Overhead; !(p.overhead >= 1 && p.overhead <= 100) {
+		return p, fmt.Errorf("--overhead %g; expected 1 to 100", p.overhead)
+	}
+	p.money = q.Price != "" || q.Energy != ""
+	return p, nil
+}
+
+// currency is that of the prices that were given; "" where none was.
+func (p *paying) currency() string {
+	if p.energy.Currency != "" {
+		return p.energy.Currency
+	}
+	return p.rent.Currency
+}
+
+// parseTokens reads a number of tokens: 300B, 15.6T.
+func parseTokens(text string) (float64, error) {
+	t, scale := strings.ToUpper(strings.TrimSpace(text)), 1.0
+	for suffix, x := range map[string]float64{"K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12} {
+		if rest, ok := strings.CutSuffix(t, suffix); ok {
+			t, scale = rest, x
+			break
+		}
+	}
+	n, err := strconv.ParseFloat(t, 64)
+	if err != nil || !(n*scale >= 1 && n*scale <= 1e18) {
+		return 0, fmt.Errorf("--tokens %.40q; expected a number such as 300B", text)
+	}
+	return n * scale, nil
+}

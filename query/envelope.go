@@ -1,0 +1,121 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"busbar.dev/cluster"
+	"busbar.dev/nccl"
+	"busbar.dev/step"
+	"busbar.dev/unit"
+	"busbar.dev/workload"
+)
+
+// Envelope asks for the arithmetic of a training step that one does on the back of an envelope: memory, operations, the
+// exchange of gradients and whether it hides behind computing, each line with its formula and numbers. Without a cluster and a
+// model it gives the cases of the documents that the rules come from.
+type Envelope struct {
+	Job
+	GPUs int      `name:"gpus" least:"1" placeholder:"N" help:"So many GPUs, over as few nodes as hold them; all of the cluster's without it."`
+	MFU  *float64 `name:"mfu" default:"0.5" help:"The share of the peak that computing reaches."`
+}
+
+// EnvelopeDoc is the answer to Envelope.
+type EnvelopeDoc struct {
+	Cases []workload.Case `json:"cases"`
+}
+
+// Run works out the case that was asked about, or those of the documents.
+func (q Envelope) Run(ctx context.Context, env Env) (*EnvelopeDoc, error) {
+	if err := prepare(&q); err != nil {
+		return nil, err
+	}
+	if q.Cluster == "" && q.Model == "" {
+		return &EnvelopeDoc{Cases: workload.Papers()}, nil
+	}
+	own, err := q.own(ctx, &env)
+	if err != nil {
+		return nil, err
+	}
+	return &EnvelopeDoc{Cases: []workload.Case{own}}, nil
+}
+
+// check refuses fields that contradict each other.
+func (q *Envelope) check() error {
+	switch mfu := *q.MFU; {
+	case q.Cluster == "" || q.Model == "":
+		return errors.New("expected both -c CLUSTER and -m MODEL, or neither")
+	case !(mfu > 0 && mfu <= 1):
+		return fmt.Errorf("--mfu %g; expected more than 0, at most 1", mfu)
+	case q.GPUs > 0 && (q.Layout != "" || q.Compare != ""):
+		return fmt.Errorf("--gpus %d: expected a positive number, and neither -l nor --compare beside it", q.GPUs)
+	case q.Compare != "":
+		return fmt.Errorf("--compare %s: an envelope is of one layout; give it with -l", q.Compare)
+	}
+	return nil
+}
+
+// own is the case that was asked about.
+func (q *Envelope) own(ctx context.Context, env *Env) (none workload.Case, err error) {
+	if err := q.check(); err != nil {
+		return none, err
+	}
+	t, err := q.read(ctx, env)
+	if err != nil {
+		return none, err
+	}
+	cl, s := t.cluster, t.shapes[0]
+	if q.GPUs > 0 {
+		per := len(cl.TypeOf(0).Of(cluster.GPU))
+		s = shape{nodes: (q.GPUs + max(per, 1) - 1) / max(per, 1), gpus: min(q.GPUs, per)}
+		if s.nodes > len(cl.Hosts) {
+			if cl, err = q.load(ctx, env, []shape{s}); err != nil {
+				return none, err
+			}
+		}
+		s.text = fmt.Sprintf("%dx%d", s.nodes, s.gpus)
+	}
+	layout, name, err := s.ranks(cl)
+	if err != nil {
+		return none, err
+	}
+	gpu, err := step.GPUOf(cl, layout)
+	if err != nil {
+		return none, err
+	}
+	g, err := step.NewGPU(gpu, step.Default())
+	if err != nil {
+		return none, err
+	}
+	m, nodes := t.job.Model, hostsOf(layout)
+	x := workload.Envelope{
+		Title: fmt.Sprintf("%s on %s, %s of %s", m.Name, cl.Name, name, gpu.Title), Params: float64(m.Params()), Active: float64(m.Active()),
+		Seq: cmp.Or(q.Seq, m.Seq), Batch: cmp.Or(q.Global, max(1, q.Micro)*int64(len(layout))), GPUs: len(layout), Nodes: nodes,
+		Recompute: t.job.Recompute == workload.Full, GPU: gpu.Title, Peak: g.Peak(t.job.Precision), MFU: *q.MFU, Intra: gpu.Link * unit.Rate(gpu.Links),
+	}
+	if m.Unpriced != "" {
+		x.Sample = m.Forward(x.Seq)
+	}
+	if nodes > 1 {
+		if x.Inter = nicRate(cl, layout); x.Inter <= 0 {
+			return none, fmt.Errorf("%s does not say how fast its NICs are; give --nic", cl.Name)
+		}
+	}
+	return workload.Case{Title: x.Title, Lines: x.Lines()}, nil
+}
+
+// nicRate is what the NICs of the first node carry together.
+func nicRate(cl *cluster.Cluster, l nccl.Layout) unit.Rate {
+	t := cl.TypeOf(l[0].Host)
+	all := unit.Rate(0)
+	for _, i := range t.Of(cluster.NIC) {
+		if n := t.Devices[i].NIC; n != nil {
+			for k := range n.Ports {
+				all += n.Ports[k].Rate.Value
+			}
+		}
+	}
+	return all
+}

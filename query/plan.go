@@ -1,0 +1,386 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"busbar.dev/cluster"
+	"busbar.dev/hardware"
+	"busbar.dev/internal/words"
+	"busbar.dev/nccl"
+	"busbar.dev/plan"
+	"busbar.dev/step"
+	"busbar.dev/unit"
+	"busbar.dev/workload"
+)
+
+// Plan asks for the best way to run a model on a cluster: data, tensor, pipeline, context and expert parallel degrees, what
+// replicas divide and among how many, micro-batches, the pipeline's schedule, recomputation, the order of ranks, buckets,
+// compression and what the host keeps; and for the files that start it.
+//
+// When the context ends, Run returns the best plans so far and how much better the rest could be, beside the context's error.
+type Plan struct {
+	Emit     string `page:"-" placeholder:"DIR" help:"Write the files that start a plan into DIR: NCCL's settings, Slurm, torchrun, MPI, Kubernetes, Megatron-LM, DeepSpeed, and plan.json for busbar exec."`
+	Pick     int    `default:"1" least:"1" placeholder:"N" help:"With --emit: which of the plans."`
+	Hosts    string `placeholder:"HOSTLIST" help:"The hosts (gpu[01-08]). Where the cluster has them: plan for these, as a scheduler gave them, in the order of ranks that is fastest. Where its names are made up: their real names, in the order of ranks."`
+	Keep     bool   `name:"keep-order" help:"With --hosts: ranks in the order of the list."`
+	Detected string `names:"file" placeholder:"FILE" help:"With --emit: what a node shows of itself (NCCL_TOPO_DUMP_FILE of one of its ranks, lstopo's XML, a copy of /sys). Where the cluster's description has devices nearer or farther, a topology file for NCCL is written."`
+
+	Cluster   string   `short:"c" names:"cluster" placeholder:"CLUSTER" help:"A preset (dgx-h100:4), a cluster file, or any file that map reads."`
+	Layout    string   `short:"l" placeholder:"NODESxGPUS" help:"Who takes part. None: all GPUs, or --gpus."`
+	GPUs      int      `name:"gpus" placeholder:"N" help:"How many GPUs, on whole nodes; a preset without a number gets as many nodes as that takes."`
+	Model     string   `short:"m" names:"model" placeholder:"MODEL" help:"A name (busbar models), a config.json of Hugging Face, or a size: params=20B,layers=48."`
+	Global    int64    `name:"global-batch" placeholder:"N" help:"Sequences of a step. Without it: about four million tokens."`
+	Seq       int64    `placeholder:"N" help:"Tokens of a sequence; the model's own without it."`
+	Precision string   `enum:"fp32,tf32,fp16,bf16,fp8,amp-bf16,amp-fp16" default:"bf16" help:"bf16, fp16, fp32, tf32, fp8, amp-bf16 or amp-fp16."`
+	Framework string   `enum:"eager,compiled,fused" default:"fused" help:"eager, compiled, or fused as Megatron-LM's kernels."`
+	Parallel  string   `placeholder:"tp=8,…" help:"What is fixed: dp, tp, pp, cp, ep, vpp, zero, shard, sp, as for step."`
+	Micro     int64    `name:"micro-batch" placeholder:"N" help:"A fixed micro-batch."`
+	Recompute string   `enum:",none,selective,full" default:"" placeholder:"MODE" help:"A fixed mode of recomputation: none, selective, full."`
+	Schedule  []string `placeholder:"NAME,…" help:"Schedules of the pipeline that the framework has: gpipe, 1f1b, interleaved, zero-bubble, zb-h2, zb-v. Without it: 1f1b and interleaved, which all have."`
+	Bucket    []string `placeholder:"SIZE,…" help:"Sizes of gradients that travel at once; without it 25, 50, 100, 200 and 400 MiB are tried."`
+	Context   []string `placeholder:"NAME,…" help:"How cp ranks exchange: ring, gather, ulysses; all are tried without it."`
+	Offload   []string `placeholder:"WHAT,…" help:"What the host's memory may keep: none, optimizer, parameters; all are tried without it."`
+	Compress  []string `placeholder:"WIRE,…" help:"How gradients may travel: none, fp16, bf16, int8; none and bf16 are tried without it, the latter where gradients are wider."`
+	Top       int      `default:"10" least:"1" most:"1000" help:"How many plans to show; they differ in degrees or in what replicas divide."`
+	Reserve   *float64 `default:"0.05" help:"The share of a GPU's memory to leave free."`
+	Host      string   `name:"host-memory" placeholder:"SIZE" help:"What a node's own memory has for offload: 2TB. Without it: what the cluster says, or 1TB."`
+	MaxNodes  int      `name:"max-nodes" placeholder:"N" help:"Also try fewer nodes, from one to N. Without it: all nodes; with --objective cost or energy any number of them."`
+	MaxStep   string   `name:"max-step" placeholder:"TIME" help:"The longest that a step may take: 30s."`
+	Avoid     string   `placeholder:"HOSTLIST" help:"Hosts to leave out: gpu[03,17]."`
+	Tuner     bool     `help:"Plan for NCCL under busbar's tuner plugin (--emit writes it): collectives run by the algorithm and protocol that is predicted fastest, not by NCCL's own choice."`
+	Objective string   `enum:"time,cost,energy" default:"time" help:"What the best plan has least of: time of a step, cost or energy of its tokens. The latter two also try fewer nodes."`
+	Prices
+	Set  []string `placeholder:"KEY=VALUE" sep:"none" help:"Also plan for another cluster, side by side: network.gbps=400 (every NIC and cable), nics_per_node=4; several of one cluster with a comma. Repeatable."`
+	NCCL string   `name:"nccl" placeholder:"VERSION" help:"The release of NCCL; the newest known without it."`
+	GPU  string   `name:"gpu" placeholder:"MODEL" help:"The GPUs' model where the cluster's source does not name it."`
+	NIC  string   `name:"nic" placeholder:"[COUNTx]SPEED" help:"The NICs where the source does not say: 4x200Gb/s."`
+
+	// Folder is what the emitted files call the folder that they will be in; Emit where it is empty. A job that starts
+	// elsewhere needs its whole path.
+	Folder string `kong:"-"`
+	// Made is the command that the emitted files name as theirs; the one that asks the same where it is empty.
+	Made string `kong:"-"`
+}
+
+// planning is a plan as it was asked for.
+type planning struct {
+	*Plan
+	env     *Env
+	model   *workload.Model
+	version nccl.Version
+	shape   shape
+	cluster *cluster.Cluster
+	reserve float64
+}
+
+// Run searches on the cluster, and on what Set makes of it.
+func (q Plan) Run(ctx context.Context, env Env) (*PlanDoc, error) {
+	if err := prepare(&q); err != nil {
+		return nil, err
+	}
+	if err := q.check(); err != nil {
+		return nil, err
+	}
+	p, err := q.read(ctx, &env)
+	if err != nil {
+		return nil, err
+	}
+	variants, err := p.variants()
+	if err != nil {
+		return nil, err
+	}
+	var list []*planned
+	for _, v := range variants {
+		x, err := p.plan(ctx, v)
+		if x != nil {
+			list = append(list, x)
+		}
+		if err != nil && (x == nil || ctx.Err() == nil) {
+			return nil, err
+		}
+	}
+	d := list[0].document()
+	for _, x := range list[1:] {
+		d.Variants = append(d.Variants, *x.document())
+	}
+	if q.Emit != "" {
+		if d.Emitted, err = p.emit(ctx, list[0]); err != nil {
+			return nil, err
+		}
+	}
+	return d, ctx.Err()
+}
+
+// check refuses fields that contradict each other.
+func (q *Plan) check() error {
+	reserve := *q.Reserve
+	switch {
+	case q.MaxNodes < 0:
+		return fmt.Errorf("--max-nodes %d; expected at least 1", q.MaxNodes)
+	case !(reserve >= 0 && reserve < 1):
+		return fmt.Errorf("--reserve %g; expected a share from 0 to below 1", reserve)
+	case q.Keep && q.Hosts == "":
+		return errors.New("--keep-order: the order of which hosts? expected --hosts too")
+	case q.Emit == "" && (q.Pick != 1 || q.Detected != ""):
+		return errors.New("--pick, --detected and --force are for --emit DIR")
+	case q.Micro < 0 || q.Global < 0 || q.Seq < 0 || q.GPUs < 0:
+		return fmt.Errorf("--micro-batch %d, --global-batch %d, --seq %d, --gpus %d; expected at least 1 each", q.Micro, q.Global, q.Seq, q.GPUs)
+	case q.GPUs > 0 && q.Layout != "":
+		return fmt.Errorf("--gpus %d and -l %s; expected one of them", q.GPUs, q.Layout)
+	}
+	return nil
+}
+
+// read reads what the fields name.
+func (q *Plan) read(ctx context.Context, env *Env) (*planning, error) {
+	p := &planning{Plan: q, env: env, reserve: *q.Reserve}
+	place := placement{cluster: q.Cluster, layout: q.Layout, gpu: q.GPU, nic: q.NIC}
+	var err error
+	if q.GPUs > 0 && q.Cluster != "" {
+		if place.layout, err = q.wholeNodes(ctx, env); err != nil {
+			return nil, err
+		}
+	}
+	if err := requireJob(q.Cluster, q.Model); err != nil {
+		return nil, err
+	}
+	if p.model, err = LoadModel(*env, q.Model); err != nil {
+		return nil, err
+	}
+	if p.version, err = parseNCCL(q.NCCL); err != nil {
+		return nil, err
+	}
+	shapes, err := place.shapes()
+	if err != nil {
+		return nil, err
+	}
+	p.shape = shapes[0]
+	p.cluster, err = place.load(ctx, env, shapes)
+	return p, err
+}
+
+// wholeNodes is the layout of so many GPUs on whole nodes.
+func (q *Plan) wholeNodes(ctx context.Context, env *Env) (string, error) {
+	cl, err := env.load(ctx, []string{q.Cluster})
+	if err != nil {
+		return "", err
+	}
+	each := 0
+	if len(cl.Hosts) > 0 {
+		each = cl.TypeOf(0).Count(cluster.GPU)
+	}
+	switch {
+	case each == 0:
+		return "", fmt.Errorf("%s has no GPUs in its first node", q.Cluster)
+	case q.GPUs < each:
+		return "1x" + strconv.Itoa(q.GPUs), nil
+	case q.GPUs%each != 0:
+		return "", fmt.Errorf("--gpus %d: nodes of %s have %d each; expected whole nodes, or -l NODESxGPUS", q.GPUs, q.Cluster, each)
+	}
+	return fmt.Sprintf("%dx%d", q.GPUs/each, each), nil
+}
+
+// planVariant is a cluster to plan for.
+type planVariant struct {
+	set     string // what was set; "" for the cluster as it is
+	cluster *cluster.Cluster
+}
+
+// variants are the cluster as it is, and one for every Set.
+func (p *planning) variants() ([]planVariant, error) {
+	list := []planVariant{{"", p.cluster}}
+	for _, text := range p.Set {
+		cl, err := step.Vary(p.cluster, text)
+		if err != nil {
+			return nil, fmt.Errorf("--set %s: %w", text, err)
+		}
+		list = append(list, planVariant{text, cl})
+	}
+	return list, nil
+}
+
+// planned is the answer for one cluster.
+type planned struct {
+	*planning
+	planVariant
+	query      *plan.Query
+	goal       PlanGoal
+	hostMemory string     // where the size of a node's own memory comes from
+	order      *hostOrder // of hosts that were given
+	mixed      string     // what is taken where GPUs differ
+	nearby     bool       // ranks follow the network and not the cluster's order of hosts
+	answer     *plan.Answer
+	took       time.Duration
+	steps      []*pricedStep
+	help       []step.Change
+	holds      string      // whether the order depends on the network's figures
+	tuned      *plan.Tuned // the first under a tuner plugin
+}
+
+// plan searches on one cluster.
+func (p *planning) plan(ctx context.Context, v planVariant) (*planned, error) {
+	x, name, err := p.prepare(v)
+	if err != nil {
+		return nil, err
+	}
+	x.query.Watch = p.watch()
+	at := p.env.now()
+	x.answer, err = plan.Search(ctx, x.query)
+	if err == nil && x.order != nil {
+		x.answer, err = x.arrange(ctx)
+	}
+	x.took = p.env.now().Sub(at)
+	if p.env.Progress != nil {
+		p.env.Progress("")
+	}
+	switch {
+	case errors.Is(err, plan.ErrNone):
+		return nil, x.none()
+	case err != nil:
+		return nil, err
+	}
+	return x, x.explain(ctx, name)
+}
+
+// prepare is the search on one cluster, and the name of its layout.
+func (p *planning) prepare(v planVariant) (*planned, string, error) {
+	x := &planned{planning: p, planVariant: v}
+	layout, name, order, err := p.layout(v.cluster)
+	if err != nil {
+		return nil, "", err
+	}
+	if order == nil {
+		if layout, name, err = p.without(v.cluster, layout, name); err != nil {
+			return nil, "", err
+		}
+		near := plan.Near(v.cluster, layout)
+		x.nearby, layout = !slices.Equal(near, layout), near
+	}
+	var model hardware.GPUModel
+	if model, x.mixed, err = step.SlowestGPU(v.cluster, layout); err != nil {
+		return nil, "", err
+	}
+	g, err := step.NewGPU(model, step.Default())
+	if err != nil {
+		return nil, "", err
+	}
+	if x.goal, err = p.goal(model, ranksOfFirst(layout)); err != nil {
+		return nil, "", err
+	}
+	x.order = order
+	x.query = &plan.Query{Cluster: v.cluster, Layout: layout, Version: p.version, GPU: g, Top: p.Top, Reserve: p.reserve, Objective: x.goal.objective, Tuned: p.Tuner}
+	if x.query.Spaces, err = p.spaces(x.query, order != nil); err != nil {
+		return nil, "", err
+	}
+	if x.query.MaxStep, err = p.maxStep(); err != nil {
+		return nil, "", err
+	}
+	x.query.HostMemory, x.hostMemory, err = p.memoryOfHost(v.cluster.TypeOf(layout[0].Host))
+	return x, name, err
+}
+
+// maxStep is what MaxStep says; 0 is any time.
+func (q *Plan) maxStep() (unit.Span, error) {
+	if q.MaxStep == "" {
+		return 0, nil
+	}
+	t, err := unit.ParseSpan(q.MaxStep)
+	if err != nil || t <= 0 {
+		return 0, fmt.Errorf("--max-step %q; expected a time, such as 30s", q.MaxStep)
+	}
+	return t, nil
+}
+
+// memoryOfHost is what a node has of its own, and who says so.
+func (q *Plan) memoryOfHost(t *cluster.NodeType) (unit.Bytes, string, error) {
+	if q.Host != "" {
+		size, err := unit.ParseBytes(q.Host)
+		if err != nil || size < 1 {
+			return 0, "", fmt.Errorf("--host-memory %q; expected a size, such as 2TB", q.Host)
+		}
+		return size, "--host-memory", nil
+	}
+	if size := hardware.HostMemorySize(t); size.Value > 0 {
+		return size.Value, size.Source, nil
+	}
+	return hardware.AssumedHostMemory, "assumed; --host-memory says another", nil
+}
+
+// watch tells how far a search is.
+func (p *planning) watch() func(plan.Progress) {
+	if p.env.Progress == nil {
+		return nil
+	}
+	return func(x plan.Progress) {
+		text := fmt.Sprintf("%s of %s settings bounded or cut", words.Thousands(x.Done), words.Thousands(x.Considered))
+		if x.Best > 0 {
+			text += fmt.Sprintf(", %s priced, best %s", words.Thousands(x.Priced), x.Best.Short())
+		}
+		p.env.Progress(text)
+	}
+}
+
+// explain works out what is said about the plans.
+func (x *planned) explain(ctx context.Context, name string) error {
+	q := x.query
+	if err := q.Plain(x.answer.Plans); err != nil {
+		return err
+	}
+	for i := range x.answer.Plans {
+		best := &x.answer.Plans[i]
+		text, ranks := name, best.Job.Split.Ranks()
+		if ranks < len(q.Layout) {
+			text = fmt.Sprintf("%dx%d", ranks/ranksOfFirst(q.Layout), ranksOfFirst(q.Layout))
+		}
+		x.steps = append(x.steps, &pricedStep{Result: best.Result, layout: text, job: &best.Job, model: q.GPU.Model, gpu: q.GPU, tasks: step.Prepare(&best.Job, q.Fabric(&best.Job))})
+	}
+	// Who ends the search wants the plans, and no more of it.
+	for _, work := range []func() error{
+		func() error { return x.findHelp(ctx) },
+		func() (err error) { x.tuned, err = q.Tune(&x.answer.Plans[0]); return err },
+		func() (err error) { x.holds, err = sensitivity(q, x.answer.Plans); return err },
+	} {
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err := work(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Bounds of what is said to help.
+const (
+	mostHelp  = 3
+	LeastHelp = 0.005 // more tokens per second
+)
+
+// findHelp finds what would help the first plan most: settings and networks tried one by one, and the best plan with twice the
+// memory.
+func (x *planned) findHelp(ctx context.Context) error {
+	q, first := x.query, x.steps[0]
+	list, err := first.tasks.ChangesOver(q.GPU, first.Result, true, LeastHelp)
+	if err != nil {
+		return err
+	}
+	roomy, err := q.Roomier(ctx, 2)
+	if err != nil && ctx.Err() == nil {
+		return err
+	}
+	if roomy != nil {
+		gain := roomy.Result.TokensPerSecond()/first.TokensPerSecond() - 1
+		if roomy.Result.Ranks == first.Ranks && gain >= LeastHelp {
+			list = append(list, step.Change{Text: "which " + settings(&roomy.Job) + " fits then", Setting: "GPUs with twice the memory", Gain: gain, Buy: true})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b step.Change) int { return cmp.Compare(b.Gain, a.Gain) })
+	x.help = list[:min(len(list), mostHelp)]
+	return nil
+}

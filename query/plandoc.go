@@ -1,0 +1,207 @@
+package query
+
+import (
+	"fmt"
+	"strings"
+
+	"busbar.dev/plan"
+	"busbar.dev/step"
+	"busbar.dev/unit"
+	"busbar.dev/workload"
+)
+
+// PlanDoc is the answer to Plan for one cluster; those of other clusters that were asked about side by side are its variants.
+type PlanDoc struct {
+	Cluster string `json:"cluster"`
+	Set     string `json:"set,omitempty"` // what was changed of the cluster
+	Model   string `json:"model"`
+	GPUs    int    `json:"gpus"`
+	// Considered is the settings of the space. Of those, Bounded have a bound of their own, Cut are in groups whose bound or
+	// memory rules them out, Priced were priced in full and Failed could not be.
+	Considered int64      `json:"considered"`
+	Bounded    int64      `json:"bounded"`
+	Cut        int64      `json:"cut"`
+	Priced     int64      `json:"priced"`
+	Failed     int64      `json:"failed"`
+	Seconds    float64    `json:"search_s"` // that the search took
+	Complete   bool       `json:"complete"` // it came to its end
+	Objective  string     `json:"objective"`
+	Bound      float64    `json:"bound"`                 // the least value of the objective that anything else could have
+	Gap        float64    `json:"gap"`                   // how much better than the first that would be
+	Holds      string     `json:"sensitivity,omitempty"` // whether the order depends on figures that are only assumed
+	Hosts      *PlanHosts `json:"hosts,omitempty"`
+	Plans      []PlanRow  `json:"plans"` // the best first
+	Variants   []PlanDoc  `json:"variants,omitempty"`
+	Emitted    *PlanFiles `json:"emitted,omitempty"`
+
+	Goal    PlanGoal    `json:"-"`
+	Space   *plan.Space `json:"-"` // of all GPUs
+	Spaces  int         `json:"-"` // numbers of nodes that were tried
+	GPU     string      `json:"-"` // that all ranks are priced by
+	Mixed   string      `json:"-"` // what is taken where GPUs differ; "" where they do not
+	Nearby  bool        `json:"-"` // ranks follow the network and not the cluster's order of hosts
+	Error   error       `json:"-"` // why the first that failed could not be priced
+	Tuned   *plan.Tuned `json:"-"` // the first plan under busbar's tuner plugin
+	Tuner   bool        `json:"-"` // all plans are under it
+	Memory  unit.Bytes  `json:"-"` // of a node's own
+	MemFrom string      `json:"-"` // who says so
+}
+
+// PlanRow is one plan.
+type PlanRow struct {
+	Rank      int            `json:"rank"` // from 1
+	Parallel  workload.Split `json:"parallel"`
+	Micro     int64          `json:"micro_batch"`
+	Recompute string         `json:"recompute"`
+	Schedule  string         `json:"schedule,omitempty"`
+	Context   string         `json:"context,omitempty"`
+	Bucket    unit.Bytes     `json:"bucket_bytes,omitempty"`
+	Offload   string         `json:"offload,omitempty"`
+	Compress  string         `json:"compress,omitempty"`
+	GPUs      int            `json:"gpus"`
+	Value     float64        `json:"value"` // of the objective, for a step
+	Step      unit.Span      `json:"step_s"`
+	MFU       float64        `json:"mfu"`
+	Why       string         `json:"why"`            // what limits the first, and what the others lose against it
+	NCCL      *PlanTuned     `json:"nccl,omitempty"` // of the first
+	Command   string         `json:"command"`        // busbar step for this plan
+	Row       StepRow        `json:"row"`
+
+	PerMillion float64 `json:"-"` // of the objective, for a million tokens
+}
+
+// PlanTuned is the first plan under busbar's tuner plugin for NCCL.
+type PlanTuned struct {
+	Step    unit.Span    `json:"step_s"`
+	Choices []PlanChoice `json:"choices"`
+}
+
+// PlanChoice is a collective for which another algorithm or protocol than NCCL's own choice is predicted to be faster.
+type PlanChoice struct {
+	Group string     `json:"group"`
+	Op    string     `json:"op"`
+	Bytes unit.Bytes `json:"bytes"`
+	Algo  string     `json:"algo"`
+	Proto string     `json:"proto"`
+	Own   string     `json:"nccl_algo"`
+	OwnP  string     `json:"nccl_proto"`
+	Gain  float64    `json:"times_as_fast"`
+}
+
+// document is the answer for one cluster.
+func (x *planned) document() *PlanDoc {
+	a, q := x.answer, x.query
+	d := &PlanDoc{
+		Cluster: q.Cluster.Name, Set: x.set, Model: q.Spaces[0].Base.Model.Name, GPUs: q.Spaces[0].Ranks,
+		Considered: a.Considered, Bounded: a.Bounded, Cut: a.Cut, Priced: a.Priced, Failed: a.Failed, Seconds: x.took.Seconds(),
+		Complete: a.Whole, Objective: x.goal.Name, Bound: a.Bound, Gap: x.gap(), Holds: x.holds, Plans: []PlanRow{},
+		Goal: x.goal, Space: q.Spaces[0], Spaces: len(q.Spaces), GPU: q.GPU.Model.Title, Mixed: x.mixed, Nearby: x.nearby, Error: a.Err,
+		Tuned: x.tuned, Tuner: q.Tuned, Memory: q.HostMemory, MemFrom: x.hostMemory,
+	}
+	if x.order != nil {
+		d.Hosts = &x.order.doc
+	}
+	for i, p := range x.steps {
+		var help []step.Change
+		if i == 0 {
+			help = x.help
+		}
+		row, j := p.row(help), p.job
+		d.Plans = append(d.Plans, PlanRow{
+			Rank: i + 1, Parallel: j.Split, Micro: j.MicroBatch, Recompute: string(j.Recompute), Schedule: row.Schedule, Context: string(j.Context),
+			Bucket: j.Bucket, Offload: string(j.Offload), Compress: string(j.Compress), GPUs: j.Split.Ranks(), Value: a.Plans[i].Value,
+			Step: p.Step, MFU: p.MFU, Why: x.why(i), Command: x.command(p), Row: row, PerMillion: x.goal.perMillion(&a.Plans[i]),
+		})
+	}
+	d.Plans[0].NCCL = newPlanTuned(x.tuned)
+	return d
+}
+
+func newPlanTuned(t *plan.Tuned) *PlanTuned {
+	if t == nil {
+		return nil
+	}
+	d := &PlanTuned{Step: t.Step, Choices: []PlanChoice{}}
+	for _, c := range t.Choices {
+		d.Choices = append(d.Choices, PlanChoice{
+			Group: c.Group.String(), Op: c.Kind.String(), Bytes: c.Bytes, Algo: c.Best.Algo, Proto: c.Best.Proto, Own: c.Own.Algo, OwnP: c.Own.Proto,
+			Gain: float64(c.Was / c.Is),
+		})
+	}
+	return d
+}
+
+// gap is how much better than the best plan something could be that was not seen.
+func (x *planned) gap() float64 {
+	if x.answer.Bound <= 0 {
+		return 0
+	}
+	return max(0, x.answer.Plans[0].Value/x.answer.Bound-1)
+}
+
+// why says what limits the best plan, and what the others lose against it.
+func (x *planned) why(i int) string {
+	if i > 0 {
+		return x.query.Against(x.answer.Plans[0], x.answer.Plans[i], x.goal.worse())
+	}
+	return x.steps[0].limit().Text
+}
+
+// command is busbar step for a plan.
+func (x *planned) command(p *pricedStep) string {
+	j := p.job
+	text := "busbar step -c " + x.Cluster
+	if p.layout != "all" {
+		text += " -l " + p.layout
+	}
+	text += fmt.Sprintf(" -m %s --parallel %s --global-batch %d --micro-batch %d --seq %d --precision %s --recompute %s --framework %s",
+		x.Model, j.Split, j.GlobalBatch, j.MicroBatch, j.Seq, j.Precision, j.Recompute, j.Framework)
+	if j.Split.PP > 1 {
+		text += " --schedule " + string(j.Schedule)
+		if j.Split.Order != workload.TensorDataPipeline {
+			text += " --order " + string(j.Split.Order)
+		}
+	}
+	if j.Bucket != workload.DefaultBucket {
+		text += " --bucket " + strings.ReplaceAll(j.Bucket.String(), " ", "")
+	}
+	for _, y := range []struct{ flag, value string }{
+		{"--context", string(j.Context)},
+		{"--offload", string(j.Offload)},
+		{"--compress", string(j.Compress)},
+		{"--nccl", x.NCCL},
+		{"--gpu", x.Plan.GPU},
+		{"--nic", x.NIC},
+	} {
+		if y.value != "" && y.value != "none" {
+			text += " " + y.flag + " " + y.value
+		}
+	}
+	return text
+}
+
+// sensitivity says whether the order of the plans depends on figures of the network that are only assumed, and names them.
+func sensitivity(q *plan.Query, plans []plan.Plan) (string, error) {
+	tiers, why := step.Assumed(q.Cluster)
+	if len(tiers) == 0 {
+		return "no rate of the network is only assumed: all were read, measured, or are on data sheets", nil
+	}
+	var list []string
+	for i, t := range tiers {
+		list = append(list, fmt.Sprintf("%s (%s)", t, why[i]))
+	}
+	what := strings.Join(list, "; ")
+	if len(plans) < 2 {
+		return "assumed: " + what, nil
+	}
+	for _, factor := range []float64{0.8, 1.25, 0.5, 2} {
+		order, err := q.Holds(plans, factor)
+		if err != nil || order == nil {
+			return "", err
+		}
+		if order[0] != 0 {
+			return fmt.Sprintf("with %.0f%% of the rates that are assumed plan %d would be the best; assumed: %s", 100*factor, order[0]+1, what), nil
+		}
+	}
+	return "the first stays the best of these with half and twice the rates that are assumed: " + what, nil
+}

@@ -1,0 +1,113 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"busbar.dev/cluster"
+	"busbar.dev/launch"
+	"busbar.dev/nccl"
+	"busbar.dev/step"
+)
+
+// PlanFiles are the files that start a plan.
+type PlanFiles struct {
+	Dir          string           `json:"dir"`
+	Plan         int              `json:"plan"` // which of the plans, from 1
+	Files        []string         `json:"files"`
+	Left         []PlanLeft       `json:"left_out,omitempty"`
+	Placeholders bool             `json:"placeholder_hosts"` // the hosts' names are made up
+	Settings     []launch.Setting `json:"settings"`          // of NCCL, for all ranks
+
+	// Texts are the files, in the order of Files. Who writes them writes plan.json last, and removes before what an earlier plan
+	// left there: plan.json and the files that are left out.
+	Texts []launch.File `json:"-"`
+}
+
+// PlanLeft is a file that the plan has no use for.
+type PlanLeft struct {
+	File   string `json:"file"`
+	Reason string `json:"reason"`
+}
+
+// emit makes the files of the plan that was picked.
+func (p *planning) emit(ctx context.Context, x *planned) (*PlanFiles, error) {
+	if p.Pick > len(x.steps) {
+		return nil, fmt.Errorf("--pick %d; there are %d plans (--top)", p.Pick, len(x.steps))
+	}
+	plan, layout, err := p.launch(x)
+	if err != nil {
+		return nil, err
+	}
+	detected, err := p.detected(ctx)
+	if err != nil {
+		return nil, err
+	}
+	topologies, right := plan.Topologies(detected)
+	files, left, err := plan.Files(cmp.Or(p.Folder, p.Emit))
+	if err != nil {
+		return nil, err
+	}
+	fabric := step.NewFabric(x.query.Cluster, layout, x.steps[p.Pick-1].job.Split, x.query.Version)
+	tables, none, err := plan.Tables(fabric)
+	if err != nil {
+		return nil, err
+	}
+	files, left = slices.Concat(files, topologies, tables), slices.Concat(left, right, none)
+	readme, err := plan.Readme(files, left)
+	if err != nil {
+		return nil, err
+	}
+	d := &PlanFiles{Dir: p.Emit, Plan: p.Pick, Placeholders: plan.Placeholders, Settings: append([]launch.Setting{}, plan.Settings...), Texts: append(files, readme)}
+	for _, f := range d.Texts {
+		d.Files = append(d.Files, f.Name)
+	}
+	for _, l := range left {
+		d.Left = append(d.Left, PlanLeft{File: l.Name, Reason: l.Reason})
+	}
+	return d, nil
+}
+
+// launch is the plan that was picked with NCCL's settings, and who takes part: it may take fewer nodes than there are.
+func (p *planning) launch(x *planned) (*launch.Plan, nccl.Layout, error) {
+	var hosts []string
+	var err error
+	q, picked := x.query, x.steps[p.Pick-1]
+	if x.order != nil {
+		hosts = x.order.hosts(q.Layout)
+	} else if p.Hosts != "" {
+		if hosts, err = cluster.ParseHosts(p.Hosts); err != nil {
+			return nil, nil, fmt.Errorf("--hosts: %w", err)
+		}
+	}
+	layout := q.Layout[:picked.job.Split.Ranks()]
+	plan, err := launch.New(q.Cluster, layout, q.Version, picked.job, hosts, hasMadeUpNames(q.Cluster))
+	if err != nil {
+		return nil, nil, err
+	}
+	plan.Made, plan.Job.Step = cmp.Or(p.Made, strings.Join(CommandLine([]string{"plan"}, p.Plan), " ")), picked.Step
+	if x.order != nil {
+		plan.Given = x.order.doc.Given
+	}
+	return plan, layout, plan.Tune(q.Cluster, layout, q.Version, picked.job, q.GPU)
+}
+
+// detected is what a node shows of itself, or nil.
+func (p *planning) detected(ctx context.Context) (*cluster.NodeType, error) {
+	if p.Detected == "" {
+		return nil, nil
+	}
+	quiet := *p.env
+	quiet.Verbose = nil
+	c, err := quiet.load(ctx, []string{p.Detected})
+	if err != nil {
+		return nil, fmt.Errorf("--detected: %w", err)
+	}
+	if len(c.Types) != 1 {
+		return nil, fmt.Errorf("--detected %s: %d kinds of node; expected what one node shows", p.Detected, len(c.Types))
+	}
+	return c.Types[0], nil
+}

@@ -1,0 +1,222 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"busbar.dev/cluster"
+	"busbar.dev/internal/words"
+	"busbar.dev/launch"
+	"busbar.dev/nccl"
+	"busbar.dev/plan"
+	"busbar.dev/predict"
+	"busbar.dev/step"
+	"busbar.dev/unit"
+)
+
+// PlanHosts is the order in which ranks are put on hosts that were given.
+type PlanHosts struct {
+	Given string    `json:"given"` // as a hostlist
+	Order string    `json:"order"`
+	Step  unit.Span `json:"step_s"`
+	Was   unit.Span `json:"given_step_s"`   // the plan's step in the given order
+	Tried int       `json:"tried"`          // orders that were priced
+	Kept  bool      `json:"kept,omitempty"` // ranks are in the given order because that was asked for
+}
+
+// hostOrder is hosts that were given.
+type hostOrder struct {
+	given nccl.Layout
+	names map[int]string // as they were given, by the cluster's host
+	doc   PlanHosts
+}
+
+// madeUp are names that readers and presets give to nodes without one.
+var madeUp = regexp.MustCompile(`^node[0-9]+$`)
+
+// hasMadeUpNames reports that a cluster's source did not name some hosts.
+func hasMadeUpNames(cl *cluster.Cluster) bool {
+	return slices.ContainsFunc(cl.Hosts, func(h cluster.Host) bool { return madeUp.MatchString(h.Name) })
+}
+
+// ownHosts are the cluster's hosts that Hosts names. There are none where the cluster's names are made up and Hosts has the
+// real ones.
+func (q *Plan) ownHosts(cl *cluster.Cluster) ([]int, []string, error) {
+	if q.Hosts == "" {
+		return nil, nil, nil
+	}
+	names, err := cluster.ParseHosts(q.Hosts)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--hosts: %w", err)
+	}
+	byName := map[string][]int{}
+	var all []string
+	for i := range cl.Hosts {
+		short, _, _ := strings.Cut(strings.ToLower(cl.Hosts[i].Name), ".")
+		byName[short] = append(byName[short], i)
+		all = append(all, cl.Hosts[i].Name)
+	}
+	var list []int
+	var strange string
+	for _, n := range names {
+		short, _, _ := strings.Cut(strings.ToLower(n), ".")
+		at := slices.IndexFunc(byName[short], func(i int) bool { return launch.Same(cl.Hosts[i].Name, n) })
+		switch {
+		case at < 0:
+			strange = n
+			continue
+		case slices.Contains(list, byName[short][at]):
+			return nil, nil, fmt.Errorf("--hosts: %s is named twice", n)
+		}
+		list = append(list, byName[short][at])
+	}
+	switch {
+	case strange == "":
+		return list, names, nil
+	case len(list) == 0 && hasMadeUpNames(cl):
+		return nil, nil, nil
+	}
+	return nil, nil, fmt.Errorf("--hosts: %s is no host of %s, which has %.200s", strange, cl.Name, cluster.FormatHosts(all))
+}
+
+// layout is what to search on: all or some of the cluster's hosts in their order, or those that Hosts names, in the order of
+// the network.
+func (p *planning) layout(cl *cluster.Cluster) (nccl.Layout, string, *hostOrder, error) {
+	s := p.shape
+	hosts, names, err := p.ownHosts(cl)
+	if err != nil {
+		return nil, "", nil, err
+	}
+	if hosts == nil {
+		l, name, err := s.ranks(cl)
+		return l, name, nil, err
+	}
+	if s.nodes > 0 && s.nodes != len(hosts) {
+		return nil, "", nil, fmt.Errorf("--hosts names %d hosts; the layout has %d nodes", len(hosts), s.nodes)
+	}
+	o := &hostOrder{names: map[int]string{}}
+	for i, h := range hosts {
+		o.names[h] = names[i]
+		var gpus []int
+		if t := cl.TypeOf(h); t != nil {
+			gpus = t.Of(cluster.GPU)
+		}
+		n := len(gpus)
+		if s.nodes > 0 {
+			n = s.gpus
+		}
+		if n == 0 || n > len(gpus) {
+			return nil, "", nil, fmt.Errorf("--hosts: %s has %s; expected at least %d", names[i], words.Plural(len(gpus), "GPU"), max(n, 1))
+		}
+		for _, g := range gpus[:n] {
+			o.given = append(o.given, nccl.Rank{Host: h, GPU: g})
+		}
+	}
+	if len(o.given) > predict.MaxRanks {
+		return nil, "", nil, fmt.Errorf("--hosts: %d GPUs; at most %d", len(o.given), predict.MaxRanks)
+	}
+	l := o.given
+	if !p.Keep {
+		l = plan.Near(cl, l)
+	}
+	name := s.text
+	if name == "" || s.nodes == 0 {
+		name = fmt.Sprintf("%dx%d", len(hosts), len(o.given)/len(hosts))
+	}
+	return l, name, o, nil
+}
+
+// arrange puts the hosts into the order that is best for the plan that was picked, and searches again where that is another
+// than was searched on.
+func (x *planned) arrange(ctx context.Context) (*plan.Answer, error) {
+	q, o, answer := x.query, x.order, x.answer
+	pick := func() *plan.Plan { return &answer.Plans[min(x.Pick, len(answer.Plans))-1] }
+	o.doc.Kept = x.Keep
+	if !x.Keep && answer.Whole {
+		best, err := plan.Arrange(q, o.given, &pick().Job)
+		if err != nil {
+			return nil, err
+		}
+		o.doc.Tried = best.Tried
+		if !slices.Equal(best.Layout, q.Layout) {
+			was := q.Layout
+			q.Layout = best.Layout
+			again, err := plan.Search(ctx, q)
+			switch {
+			case ctx.Err() != nil && err != nil:
+				q.Layout = was // stopped before anything was found: what there is was searched on the other
+			case err != nil:
+				return nil, err
+			default:
+				answer = again
+			}
+		}
+	}
+	p := pick()
+	was, err := step.Step(&p.Job, q.GPU, step.NewFabric(q.Cluster, o.given, p.Job.Split, q.Version))
+	if err != nil {
+		return nil, err
+	}
+	o.doc.Given, o.doc.Order = cluster.FormatHosts(o.hosts(o.given)), cluster.FormatHosts(o.hosts(q.Layout))
+	o.doc.Step, o.doc.Was = p.Result.Step, was.Step
+	return answer, nil
+}
+
+// hosts are the names in the order of a layout.
+func (o *hostOrder) hosts(l nccl.Layout) []string {
+	var names []string
+	for i, r := range l {
+		if i == 0 || l[i-1].Host != r.Host {
+			names = append(names, o.names[r.Host])
+		}
+	}
+	return names
+}
+
+// without leaves out the hosts that Avoid names, and takes as many others in their place where a number of nodes was asked for.
+func (q *Plan) without(cl *cluster.Cluster, l nccl.Layout, name string) (nccl.Layout, string, error) {
+	if q.Avoid == "" {
+		return l, name, nil
+	}
+	names, err := cluster.ParseHosts(q.Avoid)
+	if err != nil {
+		return nil, "", fmt.Errorf("--avoid: %w", err)
+	}
+	out := map[int]bool{}
+	for _, n := range names {
+		at := cl.HostIndex(n)
+		if at < 0 {
+			return nil, "", fmt.Errorf("--avoid: %s is no host of %s, which has %s", n, cl.Name, cl.Hosts[0].Name)
+		}
+		out[at] = true
+	}
+	kept := slices.DeleteFunc(slices.Clone(l), func(r nccl.Rank) bool { return out[r.Host] })
+	if q.Layout == "" && q.GPUs == 0 {
+		if len(kept) == 0 {
+			return nil, "", fmt.Errorf("--avoid %s leaves no node of %s", q.Avoid, cl.Name)
+		}
+		return kept, fmt.Sprintf("%dx%d", hostsOf(kept), ranksOfFirst(kept)), nil
+	}
+	gpus := ranksOfFirst(l)
+	for _, r := range kept {
+		out[r.Host] = true
+	}
+	for h := 0; h < len(cl.Hosts) && len(kept) < len(l); h++ {
+		t := cl.TypeOf(h)
+		if t == nil || out[h] {
+			continue
+		}
+		if devs := t.Of(cluster.GPU); len(devs) >= gpus {
+			for _, d := range devs[:gpus] {
+				kept = append(kept, nccl.Rank{Host: h, GPU: d})
+			}
+		}
+	}
+	if len(kept) < len(l) {
+		return nil, "", fmt.Errorf("--avoid %s leaves %d of the %d GPUs that were asked for", q.Avoid, len(kept), len(l))
+	}
+	return kept, name, nil
+}

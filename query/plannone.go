@@ -1,0 +1,147 @@
+package query
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"busbar.dev/internal/words"
+	"busbar.dev/plan"
+	"busbar.dev/unit"
+	"busbar.dev/workload"
+)
+
+// none says why there is no plan: settings that exclude each other, or by how much the leanest does not fit and what would
+// make it fit.
+func (x *planned) none() error {
+	q, answer := x.query, x.answer
+	space := q.Spaces[0]
+	base := &space.Base
+	if answer.Considered == 0 {
+		return fmt.Errorf("no setting is possible on %s: %s", words.Plural(space.Ranks, "GPU"), x.clash(space))
+	}
+	if answer.Late > 0 {
+		return fmt.Errorf("no setting of %s has a step within --max-step %s on %s: the shortest takes %s at least", base.Model.Name, x.MaxStep, words.Plural(space.Ranks, "GPU"), answer.Late.Short())
+	}
+	lean := answer.Leanest
+	have := unit.Volume(q.GPU.Model.Memory) * unit.Volume(1-q.Reserve)
+	text := fmt.Sprintf("%s on %s of %.1f GB: none of the %s settings that were tried fits", base.Model.Name, words.Plural(space.Ranks, "GPU"), unit.Volume(q.GPU.Model.Memory).GB(), words.Thousands(answer.Considered))
+	if lean == nil {
+		return errors.New(text)
+	}
+	m := lean.Memory
+	if need := m.Total(); need > have {
+		text += fmt.Sprintf("; the leanest, %s, needs %.1f GB of a GPU, %.1f GB more than there are with --reserve %g (parameters %.1f, gradients %.1f, optimizer %.1f, activations %.1f, other %.1f)",
+			settings(&lean.Job), need.GB(), (need - have).GB(), q.Reserve, m.Params.GB(), m.Grads.GB(), m.Optimizer.GB(), m.Activations.GB(), m.Other.GB())
+	} else {
+		text += fmt.Sprintf("; the leanest, %s, needs %.1f GB of a node's own memory, which has %.1f GB", settings(&lean.Job), (m.Host * unit.Volume(space.Node)).GB(), unit.Volume(q.HostMemory).GB())
+	}
+	return fmt.Errorf("%s; %s", text, x.remedy())
+}
+
+// Bounds of a remedy.
+const (
+	mostTimes = 1 << 10
+	mostGPUs  = 1 << 17
+)
+
+// remedy is what would make something fit: fewer settings fixed, or so many times the GPUs.
+func (x *planned) remedy() string {
+	own := x.query.Spaces[0]
+	question := *x.Plan
+	question.Parallel, question.Micro, question.Recompute, question.Offload, question.Schedule = "", 0, "", nil, nil
+	free := *x.planning
+	free.Plan = &question
+	if s, err := free.space(own.Ranks, own.Ranks, own.Node); err == nil {
+		if y := x.query.Fits(s); y != nil {
+			return fmt.Sprintf("without what is fixed %s would fit: %.1f GB", settings(&y.Job), y.Memory.Total().GB())
+		}
+	}
+	for times := 2; times <= mostTimes && own.Ranks*times <= mostGPUs; times *= 2 {
+		s, err := free.space(own.Ranks*times, own.Ranks*times, own.Node)
+		if err != nil {
+			break
+		}
+		if y := x.query.Fits(s); y != nil {
+			return fmt.Sprintf("on %d GPUs %s would fit: %.1f GB", s.Ranks, settings(&y.Job), y.Memory.Total().GB())
+		}
+	}
+	return "more or larger GPUs, shorter sequences, or a smaller model would help"
+}
+
+// settings is a job in a few words.
+func settings(j *workload.Job) string {
+	text := fmt.Sprintf("%s with a micro-batch of %d and recompute %s", j.Split, j.MicroBatch, j.Recompute)
+	if j.Offloads() {
+		text += fmt.Sprintf(", offload %s", j.Offload)
+	}
+	return text
+}
+
+// clash says which of the fixed settings exclude each other.
+func (x *planned) clash(s *plan.Space) string {
+	var fixed []string
+	for _, y := range []struct{ flag, value string }{
+		{"--parallel", x.Parallel},
+		{"--recompute", x.Recompute},
+		{"--schedule", strings.Join(x.Schedule, ",")},
+		{"--context", strings.Join(x.Context, ",")},
+		{"--offload", strings.Join(x.Offload, ",")},
+		{"--compress", strings.Join(x.Compress, ",")},
+	} {
+		if y.value != "" {
+			fixed = append(fixed, y.flag+" "+y.value)
+		}
+	}
+	j := s.Base
+	j.MicroBatch = max(1, x.Micro)
+	if x.Micro > 0 {
+		fixed = append(fixed, fmt.Sprintf("--micro-batch %d", x.Micro))
+	}
+	why := x.contradiction(s, &j)
+	if why == "" {
+		why = fmt.Sprintf("%s, a global batch of %d, %s with %d layers and %d heads; degrees must divide them", words.Plural(s.Ranks, "GPU"), j.GlobalBatch, x.model.Name, x.model.Dims.Layers, x.model.Dims.Heads)
+	}
+	if len(fixed) > 0 {
+		why += " (fixed are " + strings.Join(fixed, ", ") + ")"
+	}
+	return why
+}
+
+// contradiction looks at what is fixed alone; "" where that is no contradiction.
+func (x *planned) contradiction(s *plan.Space, j *workload.Job) string {
+	split, err := workload.ParseSplit(x.Parallel)
+	if err == nil {
+		split, err = split.Within(s.Node)
+	}
+	if err == nil {
+		split, err = split.On(s.Ranks)
+	}
+	if err != nil {
+		return err.Error()
+	}
+	if len(x.Schedule) > 0 && split.PP > 1 {
+		j.Schedule = s.Schedule[0]
+	}
+	j.Split = split
+	if len(x.Compress) == 1 {
+		j.Compress = s.Compress[0]
+	}
+	if len(x.Offload) == 1 {
+		j.Offload = s.Offload[0]
+	}
+	if err := j.Check(); err != nil {
+		return err.Error()
+	}
+	switch {
+	case split.ZeRO > 1 && split.PP > 1:
+		return fmt.Sprintf("zero=%d with pp=%d, which no framework has; take zero=0 or zero=1", split.ZeRO, split.PP)
+	case split.ZeRO > 0 && split.DP*split.CP == 1:
+		return fmt.Sprintf("zero=%d with one replica, which has nobody to divide with", split.ZeRO)
+	case strings.Contains(x.Parallel, "sp=1") && split.TP == 1 && len(s.TP) == 1:
+		return "sp=1 with tp=1, which has nothing to divide"
+	case split.Chunks > 1 && split.PP == 1:
+		return fmt.Sprintf("vpp=%d without a pipeline; give pp", split.Chunks)
+	}
+	return ""
+}

@@ -1,0 +1,160 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
+)
+
+// Scale asks how a job scales from one node to many: tokens per second and efficiency against the fewest nodes that it fits,
+// with the knee marked. Every node gets as much work (weak scaling); with a global batch the work is divided (strong scaling).
+type Scale struct {
+	Job
+	Failures
+	Nodes int `least:"1" placeholder:"N" help:"The most nodes; all of the cluster's without it."`
+}
+
+// ScaleDoc is the answer to Scale.
+type ScaleDoc struct {
+	Cluster string      `json:"cluster"`
+	Model   string      `json:"model"`
+	Strong  bool        `json:"strong"` // the work is divided, not repeated
+	Rows    []ScaleRow  `json:"rows"`   // by nodes
+	Skipped []ScaleSkip `json:"skipped"`
+	Knee    int         `json:"knee_nodes"` // the last doubling that gives at least 1.6 times as much; 0: not reached
+}
+
+// ScaleRow is the job on some nodes.
+type ScaleRow struct {
+	Nodes      int       `json:"nodes"`
+	GPUs       int       `json:"gpus"`
+	Step       unit.Span `json:"step_s"`
+	Exposed    unit.Span `json:"exposed_comm_s"`
+	Tokens     float64   `json:"tokens_per_s"`
+	MFU        float64   `json:"mfu"`
+	Efficiency float64   `json:"efficiency"`
+	Goodput    float64   `json:"goodput,omitempty"`             // the share of time that goes into steps that count
+	Useful     float64   `json:"useful_tokens_per_s,omitempty"` // tokens of those steps; efficiency is then of them
+	Fits       bool      `json:"fits"`
+	Bottleneck string    `json:"bottleneck"`
+	Knee       bool      `json:"knee,omitempty"`
+
+	Parallel string `json:"-"`
+	Misfit   string `json:"-"` // "" where it fits
+}
+
+// ScaleSkip is a number of nodes that the job does not run on.
+type ScaleSkip struct {
+	Nodes  int    `json:"nodes"`
+	Reason string `json:"reason"`
+}
+
+// kneeGain is how much a doubling must give at least.
+const kneeGain = 1.6
+
+// Run prices every doubling.
+func (q Scale) Run(ctx context.Context, env Env) (*ScaleDoc, error) {
+	if err := prepare(&q); err != nil {
+		return nil, err
+	}
+	if q.Compare != "" || q.Layout != "" {
+		return nil, errors.New("scale varies the layout; expected --nodes instead of -l and --compare")
+	}
+	t, err := q.Job.read(ctx, &env)
+	if err != nil {
+		return nil, err
+	}
+	if t.job.Split.DP > 0 {
+		return nil, errors.New("--parallel dp: replicas are what scale varies; leave dp out")
+	}
+	per := len(t.cluster.TypeOf(0).Of(cluster.GPU))
+	most := q.Nodes
+	if most == 0 {
+		most = len(t.cluster.Hosts)
+	}
+	if most > len(t.cluster.Hosts) {
+		quiet := env // which was told of the cluster already
+		quiet.Note, quiet.Verbose = nil, nil
+		if t.cluster, err = q.load(ctx, &quiet, []shape{{nodes: most, gpus: per}}); err != nil {
+			return nil, err
+		}
+	}
+	fails, err := q.Failures.read()
+	if err != nil {
+		return nil, err
+	}
+	defer env.working("pricing the step on more and more nodes")()
+	d := &ScaleDoc{Cluster: t.cluster.Name, Model: t.job.Model.Name, Strong: q.Global > 0, Rows: []ScaleRow{}, Skipped: []ScaleSkip{}}
+	d.price(ctx, t, fails, per, most)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if len(d.Rows) == 0 {
+		return nil, fmt.Errorf("the job runs on none of 1 to %d nodes: %s", most, d.Skipped[0].Reason)
+	}
+	d.mark()
+	return d, nil
+}
+
+// price prices 1, 2, 4, … and the most nodes.
+func (d *ScaleDoc) price(ctx context.Context, t *training, fails failing, per, most int) {
+	for n := 1; ctx.Err() == nil; n = min(2*n, most) {
+		if row, err := scaleRow(t, fails, n, per); err != nil {
+			d.Skipped = append(d.Skipped, ScaleSkip{Nodes: n, Reason: err.Error()})
+		} else {
+			d.Rows = append(d.Rows, row)
+		}
+		if n >= most {
+			return
+		}
+	}
+}
+
+// scaleRow is the job on so many nodes with so many GPUs each.
+func scaleRow(t *training, fails failing, nodes, per int) (ScaleRow, error) {
+	p, err := t.price(t.cluster, shape{nodes: nodes, gpus: per, text: fmt.Sprintf("%dx%d", nodes, per)})
+	if err != nil {
+		return ScaleRow{}, err
+	}
+	row := ScaleRow{
+		Nodes: nodes, GPUs: p.Ranks, Step: p.Step, Exposed: p.Exposed, Tokens: p.TokensPerSecond(), MFU: p.MFU, Fits: p.fits(),
+		Bottleneck: p.limit().Kind, Parallel: p.job.Split.String(), Misfit: p.misfit(),
+	}
+	if fails.asked {
+		g, _, err := fails.goodput(p, nodes, p.Step, p.TokensPerSecond())
+		if err != nil {
+			return ScaleRow{}, err
+		}
+		row.Goodput, row.Useful = g.Share, g.Share*p.Tokens/p.Step.Seconds()
+	}
+	return row, nil
+}
+
+// mark works out efficiencies against the first row that fits, or the first where none does, and the knee.
+func (d *ScaleDoc) mark() {
+	base := max(0, slices.IndexFunc(d.Rows, func(r ScaleRow) bool { return r.Fits }))
+	for i := range d.Rows {
+		r, first := &d.Rows[i], &d.Rows[base]
+		r.Efficiency = r.Counted() / float64(r.Nodes) / (first.Counted() / float64(first.Nodes))
+		if i == 0 || d.Knee > 0 {
+			continue
+		}
+		was := &d.Rows[i-1]
+		share := r.Counted() / was.Counted() / (float64(r.Nodes) / float64(was.Nodes)) // of a full gain
+		if share < kneeGain/2 {
+			d.Knee, was.Knee = was.Nodes, true
+		}
+	}
+}
+
+// Counted is the tokens per second that count: those that failures leave, where they were asked about.
+func (r *ScaleRow) Counted() float64 {
+	if r.Goodput > 0 {
+		return r.Useful
+	}
+	return r.Tokens
+}

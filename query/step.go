@@ -1,0 +1,173 @@
+package query
+
+import (
+	"context"
+	"fmt"
+
+	"busbar.dev/hardware"
+	"busbar.dev/step"
+	"busbar.dev/unit"
+	"busbar.dev/workload"
+)
+
+// Step asks how long one training step takes and where the time goes: computing, waiting for the network, the pipeline's
+// bubble, the optimizer; how much memory each GPU needs; what limits it and what would help. Asked about a whole run, it also
+// says what slow nodes, failures and checkpoints cost.
+type Step struct {
+	Job
+	Campaign
+	Advise bool `help:"Try other networks and settings of NCCL too, each as much work as the step itself; without it only where at most 8 GPUs take part."`
+}
+
+// StepDoc is the answer to Step: a row for every layout.
+type StepDoc struct {
+	Cluster string    `json:"cluster"`
+	Rows    []StepRow `json:"rows"`
+}
+
+// StepRow is the step on one layout. Parts of its time do not add up where they overlap: Step is Compute, the exposed part of
+// Comm, Bubble, Optimizer and Host.
+type StepRow struct {
+	Layout       string                `json:"layout"`
+	GPUs         int                   `json:"gpus"`
+	Model        string                `json:"model"`
+	Parallel     string                `json:"parallel"`
+	Schedule     string                `json:"schedule,omitempty"` // of a pipeline
+	GlobalBatch  int64                 `json:"global_batch"`
+	MicroBatch   int64                 `json:"micro_batch"`
+	Seq          int64                 `json:"seq"`
+	Step         unit.Span             `json:"step_s"`
+	Compute      unit.Span             `json:"compute_s"`
+	Comm         unit.Span             `json:"comm_s"`         // of all collectives
+	Exposed      unit.Span             `json:"exposed_comm_s"` // of that, what nothing hides
+	Bubble       unit.Span             `json:"bubble_s"`       // that a pipeline leaves ranks idle
+	Optimizer    unit.Span             `json:"optimizer_s"`
+	Host         unit.Span             `json:"host_s"`
+	MFU          float64               `json:"mfu"`
+	HFU          float64               `json:"hfu"` // with what is computed again
+	TFLOPSPerGPU float64               `json:"tflops_per_gpu"`
+	TokensPerS   float64               `json:"tokens_per_s"`
+	Memory       map[string]unit.Bytes `json:"memory_bytes"` // of a GPU: total, params, grads, optimizer, activations, other; of its host: host
+	Has          unit.Bytes            `json:"gpu_memory_bytes"`
+	Fits         bool                  `json:"fits"`
+	Groups       []StepGroup           `json:"groups"`
+	Traffic      []StepTraffic         `json:"traffic"`
+	Bottleneck   step.Limit            `json:"bottleneck"`
+	Advice       []StepAdvice          `json:"advice"` // what would help, the best first
+	*CampaignDoc
+
+	Job        *workload.Job     `json:"-"`
+	Result     *step.Result      `json:"-"`
+	GPU        hardware.GPUModel `json:"-"`
+	Seats      []step.Seating    `json:"-"` // where the groups sit
+	HostMemory string            `json:"-"` // what of a node's own memory it takes, in words; "" is nothing
+
+	priced *pricedStep
+}
+
+// StepGroup is a kind of groups of ranks that communicate.
+type StepGroup struct {
+	Group  string `json:"group"`
+	Size   int    `json:"size"`
+	Count  int    `json:"count"`
+	Ranks  []int  `json:"ranks"` // of the first, 64 at most
+	Nodes  int    `json:"nodes"` // that it is on
+	Beside int    `json:"groups_on_a_node"`
+}
+
+// StepTraffic is what one kind of groups does in a step.
+type StepTraffic struct {
+	Group   string      `json:"group"`
+	What    string      `json:"what"`
+	Bytes   unit.Volume `json:"bytes_per_call"`
+	Calls   float64     `json:"calls"`
+	Time    unit.Span   `json:"comm_s"`
+	Exposed unit.Span   `json:"exposed_s"`
+	Limit   string      `json:"limit"`
+}
+
+// StepAdvice is one change that would help.
+type StepAdvice struct {
+	Text    string  `json:"text"`
+	Setting string  `json:"setting"` // a flag of busbar step, or what to buy
+	Gain    float64 `json:"gain"`    // in tokens per second: 0.1 is a tenth more
+	Buy     bool    `json:"purchase,omitempty"`
+}
+
+// fewRanks are so few that other networks are tried without being asked for: that takes milliseconds.
+const fewRanks = 8
+
+// Run prices the step on every layout.
+func (q Step) Run(ctx context.Context, env Env) (*StepDoc, error) {
+	if err := prepare(&q); err != nil {
+		return nil, err
+	}
+	campaign, err := q.Campaign.read()
+	if err != nil {
+		return nil, err
+	}
+	t, err := q.Job.read(ctx, &env)
+	if err != nil {
+		return nil, err
+	}
+	defer env.working("pricing the step")()
+	d := &StepDoc{Cluster: t.cluster.Name, Rows: []StepRow{}}
+	for _, s := range t.shapes {
+		p, err := t.price(t.cluster, s)
+		if err != nil {
+			return nil, err
+		}
+		changes, err := p.tasks.Changes(p.gpu, p.Result, q.Advise || p.Ranks <= fewRanks)
+		if err != nil {
+			return nil, fmt.Errorf("layout %s: %w", p.layout, err)
+		}
+		row := p.row(changes)
+		if row.CampaignDoc, err = campaign.of(t, s, p); err != nil {
+			return nil, fmt.Errorf("layout %s: %w", p.layout, err)
+		}
+		d.Rows = append(d.Rows, row)
+	}
+	return d, nil
+}
+
+// row is the step as a document, with what would help.
+func (p *pricedStep) row(changes []step.Change) StepRow {
+	m, f := p.Memory, p.tasks.Fabric()
+	row := StepRow{
+		Layout: p.layout, GPUs: p.Ranks, Model: p.job.Model.Name, Parallel: p.job.Split.String(), GlobalBatch: p.job.GlobalBatch,
+		MicroBatch: p.job.MicroBatch, Seq: p.job.Seq, Step: p.Step, Compute: p.Compute, Comm: p.Comm, Exposed: p.Exposed,
+		Bubble: p.Bubble, Optimizer: p.Optimizer, Host: p.Host, MFU: p.MFU, HFU: p.HFU,
+		TFLOPSPerGPU: p.Flops / p.Step.Seconds() / float64(p.Ranks) / 1e12, TokensPerS: p.TokensPerSecond(),
+		Memory: map[string]unit.Bytes{
+			"total": m.Total().Bytes(), "params": m.Params.Bytes(), "grads": m.Grads.Bytes(), "optimizer": m.Optimizer.Bytes(),
+			"activations": m.Activations.Bytes(), "other": m.Other.Bytes(), "host": m.Host.Bytes(),
+		},
+		Has: p.model.Memory, Fits: p.fits(), Bottleneck: p.limit(), Groups: []StepGroup{}, Traffic: []StepTraffic{}, Advice: []StepAdvice{},
+		Job: p.job, Result: p.Result, GPU: p.model, Seats: f.Groups(), priced: p,
+	}
+	if shape := p.job.Pipeline(); shape.Ranks > 1 {
+		row.Schedule = string(shape.Schedule)
+	}
+	for _, g := range row.Seats {
+		row.Groups = append(row.Groups, StepGroup{Group: g.Group.String(), Size: g.Size, Count: g.Count, Ranks: g.Ranks, Nodes: g.Hosts, Beside: g.Beside})
+	}
+	for _, t := range p.Traffic {
+		row.Traffic = append(row.Traffic, StepTraffic{Group: t.Group.String(), What: t.What, Bytes: t.Bytes, Calls: t.Calls, Time: t.Time, Exposed: t.Exposed, Limit: t.Limit})
+	}
+	for _, c := range changes {
+		row.Advice = append(row.Advice, StepAdvice{Text: c.Text, Setting: c.Setting, Gain: c.Gain, Buy: c.Buy})
+	}
+	if m.Host > 0 {
+		row.HostMemory = f.HostWords(m.Host)
+	}
+	return row
+}
+
+// Timeline plays the step of the one layout that was asked for.
+func (d *StepDoc) Timeline() ([]step.Bar, error) {
+	if len(d.Rows) != 1 {
+		return nil, fmt.Errorf("a timeline is of one layout; give it with -l")
+	}
+	p := d.Rows[0].priced
+	return p.tasks.Timeline(p.gpu)
+}

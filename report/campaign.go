@@ -1,0 +1,93 @@
+package report
+
+import (
+	"fmt"
+	"io"
+
+	"busbar.dev/internal/texttab"
+	"busbar.dev/internal/words"
+	"busbar.dev/query"
+	"busbar.dev/unit"
+)
+
+// campaignLines prints what was asked about a whole run of steps.
+func campaignLines(w io.Writer, d *query.CampaignDoc) {
+	say := func(name, text string) {
+		for i, line := range texttab.Wrap(text, 100) {
+			if i > 0 {
+				name = ""
+			}
+			fmt.Fprintf(w, "  %-9s %s\n", name, line)
+		}
+	}
+	if d.Straggler != nil {
+		say("slow", d.Straggler.Text)
+	}
+	if g := d.Goodput; g != nil {
+		say("goodput", g.Text)
+		text := fmt.Sprintf("%v in %v, every %v of training; the best interval is %v (Young's √(2CM): %v)", g.Bytes, g.Save, g.Interval, g.Best, g.Young)
+		say("saving", text+fmt.Sprintf("; a restart takes %v", g.Restart))
+		for _, s := range g.Sources {
+			say("", s)
+		}
+	}
+	if d.Cost != nil {
+		costLines(d.Cost, say)
+	}
+	if r := d.Run; r != nil {
+		text := fmt.Sprintf("%s tokens take %v, %s GPU hours", abbreviated(r.Tokens), unit.Span(r.Days)*unit.Day, abbreviated(r.GPUHours))
+		if r.MWh > 0 {
+			text += fmt.Sprintf(", %v", unit.Energy(r.MWh)*unit.MegawattHour)
+		}
+		if d.Cost.Rented || d.Cost.Powered {
+			text += fmt.Sprintf(", %s", amount(d.Cost, r.Bill))
+		}
+		say("run", text)
+	}
+}
+
+// costLines print what a step and a million tokens cost.
+func costLines(c *query.Cost, say func(name, text string)) {
+	if c.Rented || c.Powered {
+		say("cost", fmt.Sprintf("a step %s; a million tokens %s", amount(c, c.Step), amount(c, c.Million)))
+	}
+	if c.Assumed != "" {
+		text := fmt.Sprintf("%v a step, %.3g W a GPU on average: %s (%s)", unit.Energy(c.Step.KWh)*unit.KilowattHour, c.Average, c.Assumed, c.WattsSource)
+		if c.Overhead > 1 {
+			text += fmt.Sprintf(", times %g for what is beside it", c.Overhead)
+		} else {
+			text += "; hosts, network and cooling are not in it (--overhead)"
+		}
+		say("energy", text)
+	}
+}
+
+// amount is a sum of money with its parts.
+func amount(c *query.Cost, b query.Bill) string {
+	text := fmt.Sprintf("%s %s", c.Currency, money(b.Total))
+	if c.Rented && c.Powered {
+		text += fmt.Sprintf(" (rent %s, energy %s)", money(b.Rent), money(b.Energy))
+	}
+	return text
+}
+
+// abbreviated prints a number with the letter that people use: 15.6T, 26.9M.
+func abbreviated(x float64) string {
+	for _, u := range []struct {
+		v float64
+		s string
+	}{{1e12, "T"}, {1e9, "B"}, {1e6, "M"}, {1e3, "K"}} {
+		if x >= u.v {
+			return fmt.Sprintf("%.4g%s", x/u.v, u.s)
+		}
+	}
+	return fmt.Sprintf("%.4g", x)
+}
+
+// money prints three digits of small sums and whole numbers of large ones.
+func money(x float64) string {
+	if x >= 1000 {
+		return words.Thousands(int64(x + 0.5))
+	}
+	return fmt.Sprintf("%.3g", x)
+}

@@ -1,0 +1,58 @@
+package report
+
+import (
+	"fmt"
+	"io"
+
+	"busbar.dev/internal/texttab"
+	"busbar.dev/query"
+)
+
+// Need prints the networks, the numbers of NICs and the upgrades that were tried, and the answer.
+func Need(w io.Writer, d *query.NeedDoc) error {
+	fmt.Fprintf(w, "%s on %s, %s, %s: %s now, %s without waiting for other nodes; allowed are %g %% more\n", d.Model, d.Cluster, d.Layout, d.Parallel, d.Now.Step.Short(), d.Bound.Short(), 100*d.Within)
+	if d.Misfit != "" {
+		fmt.Fprintf(w, "the job %s; the figures are those of GPUs with room for it\n", d.Misfit)
+	}
+	for _, x := range []struct {
+		title string
+		rows  []query.NeedRow
+		gain  bool
+	}{{"\nother networks, NICs and all cables alike", d.Rates, false}, {"\nfewer NICs of today's", d.NICs, false}, {"\nupgrades: one layer twice as fast", d.Upgrades, true}} {
+		if len(x.rows) == 0 {
+			continue
+		}
+		fmt.Fprintln(w, x.title)
+		if err := needTable(x.rows, x.gain).Write(w); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintln(w)
+	for _, l := range texttab.Wrap(d.Text, 100) {
+		fmt.Fprintln(w, l)
+	}
+	return nil
+}
+
+// needTable is variants of a cluster with what they gain, or whether they are enough.
+func needTable(rows []query.NeedRow, gain bool) *texttab.Table {
+	last := texttab.Column{Head: "enough"}
+	if gain {
+		last = texttab.Column{Head: "gain", Align: texttab.Right}
+	}
+	t := &texttab.Table{Columns: []texttab.Column{{Head: ""}, {Head: "step", Align: texttab.Right}, {Head: "longer", Align: texttab.Right}, last}}
+	for _, r := range rows {
+		cell := "no"
+		if r.Enough {
+			cell = "yes"
+		}
+		if r.Now {
+			cell += ", now"
+		}
+		if gain {
+			cell = fmt.Sprintf("%.1f%%", 100*r.Gain)
+		}
+		t.Row("  "+r.What, r.Step.Short(), fmt.Sprintf("%.1f%%", 100*r.Over), cell)
+	}
+	return t
+}

@@ -1,0 +1,251 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"busbar.dev/internal/texttab"
+	"busbar.dev/internal/words"
+	"busbar.dev/query"
+	"busbar.dev/unit"
+	"busbar.dev/workload"
+)
+
+// Plan prints plans, side by side where there are several clusters, and what was written.
+func Plan(w io.Writer, d *query.PlanDoc) error {
+	if err := planOf(w, d); err != nil {
+		return err
+	}
+	for i := range d.Variants {
+		fmt.Fprintln(w)
+		if err := planOf(w, &d.Variants[i]); err != nil {
+			return err
+		}
+	}
+	if len(d.Variants) > 0 {
+		fmt.Fprintln(w)
+	}
+	base := &d.Plans[0]
+	for i := range d.Variants {
+		v := &d.Variants[i]
+		r := &v.Plans[0]
+		against := ""
+		if v.Goal.Head != "" {
+			against = fmt.Sprintf(", %.4g %s for a million instead of %.4g", r.PerMillion, v.Goal.Unit, base.PerMillion)
+		}
+		fmt.Fprintf(w, "with %s the best plan takes %s instead of %s (%+.1f%% tokens a second%s): %s\n", v.Set, r.Step.Short(), base.Step.Short(), float64(100*(base.Step/r.Step-1)), against, r.Parallel)
+	}
+	if d.Emitted != nil {
+		planFiles(w, d.Emitted)
+	}
+	return nil
+}
+
+// planOf prints the plans for one cluster.
+func planOf(w io.Writer, d *query.PlanDoc) error {
+	planHead(w, d)
+	if err := plansTable(d).Write(w); err != nil {
+		return err
+	}
+	planWhy(w, d)
+	planTuned(w, d)
+	if d.Holds != "" {
+		fmt.Fprintln(w, d.Holds)
+	}
+	switch {
+	case d.Hosts != nil: // busbar step has the cluster's own order
+		planHosts(w, d.Hosts)
+	case d.Nearby:
+		fmt.Fprintln(w, "ranks follow the network: hosts of one leaf switch are neighbours, which the cluster's own order has not")
+	default:
+		fmt.Fprintf(w, "look at the first: %s\n", d.Plans[0].Command)
+	}
+	return nil
+}
+
+// planHead says what was asked, and how much of it was looked at.
+func planHead(w io.Writer, d *query.PlanDoc) {
+	base := &d.Space.Base
+	name := d.Cluster
+	if d.Set != "" {
+		name += " with " + d.Set
+	}
+	upTo := ""
+	if d.Spaces > 1 {
+		upTo = "up to "
+	}
+	fmt.Fprintf(w, "%s on %s, %s%s (%s): %s parameters, %s of %d tokens a step, %s, %s\n", d.Model, name, upTo, words.Plural(d.GPUs, "GPU"), d.GPU,
+		words.Thousands(base.Model.Params()), words.Plural(int(base.GlobalBatch), "sequence"), base.Seq, base.Precision, base.Framework)
+	if d.Mixed != "" {
+		fmt.Fprintln(w, d.Mixed)
+	}
+	fmt.Fprintf(w, "%s settings considered: %s cut in groups, %s bounded one by one, %s priced", words.Thousands(d.Considered), words.Thousands(d.Cut), words.Thousands(d.Bounded), words.Thousands(d.Priced))
+	if d.Complete {
+		fmt.Fprintf(w, "; none of the others is %s\n", d.Goal.Better())
+	} else {
+		fmt.Fprintf(w, "; stopped early: the others could be up to %.0f%% %s\n", 100*d.Gap, d.Goal.Better())
+	}
+	if d.Failed > 0 {
+		fmt.Fprintf(w, "%s of them, or groups of them, could not be priced and are left out: %v\n", words.Thousands(d.Failed), d.Error)
+	}
+}
+
+// plansTable is the plans, best first. Columns that say the same in all rows are left out.
+func plansTable(d *query.PlanDoc) *texttab.Table {
+	right := texttab.Right
+	columns := []struct {
+		texttab.Column
+		hidden bool
+	}{
+		{Column: texttab.Column{Head: "", Align: right}},
+		{Column: texttab.Column{Head: d.Goal.Head, Align: right}, hidden: d.Goal.Head == ""},
+		{Column: texttab.Column{Head: "GPUs", Align: right}, hidden: d.Spaces == 1},
+		{Column: texttab.Column{Head: "step", Align: right}},
+		{Column: texttab.Column{Head: "tokens/s", Align: right}},
+		{Column: texttab.Column{Head: "MFU", Align: right}},
+		{Column: texttab.Column{Head: "memory", Align: right}},
+		{Column: texttab.Column{Head: "parallel"}},
+		{Column: texttab.Column{Head: "micro-batch", Align: right}},
+		{Column: texttab.Column{Head: "recompute"}},
+		{Column: texttab.Column{Head: "schedule"}},
+		{Column: texttab.Column{Head: "order"}},
+		{Column: texttab.Column{Head: "beside"}, hidden: !slices.ContainsFunc(d.Plans, func(p query.PlanRow) bool { return planOptions(p.Row.Job) != "" })},
+	}
+	t := &texttab.Table{}
+	for _, c := range columns {
+		if !c.hidden {
+			t.Columns = append(t.Columns, c.Column)
+		}
+	}
+	for i := range d.Plans {
+		p := &d.Plans[i]
+		j := p.Row.Job
+		schedule, order := "-", "-"
+		if j.Split.PP > 1 {
+			schedule, order = string(j.Schedule), string(j.Split.Order)
+		}
+		var row []string
+		for k, text := range []string{
+			fmt.Sprint(p.Rank), fmt.Sprintf("%.4g", p.PerMillion), fmt.Sprint(p.GPUs), p.Step.Short(), fmt.Sprintf("%.0f", p.Row.TokensPerS),
+			fmt.Sprintf("%.1f%%", 100*p.MFU), fmt.Sprintf("%.1f GB", p.Row.Result.Memory.Total().GB()), p.Parallel.String(), fmt.Sprint(p.Micro), p.Recompute,
+			schedule, order, cmp.Or(planOptions(j), "-"),
+		} {
+			if !columns[k].hidden {
+				row = append(row, text)
+			}
+		}
+		t.Row(row...)
+	}
+	return t
+}
+
+// planOptions are what a plan has beyond the columns.
+func planOptions(j *workload.Job) string {
+	var list []string
+	if j.Bucket != workload.DefaultBucket {
+		list = append(list, "buckets of "+j.Bucket.String())
+	}
+	if j.Context != "" {
+		list = append(list, string(j.Context))
+	}
+	if j.Offloads() {
+		list = append(list, "offload "+string(j.Offload))
+	}
+	if j.Compresses() {
+		list = append(list, "gradients as "+string(j.Compress))
+	}
+	return strings.Join(list, ", ")
+}
+
+// planWhy says what limits the first plans, and what would help.
+func planWhy(w io.Writer, d *query.PlanDoc) {
+	fmt.Fprintf(w, "1: %s\n", d.Plans[0].Why)
+	if i := slices.IndexFunc(d.Plans, func(p query.PlanRow) bool { return p.Row.Job.Offloads() }); i >= 0 {
+		r := d.Plans[i].Row.Result
+		need := r.Memory.Host * unit.Volume(min(d.Space.Node, r.Ranks))
+		fmt.Fprintf(w, "%d: of a node's own memory %.0f GB, of %.0f GB (%s)\n", i+1, need.GB(), unit.Volume(d.Memory).GB(), d.MemFrom)
+	}
+	if len(d.Plans) > 1 {
+		fmt.Fprintf(w, "2: %s\n", d.Plans[1].Why)
+	}
+	help := d.Plans[0].Row.Advice
+	for _, c := range help {
+		fmt.Fprintf(w, "would help the first: %.1f%% more tokens a second by %s: %s\n", 100*c.Gain, c.Setting, c.Text)
+	}
+	if len(help) == 0 && d.Tuned != nil {
+		fmt.Fprintf(w, "nothing else that was tried gains the first %.1f%%: NCCL's settings, faster links of every kind, twice the memory\n", 100*query.LeastHelp)
+	}
+	if d.Goal.Note != "" {
+		fmt.Fprintln(w, d.Goal.Note)
+	}
+}
+
+// mostChoices is how many choices of a tuner are printed.
+const mostChoices = 3
+
+// planTuned says what a tuner would choose otherwise than NCCL, and what that brings.
+func planTuned(w io.Writer, d *query.PlanDoc) {
+	first := &d.Plans[0]
+	if d.Tuned == nil || first.Row.Comm == 0 {
+		return
+	}
+	list := d.Tuned.Choices
+	if len(list) == 0 {
+		fmt.Fprintln(w, "NCCL's own choices of algorithm and protocol are the best for the first's collectives, to 5%")
+		return
+	}
+	var choices []string
+	for i, c := range list {
+		if k := i - 1; k >= 0 && list[k].Group == c.Group && list[k].Kind == c.Kind && list[k].Best == c.Best {
+			continue // sizes beside each other
+		}
+		if len(choices) == mostChoices {
+			choices = append(choices, "and others")
+			break
+		}
+		choices = append(choices, c.String())
+	}
+	what := "under busbar's tuner plugin (--emit writes it) the first would take " + d.Tuned.Step.Short()
+	if d.Tuner {
+		what = "chosen by the tuner plugin (--emit writes it) for the first"
+	} else if gain := float64(first.Step/d.Tuned.Step) - 1; gain >= 0.001 {
+		what += fmt.Sprintf(", %.1f%% more tokens a second", 100*gain)
+	} else {
+		what += ", which is no gain: computing hides them"
+	}
+	fmt.Fprintf(w, "%s: %s\n", what, strings.Join(choices, "; "))
+}
+
+// planHosts says in which order ranks are put on the hosts.
+func planHosts(w io.Writer, d *query.PlanHosts) {
+	switch {
+	case d.Kept:
+		fmt.Fprintf(w, "order of ranks: as given (--keep-order): %s\n", d.Order)
+	case d.Given == d.Order && d.Tried < 2:
+		fmt.Fprintf(w, "order of ranks: as given, %s\n", d.Order)
+	case d.Given == d.Order:
+		fmt.Fprintf(w, "order of ranks: as given, %s; tried beside it: %s, not faster\n", d.Order, words.Plural(d.Tried-1, "other"))
+	default:
+		fmt.Fprintf(w, "order of ranks: %s; %s a step, in the given order (%s) %s, %.2f times as long; %s tried\n", d.Order, d.Step.Short(), d.Given, d.Was.Short(), float64(d.Was/d.Step), words.Plural(d.Tried, "order"))
+	}
+}
+
+// planFiles lists what was written.
+func planFiles(w io.Writer, d *query.PlanFiles) {
+	fmt.Fprintf(w, "\nplan %d is in %s: %s\n", d.Plan, d.Dir, strings.Join(d.Files, ", "))
+	for _, s := range d.Settings {
+		fmt.Fprintf(w, "  %s=%s: %s\n", s.Name, s.Value, s.Reason)
+	}
+	if len(d.Settings) == 0 {
+		fmt.Fprintln(w, "  no setting of NCCL for all ranks: none makes the step faster by 1% or more")
+	}
+	for _, l := range d.Left {
+		fmt.Fprintf(w, "  no %s: %s\n", l.File, l.Reason)
+	}
+	if d.Placeholders {
+		fmt.Fprintln(w, "  host names are placeholders; --hosts gives real ones")
+	}
+}

@@ -1,0 +1,177 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"busbar.dev/internal/texttab"
+	"busbar.dev/internal/words"
+	"busbar.dev/query"
+	"busbar.dev/workload"
+)
+
+// mostAdvice is how many changes are printed.
+const mostAdvice = 3
+
+// Step prints a training step on every layout: the table, what limits each, its traffic, and what would help. groups also
+// prints which ranks form which groups.
+func Step(w io.Writer, d *query.StepDoc, groups bool) error {
+	right := texttab.Right
+	t := texttab.Table{Columns: []texttab.Column{
+		{Head: "layout"},
+		{Head: "step", Align: right},
+		{Head: "compute", Align: right},
+		{Head: "exposed", Align: right},
+		{Head: "bubble", Align: right},
+		{Head: "update", Align: right},
+		{Head: "tokens/s", Align: right},
+		{Head: "TFLOPS/GPU", Align: right},
+		{Head: "MFU", Align: right},
+		{Head: "memory", Align: right},
+		{Head: "parallel"},
+	}}
+	for i := range d.Rows {
+		r := &d.Rows[i]
+		t.Row(r.Layout, r.Step.Short(), r.Compute.Short(), r.Exposed.Short(), r.Bubble.Short(), (r.Optimizer + r.Host).Short(), fmt.Sprintf("%.0f", r.TokensPerS),
+			fmt.Sprintf("%.1f", r.TFLOPSPerGPU), fmt.Sprintf("%.1f%%", 100*r.MFU), fmt.Sprintf("%.1f GB", r.Result.Memory.Total().GB()), r.Parallel)
+	}
+	first := &d.Rows[0]
+	j := first.Job
+	fmt.Fprintf(w, "%s on %s (%s): %s parameters, sequences of %d tokens, %d a step, %d at once, %s, recompute %s, %s%s\n", j.Model.Name, d.Cluster, first.GPU.Title,
+		words.Thousands(j.Model.Params()), j.Seq, j.GlobalBatch, j.MicroBatch, j.Precision, j.Recompute, j.Framework, jobExtras(j))
+	if err := t.Write(w); err != nil {
+		return err
+	}
+	for i := range d.Rows {
+		stepDetails(w, &d.Rows[i], groups)
+	}
+	if len(d.Rows) > 1 {
+		fmt.Fprintf(w, "\n%s\n", fastestLayout(d.Rows))
+	}
+	return nil
+}
+
+// stepDetails is what stands below the table about one layout.
+func stepDetails(w io.Writer, r *query.StepRow, groups bool) {
+	fmt.Fprintf(w, "\n%s: %s\n", r.Layout, r.Bottleneck.Text)
+	if groups {
+		for _, g := range r.Seats {
+			fmt.Fprintf(w, "  %-9s %v\n", g.Group, g)
+		}
+	}
+	if r.HostMemory != "" {
+		fmt.Fprintf(w, "  %s\n", r.HostMemory)
+	}
+	for _, x := range r.Traffic {
+		fmt.Fprintf(w, "  %-9s %s: %.0f calls of %v take %s, %s of it exposed\n", x.Group, x.What, x.Calls, x.Bytes, x.Time.Short(), x.Exposed.Short())
+	}
+	for _, a := range r.Advice[:min(mostAdvice, len(r.Advice))] {
+		fmt.Fprintf(w, "  would help: %.0f%% more tokens a second by %s: %s\n", 100*a.Gain, a.Setting, a.Text)
+	}
+	if r.CampaignDoc != nil {
+		campaignLines(w, r.CampaignDoc)
+	}
+}
+
+// jobExtras are the settings of a job that differ from the defaults.
+func jobExtras(j *workload.Job) string {
+	text := ""
+	if shape := j.Pipeline(); shape.Ranks > 1 {
+		text += fmt.Sprintf(", %s schedule", shape.Schedule)
+	}
+	if j.Split.Order != "" {
+		text += fmt.Sprintf(", ranks %s", j.Split.Order)
+	}
+	if j.Context != "" {
+		text += fmt.Sprintf(", context %s", j.Context)
+	}
+	if j.Offloads() {
+		text += fmt.Sprintf(", %s offloaded", j.Offload)
+	}
+	if j.Compresses() {
+		text += fmt.Sprintf(", gradients as %s", j.Compress)
+	}
+	return text
+}
+
+// fastestLayout says which layout is fastest, by tokens per second, and how far behind the others are. One whose memory is too
+// small cannot win.
+func fastestLayout(rows []query.StepRow) string {
+	var order []*query.StepRow
+	var small []string
+	for i := range rows {
+		if !rows[i].Fits {
+			small = append(small, rows[i].Layout)
+			continue
+		}
+		order = append(order, &rows[i])
+	}
+	without := ""
+	if len(small) > 0 {
+		without = "; left out, since it does not fit: " + strings.Join(small, ", ")
+	}
+	switch len(order) {
+	case 0:
+		return "none of them fits the GPUs' memory"
+	case 1:
+		return fmt.Sprintf("only %s fits the GPUs' memory", order[0].Layout)
+	}
+	slices.SortStableFunc(order, func(a, b *query.StepRow) int { return cmp.Compare(b.TokensPerS, a.TokensPerS) })
+	best := order[0]
+	var others []string
+	for _, r := range order[1:] {
+		others = append(others, fmt.Sprintf("%s takes %.1f times as long", r.Layout, best.TokensPerS/r.TokensPerS))
+	}
+	return fmt.Sprintf("%s is fastest; for as many tokens %s%s", best.Layout, strings.Join(others, ", "), without)
+}
+
+// StepTimeline draws the timeline of a step on one layout.
+func StepTimeline(w io.Writer, d *query.StepDoc) error {
+	bars, err := stepBars(d)
+	if err != nil {
+		return err
+	}
+	return Timeline(w, stepTitle(d), bars)
+}
+
+// StepTrace writes the timeline of a step on one layout for ui.perfetto.dev or chrome://tracing.
+func StepTrace(w io.Writer, d *query.StepDoc) error {
+	bars, err := stepBars(d)
+	if err != nil {
+		return err
+	}
+	var spans []Span
+	for _, b := range bars {
+		spans = append(spans, b.Span)
+	}
+	return Spans(w, stepTitle(d), spans)
+}
+
+func stepTitle(d *query.StepDoc) string {
+	r := &d.Rows[0]
+	return fmt.Sprintf("one step of %s on %s %s, %s", r.Model, d.Cluster, r.Layout, r.Job.Split) + jobExtras(r.Job)
+}
+
+// stepBars are the bars of a step as they are drawn.
+func stepBars(d *query.StepDoc) ([]Bar, error) {
+	list, err := d.Timeline()
+	if err != nil {
+		return nil, err
+	}
+	var bars []Bar
+	for _, b := range list {
+		track := "compute"
+		switch {
+		case b.Host:
+			track = "host"
+		case b.Traffic:
+			track = "traffic"
+		}
+		s := Span{Group: fmt.Sprintf("stage %d", b.Stage), Track: track, Name: b.Name, From: b.From.Time(), To: b.To.Time(), Bytes: b.Bytes.Bytes()}
+		bars = append(bars, Bar{Span: s, Kind: b.Kind})
+	}
+	return bars, nil
+}

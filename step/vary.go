@@ -1,0 +1,79 @@
+package step
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"busbar.dev/cluster"
+	"busbar.dev/unit"
+)
+
+// Vary is a cluster with some of its network changed, by a text: network.gbps=400 (every NIC and cable), nics_per_node=4, or
+// several with commas.
+func Vary(c *cluster.Cluster, text string) (*cluster.Cluster, error) {
+	for _, one := range strings.Split(text, ",") {
+		var err error
+		if c, err = varied(c, one); err != nil {
+			return nil, err
+		}
+	}
+	return c, nil
+}
+
+func varied(c *cluster.Cluster, text string) (*cluster.Cluster, error) {
+	key, value, _ := strings.Cut(strings.TrimSpace(text), "=")
+	switch key {
+	case "network.gbps":
+		gbps, err := strconv.ParseFloat(value, 64)
+		if err != nil || !(gbps >= 0.001 && gbps <= 1e6) {
+			return nil, fmt.Errorf("%q; expected the Gb/s of a NIC, such as 400", value)
+		}
+		have, _ := NodePorts(c.TypeOf(0))
+		if have == 0 {
+			return nil, fmt.Errorf("the rate of the cluster's NICs is not known, so that it cannot be changed")
+		}
+		n, _ := Faster(c, gbps/have.Gbps(), Ports, Trunks)
+		return n, nil
+	case "nics_per_node":
+		k, err := strconv.Atoi(value)
+		if err != nil || k < 1 {
+			return nil, fmt.Errorf("%q; expected a number of NICs", value)
+		}
+		n, ok := Fewer(c, k)
+		if !ok {
+			return nil, fmt.Errorf("nodes have fewer than %d NICs; describe more of them in a cluster file", k)
+		}
+		return n, nil
+	}
+	return nil, fmt.Errorf("%q is nothing that can be set; expected network.gbps or nics_per_node", key)
+}
+
+// NodePorts is the rate of the slowest live port of a node's NICs, and how many ports are live.
+func NodePorts(t *cluster.NodeType) (slowest unit.Rate, count int) {
+	for _, p := range livePorts(t) {
+		if r := p.Rate.Value; count == 0 || r < slowest {
+			slowest = r
+		}
+		count++
+	}
+	return slowest, count
+}
+
+// livePorts are the ports of a node's NICs that are up, with a known rate.
+func livePorts(t *cluster.NodeType) []*cluster.Port {
+	if t == nil {
+		return nil
+	}
+	var list []*cluster.Port
+	for i := range t.Devices {
+		if nic := t.Devices[i].NIC; nic != nil {
+			for k := range nic.Ports {
+				if p := &nic.Ports[k]; p.State != cluster.Down && p.Rate.Value > 0 {
+					list = append(list, p)
+				}
+			}
+		}
+	}
+	return list
+}

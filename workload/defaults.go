@@ -1,0 +1,53 @@
+package workload
+
+import "cmp"
+
+// Complete fills what a job leaves open: the model's own sequences, the framework that runs such splits, a micro-batch, and a
+// global batch of one micro-batch per replica, four per stage in a pipeline.
+func (j *Job) Complete() {
+	s := j.Split.filled()
+	j.Seq = cmp.Or(j.Seq, j.Model.Seq)
+	j.Framework = cmp.Or(j.Framework, DefaultFramework(s))
+	if j.MicroBatch == 0 {
+		j.MicroBatch = DefaultMicroBatch(j.Seq, int64(s.DP), j.GlobalBatch)
+	}
+	if j.GlobalBatch == 0 {
+		each := int64(1)
+		if s.PP > 1 {
+			each = 4 * int64(s.PP)
+		}
+		j.GlobalBatch = j.MicroBatch * int64(s.DP) * each
+	}
+}
+
+// DefaultFramework is what runs a split: replicas alone are PyTorch's DDP around a model as it was written; whoever divides
+// states, layers or sequences has a framework for it, and that brings kernels of its own.
+func DefaultFramework(s Split) Framework {
+	if s.TP > 1 || s.PP > 1 || s.CP > 1 || s.EP > 1 || s.ZeRO > 0 || s.SeqParallel {
+		return Fused
+	}
+	return Eager
+}
+
+// microTokens is how many tokens a micro-batch has by default: the published runs of GPT-3 and of Megatron-LM's models
+// compute one sequence of 2,048 at once.
+const microTokens = 2048
+
+// DefaultMicroBatch is the micro-batch of a replica of so many; it divides what a global batch gives each, where there is one.
+func DefaultMicroBatch(seq, replicas, global int64) int64 {
+	b := max(1, microTokens/max(1, seq))
+	for global > 0 && b > 1 && global%(b*max(1, replicas)) != 0 {
+		b--
+	}
+	return b
+}
+
+// defaultTokens is how many tokens a step has by default: of the order of GPT-3's 3.2 million (Brown et al. 2020, table 2.1)
+// and Llama 3's 4 to 16 million (Grattafiori et al. 2024, section 3.4.1).
+const defaultTokens = 4 << 20
+
+// DefaultGlobalBatch is about four million tokens in sequences, a multiple of the ranks so that every split divides it.
+func DefaultGlobalBatch(seq int64, ranks int) int64 {
+	n := int64(max(1, ranks))
+	return (max(1, defaultTokens/max(1, seq)) + n - 1) / n * n
+}

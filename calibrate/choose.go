@@ -29,15 +29,15 @@ type place struct {
 }
 
 func placeOf(c *truth.Case, i int) place {
-	op := &c.Points[i].Op
-	return place{op.Kind, op.Bytes, c.Nodes, c.PerNode}
+	op := &c.Ops[i]
+	return place{op.Kind, op.Bytes, c.Sweep.Nodes, c.Sweep.PerNode}
 }
 
 // distinct is the number of different points of cases.
 func distinct(cases []*truth.Case) int {
 	seen := map[place]bool{}
 	for _, c := range cases {
-		for i := range c.Points {
+		for i := range c.Ops {
 			seen[placeOf(c, i)] = true
 		}
 	}
@@ -68,7 +68,7 @@ func slope(cases []*truth.Case, f *sim.Figures, felt *[nFigures]bool) (*slopes, 
 				return nil, err
 			}
 			for i, t := range buf {
-				list = append(list, math.Log(float64(max(t, 1))/float64(c.Points[i].Time)))
+				list = append(list, math.Log(float64(max(t, 1))/float64(c.Times[i])))
 			}
 		}
 		return list, nil
@@ -100,7 +100,7 @@ func slope(cases []*truth.Case, f *sim.Figures, felt *[nFigures]bool) (*slopes, 
 		seen := map[place]bool{}
 		n := 0
 		for _, c := range cases {
-			for k := range c.Points {
+			for k := range c.Ops {
 				a[n] = (a[n] - b[n]) / (2 * math.Log(step))
 				if math.Abs(a[n]) > feels {
 					seen[placeOf(c, k)] = true

@@ -10,10 +10,10 @@ import (
 // Few points move few figures: fewer than half as many, and one point one only.
 func TestFewPoints(t *testing.T) {
 	for _, c := range published(t) {
-		if c.ID != "dgxc-h100x8-all_reduce" {
+		if c.Sweep.ID != "dgxc-h100x8-all_reduce" {
 			continue
 		}
-		for n := 1; n <= min(12, len(c.Points)); n++ {
+		for n := 1; n <= min(12, len(c.Ops)); n++ {
 			part := c.Pick(func(i int) bool { return i < n })
 			s, err := Cluster([]*truth.Case{part}, sim.Fitted())
 			if err != nil {

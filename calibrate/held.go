@@ -43,7 +43,7 @@ func (s *Site) holdOut(cases []*truth.Case, start *sim.Figures) error {
 		var in, out []*truth.Case
 		for _, c := range cases {
 			for side, list := range []*[]*truth.Case{&in, &out} {
-				if part := c.Pick(func(i int) bool { return (turn[placeOf(c, i)]+half+side)%2 == 0 }); len(part.Points) > 0 {
+				if part := c.Pick(func(i int) bool { return (turn[placeOf(c, i)]+half+side)%2 == 0 }); len(part.Ops) > 0 {
 					*list = append(*list, part)
 				}
 			}
@@ -74,7 +74,7 @@ func turns(cases []*truth.Case) map[place]int {
 	seen := map[place]int{}
 	var list []place
 	for _, c := range cases {
-		for i := range c.Points {
+		for i := range c.Ops {
 			if p := placeOf(c, i); seen[p] == 0 {
 				seen[p] = 1
 				list = append(list, p)
@@ -106,7 +106,7 @@ func (s *Site) measured() []cluster.MeasuredRange {
 	var order []key
 	for i := range s.held {
 		r := &s.held[i]
-		k := key{r.Case.Points[r.Index].Op.Kind, r.Case.Predictor.Class()}
+		k := key{r.Case.Ops[r.Index].Kind, r.Case.Predictor.Class()}
 		if at[k] == nil {
 			at[k] = &cluster.MeasuredRange{Op: k.kind.String(), Class: k.class, From: r.Size(), To: r.Size()}
 			order = append(order, k)

@@ -82,9 +82,9 @@ func (p *Problem) run() (*search, error) {
 	for i, c := range p.Cases {
 		var err error
 		if s.loss[i], err = s.caseLoss(c); err != nil {
-			return nil, fmt.Errorf("%s: %w", c.ID, err)
+			return nil, fmt.Errorf("%s: %w", c.Sweep.ID, err)
 		}
-		s.weight += math.Sqrt(float64(len(c.Points)))
+		s.weight += math.Sqrt(float64(len(c.Ops)))
 	}
 	s.find()
 	s.descend()
@@ -100,10 +100,10 @@ func (s *search) caseLoss(c *truth.Case) (float64, error) {
 	}
 	sum := 0.0
 	for i, t := range s.buf {
-		e := math.Abs(math.Log(float64(max(t, 1)) / float64(c.Points[i].Time)))
+		e := math.Abs(math.Log(float64(max(t, 1)) / float64(c.Times[i])))
 		sum += robust(e)
 	}
-	return sum / math.Sqrt(float64(len(c.Points))), nil
+	return sum / math.Sqrt(float64(len(c.Ops))), nil
 }
 
 // robust grows like the error at first and slower later: a point that nothing
@@ -130,7 +130,7 @@ func (s *search) find() {
 			}
 			if feels {
 				s.touch[i] = append(s.touch[i], k)
-				s.points[i] += len(c.Points)
+				s.points[i] += len(c.Ops)
 			}
 		}
 		s.f[i] = old

@@ -14,7 +14,7 @@ func TestHeldOutSizes(t *testing.T) {
 	all := published(t)
 	var in, out []*truth.Case
 	for _, c := range all {
-		if c.ID == "nt309-hgx-h100-2node" {
+		if c.Sweep.ID == "nt309-hgx-h100-2node" {
 			out = append(out, c)
 		} else if c.Machine() != "nt309/h100" {
 			in = append(in, c)
@@ -44,7 +44,7 @@ func TestHeldOutSizes(t *testing.T) {
 // A calibration that is written and applied gives the same predictions.
 func TestCalibrationApplies(t *testing.T) {
 	for _, c := range published(t) {
-		if c.ID != "dgxc-h100x8-all_reduce" {
+		if c.Sweep.ID != "dgxc-h100x8-all_reduce" {
 			continue
 		}
 		s, err := Cluster([]*truth.Case{c}, sim.Fitted())

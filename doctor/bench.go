@@ -5,74 +5,66 @@ import (
 	"math"
 	"slices"
 
-	"busbar.dev/coll"
 	"busbar.dev/finding"
 	"busbar.dev/predict"
+	"busbar.dev/result"
 	"busbar.dev/unit"
 )
 
-// Sweep is a collective measured over sizes, beside what was predicted for it.
-type Sweep struct {
-	Source  string       `json:"source"`
-	Op      coll.Kind    `json:"op"`
-	Dtype   coll.Dtype   `json:"-"`
-	Ranks   int          `json:"ranks"`
-	Nodes   int          `json:"nodes,omitempty"` // 0 unknown
-	Machine string       `json:"machine"`         // the cluster that it was held against
-	Preset  string       `json:"preset,omitempty"`
-	GPU     string       `json:"gpu,omitempty"`
-	NCCL    string       `json:"nccl,omitempty"`  // release that was predicted
-	Class   string       `json:"class,omitempty"` // of the prediction, as predict names it
-	NICs    int          `json:"nics_per_node,omitempty"`
-	NICRate unit.Rate    `json:"-"`
-	Points  []SweepPoint `json:"points"`
-	// Assumed is what nobody stated; such a sweep gives notes only where it matters.
-	Assumed []string `json:"assumed,omitempty"`
+// Curve is a measured sweep held against what should come.
+type Curve struct {
+	Sweep   *result.Sweep
+	Machine string // the cluster that it was held against
+	Preset  string // that cluster's, "" for none
+	NCCL    string // release that was predicted
+	Class   string // of the prediction, as predict names it
+	NICs    int    // per node
+	NICRate unit.Rate
+	Points  []CurvePoint
+	// Assumed is what nobody stated; such a curve gives notes only where it matters.
+	Assumed []string
 	// Guessed says that how the GPUs are joined was assumed, not only details.
-	Guessed bool  `json:"guessed,omitempty"`
-	Wrong   int64 `json:"wrong"` // values
+	Guessed bool
 	// Unsure says why small and middle times are less sure than those that the model
 	// was fitted on; then only what is far off is more than a note.
-	Unsure string `json:"unsure,omitempty"`
+	Unsure string
 	// Unjudged says why nothing was predicted.
-	Unjudged string `json:"unjudged,omitempty"`
+	Unjudged string
 }
 
-// SweepPoint is one size.
-type SweepPoint struct {
-	Size     unit.Bytes    `json:"size_bytes"`
-	Time     unit.Time     `json:"-"` // out of place, or in place where only that was measured
-	InPlace  unit.Time     `json:"-"` // 0 not measured
-	Expected unit.Time     `json:"-"` // 0 not predicted
-	Margin   float64       `json:"margin,omitempty"`
-	Algo     string        `json:"algo,omitempty"`
-	Quote    finding.Quote `json:"-"`
-
-	TimeUS     float64 `json:"time_us"`
-	InPlaceUS  float64 `json:"in_place_us,omitempty"`
-	ExpectedUS float64 `json:"predicted_us,omitempty"`
-	BusBW      float64 `json:"busbw_GBps"`
+// CurvePoint is one size of a curve.
+type CurvePoint struct {
+	Size     unit.Bytes
+	Time     unit.Time // out of place, or in place where only that was measured
+	InPlace  unit.Time // 0 not measured
+	BusBW    float64   // GB/s, as nccl-tests counts
+	Expected unit.Time // 0 not predicted
+	Margin   float64
+	Algo     string // that was predicted
+	Quote    finding.Quote
 }
 
-// Fill sets the figures that follow from the others.
-func (s *Sweep) Fill() {
-	for i := range s.Points {
-		p := &s.Points[i]
-		p.TimeUS, p.InPlaceUS, p.ExpectedUS = p.Time.Micros(), p.InPlace.Micros(), p.Expected.Micros()
-		p.BusBW = s.busBW(p.Size, p.Time)
+// wrong is how many values are wrong.
+func (s *Curve) wrong() (n int64) {
+	for _, r := range s.Sweep.Rows() {
+		if r.Wrong != nil {
+			n += *r.Wrong
+		}
 	}
+	return n
 }
 
 // busBW is nccl-tests' figure in GB/s.
-func (s *Sweep) busBW(size unit.Bytes, t unit.Time) float64 {
-	if t <= 0 {
+func (s *Curve) busBW(size unit.Bytes, t unit.Time) float64 {
+	op, err := s.Sweep.Operation(size)
+	if err != nil || t <= 0 {
 		return 0
 	}
-	return coll.Op{Kind: s.Op, Bytes: size, Type: s.Dtype}.BusBW(s.Ranks, t).GBps()
+	return op.BusBW(s.Sweep.Ranks, t).GBps()
 }
 
 // Ratio is how many times as long as predicted a point took, 0 unknown.
-func (p *SweepPoint) Ratio() float64 {
+func (p *CurvePoint) Ratio() float64 {
 	if p.Expected <= 0 || p.Time <= 0 {
 		return 0
 	}
@@ -84,12 +76,12 @@ func (p *SweepPoint) Ratio() float64 {
 const slack = 1.15
 
 // Out reports whether a point took longer than its error bar allows.
-func (p *SweepPoint) Out() bool { return p.Ratio() > p.Margin*slack && p.Margin > 0 }
+func (p *CurvePoint) Out() bool { return p.Ratio() > p.Margin*slack && p.Margin > 0 }
 
 // stretchOf is a part of the curve: small, middle or large.
 type stretchOf struct {
 	name   string
-	points []*SweepPoint
+	points []*CurvePoint
 	ratio  float64 // median
 	margin float64 // median
 	out    int
@@ -100,8 +92,8 @@ func (p *stretchOf) slow() bool {
 	return p.ratio > 0 && 2*p.out > len(p.points) && p.ratio > slack*p.margin
 }
 
-// parts cuts a sweep by size.
-func (s *Sweep) parts() map[string]*stretchOf {
+// parts cuts a curve by size.
+func (s *Curve) parts() map[string]*stretchOf {
 	list := map[string]*stretchOf{}
 	for _, name := range predict.Sizes() {
 		list[name] = &stretchOf{name: name}
@@ -133,23 +125,22 @@ func median(list []float64) float64 {
 	return list[len(list)/2]
 }
 
-// Bench judges sweeps: each against its prediction and what operators publish.
-func Bench(sweeps []*Sweep) *Report {
+// Bench judges curves: each against its prediction and what operators publish.
+func Bench(curves []*Curve) *Report {
 	r := &Report{}
-	for _, s := range sweeps {
-		s.Fill()
+	for _, s := range curves {
 		r.Lines += len(s.Points)
-		if !slices.Contains(r.Sources, s.Source) {
-			r.Sources = append(r.Sources, s.Source)
+		if !slices.Contains(r.Sources, s.Sweep.File) {
+			r.Sources = append(r.Sources, s.Sweep.File)
 		}
-		r.Findings = append(r.Findings, s.judge(len(sweeps) > 1)...)
+		r.Findings = append(r.Findings, s.judge(len(curves) > 1)...)
 	}
 	order(r.Findings)
 	return r
 }
 
-// judge is what a sweep shows.
-func (s *Sweep) judge(several bool) []finding.Finding {
+// judge is what a curve shows.
+func (s *Curve) judge(several bool) []finding.Finding {
 	var list []finding.Finding
 	parts := s.parts()
 	for _, f := range []*finding.Finding{s.wrongValues(), s.peak(parts), s.middle(parts), s.latency(parts), s.below(), s.dip(), s.falls(), s.places(), s.fast(parts)} {
@@ -157,7 +148,7 @@ func (s *Sweep) judge(several bool) []finding.Finding {
 			continue
 		}
 		if several {
-			f.Where = fmt.Sprintf("%s of %d ranks on %s", s.Op, s.Ranks, s.Machine)
+			f.Where = fmt.Sprintf("%s of %d ranks on %s", s.Sweep.Op, s.Sweep.Ranks, s.Machine)
 		}
 		part := parts[map[string]string{"bench-latency": "small", "bench-middle": "middle", "bench-peak": "large"}[f.ID]]
 		far := part != nil && part.ratio > veryFar*part.margin
@@ -186,7 +177,7 @@ func (s *Sweep) judge(several bool) []finding.Finding {
 const veryFar = 6
 
 // quotesOf are the lines of some points.
-func quotesOf(points []*SweepPoint) []finding.Quote {
+func quotesOf(points []*CurvePoint) []finding.Quote {
 	var list []finding.Quote
 	for _, p := range points {
 		if p.Quote.Text != "" && len(list) < maxEvidence {
@@ -198,7 +189,7 @@ func quotesOf(points []*SweepPoint) []finding.Quote {
 
 // best is the greatest measured bus bandwidth and the greatest predicted one, in
 // GB/s; the point of the first.
-func (s *Sweep) best() (got, want float64, at *SweepPoint) {
+func (s *Curve) best() (got, want float64, at *CurvePoint) {
 	for i := range s.Points {
 		p := &s.Points[i]
 		if p.BusBW > got {

@@ -60,20 +60,20 @@ func Thresholds() []Threshold {
 	}
 }
 
-// Against is a sweep held against a threshold.
+// Against is a curve held against a threshold.
 type Against struct {
 	Threshold
 	Got    float64
-	points []*SweepPoint
+	points []*CurvePoint
 }
 
-// Against finds the thresholds that a sweep can be held against: those of its
+// Against finds the thresholds that a curve can be held against: those of its
 // machine, its collective and its sizes. Sizes from half the smallest on count,
 // for the curve is flat there.
-func (s *Sweep) Against() []Against {
+func (s *Curve) Against() []Against {
 	var list []Against
 	for _, t := range Thresholds() {
-		if t.Op != s.Op || t.Nodes != s.Nodes || !slices.Contains(t.Presets, s.Preset) {
+		if t.Op != s.Sweep.Op || t.Nodes != s.Sweep.Nodes || !slices.Contains(t.Presets, s.Preset) {
 			continue
 		}
 		a := Against{Threshold: t}
@@ -101,8 +101,8 @@ func (s *Sweep) Against() []Against {
 	return list
 }
 
-// below finds a sweep that an operator would not let pass.
-func (s *Sweep) below() *finding.Finding {
+// below finds a curve that an operator would not let pass.
+func (s *Curve) below() *finding.Finding {
 	for _, a := range s.Against() {
 		if a.Got >= a.GBps {
 			continue

@@ -11,12 +11,13 @@ import (
 
 const perfGuide = "https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md"
 
-func (s *Sweep) wrongValues() *finding.Finding {
-	if s.Wrong == 0 {
+func (s *Curve) wrongValues() *finding.Finding {
+	wrong := s.wrong()
+	if wrong == 0 {
 		return nil
 	}
 	return &finding.Finding{
-		ID: "wrong-values", Severity: finding.Error, Confidence: 0.9, Title: fmt.Sprintf("%d wrong values", s.Wrong), Reference: trouble,
+		ID: "wrong-values", Severity: finding.Error, Confidence: 0.9, Title: fmt.Sprintf("%d wrong values", wrong), Reference: trouble,
 		Cause: "Results of the collective are not what they must be: a protocol that is not safe here (LL128), a degraded link, or faulty memory.",
 		Fix:   "Repeat with NCCL_PROTO=Simple, then host by host; nvidia-smi -q -d ECC; nvidia-smi nvlink --errorcounters.",
 	}
@@ -28,7 +29,7 @@ func off(p *stretchOf) string {
 }
 
 // peak finds a curve whose end is too low, and reads the height it stops at.
-func (s *Sweep) peak(parts map[string]*stretchOf) *finding.Finding {
+func (s *Curve) peak(parts map[string]*stretchOf) *finding.Finding {
 	large := parts["large"]
 	got, want, _ := s.best()
 	if !large.slow() && !s.farBelowLine(large, got) {
@@ -50,29 +51,29 @@ func (s *Sweep) peak(parts map[string]*stretchOf) *finding.Finding {
 // farBelowLine reports a peak that is little beside the rate of the NICs, whatever
 // the model's error bar: RDMA reaches more than half of the line on every machine
 // that was published.
-func (s *Sweep) farBelowLine(large *stretchOf, got float64) bool {
+func (s *Curve) farBelowLine(large *stretchOf, got float64) bool {
 	rdma := strings.HasSuffix(s.Class, "-roce") || strings.HasSuffix(s.Class, "-infiniband")
 	return rdma && s.NICRate > 0 && got < 0.35*float64(s.NICs)*s.NICRate.GBps() && large.ratio > 1.8
 }
 
 // height reads a peak: which part of the hardware gives just that much.
-func (s *Sweep) height(got, want float64) (cause, fix string) {
+func (s *Curve) height(got, want float64) (cause, fix string) {
 	share, nic := got/want, s.NICRate.GBps()
 	near := func(x, part float64) bool { return x > part*0.84 && x < part*1.16 }
 	switch {
-	case s.Nodes > 1 && got < 0.15*want && got < 8:
+	case s.Sweep.Nodes > 1 && got < 0.15*want && got < 8:
 		return "It is what TCP sockets give: the RDMA network is not in use.",
 			"NCCL_DEBUG=INFO and look for \"Using network\": it should say IB (or the plugin's name), not Socket; ibv_devinfo; unset NCCL_IB_DISABLE."
-	case s.Nodes > 1 && s.NICs > 1 && nic > 0 && got > 0.6*nic && got < 1.08*nic:
+	case s.Sweep.Nodes > 1 && s.NICs > 1 && nic > 0 && got > 0.6*nic && got < 1.08*nic:
 		return fmt.Sprintf("It is the rate of one NIC (%.3g GB/s) of %d: all channels go through one.", nic, s.NICs),
 			"busbar doctor explain NCCL.log shows which NIC each channel takes; NCCL_IB_HCA must name all of them; NICs must be near their GPUs (nvidia-smi topo -m)."
-	case s.Nodes > 1 && near(share, 0.5):
+	case s.Sweep.Nodes > 1 && near(share, 0.5):
 		return "It is half of what should come: half of the NICs, one port of bonded ones, NICs behind PCIe links that trained at half their width or speed, or traffic that goes through host memory (no GPUDirect RDMA).",
 			"NCCL_DEBUG=INFO for /GDRDMA and the NICs in use; lspci -vv for LnkSta; NCCL_IB_QPS_PER_CONNECTION=2 on bonds."
-	case s.Nodes > 1 && near(share, 0.25):
+	case s.Sweep.Nodes > 1 && near(share, 0.25):
 		return "It is a quarter of what should come: a quarter of the NICs, or host memory and half of them.",
 			"NCCL_DEBUG=INFO for /GDRDMA and the NICs in use (busbar doctor explain); lspci -vv for LnkSta."
-	case s.Nodes > 1:
+	case s.Sweep.Nodes > 1:
 		return fmt.Sprintf("It is %.0f %% of what should come: NICs left out, no GPUDirect RDMA, ACS or an IOMMU on the way, a congested or oversubscribed fabric.", 100*share),
 			"ib_write_bw --use_cuda=0 between two hosts tells wire from GPU path; then NCCL_DEBUG=INFO for /GDRDMA and NICs; then pairs of hosts."
 	case strings.HasPrefix(s.Class, "nvlink") && got < 30:
@@ -90,7 +91,7 @@ func (s *Sweep) height(got, want float64) (cause, fix string) {
 }
 
 // middle finds a curve that is only low between its ends.
-func (s *Sweep) middle(parts map[string]*stretchOf) *finding.Finding {
+func (s *Curve) middle(parts map[string]*stretchOf) *finding.Finding {
 	mid := parts["middle"]
 	if !mid.slow() {
 		return nil
@@ -110,7 +111,7 @@ func (s *Sweep) middle(parts map[string]*stretchOf) *finding.Finding {
 }
 
 // latency finds a curve that begins too high in time.
-func (s *Sweep) latency(parts map[string]*stretchOf) *finding.Finding {
+func (s *Curve) latency(parts map[string]*stretchOf) *finding.Finding {
 	small := parts["small"]
 	if !small.slow() {
 		return nil
@@ -121,7 +122,7 @@ func (s *Sweep) latency(parts map[string]*stretchOf) *finding.Finding {
 		Cause: "Bandwidth is as it should be and latency is not: processors that save power or are busy (proxy threads share cores), no GDRCopy, a management interface for the bootstrap's connections, another protocol than LL, or many channels for few bytes.",
 		Fix:   "cpupower frequency-set -g performance; leave cores to NCCL's proxy threads (no 1-core cgroups); unset NCCL_PROTO and NCCL_MIN_NCHANNELS.",
 	}
-	if s.Nodes > 1 {
+	if s.Sweep.Nodes > 1 {
 		f.Cause += " Between nodes also: sockets instead of RDMA, adaptive routing, a far switch."
 	}
 	if parts["large"].slow() {
@@ -132,8 +133,8 @@ func (s *Sweep) latency(parts map[string]*stretchOf) *finding.Finding {
 }
 
 // dip finds sizes that take far longer than larger ones.
-func (s *Sweep) dip() *finding.Finding {
-	var at []*SweepPoint
+func (s *Curve) dip() *finding.Finding {
+	var at []*CurvePoint
 	worst := 1.0
 	for i := range s.Points {
 		p := &s.Points[i]
@@ -163,7 +164,7 @@ func (s *Sweep) dip() *finding.Finding {
 }
 
 // falls finds a curve that comes down again at its end.
-func (s *Sweep) falls() *finding.Finding {
+func (s *Curve) falls() *finding.Finding {
 	got, _, at := s.best()
 	if at == nil || len(s.Points) < 4 {
 		return nil
@@ -173,7 +174,7 @@ func (s *Sweep) falls() *finding.Finding {
 		return nil
 	}
 	f := &finding.Finding{
-		ID: "bench-falls", Severity: finding.Note, Confidence: 0.5, Reference: perfGuide, Evidence: quotesOf([]*SweepPoint{at, last}),
+		ID: "bench-falls", Severity: finding.Note, Confidence: 0.5, Reference: perfGuide, Evidence: quotesOf([]*CurvePoint{at, last}),
 		Title: fmt.Sprintf("The curve comes down: %.3g GB/s at %v, %.3g at %v", got, at.Size, last.BusBW, last.Size),
 		Cause: "The largest messages are slower than smaller ones: congestion that long bursts build up (PFC, ECN, buffers of switches), memory that has to be registered or paged, or GPUs that slow down as they heat.",
 		Fix:   "Counters of pause frames and ECN marks before and after; nvidia-smi -q -d PERFORMANCE while it runs; more iterations at that size.",
@@ -185,7 +186,7 @@ func (s *Sweep) falls() *finding.Finding {
 }
 
 // places compares in-place with out-of-place times of large messages.
-func (s *Sweep) places() *finding.Finding {
+func (s *Curve) places() *finding.Finding {
 	var ratios []float64
 	for i := range s.Points {
 		if p := &s.Points[i]; p.InPlace > 0 && p.Time > 0 && p.Size > unit.MiB {
@@ -205,7 +206,7 @@ func (s *Sweep) places() *finding.Finding {
 }
 
 // fast is a note about a curve that is better than predicted.
-func (s *Sweep) fast(parts map[string]*stretchOf) *finding.Finding {
+func (s *Curve) fast(parts map[string]*stretchOf) *finding.Finding {
 	large := parts["large"]
 	if large.ratio == 0 || large.ratio*large.margin*slack > 1 {
 		return nil

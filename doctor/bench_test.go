@@ -13,6 +13,7 @@ import (
 	"busbar.dev/doctor"
 	"busbar.dev/finding"
 	"busbar.dev/internal/corpus"
+	"busbar.dev/result"
 	"busbar.dev/unit"
 )
 
@@ -27,36 +28,35 @@ func TestBenchOnPublishedSweeps(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	groups, _, err := truth.Read(name, bytes.NewReader(data))
+	sweeps, _, err := truth.Read(name, bytes.NewReader(data))
 	if err != nil {
 		t.Fatal(err)
 	}
 	type count struct{ judged, raised, unjudged int }
 	var healthy, broken count
-	for i := range groups {
-		g := &groups[i]
+	for _, g := range sweeps {
 		at := &healthy
-		if g.Anomalous {
+		if g.Published.Anomalous {
 			at = &broken
 		}
-		if !g.Anomalous && g.Grade == "C" {
+		if !g.Published.Anomalous && g.Published.Grade == "C" {
 			continue
 		}
 		c, err := truth.Prepare(g, nil)
 		if err != nil {
 			at.unjudged++
-			if g.Anomalous {
+			if g.Published.Anomalous {
 				t.Logf("anomalous %s not judged: %v", g.ID, err)
 			}
 			continue
 		}
-		s, err := doctor.NewSweep(c, g.ID)
+		s, err := doctor.NewCurve(c)
 		if err != nil {
 			at.unjudged++
 			continue
 		}
 		at.judged++
-		r := doctor.Bench([]*doctor.Sweep{s})
+		r := doctor.Bench([]*doctor.Curve{s})
 		var said []string
 		for _, f := range r.Findings {
 			if f.Severity != finding.Note {
@@ -65,11 +65,11 @@ func TestBenchOnPublishedSweeps(t *testing.T) {
 		}
 		if len(said) > 0 {
 			at.raised++
-			if !g.Anomalous {
+			if !g.Published.Anomalous {
 				t.Logf("healthy %s (%s): %s", g.ID, s.Class, strings.Join(said, "; "))
 			}
-		} else if g.Anomalous {
-			t.Logf("anomalous %s (%s) raises nothing above a note: %s", g.ID, s.Class, g.Notes)
+		} else if g.Published.Anomalous {
+			t.Logf("anomalous %s (%s) raises nothing above a note", g.ID, s.Class)
 		}
 	}
 	t.Logf("healthy: %d of %d sweeps raise a warning (%d not judged); anomalous: %d of %d (%d not judged)", healthy.raised, healthy.judged, healthy.unjudged, broken.raised, broken.judged, broken.unjudged)
@@ -83,11 +83,13 @@ func TestBenchOnPublishedSweeps(t *testing.T) {
 
 // sweepOf makes an all-reduce of 16 ranks on two nodes of eight 400 Gb/s NICs; slow says
 // how many times as long as predicted a size takes.
-func sweepOf(slow func(unit.Bytes) float64) *doctor.Sweep {
-	s := &doctor.Sweep{Source: "t", Op: coll.AllReduce, Ranks: 16, Nodes: 2, Machine: "azure-ndv5", Preset: "azure-ndv5", Class: "multi-node-infiniband", NICs: 8, NICRate: 50 * unit.GBps}
+func sweepOf(slow func(unit.Bytes) float64) *doctor.Curve {
+	m := &result.Sweep{File: "t", Op: coll.AllReduce, Dtype: "float", Ranks: 16, Nodes: 2, PerNode: 8}
+	s := &doctor.Curve{Sweep: m, Machine: "azure-ndv5", Preset: "azure-ndv5", Class: "multi-node-infiniband", NICs: 8, NICRate: 50 * unit.GBps}
 	for size := 8 * unit.Bytes(1); size <= 8*unit.GiB; size *= 4 {
 		want := unit.Micros(25 + float64(size)*1.875/380e3)
-		p := doctor.SweepPoint{Size: size, Expected: want, Time: unit.Time(float64(want) * slow(size)), Margin: 1.3}
+		p := doctor.CurvePoint{Size: size, Expected: want, Time: unit.Time(float64(want) * slow(size)), Margin: 1.3}
+		p.BusBW = coll.Op{Kind: coll.AllReduce, Bytes: size}.BusBW(m.Ranks, p.Time).GBps()
 		s.Points = append(s.Points, p)
 	}
 	return s
@@ -110,7 +112,7 @@ func TestBenchPatterns(t *testing.T) {
 	}
 	for _, x := range []struct {
 		name string
-		s    *doctor.Sweep
+		s    *doctor.Curve
 		id   string
 		says string
 	}{
@@ -139,7 +141,7 @@ func TestBenchPatterns(t *testing.T) {
 		}), "bench-dip", "falls out of the curve"},
 		{"its end", sweepOf(from(8<<30, 2.5)), "bench-falls", "slower than smaller ones"},
 	} {
-		r := doctor.Bench([]*doctor.Sweep{x.s})
+		r := doctor.Bench([]*doctor.Curve{x.s})
 		switch {
 		case x.id == "" && finding.Serious(r.Findings):
 			t.Errorf("%s: %s", x.name, r.Findings[0].Title)
@@ -154,12 +156,16 @@ func TestBenchPatterns(t *testing.T) {
 func TestBenchGuessedAndThreshold(t *testing.T) {
 	s := sweepOf(func(unit.Bytes) float64 { return 2 })
 	s.Guessed, s.Preset = true, ""
-	if r := doctor.Bench([]*doctor.Sweep{s}); finding.Serious(r.Findings) || len(r.Findings) == 0 {
+	if r := doctor.Bench([]*doctor.Curve{s}); finding.Serious(r.Findings) || len(r.Findings) == 0 {
 		t.Errorf("guessed: %+v", r.Findings)
 	}
 	s = sweepOf(func(unit.Bytes) float64 { return 1 })
-	s.Nodes, s.Ranks = 1, 8
-	r := doctor.Bench([]*doctor.Sweep{s})
+	s.Sweep.Nodes, s.Sweep.Ranks = 1, 8
+	for i := range s.Points {
+		p := &s.Points[i]
+		p.BusBW = coll.Op{Kind: coll.AllReduce, Bytes: p.Size}.BusBW(8, p.Time).GBps()
+	}
+	r := doctor.Bench([]*doctor.Curve{s})
 	if len(r.Findings) == 0 || r.Findings[0].ID != "bench-below-threshold" || !strings.Contains(r.Findings[0].Reference, "Azure") {
 		t.Errorf("380 GB/s where Azure asks 460: %+v", r.Findings)
 	}

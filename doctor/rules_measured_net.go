@@ -7,6 +7,7 @@ import (
 	"busbar.dev/doctor/evidence"
 	"busbar.dev/finding"
 	"busbar.dev/input/nccltests"
+	"busbar.dev/result"
 )
 
 // uplink finds groups of hosts that are fast among themselves and slow with each
@@ -156,23 +157,25 @@ func ringCrossings(ranks []nccltests.Rank) (hosts, crossings int) {
 // fasterRun is how many times as fast another run of the same collective and size
 // was, and its algorithm.
 func (c *Case) fasterRun(slow *nccltests.Table) (best float64, algo string) {
-	if len(slow.Rows) == 0 {
+	if len(slow.Sweeps) == 0 {
 		return 0, ""
 	}
-	last := slow.Rows[len(slow.Rows)-1]
+	points := slow.Sweeps[len(slow.Sweeps)-1].Points
+	last := points[len(points)-1]
 	for _, t := range c.Tables {
 		if t.Table == slow || t.Op != slow.Op || len(t.Ranks) != len(slow.Ranks) {
 			continue
 		}
-		for _, r := range t.Rows {
-			if r.Size == last.Size && r.OutOfPlace != nil && last.OutOfPlace != nil && r.OutOfPlace.Time > 0 {
-				if f := float64(last.OutOfPlace.Time) / float64(r.OutOfPlace.Time); f > best {
-					best, algo = f, "another run"
-					for _, o := range c.All(evidence.EngineRun) {
-						for _, q := range o.Quotes {
-							if q.File == t.File {
-								algo = o.Arg(2)
-							}
+		for _, r := range result.Sweeps(t.Sweeps).Rows() {
+			if r.InPlace || r.Size != last.Size || last.Out == nil {
+				continue
+			}
+			if f := float64(last.Out.Mean()) / float64(r.Mean()); f > best {
+				best, algo = f, "another run"
+				for _, o := range c.All(evidence.EngineRun) {
+					for _, q := range o.Quotes {
+						if q.File == t.File {
+							algo = o.Arg(2)
 						}
 					}
 				}

@@ -76,9 +76,9 @@ type Measured struct {
 	Part  string `json:"part"`
 	Sweep int    `json:"sweep"` // which time the order runs
 	Round int    `json:"round"`
-	// Pairs are both directions of a pair; Records the rows of a collective.
-	Pairs   []PairSample     `json:"pairs,omitempty"`
-	Records []*result.Record `json:"records,omitempty"`
+	// Pairs are both directions of a pair; Results those of a collective.
+	Pairs   []PairSample  `json:"pairs,omitempty"`
+	Results result.Sweeps `json:"records,omitempty"`
 	// Own is how long each node of a collective took for a piece of work of its own before it.
 	Own []OwnTime `json:"own,omitempty"`
 	// Failed says why there is nothing, and Peer whom it was about, where that is known.

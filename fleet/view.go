@@ -143,11 +143,11 @@ type Heat struct {
 
 // Collective is one collective that was measured.
 type Collective struct {
-	At      time.Time        `json:"at"`
-	Node    Name             `json:"node,omitzero"` // of rank 0; empty for the server's own machine
-	Order   string           `json:"order"`
-	Sweep   int              `json:"sweep"`
-	Records []*result.Record `json:"records"`
+	At      time.Time     `json:"at"`
+	Node    Name          `json:"node,omitzero"` // of rank 0; empty for the server's own machine
+	Order   string        `json:"order"`
+	Sweep   int           `json:"sweep"`
+	Results result.Sweeps `json:"records"`
 }
 
 // CollectivesReply is what /api/fleet/collectives answers, the newest last.

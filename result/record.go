@@ -3,8 +3,6 @@ package result
 import (
 	"errors"
 	"fmt"
-	"math"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -16,84 +14,40 @@ import (
 // Format is the number of the written form; fields are only ever added to one.
 const Format = 1
 
-// Source is where a record's time comes from.
-type Source string
-
-// Sources.
-const (
-	Measured  Source = "measured"
-	Predicted Source = "predicted"
-)
-
-// NCCL is the transport of a record that NCCL itself ran, on GPUs; the others are those of
-// our engine, on CPUs.
-const NCCL = "nccl"
-
-// Record is one collective of one size as it is kept in a file, a line of JSON. It stands by
-// itself: files may be cut, sorted and joined.
-type Record struct {
-	Format int       `json:"busbar_result"`
-	Source Source    `json:"source"`
-	Op     coll.Kind `json:"op"`
-	Redop  string    `json:"redop,omitempty"` // "" where nothing is reduced
-	Root   int       `json:"root,omitempty"`
-	// Size is nccl-tests' size column.
-	Size  unit.Bytes `json:"size_bytes"`
-	Dtype string     `json:"dtype"`
-	Ranks int        `json:"ranks"`
-	// Nodes and PerNode are the layout, 0 where it is unknown or uneven.
-	Nodes   int    `json:"nodes,omitempty"`
-	PerNode int    `json:"ranks_per_node,omitempty"`
-	Hosts   string `json:"hosts,omitempty"` // as a hostlist: node[01-04]
-	Cluster string `json:"cluster,omitempty"`
-
-	Algo      string `json:"algo,omitempty"` // "auto" where the library chose and did not say
-	Proto     string `json:"proto,omitempty"`
-	Channels  int    `json:"channels,omitempty"`
-	Transport string `json:"transport"` // tcp, shm, mem, auto, or nccl
-	Compress  string `json:"compress,omitempty"`
-	InPlace   bool   `json:"in_place,omitempty"`
-
-	// Time is per run, of the slowest rank.
-	Time Times `json:"time_us"`
-	// Runs is how many there were, 0 unknown. Samples are their times in µs, sorted; of
-	// more than MaxSamples, as many that lie evenly among them.
-	Runs    int       `json:"runs,omitempty"`
-	Samples []float64 `json:"samples_us,omitempty"`
-	// Wrong counts wrong elements, nil where nobody looked.
-	Wrong *int64 `json:"wrong,omitempty"`
-	// Slowest is the rank whose runs took longest, nil unknown; Spread its distance to the
-	// fastest, per run.
-	Slowest *int    `json:"slowest_rank,omitempty"`
-	Spread  float64 `json:"spread_us,omitempty"`
-	// Margin is that of a prediction, as a factor.
-	Margin float64 `json:"margin,omitempty"`
-
-	When    time.Time         `json:"when,omitzero"`
-	Session string            `json:"session,omitempty"` // rows of one run of a tool share it
-	Tool    string            `json:"tool,omitempty"`    // busbar devel, nccl-tests 2.17.1
-	Library string            `json:"library,omitempty"` // the release of NCCL: 2.28.9
-	Env     map[string]string `json:"env,omitempty"`     // settings that were given
-	Machine *Machine          `json:"machine,omitempty"`
-
-	Line int `json:"-"` // of the file that it was read from
-}
-
-// Times summarise the runs, in µs. What is unknown is 0.
-type Times struct {
-	Min    float64 `json:"min,omitempty"`
-	Median float64 `json:"median,omitempty"`
-	P99    float64 `json:"p99,omitempty"`
-	Mean   float64 `json:"mean"`
-}
-
-// Machine is what ran, as far as rank 0 can tell.
-type Machine struct {
-	OS     string `json:"os,omitempty"` // linux/amd64
-	Kernel string `json:"kernel,omitempty"`
-	CPU    string `json:"cpu,omitempty"`
-	CPUs   int    `json:"cpus,omitempty"`
-	GPU    string `json:"gpu,omitempty"`
+// record is a row as a file keeps it, a line of JSON. It stands by itself: files may be cut,
+// sorted and joined. docs/format/result.md says what its fields mean.
+type record struct {
+	Format    int               `json:"busbar_result"`
+	Source    Source            `json:"source"`
+	Op        coll.Kind         `json:"op"`
+	Redop     string            `json:"redop,omitempty"`
+	Root      int               `json:"root,omitempty"`
+	Size      unit.Bytes        `json:"size_bytes"`
+	Dtype     string            `json:"dtype"`
+	Ranks     int               `json:"ranks"`
+	Nodes     int               `json:"nodes,omitempty"`
+	PerNode   int               `json:"ranks_per_node,omitempty"`
+	Hosts     string            `json:"hosts,omitempty"`
+	Cluster   string            `json:"cluster,omitempty"`
+	Algo      string            `json:"algo,omitempty"`
+	Proto     string            `json:"proto,omitempty"`
+	Channels  int               `json:"channels,omitempty"`
+	Transport string            `json:"transport"`
+	Compress  string            `json:"compress,omitempty"`
+	InPlace   bool              `json:"in_place,omitempty"`
+	Time      Times             `json:"time_us"`
+	Runs      int               `json:"runs,omitempty"`
+	Samples   []float64         `json:"samples_us,omitempty"`
+	Wrong     *int64            `json:"wrong,omitempty"`
+	Slowest   *int              `json:"slowest_rank,omitempty"`
+	Spread    float64           `json:"spread_us,omitempty"`
+	Margin    float64           `json:"margin,omitempty"`
+	When      time.Time         `json:"when,omitzero"`
+	Session   string            `json:"session,omitempty"`
+	Tool      string            `json:"tool,omitempty"`
+	Library   string            `json:"library,omitempty"`
+	Env       map[string]string `json:"env,omitempty"`
+	Machine   *Machine          `json:"machine,omitempty"`
 }
 
 // Bounds of a record. They hold for files of the largest clusters and keep a reader from
@@ -107,63 +61,35 @@ const (
 	maxMicros  = 1e12 // eleven days
 )
 
-// Sample fills Runs, Samples and Time from the times of all runs in µs, which it sorts.
-func (r *Record) Sample(micros []float64) {
-	slices.Sort(micros)
-	r.Runs, r.Samples, r.Time = len(micros), nil, Times{}
-	if len(micros) == 0 {
-		return
-	}
-	var sum float64
-	for _, t := range micros {
-		sum += t
-	}
-	at := func(q float64) float64 { return nanos(micros[min(int(q*float64(len(micros))), len(micros)-1)]) }
-	r.Time = Times{Min: at(0), Median: at(0.5), P99: at(0.99), Mean: nanos(sum / float64(len(micros)))}
-	keep := min(len(micros), MaxSamples)
-	for i := range keep {
-		r.Samples = append(r.Samples, nanos(micros[(2*i+1)*len(micros)/(2*keep)]))
+// record is the row as it is written.
+func (r Row) record() *record {
+	s, p, t := r.Sweep, r.Point, r.Timing
+	return &record{
+		Format: Format, Source: s.Source, Op: s.Op, Redop: s.Redop, Root: s.Root, Size: p.Size, Dtype: s.Dtype,
+		Ranks: s.Ranks, Nodes: s.Nodes, PerNode: s.PerNode, Hosts: s.Hosts, Cluster: s.Cluster,
+		Algo: p.Algo, Proto: p.Proto, Channels: p.Channels, Transport: s.Transport, Compress: s.Compress, InPlace: r.InPlace,
+		Time: t.Time, Runs: t.Runs, Samples: thin(t.Samples), Wrong: t.Wrong, Slowest: t.Slowest, Spread: t.Spread, Margin: t.Margin,
+		When: s.When, Session: s.Session, Tool: s.Tool, Library: s.Library, Env: s.Env, Machine: s.Machine,
 	}
 }
 
-// nanos rounds µs to a nanosecond, which is what clocks tell.
-func nanos(us float64) float64 { return math.Round(us*1e3) / 1e3 }
-
-// Middle is the median of the runs in µs, or the mean where no more is known.
-func (r *Record) Middle() float64 {
-	if r.Time.Median > 0 {
-		return r.Time.Median
+// sweep is the record as a sweep of one time.
+func (r *record) sweep(line int) *Sweep {
+	t := &Timing{Time: r.Time, Runs: r.Runs, Samples: r.Samples, Wrong: r.Wrong, Slowest: r.Slowest, Spread: r.Spread, Margin: r.Margin}
+	p := Point{Size: r.Size, Algo: r.Algo, Proto: r.Proto, Channels: r.Channels, Out: t, Line: line}
+	if r.InPlace {
+		p.Out, p.In = nil, t
 	}
-	return r.Time.Mean
+	return &Sweep{
+		Source: r.Source, Op: r.Op, Redop: r.Redop, Root: r.Root, Dtype: r.Dtype,
+		Ranks: r.Ranks, Nodes: r.Nodes, PerNode: r.PerNode, Hosts: r.Hosts, Cluster: r.Cluster, Transport: r.Transport, Compress: r.Compress,
+		When: r.When, Session: r.Session, Tool: r.Tool, Library: r.Library, Env: r.Env, Machine: r.Machine,
+		Points: []Point{p}, Line: line,
+	}
 }
 
-// Operation is the call.
-func (r *Record) Operation() (coll.Op, error) {
-	t, err := coll.ParseDtype(r.Dtype)
-	if err != nil {
-		return coll.Op{}, err
-	}
-	op := coll.Op{Kind: r.Op, Bytes: r.Size, Type: t, Root: r.Root}
-	if r.Redop != "" {
-		op.Reduce, err = coll.ParseRedop(r.Redop)
-	}
-	return op, err
-}
-
-// BusBW is nccl-tests' busbw of the mean time.
-func (r *Record) BusBW() unit.Rate {
-	op, err := r.Operation()
-	if err != nil {
-		return 0
-	}
-	return op.BusBW(r.Ranks, unit.Time(math.Round(r.Time.Mean*1e6)))
-}
-
-// OnGPUs tells whether NCCL ran it.
-func (r *Record) OnGPUs() bool { return r.Transport == NCCL }
-
-// Check reports the first thing that no record can say.
-func (r *Record) Check() error {
+// check reports the first thing that no record can say.
+func (r *record) check() error {
 	switch {
 	case r.Format < 1:
 		return errors.New("busbar_result is missing; expected the number of the format, 1")
@@ -192,7 +118,7 @@ func (r *Record) Check() error {
 	case r.Wrong != nil && *r.Wrong < 0:
 		return fmt.Errorf("wrong is %d; expected a count, or nothing where nobody looked", *r.Wrong)
 	}
-	if _, err := r.Operation(); err != nil {
+	if _, err := operation(r.Op, r.Dtype, r.Redop); err != nil {
 		return err
 	}
 	if err := r.checkTimes(); err != nil {
@@ -201,7 +127,7 @@ func (r *Record) Check() error {
 	return r.checkTexts()
 }
 
-func (r *Record) checkTimes() error {
+func (r *record) checkTimes() error {
 	if !(r.Time.Mean > 0) && r.Op != coll.Barrier && r.Size > 0 && r.Ranks > 1 {
 		return fmt.Errorf("time_us.mean is %g; expected a time in µs", r.Time.Mean)
 	}
@@ -224,7 +150,7 @@ func (r *Record) checkTimes() error {
 	return nil
 }
 
-func (r *Record) checkTexts() error {
+func (r *record) checkTexts() error {
 	texts := []string{r.Dtype, r.Redop, r.Cluster, r.Algo, r.Proto, r.Transport, r.Compress, r.Session, r.Tool, r.Library}
 	if m := r.Machine; m != nil {
 		texts = append(texts, m.OS, m.Kernel, m.CPU, m.GPU)

@@ -1,6 +1,7 @@
 package truth
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -12,44 +13,71 @@ import (
 	"busbar.dev/unit"
 )
 
-// Case is a group ready to be predicted.
+// Case is a sweep ready to be predicted. Points are those of the sweep that have a time; Ops,
+// Times and Settings are theirs.
 type Case struct {
-	*Group
-	Points    []Point
-	Settings  []predict.Setting // of each point
-	Ops       []coll.Op         // of each point
+	Sweep     *result.Sweep
+	Points    []*result.Point
+	Ops       []coll.Op
+	Times     []unit.Time
+	Settings  []predict.Setting
 	Predictor *predict.Predictor
 	Assumed   []string
 
 	machine, class string
 }
 
-// Machine is the group's, asked often.
+// Machine is the sweep's, asked often.
 func (c *Case) Machine() string { return c.machine }
 
-// Prepare describes a group's cluster and lets NCCL choose for its points. The
+// Prepare describes a sweep's cluster and lets NCCL choose for its points. The
 // error says in words why it cannot be predicted.
-func Prepare(g *Group, figures *sim.Figures) (*Case, error) {
-	return new(shelf).prepare(g, figures)
+func Prepare(s *result.Sweep, figures *sim.Figures) (*Case, error) {
+	return new(shelf).prepare(s, figures)
 }
 
-// newCase lets NCCL choose for the points of a group on a place.
-func newCase(g *Group, pts []Point, p *predict.Predictor, assumed []string) (*Case, error) {
-	c := &Case{Group: g, Points: pts, Assumed: assumed, Predictor: p, machine: g.Machine(), class: p.Class()}
-	for _, p := range pts {
-		s, err := c.Predictor.Auto(p.Op)
+// newCase are the points of a sweep that have a time. The error says in words why there are none.
+func newCase(s *result.Sweep) (*Case, error) {
+	if s.Problem != "" {
+		return nil, errors.New(s.Problem)
+	}
+	if s.Dtype != "" {
+		if _, err := coll.ParseDtype(s.Dtype); err != nil {
+			return nil, err
+		}
+	}
+	if s.Ranks != s.Nodes*s.PerNode {
+		return nil, fmt.Errorf("%d ranks on %d nodes with %d GPUs each; expected one rank a GPU", s.Ranks, s.Nodes, s.PerNode)
+	}
+	c := &Case{Sweep: s, machine: MachineOf(s)}
+	for i := range s.Points {
+		if p := &s.Points[i]; p.Out != nil && isTime(p.Out.Time.Mean) {
+			c.Points, c.Ops, c.Times = append(c.Points, p), append(c.Ops, callOf(s, p.Size)), append(c.Times, p.Out.Mean())
+		}
+	}
+	if len(c.Ops) == 0 {
+		return nil, errors.New("no size with a time or a bandwidth")
+	}
+	return c, nil
+}
+
+// by lets NCCL choose for the points.
+func (c *Case) by(p *predict.Predictor, assumed []string) (*Case, error) {
+	c.Predictor, c.Assumed, c.class = p, assumed, p.Class()
+	for _, op := range c.Ops {
+		x, err := p.Auto(op)
 		if err != nil {
 			return nil, err
 		}
-		c.Settings, c.Ops = append(c.Settings, s), append(c.Ops, p.Op)
+		c.Settings = append(c.Settings, x)
 	}
 	return c, nil
 }
 
 // version is the release that ran, and what had to be assumed. One that nobody stated, or
 // that is older or newer than those known, is taken for a usual one: the figures were fitted so.
-func (g *Group) version(p *Place) (nccl.Version, string) {
-	text, _, _ := strings.Cut(g.NCCL, " ")
+func version(s *result.Sweep, p *Place) (nccl.Version, string) {
+	text, _, _ := strings.Cut(s.Library, " ")
 	if v, err := nccl.ParseVersion(text); err == nil {
 		return v, ""
 	}
@@ -65,18 +93,18 @@ func (g *Group) version(p *Place) (nccl.Version, string) {
 	return v, fmt.Sprintf("NCCL %s; %.40q is no release of %d.%d to %d.%d", v, text, nccl.Oldest.Major, nccl.Oldest.Minor, nccl.Newest.Major, nccl.Newest.Minor)
 }
 
-// env is what the run set, as far as it changes what NCCL decides. Names of NICs
+// settings are what the run set, as far as it changes what NCCL decides. Names of NICs
 // are those of the machine, which the description does not have.
-func (g *Group) env() map[string]string {
+func settings(s *result.Sweep) map[string]string {
 	env := map[string]string{}
-	for k, v := range g.Env {
+	for k, v := range s.Env {
 		switch k {
 		case "NCCL_IB_HCA", "NCCL_SOCKET_IFNAME", "NCCL_TOPO_FILE", "NCCL_P2P_LEVEL", "NCCL_NET_GDR_LEVEL":
 		default:
 			env[k] = v
 		}
 	}
-	if a, ok := g.algo(); ok && env["NCCL_ALGO"] == "" {
+	if a, ok := algo(s); ok && env["NCCL_ALGO"] == "" {
 		env["NCCL_ALGO"] = a.String()
 	}
 	return env
@@ -84,10 +112,18 @@ func (g *Group) env() map[string]string {
 
 // algo is the algorithm that the source says ran; false where it says none that
 // is known.
-func (g *Group) algo() (nccl.Algo, bool) {
-	word, _, _ := strings.Cut(g.Algo, " ")
+func algo(s *result.Sweep) (nccl.Algo, bool) {
+	word, _, _ := strings.Cut(algoText(s), " ")
 	a, err := nccl.ParseAlgo(word)
 	return a, err == nil
+}
+
+// algoText is what the source says about the algorithm, "" where it says nothing.
+func algoText(s *result.Sweep) string {
+	if len(s.Points) == 0 || s.Points[0].Algo == "auto" {
+		return ""
+	}
+	return s.Points[0].Algo
 }
 
 // Row is one point, measured and predicted.
@@ -101,20 +137,20 @@ type Row struct {
 }
 
 // Measured is the point's time.
-func (r *Row) Measured() unit.Time { return r.Case.Points[r.Index].Time }
+func (r *Row) Measured() unit.Time { return r.Case.Times[r.Index] }
 
 // Predict prices all points of a case under figures.
 func (c *Case) Predict(f *sim.Figures) ([]Row, error) {
 	if f != nil {
 		c.Predictor.Figures = f
 	}
-	rows := make([]Row, len(c.Points))
-	for i, p := range c.Points {
-		run, err := c.Predictor.Price(p.Op, c.Settings[i])
+	rows := make([]Row, len(c.Ops))
+	for i, op := range c.Ops {
+		run, err := c.Predictor.Price(op, c.Settings[i])
 		if err != nil {
 			return nil, err
 		}
-		d := float64(run.Time-p.Time) / float64(p.Time)
+		d := float64(run.Time-c.Times[i]) / float64(c.Times[i])
 		rows[i] = Row{Case: c, Index: i, Predicted: run.Time, APE: max(d, -d), Margin: run.Margin, Limit: run.Limit}
 	}
 	return rows, nil
@@ -127,7 +163,7 @@ func Rows(cases []*Case, f *sim.Figures) ([]Row, error) {
 	for _, c := range cases {
 		list, err := c.Predict(f)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", c.ID, err)
+			return nil, fmt.Errorf("%s: %w", c.Sweep.ID, err)
 		}
 		rows = append(rows, list...)
 	}

@@ -10,6 +10,7 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/hardware"
 	"busbar.dev/nccl"
+	"busbar.dev/result"
 	"busbar.dev/unit"
 )
 
@@ -26,11 +27,21 @@ const (
 	rackTrays = 18
 )
 
-// Describe builds the cluster that a group was measured on.
-func (g *Group) Describe() (*Place, error) {
+// Describe builds the cluster of nodes that a source describes, with as many GPUs each.
+func Describe(m *result.Machine, nodes, per int) (*Place, error) {
+	return (&described{Machine: m, nodes: nodes, per: per}).place()
+}
+
+// described are nodes in the words of a source.
+type described struct {
+	*result.Machine
+	nodes, per int
+}
+
+func (g *described) place() (*Place, error) {
 	const most = 1024 // GPUs a node
-	if g.Nodes < 1 || g.PerNode < 1 || g.Nodes > hardware.MaxNodes || g.PerNode > most {
-		return nil, fmt.Errorf("%d nodes with %d GPUs each; expected 1 to %d nodes and 1 to %d GPUs", g.Nodes, g.PerNode, hardware.MaxNodes, most)
+	if g.nodes < 1 || g.per < 1 || g.nodes > hardware.MaxNodes || g.per > most {
+		return nil, fmt.Errorf("%d nodes with %d GPUs each; expected 1 to %d nodes and 1 to %d GPUs", g.nodes, g.per, hardware.MaxNodes, most)
 	}
 	if g.NICs != nil && *g.NICs < 0 {
 		return nil, fmt.Errorf("nics_per_node is %g; expected a count, or null where the source does not state it", *g.NICs)
@@ -39,26 +50,26 @@ func (g *Group) Describe() (*Place, error) {
 		return nil, fmt.Errorf("nic_gbps is %g; expected the rate of a port in Gb/s, or null where the source does not state it", *g.Gbps)
 	}
 	p := &Place{}
-	s := hardware.Shape{GPU: g.gpuName(), Join: g.joining(), Pair: g.pairLinks()}
-	if strings.Contains(strings.ToLower(g.Intra), "behind one pcie switch") {
-		s.Behind = g.PerNode
+	s := hardware.Shape{GPU: gpuName(g.GPU), Join: g.joining(), Pair: g.pairLinks()}
+	if strings.Contains(strings.ToLower(g.Joined), "behind one pcie switch") {
+		s.Behind = g.per
 	}
 	m, ok := hardware.GPUByName(s.GPU)
 	if !ok {
 		return nil, fmt.Errorf("GPU %q is not in the catalogue", g.GPU)
 	}
 	racks := g.racks(m)
-	if g.Nodes > racks || racks > 0 {
+	if g.nodes > racks || racks > 0 {
 		if err := g.network(&s, p, racks); err != nil {
 			return nil, err
 		}
 	}
-	nodes, per := g.Nodes, g.PerNode
+	nodes, per := g.nodes, g.per
 	switch {
 	case racks > 0:
 		s.GPUs = trayGPUs * rackTrays
-		nodes, per = racks, g.Nodes*g.PerNode/racks
-	case g.Nodes == 1 || per > 4:
+		nodes, per = racks, g.nodes*g.per/racks
+	case g.nodes == 1 || per > 4:
 		s.GPUs = max(per, g.server(m))
 	case per <= 2 && m.Links > 0:
 		s.GPUs = per
@@ -77,25 +88,25 @@ func (g *Group) Describe() (*Place, error) {
 }
 
 // gpuName is the model without what stands in brackets behind it.
-func (g *Group) gpuName() string {
-	name, _, _ := strings.Cut(g.GPU, "(")
+func gpuName(gpu string) string {
+	name, _, _ := strings.Cut(gpu, "(")
 	return strings.TrimSpace(name)
 }
 
 // server is how many GPUs a whole server has, of which a run may use a part.
-func (g *Group) server(m hardware.GPUModel) int {
+func (g *described) server(m hardware.GPUModel) int {
 	switch {
 	case m.Name == "gb200" || m.Name == "gb300" || m.Name == "gh200":
 		return trayGPUs
 	case m.LinkKind == cluster.NVLink && m.Links >= 8:
 		return 8
 	}
-	return g.PerNode
+	return g.per
 }
 
 // joining reads how the GPUs of a node are joined.
-func (g *Group) joining() hardware.Join {
-	s := strings.ToLower(g.Intra)
+func (g *described) joining() hardware.Join {
+	s := strings.ToLower(g.Joined)
 	switch {
 	case strings.Contains(s, "nvswitch"), strings.Contains(s, "nvl72"):
 		return hardware.Switched
@@ -111,8 +122,8 @@ func (g *Group) joining() hardware.Join {
 
 var perPair = regexp.MustCompile(`(?i)NV(\d+) per pair|(\d+) links per pair`)
 
-func (g *Group) pairLinks() int {
-	m := perPair.FindStringSubmatch(g.Intra)
+func (g *described) pairLinks() int {
+	m := perPair.FindStringSubmatch(g.Joined)
 	if m == nil {
 		return 0
 	}
@@ -125,23 +136,23 @@ func (g *Group) pairLinks() int {
 
 // racks is the number of NVLink domains the nodes stand in, 0 where each node is
 // one of its own. Nodes are spread evenly over as few racks as hold them.
-func (g *Group) racks(m hardware.GPUModel) int {
-	rack := strings.Contains(g.Intra, "NVL72") || strings.Contains(g.Intra, "MNNVL")
-	if !rack && m.Name != "gb200" && m.Name != "gb300" || g.Nodes == 1 && g.PerNode <= trayGPUs {
+func (g *described) racks(m hardware.GPUModel) int {
+	rack := strings.Contains(g.Joined, "NVL72") || strings.Contains(g.Joined, "MNNVL")
+	if !rack && m.Name != "gb200" && m.Name != "gb300" || g.nodes == 1 && g.per <= trayGPUs {
 		return 0
 	}
-	n := (g.Nodes*g.PerNode + trayGPUs*rackTrays - 1) / (trayGPUs * rackTrays)
-	for g.Nodes%n != 0 {
+	n := (g.nodes*g.per + trayGPUs*rackTrays - 1) / (trayGPUs * rackTrays)
+	for g.nodes%n != 0 {
 		n++
 	}
 	return n
 }
 
 // network fills the NICs of a shape.
-func (g *Group) network(s *hardware.Shape, p *Place, racks int) error {
+func (g *described) network(s *hardware.Shape, p *Place, racks int) error {
 	var known bool
 	s.Kind, s.GDR, known = g.kind()
-	if racks == 1 || racks == 0 && g.Nodes == 1 {
+	if racks == 1 || racks == 0 && g.nodes == 1 {
 		s.NICs, s.Port, s.Kind = trayGPUs, 400*unit.Gbps, cluster.InfiniBand
 		if racks == 0 {
 			s.NICs = 0
@@ -150,7 +161,7 @@ func (g *Group) network(s *hardware.Shape, p *Place, racks int) error {
 	}
 	if g.NICs != nil {
 		s.NICs = int(math.Round(*g.NICs))
-	} else if t := g.offer(); t != nil {
+	} else if t := offer(g.GPU); t != nil {
 		s.NICs = t.Count(cluster.NIC)
 		p.Assumed = append(p.Assumed, fmt.Sprintf("%d NICs a node", s.NICs))
 	} else {
@@ -160,7 +171,7 @@ func (g *Group) network(s *hardware.Shape, p *Place, racks int) error {
 		return fmt.Errorf("%d NICs a node; expected 1 to 1024", s.NICs)
 	}
 	if g.Gbps != nil && *g.Gbps == 0 {
-		return fmt.Errorf("nic_gbps is 0 on %d nodes; expected the rate of a port in Gb/s, or null where the source does not state it", g.Nodes)
+		return fmt.Errorf("nic_gbps is 0 on %d nodes; expected the rate of a port in Gb/s, or null where the source does not state it", g.nodes)
 	}
 	switch {
 	case known:
@@ -179,7 +190,7 @@ func (g *Group) network(s *hardware.Shape, p *Place, racks int) error {
 
 // kind reads the family of the network, and whether it reaches GPU memory; false where its
 // words name none, and the usual one is taken.
-func (g *Group) kind() (cluster.NetKind, cluster.Tri, bool) {
+func (g *described) kind() (cluster.NetKind, cluster.Tri, bool) {
 	s := strings.ToLower(g.Fabric)
 	has := func(words ...string) bool {
 		for _, w := range words {
@@ -213,7 +224,7 @@ func (g *Group) kind() (cluster.NetKind, cluster.Tri, bool) {
 }
 
 // port is the rate of a port, and what had to be assumed.
-func (g *Group) port() (unit.Rate, string) {
+func (g *described) port() (unit.Rate, string) {
 	if g.Gbps != nil && *g.Gbps > 0 {
 		return unit.Rate(*g.Gbps * float64(unit.Gbps)), ""
 	}

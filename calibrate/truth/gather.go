@@ -4,47 +4,51 @@ import (
 	"fmt"
 	"strings"
 
+	"busbar.dev/result"
 	"busbar.dev/sim"
 )
 
-// Gather prepares all groups that count and tells which are left, and why. Groups
+// Gather prepares all sweeps that count and tells which are left, and why. Sweeps
 // with the same description share a predictor.
-func Gather(groups []Group, figures *sim.Figures) ([]*Case, []Left) {
+func Gather(sweeps result.Sweeps, figures *sim.Figures) ([]*Case, []Left) {
 	var cases []*Case
-	left := gather(groups, figures, false, func(c *Case, _ []Row) { cases = append(cases, c) })
+	left := gather(sweeps, figures, false, func(c *Case, _ []Row) { cases = append(cases, c) })
 	return cases, left
 }
 
-// Predicted predicts all groups that count and tells which are left, and why. The
-// cases of its rows have no predictor: one for every group would fill the memory.
-func Predicted(groups []Group, figures *sim.Figures) ([]Row, []Left) {
+// Predicted predicts all sweeps that count and tells which are left, and why. The
+// cases of its rows have no predictor: one for every sweep would fill the memory.
+func Predicted(sweeps result.Sweeps, figures *sim.Figures) ([]Row, []Left) {
 	var all []Row
-	left := gather(groups, figures, true, func(c *Case, rows []Row) {
+	left := gather(sweeps, figures, true, func(c *Case, rows []Row) {
 		c.Predictor = nil
 		all = append(all, rows...)
 	})
 	return all, left
 }
 
-// gather gives each every group that counts, prepared and predicted; those that carry
+// gather gives each every sweep that counts, prepared and predicted; those that carry
 // their predictions where they are wanted.
-func gather(groups []Group, figures *sim.Figures, withOwn bool, each func(*Case, []Row)) []Left {
+func gather(sweeps result.Sweeps, figures *sim.Figures, withOwn bool, each func(*Case, []Row)) []Left {
 	var left []Left
 	var kept shelf
-	for i := range groups {
-		g := &groups[i]
-		out := Left{ID: g.ID, Points: max(1, len(g.Sizes)), Fair: true, Class: g.Class, Machine: g.Machine()}
+	for _, s := range sweeps {
+		out := Left{ID: s.ID, Points: max(1, len(s.Points)), Fair: true, Class: s.Class, Machine: MachineOf(s)}
+		said := s.Published
+		if said == nil {
+			said = &result.Published{}
+		}
 		switch {
-		case g.Anomalous:
+		case said.Anomalous:
 			out.Reason = "anomalous: slow because something was wrong; not scored"
-		case strings.EqualFold(g.Grade, "C"):
+		case strings.EqualFold(said.Grade, "C"):
 			out.Reason = "grade C: partly unknown or noisy; not scored"
-		case g.Own() && !withOwn:
+		case Own(s) && !withOwn:
 			out.Reason = "predicted where it was measured; nothing of it can be fitted"
 		default:
-			c, rows, err := kept.predict(g, figures)
+			c, rows, err := kept.predict(s, figures)
 			if err == nil {
-				left = append(left, g.rest(c)...)
+				left = append(left, rest(c, said.Surplus)...)
 				each(c, rows)
 				continue
 			}
@@ -55,38 +59,37 @@ func gather(groups []Group, figures *sim.Figures, withOwn bool, each func(*Case,
 	return left
 }
 
-// rest is what of a group is no point: sizes without a time, and times without a
+// rest is what of a sweep is no point: sizes without a time, and times without a
 // size.
-func (g *Group) rest(c *Case) []Left {
+func rest(c *Case, surplus int) []Left {
 	var left []Left
 	add := func(n int, text string) {
 		if n > 0 {
-			left = append(left, Left{ID: g.ID, Reason: fmt.Sprintf(text, n), Points: n, Fair: true, Class: g.Class, Machine: c.Machine()})
+			left = append(left, Left{ID: c.Sweep.ID, Reason: fmt.Sprintf(text, n), Points: n, Fair: true, Class: c.Sweep.Class, Machine: c.Machine()})
 		}
 	}
-	add(len(g.Sizes)-len(c.Points), "%d sizes without a time or a bandwidth")
-	add(max(len(g.Time), len(g.AlgBW), len(g.BusBW))-len(g.Sizes), "%d more times or bandwidths than sizes_bytes has sizes; nothing says of which size they are")
+	add(len(c.Sweep.Points)-len(c.Ops), "%d sizes without a time or a bandwidth")
+	add(surplus, "%d more times or bandwidths than sizes_bytes has sizes; nothing says of which size they are")
 	return left
 }
 
-// Repeated names ids that several groups have, which are most likely one sweep
+// Repeated names ids that several sweeps have, which are most likely one sweep
 // that was added twice.
-func Repeated(groups []Group) []string {
-	first := map[string]*Group{}
+func Repeated(sweeps result.Sweeps) []string {
+	first := map[string]*result.Sweep{}
 	times := map[string]int{}
 	var order, notes []string
-	for i := range groups {
-		g := &groups[i]
-		if first[g.ID] == nil {
-			first[g.ID] = g
-		} else if times[g.ID] == 1 {
-			order = append(order, g.ID)
+	for _, s := range sweeps {
+		if first[s.ID] == nil {
+			first[s.ID] = s
+		} else if times[s.ID] == 1 {
+			order = append(order, s.ID)
 		}
-		times[g.ID]++
+		times[s.ID]++
 	}
 	for _, id := range order {
-		g := first[id]
-		notes = append(notes, fmt.Sprintf("%d lines have the id %q, the first at %s:%d; each is counted", times[id], id, g.File, g.Line))
+		s := first[id]
+		notes = append(notes, fmt.Sprintf("%d lines have the id %q, the first at %s:%d; each is counted", times[id], id, s.File, s.Line))
 	}
 	return notes
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"busbar.dev/result"
 )
 
 func lineOf(i int, gpu string) string {
@@ -11,17 +13,17 @@ func lineOf(i int, gpu string) string {
 }
 
 // Groups with one description have one predictor; a group of another machine has
-// its own, and predictions are those of groups that stand alone.
+// its own, and predictions are those of sweeps that stand alone.
 func TestShared(t *testing.T) {
 	var b strings.Builder
 	for i := range 6 {
 		b.WriteString(lineOf(i, []string{"H100-SXM", "A100-SXM4-80GB"}[i%2]) + "\n")
 	}
-	groups, _, err := Read("f", strings.NewReader(b.String()))
+	sweeps, _, err := Read("f", strings.NewReader(b.String()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	cases, left := Gather(groups, nil)
+	cases, left := Gather(sweeps, nil)
 	if len(cases) != 6 || len(left) != 0 {
 		t.Fatalf("%d cases, left %v", len(cases), left)
 	}
@@ -33,12 +35,12 @@ func TestShared(t *testing.T) {
 	if cases[0].Predictor == cases[1].Predictor {
 		t.Error("two machines have one predictor")
 	}
-	rows, _ := Predicted(groups, nil)
+	rows, _ := Predicted(sweeps, nil)
 	for i := range rows {
 		if rows[i].Case.Predictor != nil {
 			t.Fatal("a row keeps its predictor")
 		}
-		alone, err := Prepare(&groups[i/2], nil)
+		alone, err := Prepare(sweeps[i/2], nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,12 +51,12 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// The predictors that are kept for later groups are bounded.
+// The predictors that are kept for later sweeps are bounded.
 func TestShelfBounded(t *testing.T) {
 	var s shelf
 	for i := range 3 * maxShelf {
 		g := read(t, lineOf(i, "H100-SXM"))
-		g.Intra += fmt.Sprint(i)
+		g.Machine.Joined += fmt.Sprint(i)
 		if _, err := s.prepare(g, nil); err != nil {
 			t.Fatal(err)
 		}
@@ -65,8 +67,8 @@ func TestShelfBounded(t *testing.T) {
 }
 
 func TestRepeated(t *testing.T) {
-	groups := []Group{{ID: "a", File: "f", Line: 1}, {ID: "b"}, {ID: "a"}, {ID: "a"}, {ID: "c"}}
-	got := Repeated(groups)
+	sweeps := result.Sweeps{{ID: "a", File: "f", Line: 1}, {ID: "b"}, {ID: "a"}, {ID: "a"}, {ID: "c"}}
+	got := Repeated(sweeps)
 	if len(got) != 1 || !strings.HasPrefix(got[0], `3 lines have the id "a", the first at f:1`) {
 		t.Errorf("%q", got)
 	}

@@ -8,51 +8,53 @@ import (
 	"busbar.dev/hardware"
 	"busbar.dev/nccl"
 	"busbar.dev/predict"
+	"busbar.dev/result"
 )
 
-// On is the group as a case on a cluster that somebody described: what was measured
-// there, and not a machine made from the group's own words. The release is the
-// group's where it names one.
-func (g *Group) On(c *cluster.Cluster, release nccl.Version) (*Case, error) {
-	pts, err := g.Points()
+// On is a sweep as a case on a cluster that somebody described: what was measured
+// there, and not a machine made from the sweep's own words. The release is the
+// sweep's where it names one.
+func On(s *result.Sweep, c *cluster.Cluster, release nccl.Version) (*Case, error) {
+	x, err := newCase(s)
 	if err != nil {
 		return nil, err
 	}
-	layout, err := nccl.Block(c, g.Nodes, g.PerNode)
+	layout, err := nccl.Block(c, s.Nodes, s.PerNode)
 	if err != nil {
 		return nil, err
 	}
-	if err := g.sameGPUs(c, layout); err != nil {
+	if err := sameGPUs(s, c, layout); err != nil {
 		return nil, err
 	}
-	if v, ok := g.Release(); ok {
+	if v, ok := Release(s); ok {
 		release = v
 	}
-	p, err := predict.New(c, layout, release, g.env(), nil)
+	p, err := predict.New(c, layout, release, settings(s), nil)
 	if err != nil {
 		return nil, err
 	}
-	return newCase(g, pts, p, nil)
+	return x.by(p, nil)
 }
 
-// Release is the release of NCCL that the group names, false where it names none
+// Release is the release of NCCL that a sweep names, false where it names none
 // that is known.
-func (g *Group) Release() (nccl.Version, bool) {
-	text, _, _ := strings.Cut(g.NCCL, " ")
+func Release(s *result.Sweep) (nccl.Version, bool) {
+	text, _, _ := strings.Cut(s.Library, " ")
 	v, err := nccl.ParseVersion(text)
 	return v, err == nil && v.Compare(nccl.Oldest) >= 0 && v.Compare(nccl.Newest) <= 0
 }
 
-// sameGPUs refuses a group whose GPUs are not those that its ranks have on a
+// sameGPUs refuses a sweep whose GPUs are not those that its ranks have on a
 // cluster. Where one of the two names none, nothing contradicts.
-func (g *Group) sameGPUs(c *cluster.Cluster, l nccl.Layout) error {
-	if g.gpuName() == "" {
+func sameGPUs(s *result.Sweep, c *cluster.Cluster, l nccl.Layout) error {
+	name := gpuName(s.GPU())
+	if name == "" {
 		return nil
 	}
 	for _, r := range l {
 		d := &c.TypeOf(r.Host).Devices[r.GPU]
-		if has := d.Model.Value; has != "" && chip(has) != chip(g.gpuName()) {
-			return fmt.Errorf("measured on %q, and %s of the cluster has %q; expected measurements of the cluster that -c describes", g.gpuName(), c.Hosts[r.Host].Name, has)
+		if has := d.Model.Value; has != "" && chip(has) != chip(name) {
+			return fmt.Errorf("measured on %q, and %s of the cluster has %q; expected measurements of the cluster that -c describes", name, c.Hosts[r.Host].Name, has)
 		}
 	}
 	return nil
@@ -74,23 +76,12 @@ func chip(name string) string {
 // Pick is the case with some of its points.
 func (c *Case) Pick(keep func(i int) bool) *Case {
 	d := *c
-	d.Points, d.Settings, d.Ops = nil, nil, nil
-	for i := range c.Points {
+	d.Points, d.Ops, d.Times, d.Settings = nil, nil, nil, nil
+	for i := range c.Ops {
 		if keep(i) {
-			d.Points, d.Settings, d.Ops = append(d.Points, c.Points[i]), append(d.Settings, c.Settings[i]), append(d.Ops, c.Ops[i])
+			d.Points, d.Ops = append(d.Points, c.Points[i]), append(d.Ops, c.Ops[i])
+			d.Times, d.Settings = append(d.Times, c.Times[i]), append(d.Settings, c.Settings[i])
 		}
 	}
 	return &d
-}
-
-// Sweep is a group from a table that somebody measured: sizes in bytes, times in µs.
-func Sweep(id, op, dtype string, nodes, per int, sizes, micros []float64) (*Group, error) {
-	if len(sizes) != len(micros) {
-		return nil, fmt.Errorf("%d sizes and %d times", len(sizes), len(micros))
-	}
-	g := &Group{ID: id, Collective: op, Dtype: dtype, Nodes: nodes, PerNode: per, Ranks: nodes * per, Sizes: sizes, Grade: "A"}
-	for i := range micros {
-		g.Time = append(g.Time, &micros[i])
-	}
-	return g, nil
 }

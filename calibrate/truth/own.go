@@ -3,40 +3,38 @@ package truth
 import (
 	"errors"
 	"fmt"
-	"math"
 
 	"busbar.dev/predict"
-	"busbar.dev/unit"
+	"busbar.dev/result"
 )
 
 // ownClass is the class of hardware of points that were predicted where they were
 // measured.
 const ownClass = "lab"
 
-// Own reports a group that carries its predictions: those of `busbar lab check`, whose
+// Own reports a sweep that carries its predictions: those of `busbar lab check`, whose
 // network is gone with the lab and which no GPU describes.
-func (g *Group) Own() bool { return len(g.Predicted) > 0 }
+func Own(s *result.Sweep) bool { return s.Published != nil && s.Published.Predictions > 0 }
 
-// own are the rows of such a group.
-func (g *Group) own() (*Case, []Row, error) {
-	pts, err := g.Points()
+// own are the rows of such a sweep.
+func own(s *result.Sweep) (*Case, []Row, error) {
+	c, err := newCase(s)
 	if err != nil {
 		return nil, nil, err
 	}
-	if len(g.Predicted) != len(g.Sizes) || len(pts) != len(g.Sizes) {
-		return nil, nil, fmt.Errorf("%d predicted_us and %d times for %d sizes_bytes; expected one of each for every size", len(g.Predicted), len(pts), len(g.Sizes))
+	if s.Published.Predictions != len(s.Points) || len(c.Ops) != len(s.Points) {
+		return nil, nil, fmt.Errorf("%d predicted_us and %d times for %d sizes_bytes; expected one of each for every size", s.Published.Predictions, len(c.Ops), len(s.Points))
 	}
-	c := &Case{Group: g, Points: pts, Assumed: []string{"predicted where it was measured"}, machine: g.Machine(), class: ownClass}
+	c.Assumed, c.class = []string{"predicted where it was measured"}, ownClass
+	c.Settings = make([]predict.Setting, len(c.Ops))
 	var rows []Row
-	for i, p := range pts {
-		us := g.Predicted[i]
-		if us == nil || !(*us > 0) || *us > 1e12 {
+	for i, t := range c.Times {
+		got := c.Points[i].Predicted
+		if got <= 0 {
 			return nil, nil, errors.New("a predicted_us that is no time")
 		}
-		t := unit.Time(math.Round(*us * 1e6))
-		d := float64(t-p.Time) / float64(p.Time)
-		c.Settings, c.Ops = append(c.Settings, predict.Setting{}), append(c.Ops, p.Op)
-		rows = append(rows, Row{Case: c, Index: i, Predicted: t, APE: max(d, -d)})
+		d := float64(got-t) / float64(t)
+		rows = append(rows, Row{Case: c, Index: i, Predicted: got, APE: max(d, -d)})
 	}
 	return c, rows, nil
 }

@@ -35,14 +35,14 @@ func Repeats(cases []*Case) []Repeat {
 	by := map[what]*Repeat{}
 	times := map[what]int{}
 	for _, c := range cases {
-		for i, p := range c.Points {
-			k := what{p.Op.Kind, p.Op.Bytes, p.Op.Type, c.Nodes, c.PerNode, c.Settings[i]}
-			r := by[k]
+		for i, op := range c.Ops {
+			k := what{op.Kind, op.Bytes, op.Type, c.Sweep.Nodes, c.Sweep.PerNode, c.Settings[i]}
+			r, t := by[k], c.Times[i]
 			if r == nil {
-				r = &Repeat{c.ID, p.Op.Bytes, p.Time, p.Time}
+				r = &Repeat{c.Sweep.ID, op.Bytes, t, t}
 				by[k] = r
 			}
-			r.Least, r.Most = min(r.Least, p.Time), max(r.Most, p.Time)
+			r.Least, r.Most = min(r.Least, t), max(r.Most, t)
 			times[k]++
 		}
 	}

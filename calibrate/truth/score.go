@@ -88,7 +88,7 @@ func (r *Row) Inside() bool {
 }
 
 // Size is the point's message.
-func (r *Row) Size() unit.Bytes { return r.Case.Points[r.Index].Op.Bytes }
+func (r *Row) Size() unit.Bytes { return r.Case.Ops[r.Index].Bytes }
 
 // Published is the size class of the measured figures' own description: small up
 // to 256 KiB, large from 64 MiB.
@@ -141,7 +141,7 @@ func ByClass(r *Row) string {
 }
 
 // ByHardware names rows by the class that their source gives them.
-func ByHardware(r *Row) string { return r.Case.Class + "/" + Published(r.Size()) }
+func ByHardware(r *Row) string { return r.Case.Sweep.Class + "/" + Published(r.Size()) }
 
 // ByMachine names rows by the machine they were measured on.
 func ByMachine(r *Row) string { return r.Case.Machine() }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"busbar.dev/cluster"
+	"busbar.dev/result"
 	"busbar.dev/unit"
 )
 
@@ -27,14 +28,14 @@ func TestQuantile(t *testing.T) {
 	}
 }
 
-// read makes one group of a line.
-func read(t *testing.T, line string) *Group {
+// read makes one sweep of a line.
+func read(t *testing.T, line string) *result.Sweep {
 	t.Helper()
-	groups, _, err := Read("test", strings.NewReader(line))
-	if err != nil || len(groups) != 1 {
-		t.Fatalf("%d groups, %v", len(groups), err)
+	sweeps, _, err := Read("test", strings.NewReader(line))
+	if err != nil || len(sweeps) != 1 {
+		t.Fatalf("%d sweeps, %v", len(sweeps), err)
 	}
-	return &groups[0]
+	return sweeps[0]
 }
 
 // Machines are made from words alone.
@@ -59,7 +60,7 @@ func TestDescribe(t *testing.T) {
 		{"ports without a rate", `"nodes":2,"gpus_per_node":8,"gpu":"H100","nics_per_node":8,"nic_gbps":0,"fabric":"RoCEv2"`, "", 0, "nic_gbps is 0 on 2 nodes"},
 	} {
 		g := read(t, `{"id":"x-1","collective":"all_reduce","sizes_bytes":[1048576],"time_us":[50],`+c.line+`}`)
-		place, err := g.Describe()
+		place, err := Describe(g.Machine, g.Nodes, g.PerNode)
 		if c.err != "" {
 			if err == nil || !strings.Contains(err.Error(), c.err) {
 				t.Errorf("%s: %v, want an error with %q", c.name, err, c.err)
@@ -98,7 +99,7 @@ func TestMachine(t *testing.T) {
 		`{"id":"nt309-hgx-h100-2node","collective":"all_reduce","gpu":"H100-80GB-HBM3 (Dell XE9680)"}`:        "nt309/h100",
 		`{"id":"nt309-vm-h100-4node","collective":"all_reduce","gpu":"H100-80GB-HBM3 (Dell XE9680, guests)"}`: "nt309/h100",
 	} {
-		if got := read(t, id).Machine(); got != want {
+		if got := MachineOf(read(t, id)); got != want {
 			t.Errorf("%s is of %s, want %s", id, got, want)
 		}
 	}
@@ -108,20 +109,17 @@ func TestMachine(t *testing.T) {
 // is nccl-tests'.
 func TestPoints(t *testing.T) {
 	g := read(t, `{"id":"a","collective":"all_gather","nodes":1,"gpus_per_node":8,"gpu":"H100","sizes_bytes":[1024,2048,3072,4096],"time_us":[5,null,null,null],"algbw_GBps":[null,2],"busbw_GBps":[null,null,3.5]}`)
-	pts, err := g.Points()
-	if err != nil {
-		t.Fatal(err)
-	}
+	pts := g.Rows()
 	want := []unit.Time{5 * unit.Microsecond, 1024 * unit.Nanosecond, 768 * unit.Nanosecond}
 	if len(pts) != len(want) {
 		t.Fatalf("%d points, want %d", len(pts), len(want))
 	}
 	for i := range want {
-		if pts[i].Time != want[i] {
-			t.Errorf("point %d takes %v, want %v", i, pts[i].Time, want[i])
+		if pts[i].Mean() != want[i] {
+			t.Errorf("point %d takes %v, want %v", i, pts[i].Mean(), want[i])
 		}
 	}
-	cases, left := Gather([]Group{*g}, nil)
+	cases, left := Gather(result.Sweeps{g}, nil)
 	if len(cases) != 1 || len(left) != 1 || left[0].Points != 1 || !left[0].Fair {
 		t.Errorf("%d cases, left %+v; want the fourth size left", len(cases), left)
 	}

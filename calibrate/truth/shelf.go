@@ -5,10 +5,11 @@ import (
 	"fmt"
 
 	"busbar.dev/predict"
+	"busbar.dev/result"
 	"busbar.dev/sim"
 )
 
-// maxShelf bounds the predictors that are kept for the next group: a predictor of a
+// maxShelf bounds the predictors that are kept for the next sweep: a predictor of a
 // large cluster takes megabytes, and sweeps of one machine stand together.
 const maxShelf = 32
 
@@ -23,12 +24,12 @@ type shelved struct {
 	err       error
 }
 
-// predict prepares a group and prices its points.
-func (s *shelf) predict(g *Group, figures *sim.Figures) (*Case, []Row, error) {
-	if g.Own() {
-		return g.own()
+// predict prepares a sweep and prices its points.
+func (k *shelf) predict(s *result.Sweep, figures *sim.Figures) (*Case, []Row, error) {
+	if Own(s) {
+		return own(s)
 	}
-	c, err := s.prepare(g, figures)
+	c, err := k.prepare(s, figures)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -36,48 +37,51 @@ func (s *shelf) predict(g *Group, figures *sim.Figures) (*Case, []Row, error) {
 	return c, rows, err
 }
 
-func (s *shelf) prepare(g *Group, figures *sim.Figures) (*Case, error) {
-	pts, err := g.Points()
+func (k *shelf) prepare(s *result.Sweep, figures *sim.Figures) (*Case, error) {
+	c, err := newCase(s)
 	if err != nil {
 		return nil, err
 	}
-	key := g.description()
-	p := s.by[key]
+	key := description(s)
+	p := k.by[key]
 	if p == nil {
-		if p = shelve(g, figures); len(s.by) >= maxShelf || s.by == nil {
-			s.by = map[string]*shelved{}
+		if p = shelve(s, figures); len(k.by) >= maxShelf || k.by == nil {
+			k.by = map[string]*shelved{}
 		}
-		s.by[key] = p
+		k.by[key] = p
 	}
 	if p.err != nil {
 		return nil, p.err
 	}
-	return newCase(g, pts, p.predictor, p.assumed)
+	return c.by(p.predictor, p.assumed)
 }
 
-// shelve makes the predictor of a group.
-func shelve(g *Group, figures *sim.Figures) *shelved {
-	place, err := g.Describe()
+// shelve makes the predictor of a sweep.
+func shelve(s *result.Sweep, figures *sim.Figures) *shelved {
+	place, err := Describe(machine(s), s.Nodes, s.PerNode)
 	if err != nil {
 		return &shelved{err: err}
 	}
-	v, assumed := g.version(place)
+	v, assumed := version(s, place)
 	if assumed != "" {
 		place.Assumed = append(place.Assumed, assumed)
 	}
-	if _, ok := g.algo(); !ok && g.Algo != "" {
-		place.Assumed = append(place.Assumed, fmt.Sprintf("%.40q is none of NCCL's algorithms: as NCCL chooses", g.Algo))
+	if text := algoText(s); text != "" {
+		if _, ok := algo(s); !ok {
+			place.Assumed = append(place.Assumed, fmt.Sprintf("%.40q is none of NCCL's algorithms: as NCCL chooses", text))
+		}
 	}
 	x := &shelved{assumed: place.Assumed}
-	x.predictor, x.err = predict.New(place.Cluster, place.Layout, v, g.env(), figures)
+	x.predictor, x.err = predict.New(place.Cluster, place.Layout, v, settings(s), figures)
 	return x
 }
 
-// description is everything that a group's predictor depends on.
-func (g *Group) description() string {
-	b, err := json.Marshal([]any{g.Nodes, g.PerNode, g.GPU, g.Intra, g.NICs, g.Gbps, g.Fabric, g.NCCL, g.Algo, g.Env})
+// description is everything that a sweep's predictor depends on.
+func description(s *result.Sweep) string {
+	m := machine(s)
+	b, err := json.Marshal([]any{s.Nodes, s.PerNode, m.GPU, m.Joined, m.NICs, m.Gbps, m.Fabric, s.Library, algoText(s), s.Env})
 	if err != nil {
-		return fmt.Sprintf("%s:%d", g.File, g.Line)
+		return fmt.Sprintf("%s:%d", s.File, s.Line)
 	}
 	return string(b)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"busbar.dev/result"
 	"busbar.dev/workload"
 )
 
@@ -271,11 +272,12 @@ func precisionOf(s string) workload.Precision {
 // Place is the cluster of the run.
 func (t *Training) Place() (*Place, error) {
 	h := &t.Hardware
-	g := Group{ID: t.ID, Nodes: max(h.Nodes, 1), PerNode: h.PerNode, GPU: h.GPU, Intra: h.Intra, NICs: h.NICs, Gbps: h.Gbps, Fabric: h.Fabric, Class: t.Class}
-	if h.GPUs < g.Nodes*g.PerNode {
-		g.PerNode = max(1, h.GPUs/g.Nodes)
+	m := &result.Machine{GPU: h.GPU, Joined: h.Intra, NICs: h.NICs, Gbps: h.Gbps, Fabric: h.Fabric}
+	nodes, per := max(h.Nodes, 1), h.PerNode
+	if h.GPUs < nodes*per {
+		per = max(1, h.GPUs/nodes)
 	}
-	if g.NICs == nil && g.Nodes > 1 {
+	if m.NICs == nil && nodes > 1 {
 		n := float64(8)
 		rate := 400.0
 		if h.NodeGbps != nil {
@@ -283,11 +285,11 @@ func (t *Training) Place() (*Place, error) {
 		} else if strings.HasPrefix(h.GPU, "A100") {
 			rate = 200
 		}
-		g.NICs, g.Gbps = &n, &rate
+		m.NICs, m.Gbps = &n, &rate
 		t.Assumed = append(t.Assumed, fmt.Sprintf("8 NICs of %g Gb/s a node", rate))
 	}
-	if g.Fabric == "" {
-		g.Fabric = "InfiniBand"
+	if m.Fabric == "" {
+		m.Fabric = "InfiniBand"
 	}
-	return g.Describe()
+	return Describe(m, nodes, per)
 }

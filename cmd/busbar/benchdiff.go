@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -83,7 +84,7 @@ func (c *benchDiffCmd) Run(e *env) error {
 
 // results reads kept results, or makes them of nccl-tests' tables. Rows without a time say
 // nothing and are left out.
-func (e *env) results(name string) (list []*result.Record, untimed int, err error) {
+func (e *env) results(name string) (list result.Sweeps, untimed int, err error) {
 	data, err := e.measuredText(name)
 	if err != nil {
 		return nil, 0, err
@@ -91,14 +92,13 @@ func (e *env) results(name string) (list []*result.Record, untimed int, err erro
 	switch {
 	case result.Match(data):
 		if list, err = result.Read(inputName(name), bytes.NewReader(data)); err == nil {
-			all := len(list)
-			list = slices.DeleteFunc(list, timeless)
-			untimed = all - len(list)
+			list, untimed = withTimes(list)
 		}
 	case nccltests.Match(data):
-		var res *nccltests.Result
-		if res, err = nccltests.ReadResult(inputName(name), bytes.NewReader(data)); err == nil {
-			list, untimed, err = tableRecords(inputName(name), res)
+		var out *nccltests.Output
+		if out, err = nccltests.ReadOutput(inputName(name), bytes.NewReader(data)); err == nil {
+			list, err = out.Sweeps()
+			untimed = out.Untimed
 		}
 	default:
 		return nil, 0, fmt.Errorf("%s: neither results that busbar bench -o kept nor an output of nccl-tests", inputName(name))
@@ -112,18 +112,32 @@ func (e *env) results(name string) (list []*result.Record, untimed int, err erro
 	return list, untimed, err
 }
 
-// timeless reports a record of which some run is said to have taken no time. Samples are sorted.
-func timeless(r *result.Record) bool {
-	return !(r.Time.Mean > 0) || len(r.Samples) > 0 && !(r.Samples[0] > 0)
+// withTimes leaves out and counts rows of which some run is said to have taken no time.
+func withTimes(list result.Sweeps) (timed result.Sweeps, untimed int) {
+	for _, s := range list {
+		for i := range s.Points {
+			p := &s.Points[i]
+			for _, t := range []**result.Timing{&p.Out, &p.In} {
+				if x := *t; x != nil && (!(x.Time.Mean > 0) || len(x.Samples) > 0 && !(x.Samples[0] > 0)) { // samples are sorted
+					*t = nil
+					untimed++
+				}
+			}
+		}
+		if len(s.Rows()) > 0 {
+			timed = append(timed, s)
+		}
+	}
+	return timed, untimed
 }
 
-// firstDifference says in which respect the first rows of two sets differ.
-func firstDifference(a, b []*result.Record) string {
+// firstDifference says in which respect the first sweeps of two sets differ.
+func firstDifference(a, b result.Sweeps) string {
 	x, y := a[0], b[0]
 	for _, d := range []struct{ what, old, new string }{
 		{"collective", x.Op.String(), y.Op.String()},
 		{"number of ranks", fmt.Sprint(x.Ranks), fmt.Sprint(y.Ranks)},
-		{"layout", layoutWord(x), layoutWord(y)},
+		{"layout", x.Layout(), y.Layout()},
 		{"type", x.Dtype, y.Dtype},
 		{"transport", x.Transport, y.Transport},
 		{"compression", x.Compress, y.Compress},
@@ -134,13 +148,6 @@ func firstDifference(a, b []*result.Record) string {
 		}
 	}
 	return "their sizes differ"
-}
-
-func layoutWord(r *result.Record) string {
-	if r.Nodes == 0 {
-		return "unknown"
-	}
-	return fmt.Sprintf("%dx%d", r.Nodes, r.PerNode)
 }
 
 // print writes the table for people.
@@ -203,7 +210,7 @@ func noneChanged(rows []diff.Row) string {
 }
 
 // printAlone tells of rows that one side has.
-func (c *benchDiffCmd) printAlone(w io.Writer, when string, list []*result.Record) {
+func (c *benchDiffCmd) printAlone(w io.Writer, when string, list []result.Row) {
 	if len(list) == 0 {
 		return
 	}
@@ -216,7 +223,7 @@ func (c *benchDiffCmd) printAlone(w io.Writer, when string, list []*result.Recor
 }
 
 // sweepWords say what rows of one table have in common.
-func sweepWords(r *result.Record) string {
+func sweepWords(r result.Row) string {
 	parts := []string{r.Op.String(), r.Dtype, fmt.Sprintf("%d ranks", r.Ranks)}
 	if r.Nodes > 0 {
 		parts = append(parts, fmt.Sprintf("%dx%d", r.Nodes, r.PerNode))
@@ -311,3 +318,5 @@ func (c *benchDiffCmd) document(rep *diff.Report) any {
 		"threshold": c.Threshold / 100, "alpha": c.Alpha, "correction": diff.Correction, "least_change": diff.Least, "bad": rep.Bad(), "notes": append([]string{}, rep.Notes...),
 	}
 }
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -6,6 +6,7 @@ import (
 	"busbar.dev/engine"
 	"busbar.dev/engine/bench"
 	"busbar.dev/internal/failure"
+	"busbar.dev/result"
 )
 
 // benchChange is a change of membership, in the document.
@@ -28,7 +29,7 @@ func (c *benchRunCmd) measureElastic(e *env, x *engine.Elastic, p bench.Plan, ne
 	us := &crew{x, x.View()}
 	out := newBenchOutput(c, e, us, p)
 	out.like, out.head = measuredHere(us), newcomer
-	last, err := bench.RunElastic(e.ctx, x, p, newcomer, func(v engine.View, r bench.Row) error {
+	last, err := bench.RunElastic(e.ctx, x, p, newcomer, func(v engine.View, s *result.Sweep) error {
 		out.mute = v.Rank != 0
 		if v.Epoch != us.v.Epoch {
 			us.v = v
@@ -37,11 +38,11 @@ func (c *benchRunCmd) measureElastic(e *env, x *engine.Elastic, p bench.Plan, ne
 			out.like = like
 		}
 		out.changed(x, v)
-		if err := out.row(r); err != nil {
+		if err := out.add(s); err != nil {
 			return err
 		}
 		out.head = true // whoever printed it
-		out.doc.Rows[len(out.doc.Rows)-1].Ranks = r.Ranks
+		out.doc.Rows[len(out.doc.Rows)-1].Ranks = s.Ranks
 		return nil
 	})
 	if err != nil {

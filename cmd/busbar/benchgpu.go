@@ -239,15 +239,18 @@ func (c *benchGPUCmd) algorithms(kind coll.Kind) ([]nccl.Algo, error) {
 }
 
 // measure runs one setting and returns its rows.
-func (c *benchGPUCmd) measure(e *env, program string, kind coll.Kind, s gpuSetting) (list []*result.Record, untimed int, err error) {
+func (c *benchGPUCmd) measure(e *env, program string, kind coll.Kind, s gpuSetting) (list result.Sweeps, untimed int, err error) {
 	list, untimed, err = c.run(e, kind, c.command(program, s))
 	session, when := newSession(), time.Now().UTC().Truncate(time.Second)
-	for _, r := range list {
-		r.Algo, r.Proto, r.Channels, r.Env = s.algo, "", s.channels, s.env()
-		if s.proto != "auto" {
-			r.Proto = s.proto
+	for _, x := range list {
+		x.Env, x.Session, x.When, x.Cluster = s.env(), session, when, c.Cluster
+		for i := range x.Points {
+			p := &x.Points[i]
+			p.Algo, p.Channels = s.algo, s.channels
+			if s.proto != "auto" {
+				p.Proto = s.proto
+			}
 		}
-		r.Session, r.When, r.Cluster = session, when, c.Cluster
 	}
 	return list, untimed, err
 }

@@ -16,7 +16,7 @@ import (
 type gpuSweep struct {
 	c       *benchGPUCmd
 	kind    coll.Kind
-	all     []*result.Record
+	all     result.Sweeps
 	order   []gpuSetting
 	times   map[gpuSetting]map[unit.Bytes][]float64 // µs out of place, of every run
 	refused []gpuRefusal
@@ -37,9 +37,9 @@ func (s *gpuSweep) refuse(x gpuSetting, err error) {
 	}
 }
 
-func (s *gpuSweep) add(x gpuSetting, list []*result.Record) {
+func (s *gpuSweep) add(x gpuSetting, list result.Sweeps) {
 	s.all = append(s.all, list...)
-	for _, r := range list {
+	for _, r := range list.Rows() {
 		if r.Wrong != nil {
 			s.wrong += *r.Wrong
 		}

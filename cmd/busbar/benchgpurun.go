@@ -84,7 +84,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 
 // run runs nccl-tests and reads what it prints. Rows that it printed before it failed come
 // back with the error.
-func (c *benchGPUCmd) run(e *env, kind coll.Kind, args []string) (list []*result.Record, untimed int, err error) {
+func (c *benchGPUCmd) run(e *env, kind coll.Kind, args []string) (list result.Sweeps, untimed int, err error) {
 	var out bounded
 	failed := ranks.Program(e.ctx, c.Timeout, args, &out)
 	var start *ranks.StartError
@@ -94,24 +94,27 @@ func (c *benchGPUCmd) run(e *env, kind coll.Kind, args []string) (list []*result
 	case e.ctx.Err() != nil:
 		return nil, 0, e.ctx.Err()
 	}
-	res, err := nccltests.ReadResult(filepath.Base(args[0]), &out.Buffer)
+	read, err := nccltests.ReadOutput(filepath.Base(args[0]), &out.Buffer)
 	if err != nil {
 		return nil, 0, errors.Join(failed, err)
 	}
-	for i := range res.Tables { // old releases do not say, and we know what we asked for
-		if t := &res.Tables[i]; t.OpFrom != "header" {
-			t.Op = kind.String()
+	for i := range read.Tables { // old releases do not say, and we know what we asked for
+		if t := &read.Tables[i]; t.OpFrom != "header" {
+			t.Name(kind)
 		}
 	}
-	list, untimed, err = tableRecords(filepath.Base(args[0]), res)
+	if list, err = read.Sweeps(); err == nil {
+		untimed = read.Untimed
+	}
+	rows := len(list.Rows())
 	switch {
-	case failed != nil && len(res.Failures) > 0:
-		err = fmt.Errorf("%s (%w)", texttab.Clean(strings.TrimSpace(res.Failures[0].Text)), failed)
+	case failed != nil && len(read.Failures) > 0:
+		err = fmt.Errorf("%s (%w)", texttab.Clean(strings.TrimSpace(read.Failures[0].Text)), failed)
 	case failed != nil:
 		err = fmt.Errorf("%s: %w", filepath.Base(args[0]), failed)
-	case err == nil && len(list) == 0 && untimed > 0:
+	case err == nil && rows == 0 && untimed > 0:
 		err = fmt.Errorf("%s printed no time that is a number", filepath.Base(args[0]))
-	case err == nil && len(list) == 0:
+	case err == nil && rows == 0:
 		err = fmt.Errorf("%s printed no table", filepath.Base(args[0]))
 	}
 	return list, untimed, err

@@ -1,10 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"busbar.dev/coll"
 	"busbar.dev/engine"
@@ -26,8 +26,8 @@ type benchOutput struct {
 	head  bool
 	mute  bool // somebody else prints
 	clear func()
-	like  result.Record // what all records have in common
-	kept  []*result.Record
+	like  result.Sweep // what all sweeps have in common
+	kept  result.Sweeps
 }
 
 // benchDoc is the document of --json.
@@ -101,37 +101,44 @@ func (o *benchOutput) progress(done int) {
 	o.clear = o.e.progress(o.c.common, fmt.Sprintf("%s of %v, size %d of %d", o.p.Op.Kind, o.p.Sizes[done], done+1, len(o.p.Sizes)))
 }
 
-// row takes one row.
-func (o *benchOutput) row(r bench.Row) error {
-	x := benchRow{Size: int64(r.Size), Count: r.Count, Algo: r.Algo, Dtype: r.Op.Type.String(), Compress: r.Wire.String(), WireBytes: int64(r.WireBytes), benchHalf: o.half(&r, r.Out)}
-	if r.In != nil {
-		in := o.half(&r, r.In)
-		x.InPlace = &in
+// add takes one size.
+func (o *benchOutput) add(s *result.Sweep) error {
+	s.Describe(&o.like)
+	op, err := s.Operation(s.Points[0].Size)
+	if err != nil {
+		return err
+	}
+	p := &s.Points[0]
+	x := benchRow{Size: int64(p.Size), Count: op.Count(s.Ranks), Algo: p.Algo, Dtype: s.Dtype, Compress: cmp.Or(s.Compress, engine.Uncompressed.String()), WireBytes: int64(p.WireBytes)}
+	for _, r := range s.Rows() {
+		if h := o.half(r); r.InPlace {
+			x.InPlace = &h
+		} else {
+			x.benchHalf = h
+		}
 	}
 	o.doc.Rows = append(o.doc.Rows, x)
-	o.kept = append(o.kept, r.Records(o.like)...)
+	o.kept.Append(s)
 	if !o.c.JSON && !o.c.toStdout() && !o.mute {
 		o.clear()
 		if !o.head {
 			o.head = true
 			o.header(o.e.stdout)
 		}
-		o.line(o.e.stdout, &r)
+		o.line(o.e.stdout, s, op)
 	}
 	o.progress(len(o.doc.Rows))
 	return nil
 }
 
-func inMicros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
-
-func (o *benchOutput) half(r *bench.Row, h *bench.Half) benchHalf {
+func (o *benchOutput) half(r result.Row) benchHalf {
 	x := benchHalf{
-		Time:  benchTimes{inMicros(h.Quantile(0)), inMicros(h.Quantile(0.5)), inMicros(h.Quantile(0.99)), inMicros(h.Mean)},
-		AlgBW: r.AlgBW(h).GBps(), BusBW: r.BusBW(h).GBps(), Slowest: h.Slowest, Spread: inMicros(h.Spread),
+		Time:  benchTimes{r.Time.Min, r.Time.Median, r.Time.P99, r.Time.Mean},
+		AlgBW: r.AlgBW().GBps(), BusBW: r.BusBW().GBps(), Slowest: *r.Slowest, Spread: r.Spread,
 	}
-	if h.Wrong >= 0 {
-		x.Wrong = h.Wrong
-		o.wrong += h.Wrong
+	if r.Wrong != nil {
+		x.Wrong = *r.Wrong
+		o.wrong += *r.Wrong
 	}
 	o.sum += x.BusBW
 	o.halfs++
@@ -164,33 +171,29 @@ func (o *benchOutput) header(w io.Writer) {
 }
 
 // line is a row of nccl-tests' table.
-func (o *benchOutput) line(w io.Writer, r *bench.Row) {
-	redop, root := "none", "-1"
-	if r.Op.Kind.Reduces() {
-		redop = r.Op.Reduce.String()
-	}
-	if r.Op.Kind.Rooted() {
-		root = fmt.Sprint(r.Op.Root)
+func (o *benchOutput) line(w io.Writer, s *result.Sweep, op coll.Op) {
+	redop, root := cmp.Or(s.Redop, "none"), "-1"
+	if s.Op.Rooted() {
+		root = fmt.Sprint(s.Root)
 	}
 	var text strings.Builder // one write, so that nothing comes into the middle of a row
-	fmt.Fprintf(&text, "%12d  %12d  %8s  %6s  %6s", int64(r.Size), r.Count, r.Op.Type, redop, root)
-	for _, h := range []*bench.Half{r.Out, r.In} {
-		if h == nil {
-			fmt.Fprintf(&text, "  %7s  %6s  %6s  %6s", "N/A", "N/A", "N/A", "N/A")
-			continue
-		}
+	fmt.Fprintf(&text, "%12d  %12d  %8s  %6s  %6s", int64(op.Bytes), op.Count(s.Ranks), s.Dtype, redop, root)
+	for _, r := range s.Rows() {
 		wrong := "N/A"
-		if h.Wrong >= 0 {
-			wrong = fmt.Sprint(h.Wrong)
+		if r.Wrong != nil {
+			wrong = fmt.Sprint(*r.Wrong)
 		}
-		fmt.Fprintf(&text, "  %7s  %6.2f  %6.2f  %6s", benchTime(h.Mean), r.AlgBW(h).GBps(), r.BusBW(h).GBps(), wrong)
+		fmt.Fprintf(&text, "  %7s  %6.2f  %6.2f  %6s", benchTime(r.Time.Mean), r.AlgBW().GBps(), r.BusBW().GBps(), wrong)
+	}
+	if s.Points[0].In == nil {
+		fmt.Fprintf(&text, "  %7s  %6s  %6s  %6s", "N/A", "N/A", "N/A", "N/A")
 	}
 	fmt.Fprintln(w, text.String())
 }
 
 // benchTime is microseconds in the seven characters that nccl-tests has for them.
-func benchTime(d time.Duration) string {
-	switch us := inMicros(d); {
+func benchTime(us float64) string {
+	switch {
 	case us >= 100000:
 		return fmt.Sprintf("%.0f", us)
 	case us >= 10000:

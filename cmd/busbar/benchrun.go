@@ -106,7 +106,7 @@ func (c *benchRunCmd) plan() (bench.Plan, error) {
 // measure runs the plan on a group; rank 0 prints.
 func (c *benchRunCmd) measure(e *env, g *engine.Group, p bench.Plan) error {
 	out := newBenchOutput(c, e, g, p)
-	if err := bench.Run(e.ctx, g, p, out.row); err != nil {
+	if err := bench.Run(e.ctx, g, p, out.add); err != nil {
 		out.clear()
 		return failure.Cannot(err)
 	}

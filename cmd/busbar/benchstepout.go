@@ -205,3 +205,5 @@ func (o *stepOutput) trace() ([]byte, error) {
 	err := report.Spans(&b, fmt.Sprintf("a step of %s on %d ranks", o.m.Title, o.g.Size()), list)
 	return b.Bytes(), err
 }
+
+func inMicros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }

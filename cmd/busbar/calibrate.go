@@ -14,6 +14,7 @@ import (
 	"busbar.dev/nccl"
 	"busbar.dev/predict"
 	"busbar.dev/query"
+	"busbar.dev/result"
 )
 
 type calibrateCmd struct {
@@ -135,34 +136,34 @@ func (c *calibrateCmd) cases(e *env) ([]*truth.Case, *cluster.Cluster, error) {
 			return nil, nil, fmt.Errorf("--op: %w", err)
 		}
 	}
-	var groups []sweep
+	var sweeps result.Sweeps
 	for _, name := range c.Files {
 		list, err := c.sweeps(e, name)
 		if err != nil {
 			return nil, nil, err
 		}
-		groups = append(groups, list...)
+		sweeps = append(sweeps, list...)
 	}
-	if len(groups) == 0 {
+	if len(sweeps) == 0 {
 		return nil, nil, fmt.Errorf("%s: no measured collective to calibrate with", strings.Join(c.Files, ", "))
 	}
 	need := 0
-	for i := range groups {
-		need = max(need, groups[i].Nodes)
+	for _, s := range sweeps {
+		need = max(need, s.Nodes)
 	}
 	cl, err := e.clusterFor(c.Cluster, need, c.common)
 	if err != nil {
 		return nil, nil, err
 	}
 	var cases []*truth.Case
-	for i := range groups {
-		x, err := groups[i].On(cl, release)
+	for _, s := range sweeps {
+		x, err := truth.On(s, cl, release)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", groups[i].ID, err)
+			return nil, nil, fmt.Errorf("%s: %w", s.ID, err)
 		}
 		cases = append(cases, x)
 	}
-	c.taken = c.takenAs(groups, release)
+	c.taken = c.takenAs(sweeps, release)
 	return cases, cl, nil
 }
 

@@ -84,11 +84,11 @@ func siteDocument(s *calibrate.Site, c *cluster.Calibration, about []taken) any 
 
 // developer fits all figures to published points, or cross-validates.
 func (c *calibrateCmd) developer(e *env) error {
-	groups, _, err := e.measured(c.Files)
+	sweeps, _, err := e.measured(c.Files)
 	if err != nil {
 		return err
 	}
-	if len(groups) == 0 {
+	if len(sweeps) == 0 {
 		if runs, err := c.runs(e); err != nil || len(runs) > 0 {
 			if err != nil {
 				return err
@@ -96,7 +96,7 @@ func (c *calibrateCmd) developer(e *env) error {
 			return c.steps(e, runs)
 		}
 	}
-	cases, _ := truth.Gather(groups, nil)
+	cases, _ := truth.Gather(sweeps, nil)
 	if len(cases) == 0 {
 		return fmt.Errorf("%s: no measured collective that can be predicted", strings.Join(c.Files, ", "))
 	}

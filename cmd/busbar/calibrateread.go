@@ -2,13 +2,12 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
+	"slices"
 
 	"busbar.dev/calibrate/truth"
 	"busbar.dev/coll"
@@ -19,17 +18,11 @@ import (
 	"busbar.dev/result"
 )
 
-// sweep is a measured sweep, and who says what it is about.
-type sweep struct {
-	truth.Group
-	opFrom, layoutFrom string
-}
-
 // maxMeasured bounds one file of measurements.
 const maxMeasured = 256 << 20
 
 // sweeps reads one file, of either kind.
-func (c *calibrateCmd) sweeps(e *env, name string) ([]sweep, error) {
+func (c *calibrateCmd) sweeps(e *env, name string) (result.Sweeps, error) {
 	data, err := e.readWhole(name)
 	if err != nil {
 		return nil, err
@@ -40,24 +33,23 @@ func (c *calibrateCmd) sweeps(e *env, name string) ([]sweep, error) {
 	if result.Match(data) {
 		return c.stored(e, name, data)
 	}
-	groups, left, err := truth.Read(name, bytes.NewReader(data))
+	all, left, err := truth.Read(name, bytes.NewReader(data))
 	if err != nil {
 		return nil, fmt.Errorf("%w (and it is no output of nccl-tests)", err)
 	}
-	if len(groups) == 0 && len(left) > 0 {
+	if len(all) == 0 && len(left) > 0 {
 		return nil, fmt.Errorf("%s: %s", left[0].ID, left[0].Reason)
 	}
-	var list []sweep
-	for _, g := range groups {
-		if g.Anomalous {
-			c.note(e, "%s is anomalous, slow because something was wrong; not fitted", g.ID)
+	var list result.Sweeps
+	for _, s := range all {
+		if s.Published.Anomalous {
+			c.note(e, "%s is anomalous, slow because something was wrong; not fitted", s.ID)
 			continue
 		}
-		where := fmt.Sprintf("%s:%d", name, g.Line)
-		if err := c.agrees(where, &g); err != nil {
+		if err := c.agrees(fmt.Sprintf("%s:%d", name, s.Line), s); err != nil {
 			return nil, err
 		}
-		list = append(list, sweep{g, "its line", "its line"})
+		list = append(list, s)
 	}
 	return list, nil
 }
@@ -96,96 +88,86 @@ func (e *env) readWhole(name string) ([]byte, error) {
 	return data, nil
 }
 
-// tables turns nccl-tests' tables into sweeps.
-func (c *calibrateCmd) tables(e *env, name string, data []byte) ([]sweep, error) {
-	res, err := nccltests.ReadResult(name, bytes.NewReader(data))
+// tables are the sweeps of nccl-tests' tables.
+func (c *calibrateCmd) tables(e *env, name string, data []byte) (result.Sweeps, error) {
+	out, err := nccltests.ReadOutput(name, bytes.NewReader(data))
 	if err != nil {
 		return nil, err
 	}
-	var list []sweep
-	for i := range res.Tables {
-		t := &res.Tables[i]
-		if len(t.Rows) == 0 {
+	var list result.Sweeps
+	for i := range out.Tables {
+		t := &out.Tables[i]
+		if len(t.Sweeps) == 0 {
 			continue
 		}
 		where := fmt.Sprintf("%s:%d", name, t.Line)
-		s := sweep{opFrom: opFrom(t), layoutFrom: "its ranks"}
-		if t.Op == "" {
-			t.Op, s.opFrom = c.Op, "--op"
+		said := ""
+		if t.Op == coll.None {
+			if c.Op == "" {
+				return nil, fmt.Errorf("%s: nothing says which collective this table is of; give it with --op", where)
+			}
+			op, _ := coll.ParseKind(c.Op) // what is no collective was refused before
+			t.Name(op)
+			said = "--op"
 		}
-		if t.Op == "" {
-			return nil, fmt.Errorf("%s: nothing says which collective this table is of; give it with --op", where)
-		}
-		nodes, gpus, listed := listedShape(t)
-		if !listed {
+		nodes, gpus, from := 0, 0, "its ranks"
+		var listed bool
+		if nodes, gpus, listed = t.Layout(); !listed {
 			if nodes, gpus, err = c.givenShape(t); err != nil {
 				return nil, fmt.Errorf("%s: %w", where, err)
 			}
-			s.layoutFrom = "-l"
+			from = "-l"
 		}
-		sizes, times, err := c.points(e, where, t)
-		if err != nil {
-			return nil, err
-		}
-		g, err := truth.Sweep(fmt.Sprintf("%s:%d", filepath.Base(name), t.Line), t.Op, t.Rows[0].Type, nodes, gpus, sizes, times)
-		if err != nil {
-			return nil, err
-		}
-		s.Group = *g
-		s.NCCL = libraryVersion(t.Library)
-		if err := c.agrees(where, &s.Group); err != nil {
-			return nil, err
-		}
-		for _, r := range t.Ranks {
-			if s.GPU = r.Model; r.Model != t.Ranks[0].Model {
-				return nil, fmt.Errorf("%s: ranks have %q and %q; a calibration is of nodes with one kind of GPU", where, t.Ranks[0].Model, r.Model)
+		for _, s := range t.Sweeps {
+			s.ID = fmt.Sprintf("%s:%d", filepath.Base(name), t.Line)
+			s.OpFrom, s.LayoutFrom = cmp.Or(said, s.OpFrom), from
+			s.Nodes, s.PerNode, s.Ranks = nodes, gpus, nodes*gpus
+			if err := c.right(e, where, s); err != nil {
+				return nil, err
 			}
+			if err := c.agrees(where, s); err != nil {
+				return nil, err
+			}
+			for _, r := range t.Ranks {
+				if s.Machine = (&result.Machine{GPU: r.Model}); r.Model != t.Ranks[0].Model {
+					return nil, fmt.Errorf("%s: ranks have %q and %q; a calibration is of nodes with one kind of GPU", where, t.Ranks[0].Model, r.Model)
+				}
+			}
+			list = append(list, s)
 		}
-		list = append(list, s)
 	}
 	return list, nil
 }
 
-// opFrom says who says which collective a table is of.
-func opFrom(t *nccltests.Table) string {
-	if t.OpFrom == "columns" {
-		return "its columns"
-	}
-	return "its header"
-}
-
-// points are the rows of a table that have a time; those with wrong results are
-// left out, for what did not do its work says nothing about how long that takes.
-func (c *calibrateCmd) points(e *env, where string, t *nccltests.Table) (sizes, times []float64, err error) {
+// right leaves the points of a table that have a size and no wrong results, for what did not do its
+// work says nothing about how long that takes.
+func (c *calibrateCmd) right(e *env, where string, s *result.Sweep) error {
 	wrong := 0
-	for _, r := range t.Rows {
-		h := r.OutOfPlace
-		switch {
-		case h == nil || h.Time <= 0 || r.Size <= 0:
-		case h.Wrong > 0 && !t.Delta:
+	s.Points = slices.DeleteFunc(s.Points, func(p result.Point) bool {
+		if p.Out != nil && p.Size > 0 && p.Out.Wrong != nil && *p.Out.Wrong > 0 {
 			wrong++
-		default:
-			sizes, times = append(sizes, float64(r.Size)), append(times, float64(h.Time)/1e6)
+			return true
 		}
-	}
+		return p.Out == nil || p.Size <= 0
+	})
 	switch {
-	case wrong > 0 && len(sizes) == 0:
-		return nil, nil, fmt.Errorf("%s: all %d rows have wrong results (#wrong); such a run says nothing about the cluster's speed", where, wrong)
+	case wrong > 0 && len(s.Points) == 0:
+		return fmt.Errorf("%s: all %d rows have wrong results (#wrong); such a run says nothing about the cluster's speed", where, wrong)
 	case wrong > 0:
 		c.note(e, "%s: %d rows with wrong results (#wrong) are left out", where, wrong)
 	}
-	return sizes, times, nil
+	return nil
 }
 
 // agrees refuses a sweep that says something else than the command line does.
-func (c *calibrateCmd) agrees(where string, g *truth.Group) error {
+func (c *calibrateCmd) agrees(where string, s *result.Sweep) error {
 	if c.Op != "" {
 		given, err := coll.ParseKind(c.Op)
 		if err != nil {
 			return fmt.Errorf("--op: %w", err)
 		}
-		if said, err := coll.ParseKind(g.Collective); err == nil && said != given {
-			return fmt.Errorf("%s is of %s, and --op says %s; leave --op out, or give the right file", where, said, given)
+		if s.Op != coll.None && s.Op != given {
+			return fmt.Errorf("%s is of %s, and --op says %s; leave --op out, or give the right file", where, s.Op, given)
 		}
 	}
 	if c.Layout != "" {
@@ -193,30 +175,17 @@ func (c *calibrateCmd) agrees(where string, g *truth.Group) error {
 		if err != nil {
 			return err
 		}
-		if nodes != g.Nodes || gpus != g.PerNode {
-			return fmt.Errorf("%s ran on %dx%d, and -l says %dx%d; leave -l out, or give the right file", where, g.Nodes, g.PerNode, nodes, gpus)
+		if nodes != s.Nodes || gpus != s.PerNode {
+			return fmt.Errorf("%s ran on %dx%d, and -l says %dx%d; leave -l out, or give the right file", where, s.Nodes, s.PerNode, nodes, gpus)
 		}
 	}
-	if said, ok := g.Release(); ok && c.NCCL != "" {
+	if said, ok := truth.Release(s); ok && c.NCCL != "" {
 		given, err := nccl.ParseVersion(c.NCCL)
 		if err == nil && (said.Major != given.Major || said.Minor != given.Minor) {
 			return fmt.Errorf("%s ran NCCL %s, and --nccl says %s; leave --nccl out, or give the right file", where, said, given)
 		}
 	}
 	return nil
-}
-
-// listedShape is how many nodes with how many GPUs each a table lists, false where it
-// lists no ranks, or not all.
-func listedShape(t *nccltests.Table) (nodes, gpus int, ok bool) {
-	hosts := map[string]int{}
-	for _, r := range t.Ranks {
-		hosts[r.Host]++
-	}
-	for _, n := range hosts {
-		gpus = max(gpus, n)
-	}
-	return len(hosts), gpus, len(hosts) > 0 && gpus*len(hosts) == t.NRanks()
 }
 
 // givenShape is the shape that the command line gives for a table that does not
@@ -228,17 +197,8 @@ func (c *calibrateCmd) givenShape(t *nccltests.Table) (nodes, gpus int, err erro
 	if nodes, gpus, err = predict.ParseLayout(c.Layout); err != nil {
 		return 0, 0, err
 	}
-	if hosts, most, _ := listedShape(t); hosts > nodes || most > gpus || t.NRanks() > nodes*gpus {
+	if hosts, most, _ := t.Layout(); hosts > nodes || most > gpus || t.NRanks() > nodes*gpus {
 		return 0, 0, fmt.Errorf("the output lists %d ranks on %d hosts, up to %d on one, and -l says %dx%d; give the layout that ran", t.NRanks(), hosts, most, nodes, gpus)
 	}
 	return nodes, gpus, nil
-}
-
-// libraryVersion turns NCCL's code 22907 into 2.29.7; "" where there is none.
-func libraryVersion(code string) string {
-	n, err := strconv.Atoi(strings.TrimSpace(code))
-	if err != nil || n < 20900 || n > math.MaxInt32 {
-		return ""
-	}
-	return fmt.Sprintf("%d.%d.%d", n/10000, n/100%100, n%100)
 }

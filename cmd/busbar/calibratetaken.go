@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"busbar.dev/calibrate/truth"
-	"busbar.dev/coll"
 	"busbar.dev/nccl"
+	"busbar.dev/result"
 )
 
 // taken is what sweeps were taken to be about, and on whose word.
@@ -21,15 +21,11 @@ type taken struct {
 }
 
 // takenAs lists the different things that sweeps are about.
-func (c *calibrateCmd) takenAs(groups []sweep, release nccl.Version) []taken {
+func (c *calibrateCmd) takenAs(sweeps result.Sweeps, release nccl.Version) []taken {
 	var list []taken
-	for i := range groups {
-		g := &groups[i]
-		t := taken{Op: g.Collective, OpFrom: g.opFrom, Layout: fmt.Sprintf("%dx%d", g.Nodes, g.PerNode), LayoutFrom: g.layoutFrom, NCCL: release.String(), NCCLFrom: "assumed; --nccl says which"}
-		if k, err := coll.ParseKind(g.Collective); err == nil {
-			t.Op = k.String()
-		}
-		if v, ok := g.Release(); ok {
+	for _, s := range sweeps {
+		t := taken{Op: s.Op.String(), OpFrom: s.OpFrom, Layout: s.Layout(), LayoutFrom: s.LayoutFrom, NCCL: release.String(), NCCLFrom: "assumed; --nccl says which"}
+		if v, ok := truth.Release(s); ok {
 			t.NCCL, t.NCCLFrom = v.String(), "its own word"
 		} else if c.NCCL != "" {
 			t.NCCLFrom = "--nccl"

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"busbar.dev/calibrate/truth"
-	"busbar.dev/coll"
 	"busbar.dev/doctor"
 	"busbar.dev/hardware"
 	"busbar.dev/internal/texttab"
@@ -55,35 +54,36 @@ func (c *doctorBenchCmd) Run(e *env) error {
 			return err
 		}
 	}
-	runs, err := c.runs(e)
+	sweeps, about, err := c.sweeps(e)
 	if err != nil {
 		return err
 	}
-	var sweeps []*doctor.Sweep
-	for _, r := range runs {
-		s, err := c.sweep(e, r)
+	var curves []*doctor.Curve
+	for _, s := range sweeps {
+		x, err := c.curve(e, s)
 		if err != nil {
 			return err
 		}
-		sweeps = append(sweeps, s)
+		about.fill(x)
+		curves = append(curves, x)
 	}
-	rep := doctor.Bench(sweeps)
+	rep := doctor.Bench(curves)
 	write := func(w io.Writer) error {
 		switch {
 		case format == "json":
-			return doctor.BenchJSON(w, rep, sweeps)
+			return doctor.BenchJSON(w, rep, curves)
 		case reports[format] != nil:
 			return reports[format](w, rep)
 		}
-		for _, s := range sweeps {
-			printSweep(w, s, c.Verbose)
+		for _, x := range curves {
+			printCurve(w, x, c.Verbose)
 		}
 		o := e.text(w, c.common)
 		return doctor.Text{Width: max(o.Width, 0), Paint: o.Color, All: c.Verbose}.Write(w, rep)
 	}
 	err = e.writeOut(file, write)
 	if err == nil && c.SVG != "" {
-		err = e.writeFile(c.SVG, func(w io.Writer) error { return drawSweep(w, sweeps) })
+		err = e.writeFile(c.SVG, func(w io.Writer) error { return drawCurve(w, curves) })
 	}
 	if err == nil && frame.failed(rep) {
 		return errWrong
@@ -91,36 +91,24 @@ func (c *doctorBenchCmd) Run(e *env) error {
 	return err
 }
 
-// sweep predicts one measured sweep.
-func (c *doctorBenchCmd) sweep(e *env, r *benchRun) (*doctor.Sweep, error) {
-	if r.transport != result.NCCL {
-		return c.own(e, r)
+// curve predicts one measured sweep.
+func (c *doctorBenchCmd) curve(e *env, s *result.Sweep) (*doctor.Curve, error) {
+	if !s.OnGPUs() {
+		return c.own(e, s)
 	}
-	g, err := truth.Sweep(r.source, r.op.String(), r.dtype, r.nodes, r.per, r.sizes, r.micros)
-	if err != nil {
-		return nil, err
-	}
-	g.GPU, g.NCCL, g.Ranks = r.gpu, r.release, r.nodes*r.per
 	if c.NCCL != "" {
-		g.NCCL = c.NCCL
+		s.Library = c.NCCL
 	}
-	var s *doctor.Sweep
 	if c.Cluster != "" {
-		s, err = c.on(e, g)
-	} else {
-		s, err = c.named(g)
+		return c.on(e, s)
 	}
-	if err != nil {
-		return nil, err
-	}
-	r.fill(s)
-	return s, nil
+	return c.named(s)
 }
 
 // on predicts a sweep on the cluster that was given.
-func (c *doctorBenchCmd) on(e *env, g *truth.Group) (*doctor.Sweep, error) {
+func (c *doctorBenchCmd) on(e *env, s *result.Sweep) (*doctor.Curve, error) {
 	p := placement{common: common{Quiet: c.Quiet}, Cluster: c.Cluster}
-	shapes := []shape{{text: fmt.Sprintf("%dx%d", g.Nodes, g.PerNode), nodes: g.Nodes, gpus: g.PerNode}}
+	shapes := []shape{{text: s.Layout(), nodes: s.Nodes, gpus: s.PerNode}}
 	cl, err := p.load(e, shapes)
 	if err != nil {
 		return nil, err
@@ -131,16 +119,16 @@ func (c *doctorBenchCmd) on(e *env, g *truth.Group) (*doctor.Sweep, error) {
 	if err := p.assume(e, cl, shapes); err != nil {
 		return nil, err
 	}
-	k, err := g.On(cl, nccl.Newest)
+	k, err := truth.On(s, cl, nccl.Newest)
 	if err != nil {
 		return nil, err
 	}
-	s, err := doctor.NewSweep(k, g.ID)
+	x, err := doctor.NewCurve(k)
 	if err != nil {
 		return nil, err
 	}
-	s.Preset = presetName(c.Cluster)
-	return s, nil
+	x.Preset = presetName(c.Cluster)
+	return x, nil
 }
 
 // presetName is the preset that a cluster's word names, "" where it names none.
@@ -156,66 +144,59 @@ func presetName(word string) string {
 
 // named predicts a sweep on the machine that its output names: the GPUs, and
 // between nodes the network that is usual with them.
-func (c *doctorBenchCmd) named(g *truth.Group) (*doctor.Sweep, error) {
-	if g.GPU == "" {
-		return nil, fmt.Errorf("%s does not name its GPUs; give the cluster with -c", g.ID)
+func (c *doctorBenchCmd) named(s *result.Sweep) (*doctor.Curve, error) {
+	if s.GPU() == "" {
+		return nil, fmt.Errorf("%s does not name its GPUs; give the cluster with -c", s.ID)
 	}
 	guessed := ""
-	if g.Nodes > 1 {
-		u, ok := hardware.UsualNetworkOf(g.GPU)
+	if s.Nodes > 1 {
+		u, ok := hardware.UsualNetworkOf(s.GPU())
 		if !ok {
-			return nil, fmt.Errorf("%s ran on %d nodes, and nothing says what joins them; give the cluster with -c", g.ID, g.Nodes)
+			return nil, fmt.Errorf("%s ran on %d nodes, and nothing says what joins them; give the cluster with -c", s.ID, s.Nodes)
 		}
-		n, rate := max(1, u.NICsPerGPU*float64(g.PerNode)), u.Port.Gbps()
-		g.NICs, g.Gbps, g.Fabric = &n, &rate, "InfiniBand"
+		n, rate := max(1, u.NICsPerGPU*float64(s.PerNode)), u.Port.Gbps()
+		s.Machine = &result.Machine{GPU: s.GPU(), NICs: &n, Gbps: &rate, Fabric: "InfiniBand"}
 		guessed = fmt.Sprintf("%g InfiniBand NICs of %g Gb/s a node, as are usual with such GPUs", n, rate)
 	}
-	k, err := truth.Prepare(g, nil)
+	k, err := truth.Prepare(s, nil)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w; give the cluster with -c", g.ID, err)
+		return nil, fmt.Errorf("%s: %w; give the cluster with -c", s.ID, err)
 	}
-	s, err := doctor.NewSweep(k, g.ID)
+	x, err := doctor.NewCurve(k)
 	if err != nil {
 		return nil, err
 	}
-	s.Machine = fmt.Sprintf("%d × %d %s", g.Nodes, g.PerNode, g.GPU)
-	if strings.HasPrefix(s.Class, "pcie") {
+	x.Machine = fmt.Sprintf("%d × %d %s", s.Nodes, s.PerNode, s.GPU())
+	if strings.HasPrefix(x.Class, "pcie") {
 		guessed = "GPUs behind PCIe as is usual; the output does not say how"
 	}
 	if guessed != "" {
-		s.Guessed, s.Assumed = true, append(s.Assumed, guessed)
+		x.Guessed, x.Assumed = true, append(x.Assumed, guessed)
 	}
-	return s, nil
+	return x, nil
 }
 
 // own is a sweep of our own engine: nothing of NCCL's is predicted for it, but
 // NICs bound it where the cluster is known.
-func (c *doctorBenchCmd) own(e *env, r *benchRun) (*doctor.Sweep, error) {
-	t, err := coll.ParseDtype(r.dtype)
-	if err != nil {
-		return nil, err
-	}
-	s := &doctor.Sweep{Source: r.source, Op: r.op, Dtype: t, Ranks: r.nodes * r.per, Nodes: r.nodes, Machine: "busbar's engine over " + r.transport, Unjudged: "busbar's own engine ran it; predictions are of NCCL (busbar lab check predicts the engine)"}
-	for i := range r.sizes {
-		s.Points = append(s.Points, doctor.SweepPoint{Size: unit.Bytes(r.sizes[i]), Time: unit.Micros(r.micros[i])})
-	}
-	r.fill(s)
-	if c.Cluster == "" || r.nodes < 2 {
-		return s, nil
+func (c *doctorBenchCmd) own(e *env, s *result.Sweep) (*doctor.Curve, error) {
+	const why = "busbar's own engine ran it; predictions are of NCCL (busbar lab check predicts the engine)"
+	machine := "busbar's engine over " + s.Transport
+	if c.Cluster == "" || s.Nodes < 2 {
+		return doctor.Unpredicted(s, machine, why, nil), nil
 	}
 	p := placement{common: common{Quiet: true}, Cluster: c.Cluster}
-	cl, err := p.load(e, []shape{{nodes: r.nodes, gpus: r.per}})
+	cl, err := p.load(e, []shape{{nodes: s.Nodes, gpus: s.PerNode}})
 	if err != nil {
 		return nil, err
 	}
-	s.Preset = presetName(c.Cluster)
-	s.Line(cl)
-	return s, nil
+	x := doctor.Unpredicted(s, machine, why, cl)
+	x.Preset = presetName(c.Cluster)
+	return x, nil
 }
 
-// printSweep prints the curve beside its prediction.
-func printSweep(w io.Writer, s *doctor.Sweep, all bool) {
-	fmt.Fprintf(w, "%s, %s on %s\n", s.Op, counted(s.Ranks, "rank"), s.Machine)
+// printCurve prints the curve beside its prediction.
+func printCurve(w io.Writer, s *doctor.Curve, all bool) {
+	fmt.Fprintf(w, "%s, %s on %s\n", s.Sweep.Op, counted(s.Sweep.Ranks, "rank"), s.Machine)
 	for _, a := range s.Assumed {
 		fmt.Fprintf(w, "  assumed: %s\n", a)
 	}
@@ -253,14 +234,14 @@ func printSweep(w io.Writer, s *doctor.Sweep, all bool) {
 	fmt.Fprintln(w)
 }
 
-// drawSweep draws the measured lines over the predicted band. One collective is
+// drawCurve draws the measured line over the predicted band. One collective is
 // drawn, the first.
-func drawSweep(w io.Writer, sweeps []*doctor.Sweep) error {
-	s := sweeps[0]
-	f := &query.PredictDoc{Cluster: s.Machine, Op: s.Op, NCCL: s.NCCL, Compared: true}
-	row := func(layout string, p *doctor.SweepPoint, t unit.Time, margin float64) {
-		op := coll.Op{Kind: s.Op, Bytes: p.Size, Type: s.Dtype}
-		f.Rows = append(f.Rows, query.NewPredictRow(layout, predict.Row{Run: &result.Run{Op: op, Ranks: s.Ranks, Time: t, Margin: margin}, Asked: p.Size}))
+func drawCurve(w io.Writer, curves []*doctor.Curve) error {
+	s := curves[0]
+	f := &query.PredictDoc{Cluster: s.Machine, Op: s.Sweep.Op, NCCL: s.NCCL, Compared: true}
+	row := func(layout string, p *doctor.CurvePoint, t unit.Time, margin float64) {
+		op, _ := s.Sweep.Operation(p.Size) // it was predicted, or read
+		f.Rows = append(f.Rows, query.NewPredictRow(layout, predict.Row{Run: &result.Run{Op: op, Ranks: s.Sweep.Ranks, Time: t, Margin: margin}, Asked: p.Size}))
 	}
 	for i := range s.Points {
 		if p := &s.Points[i]; p.Expected > 0 {

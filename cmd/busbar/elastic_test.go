@@ -72,8 +72,8 @@ func TestBenchElastic(t *testing.T) {
 		if !strings.Contains(text, "# Out of bounds values : 0 OK\n") {
 			t.Errorf("%s:\n%s", how, text)
 		}
-		r, err := nccltests.ReadResult("bench", strings.NewReader(text))
-		if err != nil || len(r.Tables) != 1 || len(r.Tables[0].Rows) < 15 {
+		r, err := nccltests.ReadOutput("bench", strings.NewReader(text))
+		if err != nil || len(r.Tables) != 1 || len(r.Tables[0].Sweeps[0].Points) < 15 {
 			t.Errorf("%s: the table is not read (%v):\n%s", how, err, text)
 		}
 	}

@@ -302,7 +302,7 @@ func TestFirstMeasurementOfThisMachine(t *testing.T) {
 			_ = c.call(ctx, "GET", "/api/fleet/nodes", nil, &nodes)
 		}
 	}
-	r := got.Collectives[0].Records
+	r := got.Collectives[0].Results.Rows()
 	if len(r) == 0 || r[0].Ranks != 2 || r[0].Wrong == nil || *r[0].Wrong != 0 {
 		t.Errorf("%+v", r)
 	}

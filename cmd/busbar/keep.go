@@ -42,8 +42,8 @@ func (f *keepFlag) refused(e *env, json bool) error {
 // toStdout says that records go to standard output instead of a table.
 func (f *keepFlag) toStdout() bool { return f.Output == "-" }
 
-// keep adds records to the file.
-func (f *keepFlag) keep(e *env, list []*result.Record) error {
+// keep adds results to the file.
+func (f *keepFlag) keep(e *env, list result.Sweeps) error {
 	switch f.Output {
 	case "":
 		return nil
@@ -95,29 +95,18 @@ func (e *env) addTo(name string, more []byte) error {
 	})
 }
 
-// measuredHere is what all records of a measurement on a group have in common.
-func measuredHere(g team) result.Record {
-	r := result.Record{
-		Format: result.Format, Source: result.Measured, Transport: string(g.Transport()), When: time.Now().UTC().Truncate(time.Second),
+// measuredHere is what all sweeps of a measurement on a group have in common.
+func measuredHere(g team) result.Sweep {
+	s := result.Sweep{
+		Source: result.Measured, Transport: string(g.Transport()), When: time.Now().UTC().Truncate(time.Second),
 		Session: newSession(), Tool: "busbar " + ownVersion(), Machine: thisMachine(), Hosts: cluster.FormatHosts(g.Hosts()),
 	}
 	per := map[string]int{}
 	for _, m := range g.Members() {
 		per[m.Host]++
 	}
-	r.Nodes, r.PerNode = evenly(per, g.Size())
-	return r
-}
-
-// evenly is the layout of ranks on hosts, zeros where hosts have different numbers of them.
-func evenly(per map[string]int, ranks int) (nodes, each int) {
-	for _, n := range per {
-		if n*len(per) != ranks {
-			return 0, 0
-		}
-		each = n
-	}
-	return len(per), each
+	s.Nodes, s.PerNode = result.Evenly(per, g.Size())
+	return s
 }
 
 func newSession() string {

@@ -14,9 +14,9 @@ import (
 
 // figures are what an order measured: the rows of a collective, or the middle and the least of pairs.
 type figures struct {
-	Records []*result.Record `json:"records,omitempty"`
-	Rate    *spread          `json:"rate_GBps,omitempty"`
-	Latency *spread          `json:"latency_us,omitempty"`
+	Results result.Sweeps `json:"records,omitempty"`
+	Rate    *spread       `json:"rate_GBps,omitempty"`
+	Latency *spread       `json:"latency_us,omitempty"`
 }
 
 // spread is the middle of all directions, and the worst of them.
@@ -40,7 +40,7 @@ func figuresOf(ctx context.Context, cl *client, got *fleet.OrderReply) (*figures
 		}
 		for _, c := range kept.Collectives {
 			if c.Order == got.ID && c.Sweep == got.Sweep {
-				f.Records = c.Records
+				f.Results = c.Results
 			}
 		}
 		return f, nil
@@ -83,12 +83,12 @@ func (f *figures) print(w io.Writer) error {
 	if s := f.Latency; s != nil {
 		fmt.Fprintf(w, "latency: %v in the middle, %v at most (%s to %s)\n", unit.Micros(s.Median), unit.Micros(s.Worst), s.From, s.To)
 	}
-	if len(f.Records) == 0 {
+	if len(f.Results) == 0 {
 		return nil
 	}
 	right := texttab.Right
 	t := texttab.Table{Columns: []texttab.Column{{Head: "collective"}, {Head: "ranks", Align: right}, {Head: "size", Align: right}, {Head: "place"}, {Head: "algorithm"}, {Head: "time", Align: right}, {Head: "busbw", Align: right}}}
-	for _, r := range f.Records {
+	for _, r := range f.Results.Rows() {
 		place := "out"
 		if r.InPlace {
 			place = "in"

@@ -13,11 +13,9 @@ import (
 
 // TestPlaceOfCollectives: a size that was measured out of place and in place has two rows that differ.
 func TestPlaceOfCollectives(t *testing.T) {
-	row := func(in bool) *result.Record {
-		return &result.Record{Op: coll.AllReduce, Ranks: 4, Size: unit.MiB, Algo: "ring", InPlace: in, Time: result.Times{Mean: 100}}
-	}
+	s := &result.Sweep{Op: coll.AllReduce, Ranks: 4, Points: []result.Point{{Size: unit.MiB, Algo: "ring", Out: result.Time(100), In: result.Time(100)}}}
 	var b bytes.Buffer
-	if err := (&figures{Records: []*result.Record{row(false), row(true)}}).print(&b); err != nil {
+	if err := (&figures{Results: result.Sweeps{s}}).print(&b); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(b.String()), "\n")

@@ -42,7 +42,7 @@ func (s *served) measureLocally(e *env) {
 	began := time.Now()
 	list, err := twoRanks(s.ctx)
 	if err == nil {
-		err = s.hub.Local(s.ctx, fleet.Measured{Part: "first", Sweep: 1, Records: list, Took: time.Since(began)})
+		err = s.hub.Local(s.ctx, fleet.Measured{Part: "first", Sweep: 1, Results: list, Took: time.Since(began)})
 	}
 	if err != nil && s.ctx.Err() == nil {
 		fmt.Fprintln(e.stderr, "note: this machine was not measured:", err)
@@ -89,7 +89,7 @@ func meetHere(listen string) string {
 }
 
 // twoRanks measures an all-reduce of a few sizes between two ranks of this process over TCP.
-func twoRanks(ctx context.Context) (list []*result.Record, err error) {
+func twoRanks(ctx context.Context) (list result.Sweeps, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -115,8 +115,9 @@ func twoRanks(ctx context.Context) (list []*result.Record, err error) {
 				}
 				defer g.Close()
 				like := measuredHere(g)
-				return bench.Run(ctx, g, plan, func(row bench.Row) error {
-					list = append(list, row.Records(like)...)
+				return bench.Run(ctx, g, plan, func(s *result.Sweep) error {
+					s.Describe(&like)
+					list.Append(s)
 					return nil
 				})
 			}()

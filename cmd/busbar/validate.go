@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"busbar.dev/calibrate/truth"
+	"busbar.dev/result"
 	"busbar.dev/unit"
 )
 
@@ -139,18 +140,18 @@ func (c *validateCmd) judge(e *env, v *validation) error {
 }
 
 // measured reads files of measured points.
-func (e *env) measured(names []string) (groups []truth.Group, left []truth.Left, err error) {
+func (e *env) measured(names []string) (sweeps result.Sweeps, left []truth.Left, err error) {
 	for _, name := range names {
-		g, l, err := e.measuredFile(name)
+		s, l, err := e.measuredFile(name)
 		if err != nil {
 			return nil, nil, err
 		}
-		groups, left = append(groups, g...), append(left, l...)
+		sweeps, left = append(sweeps, s...), append(left, l...)
 	}
-	return groups, left, nil
+	return sweeps, left, nil
 }
 
-func (e *env) measuredFile(name string) ([]truth.Group, []truth.Left, error) {
+func (e *env) measuredFile(name string) (result.Sweeps, []truth.Left, error) {
 	data, err := e.measuredText(name)
 	if err != nil {
 		return nil, nil, err

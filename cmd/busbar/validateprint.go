@@ -101,7 +101,7 @@ func (v *validation) printRows(w io.Writer) error {
 	for i := range v.rows {
 		r := &v.rows[i]
 		s := r.Case.Settings[r.Index]
-		t.Row(texttab.Clean(r.Case.ID), r.Size().String(), fmt.Sprintf("%.1f", micros(r.Measured())), fmt.Sprintf("%.1f", micros(r.Predicted)),
+		t.Row(texttab.Clean(r.Case.Sweep.ID), r.Size().String(), fmt.Sprintf("%.1f", micros(r.Measured())), fmt.Sprintf("%.1f", micros(r.Predicted)),
 			percent(r.APE), fmt.Sprintf("×%.2f", r.Margin), fmt.Sprintf("%s/%s/%d", s.Algo, s.Proto, s.Channels), r.Limit.Text)
 	}
 	if err := t.Write(w); err != nil {
@@ -242,7 +242,7 @@ func (v *validation) document() *validateDoc {
 		r := &v.rows[i]
 		s := r.Case.Settings[r.Index]
 		d.Rows = append(d.Rows, scoreDoc{
-			r.Case.ID, r.Size(), micros(r.Measured()), micros(r.Predicted), "us", r.APE, r.Margin, truth.ByClass(r), truth.ByMachine(r),
+			r.Case.Sweep.ID, r.Size(), micros(r.Measured()), micros(r.Predicted), "us", r.APE, r.Margin, truth.ByClass(r), truth.ByMachine(r),
 			s.Algo, s.Proto, s.Channels, r.Limit.Text, r.Case.Assumed,
 		})
 	}

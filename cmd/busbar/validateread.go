@@ -14,7 +14,7 @@ import (
 // predicted reads the files and predicts their points: published ones on the cluster that
 // their own words describe, our own results and nccl-tests' on the one that -c or they name.
 func (c *validateCmd) predicted(e *env) (rows []truth.Row, left []truth.Left, notes []string, err error) {
-	var groups []truth.Group
+	var sweeps result.Sweeps
 	var cases []*truth.Case
 	for _, name := range c.Files {
 		data, err := e.measuredText(name)
@@ -32,9 +32,9 @@ func (c *validateCmd) predicted(e *env) (rows []truth.Row, left []truth.Left, no
 			more, err = c.tableCases(e, inputName(name), data)
 			cases = append(cases, more...)
 		default:
-			var g []truth.Group
-			g, l, err = truth.Read(inputName(name), bytes.NewReader(data))
-			groups = append(groups, g...)
+			var s result.Sweeps
+			s, l, err = truth.Read(inputName(name), bytes.NewReader(data))
+			sweeps = append(sweeps, s...)
 			if err == nil {
 				var runs []*truth.Training
 				runs, err = truth.Runs(inputName(name), bytes.NewReader(data))
@@ -49,28 +49,31 @@ func (c *validateCmd) predicted(e *env) (rows []truth.Row, left []truth.Left, no
 		}
 		left = append(left, l...)
 	}
-	rows, more := truth.Predicted(groups, nil)
+	rows, more := truth.Predicted(sweeps, nil)
 	own, err := truth.Rows(cases, nil)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	return append(rows, own...), append(left, more...), truth.Repeated(groups), nil
+	return append(rows, own...), append(left, more...), truth.Repeated(sweeps), nil
 }
 
 // storedCases are the sweeps of kept results, each on its cluster.
 func (c *validateCmd) storedCases(e *env, name string, data []byte) ([]*truth.Case, []truth.Left, error) {
-	groups, left, err := storedGroups(name, data, c.Layout)
+	all, err := result.Read(name, bytes.NewReader(data))
+	if err != nil {
+		return nil, nil, err
+	}
+	sweeps, left, err := truth.Kept(all, c.Layout)
 	if err != nil {
 		return nil, nil, err
 	}
 	var cases []*truth.Case
-	for i := range groups {
-		g := &groups[i]
-		if c.Cluster == "" && g.cluster == "" {
-			left = append(left, truth.Left{ID: g.ID, Reason: "nothing says on which cluster it was measured; give it with -c CLUSTER", Points: len(g.Sizes)})
+	for _, s := range sweeps {
+		if c.Cluster == "" && s.Cluster == "" {
+			left = append(left, truth.Left{ID: s.ID, Reason: "nothing says on which cluster it was measured; give it with -c CLUSTER", Points: len(s.Points)})
 			continue
 		}
-		x, err := c.on(e, &g.Group, g.cluster)
+		x, err := c.on(e, s, s.Cluster)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -90,8 +93,8 @@ func (c *validateCmd) tableCases(e *env, name string, data []byte) ([]*truth.Cas
 		return nil, err
 	}
 	var cases []*truth.Case
-	for i := range sweeps {
-		x, err := c.on(e, &sweeps[i].Group, "")
+	for _, s := range sweeps {
+		x, err := c.on(e, s, "")
 		if err != nil {
 			return nil, err
 		}
@@ -101,7 +104,7 @@ func (c *validateCmd) tableCases(e *env, name string, data []byte) ([]*truth.Cas
 }
 
 // on is a sweep on the cluster of -c, or on the one it names itself.
-func (c *validateCmd) on(e *env, g *truth.Group, named string) (*truth.Case, error) {
+func (c *validateCmd) on(e *env, s *result.Sweep, named string) (*truth.Case, error) {
 	release := nccl.Newest
 	if c.NCCL != "" {
 		var err error
@@ -113,14 +116,14 @@ func (c *validateCmd) on(e *env, g *truth.Group, named string) (*truth.Case, err
 	if word == "" {
 		word = named
 	}
-	cl, err := e.clusterFor(word, g.Nodes, c.common)
+	cl, err := e.clusterFor(word, s.Nodes, c.common)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", g.ID, err)
+		return nil, fmt.Errorf("%s: %w", s.ID, err)
 	}
-	g.Class = word
-	x, err := g.On(cl, release)
+	s.Class = word
+	x, err := truth.On(s, cl, release)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", g.ID, err)
+		return nil, fmt.Errorf("%s: %w", s.ID, err)
 	}
 	return x, nil
 }

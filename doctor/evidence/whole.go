@@ -37,7 +37,7 @@ func (r *Reader) whole() (formats int) {
 		return 1
 	}
 	if nccltests.Match(data) {
-		if res, err := nccltests.ReadResult(r.name, bytes.NewReader(data)); err == nil {
+		if res, err := nccltests.ReadOutput(r.name, bytes.NewReader(data)); err == nil {
 			for i := range res.Tables {
 				r.set.Tables = append(r.set.Tables, Table{r.name, &res.Tables[i]})
 			}

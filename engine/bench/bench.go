@@ -1,17 +1,18 @@
 // Package bench measures collectives on an engine group the way nccl-tests does: sizes one
 // after the other, out of place and in place, results checked against what they must be.
 //
-// All ranks run the same plan; rank 0 gets the rows.
+// All ranks run the same plan; rank 0 gets the results, a sweep of one point for every size:
+// result.Sweeps.Append puts those together that belong together.
 package bench
 
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"busbar.dev/coll"
 	"busbar.dev/engine"
+	"busbar.dev/result"
 	"busbar.dev/schedule"
 	"busbar.dev/unit"
 )
@@ -30,47 +31,6 @@ type Plan struct {
 	// the uncompressed bytes.
 	Wire engine.Wire
 }
-
-// Row is one size.
-type Row struct {
-	Size  unit.Bytes
-	Count int64
-	Op    coll.Op
-	Ranks int
-	Algo  string
-	Wire  engine.Wire
-	// WireBytes is what all ranks together send in a run, without headers.
-	WireBytes unit.Bytes
-	// Out and In are out of place and in place; nil where the collective has no such form.
-	Out, In *Half
-}
-
-// Half is one form of a row.
-type Half struct {
-	// Times are those of the slowest rank, sorted.
-	Times   []time.Duration
-	Mean    time.Duration
-	Slowest int           // the rank whose runs took longest in all
-	Spread  time.Duration // between the slowest and the fastest rank, per run
-	Wrong   int64         // elements; -1 when nobody looked
-}
-
-// Quantile is the time that a share of the runs did not exceed.
-func (h *Half) Quantile(q float64) time.Duration {
-	if len(h.Times) == 0 {
-		return 0
-	}
-	i := int(q * float64(len(h.Times)))
-	return h.Times[min(i, len(h.Times)-1)]
-}
-
-// AlgBW is nccl-tests' algbw.
-func (r *Row) AlgBW(h *Half) unit.Rate { return r.Op.AlgBW(r.Ranks, span(h.Mean)) }
-
-// BusBW is nccl-tests' busbw.
-func (r *Row) BusBW(h *Half) unit.Rate { return r.Op.BusBW(r.Ranks, span(h.Mean)) }
-
-func span(d time.Duration) unit.Time { return unit.Time(d.Nanoseconds()) * unit.Nanosecond }
 
 // Validate reports what makes a plan impossible on n ranks, before anybody is started.
 func (p *Plan) Validate(n int) error {
@@ -144,8 +104,8 @@ func grouped(p schedule.Params, g *engine.Group) schedule.Params {
 	return p
 }
 
-// Run measures. Rank 0 calls each with every row as it is done.
-func Run(ctx context.Context, g *engine.Group, p Plan, each func(Row) error) error {
+// Run measures. Rank 0 calls each with every size as it is done.
+func Run(ctx context.Context, g *engine.Group, p Plan, each func(*result.Sweep) error) error {
 	if p.Transport == "" || p.Transport == engine.Auto {
 		p.Transport = g.Transport()
 	}
@@ -165,12 +125,12 @@ func Run(ctx context.Context, g *engine.Group, p Plan, each func(Row) error) err
 		if err != nil {
 			return err
 		}
-		row, err := m.row(ctx, s, op)
+		sweep, err := m.size(ctx, s, op)
 		if err != nil {
 			return err
 		}
 		if g.Rank() == 0 {
-			if err := each(row); err != nil {
+			if err := each(sweep); err != nil {
 				return err
 			}
 		}
@@ -250,33 +210,31 @@ func (m *meter) free() {
 	m.send, m.recv = nil, nil
 }
 
-// row measures one size.
-func (m *meter) row(ctx context.Context, s *schedule.Schedule, op coll.Op) (Row, error) {
-	n := m.g.Size()
-	row := Row{Size: op.Size(n), Count: op.Count(n), Op: op, Ranks: n, Algo: s.Name}
+// size measures one size.
+func (m *meter) size(ctx context.Context, s *schedule.Schedule, op coll.Op) (*result.Sweep, error) {
 	call, err := m.g.PrepareWith(s, op, engine.Options{Wire: m.p.Wire, Force: true})
 	if err != nil {
-		return row, err
+		return nil, err
 	}
 	defer m.g.Forget(call)
-	row.Wire = call.Wire()
 	_, sent := call.Traffic()
 	all, err := m.total(ctx, int64(sent))
 	if err != nil {
-		return row, err
+		return nil, err
 	}
-	row.WireBytes = unit.Bytes(all)
-	if row.Out, err = m.half(ctx, call, op, false); err != nil {
-		return row, err
+	x := newSweep(op, m.g.Size(), s.Name, call.Wire(), unit.Bytes(all))
+	p := &x.Points[0]
+	if p.Out, err = m.timing(ctx, call, op, false); err != nil {
+		return nil, err
 	}
 	if op.Kind.InPlace() && op.Kind != coll.Barrier {
-		row.In, err = m.half(ctx, call, op, true)
+		p.In, err = m.timing(ctx, call, op, true)
 	}
-	return row, err
+	return x, err
 }
 
-// half measures one form.
-func (m *meter) half(ctx context.Context, call *engine.Call, op coll.Op, inPlace bool) (*Half, error) {
+// timing measures one form, out of place or in place.
+func (m *meter) timing(ctx context.Context, call *engine.Call, op coll.Op, inPlace bool) (*result.Timing, error) {
 	if err := call.Bind(m.buffers(op, inPlace)); err != nil {
 		return nil, err
 	}
@@ -300,15 +258,18 @@ func (m *meter) half(ctx context.Context, call *engine.Call, op coll.Op, inPlace
 	if _, err := m.gather.Run(ctx); err != nil {
 		return nil, err
 	}
-	h := m.summary()
+	t := &result.Timing{}
+	if m.g.Rank() == 0 {
+		t = summary(m.all, len(m.took), m.g.Size(), m.p.Iters)
+	}
 	if m.p.Check {
 		wrong, err := m.check(ctx, call, op, inPlace)
 		if err != nil {
 			return nil, err
 		}
-		h.Wrong = wrong
+		t.Wrong = &wrong
 	}
-	return h, nil
+	return t, nil
 }
 
 // lengthen shares out among runs what passed between them, of which their own clocks know nothing:
@@ -321,37 +282,4 @@ func lengthen(took []float64, all float64) {
 	for i := range took {
 		took[i] += max(all, 0) / float64(len(took))
 	}
-}
-
-// summary makes the half of what rank 0 has gathered.
-func (m *meter) summary() *Half {
-	if m.g.Rank() != 0 {
-		return &Half{Wrong: -1}
-	}
-	return summary(m.all, len(m.took), m.g.Size(), m.p.Iters)
-}
-
-// summary makes the half of the times of n ranks, which lie k elements from each other.
-func summary(all []float64, k, n, iters int) *Half {
-	h := &Half{Wrong: -1}
-	var most, least float64
-	for r := range n {
-		var sum float64
-		for _, t := range all[r*k : r*k+iters] {
-			sum += t
-		}
-		if r == 0 || sum > most {
-			most, h.Slowest = sum, r
-		}
-		if r == 0 || sum < least {
-			least = sum
-		}
-	}
-	for _, t := range all[h.Slowest*k : h.Slowest*k+iters] {
-		h.Times = append(h.Times, time.Duration(t*1e9))
-	}
-	slices.Sort(h.Times)
-	h.Mean = time.Duration(most / float64(iters) * 1e9)
-	h.Spread = time.Duration((most - least) / float64(iters) * 1e9)
-	return h
 }

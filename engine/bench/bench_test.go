@@ -6,10 +6,10 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"busbar.dev/coll"
 	"busbar.dev/engine"
+	"busbar.dev/result"
 	"busbar.dev/unit"
 )
 
@@ -31,18 +31,16 @@ func TestRun(t *testing.T) {
 				t.Errorf("%s on %d ranks: %v", kind, n, err)
 				continue
 			}
-			rows, err := measure(n, p)
+			list, err := measure(n, p)
 			if err != nil {
 				t.Fatalf("%s on %d ranks: %v", kind, n, err)
 			}
-			if len(rows) != len(p.Sizes) {
-				t.Errorf("%s on %d ranks: %d rows", kind, n, len(rows))
+			if len(list) != len(p.Sizes) {
+				t.Errorf("%s on %d ranks: %d sizes", kind, n, len(list))
 			}
-			for _, r := range rows {
-				for _, h := range []*Half{r.Out, r.In} {
-					if h != nil && (h.Wrong != 0 || len(h.Times) != 3 || h.Mean <= 0 || h.Quantile(0) > h.Quantile(0.99)) {
-						t.Errorf("%s on %d ranks, %v: %+v", kind, n, r.Size, h)
-					}
+			for _, r := range list.Rows() {
+				if *r.Wrong != 0 || len(r.Samples) != 3 || r.Time.Mean <= 0 || r.Quantile(0) > r.Quantile(0.99) {
+					t.Errorf("%s on %d ranks, %v: %+v", kind, n, r.Size, r.Timing)
 				}
 				if (r.In != nil) != (kind.InPlace() && kind != coll.Barrier) {
 					t.Errorf("%s: in place: %v", kind, r.In != nil)
@@ -52,7 +50,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-func measure(n int, p Plan) (rows []Row, err error) {
+func measure(n int, p Plan) (list result.Sweeps, err error) {
 	groups, err := engine.Local(n)
 	if err != nil {
 		return nil, err
@@ -61,8 +59,8 @@ func measure(n int, p Plan) (rows []Row, err error) {
 	var wg sync.WaitGroup
 	for i, g := range groups {
 		wg.Go(func() {
-			errs[i] = Run(context.Background(), g, p, func(r Row) error {
-				rows = append(rows, r)
+			errs[i] = Run(context.Background(), g, p, func(s *result.Sweep) error {
+				list = append(list, s)
 				return nil
 			})
 		})
@@ -74,19 +72,7 @@ func measure(n int, p Plan) (rows []Row, err error) {
 			err = fmt.Errorf("rank %d: %w", i, errs[i])
 		}
 	}
-	return rows, err
-}
-
-func TestQuantile(t *testing.T) {
-	h := Half{Times: make([]time.Duration, 0, 100)}
-	for i := range 100 {
-		h.Times = append(h.Times, time.Duration(i))
-	}
-	for q, want := range map[float64]time.Duration{0: 0, 0.5: 50, 0.99: 99, 1: 99} {
-		if got := h.Quantile(q); got != want {
-			t.Errorf("quantile %v is %d; want %d", q, got, want)
-		}
-	}
+	return list, err
 }
 
 // TestCompressed measures every collective that can be compressed; the bound holds, and fewer
@@ -105,18 +91,22 @@ func TestCompressed(t *testing.T) {
 					}
 					continue
 				}
-				rows, err := measure(4, p)
+				list, err := measure(4, p)
 				if err != nil {
 					t.Fatalf("%s as %s: %v", kind, wire, err)
 				}
-				for _, r := range rows {
-					if r.Wire != wire || r.Out.Wrong != 0 || r.In != nil && r.In.Wrong != 0 {
-						t.Errorf("%s, %s of %v as %s: %+v, wrong %d", kind, redop, r.Size, wire, r, r.Out.Wrong)
+				want := ""
+				if wire != engine.Uncompressed {
+					want = wire.String()
+				}
+				for _, r := range list.Rows() {
+					if r.Compress != want || *r.Wrong != 0 {
+						t.Errorf("%s, %s of %v as %s: %q, wrong %d", kind, redop, r.Size, wire, r.Compress, *r.Wrong)
 					}
 				}
-				payload := rows[2].Size
-				if kind == coll.AllReduce && wire == engine.Int8 && (rows[2].WireBytes < payload || rows[2].WireBytes > 2*payload) {
-					t.Errorf("%v of int8 travel for %v", rows[2].WireBytes, payload)
+				last := list[2].Points[0]
+				if kind == coll.AllReduce && wire == engine.Int8 && (last.WireBytes < last.Size || last.WireBytes > 2*last.Size) {
+					t.Errorf("%v of int8 travel for %v", last.WireBytes, last.Size)
 				}
 			}
 			if !kind.Reduces() && wire == engine.Int8 {

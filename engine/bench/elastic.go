@@ -11,14 +11,14 @@ import (
 	"busbar.dev/unit"
 )
 
-// RunElastic measures on the members of an elastic job, whoever they are. A row during which
-// members were lost is measured again on those who are left; newcomers come in between rows.
-// Every member calls each with every row, and the view in which it was measured. The view that
+// RunElastic measures on the members of an elastic job, whoever they are. A size during which
+// members were lost is measured again on those who are left; newcomers come in between sizes.
+// Every member calls each with every size, and the view in which it was measured. The view that
 // RunElastic returns is that of the end, which all members have reached together.
 //
 // Times are those of the operations themselves. After each of them the members agree that all
 // have finished, so that runs do not overlap as they do in Run.
-func RunElastic(ctx context.Context, e *engine.Elastic, p Plan, newcomer bool, each func(engine.View, Row) error) (engine.View, error) {
+func RunElastic(ctx context.Context, e *engine.Elastic, p Plan, newcomer bool, each func(engine.View, *result.Sweep) error) (engine.View, error) {
 	m := &elasticMeter{e: e, p: p, bad: make([]int64, 1), next: make([]int64, 1)}
 	defer func() { // nobody reads them any more: what has returned here is done everywhere
 		e.Free(m.send)
@@ -42,12 +42,12 @@ func RunElastic(ctx context.Context, e *engine.Elastic, p Plan, newcomer bool, e
 		if err != nil {
 			return e.View(), err
 		}
-		row, v, err := m.row(ctx)
+		sweep, v, err := m.size(ctx)
 		if errors.Is(err, errMoved) {
 			continue
 		}
 		if err == nil {
-			err = each(v, row)
+			err = each(v, sweep)
 		}
 		if err != nil {
 			return v, err
@@ -129,28 +129,30 @@ func (m *elasticMeter) work(v engine.View, size unit.Bytes, inPlace bool) (engin
 	return engine.Work{Schedule: m.s, Op: op, Buffers: buffers(op, v.Size, v.Rank, m.send, m.recv, inPlace), Options: engine.Options{Wire: m.p.Wire, Force: true}}, nil
 }
 
-// row measures one size.
-func (m *elasticMeter) row(ctx context.Context) (row Row, v engine.View, err error) {
+// size measures one size.
+func (m *elasticMeter) size(ctx context.Context) (s *result.Sweep, v engine.View, err error) {
 	size := m.p.Sizes[m.next[0]]
 	m.view, m.s, m.made = engine.View{}, nil, 0
-	row.Out, row.Algo, err = m.half(ctx, size, false)
+	var in *result.Timing
+	out, algo, err := m.timing(ctx, size, false)
 	if kind := m.p.Op.Kind; err == nil && kind.InPlace() && kind != coll.Barrier {
-		row.In, _, err = m.half(ctx, size, true)
+		in, _, err = m.timing(ctx, size, true)
 	}
 	v = m.view
 	if err != nil {
-		return row, v, err
+		return nil, v, err
 	}
 	w, err := m.work(v, size, false)
 	if err != nil {
-		return row, v, err
+		return nil, v, err
 	}
 	_, sent := m.e.Traffic(w)
-	_, row.Wire = m.e.Plan(w)
+	_, wire := m.e.Plan(w)
 	all, err := m.total(ctx, int64(sent))
 	m.e.Forget(w)
-	row.Op, row.Ranks, row.Size, row.Count, row.WireBytes = w.Op, v.Size, w.Op.Size(v.Size), w.Op.Count(v.Size), unit.Bytes(all)
-	return row, v, err
+	s = newSweep(w.Op, v.Size, algo, wire, unit.Bytes(all))
+	s.Points[0].Out, s.Points[0].In = out, in
+	return s, v, err
 }
 
 // total is the sum of a number over all members.
@@ -163,8 +165,8 @@ func (m *elasticMeter) total(ctx context.Context, x int64) (int64, error) {
 	return m.bad[0], err
 }
 
-// half measures one form.
-func (m *elasticMeter) half(ctx context.Context, size unit.Bytes, inPlace bool) (h *Half, algo string, err error) {
+// timing measures one form, out of place or in place.
+func (m *elasticMeter) timing(ctx context.Context, size unit.Bytes, inPlace bool) (t *result.Timing, algo string, err error) {
 	ask := func(v engine.View) (engine.Work, error) { return m.work(v, size, inPlace) }
 	for i := range m.p.Warm + m.p.Iters {
 		run, err := m.run(ctx, ask)
@@ -185,11 +187,13 @@ func (m *elasticMeter) half(ctx context.Context, size unit.Bytes, inPlace bool) 
 	}); err != nil {
 		return nil, "", err
 	}
-	h = summary(m.all, len(m.took), m.view.Size, m.p.Iters)
+	t = summary(m.all, len(m.took), m.view.Size, m.p.Iters)
 	if m.p.Check {
-		h.Wrong, err = m.check(ctx, size, inPlace)
+		var wrong int64
+		wrong, err = m.check(ctx, size, inPlace)
+		t.Wrong = &wrong
 	}
-	return h, algo, err
+	return t, algo, err
 }
 
 // check runs the operation once on known data and counts wrong elements of all members.

@@ -14,6 +14,7 @@ import (
 
 	"busbar.dev/coll"
 	"busbar.dev/engine"
+	"busbar.dev/result"
 	"busbar.dev/unit"
 )
 
@@ -62,10 +63,12 @@ func frees(t *testing.T, join func(context.Context, engine.Config, Plan) (measur
 	}
 }
 
-// right is an error where a row has wrong values.
-func right(x Row) error {
-	if x.Out.Wrong != 0 || x.In.Wrong != 0 {
-		return fmt.Errorf("wrong values: %+v %+v", x.Out, x.In)
+// right is an error where a sweep has wrong values.
+func right(s *result.Sweep) error {
+	for _, r := range s.Rows() {
+		if *r.Wrong != 0 {
+			return fmt.Errorf("%d wrong values", *r.Wrong)
+		}
 	}
 	return nil
 }
@@ -91,7 +94,7 @@ func TestRunElasticFrees(t *testing.T) {
 		e, err := engine.JoinElastic(ctx, c)
 		return measurer{
 			run: func(ctx context.Context) error {
-				_, err := RunElastic(ctx, e, p, false, func(_ engine.View, x Row) error { return right(x) })
+				_, err := RunElastic(ctx, e, p, false, func(_ engine.View, s *result.Sweep) error { return right(s) })
 				return err
 			},
 			barrier: func(ctx context.Context) error {

@@ -214,7 +214,7 @@ func TestMeasures(t *testing.T) {
 	give(p)
 	f.until("a collective", func() bool { return len(f.said("a", fleet.KindMeasured)) == 2 })
 	m = f.said("a", fleet.KindMeasured)[1].Measured
-	if m.Failed != "" || len(m.Records) == 0 {
+	if m.Failed != "" || len(m.Results) == 0 {
 		t.Fatalf("%+v", m)
 	}
 	for i, w := range m.Own {
@@ -225,7 +225,7 @@ func TestMeasures(t *testing.T) {
 	if len(m.Own) != len(names) {
 		t.Errorf("own work of %d nodes of %d", len(m.Own), len(names))
 	}
-	for _, r := range m.Records {
+	for _, r := range m.Results.Rows() {
 		if err := r.Check(); err != nil || r.Time.Mean <= 0 || r.Ranks != 3 || r.Transport != "tcp" {
 			t.Errorf("%+v, %v", r, err)
 		}

@@ -97,8 +97,8 @@ func (m *meter) pairs(ctx context.Context, g *engine.Group, p *fleet.Part, at fu
 
 func (m *meter) collective(ctx context.Context, g *engine.Group, p *fleet.Part, at func(int, int, string)) (*fleet.Measured, error) {
 	out := &fleet.Measured{}
-	like := result.Record{
-		Format: result.Format, Source: result.Measured, Transport: string(g.Transport()), When: time.Now().UTC().Truncate(time.Second),
+	like := result.Sweep{
+		Source: result.Measured, Transport: string(g.Transport()), When: time.Now().UTC().Truncate(time.Second),
 		Session: short(p.ID, 64), Tool: "busbar " + m.version, Nodes: g.Size(), PerNode: 1,
 	}
 	if len(p.Ranks) <= maxLayout {
@@ -109,16 +109,19 @@ func (m *meter) collective(ctx context.Context, g *engine.Group, p *fleet.Part, 
 		like.Hosts = cluster.FormatHosts(names)
 	}
 	at(0, len(p.What.Sizes), p.What.Op.String())
+	rows := 0
 	var err error
 	if out.Own, err = own(ctx, g, p); err != nil {
 		return nil, err
 	}
-	err = bench.Run(ctx, g, plan(&p.What), func(r bench.Row) error {
-		for _, k := range r.Records(like) {
-			k.Samples = nil // a history keeps the figures and not every run
-			out.Records = append(out.Records, k)
+	err = bench.Run(ctx, g, plan(&p.What), func(s *result.Sweep) error {
+		s.Describe(&like)
+		for _, r := range s.Rows() {
+			r.Samples = nil // a history keeps the figures and not every run
+			rows++
 		}
-		at(len(out.Records), len(p.What.Sizes), fmt.Sprintf("%s of %v", p.What.Op, r.Size))
+		out.Results.Append(s)
+		at(rows, len(p.What.Sizes), fmt.Sprintf("%s of %v", p.What.Op, s.Points[0].Size))
 		return nil
 	})
 	if err != nil || g.Rank() != 0 {

@@ -21,7 +21,7 @@ func TestOneNodeDrivesNothingOut(t *testing.T) {
 		n.Seq, n.At = seq, at.Add(time.Duration(seq)*time.Millisecond)
 		return v.Apply(Entry{Seq: seq, Stored: n.At, Speaker: n.Node, News: n})
 	}
-	row := &result.Record{Format: result.Format, Source: result.Measured, Op: coll.AllReduce, Redop: "sum", Dtype: "float", Ranks: 2, Size: 8, Transport: "tcp", Time: result.Times{Mean: 5}}
+	row := &result.Sweep{Source: result.Measured, Op: coll.AllReduce, Redop: "sum", Dtype: "float", Ranks: 2, Transport: "tcp", Points: []result.Point{{Size: 8, Out: result.Time(5)}}}
 	if err := row.Check(); err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestOneNodeDrivesNothingOut(t *testing.T) {
 		}
 	}
 	say := func(n fleet.Name, order string) bool {
-		return apply(&fleet.News{Node: n, Kind: fleet.KindMeasured, Measured: &fleet.Measured{Order: order, Part: "x", Sweep: 1, Records: []*result.Record{row}}})
+		return apply(&fleet.News{Node: n, Kind: fleet.KindMeasured, Measured: &fleet.Measured{Order: order, Part: "x", Sweep: 1, Results: result.Sweeps{row}}})
 	}
 	if !say("b", "c") || !say("", fleet.LocalOrder) {
 		t.Fatal("what is true was not taken")

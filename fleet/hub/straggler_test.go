@@ -36,9 +36,9 @@ func TestStraggler(t *testing.T) {
 		for sweep := 1; sweep <= 12; sweep++ {
 			o := &fleet.Order{ID: "o", State: fleet.Running, Sweep: sweep, What: fleet.What{Measure: fleet.MeasureCollective, Op: coll.AllReduce, Sizes: []unit.Bytes{8}, Iters: 1}}
 			apply("", &fleet.News{Kind: fleet.KindOrder, Order: o})
-			m := &fleet.Measured{Order: "o", Part: "p", Sweep: sweep, Records: []*result.Record{{
-				Format: result.Format, Source: result.Measured, Op: coll.AllReduce, Redop: "sum", Size: 8, Dtype: "float", Ranks: 8, Transport: "tcp",
-				Time: result.Times{Min: 1, Median: 1, P99: 1, Mean: 1},
+			m := &fleet.Measured{Order: "o", Part: "p", Sweep: sweep, Results: result.Sweeps{{
+				Source: result.Measured, Op: coll.AllReduce, Redop: "sum", Dtype: "float", Ranks: 8, Transport: "tcp",
+				Points: []result.Point{{Size: 8, Out: &result.Timing{Time: result.Times{Min: 1, Median: 1, P99: 1, Mean: 1}}}},
 			}}}
 			for i, n := range names {
 				spent := unit.Micros(1000 + float64((sweep*5+i*3)%8)) // another is last every time

@@ -34,7 +34,7 @@ func (v *View) measured(name fleet.Name, s *node, m *fleet.Measured, at time.Tim
 		v.failed(name, o, m, at)
 		return true
 	}
-	if len(m.Records) > 0 {
+	if len(m.Results) > 0 {
 		if o.Order.What.Measure != fleet.MeasureCollective {
 			return v.ignore("absurd values")
 		}
@@ -156,15 +156,15 @@ func (v *View) number(n fleet.Name) uint32 {
 // collective keeps rows that stand by themselves. What a node says again takes the place of what it
 // said, so that none drives out what others measured.
 func (v *View) collective(name fleet.Name, m *fleet.Measured, at time.Time) bool {
-	if len(m.Records) == 0 || len(m.Records) > maxRecords {
+	if n := len(m.Results.Rows()); n == 0 || n > maxRecords {
 		return v.ignore("absurd values")
 	}
-	for _, r := range m.Records {
-		if r == nil || r.Check() != nil || len(r.Samples) > maxSamples*64 {
+	for _, s := range m.Results {
+		if s.Check() != nil {
 			return v.ignore("absurd values")
 		}
 	}
-	c := fleet.Collective{At: at, Node: name, Order: m.Order, Sweep: m.Sweep, Records: m.Records}
+	c := fleet.Collective{At: at, Node: name, Order: m.Order, Sweep: m.Sweep, Results: m.Results}
 	kept := make([]fleet.Collective, 0, len(v.kept)+1)
 	for _, k := range v.kept { // made anew: others may be reading the old one
 		if name == "" || k.Node != name || k.Order != m.Order || k.Sweep != m.Sweep {

@@ -7,19 +7,20 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/coll"
 )
 
 // Fragment lists the hosts with the GPUs that took part and the largest size of
 // each table. Hosts with the same GPUs share a node type.
-func (r *Result) Fragment(source string) *cluster.Fragment {
+func (o *Output) Fragment(source string) *cluster.Fragment {
 	f := &cluster.Fragment{Format: Format, Source: source}
-	f.Warnings = append(f.Warnings, r.Warnings...)
-	if r.Unused > 0 {
-		f.Warnf(0, "", "%d pieces of torn rows could not be used; let NCCL log to a file (NCCL_DEBUG_FILE)", r.Unused)
+	f.Warnings = append(f.Warnings, o.Warnings...)
+	if o.Unused > 0 {
+		f.Warnf(0, "", "%d pieces of torn rows could not be used; let NCCL log to a file (NCCL_DEBUG_FILE)", o.Unused)
 	}
-	r.addHosts(f)
-	for i := range r.Tables {
-		r.Tables[i].addBench(f)
+	o.addHosts(f)
+	for i := range o.Tables {
+		o.Tables[i].addBench(f)
 	}
 	return f
 }
@@ -33,11 +34,11 @@ type seat struct {
 	model  string
 }
 
-func (r *Result) addHosts(f *cluster.Fragment) {
+func (o *Output) addHosts(f *cluster.Fragment) {
 	hosts := map[string]map[seat]bool{}
 	var order []string
-	for i := range r.Tables {
-		for _, rk := range r.Tables[i].Ranks {
+	for i := range o.Tables {
+		for _, rk := range o.Tables[i].Ranks {
 			if hosts[rk.Host] == nil {
 				hosts[rk.Host] = map[seat]bool{}
 				order = append(order, rk.Host)
@@ -127,20 +128,20 @@ func vendor(model string) string {
 // addBench adds the largest size of the table. The number of hosts is known only
 // when every rank has its line.
 func (t *Table) addBench(f *cluster.Fragment) {
-	row := t.Largest()
-	if row == nil {
+	p, _, _ := t.largest()
+	if p == nil {
 		return
 	}
-	half := row.OutOfPlace
-	if half == nil || half.Busbw == 0 && row.InPlace != nil {
-		half = row.InPlace
+	half := p.Out
+	if half == nil || half.PrintedBus == 0 && p.In != nil {
+		half = p.In
 	}
-	if half == nil || half.Busbw == 0 {
+	if half == nil || half.PrintedBus == 0 {
 		return
 	}
-	b := cluster.Bench{Op: t.Op, Ranks: t.NRanks(), Size: row.Size, Bus: half.Busbw, From: fmt.Sprintf("%s:%d", f.Source, row.Line)}
-	if b.Op == "" {
-		b.Op = "unknown"
+	b := cluster.Bench{Op: "unknown", Ranks: t.NRanks(), Size: p.Size, Bus: half.PrintedBus, From: fmt.Sprintf("%s:%d", f.Source, p.Line)}
+	if t.Op != coll.None {
+		b.Op = t.Op.String()
 	}
 	if len(t.Ranks) == b.Ranks {
 		hosts := map[string]bool{}

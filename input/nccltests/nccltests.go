@@ -1,14 +1,15 @@
-// Package nccltests reads the text output of nccl-tests (all_reduce_perf and
-// its siblings, RCCL's too): every table with its parameters, ranks and rows.
+// Package nccltests reads what nccl-tests prints (all_reduce_perf and its siblings, RCCL's too):
+// every table with its parameters and ranks, as a measured sweep. ReadOutput reads the text and
+// ReadJSON the file of option -J; both give the same.
 //
-// It knows the layouts from 2.0 to 2.19: with and without redop and root
+// Of the text it knows the layouts from 2.0 to 2.19: with and without redop and root
 // columns, "error" or "#wrong", the out-of-place half alone, timestamps and
 // per-iteration columns. Several tables in one text are kept apart. When NCCL's
 // own log goes to the same terminal, it tears rows to pieces; they are put
 // together again, and pieces that belong to nothing are counted.
 //
 // The average the tool prints mixes all sizes; it is kept as printed and used
-// for nothing. The JSON that option -J writes is not read.
+// for nothing.
 package nccltests
 
 import (
@@ -17,8 +18,9 @@ import (
 	"io"
 
 	"busbar.dev/cluster"
+	"busbar.dev/coll"
 	"busbar.dev/internal/lines"
-	"busbar.dev/unit"
+	"busbar.dev/result"
 )
 
 // Format names the tool in facts and messages.
@@ -32,29 +34,6 @@ const (
 	maxFailures = 1000
 	maxWarnings = 100
 )
-
-// Half is the out-of-place or the in-place part of a row.
-type Half struct {
-	Time  unit.Time
-	Algbw unit.Rate
-	Busbw unit.Rate
-	// Wrong is the number of wrong values; in old output, where Table.Delta is
-	// set, the greatest difference. -1 when the tool did not check.
-	Wrong float64
-}
-
-// Row is one line of a table.
-type Row struct {
-	Line  int
-	Size  unit.Bytes
-	Count int64
-	Type  string // "float"
-	Redop string // "sum"; "" where the collective has none
-	Root  int    // -1 where the collective has none
-	// OutOfPlace or InPlace is nil when the tool did not print it.
-	OutOfPlace, InPlace *Half
-	Torn                bool // put together from pieces
-}
 
 // Rank is a line "#  Rank  0 Group  0 Pid 2461830 on node01 device 0 [0000:1b:00] NVIDIA H100".
 type Rank struct {
@@ -81,23 +60,27 @@ type Params struct {
 // Table is the output of one run.
 type Table struct {
 	Line int // where it begins
-	// Op is the collective in busbar's words (all_reduce), "" when nothing says
-	// it; OpFrom is who says it: "header", "command" or "columns".
-	Op, OpFrom string
-	Test       string // the program as printed: all_reduce_perf_mpi
-	Version    string // of nccl-tests
-	Library    string // NCCL's version code: 22907
-	Params     Params
-	Ranks      []Rank
-	CPUTime    bool // times are the host's (-C 1)
-	Delta      bool // the last column is "error", not "#wrong"
-	Rows       []Row
+	// Op is the collective, coll.None when nothing says it; OpFrom is who says it: "header",
+	// "command" or "columns".
+	Op      coll.Kind
+	OpFrom  string
+	Test    string // the program as printed: all_reduce_perf_mpi
+	Version string // of nccl-tests
+	Library string // NCCL's version code: 22907
+	Params  Params
+	Ranks   []Rank
+	CPUTime bool // times are the host's (-C 1)
+	Delta   bool // the last column is "error", not "#wrong"
+	// Sweeps are the rows: one sweep, and several where the run took several types, reductions
+	// or roots. A row without a time is a point without one.
+	Sweeps []*result.Sweep
 	// Average is the printed average bus bandwidth in GB/s, NaN when there is none.
 	Average float64
 	// OutOfBounds is the printed verdict: "0 OK".
 	OutOfBounds string
 
 	header columns
+	roots  []int // of the sweeps; -1 where the collective has none
 }
 
 // Failure is a line in which the tool reports that it failed.
@@ -106,12 +89,12 @@ type Failure struct {
 	Text string
 }
 
-// Result is everything the text holds.
-type Result struct {
+// Output is everything that the tool printed.
+type Output struct {
 	Tables   []Table
 	Failures []Failure
 	Unused   int // pieces of rows that could not be used
-	Untimed  int // halves of rows whose time is no number: nan, or one beyond all bounds
+	Untimed  int // halves of rows whose time is no number above 0
 	Warnings []cluster.Warning
 }
 
@@ -127,16 +110,16 @@ func Match(data []byte) bool {
 // Read turns the output into a fragment: hosts with the GPUs that took part, and
 // the largest size of each table as a measured collective.
 func Read(name string, r io.Reader) (*cluster.Fragment, error) {
-	res, err := ReadResult(name, r)
+	out, err := ReadOutput(name, r)
 	if err != nil {
 		return nil, err
 	}
-	return res.Fragment(name), nil
+	return out.Fragment(name), nil
 }
 
-// ReadResult reads the output as it is.
-func ReadResult(name string, r io.Reader) (*Result, error) {
-	p := parser{name: name, res: &Result{}, hosts: map[string]bool{}}
+// ReadOutput reads the text as it is.
+func ReadOutput(name string, r io.Reader) (*Output, error) {
+	p := parser{name: name, out: &Output{}, hosts: map[string]bool{}}
 	err := lines.Each(name, r, func(num int, text string) error {
 		p.line(num, text)
 		return nil
@@ -145,13 +128,15 @@ func ReadResult(name string, r io.Reader) (*Result, error) {
 		return nil, err
 	}
 	p.endRow()
-	for i := range p.res.Tables {
-		p.res.Tables[i].nameOp()
+	for i := range p.out.Tables {
+		t := &p.out.Tables[i]
+		t.nameOp()
+		t.describe(name)
 	}
-	if len(p.res.Tables) == 0 && len(p.res.Failures) == 0 {
+	if len(p.out.Tables) == 0 && len(p.out.Failures) == 0 {
 		return nil, fmt.Errorf("%s: no output of %s; expected \"# nThread … nGpus …\" or a table headed size, count, type, time, algbw, busbw; save what the program printed", name, Format)
 	}
-	return p.res, nil
+	return p.out, nil
 }
 
 // NRanks is the number of ranks of the run: one more than the highest rank
@@ -162,15 +147,4 @@ func (t *Table) NRanks() int {
 		n = max(n, t.Ranks[i].Rank+1)
 	}
 	return n
-}
-
-// Largest is the row of the greatest size, the last of equals, or nil.
-func (t *Table) Largest() *Row {
-	var best *Row
-	for i := range t.Rows {
-		if r := &t.Rows[i]; best == nil || r.Size >= best.Size {
-			best = r
-		}
-	}
-	return best
 }

@@ -9,17 +9,19 @@ import (
 	"testing"
 
 	"busbar.dev/cluster"
+	"busbar.dev/coll"
 	"busbar.dev/input/internal/readertest"
 	"busbar.dev/internal/corpus"
+	"busbar.dev/result"
 )
 
-func readFile(t *testing.T, file string) *Result {
+func readFile(t *testing.T, file string) *Output {
 	t.Helper()
 	data := corpus.Open(t, file)
 	if !Match(data) {
 		t.Errorf("%s: Match says no", file)
 	}
-	res, err := ReadResult(file, strings.NewReader(string(data)))
+	res, err := ReadOutput(file, strings.NewReader(string(data)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,28 +33,43 @@ func readFile(t *testing.T, file string) *Result {
 	return res
 }
 
-// String prints a row as the tool does, words separated by one blank.
-func (r *Row) String() string {
-	f := []string{fmt.Sprint(int64(r.Size)), fmt.Sprint(r.Count), r.Type}
-	for _, h := range []*Half{r.OutOfPlace, r.InPlace} {
-		if h != nil {
-			f = append(f, fmt.Sprintf("%g %.2f %.2f %g", h.Time.Micros(), h.Algbw.GBps(), h.Busbw.GBps(), h.Wrong))
+// points are the rows of a table.
+func points(t *Table) []result.Point {
+	var list []result.Point
+	for _, s := range t.Sweeps {
+		list = append(list, s.Points...)
+	}
+	return list
+}
+
+// line prints a row as the tool does, without count, type, reduction and root, words separated
+// by one blank; -1 stands for a check that was not made.
+func line(p *result.Point) string {
+	f := []string{fmt.Sprint(int64(p.Size))}
+	for _, h := range []*result.Timing{p.Out, p.In} {
+		if h == nil {
+			continue
 		}
+		wrong := int64(-1)
+		if h.Wrong != nil {
+			wrong = *h.Wrong
+		}
+		f = append(f, fmt.Sprintf("%g %.2f %.2f %d", h.Time.Mean, h.PrintedAlg.GBps(), h.PrintedBus.GBps(), wrong))
 	}
 	return strings.Join(f, " ")
 }
 
-// plain prints a row of the index in the same way: without redop and root, the
-// time without trailing zeros, -1 for N/A.
-func plain(s string) string {
+// plain prints a row of the index in the same way; in tables with differences instead of counts
+// of wrong values, nothing is known about those.
+func plain(s string, delta bool) string {
 	f := strings.Fields(s)
-	out, rest := f[:3:3], f[3:]
+	out, rest := f[:1:1], f[3:]
 	for len(rest)%4 != 0 || strings.ContainsAny(rest[0], "abcdefghijklmnopqrstuvwxyz") {
 		rest = rest[1:]
 	}
 	for i, s := range rest {
 		switch {
-		case s == "N/A":
+		case s == "N/A" || i%4 == 3 && delta:
 			s = "-1"
 		case i%4 == 0:
 			s = fmt.Sprintf("%g", leading(s))
@@ -68,20 +85,18 @@ func TestCorpus(t *testing.T) {
 	for _, e := range corpus.Index(t, "nccl-tests output") {
 		t.Run(e.File, func(t *testing.T) {
 			res := readFile(t, e.File)
-			var rows []*Row
+			var rows []result.Point
 			hosts, models := map[string]bool{}, map[string]bool{}
 			ranks, tables := 0, 0
 			var averages, verdicts []string
 			for i := range res.Tables {
 				tab := &res.Tables[i]
-				for j := range tab.Rows {
-					rows = append(rows, &tab.Rows[j])
-				}
+				rows = append(rows, points(tab)...)
 				for _, r := range tab.Ranks {
 					hosts[r.Host], models[r.Model] = true, true
 				}
 				ranks += len(tab.Ranks)
-				if len(tab.Rows) > 0 {
+				if len(tab.Sweeps) > 0 {
 					tables++
 				}
 				if !math.IsNaN(tab.Average) {
@@ -106,7 +121,7 @@ func TestCorpus(t *testing.T) {
 			}
 			slices.Sort(names)
 			want("gpu_model", names)
-			if got, w := rows[len(rows)-1].String(), plain(e.Facts["last_row"].(string)); got != w {
+			if got, w := line(&rows[len(rows)-1]), plain(e.Facts["last_row"].(string), res.Tables[len(res.Tables)-1].Delta); got != w {
 				t.Errorf("last row\n got %s\nwant %s", got, w)
 			}
 			if e.File == "nccl-tests/gcp-a3mega-h100x16.md" {
@@ -154,14 +169,18 @@ func TestOps(t *testing.T) {
 		tab := &res.Tables[len(res.Tables)-1]
 		if file == "socket-thread-validation.md" {
 			tab = &res.Tables[0]
-			if last := res.Tables[len(res.Tables)-1]; last.Op != "all_gather" {
-				t.Errorf("%s: last table is %q", file, last.Op)
+			if last := res.Tables[len(res.Tables)-1]; last.Op != coll.AllGather {
+				t.Errorf("%s: last table is %v", file, last.Op)
 			}
 			if tab.Version != "2.18.0" || tab.Library != "22907" || tab.Test != "all_reduce_perf_mpi" {
 				t.Errorf("%s: %q %q %q", file, tab.Version, tab.Library, tab.Test)
 			}
 		}
-		if got := tab.Op + " " + tab.OpFrom; got != want {
+		op := ""
+		if tab.Op != coll.None {
+			op = tab.Op.String()
+		}
+		if got := op + " " + tab.OpFrom; got != want {
 			t.Errorf("%s: %q, want %q", file, got, want)
 		}
 	}
@@ -210,34 +229,35 @@ func TestFragment(t *testing.T) {
 func TestTornRows(t *testing.T) {
 	res := readFile(t, "nccl-log/2.27.7-2rank-healthy.log")
 	tab := &res.Tables[0]
-	if len(res.Tables) != 1 || len(tab.Rows) != 11 || res.Unused != 0 || tab.Average != 178.078 || tab.Op != "all_reduce" {
-		t.Fatalf("%d tables, %d rows, %d unused, average %v", len(res.Tables), len(tab.Rows), res.Unused, tab.Average)
+	rows := points(tab)
+	if len(res.Tables) != 1 || len(rows) != 11 || res.Unused != 0 || tab.Average != 178.078 || tab.Op != coll.AllReduce {
+		t.Fatalf("%d tables, %d rows, %d unused, average %v", len(res.Tables), len(rows), res.Unused, tab.Average)
 	}
-	if got := tab.Rows[0].String(); got != "8388608 2097152 float 83.33 100.66 100.66 0 80.98 103.59 103.59 0" || !tab.Rows[0].Torn {
+	if got := line(&rows[0]); got != "8388608 83.33 100.66 100.66 0 80.98 103.59 103.59 0" || tab.Sweeps[0].Dtype != "float" {
 		t.Errorf("first row %s", got)
 	}
-	if got := tab.Rows[10].String(); got != "8589934592 2147483648 float 39658 216.60 216.60 0 39657 216.61 216.61 0" {
+	if got := line(&rows[10]); got != "8589934592 39658 216.60 216.60 0 39657 216.61 216.61 0" {
 		t.Errorf("last row %s", got)
 	}
-	if res := readFile(t, "nccl-log/2.27.7-2rank-nvlink-fault.log"); res.Tables[0].Average != 28.2632 || len(res.Tables[0].Rows) != 11 {
-		t.Errorf("fault: %v, %d rows", res.Tables[0].Average, len(res.Tables[0].Rows))
+	if res := readFile(t, "nccl-log/2.27.7-2rank-nvlink-fault.log"); res.Tables[0].Average != 28.2632 || len(points(&res.Tables[0])) != 11 {
+		t.Errorf("fault: %v, %d rows", res.Tables[0].Average, len(points(&res.Tables[0])))
 	}
 
 	res = readFile(t, "nccl-log/2.12.12-4host-panlichen-cut.log")
-	rows := 0
+	rows = nil
 	for i := range res.Tables {
-		rows += len(res.Tables[i].Rows)
+		rows = append(rows, points(&res.Tables[i])...)
 	}
-	if rows != 27 || res.Unused != 2 {
-		t.Errorf("4host: %d rows, %d unused of %d tables", rows, res.Unused, len(res.Tables))
+	if len(rows) != 27 || res.Unused != 2 {
+		t.Errorf("4host: %d rows, %d unused of %d tables", len(rows), res.Unused, len(res.Tables))
 	}
-	if got := res.Tables[0].Rows[0]; got.String() != "64 16 float 413.6 0.00 0.00 2e-07" || got.Redop != "sum" || got.InPlace != nil {
-		t.Errorf("4host: first row %v", &got)
+	if got := line(&rows[0]); got != "64 413.6 0.00 0.00 -1" || res.Tables[0].Sweeps[0].Redop != "sum" {
+		t.Errorf("4host: first row %s", got)
 	}
 
 	res = readFile(t, "nccl-log/2.9.9-p4d-efa-eks.log")
-	if tab := res.Tables[0]; len(tab.Ranks) != 16 || len(tab.Rows) == 0 || !tab.Delta {
-		t.Errorf("p4d: %d ranks, %d rows", len(tab.Ranks), len(tab.Rows))
+	if tab := res.Tables[0]; len(tab.Ranks) != 16 || len(tab.Sweeps) == 0 || !tab.Delta {
+		t.Errorf("p4d: %d ranks, %d rows", len(tab.Ranks), len(points(&tab)))
 	}
 	// Two GPUs of a virtual machine share a bus number; their addresses are unknown.
 	if nt := res.Fragment("x").Types[0]; nt.Count(cluster.GPU) != 8 || nt.Devices[0].PCI != "" {
@@ -252,27 +272,79 @@ const head = "# nThread 1 nGpus 2 minBytes 8 maxBytes 8 step: 2(factor) warmup i
 // Layouts that no sample has; synthetic after the tool's source.
 func TestLayouts(t *testing.T) {
 	for _, tc := range []struct{ name, rows, want string }{
-		{"plain", " 8 2 float sum -1 1.5 2.00 2.00 0 1.6 3.00 3.00 0\n", "8 2 float 1.5 2.00 2.00 0 1.6 3.00 3.00 0"},
-		{"timestamp", " 8 2 float sum -1 1.5 2.00 2.00 0 1.6 3.00 3.00 0 2026-01-02 03:04:05\n", "8 2 float 1.5 2.00 2.00 0 1.6 3.00 3.00 0"},
-		{"in place unchecked", " 8 2 float none -1 1.5 2.00 2.00 0 1.6 3.00 3.00 N/A\n", "8 2 float 1.5 2.00 2.00 0 1.6 3.00 3.00 -1"},
-		{"wide numbers", " 8 2 bfloat16 sum 3 1e+05 2.00 2.00 4 1.2e+06 3.00 3.00 0\n", "8 2 bfloat16 100000 2.00 2.00 4 1.2e+06 3.00 3.00 0"},
-		{"nan", " 0 0 float sum -1 1.5 nan -nan 0 1.6 inf 0.00 0\n", "0 0 float 1.5 0.00 0.00 0 1.6 0.00 0.00 0"},
-		{"torn after the root", " 8 2 float sum -1n1:1:1 [0] NCCL INFO x\n 1.5 2.00 2.00 0\nn1:1:1 [0] NCCL INFO y\n 1.6 3.00 3.00 0\n", "8 2 float 1.5 2.00 2.00 0 1.6 3.00 3.00 0"},
-		{"torn after the first half", " 8 2 float sum -1 1.5 2.00 2.00 0n1:1:1 [0] NCCL INFO x\n 1.6 3.00 3.00 0\n", "8 2 float 1.5 2.00 2.00 0 1.6 3.00 3.00 0"},
+		{"plain", " 8 2 float sum -1 1.5 2.00 2.00 0 1.6 3.00 3.00 0\n", "8 1.5 2.00 2.00 0 1.6 3.00 3.00 0"},
+		{"timestamp", " 8 2 float sum -1 1.5 2.00 2.00 0 1.6 3.00 3.00 0 2026-01-02 03:04:05\n", "8 1.5 2.00 2.00 0 1.6 3.00 3.00 0"},
+		{"in place unchecked", " 8 2 float none -1 1.5 2.00 2.00 0 1.6 3.00 3.00 N/A\n", "8 1.5 2.00 2.00 0 1.6 3.00 3.00 -1"},
+		{"wide numbers", " 8 2 bfloat16 sum 3 1e+05 2.00 2.00 4 1.2e+06 3.00 3.00 0\n", "8 100000 2.00 2.00 4 1.2e+06 3.00 3.00 0"},
+		{"nan", " 0 0 float sum -1 1.5 nan -nan 0 1.6 inf 0.00 0\n", "0 1.5 0.00 0.00 0 1.6 0.00 0.00 0"},
+		{"torn after the root", " 8 2 float sum -1n1:1:1 [0] NCCL INFO x\n 1.5 2.00 2.00 0\nn1:1:1 [0] NCCL INFO y\n 1.6 3.00 3.00 0\n", "8 1.5 2.00 2.00 0 1.6 3.00 3.00 0"},
+		{"torn after the first half", " 8 2 float sum -1 1.5 2.00 2.00 0n1:1:1 [0] NCCL INFO x\n 1.6 3.00 3.00 0\n", "8 1.5 2.00 2.00 0 1.6 3.00 3.00 0"},
 	} {
-		res, err := ReadResult("f", strings.NewReader(head+tc.rows+"# Avg bus bandwidth    : 1.0\n"))
-		if err != nil || len(res.Tables) != 1 || len(res.Tables[0].Rows) != 1 || res.Unused != 0 {
+		res, err := ReadOutput("f", strings.NewReader(head+tc.rows+"# Avg bus bandwidth    : 1.0\n"))
+		if err != nil || len(res.Tables) != 1 || len(points(&res.Tables[0])) != 1 || res.Unused != 0 {
 			t.Errorf("%s: %v %+v", tc.name, err, res)
 			continue
 		}
-		if got := res.Tables[0].Rows[0].String(); got != tc.want {
+		if got := line(&points(&res.Tables[0])[0]); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
 		}
 	}
-	res, err := ReadResult("f", strings.NewReader(strings.Replace(head, "busbw #wrong     time", "busbw #wrong i_min i_max i_p99 i_cv% time", 1)+
+	res, err := ReadOutput("f", strings.NewReader(strings.Replace(head, "busbw #wrong     time", "busbw #wrong i_min i_max i_p99 i_cv% time", 1)+
 		" 8 2 float sum -1 1.5 2.00 2.00 0 1 2 3 4 1.6 3.00 3.00 0 1 2 3 4\n"))
-	if err != nil || len(res.Tables[0].Rows) != 1 || res.Tables[0].Rows[0].InPlace.Busbw.GBps() != 3 {
+	if err != nil || len(points(&res.Tables[0])) != 1 || points(&res.Tables[0])[0].In.PrintedBus.GBps() != 3 {
 		t.Errorf("per iteration: %v %+v", err, res)
+	}
+}
+
+// A run of several types is a sweep for each; what stands before the rows is said of all.
+func TestSeveralTypes(t *testing.T) {
+	out, err := ReadOutput("f", strings.NewReader("# nccl-tests version 2.17.1 nccl-headers=22809 nccl-library=22809\n# Collective test starting: all_reduce_perf\n"+head+
+		" 8 2 float sum -1 1.5 2.00 2.00 0 1.6 3.00 3.00 N/A\n 16 4 float sum -1 1.7 2.00 2.00 0 0.00 inf inf 0\n 8 4 half sum -1 1.4 2.00 2.00 1 1.6 3.00 3.00 0\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := out.Sweeps()
+	if err != nil || len(list) != 2 || out.Untimed != 1 {
+		t.Fatalf("%d sweeps, %d untimed, %v", len(list), out.Untimed, err)
+	}
+	var got []string
+	for _, r := range list.Rows() {
+		got = append(got, fmt.Sprint(r.Op, " ", r.Dtype, " ", int64(r.Size), " ", r.InPlace, " ", r.Time.Mean, " ", r.Wrong != nil))
+	}
+	want := []string{"all_reduce float 8 false 1.5 true", "all_reduce float 8 true 1.6 false", "all_reduce float 16 false 1.7 true", "all_reduce half 8 false 1.4 true", "all_reduce half 8 true 1.6 true"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+	if s := list[1]; s.Ranks != 2 || s.Layout() != "1x2" || s.Hosts != "n1" || s.GPU() != "Fake GPU" || s.Library != "2.28.9" || s.Tool != "nccl-tests 2.17.1" || !s.OnGPUs() {
+		t.Errorf("%+v", s)
+	}
+}
+
+func TestJSON(t *testing.T) {
+	out, err := ReadJSON("f", []byte(`{"args":["/opt/all_gather_perf_mpi","-g","1"],"nccl_version":22907,"config":{"devices":[{"rank":0,"hostname":"a","device_info":"NVIDIA H100"},{"rank":1,"hostname":"b","device_info":"NVIDIA H100"}]},`+
+		`"results":[{"size":1024,"type":"half","out_of_place":{"time":10.5,"nwrong":2},"in_place":{"time":0}}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := out.Sweeps()
+	if err != nil || len(list) != 1 || out.Untimed != 1 {
+		t.Fatalf("%d sweeps, %v", len(list), err)
+	}
+	rows := list.Rows()
+	if s := list[0]; len(rows) != 1 || s.Op != coll.AllGather || s.Layout() != "2x1" || s.Library != "2.29.7" || s.GPU() != "NVIDIA H100" || rows[0].Time.Mean != 10.5 || *rows[0].Wrong != 2 {
+		t.Errorf("%+v, %d rows", s, len(rows))
+	}
+	if out, err := ReadJSON("f", []byte(`{"rows":[]}`)); err != nil || len(out.Tables) != 0 {
+		t.Errorf("a document of something else: %+v, %v", out, err)
+	}
+	if _, err := ReadJSON("f", []byte(`{"results":7}`)); err == nil {
+		t.Error("results that are a number were read")
+	}
+	if out, err = ReadJSON("f", []byte(`{"results":[{"size":1,"type":"float"}]}`)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Sweeps(); err == nil || !strings.Contains(err.Error(), "f: nothing says which collective") {
+		t.Errorf("no collective: %v", err)
 	}
 }
 
@@ -291,7 +363,7 @@ func TestBadInput(t *testing.T) {
 		{"huge size", head + " 99999999999999999999 2 float sum -1 1 1 1 0\n", "", 0, 0},
 		{"failure", "n1: Test NCCL failure common.cu:210 'invalid usage'\n", "", 0, 0},
 	} {
-		res, err := ReadResult("f", strings.NewReader(tc.in))
+		res, err := ReadOutput("f", strings.NewReader(tc.in))
 		if tc.wantErr != "" {
 			if err == nil || !strings.Contains(err.Error(), tc.wantErr) {
 				t.Errorf("%s: error %v, want %q", tc.name, err, tc.wantErr)
@@ -301,7 +373,7 @@ func TestBadInput(t *testing.T) {
 		rows := 0
 		if err == nil {
 			for i := range res.Tables {
-				rows += len(res.Tables[i].Rows)
+				rows += len(points(&res.Tables[i]))
 			}
 		}
 		if err != nil || rows != tc.rows || res.Unused != tc.unused {

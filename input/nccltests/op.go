@@ -3,41 +3,43 @@ package nccltests
 import (
 	"math"
 	"strings"
+
+	"busbar.dev/coll"
 )
 
-// programs maps the stem of a program's name to the collective in busbar's words.
-var programs = map[string]string{
-	"all_reduce":     "all_reduce",
-	"all_gather":     "all_gather",
-	"reduce_scatter": "reduce_scatter",
-	"broadcast":      "broadcast",
-	"reduce":         "reduce",
-	"alltoall":       "all_to_all",
-	"alltoallv":      "all_to_all_v",
-	"gather":         "gather",
-	"scatter":        "scatter",
-	"sendrecv":       "sendrecv",
-	"hypercube":      "hypercube",
+// opOf is the collective of a program such as all_reduce_perf or all_reduce_perf_mpi,
+// coll.None when it is none of nccl-tests.
+func opOf(program string) coll.Kind {
+	stem, _, ok := strings.Cut(program, "_perf")
+	if ok {
+		for _, k := range coll.Kinds() {
+			if k.Binary() == stem+"_perf" {
+				return k
+			}
+		}
+	}
+	return coll.None
 }
 
-// opOf names the collective of a program such as all_reduce_perf or
-// all_reduce_perf_mpi, "" when it is none of nccl-tests.
-func opOf(program string) string {
-	stem, _, ok := strings.Cut(program, "_perf")
-	if !ok {
-		return ""
+// programIn is the last program of nccl-tests that a command line names.
+func programIn(text string) string {
+	program := ""
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" /`\"'=,[]", r) }) {
+		if opOf(word) != coll.None {
+			program = word
+		}
 	}
-	return programs[stem]
+	return program
 }
 
 // nameOp decides what the table measured: the program if the text names it,
 // else what only one collective prints.
 func (t *Table) nameOp() {
-	if t.Op = opOf(t.Test); t.Op != "" {
+	if t.Op = opOf(t.Test); t.Op != coll.None {
 		return
 	}
 	t.OpFrom = ""
-	if t.Op = t.opByColumns(); t.Op != "" {
+	if t.Op = t.opByColumns(); t.Op != coll.None {
 		t.OpFrom = "columns"
 	}
 }
@@ -45,26 +47,27 @@ func (t *Table) nameOp() {
 // opByColumns tells collectives apart by their reduction, their root and the
 // factor between busbw and algbw. All-gather and all-to-all look alike, and so
 // do gather and scatter; those stay unknown.
-func (t *Table) opByColumns() string {
-	row, n := t.Largest(), float64(t.NRanks())
-	if row == nil || row.OutOfPlace == nil || row.OutOfPlace.Algbw < 1e7 || n < 2 {
-		return ""
+func (t *Table) opByColumns() coll.Kind {
+	p, redop, root := t.largest()
+	n := float64(t.NRanks())
+	if p == nil || p.Out == nil || p.Out.PrintedAlg < 1e7 || n < 2 {
+		return coll.None
 	}
-	factor := float64(row.OutOfPlace.Busbw / row.OutOfPlace.Algbw)
+	factor := float64(p.Out.PrintedBus / p.Out.PrintedAlg)
 	// Two printed decimals are all there is of either rate.
 	near := func(want float64) bool {
-		slack := 0.02 + 0.01e9*(1+want)/float64(row.OutOfPlace.Algbw)
+		slack := 0.02 + 0.01e9*(1+want)/float64(p.Out.PrintedAlg)
 		return math.Abs(factor-want) < slack*want
 	}
 	switch {
-	case row.Redop != "" && row.Root >= 0 && near(1):
-		return "reduce"
-	case row.Redop != "" && row.Root < 0 && near(2*(n-1)/n):
-		return "all_reduce"
-	case row.Redop != "" && row.Root < 0 && near((n-1)/n):
-		return "reduce_scatter"
-	case row.Redop == "" && row.Root >= 0 && near(1) && !near((n-1)/n):
-		return "broadcast"
+	case redop != "" && root >= 0 && near(1):
+		return coll.Reduce
+	case redop != "" && root < 0 && near(2*(n-1)/n):
+		return coll.AllReduce
+	case redop != "" && root < 0 && near((n-1)/n):
+		return coll.ReduceScatter
+	case redop == "" && root >= 0 && near(1) && !near((n-1)/n):
+		return coll.Broadcast
 	}
-	return ""
+	return coll.None
 }

@@ -20,7 +20,7 @@ type columns struct {
 // parser walks through the lines.
 type parser struct {
 	name    string
-	res     *Result
+	out     *Output
 	program string            // last program named on a command line
 	torn    *torn             // the row that is being put together
 	hosts   map[string]bool   // of the rank lines
@@ -30,8 +30,8 @@ type parser struct {
 }
 
 func (p *parser) warnf(line int, format string, args ...any) {
-	if len(p.res.Warnings) < maxWarnings {
-		p.res.Warnings = append(p.res.Warnings, cluster.Warning{
+	if len(p.out.Warnings) < maxWarnings {
+		p.out.Warnings = append(p.out.Warnings, cluster.Warning{
 			Source: fmt.Sprintf("%s:%d", p.name, line), Text: fmt.Sprintf(format, args...),
 		})
 	}
@@ -40,23 +40,23 @@ func (p *parser) warnf(line int, format string, args ...any) {
 // table returns the table at hand, a new one when there is none. It is nil when
 // the text holds more tables than we keep.
 func (p *parser) table(line int) *Table {
-	if n := len(p.res.Tables); n > 0 {
-		return &p.res.Tables[n-1]
+	if n := len(p.out.Tables); n > 0 {
+		return &p.out.Tables[n-1]
 	}
 	return p.newTable(line)
 }
 
 func (p *parser) newTable(line int) *Table {
 	p.endRow()
-	if len(p.res.Tables) >= maxTables {
+	if len(p.out.Tables) >= maxTables {
 		if !p.full {
 			p.full = true
 			p.warnf(line, "more than %d tables; the rest is left out: split the file", maxTables)
 		}
 		return nil
 	}
-	p.res.Tables = append(p.res.Tables, Table{Line: line, Average: math.NaN(), Params: noParams(), Test: p.program, OpFrom: "command"})
-	return &p.res.Tables[len(p.res.Tables)-1]
+	p.out.Tables = append(p.out.Tables, Table{Line: line, Average: math.NaN(), Params: noParams(), Test: p.program, OpFrom: "command"})
+	return &p.out.Tables[len(p.out.Tables)-1]
 }
 
 // fresh returns the table at hand if it has not come as far as used says, else
@@ -69,7 +69,9 @@ func (p *parser) fresh(line int, used func(*Table) bool) *Table {
 }
 
 // done reports whether a table has rows or its end.
-func (t *Table) done() bool { return len(t.Rows) > 0 || t.Average == t.Average || t.OutOfBounds != "" }
+func (t *Table) done() bool {
+	return len(t.Sweeps) > 0 || t.Average == t.Average || t.OutOfBounds != ""
+}
 
 func (p *parser) line(num int, text string) {
 	text, record := p.cutRecord(text)
@@ -92,8 +94,8 @@ func (p *parser) line(num int, text string) {
 		p.footer(num, body, func(tab *Table, v string) { tab.Average = leading(v) })
 	case strings.Contains(body, "algbw") && p.columns(num, body):
 	case strings.Contains(t, "Test NCCL failure") || strings.Contains(t, "Test CUDA failure") || strings.Contains(t, ": Test failure "):
-		if len(p.res.Failures) < maxFailures {
-			p.res.Failures = append(p.res.Failures, Failure{num, t})
+		if len(p.out.Failures) < maxFailures {
+			p.out.Failures = append(p.out.Failures, Failure{num, t})
 		}
 	case strings.Contains(t, "_perf") && !strings.HasPrefix(t, "#"):
 		p.command(t)
@@ -217,10 +219,8 @@ func (p *parser) footer(num int, body string, set func(*Table, string)) {
 // command remembers the program a command line names; it counts for the tables
 // that follow, unless they name theirs.
 func (p *parser) command(t string) {
-	for _, word := range strings.FieldsFunc(t, func(r rune) bool { return r == ' ' || r == '/' || r == '`' || r == '"' || r == '\'' || r == '=' }) {
-		if opOf(word) != "" {
-			p.program = word
-		}
+	if program := programIn(t); program != "" {
+		p.program = program
 	}
 }
 

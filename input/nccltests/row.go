@@ -5,15 +5,17 @@ import (
 	"strconv"
 	"strings"
 
+	"busbar.dev/result"
 	"busbar.dev/unit"
 )
 
 // torn is a row whose pieces are still coming.
 type torn struct {
-	row    Row
-	root   bool     // its root has been read, or it has none
-	values []string // figures so far
-	pieces int
+	point        result.Point
+	dtype, redop string
+	root         int      // -1 for none
+	rooted       bool     // its root has been read, or it has none
+	values       []string // figures so far
 }
 
 // maxValues is the most figures a row has: two halves of eight.
@@ -28,8 +30,8 @@ func (p *parser) fields(num int, f []string, piece bool) {
 	}
 	if row, rest, ok := rowStart(f); ok {
 		p.endRow()
-		p.torn = &torn{row: row}
-		p.torn.row.Line = num
+		p.torn = row
+		row.point.Line = num
 		p.values(num, rest, piece)
 		return
 	}
@@ -39,7 +41,7 @@ func (p *parser) fields(num int, f []string, piece bool) {
 	if p.torn == nil {
 		if piece || len(f) == 4 || len(f) == 8 { // looks like half a row whose head is lost
 			if t := p.lastTable(); t != nil && t.header.seen && t.Average != t.Average {
-				p.res.Unused++
+				p.out.Unused++
 			}
 		}
 		return
@@ -50,7 +52,6 @@ func (p *parser) fields(num int, f []string, piece bool) {
 // values adds figures to the row at hand and ends it when it is complete.
 func (p *parser) values(num int, f []string, piece bool) {
 	tr := p.torn
-	tr.pieces++
 	t := p.table(num)
 	if t == nil {
 		p.torn = nil
@@ -62,19 +63,19 @@ func (p *parser) values(num int, f []string, piece bool) {
 	}
 	// The root is a figure like the others. A whole line does not come out even
 	// without it; of a piece or a cut line only the header knows.
-	if !tr.root && len(f) > 0 {
-		tr.root = true
+	if !tr.rooted && len(f) > 0 {
+		tr.rooted = true
 		has := len(f)%half == 1
 		if t.header.seen && (piece || len(f)%half > 1) {
 			has = t.header.root
 		}
 		if n, err := strconv.Atoi(f[0]); has && err == nil && n >= -1 && n < maxRanks {
-			tr.row.Root = n
+			tr.root = n
 			f = f[1:]
 		}
 	}
 	if len(tr.values)+len(f) > maxValues {
-		p.res.Unused++
+		p.out.Unused++
 		p.torn = nil
 		return
 	}
@@ -97,43 +98,45 @@ func (p *parser) endRow() {
 		half = 8
 	}
 	if len(tr.values)%half != 0 || len(tr.values) == 0 {
-		p.res.Unused++
+		p.out.Unused++
 	}
-	row := tr.row
-	row.Torn = tr.pieces > 1
-	for i, to := range []**Half{&row.OutOfPlace, &row.InPlace} {
+	read := false // one of its halves
+	for i, to := range []**result.Timing{&tr.point.Out, &tr.point.In} {
 		if len(tr.values) < (i+1)*half {
 			break
 		}
 		f := tr.values[i*half : (i+1)*half]
-		if *to = parseHalf(f); *to == nil && f[0] != "N/A" { // which is no such form
-			p.res.Untimed++
+		x, ok := parseHalf(f, t.Delta)
+		read = read || ok
+		if *to = x; x == nil && f[0] != "N/A" { // which is no such form
+			p.out.Untimed++
 		}
 	}
-	if row.OutOfPlace == nil && row.InPlace == nil {
+	if !read {
 		return
 	}
 	if p.rows >= maxRows {
 		if !p.full {
 			p.full = true
-			p.warnf(row.Line, "more than %d rows; the rest is left out: split the file", maxRows)
+			p.warnf(tr.point.Line, "more than %d rows; the rest is left out: split the file", maxRows)
 		}
 		return
 	}
 	p.rows++
-	t.Rows = append(t.Rows, row)
+	t.add(tr.point, tr.dtype, tr.redop, tr.root)
 }
 
 func (p *parser) lastTable() *Table {
-	if n := len(p.res.Tables); n > 0 {
-		return &p.res.Tables[n-1]
+	if n := len(p.out.Tables); n > 0 {
+		return &p.out.Tables[n-1]
 	}
 	return nil
 }
 
 // parseHalf reads time, algbw, busbw and wrong; per-iteration figures are left
-// out. It is nil when a figure is none.
-func parseHalf(f []string) *Half {
+// out. It is false when a figure is none, and nil when the time is 0. The last figure
+// counts wrong values unless it is the greatest difference (delta), as in old output.
+func parseHalf(f []string, delta bool) (*result.Timing, bool) {
 	var v [4]float64
 	for i := range v {
 		switch x, ok := figure(f[i]); {
@@ -142,13 +145,18 @@ func parseHalf(f []string) *Half {
 		case i == 3 && f[i] == "N/A":
 			v[i] = -1
 		default:
-			return nil
+			return nil, false
 		}
 	}
 	if !(v[0] >= 0 && v[0] < 9e12) { // microseconds; beyond a hundred days nothing is timed
-		return nil
+		return nil, false
 	}
-	return &Half{Time: unit.Micros(v[0]), Algbw: rate(v[1]), Busbw: rate(v[2]), Wrong: v[3]}
+	var wrong *int64
+	if v[3] >= 0 && !delta {
+		n := int64(v[3])
+		wrong = &n
+	}
+	return timing(float64(unit.Micros(v[0]))/1e6, rate(v[1]), rate(v[2]), wrong), true
 }
 
 // rate turns GB/s into a rate; size 0 gives nan or inf, which is no rate.
@@ -160,20 +168,20 @@ func rate(v float64) unit.Rate {
 }
 
 // rowStart reads size, count, type and redop and returns the words that follow.
-func rowStart(f []string) (Row, []string, bool) {
+func rowStart(f []string) (*torn, []string, bool) {
 	if len(f) < 3 || !isType(f[2]) {
-		return Row{}, nil, false
+		return nil, nil, false
 	}
 	size, err1 := strconv.ParseInt(f[0], 10, 64)
 	count, err2 := strconv.ParseInt(f[1], 10, 64)
 	if err1 != nil || err2 != nil || size < 0 || count < 0 {
-		return Row{}, nil, false
+		return nil, nil, false
 	}
-	row := Row{Size: unit.Bytes(size), Count: count, Type: f[2], Root: -1}
+	row := &torn{point: result.Point{Size: unit.Bytes(size)}, dtype: f[2], root: -1}
 	rest := f[3:]
 	if len(rest) > 0 && isRedop(rest[0]) {
-		if row.Redop = rest[0]; row.Redop == "none" {
-			row.Redop = ""
+		if row.redop = rest[0]; row.redop == "none" {
+			row.redop = ""
 		}
 		rest = rest[1:]
 	}

@@ -14,6 +14,7 @@ import (
 	"busbar.dev/engine/bench"
 	"busbar.dev/engine/ranks"
 	"busbar.dev/internal/failure"
+	"busbar.dev/result"
 	"busbar.dev/unit"
 )
 
@@ -97,12 +98,10 @@ func (t *task) run(ctx context.Context, g *engine.Group, over engine.Transport, 
 			Op: coll.Op{Kind: t.Trial.Kind, Type: coll.Float}, Sizes: []unit.Bytes{size}, Algo: t.Trial.Algo, Params: t.Trial.Params,
 			Transport: over, Warm: t.Warm, Iters: t.Iters[k],
 		}
-		err := bench.Run(ctx, g, p, func(r bench.Row) error {
+		err := bench.Run(ctx, g, p, func(s *result.Sweep) error {
 			out := row{Size: size}
-			for _, h := range []*bench.Half{r.Out, r.In} {
-				if h != nil {
-					out.Times = append(out.Times, h.Times)
-				}
+			for _, r := range s.Rows() {
+				out.Times = append(out.Times, r.Durations())
 			}
 			return report(out)
 		})

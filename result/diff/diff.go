@@ -50,7 +50,7 @@ type Side struct {
 // Row is one collective of one size on both sides.
 type Row struct {
 	// Of is what was measured; its figures are the old ones.
-	Of       *result.Record
+	Of       result.Row
 	Old, New Side
 	// Change is new over old, less one: 0.1 is ten percent slower.
 	Change float64
@@ -66,7 +66,7 @@ type Row struct {
 // Report is the comparison.
 type Report struct {
 	Rows             []Row
-	OnlyOld, OnlyNew []*result.Record // rows that have no other side
+	OnlyOld, OnlyNew []result.Row // rows that have no other side
 	// Geomean is the mean change of all rows, as a ratio less one.
 	Geomean float64
 	Notes   []string
@@ -77,8 +77,8 @@ func (r *Report) Bad() bool {
 	return slices.ContainsFunc(r.Rows, func(x Row) bool { return x.Bad })
 }
 
-// Compare lays records side by side. Rows come in the order of the old ones.
-func Compare(before, after []*result.Record, o Options) *Report {
+// Compare lays sweeps side by side. Rows come in the order of the old ones.
+func Compare(before, after result.Sweeps, o Options) *Report {
 	if o.Alpha == 0 {
 		o.Alpha = 0.05
 	}
@@ -126,7 +126,7 @@ func Compare(before, after []*result.Record, o Options) *Report {
 }
 
 // notes say what limits the comparison.
-func (r *Report) notes(before, after []*result.Record, single bool) {
+func (r *Report) notes(before, after result.Sweeps, single bool) {
 	if single {
 		r.Notes = append(r.Notes, fmt.Sprintf("p is of calls within single runs, which are more alike than runs are; keep %d runs or more on each side to see the noise between them", advised))
 	}
@@ -148,7 +148,7 @@ func (r *Report) notes(before, after []*result.Record, single bool) {
 		{"tool", a.Tool, b.Tool},
 		{"release of NCCL", a.Library, b.Library},
 		{"CPU", cpu(a), cpu(b)},
-		{"GPU", gpu(a), gpu(b)},
+		{"GPU", a.GPU(), b.GPU()},
 	} {
 		if x.old != x.new && x.old != "" && x.new != "" {
 			r.Notes = append(r.Notes, fmt.Sprintf("another %s: %.60s before, %.60s now", x.what, x.old, x.new))
@@ -156,18 +156,11 @@ func (r *Report) notes(before, after []*result.Record, single bool) {
 	}
 }
 
-func cpu(r *result.Record) string {
-	if r.Machine == nil {
+func cpu(s *result.Sweep) string {
+	if s.Machine == nil {
 		return ""
 	}
-	return r.Machine.CPU
-}
-
-func gpu(r *result.Record) string {
-	if r.Machine == nil {
-		return ""
-	}
-	return r.Machine.GPU
+	return s.Machine.CPU
 }
 
 // compare tests one row.
@@ -208,7 +201,7 @@ func side(s *benchmath.Sample, b *bundle) Side {
 	return x
 }
 
-// order puts records by collective, form, setting and size, as tables do.
+// order puts rows by collective, form, setting and size, as tables do.
 func order(a, b *bundle) int {
 	return cmp.Or(cmp.Compare(a.first, b.first), cmp.Compare(a.list[0].Size, b.list[0].Size))
 }

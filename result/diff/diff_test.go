@@ -14,10 +14,13 @@ import (
 	"busbar.dev/unit"
 )
 
-func record(size unit.Bytes, micros ...float64) *result.Record {
-	r := &result.Record{Format: 1, Source: result.Measured, Op: coll.AllReduce, Redop: "sum", Size: size, Dtype: "float", Ranks: 4, Transport: "tcp", Algo: "ring"}
-	r.Sample(micros)
-	return r
+func sweep(size unit.Bytes, micros ...float64) *result.Sweep {
+	t := &result.Timing{}
+	t.Sample(micros)
+	return &result.Sweep{
+		Source: result.Measured, Op: coll.AllReduce, Redop: "sum", Dtype: "float", Ranks: 4, Transport: "tcp",
+		Points: []result.Point{{Size: size, Algo: "ring", Out: t}},
+	}
 }
 
 // around draws n times with noise of a few percent.
@@ -46,7 +49,7 @@ func TestChangeAndNoise(t *testing.T) {
 		{"twice as slow, four times", []float64{100, 101, 102, 103}, []float64{200, 201, 202, 203}, diff.Slower, true},
 		{"all equal", []float64{5, 5, 5, 5}, []float64{5, 5, 5, 5}, diff.Same, false},
 	} {
-		rep := diff.Compare([]*result.Record{record(1024, c.old...)}, []*result.Record{record(1024, c.new...)}, diff.Options{})
+		rep := diff.Compare(result.Sweeps{sweep(1024, c.old...)}, result.Sweeps{sweep(1024, c.new...)}, diff.Options{})
 		if len(rep.Rows) != 1 {
 			t.Fatalf("%s: %d rows", c.name, len(rep.Rows))
 		}
@@ -60,12 +63,12 @@ func TestChangeAndNoise(t *testing.T) {
 // pair of runs was an accident.
 func TestRunsAreObservations(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
-	var old, now []*result.Record
+	var old, now result.Sweeps
 	for _, mid := range []float64{100, 115, 107, 122, 95} {
-		old = append(old, record(1024, around(rng, mid, 20)...))
+		old = append(old, sweep(1024, around(rng, mid, 20)...))
 	}
 	for _, mid := range []float64{118, 99, 109, 120, 104} {
-		now = append(now, record(1024, around(rng, mid, 20)...))
+		now = append(now, sweep(1024, around(rng, mid, 20)...))
 	}
 	rep := diff.Compare(old[:1], now[:1], diff.Options{})
 	if r := rep.Rows[0]; r.Verdict != diff.Slower || r.Between || !strings.Contains(strings.Join(rep.Notes, "\n"), "single runs") {
@@ -78,12 +81,13 @@ func TestRunsAreObservations(t *testing.T) {
 }
 
 func TestRowsAreMatched(t *testing.T) {
-	tree := record(2048, 1, 2, 3, 4, 3)
-	tree.Algo = "tree"
-	inPlace := record(1024, 1, 2, 3, 4)
-	inPlace.InPlace = true
-	old := []*result.Record{record(2048, 5, 6, 7, 8, 7), record(1024, 5, 6, 7, 8), record(4096, 1)}
-	now := []*result.Record{inPlace, tree, record(1024, 5, 6, 7, 8)}
+	tree := sweep(2048, 1, 2, 3, 4, 3)
+	tree.Points[0].Algo = "tree"
+	inPlace := sweep(1024, 1, 2, 3, 4)
+	p := &inPlace.Points[0]
+	p.Out, p.In = nil, p.Out
+	old := result.Sweeps{sweep(2048, 5, 6, 7, 8, 7), sweep(1024, 5, 6, 7, 8), sweep(4096, 1)}
+	now := result.Sweeps{inPlace, tree, sweep(1024, 5, 6, 7, 8)}
 	rep := diff.Compare(old, now, diff.Options{})
 	if len(rep.Rows) != 2 || len(rep.OnlyOld) != 1 || len(rep.OnlyNew) != 1 {
 		t.Fatalf("%d rows, %d and %d alone", len(rep.Rows), len(rep.OnlyOld), len(rep.OnlyNew))
@@ -92,7 +96,7 @@ func TestRowsAreMatched(t *testing.T) {
 		t.Errorf("the row whose algorithm changed: %+v", r)
 	}
 	// Where a side has both algorithms, they are rows of their own.
-	rep = diff.Compare([]*result.Record{record(2048, 1), tree}, []*result.Record{tree, record(2048, 1)}, diff.Options{})
+	rep = diff.Compare(result.Sweeps{sweep(2048, 1), tree}, result.Sweeps{tree, sweep(2048, 1)}, diff.Options{})
 	if len(rep.Rows) != 2 || rep.Rows[0].Old.Algo != rep.Rows[0].New.Algo {
 		t.Errorf("two algorithms: %+v", rep.Rows)
 	}
@@ -100,9 +104,9 @@ func TestRowsAreMatched(t *testing.T) {
 
 func TestWrongResultsAreBad(t *testing.T) {
 	right, wrong := int64(0), int64(3)
-	old, now := record(1024, 1, 1, 1, 1), record(1024, 1, 1, 1, 1)
-	old.Wrong, now.Wrong = &right, &wrong
-	if rep := diff.Compare([]*result.Record{old}, []*result.Record{now}, diff.Options{}); !rep.Bad() {
+	old, now := sweep(1024, 1, 1, 1, 1), sweep(1024, 1, 1, 1, 1)
+	old.Points[0].Out.Wrong, now.Points[0].Out.Wrong = &right, &wrong
+	if rep := diff.Compare(result.Sweeps{old}, result.Sweeps{now}, diff.Options{}); !rep.Bad() {
 		t.Error("wrong results that were right are not bad")
 	}
 }
@@ -121,7 +125,7 @@ func TestSidesCanBeSwapped(t *testing.T) {
 				right = append(right, float64(v))
 			}
 		}
-		a, b := []*result.Record{record(8, left...)}, []*result.Record{record(8, right...)}
+		a, b := result.Sweeps{sweep(8, left...)}, result.Sweeps{sweep(8, right...)}
 		x, y := diff.Compare(a, b, diff.Options{}).Rows[0], diff.Compare(b, a, diff.Options{}).Rows[0]
 		if math.Abs(x.P-y.P) > 1e-9 || x.Old != y.New || x.New != y.Old {
 			t.Fatalf("%+v and %+v", x, y)

@@ -12,10 +12,10 @@ import (
 )
 
 // table is runs of as many rows; draw gives the time of a run of a row.
-func table(rows, runs int, draw func(row int) float64) (list []*result.Record) {
+func table(rows, runs int, draw func(row int) float64) (list result.Sweeps) {
 	for range runs {
 		for k := range rows {
-			list = append(list, record(unit.Bytes(1024<<k), draw(k)))
+			list = append(list, sweep(unit.Bytes(1024<<k), draw(k)))
 		}
 	}
 	return list

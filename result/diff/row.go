@@ -10,7 +10,7 @@ import (
 	"busbar.dev/unit"
 )
 
-// key is what makes two records the same row. The algorithm is left out where both sides
+// key is what makes two rows the same. The algorithm is left out where both sides
 // have one only: that another was chosen is part of the change.
 type key struct {
 	op          coll.Kind
@@ -28,7 +28,7 @@ type key struct {
 	algo        string
 }
 
-func keyOf(r *result.Record) key {
+func keyOf(r result.Row) key {
 	k := key{
 		op: r.Op, redop: r.Redop, root: r.Root, size: r.Size, dtype: r.Dtype, ranks: r.Ranks, nodes: r.Nodes, each: r.PerNode,
 		transport: r.Transport, compress: r.Compress, inPlace: r.InPlace, source: r.Source, algo: r.Algo + " " + r.Proto,
@@ -42,29 +42,29 @@ func keyOf(r *result.Record) key {
 	return k
 }
 
-// bundle is all records of one row on one side.
+// bundle is all rows that are the same on one side.
 type bundle struct {
 	key   key
 	algo  string
-	list  []*result.Record
+	list  []result.Row
 	first int // where the sweep that it belongs to begins
 }
 
-// gather puts records that are the same row together, in the order of their sweeps and sizes.
-func gather(list []*result.Record) []*bundle {
+// gather puts rows that are the same together, in the order of their sweeps and sizes.
+func gather(sweeps result.Sweeps) []*bundle {
 	at := map[key]*bundle{}
-	sweeps := map[key]int{}
+	begins := map[key]int{}
 	var all []*bundle
-	for _, r := range list {
+	for _, r := range sweeps.Rows() {
 		k := keyOf(r)
 		b := at[k]
 		if b == nil {
 			of := k
 			of.size, of.algo = 0, ""
-			if _, ok := sweeps[of]; !ok {
-				sweeps[of] = len(sweeps)
+			if _, ok := begins[of]; !ok {
+				begins[of] = len(begins)
 			}
-			b = &bundle{key: k, algo: strings.TrimSpace(k.algo), first: sweeps[of]}
+			b = &bundle{key: k, algo: strings.TrimSpace(k.algo), first: begins[of]}
 			at[k] = b
 			all = append(all, b)
 		}
@@ -97,7 +97,7 @@ func settle(sides ...[]*bundle) {
 	}
 }
 
-// runs are the middles of the records, in µs.
+// runs are the medians of the rows, in µs.
 func (b *bundle) runs() []float64 {
 	var list []float64
 	for _, r := range b.list {
@@ -106,7 +106,7 @@ func (b *bundle) runs() []float64 {
 	return list
 }
 
-// calls are the times of single calls of all records, in µs.
+// calls are the times of single calls of all rows, in µs.
 func (b *bundle) calls() []float64 {
 	var list []float64
 	for _, r := range b.list {

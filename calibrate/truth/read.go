@@ -3,28 +3,28 @@ package truth
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"reflect"
 
 	"busbar.dev/coll"
+	"busbar.dev/result"
 	"busbar.dev/unit"
 )
 
-// Group is one sweep as published.
-type Group struct {
+// line is a published sweep as a file has it. What the source does not state is null or absent.
+type line struct {
 	ID         string            `json:"id"`
-	Source     string            `json:"source"`
 	Collective string            `json:"collective"`
 	Dtype      string            `json:"dtype"`
 	Nodes      int               `json:"nodes"`
 	PerNode    int               `json:"gpus_per_node"`
 	Ranks      int               `json:"n_ranks"`
 	GPU        string            `json:"gpu"`
-	Intra      string            `json:"intra"`
+	Joined     string            `json:"intra"`
 	NICs       *float64          `json:"nics_per_node"`
 	Gbps       *float64          `json:"nic_gbps"`
 	Fabric     string            `json:"fabric"`
@@ -40,15 +40,10 @@ type Group struct {
 	Class      string            `json:"hw_class"`
 	Grade      string            `json:"grade"`
 	Anomalous  bool              `json:"anomalous"`
-	Notes      string            `json:"notes"`
-	// Predicted is what was predicted where it was measured, see Own.
-	Predicted []*float64 `json:"predicted_us"`
-
-	File string `json:"-"`
-	Line int    `json:"-"`
+	Predicted  []*float64        `json:"predicted_us"`
 }
 
-// maxLine bounds one group; the longest real ones have some kilobytes.
+// maxLine bounds one sweep; the longest real ones have some kilobytes.
 const maxLine = 16 << 20
 
 // Left is something that was read and is not part of a score, with the reason.
@@ -66,34 +61,37 @@ type Left struct {
 // maxLines bounds a file; the real ones have some hundred lines.
 const maxLines = 1 << 20
 
-// Read reads groups, one a line. Lines about other things than collectives
+// Read reads published sweeps, one a line. Lines about other things than collectives
 // (training points) are left, by id; a line without an id is an error that names it.
-func Read(name string, r io.Reader) ([]Group, []Left, error) {
+// A sweep that nothing can be predicted for (a collective that is none of ours) is read
+// too, and its Problem says why.
+func Read(name string, r io.Reader) (result.Sweeps, []Left, error) {
 	sc := bufio.NewScanner(r)
 	sc.Buffer(nil, maxLine)
-	var list []Group
+	var list result.Sweeps
 	var left []Left
-	for line := 1; sc.Scan(); line++ {
+	for num := 1; sc.Scan(); num++ {
 		b := sc.Bytes()
-		if line == 1 {
+		if num == 1 {
 			b = bytes.TrimPrefix(b, []byte("\ufeff")) // as editors on Windows write it
 		}
 		b = bytes.TrimSpace(b)
 		if len(b) == 0 {
 			continue
 		}
-		if line > maxLines {
+		if num > maxLines {
 			return nil, nil, fmt.Errorf("%s: more than %d lines; expected measured collectives, one a line", name, maxLines)
 		}
 		g, why, err := readLine(b)
 		switch {
 		case err != nil:
-			return nil, nil, fmt.Errorf("%s:%d: %w", name, line, err)
+			return nil, nil, fmt.Errorf("%s:%d: %w", name, num, err)
 		case why != "":
-			left = append(left, Left{ID: g.ID, Reason: fmt.Sprintf("%s:%d: %s", name, line, why), Points: 1, Fair: true})
+			left = append(left, Left{ID: g.ID, Reason: fmt.Sprintf("%s:%d: %s", name, num, why), Points: 1, Fair: true})
 		default:
-			g.File, g.Line = name, line
-			list = append(list, g)
+			s := g.sweep()
+			s.File, s.Line, s.OpFrom, s.LayoutFrom = name, num, "its line", "its line"
+			list = append(list, s)
 		}
 	}
 	if err := sc.Err(); err != nil {
@@ -106,7 +104,7 @@ func Read(name string, r io.Reader) ([]Group, []Left, error) {
 }
 
 // readLine reads one line; why says that it is about something else.
-func readLine(b []byte) (g Group, why string, err error) {
+func readLine(b []byte) (g line, why string, err error) {
 	var kind struct {
 		ID         string          `json:"id"`
 		Collective json.RawMessage `json:"collective"`
@@ -125,9 +123,9 @@ func readLine(b []byte) (g Group, why string, err error) {
 	}
 	switch {
 	case kind.Collective == nil && kind.Measured != nil && kind.Model != nil:
-		return Group{ID: kind.ID}, "a training point, not a collective; `busbar step` predicts those", nil
+		return line{ID: kind.ID}, "a training point, not a collective; `busbar step` predicts those", nil
 	case kind.Collective == nil:
-		return Group{ID: kind.ID}, "neither a collective nor a training point", nil
+		return line{ID: kind.ID}, "neither a collective nor a training point", nil
 	}
 	if err := json.Unmarshal(b, &g); err != nil {
 		return g, "", fmt.Errorf("%w; %s", plain(err), want)
@@ -162,59 +160,69 @@ func plain(err error) error {
 	return fmt.Errorf("%s has a JSON %s where %s belongs", t.Field, t.Value, expected)
 }
 
-// Point is one measured size.
-type Point struct {
-	Op   coll.Op
-	Time unit.Time
-}
-
-// Points are the measured sizes of a group whose collective is one of ours. Where
-// the source gives a bandwidth only, the time follows from it.
-func (g *Group) Points() ([]Point, error) {
-	kind, err := coll.ParseKind(g.Collective)
-	if err != nil {
-		return nil, fmt.Errorf("%.40q is none of the collectives that busbar models", g.Collective)
+// sweep is the line as a sweep. Where the source gives a bandwidth only, the time follows
+// from it; a size without either is a point without a time.
+func (g *line) sweep() *result.Sweep {
+	s := &result.Sweep{
+		Source: result.Measured, Dtype: g.Dtype, Ranks: g.Ranks, Nodes: g.Nodes, PerNode: g.PerNode, Transport: result.NCCL,
+		Tool: g.Tool, Library: g.NCCL, Env: g.Env, ID: g.ID, Class: g.Class,
+		Machine: &result.Machine{GPU: g.GPU, Joined: g.Joined, NICs: g.NICs, Gbps: g.Gbps, Fabric: g.Fabric},
+		Published: &result.Published{
+			Grade: g.Grade, Anomalous: g.Anomalous, Predictions: len(g.Predicted),
+			Surplus: max(0, max(len(g.Time), len(g.AlgBW), len(g.BusBW))-len(g.Sizes)),
+		},
 	}
-	dtype := coll.Float
-	if g.Dtype != "" {
-		if dtype, err = coll.ParseDtype(g.Dtype); err != nil {
-			return nil, err
-		}
+	var err error
+	if s.Op, err = coll.ParseKind(g.Collective); err != nil {
+		s.Problem = fmt.Sprintf("%.40q is none of the collectives that busbar models", g.Collective)
 	}
-	if g.Ranks != g.Nodes*g.PerNode {
-		return nil, fmt.Errorf("%d ranks on %d nodes with %d GPUs each; expected one rank a GPU", g.Ranks, g.Nodes, g.PerNode)
-	}
-	var list []Point
 	for i, size := range g.Sizes {
 		if !(size >= 0 && size < 1<<60) {
-			return nil, fmt.Errorf("size %g; expected bytes", size)
+			size = 0
+			s.Problem = cmp.Or(s.Problem, fmt.Sprintf("size %g; expected bytes", g.Sizes[i]))
 		}
-		op := coll.Op{Kind: kind, Bytes: unit.Bytes(size), Type: dtype}
-		if us, ok := g.micros(i, op); ok && us >= 1e-3 && us <= 1e12 {
-			list = append(list, Point{Op: op, Time: unit.Time(math.Round(us * 1e6))})
+		p := result.Point{Size: unit.Bytes(size), Algo: g.Algo, Proto: g.Proto}
+		if us, ok := g.micros(i, callOf(s, p.Size)); ok && isTime(us) {
+			p.Out = result.Time(us)
 		}
+		if us, ok := at(g.Predicted, i); ok {
+			p.Predicted = unit.Micros(us)
+		}
+		s.Points = append(s.Points, p)
 	}
-	if len(list) == 0 {
-		return nil, errors.New("no size with a time or a bandwidth")
+	return s
+}
+
+// callOf is the call of one size; where the type is not stated it is nccl-tests' own. Types that
+// nobody knows are found where the sweep is used.
+func callOf(s *result.Sweep, size unit.Bytes) coll.Op {
+	op := coll.Op{Kind: s.Op, Bytes: size, Type: coll.Float}
+	if t, err := coll.ParseDtype(s.Dtype); err == nil {
+		op.Type = t
 	}
-	return list, nil
+	return op
+}
+
+// isTime reports whether µs are a time that something can have taken.
+func isTime(us float64) bool { return us >= 1e-3 && us <= 1e12 }
+
+// at is a figure of a list that may be null or missing, false unless it is above 0.
+func at(list []*float64, i int) (float64, bool) {
+	if i >= len(list) || list[i] == nil || !(*list[i] > 0) || *list[i] > 1e12 {
+		return 0, false
+	}
+	return *list[i], true
 }
 
 // micros is the time of one size in µs.
-func (g *Group) micros(i int, op coll.Op) (float64, bool) {
-	good := func(list []*float64) (float64, bool) {
-		if i >= len(list) || list[i] == nil || !(*list[i] > 0) || *list[i] > 1e12 {
-			return 0, false
-		}
-		return *list[i], true
-	}
-	if us, ok := good(g.Time); ok {
+func (g *line) micros(i int, op coll.Op) (float64, bool) {
+	if us, ok := at(g.Time, i); ok {
 		return us, true
 	}
-	if gb, ok := good(g.AlgBW); ok {
+	if gb, ok := at(g.AlgBW, i); ok {
 		return float64(op.AlgBytes(g.Ranks)) / gb / 1e3, true
 	}
-	if gb, ok := good(g.BusBW); ok {
+	if gb, ok := at(g.BusBW, i); ok {
 		return float64(op.AlgBytes(g.Ranks)) * op.Kind.BusFactor(g.Ranks) / gb / 1e3, true
 	}
 	return 0, false

@@ -1,0 +1,154 @@
+package nccltests
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"busbar.dev/cluster"
+	"busbar.dev/coll"
+	"busbar.dev/result"
+	"busbar.dev/unit"
+)
+
+// add files a row: with the rows of its type, reduction and root.
+func (t *Table) add(p result.Point, dtype, redop string, root int) {
+	for i, s := range t.Sweeps {
+		if s.Dtype == dtype && s.Redop == redop && t.roots[i] == root {
+			s.Points = append(s.Points, p)
+			return
+		}
+	}
+	t.Sweeps = append(t.Sweeps, &result.Sweep{Dtype: dtype, Redop: redop, Root: max(root, 0), Points: []result.Point{p}})
+	t.roots = append(t.roots, root)
+}
+
+// describe fills in what the sweeps of a table have in common.
+func (t *Table) describe(file string) {
+	like := result.Sweep{Source: result.Measured, Transport: result.NCCL, Tool: Format, Library: Release(t.Library)}
+	if t.Version != "" {
+		like.Tool += " " + t.Version
+	}
+	per := map[string]int{}
+	var hosts []string
+	for _, r := range t.Ranks {
+		if per[r.Host]++; per[r.Host] == 1 {
+			hosts = append(hosts, r.Host)
+		}
+		like.Machine = &result.Machine{GPU: r.Model}
+	}
+	ranks := max(t.NRanks(), 1)
+	if len(hosts) > 0 {
+		like.Nodes, like.PerNode = result.Evenly(per, ranks)
+		like.Hosts = cluster.FormatHosts(hosts)
+		// busbar bench prints this table too: such ranks are CPUs.
+		if like.Machine.GPU == "CPU" {
+			like.Transport, like.Tool, like.Machine = "auto", "busbar bench, as a table", nil
+		}
+	}
+	for _, s := range t.Sweeps {
+		s.Describe(&like)
+		s.Op, s.Ranks, s.File, s.Line = t.Op, ranks, file, t.Line
+		if s.OpFrom, s.LayoutFrom = "its header", "its ranks"; t.OpFrom == "columns" {
+			s.OpFrom = "its columns"
+		}
+		for i := range s.Points {
+			s.Points[i].Algo = "auto"
+		}
+	}
+}
+
+// Layout is how many nodes with how many GPUs each the table lists, false where it lists no
+// ranks, or not all.
+func (t *Table) Layout() (nodes, gpus int, ok bool) {
+	hosts := map[string]int{}
+	for _, r := range t.Ranks {
+		hosts[r.Host]++
+	}
+	for _, n := range hosts {
+		gpus = max(gpus, n)
+	}
+	return len(hosts), gpus, len(hosts) > 0 && gpus*len(hosts) == t.NRanks()
+}
+
+// Name says which collective a table is of, where somebody knows better than the text.
+func (t *Table) Name(op coll.Kind) {
+	t.Op = op
+	for _, s := range t.Sweeps {
+		s.Op = op
+	}
+}
+
+// Sweeps are those of all tables that have times. The error names the first line that no sweep can have.
+func (o *Output) Sweeps() (result.Sweeps, error) {
+	var list result.Sweeps
+	for i := range o.Tables {
+		t := &o.Tables[i]
+		for _, s := range t.Sweeps {
+			if s.Op == coll.None {
+				_, err := coll.ParseKind("")
+				return nil, fmt.Errorf("%s: nothing says which collective this table is of: %w", place(s.File, s.Line), err)
+			}
+			if err := checked(s); err != nil {
+				return nil, err
+			}
+			if len(s.Rows()) > 0 {
+				list = append(list, s)
+			}
+		}
+	}
+	return list, nil
+}
+
+// checked names the first point of a sweep that cannot be.
+func checked(s *result.Sweep) error {
+	for i := range s.Points {
+		one := *s
+		one.Points = s.Points[i : i+1]
+		if err := one.Check(); err != nil {
+			return fmt.Errorf("%s: %w", place(s.File, s.Points[i].Line), err)
+		}
+	}
+	return nil
+}
+
+// place is a line of a file; JSON has no lines.
+func place(file string, line int) string {
+	if line == 0 {
+		return file
+	}
+	return fmt.Sprintf("%s:%d", file, line)
+}
+
+// largest is the point of the greatest size, the last of equals, with the root and reduction of
+// its row; nil where there is none.
+func (t *Table) largest() (p *result.Point, redop string, root int) {
+	for i, s := range t.Sweeps {
+		for k := range s.Points {
+			if q := &s.Points[k]; p == nil || q.Size >= p.Size {
+				p, redop, root = q, s.Redop, t.roots[i]
+			}
+		}
+	}
+	return p, redop, root
+}
+
+// Release turns NCCL's version code 22907 into 2.29.7; "" where it is none.
+func Release(code string) string {
+	n, err := strconv.Atoi(strings.TrimSpace(code))
+	if err != nil || n < 20900 || n > math.MaxInt32 {
+		return ""
+	}
+	return fmt.Sprintf("%d.%d.%d", n/10000, n/100%100, n%100)
+}
+
+// timing is a time in µs; nil for one that is not above 0.
+func timing(micros float64, alg, bus unit.Rate, wrong *int64) *result.Timing {
+	if micros <= 0 {
+		return nil
+	}
+	t := result.Time(micros)
+	t.PrintedAlg, t.PrintedBus, t.Wrong = alg, bus, wrong
+	return t
+}

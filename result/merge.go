@@ -1,0 +1,65 @@
+package result
+
+import (
+	"slices"
+
+	"busbar.dev/unit"
+)
+
+// Merge makes one sweep of rows that were measured alike, in the order of their sizes: of every
+// size the median of what its rows took, and the sum of their wrong elements. What was measured
+// in place only counts as measured out of place too. The rest is as the first row says.
+func Merge(rows []Row) *Sweep {
+	if len(rows) == 0 {
+		return &Sweep{}
+	}
+	s := *rows[0].Sweep
+	s.Points = nil
+	at := map[unit.Bytes]int{}
+	times := map[*Timing][]float64{}
+	for _, r := range rows {
+		i, ok := at[r.Size]
+		if !ok {
+			i = len(s.Points)
+			at[r.Size] = i
+			s.Points = append(s.Points, Point{Size: r.Size, Algo: r.Algo, Proto: r.Proto, Channels: r.Channels})
+		}
+		p := &s.Points[i]
+		p.Line = r.Point.Line
+		to := &p.Out
+		if r.InPlace {
+			to = &p.In
+		}
+		if *to == nil {
+			*to = &Timing{}
+		}
+		times[*to] = append(times[*to], r.Middle())
+		(*to).addWrong(r.Wrong)
+	}
+	out := false
+	for t, list := range times {
+		slices.Sort(list)
+		t.Time.Mean = list[len(list)/2]
+	}
+	for _, p := range s.Points {
+		out = out || p.Out != nil
+	}
+	for i := range s.Points {
+		if p := &s.Points[i]; !out {
+			p.Out = Time(p.In.Time.Mean)
+		}
+	}
+	slices.SortFunc(s.Points, func(a, b Point) int { return int(min(max(a.Size-b.Size, -1), 1)) })
+	return &s
+}
+
+func (t *Timing) addWrong(n *int64) {
+	if n == nil {
+		return
+	}
+	sum := *n
+	if t.Wrong != nil {
+		sum += *t.Wrong
+	}
+	t.Wrong = &sum
+}

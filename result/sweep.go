@@ -1,0 +1,353 @@
+package result
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"time"
+
+	"busbar.dev/coll"
+	"busbar.dev/unit"
+)
+
+// Source is where the times of a sweep come from.
+type Source string
+
+// Sources.
+const (
+	Measured  Source = "measured"
+	Predicted Source = "predicted"
+)
+
+// NCCL is the transport of a sweep that NCCL itself ran, on GPUs; the others are those of
+// our engine, on CPUs.
+const NCCL = "nccl"
+
+// Sweep is one collective over sizes, measured by one tool on the same ranks with the same
+// settings. What nobody states is empty, never guessed.
+type Sweep struct {
+	Source Source
+	Op     coll.Kind // coll.None where nothing says it
+	Redop  string    // "" where nothing is reduced
+	Root   int
+	Dtype  string
+
+	Ranks int
+	// Nodes and PerNode are the layout, 0 where it is unknown or uneven.
+	Nodes, PerNode int
+	Hosts          string // as a hostlist: node[01-04]
+	Cluster        string // what -c named
+
+	Transport string // tcp, shm, mem, auto, or nccl
+	Compress  string
+
+	When    time.Time
+	Session string            // what one run of a tool measured shares it
+	Tool    string            // busbar devel, nccl-tests 2.17.1
+	Library string            // the release of NCCL: 2.28.9
+	Env     map[string]string // settings that were given
+	Machine *Machine          // nil unknown
+
+	Points []Point
+
+	// What follows is about where the sweep was read; no file of results holds it.
+
+	ID    string // as messages call it: the publication's id, or FILE:LINE
+	File  string
+	Line  int
+	Class string // of hardware, in the source's words
+	// OpFrom and LayoutFrom are who says the collective and the layout: "its header", "-l".
+	OpFrom, LayoutFrom string
+	// Published is what a publication says about its own figures, nil for all others.
+	Published *Published
+	// Problem says why the source cannot be used although it was read: an unknown collective, say.
+	Problem string
+}
+
+// Point is one size of a sweep.
+type Point struct {
+	Size     unit.Bytes // nccl-tests' size column
+	Algo     string     // "auto" where the library chose and did not say
+	Proto    string
+	Channels int
+	// Out is out of place and In in place; nil where it was not measured.
+	Out, In *Timing
+
+	Line      int        // in the file that it was read from
+	WireBytes unit.Bytes // what all ranks together send in a run, without headers; 0 unknown
+	// Predicted is what was predicted where it was measured, 0 for nothing.
+	Predicted unit.Time
+}
+
+// Timing is how long the runs of one size took, of the slowest rank, in µs.
+type Timing struct {
+	Time Times
+	// Runs is how many there were, 0 unknown. Samples are their times, sorted. A file keeps at
+	// most MaxSamples of them, which lie evenly among all.
+	Runs    int
+	Samples []float64
+	Wrong   *int64 // elements; nil where nobody looked
+	// Slowest is the rank whose runs took longest, nil unknown; Spread its distance to the
+	// fastest, per run.
+	Slowest *int
+	Spread  float64
+	Margin  float64 // of a prediction, as a factor
+
+	// PrintedAlg and PrintedBus are the bandwidths as the tool printed them, rounded; 0 for none.
+	PrintedAlg, PrintedBus unit.Rate
+}
+
+// Times summarise the runs, in µs. What is unknown is 0.
+type Times struct {
+	Min    float64 `json:"min,omitempty"`
+	Median float64 `json:"median,omitempty"`
+	P99    float64 `json:"p99,omitempty"`
+	Mean   float64 `json:"mean"`
+}
+
+// Machine is what ran, as far as rank 0 or the source can tell.
+type Machine struct {
+	OS     string `json:"os,omitempty"` // linux/amd64
+	Kernel string `json:"kernel,omitempty"`
+	CPU    string `json:"cpu,omitempty"`
+	CPUs   int    `json:"cpus,omitempty"`
+	GPU    string `json:"gpu,omitempty"`
+
+	// What publications say about a node: how its GPUs are joined, its NICs (nil: not stated),
+	// the rate of a port in Gb/s, the network.
+	Joined string   `json:"-"`
+	NICs   *float64 `json:"-"`
+	Gbps   *float64 `json:"-"`
+	Fabric string   `json:"-"`
+}
+
+// Published is what a publication says about its own figures.
+type Published struct {
+	Grade     string // A to C; C is partly unknown or noisy
+	Anomalous bool   // slow because something was wrong
+	Surplus   int    // times of which nothing says the size
+	// Predictions is how many of its points were predicted where they were measured.
+	Predictions int
+}
+
+// Time is a timing of which only the mean is known, in µs.
+func Time(micros float64) *Timing { return &Timing{Time: Times{Mean: micros}} }
+
+// Sample fills Runs, Samples and Time from the times of all runs in µs, which it sorts and
+// keeps, to the nanosecond.
+func (t *Timing) Sample(micros []float64) {
+	slices.Sort(micros)
+	t.Runs, t.Samples, t.Time = len(micros), micros, Times{}
+	if len(micros) == 0 {
+		return
+	}
+	var sum float64
+	for i, v := range micros {
+		sum += v
+		micros[i] = nanos(v)
+	}
+	t.Time = Times{Min: t.Quantile(0), Median: t.Quantile(0.5), P99: t.Quantile(0.99), Mean: nanos(sum / float64(len(micros)))}
+}
+
+// Quantile is the time in µs that a share of the samples did not exceed, 0 without samples.
+func (t *Timing) Quantile(q float64) float64 {
+	n := len(t.Samples)
+	if n == 0 {
+		return 0
+	}
+	return t.Samples[min(int(q*float64(n)), n-1)]
+}
+
+// Durations are the samples, as the clock gave them.
+func (t *Timing) Durations() []time.Duration {
+	list := make([]time.Duration, len(t.Samples))
+	for i, us := range t.Samples {
+		list[i] = time.Duration(math.Round(us * 1e3))
+	}
+	return list
+}
+
+// nanos rounds µs to a nanosecond, which is what clocks tell.
+func nanos(us float64) float64 { return math.Round(us*1e3) / 1e3 }
+
+// thin is at most MaxSamples of a sorted list, which lie evenly in it.
+func thin(list []float64) []float64 {
+	if len(list) <= MaxSamples {
+		return list
+	}
+	out := make([]float64, MaxSamples)
+	for i := range out {
+		out[i] = list[(2*i+1)*len(list)/(2*MaxSamples)]
+	}
+	return out
+}
+
+// Middle is the median of the runs in µs, or the mean where no more is known.
+func (t *Timing) Middle() float64 {
+	if t.Time.Median > 0 {
+		return t.Time.Median
+	}
+	return t.Time.Mean
+}
+
+// Mean is the mean of the runs.
+func (t *Timing) Mean() unit.Time { return unit.Time(math.Round(t.Time.Mean * 1e6)) }
+
+// OnGPUs tells whether NCCL ran it.
+func (s *Sweep) OnGPUs() bool { return s.Transport == NCCL }
+
+// GPU is the model of the GPUs, "" unknown.
+func (s *Sweep) GPU() string {
+	if s.Machine == nil {
+		return ""
+	}
+	return s.Machine.GPU
+}
+
+// Operation is the call of one size.
+func (s *Sweep) Operation(size unit.Bytes) (coll.Op, error) {
+	op, err := operation(s.Op, s.Dtype, s.Redop)
+	op.Bytes, op.Root = size, s.Root
+	return op, err
+}
+
+func operation(kind coll.Kind, dtype, redop string) (coll.Op, error) {
+	t, err := coll.ParseDtype(dtype)
+	if err != nil {
+		return coll.Op{}, err
+	}
+	op := coll.Op{Kind: kind, Type: t}
+	if redop != "" {
+		op.Reduce, err = coll.ParseRedop(redop)
+	}
+	return op, err
+}
+
+// Check reports the first thing that no sweep can say.
+func (s *Sweep) Check() error {
+	if s.Problem != "" {
+		return errors.New(s.Problem)
+	}
+	for _, r := range s.Rows() {
+		if err := r.record().check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Row is one time of a sweep: a size, out of place or in place.
+type Row struct {
+	*Sweep
+	*Point
+	*Timing
+	InPlace bool
+}
+
+// Rows are the times of a sweep, size by size, out of place first.
+func (s *Sweep) Rows() []Row {
+	list := make([]Row, 0, 2*len(s.Points))
+	for i := range s.Points {
+		p := &s.Points[i]
+		for form, t := range []*Timing{p.Out, p.In} {
+			if t != nil {
+				list = append(list, Row{s, p, t, form == 1})
+			}
+		}
+	}
+	return list
+}
+
+// AlgBW is nccl-tests' algbw of the mean time, 0 where the collective or its type is unknown.
+func (r Row) AlgBW() unit.Rate {
+	op, err := r.Operation(r.Size)
+	if err != nil {
+		return 0
+	}
+	return op.AlgBW(r.Ranks, r.Mean())
+}
+
+// BusBW is nccl-tests' busbw of the mean time, 0 where the collective or its type is unknown.
+func (r Row) BusBW() unit.Rate {
+	op, err := r.Operation(r.Size)
+	if err != nil {
+		return 0
+	}
+	return op.BusBW(r.Ranks, r.Mean())
+}
+
+// Sweeps are several of them. As JSON they are a list of the rows of a file of results.
+type Sweeps []*Sweep
+
+// Rows are those of all sweeps, in their order.
+func (l Sweeps) Rows() []Row {
+	var list []Row
+	for _, s := range l {
+		list = append(list, s.Rows()...)
+	}
+	return list
+}
+
+// Append adds sweeps at the end. Points of a sweep that goes on where the last one ended are
+// added to it, so that sweeps can be handed over point by point.
+func (l *Sweeps) Append(more ...*Sweep) {
+	for _, s := range more {
+		if n := len(*l); n > 0 && (*l)[n-1].continues(s) {
+			(*l)[n-1].add(s.Points)
+			continue
+		}
+		*l = append(*l, s)
+	}
+}
+
+// continues reports whether a sweep says the same as another about all but its points.
+func (s *Sweep) continues(other *Sweep) bool {
+	if s.Session != other.Session || s.Op != other.Op || s.Ranks != other.Ranks || s.Dtype != other.Dtype {
+		return false
+	}
+	a, b := *s, *other
+	a.Points, b.Points, a.Line, b.Line = nil, nil, 0, 0
+	return reflect.DeepEqual(&a, &b)
+}
+
+// add adds points. One in place belongs to the last one if that is the same out of place.
+func (s *Sweep) add(more []Point) {
+	for _, p := range more {
+		if n := len(s.Points); n > 0 && p.Out == nil {
+			last := &s.Points[n-1]
+			if last.In == nil && last.Size == p.Size && last.Algo == p.Algo && last.Proto == p.Proto && last.Channels == p.Channels {
+				last.In = p.In
+				continue
+			}
+		}
+		s.Points = append(s.Points, p)
+	}
+}
+
+// Describe fills in who measured a sweep, where and when, as another one says it.
+func (s *Sweep) Describe(like *Sweep) {
+	s.Source, s.Transport, s.Nodes, s.PerNode, s.Hosts, s.Cluster = like.Source, like.Transport, like.Nodes, like.PerNode, like.Hosts, like.Cluster
+	s.When, s.Session, s.Tool, s.Library, s.Env, s.Machine = like.When, like.Session, like.Tool, like.Library, like.Env, like.Machine
+}
+
+// Evenly is the layout of ranks on hosts, given how many each has; zeros where hosts have
+// different numbers of them, or not all ranks are known.
+func Evenly(per map[string]int, ranks int) (nodes, each int) {
+	for _, n := range per {
+		if n*len(per) != ranks {
+			return 0, 0
+		}
+		each = n
+	}
+	return len(per), each
+}
+
+// Layout is the layout in words: 2x8, or "unknown".
+func (s *Sweep) Layout() string {
+	if s.Nodes == 0 {
+		return "unknown"
+	}
+	return fmt.Sprintf("%dx%d", s.Nodes, s.PerNode)
+}

@@ -27,15 +27,15 @@ func (p *Plan) address() error {
 	return nil
 }
 
-// MAC is the hardware address of a NIC, locally administered.
-func (p *Plan) MAC(nic int) net.HardwareAddr {
+// mac is the hardware address of a NIC, locally administered.
+func (p *Plan) mac(nic int) net.HardwareAddr {
 	a := p.NICs[nic].Addr.As4()
 	return net.HardwareAddr{0x02, 0xbb, a[0], a[1], a[2], a[3]}
 }
 
-// Hosts is the hosts file of the lab: node0 is the first NIC of a node, and
+// hostsText is the hosts file of the lab: node0 is the first NIC of a node, and
 // node0-mlx5_1 one of several; node0-gpu1 is a GPU where links between them are shaped.
-func (p *Plan) Hosts() string {
+func (p *Plan) hostsText() string {
 	var b strings.Builder
 	b.WriteString("127.0.0.1 localhost\n::1 localhost\n")
 	for k, n := range p.Nodes {
@@ -56,7 +56,7 @@ func (p *Plan) Hosts() string {
 				if near := n.Near[g]; len(near) > 0 {
 					nic = near[0]
 				}
-				fmt.Fprintf(&b, "%v %s-gpu%d\n", p.GPUAddr(k, g, nic), n.Name, g)
+				fmt.Fprintf(&b, "%v %s-gpu%d\n", p.gpuAddr(k, g, nic), n.Name, g)
 			}
 		}
 	}

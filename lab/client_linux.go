@@ -34,7 +34,7 @@ func (f Folder) find(name string) (*Lab, error) {
 			return nil, err
 		}
 	}
-	if err := CheckName(name); err != nil {
+	if err := checkName(name); err != nil {
 		return nil, err
 	}
 	s, err := f.read(name)
@@ -90,10 +90,10 @@ func (l *Lab) ask(r request) (*answer, error) {
 	if err := send(c, r); err != nil {
 		return nil, err
 	}
-	return hear(c)
+	return readAnswer(c)
 }
 
-func hear(c *net.UnixConn) (*answer, error) {
+func readAnswer(c *net.UnixConn) (*answer, error) {
 	var a answer
 	if err := receive(c, &a); err != nil {
 		return nil, fmt.Errorf("the lab's holder does not answer: %w", err)
@@ -146,8 +146,8 @@ type Running struct {
 	done chan struct{}
 }
 
-// farewell is what a program has to end by itself before it is ended.
-const farewell = 150 * time.Millisecond
+// killDelay is what a program has to end by itself before it is ended.
+const killDelay = 150 * time.Millisecond
 
 // Exec starts a program in a node. When the context ends, it is ended too, with
 // everything in its process group.
@@ -174,12 +174,12 @@ func (l *Lab) Exec(ctx context.Context, p Program) (*Running, error) {
 	r := &Running{c: c, done: make(chan struct{})}
 	stop := context.AfterFunc(ctx, func() {
 		r.Signal(syscall.SIGTERM)
-		time.Sleep(farewell)
+		time.Sleep(killDelay)
 		c.Close()
 	})
 	go func() {
 		defer close(r.done)
-		a, err := hear(c)
+		a, err := readAnswer(c)
 		stop()
 		if err != nil {
 			r.err = err
@@ -215,7 +215,7 @@ func (f Folder) Down(name string) (bool, error) {
 }
 
 func (f Folder) end(name string) (bool, error) {
-	if err := CheckName(name); err != nil {
+	if err := checkName(name); err != nil {
 		return false, err
 	}
 	if _, err := os.Stat(f.Path(name)); errors.Is(err, fs.ErrNotExist) {
@@ -231,10 +231,10 @@ func (f Folder) end(name string) (bool, error) {
 			f.kill(name, s.Pid)
 		}
 	}
-	ended, err := f.gone(name, 5*time.Second)
+	ended, err := f.waitGone(name, 5*time.Second)
 	if !ended && err == nil && s != nil {
 		f.kill(name, s.Pid)
-		ended, err = f.gone(name, 5*time.Second)
+		ended, err = f.waitGone(name, 5*time.Second)
 	}
 	if !ended && err == nil {
 		err = fmt.Errorf("the holder of lab %s does not end; its process is named in %s", name, f.Path(name, stateFile))

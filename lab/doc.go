@@ -26,4 +26,9 @@
 // InfiniBand network writes it; among cables that are equally short the
 // destination's number on its leaf decides (D-mod-k). Several spines are therefore
 // no loop, and which spine a pair of NICs uses can be foretold.
+//
+// # Stability
+//
+// The package serves the commands of busbar lab and is not stable: its types and the files of a lab may change in any
+// release. A lab is reached by the release that made it.
 package lab

@@ -3,6 +3,7 @@ package lab
 import (
 	"fmt"
 	"net"
+	"net/netip"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
@@ -93,7 +94,7 @@ func (f *fabric) veth(name, peer string, mtu int, mac net.HardwareAddr, ns any) 
 // nic lays the cable from a node to its switch.
 func (f *fabric) nic(i int, ns netns.NsHandle) error {
 	x := &f.p.NICs[i]
-	if err := f.veth(portName(i), x.Name, x.MTU, f.p.MAC(i), netlink.NsFd(int(ns))); err != nil {
+	if err := f.veth(portName(i), x.Name, x.MTU, f.p.mac(i), netlink.NsFd(int(ns))); err != nil {
 		return err
 	}
 	if err := f.plug(portName(i), x.Switch); err != nil {
@@ -131,15 +132,15 @@ func (f *fabric) plug(name string, sw int) error {
 	if err := f.own.LinkSetFlood(l, false); err != nil {
 		return err
 	}
-	if err := floodNothing(l.Attrs().Index); err != nil {
+	if err := noFlooding(l.Attrs().Index); err != nil {
 		return fmt.Errorf("%s: multicast would go round between switches: %w", name, err)
 	}
 	return f.own.LinkSetUp(l)
 }
 
-// floodNothing keeps multicast and broadcast from a switch's port too, which the library has no
+// noFlooding keeps multicast and broadcast from a switch's port too, which the library has no
 // call for: between several spines they would go round for ever.
-func floodNothing(port int) error {
+func noFlooding(port int) error {
 	req := nl.NewNetlinkRequest(unix.RTM_SETLINK, unix.NLM_F_ACK)
 	msg := nl.NewIfInfomsg(unix.AF_BRIDGE)
 	msg.Index = int32(port)
@@ -182,7 +183,7 @@ func (f *fabric) mtu() int {
 // forward writes the tables of all switches.
 func (f *fabric) forward() error {
 	index := map[string]int{} // by name: every table names the same few ports
-	for s, table := range f.p.Tables() {
+	for s, table := range f.p.tables() {
 		for d, port := range table {
 			name := ""
 			switch {
@@ -205,7 +206,7 @@ func (f *fabric) forward() error {
 				index[name] = l.Attrs().Index
 			}
 			err := f.own.NeighAppend(&netlink.Neigh{
-				LinkIndex: index[name], Family: unix.AF_BRIDGE, State: netlink.NUD_NOARP, Flags: netlink.NTF_MASTER, HardwareAddr: f.p.MAC(d),
+				LinkIndex: index[name], Family: unix.AF_BRIDGE, State: netlink.NUD_NOARP, Flags: netlink.NTF_MASTER, HardwareAddr: f.p.mac(d),
 			})
 			if err != nil {
 				return fmt.Errorf("table of switch %s: %w", f.p.Switches[s].Name, err)
@@ -218,11 +219,7 @@ func (f *fabric) forward() error {
 // node brings up the interfaces of a node, with its addresses and its neighbours.
 func (f *fabric) node(n int) error {
 	h := f.at[n]
-	lo, err := h.LinkByName("lo")
-	if err == nil {
-		err = h.LinkSetUp(lo)
-	}
-	if err != nil {
+	if _, err := bringUp(h, "lo"); err != nil {
 		return fmt.Errorf("loopback: %w", err)
 	}
 	for _, i := range f.p.Nodes[n].NICs {
@@ -249,12 +246,11 @@ func (f *fabric) configure(h *netlink.Handle, i int) error {
 	if err != nil {
 		return err
 	}
-	ip := net.IP(x.Addr.AsSlice())
-	if err := h.AddrAdd(l, &netlink.Addr{IPNet: &net.IPNet{IP: ip, Mask: net.CIDRMask(16, 32)}}); err != nil {
+	if err := addAddr(h, l, x.Addr, 16); err != nil {
 		return fmt.Errorf("address: %w", err)
 	}
 	for _, a := range f.p.gpuAddrs(i) {
-		if err := h.AddrAdd(l, &netlink.Addr{IPNet: &net.IPNet{IP: net.IP(a.AsSlice()), Mask: net.CIDRMask(16, 32)}}); err != nil {
+		if err := addAddr(h, l, a, 16); err != nil {
 			return fmt.Errorf("address of a GPU: %w", err)
 		}
 	}
@@ -268,7 +264,7 @@ func (f *fabric) configure(h *netlink.Handle, i int) error {
 		for _, a := range append(f.p.gpuAddrs(d), f.p.NICs[d].Addr) {
 			err := h.NeighSet(&netlink.Neigh{
 				LinkIndex: l.Attrs().Index, Family: unix.AF_INET, State: netlink.NUD_PERMANENT,
-				IP: net.IP(a.AsSlice()), HardwareAddr: f.p.MAC(d),
+				IP: net.IP(a.AsSlice()), HardwareAddr: f.p.mac(d),
 			})
 			if err != nil {
 				return fmt.Errorf("neighbour: %w", err)
@@ -276,6 +272,11 @@ func (f *fabric) configure(h *netlink.Handle, i int) error {
 		}
 	}
 	return f.policy(h, l, i)
+}
+
+// addAddr gives an interface an address in a network of so many bits.
+func addAddr(h *netlink.Handle, l netlink.Link, a netip.Addr, bits int) error {
+	return h.AddrAdd(l, &netlink.Addr{IPNet: &net.IPNet{IP: net.IP(a.AsSlice()), Mask: net.CIDRMask(bits, 32)}})
 }
 
 // policy makes traffic leave by the NIC whose address it has.

@@ -34,8 +34,8 @@ func (h *holder) list() []Fault {
 
 // fault puts a fault in place, instead of another one of its place and kind.
 func (h *holder) fault(f Fault) error {
-	h.breaking.Lock()
-	defer h.breaking.Unlock()
+	h.changing.Lock()
+	defer h.changing.Unlock()
 	if f.Kind == "node" {
 		return h.faultNode(f)
 	}
@@ -150,8 +150,8 @@ func (h *holder) flap(nic int, a *active) {
 // heal ends faults: all of them, those of a link ("node0:mlx5_0"), of a node and its links
 // ("node0") or of a kind ("link"), and returns what is left.
 func (h *holder) heal(what string) ([]Fault, error) {
-	h.breaking.Lock()
-	defer h.breaking.Unlock()
+	h.changing.Lock()
+	defer h.changing.Unlock()
 	what, err := h.plan.place(what)
 	if err != nil {
 		return nil, badRequest(err.Error())
@@ -228,53 +228,44 @@ func (f *fabric) lose(nic int, share float64) error {
 	if err != nil {
 		return err
 	}
-	parents := []uint32{netlink.HANDLE_MIN_EGRESS, netlink.HANDLE_MIN_INGRESS}
 	if share == 0 {
-		// The hooks are the loss's alone on a switch's port.
-		return f.own.QdiscDel(&netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}})
+		return f.own.QdiscDel(clsact(l)) // the hooks are the loss's alone on a switch's port
 	}
-	pit, err := f.pit()
+	hole, err := f.blackHole()
 	if err != nil {
 		return err
 	}
-	if err := clsact(f.own, l); err != nil {
+	if err := f.own.QdiscReplace(clsact(l)); err != nil {
 		return err
 	}
-	for _, parent := range parents {
-		if err := f.sieve(l.Attrs().Index, parent, share, pit); err != nil {
+	for _, parent := range directions {
+		if err := addLoss(l.Attrs().Index, parent, share, hole); err != nil {
 			return fmt.Errorf("losing packets (kernel options NET_CLS_BPF, NET_ACT_MIRRED): %w", err)
 		}
 	}
 	return nil
 }
 
-// pit is an interface from which nothing returns.
-func (f *fabric) pit() (int, error) {
-	if l, err := f.own.LinkByName("pit"); err == nil {
-		return l.Attrs().Index, nil
-	}
-	if err := f.veth("pit", "bottom", 65000, nil, nil); err != nil {
-		return 0, err
-	}
-	for _, name := range []string{"pit", "bottom"} {
-		l, err := f.own.LinkByName(name)
-		if err == nil {
-			err = f.own.LinkSetUp(l)
-		}
-		if err != nil {
-			return 0, err
-		}
-	}
+// blackHole is an interface from which nothing returns; its other end has no address.
+func (f *fabric) blackHole() (int, error) {
 	l, err := f.own.LinkByName("pit")
 	if err != nil {
-		return 0, err
+		if err := f.veth("pit", "bottom", 65000, nil, nil); err != nil {
+			return 0, err
+		}
+		if _, err := bringUp(f.own, "bottom"); err != nil {
+			return 0, err
+		}
+		if l, err = bringUp(f.own, "pit"); err != nil {
+			return 0, err
+		}
 	}
 	return l.Attrs().Index, nil
 }
 
-// sieve adds the filter: ld rand; jge #limit, keep; ret -1; keep: ret 0. The library
+// addLoss adds the filter: ld rand; jge #limit, keep; ret -1; keep: ret 0. The library
 // has no form for classic programs, so the request is put together here.
-func (f *fabric) sieve(link int, parent uint32, share float64, pit int) error {
+func addLoss(link int, parent uint32, share float64, hole int) error {
 	const rand = 0xfffff000 + 56 // SKF_AD_OFF + SKF_AD_RANDOM
 	limit := uint32(math.Min(share*float64(1<<32), math.MaxUint32))
 	program := []unix.SockFilter{
@@ -299,14 +290,11 @@ func (f *fabric) sieve(link int, parent uint32, share float64, pit int) error {
 	opts.AddRtAttr(nl.TCA_BPF_OPS_LEN, nl.Uint16Attr(uint16(len(program))))
 	opts.AddRtAttr(nl.TCA_BPF_OPS, ops)
 	actions := opts.AddRtAttr(nl.TCA_BPF_ACT, nil)
-	err := netlink.EncodeActions(actions, []netlink.Action{&netlink.MirredAction{
-		ActionAttrs: netlink.ActionAttrs{Action: netlink.TC_ACT_STOLEN}, MirredAction: netlink.TCA_EGRESS_REDIR, Ifindex: pit,
-	}})
-	if err != nil {
+	if err := netlink.EncodeActions(actions, sendOver(hole)); err != nil {
 		return err
 	}
 	req.AddData(opts)
 	// The holder's own network is the fabric's; a request outside a handle goes there.
-	_, err = req.Execute(unix.NETLINK_ROUTE, 0)
+	_, err := req.Execute(unix.NETLINK_ROUTE, 0)
 	return err
 }

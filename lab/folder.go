@@ -95,8 +95,8 @@ func (f Folder) Path(name string, file ...string) string {
 	return filepath.Join(append([]string{string(f), name}, file...)...)
 }
 
-// CheckName says what is wrong with the name of a lab.
-func CheckName(name string) error {
+// checkName says what is wrong with the name of a lab.
+func checkName(name string) error {
 	if name == "" || len(name) > 32 || clean(name, 64) != name || name[0] == '-' {
 		return &RequestError{fmt.Sprintf("lab name %.40q: expected 1 to 32 letters, digits, - and _", name)}
 	}
@@ -114,7 +114,7 @@ func (f Folder) Names() ([]string, error) {
 	}
 	var names []string
 	for _, x := range list {
-		if x.IsDir() && CheckName(x.Name()) == nil {
+		if x.IsDir() && checkName(x.Name()) == nil {
 			names = append(names, x.Name())
 		}
 	}

@@ -15,9 +15,9 @@ import (
 
 // Descriptors that the starter leaves to the holder.
 const (
-	starterFD = 3
-	lockFD    = 4
-	doorFD    = 5
+	starterFD  = 3
+	lockFD     = 4
+	listenerFD = 5
 )
 
 // holder is the process that a lab lives in: process 1 of its namespace, so that every
@@ -28,7 +28,7 @@ type holder struct {
 	fab   *fabric
 	nodes []namespaces
 
-	breaking sync.Mutex // one fault or healing at a time, each of which has several steps
+	changing sync.Mutex // one fault or healing at a time, each of which has several steps
 
 	mu       sync.Mutex // guards what follows, and starting programs against reaping them
 	programs map[int]*program
@@ -41,7 +41,7 @@ type holder struct {
 // Hold is the life of a holder: it builds what its starter asks for and serves until
 // it is told to end. It returns only when that could not be done.
 func Hold() error {
-	for fd := starterFD; fd <= doorFD; fd++ {
+	for fd := starterFD; fd <= listenerFD; fd++ {
 		unix.CloseOnExec(fd)
 	}
 	starter := os.NewFile(starterFD, "starter")
@@ -59,7 +59,7 @@ func Hold() error {
 		send(starter, ready{Error: err.Error()})
 		return err
 	}
-	door := os.NewFile(doorFD, "door")
+	door := os.NewFile(listenerFD, "door")
 	l, err := net.FileListener(door)
 	if err != nil {
 		return err
@@ -108,7 +108,7 @@ func (h *holder) build() ([]string, error) {
 		notes = append(notes, fmt.Sprintf("/proc of the lab could not be mounted (%v): shared memory inside nodes and faults of nodes do not work", err))
 	}
 	hosts := filepath.Join(h.dir, hostsFile)
-	if err := os.WriteFile(hosts, []byte(h.plan.Hosts()), 0o644); err != nil {
+	if err := os.WriteFile(hosts, []byte(h.plan.hostsText()), 0o644); err != nil {
 		return nil, err
 	}
 	if err := unix.Mount(hosts, "/etc/hosts", "", unix.MS_BIND, ""); err != nil {

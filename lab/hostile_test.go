@@ -84,7 +84,7 @@ func TestOddFolders(t *testing.T) {
 	}
 	for _, name := range []string{"..", "", "a/b", "-x", strings.Repeat("a", 33)} {
 		var bad *RequestError
-		if err := CheckName(name); !errors.As(err, &bad) {
+		if err := checkName(name); !errors.As(err, &bad) {
 			t.Errorf("name %q: %v", name, err)
 		}
 	}

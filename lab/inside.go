@@ -22,8 +22,8 @@ const (
 type Inner struct {
 	GPUs  int         `json:"gpus"`
 	Links []InnerLink `json:"links"`
-	// Ways are the links from one GPU to another, by their numbers.
-	Ways [][][]int `json:"ways"`
+	// Routes are the links from one GPU to another, by their numbers.
+	Routes [][][]int `json:"ways"`
 	// Left are links that limit something and have no place in the lab.
 	Left []string `json:"left_out,omitempty"`
 }
@@ -54,10 +54,10 @@ func (b *planner) inner(typ int) *Inner {
 	if len(gpus) < 2 || len(gpus) > maxInner {
 		return nil
 	}
-	x := &Inner{GPUs: len(gpus), Ways: make([][][]int, len(gpus))}
+	x := &Inner{GPUs: len(gpus), Routes: make([][][]int, len(gpus))}
 	at := map[cluster.Leg]int{}
 	for i, from := range gpus {
-		x.Ways[i] = make([][]int, len(gpus))
+		x.Routes[i] = make([][]int, len(gpus))
 		for j, to := range gpus {
 			if i == j {
 				continue
@@ -81,7 +81,7 @@ func (b *planner) inner(typ int) *Inner {
 					}
 					x.Links = append(x.Links, InnerLink{Name: a + "→" + z, Rate: l.Rate.Value})
 				}
-				x.Ways[i][j] = append(x.Ways[i][j], k)
+				x.Routes[i][j] = append(x.Routes[i][j], k)
 			}
 		}
 	}
@@ -98,8 +98,8 @@ const maxInner = 254
 
 // fastest is what a GPU sends to one other at most.
 func (x *Inner) fastest() (most unit.Rate) {
-	for i := range x.Ways {
-		for _, way := range x.Ways[i] {
+	for i := range x.Routes {
+		for _, way := range x.Routes[i] {
 			least := unit.Rate(0)
 			for _, k := range way {
 				if r := x.Links[k].Rate; least == 0 || r < least {
@@ -127,8 +127,8 @@ func (x *Inner) narrow() {
 // carry no more than it does.
 func (x *Inner) wide(k, side int) bool {
 	beside := map[int]bool{}
-	for i := range x.Ways {
-		for _, way := range x.Ways[i] {
+	for i := range x.Routes {
+		for _, way := range x.Routes[i] {
 			at := slices.Index(way, k)
 			if at < 0 {
 				continue
@@ -149,15 +149,15 @@ func (x *Inner) wide(k, side int) bool {
 // remove takes a link out of all ways.
 func (x *Inner) remove(k int) {
 	x.Links = slices.Delete(x.Links, k, k+1)
-	for i := range x.Ways {
-		for j, way := range x.Ways[i] {
+	for i := range x.Routes {
+		for j, way := range x.Routes[i] {
 			way = slices.DeleteFunc(way, func(l int) bool { return l == k })
 			for n := range way {
 				if way[n] > k {
 					way[n]--
 				}
 			}
-			x.Ways[i][j] = way
+			x.Routes[i][j] = way
 		}
 	}
 }
@@ -215,8 +215,8 @@ func (x *Inner) stage() {
 
 // place reports whether ways begin or end with a link.
 func (x *Inner) place(k int) (begins, ends bool) {
-	for i := range x.Ways {
-		for _, way := range x.Ways[i] {
+	for i := range x.Routes {
+		for _, way := range x.Routes[i] {
 			if len(way) > 0 {
 				begins, ends = begins || way[0] == k, ends || way[len(way)-1] == k
 			}
@@ -227,8 +227,8 @@ func (x *Inner) place(k int) (begins, ends bool) {
 
 // free reports whether no way that crosses a link has another one in the stage.
 func (x *Inner) free(k, stage int) bool {
-	for i := range x.Ways {
-		for _, way := range x.Ways[i] {
+	for i := range x.Routes {
+		for _, way := range x.Routes[i] {
 			if !slices.Contains(way, k) {
 				continue
 			}

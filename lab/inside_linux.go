@@ -2,7 +2,6 @@ package lab
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"runtime"
 	"strconv"
@@ -56,11 +55,8 @@ func (f *fabric) loopback(n int, x *Inner, lo netlink.Link) error {
 	for _, l := range x.Links {
 		top = max(top, float64(l.Rate))
 	}
-	if err := h.LinkSetGSOMaxSize(lo, segment(top, innerMTU)); err != nil {
-		return fmt.Errorf("segment size: %w", err)
-	}
-	if err := h.LinkSetGSOIPv4MaxSize(lo, segment(top, innerMTU)); err != nil {
-		return fmt.Errorf("segment size: %w", err)
+	if err := limitSegments(h, lo, top, innerMTU); err != nil {
+		return err
 	}
 	if err := h.LinkSetTxQLen(lo, innerQueue); err != nil {
 		return err
@@ -69,8 +65,7 @@ func (f *fabric) loopback(n int, x *Inner, lo netlink.Link) error {
 		return nil
 	}
 	for g := range x.GPUs {
-		ip := net.IP(f.p.GPUAddr(n, g, -1).AsSlice())
-		if err := h.AddrAdd(lo, &netlink.Addr{IPNet: &net.IPNet{IP: ip, Mask: net.CIDRMask(32, 32)}}); err != nil {
+		if err := addAddr(h, lo, f.p.gpuAddr(n, g, -1), 32); err != nil {
 			return fmt.Errorf("address of a GPU: %w", err)
 		}
 	}
@@ -83,19 +78,11 @@ const innerQueue = 20000
 
 // detour is an interface that all packets of one direction of the loopback cross.
 func detour(h *netlink.Handle, lo netlink.Link, name string, parent uint32) (netlink.Link, error) {
-	attrs := netlink.NewLinkAttrs()
-	attrs.Name, attrs.TxQLen, attrs.MTU = name, innerQueue, 65000
-	if err := h.LinkAdd(&netlink.Ifb{LinkAttrs: attrs}); err != nil {
-		return nil, err
-	}
-	l, err := h.LinkByName(name)
+	l, err := newIFB(h, name, innerQueue)
 	if err != nil {
 		return nil, err
 	}
-	if err := h.LinkSetUp(l); err != nil {
-		return nil, err
-	}
-	if err := clsact(h, lo); err != nil {
+	if err := h.QdiscReplace(clsact(lo)); err != nil {
 		return nil, err
 	}
 	return l, redirect(h, lo, parent, l.Attrs().Index)
@@ -129,8 +116,8 @@ func (x *Inner) shape(h *netlink.Handle, l netlink.Link, stage int) error {
 			return fmt.Errorf("%s: %w", x.Links[k].Name, err)
 		}
 	}
-	for i := range x.Ways {
-		for j, way := range x.Ways[i] {
+	for i := range x.Routes {
+		for j, way := range x.Routes[i] {
 			for _, k := range way {
 				if x.Links[k].Stage != stage {
 					continue

@@ -72,47 +72,47 @@ func (p *Plan) inner(n int) *Inner {
 // choose settles how ranks of a node reach each other; rates are the lab's by now.
 func (b *planner) choose(flow unit.Rate) error {
 	p := b.p
-	var why string
+	var reason string
 	known, several := len(p.Inner) > 0, false
 	for n := range p.Nodes {
 		several = several || b.c.TypeOf(p.Nodes[n].Host).Count(cluster.GPU) > 1
 		known = known && (p.inner(n) != nil || p.Nodes[n].GPUs < 2)
 		if x := p.inner(n); x != nil && p.Nodes[n].GPUs > x.GPUs {
-			known, why = false, fmt.Sprintf("%s is to have %d ranks and has %d GPUs", p.Nodes[n].Name, p.Nodes[n].GPUs, x.GPUs)
+			known, reason = false, fmt.Sprintf("%s is to have %d ranks and has %d GPUs", p.Nodes[n].Name, p.Nodes[n].GPUs, x.GPUs)
 		}
 	}
 	switch {
 	case b.o.Inside == Memory:
 	case b.o.Local:
-		why = "what ranks of a node exchange crosses the path through host memory instead"
-	case !several && why == "":
-		why = "no node has two GPUs"
-	case !known && why == "":
-		why = "the file does not say how the GPUs of a node are joined, and how fast"
-	case why != "":
+		reason = "what ranks of a node exchange crosses the path through host memory instead"
+	case !several && reason == "":
+		reason = "no node has two GPUs"
+	case !known && reason == "":
+		reason = "the file does not say how the GPUs of a node are joined, and how fast"
+	case reason != "":
 	case flow > innerMost:
-		why = fmt.Sprintf("%v a second would flow inside nodes; no shaper does that", unit.Bytes(flow))
+		reason = fmt.Sprintf("%v a second would flow inside nodes; no shaper does that", unit.Bytes(flow))
 	case b.o.Inside == Links || flow <= innerTogether*1.001:
 		p.Inside = Links
 		return nil
 	default:
 		fit := oneOver(float64(flow/innerTogether) / p.Scale.Value())
-		why = fmt.Sprintf("%v a second would flow inside nodes, more than two cores push; with --scale %v they are", unit.Bytes(flow), fit)
+		reason = fmt.Sprintf("%v a second would flow inside nodes, more than two cores push; with --scale %v they are", unit.Bytes(flow), fit)
 	}
 	if b.o.Inside == Links {
-		return fmt.Errorf("links inside nodes: %s", why)
+		return fmt.Errorf("links inside nodes: %s", reason)
 	}
-	p.Inside, p.Inner, b.why = Memory, nil, why
+	p.Inside, p.Inner, b.inMemory = Memory, nil, reason
 	for n := range p.Nodes {
 		p.Nodes[n].Inner = -1
 	}
 	return nil
 }
 
-// GPUAddr is the address of a GPU on a NIC of its node, or where nic is -1 on the loopback.
+// gpuAddr is the address of a GPU on a NIC of its node, or where nic is -1 on the loopback.
 // Its third byte is the GPU's number, whatever the NIC, which tells the shapers of the links
 // between GPUs who sends to whom.
-func (p *Plan) GPUAddr(node, gpu, nic int) netip.Addr {
+func (p *Plan) gpuAddr(node, gpu, nic int) netip.Addr {
 	place := byte(63)
 	if nic >= 0 {
 		place = byte(64 + p.NICs[nic].Place)
@@ -129,7 +129,7 @@ func (p *Plan) gpuAddrs(nic int) (list []netip.Addr) {
 	}
 	for g := range x.GPUs {
 		if slices.Contains(p.Nodes[n].Near[g], nic) {
-			list = append(list, p.GPUAddr(n, g, nic))
+			list = append(list, p.gpuAddr(n, g, nic))
 		}
 	}
 	return list
@@ -141,7 +141,7 @@ func (p *Plan) Bind(s Seat) string {
 	var words []string
 	for _, i := range s.NICs {
 		if p.Inside == Links && p.inner(s.Node) != nil {
-			words = append(words, p.GPUAddr(s.Node, s.Local, i).String())
+			words = append(words, p.gpuAddr(s.Node, s.Local, i).String())
 		} else {
 			words = append(words, p.NICs[i].Name)
 		}
@@ -150,7 +150,7 @@ func (p *Plan) Bind(s Seat) string {
 	case s.Bare || len(words) == 0 && p.inner(s.Node) == nil:
 		return "127.0.0.1"
 	case len(words) == 0:
-		return p.GPUAddr(s.Node, s.Local, -1).String()
+		return p.gpuAddr(s.Node, s.Local, -1).String()
 	}
 	return strings.Join(words, ",")
 }
@@ -173,9 +173,9 @@ func (p *Plan) InnerLink(word string) (node int, links []int) {
 	return node, links
 }
 
-// Holds reports a layout with more ranks on a node than it has GPUs, between which links
+// checkSeats reports a layout with more ranks on a node than it has GPUs, between which links
 // are shaped.
-func (p *Plan) Holds(seats []Seat) error {
+func (p *Plan) checkSeats(seats []Seat) error {
 	for _, s := range seats {
 		if x := p.inner(s.Node); p.Inside == Links && x != nil && s.Local >= x.GPUs {
 			return fmt.Errorf("%s has %d GPUs, and a rank takes one where links between them are imitated; `busbar lab up --inside memory` has no such bound", p.Nodes[s.Node].Name, x.GPUs)

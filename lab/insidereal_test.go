@@ -35,7 +35,7 @@ func printLinks(names []string) error {
 // slowInner halves the last link of the way that was taken, in both directions, and heals it.
 func slowInner(t *testing.T, l *Lab, name string, in *Inner) {
 	t.Helper()
-	way := in.Ways[1][3]
+	way := in.Routes[1][3]
 	link := in.Links[way[len(way)-1]]
 	where := "node0:" + strings.ReplaceAll(link.Name, "→", "-")
 	half := fmt.Sprint(uint64(float64(link.Rate)/2+5e5) / 1e6)
@@ -98,7 +98,7 @@ func TestLinksInsideNodes(t *testing.T) {
 		for _, line := range strings.Split(out, "\n") {
 			got[line] = true
 		}
-		want := append(append([]int{}, in.Ways[1][3]...), in.Ways[3][1]...)
+		want := append(append([]int{}, in.Routes[1][3]...), in.Routes[3][1]...)
 		for _, k := range want {
 			if line := fmt.Sprint(k, " ", uint64(float64(in.Links[k].Rate)+5e5)/1e6); !got[line] {
 				t.Errorf("%s: nothing crossed %s, want %q in %q (exit %d)", x.name, in.Links[k].Name, line, out, code)

@@ -51,7 +51,7 @@ func (p *Plan) Ranks(layout string) ([]Seat, error) {
 		}
 	}
 	seats := p.Seats(nodes, each)
-	return seats, p.Holds(seats)
+	return seats, p.checkSeats(seats)
 }
 
 // Job is one program that runs once for each rank.

@@ -84,8 +84,8 @@ func (f Folder) Clean() ([]string, error) {
 	return dead, err
 }
 
-// gone waits until a lab's holder has ended, and removes its folder.
-func (f Folder) gone(name string, patience time.Duration) (bool, error) {
+// waitGone waits until a lab's holder has ended, and removes its folder.
+func (f Folder) waitGone(name string, patience time.Duration) (bool, error) {
 	for end := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
 		if _, err := os.Stat(f.Path(name)); errors.Is(err, fs.ErrNotExist) {
 			return true, nil

@@ -9,10 +9,10 @@ import (
 func (b *planner) notes() {
 	p := b.p
 	add := func(format string, args ...any) { p.Notes = append(p.Notes, fmt.Sprintf(format, args...)) }
-	if b.loose {
+	if b.noSwitch {
 		add("the file joins the NICs to no switch; the lab puts all of them on one")
 	}
-	p.Notes = append(p.Notes, b.odd...)
+	p.Notes = append(p.Notes, b.changed...)
 	b.noteInside(add)
 	add("latency is not imitated: a message takes what this machine's kernel takes, tens of µs, whatever the scale")
 	if b.c.Network.Kind != "" && b.c.Network.Kind != "ethernet" {
@@ -48,8 +48,8 @@ func (b *planner) noteInside(add func(string, ...any)) {
 		what = "NVLink, PCIe and host memory inside a node are"
 	}
 	reason := ""
-	if b.why != "" {
-		reason = " (" + b.why + ")"
+	if b.inMemory != "" {
+		reason = " (" + b.inMemory + ")"
 	}
 	add("%s not imitated%s: ranks of a node talk through this machine's shared memory, at its speed", what, reason)
 }

@@ -16,9 +16,6 @@ func Start(context.Context, Config) (*State, error) { return nil, errOther }
 // Hold refuses.
 func Hold() error { return errOther }
 
-// Allowed refuses.
-func Allowed(string, ...string) error { return errOther }
-
 // Open refuses.
 func (f Folder) Open(string) (*Lab, error) { return nil, errOther }
 

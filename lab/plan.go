@@ -11,9 +11,9 @@ import (
 
 // Bounds of a lab; beyond them one machine imitates nothing any more.
 const (
-	MaxNodes  = 64
-	MaxNICs   = 128 // of all nodes together
-	MaxCables = 512
+	maxNodes  = 64
+	maxNICs   = 128 // of all nodes together
+	maxCables = 512
 )
 
 // Plan is a cluster as it will be made: rates are those of the lab.
@@ -80,7 +80,7 @@ type Cable struct {
 type Options struct {
 	Nodes  int   // 0 is all
 	GPUs   int   // ranks of a node; 0 is its GPUs
-	Scale  Scale // the zero value is chosen by Fit
+	Scale  Scale // the zero value is chosen by fit
 	Spines int   // boxes that an entry for several spines becomes at most; 0 is 2
 	MTU    int   // where the file names none; 0 is 9000
 	// Staging is the rate, before scaling, of a half-duplex path through host memory
@@ -101,10 +101,10 @@ func New(c *cluster.Cluster, o Options) (*Plan, error) {
 		n = o.Nodes
 	}
 	if n == 0 {
-		return nil, fmt.Errorf("%s has no nodes; a lab has 1 to %d", c.Name, MaxNodes)
+		return nil, fmt.Errorf("%s has no nodes; a lab has 1 to %d", c.Name, maxNodes)
 	}
-	if n > MaxNodes {
-		return nil, fmt.Errorf("%s has %d nodes; a lab has 1 to %d: choose fewer with -l NODESxGPUS", c.Name, n, MaxNodes)
+	if n > maxNodes {
+		return nil, fmt.Errorf("%s has %d nodes; a lab has 1 to %d: choose fewer with -l NODESxGPUS", c.Name, n, maxNodes)
 	}
 	b := &planner{c: c, o: o, routes: cluster.NewRoutes(c), p: &Plan{Cluster: c.Name, Local: o.Local}, index: map[int][]int{}}
 	if err := b.nodes(n); err != nil {
@@ -115,7 +115,7 @@ func New(c *cluster.Cluster, o Options) (*Plan, error) {
 	b.p.Scale = o.Scale
 	flow := b.flow()
 	if b.p.Scale == (Scale{}) {
-		b.p.Scale = b.p.Fit()
+		b.p.Scale = b.p.fit()
 		if inside := oneOver(float64(flow / innerTogether)); o.Inside == Links && inside.Value() < b.p.Scale.Value() {
 			b.p.Scale = inside
 		}
@@ -139,9 +139,11 @@ type planner struct {
 	routes *cluster.Routes
 	p      *Plan
 	index  map[int][]int // bridges that a switch of the cluster became
-	loose  bool          // NICs that no source joins to a switch
-	odd    []string
-	why    string // links inside nodes are not imitated
+	// What the notes say: NICs that no source joins to a switch, what is not as in the file, and why links inside nodes
+	// are not imitated.
+	noSwitch bool
+	changed  []string
+	inMemory string
 }
 
 func (b *planner) nodes(n int) error {
@@ -171,8 +173,8 @@ func (b *planner) nodes(n int) error {
 			node.NICs = append(node.NICs, len(b.p.NICs))
 			b.p.NICs = append(b.p.NICs, nic)
 		}
-		if len(b.p.NICs) > MaxNICs {
-			return fmt.Errorf("more than %d NICs; choose fewer nodes with -l NODESxGPUS", MaxNICs)
+		if len(b.p.NICs) > maxNICs {
+			return fmt.Errorf("more than %d NICs; choose fewer nodes with -l NODESxGPUS", maxNICs)
 		}
 		if len(node.NICs) == 0 && n > 1 {
 			return fmt.Errorf("%s has no NIC with a known rate; a lab of several nodes needs one", node.Name)
@@ -234,7 +236,7 @@ func (b *planner) nic(h int, t *cluster.NodeType, dev int) (NIC, bool) {
 		nic.MTU = 9000
 	}
 	if nic.MTU < 576 || nic.MTU > 65000 {
-		b.odd = append(b.odd, fmt.Sprintf("%s: an MTU of %d is made 9000", d.Title(), nic.MTU))
+		b.changed = append(b.changed, fmt.Sprintf("%s: an MTU of %d is made 9000", d.Title(), nic.MTU))
 		nic.MTU = 9000
 	}
 	nic.Switch = b.leaf(sw)
@@ -249,7 +251,7 @@ func (b *planner) nic(h int, t *cluster.NodeType, dev int) (NIC, bool) {
 // leaf is the bridge of a switch; one for all NICs where no switch is known.
 func (b *planner) leaf(sw int) int {
 	if sw < 0 {
-		b.loose = true
+		b.noSwitch = true
 	}
 	return b.boxes(sw, 1)[0]
 }
@@ -318,7 +320,7 @@ func (b *planner) trunks() {
 				grown = true
 			}
 			if n := max(net.Switches[up].Count, 1); before && n > len(ups) {
-				b.odd = append(b.odd, fmt.Sprintf("%s stands for %d switches; the lab has %d with the same sum of uplinks", net.Switches[up].Name, n, len(ups)))
+				b.changed = append(b.changed, fmt.Sprintf("%s stands for %d switches; the lab has %d with the same sum of uplinks", net.Switches[up].Name, n, len(ups)))
 			}
 		}
 	}

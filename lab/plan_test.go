@@ -106,11 +106,11 @@ func TestWaysAreShortestAndSpread(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tables := p.Tables()
+	tables := p.tables()
 	used := map[int]int{}
 	for a := range p.NICs {
 		for b := range p.NICs {
-			legs, ok := p.Way(tables, a, b)
+			legs, ok := p.route(tables, a, b)
 			want := 0
 			if p.NICs[a].Switch != p.NICs[b].Switch {
 				want = 2
@@ -144,7 +144,7 @@ func TestNamesAndAddressesAreUnique(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for i, n := range p.NICs {
-		for _, s := range []string{n.Addr.String(), p.MAC(i).String(), p.Nodes[n.Node].Name + "/" + n.Name} {
+		for _, s := range []string{n.Addr.String(), p.mac(i).String(), p.Nodes[n.Node].Name + "/" + n.Name} {
 			if seen[s] {
 				t.Errorf("%s twice", s)
 			}
@@ -154,7 +154,7 @@ func TestNamesAndAddressesAreUnique(t *testing.T) {
 			t.Errorf("interface %q is too long", n.Name)
 		}
 	}
-	if h := p.Hosts(); !strings.Contains(h, " node3 ") {
+	if h := p.hostsText(); !strings.Contains(h, " node3 ") {
 		t.Errorf("hosts without node3:\n%s", h)
 	}
 }

@@ -107,7 +107,7 @@ func (h *holder) run(c *net.UnixConn, r *request, files []*os.File) {
 	}()
 	select {
 	case code := <-p.end:
-		send(c, answer{Done: true, Code: code})
+		send(c, answer{Code: code})
 	case <-gone:
 		syscall.Kill(-pid, syscall.SIGKILL)
 		<-p.end

@@ -2,27 +2,27 @@ package lab
 
 import "fmt"
 
-// Port is a port of a switch: of a NIC's cable, or of one between switches.
-type Port struct {
+// port is a port of a switch: of a NIC's cable, or of one between switches.
+type port struct {
 	Cable int // -1: a NIC's
 	NIC   int
 }
 
-// Table is a switch's forwarding: the port for each destination, by NIC; Cable and
+// table is a switch's forwarding: the port for each destination, by NIC; Cable and
 // NIC are both -1 where the destination cannot be reached.
-type Table []Port
+type table []port
 
-// Tables are the forwarding tables of all switches. A destination is reached by the
+// tables are the forwarding tables of all switches. A destination is reached by the
 // shortest way; of several cables that are as short its order on its leaf picks one.
-func (p *Plan) Tables() []Table {
-	tables := make([]Table, len(p.Switches))
+func (p *Plan) tables() []table {
+	tables := make([]table, len(p.Switches))
 	ends := make([][]int, len(p.Switches)) // cables of each switch
 	for c, x := range p.Cables {
 		ends[x.A] = append(ends[x.A], c)
 		ends[x.B] = append(ends[x.B], c)
 	}
 	for s := range tables {
-		tables[s] = make(Table, len(p.NICs))
+		tables[s] = make(table, len(p.NICs))
 	}
 	far := map[int][]int{} // distances, by the destination's switch
 	for d := range p.NICs {
@@ -32,7 +32,7 @@ func (p *Plan) Tables() []Table {
 		}
 		dist := far[home]
 		for s := range tables {
-			tables[s][d] = Port{Cable: -1, NIC: -1}
+			tables[s][d] = port{Cable: -1, NIC: -1}
 			if s == home {
 				tables[s][d].NIC = d
 				continue
@@ -72,22 +72,22 @@ func (p *Plan) distances(to int, ends [][]int) []int {
 	return dist
 }
 
-// Leg is a cable in one direction.
-type Leg struct {
+// hop is a cable in one direction.
+type hop struct {
 	Cable int
 	Up    bool // from its lower switch to its upper one
 }
 
-// Way is the cables between switches from one NIC to another; false where there is
+// route is the cables between switches from one NIC to another; false where there is
 // no way.
-func (p *Plan) Way(tables []Table, from, to int) ([]Leg, bool) {
-	var legs []Leg
+func (p *Plan) route(tables []table, from, to int) ([]hop, bool) {
+	var legs []hop
 	for s := p.NICs[from].Switch; s != p.NICs[to].Switch; {
 		c := tables[s][to].Cable
 		if c < 0 || len(legs) > len(p.Switches) {
 			return nil, false
 		}
-		legs = append(legs, Leg{c, p.Cables[c].B == s})
+		legs = append(legs, hop{c, p.Cables[c].B == s})
 		s = p.Cables[c].other(s)
 	}
 	return legs, true
@@ -95,10 +95,10 @@ func (p *Plan) Way(tables []Table, from, to int) ([]Leg, bool) {
 
 // connected reports the first pair of nodes whose first NICs do not reach each other.
 func (p *Plan) connected() error {
-	if len(p.Cables) > MaxCables {
-		return fmt.Errorf("%d cables between switches; at most %d", len(p.Cables), MaxCables)
+	if len(p.Cables) > maxCables {
+		return fmt.Errorf("%d cables between switches; at most %d", len(p.Cables), maxCables)
 	}
-	tables := p.Tables()
+	tables := p.tables()
 	for i := range p.Nodes {
 		if len(p.Nodes) == 1 {
 			break
@@ -106,7 +106,7 @@ func (p *Plan) connected() error {
 		for _, x := range p.Nodes[i].NICs {
 			reached := false
 			for _, y := range p.Nodes[(i+1)%len(p.Nodes)].NICs {
-				_, ok := p.Way(tables, x, y)
+				_, ok := p.route(tables, x, y)
 				reached = reached || ok
 			}
 			if !reached {

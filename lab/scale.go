@@ -53,9 +53,9 @@ const (
 	together = unit.Rate(4e9 / 8)
 )
 
-// Fit is the scale at which a machine with two cores can be every node at once: one
+// fit is the scale at which a machine with two cores can be every node at once: one
 // over a round number.
-func (p *Plan) Fit() Scale {
+func (p *Plan) fit() Scale {
 	top, sum := unit.Rate(0), unit.Rate(0)
 	for i := range p.NICs {
 		top = max(top, p.NICs[i].Rate)

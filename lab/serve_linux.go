@@ -87,8 +87,8 @@ func (h *holder) answer(c *net.UnixConn, r *request, files []*os.File) {
 			f.Close()
 		}
 	}
+	var a answer
 	var err error
-	a := answer{Done: true}
 	switch r.Do {
 	case "exec":
 		h.run(c, r, files)

@@ -29,13 +29,41 @@ func shape(h *netlink.Handle, name string, rate float64, mtu int) error {
 	if err != nil {
 		return err
 	}
-	if err := h.LinkSetGSOMaxSize(l, segment(rate, mtu)); err != nil {
-		return fmt.Errorf("segment size of %s: %w", name, err)
-	}
-	if err := h.LinkSetGSOIPv4MaxSize(l, segment(rate, mtu)); err != nil {
-		return fmt.Errorf("segment size of %s: %w", name, err)
+	if err := limitSegments(h, l, rate, mtu); err != nil {
+		return err
 	}
 	return bucketOn(h, l, rate, bucket(rate, mtu))
+}
+
+// limitSegments keeps TCP to the segments of a rate on an interface.
+func limitSegments(h *netlink.Handle, l netlink.Link, rate float64, mtu int) error {
+	err := h.LinkSetGSOMaxSize(l, segment(rate, mtu))
+	if err == nil {
+		err = h.LinkSetGSOIPv4MaxSize(l, segment(rate, mtu))
+	}
+	if err != nil {
+		return fmt.Errorf("segment size of %s: %w", l.Attrs().Name, err)
+	}
+	return nil
+}
+
+// bringUp finds an interface and sets it up.
+func bringUp(h *netlink.Handle, name string) (netlink.Link, error) {
+	l, err := h.LinkByName(name)
+	if err != nil {
+		return nil, err
+	}
+	return l, h.LinkSetUp(l)
+}
+
+// newIFB makes an interface that packets of others can be sent over.
+func newIFB(h *netlink.Handle, name string, queue int) (netlink.Link, error) {
+	attrs := netlink.NewLinkAttrs()
+	attrs.Name, attrs.TxQLen, attrs.MTU = name, queue, 65000
+	if err := h.LinkAdd(&netlink.Ifb{LinkAttrs: attrs}); err != nil {
+		return nil, err
+	}
+	return bringUp(h, name)
 }
 
 // bucketOn puts a token bucket on an interface, in the place of the one it has.
@@ -56,29 +84,19 @@ func bucketOn(h *netlink.Handle, l netlink.Link, rate float64, size int) error {
 // both directions of all its NICs cross.
 func (f *fabric) stage(n int) error {
 	h := f.at[n]
-	attrs := netlink.NewLinkAttrs()
-	attrs.Name, attrs.TxQLen, attrs.MTU = "ifb0", 1000, 65000
-	if err := h.LinkAdd(&netlink.Ifb{LinkAttrs: attrs}); err != nil {
+	ifb, err := newIFB(h, "ifb0", 1000)
+	if err != nil {
 		return fmt.Errorf("the path through host memory (kernel option IFB): %w", err)
 	}
-	ifb, err := h.LinkByName("ifb0")
-	if err != nil {
-		return err
-	}
-	if err := h.LinkSetUp(ifb); err != nil {
-		return err
-	}
 	mtu := 0
+	var names []string
 	for _, i := range f.p.Nodes[n].NICs {
 		mtu = max(mtu, f.p.NICs[i].MTU)
+		names = append(names, f.p.NICs[i].Name)
 	}
 	rate := float64(f.p.Staging)
 	if err := bucketOn(h, ifb, rate, max(bucket(rate, mtu), 64<<10+mtu)); err != nil {
 		return err
-	}
-	names := []string{}
-	for _, i := range f.p.Nodes[n].NICs {
-		names = append(names, f.p.NICs[i].Name)
 	}
 	if f.p.Local {
 		names = append(names, "lo")
@@ -97,10 +115,10 @@ func divert(h *netlink.Handle, name string, over int) error {
 	if err != nil {
 		return err
 	}
-	if err := clsact(h, l); err != nil {
+	if err := h.QdiscReplace(clsact(l)); err != nil {
 		return err
 	}
-	for _, parent := range []uint32{netlink.HANDLE_MIN_EGRESS, netlink.HANDLE_MIN_INGRESS} {
+	for _, parent := range directions {
 		if err := redirect(h, l, parent, over); err != nil {
 			return err
 		}
@@ -112,13 +130,21 @@ func divert(h *netlink.Handle, name string, over int) error {
 func redirect(h *netlink.Handle, l netlink.Link, parent uint32, over int) error {
 	return h.FilterAdd(&netlink.U32{
 		FilterAttrs: netlink.FilterAttrs{LinkIndex: l.Attrs().Index, Parent: parent, Priority: 10, Protocol: unix.ETH_P_IP},
-		Actions: []netlink.Action{&netlink.MirredAction{
-			ActionAttrs: netlink.ActionAttrs{Action: netlink.TC_ACT_STOLEN}, MirredAction: netlink.TCA_EGRESS_REDIR, Ifindex: over,
-		}},
+		Actions:     sendOver(over),
 	})
 }
 
-// clsact gives an interface the hooks for filters in both directions.
-func clsact(h *netlink.Handle, l netlink.Link) error {
-	return h.QdiscReplace(&netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}})
+// sendOver is the action of a filter that sends packets over an interface instead.
+func sendOver(index int) []netlink.Action {
+	return []netlink.Action{&netlink.MirredAction{
+		ActionAttrs: netlink.ActionAttrs{Action: netlink.TC_ACT_STOLEN}, MirredAction: netlink.TCA_EGRESS_REDIR, Ifindex: index,
+	}}
 }
+
+// clsact is the hooks of an interface for filters in both directions.
+func clsact(l netlink.Link) *netlink.Clsact {
+	return &netlink.Clsact{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_CLSACT}}
+}
+
+// directions are where filters of the two directions of an interface hang.
+var directions = [...]uint32{netlink.HANDLE_MIN_EGRESS, netlink.HANDLE_MIN_INGRESS}

@@ -73,7 +73,7 @@ func Start(ctx context.Context, cfg Config) (*State, error) {
 }
 
 func (cfg *Config) start(ctx context.Context) (*State, error) {
-	if err := CheckName(cfg.Name); err != nil {
+	if err := checkName(cfg.Name); err != nil {
 		return nil, err
 	}
 	if path := cfg.Folder.Path(cfg.Name, socketFile); len(path) > maxSocket {
@@ -134,7 +134,7 @@ func (cfg *Config) startLocked(ctx context.Context, lock *os.File) (*State, erro
 	theirs.Close()
 	s := &State{Version: 1, Name: cfg.Name, Pid: proc.Pid, Started: time.Now().UTC().Truncate(time.Second), Rootless: rootless, Plan: cfg.Plan, Faults: []Fault{}}
 	stop := context.AfterFunc(ctx, func() { proc.Kill() })
-	err = cfg.agree(ours, s)
+	err = cfg.handshake(ours, s)
 	stop()
 	if err == nil {
 		err = ctx.Err()
@@ -154,9 +154,9 @@ func (cfg *Config) startLocked(ctx context.Context, lock *os.File) (*State, erro
 	return s, nil
 }
 
-// agree tells the holder what to build, waits until it has, and writes the state. The
+// handshake tells the holder what to build, waits until it has, and writes the state. The
 // holder ends by itself until it has heard that the state is written.
-func (cfg *Config) agree(c *os.File, s *State) error {
+func (cfg *Config) handshake(c *os.File, s *State) error {
 	if err := send(c, setup{Dir: cfg.Folder.Path(cfg.Name), Plan: cfg.Plan, Tied: cfg.Tied}); err != nil {
 		return cfg.died(err)
 	}
@@ -202,11 +202,11 @@ func (cfg *Config) holder(rootless bool, files []*os.File) (*os.Process, error) 
 	}
 	defer null.Close()
 	files[0] = null
-	return os.StartProcess(cfg.Program, cfg.Args, &os.ProcAttr{Dir: "/", Env: os.Environ(), Files: files, Sys: apart(rootless)})
+	return os.StartProcess(cfg.Program, cfg.Args, &os.ProcAttr{Dir: "/", Env: os.Environ(), Files: files, Sys: ownNamespaces(rootless)})
 }
 
-// apart is how a process gets namespaces of its own, a session of its own with them.
-func apart(rootless bool) *syscall.SysProcAttr {
+// ownNamespaces is how a process gets namespaces of its own, a session of its own with them.
+func ownNamespaces(rootless bool) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{
 		Setsid:     true,
 		Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS,
@@ -217,16 +217,4 @@ func apart(rootless bool) *syscall.SysProcAttr {
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}}
 	}
 	return attr
-}
-
-// Allowed reports why this process could not make a lab: it lets a program that does
-// nothing run in namespaces as a holder has them.
-func Allowed(program string, args ...string) error {
-	rootless := !privileged()
-	proc, err := os.StartProcess(program, args, &os.ProcAttr{Dir: "/", Sys: apart(rootless)})
-	if err != nil {
-		return &RightsError{fmt.Errorf("making namespaces: %w", err)}
-	}
-	_, err = proc.Wait()
-	return err
 }

@@ -9,7 +9,7 @@ import (
 
 // request is what a client asks of the holder.
 type request struct {
-	Do   string `json:"do"` // exec, signal, status, fault, heal, down
+	Do   string `json:"do"` // exec, signal, status, port, fault, heal, down
 	Node string `json:"node,omitempty"`
 	// Args, Env and Dir are the program's; its standard streams come as descriptors.
 	Path     string   `json:"path,omitempty"`
@@ -26,11 +26,9 @@ type request struct {
 type answer struct {
 	Error  string  `json:"error,omitempty"`
 	Bad    bool    `json:"bad,omitempty"` // the request was wrong, not the machine
-	Done   bool    `json:"done,omitempty"`
 	Code   int     `json:"code,omitempty"`
 	Port   int     `json:"port,omitempty"`
 	Faults []Fault `json:"faults,omitempty"`
-	Notes  []string
 }
 
 // maxMessage bounds what either side reads at once: an environment is the largest.

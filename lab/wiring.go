@@ -52,7 +52,7 @@ func (p *Plan) Leaves(seats []Seat) [][]int {
 // and which cables a message crosses. It is sim's Wiring.
 type Wiring struct {
 	p      *Plan
-	tables []Table
+	tables []table
 	seats  []Seat
 	// TCP says that ranks of a node talk over sockets too, as they always do where the links
 	// inside nodes are shaped.
@@ -63,7 +63,7 @@ type Wiring struct {
 
 // Wire is the network under ranks that sit so.
 func (p *Plan) Wire(seats []Seat) *Wiring {
-	return &Wiring{p: p, tables: p.Tables(), seats: seats, TCP: p.Inside == Links}
+	return &Wiring{p: p, tables: p.tables(), seats: seats, TCP: p.Inside == Links}
 }
 
 // Headers of a packet, and what the interface counts beside its MTU.
@@ -75,7 +75,7 @@ const (
 // data is the part of a rate that data gets, with packets of a size.
 func data(mtu int) float64 { return float64(mtu-ipHeaders) / float64(mtu+ethHeader) }
 
-// Capacity is what each thing carries: NICs out and in, cables up and down, the paths
+// Capacity is what each resource carries: NICs out and in, cables up and down, the paths
 // through host memory, the links inside nodes.
 func (w *Wiring) Capacity() []float64 {
 	p := w.p
@@ -111,7 +111,7 @@ func (w *Wiring) Capacity() []float64 {
 	return caps
 }
 
-// innerFrom is the number of the first link inside a node among the things.
+// innerFrom is the number of the first link inside a node among the resources.
 func (w *Wiring) innerFrom(node int) int {
 	first := 2*len(w.p.NICs) + 2*len(w.p.Cables) + len(w.p.Nodes)
 	for n := range node {
@@ -123,10 +123,10 @@ func (w *Wiring) innerFrom(node int) int {
 }
 
 // innerName is a link inside a node in words.
-func (w *Wiring) innerName(thing int) string {
+func (w *Wiring) innerName(resource int) string {
 	for n := range w.p.Nodes {
 		if x := w.p.inner(n); x != nil {
-			if k := thing - w.innerFrom(n); k >= 0 && k < len(x.Links) {
+			if k := resource - w.innerFrom(n); k >= 0 && k < len(x.Links) {
 				return w.p.Nodes[n].Name + "/" + x.Links[k].Name
 			}
 		}
@@ -134,32 +134,32 @@ func (w *Wiring) innerName(thing int) string {
 	return "?"
 }
 
-// Name is a thing in words.
-func (w *Wiring) Name(thing int) string {
+// Name is a resource in words.
+func (w *Wiring) Name(resource int) string {
 	p := w.p
 	way := func(name, even, odd string) string {
-		if thing%2 == 0 {
+		if resource%2 == 0 {
 			return name + " " + even
 		}
 		return name + " " + odd
 	}
-	switch k := thing / 2; {
-	case thing < 0:
+	switch k := resource / 2; {
+	case resource < 0:
 		return "processors and waiting"
 	case k < len(p.NICs):
 		return way(p.Nodes[p.NICs[k].Node].Name+"/"+p.NICs[k].Name, "out", "in")
 	case k < len(p.NICs)+len(p.Cables):
 		c := p.Cables[k-len(p.NICs)]
 		return way(p.Switches[c.B].Name+"–"+p.Switches[c.A].Name, "up", "down")
-	case thing >= w.innerFrom(0):
-		return w.innerName(thing)
+	case resource >= w.innerFrom(0):
+		return w.innerName(resource)
 	default:
-		return p.Nodes[thing-2*len(p.NICs)-2*len(p.Cables)].Name + "/host memory"
+		return p.Nodes[resource-2*len(p.NICs)-2*len(p.Cables)].Name + "/host memory"
 	}
 }
 
 // Way lists what a message from one rank to another crosses.
-func (w *Wiring) Way(from, to int) (things []int, near bool) {
+func (w *Wiring) Way(from, to int) (resources []int, near bool) {
 	p := w.p
 	a, b := w.seats[from], w.seats[to]
 	memory := 2*len(p.NICs) + 2*len(p.Cables)
@@ -170,27 +170,27 @@ func (w *Wiring) Way(from, to int) (things []int, near bool) {
 		x := p.inner(a.Node)
 		if w.TCP && x != nil && !a.Bare && !b.Bare && a.Local < x.GPUs && b.Local < x.GPUs {
 			first := w.innerFrom(a.Node)
-			for _, k := range x.Ways[a.Local][b.Local] {
-				things = append(things, first+k)
+			for _, k := range x.Routes[a.Local][b.Local] {
+				resources = append(resources, first+k)
 			}
 		}
-		return things, !w.TCP
+		return resources, !w.TCP
 	}
 	if len(a.NICs) == 0 || len(b.NICs) == 0 {
 		return nil, false
 	}
 	out, in := a.NICs[0], b.NICs[0]
-	things = append(things, 2*out, 2*in+1)
-	legs, _ := p.Way(w.tables, out, in)
+	resources = append(resources, 2*out, 2*in+1)
+	legs, _ := p.route(w.tables, out, in)
 	for _, l := range legs {
 		k := 2*len(p.NICs) + 2*l.Cable
 		if !l.Up {
 			k++
 		}
-		things = append(things, k)
+		resources = append(resources, k)
 	}
 	if p.Staging > 0 {
-		things = append(things, memory+a.Node, memory+b.Node)
+		resources = append(resources, memory+a.Node, memory+b.Node)
 	}
-	return things, false
+	return resources, false
 }

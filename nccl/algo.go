@@ -8,7 +8,7 @@ import (
 // Op is a collective that NCCL has a model of.
 type Op uint8
 
-// Collectives, with NCCL's numbers (facts 3.2).
+// Collectives, with NCCL's numbers (NCCL 2.28 src/include/nccl_common.h).
 const (
 	Broadcast Op = iota
 	Reduce

@@ -1,7 +1,8 @@
 package nccl
 
-// bandwidth is the algorithm bandwidth of a combination (facts 3.3). NCCL keeps
-// results in single precision and computes some steps in double; so does this.
+// bandwidth is the algorithm bandwidth of a combination (NCCL 2.28 src/graph/tuning.cc,
+// ncclTopoTuneModel). NCCL keeps results in single precision and computes some steps in
+// double; so does this.
 func (m *model) bandwidth(op Op, a Algo, p Proto) float32 {
 	g := m.g.of(a)
 	n := float64(g.NChannels)

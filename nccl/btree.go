@@ -10,9 +10,10 @@ type Place struct {
 	Slot int
 }
 
-// Dtree is the place of a node in both trees of the double binary tree over n nodes: the
-// second is the first mirrored for even n, and shifted by one for odd n, so that
-// for even n no node passes data on in both (facts 2.7).
+// Dtree is the place of a node in both trees of the double binary tree over n nodes:
+// the second is the first mirrored for even n, and shifted by one for odd n, so that
+// for even n no node passes data on in both (NCCL 2.28 src/graph/trees.cc,
+// ncclGetDtree).
 func Dtree(n, node int) [2]Place {
 	var both [2]Place
 	for i := range both {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestDtreeTables holds the trees to the tables of the facts (2.7).
+// TestDtreeTables holds the trees to tables worked out by hand after ncclGetDtree
+// (NCCL 2.28 src/graph/trees.cc).
 func TestDtreeTables(t *testing.T) {
 	tables := map[int][2]string{
 		2: {"0→(–,1)", "1→(–,0)"},

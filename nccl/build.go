@@ -60,9 +60,9 @@ func newSystem(t *cluster.NodeType, gpus, nets []int, v Version, env map[string]
 	return b.s, nil
 }
 
-// devices creates processors, switches, GPUs and NICs in the order of NCCL's own
-// XML: what the first rank finds (its GPU and every NIC, by bus id), then what the
-// others add (facts 1.1; before 2.21 everything by bus id).
+// devices creates processors, switches, GPUs and NICs in the order of NCCL's own XML:
+// what the first rank finds (its GPU and every NIC, by bus id), then what the others
+// add (NCCL 2.28 src/graph/xml.cc, ncclTopoFuseXml; before 2.21 everything by bus id).
 func (b *builder) devices() error {
 	want := map[int]int{} // device: order of appearance among siblings
 	mark := func(d, order int) {
@@ -265,8 +265,9 @@ func describeCPU(v Version, c *cluster.CPUInfo) cpuNode {
 	return n
 }
 
-// pciBw is the bandwidth of a device's link up, by the generation both ends can do
-// and its width: NCCL does not look at what was trained (facts 1.2).
+// pciBw is the bandwidth of a device's link up, by the generation both ends can do and
+// its width: NCCL does not look at what was trained (NCCL 2.28 src/graph/xml.cc reads
+// max_link_speed, topo.cc has the speeds in kvDictPciGen).
 func (b *builder) pciBw(d int) float32 {
 	l := b.up[d]
 	lanes, gts := cmp.Or(l.MaxLanes, l.Lanes, 16), cmp.Or(l.MaxGTs, l.GTs)

@@ -236,7 +236,8 @@ func broadcom(id uint64, level uint64) int {
 	return 0
 }
 
-// flatten merges such switches into one node (facts 1.3).
+// flatten merges such switches into one node (NCCL 2.28 src/graph/topo.cc,
+// ncclTopoFlattenBcmSwitches).
 func (s *system) flatten() {
 	for i := 0; i < len(s.nodes[kindPCI]); i++ {
 		top := s.nodes[kindPCI][i]

@@ -1,6 +1,7 @@
 package nccl
 
-// channels decides how many channels collectives use (facts 2.5).
+// channels decides how many channels collectives use (NCCL 2.28 src/graph/connect.cc,
+// ncclTopoPostset).
 func (p *Plan) channels() {
 	v, w, g := p.Version, p.Wiring, &p.Graphs
 	most := v.maxChannels()
@@ -32,7 +33,8 @@ func (p *Plan) channels() {
 	p.nvlsChannels()
 }
 
-// nvlsChannels is how many channels NVLS uses (facts 1.7).
+// nvlsChannels is how many channels NVLS uses (NCCL 2.28 src/transport/nvls.cc,
+// ncclNvlsInit).
 func (p *Plan) nvlsChannels() {
 	if p.Graphs.NVLS.NChannels == 0 {
 		return
@@ -98,7 +100,8 @@ func (p *Plan) netBw() float32 {
 	return least
 }
 
-// p2pChannels decides the channels of sends and receives (facts 2.5).
+// p2pChannels decides the channels of sends and receives (NCCL 2.28 src/graph/paths.cc,
+// ncclTopoComputeP2pChannels).
 func (p *Plan) p2pChannels() {
 	n := p.Channels
 	if most, ok := envInt(p.Env, "NCCL_MAX_P2P_NCHANNELS"); ok {

@@ -73,8 +73,9 @@ func (t *Table) Time(call Call, a Algo, p Proto) (float32, bool) {
 	return us, true
 }
 
-// batch is how many collectives one work item of a kernel holds (facts 3.1): 9
-// before 2.22; since then 1024 bytes of items of some 100 bytes.
+// batch is how many collectives one work item of a kernel holds (NCCL 2.28
+// src/graph/tuning.cc, ncclTopoGetAlgoTime): 9 before 2.22; since then 1024 bytes of
+// items of some 100 bytes.
 func (v Version) batch() int {
 	if v.From(22) {
 		return 10

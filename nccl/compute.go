@@ -11,7 +11,7 @@ const (
 	fallbackGBps = 0.1
 )
 
-// compute is one search for a pattern (facts 2.3).
+// compute is one search for a pattern (NCCL 2.28 src/graph/search.cc, ncclTopoCompute).
 type compute struct {
 	*searcher
 	v                    Version

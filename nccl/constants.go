@@ -9,7 +9,8 @@ const (
 
 type protoRow [nProtos]float64
 
-// latencyTable is base latencies and those per step, in µs (facts 3.4).
+// latencyTable is base latencies and those per step, in µs (NCCL 2.28
+// src/graph/tuning.cc, baseLatencies and hwLatencies).
 type latencyTable struct {
 	base [nAlgos]protoRow
 	hw   [3][nAlgos]protoRow
@@ -62,7 +63,7 @@ func latencies(v Version) latencyTable {
 }
 
 // bwTable is limits in GB/s by architecture and by one, two and more nodes
-// (facts 3.3).
+// (NCCL 2.28 src/graph/tuning.cc, llMaxBws and perChMax…Bws).
 type bwTable [4][3]float64
 
 // limits are the caps of a release.
@@ -101,8 +102,9 @@ func limitsOf(v Version) limits {
 	return l
 }
 
-// treeCorrection scales the bandwidth of trees by size: 64 B, 128 B and so on
-// (facts 3.1). The last is used since 2.29, by NVLSTree.
+// treeCorrection scales the bandwidth of trees by size: 64 B, 128 B and so on (NCCL
+// 2.28 src/graph/tuning.cc, treeCorrectionFactor). The last is used since 2.29, by
+// NVLSTree.
 var treeCorrection = [nProtos][24]float32{
 	{1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1, 1},
 	{1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1, 1},

@@ -15,9 +15,9 @@ type fused struct {
 	number    int // by which NCCL calls it
 }
 
-// fuse puts the ports of one card together that NCCL uses as one: two since 2.20,
-// up to four since 2.24, which counts such NICs after those that are real (facts
-// 1.6).
+// fuse puts the ports of one card together that NCCL uses as one: two since 2.20, up to
+// four since 2.24, which counts such NICs after those that are real (NCCL 2.28
+// src/graph/topo.cc, ncclTopoMakeVNics).
 func fuse(t *cluster.NodeType, nets []int, v Version, env map[string]string) ([]fused, error) {
 	most, err := fuseMost(v, env)
 	if err != nil {

@@ -51,7 +51,7 @@ func dualNode(functions bool, kind cluster.NetKind) *cluster.NodeType {
 }
 
 // TestFusedNICs holds the NICs NCCL sees on cards with two ports to the rules of
-// its releases (facts 1.6).
+// its releases (NCCL 2.28 src/graph/topo.cc, ncclTopoMakeVNics).
 func TestFusedNICs(t *testing.T) {
 	for _, c := range []struct {
 		version, env string

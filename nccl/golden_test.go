@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// golden is a vector of the facts' appendix A: printed latency and bandwidth by
+// golden is a vector that another implementation of ncclTopoTuneModel (NCCL 2.30
+// src/graph/tuning.cc) computed: printed latency and bandwidth by
 // algorithm, LL/LL128/Simple, and choices.
 type golden struct {
 	name   string

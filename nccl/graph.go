@@ -55,7 +55,7 @@ func (p PathType) known(v Version) bool {
 // Pattern is the shape a search looks for, with NCCL's numbers.
 type Pattern uint8
 
-// Patterns (facts 1.8).
+// Patterns (NCCL 2.28 src/include/graph.h, NCCL_TOPO_PATTERN_…).
 const (
 	BalancedTree  Pattern = 1
 	SplitTree     Pattern = 2
@@ -106,9 +106,9 @@ func (g *Graphs) all() []*Graph {
 	return []*Graph{&g.Ring, &g.Tree, &g.Chain, &g.NVLS, &g.Direct}
 }
 
-// agree is what ranks take after comparing: the fewest channels, the least
-// bandwidth, the worst type; one poor node lowers the whole job (facts 2.5). The
-// orders of the first node stay.
+// agree is what ranks take after comparing: the fewest channels, the least bandwidth,
+// the worst type; one poor node lowers the whole job (NCCL 2.28 src/init.cc,
+// initTransportsRank). The orders of the first node stay.
 func agree(nodes []Graphs) Graphs {
 	if len(nodes) == 0 {
 		return Graphs{}

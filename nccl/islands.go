@@ -34,8 +34,9 @@ func (k *kinds) of(g group) int {
 	return n
 }
 
-// separate splits nodes at GPUs that do not reach each other inside, or whose
-// NICs are faster: NCCL takes the parts for nodes of their own (facts 1.4, 1.5).
+// separate splits nodes at GPUs that do not reach each other inside, or whose NICs are
+// faster: NCCL takes the parts for nodes of their own (NCCL 2.28 src/graph/paths.cc,
+// ncclTopoTrimSystem and ncclTopoCheckNet).
 func separate(c *cluster.Cluster, list []group, v Version, env map[string]string) ([]group, error) {
 	var parts [][][]int // by kind: positions among the ranks, by part
 	kind := newKinds(c)

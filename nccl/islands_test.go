@@ -134,7 +134,8 @@ func TestUnevenNodes(t *testing.T) {
 	}
 }
 
-// TestNVLSChannels holds the channels of NVLS to the rules of releases (facts 1.7).
+// TestNVLSChannels holds the channels of NVLS to the rules of releases (NCCL 2.28
+// src/transport/nvls.cc, ncclNvlsInit).
 func TestNVLSChannels(t *testing.T) {
 	for _, c := range []struct {
 		preset      string

@@ -15,7 +15,7 @@ func Levels(env map[string]string) (p2p, gdr PathType, p2pSet, gdrSet bool) {
 }
 
 // fallback is the speed of the channel that a search takes which found nothing
-// (facts 2.3).
+// (NCCL 2.28 src/graph/search.cc, ncclTopoCompute).
 const fallbackBw = 0.1
 
 // Notes tell what NCCL's own log would hide in one line: that it found no way for

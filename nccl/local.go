@@ -26,9 +26,9 @@ func (s *system) localNets(g *topoNode) []*topoNode {
 	return list
 }
 
-// localNet is the NIC a GPU prefers for a channel. Several GPUs that share several
-// NICs spread by their number, its bits reversed (facts 1.5). It is nil where the
-// GPU reaches none.
+// localNet is the NIC a GPU prefers for a channel. Several GPUs that share several NICs
+// spread by their number, its bits reversed (NCCL 2.28 src/graph/topo.cc,
+// ncclTopoGetLocalNet). It is nil where the GPU reaches none.
 func (s *system) localNet(g *topoNode, channel int) *topoNode {
 	nets := s.localNets(g)
 	k := len(nets)

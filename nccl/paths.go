@@ -3,7 +3,7 @@ package nccl
 import "slices"
 
 // setPaths finds the paths from every node to base, breadth first: fewer hops
-// first, then more bandwidth (facts 1.4).
+// first, then more bandwidth (NCCL 2.28 src/graph/paths.cc, ncclTopoSetPaths).
 func (s *system) setPaths(base *topoNode) {
 	need := func(x *topoNode) *topoPath { return &x.paths[base.kind][base.index] }
 	*need(base) = topoPath{bw: locBw, kind: PathLOC}
@@ -118,7 +118,7 @@ func (s *system) divert(src, via, dst *topoNode) {
 var pathKinds = [...]nodeKind{kindCPU, kindGPU, kindNET, kindNVS}
 
 // computePaths finds all paths and then bends those that peer access, GPUDirect
-// RDMA or PXN change (facts 1.5).
+// RDMA or PXN change (NCCL 2.28 src/graph/paths.cc, ncclTopoComputePaths).
 func (s *system) computePaths() {
 	s.noPaths()
 	for _, k := range pathKinds {

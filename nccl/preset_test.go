@@ -78,7 +78,7 @@ func hosts(t *cluster.NodeType, n int) *cluster.Cluster {
 }
 
 // TestDerivedChannels holds searches to channel counts that are known from
-// NVIDIA's machines (facts 2.5, appendix A).
+// NVIDIA's machines (NCCL 2.28 src/graph/connect.cc, ncclTopoPostset).
 func TestDerivedChannels(t *testing.T) {
 	for _, c := range []struct {
 		preset      string

@@ -6,7 +6,7 @@ import (
 )
 
 // String prints the table as NCCL's TUNING subsystem does, without the prefix of
-// a log line (facts 5.5).
+// a log line (NCCL 2.28 src/graph/tuning.cc).
 func (t *Table) String() string {
 	var b strings.Builder
 	n := t.comm.Version.algos()

@@ -12,7 +12,7 @@ func (n *topoNode) name() string {
 }
 
 // String prints the topology and its paths as NCCL's GRAPH subsystem does
-// (facts 5.4), in the form of 2.28.
+// (NCCL 2.28 src/graph/topo.cc, ncclTopoPrint), in the form of 2.28.
 func (s *system) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "=== System : maxBw %2.1f totalBw %2.1f ===\n", s.maxBw, s.totalBw)

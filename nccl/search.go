@@ -13,8 +13,9 @@ type trial struct {
 	intra, inter []int // flat, as long as most channels need
 }
 
-// searcher looks for one graph on a system. It takes bandwidth from links as it
-// goes and gives it back when it returns (facts 2.3, 2.4).
+// searcher looks for one graph on a system. It takes bandwidth from links as it goes
+// and gives it back when it returns (NCCL 2.28 src/graph/search.cc, ncclTopoSearchRec
+// and followPath).
 type searcher struct {
 	s      *system
 	ngpus  int

@@ -49,7 +49,7 @@ func (x *searcher) toNet(gpu *topoNode, step, backToFirst, order int, time *int)
 }
 
 // fits reports whether a channel that came in by one NIC may leave by another
-// (facts 2.4).
+// (NCCL 2.28 src/graph/search.cc, ncclTopoSearchRecGpu).
 func (x *searcher) fits(start, n *topoNode, step int) bool {
 	g, v := &x.cur, x.s.v
 	if g.Pattern == TreePattern && n != start {

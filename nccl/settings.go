@@ -25,7 +25,8 @@ type enabled struct {
 	proto [nOps][nProtos]int
 }
 
-// parseSettings reads NCCL_ALGO and NCCL_PROTO (facts 3.7).
+// parseSettings reads NCCL_ALGO and NCCL_PROTO (NCCL 2.28 src/graph/tuning.cc,
+// parseList).
 func parseSettings(v Version, env map[string]string) (enabled, error) {
 	var e enabled
 	for op := range e.algo {
@@ -184,7 +185,7 @@ func (e *enabled) available(c *Comm, op Op) {
 }
 
 // ll128 is NCCL's own gate for LL128, which needs links that keep 128 bytes
-// together (facts 3.2).
+// together (NCCL 2.28 src/graph/tuning.cc, ncclTopoTuneModel).
 func (c *Comm) ll128(g *Graph, op Op, a Algo) bool {
 	v := c.Version
 	far := PathPXB

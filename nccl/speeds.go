@@ -1,7 +1,7 @@
 package nccl
 
 // speeds are the bandwidths per channel that the search tries, in GB/s, from high
-// to low (facts 2.2).
+// to low (NCCL 2.28 src/graph/search.cc, speedArrayIntra and the like).
 func speeds(v Version, cc int, inter bool) []float32 {
 	switch {
 	case cc >= 100 && v.From(25) && !inter:

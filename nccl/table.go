@@ -49,7 +49,7 @@ type model struct {
 }
 
 // modelled reports whether the release computes a combination at all; the others
-// print as zeros (facts 3.2).
+// print as zeros (NCCL 2.28 src/graph/tuning.cc, ncclTopoTuneModel).
 func (m *model) modelled(op Op, a Algo, p Proto) bool {
 	v := m.Version
 	switch op {
@@ -72,7 +72,7 @@ func (m *model) modelled(op Op, a Algo, p Proto) bool {
 }
 
 // pat reports whether PAT is on: one rank per node unless the user says otherwise
-// (facts 2.9).
+// (NCCL 2.28 src/graph/tuning.cc, ncclPatEnable).
 func (m *model) pat() bool {
 	if m.Version.From(26) && m.MinCC < 60 {
 		return false

@@ -170,8 +170,8 @@ func (p *Plan) search(w *View) {
 	}
 }
 
-// nvls reports whether the GPUs can reduce in their switch (facts 1.7). Two GPUs
-// are enough since 2.28.
+// nvls reports whether the GPUs can reduce in their switch (NCCL 2.28
+// src/transport/nvls.cc, ncclNvlsInit). Two GPUs are enough since 2.28.
 func (s *system) nvls() bool {
 	if n, ok := envInt(s.env, "NCCL_NVLS_ENABLE"); ok && n == 0 {
 		return false

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Thread counts (facts 3.6).
+// Thread counts (NCCL 2.28 src/include/device.h, graph/tuning.cc and enqueue.cc).
 const (
 	warp         = 32
 	maxThreads   = 640

@@ -174,7 +174,7 @@ func (n *topoNode) sortTree(up *topoNode) {
 	}
 }
 
-// nvlinkBw is what one NVLink carries one way, by release (facts 1.3).
+// nvlinkBw is what one NVLink carries one way, by release (NCCL 2.28 src/graph/topo.h).
 func nvlinkBw(v Version, cc int) float32 {
 	switch {
 	case cc >= 100 && v.From(27):
@@ -222,7 +222,8 @@ func cpuModel(v Version, vendor CPUVendor, family, model int) int {
 	return -1
 }
 
-// interCPU is the bandwidth between NUMA domains (facts 1.3).
+// interCPU is the bandwidth between NUMA domains (NCCL 2.28 src/graph/topo.h and
+// topo.cc).
 func interCPU(v Version, c cpuNode) float32 {
 	switch c.arch {
 	case ArchPower:

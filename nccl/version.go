@@ -81,7 +81,7 @@ func (v *Version) UnmarshalText(b []byte) error {
 }
 
 // maxChannels is the bound on channels of a communicator: 32 up to 2.24, 64 since
-// (facts 2.1).
+// (NCCL 2.28 src/include/device.h).
 func (v Version) maxChannels() int {
 	if v.From(25) {
 		return 64

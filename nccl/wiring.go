@@ -54,7 +54,7 @@ func (w *Wiring) Count() int { return len(w.origin) }
 
 // ringChannel is the channel whose order a node uses for a ring. Where rings cross
 // NICs, odd nodes take the partner's, so that a cable's ends are on one rail
-// (facts 2.6).
+// (NCCL 2.28 src/graph/connect.cc, ncclTopoPostset).
 func (w *Wiring) ringChannel(node, c int) int {
 	c = w.origin[c] % w.search
 	if node%2 == 0 || w.search%2 != 0 || !w.v.From(20) {
@@ -122,7 +122,7 @@ func (w *Wiring) Tree(c int) []Links {
 }
 
 // attach is the rank of a node that holds the link to its parent (slot -1) or to
-// a child (0, 1) in other nodes (facts 2.8).
+// a child (0, 1) in other nodes (NCCL 2.28 src/graph/connect.cc, connectTrees).
 func (w *Wiring) attach(node, base, slot int) int {
 	m := w.members[node]
 	g := &m.Graphs.Tree

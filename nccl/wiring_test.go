@@ -35,8 +35,9 @@ func (l Links) printed(rank int) string {
 	return fmt.Sprintf("%d/%d/%d->%d->%d", l.Down[0], l.Down[1], l.Down[2], rank, l.Up)
 }
 
-// TestTreesOfFacts are the derived examples of the facts (2.8).
-func TestTreesOfFacts(t *testing.T) {
+// TestTreeExamples are examples worked out by hand after connectTrees (NCCL 2.28
+// src/graph/connect.cc).
+func TestTreeExamples(t *testing.T) {
 	for _, c := range []struct {
 		nodes, gpus int
 		pattern     Pattern

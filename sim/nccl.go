@@ -13,8 +13,9 @@ const (
 	Simple = "simple"
 )
 
-// What a message of a protocol carries at most and how it is cut (facts/nccl 3.6):
-// eight steps a buffer of 4 MiB (Simple), 512 KiB (LL), 4,800 KiB (LL128).
+// What a message of a protocol carries at most and how it is cut (NCCL 2.28
+// src/init.cc, computeBuffSizes, and include/collectives.h): eight steps a buffer of 4
+// MiB (Simple), 512 KiB (LL), 4,800 KiB (LL128).
 const (
 	llChunk     = 32 * unit.KiB // half of a step of 64 KiB is flags
 	ll128Chunk  = unit.Bytes(576000)

@@ -44,15 +44,19 @@ const (
 	nProtos = 3
 )
 
-// The names in our output, and NCCL's own.
-var (
-	opNames    = []string{"broadcast", "reduce", "all_gather", "reduce_scatter", "all_reduce"}
-	algoNames  = []string{"tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat"}
-	protoNames = []string{"ll", "ll128", "simple"}
+// names are ours, as output has them, and NCCL's own.
+type names struct{ ours, nccl string }
 
-	ncclOps    = []string{"Broadcast", "Reduce", "AllGather", "ReduceScatter", "AllReduce"}
-	ncclAlgos  = []string{"Tree", "Ring", "CollNetDirect", "CollNetChain", "NVLS", "NVLSTree", "PAT"}
-	ncclProtos = []string{"LL", "LL128", "Simple"}
+var (
+	opNames = []names{
+		Broadcast: {"broadcast", "Broadcast"}, Reduce: {"reduce", "Reduce"}, AllGather: {"all_gather", "AllGather"},
+		ReduceScatter: {"reduce_scatter", "ReduceScatter"}, AllReduce: {"all_reduce", "AllReduce"},
+	}
+	algoNames = []names{
+		Tree: {"tree", "Tree"}, Ring: {"ring", "Ring"}, CollNetDirect: {"collnet_direct", "CollNetDirect"}, CollNetChain: {"collnet_chain", "CollNetChain"},
+		NVLS: {"nvls", "NVLS"}, NVLSTree: {"nvls_tree", "NVLSTree"}, PAT: {"pat", "PAT"},
+	}
+	protoNames = []names{LL: {"ll", "LL"}, LL128: {"ll128", "LL128"}, Simple: {"simple", "Simple"}}
 )
 
 func (o Op) String() string    { return name(opNames, int(o)) }
@@ -70,38 +74,47 @@ func (p Proto) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
 // ParseOp reads all_reduce and NCCL's AllReduce.
 func ParseOp(s string) (Op, error) {
-	i, err := find("collective", s, opNames, ncclOps)
+	i, err := find("collective", s, opNames)
 	return Op(i), err
 }
 
 // ParseAlgo reads nvls_tree and NCCL's NVLSTree.
 func ParseAlgo(s string) (Algo, error) {
-	i, err := find("algorithm", s, algoNames, ncclAlgos)
+	i, err := find("algorithm", s, algoNames)
 	return Algo(i), err
 }
 
 // ParseProto reads ll128 and NCCL's LL128.
 func ParseProto(s string) (Proto, error) {
-	i, err := find("protocol", s, protoNames, ncclProtos)
+	i, err := find("protocol", s, protoNames)
 	return Proto(i), err
 }
 
-func name(names []string, i int) string {
-	if i < len(names) {
-		return names[i]
+func name(list []names, i int) string {
+	if i < len(list) {
+		return list[i].ours
 	}
 	return fmt.Sprintf("?%d", i)
 }
 
-func find(what, s string, lists ...[]string) (int, error) {
-	for _, list := range lists {
-		for i, n := range list {
-			if strings.EqualFold(n, s) {
-				return i, nil
-			}
-		}
+// ncclNames are NCCL's names of a list.
+func ncclNames(list []names) []string {
+	words := make([]string, len(list))
+	for i, n := range list {
+		words[i] = n.nccl
 	}
-	return 0, fmt.Errorf("%s %q; one of %s", what, s, strings.Join(lists[0], ", "))
+	return words
+}
+
+func find(what, s string, list []names) (int, error) {
+	var words []string
+	for i, n := range list {
+		if strings.EqualFold(n.ours, s) || strings.EqualFold(n.nccl, s) {
+			return i, nil
+		}
+		words = append(words, n.ours)
+	}
+	return 0, fmt.Errorf("%s %q; one of %s", what, s, strings.Join(words, ", "))
 }
 
 // algos is how many of the algorithms a release has: PAT came with 2.23.

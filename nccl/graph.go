@@ -23,7 +23,10 @@ const (
 	PathDIS          // none
 )
 
-var pathNames = []string{"LOC", "NVL", "NVB", "C2C", "PIX", "PXB", "P2C", "PXN", "PHB", "SYS", "NET", "DIS"}
+var pathNames = []string{
+	PathLOC: "LOC", PathNVL: "NVL", PathNVB: "NVB", PathC2C: "C2C", PathPIX: "PIX", PathPXB: "PXB",
+	PathP2C: "P2C", PathPXN: "PXN", PathPHB: "PHB", PathSYS: "SYS", PathNET: "NET", PathDIS: "DIS",
+}
 
 func (p PathType) String() string {
 	if int(p) < len(pathNames) {

@@ -18,12 +18,12 @@ func (t *Table) String() string {
 		}
 		b.WriteString("  Algorithm   |")
 		for _, a := range algos {
-			fmt.Fprintf(&b, " %14s   %14s   %14s |", "", ncclAlgos[a], "")
+			fmt.Fprintf(&b, " %14s   %14s   %14s |", "", algoNames[a].nccl, "")
 		}
 		b.WriteString("\n  Protocol    |")
 		for range block { // three even where fewer follow
-			for _, p := range ncclProtos {
-				fmt.Fprintf(&b, " %14s |", p)
+			for _, p := range protoNames {
+				fmt.Fprintf(&b, " %14s |", p.nccl)
 			}
 		}
 		b.WriteString("\n Max NThreads |")
@@ -34,7 +34,7 @@ func (t *Table) String() string {
 		}
 		b.WriteByte('\n')
 		for op := range Op(nOps) {
-			fmt.Fprintf(&b, "%13s |", ncclOps[op])
+			fmt.Fprintf(&b, "%13s |", opNames[op].nccl)
 			for _, a := range algos {
 				for p := range nProtos {
 					e := t.Est[op][a][p]

@@ -40,13 +40,13 @@ func parseSettings(v Version, env map[string]string) (enabled, error) {
 		parse = parseList
 	}
 	if s, ok := env["NCCL_PROTO"]; ok {
-		err := parse("NCCL_PROTO", s, ncclProtos, func(op, i, on int) { e.proto[op][i] = on })
+		err := parse("NCCL_PROTO", s, ncclNames(protoNames), func(op, i, on int) { e.proto[op][i] = on })
 		if err != nil {
 			return e, err
 		}
 	}
 	if s, ok := env["NCCL_ALGO"]; ok {
-		err := parse("NCCL_ALGO", s, ncclAlgos[:v.algos()], func(op, i, on int) { e.algo[op][i] = on })
+		err := parse("NCCL_ALGO", s, ncclNames(algoNames[:v.algos()]), func(op, i, on int) { e.algo[op][i] = on })
 		if err != nil {
 			return e, err
 		}
@@ -90,7 +90,7 @@ func parseList(key, s string, names []string, set func(op, i, on int)) error {
 		rest, not := strings.CutPrefix(list, "^")
 		found := false
 		for op := range nOps {
-			if fn != "" && !strings.EqualFold(fn, ncclOps[op]) {
+			if fn != "" && !strings.EqualFold(fn, opNames[op].nccl) {
 				continue
 			}
 			found = true
@@ -106,7 +106,7 @@ func parseList(key, s string, names []string, set func(op, i, on int)) error {
 			}
 		}
 		if !found {
-			return fmt.Errorf("%s=%s: %q is none of %s", key, s, fn, strings.Join(ncclOps, ", "))
+			return fmt.Errorf("%s=%s: %q is none of %s", key, s, fn, strings.Join(ncclNames(opNames), ", "))
 		}
 	}
 	return nil

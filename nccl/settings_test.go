@@ -34,13 +34,13 @@ func TestSettings(t *testing.T) {
 		got := "error"
 		if err == nil {
 			var on []string
-			names, list := ncclProtos, e.proto[c.op][:]
+			names, list := protoNames, e.proto[c.op][:]
 			if c.key == "NCCL_ALGO" {
-				names, list = ncclAlgos, e.algo[c.op][:]
+				names, list = algoNames, e.algo[c.op][:]
 			}
 			for i, x := range list {
 				if x == 1 {
-					on = append(on, names[i])
+					on = append(on, names[i].nccl)
 				}
 			}
 			got = strings.Join(on, " ")

@@ -13,7 +13,7 @@ const (
 	nKinds
 )
 
-var kindNames = []string{"GPU", "PCI", "NVS", "CPU", "NIC", "NET"}
+var kindNames = [nKinds]string{kindGPU: "GPU", kindPCI: "PCI", kindNVS: "NVS", kindCPU: "CPU", kindNIC: "NIC", kindNET: "NET"}
 
 // linkKind is a kind of link; its path type is what a single such hop makes.
 type linkKind uint8
@@ -27,7 +27,7 @@ const (
 	linkNET
 )
 
-var linkNames = []string{"LOC", "NVL", "C2C", "PCI", "SYS", "NET"}
+var linkNames = []string{linkLOC: "LOC", linkNVL: "NVL", linkC2C: "C2C", linkPCI: "PCI", linkSYS: "SYS", linkNET: "NET"}
 
 // path is the type of a path over one such link. The network's own link does not
 // count: only the way to the NIC matters.

@@ -7,8 +7,9 @@ import (
 
 // Figures are what NCCL's time depends on beyond line rates. There are few, each
 // with a physical meaning; their values were fitted on published sweeps (see
-// docs/accuracy.md), and calibration replaces single ones for a machine.
-type Figures [nFigures]float64
+// docs/accuracy.md), and calibration replaces single ones for a machine. Those that
+// differ by generation come first, one generation after the other.
+type Figures [nGens*int(genFigures) + int(nFigures-genFigures)]float64
 
 // Gen is a generation of GPUs, in the order of their figures.
 type Gen int
@@ -19,8 +20,12 @@ const (
 	Ampere
 	Hopper
 	Blackwell
-	nGens
+	nGens = 4
 )
+
+var genNames = [nGens]string{Volta: "volta", Ampere: "ampere", Hopper: "hopper", Blackwell: "blackwell"}
+
+func (g Gen) String() string { return genNames[g] }
 
 // GenOf is the generation of a compute capability ×10. Cards between two
 // generations count to the older one.
@@ -36,155 +41,168 @@ func GenOf(sm int) Gen {
 	return Volta
 }
 
-var genNames = [nGens]string{"volta", "ampere", "hopper", "blackwell"}
+// figure is one of the figures, of no generation yet; figureTable says what it is.
+type figure int
 
-func (g Gen) String() string { return genNames[g] }
-
-// Figures of a generation, counted from Gen × nGenFigures.
 const (
-	Launch      = iota // µs: a call until its first byte moves, as nccl-tests counts it
-	LLHop              // µs: a message of protocol LL from GPU to GPU
-	LL128Hop           // µs
-	SimpleHop          // µs
-	LLLane             // GB/s of data that the threads of one channel move
-	LL128Lane          // GB/s
-	SimpleLane         // GB/s
-	SliceTime          // µs: handing a slice of protocol Simple to the next GPU
-	NVLinkShare        // of the line rate that data gets
-	MultiShare         // of the line rate that data gets which a switch reduces
-	MultiHop           // µs: a reduction in the switch, there and back
-	RampTime           // µs: lost by long transfers until the threads have their full rate
-	nGenFigures
+	// Every generation has its own of these.
+	launch figure = iota
+	llHop
+	ll128Hop
+	simpleHop
+	llLane
+	ll128Lane
+	simpleLane
+	sliceTime
+	nvlinkShare
+	multiShare
+	multiHop
+	rampTime
+	genFigures // how many these are
 )
 
-// Figures that all generations share.
 const (
-	PCIeHop    = int(nGens)*nGenFigures + iota // µs more than over NVLink, peer to peer
-	HostHop                                    // µs more, through shared host memory
-	LLNet                                      // µs: a message of LL from NIC to NIC, proxies included
-	LL128Net                                   // µs
-	SimpleNet                                  // µs
-	Crowd                                      // of what a kind of network adds to a hop: what it adds once more where many channels go over it at once
-	OwnWork                                    // messages: what a channel does about its rank's own block
-	TreeLane                                   // lane of a tree over that of a ring: two directions share the threads
-	TreeSlice                                  // µs: a loop of a tree
-	PairLaunch                                 // µs: sends and receives with every further peer
-	PairHop                                    // of a hop of protocol Simple: that of a send to a peer, which no ring waits for
-	RampOver                                   // µs: in which threads get their full rate
-	LastStep                                   // messages: what a ring loses by its last step, which receives and sends nothing on
-	PairStep                                   // messages: the same where pairs exchange, for a rank's own block
-	CardLaunch                                 // µs: launch on hosts of PCIe cards
-	PCIeShare                                  // of copies by GPUs
-	DMAShare                                   // of transfers by NICs
-	SocketShare
-	HostRate     // GB/s through the memory of a socket
-	BounceRate   // GB/s one direction, to a NIC that cannot reach GPU memory
-	BounceShared // GB/s, where GPUs of a node share such a NIC
-	IBShare
-	RoCEShare
-	EFAShare
-	TCPXShare
-	TCPXOShare
-	TCPShare
-	TCPRate // GB/s at most that sockets move through one port
-	SlingshotShare
-	OmniPathShare
-	RoCELate // µs more of a hop than over InfiniBand
-	EFALate
-	TCPXLate
-	TCPXOLate
-	TCPLate
-	SlingshotLate
-	OmniPathLate
+	// All generations share these.
+	pcieHop = genFigures + figure(iota)
+	hostHop
+	llNet
+	ll128Net
+	simpleNet
+	crowd
+	ownWork
+	treeLane
+	treeSlice
+	pairLaunch
+	pairHop
+	rampOver
+	lastStep
+	pairStep
+	cardLaunch
+	pcieShare
+	dmaShare
+	socketShare
+	hostRate
+	bounceRate
+	bounceShared
+	ibShare
+	roceShare
+	efaShare
+	tcpxShare
+	tcpxoShare
+	tcpShare
+	tcpRate
+	slingshotShare
+	omniPathShare
+	roceLate
+	efaLate
+	tcpxLate
+	tcpxoLate
+	tcpLate
+	slingshotLate
+	omniPathLate
 	nFigures
 )
 
-type figureInfo struct {
-	name, unit string
-	lo, hi     float64
+// figureTable is name, unit, range and meaning of every figure.
+var figureTable = [nFigures]struct {
+	name, unit  string
+	least, most float64
+	meaning     string
+}{
+	launch:         {"launch", "us", 1, 60, "a call until its first byte moves, as nccl-tests counts it"},
+	llHop:          {"ll_hop", "us", 0.1, 5, "a message of protocol LL from GPU to GPU"},
+	ll128Hop:       {"ll128_hop", "us", 0.1, 10, "a message of protocol LL128 from GPU to GPU"},
+	simpleHop:      {"simple_hop", "us", 0.1, 20, "a message of protocol Simple from GPU to GPU"},
+	llLane:         {"ll_lane", "GB/s", 0.5, 60, "data that the threads of one channel move with protocol LL"},
+	ll128Lane:      {"ll128_lane", "GB/s", 1, 80, "the same with protocol LL128"},
+	simpleLane:     {"simple_lane", "GB/s", 1, 120, "the same with protocol Simple"},
+	sliceTime:      {"slice", "us", 0, 30, "handing a slice of protocol Simple to the next GPU"},
+	nvlinkShare:    {"nvlink_share", "", 0.4, 1, "part of the line rate that data gets over NVLink"},
+	multiShare:     {"multimem_share", "", 0.3, 1, "part of the line rate of data that a switch reduces"},
+	multiHop:       {"multimem_hop", "us", 1, 60, "a reduction in the switch, there and back"},
+	rampTime:       {"ramp", "us", 0, 400, "lost by long transfers until the threads have their full rate"},
+	pcieHop:        {"pcie_hop", "us", 0, 20, "a hop over PCIe, peer to peer, more than over NVLink"},
+	hostHop:        {"host_hop", "us", 0, 20, "a hop through shared host memory, more than over NVLink"},
+	llNet:          {"ll_net", "us", 1, 40, "a message of LL from NIC to NIC, proxies included"},
+	ll128Net:       {"ll128_net", "us", 1, 60, "a message of LL128 from NIC to NIC"},
+	simpleNet:      {"simple_net", "us", 1, 80, "a message of Simple from NIC to NIC"},
+	crowd:          {"crowd", "", 0, 3, "part of what a kind of network adds to a hop that it adds once more where many channels use it"},
+	ownWork:        {"own_work", "", 0, 1.5, "what a channel does about its rank's own block, in messages"},
+	treeLane:       {"tree_lane", "", 0.3, 2, "lane of a tree over that of a ring: two directions share the threads"},
+	treeSlice:      {"tree_slice", "us", 0, 30, "a loop of a tree"},
+	pairLaunch:     {"pair_launch", "us", 0, 10, "sends and receives with every further peer"},
+	pairHop:        {"pair_hop", "", 0.1, 2, "hop of a send to a peer, which no ring waits for, over one of protocol Simple"},
+	rampOver:       {"ramp_over", "us", 20, 5000, "in which threads get their full rate"},
+	lastStep:       {"last_step", "", 0, 2, "what a ring loses by its last step, which receives and sends nothing on, in messages"},
+	pairStep:       {"pair_step", "", 0, 2, "the same where pairs exchange, for a rank's own block, in messages"},
+	cardLaunch:     {"card_launch", "us", 1, 60, "launch on hosts of PCIe cards"},
+	pcieShare:      {"pcie_share", "", 0.4, 1, "part of the line rate of copies by GPUs"},
+	dmaShare:       {"dma_share", "", 0.4, 1, "part of the line rate of transfers by NICs"},
+	socketShare:    {"socket_share", "", 0.2, 1, "part of the line rate between sockets"},
+	hostRate:       {"host_rate", "GB/s", 2, 200, "through the memory of a socket"},
+	bounceRate:     {"bounce_rate", "GB/s", 2, 60, "one direction, to a NIC that cannot reach GPU memory"},
+	bounceShared:   {"bounce_shared", "GB/s", 1, 60, "the same where GPUs of a node share such a NIC"},
+	ibShare:        {"infiniband_share", "", 0.5, 1, "part of the line rate over InfiniBand"},
+	roceShare:      {"roce_share", "", 0.5, 1, "part of the line rate over RoCE"},
+	efaShare:       {"efa_share", "", 0.4, 1, "part of the line rate over EFA"},
+	tcpxShare:      {"tcpx_share", "", 0.2, 1, "part of the line rate over GPUDirect-TCPX"},
+	tcpxoShare:     {"tcpxo_share", "", 0.2, 1, "part of the line rate over GPUDirect-TCPXO"},
+	tcpShare:       {"tcp_share", "", 0.05, 1, "part of the line rate over sockets"},
+	tcpRate:        {"tcp_rate", "GB/s", 0.3, 25, "at most that sockets move through one port"},
+	slingshotShare: {"slingshot_share", "", 0.4, 1, "part of the line rate over Slingshot"},
+	omniPathShare:  {"omnipath_share", "", 0.1, 1, "part of the line rate over Omni-Path"},
+	roceLate:       {"roce_late", "us", 0, 60, "a hop over RoCE, more than over InfiniBand"},
+	efaLate:        {"efa_late", "us", 0, 200, "a hop over EFA, more than over InfiniBand"},
+	tcpxLate:       {"tcpx_late", "us", 0, 600, "a hop over GPUDirect-TCPX, more than over InfiniBand"},
+	tcpxoLate:      {"tcpxo_late", "us", 0, 600, "a hop over GPUDirect-TCPXO, more than over InfiniBand"},
+	tcpLate:        {"tcp_late", "us", 0, 600, "a hop over sockets, more than over InfiniBand"},
+	slingshotLate:  {"slingshot_late", "us", 0, 60, "a hop over Slingshot, more than over InfiniBand"},
+	omniPathLate:   {"omnipath_late", "us", 0, 60, "a hop over Omni-Path, more than over InfiniBand"},
 }
 
-var genInfo = [nGenFigures]figureInfo{
-	{"launch", "us", 1, 60},
-	{"ll_hop", "us", 0.1, 5},
-	{"ll128_hop", "us", 0.1, 10},
-	{"simple_hop", "us", 0.1, 20},
-	{"ll_lane", "GB/s", 0.5, 60},
-	{"ll128_lane", "GB/s", 1, 80},
-	{"simple_lane", "GB/s", 1, 120},
-	{"slice", "us", 0, 30},
-	{"nvlink_share", "", 0.4, 1},
-	{"multimem_share", "", 0.3, 1},
-	{"multimem_hop", "us", 1, 60},
-	{"ramp", "us", 0, 400},
+// at is where in Figures a figure is.
+func (k figure) at(g Gen) int {
+	if k < genFigures {
+		return int(g)*int(genFigures) + int(k)
+	}
+	return nGens*int(genFigures) + int(k-genFigures)
 }
 
-var commonInfo = [nFigures - int(nGens)*nGenFigures]figureInfo{
-	{"pcie_hop", "us", 0, 20},
-	{"host_hop", "us", 0, 20},
-	{"ll_net", "us", 1, 40},
-	{"ll128_net", "us", 1, 60},
-	{"simple_net", "us", 1, 80},
-	{"crowd", "", 0, 3},
-	{"own_work", "", 0, 1.5},
-	{"tree_lane", "", 0.3, 2},
-	{"tree_slice", "us", 0, 30},
-	{"pair_launch", "us", 0, 10},
-	{"pair_hop", "", 0.1, 2},
-	{"ramp_over", "us", 20, 5000},
-	{"last_step", "", 0, 2},
-	{"pair_step", "", 0, 2},
-	{"card_launch", "us", 1, 60},
-	{"pcie_share", "", 0.4, 1},
-	{"dma_share", "", 0.4, 1},
-	{"socket_share", "", 0.2, 1},
-	{"host_rate", "GB/s", 2, 200},
-	{"bounce_rate", "GB/s", 2, 60},
-	{"bounce_shared", "GB/s", 1, 60},
-	{"infiniband_share", "", 0.5, 1},
-	{"roce_share", "", 0.5, 1},
-	{"efa_share", "", 0.4, 1},
-	{"tcpx_share", "", 0.2, 1},
-	{"tcpxo_share", "", 0.2, 1},
-	{"tcp_share", "", 0.05, 1},
-	{"tcp_rate", "GB/s", 0.3, 25},
-	{"slingshot_share", "", 0.4, 1},
-	{"omnipath_share", "", 0.1, 1},
-	{"roce_late", "us", 0, 60},
-	{"efa_late", "us", 0, 200},
-	{"tcpx_late", "us", 0, 600},
-	{"tcpxo_late", "us", 0, 600},
-	{"tcp_late", "us", 0, 600},
-	{"slingshot_late", "us", 0, 60},
-	{"omnipath_late", "us", 0, 60},
+// figureAt is the figure at a place of Figures, and its generation.
+func figureAt(i int) (Gen, figure) {
+	if i < nGens*int(genFigures) {
+		return Gen(i / int(genFigures)), figure(i % int(genFigures))
+	}
+	return -1, figure(i-nGens*int(genFigures)) + genFigures
 }
+
+// gen is a figure of a generation.
+func (f *Figures) gen(g Gen, k figure) float64 { return f[k.at(g)] }
+
+// all is a figure that all generations share.
+func (f *Figures) all(k figure) float64 { return f[k.at(-1)] }
 
 // FigureName is the name of a figure: hopper.ll_hop, infiniband_share.
 func FigureName(i int) string {
-	if i < int(nGens)*nGenFigures {
-		return Gen(i/nGenFigures).String() + "." + genInfo[i%nGenFigures].name
+	g, k := figureAt(i)
+	if g >= 0 {
+		return g.String() + "." + figureTable[k].name
 	}
-	return commonInfo[i-int(nGens)*nGenFigures].name
+	return figureTable[k].name
 }
 
 // FigureRange is the unit of a figure and the range it may have.
 func FigureRange(i int) (unit string, lo, hi float64) {
-	x := genInfo[i%nGenFigures]
-	if i >= int(nGens)*nGenFigures {
-		x = commonInfo[i-int(nGens)*nGenFigures]
-	}
-	return x.unit, x.lo, x.hi
+	_, k := figureAt(i)
+	return figureTable[k].unit, figureTable[k].least, figureTable[k].most
 }
 
 // FigureByName finds a figure.
 func FigureByName(name string) (int, error) {
-	for i := range nFigures {
+	for i := range len(Figures{}) {
 		if strings.EqualFold(FigureName(i), name) {
 			return i, nil
 		}
 	}
 	return 0, fmt.Errorf("no figure %.60q", name)
 }
-
-// gen is a figure of a generation.
-func (f *Figures) gen(g Gen, k int) float64 { return f[int(g)*nGenFigures+k] }

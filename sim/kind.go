@@ -2,10 +2,10 @@ package sim
 
 import "busbar.dev/result"
 
-// Kind is what a shared thing is made of. Figures of a Model are by kind.
+// Kind is what a shared resource is. Parameters of a Model are by kind.
 type Kind uint8
 
-// Kinds of shared things.
+// Kinds of shared resources.
 const (
 	Lane     Kind = iota // the threads of one channel of one rank
 	NVLink               // or xGMI: links between GPUs
@@ -20,31 +20,31 @@ const (
 	nKinds
 )
 
-var kindNames = [nKinds]string{"lane", "nvlink", "pcie", "dma", "socket", "staging", "bounce", "nic", "fabric", "multimem"}
-
-func (k Kind) String() string { return kindNames[k] }
-
-// limit is the word of results for a kind.
-func (k Kind) limit() result.LimitKind {
-	switch k {
-	case NVLink, Multimem:
-		return result.ByNVLink
-	case PCIe, DMA:
-		return result.ByPCIe
-	case Socket, Staging, Bounce:
-		return result.ByHost
-	case NIC:
-		return result.ByNIC
-	case Fabric:
-		return result.ByFabric
-	}
-	return result.ByProtocol
+// kindTable has the name of a kind, and what results call a limit of it.
+var kindTable = [nKinds]struct {
+	name  string
+	limit result.LimitKind
+}{
+	Lane:     {"lane", result.ByProtocol},
+	NVLink:   {"nvlink", result.ByNVLink},
+	PCIe:     {"pcie", result.ByPCIe},
+	DMA:      {"dma", result.ByPCIe},
+	Socket:   {"socket", result.ByHost},
+	Staging:  {"staging", result.ByHost},
+	Bounce:   {"bounce", result.ByHost},
+	NIC:      {"nic", result.ByNIC},
+	Fabric:   {"fabric", result.ByFabric},
+	Multimem: {"multimem", result.ByNVLink},
 }
 
-// Hop is the kind of way a message takes, for its latency.
+func (k Kind) String() string { return kindTable[k].name }
+
+func (k Kind) limit() result.LimitKind { return kindTable[k].limit }
+
+// Hop is the kind of route a message takes, for its latency.
 type Hop uint8
 
-// Ways of messages.
+// Routes of messages.
 const (
 	OverNVLink Hop = iota // GPU to GPU
 	OverPCIe              // GPU to GPU, peer to peer
@@ -54,6 +54,6 @@ const (
 	nHops
 )
 
-var hopNames = [nHops]string{"nvlink", "pcie", "host memory", "network", "in-switch reduction"}
+var hopNames = [nHops]string{OverNVLink: "nvlink", OverPCIe: "pcie", OverHost: "host memory", OverNet: "network", OverSwitch: "in-switch reduction"}
 
 func (h Hop) String() string { return hopNames[h] }

@@ -33,27 +33,27 @@ const (
 // NCCLModel is the model of one algorithm and protocol of NCCL on a generation of
 // GPUs.
 func (f *Figures) NCCLModel(g Gen, card bool, kind coll.Kind, algo, proto string) *Model {
-	m := &Model{Name: "nccl", Origin: "fitted on published sweeps", Through: f.gen(g, MultiShare)}
-	m.Share = [nKinds]float64{NVLink: f.gen(g, NVLinkShare), PCIe: f[PCIeShare], DMA: f[DMAShare], Socket: f[SocketShare], Fabric: f[IBShare]}
-	m.Staging = unit.Rate(f[HostRate] * float64(unit.GBps))
-	m.Bounce = unit.Rate(f[BounceRate] * float64(unit.GBps))
-	m.Shared = unit.Rate(f[BounceShared] * float64(unit.GBps))
+	m := &Model{Name: "nccl", Origin: "fitted on published sweeps", Through: f.gen(g, multiShare)}
+	m.Share = [nKinds]float64{NVLink: f.gen(g, nvlinkShare), PCIe: f.all(pcieShare), DMA: f.all(dmaShare), Socket: f.all(socketShare), Fabric: f.all(ibShare)}
+	m.Staging = unit.Rate(f.all(hostRate) * float64(unit.GBps))
+	m.Bounce = unit.Rate(f.all(bounceRate) * float64(unit.GBps))
+	m.Shared = unit.Rate(f.all(bounceShared) * float64(unit.GBps))
 	m.NICs = map[cluster.NetKind]float64{
-		cluster.InfiniBand: f[IBShare], cluster.RoCE: f[RoCEShare], cluster.EFA: f[EFAShare], cluster.TCPX: f[TCPXShare], cluster.TCPXO: f[TCPXOShare],
-		cluster.Ethernet: f[TCPShare], cluster.Slingshot: f[SlingshotShare], cluster.OmniPath: f[OmniPathShare],
+		cluster.InfiniBand: f.all(ibShare), cluster.RoCE: f.all(roceShare), cluster.EFA: f.all(efaShare), cluster.TCPX: f.all(tcpxShare), cluster.TCPXO: f.all(tcpxoShare),
+		cluster.Ethernet: f.all(tcpShare), cluster.Slingshot: f.all(slingshotShare), cluster.OmniPath: f.all(omniPathShare),
 	}
-	m.Sockets = unit.Rate(f[TCPRate] * float64(unit.GBps))
+	m.Sockets = unit.Rate(f.all(tcpRate) * float64(unit.GBps))
 	m.Hashed = map[cluster.NetKind]bool{cluster.RoCE: true, cluster.Ethernet: true, cluster.TCPX: true, cluster.TCPXO: true}
-	m.Crowd = f[Crowd]
+	m.Crowd = f.all(crowd)
 	m.Fabric = map[cluster.NetKind]unit.Time{
-		cluster.RoCE: micros(f[RoCELate]), cluster.EFA: micros(f[EFALate]), cluster.TCPX: micros(f[TCPXLate]), cluster.TCPXO: micros(f[TCPXOLate]),
-		cluster.Ethernet: micros(f[TCPLate]), cluster.Slingshot: micros(f[SlingshotLate]), cluster.OmniPath: micros(f[OmniPathLate]),
+		cluster.RoCE: micros(f.all(roceLate)), cluster.EFA: micros(f.all(efaLate)), cluster.TCPX: micros(f.all(tcpxLate)), cluster.TCPXO: micros(f.all(tcpxoLate)),
+		cluster.Ethernet: micros(f.all(tcpLate)), cluster.Slingshot: micros(f.all(slingshotLate)), cluster.OmniPath: micros(f.all(omniPathLate)),
 	}
 	m.Wire = f.wire(g, proto)
 	if card {
-		m.Wire.Launch = micros(f[CardLaunch])
+		m.Wire.Launch = micros(f.all(cardLaunch))
 	}
-	m.Wire.Ramp, m.Wire.RampOver = micros(f.gen(g, RampTime)), micros(f[RampOver])
+	m.Wire.Ramp, m.Wire.RampOver = micros(f.gen(g, rampTime)), micros(f.all(rampOver))
 	f.suit(&m.Wire, g, kind, algo, proto)
 	return m
 }
@@ -62,22 +62,22 @@ func micros(us float64) unit.Time { return unit.Time(us * 1e6) }
 
 // wire is a protocol as a ring uses it.
 func (f *Figures) wire(g Gen, proto string) Wire {
-	w := Wire{Name: proto, Launch: micros(f.gen(g, Launch))}
+	w := Wire{Name: proto, Launch: micros(f.gen(g, launch))}
 	hop, net, lane := 0.0, 0.0, 0.0
 	switch proto {
 	case LL:
 		w.Factor, w.Chunk = 2, llChunk
-		hop, net, lane = f.gen(g, LLHop), f[LLNet], f.gen(g, LLLane)
+		hop, net, lane = f.gen(g, llHop), f.all(llNet), f.gen(g, llLane)
 	case LL128:
 		w.Factor, w.Chunk = ll128Factor, ll128Chunk
-		hop, net, lane = f.gen(g, LL128Hop), f[LL128Net], f.gen(g, LL128Lane)
+		hop, net, lane = f.gen(g, ll128Hop), f.all(ll128Net), f.gen(g, ll128Lane)
 	default:
 		w.Factor, w.Chunk, w.Slices = 1, ringChunk, 2
-		w.Slice = micros(f.gen(g, SliceTime))
-		hop, net, lane = f.gen(g, SimpleHop), f[SimpleNet], f.gen(g, SimpleLane)
+		w.Slice = micros(f.gen(g, sliceTime))
+		hop, net, lane = f.gen(g, simpleHop), f.all(simpleNet), f.gen(g, simpleLane)
 	}
 	w.Lane = unit.Rate(lane * float64(unit.GBps))
-	w.Hop = [nHops]unit.Time{OverNVLink: micros(hop), OverPCIe: micros(hop + f[PCIeHop]), OverHost: micros(hop + f[HostHop]), OverNet: micros(net), OverSwitch: micros(f.gen(g, MultiHop))}
+	w.Hop = [nHops]unit.Time{OverNVLink: micros(hop), OverPCIe: micros(hop + f.all(pcieHop)), OverHost: micros(hop + f.all(hostHop)), OverNet: micros(net), OverSwitch: micros(f.gen(g, multiHop))}
 	return w
 }
 
@@ -86,15 +86,15 @@ func (f *Figures) suit(w *Wire, g Gen, kind coll.Kind, algo, proto string) {
 	switch algo {
 	case "ring", "pat":
 		if proto != Simple || kind != coll.AllReduce {
-			w.Own = f[OwnWork]
+			w.Own = f.all(ownWork)
 		}
-		w.Last = f[LastStep]
+		w.Last = f.all(lastStep)
 	case "tree", "chain", "collnet_chain":
-		w.Lane = unit.Rate(float64(w.Lane) * f[TreeLane])
+		w.Lane = unit.Rate(float64(w.Lane) * f.all(treeLane))
 		w.Slice, w.Slices = 0, 1
 		switch proto {
 		case Simple:
-			w.Slice = micros(f[TreeSlice])
+			w.Slice = micros(f.all(treeSlice))
 			w.Chunk, w.Least, w.Want = treeChunk, treeLeast, pipeLoops
 		case LL128: // shrinks with the size too, less far
 			w.Least, w.Want = treeLeast, pipeLoops/2
@@ -105,14 +105,14 @@ func (f *Figures) suit(w *Wire, g Gen, kind coll.Kind, algo, proto string) {
 		if algo == "nvls_tree" {
 			w.Chunk, w.Least = nvlsTree, 2*nvlsLeast
 		}
-		w.Slice = micros(f[TreeSlice])
+		w.Slice = micros(f.all(treeSlice))
 	case "direct":
 		w.Chunk, w.Slices, w.Overlap = pairChunk, 1, true
-		w.Own, w.Last = f[OwnWork], f[PairStep]
-		w.Peer = micros(f[PairLaunch])
+		w.Own, w.Last = f.all(ownWork), f.all(pairStep)
+		w.Peer = micros(f.all(pairLaunch))
 		if proto == Simple {
 			for h := range w.Hop {
-				w.Hop[h] = unit.Time(float64(w.Hop[h]) * f[PairHop])
+				w.Hop[h] = unit.Time(float64(w.Hop[h]) * f.all(pairHop))
 			}
 		}
 	}

@@ -7,10 +7,10 @@
 // the words of all recognisers at once (package internal/keywords); a recogniser
 // whose word is there looks closer and names what it saw. Equal observations of
 // many ranks are one Observation with a count, the hosts and ranks, and the first
-// few lines, so that a log of gigabytes needs little memory. Beside this, the
-// text goes to the readers that busbar has for whole formats: NCCL's log
-// (input/nccllog), and, up to a size, all of package input, whose fragments join
-// into one cluster.
+// few lines, so that a log of gigabytes needs little memory. Records of NCCL are
+// parsed once, by the scanner of input/nccllog, whose log of the job takes the same
+// lines. Up to a size, the text also goes to all of package input, whose fragments
+// join into one cluster.
 //
 // The package extracts and does not judge: what observations mean together is
 // the business of package doctor.

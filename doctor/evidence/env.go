@@ -2,9 +2,8 @@ package evidence
 
 import (
 	"regexp"
+	"slices"
 	"strings"
-
-	"busbar.dev/finding"
 )
 
 // envPatterns are how settings are written: in environments, scripts, manifests
@@ -19,12 +18,15 @@ type envReader struct {
 	pending string // a manifest's "name:" whose "value:" is to come
 }
 
+// envPrefixes are the beginnings of names of settings that matter.
+var envPrefixes = []string{"NCCL_", "RCCL_", "UCX_", "GLOO_", "FI_", "OFI_NCCL_", "OMPI_", "MASTER_", "TORCH_NCCL_", "CUDA_", "HSA_", "MC_", "NVSHMEM_", "OMP_", "PYTORCH_", "TORCH_"}
+
 func newEnvPatterns() *envPatterns {
-	const name = `((?:NCCL|RCCL|UCX|GLOO|FI|OFI_NCCL|OMPI|MASTER|TORCH_NCCL|CUDA|HSA|MC|NVSHMEM|OMP|PYTORCH|TORCH)_[A-Z0-9_]+|WORLD_SIZE|RANK|LOCAL_RANK)`
+	name := `((?:` + strings.Join(envPrefixes, "|") + `)[A-Z0-9_]+|WORLD_SIZE|RANK|LOCAL_RANK)`
 	return &envPatterns{
 		assigned: regexp.MustCompile(`\b` + name + `["'\]]{0,3}\s*[=:]\s*["']?([^\s"',;})]*)`),
 		logged:   regexp.MustCompile(name + ` (?:set by environment|set|environment variable) to ([^\s]+)`),
-		named:    regexp.MustCompile(`^\s*-?\s*name:\s*["']?` + name + `["']?\s*$`),
+		named:    regexp.MustCompile(`^-?\s*name:\s*["']?` + name + `["']?\s*$`),
 	}
 }
 
@@ -33,7 +35,8 @@ const envWords = "nccl_|ucx_|gloo_|fi_|master_|cuda_|world_size|ompi_|hsa_|mc_mt
 
 // read files the settings of a line. One in the middle of a sentence was talked
 // about, not set.
-func (e *envReader) read(s *Set, text string, sentence bool, q finding.Quote, host string) bool {
+func (e *envReader) read(s *Set, v *view) bool {
+	text, sentence, q, host := v.text, v.sentence, v.quote, v.host
 	pending := e.pending
 	e.pending = ""
 	trimmed := strings.TrimSpace(text)
@@ -46,11 +49,11 @@ func (e *envReader) read(s *Set, text string, sentence bool, q finding.Quote, ho
 	if strings.HasPrefix(trimmed, "#") && !strings.HasPrefix(trimmed, "#SBATCH") && !strings.HasPrefix(trimmed, "#PBS") {
 		return false // switched off
 	}
-	if m := e.logged.FindStringSubmatch(text); m != nil {
-		s.setEnv(m[1], strings.TrimSuffix(m[2], "."), q, host)
+	if name, value, ok := e.took(v); ok {
+		s.setEnv(name, strings.TrimSuffix(value, "."), q, host)
 		return true
 	}
-	if m := e.named.FindStringSubmatch(text); m != nil {
+	if m := e.named.FindStringSubmatch(trimmed); m != nil {
 		e.pending = m[1]
 		return true
 	}
@@ -66,6 +69,19 @@ func (e *envReader) read(s *Set, text string, sentence bool, q finding.Quote, ho
 		took = true
 	}
 	return took
+}
+
+// took is the setting that NCCL says it took.
+func (e *envReader) took(v *view) (name, value string, ok bool) {
+	if m := v.setting; m != nil && m.Value != "" && slices.ContainsFunc(envPrefixes, func(p string) bool { return strings.HasPrefix(m.Name, p) }) {
+		return m.Name, m.Value, true
+	}
+	if strings.Contains(v.text, " to ") {
+		if m := e.logged.FindStringSubmatch(v.text); m != nil {
+			return m[1], m[2], true
+		}
+	}
+	return "", "", false
 }
 
 // command reports a line that starts a program or exports a variable.

@@ -6,8 +6,13 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"busbar.dev/input/nccllog"
 )
 
 func read(t *testing.T, texts ...string) *Set {
@@ -37,6 +42,27 @@ func TestWrappings(t *testing.T) {
 		if o == nil || !o.Hosts["node7"] {
 			t.Errorf("%q: %+v", wrap, o)
 		}
+	}
+}
+
+// What a container's runtime wraps line by line reads as the log itself, for what
+// was seen and for what NCCL set up.
+func TestContainerLog(t *testing.T) {
+	text, err := os.ReadFile("../../docs/examples/rings.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wrapped strings.Builder
+	for l := range strings.Lines(string(text)) {
+		fmt.Fprintf(&wrapped, "{\"log\":%q,\"stream\":\"stderr\",\"time\":\"2024-01-01T00:00:00Z\"}\n", l)
+	}
+	plain, inside := read(t, string(text)), read(t, wrapped.String())
+	inside.Bytes = plain.Bytes
+	if diff := cmp.Diff(plain, inside, cmp.AllowUnexported(Set{}, nccllog.Rank{}, nccllog.Connection{})); diff != "" {
+		t.Error(diff)
+	}
+	if len(plain.Log.Connections) == 0 || plain.Log.NotUnderstood > 0 {
+		t.Errorf("the log has %d connections, %d records were not understood", len(plain.Log.Connections), plain.Log.NotUnderstood)
 	}
 }
 

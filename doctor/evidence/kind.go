@@ -57,7 +57,6 @@ const (
 	NCCLVersion   Kind = "nccl-version"   // as printed
 	TableWrong    Kind = "table-wrong"    // nccl-tests: wrong values
 	Average       Kind = "average"        // printed by nccl-tests
-	PerCall       Kind = "per-call"       // algorithm, protocol
 )
 
 // What tools about the machine, the NICs and the fabric print.
@@ -80,12 +79,9 @@ const (
 	LinkDown      Kind = "link-down"      // interface
 	PortState     Kind = "port-state"     // Down, Polling, Disabled
 	Binding       Kind = "binding"        // how a launcher binds
-	DockerFlag    Kind = "docker-flag"    // flag
 	Firewall      Kind = "firewall"       // what filters
 	CPUSet        Kind = "cpu-set"        // cores a process may use
 	Pages         Kind = "pages"          // memory that cannot be pinned
-	Speed         Kind = "speed"          // interface's rate in Mb/s
-	PowerDraw     Kind = "power-draw"     //
 	NumaBalancing Kind = "numa-balancing" // the kernel moves pages between nodes
 	GPULost       Kind = "gpu-lost"       // an error that CUDA reports for hardware
 	ShmAbsent     Kind = "shm-absent"     // a segment that a peer made is not seen
@@ -94,7 +90,6 @@ const (
 // What the program and its framework print.
 const (
 	Watchdog     Kind = "watchdog"       // sequence number, operation
-	Progress     Kind = "progress"       // last enqueued, last completed
 	TorchError   Kind = "torch-error"    // ncclSystemError and the like
 	LastError    Kind = "last-error"     // what NCCL told the framework last
 	Rendezvous   Kind = "rendezvous"     //
@@ -109,7 +104,6 @@ const (
 	KernelAssert Kind = "kernel-assert"  // of the program's own kernels
 	Queued       Kind = "queued"         // collectives that wait on a rank
 	Gloo         Kind = "gloo"           //
-	UCXWarning   Kind = "ucx"            //
 )
 
 // What people write about it: only in sentences.

@@ -6,29 +6,13 @@ import (
 	"slices"
 	"strings"
 
-	"busbar.dev/input/nccllog"
 	"busbar.dev/internal/lines"
 )
-
-// unwrap gives the text that a container's runtime wrapped as JSON, one line an
-// object: {"log":"…\n","stream":"stdout","time":"…"}.
-func unwrap(text string) string {
-	if !strings.HasPrefix(text, `{"log":"`) {
-		return text
-	}
-	var line struct {
-		Log string `json:"log"`
-	}
-	if json.Unmarshal([]byte(text), &line) != nil {
-		return text
-	}
-	return lines.StripANSI(strings.TrimRight(line.Log, "\r\n"))
-}
 
 // torn reports a record of NCCL with something else on its line, such as a piece of
 // a table.
 func torn(text string) bool {
-	head, _, _ := strings.Cut(text, "NCCL INFO ")
+	head, _, _ := strings.Cut(text, infoMark)
 	return len(strings.Fields(head)) > 4
 }
 
@@ -73,19 +57,6 @@ func texts(list []string, name string, v any, depth int) []string {
 		}
 	}
 	return list
-}
-
-// speaker is who printed a line, as far as it says: the host of a record of NCCL,
-// and the rank that a launcher wrote in front.
-func speaker(text string) (host string, rank int) {
-	rank = label(text)
-	if !strings.Contains(text, "NCCL ") {
-		return "", rank
-	}
-	for rec := range nccllog.Records(lines.Bare(text)) {
-		return rec.Host, rank
-	}
-	return "", rank
 }
 
 // unlabelled is a line without the rank that a launcher wrote in front.

@@ -11,7 +11,6 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/finding"
 	"busbar.dev/input/nccllog"
-	"busbar.dev/internal/lines"
 )
 
 // maxWhole is how much of a text is kept for the readers of whole formats. Of a
@@ -81,8 +80,7 @@ func (r *Reader) ReadOutput(name string, in io.Reader) error {
 // Fragment takes in what another reader made, such as that of a live machine.
 func (r *Reader) Fragment(f *cluster.Fragment) { r.frags = append(r.frags, f) }
 
-// text reads a plain text: NCCL's reader and the recognisers each take every line,
-// side by side.
+// text reads a plain text.
 func (r *Reader) text(name string, in *bufio.Reader) error {
 	head, _ := in.Peek(1 << 12)
 	if i := bytes.IndexByte(head, 0); i >= 0 && binary(head) {
@@ -100,19 +98,7 @@ func (r *Reader) text(name string, in *bufio.Reader) error {
 	if answer || err != nil {
 		return err
 	}
-	out, pipe := io.Pipe()
-	done := make(chan error, 1)
-	go func() {
-		err := r.log.Add(name, out)
-		_, _ = io.Copy(io.Discard, out) // let the writer go on whatever happened
-		done <- err
-	}()
-	err = r.lines(lines.New(io.TeeReader(in, pipe)))
-	pipe.Close()
-	if e := <-done; err == nil {
-		err = e
-	}
-	if err != nil {
+	if err := r.lines(nccllog.NewScanner(name, in)); err != nil {
 		return err
 	}
 	if formats := r.whole(); r.talks() {
@@ -138,27 +124,30 @@ func document(head []byte) bool {
 	return bytes.HasPrefix(t, []byte("<")) || bytes.HasPrefix(t, []byte("#!")) || bytes.Contains(t, []byte("apiVersion:")) || bytes.HasPrefix(t, []byte("<?xml"))
 }
 
-// lines takes in all lines of a source.
-func (r *Reader) lines(in *lines.Reader) error {
+// lines takes in all lines of a source: each is shown to the recognisers, and to
+// the reader of what NCCL set up.
+func (r *Reader) lines(in *nccllog.Scanner) error {
 	count := 0
-	for in.Next() {
-		count = in.Num()
-		text := unwrap(in.Text())
-		record := strings.Contains(text, "NCCL INFO ")
-		r.keep(text, record)
-		if parts := flatten(text); parts != nil {
+	r.log.Begin(r.name)
+	for in.Scan() {
+		l := in.Line()
+		count = l.Num
+		r.keep(l.Text)
+		if parts := flatten(l.Text); parts != nil {
 			for _, p := range parts {
-				r.line(p, count, strings.Contains(p, "NCCL INFO "))
+				part := nccllog.ParseLine(p, nccllog.Pos{Source: r.name, Line: count})
+				r.line(&part)
 			}
-			continue
+		} else {
+			r.line(l)
 		}
-		r.line(text, count, record)
+		r.log.Take(l)
 	}
 	switch err := in.Err(); {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("%s: the packed file breaks off after line %d; copy it again, or unpack what there is of it and give that", r.name, count)
 	case err != nil:
-		return fmt.Errorf("%s:%d: %w", r.name, count, err)
+		return err
 	}
 	r.set.Lines += count
 	r.set.Bytes += in.Bytes()
@@ -168,135 +157,14 @@ func (r *Reader) lines(in *lines.Reader) error {
 
 // keep holds on to a line for the readers of whole formats; a record of NCCL
 // becomes an empty line, so that the others keep their numbers.
-func (r *Reader) keep(text string, record bool) {
+func (r *Reader) keep(text string) {
 	if r.kept.Len() >= maxWhole {
 		return
 	}
-	if !record || torn(text) {
+	if !strings.Contains(text, infoMark) || torn(text) {
 		r.kept.WriteString(text)
 	}
 	r.kept.WriteByte('\n')
-}
-
-// line shows one line to the recognisers whose words it holds.
-func (r *Reader) line(text string, num int, record bool) {
-	if record && r.bulk(text, num) {
-		return
-	}
-	if r.last { // the line after "Last error:"
-		r.last = false
-		if msg, _ := shapeOf([]string{unlabelled(text)}); msg[0] != "" {
-			_, rank := speaker(text)
-			r.set.add(LastError, msg, finding.Quote{File: r.name, Line: num, Text: text}, "", rank)
-		}
-	}
-	r.last = strings.HasSuffix(strings.TrimRight(text, " "), "Last error:")
-	if len(text) > 1<<15 && !record {
-		text = text[:1<<15]
-	}
-	var host string
-	rank, asked, sentence, took := -1, false, 0, false
-	q := finding.Quote{File: r.name, Line: num, Text: text}
-	said := func() bool { // asked at most once
-		if sentence == 0 {
-			sentence = 1
-			if num <= maxTalk && !record {
-				if words, ok := talk(text); ok && (words >= 2 || alone(text) || model(text)) {
-					sentence = 2
-				} else if ok {
-					r.told = append(r.told, sighting{"", nil, short(q), text})
-				}
-			}
-		}
-		return sentence == 2
-	}
-	r.hits = r.words.find(text, r.hits)
-	for _, i := range r.hits {
-		row := &r.words.rows[i]
-		if row.told && !said() {
-			continue
-		}
-		switch row.special { // who says it is of no use to these, and costs
-		case waiting:
-			r.wait(text, num)
-			continue
-		case addresses:
-			took = r.nets.read(r.set, text, q) || took
-			continue
-		}
-		if !asked {
-			host, rank = speaker(text)
-			asked = true
-		}
-		if row.special != 0 {
-			took = r.special(row.special, text, said(), q, host) || took
-			continue
-		}
-		words := text
-		if row.kind == Symptom {
-			words = affirmed(text)
-		}
-		args, own, ok := row.match(words)
-		if !ok {
-			continue
-		}
-		if row.told {
-			r.told = append(r.told, sighting{row.kind, args, short(q), ""})
-			continue
-		}
-		if own < 0 {
-			own = rank
-		}
-		took = true
-		r.set.add(row.kind, args, q, host, own)
-	}
-	if said() {
-		r.sentences++
-		r.told = append(r.told, sighting{"", nil, short(q), text})
-	}
-	if !took && !record && !said() && strings.Contains(text, "NCCL WARN") {
-		r.unknown(q)
-	}
-}
-
-// bulk takes the lines that make up most of a long log, without looking for words:
-// calls, of which NCCL's own reader keeps what matters, and connections, which are
-// counted by their way once a few of each were seen.
-func (r *Reader) bulk(text string, num int) bool {
-	_, msg, _ := strings.Cut(text, "NCCL INFO ")
-	if strings.Contains(msg, "NCCL ") {
-		return false // lines that ran together
-	}
-	if !strings.HasPrefix(msg, "Channel ") {
-		return strings.Contains(msg, ": opCount ")
-	}
-	var args []string
-	var ok bool
-	kind := OverP2P
-	switch g := []string{msg}; {
-	case strings.Contains(msg, " via P2P/"):
-		args, ok = overP2P(g)
-	case strings.Contains(msg, " via NET/"):
-		kind = OverNet
-		args, ok = overNet(g)
-	}
-	if !ok {
-		return false
-	}
-	host, rank := speaker(text)
-	r.set.add(kind, args, finding.Quote{File: r.name, Line: num, Text: text}, host, rank)
-	return true
-}
-
-// special handles rows whose line holds several things.
-func (r *Reader) special(which int, text string, sentence bool, q finding.Quote, host string) bool {
-	switch which {
-	case settings:
-		return r.env.read(r.set, text, sentence, q, host)
-	case stepTimes:
-		return r.words.steps.read(r.set, text, q)
-	}
-	return false
 }
 
 // talks reports that a source tells of a fault: it is short, and most of its

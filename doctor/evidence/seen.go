@@ -14,6 +14,7 @@ import (
 type seen struct {
 	kind    Kind
 	words   string // separated by |, without case
+	also    string // words of which one must be there too, where the pattern is slow
 	pattern string
 	// take makes arguments from the groups, or from the line when there is no
 	// pattern; it returns false when it is something else after all.
@@ -34,8 +35,9 @@ const (
 // recogniser is a row made ready.
 type recogniser struct {
 	seen
-	re   *regexp.Regexp
-	rank int // group that names the rank, 0 none
+	re    *regexp.Regexp
+	rank  int           // group that names the rank, 0 none
+	needs *keywords.Set // words of also; nil: none
 }
 
 // Vocabulary is everything that readers look for, made ready: patterns and the
@@ -43,8 +45,8 @@ type recogniser struct {
 // may share one.
 type Vocabulary struct {
 	rows    []recogniser
-	words   *keywords.Set
-	of      []int // row of a word
+	talk    *finder // of all rows
+	printed *finder // of those that not only sentences are asked about
 	env     *envPatterns
 	figures *figureReader
 	steps   *stepReader
@@ -55,7 +57,7 @@ type Vocabulary struct {
 // NewVocabulary makes the recognisers ready, which takes some milliseconds.
 func NewVocabulary() *Vocabulary {
 	rs := &Vocabulary{env: newEnvPatterns(), figures: newFigureReader(), steps: newStepReader(), subnets: newSubnetPatterns(), busy: newBusyPatterns()}
-	var words []string
+	rs.talk, rs.printed = &finder{}, &finder{}
 	for _, table := range [][]seen{seenNCCL(), seenVerbs(), seenHost(), seenProgram(), seenBusbar(), seenWords(), seenMore(), seenLaunch(), seenHelps(), {{words: envWords, special: settings}, {words: stepWords, special: stepTimes}, {words: subnetWords, special: addresses}, {words: busyWords + "|" + gaveUpWords, special: waiting}}} {
 		for _, s := range table {
 			r := recogniser{seen: s}
@@ -63,21 +65,38 @@ func NewVocabulary() *Vocabulary {
 				r.re = regexp.MustCompile(s.pattern)
 				r.rank = max(r.re.SubexpIndex("rank"), 0)
 			}
-			for _, w := range strings.Split(s.words, "|") {
-				words, rs.of = append(words, strings.ToLower(w)), append(rs.of, len(rs.rows))
+			if s.also != "" {
+				r.needs = keywords.New(strings.Split(s.also, "|"))
+			}
+			rs.talk.add(len(rs.rows), s.words)
+			if !s.told {
+				rs.printed.add(len(rs.rows), s.words)
 			}
 			rs.rows = append(rs.rows, r)
 		}
 	}
-	rs.words = keywords.New(words)
+	rs.talk.set, rs.printed.set = keywords.New(rs.talk.words), keywords.New(rs.printed.words)
 	return rs
 }
 
-// find lists the rows whose words are in a text, in the order of the table.
-func (v *Vocabulary) find(text string, hits []int) []int {
+// finder finds the rows whose words are in a text.
+type finder struct {
+	set   *keywords.Set
+	words []string
+	of    []int // row of a word
+}
+
+func (f *finder) add(row int, words string) {
+	for w := range strings.SplitSeq(words, "|") {
+		f.words, f.of = append(f.words, strings.ToLower(w)), append(f.of, row)
+	}
+}
+
+// rows lists the rows in the order of the table.
+func (f *finder) rows(text string, hits []int) []int {
 	hits = hits[:0]
-	v.words.Scan(text, func(w int) {
-		if row := v.of[w]; !slices.Contains(hits, row) {
+	f.set.Scan(text, func(w int) {
+		if row := f.of[w]; !slices.Contains(hits, row) {
 			hits = append(hits, row)
 		}
 	})
@@ -94,6 +113,9 @@ func (r *recogniser) match(text string) (args []string, rank int, ok bool) {
 		}
 		args, ok = r.take([]string{text})
 		return args, rank, ok
+	}
+	if r.needs != nil && !r.needs.In(text) {
+		return nil, rank, false
 	}
 	m := r.re.FindStringSubmatch(text)
 	if m == nil {

@@ -15,11 +15,10 @@ func seenHost() []seen {
 		{kind: IommuMode, words: "default domain type|passthrough|dmar: iommu enabled", pattern: `(?i)(?:default domain type: (translated|passthrough)|dmar: iommu (enabled))`, take: iommuMode},
 		{kind: IommuFault, words: "io_page_fault|dmar: [dma|dmar: drhd|amd-vi: event logged|smmu", pattern: `(?i)(IO_PAGE_FAULT|DMAR: \[DMA|DMAR: DRHD: handling fault|AMD-Vi: Event logged|smmu.{0,40}fault)`, take: none},
 		{kind: Peermem, words: "nvidia_peermem|nv_peer_mem", pattern: `(?:^|\s)(nvidia_peermem|nv_peer_mem)\s+\d+\s+(\d+)`},
-		{kind: PeermemAbsent, words: "peermem|peer_mem|memory_peers", pattern: `(?i)(?:(?:peer_?mem|memory_peers)[\w/ |:-]{0,60}?(?:not (?:found|loaded|installed)|missing|no such file|not exist|cannot access|inactive|failed|prints nothing|shows nothing|no output|is empty|returns nothing)|(?:no such file|not found|cannot (?:access|find)|missing|without|could not insert|failed to (?:load|insert)).{0,60}(?:peermem|peer_mem|memory_peers)|neither nv_peer_mem,? n?or nvidia_peermem)`, take: none},
+		{kind: PeermemAbsent, words: "peermem|peer_mem|memory_peers", also: "not |missing|no such|cannot |inactive|failed|nothing|no output|empty|without|neither", pattern: `(?i)(?:(?:peer_?mem|memory_peers)[\w/ |:-]{0,60}?(?:not (?:found|loaded|installed)|missing|no such file|not exist|cannot access|inactive|failed|prints nothing|shows nothing|no output|is empty|returns nothing)|(?:no such file|not found|cannot (?:access|find)|missing|without|could not insert|failed to (?:load|insert)).{0,60}(?:peermem|peer_mem|memory_peers)|neither nv_peer_mem,? n?or nvidia_peermem)`, take: none},
 		{kind: Memlock, words: "max locked memory|memlock|ulimit -l", pattern: `(?i)(?:max locked memory[^\n]{0,24}?|memlock[ =:]+|ulimit -l[ =:]+)\b(\d+|unlimited)\b`, take: memlock},
 		{kind: ShmSize, words: "/dev/shm", pattern: `(?:shm|tmpfs)\s+([\d.]+[KMGT]?)\s+[\d.]+[KMGT]?\s+[\d.]+[KMGT]?\s+\d+%\s+/dev/shm`, take: shmSize},
 		{kind: ShmSize, words: "--shm-size", pattern: `--shm-size[= ]([\d.]+[kmgtKMGT]?)b?\b`, take: shmSize},
-		{kind: DockerFlag, words: "--ipc=host|--shm-size|docker run|podman run", pattern: `(--ipc=host|--ipc host|--shm-size|docker run|podman run)`},
 		{kind: FabricManager, words: "fabricmanager|fabric manager|fabric-manager", pattern: `(?i)fabric ?-?manager.{0,100}?(inactive|failed|not running|dead|not loaded|could not be found|error|stopped|disabled|mismatch|not installed)`, take: lowered},
 		{kind: FabricManager, words: "not yet initialized|cuda_error_system_not_ready|error 802|cuda 802|cudaerrorsystemnotready|fabric state", pattern: `(?i)(system not yet initialized|SYSTEM_NOT_READY|SystemNotReady|(?:error|cuda) 802|fabric\s+state\s*:\s*(?:not started|in progress))`, take: lowered},
 		{kind: Xid, words: "xid", pattern: `(?i)\bXid\b(?: \(PCI:[0-9a-f:.]+\))?[:\s]+(\d+)`},
@@ -31,7 +30,6 @@ func seenHost() []seen {
 		{kind: NumaBalancing, words: "numa auto balancing enabled|numa_balancing", pattern: `(?i)NUMA auto balancing enabled|kernel\.numa_balancing ?= ?[1-9]`, take: none},
 		{kind: Pages, words: "migrate_cma|pin_user_pages|cma pageblocks", take: none},
 		{kind: HostMemory, words: "oom-kill|out of memory: kill|killed process|oomkilled|oom_reaper", pattern: `(?i)oom-kill|out of memory: kill|killed process \d+|OOMKilled|oom_reaper: reaped`, take: none},
-		{kind: PowerDraw, words: " w / | w of ", pattern: `(?i)~?(\d+) ?w (?:/|of) ?(\d+) ?w`},
 	}
 }
 

@@ -3,6 +3,7 @@ package evidence
 import (
 	"regexp"
 	"strings"
+	"unicode/utf8"
 )
 
 // What is seen less often, or only tells something beside another line.
@@ -31,7 +32,7 @@ func seenMore() []seen {
 		{kind: GIDInUse, words: "localgid", pattern: `(?i)localGid ([0-9a-f:.]+)`, take: gidClass},
 		{kind: TestRank, words: "device", pattern: `^#?\s*(?:\d+: )?#?\s*Rank\s+(\d+)\s+(?:Group\s+\d+\s+)?Pid\s+\d+\s+on\s+(\S+)\s+device`},
 		{kind: TestHeader, words: "minbytes", pattern: `nThread \d+ nGpus \d+ minBytes`, take: none},
-		{kind: Launched, words: "mpirun|mpiexec|srun", pattern: `(?:mpirun|mpiexec|srun)\b.{0,200}?\s-(?:np|n|-ntasks)[ =](\d+)\b`},
+		{kind: Launched, words: "mpirun|mpiexec|srun", take: launched},
 		{kind: BadOrdinal, words: "invalid device ordinal|cudaerrorinvaliddevice|cuda_error_invalid_device", take: none},
 		{kind: TooNew, words: "no kernel image|exceeds device/fn maxsharedmem|not compatible with the current pytorch|unsupported gpu architecture", take: none},
 		{kind: NoFamily, words: "address family not supported", pattern: `(?i)(?:NCCL|socket creation|call to socket).{0,80}address family not supported`, take: none},
@@ -42,10 +43,28 @@ func seenMore() []seen {
 		{kind: NoPorts, words: "cannot assign requested address|eaddrnotavail", take: none},
 		{kind: NoThreads, words: "pthread_create failed|can't start new thread|fork: retry|libgomp: thread creation failed|resource temporarily unavailable", pattern: `(?i)(pthread_create failed|can't start new thread|fork: retry|thread creation failed|(?:pthread_create|new thread|fork|clone)\b.{0,60}resource temporarily unavailable)`, take: none},
 		{kind: DriverMix, words: "driver version is insufficient|driver/library version mismatch|forward compatibility was attempted|unsupported ptx|undefined symbol: cuda", take: none},
-		{kind: CUMemFailed, words: "cumem", pattern: `(?i)(cuMem(?:Create|Map|SetAccess|ImportFromShareableHandle|ExportToShareableHandle|HostAlloc)\w*.{0,80}(?:fail|error|not permitted|denied)|(?:fail|error).{0,60}cuMem(?:Create|Map|SetAccess|Import|Export))`, take: none},
+		{kind: CUMemFailed, words: "cumemcreate|cumemmap|cumemsetaccess|cumemimport|cumemexport|cumemhostalloc", pattern: `(?i)(cuMem(?:Create|Map|SetAccess|ImportFromShareableHandle|ExportToShareableHandle|HostAlloc)\w*.{0,80}(?:fail|error|not permitted|denied)|(?:fail|error).{0,60}cuMem(?:Create|Map|SetAccess|Import|Export))`, take: none},
 		{kind: NoLinkSpeed, words: "link_speed=|link_width=|max_link_speed", pattern: `(?:link_speed="(?:Unknown)?"|link_width="0"|could not read \S+/max_link_speed)`, take: none},
 		{kind: VerbsFailure, words: "completion queue|queue pair|protection domain|memory region", pattern: `(?i)(?:failed|unable|could not|couldn't|cannot) (?:to )?(?:create|allocate|register)(?: an?| the)? (completion queue|queue pair|protection domain|memory region)`, take: objects},
 	}
+}
+
+// launchers start processes; processes is how they are told how many.
+var (
+	launchers = regexp.MustCompile(`(?:mpirun|mpiexec|srun)\b`)
+	processes = regexp.MustCompile(`\s-(?:np|n|-ntasks)[ =](\d+)\b`)
+)
+
+// launched reads "mpirun -np 16 …": the number stands among a launcher's first
+// arguments. One pattern for both would take a millisecond for a long command.
+func launched(g []string) ([]string, bool) {
+	for _, at := range launchers.FindAllStringIndex(g[0], -1) {
+		rest := g[0][at[1]:]
+		if m := processes.FindStringSubmatchIndex(rest); m != nil && utf8.RuneCountInString(rest[:m[0]]) <= 200 {
+			return []string{rest[m[2]:m[3]]}, true
+		}
+	}
+	return nil, false
 }
 
 // objects names the call behind an object that could not be made.

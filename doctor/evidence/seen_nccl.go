@@ -1,6 +1,10 @@
 package evidence
 
-import "strings"
+import (
+	"strings"
+
+	"busbar.dev/internal/lines"
+)
 
 // seenNCCL is what NCCL, RCCL and plugins for their network print, from 2.4 to
 // 2.30. The texts are those of the releases' sources.
@@ -16,7 +20,7 @@ func seenNCCL() []seen {
 		{kind: NoPlugin, words: "no plugin found|could not find: libnccl-net|could not find libnccl-net", pattern: `(?i)(?:plugin found|could not find:?) *\(?([\w.-]+\.so)?`},
 		{kind: NoNetwork, words: "not found|not available|failed to initialize any net", pattern: `(?i)(?:network ([\w ./-]{2,40}?) not found|(?:NCCL_NET|network|NET plugin) ?[=:]? ?"?([\w/-]{2,40}?)"? (?:was )?not available|failed to initialize any NET plugin)`, take: anyGroup},
 		{kind: Provider, words: "selected provider is", pattern: `(?i)selected provider is ([\w;-]+)`},
-		{kind: OFIFailure, words: "NET/OFI|fi_getinfo|libfabric|fi_info", pattern: `(?i)((?:NET/OFI|fi_getinfo|fi_info|libfabric)\b.{0,160}?(?:failed|empty list|no eligible|couldn't|unable to|not found|no data available|error))`, take: shapeOf},
+		{kind: OFIFailure, words: "NET/OFI|fi_getinfo|libfabric|fi_info", also: "failed|empty list|no eligible|couldn't|unable to|not found|no data available|error", pattern: `(?i)((?:NET/OFI|fi_getinfo|fi_info|libfabric)\b.{0,160}?(?:failed|empty list|no eligible|couldn't|unable to|not found|no data available|error))`, take: shapeOf},
 		{kind: GDROff, words: "rdma disabled", pattern: `GPU ?Direct RDMA [Dd]isabled for (?:HCA \d+ '?([\w+.-]+)|GPU)`},
 		{kind: GDROn, words: "rdma enabled", pattern: `GPU ?Direct RDMA (?:\([\w-]+\) )?[Ee]nabled for (?:HCA \d+ '?([\w+.-]+)|GPU)`},
 		{kind: GDROff, words: "gdr 0", pattern: `use ring PXN \d GDR 0`},
@@ -48,7 +52,7 @@ func seenNCCL() []seen {
 		{kind: P2PFault, words: "p2p is disabled between nvlink|could not enable p2p|peer access is not supported|peer query failed|peer access is already|peer access denied"},
 		{kind: NVLSFailure, words: "nvls.cc|nvlink sharp|nvls|multicast", take: nvls},
 		{kind: NVLSAbsent, words: "multicast support is not available"},
-		{kind: IMEX, words: "imex|mnnvl", pattern: `(?i)(MNNVL.{0,80}not working|IMEX.{0,60}(?:not|fail|unavailable|missing|error))`, take: shapeOf},
+		{kind: IMEX, words: "imex|mnnvl", also: "not|fail|unavailable|missing|error", pattern: `(?i)(MNNVL.{0,80}not working|IMEX.{0,60}(?:not|fail|unavailable|missing|error))`, take: shapeOf},
 		{kind: CUDAFailure, words: "cuda failure|cuda error|cudaerror|test cuda failure", pattern: `(?i)cuda (?:failure|error)(?: [\w/.:]+)?:? *(?:\d+ *)?['"]?([a-z][a-z ,._-]{6,80})`, take: lowered},
 		{kind: NoTransport, words: "no transport found"},
 		{kind: NoPath, words: "could not find a path|falling back to simple order"},
@@ -66,7 +70,6 @@ func seenNCCL() []seen {
 		{kind: NCCLVersion, words: "nccl version|rccl version|nccl==|nccl_version|nccl-library", pattern: `(?i)n?[nr]ccl(?:[ _]version[ :=]+|==)v?(\d+\.\d+(?:\.\d+)?)`},
 		{kind: TableWrong, words: "out of bounds values", pattern: `Out of bounds values : (\d+) FAILED`},
 		{kind: Average, words: "avg bus bandwidth", pattern: `(?i)avg bus bandwidth[ :]+(\d+(?:\.\d+)?)`},
-		{kind: PerCall, words: "bytes -> algo", pattern: `Bytes -> Algo (\w+) proto (\w+)`},
 	}
 }
 
@@ -102,22 +105,8 @@ func lowered(g []string) ([]string, bool) {
 
 func upper(g []string) ([]string, bool) { return []string{strings.ToUpper(g[0])}, true }
 
-// shapeOf writes runs of digits as #, so that equal messages are one.
-func shapeOf(g []string) ([]string, bool) {
-	s := g[0]
-	out := make([]byte, 0, len(s))
-	for i := range len(s) {
-		if s[i] >= '0' && s[i] <= '9' {
-			if len(out) > 0 && out[len(out)-1] == '#' {
-				continue
-			}
-			out = append(out, '#')
-			continue
-		}
-		out = append(out, s[i])
-	}
-	return []string{string(out)}, true
-}
+// shapeOf makes messages alike that differ in their numbers.
+func shapeOf(g []string) ([]string, bool) { return []string{lines.Shape(g[0])}, true }
 
 // loneRing reports "Channel 00/32 :    0", a ring of one rank.
 func loneRing(g []string) ([]string, bool) {
@@ -192,11 +181,15 @@ func adapters(g []string) ([]string, bool) {
 
 // overNet reads "… via NET/IB/0/GDRDMA".
 func overNet(g []string) ([]string, bool) {
-	i := strings.Index(g[0], " NET/")
-	if i < 0 {
+	_, via, ok := strings.Cut(g[0], " NET/")
+	if !ok {
 		return nil, false
 	}
-	via := g[0][i+len(" NET/"):]
+	return wayNet(via)
+}
+
+// wayNet reads "IB/0/GDRDMA".
+func wayNet(via string) ([]string, bool) {
 	name, rest, ok := strings.Cut(via, "/")
 	if !ok || len(name) > 40 {
 		return nil, false
@@ -211,6 +204,11 @@ func overNet(g []string) ([]string, bool) {
 // overP2P reads "… via P2P/CUMEM/read".
 func overP2P(g []string) ([]string, bool) {
 	_, via, _ := strings.Cut(g[0], "via P2P/")
+	return wayP2P(via)
+}
+
+// wayP2P reads "CUMEM/read".
+func wayP2P(via string) ([]string, bool) {
 	if i := strings.IndexAny(via, "/ "); i >= 0 {
 		via = via[:i]
 	}

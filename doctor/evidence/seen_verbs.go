@@ -16,8 +16,6 @@ func seenVerbs() []seen {
 		{kind: PortState, words: "state:|physical state|port_state|phys_state|state (", pattern: `(?i)(?:physical state|phys(?:_| )state|\bstate|port_state):\s*(?:\d+ ?: ?|PORT_)?(down|polling|disabled|init|sleep|linkerrorrecovery)\b`, take: lowered},
 		{kind: AsyncEvent, words: "port error|link down", pattern: `(?i)NET/IB ?:.{0,40}(port error)`, take: lowered},
 		{kind: LinkDown, words: "link down|link is down|nic link is down|link became not ready|lost carrier", pattern: `(?i)\b(?:mlx5_core [0-9a-f:.]+ )?([\w.-]+): .{0,40}?(?:link (?:is )?down|lost carrier)`},
-		{kind: UCXWarning, words: "ucx  error|ucx error|transport retry count|uct_|ib_mlx5|mlx5_0:1/roce", take: none},
-		{kind: Speed, words: "speed: ", pattern: `^\s*Speed: (\d+)Mb/s`},
 	}
 }
 

@@ -3,6 +3,7 @@ package traffic
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -178,11 +179,14 @@ func (b *builder) connections() {
 // places gives hosts to ranks that wrote nothing but share memory with one that
 // did, numbers what is left, and puts hosts in the order of their ranks.
 func (b *builder) places() {
+	edges := slices.SortedFunc(maps.Keys(b.send), func(a, b edge) int {
+		return cmp.Or(a.channel-b.channel, a.from-b.from, a.to-b.to)
+	})
 	for changed := true; changed; {
 		changed = false
-		for e, n := range b.send {
+		for _, e := range edges {
 			x, y := &b.Ranks[e.from], &b.Ranks[e.to]
-			if n.Transport == "NET" || x.Host == y.Host {
+			if b.send[e].Transport == "NET" || x.Host == y.Host {
 				continue
 			}
 			switch {

@@ -27,7 +27,7 @@ func read(t *testing.T, name, text, comm string) *Run {
 
 func example(t *testing.T) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "docs", "examples", "rings.log"))
+	data, err := os.ReadFile(filepath.Join("..", "..", "docs", "examples", "rings.log"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestCorpusBalances(t *testing.T) {
 }
 
 func FuzzFrom(f *testing.F) {
-	data, err := os.ReadFile(filepath.Join("..", "docs", "examples", "rings.log"))
+	data, err := os.ReadFile(filepath.Join("..", "..", "docs", "examples", "rings.log"))
 	if err != nil {
 		f.Fatal(err)
 	}

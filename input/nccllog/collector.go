@@ -3,6 +3,8 @@ package nccllog
 import (
 	"strconv"
 	"strings"
+
+	"busbar.dev/internal/lines"
 )
 
 // thread is who sets up one communicator at a time.
@@ -21,7 +23,6 @@ type commKey struct {
 // collector takes in records.
 type collector struct {
 	log    *Log
-	rules  []rule
 	source string
 	names  map[string]string // one copy of every text that comes often
 	hosts  map[string]*hostState
@@ -34,14 +35,13 @@ type collector struct {
 	follow   *Rank   // rank whose table goes on in lines without a prefix
 	open     *Record // warning that its line did not finish
 	torn     []Record
-	mending  bool
 	mends    int
 
 	graphs, systems int // ranks that have some
 
 	versions, networks, via, notes, returns, shapes, unknown counter
 	nics                                                     map[[3]string]int
-	env                                                      map[[2]string]int
+	env                                                      map[Setting]int
 	conns                                                    map[connKey]int
 	choices                                                  map[choiceKey]int
 	calls                                                    map[callKey]int
@@ -57,7 +57,6 @@ type hostState struct {
 
 func newCollector() *collector {
 	return &collector{
-		rules:    rules(),
 		log:      &Log{NRanks: map[int]int{}, NNodes: map[int]int{}, Dropped: map[string]int{}},
 		names:    map[string]string{},
 		hosts:    map[string]*hostState{},
@@ -65,7 +64,7 @@ func newCollector() *collector {
 		comms:    map[commKey]*Rank{},
 		pointers: map[string]*Rank{},
 		nics:     map[[3]string]int{},
-		env:      map[[2]string]int{},
+		env:      map[Setting]int{},
 		conns:    map[connKey]int{},
 		choices:  map[choiceKey]int{},
 		calls:    map[callKey]int{},
@@ -154,15 +153,114 @@ func (c *collector) record(r *Record) {
 	case "WARN":
 		c.warn(r)
 	case "INFO":
-		understood = c.apply(r)
+		understood = c.message(r)
 	}
 	if understood {
 		c.log.Understood++
 		return
 	}
 	c.log.NotUnderstood++
-	if !c.unknown.add(shape(r.Text), r.At, maxShapes) {
+	if !c.unknown.add(shapeOf(r.Text), r.At, maxShapes) {
 		c.drop("shapes")
+	}
+}
+
+// message files what a record says; false when that is not understood.
+func (c *collector) message(r *Record) bool {
+	switch m := r.Message.(type) {
+	case nil:
+		c.tear(r)
+		return false
+	case known:
+	case note:
+		c.note(r)
+	case *Connection:
+		c.connection(r, m)
+	case *Call:
+		c.call(m)
+	case *Choice:
+		c.choice(m)
+	case *Setting:
+		c.setting(r, m)
+	case network:
+		c.network(r, m)
+	case bootstrap:
+		c.bootstrap(r, m)
+	case *deviceList:
+		c.devices(r, m)
+	case *gdrState:
+		c.gdr(r, m)
+	case *deviceDetail:
+		c.detail(r, m)
+	case *nicPath:
+		c.nicPath(r, m)
+	case *returned:
+		c.returned(r, m)
+	case *fabricLine:
+		c.fabricOf(r, m)
+	case *commLine:
+		c.comm(r, m)
+	case *initTimes:
+		c.initTimes(r, m)
+	default:
+		return c.setup(r, m)
+	}
+	return true
+}
+
+// setup files what the messages of a set-up say about graphs and tuning.
+func (c *collector) setup(r *Record, message any) bool {
+	switch m := message.(type) {
+	case *Ring:
+		c.ring(r, m)
+	case Trees:
+		c.trees(r, m)
+	case *Graph:
+		c.graph(r, m)
+	case graphChannel:
+		c.graphChannel(r, m)
+	case *System:
+		c.system(r, m)
+	case systemLine:
+		return c.systemLine(r)
+	case systemEnd:
+		if k := c.threads[threadOf(r)]; k != nil {
+			k.tree = false
+		}
+	case *pathRow:
+		c.paths(r, m)
+		return !m.torn
+	case *tuningRow:
+		return c.tuningRow(r, m)
+	default:
+		if k := c.current(r); k != nil {
+			c.fill(k, r, m)
+		}
+	}
+	return true
+}
+
+// fill adds to a set-up what needs nothing but the set-up.
+func (c *collector) fill(k *Rank, r *Record, message any) {
+	switch m := message.(type) {
+	case *RingLink:
+		if len(k.Links) < maxChannels {
+			k.Links = append(k.Links, *m)
+		}
+	case *Channels:
+		k.Channels = *m
+	case affinity:
+		if m != "" {
+			k.Affinity = c.intern(string(m))
+		}
+	case tuningColumns:
+		if k.Tuning == nil {
+			k.Tuning = &Tuning{At: r.At}
+		}
+		k.cols = m
+	case enabledTable:
+		k.Enabled = &Enabled{At: r.At}
+		c.follow = k
 	}
 }
 
@@ -250,7 +348,7 @@ func count(m map[int]int, n int) {
 // warn keeps a warning.
 func (c *collector) warn(r *Record) {
 	c.log.WarnCount++
-	if !c.shapes.add(shape(r.Text), r.At, maxShapes) {
+	if !c.shapes.add(shapeOf(r.Text), r.At, maxShapes) {
 		c.drop("warning shapes")
 	}
 	if len(c.log.Warns) >= maxWarns {
@@ -268,7 +366,7 @@ func (c *collector) warn(r *Record) {
 }
 
 // plain takes in a line without a record: it may continue the one before.
-func (c *collector) plain(num int, text string) {
+func (c *collector) plain(text string) {
 	if c.open != nil {
 		if t := strings.TrimSpace(text); strings.Contains(t, "vendor err") && len(t) < 200 {
 			c.open.Text += " " + t
@@ -288,18 +386,5 @@ func (c *collector) note(r *Record) {
 	}
 }
 
-// shape writes every run of digits as #, so that equal messages count as one.
-func shape(s string) string {
-	s = s[:min(len(s), 200)]
-	out := make([]byte, 0, len(s))
-	for i := range len(s) {
-		if s[i] >= '0' && s[i] <= '9' {
-			if len(out) == 0 || out[len(out)-1] != '#' {
-				out = append(out, '#')
-			}
-			continue
-		}
-		out = append(out, s[i])
-	}
-	return string(out)
-}
+// shapeOf is what equal messages have in common.
+func shapeOf(s string) string { return lines.Shape(s[:min(len(s), 200)]) }

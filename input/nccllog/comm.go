@@ -57,14 +57,9 @@ func (c *collector) named(r *Record, comm string, want func(*Rank) bool) *Rank {
 	return k
 }
 
-// comm reads every message about one communicator: Init START and COMPLETE,
+// comm files every message about one communicator: Init START and COMPLETE,
 // Destroy and Abort COMPLETE, and the line with the number of nodes.
-func (c *collector) comm(r *Record) bool {
-	var q commLine
-	if !q.parse(r.Text) {
-		c.tear(r)
-		return false
-	}
+func (c *collector) comm(r *Record, q *commLine) {
 	var k *Rank
 	switch {
 	case q.nodes:
@@ -90,20 +85,16 @@ func (c *collector) comm(r *Record) bool {
 		if k != nil {
 			k.Aborted = r.At
 		}
-	default:
-		c.tear(r)
-		return false
 	}
 	if k != nil {
 		q.fill(c, k)
 	}
-	return true
 }
 
 // tear keeps a message about a communicator that does not read: other output may
 // have come between its parts, and the rest stands on a later line.
 func (c *collector) tear(r *Record) {
-	if c.mending || !strings.HasPrefix(r.Text, "comm 0x") && !strings.HasPrefix(r.Text, "ncclComm") {
+	if !strings.HasPrefix(r.Text, "comm 0x") && !(strings.HasPrefix(r.Text, "ncclComm") && strings.Contains(r.Text, "comm 0x")) {
 		return
 	}
 	if len(c.torn) >= maxTorn {
@@ -132,17 +123,14 @@ func (c *collector) mend(end string) {
 			}
 			whole := r
 			whole.Text = r.Text[:cut] + end
-			c.mending = true
-			if c.comm(&whole) {
-				c.log.Understood++
-				c.log.NotUnderstood--
-				c.unknown.remove(shape(r.Text))
-				if _, seen := sizeOf(r.Text); !seen {
-					c.sizes(&whole)
-				}
-				c.torn = append(c.torn[:i], c.torn[i+1:]...)
+			c.comm(&whole, &q)
+			c.log.Understood++
+			c.log.NotUnderstood--
+			c.unknown.remove(shapeOf(r.Text))
+			if _, seen := sizeOf(r.Text); !seen {
+				c.sizes(&whole)
 			}
-			c.mending = false
+			c.torn = append(c.torn[:i], c.torn[i+1:]...)
 			return
 		}
 	}
@@ -163,6 +151,14 @@ type commLine struct {
 	nodes                          bool
 	rank, nRanks, cudaDev, nvmlDev int
 	nNodes, localRank, localRanks  int
+}
+
+func parseComm(r *Record) any {
+	q := &commLine{}
+	if !q.parse(r.Text) || !q.nodes && q.what == "" {
+		return nil
+	}
+	return q
 }
 
 // parse reads pairs of name and value. The bus id is hexadecimal without 0x.
@@ -256,11 +252,16 @@ func number(s string) int {
 	return int(n)
 }
 
-// initTimings reads "Init timings - ncclCommInitRank: rank 5 nranks 16 total 1.58
+// initTimes is what a rank says about the time its set-up took.
+type initTimes struct {
+	rank, nRanks int
+	InitTime
+}
+
+// parseInitTimes reads "Init timings - ncclCommInitRank: rank 5 nranks 16 total 1.58
 // (kernels 0.26, alloc 0.97, …)".
-func (c *collector) initTimings(r *Record) bool {
-	t := &InitTime{-1, -1, -1, -1, -1, -1, -1, -1, -1}
-	rank, nRanks := -1, -1
+func parseInitTimes(r *Record) any {
+	t := &initTimes{-1, -1, InitTime{-1, -1, -1, -1, -1, -1, -1, -1, -1}}
 	f := strings.FieldsFunc(r.Text, func(r rune) bool { return r == ' ' || r == ',' || r == '(' || r == ')' })
 	for i := 0; i+1 < len(f) && i < 64; i++ {
 		v, err := strconv.ParseFloat(f[i+1], 64)
@@ -269,9 +270,9 @@ func (c *collector) initTimings(r *Record) bool {
 		}
 		switch f[i] {
 		case "rank":
-			rank = number(f[i+1])
+			t.rank = number(f[i+1])
 		case "nranks":
-			nRanks = number(f[i+1])
+			t.nRanks = number(f[i+1])
 		case "total":
 			t.Total = v
 		case "kernels":
@@ -292,21 +293,26 @@ func (c *collector) initTimings(r *Record) bool {
 			t.Rest = v
 		}
 	}
-	if rank < 0 || nRanks < 0 || t.Total < 0 {
-		return false
+	if t.rank < 0 || t.nRanks < 0 || t.Total < 0 {
+		return nil
 	}
+	return t
+}
+
+func (c *collector) initTimes(r *Record, t *initTimes) {
 	k := c.threads[threadOf(r)]
-	if k == nil || k.Rank != rank && k.Rank >= 0 {
+	if k == nil || k.Rank != t.rank && k.Rank >= 0 {
 		k = c.newRank(r)
 	}
 	if k != nil {
-		k.Rank, k.NRanks, k.Init = rank, nRanks, t
+		k.Rank, k.NRanks, k.Init = t.rank, t.nRanks, &t.InitTime
 	}
-	return true
 }
 
-// affinity keeps the processors a rank was bound to.
-func (c *collector) affinity(r *Record) bool {
+// affinity is the processors a rank was bound to.
+type affinity string
+
+func parseAffinity(r *Record) any {
 	v, ok := strings.CutPrefix(r.Text, "Setting affinity for GPU ")
 	if ok {
 		_, v, ok = strings.Cut(v, " to ")
@@ -314,23 +320,24 @@ func (c *collector) affinity(r *Record) bool {
 		v, _, _ = strings.Cut(v, ";")
 	}
 	if v = strings.TrimSpace(v); !ok || strings.ContainsAny(v, " \t") || len(v) > 1000 {
-		return false
+		return nil
 	}
-	if k := c.current(r); k != nil && v != "" {
-		k.Affinity = c.intern(v)
-	}
-	return true
+	return affinity(v)
 }
 
-// mnnvl reads the NVLink domain a GPU belongs to.
-func (c *collector) mnnvl(r *Record) bool {
-	g := Fabric{Host: r.Host, First: r.At}
+// fabricLine is the NVLink domain a GPU belongs to.
+type fabricLine struct {
+	bus string
+	Fabric
+}
+
+func parseFabric(r *Record) any {
+	g := &fabricLine{Fabric: Fabric{First: r.At}}
 	f := strings.Fields(r.Text)
-	bus := ""
 	for i := 0; i+1 < len(f) && i < 32; i++ {
 		switch f[i] {
 		case "busId":
-			bus = f[i+1]
+			g.bus = f[i+1]
 		case "UUID":
 			g.UUID = f[i+1]
 		case "cliqueId":
@@ -339,19 +346,22 @@ func (c *collector) mnnvl(r *Record) bool {
 			g.State = number(f[i+1])
 		}
 	}
-	if bus == "" || g.UUID == "" {
-		return false
+	if g.bus == "" || g.UUID == "" {
+		return nil
 	}
-	key := r.Host + " " + bus + " " + g.UUID
+	return g
+}
+
+func (c *collector) fabricOf(r *Record, g *fabricLine) {
+	key := r.Host + " " + g.bus + " " + g.UUID
 	if c.fabric[key] {
-		return true
+		return
 	}
 	if len(c.fabric) >= maxNICs {
 		c.drop("fabric")
-		return true
+		return
 	}
-	c.fabric[strings.Clone(key)] = true
-	g.PCI, g.UUID, g.Clique = cluster.PCI(strings.Clone(string(busPCI(bus)))), c.intern(g.UUID), c.intern(g.Clique)
-	c.log.Fabric = append(c.log.Fabric, g)
-	return true
+	c.fabric[key] = true
+	g.Host, g.PCI, g.UUID, g.Clique = r.Host, busPCI(g.bus), c.intern(g.UUID), c.intern(g.Clique)
+	c.log.Fabric = append(c.log.Fabric, g.Fabric)
 }

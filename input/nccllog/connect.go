@@ -13,18 +13,18 @@ type connKey struct {
 	dir, via       string
 }
 
-// connection reads "Channel 00/0 : 0[0] -> 1[0] [send] via NET/Socket/0", which
+// parseConnection reads "Channel 00/0 : 0[0] -> 1[0] [send] via NET/Socket/0", which
 // began with "Ring" up to 2.5.
-func (c *collector) connection(r *Record) bool {
+func parseConnection(r *Record) any {
 	head, via, ok := strings.Cut(r.Text, " via ")
 	if !ok {
-		return false
+		return nil
 	}
 	f := strings.Fields(head)
 	if len(f) < 5 {
-		return false
+		return nil
 	}
-	n := Connection{Index: -1, NetDev: -1, Proxy: -1, Host: r.Host, First: r.At}
+	n := &Connection{Index: -1, NetDev: -1, Proxy: -1, First: r.At, N: 1}
 	ch, index, slash := strings.Cut(f[1], "/")
 	if n.Channel = number(ch); slash {
 		n.Index = number(index)
@@ -34,39 +34,39 @@ func (c *collector) connection(r *Record) bool {
 		f = f[1:]
 	}
 	if n.Channel < 0 || len(f) < 3 || f[1] != "->" || len(f) > 4 {
-		return false
+		return nil
 	}
 	var okFrom, okTo bool
 	n.From, n.FromDev, okFrom = end(f[0])
 	n.To, n.ToDev, okTo = end(f[2])
 	if !okFrom || !okTo {
-		return false
+		return nil
 	}
 	if len(f) == 4 {
 		n.Dir = strings.Trim(f[3], "[]")
 		if n.Dir != "send" && n.Dir != "receive" {
-			return false
+			return nil
 		}
 	}
-	return c.addConnection(n, via)
+	return n.way(via)
 }
 
-// collnet reads "CollNet 00/0 : 3 [send] via COLLNET/SHARP/0/GDRDMA".
-func (c *collector) collnet(r *Record) bool {
+// parseCollNet reads "CollNet 00/0 : 3 [send] via COLLNET/SHARP/0/GDRDMA".
+func parseCollNet(r *Record) any {
 	head, via, _ := strings.Cut(r.Text, " via ")
 	f := strings.Fields(head)
 	if len(f) != 5 || f[2] != ":" {
-		return false
+		return nil
 	}
 	ch, index, slash := strings.Cut(f[1], "/")
-	n := Connection{Channel: number(ch), Index: -1, NetDev: -1, Proxy: -1, From: number(f[3]), To: -1, Dir: strings.Trim(f[4], "[]"), Host: r.Host, First: r.At}
+	n := &Connection{Channel: number(ch), Index: -1, NetDev: -1, Proxy: -1, From: number(f[3]), To: -1, Dir: strings.Trim(f[4], "[]"), First: r.At, N: 1}
 	if slash {
 		n.Index = number(index)
 	}
 	if n.Channel < 0 || n.From < 0 {
-		return false
+		return nil
 	}
-	return c.addConnection(n, via)
+	return n.way(via)
 }
 
 // end splits "12[101c0]"; 2.4 printed the rank alone in places.
@@ -77,37 +77,43 @@ func end(s string) (rank int, dev string, ok bool) {
 	return rank, dev, bracket == closed && rank >= 0 && num == strconv.Itoa(rank)
 }
 
-// addConnection reads the way of connecting and files the connection.
-func (c *collector) addConnection(n Connection, via string) bool {
+// way reads how the two ends are connected.
+func (n *Connection) way(via string) any {
 	if v, tail, ok := strings.Cut(via, " comm "); ok { // RCCL
 		via = v
 		f := strings.Fields(tail)
 		if len(f) >= 3 && f[1] == "nRanks" {
-			n.Comm, n.NRanks = c.intern(f[0]), max(number(f[2]), 0)
+			n.Comm, n.NRanks = f[0], max(number(f[2]), 0)
 		}
 	}
-	kind := n.parseVia(via)
-	if n.Via == "" {
-		return false
+	if n.kind = n.parseVia(via); n.Via == "" {
+		return nil
 	}
-	if !c.via.add(kind, n.First, maxShapes) {
+	return n
+}
+
+// connection files a connection, equal ones once.
+func (c *collector) connection(r *Record, n *Connection) {
+	if !c.via.add(n.kind, n.First, maxShapes) {
 		c.drop("ways of connecting")
 	}
 	key := connKey{n.Comm, n.Channel, n.Index, n.From, n.To, n.Dir, n.Via}
 	if i, ok := c.conns[key]; ok {
 		c.log.Connections[i].N++
-		return true
+		return
 	}
 	if len(c.conns) >= maxConnections {
 		c.drop("connections")
-		return true
+		return
 	}
-	n.Via, n.Net, n.Transport = c.intern(n.Via), c.intern(n.Net), c.intern(n.Transport)
-	n.FromDev, n.ToDev, n.Dir, n.N = c.intern(n.FromDev), c.intern(n.ToDev), c.intern(n.Dir), 1
-	key.via, key.dir = n.Via, n.Dir
+	kept := *n
+	kept.Host, kept.kind = r.Host, ""
+	for _, s := range []*string{&kept.Comm, &kept.Via, &kept.Net, &kept.Transport, &kept.FromDev, &kept.ToDev, &kept.Dir} {
+		*s = c.intern(*s)
+	}
+	key.comm, key.via, key.dir = kept.Comm, kept.Via, kept.Dir
 	c.conns[key] = len(c.log.Connections)
-	c.log.Connections = append(c.log.Connections, n)
-	return true
+	c.log.Connections = append(c.log.Connections, kept)
 }
 
 // parseVia reads "P2P/CUMEM/read", "SHM/direct/direct", "NET/IB/0(7)/GDRDMA".

@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// channel reads both meanings of "Channel": a ring ("Channel 00/02 : 0 1 2 3")
+// parseChannel reads both meanings of "Channel": a ring ("Channel 00/02 : 0 1 2 3")
 // and a connection ("Channel 00/0 : 0[0] -> 1[0] via …"). The arrow tells them
 // apart.
-func (c *collector) channel(r *Record) bool {
+func parseChannel(r *Record) any {
 	if strings.Contains(r.Text, "->") {
-		return c.connection(r)
+		return parseConnection(r)
 	}
 	f := strings.Fields(r.Text)
 	if len(f) < 3 {
-		return false
+		return nil
 	}
 	ch, total, slash := strings.Cut(f[1], "/")
-	ring := Ring{Channel: number(ch), Channels: -1, At: r.At}
+	ring := &Ring{Channel: number(ch), Channels: -1, At: r.At}
 	if slash {
 		ring.Channels = number(total)
 	}
@@ -27,7 +27,7 @@ func (c *collector) channel(r *Record) bool {
 		rest = rest[1:]
 	}
 	if ring.Channel < 0 || len(rest) == 0 || slash && ring.Channels < 0 {
-		return false
+		return nil
 	}
 	for _, s := range rest {
 		if strings.HasPrefix(s, "..") {
@@ -36,30 +36,31 @@ func (c *collector) channel(r *Record) bool {
 		}
 		n := number(s)
 		if n < 0 {
-			return false
+			return nil
 		}
 		ring.Ranks = append(ring.Ranks, n)
 	}
-	if k := c.current(r); k != nil {
-		if len(k.Rings) < maxChannels {
-			k.Rings = append(k.Rings, ring)
-		} else {
-			c.drop("rings")
-		}
-	}
-	return true
+	return ring
 }
 
-// ringLink reads "Ring 00 : 3 -> 0 -> 1": before, rank, after.
-func (c *collector) ringLink(r *Record) bool {
+func (c *collector) ring(r *Record, ring *Ring) {
+	k := c.current(r)
+	switch {
+	case k == nil:
+	case len(k.Rings) < maxChannels:
+		k.Rings = append(k.Rings, *ring)
+	default:
+		c.drop("rings")
+	}
+}
+
+// parseRingLink reads "Ring 00 : 3 -> 0 -> 1": before, rank, after.
+func parseRingLink(r *Record) any {
 	ch, v, ok := triple(strings.TrimPrefix(r.Text, "Ring "))
 	if !ok {
-		return false
+		return nil
 	}
-	if k := c.current(r); k != nil && len(k.Links) < maxChannels {
-		k.Links = append(k.Links, RingLink{ch, number(v[1]), number(v[0]), number(v[2])})
-	}
-	return true
+	return &RingLink{ch, number(v[1]), number(v[0]), number(v[2])}
 }
 
 // triple splits "00 : 3 -> 0 -> 1" into a channel and three parts.
@@ -76,21 +77,23 @@ func triple(s string) (channel int, parts []string, ok bool) {
 	return channel, parts, number(parts[1]) >= 0
 }
 
-// graphTree reads "Tree 0 : -1 -> 0 -> 2/-1/-1": parent, rank, children. The
+// parseGraphTree reads "Tree 0 : -1 -> 0 -> 2/-1/-1": parent, rank, children. The
 // line "Trees" says the same, in the other order, so this one is only checked.
-func (c *collector) graphTree(r *Record) bool {
+func parseGraphTree(r *Record) any {
 	_, v, ok := triple(strings.TrimPrefix(r.Text, "Tree "))
 	if !ok {
-		return false
+		return nil
 	}
-	_, ok = children(v[2])
-	return ok
+	if _, ok = children(v[2]); !ok {
+		return nil
+	}
+	return known{}
 }
 
-// trees reads "Trees [0] 2/-1/-1->0->-1 [1] …": children, rank, parent. 2.5 to
+// parseTrees reads "Trees [0] 2/-1/-1->0->-1 [1] …": children, rank, parent. 2.5 to
 // 2.7 add the way down behind a bar; 2.4 began with the parent.
-func (c *collector) trees(r *Record) bool {
-	var nodes []TreeNode
+func parseTrees(r *Record) any {
+	var nodes Trees
 	f := strings.Fields(r.Text)
 	for i := 1; i < len(f); i += 2 {
 		ch := number(strings.Trim(f[i], "[]"))
@@ -113,21 +116,24 @@ func (c *collector) trees(r *Record) bool {
 		nodes = append(nodes, TreeNode{ch, rank, parent, kids})
 	}
 	if len(nodes) == 0 {
-		return false
+		return nil
 	}
+	return nodes
+}
+
+func (c *collector) trees(r *Record, nodes Trees) {
 	k := c.current(r)
 	if k == nil {
-		return true
+		return
 	}
 	if k.Rank < 0 {
 		k.Rank = nodes[0].Rank
 	}
 	if len(k.Trees)+len(nodes) > maxChannels {
 		c.drop("trees")
-		return true
+		return
 	}
 	k.Trees = append(k.Trees, nodes...)
-	return true
 }
 
 // children reads "2/-1/-1".
@@ -145,10 +151,10 @@ func children(s string) ([]int, bool) {
 	return kids, true
 }
 
-// channels reads "24 coll channels, 24 collnet channels, 0 nvls channels, 32 p2p
+// parseChannels reads "24 coll channels, 24 collnet channels, 0 nvls channels, 32 p2p
 // channels, 32 p2p channels per peer".
-func (c *collector) channels(r *Record) bool {
-	v := Channels{-1, -1, -1, -1, -1, r.At}
+func parseChannels(r *Record) any {
+	v := &Channels{-1, -1, -1, -1, -1, r.At}
 	for _, part := range strings.Split(r.Text, ", ") {
 		num, what, _ := strings.Cut(strings.TrimSpace(part), " ")
 		n := number(num)
@@ -166,18 +172,15 @@ func (c *collector) channels(r *Record) bool {
 		}
 	}
 	if v.Coll < 0 || v.P2P < 0 {
-		return false
+		return nil
 	}
-	if k := c.current(r); k != nil {
-		k.Channels = v
-	}
-	return true
+	return v
 }
 
-// pattern reads "Pattern 4, crossNic 0, nChannels 1, bw 1.200000/1.200000, type
+// parsePattern reads "Pattern 4, crossNic 0, nChannels 1, bw 1.200000/1.200000, type
 // LOC/PHB, sameChannels 1"; up to 2.12 it says speed for bw.
-func (c *collector) pattern(r *Record) bool {
-	g := Graph{CrossNic: -1, NChannels: -1, SameChannels: -1, At: r.At}
+func parsePattern(r *Record) any {
+	g := &Graph{CrossNic: -1, NChannels: -1, SameChannels: -1, At: r.At}
 	for _, part := range strings.Split(r.Text, ", ") {
 		key, v, _ := strings.Cut(strings.TrimSpace(part), " ")
 		a, b, _ := strings.Cut(v, "/")
@@ -191,29 +194,33 @@ func (c *collector) pattern(r *Record) bool {
 		case "bw", "speed":
 			g.BwIntra, g.BwInter = float(a), float(b)
 		case "type":
-			g.TypeIntra, g.TypeInter = c.intern(a), c.intern(b)
+			g.TypeIntra, g.TypeInter = a, b
 		case "sameChannels":
 			g.SameChannels = number(v)
 		}
 	}
 	if g.NChannels < 0 {
-		return false
+		return nil
 	}
+	return g
+}
+
+func (c *collector) graph(r *Record, g *Graph) {
 	k := c.current(r)
 	if k == nil {
-		return true
+		return
 	}
 	if len(k.Graphs) == 0 {
 		if c.graphs >= maxGraphRanks {
 			c.drop("graphs")
-			return true
+			return
 		}
 		c.graphs++
 	}
 	if len(k.Graphs) < 16 {
-		k.Graphs = append(k.Graphs, g)
+		g.TypeIntra, g.TypeInter = c.intern(g.TypeIntra), c.intern(g.TypeInter)
+		k.Graphs = append(k.Graphs, *g)
 	}
-	return true
 }
 
 // kinds begin the names of NCCL's nodes.
@@ -224,35 +231,49 @@ func isNode(s string) bool {
 	return len(s) > 4 && slices.Contains(kinds, s[:4]) && (s[4] >= '0' && s[4] <= '9' || s[4] >= 'a' && s[4] <= 'f')
 }
 
-// graphLine reads the lines of the GRAPH subsystem that begin with a number or a
-// node: a channel of a pattern, a processor, a row of paths.
-func (c *collector) graphLine(r *Record) bool {
+type (
+	graphChannel []string // nodes that a channel of a pattern passes
+	systemLine   struct{} // of the tree of a node
+	systemEnd    struct{} // the line under it
+	pathRow      struct { // from one node to others
+		paths []Path
+		torn  bool // its end does not read
+	}
+)
+
+// parseGraphLine reads the lines of the GRAPH subsystem that begin with a number or
+// a node: a channel of a pattern, a processor, a row of paths.
+func parseGraphLine(r *Record) any {
 	word, rest, _ := strings.Cut(r.Text, " ")
 	if isDigits(word) && strings.HasPrefix(rest, ": ") && isNode(strings.TrimSpace(rest[2:])) {
-		k := c.threads[threadOf(r)]
-		if k != nil && len(k.Graphs) > 0 {
-			g := &k.Graphs[len(k.Graphs)-1]
-			if len(g.Lines) < maxChannels {
-				nodes := strings.Fields(rest[2:])
-				for i := range nodes {
-					nodes[i] = c.intern(nodes[i])
-				}
-				g.Lines = append(g.Lines, nodes)
-			}
-		}
-		return true
+		return graphChannel(strings.Fields(rest[2:]))
 	}
 	if !isNode(word) {
-		return false
+		return nil
 	}
 	if strings.HasPrefix(rest, ":") {
-		return c.paths(r, word, rest[1:])
+		return parsePaths(word, rest[1:])
 	}
-	return c.systemLine(r)
+	return systemLine{}
 }
 
-// system begins the tree of a node: "=== System : maxBw 1.2 totalBw 48.0 ===".
-func (c *collector) system(r *Record) bool {
+func (c *collector) graphChannel(r *Record, nodes graphChannel) {
+	k := c.threads[threadOf(r)]
+	if k == nil || len(k.Graphs) == 0 {
+		return
+	}
+	g := &k.Graphs[len(k.Graphs)-1]
+	if len(g.Lines) >= maxChannels {
+		return
+	}
+	for i := range nodes {
+		nodes[i] = c.intern(nodes[i])
+	}
+	g.Lines = append(g.Lines, nodes)
+}
+
+// parseSystem begins the tree of a node: "=== System : maxBw 1.2 totalBw 48.0 ===".
+func parseSystem(r *Record) any {
 	s := &System{At: r.At}
 	f := strings.Fields(r.Text)
 	for i := 0; i+1 < len(f) && i < 16; i++ {
@@ -263,30 +284,32 @@ func (c *collector) system(r *Record) bool {
 			s.TotalBw = float(f[i+1])
 		}
 	}
+	return s
+}
+
+func (c *collector) system(r *Record, s *System) {
 	k := c.current(r)
 	if k == nil {
-		return true
+		return
 	}
 	if k.System == nil {
 		if c.systems >= maxSystems {
 			c.drop("systems")
-			return true
+			return
 		}
 		c.systems++
 	}
 	k.System, k.tree = s, true
-	return true
 }
 
-// systemEnd is the line of equal signs under the tree.
-func (c *collector) systemEnd(r *Record) bool {
-	if k := c.threads[threadOf(r)]; k != nil {
-		k.tree = false
-	}
-	return true
-}
+// parseSystemEnd is for the line of equal signs under the tree.
+func parseSystemEnd(*Record) any { return systemEnd{} }
 
-// systemLine keeps a line of the tree with its indentation.
+// parseSystemLine is for the lines within it.
+func parseSystemLine(*Record) any { return systemLine{} }
+
+// systemLine keeps a line of the tree with its indentation. Outside a tree, only its
+// beginning tells it.
 func (c *collector) systemLine(r *Record) bool {
 	k := c.threads[threadOf(r)]
 	if k != nil && k.System != nil && k.tree && len(k.System.Tree) < 4*maxChannels && len(r.Text) < 200 {
@@ -295,23 +318,33 @@ func (c *collector) systemLine(r *Record) bool {
 	return strings.HasPrefix(r.Text, "+ ") || k != nil && k.tree
 }
 
-// paths reads a row "GPU/0-60 :GPU/0-60 (0/5000.0/LOC) NET/0-0 (3/1.2/PHB)".
-func (c *collector) paths(r *Record, from, rest string) bool {
+// parsePaths reads a row "GPU/0-60 :GPU/0-60 (0/5000.0/LOC) NET/0-0 (3/1.2/PHB)".
+func parsePaths(from, rest string) any {
 	f := strings.Fields(rest)
 	if len(f)%2 != 0 {
-		return false
+		return nil
 	}
-	k := c.threads[threadOf(r)]
+	row := &pathRow{}
 	for i := 0; i < len(f); i += 2 {
 		v := strings.Split(strings.Trim(f[i+1], "()"), "/")
-		if !isNode(f[i]) || len(v) != 3 {
-			return false
+		if row.torn = !isNode(f[i]) || len(v) != 3; row.torn {
+			break
 		}
-		if k != nil && k.System != nil && len(k.System.Paths) < 16*maxChannels {
-			k.System.Paths = append(k.System.Paths, Path{c.intern(from), c.intern(f[i]), number(v[0]), float(v[1]), c.intern(v[2])})
+		row.paths = append(row.paths, Path{from, f[i], number(v[0]), float(v[1]), v[2]})
+	}
+	return row
+}
+
+func (c *collector) paths(r *Record, row *pathRow) {
+	k := c.threads[threadOf(r)]
+	if k == nil || k.System == nil {
+		return
+	}
+	for _, p := range row.paths {
+		if len(k.System.Paths) < 16*maxChannels {
+			k.System.Paths = append(k.System.Paths, Path{c.intern(p.From), c.intern(p.To), p.Hops, p.GBps, c.intern(p.Type)})
 		}
 	}
-	return true
 }
 
 // float reads a figure, 0 when it is none.

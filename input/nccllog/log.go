@@ -176,6 +176,8 @@ type Connection struct {
 	Host           string // who printed it first
 	N              int
 	First          Pos
+
+	kind string // Via without device numbers
 }
 
 // Choice is what NCCL took for a call: "AllReduce: 8 Bytes -> Algo TREE proto LL

@@ -2,7 +2,7 @@
 // which networks and devices were used, rings, trees, connections, tuning tables,
 // choices, settings and warnings.
 //
-// Every known line is a row of one table (rules.go) that names the releases it
+// Every known line is a row of one table (message.go) that names the releases it
 // was seen in, from 2.4 to 2.30. Records are found anywhere: behind timestamps
 // and launchers' labels, several on one line where newlines were lost, in the
 // middle of a line that two processes wrote. What is not understood is counted
@@ -20,7 +20,6 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
-	"busbar.dev/internal/lines"
 )
 
 // Format names the source in facts and messages.
@@ -117,6 +116,12 @@ func NewReader() *Reader { return &Reader{newCollector()} }
 // Add reads one source to its end.
 func (r *Reader) Add(name string, in io.Reader) error { return r.c.read(Source{name, in}) }
 
+// Begin starts a source whose lines somebody else scans and gives to Take.
+func (r *Reader) Begin(name string) { r.c.begin(name) }
+
+// Take takes in one line of the source.
+func (r *Reader) Take(l *Line) { r.c.line(l) }
+
 // Empty reports that no record of NCCL has come yet.
 func (r *Reader) Empty() bool { return r.c.log.Records == 0 && len(r.c.versions.list) == 0 }
 
@@ -125,42 +130,35 @@ func (r *Reader) Log() *Log { return r.c.finish() }
 
 // read takes in one source.
 func (c *collector) read(s Source) error {
-	c.source = s.Name
-	c.follow = nil
-	c.log.Sources = append(c.log.Sources, s.Name)
-	in := lines.New(s.R)
-	last := 0
-	for in.Next() {
-		text := in.Text()
-		c.line(in.Num(), text, in.Num() != last)
-		last = in.Num()
+	in := NewScanner(s.Name, s.R)
+	c.begin(s.Name)
+	for in.Scan() {
+		c.line(in.Line())
 	}
-	c.log.Lines += in.Num()
-	if err := in.Err(); err != nil {
-		return fmt.Errorf("%s:%d: %w", s.Name, in.Num(), err)
-	}
-	return nil
+	return in.Err()
 }
 
-// line takes in one line, or a piece of one (first is false for the pieces after
-// the first).
-func (c *collector) line(num int, text string, first bool) {
-	if !strings.Contains(text, "CCL ") {
-		c.plain(num, text)
+// begin starts a source.
+func (c *collector) begin(name string) {
+	c.source, c.follow = name, nil
+	c.log.Sources = append(c.log.Sources, name)
+}
+
+// line takes in one line.
+func (c *collector) line(l *Line) {
+	if l.First {
+		c.log.Lines++
+	}
+	c.version(l.Num, l.Text)
+	if len(l.Records) == 0 {
+		c.plain(l.Text)
 		return
 	}
-	c.version(num, text)
-	bare := lines.Bare(text)
-	found := false
-	for rec := range records(bare) {
-		rec.At = Pos{c.source, num}
-		if !found && first && rec.Level != "CALL" && rec.Level != "TRACE" {
-			c.log.NCCLLines++
-		}
-		found = true
-		c.record(&rec)
+	if level := l.Records[0].Level; l.First && level != "CALL" && level != "TRACE" {
+		c.log.NCCLLines++
 	}
-	if !found {
-		c.plain(num, text)
+	for i := range l.Records {
+		rec := l.Records[i] // its host may be corrected, which is nobody else's business
+		c.record(&rec)
 	}
 }

@@ -18,6 +18,7 @@ type Record struct {
 	SrcLine  int
 	Func     string // since 2.30
 	Text     string
+	Message  any // what an INFO record says; nil: not understood. See message.go
 
 	glued  bool // something stands before the record on its line
 	indent int  // blanks before the message beyond the usual one
@@ -25,9 +26,6 @@ type Record struct {
 
 // levels are the words after "NCCL ".
 var levels = []string{"INFO", "WARN", "TRACE", "CALL"}
-
-// Records yields the records of a line that is bare of labels.
-func Records(line string) iter.Seq[Record] { return records(line) }
 
 // records yields the records of a line. Where newlines were lost, one record
 // ends where the next begins.

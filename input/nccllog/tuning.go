@@ -35,102 +35,110 @@ func cells(s string) []string {
 	return f
 }
 
-// table returns the tuning table of the thread's set-up.
-func (c *collector) table(r *Record) *Rank {
-	k := c.current(r)
-	if k != nil && k.Tuning == nil {
-		k.Tuning = &Tuning{At: r.At}
+type (
+	tuningColumns []column // the head of a block of the table
+	enabledTable  struct{} // the beginning of the table of what settings allow
+	tuningRow     struct {
+		op      string // "": the most threads of a block
+		columns int
+		cells   []Cell // without their column
+		threads []int
+		torn    bool // its end does not read
 	}
-	return k
-}
+)
 
-// tuningAlgos reads "Algorithm | Tree | Ring | CollNetDirect |", which begins a
+// parseTuningAlgos reads "Algorithm | Tree | Ring | CollNetDirect |", which begins a
 // block of the table.
-func (c *collector) tuningAlgos(r *Record) bool {
-	var cols []column
+func parseTuningAlgos(r *Record) any {
+	cols := tuningColumns{}
 	for _, s := range cells(r.Text)[1:] {
 		algo, ok := algoNames[strings.ToLower(s)]
 		if !ok || len(cols) >= 48 {
-			return false
+			return nil
 		}
 		for _, p := range []string{"ll", "ll128", "simple"} {
 			cols = append(cols, column{algo, p})
 		}
 	}
-	if k := c.table(r); k != nil {
-		k.cols = cols
-	}
-	return true
+	return cols
 }
 
-// tuningProtos checks "Protocol | LL | LL128 | Simple | …". The last block prints
-// nine columns and has fewer.
-func (c *collector) tuningProtos(r *Record) bool {
+// parseTuningProtos checks "Protocol | LL | LL128 | Simple | …". The last block
+// prints nine columns and has fewer.
+func parseTuningProtos(r *Record) any {
 	for i, s := range cells(r.Text)[1:] {
 		if protoNames[strings.ToLower(s)] != []string{"ll", "ll128", "simple"}[i%3] {
-			return false
+			return nil
 		}
 	}
-	return true
+	return known{}
 }
 
-// tuningOld reads the one header up to 2.16: "Latency/AlgBw | Tree/ LL | …".
-func (c *collector) tuningOld(r *Record) bool {
-	var cols []column
+// parseTuningOld reads the one header up to 2.16: "Latency/AlgBw | Tree/ LL | …".
+func parseTuningOld(r *Record) any {
+	cols := tuningColumns{}
 	for _, s := range cells(r.Text)[1:] {
 		a, p, _ := strings.Cut(s, "/")
 		algo, okA := algoNames[strings.ToLower(strings.TrimSpace(a))]
 		proto, okP := protoNames[strings.ToLower(strings.TrimSpace(p))]
 		if !okA || !okP || len(cols) >= 48 {
-			return false
+			return nil
 		}
 		cols = append(cols, column{algo, proto})
 	}
-	if k := c.table(r); k != nil {
-		k.cols = cols
-	}
-	return true
+	return cols
 }
 
-// tuningRow reads "Max NThreads | 512 | …" and "AllReduce | 26.8/ 0.1 | …".
-func (c *collector) tuningRow(r *Record) bool {
+// parseTuningRow reads "Max NThreads | 512 | …" and "AllReduce | 26.8/ 0.1 | …".
+func parseTuningRow(r *Record) any {
 	f := cells(r.Text)
-	k := c.threads[threadOf(r)]
 	op, isOp := opNames[f[0]]
 	if f[0] != "Max NThreads" && !isOp {
-		return false
+		return nil
 	}
-	if k == nil || k.Tuning == nil || len(f)-1 > len(k.cols) || len(k.Tuning.Cells) >= 1000 {
-		return k == nil // the rank was one too many to keep
-	}
-	for i, s := range f[1:] {
+	row := &tuningRow{op: op, columns: len(f) - 1}
+	for _, s := range f[1:] {
 		if !isOp {
 			n, err := strconv.Atoi(s)
-			if err != nil {
-				return false
+			if row.torn = err != nil; row.torn {
+				break
 			}
-			k.Tuning.Threads = append(k.Tuning.Threads, Threads{k.cols[i].algo, k.cols[i].proto, n})
+			row.threads = append(row.threads, n)
 			continue
 		}
 		lat, bw, ok := strings.Cut(s, "/")
 		x, err1 := strconv.ParseFloat(strings.TrimSpace(lat), 64)
 		y, err2 := strconv.ParseFloat(strings.TrimSpace(bw), 64)
-		if !ok || err1 != nil || err2 != nil {
-			return false
+		if row.torn = !ok || err1 != nil || err2 != nil; row.torn {
+			break
 		}
-		k.Tuning.Cells = append(k.Tuning.Cells, Cell{op, k.cols[i].algo, k.cols[i].proto, x, y})
+		row.cells = append(row.cells, Cell{Op: op, LatencyUS: x, GBps: y})
 	}
-	return true
+	return row
 }
 
-// enabled begins the table of what settings allow; its rows have no prefix.
-func (c *collector) enabled(r *Record) bool {
-	if k := c.current(r); k != nil {
-		k.Enabled = &Enabled{At: r.At}
-		c.follow = k
+// tuningRow files a row under the columns that the head of its block named.
+func (c *collector) tuningRow(r *Record, row *tuningRow) bool {
+	k := c.threads[threadOf(r)]
+	if k == nil {
+		return true // the rank was one too many to keep
 	}
-	return true
+	t := k.Tuning
+	if t == nil || row.columns > len(k.cols) || len(t.Cells) >= 1000 {
+		return false
+	}
+	for i, cell := range row.cells {
+		cell.Algo, cell.Proto = k.cols[i].algo, k.cols[i].proto
+		t.Cells = append(t.Cells, cell)
+	}
+	for i, n := range row.threads {
+		t.Threads = append(t.Threads, Threads{k.cols[i].algo, k.cols[i].proto, n})
+	}
+	return !row.torn
 }
+
+// parseEnabled begins the table of what settings allow; its rows have no prefix.
+func parseEnabled(*Record) any { return enabledTable{} }
 
 // enabledRow reads a row of that table and reports whether the line was one.
 func (c *collector) enabledRow(k *Rank, text string) bool {
@@ -175,12 +183,11 @@ type choiceKey struct {
 	lo, hi          int
 }
 
-// choice reads "AllReduce: 8 Bytes -> Algo TREE proto LL channel{Lo..Hi}={0..0}"
+// parseChoice reads "AllReduce: 8 Bytes -> Algo TREE proto LL channel{Lo..Hi}={0..0}"
 // (2.24+), "AllReduce: 8 Bytes -> Algo 0 proto 0 time 9.3" (2.23) and the same
 // without the collective (up to 2.22). Symmetric kernels name a kernel instead.
-func (c *collector) choice(r *Record) bool {
+func parseChoice(r *Record) any {
 	head, tail, _ := strings.Cut(r.Text, " Bytes -> ")
-	key := choiceKey{lo: -1, hi: -1}
 	name, size, ok := strings.Cut(head, ": ")
 	if !ok {
 		name, size = "", head
@@ -189,41 +196,47 @@ func (c *collector) choice(r *Record) bool {
 	bytes, err := strconv.ParseInt(size, 10, 64)
 	op, known := opNames[name]
 	if err != nil || bytes < 0 || name != "" && !known {
-		return false
+		return nil
 	}
-	key.op, key.bytes = op, bytes
-	us := math.NaN()
+	m := &Choice{Op: op, Bytes: bytes, Lo: -1, Hi: -1, MicroSecs: math.NaN(), N: 1, First: r.At}
 	f := strings.Fields(tail)
 	for i := 0; i+1 < len(f) && i < 32; i++ {
 		switch f[i] {
 		case "Algo":
-			key.algo = algoNames[strings.ToLower(f[i+1])]
+			m.Algo = algoNames[strings.ToLower(f[i+1])]
 		case "Kernel":
-			key.algo = c.intern(f[i+1])
+			m.Algo = f[i+1]
 		case "proto":
-			key.proto = protoNames[strings.ToLower(f[i+1])]
+			m.Proto = protoNames[strings.ToLower(f[i+1])]
 		case "time":
-			us = float(f[i+1])
+			m.MicroSecs = float(f[i+1])
 		}
 	}
-	if key.algo == "" {
-		return false
+	if m.Algo == "" {
+		return nil
 	}
 	if _, v, ok := strings.Cut(tail, "={"); ok {
 		lo, hi, _ := strings.Cut(strings.TrimSuffix(v, "}"), "..")
-		key.lo, key.hi = number(lo), number(hi)
+		m.Lo, m.Hi = number(lo), number(hi)
 	}
+	return m
+}
+
+// choice files a choice, equal ones once.
+func (c *collector) choice(m *Choice) {
+	key := choiceKey{m.Op, m.Algo, m.Proto, m.Bytes, m.Lo, m.Hi}
 	if i, ok := c.choices[key]; ok {
 		c.log.Choices[i].N++
-		return true
+		return
 	}
 	if len(c.choices) >= maxChoices {
 		c.drop("choices")
-		return true
+		return
 	}
+	m.Algo = c.intern(m.Algo)
+	key.algo = m.Algo
 	c.choices[key] = len(c.log.Choices)
-	c.log.Choices = append(c.log.Choices, Choice{key.op, key.bytes, key.algo, key.proto, key.lo, key.hi, us, 1, r.At})
-	return true
+	c.log.Choices = append(c.log.Choices, *m)
 }
 
 type callKey struct {
@@ -232,19 +245,19 @@ type callKey struct {
 	datatype, redop, ranks int
 }
 
-// call reads "AllReduce: opCount 0 sendbuff … count 16 datatype 7 op 0 root 0
+// parseCall reads "AllReduce: opCount 0 sendbuff … count 16 datatype 7 op 0 root 0
 // comm 0x… [nranks=32] stream 0x…".
-func (c *collector) call(r *Record) bool {
+func parseCall(r *Record) any {
 	name, rest, _ := strings.Cut(r.Text, ": opCount ")
 	op, ok := opNames[name]
 	if !ok {
-		return false
+		return nil
 	}
-	key := callKey{op: op, count: -1, datatype: -1, redop: -1}
+	m := &Call{Op: op, Count: -1, Datatype: -1, Redo: -1, N: 1, First: r.At}
 	f := strings.Fields(rest)
 	for i := 0; i < len(f) && i < 32; i++ {
 		if v, ok := strings.CutPrefix(f[i], "[nranks="); ok {
-			key.ranks = max(number(strings.TrimSuffix(v, "]")), 0)
+			m.NRanks = max(number(strings.TrimSuffix(v, "]")), 0)
 		}
 		if i+1 == len(f) {
 			break
@@ -252,26 +265,31 @@ func (c *collector) call(r *Record) bool {
 		switch f[i] {
 		case "count":
 			if n, err := strconv.ParseInt(f[i+1], 10, 64); err == nil {
-				key.count = n
+				m.Count = n
 			}
 		case "datatype":
-			key.datatype = number(f[i+1])
+			m.Datatype = number(f[i+1])
 		case "op":
-			key.redop = number(f[i+1])
+			m.Redo = number(f[i+1])
 		}
 	}
-	if key.count < 0 {
-		return false
+	if m.Count < 0 {
+		return nil
 	}
+	return m
+}
+
+// call files a call, equal ones once.
+func (c *collector) call(m *Call) {
+	key := callKey{m.Op, m.Count, m.Datatype, m.Redo, m.NRanks}
 	if i, ok := c.calls[key]; ok {
 		c.log.Calls[i].N++
-		return true
+		return
 	}
 	if len(c.calls) >= maxChoices {
 		c.drop("calls")
-		return true
+		return
 	}
 	c.calls[key] = len(c.log.Calls)
-	c.log.Calls = append(c.log.Calls, Call{key.op, key.count, key.datatype, key.redop, key.ranks, 1, r.At})
-	return true
+	c.log.Calls = append(c.log.Calls, *m)
 }

@@ -99,3 +99,15 @@ func (s *Set) Scan(text string, hit func(word int)) {
 		}
 	}
 }
+
+// In reports whether any of the words is in a text.
+func (s *Set) In(text string) bool {
+	at := int32(0)
+	for i := range len(text) {
+		at = s.next[int(at)*s.classes+int(s.class[text[i]])]
+		if s.found[at] != nil {
+			return true
+		}
+	}
+	return false
+}

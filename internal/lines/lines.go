@@ -201,3 +201,16 @@ func digits(s string) int {
 	}
 	return n
 }
+
+// Shape writes every run of digits as #, so that equal messages count as one.
+func Shape(s string) string {
+	out := make([]byte, 0, len(s))
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			out = append(out, s[i])
+		} else if len(out) == 0 || out[len(out)-1] != '#' {
+			out = append(out, '#')
+		}
+	}
+	return string(out)
+}

@@ -156,9 +156,9 @@ func (s *Curve) document() curveDoc {
 // BenchJSON writes a report of curves with what it is about.
 func BenchJSON(w io.Writer, r *Report, curves []*Curve) error {
 	d := struct {
-		document
+		Document
 		Sweeps []curveDoc `json:"sweeps"`
-	}{document: document{r.Findings, !finding.Serious(r.Findings), r.Lines, r.Unknown, r.Sources, nil}}
+	}{Document: Document{r.Findings, !finding.Serious(r.Findings), r.Lines, r.Unknown, r.Sources, nil}}
 	if d.Findings == nil {
 		d.Findings = []finding.Finding{}
 	}

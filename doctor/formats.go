@@ -11,19 +11,19 @@ import (
 	"busbar.dev/finding"
 )
 
-// document is the JSON of a report.
-type document struct {
+// Document is a report as --json prints it.
+type Document struct {
 	Findings []finding.Finding `json:"findings"`
 	Healthy  bool              `json:"healthy"` // nothing above a note
 	Lines    int               `json:"lines"`
-	Unknown  int               `json:"not_understood"`
+	Unknown  int               `json:"not_understood"` // lines
 	Sources  []string          `json:"sources"`
 	Samples  []finding.Quote   `json:"not_understood_samples,omitempty"`
 }
 
-// JSON writes a report as one document.
-func JSON(w io.Writer, r *Report) error {
-	d := document{r.Findings, !finding.Serious(r.Findings), r.Lines, r.Unknown, r.Sources, first(r.Samples, 10)}
+// Document is what is printed of a report.
+func (r *Report) Document() Document {
+	d := Document{r.Findings, !finding.Serious(r.Findings), r.Lines, r.Unknown, r.Sources, first(r.Samples, 10)}
 	if d.Findings == nil {
 		d.Findings = []finding.Finding{}
 	}
@@ -33,7 +33,7 @@ func JSON(w io.Writer, r *Report) error {
 	if d.Sources == nil {
 		d.Sources = []string{}
 	}
-	return indented(w, d)
+	return d
 }
 
 func indented(w io.Writer, v any) error {

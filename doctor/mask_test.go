@@ -72,7 +72,7 @@ func TestReportsHideSecrets(t *testing.T) {
 	r := &Report{Findings: []finding.Finding{{ID: "x", Severity: finding.Warn, Title: "t", Evidence: []finding.Quote{{File: "f", Line: 1, Text: "NCCL_X=1 HF_TOKEN=hf_abcdefghijklmnopqrstuvwxyz 10.1.2.3"}}}}}
 	r.Mask(true)
 	var b strings.Builder
-	for _, err := range []error{Text{}.Write(&b, r), JSON(&b, r), Markdown(&b, r), SARIF(&b, r), JUnit(&b, r)} {
+	for _, err := range []error{Text{}.Write(&b, r), indented(&b, r.Document()), Markdown(&b, r), SARIF(&b, r), JUnit(&b, r)} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func TestReportsAreOnlyRead(t *testing.T) {
 		Sources:  []string{q.File}, Samples: []finding.Quote{q},
 	}
 	r.Mask(false)
-	for name, write := range map[string]func(io.Writer, *Report) error{"text": Text{All: true}.Write, "json": JSON, "markdown": Markdown, "sarif": SARIF, "junit": JUnit} {
+	for name, write := range map[string]func(io.Writer, *Report) error{"text": Text{All: true}.Write, "json": jsonOf, "markdown": Markdown, "sarif": SARIF, "junit": JUnit} {
 		var b strings.Builder
 		if err := write(&b, r); err != nil {
 			t.Fatal(err)
@@ -114,3 +114,5 @@ func TestReportsAreOnlyRead(t *testing.T) {
 		}
 	}
 }
+
+func jsonOf(w io.Writer, r *Report) error { return indented(w, r.Document()) }

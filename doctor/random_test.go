@@ -42,7 +42,7 @@ func TestRandomTexts(t *testing.T) {
 		rep := Examine(set)
 		rep.Mask(n%2 == 0)
 		var b strings.Builder
-		for _, err := range []error{Text{}.Write(&b, rep), JSON(&b, rep), Markdown(&b, rep), SARIF(&b, rep), JUnit(&b, rep)} {
+		for _, err := range []error{Text{}.Write(&b, rep), indented(&b, rep.Document()), Markdown(&b, rep), SARIF(&b, rep), JUnit(&b, rep)} {
 			if err != nil {
 				t.Fatalf("%v\n%q", err, text)
 			}

@@ -20,6 +20,8 @@ type Env struct {
 	Stdin io.Reader
 	// Machine reads the machine itself, for questions that name no cluster; nil refuses them.
 	Machine func(ctx context.Context) ([]*cluster.Fragment, error)
+	// State is what the machine's kernel and environment say, by where it comes from; nil refuses questions about it.
+	State func() (names, texts []string)
 	// Note is told what is worth knowing beside the answer.
 	Note func(text string)
 	// Verbose is told how inputs were recognised.

@@ -13,7 +13,7 @@ import (
 
 // Map asks what a cluster consists of, from whatever describes it, and what is wrong with it.
 type Map struct {
-	Sources []string `arg:"" optional:"" name:"source" short:"c" names:"cluster" help:"Files in any known format, - for standard input, a preset (dgx-h100:16), a folder that holds a machine's sys and proc, HOST=FILE, FILE:COUNT. None: this machine."`
+	Sources []string `arg:"" optional:"" name:"source" page:"c" names:"cluster" help:"Files in any known format, - for standard input, a preset (dgx-h100:16), a folder that holds a machine's sys and proc, HOST=FILE, FILE:COUNT. None: this machine."`
 }
 
 // MapDoc is the answer to Map: the cluster's written form with what follows from it.
@@ -41,7 +41,7 @@ func MapOf(cl *cluster.Cluster) *MapDoc {
 
 // Audit asks what of a cluster will slow or break jobs.
 type Audit struct {
-	Sources []string `arg:"" optional:"" name:"source" short:"c" names:"cluster" help:"As for Map."`
+	Sources []string `arg:"" optional:"" name:"source" page:"c" names:"cluster" help:"As for Map."`
 }
 
 // AuditDoc is the answer to Audit.
@@ -65,7 +65,7 @@ func (q Audit) Run(ctx context.Context, env Env) (*AuditDoc, error) {
 
 // Path asks how data travels between pairs of devices.
 type Path struct {
-	Sources []string `arg:"" optional:"" name:"source" short:"c" names:"cluster" help:"As for Map."`
+	Sources []string `arg:"" optional:"" name:"source" page:"c" names:"cluster" help:"As for Map."`
 	Path    []string `placeholder:"FROM,TO" sep:"none" help:"Two devices: node0/gpu0,node1/gpu3. Repeatable."`
 }
 

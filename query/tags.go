@@ -1,6 +1,7 @@
 package query
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -21,8 +22,8 @@ type Param struct {
 	// Names is what else than a plain value it may name: cluster, model, file or files, whose values may be files. Empty is
 	// nothing.
 	Names string
-	// Page says that the page of busbar serve offers it.
-	Page bool
+	// Page is what the page of busbar serve calls it; empty where it does not offer it.
+	Page string
 	// Repeated says that it may be given several times; Listed that one value may hold several, with commas.
 	Repeated, Listed bool
 	// Argument says that it stands without a flag.
@@ -30,14 +31,6 @@ type Param struct {
 
 	least, most string
 	index       []int
-}
-
-// Key is what the page calls it: the short name where there is one.
-func (p *Param) Key() string {
-	if p.Short != "" {
-		return p.Short
-	}
-	return p.Name
 }
 
 // Params are the parameters of a question, in order.
@@ -62,10 +55,13 @@ func walk(t reflect.Type, at []int, list *[]Param) {
 		_, argument := f.Tag.Lookup("arg")
 		p := Param{
 			Name: f.Tag.Get("name"), Short: f.Tag.Get("short"), Help: help, Default: f.Tag.Get("default"), Names: f.Tag.Get("names"),
-			Page: f.Tag.Get("page") != "-", Argument: argument, least: f.Tag.Get("least"), most: f.Tag.Get("most"), index: index,
+			Argument: argument, least: f.Tag.Get("least"), most: f.Tag.Get("most"), index: index,
 		}
 		if p.Name == "" {
 			p.Name = strings.ToLower(f.Name)
+		}
+		if p.Page = cmp.Or(f.Tag.Get("page"), p.Short, p.Name); p.Page == "-" {
+			p.Page = ""
 		}
 		if e, ok := f.Tag.Lookup("enum"); ok {
 			p.Enum = strings.Split(e, ",")
@@ -150,17 +146,17 @@ func (p *Param) Set(question any, text string) error {
 		for _, part := range parts {
 			x := reflect.New(f.Type().Elem()).Elem()
 			if err := setText(x, part); err != nil {
-				return fmt.Errorf("%s=%.40q: %w", p.Key(), text, err)
+				return fmt.Errorf("%s=%.40q: %w", p.Page, text, err)
 			}
 			f.Set(reflect.Append(f, x))
 		}
 		return nil
 	}
 	if err := setText(f, text); err != nil {
-		return fmt.Errorf("%s=%.40q: %w", p.Key(), text, err)
+		return fmt.Errorf("%s=%.40q: %w", p.Page, text, err)
 	}
 	if f.IsZero() && p.least != "" {
-		return fmt.Errorf("%s=%.40q: expected %s or more", p.Key(), text, p.least)
+		return fmt.Errorf("%s=%.40q: expected %s or more", p.Page, text, p.least)
 	}
 	return p.check(f)
 }

@@ -1,18 +1,11 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"strings"
 
 	"busbar.dev/doctor"
-	"busbar.dev/doctor/evidence"
-	"busbar.dev/finding"
-	"busbar.dev/internal/failure"
+	"busbar.dev/query"
 )
 
 // doctorCmd says why a job is slow, broken or hung.
@@ -24,12 +17,9 @@ type doctorCmd struct {
 
 type doctorRunCmd struct {
 	common
-	Sources []string `arg:"" optional:"" name:"path" help:"Logs, outputs of tools, environments, scripts, notes; folders and archives of them; - for standard input."`
-	Output  string   `short:"o" name:"output" aliases:"format" placeholder:"FORMAT" default:"text" help:"text, json, markdown, sarif or junit; FORMAT=FILE writes to a file."`
-	Live    bool     `help:"Read this machine too: its topology, limits, modules and settings. Nothing is changed."`
-	Mask    string   `placeholder:"WHAT" help:"addresses: also hide addresses of hosts and people. Secrets are always hidden."`
-	FailOn  string   `name:"fail-on" placeholder:"SEVERITY" default:"warn" help:"The least severity that makes the exit code 1: note, warn, error or never."`
-	Width   int      `default:"0" hidden:""`
+	query.Doctor
+	Output string `short:"o" name:"output" aliases:"format" placeholder:"FORMAT" default:"text" help:"text, json, markdown, sarif or junit; FORMAT=FILE writes to a file."`
+	Width  int    `default:"0" hidden:""`
 }
 
 // Help says what can be read and ends with examples.
@@ -47,188 +37,50 @@ func (doctorRunCmd) Help() string {
 		"  srun ./train.sh 2>&1 | busbar doctor -"
 }
 
-// reports maps a format's name to its writer.
-var reports = map[string]func(io.Writer, *doctor.Report) error{
-	"json": doctor.JSON, "markdown": doctor.Markdown, "md": doctor.Markdown, "sarif": doctor.SARIF, "junit": doctor.JUnit, "text": nil,
-}
-
 // Run reads, examines, reports.
 func (c *doctorRunCmd) Run(e *env) error {
-	format, file, err := c.target()
+	t, err := c.forms(e, &query.DoctorDoc{}).one(markdownWord(c.Output), c.JSON)
 	if err != nil {
 		return err
 	}
-	set, err := c.read(e)
+	doc, err := c.Doctor.Run(e.ctx, e.query(c.common))
 	if err != nil {
 		return err
 	}
-	r := doctor.Examine(set)
-	r.Mask(c.Mask == "addresses")
-	write := func(w io.Writer) error {
-		if f := reports[format]; f != nil {
-			return f(w, r)
-		}
-		o := e.text(w, c.common)
-		return doctor.Text{Width: max(o.Width, 0), Paint: o.Color, All: c.Verbose}.Write(w, r)
-	}
-	err = e.writeOut(file, write)
-	if err == nil && c.failed(r) {
-		return errWrong
-	}
-	return err
+	return wrong(doc, c.forms(e, doc).write(e, t))
 }
 
-// target checks the flags and says in which format to write, and where.
-func (c *doctorRunCmd) target() (format, file string, err error) {
-	format, file, _ = strings.Cut(c.Output, "=")
-	if _, ok := reports[format]; !ok {
-		return "", "", fmt.Errorf("-o %s: expected text, json, markdown, sarif or junit (FORMAT=FILE writes to a file)", c.Output)
-	}
-	switch {
-	case c.JSON && format == "text" && file == "":
-		format = "json"
-	case c.JSON && format != "json":
-		return "", "", fmt.Errorf("--json and -o %s are two formats; give one", c.Output)
-	case c.Mask != "" && c.Mask != "addresses":
-		return "", "", fmt.Errorf("--mask %s: expected addresses; secrets are always hidden", c.Mask)
-	case len(c.Sources) == 0 && !c.Live:
-		return "", "", errors.New("nothing to read: give files, folders, archives or - for standard input; --live reads this machine")
-	}
-	switch c.FailOn {
-	case "note", "warn", "error", "never":
-	default:
-		return "", "", fmt.Errorf("--fail-on %s: expected note, warn, error or never", c.FailOn)
-	}
-	return format, file, nil
-}
-
-// failed reports whether a finding is grave enough for exit code 1.
-func (c *doctorRunCmd) failed(r *doctor.Report) bool {
-	least, err := finding.ParseSeverity(c.FailOn)
-	return err == nil && finding.AtLeast(r.Findings, least) // the other word is never
-}
-
-// read takes in all sources.
-func (c *doctorRunCmd) read(e *env) (*evidence.Set, error) {
-	r := evidence.NewReader()
-	for _, name := range c.Sources {
-		if err := e.evidence(r, name, c.common); err != nil {
-			return nil, err
+// markdownWord takes the short name of a format that people know by it.
+func markdownWord(output string) string {
+	if name, file, ok := strings.Cut(output, "="); name == "md" {
+		if output = "markdown"; ok {
+			output += "=" + file
 		}
 	}
-	if c.Live {
-		if err := e.liveEvidence(r, c.common); err != nil {
-			return nil, err
-		}
-	}
-	return r.Set()
+	return output
 }
 
-// maxFiles bounds a folder.
-const maxFiles = 100000
-
-// evidence reads a file, a folder or standard input.
-func (e *env) evidence(r *evidence.Reader, name string, o common) error {
-	if name == "-" {
-		return e.evidenceFrom(r, "standard input", e.stdin)
-	}
-	info, err := e.stat(name)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s: no such file or folder", name)
-	case err != nil:
-		return failure.Cannot(err)
-	case !info.IsDir():
-		defer e.progress(o, "reading "+name)()
-		return e.evidenceFile(r, name)
-	}
-	defer e.progress(o, "reading "+name)()
-	return e.evidenceFolder(r, name, o)
+// forms are how findings can be written.
+func (c *doctorRunCmd) forms(e *env, doc *query.DoctorDoc) forms {
+	return findingForms(doc.Report, jsonForm(doc).write, func(w io.Writer) error { return c.findings(e, w, doc.Report) })
 }
 
-// evidenceFolder reads the texts of a folder. Links to files elsewhere count, as in
-// the folders of containers' logs; those to folders do not, for they may go round.
-// What may not be read is named and passed over.
-func (e *env) evidenceFolder(r *evidence.Reader, name string, o common) error {
-	files, read := 0, 0
-	root := name
-	if to, err := filepath.EvalSymlinks(name); err == nil {
-		root = to
-	}
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		path = filepath.Join(name, strings.TrimPrefix(path, root))
-		switch {
-		case errors.Is(err, fs.ErrPermission):
-			e.passOver(path, o)
-			return nil
-		case err != nil:
-			return err
-		case d.Type()&fs.ModeSymlink != 0:
-			if !fileElsewhere(path, root) {
-				return nil
-			}
-		case !d.Type().IsRegular():
-			return nil
-		}
-		if files++; files > maxFiles {
-			return fmt.Errorf("%s: more than %d files; give the folder of the logs", name, maxFiles)
-		}
-		switch err := e.evidenceFile(r, path); {
-		case errors.Is(err, fs.ErrPermission):
-			e.passOver(path, o)
-		case errors.Is(err, failure.ErrCannot):
-			return err
-		case err != nil: // a picture or a core dump among the logs
-			if o.Verbose {
-				fmt.Fprintln(e.stderr, "note:", err)
-			}
-		default:
-			read++
-		}
-		return e.ctx.Err()
-	})
-	if err == nil && read == 0 {
-		return fmt.Errorf("%s: no text in this folder that can be read", name)
-	}
-	return err
+// findings prints a report.
+func (o common) findings(e *env, w io.Writer, r *doctor.Report) error {
+	t := e.text(w, o)
+	return doctor.Text{Width: max(t.Width, 0), Paint: t.Color, All: o.Verbose}.Write(w, r)
 }
 
-// fileElsewhere reports a link to a file that the walk through root does not meet
-// by itself.
-func fileElsewhere(link, root string) bool {
-	to, err := filepath.EvalSymlinks(link)
-	if err != nil {
-		return false
+// findingForms are the formats of a report of findings.
+func findingForms(r *doctor.Report, document, text func(io.Writer) error) forms {
+	as := func(write func(io.Writer, *doctor.Report) error) func(io.Writer) error {
+		return func(w io.Writer) error { return write(w, r) }
 	}
-	if info, err := os.Stat(to); err != nil || !info.Mode().IsRegular() {
-		return false
-	}
-	rel, err := filepath.Rel(root, to)
-	return err != nil || rel == ".." || strings.HasPrefix(rel, "../")
-}
-
-// passOver says what was left out of a folder.
-func (e *env) passOver(path string, o common) {
-	if !o.Quiet {
-		fmt.Fprintf(e.stderr, "note: %s: may not be read; left out\n", path)
-	}
-}
-
-func (e *env) evidenceFile(r *evidence.Reader, name string) error {
-	f, err := os.Open(name)
-	if err != nil {
-		return failure.Cannot(err)
-	}
-	defer f.Close()
-	return e.evidenceFrom(r, name, f)
-}
-
-// evidenceFrom reads a stream. One that breaks off is not the input's fault.
-func (e *env) evidenceFrom(r *evidence.Reader, name string, in io.Reader) error {
-	s := &stream{r: in}
-	err := r.Read(name, s)
-	if s.err != nil {
-		return failure.Cannot(fmt.Errorf("%s: %w", name, s.err))
-	}
-	return err
+	return forms{list: []form{
+		{"text", []string{".txt"}, text},
+		{"json", []string{".json"}, document},
+		{"markdown", []string{".md"}, as(doctor.Markdown)},
+		{"sarif", []string{".sarif"}, as(doctor.SARIF)},
+		{"junit", []string{".xml"}, as(doctor.JUnit)},
+	}}
 }

@@ -8,6 +8,7 @@ import (
 
 	"busbar.dev/calibrate/truth"
 	"busbar.dev/doctor"
+	"busbar.dev/finding"
 	"busbar.dev/hardware"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/nccl"
@@ -44,9 +45,11 @@ func (doctorBenchCmd) Help() string {
 
 // Run reads, predicts, judges, reports.
 func (c *doctorBenchCmd) Run(e *env) error {
-	frame := doctorRunCmd{common: c.common, Sources: []string{c.Result}, Output: c.Output, FailOn: c.FailOn}
-	format, file, err := frame.target()
+	t, err := findingForms(nil, nil, nil).one(markdownWord(c.Output), c.JSON)
 	if err != nil {
+		return err
+	}
+	if err := (query.Doctor{Sources: []string{c.Result}, FailOn: c.FailOn}).Check(); err != nil {
 		return err
 	}
 	if c.SVG != "" {
@@ -68,24 +71,18 @@ func (c *doctorBenchCmd) Run(e *env) error {
 		curves = append(curves, x)
 	}
 	rep := doctor.Bench(curves)
-	write := func(w io.Writer) error {
-		switch {
-		case format == "json":
-			return doctor.BenchJSON(w, rep, curves)
-		case reports[format] != nil:
-			return reports[format](w, rep)
-		}
+	text := func(w io.Writer) error {
 		for _, x := range curves {
 			printCurve(w, x, c.Verbose)
 		}
-		o := e.text(w, c.common)
-		return doctor.Text{Width: max(o.Width, 0), Paint: o.Color, All: c.Verbose}.Write(w, rep)
+		return c.findings(e, w, rep)
 	}
-	err = e.writeOut(file, write)
+	document := func(w io.Writer) error { return doctor.BenchJSON(w, rep, curves) }
+	err = findingForms(rep, document, text).write(e, t)
 	if err == nil && c.SVG != "" {
 		err = e.writeFile(c.SVG, func(w io.Writer) error { return drawCurve(w, curves) })
 	}
-	if err == nil && frame.failed(rep) {
+	if least, bad := finding.ParseSeverity(c.FailOn); err == nil && bad == nil && finding.AtLeast(rep.Findings, least) {
 		return errWrong
 	}
 	return err

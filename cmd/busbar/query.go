@@ -18,6 +18,7 @@ func (e *env) query(o common) query.Env {
 	if e.fence != nil {
 		q.Files, q.Limits.Devices = e.fence, mostDevices
 	}
+	q.State = live.State
 	if !o.Quiet {
 		q.Note = func(text string) { fmt.Fprintln(e.stderr, "note:", text) }
 	}

@@ -1,12 +1,13 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
-	"runtime"
-	"runtime/debug"
 
 	"github.com/alecthomas/kong"
+
+	"busbar.dev/query"
 )
 
 type versionCmd struct {
@@ -29,34 +30,23 @@ func (versionFlag) BeforeReset(app *kong.Kong) error {
 
 // buildVersion is the release, or devel.
 func buildVersion() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-		return info.Main.Version
-	}
-	return "devel"
+	d, _ := query.Release{}.Run(context.Background(), query.Env{}) // it cannot fail
+	return d.Version
 }
 
 // Run prints what the build recorded about itself.
 func (c versionCmd) Run(e *env) error {
-	v := struct {
-		Version string `json:"version"`
-		Commit  string `json:"commit,omitempty"`
-		Go      string `json:"go"`
-		System  string `json:"system"`
-	}{Version: buildVersion(), Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				v.Commit = s.Value
-			}
-		}
+	d, err := query.Release{}.Run(e.ctx, query.Env{})
+	if err != nil {
+		return err
 	}
 	if c.JSON {
-		return json.NewEncoder(e.stdout).Encode(v)
+		return json.NewEncoder(e.stdout).Encode(d)
 	}
-	line := "busbar " + v.Version
-	if v.Commit != "" {
-		line += " (" + v.Commit + ")"
+	line := "busbar " + d.Version
+	if d.Commit != "" {
+		line += " (" + d.Commit + ")"
 	}
-	_, err := fmt.Fprintln(e.stdout, line, v.Go, v.System)
+	_, err = fmt.Fprintln(e.stdout, line, d.Go, d.System)
 	return err
 }

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package main
+package live
 
 // shmOf is known on Linux only.
 func shmOf(string) string { return "" }

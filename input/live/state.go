@@ -1,39 +1,23 @@
-package main
+package live
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"strings"
-
-	"busbar.dev/doctor/evidence"
-	"busbar.dev/input/live"
 )
 
-// liveFiles are what the kernel says about a machine that matters here.
-var liveFiles = []string{"/proc/cmdline", "/proc/modules", "/proc/self/limits", "/proc/self/status"}
+// stateFiles are what the kernel says about a machine that matters to jobs.
+var stateFiles = []string{"/proc/cmdline", "/proc/modules", "/proc/self/limits", "/proc/self/status"}
 
-// liveEvidence reads this machine: its topology as map does, what the kernel says,
-// and the environment. It only reads.
-func (e *env) liveEvidence(r *evidence.Reader, o common) error {
-	if e.fence != nil {
-		return errors.New("--live cannot be asked for here; run busbar doctor --live on the machine")
-	}
-	frags, err := live.Read(e.ctx, e.progressOf(o))
-	if err != nil {
-		return err
-	}
-	for _, f := range frags {
-		r.Fragment(f)
-	}
-	for _, name := range liveFiles {
+// State is what the kernel and the environment say about this machine, by where it comes from, in the words of the tools that
+// print it. It only reads.
+func State() (names, texts []string) {
+	for _, name := range stateFiles {
 		data, err := os.ReadFile(name)
 		if err != nil {
 			continue // another system, or not for us to see
 		}
-		if err := r.ReadOutput(name, strings.NewReader(liveText(name, string(data)))); err != nil {
-			return err
-		}
+		names, texts = append(names, name), append(texts, liveText(name, string(data)))
 	}
 	var settings []string
 	for _, kv := range os.Environ() {
@@ -41,7 +25,7 @@ func (e *env) liveEvidence(r *evidence.Reader, o common) error {
 			settings = append(settings, kv)
 		}
 	}
-	return r.ReadOutput("environment", strings.NewReader(strings.Join(settings, "\n")+"\n"+shmOf("/dev/shm")))
+	return append(names, "environment"), append(texts, strings.Join(settings, "\n")+"\n"+shmOf("/dev/shm"))
 }
 
 // liveSetting reports a variable that matters to collectives; the others of an

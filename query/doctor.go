@@ -1,0 +1,229 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"busbar.dev/doctor"
+	"busbar.dev/doctor/evidence"
+	"busbar.dev/finding"
+	"busbar.dev/internal/failure"
+)
+
+// Doctor asks why a job is slow, broken or hung, from logs, outputs of tools, settings and sentences. Everything that is given
+// is taken for one job.
+type Doctor struct {
+	Sources []string `arg:"" optional:"" name:"path" page:"file" names:"files" help:"Logs, outputs of tools, environments, scripts, notes; folders and archives of them; - for standard input."`
+	Live    bool     `page:"-" help:"Read this machine too: its topology, limits, modules and settings. Nothing is changed."`
+	Mask    string   `placeholder:"WHAT" help:"addresses: also hide addresses of hosts and people. Secrets are always hidden."`
+	FailOn  string   `name:"fail-on" page:"-" placeholder:"SEVERITY" default:"warn" help:"The least severity that makes the exit code 1: note, warn, error or never."`
+}
+
+// DoctorDoc is the answer to Doctor: findings, the most likely root first.
+type DoctorDoc struct {
+	doctor.Document
+
+	Report *doctor.Report `json:"-"`
+	failOn string
+}
+
+// Wrong reports a finding of the severity that was asked for, or a graver one.
+func (d *DoctorDoc) Wrong() bool {
+	least, err := finding.ParseSeverity(d.failOn)
+	return err == nil && finding.AtLeast(d.Findings, least) // the other word is never
+}
+
+// Check refuses a question that cannot be answered, before anything is read.
+func (q Doctor) Check() error {
+	if err := prepare(&q); err != nil {
+		return err
+	}
+	_, err := finding.ParseSeverity(q.FailOn)
+	switch {
+	case q.Mask != "" && q.Mask != "addresses":
+		return fmt.Errorf("--mask %s: expected addresses; secrets are always hidden", q.Mask)
+	case len(q.Sources) == 0 && !q.Live:
+		return errors.New("nothing to read: give files, folders, archives or - for standard input; --live reads this machine")
+	case err != nil && q.FailOn != "never":
+		return fmt.Errorf("--fail-on %s: expected note, warn, error or never", q.FailOn)
+	}
+	return nil
+}
+
+// Run reads all sources and examines them.
+func (q Doctor) Run(ctx context.Context, env Env) (*DoctorDoc, error) {
+	if err := q.Check(); err != nil {
+		return nil, err
+	}
+	if err := prepare(&q); err != nil {
+		return nil, err
+	}
+	r := evidence.NewReader()
+	for _, name := range q.Sources {
+		if err := env.evidence(ctx, r, name); err != nil {
+			return nil, err
+		}
+	}
+	if q.Live {
+		if err := env.liveEvidence(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	set, err := r.Set()
+	if err != nil {
+		return nil, err
+	}
+	report := doctor.Examine(set)
+	report.Mask(q.Mask == "addresses")
+	return &DoctorDoc{Document: report.Document(), Report: report, failOn: q.FailOn}, nil
+}
+
+// liveEvidence reads this machine: its topology as map does, what the kernel says,
+// and the environment.
+func (e *Env) liveEvidence(ctx context.Context, r *evidence.Reader) error {
+	if e.Machine == nil || e.State == nil {
+		return errors.New("--live cannot be asked for here; run busbar doctor --live on the machine")
+	}
+	frags, err := e.Machine(ctx)
+	if err != nil {
+		return err
+	}
+	for _, f := range frags {
+		r.Fragment(f)
+	}
+	names, texts := e.State()
+	for i, name := range names {
+		if err := r.ReadOutput(name, strings.NewReader(texts[i])); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxFiles bounds a folder.
+const maxFiles = 100000
+
+// evidence reads a file, a folder or standard input.
+func (e *Env) evidence(ctx context.Context, r *evidence.Reader, name string) error {
+	if name == "-" {
+		return evidenceFrom(r, "standard input", e.stdin())
+	}
+	info, err := fs.Stat(e.files(), name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s: no such file or folder", name)
+	case err != nil:
+		return failure.Cannot(err)
+	}
+	defer e.working("reading " + name)()
+	if !info.IsDir() {
+		return e.evidenceFile(r, name)
+	}
+	return e.evidenceFolder(ctx, r, name)
+}
+
+// evidenceFolder reads the texts of a folder. What may not be read is named and passed over.
+func (e *Env) evidenceFolder(ctx context.Context, r *evidence.Reader, name string) error {
+	files, read := 0, 0
+	err := e.walk(name, func(path string, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrPermission):
+			e.passOver(path)
+			return nil
+		case err != nil:
+			return err
+		}
+		if files++; files > maxFiles {
+			return fmt.Errorf("%s: more than %d files; give the folder of the logs", name, maxFiles)
+		}
+		switch err := e.evidenceFile(r, path); {
+		case errors.Is(err, fs.ErrPermission):
+			e.passOver(path)
+		case errors.Is(err, failure.ErrCannot):
+			return err
+		case err != nil: // a picture or a core dump among the logs
+			if e.Verbose != nil {
+				e.Verbose("note: " + err.Error())
+			}
+		default:
+			read++
+		}
+		return ctx.Err()
+	})
+	if err == nil && read == 0 {
+		return fmt.Errorf("%s: no text in this folder that can be read", name)
+	}
+	return err
+}
+
+// walk visits the files of a folder. Links to files elsewhere count, as in the folders of containers' logs; those to folders
+// do not, for they may go round.
+func (e *Env) walk(name string, visit func(path string, err error) error) error {
+	if _, ok := e.files().(machineFiles); !ok {
+		return fs.WalkDir(e.files(), name, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && !d.Type().IsRegular() {
+				return nil
+			}
+			return visit(path, err)
+		})
+	}
+	root := name
+	if to, err := filepath.EvalSymlinks(name); err == nil {
+		root = to
+	}
+	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		path = filepath.Join(name, strings.TrimPrefix(path, root))
+		switch {
+		case err != nil:
+		case d.Type()&fs.ModeSymlink != 0:
+			if !fileElsewhere(path, root) {
+				return nil
+			}
+		case !d.Type().IsRegular():
+			return nil
+		}
+		return visit(path, err)
+	})
+}
+
+// fileElsewhere reports a link to a file that the walk through root does not meet
+// by itself.
+func fileElsewhere(link, root string) bool {
+	to, err := filepath.EvalSymlinks(link)
+	if err != nil {
+		return false
+	}
+	if info, err := os.Stat(to); err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	rel, err := filepath.Rel(root, to)
+	return err != nil || rel == ".." || strings.HasPrefix(rel, "../")
+}
+
+// passOver says what was left out of a folder.
+func (e *Env) passOver(path string) { e.note(path + ": may not be read; left out") }
+
+func (e *Env) evidenceFile(r *evidence.Reader, name string) error {
+	f, err := e.files().Open(name)
+	if err != nil {
+		return failure.Cannot(err)
+	}
+	defer f.Close()
+	return evidenceFrom(r, name, f)
+}
+
+// evidenceFrom reads a stream. One that breaks off is not the input's fault.
+func evidenceFrom(r *evidence.Reader, name string, in io.Reader) error {
+	s := &stream{r: in}
+	err := r.Read(name, s)
+	if s.err != nil {
+		return failure.Cannot(fmt.Errorf("%s: %w", name, s.err))
+	}
+	return err
+}

@@ -1,0 +1,110 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"busbar.dev/doctor/traffic"
+	"busbar.dev/input/nccllog"
+	"busbar.dev/internal/failure"
+	"busbar.dev/unit"
+)
+
+// Explain asks what NCCL set up in a run, from its log: rings, trees and channels on hosts, GPUs and NICs, and how much of an
+// all-reduce passes each NIC.
+type Explain struct {
+	Logs []string `arg:"" name:"log" page:"file" names:"files" help:"Logs of one job with NCCL_DEBUG=INFO, of all ranks or of some; a folder of them; - for standard input."`
+	Comm string   `placeholder:"ID" help:"The communicator: its id, or its number in the log from 0. Without it: the largest."`
+	Size string   `default:"1G" placeholder:"SIZE" help:"The all-reduce that bytes are given for."`
+}
+
+// ExplainDoc is the answer to Explain: what NCCL set up, and where the bytes of an all-reduce go.
+type ExplainDoc struct {
+	*traffic.Run
+
+	Size unit.Bytes `json:"-"` // of the all-reduce
+}
+
+// Run reads the logs and lays out a communicator.
+func (q Explain) Run(ctx context.Context, env Env) (*ExplainDoc, error) {
+	if err := prepare(&q); err != nil {
+		return nil, err
+	}
+	size, err := unit.ParseBytes(q.Size)
+	if err != nil {
+		return nil, fmt.Errorf("--size: %w", err)
+	}
+	l, err := env.ncclLogs(ctx, q.Logs)
+	if err != nil {
+		return nil, err
+	}
+	run, err := traffic.From(l, q.Comm)
+	if err != nil {
+		return nil, err
+	}
+	return &ExplainDoc{Run: run, Size: size}, nil
+}
+
+// ncclLogs reads the logs of one job.
+func (e *Env) ncclLogs(ctx context.Context, names []string) (*nccllog.Log, error) {
+	r := nccllog.NewReader()
+	for _, name := range names {
+		if name == "-" {
+			if err := r.Add("standard input", e.stdin()); err != nil {
+				return nil, failure.Cannot(err)
+			}
+			continue
+		}
+		files, err := e.logFiles(name)
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			f, err := e.files().Open(file)
+			if err != nil {
+				return nil, failure.Cannot(err)
+			}
+			err = r.Add(file, f)
+			f.Close()
+			if err != nil {
+				return nil, failure.Cannot(err)
+			}
+		}
+	}
+	if r.Empty() {
+		return nil, fmt.Errorf("%s: no record of NCCL; expected lines such as \"host:12:34 [0] NCCL INFO …\"; run with NCCL_DEBUG=INFO", strings.Join(names, ", "))
+	}
+	return r.Log(), nil
+}
+
+// logFiles is a file, or the files of a folder.
+func (e *Env) logFiles(name string) ([]string, error) {
+	info, err := fs.Stat(e.files(), name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: no such file or folder", name)
+	}
+	if err != nil {
+		return nil, failure.Cannot(err)
+	}
+	if !info.IsDir() {
+		return []string{name}, nil
+	}
+	entries, err := fs.ReadDir(e.files(), name)
+	if err != nil {
+		return nil, failure.Cannot(err)
+	}
+	var files []string
+	for _, d := range entries {
+		if d.Type().IsRegular() && len(files) < maxFiles {
+			files = append(files, path.Join(name, d.Name()))
+		}
+	}
+	return files, nil
+}

@@ -56,15 +56,20 @@ func TestQuorum(t *testing.T) {
 	}
 }
 
-// two joins two members of an elastic job in this process.
-func two(t testing.TB) [2]*Elastic {
+// two joins two members of an elastic job in this process; refused hears of connections that rank 0
+// turns away.
+func two(t testing.TB, refused func(Refused)) [2]*Elastic {
 	t.Helper()
 	var all [2]*Elastic
 	var wg sync.WaitGroup
 	meet := filepath.Join(t.TempDir(), "meet")
 	for r := range all {
 		wg.Go(func() {
-			e, err := JoinElastic(context.Background(), Config{Rank: r, Size: 2, Meet: meet, Bind: "127.0.0.1", Transport: TCP, Timeout: 5 * time.Second})
+			cfg := Config{Rank: r, Size: 2, Meet: meet, Bind: "127.0.0.1", Transport: TCP, Timeout: 5 * time.Second}
+			if r == 0 {
+				cfg.OnRefusal = refused
+			}
+			e, err := JoinElastic(context.Background(), cfg)
 			if err != nil {
 				t.Error(err)
 				return
@@ -81,7 +86,8 @@ func two(t testing.TB) [2]*Elastic {
 
 // TestStaleEpoch: connections of an epoch that is over are refused, and counted.
 func TestStaleEpoch(t *testing.T) {
-	all := two(t)
+	refused := make(chan Refused, 16)
+	all := two(t, func(r Refused) { refused <- r })
 	e := all[0]
 	defer e.Close()
 	addr := e.members.base.Members[0].Addrs[0]
@@ -101,13 +107,13 @@ func TestStaleEpoch(t *testing.T) {
 		}
 		err = introduce(c, e.members.door.key, h)
 		c.Close()
-		var refused *refusedError
-		if !errors.As(err, &refused) || refused.why != WrongGroup {
+		var no *refusedError
+		if !errors.As(err, &no) || no.why != WrongGroup {
 			t.Errorf("%+v: %v", h, err)
 		}
 	}
-	for k := 0; k < 500 && e.Refused()[WrongGroup] < 4; k++ { // counted after they were told
-		time.Sleep(10 * time.Millisecond)
+	for range 4 {
+		<-refused // after they were told
 	}
 	if n := e.Refused()[WrongGroup]; n != 4 {
 		t.Errorf("%d connections of another epoch were counted", n)

@@ -34,7 +34,6 @@ func TestElasticCutOff(t *testing.T) {
 	for r := range 5 {
 		c.expect(r, "joined")
 	}
-	time.Sleep(50 * time.Millisecond)
 	if out, err := x.Command(t.Context(), 0, "ip", "link", "set", "eth0", "down").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

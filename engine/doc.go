@@ -48,4 +48,9 @@
 // A job that should outlive its members is an elastic one: see Elastic, whose operations are
 // repeated by those who are left, and into which newcomers can come. With Config.TLS both sides
 // of every connection show certificates, and nobody between them can read along.
+//
+// # Stability
+//
+// The package is not promised: names may change between releases. What ranks say to each other changes
+// with the version of the protocol, and ranks of different versions refuse each other.
 package engine

@@ -258,7 +258,10 @@ func (c *cast) line(i int) string {
 		for _, x := range c.all { // to see where they hang
 			x.cmd.Process.Signal(syscall.SIGQUIT)
 		}
-		time.Sleep(time.Second)
+		for _, x := range c.all { // until they have said it
+			for range x.lines {
+			}
+		}
 		c.t.Fatalf("actor %d hangs", i)
 		return ""
 	}
@@ -330,9 +333,9 @@ func TestElasticKill(t *testing.T) {
 		if k == 0 {
 			victim = 0
 		}
-		time.Sleep(time.Duration(rng.IntN(200)) * time.Millisecond)
+		pause(rng, 200)
 		c.all[victim].cmd.Process.Kill()
-		time.Sleep(time.Duration(rng.IntN(100)) * time.Millisecond)
+		pause(rng, 100)
 		line := c.finish(7, victim)
 		if t.Failed() {
 			t.Fatalf("killing %d of rank %d over %s", k, victim, ways[k%3])

@@ -16,6 +16,7 @@ import (
 	"busbar.dev/engine"
 )
 
+// pause lets a rank be lost at some moment of what it does, within so many milliseconds.
 func pause(rng *rand.Rand, ms int) { time.Sleep(time.Duration(rng.IntN(ms*1000+1)) * time.Microsecond) }
 
 // TestElasticSeveral ends ranks shortly after each other: at once, while the others agree on
@@ -47,9 +48,8 @@ func TestElasticSeveral(t *testing.T) {
 func TestElasticHang(t *testing.T) {
 	for i, victim := range []int{0, 3} {
 		c := newCast(t, 5, 2*time.Second, ways[i])
-		time.Sleep(50 * time.Millisecond)
 		c.all[victim].cmd.Process.Signal(syscall.SIGSTOP)
-		time.Sleep(3 * time.Second)
+		time.Sleep(3 * time.Second) // longer than the timeout, after which it counts as lost
 		c.all[victim].cmd.Process.Signal(syscall.SIGCONT)
 		if line := c.line(victim); !strings.Contains(line, "have gone on without this rank") {
 			t.Errorf("rank %d that was stopped says %q", victim, line)
@@ -74,7 +74,7 @@ func TestElasticMinority(t *testing.T) {
 func TestElasticMinSize(t *testing.T) {
 	c := newCast(t, 4, 5*time.Second, engine.TCP, "ENGINE_TEST_MIN=3")
 	c.all[1].cmd.Process.Kill()
-	time.Sleep(300 * time.Millisecond)
+	pause(rand.New(rand.NewPCG(14, uint64(time.Now().UnixNano()))), 300)
 	c.all[0].cmd.Process.Kill()
 	for _, r := range []int{2, 3} {
 		if line := c.line(r); !strings.Contains(line, "the job needs 3") {
@@ -147,7 +147,6 @@ func TestElasticTLS(t *testing.T) {
 	a := newAuthority(t)
 	a.tls(t, "rank")
 	c := newCast(t, 4, 5*time.Second, engine.TCP, "ENGINE_TEST_TLS="+a.dir)
-	time.Sleep(50 * time.Millisecond)
 	c.all[0].cmd.Process.Kill()
 	c.expect(c.start(-1), "joined")
 	for _, in := range c.input {

@@ -176,7 +176,7 @@ func TestKill(t *testing.T) {
 	for k := range n {
 		all := startRanks(t, 8, 5*time.Second, ways[k%3])
 		victim := rng.IntN(8)
-		time.Sleep(time.Duration(rng.IntN(300)) * time.Millisecond)
+		pause(rng, 300)
 		all[victim].cmd.Process.Kill()
 		expect(t, all, victim, engine.Died)
 		if t.Failed() {
@@ -202,7 +202,6 @@ func TestLeave(t *testing.T) {
 func TestHang(t *testing.T) {
 	for _, victim := range []int{0, 3} {
 		all := startRanks(t, 4, 2*time.Second, engine.TCP)
-		time.Sleep(100 * time.Millisecond)
 		all[victim].cmd.Process.Signal(syscall.SIGSTOP)
 		expect(t, all, victim, engine.Silent)
 	}

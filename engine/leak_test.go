@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"runtime"
 	"testing"
@@ -71,35 +70,10 @@ func nothingGrows(t *testing.T, rounds int, round func()) {
 	for range rounds {
 		round()
 	}
-	for range 100 { // what ends by itself may take a moment
-		if descriptors() <= files && runtime.NumGoroutine() <= routines {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
+	// What ends by itself may take a moment.
+	eventually(t, "no more descriptors and goroutines than at first", func() bool { return descriptors() <= files && runtime.NumGoroutine() <= routines })
+	if t.Failed() {
+		stacks := make([]byte, 1<<16)
+		t.Errorf("%d descriptors and %d goroutines at first, %d and %d later:\n%s", files, routines, descriptors(), runtime.NumGoroutine(), stacks[:runtime.Stack(stacks, true)])
 	}
-	stacks := make([]byte, 1<<16)
-	t.Errorf("%d descriptors and %d goroutines at first, %d and %d later:\n%s", files, routines, descriptors(), runtime.NumGoroutine(), stacks[:runtime.Stack(stacks, true)])
-}
-
-func ExampleLocal() {
-	groups, err := engine.Local(2)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	sums := make([][]float32, 2)
-	for _, err := range each(groups, func(g *engine.Group) error {
-		x := []float32{float32(g.Rank()), 10}
-		sums[g.Rank()] = x
-		op := coll.Op{Kind: coll.AllReduce, Bytes: 8}
-		_, err := g.Run(context.Background(), nil, op, engine.Buffers{Send: engine.Bytes(x), Recv: engine.Bytes(x)})
-		return err
-	}) {
-		if err != nil {
-			fmt.Println(err)
-		}
-	}
-	closeAll(groups)
-	fmt.Println(sums)
-	// Output: [[1 20] [1 20]]
 }

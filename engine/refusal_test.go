@@ -49,12 +49,7 @@ func TestRefusedAtOnce(t *testing.T) {
 				n := len(told)
 				return n > 0 && told[n-1].Why == tt.why && told[n-1].Rank == 1 && strings.HasPrefix(told[n-1].From, "127.0.0.1:")
 			}
-			for k := 0; k < 1000 && !heard(); k++ { // it is told after the other has been
-				time.Sleep(10 * time.Millisecond)
-			}
-			if !heard() {
-				t.Errorf("%s: rank 0 has heard %v; expected %v", name, told, tt.why)
-			}
+			eventually(t, name+": rank 0 hears of "+tt.why.String(), heard) // after the other has been told
 		}
 		cfg := right
 		cfg.Rank = 1

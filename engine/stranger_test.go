@@ -66,7 +66,6 @@ func TestStrangers(t *testing.T) {
 				return
 			default:
 				strangers(addr, noise)
-				time.Sleep(time.Millisecond)
 			}
 		}
 	})
@@ -87,9 +86,7 @@ func TestStrangers(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		go func() {
-			for groups[0].Refused()[engine.Taken] < 2 && ctx.Err() == nil {
-				time.Sleep(time.Millisecond)
-			}
+			eventually(t, "a second rank 1 is refused twice", func() bool { return ctx.Err() != nil || groups[0].Refused()[engine.Taken] >= 2 })
 			cancel()
 		}()
 		_, err := engine.Join(ctx, engine.Config{Rank: 1, Size: n, Meet: addr, Secret: "s"})
@@ -109,12 +106,7 @@ func TestStrangers(t *testing.T) {
 	close(stop)
 	wg.Wait()
 	for _, why := range []engine.Refusal{engine.Garbage, engine.OtherMake, engine.WrongSecret, engine.WrongGroup, engine.Taken} {
-		for k := 0; k < 1000 && groups[0].Refused()[why] == 0; k++ { // counted after they were told
-			time.Sleep(10 * time.Millisecond)
-		}
-		if groups[0].Refused()[why] == 0 {
-			t.Errorf("nobody was counted as refused because %s: %v", why, groups[0].Refused())
-		}
+		eventually(t, "somebody is counted as refused because "+why.String(), func() bool { return groups[0].Refused()[why] > 0 })
 	}
 }
 

@@ -3,6 +3,8 @@
 //
 // All ranks run the same plan; rank 0 gets the results, a sweep of one point for every size:
 // result.Sweeps.Append puts those together that belong together.
+//
+// The package is not promised: names may change between releases.
 package bench
 
 import (

@@ -101,7 +101,7 @@ func (x *Net) wire(rate string) error {
 	}
 	for i, h := range x.Hosts {
 		for _, end := range [][2]string{{h.space, "eth0"}, {sw, fmt.Sprintf("p%d", i)}} {
-			if err := words("tc", "-n", end[0], "qdisc", "add", "dev", end[1], "root", "tbf", "rate", rate, "burst", "256k", "latency", "50ms"); err != nil {
+			if err := run("tc", "-n", end[0], "qdisc", "add", "dev", end[1], "root", "tbf", "rate", rate, "burst", "256k", "latency", "50ms"); err != nil {
 				return err
 			}
 		}
@@ -112,11 +112,11 @@ func (x *Net) wire(rate string) error {
 // Command is a program on host i: in its namespace, under its name, with all hosts in its
 // /etc/hosts.
 func (x *Net) Command(ctx context.Context, i int, args ...string) *exec.Cmd {
-	return exec.CommandContext(ctx, "ip", append(x.Enter(i), args...)[1:]...)
+	return exec.CommandContext(ctx, "ip", append(x.enter(i), args...)[1:]...)
 }
 
-// Enter is the words before a program that put it on host i.
-func (x *Net) Enter(i int) []string {
+// enter is what stands before a program to put it on host i.
+func (x *Net) enter(i int) []string {
 	h := x.Hosts[i]
 	const script = `hostname "$1" && mount --bind "$2" /etc/hosts && shift 2 && exec "$@"`
 	return []string{"ip", "netns", "exec", h.space, "unshare", "--uts", "--mount", "sh", "-c", script, "sh", h.Name, x.etcHosts()}
@@ -129,7 +129,7 @@ func (x *Net) Agent() string {
 	b.WriteString("#!/bin/sh\nwhile [ \"${1#-}\" != \"$1\" ]; do shift; done\nhost=$1; shift\ncase $host in\n")
 	for i, h := range x.Hosts {
 		fmt.Fprintf(&b, "%s|%s) exec", h.Name, h.Addr)
-		for _, w := range x.Enter(i) {
+		for _, w := range x.enter(i) {
 			fmt.Fprintf(&b, " '%s'", w)
 		}
 		b.WriteString(" sh -c \"$*\" ;;\n")
@@ -152,9 +152,9 @@ func (x *Net) Close() error {
 	return errors.Join(append(all, os.RemoveAll(x.dir))...)
 }
 
-func ip(args ...string) error { return words("ip", args...) }
+func ip(args ...string) error { return run("ip", args...) }
 
-func words(name string, args ...string) error {
+func run(name string, args ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, name, args...).CombinedOutput()

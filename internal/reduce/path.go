@@ -1,7 +1,5 @@
 package reduce
 
-import "slices"
-
 // Path is an implementation: the same results at another speed.
 type Path uint8
 
@@ -13,20 +11,6 @@ const (
 	AVX512     // F, BW, DQ and VL
 	AVX512FP16 // AVX512, and float16 sums and products without a detour
 )
-
-// String is the path's name.
-func (p Path) String() string {
-	names := []string{"portable", "neon", "avx2", "avx512", "avx512fp16"}
-	if int(p) < len(names) {
-		return names[p]
-	}
-	return "unknown"
-}
-
-// Paths returns the paths that this processor has, the fastest last.
-func Paths() []Path {
-	return slices.Clone(detected())
-}
 
 // Best is the fastest path of this processor.
 func Best() Path {

@@ -40,7 +40,7 @@ func Create(size int64) (*Segment, error) {
 }
 
 func sizeOK(size int64) error {
-	if size < 1 || size > MaxSize || int64(int(size)) != size {
+	if size < 1 || size > maxSize || int64(int(size)) != size {
 		return fmt.Errorf("shared memory of %d bytes: want 1 to 2^40", size)
 	}
 	return nil

@@ -143,15 +143,15 @@ func memfdHandle(t *testing.T, fd int) Handle {
 }
 
 func TestCreateRefuses(t *testing.T) {
-	for _, size := range []int64{0, -1, MaxSize + 1} {
+	for _, size := range []int64{0, -1, maxSize + 1} {
 		if _, err := Create(size); err == nil {
 			t.Errorf("a segment of %d bytes", size)
 		}
 	}
-	if err := memoryFor(MaxSize); err == nil {
+	if err := memoryFor(maxSize); err == nil {
 		t.Skip("this machine has a TiB to give")
 	}
-	if _, err := Create(MaxSize); err == nil || !strings.Contains(err.Error(), "available") {
+	if _, err := Create(maxSize); err == nil || !strings.Contains(err.Error(), "available") {
 		t.Errorf("a segment of a TiB: %v", err)
 	}
 }
@@ -207,7 +207,7 @@ func FuzzParseHandle(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if strings.Contains(h.Path, "..") || h.Size < 1 || h.Size > MaxSize {
+		if strings.Contains(h.Path, "..") || h.Size < 1 || h.Size > maxSize {
 			t.Fatalf("%q is accepted as %+v", text, h)
 		}
 		again, err := ParseHandle(h.String())

@@ -19,8 +19,8 @@ import (
 	"strings"
 )
 
-// MaxSize is the greatest size of a segment.
-const MaxSize = 1 << 40
+// maxSize is the greatest size of a segment.
+const maxSize = 1 << 40
 
 // Segment is mapped shared memory.
 type Segment struct {
@@ -59,7 +59,7 @@ func ParseHandle(text string) (Handle, error) {
 		return fail(fmt.Sprintf("%d parts", len(part)))
 	}
 	size, err := strconv.ParseInt(part[1], 10, 64)
-	if err != nil || size < 1 || size > MaxSize {
+	if err != nil || size < 1 || size > maxSize {
 		return fail("its size is not a number from 1 to 2^40")
 	}
 	inode, err := strconv.ParseUint(part[2], 10, 64)

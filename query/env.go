@@ -30,6 +30,10 @@ type Env struct {
 	Progress func(text string)
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
+	// Fleet is the server that questions about a fleet are asked of; nil refuses them.
+	Fleet Server
+	// Watch is told how an order goes that a question waits for.
+	Watch func(OrderProgress)
 	// Limits bound what others may ask of this process.
 	Limits Limits
 }

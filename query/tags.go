@@ -81,7 +81,11 @@ func prepare(question any) error {
 	for _, p := range Params(question) {
 		f := v.FieldByIndex(p.index)
 		if f.IsZero() && p.Default != "" {
-			if err := setText(f, p.Default); err != nil {
+			set := func(text string) error { return setText(f, text) }
+			if f.Kind() == reflect.Slice {
+				set = func(text string) error { return p.Set(question, text) }
+			}
+			if err := set(p.Default); err != nil {
 				return fmt.Errorf("%T: the default of %s: %w", question, p.Name, err)
 			}
 		}

@@ -21,7 +21,8 @@ func outOfBounds(k *kong.Context) error {
 		if least == "" && most == "" {
 			continue
 		}
-		got, ok := figureOf(p.Flag.Target)
+		value := reflect.Indirect(p.Flag.Target)
+		got, ok := figureOf(value)
 		if !ok {
 			continue
 		}
@@ -29,11 +30,11 @@ func outOfBounds(k *kong.Context) error {
 		high, okHigh := bound(most)
 		switch {
 		case okLow && got < low && okHigh, okHigh && got > high && okLow:
-			return fmt.Errorf("--%s %v: expected from %s to %s", p.Flag.Name, p.Flag.Target.Interface(), least, most)
+			return fmt.Errorf("--%s %v: expected from %s to %s", p.Flag.Name, value.Interface(), least, most)
 		case okLow && got < low:
-			return fmt.Errorf("--%s %v: expected %s or more", p.Flag.Name, p.Flag.Target.Interface(), least)
+			return fmt.Errorf("--%s %v: expected %s or more", p.Flag.Name, value.Interface(), least)
 		case okHigh && got > high:
-			return fmt.Errorf("--%s %v: expected %s at most", p.Flag.Name, p.Flag.Target.Interface(), most)
+			return fmt.Errorf("--%s %v: expected %s at most", p.Flag.Name, value.Interface(), most)
 		}
 	}
 	return nil

@@ -21,6 +21,7 @@ import (
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/agent"
 	"busbar.dev/fleet/bus"
+	"busbar.dev/fleet/client"
 	"busbar.dev/fleet/hub"
 	"busbar.dev/unit"
 )
@@ -225,11 +226,8 @@ func TestServerThatIsKilledGoesOn(t *testing.T) {
 	id := waiting.order()
 	_, every, _ := f.busbar("order", "pairs", "--every", "1h", "--from", "2026-01-01T00:00:00Z")
 	order := func(id string) (got fleet.OrderReply) {
-		cl, err := (&clientFlags{serveFlags: serveFlags{Data: f.data}, Server: "http://" + f.page}).client()
-		if err == nil {
-			err = cl.call(t.Context(), "GET", "/api/fleet/orders/"+id, nil, &got)
-		}
-		if err != nil {
+		cl := client.New(client.Options{Folder: client.Folder{Data: f.data}, Server: "http://" + f.page})
+		if err := cl.Call(t.Context(), "GET", "/api/fleet/orders/"+id, nil, &got); err != nil {
 			t.Log(err)
 		}
 		return got
@@ -284,24 +282,14 @@ func TestFirstMeasurementOfThisMachine(t *testing.T) {
 	wg.Go(func() {
 		run(ctx, strings.NewReader(""), &bytes.Buffer{}, os.Stderr, []string{"serve", "-q", "--data", data, "--listen", page, "--bus-listen", freeAddress(t)})
 	})
-	cl := func() *client {
-		token, err := os.ReadFile(filepath.Join(data, localTokenFile))
-		if err != nil {
-			return nil
-		}
-		return &client{base: "http://" + page, token: strings.TrimSpace(string(token)), http: &http.Client{}}
-	}
-	var got struct{ Collectives []fleet.Collective }
+	cl := func() *client.Client { return client.New(client.Options{Folder: client.Folder{Data: data}}) }
+	var got fleet.CollectivesReply
 	var nodes fleet.NodesReply
-	for end := time.Now().Add(30 * time.Second); len(got.Collectives) == 0 || len(nodes.Nodes) == 0; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("in vain: %d collectives, %d nodes", len(got.Collectives), len(nodes.Nodes))
-		}
-		if c := cl(); c != nil {
-			_ = c.call(ctx, "GET", "/api/fleet/collectives", nil, &got) // it may not be there yet
-			_ = c.call(ctx, "GET", "/api/fleet/nodes", nil, &nodes)
-		}
-	}
+	waitFor(t, "a collective and a node", func() bool {
+		_ = cl().Call(ctx, "GET", "/api/fleet/collectives", nil, &got) // it may not be there yet
+		_ = cl().Call(ctx, "GET", "/api/fleet/nodes", nil, &nodes)
+		return len(got.Collectives) > 0 && len(nodes.Nodes) > 0
+	})
 	r := got.Collectives[0].Results.Rows()
 	if len(r) == 0 || r[0].Ranks != 2 || r[0].Wrong == nil || *r[0].Wrong != 0 {
 		t.Errorf("%+v", r)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"busbar.dev/fleet/bus"
+	"busbar.dev/fleet/client"
 )
 
 // TestFleetWrong is what people get wrong at first: each error says what to do.
@@ -47,7 +48,7 @@ func TestFleetWrong(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	old := filepath.Join(dir, localTokenFile)
+	old := filepath.Join(dir, client.TokenFile)
 	if err := os.WriteFile(old, []byte("old\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,7 @@ func TestTokenOfAnotherServer(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
 	defer s.Close()
 	dir := t.TempDir()
-	old := filepath.Join(dir, localTokenFile)
+	old := filepath.Join(dir, client.TokenFile)
 	if err := os.WriteFile(old, []byte("old\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

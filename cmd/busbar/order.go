@@ -2,13 +2,13 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
-	"busbar.dev/cluster"
-	"busbar.dev/coll"
 	"busbar.dev/fleet"
-	"busbar.dev/unit"
+	"busbar.dev/fleet/client"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/query"
+	"busbar.dev/report"
 )
 
 // orderCmd is about measurements of a fleet.
@@ -21,95 +21,10 @@ type orderCmd struct {
 	Cancel     orderCancelCmd     `cmd:"" help:"Cancel orders; what runs is stopped."`
 }
 
-// whomFlags are who is measured, and within which bounds.
-type whomFlags struct {
-	Nodes   string        `placeholder:"HOSTLIST" help:"Who takes part: gpu[01-16]. Without it all nodes that are up."`
-	MaxRate string        `name:"max-rate" placeholder:"RATE" help:"The most that a node sends, such as 10GB/s; without it there is no bound."`
-	MaxTime time.Duration `name:"max-time" placeholder:"TIME" help:"The most that one part of it takes; 20s without it."`
-	Busy    string        `placeholder:"RATE" help:"Traffic on the interface above which a node refuses, for a job is running there; 50MB/s without it, any for never."`
-	Warm    int           `short:"w" name:"warmup" default:"2" least:"0" help:"Runs before those that count."`
-	Iters   int           `name:"iters" default:"10" least:"1" help:"Runs that count."`
-}
-
-// whenFlags are how often.
-type whenFlags struct {
-	Every string `placeholder:"TIME" help:"Again and again, such as 1h; at least 10s."`
-	From  string `placeholder:"TIME" help:"The first time: 02:30, the next by the clock of this machine, or 2026-12-01T02:30:00Z; without it now. With --every a date that is past is where times are counted from."`
-	Wait  bool   `help:"Wait until it has ended, and exit 1 when nothing was measured or a node is bad."`
-}
-
-func (f *whomFlags) order() (o fleet.Order, err error) {
-	if f.Nodes != "" {
-		hosts, err := cluster.ParseHosts(f.Nodes)
-		if err != nil {
-			return o, fmt.Errorf("--nodes: %w", err)
-		}
-		for _, h := range hosts {
-			n, err := fleet.ParseName(h)
-			if err != nil {
-				return o, fmt.Errorf("--nodes: %w", err)
-			}
-			o.Nodes = append(o.Nodes, n)
-		}
-	}
-	if f.MaxRate != "" {
-		if o.Caps.Rate, err = unit.ParseRate(f.MaxRate); err != nil {
-			return o, fmt.Errorf("--max-rate: %w", err)
-		}
-	}
-	switch f.Busy {
-	case "":
-	case "any":
-		o.Caps.Always = true
-	default:
-		if o.Caps.Busy, err = unit.ParseRate(f.Busy); err != nil {
-			return o, fmt.Errorf("--busy: %w; or any, for nodes that shall never refuse", err)
-		}
-	}
-	o.Caps.Time = f.MaxTime
-	o.What.Warm, o.What.Iters = f.Warm, f.Iters
-	return o, nil
-}
-
-// when fills the schedule.
-func (f *whenFlags) when(o *fleet.Order, now time.Time) error {
-	if f.Every != "" {
-		span, err := unit.ParseSpan(f.Every)
-		if err != nil || span > unit.Year {
-			return fmt.Errorf("--every %s: expected a time such as 30min, 1h or 1d", f.Every)
-		}
-		o.Every = time.Duration(span.Seconds() * float64(time.Second))
-	}
-	if f.Every != "" && f.Wait {
-		return errors.New("--wait: an order with --every does not end; busbar order watch shows it")
-	}
-	if f.From == "" {
-		return nil
-	}
-	if at, err := time.Parse(time.RFC3339, f.From); err == nil {
-		o.From = at
-		return nil
-	}
-	at, err := time.ParseInLocation("15:04", f.From, now.Location())
-	if err != nil {
-		return fmt.Errorf("--from %s: expected 02:30 or 2026-12-01T02:30:00Z", f.From)
-	}
-	o.From = time.Date(now.Year(), now.Month(), now.Day(), at.Hour(), at.Minute(), 0, 0, now.Location())
-	if o.From.Before(now) {
-		o.From = o.From.AddDate(0, 0, 1)
-	}
-	return nil
-}
-
 type orderPairsCmd struct {
 	common
-	clientFlags
-	whomFlags
-	whenFlags
-	Size   string `default:"4M" placeholder:"SIZE" help:"Of the messages that bandwidth is measured with."`
-	Small  string `default:"8" placeholder:"SIZE" help:"Of the messages that latency is measured with."`
-	Rounds int    `default:"0" least:"0" help:"The most rounds of a sweep; the next sweep goes on where the last one ended. 0 is all."`
-	AtOnce int    `name:"at-once" default:"0" least:"0" help:"The most pairs at once. 0 is all of a round."`
+	client.Options
+	query.OrderPairs
 }
 
 // Help ends with examples.
@@ -124,31 +39,13 @@ func (orderPairsCmd) Help() string {
 
 // Run orders.
 func (c *orderPairsCmd) Run(e *env) error {
-	o, err := c.order()
-	if err != nil {
-		return err
-	}
-	o.What.Measure, o.Rounds, o.AtOnce = fleet.MeasurePairs, c.Rounds, c.AtOnce
-	if o.What.Large, err = unit.ParseBytes(c.Size); err != nil {
-		return fmt.Errorf("--size: %w", err)
-	}
-	if o.What.Small, err = unit.ParseBytes(c.Small); err != nil {
-		return fmt.Errorf("--small: %w", err)
-	}
-	if err := c.when(&o, time.Now()); err != nil {
-		return err
-	}
-	return give(e, c.common, &c.clientFlags, o, c.Wait)
+	return e.order(c.common, c.Options, func(q query.Env) (*query.OrderDoc, error) { return c.OrderPairs.Run(e.ctx, q) })
 }
 
 type orderCollectiveCmd struct {
 	common
-	clientFlags
-	whomFlags
-	whenFlags
-	Op   string   `default:"all_reduce" help:"The collective."`
-	Algo string   `default:"auto" help:"The algorithm, or auto for the engine's choice by size."`
-	Size []string `default:"1M,16M" placeholder:"SIZE" help:"Sizes."`
+	client.Options
+	query.OrderCollective
 }
 
 // Help ends with examples.
@@ -160,52 +57,145 @@ func (orderCollectiveCmd) Help() string {
 
 // Run orders.
 func (c *orderCollectiveCmd) Run(e *env) error {
-	o, err := c.order()
-	if err != nil {
-		return err
-	}
-	o.What.Measure = fleet.MeasureCollective
-	if o.What.Op, err = coll.ParseKind(c.Op); err != nil {
-		return fmt.Errorf("--op: %w", err)
-	}
-	if c.Algo != "auto" {
-		o.What.Algo = c.Algo
-	}
-	for _, s := range c.Size {
-		b, err := unit.ParseBytes(s)
-		if err != nil {
-			return fmt.Errorf("--size: %w", err)
-		}
-		o.What.Sizes = append(o.What.Sizes, b)
-	}
-	if err := c.when(&o, time.Now()); err != nil {
-		return err
-	}
-	return give(e, c.common, &c.clientFlags, o, c.Wait)
+	return e.order(c.common, c.Options, func(q query.Env) (*query.OrderDoc, error) { return c.OrderCollective.Run(e.ctx, q) })
 }
 
-// give sends an order, and waits for its end where that is asked for.
-func give(e *env, o common, f *clientFlags, order fleet.Order, wait bool) error {
-	if err := order.Check(); err != nil {
+type orderWatchCmd struct {
+	common
+	client.Options
+	query.OrderWatch
+}
+
+// Help ends with an example.
+func (orderWatchCmd) Help() string {
+	return "Shows how far an order is until it ends; of one that repeats, until its running or next sweep ends. What it shows goes to standard error: a line that changes on a terminal, else one at the start and one for each round. A server that is started again in between is waited for. Exit code 1 when nothing was measured or a node is bad.\n\nExample:\n  busbar order watch 4f2a9c0d1e3b"
+}
+
+// Run watches.
+func (c *orderWatchCmd) Run(e *env) error {
+	return e.order(c.common, c.Options, func(q query.Env) (*query.OrderDoc, error) { return c.OrderWatch.Run(e.ctx, q) })
+}
+
+// order gives or watches an order and prints what became of it.
+func (e *env) order(o common, server client.Options, ask func(query.Env) (*query.OrderDoc, error)) error {
+	q := e.fleet(o, server)
+	var clear func()
+	q.Watch, clear = e.watch(o)
+	doc, err := ask(q)
+	clear()
+	if err != nil {
+		if doc != nil && (e.ctx.Err() != nil || errors.Is(err, fleet.ErrGone)) {
+			o.say(e, "%s: it goes on; busbar order watch %[1]s shows it, busbar order cancel %[1]s ends it", doc.ID)
+		}
 		return err
 	}
-	cl, err := f.client()
+	switch {
+	case o.JSON:
+		err = report.JSON(e.stdout, doc)
+	case doc.Waited:
+		err = report.Order(e.stdout, doc)
+	default:
+		if time.Until(doc.Next) > time.Second {
+			o.say(e, "%s: %s", doc.ID, report.OrderProgress(query.OrderProgress{OrderState: doc.OrderState}, time.Now()))
+		}
+		err = line(e, doc.ID)
+	}
+	return wrong(doc, err)
+}
+
+// watch shows how an order goes: on a terminal in a line that changes, else in lines that stay, one a round.
+func (e *env) watch(o common) (show func(query.OrderProgress), clear func()) {
+	terminal := isTerminal(e.stderr)
+	shown := func() {}
+	return func(p query.OrderProgress) {
+		// Whoever interrupts it is told what becomes of the order.
+		e.lasting.Store(!p.Over)
+		if p.Over {
+			return
+		}
+		text := report.OrderProgress(p, time.Now())
+		passing := p.Gone == nil && !p.Back
+		if p.First || !passing || p.Round && !terminal {
+			shown()
+			shown = func() {}
+			o.say(e, "%s: %s", p.ID, texttab.Clean(text))
+		}
+		if passing && terminal {
+			shown()
+			shown = e.progress(o, text)
+		}
+	}, func() { shown() }
+}
+
+type orderCheckCmd struct {
+	common
+	client.Options
+	query.OrderCheck
+}
+
+// Help ends with an example.
+func (orderCheckCmd) Help() string {
+	return "Exit code 0: all nodes are good; 1: the bad ones are on standard output as a hostlist, with reasons on standard error; 2: it was asked in a wrong way, and nobody was checked; 3: it could not be said in time. " +
+		"A node that never joined is bad, and the others are measured. " +
+		"It goes before other orders, and each part takes a few seconds at most. Who looks slow is measured a second time, and is bad only if it is slow again.\n\n" +
+		"Example:\n  busbar order check --nodes \"$SLURM_JOB_NODELIST\" --job \"$SLURM_JOB_ID\" --server https://head:7641 --token-file /etc/busbar/token"
+}
+
+// Run measures and judges.
+func (c *orderCheckCmd) Run(e *env) error {
+	doc, err := c.OrderCheck.Run(e.ctx, e.fleet(c.common, c.Options))
 	if err != nil {
 		return err
 	}
-	var got fleet.OrderReply
-	if err := cl.call(e.ctx, "POST", "/api/fleet/orders", order, &got); err != nil {
+	if c.JSON {
+		return wrong(doc, report.JSON(e.stdout, doc))
+	}
+	for _, b := range doc.Bad {
+		c.say(e, "%s: %s", b.Node, b.Why)
+	}
+	return wrong(doc, line(e, doc.Hostlist))
+}
+
+type orderListCmd struct {
+	common
+	client.Options
+	query.Orders
+}
+
+// Help ends with an example.
+func (orderListCmd) Help() string {
+	return "What an order measures, or that it is a check before a job, and of which; how far it is, how often and when next, and whose token gave it. A check that measures a second time is two orders.\n\nExample:\n  busbar order list --all"
+}
+
+// Run lists.
+func (c *orderListCmd) Run(e *env) error {
+	doc, err := c.Orders.Run(e.ctx, e.fleet(c.common, c.Options))
+	if err != nil {
 		return err
 	}
-	if wait {
-		return watch(e, o, cl, &got)
+	if c.JSON {
+		return report.JSON(e.stdout, doc)
 	}
-	if o.JSON {
-		return writeIndented(e.stdout, got)
+	return report.Orders(e.stdout, doc)
+}
+
+type orderCancelCmd struct {
+	common
+	client.Options
+	query.OrderCancel
+}
+
+// Help ends with an example.
+func (orderCancelCmd) Help() string { return "Example:\n  busbar order cancel 4f2a9c0d1e3b" }
+
+// Run cancels.
+func (c *orderCancelCmd) Run(e *env) error {
+	doc, err := c.OrderCancel.Run(e.ctx, e.fleet(c.common, c.Options))
+	if c.JSON {
+		return errors.Join(report.JSON(e.stdout, doc), err)
 	}
-	if time.Until(got.Next) > time.Second && !o.Quiet {
-		fmt.Fprintf(e.stderr, "%s: %s\n", got.ID, howFar(&got.OrderState, time.Now()))
+	for _, o := range doc.Cancelled {
+		c.say(e, "%s is %s", o.ID, o.State)
 	}
-	_, err = fmt.Fprintln(e.stdout, got.ID)
 	return err
 }

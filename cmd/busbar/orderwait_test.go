@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"busbar.dev/fleet"
 )
 
 // waiter is a command that runs beside the test.
@@ -54,38 +52,6 @@ func (w *waiter) says(texts ...string) bool {
 		}
 	}
 	return true
-}
-
-func TestHowFar(t *testing.T) {
-	now := time.Now()
-	state := func(change func(*fleet.OrderState)) *fleet.OrderState {
-		o := &fleet.OrderState{}
-		o.ID, o.State, o.Parts = "x", fleet.Running, 28
-		if change != nil {
-			change(o)
-		}
-		return o
-	}
-	for _, c := range []struct {
-		name  string
-		o     *fleet.OrderState
-		round int
-		most  time.Duration
-		text  string
-	}{
-		{"all pairs of 8", state(nil), 4, 7 * 20 * time.Second, "running, sweep 0: 0 of 28 parts"},
-		{"all pairs of 5", state(func(o *fleet.OrderState) { o.Parts = 10 }), 2, 5 * 20 * time.Second, ""},
-		{"two rounds of 8", state(func(o *fleet.OrderState) { o.Parts, o.Rounds = 8, 2 }), 4, time.Minute, ""},
-		{"more rounds than there are", state(func(o *fleet.OrderState) { o.Rounds = 28 }), 4, 7 * 20 * time.Second, ""},
-		{"two at once", state(func(o *fleet.OrderState) { o.AtOnce = 2 }), 4, 14 * 20 * time.Second, ""},
-		{"a collective", state(func(o *fleet.OrderState) { o.Parts, o.Caps.Time = 1, 5*time.Minute }), 1, 5 * time.Minute, ""},
-		{"not begun", state(func(o *fleet.OrderState) { o.Parts, o.State = 0, fleet.Waiting }), 1, time.Minute, "waits for its turn"},
-		{"later", state(func(o *fleet.OrderState) { o.Parts, o.State, o.Next = 0, fleet.Waiting, now.Add(time.Hour) }), 1, time.Hour, "sweep 1 begins at " + clockText(now.Add(time.Hour))},
-	} {
-		if r, m, s := perRound(c.o), mostTime(c.o, now), howFar(c.o, now); r != c.round || m != c.most || !strings.Contains(s, c.text) {
-			t.Errorf("%s: %d a round, %v at most, %q", c.name, r, m, s)
-		}
-	}
 }
 
 // TestWaitSaysARound has lines without a terminal: the order first, then one for each round.

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"os"
-	"path/filepath"
-	"syscall"
 
-	"busbar.dev/fleet/bus"
-	"busbar.dev/internal/failure"
+	"busbar.dev/cluster"
+	"busbar.dev/engine"
+	"busbar.dev/fleet/server"
+	"busbar.dev/result"
 	"busbar.dev/web"
 )
 
@@ -22,18 +20,7 @@ type serveCmd struct {
 
 type serveRunCmd struct {
 	common
-	serveFlags
-	fleetFlags
-	Listen string   `default:"127.0.0.1:7641" placeholder:"ADDRESS" help:"Where the page is served. Without it 127.0.0.1:7641. Other machines reach it only with TLS: --tls-cert and --tls-key, or --tls-self-signed."`
-	Cert   string   `name:"tls-cert" placeholder:"FILE" help:"The certificate of this server, with those between it and its root."`
-	Key    string   `name:"tls-key" placeholder:"FILE" help:"The certificate's key."`
-	Self   bool     `name:"tls-self-signed" help:"Make a certificate for this server; browsers will ask whether to trust it."`
-	Host   []string `placeholder:"NAME" help:"Names under which the page may be asked for besides this machine's own, where something stands before it. Repeatable."`
-}
-
-// serveFlags are what serve and its subcommands share.
-type serveFlags struct {
-	Data string `placeholder:"DIR" help:"Where the server keeps what it knows. Without it: busbar in $XDG_STATE_HOME, or in ~/.local/state."`
+	server.Options
 }
 
 // Help ends with examples.
@@ -50,159 +37,31 @@ func (serveRunCmd) Help() string {
 		"  busbar serve --listen 0.0.0.0:7641 --tls-cert server.pem --tls-key server.key"
 }
 
-// path is where the server keeps what it knows.
-func (f *serveFlags) path() (string, error) {
-	dir := f.Data
-	if dir == "" {
-		state := os.Getenv("XDG_STATE_HOME")
-		if !filepath.IsAbs(state) {
-			home, err := os.UserHomeDir()
-			if err != nil {
-				return "", failure.Cannot(fmt.Errorf("%w; give a folder with --data", err))
-			}
-			state = filepath.Join(home, ".local", "state")
-		}
-		dir = filepath.Join(state, "busbar")
-	}
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return "", failure.Cannot(fmt.Errorf("--data: %w", err))
-	}
-	return dir, nil
-}
-
-// folder is that, made for its owner alone.
-func (f *serveFlags) folder() (string, error) {
-	dir, err := f.path()
-	if err != nil {
-		return "", err
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", failure.Cannot(fmt.Errorf("--data: %w; give a folder that can be written to", err))
-	}
-	return dir, nil
-}
-
-// room makes sure that the folder can be written to, before anything is half begun.
-func (f *serveFlags) room() error {
-	dir, err := f.folder()
-	if err != nil {
-		return err
-	}
-	err = bus.CheckRoom(dir)
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return failure.Cannot(fmt.Errorf("--data %s: no space is left on its disk; make room, or give another folder with --data", dir))
-	}
-	return failure.Cannot(fmt.Errorf("--data %s: it cannot be written to (%w); the server keeps there what it knows: give a folder that it may write to", dir, err))
-}
-
-func (f *serveFlags) tokens() (*web.Tokens, string, error) {
-	dir, err := f.folder()
-	if err != nil {
-		return nil, "", err
-	}
-	t, err := web.OpenTokens(filepath.Join(dir, "tokens.json"))
-	if err != nil {
-		return nil, "", failure.Cannot(err)
-	}
-	return t, dir, nil
-}
-
 // Run serves until it is told to stop.
 func (c *serveRunCmd) Run(e *env) error {
 	if c.JSON {
 		return errors.New("--json: a server has no document; ask it: GET /api/map")
 	}
-	if err := c.room(); err != nil {
-		return err
-	}
-	tokens, dir, err := c.tokens()
-	if err != nil {
-		return err
-	}
-	unlock, err := onlyServer(dir)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	l, shown, err := c.listen(dir)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	fl, err := c.fleet(e, dir)
-	if err != nil {
-		return err
-	}
-	defer fl.close()
-	s, err := web.New(web.Config{
-		Events: fl.events, More: fl.routes(),
-		Run: confined, Tokens: tokens, Data: dir, Secure: shown != nil, Hosts: c.names(l.Addr()), Version: buildVersion(),
-		Note: func(text string) { fmt.Fprintln(e.stderr, "note:", text) },
+	err := server.Run(e.ctx, c.Options, server.Env{
+		Page: web.Config{Run: confined, Version: buildVersion()}, Version: ownVersion(),
+		Network:  func(name string) (*cluster.Cluster, error) { return e.cluster(common{Quiet: true}, name) },
+		Machine:  e.ownMap,
+		Measured: func(g *engine.Group) result.Sweep { return measuredHere(g) },
+		Note:     func(text string) { fmt.Fprintln(e.stderr, "note:", text) },
+		Ready: func(address, token string) {
+			welcome(e, address, token)
+			e.lasting.Store(true)
+		},
 	})
-	if err != nil {
-		return failure.Cannot(err)
-	}
-	first, err := c.first(tokens)
-	if err != nil {
-		return err
-	}
-	// Before the address is printed: who reads it may ask at once.
-	if err := localToken(tokens, dir); err != nil {
-		return err
-	}
-	if err := c.leave(dir, l.Addr(), shown, c.joined()); err != nil {
-		return err
-	}
-	c.welcome(e, first, address(l.Addr(), shown != nil))
-	e.lasting.Store(true)
-	if err := s.Serve(fl.ctx, l); err != nil && !errors.Is(err, net.ErrClosed) {
-		return failure.Cannot(err)
-	}
-	if err := fl.failed(); err != nil {
-		return failure.Cannot(err)
-	}
 	var by interrupted
-	if errors.As(context.Cause(e.ctx), &by) && !c.Quiet {
-		fmt.Fprintln(e.stderr, "stopped")
+	if err == nil && errors.As(context.Cause(e.ctx), &by) {
+		c.say(e, "stopped")
 	}
-	return nil
-}
-
-// onlyServer keeps a second server away from the folder.
-func onlyServer(dir string) (unlock func(), err error) {
-	f, err := os.OpenFile(filepath.Join(dir, "serve.lock"), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, failure.Cannot(err)
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		f.Close()
-		return nil, failure.Cannot(fmt.Errorf("another busbar serve uses %s; stop it, or give this one a folder of its own with --data", dir))
-	}
-	return func() { f.Close() }, nil
-}
-
-// first is a token for whoever starts a server that nobody has a token of; else it is empty.
-func (c *serveRunCmd) first(tokens *web.Tokens) (string, error) {
-	list, err := tokens.List()
-	if err != nil {
-		return "", failure.Cannot(err)
-	}
-	if len(list) > 0 {
-		return "", nil
-	}
-	secret, err := tokens.Add("first", web.Order)
-	if err != nil {
-		return "", failure.Cannot(err)
-	}
-	return secret, nil
+	return err
 }
 
 // welcome says where the page is.
-func (c *serveRunCmd) welcome(e *env, first, at string) {
+func welcome(e *env, at, first string) {
 	if first == "" {
 		fmt.Fprintf(e.stdout, "serving %s (log in with a token; busbar serve token add NAME makes one)\n", at)
 		return

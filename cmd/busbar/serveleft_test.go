@@ -2,15 +2,15 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"busbar.dev/fleet/client"
+	"busbar.dev/fleet/server"
 )
 
 // TestCommandsBesideTheirServer has commands find a server by its folder alone, whatever certificate it shows.
@@ -21,10 +21,10 @@ func TestCommandsBesideTheirServer(t *testing.T) {
 	}
 	// A certificate for another name, as one has that stands behind something else.
 	own := t.TempDir()
-	if _, err := ownCertificate(own, "head.example"); err != nil {
+	if _, err := server.SelfSigned(own, "head.example"); err != nil {
 		t.Fatal(err)
 	}
-	cert, key := filepath.Join(own, selfSignedFile), filepath.Join(own, "self-signed.key")
+	cert, key := filepath.Join(own, server.CertificateFile), filepath.Join(own, "self-signed.key")
 	for name, more := range map[string][]string{
 		"plain":         nil,
 		"self-signed":   {"--tls-self-signed"},
@@ -67,55 +67,19 @@ func TestCommandsBesideTheirServer(t *testing.T) {
 				t.Errorf("what an agent is to join: exit %d, %s", code, out)
 			}
 			// Who asks from elsewhere has a token, and the certificate if it needs one.
-			token := filepath.Join(data, localTokenFile)
+			token := filepath.Join(data, client.TokenFile)
 			if name == "self-signed" {
 				away := []string{"nodes", "--server", "https://" + page, "--token-file", token, "--data", t.TempDir()}
 				var out written
 				if code := run(ctx, strings.NewReader(""), &out, &out, away); code != exitCannot || !strings.Contains(out.String(), "BUSBAR_SERVER_CA") {
 					t.Errorf("without the certificate: exit %d, %s", code, out.String())
 				}
-				t.Setenv("BUSBAR_SERVER_CA", filepath.Join(data, selfSignedFile))
+				t.Setenv("BUSBAR_SERVER_CA", filepath.Join(data, server.CertificateFile))
 				if code := run(ctx, strings.NewReader(""), &out, &out, away); code != exitDone {
 					t.Errorf("with BUSBAR_SERVER_CA: exit %d, %s", code, out.String())
 				}
 			}
 		})
-	}
-}
-
-// TestTrustIsForOneCertificate has the folder's certificate trusted, and no other for its sake.
-func TestTrustIsForOneCertificate(t *testing.T) {
-	other := httptest.NewUnstartedServer(http.NotFoundHandler())
-	cert, err := ownCertificate(t.TempDir(), "127.0.0.1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	other.TLS = &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}
-	other.StartTLS()
-	defer other.Close()
-	data := t.TempDir()
-	c := &serveRunCmd{}
-	mine, err := ownCertificate(data, "127.0.0.1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, x := range []struct {
-		left tls.Certificate
-		want string
-	}{{mine, "unknown authority"}, {cert, "404"}} {
-		if err := c.leave(data, other.Listener.Addr(), &tls.Config{Certificates: []tls.Certificate{x.left}, MinVersion: tls.VersionTLS12}, ""); err != nil {
-			t.Fatal(err)
-		}
-		if err := writePrivately(filepath.Join(data, localTokenFile), []byte("token\n")); err != nil {
-			t.Fatal(err)
-		}
-		cl, err := (&clientFlags{serveFlags: serveFlags{Data: data}}).client()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cl.call(t.Context(), "GET", "/", nil, nil); err == nil || !strings.Contains(err.Error(), x.want) {
-			t.Errorf("%v, expected %s", err, x.want)
-		}
 	}
 }
 

@@ -23,7 +23,7 @@ func TestServedPage(t *testing.T) {
 	var said bytes.Buffer
 	ended := make(chan int, 1)
 	go func() {
-		ended <- run(ctx, strings.NewReader(""), in, &said, []string{"serve", "--listen", "127.0.0.1:0", "--data", t.TempDir()})
+		ended <- run(ctx, strings.NewReader(""), in, &said, []string{"serve", "--listen", "127.0.0.1:0", "--bus-listen", freeAddress(t), "--data", t.TempDir()})
 		in.Close()
 	}()
 	lines := bufio.NewScanner(out)

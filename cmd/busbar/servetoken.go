@@ -6,8 +6,11 @@ import (
 	"io/fs"
 	"time"
 
+	"busbar.dev/fleet/client"
+	"busbar.dev/fleet/server"
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/texttab"
+	"busbar.dev/report"
 	"busbar.dev/web"
 )
 
@@ -22,7 +25,7 @@ type serveTokenCmd struct {
 
 type tokenAddCmd struct {
 	common
-	serveFlags
+	client.Folder
 	Name string `arg:"" help:"Whose it is."`
 	Role string `enum:"read,order" default:"read" help:"read looks and computes, order also starts measurements."`
 }
@@ -34,7 +37,7 @@ func (tokenAddCmd) Help() string {
 
 // Run makes a token.
 func (c *tokenAddCmd) Run(e *env) error {
-	tokens, _, err := c.tokens()
+	tokens, err := server.Tokens(c.Folder)
 	if err != nil {
 		return err
 	}
@@ -47,7 +50,7 @@ func (c *tokenAddCmd) Run(e *env) error {
 		return unless(err)
 	}
 	if c.JSON {
-		return writeIndented(e.stdout, map[string]string{"name": c.Name, "role": c.Role, "token": secret})
+		return report.JSON(e.stdout, map[string]string{"name": c.Name, "role": c.Role, "token": secret})
 	}
 	_, err = fmt.Fprintln(e.stdout, secret)
 	return err
@@ -63,7 +66,7 @@ func unless(err error) error {
 
 type tokenListCmd struct {
 	common
-	serveFlags
+	client.Folder
 }
 
 // Help ends with an example.
@@ -71,7 +74,7 @@ func (tokenListCmd) Help() string { return "Example:\n  busbar serve token list 
 
 // Run lists tokens, without their secrets, which nobody has.
 func (c *tokenListCmd) Run(e *env) error {
-	tokens, _, err := c.tokens()
+	tokens, err := server.Tokens(c.Folder)
 	if err != nil {
 		return err
 	}
@@ -90,7 +93,7 @@ func (c *tokenListCmd) Run(e *env) error {
 		for _, t := range list {
 			docs = append(docs, doc{t.Name, t.Role, t.Created, t.Used})
 		}
-		return writeIndented(e.stdout, map[string]any{"tokens": docs})
+		return report.JSON(e.stdout, map[string]any{"tokens": docs})
 	}
 	t := texttab.Table{Columns: []texttab.Column{{Head: "name"}, {Head: "role"}, {Head: "made"}, {Head: "last used"}}}
 	for _, x := range list {
@@ -105,7 +108,7 @@ func (c *tokenListCmd) Run(e *env) error {
 
 type tokenRevokeCmd struct {
 	common
-	serveFlags
+	client.Folder
 	Name string `arg:"" help:"Whose it is."`
 }
 
@@ -114,7 +117,7 @@ func (tokenRevokeCmd) Help() string { return "Example:\n  busbar serve token rev
 
 // Run takes a token away.
 func (c *tokenRevokeCmd) Run(e *env) error {
-	tokens, _, err := c.tokens()
+	tokens, err := server.Tokens(c.Folder)
 	if err != nil {
 		return err
 	}
@@ -122,7 +125,7 @@ func (c *tokenRevokeCmd) Run(e *env) error {
 		return unless(err)
 	}
 	if c.JSON {
-		return writeIndented(e.stdout, map[string]string{"revoked": c.Name})
+		return report.JSON(e.stdout, map[string]string{"revoked": c.Name})
 	}
 	if !c.Quiet {
 		fmt.Fprintf(e.stderr, "%s may not come in any more\n", c.Name)

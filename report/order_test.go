@@ -1,12 +1,15 @@
-package main
+package report
 
 import (
 	"bytes"
+	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"busbar.dev/coll"
 	"busbar.dev/fleet"
+	"busbar.dev/query"
 	"busbar.dev/result"
 	"busbar.dev/unit"
 )
@@ -15,7 +18,7 @@ import (
 func TestPlaceOfCollectives(t *testing.T) {
 	s := &result.Sweep{Op: coll.AllReduce, Ranks: 4, Points: []result.Point{{Size: unit.MiB, Algo: "ring", Out: result.Time(100), In: result.Time(100)}}}
 	var b bytes.Buffer
-	if err := (&figures{Results: result.Sweeps{s}}).print(&b); err != nil {
+	if err := orderFigures(&b, &query.OrderFigures{Results: result.Sweeps{s}}); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
@@ -33,7 +36,7 @@ func TestReasonsAreShown(t *testing.T) {
 		{Parts: 1, Left: true, Nodes: []fleet.Name{"n3", "n4"}, Why: "does not answer"},
 	}
 	var b bytes.Buffer
-	if err := printOutcome(&b, got); err != nil {
+	if err := Order(&b, &query.OrderDoc{OrderReply: got}); err != nil {
 		t.Fatal(err)
 	}
 	want := `9b3d: done, 3 of 6 parts measured, 2 failed, 1 left out
@@ -44,5 +47,36 @@ not measured: n[1,3]
 `
 	if b.String() != want {
 		t.Errorf("%s", b.String())
+	}
+}
+
+// TestEveryText prints a schedule as it was given.
+func TestEveryText(t *testing.T) {
+	for want, d := range map[string]time.Duration{
+		"10s": 10 * time.Second, "90s": 90 * time.Second, "30min": 30 * time.Minute, "90min": 90 * time.Minute, "1h": time.Hour, "36h": 36 * time.Hour, "1d": 24 * time.Hour, "30d": 720 * time.Hour,
+	} {
+		if got := everyText(d); got != want {
+			t.Errorf("%v: %s, want %s", d, got, want)
+		}
+	}
+}
+
+func TestOrderProgress(t *testing.T) {
+	now := time.Now()
+	later := query.OrderProgress{}
+	later.State, later.Next = fleet.Waiting, now.Add(time.Hour)
+	soon, runs := later, later
+	soon.Next = now
+	runs.State, runs.Parts = fleet.Running, 28
+	for want, p := range map[string]query.OrderProgress{
+		"waits; sweep 1 begins at " + clockText(later.Next): later,
+		"waits for its turn": soon,
+		"running, sweep 0: 0 of 28 parts measured, 0 failed":  runs,
+		"the server answers again":                            {Back: true},
+		"no answer: EOF; asked again until " + clockText(now): {Gone: io.EOF, Until: now},
+	} {
+		if got := OrderProgress(p, now); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }

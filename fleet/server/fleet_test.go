@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"fmt"
@@ -11,12 +11,12 @@ import (
 func TestStoreNotes(t *testing.T) {
 	var b strings.Builder
 	now := time.Now()
-	note := storeNotes(&b, func() time.Time { return now })
+	note := storeNotes(func(text string) { b.WriteString(text + "\n") }, func() time.Time { return now })
 	for range 100 {
 		note("error", "JetStream out of storage resources, will be DISABLED")
 		note("error", "127.0.0.1:9 - cid:7 - authentication error")
 	}
-	if want := "note: the store: JetStream out of storage resources, will be DISABLED\n"; b.String() != want {
+	if want := "the store: JetStream out of storage resources, will be DISABLED\n"; b.String() != want {
 		t.Errorf("%q, expected %q", b.String(), want)
 	}
 	now = now.Add(time.Minute)

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"context"
@@ -6,12 +6,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -20,15 +17,13 @@ import (
 	"busbar.dev/engine/bench"
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/agent"
-	"busbar.dev/internal/failure"
 	"busbar.dev/result"
 	"busbar.dev/unit"
-	"busbar.dev/web"
 )
 
 // measureLocally takes a first measurement of this machine where there is none, so that a
 // new server has something to show: two ranks in this process, over loopback.
-func (s *served) measureLocally(e *env) {
+func (s *running) measureLocally() {
 	select {
 	case <-s.hub.Ready():
 	case <-s.ctx.Done():
@@ -40,17 +35,17 @@ func (s *served) measureLocally(e *env) {
 		}
 	}
 	began := time.Now()
-	list, err := twoRanks(s.ctx)
+	list, err := twoRanks(s.ctx, s.env.Measured)
 	if err == nil {
 		err = s.hub.Local(s.ctx, fleet.Measured{Part: "first", Sweep: 1, Results: list, Took: time.Since(began)})
 	}
 	if err != nil && s.ctx.Err() == nil {
-		fmt.Fprintln(e.stderr, "note: this machine was not measured:", err)
+		s.env.Note(fmt.Sprint("this machine was not measured: ", err))
 	}
 }
 
 // beNode makes this machine a node of its own fleet, where the bus is within.
-func (s *served) beNode(e *env, c *serveRunCmd, dir string) {
+func (s *running) beNode(listen, dir string) {
 	if s.srv == nil {
 		return // the keys are somebody else's; busbar agent needs credentials from there
 	}
@@ -63,14 +58,14 @@ func (s *served) beNode(e *env, c *serveRunCmd, dir string) {
 		if err != nil {
 			return err
 		}
-		cfg := agent.Config{Name: name, Dir: filepath.Join(dir, "agent"), Meet: meetHere(c.BusListen), AnyPort: true, Map: e.ownMap, Version: ownVersion()}
+		cfg := agent.Config{Name: name, Dir: filepath.Join(dir, "agent"), Meet: meetHere(listen), AnyPort: true, Map: s.env.Machine, Version: s.env.Version}
 		if cfg.Bus, err = s.srv.Node(name); err != nil {
 			return err
 		}
 		return agent.Run(s.ctx, cfg)
 	}()
 	if err != nil && s.ctx.Err() == nil {
-		fmt.Fprintln(e.stderr, "note: this machine is no node of its own fleet:", err)
+		s.env.Note(fmt.Sprint("this machine is no node of its own fleet: ", err))
 	}
 }
 
@@ -89,7 +84,7 @@ func meetHere(listen string) string {
 }
 
 // twoRanks measures an all-reduce of a few sizes between two ranks of this process over TCP.
-func twoRanks(ctx context.Context) (list result.Sweeps, err error) {
+func twoRanks(ctx context.Context, measured func(*engine.Group) result.Sweep) (list result.Sweeps, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -114,7 +109,7 @@ func twoRanks(ctx context.Context) (list result.Sweeps, err error) {
 					return err
 				}
 				defer g.Close()
-				like := measuredHere(g)
+				like := measured(g)
 				return bench.Run(ctx, g, plan, func(s *result.Sweep) error {
 					s.Describe(&like)
 					list.Append(s)
@@ -128,53 +123,4 @@ func twoRanks(ctx context.Context) (list result.Sweeps, err error) {
 	}
 	wg.Wait()
 	return list, errors.Join(failed...)
-}
-
-// localTokenFile is where commands of this user find a token for this server.
-const localTokenFile = "local.token"
-
-// localToken lets commands of the server's own user in without further ado: it keeps a token in
-// the server's folder, which nobody else can read.
-func localToken(tokens *web.Tokens, dir string) error {
-	const name = "local"
-	file := filepath.Join(dir, localTokenFile)
-	list, err := tokens.List()
-	if err != nil {
-		return failure.Cannot(err)
-	}
-	there := slices.ContainsFunc(list, func(t web.Token) bool { return t.Name == name })
-	old, err := os.ReadFile(file)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return failure.Cannot(err)
-	}
-	if there && len(strings.TrimSpace(string(old))) > 0 {
-		return nil
-	}
-	if there {
-		if err := tokens.Revoke(name); err != nil {
-			return failure.Cannot(err)
-		}
-	}
-	secret, err := tokens.Add(name, web.Order)
-	if err != nil {
-		return failure.Cannot(err)
-	}
-	if err := writePrivately(file, []byte(secret+"\n")); err != nil {
-		return failure.Cannot(err)
-	}
-	return nil
-}
-
-// writePrivately writes a file whole or not at all, for its owner's eyes.
-func writePrivately(file string, data []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(file), ".new-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name())
-	_, err = tmp.Write(data)
-	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), file)
 }

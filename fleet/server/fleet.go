@@ -1,10 +1,9 @@
-package main
+package server
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -22,23 +21,9 @@ import (
 	"busbar.dev/web"
 )
 
-// fleetFlags are how a server knows its fleet.
-type fleetFlags struct {
-	NATS      []string `name:"nats" placeholder:"URL" help:"Use a NATS cluster that there is, with JetStream, instead of the server within: nats://host:4222 or tls://host:4222. Repeatable. This machine is then no node by itself: it joins as the others do, with busbar agent --join URL --creds FILE."`
-	NATSCreds string   `name:"nats-creds" placeholder:"FILE" help:"Credentials for it."`
-	NATSCA    string   `name:"nats-ca" placeholder:"FILE" help:"Certificates to trust with tls://; without it the machine's."`
-	BusListen string   `name:"bus-listen" default:"127.0.0.1:7642" placeholder:"ADDRESS" help:"Where agents connect to. Without it 127.0.0.1:7642. Those of other machines need TLS, with the certificate of the page, or --bus-plain."`
-	BusPlain  bool     `name:"bus-plain" help:"Let agents of other machines connect without TLS: for networks that nobody else is on."`
-	Keep      string   `default:"0" placeholder:"TIME" help:"How long news is kept, such as 90d; without it until the store holds 7 GiB."`
-	Cluster   string   `short:"c" placeholder:"FILE" help:"A cluster file, or anything that busbar map reads, with the network of the fleet: its leaves tell a bad leaf from bad hosts."`
-	Webhook   []string `placeholder:"URL" help:"Where findings are posted to, as JSON: when they are raised, get worse and are over. Repeatable."`
-	Secret    string   `name:"webhook-secret-file" placeholder:"FILE" help:"A secret of 16 characters or more that webhooks are signed with (HMAC-SHA256 in X-Busbar-Signature)."`
-	OTLP      string   `name:"otlp" placeholder:"URL" help:"An OpenTelemetry collector that gets traces of orders (OTLP over HTTP), such as http://127.0.0.1:4318."`
-	NoLocal   bool     `name:"no-agent" help:"Neither measure this machine nor let it be a node of its own fleet."`
-}
-
-// served is the fleet's side of a server.
-type served struct {
+// running is the fleet's side of a server.
+type running struct {
+	env    *Env
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	srv    *bus.Server // nil with a cluster that somebody else runs
@@ -48,24 +33,24 @@ type served struct {
 	work   sync.WaitGroup
 }
 
-// fleet starts the bus and the hub.
-func (c *serveRunCmd) fleet(e *env, dir string) (*served, error) {
-	cfg, err := c.hubConfig()
+// start starts the bus and the hub.
+func start(ctx context.Context, o *Options, env *Env, dir string) (*running, error) {
+	cfg, err := o.hubConfig()
 	if err != nil {
 		return nil, err
 	}
-	busCfg, err := c.busConfig()
+	busCfg, err := o.busConfig()
 	if err != nil {
 		return nil, err
 	}
-	s := &served{events: &web.Events{}}
-	s.ctx, s.cancel = context.WithCancelCause(e.ctx)
-	if err := s.connect(e, c, dir, busCfg); err != nil {
+	s := &running{env: env, events: &web.Events{}}
+	s.ctx, s.cancel = context.WithCancelCause(ctx)
+	if err := s.connect(o, dir, busCfg); err != nil {
 		s.close()
 		return nil, err
 	}
-	if c.Cluster != "" {
-		if cfg.Network, err = e.load([]string{c.Cluster}, common{Quiet: true}); err != nil {
+	if o.Cluster != "" {
+		if cfg.Network, err = env.Network(o.Cluster); err != nil {
 			s.close()
 			return nil, err
 		}
@@ -73,26 +58,26 @@ func (c *serveRunCmd) fleet(e *env, dir string) (*served, error) {
 	cfg.Bus = hub.OnBus(s.bus)
 	cfg.Publish = func(kind string, v any) {
 		if err := s.events.Publish(kind, v); err != nil {
-			fmt.Fprintln(e.stderr, "note: an event for the page:", err)
+			env.Note(fmt.Sprint("an event for the page: ", err))
 		}
 	}
-	cfg.Warn = func(err error) { fmt.Fprintln(e.stderr, "note:", err) }
+	cfg.Warn = func(err error) { env.Note(err.Error()) }
 	s.hub = hub.New(cfg)
 	s.work.Go(func() {
 		if err := s.hub.Run(s.ctx); err != nil {
 			s.cancel(fleetError{err})
 		}
 	})
-	s.work.Go(func() { s.tellReading(e.stderr) })
-	if !c.NoLocal {
-		s.work.Go(func() { s.measureLocally(e) })
-		s.work.Go(func() { s.beNode(e, c, dir) })
+	s.work.Go(s.tellReading)
+	if !o.NoLocal {
+		s.work.Go(s.measureLocally)
+		s.work.Go(func() { s.beNode(o.BusListen, dir) })
 	}
 	return s, nil
 }
 
 // tellReading says how far the server is with what was stored, where that takes long.
-func (s *served) tellReading(w io.Writer) {
+func (s *running) tellReading() {
 	began := time.Now()
 	tick := time.NewTicker(5 * time.Second) // and then less often
 	defer tick.Stop()
@@ -102,14 +87,14 @@ func (s *served) tellReading(w io.Writer) {
 			return
 		case <-s.hub.Ready():
 			if told {
-				fmt.Fprintf(w, "note: what was stored has been read, in %v\n", time.Since(began).Round(time.Second))
+				s.env.Note(fmt.Sprintf("what was stored has been read, in %v", time.Since(began).Round(time.Second)))
 			}
 			return
 		case <-tick.C:
 		}
 		tick.Reset(30 * time.Second)
 		share, _ := s.hub.Reading()
-		fmt.Fprintf(w, "note: reading what was stored: %.0f%%; the page tells about the fleet after that\n", 100*share)
+		s.env.Note(fmt.Sprintf("reading what was stored: %.0f%%; the page tells about the fleet after that", 100*share))
 	}
 }
 
@@ -117,7 +102,7 @@ func (s *served) tellReading(w io.Writer) {
 type fleetError struct{ error }
 
 // failed is why the fleet's side ended by itself, or nil.
-func (s *served) failed() error {
+func (s *running) failed() error {
 	var f fleetError
 	if errors.As(context.Cause(s.ctx), &f) {
 		return f.error
@@ -126,7 +111,7 @@ func (s *served) failed() error {
 }
 
 // close ends all of it, in order.
-func (s *served) close() {
+func (s *running) close() {
 	s.cancel(nil)
 	s.work.Wait()
 	if s.bus != nil {
@@ -137,7 +122,7 @@ func (s *served) close() {
 	}
 }
 
-func (f *fleetFlags) hubConfig() (cfg hub.Config, err error) {
+func (f *Fleet) hubConfig() (cfg hub.Config, err error) {
 	for _, u := range append(append([]string{}, f.Webhook...), f.OTLP) {
 		if u == "" {
 			continue
@@ -165,7 +150,7 @@ func (f *fleetFlags) hubConfig() (cfg hub.Config, err error) {
 	return cfg, nil
 }
 
-func (f *fleetFlags) busConfig() (cfg bus.Config, err error) {
+func (f *Fleet) busConfig() (cfg bus.Config, err error) {
 	cfg = bus.Config{URLs: f.NATS, Creds: f.NATSCreds, CA: f.NATSCA}
 	if len(f.NATS) == 0 && (f.NATSCreds != "" || f.NATSCA != "") {
 		return cfg, errors.New("--nats-creds and --nats-ca are for --nats")
@@ -181,26 +166,26 @@ func (f *fleetFlags) busConfig() (cfg bus.Config, err error) {
 }
 
 // connect reaches the cluster that was named, or starts a server of our own.
-func (s *served) connect(e *env, c *serveRunCmd, dir string, cfg bus.Config) (err error) {
-	if len(c.NATS) > 0 {
+func (s *running) connect(o *Options, dir string, cfg bus.Config) (err error) {
+	if len(o.NATS) > 0 {
 		s.bus, err = bus.Connect(cfg)
 		if err != nil {
 			return failure.Cannot(fmt.Errorf("--nats: %w", err))
 		}
 	} else {
-		host, _, err := net.SplitHostPort(c.BusListen)
+		host, _, err := net.SplitHostPort(o.BusListen)
 		if err != nil {
-			return fmt.Errorf("--bus-listen %s: %w; expected HOST:PORT, such as 127.0.0.1:7642", c.BusListen, err)
+			return fmt.Errorf("--bus-listen %s: %w; expected HOST:PORT, such as 127.0.0.1:7642", o.BusListen, err)
 		}
-		shown, err := c.certificate(dir, host)
+		shown, err := o.certificate(dir, host)
 		if err != nil {
 			return err
 		}
 		ip := net.ParseIP(host)
-		if local := host == "localhost" || ip != nil && ip.IsLoopback(); !local && shown == nil && !c.BusPlain {
-			return fmt.Errorf("--bus-listen %s: others could read what agents say; give --tls-cert and --tls-key, or --tls-self-signed, or --bus-plain where nobody else is on the network", c.BusListen)
+		if local := host == "localhost" || ip != nil && ip.IsLoopback(); !local && shown == nil && !o.BusPlain {
+			return fmt.Errorf("--bus-listen %s: others could read what agents say; give --tls-cert and --tls-key, or --tls-self-signed, or --bus-plain where nobody else is on the network", o.BusListen)
 		}
-		s.srv, err = bus.Start(bus.ServerConfig{Dir: filepath.Join(dir, "bus"), Listen: c.BusListen, TLS: shown, Plain: c.BusPlain, OnLog: storeNotes(e.stderr, time.Now)})
+		s.srv, err = bus.Start(bus.ServerConfig{Dir: filepath.Join(dir, "bus"), Listen: o.BusListen, TLS: shown, Plain: o.BusPlain, OnLog: storeNotes(s.env.Note, time.Now)})
 		if errors.Is(err, syscall.EADDRINUSE) {
 			return failure.Cannot(fmt.Errorf("--bus-listen: %w; another busbar serve may have it: stop that one, or give another port, such as --bus-listen 127.0.0.1:7652", err))
 		}
@@ -215,7 +200,7 @@ func (s *served) connect(e *env, c *serveRunCmd, dir string, cfg bus.Config) (er
 }
 
 // ensure makes the stream, or finds it. Without the rights for that nobody would ever answer.
-func (s *served) ensure() error {
+func (s *running) ensure() error {
 	ctx, cancel := context.WithTimeout(s.ctx, time.Minute)
 	defer cancel()
 	var wg sync.WaitGroup
@@ -243,7 +228,7 @@ func (s *served) ensure() error {
 }
 
 // routes are the hub's, with the page's roles.
-func (s *served) routes() (list []web.Route) {
+func (s *running) routes() (list []web.Route) {
 	for _, x := range s.hub.Endpoints() {
 		role := web.Read
 		if x.Orders {
@@ -259,7 +244,7 @@ func (s *served) routes() (list []web.Route) {
 
 // storeNotes passes on what the store has to complain about, such as a disk that is full: each thing
 // once a minute. What single clients do wrong is no news.
-func storeNotes(w io.Writer, now func() time.Time) func(level, text string) {
+func storeNotes(note func(text string), now func() time.Time) func(level, text string) {
 	var mu sync.Mutex
 	said := map[string]time.Time{}
 	return func(_, text string) {
@@ -281,6 +266,6 @@ func storeNotes(w io.Writer, now func() time.Time) func(level, text string) {
 			return
 		}
 		said[text] = at
-		fmt.Fprintln(w, "note: the store:", strings.TrimPrefix(text, "the store "))
+		note("the store: " + strings.TrimPrefix(text, "the store "))
 	}
 }

@@ -1,0 +1,120 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/bus"
+	"busbar.dev/internal/failure"
+	"busbar.dev/unit"
+)
+
+// Options are how an agent is asked to be. Their tags are the flags of busbar agent.
+type Options struct {
+	Join     []string      `required:"" placeholder:"URL" help:"A server of the fleet, at its port for agents: tls://HOST:7642, or nats:// without TLS. Repeatable, for the servers of a cluster."`
+	Creds    string        `placeholder:"FILE" env:"BUSBAR_CREDS" help:"This node's credentials, as busbar serve token node wrote them; also in BUSBAR_CREDS."`
+	Name     string        `placeholder:"NAME" help:"This node's name; without it the one that its credentials are for, or its host name."`
+	Data     string        `placeholder:"DIR" help:"Where news waits for the store: systemd's state directory, /var/lib/busbar/agent for root, or ~/.local/state/busbar/agent."`
+	MeetPort int           `name:"meet-port" placeholder:"PORT" least:"1" most:"65535" help:"The port at which other nodes find this one when they measure together; without it 7643, or the next free one where another agent or program has that."`
+	Bind     string        `placeholder:"IFACE|ADDR" help:"The interface or address to measure; without it the one that leads to the server."`
+	TLSCA    string        `name:"tls-ca" placeholder:"FILE" help:"Certificates to trust with tls://, the machine's own without it."`
+	Memory   string        `name:"max-memory" default:"2GiB" placeholder:"SIZE" help:"What a measurement may take of this node's memory; 2GiB without it."`
+	Look     time.Duration `default:"30s" least:"1s" placeholder:"TIME" help:"How often ports and their counters are read; 30s without it."`
+}
+
+// Config is what Run takes, with what the options and this machine say.
+func (o *Options) Config() (Config, error) {
+	cfg := Config{Bus: bus.Config{URLs: o.Join, Creds: o.Creds, CA: o.TLSCA}, Bind: o.Bind, Dir: o.Data, Look: o.Look}
+	for _, u := range o.Join {
+		if err := bus.CheckURL(u); err != nil {
+			return cfg, fmt.Errorf("--join: %w", err)
+		}
+	}
+	var err error
+	if cfg.Name, err = o.name(); err != nil {
+		return cfg, err
+	}
+	if cfg.MaxMemory, err = unit.ParseBytes(o.Memory); err != nil {
+		return cfg, fmt.Errorf("--max-memory: %w", err)
+	}
+	if o.TLSCA != "" {
+		if _, err := os.Stat(o.TLSCA); err != nil {
+			return cfg, fmt.Errorf("--tls-ca: %w", err)
+		}
+	}
+	if cfg.Dir == "" {
+		if cfg.Dir, err = stateFolder(); err != nil {
+			return cfg, err
+		}
+	}
+	port := o.MeetPort
+	if port == 0 {
+		port, cfg.AnyPort = UsualPort, true
+	}
+	if cfg.Meet, err = MeetAt(o.Bind, o.Join[0], port); err != nil {
+		err = fmt.Errorf("--bind: %w", err)
+		var network *net.OpError
+		if errors.As(err, &network) { // it may come up later
+			err = failure.Cannot(err)
+		}
+		return cfg, err
+	}
+	return cfg, nil
+}
+
+// name is what was asked for, else what the credentials are for, else the host's. Credentials for another
+// name would be refused by the server, without an end.
+func (o *Options) name() (fleet.Name, error) {
+	var of fleet.Name
+	if o.Creds != "" {
+		data, err := os.ReadFile(o.Creds)
+		if err != nil {
+			return "", fmt.Errorf("--creds: %w; busbar serve token node NAME -o FILE makes it, on the server's machine", err)
+		}
+		if of, err = bus.NodeOf(data); err != nil {
+			return "", fmt.Errorf("--creds %s: no credentials (%w); busbar serve token node NAME -o FILE makes them, on the server's machine", o.Creds, err)
+		}
+	}
+	text := o.Name
+	if text == "" && of != "" {
+		return of, nil
+	}
+	if text == "" {
+		var err error
+		if text, err = os.Hostname(); err != nil {
+			return "", failure.Cannot(err)
+		}
+	}
+	name, err := fleet.ParseName(text)
+	if err != nil {
+		return "", fmt.Errorf("--name: %w", err)
+	}
+	if of != "" && of != name {
+		return "", fmt.Errorf("--name %s: the credentials in %s are for %s; leave --name out, or make others with busbar serve token node %s", name, o.Creds, of, name)
+	}
+	return name, nil
+}
+
+// stateFolder is where an agent keeps its files.
+func stateFolder() (string, error) {
+	if dir, _, _ := strings.Cut(os.Getenv("STATE_DIRECTORY"), ":"); dir != "" {
+		return dir, nil
+	}
+	if os.Geteuid() == 0 {
+		return "/var/lib/busbar/agent", nil
+	}
+	if dir := os.Getenv("XDG_STATE_HOME"); dir != "" {
+		return filepath.Join(dir, "busbar", "agent"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("--data: no folder is known to keep files in; name one: %w", err)
+	}
+	return filepath.Join(home, ".local", "state", "busbar", "agent"), nil
+}

@@ -1,0 +1,132 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"busbar.dev/fleet"
+	"busbar.dev/internal/failure"
+)
+
+const (
+	mostReply    = 256 << 20        // what a server may answer
+	mostTime     = 90 * time.Second // for one question
+	readPatience = 10 * time.Second // for a server that has just been started and reads what it has stored
+)
+
+// passing marks an error that may pass: it is fleet.ErrGone or fleet.ErrReading for errors.Is.
+type passing struct {
+	error
+	as error
+}
+
+func (p passing) Is(target error) bool { return target == p.as }
+func (p passing) Unwrap() error        { return p.error }
+
+// Call asks. in is sent as JSON where it is not nil, and the answer is read into out. An error is the question's fault
+// unless it is failure.ErrCannot; one that may pass is fleet.ErrGone or fleet.ErrReading.
+func (c *Client) Call(ctx context.Context, method, path string, in, out any) error {
+	if err := c.find(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, mostTime)
+	defer cancel()
+	var body []byte
+	if in != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return err
+		}
+	}
+	for end := time.Now().Add(readPatience); ; {
+		err := c.once(ctx, method, path, body, out)
+		if !errors.Is(err, fleet.ErrReading) || time.Now().After(end) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// once asks once.
+func (c *Client) once(ctx context.Context, method, path string, in []byte, out any) error {
+	r, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(in))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Authorization", "Bearer "+c.token)
+	if in != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := c.http.Do(r)
+	if err != nil {
+		return failure.Cannot(passing{c.unreachable(err), fleet.ErrGone})
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(io.LimitReader(resp.Body, mostReply))
+	if err != nil {
+		return failure.Cannot(passing{err, fleet.ErrGone})
+	}
+	if resp.StatusCode >= 300 {
+		return c.refusal(resp, data)
+	}
+	if err := json.Unmarshal(data, out); err != nil {
+		return failure.Cannot(fmt.Errorf("%s%s: its answer: %w", c.base, path, err))
+	}
+	return nil
+}
+
+// refusal is why a server does not answer.
+func (c *Client) refusal(resp *http.Response, data []byte) error {
+	var why struct{ Error string }
+	if json.Unmarshal(data, &why) != nil || why.Error == "" {
+		why.Error = resp.Status
+		if strings.Contains(string(data[:min(len(data), 200)]), "HTTPS server") {
+			return failure.Cannot(fmt.Errorf("%s: the server there speaks TLS; expected https:// in --server or BUSBAR_SERVER", c.base))
+		}
+	}
+	if resp.StatusCode == http.StatusUnauthorized {
+		why.Error = "it does not know the token (of " + c.from + "); busbar serve token add NAME --role order on its machine makes one, for --token-file or BUSBAR_TOKEN"
+	}
+	err := fmt.Errorf("%s: %s", c.base, why.Error)
+	switch code := resp.StatusCode; {
+	case code == http.StatusServiceUnavailable && resp.Header.Get("Retry-After") != "":
+		err = passing{err, fleet.ErrReading}
+	case code == http.StatusBadRequest || code == http.StatusNotFound || code == http.StatusConflict:
+		return err // what was asked for is wrong
+	case code >= http.StatusInternalServerError:
+		err = passing{err, fleet.ErrGone}
+	}
+	return failure.Cannot(err)
+}
+
+// unreachable says why there was no answer, and what to try.
+func (c *Client) unreachable(err error) error {
+	var asked *url.Error
+	if errors.As(err, &asked) {
+		err = asked.Err // the address is said anyway
+	}
+	text := err.Error()
+	var unknown x509.UnknownAuthorityError
+	switch {
+	case strings.Contains(text, "HTTP response to HTTPS client"):
+		return fmt.Errorf("%s: the server there has no TLS; expected http:// in --server or BUSBAR_SERVER", c.base)
+	case strings.Contains(text, "malformed HTTP"):
+		return fmt.Errorf("%s: what listens there is no page; the port for agents is another (7642) than that of the page (7641)", c.base)
+	case errors.As(err, &unknown):
+		return fmt.Errorf("%s: %w; --server-ca or BUSBAR_SERVER_CA names the file with the certificate to trust, self-signed.pem in the server's folder with --tls-self-signed", c.base, err)
+	}
+	return fmt.Errorf("%s: %w; does busbar serve run there? --server or BUSBAR_SERVER names another", c.base, err)
+}

@@ -1,0 +1,121 @@
+package client
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"busbar.dev/internal/failure"
+	"busbar.dev/internal/outfile"
+)
+
+// Folder is where a server keeps what it knows, and where commands of its user find how to reach it.
+type Folder struct {
+	Data string `placeholder:"DIR" help:"Where the server keeps what it knows. Without it: busbar in $XDG_STATE_HOME, or in ~/.local/state."`
+}
+
+// Path is the folder's absolute path.
+func (f Folder) Path() (string, error) {
+	dir := f.Data
+	if dir == "" {
+		state := os.Getenv("XDG_STATE_HOME")
+		if !filepath.IsAbs(state) {
+			home, err := os.UserHomeDir()
+			if err != nil {
+				return "", failure.Cannot(fmt.Errorf("%w; give a folder with --data", err))
+			}
+			state = filepath.Join(home, ".local", "state")
+		}
+		dir = filepath.Join(state, "busbar")
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", failure.Cannot(fmt.Errorf("--data: %w", err))
+	}
+	return dir, nil
+}
+
+// Make makes the folder, for its owner alone.
+func (f Folder) Make() (string, error) {
+	dir, err := f.Path()
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", failure.Cannot(fmt.Errorf("--data: %w; give a folder that can be written to", err))
+	}
+	return dir, nil
+}
+
+// Files of a folder that commands of this user read.
+const (
+	TokenFile = "local.token" // lets them in
+	localFile = "local.json"  // a Local
+)
+
+// Local is how programs of a server's machine reach it. It stays when the server ends: the next one is most likely the same.
+type Local struct {
+	Page        string `json:"page"`                  // the address of its page
+	Certificate string `json:"certificate,omitempty"` // what it shows with https, PEM
+	Agents      string `json:"agents"`                // what agents join
+	AgentsCA    string `json:"agents_ca,omitempty"`   // the certificate that they have to be given for it, a file
+}
+
+// Write leaves it in a server's folder.
+func (l Local) Write(dir string) error {
+	data, err := json.MarshalIndent(l, "", " ")
+	if err != nil {
+		return err
+	}
+	return failure.Cannot(outfile.Private(filepath.Join(dir, localFile), append(data, '\n')))
+}
+
+// Local reads what a server left in the folder; without one it is empty.
+func (f Folder) Local() (l Local, err error) {
+	dir, err := f.Path()
+	if err != nil {
+		return l, err
+	}
+	file := filepath.Join(dir, localFile)
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return l, nil // another user's server: nothing is known of it
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &l)
+	}
+	if err != nil {
+		return l, failure.Cannot(fmt.Errorf("%s: %w; busbar serve writes it anew when it starts", file, err))
+	}
+	return l, nil
+}
+
+// trust is how certificates are checked where no file of certificates is given: the one that a server of this
+// folder shows is trusted under any name, since nobody else has its key; others as usual.
+func (l Local) trust(host string) *tls.Config {
+	block, _ := pem.Decode([]byte(l.Certificate))
+	if block == nil {
+		return nil
+	}
+	return &tls.Config{
+		MinVersion:         tls.VersionTLS12,
+		InsecureSkipVerify: true, // VerifyConnection does it
+		VerifyConnection: func(s tls.ConnectionState) error {
+			if string(s.PeerCertificates[0].Raw) == string(block.Bytes) {
+				return nil
+			}
+			between := x509.NewCertPool()
+			for _, c := range s.PeerCertificates[1:] {
+				between.AddCert(c)
+			}
+			_, err := s.PeerCertificates[0].Verify(x509.VerifyOptions{DNSName: host, Intermediates: between})
+			return err
+		},
+	}
+}

@@ -1,0 +1,146 @@
+// Package server puts busbar serve together: the page, the bus that agents join, the hub that folds what they send, this
+// machine as a node of its own fleet, and what programs of this user need to find all that.
+//
+// The package is not promised: it may change with the command.
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"busbar.dev/cluster"
+	"busbar.dev/engine"
+	"busbar.dev/fleet/bus"
+	"busbar.dev/fleet/client"
+	"busbar.dev/internal/failure"
+	"busbar.dev/result"
+	"busbar.dev/web"
+)
+
+// Options are how a server is asked to be. Their tags are the flags of busbar serve.
+type Options struct {
+	client.Folder
+	Fleet
+	Listen string   `default:"127.0.0.1:7641" placeholder:"ADDRESS" help:"Where the page is served. Without it 127.0.0.1:7641. Other machines reach it only with TLS: --tls-cert and --tls-key, or --tls-self-signed."`
+	Cert   string   `name:"tls-cert" placeholder:"FILE" help:"The certificate of this server, with those between it and its root."`
+	Key    string   `name:"tls-key" placeholder:"FILE" help:"The certificate's key."`
+	Self   bool     `name:"tls-self-signed" help:"Make a certificate for this server; browsers will ask whether to trust it."`
+	Host   []string `placeholder:"NAME" help:"Names under which the page may be asked for besides this machine's own, where something stands before it. Repeatable."`
+}
+
+// Fleet is how a server knows its fleet.
+type Fleet struct {
+	NATS      []string `name:"nats" placeholder:"URL" help:"Use a NATS cluster that there is, with JetStream, instead of the server within: nats://host:4222 or tls://host:4222. Repeatable. This machine is then no node by itself: it joins as the others do, with busbar agent --join URL --creds FILE."`
+	NATSCreds string   `name:"nats-creds" placeholder:"FILE" help:"Credentials for it."`
+	NATSCA    string   `name:"nats-ca" placeholder:"FILE" help:"Certificates to trust with tls://; without it the machine's."`
+	BusListen string   `name:"bus-listen" default:"127.0.0.1:7642" placeholder:"ADDRESS" help:"Where agents connect to. Without it 127.0.0.1:7642. Those of other machines need TLS, with the certificate of the page, or --bus-plain."`
+	BusPlain  bool     `name:"bus-plain" help:"Let agents of other machines connect without TLS: for networks that nobody else is on."`
+	Keep      string   `default:"0" placeholder:"TIME" help:"How long news is kept, such as 90d; without it until the store holds 7 GiB."`
+	Cluster   string   `short:"c" placeholder:"FILE" help:"A cluster file, or anything that busbar map reads, with the network of the fleet: its leaves tell a bad leaf from bad hosts."`
+	Webhook   []string `placeholder:"URL" help:"Where findings are posted to, as JSON: when they are raised, get worse and are over. Repeatable."`
+	Secret    string   `name:"webhook-secret-file" placeholder:"FILE" help:"A secret of 16 characters or more that webhooks are signed with (HMAC-SHA256 in X-Busbar-Signature)."`
+	OTLP      string   `name:"otlp" placeholder:"URL" help:"An OpenTelemetry collector that gets traces of orders (OTLP over HTTP), such as http://127.0.0.1:4318."`
+	NoLocal   bool     `name:"no-agent" help:"Neither measure this machine nor let it be a node of its own fleet."`
+}
+
+// Env is what a server has of the program that runs it.
+type Env struct {
+	// Page is what the page needs besides what the server gives it: tokens, events, routes and names.
+	Page web.Config
+	// Version is that of this machine's agent.
+	Version string
+	// Network reads the cluster of Fleet.Cluster, Machine the map of this machine.
+	Network func(name string) (*cluster.Cluster, error)
+	Machine func() (json.RawMessage, error)
+	// Measured is what all sweeps of a measurement on a group of this machine have in common.
+	Measured func(*engine.Group) result.Sweep
+	// Note is told what is worth knowing while it runs.
+	Note func(text string)
+	// Ready is told the page's address, and a token where this server is the first of its folder.
+	Ready func(address, token string)
+}
+
+// Run serves until the context ends, or until something fails that it cannot go on without.
+func Run(ctx context.Context, o Options, env Env) error {
+	dir, err := room(o.Folder)
+	if err != nil {
+		return err
+	}
+	tokens, err := Tokens(o.Folder)
+	if err != nil {
+		return err
+	}
+	unlock, err := lock(dir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	l, shown, err := o.listen(dir)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	s, err := start(ctx, &o, &env, dir)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	page := env.Page
+	page.Events, page.More, page.Tokens, page.Data = s.events, s.routes(), tokens, dir
+	page.Secure, page.Hosts, page.Note = shown != nil, o.names(l.Addr()), env.Note
+	p, err := web.New(page)
+	if err != nil {
+		return failure.Cannot(err)
+	}
+	first, err := firstToken(tokens)
+	if err != nil {
+		return err
+	}
+	// Before the address is told: who reads it may ask at once.
+	if err := localToken(tokens, dir); err != nil {
+		return err
+	}
+	if err := o.local(dir, l.Addr(), shown).Write(dir); err != nil {
+		return err
+	}
+	env.Ready(address(l.Addr(), shown != nil), first)
+	if err := p.Serve(s.ctx, l); err != nil && !errors.Is(err, net.ErrClosed) {
+		return failure.Cannot(err)
+	}
+	return failure.Cannot(s.failed())
+}
+
+// room makes the folder, and makes sure that it can be written to before anything is half begun.
+func room(f client.Folder) (string, error) {
+	dir, err := f.Make()
+	if err != nil {
+		return "", err
+	}
+	err = bus.CheckRoom(dir)
+	switch {
+	case err == nil:
+		return dir, nil
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return "", failure.Cannot(fmt.Errorf("--data %s: no space is left on its disk; make room, or give another folder with --data", dir))
+	}
+	return "", failure.Cannot(fmt.Errorf("--data %s: it cannot be written to (%w); the server keeps there what it knows: give a folder that it may write to", dir, err))
+}
+
+// lock keeps a second server away from the folder.
+func lock(dir string) (unlock func(), err error) {
+	f, err := os.OpenFile(filepath.Join(dir, "serve.lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, failure.Cannot(err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, failure.Cannot(fmt.Errorf("another busbar serve uses %s; stop it, or give this one a folder of its own with --data", dir))
+	}
+	return func() { f.Close() }, nil
+}

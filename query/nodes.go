@@ -1,0 +1,133 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+
+	"busbar.dev/cluster"
+	"busbar.dev/finding"
+	"busbar.dev/fleet"
+	"busbar.dev/internal/failure"
+)
+
+// Server is asked by questions about a fleet: the path and the documents are those of busbar serve's HTTP interface. in is
+// sent as JSON where it is not nil, and the answer read into out. Errors that may pass are fleet.ErrGone or
+// fleet.ErrReading.
+type Server interface {
+	Call(ctx context.Context, method, path string, in, out any) error
+}
+
+// ask asks the fleet's server.
+func (e *Env) ask(ctx context.Context, method, path string, in, out any) error {
+	if e.Fleet == nil {
+		return failure.Cannot(errors.New("there is no server of a fleet to ask"))
+	}
+	return e.Fleet.Call(ctx, method, path, in, out)
+}
+
+// Nodes asks which nodes a fleet has, how they are, and what is wrong with it.
+type Nodes struct{}
+
+// NodesDoc is the answer to Nodes.
+type NodesDoc struct {
+	Findings []finding.Finding `json:"findings"`
+	Hostlist string            `json:"hostlist"` // of all nodes, as Slurm writes them
+	Nodes    []fleet.NodeState `json:"nodes"`
+}
+
+// Run asks the server.
+func (q Nodes) Run(ctx context.Context, env Env) (*NodesDoc, error) {
+	nodes, found, err := env.fleet(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &NodesDoc{Findings: found, Hostlist: hostlist(nodes), Nodes: nodes}, nil
+}
+
+// BadNodes asks which nodes jobs should be kept off: those with a fault of their own that is certain and not getting better.
+type BadNodes struct{}
+
+// BadNodesDoc is the answer to BadNodes.
+type BadNodesDoc struct {
+	Bad      []fleet.NodeState `json:"bad"`
+	Findings []finding.Finding `json:"findings"` // of the whole fleet
+	Hostlist string            `json:"hostlist"` // of the bad nodes, as Slurm writes them
+}
+
+// Wrong reports that there are such nodes.
+func (d *BadNodesDoc) Wrong() bool { return len(d.Bad) > 0 }
+
+// Reasons are the findings about one of the bad nodes alone.
+func (d *BadNodesDoc) Reasons() (list []finding.Finding) {
+	for _, f := range d.Findings {
+		if len(f.Nodes) == 1 && slices.ContainsFunc(d.Bad, func(n fleet.NodeState) bool { return f.Nodes[0] == string(n.Name) }) {
+			list = append(list, f)
+		}
+	}
+	return list
+}
+
+// Run asks the server.
+func (q BadNodes) Run(ctx context.Context, env Env) (*BadNodesDoc, error) {
+	nodes, found, err := env.fleet(ctx)
+	if err != nil {
+		return nil, err
+	}
+	bad := slices.DeleteFunc(nodes, func(n fleet.NodeState) bool { return !n.Bad })
+	return &BadNodesDoc{Bad: bad, Findings: found, Hostlist: hostlist(bad)}, nil
+}
+
+// fleet is the state of all nodes, and what is wrong.
+func (e *Env) fleet(ctx context.Context) ([]fleet.NodeState, []finding.Finding, error) {
+	var nodes fleet.NodesReply
+	if err := e.ask(ctx, "GET", "/api/fleet/nodes?brief=1", nil, &nodes); err != nil {
+		return nil, nil, err
+	}
+	var found fleet.FindingsReply
+	if err := e.ask(ctx, "GET", "/api/fleet/findings", nil, &found); err != nil {
+		return nil, nil, err
+	}
+	return orEmpty(nodes.Nodes), orEmpty(found.Findings), nil
+}
+
+func hostlist(nodes []fleet.NodeState) string {
+	names := make([]string, len(nodes))
+	for i, n := range nodes {
+		names[i] = string(n.Name)
+	}
+	return cluster.FormatSlurmHosts(names)
+}
+
+// ForgetNodes takes nodes that are gone for good out of a fleet. One that is up is refused.
+type ForgetNodes struct {
+	Nodes string `placeholder:"HOSTLIST" help:"The nodes: gpu[01-16]."`
+}
+
+// ForgetNodesDoc is the answer to ForgetNodes.
+type ForgetNodesDoc struct {
+	Forgotten []string `json:"forgotten"`
+}
+
+// Hostlist is who was taken out, as Slurm writes them.
+func (d *ForgetNodesDoc) Hostlist() string { return cluster.FormatSlurmHosts(d.Forgotten) }
+
+// Run takes them out one by one. Where some cannot be, the document has the others.
+func (q ForgetNodes) Run(ctx context.Context, env Env) (*ForgetNodesDoc, error) {
+	names, err := cluster.ParseHosts(q.Nodes)
+	if err != nil {
+		return nil, fmt.Errorf("--forget: %w", err)
+	}
+	doc := &ForgetNodesDoc{Forgotten: []string{}}
+	var failed error
+	for _, n := range names {
+		if err := env.ask(ctx, "DELETE", "/api/fleet/nodes/"+url.PathEscape(n), nil, new(any)); err != nil {
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", n, err))
+			continue
+		}
+		doc.Forgotten = append(doc.Forgotten, n)
+	}
+	return doc, failed
+}

@@ -1,0 +1,50 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"busbar.dev/fleet"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/query"
+)
+
+// Nodes prints the nodes of a fleet as a table, and what is wrong.
+func Nodes(w io.Writer, doc *query.NodesDoc) error {
+	if len(doc.Nodes) == 0 {
+		_, err := fmt.Fprintln(w, "no nodes have joined")
+		return err
+	}
+	t := texttab.Table{Columns: []texttab.Column{
+		{Head: "node"}, {Head: "state"}, {Head: "last beat", Align: texttab.Right}, {Head: "load", Align: texttab.Right}, {Head: "doing"}, {Head: "version"}, {Head: "wrong"},
+	}}
+	for _, n := range doc.Nodes {
+		age, load, doing := "-", "-", "-"
+		if n.AgeS >= 0 {
+			age = (time.Duration(n.AgeS*10) * 100 * time.Millisecond).String()
+		}
+		if n.State == fleet.NodeUp {
+			load, doing = fmt.Sprintf("%.1f", n.Load), "nothing"
+			if n.Doing != nil {
+				doing = texttab.Clean(n.Doing.Part)
+			}
+		}
+		wrong := strings.Join(n.Findings, ", ")
+		if n.Bad {
+			wrong = "BAD: " + wrong
+		}
+		t.Row(string(n.Name), string(n.State), age, load, doing, texttab.Clean(n.Version), texttab.Clean(wrong))
+	}
+	if err := t.Write(w); err != nil {
+		return err
+	}
+	for _, f := range doc.Findings {
+		fmt.Fprintf(w, "\n%s: %s\n", f.Severity, texttab.Clean(f.Text))
+		if f.Fix != "" {
+			fmt.Fprintf(w, "  fix: %s\n", texttab.Clean(f.Fix))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,166 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"busbar.dev/cluster"
+	"busbar.dev/fleet"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/query"
+	"busbar.dev/unit"
+)
+
+// Orders prints a table of orders.
+func Orders(w io.Writer, doc *query.OrdersDoc) error {
+	if len(doc.Orders) == 0 {
+		text := "no order waits or runs"
+		if doc.Over > 0 {
+			text += fmt.Sprintf("; %d are over: --all", doc.Over)
+		}
+		_, err := fmt.Fprintln(w, text)
+		return err
+	}
+	t := texttab.Table{Columns: []texttab.Column{{Head: "order"}, {Head: "what"}, {Head: "job"}, {Head: "state"}, {Head: "sweep", Align: texttab.Right}, {Head: "parts", Align: texttab.Right}, {Head: "every"}, {Head: "next"}, {Head: "by"}}}
+	for _, o := range doc.Orders {
+		every, next := "-", "-"
+		if o.Every > 0 {
+			every = everyText(o.Every)
+		}
+		if !o.Next.IsZero() {
+			next = clockText(o.Next)
+		}
+		what, job := purpose(&o.Order)
+		t.Row(o.ID, what, texttab.Clean(job), string(o.State), fmt.Sprint(o.Sweep), fmt.Sprintf("%d of %d", o.Good, o.Parts), every, next, texttab.Clean(o.By))
+	}
+	return t.Write(w)
+}
+
+// purpose is what an order is for, and the job that is about to start where it is a check.
+func purpose(o *fleet.Order) (what, job string) {
+	switch o.Job {
+	case "":
+		return string(o.What.Measure), "-"
+	case query.UnnamedJob:
+		return "check", "-"
+	}
+	return "check", o.Job
+}
+
+// everyText is a time as --every takes it.
+func everyText(d time.Duration) string {
+	for _, u := range []struct {
+		of   time.Duration
+		name string
+	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "min"}, {time.Second, "s"}} {
+		if d%u.of == 0 {
+			return fmt.Sprintf("%d%s", d/u.of, u.name)
+		}
+	}
+	return unit.Span(d.Seconds()).String()
+}
+
+// clockText is a time by the clock of who reads it, with its zone.
+func clockText(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05 MST") }
+
+// OrderProgress is one line about how an order goes.
+func OrderProgress(p query.OrderProgress, now time.Time) string {
+	switch {
+	case p.Gone != nil:
+		return fmt.Sprintf("no answer: %v; asked again until %s", p.Gone, clockText(p.Until))
+	case p.Back:
+		return "the server answers again"
+	case p.State == fleet.Waiting && p.Next.Sub(now) > time.Second:
+		return fmt.Sprintf("waits; sweep %d begins at %s", p.Sweep+1, clockText(p.Next))
+	case p.State == fleet.Waiting:
+		return "waits for its turn"
+	}
+	return fmt.Sprintf("%s, sweep %d: %d of %d parts measured, %d failed", p.State, p.Sweep, p.Good, p.Parts, p.Bad)
+}
+
+// Order prints how an order went that was waited for, and what it measured.
+func Order(w io.Writer, doc *query.OrderDoc) error {
+	fmt.Fprintf(w, "%s: %s, %d of %d parts measured, %d failed", doc.ID, doc.State, doc.Good, doc.Parts, doc.Bad)
+	if doc.Left > 0 {
+		fmt.Fprintf(w, ", %d left out", doc.Left)
+	}
+	if took := doc.Since.Sub(doc.Ran); took > 0 && !doc.Ran.IsZero() {
+		fmt.Fprintf(w, ", in %v", took.Round(10*time.Millisecond))
+	}
+	fmt.Fprintln(w)
+	if doc.Why != "" {
+		fmt.Fprintln(w, texttab.Clean(doc.Why))
+	}
+	orderReasons(w, doc.Reasons)
+	if v := doc.Verdict; v != nil {
+		if len(v.Good) > 0 {
+			fmt.Fprintf(w, "good: %s\n", slurmHosts(v.Good))
+		}
+		if len(v.Unmeasured) > 0 {
+			fmt.Fprintf(w, "not measured: %s\n", slurmHosts(v.Unmeasured))
+		}
+		for _, b := range v.Bad {
+			fmt.Fprintf(w, "bad: %s: %s\n", b.Node, texttab.Clean(b.Why))
+		}
+		for _, n := range v.Notes {
+			fmt.Fprintf(w, "note: %s\n", texttab.Clean(n))
+		}
+	}
+	return orderFigures(w, doc.OrderFigures)
+}
+
+// shownReasons is how many reasons a summary shows; --json has more.
+const shownReasons = 3
+
+// orderReasons says why parts were not measured, the commonest reason first.
+func orderReasons(w io.Writer, list []fleet.Reason) {
+	for _, r := range list[:min(len(list), shownReasons)] {
+		what := "failed"
+		if r.Left {
+			what = "left out"
+		}
+		who := ""
+		if len(r.Nodes) > 0 {
+			who = slurmHosts(r.Nodes) + ": "
+		}
+		fmt.Fprintf(w, "%s %s: %s%s\n", plural(r.Parts, "part"), what, who, texttab.Clean(r.Why))
+	}
+	if more := len(list) - shownReasons; more > 0 {
+		fmt.Fprintf(w, "and %s more (--json)\n", plural(more, "reason"))
+	}
+}
+
+func slurmHosts(list []fleet.Name) string {
+	names := make([]string, len(list))
+	for i, n := range list {
+		names[i] = string(n)
+	}
+	return cluster.FormatSlurmHosts(names)
+}
+
+// orderFigures prints what an order measured.
+func orderFigures(w io.Writer, f *query.OrderFigures) error {
+	if f == nil {
+		return nil
+	}
+	if s := f.Rate; s != nil {
+		fmt.Fprintf(w, "rate: %v in the middle, %v at least (%s to %s)\n", unit.Rate(s.Median*1e9), unit.Rate(s.Worst*1e9), s.From, s.To)
+	}
+	if s := f.Latency; s != nil {
+		fmt.Fprintf(w, "latency: %v in the middle, %v at most (%s to %s)\n", unit.Micros(s.Median), unit.Micros(s.Worst), s.From, s.To)
+	}
+	if len(f.Results) == 0 {
+		return nil
+	}
+	right := texttab.Right
+	t := texttab.Table{Columns: []texttab.Column{{Head: "collective"}, {Head: "ranks", Align: right}, {Head: "size", Align: right}, {Head: "place"}, {Head: "algorithm"}, {Head: "time", Align: right}, {Head: "busbw", Align: right}}}
+	for _, r := range f.Results.Rows() {
+		place := "out"
+		if r.InPlace {
+			place = "in"
+		}
+		t.Row(r.Op.String(), fmt.Sprint(r.Ranks), r.Size.String(), place, texttab.Clean(r.Algo), unit.Micros(r.Middle()).String(), r.BusBW().String())
+	}
+	return t.Write(w)
+}

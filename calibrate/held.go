@@ -8,6 +8,7 @@ import (
 	"busbar.dev/calibrate/truth"
 	"busbar.dev/cluster"
 	"busbar.dev/coll"
+	"busbar.dev/internal/stats"
 	"busbar.dev/predict"
 	"busbar.dev/sim"
 )
@@ -122,7 +123,7 @@ func (s *Site) measured() []cluster.MeasuredRange {
 	var list []cluster.MeasuredRange
 	for _, k := range order {
 		if m := at[k]; m.Points >= fewHeld {
-			m.Error = round(math.Exp(truth.Quantile(errs[k], inside)) - 1)
+			m.Error = round(math.Exp(stats.Quantile(errs[k], inside)) - 1)
 			m.Noise = round(math.Exp(noise) - 1)
 			list = append(list, *m)
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"busbar.dev/calibrate/truth"
+	"busbar.dev/internal/stats"
 	"busbar.dev/predict"
 )
 
@@ -47,9 +48,9 @@ func Margins(rows []truth.Row) []Margin {
 	}
 	var list []Margin
 	for _, p := range truth.Split(rows, truth.ByClass) {
-		q := truth.Quantile(by[p.Name], inside)
+		q := stats.Quantile(by[p.Name], inside)
 		if p.Machines < 2 || p.Points < fewBelow {
-			q = max(q, truth.Quantile(family[familyOf(p.Name)], inside))
+			q = max(q, stats.Quantile(family[familyOf(p.Name)], inside))
 		}
 		i := strings.LastIndexByte(p.Name, '/')
 		list = append(list, Margin{p.Name[:i], p.Name[i+1:], max(narrow, math.Ceil(math.Exp(q)*100)/100), p.Points, len(who[p.Name])})

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"busbar.dev/finding"
+	"busbar.dev/internal/stats"
 	"busbar.dev/predict"
 	"busbar.dev/result"
 	"busbar.dev/unit"
@@ -112,17 +113,9 @@ func (s *Curve) parts() map[string]*stretchOf {
 		for _, p := range part.points {
 			ratios, margins = append(ratios, p.Ratio()), append(margins, p.Margin)
 		}
-		part.ratio, part.margin = median(ratios), median(margins)
+		part.ratio, part.margin = stats.Nearest(ratios, 0.5), stats.Nearest(margins, 0.5)
 	}
 	return list
-}
-
-func median(list []float64) float64 {
-	if len(list) == 0 {
-		return 0
-	}
-	slices.Sort(list)
-	return list[len(list)/2]
 }
 
 // Bench judges curves: each against its prediction and what operators publish.

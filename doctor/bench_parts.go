@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"busbar.dev/finding"
+	"busbar.dev/internal/stats"
 	"busbar.dev/unit"
 )
 
@@ -193,7 +194,7 @@ func (s *Curve) places() *finding.Finding {
 			ratios = append(ratios, float64(p.Time)/float64(p.InPlace))
 		}
 	}
-	r := median(ratios)
+	r := stats.Nearest(ratios, 0.5)
 	if len(ratios) < 3 || r > 0.75 && r < 1.33 {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"busbar.dev/doctor/evidence"
 	"busbar.dev/finding"
 	"busbar.dev/fleet/health"
+	"busbar.dev/internal/stats"
 	"busbar.dev/unit"
 )
 
@@ -60,7 +61,7 @@ func tell(l *evidence.Link) story {
 		s.course, s.at = failing, at
 		s.text = fmt.Sprintf("%s: measurements fail since %s (%s)", who, minute(at), over)
 		if len(rates) > 0 {
-			s.before = rates[len(rates)/2]
+			s.before = stats.Nearest(rates, 0.5)
 			s.text += fmt.Sprintf(", before %v", s.before)
 		}
 		return s
@@ -76,7 +77,7 @@ func tell(l *evidence.Link) story {
 	}
 	changes := health.Changes(list)
 	if len(changes) == 0 {
-		s.course, s.after = steady, rates[len(rates)/2]
+		s.course, s.after = steady, stats.Nearest(rates, 0.5)
 		s.text = fmt.Sprintf("%s: steady at %v (%s)", who, s.after, over)
 		return s
 	}
@@ -156,8 +157,7 @@ func swings(list []health.Point, rates []unit.Rate) (n int, low, high unit.Rate)
 	if share := float64(downs) / float64(max(all, 1)); share < fewestLow || share > 1-fewestLow {
 		return 0, 0, high
 	}
-	slices.Sort(lows)
-	return n, lows[len(lows)/2], high
+	return n, stats.Nearest(lows, 0.5), high
 }
 
 // stories are those of all histories that were read.

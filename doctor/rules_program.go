@@ -8,6 +8,7 @@ import (
 
 	"busbar.dev/doctor/evidence"
 	"busbar.dev/finding"
+	"busbar.dev/internal/stats"
 )
 
 // programRules are about what the framework and the processes report.
@@ -105,8 +106,7 @@ func (c *Case) slowRank() (rank int, ratio float64, q finding.Quote) {
 			worst = r
 		}
 	}
-	slices.Sort(means)
-	median := means[len(means)/2]
+	median := stats.Nearest(means, 0.5)
 	if median <= 0 {
 		return 0, 0, q
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/stats"
 	"busbar.dev/internal/texttab"
 )
 
@@ -93,9 +94,9 @@ func (p *printer) spread(t *cluster.NodeType, classes classTable, tab *texttab.T
 			_, str, _ := get(&t.Pairs[s[i].pair])
 			return str
 		}
-		tab.Row(what, p.class(c), fmt.Sprint(len(s)), text(0), text(len(s)/2), text(len(s)-1))
+		tab.Row(what, p.class(c), fmt.Sprint(len(s)), text(0), text(stats.At(len(s), 0.5)), text(len(s)-1))
 		if each != nil {
-			each(c, s, s[len(s)/2].value)
+			each(c, s, s[stats.At(len(s), 0.5)].value)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package result
 import (
 	"slices"
 
+	"busbar.dev/internal/stats"
 	"busbar.dev/unit"
 )
 
@@ -38,8 +39,7 @@ func Merge(rows []Row) *Sweep {
 	}
 	out := false
 	for t, list := range times {
-		slices.Sort(list)
-		t.Time.Mean = list[len(list)/2]
+		t.Time.Mean = stats.Nearest(list, 0.5)
 	}
 	for _, p := range s.Points {
 		out = out || p.Out != nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"busbar.dev/coll"
+	"busbar.dev/internal/stats"
 	"busbar.dev/unit"
 )
 
@@ -151,14 +152,9 @@ func (t *Timing) Sample(micros []float64) {
 	t.Time = Times{Min: t.Quantile(0), Median: t.Quantile(0.5), P99: t.Quantile(0.99), Mean: nanos(sum / float64(len(micros)))}
 }
 
-// Quantile is the time in µs that a share of the samples did not exceed, 0 without samples.
-func (t *Timing) Quantile(q float64) float64 {
-	n := len(t.Samples)
-	if n == 0 {
-		return 0
-	}
-	return t.Samples[min(int(q*float64(n)), n-1)]
-}
+// Quantile is the time in µs that a share of the samples did not exceed, one of them; 0 without
+// samples.
+func (t *Timing) Quantile(q float64) float64 { return stats.Nearest(t.Samples, q) }
 
 // Durations are the samples, as the clock gave them.
 func (t *Timing) Durations() []time.Duration {

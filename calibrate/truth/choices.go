@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"busbar.dev/internal/stats"
 )
 
 // Choices is how well the order of settings is foretold where a source ran one job in several
@@ -120,8 +122,7 @@ func RateChoices(rows []*RunRow) Choices {
 	if len(lost) == 0 {
 		return c
 	}
-	slices.Sort(lost)
-	c.Lost, c.Worst = Quantile(lost, 0.5), lost[len(lost)-1]
+	c.Lost, c.Worst = stats.Median(lost), stats.Quantile(lost, 1)
 	for _, x := range lost {
 		if x <= Apart {
 			c.Within++

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 
 	"busbar.dev/hardware"
+	"busbar.dev/internal/stats"
 	"busbar.dev/nccl"
 	"busbar.dev/step"
 )
@@ -126,14 +126,11 @@ func RateRuns(name string, rows []*RunRow) RunScore {
 		off, ratio = append(off, r.APE), append(ratio, r.Predicted/r.Seconds())
 		by[r.Cluster] = append(by[r.Cluster], r.APE)
 	}
-	slices.Sort(off)
-	slices.Sort(ratio)
-	s.Median, s.P90, s.Worst, s.Bias = Quantile(off, 0.5), Quantile(off, 0.9), off[len(off)-1], Quantile(ratio, 0.5)
+	s.Median, s.P90, s.Worst, s.Bias = stats.Median(off), stats.Quantile(off, 0.9), stats.Quantile(off, 1), stats.Median(ratio)
 	for _, c := range sorted(by) {
-		slices.Sort(by[c])
 		s.Clusters++
-		s.ClusterMedian += Quantile(by[c], 0.5)
-		s.ClusterP90 += Quantile(by[c], 0.9)
+		s.ClusterMedian += stats.Median(by[c])
+		s.ClusterP90 += stats.Quantile(by[c], 0.9)
 	}
 	s.ClusterMedian /= float64(s.Clusters)
 	s.ClusterP90 /= float64(s.Clusters)

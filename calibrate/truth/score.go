@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"busbar.dev/internal/stats"
 	"busbar.dev/predict"
 	"busbar.dev/unit"
 )
@@ -43,31 +44,15 @@ func Rate(rows []Row) Score {
 			inside++
 		}
 	}
-	s.Median, s.P90, s.Worst = Quantile(all, 0.5), Quantile(all, 0.9), Quantile(all, 1)
-	s.Bias = Quantile(ratio, 0.5)
+	s.Median, s.P90, s.Worst = stats.Median(all), stats.Quantile(all, 0.9), stats.Quantile(all, 1)
+	s.Bias = stats.Median(ratio)
 	s.Covered = float64(inside) / float64(len(rows))
 	s.Machines = len(by)
 	for _, k := range sorted(by) {
-		s.MachineMedian += Quantile(by[k], 0.5) / float64(len(by))
-		s.MachineP90 += Quantile(by[k], 0.9) / float64(len(by))
+		s.MachineMedian += stats.Median(by[k]) / float64(len(by))
+		s.MachineP90 += stats.Quantile(by[k], 0.9) / float64(len(by))
 	}
 	return s
-}
-
-// Quantile is the q-quantile of a list, which it sorts; between two values it
-// goes straight.
-func Quantile(list []float64, q float64) float64 {
-	if len(list) == 0 {
-		return 0
-	}
-	slices.Sort(list)
-	at := q * float64(len(list)-1)
-	i := min(int(at), len(list)-1)
-	if i+1 >= len(list) {
-		return list[i]
-	}
-	f := at - float64(i)
-	return list[i]*(1-f) + list[i+1]*f
 }
 
 func sorted[V any](m map[string]V) []string {

@@ -1,7 +1,6 @@
 package truth
 
 import (
-	"math"
 	"strings"
 	"testing"
 
@@ -9,24 +8,6 @@ import (
 	"busbar.dev/result"
 	"busbar.dev/unit"
 )
-
-func TestQuantile(t *testing.T) {
-	for _, c := range []struct {
-		list []float64
-		q    float64
-		want float64
-	}{
-		{nil, 0.5, 0},
-		{[]float64{3}, 0.9, 3},
-		{[]float64{4, 1, 3, 2}, 0.5, 2.5},
-		{[]float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, 0.9, 10},
-		{[]float64{1, 2}, 1, 2},
-	} {
-		if got := Quantile(c.list, c.q); math.Abs(got-c.want) > 1e-12 {
-			t.Errorf("the %g-quantile of %v is %g, want %g", c.q, c.list, got, c.want)
-		}
-	}
-}
 
 // read makes one sweep of a line.
 func read(t *testing.T, line string) *result.Sweep {

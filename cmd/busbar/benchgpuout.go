@@ -7,6 +7,7 @@ import (
 
 	"busbar.dev/coll"
 	"busbar.dev/internal/failure"
+	"busbar.dev/internal/stats"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/result"
 	"busbar.dev/unit"
@@ -78,9 +79,7 @@ func (s *gpuSweep) best() []gpuBest {
 	at := map[unit.Bytes]int{}
 	for _, x := range s.order {
 		for size, runs := range s.times[x] {
-			runs = slices.Clone(runs)
-			slices.Sort(runs)
-			t := runs[len(runs)/2]
+			t := stats.Nearest(runs, 0.5)
 			i, ok := at[size]
 			if !ok {
 				i = len(list)

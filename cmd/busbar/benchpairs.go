@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
 	"io"
 	"runtime"
@@ -14,6 +13,7 @@ import (
 	"busbar.dev/engine/ranks"
 	"busbar.dev/finding"
 	"busbar.dev/internal/failure"
+	"busbar.dev/internal/stats"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/report"
 	"busbar.dev/result/pairs"
@@ -231,9 +231,7 @@ func extremes(t *pairs.Table, of func(pairs.Measure) float64) (low, mid, high fl
 	if len(list) == 0 {
 		return 0, 0, 0
 	}
-	slices.SortFunc(list, cmp.Compare[float64])
-	mid = (list[(len(list)-1)/2] + list[len(list)/2]) / 2
-	return list[0], mid, list[len(list)-1]
+	return slices.Min(list), stats.Median(list), slices.Max(list)
 }
 
 // document is what --json prints. Rows send, columns receive; a rank to itself is null.

@@ -8,6 +8,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/finding"
+	"busbar.dev/internal/stats"
 	"busbar.dev/unit"
 )
 
@@ -248,7 +249,7 @@ func (a *auditor) slowPairs(n *node, class string, pairs []cluster.Pair) {
 		}
 		return 0
 	})
-	median := sorted[len(sorted)/2].Rate.Value
+	median := sorted[stats.At(len(sorted), 0.5)].Rate.Value
 	var slow []cluster.Pair
 	count := map[int]int{}
 	for _, p := range sorted {

@@ -3,10 +3,10 @@ package bench
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"busbar.dev/coll"
 	"busbar.dev/engine"
+	"busbar.dev/internal/stats"
 	"busbar.dev/result/pairs"
 	"busbar.dev/unit"
 )
@@ -177,8 +177,7 @@ func (m *pairMeter) time(ctx context.Context, x exchange, name string, size unit
 			m.took = append(m.took, run.Time.Seconds())
 		}
 	}
-	slices.Sort(m.took)
-	return m.took[int(quantile*float64(len(m.took)))], nil
+	return stats.Nearest(m.took, quantile), nil
 }
 
 // table gathers what all ranks measured.

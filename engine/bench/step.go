@@ -10,6 +10,7 @@ import (
 
 	"busbar.dev/coll"
 	"busbar.dev/engine"
+	"busbar.dev/internal/stats"
 	"busbar.dev/schedule"
 	"busbar.dev/unit"
 )
@@ -109,10 +110,7 @@ type StepTimes struct {
 // Median is that of the steps; of an even number, the lower of the two in the middle, so that it
 // is a step that was taken.
 func (t *StepTimes) Median() time.Duration {
-	if len(t.Steps) == 0 {
-		return 0
-	}
-	return t.Steps[(len(t.Steps)-1)/2]
+	return stats.MedianLow(t.Steps)
 }
 
 // Stepper is a rank that takes steps.
@@ -179,7 +177,7 @@ func (s *Stepper) Run(ctx context.Context, overlap bool, done func(k int)) (*Ste
 	t := s.slowest(all, len(mine))
 	for b := range k {
 		t.Buckets = append(t.Buckets, StepBucket{
-			Bytes: s.b.Bytes(b), Tensors: len(s.b.Params(b)), Algo: s.b.Run(b).Algo, Ready: middle(ready[b]), Took: middle(took[b]),
+			Bytes: s.b.Bytes(b), Tensors: len(s.b.Params(b)), Algo: s.b.Run(b).Algo, Ready: median(ready[b]), Took: median(took[b]),
 		})
 	}
 	return t, nil
@@ -286,11 +284,5 @@ func (s *Stepper) slowest(all []float64, each int) *StepTimes {
 	return t
 }
 
-// middle is the median of seconds, which it sorts; of an even number the lower one.
-func middle(list []float64) time.Duration {
-	if len(list) == 0 {
-		return 0
-	}
-	slices.Sort(list)
-	return time.Duration(list[(len(list)-1)/2] * 1e9)
-}
+// median is that of seconds; of an even number the lower one.
+func median(list []float64) time.Duration { return time.Duration(stats.MedianLow(list) * 1e9) }

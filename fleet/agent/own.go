@@ -2,12 +2,12 @@ package agent
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"busbar.dev/coll"
 	"busbar.dev/engine"
 	"busbar.dev/fleet"
+	"busbar.dev/internal/stats"
 	"busbar.dev/unit"
 )
 
@@ -30,8 +30,7 @@ func ownTime() float64 {
 		}
 		took[i] = time.Since(began).Seconds()
 	}
-	slices.Sort(took)
-	return took[len(took)/2]
+	return stats.Nearest(took, 0.5)
 }
 
 // own tells all ranks how long each takes for its own work, before any of them waits for

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"busbar.dev/finding"
+	"busbar.dev/internal/stats"
 )
 
 // beats are the last heartbeats of a node, oldest first.
@@ -54,8 +55,7 @@ func (b *beats) usual() time.Duration {
 	for i := 1; i < len(b.at); i++ {
 		gaps = append(gaps, b.at[i]-b.at[i-1])
 	}
-	slices.Sort(gaps)
-	return time.Duration(gaps[len(gaps)/2])
+	return time.Duration(stats.Nearest(gaps, 0.5))
 }
 
 // usually says what is usual, for the middle of a sentence, and nothing where that is not known.

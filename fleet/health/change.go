@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"busbar.dev/internal/stats"
 	"busbar.dev/unit"
 )
 
@@ -74,12 +75,8 @@ func scatter(v []float64) float64 {
 	return halfway(diffs) / (0.6745 * math.Sqrt2)
 }
 
-// halfway is the median of a list that is not empty.
-func halfway(v []float64) float64 {
-	s := slices.Clone(v)
-	slices.Sort(s)
-	return s[len(s)/2]
-}
+// halfway is the median of a list, which it leaves as it is.
+func halfway(v []float64) float64 { return stats.Nearest(slices.Clone(v), 0.5) }
 
 // partition gives where the stretches of least cost begin, and the end.
 func partition(v []float64, penalty float64) []int {

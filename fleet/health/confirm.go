@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"busbar.dev/finding"
+	"busbar.dev/internal/stats"
 	"busbar.dev/result/pairs"
 )
 
@@ -264,8 +265,8 @@ func (s *state) try(t *trial) {
 			since = append(since, v)
 		}
 	}
-	t.level = float64(quantile(since, 0.5))
-	t.always = len(before) == 0 || float64(quantile(before, 0.5)) < 0.4*t.level
+	t.level = float64(stats.Nearest(since, 0.5))
+	t.always = len(before) == 0 || float64(stats.Nearest(before, 0.5)) < 0.4*t.level
 	t.bar = s.limit(t)
 }
 

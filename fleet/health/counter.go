@@ -10,6 +10,7 @@ import (
 
 	"busbar.dev/finding"
 	"busbar.dev/internal/counter"
+	"busbar.dev/internal/stats"
 )
 
 // Count is a counter of a port as it was read. The node, the port, the name and the time are
@@ -196,8 +197,7 @@ func (h *History) peerRates(names map[string]bool, now time.Time) map[string]flo
 	}
 	out := map[string]float64{}
 	for name, list := range rates {
-		slices.Sort(list)
-		out[name] = list[(len(list)-1)/2]
+		out[name] = stats.MedianLow(list)
 	}
 	return out
 }

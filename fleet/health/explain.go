@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"busbar.dev/finding"
+	"busbar.dev/internal/stats"
 	"busbar.dev/result/pairs"
 )
 
@@ -188,7 +189,7 @@ func (t *tomography) score(c *candidate, done []bool, gains []float64) (f fault,
 		return f, false
 	}
 	f = fault{cause: c.cause, slow: len(xs), total: c.total, lost: lost > len(xs)/2}
-	f.mu = float64(quantile(xs, 0.5))
+	f.mu = float64(stats.Nearest(xs, 0.5))
 	if f.mu > t.s.worth() {
 		return f, false
 	}

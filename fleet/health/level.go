@@ -2,7 +2,8 @@ package health
 
 import (
 	"math"
-	"slices"
+
+	"busbar.dev/internal/stats"
 )
 
 // A class is pairs that should show the same: the types of sender and receiver, and whether
@@ -79,8 +80,8 @@ const upper = 0.65
 // usual is the upper quantile less what noise alone lifts it above the middle: half its
 // distance from the lower one, where that is small enough to be noise.
 func usual(list []float32) float32 {
-	high := quantile(list, upper)
-	return high - min((high-quantile(list, 1-upper))/2, 0.05)
+	high := stats.Nearest(list, upper)
+	return high - min((high-stats.Nearest(list, 1-upper))/2, 0.05)
 }
 
 // row is what one sender showed with receivers of one class, by figure.
@@ -125,43 +126,6 @@ func (s *series) in(w *sweeps, id uint32, order int32) (point, bool) {
 	return point{}, false
 }
 
-// quantile reorders its list, which must not be empty.
-func quantile(list []float32, q float64) float32 {
-	k := int(q*float64(len(list)-1) + 0.5)
-	return nth(list, k)
-}
-
-// nth is the k-th smallest (Hoare's selection), reordering the list.
-func nth(list []float32, k int) float32 {
-	lo, hi := 0, len(list)-1
-	for hi-lo > 8 {
-		p := median3(list[lo], list[(lo+hi)/2], list[hi])
-		i, j := lo, hi
-		for i <= j {
-			for list[i] < p {
-				i++
-			}
-			for list[j] > p {
-				j--
-			}
-			if i <= j {
-				list[i], list[j] = list[j], list[i]
-				i, j = i+1, j-1
-			}
-		}
-		switch {
-		case k <= j:
-			hi = j
-		case k >= i:
-			lo = i
-		default:
-			return list[k]
-		}
-	}
-	slices.Sort(list[lo : hi+1])
-	return list[k]
-}
-
 func median3[T float32 | float64](a, b, c T) T {
 	return max(min(a, b), min(max(a, b), c))
 }
@@ -200,7 +164,7 @@ func (h *History) shiftsOf(order []uint32, f figure, out map[uint32][]float32) {
 		}
 		base[c] = float32(math.NaN())
 		if len(list) >= history {
-			base[c], count = quantile(list, 0.75), count+1
+			base[c], count = stats.Nearest(list, 0.75), count+1
 		}
 	}
 	if count < 2 {

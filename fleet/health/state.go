@@ -2,7 +2,8 @@ package health
 
 import (
 	"math"
-	"slices"
+
+	"busbar.dev/internal/stats"
 )
 
 // window is how many of the last sweeps tell the present; a pair that was not measured in
@@ -101,18 +102,18 @@ func (h *History) now(f figure, order []uint32) *state {
 	for c := range s.scale {
 		s.scale[c], s.noise[c] = quietest, quietest
 		if len(diffs[c]) > 0 {
-			s.noise[c] = max(quietest, 1.4826/math.Sqrt2*float64(quantile(diffs[c], 0.5)))
+			s.noise[c] = max(quietest, 1.4826/math.Sqrt2*float64(stats.Nearest(diffs[c], 0.5)))
 		}
 		if len(ups[c]) > 0 {
 			// A level that was met badly makes the spread of what is above it wide; the
 			// noise between sweeps does not know of levels.
-			s.scale[c] = max(quietest, min(1.4826*float64(quantile(ups[c], 0.5)), max(3*s.noise[c], 0.1)))
+			s.scale[c] = max(quietest, min(1.4826*float64(stats.Nearest(ups[c], 0.5)), max(3*s.noise[c], 0.1)))
 		}
 		s.noise[c] = max(s.noise[c], s.scale[c])
 		if len(sizes[c]) > 0 {
 			// 30 % of a normal distribution lie within 0.385 deviations. More than half of
 			// the cells may be slow.
-			s.spread[c] = max(quietest, float64(quantile(sizes[c], 0.3))/0.385)
+			s.spread[c] = max(quietest, float64(stats.Nearest(sizes[c], 0.3))/0.385)
 		}
 	}
 	return s
@@ -181,8 +182,7 @@ func (h *History) rebase(r *series, class int32) {
 			}
 		}
 		if len(list) >= history {
-			slices.Sort(list)
-			r.base[f] = list[len(list)/2]
+			r.base[f] = stats.Nearest(list, 0.5)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"busbar.dev/finding"
+	"busbar.dev/internal/stats"
 	"busbar.dev/unit"
 )
 
@@ -93,8 +94,7 @@ func (h *History) stragglers(time.Time) []finding.Finding {
 				worst, who = d, n
 			}
 		}
-		slices.Sort(all)
-		mid := all[(len(all)-1)/2]
+		mid := stats.MedianLow(all)
 		for n := range j.spent {
 			t := by[n]
 			if t == nil {
@@ -119,8 +119,7 @@ func (h *History) stragglers(time.Time) []finding.Finding {
 		if t == nil || t.last < 3 || h.node[i].gone {
 			continue
 		}
-		slices.Sort(t.late)
-		late := t.late[len(t.late)/2]
+		late := stats.Nearest(t.late, 0.5)
 		p := tail(t.calls, t.last, t.expect/float64(t.calls)) * float64(len(by))
 		if p > unlikely || late < margin {
 			continue

@@ -3,6 +3,8 @@ package health
 import (
 	"slices"
 	"sort"
+
+	"busbar.dev/internal/stats"
 )
 
 // slack is the part of a fault's depth from which on others looked alike.
@@ -89,7 +91,7 @@ func (s *state) countUpsets(now *cover) {
 	}
 	for _, list := range rows {
 		if len(list) > 2 {
-			s.upsets = append(s.upsets, quantile(list, 0.5))
+			s.upsets = append(s.upsets, stats.Nearest(list, 0.5))
 		}
 	}
 	slices.Sort(s.upsets)

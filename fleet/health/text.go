@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"busbar.dev/finding"
+	"busbar.dev/internal/stats"
 	"busbar.dev/result/pairs"
 	"busbar.dev/unit"
 )
@@ -247,7 +248,7 @@ func (h *History) typical(s *state, t *trial) (after, before middle) {
 	}
 	for side, out := range []*middle{&after, &before} {
 		if len(lists[side][0]) > 0 {
-			*out = middle{float64(quantile(lists[side][0], 0.5)), float64(quantile(lists[side][1], 0.5)), len(seen[side])}
+			*out = middle{float64(stats.Nearest(lists[side][0], 0.5)), float64(stats.Nearest(lists[side][1], 0.5)), len(seen[side])}
 		}
 	}
 	return after, before

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"busbar.dev/finding"
+	"busbar.dev/internal/stats"
 	"busbar.dev/unit"
 )
 
@@ -205,7 +206,7 @@ func (h *History) count(c *course, falls []fall, began int64) tally {
 			continue
 		}
 		t.known++
-		before, since := quantile(lists[0], 0.5), quantile(lists[1], 0.5)
+		before, since := stats.Nearest(lists[0], 0.5), stats.Nearest(lists[1], 0.5)
 		t.before, t.since = append(t.before, before), append(t.since, since)
 		if float64(before-since) >= d/2 {
 			t.fell++
@@ -225,7 +226,7 @@ func (h *History) wholeFinding(c *course, first fall, s scope, t tally) *finding
 	}
 	f.Text = fmt.Sprintf("%s became slower as a whole: %.0f%% of the bandwidth it had, since %s, %d of %d pairs at once.", s.words, 100*factor, clock(began), t.fell, t.known)
 	f.Fix = s.fix
-	before, since := quantile(t.before, 0.5), quantile(t.since, 0.5)
+	before, since := stats.Nearest(t.before, 0.5), stats.Nearest(t.since, 0.5)
 	alike := "measured alike"
 	if c.setup != "" {
 		alike = c.setup

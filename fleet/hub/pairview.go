@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"busbar.dev/fleet"
+	"busbar.dev/internal/stats"
 	"busbar.dev/result/pairs"
 	"busbar.dev/unit"
 )
@@ -83,8 +84,7 @@ func (v *View) heat(f fleet.Figure, names []fleet.Name, cells map[uint64]cell, w
 		}
 	}
 	if len(all) > 0 {
-		slices.Sort(all)
-		h.Median, h.Oldest, h.Newest = all[len(all)/2], time.Unix(oldest, 0).UTC(), time.Unix(newest, 0).UTC()
+		h.Median, h.Oldest, h.Newest = stats.Nearest(all, 0.5), time.Unix(oldest, 0).UTC(), time.Unix(newest, 0).UTC()
 	}
 	return h
 }
@@ -126,8 +126,7 @@ func (v *View) nodeRates() map[fleet.Name][2]float64 {
 	out := make(map[fleet.Name][2]float64, len(names))
 	for i, list := range rates {
 		if len(list) > 0 {
-			slices.Sort(list)
-			out[names[i]] = [2]float64{float64(list[0]), float64(list[len(list)/2])}
+			out[names[i]] = [2]float64{float64(slices.Min(list)), float64(stats.Nearest(list, 0.5))}
 		}
 	}
 	return out
@@ -168,6 +167,5 @@ func (v *View) table(id string, sweep int, names []fleet.Name) (t *pairs.Table, 
 	if len(rates) < 8 {
 		return t, 0
 	}
-	slices.Sort(rates)
-	return t, unit.Rate(rates[len(rates)/2])
+	return t, unit.Rate(stats.Nearest(rates, 0.5))
 }

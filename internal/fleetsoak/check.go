@@ -14,6 +14,7 @@ import (
 
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/bus"
+	"busbar.dev/internal/stats"
 )
 
 // view is what the server's side has seen.
@@ -145,10 +146,7 @@ func (s *soak) check() error {
 }
 
 func quantile(d []time.Duration, q float64) time.Duration {
-	if len(d) == 0 {
-		return 0
-	}
-	return d[min(int(q*float64(len(d))), len(d)-1)].Round(10 * time.Microsecond)
+	return stats.Nearest(d, q).Round(10 * time.Microsecond)
 }
 
 // report prints what it took.

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"busbar.dev/internal/stats"
 	"busbar.dev/unit"
 )
 
@@ -136,7 +137,7 @@ func (b *book) spread(w io.Writer) {
 		slices.Sort(list)
 		n := len(list)
 		fmt.Fprintf(w, "| %s, %s | %d | %v | %s | %.2f | %.2f–%.2f | %.2f–%.2f | %d of %d |\n", k.op, strings.TrimPrefix(k.section, "ops "), k.ranks, unit.Bytes(k.size), k.side,
-			(list[(n-1)/2]+list[n/2])/2, list[n/4], list[n-1-n/4], list[0], list[n-1], held, n)
+			stats.Median(list), list[n/4], list[n-1-n/4], list[0], list[n-1], held, n)
 	}
 }
 

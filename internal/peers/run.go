@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"busbar.dev/internal/stats"
 )
 
 // key is what a time belongs to.
@@ -170,9 +172,7 @@ func (b *book) median(k key) (float64, bool) {
 	if len(all) == 0 {
 		return 0, false
 	}
-	slices.Sort(all)
-	n := len(all)
-	return (all[(n-1)/2] + all[n/2]) / 2, true
+	return stats.Median(all), true
 }
 
 // bare measures what plain sockets carry.

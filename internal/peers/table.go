@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"busbar.dev/internal/stats"
 	"busbar.dev/unit"
 )
 
@@ -45,7 +46,7 @@ func (b *book) report(w io.Writer, plan []table, began time.Time) (missed, goals
 	for _, line := range describe() {
 		fmt.Fprintf(w, "- %s\n", line)
 	}
-	fmt.Fprintf(w, "- other programs took %.0f%% of the processors in the median run, %.0f%% in the worst\n\n", 100*quantile(b.others, 0.5), 100*quantile(b.others, 1))
+	fmt.Fprintf(w, "- other programs took %.0f%% of the processors in the median run, %.0f%% in the worst\n\n", 100*stats.Nearest(slices.Clone(b.others), 0.5), 100*stats.Nearest(slices.Clone(b.others), 1))
 	fmt.Fprintf(w, "All sides take turns; a time is that of runs back to back, the slowest rank's, and the median of the rounds. "+
 		"Sizes are nccl-tests'. all_reduce and broadcast are in place, the others out of place, all float32. "+
 		"A figure such as 1.8× is the peer's time divided by busbar's: above 1 busbar is faster. **Bold** misses the goal.\n\n")
@@ -172,12 +173,4 @@ func micros(x float64) string {
 		return fmt.Sprintf("%.3g ms", x/1e3)
 	}
 	return fmt.Sprintf("%.0f ms", x/1e3)
-}
-
-func quantile(list []float64, q float64) float64 {
-	if len(list) == 0 {
-		return 0
-	}
-	x := slices.Sorted(slices.Values(list))
-	return x[min(int(q*float64(len(x))), len(x)-1)]
 }

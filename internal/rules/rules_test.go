@@ -79,6 +79,7 @@ var columns = []struct {
 	{"internal/svg", 5},
 	{"report", 10},
 	{"internal/keywords", 0},
+	{"internal/stats", 0},
 	{"doctor/evidence", 7},
 	{"doctor", 8},
 	{"fleet/health", 4},

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"busbar.dev/internal/failure"
+	"busbar.dev/internal/stats"
 	"busbar.dev/lab"
 	"busbar.dev/unit"
 )
@@ -82,14 +83,14 @@ func (r *row) typical(links bool) (t unit.Time, noise float64) {
 			continue
 		}
 		slices.Sort(times)
-		m := times[len(times)/10]
+		m := stats.Nearest(times, 0.1)
 		if links {
-			m = times[len(times)/2]
+			m = stats.Nearest(times, 0.5)
 		}
 		worst = max(worst, m)
 		if best < 0 || m < best {
 			best = m
-			low, high := times[0], times[(len(times)-1)/2]
+			low, high := times[0], stats.MedianLow(times)
 			noise = float64(high-low) / max(float64(low), 1)
 		}
 	}

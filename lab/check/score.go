@@ -3,8 +3,8 @@ package check
 import (
 	"fmt"
 	"math"
-	"slices"
 
+	"busbar.dev/internal/stats"
 	"busbar.dev/unit"
 )
 
@@ -70,8 +70,7 @@ func Rate(all []Point, differ float64) Score {
 	if len(errs) == 0 {
 		return s
 	}
-	slices.Sort(errs)
-	s.Median = (errs[(len(errs)-1)/2] + errs[len(errs)/2]) / 2
+	s.Median = stats.Median(errs)
 	for i := range points {
 		for j := range points[:i] {
 			a, b := &points[i], &points[j]

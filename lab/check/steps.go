@@ -13,6 +13,7 @@ import (
 	"busbar.dev/engine"
 	"busbar.dev/engine/bench"
 	"busbar.dev/internal/failure"
+	"busbar.dev/internal/stats"
 	"busbar.dev/lab"
 	"busbar.dev/schedule"
 	"busbar.dev/sim"
@@ -137,7 +138,7 @@ func (x *session) stepRows(t *Trial, plan bench.StepPlan, seats []lab.Seat) ([]S
 			overlap = "on"
 		}
 		slices.Sort(r.Step.Steps)
-		low, mid := r.Step.Steps[0].Seconds(), r.Step.Steps[len(r.Step.Steps)/2].Seconds()
+		low, mid := r.Step.Steps[0].Seconds(), stats.Nearest(r.Step.Steps, 0.5).Seconds()
 		row.Point = Point{
 			Layout: t.Layout, Op: "step", Algo: fmt.Sprintf("%s, overlap %s", plan.Wire, overlap), Size: plan.Memory(),
 			Measured: unit.Seconds(mid), Predicted: end, Error: end.Seconds()/mid - 1, Noise: mid/low - 1, Limit: limit, TooNoisy: mid/low-1 > x.check.Noise,

@@ -2,8 +2,8 @@ package pairs
 
 import (
 	"math"
-	"slices"
 
+	"busbar.dev/internal/stats"
 	"busbar.dev/unit"
 )
 
@@ -99,7 +99,7 @@ func (t *Table) polish(of value) (effects, bool) {
 			shift := make([]float64, n)
 			for i := range lists {
 				if len(lists[i]) > 0 {
-					shift[i] = median(lists[i])
+					shift[i] = stats.Median(lists[i])
 				}
 			}
 			for k := range e.rest {
@@ -113,7 +113,7 @@ func (t *Table) polish(of value) (effects, bool) {
 					known = append(known, effect[i])
 				}
 			}
-			m := median(known)
+			m := stats.Median(known)
 			for i := range effect {
 				if len(lists[i]) > 0 {
 					effect[i] -= m
@@ -125,19 +125,6 @@ func (t *Table) polish(of value) (effects, bool) {
 	return e, true
 }
 
-// median sorts its list.
-func median(list []float64) float64 {
-	if len(list) == 0 {
-		return 0
-	}
-	slices.Sort(list)
-	k := len(list) / 2
-	if len(list)%2 == 1 {
-		return list[k]
-	}
-	return (list[k-1] + list[k]) / 2
-}
-
 // spread is the robust deviation of a list around 0: 1.48 times the median of the
 // absolute values.
 func spread(list []float64) float64 {
@@ -145,5 +132,5 @@ func spread(list []float64) float64 {
 	for i, v := range list {
 		abs[i] = math.Abs(v)
 	}
-	return 1.4826 * median(abs)
+	return 1.4826 * stats.Median(abs)
 }

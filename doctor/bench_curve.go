@@ -1,8 +1,6 @@
 package doctor
 
 import (
-	"io"
-
 	"busbar.dev/calibrate/truth"
 	"busbar.dev/cluster"
 	"busbar.dev/coll"
@@ -153,17 +151,20 @@ func (s *Curve) document() curveDoc {
 	return d
 }
 
-// BenchJSON writes a report of curves with what it is about.
-func BenchJSON(w io.Writer, r *Report, curves []*Curve) error {
-	d := struct {
-		Document
-		Sweeps []curveDoc `json:"sweeps"`
-	}{Document: Document{r.Findings, !finding.Serious(r.Findings), r.Lines, r.Unknown, r.Sources, nil}}
+// BenchDocument is a report of curves as --json prints it.
+type BenchDocument struct {
+	Document
+	Sweeps []curveDoc `json:"sweeps"`
+}
+
+// BenchDocument is what is printed of a report of curves.
+func (r *Report) BenchDocument(curves []*Curve) BenchDocument {
+	d := BenchDocument{Document: Document{r.Findings, !finding.Serious(r.Findings), r.Lines, r.Unknown, r.Sources, nil}}
 	if d.Findings == nil {
 		d.Findings = []finding.Finding{}
 	}
 	for _, s := range curves {
 		d.Sweeps = append(d.Sweeps, s.document())
 	}
-	return indented(w, d)
+	return d
 }

@@ -26,10 +26,10 @@ import (
 // When the context ends, Run returns the best plans so far and how much better the rest could be, beside the context's error.
 type Plan struct {
 	Emit     string `page:"-" placeholder:"DIR" help:"Write the files that start a plan into DIR: NCCL's settings, Slurm, torchrun, MPI, Kubernetes, Megatron-LM, DeepSpeed, and plan.json for busbar exec."`
-	Pick     int    `default:"1" least:"1" placeholder:"N" help:"With --emit: which of the plans."`
+	Pick     int    `page:"-" default:"1" least:"1" placeholder:"N" help:"With --emit: which of the plans."`
 	Hosts    string `placeholder:"HOSTLIST" help:"The hosts (gpu[01-08]). Where the cluster has them: plan for these, as a scheduler gave them, in the order of ranks that is fastest. Where its names are made up: their real names, in the order of ranks."`
 	Keep     bool   `name:"keep-order" help:"With --hosts: ranks in the order of the list."`
-	Detected string `names:"file" placeholder:"FILE" help:"With --emit: what a node shows of itself (NCCL_TOPO_DUMP_FILE of one of its ranks, lstopo's XML, a copy of /sys). Where the cluster's description has devices nearer or farther, a topology file for NCCL is written."`
+	Detected string `page:"-" names:"file" placeholder:"FILE" help:"With --emit: what a node shows of itself (NCCL_TOPO_DUMP_FILE of one of its ranks, lstopo's XML, a copy of /sys). Where the cluster's description has devices nearer or farther, a topology file for NCCL is written."`
 
 	Cluster   string   `short:"c" names:"cluster" placeholder:"CLUSTER" help:"A preset (dgx-h100:4), a cluster file, or any file that map reads."`
 	Layout    string   `short:"l" placeholder:"NODESxGPUS" help:"Who takes part. None: all GPUs, or --gpus."`

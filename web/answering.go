@@ -9,33 +9,62 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"runtime/debug"
 	"strings"
+	"sync"
 	"time"
+
+	"busbar.dev/query"
+	"busbar.dev/report"
 )
 
 // freshFor is how long an answer about this machine is kept.
 const freshFor = 15 * time.Second
 
+// mostDevices is how many GPUs or NICs a preset may have that is asked for.
+const mostDevices = 160_000
+
 // answer serves a question.
 func (s *Server) answer(q question) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a, err := s.read(q, r.URL.Query())
+		given := r.URL.Query()
+		a, err := s.read(meant(q, given), given)
 		if err != nil {
 			Fail(w, http.StatusBadRequest, err.Error())
 			return
 		}
-		g := s.answers.get(a.key(), time.Now())
-		if g == nil {
-			g = s.compute(r.Context(), a)
-			if g.code == http.StatusOK {
-				if a.here {
-					g.until = time.Now().Add(freshFor)
-				}
-				s.answers.put(a.key(), g)
-			}
-		}
-		send(w, r, g)
+		send(w, r, s.kept(r.Context(), a))
 	})
+}
+
+// meant is the question of an address that several share.
+func meant(q question, given url.Values) question {
+	if q.name != "map" {
+		return q
+	}
+	switch audit := given["audit"]; {
+	case len(audit) == 1 && audit[0] == "1":
+		given.Del("audit")
+		return auditQuestion
+	case given.Has("path"):
+		return pathQuestion
+	}
+	return q
+}
+
+// kept is the answer to a question, from memory where it was asked before.
+func (s *Server) kept(ctx context.Context, a *asked) *given {
+	if g := s.answers.get(a.key(), time.Now()); g != nil {
+		return g
+	}
+	g := s.compute(ctx, a)
+	if g.code == http.StatusOK {
+		if a.here {
+			g.until = time.Now().Add(freshFor)
+		}
+		s.answers.put(a.key(), g)
+	}
+	return g
 }
 
 // bounded is a buffer that refuses to grow without end.
@@ -51,15 +80,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// forgiving drops what is too much.
-type forgiving struct{ bounded }
-
-func (f *forgiving) Write(p []byte) (int, error) {
-	_, _ = f.bounded.Write(p[:min(len(p), f.most-f.Len())])
-	return len(p), nil
-}
-
-// compute runs the command. When the context ends first, the work keeps its place
+// compute answers a question. When the context ends first, the work keeps its place
 // in the pool until it has really ended.
 func (s *Server) compute(ctx context.Context, a *asked) *given {
 	ctx, cancel := context.WithTimeout(ctx, a.within)
@@ -77,10 +98,7 @@ func (s *Server) compute(ctx context.Context, a *asked) *given {
 	go func() {
 		defer leave()
 		defer cancel()
-		g := s.command(ctx, a)
-		if a.take != nil && g.code == http.StatusOK {
-			a.take(g)
-		}
+		g := s.run(ctx, a)
 		after()
 		done <- g
 	}()
@@ -93,57 +111,111 @@ func (s *Server) compute(ctx context.Context, a *asked) *given {
 	case g := <-done:
 		return g
 	case <-time.After(500 * time.Millisecond):
-		return refusal(http.StatusServiceUnavailable, fmt.Sprintf("no answer within %v; ask for less: fewer sizes, algorithms or nodes", a.within), a)
+		return late(a)
 	}
 }
 
-// command runs it and makes an answer of what it printed.
-func (s *Server) command(ctx context.Context, a *asked) *given {
-	out, notes := &bounded{most: maxAnswer}, &forgiving{bounded{most: 64 << 10}}
-	exit := s.Run(ctx, Job{Args: a.args, Stdin: strings.NewReader(""), Stdout: out, Stderr: notes, Folders: a.folders})
-	text, body := notes.String(), out.Bytes()
-	for _, f := range a.folders { // whoever asks knows files by the names they had
-		text = strings.ReplaceAll(strings.ReplaceAll(text, f+"/", ""), f, "what was sent")
-		body = bytes.ReplaceAll(bytes.ReplaceAll(body, []byte(f+"/"), nil), []byte(f), []byte("what was sent"))
-	}
-	late := errors.Is(ctx.Err(), context.DeadlineExceeded)
-	whole := json.Valid(body) && len(body) > 0
-	g := &given{mime: a.mime, body: body, exit: exit, notes: text, line: a.line()}
+func late(a *asked) *given {
+	return refusal(http.StatusServiceUnavailable, fmt.Sprintf("no answer within %v; ask for less: fewer sizes, algorithms or nodes", a.within), a)
+}
+
+// run asks package query and makes an answer of its document. It survives its faults: others are being served.
+func (s *Server) run(ctx context.Context, a *asked) (g *given) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.tell(fmt.Sprintf("a fault: %v\n%s", p, debug.Stack())) // for who runs the server, not for who asks
+			g = refusal(http.StatusInternalServerError, fmt.Sprintf("a fault of busbar, not of the question: %v", p), a)
+		}
+	}()
+	notes := &noted{}
+	doc, err := s.asking(ctx, a, s.env(a, notes))
+	timeUp := errors.Is(ctx.Err(), context.DeadlineExceeded)
 	switch {
-	case late && whole && a.heavy: // the best that was found until then
-		g.code, g.notes, g.until = http.StatusOK, "the time was up; this is the best so far\n"+text, time.Now()
+	case doc != nil && timeUp && a.heavy: // the best that was found until then
+		notes.first("the time was up; this is the best so far")
 	case ctx.Err() != nil:
-		return refusal(http.StatusServiceUnavailable, fmt.Sprintf("no answer within %v; ask for less: fewer sizes, algorithms or nodes", a.within), a)
-	case exit == 0 || exit == 1 && len(body) > 0:
-		g.code = http.StatusOK
-	case exit == 2 || exit == 1:
-		return refusal(http.StatusBadRequest, complaint(text), a)
-	default:
-		return refusal(http.StatusUnprocessableEntity, complaint(text), a)
+		return late(a)
+	case errors.Is(err, query.ErrCannot):
+		return refusal(http.StatusUnprocessableEntity, err.Error(), a)
+	case err != nil:
+		return refusal(http.StatusBadRequest, err.Error(), a)
+	}
+	g = &given{code: http.StatusOK, mime: a.mime, line: a.line, notes: notes.text()}
+	if timeUp {
+		g.until = time.Now()
+	}
+	if w, ok := doc.(interface{ Wrong() bool }); ok && w.Wrong() {
+		g.exit = 1
+	}
+	if err := a.write(g, doc); err != nil {
+		return refusal(http.StatusUnprocessableEntity, err.Error(), a)
 	}
 	g.seal()
 	return g
 }
 
-// complaint is what a command says when it refuses, without its name.
-func complaint(text string) string {
-	var list []string
-	for _, line := range strings.Split(strings.TrimSpace(text), "\n") {
-		line = strings.TrimPrefix(line, "busbar: ")
-		if line != "" && !strings.HasPrefix(line, "see: busbar") && !strings.HasPrefix(line, "note: ") {
-			list = append(list, line)
-		}
+// tell tells who runs the server.
+func (s *Server) tell(text string) {
+	if s.Note != nil {
+		s.Note(text)
 	}
-	if len(list) == 0 {
-		return "no answer, and no reason given"
+}
+
+// env is what a question may touch: the files that were sent with it, and this machine's topology.
+func (s *Server) env(a *asked, notes *noted) query.Env {
+	env := query.Env{Files: a.files, Machine: s.Machine, Note: notes.add, Limits: query.Limits{Devices: mostDevices}}
+	if a.tree != nil {
+		env.Files = a.tree
 	}
-	return strings.Join(list, "\n")
+	return env
+}
+
+// write makes the body: JSON, a picture, or the files of a plan.
+func (a *asked) write(g *given, doc any) error {
+	out := &bounded{most: maxAnswer}
+	var err error
+	switch {
+	case a.archive, a.list:
+		return a.writeFiles(g, doc)
+	case a.form != "":
+		err = a.pictures[a.form].write(out, doc)
+	default:
+		err = report.JSON(out, doc)
+	}
+	g.body = out.Bytes()
+	return err
+}
+
+// noted is what is said beside an answer, as far as a header has room.
+type noted struct {
+	mu   sync.Mutex
+	list []string
+	size int
+}
+
+func (n *noted) add(text string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.size += len(text); n.size < 64<<10 {
+		n.list = append(n.list, "note: "+text)
+	}
+}
+
+func (n *noted) first(text string) { n.list = append([]string{text}, n.list...) }
+
+func (n *noted) text() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.list) == 0 {
+		return ""
+	}
+	return strings.Join(n.list, "\n") + "\n"
 }
 
 // refusal is an answer that is none.
 func refusal(code int, text string, a *asked) *given {
-	body, _ := json.Marshal(map[string]string{"error": text, "command": a.line()})
-	g := &given{code: code, mime: "application/json; charset=utf-8", body: append(body, '\n'), line: a.line(), exit: -1}
+	body, _ := json.Marshal(map[string]string{"error": text, "command": a.line})
+	g := &given{code: code, mime: jsonType, body: append(body, '\n'), line: a.line, exit: -1}
 	g.seal()
 	return g
 }

@@ -1,8 +1,9 @@
 package web
 
 import (
-	"cmp"
+	"encoding/json"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"regexp"
 	"slices"
@@ -10,19 +11,24 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"busbar.dev/query"
 )
 
-// asked is a question with its words.
+// asked is a question with what was said.
 type asked struct {
 	question
-	args    []string // for the program
-	shown   []string // as a person would type it; an upload is a file's name
-	folders []string // of uploads that it names
-	mime    string   // of what comes
-	here    bool     // about this machine
+	ask     any // of package query
+	files   uploads
+	tree    fs.FS // instead of files, where a request brought its own
+	form    string
+	mime    string // of what comes
+	here    bool   // about this machine
+	line    string // the command that asks the same, for a shell
+	archive bool   // the files of a plan, packed
+	list    bool   // the files of a plan, as JSON
 
-	take  func(*given) // makes an answer of what a run that went well left behind
-	after func()       // is called when nothing of it is left running
+	after func() // is called when nothing of it is left running
 }
 
 // Bounds of what may be said.
@@ -32,20 +38,23 @@ const (
 	maxRepeat = 64
 )
 
-// read turns parameters into the words of a command. Every value stands in one word
-// with its flag (--flag=value), so that none is taken for another flag.
+// read turns the parameters of an address into a question.
 func (s *Server) read(q question, given url.Values) (*asked, error) {
-	a := &asked{question: q, mime: "application/json; charset=utf-8", here: q.fresh}
-	a.args, a.shown = slices.Clone(q.command), append([]string{"busbar"}, q.command...)
+	a := &asked{question: q, ask: q.empty(), files: uploads{}, mime: jsonType, here: q.fresh}
 	rest := map[string]bool{}
 	for k := range given {
 		rest[k] = true
 	}
-	for _, p := range q.params {
-		values := given[p.name]
-		delete(rest, p.name)
-		if p.kind != repeat && p.kind != uploads && len(values) > 1 || len(values) > maxRepeat {
-			return nil, fmt.Errorf("%s is given %d times", p.name, len(values))
+	for i := range q.params {
+		p := &q.params[i]
+		if p.Page == "" {
+			continue
+		}
+		values := given[p.Page]
+		delete(rest, p.Page)
+		several := p.Repeated && p.Names != "cluster"
+		if !several && len(values) > 1 || len(values) > maxRepeat {
+			return nil, fmt.Errorf("%s is given %d times", p.Page, len(values))
 		}
 		for _, v := range values {
 			if v == "" {
@@ -58,90 +67,65 @@ func (s *Server) read(q question, given url.Values) (*asked, error) {
 	}
 	form := given.Get("o")
 	delete(rest, "o")
-	if err := a.form(form); err != nil {
-		return nil, err
-	}
 	for k := range rest {
-		return nil, fmt.Errorf("%.40q is nothing that %s can be asked; see busbar %s --help", k, q.name, strings.Join(q.command, " "))
+		return nil, fmt.Errorf("%.40q is nothing that %s can be asked; see busbar %s --help", k, q.name, strings.Join(q.words, " "))
 	}
-	return a, nil
+	return a, a.as(form)
 }
 
-// form sets what comes: JSON, or one of the question's pictures.
-func (a *asked) form(name string) error {
-	if name == "" || name == "json" {
-		a.args, a.shown = append(a.args, "--json"), append(a.shown, "--json")
+// as sets what comes: JSON, or one of the question's pictures.
+func (a *asked) as(form string) error {
+	line := query.CommandLine(a.words, a.ask)
+	if form == "" || form == "json" {
+		a.line = shellLine(append(line, "--json"))
 		return nil
 	}
-	p, ok := a.pictures[name]
+	p, ok := a.pictures[form]
 	if !ok {
-		return fmt.Errorf("o=%.40q: expected json or one of %v", name, known(a.pictures))
+		var known []string
+		for k := range a.pictures {
+			known = append(known, k)
+		}
+		slices.Sort(known)
+		return fmt.Errorf("o=%.40q: expected json or one of %v", form, known)
 	}
-	a.mime = p.mime
-	a.args, a.shown = append(a.args, "--output="+p.word), append(a.shown, "-o", p.word)
+	a.form, a.mime, a.line = form, p.mime, shellLine(append(line, "-o", p.flag))
 	return nil
-}
-
-func known(m map[string]picture) []string {
-	list := []string{}
-	for k := range m {
-		list = append(list, k)
-	}
-	slices.Sort(list)
-	return list
 }
 
 var plainNumber = regexp.MustCompile(`^-?[0-9]{1,15}(\.[0-9]{1,9})?$`)
 
-// add puts a parameter's value into the words.
-func (s *Server) add(a *asked, p param, v string) error {
+// add gives the question a parameter's value.
+func (s *Server) add(a *asked, p *query.Param, v string) error {
 	if len(v) > maxWord || !utf8.ValidString(v) || strings.ContainsFunc(v, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return fmt.Errorf("%s=%.40q: expected at most %d printable characters", p.name, v, maxWord)
+		return fmt.Errorf("%s=%.40q: expected at most %d printable characters", p.Page, v, maxWord)
 	}
-	said := v
-	switch p.kind {
-	case number:
-		if !plainNumber.MatchString(v) {
-			return fmt.Errorf("%s=%.40q: expected a number", p.name, v)
-		}
-	case yes:
-		if v != "1" {
-			return fmt.Errorf("%s=%.40q: expected 1, or nothing", p.name, v)
-		}
-		a.args, a.shown = append(a.args, "--"+p.flag), append(a.shown, "--"+p.flag)
-		return nil
-	case cluster:
+	switch {
+	case p.IsNumber(a.ask) && !plainNumber.MatchString(v):
+		return fmt.Errorf("%s=%.40q: expected a number", p.Page, v)
+	case p.IsFlag(a.ask) && v != "1":
+		return fmt.Errorf("%s=%.40q: expected 1, or nothing", p.Page, v)
+	case p.Names == "cluster":
 		a.here = false
-		if err := counted(p.name, v); err != nil {
+		if err := counted(p.Page, v); err != nil {
 			return err
 		}
 	}
-	if strings.HasPrefix(v, "@") {
-		if p.kind != cluster && p.kind != model && p.kind != upload && p.kind != uploads {
-			return fmt.Errorf("%s=%.40q: expected no upload here", p.name, v)
-		}
-		path, name, folder, err := s.shelf.find(v)
+	switch file := p.Names == "file" || p.Names == "files"; {
+	case strings.HasPrefix(v, "@") && p.Names == "":
+		return fmt.Errorf("%s=%.40q: expected no upload here", p.Page, v)
+	case strings.HasPrefix(v, "@"):
+		path, name, count, err := s.shelf.find(v)
 		if err != nil {
 			return err
 		}
-		a.folders = append(a.folders, folder)
-		v, said = path, name
-	} else if p.kind == upload || p.kind == uploads {
-		return fmt.Errorf("%s=%.40q: expected an upload, as POST /api/files gives it", p.name, v)
+		v = a.files.add(name, path) + count
+	case file:
+		return fmt.Errorf("%s=%.40q: expected an upload, as POST /api/files gives it", p.Page, v)
+	case (p.Argument || p.Names != "") && strings.HasPrefix(v, "-"):
+		return fmt.Errorf("%s=%.40q: expected a name", p.Page, v)
 	}
-	switch {
-	case p.flag == "" && (strings.HasPrefix(v, "-") || v == ""):
-		return fmt.Errorf("%s=%.40q: expected a name", p.name, v)
-	case p.flag == "":
-		a.args, a.shown = append(a.args, v), append(a.shown, said)
-	case p.kind == cluster:
-		a.args, a.shown = append(a.args, "--"+p.flag+"="+v), append(a.shown, "-c", said)
-	case p.kind == model:
-		a.args, a.shown = append(a.args, "--"+p.flag+"="+v), append(a.shown, "-m", said)
-	default:
-		a.args, a.shown = append(a.args, "--"+p.flag+"="+v), append(a.shown, "--"+p.flag, said)
-	}
-	return nil
+	return p.Set(a.ask, v)
 }
 
 // counted bounds the nodes of a cluster's word before anything is made of it.
@@ -157,16 +141,16 @@ func counted(name, v string) error {
 	return nil
 }
 
-// line is the command as a person can paste it into a shell.
-func (a *asked) line() string {
-	var list []string
-	for _, w := range a.shown {
-		list = append(list, quoted(w))
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+
+// shellLine is a command as a person can paste it into a shell.
+func shellLine(words []string) string {
+	list := make([]string, len(words))
+	for i, w := range words {
+		list[i] = quoted(w)
 	}
 	return strings.Join(list, " ")
 }
-
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
 // quoted is a word as shells read it back.
 func quoted(w string) string {
@@ -177,4 +161,10 @@ func quoted(w string) string {
 }
 
 // key is what equal questions have in common.
-func (a *asked) key() string { return cmp.Or(strings.Join(a.args, "\x00"), "-") }
+func (a *asked) key() string {
+	data, err := json.Marshal([]any{a.words, a.form, a.files, a.ask})
+	if err != nil {
+		return a.line
+	}
+	return string(data)
+}

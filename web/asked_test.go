@@ -1,42 +1,90 @@
 package web
 
 import (
+	"context"
 	"encoding/json"
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
+
+	"busbar.dev/query"
+	"busbar.dev/report"
 )
 
-// TestQuestions holds what may be asked against the words that become of it.
+// TestQuestions holds what may be asked against the command that asks the same.
 func TestQuestions(t *testing.T) {
 	s := newSite(t, nil)
-	for _, c := range []struct{ path, args string }{
-		{"/api/map", "map --json"},
-		{"/api/map?c=dgx-h100:4", "map dgx-h100:4 --json"},
-		{"/api/map?c=dgx-h100:4&o=svg", "map dgx-h100:4 --output=svg"},
-		{"/api/map?path=node0/gpu0,node1/gpu1&path=node0/gpu1,node1/gpu0&c=a:2", "map a:2 --path=node0/gpu0,node1/gpu1 --path=node0/gpu1,node1/gpu0 --json"},
-		{"/api/predict?c=x:2&b=8&e=1G&f=2.5&algo=each", "predict --cluster=x:2 --minbytes=8 --maxbytes=1G --stepfactor=2.5 --algo=each --json"},
-		{"/api/predict?algo=--output=x", "predict --algo=--output=x --json"},
-		{"/api/step?c=x&m=y&parallel=tp%3D8&set=network.gbps%3D400&sync=1", "step --cluster=x --model=y --parallel=tp=8 --sync --set=network.gbps=400 --json"},
-		{"/api/step?c=x&m=y&o=svg", "step --cluster=x --model=y --output=svg=-"},
-		{"/api/plan?c=x&m=y&top=3", "plan --cluster=x --model=y --top=3 --json"},
-		{"/api/presets", "presets --json"},
-		{"/api/models?model=gpt2", "models gpt2 --json"},
+	for _, c := range []struct{ path, line string }{
+		{"/api/map", "busbar map --json"},
+		{"/api/map?c=dgx-h100:4", "busbar map dgx-h100:4 --json"},
+		{"/api/map?c=dgx-h100:4&audit=1", "busbar map --audit dgx-h100:4 --json"},
+		{"/api/map?path=node0/gpu0,node1/gpu1&path=node0/gpu1,node1/gpu0&c=a:2", "busbar map --path node0/gpu0,node1/gpu1 --path node0/gpu1,node1/gpu0 a:2 --json"},
+		{"/api/predict?c=x:2&b=8&e=1G&f=2.5&algo=each", "busbar predict -c x:2 --minbytes 8 --maxbytes 1G --stepfactor 2.5 --algo each --json"},
+		{"/api/predict?algo=--output=x", "busbar predict --algo --output=x --json"},
+		{"/api/step?c=x&m=y&parallel=tp%3D8&set=network.gbps%3D400&sync=1", "busbar step -c x -m y --parallel tp=8 --sync --set network.gbps=400 --json"},
+		{"/api/plan?c=x&m=y&top=3", "busbar plan -c x -m y --top 3 --json"},
+		{"/api/presets", "busbar presets --json"},
+		{"/api/models?model=gpt2", "busbar models gpt2 --json"},
 	} {
 		res, text := s.ask(t, "GET", c.path, s.read, nil)
-		var doc struct{ Args []string }
+		var doc struct{ Line string }
 		if err := json.Unmarshal([]byte(text), &doc); err != nil || res.StatusCode != 200 {
 			t.Errorf("%s: %d %s", c.path, res.StatusCode, text)
 			continue
 		}
-		if strings.Join(doc.Args, " ") != c.args {
-			t.Errorf("%s: %q, expected %q", c.path, doc.Args, c.args)
+		if doc.Line != c.line {
+			t.Errorf("%s: %s, expected %s", c.path, doc.Line, c.line)
 		}
-		line, err := url.PathUnescape(res.Header.Get("X-Busbar-Command"))
-		if err != nil || !strings.HasPrefix(line, "busbar "+doc.Args[0]) {
+		if line, err := url.PathUnescape(res.Header.Get("X-Busbar-Command")); err != nil || line != c.line {
 			t.Errorf("%s: command %q, %v", c.path, line, err)
 		}
+	}
+}
+
+// TestAnswersAreDocuments holds answers against package query's own.
+func TestAnswersAreDocuments(t *testing.T) {
+	s := realSite(t, nil)
+	doc, err := query.Predict{Cluster: "dgx-h100:2", Size: "1G"}.Run(t.Context(), query.Env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want strings.Builder
+	if err := report.JSON(&want, doc); err != nil {
+		t.Fatal(err)
+	}
+	if res, text := s.ask(t, "GET", "/api/predict?c=dgx-h100:2&size=1G", s.read, nil); res.StatusCode != 200 || text != want.String() {
+		t.Errorf("%d %.300s", res.StatusCode, text)
+	}
+	for _, c := range []struct {
+		path string
+		code int
+		kind string
+		text string
+	}{
+		{"/api/map?c=baskerville:2&audit=1", 200, jsonType, `"audit"`},
+		{"/api/map?c=dgx-h100:2&path=node0/gpu0,node1/gpu0", 200, jsonType, `"paths"`},
+		{"/api/map?c=dgx-h100:2&o=svg", 200, svgType, "<svg"},
+		{"/api/predict?c=dgx-h100:2&o=svg", 200, svgType, "<svg"},
+		{"/api/map?c=nosuch", 400, jsonType, "no such file, and as a preset"},
+		{"/api/map", 400, jsonType, "this machine is not to be read"},
+		{"/api/map?c=/etc/passwd", 400, jsonType, "no such file"},
+		{"/api/map?c=gpu1%3D/etc/passwd", 400, jsonType, "no such file"},
+		{"/api/step?c=dgx-h100&m=config.json", 400, jsonType, "no such file"},
+		{"/api/predict?c=gb200-nvl72:20000", 400, jsonType, "expected at most"},
+	} {
+		res, text := s.ask(t, "GET", c.path, s.read, nil)
+		if res.StatusCode != c.code || res.Header.Get("Content-Type") != c.kind || !strings.Contains(text, c.text) {
+			t.Errorf("%s: %d %s %.300s", c.path, res.StatusCode, res.Header.Get("Content-Type"), text)
+		}
+	}
+}
+
+// TestFaultsAreSurvived turns a fault of a question into an answer.
+func TestFaultsAreSurvived(t *testing.T) {
+	s := newSite(t, nil)
+	s.asking = func(context.Context, *asked, query.Env) (any, error) { panic("a fault") }
+	if res, text := s.ask(t, "GET", "/api/map?c=x", s.read, nil); res.StatusCode != 500 || !strings.Contains(text, "a fault") {
+		t.Errorf("%d %s", res.StatusCode, text)
 	}
 }
 
@@ -62,7 +110,7 @@ func TestWhatCannotBeAsked(t *testing.T) {
 		}
 	}
 	if len(s.ran) > 0 {
-		t.Errorf("ran %q", s.ran[0].Args)
+		t.Errorf("ran %s", s.ran[0].line)
 	}
 }
 
@@ -89,18 +137,12 @@ func FuzzRead(f *testing.F) {
 			if err != nil {
 				continue
 			}
-			// Whatever is said, no word is a flag but those of the table, and none writes a file.
-			for _, w := range a.args[len(q.command):] {
-				name, _, _ := strings.Cut(strings.TrimPrefix(w, "--"), "=")
-				switch {
-				case !strings.HasPrefix(w, "-"), w == "--json":
-				case name == "output":
-					if _, file, ok := strings.Cut(w, "svg="); ok && file != "-" {
-						t.Fatalf("%q: %q", text, w)
-					}
-				case !strings.HasPrefix(w, "--") || !slices.ContainsFunc(q.params, func(p param) bool { return p.flag == name }):
-					t.Fatalf("%q: %q is no flag of %s", text, w, q.name)
-				}
+			// Whatever is said, a question may read what was uploaded and nothing else, and asks for no file to be written.
+			if len(a.files) > 0 {
+				t.Fatalf("%q: %v", text, a.files)
+			}
+			if p, ok := a.ask.(*query.Plan); ok && (p.Emit != "" || p.Detected != "") {
+				t.Fatalf("%q: %+v", text, p)
 			}
 		}
 	})

@@ -2,28 +2,14 @@ package web
 
 import (
 	"context"
-	"io"
+
+	"busbar.dev/cluster"
 )
-
-// Job is one run of a command, with its streams.
-type Job struct {
-	Args           []string
-	Stdin          io.Reader
-	Stdout, Stderr io.Writer
-	// Folders are all that the run may read and write of the server's files,
-	// besides what it reads of the machine itself.
-	Folders []string
-}
-
-// Command is the program as a function of a job; it gives the exit code. It comes
-// back when nothing of the job is left running, which may be after the end of the
-// context.
-type Command func(ctx context.Context, j Job) int
 
 // Config is what a server is made of.
 type Config struct {
-	// Run answers the page's questions, confined to the folders of a job.
-	Run Command
+	// Machine reads the machine itself, for questions that name no cluster; nil refuses them.
+	Machine func(ctx context.Context) ([]*cluster.Fragment, error)
 	// Tokens are who may ask.
 	Tokens *Tokens
 	// Data is the folder that uploads pass through.

@@ -62,7 +62,7 @@ func TestHostileRequests(t *testing.T) {
 		}
 	}
 	if len(s.ran) > 0 {
-		t.Errorf("ran %q", s.ran[0].Args)
+		t.Errorf("ran %s", s.ran[0].line)
 	}
 	if code, err := raw(l.Addr().String(), "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"); code != 200 || err != nil {
 		t.Errorf("afterwards: %d, %v", code, err)
@@ -238,21 +238,16 @@ func TestGuessesKeepNobodyOut(t *testing.T) {
 	}
 }
 
-// TestNoPathOfTheServer has a command complain about the folder that it was given.
+// TestNoPathOfTheServer has the doctor complain about the file that it was given.
 func TestNoPathOfTheServer(t *testing.T) {
-	s := newSite(t, func(c *Config) {
-		c.Run = func(_ context.Context, j Job) int {
-			fmt.Fprintf(j.Stderr, "busbar: %s: no text in this folder\n", j.Folders[0])
-			return 2
-		}
-	})
+	s := realSite(t, nil)
 	var b bytes.Buffer
 	form := multipart.NewWriter(&b)
 	part, err := form.CreateFormFile("f", "a.log")
 	if err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprintln(part, "x")
+	fmt.Fprint(part, "\x00\x01\x02\x00")
 	form.Close()
 	r, err := http.NewRequestWithContext(t.Context(), "POST", s.http.URL+"/api/doctor", &b)
 	if err != nil {
@@ -266,7 +261,7 @@ func TestNoPathOfTheServer(t *testing.T) {
 	}
 	defer res.Body.Close()
 	data, err := io.ReadAll(res.Body)
-	if err != nil || res.StatusCode != 400 || strings.Contains(string(data), s.Data) || !strings.Contains(string(data), "what was sent: no text") {
+	if err != nil || res.StatusCode != 400 || strings.Contains(string(data), s.Data) || !strings.Contains(string(data), "a.log") {
 		t.Errorf("%d %s %v", res.StatusCode, data, err)
 	}
 }

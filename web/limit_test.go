@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -9,6 +10,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"busbar.dev/internal/failure"
+	"busbar.dev/query"
 )
 
 func TestBuckets(t *testing.T) {
@@ -37,9 +41,11 @@ func TestBuckets(t *testing.T) {
 // answer, and the place is free only when the work has ended.
 func TestWorkKeepsItsPlace(t *testing.T) {
 	release := make(chan struct{})
-	s := newSite(t, func(c *Config) {
-		c.Run = func(context.Context, Job) int { <-release; return 0 }
-	})
+	s := newSite(t, nil)
+	s.asking = func(context.Context, *asked, query.Env) (any, error) {
+		<-release
+		return struct{}{}, nil
+	}
 	q := questions[0]
 	q.within = 20 * time.Millisecond
 	for range cap(s.pool.slots) {
@@ -63,31 +69,23 @@ func TestWorkKeepsItsPlace(t *testing.T) {
 
 func TestAnswers(t *testing.T) {
 	runs := 0
-	s := newSite(t, func(c *Config) {
-		c.Run = func(_ context.Context, j Job) int {
-			runs++
-			switch j.Args[0] {
-			case "presets":
-				fmt.Fprint(j.Stdout, `{"presets":[]}`)
-				fmt.Fprint(j.Stderr, "note: something beside it\n")
-				return 0
-			case "models":
-				fmt.Fprintln(j.Stderr, "busbar: no such model\nsee: busbar models --help")
-				return 2
-			case "hardware":
-				fmt.Fprintln(j.Stderr, "busbar: a limit")
-				return 3
-			}
-			_, err := j.Stdout.Write(make([]byte, maxAnswer+1))
-			if err == nil {
-				t.Error("an answer without end")
-			}
-			return 3
+	s := newSite(t, nil)
+	s.asking = func(_ context.Context, a *asked, env query.Env) (any, error) {
+		runs++
+		switch a.name {
+		case "presets":
+			env.Note("something beside it")
+			return map[string]any{"presets": []string{}}, nil
+		case "models":
+			return nil, errors.New("no such model")
+		case "hardware":
+			return nil, failure.Cannot(errors.New("a limit"))
 		}
-	})
+		return strings.Repeat("x", maxAnswer+1), nil
+	}
 	for range 3 {
 		res, text := s.ask(t, "GET", "/api/presets", s.read, nil)
-		if res.StatusCode != 200 || text != `{"presets":[]}` || res.Header.Get("X-Busbar-Notes") == "" {
+		if res.StatusCode != 200 || text != "{\n \"presets\": []\n}\n" || res.Header.Get("X-Busbar-Notes") == "" {
 			t.Errorf("%d %s", res.StatusCode, text)
 		}
 	}

@@ -9,21 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"busbar.dev/query"
 )
 
 // uploadTime is how long logs may take to arrive.
 const uploadTime = 5 * time.Minute
-
-// examination is what POST /api/doctor runs, and explanation what it runs with
-// explain=1: the rings and trees that NCCL set up.
-var (
-	examination = question{name: "doctor", command: []string{"doctor"}, within: longer, params: []param{{"mask", "mask", word}}}
-	explanation = question{
-		name: "doctor explain", command: []string{"doctor", "explain"}, within: longer,
-		params:   []param{{"comm", "comm", word}, {"size", "size", word}},
-		pictures: map[string]picture{"svg": {"svg=-", svgType}},
-	}
-)
 
 // examine answers POST /api/doctor: the files of a form, and the text in its field
 // "text", are put into a folder of their own, examined, and removed.
@@ -31,12 +22,12 @@ func (s *Server) examine(w http.ResponseWriter, r *http.Request) {
 	out := http.NewResponseController(w)
 	_ = out.SetReadDeadline(time.Now().Add(uploadTime)) // where the connection has one
 	_ = out.SetWriteDeadline(time.Now().Add(uploadTime + 2*longer))
-	said, q := r.URL.Query(), examination
-	if said.Get("explain") == "1" {
-		q = explanation
+	given, q := r.URL.Query(), doctorQuestion
+	if given.Get("explain") == "1" {
+		q = explainQuestion
 	}
-	said.Del("explain")
-	a, err := s.read(q, said)
+	given.Del("explain")
+	a, err := s.read(q, given)
 	if err != nil {
 		Fail(w, http.StatusBadRequest, err.Error())
 		return
@@ -56,10 +47,25 @@ func (s *Server) examine(w http.ResponseWriter, r *http.Request) {
 		Fail(w, code, err.Error())
 		return
 	}
-	a.after, a.folders = remove, []string{dir}
-	a.args, a.shown = append(a.args, dir), append(a.shown, names...)
-	g := s.compute(r.Context(), a)
-	send(w, r, g)
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		remove()
+		Fail(w, http.StatusInternalServerError, reason(err))
+		return
+	}
+	a.tree = root.FS()
+	a.after = func() {
+		root.Close()
+		remove()
+	}
+	switch q := a.ask.(type) {
+	case *query.Doctor:
+		q.Sources = names
+	case *query.Explain:
+		q.Logs = names
+	}
+	a.line = shellLine(append(query.CommandLine(a.words, a.ask), "--json"))
+	send(w, r, s.compute(r.Context(), a))
 }
 
 // takeLogs writes the parts of a form into a folder and gives their names.

@@ -1,175 +1,141 @@
 package web
 
-import "time"
+import (
+	"context"
+	"io"
+	"reflect"
+	"strings"
+	"time"
 
-// kind is what a parameter's value may be.
-type kind int
-
-const (
-	word    kind = iota // a short text: a name, a list, a size
-	number              // digits, with a point and a sign
-	yes                 // a flag that is there or not: 1
-	repeat              // a word that may be given several times
-	cluster             // a preset with an optional count, or an upload
-	model               // a name, dimensions, or an upload
-	upload              // an upload
-	uploads             // one or more
+	"busbar.dev/cluster"
+	"busbar.dev/input/clusterfile"
+	"busbar.dev/query"
+	"busbar.dev/report"
 )
 
-// param is a parameter of a question and the flag that it becomes.
-type param struct {
-	name string // in the address
-	flag string // of the command; "" is a word without a flag
-	kind kind
-}
-
-// question is a command that can be asked for, with all that may be said.
+// question is one of package query's as the page asks it: its parameters are the fields of its struct, its answer is its
+// document.
 type question struct {
-	name    string
-	command []string
-	params  []param
-	// pictures are values of o that give a picture or a file instead of JSON, with
-	// the word for -o and the type of what comes.
+	name   string // in the address: /api/NAME
+	words  []string
+	params []query.Param
+	empty  func() any // a new question
+	run    func(ctx context.Context, question any, env query.Env) (document any, err error)
+	// pictures are values of o that give a picture or a file instead of JSON.
 	pictures map[string]picture
 	within   time.Duration
 	heavy    bool // takes all cores for long
 	fresh    bool // about this machine, where no cluster is named: kept for a short time only
 }
 
-type picture struct{ word, mime string }
+// picture is a document as something else than JSON.
+type picture struct {
+	flag  string // for -o of the command
+	mime  string
+	write func(w io.Writer, document any) error
+}
 
 const (
 	shortly = 10 * time.Second
 	longer  = 60 * time.Second
 )
 
-const svgType = "image/svg+xml"
+const (
+	jsonType    = "application/json; charset=utf-8"
+	svgType     = "image/svg+xml"
+	textType    = "text/plain; charset=utf-8"
+	archiveType = "application/gzip"
+)
 
-// where are the parameters that say what a job runs on and what it is.
-func where(more ...param) []param {
-	return append([]param{
-		{"c", "cluster", cluster},
-		{"l", "layout", word},
-		{"m", "model", model},
-		{"parallel", "parallel", word},
-		{"global-batch", "global-batch", number},
-		{"micro-batch", "micro-batch", number},
-		{"seq", "seq", number},
-		{"precision", "precision", word},
-		{"recompute", "recompute", word},
-		{"framework", "framework", word},
-		{"unfused", "unfused", yes},
-		{"padded", "padded", yes},
-		{"sync", "sync", yes},
-		{"schedule", "schedule", word},
-		{"order", "order", word},
-		{"bucket", "bucket", word},
-		{"context", "context", word},
-		{"offload", "offload", word},
-		{"compress", "compress", word},
-		{"nccl", "nccl", word},
-		{"gpu", "gpu", word},
-		{"nic", "nic", word},
-	}, more...)
+// asks makes a question of a type of package query. The words are those of its command.
+func asks[Q interface {
+	Run(ctx context.Context, env query.Env) (*D, error)
+}, D any](words string, within time.Duration) question {
+	return question{
+		name: words, words: strings.Fields(words), within: within, params: query.Params(*new(Q)),
+		empty: func() any { return new(Q) },
+		run: func(ctx context.Context, q any, env query.Env) (any, error) {
+			d, err := reflect.ValueOf(q).Elem().Interface().(Q).Run(ctx, env)
+			if d == nil {
+				return nil, err
+			}
+			return d, err
+		},
+	}
 }
 
-// failing are the parameters about failures and checkpoints.
-var failing = []param{
-	{"goodput", "goodput", yes},
-	{"mtbf", "mtbf", word},
-	{"checkpoint-time", "checkpoint-time", word},
-	{"checkpoint-interval", "checkpoint-interval", word},
-	{"restart-time", "restart-time", word},
-	{"storage", "storage", word},
+// called gives a question another name than its command's words.
+func (q question) called(name string) question {
+	q.name = name
+	return q
 }
 
-// questions are all that can be asked. A parameter that is not here is refused.
+// draws adds a picture of a question's document.
+func draws[D any](q question, name, flag, mime string, write func(io.Writer, *D) error) question {
+	pictures := map[string]picture{name: {flag, mime, func(w io.Writer, d any) error { return write(w, d.(*D)) }}}
+	for k, p := range q.pictures {
+		pictures[k] = p
+	}
+	q.pictures = pictures
+	return q
+}
+
+// machine marks a question that is about this machine where it names no cluster.
+func (q question) machine() question {
+	q.fresh = true
+	return q
+}
+
+// long marks a question that takes all cores.
+func (q question) long() question {
+	q.heavy = true
+	return q
+}
+
+// mapQuestion, auditQuestion and pathQuestion share an address: which is meant shows in what is said.
+var (
+	mapQuestion   = mapPictures(asks[query.Map, query.MapDoc]("map", shortly).machine())
+	auditQuestion = asks[query.Audit, query.AuditDoc]("map --audit", shortly).called("map").machine()
+	pathQuestion  = asks[query.Path, query.PathDoc]("map", shortly).machine()
+)
+
+// doctorQuestion and explainQuestion take logs, with POST /api/doctor or as uploads; planQuestion gives files too.
+var (
+	doctorQuestion  = asks[query.Doctor, query.DoctorDoc]("doctor", longer)
+	explainQuestion = draws(asks[query.Explain, query.ExplainDoc]("doctor explain", longer).called("explain"), "svg", "svg=-", svgType, func(w io.Writer, d *query.ExplainDoc) error { return report.Traffic(w, d.Run) })
+	planQuestion    = asks[query.Plan, query.PlanDoc]("plan", longer).long()
+)
+
+// questions are all that can be asked. A parameter that a question does not have is refused.
 var questions = []question{
-	{name: "map", command: []string{"map"}, within: shortly, fresh: true, params: []param{
-		{"c", "", cluster}, {"audit", "audit", yes}, {"path", "path", repeat},
-	}, pictures: map[string]picture{
-		"svg": {"svg", svgType}, "yaml": {"yaml", "text/plain; charset=utf-8"}, "dot": {"dot", "text/plain; charset=utf-8"},
-		"matrix": {"matrix", "text/plain; charset=utf-8"}, "nccl-xml": {"nccl-xml", "text/plain; charset=utf-8"},
-	}},
-	{name: "predict", command: []string{"predict"}, within: shortly, fresh: true, params: []param{
-		{"c", "cluster", cluster},
-		{"l", "layout", word},
-		{"op", "op", word},
-		{"b", "minbytes", word},
-		{"e", "maxbytes", word},
-		{"f", "stepfactor", number},
-		{"size", "size", word},
-		{"d", "dtype", word},
-		{"root", "root", number},
-		{"algo", "algo", word},
-		{"proto", "proto", word},
-		{"nccl", "nccl", word},
-		{"nccl-plan", "nccl-plan", yes},
-		{"links", "links", yes},
-		{"compare", "compare", word},
-		{"gpu", "gpu", word},
-		{"nic", "nic", word},
-		{"env", "env", repeat},
-	}, pictures: map[string]picture{"svg": {"svg=-", svgType}}},
-	{name: "step", command: []string{"step"}, within: shortly, params: where(append([]param{
-		{"compare", "compare", word},
-		{"advise", "advise", yes},
-		{"set", "set", repeat},
-		{"slow", "slow", repeat},
-		{"tokens", "tokens", word},
-		{"price", "price", word},
-		{"energy", "energy", word},
-		{"gpu-power", "gpu-power", word},
-		{"overhead", "overhead", number},
-	}, failing...)...), pictures: map[string]picture{"svg": {"svg=-", svgType}, "trace": {"trace=-", "application/json"}}},
-	{name: "envelope", command: []string{"envelope"}, within: shortly, params: where(param{"gpus", "gpus", number}, param{"mfu", "mfu", number})},
-	{name: "need", command: []string{"need"}, within: shortly, params: where(param{"within", "within", number})},
-	{name: "scale", command: []string{"scale"}, within: shortly, params: where(append([]param{{"nodes", "nodes", number}, {"set", "set", repeat}}, failing...)...)},
-	{name: "plan", command: []string{"plan"}, within: longer, heavy: true, params: planParams},
-	{name: "presets", command: []string{"presets"}, within: shortly},
-	{name: "models", command: []string{"models"}, within: shortly, params: []param{{"model", "", word}}},
-	{name: "hardware", command: []string{"hardware"}, within: shortly, params: []param{{"table", "", word}}},
-	{name: "version", command: []string{"version"}, within: shortly},
-	{name: "doctor", command: []string{"doctor"}, within: longer, params: []param{{"file", "", uploads}, {"mask", "mask", word}}},
-	{name: "explain", command: []string{"doctor", "explain"}, within: longer, params: []param{{"file", "", uploads}, {"comm", "comm", word}, {"size", "size", word}}, pictures: map[string]picture{"svg": {"svg=-", svgType}}},
-	{name: "measured", command: []string{"doctor", "bench"}, within: shortly, params: []param{
-		{"file", "", upload}, {"c", "cluster", cluster}, {"l", "layout", word}, {"op", "op", word}, {"nccl", "nccl", word},
-	}},
+	mapQuestion,
+	draws(asks[query.Predict, query.PredictDoc]("predict", shortly).machine(), "svg", "svg=-", svgType, report.Curves),
+	draws(draws(asks[query.Step, query.StepDoc]("step", shortly), "svg", "svg=-", svgType, report.StepTimeline), "trace", "trace=-", "application/json", report.StepTrace),
+	asks[query.Envelope, query.EnvelopeDoc]("envelope", shortly),
+	asks[query.Need, query.NeedDoc]("need", shortly),
+	asks[query.Scale, query.ScaleDoc]("scale", shortly),
+	planQuestion,
+	asks[query.Presets, query.PresetsDoc]("presets", shortly),
+	asks[query.Models, query.ModelsDoc]("models", shortly),
+	asks[query.Hardware, query.HardwareDoc]("hardware", shortly),
+	asks[query.Release, query.ReleaseDoc]("version", shortly),
+	doctorQuestion,
+	explainQuestion,
+	asks[query.DoctorBench, query.DoctorBenchDoc]("doctor bench", shortly).called("measured"),
 }
 
-var planParams = []param{
-	{"c", "cluster", cluster},
-	{"l", "layout", word},
-	{"gpus", "gpus", number},
-	{"m", "model", model},
-	{"global-batch", "global-batch", number},
-	{"seq", "seq", number},
-	{"precision", "precision", word},
-	{"framework", "framework", word},
-	{"parallel", "parallel", word},
-	{"micro-batch", "micro-batch", number},
-	{"recompute", "recompute", word},
-	{"schedule", "schedule", word},
-	{"bucket", "bucket", word},
-	{"context", "context", word},
-	{"offload", "offload", word},
-	{"compress", "compress", word},
-	{"top", "top", number},
-	{"reserve", "reserve", number},
-	{"host-memory", "host-memory", word},
-	{"max-nodes", "max-nodes", number},
-	{"max-step", "max-step", word},
-	{"avoid", "avoid", word},
-	{"tuner", "tuner", yes},
-	{"objective", "objective", word},
-	{"price", "price", word},
-	{"energy", "energy", word},
-	{"gpu-power", "gpu-power", word},
-	{"overhead", "overhead", number},
-	{"set", "set", repeat},
-	{"nccl", "nccl", word},
-	{"gpu", "gpu", word},
-	{"nic", "nic", word},
-	{"hosts", "hosts", word},
-	{"keep-order", "keep-order", yes},
+// mapPictures are the forms of a map that are no JSON.
+func mapPictures(q question) question {
+	form := func(name, mime string, write func(io.Writer, *cluster.Cluster) error) {
+		q = draws(q, name, name, mime, func(w io.Writer, d *query.MapDoc) error { return write(w, d.Cluster) })
+	}
+	form("svg", svgType, report.SVG)
+	form("yaml", textType, clusterfile.Write)
+	form("dot", textType, report.DOT)
+	form("matrix", textType, report.Matrix)
+	form("nccl-xml", textType, func(w io.Writer, cl *cluster.Cluster) error {
+		_, err := report.NCCLTopology(w, cl)
+		return err
+	})
+	return q
 }

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
+
+	"busbar.dev/query"
 )
 
 // Server is the page and what it asks.
@@ -25,6 +27,8 @@ type Server struct {
 	shelf    *shelf
 	assets   *assets
 	recheck  time.Duration
+	// asking answers a question; tests answer themselves.
+	asking func(ctx context.Context, a *asked, env query.Env) (document any, err error)
 
 	refused, broken atomic.Int64
 }
@@ -52,6 +56,7 @@ func New(c Config) (*Server, error) {
 		Config: c, cookie: c.Tokens.cookieName(), assets: a, shelf: shelf,
 		requests: newBuckets(requestRate, requestBurst), attempts: newBuckets(attemptRate, attemptBurst),
 		pool: newPool(), answers: newAnswers(), recheck: recheck,
+		asking: func(ctx context.Context, a *asked, env query.Env) (any, error) { return a.run(ctx, a.ask, env) },
 	}
 	if s.Events == nil {
 		s.Events = &Events{}

@@ -75,14 +75,14 @@ func safeName(name string) string {
 	return name
 }
 
-// find is the file that a word such as @3f…:4 names: its path for the command, its
-// name for people, and its folder.
-func (s *shelf) find(word string) (path, name, folder string, err error) {
+// find is the file that a word such as @3f…:4 names: where it lies, its name, and what
+// stands behind the word's colon.
+func (s *shelf) find(word string) (path, name, count string, err error) {
 	m := uploadWord.FindStringSubmatch(word)
 	if m == nil {
 		return "", "", "", fmt.Errorf("%.60q: expected an upload as POST /api/files names it, such as @ and 32 digits", word)
 	}
-	folder = filepath.Join(s.dir, m[1])
+	folder := filepath.Join(s.dir, m[1])
 	list, err := os.ReadDir(folder)
 	if err != nil || len(list) != 1 {
 		return "", "", "", fmt.Errorf("the upload %s is not here any more; send the file again", m[0])
@@ -90,7 +90,7 @@ func (s *shelf) find(word string) (path, name, folder string, err error) {
 	now := time.Now()
 	_ = os.Chtimes(folder, now, now) // what is used stays
 	name = list[0].Name()
-	return filepath.Join(folder, name) + m[2], name + m[2], folder, nil
+	return filepath.Join(folder, name), name, m[2], nil
 }
 
 // keep puts a file on the shelf.

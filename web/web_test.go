@@ -2,16 +2,16 @@ package web
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+
+	"busbar.dev/query"
 )
 
 // site is a server with a program of its own making, and tokens of both roles.
@@ -20,25 +20,30 @@ type site struct {
 	http        *httptest.Server
 	read, order string
 	mu          sync.Mutex
-	ran         []Job
+	ran         []*asked
 }
 
-// echo is a program that prints its words.
-func (s *site) echo(_ context.Context, j Job) int {
+// echo answers a question with the command that asks the same.
+func (s *site) echo(_ context.Context, a *asked, _ query.Env) (any, error) {
 	s.mu.Lock()
-	s.ran = append(s.ran, j)
-	s.mu.Unlock()
-	for _, a := range j.Args {
-		if dir, ok := strings.CutPrefix(a, "--emit="); ok {
-			_ = os.MkdirAll(dir, 0o700)
-			_ = os.WriteFile(filepath.Join(dir, "run.sh"), []byte("# in "+dir+"/run.sh\n"), 0o700)
-		}
+	defer s.mu.Unlock()
+	s.ran = append(s.ran, a)
+	if a.archive || a.list {
+		return &query.PlanDoc{Emitted: &query.PlanFiles{}}, nil
 	}
-	_ = json.NewEncoder(j.Stdout).Encode(map[string]any{"args": j.Args})
-	return 0
+	return map[string]any{"line": a.line}, nil
 }
 
+// newSite is a server that computes nothing.
 func newSite(t *testing.T, change func(*Config)) *site {
+	t.Helper()
+	s := realSite(t, change)
+	s.asking = s.echo
+	return s
+}
+
+// realSite is a server that answers.
+func realSite(t *testing.T, change func(*Config)) *site {
 	t.Helper()
 	dir := t.TempDir()
 	tokens, err := OpenTokens(filepath.Join(dir, "tokens.json"))
@@ -46,7 +51,7 @@ func newSite(t *testing.T, change func(*Config)) *site {
 		t.Fatal(err)
 	}
 	s := &site{}
-	c := Config{Run: s.echo, Tokens: tokens, Data: dir, Version: "test", Hosts: Loopback()}
+	c := Config{Tokens: tokens, Data: dir, Version: "test", Hosts: Loopback()}
 	if change != nil {
 		change(&c)
 	}

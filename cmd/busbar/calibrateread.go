@@ -64,11 +64,7 @@ func (c *calibrateCmd) note(e *env, text string, args ...any) {
 func (e *env) readWhole(name string) ([]byte, error) {
 	in := e.stdin
 	if name != "-" {
-		_, err := e.stat(name)
-		var f *os.File
-		if err == nil {
-			f, err = os.Open(name)
-		}
+		f, err := os.Open(name)
 		switch {
 		case os.IsNotExist(err):
 			return nil, fmt.Errorf("%s: no such file; expected what nccl-tests printed, or measured points as JSON lines", name)

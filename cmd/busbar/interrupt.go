@@ -58,9 +58,6 @@ const lastingGrace = 10 * time.Second
 // untilDone runs a command until it ends or the context does. What a command
 // computes or waits for then is left where it is, for the program ends.
 func (e *env) untilDone(command func() error) error {
-	if e.fence != nil {
-		return e.wholly(command)
-	}
 	done := make(chan error, 1)
 	go func() { done <- command() }()
 	select {

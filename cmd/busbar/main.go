@@ -87,7 +87,6 @@ type env struct {
 	model          *kong.Application // for completion
 	files          outfile.Writer
 	deliverTo      func([]byte) error // of a rank: takes what the measurement leaves
-	fence          *fence             // what files it may touch; nil is any
 	lasting        atomic.Bool        // it runs until it is told to stop, which is how it should end
 }
 
@@ -105,12 +104,7 @@ func program() int {
 type exited int
 
 // run is the program as a function of its arguments and streams.
-func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []string) int {
-	return runWithin(ctx, nil, stdin, stdout, stderr, args)
-}
-
-// runWithin is run with the files that it may touch.
-func runWithin(ctx context.Context, within *fence, stdin io.Reader, stdout, stderr io.Writer, args []string) (code int) {
+func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []string) (code int) {
 	stderr = messages{stderr}
 	var helpless error // the help could not be written
 	help := func(o kong.HelpOptions, k *kong.Context) error {
@@ -149,12 +143,12 @@ func runWithin(ctx context.Context, within *fence, stdin io.Reader, stdout, stde
 		fmt.Fprintf(stderr, "busbar: %s\n%s\n", unreadable(err), usageHint(err))
 		return exitBad
 	}
-	if err := errors.Join(misplaced(k), empty(k), outOfBounds(k), within.allows(commandWords(k.Selected()))); err != nil {
+	if err := errors.Join(misplaced(k), empty(k), outOfBounds(k)); err != nil {
 		fmt.Fprintf(stderr, "busbar: %v\nsee: busbar %s --help\n", err, commandWords(k.Selected()))
 		return exitBad
 	}
 	out := &stdoutStream{w: stdout}
-	e := &env{ctx: ctx, args: args, stdin: stdin, stdout: out, stderr: stderr, model: parser.Model, fence: within}
+	e := &env{ctx: ctx, args: args, stdin: stdin, stdout: out, stderr: stderr, model: parser.Model}
 	if f, ok := stdout.(*os.File); ok {
 		e.terminal = f
 	}

@@ -62,9 +62,6 @@ func (c *planCmd) checkFolder(e *env) error {
 		}
 		return nil
 	}
-	if err := e.fence.keeps(c.Emit); err != nil {
-		return err
-	}
 	var err error
 	if c.Folder, err = filepath.Abs(c.Emit); err != nil {
 		return failure.Cannot(err)

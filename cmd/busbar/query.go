@@ -15,9 +15,6 @@ import (
 func (e *env) query(o common) query.Env {
 	q := query.Env{Stdin: e.stdin, Progress: e.progressOf(o)}
 	q.Machine = func(ctx context.Context) ([]*cluster.Fragment, error) { return live.Read(ctx, q.Progress) }
-	if e.fence != nil {
-		q.Files, q.Limits.Devices = e.fence, mostDevices
-	}
 	q.State = live.State
 	if !o.Quiet {
 		q.Note = func(text string) { fmt.Fprintln(e.stderr, "note:", text) }

@@ -5,15 +5,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-
-	"busbar.dev/internal/failure"
 )
 
 // TestServedPage asks a running server what the page asks.
@@ -107,14 +104,5 @@ func TestServedPage(t *testing.T) {
 		}
 	case <-time.After(15 * time.Second):
 		t.Error("told to stop, it does not")
-	}
-}
-
-// TestFaultsAreSurvived turns a fault of a command into an answer.
-func TestFaultsAreSurvived(t *testing.T) {
-	e := &env{ctx: t.Context(), fence: &fence{}}
-	err := e.untilDone(func() error { panic("a fault") })
-	if !errors.Is(err, failure.ErrCannot) || !strings.Contains(err.Error(), "a fault") {
-		t.Errorf("%v", err)
 	}
 }

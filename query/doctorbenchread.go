@@ -1,4 +1,4 @@
-package main
+package query
 
 import (
 	"bytes"
@@ -39,13 +39,13 @@ func (a *about) fill(x *doctor.Curve) {
 }
 
 // sweeps reads the file and puts rows that belong together into sweeps.
-func (c *doctorBenchCmd) sweeps(e *env) (result.Sweeps, *about, error) {
-	data, err := e.measuredText(c.Result)
+func (q *DoctorBench) sweeps(e *Env) (result.Sweeps, *about, error) {
+	data, err := e.measuredText(q.Result)
 	if err != nil {
 		return nil, nil, err
 	}
-	name := inputName(c.Result)
-	all, say, err := c.read(name, data)
+	name := inputName(q.Result)
+	all, say, err := q.read(name, data)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -53,7 +53,7 @@ func (c *doctorBenchCmd) sweeps(e *env) (result.Sweeps, *about, error) {
 	var groups [][]result.Row
 	rivals := severalWays(all)
 	for _, r := range all.Rows() {
-		nodes, per, err := c.shape(r.Sweep)
+		nodes, per, err := q.shape(r.Sweep)
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -74,7 +74,7 @@ func (c *doctorBenchCmd) sweeps(e *env) (result.Sweeps, *about, error) {
 	var list result.Sweeps
 	for _, rows := range groups {
 		s := result.Merge(rows)
-		nodes, per, err := c.shape(s)
+		nodes, per, err := q.shape(s)
 		if err != nil || len(rows) == 0 || nodes*per < 2 {
 			continue
 		}
@@ -108,13 +108,13 @@ func severalWays(list result.Sweeps) bool {
 }
 
 // shape is the layout of a sweep, from its ranks or from -l.
-func (c *doctorBenchCmd) shape(s *result.Sweep) (nodes, per int, err error) {
-	if c.Layout != "" {
-		if nodes, per, err = predict.ParseLayout(c.Layout); err != nil {
+func (q *DoctorBench) shape(s *result.Sweep) (nodes, per int, err error) {
+	if q.Layout != "" {
+		if nodes, per, err = predict.ParseLayout(q.Layout); err != nil {
 			return 0, 0, err
 		}
 		if nodes*per != s.Ranks && s.Ranks > 1 {
-			return 0, 0, fmt.Errorf("-l %s is %d ranks; the output has %d", c.Layout, nodes*per, s.Ranks)
+			return 0, 0, fmt.Errorf("-l %s is %d ranks; the output has %d", q.Layout, nodes*per, s.Ranks)
 		}
 		return nodes, per, nil
 	}
@@ -128,23 +128,23 @@ func (c *doctorBenchCmd) shape(s *result.Sweep) (nodes, per int, err error) {
 }
 
 // read reads any of the formats.
-func (c *doctorBenchCmd) read(name string, data []byte) (result.Sweeps, *about, error) {
+func (q *DoctorBench) read(name string, data []byte) (result.Sweeps, *about, error) {
 	text := bytes.TrimSpace(data)
 	switch {
 	case result.Match(data):
 		list, err := result.Read(name, bytes.NewReader(data))
 		return list, &about{}, err
 	case len(text) > 0 && text[0] == '{':
-		list, err := c.document(name, text)
+		list, err := q.document(name, text)
 		return list, &about{}, err
 	case nccltests.Match(data):
-		return c.tables(name, data)
+		return q.tables(name, data)
 	}
 	return nil, nil, fmt.Errorf("%s: neither an output of nccl-tests (text or JSON) nor results of busbar bench", name)
 }
 
 // tables reads the text of nccl-tests.
-func (c *doctorBenchCmd) tables(name string, data []byte) (result.Sweeps, *about, error) {
+func (q *DoctorBench) tables(name string, data []byte) (result.Sweeps, *about, error) {
 	out, err := nccltests.ReadOutput(name, bytes.NewReader(data))
 	if err != nil {
 		return nil, nil, err
@@ -153,28 +153,28 @@ func (c *doctorBenchCmd) tables(name string, data []byte) (result.Sweeps, *about
 	for i := range out.Tables {
 		t := &out.Tables[i]
 		if t.Op == coll.None && len(t.Sweeps) > 0 {
-			op, err := coll.ParseKind(cmp.Or(c.Op, opInName(name)))
+			op, err := coll.ParseKind(cmp.Or(q.Op, opInName(name)))
 			if err != nil {
-				return nil, nil, c.opMissing(fmt.Errorf("%s:%d: nothing says which collective this table is of: %w", name, t.Line, err))
+				return nil, nil, q.opMissing(fmt.Errorf("%s:%d: nothing says which collective this table is of: %w", name, t.Line, err))
 			}
 			t.Name(op)
 		}
 		say.unsure = cmp.Or(say.unsure, unsure(t))
 	}
 	list, err := out.Sweeps()
-	return list, say, c.opMissing(err)
+	return list, say, q.opMissing(err)
 }
 
 // opMissing adds what helps.
-func (c *doctorBenchCmd) opMissing(err error) error {
-	if err != nil && c.Op == "" {
+func (q *DoctorBench) opMissing(err error) error {
+	if err != nil && q.Op == "" {
 		return fmt.Errorf("%w; give it with --op", err)
 	}
 	return err
 }
 
 // document reads the JSON of bench, or that of nccl-tests.
-func (c *doctorBenchCmd) document(name string, data []byte) (result.Sweeps, error) {
+func (q *DoctorBench) document(name string, data []byte) (result.Sweeps, error) {
 	var list result.Sweeps
 	s, err := result.ReadDocument(name, data)
 	if err != nil {
@@ -195,8 +195,8 @@ func (c *doctorBenchCmd) document(name string, data []byte) (result.Sweeps, erro
 		}
 	}
 	for _, s := range list {
-		if c.Op != "" && (s.Op == coll.None || s.OnGPUs()) {
-			s.Op, _ = coll.ParseKind(c.Op)
+		if q.Op != "" && (s.Op == coll.None || s.OnGPUs()) {
+			s.Op, _ = coll.ParseKind(q.Op)
 		}
 		if s.Op == coll.None {
 			return nil, fmt.Errorf("%s: nothing says which collective this is; give it with --op", name)

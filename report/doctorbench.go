@@ -1,0 +1,81 @@
+package report
+
+import (
+	"fmt"
+	"io"
+
+	"busbar.dev/doctor"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/predict"
+	"busbar.dev/query"
+	"busbar.dev/result"
+	"busbar.dev/unit"
+)
+
+// DoctorBench prints the curves beside their predictions; what was found stands below (doctor.Text).
+func DoctorBench(w io.Writer, d *query.DoctorBenchDoc, o TextOptions) error {
+	for _, s := range d.Curves {
+		measuredCurve(w, s, o.Verbose)
+	}
+	return doctor.Text{Width: max(o.Width, 0), Paint: o.Color, All: o.Verbose}.Write(w, d.Report)
+}
+
+// measuredCurve prints the curve beside its prediction.
+func measuredCurve(w io.Writer, s *doctor.Curve, all bool) {
+	fmt.Fprintf(w, "%s, %s on %s\n", s.Sweep.Op, plural(s.Sweep.Ranks, "rank"), s.Machine)
+	for _, a := range s.Assumed {
+		fmt.Fprintf(w, "  assumed: %s\n", a)
+	}
+	if s.Unjudged != "" {
+		fmt.Fprintf(w, "  not held against a prediction: %s\n", s.Unjudged)
+	}
+	right := texttab.Right
+	t := texttab.Table{Columns: []texttab.Column{{Head: "  size", Align: right}, {Head: "time", Align: right}, {Head: "busbw (GB/s)", Align: right}, {Head: "predicted", Align: right}, {Head: "from", Align: right}, {Head: "to", Align: right}, {Head: "ratio", Align: right}, {Head: ""}}}
+	if len(s.Points) > 0 && s.Points[0].Expected == 0 {
+		t.Columns = t.Columns[:3]
+	}
+	for i := range s.Points {
+		p := &s.Points[i]
+		if !all && len(s.Points) > 24 && i%2 == 1 && !p.Out() {
+			continue
+		}
+		cells := []string{"  " + p.Size.String(), p.Time.String(), fmt.Sprintf("%.2f", p.BusBW)}
+		if p.Expected > 0 {
+			mark := ""
+			if p.Out() {
+				mark = "slow"
+			}
+			cells = append(cells, p.Expected.String(), unit.Time(float64(p.Expected)/p.Margin).String(), unit.Time(float64(p.Expected)*p.Margin).String(), fmt.Sprintf("%.2f", p.Ratio()), mark)
+		}
+		t.Row(cells...)
+	}
+	_ = t.Write(w) // a writer's error shows at the next write
+	for _, a := range s.Against() {
+		verdict := "passes"
+		if a.Got < a.GBps {
+			verdict = "fails"
+		}
+		fmt.Fprintf(w, "  %s asks %.4g GB/s (%s), measured %.4g: %s\n    %s\n", a.Title, a.GBps, a.Measured, a.Got, verdict, a.Source)
+	}
+	fmt.Fprintln(w)
+}
+
+// MeasuredCurve draws the measured line over the predicted band. One collective is
+// drawn, the first.
+func MeasuredCurve(w io.Writer, d *query.DoctorBenchDoc) error {
+	s := d.Curves[0]
+	f := &query.PredictDoc{Cluster: s.Machine, Op: s.Sweep.Op, NCCL: s.NCCL, Compared: true}
+	row := func(layout string, p *doctor.CurvePoint, t unit.Time, margin float64) {
+		op, _ := s.Sweep.Operation(p.Size) // it was predicted, or read
+		f.Rows = append(f.Rows, query.NewPredictRow(layout, predict.Row{Run: &result.Run{Op: op, Ranks: s.Sweep.Ranks, Time: t, Margin: margin}, Asked: p.Size}))
+	}
+	for i := range s.Points {
+		if p := &s.Points[i]; p.Expected > 0 {
+			row("predicted", p, p.Expected, p.Margin)
+		}
+	}
+	for i := range s.Points {
+		row("measured", &s.Points[i], s.Points[i].Time, 0)
+	}
+	return Curves(w, f)
+}

@@ -115,6 +115,14 @@ func TestSecondAgentGivesUp(t *testing.T) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer stop()
+	port := func() string {
+		_, port, err := net.SplitHostPort(freeAddress(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return port
+	}
+	its, others := port(), port()
 	start := func(dir, port string) (*written, chan int) {
 		said, ended := &written{}, make(chan int, 1)
 		wg.Go(func() {
@@ -123,16 +131,16 @@ func TestSecondAgentGivesUp(t *testing.T) {
 		return said, ended
 	}
 	mine := t.TempDir()
-	first, over := start(mine, "17650")
+	first, over := start(mine, its)
 	f.wait("n1 is up", func() bool {
 		_, out, _ := f.busbar("nodes")
 		return strings.Contains(out, "n1") && strings.Contains(out, "up")
 	})
 	for range 4 { // as something does that starts it again and again
-		second, gone := start(t.TempDir(), "17660")
+		second, gone := start(t.TempDir(), others)
 		select {
 		case code := <-gone:
-			if code != exitCannot || !strings.Contains(second.String(), "another agent calls itself n1") || !strings.Contains(second.String(), "found at 127.0.0.1:17650") {
+			if code != exitCannot || !strings.Contains(second.String(), "another agent calls itself n1") || !strings.Contains(second.String(), "found at 127.0.0.1:"+its) {
 				t.Errorf("the second: exit %d, %s", code, second.String())
 			}
 		case code := <-over:
@@ -142,7 +150,7 @@ func TestSecondAgentGivesUp(t *testing.T) {
 		}
 	}
 	_, out, _ := f.busbar("nodes", "--json")
-	if !strings.Contains(out, "17650") || strings.Contains(out, "17660") || !strings.Contains(out, `"state": "up"`) {
+	if !strings.Contains(out, ":"+its) || strings.Contains(out, ":"+others) || !strings.Contains(out, `"state": "up"`) {
 		t.Errorf("the second took the first one's place: %s", out)
 	}
 	f.wait("a finding", func() bool {
@@ -153,7 +161,7 @@ func TestSecondAgentGivesUp(t *testing.T) {
 		t.Errorf("the first says %s", first.String())
 	}
 	// The folder of one that runs is no other's either.
-	third, gone := start(mine, "17660")
+	third, gone := start(mine, others)
 	if code := <-gone; code != exitCannot || !strings.Contains(third.String(), "another process uses this folder") {
 		t.Errorf("in the same folder: exit %d, %s", code, third.String())
 	}

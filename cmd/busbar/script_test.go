@@ -12,12 +12,29 @@ import (
 
 // TestMain makes the test binary the command as well, for the scripts.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	testscript.Main(apart{m}, map[string]func(){
 		"busbar": func() {
 			os.Exit(program())
 		},
 		"all_reduce_perf": fakePerf,
 	})
+}
+
+// apart runs tests apart from what the user has: a server may run with its defaults, and settings may name another.
+type apart struct{ *testing.M }
+
+func (a apart) Run() int {
+	state, err := os.MkdirTemp("", "busbar-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return exitCannot
+	}
+	defer os.RemoveAll(state)
+	os.Setenv("XDG_STATE_HOME", state)
+	for _, name := range []string{"BUSBAR_SERVER", "BUSBAR_SERVER_CA", "BUSBAR_TOKEN", "BUSBAR_CREDS", "STATE_DIRECTORY"} {
+		os.Unsetenv(name)
+	}
+	return a.M.Run()
 }
 
 // TestScripts runs the scripts in testdata/script, named <command>_<case>.

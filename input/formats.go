@@ -7,10 +7,8 @@ import (
 	"busbar.dev/input/ibnet"
 	"busbar.dev/input/ibstat"
 	"busbar.dev/input/k8s"
-	"busbar.dev/input/ncclgraph"
 	"busbar.dev/input/nccllog"
 	"busbar.dev/input/nccltests"
-	"busbar.dev/input/nccltuner"
 	"busbar.dev/input/ncclxml"
 	"busbar.dev/input/nvbandwidth"
 	"busbar.dev/input/nvsmi"
@@ -18,7 +16,6 @@ import (
 	"busbar.dev/input/rocmsmi"
 	"busbar.dev/input/slurm"
 	"busbar.dev/input/topograph"
-	"busbar.dev/schedule/msccl"
 )
 
 // formats is the table of readers: documents that are one thing from end to end
@@ -56,18 +53,4 @@ func formats() []format {
 		{"nccl-tests", nccltests.Match, nccltests.Read, false},
 		{"NCCL log", nccllog.Match, nccllog.Read, false},
 	}
-}
-
-// otherwise names texts that busbar knows but that hold no topology.
-func otherwise(data []byte) string {
-	data = data[:min(len(data), 1<<20)]
-	switch {
-	case ncclgraph.Match(data):
-		return "an NCCL graph (NCCL_GRAPH_DUMP_FILE), which says which channels NCCL built; the topology is in NCCL_TOPO_DUMP_FILE"
-	case msccl.Match(data):
-		return "an MSCCL algorithm, which says how a collective runs, not on what"
-	case nccltuner.Match(data), nccltuner.MatchTraining(data):
-		return "a file for NCCL's tuner plugin, which says what to choose, not on what hardware"
-	}
-	return ""
 }

@@ -19,6 +19,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/internal/warn"
 	"busbar.dev/internal/lines"
 	"busbar.dev/internal/switchtree"
 	"busbar.dev/internal/yamldoc"
@@ -86,18 +87,8 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	if err := o.fill(); err != nil {
 		return nil, err
 	}
-	limit(f)
+	warn.Limit(f)
 	return f, nil
-}
-
-// maxWarnings bounds the warnings of one file; more say nothing new.
-const maxWarnings = 500
-
-func limit(f *cluster.Fragment) {
-	if n := len(f.Warnings); n > maxWarnings {
-		f.Warnings = f.Warnings[:maxWarnings:maxWarnings]
-		f.Warnf(0, "", "%d more warnings", n-maxWarnings)
-	}
 }
 
 // parse reads the documents of a text, and when the text as a whole is none,

@@ -1,7 +1,6 @@
 package nvbandwidth
 
 import (
-	"slices"
 	"strings"
 
 	"busbar.dev/cluster"
@@ -9,74 +8,48 @@ import (
 	"busbar.dev/unit"
 )
 
-// Fragment is the node the tool ran on. Where several tests measured a pair in
-// one direction, the highest rate is kept: it is what the path can carry.
-func (r *Result) Fragment(source string) *cluster.Fragment {
-	f := &cluster.Fragment{Format: Format, Source: source}
-	f.Warnings = append(f.Warnings, r.Warnings...)
-	b := builder{res: r, frag: f, node: pairtable.NewNode(f)}
-	b.devices()
-	for i := range r.Tests {
-		for j := range r.Tests[i].Matrices {
-			b.matrix(&r.Tests[i], &r.Tests[i].Matrices[j])
-		}
-	}
-	b.node.Close(r.Host)
-	return f
-}
-
-// builder makes the node.
-type builder struct {
-	res  *Result
-	frag *cluster.Fragment
-	node *pairtable.Node
-}
-
-// betweenGPUs reports whether a matrix is about pairs of GPUs.
-func (m *Matrix) betweenGPUs() bool { return m.Row == "GPU" && m.Col == "GPU" }
-
-// devices adds the listed devices; a table alone in a document lists none and
-// its columns stand for them.
-func (b *builder) devices() {
-	list := slices.Clone(b.res.Devices)
-	if len(list) == 0 {
-		ids := map[int]bool{}
-		for _, t := range b.res.Tests {
-			for i := range t.Matrices {
-				if m := &t.Matrices[i]; m.Col == "GPU" {
-					for _, c := range m.Cols {
-						ids[c] = true
-					}
+// addNode adds the node the tool ran on. A table alone in a document lists no
+// devices and its columns stand for them.
+func (p *parser) addNode() {
+	if len(p.devices) == 0 {
+		for i := range p.tables {
+			if t := &p.tables[i]; t.col == "GPU" {
+				for _, c := range t.Cols {
+					p.devices[c] = pairtable.Device{}
 				}
 			}
 		}
-		for id := range ids {
-			list = append(list, Device{Index: id})
-		}
 	}
-	slices.SortFunc(list, func(x, y Device) int { return x.Index - y.Index })
-	for _, d := range list {
-		b.node.Add(d.Index, d.Model, d.PCI, d.Line)
+	node := pairtable.NewNode(p.Frag)
+	node.Add(p.devices)
+	for i := range p.tables {
+		p.tables[i].addTo(node, p.Frag)
 	}
+	node.Close(p.host)
 }
 
-// matrix adds what a table says about pairs.
-func (b *builder) matrix(t *Test, m *Matrix) {
-	if m.Col == "GPU" {
-		b.count(m)
-	}
-	if !m.betweenGPUs() {
+// addTo adds what a table says about pairs.
+func (t *table) addTo(node *pairtable.Node, f *cluster.Fragment) {
+	if t.col != "GPU" {
 		return
 	}
-	source := strings.TrimSpace(Format + " " + t.Name)
-	bad, line := 0, m.Line
-	for _, row := range m.Rows {
+	for _, c := range t.Cols {
+		if !node.Has(c) {
+			f.Warnf(t.Line, "", "%q has a column for GPU %d and the tool listed %d; figures for GPUs it did not list are left out", t.Title, c, node.Len())
+			break
+		}
+	}
+	if t.row != "GPU" {
+		return
+	}
+	bad, line := 0, t.Line
+	for _, row := range t.Rows {
 		for i, v := range row.Values {
-			from, to := row.Index, m.Cols[i]
-			if m.Arrow == "<-" {
+			from, to := row.Device, t.Cols[i]
+			if t.arrow == "<-" {
 				from, to = to, from
 			}
-			if !b.node.Two(from, to) || v != v {
+			if !node.Two(from, to) || v != v {
 				continue // the diagonal, a stranger, or N/A
 			}
 			if v <= 0 || v > pairtable.MaxRate {
@@ -84,39 +57,33 @@ func (b *builder) matrix(t *Test, m *Matrix) {
 				line = row.Line
 				continue
 			}
-			b.figure(b.node.Pair(from, to), t, m, v, source)
+			t.figure(node.Pair(from, to), v)
 		}
 	}
 	if bad > 0 {
-		b.frag.Warnf(line, "", "%d figures of %q are zero, negative or no rate; left out", bad, m.Title)
+		f.Warnf(line, "", "%d figures of %q are zero, negative or no rate; left out", bad, t.Title)
 	}
 }
 
-// count warns about a table for more GPUs than were listed.
-func (b *builder) count(m *Matrix) {
-	for _, c := range m.Cols {
-		if !b.node.Has(c) {
-			b.frag.Warnf(m.Line, "", "%q has a column for GPU %d and the tool listed %d; figures for GPUs it did not list are left out", m.Title, c, b.node.Len())
-			return
-		}
-	}
-}
-
-func (b *builder) figure(p *cluster.Pair, t *Test, m *Matrix, v float64, source string) {
+// figure adds a figure to a pair. Where several tests measured a pair in one
+// direction, the highest rate is kept: it is what the path can carry.
+func (t *table) figure(p *cluster.Pair, v float64) {
+	source := strings.TrimSpace(format + " " + t.test)
+	rate := unit.Rate(v) * unit.GBps
 	switch {
-	case m.Unit == "ns":
+	case t.latency:
 		if !p.Latency.Known() {
 			p.Latency = cluster.FromMeasured(unit.Micros(v/1e3), source)
 		}
-	case m.Arrow == "<->":
+	case t.arrow == "<->":
 		// Only "Total" counts both directions; older tables under this arrow time
 		// one of them and do not say which.
-		if rate := unit.Rate(v) * unit.GBps; m.Part == "Total" && rate > p.Both.Value {
+		if t.part == "Total" && rate > p.Both.Value {
 			p.Both = cluster.FromMeasured(rate, source)
 		}
 	default:
 		// Under traffic the other way a rate is not the pair's own.
-		if rate := unit.Rate(v) * unit.GBps; !strings.Contains(t.Name, "bidirectional") && rate > p.Rate.Value {
+		if !strings.Contains(t.test, "bidirectional") && rate > p.Rate.Value {
 			p.Rate = cluster.FromMeasured(rate, source)
 		}
 	}

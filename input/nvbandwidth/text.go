@@ -1,25 +1,31 @@
 package nvbandwidth
 
 import (
-	"math"
 	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/pairtable"
 )
 
+// title is what the line above a matrix says. row and col are what rows and columns stand for, "CPU" or "GPU"; arrow is
+// "->" for row to column, "<-" for column to row, "<->" for both. All are empty in a title that does not say.
+type title struct {
+	row, col, arrow string
+	part            string // "Read1", "Total": which share of a test in several tables
+	latency         bool   // nanoseconds, else GB/s
+}
+
 // parseTitle reads the line above a matrix, as in "memcpy CE GPU(row) ->
 // GPU(column) bandwidth (GB/s)". Other titles end in the same unit and name
 // fewer parties: "memcpy local GPU(column) bandwidth (GB/s)".
-func parseTitle(t string, line int) (Matrix, bool) {
-	m := Matrix{Title: t, Line: line, Sum: math.NaN()}
-	body := ""
-	for _, unit := range []string{"GB/s", "ns"} {
-		if s, ok := strings.CutSuffix(t, "("+unit+")"); ok {
-			body, m.Unit = strings.TrimSpace(s), unit
-		}
+func parseTitle(t string) (m title, ok bool) {
+	body, ok := strings.CutSuffix(t, "(GB/s)")
+	if !ok {
+		body, ok = strings.CutSuffix(t, "(ns)")
+		m.latency = ok
 	}
-	if m.Unit == "" || !strings.Contains(body, "(row") && !strings.Contains(body, "(column") || len(t) > 200 {
+	body = strings.TrimSpace(body)
+	if !ok || !strings.Contains(body, "(row") && !strings.Contains(body, "(column") || len(t) > 200 {
 		return m, false
 	}
 	f := strings.Fields(strings.TrimSuffix(body, " bandwidth"))
@@ -32,11 +38,11 @@ func parseTitle(t string, line int) (Matrix, bool) {
 		if left == "" || right == "" || leftRow == rightRow {
 			continue
 		}
-		m.Row, m.Col, m.Arrow = left, right, f[i]
+		m.row, m.col, m.arrow = left, right, f[i]
 		if rightRow { // the first release wrote GPU(columns) <- CPU(rows)
-			m.Row, m.Col, m.Arrow = right, left, turned(f[i])
+			m.row, m.col, m.arrow = right, left, turned(f[i])
 		}
-		m.Part = strings.Join(f[i+2:], " ")
+		m.part = strings.Join(f[i+2:], " ")
 	}
 	return m, true
 }
@@ -68,30 +74,17 @@ func turned(arrow string) string {
 
 // parseDevice reads what follows "Device ": "0: NVIDIA H100 80GB HBM3
 // (00000000:18:00)", the address absent before v0.6.
-func parseDevice(t string) (Device, bool) {
+func parseDevice(t string) (pairtable.Device, bool) {
 	num, rest, ok := strings.Cut(t, ": ")
 	n, known := pairtable.Number(strings.TrimSpace(num))
 	if !ok || !known {
-		return Device{}, false
+		return pairtable.Device{}, false
 	}
-	d := Device{Index: n, Model: strings.TrimSpace(rest)}
+	d := pairtable.Device{Number: n, Model: strings.TrimSpace(rest)}
 	if i := strings.LastIndex(d.Model, " ("); i > 0 && strings.HasSuffix(d.Model, ")") {
 		if pci, err := cluster.ParsePCI(d.Model[i+2 : len(d.Model)-1]); err == nil {
 			d.PCI, d.Model = pci, strings.TrimSpace(d.Model[:i])
 		}
 	}
 	return d, d.Model != ""
-}
-
-// isHost reports whether a line is a host name alone.
-func isHost(s string) bool {
-	if s == "" || len(s) > 253 || !strings.ContainsAny(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") {
-		return false
-	}
-	for _, c := range s {
-		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '.' || c == '_') {
-			return false
-		}
-	}
-	return true
 }

@@ -1,6 +1,10 @@
 package nvsmi
 
-import "strings"
+import (
+	"strings"
+
+	"busbar.dev/internal/lines"
+)
 
 // header is the line of column names.
 type header struct {
@@ -41,7 +45,7 @@ func parseHeader(text string) (header, bool) {
 	if len(words) == 0 {
 		return header{}, false
 	}
-	if _, ok := numbered(words[0], "GPU"); !ok {
+	if _, ok := lines.Numbered(words[0], "GPU"); !ok {
 		return header{}, false
 	}
 	h := header{at: map[string]int{}}

@@ -8,6 +8,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/gather"
+	"busbar.dev/input/internal/warn"
 	"busbar.dev/unit"
 )
 
@@ -21,6 +22,7 @@ type inventory struct {
 	nodes  []*node
 	latest map[string]*node // by host; of several nameless nodes the last
 	over   int              // GPUs and hosts left out
+	warns  warn.List
 }
 
 // node is the GPUs of one machine.
@@ -163,14 +165,12 @@ func (n *node) merge(o, g *gpu) {
 }
 
 // fragment is the whole of a text; missing says what to look for in one without GPUs.
-func (v *inventory) fragment(name string, warns []warning, missing string) (*cluster.Fragment, error) {
+func (v *inventory) fragment(name, missing string) (*cluster.Fragment, error) {
 	f := &cluster.Fragment{Format: v.format, Source: name}
 	if v.addTo(f); len(f.Types) == 0 {
 		return nil, fmt.Errorf("%s: %s", name, missing)
 	}
-	for _, w := range warns {
-		f.Warnf(w.line, "", "%s", w.text)
-	}
+	v.warns.AddTo(f, "")
 	return f, nil
 }
 

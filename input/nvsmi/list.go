@@ -18,11 +18,11 @@ const (
 // nvidia-smi nvlink -s, which have the same lines for GPUs.
 func MatchList(data []byte) bool {
 	named := false
-	return anyLine(data, "GPU ", func(text string) bool {
+	return gather.Find(data, "GPU ", func(text string) bool {
 		g, ok := gpuLine(text)
 		named = named || ok
 		return ok && g.uuid != ""
-	}) || named && anyLine(data, "Link ", func(text string) bool {
+	}) || named && gather.Find(data, "Link ", func(text string) bool {
 		_, ok := linkLine(text)
 		return ok
 	})
@@ -34,13 +34,13 @@ func MatchList(data []byte) bool {
 func ReadList(name string, r io.Reader) (*cluster.Fragment, error) {
 	v := &inventory{format: listFormat}
 	l := lister{v: v, at: map[string]*gpu{}}
-	if err := eachLine(name, r, l.line); err != nil {
+	if err := l.heads.Each(name, r, l.take); err != nil {
 		return nil, err
 	}
 	if l.linked {
 		v.format = nvlinkFormat
 	}
-	return v.fragment(name, nil, "no list of GPUs found; expected lines such as GPU 0: NVIDIA H100 (UUID: GPU-…); save the output of nvidia-smi -L")
+	return v.fragment(name, "no list of GPUs found; expected lines such as GPU 0: NVIDIA H100 (UUID: GPU-…); save the output of nvidia-smi -L")
 }
 
 type lister struct {
@@ -50,27 +50,11 @@ type lister struct {
 	linked bool
 }
 
-func (l *lister) line(text string, num int) {
-	if l.heads.Line(text) {
-		return
-	}
-	if l.take("", text, num) {
-		return
-	}
-	if host, rest, ok := gather.Cut(text); ok {
-		l.take(host, rest, num)
-	}
-}
-
 // take gives a line to the list of a host and reports whether it belonged there.
 func (l *lister) take(prefix, text string, num int) bool {
 	if g, ok := gpuLine(text); ok {
 		g.line = num
-		host := prefix
-		if prefix == "" && len(l.heads.Hosts()) > 0 {
-			host = l.heads.Hosts()[0] // UUIDs differ, so that no two hosts are gathered
-		}
-		l.at[prefix] = l.v.add(host, g)
+		l.at[prefix] = l.v.add(l.heads.Host(prefix), g) // UUIDs differ, so that no two hosts are gathered
 		return true
 	}
 	g := l.at[prefix]

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/lines"
 )
 
 const p2pFormat = "nvidia-smi topo -p2p"
@@ -86,7 +87,7 @@ func ReadP2P(name string, r io.Reader) (*cluster.Fragment, error) {
 func (t *table) gpus() *cluster.NodeType {
 	node := &cluster.NodeType{}
 	for _, name := range t.head.cols {
-		if n, ok := numbered(name, "GPU"); ok {
+		if n, ok := lines.Numbered(name, "GPU"); ok {
 			node.Add(cluster.Device{Kind: cluster.GPU, Index: n, Parent: -1, GPU: &cluster.GPUInfo{Vendor: "nvidia"}})
 		}
 	}
@@ -135,7 +136,7 @@ func (t *table) addPairs(f *cluster.Fragment, node *cluster.NodeType, host strin
 
 // deviceName is the model's name of a GPU column.
 func deviceName(col string) string {
-	if n, ok := numbered(col, "GPU"); ok {
+	if n, ok := lines.Numbered(col, "GPU"); ok {
 		return fmt.Sprintf("gpu%d", n)
 	}
 	return ""

@@ -1,7 +1,6 @@
 package nvsmi
 
 import (
-	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -26,7 +25,7 @@ var queryFields = map[string]string{
 // its header.
 func MatchQuery(data []byte) bool {
 	for _, word := range []string{"index", "uuid", "name", "bus_id", "memory.total"} {
-		if anyLine(data, word, func(text string) bool { return queryHeader(text) != nil }) {
+		if gather.Find(data, word, func(text string) bool { return queryHeader(text) != nil }) {
 			return true
 		}
 	}
@@ -73,10 +72,10 @@ func anyOf(all []string, want ...string) bool {
 // header must be there, for without it no column can be told from another.
 func ReadQuery(name string, r io.Reader) (*cluster.Fragment, error) {
 	q := queryReader{v: &inventory{format: queryFormat}, cols: map[string][]string{}, rows: map[string]int{}}
-	if err := eachLine(name, r, q.line); err != nil {
+	if err := q.heads.Each(name, r, q.take); err != nil {
 		return nil, err
 	}
-	return q.v.fragment(name, q.warns, "no CSV of GPUs found; expected a header such as index, name, uuid, pci.bus_id and a row for each GPU; save the output of nvidia-smi --query-gpu=… --format=csv")
+	return q.v.fragment(name, "no CSV of GPUs found; expected a header such as index, name, uuid, pci.bus_id and a row for each GPU; save the output of nvidia-smi --query-gpu=… --format=csv")
 }
 
 type queryReader struct {
@@ -84,16 +83,6 @@ type queryReader struct {
 	heads gather.Headings
 	cols  map[string][]string // the header at hand, by the host before the line
 	rows  map[string]int      // rows since then
-	warns []warning
-}
-
-func (q *queryReader) line(text string, num int) {
-	if q.heads.Line(text) || q.take("", text, num) {
-		return
-	}
-	if host, rest, ok := gather.Cut(text); ok {
-		q.take(host, rest, num)
-	}
 }
 
 func (q *queryReader) take(prefix, text string, num int) bool {
@@ -111,18 +100,15 @@ func (q *queryReader) take(prefix, text string, num int) bool {
 	if len(fields) != len(cols) {
 		// Not a row. One with a field too few shows a cut text; prose rarely has commas
 		// in that number.
-		if len(fields) > 1 && len(fields) < len(cols) && len(q.warns) < maxWarnings && looksLikeRow(cols, fields) {
-			q.warns = append(q.warns, warning{num, fmt.Sprintf("%d fields; the header has %d; the row is left out", len(fields), len(cols))})
+		if len(fields) > 1 && len(fields) < len(cols) && looksLikeRow(cols, fields) {
+			q.v.warns.Addf(num, "%d fields; the header has %d; the row is left out", len(fields), len(cols))
 		}
 		if !anyOf(cols, "index", "uuid", "pci") {
 			delete(q.cols, prefix) // any prose fits a table of names; it ends at the first other line
 		}
 		return false
 	}
-	host := prefix
-	if host == "" && len(q.heads.Hosts()) > 0 {
-		host = q.heads.Hosts()[0]
-	}
+	host := q.heads.Host(prefix)
 	g, ok := queryRow(cols, fields, &host)
 	if !ok {
 		return false

@@ -1,9 +1,10 @@
 package nvsmi
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
+
+	"busbar.dev/internal/lines"
 )
 
 // p2pWords are the cells of a peer-access matrix and what they mean.
@@ -31,7 +32,7 @@ func cellWord(w string) string {
 	case "DIS":
 		return "?"
 	}
-	if n, ok := numbered(w, "NV"); ok && n > 0 && n <= 1024 {
+	if n, ok := lines.Numbered(w, "NV"); ok && n > 0 && n <= 1024 {
 		return w
 	}
 	if p2pWords[w] != "" {
@@ -68,9 +69,9 @@ func (st *state) row(text string, num int) bool {
 	}
 	col, ok := st.t.head.at[label]
 	if !ok {
-		if _, gpu := numbered(label, "GPU"); gpu && p.cells > 1 {
+		if _, gpu := lines.Numbered(label, "GPU"); gpu && p.cells > 1 {
 			st.flush()
-			st.t.warn(num, fmt.Sprintf("row %s has no column; expected one of the header at line %d; the row is left out", label, st.t.line))
+			st.t.warns.Addf(num, "row %s has no column; expected one of the header at line %d; the row is left out", label, st.t.line)
 		}
 		return false
 	}
@@ -142,13 +143,13 @@ func (st *state) flush() {
 	}
 	name := t.head.cols[p.col]
 	if t.rows[p.col] != nil {
-		t.warn(p.line, fmt.Sprintf("row %s stands here again (first at line %d); the first is kept", name, t.rows[p.col].line))
+		t.warns.Addf(p.line, "row %s stands here again (first at line %d); the first is kept", name, t.rows[p.col].line)
 		return
 	}
 	r := st.parse(p)
 	for j, c := range r.cells {
 		if c == "X" && j != p.col {
-			t.warn(p.line, fmt.Sprintf("row %s has its X in the column of %s: a cell is missing or too many; the row is left out", name, t.head.cols[j]))
+			t.warns.Addf(p.line, "row %s has its X in the column of %s: a cell is missing or too many; the row is left out", name, t.head.cols[j])
 			// The row counts as seen, so that its end is not reported again.
 			t.rows[p.col] = &row{line: p.line}
 			return
@@ -167,7 +168,7 @@ func (st *state) parse(p *pending) *row {
 		cells, tail = spaced(p.text, n)
 		if len(cells) < n {
 			if apart := unglue(cells); len(apart) == n {
-				t.warn(p.line, fmt.Sprintf("row %s: cells without white space between them were taken apart", name))
+				t.warns.Addf(p.line, "row %s: cells without white space between them were taken apart", name)
 				cells = apart
 			}
 		}
@@ -175,15 +176,15 @@ func (st *state) parse(p *pending) *row {
 	r := &row{line: p.line, cells: make([]string, len(cells)), tail: tail}
 	for j, w := range cells {
 		if r.cells[j] = cellWord(w); r.cells[j] == "" && w != "N/A" {
-			t.warn(p.line, fmt.Sprintf("row %s, column %s: %q; expected X, NV#, PIX, PXB, PHB, NODE or SYS; taken as unknown", name, t.head.cols[j], w))
+			t.warns.Addf(p.line, "row %s, column %s: %q; expected X, NV#, PIX, PXB, PHB, NODE or SYS; taken as unknown", name, t.head.cols[j], w)
 		}
 	}
 	if len(cells) < n {
-		t.warn(p.line, fmt.Sprintf("row %s has %d cells; the header has %d columns; the rest is taken as unknown", name, len(cells), n))
+		t.warns.Addf(p.line, "row %s has %d cells; the header has %d columns; the rest is taken as unknown", name, len(cells), n)
 	}
 	for k, w := range tail {
 		if cellWord(w) != "" {
-			t.warn(p.line, fmt.Sprintf("row %s has more cells than the header has columns (%d): %q", name, n, w))
+			t.warns.Addf(p.line, "row %s has more cells than the header has columns (%d): %q", name, n, w)
 			r.tail = tail[:k]
 			break
 		}

@@ -1,13 +1,13 @@
 package nvsmi
 
 import (
-	"fmt"
 	"io"
 	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/gather"
+	"busbar.dev/internal/lines"
 	"busbar.dev/unit"
 )
 
@@ -15,7 +15,7 @@ const smiFormat = "nvidia-smi"
 
 // MatchSMI reports whether data holds the table that nvidia-smi prints by itself.
 func MatchSMI(data []byte) bool {
-	return anyLine(data, "|", func(text string) bool {
+	return gather.Find(data, "|", func(text string) bool {
 		_, ok := smiGPU(bars(text))
 		return ok
 	})
@@ -24,50 +24,47 @@ func MatchSMI(data []byte) bool {
 // ReadSMI reads the plain table: index, name, PCI address, memory and MIG slices.
 func ReadSMI(name string, r io.Reader) (*cluster.Fragment, error) {
 	s := smiReader{v: &inventory{format: smiFormat}, at: map[string]*gpu{}}
-	if err := eachLine(name, r, s.line); err != nil {
+	if err := lines.Each(name, r, s.line); err != nil {
 		return nil, err
 	}
-	return s.v.fragment(name, s.cut, "no table of GPUs found; expected rows such as | 0 NVIDIA H100 On | 00000000:06:00.0 Off |; save the output of nvidia-smi")
+	return s.v.fragment(name, "no table of GPUs found; expected rows such as | 0 NVIDIA H100 On | 00000000:06:00.0 Off |; save the output of nvidia-smi")
 }
 
 type smiReader struct {
 	v     *inventory
 	heads gather.Headings
 	at    map[string]*gpu // the GPU whose memory comes on the next line, by host
-	cut   []warning
 }
 
-func (s *smiReader) line(text string, num int) {
+func (s *smiReader) line(num int, text string) error {
 	if s.heads.Line(text) {
-		return
+		return nil
 	}
-	host := ""
-	if len(s.heads.Hosts()) > 0 {
-		host = s.heads.Hosts()[0]
-	}
+	host := s.heads.Host("")
 	if h, rest, ok := gather.Cut(text); ok {
 		host, text = h, rest
 	}
 	cells := bars(text)
 	if len(cells) < 2 {
-		return
+		return nil
 	}
 	if g, ok := smiGPU(cells); ok {
 		g.line = num
-		if strings.HasSuffix(g.name, "...") && len(s.cut) < maxWarnings {
-			s.cut = append(s.cut, warning{num, fmt.Sprintf("the name %q is cut short; nvidia-smi -L prints it whole", g.name)})
+		if strings.HasSuffix(g.name, "...") {
+			s.v.warns.Addf(num, "the name %q is cut short; nvidia-smi -L prints it whole", g.name)
 		}
 		s.at[host] = s.v.add(host, g)
-		return
+		return nil
 	}
 	if g := s.at[host]; g != nil {
 		if total := smiMemory(cells[1]); total > 0 && g.memory == 0 {
 			g.memory = total
 			s.at[host] = nil
-			return
+			return nil
 		}
 	}
 	s.slice(host, cells)
+	return nil
 }
 
 // slice takes a row of the MIG table: "|  0    7   0   0  |  5MiB / 4864MiB |".

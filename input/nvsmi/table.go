@@ -7,6 +7,8 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/gather"
+	"busbar.dev/input/internal/warn"
+	"busbar.dev/internal/lines"
 )
 
 // maxDevices is the most columns a matrix may have.
@@ -21,8 +23,7 @@ type table struct {
 	head   header
 	rows   []*row // by column; nil where there is none
 	legend map[string]string
-	warns  []warning
-	more   int // warnings left out
+	warns  warn.List
 }
 
 // row is one line of a matrix.
@@ -30,22 +31,6 @@ type row struct {
 	line  int
 	cells []string // words of cellWords; "" unknown
 	tail  []string // affinity cells; "" empty
-}
-
-type warning struct {
-	line int
-	text string
-}
-
-// maxWarnings bounds what one table can say.
-const maxWarnings = 20
-
-func (t *table) warn(line int, text string) {
-	if len(t.warns) >= maxWarnings {
-		t.more++
-		return
-	}
-	t.warns = append(t.warns, warning{line, text})
 }
 
 // isP2P reports whether the cells speak of peer access.
@@ -100,10 +85,11 @@ type state struct {
 // scan reads a text to its end. It returns the tables that have a row.
 func scan(name string, r io.Reader) ([]*table, error) {
 	s := &scanner{open: map[string]*state{}, last: -stray - 1}
-	err := eachLine(name, r, func(text string, num int) {
+	err := lines.Each(name, r, func(num int, text string) error {
 		if num-s.last <= stray || s.heads.Open() || interesting(text) {
 			s.line(text, num)
 		}
+		return nil
 	})
 	for _, st := range s.open {
 		s.close(st)
@@ -203,7 +189,7 @@ func (s *scanner) close(st *state) {
 // legend takes "NIC0: mlx5_0".
 func (st *state) legend(text string) bool {
 	nic, label, ok := strings.Cut(strings.TrimSpace(text), ": ")
-	if _, isNIC := numbered(nic, "NIC"); !ok || !isNIC || st.t.rows == nil && st.pend == nil {
+	if _, isNIC := lines.Numbered(nic, "NIC"); !ok || !isNIC || st.t.rows == nil && st.pend == nil {
 		return false
 	}
 	label = strings.TrimSpace(label)
@@ -221,10 +207,7 @@ func (st *state) legend(text string) bool {
 
 // addTo hands the table's warnings to a fragment.
 func (t *table) addTo(f *cluster.Fragment, where string) {
-	for _, w := range t.warns {
-		f.Warnf(w.line, where, "%s", w.text)
-	}
-	if t.more > 0 {
-		f.Warnf(t.line, where, "%d more lines of this matrix could not be used whole", t.more)
+	if more := t.warns.AddTo(f, where); more > 0 {
+		f.Warnf(t.line, where, "%d more lines of this matrix could not be used whole", more)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/internal/gather"
+	"busbar.dev/internal/lines"
 )
 
 const topoFormat = "nvidia-smi topo -m"
@@ -19,7 +21,7 @@ func MatchTopo(data []byte) bool { return matchTable(data, false) }
 // matchTable looks for a matrix: of classes or, for p2p, of peer access. Most
 // texts have no line that could be a row; the others are scanned as Read does.
 func matchTable(data []byte, p2p bool) bool {
-	if !anyLine(data, "GPU", maybeRow) {
+	if !gather.Find(data, "GPU", maybeRow) {
 		return false
 	}
 	tables, err := scan("", bytes.NewReader(data))
@@ -33,7 +35,7 @@ func maybeRow(text string) bool {
 		return false
 	}
 	words := strings.Fields(text)
-	_, gpu := numbered(words[0], "GPU")
+	_, gpu := lines.Numbered(words[0], "GPU")
 	return gpu && anyCell(words[1:])
 }
 
@@ -255,13 +257,13 @@ func (t *table) devices() (keep []int, devs []cluster.Device) {
 		if numa >= 0 {
 			where = cluster.FromRead(numa, topoFormat)
 		}
-		if n, ok := numbered(name, "GPU"); ok {
+		if n, ok := lines.Numbered(name, "GPU"); ok {
 			d.Kind, d.Index = cluster.GPU, n
 			d.GPU = &cluster.GPUInfo{Vendor: "nvidia", Cores: strings.Clone(cores), NUMA: where}
 		} else if name != "" && !strings.HasPrefix(strings.ToLower(name), "nvme") {
 			d.Kind, d.Index, d.Label = cluster.NIC, nics, name
 			nics++
-			if n, ok := numbered(name, "NIC"); ok {
+			if n, ok := lines.Numbered(name, "NIC"); ok {
 				d.Index, d.Label = n, t.legend[name]
 			}
 			d.NIC = &cluster.NICInfo{NUMA: where}

@@ -2,7 +2,6 @@ package p2pbw
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"busbar.dev/cluster"
@@ -10,66 +9,42 @@ import (
 	"busbar.dev/unit"
 )
 
-// Fragment turns each run into a node.
-func (r *Result) Fragment(source string) *cluster.Fragment {
-	f := &cluster.Fragment{Format: Format, Source: source}
-	f.Warnings = append(f.Warnings, r.Warnings...)
-	for i := range r.Runs {
-		if run := &r.Runs[i]; len(run.Devices) > 0 || len(run.Matrices) > 0 {
-			b := builder{run: run, frag: f, node: pairtable.NewNode(f)}
-			b.build()
+// addNode adds the node of a run, with the devices that are listed and those that only a matrix names.
+func (r *run) addNode(f *cluster.Fragment) {
+	for i := range r.matrices {
+		for _, id := range r.matrices[i].Cols {
+			if _, listed := r.devices[id]; !listed {
+				r.devices[id] = pairtable.Device{}
+			}
 		}
 	}
-	return f
-}
-
-// builder makes the node of one run.
-type builder struct {
-	run  *Run
-	frag *cluster.Fragment
-	node *pairtable.Node // its numbers are CUDA's ordinals
-}
-
-func (b *builder) build() {
-	b.devices()
-	b.access()
-	for _, m := range b.run.byPreference() {
+	b := builder{frag: f, node: pairtable.NewNode(f), old: r.old()}
+	b.node.Add(r.devices)
+	b.access(r)
+	for _, m := range r.byPreference() {
 		b.matrix(m)
 	}
 	b.node.Close("")
 }
 
-// devices adds those that are listed and those that only a matrix names.
-func (b *builder) devices() {
-	list := map[int]Device{}
-	for i := range b.run.Matrices {
-		for _, id := range b.run.Matrices[i].Cols {
-			list[id] = Device{}
-		}
-	}
-	for _, d := range b.run.Devices {
-		list[d.Index] = d
-	}
-	for _, id := range slices.Sorted(maps.Keys(list)) {
-		d := list[id]
-		b.node.Add(id, d.Model, d.PCI, d.Line)
-	}
+// builder makes the node of one run.
+type builder struct {
+	frag *cluster.Fragment
+	node *pairtable.Node // its numbers are CUDA's ordinals
+	old  bool
 }
 
-func (b *builder) access() {
-	for _, a := range b.run.Access {
-		if b.node.Two(a.From, a.To) {
-			b.setP2P(0, a.From, a.To, a.Can)
+func (b *builder) access(r *run) {
+	for _, a := range r.access {
+		if b.node.Two(a.from, a.to) {
+			b.setP2P(0, a.from, a.to, a.can)
 		}
 	}
 	group := map[int]int{}
-	for i, ids := range b.run.Cliques {
+	for i, ids := range r.cliques {
 		for _, id := range ids {
 			group[id] = i + 1
 		}
-	}
-	if len(group) == 0 {
-		return
 	}
 	for from := range group {
 		for to := range group {
@@ -92,17 +67,17 @@ func (b *builder) setP2P(line, from, to int, can bool) {
 // byPreference orders the matrices so that the first to give a figure is the
 // one to keep: with peer access before without, writes before reads, the GPU's
 // clock before the CPU's.
-func (r *Run) byPreference() []*Matrix {
-	ms := make([]*Matrix, len(r.Matrices))
-	for i := range r.Matrices {
-		ms[i] = &r.Matrices[i]
+func (r *run) byPreference() []*matrix {
+	ms := make([]*matrix, len(r.matrices))
+	for i := range r.matrices {
+		ms[i] = &r.matrices[i]
 	}
-	rank := func(m *Matrix) int {
+	rank := func(m *matrix) int {
 		n := 0
-		if !m.P2P {
+		if !m.p2p {
 			n += 4
 		}
-		if m.Method == "Reads" {
+		if m.method == "Reads" {
 			n += 2
 		}
 		if m.By == "CPU" {
@@ -110,25 +85,19 @@ func (r *Run) byPreference() []*Matrix {
 		}
 		return n
 	}
-	slices.SortStableFunc(ms, func(x, y *Matrix) int { return rank(x) - rank(y) })
+	slices.SortStableFunc(ms, func(x, y *matrix) int { return rank(x) - rank(y) })
 	return ms
 }
 
 // old reports whether the run is of a sample from before titles named a method:
 // its copies went from the column's device to the row's.
-func (r *Run) old() bool {
-	for i := range r.Matrices {
-		if m := &r.Matrices[i]; m.P2P && !m.Both && m.What == Bandwidth && m.Method == "" {
-			return true
-		}
-	}
-	return false
+func (r *run) old() bool {
+	return slices.ContainsFunc(r.matrices, func(m matrix) bool { return m.p2p && !m.both && m.what == bandwidth && m.method == "" })
 }
 
 // matrix adds the figures of one matrix where no better one gave them.
-func (b *builder) matrix(m *Matrix) {
-	flip := m.Method == "Reads" || m.Method == "" && b.run.old()
-	source := Format + ": " + m.Title
+func (b *builder) matrix(m *matrix) {
+	flip := m.method == "Reads" || m.method == "" && b.old
 	bad, line := 0, 0
 	for _, row := range m.Rows {
 		for i, v := range row.Values {
@@ -139,7 +108,7 @@ func (b *builder) matrix(m *Matrix) {
 			if !b.node.Two(from, to) {
 				continue // the diagonal
 			}
-			if m.What == Connectivity {
+			if m.what == connectivity {
 				b.setP2P(row.Line, row.Device, m.Cols[i], v != 0)
 				continue
 			}
@@ -149,7 +118,7 @@ func (b *builder) matrix(m *Matrix) {
 				}
 				continue
 			}
-			b.figure(b.node.Pair(from, to), m, v, source)
+			m.figure(b.node.Pair(from, to), v)
 		}
 	}
 	if bad > 0 {
@@ -157,19 +126,21 @@ func (b *builder) matrix(m *Matrix) {
 	}
 }
 
-func (b *builder) figure(p *cluster.Pair, m *Matrix, v float64, source string) {
+func (m *matrix) figure(p *cluster.Pair, v float64) {
+	source := format + ": " + m.Title
+	rate := cluster.FromMeasured(unit.Rate(v)*unit.GBps, source)
 	switch {
-	case m.What == Latency:
+	case m.what == latency:
 		if !p.Latency.Known() {
 			p.Latency = cluster.FromMeasured(unit.Micros(v), source)
 		}
-	case m.Both:
+	case m.both:
 		if !p.Both.Known() {
-			p.Both = cluster.FromMeasured(unit.Rate(v)*unit.GBps, source)
+			p.Both = rate
 		}
 	default:
 		if !p.Rate.Known() {
-			p.Rate = cluster.FromMeasured(unit.Rate(v)*unit.GBps, source)
+			p.Rate = rate
 		}
 	}
 }

@@ -4,8 +4,7 @@
 //
 // The matrices are found anywhere in a text, one alone in a document too.
 // Several runs in one text become several nodes. The diagonal is a copy within
-// one GPU's memory and says nothing about a pair; it stays in the matrix and
-// out of the cluster.
+// one GPU's memory and says nothing about a pair; it stays out of the cluster.
 //
 // Which way the data went depends on the sample's age. Today the row's device
 // writes to the column's, and in a "(P2P Reads)" matrix it reads from it. Before
@@ -27,73 +26,33 @@ import (
 	"busbar.dev/internal/lines"
 )
 
-// Format names the tool in facts and messages.
-const Format = "p2pBandwidthLatencyTest"
+// format names the tool in facts and messages.
+const format = "p2pBandwidthLatencyTest"
 
 // Limits on what one text may hold.
 const (
 	maxRuns     = 1024
 	maxMatrices = 64 // of one run; the tool prints eleven at most
-	maxWarnings = 100
 )
 
-// What says what a matrix holds.
-type What uint8
-
-// Contents of a matrix.
-const (
-	Connectivity What = iota // 1 where peer access is possible
-	Bandwidth                // GB/s
-	Latency                  // µs
-)
-
-// Device is a line "Device: 0, Tesla V100, pciBusID: 6, …".
-type Device struct {
-	Index int // CUDA ordinal
-	Model string
-	PCI   cluster.PCI
-	Line  int
+// run is the output of one run of the tool.
+type run struct {
+	devices  map[int]pairtable.Device // by CUDA ordinal
+	access   []access
+	cliques  [][]int // groups of devices with peer access, in very old output
+	matrices []matrix
 }
 
-// Access is a line "Device=0 CAN Access Peer Device=1".
-type Access struct {
-	From, To int
-	Can      bool
+// access is a line "Device=0 CAN Access Peer Device=1".
+type access struct {
+	from, to int
+	can      bool
 }
 
-// Matrix is one titled table.
-type Matrix struct {
-	Title  string
-	Line   int // of the title
-	What   What
-	P2P    bool   // P2P=Enabled
-	Both   bool   // bidirectional: the sum of both directions
-	Method string // "Writes" or "Reads" where the title says so
-	By     string // "GPU" or "CPU", the clock of a latency table; "" in old ones
-	Cols   []int  // device numbers
-	Rows   []Row
-}
-
-// Row is one line of a matrix.
-type Row struct {
-	Device int
-	Line   int
-	Values []float64 // one for each column, fewer in a text that was cut
-}
-
-// Run is the output of one run of the tool.
-type Run struct {
-	Line     int // where it begins
-	Devices  []Device
-	Access   []Access
-	Cliques  [][]int // groups of devices with peer access, in very old output
-	Matrices []Matrix
-}
-
-// Result is everything the text holds.
-type Result struct {
-	Runs     []Run
-	Warnings []cluster.Warning
+// matrix is a table with what its title says.
+type matrix struct {
+	pairtable.Matrix
+	title
 }
 
 // Match reports whether a text holds output of the tool.
@@ -116,63 +75,56 @@ func Match(data []byte) bool {
 
 // Read turns the output into a fragment: one node a run, with GPUs and pairs.
 func Read(name string, r io.Reader) (*cluster.Fragment, error) {
-	res, err := ReadResult(name, r)
+	p, err := read(name, r)
 	if err != nil {
 		return nil, err
 	}
-	return res.Fragment(name), nil
-}
-
-// ReadResult reads the output as it is.
-func ReadResult(name string, r io.Reader) (*Result, error) {
-	p := parser{name: name, res: &Result{}}
-	if err := lines.Each(name, r, p.line); err != nil {
-		return nil, err
-	}
-	p.endMatrix()
-	for i := range p.res.Runs {
-		if run := &p.res.Runs[i]; len(run.Matrices) > 0 || len(run.Devices) > 0 {
-			return p.res, nil
+	for _, run := range p.runs {
+		if len(run.devices) > 0 || len(run.matrices) > 0 {
+			run.addNode(p.Frag)
 		}
 	}
-	return nil, fmt.Errorf("%s: no device line and no matrix of %s; expected e.g. \"Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)\" and a table; save the whole output of the tool", name, Format)
+	return p.Frag, nil
 }
 
 // parser walks through the lines.
 type parser struct {
-	name string
-	res  *Result
-	// open is the matrix that rows go to; its Cols are nil until its header came.
-	open *Matrix
-	// cols and rows are the devices that the open matrix has as such.
-	cols, rows map[int]bool
-	have       map[int]bool // devices the run at hand has listed
-	cliques    bool
+	pairtable.Scanner
+	runs    []*run
+	title   title // of the matrix at hand
+	cliques bool
 }
 
-func (p *parser) warnf(line int, format string, args ...any) {
-	if len(p.res.Warnings) < maxWarnings {
-		p.res.Warnings = append(p.res.Warnings, cluster.Warning{
-			Source: fmt.Sprintf("%s:%d", p.name, line), Text: fmt.Sprintf(format, args...),
-		})
+// read collects the runs of a text.
+func read(name string, r io.Reader) (*parser, error) {
+	p := &parser{}
+	p.Frag, p.Square = &cluster.Fragment{Format: format, Source: name}, true
+	if err := lines.Each(name, r, p.line); err != nil {
+		return nil, err
 	}
+	p.end()
+	for _, run := range p.runs {
+		if len(run.matrices) > 0 || len(run.devices) > 0 {
+			return p, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: no device line and no matrix of %s; expected e.g. \"Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)\" and a table; save the whole output of the tool", name, format)
 }
 
 // run returns the run at hand, the first one when there is none yet.
-func (p *parser) run(line int) *Run {
-	if len(p.res.Runs) == 0 {
-		p.res.Runs = append(p.res.Runs, Run{Line: line})
+func (p *parser) run() *run {
+	if len(p.runs) == 0 {
+		p.runs = append(p.runs, &run{devices: map[int]pairtable.Device{}})
 	}
-	return &p.res.Runs[len(p.res.Runs)-1]
+	return p.runs[len(p.runs)-1]
 }
 
 // newRun begins another run; nobody puts a thousand of them into one file.
 func (p *parser) newRun(line int) error {
-	if len(p.res.Runs) >= maxRuns {
-		return fmt.Errorf("%s:%d: more than %d runs in one text; split the file", p.name, line, maxRuns)
+	if len(p.runs) >= maxRuns {
+		return fmt.Errorf("%s:%d: more than %d runs in one text; split the file", p.Frag.Source, line, maxRuns)
 	}
-	p.res.Runs = append(p.res.Runs, Run{Line: line})
-	p.have = nil
+	p.runs = append(p.runs, &run{devices: map[int]pairtable.Device{}})
 	return nil
 }
 
@@ -180,88 +132,75 @@ func (p *parser) line(num int, text string) error {
 	t := strings.TrimSpace(text)
 	t = strings.TrimSpace(strings.Trim(t, "`*"))
 	if strings.HasPrefix(t, "[P2P (Peer-to-Peer)") {
-		p.endMatrix()
-		if !p.run(num).empty() {
+		p.end()
+		if !p.run().empty() {
 			return p.newRun(num)
 		}
 		return nil
 	}
-	if m, ok := parseTitle(t, num); ok {
-		return p.title(m)
+	if text, title, ok := parseTitle(t); ok {
+		return p.begin(text, title, num)
 	}
-	if p.open != nil && p.matrixLine(num, t) {
+	if p.Open() != nil && p.matrixLine(num, t) {
 		return nil
 	}
-	if d, ok := parseDevice(t, num); ok {
+	if d, ok := parseDevice(t); ok {
+		d.Line = num
 		return p.device(d)
 	}
 	if a, ok := parseAccess(t); ok {
-		run := p.run(num)
-		if len(run.Access) < pairtable.MaxDevices*pairtable.MaxDevices {
-			run.Access = append(run.Access, a)
+		if run := p.run(); len(run.access) < pairtable.MaxDevices*pairtable.MaxDevices {
+			run.access = append(run.access, a)
 		}
 		return nil
 	}
-	p.clique(num, t)
+	p.clique(t)
 	return nil
 }
 
 // empty reports whether nothing has been read into the run yet.
-func (r *Run) empty() bool { return len(r.Devices)+len(r.Access)+len(r.Matrices)+len(r.Cliques) == 0 }
+func (r *run) empty() bool { return len(r.devices)+len(r.access)+len(r.matrices)+len(r.cliques) == 0 }
 
-func (p *parser) device(d Device) error {
-	p.endMatrix()
-	run := p.run(d.Line)
-	if p.have[d.Index] { // the list starts again
+func (p *parser) device(d pairtable.Device) error {
+	p.end()
+	if _, again := p.run().devices[d.Number]; again { // the list starts again
 		if err := p.newRun(d.Line); err != nil {
 			return err
 		}
-		run = p.run(d.Line)
 	}
-	if p.have == nil {
-		p.have = map[int]bool{}
-	}
-	p.have[d.Index] = true // parseDevice bounds the numbers
-	run.Devices = append(run.Devices, d)
+	p.run().devices[d.Number] = d // parseDevice bounds the numbers
 	return nil
 }
 
-// title opens a matrix. A title that the run has already had begins another run.
-func (p *parser) title(m Matrix) error {
-	p.endMatrix()
-	run := p.run(m.Line)
-	if slices.ContainsFunc(run.Matrices, func(o Matrix) bool { return o.Title == m.Title }) {
-		if err := p.newRun(m.Line); err != nil {
+// begin opens a matrix. A title that the run has already had begins another run.
+func (p *parser) begin(text string, t title, line int) error {
+	p.end()
+	if slices.ContainsFunc(p.run().matrices, func(o matrix) bool { return o.Title == text }) {
+		if err := p.newRun(line); err != nil {
 			return err
 		}
 	}
-	p.open = &m
+	p.title = t
+	p.Begin(text, line)
 	return nil
 }
 
-// endMatrix files the open matrix.
-func (p *parser) endMatrix() {
-	m := p.open
-	p.open, p.cliques = nil, false
+// end files the matrix at hand.
+func (p *parser) end() {
+	p.cliques = false
+	m := p.End()
 	if m == nil {
 		return
 	}
-	if len(m.Rows) == 0 {
-		if m.By == "" { // a second sub-table may have been announced in vain
-			p.warnf(m.Line, "%q has no rows; the text may be cut", m.Title)
-		}
-		return
-	}
 	if len(m.Rows) < len(m.Cols) {
-		p.warnf(m.Line, "%q has %d rows for %d devices; the rest is missing", m.Title, len(m.Rows), len(m.Cols))
+		p.Warnf(m.Line, "%q has %d rows for %d devices; the rest is missing", m.Title, len(m.Rows), len(m.Cols))
 	}
-	run := p.run(m.Line)
-	if len(run.Matrices) < maxMatrices {
-		run.Matrices = append(run.Matrices, *m)
+	if run := p.run(); len(run.matrices) < maxMatrices {
+		run.matrices = append(run.matrices, matrix{*m, p.title})
 	}
 }
 
-// matrixLine reads a header or a row of the open matrix and reports whether the
+// matrixLine reads a header or a row of the matrix at hand and reports whether the
 // line was one.
 func (p *parser) matrixLine(num int, t string) bool {
 	f := strings.Fields(t)
@@ -269,49 +208,23 @@ func (p *parser) matrixLine(num int, t string) bool {
 		return true // blank lines stand between sub-tables
 	}
 	if cols, by, ok := parseHeader(f); ok {
-		m := p.open
-		if len(m.Rows) > 0 { // the CPU half of a latency matrix
-			next := Matrix{Title: m.Title, Line: m.Line, What: m.What, P2P: m.P2P, Both: m.Both, Method: m.Method}
-			p.endMatrix()
-			m = &next
-			p.open = m
+		if m := p.Open(); len(m.Rows) > 0 { // the CPU half of a latency matrix
+			p.end()
+			p.Begin(m.Title, m.Line)
 		}
-		m.Cols, m.By = cols, by
-		p.rows, p.cols = map[int]bool{}, make(map[int]bool, len(cols))
-		for _, c := range cols {
-			p.cols[c] = true
-		}
+		p.Header(by, cols)
 		return true
 	}
-	device, values, ok := pairtable.Row(f, len(p.open.Cols))
-	if !ok {
-		p.endMatrix()
-		return false
+	if p.Row(num, f) {
+		return true
 	}
-	p.addRow(Row{Device: device, Line: num, Values: values})
-	return true
-}
-
-func (p *parser) addRow(row Row) {
-	m := p.open
-	if p.rows[row.Device] {
-		p.warnf(row.Line, "row %d of %q comes twice; kept the first", row.Device, m.Title)
-		return
-	}
-	if !p.cols[row.Device] {
-		p.warnf(row.Line, "row %d of %q has no column of its own; left out", row.Device, m.Title)
-		return
-	}
-	if len(row.Values) != len(m.Cols) {
-		p.warnf(row.Line, "row %d of %q has %d values for %d columns; used what is there", row.Device, m.Title, len(row.Values), len(m.Cols))
-	}
-	p.rows[row.Device] = true
-	m.Rows = append(m.Rows, row)
+	p.end()
+	return false
 }
 
 // clique reads the list of groups that very old samples print instead of a
 // connectivity matrix.
-func (p *parser) clique(num int, t string) {
+func (p *parser) clique(t string) {
 	if strings.HasPrefix(t, "P2P Cliques") {
 		p.cliques = true
 		return
@@ -322,8 +235,8 @@ func (p *parser) clique(num int, t string) {
 	inner, ok := strings.CutPrefix(t, "[")
 	if inner, ok2 := strings.CutSuffix(inner, "]"); ok && ok2 {
 		if ids, ok := pairtable.Numbers(strings.Fields(inner)); ok {
-			if run := p.run(num); len(run.Cliques) < pairtable.MaxDevices {
-				run.Cliques = append(run.Cliques, ids)
+			if run := p.run(); len(run.cliques) < pairtable.MaxDevices {
+				run.cliques = append(run.cliques, ids)
 			}
 			return
 		}

@@ -2,6 +2,7 @@ package p2pbw
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -23,26 +24,27 @@ func TestCorpus(t *testing.T) {
 			if !Match(data) {
 				t.Error("Match says no")
 			}
-			res, err := ReadResult(e.File, strings.NewReader(string(data)))
+			p, err := read(e.File, strings.NewReader(string(data)))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(res.Runs) != 1 || len(res.Warnings) != 0 {
-				t.Fatalf("%d runs, warnings %v", len(res.Runs), res.Warnings)
+			if len(p.runs) != 1 || len(p.Frag.Warnings) != 0 {
+				t.Fatalf("%d runs, warnings %v", len(p.runs), p.Frag.Warnings)
 			}
-			checkFacts(t, &res.Runs[0], e.Facts)
-			checkFragment(t, res.Fragment(e.File))
+			checkFacts(t, p.runs[0], e.Facts)
+			p.runs[0].addNode(p.Frag)
+			checkFragment(t, p.Frag)
 		})
 	}
 }
 
-func checkFacts(t *testing.T, run *Run, facts map[string]any) {
+func checkFacts(t *testing.T, run *run, facts map[string]any) {
 	var devices, titles []string
-	for _, d := range run.Devices {
-		devices = append(devices, fmt.Sprintf("[%d %s]", d.Index, d.Model))
+	for _, id := range slices.Sorted(maps.Keys(run.devices)) {
+		devices = append(devices, fmt.Sprintf("[%d %s]", id, run.devices[id].Model))
 	}
-	for i := range run.Matrices {
-		titles = append(titles, run.Matrices[i].Title)
+	for i := range run.matrices {
+		titles = append(titles, run.matrices[i].Title)
 	}
 	titles = slices.Compact(titles) // GPU and CPU tables share a title
 	var wantDevices, wantTitles []string
@@ -59,16 +61,16 @@ func checkFacts(t *testing.T, run *Run, facts map[string]any) {
 		t.Errorf("matrices %q, want %q", titles, wantTitles)
 	}
 	cannot := 0
-	for _, a := range run.Access {
-		if !a.Can {
+	for _, a := range run.access {
+		if !a.can {
 			cannot++
 		}
 	}
 	if want := int(facts["cannot_access"].(float64)); cannot != want {
 		t.Errorf("%d times no access, want %d", cannot, want)
 	}
-	if len(run.Cliques) != len(facts["cliques"].([]any)) {
-		t.Errorf("cliques %v, want %v", run.Cliques, facts["cliques"])
+	if len(run.cliques) != len(facts["cliques"].([]any)) {
+		t.Errorf("cliques %v, want %v", run.cliques, facts["cliques"])
 	}
 }
 

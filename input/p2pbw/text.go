@@ -8,46 +8,60 @@ import (
 	"busbar.dev/input/internal/pairtable"
 )
 
+// quantity is what a matrix holds.
+type quantity uint8
+
+const (
+	connectivity quantity = iota // 1 where peer access is possible
+	bandwidth                    // GB/s
+	latency                      // µs
+)
+
+// title is what the title of a matrix says.
+type title struct {
+	what   quantity
+	p2p    bool   // P2P=Enabled
+	both   bool   // bidirectional: the sum of both directions
+	method string // "Writes" or "Reads" where the title says so
+}
+
 // parseTitle reads the title of a matrix, as in
-// "Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)".
-func parseTitle(t string, line int) (Matrix, bool) {
+// "Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)", and returns it without what follows.
+func parseTitle(t string) (text string, m title, ok bool) {
 	t = strings.TrimSpace(strings.TrimLeft(t, "#"))
-	m := Matrix{Line: line}
 	if strings.HasPrefix(t, "P2P Connectivity Matrix") {
-		m.Title, m.What = "P2P Connectivity Matrix", Connectivity
-		return m, true
+		return "P2P Connectivity Matrix", m, true
 	}
 	rest := t
 	if s, ok := strings.CutPrefix(rest, "Unidirectional "); ok {
 		rest = s
 	} else if s, ok := strings.CutPrefix(rest, "Bidirectional "); ok {
-		rest, m.Both = s, true
+		rest, m.both = s, true
 	}
 	if s, ok := strings.CutPrefix(rest, "P2P=Enabled "); ok {
-		rest, m.P2P = s, true
+		rest, m.p2p = s, true
 	} else if s, ok := strings.CutPrefix(rest, "P2P=Disabled "); ok {
 		rest = s
 	} else {
-		return m, false
+		return "", m, false
 	}
 	end := "Matrix (GB/s)"
 	if s, ok := strings.CutPrefix(rest, "Bandwidth "); ok {
-		rest, m.What = s, Bandwidth
+		rest, m.what = s, bandwidth
 	} else if s, ok := strings.CutPrefix(rest, "Latency "); ok {
-		rest, m.What, end = s, Latency, "Matrix (us)"
+		rest, m.what, end = s, latency, "Matrix (us)"
 	} else {
-		return m, false
+		return "", m, false
 	}
 	if s, ok := strings.CutPrefix(rest, "(P2P Writes) "); ok {
-		rest, m.Method = s, "Writes"
+		rest, m.method = s, "Writes"
 	} else if s, ok := strings.CutPrefix(rest, "(P2P Reads) "); ok {
-		rest, m.Method = s, "Reads"
+		rest, m.method = s, "Reads"
 	}
 	if !strings.HasPrefix(rest, end) {
-		return m, false
+		return "", m, false
 	}
-	m.Title = t[:len(t)-len(rest)+len(end)]
-	return m, true
+	return t[:len(t)-len(rest)+len(end)], m, true
 }
 
 // parseHeader reads `D\D 0 1 2`, or "GPU 0 1 2" and "CPU 0 1 2" in latency tables.
@@ -66,17 +80,17 @@ func parseHeader(f []string) (cols []int, by string, ok bool) {
 // parseDevice reads "Device: 0, Tesla V100, pciBusID: 6, pciDeviceID: 0,
 // pciDomainID:0", whose numbers are hexadecimal. Early samples end after the
 // name or the device number.
-func parseDevice(t string, line int) (Device, bool) {
+func parseDevice(t string) (pairtable.Device, bool) {
 	rest, ok := strings.CutPrefix(t, "Device: ")
 	if !ok {
-		return Device{}, false
+		return pairtable.Device{}, false
 	}
 	num, rest, ok := strings.Cut(rest, ", ")
 	index, known := pairtable.Number(strings.TrimSpace(num))
 	if !ok || !known {
-		return Device{}, false
+		return pairtable.Device{}, false
 	}
-	d := Device{Index: index, Line: line}
+	d := pairtable.Device{Number: index}
 	model, ids, ok := strings.Cut(rest, ", pciBusID:")
 	d.Model = strings.TrimSpace(model)
 	if !ok {
@@ -99,22 +113,22 @@ func parseDevice(t string, line int) (Device, bool) {
 }
 
 // parseAccess reads "Device=0 CANNOT Access Peer Device=1".
-func parseAccess(t string) (Access, bool) {
+func parseAccess(t string) (access, bool) {
 	f := strings.Fields(t)
 	if len(f) != 5 || f[2] != "Access" || f[3] != "Peer" || f[1] != "CAN" && f[1] != "CANNOT" {
-		return Access{}, false
+		return access{}, false
 	}
 	ids := make([]string, 0, 2)
 	for _, s := range []string{f[0], f[4]} {
 		id, ok := strings.CutPrefix(s, "Device=")
 		if !ok {
-			return Access{}, false
+			return access{}, false
 		}
 		ids = append(ids, id)
 	}
 	n, ok := pairtable.Numbers(ids)
 	if !ok {
-		return Access{}, false
+		return access{}, false
 	}
-	return Access{From: n[0], To: n[1], Can: f[1] == "CAN"}, true
+	return access{n[0], n[1], f[1] == "CAN"}, true
 }

@@ -1,19 +1,17 @@
 package rocmsmi
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/gather"
+	"busbar.dev/input/internal/warn"
+	"busbar.dev/internal/lines"
 )
 
 // maxGPUs is the most GPUs of a node; each pair may be a link.
 const maxGPUs = 512
-
-// maxWarnings bounds what one text can say.
-const maxWarnings = 20
 
 // kind is what a table is about.
 type kind uint8
@@ -56,22 +54,8 @@ type machine struct {
 	table  [other][][]string
 	node   map[string]int // NUMA node, by GPU
 	near   map[string]int // NUMA affinity
-	warns  []note
-	more   int
+	warns  warn.List
 	amdsmi bool
-}
-
-type note struct {
-	line int
-	text string
-}
-
-func (m *machine) warn(line int, format string, args ...any) {
-	if len(m.warns) >= maxWarnings {
-		m.more++
-		return
-	}
-	m.warns = append(m.warns, note{line, fmt.Sprintf(format, args...)})
 }
 
 func (m *machine) empty() bool { return len(m.gpus) == 0 && len(m.node)+len(m.near) == 0 }
@@ -94,15 +78,6 @@ type state struct {
 }
 
 func newParser() *parser { return &parser{open: map[string]*state{}} }
-
-func (p *parser) line(text string, num int) {
-	if p.heads.Line(text) || p.take("", text, num) {
-		return
-	}
-	if host, rest, ok := gather.Cut(text); ok {
-		p.take(host, rest, num)
-	}
-}
 
 // take gives a line to a host's machine and reports whether it belonged there.
 func (p *parser) take(host, text string, num int) bool {
@@ -136,7 +111,7 @@ func (p *parser) take(host, text string, num int) bool {
 		return true
 	}
 	if t := strings.TrimSpace(text); strings.HasPrefix(t, "ERROR:") || strings.HasPrefix(t, "WARNING:") {
-		st.m.warn(num, "the tool itself says: %.200s", t)
+		st.m.warns.Addf(num, "the tool itself says: %.200s", t)
 		return true
 	}
 	return false
@@ -198,7 +173,7 @@ func (p *parser) endTable(host string, st *state) {
 	st.m.table[k] = rows
 	for i, r := range rows {
 		if r == nil {
-			st.m.warn(line, "no row for %s: the table is cut off", cols[i])
+			st.m.warns.Addf(line, "no row for %s: the table is cut off", cols[i])
 		}
 	}
 }
@@ -285,20 +260,11 @@ func header(text string) ([]string, bool) {
 
 // isGPU accepts GPU7 and 0000:0d:00.0.
 func isGPU(w string) bool {
-	if _, ok := gpuNumber(w); ok {
+	if _, ok := lines.Numbered(w, "GPU"); ok {
 		return true
 	}
 	_, err := cluster.ParsePCI(w)
 	return err == nil && strings.Count(w, ":") == 2 && strings.Contains(w, ".")
-}
-
-func gpuNumber(w string) (int, bool) {
-	rest, ok := strings.CutPrefix(w, "GPU")
-	if !ok || rest == "" || len(rest) > 4 || strings.Trim(rest, "0123456789") != "" {
-		return 0, false
-	}
-	n, err := strconv.Atoi(rest)
-	return n, err == nil
 }
 
 // row reads "GPU0 0 XGMI …" into the table at hand.
@@ -314,12 +280,12 @@ func (st *state) row(text string, num int) bool {
 		}
 	}
 	if at < 0 {
-		st.m.warn(num, "row %s has no column; the row is left out", words[0])
+		st.m.warns.Addf(num, "row %s has no column; the row is left out", words[0])
 		return true
 	}
 	cells := words[1:]
 	if len(cells) != len(st.cols) {
-		st.m.warn(num, "row %s has %d cells; the header has %d columns; the rest is taken as unknown", words[0], len(cells), len(st.cols))
+		st.m.warns.Addf(num, "row %s has %d cells; the header has %d columns; the rest is taken as unknown", words[0], len(cells), len(st.cols))
 		cells = cells[:min(len(cells), len(st.cols))]
 	}
 	if st.rows[at] != nil {
@@ -362,7 +328,7 @@ func numaLine(text string) (gpu, what string, n int, ok bool) {
 	}
 	name, _, _ := strings.Cut(strings.TrimSpace(text), ":")
 	name = strings.TrimSpace(strings.NewReplacer("[", "", "]", "", " ", "", "\t", "").Replace(name))
-	if _, ok := gpuNumber(name); !ok {
+	if _, ok := lines.Numbered(name, "GPU"); !ok {
 		return "", "", 0, false
 	}
 	return name, what, n, true

@@ -32,11 +32,7 @@ func Match(data []byte) bool {
 // Read reads the topology of every machine in a text.
 func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	p := newParser()
-	err := lines.Each(name, r, func(num int, text string) error {
-		p.line(text, num)
-		return nil
-	})
-	if err != nil {
+	if err := p.heads.Each(name, r, p.take); err != nil {
 		return nil, err
 	}
 	f := &cluster.Fragment{Format: rocmFormat, Source: name}
@@ -81,11 +77,8 @@ func (m *machine) addTo(f *cluster.Fragment, types map[[sha256.Size]byte]int) {
 		types[sum] = at
 		m.addType(f, host)
 	}
-	for _, w := range m.warns {
-		f.Warnf(w.line, host, "%s", w.text)
-	}
-	if m.more > 0 {
-		f.Warnf(m.line, host, "%d more lines could not be used whole", m.more)
+	if more := m.warns.AddTo(f, host); more > 0 {
+		f.Warnf(m.line, host, "%d more lines could not be used whole", more)
 	}
 	for _, h := range hosts {
 		f.Hosts = append(f.Hosts, cluster.Host{Name: h, Type: at})
@@ -114,7 +107,7 @@ func (m *machine) gpusFromNUMA() {
 	var nums []int
 	for _, all := range []map[string]int{m.node, m.near} {
 		for g := range all {
-			if n, _ := gpuNumber(g); !slices.Contains(nums, n) {
+			if n, _ := lines.Numbered(g, "GPU"); !slices.Contains(nums, n) {
 				nums = append(nums, n)
 			}
 		}
@@ -131,7 +124,7 @@ func (m *machine) devices(format string) []cluster.Device {
 	var differ []string
 	for i, name := range m.gpus {
 		d := cluster.Device{Kind: cluster.GPU, Index: i, Parent: -1, GPU: &cluster.GPUInfo{Vendor: "amd"}}
-		if n, ok := gpuNumber(name); ok {
+		if n, ok := lines.Numbered(name, "GPU"); ok {
 			d.Index = n
 		} else {
 			d.PCI, _ = cluster.ParsePCI(name) // amd-smi lists GPUs in the order of their index
@@ -146,7 +139,7 @@ func (m *machine) devices(format string) []cluster.Device {
 	}
 	if len(differ) > 0 {
 		g := differ[0]
-		m.warn(m.line, "%d GPUs have a NUMA affinity other than their NUMA node (%s: %d and %d); kept the affinity", len(differ), g, m.near[g], m.node[g])
+		m.warns.Addf(m.line, "%d GPUs have a NUMA affinity other than their NUMA node (%s: %d and %d); kept the affinity", len(differ), g, m.near[g], m.node[g])
 	}
 	return devs
 }
@@ -201,7 +194,7 @@ func (m *machine) classes() [][]cluster.Class {
 		}
 	}
 	if unknown > 0 {
-		m.warn(m.line, "%d cells of the link types name no type (such as XXXX); taken as unknown", unknown)
+		m.warns.Addf(m.line, "%d cells of the link types name no type (such as XXXX); taken as unknown", unknown)
 	}
 	return class
 }

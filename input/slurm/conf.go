@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/internal/warn"
 	"busbar.dev/internal/switchtree"
 )
 
@@ -212,7 +213,7 @@ func readTree(name, format string, r io.Reader) (*cluster.Fragment, error) {
 	if err := tr.tree.Fill(f); err != nil {
 		return nil, err
 	}
-	limit(f)
+	warn.Limit(f)
 	return f, nil
 }
 

@@ -154,14 +154,3 @@ func hosts(list string) ([]string, error) {
 	}
 	return cluster.ParseHosts(list)
 }
-
-// maxWarnings bounds the warnings of one file; more say nothing new.
-const maxWarnings = 500
-
-// limit cuts the warnings of a fragment.
-func limit(f *cluster.Fragment) {
-	if n := len(f.Warnings); n > maxWarnings {
-		f.Warnings = f.Warnings[:maxWarnings:maxWarnings]
-		f.Warnf(0, "", "%d more warnings", n-maxWarnings)
-	}
-}

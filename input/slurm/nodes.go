@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/internal/warn"
 )
 
 const formatNodes = "Slurm nodes"
@@ -48,7 +49,7 @@ func ReadNodes(name string, r io.Reader) (*cluster.Fragment, error) {
 	if len(f.Hosts) == 0 {
 		return nil, fmt.Errorf("%s: no node; expected NodeName=… Gres=… (scontrol show node, slurm.conf) or an sinfo table with the columns NODELIST and GRES (sinfo -N -o \"%%N %%G\")", name)
 	}
-	limit(f)
+	warn.Limit(f)
 	return f, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/internal/warn"
 	"busbar.dev/internal/switchtree"
 	"busbar.dev/internal/yamldoc"
 )
@@ -96,7 +97,7 @@ func ReadYAML(name string, r io.Reader) (*cluster.Fragment, error) {
 	if err := y.tree.Fill(f); err != nil {
 		return nil, err
 	}
-	limit(f)
+	warn.Limit(f)
 	return f, nil
 }
 

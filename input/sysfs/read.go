@@ -44,27 +44,6 @@ func (t *tree) hostName() string {
 	return t.word(path.Join(t.proc, "../etc/hostname"))
 }
 
-// Counts is how much of a machine there was to read, before anything was left
-// out.
-type Counts struct {
-	CPUs, NUMA, PCI, Interfaces, RDMA int
-}
-
-// Count counts what a machine's /sys lists.
-func Count(fsys fs.FS) (Counts, error) {
-	t, err := open(fsys)
-	if err != nil {
-		return Counts{}, err
-	}
-	return Counts{
-		CPUs:       len(t.numbered("devices/system/cpu", "cpu")),
-		NUMA:       len(t.numbered("devices/system/node", "node")),
-		PCI:        len(t.list(path.Join(t.sys, "bus/pci/devices"))),
-		Interfaces: len(t.list(path.Join(t.sys, "class/net"))),
-		RDMA:       len(t.list(t.rdma)),
-	}, nil
-}
-
 // machine turns a tree into a node type.
 type machine struct {
 	*tree

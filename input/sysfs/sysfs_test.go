@@ -325,7 +325,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		tree := grow(text)
-		if _, err := Count(tree); err != nil {
+		if _, err := count(tree); err != nil {
 			return
 		}
 		frag, err := Read("fuzz", tree)

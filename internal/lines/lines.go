@@ -194,6 +194,19 @@ func cutLabel(s string) string {
 	return s
 }
 
+// Numbered splits "GPU7" into its number, of four digits at most.
+func Numbered(s, stem string) (n int, ok bool) {
+	rest, ok := strings.CutPrefix(s, stem)
+	if !ok || rest == "" || len(rest) > 4 || digits(rest) != len(rest) {
+		return 0, false
+	}
+	for i := range len(rest) {
+		n = n*10 + int(rest[i]-'0')
+	}
+	return n, true
+}
+
+// digits is how many digits a text begins with.
 func digits(s string) int {
 	n := 0
 	for n < len(s) && s[n] >= '0' && s[n] <= '9' {

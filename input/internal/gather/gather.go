@@ -8,9 +8,11 @@
 package gather
 
 import (
+	"io"
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/lines"
 )
 
 // MaxHosts bounds the hosts that one text may name.
@@ -59,6 +61,14 @@ type Headings struct {
 // Hosts are those of the last heading; none before the first.
 func (h *Headings) Hosts() []string { return h.hosts }
 
+// Host is the host of a line: the one before it, else the first of the last heading, else "".
+func (h *Headings) Host(before string) string {
+	if before == "" && len(h.hosts) > 0 {
+		return h.hosts[0]
+	}
+	return before
+}
+
 // Open reports whether the next line may be part of a heading.
 func (h *Headings) Open() bool { return h.state > 0 }
 
@@ -90,6 +100,32 @@ func (h *Headings) Line(s string) bool {
 		return false
 	}
 	return true
+}
+
+// Each hands the lines of a text to take, bare of labels and terminal codes, with the host before them: first the line
+// as it stands, without a host; where take does not know it, what follows "node7: ". Headings are followed and not handed
+// over.
+func (h *Headings) Each(name string, r io.Reader, take func(host, text string, num int) bool) error {
+	return lines.Each(name, r, func(num int, text string) error {
+		if h.Line(text) || take("", text, num) {
+			return nil
+		}
+		if host, rest, ok := Cut(text); ok {
+			take(host, rest, num)
+		}
+		return nil
+	})
+}
+
+// Find reports whether ok holds for a line that contains token, or for the same line without the host before it.
+func Find(data []byte, token string, ok func(text string) bool) bool {
+	return lines.Find(data, token, func(text string) bool {
+		if ok(text) {
+			return true
+		}
+		_, rest, is := Cut(text)
+		return is && ok(rest)
+	})
 }
 
 // list reads "node[1-4] (4)" or "node7"; nil when it is neither.

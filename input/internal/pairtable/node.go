@@ -3,6 +3,7 @@ package pairtable
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 
 	"busbar.dev/cluster"
@@ -23,20 +24,30 @@ func NewNode(f *cluster.Fragment) *Node {
 	return &Node{frag: f, gpu: map[int]int{}, pair: map[[2]int]int{}, pci: map[cluster.PCI]bool{}}
 }
 
-// Add adds a GPU as the tool listed it in a line; model and address are empty where it
-// did not say. Each number comes once.
-func (n *Node) Add(number int, model string, pci cluster.PCI, line int) {
-	dev := cluster.Device{Kind: cluster.GPU, Index: number, Parent: -1, GPU: &cluster.GPUInfo{Vendor: "nvidia"}}
-	if model != "" {
-		dev.Model = cluster.FromRead(model, n.frag.Format)
+// Device is a GPU as a tool listed it in a line; model and address are empty where it did not.
+type Device struct {
+	Number int
+	Model  string
+	PCI    cluster.PCI
+	Line   int
+}
+
+// Add adds GPUs in the order of their numbers.
+func (n *Node) Add(list map[int]Device) {
+	for _, number := range slices.Sorted(maps.Keys(list)) {
+		d := list[number]
+		dev := cluster.Device{Kind: cluster.GPU, Index: number, Parent: -1, GPU: &cluster.GPUInfo{Vendor: "nvidia"}}
+		if d.Model != "" {
+			dev.Model = cluster.FromRead(d.Model, n.frag.Format)
+		}
+		if d.PCI != "" && n.pci[d.PCI] {
+			n.frag.Warnf(d.Line, fmt.Sprintf("gpu%d", number), "PCI address %s belongs to another device already; left out", d.PCI)
+		} else {
+			dev.PCI = d.PCI
+			n.pci[d.PCI] = true
+		}
+		n.gpu[number] = n.t.Add(dev)
 	}
-	if pci != "" && n.pci[pci] {
-		n.frag.Warnf(line, fmt.Sprintf("gpu%d", number), "PCI address %s belongs to another device already; left out", pci)
-	} else {
-		dev.PCI = pci
-		n.pci[pci] = true
-	}
-	n.gpu[number] = n.t.Add(dev)
 }
 
 // Len is the number of GPUs.

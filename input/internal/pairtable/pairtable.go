@@ -39,9 +39,9 @@ func Number(s string) (int, bool) {
 	return n, err == nil && n >= 0 && n < MaxDevices
 }
 
-// Row reads the number of a row and its values; more values than columns is no row
+// row reads the number of a row and its values; more values than columns is no row
 // of the table, fewer is one that was cut.
-func Row(f []string, cols int) (device int, values []float64, ok bool) {
+func row(f []string, cols int) (device int, values []float64, ok bool) {
 	if len(f) < 2 || len(f)-1 > cols {
 		return 0, nil, false
 	}

@@ -22,7 +22,7 @@ func TestRow(t *testing.T) {
 		"GPU0 1 2":   "0 [] false",
 		"4095 1e3 2": "4095 [1000 2] true",
 	} {
-		n, v, ok := Row(strings.Fields(in), 2)
+		n, v, ok := row(strings.Fields(in), 2)
 		if got := fmt.Sprint(n, v, ok); got != want {
 			t.Errorf("%q: %s, want %s", in, got, want)
 		}
@@ -49,8 +49,7 @@ func TestNumbers(t *testing.T) {
 func TestNode(t *testing.T) {
 	f := &cluster.Fragment{Format: "tool", Source: "log"}
 	n := NewNode(f)
-	n.Add(0, "A100", "0000:01:00.0", 3)
-	n.Add(2, "", "0000:01:00.0", 4)
+	n.Add(map[int]Device{0: {0, "A100", "0000:01:00.0", 3}, 2: {2, "", "0000:01:00.0", 4}})
 	n.Pair(2, 0).Rate = cluster.FromMeasured(20*unit.GBps, "tool")
 	n.Pair(0, 2).Rate = cluster.FromMeasured(10*unit.GBps, "tool")
 	n.Pair(2, 0).Latency = cluster.FromMeasured(unit.Micros(3), "tool")

@@ -50,16 +50,6 @@ type Token struct {
 	Line  int    // where it begins, from 1
 }
 
-// Get returns the value of an attribute and whether it is there.
-func (t *Token) Get(key string) (string, bool) {
-	for _, a := range t.Attrs {
-		if a.Key == key {
-			return a.Value, true
-		}
-	}
-	return "", false
-}
-
 // Scanner returns the tags of a text one after another.
 type Scanner struct {
 	in    *bufio.Reader

@@ -20,6 +20,8 @@ type GPUModel struct {
 	PCI    []string `json:"pci_ids,omitempty" csv:"pci_ids,optional"` // vendor:device
 	SM     int      `json:"sm,omitempty" csv:"sm,optional"`           // compute capability ×10
 	Arch   string   `json:"arch,omitempty" csv:"arch,optional"`       // gfx942
+	// Multiprocessors is the number of streaming multiprocessors. Zero: not known.
+	Multiprocessors int `json:"-" csv:"multiprocessors,optional"`
 
 	Memory unit.Bytes                   `json:"memory_bytes" csv:"memory"`
 	HBM    unit.Rate                    `json:"hbm_GBps" csv:"memory_TBps"`

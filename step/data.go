@@ -69,7 +69,7 @@ func (p *pricing) replicated(x *stage) error {
 }
 
 // slowdown is the share that traffic adds to the computing beside it.
-func (p *pricing) slowdown() unit.Span { return unit.Span(p.g.f[Slowdown]) }
+func (p *pricing) slowdown() unit.Span { return unit.Span(p.g.f.of(slowdown)) }
 
 // buckets are some of one size that are full at one time, counted from the beginning of the
 // backward pass.

@@ -9,106 +9,132 @@ import (
 // each with a physical meaning; docs/steps.md says what they were fitted on.
 type Figures [nFigures]float64
 
-// Figures of a generation of GPUs, counted from Gen × perGen.
+// figure is one of the figures, of no generation yet; figureTable says what it is.
+type figure int
+
 const (
-	Ceiling   = iota // of the peak that large products reach, clocks and power included
-	ScoreRate        // of the peak that attention in one kernel reaches, forward, beside its exponentials
-	ScoreBack        // the same, backward
-	MemShare         // of the memory's line rate that streams reach
-	perGen
+	// Every generation has its own of these.
+	ceiling figure = iota
+	scoreRate
+	scoreBack
+	memShare
+	perGen // how many these are
 )
 
-// Figures that all generations share.
+// gens are the generations of GPUs.
+const gens = int(sim.Blackwell) + 1
+
 const (
-	Prologue   = 4*perGen + iota // depth of a product, in elements, that its beginning and end cost
-	Gap                          // µs between kernels on the GPU
-	EagerStart                   // µs of the host for a kernel, in Python
-	FusedStart                   // µs of the host for a kernel, from graphs or large frameworks
-	Fp8Share                     // of the ceiling that products in FP8 reach, casts included
-	TPHidden                     // of tensor-parallel traffic that hides behind products, with sequence parallelism
-	Slowdown                     // of compute while collectives run beside it: they take some of its cores and memory
-	StepHost                     // ms of a step for the optimizer's host work, logging and the loader
-	Spread                       // of compute: how much later the slowest of many ranks is, by doubling of their number
-	Loose                        // how much more memory is read and written between products in frameworks of many parts
-	LooseScore                   // how much longer attention takes in the kernels of 2022 and 2023
-	nFigures
+	// All generations share these.
+	prologue = perGen + figure(iota)
+	gap
+	eagerStart
+	fusedStart
+	fp8Share
+	tpHidden
+	slowdown
+	stepHost
+	spread
+	loose
+	looseScore
+	kinds
 )
 
-type figure struct {
-	name, unit string
-	lo, hi     float64
+// nFigures is the number of figures, of all generations.
+const nFigures = int(kinds) + (gens-1)*int(perGen)
+
+// figureTable is name, unit, range and meaning of every figure.
+var figureTable = [kinds]struct {
+	name, unit  string
+	least, most float64
+	meaning     string
+}{
+	ceiling:    {"ceiling", "", 0.4, 1, "part of the peak that large products reach, clocks and power included"},
+	scoreRate:  {"score_rate", "", 0.1, 1.1, "part of the peak that attention in one kernel reaches, forward, its exponentials apart"},
+	scoreBack:  {"score_back", "", 0.1, 1.1, "the same, backward"},
+	memShare:   {"mem_share", "", 0.5, 1, "part of the memory's line rate that streams reach"},
+	prologue:   {"prologue", "", 0, 800, "depth of a product, in elements, that its beginning and end cost"},
+	gap:        {"gap", "us", 0, 6, "between kernels on the GPU"},
+	eagerStart: {"eager_start", "us", 1, 40, "of the host for a kernel, in Python"},
+	fusedStart: {"fused_start", "us", 0, 20, "of the host for a kernel, from graphs or large frameworks"},
+	fp8Share:   {"fp8_share", "", 0.4, 1, "part of the ceiling that products in FP8 reach, casts included"},
+	tpHidden:   {"tp_hidden", "", 0, 0.9, "part of tensor-parallel traffic that hides behind products, with sequence parallelism"},
+	slowdown:   {"slowdown", "", 0, 0.3, "of computing while collectives run: they take some of its cores and memory"},
+	stepHost:   {"step_host", "ms", 0, 50, "of a step for the optimizer's host work, logging and the loader"},
+	spread:     {"spread", "", 0, 0.05, "of computing: how much later the slowest of many ranks is, by doubling of their number"},
+	loose:      {"loose", "", 1, 4, "how much more memory is read and written between products in frameworks of many parts"},
+	looseScore: {"loose_score", "", 1, 4, "how much longer attention takes in the kernels of 2022 and 2023"},
 }
 
-var genFigures = [perGen]figure{
-	{"ceiling", "", 0.4, 1}, {"score_rate", "", 0.1, 1.1}, {"score_back", "", 0.1, 1.1}, {"mem_share", "", 0.5, 1},
+// place is the figure of a place in Figures: the generations' own first, then those that all share.
+func place(i int) (g sim.Gen, f figure, shared bool) {
+	if own := gens * int(perGen); i >= own {
+		return 0, perGen + figure(i-own), true
+	}
+	return sim.Gen(i / int(perGen)), figure(i % int(perGen)), false
 }
 
-var sharedFigures = [nFigures - 4*perGen]figure{
-	{"prologue", "", 0, 800},
-	{"gap", "us", 0, 6},
-	{"eager_start", "us", 1, 40},
-	{"fused_start", "us", 0, 20},
-	{"fp8_share", "", 0.4, 1},
-	{"tp_hidden", "", 0, 0.9},
-	{"slowdown", "", 0, 0.3},
-	{"step_host", "ms", 0, 50},
-	{"spread", "", 0, 0.05},
-	{"loose", "", 1, 4},
-	{"loose_score", "", 1, 4},
-}
+// of is a figure that all generations share.
+func (f *Figures) of(k figure) float64 { return f[(gens-1)*int(perGen)+int(k)] }
+
+// gen is a generation's figure.
+func (f *Figures) gen(g sim.Gen, k figure) float64 { return f[int(g)*int(perGen)+int(k)] }
 
 // Name is that of a figure: hopper.ceiling, gap.
 func Name(i int) string {
-	if i < 4*perGen {
-		return sim.Gen(i/perGen).String() + "." + genFigures[i%perGen].name
+	g, f, shared := place(i)
+	if shared {
+		return figureTable[f].name
 	}
-	return sharedFigures[i-4*perGen].name
+	return g.String() + "." + figureTable[f].name
 }
 
 // Range is the unit of a figure and what it may be.
 func Range(i int) (unit string, lo, hi float64) {
-	f := genFigures[i%perGen]
-	if i >= 4*perGen {
-		f = sharedFigures[i-4*perGen]
-	}
-	return f.unit, f.lo, f.hi
+	_, k, _ := place(i)
+	f := &figureTable[k]
+	return f.unit, f.least, f.most
 }
 
 // Touches says whether a figure is one of a GPU's generation, or of all.
 func Touches(i int, m hardware.GPUModel) bool {
-	return i >= 4*perGen || sim.Gen(i/perGen) == sim.GenOf(m.SM)
+	g, _, shared := place(i)
+	return shared || g == sim.GenOf(m.SM)
 }
 
-func (f *Figures) gen(g sim.Gen, k int) float64 { return f[int(g)*perGen+k] }
+// values are all figures: those of every generation, and those that all share.
+func values(own [gens][perGen]float64, shared [kinds]float64) *Figures {
+	f := &Figures{}
+	for i := range f {
+		if g, k, all := place(i); all {
+			f[i] = shared[k]
+		} else {
+			f[i] = own[g][k]
+		}
+	}
+	return f
+}
 
 // Guess is where a fit begins and what it is drawn to: round values, set by hand.
 func Guess() *Figures {
-	return &Figures{
-		// volta
-		0.6, 0.35, 0.3, 0.9,
-		// ampere
-		0.7, 0.8, 0.65, 0.9,
-		// hopper
-		0.7, 0.95, 0.8, 0.85,
-		// blackwell
-		0.6, 0.8, 0.65, 0.85,
-		// shared
-		130, 2, 15, 4, 0.8, 0.75, 0.05, 5, 0.004, 1.5, 1.4,
-	}
+	return values([gens][perGen]float64{
+		sim.Volta:     {ceiling: 0.6, scoreRate: 0.35, scoreBack: 0.3, memShare: 0.9},
+		sim.Ampere:    {ceiling: 0.7, scoreRate: 0.8, scoreBack: 0.65, memShare: 0.9},
+		sim.Hopper:    {ceiling: 0.7, scoreRate: 0.95, scoreBack: 0.8, memShare: 0.85},
+		sim.Blackwell: {ceiling: 0.6, scoreRate: 0.8, scoreBack: 0.65, memShare: 0.85},
+	}, [kinds]float64{
+		prologue: 130, gap: 2, eagerStart: 15, fusedStart: 4, fp8Share: 0.8, tpHidden: 0.75, slowdown: 0.05, stepHost: 5, spread: 0.004, loose: 1.5, looseScore: 1.4,
+	})
 }
 
 // Default are the figures in use.
 func Default() *Figures {
-	return &Figures{
-		// volta
-		0.6096, 0.35, 0.3, 1,
-		// ampere
-		0.7, 0.6663, 0.416, 1,
-		// hopper
-		0.7, 0.7517, 0.4547, 0.8366,
-		// blackwell
-		0.5158, 0.9779, 0.8788, 1,
-		// shared
-		111.8, 2, 14.42, 4, 0.7874, 0.66, 0.0563, 4.576, 0.004122, 1.261, 1.909,
-	}
+	return values([gens][perGen]float64{
+		sim.Volta:     {ceiling: 0.6096, scoreRate: 0.35, scoreBack: 0.3, memShare: 1},
+		sim.Ampere:    {ceiling: 0.7, scoreRate: 0.6663, scoreBack: 0.416, memShare: 1},
+		sim.Hopper:    {ceiling: 0.7, scoreRate: 0.7517, scoreBack: 0.4547, memShare: 0.8366},
+		sim.Blackwell: {ceiling: 0.5158, scoreRate: 0.9779, scoreBack: 0.8788, memShare: 1},
+	}, [kinds]float64{
+		prologue: 111.8, gap: 2, eagerStart: 14.42, fusedStart: 4, fp8Share: 0.7874, tpHidden: 0.66, slowdown: 0.0563, stepHost: 4.576, spread: 0.004122, loose: 1.261, looseScore: 1.909,
+	})
 }

@@ -34,7 +34,7 @@ func lighter(j *workload.Job, have unit.Bytes) string {
 	if len(fit) > 0 {
 		return strings.Join(fit, "; ")
 	}
-	return spread(j, have)
+	return lastResort(j, have)
 }
 
 type lighterWay struct {
@@ -85,8 +85,8 @@ func lighterWays(j *workload.Job) []lighterWay {
 	return list
 }
 
-// spread is what is left where no setting does: another split of the same GPUs, or more of them.
-func spread(j *workload.Job, have unit.Bytes) string {
+// lastResort is what is left where no setting does: another split of the same GPUs, or more of them.
+func lastResort(j *workload.Job, have unit.Bytes) string {
 	all := *j
 	ranks := j.Split.Ranks()
 	all.Split = workload.Split{DP: ranks, TP: 1, PP: 1, ZeRO: 3}

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -11,21 +12,14 @@ import (
 	"busbar.dev/workload"
 )
 
-// cores is the number of streaming multiprocessors, which products are cut for.
-//
-// Sources: NVIDIA's architecture papers of V100 (2017), A100 (2020), H100 (2022), Blackwell
-// (2024) and of the Ada and Ampere cards (2022, 2020).
-var cores = map[string]float64{
-	"v100-16": 80, "v100-32": 80, "v100-pcie-16": 80, "v100-pcie-32": 80, "a100-40": 108, "a100-80": 108, "a100-pcie-40": 108, "a100-pcie-80": 108,
-	"h100": 132, "h100-pcie": 114, "h100-nvl": 132, "h200": 132, "gh200": 132, "h800": 132, "b200": 148, "gb200": 148, "b300": 148, "gb300": 148,
-	"a10": 72, "a40": 84, "l4": 58, "l40": 142, "l40s": 142, "rtx-6000-ada": 142, "rtx-a6000": 84, "rtx-3090": 82, "rtx-4090": 128, "t4": 40,
-}
+// assumedCores is the number of streaming multiprocessors of a GPU of which it is not known: an A100's.
+const assumedCores = 108
 
 // GPU prices tasks.
 type GPU struct {
 	Model hardware.GPUModel
 	gen   sim.Gen
-	cores float64
+	cores float64 // streaming multiprocessors, which products are cut for
 	f     *Figures
 }
 
@@ -34,10 +28,7 @@ func NewGPU(m hardware.GPUModel, f *Figures) (*GPU, error) {
 	if m.Vendor != "nvidia" {
 		return nil, fmt.Errorf("%s: the arithmetic of %s GPUs is not modelled", m.Title, m.Vendor)
 	}
-	g := &GPU{Model: m, gen: sim.GenOf(m.SM), f: f, cores: cores[m.Name]}
-	if g.cores == 0 {
-		g.cores = 108
-	}
+	g := &GPU{Model: m, gen: sim.GenOf(m.SM), f: f, cores: float64(cmp.Or(m.Multiprocessors, assumedCores))}
 	if m.HBM <= 0 {
 		return nil, fmt.Errorf("%s: the rate of its memory is unknown", m.Title)
 	}
@@ -66,7 +57,7 @@ func (g *GPU) Peak(p workload.Precision) unit.FLOPS {
 }
 
 // bandwidth is that of memory, as streams reach it.
-func (g *GPU) bandwidth() unit.Rate { return g.Model.HBM * unit.Rate(g.f.gen(g.gen, MemShare)) }
+func (g *GPU) bandwidth() unit.Rate { return g.Model.HBM * unit.Rate(g.f.gen(g.gen, memShare)) }
 
 // plainCeiling is what products in float32 reach of the peak without tensor cores.
 const plainCeiling = 0.9
@@ -95,15 +86,15 @@ var exponents = [...]float64{16, 32, 64, 128}
 // score is the time of attention in one kernel: its arithmetic, and the reading and writing
 // at its beginning and end. Heads are padded to 32.
 func (g *GPU) score(t *workload.Task, p workload.Precision) unit.Span {
-	share, moved := g.f.gen(g.gen, ScoreRate), 2*t.M+2*t.N
+	share, moved := g.f.gen(g.gen, scoreRate), 2*t.M+2*t.N
 	if t.Back { // the gradients too, and that of the queries is summed in float32
-		share, moved = g.f.gen(g.gen, ScoreBack), 6*t.M+6*t.N
+		share, moved = g.f.gen(g.gen, scoreBack), 6*t.M+6*t.N
 	}
 	if p == workload.FP8 {
 		p = workload.BF16
 	}
 	if t.Early && g.gen >= sim.Hopper { // before which they are the last word
-		share /= g.f[LooseScore]
+		share /= g.f.of(looseScore)
 	}
 	if math.Mod(t.K, 8) != 0 {
 		share *= oddHead
@@ -141,14 +132,14 @@ func (g *GPU) aligned(t *workload.Task, p workload.Precision) float64 {
 // product is the time of matrix products: the best cut of those that libraries have, in
 // waves over the cores, or what their bytes take.
 func (g *GPU) product(t *workload.Task, p workload.Precision) unit.Span {
-	ceiling := g.f.gen(g.gen, Ceiling)
+	share := g.f.gen(g.gen, ceiling)
 	width := p.Width()
 	if p == workload.FP8 {
-		ceiling *= g.f[Fp8Share]
+		share *= g.f.of(fp8Share)
 		width = 1
 	}
 	if p == workload.FP32 { // by the plain cores, which no power limit slows
-		ceiling = plainCeiling
+		share = plainCeiling
 	}
 	best := math.Inf(1)
 	for _, x := range tiles {
@@ -156,7 +147,7 @@ func (g *GPU) product(t *workload.Task, p workload.Precision) unit.Span {
 		work := 2 * n * x.m * x.n * t.K // the edges are computed too
 		best = min(best, work/(x.share*waves(n, g.cores)))
 	}
-	rate := float64(g.Peak(p)) * ceiling * t.K / (t.K + g.f[Prologue]) * g.aligned(t, p)
+	rate := float64(g.Peak(p)) * share * t.K / (t.K + g.f.of(prologue)) * g.aligned(t, p)
 	bytes := unit.Volume(t.Count * (t.M*t.K + t.K*t.N + t.M*t.N) * width)
 	return max(unit.Span(best/rate), bytes.At(g.bandwidth())) + g.gap(t)
 }
@@ -175,7 +166,7 @@ func waves(pieces, cores float64) float64 {
 	return full
 }
 
-func (g *GPU) gap(t *workload.Task) unit.Span { return unit.Span(t.Starts * g.f[Gap] * 1e-6) }
+func (g *GPU) gap(t *workload.Task) unit.Span { return unit.Span(t.Starts * g.f.of(gap) * 1e-6) }
 
 // Run is the time of tasks one after the other: that of the GPU, or that of the host which
 // starts them where it is slower.
@@ -184,14 +175,14 @@ func (g *GPU) Run(list []workload.Task, j *workload.Job) unit.Span {
 	for i := range list {
 		t := g.Time(&list[i], j.Precision)
 		if j.Framework == workload.Compiled && list[i].Kind == workload.Stream {
-			t *= unit.Span(g.f[Loose])
+			t *= unit.Span(g.f.of(loose))
 		}
 		gpu += t
 		starts += list[i].Starts
 	}
-	each := g.f[FusedStart]
+	each := g.f.of(fusedStart)
 	if j.Framework == workload.Eager {
-		each = g.f[EagerStart]
+		each = g.f.of(eagerStart)
 	}
 	return max(gpu, unit.Span(starts*each*1e-6))
 }

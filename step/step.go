@@ -162,7 +162,7 @@ func (p *pricing) update() error {
 
 // host is what a step costs beside all else.
 func (p *pricing) host() unit.Span {
-	t := unit.Span(p.g.f[StepHost] * 1e-3)
+	t := unit.Span(p.g.f.of(stepHost) * 1e-3)
 	if p.j.Framework == workload.Eager {
 		t *= 2
 	}
@@ -171,7 +171,7 @@ func (p *pricing) host() unit.Span {
 
 // spread is how many times as long computing takes on the slowest of many ranks.
 func (g *GPU) spread(ranks int) float64 {
-	return 1 + g.f[Spread]*math.Log2(float64(max(ranks, 1)))
+	return 1 + g.f.of(spread)*math.Log2(float64(max(ranks, 1)))
 }
 
 // finish plays the pipeline, and adds up.
@@ -248,7 +248,7 @@ func (p *pricing) inside(x *priced, again *unit.Span, b *prepared) error {
 			}
 			one = a + b
 			if err == nil && p.f.inOneDomain(Tensor) {
-				one *= unit.Span(1 - p.g.f[TPHidden])
+				one *= unit.Span(1 - p.g.f.of(tpHidden))
 			}
 		} else {
 			one, limit, err = p.f.Time(Tensor, coll.AllReduce, bytes)

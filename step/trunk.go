@@ -34,7 +34,7 @@ const rounding = 1 - 1e-12
 
 // Trunk is that of a job. It is for one goroutine at a time.
 func (b *Bounds) Trunk(j *workload.Job) *Trunk {
-	t := &Trunk{b: b, job: *j, late: unit.Span(b.g.spread(j.Split.Ranks())), host: unit.Span(b.g.f[StepHost] * 1e-3)}
+	t := &Trunk{b: b, job: *j, late: unit.Span(b.g.spread(j.Split.Ranks())), host: unit.Span(b.g.f.of(stepHost) * 1e-3)}
 	if j.Framework == workload.Eager {
 		t.host *= 2
 	}

@@ -82,7 +82,7 @@ func (w *writer) megatron() (string, string) {
 	if j.Dims.Experts > 0 {
 		add("--num-experts %d\n--moe-router-topk %d", j.Dims.Experts, j.Dims.TopK)
 	}
-	if reason := j.Beside.megatron(add); reason != "" {
+	if reason := j.Options.megatron(add); reason != "" {
 		return "", reason
 	}
 	switch workload.Precision(j.Precision) {
@@ -123,7 +123,7 @@ func (w *writer) deepspeed() (string, string) {
 	doc.Zero.Stage = s.ZeRO
 	var reason string
 	priced := workload.Job{Precision: workload.Precision(j.Precision), Split: workload.Split{ZeRO: s.ZeRO}}
-	if doc.Wire, reason = j.Beside.deepspeed(&doc.Zero, priced.GradWidth()); reason != "" {
+	if doc.Wire, reason = j.Options.deepspeed(&doc.Zero, priced.GradWidth()); reason != "" {
 		return "", reason
 	}
 	switch {

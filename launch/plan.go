@@ -49,7 +49,7 @@ type Job struct {
 	Precision   string         `json:"precision"`
 	Recompute   string         `json:"recompute"`
 	Schedule    string         `json:"schedule,omitempty"`
-	Beside
+	Options
 	Step unit.Span `json:"predicted_step_s"`
 }
 
@@ -92,7 +92,7 @@ type Setting struct {
 func New(c *cluster.Cluster, l nccl.Layout, v nccl.Version, j *workload.Job, hosts []string, placeholder bool) (*Plan, error) {
 	p := &Plan{Version: Version, Cluster: c.Name, NCCL: v.String(), Placeholders: placeholder && len(hosts) == 0, Job: Job{
 		Model: j.Model.Name, Dims: j.Model.Dims, Parallel: j.Split, Seq: j.Seq, GlobalBatch: j.GlobalBatch, MicroBatch: j.MicroBatch,
-		Precision: string(j.Precision), Recompute: string(j.Recompute), Schedule: string(j.Schedule), Beside: besideOf(j),
+		Precision: string(j.Precision), Recompute: string(j.Recompute), Schedule: string(j.Schedule), Options: optionsOf(j),
 	}}
 	types := map[int]int{}
 	seen := map[int]bool{}

@@ -10,25 +10,25 @@ import (
 	"busbar.dev/unit"
 )
 
-// Part is a share of a step's time.
-type Part struct {
+// part is a share of a step's time.
+type part struct {
 	Name string
 	Time unit.Span
 }
 
 // parts of a step add up to its time.
-func parts(r *step.Result) []Part {
-	list := []Part{{"computing", r.Compute}, {"the pipeline's filling", r.Step - r.Compute - r.Exposed - r.Optimizer - r.Host}, {"the update", r.Optimizer + r.Host}}
+func parts(r *step.Result) []part {
+	list := []part{{"computing", r.Compute}, {"the pipeline's filling", r.Step - r.Compute - r.Exposed - r.Optimizer - r.Host}, {"the update", r.Optimizer + r.Host}}
 	for _, t := range r.Traffic {
-		list = append(list, Part{fmt.Sprintf("%s among %s ranks", t.What, t.Group), t.Exposed})
+		list = append(list, part{fmt.Sprintf("%s among %s ranks", t.What, t.Group), t.Exposed})
 	}
 	return list
 }
 
-// Against says why a plan is not the best: the parts of its step that are longer by most, and what it
+// Compare says why a plan is not the best: the parts of its step that are longer by most, and what it
 // gains elsewhere. Worse is the word for more of the objective. Where every GPU counts and the plans have
 // different numbers of them, times are what they would be on as many GPUs.
-func (q *Query) Against(best, other Plan, worse string) string {
+func (q *Query) Compare(best, other Plan, worse string) string {
 	scale := unit.Span(1)
 	if q.Objective.PerGPU {
 		scale = unit.Span(other.Result.Ranks) / unit.Span(best.Result.Ranks)
@@ -40,11 +40,11 @@ func (q *Query) Against(best, other Plan, worse string) string {
 	for _, p := range parts(other.Result) {
 		have[p.Name] += p.Time * scale
 	}
-	var list []Part
+	var list []part
 	for name, d := range have {
-		list = append(list, Part{name, d})
+		list = append(list, part{name, d})
 	}
-	slices.SortFunc(list, func(a, b Part) int { return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(list, func(a, b part) int { return cmp.Or(cmp.Compare(b.Time, a.Time), cmp.Compare(a.Name, b.Name)) })
 	text := fmt.Sprintf("%.1f%% %s", 100*(other.Value/best.Value-1), worse)
 	if other.Value-best.Value < 1e-6*best.Value {
 		return "no " + worse
@@ -69,9 +69,9 @@ func (q *Query) Against(best, other Plan, worse string) string {
 // worthSaying is the share of a plan's value that a setting other than the usual one must gain.
 const worthSaying = 0.001
 
-// Plain gives plans the usual size of buckets back where another gains less than a thousandth, which
+// PreferDefaults gives plans the usual size of buckets back where another gains less than a thousandth, which
 // no prediction is good for. Plans keep their order.
-func (q *Query) Plain(plans []Plan) error {
+func (q *Query) PreferDefaults(plans []Plan) error {
 	for i := range plans {
 		p := &plans[i]
 		usual := q.Spaces[0].Bucket[0]
@@ -108,9 +108,9 @@ func (q *Query) Tune(p *Plan) (*Tuned, error) {
 	return &Tuned{r.Step, f.Choices()}, nil
 }
 
-// Holds prices plans again with the rates of the network that are only assumed so many times as
+// Reorder prices plans again with the rates of the network that are only assumed so many times as
 // high, and returns the order in which they then are, as places in the list; nil where none is assumed.
-func (q *Query) Holds(plans []Plan, factor float64) ([]int, error) {
+func (q *Query) Reorder(plans []Plan, factor float64) ([]int, error) {
 	c, ok := step.FasterAssumed(q.Cluster, factor)
 	if !ok {
 		return nil, nil

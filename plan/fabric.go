@@ -38,8 +38,8 @@ func (q *Query) Fabric(j *workload.Job) *step.Fabric {
 	return q.fabric(j.Split.Ranks()).With(j.Split)
 }
 
-// Roomier is the best plan on GPUs with so many times the memory; nil where the search was ended.
-func (q *Query) Roomier(ctx context.Context, times float64) (*Plan, error) {
+// WithMemory is the best plan on GPUs with so many times the memory; nil where the search was ended.
+func (q *Query) WithMemory(ctx context.Context, times float64) (*Plan, error) {
 	q.fabric(q.Spaces[0].Ranks)
 	own := *q
 	own.Top, own.Watch, own.Reserve = 1, nil, 1-times*(1-q.Reserve)

@@ -13,8 +13,8 @@ func (q *Query) Fits(x *Space) *Lean {
 	s := &search{q: &own, room: q.room(), bounds: step.NewBounds(x.Base.Model, q.GPU)}
 	var best *Lean
 	for _, d := range x.splits() {
-		x.trunks(d, func(j *workload.Job) {
-			lean, ok := s.fits(&trunk{Trunk: s.bounds.Trunk(j)})
+		x.families(d, func(j *workload.Job) {
+			lean, ok := s.fits(&family{Family: s.bounds.Family(j)})
 			if ok && (best == nil || lean.Memory.Total() < best.Memory.Total()) {
 				best = lean
 			}

@@ -20,12 +20,12 @@ type Order struct {
 	Tried  int       // orders that were priced
 }
 
-// Near orders the ranks of a layout by the network: hosts of one leaf switch one after another, and
+// NetworkOrder orders the ranks of a layout by the network: hosts of one leaf switch one after another, and
 // leaves below the same switches too. Leaves come in the order in which the layout first meets
 // them, so that a layout that is in order stays as it is.
-func Near(c *cluster.Cluster, l nccl.Layout) nccl.Layout {
+func NetworkOrder(c *cluster.Cluster, l nccl.Layout) nccl.Layout {
 	hosts := hostsOf(l)
-	return joined(near(places(c, hosts), false), hosts)
+	return joined(byNetwork(places(c, hosts), false), hosts)
 }
 
 // host is the ranks of a host, in their order.
@@ -92,9 +92,9 @@ func places(c *cluster.Cluster, hosts []host) []place {
 	return list
 }
 
-// near orders hosts by their places. Switches come in the order in which they are first met, or those
+// byNetwork orders hosts by their places. Switches come in the order in which they are first met, or those
 // with the most hosts first.
-func near(at []place, most bool) []int {
+func byNetwork(at []place, most bool) []int {
 	first, count := map[place]int{}, map[place]int{}
 	prefix := func(i, k int) place {
 		p := place{-2, -2, -2}
@@ -135,14 +135,14 @@ func identity(n int) []int {
 	return list
 }
 
-// dealt takes a host of each leaf in turn: groups of ranks that are far apart then share a leaf.
-func dealt(at []place) []int {
+// interleaved takes a host of each leaf in turn: groups of ranks that are far apart then share a leaf.
+func interleaved(at []place) []int {
 	turn, seen := make([]int, len(at)), map[place]int{}
 	for i := range at {
 		turn[i] = seen[at[i]]
 		seen[at[i]]++
 	}
-	order := near(at, false)
+	order := byNetwork(at, false)
 	slices.SortStableFunc(order, func(a, b int) int { return turn[a] - turn[b] })
 	return order
 }
@@ -169,7 +169,7 @@ func Arrange(q *Query, given nccl.Layout, j *workload.Job) (Order, error) {
 	}
 	// By the network where that is as good: what a model does not see, such as other jobs, is less in the way there.
 	x.least = unit.Span(math.Inf(1))
-	for _, order := range [][]int{near(x.at, false), near(x.at, true), dealt(x.at), asGiven} {
+	for _, order := range [][]int{byNetwork(x.at, false), byNetwork(x.at, true), interleaved(x.at), asGiven} {
 		t := was
 		if !slices.IsSorted(order) {
 			if t, err = x.price(order); err != nil {

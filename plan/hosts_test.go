@@ -93,7 +93,7 @@ func TestNear(t *testing.T) {
 		{[]int{0, 4, 1, 5, 2, 6}, []int{0, 1, 2, 4, 5, 6}},
 		{[]int{11, 0, 10, 3, 2, 8}, []int{11, 10, 8, 0, 3, 2}},
 	} {
-		if got := hostsIn(plan.Near(c, onHosts(c, tt.given...))); !slices.Equal(got, tt.want) {
+		if got := hostsIn(plan.NetworkOrder(c, onHosts(c, tt.given...))); !slices.Equal(got, tt.want) {
 			t.Errorf("%v: %v; want %v", tt.given, got, tt.want)
 		}
 	}
@@ -108,7 +108,7 @@ func TestNearMeetsLeavesOnce(t *testing.T) {
 			all[i] = i
 		}
 		given := rapid.Permutation(all).Draw(t, "hosts")[:rapid.IntRange(1, 16).Draw(t, "n")]
-		got := hostsIn(plan.Near(c, onHosts(c, given...)))
+		got := hostsIn(plan.NetworkOrder(c, onHosts(c, given...)))
 		if !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(given))) {
 			t.Fatalf("%v became %v", given, got)
 		}
@@ -153,7 +153,7 @@ func TestArrangeUneven(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	byNetwork, err := step.Step(j, q.GPU, step.NewFabric(c, plan.Near(c, given), j.Split, q.Version))
+	byNetwork, err := step.Step(j, q.GPU, step.NewFabric(c, plan.NetworkOrder(c, given), j.Split, q.Version))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,18 +10,18 @@ import (
 	"busbar.dev/workload/pipeline"
 )
 
-// trunk is settings that share what a rank computes and what its layers exchange.
-type trunk struct {
-	*step.Trunk // none before it is looked at
-	seed
-	space    int
-	settings int64
-	heard    bool // traffic is in its bounds
+// family is settings that share what a rank computes and what its layers exchange.
+type family struct {
+	*step.Family // none before it is looked at
+	familyKey
+	space      int
+	settings   int64
+	hasTraffic bool // traffic is in its bounds
 }
 
-// seed is what tells a trunk's jobs from those of others. There are many, of which few are looked
+// familyKey is what tells a family's jobs from those of others. There are many, of which few are looked
 // at.
-type seed struct {
+type familyKey struct {
 	dp, tp, pp, cp, ep int32
 	sequence           bool
 	micro              int64
@@ -30,35 +30,35 @@ type seed struct {
 	recompute          workload.Recompute
 }
 
-func seedOf(j *workload.Job) seed {
+func familyKeyOf(j *workload.Job) familyKey {
 	s := &j.Split
-	return seed{int32(s.DP), int32(s.TP), int32(s.PP), int32(s.CP), int32(s.EP), s.SeqParallel, j.MicroBatch, s.Order, j.Context, j.Recompute}
+	return familyKey{int32(s.DP), int32(s.TP), int32(s.PP), int32(s.CP), int32(s.EP), s.SeqParallel, j.MicroBatch, s.Order, j.Context, j.Recompute}
 }
 
-// grown is the seed's job.
-func (x *seed) grown(base workload.Job) *workload.Job {
+// job is the key's job.
+func (x *familyKey) job(base workload.Job) *workload.Job {
 	base.Split = workload.Split{DP: int(x.dp), TP: int(x.tp), PP: int(x.pp), CP: int(x.cp), EP: int(x.ep), Chunks: 1, SeqParallel: x.sequence, Order: x.order}
 	base.MicroBatch, base.Context, base.Recompute = x.micro, x.context, x.recompute
 	return &base
 }
 
-// kin is that of a trunk's jobs with some part of ZeRO.
-func (x *seed) kin(zero int) kin {
-	return kin{int(x.dp), int(x.tp), int(x.pp), int(x.cp), int(x.ep), zero}
+// slot is that of a family's jobs with some part of ZeRO.
+func (x *familyKey) slot(zero int) slot {
+	return slot{int(x.dp), int(x.tp), int(x.pp), int(x.cp), int(x.ep), zero}
 }
 
-// node is something with a bound: a space, a trunk, a setting of it, or a setting that is priced but
+// node is something with a bound: a space, a family, a setting of it, or a setting that is priced but
 // for the play of its pipeline.
 type node struct {
-	value float64
-	index int64 // of those with equal values, the first is taken
-	space int
-	trunk *trunk
-	leaf  *leaf
-	begun *step.Pricing
+	value  float64
+	index  int64 // of those with equal values, the first is taken
+	space  int
+	family *family
+	leaf   *leaf
+	begun  *step.Pricing
 }
 
-// leaf is what a setting has beside its trunk.
+// leaf is what a setting has beside its family.
 type leaf struct {
 	zero, shard, chunks int
 	schedule            pipeline.Schedule
@@ -72,8 +72,8 @@ func leafOf(j *workload.Job) *leaf {
 	return &leaf{s.ZeRO, s.Shard, s.Chunks, j.Schedule, j.Offload, j.Compress}
 }
 
-// job is the setting on its trunk.
-func (l *leaf) job(t *trunk) *workload.Job {
+// job is the setting on its family.
+func (l *leaf) job(t *family) *workload.Job {
 	j := *t.Job()
 	s := &j.Split
 	s.ZeRO, s.Shard, s.Chunks = l.zero, l.shard, l.chunks
@@ -93,7 +93,7 @@ func (n *node) stage() int {
 		return 3
 	case n.leaf != nil:
 		return 2
-	case n.trunk != nil && n.trunk.heard:
+	case n.family != nil && n.family.hasTraffic:
 		return 1
 	}
 	return 0
@@ -159,27 +159,27 @@ func (h *heap) pop() *node {
 	}
 }
 
-// kin are plans of which only the best is kept.
-type kin struct {
+// slot are plans of which only the best is kept.
+type slot struct {
 	dp, tp, pp, cp, ep, zero int
 }
 
-func kinOf(s *workload.Split) kin { return kin{s.DP, s.TP, s.PP, s.CP, s.EP, s.ZeRO} }
+func slotOf(s *workload.Split) slot { return slot{s.DP, s.TP, s.PP, s.CP, s.EP, s.ZeRO} }
 
 type entry struct {
 	Plan
 	index int64
 }
 
-// shortlist has the best plan of every kin, as many as are wanted.
+// shortlist has the best plan of every slot, as many as are wanted.
 type shortlist struct {
 	top   int
-	by    map[kin]entry
+	by    map[slot]entry
 	worst float64 // of those that are kept
 }
 
-// limit is the value from which on nothing of a kin is wanted.
-func (b *shortlist) limit(k kin) float64 {
+// limit is the value from which on nothing of a slot is wanted.
+func (b *shortlist) limit(k slot) float64 {
 	limit := math.Inf(1)
 	if len(b.by) >= b.top {
 		limit = b.worst
@@ -190,12 +190,12 @@ func (b *shortlist) limit(k kin) float64 {
 	return limit
 }
 
-// limits is the value from which on nothing of a trunk is wanted.
-func (b *shortlist) limits(t *trunk, zeros []int) float64 {
+// limits is the value from which on nothing of a family is wanted.
+func (b *shortlist) limits(t *family, zeros []int) float64 {
 	most := 0.0
 	for _, zero := range zeros {
 		if zero <= 1 || t.pp == 1 {
-			most = max(most, b.limit(t.kin(zero)))
+			most = max(most, b.limit(t.slot(zero)))
 		}
 	}
 	return most
@@ -203,7 +203,7 @@ func (b *shortlist) limits(t *trunk, zeros []int) float64 {
 
 // keep keeps a plan where it is among the best.
 func (b *shortlist) keep(e entry) {
-	k := kinOf(&e.Job.Split)
+	k := slotOf(&e.Job.Split)
 	old, known := b.by[k]
 	switch {
 	case known && (old.Value < e.Value || old.Value == e.Value && old.index < e.index):
@@ -213,7 +213,7 @@ func (b *shortlist) keep(e entry) {
 	}
 	b.by[k] = e
 	if len(b.by) > b.top {
-		var last kin
+		var last slot
 		most := entry{Plan{Value: -1}, 0}
 		for k, x := range b.by {
 			if x.Value > most.Value || x.Value == most.Value && x.index > most.index {

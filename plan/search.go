@@ -92,8 +92,8 @@ var ErrNone = errors.New("no setting of the space fits the GPUs' memory")
 // bound on what was not seen.
 func Search(ctx context.Context, q *Query) (*Answer, error) {
 	s := newSearch(q)
-	s.plant(ctx)
-	s.grow(ctx)
+	s.countSpaces(ctx)
+	s.expand(ctx)
 	a := &Answer{Considered: s.considered, Bounded: s.bounded, Cut: s.considered - s.opened, Priced: s.priced, Plans: s.best.list(), Whole: ctx.Err() == nil, Failed: s.failed, Err: s.err}
 	switch {
 	case len(a.Plans) == 0 && s.err != nil:
@@ -119,8 +119,8 @@ type search struct {
 	room    unit.Volume // of a GPU's memory
 	bounds  *step.Bounds
 	fabrics []*step.Fabric         // by space
-	counts  []map[tally]int64      // by space, how many settings trunks have
-	leasts  []map[rankWork]float64 // by space, the values of trunks' bounds without traffic
+	counts  []map[tally]int64      // by space, how many settings families have
+	leasts  []map[rankWork]float64 // by space, the values of families' bounds without traffic
 	waiting frontier
 	best    shortlist
 
@@ -135,7 +135,7 @@ type search struct {
 func newSearch(q *Query) *search {
 	own := *q
 	own.Objective = q.objective()
-	s := &search{q: &own, room: q.room(), best: shortlist{top: q.Top, by: map[kin]entry{}}}
+	s := &search{q: &own, room: q.room(), best: shortlist{top: q.Top, by: map[slot]entry{}}}
 	s.counts, s.leasts = make([]map[tally]int64, len(q.Spaces)), make([]map[rankWork]float64, len(q.Spaces))
 	s.bounds = step.NewBounds(q.Spaces[0].Base.Model, q.GPU)
 	for _, x := range q.Spaces {
@@ -149,9 +149,9 @@ func (q *Query) room() unit.Volume {
 	return unit.Volume(q.GPU.Model.Memory) * unit.Volume(1-q.Reserve)
 }
 
-// plant counts the settings of every space, and bounds it: by the least time of a GPU that any way to
+// countSpaces counts the settings of every space, and bounds it: by the least time of a GPU that any way to
 // divide layers and sequences needs for a sequence.
-func (s *search) plant(ctx context.Context) {
+func (s *search) countSpaces(ctx context.Context) {
 	for i, x := range s.q.Spaces {
 		if ctx.Err() != nil {
 			return
@@ -160,12 +160,12 @@ func (s *search) plant(ctx context.Context) {
 		s.leasts[i] = map[rankWork]float64{}
 		settings, least := int64(0), math.Inf(1)
 		for _, d := range x.splits() {
-			x.trunks(d, func(j *workload.Job) {
+			x.families(d, func(j *workload.Job) {
 				n := s.count(i, j)
 				settings += n
 				key := workOf(j)
 				if _, seen := s.leasts[i][key]; n > 0 && !seen {
-					b := s.bounds.Trunk(j).Least()
+					b := s.bounds.Family(j).Least()
 					s.leasts[i][key] = s.value(i, b)
 					least = min(least, s.leasts[i][key])
 					s.delay(b.Step)
@@ -178,27 +178,27 @@ func (s *search) plant(ctx context.Context) {
 	}
 }
 
-// spread makes the trunks of a space.
-func (s *search) spread(i int) found {
+// openSpace makes the families of a space.
+func (s *search) openSpace(i int) found {
 	x := s.q.Spaces[i]
 	var f found
 	for _, d := range x.splits() {
-		x.trunks(d, func(j *workload.Job) {
+		x.families(d, func(j *workload.Job) {
 			if n := s.count(i, j); n > 0 {
-				t := &trunk{seed: seedOf(j), space: i, settings: n}
+				t := &family{familyKey: familyKeyOf(j), space: i, settings: n}
 				if s.q.Each {
-					t.Trunk = s.bounds.Trunk(j)
-					f.add(s.open(t))
+					t.Family = s.bounds.Family(j)
+					f.add(s.openFamily(t))
 					return
 				}
-				f.more = append(f.more, &node{trunk: t, space: i, value: s.leasts[i][workOf(j)]})
+				f.more = append(f.more, &node{family: t, space: i, value: s.leasts[i][workOf(j)]})
 			}
 		})
 	}
 	return f
 }
 
-// tally is what the number of a trunk's settings depends on.
+// tally is what the number of a family's settings depends on.
 type tally struct {
 	dp, tp, pp, cp, ep int
 	micro              int64
@@ -206,7 +206,7 @@ type tally struct {
 	context            workload.Context
 }
 
-// count is how many settings a trunk has.
+// count is how many settings a family has.
 func (s *search) count(space int, j *workload.Job) int64 {
 	key := tally{j.Split.DP, j.Split.TP, j.Split.PP, j.Split.CP, j.Split.EP, j.MicroBatch, j.Split.Order, j.Context}
 	n, ok := s.counts[space][key]

@@ -129,9 +129,9 @@ func (s *Space) splits() []degrees {
 	return list
 }
 
-// trunks visits what the jobs of a way to divide are grouped by: all that says what a rank computes
+// families visits what the jobs of a way to divide are grouped by: all that says what a rank computes
 // and what its layers exchange. The job is reused.
-func (s *Space) trunks(d degrees, visit func(j *workload.Job)) {
+func (s *Space) families(d degrees, visit func(j *workload.Job)) {
 	j := s.Base
 	j.Split = workload.Split{DP: d.dp, TP: d.tp, PP: d.pp, CP: d.cp, EP: d.ep, Chunks: 1}
 	replicas := d.dp * d.cp
@@ -165,10 +165,10 @@ func (s *Space) trunks(d degrees, visit func(j *workload.Job)) {
 	}
 }
 
-// branches visits the jobs of a trunk but for their buckets, until visit returns false. The job is
+// branches visits the jobs of a family but for their buckets, until visit returns false. The job is
 // reused.
-func (s *Space) branches(trunk *workload.Job, visit func(j *workload.Job) bool) {
-	j := *trunk
+func (s *Space) branches(family *workload.Job, visit func(j *workload.Job) bool) {
+	j := *family
 	s.states(&j, func() bool { return s.pipelines(&j, visit) })
 }
 
@@ -262,18 +262,4 @@ func (s *Space) buckets(j *workload.Job) []unit.Bytes {
 		return s.Bucket[:1]
 	}
 	return s.Bucket
-}
-
-// Each visits every job of the space. The job is reused.
-func (s *Space) Each(visit func(j *workload.Job)) {
-	for _, d := range s.splits() {
-		s.trunks(d, func(trunk *workload.Job) {
-			s.branches(trunk, func(j *workload.Job) bool {
-				for _, j.Bucket = range s.buckets(j) {
-					visit(j)
-				}
-				return true
-			})
-		})
-	}
 }

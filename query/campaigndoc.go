@@ -193,7 +193,7 @@ func slowHosts(c *cluster.Cluster, p *pricedStep, hosts []int, x step.Slow) ([]i
 			}
 			return hosts[:x.Count], nil
 		}
-		list, err := p.tasks.Worst(p.gpu, x.Count, x.Loss)
+		list, err := p.tasks.WorstHosts(p.gpu, x.Count, x.Loss)
 		if err != nil {
 			err = fmt.Errorf("--slow: %w", err)
 		}
@@ -216,7 +216,7 @@ func (d *Straggler) fill(p *pricedStep, late *step.Result, nodes int, nics, slow
 	d.Lost = d.Extra * unit.Span(p.Ranks) * unit.Span(nodes-d.Nodes) / unit.Span(nodes)
 	var why []string
 	if slow {
-		why = append(why, p.tasks.WhyWait())
+		why = append(why, p.tasks.StragglerReason())
 	}
 	if nics {
 		why = append(why, "a collective goes through every node, at the rate of the slowest")

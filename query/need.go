@@ -88,7 +88,7 @@ func (q Need) Run(ctx context.Context, env Env) (*NeedDoc, error) {
 	if count == 0 {
 		return nil, fmt.Errorf("%s does not say how fast its NICs are; give --nic", t.cluster.Name)
 	}
-	waits, _ := now.tasks.Fabric().Waits(now.Result)
+	waits, _ := now.tasks.Fabric().NetworkWait(now.Result)
 	d := &NeedDoc{
 		Cluster: t.cluster.Name, Layout: now.layout, Model: t.job.Model.Name, Parallel: now.job.Split.String(), Within: within / 100,
 		Bound: now.Step - waits, Misfit: now.misfit(),
@@ -136,7 +136,7 @@ func (n *needing) row(cl *cluster.Cluster, r NeedRow) (NeedRow, error) {
 func (n *needing) filled(r NeedRow, x *pricedStep) NeedRow {
 	r.Step, r.Over, r.Gain = x.Step, float64(x.Step/n.doc.Bound-1), float64(n.now.Step/x.Step-1)
 	r.Enough = r.Over <= n.doc.Within
-	_, r.Limit = x.tasks.Fabric().Waits(x.Result)
+	_, r.Limit = x.tasks.Fabric().NetworkWait(x.Result)
 	return r
 }
 
@@ -152,7 +152,7 @@ func (n *needing) networks(port float64, count int) error {
 		n.doc.Rates = append(n.doc.Rates, r)
 	}
 	for k := 1; k <= count; k *= 2 {
-		cl, ok := step.Fewer(n.t.cluster, k)
+		cl, ok := step.WithPorts(n.t.cluster, k)
 		if !ok {
 			break
 		}
@@ -183,7 +183,7 @@ func (n *needing) upgrades() error {
 			return err
 		}
 	}
-	cl, ok := step.Reaching(n.t.cluster)
+	cl, ok := step.WithGPUDirect(n.t.cluster)
 	if err := add(cl, ok, "NICs that reach GPU memory (GPUDirect RDMA)"); err != nil {
 		return err
 	}

@@ -142,7 +142,7 @@ func (x *planned) gap() float64 {
 // why says what limits the best plan, and what the others lose against it.
 func (x *planned) why(i int) string {
 	if i > 0 {
-		return x.query.Against(x.answer.Plans[0], x.answer.Plans[i], x.goal.worse())
+		return x.query.Compare(x.answer.Plans[0], x.answer.Plans[i], x.goal.worse())
 	}
 	return x.steps[0].limit().Text
 }
@@ -195,7 +195,7 @@ func sensitivity(q *plan.Query, plans []plan.Plan) (string, error) {
 		return "assumed: " + what, nil
 	}
 	for _, factor := range []float64{0.8, 1.25, 0.5, 2} {
-		order, err := q.Holds(plans, factor)
+		order, err := q.Reorder(plans, factor)
 		if err != nil || order == nil {
 			return "", err
 		}

@@ -120,7 +120,7 @@ func (p *planning) layout(cl *cluster.Cluster) (nccl.Layout, string, *hostOrder,
 	}
 	l := o.given
 	if !p.Keep {
-		l = plan.Near(cl, l)
+		l = plan.NetworkOrder(cl, l)
 	}
 	name := s.text
 	if name == "" || s.nodes == 0 {

@@ -59,7 +59,7 @@ type StepRow struct {
 	Job        *workload.Job     `json:"-"`
 	Result     *step.Result      `json:"-"`
 	GPU        hardware.GPUModel `json:"-"`
-	Seats      []step.Seating    `json:"-"` // where the groups sit
+	Placements []step.Placement  `json:"-"` // where the groups sit
 	HostMemory string            `json:"-"` // what of a node's own memory it takes, in words; "" is nothing
 
 	priced *pricedStep
@@ -67,12 +67,12 @@ type StepRow struct {
 
 // StepGroup is a kind of groups of ranks that communicate.
 type StepGroup struct {
-	Group  string `json:"group"`
-	Size   int    `json:"size"`
-	Count  int    `json:"count"`
-	Ranks  []int  `json:"ranks"` // of the first, 64 at most
-	Nodes  int    `json:"nodes"` // that it is on
-	Beside int    `json:"groups_on_a_node"`
+	Group      string `json:"group"`
+	Size       int    `json:"size"`
+	Count      int    `json:"count"`
+	Ranks      []int  `json:"ranks"` // of the first, 64 at most
+	Nodes      int    `json:"nodes"` // that it is on
+	Concurrent int    `json:"groups_on_a_node"`
 }
 
 // StepTraffic is what one kind of groups does in a step.
@@ -143,13 +143,13 @@ func (p *pricedStep) row(changes []step.Change) StepRow {
 			"activations": m.Activations.Bytes(), "other": m.Other.Bytes(), "host": m.Host.Bytes(),
 		},
 		Has: p.model.Memory, Fits: p.fits(), Bottleneck: p.limit(), Groups: []StepGroup{}, Traffic: []StepTraffic{}, Advice: []StepAdvice{},
-		Job: p.job, Result: p.Result, GPU: p.model, Seats: f.Groups(), priced: p,
+		Job: p.job, Result: p.Result, GPU: p.model, Placements: f.Groups(), priced: p,
 	}
 	if shape := p.job.Pipeline(); shape.Ranks > 1 {
 		row.Schedule = string(shape.Schedule)
 	}
-	for _, g := range row.Seats {
-		row.Groups = append(row.Groups, StepGroup{Group: g.Group.String(), Size: g.Size, Count: g.Count, Ranks: g.Ranks, Nodes: g.Hosts, Beside: g.Beside})
+	for _, g := range row.Placements {
+		row.Groups = append(row.Groups, StepGroup{Group: g.Group.String(), Size: g.Size, Count: g.Count, Ranks: g.Ranks, Nodes: g.Hosts, Concurrent: g.Concurrent})
 	}
 	for _, t := range p.Traffic {
 		row.Traffic = append(row.Traffic, StepTraffic{Group: t.Group.String(), What: t.What, Bytes: t.Bytes, Calls: t.Calls, Time: t.Time, Exposed: t.Exposed, Limit: t.Limit})
@@ -158,7 +158,7 @@ func (p *pricedStep) row(changes []step.Change) StepRow {
 		row.Advice = append(row.Advice, StepAdvice{Text: c.Text, Setting: c.Setting, Gain: c.Gain, Buy: c.Buy})
 	}
 	if m.Host > 0 {
-		row.HostMemory = f.HostWords(m.Host)
+		row.HostMemory = f.HostMemoryText(m.Host)
 	}
 	return row
 }

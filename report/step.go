@@ -58,7 +58,7 @@ func Step(w io.Writer, d *query.StepDoc, groups bool) error {
 func stepDetails(w io.Writer, r *query.StepRow, groups bool) {
 	fmt.Fprintf(w, "\n%s: %s\n", r.Layout, r.Bottleneck.Text)
 	if groups {
-		for _, g := range r.Seats {
+		for _, g := range r.Placements {
 			fmt.Fprintf(w, "  %-9s %v\n", g.Group, g)
 		}
 	}

@@ -92,7 +92,7 @@ func BenchmarkSearch(b *testing.B) {
 	for b.Loop() {
 		best, asked = unit.Span(math.Inf(1)), 0
 		for i := range all {
-			x := bounds.Bound(&all[i])
+			x := bounds.Family(&all[i]).Bound(&all[i])
 			if x.Step >= best || x.Memory.Total() > unit.Volume(g.Model.Memory) {
 				continue
 			}

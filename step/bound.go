@@ -17,10 +17,10 @@ type Bounds struct {
 	g *GPU
 	o *workload.Outline
 
-	mu    sync.Mutex // of all below
-	seen  map[aspect]*bounded
-	heard map[hearing]*bounded
-	cuts  map[pipeline.Shape][]int // by shape without micro-batches, where places begin
+	mu          sync.Mutex // of all below
+	computeOnly map[aspect]*bounded
+	withTraffic map[trafficKey]*bounded
+	cuts        map[pipeline.Shape][]int // by shape without micro-batches, where places begin
 }
 
 // Bound is the least that a step can cost.
@@ -37,24 +37,20 @@ type bounded struct {
 	layers   int
 	fwd, bwd []unit.Span
 	sum      []float64 // of parameters
-	quiet    unit.Span // of all blocks without traffic
+	compute  unit.Span // of all blocks without traffic
 }
 
-// hearing is an aspect with what traffic inside layers depends on beside it.
-type hearing struct {
+// trafficKey is an aspect with what traffic inside layers depends on beside it.
+type trafficKey struct {
 	aspect
 	context workload.Context
-	experts seat
+	experts pattern
 }
 
 // NewBounds is for a model on a GPU.
 func NewBounds(m *workload.Model, g *GPU) *Bounds {
-	return &Bounds{m: m, g: g, o: m.Outline(), seen: map[aspect]*bounded{}, heard: map[hearing]*bounded{}, cuts: map[pipeline.Shape][]int{}}
+	return &Bounds{m: m, g: g, o: m.Outline(), computeOnly: map[aspect]*bounded{}, withTraffic: map[trafficKey]*bounded{}, cuts: map[pipeline.Shape][]int{}}
 }
-
-// Bound is that of a job of the model. Collectives, what the host updates and all waiting for
-// other ranks but for the pipeline's filling count nothing, so that it never exceeds Price.
-func (b *Bounds) Bound(j *workload.Job) Bound { return b.Trunk(j).Bound(j) }
 
 // edges are where the places of a shape begin.
 func (b *Bounds) edges(shape pipeline.Shape, x *bounded) []int {
@@ -69,45 +65,45 @@ func (b *Bounds) edges(shape pipeline.Shape, x *bounded) []int {
 	return list
 }
 
-// blocks is the model for the job's aspect, without traffic.
-func (b *Bounds) blocks(j *workload.Job) *bounded {
+// computeBlocks is the model for the job's aspect, without traffic.
+func (b *Bounds) computeBlocks(j *workload.Job) *bounded {
 	key := aspectOf(j)
 	key.splits = false // sums do not depend on it
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if x := b.seen[key]; x != nil {
+	if x := b.computeOnly[key]; x != nil {
 		return x
 	}
 	mine := *j
 	mine.Model = b.m
-	took := make([]priced, len(b.o.Kinds))
+	took := make([]blockTime, len(b.o.Kinds))
 	for i := range b.o.Kinds {
 		k := &b.o.Kinds[i]
 		pass := mine.Pass(k.Block)
-		took[i] = priced{fwd: b.g.Run(pass.Forward, &mine), bwd: b.g.Run(pass.Backward, &mine) + b.g.Run(pass.Again, &mine), params: mine.Params(k.Block)}
+		took[i] = blockTime{fwd: b.g.Run(pass.Forward, &mine), bwd: b.g.Run(pass.Backward, &mine) + b.g.Run(pass.Again, &mine), params: mine.Params(k.Block)}
 	}
 	x := b.summed(took)
 	x.holding = mine.Holding(b.o)
-	x.quiet = x.fwd[len(b.o.Order)] + x.bwd[len(b.o.Order)]
-	b.seen[key] = x
+	x.compute = x.fwd[len(b.o.Order)] + x.bwd[len(b.o.Order)]
+	b.computeOnly[key] = x
 	return x
 }
 
-// talking is the same with traffic inside layers: of tensor-parallel products, of sequences that
+// trafficBlocks is the same with traffic inside layers: of tensor-parallel products, of sequences that
 // are shared, and of experts.
-func (b *Bounds) talking(j *workload.Job, f *Fabric) (*bounded, error) {
-	quiet := b.blocks(j)
+func (b *Bounds) trafficBlocks(j *workload.Job, f *Fabric) (*bounded, error) {
+	quiet := b.computeBlocks(j)
 	f = f.With(j.Split)
-	key := hearing{aspectOf(j), j.Context, f.seat(Experts)}
+	key := trafficKey{aspectOf(j), j.Context, f.pattern(Experts)}
 	key.splits = false
 	b.mu.Lock()
-	x := b.heard[key]
+	x := b.withTraffic[key]
 	b.mu.Unlock()
 	if x != nil {
 		return x, nil
 	}
 	p := pricing{Prepared: Prepare(j, f), g: b.g}
-	took := make([]priced, len(p.blocks))
+	took := make([]blockTime, len(p.blocks))
 	for i := range took {
 		var err error
 		if took[i], err = p.block(&p.blocks[i]); err != nil {
@@ -115,15 +111,15 @@ func (b *Bounds) talking(j *workload.Job, f *Fabric) (*bounded, error) {
 		}
 	}
 	x = b.summed(took)
-	x.holding, x.quiet = quiet.holding, quiet.quiet
+	x.holding, x.compute = quiet.holding, quiet.compute
 	b.mu.Lock()
-	b.heard[key] = x
+	b.withTraffic[key] = x
 	b.mu.Unlock()
 	return x, nil
 }
 
 // summed adds up blocks from the first on.
-func (b *Bounds) summed(took []priced) *bounded {
+func (b *Bounds) summed(took []blockTime) *bounded {
 	n := len(b.o.Order)
 	buf := make([]unit.Span, 2*(n+1))
 	x := &bounded{layers: b.o.Layers(), fwd: buf[:n+1], bwd: buf[n+1:], sum: make([]float64, n+1)}

@@ -25,7 +25,7 @@ func anyJob(t *rapid.T, m *workload.Model, nodes int) (*workload.Job, bool) {
 		return nil, false
 	}
 	j := &workload.Job{
-		Model: m, Split: s, Seq: 2048, MicroBatch: int64(pick("micro", 1, 2, 4)), Precision: rapid.SampledFrom(workload.Precisions()).Draw(t, "precision"),
+		Model: m, Split: s, Seq: 2048, MicroBatch: int64(pick("micro", 1, 2, 4)), Precision: rapid.SampledFrom([]workload.Precision{workload.FP32, workload.TF32, workload.FP16, workload.BF16, workload.FP8, workload.AMP, workload.AMPH}).Draw(t, "precision"),
 		Recompute: rapid.SampledFrom([]workload.Recompute{workload.None, workload.Selective, workload.Full}).Draw(t, "recompute"),
 		Framework: rapid.SampledFrom([]workload.Framework{workload.Eager, workload.Compiled, workload.Fused}).Draw(t, "framework"),
 		Schedule:  rapid.SampledFrom(append(pipeline.Schedules(), "", "", "")).Draw(t, "schedule"),
@@ -89,9 +89,9 @@ func TestBoundIsBelowPrice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		trunk := bounds[name].Trunk(j)
+		trunk := bounds[name].Family(j)
 		quiet, silent := trunk.Bound(j), trunk.Least()
-		if err := trunk.Hear(f.With(j.Split)); err != nil {
+		if err := trunk.AddTraffic(f.With(j.Split)); err != nil {
 			t.Fatal(err)
 		}
 		begun, err := step.Prepare(j, f.With(j.Split)).Begin(g, nil)
@@ -164,10 +164,10 @@ func BenchmarkBound(b *testing.B) {
 		b.Run("alone/"+split, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				x.Bound(j)
+				x.Family(j).Bound(j)
 			}
 		})
-		trunk := x.Trunk(j)
+		trunk := x.Family(j)
 		b.Run("of-a-trunk/"+split, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {

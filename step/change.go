@@ -59,7 +59,7 @@ func (p *Prepared) ChangesOver(g *GPU, r *Result, networks bool, least float64) 
 			return nil, err
 		}
 	}
-	if wait, _ := p.f.Waits(r); networks && wait > unit.Span(least)*r.Step && r.Ranks <= mostTried {
+	if wait, _ := p.f.NetworkWait(r); networks && wait > unit.Span(least)*r.Step && r.Ranks <= mostTried {
 		for _, b := range p.networks() {
 			// NCCL_ALGO may leave a collective of the job without an algorithm.
 			if err := try(b.Change, b.fabric, p.j); err != nil && b.Buy {
@@ -172,7 +172,7 @@ func (p *Prepared) networks() []network {
 			add(Change{Text: t.String() + " twice as fast", Setting: t.String() + " × 2", Buy: true}, c, p.f.Env)
 		}
 	}
-	if c, ok := Reaching(p.f.c); ok {
+	if c, ok := WithGPUDirect(p.f.c); ok {
 		add(Change{Text: "NICs that read and write GPU memory", Setting: "GPUDirect RDMA", Buy: true}, c, p.f.Env)
 	}
 	return list

@@ -6,8 +6,8 @@ import (
 	"busbar.dev/workload"
 )
 
-// context adds the traffic of ranks that share sequences.
-func (p *pricing) context(x *priced, again *unit.Span, b *prepared, times float64) error {
+// contextTraffic adds the traffic of ranks that share sequences.
+func (p *pricing) contextTraffic(x *blockTime, again *unit.Span, b *prepared, times float64) error {
 	j, s := p.j, p.j.Split
 	if s.CP == 1 {
 		return nil
@@ -26,7 +26,7 @@ func (p *pricing) context(x *priced, again *unit.Span, b *prepared, times float6
 
 // ring is blocks of keys and values that travel round while attention is computed with those
 // that are there.
-func (p *pricing) ring(x *priced, b *prepared, bytes unit.Volume, times float64) error {
+func (p *pricing) ring(x *blockTime, b *prepared, bytes unit.Volume, times float64) error {
 	cp := unit.Span(p.j.Split.CP)
 	one, limit, err := p.f.Time(Context, coll.SendRecv, bytes)
 	if err != nil {
@@ -48,7 +48,7 @@ func (p *pricing) ring(x *priced, b *prepared, bytes unit.Volume, times float64)
 
 // gathered is all keys and values before attention, forward and backward, and their gradients
 // divided after it; attention waits.
-func (p *pricing) gathered(x *priced, again *unit.Span, bytes unit.Volume, times float64) error {
+func (p *pricing) gathered(x *blockTime, again *unit.Span, bytes unit.Volume, times float64) error {
 	gather, limit, err := p.f.Time(Context, coll.AllGather, bytes)
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func (p *pricing) gathered(x *priced, again *unit.Span, bytes unit.Volume, times
 
 // exchanged is sequences for heads and back: queries, keys and values before attention and its
 // output after it, and their gradients; attention waits.
-func (p *pricing) exchanged(x *priced, again *unit.Span, bytes unit.Volume, times float64) error {
+func (p *pricing) exchanged(x *blockTime, again *unit.Span, bytes unit.Volume, times float64) error {
 	one, limit, err := p.f.Time(Context, coll.AllToAll, bytes)
 	if err != nil {
 		return err

@@ -40,7 +40,7 @@ func (p *pricing) replicated(x *stage) error {
 			return err
 		}
 		encode += unit.Span(b.count) * p.encoding(b.bytes)
-		c.lay(&b, one, encode, end, j.Sync)
+		c.add(&b, one, encode, end, j.Sync)
 		bytes += unit.Volume(b.count) * b.bytes
 		n += b.count
 		if t := one * unit.Span(b.count); t > longest {
@@ -82,9 +82,9 @@ type buckets struct {
 // clock is the stream of collectives beside computing.
 type clock struct{ free, busy unit.Span }
 
-// lay puts buckets on the stream, each taking so long. Encoding is done where gradients are
+// add puts buckets on the stream, each taking so long. Encoding is done where gradients are
 // computed, and moves all that follows.
-func (c *clock) lay(b *buckets, one, encode, end unit.Span, sync bool) (from unit.Span) {
+func (c *clock) add(b *buckets, one, encode, end unit.Span, sync bool) (from unit.Span) {
 	from = max(c.free, b.ready+encode)
 	if sync {
 		from = max(c.free, end+encode)
@@ -209,7 +209,7 @@ func (p *pricing) shares(x *stage) (gather, scatter []unit.Span, limit string, e
 // fsdp plays one micro-batch on two streams: computing, and collectives one after the other
 // in the order in which FSDP starts them. A gather starts at the earliest when the block
 // before the one before it is done, so that two blocks' parameters are held. see, if there is
-// one, is told of everything: f, b of computing, g, s of gathering and dividing.
+// one, is called for everything: f, b of computing, g, s of gathering and dividing.
 func fsdp(fwd, bwd, gather, scatter []unit.Span, see func(traffic bool, kind byte, block int, from, took unit.Span)) (end, busy unit.Span) {
 	n := len(fwd)
 	done := make([]unit.Span, n)

@@ -93,7 +93,7 @@ func TestExpertsCrossNodes(t *testing.T) {
 				took[split] = float64(x.Time) / x.Calls / float64(x.Bytes)
 			}
 		}
-		if want := split != "tp=1,ep=8"; p.Fabric().Crosses(step.Experts) != want {
+		if want := split != "tp=1,ep=8"; p.Fabric().CrossesHosts(step.Experts) != want {
 			t.Errorf("%s: groups of experts cross nodes: %v", split, !want)
 		}
 	}

@@ -8,11 +8,11 @@ import (
 	"busbar.dev/workload"
 )
 
-// experts adds the traffic of a mixture of experts: tokens go to the ranks that have their
+// expertTraffic adds the traffic of a mixture of experts: tokens go to the ranks that have their
 // experts and come back, forward and backward; products wait for it. Where ranks share an
 // expert's matrices too, each gathers what the others were sent, and sums are divided again:
 // every token as often as it has experts (Megatron-LM's dispatcher by all-to-all).
-func (p *pricing) experts(x *priced, again *unit.Span, b *prepared, times float64) error {
+func (p *pricing) expertTraffic(x *blockTime, again *unit.Span, b *prepared, times float64) error {
 	j, s := p.j, p.j.Split
 	topK := b.topK
 	if topK == 0 || s.EP == 1 && s.TP == 1 {

@@ -5,7 +5,7 @@ func (f *Fabric) Cold() *Fabric { return NewFabric(f.c, f.layout, f.split, f.ver
 
 // Members are the ranks of the groups of a kind.
 func (f *Fabric) Members(g Group) [][]int {
-	at := f.seat(g)
+	at := f.pattern(g)
 	var list [][]int
 	for r := range f.layout {
 		if !f.begins(g, r) {

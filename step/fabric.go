@@ -15,7 +15,7 @@ import (
 	"busbar.dev/workload/pipeline"
 )
 
-// Group is a kind of groups of ranks that talk to each other.
+// Group is a kind of groups of ranks that communicate.
 type Group uint8
 
 // Groups.
@@ -35,7 +35,7 @@ func (g Group) String() string {
 	return [...]string{"tensor", "context", "data", "shard", "replica", "pipeline", "expert", "host"}[g]
 }
 
-// Fabric prices the collectives of a split's groups where they sit on a cluster. Ranks are
+// Fabric prices the collectives of a split's groups as they are placed on a cluster. Ranks are
 // numbered as Megatron-LM does: tensor, context, data, pipeline, the first fastest, or as the
 // split's order says.
 type Fabric struct {
@@ -46,7 +46,7 @@ type Fabric struct {
 	layout  nccl.Layout
 	split   workload.Split
 	version nccl.Version
-	known   *known
+	cache   *cache
 	leaves  *leaves
 	recent  [nGroups]struct {
 		call
@@ -54,39 +54,39 @@ type Fabric struct {
 	} // the last answer of a group: buckets are mostly of one size
 }
 
-// known is what was asked for on a layout, by where groups sit and not by what they are for:
+// cache is what was asked for on a layout, by where groups are placed and not by what they are for:
 // splits have many groups in common. Several goroutines may ask at once.
-type known struct {
-	found *nccl.Found
-	mu    sync.Mutex // of all below
-	asked map[seat]*oracle
-	times map[call]cost
-	plans map[pipeline.Shape][]*pipeline.Steady // that nobody plays now
-	host  *hostSide
-	tasks layouts
-	tuned map[call]Choice // that a tuner makes; nil is without one
+type cache struct {
+	found      *nccl.Found
+	mu         sync.Mutex // of all below
+	predictors map[pattern]*groupPredictor
+	times      map[call]cost
+	plans      map[pipeline.Shape][]*pipeline.Steady // that nobody plays now
+	host       *hostSide
+	tasks      taskCache
+	tuned      map[call]Choice // that a tuner makes; nil is without one
 }
 
-// oracle is the predictor of a seat, which answers one at a time.
-type oracle struct {
+// groupPredictor is the predictor of a pattern, which answers one at a time.
+type groupPredictor struct {
 	mu sync.Mutex
 	p  *predict.Predictor
 }
 
-// seat is where the groups of a kind sit. Member i of the group that rank 0 begins is the
+// pattern is which ranks form the groups of a kind. Member i of the group that rank 0 begins is the
 // i × step-th of those that hold the same parameters, or of a plain row: every wrap of them are
 // near apart, and the next ones far. The group that is priced begins at rank from. Of all other
 // things that groups are made of, a layout has one.
-type seat struct{ size, step, near, wrap, far, from int }
+type pattern struct{ size, step, near, wrap, far, from int }
 
-// row is a seat without wrapping.
-func row(size, stride int) seat { return seat{size, 1, stride, 1 << 30, 0, 0} }
+// strided is a pattern without wrapping.
+func strided(size, stride int) pattern { return pattern{size, 1, stride, 1 << 30, 0, 0} }
 
 // rank is that of member i of the group that rank 0 begins.
-func (s seat) rank(i int) int { return i*s.step%s.wrap*s.near + i*s.step/s.wrap*s.far }
+func (s pattern) rank(i int) int { return i*s.step%s.wrap*s.near + i*s.step/s.wrap*s.far }
 
 // begins reports whether a rank is the first of its group.
-func (s seat) begins(rank int) bool {
+func (s pattern) begins(rank int) bool {
 	k := rank / s.near
 	if s.far > 0 {
 		k = rank/s.near%s.wrap + rank/s.far*s.wrap
@@ -95,7 +95,7 @@ func (s seat) begins(rank int) bool {
 }
 
 type call struct {
-	seat
+	pattern
 	kind  coll.Kind
 	bytes unit.Bytes
 }
@@ -107,19 +107,19 @@ type cost struct {
 
 // NewFabric puts a split on a layout.
 func NewFabric(c *cluster.Cluster, l nccl.Layout, s workload.Split, v nccl.Version) *Fabric {
-	return &Fabric{c: c, layout: l, split: s, version: v, known: newKnown(&nccl.Found{}), leaves: leavesOf(c)}
+	return &Fabric{c: c, layout: l, split: s, version: v, cache: newCache(&nccl.Found{}), leaves: leavesOf(c)}
 }
 
-func newKnown(found *nccl.Found) *known {
-	return &known{found: found, asked: map[seat]*oracle{}, times: map[call]cost{}, plans: map[pipeline.Shape][]*pipeline.Steady{}}
+func newCache(found *nccl.Found) *cache {
+	return &cache{found: found, predictors: map[pattern]*groupPredictor{}, times: map[call]cost{}, plans: map[pipeline.Shape][]*pipeline.Steady{}}
 }
 
 // On is the fabric over other ranks of the same cluster. The two share what does not depend on how
 // many there are.
 func (f *Fabric) On(l nccl.Layout) *Fabric {
-	o := &Fabric{Env: f.Env, c: f.c, layout: l, version: f.version, known: newKnown(f.known.found), leaves: f.leaves}
-	if f.known.tuned != nil {
-		o.known.tuned = map[call]Choice{}
+	o := &Fabric{Env: f.Env, c: f.c, layout: l, version: f.version, cache: newCache(f.cache.found), leaves: f.leaves}
+	if f.cache.tuned != nil {
+		o.cache.tuned = map[call]Choice{}
 	}
 	return o
 }
@@ -127,24 +127,24 @@ func (f *Fabric) On(l nccl.Layout) *Fabric {
 // With is the fabric of another split over the same ranks. The two share what either has asked
 // for; Env must be the same. A fabric is for one goroutine at a time, those that share are not.
 func (f *Fabric) With(s workload.Split) *Fabric {
-	return &Fabric{Env: f.Env, c: f.c, layout: f.layout, split: s, version: f.version, known: f.known, leaves: f.leaves}
+	return &Fabric{Env: f.Env, c: f.c, layout: f.layout, split: s, version: f.version, cache: f.cache, leaves: f.leaves}
 }
 
-// seat is where a group's ranks sit.
-func (f *Fabric) seat(g Group) seat {
+// pattern is which ranks form the groups of a kind.
+func (f *Fabric) pattern(g Group) pattern {
 	s := f.split
 	tp, cp, dp, pp := s.Strides()
 	switch g {
 	case Tensor:
-		return row(s.TP, tp)
+		return strided(s.TP, tp)
 	case Context:
-		return row(s.CP, cp)
+		return strided(s.CP, cp)
 	case Next:
-		at := row(min(s.PP, 2), pp)
+		at := strided(min(s.PP, 2), pp)
 		at.from = f.leaving(s.PP, pp)
 		return at
 	case ToHost:
-		return row(1, 1)
+		return strided(1, 1)
 	}
 	size, step := f.size(g), 1
 	if g == Copies {
@@ -152,11 +152,11 @@ func (f *Fabric) seat(g Group) seat {
 	}
 	switch {
 	case s.CP == 1:
-		return row(size, step*dp)
+		return strided(size, step*dp)
 	case cp*s.CP == dp:
-		return row(size, step*cp)
+		return strided(size, step*cp)
 	}
-	return seat{size, step, cp, s.CP, dp, 0}
+	return pattern{size, step, cp, s.CP, dp, 0}
 }
 
 // leaving is the first rank whose successor in the pipeline is on another host, which is the
@@ -168,7 +168,7 @@ func (f *Fabric) leaving(stages, stride int) int {
 		if a == b {
 			continue
 		}
-		if !f.leaves.tight || f.leaves.differ(a, b) {
+		if !f.leaves.oversubscribed || f.leaves.differ(a, b) {
 			return r
 		}
 		if at < 0 {
@@ -202,7 +202,7 @@ func (f *Fabric) size(g Group) int {
 
 // ranks are those of the group that a rank begins, counted from the one that is priced.
 func (f *Fabric) ranks(g Group, first int) nccl.Layout {
-	at := f.seat(g)
+	at := f.pattern(g)
 	l := make(nccl.Layout, 0, at.size)
 	for i := range at.size {
 		if r := at.from + first + at.rank(i); r < len(f.layout) {
@@ -214,7 +214,7 @@ func (f *Fabric) ranks(g Group, first int) nccl.Layout {
 
 // begins reports whether a rank, counted from the group that is priced, is the first of its group.
 func (f *Fabric) begins(g Group, rank int) bool {
-	at := f.seat(g)
+	at := f.pattern(g)
 	return at.begins(rank) && at.from+rank+at.rank(at.size-1) < len(f.layout)
 }
 
@@ -224,7 +224,7 @@ func (f *Fabric) Predictor(g Group) (*predict.Predictor, error) {
 	if g == ToHost || f.size(g) < 2 {
 		return nil, nil
 	}
-	o := f.known.oracle(f.seat(g))
+	o := f.cache.predictorOf(f.pattern(g))
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return f.predictor(g, o)
@@ -238,29 +238,29 @@ func (f *Fabric) inOneDomain(g Group) bool {
 	return err == nil && p != nil && p.Plan.NNodes == 1
 }
 
-func (k *known) oracle(at seat) *oracle {
+func (k *cache) predictorOf(at pattern) *groupPredictor {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	o := k.asked[at]
+	o := k.predictors[at]
 	if o == nil {
-		o = &oracle{}
-		k.asked[at] = o
+		o = &groupPredictor{}
+		k.predictors[at] = o
 	}
 	return o
 }
 
 // predictor answers for one group of a kind, with the others that share its first host beside
-// it. The oracle is locked.
-func (f *Fabric) predictor(g Group, o *oracle) (*predict.Predictor, error) {
+// it. The groupPredictor is locked.
+func (f *Fabric) predictor(g Group, o *groupPredictor) (*predict.Predictor, error) {
 	if o.p != nil {
 		return o.p, nil
 	}
-	first := f.priced(g)
-	p, err := predict.NewKnowing(f.known.found, f.c, f.ranks(g, first), f.version, f.Env, nil)
+	first := f.pricedGroup(g)
+	p, err := predict.NewKnowing(f.cache.found, f.c, f.ranks(g, first), f.version, f.Env, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%s groups: %w", g, err)
 	}
-	if err := p.Beside(f.beside(g, first)); err != nil {
+	if err := p.Beside(f.concurrent(g, first)); err != nil {
 		return nil, err
 	}
 	o.p = p
@@ -273,38 +273,38 @@ func (f *Fabric) Time(g Group, kind coll.Kind, bytes unit.Volume) (unit.Span, st
 	if f.size(g) < 2 || bytes <= 0 {
 		return 0, "", nil
 	}
-	key := call{f.seat(g), kind, unit.Bytes(math.Ceil(float64(bytes)))}
+	key := call{f.pattern(g), kind, unit.Bytes(math.Ceil(float64(bytes)))}
 	if r := &f.recent[g]; r.call == key {
 		return r.time, r.limit, nil
 	}
-	t, ok := f.known.time(key)
+	t, ok := f.cache.time(key)
 	if !ok {
-		o := f.known.oracle(key.seat)
+		o := f.cache.predictorOf(key.pattern)
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		if t, ok = f.known.time(key); !ok { // which another may have asked meanwhile
+		if t, ok = f.cache.time(key); !ok { // which another may have asked meanwhile
 			var err error
 			if t, err = f.ask(g, o, kind, key.bytes); err != nil {
 				return 0, "", err
 			}
-			f.known.mu.Lock()
-			f.known.times[key] = t
-			f.known.mu.Unlock()
+			f.cache.mu.Lock()
+			f.cache.times[key] = t
+			f.cache.mu.Unlock()
 		}
 	}
 	f.recent[g].call, f.recent[g].cost = key, t
 	return t.time, t.limit, nil
 }
 
-func (k *known) time(key call) (cost, bool) {
+func (k *cache) time(key call) (cost, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	t, ok := k.times[key]
 	return t, ok
 }
 
-// ask prices a collective by a locked oracle.
-func (f *Fabric) ask(g Group, o *oracle, kind coll.Kind, bytes unit.Bytes) (cost, error) {
+// ask prices a collective by a locked groupPredictor.
+func (f *Fabric) ask(g Group, o *groupPredictor, kind coll.Kind, bytes unit.Bytes) (cost, error) {
 	p, err := f.predictor(g, o)
 	if err != nil {
 		return cost{}, err

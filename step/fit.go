@@ -11,9 +11,9 @@ import (
 // mostProposed is how many ways to fit are named.
 const mostProposed = 2
 
-// lighter says what would make a job fit: settings that were tried and do, those first that cost
+// whatFits says what would make a job fit: settings that were tried and do, those first that cost
 // least; where none does, what is left.
-func lighter(j *workload.Job, have unit.Bytes) string {
+func whatFits(j *workload.Job, have unit.Bytes) string {
 	var fit []string
 	for _, way := range lighterWays(j) {
 		if way.two && len(fit) > 0 || way.job.Check() != nil {

@@ -5,33 +5,33 @@ import (
 	"strings"
 )
 
-// Seating is where the groups of a kind sit.
-type Seating struct {
+// Placement is which ranks form the groups of a kind, and on which hosts they are.
+type Placement struct {
 	Group Group
 	Size  int   // ranks of one
 	Count int   // groups
 	Ranks []int // of the first, at most maxSeats
 	Hosts int   // that the first one's ranks are on
-	// Beside is how many groups of the kind the first host has ranks of: they talk at once.
-	Beside int
+	// Concurrent is how many groups of the kind the first host has ranks of: they communicate at once.
+	Concurrent int
 }
 
-// maxSeats bounds the ranks that are listed.
-const maxSeats = 64
+// maxListed bounds the ranks that are listed.
+const maxListed = 64
 
-// Groups are the kinds of groups that the split has, and where they sit.
-func (f *Fabric) Groups() []Seating {
-	var list []Seating
+// Groups are the kinds of groups that the split has, and where they are placed.
+func (f *Fabric) Groups() []Placement {
+	var list []Placement
 	for g := range ToHost {
-		at := f.seat(g)
+		at := f.pattern(g)
 		switch {
 		case at.size < 2, g == Copies && f.size(Shards) == 1, (g == Shards || g == Copies) && f.split.ZeRO == 0, g == Shards && f.size(Copies) == 1:
 			continue
 		}
-		s := Seating{Group: g, Size: at.size}
+		s := Placement{Group: g, Size: at.size}
 		hosts := map[int]bool{}
 		for i, r := range f.ranks(g, 0) {
-			if i < maxSeats {
+			if i < maxListed {
 				s.Ranks = append(s.Ranks, at.from+at.rank(i))
 			}
 			hosts[r.Host] = true
@@ -41,7 +41,7 @@ func (f *Fabric) Groups() []Seating {
 			if f.begins(g, r) {
 				s.Count++
 				if at.from+r < len(f.layout) && f.layout[at.from+r].Host == f.layout[at.from].Host {
-					s.Beside++
+					s.Concurrent++
 				}
 			}
 		}
@@ -54,12 +54,12 @@ func (f *Fabric) Groups() []Seating {
 }
 
 // String is the seating in words: "4 groups of 8, each in a node: ranks 0 to 7".
-func (s Seating) String() string {
+func (s Placement) String() string {
 	where := "each in a node"
 	if s.Hosts > 1 {
 		where = fmt.Sprintf("over %d nodes", s.Hosts)
-		if s.Beside > 1 {
-			where += fmt.Sprintf(", %d at once on a node", s.Beside)
+		if s.Concurrent > 1 {
+			where += fmt.Sprintf(", %d at once on a node", s.Concurrent)
 		}
 	}
 	what := fmt.Sprintf("%d groups of %d", s.Count, s.Size)
@@ -73,7 +73,7 @@ func (s Seating) String() string {
 }
 
 // members are the first group's ranks, as few words as they take.
-func (s Seating) members() string {
+func (s Placement) members() string {
 	if n := len(s.Ranks); n > 2 && s.Ranks[n-1]-s.Ranks[0] == n-1 {
 		return fmt.Sprintf("%d to %d", s.Ranks[0], s.Ranks[0]+s.Size-1)
 	}

@@ -8,14 +8,14 @@ import (
 // leaves is which hosts share a leaf switch. It is looked at only where leaves have less upward than their
 // hosts can send: elsewhere a host's own ports are what its groups share.
 type leaves struct {
-	tight bool
-	of    []int // by host; -1 where nobody knows
+	oversubscribed bool
+	of             []int // by host; -1 where nobody knows
 }
 
 // leavesOf looks at a cluster's network.
 func leavesOf(c *cluster.Cluster) *leaves {
-	l := &leaves{tight: c != nil && tight(&c.Network)}
-	if !l.tight {
+	l := &leaves{oversubscribed: c != nil && oversubscribed(&c.Network)}
+	if !l.oversubscribed {
 		return l
 	}
 	routes := cluster.NewRoutes(c)
@@ -39,8 +39,8 @@ func leavesOf(c *cluster.Cluster) *leaves {
 // enough is the share of what hosts can send that is no oversubscription.
 const enough = 0.99
 
-// tight reports whether a leaf's uplinks carry less than its hosts' links.
-func tight(n *cluster.Network) bool {
+// oversubscribed reports whether a leaf's uplinks carry less than its hosts' links.
+func oversubscribed(n *cluster.Network) bool {
 	down, up := make([]float64, len(n.Switches)), make([]float64, len(n.Switches))
 	for i := range n.Links {
 		l := &n.Links[i]
@@ -74,7 +74,7 @@ func tight(n *cluster.Network) bool {
 }
 
 // differ reports whether two hosts hang on different leaves of a tight network.
-func (l *leaves) differ(a, b int) bool { return l.tight && l.of[a] != l.of[b] }
+func (l *leaves) differ(a, b int) bool { return l.oversubscribed && l.of[a] != l.of[b] }
 
 // crosses reports whether ranks hang on different leaves of a tight network.
 func (l *leaves) crosses(list nccl.Layout) bool {
@@ -88,17 +88,17 @@ func (l *leaves) crosses(list nccl.Layout) bool {
 
 // Bounds of the groups that are priced beside another.
 const (
-	mostBeside      = 512
-	mostBesideRanks = 1 << 13
+	mostConcurrent      = 512
+	mostConcurrentRanks = 1 << 13
 )
 
-// priced is the group of a kind that is priced, by its first rank, counted from the one that rank 0 begins: the
+// pricedGroup is the group of a kind that is priced, by its first rank, counted from the one that rank 0 begins: the
 // first one, or the first that goes up from a leaf of a tight network, since others wait for it.
-func (f *Fabric) priced(g Group) int {
-	if !f.leaves.tight {
+func (f *Fabric) pricedGroup(g Group) int {
+	if !f.leaves.oversubscribed {
 		return 0
 	}
-	at := f.seat(g)
+	at := f.pattern(g)
 	for r := 0; at.from+r < len(f.layout); r++ {
 		if f.begins(g, r) && f.leaves.crosses(f.ranks(g, r)) {
 			return r
@@ -107,13 +107,13 @@ func (f *Fabric) priced(g Group) int {
 	return 0
 }
 
-// beside are the groups of a kind that talk at the same time as one and share links with it: those of its
+// concurrent are the groups of a kind that communicate at the same time as one and share links with it: those of its
 // first host and, where it goes up from a leaf of a tight network, those of all hosts of the leaf.
-func (f *Fabric) beside(g Group, first int) []nccl.Layout {
-	at := f.seat(g)
+func (f *Fabric) concurrent(g Group, first int) []nccl.Layout {
+	at := f.pattern(g)
 	host := f.layout[at.from+first].Host
 	var list []nccl.Layout
-	if !f.leaves.tight {
+	if !f.leaves.oversubscribed {
 		for r := 1; at.from+r < len(f.layout) && f.layout[at.from+r].Host == host; r++ {
 			if f.begins(g, r) {
 				list = append(list, f.ranks(g, r))
@@ -122,7 +122,7 @@ func (f *Fabric) beside(g Group, first int) []nccl.Layout {
 		return list
 	}
 	up := f.leaves.crosses(f.ranks(g, first))
-	for r := 0; at.from+r < len(f.layout) && len(list) < mostBeside && len(list)*at.size < mostBesideRanks; r++ {
+	for r := 0; at.from+r < len(f.layout) && len(list) < mostConcurrent && len(list)*at.size < mostConcurrentRanks; r++ {
 		h := f.layout[at.from+r].Host
 		if r == first || h != host && (!up || f.leaves.differ(h, host)) || !f.begins(g, r) {
 			continue

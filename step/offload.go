@@ -31,10 +31,10 @@ type hostSide struct {
 
 // hostSide looks at the first host: the slowest of its GPUs that take part.
 func (f *Fabric) hostSide() (*hostSide, error) {
-	f.known.mu.Lock()
-	defer f.known.mu.Unlock()
-	if f.known.host != nil {
-		return f.known.host, nil
+	f.cache.mu.Lock()
+	defer f.cache.mu.Unlock()
+	if f.cache.host != nil {
+		return f.cache.host, nil
 	}
 	host := f.layout[0].Host
 	t := f.c.TypeOf(host)
@@ -80,7 +80,7 @@ func (f *Fabric) hostSide() (*hostSide, error) {
 	}
 	h.copies *= copyShare
 	h.update = hardware.HostMemory(t).Value * updateShare / unit.Rate(h.shared)
-	f.known.host = h
+	f.cache.host = h
 	return h, nil
 }
 
@@ -133,10 +133,10 @@ func (p *pricing) fetched(params float64, gather, scatter unit.Span) (unit.Span,
 	return max(gather, one), max(scatter, one), nil
 }
 
-// down draws a rank's gradients on their way to the host, as late as they may go and end with the
+// copyDown draws a rank's gradients on their way to the host, as late as they may go and end with the
 // backward pass of a micro-batch: they go bucket by bucket as they come. What cannot be priced was
 // refused before anything is drawn.
-func (t *timeline) down(begin unit.Span, micro int) {
+func (t *timeline) copyDown(begin unit.Span, micro int) {
 	j := t.x.j
 	if !j.Offloads() || !j.Streams() && int64(micro) < j.Micros()-1 {
 		return
@@ -145,8 +145,8 @@ func (t *timeline) down(begin unit.Span, micro int) {
 	t.copied = t.copy(fmt.Sprintf("gradients to the host, micro-batch %d", micro), max(from, t.copied))
 }
 
-// up draws new parameters on their way back, beside the update.
-func (t *timeline) up(from unit.Span) {
+// copyUp draws new parameters on their way back, beside the update.
+func (t *timeline) copyUp(from unit.Span) {
 	if t.x.j.Offload == workload.OffloadOptimizer {
 		t.copy("parameters from the host", from)
 	}
@@ -169,8 +169,8 @@ func (p *pricing) copying() unit.Span {
 	return unit.Volume(p.share(sum(p.stages[0].params)) * p.j.ParamWidth()).At(h.copies)
 }
 
-// HostWords says how much of a node's memory its ranks take, and how fast it is.
-func (f *Fabric) HostWords(each unit.Volume) string {
+// HostMemoryText says how much of a node's memory its ranks take, and how fast it is.
+func (f *Fabric) HostMemoryText(each unit.Volume) string {
 	host := f.layout[0].Host
 	ranks := unit.Volume(0)
 	for _, r := range f.layout {

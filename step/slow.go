@@ -144,7 +144,7 @@ func (p *Prepared) replicas(list []Host) []map[int]float64 {
 
 // delayed is a block on a node that takes so many times as long for its computing; traffic takes what
 // it takes.
-func (p *pricing) delayed(kind int, took priced, factor float64) priced {
+func (p *pricing) delayed(kind int, took blockTime, factor float64) blockTime {
 	if factor <= 1 {
 		return took
 	}
@@ -158,9 +158,9 @@ func (p *pricing) delayed(kind int, took priced, factor float64) priced {
 // lateness is how many times as long a stage computes.
 func (p *pricing) lateness(stage int) float64 { return max(1, p.late[stage]) }
 
-// Worst are count hosts where slow GPUs hurt most: one that holds the stage that the step waits for
+// WorstHosts are count hosts where slow GPUs hurt most: one that holds the stage that the step waits for
 // longest when it is late, and others spread over the layout.
-func (p *Prepared) Worst(g *GPU, count int, loss float64) ([]int, error) {
+func (p *Prepared) WorstHosts(g *GPU, count int, loss float64) ([]int, error) {
 	s := p.f.split
 	_, _, _, per := s.Strides()
 	best, most := 0, unit.Span(-1)
@@ -204,8 +204,8 @@ func (p *Prepared) Hosts() []int {
 	return list
 }
 
-// WhyWait says why everybody waits for a node that computes slowly.
-func (p *Prepared) WhyWait() string {
+// StragglerReason says why everybody waits for a node that computes slowly.
+func (p *Prepared) StragglerReason() string {
 	s := p.j.Split
 	var why []string
 	if s.PP > 1 {

@@ -72,7 +72,7 @@ func TestSlowNode(t *testing.T) {
 			}
 			was = one.Step
 		}
-		if p.WhyWait() == "" {
+		if p.StragglerReason() == "" {
 			t.Error(split, "nobody says why")
 		}
 	}
@@ -82,7 +82,7 @@ func TestSlowNode(t *testing.T) {
 // found.
 func TestSlowStage(t *testing.T) {
 	p, g := prepared(t, "dgx-h100", "h100", "llama2-7b", "tp=8,pp=4", 4, 8, 1, 32)
-	list, err := p.Worst(g, 1, 0.1)
+	list, err := p.WorstHosts(g, 1, 0.1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,10 +96,10 @@ func TestSlowStage(t *testing.T) {
 			t.Errorf("node %d: %v s, the worst (%d) %g s, %v", h, r.Step, list[0], worst.Step, err)
 		}
 	}
-	if three, err := p.Worst(g, 3, 0.1); err != nil || len(three) != 3 || three[0] == three[1] || three[1] == three[2] {
+	if three, err := p.WorstHosts(g, 3, 0.1); err != nil || len(three) != 3 || three[0] == three[1] || three[1] == three[2] {
 		t.Errorf("three nodes: %v, %v", three, err)
 	}
-	if _, err := p.Worst(g, 5, 0.1); err == nil || !strings.Contains(err.Error(), "4 take part") {
+	if _, err := p.WorstHosts(g, 5, 0.1); err == nil || !strings.Contains(err.Error(), "4 take part") {
 		t.Errorf("five of four nodes: %v", err)
 	}
 }

@@ -9,18 +9,18 @@ import (
 	"busbar.dev/workload/pipeline"
 )
 
-// priced is a block's time for one micro-batch. Of the backward pass, weight is what computes
+// blockTime is a block's time for one micro-batch. Of the backward pass, weight is what computes
 // gradients of weights.
-type priced struct {
+type blockTime struct {
 	fwd, bwd, weight unit.Span
 	params, summed   float64
 }
 
-// cut gives blocks to places in the pipeline, and places to ranks: layers evenly, what is
+// assignBlocks gives blocks to places in the pipeline, and places to ranks: layers evenly, what is
 // before them to the first place and what is after them to the last.
-func (p *pricing) cut() error {
+func (p *pricing) assignBlocks() error {
 	ranks, places := p.shape.Ranks, p.shape.Ranks*p.shape.Chunks
-	took := make([]priced, len(p.blocks))
+	took := make([]blockTime, len(p.blocks))
 	layers, before := 0, 0
 	for k := range p.blocks {
 		var err error
@@ -37,7 +37,7 @@ func (p *pricing) cut() error {
 	if layers < places {
 		return fmt.Errorf("%d layers for %d stages", layers, places)
 	}
-	p.room(ranks, places)
+	p.allocateStages(ranks, places)
 	edges := edges(p.shape, layers, before, len(p.kinds))
 	for place := range places {
 		from, to := edges[place], edges[place+1]
@@ -70,8 +70,8 @@ func edges(s pipeline.Shape, layers, before, all int) []int {
 	return list
 }
 
-// room makes place for the times of all stages at once.
-func (p *pricing) room(ranks, places int) {
+// allocateStages makes place for the times of all stages at once.
+func (p *pricing) allocateStages(ranks, places int) {
 	p.stages = make([]stage, ranks)
 	each := len(p.kinds)/ranks + 1 + len(p.kinds) - layersOf(p.Prepared)
 	times, counts := make([]unit.Span, 2*ranks*each+3*places), make([]float64, 2*ranks*each)
@@ -112,11 +112,11 @@ func (p *pricing) pipeline(r *Result, micros float64, work unit.Span) error {
 	if p.shape.Ranks == 1 {
 		return nil
 	}
-	plan, err := p.f.known.take(p.shape)
+	plan, err := p.f.cache.take(p.shape)
 	if err != nil {
 		return err
 	}
-	defer p.f.known.put(p.shape, plan)
+	defer p.f.cache.put(p.shape, plan)
 	p.times.Message = 0
 	alone := plan.Time(&p.times)
 	r.Bubble = max(0, alone-work*unit.Span(micros))
@@ -135,7 +135,7 @@ func (p *pricing) pipeline(r *Result, micros float64, work unit.Span) error {
 }
 
 // take is a pipeline of a shape that nobody else plays.
-func (k *known) take(shape pipeline.Shape) (*pipeline.Steady, error) {
+func (k *cache) take(shape pipeline.Shape) (*pipeline.Steady, error) {
 	k.mu.Lock()
 	if list := k.plans[shape]; len(list) > 0 {
 		p := list[len(list)-1]
@@ -148,7 +148,7 @@ func (k *known) take(shape pipeline.Shape) (*pipeline.Steady, error) {
 }
 
 // put gives it back.
-func (k *known) put(shape pipeline.Shape, p *pipeline.Steady) {
+func (k *cache) put(shape pipeline.Shape, p *pipeline.Steady) {
 	k.mu.Lock()
 	k.plans[shape] = append(k.plans[shape], p)
 	k.mu.Unlock()

@@ -45,7 +45,7 @@ type Traffic struct {
 // Step prices a job on a GPU and a fabric.
 func Step(j *workload.Job, g *GPU, f *Fabric) (*Result, error) { return Prepare(j, f).Price(g) }
 
-// Prepared is a job whose tasks are laid out, to be priced many times by different figures.
+// Prepared is a job whose tasks are known, to be priced many times by different figures.
 type Prepared struct {
 	j      *workload.Job
 	f      *Fabric
@@ -59,24 +59,24 @@ type Prepared struct {
 // prepared is a block; layers that are alike have one for them.
 type prepared struct {
 	kind workload.BlockKind
-	laid
+	blockTasks
 	count  float64 // blocks like this one
 	params float64
 	summed float64 // of those, with gradients to be summed among replicas
 	topK   int64   // of a mixture of experts
 }
 
-// Prepare lays out the tasks of a job.
+// Prepare works out the tasks of a job.
 func Prepare(j *workload.Job, f *Fabric) *Prepared {
 	mine := *j
 	mine.Split = f.split
-	o, laid := f.known.laid(&mine)
+	o, laid := f.cache.tasksOf(&mine)
 	p := &Prepared{j: &mine, f: f, memory: mine.MemoryOf(mine.Holding(o)), shape: mine.Pipeline(), kinds: o.Order}
 	p.flops[0], p.flops[1] = mine.FlopsOf(o)
 	p.blocks = make([]prepared, len(o.Kinds))
 	for i := range o.Kinds {
 		b := &o.Kinds[i]
-		p.blocks[i] = prepared{kind: b.Kind, laid: laid[i], count: b.Count, params: mine.Params(b.Block), summed: mine.Summed(b.Block), topK: b.TopK}
+		p.blocks[i] = prepared{kind: b.Kind, blockTasks: laid[i], count: b.Count, params: mine.Params(b.Block), summed: mine.Summed(b.Block), topK: b.TopK}
 	}
 	return p
 }
@@ -132,7 +132,7 @@ func (p *pricing) begin() error {
 	if p.j.Precision == workload.FP8 && p.g.Model.Peak[cluster.FP8] == 0 {
 		return fmt.Errorf("%s has no products in FP8; take bf16", p.g.Model.Title)
 	}
-	if err := p.cut(); err != nil {
+	if err := p.assignBlocks(); err != nil {
 		return err
 	}
 	p.slow = p.slowest()
@@ -213,12 +213,12 @@ func (p *pricing) finish() (*Result, error) {
 }
 
 // block prices a block.
-func (p *pricing) block(b *prepared) (priced, error) {
+func (p *pricing) block(b *prepared) (blockTime, error) {
 	j := p.j
-	x := priced{fwd: p.g.Run(b.pass.Forward, j), bwd: p.g.Run(b.pass.Backward, j), params: b.params, summed: b.summed}
+	x := blockTime{fwd: p.g.Run(b.pass.Forward, j), bwd: p.g.Run(b.pass.Backward, j), params: b.params, summed: b.summed}
 	again := p.g.Run(b.pass.Again, j)
 	if b.kind == workload.Layer {
-		if err := p.inside(&x, &again, b); err != nil {
+		if err := p.layerTraffic(&x, &again, b); err != nil {
 			return x, err
 		}
 	}
@@ -229,9 +229,9 @@ func (p *pricing) block(b *prepared) (priced, error) {
 	return x, nil
 }
 
-// inside adds the traffic within a layer: sums of tensor-parallel products, blocks of keys and
+// layerTraffic adds the traffic within a layer: sums of tensor-parallel products, blocks of keys and
 // values that travel round.
-func (p *pricing) inside(x *priced, again *unit.Span, b *prepared) error {
+func (p *pricing) layerTraffic(x *blockTime, again *unit.Span, b *prepared) error {
 	j, s := p.j, p.j.Split
 	layers := b.count / float64(s.PP)
 	micros := float64(j.Micros())
@@ -265,10 +265,10 @@ func (p *pricing) inside(x *priced, again *unit.Span, b *prepared) error {
 		}
 		p.count(Tensor, "sums of products", bytes, calls*layers*micros, one, one, limit)
 	}
-	if err := p.context(x, again, b, layers*micros); err != nil {
+	if err := p.contextTraffic(x, again, b, layers*micros); err != nil {
 		return err
 	}
-	return p.experts(x, again, b, layers*micros)
+	return p.expertTraffic(x, again, b, layers*micros)
 }
 
 // count adds calls of a group. Waiting may be longer than the calls themselves, by what slows computing

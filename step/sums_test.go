@@ -102,7 +102,7 @@ func TestMessagesShareNICs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one, ok := step.Fewer(c, 1)
+	one, ok := step.WithPorts(c, 1)
 	if !ok {
 		t.Fatal("no NIC")
 	}

@@ -24,33 +24,33 @@ func aspectOf(j *workload.Job) aspect {
 	return a
 }
 
-// laid is the tasks of a block.
-type laid struct {
+// blockTasks is the tasks of a block.
+type blockTasks struct {
 	pass   workload.Pass
 	weight []workload.Task // of the backward pass, gradients of weights, where they have passes of their own
 }
 
-// layouts are the tasks of one model's kinds of blocks, by aspect.
-type layouts struct {
+// taskCache are the tasks of one model's kinds of blocks, by aspect.
+type taskCache struct {
 	model *workload.Model
 	o     *workload.Outline
-	by    map[aspect][]laid
+	by    map[aspect][]blockTasks
 }
 
-// laid is the model's outline and the tasks of its kinds of blocks. What was laid out of another
+// tasksOf is the model's outline and the tasks of its kinds of blocks. What was worked out of another
 // model is forgotten: searches ask about one.
-func (k *known) laid(j *workload.Job) (*workload.Outline, []laid) {
+func (k *cache) tasksOf(j *workload.Job) (*workload.Outline, []blockTasks) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	l := &k.tasks
 	if l.model != j.Model {
-		*l = layouts{j.Model, j.Model.Outline(), map[aspect][]laid{}}
+		*l = taskCache{j.Model, j.Model.Outline(), map[aspect][]blockTasks{}}
 	}
 	key := aspectOf(j)
 	if list := l.by[key]; list != nil {
 		return l.o, list
 	}
-	list := make([]laid, len(l.o.Kinds))
+	list := make([]blockTasks, len(l.o.Kinds))
 	for i := range l.o.Kinds {
 		list[i].pass = j.Pass(l.o.Kinds[i].Block)
 		if key.splits {

@@ -23,10 +23,10 @@ type Bar struct {
 // maxBars bounds a timeline; beyond, nothing can be seen in it.
 const maxBars = 50_000
 
-// Timeline plays the step as the frameworks lay it out, and gives back every bar.
+// Timeline plays the step as the frameworks run it, and gives back every bar.
 func (p *Prepared) Timeline(g *GPU) ([]Bar, error) {
 	x := &pricing{Prepared: p, g: g}
-	if err := x.cut(); err != nil {
+	if err := x.assignBlocks(); err != nil {
 		return nil, err
 	}
 	s := p.j.Split
@@ -75,7 +75,7 @@ func (t *timeline) replicated() ([]Bar, error) {
 		if m == micros-1 {
 			break
 		}
-		t.down(at, m)
+		t.copyDown(at, m)
 		for i := len(st.bwd) - 1; i >= 0; i-- {
 			at = t.add(0, false, 'b', fmt.Sprintf("backward %d, micro-batch %d", i, m), at, st.bwd[i], 0)
 		}
@@ -85,7 +85,7 @@ func (t *timeline) replicated() ([]Bar, error) {
 		at = t.add(0, false, 'b', fmt.Sprintf("backward %d, micro-batch %d", i, micros-1), at, st.bwd[i], 0)
 	}
 	end := at
-	t.down(begin, micros-1)
+	t.copyDown(begin, micros-1)
 	c := clock{}
 	encode := unit.Span(0)
 	for i, b := range x.buckets(st) {
@@ -97,7 +97,7 @@ func (t *timeline) replicated() ([]Bar, error) {
 		b.ready += begin
 		at = t.add(0, false, 'e', fmt.Sprintf("encoding %d", i), at, each, 0)
 		encode += each
-		from := c.lay(&b, one, encode, end, x.j.Sync)
+		from := c.add(&b, one, encode, end, x.j.Sync)
 		for k := range int(b.count) {
 			t.add(0, true, 't', fmt.Sprintf("gradients of %d, bucket %d", i, k), from+unit.Span(k)*one, one, b.bytes)
 		}
@@ -107,7 +107,7 @@ func (t *timeline) replicated() ([]Bar, error) {
 		return nil, err
 	}
 	at = max(at, c.free, t.copied)
-	t.up(at)
+	t.copyUp(at)
 	at = t.add(0, false, 'u', "update", at, took, 0)
 	if s := x.j.Split; s.ZeRO > 0 && s.Shard > 1 {
 		bytes := unit.Volume(sum(st.params) * x.j.ParamWidth())

@@ -25,7 +25,7 @@ func (t *timeline) pipeline() ([]Bar, error) {
 	x.times.Message = one
 	last := x.shape.Ranks*x.shape.Chunks - 1
 	ends, sent := make([]unit.Span, x.shape.Ranks), make([][]Bar, x.shape.Ranks)
-	plan.Play(&x.times, func(y pipeline.Seen) {
+	plan.Play(&x.times, func(y pipeline.Event) {
 		name := y.Pass.Kind.String()
 		if x.shape.Chunks > 1 {
 			name += fmt.Sprintf(", chunk %d", y.Pass.Chunk)
@@ -54,7 +54,7 @@ func (t *timeline) pipeline() ([]Bar, error) {
 	return t.updates(ends)
 }
 
-// summed lays the sums of a stage's gradients beside its last backward pass, which ends then, in
+// summed puts the sums of a stage's gradients beside its last backward pass, which ends then, in
 // the gaps that messages leave, and says when the last one ends.
 func (t *timeline) summed(stage int, end unit.Span, sent []Bar) (unit.Span, error) {
 	x := t.x

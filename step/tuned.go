@@ -34,17 +34,17 @@ var tunable = []coll.Kind{coll.AllReduce, coll.AllGather, coll.ReduceScatter}
 // Tuned is the fabric under a tuner plugin that knows the job: its collectives run by what NCCL can
 // run fastest, where that is predicted to gain more than predict.Worth.
 func (f *Fabric) Tuned() *Fabric {
-	t := &Fabric{Env: f.Env, c: f.c, layout: f.layout, split: f.split, version: f.version, known: newKnown(f.known.found), leaves: f.leaves}
-	t.known.tuned = map[call]Choice{}
+	t := &Fabric{Env: f.Env, c: f.c, layout: f.layout, split: f.split, version: f.version, cache: newCache(f.cache.found), leaves: f.leaves}
+	t.cache.tuned = map[call]Choice{}
 	return t
 }
 
 // Choices are those of collectives that were priced so far, by group and size.
 func (f *Fabric) Choices() []Choice {
-	f.known.mu.Lock()
-	defer f.known.mu.Unlock()
+	f.cache.mu.Lock()
+	defer f.cache.mu.Unlock()
 	var list []Choice
-	for _, c := range f.known.tuned {
+	for _, c := range f.cache.tuned {
 		list = append(list, c)
 	}
 	slices.SortFunc(list, func(a, b Choice) int {
@@ -55,7 +55,7 @@ func (f *Fabric) Choices() []Choice {
 
 // tune is a collective's price under a tuner: that of NCCL's own choice, or a better one.
 func (f *Fabric) tune(g Group, p *predict.Predictor, op coll.Op, own cost) (cost, error) {
-	if f.known.tuned == nil || !slices.Contains(tunable, op.Kind) || len(p.Layout) > mostTuned {
+	if f.cache.tuned == nil || !slices.Contains(tunable, op.Kind) || len(p.Layout) > mostTuned {
 		return own, nil
 	}
 	a, err := p.Ask(predict.Query{Kind: op.Kind, Type: op.Type, Sizes: []unit.Bytes{op.Bytes}, Algos: []string{predict.All}})
@@ -76,8 +76,8 @@ func (f *Fabric) tune(g Group, p *predict.Predictor, op coll.Op, own cost) (cost
 		return own, nil
 	}
 	t := cost{best.Time.Span(), best.Limit.Text}
-	f.known.mu.Lock()
-	f.known.tuned[call{f.seat(g), op.Kind, op.Bytes}] = Choice{g, op.Kind, op.Bytes, was.Setting, best.Setting, was.Time.Span(), t.time}
-	f.known.mu.Unlock()
+	f.cache.mu.Lock()
+	f.cache.tuned[call{f.pattern(g), op.Kind, op.Bytes}] = Choice{g, op.Kind, op.Bytes, was.Setting, best.Setting, was.Time.Span(), t.time}
+	f.cache.mu.Unlock()
 	return t, nil
 }

@@ -118,9 +118,9 @@ func scaled(c *cluster.Cluster, tiers []Tier, change func(t Tier, f *cluster.Fac
 	return n, found
 }
 
-// Reaching is the cluster with NICs that read and write GPU memory themselves; false when all
+// WithGPUDirect is the cluster with NICs that read and write GPU memory themselves; false when all
 // of them do, as far as it is known.
-func Reaching(c *cluster.Cluster) (*cluster.Cluster, bool) {
+func WithGPUDirect(c *cluster.Cluster) (*cluster.Cluster, bool) {
 	n := variant(c)
 	found := false
 	for _, t := range n.Types {
@@ -133,9 +133,9 @@ func Reaching(c *cluster.Cluster) (*cluster.Cluster, bool) {
 	return n, found
 }
 
-// Fewer is the cluster with so many live ports of NICs a node, spread evenly; false when a node
+// WithPorts is the cluster with so many live ports of NICs a node, spread evenly; false when a node
 // has fewer.
-func Fewer(c *cluster.Cluster, ports int) (*cluster.Cluster, bool) {
+func WithPorts(c *cluster.Cluster, ports int) (*cluster.Cluster, bool) {
 	n := variant(c)
 	for _, t := range n.Types {
 		live := livePorts(t)
@@ -172,8 +172,8 @@ func variant(c *cluster.Cluster) *cluster.Cluster {
 	return &n
 }
 
-// Crosses reports whether groups of a kind have ranks on more than one host.
-func (f *Fabric) Crosses(g Group) bool {
+// CrossesHosts reports whether groups of a kind have ranks on more than one host.
+func (f *Fabric) CrossesHosts(g Group) bool {
 	l := f.ranks(g, 0)
 	for _, r := range l {
 		if r.Host != l[0].Host {
@@ -183,12 +183,12 @@ func (f *Fabric) Crosses(g Group) bool {
 	return false
 }
 
-// Waits is the time of a step that goes to traffic between hosts, and what limits most of it.
-func (f *Fabric) Waits(r *Result) (wait unit.Span, limit string) {
+// NetworkWait is the time of a step that goes to traffic between hosts, and what limits most of it.
+func (f *Fabric) NetworkWait(r *Result) (wait unit.Span, limit string) {
 	most := unit.Span(0)
 	for i := range r.Traffic {
 		t := &r.Traffic[i]
-		if !f.Crosses(t.Group) {
+		if !f.CrossesHosts(t.Group) {
 			continue
 		}
 		wait += t.Exposed

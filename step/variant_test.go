@@ -33,7 +33,7 @@ func TestVariants(t *testing.T) {
 		t.Error("there are no cables between switches")
 	}
 	for n := 1; n <= 4; n++ {
-		few, ok := step.Fewer(c, n)
+		few, ok := step.WithPorts(c, n)
 		live := 0
 		for _, d := range few.Types[0].Devices {
 			if d.NIC.Ports[0].State != cluster.Down {
@@ -44,10 +44,10 @@ func TestVariants(t *testing.T) {
 			t.Errorf("%d NICs: %d live", n, live)
 		}
 	}
-	if _, ok := step.Fewer(c, 5); ok {
+	if _, ok := step.WithPorts(c, 5); ok {
 		t.Error("five of four NICs")
 	}
-	if r, ok := step.Reaching(c); !ok || r.Types[0].Devices[0].NIC.GDR != cluster.Yes || c.Types[0].Devices[0].NIC.GDR != cluster.No {
+	if r, ok := step.WithGPUDirect(c); !ok || r.Types[0].Devices[0].NIC.GDR != cluster.Yes || c.Types[0].Devices[0].NIC.GDR != cluster.No {
 		t.Error("NICs do not reach, or were changed where they stand")
 	}
 }

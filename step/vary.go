@@ -40,7 +40,7 @@ func varied(c *cluster.Cluster, text string) (*cluster.Cluster, error) {
 		if err != nil || k < 1 {
 			return nil, fmt.Errorf("%q; expected a number of NICs", value)
 		}
-		n, ok := Fewer(c, k)
+		n, ok := WithPorts(c, k)
 		if !ok {
 			return nil, fmt.Errorf("nodes have fewer than %d NICs; describe more of them in a cluster file", k)
 		}

@@ -22,9 +22,6 @@ const (
 	AMPH Precision = "amp-fp16"
 )
 
-// Precisions lists them.
-func Precisions() []Precision { return []Precision{FP32, TF32, FP16, BF16, FP8, AMP, AMPH} }
-
 // Width is the bytes of an activation.
 func (p Precision) Width() float64 {
 	if p == FP32 || p == TF32 {

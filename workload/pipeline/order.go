@@ -31,7 +31,7 @@ func (s Shape) Order(rank int) []Pass {
 	case ZeroBubble2:
 		return s.split(2*(s.Ranks-1-rank), 2*rank)
 	case ZeroBubbleV:
-		return s.vee(rank)
+		return s.zbv(rank)
 	}
 	return s.alternate(s.Ranks - 1 - rank)
 }
@@ -111,11 +111,11 @@ func (s Shape) split(ahead, later int) []Pass {
 	return list
 }
 
-// vee is the order of ZB-V: forward passes of the first half until the second half comes
+// zbv is the order of ZB-V: forward passes of the first half until the second half comes
 // back, then the four of both halves in turn, each with its gradients of weights, and at the end
 // those that were put off.
-func (s Shape) vee(rank int) []Pass {
-	v := &veeing{n: max(s.Micros, 2*s.Ranks-1), real: s.Micros}
+func (s Shape) zbv(rank int) []Pass {
+	v := &zbvBuilder{n: max(s.Micros, 2*s.Ranks-1), real: s.Micros}
 	for range 2*(s.Ranks-rank) - 1 {
 		v.add(0, Forward)
 	}
@@ -154,15 +154,15 @@ func (s Shape) vee(rank int) []Pass {
 	return v.list
 }
 
-// veeing counts what a rank of ZB-V has done. The order is made for enough micro-batches to fill
+// zbvBuilder counts what a rank of ZB-V has done. The order is made for enough micro-batches to fill
 // the pipeline; those that do not exist are left out.
-type veeing struct {
+type zbvBuilder struct {
 	n, real int
 	done    [2][3]int
 	list    []Pass
 }
 
-func (v *veeing) add(chunk int, kind Kind) {
+func (v *zbvBuilder) add(chunk int, kind Kind) {
 	k := v.done[chunk][kind]
 	v.done[chunk][kind]++
 	if k < v.real {

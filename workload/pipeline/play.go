@@ -14,8 +14,8 @@ type Times struct {
 	Message                   unit.Span // from one rank to the next
 }
 
-// Seen is a pass that was played.
-type Seen struct {
+// Event is a pass that was played.
+type Event struct {
 	Rank     int
 	Pass     Pass
 	From, To unit.Span
@@ -124,7 +124,7 @@ func (s Shape) move(rank int, w Pass) move {
 // long the step takes. Schedules that cut the backward pass let a rank begin the next
 // step when it is done (their papers check the norm of gradients afterwards), so that the longest
 // of a rank counts; with the others all ranks meet at the end.
-func (p *Plan) Play(t *Times, see func(Seen)) unit.Span {
+func (p *Plan) Play(t *Times, see func(Event)) unit.Span {
 	clear(p.free)
 	blocks := unit.Span(0)
 	if p.Schedule.Blocks() {
@@ -164,7 +164,7 @@ func (p *Plan) Play(t *Times, see func(Seen)) unit.Span {
 			p.done[w.out] = end
 		}
 		if see != nil {
-			see(Seen{int(w.rank), w.Pass, from, end})
+			see(Event{int(w.rank), w.Pass, from, end})
 		}
 	}
 	return p.length()

@@ -8,10 +8,10 @@ import (
 	"busbar.dev/workload/pipeline"
 )
 
-// Trunk bounds jobs that differ only in what replicas divide and among how many, in the pipeline's
+// Family bounds jobs that differ only in what replicas divide and among how many, in the pipeline's
 // schedule and chunks, in buckets, compression and what the host keeps: what a rank computes in
 // all, and the traffic inside layers, is the same for them.
-type Trunk struct {
+type Family struct {
 	b       *Bounds
 	job     workload.Job
 	late    unit.Span
@@ -32,9 +32,9 @@ type shapeTime struct {
 // rounding is what sums in another order may differ by: a bound stays below a price all the same.
 const rounding = 1 - 1e-12
 
-// Trunk is that of a job. It is for one goroutine at a time.
-func (b *Bounds) Trunk(j *workload.Job) *Trunk {
-	t := &Trunk{b: b, job: *j, late: unit.Span(b.g.spread(j.Split.Ranks())), host: unit.Span(b.g.f.of(stepHost) * 1e-3)}
+// Family is that of a job. It is for one goroutine at a time.
+func (b *Bounds) Family(j *workload.Job) *Family {
+	t := &Family{b: b, job: *j, late: unit.Span(b.g.spread(j.Split.Ranks())), host: unit.Span(b.g.f.of(stepHost) * 1e-3)}
 	if j.Framework == workload.Eager {
 		t.host *= 2
 	}
@@ -42,36 +42,36 @@ func (b *Bounds) Trunk(j *workload.Job) *Trunk {
 }
 
 // Job is the one that it was made for.
-func (t *Trunk) Job() *workload.Job { return &t.job }
+func (t *Family) Job() *workload.Job { return &t.job }
 
 // variant is the job as a branch of it has its blocks.
-func (t *Trunk) variant(whole int) workload.Job {
+func (t *Family) variant(divided int) workload.Job {
 	j := t.job
-	j.Split.ZeRO = 3 * whole
+	j.Split.ZeRO = 3 * divided
 	return j
 }
 
 // of are the blocks of a branch.
-func (t *Trunk) of(whole int) *bounded {
-	if t.blocks[whole] == nil {
-		j := t.variant(whole)
-		t.blocks[whole] = t.b.blocks(&j)
+func (t *Family) of(divided int) *bounded {
+	if t.blocks[divided] == nil {
+		j := t.variant(divided)
+		t.blocks[divided] = t.b.computeBlocks(&j)
 	}
-	return t.blocks[whole]
+	return t.blocks[divided]
 }
 
-// Hear adds the traffic inside layers, as a fabric prices it, and the host's update.
-func (t *Trunk) Hear(f *Fabric) error {
-	for whole := range t.blocks {
-		if whole == 1 && t.job.Split.PP > 1 {
+// AddTraffic adds the traffic inside layers, as a fabric prices it, and the host's update.
+func (t *Family) AddTraffic(f *Fabric) error {
+	for divided := range t.blocks {
+		if divided == 1 && t.job.Split.PP > 1 {
 			break
 		}
-		j := t.variant(whole)
-		x, err := t.b.talking(&j, f)
+		j := t.variant(divided)
+		x, err := t.b.trafficBlocks(&j, f)
 		if err != nil {
 			return err
 		}
-		t.blocks[whole], t.shapes[whole] = x, nil
+		t.blocks[divided], t.shapes[divided] = x, nil
 	}
 	if h, err := f.hostSide(); err == nil {
 		t.updates = h.update
@@ -80,30 +80,31 @@ func (t *Trunk) Hear(f *Fabric) error {
 }
 
 // Least is below the bounds of all its jobs; its memory is nobody's.
-func (t *Trunk) Least() Bound {
+func (t *Family) Least() Bound {
 	least := Bound{Step: unit.Span(math.Inf(1)), Computing: unit.Span(math.Inf(1))}
-	for whole := range t.blocks {
-		if whole == 1 && t.job.Split.PP > 1 { // which is never divided so
+	for divided := range t.blocks {
+		if divided == 1 && t.job.Split.PP > 1 { // which is never divided so
 			break
 		}
-		x := t.of(whole)
+		x := t.of(divided)
 		n := len(x.fwd) - 1
 		each := unit.Span(t.job.Micros()) / unit.Span(max(1, t.job.Split.PP)) * t.late
 		least.Step = min(least.Step, ((x.fwd[n]+x.bwd[n])*each+t.host)*rounding)
-		least.Computing = min(least.Computing, x.quiet*each*rounding)
+		least.Computing = min(least.Computing, x.compute*each*rounding)
 	}
 	return least
 }
 
-// Bound is that of one of its jobs. The computing of the stage that takes longest is no less than
+// Bound is that of one of its jobs, which never exceeds its price: collectives between layers, what the host updates and all
+// waiting for other ranks but for the pipeline's filling count nothing. The computing of the stage that takes longest is no less than
 // that of all stages on average.
-func (t *Trunk) Bound(j *workload.Job) Bound {
-	whole := 0
+func (t *Family) Bound(j *workload.Job) Bound {
+	divided := 0
 	if j.Split.ZeRO == 3 {
-		whole = 1
+		divided = 1
 	}
-	x := t.of(whole)
-	s := t.shape(whole, j)
+	x := t.of(divided)
+	s := t.shape(divided, j)
 	params := s.params
 	if j.Split.ZeRO > 0 {
 		params /= float64(max(1, j.Split.Shard))
@@ -117,26 +118,26 @@ func (t *Trunk) Bound(j *workload.Job) Bound {
 	}
 	return Bound{
 		Step:      (s.longest*t.late + update + t.host) * rounding,
-		Computing: (x.quiet*unit.Span(j.Micros())/unit.Span(max(1, j.Split.PP))*t.late + update) * rounding,
+		Computing: (x.compute*unit.Span(j.Micros())/unit.Span(max(1, j.Split.PP))*t.late + update) * rounding,
 		Memory:    j.MemoryOf(x.holding),
 	}
 }
 
 // Memory is what a GPU needs for one of its jobs.
-func (t *Trunk) Memory(j *workload.Job) workload.Memory { return j.MemoryOf(t.of(0).holding) }
+func (t *Family) Memory(j *workload.Job) workload.Memory { return j.MemoryOf(t.of(0).holding) }
 
 // shape is the bound of a job's pipeline.
-func (t *Trunk) shape(whole int, j *workload.Job) *shapeTime {
-	list := t.shapes[whole]
+func (t *Family) shape(divided int, j *workload.Job) *shapeTime {
+	list := t.shapes[divided]
 	for i := range list {
 		if list[i].schedule == j.Schedule && list[i].chunks == j.Split.Chunks {
 			return &list[i]
 		}
 	}
 	shape := j.Pipeline()
-	x := t.of(whole)
+	x := t.of(divided)
 	s := shapeTime{schedule: j.Schedule, chunks: j.Split.Chunks}
 	s.longest, s.params = x.stages(shape, t.b.edges(shape, x))
-	t.shapes[whole] = append(list, s)
-	return &t.shapes[whole][len(list)]
+	t.shapes[divided] = append(list, s)
+	return &t.shapes[divided][len(list)]
 }

@@ -21,7 +21,7 @@ const batchSize = 64
 type found struct {
 	undone   bool // the search ended before it
 	more     []*node
-	opened   int64 // settings of a trunk that was opened
+	opened   int64 // settings of a family that was opened
 	bounded  int64
 	finished *entry
 	late     unit.Span // that a setting takes too long
@@ -39,8 +39,8 @@ func (f *found) add(o found) {
 	}
 }
 
-// grow takes the nodes with the least bounds until none can be better than what is kept.
-func (s *search) grow(ctx context.Context) {
+// expand takes the nodes with the least bounds until none can be better than what is kept.
+func (s *search) expand(ctx context.Context) {
 	for ctx.Err() == nil {
 		batch := s.batch()
 		if len(batch) == 0 {
@@ -100,14 +100,14 @@ func (s *search) batch() []*node {
 	return list
 }
 
-// choose adds a node that could be among the best of its kin.
+// choose adds a node that could be among the best of its slot.
 func (s *search) choose(list []*node, n *node) []*node {
 	limit := math.Inf(1)
 	switch {
 	case n.leaf != nil:
-		limit = s.best.limit(n.kin())
-	case n.trunk != nil:
-		limit = s.best.limits(n.trunk, s.q.Spaces[n.space].ZeRO)
+		limit = s.best.limit(n.slot())
+	case n.family != nil:
+		limit = s.best.limits(n.family, s.q.Spaces[n.space].ZeRO)
 	}
 	if n.value < limit {
 		list = append(list, n)
@@ -150,38 +150,38 @@ func (s *search) take(n *node, f *found) {
 // visit works on one node.
 func (s *search) visit(n *node) found {
 	switch {
-	case n.trunk == nil:
-		return s.spread(n.space)
+	case n.family == nil:
+		return s.openSpace(n.space)
 	case n.begun != nil:
 		return s.finish(n)
 	case n.leaf != nil:
 		return s.begin(n)
-	case n.trunk.heard:
-		return s.open(n.trunk)
+	case n.family.hasTraffic:
+		return s.openFamily(n.family)
 	}
-	return s.hear(n)
+	return s.addTraffic(n)
 }
 
-// hear adds traffic to the bound of a trunk, where any of its settings fits.
-func (s *search) hear(n *node) found {
-	t := n.trunk
-	t.Trunk = s.bounds.Trunk(t.grown(s.q.Spaces[t.space].Base))
+// addTraffic adds traffic to the bound of a family, where any of its settings fits.
+func (s *search) addTraffic(n *node) found {
+	t := n.family
+	t.Family = s.bounds.Family(t.job(s.q.Spaces[t.space].Base))
 	if lean, ok := s.fits(t); !ok {
-		t.Trunk = nil
+		t.Family = nil
 		return found{lean: lean}
 	}
-	if err := t.Hear(s.fabrics[t.space]); err != nil {
+	if err := t.AddTraffic(s.fabrics[t.space]); err != nil {
 		return found{err: err}
 	}
-	t.heard = true
+	t.hasTraffic = true
 	b := t.Least()
 	n.value = max(n.value, s.value(t.space, b))
 	return found{more: []*node{n}, late: b.Step}
 }
 
-// fits says whether some setting of a trunk may fit: with the pipeline that holds fewest
+// fits says whether some setting of a family may fit: with the pipeline that holds fewest
 // micro-batches.
-func (s *search) fits(t *trunk) (lean *Lean, ok bool) {
+func (s *search) fits(t *family) (lean *Lean, ok bool) {
 	x := s.q.Spaces[t.space]
 	j := *t.Job()
 	if j.Split.PP > 1 {
@@ -206,8 +206,8 @@ func (s *search) roomFor(x *Space, m workload.Memory) bool {
 	return m.Total() <= s.room && (s.q.HostMemory <= 0 || m.Host*unit.Volume(x.Node) <= unit.Volume(s.q.HostMemory))
 }
 
-// open bounds every setting of a trunk.
-func (s *search) open(t *trunk) found {
+// openFamily bounds every setting of a family.
+func (s *search) openFamily(t *family) found {
 	x := s.q.Spaces[t.space]
 	f := found{opened: t.settings}
 	least := s.value(t.space, t.Least())
@@ -220,8 +220,8 @@ func (s *search) open(t *trunk) found {
 			}
 			return true
 		}
-		if v := max(least, s.value(t.space, b)); v < s.best.limit(kinOf(&j.Split)) {
-			f.more = append(f.more, &node{value: v, space: t.space, trunk: t, leaf: leafOf(j)})
+		if v := max(least, s.value(t.space, b)); v < s.best.limit(slotOf(&j.Split)) {
+			f.more = append(f.more, &node{value: v, space: t.space, family: t, leaf: leafOf(j)})
 		}
 		if s.q.MaxStep > 0 && b.Step > s.q.MaxStep && (f.late == 0 || b.Step < f.late) {
 			f.late = b.Step
@@ -233,8 +233,8 @@ func (s *search) open(t *trunk) found {
 
 // begin prices a setting but for the play of its pipeline.
 func (s *search) begin(n *node) found {
-	j := n.leaf.job(n.trunk)
-	p, err := step.Prepare(j, s.fabrics[n.trunk.space].With(j.Split)).Begin(s.q.GPU, s.q.Spaces[n.trunk.space].buckets(j))
+	j := n.leaf.job(n.family)
+	p, err := step.Prepare(j, s.fabrics[n.family.space].With(j.Split)).Begin(s.q.GPU, s.q.Spaces[n.family.space].buckets(j))
 	if err != nil {
 		return found{err: err}
 	}
@@ -242,7 +242,7 @@ func (s *search) begin(n *node) found {
 	if err != nil {
 		return found{err: err}
 	}
-	n.begun, n.value = p, max(n.value, s.value(n.trunk.space, b))
+	n.begun, n.value = p, max(n.value, s.value(n.family.space, b))
 	return found{more: []*node{n}, late: b.Step}
 }
 
@@ -252,14 +252,14 @@ func (s *search) finish(n *node) found {
 	if err != nil {
 		return found{err: err}
 	}
-	j := n.leaf.job(n.trunk)
+	j := n.leaf.job(n.family)
 	j.Bucket = n.begun.Bucket()
 	return found{late: r.Step, finished: &entry{Plan{*j, r, s.q.Objective.Value(r)}, n.index}}
 }
 
-// kin is that of a setting.
-func (n *node) kin() kin {
-	return n.trunk.kin(n.leaf.zero)
+// slot is that of a setting.
+func (n *node) slot() slot {
+	return n.family.slot(n.leaf.zero)
 }
 
 func (s *search) watch() {

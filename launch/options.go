@@ -7,8 +7,8 @@ import (
 	"busbar.dev/workload"
 )
 
-// Beside is what a plan may have that is not usual.
-type Beside struct {
+// Options is what a plan may have that is not usual.
+type Options struct {
 	// Context is how ranks that share sequences exchange: ring, gather or ulysses.
 	Context string `json:"context,omitempty"`
 	// Bucket is how many bytes of gradients travel at once, where that is not PyTorch's 25 MiB.
@@ -21,9 +21,9 @@ type Beside struct {
 	Compress string `json:"compress,omitempty"`
 }
 
-// besideOf is a job's.
-func besideOf(j *workload.Job) Beside {
-	b := Beside{Context: string(j.Context)}
+// optionsOf is a job's.
+func optionsOf(j *workload.Job) Options {
+	b := Options{Context: string(j.Context)}
 	if j.Bucket > 0 && j.Bucket != workload.DefaultBucket {
 		b.Bucket, b.GradWidth = j.Bucket, int64(j.GradWidth())
 	}
@@ -37,10 +37,10 @@ func besideOf(j *workload.Job) Beside {
 }
 
 // elements is how many gradients a bucket has.
-func (b *Beside) elements() int64 { return int64(b.Bucket) / max(1, b.GradWidth) }
+func (b *Options) elements() int64 { return int64(b.Bucket) / max(1, b.GradWidth) }
 
 // megatron adds the arguments of Megatron-LM for it, or says what has none.
-func (b *Beside) megatron(add func(format string, args ...any)) (reason string) {
+func (b *Options) megatron(add func(format string, args ...any)) (reason string) {
 	switch workload.Context(b.Context) {
 	case workload.Gather:
 		add("--cp-comm-type allgather")
@@ -83,7 +83,7 @@ type cpuHeld struct {
 // deepspeed fills the part about ZeRO and gives back the type on the wire, or says what DeepSpeed
 // does not have. Buckets are said even where they are PyTorch's: DeepSpeed's own are of 500 million
 // gradients, and travel after the backward pass with ZeRO 1 and 2, which is not what was predicted.
-func (b *Beside) deepspeed(z *deepspeedZero, width float64) (wire, reason string) {
+func (b *Options) deepspeed(z *deepspeedZero, width float64) (wire, reason string) {
 	if z.Stage == 1 || z.Stage == 2 { // ZeRO 3 reduces block by block, beside the backward pass unasked
 		bucket := b.Bucket
 		if bucket == 0 {

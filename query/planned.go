@@ -1,0 +1,216 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"busbar.dev/cluster"
+	"busbar.dev/hardware"
+	"busbar.dev/internal/words"
+	"busbar.dev/plan"
+	"busbar.dev/step"
+	"busbar.dev/unit"
+)
+
+// planVariant is a cluster to plan for.
+type planVariant struct {
+	set     string // what was set; "" for the cluster as it is
+	cluster *cluster.Cluster
+}
+
+// variants are the cluster as it is, and one for every Set.
+func (p *planning) variants() ([]planVariant, error) {
+	list := []planVariant{{"", p.cluster}}
+	for _, text := range p.Set {
+		cl, err := step.Vary(p.cluster, text)
+		if err != nil {
+			return nil, fmt.Errorf("--set %s: %w", text, err)
+		}
+		list = append(list, planVariant{text, cl})
+	}
+	return list, nil
+}
+
+// planned is the answer for one cluster.
+type planned struct {
+	*planning
+	planVariant
+	query      *plan.Query
+	goal       PlanGoal
+	hostMemory string     // where the size of a node's own memory comes from
+	order      *hostOrder // of hosts that were given
+	mixed      string     // what is taken where GPUs differ
+	nearby     bool       // ranks follow the network and not the cluster's order of hosts
+	answer     *plan.Answer
+	took       time.Duration
+	steps      []*pricedStep
+	help       []step.Change
+	holds      string      // whether the order depends on the network's figures
+	tuned      *plan.Tuned // the first under a tuner plugin
+}
+
+// plan searches on one cluster.
+func (p *planning) plan(ctx context.Context, v planVariant) (*planned, error) {
+	x, name, err := p.prepare(v)
+	if err != nil {
+		return nil, err
+	}
+	x.query.Watch = p.watch()
+	at := p.env.now()
+	x.answer, err = plan.Search(ctx, x.query)
+	if err == nil && x.order != nil {
+		x.answer, err = x.arrange(ctx)
+	}
+	x.took = p.env.now().Sub(at)
+	if p.env.Progress != nil {
+		p.env.Progress("")
+	}
+	switch {
+	case errors.Is(err, plan.ErrNone):
+		return nil, x.none()
+	case err != nil:
+		return nil, err
+	}
+	return x, x.explain(ctx, name)
+}
+
+// prepare is the search on one cluster, and the name of its layout.
+func (p *planning) prepare(v planVariant) (*planned, string, error) {
+	x := &planned{planning: p, planVariant: v}
+	layout, name, order, err := p.layout(v.cluster)
+	if err != nil {
+		return nil, "", err
+	}
+	if order == nil {
+		if layout, name, err = p.without(v.cluster, layout, name); err != nil {
+			return nil, "", err
+		}
+		near := plan.NetworkOrder(v.cluster, layout)
+		x.nearby, layout = !slices.Equal(near, layout), near
+	}
+	var model hardware.GPUModel
+	if model, x.mixed, err = step.SlowestGPU(v.cluster, layout); err != nil {
+		return nil, "", err
+	}
+	g, err := step.NewGPU(model, step.Default())
+	if err != nil {
+		return nil, "", err
+	}
+	if x.goal, err = p.goal(model, ranksOfFirst(layout)); err != nil {
+		return nil, "", err
+	}
+	x.order = order
+	x.query = &plan.Query{Cluster: v.cluster, Layout: layout, Version: p.version, GPU: g, Top: p.Top, Reserve: p.reserve, Objective: x.goal.objective, Tuned: p.Tuner}
+	if x.query.Spaces, err = p.spaces(x.query, order != nil); err != nil {
+		return nil, "", err
+	}
+	if x.query.MaxStep, err = p.maxStep(); err != nil {
+		return nil, "", err
+	}
+	x.query.HostMemory, x.hostMemory, err = p.memoryOfHost(v.cluster.TypeOf(layout[0].Host))
+	return x, name, err
+}
+
+// maxStep is what MaxStep says; 0 is any time.
+func (q *Plan) maxStep() (unit.Span, error) {
+	if q.MaxStep == "" {
+		return 0, nil
+	}
+	t, err := unit.ParseSpan(q.MaxStep)
+	if err != nil || t <= 0 {
+		return 0, fmt.Errorf("--max-step %q; expected a time, such as 30s", q.MaxStep)
+	}
+	return t, nil
+}
+
+// memoryOfHost is what a node has of its own, and who says so.
+func (q *Plan) memoryOfHost(t *cluster.NodeType) (unit.Bytes, string, error) {
+	if q.Host != "" {
+		size, err := unit.ParseBytes(q.Host)
+		if err != nil || size < 1 {
+			return 0, "", fmt.Errorf("--host-memory %q; expected a size, such as 2TB", q.Host)
+		}
+		return size, "--host-memory", nil
+	}
+	if size := hardware.HostMemorySize(t); size.Value > 0 {
+		return size.Value, size.Source, nil
+	}
+	return hardware.AssumedHostMemory, "assumed; --host-memory says another", nil
+}
+
+// watch tells how far a search is.
+func (p *planning) watch() func(plan.Progress) {
+	if p.env.Progress == nil {
+		return nil
+	}
+	return func(x plan.Progress) {
+		text := fmt.Sprintf("%s of %s settings bounded or cut", words.Thousands(x.Done), words.Thousands(x.Considered))
+		if x.Best > 0 {
+			text += fmt.Sprintf(", %s priced, best %s", words.Thousands(x.Priced), x.Best.Short())
+		}
+		p.env.Progress(text)
+	}
+}
+
+// explain works out what is said about the plans.
+func (x *planned) explain(ctx context.Context, name string) error {
+	q := x.query
+	if err := q.PreferDefaults(x.answer.Plans); err != nil {
+		return err
+	}
+	for i := range x.answer.Plans {
+		best := &x.answer.Plans[i]
+		text, ranks := name, best.Job.Split.Ranks()
+		if ranks < len(q.Layout) {
+			text = fmt.Sprintf("%dx%d", ranks/ranksOfFirst(q.Layout), ranksOfFirst(q.Layout))
+		}
+		x.steps = append(x.steps, &pricedStep{Result: best.Result, layout: text, job: &best.Job, model: q.GPU.Model, gpu: q.GPU, tasks: step.Prepare(&best.Job, q.Fabric(&best.Job))})
+	}
+	// Who ends the search wants the plans, and no more of it.
+	for _, work := range []func() error{
+		func() error { return x.findHelp(ctx) },
+		func() (err error) { x.tuned, err = q.Tune(&x.answer.Plans[0]); return err },
+		func() (err error) { x.holds, err = sensitivity(q, x.answer.Plans); return err },
+	} {
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err := work(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Bounds of what is said to help.
+const (
+	mostHelp  = 3
+	LeastHelp = 0.005 // more tokens per second
+)
+
+// findHelp finds what would help the first plan most: settings and networks tried one by one, and the best plan with twice the
+// memory.
+func (x *planned) findHelp(ctx context.Context) error {
+	q, first := x.query, x.steps[0]
+	list, err := first.tasks.ChangesOver(q.GPU, first.Result, true, LeastHelp)
+	if err != nil {
+		return err
+	}
+	roomy, err := q.WithMemory(ctx, 2)
+	if err != nil && ctx.Err() == nil {
+		return err
+	}
+	if roomy != nil {
+		gain := roomy.Result.TokensPerSecond()/first.TokensPerSecond() - 1
+		if roomy.Result.Ranks == first.Ranks && gain >= LeastHelp {
+			list = append(list, step.Change{Text: "which " + settings(&roomy.Job) + " fits then", Setting: "GPUs with twice the memory", Gain: gain, Buy: true})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b step.Change) int { return cmp.Compare(b.Gain, a.Gain) })
+	x.help = list[:min(len(list), mostHelp)]
+	return nil
+}

@@ -1,0 +1,161 @@
+package query
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"os"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "rewrite docs/format/documents.md")
+
+const documentsPage = "../docs/format/documents.md"
+
+// TestDocumentsPage holds the page about the documents against their types: what is printed is documented, and by the same
+// words as in go doc.
+func TestDocumentsPage(t *testing.T) {
+	got := documents(t)
+	if *update {
+		if err := os.WriteFile(documentsPage, []byte(got), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(documentsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Error("docs/format/documents.md is not what the types say; go test ./query -run Documents -update rewrites it")
+	}
+}
+
+// documents is the page.
+func documents(t *testing.T) string {
+	found := structs(t)
+	var roots []string
+	for name := range found {
+		if strings.HasSuffix(name, "Doc") && ast.IsExported(name) {
+			roots = append(roots, name)
+		}
+	}
+	slices.Sort(roots)
+	var b strings.Builder
+	fmt.Fprintf(&b, `# The documents of --json
+
+Version %d. A command prints one document with --json, the page of busbar serve answers with the same ones, and package
+query gives them to Go programs. Fields are only ever added within a version. Names end in the unit of their value: _us and _s
+are microseconds and seconds, _GBps 10⁹ bytes a second in one direction, _bytes bytes. A field that is "optional" is left out
+where it has nothing to say. This page is made from the types; types of other packages are named as go doc names them.
+`, Version)
+	written := map[string]bool{}
+	for _, name := range roots {
+		found.write(&b, t, name, written, 2)
+	}
+	return b.String()
+}
+
+type declared struct {
+	doc    string
+	fields *ast.FieldList
+}
+
+type declarations map[string]declared
+
+// structs are the struct types of the package.
+func structs(t *testing.T) declarations {
+	found := declarations{}
+	set := token.NewFileSet()
+	entries, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(set, e.Name(), nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range file.Decls {
+			g, ok := d.(*ast.GenDecl)
+			if !ok || g.Tok != token.TYPE {
+				continue
+			}
+			for _, s := range g.Specs {
+				spec := s.(*ast.TypeSpec)
+				if x, ok := spec.Type.(*ast.StructType); ok {
+					doc := spec.Doc
+					if doc == nil {
+						doc = g.Doc
+					}
+					found[spec.Name.Name] = declared{oneLine(doc), x.Fields}
+				}
+			}
+		}
+	}
+	return found
+}
+
+// write documents a type, and below it those of the package that stand in its fields.
+func (found declarations) write(b *strings.Builder, t *testing.T, name string, written map[string]bool, level int) {
+	if written[name] {
+		return
+	}
+	written[name] = true
+	d := found[name]
+	if d.doc == "" {
+		t.Errorf("%s has no comment", name)
+	}
+	fmt.Fprintf(b, "\n%s %s\n\n%s\n\n| field | type | |\n|---|---|---|\n", strings.Repeat("#", level), name, d.doc)
+	var inner []string
+	for _, f := range d.fields.List {
+		tag := ""
+		if f.Tag != nil {
+			text, err := strconv.Unquote(f.Tag.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			tag = reflect.StructTag(text).Get("json")
+		}
+		json, options, _ := strings.Cut(tag, ",")
+		if json == "-" || json == "" && len(f.Names) > 0 {
+			continue
+		}
+		kind := types.ExprString(f.Type)
+		for _, part := range strings.FieldsFunc(kind, func(r rune) bool { return strings.ContainsRune("[]*. ", r) }) {
+			if _, ok := found[part]; ok && !strings.Contains(kind, "."+part) {
+				inner = append(inner, part)
+			}
+		}
+		if json == "" {
+			json = "(its fields)"
+		}
+		about := cmp.Or(oneLine(f.Doc), oneLine(f.Comment))
+		if strings.Contains(options, "omit") {
+			about = strings.TrimSpace("optional. " + about)
+		}
+		fmt.Fprintf(b, "| %s | %s | %s |\n", json, strings.ReplaceAll(kind, "*", ""), strings.ReplaceAll(about, "|", "\\|"))
+	}
+	for _, n := range inner {
+		if !strings.HasSuffix(n, "Doc") {
+			found.write(b, t, n, written, level+1)
+		}
+	}
+}
+
+func oneLine(g *ast.CommentGroup) string {
+	if g == nil {
+		return ""
+	}
+	return strings.Join(strings.Fields(g.Text()), " ")
+}

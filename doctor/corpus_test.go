@@ -46,6 +46,9 @@ func TestHealthyCorpus(t *testing.T) {
 		if err != nil || d.IsDir() || strings.HasSuffix(name, ".jsonl") || !strings.Contains(name, "/") {
 			return err
 		}
+		if strings.HasPrefix(name, "live-jobs/") {
+			return nil // jobs with a fault planted in each
+		}
 		data, err := os.ReadFile(path)
 		if err != nil {
 			return err

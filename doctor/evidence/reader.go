@@ -129,8 +129,7 @@ func document(head []byte) bool {
 func (r *Reader) lines(in *nccllog.Scanner) error {
 	count := 0
 	r.log.Begin(r.name)
-	for in.Scan() {
-		l := in.Line()
+	for l := range in.Lines() {
 		count = l.Num
 		r.keep(l.Text)
 		if parts := flatten(l.Text); parts != nil {

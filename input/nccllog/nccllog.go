@@ -132,8 +132,8 @@ func (r *Reader) Log() *Log { return r.c.finish() }
 func (c *collector) read(s Source) error {
 	in := NewScanner(s.Name, s.R)
 	c.begin(s.Name)
-	for in.Scan() {
-		c.line(in.Line())
+	for l := range in.Lines() {
+		c.line(l)
 	}
 	return in.Err()
 }

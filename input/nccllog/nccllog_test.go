@@ -265,3 +265,19 @@ func BenchmarkRead(b *testing.B) {
 		}
 	}
 }
+
+// Who stops early leaves no goroutine behind that reads on.
+func TestLinesStop(t *testing.T) {
+	in := strings.NewReader(strings.Repeat("h:1:2 [0] NCCL INFO Using network IB\n", 5000))
+	s := NewScanner("f", in)
+	for l := range s.Lines() {
+		if l.Num == 300 {
+			break
+		}
+	}
+	left := in.Len()
+	runtime.Gosched()
+	if left == 0 || in.Len() != left {
+		t.Errorf("%d bytes were left, now %d", left, in.Len())
+	}
+}

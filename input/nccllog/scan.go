@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"iter"
 	"strings"
 
 	"busbar.dev/internal/lines"
@@ -23,7 +24,7 @@ type Line struct {
 type Scanner struct {
 	name string
 	in   *lines.Reader
-	line Line
+	num  int // of the last line
 }
 
 // NewScanner makes a Scanner; name stands in the records' places.
@@ -31,27 +32,63 @@ func NewScanner(name string, in io.Reader) *Scanner {
 	return &Scanner{name: name, in: lines.New(in)}
 }
 
-// Scan moves to the next line and reports whether there is one.
-func (s *Scanner) Scan() bool {
-	if !s.in.Next() {
-		return false
+// Bounds on a batch of lines that are scanned ahead.
+const (
+	batchLines = 256
+	batchBytes = 1 << 18
+)
+
+// Lines yields the lines, each until the next one. They are scanned ahead in another
+// goroutine, which has ended when Lines has.
+func (s *Scanner) Lines() iter.Seq[*Line] {
+	return func(yield func(*Line) bool) {
+		full, free := make(chan []Line), make(chan []Line, 2)
+		free <- make([]Line, 0, batchLines)
+		free <- make([]Line, 0, batchLines)
+		go func() {
+			defer close(full)
+			for batch := range free {
+				if batch = s.fill(batch); len(batch) == 0 {
+					return
+				}
+				full <- batch
+			}
+		}()
+		for batch := range full {
+			for i := range batch {
+				if !yield(&batch[i]) {
+					close(free)
+					for range full { // a batch that was under way
+					}
+					return
+				}
+			}
+			free <- batch
+		}
 	}
-	l, num := &s.line, s.in.Num()
-	l.First, l.Num, l.Text = num != l.Num, num, unwrap(s.in.Text())
-	l.Records = appendRecords(l.Records[:0], l.Text, Pos{s.name, num})
-	return true
 }
 
-// Line is the line at hand. It holds until the next Scan.
-func (s *Scanner) Line() *Line { return &s.line }
+// fill scans the next lines into a batch, whose old ones are overwritten.
+func (s *Scanner) fill(batch []Line) []Line {
+	batch = batch[:0]
+	for size := 0; len(batch) < batchLines && size < batchBytes && s.in.Next(); {
+		batch = batch[:len(batch)+1]
+		l, num := &batch[len(batch)-1], s.in.Num()
+		l.First, l.Num, l.Text = num != s.num, num, unwrap(s.in.Text())
+		l.Records = appendRecords(l.Records[:0], l.Text, Pos{s.name, num})
+		s.num = num
+		size += len(l.Text)
+	}
+	return batch
+}
 
-// Bytes is how much has been read.
+// Bytes is how much has been read, once Lines is over.
 func (s *Scanner) Bytes() int64 { return s.in.Bytes() }
 
-// Err is the first error of reading, with its place.
+// Err is the first error of reading, with its place, once Lines is over.
 func (s *Scanner) Err() error {
 	if err := s.in.Err(); err != nil {
-		return fmt.Errorf("%s:%d: %w", s.name, s.line.Num, err)
+		return fmt.Errorf("%s:%d: %w", s.name, s.num, err)
 	}
 	return nil
 }

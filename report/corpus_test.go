@@ -51,6 +51,7 @@ func TestCorpus(t *testing.T) {
 			c := cluster.Join(f)
 			hardware.Complete(c)
 			checkPicture(t, e.File, draw(t, c))
+			checkPicture(t, e.File+" on a page", drawScene(t, NewScene(c)))
 			var text bytes.Buffer
 			if err := Text(&text, c, TextOptions{}); err != nil {
 				t.Errorf("%s: %v", e.File, err)

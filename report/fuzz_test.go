@@ -32,6 +32,7 @@ func FuzzShow(f *testing.F) {
 			}
 		}
 		shapes(t, pic.Bytes())
+		shapes(t, drawScene(t, NewScene(c)))
 	})
 }
 
@@ -111,6 +112,8 @@ func TestHostileNames(t *testing.T) {
 	}
 	c.Sources = []string{evil}
 	shapes(t, draw(t, c))
+	shapes(t, drawScene(t, NewScene(c)))
+	shapes(t, drawScene(t, NodeScene(c, 0)))
 	var out bytes.Buffer
 	for _, err := range []error{Text(&out, c, TextOptions{}), Matrix(&out, c), DOT(io.Discard, c)} {
 		if err != nil {
@@ -146,6 +149,7 @@ func TestOddTrees(t *testing.T) {
 		for _, n := range []int{1, 2, 50} {
 			c := alone(m.NodeType, n)
 			checkPicture(t, m.Name, draw(t, c))
+			checkPicture(t, m.Name+" on a page", drawScene(t, NewScene(c)))
 			for _, err := range []error{Text(io.Discard, c, TextOptions{}), Matrix(io.Discard, c), DOT(io.Discard, c)} {
 				if err != nil {
 					t.Error(err)

@@ -258,12 +258,13 @@ func (p *panel) drawStubs(pic *picture) {
 			paint.Width = stroke(dev.NIC.Rate())
 		}
 		if p.host != "" {
+			pic.note("network")
 			pic.Open("link network", "cable of "+deviceNames(p.titles, c.nics))
 			pic.about(fmt.Sprintf("port/%s/%d", p.host, slices.Index(p.t.Of(cluster.NIC), c.nics[0])), namesOf(p.t, c.nics)...)
 		}
 		pic.Line(b.mid(), p.frame.y-4, b.mid(), b.y, paint)
 		ty := svg.Type{Size: smallType, Fill: netViol}
-		pic.Text(b.mid()+6, p.frame.y+18, svg.FitEnds(p.ends[c.nics[0]], ty, gpuW/2), ty)
+		pic.Text(b.mid()+6, p.frame.y+18, svg.FitEnds(p.ends[c.nics[0]], ty, endW), ty)
 		if p.host != "" {
 			pic.Close()
 		}

@@ -60,6 +60,7 @@ const (
 	socketGap      = 78.0 // between sockets, for the link between them
 	captionW       = 158.0
 	cableTop       = 16.0
+	endW           = 72.0 // for where a cable leads
 	smallType      = 10.0
 	captionType    = 10.5
 	maxStroke      = 9.0

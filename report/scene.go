@@ -59,6 +59,7 @@ const (
 // Cells are equal boxes, the first of which is at the place and of the size of their mark, row by row.
 type Cells struct {
 	What   string   `json:"what"`             // node or switch
+	In     string   `json:"in"`               // the group that they belong to
 	Hosts  string   `json:"hosts,omitempty"`  // the nodes, as a hostlist
 	Names  []string `json:"names,omitempty"`  // the switches
 	Labels []string `json:"labels,omitempty"` // of each, where there is room for words

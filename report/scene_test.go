@@ -20,15 +20,20 @@ func walk(list []Mark, f func(*Mark)) {
 	}
 }
 
-// checkScene holds a scene for a page to what its page relies on: a key stands for one thing, every node and every switch
-// is there once, every colour has a name.
-func checkScene(t *testing.T, name string, c *cluster.Cluster, s *Scene) {
+func drawScene(t *testing.T, s *Scene) []byte {
 	t.Helper()
 	var pic bytes.Buffer
 	if err := s.writeSVG(&pic); err != nil {
 		t.Fatal(err)
 	}
-	checkPicture(t, name, pic.Bytes())
+	return pic.Bytes()
+}
+
+// checkScene holds a scene for a page to what its page relies on: a key stands for one thing, every node and every switch
+// is there once, every colour has a name.
+func checkScene(t *testing.T, name string, c *cluster.Cluster, s *Scene) {
+	t.Helper()
+	checkPicture(t, name, drawScene(t, s))
 	keys, nodes := make(map[string]bool), 0
 	switches := make(map[string]int)
 	color := func(what string) {
@@ -100,11 +105,7 @@ func TestScene(t *testing.T) {
 			if c.TypeOf(h) == nil || h > 4 {
 				continue
 			}
-			var pic bytes.Buffer
-			if err := NodeScene(c, h).writeSVG(&pic); err != nil {
-				t.Fatal(err)
-			}
-			if got := checkPicture(t, name, pic.Bytes()); got["gpu"] != c.TypeOf(h).Count(cluster.GPU) {
+			if got := checkPicture(t, name, drawScene(t, NodeScene(c, h))); got["gpu"] != c.TypeOf(h).Count(cluster.GPU) {
 				t.Errorf("%s: node %d shows %d GPUs", name, h, got["gpu"])
 			}
 		}

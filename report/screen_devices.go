@@ -10,7 +10,7 @@ import (
 
 // Sizes of nodes that show their devices.
 const (
-	maxDeviceRow  = 2000.0 // width beyond which nodes are boxes
+	maxDeviceRow  = 1300.0 // width beyond which nodes are boxes
 	maxDeviceHost = 16
 	devicesPerRow = 18
 	devicePitch   = 26.0
@@ -139,7 +139,7 @@ func (r *deviceRow) draw(pic *picture) {
 func (n *deviceNode) draw(pic *picture) {
 	b := n.box
 	gpus, nics := n.t.Of(cluster.GPU), n.t.Of(cluster.NIC)
-	pic.Open("host", fmt.Sprintf("%s: %s, %s", n.name, plural(len(gpus), "GPU"), plural(len(nics), "NIC")))
+	pic.Open("host devices", fmt.Sprintf("%s: %s, %s", n.name, plural(len(gpus), "GPU"), plural(len(nics), "NIC")))
 	if n.name != "" {
 		pic.about("node/" + n.name)
 	}

@@ -80,7 +80,7 @@ func formFor(hosts int) cellForm {
 	case hosts <= 96:
 		return cellForm{w: 78, h: 30, gap: 6, name: true, head: 24, chip: 20, gutter: 24, least: 150, pad: 8}
 	case hosts <= 2000:
-		return cellForm{w: 15, h: 15, gap: 4, head: 22, chip: 17, gutter: 22, least: 150, pad: 8}
+		return cellForm{w: 15, h: 15, gap: 4, head: 22, chip: 17, gutter: 22, least: 104, pad: 8}
 	}
 	return cellForm{w: 4, h: 4, gap: 1, head: 8, chip: 4, gutter: 6, least: 44, pad: 3}
 }
@@ -102,7 +102,7 @@ type groupGrid struct {
 }
 
 func newGroupGrid(net *strip, row *hostRow, groups []hostGroup, out []Group) *groupGrid {
-	g := &groupGrid{cellForm: formFor(len(net.v.c.Hosts)), net: net, row: row, groups: groups, out: out}
+	g := &groupGrid{cellForm: formFor(len(net.v.c.Hosts)), net: net, row: row, groups: groups, out: out, cols: 1, across: 1}
 	g.of = make([]int, len(net.v.c.Hosts))
 	for i, x := range groups {
 		for _, h := range x.hosts {
@@ -172,7 +172,10 @@ func (g *groupGrid) arrange() {
 		for across := 1; across <= n; across++ {
 			rows := (n + across - 1) / across
 			all := box{w: float64(across)*(one.w+g.gutter) + captionW, h: float64(rows)*(one.h+g.gutter) + above}
-			bad := off(all, 1.7) + 0.35*off(one, 1.5) + 0.3*unfilled(n, across) + 0.3*unfilled(most, cols)
+			bad := off(all, 1.7) + 0.35*off(one, 1.5) + 0.3*unfilled(n, across) + unfilled(most, cols)
+			if across == n && !g.chips && !g.net.empty() {
+				bad -= 0.6 // in one row each can hang on its own switches
+			}
 			if bad < best {
 				best, g.cols, g.across = bad, cols, across
 			}
@@ -316,7 +319,7 @@ func (g *groupGrid) toHosts(e cluster.End, say func(group, n int)) {
 	count := make(map[int]int)
 	var order []int
 	for _, s := range e.Hosts {
-		for h := s.First; h < s.First+s.N; h++ {
+		for h := s.First; h < s.First+s.N && h < len(g.of); h++ {
 			k := g.of[h]
 			if count[k] == 0 {
 				order = append(order, k)
@@ -383,12 +386,12 @@ func (g *groupGrid) drawGroup(pic *picture, x *hostGroup, as *Group) {
 	}
 	pic.Close()
 	if g.chips {
-		g.drawLeaves(pic, x)
+		g.drawLeaves(pic, x, as.ID)
 	}
 	cells := Mark{
 		Is: isCells, X: cent(b.x + g.pad), Y: cent(b.y + g.top()), W: g.w, H: g.h, R: 2, Paint: named(svg.Paint{Fill: paper, Stroke: idleLine}),
 		Type:  &svg.Type{Size: boxType, Fill: role(ink), Anchor: svg.Middle},
-		Cells: &Cells{What: "node", Hosts: as.Hosts, Cols: g.cols, N: len(hostNames(c, x.hosts)), DX: g.w + g.gap, DY: g.h + g.gap},
+		Cells: &Cells{What: "node", In: as.ID, Hosts: as.Hosts, Cols: g.cols, N: len(hostNames(c, x.hosts)), DX: g.w + g.gap, DY: g.h + g.gap},
 	}
 	if g.name {
 		for _, n := range hostNames(c, x.hosts) {
@@ -399,7 +402,7 @@ func (g *groupGrid) drawGroup(pic *picture, x *hostGroup, as *Group) {
 }
 
 // drawLeaves paints the switches of a group above its nodes.
-func (g *groupGrid) drawLeaves(pic *picture, x *hostGroup) {
+func (g *groupGrid) drawLeaves(pic *picture, x *hostGroup, id string) {
 	if len(x.leaves) == 0 {
 		return
 	}
@@ -410,7 +413,7 @@ func (g *groupGrid) drawLeaves(pic *picture, x *hostGroup) {
 	ty := svg.Type{Size: smallType, Fill: role(ink), Anchor: svg.Middle}
 	m := Mark{
 		Is: isCells, X: cent(x.box.x + g.pad), Y: cent(x.box.y + g.head), W: cent(w), H: g.chip, R: 3, Type: &ty, Paint: named(svg.Paint{Fill: netFill, Stroke: netViol}),
-		Cells: &Cells{What: "switch", Names: switchNames(c, x.leaves), Cols: len(x.leaves), N: len(x.leaves), DX: cent(w + gap)},
+		Cells: &Cells{What: "switch", In: id, Names: switchNames(c, x.leaves), Cols: len(x.leaves), N: len(x.leaves), DX: cent(w + gap)},
 	}
 	if g.chip > 10 {
 		for _, id := range x.leaves {

@@ -83,6 +83,7 @@ func (s *Server) own() []Route {
 		{Method: "GET", Path: "/api/me", Role: Read, Handler: http.HandlerFunc(s.me)},
 		{Method: "GET", Path: "/api/events", Role: Read, Handler: http.HandlerFunc(s.listen)},
 		{Method: "POST", Path: "/api/files", Role: Read, Body: maxUpload, Handler: http.HandlerFunc(s.upload)},
+		{Method: "GET", Path: "/api/scene", Role: Read, Handler: http.HandlerFunc(s.scene)},
 		{Method: "GET", Path: "/api/plan/files", Role: Read, Handler: http.HandlerFunc(s.planFiles)},
 		{Method: "POST", Path: "/api/doctor", Role: Read, Body: maxLogs, Handler: http.HandlerFunc(s.examine)},
 	}

@@ -239,7 +239,7 @@ func (s *running) routes() (list []web.Route) {
 			Handler: web.Packed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { x.Serve(w, r, web.Asker(r).Name) })),
 		})
 	}
-	return list
+	return append(list, web.Route{Method: http.MethodGet, Path: "/api/fleet/scene", Role: web.Read, Handler: web.Scene(s.hub.Cluster)})
 }
 
 // storeNotes passes on what the store has to complain about, such as a disk that is full: each thing

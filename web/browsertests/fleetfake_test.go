@@ -61,6 +61,7 @@ func (f *fakeFleet) before(t *testing.T, p *page) {
 	mux.HandleFunc("GET /api/fleet/findings", func(w http.ResponseWriter, _ *http.Request) { give(w, f.findings()) })
 	mux.HandleFunc("GET /api/fleet/collectives", func(w http.ResponseWriter, _ *http.Request) { give(w, f.collectives()) })
 	mux.HandleFunc("GET /api/fleet/cluster", func(w http.ResponseWriter, _ *http.Request) { give(w, f.cluster()) })
+	mux.HandleFunc("GET /api/fleet/scene", f.scene(at))
 	mux.HandleFunc("/api/fleet/orders", f.order)
 	mux.HandleFunc("/api/fleet/orders/{id}", f.oneOrder)
 	mux.HandleFunc("GET /api/events", f.events)
@@ -212,7 +213,7 @@ func (f *fakeFleet) cluster() doc {
 		links = append(links, doc{"a": doc{"switch": fmt.Sprint("leaf", l+1)}, "b": doc{"hosts": strings.Join(list, ","), "nic": 0}})
 	}
 	return doc{
-		"name": "fleet", "types": []doc{{"name": "node", "devices": devices}}, "nodes": []doc{{"hosts": strings.Join(f.names, ","), "type": "node"}},
+		"version": 1, "name": "fleet", "types": []doc{{"name": "node", "devices": devices}}, "nodes": []doc{{"hosts": strings.Join(f.names, ","), "type": "node"}},
 		"network": doc{"switches": switches, "links": links}, "summary": doc{"nodes": len(f.names), "gpus": 8 * len(f.names), "nics": len(f.names)},
 	}
 }

@@ -70,7 +70,7 @@ func TestLoadShared(t *testing.T) {
 	p.shot("load-shared")
 	p.audit(axeCore(t), "load of links")
 	p.open(p.path()+"&at=node0", drawn)
-	nvlink, err := eval[string](p, `[...document.querySelectorAll('.item[data-key^="link/"]')].find((x) => x.getAttribute('aria-label').startsWith('nvlink'))?.dataset.key || ''`)
+	nvlink, err := eval[string](p, `[...document.querySelectorAll('.item[data-key^="link/"]')].find((x) => x.getAttribute('aria-label').includes('NVLink'))?.dataset.key || ''`)
 	if err != nil || nvlink == "" {
 		t.Fatalf("no NVLink is drawn: %v", err)
 	}

@@ -5,8 +5,7 @@ import { clusterPicker, clusterWord, choice, field, text } from './pick.js';
 import { Topology } from './topology.js';
 import { Load, kindNames } from './load.js';
 import { Picture } from './picture.js';
-import { clusterScene } from './drawcluster.js';
-import { nodeScene } from './drawnode.js';
+import { sample } from './scene.js';
 import { measured } from './measured.js';
 import { shown } from './fleetwords.js';
 import { facts, card } from './facts.js';
@@ -23,7 +22,8 @@ export async function show(root, state, api) {
   const legend = h('div', {});
   const more = h('div', { class: 'cards' });
   const said = h('div', {});
-  let topo = null, load = new Load(null);
+  let topo = null, load = new Load(null), scene = null, asked = 0;
+  const scenes = new Map(); // of this cluster, by what is shown
   const picture = new Picture({ onchoose: (key) => choose(key), onopen: (key) => open(key) });
   const stage = h('div', { class: 'stage' }, h('div', {}, crumbs, picture.root, legend), side);
 
@@ -43,47 +43,72 @@ export async function show(root, state, api) {
   function choose(key) {
     state.set({ sel: key }, { quiet: true });
     const what = key.split('/')[0];
-    put(side, facts(topo, key, load), load.said && load.said(key.split('/')[1]), (what === 'pod' || what === 'node') && h('button', { type: 'button', onclick: () => open(key) }, what === 'pod' ? 'Unfold this group' : 'Look inside'));
+    put(side, facts(topo, key, load, scene.byKey.get(key)), load.said && load.said(key.split('/')[1]), (what === 'pod' || what === 'node') && h('button', { type: 'button', onclick: () => open(key) }, what === 'pod' ? 'Look at this group' : 'Look inside'));
     say(side.querySelector('h2')?.textContent || '');
   }
 
   function open(key) {
     const [what, name] = key.split('/');
-    if (!['pod', 'node', 'device'].includes(what)) { choose(key); return; }
+    if (!['pod', 'node', 'device', 'port', 'ports', 'bus'].includes(what)) { choose(key); return; }
+    picture.held = true;
     state.set({ at: name }, { push: true });
-    picture.enter();
+  }
+
+  // drawn is the scene of a node, or of the whole cluster.
+  async function drawn(c, at) {
+    const name = `${c} ${at}`;
+    if (scenes.has(name)) return scenes.get(name);
+    const answer = c === 'fleet' ? await api.ask('fleet/scene', { at }) : await api.ask('scene', { c, at });
+    const byKey = new Map();
+    const walk = (list) => list.forEach((m) => { if (m.key) byKey.set(m.key, m); if (m.marks) walk(m.marks); });
+    walk(answer.doc.marks);
+    scenes.set(name, Object.assign(answer.doc, { byKey }));
+    return answer.doc;
   }
 
   function draw() {
     const at = state.get('at');
-    const pod = topo.pods.find((p) => p.id === at);
+    const pod = topo.podOf.get(at);
     const host = topo.byName.get(at) || (topo.hosts.length === 1 && topo.hosts[0]);
-    let scene;
-    if (host && host.type) scene = nodeScene(topo, host, load);
-    else if (pod) scene = clusterScene(part(topo, pod), load);
-    else scene = clusterScene(topo, load);
-    picture.draw(scene);
+    picture.draw(scene, load.over(topo, scene));
+    if (pod?.w) picture.show(pod);
     const steps = [['', topo.doc.name || 'this machine']];
     const of = host && topo.pods.find((p) => p.hosts.includes(host));
-    if (of && topo.pods.length > 1) steps.push([of.id, of.name]);
+    if (of && topo.pods.length > 1 && of.hosts.length > 1) steps.push([of.id, of.name]);
     if (pod) steps.push([pod.id, pod.name]);
     if (host && topo.hosts.length > 1) steps.push([host.name, host.name]);
     put(crumbs, steps.map(([to, name], i) => h('li', {}, i < steps.length - 1 ? h('button', { type: 'button', class: 'plain', onclick: () => state.set({ at: to, sel: '' }, { push: true }) }, name) : h('span', { 'aria-current': 'location' }, name))));
     const key = state.get('sel');
     if (key && picture.mark(key)) choose(key);
     else put(side, overview(topo, load));
-    put(legend, load.legend ? load.legend() : loadLegend(load));
+    put(legend, load.legend ? load.legend() : load.row ? loadLegend(load) : kinds(scene));
   }
+
+  // turnTo shows another part of the same cluster; the answer to an earlier question is not drawn over that to a later.
+  async function turnTo() {
+    const mine = ++asked;
+    try {
+      const next = await drawn(clusterWord(state), nodeAt());
+      if (mine !== asked) return;
+      scene = next;
+      draw();
+      if (picture.held) picture.enter();
+      picture.held = false;
+    } catch (error) { put(said, failure(error)); }
+  }
+
+  function nodeAt() { const at = state.get('at'); return /^pod\d+$/.test(at) ? '' : at; }
 
   const refresh = new Latest(async () => {
     picture.root.classList.add('busy');
     const c = clusterWord(state);
     try {
-      const answer = c === 'fleet' ? await api.ask('fleet/cluster') : await api.ask('map', { c });
+      scenes.clear();
+      const [answer, next] = await Promise.all([c === 'fleet' ? api.ask('fleet/cluster') : api.ask('map', { c }), drawn(c, nodeAt())]);
       load = new Load(null);
       put(said);
       let second = null;
-      if (state.get('op') === 'health') load = await measured(api, new Topology(answer.doc));
+      if (state.get('op') === 'health') load = await measured(api, new Topology(answer.doc, next));
       else if (state.get('op') && c === 'fleet') put(said, h('p', { class: 'note' }, 'Loads are predicted for presets and files; the fleet shows what was measured. Colour it by its health, or upload its cluster file.'));
       else if (state.get('op')) {
         try {
@@ -95,8 +120,9 @@ export async function show(root, state, api) {
       const sum = answer.doc.summary;
       about.textContent = `${plural(sum.nodes, 'node')} · ${plural(sum.gpus, 'GPU')} · ${plural(sum.nics, 'NIC')}${sum.switches ? ` · ${plural(sum.switches, 'switch').replace('switchs', 'switches')}` : ''}`;
       const started = performance.now();
-      topo = new Topology(answer.doc);
-      load.topo = topo;
+      asked++;
+      scene = next;
+      topo = new Topology(answer.doc, scene);
       draw();
       picture.svg.getBoundingClientRect(); // lays it out now
       stage.dataset.drawn = String(Math.round(performance.now() - started));
@@ -110,16 +136,15 @@ export async function show(root, state, api) {
   state.watch((changes) => {
     turn();
     if ('c' in changes) state.set({ at: '', sel: '' }, { quiet: true });
-    if ('at' in changes && topo) draw();
+    if ('at' in changes && !('c' in changes) && topo) turnTo();
     else refresh.go();
   });
   await refresh.go();
 }
 
-// part is a topology of one pod.
-function part(topo, pod) {
-  const one = Object.create(Topology.prototype);
-  return Object.assign(one, topo, { pods: [pod], hosts: pod.hosts, tiers: [] });
+// kinds explains the lines and boxes of a scene.
+function kinds(scene) {
+  return h('ul', { class: 'legend', 'aria-label': 'kinds of links' }, (scene.legend || []).map((x) => h('li', {}, sample(x), x.text)), h('li', {}, 'wider: faster'));
 }
 
 function overview(topo, load) {
@@ -135,7 +160,6 @@ function overview(topo, load) {
 }
 
 function loadLegend(load) {
-  if (!load.row) return null;
   const steps = ['below 25 %', 'to 50 %', 'to 75 %', 'to 90 %', 'above 90 %'];
   return h('ul', { class: 'legend', 'aria-label': 'load of links' }, h('li', {}, 'busy for, of the time:'),
     steps.map((text, i) => h('li', {}, s('svg', { viewBox: '0 0 30 12', 'aria-hidden': 'true' }, s('path', { class: `wire load load${i}`, d: 'M0 6H30' })), text)),
@@ -153,7 +177,7 @@ function audit(doc) {
 // outline is the picture in words.
 function outline(topo) {
   const rows = topo.pods.slice(0, 200).map((p) => {
-    const t = topo.trunk(p);
+    const t = Topology.trunk(p.leaves);
     return [p.name, String(p.hosts.length), p.leaves.length <= 8 ? p.leaves.map((x) => x.name).join(', ') : `${p.leaves.length} leaves`, t.cables ? `${t.cables} cables, ${rate(t.rate)}` : ''];
   });
   return h('details', { class: 'card' }, h('summary', {}, 'The picture as a table'),

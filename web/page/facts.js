@@ -57,40 +57,46 @@ export function card(title, kind, list) {
 }
 
 // facts describes the thing with a key of the picture.
-export function facts(topo, key, load) {
+export function facts(topo, key, load, mark) {
   const [what, name, extra] = key.split('/');
   const host = topo.byName.get(name);
   switch (what) {
     case 'device': {
       const d = host.type.devices.find((x) => x.name === extra);
-      const list = rows(d, '', []);
+      const list = rows(d, '', mark?.names ? [['one of', mark.names.join(', ')]] : []);
       const near = (host.type.nearest || []).find((x) => x.gpu === d.name);
       if (near) list.push(['nearest NICs', `${(near.nics || []).join(', ')} (${near.class})`]);
-      if (d.kind !== 'nvswitch') list.unshift(...load.words(load.device(host.name, d, host.type.links)));
+      if (d.kind !== 'nvswitch') list.unshift(...load.words(load.about(key, mark)));
       return card(`${host.name} ${d.label || d.name}`, { gpu: 'GPU', nic: 'NIC', pci: 'PCIe switch', root: 'PCIe root', numa: 'memory domain', socket: 'processor', nvswitch: 'NVSwitch' }[d.kind] || d.kind, list);
     }
     case 'link': {
       const l = host.type.links[Number(extra)];
-      return card(`${host.name} ${l.a} – ${l.b}`, `link, ${l.kind}`, rows({ ...l, a: undefined, b: undefined }, '', load.words(load.link(host.name, l))));
+      return card(`${host.name} ${l.a} – ${l.b}`, `link, ${l.kind}`, rows({ ...l, a: undefined, b: undefined }, '', load.words(load.about(key))));
     }
     case 'port': {
       const at = host.leaves.get(Number(extra));
-      return card(`${host.name} NIC ${extra} – ${at.at.name}`, 'cable', rows({ ...at.link, a: undefined, b: undefined }, '', load.words(load.port(host.name, Topology.devices(host.type, 'nic')[Number(extra)]?.name))));
+      return card(`${host.name} NIC ${extra}${at ? ` – ${at.at.name}` : ''}`, 'cable', rows({ ...at?.link, a: undefined, b: undefined }, '', load.words(load.about(key, mark))));
     }
-    case 'switch': return switchFacts(topo.switches.get(name), load);
-    case 'tier': {
-      const tier = topo.tiers.find((t) => t.name === name);
-      const first = tier.list[0];
-      return card(`tier ${name}`, `${count(tier.list.reduce((n, x) => n + (x.count || 1), 0))} switches`, rows({ model: first.model, ports: first.ports, latency_us: first.latency_us }, '', []));
+    case 'ports': {
+      const list = [...host.leaves.values()].filter((x) => x.at.name === extra);
+      return card(`${host.name} – ${extra}`, plural(list.length, 'cable'), rows({ ...list[0]?.link, a: undefined, b: undefined }, '', load.words(load.about(key))));
     }
-    case 'trunk': {
-      const pod = topo.pods.find((p) => p.id === name);
-      const t = topo.trunk(pod);
-      return card(`uplinks of ${pod.name}`, `${count(t.cables)} cables of ${plural(pod.leaves.length, 'leaf').replace('leafs', 'leaves')}`,
-        [['together, one direction', rate(t.rate)], ...busiest(load, pod.leaves), ...rows({ ...t.sample, a: undefined, b: undefined, count: undefined }, '', [])]);
+    case 'bus': return card(`${name} GPUs`, 'what joins them', load.words(load.about(key)));
+    case 'switch': {
+      const list = load.boxed(name, mark);
+      return list.length > 1 ? boxFacts(list, load) : switchFacts(topo.switches.get(name), load);
+    }
+    case 'trunk': return trunkFacts(`uplinks of ${names(load.boxed(name))}`, load.boxed(name), load);
+    case 'uplinks': {
+      const pod = topo.podOf.get(name), leaves = pod ? pod.leaves : topo.pods.flatMap((p) => p.leaves);
+      return trunkFacts(`uplinks of ${pod ? pod.name : 'all groups'}`, leaves, load);
+    }
+    case 'cables': {
+      const pod = topo.podOf.get(name), list = (pod ? pod.hosts : topo.hosts).flatMap((x) => [...x.leaves.values()]);
+      return card(`cables of ${pod ? pod.name : 'all nodes'}`, plural(list.length, 'cable'), rows({ ...list[0]?.link, a: undefined, b: undefined }, '', pod ? load.words(load.about(key)) : []));
     }
     case 'pod': {
-      const pod = topo.pods.find((p) => p.id === name);
+      const pod = topo.podOf.get(name);
       return card(pod.name, plural(pod.hosts.length, 'node'), [...most(load, pod.hosts), ['leaves', pod.leaves.length <= 16 ? pod.leaves.map((x) => x.name).join(', ') : count(pod.leaves.length)], ['kind of node', [...new Set(pod.hosts.map((x) => x.type?.name))].join(', ')]]);
     }
     case 'node': return nodeFacts(host, load);
@@ -111,6 +117,21 @@ function most(load, list) {
   const w = load.group(list);
   if (!w) return load.each ? load.words([]) : [];
   return [['most loaded link', `${list.length > 1 ? `${w.host}, ` : ''}${load.say(w.use.which[0], w.host)}${w.use.which.length > 1 ? ` and ${w.use.which.length - 1} like it` : ''}`], ...load.words([w.use])];
+}
+
+// names are those of a few switches, or how many there are.
+function names(list) { return list.length <= 3 ? list.map((x) => x.name).join(', ') : `${list[0].name} and ${plural(list.length - 1, 'more')}`.replace('mores', 'more'); }
+
+// trunkFacts sums the cables up from switches.
+function trunkFacts(title, list, load) {
+  const t = Topology.trunk(list);
+  return card(title, plural(t.cables, 'cable'), [['together, one direction', rate(t.rate)], ...busiest(load, list), ...rows({ ...t.sample, a: undefined, b: undefined, count: undefined }, '', [])]);
+}
+
+// boxFacts is about switches that are drawn as one.
+function boxFacts(list, load) {
+  const n = list.reduce((sum, x) => sum + (x.count || 1), 0);
+  return card(names(list), `${count(n)} switches`, [...rows({ model: list[0].model, tier: list[0].tier, ports: list[0].ports, latency_us: list[0].latency_us }, '', []), ...(list.some((x) => x.up.length) ? busiest(load, list) : [])]);
 }
 
 function switchFacts(x, load) {

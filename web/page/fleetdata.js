@@ -179,7 +179,7 @@ export class Fleet {
 
   // map is the fleet as a topology, asked for once until a node changes.
   async map() {
-    if (!this.topology) this.topology = this.api.ask('fleet/cluster').then((a) => new Topology(a.doc)).catch(() => new Topology({}));
+    if (!this.topology) this.topology = Promise.all([this.api.ask('fleet/cluster'), this.api.ask('fleet/scene')]).then(([a, b]) => new Topology(a.doc, b.doc)).catch(() => new Topology({}));
     return this.topology;
   }
 }

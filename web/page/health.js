@@ -20,14 +20,26 @@ export class Health extends Load {
     return this.of.has(host) ? 'watch' : 'good';
   }
 
-  nodeStep(host) { return { bad: ' load load4 tight', watch: ' load load2', silent: ' silent', good: ' load load1', '': '' }[this.state(host)]; }
+  // step is the class of a thing: nodes by their state, devices and switches where a finding names them. Inside a node
+  // nothing is measured link by link.
+  step(key, mark) {
+    const [what, name, device] = key.split('/');
+    switch (what) {
+      case 'node': return { bad: ' load load4 tight', watch: ' load load2', silent: ' silent', good: ' load load1', '': '' }[this.state(name)];
+      case 'pod': return mark?.closed ? this.groupStep(this.topo.podOf.get(name).hosts) : '';
+      case 'device': return this.named(name, device, this.topo.byName.get(name)?.type?.devices.find((d) => d.name === device)?.label) ? ' tight' : '';
+      case 'switch': return (mark?.names || [name]).some((n) => this.named('', n)) ? ' tight' : '';
+      default: return '';
+    }
+  }
+
+  // groupStep is that of the worst node of a group that is closed.
+  groupStep(list) {
+    const worst = ['bad', 'watch', 'silent', 'good'].find((s) => list.some((x) => this.state(x.name) === s));
+    return { bad: ' load load4 tight', watch: ' load load2', silent: ' silent', good: ' load load1' }[worst] || '';
+  }
 
   mark(host) { return { bad: '!', watch: '?', silent: '–' }[this.state(host)] || ''; }
-
-  // Devices and switches are marked where a finding names them; inside a node nothing is measured link by link.
-  deviceStep(host, d) { return this.named(host, d.name, d.label) ? ' tight' : ''; }
-
-  switchStep(x) { return this.named('', x.name) ? ' tight' : ''; }
 
   named(host, ...names) {
     const list = host ? this.of.get(host) || [] : this.findings;

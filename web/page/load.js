@@ -71,54 +71,89 @@ export class Load {
     return of?.most ? { ...of.most, host } : null;
   }
 
-  group(list) {
+  // group is the busiest of the nodes of a group, by all their links or by those that uses gives; nodes on which the same
+  // happens are looked at once.
+  group(list, uses) {
     let worst = null;
     const seen = new Set();
     for (const host of list) {
       const of = this.byHost.get(host.name);
       if (!of || seen.has(of)) continue;
       seen.add(of);
-      const u = this.most(host.name);
-      if (u && (!worst || u.share > worst.use.share)) worst = { host: host.name, use: u };
+      const all = uses ? uses(host) : [this.most(host.name)].filter(Boolean);
+      const u = this.worst(all);
+      if (u && (!worst || u.share > worst.use.share)) worst = { host: host.name, use: u, uses: all };
     }
     return worst;
   }
 
-  // step is the class of uses' colour: five steps, and a mark for the bottleneck. Nothing where nothing passes.
-  step(uses) {
+  // about are the uses of a thing of the picture, by its key; a mark may stand for several devices or switches.
+  about(key, mark) {
+    const [what, name, extra] = key.split('/');
+    const host = this.topo?.byName.get(name), pod = this.topo?.podOf.get(name);
+    switch (what) {
+      case 'device': return (mark?.names || [extra]).flatMap((n) => this.device(name, host.type.devices.find((d) => d.name === n), host.type.links));
+      case 'link': return this.link(name, host.type.links[Number(extra)]);
+      case 'port': return (mark?.names || [nics(host)[Number(extra)]?.name]).flatMap((n) => this.port(name, n));
+      case 'ports': return [...(host?.leaves || [])].filter(([, x]) => x.at.name === extra).flatMap(([i]) => this.port(name, nics(host)[i]?.name));
+      case 'bus': return peers(host.type.links).flatMap((l) => this.link(name, l));
+      case 'node': return this.node(name);
+      case 'pod': { const w = this.group(pod.hosts); return w ? [w.use] : []; }
+      case 'cables': return pod ? this.group(pod.hosts, (h) => nics(h).flatMap((d) => this.port(h.name, d.name)))?.uses || [] : [];
+      case 'switch': return this.uplinks(this.boxed(name, mark));
+      case 'trunk': return this.uplinks(this.boxed(name));
+      case 'uplinks': return this.uplinks(pod ? pod.leaves : this.topo.pods.flatMap((p) => p.leaves));
+      default: return [];
+    }
+  }
+
+  // boxed are the switches that are drawn in the box of one.
+  boxed(name, mark) {
+    const names = mark?.names || this.boxes?.get(name) || [name];
+    return names.map((n) => this.topo?.switches.get(n)).filter(Boolean);
+  }
+
+  // over takes what it is drawn over.
+  over(topo, scene) {
+    this.topo = topo;
+    this.boxes = new Map(scene.marks.filter((m) => m.names && m.key?.startsWith('switch/')).map((m) => [m.key.slice(7), m.names]));
+    this.known = new Map();
+    return this;
+  }
+
+  // step is the class of a thing's colour: five steps, and a mark for the bottleneck. Nothing where nothing passes. A box
+  // of switches has no load of its own, and a node that shows its devices none but theirs.
+  step(key, mark) {
+    if (!this.row || mark?.class?.includes('devices')) return '';
+    if (key.startsWith('device/') && !/^(gpu|nic)\b/.test(mark?.class)) return '';
+    if (key.startsWith('switch/') && !mark?.cells) return this.switchStep(this.boxed(key.slice(7), mark));
+    if (key.startsWith('pod/') && !mark?.closed) return '';
+    return this.stepOf(mark?.class === 'gpu' ? this.between(key) : this.about(key, mark));
+  }
+
+  stepOf(uses) {
     const u = this.worst(uses);
     if (!u) return '';
     const x = u.share;
     return ` load load${x < 0.25 ? 0 : x < 0.5 ? 1 : x < 0.75 ? 2 : x < 0.9 ? 3 : 4}${uses.some((w) => w.bottleneck) ? ' tight' : ''}`;
   }
 
-  linkStep(host, l) { return this.step(this.link(host, l)); }
+  // between are the uses of a GPU's links to other GPUs, where it has any.
+  between(key) {
+    const [, name, device] = key.split('/');
+    const { type } = this.topo.byName.get(name);
+    return this.device(name, type.devices.find((d) => d.name === device), peers(type.links).length ? peers(type.links) : type.links);
+  }
 
-  portStep(host, nic) { return this.step(this.port(host, nic)); }
-
-  deviceStep(host, d, links) { return this.step(this.device(host, d, d.kind === 'gpu' ? peers(links) || links : links)); }
-
-  nodeStep(host) { return this.step(this.node(host)); }
-
-  podStep(pod) { const w = this.group(pod.hosts); return w ? this.step([w.use]) : ''; }
-
-  trunkStep(pod) { return this.step(this.uplinks(pod.leaves)); }
-
-  risers(pods) { return this.step(this.uplinks(pods.flatMap((p) => p.leaves))); }
-
-  tierStep(list) { return this.step(this.uplinks(list)); }
-
-  switchStep(x) { return this.uplinks([x]).some((u) => u.bottleneck) || (!this.each && this.where === x.name) ? ' tight' : ''; }
-
-  // bus is what joins the GPUs of a node, as one line.
-  busStep(host, links) { return this.step((peers(links) || []).flatMap((l) => this.link(host, l))); }
+  switchStep(list) { return this.uplinks(list).some((u) => u.bottleneck) || (!this.each && list.some((x) => this.where === x.name)) ? ' tight' : ''; }
 
   mark() { return ''; }
 
-  // short says in a few words how busy the busiest of uses is; about a group also who that is.
-  short(uses, who = '') {
-    const u = this.worst(uses);
-    if (!this.row) return '';
+  // short says in a few words how busy the busiest link of a thing is; of a group also whose it is.
+  short(key, mark) {
+    if (!this.row || /^(switch|device)\//.test(key) && !mark?.cells) return '';
+    const who = key.startsWith('pod/') ? this.group(this.topo.podOf.get(key.slice(4)).hosts)?.host : '';
+    const u = this.worst(this.about(key, mark));
     return u ? `most loaded: ${[who, this.say(u.way || u.which[0] || u.kind, u.host)].filter(Boolean).join(' ')}, busy ${percent(u.share)}` : 'carries nothing of the collective';
   }
 
@@ -147,11 +182,10 @@ export class Load {
   }
 }
 
-// peers are the links between GPUs, where there are any.
-function peers(links) {
-  const list = (links || []).filter((l) => ['nvlink', 'xgmi', 'gaudi'].includes(l.kind));
-  return list.length ? list : null;
-}
+// peers are the links between GPUs.
+function peers(links) { return (links || []).filter((l) => ['nvlink', 'xgmi', 'gaudi'].includes(l.kind)); }
+
+function nics(host) { return (host?.type?.devices || []).filter((d) => d.kind === 'nic'); }
 
 function index(list) {
   const by = new Map();

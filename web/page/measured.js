@@ -27,9 +27,22 @@ export class Measured extends Health {
     }
   }
 
-  portStep(host) { return step(this.links.get(host)); }
+  step(key, mark) {
+    const [what, name] = key.split('/');
+    switch (what) {
+      case 'port': case 'ports': return step(this.links.get(name));
+      case 'uplinks': case 'cables': return step(this.trunks.get(name));
+      case 'trunk': return step(this.behind(name));
+      default: return super.step(key, mark);
+    }
+  }
 
-  trunkStep(pod) { return step(this.trunks.get(pod.id)); }
+  // behind is how the groups behind a switch do that are measured worst.
+  behind(name) {
+    const mine = this.boxed(name);
+    const list = this.topo.pods.filter((p) => p.leaves.some((x) => mine.includes(x))).map((p) => this.trunks.get(p.id)).filter((x) => x !== undefined);
+    return list.length ? Math.min(...list) : undefined;
+  }
 
   said(host) {
     const x = this.links.get(host);

@@ -1,7 +1,10 @@
 import { h, s, put } from './dom.js';
+import { draw, cells } from './scene.js';
 
-// Picture shows a scene that can be zoomed, moved and walked through by keys. A scene is {width, height, label, items};
-// an item is an SVG group with data-key that can be chosen.
+// mostCells is how many cells of groups are drawn at a time; where there are more, groups are closed until they are near.
+const mostCells = 2000;
+
+// Picture shows a scene that can be zoomed, moved and walked through by keys.
 export class Picture {
   constructor({ onchoose, onopen }) {
     this.onchoose = onchoose;
@@ -18,13 +21,17 @@ export class Picture {
     this.root.addEventListener('focusin', (e) => { const g = e.target.closest('.item'); if (g) this.rove(g); });
   }
 
-  draw(scene) {
+  draw(scene, load) {
     this.scene = scene;
+    this.load = load;
     const held = this.svg.contains(document.activeElement);
-    this.svg.setAttribute('aria-label', scene.label);
-    put(this.svg, scene.items);
+    this.svg.setAttribute('aria-label', scene.title);
+    this.folded = scene.marks.reduce((n, m) => n + (m.cells?.n || 0), 0) > mostCells;
+    this.svg.classList.toggle('loaded', Boolean(load.row));
+    put(this.svg, draw(scene, load, this.folded));
+    this.opened = new Set();
     this.svg.classList.toggle('crowded', this.svg.querySelectorAll('.wire.tight').length > 12); // where all glow, nothing does
-    const first = this.svg.querySelector('.item');
+    const first = [...this.svg.querySelectorAll('.item')].reduce((a, x) => (!a || centre(x).y < centre(a).y ? x : a), null); // the one on top
     if (first) first.setAttribute('tabindex', '0');
     if (held) this.enter();
     this.fit();
@@ -40,10 +47,42 @@ export class Picture {
     this.look();
   }
 
+  // show brings a part of the picture near.
+  show({ x, y, w, h: height }) {
+    const all = Math.max(this.scene.width, 640), k = Math.min(1, 1.25 * Math.max(w / all, height / this.scene.height));
+    const wide = all * k, high = this.scene.height * k;
+    this.box = { x: x + w / 2 - wide / 2, y: y + height / 2 - high / 2, w: wide, h: high };
+    this.zoomed = k < 0.999;
+    if (!this.zoomed) this.fit(); else this.keep();
+  }
+
+  // unfold draws the cells of groups that are near, when they are few enough, and forgets those of others.
+  unfold() {
+    const { x, y, w, h: height } = this.box;
+    const near = this.scene.groups.filter((g) => g.x < x + w && g.x + g.w > x && g.y < y + height && g.y + g.h > y);
+    const ids = new Set(near.map((g) => g.id));
+    const marks = this.scene.marks.filter((m) => m.cells && ids.has(m.cells.in));
+    const fits = marks.reduce((n, m) => n + m.cells.n, 0) <= mostCells;
+    for (const id of this.opened) if (!fits || !ids.has(id)) this.close(id);
+    if (!fits) return;
+    for (const id of ids) {
+      if (this.opened.has(id)) continue;
+      this.opened.add(id);
+      const places = this.svg.querySelectorAll(`.cells[data-in="${id}"]`);
+      marks.filter((m) => m.cells.in === id).forEach((m, i) => put(places[i], cells(m, this.load)));
+    }
+  }
+
+  close(id) {
+    this.opened.delete(id);
+    for (const place of this.svg.querySelectorAll(`.cells[data-in="${id}"]`)) if (!place.contains(document.activeElement)) put(place);
+  }
+
   look() {
     const { x, y, w, h: height } = this.box;
     this.svg.setAttribute('viewBox', `${x} ${y} ${w} ${height}`);
     this.svg.style.setProperty('aspect-ratio', `${Math.max(this.scene.width, 640)} / ${this.scene.height}`);
+    if (this.folded && !this.due) this.due = requestAnimationFrame(() => { this.due = 0; this.unfold(); });
   }
 
   // point is where in the picture a pointer is.
@@ -148,12 +187,4 @@ export class Picture {
 function centre(g) {
   const [x, y] = (g.dataset.at || '0,0').split(',').map(Number);
   return { x, y };
-}
-
-// item is a group that can be chosen; at is its middle. What is written in it is part of its name, for people who say what
-// they see.
-export function item(key, label, at, cls, ...kids) {
-  const seen = kids.filter((k) => k && k.tagName === 'text').map((k) => k.textContent).filter((x) => x && !` ${label.replaceAll(/[,:]/g, ' ')} `.includes(` ${x} `)).join(' ');
-  if (seen) label = `${seen}: ${label}`;
-  return s('g', { class: `item ${cls || ''}`, 'data-key': key, 'data-at': `${Math.round(at[0])},${Math.round(at[1])}`, role: 'button', 'aria-pressed': 'false', tabindex: '-1', 'aria-label': label }, s('title', {}, label), ...kids);
 }

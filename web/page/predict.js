@@ -6,7 +6,6 @@ import { Curve } from './curve.js';
 import { Topology } from './topology.js';
 import { Load, kindNames } from './load.js';
 import { Picture } from './picture.js';
-import { clusterScene } from './drawcluster.js';
 import { facts } from './facts.js';
 import { ops } from './cluster.js';
 import { bytes, micros, rate, percent } from './units.js';
@@ -19,8 +18,8 @@ export async function show(root, state, api) {
   const cards = h('section', { class: 'cards', 'aria-label': 'answer' });
   const curve = new Curve({ label: 'bus bandwidth over size', x: { name: 'size', show: bytes }, y: { name: 'bus bandwidth', show: (v) => rate(v) } });
   const detail = h('div', {});
-  let seen = null; // what the picture shows: {topo, load}
-  const picture = new Picture({ onchoose: (key) => put(detail, facts(seen.topo, key, seen.load)), onopen: () => {} });
+  let seen = null; // what the picture shows: {topo, scene, load}
+  const picture = new Picture({ onchoose: (key) => put(detail, facts(seen.topo, key, seen.load, seen.scene.marks.find((m) => m.key === key))), onopen: () => {} });
   const verdict = h('div', { class: 'cards' }), rows = h('div', {}), where = h('div', {}), fit = h('div', {});
   const measured = h('input', { type: 'file', onchange: async () => {
     try { state.set({ measured: (await send(measured.files[0])).id }); } catch (error) { put(said, failure(error)); }
@@ -109,16 +108,16 @@ export async function show(root, state, api) {
   async function place(c, doc) {
     const row = [...doc.rows].reverse().find((r) => r.chosen) || doc.rows[doc.rows.length - 1];
     const l = row.layout === 'all' ? '' : row.layout;
-    const [map, links] = await Promise.all([mapped?.c === c ? null : api.ask('map', { c }),
+    const [map, drawn, links] = await Promise.all([mapped?.c === c ? null : api.ask('map', { c }), mapped?.c === c ? null : api.ask('scene', { c }),
       api.ask('predict', { c, l, op: doc.op, size: row.asked_bytes, d: state.get('d'), nccl: state.get('nccl'), algo: row.chosen ? 'auto' : row.algo, links: true }).catch(() => null)]);
-    if (map) mapped = { c, topo: new Topology(map.doc) };
+    if (map) mapped = { c, scene: drawn.doc, topo: new Topology(map.doc, drawn.doc) };
     const load = new Load(links?.doc.rows[0] || row);
-    load.topo = mapped.topo;
+    load.over(mapped.topo, mapped.scene);
     put(where, h('p', {}, `At ${bytes(row.size_bytes)} by ${row.algo}: `, h('strong', {}, row.bottleneck.text), row.bottleneck.where && ` (${row.bottleneck.where})`),
       h('p', { class: 'quiet' }, 'Busiest: ', Object.entries(load.kinds).map(([k, x]) => `${kindNames[k] || k} ${percent(x)}`).join(' · '), ' · ', h('a', { href: `/cluster?c=${encodeURIComponent(c)}${l ? `&l=${l}` : ''}&op=${doc.op}&size=${row.asked_bytes || row.size_bytes}` }, 'in the large picture')));
-    seen = { topo: mapped.topo, load };
+    seen = { ...mapped, load };
     put(detail);
-    picture.draw(clusterScene(mapped.topo, load));
+    picture.draw(mapped.scene, load);
   }
 
   state.watch(() => refresh.go());

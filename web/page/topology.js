@@ -1,9 +1,9 @@
 import { hosts } from './units.js';
 
-// Topology is the document of busbar map --json, made ready for drawing: hosts in pods (those behind the same leaves),
-// switches in tiers, cables between them.
+// Topology is the document of busbar map --json with its things found by name: hosts with their cables, switches in tiers,
+// and the groups of its scene.
 export class Topology {
-  constructor(doc) {
+  constructor(doc, scene) {
     this.doc = doc;
     this.types = new Map((doc.types || []).map((t) => [t.name, t]));
     this.hosts = [];
@@ -15,7 +15,8 @@ export class Topology {
     this.cables = [];
     for (const link of net.links || []) this.wire(link);
     this.tiers = this.rank();
-    this.pods = this.group();
+    this.pods = this.group(scene?.groups);
+    this.podOf = new Map(this.pods.map((p) => [p.id, p]));
   }
 
   wire(link) {
@@ -48,29 +49,19 @@ export class Topology {
     return [...tiers].map(([name, list]) => ({ name, list })).sort((a, b) => order.indexOf(a.name) - order.indexOf(b.name));
   }
 
-  // group puts hosts behind the same leaves together.
-  group() {
-    const pods = new Map();
-    for (const host of this.hosts) {
-      const leaves = [...new Set([...host.leaves.values()].map((x) => x.at))];
-      const key = leaves.length ? leaves.map((x) => x.name).join(' ') : `type ${host.type?.name}`;
-      if (!pods.has(key)) pods.set(key, { hosts: [], leaves });
-      pods.get(key).hosts.push(host);
-    }
-    return [...pods.values()].map((p, i) => ({ ...p, id: `pod${i}`, name: span(p.hosts) }));
+  // group takes the nodes behind the same leaves from the scene, which draws them together.
+  group(groups) {
+    return (groups || []).map((g) => ({ ...g, hosts: hosts(g.hosts).map((n) => this.byName.get(n)).filter(Boolean), leaves: (g.leaves || []).map((n) => this.switches.get(n)).filter(Boolean) })).filter((g) => g.hosts.length);
   }
 
   // count is how many devices of a kind a host has.
   static devices(type, kind) { return (type?.devices || []).filter((d) => d.kind === kind); }
 
-  // above are the switches of the tiers over the leaves.
-  get above() { return this.tiers.filter((t) => t.name !== 'leaf' || !t.list.some((x) => x.hosts)); }
-
-  // trunk sums what goes up from a pod's leaves.
-  trunk(pod) {
+  // trunk sums what goes up from switches.
+  static trunk(leaves) {
     let cables = 0, rate = 0;
     let sample = null;
-    for (const leaf of pod.leaves) {
+    for (const leaf of leaves) {
       for (const up of leaf.up) {
         const n = up.link.count || 1;
         cables += n;
@@ -80,13 +71,4 @@ export class Topology {
     }
     return { cables, rate, sample };
   }
-}
-
-// span names the first and last host.
-function span(list) {
-  const first = list[0].name, last = list[list.length - 1].name;
-  if (list.length === 1) return first;
-  const m = /^(.*?)(\d+)$/.exec(first), n = /^(.*?)(\d+)$/.exec(last);
-  if (m && n && m[1] === n[1] && Number(n[2]) - Number(m[2]) === list.length - 1) return `${m[1]}[${m[2]}-${n[2]}]`;
-  return `${first} … ${last}`;
 }

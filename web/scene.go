@@ -1,0 +1,57 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"time"
+
+	topology "busbar.dev/cluster"
+	"busbar.dev/input/clusterfile"
+	"busbar.dev/report"
+)
+
+// scene answers with the drawing of a cluster, as report lays it out; at names a node that is wanted alone.
+func (s *Server) scene(w http.ResponseWriter, r *http.Request) {
+	values := r.URL.Query()
+	at := values.Get("at")
+	values.Del("at")
+	a, err := s.read(questions[slices.IndexFunc(questions, func(q question) bool { return q.name == "map" })], values)
+	if err != nil {
+		Fail(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	key := a.key() + "\x00scene\x00" + at
+	g := s.answers.get(key, time.Now())
+	if g == nil {
+		if g = s.compute(r.Context(), a); g.code == http.StatusOK {
+			f, err := clusterfile.Read("cluster", bytes.NewReader(g.body))
+			if err == nil {
+				g.body, err = json.Marshal(sceneOf(topology.Join(f), at))
+			}
+			if err != nil {
+				Fail(w, http.StatusUnprocessableEntity, err.Error())
+				return
+			}
+			g.seal()
+			s.answers.put(key, g)
+		}
+	}
+	send(w, r, g)
+}
+
+// Scene answers with the drawing of a cluster that somebody else knows.
+func Scene(of func() *topology.Cluster) http.Handler {
+	return Packed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		Reply(w, sceneOf(of(), r.URL.Query().Get("at")))
+	}))
+}
+
+// sceneOf draws a cluster, or the node of that name.
+func sceneOf(c *topology.Cluster, at string) *report.Scene {
+	if host := c.HostIndex(at); at != "" && host >= 0 && c.TypeOf(host) != nil {
+		return report.NodeScene(c, host)
+	}
+	return report.NewScene(c)
+}

@@ -48,6 +48,7 @@ func (q DoctorBench) Run(ctx context.Context, env Env) (*DoctorBenchDoc, error) 
 	if err := (Doctor{Sources: []string{q.Result}, FailOn: q.FailOn}).Check(); err != nil {
 		return nil, err
 	}
+	env.Verbose = nil // how the cluster was read is not what is asked
 	sweeps, about, err := q.sweeps(&env)
 	if err != nil {
 		return nil, err

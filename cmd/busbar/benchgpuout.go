@@ -177,3 +177,5 @@ func (s *gpuSweep) document() any {
 		"refused": append([]gpuRefusal{}, s.refused...), "wrong": s.wrong, "untimed_rows": s.untimed, "results": s.all,
 	}
 }
+
+func microText(us float64) string { return unit.Time(us * 1e6).String() }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -277,3 +278,5 @@ func valuesOf(command, flag string) []string {
 }
 
 func fishQuote(s string) string { return strings.ReplaceAll(s, "'", `\'`) }
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,152 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"busbar.dev/internal/texttab"
+	"busbar.dev/query"
+	"busbar.dev/result"
+	"busbar.dev/result/diff"
+	"busbar.dev/unit"
+)
+
+// BenchDiff prints two sets of results side by side; all lists the rows that only one side has.
+func BenchDiff(w io.Writer, d *query.BenchDiffDoc, all bool) error {
+	rep := d.Report
+	right := texttab.Right
+	head := ""
+	var t *texttab.Table
+	flush := func() error {
+		if t == nil {
+			return nil
+		}
+		return t.Write(w)
+	}
+	for i := range rep.Rows {
+		r := &rep.Rows[i]
+		if h := sweepWords(r.Of); h != head {
+			if err := flush(); err != nil {
+				return err
+			}
+			if head != "" {
+				fmt.Fprintln(w)
+			}
+			head = h
+			fmt.Fprintln(w, head)
+			t = &texttab.Table{Columns: []texttab.Column{
+				{Head: "size", Align: right},
+				{Head: "algorithm"},
+				{Head: "old", Align: right},
+				{Head: "±", Align: right},
+				{Head: "new", Align: right},
+				{Head: "±", Align: right},
+				{Head: "change", Align: right},
+				{Head: "p", Align: right},
+				{Head: "n", Align: right},
+				{Head: ""},
+			}}
+		}
+		t.Row(r.Of.Size.String(), texttab.Clean(algoChange(r)), microText(r.Old.Median), plusMinus(r.Old), microText(r.New.Median), plusMinus(r.New), changeText(r), chance(r), fmt.Sprintf("%d+%d", r.Old.N, r.New.N), verdictText(r))
+	}
+	if err := flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "\n%s in all: %+.1f%% on average%s\n", plural(len(rep.Rows), "row"), 100*rep.Geomean, noneChanged(rep.Rows))
+	printAlone(w, "before", rep.OnlyOld, all)
+	printAlone(w, "now", rep.OnlyNew, all)
+	for _, n := range rep.Notes {
+		fmt.Fprintf(w, "note: %s\n", texttab.Clean(n))
+	}
+	return nil
+}
+
+// noneChanged says of an average over rows none of which is told from noise that it is noise too.
+func noneChanged(rows []diff.Row) string {
+	for i := range rows {
+		if v := rows[i].Verdict; v != diff.Same && v != diff.Unknown {
+			return ""
+		}
+	}
+	return ", which is not told from noise"
+}
+
+// printAlone tells of rows that one side has.
+func printAlone(w io.Writer, when string, list []result.Row, all bool) {
+	if len(list) == 0 {
+		return
+	}
+	fmt.Fprintf(w, "measured only %s: %s%s\n", when, plural(len(list), "row"), map[bool]string{true: ":", false: " (--all lists them)"}[all])
+	for _, r := range list {
+		if all {
+			fmt.Fprintf(w, "  %s, %v\n", texttab.Clean(sweepWords(r)), r.Size)
+		}
+	}
+}
+
+// sweepWords say what rows of one table have in common.
+func sweepWords(r result.Row) string {
+	parts := []string{r.Op.String(), r.Dtype, fmt.Sprintf("%d ranks", r.Ranks)}
+	if r.Nodes > 0 {
+		parts = append(parts, fmt.Sprintf("%dx%d", r.Nodes, r.PerNode))
+	}
+	parts = append(parts, r.Transport)
+	if r.Compress != "" && r.Compress != "none" {
+		parts = append(parts, r.Compress)
+	}
+	if r.InPlace {
+		parts = append(parts, "in place")
+	}
+	for _, k := range slices.Sorted(maps.Keys(r.Env)) {
+		parts = append(parts, k+"="+r.Env[k])
+	}
+	return strings.Join(parts, ", ")
+}
+
+func algoChange(r *diff.Row) string {
+	if r.Old.Algo == r.New.Algo {
+		return r.Old.Algo
+	}
+	return r.Old.Algo + " → " + r.New.Algo
+}
+
+func microText(us float64) string { return unit.Time(us * 1e6).String() }
+
+func plusMinus(s diff.Side) string {
+	if s.Low == s.High || s.Median <= 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.0f%%", 100*max(s.High-s.Median, s.Median-s.Low)/s.Median)
+}
+
+func changeText(r *diff.Row) string {
+	if r.Verdict == diff.Same {
+		return "~"
+	}
+	return fmt.Sprintf("%+.1f%%", 100*r.Change)
+}
+
+func chance(r *diff.Row) string {
+	switch {
+	case r.Verdict == diff.Unknown:
+		return "?"
+	case r.Adjusted < 0.001:
+		return "<0.001"
+	}
+	return fmt.Sprintf("%.3f", r.Adjusted)
+}
+
+func verdictText(r *diff.Row) string {
+	switch {
+	case r.New.Wrong > 0:
+		return fmt.Sprintf("%d wrong", r.New.Wrong)
+	case r.Bad:
+		return "SLOWER"
+	case r.Verdict == diff.Slower || r.Verdict == diff.Faster:
+		return string(r.Verdict)
+	}
+	return ""
+}

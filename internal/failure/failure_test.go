@@ -15,7 +15,7 @@ func TestCannot(t *testing.T) {
 	if Cannot(nil) != nil {
 		t.Error("no error became one")
 	}
-	if errors.Is(fs.ErrPermission, ErrCannot) {
+	if err := fmt.Errorf("plain: %w", fs.ErrPermission); errors.Is(err, ErrCannot) {
 		t.Error("an unmarked error counts as marked")
 	}
 }

@@ -60,7 +60,7 @@ func main() {
 		log.Fatal(err)
 	}
 	fmt.Println("schedule:", s.Check())
-	fmt.Println("plan:", len(plan.Near(cl, ranks)))
+	fmt.Println("plan:", len(plan.NetworkOrder(cl, ranks)))
 }
 `
 

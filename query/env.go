@@ -28,6 +28,8 @@ type Env struct {
 	Verbose func(text string)
 	// Progress is told what is being done and how far it is; nothing ends it.
 	Progress func(text string)
+	// Version is that of the program that asks, which results that it measures carry.
+	Version string
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 	// Fleet is the server that questions about a fleet are asked of; nil refuses them.
@@ -53,13 +55,17 @@ func (e *Env) note(texts ...string) {
 	}
 }
 
+// progress says what is being done; nothing ends it.
+func (e *Env) progress(text string) {
+	if e.Progress != nil {
+		e.Progress(text)
+	}
+}
+
 // working says what is being done until done is called.
 func (e *Env) working(text string) (done func()) {
-	if e.Progress == nil {
-		return func() {}
-	}
-	e.Progress(text)
-	return func() { e.Progress("") }
+	e.progress(text)
+	return func() { e.progress("") }
 }
 
 // now is the time.

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"busbar.dev/input/nccltests"
+	"busbar.dev/query"
 )
 
 // rankLine is where the table's head names a rank's process.
@@ -115,7 +116,7 @@ func TestBenchNewcomer(t *testing.T) {
 			t.Errorf("rank %d: %v", i, err)
 		}
 	}
-	var doc benchDoc
+	var doc query.BenchDoc
 	if err := json.Unmarshal(outs[1].Bytes(), &doc); err != nil {
 		t.Fatalf("%v: %s", err, outs[1].String())
 	}

@@ -2,19 +2,13 @@ package main
 
 import (
 	"bytes"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"runtime"
 	"runtime/debug"
-	"strings"
-	"time"
 
-	"busbar.dev/cluster"
 	"busbar.dev/internal/failure"
 	"busbar.dev/result"
 )
@@ -42,8 +36,8 @@ func (f *keepFlag) refused(e *env, json bool) error {
 // toStdout says that records go to standard output instead of a table.
 func (f *keepFlag) toStdout() bool { return f.Output == "-" }
 
-// keep adds results to the file.
-func (f *keepFlag) keep(e *env, list result.Sweeps) error {
+// keep gives results to whoever adds them to the file.
+func (f *keepFlag) keep(e *env, list result.Sweeps, add func([]byte) error) error {
 	switch f.Output {
 	case "":
 		return nil
@@ -54,10 +48,7 @@ func (f *keepFlag) keep(e *env, list result.Sweeps) error {
 	if err := result.Write(&b, list...); err != nil {
 		return err
 	}
-	if e.deliverTo != nil {
-		return e.deliverTo(b.Bytes())
-	}
-	return e.addTo(f.Output, b.Bytes())
+	return add(b.Bytes())
 }
 
 // kept is what a file of records holds already; nothing where there is none yet.
@@ -95,52 +86,10 @@ func (e *env) addTo(name string, more []byte) error {
 	})
 }
 
-// measuredHere is what all sweeps of a measurement on a group have in common.
-func measuredHere(g team) result.Sweep {
-	s := result.Sweep{
-		Source: result.Measured, Transport: string(g.Transport()), When: time.Now().UTC().Truncate(time.Second),
-		Session: newSession(), Tool: "busbar " + ownVersion(), Machine: thisMachine(), Hosts: cluster.FormatHosts(g.Hosts()),
-	}
-	per := map[string]int{}
-	for _, m := range g.Members() {
-		per[m.Host]++
-	}
-	s.Nodes, s.PerNode = result.Evenly(per, g.Size())
-	return s
-}
-
-func newSession() string {
-	var b [6]byte
-	rand.Read(b[:])
-	return hex.EncodeToString(b[:])
-}
-
 // ownVersion is this build's.
 func ownVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
 		return info.Main.Version
 	}
 	return "devel"
-}
-
-// thisMachine is what a result depends on of the machine that this process runs on.
-func thisMachine() *result.Machine {
-	m := &result.Machine{OS: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU()}
-	if b, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
-		m.Kernel = strings.TrimSpace(string(b))
-	}
-	processors := 0
-	if b, err := os.ReadFile("/proc/cpuinfo"); err == nil {
-		for line := range strings.Lines(string(b)) {
-			k, v, _ := strings.Cut(line, ":")
-			switch strings.TrimSpace(k) {
-			case "processor":
-				processors++
-			case "model name":
-				m.CPU = strings.TrimSpace(v)
-			}
-		}
-	}
-	m.CPUs = max(m.CPUs, processors) // a rank that is kept on one processor sees only that
-	return m
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"busbar.dev/internal/netns"
+	"busbar.dev/query"
 )
 
 // Real launchers start the ranks of a bench, on this host and on three hosts that are network
@@ -91,7 +92,7 @@ func expect(t *testing.T, cmd *exec.Cmd, ranks, hosts int) {
 
 func checkBench(t *testing.T, out []byte, ranks, hosts int) {
 	t.Helper()
-	var doc benchDoc
+	var doc query.BenchDoc
 	if err := json.Unmarshal(out, &doc); err != nil {
 		t.Fatalf("%v in\n%s", err, out)
 	}

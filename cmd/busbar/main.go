@@ -86,8 +86,7 @@ type env struct {
 	terminal       *os.File          // standard output where it is a file, else nil
 	model          *kong.Application // for completion
 	files          outfile.Writer
-	deliverTo      func([]byte) error // of a rank: takes what the measurement leaves
-	lasting        atomic.Bool        // it runs until it is told to stop, which is how it should end
+	lasting        atomic.Bool // it runs until it is told to stop, which is how it should end
 }
 
 func main() { os.Exit(program()) }

@@ -7,10 +7,11 @@ import (
 	"os"
 
 	"busbar.dev/engine/ranks"
+	"busbar.dev/query"
 )
 
-// onRanks does a task on the ranks of a job, as one of them or as the process that starts them.
-func (e *env) onRanks(o common, j *ranks.Job, t ranks.Task) error {
+// process is how this process is connected to ranks that it starts.
+func (e *env) process(o common) ranks.Process {
 	p := ranks.Process{Args: e.args, Stdout: e.stdout, Stderr: e.stderr, Messages: terminalFile(e.stderr)}
 	if e.terminal != nil {
 		p.Screen = terminalFile(e.terminal)
@@ -22,7 +23,25 @@ func (e *env) onRanks(o common, j *ranks.Job, t ranks.Task) error {
 	if o.Verbose {
 		p.Crash = say
 	}
-	err := j.Run(e.ctx, p, t)
+	return p
+}
+
+// measuring is what a question may touch that measures: its progress shows at once.
+func (e *env) measuring(o common) query.Env {
+	q := e.query(o)
+	q.Version = ownVersion()
+	clear := func() {}
+	q.Progress = func(text string) {
+		clear()
+		if clear = func() {}; text != "" {
+			clear = e.progress(o, text)
+		}
+	}
+	return q
+}
+
+// fromRanks is the end of a command whose ranks found something wrong.
+func fromRanks(err error) error {
 	if errors.Is(err, ranks.ErrWrong) {
 		return errWrong
 	}

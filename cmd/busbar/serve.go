@@ -6,9 +6,7 @@ import (
 	"fmt"
 
 	"busbar.dev/cluster"
-	"busbar.dev/engine"
 	"busbar.dev/fleet/server"
-	"busbar.dev/result"
 	"busbar.dev/web"
 )
 
@@ -44,10 +42,9 @@ func (c *serveRunCmd) Run(e *env) error {
 	}
 	err := server.Run(e.ctx, c.Options, server.Env{
 		Page: web.Config{Machine: e.query(common{Quiet: true}).Machine, Version: buildVersion()}, Version: ownVersion(),
-		Network:  func(name string) (*cluster.Cluster, error) { return e.cluster(common{Quiet: true}, name) },
-		Machine:  e.ownMap,
-		Measured: func(g *engine.Group) result.Sweep { return measuredHere(g) },
-		Note:     func(text string) { fmt.Fprintln(e.stderr, "note:", text) },
+		Network: func(name string) (*cluster.Cluster, error) { return e.cluster(common{Quiet: true}, name) },
+		Machine: e.ownMap,
+		Note:    func(text string) { fmt.Fprintln(e.stderr, "note:", text) },
 		Ready: func(address, token string) {
 			welcome(e, address, token)
 			e.lasting.Store(true)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"syscall"
 	"time"
@@ -53,4 +55,24 @@ func Program(ctx context.Context, limit time.Duration, args []string, w io.Write
 		return fmt.Errorf("no end after %v (--timeout)", limit)
 	}
 	return err
+}
+
+// FindProgram is the path of a program in a folder, or in PATH where the folder is empty.
+func FindProgram(folder, name string) (string, error) {
+	if folder == "" {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			return "", err
+		}
+		return filepath.Abs(path)
+	}
+	path := filepath.Join(folder, name)
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return "", err
+	case info.IsDir() || info.Mode()&0o111 == 0:
+		return "", fmt.Errorf("%s is no program", path)
+	}
+	return filepath.Abs(path)
 }

@@ -43,6 +43,11 @@ type Job struct {
 	TLSCA     string        `name:"tls-ca" placeholder:"FILE" help:"The certificates of the authority that signed those of all ranks."`
 }
 
+// DefaultJob is a job whose fields have the defaults of their tags.
+func DefaultJob() Job {
+	return Job{Transport: "auto", Conns: 1, Timeout: 10 * time.Second, Patience: time.Minute, Rank: -1}
+}
+
 // Elasticity is for jobs that go on when ranks are lost.
 type Elasticity struct {
 	Elastic  bool `help:"Go on when ranks are lost, on those who are left, and let newcomers in (--elastic --meet, without --rank)."`
@@ -82,7 +87,7 @@ type Task struct {
 
 // Process is how this process, which may start others like it, is connected to its user.
 type Process struct {
-	Args           []string // with which this program does the same as a rank
+	Args           []string // with which this program does the same as a rank; nil: it starts no ranks
 	Stdout, Stderr io.Writer
 	// Screen and Messages are standard output and standard error where those are terminals. Rank 0 writes to them itself:
 	// rows that went through this process would come into the middle of its progress. Screen is used with Messages only.
@@ -134,8 +139,10 @@ func (j *Job) Run(ctx context.Context, p Process, t Task) error {
 		}
 	}
 	switch {
-	case j.Transport == "mem":
+	case j.Transport == "mem" || !found && p.Args == nil && j.Transport == "auto":
 		return inProcess(n, func(g *engine.Group) error { return t.Work(g, keep) })
+	case !found && p.Args == nil:
+		return fmt.Errorf("--transport %s: this program cannot start ranks of its own; take mem, or a launcher", j.Transport)
 	case !found:
 		return j.launch(ctx, p, n, t)
 	}

@@ -35,7 +35,7 @@ func (s *running) measureLocally() {
 		}
 	}
 	began := time.Now()
-	list, err := twoRanks(s.ctx, s.env.Measured)
+	list, err := twoRanks(s.ctx, s.env.Version)
 	if err == nil {
 		err = s.hub.Local(s.ctx, fleet.Measured{Part: "first", Sweep: 1, Results: list, Took: time.Since(began)})
 	}
@@ -84,7 +84,7 @@ func meetHere(listen string) string {
 }
 
 // twoRanks measures an all-reduce of a few sizes between two ranks of this process over TCP.
-func twoRanks(ctx context.Context, measured func(*engine.Group) result.Sweep) (list result.Sweeps, err error) {
+func twoRanks(ctx context.Context, version string) (list result.Sweeps, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -109,7 +109,7 @@ func twoRanks(ctx context.Context, measured func(*engine.Group) result.Sweep) (l
 					return err
 				}
 				defer g.Close()
-				like := measured(g)
+				like := bench.Here(g, version)
 				return bench.Run(ctx, g, plan, func(s *result.Sweep) error {
 					s.Describe(&like)
 					list.Append(s)

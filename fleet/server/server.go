@@ -15,11 +15,9 @@ import (
 	"syscall"
 
 	"busbar.dev/cluster"
-	"busbar.dev/engine"
 	"busbar.dev/fleet/bus"
 	"busbar.dev/fleet/client"
 	"busbar.dev/internal/failure"
-	"busbar.dev/result"
 	"busbar.dev/web"
 )
 
@@ -53,13 +51,11 @@ type Fleet struct {
 type Env struct {
 	// Page is what the page needs besides what the server gives it: tokens, events, routes and names.
 	Page web.Config
-	// Version is that of this machine's agent.
+	// Version is that of this program, which its agent and what it measures carry.
 	Version string
 	// Network reads the cluster of Fleet.Cluster, Machine the map of this machine.
 	Network func(name string) (*cluster.Cluster, error)
 	Machine func() (json.RawMessage, error)
-	// Measured is what all sweeps of a measurement on a group of this machine have in common.
-	Measured func(*engine.Group) result.Sweep
 	// Note is told what is worth knowing while it runs.
 	Note func(text string)
 	// Ready is told the page's address, and a token where this server is the first of its folder.

@@ -53,6 +53,7 @@ var columns = []struct {
 	{"engine", 3},
 	{"engine/ranks", 4},
 	{"engine/bench", 4},
+	{"engine/bench/gpu", 6},
 	{"result/pairs", 3},
 	{"internal/nicstat", 0}, // counters of drivers, asked of the kernel
 	{"internal/counter", 0}, // what counters mean; knows nothing of the model

@@ -1,13 +1,13 @@
-package main
+package gpu
 
 import (
 	"errors"
 	"strings"
 )
 
-// splitWords takes a command apart as a shell does, as far as quotes go: spaces part words,
+// SplitWords takes a command line apart as a shell does, as far as quotes go: spaces part words,
 // quotes of both kinds and backslashes keep them together, and nothing else means anything.
-func splitWords(line string) ([]string, error) {
+func SplitWords(line string) ([]string, error) {
 	var words []string
 	var word strings.Builder
 	begun := false
@@ -68,8 +68,8 @@ func quoted(word *strings.Builder, rest string) (n int, err error) {
 	return 0, errors.New("a \" without another")
 }
 
-// shellWords is a command as it can be typed.
-func shellWords(args []string) string {
+// ShellWords is a command line as it can be typed into a shell.
+func ShellWords(args []string) string {
 	list := make([]string, len(args))
 	for i, a := range args {
 		list[i] = a

@@ -1,4 +1,4 @@
-package main
+package gpu
 
 import (
 	"os/exec"
@@ -18,7 +18,7 @@ func TestSplitWords(t *testing.T) {
 		{`"a\"b\\c\d"`, []string{`a"b\c\d`}},
 		{`'a\'b`, []string{`a\b`}},
 	} {
-		got, err := splitWords(tt.line)
+		got, err := SplitWords(tt.line)
 		if err != nil || !slices.Equal(got, tt.want) {
 			t.Errorf("%q: %q, %v; expected %q", tt.line, got, err, tt.want)
 		}
@@ -30,7 +30,7 @@ func TestSplitWords(t *testing.T) {
 		}
 	}
 	for _, line := range []string{"'", `"`, `a\`, `"a\"`} {
-		if got, err := splitWords(line); err == nil {
+		if got, err := SplitWords(line); err == nil {
 			t.Errorf("%q: %q", line, got)
 		}
 	}
@@ -42,13 +42,13 @@ func FuzzSplitWords(f *testing.F) {
 		f.Add(line)
 	}
 	f.Fuzz(func(t *testing.T, line string) {
-		words, err := splitWords(line)
+		words, err := SplitWords(line)
 		if err != nil {
 			return
 		}
-		again, err := splitWords(shellWords(words))
+		again, err := SplitWords(ShellWords(words))
 		if err != nil || !slices.Equal(words, again) {
-			t.Errorf("%q: %q, written as %q, reads %q, %v", line, words, shellWords(words), again, err)
+			t.Errorf("%q: %q, written as %q, reads %q, %v", line, words, ShellWords(words), again, err)
 		}
 	})
 }

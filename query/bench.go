@@ -1,0 +1,222 @@
+package query
+
+import (
+	"context"
+	"fmt"
+
+	"busbar.dev/coll"
+	"busbar.dev/engine"
+	"busbar.dev/engine/bench"
+	"busbar.dev/engine/ranks"
+	"busbar.dev/internal/failure"
+	"busbar.dev/result"
+	"busbar.dev/schedule"
+	"busbar.dev/unit"
+)
+
+// Bench measures a collective on real memory between ranks, size after size, as nccl-tests does.
+type Bench struct {
+	Op       string  `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, all_to_all_v (with equal blocks), gather, scatter, sendrecv, hypercube, barrier."`
+	Min      string  `short:"b" name:"minbytes" default:"8" placeholder:"SIZE" help:"The smallest size, 8 without it (8, 64K, 1M, 1G are 1024-based as in nccl-tests)."`
+	Max      string  `short:"e" name:"maxbytes" default:"64M" placeholder:"SIZE" help:"The greatest size, 64M without it."`
+	Factor   float64 `short:"f" name:"stepfactor" default:"2" help:"From size to size."`
+	Warm     int     `short:"w" name:"warmup" default:"5" least:"0" help:"Runs of each size before those that count."`
+	Iters    int     `name:"iters" default:"20" least:"1" help:"Runs of each size that count."`
+	Dtype    string  `short:"d" default:"float" help:"float, half, bfloat16, double, int8, int32, int64, …"`
+	Redop    string  `default:"sum" help:"sum, prod, min, max, avg, mulsum."`
+	Root     int     `least:"0" help:"The root of broadcast, reduce, gather, scatter."`
+	Algo     string  `default:"auto" help:"An algorithm's name (busbar sched --list), or auto: by size."`
+	Channels int     `default:"1" least:"1" help:"Parts of the data that go side by side, with --algo NAME."`
+	Compress string  `enum:"none,fp16,bf16,int8" default:"none" help:"How float32 travels: none, fp16, bf16 or int8, also within a host. Bandwidths still count uncompressed bytes."`
+	Check    bool    `help:"Check the results; wrong elements are counted, and make the exit code 1."`
+	ranks.Elasticity
+}
+
+// Run measures between ranks of this process, over plain memory.
+func (q Bench) Run(ctx context.Context, env Env) (*BenchDoc, error) {
+	if err := prepare(&q); err != nil {
+		return nil, err
+	}
+	return q.RunOn(ctx, env, Ranks[*BenchDoc]{Job: ranks.DefaultJob()})
+}
+
+// RunOn measures on the ranks of a job. All fields count as they are: a Warm of 0 is none.
+func (q Bench) RunOn(ctx context.Context, env Env, on Ranks[*BenchDoc]) (doc *BenchDoc, err error) {
+	plan, err := q.plan(on.Job.Transport)
+	if err != nil {
+		return nil, err
+	}
+	if err := q.Elasticity.Check(); err != nil {
+		return nil, err
+	}
+	t := on.task()
+	t.Valid, t.Memory, t.Advice = plan.Validate, plan.Memory, "a smaller -e, fewer ranks or more hosts"
+	t.Same = fmt.Sprint("bench", q.Op, plan.Sizes, q.Warm, q.Iters, q.Dtype, q.Redop, q.Root, q.Algo, q.Channels, q.Compress, q.Check, q.Elastic)
+	t.Work = func(g *engine.Group, keep func([]byte) error) error {
+		m := newBenchRun(&q, &env, &on, g, plan)
+		err := bench.Run(ctx, g, plan, m.add)
+		m.clear()
+		if err != nil {
+			return failure.Cannot(err)
+		}
+		if g.Rank() != 0 {
+			return nil
+		}
+		m.end()
+		doc = m.doc
+		return on.answer(doc, keep)
+	}
+	if q.Elastic {
+		t.MinRanks = q.MinRanks
+		t.Memory = func(n int) unit.Bytes { return plan.Memory(n) / 2 * 3 } // contributions are kept, to be repeated
+		t.Elastic = func(x *engine.Elastic, newcomer bool, keep func([]byte) error) (err error) {
+			doc, err = measureElastic(ctx, &q, &env, &on, x, plan, newcomer, keep)
+			return err
+		}
+	}
+	err = on.run(ctx, t)
+	return doc, err
+}
+
+// plan is what the fields ask for.
+func (q *Bench) plan(transport string) (bench.Plan, error) {
+	p := bench.Plan{Algo: q.Algo, Warm: q.Warm, Iters: q.Iters, Check: q.Check, Params: schedule.Params{Channels: q.Channels}}
+	var err error
+	if p.Op.Kind, err = coll.ParseKind(q.Op); err != nil {
+		return p, fmt.Errorf("--op: %w", err)
+	}
+	if p.Op.Type, err = coll.ParseDtype(q.Dtype); err != nil {
+		return p, fmt.Errorf("--dtype: %w", err)
+	}
+	if p.Op.Reduce, err = coll.ParseRedop(q.Redop); err != nil {
+		return p, fmt.Errorf("--redop: %w", err)
+	}
+	if p.Wire, err = engine.ParseWire(q.Compress); err != nil {
+		return p, fmt.Errorf("--compress: %w", err)
+	}
+	if err := engine.CanCompress(p.Op, p.Wire); err != nil {
+		return p, fmt.Errorf("--compress %s: %w", q.Compress, err)
+	}
+	if p.Transport, err = engine.ParseTransport(transport); err != nil {
+		return p, fmt.Errorf("--transport: %w", err)
+	}
+	p.Op.Root = q.Root
+	p.Sizes, err = benchSizes(p.Op.Kind, q.Min, q.Max, q.Factor)
+	return p, err
+}
+
+// benchSizes go from the smallest to the greatest; a barrier has none. What a host has memory for is
+// asked elsewhere: the bound here keeps products of sizes and ranks within what numbers hold.
+func benchSizes(kind coll.Kind, from, to string, factor float64) ([]unit.Bytes, error) {
+	if kind == coll.Barrier {
+		return []unit.Bytes{0}, nil
+	}
+	least, err := unit.ParseBytes(from)
+	if err != nil {
+		return nil, fmt.Errorf("-b: %w", err)
+	}
+	most, err := unit.ParseBytes(to)
+	if err != nil {
+		return nil, fmt.Errorf("-e: %w", err)
+	}
+	switch {
+	case least < 0 || most < least:
+		return nil, fmt.Errorf("-b %s -e %s: expected sizes from the smaller to the greater", from, to)
+	case !(factor > 1) && least != most:
+		return nil, fmt.Errorf("-f %v: expected a factor above 1", factor)
+	case most > 16<<40:
+		return nil, fmt.Errorf("-e %s: at most 16 TiB", to)
+	}
+	var list []unit.Bytes
+	for x := least; x <= most; {
+		list = append(list, x)
+		next := unit.Bytes(float64(x) * factor)
+		if next <= x {
+			next = x + 1
+		}
+		if len(list) > 10000 || least == most {
+			break
+		}
+		x = next
+	}
+	return list, nil
+}
+
+// benchRun is one rank's measurement, on its way to a document.
+type benchRun struct {
+	env   *Env
+	on    *Ranks[*BenchDoc]
+	team  bench.Team
+	plan  bench.Plan
+	doc   *BenchDoc
+	like  result.Sweep // what all sweeps have in common
+	mute  bool         // another member tells of rows
+	shown bool         // progress was told
+	sum   float64      // of bus bandwidths
+	rows  int          // of those
+}
+
+func newBenchRun(q *Bench, env *Env, on *Ranks[*BenchDoc], t bench.Team, p bench.Plan) *benchRun {
+	m := &benchRun{env: env, on: on, team: t, plan: p, doc: &BenchDoc{
+		Op: p.Op.Kind, Ranks: t.Size(), Transport: string(t.Transport()), Dtype: p.Op.Type.String(), Redop: p.Op.Reduce.String(),
+		Iters: p.Iters, Warmup: p.Warm, Checked: p.Check, Hosts: t.Hosts(), Rows: []BenchRow{},
+		Team: t, Plan: p, Factor: q.Factor,
+	}}
+	if t.Rank() == 0 {
+		m.like = bench.Here(t, env.Version)
+	}
+	m.progress()
+	return m
+}
+
+// progress tells which size is next, where rank 0 is.
+func (m *benchRun) progress() {
+	m.clear()
+	if done := len(m.doc.Rows); m.team.Rank() == 0 && done < len(m.plan.Sizes) {
+		m.env.progress(fmt.Sprintf("%s of %v, size %d of %d", m.plan.Op.Kind, m.plan.Sizes[done], done+1, len(m.plan.Sizes)))
+		m.shown = true
+	}
+}
+
+// clear takes what progress told back.
+func (m *benchRun) clear() {
+	if m.shown {
+		m.env.progress("")
+		m.shown = false
+	}
+}
+
+// add takes one size.
+func (m *benchRun) add(s *result.Sweep) error {
+	s.Describe(&m.like)
+	row, err := newBenchRow(s)
+	if err != nil {
+		return err
+	}
+	for _, t := range []*BenchTiming{&row.BenchTiming, row.InPlace} {
+		if t != nil {
+			m.doc.WrongElements += t.Wrong
+			m.sum += t.BusBW
+			m.rows++
+		}
+	}
+	m.doc.Rows = append(m.doc.Rows, row)
+	m.doc.Sweeps.Append(s)
+	if !m.mute {
+		m.clear()
+		if err := m.on.row(m.doc); err != nil {
+			return err
+		}
+	}
+	m.progress()
+	return nil
+}
+
+// end fills in what comes after the rows.
+func (m *benchRun) end() {
+	m.doc.AvgBus = m.sum / float64(max(m.rows, 1))
+	m.doc.Refusals = m.team.Refused()
+	for _, n := range m.doc.Refusals {
+		m.doc.Refused += n
+	}
+}

@@ -1,0 +1,120 @@
+package query
+
+import (
+	"cmp"
+
+	"busbar.dev/coll"
+	"busbar.dev/engine"
+	"busbar.dev/engine/bench"
+	"busbar.dev/result"
+)
+
+// BenchDoc is the answer of Bench.
+type BenchDoc struct {
+	Op        coll.Kind     `json:"op"`
+	Ranks     int           `json:"ranks"`
+	Transport string        `json:"transport"` // what carried the bytes: tcp, shm, mem, or auto where hosts share memory within and not between
+	Dtype     string        `json:"dtype"`
+	Redop     string        `json:"redop"`
+	Iters     int           `json:"iters"`   // runs of each size that count
+	Warmup    int           `json:"warmup"`  // runs before those
+	Checked   bool          `json:"checked"` // results were compared with what they must be
+	Hosts     []string      `json:"hosts,omitempty"`
+	Rows      []BenchRow    `json:"rows"`
+	Changes   []BenchChange `json:"membership,omitempty"` // of an elastic job: who left and who joined
+	AvgBus    float64       `json:"avg_busbw_GBps"`       // over all rows, out of place and in place
+	Refused   int64         `json:"refused_connections"`  // that did not belong to the job
+
+	Team          bench.Team               `json:"-"`
+	Plan          bench.Plan               `json:"-"`
+	Factor        float64                  `json:"-"` // from size to size
+	Late          bool                     `json:"-"` // this rank came when others had begun
+	Missed        int                      `json:"-"` // sizes that were measured before this rank came
+	WrongElements int64                    `json:"-"`
+	Refusals      map[engine.Refusal]int64 `json:"-"`
+	Sweeps        result.Sweeps            `json:"-"` // the rows as they are kept
+}
+
+// Wrong reports elements that are not what they must be.
+func (d *BenchDoc) Wrong() bool { return d.WrongElements > 0 }
+
+// BenchRow is one size; the figures of the row itself are those out of place.
+type BenchRow struct {
+	Size  int64  `json:"size_bytes"`
+	Count int64  `json:"count"` // elements
+	Algo  string `json:"algo"`  // of the schedule that ran
+	Dtype string `json:"dtype"`
+	Ranks int    `json:"ranks,omitempty"` // of an elastic job, where they change
+	// Compress is how elements travel, WireBytes what all ranks send in a run.
+	Compress  string `json:"compress"`
+	WireBytes int64  `json:"wire_bytes"`
+	BenchTiming
+	InPlace *BenchTiming `json:"in_place,omitempty"`
+
+	Redop string `json:"-"` // "" where nothing is reduced
+	Root  int    `json:"-"` // -1 where there is none
+}
+
+// BenchTiming is a size out of place or in place.
+type BenchTiming struct {
+	Time    BenchTimes `json:"time_us"`
+	AlgBW   float64    `json:"algbw_GBps"`
+	BusBW   float64    `json:"busbw_GBps"`
+	Wrong   int64      `json:"wrong"`        // 0 where nobody looked, see checked
+	Slowest int        `json:"slowest_rank"` // whose runs took longest in all
+	Spread  float64    `json:"spread_us"`    // between the slowest and the fastest rank, per run
+}
+
+// BenchTimes are per run, of the slowest rank.
+type BenchTimes struct {
+	Min    float64 `json:"min"`
+	Median float64 `json:"median"`
+	P99    float64 `json:"p99"`
+	Mean   float64 `json:"mean"`
+}
+
+// BenchChange is a change of membership of an elastic job.
+type BenchChange struct {
+	Epoch  uint32        `json:"epoch"`
+	Left   []BenchMember `json:"left"`
+	Joined []BenchMember `json:"joined"`
+}
+
+// BenchMember is a rank that left or joined.
+type BenchMember struct {
+	Rank int    `json:"rank"`
+	Host string `json:"host"`
+	Pid  int    `json:"pid"`
+	Why  string `json:"why,omitempty"` // it left
+}
+
+// newBenchRow is a sweep of one size as a row.
+func newBenchRow(s *result.Sweep) (BenchRow, error) {
+	p := &s.Points[0]
+	op, err := s.Operation(p.Size)
+	if err != nil {
+		return BenchRow{}, err
+	}
+	x := BenchRow{
+		Size: int64(p.Size), Count: op.Count(s.Ranks), Algo: p.Algo, Dtype: s.Dtype, Compress: cmp.Or(s.Compress, engine.Uncompressed.String()),
+		WireBytes: int64(p.WireBytes), Redop: s.Redop, Root: -1,
+	}
+	if s.Op.Rooted() {
+		x.Root = s.Root
+	}
+	for _, r := range s.Rows() {
+		t := BenchTiming{
+			Time:  BenchTimes{r.Time.Min, r.Time.Median, r.Time.P99, r.Time.Mean},
+			AlgBW: r.AlgBW().GBps(), BusBW: r.BusBW().GBps(), Slowest: *r.Slowest, Spread: r.Spread,
+		}
+		if r.Wrong != nil {
+			t.Wrong = *r.Wrong
+		}
+		if r.InPlace {
+			x.InPlace = &t
+		} else {
+			x.BenchTiming = t
+		}
+	}
+	return x, nil
+}

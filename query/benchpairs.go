@@ -1,0 +1,163 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"busbar.dev/engine"
+	"busbar.dev/engine/bench"
+	"busbar.dev/engine/ranks"
+	"busbar.dev/finding"
+	"busbar.dev/internal/failure"
+	"busbar.dev/internal/stats"
+	"busbar.dev/result/pairs"
+	"busbar.dev/unit"
+)
+
+// BenchPairs measures every pair of ranks and names slow hosts, links and directions.
+type BenchPairs struct {
+	Size  string `default:"4M" placeholder:"SIZE" help:"Of the messages that bandwidth is measured with, 4M without it."`
+	Small string `default:"8" placeholder:"SIZE" help:"Of the messages that latency is measured with, 8 bytes without it."`
+	Warm  int    `short:"w" name:"warmup" default:"2" least:"0" help:"Runs of each pair before those that count."`
+	Iters int    `name:"iters" default:"10" least:"1" help:"Runs of each pair that count; the faster quarter is taken."`
+	Alone bool   `help:"One pair at a time; else all pairs of a round at once, each rank in one of them."`
+}
+
+// BenchPairsDoc is the answer of BenchPairs. Rows of tables send, columns receive; a rank to itself is nil.
+type BenchPairsDoc struct {
+	Alone       bool              `json:"alone"`          // one pair at a time
+	Rate        [][]*float64      `json:"bandwidth_GBps"` // one direction
+	Both        [][]*float64      `json:"both_GBps"`      // with the other direction at the same time
+	Findings    []finding.Finding `json:"findings"`
+	Hosts       []string          `json:"hosts"`
+	Iters       int               `json:"iters"`
+	Latency     [][]*float64      `json:"latency_us"` // one direction
+	MidRate     float64           `json:"median_bandwidth_GBps"`
+	MidBoth     float64           `json:"median_both_GBps"`
+	MidLatency  float64           `json:"median_latency_us"`
+	Names       []string          `json:"names"`           // of the ranks
+	Notes       []string          `json:"notes,omitempty"` // why what stands out is a note at most
+	Ranks       int               `json:"ranks"`
+	Size, Small unit.Bytes        `json:"-"`
+	SizeBytes   int64             `json:"size_bytes"`  // of the messages that bandwidth was measured with
+	SmallBytes  int64             `json:"small_bytes"` // and latency
+	Transport   string            `json:"transport"`
+
+	Table *pairs.Table `json:"-"`
+}
+
+// Wrong reports findings that are more than notes.
+func (d *BenchPairsDoc) Wrong() bool { return finding.Serious(d.Findings) }
+
+// Run measures between ranks of this process, over plain memory.
+func (q BenchPairs) Run(ctx context.Context, env Env) (*BenchPairsDoc, error) {
+	if err := prepare(&q); err != nil {
+		return nil, err
+	}
+	return q.RunOn(ctx, env, Ranks[*BenchPairsDoc]{Job: ranks.DefaultJob()})
+}
+
+// RunOn measures on the ranks of a job. All fields count as they are: a Warm of 0 is none.
+func (q BenchPairs) RunOn(ctx context.Context, env Env, on Ranks[*BenchPairsDoc]) (doc *BenchPairsDoc, err error) {
+	p := bench.PairPlan{Warm: q.Warm, Iters: q.Iters, Alone: q.Alone}
+	if p.Large, err = unit.ParseBytes(q.Size); err != nil {
+		return nil, fmt.Errorf("--size: %w", err)
+	}
+	if p.Small, err = unit.ParseBytes(q.Small); err != nil {
+		return nil, fmt.Errorf("--small: %w", err)
+	}
+	t := on.task()
+	t.Valid, t.Memory, t.Advice = p.Validate, func(int) unit.Bytes { return p.Memory() }, "a smaller --size, fewer ranks or more hosts"
+	t.Same = fmt.Sprint("pairs", p)
+	t.Work = func(g *engine.Group, keep func([]byte) error) error {
+		turns := p.Turns(g.Size())
+		table, err := bench.Pairs(ctx, g, p, func(k int) { env.progress(fmt.Sprintf("pairs, turn %d of %d", k+1, turns)) })
+		if g.Rank() == 0 {
+			env.progress("")
+		}
+		if err != nil {
+			return failure.Cannot(err)
+		}
+		if g.Rank() != 0 {
+			return nil
+		}
+		doc = newBenchPairsDoc(g, p, table)
+		return on.answer(doc, keep)
+	}
+	err = on.run(ctx, t)
+	return doc, err
+}
+
+func newBenchPairsDoc(g *engine.Group, p bench.PairPlan, t *pairs.Table) *BenchPairsDoc {
+	t.Names = rankNames(g.Members())
+	for _, m := range g.Members() {
+		t.Hosts = append(t.Hosts, m.Host)
+	}
+	d := &BenchPairsDoc{
+		Ranks: g.Size(), Names: t.Names, Hosts: g.Hosts(), Transport: string(g.Transport()), Alone: p.Alone, Size: p.Large, Small: p.Small,
+		SizeBytes: int64(p.Large), SmallBytes: int64(p.Small), Iters: p.Iters, Findings: append([]finding.Finding{}, t.Findings()...), Table: t,
+	}
+	if note := bench.Crowded(g.Members()); note != "" { // what stands out may be who had a processor
+		d.Notes = []string{note}
+		for i := range d.Findings {
+			d.Findings[i].Severity = finding.Note
+		}
+	}
+	d.Rate, d.MidRate = pairGrid(t, PairRate)
+	d.Both, d.MidBoth = pairGrid(t, PairBoth)
+	d.Latency, d.MidLatency = pairGrid(t, PairLatency)
+	return d
+}
+
+// PairRate, PairBoth and PairLatency are what a pair's direction is measured by: GB/s, GB/s with the other direction at
+// the same time, µs.
+func PairRate(m pairs.Measure) float64    { return m.Rate.GBps() }
+func PairBoth(m pairs.Measure) float64    { return m.Both.GBps() }
+func PairLatency(m pairs.Measure) float64 { return m.Latency.Micros() }
+
+// pairGrid is one figure of all pairs, and its median.
+func pairGrid(t *pairs.Table, of func(pairs.Measure) float64) ([][]*float64, float64) {
+	grid := make([][]*float64, len(t.Names))
+	for r := range grid {
+		grid[r] = make([]*float64, len(t.Names))
+	}
+	for _, m := range t.Cells {
+		v := of(m)
+		grid[m.From][m.To] = &v
+	}
+	_, mid, _ := PairExtremes(t, of)
+	return grid, mid
+}
+
+// PairExtremes are the least, the median and the greatest of a figure.
+func PairExtremes(t *pairs.Table, of func(pairs.Measure) float64) (low, mid, high float64) {
+	var list []float64
+	for _, m := range t.Cells {
+		list = append(list, of(m))
+	}
+	if len(list) == 0 {
+		return 0, 0, 0
+	}
+	return slices.Min(list), stats.Median(list), slices.Max(list)
+}
+
+// rankNames are the hosts', with the rank where a host has several.
+func rankNames(members []engine.Member) []string {
+	count := map[string]int{}
+	for _, m := range members {
+		count[m.Host]++
+	}
+	names := make([]string, len(members))
+	for i, m := range members {
+		switch {
+		case m.Host == "":
+			names[i] = fmt.Sprintf("rank %d", i)
+		case count[m.Host] > 1:
+			names[i] = fmt.Sprintf("%s:%d", m.Host, i)
+		default:
+			names[i] = m.Host
+		}
+	}
+	return names
+}

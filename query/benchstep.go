@@ -1,0 +1,196 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"busbar.dev/coll"
+	"busbar.dev/engine"
+	"busbar.dev/engine/bench"
+	"busbar.dev/engine/ranks"
+	"busbar.dev/internal/failure"
+	"busbar.dev/predict"
+	"busbar.dev/schedule"
+	"busbar.dev/unit"
+	"busbar.dev/workload"
+)
+
+// BenchStep measures the communication of a step of data-parallel training: a model's gradients in buckets, reduced by all
+// ranks. Computing is only waited for.
+type BenchStep struct {
+	Model    string        `short:"m" required:"" names:"model" placeholder:"NAME" help:"The model whose gradients are reduced: a name (busbar models), or dimensions such as layers=4,hidden=512."`
+	Layout   string        `short:"l" placeholder:"NxG" help:"Nodes and ranks of each; sets -n, and the groups of algorithms in levels."`
+	Overlap  string        `enum:"on,off,both" default:"both" help:"on: buckets are reduced while the backward pass goes on; off: after it; both: one after the other."`
+	Compute  time.Duration `least:"1us" help:"What a step computes, a third of it forwards; default: the model's operations at --speed."`
+	Batch    int64         `default:"1" least:"1" most:"1048576" help:"Sequences of a rank in a step, for the default of --compute."`
+	Seq      int64         `least:"1" most:"16777216" placeholder:"TOKENS" help:"Tokens of a sequence, for the default of --compute; default: the model's."`
+	Speed    float64       `default:"150" least:"0.001" most:"1000000" placeholder:"TFLOPS" help:"What a rank computes, for the default of --compute; 150 is about half the dense bf16 peak of an A100 (312)."`
+	Dtype    string        `short:"d" default:"float" help:"Of the gradients: float, bfloat16, half."`
+	Compress string        `enum:"none,fp16,bf16,int8" default:"none" help:"How float32 travels: none, fp16, bf16 or int8, also within a host."`
+	First    string        `name:"first-bucket" default:"1M" placeholder:"SIZE" help:"When the first bucket is full."`
+	Cap      string        `name:"bucket-cap" default:"25M" placeholder:"SIZE" help:"When the other buckets are full."`
+	Algo     string        `default:"auto" help:"An algorithm's name (busbar sched --list), or auto: by size."`
+	Channels int           `default:"1" least:"1" help:"Parts of the data that go side by side, with --algo NAME."`
+	Warm     int           `short:"w" name:"warmup" default:"1" least:"0" help:"Steps before those that count."`
+	Iters    int           `name:"iters" default:"5" least:"1" help:"Steps that count."`
+}
+
+// Run measures between ranks of this process, over plain memory.
+func (q BenchStep) Run(ctx context.Context, env Env) (*BenchStepDoc, error) {
+	if err := prepare(&q); err != nil {
+		return nil, err
+	}
+	return q.RunOn(ctx, env, Ranks[*BenchStepDoc]{Job: ranks.DefaultJob()})
+}
+
+// RunOn measures on the ranks of a job. All fields count as they are: a Warm of 0 is none.
+func (q BenchStep) RunOn(ctx context.Context, env Env, on Ranks[*BenchStepDoc]) (doc *BenchStepDoc, err error) {
+	m, err := LoadModel(env, q.Model)
+	if err != nil {
+		return nil, fmt.Errorf("--model: %w", err)
+	}
+	p, err := q.plan(m, &on.Job.Ranks)
+	if err != nil {
+		return nil, err
+	}
+	t := on.task()
+	t.Valid, t.Memory, t.Advice = p.Validate, func(int) unit.Bytes { return p.Memory() }, "fewer ranks, --dtype bfloat16, a smaller model or more hosts"
+	t.Same = fmt.Sprint("step", m.Name, m.Params(), q.Overlap, q.Compute, q.Batch, q.Seq, q.Speed, q.Dtype, q.Compress, q.First, q.Cap, q.Algo, q.Channels, q.Warm, q.Iters)
+	t.Work = func(g *engine.Group, keep func([]byte) error) error {
+		d, err := q.measure(ctx, &env, g, m, p)
+		if err != nil || d == nil {
+			return err
+		}
+		doc = d
+		return on.answer(doc, keep)
+	}
+	err = on.run(ctx, t)
+	return doc, err
+}
+
+// measure takes steps on a group; rank 0 gets the document.
+func (q *BenchStep) measure(ctx context.Context, env *Env, g *engine.Group, m *workload.Model, p bench.StepPlan) (*BenchStepDoc, error) {
+	d := newBenchStepDoc(g, m, p)
+	if g.Rank() == 0 {
+		env.progress("memory for the gradients of " + m.Name)
+	}
+	s, err := bench.NewStepper(g, p)
+	if err != nil {
+		return nil, failure.Cannot(err)
+	}
+	for _, overlap := range []bool{false, true} {
+		if q.Overlap == "on" && !overlap || q.Overlap == "off" && overlap {
+			continue
+		}
+		times, err := s.Run(ctx, overlap, func(k int) {
+			env.progress(fmt.Sprintf("%s, overlap %s, step %d of %d", m.Name, onOff(overlap), k+1, p.Warm+p.Iters))
+		})
+		if g.Rank() == 0 {
+			env.progress("")
+		}
+		if err != nil {
+			return nil, failure.Cannot(err)
+		}
+		if times != nil {
+			d.add(overlap, times)
+		}
+	}
+	if g.Rank() != 0 {
+		return nil, nil
+	}
+	return d, nil
+}
+
+// plan is what the fields ask for; the layout says how many ranks there are.
+func (q *BenchStep) plan(m *workload.Model, ranks *int) (p bench.StepPlan, err error) {
+	p = bench.StepPlan{Algo: q.Algo, Params: schedule.Params{Channels: q.Channels}, Warm: q.Warm, Iters: q.Iters}
+	if p.Type, err = coll.ParseDtype(q.Dtype); err != nil {
+		return p, fmt.Errorf("--dtype: %w", err)
+	}
+	if p.Type != coll.Float && p.Type != coll.BFloat16 && p.Type != coll.Half {
+		return p, fmt.Errorf("--dtype %s: gradients are float, bfloat16 or half", q.Dtype)
+	}
+	if p.Wire, err = engine.ParseWire(q.Compress); err != nil {
+		return p, fmt.Errorf("--compress: %w", err)
+	}
+	for _, x := range []struct {
+		flag, text string
+		to         *unit.Bytes
+	}{{"--first-bucket", q.First, &p.First}, {"--bucket-cap", q.Cap, &p.Cap}} {
+		if *x.to, err = unit.ParseBytes(x.text); err != nil {
+			return p, fmt.Errorf("%s: %w", x.flag, err)
+		}
+		if *x.to < 1 || *x.to > 16*unit.GiB {
+			return p, fmt.Errorf("%s %s: expected up to 16 GiB", x.flag, x.text)
+		}
+	}
+	if q.Layout != "" {
+		nodes, per, err := predict.ParseLayout(q.Layout)
+		switch {
+		case err != nil:
+			return p, err
+		case *ranks > 0 && *ranks != nodes*per:
+			return p, fmt.Errorf("-n %d and --layout %s; give one of them", *ranks, q.Layout)
+		}
+		*ranks = nodes * per
+		for k := range nodes {
+			var group []int
+			for i := range per {
+				group = append(group, k*per+i)
+			}
+			p.Params.Groups = append(p.Params.Groups, group)
+		}
+	}
+	return p, q.grads(m, &p)
+}
+
+// grads fills in the gradients and when they come: the backward pass has two thirds of a
+// step's operations, and each tensor its part's share of them.
+func (q *BenchStep) grads(m *workload.Model, p *bench.StepPlan) error {
+	seq := q.Seq
+	if seq == 0 {
+		seq = m.Seq
+	}
+	if seq < 1 || seq > 1<<24 || q.Batch < 1 || q.Batch > 1<<20 || !(q.Speed > 0) {
+		return fmt.Errorf("%d sequences of %d tokens at %g TFLOPS; expected more than nothing", q.Batch, seq, q.Speed)
+	}
+	total := 3 * m.Forward(seq) * float64(q.Batch)
+	seconds := total / (q.Speed * 1e12)
+	switch {
+	case q.Compute < 0:
+		return errors.New("--compute: expected a time, e.g. 200ms")
+	case q.Compute > 0:
+		seconds = q.Compute.Seconds()
+	}
+	if seconds > 3600 {
+		return fmt.Errorf("a step would compute for %.0f s; give --compute, a smaller --batch or --seq", seconds)
+	}
+	perOperation := seconds / total
+	if total == 0 {
+		perOperation = 0
+	}
+	p.Forward = time.Duration(math.Round(m.Forward(seq) * float64(q.Batch) * perOperation * 1e9))
+	size := int64(p.Type.Size())
+	var owed float64 // of parts without tensors, which the next tensor before them waits for
+	for i := range m.Blocks {
+		for _, part := range m.Blocks[i].Parts {
+			owed += 2 * part.Forward(seq) * float64(q.Batch) * perOperation
+			tensors := part.Tensors()
+			for k, t := range tensors {
+				g := bench.Grad{Bytes: unit.Bytes(t.Count() * size)}
+				if k == len(tensors)-1 { // comes first in the backward pass
+					g.After = time.Duration(math.Round(owed * 1e9))
+					owed = 0
+				}
+				p.Grads = append(p.Grads, g)
+			}
+		}
+	}
+	if n := len(p.Grads); n > 0 { // a tied head is computed before the first gradient
+		p.Grads[n-1].After += time.Duration(math.Round(owed * 1e9))
+	}
+	return nil
+}

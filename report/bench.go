@@ -1,0 +1,107 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+
+	"busbar.dev/coll"
+	"busbar.dev/engine"
+	"busbar.dev/engine/bench"
+	"busbar.dev/query"
+)
+
+// BenchRow prints the last row of a measurement as nccl-tests does, after the header where it is the
+// first.
+func BenchRow(w io.Writer, d *query.BenchDoc) error {
+	if len(d.Rows) == 1 && !d.Late {
+		if err := benchHeader(w, d); err != nil {
+			return err
+		}
+	}
+	return benchLine(w, &d.Rows[len(d.Rows)-1], d.Checked)
+}
+
+// BenchChange prints who left an elastic job and who joined, as a comment in the table.
+func BenchChange(w io.Writer, c engine.Change) {
+	fmt.Fprintln(w, "# "+strings.ReplaceAll(fmt.Sprint(c), "\n", " "))
+}
+
+// BenchEnd prints what comes after the rows.
+func BenchEnd(w io.Writer, d *query.BenchDoc) error {
+	verdict := fmt.Sprintf("%d OK", d.WrongElements)
+	switch {
+	case d.WrongElements > 0:
+		verdict = fmt.Sprintf("%d FAILED", d.WrongElements)
+	case !d.Checked:
+		verdict = "N/A (not checked)"
+	}
+	_, err := fmt.Fprintf(w, "# Out of bounds values : %s\n# Avg bus bandwidth    : %.6g\n#\n# Collective test concluded: %s\n", verdict, d.AvgBus, benchProgram(d.Op))
+	return err
+}
+
+// benchProgram is the name of the program of nccl-tests whose table this is.
+func benchProgram(kind coll.Kind) string {
+	if b := kind.Binary(); b != "" {
+		return b
+	}
+	return strings.ReplaceAll(kind.String(), "_", "") + "_perf"
+}
+
+// benchHeader is nccl-tests'.
+func benchHeader(w io.Writer, d *query.BenchDoc) error {
+	first, last := d.Plan.Sizes[0], d.Plan.Sizes[len(d.Plan.Sizes)-1]
+	check := 0
+	if d.Checked {
+		check = 1
+	}
+	fmt.Fprintf(w, "# Collective test starting: %s\n", benchProgram(d.Op))
+	fmt.Fprintf(w, "# nThread 1 nGpus 1 minBytes %d maxBytes %d step: %v(factor) warmup iters: %d iters: %d agg iters: 1 validation: %d graph: 0\n#\n",
+		int64(first), int64(last), d.Factor, d.Warmup, d.Iters, check)
+	fmt.Fprintf(w, "# Using %d ranks on CPUs, transport %s, algorithm %s\n", d.Team.Size(), d.Transport, d.Plan.Algo)
+	if note := bench.Crowded(d.Team.Members()); note != "" {
+		fmt.Fprintf(w, "# %s\n", note)
+	}
+	if d.Plan.Wire != engine.Uncompressed {
+		fmt.Fprintf(w, "# Elements travel as %s; bandwidths count them uncompressed\n", d.Plan.Wire)
+	}
+	for r, m := range d.Team.Members() {
+		fmt.Fprintf(w, "#  Rank %2d Group  0 Pid %6d on %10s device  %d [0x00] CPU\n", r, m.Pid, m.Host, r)
+	}
+	fmt.Fprintf(w, "#\n#%58s%-24s%11s%s\n", "", "   out-of-place", "", "in-place")
+	fmt.Fprintf(w, "# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s\n", "size", "count", "type", "redop", "root", "time", "algbw", "busbw", "#wrong", "time", "algbw", "busbw", "#wrong")
+	_, err := fmt.Fprintf(w, "# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s\n", "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)", "")
+	return err
+}
+
+// benchLine is a row of nccl-tests' table.
+func benchLine(w io.Writer, r *query.BenchRow, checked bool) error {
+	var text strings.Builder // one write, so that nothing comes into the middle of a row
+	fmt.Fprintf(&text, "%12d  %12d  %8s  %6s  %6s", r.Size, r.Count, r.Dtype, cmp.Or(r.Redop, "none"), fmt.Sprint(r.Root))
+	for _, t := range []*query.BenchTiming{&r.BenchTiming, r.InPlace} {
+		if t == nil {
+			fmt.Fprintf(&text, "  %7s  %6s  %6s  %6s", "N/A", "N/A", "N/A", "N/A")
+			continue
+		}
+		wrong := "N/A"
+		if checked {
+			wrong = fmt.Sprint(t.Wrong)
+		}
+		fmt.Fprintf(&text, "  %7s  %6.2f  %6.2f  %6s", benchTime(t.Time.Mean), t.AlgBW, t.BusBW, wrong)
+	}
+	_, err := fmt.Fprintln(w, text.String())
+	return err
+}
+
+// benchTime is microseconds in the seven characters that nccl-tests has for them.
+func benchTime(us float64) string {
+	switch {
+	case us >= 100000:
+		return fmt.Sprintf("%.0f", us)
+	case us >= 10000:
+		return fmt.Sprintf("%.1f", us)
+	default:
+		return fmt.Sprintf("%.2f", us)
+	}
+}

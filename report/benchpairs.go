@@ -1,0 +1,87 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"busbar.dev/internal/texttab"
+	"busbar.dev/internal/words"
+	"busbar.dev/query"
+	"busbar.dev/result/pairs"
+)
+
+// widestPairs is the number of ranks whose table still can be read.
+const widestPairs = 32
+
+// BenchPairs prints the tables of all pairs of ranks, and what stands out.
+func BenchPairs(w io.Writer, d *query.BenchPairsDoc) error {
+	n := d.Ranks
+	how := "all pairs of a round at once"
+	if d.Alone {
+		how = "one pair at a time"
+	}
+	fmt.Fprintf(w, "%d ranks, %s, transport %s, %s, %v and %v\n", n, words.Plural(n*(n-1)/2, "pair"), d.Transport, how, d.Small, d.Size)
+	for _, f := range []struct {
+		title string
+		of    func(pairs.Measure) float64
+	}{
+		{"bandwidth one way, GB/s (rows send, columns receive)", query.PairRate},
+		{"bandwidth with the other way at the same time, GB/s each", query.PairBoth},
+		{"latency one way, µs", query.PairLatency},
+	} {
+		fmt.Fprintf(w, "\n%s\n", f.title)
+		if n <= widestPairs {
+			if err := pairTable(d.Table, f.of).Write(w); err != nil {
+				return err
+			}
+		}
+		low, mid, high := query.PairExtremes(d.Table, f.of)
+		fmt.Fprintf(w, "median %s, from %s to %s\n", threeDigits(mid), threeDigits(low), threeDigits(high))
+	}
+	fmt.Fprintln(w)
+	if len(d.Findings) == 0 {
+		fmt.Fprintln(w, "nothing stands out")
+	}
+	for _, f := range d.Findings {
+		fmt.Fprintf(w, "%s: %s (%.0f deviations)\n", f.Severity, texttab.Clean(f.Text), f.Sigma)
+	}
+	for _, note := range d.Notes {
+		fmt.Fprintf(w, "note: %s; what stands out is a note at most\n", note)
+	}
+	return nil
+}
+
+// pairTable is one figure of all pairs.
+func pairTable(t *pairs.Table, of func(pairs.Measure) float64) *texttab.Table {
+	n := len(t.Names)
+	out := &texttab.Table{Columns: []texttab.Column{{Head: ""}}}
+	for i := range n {
+		out.Columns = append(out.Columns, texttab.Column{Head: fmt.Sprint(i), Align: texttab.Right})
+	}
+	grid := make([][]string, n)
+	for i := range grid {
+		grid[i] = append(grid[i], fmt.Sprintf("%d %s", i, texttab.Clean(strings.TrimPrefix(t.Names[i], "rank "))))
+		grid[i] = append(grid[i], slices.Repeat([]string{"-"}, n)...)
+	}
+	for _, m := range t.Cells {
+		grid[m.From][m.To+1] = threeDigits(of(m))
+	}
+	for _, row := range grid {
+		out.Row(row...)
+	}
+	return out
+}
+
+func threeDigits(v float64) string {
+	switch {
+	case v >= 100:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 10:
+		return fmt.Sprintf("%.1f", v)
+	case v >= 1:
+		return fmt.Sprintf("%.2f", v)
+	}
+	return fmt.Sprintf("%.3f", v)
+}

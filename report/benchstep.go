@@ -1,0 +1,111 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"busbar.dev/engine"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/internal/words"
+	"busbar.dev/query"
+	"busbar.dev/unit"
+)
+
+// BenchStep prints what steps took, and their buckets: all of them, or the first and the last.
+func BenchStep(w io.Writer, d *query.BenchStepDoc, allBuckets bool) error {
+	right := texttab.Right
+	p := &d.Plan
+	fmt.Fprintf(w, "%s: %d parameters in %d tensors, gradients %s of %s in %s; %s, transport %s\n", d.Title, d.Params, d.Tensors, mebi(p.Memory()), d.Dtype, words.Plural(len(d.Rows[0].Buckets), "bucket"), words.Plural(d.Ranks, "rank"), d.Transport)
+	if p.Wire != engine.Uncompressed {
+		fmt.Fprintf(w, "gradients travel as %s; bandwidths count them uncompressed\n", p.Wire)
+	}
+	fmt.Fprintf(w, "a step computes for %s, %s of it forwards; %s, each on the rank that took longest, and what it was made of\n\n", durationText(p.Compute()), durationText(p.Forward), medianOf(d.Iters))
+	t := &texttab.Table{Columns: []texttab.Column{{Head: "overlap"}, {Head: "step", Align: right}, {Head: "computing", Align: right}, {Head: "exposed", Align: right}, {Head: "of the step", Align: right}, {Head: "fastest", Align: right}, {Head: "slowest", Align: right}}}
+	for i := range d.Rows {
+		r := d.Rows[i].Times
+		t.Row(d.Rows[i].Overlap, durationText(r.Median()), durationText(r.Computed), durationText(r.Exposed), fmt.Sprintf("%.0f%%", 100*share(r.Exposed, r.Median())), durationText(r.Steps[0]), durationText(r.Steps[len(r.Steps)-1]))
+	}
+	if err := t.Write(w); err != nil {
+		return err
+	}
+	if len(d.Rows) == 2 {
+		off, on := d.Rows[0].Times, d.Rows[1].Times
+		fmt.Fprintf(w, "overlap hides %.0f%% of the communication\n", 100*max(0, 1-share(on.Exposed, off.Exposed)))
+	}
+	return benchBuckets(w, d, allBuckets)
+}
+
+// medianOf names the step that is shown.
+func medianOf(steps int) string {
+	switch {
+	case steps == 1:
+		return "one step"
+	case steps%2 == 0:
+		return fmt.Sprintf("the lower median of %d steps", steps)
+	}
+	return fmt.Sprintf("the median of %d steps", steps)
+}
+
+func share(part, whole time.Duration) float64 {
+	if whole <= 0 {
+		return 0
+	}
+	return float64(part) / float64(whole)
+}
+
+func mebi(b unit.Bytes) string { return fmt.Sprintf("%.1f MiB", float64(b)/float64(unit.MiB)) }
+
+func durationText(d time.Duration) string { return unit.Seconds(d.Seconds()).String() }
+
+// fewBuckets is how many are listed when nobody asks for all.
+const fewBuckets = 12
+
+// benchBuckets lists the buckets of the last way.
+func benchBuckets(w io.Writer, d *query.BenchStepDoc, all bool) error {
+	row := &d.Rows[len(d.Rows)-1]
+	right := texttab.Right
+	t := &texttab.Table{Columns: []texttab.Column{{Head: "bucket", Align: right}, {Head: "tensors", Align: right}, {Head: "size", Align: right}, {Head: "full after", Align: right}, {Head: "took", Align: right}, {Head: "busbw", Align: right}, {Head: "algorithm"}}}
+	list := row.Times.Buckets
+	all = all || len(list) <= fewBuckets+4
+	for i, b := range list {
+		if !all && i == fewBuckets/2 {
+			t.Row("…")
+		}
+		if !all && i >= fewBuckets/2 && i < len(list)-fewBuckets/2 {
+			continue
+		}
+		t.Row(fmt.Sprint(i), fmt.Sprint(b.Tensors), mebi(b.Bytes), durationText(b.Ready), durationText(b.Took), d.BusBW(b).String(), b.Algo)
+	}
+	t.Row("total", fmt.Sprint(d.Tensors), mebi(d.Plan.Memory()))
+	fmt.Fprintf(w, "\nbuckets on rank 0, overlap %s\n", row.Overlap)
+	if err := t.Write(w); err != nil {
+		return err
+	}
+	fmt.Fprintln(w, "took: from a bucket's start to its end, while others are under way; busbw is its share")
+	if !all {
+		fmt.Fprintln(w, "--buckets lists all")
+	}
+	return nil
+}
+
+// BenchStepTrace draws the median step of each way, as rank 0 saw it, for Perfetto.
+func BenchStepTrace(w io.Writer, d *query.BenchStepDoc) error {
+	var list []Span
+	at := func(d time.Duration) unit.Time { return unit.Seconds(d.Seconds()) }
+	for i := range d.Rows {
+		r, group := d.Rows[i].Times, "overlap "+d.Rows[i].Overlap
+		list = append(list,
+			Span{Group: group, Track: "computing", Name: "forward", To: at(d.Plan.Forward)},
+			Span{Group: group, Track: "computing", Name: "backward", From: at(d.Plan.Forward), To: at(r.Computed)},
+			Span{Group: group, Track: "computing", Name: "exposed communication", From: at(r.Computed), To: at(r.Computed + r.Exposed)})
+		for k, b := range r.Buckets {
+			from := b.Ready
+			if d.Rows[i].Overlap == "off" {
+				from = r.Computed
+			}
+			list = append(list, Span{Group: group, Track: "buckets", Name: fmt.Sprintf("bucket %d", k), From: at(from), To: at(from + b.Took), Bytes: b.Bytes})
+		}
+	}
+	return Spans(w, fmt.Sprintf("a step of %s on %d ranks", d.Title, d.Ranks), list)
+}

@@ -5,6 +5,9 @@
 // ibstat listing and an nccl-tests table gives three fragments of one machine. A
 // document that is one thing from end to end (XML, YAML, JSON) is given to one
 // reader only. Nothing is decided by file names.
+//
+// The package and the readers below it are not promised and may change within v0;
+// who needs one of them asks Read, which changes least.
 package input
 
 import (

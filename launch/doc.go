@@ -10,4 +10,9 @@
 //
 // The package reads and writes values only: it opens no file, starts no program and touches no
 // process.
+//
+// # Stability
+//
+// plan.json has a version (Version); fields are only ever added to it. Names of files stay, their texts follow what launchers
+// and frameworks take.
 package launch

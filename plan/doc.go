@@ -6,4 +6,9 @@
 // traffic inside layers take, and the memory). What has the least bound is looked at next, until no bound is
 // below the worst plan that is kept: what is left out then cannot be better, so the answer is
 // exact within the space and the model. docs/plan.md has the bounds and how fast that is.
+//
+// # Stability
+//
+// Exported names keep their meaning within a version of the module. The same query has the same answer and counts on every
+// machine. NewSpace may come to have more values to try; plans change with the figures of package step.
 package plan

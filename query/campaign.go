@@ -2,12 +2,12 @@ package query
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"busbar.dev/plan/campaign"
 	"busbar.dev/step"
 	"busbar.dev/unit"
+	"busbar.dev/workload"
 )
 
 // Campaign is what may be asked about a whole run of steps: slow nodes, failures and checkpoints, money and energy.
@@ -60,8 +60,9 @@ func (q *Campaign) read() (*running, error) {
 		r.slow = append(r.slow, s)
 	}
 	if q.Tokens != "" {
-		if r.tokens, err = parseTokens(q.Tokens); err != nil {
-			return nil, err
+		var ok bool
+		if r.tokens, ok = workload.ParseCount(q.Tokens, 1, 1e18); !ok {
+			return nil, fmt.Errorf("--tokens %.40q; expected a number such as 300B", q.Tokens)
 		}
 	}
 	r.paying, err = q.Prices.read()
@@ -178,20 +179,4 @@ func (p *paying) currency() string {
 		return p.energy.Currency
 	}
 	return p.rent.Currency
-}
-
-// parseTokens reads a number of tokens: 300B, 15.6T.
-func parseTokens(text string) (float64, error) {
-	t, scale := strings.ToUpper(strings.TrimSpace(text)), 1.0
-	for suffix, x := range map[string]float64{"K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12} {
-		if rest, ok := strings.CutSuffix(t, suffix); ok {
-			t, scale = rest, x
-			break
-		}
-	}
-	n, err := strconv.ParseFloat(t, 64)
-	if err != nil || !(n*scale >= 1 && n*scale <= 1e18) {
-		return 0, fmt.Errorf("--tokens %.40q; expected a number such as 300B", text)
-	}
-	return n * scale, nil
 }

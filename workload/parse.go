@@ -30,7 +30,7 @@ func Parse(word string) (*Model, error) {
 		said[key] = true
 		if key == "params" {
 			var err error
-			if params, err = parseCount(text); err != nil {
+			if params, err = parseParams(text); err != nil {
 				return nil, fmt.Errorf("model %q: %w", word, err)
 			}
 			continue

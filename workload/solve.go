@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// parseCount reads a number of parameters: 20B, 1.3b, 350M, 1T or plain.
-func parseCount(text string) (float64, error) {
+// ParseCount reads a number of parameters or tokens from least to most: 20B, 1.3b, 350M, 1T or plain. false is none.
+func ParseCount(text string, least, most float64) (float64, bool) {
 	t := strings.ToUpper(strings.TrimSpace(text))
 	scale := 1.0
 	for suffix, x := range map[string]float64{"K": 1e3, "M": 1e6, "B": 1e9, "G": 1e9, "T": 1e12} {
@@ -18,10 +18,16 @@ func parseCount(text string) (float64, error) {
 		}
 	}
 	n, err := strconv.ParseFloat(t, 64)
-	if err != nil || !(n*scale >= 1e3 && n*scale <= 1e15) {
+	return n * scale, err == nil && n*scale >= least && n*scale <= most
+}
+
+// parseParams reads a number of parameters.
+func parseParams(text string) (float64, error) {
+	n, ok := ParseCount(text, 1e3, 1e15)
+	if !ok {
 		return 0, fmt.Errorf("params is %q; expected a number of parameters from 1000 to 1e15, such as 20B", text)
 	}
-	return n * scale, nil
+	return n, nil
 }
 
 // gptParams is the parameters of a GPT of such dimensions.

@@ -17,7 +17,6 @@ import (
 // BenchDiff prints two sets of results side by side; all lists the rows that only one side has.
 func BenchDiff(w io.Writer, d *query.BenchDiffDoc, all bool) error {
 	rep := d.Report
-	right := texttab.Right
 	head := ""
 	var t *texttab.Table
 	flush := func() error {
@@ -37,18 +36,7 @@ func BenchDiff(w io.Writer, d *query.BenchDiffDoc, all bool) error {
 			}
 			head = h
 			fmt.Fprintln(w, head)
-			t = &texttab.Table{Columns: []texttab.Column{
-				{Head: "size", Align: right},
-				{Head: "algorithm"},
-				{Head: "old", Align: right},
-				{Head: "±", Align: right},
-				{Head: "new", Align: right},
-				{Head: "±", Align: right},
-				{Head: "change", Align: right},
-				{Head: "p", Align: right},
-				{Head: "n", Align: right},
-				{Head: ""},
-			}}
+			t = texttab.New(">size", "algorithm", ">old", ">±", ">new", ">±", ">change", ">p", ">n", "")
 		}
 		t.Row(r.Of.Size.String(), texttab.Clean(algoChange(r)), microText(r.Old.Median), plusMinus(r.Old), microText(r.New.Median), plusMinus(r.New), changeText(r), chance(r), fmt.Sprintf("%d+%d", r.Old.N, r.New.N), verdictText(r))
 	}

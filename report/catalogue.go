@@ -15,8 +15,7 @@ import (
 
 // Presets prints the machines, then the names of single GPUs; verbose adds the sources.
 func Presets(w io.Writer, d *query.PresetsDoc, o TextOptions) error {
-	right := texttab.Right
-	t := texttab.Table{Columns: []texttab.Column{{Head: "name"}, {Head: "nodes", Align: right}, {Head: "GPUs", Align: right}, {Head: "NICs", Align: right}, {Head: "what one node is"}}}
+	t := texttab.New("name", ">nodes", ">GPUs", ">NICs", "what one node is")
 	var bare []string
 	for _, p := range d.Presets {
 		if p.GPUs == 1 && p.NICs == 0 {
@@ -72,8 +71,7 @@ func cite(t *texttab.Table, sources bool, source string) {
 }
 
 func linkTable(rows []hardware.Interconnect, sources bool) *texttab.Table {
-	right := texttab.Right
-	t := &texttab.Table{Columns: []texttab.Column{{Head: "name"}, {Head: "of"}, {Head: "one direction", Align: right}, {Head: "in bits", Align: right}, {Head: "duplex", Align: right}, {Head: "maker quotes"}, {Head: "latency", Align: right}}}
+	t := texttab.New("name", "of", ">one direction", ">in bits", ">duplex", "maker quotes", ">latency")
 	for _, r := range rows {
 		latency := ""
 		if r.Latency.Known() {
@@ -86,8 +84,7 @@ func linkTable(rows []hardware.Interconnect, sources bool) *texttab.Table {
 }
 
 func gpuTable(rows []hardware.GPUModel, sources bool) *texttab.Table {
-	right := texttab.Right
-	t := &texttab.Table{Columns: []texttab.Column{{Head: "name"}, {Head: "title"}, {Head: "memory", Align: right}, {Head: "memory rate", Align: right}, {Head: "bf16 dense", Align: right}, {Head: "fp8 dense", Align: right}, {Head: "links"}, {Head: "PCIe"}, {Head: "power", Align: right}}}
+	t := texttab.New("name", "title", ">memory", ">memory rate", ">bf16 dense", ">fp8 dense", "links", "PCIe", ">power")
 	for _, g := range rows {
 		peak := func(d cluster.Dtype) string {
 			if v, ok := g.Peak[d]; ok {
@@ -113,7 +110,7 @@ func gpuTable(rows []hardware.GPUModel, sources bool) *texttab.Table {
 }
 
 func nicTable(rows []hardware.NICModel, sources bool) *texttab.Table {
-	t := &texttab.Table{Columns: []texttab.Column{{Head: "name"}, {Head: "fastest port", Align: texttab.Right}, {Head: "PCIe"}, {Head: "PCI ids"}}}
+	t := texttab.New("name", ">fastest port", "PCIe", "PCI ids")
 	for _, n := range rows {
 		rate := "–"
 		if n.Rate > 0 {
@@ -126,7 +123,7 @@ func nicTable(rows []hardware.NICModel, sources bool) *texttab.Table {
 }
 
 func switchTable(rows []hardware.SwitchModel, sources bool) *texttab.Table {
-	t := &texttab.Table{Columns: []texttab.Column{{Head: "name"}, {Head: "kind"}, {Head: "ports", Align: texttab.Right}, {Head: "port rate", Align: texttab.Right}}}
+	t := texttab.New("name", "kind", ">ports", ">port rate")
 	for _, s := range rows {
 		t.Row(s.Name, string(s.Kind), fmt.Sprint(s.Ports), s.Rate.Bits())
 		cite(t, sources, s.Source)
@@ -139,25 +136,12 @@ func Models(w io.Writer, d *query.ModelsDoc, verbose bool) error {
 	if d.ModelDoc != nil {
 		return tensors(w, d.ModelDoc)
 	}
-	right := texttab.Right
-	t := texttab.Table{Columns: []texttab.Column{
-		{Head: "name"},
-		{Head: "title"},
-		{Head: "parameters", Align: right},
-		{Head: "layers", Align: right},
-		{Head: "hidden", Align: right},
-		{Head: "heads", Align: right},
-		{Head: "FFN", Align: right},
-		{Head: "experts", Align: right},
-		{Head: "vocab", Align: right},
-		{Head: "tokens", Align: right},
-		{Head: "forward", Align: right},
-	}}
+	t := texttab.New("name", "title", ">parameters", ">layers", ">hidden", ">heads", ">FFN", ">experts", ">vocab", ">tokens", ">forward")
 	for i := range d.Models {
 		m := &d.Models[i]
 		t.Row(m.Name, m.Title, words.Thousands(m.Params), some(m.Layers), some(m.Hidden), heads(m), some(m.FFN), experts(m), some(m.Vocab), fmt.Sprint(m.Seq), fmt.Sprintf("%.4g TFLOP", m.Forward/1e12))
-		cite(&t, verbose, m.Source)
-		cite(&t, verbose, fmt.Sprintf("%s parameters: %s", words.Thousands(m.Published), m.PublishedSource))
+		cite(t, verbose, m.Source)
+		cite(t, verbose, fmt.Sprintf("%s parameters: %s", words.Thousands(m.Published), m.PublishedSource))
 		if m.Note != "" && verbose {
 			t.Row("  note: " + m.Note)
 		}
@@ -198,7 +182,7 @@ func some(n int64) string {
 
 // tensors prints the tensors of a model.
 func tensors(w io.Writer, m *query.ModelDoc) error {
-	t := texttab.Table{Columns: []texttab.Column{{Head: "tensor"}, {Head: "shape"}, {Head: "parameters", Align: texttab.Right}}}
+	t := texttab.New("tensor", "shape", ">parameters")
 	for _, x := range m.Tensors {
 		t.Row(x.Name, fmt.Sprint(x.Shape), words.Thousands(x.Count()))
 	}

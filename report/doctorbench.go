@@ -29,8 +29,7 @@ func measuredCurve(w io.Writer, s *doctor.Curve, all bool) {
 	if s.Unjudged != "" {
 		fmt.Fprintf(w, "  not held against a prediction: %s\n", s.Unjudged)
 	}
-	right := texttab.Right
-	t := texttab.Table{Columns: []texttab.Column{{Head: "  size", Align: right}, {Head: "time", Align: right}, {Head: "busbw (GB/s)", Align: right}, {Head: "predicted", Align: right}, {Head: "from", Align: right}, {Head: "to", Align: right}, {Head: "ratio", Align: right}, {Head: ""}}}
+	t := texttab.New(">  size", ">time", ">busbw (GB/s)", ">predicted", ">from", ">to", ">ratio", "")
 	if len(s.Points) > 0 && s.Points[0].Expected == 0 {
 		t.Columns = t.Columns[:3]
 	}

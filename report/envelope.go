@@ -3,7 +3,6 @@ package report
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"busbar.dev/internal/texttab"
@@ -46,11 +45,8 @@ func Envelope(w io.Writer, d *query.EnvelopeDoc, verbose bool) error {
 
 // envelopeTable is the lines of a case. Only those of documents have a column of what is printed there.
 func envelopeTable(c workload.Case, verbose bool) *texttab.Table {
-	own := c.Document == ""
-	t := &texttab.Table{Columns: []texttab.Column{{Head: ""}, {Head: "", Align: texttab.Right}, {Head: ""}, {Head: "printed", Align: texttab.Right}, {Head: "numbers"}, {Head: "formula"}}}
-	if own {
-		t.Columns = slices.Delete(t.Columns, 3, 4)
-	}
+	t := texttab.New("", ">", "", ">printed", "numbers", "formula")
+	t.Columns[3].Hidden = c.Document == ""
 	for k, l := range c.Lines {
 		if c.Long && !verbose && k >= endRows && k < len(c.Lines)-endRows {
 			if k == endRows {
@@ -58,11 +54,7 @@ func envelopeTable(c workload.Case, verbose bool) *texttab.Table {
 			}
 			continue
 		}
-		cells := []string{"  " + l.Name, workload.Figure(l.Value), l.Unit, l.Printed, "= " + l.Worked, l.Formula}
-		if own {
-			cells = slices.Delete(cells, 3, 4)
-		}
-		t.Row(cells...)
+		t.Row("  "+l.Name, workload.Figure(l.Value), l.Unit, l.Printed, "= "+l.Worked, l.Formula)
 	}
 	return t
 }

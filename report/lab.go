@@ -35,7 +35,7 @@ func Lab(w io.Writer, s *lab.State) error {
 	}
 	if len(p.Cables) > 0 {
 		fmt.Fprintln(w)
-		t := texttab.Table{Columns: []texttab.Column{{Head: "switch"}, {Head: "switch"}, {Head: "rate", Align: texttab.Right}}}
+		t := texttab.New("switch", "switch", ">rate")
 		for _, c := range p.Cables {
 			t.Row(p.Switches[c.B].Name, p.Switches[c.A].Name, c.Rate.Bits())
 		}
@@ -55,10 +55,7 @@ func Lab(w io.Writer, s *lab.State) error {
 
 // labNodes has a line for each NIC, and one for a node that has none.
 func labNodes(p *lab.Plan) *texttab.Table {
-	right := texttab.Right
-	t := &texttab.Table{Columns: []texttab.Column{
-		{Head: "node"}, {Head: "ranks", Align: right}, {Head: "NIC"}, {Head: "address"}, {Head: "rate", Align: right}, {Head: "MTU", Align: right}, {Head: "switch"},
-	}}
+	t := texttab.New("node", ">ranks", "NIC", "address", ">rate", ">MTU", "switch")
 	for _, n := range p.Nodes {
 		name, ranks := n.Name, fmt.Sprint(n.GPUs)
 		for _, i := range n.NICs {

@@ -26,27 +26,11 @@ func labCollectives(w io.Writer, d *check.Collectives) error {
 	for i := range d.Points {
 		named = named || d.Points[i].Scenario != ""
 	}
-	right := texttab.Right
-	t := texttab.Table{Columns: []texttab.Column{
-		{Head: "scenario"},
-		{Head: "layout"},
-		{Head: "algorithm"},
-		{Head: "size", Align: right},
-		{Head: "measured", Align: right},
-		{Head: "predicted", Align: right},
-		{Head: "error", Align: right},
-		{Head: "noise", Align: right},
-		{Head: "limited by"},
-	}}
-	first := 0
-	if !named {
-		first = 1
-	}
-	t.Columns = t.Columns[first:]
+	t := texttab.New("scenario", "layout", "algorithm", ">size", ">measured", ">predicted", ">error", ">noise", "limited by")
+	t.Columns[0].Hidden = !named
 	for i := range d.Points {
 		p := &d.Points[i]
-		row := []string{p.Scenario, p.Layout, p.Algo, p.Size.String(), p.Measured.String(), p.Predicted.String(), labError(p), labNoise(p), p.Limit}
-		t.Row(row[first:]...)
+		t.Row(p.Scenario, p.Layout, p.Algo, p.Size.String(), p.Measured.String(), p.Predicted.String(), labError(p), labNoise(p), p.Limit)
 	}
 	if err := t.Write(w); err != nil {
 		return err
@@ -58,19 +42,7 @@ func labCollectives(w io.Writer, d *check.Collectives) error {
 
 func labSteps(w io.Writer, d *check.Steps) error {
 	fmt.Fprintf(w, "%s: rates × %v, gradients and buckets 1/%d (%v): everything takes %.3g times as long as on the cluster, computing too (%v a step)\n\n", d.Model, d.Scale, d.Shrink, d.Rows[0].Size, d.Longer, d.Compute)
-	right := texttab.Right
-	t := texttab.Table{Columns: []texttab.Column{
-		{Head: "layout"},
-		{Head: "compression"},
-		{Head: "overlap"},
-		{Head: "step", Align: right},
-		{Head: "predicted", Align: right},
-		{Head: "error", Align: right},
-		{Head: "noise", Align: right},
-		{Head: "exposed", Align: right},
-		{Head: "predicted", Align: right},
-		{Head: "limited by"},
-	}}
+	t := texttab.New("layout", "compression", "overlap", ">step", ">predicted", ">error", ">noise", ">exposed", ">predicted", "limited by")
 	for i := range d.Rows {
 		r := &d.Rows[i]
 		overlap := "off"
@@ -108,34 +80,18 @@ func labPlanned(w io.Writer, d *check.Planned) error {
 
 // planTable has a row for each order and algorithm; steps have all one size.
 func planTable(rows []check.PlanRow, sizes bool) *texttab.Table {
-	right := texttab.Right
-	t := &texttab.Table{Columns: []texttab.Column{
-		{Head: "size", Align: right},
-		{Head: "way"},
-		{Head: "measured", Align: right},
-		{Head: "predicted", Align: right},
-		{Head: "noise", Align: right},
-		{Head: "gain", Align: right},
-		{Head: "predicted", Align: right},
-		{Head: "on the cluster", Align: right},
-		{Head: "limited by"},
-	}}
-	first := 0
-	if !sizes {
-		first = 1
-	}
-	t.Columns = t.Columns[first:]
+	t := texttab.New(">size", "way", ">measured", ">predicted", ">noise", ">gain", ">predicted", ">on the cluster", "limited by")
+	t.Columns[0].Hidden = !sizes
 	for i := range rows {
 		r := &rows[i]
 		cluster := "-"
 		if r.Cluster > 0 {
 			cluster = fmt.Sprintf("%.2f", r.Cluster)
 		}
-		row := []string{
-			r.Size.String(), r.Variant, r.Measured.String() + tooNoisy(&r.Point), r.Predicted.String(), labNoise(&r.Point),
+		t.Row(
+			r.Size.String(), r.Variant, r.Measured.String()+tooNoisy(&r.Point), r.Predicted.String(), labNoise(&r.Point),
 			fmt.Sprintf("%.2f", r.Gain), fmt.Sprintf("%.2f", r.PredictedGain), cluster, r.Limit,
-		}
-		t.Row(row[first:]...)
+		)
 	}
 	return t
 }

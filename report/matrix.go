@@ -66,7 +66,8 @@ func writeMatrix(b *strings.Builder, t *cluster.NodeType) {
 		b.WriteString("# no GPU and no NIC\n")
 		return
 	}
-	tab := &texttab.Table{Gap: "\t", Columns: []texttab.Column{{}}}
+	tab := texttab.New("")
+	tab.Gap = "\t"
 	for _, n := range m.Names {
 		tab.Columns = append(tab.Columns, texttab.Column{Head: cellName(n), Align: texttab.Center})
 	}
@@ -156,7 +157,8 @@ func (p *printer) matrix(t *cluster.NodeType) {
 
 // matrixBlock prints some columns of the first rows.
 func (p *printer) matrixBlock(m cluster.Matrix, rows, from, to int, gap string) {
-	tab := &texttab.Table{Indent: "  ", Gap: gap, Columns: []texttab.Column{{}}}
+	tab := p.columns("")
+	tab.Gap = gap
 	for _, n := range m.Names[from:to] {
 		tab.Columns = append(tab.Columns, texttab.Column{Head: n, Align: texttab.Right})
 	}

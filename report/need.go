@@ -36,11 +36,11 @@ func Need(w io.Writer, d *query.NeedDoc) error {
 
 // needTable is variants of a cluster with what they gain, or whether they are enough.
 func needTable(rows []query.NeedRow, gain bool) *texttab.Table {
-	last := texttab.Column{Head: "enough"}
+	last := "enough"
 	if gain {
-		last = texttab.Column{Head: "gain", Align: texttab.Right}
+		last = ">gain"
 	}
-	t := &texttab.Table{Columns: []texttab.Column{{Head: ""}, {Head: "step", Align: texttab.Right}, {Head: "longer", Align: texttab.Right}, last}}
+	t := texttab.New("", ">step", ">longer", last)
 	for _, r := range rows {
 		cell := "no"
 		if r.Enough {

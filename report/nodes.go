@@ -17,9 +17,7 @@ func Nodes(w io.Writer, doc *query.NodesDoc) error {
 		_, err := fmt.Fprintln(w, "no nodes have joined")
 		return err
 	}
-	t := texttab.Table{Columns: []texttab.Column{
-		{Head: "node"}, {Head: "state"}, {Head: "last beat", Align: texttab.Right}, {Head: "load", Align: texttab.Right}, {Head: "doing"}, {Head: "version"}, {Head: "wrong"},
-	}}
+	t := texttab.New("node", "state", ">last beat", ">load", "doing", "version", "wrong")
 	for _, n := range doc.Nodes {
 		age, load, doing := "-", "-", "-"
 		if n.AgeS >= 0 {

@@ -22,7 +22,7 @@ func Orders(w io.Writer, doc *query.OrdersDoc) error {
 		_, err := fmt.Fprintln(w, text)
 		return err
 	}
-	t := texttab.Table{Columns: []texttab.Column{{Head: "order"}, {Head: "what"}, {Head: "job"}, {Head: "state"}, {Head: "sweep", Align: texttab.Right}, {Head: "parts", Align: texttab.Right}, {Head: "every"}, {Head: "next"}, {Head: "by"}}}
+	t := texttab.New("order", "what", "job", "state", ">sweep", ">parts", "every", "next", "by")
 	for _, o := range doc.Orders {
 		every, next := "-", "-"
 		if o.Every > 0 {
@@ -153,8 +153,7 @@ func orderFigures(w io.Writer, f *query.OrderFigures) error {
 	if len(f.Results) == 0 {
 		return nil
 	}
-	right := texttab.Right
-	t := texttab.Table{Columns: []texttab.Column{{Head: "collective"}, {Head: "ranks", Align: right}, {Head: "size", Align: right}, {Head: "place"}, {Head: "algorithm"}, {Head: "time", Align: right}, {Head: "busbw", Align: right}}}
+	t := texttab.New("collective", ">ranks", ">size", "place", "algorithm", ">time", ">busbw")
 	for _, r := range f.Results.Rows() {
 		place := "out"
 		if r.InPlace {

@@ -95,31 +95,10 @@ func planHead(w io.Writer, d *query.PlanDoc) {
 
 // plansTable is the plans, best first. Columns that say the same in all rows are left out.
 func plansTable(d *query.PlanDoc) *texttab.Table {
-	right := texttab.Right
-	columns := []struct {
-		texttab.Column
-		hidden bool
-	}{
-		{Column: texttab.Column{Head: "", Align: right}},
-		{Column: texttab.Column{Head: d.Goal.Head, Align: right}, hidden: d.Goal.Head == ""},
-		{Column: texttab.Column{Head: "GPUs", Align: right}, hidden: d.Spaces == 1},
-		{Column: texttab.Column{Head: "step", Align: right}},
-		{Column: texttab.Column{Head: "tokens/s", Align: right}},
-		{Column: texttab.Column{Head: "MFU", Align: right}},
-		{Column: texttab.Column{Head: "memory", Align: right}},
-		{Column: texttab.Column{Head: "parallel"}},
-		{Column: texttab.Column{Head: "micro-batch", Align: right}},
-		{Column: texttab.Column{Head: "recompute"}},
-		{Column: texttab.Column{Head: "schedule"}},
-		{Column: texttab.Column{Head: "order"}},
-		{Column: texttab.Column{Head: "beside"}, hidden: !slices.ContainsFunc(d.Plans, func(p query.PlanRow) bool { return planOptions(p.Row.Job) != "" })},
-	}
-	t := &texttab.Table{}
-	for _, c := range columns {
-		if !c.hidden {
-			t.Columns = append(t.Columns, c.Column)
-		}
-	}
+	t := texttab.New(">", ">"+d.Goal.Head, ">GPUs", ">step", ">tokens/s", ">MFU", ">memory", "parallel", ">micro-batch", "recompute", "schedule", "order", "beside")
+	t.Columns[1].Hidden = d.Goal.Head == ""
+	t.Columns[2].Hidden = d.Spaces == 1
+	t.Columns[12].Hidden = !slices.ContainsFunc(d.Plans, func(p query.PlanRow) bool { return planOptions(p.Row.Job) != "" })
 	for i := range d.Plans {
 		p := &d.Plans[i]
 		j := p.Row.Job
@@ -127,17 +106,11 @@ func plansTable(d *query.PlanDoc) *texttab.Table {
 		if j.Split.PP > 1 {
 			schedule, order = string(j.Schedule), string(j.Split.Order)
 		}
-		var row []string
-		for k, text := range []string{
+		t.Row(
 			fmt.Sprint(p.Rank), fmt.Sprintf("%.4g", p.PerMillion), fmt.Sprint(p.GPUs), p.Step.Short(), fmt.Sprintf("%.0f", p.Row.TokensPerS),
 			fmt.Sprintf("%.1f%%", 100*p.MFU), fmt.Sprintf("%.1f GB", p.Row.Result.Memory.Total().GB()), p.Parallel.String(), fmt.Sprint(p.Micro), p.Recompute,
 			schedule, order, cmp.Or(planOptions(j), "-"),
-		} {
-			if !columns[k].hidden {
-				row = append(row, text)
-			}
-		}
-		t.Row(row...)
+		)
 	}
 	return t
 }

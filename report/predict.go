@@ -127,43 +127,20 @@ func (f *forecast) title() string {
 // table is the rows. A star stands behind what NCCL takes where there are rows
 // that it does not, a plus behind what it cannot run.
 func (f *forecast) table(s style) string {
-	right := texttab.Right
-	var cols []texttab.Column
-	if f.Compared {
-		cols = append(cols, texttab.Column{Head: "layout"})
+	t := texttab.New("layout", ">size (B)", ">count", "type", "algo", "proto", ">channels", ">time (us)", ">from", ">to",
+		">launch", ">latency", ">sync", ">moving", ">algbw (GB/s)", ">busbw (GB/s)", "bottleneck")
+	t.Style = s.dim
+	margin := slices.ContainsFunc(f.Rows, func(r query.PredictRow) bool { return r.Row.Margin > 1 })
+	for i := range t.Columns {
+		t.Columns[i].Hidden = i == 0 && !f.Compared || (i == 8 || i == 9) && !margin || i >= 10 && i <= 13 && !f.parts
 	}
-	cols = append(cols, texttab.Column{Head: "size (B)", Align: right}, texttab.Column{Head: "count", Align: right}, texttab.Column{Head: "type"},
-		texttab.Column{Head: "algo"}, texttab.Column{Head: "proto"}, texttab.Column{Head: "channels", Align: right}, texttab.Column{Head: "time (us)", Align: right})
-	margin := false
-	for _, r := range f.Rows {
-		margin = margin || r.Row.Margin > 1
-	}
-	if margin {
-		cols = append(cols, texttab.Column{Head: "from", Align: right}, texttab.Column{Head: "to", Align: right})
-	}
-	if f.parts {
-		for _, head := range []string{"launch", "latency", "sync", "moving"} {
-			cols = append(cols, texttab.Column{Head: head, Align: right})
-		}
-	}
-	cols = append(cols, texttab.Column{Head: "algbw (GB/s)", Align: right}, texttab.Column{Head: "busbw (GB/s)", Align: right}, texttab.Column{Head: "bottleneck"})
-	t := texttab.Table{Columns: cols, Style: s.dim}
 	marks := f.marks()
 	for _, r := range f.Rows {
-		var cells []string
-		if f.Compared {
-			cells = append(cells, r.Layout)
-		}
-		cells = append(cells, fmt.Sprint(int64(r.Size)), fmt.Sprint(r.Count), r.Dtype, r.Algo+marks(r), r.Proto, fmt.Sprint(r.Channels), micros(r.Time))
-		if margin {
-			cells = append(cells, micros(r.Low), micros(r.High))
-		}
-		if f.parts {
-			for _, part := range []unit.Time{r.Parts.Launch, r.Parts.Latency, r.Parts.Sync, r.Parts.Moving} {
-				cells = append(cells, micros(part))
-			}
-		}
-		t.Row(append(cells, fmt.Sprintf("%.2f", r.AlgBW.GBps()), fmt.Sprintf("%.2f", r.BusBW.GBps()), where(r.Bottleneck))...)
+		p := &r.Parts
+		t.Row(
+			r.Layout, fmt.Sprint(int64(r.Size)), fmt.Sprint(r.Count), r.Dtype, r.Algo+marks(r), r.Proto, fmt.Sprint(r.Channels), micros(r.Time), micros(r.Low), micros(r.High),
+			micros(p.Launch), micros(p.Latency), micros(p.Sync), micros(p.Moving), fmt.Sprintf("%.2f", r.AlgBW.GBps()), fmt.Sprintf("%.2f", r.BusBW.GBps()), where(r.Bottleneck),
+		)
 	}
 	text := t.String()
 	for _, k := range []struct{ mark, means string }{{"*", "* what NCCL takes"}, {"+", "+ NCCL has no such algorithm"}} {

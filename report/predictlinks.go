@@ -12,9 +12,7 @@ import (
 
 // busyLinks is the table of links below a prediction.
 func busyLinks(w io.Writer, list []result.Links) error {
-	t := texttab.Table{Columns: []texttab.Column{
-		{Head: "busy (%)", Align: texttab.Right}, {Head: "bytes each", Align: texttab.Right}, {Head: "rate", Align: texttab.Right}, {Head: "kind"}, {Head: "hosts"}, {Head: "links"}, {Head: ""},
-	}}
+	t := texttab.New(">busy (%)", ">bytes each", ">rate", "kind", "hosts", "links", "")
 	for _, g := range list {
 		hosts := "network"
 		if len(g.Hosts) > 0 {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strings"
 
 	"busbar.dev/internal/svg"
@@ -46,37 +45,18 @@ func scaleTitle(d *query.ScaleDoc) string {
 
 // scaleTable is a row for every number of nodes.
 func scaleTable(d *query.ScaleDoc) *texttab.Table {
-	right := texttab.Right
-	t := &texttab.Table{Columns: []texttab.Column{
-		{Head: "nodes", Align: right},
-		{Head: "GPUs", Align: right},
-		{Head: "step", Align: right},
-		{Head: "exposed", Align: right},
-		{Head: "tokens/s", Align: right},
-		{Head: "MFU", Align: right},
-		{Head: "efficiency", Align: right},
-		{Head: ""},
-		{Head: "limit"},
-		{Head: "parallel"},
-	}}
-	failing := d.Rows[0].Goodput > 0
-	if failing {
-		t.Columns = slices.Insert(t.Columns, 6, texttab.Column{Head: "goodput", Align: right})
-	}
+	t := texttab.New(">nodes", ">GPUs", ">step", ">exposed", ">tokens/s", ">MFU", ">goodput", ">efficiency", "", "limit", "parallel")
+	t.Columns[6].Hidden = !(d.Rows[0].Goodput > 0)
 	for i := range d.Rows {
 		r := &d.Rows[i]
 		mark := strings.Repeat("▇", max(0, int(r.Efficiency*20+0.5)))
 		if r.Knee {
 			mark += " knee"
 		}
-		cells := []string{
+		t.Row(
 			fmt.Sprint(r.Nodes), fmt.Sprint(r.GPUs), r.Step.Short(), r.Exposed.Short(), fmt.Sprintf("%.0f", r.Counted()), fmt.Sprintf("%.1f%%", 100*r.MFU),
-			fmt.Sprintf("%.1f%%", 100*r.Efficiency), mark, r.Bottleneck, r.Parallel,
-		}
-		if failing {
-			cells = slices.Insert(cells, 6, fmt.Sprintf("%.1f%%", 100*r.Goodput))
-		}
-		t.Row(cells...)
+			fmt.Sprintf("%.1f%%", 100*r.Goodput), fmt.Sprintf("%.1f%%", 100*r.Efficiency), mark, r.Bottleneck, r.Parallel,
+		)
 	}
 	return t
 }

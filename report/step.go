@@ -19,20 +19,7 @@ const mostAdvice = 3
 // Step prints a training step on every layout: the table, what limits each, its traffic, and what would help. groups also
 // prints which ranks form which groups.
 func Step(w io.Writer, d *query.StepDoc, groups bool) error {
-	right := texttab.Right
-	t := texttab.Table{Columns: []texttab.Column{
-		{Head: "layout"},
-		{Head: "step", Align: right},
-		{Head: "compute", Align: right},
-		{Head: "exposed", Align: right},
-		{Head: "bubble", Align: right},
-		{Head: "update", Align: right},
-		{Head: "tokens/s", Align: right},
-		{Head: "TFLOPS/GPU", Align: right},
-		{Head: "MFU", Align: right},
-		{Head: "memory", Align: right},
-		{Head: "parallel"},
-	}}
+	t := texttab.New("layout", ">step", ">compute", ">exposed", ">bubble", ">update", ">tokens/s", ">TFLOPS/GPU", ">MFU", ">memory", "parallel")
 	for i := range d.Rows {
 		r := &d.Rows[i]
 		t.Row(r.Layout, r.Step.Short(), r.Compute.Short(), r.Exposed.Short(), r.Bubble.Short(), (r.Optimizer + r.Host).Short(), fmt.Sprintf("%.0f", r.TokensPerS),

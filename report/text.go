@@ -102,6 +102,13 @@ func (p *printer) list(first, rest string, pieces []string) {
 
 func (p *printer) heading(s string) { p.printf("\n%s\n", p.bold(s)) }
 
+// columns is a table below a heading.
+func (p *printer) columns(heads ...string) *texttab.Table {
+	t := texttab.New(heads...)
+	t.Indent = "  "
+	return t
+}
+
 func (p *printer) table(t *texttab.Table) {
 	t.Style = p.bold
 	p.b.WriteString(t.String())
@@ -177,14 +184,7 @@ func (p *printer) benches() {
 		return
 	}
 	p.heading("Measured collectives")
-	t := &texttab.Table{Indent: "  ", Columns: []texttab.Column{
-		{Head: "op"},
-		{Head: "ranks", Align: texttab.Right},
-		{Head: "nodes", Align: texttab.Right},
-		{Head: "size", Align: texttab.Right},
-		{Head: "bus bandwidth", Align: texttab.Right},
-		{Head: "source"},
-	}}
+	t := p.columns("op", ">ranks", ">nodes", ">size", ">bus bandwidth", "source")
 	for i, b := range p.c.Benches {
 		if i == maxSwitches {
 			t.Row(fmt.Sprintf("… and %d more", len(p.c.Benches)-i))

@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"busbar.dev/cluster"
-	"busbar.dev/internal/texttab"
 	"busbar.dev/unit"
 )
 
@@ -68,14 +67,7 @@ func (p *printer) nearest(t *cluster.NodeType) {
 	}
 	shares := t.Shares()
 	p.printf("\n")
-	tab := &texttab.Table{Indent: "  ", Columns: []texttab.Column{
-		{Head: "GPU"},
-		{Head: "NUMA", Align: texttab.Right},
-		{Head: "cores"},
-		{Head: "nearest NIC"},
-		{Head: "path"},
-		{Head: "when all send"},
-	}}
+	tab := p.columns("GPU", ">NUMA", "cores", "nearest NIC", "path", "when all send")
 	shown := near
 	if len(near) > maxGPURows+1 {
 		shown = near[:maxGPURows]

@@ -28,14 +28,7 @@ func (p *printer) measured(t *cluster.NodeType) {
 	}
 	p.peerAccess(t)
 	classes := newClassTable(t)
-	tab := &texttab.Table{Indent: "  ", Columns: []texttab.Column{
-		{Head: "measured"},
-		{Head: "path"},
-		{Head: "pairs", Align: texttab.Right},
-		{Head: "lowest", Align: texttab.Right},
-		{Head: "median", Align: texttab.Right},
-		{Head: "highest", Align: texttab.Right},
-	}}
+	tab := p.columns("measured", "path", ">pairs", ">lowest", ">median", ">highest")
 	var odd []string
 	p.spread(t, classes, tab, "rate", func(x *cluster.Pair) (float64, string, bool) {
 		return float64(x.Rate.Value), x.Rate.Value.String(), x.Rate.Origin == cluster.Measured

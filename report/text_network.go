@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
-	"busbar.dev/internal/texttab"
 )
 
 // network prints the switches, tier by tier, those that are alike in one line.
@@ -66,16 +65,7 @@ type alike struct {
 }
 
 func (p *printer) switches(v *netView) {
-	columns := []texttab.Column{
-		{Head: "tier"},
-		{Head: "boxes", Align: texttab.Right},
-		{Head: "switches"},
-		{Head: "model"},
-		{Head: "ports", Align: texttab.Right},
-		{Head: "down, each"},
-		{Head: "up, each"},
-		{Head: "oversubscribed", Align: texttab.Right},
-	}
+	tab := p.columns("tier", ">boxes", "switches", "model", ">ports", "down, each", "up, each", ">oversubscribed")
 	var rows [][]string
 	left := 0
 	for _, tier := range v.tiers {
@@ -87,21 +77,11 @@ func (p *printer) switches(v *netView) {
 			rows = append(rows, p.switchRow(v, a))
 		}
 	}
-	// Columns of which no source says anything take no room.
-	tab := &texttab.Table{Indent: "  "}
-	var used []int
-	for i, c := range columns {
-		if slices.ContainsFunc(rows, func(r []string) bool { return r[i] != "" }) {
-			tab.Columns = append(tab.Columns, c)
-			used = append(used, i)
-		}
+	for i := range tab.Columns { // one of which no source says anything takes no room
+		tab.Columns[i].Hidden = !slices.ContainsFunc(rows, func(r []string) bool { return r[i] != "" })
 	}
 	for _, r := range rows {
-		cells := make([]string, len(used))
-		for k, i := range used {
-			cells[k] = r[i]
-		}
-		tab.Row(cells...)
+		tab.Row(r...)
 	}
 	if left > 0 {
 		tab.Row(p.dim(fmt.Sprintf("… and %d more", left)))

@@ -54,7 +54,7 @@ func roundBytes(b float64) string {
 
 func (p *printer) transports(r *traffic.Run) {
 	p.heading("Ways")
-	t := &texttab.Table{Columns: []texttab.Column{{Head: "  way"}, {Head: "hops", Align: texttab.Right}, {Head: "pairs of ranks", Align: texttab.Right}}}
+	t := texttab.New("  way", ">hops", ">pairs of ranks")
 	for _, x := range r.Transports {
 		t.Row("  "+x.Via, fmt.Sprint(x.Hops), fmt.Sprint(x.Pairs))
 	}
@@ -70,8 +70,7 @@ func (p *printer) trafficNICs(v *trafficView, size unit.Bytes) {
 		return
 	}
 	p.heading(fmt.Sprintf("NICs, for an all-reduce of %v", size))
-	right := texttab.Right
-	t := &texttab.Table{Columns: []texttab.Column{{Head: "  host"}, {Head: "NIC"}, {Head: "ring out", Align: right}, {Head: "in", Align: right}, {Head: "tree out", Align: right}, {Head: "in", Align: right}, {Head: "GDR", Align: right}, {Head: "channels"}, {Head: "ranks"}, {Head: ""}}}
+	t := texttab.New("  host", "NIC", ">ring out", ">in", ">tree out", ">in", ">GDR", "channels", "ranks", "")
 	amount := func(f float64) string {
 		if f == 0 {
 			return "-"
@@ -163,7 +162,7 @@ func (p *printer) flows(v *trafficView, size unit.Bytes) {
 		return
 	}
 	p.heading("Between hosts")
-	t := &texttab.Table{Columns: []texttab.Column{{Head: "  from"}, {Head: "NIC"}, {Head: "to"}, {Head: "NIC"}, {Head: "by ring", Align: texttab.Right}, {Head: "by tree", Align: texttab.Right}, {Head: "channels"}}}
+	t := texttab.New("  from", "NIC", "to", "NIC", ">by ring", ">by tree", "channels")
 	for i, f := range v.Flows {
 		if i == maxTextFlows {
 			break

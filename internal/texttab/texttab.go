@@ -22,8 +22,9 @@ const (
 
 // Column is a heading and how the cells below it are set.
 type Column struct {
-	Head  string
-	Align Align
+	Head   string
+	Align  Align
+	Hidden bool // left out, with the cells of every row that stand in it
 }
 
 // Table is a grid of cells. The zero value is a table without columns; rows may
@@ -40,6 +41,19 @@ type Table struct {
 	Full bool
 
 	rows [][]string
+}
+
+// New is a table with these headings. One after > is that of a column of numbers, which are set to the right.
+func New(heads ...string) *Table {
+	t := &Table{Columns: make([]Column, len(heads))}
+	for i, h := range heads {
+		c := &t.Columns[i]
+		c.Head = h
+		if rest, ok := strings.CutPrefix(h, ">"); ok {
+			c.Head, c.Align = rest, Right
+		}
+	}
+	return t
 }
 
 // Row appends a row. Missing cells are empty.
@@ -103,7 +117,11 @@ func (t *Table) gap() string {
 
 func (t *Table) line(b *strings.Builder, widths []int, cells []string) {
 	var l strings.Builder
+	first := true
 	for i, width := range widths {
+		if i < len(t.Columns) && t.Columns[i].Hidden {
+			continue
+		}
 		cell := ""
 		if i < len(cells) {
 			cell = cells[i]
@@ -112,9 +130,10 @@ func (t *Table) line(b *strings.Builder, widths []int, cells []string) {
 		if i < len(t.Columns) {
 			align = t.Columns[i].Align
 		}
-		if i > 0 {
+		if !first {
 			l.WriteString(t.gap())
 		}
+		first = false
 		l.WriteString(pad(cell, width, align))
 	}
 	s := t.Indent + l.String()

@@ -7,9 +7,11 @@ import (
 )
 
 func TestTable(t *testing.T) {
-	tab := Table{Columns: []Column{{"name", Left}, {"rate", Right}, {"state", Left}}, Indent: "  "}
-	tab.Row("nic0", "400 Gb/s", "up")
-	tab.Row("\x1b[31mmlx5_10\x1b[0m", "1 Gb/s", "")
+	tab := New("name", ">rate", "hidden", "state")
+	tab.Indent = "  "
+	tab.Columns[2].Hidden = true
+	tab.Row("nic0", "400 Gb/s", "wider than its heading", "up")
+	tab.Row("\x1b[31mmlx5_10\x1b[0m", "1 Gb/s", "x", "")
 	tab.Row("all")
 	want := strings.Join([]string{
 		"  name         rate  state",
@@ -33,10 +35,10 @@ func TestTableForms(t *testing.T) {
 		want string
 	}{
 		{"empty", Table{}, ""},
-		{"plain", Table{Plain: true, Columns: []Column{{"long heading", Left}}, rows: [][]string{{"a", "b"}}}, "a  b\n"},
+		{"plain", Table{Plain: true, Columns: []Column{{Head: "long heading"}}, rows: [][]string{{"a", "b"}}}, "a  b\n"},
 		{"gap and full", Table{Gap: "|", Full: true, rows: [][]string{{"a", "b"}, {"cc", "dd"}}}, "a |b \ncc|dd\n"},
-		{"style", Table{Columns: []Column{{"h", Right}}, Style: strings.ToUpper, rows: [][]string{{"xyz"}}}, "  H\nxyz\n"},
-		{"center", Table{Columns: []Column{{"head", Center}}, rows: [][]string{{"x"}}, Full: true}, "head\n x  \n"},
+		{"style", Table{Columns: []Column{{Head: "h", Align: Right}}, Style: strings.ToUpper, rows: [][]string{{"xyz"}}}, "  H\nxyz\n"},
+		{"center", Table{Columns: []Column{{Head: "head", Align: Center}}, rows: [][]string{{"x"}}, Full: true}, "head\n x  \n"},
 	} {
 		if got := c.tab.String(); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)

@@ -23,8 +23,7 @@ func BenchGPU(w io.Writer, d *query.BenchGPUDoc) error {
 		fmt.Fprintf(w, ", NCCL %s", d.Library)
 	}
 	fmt.Fprintf(w, "; %s\n\n", words.Plural(d.Settings, "setting"))
-	right := texttab.Right
-	t := &texttab.Table{Columns: []texttab.Column{{Head: "size", Align: right}, {Head: "NCCL's choice", Align: right}, {Head: "best", Align: right}, {Head: "setting"}, {Head: "lost", Align: right}, {Head: "busbw", Align: right}}}
+	t := texttab.New(">size", ">NCCL's choice", ">best", "setting", ">lost", ">busbw")
 	op := coll.Op{Kind: d.Op}
 	op.Type, _ = coll.ParseDtype(d.Dtype)
 	micros := func(us float64) string { return unit.Time(us * 1e6).String() }

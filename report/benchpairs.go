@@ -56,7 +56,7 @@ func BenchPairs(w io.Writer, d *query.BenchPairsDoc) error {
 // pairTable is one figure of all pairs.
 func pairTable(t *pairs.Table, of func(pairs.Measure) float64) *texttab.Table {
 	n := len(t.Names)
-	out := &texttab.Table{Columns: []texttab.Column{{Head: ""}}}
+	out := texttab.New("")
 	for i := range n {
 		out.Columns = append(out.Columns, texttab.Column{Head: fmt.Sprint(i), Align: texttab.Right})
 	}

@@ -14,14 +14,13 @@ import (
 
 // BenchStep prints what steps took, and their buckets: all of them, or the first and the last.
 func BenchStep(w io.Writer, d *query.BenchStepDoc, allBuckets bool) error {
-	right := texttab.Right
 	p := &d.Plan
 	fmt.Fprintf(w, "%s: %d parameters in %d tensors, gradients %s of %s in %s; %s, transport %s\n", d.Title, d.Params, d.Tensors, mebi(p.Memory()), d.Dtype, words.Plural(len(d.Rows[0].Buckets), "bucket"), words.Plural(d.Ranks, "rank"), d.Transport)
 	if p.Wire != engine.Uncompressed {
 		fmt.Fprintf(w, "gradients travel as %s; bandwidths count them uncompressed\n", p.Wire)
 	}
 	fmt.Fprintf(w, "a step computes for %s, %s of it forwards; %s, each on the rank that took longest, and what it was made of\n\n", durationText(p.Compute()), durationText(p.Forward), medianOf(d.Iters))
-	t := &texttab.Table{Columns: []texttab.Column{{Head: "overlap"}, {Head: "step", Align: right}, {Head: "computing", Align: right}, {Head: "exposed", Align: right}, {Head: "of the step", Align: right}, {Head: "fastest", Align: right}, {Head: "slowest", Align: right}}}
+	t := texttab.New("overlap", ">step", ">computing", ">exposed", ">of the step", ">fastest", ">slowest")
 	for i := range d.Rows {
 		r := d.Rows[i].Times
 		t.Row(d.Rows[i].Overlap, durationText(r.Median()), durationText(r.Computed), durationText(r.Exposed), fmt.Sprintf("%.0f%%", 100*share(r.Exposed, r.Median())), durationText(r.Steps[0]), durationText(r.Steps[len(r.Steps)-1]))
@@ -64,8 +63,7 @@ const fewBuckets = 12
 // benchBuckets lists the buckets of the last way.
 func benchBuckets(w io.Writer, d *query.BenchStepDoc, all bool) error {
 	row := &d.Rows[len(d.Rows)-1]
-	right := texttab.Right
-	t := &texttab.Table{Columns: []texttab.Column{{Head: "bucket", Align: right}, {Head: "tensors", Align: right}, {Head: "size", Align: right}, {Head: "full after", Align: right}, {Head: "took", Align: right}, {Head: "busbw", Align: right}, {Head: "algorithm"}}}
+	t := texttab.New(">bucket", ">tensors", ">size", ">full after", ">took", ">busbw", "algorithm")
 	list := row.Times.Buckets
 	all = all || len(list) <= fewBuckets+4
 	for i, b := range list {

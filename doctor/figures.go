@@ -88,6 +88,17 @@ func (c *Case) tableDrop() float64 {
 	return hi / lo
 }
 
+// best is the greatest of the figures for which ok holds, in GB/s.
+func (c *Case) best(ok func(evidence.Figure) bool) float64 {
+	best := 0.0
+	for _, f := range c.Figures {
+		if ok(f) {
+			best = max(best, f.GBps)
+		}
+	}
+	return best
+}
+
 // shareOfLine is what NCCL reached of what should come, when both are told; else 0.
 func (c *Case) shareOfLine() float64 {
 	got, want := 0.0, 0.0

@@ -59,12 +59,7 @@ func (c *Case) remedies(found []finding.Finding) []finding.Finding {
 
 // helper is a setting that is told to help and begins so.
 func (c *Case) helper(setting string) *evidence.Observation {
-	for _, o := range c.All(evidence.Helps) {
-		if strings.HasPrefix(strings.ReplaceAll(o.Arg(0), " ", ""), setting) {
-			return o
-		}
-	}
-	return nil
+	return c.Find(evidence.Helps, func(o *evidence.Observation) bool { return strings.HasPrefix(strings.ReplaceAll(o.Arg(0), " ", ""), setting) })
 }
 
 func roce(c *Case) bool     { return c.layer() == "RoCE" }

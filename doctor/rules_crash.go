@@ -65,12 +65,10 @@ func text(o *evidence.Observation) string {
 
 // smallShm is a /dev/shm of less than 256 MiB.
 func (c *Case) smallShm() *evidence.Observation {
-	for _, o := range c.All(evidence.ShmSize) {
-		if n := atoi(o.Arg(0)); n >= 0 && n < 256 {
-			return o
-		}
-	}
-	return nil
+	return c.Find(evidence.ShmSize, func(o *evidence.Observation) bool {
+		n := atoi(o.Arg(0))
+		return n >= 0 && n < 256
+	})
 }
 
 func atoi(s string) int {

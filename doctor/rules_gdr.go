@@ -78,12 +78,7 @@ func (c *Case) toldGDR(f *finding.Finding) bool {
 // netWay is how connections over an RDMA network go: with GPUDirect ("gdr") or
 // without.
 func (c *Case) netWay(way string) *evidence.Observation {
-	for _, o := range c.All(evidence.OverNet) {
-		if o.Arg(1) == way && !strings.EqualFold(o.Arg(0), "Socket") {
-			return o
-		}
-	}
-	return nil
+	return c.Find(evidence.OverNet, func(o *evidence.Observation) bool { return o.Arg(1) == way && !strings.EqualFold(o.Arg(0), "Socket") })
 }
 
 // oneSided reports that the two ways belong to different hosts, or that nothing
@@ -97,12 +92,7 @@ func (c *Case) oneSided(a, b *evidence.Observation) bool {
 
 // idlePeermem is the peer memory module with nobody using it.
 func (c *Case) idlePeermem() *evidence.Observation {
-	for _, o := range c.All(evidence.Peermem) {
-		if o.Arg(1) == "0" {
-			return o
-		}
-	}
-	return nil
+	return c.Find(evidence.Peermem, func(o *evidence.Observation) bool { return o.Arg(1) == "0" })
 }
 
 // lowGDRLevel is a level that forbids GPUDirect RDMA where NIC and GPU share a switch.

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -186,12 +187,7 @@ func (c *Case) toldVirtual() string {
 
 // mixedLayers is a list of adapters with both link layers.
 func (c *Case) mixedLayers() *evidence.Observation {
-	for _, o := range c.All(evidence.IBUsing) {
-		if o.Arg(1) == "IB+RoCE" {
-			return o
-		}
-	}
-	return c.First(evidence.NetMismatch)
+	return cmp.Or(c.Find(evidence.IBUsing, func(o *evidence.Observation) bool { return o.Arg(1) == "IB+RoCE" }), c.First(evidence.NetMismatch))
 }
 
 // devicesDiffer compares the devices that UCX and NCCL may use.

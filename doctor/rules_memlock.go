@@ -1,25 +1,18 @@
 package doctor
 
 import (
+	"slices"
 	"strings"
 
 	"busbar.dev/doctor/evidence"
 	"busbar.dev/finding"
 )
 
-// failed is the first failure of a call for a reason.
+// failed is the first failure of a call for a reason; "": for none that was printed.
 func (c *Case) failed(reason string, calls ...string) *evidence.Observation {
-	for _, o := range c.All(evidence.VerbsFailure) {
-		if reason != "" && o.Arg(1) != reason {
-			continue
-		}
-		for _, call := range calls {
-			if strings.HasPrefix(o.Arg(0), call) {
-				return o
-			}
-		}
-	}
-	return nil
+	return c.Find(evidence.VerbsFailure, func(o *evidence.Observation) bool {
+		return o.Arg(1) == reason && slices.ContainsFunc(calls, func(call string) bool { return strings.HasPrefix(o.Arg(0), call) })
+	})
 }
 
 func memlockLow(c *Case) *finding.Finding {
@@ -41,8 +34,8 @@ func memlockLow(c *Case) *finding.Finding {
 	case c.Has(evidence.Pages) && c.broken() || c.Has(evidence.Pages) && c.Told:
 		f.Confidence = 0.75
 		f.Cause = "Pages could not be pinned: a long-term pin must first move them out of memory reserved for contiguous allocation (CMA), which fails when little memory is free. " + f.Cause
-	case c.unexplained("ibv_create_cq", "ibv_create_qp", "ibv_reg_mr") != nil:
-		f.Confidence, f.Evidence = 0.7, c.quotes(c.unexplained("ibv_create_cq", "ibv_create_qp", "ibv_reg_mr"), low)
+	case c.failed("", "ibv_create_cq", "ibv_create_qp", "ibv_reg_mr") != nil:
+		f.Confidence, f.Evidence = 0.7, c.quotes(c.failed("", "ibv_create_cq", "ibv_create_qp", "ibv_reg_mr"), low)
 	case c.failed("permission", "ibv") != nil:
 		f.Confidence, f.Evidence = 0.75, c.quotes(c.failed("permission", "ibv"), low)
 		f.Cause = "The kernel did not permit it: the container lacks the capability IPC_LOCK, or rights on /dev/infiniband. " + f.Cause
@@ -56,26 +49,12 @@ func memlockLow(c *Case) *finding.Finding {
 	return f
 }
 
-// unexplained is a failure of a call for which no reason was printed.
-func (c *Case) unexplained(calls ...string) *evidence.Observation {
-	for _, o := range c.All(evidence.VerbsFailure) {
-		for _, call := range calls {
-			if o.Arg(1) == "" && strings.HasPrefix(o.Arg(0), call) {
-				return o
-			}
-		}
-	}
-	return nil
-}
-
 // lowMemlock is a limit of locked memory below 1 GiB.
 func (c *Case) lowMemlock() *evidence.Observation {
-	for _, o := range c.All(evidence.Memlock) {
-		if n := atoi(o.Arg(0)); n > 0 && n < 1<<20 {
-			return o
-		}
-	}
-	return nil
+	return c.Find(evidence.Memlock, func(o *evidence.Observation) bool {
+		n := atoi(o.Arg(0))
+		return n > 0 && n < 1<<20
+	})
 }
 
 func queueMemory(c *Case) *finding.Finding {

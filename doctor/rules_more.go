@@ -170,12 +170,7 @@ func oneGPULimit(c *Case) *finding.Finding {
 	if !c.about("onegpu") || !severalNICs.MatchString(c.toldText()) && strings.Count(c.value("NCCL_IB_HCA"), ",") == 0 {
 		return nil
 	}
-	best := 0.0
-	for _, f := range c.Figures {
-		if !f.Expected && f.Tool != "wire" {
-			best = max(best, f.GBps)
-		}
-	}
+	best := c.best(func(f evidence.Figure) bool { return !f.Expected && f.Tool != "wire" })
 	if best < 10 || best > 64 {
 		return nil
 	}
@@ -210,11 +205,6 @@ var fastLink = regexp.MustCompile(`\b(?:1|2|4|8)00 ?G(?:b(?:/s|ps|E)?|bit\S*)?\b
 // tcpLike reports a rate that sockets give on a network that carries several times
 // as much.
 func (c *Case) tcpLike() bool {
-	best := 0.0
-	for _, f := range c.Figures {
-		if !f.Expected && !f.Bits && f.Tool != "wire" {
-			best = max(best, f.GBps)
-		}
-	}
+	best := c.best(func(f evidence.Figure) bool { return !f.Expected && !f.Bits && f.Tool != "wire" })
 	return best > 0 && best < 4.5 && fastLink.MatchString(c.toldText()) && !c.in("tcp") && !c.Has(evidence.OverNet, evidence.GDROn)
 }

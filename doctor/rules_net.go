@@ -157,12 +157,10 @@ func (c *Case) beyond() bool {
 
 // fastProvider is libfabric's provider for RDMA where it was chosen.
 func (c *Case) fastProvider() *evidence.Observation {
-	for _, o := range c.All(evidence.Provider) {
-		if p := strings.ToLower(o.Arg(0)); strings.HasPrefix(p, "efa") || strings.HasPrefix(p, "cxi") {
-			return o
-		}
-	}
-	return nil
+	return c.Find(evidence.Provider, func(o *evidence.Observation) bool {
+		p := strings.ToLower(o.Arg(0))
+		return strings.HasPrefix(p, "efa") || strings.HasPrefix(p, "cxi")
+	})
 }
 
 func ibDisabled(c *Case) *finding.Finding {

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,30 +24,14 @@ func rdmaRules() []Rule {
 
 // status is a completion with a status.
 func (c *Case) status(code string, vendors ...string) *evidence.Observation {
-	for _, o := range c.All(evidence.Completion) {
-		if o.Arg(0) != code {
-			continue
-		}
-		if len(vendors) == 0 {
-			return o
-		}
-		for _, v := range vendors {
-			if o.Arg(1) == v {
-				return o
-			}
-		}
-	}
-	return nil
+	return c.Find(evidence.Completion, func(o *evidence.Observation) bool {
+		return o.Arg(0) == code && (len(vendors) == 0 || slices.Contains(vendors, o.Arg(1)))
+	})
 }
 
 // verdictOf is a work completion's error by name, as words or as NCCL's number.
 func (c *Case) verdictOf(name, code string) *evidence.Observation {
-	for _, o := range c.All(evidence.Verdict) {
-		if strings.HasPrefix(o.Arg(0), name) {
-			return o
-		}
-	}
-	return c.status(code)
+	return cmp.Or(c.Find(evidence.Verdict, func(o *evidence.Observation) bool { return strings.HasPrefix(o.Arg(0), name) }), c.status(code))
 }
 
 func mtuMismatch(c *Case) *finding.Finding {
@@ -113,13 +98,7 @@ func gidIndex(c *Case) *finding.Finding {
 		Fix:   "show_gids; NCCL_IB_GID_INDEX=3 (the RoCE v2 entry with the IPv4 address) on all hosts; from 2.21 leave it unset, NCCL picks it. If it stays: the link and PFC.",
 	}
 	retry := c.status("12")
-	modify := c.failed("timeout", "ibv_modify_qp")
-	if modify == nil {
-		modify = c.failed("unreachable", "ibv_modify_qp")
-	}
-	if modify == nil {
-		modify = c.failed("invalid", "ibv_modify_qp")
-	}
+	modify := cmp.Or(c.failed("timeout", "ibv_modify_qp"), c.failed("unreachable", "ibv_modify_qp"), c.failed("invalid", "ibv_modify_qp"))
 	f.Evidence = c.quotes(modify, retry, "NCCL_IB_GID_INDEX", evidence.GID)
 	layer := c.layer()
 	switch bad := c.badGID(); {
@@ -261,12 +240,10 @@ func badLink(c *Case) *finding.Finding {
 
 // portEvent is an event of a port: error, fatal.
 func (c *Case) portEvent() *evidence.Observation {
-	for _, o := range c.All(evidence.AsyncEvent) {
-		if a := o.Arg(0); strings.Contains(a, "port") || strings.Contains(a, "fatal") || strings.Contains(a, "device") {
-			return o
-		}
-	}
-	return nil
+	return c.Find(evidence.AsyncEvent, func(o *evidence.Observation) bool {
+		a := o.Arg(0)
+		return strings.Contains(a, "port") || strings.Contains(a, "fatal") || strings.Contains(a, "device")
+	})
 }
 
 func portDown(c *Case) *finding.Finding {

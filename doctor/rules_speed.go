@@ -182,12 +182,7 @@ func tcpBound(c *Case) *finding.Finding {
 	if !c.in("tcp") || c.in("roce", "ib", "efa") || !c.slow() || c.Has(evidence.ConnectError) {
 		return nil
 	}
-	best := 0.0
-	for _, f := range c.Figures {
-		if f.Tool != "wire" && !f.Bits {
-			best = max(best, f.GBps)
-		}
-	}
+	best := c.best(func(f evidence.Figure) bool { return f.Tool != "wire" && !f.Bits })
 	if best == 0 || best > 8 {
 		return nil
 	}
@@ -224,12 +219,7 @@ func bondPort(c *Case) *finding.Finding {
 
 // bondInUse is a list of adapters with a bond in it.
 func (c *Case) bondInUse() *evidence.Observation {
-	for _, o := range c.All(evidence.IBUsing) {
-		if containsWord(o.Arg(0), "bond") {
-			return o
-		}
-	}
-	return nil
+	return c.Find(evidence.IBUsing, func(o *evidence.Observation) bool { return containsWord(o.Arg(0), "bond") })
 }
 
 func regression(c *Case) *finding.Finding {

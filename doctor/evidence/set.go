@@ -104,6 +104,14 @@ func (s *Set) First(k Kind, words ...string) *Observation {
 	return nil
 }
 
+// Find is the first observation of a kind for which ok holds, nil when there is none.
+func (s *Set) Find(k Kind, ok func(*Observation) bool) *Observation {
+	if i := slices.IndexFunc(s.kinds[k], ok); i >= 0 {
+		return s.kinds[k][i]
+	}
+	return nil
+}
+
 // Has reports whether any of the kinds was seen.
 func (s *Set) Has(kinds ...Kind) bool {
 	return slices.ContainsFunc(kinds, func(k Kind) bool { return len(s.kinds[k]) > 0 })

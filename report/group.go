@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/natural"
 )
 
 // group is the hosts of one node type; t is nil for hosts whose inside nobody
@@ -48,7 +49,7 @@ func hostNames(c *cluster.Cluster, hosts []int) []string {
 			names = append(names, n)
 		}
 	}
-	return sortNatural(names)
+	return natural.Sort(names)
 }
 
 // hostList writes names as a hostlist of at most width runes; what does not fit

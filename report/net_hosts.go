@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/natural"
 	"busbar.dev/internal/svg"
 	"busbar.dev/unit"
 )
@@ -182,7 +183,7 @@ func (r *hostRow) order() {
 	}
 	slices.SortStableFunc(r.items, func(a, b hostItem) int {
 		x, y := a.hosts[0], b.hosts[0]
-		return cmp.Or(cmp.Compare(at[x], at[y]), compareNatural(name[x], name[y]))
+		return cmp.Or(cmp.Compare(at[x], at[y]), natural.Compare(name[x], name[y]))
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/natural"
 	"busbar.dev/internal/svg"
 )
 
@@ -279,7 +280,7 @@ func (s *strip) names(n *netBox, of []string) (lead string, names []string) {
 	for _, id := range n.ids {
 		names = append(names, of[id])
 	}
-	return lead, sortNatural(names)
+	return lead, natural.Sort(names)
 }
 
 // title names all switches of a box in full.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/natural"
 )
 
 // netView is the network sorted by tier, with what every switch has below and
@@ -36,7 +37,7 @@ func newNetView(c *cluster.Cluster) *netView {
 	}
 	for _, t := range v.tiers {
 		slices.SortStableFunc(t, func(a, b int) int {
-			return compareNatural(c.Network.Switches[a].Name, c.Network.Switches[b].Name)
+			return natural.Compare(c.Network.Switches[a].Name, c.Network.Switches[b].Name)
 		})
 	}
 	v.tiers = slices.DeleteFunc(v.tiers, func(t []int) bool { return len(t) == 0 })

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/natural"
 	"busbar.dev/internal/svg"
 )
 
@@ -77,7 +78,7 @@ func newSheet(c *cluster.Cluster) *sheet {
 	}
 	if each && len(c.Hosts) > 0 {
 		order := []int{0, 1}[:len(c.Hosts)]
-		slices.SortStableFunc(order, func(a, b int) int { return compareNatural(c.Hosts[a].Name, c.Hosts[b].Name) })
+		slices.SortStableFunc(order, func(a, b int) int { return natural.Compare(c.Hosts[a].Name, c.Hosts[b].Name) })
 		for i, h := range order {
 			t := c.TypeOf(h)
 			s.add(t, h, c.Hosts[h].Name, i > 0 && t == c.TypeOf(order[0]), 0, false)

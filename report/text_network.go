@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/natural"
 )
 
 // network prints the switches, tier by tier, those that are alike in one line.
@@ -141,7 +142,7 @@ func (p *printer) domains() {
 		}
 	}
 	if len(names) > 0 {
-		p.para("  ", fmt.Sprintf("%s that schedulers group nodes by: %s", plural(len(names), "domain"), hostList(sortNatural(names), 2*p.width)))
+		p.para("  ", fmt.Sprintf("%s that schedulers group nodes by: %s", plural(len(names), "domain"), hostList(natural.Sort(names), 2*p.width)))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/natural"
 	"busbar.dev/internal/svg"
 	"busbar.dev/unit"
 )
@@ -347,7 +348,7 @@ func TestHostsAreSorted(t *testing.T) {
 		t.Errorf("drawn as %q, want %q", order, want)
 	}
 	for _, x := range [][2]string{{"a1", "a1b"}, {"a2", "a10"}, {"a02", "a3"}, {"a01", "a1"}, {"b", "c1"}, {"", "a"}} {
-		if compareNatural(x[0], x[1]) >= 0 || compareNatural(x[1], x[0]) <= 0 {
+		if natural.Compare(x[0], x[1]) >= 0 || natural.Compare(x[1], x[0]) <= 0 {
 			t.Errorf("%q does not come before %q", x[0], x[1])
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/board"
+	"busbar.dev/internal/natural"
 	"busbar.dev/unit"
 )
 
@@ -127,7 +128,7 @@ func (d *reader) fragment() *cluster.Fragment {
 		if (a.name == "") != (b.name == "") {
 			return cmp.Compare(len(b.name), len(a.name))
 		}
-		return cmp.Or(board.Natural(a.name, b.name), strings.Compare(a.name, b.name))
+		return natural.Compare(a.name, b.name)
 	})
 	t := &cluster.NodeType{Name: "node", Devices: make([]cluster.Device, 0, len(d.nics))}
 	nameless, first := 0, 0

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/natural"
 )
 
 // building turns a fabric into a fragment.
@@ -82,7 +83,7 @@ func (b *building) addSwitches() {
 		if c := int(uint8(x.sw.Tier)) - int(uint8(y.sw.Tier)); c != 0 {
 			return c
 		}
-		if c := natural(x.sw.Name, y.sw.Name); c != 0 {
+		if c := natural.Compare(x.sw.Name, y.sw.Name); c != 0 {
 			return c
 		}
 		return strings.Compare(x.sw.GUID, y.sw.GUID)

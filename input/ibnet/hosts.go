@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/natural"
 )
 
 // adapter is one card function: a node, or several where the format names only
@@ -56,7 +57,7 @@ func (b *building) addHosts() {
 
 // cardOrder puts mlx5_9 before mlx5_10, and cards without a label by their GUID.
 func (b *building) cardOrder(x, y adapter) int {
-	if c := natural(x.label, y.label); c != 0 {
+	if c := natural.Compare(x.label, y.label); c != 0 {
 		return c
 	}
 	return cmp.Compare(b.nodes[x.nodes[0]].guid, b.nodes[y.nodes[0]].guid)
@@ -104,7 +105,7 @@ func (b *building) machines() []machine {
 		list = append(list, machine{b.guidName(n), []adapter{{label: label, nodes: []int32{n}}}})
 	}
 	list = slices.DeleteFunc(list, func(m machine) bool { return len(m.nics) == 0 })
-	slices.SortStableFunc(list, func(x, y machine) int { return natural(x.name, y.name) })
+	slices.SortStableFunc(list, func(x, y machine) int { return natural.Compare(x.name, y.name) })
 	return list
 }
 

@@ -1,12 +1,9 @@
 package ibnet
 
 import (
-	"cmp"
 	"strconv"
 	"strings"
 	"unicode"
-
-	"busbar.dev/input/internal/board"
 )
 
 // makers are words that mark a description as the maker's text rather than a
@@ -141,10 +138,4 @@ func (n names) take(name, guid string) string {
 	}
 	n[name]++
 	return name
-}
-
-// natural orders names the way people count, mlx5_9 before mlx5_10, and never
-// calls two names equal that differ.
-func natural(a, b string) int {
-	return cmp.Or(board.Natural(a, b), strings.Compare(a, b))
 }

@@ -1,7 +1,6 @@
 package ibnet
 
 import (
-	"slices"
 	"strings"
 	"testing"
 )
@@ -42,17 +41,6 @@ func TestSwitchOf(t *testing.T) {
 		if name, model := switchOf(desc); name+"|"+model != want {
 			t.Errorf("%q: name %q, model %q; want %s", desc, name, model, want)
 		}
-	}
-}
-
-func TestNatural(t *testing.T) {
-	want := []string{"", "mlx5_0", "mlx5_1", "mlx5_9", "mlx5_10", "mlx5_100", "node", "node1", "node01", "node2", "node10", "node10a"}
-	got := slices.Clone(want)
-	slices.Reverse(got)
-	slices.SortFunc(got, natural)
-	// Equal numbers with and without leading zeros stand together, in text order.
-	if s := strings.Join(got, " "); s != " mlx5_0 mlx5_1 mlx5_9 mlx5_10 mlx5_100 node node01 node1 node2 node10 node10a" {
-		t.Errorf("%s", s)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/board"
 	"busbar.dev/internal/lines"
+	"busbar.dev/internal/natural"
 	"busbar.dev/unit"
 )
 
@@ -130,9 +131,7 @@ func (h *hosts) fragment(missing string) (*cluster.Fragment, error) {
 		for _, c := range node {
 			cards = append(cards, c)
 		}
-		slices.SortFunc(cards, func(a, b *card) int {
-			return cmp.Or(board.Natural(a.label, b.label), strings.Compare(a.label, b.label))
-		})
+		slices.SortFunc(cards, func(a, b *card) int { return natural.Compare(a.label, b.label) })
 		t := &cluster.NodeType{Name: "node", Devices: make([]cluster.Device, 0, len(cards))}
 		for i, c := range cards {
 			if c.stated > 0 && len(c.ports) > 0 && c.stated != len(c.ports) {

@@ -83,7 +83,8 @@ func statPort(p *cluster.Port, key, value, source string) {
 	case "state":
 		p.State = state(value)
 	case "rate":
-		p.Rate = gbps(value, source)
+		r, _ := board.PortRate(value)
+		p.Rate = rate(r, source)
 	case "base lid":
 		p.LID = lid(value)
 	case "port guid":

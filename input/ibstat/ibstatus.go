@@ -67,7 +67,8 @@ func statusPort(p *cluster.Port, key, value, source string) {
 	case "state":
 		p.State = state(value)
 	case "rate":
-		p.Rate, p.Speed = gbps(value, source), speed(value)
+		r, speed := board.PortRate(value)
+		p.Rate, p.Speed = rate(r, source), speed
 	case "link_layer":
 		p.Layer = layer(value)
 	}

@@ -67,31 +67,12 @@ func layer(s string) string {
 	return ""
 }
 
-// gbps reads the number at the start of "40 Gb/sec (4X QDR)" or "40 (FDR10)" as
-// Gb/s. Zero, negative and impossible rates are unknown.
-func gbps(s, source string) cluster.Fact[unit.Rate] {
-	word, _, _ := strings.Cut(s, " ")
-	v, err := strconv.ParseFloat(word, 64)
-	if err != nil || !(v > 0 && v <= 1e5) {
+// rate is a port's rate as read.
+func rate(r unit.Rate, source string) cluster.Fact[unit.Rate] {
+	if r == 0 {
 		return cluster.Fact[unit.Rate]{}
 	}
-	return cluster.FromRead(unit.Rate(v)*unit.Gbps, source)
-}
-
-// speed reads "4X QDR" in brackets as 4xQDR. The kernel names every speed but
-// the first.
-func speed(s string) string {
-	_, s, ok := strings.Cut(s, "(")
-	s, _, closed := strings.Cut(s, ")")
-	lanes, name, _ := strings.Cut(strings.TrimSpace(s), " ")
-	n, isX := strings.CutSuffix(lanes, "X")
-	if !ok || !closed || !isX || len(n) > 2 || len(name) > 5 || strings.Trim(n, "0123456789") != "" || n == "" {
-		return ""
-	}
-	if name == "" {
-		name = "SDR"
-	}
-	return n + "x" + name
+	return cluster.FromRead(r, source)
 }
 
 // lid reads 59 or 0x3b; 0 means none.

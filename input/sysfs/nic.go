@@ -230,7 +230,7 @@ func (m *machine) rdmaPorts(r rdmadev) []cluster.Port {
 		}
 		dir := path.Join(r.dir, "ports", name)
 		p := cluster.Port{Num: num, Layer: m.word(dir, "link_layer"), State: board.PortState(m.word(dir, "state"))}
-		rate, speed := parseRate(m.word(dir, "rate"))
+		rate, speed := board.PortRate(m.word(dir, "rate"))
 		// A port that is down shows the rate it would begin with, not what it has.
 		if p.State != cluster.Down && rate > 0 {
 			p.Rate, p.Speed = cluster.FromRead(rate, source+" rate"), speed
@@ -249,24 +249,4 @@ func (m *machine) rdmaPorts(r rdmadev) []cluster.Port {
 		list = append(list, p)
 	}
 	return list
-}
-
-// parseRate reads "400 Gb/sec (4X NDR)" into a rate and "4xNDR".
-func parseRate(s string) (unit.Rate, string) {
-	num, rest, _ := strings.Cut(s, " Gb/sec")
-	v, err := strconv.ParseFloat(num, 64)
-	if err != nil || !(v > 0 && v < 1e5) {
-		return 0, ""
-	}
-	w := strings.Fields(strings.Trim(strings.TrimSpace(rest), "()"))
-	speed := ""
-	if len(w) > 0 && strings.HasSuffix(w[0], "X") {
-		speed = strings.TrimSuffix(w[0], "X") + "x"
-		if len(w) > 1 {
-			speed += w[1]
-		} else {
-			speed += "SDR" // the kernel names every speed but the first
-		}
-	}
-	return unit.Rate(v) * unit.Gbps, speed
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"busbar.dev/cluster"
+	"busbar.dev/input/internal/board"
 	"busbar.dev/input/internal/readertest"
 	"busbar.dev/unit"
 )
@@ -306,9 +307,9 @@ func TestParseRate(t *testing.T) {
 		"400 Gb/sec (4X NDR)": "400 Gb/s 4xNDR", "2.5 Gb/sec (1X)": "2.5 Gb/s 1xSDR", "10 Gb/sec (4X SDR)": "10 Gb/s 4xSDR",
 		"800 Gb/sec (8X NDR)": "800 Gb/s 8xNDR", "": "0 b/s ", "-1 Gb/sec": "0 b/s ", "x": "0 b/s ",
 	} {
-		r, s := parseRate(in)
+		r, s := board.PortRate(in)
 		if got := r.Bits() + " " + s; got != want {
-			t.Errorf("parseRate(%q) = %q; want %q", in, got, want)
+			t.Errorf("board.PortRate(%q) = %q; want %q", in, got, want)
 		}
 	}
 }

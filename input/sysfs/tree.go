@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"busbar.dev/input/internal/board"
+	"busbar.dev/internal/natural"
 )
 
 // maxAttr is how much of one file is read. Attributes hold a line; only
@@ -87,7 +87,7 @@ func (t *tree) list(dir string) []string {
 // natural is list with eth2 before eth10.
 func (t *tree) natural(dir string) []string {
 	names := t.list(dir)
-	slices.SortFunc(names, board.Natural)
+	slices.SortFunc(names, natural.Compare)
 	return names
 }
 

@@ -1,9 +1,11 @@
 package board
 
 import (
+	"strconv"
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/unit"
 )
 
 // PCI vendors that matter here.
@@ -108,6 +110,26 @@ func PortGUID(gid string) string {
 		return ""
 	}
 	return GUID(hex[16:])
+}
+
+// PortRate reads what the kernel writes of a port, "400 Gb/sec (4X NDR)": its rate, 0 where it is none, and "4xNDR". Tools
+// that print the rate alone leave out what follows the number.
+func PortRate(s string) (rate unit.Rate, speed string) {
+	num, rest, _ := strings.Cut(s, " ")
+	if v, err := strconv.ParseFloat(num, 64); err == nil && v > 0 && v <= 1e5 {
+		rate = unit.Rate(v) * unit.Gbps
+	}
+	_, rest, ok := strings.Cut(rest, "(")
+	rest, _, closed := strings.Cut(rest, ")")
+	lanes, name, _ := strings.Cut(strings.TrimSpace(rest), " ")
+	n, isX := strings.CutSuffix(lanes, "X")
+	if !ok || !closed || !isX || len(n) > 2 || len(name) > 5 || strings.Trim(n, "0123456789") != "" || n == "" {
+		return rate, ""
+	}
+	if name == "" {
+		name = "SDR" // the kernel names every speed but the first
+	}
+	return rate, n + "x" + name
 }
 
 // PortState reads the number in front of "4: ACTIVE".

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/natural"
 )
 
 // maxTree bounds the devices of one PCIe tree. Names are looked up one by one,
@@ -214,7 +215,7 @@ func order(a, b *cluster.Device) int {
 		if x, y := plain(a), plain(b); x != y {
 			return cmp.Compare(x, y)
 		}
-		if c := Natural(a.Label, b.Label); c != 0 {
+		if c := natural.Compare(a.Label, b.Label); c != 0 {
 			return c
 		}
 	}
@@ -238,41 +239,4 @@ func AddNIC(t *cluster.NodeType, d cluster.Device, above int) {
 	if above >= 0 && t.Devices[above].Kind == cluster.NUMA {
 		t.Connect(cluster.Link{A: above, B: at, Kind: cluster.PCIe})
 	}
-}
-
-// Natural compares names so that mlx5_2 comes before mlx5_10.
-func Natural(a, b string) int {
-	for a != "" && b != "" {
-		x, y := run(a), run(b)
-		p, q := a[:x], b[:y]
-		if isDigit(p[0]) && isDigit(q[0]) {
-			p, q = trimZeros(p), trimZeros(q)
-			if len(p) != len(q) {
-				return cmp.Compare(len(p), len(q))
-			}
-		}
-		if c := cmp.Compare(p, q); c != 0 {
-			return c
-		}
-		a, b = a[x:], b[y:]
-	}
-	return cmp.Compare(len(a), len(b))
-}
-
-// run is the length of the digits, or of the other characters, at the front.
-func run(s string) int {
-	n := 1
-	for n < len(s) && isDigit(s[n]) == isDigit(s[0]) {
-		n++
-	}
-	return n
-}
-
-func isDigit(c byte) bool { return c >= '0' && c <= '9' }
-
-func trimZeros(s string) string {
-	for len(s) > 1 && s[0] == '0' {
-		s = s[1:]
-	}
-	return s
 }

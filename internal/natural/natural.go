@@ -1,4 +1,5 @@
-package report
+// Package natural orders names as people count: node2 before node10, mlx5_9 before mlx5_10.
+package natural
 
 import (
 	"cmp"
@@ -6,11 +7,11 @@ import (
 	"strings"
 )
 
-// compareNatural orders names as people count: node2 before node10.
-func compareNatural(a, b string) int {
+// Compare orders two names. Names that differ are never equal.
+func Compare(a, b string) int {
 	x, y := a, b
 	for x != "" && y != "" {
-		p, q := leadingDigits(x), leadingDigits(y)
+		p, q := digits(x), digits(y)
 		switch {
 		case p > 0 && q > 0:
 			m, n := strings.TrimLeft(x[:p], "0"), strings.TrimLeft(y[:q], "0")
@@ -28,8 +29,8 @@ func compareNatural(a, b string) int {
 	return cmp.Or(cmp.Compare(len(x), len(y)), strings.Compare(a, b))
 }
 
-// leadingDigits counts the digits at the front of s.
-func leadingDigits(s string) int {
+// digits counts the digits at the front of s.
+func digits(s string) int {
 	n := 0
 	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
 		n++
@@ -37,8 +38,8 @@ func leadingDigits(s string) int {
 	return n
 }
 
-// sortNatural sorts names in place and returns them.
-func sortNatural(names []string) []string {
-	slices.SortStableFunc(names, compareNatural)
+// Sort sorts names in place and returns them.
+func Sort(names []string) []string {
+	slices.SortFunc(names, Compare)
 	return names
 }

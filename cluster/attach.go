@@ -109,7 +109,7 @@ func (a *attachments) displaced(fi, host int) bool {
 		if there == nil || slices.ContainsFunc(here.switches, func(s int) bool { return slices.Contains(there.switches, s) }) {
 			continue
 		}
-		if (here.byNIC || there.byNIC) && !(knowsAll(a.known[fk], here.switches) && knowsAll(a.known[fi], there.switches)) {
+		if (here.byNIC || there.byNIC) && !(allKnown(a.known[fk], here.switches) && allKnown(a.known[fi], there.switches)) {
 			continue
 		}
 		key := [2]int{fk, fi}
@@ -126,7 +126,7 @@ func (a *attachments) displaced(fi, host int) bool {
 	return false
 }
 
-func knowsAll(known map[int]bool, switches []int) bool {
+func allKnown(known map[int]bool, switches []int) bool {
 	return !slices.ContainsFunc(switches, func(s int) bool { return !known[s] })
 }
 

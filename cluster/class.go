@@ -75,8 +75,8 @@ func (c Class) Nearer(o Class) bool {
 	return c.Links > o.Links
 }
 
-// Words says what a class means for the traffic.
-func (c Class) Words() string {
+// Meaning says what a class means for the traffic.
+func (c Class) Meaning() string {
 	switch c.Type {
 	case Self:
 		return "the same device"

@@ -31,7 +31,7 @@ func TreeFromMatrix(devs []Device, class [][]Class, more ...[][]Class) (*NodeTyp
 		d.Parent = -1
 		b.t.Add(d)
 	}
-	b.said()
+	b.keepMatrix()
 	b.group()
 	b.checkGroups()
 	b.domains()
@@ -112,8 +112,8 @@ func pcieClass(c Class) ClassType {
 	return Apart
 }
 
-// said keeps the table itself, under the names of the devices.
-func (b *treeBuilder) said() {
+// keepMatrix keeps the table itself, under the names of the devices.
+func (b *treeBuilder) keepMatrix() {
 	m := &Matrix{Names: make([]string, b.n), Class: make([][]string, b.n)}
 	for i := range m.Names {
 		m.Names[i] = b.name(i)

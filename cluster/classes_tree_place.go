@@ -34,11 +34,11 @@ func (b *treeBuilder) place() {
 // bridge only if a cell says NODE, which means that others have their own.
 func (b *treeBuilder) placeBridge(numa int, members []int) {
 	if len(members) == 1 && !b.hasOwnBridge(members[0]) {
-		b.hang(numa, members[0], PCIe)
+		b.connect(numa, members[0], PCIe)
 		return
 	}
 	root := b.t.Add(Device{Kind: RootComplex, Index: -1, Parent: -1})
-	b.hang(numa, root, OnDie)
+	b.connect(numa, root, OnDie)
 	for _, g := range b.split(members, PXB) {
 		b.placeSwitch(root, g)
 	}
@@ -49,20 +49,20 @@ func (b *treeBuilder) placeBridge(numa int, members []int) {
 // upper switch would be PIX.
 func (b *treeBuilder) placeSwitch(root int, members []int) {
 	if len(members) == 1 {
-		b.hang(root, members[0], PCIe)
+		b.connect(root, members[0], PCIe)
 		return
 	}
 	top := b.t.Add(Device{Kind: PCISwitch, Index: -1, Parent: -1})
-	b.hang(root, top, PCIe)
+	b.connect(root, top, PCIe)
 	groups := b.split(members, PIX)
 	for _, g := range groups {
 		at := top
 		if len(groups) > 1 {
 			at = b.t.Add(Device{Kind: PCISwitch, Index: -1, Parent: -1})
-			b.hang(top, at, PCIe)
+			b.connect(top, at, PCIe)
 		}
 		for _, i := range g {
-			b.hang(at, i, PCIe)
+			b.connect(at, i, PCIe)
 		}
 	}
 }
@@ -76,7 +76,7 @@ func (b *treeBuilder) hasOwnBridge(i int) bool {
 	return false
 }
 
-func (b *treeBuilder) hang(parent, child int, kind LinkKind) {
+func (b *treeBuilder) connect(parent, child int, kind LinkKind) {
 	b.t.Devices[child].Parent = parent
 	b.t.Connect(Link{A: parent, B: child, Kind: kind})
 }

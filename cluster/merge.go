@@ -65,7 +65,7 @@ func mergeTypes(types []typed) (*NodeType, []map[string]string, []Warning) {
 			against = strings.Join(fast, ", ")
 		}
 		if ty.t.Said != nil && against != "" {
-			warnings = append(warnings, compareSaid(base, against, ty, said[i])...)
+			warnings = append(warnings, compareMatrices(base, against, ty, said[i])...)
 		}
 	}
 	base.Said = nil
@@ -139,7 +139,7 @@ func (m *merging) warn(where, format string, args ...any) {
 }
 
 func (m *merging) merge(t *NodeType) {
-	m.slow = m.saidSlow(t)
+	m.slow = m.matrixLacksLinks(t)
 	m.to = make([]int, len(t.Devices))
 	taken := make(map[int]bool)
 	for i := range m.to {
@@ -158,7 +158,7 @@ func (m *merging) merge(t *NodeType) {
 			}
 		}
 	}
-	if !m.strangers(t, taken) {
+	if !m.differentMachines(t, taken) {
 		return
 	}
 	m.pairByOrder(t, taken)

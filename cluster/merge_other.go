@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// strangers deals with two sources whose GPUs all have addresses and share none.
+// differentMachines deals with two sources whose GPUs all have addresses and share none.
 // A preset's addresses are those of a usual machine of its kind and give way to
 // the ones that were read. GPUs of other models, or two presets, are two machines
 // under one name: nothing of the further one is taken. Otherwise each source may
 // have seen a part of the node, and all are kept. It reports whether to go on.
-func (m *merging) strangers(t *NodeType, taken map[int]bool) bool {
+func (m *merging) differentMachines(t *NodeType, taken map[int]bool) bool {
 	if a, b := m.base.Preset, t.Preset; a != "" && b != "" && a != b {
 		return m.refuse(t)
 	}

@@ -11,10 +11,9 @@ import (
 )
 
 // One GPU has many names: its index (NVML's, what nvidia-smi prints), its PCI
-// address, its UUID, the ordinal a process knows it by, the local id or rank of
-// that process, and a MIG slice stands for part of it. The model keeps the first
-// three. This file translates the others, which exist only in the environment of
-// a process.
+// address, its UUID, and the ordinal a process knows it by; a MIG slice stands for
+// part of it. The model keeps the first three. This file translates ordinals, which
+// exist only in the environment of a process.
 
 // GPURef is a GPU of a node, or one MIG slice of it.
 type GPURef struct {
@@ -48,7 +47,7 @@ func CUDAOrder(t *NodeType, ids []Identity, env map[string]string) Ordinals {
 	all := o.enumerate(t, env["CUDA_DEVICE_ORDER"])
 	o.GPUs = all
 	if list, ok := env["CUDA_VISIBLE_DEVICES"]; ok {
-		o.GPUs = o.pick(t, ids, "CUDA_VISIBLE_DEVICES", list, all, true)
+		o.GPUs = o.pick(t, ids, list, all)
 	}
 	for _, r := range o.GPUs {
 		n := len(gpuSlices(t, r.GPU))
@@ -63,25 +62,6 @@ func CUDAOrder(t *NodeType, ids []Identity, env map[string]string) Ordinals {
 		}
 		o.GPUs = []GPURef{r}
 		break
-	}
-	return o
-}
-
-// ROCmOrder lists the GPUs that a HIP process sees: ROCR_VISIBLE_DEVICES picks
-// first, and HIP_VISIBLE_DEVICES (or CUDA_VISIBLE_DEVICES, which HIP reads in its
-// place) picks among those. A list ends before an entry that names no GPU or one
-// that it had before.
-func ROCmOrder(t *NodeType, ids []Identity, env map[string]string) Ordinals {
-	var o Ordinals
-	o.GPUs = o.byAddress(t)
-	if list, ok := env["ROCR_VISIBLE_DEVICES"]; ok {
-		o.GPUs = o.pick(t, ids, "ROCR_VISIBLE_DEVICES", list, o.GPUs, false)
-	}
-	for _, name := range []string{"HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"} {
-		if list, ok := env[name]; ok {
-			o.GPUs = o.pick(t, ids, name, list, o.GPUs, false)
-			break
-		}
 	}
 	return o
 }
@@ -162,8 +142,9 @@ func comparePCI(a, b PCI) int {
 	return strings.Compare(string(a), string(b))
 }
 
-// pick applies a list of visible devices.
-func (o *Ordinals) pick(t *NodeType, ids []Identity, name, list string, all []GPURef, cuda bool) []GPURef {
+// pick applies the list of CUDA_VISIBLE_DEVICES.
+func (o *Ordinals) pick(t *NodeType, ids []Identity, list string, all []GPURef) []GPURef {
+	const name = "CUDA_VISIBLE_DEVICES"
 	out := []GPURef{}
 	seen := map[GPURef]bool{}
 	kind := byte(0)
@@ -172,12 +153,9 @@ func (o *Ordinals) pick(t *NodeType, ids []Identity, name, list string, all []GP
 			break
 		}
 		entry = strings.TrimSpace(entry)
-		number := entry
-		if cuda {
-			number = entry[:numberEnd(entry)]
-		}
+		number := entry[:numberEnd(entry)]
 		r, how, ok := visible(t, ids, entry, number, all)
-		if ok && cuda && kind != 0 && how != kind {
+		if ok && kind != 0 && how != kind {
 			ok = false // CUDA does not read on where indexes turn into UUIDs
 		}
 		if !ok {
@@ -189,12 +167,8 @@ func (o *Ordinals) pick(t *NodeType, ids []Identity, name, list string, all []GP
 			return out
 		}
 		if seen[r] {
-			if cuda {
-				o.notef("%s: entry %d (%q) names a GPU again; CUDA then starts with none", name, k+1, entry)
-				return []GPURef{}
-			}
-			o.notef("%s: entry %d (%q) names a GPU again; it and what follows are hidden", name, k+1, entry)
-			return out
+			o.notef("%s: entry %d (%q) names a GPU again; CUDA then starts with none", name, k+1, entry)
+			return []GPURef{}
 		}
 		kind, seen[r] = how, true
 		out = append(out, r)
@@ -220,8 +194,8 @@ func numberEnd(s string) int {
 // '#' for an index, 'G' or 'M' for a UUID.
 func visible(t *NodeType, ids []Identity, entry, number string, all []GPURef) (r GPURef, how byte, ok bool) {
 	if strings.HasPrefix(entry, "GPU-") || strings.HasPrefix(entry, "MIG-") {
-		r, err := byUUID(t, ids, entry)
-		if err != nil || !slices.ContainsFunc(all, func(a GPURef) bool { return a.GPU == r.GPU }) {
+		r, ok := byUUID(t, ids, entry)
+		if !ok || !slices.ContainsFunc(all, func(a GPURef) bool { return a.GPU == r.GPU }) {
 			return GPURef{}, 0, false
 		}
 		return r, entry[0], true
@@ -235,29 +209,23 @@ func visible(t *NodeType, ids []Identity, entry, number string, all []GPURef) (r
 
 // byUUID finds a GPU or a slice by its UUID or the beginning of it, as far as
 // that is unique.
-func byUUID(t *NodeType, ids []Identity, id string) (GPURef, error) {
+func byUUID(t *NodeType, ids []Identity, id string) (found GPURef, ok bool) {
 	stem, rest, _ := strings.Cut(id, "-")
 	if rest == "" {
-		return GPURef{}, fmt.Errorf("UUID %q has nothing after %s-", id, stem)
+		return found, false
 	}
-	var found []GPURef
+	n := 0
 	for _, i := range t.Of(GPU) {
 		if stem == "GPU" && hasUUIDPrefix(uuidOf(t, ids, i), id) {
-			found = append(found, GPURef{i, -1})
+			found, n = GPURef{i, -1}, n+1
 		}
 		for k, s := range gpuSlices(t, i) {
 			if stem == "MIG" && hasUUIDPrefix(s.UUID, id) {
-				found = append(found, GPURef{i, k})
+				found, n = GPURef{i, k}, n+1
 			}
 		}
 	}
-	switch len(found) {
-	case 0:
-		return GPURef{}, fmt.Errorf("no GPU of the node has UUID %s", id)
-	case 1:
-		return found[0], nil
-	}
-	return GPURef{}, fmt.Errorf("UUID %s begins that of %d GPUs; give more of it", id, len(found))
+	return found, n == 1
 }
 
 // hasUUIDPrefix compares hexadecimal digits in either case; the stem is exact.

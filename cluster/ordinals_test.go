@@ -114,31 +114,6 @@ func TestCUDADeviceOrder(t *testing.T) {
 	}
 }
 
-func TestROCmVisibleDevices(t *testing.T) {
-	nt := fourGPUs()
-	for _, c := range []struct{ rocr, hip, cuda, want string }{
-		{"-", "-", "-", "gpu0 gpu1 gpu2 gpu3"},
-		{"3,1", "-", "-", "gpu3 gpu1"},
-		{"3,1", "1", "-", "gpu1"},
-		{"3,1", "2", "-", ""},
-		{"-", "2,0", "1", "gpu2 gpu0"},
-		{"-", "-", "1", "gpu1"},
-		{"1,1,2", "-", "-", "gpu1"},
-		{"0,GPU-bbbb", "-", "-", "gpu0 gpu1"},
-		{"", "-", "-", ""},
-	} {
-		env := map[string]string{}
-		for k, v := range map[string]string{"ROCR_VISIBLE_DEVICES": c.rocr, "HIP_VISIBLE_DEVICES": c.hip, "CUDA_VISIBLE_DEVICES": c.cuda} {
-			if v != "-" {
-				env[k] = v
-			}
-		}
-		if got := names(nt, ROCmOrder(nt, nil, env).GPUs); got != c.want {
-			t.Errorf("%+v: %q", c, got)
-		}
-	}
-}
-
 func TestMIGOrder(t *testing.T) {
 	nt := fourGPUs()
 	g := nt.Devices[nt.ByName("gpu1")].GPU
@@ -158,41 +133,12 @@ func TestMIGOrder(t *testing.T) {
 	}
 }
 
-// Seven names, one GPU.
-func TestFindGPU(t *testing.T) {
+// A joined cluster keeps UUIDs with the host.
+func TestCUDAOrderIdentities(t *testing.T) {
 	nt := fourGPUs()
-	nt.Devices[nt.ByName("gpu1")].GPU.Slices = []Slice{{Index: 4, UUID: "MIG-11110000-0000-0000-0000-000000000000"}}
-	// A joined cluster keeps UUIDs with the host.
 	ids := []Identity{{Device: "gpu1", UUID: nt.Devices[nt.ByName("gpu1")].UUID}}
 	nt.Devices[nt.ByName("gpu1")].UUID = ""
-	order := []GPURef{{nt.ByName("gpu3"), -1}, {nt.ByName("gpu1"), -1}}
-	for _, name := range []string{
-		"gpu1", "1", "GPU1", "GPU 1", "0000:0b:00.0", "00000000:0B:00.0", "0b:00.0", "0000:0b:00",
-		"GPU-bbbb0000-0000-0000-0000-000000000000", "GPU-bbbb", "cuda:1", "hip:1", "local:1", " gpu1 ",
-	} {
-		r, err := FindGPU(nt, ids, name, order)
-		if err != nil || names(nt, []GPURef{r}) != "gpu1" {
-			t.Errorf("%q: %v, %v; want gpu1", name, r, err)
-		}
-	}
-	for _, name := range []string{"MIG-1111", "MIG-11110000-0000-0000-0000-000000000000", "1:4", "GPU1:4"} {
-		r, err := FindGPU(nt, ids, name, order)
-		if err != nil || names(nt, []GPURef{r}) != "gpu1/mig4" {
-			t.Errorf("%q: %v, %v; want slice 4 of gpu1", name, r, err)
-		}
-	}
-	if node, r, err := GPUOfRank(5, 2, order); err != nil || node != 2 || names(nt, []GPURef{r}) != "gpu1" {
-		t.Errorf("rank 5 of 2 a node: node %d, %v, %v; want node 2, gpu1", node, r, err)
-	}
-	for name, want := range map[string]string{
-		"gpu9": `no GPU "gpu9"; the node has 4, gpu2 to gpu1`, "cuda:2": `no GPU "cuda:2"; the process sees 2`, "GPU-ffff": "no GPU of the node has UUID",
-		"GPU-cccc": "begins that of 2 GPUs", "0000:99:00.0": "no GPU at PCI address 0000:99:00.0", "1:9": `no MIG slice "1:9"`, "": `no GPU ""`, "bogus": `no GPU "bogus"`, "GPU-": "nothing after",
-	} {
-		if _, err := FindGPU(nt, ids, name, order); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: error %v; want %q", name, err, want)
-		}
-	}
-	if _, _, err := GPUOfRank(3, 0, order); err == nil {
-		t.Error("no ranks a node: expected an error")
+	if o := CUDAOrder(nt, ids, map[string]string{"CUDA_VISIBLE_DEVICES": "GPU-bbbb"}); names(nt, o.GPUs) != "gpu1" {
+		t.Errorf("%q; want gpu1", names(nt, o.GPUs))
 	}
 }

@@ -104,7 +104,7 @@ func viaInNode(kinds [2]Kind, c Class, p2p Tri) string {
 	case c.Type == Self:
 		return "the same device"
 	case c.Type == NV || c.Type == XG || c.Type == LK || c.Type == C2:
-		return c.Words()
+		return c.Meaning()
 	case c.Type == PXN:
 		return "NVLink to the GPU beside the NIC (PXN)"
 	case c.Type == Apart:

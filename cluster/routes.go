@@ -94,25 +94,6 @@ func (r *Routes) isDomain(e End) bool {
 	return !e.ToHosts() && r.c.Network.Switches[e.Switch].Domain
 }
 
-// Class is the class of the path between two places, cheaper than Path.
-func (r *Routes) Class(a, b Place) Class {
-	ta, tb := r.typeOf(a.Host), r.typeOf(b.Host)
-	if ta == nil || tb == nil {
-		return Class{}
-	}
-	if a.Host == b.Host {
-		_, c := ta.path(a.Device, b.Device)
-		return c
-	}
-	exit, enter := r.nicFor(a, b), r.nicFor(b, a)
-	if exit < 0 || enter < 0 {
-		return Class{}
-	}
-	_, ca := ta.path(a.Device, exit)
-	_, cb := tb.path(enter, b.Device)
-	return netClass(ca, cb)
-}
-
 func (r *Routes) typeOf(host int) *nodeRoutes {
 	if host < 0 || host >= len(r.c.Hosts) {
 		return nil

@@ -161,13 +161,13 @@ func TestByTrayRoutes(t *testing.T) {
 	c := racks()
 	whole := NewRoutes(c)
 	n := c.Types[1]
-	if got := whole.Class(Place{0, n.ByName("gpu0")}, Place{0, n.ByName("gpu2")}).String(); got != "NV18" {
+	if got := whole.Path(Place{0, n.ByName("gpu0")}, Place{0, n.ByName("gpu2")}).Class.String(); got != "NV18" {
 		t.Errorf("in the rack: %s", got)
 	}
 	split := c.ByTray()
 	r := NewRoutes(split)
 	g := split.Types[1].ByName("gpu0")
-	if got := r.Class(Place{0, g}, Place{0, split.Types[1].ByName("gpu1")}).String(); got != "NV18" {
+	if got := r.Path(Place{0, g}, Place{0, split.Types[1].ByName("gpu1")}).Class.String(); got != "NV18" {
 		t.Errorf("in a tray: %s", got)
 	}
 	p := r.Path(Place{0, g}, Place{1, g})

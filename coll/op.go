@@ -165,24 +165,3 @@ func only(cond bool, b unit.Bytes) unit.Bytes {
 	}
 	return 0
 }
-
-// DistanceWeighted makes the sizes that nccl-tests generates for all_to_all_v: total
-// bytes a rank, of which the part spread (0 to 1) grows with the distance from rank to
-// rank, in multiples of 16 bytes.
-func DistanceWeighted(n int, total unit.Bytes, spread float64) [][]unit.Bytes {
-	sizes := make([][]unit.Bytes, n)
-	for i := range sizes {
-		sizes[i] = make([]unit.Bytes, n)
-		for j := range sizes[i] {
-			if n == 1 {
-				sizes[i][j] = total &^ 15
-				continue
-			}
-			far := float64((j - i + n) % n)
-			uniform := float64(total) / float64(n)
-			dist := far * float64(total) / float64(n*(n-1)/2)
-			sizes[i][j] = unit.Bytes(float64((1-spread)*uniform)+float64(spread*dist)) &^ 15
-		}
-	}
-	return sizes
-}

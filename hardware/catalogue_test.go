@@ -100,7 +100,7 @@ func TestInfiniBandTable(t *testing.T) {
 	}
 	// Older generations lose to line coding what the name promises.
 	for gen, want := range map[string][2]float64{"SDR": {8, 10}, "DDR": {16, 20}, "QDR": {32, 40}, "FDR10": {40, 41.25}, "FDR": {54.5455, 56.25}} {
-		if r, n := InfiniBandRate(gen, 4).Gbps(), InfiniBandNominal(gen, 4).Gbps(); !near(r, want[0], 1e-4) || !near(n, want[1], 1e-4) {
+		if r, n := InfiniBandRate(gen, 4).Gbps(), infiniBandNominal(gen, 4).Gbps(); !near(r, want[0], 1e-4) || !near(n, want[1], 1e-4) {
 			t.Errorf("4x%s: %g of %g Gb/s, want %g of %g", gen, r, n, want[0], want[1])
 		}
 	}

@@ -45,9 +45,9 @@ func InfiniBandRate(gen string, lanes int) unit.Rate {
 	return unit.Rate(g.data()*float64(lanes)) * unit.Gbps
 }
 
-// InfiniBandNominal is the rate that tools print for it (4xQDR: 40 Gb/s). From
+// infiniBandNominal is the rate that tools print for it (4xQDR: 40 Gb/s). From
 // EDR on it equals InfiniBandRate.
-func InfiniBandNominal(gen string, lanes int) unit.Rate {
+func infiniBandNominal(gen string, lanes int) unit.Rate {
 	g, ok := ibByName(gen)
 	if !ok || !ibWidth(lanes) {
 		return 0
@@ -72,7 +72,7 @@ func infinibandRows() []Interconnect {
 	var rows []Interconnect
 	for _, g := range ibGens() {
 		for _, lanes := range []int{1, 2, 4, 8, 12} {
-			data, nominal := InfiniBandRate(g.Name, lanes), InfiniBandNominal(g.Name, lanes)
+			data, nominal := InfiniBandRate(g.Name, lanes), infiniBandNominal(g.Name, lanes)
 			r := Interconnect{
 				Name: fmt.Sprintf("InfiniBand %dx%s", lanes, g.Name), Family: "infiniband", Scope: "port",
 				Lane: data / unit.Rate(lanes), Lanes: lanes, OneWay: data, Duplex: 2 * data, Quoted: OneDirection, Source: g.Source,

@@ -87,7 +87,7 @@ func ibSpeed(text string) (PortSpeed, bool) {
 		return PortSpeed{}, false
 	}
 	g, _ := ibByName(t)
-	return PortSpeed{Kind: cluster.InfiniBand, Gen: g.Name, Lanes: lanes, Rate: rate, Nominal: InfiniBandNominal(t, lanes)}, true
+	return PortSpeed{Kind: cluster.InfiniBand, Gen: g.Name, Lanes: lanes, Rate: rate, Nominal: infiniBandNominal(t, lanes)}, true
 }
 
 // ethernetSpeed reads "100GbE", "25 GbE", "10G Ethernet", "Ethernet 25G", "1GBASE-T".

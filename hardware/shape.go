@@ -35,8 +35,8 @@ type Shape struct {
 	GDR    cluster.Tri
 }
 
-// usual is the number of GPUs that servers with a model mostly have.
-func (s Shape) usual(m GPUModel) int {
+// usualGPUs is the number of GPUs that servers with a model mostly have.
+func (s Shape) usualGPUs(m GPUModel) int {
 	switch {
 	case m.Name == "gb200" || m.Name == "gb300" || m.Name == "gh200":
 		return 4
@@ -57,7 +57,7 @@ func (s Shape) Cluster(count int) (*cluster.Cluster, error) {
 		return nil, fmt.Errorf("%d nodes; expected 1 to %d", count, MaxNodes)
 	}
 	if s.GPUs == 0 {
-		s.GPUs = s.usual(m)
+		s.GPUs = s.usualGPUs(m)
 	}
 	if s.GPUs < 0 || s.GPUs > 1024 || s.NICs < 0 || s.NICs > 1024 {
 		return nil, fmt.Errorf("%d GPUs and %d NICs a node; expected at most 1024", s.GPUs, s.NICs)

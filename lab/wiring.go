@@ -158,8 +158,8 @@ func (w *Wiring) Name(resource int) string {
 	}
 }
 
-// Way lists what a message from one rank to another crosses.
-func (w *Wiring) Way(from, to int) (resources []int, near bool) {
+// Route lists what a message from one rank to another crosses.
+func (w *Wiring) Route(from, to int) (resources []int, near bool) {
 	p := w.p
 	a, b := w.seats[from], w.seats[to]
 	memory := 2*len(p.NICs) + 2*len(p.Cables)

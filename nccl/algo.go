@@ -72,12 +72,6 @@ func (a Algo) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 // MarshalText writes the name: ll128.
 func (p Proto) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
-// ParseOp reads all_reduce and NCCL's AllReduce.
-func ParseOp(s string) (Op, error) {
-	i, err := find("collective", s, opNames)
-	return Op(i), err
-}
-
 // ParseAlgo reads nvls_tree and NCCL's NVLSTree.
 func ParseAlgo(s string) (Algo, error) {
 	i, err := find("algorithm", s, algoNames)

@@ -9,7 +9,7 @@ import (
 	"busbar.dev/nccl"
 )
 
-// TestEveryPreset thinks for every preset on one and on three nodes, in several
+// TestEveryPreset plans for every preset on one and on three nodes, in several
 // releases: rings visit all ranks once, trees hang together, and something is
 // chosen for every size.
 func TestEveryPreset(t *testing.T) {
@@ -34,7 +34,7 @@ func TestEveryPreset(t *testing.T) {
 			}
 			for _, version := range versions {
 				v, _ := nccl.ParseVersion(version)
-				p, err := nccl.Think(c, l, v, nil)
+				p, err := new(nccl.Planner).Plan(c, l, v, nil)
 				if err != nil {
 					if !strings.Contains(err.Error(), "has no NIC") && !strings.Contains(err.Error(), "NVIDIA GPUs only") {
 						t.Errorf("%s %d nodes %s: %v", info.Name, nodes, version, err)

@@ -80,7 +80,7 @@ func TestFusedNICs(t *testing.T) {
 			t.Fatal(err)
 		}
 		v, _ := nccl.ParseVersion(c.version)
-		p, err := nccl.Think(cl, l, v, env)
+		p, err := new(nccl.Planner).Plan(cl, l, v, env)
 		if err != nil {
 			if !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%+v: %v", c, err)
@@ -102,7 +102,7 @@ func TestFusedNICs(t *testing.T) {
 // TestPrintedPaths checks that a view names no path that leads nowhere: NCCL has
 // none from NICs to NVLink switches.
 func TestPrintedPaths(t *testing.T) {
-	p := think(t, "dgx-a100", 2, 8, "2.28", nil)
+	p := planFor(t, "dgx-a100", 2, 8, "2.28", nil)
 	if s := p.Nodes[0].View.String(); strings.Contains(s, "DIS") || !strings.Contains(s, "NVS/0-0 (1/240.0/NVL)") {
 		t.Error(s)
 	}

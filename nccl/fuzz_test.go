@@ -69,9 +69,9 @@ var settings = []string{
 	"NCCL_NVLS_ENABLE", "NCCL_MAX_CTAS", "NCCL_MIN_CTAS", "NCCL_IB_DISABLE", "NCCL_NET_MERGE_LEVEL", "NCCL_IB_MERGE_NICS", "NCCL_NET_DISABLE_INTRA",
 }
 
-// FuzzThink checks that odd machines, releases and settings end in a plan that
+// FuzzPlan checks that odd machines, releases and settings end in a plan that
 // hangs together or in an error.
-func FuzzThink(f *testing.F) {
+func FuzzPlan(f *testing.F) {
 	two := []byte("\x08\x00\x01\x00\x00\x00\x00\x06\x8f\x03\x01\x00\x01\x03\x01\x10\x10\x03\x02\x00\x01\x03\x01\x10\x10\x04\x00\x00\x01\xc8\x03\x00\x10\x10")
 	f.Add(two, byte(28), byte(2), "NCCL_ALGO", "Ring")
 	f.Add([]byte("\x03\x00\x00\x00\x01\x01\x06\x31\x03\x00\x00\x01\x04\x00\x10\x10\x03\x01\x00\x01\x04\x00\x10\x10\x01\x02\x02\x04\x00"), byte(19), byte(1), "NCCL_P2P_LEVEL", "SYS")
@@ -107,7 +107,7 @@ func FuzzThink(f *testing.F) {
 			env[settings[at%len(settings)]] = value
 		}
 		v := nccl.Version{Major: 2, Minor: 18 + int(minor)%13}
-		p, err := nccl.Think(c, l, v, env)
+		p, err := new(nccl.Planner).Plan(c, l, v, env)
 		if err != nil {
 			return
 		}

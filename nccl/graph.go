@@ -35,8 +35,8 @@ func (p PathType) String() string {
 	return "?"
 }
 
-// ParsePath reads NCCL's word for a path type.
-func ParsePath(s string) (PathType, bool) {
+// parsePath reads NCCL's word for a path type.
+func parsePath(s string) (PathType, bool) {
 	i := slices.Index(pathNames, s)
 	return PathType(max(i, 0)), i >= 0
 }

@@ -44,7 +44,7 @@ func TestIslands(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := nccl.Think(cl, l, nccl.Newest, env)
+		p, err := new(nccl.Planner).Plan(cl, l, nccl.Newest, env)
 		if err != nil {
 			if !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%s: %v", c.name, err)
@@ -96,7 +96,7 @@ func TestTrays(t *testing.T) {
 			env[k] = v
 		}
 		v, _ := nccl.ParseVersion(c.version)
-		p, err := nccl.Think(cl, l, v, env)
+		p, err := new(nccl.Planner).Plan(cl, l, v, env)
 		if err != nil {
 			t.Errorf("%+v: %v", c, err)
 			continue
@@ -122,7 +122,7 @@ func TestUnevenNodes(t *testing.T) {
 	}
 	for _, version := range []string{"2.18", "2.20", "2.23", "2.27", "2.30"} {
 		v, _ := nccl.ParseVersion(version)
-		p, err := nccl.Think(c, l, v, nil)
+		p, err := new(nccl.Planner).Plan(c, l, v, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +154,7 @@ func TestNVLSChannels(t *testing.T) {
 		{"gb200-nvl72", 2, 72, "2.28", 32},
 		{"gb200-nvl72", 3, 72, "2.30", 24},
 	} {
-		if p := think(t, c.preset, c.nodes, c.gpus, c.version, nil); p.NVLSChannels != c.want || p.NNodes != c.nodes {
+		if p := planFor(t, c.preset, c.nodes, c.gpus, c.version, nil); p.NVLSChannels != c.want || p.NNodes != c.nodes {
 			t.Errorf("%+v: %d channels on %d nodes", c, p.NVLSChannels, p.NNodes)
 		}
 	}

@@ -40,7 +40,7 @@ func preset(t *testing.T, name string) *cluster.NodeType {
 	return n
 }
 
-// TestUserLogs thinks about machines of users and compares with what their logs
+// TestUserLogs plans for machines of users and compares with what their logs
 // print. The machine is known by its kind, not by its topology file.
 func TestUserLogs(t *testing.T) {
 	total := map[string]int{}
@@ -69,7 +69,7 @@ func TestUserLogs(t *testing.T) {
 			env["NCCL_NVLS_ENABLE"] = "0"
 		}
 		version := strings.SplitN(c.file, "-", 2)[0]
-		p := thinkOn(t, hosts(c.node(), c.nodes), c.nodes, c.gpus, version, env)
+		p := planOn(t, hosts(c.node(), c.nodes), c.nodes, c.gpus, version, env)
 		n := map[string]int{}
 		for i := range log.Comms {
 			if comm := &log.Comms[i]; comm.NRanks == p.NRanks {

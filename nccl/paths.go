@@ -156,7 +156,7 @@ func userLevel(env map[string]string, key string) (PathType, bool) {
 	if !ok {
 		return 0, false
 	}
-	if p, ok := ParsePath(v); ok && p <= PathSYS {
+	if p, ok := parsePath(v); ok && p <= PathSYS {
 		return p, true
 	}
 	if n, ok := envInt(env, key); ok && n >= 0 {

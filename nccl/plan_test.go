@@ -13,7 +13,7 @@ import (
 
 // TestPlanJSON holds the written form to the contract.
 func TestPlanJSON(t *testing.T) {
-	p := think(t, "baskerville", 4, 1, "2.28.9", nil)
+	p := planFor(t, "baskerville", 4, 1, "2.28.9", nil)
 	data, err := json.Marshal(p)
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func TestSettingsReachThePlan(t *testing.T) {
 		if key == "NCCL_P2P_DISABLE" && testing.Short() {
 			continue // a long search
 		}
-		p := think(t, "dgx-h100", 2, 8, "2.28", map[string]string{key: value})
+		p := planFor(t, "dgx-h100", 2, 8, "2.28", map[string]string{key: value})
 		if !c.want(p) {
 			t.Errorf("%s: %d channels, ring %+v", c.env, p.Count(), p.Graphs.Ring)
 		}
@@ -81,10 +81,10 @@ func TestSettingsReachThePlan(t *testing.T) {
 // TestCollNet turns in-network reduction on.
 func TestCollNet(t *testing.T) {
 	env := map[string]string{"NCCL_COLLNET_ENABLE": "1"}
-	off := think(t, "dgx-h100", 2, 8, "2.28", nil)
+	off := planFor(t, "dgx-h100", 2, 8, "2.28", nil)
 	c := hosts(preset(t, "dgx-h100"), 2)
 	c.Network.Reduction = cluster.Yes
-	on := thinkOn(t, c, 2, 8, "2.28", env)
+	on := planOn(t, c, 2, 8, "2.28", env)
 	if off.CollNet || !on.CollNet || on.Graphs.Chain.NChannels == 0 || on.Graphs.Direct.NChannels != 8 {
 		t.Fatalf("off %v, on %v: chain %d, direct %d channels", off.CollNet, on.CollNet, on.Graphs.Chain.NChannels, on.Graphs.Direct.NChannels)
 	}
@@ -99,10 +99,10 @@ func TestCollNet(t *testing.T) {
 func TestOnePoorNode(t *testing.T) {
 	good, poor := meshNode(80, 4, 4, 16, 200*unit.Gbps), meshNode(80, 4, 4, 16, 100*unit.Gbps)
 	c := hosts(good, 3)
-	fast := thinkOn(t, c, 3, 4, "2.28", nil)
+	fast := planOn(t, c, 3, 4, "2.28", nil)
 	c.Types = append(c.Types, poor)
 	c.Hosts[1].Type = 1
-	slow := thinkOn(t, c, 3, 4, "2.28", nil)
+	slow := planOn(t, c, 3, 4, "2.28", nil)
 	if slow.Graphs.Ring.BwInter*float32(slow.Graphs.Ring.NChannels) >= fast.Graphs.Ring.BwInter*float32(fast.Graphs.Ring.NChannels) {
 		t.Errorf("with the poor node %+v, without %+v", slow.Graphs.Ring, fast.Graphs.Ring)
 	}
@@ -119,7 +119,7 @@ func TestLayouts(t *testing.T) {
 			cyclic = append(cyclic, nccl.Rank{Host: h, GPU: g})
 		}
 	}
-	p, err := nccl.Think(c, cyclic, nccl.Newest, nil)
+	p, err := new(nccl.Planner).Plan(c, cyclic, nccl.Newest, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestLayouts(t *testing.T) {
 	for name, l := range map[string]nccl.Layout{
 		"none": {}, "twice": {{0, gpus[0]}, {0, gpus[0]}}, "no GPU": {{0, 0}}, "no host": {{7, gpus[0]}}, "no device": {{0, 999}},
 	} {
-		if _, err := nccl.Think(c, l, nccl.Newest, nil); err == nil {
+		if _, err := new(nccl.Planner).Plan(c, l, nccl.Newest, nil); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
@@ -139,7 +139,7 @@ func TestLayouts(t *testing.T) {
 			t.Errorf("%v: no error", x)
 		}
 	}
-	one, err := nccl.Think(c, cyclic[:1], nccl.Newest, nil)
+	one, err := new(nccl.Planner).Plan(c, cyclic[:1], nccl.Newest, nil)
 	if err != nil || one.Count() < 1 {
 		t.Errorf("one rank: %v", err)
 	}

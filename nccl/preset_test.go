@@ -11,17 +11,17 @@ import (
 	"busbar.dev/unit"
 )
 
-// think decides for nodes×gpus of a preset.
-func think(t *testing.T, preset string, nodes, gpus int, version string, env map[string]string) *nccl.Plan {
+// planFor decides for nodes×gpus of a preset.
+func planFor(t *testing.T, preset string, nodes, gpus int, version string, env map[string]string) *nccl.Plan {
 	t.Helper()
 	c, err := hardware.Preset(preset, nodes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return thinkOn(t, c, nodes, gpus, version, env)
+	return planOn(t, c, nodes, gpus, version, env)
 }
 
-func thinkOn(t *testing.T, c *cluster.Cluster, nodes, gpus int, version string, env map[string]string) *nccl.Plan {
+func planOn(t *testing.T, c *cluster.Cluster, nodes, gpus int, version string, env map[string]string) *nccl.Plan {
 	t.Helper()
 	l, err := nccl.Block(c, nodes, gpus)
 	if err != nil {
@@ -31,7 +31,7 @@ func thinkOn(t *testing.T, c *cluster.Cluster, nodes, gpus int, version string, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := nccl.Think(c, l, v, env)
+	p, err := new(nccl.Planner).Plan(c, l, v, env)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestDerivedChannels(t *testing.T) {
 		{"baskerville", 2, 2, "2.20", "ring 1×20/20 NVL, tree 1×48/20 pattern 1, nvls 0×0/0, 2 channels"},
 		{"baskerville", 4, 1, "2.20", "ring 1×20/20 LOC, tree 1×48/20 pattern 3, nvls 0×0/0, 2 channels"},
 	} {
-		p := think(t, c.preset, c.nodes, c.gpus, c.version, nil)
+		p := planFor(t, c.preset, c.nodes, c.gpus, c.version, nil)
 		r, tr, nv := p.Graphs.Ring, p.Graphs.Tree, p.Graphs.NVLS
 		got := fmt.Sprintf("ring %d×%v/%v %s, tree %d×%v/%v pattern %d, nvls %d×%v/%v, %d channels",
 			r.NChannels, r.BwIntra, r.BwInter, r.TypeIntra, tr.NChannels, tr.BwIntra, tr.BwInter, tr.Pattern, nv.NChannels, nv.BwIntra, nv.BwInter, p.Count())
@@ -131,7 +131,7 @@ func TestBaskerville(t *testing.T) {
 		}},
 	} {
 		for _, version := range []string{"2.18", "2.20", "2.22", "2.25", "2.28"} {
-			p := think(t, "baskerville", c.nodes, c.gpus, version, nil)
+			p := planFor(t, "baskerville", c.nodes, c.gpus, version, nil)
 			name := fmt.Sprintf("%d×%d in %s", c.nodes, c.gpus, version)
 			if p.Count() != c.channels {
 				t.Errorf("%s: %d channels, want %d", name, p.Count(), c.channels)

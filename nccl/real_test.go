@@ -185,7 +185,7 @@ func realCluster(t *testing.T, r realRun) *cluster.Cluster {
 	return c
 }
 
-// TestRealRuns thinks from the topology file alone and compares everything that
+// TestRealRuns plans from the topology file alone and compares everything that
 // the logs of all ranks print.
 func TestRealRuns(t *testing.T) {
 	n := map[string]int{}
@@ -196,7 +196,7 @@ func TestRealRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		v, _ := nccl.ParseVersion(r.log.Versions[0].Text)
-		p, err := nccl.Think(c, l, v, r.env())
+		p, err := new(nccl.Planner).Plan(c, l, v, r.env())
 		if err != nil {
 			t.Fatalf("%s: %v", r.name, err)
 		}

@@ -9,8 +9,8 @@ import (
 	"busbar.dev/nccl"
 )
 
-// BenchmarkThink is the whole decision for eight-GPU nodes, up to a million ranks.
-func BenchmarkThink(b *testing.B) {
+// BenchmarkPlan is the whole decision for eight-GPU nodes, up to a million ranks.
+func BenchmarkPlan(b *testing.B) {
 	for _, nodes := range []int{1, 16, 512, 4096, 131072} {
 		b.Run(strconv.Itoa(nodes*8)+" GPUs", func(b *testing.B) {
 			t, err := hardware.Node("dgx-h100")
@@ -24,7 +24,7 @@ func BenchmarkThink(b *testing.B) {
 			}
 			v := nccl.Newest
 			for b.Loop() {
-				p, err := nccl.Think(c, l, v, nil)
+				p, err := new(nccl.Planner).Plan(c, l, v, nil)
 				if err != nil {
 					b.Fatal(err)
 				}

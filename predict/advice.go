@@ -30,8 +30,8 @@ type gain struct {
 
 func (g gain) factor() float64 { return float64(g.from.Time) / float64(g.to.Time) }
 
-// Counsel is what Advise has to say.
-type Counsel struct {
+// Recommendation is the answer of Advise.
+type Recommendation struct {
 	Advice []Advice
 	// Gain is how many times as fast the fastest that NCCL can run is as what it
 	// takes, at the size where that is most; 1 where it takes the fastest.
@@ -42,10 +42,10 @@ type Counsel struct {
 // the sizes of a query: of several, the one that brings most over all sizes. Every
 // setting was tried: the times are those of what NCCL would take under it, and what
 // it costs at other sizes is part of the text.
-func (p *Predictor) Advise(q Query) (Counsel, error) {
+func (p *Predictor) Advise(q Query) (Recommendation, error) {
 	x := newForced(p)
 	groups := map[string]*group{}
-	out := Counsel{Gain: 1}
+	out := Recommendation{Gain: 1}
 	var far []gain
 	for _, size := range q.Sizes {
 		if err := q.stopped(); err != nil {
@@ -267,7 +267,7 @@ func most(gains []gain) gain {
 func (t *trial) advice(q Query, others int) Advice {
 	g := most(t.helped)
 	text := fmt.Sprintf("with %s, %s of %s would take %v instead of %v (%s instead of %s)",
-		t.setting, q.Kind, g.size, g.to.Time, g.from.Time, way(g.to), way(g.from))
+		t.setting, q.Kind, g.size, g.to.Time, g.from.Time, algoAndProto(g.to), algoAndProto(g.from))
 	if len(t.helped) > 1 {
 		text = fmt.Sprintf("with %s, %s of %s would be up to %.2g× as fast (at %v %v instead of %v)",
 			t.setting, q.Kind, span(q.Sizes, t.helped), g.factor(), g.size, g.to.Time, g.from.Time)
@@ -292,7 +292,7 @@ func (t *trial) advice(q Query, others int) Advice {
 func unfitAdvice(gains []gain, sizes int) Advice {
 	g := most(gains)
 	return Advice{Text: fmt.Sprintf("NCCL's choice is not the fastest at %d of %s, most at %v (%v by %s instead of %v); no one setting is worth it over all of them (--size asks for one, a tuner plugin chooses by size)",
-		len(gains), sizesOf(sizes), g.size, g.to.Time, way(g.to), g.from.Time)}
+		len(gains), sizesOf(sizes), g.size, g.to.Time, algoAndProto(g.to), g.from.Time)}
 }
 
 func sizesOf(n int) string {
@@ -302,8 +302,8 @@ func sizesOf(n int) string {
 	return fmt.Sprintf("%d sizes", n)
 }
 
-// way is an algorithm and protocol for a sentence.
-func way(r Row) string {
+// algoAndProto is an algorithm and protocol for a sentence.
+func algoAndProto(r Row) string {
 	if r.Setting.Channels == 1 {
 		return fmt.Sprintf("%s %s on 1 channel", r.Algo, r.Setting.Proto)
 	}

@@ -11,10 +11,10 @@ import (
 // Copy is the name of what NCCL does for a communicator of one rank.
 const Copy = "copy"
 
-// alone is a call with one rank: nothing is exchanged. Out of place, as nccl-tests measures,
+// singleRank is a call with one rank: nothing is exchanged. Out of place, as nccl-tests measures,
 // NCCL copies the data inside the GPU's memory, which is read and written; in place it does
 // nothing at all.
-func (p *Predictor) alone(op coll.Op, s Setting, run *result.Run) {
+func (p *Predictor) singleRank(op coll.Op, s Setting, run *result.Run) {
 	const text = "one rank exchanges nothing: out of place the data is copied inside the GPU's memory"
 	g := p.Cluster.TypeOf(p.Layout[0].Host).Devices[p.Layout[0].GPU].GPU
 	m := p.model(p.Figures, op, s)

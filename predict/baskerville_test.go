@@ -44,7 +44,7 @@ func sideOf(t *testing.T, layout string, v nccl.Version, algos ...string) Side {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Side{Layout: layout, Nodes: nodes, Ranks: nodes * gpus, Rows: a.Rows, Counsel: advice}
+	return Side{Layout: layout, Nodes: nodes, Ranks: nodes * gpus, Rows: a.Rows, Recommendation: advice}
 }
 
 // The six rows come out in the measured order, each within 30%, whatever the

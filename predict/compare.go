@@ -15,7 +15,7 @@ type Side struct {
 	Nodes  int
 	Ranks  int
 	Rows   []Row
-	Counsel
+	Recommendation
 	Caveat string
 }
 
@@ -30,14 +30,14 @@ type Verdict struct {
 	factor        float64 // the loser's time over the winner's
 }
 
-// Ruling is verdicts with the same winner and the same reason, told once.
-type Ruling struct {
+// VerdictGroup is verdicts with the same winner and the same reason, told once.
+type VerdictGroup struct {
 	Sizes []unit.Bytes
 	Text  string
 }
 
-// Rulings puts verdicts together, in the order in which they first come.
-func Rulings(list []Verdict) []Ruling {
+// GroupVerdicts puts verdicts together, in the order in which they first come.
+func GroupVerdicts(list []Verdict) []VerdictGroup {
 	type key struct{ winner, loser, reason string }
 	var order []key
 	groups := map[key][]Verdict{}
@@ -51,17 +51,17 @@ func Rulings(list []Verdict) []Ruling {
 		}
 		groups[k] = append(groups[k], v)
 	}
-	var out []Ruling
+	var out []VerdictGroup
 	for _, k := range order {
-		out = append(out, ruling(groups[k]))
+		out = append(out, groupVerdict(groups[k]))
 	}
 	return out
 }
 
-// ruling tells of the greatest size, where the difference is one that counts.
-func ruling(list []Verdict) Ruling {
+// groupVerdict tells of the greatest size, where the difference is one that counts.
+func groupVerdict(list []Verdict) VerdictGroup {
 	last := list[len(list)-1]
-	r := Ruling{Text: last.Text}
+	r := VerdictGroup{Text: last.Text}
 	lo, hi := last.factor, last.factor
 	for _, v := range list {
 		r.Sizes = append(r.Sizes, v.Size)
@@ -92,7 +92,7 @@ func Compare(sides []Side) []Verdict {
 	for _, size := range sizes {
 		var list []entrant
 		for i := range sides {
-			if r, ok := stands(sides[i].Rows, size); ok {
+			if r, ok := representative(sides[i].Rows, size); ok {
 				list = append(list, entrant{&sides[i], r})
 			}
 		}
@@ -115,8 +115,8 @@ type entrant struct {
 	row  Row
 }
 
-// stands is the row that stands for a layout at a size.
-func stands(rows []Row, size unit.Bytes) (best Row, ok bool) {
+// representative is the row that stands for a layout at a size.
+func representative(rows []Row, size unit.Bytes) (best Row, ok bool) {
 	for _, r := range rows {
 		switch {
 		case r.Asked != size || r.Beyond:

@@ -27,7 +27,7 @@ func TestRulings(t *testing.T) {
 	if len(list) != 6 || list[5].Winner != "1x4" || !strings.HasPrefix(list[5].Text, "1x4 wins: 1 µs against 6 µs (2x2)") {
 		t.Fatalf("verdicts %+v", list)
 	}
-	got := Rulings(list)
+	got := GroupVerdicts(list)
 	if len(got) != 3 {
 		t.Fatalf("rulings %+v", got)
 	}

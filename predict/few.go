@@ -14,10 +14,10 @@ import (
 // are more than can be counted at once.
 const mostCounted = 512
 
-// few prices such an algorithm (PAT) over so many ranks on the first of them: every rank sends and
+// extrapolate prices such an algorithm (PAT) over so many ranks on the first of them: every rank sends and
 // receives the same amount whatever their number, at the same rate, and each doubling of it is one more
 // round, which takes what rounds take where there is nothing to move.
-func (p *Predictor) few(op coll.Op, s Setting, why error) (*result.Run, error) {
+func (p *Predictor) extrapolate(op coll.Op, s Setting, why error) (*result.Run, error) {
 	n := len(p.Layout)
 	for k := mostCounted; k >= 64; k /= 2 {
 		if k >= n {

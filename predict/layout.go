@@ -35,9 +35,9 @@ func ParseLayout(s string) (nodes, gpus int, err error) {
 	return nodes, gpus, nil
 }
 
-// Everything is the layout of all GPUs of a cluster, and its name: 4x8, or all
+// AllGPUs is the layout of all GPUs of a cluster, and its name: 4x8, or all
 // where nodes have different numbers.
-func Everything(c *cluster.Cluster) (nccl.Layout, string, error) {
+func AllGPUs(c *cluster.Cluster) (nccl.Layout, string, error) {
 	var l nccl.Layout
 	nodes, each, even := 0, 0, true
 	for h, devs := range nccl.GPUs(c) {

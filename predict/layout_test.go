@@ -35,12 +35,12 @@ func TestEverything(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, name, err := Everything(c)
+	l, name, err := AllGPUs(c)
 	if err != nil || len(l) != 12 || name != "3x4" {
 		t.Errorf("%d ranks, %s, error %v", len(l), name, err)
 	}
 	c.Hosts = nil
-	if _, _, err := Everything(c); err == nil {
+	if _, _, err := AllGPUs(c); err == nil {
 		t.Error("a cluster without nodes has a layout")
 	}
 }

@@ -76,7 +76,7 @@ func TestAddNICs(t *testing.T) {
 		if near := typ.Nearest()[0]; near.Class.String() != want {
 			t.Errorf("%d NICs: the nearest by %v, want %v", count, near.Class, want)
 		}
-		if l, _, err := Everything(c); err != nil {
+		if l, _, err := AllGPUs(c); err != nil {
 			t.Error(err)
 		} else if _, err := New(c, l, nccl.Newest, nil, nil); err != nil {
 			t.Errorf("%d NICs: %v", count, err)

@@ -50,12 +50,12 @@ type outline struct {
 // New prepares a predictor. figures nil takes the fitted ones and those that the
 // cluster was calibrated with.
 func New(c *cluster.Cluster, l nccl.Layout, v nccl.Version, env map[string]string, figures *sim.Figures) (*Predictor, error) {
-	return NewKnowing(&nccl.Found{}, c, l, v, env, figures)
+	return NewWithPlanner(&nccl.Planner{}, c, l, v, env, figures)
 }
 
-// NewKnowing is New for one of many groups, which share what searches found.
-func NewKnowing(found *nccl.Found, c *cluster.Cluster, l nccl.Layout, v nccl.Version, env map[string]string, figures *sim.Figures) (*Predictor, error) {
-	plan, err := found.Think(c, l, v, env)
+// NewWithPlanner is New for one of many groups, which share what searches found.
+func NewWithPlanner(found *nccl.Planner, c *cluster.Cluster, l nccl.Layout, v nccl.Version, env map[string]string, figures *sim.Figures) (*Predictor, error) {
+	plan, err := found.Plan(c, l, v, env)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +198,7 @@ func (p *Predictor) Price(op coll.Op, s Setting) (*result.Run, error) {
 	o := p.outline(op, s)
 	if o.err != nil {
 		if s.Algo == "pat" {
-			return p.few(op, s, o.err)
+			return p.extrapolate(op, s, o.err)
 		}
 		return nil, o.err
 	}

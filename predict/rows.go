@@ -174,8 +174,8 @@ func (x *forced) row(op coll.Op, s, auto Setting) (Row, error) {
 // NCCL has none.
 const barrierBytes = 4
 
-// Stand is the operation that NCCL really does for one it does not have.
-func Stand(op coll.Op) coll.Op {
+// Substitute is the operation that NCCL really does for one it does not have.
+func Substitute(op coll.Op) coll.Op {
 	if op.Kind == coll.Barrier {
 		return coll.Op{Kind: coll.AllReduce, Bytes: barrierBytes}
 	}
@@ -186,7 +186,7 @@ func Stand(op coll.Op) coll.Op {
 func (x *forced) price(op coll.Op, s Setting) (*result.Run, error) {
 	as := op
 	if op.Kind == coll.Barrier && x.native(op.Kind, s.Algo) {
-		as = Stand(op)
+		as = Substitute(op)
 	}
 	run, err := x.p.Price(as, s)
 	var refused *schedule.Refusal
@@ -197,7 +197,7 @@ func (x *forced) price(op coll.Op, s Setting) (*result.Run, error) {
 		return nil, fmt.Errorf("%s by %s: %w", op.Kind, s.Algo, err)
 	}
 	if len(x.p.Layout) == 1 {
-		x.p.alone(as, s, run)
+		x.p.singleRank(as, s, run)
 	}
 	run.Op = op
 	return run, nil

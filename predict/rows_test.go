@@ -18,7 +18,7 @@ func predictor(t *testing.T, preset string, nodes int, v nccl.Version, env map[s
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, _, err := Everything(c)
+	l, _, err := AllGPUs(c)
 	if err != nil {
 		t.Fatal(err)
 	}

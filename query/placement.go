@@ -67,7 +67,7 @@ func (s shape) ranks(cl *cluster.Cluster) (nccl.Layout, string, error) {
 		l, err := nccl.Block(cl, s.nodes, s.gpus)
 		return l, s.text, err
 	}
-	return predict.Everything(cl)
+	return predict.AllGPUs(cl)
 }
 
 // load reads the cluster, with what its source does not say filled in. A preset or a file about one node that does not say

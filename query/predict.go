@@ -141,7 +141,7 @@ func predictSide(cl *cluster.Cluster, s shape, v nccl.Version, settings map[stri
 		return nil, predict.Side{}, nil, err
 	}
 	side := predict.Side{Layout: name, Nodes: hostsOf(l), Ranks: len(l), Rows: a.Rows}
-	if side.Counsel, err = p.Advise(ask); err != nil {
+	if side.Recommendation, err = p.Advise(ask); err != nil {
 		return nil, predict.Side{}, nil, err
 	}
 	for i := range side.Advice {

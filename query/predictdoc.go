@@ -199,7 +199,7 @@ func (r *PredictRow) operation() coll.Op {
 	if r.Beyond {
 		return r.Row.Op
 	}
-	return predict.Stand(r.Row.Op)
+	return predict.Substitute(r.Row.Op)
 }
 
 const (

@@ -221,7 +221,7 @@ func (p *printer) classLegend(m cluster.Matrix, rows int) {
 				if k == cluster.NV {
 					name = "NV#"
 				}
-				parts = append(parts, name+" "+c.Words())
+				parts = append(parts, name+" "+c.Meaning())
 			}
 		}
 	}

@@ -52,7 +52,7 @@ func (f *forecast) text(s style, width int) string {
 	for _, t := range f.Caveats {
 		paragraph(&b, s.yellow("note")+": ", t, width)
 	}
-	for _, r := range predict.Rulings(f.Compare) {
+	for _, r := range predict.GroupVerdicts(f.Compare) {
 		paragraph(&b, "at "+predict.Span(f.sizes(), r.Sizes)+": ", r.Text, width)
 	}
 	f.verdictOnNCCL(&b, s, width)

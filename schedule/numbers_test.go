@@ -185,7 +185,7 @@ func TestNumbers(t *testing.T) {
 			}
 			if s.Kind == coll.AllToAllV {
 				op.Bytes = 0
-				op.Sizes = coll.DistanceWeighted(n, unit.Bytes(rnd.IntN(3000)), rnd.Float64())
+				op.Sizes = distanceWeighted(n, unit.Bytes(rnd.IntN(3000)), rnd.Float64())
 			}
 			m := &machine{s: s, op: op}
 			input := m.run(rnd)

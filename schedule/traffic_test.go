@@ -284,7 +284,7 @@ rank 1 lane 1
 // sizes.
 func TestExtents(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 3))
-	sizes := coll.DistanceWeighted(5, 4000, .7)
+	sizes := distanceWeighted(5, 4000, .7)
 	for _, tt := range []struct {
 		kind  coll.Kind
 		name  string
@@ -373,4 +373,25 @@ func TestStages(t *testing.T) {
 			}
 		}
 	}
+}
+
+// distanceWeighted makes the sizes that nccl-tests generates for all_to_all_v: total
+// bytes a rank, of which the part spread (0 to 1) grows with the distance from rank to
+// rank, in multiples of 16 bytes.
+func distanceWeighted(n int, total unit.Bytes, spread float64) [][]unit.Bytes {
+	sizes := make([][]unit.Bytes, n)
+	for i := range sizes {
+		sizes[i] = make([]unit.Bytes, n)
+		for j := range sizes[i] {
+			if n == 1 {
+				sizes[i][j] = total &^ 15
+				continue
+			}
+			far := float64((j - i + n) % n)
+			uniform := float64(total) / float64(n)
+			dist := far * float64(total) / float64(n*(n-1)/2)
+			sizes[i][j] = unit.Bytes(float64((1-spread)*uniform)+float64(spread*dist)) &^ 15
+		}
+	}
+	return sizes
 }

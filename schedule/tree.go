@@ -8,21 +8,21 @@ type tree struct {
 	shape  shape
 	n      int // positions from n on are switches
 	pieces int
-	way    way
+	way    direction
 }
 
-type way uint8
+type direction uint8
 
 const (
-	up way = iota
+	up direction = iota
 	down
 	upDown     // in two lanes
 	upThenDown // in one lane, for a vector of one piece
 )
 
-func (t *tree) lane(lane int) (channel int, w way) {
+func (t *tree) lane(lane int) (channel int, w direction) {
 	if t.way == upDown {
-		return lane / 2, way(lane % 2)
+		return lane / 2, direction(lane % 2)
 	}
 	return lane, t.way
 }

@@ -32,21 +32,21 @@ type sent struct {
 
 // critical finds the longest chain of messages, which is the latency when bytes take
 // no time, and the rounds: messages that as many others must come before.
-func (o *Outline) critical(w *ways) (last front, rounds [][]sent, err error) {
+func (o *Outline) critical(w *router) (last front, rounds [][]sent, err error) {
 	chunk := o.chunk()
 	last, _, err = schedule.Chains(o.s, front.join, func(f front, from, lane int, op schedule.Op) (front, error) {
-		way, ok := w.find(from, int(op.Peer), o.s.Channel(lane))
+		path, ok := w.find(from, int(op.Peer), o.s.Channel(lane))
 		if !ok {
-			return f, o.m.noWay(from, int(op.Peer))
+			return f, o.m.noRoute(from, int(op.Peer))
 		}
 		for f.depth >= len(rounds) {
 			rounds = append(rounds, nil)
 		}
 		rounds[f.depth] = append(rounds[f.depth], sent{from, int(op.Peer), lane, float64(op.Len()) * chunk})
 		f.depth++
-		f.far += nominal[way.hop]
-		f.hops[way.hop]++
-		f.wire += float64(way.wires)
+		f.far += nominal[path.hop]
+		f.hops[path.hop]++
+		f.wire += float64(path.wires)
 		return f, nil
 	})
 	return last, rounds, err

@@ -1,5 +1,5 @@
 // Package sim prices schedules on a cluster. It knows what a message meets on its
-// way (NVLink, PCIe, host memory, NICs shared by GPUs, uplinks) and what a
+// route (NVLink, PCIe, host memory, NICs shared by GPUs, uplinks) and what a
 // protocol adds (latency of a hop, handing over of slices, what the threads of a
 // channel can move), and answers how long a collective takes and what limits it.
 //

@@ -85,7 +85,7 @@ type play struct {
 	s      *schedule.Schedule
 	op     coll.Op
 	m      *Model
-	ways   *ways
+	routes *router
 	loops  int
 	full   float64 // share of the data in a full loop
 	last   float64 // share in the last one
@@ -97,7 +97,7 @@ type play struct {
 	first  []int32 // of lanes, by participant and lane
 	conns  []conn
 	index  map[uint64]int32
-	caps   []float64 // of things, bytes of data per second
+	caps   []float64 // of resources, bytes of data per second
 	dense  map[capKey]int32
 	lane   float64 // what a lane can send
 	solver fair.Solver
@@ -144,7 +144,7 @@ type conn struct {
 	from, to    int32
 	arrived     int64
 	taken       int64
-	first, last int32 // things in the solver's list
+	first, last int32 // resources in the solver's list
 	hop         unit.Time
 	lane        int32 // of the receiver, or -1 when it does not wait
 	switched    bool
@@ -179,7 +179,7 @@ func (a *arrivals) Pop() any {
 
 func newPlay(o *Outline, op coll.Op, m *Model, ports Ports, events bool) (*play, error) {
 	s := o.s
-	p := &play{o: o, s: s, op: op, m: m, ways: o.m.ways(s, ports), index: map[uint64]int32{}, dense: map[capKey]int32{}, record: events}
+	p := &play{o: o, s: s, op: op, m: m, routes: o.m.router(s, ports), index: map[uint64]int32{}, dense: map[capKey]int32{}, record: events}
 	loops := o.loops(moved(op), m)
 	p.loops = int(math.Ceil(loops - 1e-9))
 	p.full, p.last = 1/loops, 1-float64(p.loops-1)/loops

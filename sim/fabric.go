@@ -8,11 +8,11 @@ import (
 )
 
 // fabric is the network's part of a machine. The uplinks of a switch are one
-// thing: traffic is spread over them, by the network's routing or by the hash of
+// resource: traffic is spread over them, by the network's routing or by the hash of
 // many connections.
 type fabric struct {
 	c     *cluster.Cluster
-	first int64 // number of its first thing
+	first int64 // number of its first resource
 	up    []uplinks
 	// above lists the switches of the next tier that a switch is joined to, with the
 	// link of the first cable.
@@ -56,7 +56,7 @@ func (f *fabric) lower(l *cluster.NetLink) int {
 	return -1
 }
 
-// number is the thing that a leg between switches is.
+// number is the resource that a leg between switches is.
 func (f *fabric) number(leg cluster.Leg) int64 {
 	l := &f.c.Network.Links[leg.Link]
 	n := int64(leg.Link + len(f.up))
@@ -71,9 +71,9 @@ func (f *fabric) number(leg cluster.Leg) int64 {
 	return f.first + 2*n + 1
 }
 
-func (f *fabric) thing(id int64) thing {
+func (f *fabric) resource(id int64) resource {
 	n := (id - f.first) / 2
-	x := thing{kind: Fabric, host: -1, local: id - f.first, net: f.c.Network.Kind}
+	x := resource{kind: Fabric, host: -1, local: id - f.first, net: f.c.Network.Kind}
 	if n < int64(len(f.up)) {
 		x.rate = f.up[n].rate
 		return x
@@ -83,7 +83,7 @@ func (f *fabric) thing(id int64) thing {
 	return x
 }
 
-// cables is the number of cables that a thing of the network stands for.
+// cables is the number of cables that a resource of the network stands for.
 func (f *fabric) cables(id int64) int {
 	n := (id - f.first) / 2
 	if n < int64(len(f.up)) {
@@ -104,7 +104,7 @@ func hashed(connections float64, cables int) float64 {
 	return mean / max(fullest, 1)
 }
 
-// climb finds the way between two switches that meet above: what it passes, and
+// climb finds the route between two switches that meet above: what it passes, and
 // the latency of its cables. False where they do not meet within three tiers.
 func (f *fabric) climb(dst []int64, a, b int) ([]int64, unit.Time, bool) {
 	if a == b {

@@ -15,13 +15,13 @@ type folding struct {
 	m    *Model
 	size float64
 	took unit.Time
-	// kind is what limits the run, and slowest how long the busiest thing of the kind takes; 0
-	// where no thing does.
+	// kind is what limits the run, and slowest how long the busiest resource of the kind takes; 0
+	// where no resource does.
 	kind    Kind
 	slowest float64
 }
 
-// limit finds the busiest things of the kind that limits the run.
+// limit finds the busiest resources of the kind that limits the run.
 func (f *folding) limit(kind Kind) {
 	most := 0.0
 	f.each(func(id int64, bytes, flows float64, hops uint8) {
@@ -32,7 +32,7 @@ func (f *folding) limit(kind Kind) {
 	f.kind, f.slowest = kind, most
 }
 
-// each calls do for all things that something passes.
+// each calls do for all resources that something passes.
 func (f *folding) each(do func(id int64, bytes, flows float64, hops uint8)) {
 	for id, bytes := range f.t.bytes {
 		if bytes != 0 {
@@ -44,7 +44,7 @@ func (f *folding) each(do func(id int64, bytes, flows float64, hops uint8)) {
 	}
 }
 
-// used is a thing of a host, by its number there, and how busy it is.
+// used is a resource of a host, by its number there, and how busy it is.
 type used struct {
 	local int64
 	busy
@@ -100,7 +100,7 @@ func (f *folding) network() []result.Links {
 	return []result.Links{{Uses: together(uses, f.t.m.net.which)}}
 }
 
-// together are things that are equally busy, with their names, the busiest first.
+// together are resources that are equally busy, with their names, the busiest first.
 func together(uses []used, name func(local int64) string) []result.LinkUse {
 	var list []result.LinkUse
 	at := map[busy]int{}
@@ -120,7 +120,7 @@ func together(uses []used, name func(local int64) string) []result.LinkUse {
 	return list
 }
 
-// which names a thing of a host by the devices at its ends.
+// which names a resource of a host by the devices at its ends.
 func (n *node) which(local int64) string {
 	links, nics := int64(2*len(n.t.Links)), int64(len(n.nics))
 	switch {

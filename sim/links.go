@@ -12,11 +12,11 @@ import (
 	"busbar.dev/unit"
 )
 
-// passing is what passes every thing of a cluster, for a byte of the operation. It
-// is leaner than a tally, for it holds the things of all hosts.
+// passing is what passes every resource of a cluster, for a byte of the operation. It
+// is leaner than a tally, for it holds the resources of all hosts.
 type passing struct {
 	m     *Machine
-	bytes []float64 // by thing of a host
+	bytes []float64 // by resource of a host
 	hops  []uint8
 	net   map[int64]*cell
 }
@@ -33,7 +33,7 @@ func (o *Outline) Links(ctx context.Context, op coll.Op, m *Model, ports Ports, 
 	}
 	t := &passing{m: o.m, bytes: make([]float64, o.m.base[len(o.m.c.Hosts)]), net: map[int64]*cell{}}
 	t.hops = make([]uint8, len(t.bytes))
-	if err := o.pass(ctx, t, o.m.ways(o.s, ports)); err != nil {
+	if err := o.pass(ctx, t, o.m.router(o.s, ports)); err != nil {
 		return nil, err
 	}
 	for _, others := range o.beside() {
@@ -49,8 +49,8 @@ func (o *Outline) Links(ctx context.Context, op coll.Op, m *Model, ports Ports, 
 	return append(f.hosts(), f.network()...), nil
 }
 
-// pass counts what all participants send over the ways of one group of ranks.
-func (o *Outline) pass(ctx context.Context, t *passing, w *ways) error {
+// pass counts what all participants send over the routes of one group of ranks.
+func (o *Outline) pass(ctx context.Context, t *passing, w *router) error {
 	chunk := o.chunk()
 	direct := len(o.s.Switches) == 0 && !slices.ContainsFunc(o.s.Stages(), func(st schedule.Stage) bool { return st.Rhythm != schedule.AtOnce })
 	many := direct && o.s.Ranks > large
@@ -70,11 +70,11 @@ func (o *Outline) pass(ctx context.Context, t *passing, w *ways) error {
 				list = o.s.AppendFlows(list[:0], p, lane)
 			}
 			for _, f := range list {
-				way, ok := w.find(p, f.Peer, o.s.Channel(lane))
+				path, ok := w.find(p, f.Peer, o.s.Channel(lane))
 				if !ok {
-					return o.m.noWay(p, f.Peer)
+					return o.m.noRoute(p, f.Peer)
 				}
-				t.add(way, int64(p*o.s.Lanes+lane)+1, float64(f.Chunks)*chunk)
+				t.add(path, int64(p*o.s.Lanes+lane)+1, float64(f.Chunks)*chunk)
 			}
 		}
 	}
@@ -84,9 +84,9 @@ func (o *Outline) pass(ctx context.Context, t *passing, w *ways) error {
 	return nil
 }
 
-// add counts bytes of a lane over a way.
-func (t *passing) add(w way, lane int64, bytes float64) {
-	for _, id := range w.things {
+// add counts bytes of a lane over a route.
+func (t *passing) add(w route, lane int64, bytes float64) {
+	for _, id := range w.resources {
 		if id < t.m.net.first {
 			t.bytes[id] += bytes
 			t.hops[id] |= 1 << w.hop
@@ -144,7 +144,7 @@ func (t *passing) level() {
 	})
 }
 
-// busy is how busy one thing is, in numbers that equal things have in common.
+// busy is how busy one resource is, in numbers that equal resources have in common.
 type busy struct {
 	kind  Kind
 	rate  unit.Rate
@@ -154,7 +154,7 @@ type busy struct {
 	tight bool
 }
 
-// weigh tells how busy a thing is.
+// weigh tells how busy a resource is.
 func (f *folding) weigh(id int64, bytes, flows float64, hops uint8) (busy, float64) {
 	mc := f.t.m
 	x := mc.describe(id)

@@ -14,7 +14,7 @@ type Machine struct {
 	routes *cluster.Routes
 	ranks  []cluster.Place
 	types  []*node
-	base   []int64 // the first thing of each host
+	base   []int64 // the first resource of each host
 	on     []int32 // ranks on each host
 	net    fabric
 	beside []*Machine // other groups that do the same at the same time
@@ -35,7 +35,7 @@ type node struct {
 	numa  []int // of each device: the NUMA domain above it, -1 none
 	order map[int]int
 	near  map[int][]int // of a GPU: its nearest NICs
-	size  int64         // things of a host of the type
+	size  int64         // resources of a host of the type
 }
 
 // New puts ranks on a cluster. Ranks may share a GPU.
@@ -108,7 +108,7 @@ func (m *Machine) Beside(groups [][]cluster.Place) error {
 	return nil
 }
 
-// The things of a host: links forward and back, NICs out and in, memories.
+// The resources of a host: links forward and back, NICs out and in, memories.
 func (n *node) link(l cluster.Leg) int64 {
 	i := int64(2 * l.Link)
 	if !l.Forward {
@@ -130,8 +130,8 @@ func (n *node) bounce(dev int, out bool) int64 { return n.nic(dev, out) + int64(
 
 func (n *node) memory(numa int) int64 { return int64(2*len(n.t.Links)+4*len(n.nics)) + int64(numa) }
 
-// thing is something that messages share: a direction of a link, a port, memory.
-type thing struct {
+// resource is something that messages share: a direction of a link, a port, memory.
+type resource struct {
 	kind  Kind
 	rate  unit.Rate
 	net   cluster.NetKind
@@ -140,14 +140,14 @@ type thing struct {
 }
 
 // describe tells what stands behind a number.
-func (m *Machine) describe(id int64) thing {
+func (m *Machine) describe(id int64) resource {
 	if id >= m.net.first {
-		return m.net.thing(id)
+		return m.net.resource(id)
 	}
 	h := m.hostOf(id)
 	n := m.types[m.c.Hosts[h].Type]
 	local := id - m.base[h]
-	x := thing{host: h, local: local}
+	x := resource{host: h, local: local}
 	links := int64(2 * len(n.t.Links))
 	switch {
 	case local < links:
@@ -164,7 +164,7 @@ func (m *Machine) describe(id int64) thing {
 	return x
 }
 
-// hostOf finds the host of a thing.
+// hostOf finds the host of a resource.
 func (m *Machine) hostOf(id int64) int {
 	lo, hi := 0, len(m.c.Hosts)
 	for lo+1 < hi {

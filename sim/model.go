@@ -49,7 +49,7 @@ type Wire struct {
 	// sending it, adding the last block without sending it on.
 	Own float64
 	// Last is what a loop loses by the step in which a rank has something to do and
-	// nothing to send, in messages of the busiest thing.
+	// nothing to send, in messages of the busiest resource.
 	Last float64
 	// Peer is the work for every further peer that a rank sends to at once, and Spread
 	// how many of them have channels of their own; 0 is 1.

@@ -54,7 +54,7 @@ func (f *Figures) NCCLModel(g Gen, card bool, kind coll.Kind, algo, proto string
 		m.Wire.Launch = micros(f.all(cardLaunch))
 	}
 	m.Wire.Ramp, m.Wire.RampOver = micros(f.gen(g, rampTime)), micros(f.all(rampOver))
-	f.suit(&m.Wire, g, kind, algo, proto)
+	f.adapt(&m.Wire, g, kind, algo, proto)
 	return m
 }
 
@@ -81,8 +81,8 @@ func (f *Figures) wire(g Gen, proto string) Wire {
 	return w
 }
 
-// suit fits a protocol to what other algorithms do with it.
-func (f *Figures) suit(w *Wire, g Gen, kind coll.Kind, algo, proto string) {
+// adapt fits a protocol to what other algorithms do with it.
+func (f *Figures) adapt(w *Wire, g Gen, kind coll.Kind, algo, proto string) {
 	switch algo {
 	case "ring", "pat":
 		if proto != Simple || kind != coll.AllReduce {

@@ -11,7 +11,7 @@ import (
 )
 
 // Outline is a schedule on a machine, reduced to what its time depends on: the
-// busiest thing of every kind and the longest chain of messages, by stage. It
+// busiest resource of every kind and the longest chain of messages, by stage. It
 // holds for all sizes, protocols and models.
 type Outline struct {
 	m      *Machine
@@ -28,7 +28,7 @@ type stage struct {
 	pieces  int
 	chain   [nHops]float64 // messages one after the other
 	moves   [nHops]float64 // the same, and those that they wait behind
-	uneven  [nHops]float64 // of a ring: how much more the block meets that has the worst way
+	uneven  [nHops]float64 // of a ring: how much more the block meets that has the worst route
 	wires   unit.Time      // latency of cables and switches on the chain
 	message float64        // the largest message
 	loads   [nKinds]load
@@ -36,12 +36,12 @@ type stage struct {
 	serial  [nHops]float64 // messages that one lane sends, of the lane with most
 	weight  float64
 	idle    bool // of a round: there are ranks that send nothing
-	// meet is how many channels and copies of a pipe use a thing of a kind at the same
+	// meet is how many channels and copies of a pipe use a resource of a kind at the same
 	// depth, on average over the chain.
 	meet [nKinds]float64
 }
 
-// load is the busiest thing of a kind.
+// load is the busiest resource of a kind.
 type load struct {
 	id       int64
 	bytes    float64 // for a byte of the operation
@@ -78,7 +78,7 @@ func (m *Machine) Outline(s *schedule.Schedule, ports Ports) (*Outline, error) {
 		return nil, err
 	}
 	o := &Outline{m: m, s: s, lanes: s.Lanes}
-	w := m.ways(s, ports)
+	w := m.router(s, ports)
 	all := newTally(m)
 	stages := s.Stages()
 	if slices.ContainsFunc(stages, func(st schedule.Stage) bool { return st.Rhythm == schedule.Stepped }) {
@@ -127,7 +127,7 @@ func (o *Outline) chunk() float64 { return 1 / float64(max(o.s.Layout.Chunks, 1)
 // flows adds up what every participant sends in a stage. Of a large schedule it
 // asks whole runs of hosts at the beginning, the middle and the end, where rings
 // close and trees have their roots; equal nodes do equal work.
-func (o *Outline) flows(w *ways, st *schedule.Stage, x *stage, t *tally) error {
+func (o *Outline) flows(w *router, st *schedule.Stage, x *stage, t *tally) error {
 	var list []schedule.Flow
 	chunk := o.chunk()
 	many := st.Rhythm == schedule.AtOnce && o.s.Ranks > large && len(o.s.Switches) == 0
@@ -144,12 +144,12 @@ func (o *Outline) flows(w *ways, st *schedule.Stage, x *stage, t *tally) error {
 			t.lane0 = int64(p*o.s.Lanes+lane) + 1
 			t.parity = 1 << (lane % max(1, o.s.Lanes/o.s.Channels) % 2)
 			for _, f := range list {
-				way, ok := w.find(p, f.Peer, o.s.Channel(lane))
+				path, ok := w.find(p, f.Peer, o.s.Channel(lane))
 				if !ok {
-					return o.m.noWay(p, f.Peer)
+					return o.m.noRoute(p, f.Peer)
 				}
-				if way.net != "" {
-					o.net = way.net
+				if path.net != "" {
+					o.net = path.net
 				}
 				bytes := float64(f.Chunks) * chunk
 				sent += bytes
@@ -157,16 +157,16 @@ func (o *Outline) flows(w *ways, st *schedule.Stage, x *stage, t *tally) error {
 					x.message = max(x.message, bytes/float64(f.Messages))
 				}
 				count += float64(f.Messages)
-				serial[way.hop] += float64(f.Messages)
-				weight += float64(f.Messages) * nominal[way.hop]
-				t.add(p, way, bytes, float64(f.Messages))
+				serial[path.hop] += float64(f.Messages)
+				weight += float64(f.Messages) * nominal[path.hop]
+				t.add(p, path, bytes, float64(f.Messages))
 			}
 			for k, others := range beside {
 				who := p + (k+1)*o.s.Nodes()
 				t.lane0 = int64(who*o.s.Lanes+lane) + 1
 				for _, f := range list {
-					if way, ok := others.find(p, f.Peer, o.s.Channel(lane)); ok {
-						t.add(who, way, float64(f.Chunks)*chunk, float64(f.Messages))
+					if path, ok := others.find(p, f.Peer, o.s.Channel(lane)); ok {
+						t.add(who, path, float64(f.Chunks)*chunk, float64(f.Messages))
 					}
 				}
 			}
@@ -184,11 +184,11 @@ func (o *Outline) flows(w *ways, st *schedule.Stage, x *stage, t *tally) error {
 	return nil
 }
 
-// beside are the ways of the groups that do the same at the same time.
-func (o *Outline) beside() []*ways {
-	var list []*ways
+// beside are the routes of the groups that do the same at the same time.
+func (o *Outline) beside() []*router {
+	var list []*router
 	for _, other := range o.m.beside {
-		list = append(list, other.ways(o.s, nil))
+		list = append(list, other.router(o.s, nil))
 	}
 	return list
 }
@@ -209,8 +209,8 @@ func (o *Outline) strided(dst []schedule.Flow, p, lane, sample int) []schedule.F
 	return dst
 }
 
-// noWay explains a pair that cannot talk.
-func (m *Machine) noWay(a, b int) error {
+// noRoute explains a pair that cannot talk.
+func (m *Machine) noRoute(a, b int) error {
 	name := func(r int) string {
 		if r >= len(m.ranks) {
 			return "a reducing switch"
@@ -248,7 +248,7 @@ func (m *Machine) participants(nodes int) func(yield func(int) bool) {
 
 // chain adds up the latencies of the longest chain, of the first channels; they
 // differ little.
-func (o *Outline) chain(w *ways, st *schedule.Stage, x *stage) error {
+func (o *Outline) chain(w *router, st *schedule.Stage, x *stage) error {
 	if st.Rhythm == schedule.AtOnce {
 		return o.farthest(w, st, x)
 	}
@@ -267,15 +267,15 @@ func (o *Outline) chain(w *ways, st *schedule.Stage, x *stage) error {
 				}
 				times *= float64(skip)
 			}
-			way, ok := w.find(from, to, channel)
+			path, ok := w.find(from, to, channel)
 			if !ok {
-				err = o.m.noWay(from, to)
+				err = o.m.noRoute(from, to)
 				return
 			}
-			hops[way.hop] += times
-			edges = append(edges, way.hop)
-			moves[way.hop] += times + behind
-			wires += float64(way.wires) * times
+			hops[path.hop] += times
+			edges = append(edges, path.hop)
+			moves[path.hop] += times + behind
+			wires += float64(path.wires) * times
 		})
 		if err != nil {
 			return err
@@ -286,7 +286,7 @@ func (o *Outline) chain(w *ways, st *schedule.Stage, x *stage) error {
 		}
 	}
 	if st.Rhythm == schedule.Piped {
-		o.meet(w, st, x)
+		o.countMeeting(w, st, x)
 	}
 	return nil
 }
@@ -321,16 +321,16 @@ func uneven(r schedule.Rhythm, hops [nHops]float64, edges []Hop) [nHops]float64 
 	return hops
 }
 
-// meet counts the channels that use the same thing at the same depth of their
+// countMeeting counts the channels that use the same resource at the same depth of their
 // chains: where they begin at different GPUs they pass each other by.
-func (o *Outline) meet(w *ways, st *schedule.Stage, x *stage) {
+func (o *Outline) countMeeting(w *router, st *schedule.Stage, x *stage) {
 	const deep = 256
 	type place struct {
-		depth int
-		thing int64
+		depth    int
+		resource int64
 	}
 	users := map[place]float64{}
-	var first []way
+	var first []route
 	for channel := range o.s.Channels {
 		for k := range st.Copies() {
 			depth := 0
@@ -339,21 +339,21 @@ func (o *Outline) meet(w *ways, st *schedule.Stage, x *stage) {
 					return
 				}
 				depth++
-				way, _ := w.find(from, to, channel)
-				for _, id := range way.things {
+				path, _ := w.find(from, to, channel)
+				for _, id := range path.resources {
 					users[place{depth, id}]++
 				}
 				if channel == 0 && k == 0 {
-					way.things = slices.Clone(way.things)
-					first = append(first, way)
+					path.resources = slices.Clone(path.resources)
+					first = append(first, path)
 				}
 			})
 		}
 	}
 	var counted [nKinds]float64
-	for i, way := range first {
-		for _, id := range way.things {
-			k := o.m.describe(id).kind.under(1 << way.hop)
+	for i, path := range first {
+		for _, id := range path.resources {
+			k := o.m.describe(id).kind.under(1 << path.hop)
 			x.meet[k] += users[place{i + 1, id}]
 			counted[k]++
 		}
@@ -364,7 +364,7 @@ func (o *Outline) meet(w *ways, st *schedule.Stage, x *stage) {
 }
 
 // farthest is the chain of a stage whose messages wait for nothing: its slowest one.
-func (o *Outline) farthest(w *ways, st *schedule.Stage, x *stage) error {
+func (o *Outline) farthest(w *router, st *schedule.Stage, x *stage) error {
 	var list []schedule.Flow
 	for lane := range max(1, o.s.Lanes/o.s.Channels) {
 		if o.s.Ranks > large && len(o.s.Switches) == 0 {
@@ -374,18 +374,18 @@ func (o *Outline) farthest(w *ways, st *schedule.Stage, x *stage) error {
 		list, _ = st.AppendFlows(list, 0, lane)
 	}
 	for _, f := range list {
-		way, ok := w.find(0, f.Peer, 0)
+		path, ok := w.find(0, f.Peer, 0)
 		if !ok {
-			return o.m.noWay(0, f.Peer)
+			return o.m.noRoute(0, f.Peer)
 		}
-		if way.hop == OverSwitch { // there and back
+		if path.hop == OverSwitch { // there and back
 			x.only(OverSwitch)
 			return nil
 		}
-		if x.chain[way.hop] == 0 && (way.hop == OverNet || x.rounds() == 0) {
-			x.only(way.hop)
+		if x.chain[path.hop] == 0 && (path.hop == OverNet || x.rounds() == 0) {
+			x.only(path.hop)
 		}
-		x.wires = max(x.wires, way.wires)
+		x.wires = max(x.wires, path.wires)
 	}
 	for h := range x.chain {
 		x.chain[h] *= float64(st.Rounds)

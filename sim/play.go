@@ -140,15 +140,15 @@ func (p *play) note(l *lane, who, ln int, op schedule.Op, from, to unit.Time) {
 	p.events = append(p.events, e)
 }
 
-// connect finds a connection, and its way when it is new.
+// connect finds a connection, and its route when it is new.
 func (p *play) connect(from, to, ln int) (int32, error) {
 	key := uint64(from)<<38 | uint64(to)<<12 | uint64(ln)
 	if k, ok := p.index[key]; ok {
 		return k, nil
 	}
-	w, ok := p.ways.find(from, to, p.s.Channel(ln))
+	w, ok := p.routes.find(from, to, p.s.Channel(ln))
 	if !ok {
-		return 0, p.o.m.noWay(from, to)
+		return 0, p.o.m.noRoute(from, to)
 	}
 	c := conn{from: int32(from), to: int32(to), lane: -1, first: int32(len(p.solver.Links))}
 	c.switched = from >= p.s.Ranks
@@ -157,16 +157,16 @@ func (p *play) connect(from, to, ln int) (int32, error) {
 		c.hop += unit.Time(float64(p.m.Fabric[p.o.net]) * p.m.crowd(p.s.Channels))
 	}
 	if w.hop == OverSwitch {
-		c.hop /= 2 // half the way
+		c.hop /= 2 // half the route
 	}
 	if p.sliced {
 		c.hop += p.m.Wire.Slice * unit.Time(max(p.m.Wire.Slices, 1))
 	}
 	if p.atOnce && from < p.s.Ranks {
-		p.solver.Links = append(p.solver.Links, p.laneThing(from*p.s.Lanes+ln))
+		p.solver.Links = append(p.solver.Links, p.laneResource(from*p.s.Lanes+ln))
 	}
-	for _, id := range w.things {
-		p.solver.Links = append(p.solver.Links, p.thing(id, w.hop))
+	for _, id := range w.resources {
+		p.solver.Links = append(p.solver.Links, p.resource(id, w.hop))
 	}
 	c.last = int32(len(p.solver.Links))
 	k := int32(len(p.conns))
@@ -175,8 +175,8 @@ func (p *play) connect(from, to, ln int) (int32, error) {
 	return k, nil
 }
 
-// laneThing is what the messages share that a lane has under way at once.
-func (p *play) laneThing(lane int) int32 {
+// laneResource is what the messages share that a lane has under way at once.
+func (p *play) laneResource(lane int) int32 {
 	key := capKey{-1 - int64(lane), Lane}
 	k, ok := p.dense[key]
 	if !ok {
@@ -187,8 +187,8 @@ func (p *play) laneThing(lane int) int32 {
 	return k
 }
 
-// thing is the dense number of a thing, with its capacity for data.
-func (p *play) thing(id int64, h Hop) int32 {
+// resource is the dense number of a resource, with its capacity for data.
+func (p *play) resource(id int64, h Hop) int32 {
 	x := p.o.m.describe(id)
 	x.kind = x.kind.under(1 << h)
 	key := capKey{id, x.kind}

@@ -17,9 +17,9 @@ const second = 1e12 // in picoseconds
 // Price is the time of one call by the outline, under a model.
 //
 // The data goes in loops of what a message may carry. A stage moves its data at
-// the rate of its busiest thing, or as fast as its chain of messages lets it.
+// the rate of its busiest resource, or as fast as its chain of messages lets it.
 // Stages of one lane follow each other; what different lanes do overlaps between
-// loops, so that with many loops only the busiest lane or thing counts.
+// loops, so that with many loops only the busiest lane or resource counts.
 func (o *Outline) Price(op coll.Op, m *Model) *result.Run {
 	r := &result.Run{Op: op, Ranks: o.s.Ranks, Algo: o.s.Name, Proto: m.Wire.Name, Channels: o.s.Channels}
 	var kind Kind
@@ -43,7 +43,7 @@ func (o *Outline) Time(op coll.Op, m *Model) unit.Time {
 	return x.Launch + x.Latency + x.Sync + x.Moving
 }
 
-// parts are the parts of the time, and the kind of thing that limits the flow.
+// parts are the parts of the time, and the kind of resource that limits the flow.
 func (o *Outline) parts(size float64, m *Model) (r result.Parts, limit Kind) {
 	if o.s.Ranks <= 1 {
 		return r, Lane
@@ -158,7 +158,7 @@ func (m *Model) serial(x *stage, size float64) float64 {
 	return t
 }
 
-// ofHop are the kinds of things that a hop meets.
+// ofHop are the kinds of resources that a hop meets.
 var ofHop = [nHops][]Kind{
 	OverNVLink: {Lane, NVLink},
 	OverPCIe:   {Lane, PCIe},
@@ -168,7 +168,7 @@ var ofHop = [nHops][]Kind{
 }
 
 // message is how long one message of a stage takes over a kind of hop. Rounds keep
-// all flows in step; of a pipe only those channels meet that use a thing at the
+// all flows in step; of a pipe only those channels meet that use a resource at the
 // same depth.
 func (m *Model) message(x *stage, h Hop, size float64) float64 {
 	t := 0.0
@@ -227,7 +227,7 @@ func (x *stage) last() float64 {
 	return 0
 }
 
-// seconds is how long a load keeps its thing busy.
+// seconds is how long a load keeps its resource busy.
 func (m *Model) seconds(k Kind, l *load, size float64) float64 {
 	bytes := l.bytes * size * m.Wire.factor()
 	rate := float64(l.rate) * m.share(k, l.net)
@@ -304,7 +304,7 @@ func (m *Model) sync(x *stage, loops float64) float64 {
 	return n * float64(m.Wire.Slice) / second
 }
 
-// explain names the bottleneck and the busiest things.
+// explain names the bottleneck and the busiest resources.
 func (o *Outline) explain(r *result.Run, m *Model, kind Kind, size float64) {
 	for k := range o.all {
 		l := &o.all[k]

@@ -148,7 +148,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// TestUnreachable names the pair that no way joins.
+// TestUnreachable names the pair that no route joins.
 func TestUnreachable(t *testing.T) {
 	c, err := hardware.Preset("h200", 2)
 	if err != nil {

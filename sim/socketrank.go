@@ -96,7 +96,7 @@ func (p *socketPlay) connect(j *socketJob, from, to int) *socketConn {
 	c := p.conns[key]
 	if c == nil {
 		c = &socketConn{}
-		c.things, c.near = p.w.Way(key[0], key[1])
+		c.resources, c.near = p.w.Route(key[0], key[1])
 		p.conns[key] = c
 	}
 	return c

@@ -35,12 +35,12 @@ type Carrier struct {
 
 // Wiring is the network under the ranks.
 type Wiring interface {
-	// Capacity is what each thing carries, in bytes of data a second.
+	// Capacity is what each resource carries, in bytes of data a second.
 	Capacity() []float64
-	// Way lists the things that a message crosses, one of them twice where it crosses it
+	// Way lists the resources that a message crosses, one of them twice where it crosses it
 	// twice; near reports ranks of one node, whose messages are taken out of memory by
 	// the receiver.
-	Way(from, to int) (things []int, near bool)
+	Route(from, to int) (resources []int, near bool)
 }
 
 // Job is a collective of ranks of the wiring: rank r of the schedule is Ranks[r].
@@ -64,7 +64,7 @@ const (
 )
 
 // Play runs jobs side by side, again and again, and returns what one run of each takes
-// when things go their usual way, with the thing that carries most for its capacity
+// when resources go their usual route, with the resource that carries most for its capacity
 // (-1 where the processors or waiting take the time).
 func (m *Sockets) Play(ctx context.Context, w Wiring, jobs []Job) ([]unit.Time, int, error) {
 	rounds := roundsAlone
@@ -89,7 +89,7 @@ func (m *Sockets) Play(ctx context.Context, w Wiring, jobs []Job) ([]unit.Time, 
 }
 
 // Once runs every job once, from its start on, and returns when each has ended, with the
-// thing that carries most for its capacity. Jobs may have ranks in common, as the buckets of
+// resource that carries most for its capacity. Jobs may have ranks in common, as the buckets of
 // a step have: what those send to each other then goes in the order in which they come to it.
 func (m *Sockets) Once(ctx context.Context, w Wiring, jobs []Job) ([]unit.Time, int, error) {
 	p, err := m.play(ctx, w, jobs, 1)
@@ -110,7 +110,7 @@ func (m *Sockets) Once(ctx context.Context, w Wiring, jobs []Job) ([]unit.Time, 
 // play runs jobs so many times.
 func (m *Sockets) play(ctx context.Context, w Wiring, jobs []Job, rounds int) (*socketPlay, error) {
 	p := &socketPlay{m: m, w: w, caps: append([]float64{}, w.Capacity()...), conns: map[[2]int]*socketConn{}, cpu: map[int]int32{}, rounds: rounds}
-	p.things = len(p.caps)
+	p.resources = len(p.caps)
 	p.cores = int32(len(p.caps))
 	p.caps = append(p.caps, max(m.Cores, 1)*nano)
 	p.jobs = make([]socketJob, 0, len(jobs))
@@ -124,21 +124,21 @@ func (m *Sockets) play(ctx context.Context, w Wiring, jobs []Job, rounds int) (*
 
 // socketPlay is the state of a run; times are seconds.
 type socketPlay struct {
-	m      *Sockets
-	w      Wiring
-	caps   []float64
-	things int // of the wiring
-	rounds int
-	cores  int32
-	cpu    map[int]int32 // a rank's own processor
-	jobs   []socketJob
-	conns  map[[2]int]*socketConn
+	m         *Sockets
+	w         Wiring
+	caps      []float64
+	resources int // of the wiring
+	rounds    int
+	cores     int32
+	cpu       map[int]int32 // a rank's own processor
+	jobs      []socketJob
+	conns     map[[2]int]*socketConn
 
 	now    float64
 	flows  []*socketMessage
 	due    []socketEvent // messages whose bytes are through, ranks that begin
 	solver fair.Solver
-	carry  []float64 // bytes of every thing
+	carry  []float64 // bytes of every resource
 }
 
 type socketJob struct {
@@ -166,9 +166,9 @@ type socketLane struct {
 
 // socketConn is a connection in one direction. Its messages go one after the other.
 type socketConn struct {
-	near   bool
-	things []int
-	queue  []*socketMessage // not yet through, in order
+	near      bool
+	resources []int
+	queue     []*socketMessage // not yet through, in order
 }
 
 type socketMessage struct {
@@ -345,12 +345,12 @@ func (p *socketPlay) begin(f *socketMessage) {
 	if f.reduce {
 		receive = m.Reduce
 	}
-	add := func(thing int32, cost float64) {
+	add := func(resource int32, cost float64) {
 		if cost > 0 {
-			f.links, f.cost = append(f.links, thing), append(f.cost, cost)
+			f.links, f.cost = append(f.links, resource), append(f.cost, cost)
 		}
 	}
-	for _, t := range c.things {
+	for _, t := range c.resources {
 		add(int32(t), 1)
 	}
 	add(p.cpu[f.to.job.Ranks[f.to.rank]], receive*nano)
@@ -359,10 +359,10 @@ func (p *socketPlay) begin(f *socketMessage) {
 	p.flows = append(p.flows, f)
 }
 
-// busiest is the thing of the wiring that was nearest to its capacity.
+// busiest is the resource of the wiring that was nearest to its capacity.
 func (p *socketPlay) busiest(end float64) int {
 	best, most := -1, 0.5
-	for i := range p.things {
+	for i := range p.resources {
 		if x := p.carry[i] / p.caps[i] / max(end, 1e-12); x > most {
 			best, most = i, x
 		}

@@ -29,7 +29,7 @@ func (s star) Capacity() []float64 {
 	return caps
 }
 
-func (s star) Way(from, to int) ([]int, bool) {
+func (s star) Route(from, to int) ([]int, bool) {
 	a, b := from/s.per, to/s.per
 	if a == b {
 		return nil, true

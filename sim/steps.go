@@ -11,7 +11,7 @@ import (
 const maxMessages = 1 << 23
 
 // steps reduces a schedule whose rounds differ, round by round.
-func (o *Outline) steps(w *ways, all *tally) ([]stage, error) {
+func (o *Outline) steps(w *router, all *tally) ([]stage, error) {
 	s := o.s
 	messages := 0
 	for p := range s.Nodes() {
@@ -32,23 +32,23 @@ func (o *Outline) steps(w *ways, all *tally) ([]stage, error) {
 		x := stage{rhythm: schedule.Stepped, pieces: 1, parity: [2]bool{true, true}}
 		sending := map[int64]float64{}
 		for _, m := range round {
-			way, ok := w.find(m.from, m.to, s.Channel(m.lane))
+			path, ok := w.find(m.from, m.to, s.Channel(m.lane))
 			if !ok {
-				return nil, o.m.noWay(m.from, m.to)
+				return nil, o.m.noRoute(m.from, m.to)
 			}
-			if way.net != "" {
-				o.net = way.net
+			if path.net != "" {
+				o.net = path.net
 			}
 			t.lane0 = int64(m.from*s.Lanes+m.lane) + 1
-			t.add(m.from, way, m.bytes, 1)
+			t.add(m.from, path, m.bytes, 1)
 			sending[t.lane0] += m.bytes
 			t.lane(sending[t.lane0], 1)
 			x.message = max(x.message, m.bytes)
 			for k, others := range beside {
-				if way, ok := others.find(m.from, m.to, s.Channel(m.lane)); ok {
+				if path, ok := others.find(m.from, m.to, s.Channel(m.lane)); ok {
 					who := m.from + (k+1)*s.Nodes()
 					t.lane0 = int64(who*s.Lanes+m.lane) + 1
-					t.add(who, way, m.bytes, 1)
+					t.add(who, path, m.bytes, 1)
 				}
 			}
 		}

@@ -1,14 +1,17 @@
 package sim
 
 import (
+	"maps"
+	"slices"
+
 	"busbar.dev/cluster"
 	"busbar.dev/unit"
 )
 
-// tally adds up the bytes that pass every thing, for a byte of the operation.
+// tally adds up the bytes that pass every resource, for a byte of the operation.
 type tally struct {
 	m     *Machine
-	hosts [][]cell // by host, then thing; nil where nothing passed
+	hosts [][]cell // by host, then resource; nil where nothing passed
 	net   map[int64]*cell
 	// lanes is what the busiest lane sends, messages how many that is.
 	lanes, messages float64
@@ -17,7 +20,7 @@ type tally struct {
 	parity uint8
 }
 
-// cell is what passes one thing.
+// cell is what passes one resource.
 type cell struct {
 	bytes, messages, flows float64
 	users                  int32
@@ -31,9 +34,9 @@ func newTally(m *Machine) *tally {
 	return &tally{m: m, hosts: make([][]cell, len(m.c.Hosts)), net: map[int64]*cell{}}
 }
 
-// add counts bytes that a participant sends over a way.
-func (t *tally) add(who int, w way, bytes, messages float64) {
-	for _, id := range w.things {
+// add counts bytes that a participant sends over a route.
+func (t *tally) add(who int, w route, bytes, messages float64) {
+	for _, id := range w.resources {
 		c := t.cell(id)
 		c.bytes += bytes
 		c.messages += messages
@@ -124,7 +127,7 @@ func (c *cell) merge(o *cell) {
 	c.hops |= o.hops
 }
 
-// worst is the busiest thing of every kind.
+// worst is the busiest resource of every kind.
 func (t *tally) worst() [nKinds]load {
 	var w [nKinds]load
 	w[Lane] = load{id: -1, bytes: t.lanes, messages: t.messages, flows: 1, users: 1}
@@ -155,13 +158,14 @@ func (t *tally) worst() [nKinds]load {
 			}
 		}
 	}
-	for id, c := range t.net {
-		take(id, c)
+	// In order, so that of equally busy ones the first is named every time.
+	for _, id := range slices.Sorted(maps.Keys(t.net)) {
+		take(id, t.net[id])
 	}
 	return w
 }
 
-// under is the kind of a thing under messages that take certain hops: a GPU's
+// under is the kind of a resource under messages that take certain hops: a GPU's
 // links under a reducing switch, a PCIe link under a NIC's transfers.
 func (k Kind) under(hops uint8) Kind {
 	switch {
@@ -173,8 +177,8 @@ func (k Kind) under(hops uint8) Kind {
 	return k
 }
 
-// rate is what a thing can carry: of a NIC also what its cable can.
-func (m *Machine) rate(x thing) unit.Rate {
+// rate is what a resource can carry: of a NIC also what its cable can.
+func (m *Machine) rate(x resource) unit.Rate {
 	if x.kind != NIC || x.host < 0 {
 		return x.rate
 	}

@@ -57,7 +57,7 @@ type Fabric struct {
 // cache is what was asked for on a layout, by where groups are placed and not by what they are for:
 // splits have many groups in common. Several goroutines may ask at once.
 type cache struct {
-	found      *nccl.Found
+	found      *nccl.Planner
 	mu         sync.Mutex // of all below
 	predictors map[pattern]*groupPredictor
 	times      map[call]cost
@@ -107,10 +107,10 @@ type cost struct {
 
 // NewFabric puts a split on a layout.
 func NewFabric(c *cluster.Cluster, l nccl.Layout, s workload.Split, v nccl.Version) *Fabric {
-	return &Fabric{c: c, layout: l, split: s, version: v, cache: newCache(&nccl.Found{}), leaves: leavesOf(c)}
+	return &Fabric{c: c, layout: l, split: s, version: v, cache: newCache(&nccl.Planner{}), leaves: leavesOf(c)}
 }
 
-func newCache(found *nccl.Found) *cache {
+func newCache(found *nccl.Planner) *cache {
 	return &cache{found: found, predictors: map[pattern]*groupPredictor{}, times: map[call]cost{}, plans: map[pipeline.Shape][]*pipeline.Steady{}}
 }
 
@@ -256,7 +256,7 @@ func (f *Fabric) predictor(g Group, o *groupPredictor) (*predict.Predictor, erro
 		return o.p, nil
 	}
 	first := f.pricedGroup(g)
-	p, err := predict.NewKnowing(f.cache.found, f.c, f.ranks(g, first), f.version, f.Env, nil)
+	p, err := predict.NewWithPlanner(f.cache.found, f.c, f.ranks(g, first), f.version, f.Env, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%s groups: %w", g, err)
 	}

@@ -42,14 +42,14 @@ type Line struct {
 
 // Rules of the envelope.
 const (
-	GradientBytes  = 4   // a gradient in float32
-	TrainingBytes  = 18  // a parameter in mixed precision: 2 + 4 weights, 8 Adam's moments, 4 gradient
-	UsualMFU       = 0.5 // of the peak, by a well tuned framework
-	AdvertisedRate = 0.8 // of a link's advertised rate, at the application
+	gradientBytes  = 4   // a gradient in float32
+	trainingBytes  = 18  // a parameter in mixed precision: 2 + 4 weights, 8 Adam's moments, 4 gradient
+	usualMFU       = 0.5 // of the peak, by a well tuned framework
+	advertisedRate = 0.8 // of a link's advertised rate, at the application
 )
 
-// RingFactor is how many times its size an all-reduce sends: 2(n−1)/n.
-func RingFactor(n int) float64 {
+// ringFactor is how many times its size an all-reduce sends: 2(n−1)/n.
+func ringFactor(n int) float64 {
 	if n < 1 {
 		return 0
 	}
@@ -83,7 +83,7 @@ func (e *Envelope) Lines() []Line {
 // memory is what weights, gradients and the optimizer take.
 func (e *Envelope) memory() Line {
 	b := e.Params / 1e9
-	return line("memory for training", "18 bytes × parameters", "GB", TrainingBytes*b, "18 × %s", b)
+	return line("memory for training", "18 bytes × parameters", "GB", trainingBytes*b, "18 × %s", b)
 }
 
 // compute is the operations of a GPU, and their time.
@@ -119,12 +119,12 @@ func (e *Envelope) compute() (ops, seconds Line) {
 // comm is the exchange of gradients beside the time of computing.
 func (e *Envelope) comm(compute float64) []Line {
 	b := e.Params / 1e9
-	once := b * GradientBytes
+	once := b * gradientBytes
 	list := []Line{line("gradients", "4 bytes × parameters", "GB", once, "4 × %s", b)}
 	if e.GPUs < 2 {
 		return list
 	}
-	factor := RingFactor(e.GPUs)
+	factor := ringFactor(e.GPUs)
 	exact := line("factor of an all-reduce", "2(n − 1)/n", "", factor, "2 × %s / %s", float64(e.GPUs-1), float64(e.GPUs))
 	exact.Note = "the rule of thumb takes 2: there and back"
 	sent := 2 * once
@@ -139,13 +139,13 @@ func (e *Envelope) comm(compute float64) []Line {
 	gbit := e.Inter.Gbps()
 	across := line("exchange across nodes", "sent × 8 / rate of a node's NICs", "s", sent*8/gbit, "%s × 8 / %s", sent, gbit)
 	list = append(list, verdict(across, compute, true))
-	real := line("  at 80 % of the advertised rate", "sent × 8 / (0.8 × rate)", "s", sent*8/(AdvertisedRate*gbit), "%s × 8 / (0.8 × %s)", sent, gbit)
+	real := line("  at 80 % of the advertised rate", "sent × 8 / (0.8 × rate)", "s", sent*8/(advertisedRate*gbit), "%s × 8 / (0.8 × %s)", sent, gbit)
 	list = append(list, verdict(real, compute, true))
 	if e.Intra > 0 {
 		list = append(list, line("across over inside", "exchange across nodes / exchange inside a node", "×", across.Value/(sent/e.Intra.GBps()), "%s / %s", across.Value, sent/e.Intra.GBps()))
 	}
 	need := line("rate that hides behind compute", "sent × 8 / compute", "Gb/s", sent*8/compute, "%s × 8 / %s", sent, compute)
-	need.Note = fmt.Sprintf("advertised, at 80 %%: %s Gb/s", Figure(sent*8/compute/AdvertisedRate))
+	need.Note = fmt.Sprintf("advertised, at 80 %%: %s Gb/s", Figure(sent*8/compute/advertisedRate))
 	return append(list, need)
 }
 
@@ -161,10 +161,10 @@ func verdict(l Line, compute float64, counts bool) Line {
 	return l
 }
 
-// Transmit is how long parameters take over a network once.
-func Transmit(params, gbit float64) []Line {
+// transmit is how long parameters take over a network once.
+func transmit(params, gbit float64) []Line {
 	b := params / 1e9
-	gb := b * GradientBytes
+	gb := b * gradientBytes
 	return []Line{
 		line("parameters once", "4 bytes × parameters", "GB", gb, "4 × %s", b),
 		line("in bits", "GB × 8", "Gb", gb*8, "%s × 8", gb),

@@ -73,7 +73,7 @@ func DeepSeek(d Dims, a Latent, corrected bool) []Block {
 	for i := range d.Layers {
 		parts := d.latent(a)
 		if i < d.Dense {
-			parts = append(parts, threefold("mlp.", h, d.FFN)...)
+			parts = append(parts, gatedMLP("mlp.", h, d.FFN)...)
 		} else {
 			router := Part{Name: "mlp.gate", In: h, Out: d.Experts}
 			parts = append(parts, router)
@@ -82,7 +82,7 @@ func DeepSeek(d Dims, a Latent, corrected bool) []Block {
 			}
 			parts = append(parts, d.experts("mlp.experts.%d.", "gate_proj", "up_proj", "down_proj")...)
 			if d.Shared > 0 {
-				parts = append(parts, threefold("mlp.shared_experts.", h, d.Shared*d.ExpertFFN)...)
+				parts = append(parts, gatedMLP("mlp.shared_experts.", h, d.Shared*d.ExpertFFN)...)
 			}
 		}
 		blocks = append(blocks, Block{Name: fmt.Sprintf("model.layers.%d", i), Kind: Layer, Parts: append(parts,
@@ -112,8 +112,8 @@ func (d Dims) latent(a Latent) []Part {
 	}
 }
 
-// threefold is an MLP of three products.
-func threefold(before string, h, f int64) []Part {
+// gatedMLP is an MLP of three products.
+func gatedMLP(before string, h, f int64) []Part {
 	return []Part{
 		{Name: before + "gate_proj", In: h, Out: f, Cut: ByOut},
 		{Name: before + "up_proj", In: h, Out: f, Cut: ByOut},

@@ -65,7 +65,7 @@ func find(lines []Line, name string) *Line {
 
 // once is parameters over a network.
 func once() Case {
-	lines := append(Transmit(80e9, 200), Transmit(80e9, 1600)[2])
+	lines := append(transmit(80e9, 200), transmit(80e9, 1600)[2])
 	for i, printed := range []string{"320", "2560Gb", "12.8 seconds", "1.6 seconds"} {
 		lines[i] = lines[i].says(printed)
 	}
@@ -74,7 +74,7 @@ func once() Case {
 
 // two is the document's job: 2B parameters on A100s.
 func two(nodes int, gbit float64) Envelope {
-	e := Envelope{Title: "2B parameters on 1 × 8 A100", Params: 2e9, Seq: 2048, Batch: 16, GPUs: 8, Nodes: nodes, Recompute: true, GPU: "A100", Peak: 312e12, MFU: UsualMFU, Intra: 300e9}
+	e := Envelope{Title: "2B parameters on 1 × 8 A100", Params: 2e9, Seq: 2048, Batch: 16, GPUs: 8, Nodes: nodes, Recompute: true, GPU: "A100", Peak: 312e12, MFU: usualMFU, Intra: 300e9}
 	if nodes > 1 { // as much for each GPU, so that compute stays
 		e.Title = fmt.Sprintf("2B parameters on 4 × 8 A100 at %s Gb/s", Figure(gbit))
 		e.GPUs, e.Batch, e.Inter = 8*nodes, 16*int64(nodes), unit.Rate(gbit/8*1e9)
@@ -99,7 +99,7 @@ func oneNode() Case {
 		"memory for training": "36", "operations of a GPU": "65.536 TFLOP", "compute": "0.42 secs", "gradients": "8GB", "factor of an all-reduce": "1.75",
 		"sent by a GPU": "16GB", "exchange inside a node": "0.053",
 	})
-	sent := 2 * GradientBytes * 2.0
+	sent := 2 * gradientBytes * 2.0
 	in := find(lines, "exchange inside a node")
 	*in = in.but("the text says \"0.053 > 0.42 so the comms will be slower\", which is the wrong way round")
 	seconds := find(lines, "compute").Value
@@ -108,7 +108,7 @@ func oneNode() Case {
 		line("  in the table", "gradients / rate of a GPU's links", "s", sent/2/300, "%s / %s", sent/2, 300).says("0.027").but("the table sends the gradients once; the text and the formula above send them twice"),
 		line("  on H100", "sent / rate of a GPU's links", "s", sent/450, "%s / %s", sent, 450).says("0.035").but("the document cuts 0.0356"),
 		line("without recomputation", "parameters in G × 3 × 2 × tokens × sequences / (GPUs × 1000)", "TFLOP", 2*3*2*2048*16/8e3, "2 × 3 × 2 × 2048 × 16 / (8 × 1000)"),
-		line("rate of a GPU", "MFU × peak", "TFLOPS", UsualMFU*312, "%s × %s", UsualMFU, 312).says("156TFLOPS"),
+		line("rate of a GPU", "MFU × peak", "TFLOPS", usualMFU*312, "%s × %s", usualMFU, 312).says("156TFLOPS"),
 		line("H100 over A100", "ratio of peaks", "×", 989/312.0, "989 / 312").says("~3x"),
 		line("with half the batch", "compute / 2", "s", seconds/2, "%s / 2", seconds).but("the text: half the batch or the sequence is half the compute"),
 	)
@@ -155,7 +155,7 @@ func factors() Case {
 		n       int
 		printed string
 	}{{2, "1"}, {8, "1.75"}, {64, "2"}} {
-		l := line(fmt.Sprintf("%d GPUs", x.n), "2(n − 1)/n", "", RingFactor(x.n), "2 × %s / %s", float64(x.n-1), float64(x.n)).says(x.printed)
+		l := line(fmt.Sprintf("%d GPUs", x.n), "2(n − 1)/n", "", ringFactor(x.n), "2 × %s / %s", float64(x.n-1), float64(x.n)).says(x.printed)
 		if x.n == 64 {
 			l = l.but("the document: very close to 2")
 		}

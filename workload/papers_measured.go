@@ -14,7 +14,7 @@ func number(text string) float64 {
 // sweep is a table of nccl-tests: both rates follow from size and time.
 func sweep(title, document string, rows []swept, gpus int) Case {
 	c := Case{Title: title, Document: document, Long: true}
-	factor := RingFactor(gpus)
+	factor := ringFactor(gpus)
 	for _, r := range rows {
 		us := number(r.time)
 		alg := float64(r.size) / us / 1e3
@@ -60,8 +60,8 @@ func reached(compute float64) Case {
 		return line(name, "reached / advertised", "%", 100*got/of, "100 × %s / %s", got, of).says(printed)
 	}
 	full := share("all-reduce on A100 over both directions", 235, 600, "40%").but("the advertised figure counts both directions: divide by 300")
-	rule := line("the 80 % rule at 400 Gb/s", "0.8 × advertised", "Gb/s", AdvertisedRate*400, "0.8 × 400").says("320Gbps")
-	rule.Note = fmt.Sprintf("2B parameters then take %s s, still less than %s s of compute", Figure(128/(AdvertisedRate*400)), Figure(compute))
+	rule := line("the 80 % rule at 400 Gb/s", "0.8 × advertised", "Gb/s", advertisedRate*400, "0.8 × 400").says("320Gbps")
+	rule.Note = fmt.Sprintf("2B parameters then take %s s, still less than %s s of compute", Figure(128/(advertisedRate*400)), Figure(compute))
 	return Case{Title: "what is reached", Document: docNetworking, Lines: []Line{
 		line("MFU: A100 in half precision", "reached / peak", "", 156/312.0, "156 / 312").says("0.5"),
 		full,

@@ -337,7 +337,7 @@ func BenchmarkTenThousandNodes(b *testing.B) {
 		for i := range 10000 {
 			a := cluster.Place{Host: i, Device: c.TypeOf(i).Of(cluster.GPU)[i%8]}
 			z := cluster.Place{Host: (i*7919 + 13) % 10000, Device: c.TypeOf((i*7919 + 13) % 10000).Of(cluster.GPU)[(i+3)%8]}
-			if r.Class(a, z).Type == cluster.Apart {
+			if r.Path(a, z).Class.Type == cluster.Apart {
 				b.Fatal("no path")
 			}
 		}

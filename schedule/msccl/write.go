@@ -28,21 +28,12 @@ type Settings struct {
 	Rooted bool
 }
 
-// Write writes a schedule as an algorithm file, or says why it cannot be one: which rank and lane
-// need more than the reader takes. The file has been proven, as Prove does, when it is written.
+// Lower makes a schedule an algorithm file, or says why it cannot be one: which rank and lane
+// need more than the reader takes. The file has been proven, as Prove does.
 //
 // A lane becomes a channel, and a thread block for every peer; a receive whose chunks are sent on at
 // once is one instruction with the send. The input of a call is never written, unless the output
 // is the same memory.
-func Write(w io.Writer, s *schedule.Schedule, set Settings) error {
-	a, err := Lower(s, set)
-	if err != nil {
-		return err
-	}
-	return a.Write(w)
-}
-
-// Lower makes the file that Write writes.
 func Lower(s *schedule.Schedule, set Settings) (*Algo, error) {
 	if s == nil || s.Program == nil {
 		return nil, fmt.Errorf("no schedule; expected one with a program")

@@ -80,7 +80,7 @@ func TestExports(t *testing.T) {
 				s, err := b.Build(kind, schedule.Params{Ranks: n, Groups: groupsOf(n, size)})
 				var text bytes.Buffer
 				if err == nil {
-					err = Write(&text, s, Settings{Rooted: true})
+					err = writeFile(&text, s, Settings{Rooted: true})
 				}
 				if err != nil {
 					if key := short(err); !seen[key] {
@@ -165,7 +165,7 @@ func TestRandom(t *testing.T) {
 				}
 				set := Settings{Rooted: true, InPlace: rnd.IntN(2) == 0, Proto: []string{"", "LL", "LL128"}[rnd.IntN(3)], Name: `a<"b">&`}
 				var text bytes.Buffer
-				if err := Write(&text, s, set); err != nil {
+				if err := writeFile(&text, s, set); err != nil {
 					var u *unprovenError
 					if errors.As(err, &u) && !strings.Contains(err.Error(), "queue") {
 						t.Errorf("seed %d: %s %+v: %v", seed, s, p, err)
@@ -214,7 +214,7 @@ func TestRefusals(t *testing.T) {
 		{"nothing", nil, Settings{}, "no schedule"},
 		{"no program", &schedule.Schedule{}, Settings{}, "no schedule"},
 	} {
-		if err := Write(io.Discard, tc.s, tc.set); err == nil || !strings.Contains(err.Error(), tc.want) {
+		if err := writeFile(io.Discard, tc.s, tc.set); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %q", tc.name, err, tc.want)
 		}
 	}
@@ -242,7 +242,7 @@ func TestWrongSchedule(t *testing.T) {
 			change(p)
 		}
 		bad.Program = p
-		if err := Write(io.Discard, &bad, Settings{}); (err == nil) != (change == nil) {
+		if err := writeFile(io.Discard, &bad, Settings{}); (err == nil) != (change == nil) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -269,7 +269,7 @@ func FuzzWrite(f *testing.F) {
 		bad := *s
 		bad.Program = p
 		var text bytes.Buffer
-		if Write(&text, &bad, Settings{Rooted: true}) != nil {
+		if writeFile(&text, &bad, Settings{Rooted: true}) != nil {
 			return
 		}
 		if err := works(text.Bytes(), &bad, rand.New(rand.NewPCG(1, 1))); err != nil {
@@ -306,4 +306,13 @@ func change(p schedule.Stored, b []byte) {
 	case 8:
 		o.After.Count = v
 	}
+}
+
+// writeFile writes a schedule as an algorithm file.
+func writeFile(w io.Writer, s *schedule.Schedule, set Settings) error {
+	a, err := Lower(s, set)
+	if err != nil {
+		return err
+	}
+	return a.Write(w)
 }

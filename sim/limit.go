@@ -116,7 +116,7 @@ func (o *Outline) slowChain(r *result.Run) result.Limit {
 	}
 }
 
-// name says what a thing is to people.
+// name says what a resource is to people.
 func (m *Machine) name(id int64) string {
 	if id < 0 {
 		return ""

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// saidSlow reports whether the base's tool and the further one both printed a
+// matrixLacksLinks reports whether the base's tool and the further one both printed a
 // matrix, and the base's has none of the links that the further one has: then the
 // base's word stands, and compareSaid tells of the other.
-func (m *merging) saidSlow(t *NodeType) bool {
+func (m *merging) matrixLacksLinks(t *NodeType) bool {
 	if m.base.Said == nil || t.Said == nil {
 		return false
 	}
@@ -30,8 +30,8 @@ func (m *merging) saidSlow(t *NodeType) bool {
 // fast reports a class that links between GPUs give, and PCIe does not.
 func (t ClassType) fast() bool { return t == NV || t == XG || t == LK }
 
-// compareSaid holds the merged graph against the matrix another tool printed.
-func compareSaid(base *NodeType, source string, ty typed, to []int) []Warning {
+// compareMatrices holds the merged graph against the matrix another tool printed.
+func compareMatrices(base *NodeType, source string, ty typed, to []int) []Warning {
 	have := base.Matrix()
 	at := make(map[string]int, len(have.Names))
 	for i, n := range have.Names {
@@ -53,7 +53,7 @@ func compareSaid(base *NodeType, source string, ty typed, to []int) []Warning {
 				continue
 			}
 			said, is := ty.t.Said.Class[i][k], have.Class[pos[i]][pos[k]]
-			if c, ok := ParseClass(said); ok && is != "?" && c.String() != is && !sameWords(c.String(), is) {
+			if c, ok := ParseClass(said); ok && is != "?" && c.String() != is && !sameClass(c.String(), is) {
 				differ = append(differ, fmt.Sprintf("%s–%s is %s there, %s here", ty.t.Said.Names[i], ty.t.Said.Names[k], c, is))
 			}
 		}
@@ -69,7 +69,7 @@ func compareSaid(base *NodeType, source string, ty typed, to []int) []Warning {
 	return []Warning{{Text: fmt.Sprintf("%s contradicts %s, which is kept: %s%s", ty.source, source, strings.Join(differ, "; "), more)}}
 }
 
-// sameWords forgives PHB against NODE: NCCL's XML does not tell host bridges apart.
-func sameWords(a, b string) bool {
+// sameClass forgives PHB against NODE: NCCL's XML does not tell host bridges apart.
+func sameClass(a, b string) bool {
 	return (a == "PHB" || a == "NODE") && (b == "PHB" || b == "NODE")
 }

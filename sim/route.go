@@ -6,12 +6,12 @@ import (
 	"busbar.dev/unit"
 )
 
-// way is what a message from one participant to another meets.
-type way struct {
-	hop    Hop
-	things []int64
-	wires  unit.Time // latency of cables and switches
-	net    cluster.NetKind
+// route is what a message from one participant to another meets.
+type route struct {
+	hop       Hop
+	resources []int64
+	wires     unit.Time // latency of cables and switches
+	net       cluster.NetKind
 }
 
 // Ports says by which NIC a rank sends or receives in a channel; -1 leaves it to
@@ -21,18 +21,18 @@ type Ports interface {
 	In(rank, peer, channel int) int
 }
 
-// ways finds the ways of one schedule's messages, and keeps those inside nodes.
-type ways struct {
+// router finds the routes of one schedule's messages, and keeps those inside nodes.
+type router struct {
 	m     *Machine
 	s     *schedule.Schedule
 	ports Ports
-	// near and far are the ways inside a type's nodes, between GPUs and between GPUs
+	// near and far are the routes inside a type's nodes, between GPUs and between GPUs
 	// and NICs, by pair of devices; nil until somebody asks.
-	near, far [][]*localWay
+	near, far [][]*localRoute
 	buf       []int64
 }
 
-type localWay struct {
+type localRoute struct {
 	hop    Hop
 	legs   []cluster.Leg
 	stage  int  // NUMA domain whose memory the data passes, -1 none
@@ -40,21 +40,21 @@ type localWay struct {
 	broken bool
 }
 
-func (m *Machine) ways(s *schedule.Schedule, ports Ports) *ways {
-	return &ways{m: m, s: s, ports: ports, near: make([][]*localWay, len(m.types)), far: make([][]*localWay, len(m.types))}
+func (m *Machine) router(s *schedule.Schedule, ports Ports) *router {
+	return &router{m: m, s: s, ports: ports, near: make([][]*localRoute, len(m.types)), far: make([][]*localRoute, len(m.types))}
 }
 
-// slot is where the way between two devices of a type is kept.
-func (w *ways) slot(table [][]*localWay, typ, a, b int) **localWay {
+// slot is where the route between two devices of a type is kept.
+func (w *router) slot(table [][]*localRoute, typ, a, b int) **localRoute {
 	n := len(w.m.types[typ].t.Devices)
 	if table[typ] == nil {
-		table[typ] = make([]*localWay, n*n)
+		table[typ] = make([]*localRoute, n*n)
 	}
 	return &table[typ][a*n+b]
 }
 
-// find is the way of a message. The things are valid until the next call.
-func (w *ways) find(from, to, channel int) (way, bool) {
+// find is the route of a message. The resources are valid until the next call.
+func (w *router) find(from, to, channel int) (route, bool) {
 	m := w.m
 	w.buf = w.buf[:0]
 	if from >= len(m.ranks) || to >= len(m.ranks) {
@@ -63,16 +63,16 @@ func (w *ways) find(from, to, channel int) (way, bool) {
 	a, b := m.ranks[from], m.ranks[to]
 	if a.Host == b.Host {
 		if a.Device == b.Device {
-			return way{hop: OverNVLink}, true
+			return route{hop: OverNVLink}, true
 		}
 		l := w.inside(m.c.Hosts[a.Host].Type, a.Device, b.Device)
 		w.add(a.Host, l)
-		return way{hop: l.hop, things: w.buf}, !l.broken
+		return route{hop: l.hop, resources: w.buf}, !l.broken
 	}
 	return w.outside(from, to, channel)
 }
 
-func (w *ways) add(host int, l *localWay) {
+func (w *router) add(host int, l *localRoute) {
 	n := w.m.types[w.m.c.Hosts[host].Type]
 	for _, leg := range l.legs {
 		if leg.Link >= 0 {
@@ -84,8 +84,8 @@ func (w *ways) add(host int, l *localWay) {
 	}
 }
 
-// inside is the way between two GPUs of a node.
-func (w *ways) inside(typ, a, b int) *localWay {
+// inside is the route between two GPUs of a node.
+func (w *router) inside(typ, a, b int) *localRoute {
 	kept := w.slot(w.near, typ, a, b)
 	if *kept != nil {
 		return *kept
@@ -98,7 +98,7 @@ func (w *ways) inside(typ, a, b int) *localWay {
 	if limit == cluster.Self { // no peer access at all
 		legs, class = w.m.routes.Tree(typ, a, b)
 	}
-	l := &localWay{legs: legs, stage: -1, broken: class.Type == cluster.Apart}
+	l := &localRoute{legs: legs, stage: -1, broken: class.Type == cluster.Apart}
 	n := w.m.types[typ]
 	switch {
 	case class.Type <= cluster.LK:
@@ -123,10 +123,10 @@ func (n *node) refused(a, b int) bool {
 	return false
 }
 
-// toNIC is the way between a GPU and a NIC of its node: over NVLink and the peer
+// toNIC is the route between a GPU and a NIC of its node: over NVLink and the peer
 // beside the NIC where that is nearer, through host memory where the NIC cannot
 // reach the GPU.
-func (w *ways) toNIC(typ, gpu, nic int, out bool) *localWay {
+func (w *router) toNIC(typ, gpu, nic int, out bool) *localRoute {
 	a, b := gpu, nic
 	if !out {
 		a, b = nic, gpu
@@ -137,7 +137,7 @@ func (w *ways) toNIC(typ, gpu, nic int, out bool) *localWay {
 	}
 	n := w.m.types[typ]
 	legs, class := w.m.routes.Inside(typ, a, b)
-	l := &localWay{hop: OverNet, legs: legs, stage: -1, broken: class.Type == cluster.Apart}
+	l := &localRoute{hop: OverNet, legs: legs, stage: -1, broken: class.Type == cluster.Apart}
 	if class.Type > cluster.PXB {
 		if via := w.m.routes.Through(typ, gpu, nic); via != nil && out {
 			l.legs, l.broken = via, false
@@ -177,8 +177,8 @@ func (n *node) reaches(gpu, nic int, class cluster.Class, limit cluster.ClassTyp
 	return false
 }
 
-// outside is the way between ranks of two hosts.
-func (w *ways) outside(from, to, channel int) (way, bool) {
+// outside is the route between ranks of two hosts.
+func (w *router) outside(from, to, channel int) (route, bool) {
 	m := w.m
 	a, b := m.ranks[from], m.ranks[to]
 	exit, enter := -1, -1
@@ -192,9 +192,9 @@ func (w *ways) outside(from, to, channel int) (way, bool) {
 		enter = m.nearNIC(b, channel)
 	}
 	if exit < 0 || enter < 0 {
-		return way{}, false
+		return route{}, false
 	}
-	x := way{hop: OverNet}
+	x := route{hop: OverNet}
 	ta, tb := m.c.Hosts[a.Host].Type, m.c.Hosts[b.Host].Type
 	up, down := w.toNIC(ta, a.Device, exit, true), w.toNIC(tb, b.Device, enter, false)
 	w.add(a.Host, up)
@@ -203,12 +203,12 @@ func (w *ways) outside(from, to, channel int) (way, bool) {
 	x.wires = w.over(a.Host, exit, b.Host, enter)
 	w.port(b.Host, enter, false, down.bounce)
 	w.add(b.Host, down)
-	x.things = w.buf
+	x.resources = w.buf
 	return x, !up.broken && !down.broken
 }
 
 // port appends a NIC, and the copies for it.
-func (w *ways) port(host, nic int, out, bounce bool) {
+func (w *router) port(host, nic int, out, bounce bool) {
 	n := w.m.types[w.m.c.Hosts[host].Type]
 	w.buf = append(w.buf, w.m.base[host]+n.nic(nic, out))
 	if bounce {
@@ -217,7 +217,7 @@ func (w *ways) port(host, nic int, out, bounce bool) {
 }
 
 // over appends what lies between two NICs and returns its latency.
-func (w *ways) over(hostA, nicA, hostB, nicB int) unit.Time {
+func (w *router) over(hostA, nicA, hostB, nicB int) unit.Time {
 	net := &w.m.c.Network
 	leafA, linkA := w.m.routes.Leaf(hostA, nicA)
 	leafB, linkB := w.m.routes.Leaf(hostB, nicB)
@@ -255,9 +255,9 @@ func (m *Machine) nearNIC(p cluster.Place, channel int) int {
 	return -1
 }
 
-// withSwitch is the way between a rank and a switch that reduces: the rank's links
+// withSwitch is the route between a rank and a switch that reduces: the rank's links
 // to its NVSwitch, or its NIC.
-func (w *ways) withSwitch(from, to, channel int) (way, bool) {
+func (w *router) withSwitch(from, to, channel int) (route, bool) {
 	m := w.m
 	rank, out := from, true
 	sw := to - len(m.ranks)
@@ -266,7 +266,7 @@ func (w *ways) withSwitch(from, to, channel int) (way, bool) {
 		sw = from - len(m.ranks)
 	}
 	if rank >= len(m.ranks) || sw >= len(w.s.Switches) {
-		return way{}, false
+		return route{}, false
 	}
 	p := m.ranks[rank]
 	typ := m.c.Hosts[p.Host].Type
@@ -278,7 +278,7 @@ func (w *ways) withSwitch(from, to, channel int) (way, bool) {
 				w.buf = append(w.buf, m.base[p.Host]+n.link(cluster.Leg{Link: i, Forward: out}))
 			}
 		}
-		return way{hop: OverSwitch, things: w.buf}, len(w.buf) > 0
+		return route{hop: OverSwitch, resources: w.buf}, len(w.buf) > 0
 	}
 	nic := -1
 	if w.ports != nil {
@@ -288,12 +288,12 @@ func (w *ways) withSwitch(from, to, channel int) (way, bool) {
 		nic = m.nearNIC(p, channel)
 	}
 	if nic < 0 {
-		return way{}, false
+		return route{}, false
 	}
 	l := w.toNIC(typ, p.Device, nic, out)
 	w.add(p.Host, l)
 	w.port(p.Host, nic, out, l.bounce)
-	return way{hop: OverNet, things: w.buf, net: n.t.Devices[nic].NIC.Kind}, !l.broken
+	return route{hop: OverNet, resources: w.buf, net: n.t.Devices[nic].NIC.Kind}, !l.broken
 }
 
 // NearNIC is the NIC that a rank's traffic of a channel takes by default: one of

@@ -2,7 +2,6 @@ package nccl
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 
 	"busbar.dev/cluster"
@@ -20,7 +19,7 @@ type Plan struct {
 	// Nodes are NCCL's nodes, by lowest rank.
 	Nodes []PlanNode
 
-	found    *Found // on systems of a shape
+	found    *Planner // on systems of a shape
 	occasion string
 }
 
@@ -42,14 +41,10 @@ type View struct {
 // String prints the topology as NCCL's GRAPH subsystem does.
 func (v *View) String() string { return v.sys.String() }
 
-// Think decides as the release would for the ranks of a layout under an
+// Plan decides as the release would for the ranks of a layout under an
 // environment: search on each kind of node, agreement, rings and trees, channels,
 // the table of estimates.
-func Think(c *cluster.Cluster, l Layout, v Version, env map[string]string) (*Plan, error) {
-	return think(c, l, v, env, &Found{})
-}
-
-func think(c *cluster.Cluster, l Layout, v Version, env map[string]string, known *Found) (*Plan, error) {
+func (f *Planner) Plan(c *cluster.Cluster, l Layout, v Version, env map[string]string) (*Plan, error) {
 	if len(l) == 0 {
 		return nil, fmt.Errorf("a layout without ranks")
 	}
@@ -60,7 +55,7 @@ func think(c *cluster.Cluster, l Layout, v Version, env map[string]string, known
 	if list, err = separate(c, list, v, env); err != nil {
 		return nil, err
 	}
-	p := &Plan{Comm: Comm{Version: v, NRanks: len(l), NNodes: len(list), MinCC: 1 << 30, Env: env}, found: known}
+	p := &Plan{Comm: Comm{Version: v, NRanks: len(l), NNodes: len(list), MinCC: 1 << 30, Env: env}, found: f}
 	if collNet, set := envInt(env, "NCCL_COLLNET_ENABLE"); set && collNet == 1 {
 		least := 2
 		if n, ok := envInt(env, "NCCL_COLLNET_NODE_THRESHOLD"); ok {
@@ -143,12 +138,12 @@ func (p *Plan) look(c *cluster.Cluster, g group, inter bool) (*View, error) {
 		w.Fused = append(w.Fused, n.net.functions)
 	}
 	key := p.occasion + s.shape()
-	if g, ok := p.found.get(key); ok {
+	if g, ok := p.found.graphsOf(key); ok {
 		w.Graphs = g
 		return w, nil
 	}
 	p.search(w)
-	p.found.put(key, w.Graphs)
+	p.found.remember(key, w.Graphs)
 	return w, nil
 }
 
@@ -210,22 +205,4 @@ func (p *Plan) Devices(node, c int) [2]int {
 		}
 	}
 	return ends
-}
-
-// Heads are the ranks that reduce in the switch, by node; nil without NVLS.
-func (p *Plan) Heads() [][]int {
-	if p.NVLSChannels == 0 {
-		return nil
-	}
-	var all [][]int
-	for _, n := range p.Nodes {
-		var heads []int
-		for _, order := range n.View.Graphs.NVLS.Intra {
-			if r := n.Ranks[order[0]]; !slices.Contains(heads, r) {
-				heads = append(heads, r)
-			}
-		}
-		all = append(all, heads)
-	}
-	return all
 }

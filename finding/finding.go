@@ -85,7 +85,7 @@ func (q Quote) String() string {
 }
 
 // Say makes evidence of sentences.
-func Say(sentences ...string) []Quote {
+func Facts(sentences ...string) []Quote {
 	if sentences == nil {
 		return nil
 	}

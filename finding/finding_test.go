@@ -33,7 +33,7 @@ var (
 		},
 		{
 			"fleet",
-			Finding{ID: "slow-host:a", Kind: "slow-host", Severity: Warn, Nodes: []string{"a"}, Figure: "bandwidth", Since: began, Always: true, Factor: 0.7, Confidence: 0.8, Clearing: true, Evidence: Say("e", "f"), Text: "t", Fix: "x"},
+			Finding{ID: "slow-host:a", Kind: "slow-host", Severity: Warn, Nodes: []string{"a"}, Figure: "bandwidth", Since: began, Always: true, Factor: 0.7, Confidence: 0.8, Clearing: true, Evidence: Facts("e", "f"), Text: "t", Fix: "x"},
 			`{"id":"slow-host:a","kind":"slow-host","severity":"warn","nodes":["a"],"figure":"bandwidth","since":"2026-01-02T03:04:05Z","always":true,"factor":0.7,"confidence":0.8,"clearing":true,"evidence":["e","f"],"text":"t","fix":"x"}`,
 		},
 		{
@@ -81,7 +81,7 @@ func TestNothingIsLost(t *testing.T) {
 
 // TestEscaping: the document's encoder decides what is escaped.
 func TestEscaping(t *testing.T) {
-	f := Finding{ID: "i", Text: "<&>", Evidence: Say("<a>")}
+	f := Finding{ID: "i", Text: "<&>", Evidence: Facts("<a>")}
 	data, err := json.Marshal(f)
 	if err != nil || strings.ContainsAny(string(data), "<&>") || strings.Count(string(data), `\u003c`) != 2 {
 		t.Errorf("%s %v", data, err)

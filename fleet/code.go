@@ -49,7 +49,7 @@ func Decode[T any](data []byte) (*T, error) {
 }
 
 // Check refuses news that says nothing, or more than its kind.
-func (n *News) Check() error {
+func (n *Event) Check() error {
 	if n.Seq == 0 {
 		return errors.New("news without a number")
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func sample() *News {
-	return &News{
+func sample() *Event {
+	return &Event{
 		Seq: 3, At: time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC), Node: "gpu01.cluster", Kind: KindMeasured,
 		Measured: &Measured{
 			Order: "o1", Part: "o1/1/2/0", Sweep: 1, Round: 2, Took: time.Second,
@@ -18,12 +18,12 @@ func sample() *News {
 	}
 }
 
-func TestNewsThereAndBack(t *testing.T) {
+func TestEventRoundTrip(t *testing.T) {
 	data, err := Encode(sample())
 	if err != nil {
 		t.Fatal(err)
 	}
-	back, err := Decode[News](data)
+	back, err := Decode[Event](data)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, data)
 	}
@@ -32,17 +32,17 @@ func TestNewsThereAndBack(t *testing.T) {
 	}
 }
 
-func TestNewsRefused(t *testing.T) {
-	for name, change := range map[string]func(*News){
-		"no number":       func(n *News) { n.Seq = 0 },
-		"no time":         func(n *News) { n.At = time.Time{} },
-		"unknown kind":    func(n *News) { n.Kind = "x" },
-		"wrong field":     func(n *News) { n.Kind = KindLink },
-		"two fields":      func(n *News) { n.Link = &Link{} },
-		"node as server":  func(n *News) { n.Kind, n.Measured, n.Order = KindOrder, nil, &Order{} },
-		"server measures": func(n *News) { n.Node = "" },
-		"nobody's pair":   func(n *News) { n.Measured.Pairs[0].To = "" },
-		"nobody's time":   func(n *News) { n.Measured.Own = []OwnTime{{Spent: 1}} },
+func TestEventRefused(t *testing.T) {
+	for name, change := range map[string]func(*Event){
+		"no number":       func(n *Event) { n.Seq = 0 },
+		"no time":         func(n *Event) { n.At = time.Time{} },
+		"unknown kind":    func(n *Event) { n.Kind = "x" },
+		"wrong field":     func(n *Event) { n.Kind = KindLink },
+		"two fields":      func(n *Event) { n.Link = &Link{} },
+		"node as server":  func(n *Event) { n.Kind, n.Measured, n.Order = KindOrder, nil, &Order{} },
+		"server measures": func(n *Event) { n.Node = "" },
+		"nobody's pair":   func(n *Event) { n.Measured.Pairs[0].To = "" },
+		"nobody's time":   func(n *Event) { n.Measured.Own = []OwnTime{{Spent: 1}} },
 	} {
 		n := sample()
 		change(n)
@@ -62,7 +62,7 @@ func TestNames(t *testing.T) {
 		if strings.ContainsAny(n.Token(), ".*> ") {
 			t.Errorf("%s: token %q has more than one part", s, n.Token())
 		}
-		for _, subject := range []string{LogOf(n), BeatOf(n), DoingOf(n), PartOf(n)} {
+		for _, subject := range []string{LogOf(n), BeatOf(n), ProgressOf(n), PartOf(n)} {
 			if back, err := OfSubject(subject); err != nil || back != n {
 				t.Errorf("%s: %s gives %q, %v", s, subject, back, err)
 			}
@@ -81,12 +81,12 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"seq":1,"at":"2026-01-01T00:00:00Z","kind":"order","order":{"id":"a","what":{"measure":"pairs"}}}`))
 	f.Add([]byte(`{"id":"p","order":"o","ranks":["a","b"],"meet":"a:1","secret":"0123456789abcdef","what":{"measure":"pairs","small_bytes":8,"large_bytes":1024,"iters":1}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if n, err := Decode[News](data); err == nil {
+		if n, err := Decode[Event](data); err == nil {
 			again, err := Encode(n)
 			if err != nil {
 				t.Skip("longer in our words than allowed") // numbers grow when they are written out
 			}
-			if _, err := Decode[News](again); err != nil {
+			if _, err := Decode[Event](again); err != nil {
 				t.Errorf("what was read is refused when written again: %v", err)
 			}
 		}
@@ -121,7 +121,7 @@ func FuzzQuick(f *testing.F) {
 		if len(n.Measured.Pairs) == 0 {
 			t.Fatal("no pair was read")
 		}
-		m, err := Decode[News](data)
+		m, err := Decode[Event](data)
 		if (err == nil) != (n.Check() == nil) {
 			t.Fatalf("read quickly %v, as a whole %v", n.Check(), err)
 		}
@@ -131,7 +131,7 @@ func FuzzQuick(f *testing.F) {
 	})
 }
 
-func TestQuickReadsWhatAgentsSay(t *testing.T) {
+func TestQuickReadsWhatAgentsSend(t *testing.T) {
 	data, err := Encode(sample())
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +146,7 @@ func TestQuickReadsWhatAgentsSay(t *testing.T) {
 }
 
 // BenchmarkDecodeNews reads the outcome of a pair.
-func BenchmarkDecodeNews(b *testing.B) {
+func BenchmarkDecodeEvent(b *testing.B) {
 	n := sample()
 	n.Measured.Pairs = append(n.Measured.Pairs, n.Measured.Pairs[0])
 	data, err := Encode(n)
@@ -155,14 +155,14 @@ func BenchmarkDecodeNews(b *testing.B) {
 	}
 	b.Run("quick", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := DecodeNews(data); err != nil {
+			if _, err := DecodeEvent(data); err != nil {
 				b.Fatal(err)
 			}
 		}
 	})
 	b.Run("whole", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := Decode[News](data); err != nil {
+			if _, err := Decode[Event](data); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -56,8 +56,8 @@ const (
 	// HubLog is what the server itself has to say: orders, findings.
 	HubLog = Log + "hub"
 	// Beats and Doings are wildcards of what all nodes say in passing.
-	Beats  = "busbar.beat.*"
-	Doings = "busbar.doing.*"
+	Beats       = "busbar.beat.*"
+	ProgressAll = "busbar.doing.*"
 )
 
 // LogOf is where a node's kept news goes.
@@ -67,7 +67,7 @@ func LogOf(n Name) string { return Log + "node." + n.Token() }
 func BeatOf(n Name) string { return "busbar.beat." + n.Token() }
 
 // DoingOf is where a node says how far it is with a part.
-func DoingOf(n Name) string { return "busbar.doing." + n.Token() }
+func ProgressOf(n Name) string { return "busbar.doing." + n.Token() }
 
 // PartOf is where a node is asked to do a part or to stop one; it answers with an Answer.
 func PartOf(n Name) string { return "busbar.part." + n.Token() }

@@ -108,10 +108,10 @@ const MaxReasons = 8
 
 // Reason is why parts were not measured.
 type Reason struct {
-	Parts int    `json:"parts"`
-	Left  bool   `json:"left_out,omitempty"` // they did not begin; else they failed
-	Nodes []Name `json:"nodes,omitempty"`    // whom it is about, the first of them where they are many
-	Why   string `json:"why"`
+	Parts   int    `json:"parts"`
+	LeftOut bool   `json:"left_out,omitempty"` // they did not begin; else they failed
+	Nodes   []Name `json:"nodes,omitempty"`    // whom it is about, the first of them where they are many
+	Why     string `json:"why"`
 }
 
 // Out is a node that a sweep went without.

@@ -10,24 +10,24 @@ import (
 
 // DecodeNews reads news as Decode does. Outcomes of pairs are nearly all that a store holds, and
 // a server reads all of it when it starts: they are read by their form, several times as fast.
-func DecodeNews(data []byte) (*News, error) {
+func DecodeEvent(data []byte) (*Event, error) {
 	if n := quickPairs(data); n != nil {
 		if err := n.Check(); err != nil {
 			return nil, err
 		}
 		return n, nil
 	}
-	return Decode[News](data)
+	return Decode[Event](data)
 }
 
 // quickPairs reads the outcome of a pair exactly as Encode writes it, and gives nil for
 // everything else: other fields, another order of them, blanks, anything escaped.
-func quickPairs(data []byte) *News {
+func quickPairs(data []byte) *Event {
 	if len(data) > 4<<10 {
 		return nil
 	}
 	q := quick{rest: data, ok: true}
-	n := &News{Kind: KindMeasured}
+	n := &Event{Kind: KindMeasured}
 	m := &Measured{}
 	q.is(`{"seq":`)
 	n.Seq = q.count()

@@ -31,35 +31,35 @@ const (
 
 // NodeState is a node as a server shows it.
 type NodeState struct {
-	Name    Name       `json:"name"`
-	State   NodeStatus `json:"state"`
-	Joined  time.Time  `json:"joined,omitzero"`
-	Heard   time.Time  `json:"heard,omitzero"` // when its last event came
-	Version string     `json:"version,omitempty"`
-	Meet    string     `json:"meet,omitempty"`
-	Bind    string     `json:"bind,omitempty"`
-	CPUs    int        `json:"cpus,omitempty"`
+	Name     Name       `json:"name"`
+	State    NodeStatus `json:"state"`
+	Joined   time.Time  `json:"joined,omitzero"`
+	Received time.Time  `json:"heard,omitzero"` // when its last event came
+	Version  string     `json:"version,omitempty"`
+	Meet     string     `json:"meet,omitempty"`
+	Bind     string     `json:"bind,omitempty"`
+	CPUs     int        `json:"cpus,omitempty"`
 	// Age is how long ago the last heartbeat came, in JSON as age_s; below 0 for none yet.
-	Age     time.Duration `json:"-"`
-	AgeS    float64       `json:"age_s"`
-	Waiting int           `json:"waiting"`
-	Load    float64       `json:"load"`
-	Receive unit.Rate     `json:"receive_GBps"`
-	Send    unit.Rate     `json:"send_GBps"`
-	RSS     int64         `json:"agent_rss_bytes,omitempty"`
-	CPU     float64       `json:"agent_cpu_s,omitempty"`
-	Doing   *Doing        `json:"doing,omitempty"`
+	Age      time.Duration `json:"-"`
+	AgeS     float64       `json:"age_s"`
+	Waiting  int           `json:"waiting"`
+	Load     float64       `json:"load"`
+	Receive  unit.Rate     `json:"receive_GBps"`
+	Send     unit.Rate     `json:"send_GBps"`
+	RSS      int64         `json:"agent_rss_bytes,omitempty"`
+	CPU      float64       `json:"agent_cpu_s,omitempty"`
+	Progress *Progress     `json:"doing,omitempty"`
 
 	Ports    []PortState                  `json:"ports,omitempty"`
 	Counters map[string]map[string]uint64 `json:"counters,omitempty"`
 	// SilentSince is since when a finding says that the node is unreachable.
-	SilentSince time.Time `json:"silent_since,omitzero"`
-	Failed      string    `json:"last_failure,omitempty"`
-	FailedAt    time.Time `json:"last_failure_at,omitzero"`
+	UnreachableSince time.Time `json:"silent_since,omitzero"`
+	Failed           string    `json:"last_failure,omitempty"`
+	FailedAt         time.Time `json:"last_failure_at,omitzero"`
 	// Findings are those that name the node, and Bad tells that one of them is a
 	// reason to keep jobs off it.
-	Findings []string `json:"findings,omitempty"`
-	Bad      bool     `json:"bad"`
+	Findings  []string `json:"findings,omitempty"`
+	Unhealthy bool     `json:"bad"`
 }
 
 // PortState is a port as its node last described it.
@@ -87,15 +87,15 @@ type FindingsReply struct {
 // OrderState is an order as a server shows it.
 type OrderState struct {
 	Order
-	Given time.Time `json:"given"`
-	Heard time.Time `json:"heard"` // when its state last changed
+	Given    time.Time `json:"given"`
+	Received time.Time `json:"heard"` // when its state last changed
 	// Next is when it runs next, where it repeats or waits for its time.
 	Next time.Time `json:"next,omitzero"`
 	// Good, Bad and Left count the parts of the last sweep that were measured, that failed, and that
 	// were left out. Once it is over, they are all parts that there are.
-	Good int `json:"parts_good"`
-	Bad  int `json:"parts_failed"`
-	Left int `json:"parts_left_out"`
+	Measured int `json:"parts_good"`
+	Failed   int `json:"parts_failed"`
+	LeftOut  int `json:"parts_left_out"`
 }
 
 // OrderReply is an order with what its sweep says about its nodes.
@@ -112,8 +112,8 @@ type OrdersReply struct {
 // Verdict is what a sweep says about its nodes: whom a job may use.
 type Verdict struct {
 	// A busy node is in neither list: a job's traffic is no fault, and no proof. Only a measured one is good.
-	Good []Name `json:"good"`
-	Bad  []Out  `json:"bad"`
+	Healthy   []Name `json:"good"`
+	Unhealthy []Out  `json:"bad"`
 	// Unmeasured are those of whom the sweep says nothing, for it did not measure them.
 	Unmeasured []Name `json:"unmeasured,omitempty"`
 	// Notes are what is worth knowing and no node's fault alone.

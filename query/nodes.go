@@ -76,7 +76,7 @@ func (q BadNodes) Run(ctx context.Context, env Env) (*BadNodesDoc, error) {
 	if err != nil {
 		return nil, err
 	}
-	bad := slices.DeleteFunc(nodes, func(n fleet.NodeState) bool { return !n.Bad })
+	bad := slices.DeleteFunc(nodes, func(n fleet.NodeState) bool { return !n.Unhealthy })
 	return &BadNodesDoc{Bad: bad, Findings: found, Hostlist: hostlist(bad)}, nil
 }
 

@@ -76,12 +76,12 @@ func TestBounds(t *testing.T) {
 // TestOnlyTwice holds a second verdict against the first.
 func TestOnlyTwice(t *testing.T) {
 	reply := func(good []fleet.Name, bad ...fleet.Out) *fleet.OrderReply {
-		return &fleet.OrderReply{Verdict: &fleet.Verdict{Good: good, Bad: bad}}
+		return &fleet.OrderReply{Verdict: &fleet.Verdict{Healthy: good, Unhealthy: bad}}
 	}
 	a, b := fleet.Out{Node: "a", Why: "slow"}, fleet.Out{Node: "b", Why: "slower"}
 	first, second := reply([]fleet.Name{"c"}, a, b), reply([]fleet.Name{"a"}, b, fleet.Out{Node: "c", Why: "now"})
 	got := onlyTwice(first, second).Verdict
-	want := &fleet.Verdict{Good: []fleet.Name{"a", "c"}, Bad: []fleet.Out{b}, Notes: []string{"c was slow in one of two measurements: now"}}
+	want := &fleet.Verdict{Healthy: []fleet.Name{"a", "c"}, Unhealthy: []fleet.Out{b}, Notes: []string{"c was slow in one of two measurements: now"}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}

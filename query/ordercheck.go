@@ -109,20 +109,20 @@ func (e *Env) check(ctx, whole context.Context, o fleet.Order) (*fleet.OrderRepl
 
 // measuredSlow tells that a node is bad for its figures, not because it did not take part.
 func measuredSlow(got *fleet.OrderReply) bool {
-	return got.Verdict != nil && slices.ContainsFunc(got.Verdict.Bad, func(b fleet.Out) bool {
+	return got.Verdict != nil && slices.ContainsFunc(got.Verdict.Unhealthy, func(b fleet.Out) bool {
 		return !slices.ContainsFunc(got.Out, func(o fleet.Out) bool { return o.Node == b.Node })
 	})
 }
 
 // onlyTwice is the second of two verdicts, where only who was bad in both is bad.
 func onlyTwice(first, second *fleet.OrderReply) *fleet.OrderReply {
-	v := &fleet.Verdict{Good: slices.Clone(second.Verdict.Good), Bad: []fleet.Out{}, Unmeasured: slices.Clone(second.Verdict.Unmeasured), Notes: slices.Clone(second.Verdict.Notes)}
-	for _, b := range second.Verdict.Bad {
-		if slices.ContainsFunc(first.Verdict.Bad, func(o fleet.Out) bool { return o.Node == b.Node }) {
-			v.Bad = append(v.Bad, b)
+	v := &fleet.Verdict{Healthy: slices.Clone(second.Verdict.Healthy), Unhealthy: []fleet.Out{}, Unmeasured: slices.Clone(second.Verdict.Unmeasured), Notes: slices.Clone(second.Verdict.Notes)}
+	for _, b := range second.Verdict.Unhealthy {
+		if slices.ContainsFunc(first.Verdict.Unhealthy, func(o fleet.Out) bool { return o.Node == b.Node }) {
+			v.Unhealthy = append(v.Unhealthy, b)
 			continue
 		}
-		v.Good = append(v.Good, b.Node)
+		v.Healthy = append(v.Healthy, b.Node)
 		v.Notes = append(v.Notes, fmt.Sprintf("%s was slow in one of two measurements: %s", b.Node, b.Why))
 	}
 	got := *second
@@ -140,16 +140,16 @@ func (q *OrderCheck) alone(ctx context.Context, env *Env, name fleet.Name) (*Ord
 	}
 	v := &fleet.Verdict{Notes: []string{"one node: judged by what is known of it, and not measured"}}
 	if len(got.Nodes) != 1 {
-		v.Bad = []fleet.Out{{Node: name, Why: "never joined"}}
+		v.Unhealthy = []fleet.Out{{Node: name, Why: "never joined"}}
 		return judge(&fleet.OrderReply{Verdict: v})
 	}
 	switch n := got.Nodes[0]; {
 	case n.State != fleet.NodeUp:
-		v.Bad = []fleet.Out{{Node: name, Why: string(n.State)}}
-	case n.Bad:
-		v.Bad = []fleet.Out{{Node: name, Why: strings.Join(n.Findings, ", ")}}
+		v.Unhealthy = []fleet.Out{{Node: name, Why: string(n.State)}}
+	case n.Unhealthy:
+		v.Unhealthy = []fleet.Out{{Node: name, Why: strings.Join(n.Findings, ", ")}}
 	default:
-		v.Good = []fleet.Name{name}
+		v.Healthy = []fleet.Name{name}
 	}
 	return judge(&fleet.OrderReply{Verdict: v})
 }
@@ -160,14 +160,14 @@ func judge(got *fleet.OrderReply) (*OrderCheckDoc, error) {
 	if v == nil || got.State == fleet.Cancelled {
 		return nil, failure.Cannot(fmt.Errorf("order %s was %s %s", got.ID, got.State, got.Why))
 	}
-	if len(v.Unmeasured) > 0 && len(v.Good)+len(v.Bad) == 0 {
+	if len(v.Unmeasured) > 0 && len(v.Healthy)+len(v.Unhealthy) == 0 {
 		return nil, failure.Cannot(fmt.Errorf("order %s: %s could not be measured, so that nothing can be said of them; %s", got.ID, slurmHosts(v.Unmeasured), cmp.Or(got.Why, "busbar order watch "+got.ID+" says more")))
 	}
 	var names []fleet.Name
-	for _, b := range v.Bad {
+	for _, b := range v.Unhealthy {
 		names = append(names, b.Node)
 	}
-	return &OrderCheckDoc{Bad: orEmpty(v.Bad), Good: orEmpty(v.Good), Hostlist: slurmHosts(names), Notes: orEmpty(v.Notes), Order: got.ID}, nil
+	return &OrderCheckDoc{Bad: orEmpty(v.Unhealthy), Good: orEmpty(v.Healthy), Hostlist: slurmHosts(names), Notes: orEmpty(v.Notes), Order: got.ID}, nil
 }
 
 func slurmHosts(list []fleet.Name) string {

@@ -27,7 +27,7 @@ type OrderDoc struct {
 
 // Wrong reports that nothing was measured, or that a node is bad.
 func (d *OrderDoc) Wrong() bool {
-	return d.Waited && (d.State == fleet.Failed || d.Good == 0 || d.Verdict != nil && len(d.Verdict.Bad) > 0)
+	return d.Waited && (d.State == fleet.Failed || d.Measured == 0 || d.Verdict != nil && len(d.Verdict.Unhealthy) > 0)
 }
 
 // OrderFigures are what an order measured: the rows of a collective, or median and worst of pairs.
@@ -155,7 +155,7 @@ func (w *watcher) ask(ctx context.Context) error {
 
 // show tells how far the order is.
 func (w *watcher) show() {
-	state, ended := fmt.Sprint(w.got.State, w.got.Sweep), w.got.Good+w.got.Bad
+	state, ended := fmt.Sprint(w.got.State, w.got.Sweep), w.got.Measured+w.got.Failed
 	p := OrderProgress{First: w.told.IsZero()}
 	p.Round = p.First || state != w.state || ended-w.ended >= perRound(&w.got.OrderState) || w.env.now().Sub(w.told) > watchLine
 	if p.Round {
@@ -191,7 +191,7 @@ func mostTime(o *fleet.OrderState, now time.Time) time.Duration {
 func (e *Env) figures(ctx context.Context, got *fleet.OrderReply) (*OrderFigures, error) {
 	f := &OrderFigures{}
 	switch {
-	case got.Good == 0 || got.Job != "": // what checks measure is not kept
+	case got.Measured == 0 || got.Job != "": // what checks measure is not kept
 		return f, nil
 	case got.What.Measure == fleet.MeasureCollective:
 		var kept fleet.CollectivesReply

@@ -25,12 +25,12 @@ func Nodes(w io.Writer, doc *query.NodesDoc) error {
 		}
 		if n.State == fleet.NodeUp {
 			load, doing = fmt.Sprintf("%.1f", n.Load), "nothing"
-			if n.Doing != nil {
-				doing = texttab.Clean(n.Doing.Part)
+			if n.Progress != nil {
+				doing = texttab.Clean(n.Progress.Part)
 			}
 		}
 		wrong := strings.Join(n.Findings, ", ")
-		if n.Bad {
+		if n.Unhealthy {
 			wrong = "BAD: " + wrong
 		}
 		t.Row(string(n.Name), string(n.State), age, load, doing, texttab.Clean(n.Version), texttab.Clean(wrong))

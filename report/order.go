@@ -32,7 +32,7 @@ func Orders(w io.Writer, doc *query.OrdersDoc) error {
 			next = clockText(o.Next)
 		}
 		what, job := purpose(&o.Order)
-		t.Row(o.ID, what, texttab.Clean(job), string(o.State), fmt.Sprint(o.Sweep), fmt.Sprintf("%d of %d", o.Good, o.Parts), every, next, texttab.Clean(o.By))
+		t.Row(o.ID, what, texttab.Clean(job), string(o.State), fmt.Sprint(o.Sweep), fmt.Sprintf("%d of %d", o.Measured, o.Parts), every, next, texttab.Clean(o.By))
 	}
 	return t.Write(w)
 }
@@ -76,14 +76,14 @@ func OrderProgress(p query.OrderProgress, now time.Time) string {
 	case p.State == fleet.Waiting:
 		return "waits for its turn"
 	}
-	return fmt.Sprintf("%s, sweep %d: %d of %d parts measured, %d failed", p.State, p.Sweep, p.Good, p.Parts, p.Bad)
+	return fmt.Sprintf("%s, sweep %d: %d of %d parts measured, %d failed", p.State, p.Sweep, p.Measured, p.Parts, p.Failed)
 }
 
 // Order prints how an order went that was waited for, and what it measured.
 func Order(w io.Writer, doc *query.OrderDoc) error {
-	fmt.Fprintf(w, "%s: %s, %d of %d parts measured, %d failed", doc.ID, doc.State, doc.Good, doc.Parts, doc.Bad)
-	if doc.Left > 0 {
-		fmt.Fprintf(w, ", %d left out", doc.Left)
+	fmt.Fprintf(w, "%s: %s, %d of %d parts measured, %d failed", doc.ID, doc.State, doc.Measured, doc.Parts, doc.Failed)
+	if doc.LeftOut > 0 {
+		fmt.Fprintf(w, ", %d left out", doc.LeftOut)
 	}
 	if took := doc.Since.Sub(doc.Ran); took > 0 && !doc.Ran.IsZero() {
 		fmt.Fprintf(w, ", in %v", took.Round(10*time.Millisecond))
@@ -94,13 +94,13 @@ func Order(w io.Writer, doc *query.OrderDoc) error {
 	}
 	orderReasons(w, doc.Reasons)
 	if v := doc.Verdict; v != nil {
-		if len(v.Good) > 0 {
-			fmt.Fprintf(w, "good: %s\n", slurmHosts(v.Good))
+		if len(v.Healthy) > 0 {
+			fmt.Fprintf(w, "good: %s\n", slurmHosts(v.Healthy))
 		}
 		if len(v.Unmeasured) > 0 {
 			fmt.Fprintf(w, "not measured: %s\n", slurmHosts(v.Unmeasured))
 		}
-		for _, b := range v.Bad {
+		for _, b := range v.Unhealthy {
 			fmt.Fprintf(w, "bad: %s: %s\n", b.Node, texttab.Clean(b.Why))
 		}
 		for _, n := range v.Notes {
@@ -117,7 +117,7 @@ const shownReasons = 3
 func orderReasons(w io.Writer, list []fleet.Reason) {
 	for _, r := range list[:min(len(list), shownReasons)] {
 		what := "failed"
-		if r.Left {
+		if r.LeftOut {
 			what = "left out"
 		}
 		who := ""

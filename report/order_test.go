@@ -29,11 +29,11 @@ func TestPlaceOfCollectives(t *testing.T) {
 
 // TestReasonsAreShown: the summary of a sweep counts every part, and says why some were not measured.
 func TestReasonsAreShown(t *testing.T) {
-	got := &fleet.OrderReply{OrderState: fleet.OrderState{Good: 3, Bad: 2, Left: 1}, Verdict: &fleet.Verdict{Good: []fleet.Name{"n2"}, Unmeasured: []fleet.Name{"n1", "n3"}}}
+	got := &fleet.OrderReply{OrderState: fleet.OrderState{Measured: 3, Failed: 2, LeftOut: 1}, Verdict: &fleet.Verdict{Healthy: []fleet.Name{"n2"}, Unmeasured: []fleet.Name{"n1", "n3"}}}
 	got.ID, got.State, got.Parts = "9b3d", fleet.Done, 6
 	got.Reasons = []fleet.Reason{
 		{Parts: 2, Nodes: []fleet.Name{"n1"}, Why: "port 7643 is in use"},
-		{Parts: 1, Left: true, Nodes: []fleet.Name{"n3", "n4"}, Why: "does not answer"},
+		{Parts: 1, LeftOut: true, Nodes: []fleet.Name{"n3", "n4"}, Why: "does not answer"},
 	}
 	var b bytes.Buffer
 	if err := Order(&b, &query.OrderDoc{OrderReply: got}); err != nil {

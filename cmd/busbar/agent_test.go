@@ -89,7 +89,7 @@ func TestAgentBeforeItsServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	enough := errors.New("enough")
-	err = hub.Follow(bound, bus.Following{Each: func(_ uint64, n *fleet.News) error {
+	err = hub.Follow(bound, bus.Following{Each: func(_ uint64, n *fleet.Event) error {
 		if n.Kind != fleet.KindJoined {
 			return nil
 		}

@@ -172,7 +172,7 @@ func TestFleetFromTheCommandLine(t *testing.T) {
 	f := newServedFleet(t)
 	f.join("gpu01", "gpu02", "gpu03", "gpu04", "gpu05", "gpu06")
 	for range 3 {
-		if code, got := f.pairs(); code != exitDone || got.Good != 15 || got.State != fleet.Done {
+		if code, got := f.pairs(); code != exitDone || got.Measured != 15 || got.State != fleet.Done {
 			t.Fatalf("exit %d, %+v", code, got)
 		}
 	}
@@ -206,7 +206,7 @@ func TestFleetFromTheCommandLine(t *testing.T) {
 	f.checkUnknown()
 	f.nodes["gpu06"].stop()
 	code, got := f.pairs()
-	if code != exitWrong || got.Parts != 10 || got.Good != 10 || len(got.Verdict.Bad) != 1 {
+	if code != exitWrong || got.Parts != 10 || got.Measured != 10 || len(got.Verdict.Unhealthy) != 1 {
 		t.Errorf("without gpu06: exit %d, %+v", code, got)
 	}
 	f.forget("gpu01", "gpu06")
@@ -232,12 +232,12 @@ func TestServerThatIsKilledGoesOn(t *testing.T) {
 		}
 		return got
 	}
-	f.wait("some pairs are measured", func() bool { return order(id).Good >= 3 })
+	f.wait("some pairs are measured", func() bool { return order(id).Measured >= 3 })
 	f.kill()
 	f.wait("who waits misses the server", func() bool { return waiting.says("no answer: ") })
 	f.start()
 	f.wait("the order goes on to its end", func() bool { got := order(id); return got.Final() })
-	if got := order(id); got.State != fleet.Done || got.Good != 15 || got.Sweep != 1 {
+	if got := order(id); got.State != fleet.Done || got.Measured != 15 || got.Sweep != 1 {
 		t.Errorf("%+v", got)
 	}
 	if got := order(strings.TrimSpace(every)); got.State != fleet.Waiting || got.Next.IsZero() || got.Next.Minute() != 0 {

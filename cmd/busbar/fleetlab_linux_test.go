@@ -111,7 +111,7 @@ func (f *labFleet) sweep() (bad string, findings int, took time.Duration) {
 	if err := json.Unmarshal([]byte(out), &got); err != nil {
 		f.t.Fatal(err)
 	}
-	if got.State != fleet.Done || got.Good != got.Parts {
+	if got.State != fleet.Done || got.Measured != got.Parts {
 		f.t.Errorf("the sweep: %+v", got)
 	}
 	time.Sleep(500 * time.Millisecond) // the look that follows a sweep

@@ -46,7 +46,7 @@ type Config struct {
 	MapEvery time.Duration
 	// SayAgain is how often the node tells all about itself anew, changed or not: a store that is
 	// full has dropped it. 0 is 6 h.
-	SayAgain time.Duration
+	Resend time.Duration
 	// Version is the agent's.
 	Version string
 	// Beat and Look are how often the node says that it lives and reads its ports; 0 is 10 s
@@ -86,10 +86,10 @@ type agent struct {
 
 	judged atomic.Bool // a server settles who of several agents of this name goes on
 
-	mu      sync.Mutex
-	heard   string // the last word about the connection, which is not repeated for a while
-	heardAt time.Time
-	rival   string // the last other agent of this name that was told to give up
+	mu          sync.Mutex
+	lastState   string // the last word about the connection, which is not repeated for a while
+	lastStateAt time.Time
+	rival       string // the last other agent of this name that was told to give up
 }
 
 // Run is a node until the context ends, or until it turns out that it must not go on: another
@@ -109,11 +109,11 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 	defer ear.Close()
-	word, err := a.bus.Settled(func(s *fleet.Settled) { a.settled(s, stop) })
+	settled, err := a.bus.OnSettled(func(s *fleet.Settled) { a.settled(s, stop) })
 	if err != nil {
 		return err
 	}
-	defer word.Close()
+	defer settled.Close()
 	var tasks sync.WaitGroup
 	tasks.Go(func() {
 		if err := a.send(ctx); err != nil {
@@ -146,7 +146,7 @@ func (c *Config) open() (*agent, error) {
 	for _, d := range []struct {
 		d     *time.Duration
 		usual time.Duration
-	}{{&a.Beat, 10 * time.Second}, {&a.Look, 30 * time.Second}, {&a.MapEvery, time.Hour}, {&a.SayAgain, 6 * time.Hour}} {
+	}{{&a.Beat, 10 * time.Second}, {&a.Look, 30 * time.Second}, {&a.MapEvery, time.Hour}, {&a.Resend, 6 * time.Hour}} {
 		if *d.d == 0 {
 			*d.d = d.usual
 		}
@@ -192,15 +192,15 @@ func (a *agent) event(what string, ok bool, format string, args ...any) {
 
 // heardAgain is after how long the same word about the connection is passed on once more, so that a log shows that
 // it still holds.
-const heardAgain = 10 * time.Minute
+const stateAgain = 10 * time.Minute
 
 // connection passes on what happens to the connection, but not the same every second.
 func (a *agent) connection(e bus.Event) {
 	a.mu.Lock()
 	now := time.Now()
-	again := a.heard == e.Text && now.Sub(a.heardAt) < heardAgain
-	if a.heard = e.Text; !again {
-		a.heardAt = now
+	again := a.lastState == e.Text && now.Sub(a.lastStateAt) < stateAgain
+	if a.lastState = e.Text; !again {
+		a.lastStateAt = now
 	}
 	a.mu.Unlock()
 	if !again {
@@ -224,7 +224,7 @@ func (a *agent) every(ctx context.Context, d time.Duration, do func()) {
 func varied(d time.Duration) time.Duration { return d - d/10 + rand.N(d/5+1) }
 
 // say keeps news in the spool. What cannot be kept is told, and not tried again.
-func (a *agent) say(n *fleet.News) bool {
+func (a *agent) emit(n *fleet.Event) bool {
 	n.Node, n.At = a.Name, time.Now().UTC()
 	if err := a.spool.add(n); err != nil {
 		a.event("spool", false, "%v", err)
@@ -243,12 +243,12 @@ const (
 
 // send brings the spool to the store.
 func (a *agent) send(ctx context.Context) error {
-	s := a.bus.Speaker()
+	s := a.bus.Publisher()
 	s.After(a.spool.last())
 	a.show(ctx)
 	var conflicts []time.Time
 	for {
-		err := s.SayAll(ctx, a.spool)
+		err := s.PublishAll(ctx, a.spool)
 		var conflict *bus.ConflictError
 		switch {
 		case ctx.Err() != nil:
@@ -281,22 +281,22 @@ func (a *agent) send(ctx context.Context) error {
 
 // farewell tells that the node ends in order, for as long as that takes no time.
 func (a *agent) farewell() {
-	if !a.say(&fleet.News{Kind: fleet.KindLeft}) || !a.bus.Connected() {
+	if !a.emit(&fleet.Event{Kind: fleet.KindLeft}) || !a.bus.Connected() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 	defer cancel()
-	s := a.bus.Speaker()
+	s := a.bus.Publisher()
 	s.After(a.spool.last())
-	_ = s.SayAll(ctx, a.spool) // the spool keeps what was not said in time
+	_ = s.PublishAll(ctx, a.spool) // the spool keeps what was not said in time
 }
 
 // register tells what the node has, at the beginning, when it has changed, and now and then.
 func (a *agent) register(ctx context.Context) {
-	var told string
-	anew := time.NewTimer(a.SayAgain - a.SayAgain/10 + rand.N(a.SayAgain/5+1))
+	var sent string
+	anew := time.NewTimer(a.Resend - a.Resend/10 + rand.N(a.Resend/5+1))
 	defer anew.Stop()
-	tell := func() {
+	send := func() {
 		j := &fleet.Joined{Version: a.Version, Boot: a.boot, Meet: a.Meet, Bind: a.Bind, CPUs: runtime.NumCPU()}
 		if a.Map != nil {
 			m, err := a.Map()
@@ -315,21 +315,21 @@ func (a *agent) register(ctx context.Context) {
 			j.Map = nil
 			text, _ = json.Marshal(j)
 		}
-		if string(text) != told && a.say(&fleet.News{Kind: fleet.KindJoined, Joined: j}) {
-			told = string(text)
+		if string(text) != sent && a.emit(&fleet.Event{Kind: fleet.KindJoined, Joined: j}) {
+			sent = string(text)
 		}
 	}
 	for {
-		tell()
+		send()
 		select {
 		case <-ctx.Done():
 			return
 		case <-a.again:
-			told = ""
+			sent = ""
 		case <-anew.C:
-			told = ""
-			a.ports.sayAgain()
-			anew.Reset(a.SayAgain - a.SayAgain/10 + rand.N(a.SayAgain/5+1))
+			sent = ""
+			a.ports.resend()
+			anew.Reset(a.Resend - a.Resend/10 + rand.N(a.Resend/5+1))
 		case <-time.After(varied(a.MapEvery)):
 		}
 	}
@@ -349,7 +349,7 @@ func (a *agent) beat() {
 	if !a.bus.Connected() {
 		return
 	}
-	b := &fleet.Beat{Node: a.Name, At: time.Now().UTC(), Up: time.Since(a.began).Seconds(), Agent: a.id, Waiting: a.spool.Len(), Dropped: a.spool.lost(), Doing: a.work.doing()}
+	b := &fleet.Beat{Node: a.Name, At: time.Now().UTC(), Up: time.Since(a.began).Seconds(), Agent: a.id, Waiting: a.spool.Len(), Dropped: a.spool.lost(), Part: a.work.running()}
 	b.Receive, b.Send = a.ports.since()
 	if data, err := fs.ReadFile(a.Sys, "proc/loadavg"); err == nil {
 		_, _ = fmt.Sscan(string(data), &b.Load) // no figure is 0

@@ -28,10 +28,10 @@ type fixture struct {
 
 	ended chan error // of agents, as they end
 
-	mu    sync.Mutex
-	news  []*fleet.News
-	beat  map[fleet.Name]*fleet.Beat
-	doing map[fleet.Name]string
+	mu      sync.Mutex
+	events  []*fleet.Event
+	beat    map[fleet.Name]*fleet.Beat
+	running map[fleet.Name]string
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -48,7 +48,7 @@ func newFixture(t *testing.T) *fixture {
 	if err := hub.Ensure(ctx); err != nil {
 		t.Fatal(err)
 	}
-	f := &fixture{t: t, srv: srv, hub: hub, ctx: ctx, ended: make(chan error, 100), beat: map[fleet.Name]*fleet.Beat{}, doing: map[fleet.Name]string{}}
+	f := &fixture{t: t, srv: srv, hub: hub, ctx: ctx, ended: make(chan error, 100), beat: map[fleet.Name]*fleet.Beat{}, running: map[fleet.Name]string{}}
 	if _, err := hub.Beats(func(b *fleet.Beat) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
@@ -56,19 +56,19 @@ func newFixture(t *testing.T) *fixture {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := hub.Doings(func(d *fleet.Doing) {
+	if _, err := hub.ProgressAll(func(d *fleet.Progress) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.doing[d.Node] = d.Text
+		f.running[d.Node] = d.Text
 	}); err != nil {
 		t.Fatal(err)
 	}
 	var reading sync.WaitGroup
 	reading.Go(func() {
-		_ = hub.Follow(ctx, bus.Following{Each: func(_ uint64, n *fleet.News) error {
+		_ = hub.Follow(ctx, bus.Following{Each: func(_ uint64, n *fleet.Event) error {
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			f.news = append(f.news, n)
+			f.events = append(f.events, n)
 			return nil
 		}})
 	})
@@ -127,10 +127,10 @@ func (f *fixture) until(what string, so func() bool) {
 }
 
 // said is the news of a node of a kind.
-func (f *fixture) said(name fleet.Name, k fleet.Kind) (list []*fleet.News) {
+func (f *fixture) sent(name fleet.Name, k fleet.Kind) (list []*fleet.Event) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, n := range f.news {
+	for _, n := range f.events {
 		if n.Node == name && n.Kind == k {
 			list = append(list, n)
 		}
@@ -185,8 +185,8 @@ func TestMeasures(t *testing.T) {
 		}
 	}
 	give(pairPart("pair", names[:2], first.Meet))
-	f.until("a pair", func() bool { return len(f.said("a", fleet.KindMeasured)) == 1 })
-	m := f.said("a", fleet.KindMeasured)[0].Measured
+	f.until("a pair", func() bool { return len(f.sent("a", fleet.KindMeasured)) == 1 })
+	m := f.sent("a", fleet.KindMeasured)[0].Measured
 	if m.Failed != "" || m.Part != "pair" || m.Order != "o" || len(m.Pairs) != 2 {
 		t.Fatalf("%+v", m)
 	}
@@ -201,7 +201,7 @@ func TestMeasures(t *testing.T) {
 			f.mu.Lock()
 			b := f.beat[n]
 			f.mu.Unlock()
-			if b == nil || b.Doing != "" {
+			if b == nil || b.Part != "" {
 				return false
 			}
 		}
@@ -212,8 +212,8 @@ func TestMeasures(t *testing.T) {
 	p.What = fleet.What{Measure: fleet.MeasureCollective, Op: coll.AllReduce, Sizes: []unit.Bytes{1024, 65536}, Iters: 3}
 	p.Caps.Rate = 500e6
 	give(p)
-	f.until("a collective", func() bool { return len(f.said("a", fleet.KindMeasured)) == 2 })
-	m = f.said("a", fleet.KindMeasured)[1].Measured
+	f.until("a collective", func() bool { return len(f.sent("a", fleet.KindMeasured)) == 2 })
+	m = f.sent("a", fleet.KindMeasured)[1].Measured
 	if m.Failed != "" || len(m.Results) == 0 {
 		t.Fatalf("%+v", m)
 	}
@@ -230,7 +230,7 @@ func TestMeasures(t *testing.T) {
 			t.Errorf("%+v, %v", r, err)
 		}
 	}
-	if n := len(f.said("b", fleet.KindMeasured)) + len(f.said("c.rack", fleet.KindMeasured)); n != 0 {
+	if n := len(f.sent("b", fleet.KindMeasured)) + len(f.sent("c.rack", fleet.KindMeasured)); n != 0 {
 		t.Errorf("%d results from nodes that are not rank 0", n)
 	}
 	// A bound on the rate holds.
@@ -238,8 +238,8 @@ func TestMeasures(t *testing.T) {
 	p = pairPart("slow", names[:2], first.Meet)
 	p.What.Large, p.Caps.Rate = 1<<20, 50e6
 	give(p)
-	f.until("a bounded pair", func() bool { return len(f.said("a", fleet.KindMeasured)) == 3 })
-	m = f.said("a", fleet.KindMeasured)[2].Measured
+	f.until("a bounded pair", func() bool { return len(f.sent("a", fleet.KindMeasured)) == 3 })
+	m = f.sent("a", fleet.KindMeasured)[2].Measured
 	for _, s := range m.Pairs {
 		if runtime.GOOS == "linux" && (s.Rate > 2*p.Caps.Rate || s.Both > 2*p.Caps.Rate) {
 			t.Errorf("%+v with a bound of %v", s, p.Caps.Rate)
@@ -253,21 +253,21 @@ func TestMeasures(t *testing.T) {
 	p = pairPart("long", names[:2], first.Meet)
 	p.What.Iters, p.Caps.Rate = fleet.MaxIters, 10e6
 	f.mu.Lock()
-	f.doing["a"] = "" // of the one before
+	f.running["a"] = "" // of the one before
 	f.mu.Unlock()
 	give(p)
 	f.until("the measurement", func() bool {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		return f.doing["a"] == "pairs"
+		return f.running["a"] == "pairs"
 	})
 	for _, n := range p.Ranks {
 		f.ask(n, fleet.Part{ID: p.ID, Stop: true})
 	}
 	f.until("its end", func() bool {
-		return len(f.said("a", fleet.KindMeasured)) == 4 && len(f.said("b", fleet.KindMeasured)) == 1
+		return len(f.sent("a", fleet.KindMeasured)) == 4 && len(f.sent("b", fleet.KindMeasured)) == 1
 	})
-	if m := f.said("a", fleet.KindMeasured)[3].Measured; m.Failed != "stopped" {
+	if m := f.sent("a", fleet.KindMeasured)[3].Measured; m.Failed != "stopped" {
 		t.Errorf("%+v", m)
 	}
 	f.until("idle nodes", idle)
@@ -312,7 +312,7 @@ func TestRefuses(t *testing.T) {
 		}
 	}
 	// Asked to meet where it is not, it tells again where it is.
-	f.until("a second introduction", func() bool { return len(f.said("a", fleet.KindJoined)) > 1 })
+	f.until("a second introduction", func() bool { return len(f.sent("a", fleet.KindJoined)) > 1 })
 	// One at a time; the same question gets the same answer; a part can be stopped, also before
 	// it begins.
 	if a := f.ask("a", pairPart("p1", ranks, c.Meet)); !a.Begins {
@@ -326,8 +326,8 @@ func TestRefuses(t *testing.T) {
 		t.Errorf("a second part: %+v", a)
 	}
 	f.ask("a", fleet.Part{ID: "p1", Stop: true})
-	f.until("the stopped part's end", func() bool { return len(f.said("a", fleet.KindMeasured)) == 1 })
-	if m := f.said("a", fleet.KindMeasured)[0].Measured; m.Failed != "stopped" || m.Part != "p1" {
+	f.until("the stopped part's end", func() bool { return len(f.sent("a", fleet.KindMeasured)) == 1 })
+	if m := f.sent("a", fleet.KindMeasured)[0].Measured; m.Failed != "stopped" || m.Part != "p1" {
 		t.Errorf("%+v", m)
 	}
 	f.ask("a", fleet.Part{ID: "p3", Stop: true})
@@ -337,8 +337,8 @@ func TestRefuses(t *testing.T) {
 	p := pairPart("p4", ranks, c.Meet)
 	p.Caps.Time = 50 * time.Millisecond
 	f.until("a free node", func() bool { return f.ask("a", p).Begins })
-	f.until("a part that takes too long", func() bool { return len(f.said("a", fleet.KindMeasured)) == 2 })
-	if m := f.said("a", fleet.KindMeasured)[1].Measured; !strings.Contains(m.Failed, "longer than") {
+	f.until("a part that takes too long", func() bool { return len(f.sent("a", fleet.KindMeasured)) == 2 })
+	if m := f.sent("a", fleet.KindMeasured)[1].Measured; !strings.Contains(m.Failed, "longer than") {
 		t.Errorf("%+v", m)
 	}
 	close(release)

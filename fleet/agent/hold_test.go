@@ -63,14 +63,14 @@ func TestAgentsOfOneMachine(t *testing.T) {
 	}
 	at := map[string]fleet.Name{}
 	for _, n := range names {
-		f.until("it joins", func() bool { return len(f.said(n, fleet.KindJoined)) > 0 })
-		m := f.said(n, fleet.KindJoined)[0].Joined.Meet
+		f.until("it joins", func() bool { return len(f.sent(n, fleet.KindJoined)) > 0 })
+		m := f.sent(n, fleet.KindJoined)[0].Joined.Meet
 		if at[m] != "" {
 			t.Errorf("%s and %s are both found at %s", at[m], n, m)
 		}
 		at[m] = n
 	}
-	place := func(n fleet.Name) string { return f.said(n, fleet.KindJoined)[0].Joined.Meet }
+	place := func(n fleet.Name) string { return f.sent(n, fleet.KindJoined)[0].Joined.Meet }
 	secret := hex.EncodeToString([]byte(strings.Repeat("x", 24)))
 	for round, pairs := range [][][2]int{{{0, 1}, {2, 3}}, {{0, 2}, {1, 3}}, {{0, 3}, {1, 2}}} {
 		var wg sync.WaitGroup
@@ -101,11 +101,11 @@ func TestAgentsOfOneMachine(t *testing.T) {
 					count++
 				}
 			}
-			f.until("it is measured", func() bool { return len(f.said(first, fleet.KindMeasured)) >= count })
+			f.until("it is measured", func() bool { return len(f.sent(first, fleet.KindMeasured)) >= count })
 		}
 	}
 	for _, n := range names {
-		for _, m := range f.said(n, fleet.KindMeasured) {
+		for _, m := range f.sent(n, fleet.KindMeasured) {
 			if m.Measured.Failed != "" {
 				t.Errorf("%s: %s", n, m.Measured.Failed)
 			}

@@ -43,7 +43,7 @@ var errStopped = errors.New("stopped")
 func newWorker(a *agent) *worker { return &worker{a: a} }
 
 // doing is the part under way.
-func (w *worker) doing() string {
+func (w *worker) running() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.part == nil {
@@ -166,7 +166,7 @@ func (w *worker) run(ctx context.Context, p *fleet.Part, done chan struct{}) {
 		measure = m.measure
 	}
 	m, err := measure(bound, p, func(done, of int, text string) {
-		_ = w.a.bus.Doing(&fleet.Doing{Node: w.a.Name, Order: p.Order, Part: p.ID, Done: done, Of: of, Text: text}) // in passing
+		_ = w.a.bus.Progress(&fleet.Progress{Node: w.a.Name, Order: p.Order, Part: p.ID, Done: done, Of: of, Text: text}) // in passing
 	})
 	if err != nil && context.Cause(bound) != nil {
 		err = context.Cause(bound)
@@ -181,7 +181,7 @@ func (w *worker) run(ctx context.Context, p *fleet.Part, done chan struct{}) {
 	}
 	if m != nil {
 		m.Order, m.Part, m.Sweep, m.Round, m.Took = p.Order, p.ID, p.Sweep, p.Round, time.Since(began)
-		w.a.say(&fleet.News{Kind: fleet.KindMeasured, Measured: m})
+		w.a.emit(&fleet.Event{Kind: fleet.KindMeasured, Measured: m})
 	}
 	w.mu.Lock()
 	w.part, w.cancel, w.ended = nil, nil, remember(w.ended, p.ID)

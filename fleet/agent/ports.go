@@ -28,7 +28,7 @@ type portWatch struct {
 }
 
 // sayAgain has the next look tell everything, as the first did.
-func (w *portWatch) sayAgain() {
+func (w *portWatch) resend() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.links, w.seen = nil, nil
@@ -87,14 +87,14 @@ func (a *agent) look() {
 	moved := map[string]map[string]uint64{}
 	for _, p := range ports {
 		l := fleet.Link{Port: p.Name, Up: p.Up, Rate: p.Rate, State: p.State}
-		if l != w.links[p.Name] && a.say(&fleet.News{Kind: fleet.KindLink, Link: &l}) {
+		if l != w.links[p.Name] && a.emit(&fleet.Event{Kind: fleet.KindLink, Link: &l}) {
 			w.links[p.Name] = l
 		}
 		if m := changes(w.seen[p.Name], p.Counters); len(m) > 0 {
 			moved[p.Name] = m
 		}
 	}
-	if len(moved) == 0 || !a.say(&fleet.News{Kind: fleet.KindCounters, Counters: &fleet.Counters{Boot: a.boot, Values: moved}}) {
+	if len(moved) == 0 || !a.emit(&fleet.Event{Kind: fleet.KindCounters, Counters: &fleet.Counters{Boot: a.boot, Values: moved}}) {
 		return // what was not kept has moved at the next time too
 	}
 	for port, m := range moved {

@@ -261,7 +261,7 @@ func share(k fleet.Kind) float64 {
 }
 
 // add keeps news: when it returns, the disk has it.
-func (s *spool) add(n *fleet.News) error {
+func (s *spool) add(n *fleet.Event) error {
 	text, err := json.Marshal(n)
 	if err != nil {
 		return err
@@ -302,7 +302,7 @@ func (s *spool) ID(i int) string {
 }
 
 // News is the oldest that waits.
-func (s *spool) News() (*fleet.News, error) {
+func (s *spool) Event() (*fleet.Event, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.waiting[0]
@@ -315,7 +315,7 @@ func (s *spool) News() (*fleet.News, error) {
 		return nil, fmt.Errorf("%s at %d: %w", s.path, e.at, err)
 	}
 	var l line
-	n := new(fleet.News)
+	n := new(fleet.Event)
 	if err := errors.Join(json.Unmarshal(text, &l), json.Unmarshal(l.News, n)); err != nil {
 		return nil, fmt.Errorf("%s at %d: %w", s.path, e.at, err)
 	}

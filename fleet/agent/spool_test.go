@@ -25,8 +25,8 @@ func opened(t testing.TB, dir string, most int64) *spool {
 }
 
 // word is news that can be told from other news.
-func word(k fleet.Kind, text string) *fleet.News {
-	n := &fleet.News{Node: "n", Kind: k}
+func event(k fleet.Kind, text string) *fleet.Event {
+	n := &fleet.Event{Node: "n", Kind: k}
 	switch k {
 	case fleet.KindMeasured:
 		n.Measured = &fleet.Measured{Part: text}
@@ -39,10 +39,10 @@ func word(k fleet.Kind, text string) *fleet.News {
 }
 
 // words are what waits, oldest first; reading it empties the spool.
-func words(t *testing.T, s *spool) (all []string) {
+func texts(t *testing.T, s *spool) (all []string) {
 	t.Helper()
 	for s.Len() > 0 {
-		n, err := s.News()
+		n, err := s.Event()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,7 +66,7 @@ func TestSpoolCutAnywhere(t *testing.T) {
 	states := []state{{}, {size: s.size}}
 	note := func(wait ...string) { states = append(states, state{s.size, wait}) }
 	add := func(text string) {
-		if err := s.add(word(fleet.KindMeasured, text)); err != nil {
+		if err := s.add(event(fleet.KindMeasured, text)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -103,12 +103,12 @@ func TestSpoolCutAnywhere(t *testing.T) {
 		for states[i].size > int64(cut) {
 			i--
 		}
-		if err := s.add(word(fleet.KindMeasured, "new")); err != nil {
+		if err := s.add(event(fleet.KindMeasured, "new")); err != nil {
 			t.Fatal(err)
 		}
 		s.close()
 		s = opened(t, there, 0)
-		got := words(t, s)
+		got := texts(t, s)
 		if want := append(slices.Clone(states[i].wait), "new"); !slices.Equal(got, want) {
 			t.Fatalf("cut at %d of %d: %v wait, want %v", cut, len(whole), got, want)
 		}
@@ -122,7 +122,7 @@ func TestSpoolKeepsItsFolder(t *testing.T) {
 	if _, err := openSpool(dir, "n", 0); err == nil || !strings.Contains(err.Error(), "another process") {
 		t.Errorf("a second agent in the folder: %v", err)
 	}
-	if err := s.add(word(fleet.KindMeasured, "x")); err != nil {
+	if err := s.add(event(fleet.KindMeasured, "x")); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Stored(1, 17); err != nil {
@@ -146,7 +146,7 @@ func TestSpoolFull(t *testing.T) {
 	long := strings.Repeat("x", 1000)
 	fill := func(k fleet.Kind) (n int) {
 		for ; ; n++ {
-			if err := s.add(word(k, long)); errors.Is(err, errFull) {
+			if err := s.add(event(k, long)); errors.Is(err, errFull) {
 				return n
 			} else if err != nil {
 				t.Fatal(err)
@@ -160,7 +160,7 @@ func TestSpoolFull(t *testing.T) {
 	if s.live > 64<<10 {
 		t.Errorf("%d bytes wait", s.live)
 	}
-	if err := s.add(word(fleet.KindMeasured, strings.Repeat("x", fleet.MaxBytes))); err == nil || errors.Is(err, errFull) {
+	if err := s.add(event(fleet.KindMeasured, strings.Repeat("x", fleet.MaxBytes))); err == nil || errors.Is(err, errFull) {
 		t.Errorf("news that no server takes: %v", err)
 	}
 }
@@ -170,7 +170,7 @@ func TestSpoolCompacts(t *testing.T) {
 	s := opened(t, dir, 0)
 	long := strings.Repeat("x", 10_000)
 	for i := range 500 {
-		if err := s.add(word(fleet.KindMeasured, fmt.Sprintf("%03d%s", i, long))); err != nil {
+		if err := s.add(event(fleet.KindMeasured, fmt.Sprintf("%03d%s", i, long))); err != nil {
 			t.Fatal(err)
 		}
 		if i >= 5 {
@@ -185,7 +185,7 @@ func TestSpoolCompacts(t *testing.T) {
 	s.close()
 	s = opened(t, dir, 0)
 	defer s.close()
-	got := words(t, s)
+	got := texts(t, s)
 	if len(got) != 5 || got[0][:3] != "495" || got[4][:3] != "499" {
 		t.Errorf("%d wait", len(got))
 	}
@@ -209,7 +209,7 @@ func FuzzSpool(f *testing.F) {
 			return
 		}
 		before := s.Len()
-		if err := s.add(word(fleet.KindMeasured, "x")); err != nil {
+		if err := s.add(event(fleet.KindMeasured, "x")); err != nil {
 			t.Fatal(err)
 		}
 		s.close()
@@ -251,14 +251,14 @@ func BenchmarkDrain(b *testing.B) {
 	s := opened(b, b.TempDir(), 0)
 	defer s.close()
 	for range b.N {
-		n := word(fleet.KindMeasured, "x")
+		n := event(fleet.KindMeasured, "x")
 		n.At = time.Now()
 		if err := s.add(n); err != nil {
 			b.Fatal(err)
 		}
 	}
 	b.ResetTimer()
-	if err := node.Speaker().SayAll(b.Context(), s); err != nil || s.Len() != 0 {
+	if err := node.Publisher().PublishAll(b.Context(), s); err != nil || s.Len() != 0 {
 		b.Fatalf("%d wait, %v", s.Len(), err)
 	}
 }
@@ -269,7 +269,7 @@ func TestSpoolDamaged(t *testing.T) {
 	dir := t.TempDir()
 	s := opened(t, dir, 0)
 	for i := range 6 {
-		if err := s.add(word(fleet.KindMeasured, fmt.Sprint(i))); err != nil {
+		if err := s.add(event(fleet.KindMeasured, fmt.Sprint(i))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -286,7 +286,7 @@ func TestSpoolDamaged(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := opened(t, dir, 0)
-		got, damaged := words(t, s), s.damaged
+		got, damaged := texts(t, s), s.damaged
 		s.close()
 		if len(got) < 4 || !slices.IsSorted(got) || len(got) < 6 && damaged == 0 && i < len(whole)-1 {
 			t.Fatalf("byte %d: %v are left, %d places damaged", i, got, damaged)
@@ -309,7 +309,7 @@ func TestSpoolOnAFullDisk(t *testing.T) {
 	dir := t.TempDir()
 	s := opened(t, dir, 0)
 	for i := range 4 {
-		if err := s.add(word(fleet.KindMeasured, fmt.Sprint(i))); err != nil {
+		if err := s.add(event(fleet.KindMeasured, fmt.Sprint(i))); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -324,12 +324,12 @@ func TestSpoolOnAFullDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.add(word(fleet.KindMeasured, "lost")); err == nil || s.Len() != 2 {
+	if err := s.add(event(fleet.KindMeasured, "lost")); err == nil || s.Len() != 2 {
 		t.Fatalf("%v, %d wait", err, s.Len())
 	}
 	full.Close()
 	s.f = good
-	if err := s.add(word(fleet.KindMeasured, "4")); err != nil {
+	if err := s.add(event(fleet.KindMeasured, "4")); err != nil {
 		t.Fatal(err)
 	}
 	s.close()
@@ -338,7 +338,7 @@ func TestSpoolOnAFullDisk(t *testing.T) {
 	if n := s.last(); n != 2 {
 		t.Errorf("the last number is %d", n)
 	}
-	if got := words(t, s); !slices.Equal(got, []string{"2", "3", "4"}) {
+	if got := texts(t, s); !slices.Equal(got, []string{"2", "3", "4"}) {
 		t.Errorf("%v wait", got)
 	}
 }

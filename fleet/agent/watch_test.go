@@ -25,8 +25,8 @@ func TestAbsentPeer(t *testing.T) {
 	if a := f.ask("a", p); !a.Begins {
 		t.Fatalf("%+v", a)
 	}
-	f.until("the part's end", func() bool { return len(f.said("a", fleet.KindMeasured)) == 1 })
-	if m := f.said("a", fleet.KindMeasured)[0].Measured; m.Failed == "" || len(m.Pairs) != 0 {
+	f.until("the part's end", func() bool { return len(f.sent("a", fleet.KindMeasured)) == 1 })
+	if m := f.sent("a", fleet.KindMeasured)[0].Measured; m.Failed == "" || len(m.Pairs) != 0 {
 		t.Errorf("%+v", m)
 	}
 }
@@ -72,22 +72,22 @@ func TestWatchesPorts(t *testing.T) {
 		c.Sys = m
 		c.Map = func() (json.RawMessage, error) { return json.RawMessage(`{"summary":{}}`), nil }
 	})
-	f.until("links", func() bool { return len(f.said("a", fleet.KindLink)) == 2 && len(f.said("a", fleet.KindCounters)) == 1 })
-	j := f.said("a", fleet.KindJoined)[0].Joined
+	f.until("links", func() bool { return len(f.sent("a", fleet.KindLink)) == 2 && len(f.sent("a", fleet.KindCounters)) == 1 })
+	j := f.sent("a", fleet.KindJoined)[0].Joined
 	if j.Boot != "boot-1" || j.Meet != c.Meet || string(j.Map) != `{"summary":{}}` {
 		t.Errorf("%+v", j)
 	}
-	v := f.said("a", fleet.KindCounters)[0].Counters.Values
+	v := f.sent("a", fleet.KindCounters)[0].Counters.Values
 	if v["mlx5_0/1"]["symbol_error"] != 3 || len(v) != 2 {
 		t.Errorf("%v", v)
 	}
-	if l := f.said("a", fleet.KindLink)[1].Link; l.Port != "mlx5_0/1" || !l.Up || l.Rate != 50e9 || l.State != "ACTIVE" {
+	if l := f.sent("a", fleet.KindLink)[1].Link; l.Port != "mlx5_0/1" || !l.Up || l.Rate != 50e9 || l.State != "ACTIVE" {
 		t.Errorf("%+v", l)
 	}
 	m.set(ib+"counters/symbol_error", "9")
 	m.set(eth+"operstate", "down")
-	f.until("what moved", func() bool { return len(f.said("a", fleet.KindLink)) == 3 && len(f.said("a", fleet.KindCounters)) == 2 })
-	if v := f.said("a", fleet.KindCounters)[1].Counters.Values; fmt.Sprint(v) != "map[mlx5_0/1:map[symbol_error:9]]" {
+	f.until("what moved", func() bool { return len(f.sent("a", fleet.KindLink)) == 3 && len(f.sent("a", fleet.KindCounters)) == 2 })
+	if v := f.sent("a", fleet.KindCounters)[1].Counters.Values; fmt.Sprint(v) != "map[mlx5_0/1:map[symbol_error:9]]" {
 		t.Errorf("%v", v)
 	}
 	// Traffic that is not ours: 4 bytes a word, far above the bound.
@@ -117,7 +117,7 @@ func TestWatchesPorts(t *testing.T) {
 	if err := end(); err != nil {
 		t.Fatal(err)
 	}
-	f.until("a farewell", func() bool { return len(f.said("a", fleet.KindLeft)) == 1 })
+	f.until("a farewell", func() bool { return len(f.sent("a", fleet.KindLeft)) == 1 })
 }
 
 // TestDriverCounters: what a driver counts beyond /sys is told of, pause frames seldom.
@@ -157,20 +157,20 @@ func TestDriverCounters(t *testing.T) {
 			return maps.Clone(now), nil
 		}
 	})
-	f.until("counters", func() bool { return len(f.said("a", fleet.KindCounters)) == 1 })
-	v := f.said("a", fleet.KindCounters)[0].Counters.Values
+	f.until("counters", func() bool { return len(f.sent("a", fleet.KindCounters)) == 1 })
+	v := f.sent("a", fleet.KindCounters)[0].Counters.Values
 	if fmt.Sprint(v["eth9"]) != "map[rx_discards_phy:0 rx_errors:1 rx_prio3_pause:6]" || fmt.Sprint(v["eth8"]) != "map[rx_errors:1]" {
 		t.Errorf("%v", v)
 	}
 	mu.Lock()
 	now["rx_discards_phy"] = 7
 	mu.Unlock()
-	f.until("a discard", func() bool { return len(f.said("a", fleet.KindCounters)) >= 2 })
-	if v := f.said("a", fleet.KindCounters)[1].Counters.Values; fmt.Sprint(v) != "map[eth9:map[rx_discards_phy:7]]" {
+	f.until("a discard", func() bool { return len(f.sent("a", fleet.KindCounters)) >= 2 })
+	if v := f.sent("a", fleet.KindCounters)[1].Counters.Values; fmt.Sprint(v) != "map[eth9:map[rx_discards_phy:7]]" {
 		t.Errorf("%v", v)
 	}
-	f.until("pauses", func() bool { return len(f.said("a", fleet.KindCounters)) >= 3 })
-	v = f.said("a", fleet.KindCounters)[2].Counters.Values
+	f.until("pauses", func() bool { return len(f.sent("a", fleet.KindCounters)) >= 3 })
+	v = f.sent("a", fleet.KindCounters)[2].Counters.Values
 	if n := v["eth9"]["rx_prio3_pause"]; n < 5+seldom || len(v["eth9"]) != 1 {
 		t.Errorf("pause frames were told of before %d looks: %v", seldom, v)
 	}
@@ -207,11 +207,11 @@ func TestSecondOfOneName(t *testing.T) {
 	if err := <-f.ended; !errors.As(err, &conflict) {
 		t.Errorf("one of two ended with %v", err)
 	}
-	before := len(f.said("twin", fleet.KindCounters))
-	f.until("the other goes on", func() bool { return len(f.said("twin", fleet.KindCounters)) > before+5 })
+	before := len(f.sent("twin", fleet.KindCounters))
+	f.until("the other goes on", func() bool { return len(f.sent("twin", fleet.KindCounters)) > before+5 })
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for i, n := range f.news {
+	for i, n := range f.events {
 		if n.Seq != uint64(i+1) {
 			t.Fatalf("place %d has number %d", i+1, n.Seq)
 		}
@@ -219,17 +219,17 @@ func TestSecondOfOneName(t *testing.T) {
 }
 
 // TestTellsAllAgain has a node say anew what it said long ago, for the store may have dropped it.
-func TestTellsAllAgain(t *testing.T) {
+func TestResendsAll(t *testing.T) {
 	f := newFixture(t)
 	m := &machine{files: fstest.MapFS{}}
 	m.set("sys/class/net/eth9/operstate", "up")
 	m.set("sys/class/net/eth9/device/vendor", "x")
 	m.set("sys/class/net/eth9/statistics/rx_errors", "7")
-	f.agent("a", func(c *Config) { c.Sys, c.SayAgain = m, 200*time.Millisecond })
+	f.agent("a", func(c *Config) { c.Sys, c.Resend = m, 200*time.Millisecond })
 	f.until("all of it three times", func() bool {
-		return len(f.said("a", fleet.KindJoined)) >= 3 && len(f.said("a", fleet.KindLink)) >= 3 && len(f.said("a", fleet.KindCounters)) >= 3
+		return len(f.sent("a", fleet.KindJoined)) >= 3 && len(f.sent("a", fleet.KindLink)) >= 3 && len(f.sent("a", fleet.KindCounters)) >= 3
 	})
-	for _, n := range f.said("a", fleet.KindCounters) {
+	for _, n := range f.sent("a", fleet.KindCounters) {
 		if n.Counters.Values["eth9"]["rx_errors"] != 7 {
 			t.Errorf("%+v", n.Counters)
 		}

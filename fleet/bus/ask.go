@@ -39,34 +39,34 @@ func (b *Bus) Ask(ctx context.Context, node fleet.Name, p *fleet.Part) (*fleet.A
 }
 
 // Ear is something that is listened to.
-type Ear struct {
+type Subscription struct {
 	sub *nats.Subscription
 }
 
 // Dropped counts what came faster than it was heard.
-func (e *Ear) Dropped() int {
+func (e *Subscription) Dropped() int {
 	n, _ := e.sub.Dropped() // an error only tells that it was closed
 	return n
 }
 
 // Close ends listening.
-func (e *Ear) Close() error { return e.sub.Unsubscribe() }
+func (e *Subscription) Close() error { return e.sub.Unsubscribe() }
 
 // listen subscribes with a bounded queue.
-func (b *Bus) listen(subject string, most int, hear func(*nats.Msg)) (*Ear, error) {
-	sub, err := b.nc.Subscribe(subject, hear)
+func (b *Bus) subscribe(subject string, most int, receive func(*nats.Msg)) (*Subscription, error) {
+	sub, err := b.nc.Subscribe(subject, receive)
 	if err != nil {
 		return nil, err
 	}
 	if err := sub.SetPendingLimits(most, most*4<<10); err != nil {
 		return nil, err
 	}
-	return &Ear{sub}, nil
+	return &Subscription{sub}, nil
 }
 
 // Serve answers what this node is asked, one question at a time. do must not wait for the
 // part to end.
-func (b *Bus) Serve(do func(*fleet.Part) fleet.Answer) (*Ear, error) {
+func (b *Bus) Serve(do func(*fleet.Part) fleet.Answer) (*Subscription, error) {
 	sub, err := b.nc.Subscribe(fleet.PartOf(b.node), func(m *nats.Msg) {
 		var a fleet.Answer
 		if p, err := fleet.Decode[fleet.Part](m.Data); err != nil {
@@ -84,16 +84,16 @@ func (b *Bus) Serve(do func(*fleet.Part) fleet.Answer) (*Ear, error) {
 	if err := sub.SetPendingLimits(64, 8*fleet.MaxBytes); err != nil {
 		return nil, err
 	}
-	return &Ear{sub}, nil
+	return &Subscription{sub}, nil
 }
 
 // maxPassing is the longest that is listened to of what nodes say in passing: none has much to say, and
 // reading it costs more than sending it.
-const maxPassing = 16 << 10
+const maxTransient = 16 << 10
 
 // heard reads what a node says in passing, nil where it is nothing or too much.
-func heard[T any](m *nats.Msg) *T {
-	if len(m.Data) > maxPassing {
+func decoded[T any](m *nats.Msg) *T {
+	if len(m.Data) > maxTransient {
 		return nil
 	}
 	v, err := fleet.Decode[T](m.Data)
@@ -104,21 +104,21 @@ func heard[T any](m *nats.Msg) *T {
 }
 
 // Beats hears who lives. Messages that are no beat, or another's, are passed over.
-func (b *Bus) Beats(hear func(*fleet.Beat)) (*Ear, error) {
-	return b.listen(fleet.Beats, 16<<10, func(m *nats.Msg) {
-		beat := heard[fleet.Beat](m)
+func (b *Bus) Beats(receive func(*fleet.Beat)) (*Subscription, error) {
+	return b.subscribe(fleet.Beats, 16<<10, func(m *nats.Msg) {
+		beat := decoded[fleet.Beat](m)
 		if who, err := fleet.OfSubject(m.Subject); beat != nil && err == nil && who == beat.Node {
-			hear(beat)
+			receive(beat)
 		}
 	})
 }
 
 // Doings hears how far parts are.
-func (b *Bus) Doings(hear func(*fleet.Doing)) (*Ear, error) {
-	return b.listen(fleet.Doings, 16<<10, func(m *nats.Msg) {
-		d := heard[fleet.Doing](m)
+func (b *Bus) ProgressAll(receive func(*fleet.Progress)) (*Subscription, error) {
+	return b.subscribe(fleet.ProgressAll, 16<<10, func(m *nats.Msg) {
+		d := decoded[fleet.Progress](m)
 		if who, err := fleet.OfSubject(m.Subject); d != nil && err == nil && who == d.Node {
-			hear(d)
+			receive(d)
 		}
 	})
 }
@@ -127,7 +127,7 @@ func (b *Bus) Doings(hear func(*fleet.Doing)) (*Ear, error) {
 func (b *Bus) Beat(beat *fleet.Beat) error { return b.pass(fleet.BeatOf(b.node), beat) }
 
 // Doing says how far this node is.
-func (b *Bus) Doing(d *fleet.Doing) error { return b.pass(fleet.DoingOf(b.node), d) }
+func (b *Bus) Progress(d *fleet.Progress) error { return b.pass(fleet.ProgressOf(b.node), d) }
 
 func (b *Bus) pass(subject string, v any) error {
 	data, err := fleet.Encode(v)

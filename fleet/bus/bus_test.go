@@ -29,7 +29,7 @@ func suite(t *testing.T, servers int) {
 	if n, err := hub.Replicas(p.ctx()); err != nil || n != servers {
 		t.Fatalf("%d replicas on %d servers, %v", n, servers, err)
 	}
-	t.Run("said and read", func(t *testing.T) { testSaid(t, p, hub) })
+	t.Run("said and read", func(t *testing.T) { testPublished(t, p, hub) })
 	t.Run("asked", func(t *testing.T) { testAsked(t, p, hub) })
 	t.Run("two of one name", func(t *testing.T) { testConflict(t, p) })
 	t.Run("a replica that lags", func(t *testing.T) { testLagging(t, p) })
@@ -41,10 +41,10 @@ func suite(t *testing.T, servers int) {
 // testLagging: a replica that has not heard the last news shows an older one. What the next
 // shows is the speaker's own, and nobody else's.
 func testLagging(t *testing.T, p *place) {
-	s := p.node("lag").Speaker()
+	s := p.node("lag").Publisher()
 	first := uint64(0)
 	for range 3 {
-		if err := s.Say(p.ctx(), left("lag")); err != nil {
+		if err := s.Publish(p.ctx(), left("lag")); err != nil {
 			t.Fatal(err)
 		}
 		if first == 0 {
@@ -52,31 +52,31 @@ func testLagging(t *testing.T, p *place) {
 		}
 	}
 	s.at = first // as if learned after a lost answer
-	if err := s.Say(p.ctx(), left("lag")); err != nil || s.Last() != 4 {
+	if err := s.Publish(p.ctx(), left("lag")); err != nil || s.Last() != 4 {
 		t.Fatalf("number %d, %v", s.Last(), err)
 	}
 }
 
-func testSaid(t *testing.T, p *place, hub *Bus) {
+func testPublished(t *testing.T, p *place, hub *Bus) {
 	node := p.node("n1.rack")
-	s := node.Speaker()
+	s := node.Publisher()
 	began := time.Now()
 	for range 5 {
-		if err := s.Say(p.ctx(), left("n1.rack")); err != nil {
+		if err := s.Publish(p.ctx(), left("n1.rack")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := hub.Speaker().Say(p.ctx(), &fleet.News{At: time.Now(), Kind: fleet.KindFinding, Finding: &finding.Finding{ID: "f"}}); err != nil {
+	if err := hub.Publisher().Publish(p.ctx(), &fleet.Event{At: time.Now(), Kind: fleet.KindFinding, Finding: &finding.Finding{ID: "f"}}); err != nil {
 		t.Fatal(err)
 	}
 	// A speaker that begins anew goes on where the first one ended, and finds what it said.
 	all := list{"x.1", "x.2"}
-	if err := p.node("n1.rack").Speaker().SayAll(p.ctx(), &all); err != nil || len(all) != 0 {
+	if err := p.node("n1.rack").Publisher().PublishAll(p.ctx(), &all); err != nil || len(all) != 0 {
 		t.Fatalf("%v wait, %v", all, err)
 	}
 	all = list{"x.1", "x.2", "x.3"}
-	third := p.node("n1.rack").Speaker()
-	if err := third.SayAll(p.ctx(), &all); err != nil || len(all) != 0 || third.Last() != 8 {
+	third := p.node("n1.rack").Publisher()
+	if err := third.PublishAll(p.ctx(), &all); err != nil || len(all) != 0 || third.Last() != 8 {
 		t.Fatalf("%v wait, number %d, %v", all, third.Last(), err)
 	}
 
@@ -85,7 +85,7 @@ func testSaid(t *testing.T, p *place, hub *Bus) {
 	var got []uint64
 	caught := uint64(0)
 	err := hub.Follow(ctx, Following{
-		Each: func(seq uint64, n *fleet.News) error {
+		Each: func(seq uint64, n *fleet.Event) error {
 			if n.Node == "n1.rack" {
 				got = append(got, n.Seq)
 			}
@@ -110,12 +110,12 @@ func testSaid(t *testing.T, p *place, hub *Bus) {
 		{Range{Most: 4}, 4},
 	} {
 		n := 0
-		if bad, err := hub.Query(p.ctx(), c.r, func(uint64, *fleet.News) error { n++; return nil }); bad != 0 || err != nil || n != c.want {
+		if bad, err := hub.Query(p.ctx(), c.r, func(uint64, *fleet.Event) error { n++; return nil }); bad != 0 || err != nil || n != c.want {
 			t.Errorf("%+v: %d and %d bad, %v; want %d", c.r, n, bad, err, c.want)
 		}
 	}
 	for range 300 { // more often than there may be consumers
-		if _, err := hub.Query(p.ctx(), Range{Most: 1}, func(uint64, *fleet.News) error { return nil }); err != nil {
+		if _, err := hub.Query(p.ctx(), Range{Most: 1}, func(uint64, *fleet.Event) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -127,9 +127,9 @@ func testSaid(t *testing.T, p *place, hub *Bus) {
 // list is a backlog.
 type list []string
 
-func (l *list) Len() int                   { return len(*l) }
-func (l *list) ID(i int) string            { return (*l)[i] }
-func (l *list) News() (*fleet.News, error) { return left("n1.rack"), nil }
+func (l *list) Len() int                     { return len(*l) }
+func (l *list) ID(i int) string              { return (*l)[i] }
+func (l *list) Event() (*fleet.Event, error) { return left("n1.rack"), nil }
 
 func (l *list) Stored(n int, _ uint64) error {
 	*l = (*l)[n:]
@@ -160,11 +160,11 @@ func testAsked(t *testing.T, p *place, hub *Bus) {
 		}
 	}
 	beats := make(chan *fleet.Beat, 100)
-	heard, err := hub.Beats(func(b *fleet.Beat) { beats <- b })
+	received, err := hub.Beats(func(b *fleet.Beat) { beats <- b })
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer heard.Close()
+	defer received.Close()
 	for got := false; !got; {
 		if err := node.Beat(&fleet.Beat{Node: "other"}); err != nil {
 			t.Fatal(err)
@@ -186,21 +186,21 @@ func testAsked(t *testing.T, p *place, hub *Bus) {
 }
 
 func testConflict(t *testing.T, p *place) {
-	a, b := p.node("twin").Speaker(), p.node("twin").Speaker()
+	a, b := p.node("twin").Publisher(), p.node("twin").Publisher()
 	for range 3 {
-		if err := a.Say(p.ctx(), left("twin")); err != nil {
+		if err := a.Publish(p.ctx(), left("twin")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := b.Say(p.ctx(), left("twin")); err != nil || b.Last() != 4 {
+	if err := b.Publish(p.ctx(), left("twin")); err != nil || b.Last() != 4 {
 		t.Fatalf("a newcomer goes on with %d, %v", b.Last(), err)
 	}
 	var conflict *ConflictError
-	err := a.Say(p.ctx(), left("twin"))
+	err := a.Publish(p.ctx(), left("twin"))
 	if !errors.As(err, &conflict) || conflict.Number != 4 {
 		t.Fatalf("the other's number 4 went unnoticed: %v", err)
 	}
-	if err := a.Say(p.ctx(), left("twin")); err != nil || a.Last() != 5 {
+	if err := a.Publish(p.ctx(), left("twin")); err != nil || a.Last() != 5 {
 		t.Errorf("after the conflict: number %d, %v", a.Last(), err)
 	}
 }
@@ -250,7 +250,7 @@ func (p *place) leader(hub *Bus) int {
 // testDeath kills servers in turn while many speak. Everything acknowledged must be there once,
 // numbered without gaps, and a reader must see the same.
 func testDeath(t *testing.T, p *place, hub *Bus) {
-	const speakers = 20
+	const publishers = 20
 	times := 3
 	if len(p.procs) > 1 {
 		times = 1 // a new leader takes its time
@@ -263,7 +263,7 @@ func testDeath(t *testing.T, p *place, hub *Bus) {
 	defer stopReading()
 	var reading sync.WaitGroup
 	reading.Go(func() {
-		err := hub.Follow(reader, Following{Each: func(_ uint64, n *fleet.News) error {
+		err := hub.Follow(reader, Following{Each: func(_ uint64, n *fleet.Event) error {
 			mu.Lock()
 			defer mu.Unlock()
 			seen[n.Node] = append(seen[n.Node], n.Seq)
@@ -273,21 +273,21 @@ func testDeath(t *testing.T, p *place, hub *Bus) {
 			t.Errorf("the reader: %v", err)
 		}
 	})
-	var said [speakers]uint64
+	var published [publishers]uint64
 	var total atomic.Int64
 	var over atomic.Bool
-	var speaking sync.WaitGroup
-	for i := range speakers {
+	var publishing sync.WaitGroup
+	for i := range publishers {
 		name := fleet.Name(fmt.Sprintf("s%02d", i))
-		s := p.node(name).Speaker()
-		speaking.Go(func() {
+		s := p.node(name).Publisher()
+		publishing.Go(func() {
 			for !over.Load() {
 				n := left(name)
-				if err := s.Say(ctx, n); err != nil {
+				if err := s.Publish(ctx, n); err != nil {
 					t.Errorf("%s: %v", name, err)
 					return
 				}
-				said[i] = n.Seq
+				published[i] = n.Seq
 				total.Add(1)
 				time.Sleep(2 * time.Millisecond)
 			}
@@ -308,29 +308,29 @@ func testDeath(t *testing.T, p *place, hub *Bus) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	over.Store(true)
-	speaking.Wait()
+	publishing.Wait()
 	for done := false; !done && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
 		mu.Lock()
 		done = true
-		for i := range speakers {
-			done = done && uint64(len(seen[fleet.Name(fmt.Sprintf("s%02d", i))])) >= said[i]
+		for i := range publishers {
+			done = done && uint64(len(seen[fleet.Name(fmt.Sprintf("s%02d", i))])) >= published[i]
 		}
 		mu.Unlock()
 	}
 	stopReading()
 	reading.Wait()
 	stored := map[fleet.Name][]uint64{}
-	if _, err := hub.Query(p.ctx(), Range{}, func(_ uint64, n *fleet.News) error {
+	if _, err := hub.Query(p.ctx(), Range{}, func(_ uint64, n *fleet.Event) error {
 		stored[n.Node] = append(stored[n.Node], n.Seq)
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
-	for i := range speakers {
+	for i := range publishers {
 		name := fleet.Name(fmt.Sprintf("s%02d", i))
 		for what, list := range map[string][]uint64{"stored": stored[name], "read": seen[name]} {
-			if uint64(len(list)) != said[i] {
-				t.Errorf("%s: %d acknowledged, %d %s", name, said[i], len(list), what)
+			if uint64(len(list)) != published[i] {
+				t.Errorf("%s: %d acknowledged, %d %s", name, published[i], len(list), what)
 			}
 			for k, n := range list {
 				if n != uint64(k+1) {
@@ -340,5 +340,5 @@ func testDeath(t *testing.T, p *place, hub *Bus) {
 			}
 		}
 	}
-	t.Logf("%d acknowledged by %d speakers over %d deaths", total.Load(), speakers, times)
+	t.Logf("%d acknowledged by %d speakers over %d deaths", total.Load(), publishers, times)
 }

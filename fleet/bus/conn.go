@@ -146,27 +146,27 @@ func (b *Bus) options() ([]nats.Option, error) {
 		nats.RetryOnFailedConnect(c.Patient),
 		nats.ConnectHandler(func(nc *nats.Conn) {
 			b.begin()
-			b.tell(true, "connected to "+nc.ConnectedUrlRedacted())
+			b.report(true, "connected to "+nc.ConnectedUrlRedacted())
 		}),
 		nats.IgnoreAuthErrorAbort(), // credentials may be replaced
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			b.end()
 			if err != nil { // else it was closed
-				b.tell(false, fmt.Sprintf("connection lost: %v%s", err, unwelcome(err)))
+				b.report(false, fmt.Sprintf("connection lost: %v%s", err, unwelcome(err)))
 			}
 		}),
 		nats.ReconnectHandler(func(nc *nats.Conn) {
 			b.begin()
-			b.tell(true, "connected again to "+nc.ConnectedUrlRedacted())
+			b.report(true, "connected again to "+nc.ConnectedUrlRedacted())
 		}),
 		nats.ReconnectErrHandler(func(nc *nats.Conn, err error) {
-			b.tell(false, fmt.Sprintf("no connection: %v%s", err, advice(err)))
+			b.report(false, fmt.Sprintf("no connection: %v%s", err, advice(err)))
 		}),
 		nats.ErrorHandler(func(nc *nats.Conn, s *nats.Subscription, err error) {
 			if errors.Is(err, nats.ErrPermissionViolation) {
 				b.refused.Add(1)
 			}
-			b.tell(nc.IsConnected(), err.Error()+unwelcome(err))
+			b.report(nc.IsConnected(), err.Error()+unwelcome(err))
 		}),
 	}
 	switch {
@@ -267,7 +267,7 @@ func retryable(err error) bool {
 	return false
 }
 
-func (b *Bus) tell(connected bool, text string) {
+func (b *Bus) report(connected bool, text string) {
 	if b.cfg.On != nil {
 		b.cfg.On(Event{connected, text})
 	}

@@ -65,7 +65,7 @@ func (i *Issuer) Node(node fleet.Name, expiry time.Duration) ([]byte, Issued, er
 	return i.sign(node, expiry, func(u *jwt.UserClaims) {
 		u.Name = string(node)
 		// Nothing here is answered by the store itself; see relay.
-		u.Pub.Allow.Add(sayTo+node.Token(), lastTo+node.Token(), fleet.BeatOf(node), fleet.DoingOf(node))
+		u.Pub.Allow.Add(publishTo+node.Token(), lastTo+node.Token(), fleet.BeatOf(node), fleet.ProgressOf(node))
 		u.Sub.Allow.Add(fleet.PartOf(node), inboxOf(node)+".>")
 		// A node answers what it was asked, once, and where the question said.
 		u.Resp = &jwt.ResponsePermission{MaxMsgs: 1, Expires: time.Minute}
@@ -105,7 +105,7 @@ func (i *Issuer) Hub(expiry time.Duration) ([]byte, Issued, error) {
 			u.Pub.Allow.Add(directGet0 + s + ".>")
 		}
 		u.Pub.Allow.Add("$JS.API.CONSUMER.*."+fleet.Stream+".>", "$JS.API.CONSUMER.MSG.NEXT."+fleet.Stream+".>")
-		u.Sub.Allow.Add(fleet.Beats, fleet.Doings, sayTo+"*", lastTo+"*", inboxOf("")+".>")
+		u.Sub.Allow.Add(fleet.Beats, fleet.ProgressAll, publishTo+"*", lastTo+"*", inboxOf("")+".>")
 	})
 }
 

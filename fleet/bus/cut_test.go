@@ -106,23 +106,23 @@ func TestLostAnswer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second)
 	defer cancel()
 	count := func() (n int) {
-		if _, err := hub.Query(ctx, Range{}, func(uint64, *fleet.News) error { n++; return nil }); err != nil {
+		if _, err := hub.Query(ctx, Range{}, func(uint64, *fleet.Event) error { n++; return nil }); err != nil {
 			t.Fatal(err)
 		}
 		return n
 	}
-	speaker := b.Speaker()
+	publisher := b.Publisher()
 	for k := 1; k <= 5; k++ {
 		x.deaf.Store(true)
-		said := make(chan error, 1)
+		published := make(chan error, 1)
 		n := left("n")
-		go func() { said <- speaker.Say(ctx, n) }()
+		go func() { published <- publisher.Publish(ctx, n) }()
 		for k > 1 && count() < k && ctx.Err() == nil { // the first has to learn before, and hears nothing
 			time.Sleep(5 * time.Millisecond)
 		}
 		x.deaf.Store(false)
 		x.cut()
-		if err := <-said; err != nil || n.Seq != uint64(k) {
+		if err := <-published; err != nil || n.Seq != uint64(k) {
 			t.Fatalf("number %d, %v", n.Seq, err)
 		}
 		if got := count(); got != k {
@@ -155,7 +155,7 @@ func TestCredentialsReplaced(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if err := b.Speaker().Say(ctx, left("n")); err != nil {
+	if err := b.Publisher().Publish(ctx, left("n")); err != nil {
 		t.Errorf("with new credentials: %v", err)
 	}
 }

@@ -17,7 +17,7 @@ type Following struct {
 	// From is the stream's sequence to begin with; 0 and 1 are the beginning.
 	From uint64
 	// Each gets everything in order, once. An error ends it.
-	Each func(seq uint64, n *fleet.News) error
+	Each func(seq uint64, n *fleet.Event) error
 	// Stored, where it is set, is told before each, and before what is bad, when the store took it.
 	Stored func(seq uint64, at time.Time)
 	// CaughtUp, where it is set, is called once, when all that was stored at the beginning
@@ -37,7 +37,7 @@ var ErrAnotherStore = errors.New("the store ends before what was read from it: i
 func (b *Bus) Follow(ctx context.Context, f Following) error {
 	next := max(f.From, 1)
 	target := uint64(0)
-	told := f.CaughtUp == nil
+	caughtUp := f.CaughtUp == nil
 	wait := firstWait
 	for {
 		err := func() error {
@@ -55,14 +55,14 @@ func (b *Bus) Follow(ctx context.Context, f Following) error {
 			return nil
 		}()
 		if err == nil {
-			if !told && next > target {
-				told = true
+			if !caughtUp && next > target {
+				caughtUp = true
 				f.CaughtUp(next - 1)
 			}
 			began := next
 			next, err = b.read(ctx, &f, next, func(seq uint64) {
-				if !told && seq >= target {
-					told = true
+				if !caughtUp && seq >= target {
+					caughtUp = true
 					f.CaughtUp(seq)
 				}
 			})
@@ -148,8 +148,8 @@ func (b *Bus) read(ctx context.Context, f *Following, next uint64, passed func(u
 }
 
 // decode reads news and refuses what came under another's name.
-func decode(subject string, data []byte) (*fleet.News, error) {
-	n, err := fleet.DecodeNews(data)
+func decode(subject string, data []byte) (*fleet.Event, error) {
+	n, err := fleet.DecodeEvent(data)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +184,7 @@ type Range struct {
 
 // Query reads what is stored of a range, in order, and ends. Messages that are no news are
 // passed over and counted.
-func (b *Bus) Query(ctx context.Context, r Range, each func(seq uint64, n *fleet.News) error) (bad int, err error) {
+func (b *Bus) Query(ctx context.Context, r Range, each func(seq uint64, n *fleet.Event) error) (bad int, err error) {
 	cfg := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy, InactiveThreshold: 30 * time.Second}
 	if !r.Since.IsZero() {
 		cfg.DeliverPolicy, cfg.OptStartTime = jetstream.DeliverByStartTimePolicy, &r.Since

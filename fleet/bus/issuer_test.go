@@ -37,7 +37,7 @@ func TestIssuerOfAnAccount(t *testing.T) {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		if err := b.Speaker().Say(ctx, left("n")); err != nil {
+		if err := b.Publisher().Publish(ctx, left("n")); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		cancel()

@@ -44,7 +44,7 @@ func (b *Bus) leases(ctx context.Context) (kv jetstream.KeyValue, err error) {
 			Bucket: bucket, Description: "who of several servers leads", TTL: leaseTime, History: 1,
 			MaxBytes: 1 << 20, Replicas: replicas,
 		})
-		if err == nil || !passing(err) {
+		if err == nil || !transient(err) {
 			return kv, err
 		}
 		select {

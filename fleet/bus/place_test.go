@@ -212,6 +212,6 @@ func (p *place) node(n fleet.Name) *Bus {
 	return b
 }
 
-func left(n fleet.Name) *fleet.News {
-	return &fleet.News{At: time.Now().UTC(), Node: n, Kind: fleet.KindLeft}
+func left(n fleet.Name) *fleet.Event {
+	return &fleet.Event{At: time.Now().UTC(), Node: n, Kind: fleet.KindLeft}
 }

@@ -19,9 +19,9 @@ import (
 // the stream, one that goes to another's log speaks in its name. A relay answers to the node's
 // own inbox and nowhere else.
 const (
-	sayTo  = "busbar.say."  // and the node: news to keep
-	lastTo = "busbar.last." // and the node: what did I say last
-	relays = "hub"          // the queue group: one of several servers takes each
+	publishTo = "busbar.say."  // and the node: news to keep
+	lastTo    = "busbar.last." // and the node: what did I say last
+	relays    = "hub"          // the queue group: one of several servers takes each
 )
 
 const (
@@ -59,7 +59,7 @@ func (b *Bus) relay() error {
 		return nil
 	}
 	r := &relay{bus: b, free: make(chan struct{}, relayAtOnce), each: map[fleet.Name]allowance{}}
-	for subject, build := range map[string]func(fleet.Name, *nats.Msg) *nats.Msg{sayTo: r.say, lastTo: r.last} {
+	for subject, build := range map[string]func(fleet.Name, *nats.Msg) *nats.Msg{publishTo: r.publish, lastTo: r.last} {
 		sub, err := b.nc.QueueSubscribe(subject+"*", relays, func(m *nats.Msg) { r.take(m, build) })
 		if err != nil {
 			return err
@@ -110,7 +110,7 @@ func (r *relay) last(node fleet.Name, _ *nats.Msg) *nats.Msg {
 
 // say is news for the store, with the headers that a speaker sets and no others; nil for a node
 // that says too much.
-func (r *relay) say(node fleet.Name, m *nats.Msg) *nats.Msg {
+func (r *relay) publish(node fleet.Name, m *nats.Msg) *nats.Msg {
 	if !r.allow(node, len(m.Data), time.Now()) {
 		return nil
 	}

@@ -43,7 +43,7 @@ func TestAnswersGoNowhereElse(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if err := victim.Speaker().Say(ctx, left("b")); err != nil {
+	if err := victim.Publisher().Publish(ctx, left("b")); err != nil {
 		t.Fatal(err)
 	}
 	// What a says reads as news of b, as a beat of b and as a part for b.
@@ -54,10 +54,10 @@ func TestAnswersGoNowhereElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, ask := range []string{sayTo + "a", lastTo + "a", directGet + fleet.LogOf("a"), fleet.LogOf("a"), fleet.BeatOf("a")} {
+	for _, ask := range []string{publishTo + "a", lastTo + "a", directGet + fleet.LogOf("a"), fleet.LogOf("a"), fleet.BeatOf("a")} {
 		for _, reply := range []string{
 			"$JS.API.STREAM.DELETE.BUSBAR", "$JS.API.STREAM.PURGE.BUSBAR", "$JS.API.STREAM.MSG.DELETE.KV_BUSBAR",
-			fleet.HubLog, fleet.LogOf("b"), fleet.BeatOf("b"), fleet.PartOf("b"), sayTo + "b", "$KV.BUSBAR.hub",
+			fleet.HubLog, fleet.LogOf("b"), fleet.BeatOf("b"), fleet.PartOf("b"), publishTo + "b", "$KV.BUSBAR.hub",
 			"_INBOX.node.b.x", "_INBOX.node.a", "_INBOX.node.ab.x", "",
 		} {
 			for _, data := range [][]byte{nil, forged} {
@@ -76,13 +76,13 @@ func TestAnswersGoNowhereElse(t *testing.T) {
 	if _, err := nc.Request(lastTo+"a", nil, 10*time.Second); err != nil {
 		t.Fatal(err)
 	}
-	if err := victim.Speaker().Say(ctx, left("b")); err != nil {
+	if err := victim.Publisher().Publish(ctx, left("b")); err != nil {
 		t.Fatal(err)
 	}
 	if last, err := b.Last(ctx); err != nil || last != 2 {
 		t.Errorf("%d messages, %v; two were said", last, err)
 	}
-	bad, err := b.Query(ctx, Range{}, func(_ uint64, n *fleet.News) error {
+	bad, err := b.Query(ctx, Range{}, func(_ uint64, n *fleet.Event) error {
 		if n.Node != "b" || n.Seq > 2 {
 			t.Errorf("%+v", n)
 		}
@@ -111,22 +111,22 @@ func TestRelayBounds(t *testing.T) {
 	if r.allow("a", 1<<20, now.Add(time.Second/10)) || !r.allow("a", 1<<20, now.Add(17*time.Second)) {
 		t.Error("a does not get its share")
 	}
-	m := nats.NewMsg(sayTo + "a")
+	m := nats.NewMsg(publishTo + "a")
 	m.Header.Set("Nats-Rollup", "all")
 	m.Header.Set(nats.ExpectedStreamHdr, "KV_BUSBAR")
 	m.Header.Set(nats.ExpectedLastSubjSeqHdr, "7")
-	got := r.say("c", m)
+	got := r.publish("c", m)
 	if got.Subject != fleet.LogOf("c") || len(got.Header) != 2 || got.Header.Get(nats.ExpectedStreamHdr) != fleet.Stream {
 		t.Errorf("%s %v", got.Subject, got.Header)
 	}
 }
 
 // TestPassingIsShort has a node beat with more than any has to say.
-func TestPassingIsShort(t *testing.T) {
-	for size, taken := range map[int]bool{10: true, maxPassing / 2: true, maxPassing: false, 1 << 19: false} {
+func TestTransientIsShort(t *testing.T) {
+	for size, taken := range map[int]bool{10: true, maxTransient / 2: true, maxTransient: false, 1 << 19: false} {
 		m := nats.NewMsg(fleet.BeatOf("a"))
-		m.Data, _ = json.Marshal(fleet.Beat{Node: "a", Doing: strings.Repeat("x", size)})
-		if got := heard[fleet.Beat](m); (got != nil) != taken {
+		m.Data, _ = json.Marshal(fleet.Beat{Node: "a", Part: strings.Repeat("x", size)})
+		if got := decoded[fleet.Beat](m); (got != nil) != taken {
 			t.Errorf("a beat of %d bytes: taken %v", len(m.Data), got != nil)
 		}
 	}

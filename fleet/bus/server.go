@@ -47,12 +47,12 @@ type ServerConfig struct {
 
 // Server is a NATS server with a store, within this process.
 type Server struct {
-	cfg    ServerConfig
-	keys   *Keys
-	unlock func()
-	stop   chan struct{}
-	done   sync.WaitGroup
-	told   bool // that the store cannot write; watch uses it
+	cfg      ServerConfig
+	keys     *Keys
+	unlock   func()
+	stop     chan struct{}
+	done     sync.WaitGroup
+	reported bool // that the store cannot write; watch uses it
 
 	mu     sync.Mutex // guards following
 	ns     *server.Server
@@ -112,7 +112,7 @@ func launch(c *ServerConfig, keys *Keys) (*server.Server, string, error) {
 	ns.Start()
 	if !ns.ReadyForConnections(30*time.Second) || !ns.JetStreamEnabled() {
 		ns.Shutdown()
-		return nil, "", fmt.Errorf("server in %s: it takes no connections at %s: %s", c.Dir, c.Listen, l.said())
+		return nil, "", fmt.Errorf("server in %s: it takes no connections at %s: %s", c.Dir, c.Listen, l.lines())
 	}
 	_, text, err := keys.claims()
 	if err != nil {
@@ -285,7 +285,7 @@ func (s *Server) watch() {
 		select {
 		case <-tick.C:
 			_ = s.Reload() // a file that cannot be read now is read next time
-			s.mend()
+			s.repair()
 		case <-s.stop:
 			return
 		}
@@ -331,7 +331,7 @@ type logger struct {
 	last string
 }
 
-func (l *logger) say(level, format string, v []any) {
+func (l *logger) log(level, format string, v []any) {
 	text := fmt.Sprintf(format, v...)
 	l.mu.Lock()
 	l.last = text
@@ -341,7 +341,7 @@ func (l *logger) say(level, format string, v []any) {
 	}
 }
 
-func (l *logger) said() string {
+func (l *logger) lines() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.last
@@ -350,6 +350,6 @@ func (l *logger) said() string {
 func (l *logger) Noticef(string, ...any)         {}
 func (l *logger) Debugf(string, ...any)          {}
 func (l *logger) Tracef(string, ...any)          {}
-func (l *logger) Warnf(format string, v ...any)  { l.say("warn", format, v) }
-func (l *logger) Errorf(format string, v ...any) { l.say("error", format, v) }
-func (l *logger) Fatalf(format string, v ...any) { l.say("fatal", format, v) }
+func (l *logger) Warnf(format string, v ...any)  { l.log("warn", format, v) }
+func (l *logger) Errorf(format string, v ...any) { l.log("error", format, v) }
+func (l *logger) Fatalf(format string, v ...any) { l.log("fatal", format, v) }

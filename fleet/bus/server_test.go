@@ -118,30 +118,30 @@ func TestPassedOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.Close()
-	good, err := fleet.Encode(&fleet.News{Seq: 1, At: time.Now(), Node: "another", Kind: fleet.KindLeft})
+	good, err := fleet.Encode(&fleet.Event{Seq: 1, At: time.Now(), Node: "another", Kind: fleet.KindLeft})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, data := range [][]byte{nil, []byte("{"), []byte("null"), good} {
-		if _, err := b.nc.Request(sayTo+"odd", data, 10*time.Second); err != nil {
+		if _, err := b.nc.Request(publishTo+"odd", data, 10*time.Second); err != nil {
 			t.Fatal(err)
 		}
 	}
 	// The speaker goes on behind what it did not say itself.
-	if err := b.Speaker().Say(ctx, left("odd")); err != nil {
+	if err := b.Publisher().Publish(ctx, left("odd")); err != nil {
 		t.Fatal(err)
 	}
 	var bad, seen int
 	read, stop := context.WithCancel(ctx)
 	_ = hub.Follow(read, Following{
-		Each:     func(uint64, *fleet.News) error { seen++; return nil },
+		Each:     func(uint64, *fleet.Event) error { seen++; return nil },
 		Bad:      func(uint64, string, error) { bad++ },
 		CaughtUp: func(uint64) { stop() },
 	})
 	if bad != 4 || seen != 1 {
 		t.Errorf("%d bad and %d good; 4 and 1 were said", bad, seen)
 	}
-	if bad, err := hub.Query(ctx, Range{}, func(uint64, *fleet.News) error { return nil }); bad != 4 || err != nil {
+	if bad, err := hub.Query(ctx, Range{}, func(uint64, *fleet.Event) error { return nil }); bad != 4 || err != nil {
 		t.Errorf("%d bad, %v", bad, err)
 	}
 }
@@ -195,10 +195,10 @@ func BenchmarkSay(b *testing.B) {
 	for _, lazy := range []bool{false, true} {
 		b.Run(fmt.Sprintf("lazy=%v", lazy), func(b *testing.B) {
 			_, hub := open(b, ServerConfig{Dir: b.TempDir(), Listen: "-", Lazy: lazy})
-			s := hub.Speaker()
+			s := hub.Publisher()
 			for b.Loop() {
-				n := &fleet.News{At: time.Now(), Kind: fleet.KindFinding, Finding: &finding.Finding{ID: "f", Text: strings.Repeat("x", 400)}}
-				if err := s.Say(b.Context(), n); err != nil {
+				n := &fleet.Event{At: time.Now(), Kind: fleet.KindFinding, Finding: &finding.Finding{ID: "f", Text: strings.Repeat("x", 400)}}
+				if err := s.Publish(b.Context(), n); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -14,10 +14,10 @@ func settledTo(node fleet.Name) string { return inboxOf(node) + ".settled" }
 func (b *Bus) Settle(node fleet.Name, s *fleet.Settled) error { return b.pass(settledTo(node), s) }
 
 // Settled hears that, as a node.
-func (b *Bus) Settled(hear func(*fleet.Settled)) (*Ear, error) {
-	return b.listen(settledTo(b.node), 64, func(m *nats.Msg) {
-		if s := heard[fleet.Settled](m); s != nil {
-			hear(s)
+func (b *Bus) OnSettled(receive func(*fleet.Settled)) (*Subscription, error) {
+	return b.subscribe(settledTo(b.node), 64, func(m *nats.Msg) {
+		if s := decoded[fleet.Settled](m); s != nil {
+			receive(s)
 		}
 	})
 }

@@ -41,7 +41,7 @@ func (b *Bus) Ensure(ctx context.Context) error {
 		if err == nil {
 			return b.relay()
 		}
-		if !passing(err) {
+		if !transient(err) {
 			return err
 		}
 		select {
@@ -142,7 +142,7 @@ func is(err error, code jetstream.ErrorCode) bool {
 }
 
 // passing tells errors of a server that starts or of a cluster without a leader from others.
-func passing(err error) bool {
+func transient(err error) bool {
 	for _, code := range []jetstream.ErrorCode{codeNoPeers, codeInsufficient, codeNoLeader, codeUnavailable} {
 		if is(err, code) {
 			return true

@@ -69,14 +69,14 @@ func (b *beats) usually() string {
 
 // patience is how long a node may be silent.
 func (h *History) patience(b *beats) time.Duration {
-	if h.opt.Silence > 0 {
-		return h.opt.Silence
+	if h.opt.Unreachable > 0 {
+		return h.opt.Unreachable
 	}
 	return max(3*b.usual(), 15*time.Second)
 }
 
 // silence finds nodes without heartbeats, and those that have gaps.
-func (h *History) silence(now time.Time) []finding.Finding {
+func (h *History) unreachable(now time.Time) []finding.Finding {
 	var list, late []finding.Finding
 	all := 0
 	for i := range h.node {
@@ -90,10 +90,10 @@ func (h *History) silence(now time.Time) []finding.Finding {
 		name := h.nodes.list[i]
 		if gone := now.Sub(last); gone > patience {
 			f := finding.Finding{
-				ID: "silent:" + name, Kind: Silent, Severity: finding.Warn, Nodes: []string{name}, Since: last, Confidence: 0.9,
+				ID: "silent:" + name, Kind: Unreachable, Severity: finding.Warn, Nodes: []string{name}, Since: last, Confidence: 0.9,
 				Text:     fmt.Sprintf("%s is silent since %s.", name, clock(last)),
 				Fix:      fmt.Sprintf("See whether %s is up and its agent runs (systemctl status, console, BMC); drain it until it is back.", name),
-				Evidence: finding.Say(fmt.Sprintf("no heartbeat for %s;%s allowed %s", gone.Round(time.Second), n.beats.usually(), patience.Round(time.Second))),
+				Evidence: finding.Facts(fmt.Sprintf("no heartbeat for %s;%s allowed %s", gone.Round(time.Second), n.beats.usually(), patience.Round(time.Second))),
 			}
 			if gone > 2*patience {
 				f.Severity, f.Confidence = finding.Error, 0.99
@@ -106,15 +106,15 @@ func (h *History) silence(now time.Time) []finding.Finding {
 		}
 	}
 	if all >= 4 && len(list) > all/2 {
-		list = []finding.Finding{silentFleet(list, all)}
+		list = []finding.Finding{unreachableFleet(list, all)}
 	}
 	return append(list, late...)
 }
 
 // silentFleet is one finding for most nodes: they hardly died together.
-func silentFleet(list []finding.Finding, all int) finding.Finding {
+func unreachableFleet(list []finding.Finding, all int) finding.Finding {
 	f := finding.Finding{
-		ID: "silent-fleet:", Kind: SilentFleet, Severity: finding.Error, Since: list[0].Since, Confidence: 0.9,
+		ID: "silent-fleet:", Kind: UnreachableFleet, Severity: finding.Error, Since: list[0].Since, Confidence: 0.9,
 		Text: fmt.Sprintf("%d of %d nodes are silent at once: rather the network between them and this server than the nodes.", len(list), all),
 		Fix:  "Check the management network and this server's own connection before draining anything.",
 	}
@@ -125,7 +125,7 @@ func silentFleet(list []finding.Finding, all int) finding.Finding {
 		}
 	}
 	slices.Sort(f.Nodes)
-	f.Evidence = finding.Say(fmt.Sprintf("the first went silent at %s", clock(f.Since)))
+	f.Evidence = finding.Facts(fmt.Sprintf("the first went silent at %s", clock(f.Since)))
 	return f
 }
 
@@ -152,6 +152,6 @@ func (h *History) lateBeats(name string, b *beats, now time.Time) (f finding.Fin
 		ID: "late-beats:" + name, Kind: LateBeats, Severity: finding.Warn, Nodes: []string{name}, Since: since, Confidence: 0.8,
 		Text:     fmt.Sprintf("%s comes and goes: %d gaps between its heartbeats within an hour.", name, n),
 		Fix:      "Look for a node that hangs (memory, I/O, kernel log), an agent that restarts, or a flapping management link.",
-		Evidence: finding.Say(fmt.Sprintf("the longest gap was %s;%s allowed %s", longestGap.Round(time.Second), b.usually(), patience.Round(time.Second))),
+		Evidence: finding.Facts(fmt.Sprintf("the longest gap was %s;%s allowed %s", longestGap.Round(time.Second), b.usually(), patience.Round(time.Second))),
 	}, true
 }

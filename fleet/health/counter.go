@@ -209,7 +209,7 @@ const beyond = 10
 // risen looks at the counters of one port that tell of one kind of trouble.
 func risen(node, name string, kind finding.Kind, p *port, peers map[string]float64, now time.Time) (f finding.Finding, ok bool) {
 	worst, common := 0.0, true
-	var lines, words []string
+	var lines, names []string
 	since := int64(0)
 	for _, c := range sortedKeys(p.counters) {
 		t := p.counters[c]
@@ -229,14 +229,14 @@ func risen(node, name string, kind finding.Kind, p *port, peers map[string]float
 			since = began
 		}
 		lines = append(lines, fmt.Sprintf("%s rises by %s/h (peers %s/h): %s", c, tidy(rate), tidy(peers[c]), m.Says))
-		words = append(words, c)
+		names = append(names, c)
 	}
 	if len(lines) == 0 || kind == Loss && common && worst < 100 {
 		return f, false
 	}
 	f = finding.Finding{
 		ID: string(kind) + ":" + node + "/" + name, Kind: kind, Severity: finding.Warn, Nodes: []string{node}, Where: name,
-		Since: stamp(since), Confidence: 0.9, Evidence: finding.Say(lines[:min(len(lines), 5)]...),
+		Since: stamp(since), Confidence: 0.9, Evidence: finding.Facts(lines[:min(len(lines), 5)]...),
 	}
 	switch {
 	case common:
@@ -244,10 +244,10 @@ func risen(node, name string, kind finding.Kind, p *port, peers map[string]float
 	case kind == Errors && worst >= 100:
 		f.Severity, f.Confidence = finding.Error, 0.97
 	}
-	f.Text = fmt.Sprintf("Port %s/%s has errors of its link: %s.", node, name, strings.Join(words, ", "))
+	f.Text = fmt.Sprintf("Port %s/%s has errors of its link: %s.", node, name, strings.Join(names, ", "))
 	f.Fix = "Clean or replace cable and transceiver, then the NIC (ibqueryerrors, mlxlink -d DEV -m, ethtool -S on both ends)."
 	if kind == Loss {
-		f.Text = fmt.Sprintf("Port %s/%s loses packets: %s.", node, name, strings.Join(words, ", "))
+		f.Text = fmt.Sprintf("Port %s/%s loses packets: %s.", node, name, strings.Join(names, ", "))
 		f.Fix = "The same PFC and ECN settings on this host, its switch port and its peers (mlnx_qos, switch counters); then the cable and the host's load."
 	}
 	if common {

@@ -51,7 +51,7 @@ func FuzzObserve(f *testing.F) {
 					t.Fatalf("%+v", x)
 				}
 			}
-			h.Bad(now)
+			h.Unhealthy(now)
 		}
 		h.Sweeps()
 		h.Pair("a", "b", "")

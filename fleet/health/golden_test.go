@@ -15,7 +15,7 @@ import (
 var update = flag.Bool("update", false, "rewrite testdata")
 
 // TestWords holds the words of findings of every sort.
-func TestWords(t *testing.T) {
+func TestTexts(t *testing.T) {
 	var b strings.Builder
 	for _, c := range []struct {
 		name    string

@@ -17,7 +17,7 @@ type Options struct {
 	Sweeps  int        // most sweeps; 0 is 4096
 	// Silence is after how long without a heartbeat a node is silent; 0 is three times the
 	// usual distance of its heartbeats and 15 s at least.
-	Silence time.Duration
+	Unreachable time.Duration
 }
 
 func (o Options) filled() Options {

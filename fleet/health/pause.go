@@ -149,7 +149,7 @@ func findingsOf(h *History, list []held) []finding.Finding {
 		node := h.nodes.list[x.node]
 		f := finding.Finding{
 			ID: string(x.kind) + ":" + node + "/" + x.port, Kind: x.kind, Severity: finding.Warn, Nodes: []string{node}, Where: x.port,
-			Since: stamp(x.since), Confidence: 0.8, Evidence: finding.Say(x.lines[:min(len(x.lines), 5)]...),
+			Since: stamp(x.since), Confidence: 0.8, Evidence: finding.Facts(x.lines[:min(len(x.lines), 5)]...),
 		}
 		if !x.known {
 			f.Confidence = 0.6 // what is usual for it nobody knows yet
@@ -186,6 +186,6 @@ func (h *History) heldAll(list []held) finding.Finding {
 	f.Since = stamp(since)
 	f.Text = fmt.Sprintf("%d ports are told to pause, at least %d times as much as they used to: congestion from the switch, all over the network.", len(list), habitual)
 	f.Fix = "A job that sends more than the network carries does this; else what changed for all: PFC and ECN thresholds of the switches, a spine or uplink that is down, another tenant."
-	f.Evidence = finding.Say("port " + h.nodes.list[list[0].node] + "/" + list[0].port + ": " + list[0].lines[0])
+	f.Evidence = finding.Facts("port " + h.nodes.list[list[0].node] + "/" + list[0].port + ": " + list[0].lines[0])
 	return f
 }

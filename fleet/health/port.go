@@ -121,7 +121,7 @@ func linkFindings(node, name string, states []linkAt, now time.Time) []finding.F
 			Since: stamp(falls[0]), Confidence: 0.9,
 			Text:     fmt.Sprintf("The link of %s/%s flaps: it fell %d times within an hour.", node, name, n),
 			Fix:      "Reseat or replace cable and transceiver, then the NIC; look at the switch port's errors. Drain the node: a job loses its connections at every fall.",
-			Evidence: finding.Say(fmt.Sprintf("%d falls from %s to %s, down for %s of the last hour", n, clock(stamp(falls[0])), clock(stamp(falls[n-1])), down.Round(time.Second))),
+			Evidence: finding.Facts(fmt.Sprintf("%d falls from %s to %s, down for %s of the last hour", n, clock(stamp(falls[0])), clock(stamp(falls[n-1])), down.Round(time.Second))),
 		}
 		if n >= 3 {
 			f.Severity, f.Confidence = finding.Error, 0.97
@@ -142,7 +142,7 @@ func linkFindings(node, name string, states []linkAt, now time.Time) []finding.F
 		Since: stamp(since), Confidence: 0.99,
 		Text:     fmt.Sprintf("The link of %s/%s is down since %s.", node, name, clock(stamp(since))),
 		Fix:      "Check cable, transceiver and switch port (ibstat, ip link, ethtool); drain the node until it is up.",
-		Evidence: finding.Say(fmt.Sprintf("it was up before; last report at %s", clock(stamp(last.at)))),
+		Evidence: finding.Facts(fmt.Sprintf("it was up before; last report at %s", clock(stamp(last.at)))),
 	})
 }
 

@@ -21,7 +21,7 @@ func alive(h *History, n int, now time.Time) {
 	}
 }
 
-func TestSilence(t *testing.T) {
+func TestUnreachable(t *testing.T) {
 	h := New(Options{})
 	alive(h, 8, at(0))
 	if list := h.Findings(at(0)); len(list) > 0 {
@@ -37,7 +37,7 @@ func TestSilence(t *testing.T) {
 	if len(list) != 1 || list[0].ID != "silent:node7" || list[0].Severity != finding.Error || !list[0].Since.Equal(at(0).Add(-5*time.Second)) {
 		t.Fatalf("%+v", list)
 	}
-	if bad := h.Bad(now); !slices.Equal(bad, []string{"node7"}) {
+	if bad := h.Unhealthy(now); !slices.Equal(bad, []string{"node7"}) {
 		t.Errorf("bad: %v", bad)
 	}
 	// After it spoke again it is well; a report that comes late changes nothing.
@@ -218,8 +218,8 @@ func TestStragglers(t *testing.T) {
 }
 
 // TestSilenceOfTheUnknown: nothing is said of what is usual where too little was heard to tell.
-func TestSilenceOfTheUnknown(t *testing.T) {
-	h := New(Options{Silence: 35 * time.Second})
+func TestUnreachableWithoutHeartbeats(t *testing.T) {
+	h := New(Options{Unreachable: 35 * time.Second})
 	h.Beat("node0", at(0))
 	if list := h.Findings(at(0).Add(34 * time.Second)); len(list) > 0 {
 		t.Errorf("%+v", list)

@@ -37,8 +37,8 @@ func draw(rng *rand.Rand, n, size int) (string, func(a, b, r, k int) float64) {
 // right, over fleets of several sizes, noises, numbers of faults and lengths of their past.
 func TestConfidence(t *testing.T) {
 	type bin struct {
-		n, right int
-		said     float64
+		n, right   int
+		confidence float64
 	}
 	bins := [4]bin{}
 	edges := []float64{0.5, 0.8, 0.95}
@@ -66,7 +66,7 @@ func TestConfidence(t *testing.T) {
 				k++
 			}
 			bins[k].n++
-			bins[k].said += x.Confidence
+			bins[k].confidence += x.Confidence
 			if right {
 				bins[k].right++
 				found++
@@ -78,10 +78,10 @@ func TestConfidence(t *testing.T) {
 		if b.n == 0 {
 			continue
 		}
-		said, right := b.said/float64(b.n), float64(b.right)/float64(b.n)
-		t.Logf("confidence %d: %4d findings, said %.3f, right %.3f", k, b.n, said, right)
-		if b.n >= 30 && right < said-0.1 {
-			t.Errorf("said %.2f, right %.2f", said, right)
+		confidence, right := b.confidence/float64(b.n), float64(b.right)/float64(b.n)
+		t.Logf("confidence %d: %4d findings, said %.3f, right %.3f", k, b.n, confidence, right)
+		if b.n >= 30 && right < confidence-0.1 {
+			t.Errorf("said %.2f, right %.2f", confidence, right)
 		}
 	}
 }

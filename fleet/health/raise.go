@@ -128,7 +128,7 @@ func (h *History) raise(s *state, t *trial, old *raised) {
 		}
 		f.Clearing = t.good > 0
 	}
-	f.Text, f.Fix = h.words(t, &f)
+	f.Text, f.Fix = h.describe(t, &f)
 	h.active[f.ID] = &raised{finding: f, cause: t.cause, fig: s.fig, fault: t.fault}
 }
 
@@ -152,7 +152,7 @@ func (h *History) Findings(now time.Time) []finding.Finding {
 	if h.whole != nil {
 		list = append(list, *h.whole)
 	}
-	list = append(list, h.silence(now)...)
+	list = append(list, h.unreachable(now)...)
 	list = append(list, h.portFindings(now)...)
 	list = append(list, h.counterFindings(now)...)
 	list = append(list, h.stragglers(now)...)

@@ -11,16 +11,16 @@ import (
 // relate joins findings of one node: what a silent node's pairs show is its silence, and
 // errors of a port are evidence for its being slow.
 func relate(list []finding.Finding) []finding.Finding {
-	silent := map[string]bool{}
+	unreachable := map[string]bool{}
 	ports := map[string][]*finding.Finding{}
 	var held *finding.Finding // that the network holds most ports
 	cut := map[string]bool{}  // nodes whose bandwidth is already explained
 	for i := range list {
 		f := &list[i]
 		switch f.Kind {
-		case Silent, SilentFleet:
+		case Unreachable, UnreachableFleet:
 			for _, n := range f.Nodes {
-				silent[n] = true
+				unreachable[n] = true
 			}
 		case Congestion, SlowTaker:
 			if f.Where == "" {
@@ -38,7 +38,7 @@ func relate(list []finding.Finding) []finding.Finding {
 	var out []finding.Finding
 	for i := range list {
 		f := &list[i]
-		if f.Figure != "" && f.Factor == 0 && len(f.Nodes) > 0 && gone(f, silent) {
+		if f.Figure != "" && f.Factor == 0 && len(f.Nodes) > 0 && gone(f, unreachable) {
 			continue
 		}
 		if f.Figure == latency.String() && cut[string(f.Kind)+" "+f.Where+" "+first(f.Nodes)] {
@@ -62,11 +62,11 @@ func relate(list []finding.Finding) []finding.Finding {
 }
 
 // gone tells whether silent nodes explain that measurements fail: the node, or either end.
-func gone(f *finding.Finding, silent map[string]bool) bool {
+func gone(f *finding.Finding, unreachable map[string]bool) bool {
 	if narrow(f.Kind) {
-		return silent[f.Nodes[0]] || silent[f.Nodes[1]]
+		return unreachable[f.Nodes[0]] || unreachable[f.Nodes[1]]
 	}
-	return !slices.ContainsFunc(f.Nodes, func(n string) bool { return !silent[n] })
+	return !slices.ContainsFunc(f.Nodes, func(n string) bool { return !unreachable[n] })
 }
 
 func first(list []string) string {
@@ -82,7 +82,7 @@ const drainFrom = 0.9
 // Bad are the nodes that should be drained, sorted: those of findings about one node that are
 // errors of a confidence of 0.9 or more and not clearing. Slow pairs, leaves and rails drain
 // nobody, nor does the silence of most nodes at once.
-func (h *History) Bad(now time.Time) []string { return Drain(h.Findings(now)) }
+func (h *History) Unhealthy(now time.Time) []string { return Drain(h.Findings(now)) }
 
 // Drain are the nodes of findings that Bad would name.
 func Drain(list []finding.Finding) []string {
@@ -100,7 +100,7 @@ func Drain(list []finding.Finding) []string {
 // breadth is 2 for findings about many nodes, 1 for those about one, 0 for pairs.
 func breadth(k finding.Kind) int {
 	switch k {
-	case SlowLeaf, SlowLeafOut, SlowLeafIn, SlowPath, SlowRail, SlowFleet, SilentFleet:
+	case SlowLeaf, SlowLeafOut, SlowLeafIn, SlowPath, SlowRail, SlowFleet, UnreachableFleet:
 		return 2
 	case pairs.SlowPair, pairs.OneWay:
 		return 0

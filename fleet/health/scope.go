@@ -5,7 +5,7 @@ import "slices"
 // scope is whom a fall of whole classes is about.
 type scope struct {
 	id, name string
-	words    string // the subject of a sentence
+	subject  string // the subject of a sentence
 	fix      string
 	nodes    []string
 }

@@ -85,7 +85,7 @@ func (h *History) finding(s *state, t *trial) finding.Finding {
 	if f.Confidence < 0.5 && f.Severity == finding.Error {
 		f.Severity = finding.Warn // something is wrong, but hardly there
 	}
-	f.Evidence = finding.Say(h.evidence(s, t)...)
+	f.Evidence = finding.Facts(h.evidence(s, t)...)
 	return f
 }
 
@@ -113,7 +113,7 @@ func severity(factor float64, f figure) finding.Severity {
 }
 
 // words are the sentence to act on, and what to do.
-func (h *History) words(t *trial, f *finding.Finding) (text, fix string) {
+func (h *History) describe(t *trial, f *finding.Finding) (text, fix string) {
 	who := h.who(t.cause)
 	how, verb, whose := "", "slow", "its"
 	if breadth(t.kind) != 1 && t.kind != SlowRail {

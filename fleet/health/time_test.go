@@ -150,7 +150,7 @@ func TestLost(t *testing.T) {
 	if len(list) != 1 || list[0].ID != "slow-host:node2" || list[0].Factor != 0 || list[0].Severity != finding.Error || !strings.Contains(list[0].Text, "is cut off from everybody") {
 		t.Fatalf("%+v", list)
 	}
-	if bad := f.h.Bad(at(f.sweeps)); !slices.Equal(bad, []string{"node2"}) {
+	if bad := f.h.Unhealthy(at(f.sweeps)); !slices.Equal(bad, []string{"node2"}) {
 		t.Errorf("bad: %v", bad)
 	}
 	now := at(f.sweeps)

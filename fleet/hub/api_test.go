@@ -60,7 +60,7 @@ func TestAPI(t *testing.T) {
 		t.Fatalf("%d %v %s", code, err, text)
 	}
 	code, text = ask(t, "GET", s.URL+"/api/fleet/orders/"+o.ID+"?wait=15", "")
-	if err := json.Unmarshal([]byte(text), &o); code != 200 || err != nil || o.State != fleet.Done || o.Verdict == nil || len(o.Verdict.Good) != 4 || len(o.Verdict.Bad) != 0 {
+	if err := json.Unmarshal([]byte(text), &o); code != 200 || err != nil || o.State != fleet.Done || o.Verdict == nil || len(o.Verdict.Healthy) != 4 || len(o.Verdict.Unhealthy) != 0 {
 		t.Fatalf("%d %v %s", code, err, text)
 	}
 	// The doctor takes the answers as they are.
@@ -135,7 +135,7 @@ func TestFleetIsOneCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	join := func(name fleet.Name, text string) {
-		m.keep(&fleet.News{At: time.Now().UTC(), Node: name, Kind: fleet.KindJoined, Joined: &fleet.Joined{Meet: "x:1", Map: json.RawMessage(text)}})
+		m.keep(&fleet.Event{At: time.Now().UTC(), Node: name, Kind: fleet.KindJoined, Joined: &fleet.Joined{Meet: "x:1", Map: json.RawMessage(text)}})
 	}
 	join("g2", node)
 	join("g10", node)

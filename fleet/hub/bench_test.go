@@ -19,22 +19,22 @@ func BenchmarkFold(b *testing.B) {
 	const n = 1000
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	var list []Entry
-	add := func(node fleet.Name, news fleet.News) {
-		news.Seq, news.At, news.Node = uint64(len(list)+1), at.Add(time.Duration(len(list))*time.Millisecond), node
-		list = append(list, Entry{Seq: news.Seq, Stored: news.At, Speaker: node, News: &news})
+	add := func(node fleet.Name, event fleet.Event) {
+		event.Seq, event.At, event.Node = uint64(len(list)+1), at.Add(time.Duration(len(list))*time.Millisecond), node
+		list = append(list, Entry{Seq: event.Seq, Stored: event.At, Publisher: node, Event: &event})
 	}
 	names := make([]fleet.Name, n)
 	for i := range names {
 		names[i] = fleet.Name(fmt.Sprintf("gpu%04d", i))
-		add(names[i], fleet.News{Kind: fleet.KindJoined, Joined: &fleet.Joined{Meet: "x:1"}})
+		add(names[i], fleet.Event{Kind: fleet.KindJoined, Joined: &fleet.Joined{Meet: "x:1"}})
 	}
 	o := pairOrder()
 	o.ID, o.Sweep, o.State = "o", 1, fleet.Running
-	add("", fleet.News{Kind: fleet.KindOrder, Order: &o})
+	add("", fleet.Event{Kind: fleet.KindOrder, Order: &o})
 	for r := range pairs.Count(n) {
 		for _, p := range pairs.Round(n, r) {
 			x, y := names[p[0]], names[p[1]]
-			add(x, fleet.News{Kind: fleet.KindMeasured, Measured: &fleet.Measured{Order: "o", Part: "p", Sweep: 1, Pairs: []fleet.PairSample{
+			add(x, fleet.Event{Kind: fleet.KindMeasured, Measured: &fleet.Measured{Order: "o", Part: "p", Sweep: 1, Pairs: []fleet.PairSample{
 				{From: x, To: y, Rate: unit.Rate(1e10 + float64(r*1000)), Latency: 1e7}, {From: y, To: x, Rate: 1e10, Latency: 1e7},
 			}}})
 		}

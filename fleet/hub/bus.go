@@ -12,14 +12,14 @@ type Entry struct {
 	Seq    uint64    // of the stream
 	Stored time.Time // when the store took it
 	// Speaker is whose credentials said it, empty for a server.
-	Speaker fleet.Name
-	News    *fleet.News
+	Publisher fleet.Name
+	Event     *fleet.Event
 }
 
 // Bus is what a hub needs of the transport.
 type Bus interface {
 	// Say appends the server's news and returns when it is kept. It gives it its number.
-	Say(ctx context.Context, n *fleet.News) error
+	Publish(ctx context.Context, n *fleet.Event) error
 	// Last is the number of the newest entry.
 	Last(ctx context.Context) (uint64, error)
 	// Follow calls each with every entry above a number, in order, until the context ends.
@@ -27,7 +27,7 @@ type Bus interface {
 	// Ask asks a node to do a part or to stop one.
 	Ask(ctx context.Context, node fleet.Name, p *fleet.Part) (*fleet.Answer, error)
 	// Passing calls back with what nodes say in passing, until the context ends.
-	Passing(ctx context.Context, beat func(*fleet.Beat), doing func(*fleet.Doing)) error
+	Transient(ctx context.Context, beat func(*fleet.Beat), progress func(*fleet.Progress)) error
 	// Settle tells all agents of a name which of them goes on, or has them beat.
 	Settle(node fleet.Name, s *fleet.Settled) error
 	// Lead runs a function whenever this hub leads those of the bus, with a context that ends

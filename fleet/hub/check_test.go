@@ -32,7 +32,7 @@ func TestChecksStayOutOfTheHeatMap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(v.Bad) != 1 || v.Bad[0].Node != "n0" {
+	if len(v.Unhealthy) != 1 || v.Unhealthy[0].Node != "n0" {
 		t.Errorf("the check's verdict: %+v", v)
 	}
 }

@@ -54,13 +54,13 @@ func (c *testClock) pass(m *memory, d time.Duration) {
 }
 
 func (c *testClock) config(cfg *Config) {
-	cfg.Now, cfg.Steady, cfg.Silence = c.now, c.even, 35*time.Second
+	cfg.Now, cfg.Steady, cfg.Unreachable = c.now, c.even, 35*time.Second
 }
 
 // silent are the findings about silence.
-func silent(h *Hub) (ids []string) {
+func unreachable(h *Hub) (ids []string) {
 	for _, f := range h.View().Findings() {
-		if f.Cleared.IsZero() && (f.Kind == health.Silent || f.Kind == health.SilentFleet || f.Kind == health.LateBeats) {
+		if f.Cleared.IsZero() && (f.Kind == health.Unreachable || f.Kind == health.UnreachableFleet || f.Kind == health.LateBeats) {
 			ids = append(ids, f.ID)
 		}
 	}
@@ -68,7 +68,7 @@ func silent(h *Hub) (ids []string) {
 }
 
 // TestSetClockSilencesNobody sets the server's clock back and forth while nodes beat.
-func TestSetClockSilencesNobody(t *testing.T) {
+func TestSetClockMakesNobodyUnreachable(t *testing.T) {
 	c := newTestClock()
 	m := newMemory()
 	nodes := m.join(6)
@@ -84,17 +84,17 @@ func TestSetClockSilencesNobody(t *testing.T) {
 		}
 		wait(t, "the statistics are asked", func() bool { return h.counts.looks.Load() > looks+2 })
 		c.pass(m, 15*time.Second)
-		if f := silent(h); len(f) > 0 {
+		if f := unreachable(h); len(f) > 0 {
 			t.Errorf("clock set by %v: %v", by, f)
 		}
 	}
 	// Who dies after all that is missed in time.
 	nodes[2].dead.Store(true)
 	c.pass(m, 70*time.Second)
-	wait(t, "n2 is missed", func() bool { return strings.Join(silent(h), " ") == "silent:n2" })
+	wait(t, "n2 is missed", func() bool { return strings.Join(unreachable(h), " ") == "silent:n2" })
 	c.set(-time.Hour)
 	c.pass(m, 10*time.Second)
-	if f := silent(h); strings.Join(f, " ") != "silent:n2" {
+	if f := unreachable(h); strings.Join(f, " ") != "silent:n2" {
 		t.Errorf("the clock was set back, and %v are silent", f)
 	}
 }
@@ -150,23 +150,23 @@ func TestFiguresOfAWrongClock(t *testing.T) {
 	at := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 	seq := uint64(0)
 	numbers := map[fleet.Name]uint64{}
-	say := func(node fleet.Name, at time.Time, n fleet.News) {
+	send := func(node fleet.Name, at time.Time, n fleet.Event) {
 		seq++
 		numbers[node]++
 		n.Seq, n.At, n.Node = numbers[node], at, node
-		if !v.Apply(Entry{Seq: seq, Stored: at, Speaker: node, News: &n}) {
+		if !v.Apply(Entry{Seq: seq, Stored: at, Publisher: node, Event: &n}) {
 			t.Fatalf("%+v was ignored: %v", n, v.Ignored())
 		}
 	}
 	for i := range 2 {
-		say(fleet.Name(fmt.Sprintf("n%d", i)), at, fleet.News{Kind: fleet.KindJoined, Joined: &fleet.Joined{Meet: "x:1"}})
+		send(fleet.Name(fmt.Sprintf("n%d", i)), at, fleet.Event{Kind: fleet.KindJoined, Joined: &fleet.Joined{Meet: "x:1"}})
 	}
 	for sweep, ahead := range []time.Duration{0, 1000 * time.Hour, 0} {
 		o := pairOrder()
 		o.ID, o.Sweep, o.State = "o", sweep+1, fleet.Running
 		now := at.Add(ahead + time.Duration(sweep)*time.Hour)
-		say("", now, fleet.News{Kind: fleet.KindOrder, Order: &o})
-		say("n0", now, fleet.News{Kind: fleet.KindMeasured, Measured: &fleet.Measured{
+		send("", now, fleet.Event{Kind: fleet.KindOrder, Order: &o})
+		send("n0", now, fleet.Event{Kind: fleet.KindMeasured, Measured: &fleet.Measured{
 			Order: "o", Part: "p", Sweep: sweep + 1, Pairs: []fleet.PairSample{{From: "n0", To: "n1", Rate: 1e9 * 2, Latency: 1e6}},
 		}})
 	}
@@ -199,7 +199,7 @@ func TestClockNoticesWhenItIsSet(t *testing.T) {
 
 // TestOneThresholdOfSilence: whoever is shown as up is called silent by no finding, whatever its beats were like
 // before.
-func TestOneThresholdOfSilence(t *testing.T) {
+func TestOneThresholdOfUnreachable(t *testing.T) {
 	c := newTestClock()
 	m := newMemory()
 	nodes := m.join(6)
@@ -210,7 +210,7 @@ func TestOneThresholdOfSilence(t *testing.T) {
 	for range 8 {
 		c.pass(m, 5*time.Second)
 		before, _ := h.Node("n2")
-		if ids := silent(h); len(ids) > 0 && before.Age <= 35*time.Second {
+		if ids := unreachable(h); len(ids) > 0 && before.Age <= 35*time.Second {
 			t.Errorf("%s after %v: %v", before.State, before.Age, ids)
 		}
 	}
@@ -219,5 +219,5 @@ func TestOneThresholdOfSilence(t *testing.T) {
 		n, _ := h.Node("n2")
 		return n.State == fleet.NodeUnreachable && h.counts.looks.Load() > looks+2
 	})
-	wait(t, "a finding says so", func() bool { return strings.Join(silent(h), " ") == "silent:n2" })
+	wait(t, "a finding says so", func() bool { return strings.Join(unreachable(h), " ") == "silent:n2" })
 }

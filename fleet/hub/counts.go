@@ -7,12 +7,12 @@ import (
 
 // counts are what the hub did since it began, for its own metrics.
 type counts struct {
-	parts  [partEnded + 1]atomic.Int64 // by what became of them
-	told   atomic.Int64                // alerts that were delivered
-	untold atomic.Int64                // and that nobody took
-	unsaid atomic.Int64                // attempts to keep news that failed
-	looks  atomic.Int64                // at the statistics
-	lookNS atomic.Int64                // what they took
+	parts   [partEnded + 1]atomic.Int64 // by what became of them
+	alerted atomic.Int64                // alerts that were delivered
+	refused atomic.Int64                // and that nobody took
+	unsent  atomic.Int64                // attempts to keep news that failed
+	looks   atomic.Int64                // at the statistics
+	lookNS  atomic.Int64                // what they took
 }
 
 func (c *counts) part(k partKind) { c.parts[k].Add(1) }

@@ -66,15 +66,15 @@ func (h *Hub) detect(ctx context.Context) error {
 		}
 		bound(&f)
 		// Only what got worse is told again.
-		news := f
+		event := f
 		if holds && f.Severity <= old.Severity {
-			news.Alerted, news.AlertedTo = old.Alerted, old.AlertedTo
+			event.Alerted, event.AlertedTo = old.Alerted, old.AlertedTo
 		}
 		same := func() bool {
 			got, ok := h.view.Finding(f.ID)
 			return ok && got.Severity == f.Severity && got.Clearing == f.Clearing
 		}
-		if err := h.sayFinding(ctx, &news, same); err != nil {
+		if err := h.publishFinding(ctx, &event, same); err != nil {
 			return err
 		}
 	}
@@ -82,7 +82,7 @@ func (h *Hub) detect(ctx context.Context) error {
 		if there[f.ID] || !f.Cleared.IsZero() {
 			continue
 		}
-		if err := h.sayOver(ctx, f, now); err != nil {
+		if err := h.publishCleared(ctx, f, now); err != nil {
 			return err
 		}
 	}
@@ -90,11 +90,11 @@ func (h *Hub) detect(ctx context.Context) error {
 }
 
 // sayOver says that something is no longer wrong. The caller holds finds.
-func (h *Hub) sayOver(ctx context.Context, f finding.Finding, now time.Time) error {
+func (h *Hub) publishCleared(ctx context.Context, f finding.Finding, now time.Time) error {
 	over := f
-	over.Cleared, over.AlertedTo = now.UTC(), h.untold(f)
-	over.Alerted = h.toldAll(over.AlertedTo)
-	return h.sayFinding(ctx, &over, func() bool { old, ok := h.view.Finding(f.ID); return !ok || !old.Cleared.IsZero() })
+	over.Cleared, over.AlertedTo = now.UTC(), h.notAlerted(f)
+	over.Alerted = h.alertedAll(over.AlertedTo)
+	return h.publishFinding(ctx, &over, func() bool { old, ok := h.view.Finding(f.ID); return !ok || !old.Cleared.IsZero() })
 }
 
 // bound keeps a finding to what fits in a message.
@@ -103,8 +103,8 @@ func bound(f *finding.Finding) {
 	f.Evidence = f.Evidence[:min(len(f.Evidence), 32)]
 }
 
-func (h *Hub) sayFinding(ctx context.Context, f *finding.Finding, there func() bool) error {
-	return h.say(ctx, &fleet.News{Kind: fleet.KindFinding, Finding: f}, there)
+func (h *Hub) publishFinding(ctx context.Context, f *finding.Finding, there func() bool) error {
+	return h.publish(ctx, &fleet.Event{Kind: fleet.KindFinding, Finding: f}, there)
 }
 
 // Finding is one of those that the view has.

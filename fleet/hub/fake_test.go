@@ -15,15 +15,15 @@ import (
 
 // memory is a bus within this process. It outlives hubs, as a store does.
 type memory struct {
-	mu      sync.Mutex
-	entries []Entry
-	seqs    map[fleet.Name]uint64
-	grown   chan struct{}
-	nodes   map[fleet.Name]*fakeNode
-	beat    map[int]func(*fleet.Beat)
-	next    int
-	lead    chan struct{} // holds one token
-	said    atomic.Int64
+	mu        sync.Mutex
+	entries   []Entry
+	seqs      map[fleet.Name]uint64
+	grown     chan struct{}
+	nodes     map[fleet.Name]*fakeNode
+	beat      map[int]func(*fleet.Beat)
+	next      int
+	lead      chan struct{} // holds one token
+	published atomic.Int64
 }
 
 func newMemory() *memory {
@@ -32,7 +32,7 @@ func newMemory() *memory {
 	return m
 }
 
-func (m *memory) keep(n *fleet.News) {
+func (m *memory) keep(n *fleet.Event) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.seqs[n.Node]++
@@ -41,20 +41,20 @@ func (m *memory) keep(n *fleet.News) {
 	if err != nil {
 		panic(err)
 	}
-	back, err := fleet.Decode[fleet.News](data)
+	back, err := fleet.Decode[fleet.Event](data)
 	if err != nil {
 		panic(fmt.Sprintf("%v\n%s", err, data))
 	}
-	m.entries = append(m.entries, Entry{Seq: uint64(len(m.entries) + 1), Stored: n.At, Speaker: n.Node, News: back})
+	m.entries = append(m.entries, Entry{Seq: uint64(len(m.entries) + 1), Stored: n.At, Publisher: n.Node, Event: back})
 	close(m.grown)
 	m.grown = make(chan struct{})
 }
 
-func (m *memory) Say(ctx context.Context, n *fleet.News) error {
+func (m *memory) Publish(ctx context.Context, n *fleet.Event) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	m.said.Add(1)
+	m.published.Add(1)
 	m.keep(n)
 	return nil
 }
@@ -99,7 +99,7 @@ func (m *memory) Ask(ctx context.Context, node fleet.Name, p *fleet.Part) (*flee
 	return &a, nil
 }
 
-func (m *memory) Passing(ctx context.Context, beat func(*fleet.Beat), _ func(*fleet.Doing)) error {
+func (m *memory) Transient(ctx context.Context, beat func(*fleet.Beat), _ func(*fleet.Progress)) error {
 	m.mu.Lock()
 	m.next++
 	id := m.next
@@ -126,9 +126,9 @@ func (m *memory) Lead(ctx context.Context, run func(context.Context)) error {
 // pulse lets all nodes that live beat.
 func (m *memory) pulse() {
 	m.mu.Lock()
-	var hear []func(*fleet.Beat)
+	var receive []func(*fleet.Beat)
 	for _, f := range m.beat {
-		hear = append(hear, f)
+		receive = append(receive, f)
 	}
 	var live []*fakeNode
 	for _, n := range m.nodes {
@@ -138,8 +138,8 @@ func (m *memory) pulse() {
 	}
 	m.mu.Unlock()
 	for _, n := range live {
-		for _, f := range hear {
-			f(&fleet.Beat{Node: n.name, At: time.Now(), Doing: n.doing()})
+		for _, f := range receive {
+			f(&fleet.Beat{Node: n.name, At: time.Now(), Part: n.running()})
 		}
 	}
 }
@@ -162,7 +162,7 @@ type fakeNode struct {
 	over  int // begun while another part ran
 }
 
-func (n *fakeNode) doing() string {
+func (n *fakeNode) running() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.part
@@ -233,7 +233,7 @@ func (n *fakeNode) work(m *memory, p *fleet.Part) {
 	if n.lie != nil {
 		n.lie(out)
 	}
-	m.keep(&fleet.News{At: time.Now().UTC(), Node: n.name, Kind: fleet.KindMeasured, Measured: out})
+	m.keep(&fleet.Event{At: time.Now().UTC(), Node: n.name, Kind: fleet.KindMeasured, Measured: out})
 }
 
 // join adds nodes n0, n1, … to the bus.
@@ -243,7 +243,7 @@ func (m *memory) join(count int) (list []*fakeNode) {
 		m.mu.Lock()
 		m.nodes[n.name] = n
 		m.mu.Unlock()
-		m.keep(&fleet.News{At: time.Now().UTC(), Node: n.name, Kind: fleet.KindJoined, Joined: &fleet.Joined{Version: "test", Meet: fmt.Sprintf("10.0.0.%d:7000", i)}})
+		m.keep(&fleet.Event{At: time.Now().UTC(), Node: n.name, Kind: fleet.KindJoined, Joined: &fleet.Joined{Version: "test", Meet: fmt.Sprintf("10.0.0.%d:7000", i)}})
 		list = append(list, n)
 	}
 	return list
@@ -252,7 +252,7 @@ func (m *memory) join(count int) (list []*fakeNode) {
 // start runs a hub on the bus and beats for its nodes; stop ends it and waits.
 func start(t *testing.T, m *memory, change func(*Config)) (h *Hub, stop func()) {
 	t.Helper()
-	cfg := Config{Bus: m, Silence: 2 * time.Second, Slack: 100 * time.Millisecond, Look: 50 * time.Millisecond, Again: []time.Duration{20 * time.Millisecond, 50 * time.Millisecond}, Warn: func(err error) { t.Log("warning:", err) }}
+	cfg := Config{Bus: m, Unreachable: 2 * time.Second, Slack: 100 * time.Millisecond, Look: 50 * time.Millisecond, Again: []time.Duration{20 * time.Millisecond, 50 * time.Millisecond}, Warn: func(err error) { t.Log("warning:", err) }}
 	if change != nil {
 		change(&cfg)
 	}

@@ -23,13 +23,13 @@ func (h *Hub) Forget(ctx context.Context, n fleet.Name, by string) error {
 	case !ok:
 		return ErrNoNode
 	case s.State == fleet.NodeUp:
-		return fmt.Errorf("%w, its last beat came %v ago; stop its agent first (one that was killed counts as up for %v)", ErrBeats, s.Age.Round(100*time.Millisecond), h.cfg.Silence)
+		return fmt.Errorf("%w, its last beat came %v ago; stop its agent first (one that was killed counts as up for %v)", ErrBeats, s.Age.Round(100*time.Millisecond), h.cfg.Unreachable)
 	case s.State == fleet.NodeStarting:
-		return fmt.Errorf("%w, perhaps: this server began less than %v ago and waits for its beat; ask again then", ErrBeats, h.cfg.Silence)
+		return fmt.Errorf("%w, perhaps: this server began less than %v ago and waits for its beat; ask again then", ErrBeats, h.cfg.Unreachable)
 	}
 	h.live.forget(n)
 	t := &fleet.Tokens{Node: n, Withdrawn: true, By: cut(by)}
-	if err := h.say(ctx, &fleet.News{Kind: fleet.KindTokens, Tokens: t}, func() bool { return h.view.forgotten(string(n)) }); err != nil {
+	if err := h.publish(ctx, &fleet.Event{Kind: fleet.KindTokens, Tokens: t}, func() bool { return h.view.forgotten(string(n)) }); err != nil {
 		return err
 	}
 	h.lookNow() // at findings that name others too
@@ -37,7 +37,7 @@ func (h *Hub) Forget(ctx context.Context, n fleet.Name, by string) error {
 	defer h.finds.Unlock()
 	for _, f := range h.view.Findings() {
 		if f.Cleared.IsZero() && len(f.Nodes) == 1 && f.Nodes[0] == string(n) {
-			if err := h.sayOver(ctx, f, h.now()); err != nil {
+			if err := h.publishCleared(ctx, f, h.now()); err != nil {
 				return err
 			}
 		}
@@ -58,11 +58,11 @@ func (h *Hub) beats(n fleet.Name) {
 
 // takeBack makes a forgotten node that beats one of the fleet again.
 func (h *Hub) takeBack(ctx context.Context, n fleet.Name) error {
-	if b, _, ok := h.live.of(n); !ok || h.now().Sub(b.came) > h.cfg.Silence || !h.view.forgotten(string(n)) {
+	if b, _, ok := h.live.of(n); !ok || h.now().Sub(b.came) > h.cfg.Unreachable || !h.view.forgotten(string(n)) {
 		return nil
 	}
 	t := &fleet.Tokens{Node: n, By: "its beat"}
-	return h.say(ctx, &fleet.News{Kind: fleet.KindTokens, Tokens: t}, func() bool { return !h.view.forgotten(string(n)) })
+	return h.publish(ctx, &fleet.Event{Kind: fleet.KindTokens, Tokens: t}, func() bool { return !h.view.forgotten(string(n)) })
 }
 
 // forgotten tells that all of these nodes were forgotten.

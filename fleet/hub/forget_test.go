@@ -36,8 +36,8 @@ func TestForget(t *testing.T) {
 	wait(t, "n1 is silent", func() bool { s, _ := h.Node("n1"); return s.State == fleet.NodeUnreachable })
 	wrong := func(id string, who ...string) {
 		t.Helper()
-		f := &finding.Finding{ID: id, Kind: health.Silent, Severity: finding.Error, Confidence: 1, Nodes: who, Text: id, Since: time.Now()}
-		if err := h.sayFinding(t.Context(), f, func() bool { _, ok := h.view.Finding(id); return ok }); err != nil {
+		f := &finding.Finding{ID: id, Kind: health.Unreachable, Severity: finding.Error, Confidence: 1, Nodes: who, Text: id, Since: time.Now()}
+		if err := h.publishFinding(t.Context(), f, func() bool { _, ok := h.view.Finding(id); return ok }); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -71,7 +71,7 @@ func TestForget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s = finish(t, h, s.ID); s.Good != 3 {
+	if s = finish(t, h, s.ID); s.Measured != 3 {
 		t.Errorf("with it again: %+v", s)
 	}
 }

@@ -26,17 +26,17 @@ func FuzzView(f *testing.F) {
 		v := NewView()
 		seq := uint64(0)
 		at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-		apply := func(n *fleet.News) {
+		apply := func(n *fleet.Event) {
 			seq++
-			v.Apply(Entry{Seq: seq, Stored: at.Add(time.Duration(seq) * time.Second), Speaker: n.Node, News: n})
+			v.Apply(Entry{Seq: seq, Stored: at.Add(time.Duration(seq) * time.Second), Publisher: n.Node, Event: n})
 		}
 		for _, n := range []fleet.Name{"good", "bad", "third"} {
-			apply(&fleet.News{Seq: 1, At: at, Node: n, Kind: fleet.KindJoined, Joined: &fleet.Joined{Meet: "x:1"}})
+			apply(&fleet.Event{Seq: 1, At: at, Node: n, Kind: fleet.KindJoined, Joined: &fleet.Joined{Meet: "x:1"}})
 		}
 		o := pairOrder()
 		o.ID, o.Sweep, o.State = "o", 1, fleet.Running
-		apply(&fleet.News{Seq: 1, At: at, Kind: fleet.KindOrder, Order: &o})
-		n, err := fleet.Decode[fleet.News](data)
+		apply(&fleet.Event{Seq: 1, At: at, Kind: fleet.KindOrder, Order: &o})
+		n, err := fleet.Decode[fleet.Event](data)
 		if err != nil || n.Node == "" {
 			return // the bus lets no node speak for the server
 		}

@@ -88,10 +88,10 @@ func (h *Hub) alertOne(ctx context.Context, k *hook) {
 			case ctx.Err() != nil:
 				return
 			case err == nil:
-				h.counts.told.Add(1)
+				h.counts.alerted.Add(1)
 				clear(given) // it works again
 			default:
-				h.counts.untold.Add(1)
+				h.counts.refused.Add(1)
 				h.cfg.Warn(fmt.Errorf("finding %s: a webhook does not take it: %w", f.ID, err))
 				if f.Cleared.IsZero() {
 					if len(given) >= maxFindings {
@@ -118,34 +118,34 @@ func (h *Hub) alertOne(ctx context.Context, k *hook) {
 
 // note keeps that a webhook knows the state of a finding. It is not kept where the finding has changed since:
 // then the webhook is told again. It ends with the context only.
-func (h *Hub) note(ctx context.Context, told finding.Finding, mark string) error {
+func (h *Hub) note(ctx context.Context, sent finding.Finding, mark string) error {
 	h.finds.Lock()
 	defer h.finds.Unlock()
-	f, ok := h.view.Finding(told.ID)
-	if !ok || f.Alerted || alertOf(f).Key != alertOf(told).Key {
+	f, ok := h.view.Finding(sent.ID)
+	if !ok || f.Alerted || alertOf(f).Key != alertOf(sent).Key {
 		return nil
 	}
 	if mark != "" {
 		f.AlertedTo = append(slices.Clone(f.AlertedTo), mark)
 	}
-	if f.Alerted = h.toldAll(f.AlertedTo); f.Alerted {
+	if f.Alerted = h.alertedAll(f.AlertedTo); f.Alerted {
 		f.AlertedTo = nil
 	} else if mark == "" {
 		return nil
 	}
-	return h.sayFinding(ctx, &f, func() bool {
+	return h.publishFinding(ctx, &f, func() bool {
 		old, ok := h.view.Finding(f.ID)
 		return !ok || old.Alerted || slices.Contains(old.AlertedTo, mark)
 	})
 }
 
 // toldAll reports whether no webhook is left that would have to be told.
-func (h *Hub) toldAll(marks []string) bool {
+func (h *Hub) alertedAll(marks []string) bool {
 	return !slices.ContainsFunc(h.hooks, func(k *hook) bool { return !slices.Contains(marks, k.mark) })
 }
 
 // untold are the webhooks that were not told of a finding, and need not hear that it is over.
-func (h *Hub) untold(f finding.Finding) (marks []string) {
+func (h *Hub) notAlerted(f finding.Finding) (marks []string) {
 	for _, k := range h.hooks {
 		if !f.Alerted && !slices.Contains(f.AlertedTo, k.mark) {
 			marks = append(marks, k.mark)

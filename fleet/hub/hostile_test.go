@@ -16,17 +16,17 @@ func TestOneNodeDrivesNothingOut(t *testing.T) {
 	v := NewView()
 	at := time.Now()
 	seq := uint64(0)
-	apply := func(n *fleet.News) bool {
+	apply := func(n *fleet.Event) bool {
 		seq++
 		n.Seq, n.At = seq, at.Add(time.Duration(seq)*time.Millisecond)
-		return v.Apply(Entry{Seq: seq, Stored: n.At, Speaker: n.Node, News: n})
+		return v.Apply(Entry{Seq: seq, Stored: n.At, Publisher: n.Node, Event: n})
 	}
 	row := &result.Sweep{Source: result.Measured, Op: coll.AllReduce, Redop: "sum", Dtype: "float", Ranks: 2, Transport: "tcp", Points: []result.Point{{Size: 8, Out: result.Time(5)}}}
 	if err := row.Check(); err != nil {
 		t.Fatal(err)
 	}
 	for _, n := range []fleet.Name{"a", "b"} {
-		apply(&fleet.News{Node: n, Kind: fleet.KindJoined, Joined: &fleet.Joined{Meet: "x:1"}})
+		apply(&fleet.Event{Node: n, Kind: fleet.KindJoined, Joined: &fleet.Joined{Meet: "x:1"}})
 	}
 	for _, x := range []struct {
 		id      string
@@ -34,46 +34,46 @@ func TestOneNodeDrivesNothingOut(t *testing.T) {
 	}{{"c", fleet.MeasureCollective}, {"p", fleet.MeasurePairs}} {
 		o := fleet.Order{ID: x.id, Sweep: 1, State: fleet.Running, What: fleet.What{Measure: x.measure}}
 		Fill(&o)
-		if !apply(&fleet.News{Kind: fleet.KindOrder, Order: &o}) {
+		if !apply(&fleet.Event{Kind: fleet.KindOrder, Order: &o}) {
 			t.Fatal("no order")
 		}
 	}
-	say := func(n fleet.Name, order string) bool {
-		return apply(&fleet.News{Node: n, Kind: fleet.KindMeasured, Measured: &fleet.Measured{Order: order, Part: "x", Sweep: 1, Results: result.Sweeps{row}}})
+	send := func(n fleet.Name, order string) bool {
+		return apply(&fleet.Event{Node: n, Kind: fleet.KindMeasured, Measured: &fleet.Measured{Order: order, Part: "x", Sweep: 1, Results: result.Sweeps{row}}})
 	}
-	if !say("b", "c") || !say("", fleet.LocalOrder) {
+	if !send("b", "c") || !send("", fleet.LocalOrder) {
 		t.Fatal("what is true was not taken")
 	}
 	for range 2 * maxKept {
-		say("a", "c")
+		send("a", "c")
 	}
-	if say("a", fleet.LocalOrder) {
+	if send("a", fleet.LocalOrder) {
 		t.Error("a node speaks of the server's own machine")
 	}
-	if say("a", "p") {
+	if send("a", "p") {
 		t.Error("a collective of an order for pairs was taken")
 	}
 	if list := v.Collectives(); len(list) != 3 {
 		t.Errorf("%d are kept; b, the server and a measured one each", len(list))
 	}
-	if s, _ := v.Order("c", at); s.Good != 1 {
-		t.Errorf("%d parts are good of one, whoever says so", s.Good)
+	if s, _ := v.Order("c", at); s.Measured != 1 {
+		t.Errorf("%d parts are good of one, whoever says so", s.Measured)
 	}
 }
 
 // TestWordsThatMoveTheCursor sends what a terminal would take for orders.
-func TestWordsThatMoveTheCursor(t *testing.T) {
+func TestTextsThatMoveTheCursor(t *testing.T) {
 	v := NewView()
 	at := time.Now()
 	const evil = "x\x1b[2J\r\ny\u202e"
-	for i, n := range []*fleet.News{
+	for i, n := range []*fleet.Event{
 		{Kind: fleet.KindJoined, Joined: &fleet.Joined{Version: evil, Meet: evil, Bind: evil}},
 		{Kind: fleet.KindLink, Link: &fleet.Link{Port: evil}},
 		{Kind: fleet.KindLink, Link: &fleet.Link{Port: "eth0", State: evil}},
 		{Kind: fleet.KindCounters, Counters: &fleet.Counters{Values: map[string]map[string]uint64{evil: {"a": 1}, "eth0": {evil: 1, "b": 1}}}},
 	} {
 		n.Node, n.Seq, n.At = "a", uint64(i+1), at.Add(time.Duration(i)*time.Second)
-		v.Apply(Entry{Seq: n.Seq, Stored: n.At, Speaker: "a", News: n})
+		v.Apply(Entry{Seq: n.Seq, Stored: n.At, Publisher: "a", Event: n})
 	}
 	s, _ := v.Node("a")
 	for _, text := range []string{s.Version, s.Meet, s.Bind, s.Ports[0].State} {

@@ -17,7 +17,7 @@ type Config struct {
 	Bus Bus
 	// Silence is after how long without a beat a node is silent: it is asked nothing, and a finding says
 	// so. 0 is 35 s, three beats and a little.
-	Silence time.Duration
+	Unreachable time.Duration
 	// Look is how often the statistics are asked, besides after each sweep; 0 is 15 s.
 	Look time.Duration
 	// Restate is how often what holds is said anew; 0 is 6 h.
@@ -79,8 +79,8 @@ type outcome struct {
 
 // New makes a hub; it does nothing until it runs.
 func New(cfg Config) *Hub {
-	if cfg.Silence == 0 {
-		cfg.Silence = 35 * time.Second
+	if cfg.Unreachable == 0 {
+		cfg.Unreachable = 35 * time.Second
 	}
 	if cfg.Slack == 0 {
 		cfg.Slack = 5 * time.Second
@@ -104,7 +104,7 @@ func New(cfg Config) *Hub {
 		cfg.Now = time.Now
 	}
 	return &Hub{
-		cfg: cfg, view: newView(cfg.Network, cfg.Silence), live: newLive(), leases: newLeases(), tracer: newTracer(cfg.Traces, cfg.Warn),
+		cfg: cfg, view: newView(cfg.Network, cfg.Unreachable), live: newLive(), leases: newLeases(), tracer: newTracer(cfg.Traces, cfg.Warn),
 		hooks: newHooks(cfg.Webhooks, cfg.Secret), ready: make(chan struct{}), changed: make(chan struct{}),
 		parts: map[string]chan outcome{}, running: map[string]*running{}, look: make(chan struct{}, 1), back: make(chan fleet.Name, 64), clock: newClock(cfg.Now, cfg.Steady),
 	}
@@ -153,9 +153,9 @@ func (h *Hub) Run(ctx context.Context) error {
 	}
 	h.target.Store(last)
 	start("following the stream", func(ctx context.Context) error { return h.cfg.Bus.Follow(ctx, h.view.Seq(), h.take) })
-	start("beats", func(ctx context.Context) error { return h.cfg.Bus.Passing(ctx, h.beat, h.doing) })
+	start("beats", func(ctx context.Context) error { return h.cfg.Bus.Transient(ctx, h.beat, h.progress) })
 	start("traces", h.tracer.run)
-	start("pages", h.tell)
+	start("pages", h.notifyBeats)
 	if err := h.until(ctx, func() bool { return h.view.Seq() >= last }); err != nil {
 		return context.Cause(ctx)
 	}
@@ -179,8 +179,8 @@ func (h *Hub) take(e Entry) {
 	h.mu.Lock()
 	close(h.changed)
 	h.changed = make(chan struct{})
-	switch n := e.News; {
-	case n == nil || n.Node != e.Speaker:
+	switch n := e.Event; {
+	case n == nil || n.Node != e.Publisher:
 	case n.Kind == fleet.KindMeasured && n.Measured != nil:
 		if c := h.parts[n.Measured.Part]; c != nil {
 			m := n.Measured
@@ -199,17 +199,17 @@ func (h *Hub) take(e Entry) {
 	}
 	h.mu.Unlock()
 	if taken {
-		h.publish(e.News)
+		h.notify(e.Event)
 	}
 }
 
 // until waits for something that entries of the stream make true.
-func (h *Hub) until(ctx context.Context, true func() bool) error {
+func (h *Hub) until(ctx context.Context, holds func() bool) error {
 	for {
 		h.mu.Lock()
 		changed := h.changed
 		h.mu.Unlock()
-		if true() {
+		if holds() {
 			return nil
 		}
 		select {
@@ -230,14 +230,14 @@ func (h *Hub) beat(b *fleet.Beat) {
 	}
 }
 
-func (h *Hub) doing(d *fleet.Doing) {
+func (h *Hub) progress(d *fleet.Progress) {
 	if h.live.progress(d) {
 		h.cfg.Publish("doing", d)
 	}
 }
 
 // publish tells pages of news as it comes, but not of the past.
-func (h *Hub) publish(n *fleet.News) {
+func (h *Hub) notify(n *fleet.Event) {
 	select {
 	case <-h.ready:
 	default:
@@ -261,7 +261,7 @@ func (h *Hub) publish(n *fleet.News) {
 }
 
 // tell sends the beats of a second at once: a page draws no faster.
-func (h *Hub) tell(ctx context.Context) error {
+func (h *Hub) notifyBeats(ctx context.Context) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -271,7 +271,7 @@ func (h *Hub) tell(ctx context.Context) error {
 		case <-tick.C:
 		}
 		var list []fleet.NodeState
-		for _, b := range h.live.news() {
+		for _, b := range h.live.takeFresh() {
 			if s, ok := h.Node(b.Node); ok {
 				list = append(list, brief(s))
 			}
@@ -283,18 +283,18 @@ func (h *Hub) tell(ctx context.Context) error {
 }
 
 // say appends the server's news, again and again until it is kept, and waits until the view has it.
-func (h *Hub) say(ctx context.Context, n *fleet.News, there func() bool) error {
+func (h *Hub) publish(ctx context.Context, n *fleet.Event, there func() bool) error {
 	n.At = h.cfg.Now().UTC()
 	wait := 100 * time.Millisecond
 	for {
-		err := h.cfg.Bus.Say(ctx, n)
+		err := h.cfg.Bus.Publish(ctx, n)
 		if err == nil {
 			return h.until(ctx, there)
 		}
 		if ctx.Err() != nil { // its own word may have ended it: then it is kept
 			return errors.Join(context.Cause(ctx), err)
 		}
-		h.counts.unsaid.Add(1)
+		h.counts.unsent.Add(1)
 		h.cfg.Warn(fmt.Errorf("news of an %s was not kept and is said again: %w", n.Kind, err))
 		select {
 		case <-ctx.Done():

@@ -20,7 +20,7 @@ func TestSweepMeasuresEveryPairOnce(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s = finish(t, h, s.ID); s.State != fleet.Done || s.Good != n*(n-1)/2 || s.Bad != 0 || len(s.Out) != 0 {
+		if s = finish(t, h, s.ID); s.State != fleet.Done || s.Measured != n*(n-1)/2 || s.Failed != 0 || len(s.Out) != 0 {
 			t.Errorf("%d nodes: %+v", n, s)
 		}
 		heat := h.View().Heat(fleet.FigureRate, nil)
@@ -86,10 +86,10 @@ func TestSweepGoesOnWithoutTheDeadTheBusyAndThoseWhoRefuse(t *testing.T) {
 		t.Fatal(err)
 	}
 	var bad []fleet.Name
-	for _, b := range v.Bad {
+	for _, b := range v.Unhealthy {
 		bad = append(bad, b.Node)
 	}
-	if slices.Contains(bad, "n4") || slices.Contains(v.Good, "n4") || !strings.Contains(strings.Join(v.Notes, "\n"), "n4: busy") {
+	if slices.Contains(bad, "n4") || slices.Contains(v.Healthy, "n4") || !strings.Contains(strings.Join(v.Notes, "\n"), "n4: busy") {
 		t.Errorf("a busy node is neither good nor bad: %+v", v)
 	}
 	for _, n := range []fleet.Name{"n1", "n2", "n5"} {
@@ -99,7 +99,7 @@ func TestSweepGoesOnWithoutTheDeadTheBusyAndThoseWhoRefuse(t *testing.T) {
 	}
 	for _, n := range good {
 		if slices.Contains(bad, n) {
-			t.Errorf("%s is called bad: %+v", n, v.Bad)
+			t.Errorf("%s is called bad: %+v", n, v.Unhealthy)
 		}
 	}
 }
@@ -117,7 +117,7 @@ func TestTheOtherOfTwoIsNotToBlame(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	v, err := h.Verdict(s.ID)
-	if err != nil || len(v.Bad) != 1 || v.Bad[0].Node != "n1" || len(v.Good) != 0 || !slices.Equal(v.Unmeasured, []fleet.Name{"n0"}) {
+	if err != nil || len(v.Unhealthy) != 1 || v.Unhealthy[0].Node != "n1" || len(v.Healthy) != 0 || !slices.Equal(v.Unmeasured, []fleet.Name{"n0"}) {
 		t.Errorf("%v %+v", err, v)
 	}
 }
@@ -138,7 +138,7 @@ func TestOrdersNeverClashOnANode(t *testing.T) {
 		ids = append(ids, s.ID)
 	}
 	for _, id := range ids {
-		if s := finish(t, h, id); s.State != fleet.Done || s.Good != 15 {
+		if s := finish(t, h, id); s.State != fleet.Done || s.Measured != 15 {
 			t.Errorf("%+v", s)
 		}
 	}
@@ -161,12 +161,12 @@ func TestCancelStopsParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wait(t, "parts run", func() bool { return nodes[0].doing() != "" && nodes[1].doing() != "" })
+	wait(t, "parts run", func() bool { return nodes[0].running() != "" && nodes[1].running() != "" })
 	if s, err = h.Cancel(t.Context(), s.ID, "me"); err != nil || s.State != fleet.Cancelled {
 		t.Fatalf("%v %+v", err, s)
 	}
 	wait(t, "parts are stopped", func() bool {
-		return !slices.ContainsFunc(nodes, func(n *fakeNode) bool { return n.doing() != "" })
+		return !slices.ContainsFunc(nodes, func(n *fakeNode) bool { return n.running() != "" })
 	})
 	if _, err := h.Cancel(t.Context(), s.ID, "me"); err != ErrOver {
 		t.Errorf("a second time: %v", err)
@@ -187,15 +187,15 @@ func TestHubThatDiesInASweepGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wait(t, "some pairs are measured", func() bool { s, _ := h.View().Order(s.ID, time.Now()); return s.Good >= 8 })
+	wait(t, "some pairs are measured", func() bool { s, _ := h.View().Order(s.ID, time.Now()); return s.Measured >= 8 })
 	stop() // without a word: nothing is said after the context's end
 	last := m.entries[len(m.entries)-1]
-	if last.News.Kind == fleet.KindOrder && last.News.Order.Final() {
+	if last.Event.Kind == fleet.KindOrder && last.Event.Order.Final() {
 		t.Fatal("the sweep was over before the hub was")
 	}
 	h, _ = start(t, m, nil)
 	s = finish(t, h, s.ID)
-	if s.State != fleet.Done || s.Good != 28 || s.Sweep != 1 {
+	if s.State != fleet.Done || s.Measured != 28 || s.Sweep != 1 {
 		t.Errorf("%+v", s)
 	}
 	done := 0
@@ -261,7 +261,7 @@ func TestRoundsOfLaterSweepsGoOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s = finish(t, h, s.ID); s.Good != 8 || s.Parts != 8 {
+	if s = finish(t, h, s.ID); s.Measured != 8 || s.Parts != 8 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -284,7 +284,7 @@ func TestLiarSpoilsNothingOfOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wait(t, "the honest are measured", func() bool { s, _ := h.View().Order(s.ID, time.Now()); return s.Good >= 1 })
+	wait(t, "the honest are measured", func() bool { s, _ := h.View().Order(s.ID, time.Now()); return s.Measured >= 1 })
 	ignored := h.View().Ignored()
 	wait(t, "lies are counted", func() bool {
 		ignored = h.View().Ignored()
@@ -308,7 +308,7 @@ func TestTwoHubsOneLeads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s = finish(t, b, s.ID); s.State != fleet.Done || s.Good != 6 {
+	if s = finish(t, b, s.ID); s.State != fleet.Done || s.Measured != 6 {
 		t.Errorf("%+v", s)
 	}
 	stopA()

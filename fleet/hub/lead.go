@@ -62,12 +62,12 @@ func (h *Hub) lead(ctx context.Context) {
 func (h *Hub) expectBeats() {
 	now := h.now()
 	for _, n := range h.view.present() {
-		if _, _, heard := h.live.of(n); heard {
+		if _, _, seen := h.live.of(n); seen {
 			continue
 		}
 		at := now
-		if s, ok := h.view.Node(n); ok && !s.SilentSince.IsZero() && s.SilentSince.Before(now) {
-			at = s.SilentSince
+		if s, ok := h.view.Node(n); ok && !s.UnreachableSince.IsZero() && s.UnreachableSince.Before(now) {
+			at = s.UnreachableSince
 		}
 		h.view.history(addBeat(n, at))
 	}

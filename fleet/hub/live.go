@@ -9,11 +9,11 @@ import (
 
 // live is what nodes said in passing.
 type live struct {
-	mu    sync.Mutex // guards following
-	beats map[fleet.Name]lastBeat
-	doing map[fleet.Name]fleet.Doing
-	fresh map[fleet.Name]bool // beats that no page was told of
-	count uint64
+	mu         sync.Mutex // guards following
+	beats      map[fleet.Name]lastBeat
+	progresses map[fleet.Name]fleet.Progress
+	fresh      map[fleet.Name]bool // beats that no page was told of
+	count      uint64
 }
 
 // lastBeat is a beat and when it came, by our own clock: a node's may be wrong. See Hub.now.
@@ -23,7 +23,7 @@ type lastBeat struct {
 }
 
 func newLive() *live {
-	return &live{beats: map[fleet.Name]lastBeat{}, doing: map[fleet.Name]fleet.Doing{}, fresh: map[fleet.Name]bool{}}
+	return &live{beats: map[fleet.Name]lastBeat{}, progresses: map[fleet.Name]fleet.Progress{}, fresh: map[fleet.Name]bool{}}
 }
 
 // beat keeps a beat; false where there are too many nodes.
@@ -34,12 +34,12 @@ func (l *live) beat(b *fleet.Beat, now time.Time) bool {
 		return false
 	}
 	kept := *b
-	kept.Doing = cut(b.Doing)
+	kept.Part = cut(b.Part)
 	l.beats[b.Node] = lastBeat{kept, now}
 	l.fresh[b.Node] = true
 	l.count++
-	if kept.Doing == "" {
-		delete(l.doing, b.Node)
+	if kept.Part == "" {
+		delete(l.progresses, b.Node)
 	}
 	return true
 }
@@ -55,7 +55,7 @@ func (l *live) move(d time.Duration) {
 }
 
 // progress keeps how far a part is, of nodes that beat.
-func (l *live) progress(d *fleet.Doing) bool {
+func (l *live) progress(d *fleet.Progress) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, known := l.beats[d.Node]; !known {
@@ -63,7 +63,7 @@ func (l *live) progress(d *fleet.Doing) bool {
 	}
 	kept := *d
 	kept.Order, kept.Part, kept.Text = cut(d.Order), cut(d.Part), cut(d.Text)
-	l.doing[d.Node] = kept
+	l.progresses[d.Node] = kept
 	return true
 }
 
@@ -71,10 +71,10 @@ func (l *live) progress(d *fleet.Doing) bool {
 func (l *live) done(n fleet.Name, part string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if b, ok := l.beats[n]; ok && b.Doing == part {
-		b.Doing = ""
+	if b, ok := l.beats[n]; ok && b.Part == part {
+		b.Part = ""
 		l.beats[n] = b
-		delete(l.doing, n)
+		delete(l.progresses, n)
 	}
 }
 
@@ -82,20 +82,20 @@ func (l *live) forget(n fleet.Name) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.beats, n)
-	delete(l.doing, n)
+	delete(l.progresses, n)
 	delete(l.fresh, n)
 }
 
 // of is the last beat of a node.
-func (l *live) of(n fleet.Name) (b lastBeat, d fleet.Doing, ok bool) {
+func (l *live) of(n fleet.Name) (b lastBeat, d fleet.Progress, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	b, ok = l.beats[n]
-	return b, l.doing[n], ok
+	return b, l.progresses[n], ok
 }
 
 // news are the nodes that beat since the last call.
-func (l *live) news() []lastBeat {
+func (l *live) takeFresh() []lastBeat {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	out := make([]lastBeat, 0, len(l.fresh))

@@ -99,7 +99,7 @@ func (h *Hub) nodeMetrics(p *page) {
 		return flag(n.State == fleet.NodeUp), n.State != fleet.NodeLeft
 	})
 	each("busbar_node_beat_age_seconds", "How long ago a node's last beat came.", func(n fleet.NodeState) (float64, bool) { return n.AgeS, n.AgeS >= 0 && n.State != fleet.NodeLeft })
-	each("busbar_node_bad", "Whether there is a reason to keep jobs off a node.", func(n fleet.NodeState) (float64, bool) { return flag(n.Bad), n.State != fleet.NodeLeft })
+	each("busbar_node_bad", "Whether there is a reason to keep jobs off a node.", func(n fleet.NodeState) (float64, bool) { return flag(n.Unhealthy), n.State != fleet.NodeLeft })
 	each("busbar_node_load", "The processors' one-minute load.", func(n fleet.NodeState) (float64, bool) { return n.Load, n.State == fleet.NodeUp })
 	each("busbar_node_waiting_news", "News of a node that the store has not acknowledged.", func(n fleet.NodeState) (float64, bool) { return float64(n.Waiting), n.State == fleet.NodeUp })
 	rates := h.view.nodeRates()
@@ -151,8 +151,8 @@ func (h *Hub) findingMetrics(p *page) {
 		p.line("busbar_findings", float64(count[k]), "severity", k[0], "kind", k[1])
 	}
 	p.head("busbar_alerts_total", "counter", "Alerts by whether webhooks took them.")
-	p.line("busbar_alerts_total", float64(h.counts.told.Load()), "result", "taken")
-	p.line("busbar_alerts_total", float64(h.counts.untold.Load()), "result", "refused")
+	p.line("busbar_alerts_total", float64(h.counts.alerted.Load()), "result", "taken")
+	p.line("busbar_alerts_total", float64(h.counts.refused.Load()), "result", "refused")
 	p.one("busbar_looks_total", "counter", "How often the statistics were asked.", float64(h.counts.looks.Load()))
 	p.one("busbar_look_seconds_total", "counter", "What that took.", float64(h.counts.lookNS.Load())/1e9)
 }
@@ -170,7 +170,7 @@ func (h *Hub) busMetrics(ctx context.Context, p *page) {
 	for _, k := range slices.Sorted(maps.Keys(ignored)) {
 		p.line("busbar_news_ignored_total", float64(ignored[k]), "reason", k)
 	}
-	p.one("busbar_news_unsaid_total", "counter", "Attempts to keep news that failed.", float64(h.counts.unsaid.Load()))
+	p.one("busbar_news_unsaid_total", "counter", "Attempts to keep news that failed.", float64(h.counts.unsent.Load()))
 	h.live.mu.Lock()
 	beats := h.live.count
 	h.live.mu.Unlock()

@@ -48,7 +48,7 @@ func (w *sweep) reasons(s fleet.OrderState) []fleet.Reason {
 	add := func(k sort, n int, node fleet.Name) {
 		r := by[k]
 		if r == nil {
-			r = &fleet.Reason{Left: k.left, Why: k.why}
+			r = &fleet.Reason{LeftOut: k.left, Why: k.why}
 			by[k] = r
 		}
 		r.Parts += n
@@ -56,19 +56,19 @@ func (w *sweep) reasons(s fleet.OrderState) []fleet.Reason {
 			r.Nodes = append(r.Nodes, node)
 		}
 	}
-	untold := s.Bad
+	unnamed := s.Failed
 	for _, m := range w.missed {
 		good, failed := w.h.view.became(w.o.ID, w.o.Sweep, m.ranks)
 		if good {
 			continue // it was told late
 		}
 		if failed {
-			untold--
+			unnamed--
 		}
 		add(sort{m.left && !failed, cut(m.why)}, 1, m.node)
 	}
-	if untold > 0 {
-		add(sort{why: "nodes say so, and not to this server"}, untold, "")
+	if unnamed > 0 {
+		add(sort{why: "nodes say so, and not to this server"}, unnamed, "")
 	}
 	list := make([]fleet.Reason, 0, len(by))
 	for _, r := range by {
@@ -89,9 +89,9 @@ func fewer(list []fleet.Reason) []fleet.Reason {
 	const most = fleet.MaxReasons - 2
 	kept := slices.Clone(list[:most])
 	for _, left := range []bool{false, true} {
-		rest := fleet.Reason{Left: left, Why: "other reasons"}
+		rest := fleet.Reason{LeftOut: left, Why: "other reasons"}
 		for _, r := range list[most:] {
-			if r.Left == left {
+			if r.LeftOut == left {
 				rest.Parts += r.Parts
 			}
 		}

@@ -17,14 +17,14 @@ func adds(t *testing.T, s fleet.OrderState) {
 	t.Helper()
 	failed, left := 0, 0
 	for _, r := range s.Reasons {
-		if r.Left {
+		if r.LeftOut {
 			left += r.Parts
 		} else {
 			failed += r.Parts
 		}
 	}
-	if s.Good+s.Bad+s.Left != s.Parts || failed != s.Bad || left != s.Left {
-		t.Errorf("%d measured, %d failed, %d left out of %d parts; reasons for %d and %d: %+v", s.Good, s.Bad, s.Left, s.Parts, failed, left, s.Reasons)
+	if s.Measured+s.Failed+s.LeftOut != s.Parts || failed != s.Failed || left != s.LeftOut {
+		t.Errorf("%d measured, %d failed, %d left out of %d parts; reasons for %d and %d: %+v", s.Measured, s.Failed, s.LeftOut, s.Parts, failed, left, s.Reasons)
 	}
 }
 
@@ -43,7 +43,7 @@ func TestPartsAddUp(t *testing.T) {
 	}
 	s = finish(t, h, s.ID)
 	adds(t, s)
-	if s.Parts != 10 || s.Left != 4 || s.Bad < 1 || s.Good+s.Bad != 6 {
+	if s.Parts != 10 || s.LeftOut != 4 || s.Failed < 1 || s.Measured+s.Failed != 6 {
 		t.Errorf("%+v", s)
 	}
 	find := func(why string) fleet.Reason {
@@ -53,10 +53,10 @@ func TestPartsAddUp(t *testing.T) {
 		}
 		return s.Reasons[i]
 	}
-	if r := find(why); r.Left || r.Parts != s.Bad || !slices.Equal(r.Nodes, []fleet.Name{"n0"}) {
+	if r := find(why); r.LeftOut || r.Parts != s.Failed || !slices.Equal(r.Nodes, []fleet.Name{"n0"}) {
 		t.Errorf("%+v", r)
 	}
-	if r := find("refuses: measuring is not allowed here"); !r.Left || r.Parts != 4 || !slices.Equal(r.Nodes, []fleet.Name{"n4"}) {
+	if r := find("refuses: measuring is not allowed here"); !r.LeftOut || r.Parts != 4 || !slices.Equal(r.Nodes, []fleet.Name{"n4"}) {
 		t.Errorf("%+v", r)
 	}
 }
@@ -75,8 +75,8 @@ func TestPartsOfACancelledOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wait(t, "parts run", func() bool { return nodes[0].doing() != "" })
-	if s, err = h.Cancel(t.Context(), s.ID, "me"); err != nil || s.Left != 6 || s.Good+s.Bad != 0 {
+	wait(t, "parts run", func() bool { return nodes[0].running() != "" })
+	if s, err = h.Cancel(t.Context(), s.ID, "me"); err != nil || s.LeftOut != 6 || s.Measured+s.Failed != 0 {
 		t.Errorf("%v %+v", err, s)
 	}
 }
@@ -85,18 +85,18 @@ func TestPartsOfACancelledOrder(t *testing.T) {
 func TestACollectiveIsOnePart(t *testing.T) {
 	v := NewView()
 	seq := uint64(0)
-	apply := func(n *fleet.News) {
+	apply := func(n *fleet.Event) {
 		seq++
 		n.Seq, n.At = seq, time.Unix(int64(seq), 0)
-		v.Apply(Entry{Seq: seq, Stored: n.At, Speaker: n.Node, News: n})
+		v.Apply(Entry{Seq: seq, Stored: n.At, Publisher: n.Node, Event: n})
 	}
 	o := fleet.Order{ID: "o", Sweep: 1, State: fleet.Running, Parts: 1, What: fleet.What{Measure: fleet.MeasureCollective}}
 	Fill(&o)
-	apply(&fleet.News{Kind: fleet.KindOrder, Order: &o})
+	apply(&fleet.Event{Kind: fleet.KindOrder, Order: &o})
 	for i := range 4 {
-		apply(&fleet.News{Node: fleet.Name(fmt.Sprint("n", i)), Kind: fleet.KindMeasured, Measured: &fleet.Measured{Order: "o", Part: "p", Sweep: 1, Failed: "broken"}})
+		apply(&fleet.Event{Node: fleet.Name(fmt.Sprint("n", i)), Kind: fleet.KindMeasured, Measured: &fleet.Measured{Order: "o", Part: "p", Sweep: 1, Failed: "broken"}})
 	}
-	if s, _ := v.Order("o", time.Now()); s.Bad != 1 || s.Good != 0 {
+	if s, _ := v.Order("o", time.Now()); s.Failed != 1 || s.Measured != 0 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -108,13 +108,13 @@ func TestFewerReasons(t *testing.T) {
 		var want, got [2]int
 		side := map[bool]int{true: 1}
 		for i := range rapid.IntRange(0, 30).Draw(t, "reasons") {
-			r := fleet.Reason{Parts: rapid.IntRange(1, 9).Draw(t, "parts"), Left: rapid.Bool().Draw(t, "left"), Why: fmt.Sprint(i)}
-			want[side[r.Left]] += r.Parts
+			r := fleet.Reason{Parts: rapid.IntRange(1, 9).Draw(t, "parts"), LeftOut: rapid.Bool().Draw(t, "left"), Why: fmt.Sprint(i)}
+			want[side[r.LeftOut]] += r.Parts
 			list = append(list, r)
 		}
 		kept := fewer(list)
 		for _, r := range kept {
-			got[side[r.Left]] += r.Parts
+			got[side[r.LeftOut]] += r.Parts
 		}
 		if got != want || len(kept) > fleet.MaxReasons {
 			t.Fatalf("%v of %v in %d reasons", got, want, len(kept))

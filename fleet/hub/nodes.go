@@ -59,7 +59,7 @@ func (v *View) accused() map[fleet.Name][]*finding.Finding {
 }
 
 func (v *View) nodeState(name fleet.Name, s *node, accused map[fleet.Name][]*finding.Finding) fleet.NodeState {
-	out := fleet.NodeState{Name: name, State: fleet.NodeUnreachable, Heard: s.heardAt, Age: -1, AgeS: -1, Failed: s.lastFailed, FailedAt: s.lastFailedAt}
+	out := fleet.NodeState{Name: name, State: fleet.NodeUnreachable, Received: s.receivedAt, Age: -1, AgeS: -1, Failed: s.lastFailed, FailedAt: s.lastFailedAt}
 	if j := s.joined; j != nil {
 		out.Joined, out.Version, out.Meet, out.Bind, out.CPUs = s.joinedAt, j.Version, j.Meet, j.Bind, j.CPUs
 	}
@@ -77,9 +77,9 @@ func (v *View) nodeState(name fleet.Name, s *node, accused map[fleet.Name][]*fin
 	}
 	for _, f := range accused[name] {
 		out.Findings = append(out.Findings, f.ID)
-		out.Bad = out.Bad || drains(*f)
-		if f.Kind == health.Silent || f.Kind == health.SilentFleet {
-			out.SilentSince = f.Since
+		out.Unhealthy = out.Unhealthy || drains(*f)
+		if f.Kind == health.Unreachable || f.Kind == health.UnreachableFleet {
+			out.UnreachableSince = f.Since
 		}
 	}
 	return out
@@ -109,21 +109,21 @@ func (h *Hub) alive(s *fleet.NodeState, now time.Time) {
 	b, d, ok := h.live.of(s.Name)
 	if !ok {
 		// What was silent before this server began is so until it beats.
-		if s.State == fleet.NodeUnreachable && s.SilentSince.IsZero() && h.clock.since() < h.cfg.Silence {
+		if s.State == fleet.NodeUnreachable && s.UnreachableSince.IsZero() && h.clock.since() < h.cfg.Unreachable {
 			s.State = fleet.NodeStarting
 		}
 		return
 	}
 	s.Age = max(now.Sub(b.came), 0)
 	s.AgeS = s.Age.Seconds()
-	if s.Age <= h.cfg.Silence && (s.State != fleet.NodeLeft || b.came.After(s.Heard)) {
+	if s.Age <= h.cfg.Unreachable && (s.State != fleet.NodeLeft || b.came.After(s.Received)) {
 		s.State = fleet.NodeUp
 	}
 	s.Waiting, s.Load, s.Receive, s.Send, s.RSS, s.CPU = b.Waiting, b.Load, b.Receive, b.Send, b.RSS, b.CPU
-	if b.Doing != "" {
-		s.Doing = &fleet.Doing{Node: s.Name, Part: b.Doing}
-		if d.Part == b.Doing {
-			s.Doing = &d
+	if b.Part != "" {
+		s.Progress = &fleet.Progress{Node: s.Name, Part: b.Part}
+		if d.Part == b.Part {
+			s.Progress = &d
 		}
 	}
 }

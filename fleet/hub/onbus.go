@@ -12,17 +12,17 @@ import (
 
 // OnBus is NATS as a hub needs it. The stream must be there; see bus.Ensure.
 func OnBus(b *bus.Bus) Bus {
-	return &onBus{Bus: b, speaker: b.Speaker(), turn: make(chan struct{}, 1)}
+	return &onBus{Bus: b, publisher: b.Publisher(), turn: make(chan struct{}, 1)}
 }
 
 type onBus struct {
 	*bus.Bus
-	speaker *bus.Speaker
-	turn    chan struct{} // one says something at a time
+	publisher *bus.Publisher
+	turn      chan struct{} // one says something at a time
 }
 
 // Say appends news. Several servers speak on one subject: who was overtaken says it again.
-func (o *onBus) Say(ctx context.Context, n *fleet.News) error {
+func (o *onBus) Publish(ctx context.Context, n *fleet.Event) error {
 	select {
 	case o.turn <- struct{}{}:
 	case <-ctx.Done(): // the store takes nothing from who speaks now
@@ -30,7 +30,7 @@ func (o *onBus) Say(ctx context.Context, n *fleet.News) error {
 	}
 	defer func() { <-o.turn }()
 	for {
-		err := o.speaker.Say(ctx, n)
+		err := o.publisher.Publish(ctx, n)
 		var other *bus.ConflictError
 		if !errors.As(err, &other) || ctx.Err() != nil {
 			return err
@@ -60,8 +60,8 @@ func (o *onBus) Follow(ctx context.Context, above uint64, fold func(Entry)) erro
 	return o.Bus.Follow(ctx, bus.Following{
 		From:   above + 1,
 		Stored: func(_ uint64, at time.Time) { stored = at },
-		Each: func(seq uint64, n *fleet.News) error {
-			each(Entry{Seq: seq, Stored: stored, Speaker: n.Node, News: n}) // the bus compared it with the subject
+		Each: func(seq uint64, n *fleet.Event) error {
+			each(Entry{Seq: seq, Stored: stored, Publisher: n.Node, Event: n}) // the bus compared it with the subject
 			return nil
 		},
 		Bad: func(seq uint64, _ string, _ error) { each(Entry{Seq: seq, Stored: stored}) },
@@ -69,17 +69,17 @@ func (o *onBus) Follow(ctx context.Context, above uint64, fold func(Entry)) erro
 }
 
 // Passing hears beats and progress.
-func (o *onBus) Passing(ctx context.Context, beat func(*fleet.Beat), doing func(*fleet.Doing)) error {
+func (o *onBus) Transient(ctx context.Context, beat func(*fleet.Beat), progress func(*fleet.Progress)) error {
 	beats, err := o.Beats(beat)
 	if err != nil {
 		return err
 	}
 	defer beats.Close()
-	doings, err := o.Doings(doing)
+	progresses, err := o.ProgressAll(progress)
 	if err != nil {
 		return err
 	}
-	defer doings.Close()
+	defer progresses.Close()
 	<-ctx.Done()
 	return nil
 }

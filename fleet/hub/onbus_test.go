@@ -29,7 +29,7 @@ func server(t *testing.T, dir string) *bus.Server {
 // remote is a node that speaks over NATS and measures nothing.
 type remote struct {
 	b *bus.Bus
-	s *bus.Speaker
+	s *bus.Publisher
 }
 
 func newRemote(t *testing.T, srv *bus.Server, name fleet.Name, slow func(fleet.Name) float64) *remote {
@@ -52,14 +52,14 @@ func newRemoteAt(t *testing.T, url string, creds []byte, name fleet.Name, slow f
 		t.Fatal(err)
 	}
 	t.Cleanup(b.Close)
-	r := &remote{b, b.Speaker()}
-	say := func(n *fleet.News) {
+	r := &remote{b, b.Publisher()}
+	send := func(n *fleet.Event) {
 		n.At, n.Node = time.Now().UTC(), name
-		if err := r.s.Say(t.Context(), n); err != nil && t.Context().Err() == nil {
+		if err := r.s.Publish(t.Context(), n); err != nil && t.Context().Err() == nil {
 			t.Error(err)
 		}
 	}
-	say(&fleet.News{Kind: fleet.KindJoined, Joined: &fleet.Joined{Version: "test", Meet: "127.0.0.1:1"}})
+	send(&fleet.Event{Kind: fleet.KindJoined, Joined: &fleet.Joined{Version: "test", Meet: "127.0.0.1:1"}})
 	var wg sync.WaitGroup
 	t.Cleanup(wg.Wait)
 	if _, err := b.Serve(func(p *fleet.Part) fleet.Answer {
@@ -69,7 +69,7 @@ func newRemoteAt(t *testing.T, url string, creds []byte, name fleet.Name, slow f
 		if p.Rank == 0 {
 			rate := unit.Rate(1e10 * slow(p.Ranks[0]) * slow(p.Ranks[1]))
 			wg.Go(func() {
-				say(&fleet.News{Kind: fleet.KindMeasured, Measured: &fleet.Measured{
+				send(&fleet.Event{Kind: fleet.KindMeasured, Measured: &fleet.Measured{
 					Order: p.Order, Part: p.ID, Sweep: p.Sweep, Round: p.Round,
 					Pairs: []fleet.PairSample{{From: name, To: p.Ranks[1], Rate: rate, Latency: 1e7}, {From: p.Ranks[1], To: name, Rate: rate, Latency: 1e7}},
 				}})
@@ -104,7 +104,7 @@ func hubAt(t *testing.T, b *bus.Bus) (h *Hub, stop func()) {
 	if err := b.Ensure(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	h = New(Config{Bus: OnBus(b), Silence: 2 * time.Second, Look: 100 * time.Millisecond, Warn: func(err error) { t.Log(err) }})
+	h = New(Config{Bus: OnBus(b), Unreachable: 2 * time.Second, Look: 100 * time.Millisecond, Warn: func(err error) { t.Log(err) }})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -152,11 +152,11 @@ func TestFleetOverNATS(t *testing.T) {
 	sick = "n3.x"
 	mu.Unlock()
 	sweeps(t, h, 2)
-	wait(t, "n3 is found", func() bool { s, _ := h.Node("n3.x"); return s.Bad })
+	wait(t, "n3 is found", func() bool { s, _ := h.Node("n3.x"); return s.Unhealthy })
 	stop()
 	// Another hub on the same stream knows all of it.
 	h, _ = hubOn(t, srv)
-	if s, _ := h.Node("n3.x"); !s.Bad {
+	if s, _ := h.Node("n3.x"); !s.Unhealthy {
 		t.Error("a new hub does not know that n3 is bad")
 	}
 	wait(t, "all are up again", up(h))
@@ -197,12 +197,12 @@ func TestTwoHubsOverNATS(t *testing.T) {
 func writeAll(file string, data []byte) error { return os.WriteFile(file, data, 0o600) }
 
 // TestWhoCannotSpeakIsToldSo waits behind somebody whom the store does not answer, no longer than it wants to.
-func TestWhoCannotSpeakIsToldSo(t *testing.T) {
+func TestWhoCannotPublishGetsAnError(t *testing.T) {
 	o := OnBus(&bus.Bus{}).(*onBus)
 	o.turn <- struct{}{}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if err := o.Say(ctx, &fleet.News{}); !errors.Is(err, context.DeadlineExceeded) {
+	if err := o.Publish(ctx, &fleet.Event{}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
 	}
 }
@@ -223,7 +223,7 @@ func TestStreamThatRanEmpty(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if err := b.Speaker().Say(t.Context(), &fleet.News{At: time.Now().UTC(), Kind: fleet.KindTokens, Tokens: &fleet.Tokens{Node: "x"}}); err != nil {
+		if err := b.Publisher().Publish(t.Context(), &fleet.Event{At: time.Now().UTC(), Kind: fleet.KindTokens, Tokens: &fleet.Tokens{Node: "x"}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 func (h *Hub) Local(ctx context.Context, m fleet.Measured) error {
 	m.Order = fleet.LocalOrder
 	had := len(h.view.Collectives())
-	return h.say(ctx, &fleet.News{Kind: fleet.KindMeasured, Measured: &m}, func() bool {
+	return h.publish(ctx, &fleet.Event{Kind: fleet.KindMeasured, Measured: &m}, func() bool {
 		now := len(h.view.Collectives())
 		return now > had || now == maxKept
 	})
@@ -61,7 +61,7 @@ func (h *Hub) Give(ctx context.Context, o fleet.Order) (fleet.OrderState, error)
 	if !o.From.IsZero() && o.From.Sub(now).Abs() > 10*365*24*time.Hour {
 		return fleet.OrderState{}, RefusedError{fmt.Errorf("from %v: that is more than ten years away", o.From)}
 	}
-	err := h.say(ctx, &fleet.News{Kind: fleet.KindOrder, Order: &o}, func() bool { _, ok := h.view.Order(o.ID, now); return ok })
+	err := h.publish(ctx, &fleet.Event{Kind: fleet.KindOrder, Order: &o}, func() bool { _, ok := h.view.Order(o.ID, now); return ok })
 	s, _ := h.view.Order(o.ID, now)
 	return s, err
 }
@@ -78,7 +78,7 @@ func (h *Hub) Cancel(ctx context.Context, id, by string) (fleet.OrderState, erro
 	}
 	o := s.Order
 	o.State, o.Since, o.Why = fleet.Cancelled, now, "by "+cut(by)
-	err := h.say(ctx, &fleet.News{Kind: fleet.KindOrder, Order: &o}, func() bool { return h.over(id) })
+	err := h.publish(ctx, &fleet.Event{Kind: fleet.KindOrder, Order: &o}, func() bool { return h.over(id) })
 	s, _ = h.view.Order(id, now)
 	return s, err
 }
@@ -89,8 +89,8 @@ func (h *Hub) over(id string) bool {
 }
 
 // sayOrder tells a new state of an order.
-func (h *Hub) sayOrder(ctx context.Context, o fleet.Order) error {
-	return h.say(ctx, &fleet.News{Kind: fleet.KindOrder, Order: &o}, func() bool {
+func (h *Hub) publishOrder(ctx context.Context, o fleet.Order) error {
+	return h.publish(ctx, &fleet.Event{Kind: fleet.KindOrder, Order: &o}, func() bool {
 		s, ok := h.view.Order(o.ID, o.Since)
 		return !ok || s.Final() || s.State == o.State && s.Sweep == o.Sweep && s.Since.Equal(o.Since)
 	})
@@ -153,7 +153,7 @@ func (h *Hub) once(ctx context.Context, o *fleet.Order, resumed bool) error {
 		parts = max(parts, o.Parts) // those with nodes that are gone by now are left out
 	}
 	o.State, o.Since, o.Out, o.Parts, o.Reasons = fleet.Running, now, out, parts, nil
-	if err := h.sayOrder(ctx, *o); err != nil {
+	if err := h.publishOrder(ctx, *o); err != nil {
 		return err
 	}
 	w := &sweep{h: h, o: o, nodes: nodes, out: map[fleet.Name]string{}}
@@ -170,14 +170,14 @@ func (h *Hub) once(ctx context.Context, o *fleet.Order, resumed bool) error {
 	s, _ := h.view.Order(o.ID, end)
 	o.Since, o.Out, o.Why, o.Reasons = end, w.left(), "", w.reasons(s)
 	o.State = fleet.Done
-	if s.Good == 0 {
+	if s.Measured == 0 {
 		o.State, o.Why = fleet.Failed, w.why(len(nodes))
 	}
 	w.span.end(end, o.Why)
 	if o.Every > 0 {
 		o.State = fleet.Waiting
 	}
-	err := h.sayOrder(ctx, *o)
+	err := h.publishOrder(ctx, *o)
 	h.lookNow()
 	return err
 }
@@ -225,8 +225,8 @@ func (h *Hub) absent(n fleet.Name) string {
 		return "left"
 	case s.State == fleet.NodeStarting:
 		return "not heard of yet"
-	case s.State == fleet.NodeUnreachable && s.Age < 0 && !s.SilentSince.IsZero():
-		return "silent since " + s.SilentSince.UTC().Format(time.RFC3339)
+	case s.State == fleet.NodeUnreachable && s.Age < 0 && !s.UnreachableSince.IsZero():
+		return "silent since " + s.UnreachableSince.UTC().Format(time.RFC3339)
 	case s.State == fleet.NodeUnreachable && s.Age < 0:
 		return "silent since this server began"
 	case s.State == fleet.NodeUnreachable:

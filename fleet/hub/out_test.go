@@ -39,7 +39,7 @@ func sweeps(t *testing.T, h *Hub, count int) {
 	}
 }
 
-func TestSlowNodeIsFoundToldOnceAndForgottenWhenItIsWell(t *testing.T) {
+func TestSlowNodeIsFoundAlertedOnceAndForgottenWhenHealthy(t *testing.T) {
 	var mu sync.Mutex
 	var got []Alert
 	fail := 1
@@ -88,30 +88,30 @@ func TestSlowNodeIsFoundToldOnceAndForgottenWhenItIsWell(t *testing.T) {
 	}
 	nodes[5].slow.Store(50)
 	sweeps(t, h, 2)
-	wait(t, "n5 is found", func() bool { s, _ := h.Node("n5"); return s.Bad })
+	wait(t, "n5 is found", func() bool { s, _ := h.Node("n5"); return s.Unhealthy })
 	wait(t, "it is told", func() bool { return len(alerts("raised")) > 0 })
 	if a := alerts("raised")[0]; !slices.Equal(a.Finding.Nodes, []string{"n5"}) || a.Finding.Kind != pairs.SlowHost || a.Finding.Fix == "" {
 		t.Errorf("%+v", a)
 	}
 	for _, n := range h.Nodes() {
-		if n.Bad != (n.Name == "n5") {
-			t.Errorf("%s bad: %v (%v)", n.Name, n.Bad, n.Findings)
+		if n.Unhealthy != (n.Name == "n5") {
+			t.Errorf("%s bad: %v (%v)", n.Name, n.Unhealthy, n.Findings)
 		}
 	}
 	wait(t, "that it was told is kept", func() bool {
 		return !slices.ContainsFunc(h.View().Findings(), func(f finding.Finding) bool { return !f.Alerted })
 	})
-	told := len(alerts("raised"))
+	alerted := len(alerts("raised"))
 	stop()
 	h, _ = start(t, m, change) // knows what was told
 	sweeps(t, h, 1)
-	if n := len(alerts("raised")); n != told {
-		t.Errorf("after a restart %d alerts became %d", told, n)
+	if n := len(alerts("raised")); n != alerted {
+		t.Errorf("after a restart %d alerts became %d", alerted, n)
 	}
 	nodes[5].slow.Store(0)
 	sweeps(t, h, 4)
-	wait(t, "it is over, and told", func() bool { return len(alerts("cleared")) == told && len(h.View().Findings()) == 0 })
-	if s, _ := h.Node("n5"); s.Bad {
+	wait(t, "it is over, and told", func() bool { return len(alerts("cleared")) == alerted && len(h.View().Findings()) == 0 })
+	if s, _ := h.Node("n5"); s.Unhealthy {
 		t.Error("n5 is well and called bad")
 	}
 	if p := h.View().Past(); len(p) == 0 || p[len(p)-1].Cleared.IsZero() {
@@ -320,11 +320,11 @@ func dashboard(t *testing.T, names map[string]string) {
 	if err := json.Unmarshal(data, &doc); err != nil {
 		t.Fatal(err)
 	}
-	word := regexp.MustCompile(`\b(busbar|process|go)_[a-z_]+`)
+	name := regexp.MustCompile(`\b(busbar|process|go)_[a-z_]+`)
 	used := 0
 	for _, p := range doc.Panels {
 		for _, x := range p.Targets {
-			for _, name := range word.FindAllString(x.Expr, -1) {
+			for _, name := range name.FindAllString(x.Expr, -1) {
 				used++
 				if names[name] == "" {
 					t.Errorf("panel %q asks for %s, which there is not", p.Title, name)

@@ -71,7 +71,7 @@ func (p *part) run(ctx context.Context) ended {
 	var id [16]byte
 	rand.Read(id[:])
 	p.id = fmt.Sprintf("%s/%d/%d/%s", p.o.ID, p.o.Sweep, p.round, hex.EncodeToString(id[:4]))
-	told := p.h.expect(p.id, 2*len(p.ranks))
+	outcomes := p.h.expect(p.id, 2*len(p.ranks))
 	defer p.h.forget(p.id)
 	defer func() {
 		for _, n := range p.ranks {
@@ -93,7 +93,7 @@ func (p *part) run(ctx context.Context) ended {
 		case <-bound.C:
 			p.stop(p.ranks)
 			return ended{kind: partFailed, why: fmt.Sprintf("nothing was heard within %v", p.o.Caps.Bound()+p.h.cfg.Slack)}
-		case out := <-told:
+		case out := <-outcomes:
 			switch {
 			case out.m.Failed == "" && out.by == p.ranks[0]:
 				return ended{kind: partGood}

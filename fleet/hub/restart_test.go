@@ -47,7 +47,7 @@ func (l *listener) answers(code int) {
 }
 
 // told are the keys that begin so.
-func (l *listener) told(prefix string) (list []string) {
+func (l *listener) alerts(prefix string) (list []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, k := range l.keys {
@@ -59,7 +59,7 @@ func (l *listener) told(prefix string) (list []string) {
 }
 
 // TestSilentOverARestart starts a hub anew while a node is silent: it still is, and nobody hears of it again.
-func TestSilentOverARestart(t *testing.T) {
+func TestUnreachableOverARestart(t *testing.T) {
 	c := newTestClock()
 	ear := newListener(t)
 	change := func(cfg *Config) {
@@ -72,18 +72,18 @@ func TestSilentOverARestart(t *testing.T) {
 	c.pass(m, 30*time.Second)
 	nodes[4].dead.Store(true)
 	c.pass(m, 80*time.Second)
-	since := func(h *Hub) time.Time { s, _ := h.Node("n4"); return s.SilentSince }
+	since := func(h *Hub) time.Time { s, _ := h.Node("n4"); return s.UnreachableSince }
 	wait(t, "n4 is missed and that is told", func() bool {
 		f, ok := h.View().Finding("silent:n4")
 		return ok && f.Severity == finding.Error && f.Alerted
 	})
-	was, told := since(h), len(ear.told("silent:n4/raised"))
+	was, alerts := since(h), len(ear.alerts("silent:n4/raised"))
 	stop()
 	nodes[5].dead.Store(true) // while nobody looks
 	c.pass(m, 5*time.Second)
 	h, _ = start(t, m, change)
-	if s, _ := h.Node("n4"); s.State != fleet.NodeUnreachable || !s.SilentSince.Equal(was) {
-		t.Errorf("after a restart n4 is %s since %v, before it was silent since %v", s.State, s.SilentSince, was)
+	if s, _ := h.Node("n4"); s.State != fleet.NodeUnreachable || !s.UnreachableSince.Equal(was) {
+		t.Errorf("after a restart n4 is %s since %v, before it was silent since %v", s.State, s.UnreachableSince, was)
 	}
 	if why := h.absent("n4"); !strings.Contains(why, "silent since 2") {
 		t.Errorf("n4 is absent: %q", why)
@@ -97,23 +97,26 @@ func TestSilentOverARestart(t *testing.T) {
 			t.Errorf("n4 is %s since %v", s.State, since(h))
 		}
 	}
-	wait(t, "n5 is missed too", func() bool { s, _ := h.Node("n5"); return s.State == fleet.NodeUnreachable && !s.SilentSince.IsZero() })
-	if n := len(ear.told("silent:n4/raised")); n != told {
-		t.Errorf("that n4 is silent was told %d times, and %d times after a restart", told, n)
+	wait(t, "n5 is missed too", func() bool {
+		s, _ := h.Node("n5")
+		return s.State == fleet.NodeUnreachable && !s.UnreachableSince.IsZero()
+	})
+	if n := len(ear.alerts("silent:n4/raised")); n != alerts {
+		t.Errorf("that n4 is silent was told %d times, and %d times after a restart", alerts, n)
 	}
-	if n := len(ear.told("silent:n4/cleared")); n != 0 {
+	if n := len(ear.alerts("silent:n4/cleared")); n != 0 {
 		t.Error("a restart ended the silence of n4")
 	}
 	nodes[4].dead.Store(false)
 	c.pass(m, 5*time.Second)
 	wait(t, "n4 is back, and that is told", func() bool {
 		s, _ := h.Node("n4")
-		return s.State == fleet.NodeUp && len(ear.told("silent:n4/cleared")) > 0
+		return s.State == fleet.NodeUp && len(ear.alerts("silent:n4/cleared")) > 0
 	})
 }
 
 // TestEachWebhookIsToldByItself has one webhook that takes nothing.
-func TestEachWebhookIsToldByItself(t *testing.T) {
+func TestEachWebhookIsAlertedByItself(t *testing.T) {
 	good, bad := newListener(t), newListener(t)
 	bad.answers(http.StatusUnauthorized) // which is final
 	m := newMemory()
@@ -127,7 +130,7 @@ func TestEachWebhookIsToldByItself(t *testing.T) {
 		list := h.View().Findings()
 		return len(list) > 0 && !slices.ContainsFunc(list, func(f finding.Finding) bool { return f.Alerted || len(f.AlertedTo) != 1 })
 	}
-	wait(t, "one is told", func() bool { return len(good.told("slow")) > 0 && partly(h) })
+	wait(t, "one is told", func() bool { return len(good.alerts("slow")) > 0 && partly(h) })
 	if text, _ := json.Marshal(h.View().Findings()); strings.Contains(string(text), good.URL) {
 		t.Error("an address is in the stream")
 	}
@@ -136,10 +139,10 @@ func TestEachWebhookIsToldByItself(t *testing.T) {
 		h, stop = start(t, m, change)
 		sweeps(t, h, 1)
 	}
-	again := good.told("slow")
+	again := good.alerts("slow")
 	slices.Sort(again)
-	if n := len(slices.Compact(again)); n != len(good.told("slow")) {
-		t.Errorf("told more than once: %v", good.told("slow"))
+	if n := len(slices.Compact(again)); n != len(good.alerts("slow")) {
+		t.Errorf("told more than once: %v", good.alerts("slow"))
 	}
 	// The other one works again; it is told what holds, once, at the next restart.
 	stop()
@@ -148,7 +151,7 @@ func TestEachWebhookIsToldByItself(t *testing.T) {
 	wait(t, "all are told", func() bool {
 		return !slices.ContainsFunc(h.View().Findings(), func(f finding.Finding) bool { return !f.Alerted || f.AlertedTo != nil })
 	})
-	if a, b := len(good.told("slow")), len(bad.told("slow")); b == 0 || b > a {
+	if a, b := len(good.alerts("slow")), len(bad.alerts("slow")); b == 0 || b > a {
 		t.Errorf("one is told %d times, the other %d", a, b)
 	}
 	nodes[5].slow.Store(0)
@@ -156,7 +159,7 @@ func TestEachWebhookIsToldByItself(t *testing.T) {
 	wait(t, "it is over, for both", func() bool { return len(h.View().Findings()) == 0 })
 	for _, l := range []*listener{good, bad} {
 		n := 0
-		for _, k := range l.told("slow") {
+		for _, k := range l.alerts("slow") {
 			if strings.Contains(k, "/cleared/") {
 				n++
 			}
@@ -169,7 +172,7 @@ func TestEachWebhookIsToldByItself(t *testing.T) {
 }
 
 // TestOverIsToldToThoseWhoKnow ends a finding that one webhook never heard of.
-func TestOverIsToldToThoseWhoKnow(t *testing.T) {
+func TestClearedIsSentToThoseAlerted(t *testing.T) {
 	good, bad := newListener(t), newListener(t)
 	bad.answers(http.StatusNotFound)
 	m := newMemory()
@@ -185,7 +188,7 @@ func TestOverIsToldToThoseWhoKnow(t *testing.T) {
 	nodes[5].slow.Store(0)
 	sweeps(t, h, 4)
 	wait(t, "it is over", func() bool { return len(h.View().Findings()) == 0 })
-	if !slices.ContainsFunc(good.told("slow"), func(k string) bool { return strings.Contains(k, "/cleared/") }) {
+	if !slices.ContainsFunc(good.alerts("slow"), func(k string) bool { return strings.Contains(k, "/cleared/") }) {
 		t.Error("who knew is not told that it is over")
 	}
 }
@@ -213,7 +216,7 @@ func TestNothingIsAnsweredWhileThePastIsRead(t *testing.T) {
 }
 
 // TestWhatHoldsIsSaidAgain folds the end of a stream whose beginning was dropped.
-func TestWhatHoldsIsSaidAgain(t *testing.T) {
+func TestWhatHoldsIsSentAgain(t *testing.T) {
 	m := newMemory()
 	nodes := m.join(8)
 	ear := newListener(t)
@@ -249,11 +252,11 @@ func TestWhatHoldsIsSaidAgain(t *testing.T) {
 		return ok && s.Every == o.Every && s.Next.Equal(weekly.Next) &&
 			slices.ContainsFunc(v.Findings(), func(f finding.Finding) bool { return f.Alerted && slices.Equal(f.Nodes, []string{"n5"}) })
 	})
-	told := len(ear.told("slow"))
+	alerts := len(ear.alerts("slow"))
 	time.Sleep(300 * time.Millisecond)
 	stop()
-	if n := len(ear.told("slow")); n != told {
-		t.Errorf("what is said again is told again: %d times, then %d", told, n)
+	if n := len(ear.alerts("slow")); n != alerts {
+		t.Errorf("what is said again is told again: %d times, then %d", alerts, n)
 	}
 }
 
@@ -269,10 +272,10 @@ func TestJoinedAgain(t *testing.T) {
 		{Meet: "x:2", Map: json.RawMessage(`{"a":1}`)},
 	} {
 		seq, now := uint64(i+1), at.Add(time.Duration(i)*time.Hour)
-		v.Apply(Entry{Seq: seq, Stored: now, Speaker: "a", News: &fleet.News{Seq: seq, At: now, Node: "a", Kind: fleet.KindJoined, Joined: &j}})
+		v.Apply(Entry{Seq: seq, Stored: now, Publisher: "a", Event: &fleet.Event{Seq: seq, At: now, Node: "a", Kind: fleet.KindJoined, Joined: &j}})
 		s, _ := v.Node("a")
-		if want := []int{0, 0, 2, 3, 3}[i]; !s.Joined.Equal(at.Add(time.Duration(want)*time.Hour)) || !s.Heard.Equal(now) {
-			t.Errorf("word %d: it joined at %v and was heard of at %v", i+1, s.Joined, s.Heard)
+		if want := []int{0, 0, 2, 3, 3}[i]; !s.Joined.Equal(at.Add(time.Duration(want)*time.Hour)) || !s.Received.Equal(now) {
+			t.Errorf("word %d: it joined at %v and was heard of at %v", i+1, s.Joined, s.Received)
 		}
 	}
 	if v.changes != 3 {

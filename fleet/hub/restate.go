@@ -24,7 +24,7 @@ func (h *Hub) restate(ctx context.Context) {
 		}
 		for _, s := range h.view.Orders(h.now()) {
 			// One that runs says so at its end. A word that was overtaken is ignored, for its sweep is an earlier one.
-			if s.State == fleet.Waiting && h.sayOrder(ctx, s.Order) != nil {
+			if s.State == fleet.Waiting && h.publishOrder(ctx, s.Order) != nil {
 				return
 			}
 		}
@@ -44,5 +44,5 @@ func (h *Hub) repeat(ctx context.Context, id string) error {
 	if !ok || !f.Cleared.IsZero() {
 		return nil
 	}
-	return h.sayFinding(ctx, &f, func() bool { return true })
+	return h.publishFinding(ctx, &f, func() bool { return true })
 }

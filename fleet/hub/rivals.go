@@ -16,22 +16,22 @@ import (
 const TwoAgents finding.Kind = "two-agents"
 
 const (
-	voiceLasts  = 35 * time.Second // an agent that has not beaten for so long has ended
-	settleAgain = 5 * time.Second  // between two words about the same agents
-	rivalLasts  = 10 * time.Minute // for how long a finding tells of a second agent that has come
+	instanceLasts = 35 * time.Second // an agent that has not beaten for so long has ended
+	settleAgain   = 5 * time.Second  // between two words about the same agents
+	rivalLasts    = 10 * time.Minute // for how long a finding tells of a second agent that has come
 )
 
 // rivals tells agents of one name apart. An agent that is started again has another mark than before, and
 // the old one is never heard again; where it is, there are two. All times are by the process's own clock, which
 // nobody sets.
 type rivals struct {
-	mu    sync.Mutex // guards following
-	heard map[fleet.Name]*[2]voice
-	met   map[fleet.Name]*meeting
+	mu   sync.Mutex // guards following
+	seen map[fleet.Name]*[2]instance
+	met  map[fleet.Name]*meeting
 }
 
 // voice is one agent of a name.
-type voice struct {
+type instance struct {
 	agent       string
 	began, came time.Time
 }
@@ -39,7 +39,7 @@ type voice struct {
 // meeting is that two were heard.
 type meeting struct {
 	first, last time.Time
-	said        *fleet.Settled
+	sent        *fleet.Settled
 }
 
 // beat hears an agent. What it returns is for all agents of the name, nil where nothing is to be said.
@@ -47,13 +47,13 @@ func (r *rivals) beat(b *fleet.Beat, now time.Time) *fleet.Settled {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	up := min(max(b.Up, 0), 1e9)
-	v := voice{cut(b.Agent), now.Add(-time.Duration(up * float64(time.Second))), now}
-	known := r.heard[b.Node]
+	v := instance{cut(b.Agent), now.Add(-time.Duration(up * float64(time.Second))), now}
+	known := r.seen[b.Node]
 	if known == nil {
-		if r.heard == nil || len(r.heard) >= 2*fleet.MaxNodes {
-			r.heard = map[fleet.Name]*[2]voice{}
+		if r.seen == nil || len(r.seen) >= 2*fleet.MaxNodes {
+			r.seen = map[fleet.Name]*[2]instance{}
 		}
-		r.heard[b.Node] = &[2]voice{v}
+		r.seen[b.Node] = &[2]instance{v}
 		return nil
 	}
 	last, other := known[0], known[1]
@@ -61,19 +61,19 @@ func (r *rivals) beat(b *fleet.Beat, now time.Time) *fleet.Settled {
 		known[0] = v
 		return nil
 	}
-	*known = [2]voice{v, last}
+	*known = [2]instance{v, last}
 	switch {
-	case now.Sub(last.came) > voiceLasts:
-		known[1] = voice{}
+	case now.Sub(last.came) > instanceLasts:
+		known[1] = instance{}
 		return nil
-	case v.agent != other.agent || other.came.IsZero() || now.Sub(other.came) > voiceLasts:
+	case v.agent != other.agent || other.came.IsZero() || now.Sub(other.came) > instanceLasts:
 		return &fleet.Settled{} // a restart, or a second: the first answers if it is there
 	}
 	return r.meet(b.Node, v, last, now)
 }
 
 // meet settles who goes on: who began first.
-func (r *rivals) meet(n fleet.Name, a, b voice, now time.Time) *fleet.Settled {
+func (r *rivals) meet(n fleet.Name, a, b instance, now time.Time) *fleet.Settled {
 	earlier := a.began.Compare(b.began)
 	if d := a.began.Sub(b.began); d.Abs() < time.Second { // beats take their time
 		earlier = cmp.Compare(a.agent, b.agent)
@@ -89,12 +89,12 @@ func (r *rivals) meet(n fleet.Name, a, b voice, now time.Time) *fleet.Settled {
 		m = &meeting{first: now}
 		r.met[n] = m
 	}
-	if s := m.said; s != nil && s.GoesOn == a.agent && s.GivesUp == b.agent && now.Sub(m.last) < settleAgain {
+	if s := m.sent; s != nil && s.GoesOn == a.agent && s.GivesUp == b.agent && now.Sub(m.last) < settleAgain {
 		return nil
 	}
 	m.last = now
-	m.said = &fleet.Settled{GoesOn: a.agent, GivesUp: b.agent, Up: now.Sub(a.began).Seconds(), Later: now.Sub(b.began).Seconds()}
-	return m.said
+	m.sent = &fleet.Settled{GoesOn: a.agent, GivesUp: b.agent, Up: now.Sub(a.began).Seconds(), Later: now.Sub(b.began).Seconds()}
+	return m.sent
 }
 
 // findings are the names that two agents spoke under of late.
@@ -107,7 +107,7 @@ func (r *rivals) findings(now time.Time) (list []finding.Finding) {
 		list = append(list, finding.Finding{
 			ID: fmt.Sprintf("%s:%s", TwoAgents, n), Kind: TwoAgents, Severity: finding.Warn, Nodes: []string{string(n)}, Since: m.first.UTC().Truncate(time.Second), Confidence: 1,
 			Text:     fmt.Sprintf("two agents call themselves %s", n),
-			Evidence: finding.Say("two processes beat under this name at the same time; the one that was there first goes on, the other was told to give up"),
+			Evidence: finding.Facts("two processes beat under this name at the same time; the one that was there first goes on, the other was told to give up"),
 			Fix:      fmt.Sprintf("find the second agent that runs with the credentials of %s, and give it its own (busbar serve token node NAME); where somebody took them, busbar serve token node %s --revoke", n, n),
 		})
 	}
@@ -120,14 +120,14 @@ func (h *Hub) settle(b *fleet.Beat) {
 	if s == nil {
 		return
 	}
-	told := *s
+	sent := *s
 	if s.GoesOn != "" || s.GivesUp != "" {
 		h.lookNow()
 		if n, ok := h.Node(b.Node); ok {
-			told.Meet = n.Meet
+			sent.Meet = n.Meet
 		}
 	}
-	if err := h.cfg.Bus.Settle(b.Node, &told); err != nil {
+	if err := h.cfg.Bus.Settle(b.Node, &sent); err != nil {
 		h.cfg.Warn(fmt.Errorf("node %s has two agents, and they cannot be told: %w", b.Node, err))
 	}
 }

@@ -19,11 +19,11 @@ func TestStraggler(t *testing.T) {
 		v := NewView()
 		at := time.Date(2026, 11, 15, 0, 0, 0, 0, time.UTC)
 		seq := uint64(0)
-		apply := func(speaker fleet.Name, n *fleet.News) {
+		apply := func(publisher fleet.Name, n *fleet.Event) {
 			seq++
 			at = at.Add(time.Second)
 			n.Seq, n.At = seq, at
-			if !v.Apply(Entry{Seq: seq, Stored: n.At, Speaker: speaker, News: n}) {
+			if !v.Apply(Entry{Seq: seq, Stored: n.At, Publisher: publisher, Event: n}) {
 				t.Fatalf("%+v was not taken", n)
 			}
 		}
@@ -31,11 +31,11 @@ func TestStraggler(t *testing.T) {
 		for i := range 8 {
 			n := fleet.Name(fmt.Sprintf("n%d", i))
 			names = append(names, n)
-			apply(n, &fleet.News{Node: n, Kind: fleet.KindJoined, Joined: &fleet.Joined{Meet: "x:1"}})
+			apply(n, &fleet.Event{Node: n, Kind: fleet.KindJoined, Joined: &fleet.Joined{Meet: "x:1"}})
 		}
 		for sweep := 1; sweep <= 12; sweep++ {
 			o := &fleet.Order{ID: "o", State: fleet.Running, Sweep: sweep, What: fleet.What{Measure: fleet.MeasureCollective, Op: coll.AllReduce, Sizes: []unit.Bytes{8}, Iters: 1}}
-			apply("", &fleet.News{Kind: fleet.KindOrder, Order: o})
+			apply("", &fleet.Event{Kind: fleet.KindOrder, Order: o})
 			m := &fleet.Measured{Order: "o", Part: "p", Sweep: sweep, Results: result.Sweeps{{
 				Source: result.Measured, Op: coll.AllReduce, Redop: "sum", Dtype: "float", Ranks: 8, Transport: "tcp",
 				Points: []result.Point{{Size: 8, Out: &result.Timing{Time: result.Times{Min: 1, Median: 1, P99: 1, Mean: 1}}}},
@@ -48,7 +48,7 @@ func TestStraggler(t *testing.T) {
 				m.Own = append(m.Own, fleet.OwnTime{Node: n, Spent: spent})
 			}
 			m.Own = append(m.Own, fleet.OwnTime{Node: "stranger", Spent: unit.Second}, fleet.OwnTime{Node: "n1", Spent: -1})
-			apply("n0", &fleet.News{Node: "n0", Kind: fleet.KindMeasured, Measured: m})
+			apply("n0", &fleet.Event{Node: "n0", Kind: fleet.KindMeasured, Measured: m})
 		}
 		got := ""
 		v.ask(func(h *health.History) {

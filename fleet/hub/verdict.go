@@ -30,7 +30,7 @@ func (h *Hub) Verdict(id string) (*fleet.Verdict, error) {
 			bad[n] = why
 		}
 	}
-	v := &fleet.Verdict{Good: []fleet.Name{}, Bad: []fleet.Out{}}
+	v := &fleet.Verdict{Healthy: []fleet.Name{}, Unhealthy: []fleet.Out{}}
 	busy := map[fleet.Name]bool{}
 	for _, o := range s.Out {
 		if o.Busy {
@@ -45,19 +45,19 @@ func (h *Hub) Verdict(id string) (*fleet.Verdict, error) {
 			blame(fleet.Name(f.Nodes[0]), f.Text)
 		}
 	}
-	measured := func(fleet.Name) bool { return s.Good > 0 }
+	measured := func(fleet.Name) bool { return s.Measured > 0 }
 	if s.What.Measure == fleet.MeasurePairs {
 		measured = h.judge(s, names, busy, blame, v)
-	} else if s.Good == 0 && s.State != fleet.Running {
+	} else if s.Measured == 0 && s.State != fleet.Running {
 		v.Notes = append(v.Notes, "the collective did not come to an end: "+s.Why)
 	}
 	for _, n := range names {
 		switch {
 		case bad[n] != "":
-			v.Bad = append(v.Bad, fleet.Out{Node: n, Why: bad[n]})
+			v.Unhealthy = append(v.Unhealthy, fleet.Out{Node: n, Why: bad[n]})
 		case busy[n]:
 		case measured(n):
-			v.Good = append(v.Good, n)
+			v.Healthy = append(v.Healthy, n)
 		default:
 			v.Unmeasured = append(v.Unmeasured, n)
 		}

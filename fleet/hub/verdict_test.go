@@ -11,7 +11,7 @@ import (
 
 // TestNobodyIsGoodUnmeasured: a sweep of which nothing came says nothing about its nodes, whether it was cancelled or
 // no part of it ended in time.
-func TestNobodyIsGoodUnmeasured(t *testing.T) {
+func TestNobodyIsHealthyUnmeasured(t *testing.T) {
 	for _, cancel := range []bool{false, true} {
 		m := newMemory()
 		nodes := m.join(4)
@@ -29,7 +29,7 @@ func TestNobodyIsGoodUnmeasured(t *testing.T) {
 			t.Fatal(err)
 		}
 		if cancel {
-			wait(t, "parts run", func() bool { return nodes[0].doing() != "" })
+			wait(t, "parts run", func() bool { return nodes[0].running() != "" })
 			if _, err := h.Cancel(t.Context(), s.ID, "me"); err != nil {
 				t.Fatal(err)
 			}
@@ -39,7 +39,7 @@ func TestNobodyIsGoodUnmeasured(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(v.Good) != 0 || len(v.Bad) != 0 || !slices.Equal(v.Unmeasured, []fleet.Name{"n0", "n1", "n2", "n3"}) {
+		if len(v.Healthy) != 0 || len(v.Unhealthy) != 0 || !slices.Equal(v.Unmeasured, []fleet.Name{"n0", "n1", "n2", "n3"}) {
 			t.Errorf("cancelled %v: %+v", cancel, v)
 		}
 	}
@@ -57,7 +57,7 @@ func TestOneRoundOfAnOddNumber(t *testing.T) {
 		t.Fatal(err)
 	}
 	finish(t, h, s.ID)
-	if v, err := h.Verdict(s.ID); err != nil || len(v.Good) != 2 || len(v.Bad) != 0 || len(v.Unmeasured) != 1 {
+	if v, err := h.Verdict(s.ID); err != nil || len(v.Healthy) != 2 || len(v.Unhealthy) != 0 || len(v.Unmeasured) != 1 {
 		t.Errorf("%v %+v", err, v)
 	}
 }

@@ -17,7 +17,7 @@ const (
 	maxMaps     = 512 << 20 // of all maps together
 	maxPorts    = 256       // of one node
 	maxCounters = 256       // of one port
-	maxWord     = 256       // of a name or a state
+	maxText     = 256       // of a name or a state
 	maxCells    = 2_000_000 // directions of pairs
 	maxFinal    = 1000      // orders that are over
 	maxOrders   = 1000      // orders that are not
@@ -32,20 +32,20 @@ const (
 type View struct {
 	mu sync.RWMutex // guards following
 
-	seq      uint64
-	speakers map[fleet.Name]heard
-	nodes    map[fleet.Name]*node
-	maps     int // bytes of all maps
-	orders   map[string]*order
-	given    []string // ids of orders, the earliest first
-	numbers  map[fleet.Name]uint32
-	cells    map[uint64]cell
-	checks   map[uint64]cell // the same of checks before jobs: brief, with other messages, and no part of what the page shows
-	kept     []fleet.Collective
-	findings map[string]*finding.Finding
-	past     []finding.Finding // that are over
-	ignored  map[string]int    // by reason
-	changes  uint64            // of maps, so that the joined cluster is made again
+	seq        uint64
+	publishers map[fleet.Name]received
+	nodes      map[fleet.Name]*node
+	maps       int // bytes of all maps
+	orders     map[string]*order
+	given      []string // ids of orders, the earliest first
+	numbers    map[fleet.Name]uint32
+	cells      map[uint64]cell
+	checks     map[uint64]cell // the same of checks before jobs: brief, with other messages, and no part of what the page shows
+	kept       []fleet.Collective
+	findings   map[string]*finding.Finding
+	past       []finding.Finding // that are over
+	ignored    map[string]int    // by reason
+	changes    uint64            // of maps, so that the joined cluster is made again
 
 	network *cluster.Cluster // given from outside; nil where nothing is known
 	leaves  map[string]string
@@ -58,7 +58,7 @@ type View struct {
 }
 
 // heard is the last that a speaker said.
-type heard struct {
+type received struct {
 	seq uint64
 	at  time.Time
 }
@@ -76,12 +76,12 @@ func NewView() *View { return newView(nil, 0) }
 
 // newView makes one that knows a network; silence is after how long without a beat a node is called silent,
 // 0 for what health takes.
-func newView(network *cluster.Cluster, silence time.Duration) *View {
+func newView(network *cluster.Cluster, unreachable time.Duration) *View {
 	return &View{
 		network: network, leaves: leavesOf(network),
-		speakers: map[fleet.Name]heard{}, nodes: map[fleet.Name]*node{}, orders: map[string]*order{},
+		publishers: map[fleet.Name]received{}, nodes: map[fleet.Name]*node{}, orders: map[string]*order{},
 		numbers: map[fleet.Name]uint32{}, cells: map[uint64]cell{}, checks: map[uint64]cell{}, findings: map[string]*finding.Finding{},
-		ignored: map[string]int{}, hist: health.New(health.Options{Silence: silence}),
+		ignored: map[string]int{}, hist: health.New(health.Options{Unreachable: unreachable}),
 	}
 }
 
@@ -94,23 +94,23 @@ func (v *View) Apply(e Entry) bool {
 		return false
 	}
 	v.seq = e.Seq
-	n := e.News
+	n := e.Event
 	switch {
 	case n == nil || n.Check() != nil:
 		return v.ignore("malformed")
-	case n.Node != e.Speaker:
+	case n.Node != e.Publisher:
 		return v.ignore("another's name")
 	}
 	at := bounded(n.At, e.Stored)
 	// What is said again has its old number and its old time. A speaker that lost its memory
 	// counts anew, but its clock goes on.
-	if last, ok := v.speakers[n.Node]; ok && n.Seq <= last.seq && !at.After(last.at) {
+	if last, ok := v.publishers[n.Node]; ok && n.Seq <= last.seq && !at.After(last.at) {
 		return v.ignore("said before")
 	}
-	if _, ok := v.speakers[n.Node]; !ok && len(v.speakers) > fleet.MaxNodes {
+	if _, ok := v.publishers[n.Node]; !ok && len(v.publishers) > fleet.MaxNodes {
 		return v.ignore("too many nodes")
 	}
-	v.speakers[n.Node] = heard{n.Seq, at}
+	v.publishers[n.Node] = received{n.Seq, at}
 	if n.Node == "" {
 		return v.server(n, at)
 	}
@@ -139,7 +139,7 @@ func (v *View) ignore(why string) bool {
 }
 
 // server folds what a server said.
-func (v *View) server(n *fleet.News, at time.Time) bool {
+func (v *View) server(n *fleet.Event, at time.Time) bool {
 	switch n.Kind {
 	case fleet.KindOrder:
 		return v.order(n.Order, at)
@@ -157,7 +157,7 @@ func (v *View) server(n *fleet.News, at time.Time) bool {
 func (v *View) finding(f *finding.Finding) bool {
 	old := v.findings[f.ID]
 	switch {
-	case f.ID == "" || len(f.ID) > 4*maxWord || len(f.Text) > 16<<10:
+	case f.ID == "" || len(f.ID) > 4*maxText || len(f.Text) > 16<<10:
 		return v.ignore("malformed")
 	case old == nil && len(v.findings) >= maxFindings:
 		return v.ignore("too many findings")

@@ -18,11 +18,11 @@ import (
 )
 
 // said draws something that one of a few speakers says, sense or not.
-func said(t *rapid.T, at time.Time) *fleet.News {
+func anyEvent(t *rapid.T, at time.Time) *fleet.Event {
 	names := []fleet.Name{"a", "b", "c", "d10", "d9"}
 	name := func(what string) fleet.Name { return rapid.SampledFrom(names).Draw(t, what) }
 	id := rapid.SampledFrom([]string{"o1", "o2", "o3"})
-	n := &fleet.News{Seq: rapid.Uint64Range(1, 40).Draw(t, "number"), At: at, Node: name("node"), Kind: rapid.SampledFrom([]fleet.Kind{
+	n := &fleet.Event{Seq: rapid.Uint64Range(1, 40).Draw(t, "number"), At: at, Node: name("node"), Kind: rapid.SampledFrom([]fleet.Kind{
 		fleet.KindJoined, fleet.KindLink, fleet.KindCounters, fleet.KindMeasured, fleet.KindMeasured, fleet.KindLeft, fleet.KindOrder, fleet.KindOrder, fleet.KindFinding,
 	}).Draw(t, "kind")}
 	small := rapid.IntRange(-1, 4)
@@ -82,12 +82,12 @@ func TestViewIsAFunctionOfTheStream(t *testing.T) {
 		var list []Entry
 		for i := range rapid.IntRange(0, 60).Draw(t, "length") {
 			at := base.Add(time.Duration(rapid.Int64Range(0, 3000).Draw(t, "at")) * time.Second)
-			n := said(t, at)
-			speaker := n.Node
+			n := anyEvent(t, at)
+			publisher := n.Node
 			if rapid.IntRange(0, 20).Draw(t, "forged") == 0 {
-				speaker = "mallory"
+				publisher = "mallory"
 			}
-			list = append(list, Entry{Seq: uint64(i*2 + 1), Stored: base.Add(time.Duration(i) * time.Minute), Speaker: speaker, News: n})
+			list = append(list, Entry{Seq: uint64(i*2 + 1), Stored: base.Add(time.Duration(i) * time.Minute), Publisher: publisher, Event: n})
 		}
 		whole := NewView()
 		for _, e := range list {
@@ -113,17 +113,17 @@ func TestViewIsAFunctionOfTheStream(t *testing.T) {
 	})
 }
 
-func TestViewTakesNoWordForAnother(t *testing.T) {
+func TestViewTakesNoEventForAnother(t *testing.T) {
 	v := NewView()
 	at := time.Now()
 	seq := uint64(0)
-	apply := func(speaker fleet.Name, n *fleet.News) bool {
+	apply := func(publisher fleet.Name, n *fleet.Event) bool {
 		seq++
 		n.Seq, n.At = seq, at.Add(time.Duration(seq)*time.Second)
-		return v.Apply(Entry{Seq: seq, Stored: n.At, Speaker: speaker, News: n})
+		return v.Apply(Entry{Seq: seq, Stored: n.At, Publisher: publisher, Event: n})
 	}
-	join := func(n fleet.Name) *fleet.News {
-		return &fleet.News{Node: n, Kind: fleet.KindJoined, Joined: &fleet.Joined{Meet: "x:1"}}
+	join := func(n fleet.Name) *fleet.Event {
+		return &fleet.Event{Node: n, Kind: fleet.KindJoined, Joined: &fleet.Joined{Meet: "x:1"}}
 	}
 	for _, n := range []fleet.Name{"a", "b", "c"} {
 		if !apply(n, join(n)) {
@@ -133,16 +133,16 @@ func TestViewTakesNoWordForAnother(t *testing.T) {
 	if apply("a", join("b")) {
 		t.Error("a spoke for b")
 	}
-	if apply("a", &fleet.News{Kind: fleet.KindOrder, Order: &fleet.Order{ID: "x"}}) {
+	if apply("a", &fleet.Event{Kind: fleet.KindOrder, Order: &fleet.Order{ID: "x"}}) {
 		t.Error("a node gave an order in the server's name")
 	}
 	o := pairOrder()
 	o.ID, o.Sweep, o.State, o.Nodes = "o", 2, fleet.Running, []fleet.Name{"a", "b"}
-	if !apply("", &fleet.News{Kind: fleet.KindOrder, Order: &o}) {
+	if !apply("", &fleet.Event{Kind: fleet.KindOrder, Order: &o}) {
 		t.Fatal("no order")
 	}
-	measured := func(m fleet.Measured) *fleet.News {
-		return &fleet.News{Node: "a", Kind: fleet.KindMeasured, Measured: &m}
+	measured := func(m fleet.Measured) *fleet.Event {
+		return &fleet.Event{Node: "a", Kind: fleet.KindMeasured, Measured: &m}
 	}
 	pair := func(from, to fleet.Name, r unit.Rate) []fleet.PairSample {
 		return []fleet.PairSample{{From: from, To: to, Rate: r, Latency: 1e6}}
@@ -171,7 +171,7 @@ func TestViewTakesNoWordForAnother(t *testing.T) {
 	if !apply("a", measured(good)) {
 		t.Error("the truth was not taken")
 	}
-	if s, _ := v.Order("o", at); s.Good != 1 {
+	if s, _ := v.Order("o", at); s.Measured != 1 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -180,28 +180,28 @@ func TestViewIsBounded(t *testing.T) {
 	v := NewView()
 	at := time.Now()
 	for i := range 3000 {
-		n := &fleet.News{Seq: uint64(i + 1), At: at.Add(time.Duration(i) * time.Millisecond), Node: "a", Kind: fleet.KindLink, Link: &fleet.Link{Port: fmt.Sprint("p", i)}}
+		n := &fleet.Event{Seq: uint64(i + 1), At: at.Add(time.Duration(i) * time.Millisecond), Node: "a", Kind: fleet.KindLink, Link: &fleet.Link{Port: fmt.Sprint("p", i)}}
 		if i%2 == 0 {
 			n.Kind, n.Link, n.Counters = fleet.KindCounters, nil, &fleet.Counters{Values: map[string]map[string]uint64{fmt.Sprint("p", i): {"x": 1}}}
 		}
-		v.Apply(Entry{Seq: uint64(i + 1), Stored: n.At, Speaker: "a", News: n})
+		v.Apply(Entry{Seq: uint64(i + 1), Stored: n.At, Publisher: "a", Event: n})
 	}
 	s, _ := v.Node("a")
 	if len(s.Ports) > maxPorts || len(s.Counters) > maxPorts {
 		t.Errorf("%d ports and %d with counters", len(s.Ports), len(s.Counters))
 	}
-	big := &fleet.News{Seq: 9000, At: at.Add(time.Hour), Node: "a", Kind: fleet.KindJoined, Joined: &fleet.Joined{
+	big := &fleet.Event{Seq: 9000, At: at.Add(time.Hour), Node: "a", Kind: fleet.KindJoined, Joined: &fleet.Joined{
 		Version: strings.Repeat("ä", 10_000), Map: json.RawMessage(`"` + strings.Repeat("x", maxMap) + `"`),
 	}}
-	v.Apply(Entry{Seq: 9000, Stored: at, Speaker: "a", News: big})
-	if s, _ := v.Node("a"); len(s.Version) > maxWord || v.maps != 0 || s.Joined.After(at) {
+	v.Apply(Entry{Seq: 9000, Stored: at, Publisher: "a", Event: big})
+	if s, _ := v.Node("a"); len(s.Version) > maxText || v.maps != 0 || s.Joined.After(at) {
 		t.Errorf("version of %d bytes, maps of %d, joined %v after it was stored", len(s.Version), v.maps, s.Joined.Sub(at))
 	}
 	for i := range maxOrders + 2*maxFinal {
 		o := pairOrder()
 		o.ID, o.State = fmt.Sprint("o", i), fleet.Cancelled
-		n := &fleet.News{Seq: uint64(i + 1), At: at.Add(time.Duration(i) * time.Second), Kind: fleet.KindOrder, Order: &o}
-		v.Apply(Entry{Seq: uint64(9001 + i), Stored: n.At, News: n})
+		n := &fleet.Event{Seq: uint64(i + 1), At: at.Add(time.Duration(i) * time.Second), Kind: fleet.KindOrder, Order: &o}
+		v.Apply(Entry{Seq: uint64(9001 + i), Stored: n.At, Event: n})
 	}
 	if n := len(v.Orders(at)); n != maxFinal {
 		t.Errorf("%d orders that are over are kept", n)
@@ -232,7 +232,7 @@ func TestSetup(t *testing.T) {
 		o := base
 		change(&o)
 		text := setupOf(&o)
-		if other, twice := seen[text]; twice || len(text) > maxWord {
+		if other, twice := seen[text]; twice || len(text) > maxText {
 			t.Errorf("%s and %s: %q", name, other, text)
 		}
 		seen[text] = name

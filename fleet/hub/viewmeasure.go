@@ -21,7 +21,7 @@ func (v *View) measured(name fleet.Name, s *node, m *fleet.Measured, at time.Tim
 	switch {
 	case o == nil:
 		return v.ignore("unknown order")
-	case m.Sweep < 1 || m.Sweep > o.Order.Sweep || m.Round < 0 || m.Took < 0 || len(m.Part) > 2*maxWord || len(m.Pairs) > maxSamples:
+	case m.Sweep < 1 || m.Sweep > o.Order.Sweep || m.Round < 0 || m.Took < 0 || len(m.Part) > 2*maxText || len(m.Pairs) > maxSamples:
 		return v.ignore("absurd values")
 	case o.nodes != nil && !o.nodes[name]:
 		return v.ignore("no part of the order")

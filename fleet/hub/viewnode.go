@@ -16,10 +16,10 @@ import (
 
 // node is what is known of a node from what it said.
 type node struct {
-	joined   *fleet.Joined // without its map; nil where it only ever said other things
-	joinedAt time.Time
-	heardAt  time.Time
-	left     bool
+	joined     *fleet.Joined // without its map; nil where it only ever said other things
+	joinedAt   time.Time
+	receivedAt time.Time
+	left       bool
 	// forgotten is one that was taken out, and is not shown.
 	forgotten bool
 	mapped    json.RawMessage
@@ -32,14 +32,14 @@ type node struct {
 }
 
 // node folds what a node said about itself.
-func (v *View) node(n *fleet.News, at time.Time) bool {
+func (v *View) node(n *fleet.Event, at time.Time) bool {
 	s := v.nodes[n.Node]
 	if s == nil {
 		s = &node{links: map[string]fleet.PortState{}, errors: map[string]map[string]uint64{}}
 		v.nodes[n.Node] = s
 	}
-	if at.After(s.heardAt) {
-		s.heardAt = at
+	if at.After(s.receivedAt) {
+		s.receivedAt = at
 	}
 	switch n.Kind {
 	case fleet.KindJoined:
@@ -84,7 +84,7 @@ func (v *View) join(name fleet.Name, s *node, j *fleet.Joined, at time.Time) {
 
 // cut bounds a word, and takes out what would move the cursor of who prints it.
 func cut(s string) string {
-	s = strings.ToValidUTF8(strings.Clone(s[:min(len(s), maxWord)]), "") // a piece would hold the whole
+	s = strings.ToValidUTF8(strings.Clone(s[:min(len(s), maxText)]), "") // a piece would hold the whole
 	return strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return ' '

@@ -11,10 +11,10 @@ import (
 // order is an order and how far its sweep is.
 type order struct {
 	fleet.Order
-	number uint32    // its place among all orders, from 1 on
-	given  time.Time // when it was first heard of
-	heard  time.Time
-	nodes  map[fleet.Name]bool // nil: all
+	number   uint32    // its place among all orders, from 1 on
+	given    time.Time // when it was first heard of
+	received time.Time
+	nodes    map[fleet.Name]bool // nil: all
 	// done holds the pairs of the running sweep that ended, true where they were measured.
 	done      map[uint64]bool
 	good, bad int
@@ -63,11 +63,11 @@ func (o *order) mark(a, b uint32, good bool) {
 
 // order folds a word about an order. Nothing follows one that is final, and sweeps only go up,
 // so that two servers that speak at once do not wake what was cancelled.
-func (v *View) order(said *fleet.Order, at time.Time) bool {
-	if said.ID == "" || said.Check() != nil {
+func (v *View) order(next *fleet.Order, at time.Time) bool {
+	if next.ID == "" || next.Check() != nil {
 		return v.ignore("malformed")
 	}
-	o := v.orders[said.ID]
+	o := v.orders[next.ID]
 	switch {
 	case o == nil:
 		if len(v.orders) >= maxOrders+maxFinal {
@@ -77,23 +77,23 @@ func (v *View) order(said *fleet.Order, at time.Time) bool {
 		if len(v.given) > 0 {
 			o.number = v.orders[v.given[len(v.given)-1]].number + 1
 		}
-		for _, n := range said.Nodes {
+		for _, n := range next.Nodes {
 			if o.nodes == nil {
 				o.nodes = map[fleet.Name]bool{}
 			}
 			o.nodes[n] = true
 		}
-		v.orders[said.ID] = o
-		v.given = append(v.given, said.ID)
+		v.orders[next.ID] = o
+		v.given = append(v.given, next.ID)
 	case o.Final():
 		return v.ignore("order is over")
-	case said.Sweep < o.Sweep && !said.Final():
+	case next.Sweep < o.Sweep && !next.Final():
 		return v.ignore("earlier sweep")
-	case said.Sweep > o.Sweep:
+	case next.Sweep > o.Sweep:
 		o.done, o.good, o.bad = nil, 0, 0
 	}
-	sweep := max(o.Sweep, said.Sweep)
-	o.Order, o.heard, o.setup = *said, at, setupOf(said)
+	sweep := max(o.Sweep, next.Sweep)
+	o.Order, o.received, o.setup = *next, at, setupOf(next)
 	o.Sweep = sweep
 	v.forgetOrders()
 	return true
@@ -118,17 +118,17 @@ func (v *View) forgetOrders() {
 }
 
 func (o *order) state(now time.Time) fleet.OrderState {
-	s := fleet.OrderState{Order: o.Order, Given: o.given, Heard: o.heard, Good: o.good, Bad: o.bad}
+	s := fleet.OrderState{Order: o.Order, Given: o.given, Received: o.received, Measured: o.good, Failed: o.bad}
 	if o.State != fleet.Running && o.Parts > 0 {
 		failed := 0
 		for _, r := range o.Reasons {
-			if !r.Left {
+			if !r.LeftOut {
 				failed += r.Parts
 			}
 		}
 		// Nodes may have spoken after the sweep had ended.
-		s.Bad = max(0, min(max(o.bad, failed), o.Parts-o.good))
-		s.Left = max(0, o.Parts-o.good-s.Bad)
+		s.Failed = max(0, min(max(o.bad, failed), o.Parts-o.good))
+		s.LeftOut = max(0, o.Parts-o.good-s.Failed)
 	}
 	if o.State == fleet.Waiting {
 		s.Next = due(&o.Order, o.given, now)

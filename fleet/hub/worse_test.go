@@ -16,7 +16,7 @@ import (
 
 // TestWorseIsToldAgain has a node fall silent, which is a warning first and an error later: a webhook hears of
 // both, once each, under keys of their own.
-func TestWorseIsToldAgain(t *testing.T) {
+func TestWorseIsAlertedAgain(t *testing.T) {
 	var mu sync.Mutex
 	var keys []string
 	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -24,7 +24,7 @@ func TestWorseIsToldAgain(t *testing.T) {
 		if err := json.NewDecoder(r.Body).Decode(&a); err != nil {
 			t.Error(err)
 		}
-		if a.Finding.Kind == health.Silent {
+		if a.Finding.Kind == health.Unreachable {
 			mu.Lock()
 			keys = append(keys, a.Key[:strings.LastIndex(a.Key, "/")])
 			mu.Unlock()
@@ -37,16 +37,16 @@ func TestWorseIsToldAgain(t *testing.T) {
 	defer stop()
 	time.Sleep(200 * time.Millisecond) // some beats
 	nodes[2].dead.Store(true)
-	said := func() string {
+	alerted := func() string {
 		mu.Lock()
 		defer mu.Unlock()
 		return strings.Join(keys, " ")
 	}
 	const want = "silent:n2/raised/warn silent:n2/raised/error"
-	wait(t, "both are told", func() bool { return strings.Contains(said(), "error") })
+	wait(t, "both are told", func() bool { return strings.Contains(alerted(), "error") })
 	time.Sleep(300 * time.Millisecond) // several looks
-	if said() != want {
-		t.Errorf("told %s, expected %s", said(), want)
+	if alerted() != want {
+		t.Errorf("told %s, expected %s", alerted(), want)
 	}
 }
 

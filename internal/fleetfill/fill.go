@@ -78,7 +78,7 @@ func (f *filler) all(nodes int) error {
 	for i := range names {
 		names[i] = fleet.Name(fmt.Sprintf("gpu%04d", i))
 		j := &fleet.Joined{Version: "fill", Meet: fmt.Sprintf("10.0.%d.%d:7643", i/256, i%256), CPUs: 128}
-		if err := f.say(names[i], &fleet.News{Kind: fleet.KindJoined, Joined: j}); err != nil {
+		if err := f.say(names[i], &fleet.Event{Kind: fleet.KindJoined, Joined: j}); err != nil {
 			return err
 		}
 	}
@@ -86,19 +86,19 @@ func (f *filler) all(nodes int) error {
 	hub.Fill(&o)
 	for sweep := 1; f.left > 0; sweep++ {
 		o.Sweep, o.State, o.Ran, o.Since = sweep, fleet.Running, f.at, f.at
-		if err := f.say("", &fleet.News{Kind: fleet.KindOrder, Order: &o}); err != nil {
+		if err := f.say("", &fleet.Event{Kind: fleet.KindOrder, Order: &o}); err != nil {
 			return err
 		}
 		if err := f.sweep(names, sweep); err != nil {
 			return err
 		}
 		o.State, o.Since = fleet.Waiting, f.at
-		if err := f.say("", &fleet.News{Kind: fleet.KindOrder, Order: &o}); err != nil {
+		if err := f.say("", &fleet.Event{Kind: fleet.KindOrder, Order: &o}); err != nil {
 			return err
 		}
 		for i, n := range names { // something always moves
 			c := &fleet.Counters{Values: map[string]map[string]uint64{"mlx5_0/1": {"out_of_sequence": uint64(sweep * i), "port_rcv_errors": uint64(sweep)}}}
-			if err := f.say(n, &fleet.News{Kind: fleet.KindCounters, Counters: c}); err != nil {
+			if err := f.say(n, &fleet.Event{Kind: fleet.KindCounters, Counters: c}); err != nil {
 				return err
 			}
 		}
@@ -121,7 +121,7 @@ func (f *filler) sweep(names []fleet.Name, sweep int) error {
 					{From: y, To: x, Rate: 46e9 - noise, Both: 42e9 - noise, Latency: 3_213_000},
 				},
 			}
-			if err := f.say(x, &fleet.News{Kind: fleet.KindMeasured, Measured: m}); err != nil {
+			if err := f.say(x, &fleet.Event{Kind: fleet.KindMeasured, Measured: m}); err != nil {
 				return err
 			}
 		}
@@ -131,7 +131,7 @@ func (f *filler) sweep(names []fleet.Name, sweep int) error {
 }
 
 // say stores one thing, without waiting for it.
-func (f *filler) say(node fleet.Name, n *fleet.News) error {
+func (f *filler) say(node fleet.Name, n *fleet.Event) error {
 	if f.left--; f.left < 0 {
 		return nil
 	}

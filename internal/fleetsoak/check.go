@@ -37,7 +37,7 @@ func newView() *view { return &view{beats: map[fleet.Name]heard{}} }
 
 func (v *view) follow(ctx context.Context, b *bus.Bus) {
 	_ = b.Follow(ctx, bus.Following{
-		Each: func(_ uint64, n *fleet.News) error {
+		Each: func(_ uint64, n *fleet.Event) error {
 			if n.Kind != fleet.KindMeasured {
 				return nil
 			}
@@ -61,7 +61,7 @@ func (v *view) follow(ctx context.Context, b *bus.Bus) {
 func (v *view) beat(b *fleet.Beat) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.beats[b.Node] = heard{time.Now(), b.Waiting == 0 && b.Doing == "", b.CPU}
+	v.beats[b.Node] = heard{time.Now(), b.Waiting == 0 && b.Part == "", b.CPU}
 }
 
 func (v *view) alive() int {
@@ -101,7 +101,7 @@ func (s *soak) check() error {
 	var wrong []error
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	bad, err := s.hub.Query(ctx, bus.Range{}, func(_ uint64, n *fleet.News) error {
+	bad, err := s.hub.Query(ctx, bus.Range{}, func(_ uint64, n *fleet.Event) error {
 		news++
 		if n.Seq != last[n.Node]+1 && len(wrong) < 20 {
 			wrong = append(wrong, fmt.Errorf("%s: number %d follows %d", n.Node, n.Seq, last[n.Node]))

@@ -25,7 +25,7 @@ const (
 )
 
 // News is one thing that is kept. Exactly the field of its kind is set.
-type News struct {
+type Event struct {
 	// Seq counts what this speaker has said, from 1 without gaps; with it the store holds
 	// everything once.
 	Seq  uint64    `json:"seq"`
@@ -123,7 +123,7 @@ type Beat struct {
 	// Dropped counts news that was not kept because too much waited.
 	Dropped int `json:"dropped,omitempty"`
 	// Doing is the part that runs, empty when idle.
-	Doing string `json:"doing,omitempty"`
+	Part string `json:"doing,omitempty"`
 	// Load is the processors' one-minute load, Receive and Send what the measured interface carries.
 	Load    float64   `json:"load"`
 	Receive unit.Rate `json:"receive_GBps"`
@@ -133,7 +133,7 @@ type Beat struct {
 }
 
 // Doing is how far a part is, for those who watch.
-type Doing struct {
+type Progress struct {
 	Node  Name   `json:"node"`
 	Order string `json:"order"`
 	Part  string `json:"part"`

@@ -16,25 +16,25 @@ const probeSize = 1 << 20
 // mend looks whether the store still writes. A stream whose disk was full takes nothing more until its server is
 // started anew, even when there is room again: so it is. Nothing that was acknowledged is touched by
 // that, and who is connected comes again by itself.
-func (s *Server) mend() {
+func (s *Server) repair() {
 	why := s.ill()
 	if why == "" {
 		return
 	}
-	if !s.told {
-		s.told = true
-		s.say("error", fmt.Sprintf("the store in %s cannot write: %s. Nothing is kept until it can, and agents hold on to what they say; make room, or see why it cannot be written to", s.cfg.Dir, why))
+	if !s.reported {
+		s.reported = true
+		s.log("error", fmt.Sprintf("the store in %s cannot write: %s. Nothing is kept until it can, and agents hold on to what they say; make room, or see why it cannot be written to", s.cfg.Dir, why))
 	}
 	if probe(s.cfg.Dir) != nil {
 		return
 	}
 	if err := s.restart(); err != nil {
-		s.say("error", fmt.Sprintf("the store in %s could not be opened again: %v", s.cfg.Dir, err))
+		s.log("error", fmt.Sprintf("the store in %s could not be opened again: %v", s.cfg.Dir, err))
 		return
 	}
 	if s.ill() == "" {
-		s.told = false
-		s.say("warn", fmt.Sprintf("the store in %s writes again", s.cfg.Dir))
+		s.reported = false
+		s.log("warn", fmt.Sprintf("the store in %s writes again", s.cfg.Dir))
 	}
 }
 
@@ -53,7 +53,7 @@ func (s *Server) ill() string {
 	return ""
 }
 
-func (s *Server) say(level, text string) {
+func (s *Server) log(level, text string) {
 	if s.cfg.OnLog != nil {
 		s.cfg.OnLog(level, text)
 	}

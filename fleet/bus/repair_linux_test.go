@@ -67,16 +67,16 @@ func TestDiskReadOnly(t *testing.T) {
 func TestFullDisk(t *testing.T) {
 	dir := small(t)
 	var mu sync.Mutex
-	var said []string
-	heard := func(what string) bool {
+	var logged []string
+	hasLogged := func(what string) bool {
 		mu.Lock()
 		defer mu.Unlock()
-		return strings.Contains(strings.Join(said, "\n"), what)
+		return strings.Contains(strings.Join(logged, "\n"), what)
 	}
 	srv, err := Start(ServerConfig{Dir: filepath.Join(dir, "bus"), OnLog: func(_, text string) {
 		mu.Lock()
 		defer mu.Unlock()
-		said = append(said, text)
+		logged = append(logged, text)
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -102,49 +102,49 @@ func TestFullDisk(t *testing.T) {
 	}
 	defer node.Close()
 	url := srv.URL()
-	s := node.Speaker()
+	s := node.Publisher()
 	acknowledged := 0
-	say := func(within time.Duration) error {
+	publish := func(within time.Duration) error {
 		ctx, cancel := context.WithTimeout(ctx, within)
 		defer cancel()
-		err := s.Say(ctx, left("n"))
+		err := s.Publish(ctx, left("n"))
 		if err == nil {
 			acknowledged++
 		}
 		return err
 	}
 	for range 20 {
-		if err := say(20 * time.Second); err != nil {
+		if err := publish(20 * time.Second); err != nil {
 			t.Fatal(err)
 		}
 	}
 	back := fillDisk(t, dir)
 	for range 10_000 { // what is left of the last page of a file
-		if err = say(3 * time.Second); err != nil {
+		if err = publish(3 * time.Second); err != nil {
 			break
 		}
 	}
 	if err == nil {
 		t.Fatal("a full disk takes everything")
 	}
-	for !heard("cannot write") && ctx.Err() == nil {
+	for !hasLogged("cannot write") && ctx.Err() == nil {
 		time.Sleep(20 * time.Millisecond)
 	}
-	if !heard("make room") {
-		t.Errorf("a full disk, and it was said: %q", said)
+	if !hasLogged("make room") {
+		t.Errorf("a full disk, and it was said: %q", logged)
 	}
 	back()
-	if err := say(40 * time.Second); err != nil {
+	if err := publish(40 * time.Second); err != nil {
 		t.Fatal("there is room again: ", err)
 	}
-	if !heard("writes again") {
-		t.Errorf("it was said: %q", said)
+	if !hasLogged("writes again") {
+		t.Errorf("it was said: %q", logged)
 	}
 	if srv.URL() != url {
 		t.Errorf("the server was at %s and is at %s", url, srv.URL())
 	}
 	kept, last := 0, uint64(0)
-	if bad, err := hub.Query(ctx, Range{Nodes: []fleet.Name{"n"}}, func(_ uint64, n *fleet.News) error {
+	if bad, err := hub.Query(ctx, Range{Nodes: []fleet.Name{"n"}}, func(_ uint64, n *fleet.Event) error {
 		kept++
 		if n.Seq != last+1 {
 			t.Errorf("number %d follows %d", n.Seq, last)

@@ -38,7 +38,7 @@ type Backlog interface {
 	// sent and whatever number it gets, also after a restart, and nothing else ever has it.
 	ID(i int) string
 	// News is the oldest.
-	News() (*fleet.News, error)
+	Event() (*fleet.Event, error)
 	// Stored takes the n oldest off the list. number is that of the last of them.
 	Stored(n int, number uint64) error
 }
@@ -57,12 +57,12 @@ func (e *ConflictError) Error() string {
 }
 
 // Speaker says things on one subject of the stream.
-type Speaker struct {
-	bus     *Bus
-	subject string // in the stream
-	sayTo   string // where it is said, for the store to keep
-	lastTo  string // where the last is asked for
-	origin  string // of identities of what Say says
+type Publisher struct {
+	bus       *Bus
+	subject   string // in the stream
+	publishTo string // where it is said, for the store to keep
+	lastTo    string // where the last is asked for
+	origin    string // of identities of what Say says
 	// On, where it is set, is told why something has to be tried again. It must not block.
 	On func(error)
 
@@ -80,10 +80,10 @@ type Speaker struct {
 }
 
 // Speaker makes a speaker on the subject of who connected: a node's, or the servers'.
-func (b *Bus) Speaker() *Speaker {
-	s := &Speaker{bus: b, subject: fleet.HubLog, sayTo: fleet.HubLog, lastTo: directGet + fleet.HubLog, origin: NewOrigin()}
+func (b *Bus) Publisher() *Publisher {
+	s := &Publisher{bus: b, subject: fleet.HubLog, publishTo: fleet.HubLog, lastTo: directGet + fleet.HubLog, origin: NewOrigin()}
 	if t := b.node.Token(); t != "" {
-		s.subject, s.sayTo, s.lastTo = fleet.LogOf(b.node), sayTo+t, lastTo+t
+		s.subject, s.publishTo, s.lastTo = fleet.LogOf(b.node), publishTo+t, lastTo+t
 	}
 	return s
 }
@@ -97,14 +97,14 @@ func NewOrigin() string {
 
 // After tells the speaker which number was acknowledged before this process began. It begins
 // behind it even when the store has dropped all of its news.
-func (s *Speaker) After(number uint64) {
+func (s *Publisher) After(number uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last = max(s.last, number)
 }
 
 // Last is the number of the subject's last news, as far as is known.
-func (s *Speaker) Last() uint64 {
+func (s *Publisher) Last() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.last
@@ -112,21 +112,21 @@ func (s *Speaker) Last() uint64 {
 
 // Say gives news its number and stores it. It tries until the context ends; then the news may
 // be stored or not.
-func (s *Speaker) Say(ctx context.Context, n *fleet.News) error {
+func (s *Publisher) Publish(ctx context.Context, n *fleet.Event) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.count++
-	return s.say(ctx, &single{fmt.Sprintf("%s.%d", s.origin, s.count), n})
+	return s.publish(ctx, &single{fmt.Sprintf("%s.%d", s.origin, s.count), n})
 }
 
 // single is a backlog of one.
 type single struct {
 	id string
-	n  *fleet.News
+	n  *fleet.Event
 }
 
-func (o *single) ID(int) string              { return o.id }
-func (o *single) News() (*fleet.News, error) { return o.n, nil }
+func (o *single) ID(int) string                { return o.id }
+func (o *single) Event() (*fleet.Event, error) { return o.n, nil }
 
 func (o *single) Len() int {
 	if o.id == "" {
@@ -142,13 +142,13 @@ func (o *single) Stored(_ int, number uint64) error {
 
 // SayAll gives what waits its numbers and stores it, oldest first, until nothing waits or the
 // context ends. What turns out to be stored already is taken off the list.
-func (s *Speaker) SayAll(ctx context.Context, all Backlog) error {
+func (s *Publisher) PublishAll(ctx context.Context, all Backlog) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.say(ctx, all)
+	return s.publish(ctx, all)
 }
 
-func (s *Speaker) say(ctx context.Context, all Backlog) error {
+func (s *Publisher) publish(ctx context.Context, all Backlog) error {
 	wait := firstWait
 	for all.Len() > 0 {
 		err := s.turn(ctx, all)
@@ -180,10 +180,10 @@ func (s *Speaker) say(ctx context.Context, all Backlog) error {
 }
 
 // turn brings the oldest into the store, or finds it there.
-func (s *Speaker) turn(ctx context.Context, all Backlog) error {
+func (s *Publisher) turn(ctx context.Context, all Backlog) error {
 	if !s.fresh {
 		was := s.begun
-		if err := s.learn(ctx); err != nil {
+		if err := s.readLast(ctx); err != nil {
 			return err
 		}
 		for i := all.Len() - 1; i >= 0 && s.id != ""; i-- {
@@ -193,13 +193,13 @@ func (s *Speaker) turn(ctx context.Context, all Backlog) error {
 			}
 		}
 		// To a newcomer a replica that lags may have shown less than there was.
-		news := s.at > s.known
+		newer := s.at > s.known
 		s.known = max(s.known, s.at)
-		if was && news && s.id != s.sent {
+		if was && newer && s.id != s.sent {
 			return &ConflictError{s.subject, s.last, s.id}
 		}
 	}
-	n, err := all.News()
+	n, err := all.Event()
 	if err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func (s *Speaker) turn(ctx context.Context, all Backlog) error {
 var errBehind = errors.New("something newer is stored")
 
 // learn reads the subject's last message.
-func (s *Speaker) learn(ctx context.Context) error {
+func (s *Publisher) readLast(ctx context.Context) error {
 	m, err := s.bus.request(ctx, nats.NewMsg(s.lastTo), attempt)
 	if err != nil {
 		return err
@@ -246,13 +246,13 @@ type pubAck struct {
 }
 
 // store sends one thing under the condition that nothing came between, and returns its number.
-func (s *Speaker) store(ctx context.Context, id string, n *fleet.News) (uint64, error) {
+func (s *Publisher) store(ctx context.Context, id string, n *fleet.Event) (uint64, error) {
 	n.Seq = s.last + 1
 	data, err := fleet.Encode(n)
 	if err != nil {
 		return 0, err
 	}
-	m := nats.NewMsg(s.sayTo)
+	m := nats.NewMsg(s.publishTo)
 	m.Data = data
 	m.Header.Set(headSeq, strconv.FormatUint(n.Seq, 10))
 	m.Header.Set(headID, id)

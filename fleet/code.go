@@ -48,7 +48,7 @@ func Decode[T any](data []byte) (*T, error) {
 	return v, nil
 }
 
-// Check refuses news that says nothing, or more than its kind.
+// Check refuses events that says nothing, or more than its kind.
 func (n *Event) Check() error {
 	if n.Seq == 0 {
 		return errors.New("news without a number")

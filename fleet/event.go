@@ -9,10 +9,10 @@ import (
 	"busbar.dev/unit"
 )
 
-// Kind is what a piece of news is about.
+// Kind is what an event is about.
 type Kind string
 
-// Kinds of news. The first five come from nodes, the others from the server.
+// Kinds of events. The first five come from nodes, the others from the server.
 const (
 	KindJoined   Kind = "joined"   // a node came up, or what it has changed
 	KindLink     Kind = "link"     // a port went up or down
@@ -24,9 +24,9 @@ const (
 	KindTokens   Kind = "tokens"   // a node's credentials were issued or withdrawn
 )
 
-// News is one thing that is kept. Exactly the field of its kind is set.
+// Event is one thing that is kept. Exactly the field of its kind is set.
 type Event struct {
-	// Seq counts what this speaker has said, from 1 without gaps; with it the store holds
+	// Seq counts what this publisher has said, from 1 without gaps; with it the store holds
 	// everything once.
 	Seq  uint64    `json:"seq"`
 	At   time.Time `json:"at"`
@@ -118,9 +118,9 @@ type Beat struct {
 	// Agent is the process that beats: a name of its own at each start, so that two agents with one
 	// node's name are told apart.
 	Agent string `json:"agent,omitempty"`
-	// Waiting counts news that the store has not acknowledged.
+	// Waiting counts events that the store has not acknowledged.
 	Waiting int `json:"waiting"`
-	// Dropped counts news that was not kept because too much waited.
+	// Dropped counts events that were not kept because too much waited.
 	Dropped int `json:"dropped,omitempty"`
 	// Doing is the part that runs, empty when idle.
 	Part string `json:"doing,omitempty"`
@@ -132,7 +132,7 @@ type Beat struct {
 	CPU     float64   `json:"cpu_s"` // processor time of the agent since it began
 }
 
-// Doing is how far a part is, for those who watch.
+// Progress is how far a part is, for those who watch.
 type Progress struct {
 	Node  Name   `json:"node"`
 	Order string `json:"order"`

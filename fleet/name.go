@@ -55,18 +55,18 @@ const (
 	Log = "busbar.log."
 	// HubLog is what the server itself has to say: orders, findings.
 	HubLog = Log + "hub"
-	// Beats and Doings are wildcards of what all nodes say in passing.
+	// Beats and Doings are wildcards of what all nodes send in passing.
 	Beats       = "busbar.beat.*"
 	ProgressAll = "busbar.doing.*"
 )
 
-// LogOf is where a node's kept news goes.
+// LogOf is where a node's kept events go.
 func LogOf(n Name) string { return Log + "node." + n.Token() }
 
 // BeatOf is where a node says that it lives.
 func BeatOf(n Name) string { return "busbar.beat." + n.Token() }
 
-// DoingOf is where a node says how far it is with a part.
+// ProgressOf is where a node says how far it is with a part.
 func ProgressOf(n Name) string { return "busbar.doing." + n.Token() }
 
 // PartOf is where a node is asked to do a part or to stop one; it answers with an Answer.

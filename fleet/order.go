@@ -144,7 +144,7 @@ type Part struct {
 	Stop bool `json:"stop,omitempty"`
 }
 
-// Answer is what a node says to a part: it begins, or why not.
+// Answer is what a node sends to a part: it begins, or why not.
 type Answer struct {
 	Begins bool   `json:"begins"`
 	Why    string `json:"why,omitempty"`

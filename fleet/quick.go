@@ -8,7 +8,7 @@ import (
 	"busbar.dev/unit"
 )
 
-// DecodeNews reads news as Decode does. Outcomes of pairs are nearly all that a store holds, and
+// DecodeEvent reads an event as Decode does. Outcomes of pairs are nearly all that a store holds, and
 // a server reads all of it when it starts: they are read by their form, several times as fast.
 func DecodeEvent(data []byte) (*Event, error) {
 	if n := quickPairs(data); n != nil {

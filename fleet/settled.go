@@ -1,6 +1,6 @@
 package fleet
 
-// Settled is what a server tells all agents that speak under one name. Without names of agents it is a roll
+// Settled is what a server tells all agents that connect under one name. Without names of agents it is a roll
 // call: whoever hears it beats at once, so that a second agent shows before it has said anything.
 type Settled struct {
 	GoesOn  string `json:"goes_on,omitempty"`  // Beat.Agent of the one that was first

@@ -52,7 +52,7 @@ type NodeState struct {
 
 	Ports    []PortState                  `json:"ports,omitempty"`
 	Counters map[string]map[string]uint64 `json:"counters,omitempty"`
-	// SilentSince is since when a finding says that the node is unreachable.
+	// UnreachableSince is since when a finding says that the node is unreachable.
 	UnreachableSince time.Time `json:"silent_since,omitzero"`
 	Failed           string    `json:"last_failure,omitempty"`
 	FailedAt         time.Time `json:"last_failure_at,omitzero"`

@@ -44,7 +44,7 @@ type Config struct {
 	// beginning and every MapEvery, which is an hour when 0.
 	Map      func() (json.RawMessage, error)
 	MapEvery time.Duration
-	// SayAgain is how often the node tells all about itself anew, changed or not: a store that is
+	// Resend is how often the node tells all about itself anew, changed or not: a store that is
 	// full has dropped it. 0 is 6 h.
 	Resend time.Duration
 	// Version is the agent's.
@@ -190,7 +190,7 @@ func (a *agent) event(what string, ok bool, format string, args ...any) {
 	}
 }
 
-// heardAgain is after how long the same word about the connection is passed on once more, so that a log shows that
+// stateAgain is after how long the same word about the connection is passed on once more, so that a log shows that
 // it still holds.
 const stateAgain = 10 * time.Minute
 
@@ -223,7 +223,7 @@ func (a *agent) every(ctx context.Context, d time.Duration, do func()) {
 // varied is a time, a tenth more or less.
 func varied(d time.Duration) time.Duration { return d - d/10 + rand.N(d/5+1) }
 
-// say keeps news in the spool. What cannot be kept is told, and not tried again.
+// say keeps an event in the spool. What cannot be kept is told, and not tried again.
 func (a *agent) emit(n *fleet.Event) bool {
 	n.Node, n.At = a.Name, time.Now().UTC()
 	if err := a.spool.add(n); err != nil {

@@ -42,7 +42,7 @@ var errStopped = errors.New("stopped")
 
 func newWorker(a *agent) *worker { return &worker{a: a} }
 
-// doing is the part under way.
+// running is the part under way.
 func (w *worker) running() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -27,7 +27,7 @@ type portWatch struct {
 	mute  map[string]bool // interfaces whose driver could not be asked
 }
 
-// sayAgain has the next look tell everything, as the first did.
+// resend has the next look tell everything, as the first did.
 func (w *portWatch) resend() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"busbar.dev/fleet"
 )
 
-// RivalError tells that another agent spoke under this name first, so that this one gave up.
+// RivalError tells that another agent connected under this name first, so that this one gave up.
 type RivalError struct {
 	Name fleet.Name
 	Up   time.Duration // of the other

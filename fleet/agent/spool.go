@@ -25,7 +25,7 @@ const (
 	spoolName   = "spool"
 	compactFrom = 1 << 20 // bytes of what is stored already that are worth a new file
 	frame       = 8 + 1 + 8 + 1
-	around      = 128 // of a line around its news, at most
+	around      = 128 // of a line around its events, at most
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -248,7 +248,7 @@ func framed(text []byte) []byte {
 // errFull tells that something was not kept.
 var errFull = errors.New("the spool is full")
 
-// share is how full the spool may be for news of a kind: what can be read again later gives
+// share is how full the spool may be for events of a kind: what can be read again later gives
 // way to what cannot.
 func share(k fleet.Kind) float64 {
 	switch k {
@@ -260,7 +260,7 @@ func share(k fleet.Kind) float64 {
 	return 0.75
 }
 
-// add keeps news: when it returns, the disk has it.
+// add keeps an event: when it returns, the disk has it.
 func (s *spool) add(n *fleet.Event) error {
 	text, err := json.Marshal(n)
 	if err != nil {
@@ -301,7 +301,7 @@ func (s *spool) ID(i int) string {
 	return s.waiting[i].id
 }
 
-// News is the oldest that waits.
+// Event is the oldest that waits.
 func (s *spool) Event() (*fleet.Event, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

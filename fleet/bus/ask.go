@@ -38,7 +38,7 @@ func (b *Bus) Ask(ctx context.Context, node fleet.Name, p *fleet.Part) (*fleet.A
 	return a, nil
 }
 
-// Ear is something that is listened to.
+// Subscription is something that is listened to.
 type Subscription struct {
 	sub *nats.Subscription
 }
@@ -87,11 +87,11 @@ func (b *Bus) Serve(do func(*fleet.Part) fleet.Answer) (*Subscription, error) {
 	return &Subscription{sub}, nil
 }
 
-// maxPassing is the longest that is listened to of what nodes say in passing: none has much to say, and
+// maxTransient is the longest that is listened to of what nodes send and nobody keeps: none has much to say, and
 // reading it costs more than sending it.
 const maxTransient = 16 << 10
 
-// heard reads what a node says in passing, nil where it is nothing or too much.
+// heard reads what a node sends and nobody keeps, nil where it is nothing or too much.
 func decoded[T any](m *nats.Msg) *T {
 	if len(m.Data) > maxTransient {
 		return nil
@@ -113,7 +113,7 @@ func (b *Bus) Beats(receive func(*fleet.Beat)) (*Subscription, error) {
 	})
 }
 
-// Doings hears how far parts are.
+// ProgressAll hears how far parts are.
 func (b *Bus) ProgressAll(receive func(*fleet.Progress)) (*Subscription, error) {
 	return b.subscribe(fleet.ProgressAll, 16<<10, func(m *nats.Msg) {
 		d := decoded[fleet.Progress](m)
@@ -126,7 +126,7 @@ func (b *Bus) ProgressAll(receive func(*fleet.Progress)) (*Subscription, error) 
 // Beat says that this node lives, to whoever listens.
 func (b *Bus) Beat(beat *fleet.Beat) error { return b.pass(fleet.BeatOf(b.node), beat) }
 
-// Doing says how far this node is.
+// Progress says how far this node is.
 func (b *Bus) Progress(d *fleet.Progress) error { return b.pass(fleet.ProgressOf(b.node), d) }
 
 func (b *Bus) pass(subject string, v any) error {

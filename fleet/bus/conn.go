@@ -47,7 +47,7 @@ type Config struct {
 
 	// Replicas, Keep and MaxBytes are of the stream that a server of the fleet makes: how
 	// many servers hold it (0 is what it has, else 3 in a cluster and 1 without), how long
-	// news is kept (0 is for ever) and how much of it (0 is 7 GiB). The oldest goes first.
+	// events are kept (0 is for ever) and how many bytes of them (0 is 7 GiB). The oldest goes first.
 	Replicas int
 	Keep     time.Duration
 	MaxBytes int64
@@ -71,7 +71,7 @@ type Bus struct {
 	refused atomic.Int64
 
 	mu     sync.Mutex // guards following
-	relays bool       // it brings to the store what nodes say
+	relays bool       // it brings to the store what nodes send
 	// lives ends with the present connection, so that nobody waits for an answer that
 	// went to a connection that is gone.
 	lives context.Context
@@ -142,7 +142,7 @@ func (b *Bus) options() ([]nats.Option, error) {
 		nats.CustomInboxPrefix(inboxOf(c.Node)),
 		nats.MaxReconnects(-1), nats.ReconnectWait(500 * time.Millisecond), nats.ReconnectJitter(500*time.Millisecond, time.Second),
 		nats.Timeout(5 * time.Second), nats.PingInterval(10 * time.Second), nats.MaxPingsOutstanding(3),
-		nats.ReconnectBufSize(-1), // what cannot be sent now is for the speaker to send again
+		nats.ReconnectBufSize(-1), // what cannot be sent now is for the publisher to send again
 		nats.RetryOnFailedConnect(c.Patient),
 		nats.ConnectHandler(func(nc *nats.Conn) {
 			b.begin()

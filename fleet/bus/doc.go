@@ -1,4 +1,4 @@
-// Package bus carries the words of package fleet over NATS: news into a
+// Package bus carries the words of package fleet over NATS: events into a
 // JetStream stream that keeps them, beats and requests past it.
 //
 // Start runs a server within this process, with its store and its keys in one
@@ -8,17 +8,17 @@
 //
 // # Once and only once
 //
-// A Speaker owns a subject of the stream. It says one thing after the other, each
+// A Publisher owns a subject of the stream. It says one thing after the other, each
 // with the store's own condition that nothing was stored on the subject since the
 // thing before (Nats-Expected-Last-Subject-Sequence). A message whose
 // acknowledgement was lost is therefore refused when it is sent again, however
-// much later that is; the speaker then reads the subject's last message and finds
+// much later that is; the publisher then reads the subject's last message and finds
 // itself there. What was stored counts as said, the rest is sent. Saying one thing
 // at a time costs a round trip each; a window of several cannot carry the
 // condition, for the sequence of the message before is not known until it is
 // stored.
 //
-// Two speakers on one subject (two agents with one name) are noticed by the same
+// Two publishers on one subject (two agents with one name) are noticed by the same
 // condition: the one that comes second finds a message that is not its own and
 // gets a ConflictError; the numbers stay without gaps and doubles. Which of two
 // agents goes on is for servers to say, through Settle.

@@ -23,7 +23,7 @@ type Following struct {
 	// CaughtUp, where it is set, is called once, when all that was stored at the beginning
 	// has been read; seq is the last.
 	CaughtUp func(seq uint64)
-	// Bad, where it is set, hears of messages that are no news and were passed over.
+	// Bad, where it is set, hears of messages that are no events and were passed over.
 	Bad func(seq uint64, subject string, err error)
 	// On, where it is set, hears why reading had to begin again.
 	On func(error)
@@ -147,7 +147,7 @@ func (b *Bus) read(ctx context.Context, f *Following, next uint64, passed func(u
 	}
 }
 
-// decode reads news and refuses what came under another's name.
+// decode reads an event and refuses what came under another's name.
 func decode(subject string, data []byte) (*fleet.Event, error) {
 	n, err := fleet.DecodeEvent(data)
 	if err != nil {
@@ -182,7 +182,7 @@ type Range struct {
 	Most int
 }
 
-// Query reads what is stored of a range, in order, and ends. Messages that are no news are
+// Query reads what is stored of a range, in order, and ends. Messages that are no events are
 // passed over and counted.
 func (b *Bus) Query(ctx context.Context, r Range, each func(seq uint64, n *fleet.Event) error) (bad int, err error) {
 	cfg := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy, InactiveThreshold: 30 * time.Second}

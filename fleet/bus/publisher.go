@@ -19,7 +19,7 @@ import (
 
 // Headers of what is kept, beside NATS' own.
 const (
-	headSeq = "Busbar-Seq" // the news' number
+	headSeq = "Busbar-Seq" // the event's number
 	headID  = "Busbar-Id"  // its identity, as Nats-Msg-Id
 )
 
@@ -29,22 +29,22 @@ const (
 	mostWait  = 3 * time.Second
 )
 
-// Backlog is what a speaker has to say: all that is not known to be stored, oldest first. Only
-// the speaker's goroutine uses it while SayAll runs, and everything may be appended to.
+// Backlog is what a publisher has to say: all that is not known to be stored, oldest first. Only
+// the publisher's goroutine uses it while PublishAll runs, and everything may be appended to.
 type Backlog interface {
 	// Len counts what waits.
 	Len() int
 	// ID is the identity of what waits at a place. It stays the same however often a thing is
 	// sent and whatever number it gets, also after a restart, and nothing else ever has it.
 	ID(i int) string
-	// News is the oldest.
+	// Event is the oldest.
 	Event() (*fleet.Event, error)
 	// Stored takes the n oldest off the list. number is that of the last of them.
 	Stored(n int, number uint64) error
 }
 
 // ConflictError tells that somebody else speaks on the subject: two agents have one name, or
-// another server took over. The speaker knows the newest number again; what it had to say is
+// another server took over. The publisher knows the newest number again; what it had to say is
 // not stored, and may be said again.
 type ConflictError struct {
 	Subject string
@@ -56,13 +56,13 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("%s: number %d was said by another (%s): two speak under one name", e.Subject, e.Number, e.ID)
 }
 
-// Speaker says things on one subject of the stream.
+// Publisher says things on one subject of the stream.
 type Publisher struct {
 	bus       *Bus
 	subject   string // in the stream
 	publishTo string // where it is said, for the store to keep
 	lastTo    string // where the last is asked for
-	origin    string // of identities of what Say says
+	origin    string // of identities of what Publish sends
 	// On, where it is set, is told why something has to be tried again. It must not block.
 	On func(error)
 
@@ -73,13 +73,13 @@ type Publisher struct {
 	id    string // its identity
 	sent  string // the identity of what was sent last, stored or not
 	begun bool   // something of ours is known to be stored
-	count int    // of what Say has said
+	count int    // of what Publish has sent
 	// known is the newest sequence that is accounted for: ours, or another's that was told of. A
 	// replica that lags may show an older one, and what the next shows is then nothing new.
 	known uint64
 }
 
-// Speaker makes a speaker on the subject of who connected: a node's, or the servers'.
+// Publisher makes a publisher on the subject of who connected: a node's, or the servers'.
 func (b *Bus) Publisher() *Publisher {
 	s := &Publisher{bus: b, subject: fleet.HubLog, publishTo: fleet.HubLog, lastTo: directGet + fleet.HubLog, origin: NewOrigin()}
 	if t := b.node.Token(); t != "" {
@@ -95,22 +95,22 @@ func NewOrigin() string {
 	return hex.EncodeToString(b[:])
 }
 
-// After tells the speaker which number was acknowledged before this process began. It begins
-// behind it even when the store has dropped all of its news.
+// After tells the publisher which number was acknowledged before this process began. It begins
+// behind it even when the store has dropped all of its events.
 func (s *Publisher) After(number uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.last = max(s.last, number)
 }
 
-// Last is the number of the subject's last news, as far as is known.
+// Last is the number of the subject's last events, as far as is known.
 func (s *Publisher) Last() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.last
 }
 
-// Say gives news its number and stores it. It tries until the context ends; then the news may
+// Publish gives an event its number and stores it. It tries until the context ends; then the event may
 // be stored or not.
 func (s *Publisher) Publish(ctx context.Context, n *fleet.Event) error {
 	s.mu.Lock()
@@ -140,7 +140,7 @@ func (o *single) Stored(_ int, number uint64) error {
 	return nil
 }
 
-// SayAll gives what waits its numbers and stores it, oldest first, until nothing waits or the
+// PublishAll gives what waits its numbers and stores it, oldest first, until nothing waits or the
 // context ends. What turns out to be stored already is taken off the list.
 func (s *Publisher) PublishAll(ctx context.Context, all Backlog) error {
 	s.mu.Lock()
@@ -213,7 +213,7 @@ func (s *Publisher) turn(ctx context.Context, all Backlog) error {
 // errBehind is the store's word that something newer is on the subject.
 var errBehind = errors.New("something newer is stored")
 
-// learn reads the subject's last message.
+// readLast reads the subject's last message.
 func (s *Publisher) readLast(ctx context.Context) error {
 	m, err := s.bus.request(ctx, nats.NewMsg(s.lastTo), attempt)
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 // the stream, one that goes to another's log speaks in its name. A relay answers to the node's
 // own inbox and nowhere else.
 const (
-	publishTo = "busbar.say."  // and the node: news to keep
+	publishTo = "busbar.say."  // and the node: events to keep
 	lastTo    = "busbar.last." // and the node: what did I say last
 	relays    = "hub"          // the queue group: one of several servers takes each
 )
@@ -28,7 +28,7 @@ const (
 	relayTime   = attempt - 500*time.Millisecond // so that the node hears that it failed
 	relayAtOnce = 256
 	// A node may say what a full spool holds at once, and this much a second ever after. A node
-	// in the wrong hands would take a day and more to drive out what others said.
+	// in the wrong hands would take a day and more to drive out what others sent.
 	relayBurst = 64 << 20
 	relayRate  = 64 << 10
 )
@@ -36,7 +36,7 @@ const (
 // codeTooMuch is the answer to a node that says more than any has to say. It tries again.
 const codeTooMuch = 429
 
-// relay brings what nodes say to the store.
+// relay brings what nodes send to the store.
 type relay struct {
 	bus  *Bus
 	free chan struct{}
@@ -51,7 +51,7 @@ type allowance struct {
 	at   time.Time
 }
 
-// relay makes this server one of those that bring to the store what nodes say.
+// relay makes this server one of those that bring to the store what nodes send.
 func (b *Bus) relay() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -108,7 +108,7 @@ func (r *relay) last(node fleet.Name, _ *nats.Msg) *nats.Msg {
 	return nats.NewMsg(directGet + fleet.LogOf(node))
 }
 
-// say is news for the store, with the headers that a speaker sets and no others; nil for a node
+// publish is an event for the store, with the headers that a publisher sets and no others; nil for a node
 // that says too much.
 func (r *relay) publish(node fleet.Name, m *nats.Msg) *nats.Msg {
 	if !r.allow(node, len(m.Data), time.Now()) {

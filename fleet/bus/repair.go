@@ -13,7 +13,7 @@ import (
 // probeSize is what must fit on the disk before a store that could not write is tried again.
 const probeSize = 1 << 20
 
-// mend looks whether the store still writes. A stream whose disk was full takes nothing more until its server is
+// repair looks whether the store still writes. A stream whose disk was full takes nothing more until its server is
 // started anew, even when there is room again: so it is. Nothing that was acknowledged is touched by
 // that, and who is connected comes again by itself.
 func (s *Server) repair() {

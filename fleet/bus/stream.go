@@ -15,7 +15,7 @@ import (
 const (
 	defaultStreamBytes = 7 << 30
 	// perSubject is the most that one node keeps, so that a node that floods the stream
-	// drives out its own news first.
+	// drives out its own events first.
 	perSubject = 1_000_000
 	// window is how long the store remembers identities, beside the condition on sequences.
 	window = 10 * time.Minute
@@ -33,7 +33,7 @@ const (
 )
 
 // Ensure makes the stream, or fits it to the configuration, and from then on brings to it what
-// nodes say. A server of the fleet calls it before all else. It waits until the context ends for
+// nodes send. A server of the fleet calls it before all else. It waits until the context ends for
 // a cluster that is not ready.
 func (b *Bus) Ensure(ctx context.Context) error {
 	for {
@@ -141,7 +141,7 @@ func is(err error, code jetstream.ErrorCode) bool {
 	return errors.As(err, &js) && js.APIError() != nil && js.APIError().ErrorCode == code
 }
 
-// passing tells errors of a server that starts or of a cluster without a leader from others.
+// transient tells errors of a server that starts or of a cluster without a leader from others.
 func transient(err error) bool {
 	for _, code := range []jetstream.ErrorCode{codeNoPeers, codeInsufficient, codeNoLeader, codeUnavailable} {
 		if is(err, code) {

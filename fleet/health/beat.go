@@ -75,7 +75,7 @@ func (h *History) patience(b *beats) time.Duration {
 	return max(3*b.usual(), 15*time.Second)
 }
 
-// silence finds nodes without heartbeats, and those that have gaps.
+// unreachable finds nodes without heartbeats, and those that have gaps.
 func (h *History) unreachable(now time.Time) []finding.Finding {
 	var list, late []finding.Finding
 	all := 0
@@ -111,7 +111,7 @@ func (h *History) unreachable(now time.Time) []finding.Finding {
 	return append(list, late...)
 }
 
-// silentFleet is one finding for most nodes: they hardly died together.
+// unreachableFleet is one finding for most nodes: they hardly died together.
 func unreachableFleet(list []finding.Finding, all int) finding.Finding {
 	f := finding.Finding{
 		ID: "silent-fleet:", Kind: UnreachableFleet, Severity: finding.Error, Since: list[0].Since, Confidence: 0.9,

@@ -15,7 +15,7 @@ type Options struct {
 	Series  int        // most pairs, by direction and rail; 0 is 1,050,000
 	Nodes   int        // most nodes; 0 is 16,384
 	Sweeps  int        // most sweeps; 0 is 4096
-	// Silence is after how long without a heartbeat a node is silent; 0 is three times the
+	// Unreachable is after how long without a heartbeat a node is unreachable; 0 is three times the
 	// usual distance of its heartbeats and 15 s at least.
 	Unreachable time.Duration
 }

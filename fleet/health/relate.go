@@ -8,7 +8,7 @@ import (
 	"busbar.dev/result/pairs"
 )
 
-// relate joins findings of one node: what a silent node's pairs show is its silence, and
+// relate joins findings of one node: what a unreachable node's pairs show is that it is unreachable, and
 // errors of a port are evidence for its being slow.
 func relate(list []finding.Finding) []finding.Finding {
 	unreachable := map[string]bool{}
@@ -61,7 +61,7 @@ func relate(list []finding.Finding) []finding.Finding {
 	return out
 }
 
-// gone tells whether silent nodes explain that measurements fail: the node, or either end.
+// gone tells whether unreachable nodes explain that measurements fail: the node, or either end.
 func gone(f *finding.Finding, unreachable map[string]bool) bool {
 	if narrow(f.Kind) {
 		return unreachable[f.Nodes[0]] || unreachable[f.Nodes[1]]

@@ -112,7 +112,7 @@ func severity(factor float64, f figure) finding.Severity {
 	return finding.Note
 }
 
-// words are the sentence to act on, and what to do.
+// describe are the sentence to act on, and what to do.
 func (h *History) describe(t *trial, f *finding.Finding) (text, fix string) {
 	who := h.who(t.cause)
 	how, verb, whose := "", "slow", "its"

@@ -11,14 +11,14 @@ import (
 type Entry struct {
 	Seq    uint64    // of the stream
 	Stored time.Time // when the store took it
-	// Speaker is whose credentials said it, empty for a server.
+	// Publisher is whose credentials said it, empty for a server.
 	Publisher fleet.Name
 	Event     *fleet.Event
 }
 
 // Bus is what a hub needs of the transport.
 type Bus interface {
-	// Say appends the server's news and returns when it is kept. It gives it its number.
+	// Publish appends an event of the server and returns when it is kept. It gives it its number.
 	Publish(ctx context.Context, n *fleet.Event) error
 	// Last is the number of the newest entry.
 	Last(ctx context.Context) (uint64, error)
@@ -26,7 +26,7 @@ type Bus interface {
 	Follow(ctx context.Context, above uint64, each func(Entry)) error
 	// Ask asks a node to do a part or to stop one.
 	Ask(ctx context.Context, node fleet.Name, p *fleet.Part) (*fleet.Answer, error)
-	// Passing calls back with what nodes say in passing, until the context ends.
+	// Transient calls back with what nodes send and nobody keeps, until the context ends.
 	Transient(ctx context.Context, beat func(*fleet.Beat), progress func(*fleet.Progress)) error
 	// Settle tells all agents of a name which of them goes on, or has them beat.
 	Settle(node fleet.Name, s *fleet.Settled) error

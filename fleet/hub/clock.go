@@ -60,7 +60,7 @@ func (c *clock) since() time.Duration {
 }
 
 // now is the time. When the clock was set, what is known of beats moves with it: a node that was heard
-// of five seconds ago still was, and a fleet does not go silent because a clock was put right.
+// of five seconds ago still was, and a fleet does not become unreachable because a clock was put right.
 func (h *Hub) now() time.Time {
 	return h.clock.read(func(moved time.Duration) {
 		h.live.move(moved)

@@ -10,7 +10,7 @@ type counts struct {
 	parts   [partEnded + 1]atomic.Int64 // by what became of them
 	alerted atomic.Int64                // alerts that were delivered
 	refused atomic.Int64                // and that nobody took
-	unsent  atomic.Int64                // attempts to keep news that failed
+	unsent  atomic.Int64                // attempts to keep events that failed
 	looks   atomic.Int64                // at the statistics
 	lookNS  atomic.Int64                // what they took
 }

@@ -89,7 +89,7 @@ func (h *Hub) detect(ctx context.Context) error {
 	return nil
 }
 
-// sayOver says that something is no longer wrong. The caller holds finds.
+// publishCleared says that something is no longer wrong. The caller holds finds.
 func (h *Hub) publishCleared(ctx context.Context, f finding.Finding, now time.Time) error {
 	over := f
 	over.Cleared, over.AlertedTo = now.UTC(), h.notAlerted(f)

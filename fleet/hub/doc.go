@@ -1,16 +1,16 @@
-// Package hub is the server's side of a fleet: it folds the stream of news into a
+// Package hub is the server's side of a fleet: it folds the stream of events into a
 // view, carries out orders, finds what is wrong and tells about it.
 //
 // All that is true stands in the stream; a View is what follows from it and nothing
 // else, so that a hub that was killed knows after a moment what it knew before, and
 // several hubs of one bus know the same. Orders are given, cancelled and go on
-// by news too: whichever hub is asked says what shall be, and the one that leads
+// by events too: whichever hub is asked says what shall be, and the one that leads
 // does it. Beats and progress pass by and are kept in memory only.
 //
 // A sweep over pairs runs in rounds in which nobody is in two. Every pair is a group
 // of its own: a node that dies spoils its pair. A node is in one part at a time,
 // whatever orders there are; nodes that are busy are asked again later in the sweep,
-// and those that are silent, have left or refuse are left out and named.
+// and those that are unreachable, have left or refuse are left out and named.
 //
 // What comes from nodes is taken as the word of that node alone, within bounds: a
 // node may be in the wrong hands.

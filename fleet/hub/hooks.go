@@ -139,12 +139,12 @@ func (h *Hub) note(ctx context.Context, sent finding.Finding, mark string) error
 	})
 }
 
-// toldAll reports whether no webhook is left that would have to be told.
+// alertedAll reports whether no webhook is left that would have to be told.
 func (h *Hub) alertedAll(marks []string) bool {
 	return !slices.ContainsFunc(h.hooks, func(k *hook) bool { return !slices.Contains(marks, k.mark) })
 }
 
-// untold are the webhooks that were not told of a finding, and need not hear that it is over.
+// notAlerted are the webhooks that were not told of a finding, and need not hear that it is over.
 func (h *Hub) notAlerted(f finding.Finding) (marks []string) {
 	for _, k := range h.hooks {
 		if !f.Alerted && !slices.Contains(f.AlertedTo, k.mark) {

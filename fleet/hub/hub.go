@@ -15,7 +15,7 @@ import (
 // Config is what a hub is made of.
 type Config struct {
 	Bus Bus
-	// Silence is after how long without a beat a node is silent: it is asked nothing, and a finding says
+	// Unreachable is after how long without a beat a node is unreachable: it is asked nothing, and a finding says
 	// so. 0 is 35 s, three beats and a little.
 	Unreachable time.Duration
 	// Look is how often the statistics are asked, besides after each sweep; 0 is 15 s.
@@ -25,7 +25,7 @@ type Config struct {
 	// Again is when nodes that were busy are asked again, one pass after the other, at the end of a
 	// sweep; nil is after 1, 5 and 15 s.
 	Again []time.Duration
-	// Network is what is known of the fleet beyond what its nodes say, such as a cluster file with its
+	// Network is what is known of the fleet beyond what its nodes send, such as a cluster file with its
 	// leaves, nil for nothing. Hosts in it that never join are no nodes.
 	Network *cluster.Cluster
 	// Slack is how long a part is waited for beyond its own bound; 0 is 5 s.
@@ -236,7 +236,7 @@ func (h *Hub) progress(d *fleet.Progress) {
 	}
 }
 
-// publish tells pages of news as it comes, but not of the past.
+// publish tells pages of events as it comes, but not of the past.
 func (h *Hub) notify(n *fleet.Event) {
 	select {
 	case <-h.ready:
@@ -260,7 +260,7 @@ func (h *Hub) notify(n *fleet.Event) {
 	}
 }
 
-// tell sends the beats of a second at once: a page draws no faster.
+// notifyBeats sends the beats of a second at once: a page draws no faster.
 func (h *Hub) notifyBeats(ctx context.Context) error {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -282,7 +282,7 @@ func (h *Hub) notifyBeats(ctx context.Context) error {
 	}
 }
 
-// say appends the server's news, again and again until it is kept, and waits until the view has it.
+// publish appends an event of the server, again and again until it is kept, and waits until the view has it.
 func (h *Hub) publish(ctx context.Context, n *fleet.Event, there func() bool) error {
 	n.At = h.cfg.Now().UTC()
 	wait := 100 * time.Millisecond

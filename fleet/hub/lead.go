@@ -58,7 +58,7 @@ func (h *Hub) lead(ctx context.Context) {
 }
 
 // expectBeats lets nodes that this hub has not heard of count as heard now: one that died while no
-// hub was there shall be missed. Of one that was silent before, the last beat is known.
+// hub was there shall be missed. Of one that was unreachable before, the last beat is known.
 func (h *Hub) expectBeats() {
 	now := h.now()
 	for _, n := range h.view.present() {

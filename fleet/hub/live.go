@@ -7,7 +7,7 @@ import (
 	"busbar.dev/fleet"
 )
 
-// live is what nodes said in passing.
+// live is what nodes sent and nobody keeps.
 type live struct {
 	mu         sync.Mutex // guards following
 	beats      map[fleet.Name]lastBeat
@@ -94,7 +94,7 @@ func (l *live) of(n fleet.Name) (b lastBeat, d fleet.Progress, ok bool) {
 	return b, l.progresses[n], ok
 }
 
-// news are the nodes that beat since the last call.
+// takeFresh are the nodes that beat since the last call.
 func (l *live) takeFresh() []lastBeat {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -85,7 +85,7 @@ func (v *View) nodeState(name fleet.Name, s *node, accused map[fleet.Name][]*fin
 	return out
 }
 
-// Node is a node with what it said in passing.
+// Node is a node with its last heartbeat and progress.
 func (h *Hub) Node(n fleet.Name) (fleet.NodeState, bool) {
 	s, ok := h.view.Node(n)
 	if ok {
@@ -94,7 +94,7 @@ func (h *Hub) Node(n fleet.Name) (fleet.NodeState, bool) {
 	return s, ok
 }
 
-// Nodes lists all nodes with what they said in passing.
+// Nodes lists all nodes with their last heartbeats and progress.
 func (h *Hub) Nodes() []fleet.NodeState {
 	list := h.view.Nodes()
 	now := h.now()
@@ -108,7 +108,7 @@ func (h *Hub) Nodes() []fleet.NodeState {
 func (h *Hub) alive(s *fleet.NodeState, now time.Time) {
 	b, d, ok := h.live.of(s.Name)
 	if !ok {
-		// What was silent before this server began is so until it beats.
+		// What was unreachable before this server began is so until it beats.
 		if s.State == fleet.NodeUnreachable && s.UnreachableSince.IsZero() && h.clock.since() < h.cfg.Unreachable {
 			s.State = fleet.NodeStarting
 		}

@@ -21,7 +21,7 @@ type onBus struct {
 	turn      chan struct{} // one says something at a time
 }
 
-// Say appends news. Several servers speak on one subject: who was overtaken says it again.
+// Publish appends an event. Several servers speak on one subject: who was overtaken says it again.
 func (o *onBus) Publish(ctx context.Context, n *fleet.Event) error {
 	select {
 	case o.turn <- struct{}{}:
@@ -41,7 +41,7 @@ func (o *onBus) Publish(ctx context.Context, n *fleet.Event) error {
 // readAhead is how many entries are read while those before them are folded.
 const readAhead = 1024
 
-// Follow reads the stream; what is no news comes as an entry without any. Reading and folding go on side by
+// Follow reads the stream; what is no event comes as an entry without any. Reading and folding go on side by
 // side, for a server that starts has millions to read.
 func (o *onBus) Follow(ctx context.Context, above uint64, fold func(Entry)) error {
 	read := make(chan Entry, readAhead)
@@ -68,7 +68,7 @@ func (o *onBus) Follow(ctx context.Context, above uint64, fold func(Entry)) erro
 	})
 }
 
-// Passing hears beats and progress.
+// Transient hears beats and progress.
 func (o *onBus) Transient(ctx context.Context, beat func(*fleet.Beat), progress func(*fleet.Progress)) error {
 	beats, err := o.Beats(beat)
 	if err != nil {

@@ -88,7 +88,7 @@ func (h *Hub) over(id string) bool {
 	return !ok || s.Final()
 }
 
-// sayOrder tells a new state of an order.
+// publishOrder tells a new state of an order.
 func (h *Hub) publishOrder(ctx context.Context, o fleet.Order) error {
 	return h.publish(ctx, &fleet.Event{Kind: fleet.KindOrder, Order: &o}, func() bool {
 		s, ok := h.view.Order(o.ID, o.Since)

@@ -12,7 +12,7 @@ import (
 	"busbar.dev/fleet"
 )
 
-// TwoAgents is a finding about a name that two agents speak under.
+// TwoAgents is a finding about a name that two agents connect under.
 const TwoAgents finding.Kind = "two-agents"
 
 const (
@@ -30,7 +30,7 @@ type rivals struct {
 	met  map[fleet.Name]*meeting
 }
 
-// voice is one agent of a name.
+// instance is one agent of a name.
 type instance struct {
 	agent       string
 	began, came time.Time
@@ -97,7 +97,7 @@ func (r *rivals) meet(n fleet.Name, a, b instance, now time.Time) *fleet.Settled
 	return m.sent
 }
 
-// findings are the names that two agents spoke under of late.
+// findings are the names that two agents connected under of late.
 func (r *rivals) findings(now time.Time) (list []finding.Finding) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -57,7 +57,7 @@ type View struct {
 	fed    []func(*health.History) // that hist has not taken yet
 }
 
-// heard is the last that a speaker said.
+// received is the last that a publisher said.
 type received struct {
 	seq uint64
 	at  time.Time
@@ -74,7 +74,7 @@ type cell struct {
 // NewView is a view of an empty stream.
 func NewView() *View { return newView(nil, 0) }
 
-// newView makes one that knows a network; silence is after how long without a beat a node is called silent,
+// newView makes one that knows a network; silence is after how long without a beat a node counts as unreachable,
 // 0 for what health takes.
 func newView(network *cluster.Cluster, unreachable time.Duration) *View {
 	return &View{
@@ -86,7 +86,7 @@ func newView(network *cluster.Cluster, unreachable time.Duration) *View {
 }
 
 // Apply folds one entry into the view. It is false for one that was known, or that says
-// what its speaker cannot say.
+// what its publisher cannot say.
 func (v *View) Apply(e Entry) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -102,7 +102,7 @@ func (v *View) Apply(e Entry) bool {
 		return v.ignore("another's name")
 	}
 	at := bounded(n.At, e.Stored)
-	// What is said again has its old number and its old time. A speaker that lost its memory
+	// What is said again has its old number and its old time. A publisher that lost its memory
 	// counts anew, but its clock goes on.
 	if last, ok := v.publishers[n.Node]; ok && n.Seq <= last.seq && !at.After(last.at) {
 		return v.ignore("said before")
@@ -117,7 +117,7 @@ func (v *View) Apply(e Entry) bool {
 	return v.node(n, at)
 }
 
-// bounded is a time that a speaker gives, within what the store's clock allows.
+// bounded is a time that a publisher gives, within what the store's clock allows.
 func bounded(at, stored time.Time) time.Time {
 	if stored.IsZero() {
 		return at
@@ -138,7 +138,7 @@ func (v *View) ignore(why string) bool {
 	return false
 }
 
-// server folds what a server said.
+// server folds what a server sent.
 func (v *View) server(n *fleet.Event, at time.Time) bool {
 	switch n.Kind {
 	case fleet.KindOrder:

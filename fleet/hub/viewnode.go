@@ -14,7 +14,7 @@ import (
 	"busbar.dev/unit"
 )
 
-// node is what is known of a node from what it said.
+// node is what is known of a node from what it sent.
 type node struct {
 	joined     *fleet.Joined // without its map; nil where it only ever said other things
 	joinedAt   time.Time
@@ -66,7 +66,7 @@ func (v *View) join(name fleet.Name, s *node, j *fleet.Joined, at time.Time) {
 	kept.CPUs = min(max(j.CPUs, 0), 1<<16)
 	if o := s.joined; o != nil && !s.left && o.Version == kept.Version && o.Boot == kept.Boot && o.Meet == kept.Meet && o.Bind == kept.Bind &&
 		o.CPUs == kept.CPUs && bytes.Equal(s.mapped, j.Map) {
-		return // it says again what it said, and came when it came
+		return // it says again what it sent, and came when it came
 	}
 	v.maps -= len(s.mapped)
 	s.mapped = nil

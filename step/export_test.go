@@ -8,7 +8,7 @@ func (f *Fabric) Members(g Group) [][]int {
 	at := f.pattern(g)
 	var list [][]int
 	for r := range f.layout {
-		if !f.begins(g, r) {
+		if !f.begins(at, r) {
 			continue
 		}
 		var one []int

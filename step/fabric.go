@@ -213,8 +213,7 @@ func (f *Fabric) ranks(g Group, first int) nccl.Layout {
 }
 
 // begins reports whether a rank, counted from the group that is priced, is the first of its group.
-func (f *Fabric) begins(g Group, rank int) bool {
-	at := f.pattern(g)
+func (f *Fabric) begins(at pattern, rank int) bool {
 	return at.begins(rank) && at.from+rank+at.rank(at.size-1) < len(f.layout)
 }
 

@@ -38,7 +38,7 @@ func (f *Fabric) Groups() []Placement {
 		}
 		s.Hosts = len(hosts)
 		for r := range f.layout {
-			if f.begins(g, r) {
+			if f.begins(at, r) {
 				s.Count++
 				if at.from+r < len(f.layout) && f.layout[at.from+r].Host == f.layout[at.from].Host {
 					s.Concurrent++

@@ -100,7 +100,7 @@ func (f *Fabric) pricedGroup(g Group) int {
 	}
 	at := f.pattern(g)
 	for r := 0; at.from+r < len(f.layout); r++ {
-		if f.begins(g, r) && f.leaves.crosses(f.ranks(g, r)) {
+		if f.begins(at, r) && f.leaves.crosses(f.ranks(g, r)) {
 			return r
 		}
 	}
@@ -115,7 +115,7 @@ func (f *Fabric) concurrent(g Group, first int) []nccl.Layout {
 	var list []nccl.Layout
 	if !f.leaves.oversubscribed {
 		for r := 1; at.from+r < len(f.layout) && f.layout[at.from+r].Host == host; r++ {
-			if f.begins(g, r) {
+			if f.begins(at, r) {
 				list = append(list, f.ranks(g, r))
 			}
 		}
@@ -124,7 +124,7 @@ func (f *Fabric) concurrent(g Group, first int) []nccl.Layout {
 	up := f.leaves.crosses(f.ranks(g, first))
 	for r := 0; at.from+r < len(f.layout) && len(list) < mostConcurrent && len(list)*at.size < mostConcurrentRanks; r++ {
 		h := f.layout[at.from+r].Host
-		if r == first || h != host && (!up || f.leaves.differ(h, host)) || !f.begins(g, r) {
+		if r == first || h != host && (!up || f.leaves.differ(h, host)) || !f.begins(at, r) {
 			continue
 		}
 		list = append(list, f.ranks(g, r))

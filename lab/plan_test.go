@@ -183,11 +183,11 @@ func FuzzParseScale(f *testing.F) {
 	f.Add("1/200")
 	f.Add("0.5")
 	f.Fuzz(func(t *testing.T, s string) {
-		x, err := ParseScale(s)
+		x, err := parseScale(s)
 		if err != nil {
 			return
 		}
-		y, err := ParseScale(x.String())
+		y, err := parseScale(x.String())
 		if err != nil || y != x {
 			t.Errorf("%q: %v reads back as %v, %v", s, x, y, err)
 		}

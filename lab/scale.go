@@ -13,7 +13,7 @@ import (
 type Scale struct{ Num, Den float64 }
 
 // ParseScale reads 1/200 or 0.005.
-func ParseScale(s string) (Scale, error) {
+func parseScale(s string) (Scale, error) {
 	num, den, ok := strings.Cut(s, "/")
 	a, err := strconv.ParseFloat(strings.TrimSpace(num), 64)
 	b := 1.0
@@ -42,7 +42,7 @@ func (s Scale) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // UnmarshalText reads a scale.
 func (s *Scale) UnmarshalText(b []byte) (err error) {
-	*s, err = ParseScale(string(b))
+	*s, err = parseScale(string(b))
 	return err
 }
 

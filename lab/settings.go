@@ -38,7 +38,7 @@ func (s *Settings) Plan(c *cluster.Cluster, layout string) (*Plan, error) {
 func (s *Settings) Options() (o Options, err error) {
 	o = Options{Spines: s.Spines, MTU: s.MTU, Local: s.Local, Inside: Inside(s.Inside)}
 	if s.Scale != "" {
-		if o.Scale, err = ParseScale(s.Scale); err != nil {
+		if o.Scale, err = parseScale(s.Scale); err != nil {
 			return o, fmt.Errorf("--%w", err)
 		}
 	}

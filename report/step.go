@@ -121,7 +121,7 @@ func StepTimeline(w io.Writer, d *query.StepDoc) error {
 	if err != nil {
 		return err
 	}
-	return Timeline(w, stepTitle(d), bars)
+	return timeline(w, stepTitle(d), bars)
 }
 
 // StepTrace writes the timeline of a step on one layout for ui.perfetto.dev or chrome://tracing.
@@ -143,12 +143,12 @@ func stepTitle(d *query.StepDoc) string {
 }
 
 // stepBars are the bars of a step as they are drawn.
-func stepBars(d *query.StepDoc) ([]Bar, error) {
+func stepBars(d *query.StepDoc) ([]bar, error) {
 	list, err := d.Timeline()
 	if err != nil {
 		return nil, err
 	}
-	var bars []Bar
+	var bars []bar
 	for _, b := range list {
 		track := "compute"
 		switch {
@@ -158,7 +158,7 @@ func stepBars(d *query.StepDoc) ([]Bar, error) {
 			track = "traffic"
 		}
 		s := Span{Group: fmt.Sprintf("stage %d", b.Stage), Track: track, Name: b.Name, From: b.From.Time(), To: b.To.Time(), Bytes: b.Bytes.Bytes()}
-		bars = append(bars, Bar{Span: s, Kind: b.Kind})
+		bars = append(bars, bar{Span: s, Kind: b.Kind})
 	}
 	return bars, nil
 }

@@ -21,7 +21,7 @@ const (
 )
 
 // Bar is a span with what colours it.
-type Bar struct {
+type bar struct {
 	Span
 	Kind byte // f forward, b backward, w gradients of weights, e encoding, h copies to the host, t traffic, u update
 }
@@ -30,7 +30,7 @@ var barFill = map[byte]string{'f': "#4c78a8", 'b': "#72b7b2", 'w': "#2f7f79", 'e
 
 // Timeline draws bars over time, a line for every track of every group, in the order in which
 // they come. Neighbours of one kind that are thinner than a dot are drawn as one.
-func Timeline(w io.Writer, title string, bars []Bar) error {
+func timeline(w io.Writer, title string, bars []bar) error {
 	type line struct{ group, track string }
 	rows := map[line]int{}
 	var names []line

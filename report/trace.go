@@ -59,13 +59,13 @@ func about(r *result.Run, events []result.Event, title string, steady unit.Time)
 		a.Last = max(a.Last, events[i].To)
 	}
 	if steady > 0 {
-		a.Why = PlayedAndSteady
+		a.Why = playedAndSteady
 	}
 	return a
 }
 
 // PlayedAndSteady tells why a timeline and a table give different times.
-const PlayedAndSteady = "time_us is from playing every message, table_time_us from the steady form, which the model's figures were fitted with: " +
+const playedAndSteady = "time_us is from playing every message, table_time_us from the steady form, which the model's figures were fitted with: " +
 	"go by the table for how long it takes, by the timeline for what waits for what. After the last event comes what is lost until links run at full speed, which no single message can be charged with"
 
 // launched are the events of a run in the order in which they begin, with what

@@ -49,7 +49,7 @@ func newCase(s *result.Sweep) (*Case, error) {
 	if s.Ranks != s.Nodes*s.PerNode {
 		return nil, fmt.Errorf("%d ranks on %d nodes with %d GPUs each; expected one rank a GPU", s.Ranks, s.Nodes, s.PerNode)
 	}
-	c := &Case{Sweep: s, machine: MachineOf(s)}
+	c := &Case{Sweep: s, machine: machineOf(s)}
 	for i := range s.Points {
 		if p := &s.Points[i]; p.Out != nil && isTime(p.Out.Time.Mean) {
 			c.Points, c.Ops, c.Times = append(c.Points, p), append(c.Ops, callOf(s, p.Size)), append(c.Times, p.Out.Mean())

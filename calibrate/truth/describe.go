@@ -28,7 +28,7 @@ const (
 )
 
 // Describe builds the cluster of nodes that a source describes, with as many GPUs each.
-func Describe(m *result.Machine, nodes, per int) (*Place, error) {
+func describe(m *result.Machine, nodes, per int) (*Place, error) {
 	return (&described{Machine: m, nodes: nodes, per: per}).place()
 }
 

@@ -33,7 +33,7 @@ func gather(sweeps result.Sweeps, figures *sim.Figures, withOwn bool, each func(
 	var left []Left
 	var kept shelf
 	for _, s := range sweeps {
-		out := Left{ID: s.ID, Points: max(1, len(s.Points)), Fair: true, Class: s.Class, Machine: MachineOf(s)}
+		out := Left{ID: s.ID, Points: max(1, len(s.Points)), Fair: true, Class: s.Class, Machine: machineOf(s)}
 		said := s.Published
 		if said == nil {
 			said = &result.Published{}

@@ -25,7 +25,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		for _, s := range sweeps {
-			MachineOf(s)
+			machineOf(s)
 			for _, r := range s.Rows() {
 				if r.Mean() <= 0 {
 					t.Errorf("a time of %v", r.Mean())

@@ -58,7 +58,7 @@ func (k *shelf) prepare(s *result.Sweep, figures *sim.Figures) (*Case, error) {
 
 // shelve makes the predictor of a sweep.
 func shelve(s *result.Sweep, figures *sim.Figures) *shelved {
-	place, err := Describe(machine(s), s.Nodes, s.PerNode)
+	place, err := describe(machine(s), s.Nodes, s.PerNode)
 	if err != nil {
 		return &shelved{err: err}
 	}

@@ -12,7 +12,7 @@ import (
 // the first word of its id (who published it), the GPU, and the cloud's name of
 // the machine. Points of one machine are not independent of each other; scores
 // are averaged over machines, and cross-validation leaves whole ones out.
-func MachineOf(s *result.Sweep) string {
+func machineOf(s *result.Sweep) string {
 	who, _, _ := strings.Cut(s.ID, "-")
 	gpu := gpuName(s.GPU())
 	if m, ok := hardware.GPUByName(gpu); ok {

@@ -291,5 +291,5 @@ func (t *Training) Place() (*Place, error) {
 	if m.Fabric == "" {
 		m.Fabric = "InfiniBand"
 	}
-	return Describe(m, nodes, per)
+	return describe(m, nodes, per)
 }

@@ -26,7 +26,7 @@ func (t *Table) add(p result.Point, dtype, redop string, root int) {
 
 // describe fills in what the sweeps of a table have in common.
 func (t *Table) describe(file string) {
-	like := result.Sweep{Source: result.Measured, Transport: result.NCCL, Tool: Format, Library: Release(t.Library)}
+	like := result.Sweep{Source: result.Measured, Transport: result.NCCL, Tool: Format, Library: release(t.Library)}
 	if t.Version != "" {
 		like.Tool += " " + t.Version
 	}
@@ -135,7 +135,7 @@ func (t *Table) largest() (p *result.Point, redop string, root int) {
 }
 
 // Release turns NCCL's version code 22907 into 2.29.7; "" where it is none.
-func Release(code string) string {
+func release(code string) string {
 	n, err := strconv.Atoi(strings.TrimSpace(code))
 	if err != nil || n < 20900 || n > math.MaxInt32 {
 		return ""

@@ -28,7 +28,7 @@ func TestTrials(t *testing.T) {
 		{"nvls", 1, 4, false},
 		{"halving_doubling", 3, 1, false},
 	} {
-		tr, err := NewTrial(coll.AllReduce, x.word, x.nodes, x.each)
+		tr, err := newTrial(coll.AllReduce, x.word, x.nodes, x.each)
 		var no *schedule.Refusal
 		if x.ok != (err == nil) || !x.ok && !errors.As(err, &no) {
 			t.Errorf("%s on %dx%d: %v", x.word, x.nodes, x.each, err)
@@ -45,7 +45,7 @@ func TestTrials(t *testing.T) {
 		}
 	}
 	var no *schedule.Refusal
-	if _, err := NewTrial(coll.AllReduce, "ring:backwards", 2, 2); err == nil || errors.As(err, &no) {
+	if _, err := newTrial(coll.AllReduce, "ring:backwards", 2, 2); err == nil || errors.As(err, &no) {
 		t.Errorf("a word that means nothing: %v", err)
 	}
 }
@@ -56,7 +56,7 @@ func TestScore(t *testing.T) {
 	}
 	noisy := at("chain", 100, 1000)
 	noisy.TooNoisy = true
-	s := Rate([]Point{at("ring", 100, 110), at("tree", 120, 105), at("direct", 101, 90), noisy}, 0.15)
+	s := rate([]Point{at("ring", 100, 110), at("tree", 120, 105), at("direct", 101, 90), noisy}, 0.15)
 	if s.Points != 3 || s.Noisy != 1 || math.Abs(s.Worst-0.125) > 1e-9 || s.Where != "2x2 tree 0 B" {
 		t.Errorf("%+v", s)
 	}
@@ -68,7 +68,7 @@ func TestScore(t *testing.T) {
 
 func TestCostsBetweenSizes(t *testing.T) {
 	var times []unit.Time
-	for i, s := range PairSizes() {
+	for i, s := range pairSizes() {
 		times = append(times, unit.Seconds(float64(s)*float64(i+1)*1e-10))
 	}
 	for _, x := range []struct {

@@ -50,7 +50,7 @@ func (c *Check) collectives(ctx context.Context, env Env) (*Collectives, error) 
 		return nil, fmt.Errorf("nothing to measure: %s", strings.Join(d.Skipped, "; "))
 	}
 	d.Calibration = m.calibration()
-	if d.Score = Rate(d.Points, orderMatters); d.Score.Points == 0 {
+	if d.Score = rate(d.Points, orderMatters); d.Score.Points == 0 {
 		return nil, failure.Cannot(fmt.Errorf("all %d measurements differ from run to run by more than %.0f%%; the machine is too busy for a check", d.Score.Noisy, c.Noise*100))
 	}
 	return d, nil
@@ -60,7 +60,7 @@ func (c *Check) collectives(ctx context.Context, env Env) (*Collectives, error) 
 func (s *scenario) trials() (list []Trial, skipped []string, err error) {
 	for _, l := range s.layouts {
 		for _, w := range s.algos {
-			t, err := NewTrial(s.kind, strings.TrimSpace(w), l[0], l[1])
+			t, err := newTrial(s.kind, strings.TrimSpace(w), l[0], l[1])
 			var no *schedule.Refusal
 			switch {
 			case errors.As(err, &no):

@@ -25,10 +25,10 @@ func Pairs(nodes, each int) []Trial {
 
 // PairSmall is a message that is nearly nothing; PairSizes are those for the costs of a
 // byte, from what stays in caches to what does not.
-const PairSmall = unit.Bytes(64)
+const pairSmall = unit.Bytes(64)
 
 // PairSizes lists them.
-func PairSizes() []unit.Bytes {
+func pairSizes() []unit.Bytes {
 	return []unit.Bytes{128 * unit.KiB, unit.MiB, 4 * unit.MiB, 16 * unit.MiB, 32 * unit.MiB}
 }
 
@@ -48,7 +48,7 @@ func (p *Pair) hop() (latency, call unit.Time) {
 // cost is the time of a byte where so much memory is in use, between the sizes that
 // were measured: part of each size was moved, and the pair used buffers of that size.
 func cost(times []unit.Time, part float64, buffers, memory unit.Bytes) float64 {
-	sizes := PairSizes()
+	sizes := pairSizes()
 	var last float64
 	for i, t := range times {
 		x := t.Seconds() / (float64(sizes[i]) * part)

@@ -46,15 +46,15 @@ func (x *session) pair(seats []lab.Seat, t engine.Transport, large bool) (Pair, 
 		small, volume, least, times = 100, 32*unit.MiB, 3, 1
 	}
 	for _, tr := range Pairs(len(seats), 1) {
-		task := task{Trial: tr, Sizes: []unit.Bytes{PairSmall}, Iters: []int{small}, Warm: 5}
+		task := task{Trial: tr, Sizes: []unit.Bytes{pairSmall}, Iters: []int{small}, Warm: 5}
 		if large && tr.Kind != coll.AllReduce {
-			for _, size := range PairSizes() {
+			for _, size := range pairSizes() {
 				task.Sizes, task.Iters = append(task.Sizes, size), append(task.Iters, int(min(max(volume/size, least), 2000)))
 			}
 		}
 		w.Tasks = append(w.Tasks, task)
 	}
-	n := len(PairSizes())
+	n := len(pairSizes())
 	out := Pair{Stored: make([]unit.Time, n), Summed: make([]unit.Time, n)}
 	for range times {
 		rows, err := x.run(seats, w)
@@ -79,7 +79,7 @@ func (p *Pair) take(r *row) {
 			*at = t
 		}
 	}
-	k := slices.Index(PairSizes(), r.Size)
+	k := slices.Index(pairSizes(), r.Size)
 	switch {
 	case r.Task == 0 && k < 0:
 		keep(&p.One)

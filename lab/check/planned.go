@@ -57,7 +57,7 @@ func (c *Check) planned(ctx context.Context, env Env) (*Planned, error) {
 	for _, r := range append(slices.Clone(d.Rows), d.Steps...) {
 		points = append(points, r.Point)
 	}
-	d.Score = Rate(points, orderMatters)
+	d.Score = rate(points, orderMatters)
 	return d, nil
 }
 
@@ -178,7 +178,7 @@ func planTrials(l *lab.Plan, kind coll.Kind, nodes, each int, seats []lab.Seat) 
 		if word == "hierarchical:leaves" {
 			name = "ring" // and then what is particular to it
 		}
-		t, err := NewTrial(kind, name, nodes, each)
+		t, err := newTrial(kind, name, nodes, each)
 		var no *schedule.Refusal
 		if errors.As(err, &no) {
 			continue

@@ -51,7 +51,7 @@ const tie = 0.02
 
 // Rate scores points. Algorithms of one scenario, layout and size whose measured times
 // differ by more than a share must be predicted in their order.
-func Rate(all []Point, differ float64) Score {
+func rate(all []Point, differ float64) Score {
 	var points []Point
 	for i := range all {
 		if !all[i].TooNoisy {

@@ -56,7 +56,7 @@ func (c *Check) steps(ctx context.Context, env Env) (*Steps, error) {
 	for i := range d.Rows {
 		points = append(points, d.Rows[i].Point)
 	}
-	if d.Score = Rate(points, orderMatters); d.Score.Points == 0 {
+	if d.Score = rate(points, orderMatters); d.Score.Points == 0 {
 		return nil, failure.Cannot(fmt.Errorf("all %d measurements differ from step to step by more than %.0f%%; the machine is too busy for a check", d.Score.Noisy, c.Noise*100))
 	}
 	return d, nil

@@ -29,7 +29,7 @@ func TestStretchedSteps(t *testing.T) {
 	if longer := c.stretch(&small, lab.Scale{Num: 1, Den: 400}); longer != 6.25 {
 		t.Fatalf("%g times as long", longer)
 	}
-	trial, err := NewTrial(coll.AllReduce, "ring", 2, 2)
+	trial, err := newTrial(coll.AllReduce, "ring", 2, 2)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func TestStretchedSteps(t *testing.T) {
 }
 
 func TestStepJobs(t *testing.T) {
-	trial, err := NewTrial(coll.AllReduce, "ring", 1, 4)
+	trial, err := newTrial(coll.AllReduce, "ring", 1, 4)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ type Trial struct {
 // step, ring:crossing between the two halves of the nodes, hierarchical:leaves takes those
 // halves for groups, hierarchical:tree runs trees across the nodes. The error is a
 // *schedule.Refusal where the algorithm makes no sense on the layout.
-func NewTrial(kind coll.Kind, word string, nodes, each int) (Trial, error) {
+func newTrial(kind coll.Kind, word string, nodes, each int) (Trial, error) {
 	t := Trial{Layout: fmt.Sprintf("%dx%d", nodes, each), Nodes: nodes, Each: each, Kind: kind, Word: word}
 	name, particular, _ := strings.Cut(word, ":")
 	t.Algo = name

@@ -63,7 +63,7 @@ func TestWiringGivesArithmetic(t *testing.T) {
 // the number of what limits it.
 func played(t *testing.T, p *lab.Plan, word string, nodes, each int, size unit.Bytes) (w *lab.Wiring, took unit.Time, busy int) {
 	t.Helper()
-	tr, err := NewTrial(coll.AllReduce, word, nodes, each)
+	tr, err := newTrial(coll.AllReduce, word, nodes, each)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,6 +38,7 @@ func (w *written) String() string {
 
 // TestAgentBeforeItsServer starts an agent, then the server that it joins, and ends the agent.
 func TestAgentBeforeItsServer(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -53,8 +54,8 @@ func TestAgentBeforeItsServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("BUSBAR_CREDS", filepath.Join(dir, "creds"))
-	if err := os.WriteFile(os.Getenv("BUSBAR_CREDS"), creds, 0o600); err != nil {
+	file := filepath.Join(dir, "creds")
+	if err := os.WriteFile(file, creds, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -63,7 +64,7 @@ func TestAgentBeforeItsServer(t *testing.T) {
 	code := make(chan int, 1)
 	go func() {
 		code <- run(ctx, strings.NewReader(""), &stdout, &stderr, []string{
-			"agent", "--join", "nats://" + address, "--name", "gpu01", "--data", filepath.Join(dir, "agent"), "--bind", "127.0.0.1", "--json",
+			"agent", "--join", "nats://" + address, "--creds", file, "--name", "gpu01", "--data", filepath.Join(dir, "agent"), "--bind", "127.0.0.1", "--json",
 		})
 	}()
 	for !strings.Contains(stdout.String(), "no connection") { // it has tried, and goes on

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"busbar.dev/input/nccltests"
+	"busbar.dev/internal/eventually"
 	"busbar.dev/query"
 )
 
@@ -33,6 +34,7 @@ var rankLine = regexp.MustCompile(`^#  Rank +(\d+) Group +0 Pid +(\d+) `)
 // TestBenchElastic kills ranks that the command has started, rank 0 among them: the others
 // finish the table, and say who left.
 func TestBenchElastic(t *testing.T) {
+	t.Parallel()
 	file := built(t)
 	for _, how := range []string{"auto", "tcp"} {
 		compress := map[string]string{"auto": "none", "tcp": "bf16"}[how]
@@ -82,12 +84,13 @@ func TestBenchElastic(t *testing.T) {
 
 // TestBenchNewcomer: ranks by hand under TLS, one of which is lost, and a newcomer.
 func TestBenchNewcomer(t *testing.T) {
+	t.Parallel()
 	file := built(t)
 	dir := t.TempDir()
 	cert := selfSigned(t, dir)
-	args := []string{"bench", "--elastic", "--json", "--check", "--op", "all_gather", "-b", "4K", "-e", "256K", "-f", "1.1", "--iters", "10", "--transport", "tcp", "--bind", "127.0.0.1", "--meet", filepath.Join(dir, "meet"), "--tls-cert", cert[0], "--tls-key", cert[1], "--tls-ca", cert[0]}
+	args := []string{"bench", "--elastic", "--check", "--op", "all_gather", "-b", "4K", "-e", "256K", "-f", "1.1", "--iters", "10", "--transport", "tcp", "--bind", "127.0.0.1", "--meet", filepath.Join(dir, "meet"), "--tls-cert", cert[0], "--tls-key", cert[1], "--tls-ca", cert[0]}
 	var ranks []*exec.Cmd
-	outs := make([]bytes.Buffer, 4)
+	outs := make([]written, 4)
 	start := func(more ...string) {
 		cmd := exec.Command(file, append(args, more...)...)
 		cmd.Env = append(os.Environ(), "BUSBAR_SECRET=x")
@@ -99,17 +102,16 @@ func TestBenchNewcomer(t *testing.T) {
 		t.Cleanup(func() { cmd.Process.Kill() })
 	}
 	for r := range 3 {
-		start("-n", "3", "--rank", strconv.Itoa(r))
-	}
-	for range 500 { // until they have met
-		if _, err := os.Stat(filepath.Join(dir, "meet")); err == nil {
-			break
+		more := []string{"-n", "3", "--rank", strconv.Itoa(r)}
+		if r > 0 { // rank 0 prints a table, which shows how far they are
+			more = append(more, "--json")
 		}
-		time.Sleep(10 * time.Millisecond)
+		start(more...)
 	}
-	time.Sleep(100 * time.Millisecond)
-	start()
-	time.Sleep(200 * time.Millisecond)
+	row := regexp.MustCompile(`(?m)^ +\d+ +\d+ `)
+	eventually.Holds(t, "the first row", func() bool { return row.MatchString(outs[0].String()) })
+	start("--json")
+	eventually.Holds(t, "the newcomer has joined", func() bool { return strings.Contains(outs[0].String(), " joined") })
 	ranks[0].Process.Kill()
 	for i, cmd := range ranks {
 		if err := cmd.Wait(); err != nil && i > 0 {
@@ -117,7 +119,7 @@ func TestBenchNewcomer(t *testing.T) {
 		}
 	}
 	var doc query.BenchDoc
-	if err := json.Unmarshal(outs[1].Bytes(), &doc); err != nil {
+	if err := json.Unmarshal([]byte(outs[1].String()), &doc); err != nil {
 		t.Fatalf("%v: %s", err, outs[1].String())
 	}
 	left, joined := 0, 0

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"busbar.dev/internal/eventually"
 	"busbar.dev/launch"
 )
 
@@ -96,6 +97,7 @@ func thisHost(t *testing.T) string {
 }
 
 func TestExecByHand(t *testing.T) {
+	t.Parallel()
 	file := built(t)
 	dir := emitted(t, thisHost(t))
 	var all string
@@ -131,6 +133,7 @@ func TestExecByHand(t *testing.T) {
 }
 
 func TestExecRefuses(t *testing.T) {
+	t.Parallel()
 	file := built(t)
 	dir := emitted(t, thisHost(t))
 	for _, tt := range []struct {
@@ -162,6 +165,7 @@ func TestExecUnderTorchrun(t *testing.T) {
 }
 
 func TestExecUnderMpirun(t *testing.T) {
+	t.Parallel()
 	file := built(t)
 	here := thisHost(t)
 	dir := emitted(t, here)
@@ -182,6 +186,7 @@ func TestExecUnderMpirun(t *testing.T) {
 // The batch script is taken by Slurm, passes its preflight over real hosts and starts every
 // rank where the plan has it: hosts in another order than Slurm's.
 func TestExecUnderSlurm(t *testing.T) {
+	t.Parallel()
 	for _, tool := range []string{"slurmctld", "slurmd", "srun", "sbatch", "munged"} {
 		needsTool(t, tool, "slurm-wlm (and munge)")
 	}
@@ -199,11 +204,20 @@ func TestExecUnderSlurm(t *testing.T) {
 		t.Errorf("sbatch --test-only: %s", out)
 	}
 	log := filepath.Join(dir, "log")
-	slurm("sbatch", "--wait", "-o", log, script, "sh", "-c", tellSeat)
-	var out []byte
-	for end := time.Now().Add(10 * time.Second); time.Now().Before(end) && bytes.Count(out, []byte("seat ")) < 4; time.Sleep(50 * time.Millisecond) {
-		out, _ = os.ReadFile(log)
+	job := strings.TrimSpace(slurm("sbatch", "--parsable", "-o", log, script, "sh", "-c", tellSeat))
+	// sbatch --wait looks every few seconds only.
+	eventually.Holds(t, "the job ends", func() bool {
+		state := slurm("scontrol", "show", "job", "-o", job)
+		return strings.Contains(state, " JobState=COMPLETED ") || strings.Contains(state, " JobState=FAILED ")
+	})
+	if state := slurm("scontrol", "show", "job", "-o", job); !strings.Contains(state, " JobState=COMPLETED ") {
+		t.Errorf("the job: %s", state)
 	}
+	var out []byte
+	eventually.Within(10*time.Second, func() bool {
+		out, _ = os.ReadFile(log)
+		return bytes.Count(out, []byte("seat ")) >= 4
+	})
 	seats(t, string(out), "host2", "host0")
 	if !strings.Contains(string(out), "all_reduce") {
 		t.Errorf("no preflight in\n%s", out)

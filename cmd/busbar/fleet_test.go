@@ -23,6 +23,7 @@ import (
 	"busbar.dev/fleet/bus"
 	"busbar.dev/fleet/client"
 	"busbar.dev/fleet/hub"
+	"busbar.dev/internal/eventually"
 	"busbar.dev/unit"
 )
 
@@ -56,8 +57,6 @@ func freeAddress(t *testing.T) string {
 func newServedFleet(t *testing.T) *servedFleet {
 	t.Helper()
 	f := &servedFleet{t: t, data: t.TempDir(), page: freeAddress(t), bus: freeAddress(t), nodes: map[fleet.Name]*testNode{}}
-	t.Setenv("BUSBAR_SERVER", "http://"+f.page)
-	t.Setenv("BUSBAR_TOKEN", "")
 	f.start()
 	t.Cleanup(f.kill)
 	return f
@@ -74,7 +73,7 @@ func (f *servedFleet) start() {
 	if err := f.cmd.Start(); err != nil {
 		f.t.Fatal(err)
 	}
-	f.wait("the server answers", func() bool {
+	eventually.Holds(f.t, "the server answers", func() bool {
 		code, _, _ := f.busbar("nodes", "--json")
 		return code == exitDone
 	})
@@ -88,20 +87,12 @@ func (f *servedFleet) kill() {
 	}
 }
 
-// busbar runs a command against the server.
+// busbar runs a command against the server, whose address is in its folder: with a variable of the environment no two
+// fleets could be tested side by side.
 func (f *servedFleet) busbar(args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	code = run(f.t.Context(), strings.NewReader(""), &out, &errs, append(args, "--data", f.data))
 	return code, out.String(), errs.String()
-}
-
-func (f *servedFleet) wait(what string, is func() bool) {
-	f.t.Helper()
-	for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			f.t.Fatalf("in vain: %s", what)
-		}
-	}
 }
 
 // join starts agents.
@@ -131,7 +122,7 @@ func (f *servedFleet) join(names ...fleet.Name) {
 		f.t.Cleanup(n.stop)
 		f.nodes[name] = n
 	}
-	f.wait("all nodes are up", func() bool {
+	eventually.Holds(f.t, "all nodes are up", func() bool {
 		_, out, _ := f.busbar("nodes", "--json")
 		return strings.Count(out, `"state": "up"`) == len(f.nodes)
 	})
@@ -169,6 +160,7 @@ func (f *servedFleet) pairs(more ...string) (int, fleet.OrderReply) {
 }
 
 func TestFleetFromTheCommandLine(t *testing.T) {
+	t.Parallel()
 	f := newServedFleet(t)
 	f.join("gpu01", "gpu02", "gpu03", "gpu04", "gpu05", "gpu06")
 	for range 3 {
@@ -186,7 +178,7 @@ func TestFleetFromTheCommandLine(t *testing.T) {
 	for range 2 {
 		f.pairs()
 	}
-	f.wait("gpu03 is named", func() bool {
+	eventually.Holds(f.t, "gpu03 is named", func() bool {
 		code, out, errs := f.busbar("nodes", "--bad")
 		return code == exitWrong && out == "gpu03\n" && strings.Contains(errs, "gpu03")
 	})
@@ -217,6 +209,7 @@ func TestFleetFromTheCommandLine(t *testing.T) {
 }
 
 func TestServerThatIsKilledGoesOn(t *testing.T) {
+	t.Parallel()
 	f := newServedFleet(t)
 	f.join("n1", "n2", "n3", "n4", "n5", "n6")
 	for _, n := range f.nodes {
@@ -232,11 +225,11 @@ func TestServerThatIsKilledGoesOn(t *testing.T) {
 		}
 		return got
 	}
-	f.wait("some pairs are measured", func() bool { return order(id).Measured >= 3 })
+	eventually.Holds(f.t, "some pairs are measured", func() bool { return order(id).Measured >= 3 })
 	f.kill()
-	f.wait("who waits misses the server", func() bool { return waiting.says("no answer: ") })
+	eventually.Holds(f.t, "who waits misses the server", func() bool { return waiting.says("no answer: ") })
 	f.start()
-	f.wait("the order goes on to its end", func() bool { got := order(id); return got.Final() })
+	eventually.Holds(f.t, "the order goes on to its end", func() bool { got := order(id); return got.Final() })
 	if got := order(id); got.State != fleet.Done || got.Measured != 15 || got.Sweep != 1 {
 		t.Errorf("%+v", got)
 	}
@@ -259,7 +252,7 @@ func TestServerThatIsKilledGoesOn(t *testing.T) {
 	}
 	waiting = f.waitFor("order", "pairs", "--busy", "any", "--max-time", "2m", "--wait")
 	id = waiting.order()
-	f.wait("it runs", func() bool { return order(id).State == fleet.Running })
+	eventually.Holds(f.t, "it runs", func() bool { return order(id).State == fleet.Running })
 	waiting.stop(interrupted{syscall.SIGINT})
 	if code := waiting.end(); code != 130 || !waiting.says(id+": it goes on; ", "busbar order cancel "+id) || order(id).State != fleet.Running {
 		t.Errorf("who was interrupted: exit %d\n%s", code, &waiting.errs)
@@ -267,13 +260,14 @@ func TestServerThatIsKilledGoesOn(t *testing.T) {
 	if code, _, errs := f.busbar("order", "cancel", id); code != exitDone {
 		t.Error(errs)
 	}
-	f.wait("nobody measures any more", func() bool {
+	eventually.Holds(f.t, "nobody measures any more", func() bool {
 		_, out, _ := f.busbar("nodes", "--json")
 		return !strings.Contains(out, `"doing"`)
 	})
 }
 
 func TestFirstMeasurementOfThisMachine(t *testing.T) {
+	t.Parallel()
 	page, data := freeAddress(t), t.TempDir()
 	ctx, stop := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
@@ -285,7 +279,7 @@ func TestFirstMeasurementOfThisMachine(t *testing.T) {
 	cl := func() *client.Client { return client.New(client.Options{Folder: client.Folder{Data: data}}) }
 	var got fleet.CollectivesReply
 	var nodes fleet.NodesReply
-	waitFor(t, "a collective and a node", func() bool {
+	eventually.Holds(t, "a collective and a node", func() bool {
 		_ = cl().Call(ctx, "GET", "/api/fleet/collectives", nil, &got) // it may not be there yet
 		_ = cl().Call(ctx, "GET", "/api/fleet/nodes", nil, &nodes)
 		return len(got.Collectives) > 0 && len(nodes.Nodes) > 0
@@ -336,6 +330,7 @@ func TestClientRefuses(t *testing.T) {
 // TestFleetTakesWhoMayCome tries every route of the fleet without a token, with a wrong one, and
 // orders with one that may only read.
 func TestFleetTakesWhoMayCome(t *testing.T) {
+	t.Parallel()
 	f := newServedFleet(t)
 	code, reader, errs := f.busbar("serve", "token", "add", "reader", "--role", "read")
 	if code != exitDone {
@@ -369,6 +364,7 @@ func TestFleetTakesWhoMayCome(t *testing.T) {
 
 // TestSecondServer has two servers on one bus: what one is told, the other knows.
 func TestSecondServer(t *testing.T) {
+	t.Parallel()
 	f := newServedFleet(t)
 	f.join("n1", "n2", "n3")
 	creds := filepath.Join(t.TempDir(), "hub.creds")
@@ -387,7 +383,7 @@ func TestSecondServer(t *testing.T) {
 		var out bytes.Buffer
 		return run(ctx, strings.NewReader(""), &out, &bytes.Buffer{}, append(args, "--data", data, "--server", "http://"+page)), out.String()
 	}
-	f.wait("the second server knows the nodes", func() bool {
+	eventually.Holds(f.t, "the second server knows the nodes", func() bool {
 		code, out := other("nodes", "--json")
 		return code == exitDone && strings.Count(out, `"state": "up"`) == 3
 	})

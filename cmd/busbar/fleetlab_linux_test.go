@@ -13,6 +13,7 @@ import (
 
 	"busbar.dev/finding"
 	"busbar.dev/fleet"
+	"busbar.dev/internal/eventually"
 )
 
 // labFleet is a fleet in a lab: a server on node0, an agent on every node, real packets.
@@ -82,7 +83,7 @@ func newLabFleet(t *testing.T, nodes int) *labFleet {
 		f.run("", "serve", "token", "node", name, "--data", store, "-o", creds, "-q")
 		f.background(name, "agent", "-q", "--join", "nats://node0:7642", "--creds", creds, "--data", filepath.Join(data, name), "--bind", "mlx5_0")
 	}
-	f.wait("all nodes are up", func() bool {
+	eventually.Holds(f.t, "all nodes are up", func() bool {
 		cmd := f.command("node0", "nodes", "--json", "--data", store)
 		out, err := cmd.CombinedOutput()
 		if err != nil {
@@ -91,15 +92,6 @@ func newLabFleet(t *testing.T, nodes int) *labFleet {
 		return err == nil && strings.Count(string(out), `"state": "up"`) == nodes
 	})
 	return f
-}
-
-func (f *labFleet) wait(what string, is func() bool) {
-	f.t.Helper()
-	for end := time.Now().Add(time.Minute); !is(); time.Sleep(200 * time.Millisecond) {
-		if time.Now().After(end) {
-			f.t.Fatalf("in vain: %s", what)
-		}
-	}
 }
 
 // sweep measures every pair and returns who is bad then.

@@ -14,6 +14,7 @@ import (
 
 	"busbar.dev/fleet/bus"
 	"busbar.dev/fleet/client"
+	"busbar.dev/internal/eventually"
 )
 
 // TestFleetWrong is what people get wrong at first: each error says what to do.
@@ -106,6 +107,7 @@ func TestTokenOfAnotherServer(t *testing.T) {
 // TestSecondAgentGivesUp has a second agent come with the credentials of one that runs: it ends and says why,
 // the first goes on, and the fleet tells of it.
 func TestSecondAgentGivesUp(t *testing.T) {
+	t.Parallel()
 	f := newServedFleet(t)
 	creds := filepath.Join(t.TempDir(), "n1.creds")
 	if code, _, errs := f.busbar("serve", "token", "node", "n1", "-o", creds); code != exitDone {
@@ -132,7 +134,7 @@ func TestSecondAgentGivesUp(t *testing.T) {
 	}
 	mine := t.TempDir()
 	first, over := start(mine, its)
-	f.wait("n1 is up", func() bool {
+	eventually.Holds(f.t, "n1 is up", func() bool {
 		_, out, _ := f.busbar("nodes")
 		return strings.Contains(out, "n1") && strings.Contains(out, "up")
 	})
@@ -153,7 +155,7 @@ func TestSecondAgentGivesUp(t *testing.T) {
 	if !strings.Contains(out, ":"+its) || strings.Contains(out, ":"+others) || !strings.Contains(out, `"state": "up"`) {
 		t.Errorf("the second took the first one's place: %s", out)
 	}
-	f.wait("a finding", func() bool {
+	eventually.Holds(f.t, "a finding", func() bool {
 		_, out, _ := f.busbar("nodes")
 		return strings.Contains(out, "two agents call themselves n1")
 	})
@@ -175,6 +177,7 @@ func TestSecondAgentGivesUp(t *testing.T) {
 // TestAgentSaysWhy has agents that cannot connect say what to do: one whose credentials are withdrawn, and one
 // that was given the page's port.
 func TestAgentSaysWhy(t *testing.T) {
+	t.Parallel()
 	f := newServedFleet(t)
 	creds := filepath.Join(t.TempDir(), "n1.creds")
 	if code, _, errs := f.busbar("serve", "token", "node", "n1", "-o", creds); code != exitDone {
@@ -192,17 +195,17 @@ func TestAgentSaysWhy(t *testing.T) {
 		return said
 	}
 	page, node := start(f.page), start(f.bus)
-	f.wait("it is connected", func() bool { return strings.Contains(node.String(), "connected to") })
+	eventually.Holds(f.t, "it is connected", func() bool { return strings.Contains(node.String(), "connected to") })
 	if code, _, errs := f.busbar("serve", "token", "node", "n1", "--revoke"); code != exitDone {
 		t.Fatal(errs)
 	}
-	f.wait("the words about credentials", func() bool {
+	eventually.Holds(f.t, "the words about credentials", func() bool {
 		return strings.Contains(node.String(), "they were withdrawn") && strings.Contains(node.String(), "read again at each try")
 	})
-	f.wait("the words about the port", func() bool { return strings.Contains(page.String(), "is that the port for agents?") })
+	eventually.Holds(f.t, "the words about the port", func() bool { return strings.Contains(page.String(), "is that the port for agents?") })
 	// New credentials are taken without a new start.
 	if code, _, errs := f.busbar("serve", "token", "node", "n1", "-o", creds); code != exitDone {
 		t.Fatal(errs)
 	}
-	f.wait("it is connected again", func() bool { return strings.Contains(node.String(), "connected again") })
+	eventually.Holds(f.t, "it is connected again", func() bool { return strings.Contains(node.String(), "connected again") })
 }

@@ -20,15 +20,16 @@ import (
 // Real launchers start the ranks of a bench, on this host and on three hosts that are network
 // namespaces. What is not installed, or not allowed, is skipped.
 
-// built is the command, built once for a test.
+// built is the command as a file that launchers can start: the test binary itself, which TestMain puts into $PATH
+// under that name. To link another one takes seconds for each test.
 func built(t *testing.T) string {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("starts launchers, which takes seconds")
 	}
-	file := filepath.Join(t.TempDir(), "busbar")
-	if out, err := exec.Command("go", "build", "-o", file, ".").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	file, err := exec.LookPath("busbar")
+	if err != nil {
+		t.Fatal(err)
 	}
 	return file
 }
@@ -113,6 +114,7 @@ func asRoot(cmd *exec.Cmd, more ...string) *exec.Cmd {
 }
 
 func TestMpirun(t *testing.T) {
+	t.Parallel()
 	file := built(t)
 	t.Run("Open MPI", func(t *testing.T) {
 		mpirun := needsTool(t, "mpirun.openmpi", "openmpi-bin")
@@ -126,6 +128,7 @@ func TestMpirun(t *testing.T) {
 
 // Over hosts, mpirun does not say where rank 0 is; BUSBAR_MEET does.
 func TestMpirunOverHosts(t *testing.T) {
+	t.Parallel()
 	file := built(t)
 	x := hosts(t, 3)
 	agent := filepath.Join(t.TempDir(), "agent")
@@ -152,6 +155,7 @@ func TestMpirunOverHosts(t *testing.T) {
 
 // Ranks started by hand on three hosts meet at the address that they are told.
 func TestByHandOnHosts(t *testing.T) {
+	t.Parallel()
 	file := built(t)
 	x := hosts(t, 3)
 	for _, meet := range []string{x.Hosts[0].Addr + ":29518", "host0:29519", filepath.Join(t.TempDir(), "meet")} {

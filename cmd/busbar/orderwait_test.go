@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"busbar.dev/internal/eventually"
 )
 
 // waiter is a command that runs beside the test.
@@ -28,7 +30,7 @@ func (f *servedFleet) waitFor(args ...string) *waiter {
 // order is the order that it says first.
 func (w *waiter) order() (id string) {
 	w.f.t.Helper()
-	w.f.wait("the order is said", func() (ok bool) { id, _, ok = strings.Cut(w.errs.String(), ": "); return ok })
+	eventually.Holds(w.f.t, "the order is said", func() (ok bool) { id, _, ok = strings.Cut(w.errs.String(), ": "); return ok })
 	return id
 }
 
@@ -56,6 +58,7 @@ func (w *waiter) says(texts ...string) bool {
 
 // TestWaitSaysARound has lines without a terminal: the order first, then one for each round.
 func TestWaitSaysARound(t *testing.T) {
+	t.Parallel()
 	f := newServedFleet(t)
 	f.join("n1", "n2", "n3", "n4")
 	for _, n := range f.nodes {

@@ -89,6 +89,7 @@ func freePort(t *testing.T) int {
 // The pods of both manifests, started as a kubelet would: the preflight's ranks find each other and add up right, and
 // torchrun gets every node's number once, the plan's, with the program's words as they were.
 func TestPods(t *testing.T) {
+	t.Parallel()
 	file := built(t)
 	p := &launch.Plan{
 		Version: launch.Version, Made: "a test", Cluster: "made up", NCCL: "2.30.7", Job: launch.Job{Model: "made-up"}, Leaves: []int{1, 2},

@@ -19,9 +19,15 @@ import (
 // the numbers of its ranks' processes.
 func begun(t *testing.T, args ...string) (cmd *exec.Cmd, pids map[int]int, errs *bytes.Buffer) {
 	t.Helper()
-	args = append([]string{"bench", "-b", "8", "-e", "64K", "-f", "1.01", "--iters", "500", "--transport", "tcp"}, args...)
+	return begunIn(t, os.TempDir(), args...)
+}
+
+// begunIn has the ranks keep what they share in a folder.
+func begunIn(t *testing.T, temp string, args ...string) (cmd *exec.Cmd, pids map[int]int, errs *bytes.Buffer) {
+	t.Helper()
+	args = append([]string{"bench", "-b", "8", "-e", "1M", "-f", "1.01", "--warmup", "1", "--iters", "40", "--transport", "tcp"}, args...)
 	cmd, errs = exec.Command(built(t), args...), &bytes.Buffer{}
-	cmd.Stderr = errs
+	cmd.Env, cmd.Stderr = append(os.Environ(), "TMPDIR="+temp), errs
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +64,8 @@ func codeOf(err error) int {
 // TestBenchHung: of a rank that hangs it is said that it does, and not that it was killed, which
 // only the program itself has done, afterwards.
 func TestBenchHung(t *testing.T) {
-	cmd, pids, errs := begun(t, "-n", "3", "--timeout", "1s")
+	t.Parallel()
+	cmd, pids, errs := begun(t, "-n", "3", "--timeout", "2s")
 	syscall.Kill(pids[2], syscall.SIGSTOP)
 	if code := codeOf(cmd.Wait()); code != exitCannot {
 		t.Errorf("exit code %d", code)
@@ -70,7 +77,8 @@ func TestBenchHung(t *testing.T) {
 
 // TestBenchKilledRank: a rank that somebody else has ended is named with the signal.
 func TestBenchKilledRank(t *testing.T) {
-	cmd, pids, errs := begun(t, "-n", "3", "--timeout", "1s")
+	t.Parallel()
+	cmd, pids, errs := begun(t, "-n", "3")
 	syscall.Kill(pids[1], syscall.SIGKILL)
 	if code := codeOf(cmd.Wait()); code != exitCannot || !strings.HasPrefix(errs.String(), "busbar: rank 1 was ended by signal 9") {
 		t.Errorf("exit code %d: %s", code, errs)
@@ -80,7 +88,8 @@ func TestBenchKilledRank(t *testing.T) {
 // TestBenchCrashedRank: Go catches some signals and ends with an exit code that means something
 // else; the signal is named all the same, and -v shows how the crash began.
 func TestBenchCrashedRank(t *testing.T) {
-	cmd, pids, errs := begun(t, "-n", "3", "--timeout", "1s", "-v")
+	t.Parallel()
+	cmd, pids, errs := begun(t, "-n", "3", "-v")
 	syscall.Kill(pids[1], syscall.SIGSEGV)
 	code := codeOf(cmd.Wait())
 	if text := errs.String(); code != exitCannot || !strings.Contains(text, "busbar: rank 1 died by signal SEGV (segmentation violation)") || !strings.HasPrefix(text, "busbar: rank 1: SIGSEGV: ") {
@@ -90,6 +99,7 @@ func TestBenchCrashedRank(t *testing.T) {
 
 // TestBenchEndedRank: a rank that is asked to end tells the others, which do not wait for it.
 func TestBenchEndedRank(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"shm", "tcp"} {
 		cmd, pids, errs := begun(t, "-n", "3", "--transport", how)
 		syscall.Kill(pids[1], syscall.SIGTERM)
@@ -101,12 +111,14 @@ func TestBenchEndedRank(t *testing.T) {
 
 // TestBenchKilled: nothing stays of a launcher that was killed once another has run.
 func TestBenchKilled(t *testing.T) {
+	t.Parallel()
 	temp := t.TempDir()
-	t.Setenv("TMPDIR", temp)
-	cmd, _, _ := begun(t, "-n", "2")
+	cmd, _, _ := begunIn(t, temp, "-n", "2")
 	cmd.Process.Kill()
 	cmd.Wait()
-	if out, err := exec.Command(built(t), "bench", "-n", "2", "-b", "8", "-e", "8").CombinedOutput(); err != nil {
+	again := exec.Command(built(t), "bench", "-n", "2", "-b", "8", "-e", "8")
+	again.Env = append(os.Environ(), "TMPDIR="+temp)
+	if out, err := again.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
 	if left, _ := os.ReadDir(temp); len(left) > 0 {
@@ -117,6 +129,7 @@ func TestBenchKilled(t *testing.T) {
 // TestBenchRefusedRanks: rank 0 says at once who was refused and why; who was refused ends at
 // once. A newcomer to an elastic job is held to the same.
 func TestBenchRefusedRanks(t *testing.T) {
+	t.Parallel()
 	file, meet := built(t), filepath.Join(t.TempDir(), "meet")
 	rank := func(secret string, more ...string) *exec.Cmd {
 		cmd := exec.Command(file, append([]string{"bench", "--meet", meet, "--bind", "127.0.0.1", "--elastic", "-b", "8", "-f", "1.01", "--iters", "500"}, more...)...)
@@ -157,6 +170,7 @@ func TestBenchRefusedRanks(t *testing.T) {
 // TestBenchFullDisk: a disk that is full is not the input's fault, and the file that the user
 // named is the one that is named.
 func TestBenchFullDisk(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	script := `mount -t tmpfs -o size=16k none "$1" && cd "$1" && head -c 16k /dev/zero >fill 2>/dev/null; shift; "$@"; echo "exit code $?"; ls -a`
 	if err := exec.Command("unshare", "-Urm", "true").Run(); err != nil {
@@ -171,6 +185,7 @@ func TestBenchFullDisk(t *testing.T) {
 
 // TestBenchExposed: ranks that others can reach, and that anybody may join, are warned of.
 func TestBenchExposed(t *testing.T) {
+	t.Parallel()
 	file := built(t)
 	for _, tt := range []struct {
 		secret, bind string

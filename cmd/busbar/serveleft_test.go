@@ -7,10 +7,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"busbar.dev/fleet/client"
 	"busbar.dev/fleet/server"
+	"busbar.dev/internal/eventually"
 )
 
 // TestCommandsBesideTheirServer has commands find a server by its folder alone, whatever certificate it shows.
@@ -44,7 +44,7 @@ func TestCommandsBesideTheirServer(t *testing.T) {
 				var out written
 				return run(ctx, strings.NewReader(""), &out, &out, append(args, "--data", data)), out.String()
 			}
-			waitFor(t, "the server's address", func() bool { return strings.Contains(served.String(), page) })
+			eventually.Holds(t, "the server's address", func() bool { return strings.Contains(served.String(), page) })
 			for _, args := range [][]string{{"nodes"}, {"order", "list"}} {
 				if code, out := ask(args...); code != exitDone {
 					t.Errorf("%v: exit %d, %s", args, code, out)
@@ -80,15 +80,5 @@ func TestCommandsBesideTheirServer(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// waitFor waits until something is so.
-func waitFor(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(30 * time.Second); !is(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("in vain: %s", what)
-		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"busbar.dev/internal/eventually"
 	"busbar.dev/internal/netns"
 )
 
@@ -24,6 +25,7 @@ type slurmCluster struct {
 
 // A real Slurm starts the ranks: all on one node, and over three.
 func TestSrun(t *testing.T) {
+	t.Parallel()
 	for _, tool := range []string{"slurmctld", "slurmd", "srun", "munged"} {
 		needsTool(t, tool, "slurm-wlm (and munge)")
 	}
@@ -136,13 +138,12 @@ func (c *slurmCluster) daemon(t *testing.T, i int, words ...string) {
 func (c *slurmCluster) await(t *testing.T) {
 	t.Helper()
 	var out []byte
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	if !eventually.Within(eventually.Limit, func() bool {
 		cmd := c.x.Command(t.Context(), 0, "sinfo", "-h", "-N", "-o", "%T")
 		cmd.Env = append(os.Environ(), "SLURM_CONF="+c.conf)
 		out, _ = cmd.CombinedOutput()
-		if strings.Count(string(out), "idle\n") == len(c.x.Hosts) {
-			return
-		}
+		return strings.Count(string(out), "idle\n") == len(c.x.Hosts)
+	}) {
+		t.Fatalf("the nodes did not come; sinfo says\n%s", out)
 	}
-	t.Fatalf("the nodes did not come; sinfo says\n%s", out)
 }

@@ -94,6 +94,7 @@ var columns = []struct {
 	{"fleet/server", 12}, // the page and the fleet put together
 	{"cmd/", 13},
 	{"internal/corpus", 13}, // test data; nothing but tests may import it
+	{"internal/eventually", 13},
 	{"internal/rules", 13},
 	{"internal/fuzzall", 13},
 	{"internal/netns", 11},

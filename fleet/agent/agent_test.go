@@ -49,21 +49,21 @@ func newFixture(t *testing.T) *fixture {
 		t.Fatal(err)
 	}
 	f := &fixture{t: t, srv: srv, hub: hub, ctx: ctx, ended: make(chan error, 100), beat: map[fleet.Name]*fleet.Beat{}, running: map[fleet.Name]string{}}
-	if _, err := hub.Beats(func(b *fleet.Beat) {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.beat[b.Node] = b
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := hub.ProgressAll(func(d *fleet.Progress) {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.running[d.Node] = d.Text
-	}); err != nil {
-		t.Fatal(err)
-	}
 	var reading sync.WaitGroup
+	reading.Go(func() {
+		_ = hub.Transient(ctx, bus.Transient{
+			Beat: func(b *fleet.Beat) {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				f.beat[b.Node] = b
+			},
+			Progress: func(d *fleet.Progress) {
+				f.mu.Lock()
+				defer f.mu.Unlock()
+				f.running[d.Node] = d.Text
+			},
+		})
+	})
 	reading.Go(func() {
 		_ = hub.Follow(ctx, bus.Following{Each: func(_ uint64, n *fleet.Event) error {
 			f.mu.Lock()

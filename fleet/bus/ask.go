@@ -87,42 +87,6 @@ func (b *Bus) Serve(do func(*fleet.Part) fleet.Answer) (*Subscription, error) {
 	return &Subscription{sub}, nil
 }
 
-// maxTransient is the longest that is listened to of what nodes send and nobody keeps: none has much to say, and
-// reading it costs more than sending it.
-const maxTransient = 16 << 10
-
-// heard reads what a node sends and nobody keeps, nil where it is nothing or too much.
-func decoded[T any](m *nats.Msg) *T {
-	if len(m.Data) > maxTransient {
-		return nil
-	}
-	v, err := fleet.Decode[T](m.Data)
-	if err != nil {
-		return nil
-	}
-	return v
-}
-
-// Beats hears who lives. Messages that are no beat, or another's, are passed over.
-func (b *Bus) Beats(receive func(*fleet.Beat)) (*Subscription, error) {
-	return b.subscribe(fleet.Beats, 16<<10, func(m *nats.Msg) {
-		beat := decoded[fleet.Beat](m)
-		if who, err := fleet.OfSubject(m.Subject); beat != nil && err == nil && who == beat.Node {
-			receive(beat)
-		}
-	})
-}
-
-// ProgressAll hears how far parts are.
-func (b *Bus) ProgressAll(receive func(*fleet.Progress)) (*Subscription, error) {
-	return b.subscribe(fleet.ProgressAll, 16<<10, func(m *nats.Msg) {
-		d := decoded[fleet.Progress](m)
-		if who, err := fleet.OfSubject(m.Subject); d != nil && err == nil && who == d.Node {
-			receive(d)
-		}
-	})
-}
-
 // Beat says that this node lives, to whoever listens.
 func (b *Bus) Beat(beat *fleet.Beat) error { return b.pass(fleet.BeatOf(b.node), beat) }
 

@@ -160,11 +160,9 @@ func testAsked(t *testing.T, p *place, hub *Bus) {
 		}
 	}
 	beats := make(chan *fleet.Beat, 100)
-	received, err := hub.Beats(func(b *fleet.Beat) { beats <- b })
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer received.Close()
+	listening, stop := context.WithCancel(p.ctx())
+	defer stop()
+	go func() { _ = hub.Transient(listening, Transient{Beat: func(b *fleet.Beat) { beats <- b }}) }()
 	for got := false; !got; {
 		if err := node.Beat(&fleet.Beat{Node: "other"}); err != nil {
 			t.Fatal(err)

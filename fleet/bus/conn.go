@@ -69,9 +69,10 @@ type Bus struct {
 	js      jetstream.JetStream
 	cfg     Config
 	refused atomic.Int64
+	meter   meter // of what nodes send
 
 	mu     sync.Mutex // guards following
-	relays bool       // it brings to the store what nodes send
+	relays *nats.Conn // it brings to the store what nodes send
 	// lives ends with the present connection, so that nobody waits for an answer that
 	// went to a connection that is gone.
 	lives context.Context
@@ -286,6 +287,12 @@ func (b *Bus) RTT() (time.Duration, error) { return b.nc.RTT() }
 func (b *Bus) Close() {
 	if b.nc.IsConnected() {
 		_ = b.nc.FlushTimeout(time.Second)
+	}
+	b.mu.Lock()
+	relays := b.relays
+	b.mu.Unlock()
+	if relays != nil {
+		relays.Close()
 	}
 	b.nc.Close()
 	b.end()

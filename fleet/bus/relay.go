@@ -26,7 +26,7 @@ const (
 
 const (
 	relayTime   = attempt - 500*time.Millisecond // so that the node hears that it failed
-	relayAtOnce = 256
+	relayAtOnce = 256                            // at the store; of one node there are relayEach
 	// A node may say what a full spool holds at once, and this much a second ever after. A node
 	// in the wrong hands would take a day and more to drive out what others sent.
 	relayBurst = 64 << 20
@@ -55,31 +55,41 @@ type allowance struct {
 func (b *Bus) relay() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.relays {
+	if b.relays != nil {
 		return nil
+	}
+	nc, err := b.side(func() {})
+	if err != nil {
+		return err
 	}
 	r := &relay{bus: b, free: make(chan struct{}, relayAtOnce), each: map[fleet.Name]allowance{}}
 	for subject, build := range map[string]func(fleet.Name, *nats.Msg) *nats.Msg{publishTo: r.publish, lastTo: r.last} {
-		sub, err := b.nc.QueueSubscribe(subject+"*", relays, func(m *nats.Msg) { r.take(m, build) })
-		if err != nil {
-			return err
+		sub, err := nc.QueueSubscribe(subject+"*", relays, func(m *nats.Msg) { r.take(m, build) })
+		if err == nil {
+			err = sub.SetPendingLimits(queued, queuedBytes)
 		}
-		if err := sub.SetPendingLimits(16<<10, 64<<20); err != nil {
+		if err != nil {
+			nc.Close()
 			return err
 		}
 	}
-	b.relays = true
+	b.relays = nc
 	return nil
 }
 
-// take passes one question on and its answer back. Several are under way at a time.
+// take passes one question on and its answer back. Several are under way at a time, few of them of one node: a node
+// that asks more waits for no turn, it is not heard. So this never waits, and what others send is not held up.
 func (r *relay) take(m *nats.Msg, build func(fleet.Name, *nats.Msg) *nats.Msg) {
 	node, err := fleet.OfSubject(m.Subject)
 	if err != nil || !strings.HasPrefix(m.Reply, inboxOf(node)+".") {
 		return // nobody whom an answer would reach
 	}
-	r.free <- struct{}{}
+	if !r.bus.meter.enter(node) {
+		return
+	}
 	go func() {
+		defer r.bus.meter.leave(node)
+		r.free <- struct{}{}
 		defer func() { <-r.free }()
 		_ = m.RespondMsg(r.answer(node, build(node, m))) // who asked will ask again
 	}()

@@ -38,9 +38,9 @@ func TestAnswersGoNowhereElse(t *testing.T) {
 	if _, err := victim.Serve(func(*fleet.Part) fleet.Answer { t.Error("b was asked"); return fleet.Answer{} }); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Beats(func(beat *fleet.Beat) { t.Errorf("a beat of %s", beat.Node) }); err != nil {
-		t.Fatal(err)
-	}
+	go func() {
+		_ = b.Transient(t.Context(), Transient{Beat: func(beat *fleet.Beat) { t.Errorf("a beat of %s", beat.Node) }})
+	}()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	if err := victim.Publisher().Publish(ctx, left("b")); err != nil {

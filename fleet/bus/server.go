@@ -43,6 +43,8 @@ type ServerConfig struct {
 	Lazy bool
 	// OnLog, where it is set, gets the server's warnings and errors.
 	OnLog func(level, text string)
+	// OnFlood, where it is set, is told of nodes that are shut out because they send too much. It must not block.
+	OnFlood func(Flood)
 }
 
 // Server is a NATS server with a store, within this process.
@@ -52,7 +54,8 @@ type Server struct {
 	unlock   func()
 	stop     chan struct{}
 	done     sync.WaitGroup
-	reported bool // that the store cannot write; watch uses it
+	reported bool  // that the store cannot write; watch uses it
+	guard    guard // watch uses it too
 
 	mu     sync.Mutex // guards following
 	ns     *server.Server
@@ -272,6 +275,7 @@ func (s *Server) Reload() error {
 	if err != nil {
 		return err
 	}
+	s.guard.close(a)
 	s.ns.UpdateAccountClaims(acc, a)
 	s.signed = text
 	return nil
@@ -279,10 +283,13 @@ func (s *Server) Reload() error {
 
 // watch follows the keys on disk, which other processes may change, and the store's health.
 func (s *Server) watch() {
-	tick := time.NewTicker(reloadEvery)
+	tick, look := time.NewTicker(reloadEvery), time.NewTicker(guardEvery)
 	defer tick.Stop()
+	defer look.Stop()
 	for {
 		select {
+		case now := <-look.C:
+			s.guarded(now)
 		case <-tick.C:
 			_ = s.Reload() // a file that cannot be read now is read next time
 			s.repair()

@@ -36,6 +36,39 @@ func (h *History) Beat(name string, at time.Time) bool {
 	return true
 }
 
+// deafGap is the longest between two calls of Deaf that tell of one time, and mostDeaf how many times are kept.
+const (
+	deafGap  = 10 * time.Second
+	mostDeaf = 64
+)
+
+// Deaf tells that heartbeats were lost until a time, and for some seconds before. Nobody is unreachable for want of
+// those.
+func (h *History) Deaf(until time.Time) {
+	t := until.UnixNano()
+	if n := len(h.deaf); n > 0 && t-h.deaf[n-1][1] < int64(deafGap) {
+		h.deaf[n-1][1] = max(h.deaf[n-1][1], t)
+		return
+	}
+	if len(h.deaf) == mostDeaf {
+		h.deaf = slices.Delete(h.deaf, 0, 1)
+	}
+	h.deaf = append(h.deaf, [2]int64{t - int64(deafGap), t})
+}
+
+// heardFrom is when a node could have been heard again that was last heard at a time.
+func (h *History) heardFrom(last int64) time.Time {
+	if n := len(h.deaf); n > 0 {
+		last = max(last, h.deaf[n-1][1])
+	}
+	return stamp(last)
+}
+
+// deafWithin tells whether heartbeats were lost between two times.
+func (h *History) deafWithin(from, to int64) bool {
+	return slices.ContainsFunc(h.deaf, func(d [2]int64) bool { return d[0] < to && from < d[1] })
+}
+
 // MoveBeats adds to the times of all heartbeats: the clock that they were read from was set.
 func (h *History) MoveBeats(d time.Duration) {
 	for i := range h.node {
@@ -43,6 +76,10 @@ func (h *History) MoveBeats(d time.Duration) {
 		for k := range at {
 			at[k] += int64(d)
 		}
+	}
+	for i := range h.deaf {
+		h.deaf[i][0] += int64(d)
+		h.deaf[i][1] += int64(d)
 	}
 }
 
@@ -88,7 +125,7 @@ func (h *History) unreachable(now time.Time) []finding.Finding {
 		last := stamp(n.beats.at[len(n.beats.at)-1])
 		patience := h.patience(&n.beats)
 		name := h.nodes.list[i]
-		if gone := now.Sub(last); gone > patience {
+		if gone := now.Sub(h.heardFrom(n.beats.at[len(n.beats.at)-1])); gone > patience {
 			f := finding.Finding{
 				ID: "silent:" + name, Kind: Unreachable, Severity: finding.Warn, Nodes: []string{name}, Since: last, Confidence: 0.9,
 				Text:     fmt.Sprintf("%s is silent since %s.", name, clock(last)),
@@ -137,7 +174,7 @@ func (h *History) lateBeats(name string, b *beats, now time.Time) (f finding.Fin
 	n, since := 0, time.Time{}
 	for i := 1; i < len(b.at); i++ {
 		gap := time.Duration(b.at[i] - b.at[i-1])
-		if at := stamp(b.at[i]); gap > patience && now.Sub(at) < time.Hour {
+		if at := stamp(b.at[i]); gap > patience && now.Sub(at) < time.Hour && !h.deafWithin(b.at[i-1], b.at[i]) {
 			n++
 			longestGap = max(longestGap, gap)
 			if since.IsZero() {

@@ -62,6 +62,7 @@ type History struct {
 	whole  *finding.Finding // that the fleet became slower, as of the last answer
 	stale  bool             // something about pairs came since the last answer
 	refuse int
+	deaf   [][2]int64 // times in which heartbeats were lost, ns, the oldest first
 }
 
 // node is what is known of one node apart from its pairs.

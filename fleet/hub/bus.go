@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"busbar.dev/fleet"
+	"busbar.dev/fleet/bus"
 )
 
 // Entry is one piece of the stream.
@@ -27,7 +28,7 @@ type Bus interface {
 	// Ask asks a node to do a part or to stop one.
 	Ask(ctx context.Context, node fleet.Name, p *fleet.Part) (*fleet.Answer, error)
 	// Transient calls back with what nodes send and nobody keeps, until the context ends.
-	Transient(ctx context.Context, beat func(*fleet.Beat), progress func(*fleet.Progress)) error
+	Transient(ctx context.Context, t bus.Transient) error
 	// Settle tells all agents of a name which of them goes on, or has them beat.
 	Settle(node fleet.Name, s *fleet.Settled) error
 	// Lead runs a function whenever this hub leads those of the bus, with a context that ends

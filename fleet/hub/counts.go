@@ -11,6 +11,7 @@ type counts struct {
 	alerted atomic.Int64                // alerts that were delivered
 	refused atomic.Int64                // and that nobody took
 	unsent  atomic.Int64                // attempts to keep events that failed
+	deaf    atomic.Int64                // seconds in which messages in passing were lost
 	looks   atomic.Int64                // at the statistics
 	lookNS  atomic.Int64                // what they took
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"busbar.dev/fleet"
+	"busbar.dev/fleet/bus"
 	"busbar.dev/unit"
 )
 
@@ -99,11 +100,11 @@ func (m *memory) Ask(ctx context.Context, node fleet.Name, p *fleet.Part) (*flee
 	return &a, nil
 }
 
-func (m *memory) Transient(ctx context.Context, beat func(*fleet.Beat), _ func(*fleet.Progress)) error {
+func (m *memory) Transient(ctx context.Context, l bus.Transient) error {
 	m.mu.Lock()
 	m.next++
 	id := m.next
-	m.beat[id] = beat
+	m.beat[id] = l.Beat
 	m.mu.Unlock()
 	<-ctx.Done()
 	m.mu.Lock()

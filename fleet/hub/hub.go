@@ -10,6 +10,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/fleet"
+	"busbar.dev/fleet/bus"
 )
 
 // Config is what a hub is made of.
@@ -62,6 +63,7 @@ type Hub struct {
 	leading atomic.Bool
 	counts  counts
 	rivals  rivals
+	floods  floods
 
 	mu      sync.Mutex // guards following
 	changed chan struct{}
@@ -153,7 +155,9 @@ func (h *Hub) Run(ctx context.Context) error {
 	}
 	h.target.Store(last)
 	start("following the stream", func(ctx context.Context) error { return h.cfg.Bus.Follow(ctx, h.view.Seq(), h.take) })
-	start("beats", func(ctx context.Context) error { return h.cfg.Bus.Transient(ctx, h.beat, h.progress) })
+	start("beats", func(ctx context.Context) error {
+		return h.cfg.Bus.Transient(ctx, bus.Transient{Beat: h.beat, Progress: h.progress, Deaf: h.deaf, Flood: h.Flood})
+	})
 	start("traces", h.tracer.run)
 	start("pages", h.notifyBeats)
 	if err := h.until(ctx, func() bool { return h.view.Seq() >= last }); err != nil {

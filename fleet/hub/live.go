@@ -14,6 +14,7 @@ type live struct {
 	progresses map[fleet.Name]fleet.Progress
 	fresh      map[fleet.Name]bool // beats that no page was told of
 	count      uint64
+	lost       time.Time // until when messages were lost
 }
 
 // lastBeat is a beat and when it came, by our own clock: a node's may be wrong. See Hub.now.
@@ -44,10 +45,30 @@ func (l *live) beat(b *fleet.Beat, now time.Time) bool {
 	return true
 }
 
+// deaf notes that messages were lost until now.
+func (l *live) deaf(now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lost = now
+}
+
+// quiet is for how long a node that was last heard at a time could have been heard, and was not.
+func (l *live) quiet(came, now time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lost.After(came) {
+		came = l.lost
+	}
+	return max(now.Sub(came), 0)
+}
+
 // move follows a clock that was set.
 func (l *live) move(d time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if !l.lost.IsZero() {
+		l.lost = l.lost.Add(d)
+	}
 	for n, b := range l.beats {
 		b.came = b.came.Add(d)
 		l.beats[n] = b

@@ -116,7 +116,7 @@ func (h *Hub) alive(s *fleet.NodeState, now time.Time) {
 	}
 	s.Age = max(now.Sub(b.came), 0)
 	s.AgeS = s.Age.Seconds()
-	if s.Age <= h.cfg.Unreachable && (s.State != fleet.NodeLeft || b.came.After(s.Received)) {
+	if h.live.quiet(b.came, now) <= h.cfg.Unreachable && (s.State != fleet.NodeLeft || b.came.After(s.Received)) {
 		s.State = fleet.NodeUp
 	}
 	s.Waiting, s.Load, s.Receive, s.Send, s.RSS, s.CPU = b.Waiting, b.Load, b.Receive, b.Send, b.RSS, b.CPU

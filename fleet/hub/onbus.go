@@ -68,22 +68,6 @@ func (o *onBus) Follow(ctx context.Context, above uint64, fold func(Entry)) erro
 	})
 }
 
-// Transient hears beats and progress.
-func (o *onBus) Transient(ctx context.Context, beat func(*fleet.Beat), progress func(*fleet.Progress)) error {
-	beats, err := o.Beats(beat)
-	if err != nil {
-		return err
-	}
-	defer beats.Close()
-	progresses, err := o.ProgressAll(progress)
-	if err != nil {
-		return err
-	}
-	defer progresses.Close()
-	<-ctx.Done()
-	return nil
-}
-
 // Lead runs a function while the lease is ours, and waits for it when it no longer is.
 func (o *onBus) Lead(ctx context.Context, run func(context.Context)) error {
 	turns, err := o.Bus.Lead(ctx, "hub")

@@ -27,6 +27,7 @@ type running struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	srv    *bus.Server // nil with a cluster that somebody else runs
+	floods chan bus.Flood
 	bus    *bus.Bus
 	hub    *hub.Hub
 	events *web.Events
@@ -43,7 +44,7 @@ func start(ctx context.Context, o *Options, env *Env, dir string) (*running, err
 	if err != nil {
 		return nil, err
 	}
-	s := &running{env: env, events: &web.Events{}}
+	s := &running{env: env, events: &web.Events{}, floods: make(chan bus.Flood, 64)}
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	if err := s.connect(o, dir, busCfg); err != nil {
 		s.close()
@@ -69,6 +70,7 @@ func start(ctx context.Context, o *Options, env *Env, dir string) (*running, err
 		}
 	})
 	s.work.Go(s.tellReading)
+	s.work.Go(s.tellFloods)
 	if !o.NoLocal {
 		s.work.Go(s.measureLocally)
 		s.work.Go(func() { s.beNode(o.BusListen, dir) })
@@ -95,6 +97,27 @@ func (s *running) tellReading() {
 		tick.Reset(30 * time.Second)
 		share, _ := s.hub.Reading()
 		s.env.Note(fmt.Sprintf("reading what was stored: %.0f%%; the page tells about the fleet after that", 100*share))
+	}
+}
+
+// flood is told by the bus whom it has shut out, maybe before there is a hub.
+func (s *running) flood(f bus.Flood) {
+	select {
+	case s.floods <- f:
+	default:
+	}
+}
+
+// tellFloods passes it on.
+func (s *running) tellFloods() {
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case f := <-s.floods:
+			s.hub.Flood(f)
+			s.env.Note(fmt.Sprintf("node %s floods the bus (%s); its credentials are refused for a minute", f.Node, f.What))
+		}
 	}
 }
 
@@ -185,7 +208,7 @@ func (s *running) connect(o *Options, dir string, cfg bus.Config) (err error) {
 		if local := host == "localhost" || ip != nil && ip.IsLoopback(); !local && shown == nil && !o.BusPlain {
 			return fmt.Errorf("--bus-listen %s: others could read what agents say; give --tls-cert and --tls-key, or --tls-self-signed, or --bus-plain where nobody else is on the network", o.BusListen)
 		}
-		s.srv, err = bus.Start(bus.ServerConfig{Dir: filepath.Join(dir, "bus"), Listen: o.BusListen, TLS: shown, Plain: o.BusPlain, OnLog: storeNotes(s.env.Note, time.Now)})
+		s.srv, err = bus.Start(bus.ServerConfig{Dir: filepath.Join(dir, "bus"), Listen: o.BusListen, TLS: shown, Plain: o.BusPlain, OnLog: storeNotes(s.env.Note, time.Now), OnFlood: s.flood})
 		if errors.Is(err, syscall.EADDRINUSE) {
 			return failure.Cannot(fmt.Errorf("--bus-listen: %w; another busbar serve may have it: stop that one, or give another port, such as --bus-listen 127.0.0.1:7652", err))
 		}

@@ -150,10 +150,10 @@ func quantile(d []time.Duration, q float64) time.Duration {
 }
 
 // report prints what it took.
-func (s *soak) report(took time.Duration, dropped int) {
+func (s *soak) report(took time.Duration, deaf int64) {
 	w := s.out
 	fmt.Fprintf(w, "killed: %d servers, %d processes of agents; lines: %d broken, %d silent\n", s.serverKills.Load(), s.agentKills.Load(), s.cuts.Load(), s.deaf.Load())
-	fmt.Fprintf(w, "parts: %d asked, %d begun, %d refused (busy), %d unanswered; beats dropped: %d\n", s.asked.Load(), s.begun.Load(), s.refused.Load(), s.absent.Load(), dropped)
+	fmt.Fprintf(w, "parts: %d asked, %d begun, %d refused (busy), %d unanswered; seconds in which beats were lost: %d\n", s.asked.Load(), s.begun.Load(), s.refused.Load(), s.absent.Load(), deaf)
 	for _, l := range []struct {
 		name string
 		d    []time.Duration

@@ -54,11 +54,10 @@ func (s *soak) run(ctx context.Context) (err error) {
 	reading, stop := context.WithCancel(ctx)
 	var tasks sync.WaitGroup
 	tasks.Go(func() { s.view.follow(reading, s.hub) })
-	ear, err := s.hub.Beats(s.view.beat)
-	if err != nil {
-		stop()
-		return err
-	}
+	var deaf atomic.Int64
+	tasks.Go(func() {
+		_ = s.hub.Transient(reading, bus.Transient{Beat: s.view.beat, Deaf: func() { deaf.Add(1) }})
+	})
 	began := time.Now()
 	fmt.Fprintf(s.out, "%d agents in %d processes, %d servers, %v\n", s.agents, s.procs, s.cluster, s.length)
 	if err = s.lives(ctx); err == nil {
@@ -75,11 +74,10 @@ func (s *soak) run(ctx context.Context) (err error) {
 		err = ctx.Err()
 	}
 	wrong := s.check()
-	beats := ear.Dropped()
 	for _, p := range s.servers {
 		p.end(syscall.SIGKILL)
 	}
-	s.report(took, beats)
+	s.report(took, deaf.Load())
 	return errors.Join(err, wrong)
 }
 

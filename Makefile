@@ -18,7 +18,7 @@ test: lint unit fuzz
 
 # All of it without the race detector, then with it what is not plain computing: the packages left out start no goroutine
 # and take minutes under it. The command itself takes as long again to build that way: make race. lint has vetted all.
-PLAIN   = /(calibrate|calibrate/truth|cluster|coll|doctor|doctor/[a-z]*|fleet/health|hardware|launch|launch/tuner|nccl|plan/campaign|predict|report|result|result/[a-z]*|schedule|schedule/msccl|sim|step|unit|workload|workload/pipeline|query|finding|input|input/[a-z0-9]*|input/internal/[a-z]*|cmd/busbar|internal/(corpus|counter|csvtable|failure|fair|keywords|lines|outfile|reduce|rules|stats|svg|switchtree|texttab|words|yamldoc))$$
+PLAIN   = /(calibrate|calibrate/truth|cluster|coll|doctor|doctor/[a-z]*|fleet/health|hardware|launch|launch/tuner|nccl|plan/campaign|predict|report|result|result/[a-z]*|schedule|schedule/msccl|sim|step|unit|workload|workload/pipeline|query|finding|input|input/[a-z0-9]*|input/internal/[a-z]*|cmd/busbar|internal/(corpus|counter|csvtable|failure|fair|keywords|lines|outfile|reduce|rules|stats|svg|switchtree|synth|texttab|words|yamldoc))$$
 unit:
 	$(GO) test -vet=off ./...
 	$(if $(RACE),$(GO) test -vet=off $(RACE) -short $$($(GO) list ./... | grep -vE '$(PLAIN)'),@echo "no C compiler: the race detector is left out")

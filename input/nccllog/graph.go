@@ -226,9 +226,10 @@ func (c *collector) graph(r *Record, g *Graph) {
 // kinds begin the names of NCCL's nodes.
 var kinds = []string{"GPU/", "NET/", "NIC/", "CPU/", "PCI/", "NVS/", "GIN/"}
 
-// isNode reports whether a word is a node such as GPU/0-60 or NET/1.
+// isNode reports whether a word is a node such as GPU/0-60 or NET/1: what follows its kind are numbers in hexadecimal.
+// Names of networks begin alike ("NET/efa").
 func isNode(s string) bool {
-	return len(s) > 4 && slices.Contains(kinds, s[:4]) && (s[4] >= '0' && s[4] <= '9' || s[4] >= 'a' && s[4] <= 'f')
+	return len(s) > 4 && slices.Contains(kinds, s[:4]) && strings.Trim(s[4:], "0123456789abcdefABCDEF-") == ""
 }
 
 type (
@@ -245,8 +246,10 @@ type (
 // a node: a channel of a pattern, a processor, a row of paths.
 func parseGraphLine(r *Record) any {
 	word, rest, _ := strings.Cut(r.Text, " ")
-	if isDigits(word) && strings.HasPrefix(rest, ": ") && isNode(strings.TrimSpace(rest[2:])) {
-		return graphChannel(strings.Fields(rest[2:]))
+	if isDigits(word) && strings.HasPrefix(rest, ": ") {
+		if nodes := strings.Fields(rest[2:]); len(nodes) > 0 && isNode(nodes[0]) {
+			return graphChannel(nodes)
+		}
 	}
 	if !isNode(word) {
 		return nil

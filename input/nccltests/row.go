@@ -61,15 +61,9 @@ func (p *parser) values(num int, f []string, piece bool) {
 	if t.header.perIter {
 		half = 8
 	}
-	// The root is a figure like the others. A whole line does not come out even
-	// without it; of a piece or a cut line only the header knows.
 	if !tr.rooted && len(f) > 0 {
 		tr.rooted = true
-		has := len(f)%half == 1
-		if t.header.seen && (piece || len(f)%half > 1) {
-			has = t.header.root
-		}
-		if n, err := strconv.Atoi(f[0]); has && err == nil && n >= -1 && n < maxRanks {
+		if n, err := strconv.Atoi(f[0]); err == nil && n >= -1 && n < maxRanks && t.header.hasRoot(f, half, piece) {
 			tr.root = n
 			f = f[1:]
 		}
@@ -83,6 +77,16 @@ func (p *parser) values(num int, f []string, piece bool) {
 	if len(tr.values) == 2*half {
 		p.endRow()
 	}
+}
+
+// hasRoot reports that the first figure of a row is its root, which is a figure like the others. A whole line does not
+// come out even without it; of a piece or a cut line, which may come out even by accident, only the header knows.
+func (h *columns) hasRoot(f []string, half int, piece bool) bool {
+	odd := len(f)%half == 1
+	if h.seen && (piece || !odd) {
+		return h.root
+	}
+	return odd
 }
 
 // endRow files the row at hand with what has come of it.

@@ -1,0 +1,184 @@
+package nccllog
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"busbar.dev/cluster"
+	"busbar.dev/input/internal/readertest"
+)
+
+// A log that is cut anywhere says a part of what the whole one says: one line at most is not understood, and no ring,
+// tree, connection or NIC is another than there.
+func TestCutLog(t *testing.T) {
+	j := job(t, 4, 28)
+	text := j.Logs()
+	whole := read(t, text)
+	conns := map[string]bool{}
+	for _, c := range whole.Connections {
+		conns[c.Via] = true
+	}
+	for cut := strings.Index(text, "NCCL INFO ") + len("NCCL INFO "); cut < len(text); cut += 997 {
+		l := read(t, text[:cut])
+		end := text[max(0, cut-60):cut]
+		if l.NotUnderstood > 1 || l.Understood+l.NotUnderstood != l.Records {
+			t.Errorf("cut at %q: not understood %v", end, l.Unknown)
+		}
+		if len(l.Hosts) > len(whole.Hosts) || len(l.NICs) > len(whole.NICs) || len(l.Comms) > 2 {
+			t.Errorf("cut at %q: %d hosts, %d NICs, %d communicators", end, len(l.Hosts), len(l.NICs), len(l.Comms))
+		}
+		for i := range l.Comms {
+			for c, r := range l.Comms[i].Rings {
+				if want := whole.Comms[0].Rings[c].Ranks; !r.Cut && !slices.Equal(r.Ranks, want) {
+					t.Errorf("cut at %q: ring %v, want %v", end, r.Ranks, want)
+				}
+			}
+		}
+		for _, c := range l.Connections[:max(0, len(l.Connections)-1)] {
+			if !conns[c.Via] {
+				t.Errorf("cut at %q: a connection by %s", end, c.Via)
+			}
+		}
+		readertest.Check(t, l.Fragment())
+	}
+}
+
+// A row of paths that lost its end is not understood; it is no message of a network either, whose names begin alike.
+// The paths that still read are kept.
+func TestTornPaths(t *testing.T) {
+	const pre = "h:1:2 [0] NCCL INFO "
+	tree := pre + "comm 0xa rank 0 nranks 1 cudaDev 0 busId 6000 - Init START\n" + pre + "=== System : maxBw 12.0 totalBw 48.0 ===\n" + pre + "CPU/0-0 (1/1/3)\n" + pre + "==========================================\n"
+	for _, c := range []struct {
+		text       string
+		understood bool
+		notes      int
+		paths      int
+	}{
+		{"NET/0-0 :GPU/0-6000 (3/12.0/PHB) NET/0-0 (0/5000.0/LOC)", true, 0, 2},
+		{"NET/0 :GPU/A000 (3/12.0/PHB) NET/0 (0/5000.0/LOC)", true, 0, 2}, // before 2.21
+		{"GPU/A000 :GPU/A000 (0/5000.0/LOC)", true, 0, 1},
+		{"NET/0-0 :GPU/0-6000 (3/12.0/PHB) NET/0-0 (0", false, 0, 1},
+		{"NET/0-0 :GPU/0-6000 (3/12.0/PHB) \ufffdPU/0-0 (2/12.0/PHB) NET/0-0 (0/5000.0/LOC)", false, 0, 1},
+		{"NET/0-0 :GPU/0-6000 (3/12.0WPHB) CPU/0-0 (2/12.0/PHB)", false, 0, 0},
+		{"NET/0-0 :GPU/0-6000 (", false, 0, 0},
+		{"NET/0-0", false, 0, 0},
+		{"NET/efa: 4 devices are there", true, 1, 0},
+		{"NET/dpu : a network of its own", true, 1, 0},
+		{"NET/Plugin: none was found", true, 1, 0},
+	} {
+		l := read(t, tree+pre+"GPU/0-6000 :GPU/0-6000 (0/5000.0/LOC)\n"+pre+c.text+"\n")
+		if (l.NotUnderstood == 0) != c.understood || len(l.Notes) != c.notes {
+			t.Errorf("%q: not understood %v, notes %v", c.text, l.Unknown, l.Notes)
+		}
+		if n := len(l.Comms[0].System.Paths); n != 1+c.paths {
+			t.Errorf("%q: %d paths, want %d", c.text, n, 1+c.paths)
+		}
+	}
+}
+
+// The two parts of a message that other output came between are one message.
+func TestMendedMessage(t *testing.T) {
+	j := job(t, 4, 28)
+	whole := read(t, j.Logs())
+	var b strings.Builder
+	torn := 0
+	for line := range strings.Lines(j.Logs()) {
+		at := strings.Index(line, " nranks 8 cudaDev")
+		if !strings.Contains(line, "Init COMPLETE") || at < 0 {
+			b.WriteString(line)
+			continue
+		}
+		torn++
+		b.WriteString(line[:at] + "step 12 loss 1.5\n" + line[at:])
+	}
+	l := read(t, b.String())
+	if torn != j.Ranks() || l.Complete != j.Ranks() || l.NotUnderstood != 0 || len(l.Unknown) != 0 || len(l.Comms) != 1 {
+		t.Fatalf("%d torn, %d complete, not understood %v", torn, l.Complete, l.Unknown)
+	}
+	for i, k := range l.Comms[0].Ranks {
+		if want := whole.Comms[0].Ranks[i]; k.Rank != want.Rank || k.PCI != want.PCI || k.Host != want.Host || k.Completed.Line == 0 {
+			t.Errorf("rank %d: %+v", i, k)
+		}
+	}
+	if l.NRanks[8] != whole.NRanks[8] {
+		t.Errorf("%d messages name eight ranks, want %d", l.NRanks[8], whole.NRanks[8])
+	}
+}
+
+// The table of what settings allow has rows without a prefix, and ends where they end.
+func TestEnabledTable(t *testing.T) {
+	const pre = "h:1:2 [0] NCCL INFO "
+	l := read(t, pre+"comm 0xa rank 0 nranks 2 cudaDev 0 busId 6000 commId 0x1 - Init START\n"+
+		pre+"Enabled NCCL Func/Proto/Algo Matrix:\n"+
+		"     Function |       LL     LL128    Simple   |          Tree           Ring\n"+
+		"    Broadcast |        0         0         1   |             2              1\n"+
+		"    AllReduce |        1         2         0   |             0              1\n"+
+		"somebody else | 1 | 2\n    AllGather |        1         1         1   |             1              1\n")
+	e := l.Comms[0].Enabled
+	if e == nil || len(e.Rows) != 2 {
+		t.Fatalf("%+v", e)
+	}
+	if r := e.Rows[1]; r.Op != "all_reduce" || r.Proto["ll128"] != 2 || r.Proto["simple"] != 0 || r.Algo["ring"] != 1 || r.Algo["tree"] != 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Warnings and errors on their way up are kept with the place in the source that gave them.
+func TestSyntheticWarnings(t *testing.T) {
+	for _, minor := range []int{23, 30} {
+		j := job(t, 0, minor)
+		text := j.Start(3) + j.Warn(3, "transport/net_ib.cc:1290", "ncclIbTest", "NET/IB : Got completion from peer 10.77.0.2<4097> with error 12, opcode 129, len 0,") +
+			"vendor err 129 (Recv) localGid ::1 remoteGids ::2 hca mlx5_3\n" + j.Info(3, "transport/net.cc:1153 -> 6") + j.Info(3, "proxy.cc:699 -> 6 [Progress Thread]") +
+			j.Warn(3, "init.cc:77", "commInit", "another one")
+		l := read(t, text)
+		if l.WarnCount != 2 || len(l.Returns) != 2 || l.Returns[0].Text != "transport/net.cc:1153 -> 6" {
+			t.Fatalf("2.%d: %d warnings, %v", minor, l.WarnCount, l.Returns)
+		}
+		w := l.Warns[0]
+		if w.Host != j.HostOf(3) || w.Dev != 3 || w.File != "transport/net_ib.cc" || w.SrcLine != 1290 || (w.Func == "ncclIbTest") != (minor >= 30) || !strings.Contains(w.Text, "vendor err 129") {
+			t.Errorf("2.%d: %+v", minor, w)
+		}
+	}
+}
+
+// Interfaces are NICs where nothing better is named, and only those of cards; RCCL's GPUs are AMD's.
+func TestFragmentOfSockets(t *testing.T) {
+	const pre = "h:1:2 [0] NCCL INFO "
+	text := pre + "RCCL version : 2.22.3-synthetic\n" + pre + "NET/Socket : Using [0]eth0:10.77.0.1<0> [1]docker0:172.17.0.1<0> [2]ib0:10.78.0.1<0>\n" +
+		pre + "comm 0xa rank 0 nranks 1 cudaDev 0 busId c1000 - Init COMPLETE\n"
+	f := read(t, text).Fragment()
+	if f.Types[0].Count(cluster.NIC) != 2 || f.Types[0].Devices[0].GPU.Vendor != "amd" || f.Types[0].Devices[1].NIC.Kind != cluster.Ethernet || f.Types[0].Devices[2].NIC.Kind == cluster.Ethernet {
+		t.Errorf("%+v", f.Types[0].Devices)
+	}
+	f = read(t, text+pre+"NET/IB : Using [0]hfi1_0:1/IB [1]mlx5_1:1/IB/SHARP [RO]; OOB eth0:10.77.0.1<0>\n").Fragment()
+	if f.Types[0].Count(cluster.NIC) != 2 || f.Types[0].Devices[1].NIC.Kind != cluster.OmniPath || f.Types[0].Devices[2].NIC.Reduction != cluster.Yes {
+		t.Errorf("%+v", f.Types[0].Devices)
+	}
+}
+
+// A line from within another format is read like one of a file, and errors of reading name their place.
+func TestLineAndError(t *testing.T) {
+	j := job(t, 0, 28)
+	at := Pos{"f.json", 7}
+	l := ParseLine(strings.TrimSuffix(j.Info(9, "Using network IB"), "\n"), at)
+	if len(l.Records) != 1 || l.Records[0].Host != j.HostOf(9) || l.Records[0].At.String() != "f.json:7" || l.Records[0].Message != network("IB") {
+		t.Errorf("%+v", l)
+	}
+	r := NewReader()
+	if r.Begin("f.json"); !r.Empty() {
+		t.Error("a reader that took nothing is not empty")
+	}
+	if r.Take(&l); r.Empty() || r.Log().Networks[0].First != at {
+		t.Error("the line was not taken")
+	}
+	if _, err := Read("f", iotest.ErrReader(errors.New("the disk is gone"))); err == nil || !strings.HasPrefix(err.Error(), "f:") || !strings.HasSuffix(err.Error(), "the disk is gone") {
+		t.Errorf("%v", err)
+	}
+	f, err := Read("f", strings.NewReader(j.Logs()))
+	if err != nil || len(f.Hosts) != j.Nodes {
+		t.Errorf("%v: %+v", err, f)
+	}
+}

@@ -33,6 +33,9 @@ type Point struct {
 	Grade      string    `json:"grade"`
 }
 
+// gbps is the rate of a port in Gb/s.
+func (m *Machine) gbps() float64 { return float64(m.Shape.Port) / float64(unit.Gbps) }
+
 // Sizes are those of a sweep of so many points, from 1 KiB in steps of a factor.
 func Sizes(n, factor int) []unit.Bytes {
 	var list []unit.Bytes
@@ -57,7 +60,7 @@ func (m *Machine) Points(f *sim.Figures, spread float64, sizes []unit.Bytes, kin
 			Tool: "synthetic nccl-tests", Class: "synthetic " + m.Shape.GPU, Grade: "A",
 		}
 		if m.Shape.NICs > 0 {
-			gbps := float64(m.Shape.Port) / float64(unit.Gbps)
+			gbps := m.gbps()
 			g.NICs, g.Gbps = &m.Shape.NICs, &gbps
 		}
 		for _, size := range sizes {

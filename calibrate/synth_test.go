@@ -1,0 +1,420 @@
+package calibrate
+
+import (
+	"bytes"
+	"go/parser"
+	"go/token"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"busbar.dev/calibrate/truth"
+	"busbar.dev/coll"
+	"busbar.dev/internal/synth"
+	"busbar.dev/predict"
+	"busbar.dev/sim"
+	"busbar.dev/step"
+)
+
+// figures are the fitted ones with some changed by a factor.
+func figures(t testing.TB, by map[string]float64) *sim.Figures {
+	t.Helper()
+	f := *sim.Fitted()
+	for name, k := range by {
+		i, err := sim.FigureByName(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f[i] *= k
+	}
+	return &f
+}
+
+// synthetic are cases of machines whose times follow from figures, with noise of the given spread.
+func synthetic(t testing.TB, f *sim.Figures, spread float64, machines ...int) []*truth.Case {
+	t.Helper()
+	var all []synth.Point
+	for _, i := range machines {
+		list, err := synth.Machines()[i].Points(f, spread, synth.Sizes(10, 4), coll.AllReduce, coll.AllGather)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, list...)
+	}
+	text, err := synth.Lines(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sweeps, _, err := truth.Read("synthetic.jsonl", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases, left := truth.Gather(sweeps, nil)
+	if len(cases) != len(all) || len(left) != 0 {
+		t.Fatalf("%d cases of %d, left %v", len(cases), len(all), left)
+	}
+	return cases
+}
+
+// off is how far a figure is from what it should be.
+func off(t testing.TB, got, want *sim.Figures, name string) float64 {
+	t.Helper()
+	i, err := sim.FigureByName(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return math.Abs(got[i]/want[i] - 1)
+}
+
+// A fit finds the figures that the times were made of, from others that are off by up to a half, and moves no figure
+// that is not free.
+func TestFitRecoversFigures(t *testing.T) {
+	by := map[string]float64{"hopper.launch": 1.4, "infiniband_share": 0.8, "ll_net": 1.5, "hopper.nvlink_share": 0.9}
+	want := figures(t, by)
+	p := &Problem{Cases: synthetic(t, want, 0, 0, 1), Start: sim.Fitted(), Prior: sim.Fitted(), Rounds: 60}
+	for name := range by {
+		i, err := sim.FigureByName(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.Free[i] = true
+	}
+	a, err := p.Solve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range by {
+		if d := off(t, &a.Figures, want, name); d > 0.02 {
+			t.Errorf("%s is off by %.1f%%", name, 100*d)
+		}
+	}
+	for i, v := range a.Figures {
+		if !p.Free[i] && v != sim.Fitted()[i] {
+			t.Errorf("%s moved and was not free", sim.FigureName(i))
+		}
+		if p.Free[i] && a.Touch[i] == 0 {
+			t.Errorf("no point depends on %s", sim.FigureName(i))
+		}
+	}
+	if a.Loss > 0.005 || a.Tried == 0 {
+		t.Errorf("a mean error of %.4f after %d trials", a.Loss, a.Tried)
+	}
+}
+
+// The fit to published sweeps explains synthetic ones down to their noise, from round values; held figures stay, all
+// are in their range, and a second fit gives the same.
+func TestSyntheticPublished(t *testing.T) {
+	cases := synthetic(t, sim.Fitted(), 0.02, 0, 2, 3, 4)
+	p := Published(&Problem{Cases: cases, Rounds: 12, Quick: true})
+	before, err := truth.Rows(cases, p.Prior)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := p.Solve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, err := truth.Rows(cases, &a.Figures)
+	if err != nil {
+		t.Fatal(err)
+	}
+	was, is := truth.Rate(before), truth.Rate(after)
+	t.Logf("median %.3f to %.3f, 90%% %.3f to %.3f", was.Median, is.Median, was.P90, is.P90)
+	if is.Median > 0.06 || is.Median > was.Median/3 || is.P90 > 0.2 {
+		t.Errorf("median error %.3f, was %.3f; 90%% %.3f", is.Median, was.Median, is.P90)
+	}
+	for i, v := range a.Figures {
+		_, lo, hi := sim.FigureRange(i)
+		if v < lo || v > hi {
+			t.Errorf("%s is %g, out of %g to %g", sim.FigureName(i), v, lo, hi)
+		}
+		if Held(sim.FigureName(i)) && v != p.Prior[i] {
+			t.Errorf("%s moved", sim.FigureName(i))
+		}
+	}
+	if again, err := p.Solve(); err != nil || again.Figures != a.Figures {
+		t.Errorf("a second fit differs: %v", err)
+	}
+}
+
+// A machine that is left out is predicted from the others, and by nothing of its own: its measured times do not matter.
+func TestSyntheticCross(t *testing.T) {
+	cases := synthetic(t, sim.Fitted(), 0.02, 0, 1, 3)
+	var names []string
+	rows, err := Cross(cases, sim.Fitted(), Pull, func(machine string, rows []truth.Row) {
+		names = append(names, machine)
+		for i := range rows {
+			if rows[i].Case.Machine() != machine {
+				t.Errorf("a row of %s under %s", rows[i].Case.Machine(), machine)
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"synth1/h100", "synth2/h100", "synth4/a100-80"}; !slices.Equal(names, want) || len(rows) != 3*2*10 {
+		t.Errorf("%d rows of %v, want %v", len(rows), names, want)
+	}
+	by := map[string]truth.Score{}
+	for _, p := range truth.Split(rows, truth.ByMachine) {
+		by[p.Name] = p.Score
+		t.Logf("%s: median %.3f, 90%% %.3f", p.Name, p.Median, p.P90)
+	}
+	// The two H100 machines teach about each other; nothing but round values is known about the A100s.
+	for _, n := range names[:2] {
+		if by[n].Median > 0.08 {
+			t.Errorf("%s: median error %.3f although a machine of its kind was there", n, by[n].Median)
+		}
+	}
+	if by[names[2]].Median < by[names[0]].Median {
+		t.Errorf("%s is predicted as well as machines that others are like", names[2])
+	}
+
+	margins(t, rows)
+
+	first := names[0]
+	predicted := func() (list []int64) {
+		rows, err := leaveOut(cases, first, sim.Fitted(), Pull)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range rows {
+			list = append(list, int64(rows[i].Predicted))
+		}
+		return list
+	}
+	want := predicted()
+	for _, c := range cases {
+		if c.Machine() == first {
+			for i := range c.Times {
+				c.Times[i] *= 3
+			}
+		}
+	}
+	if got := predicted(); !slices.Equal(got, want) {
+		t.Errorf("predictions of %s follow its own times: %v, were %v", first, got, want)
+	}
+}
+
+// margins checks the error bars of cross-validated rows, and the table that is written of them.
+func margins(t *testing.T, rows []truth.Row) {
+	t.Helper()
+	list := Margins(rows)
+	factor := map[string]float64{}
+	for _, m := range list {
+		factor[m.Class+"/"+m.Size] = m.Factor
+		if m.Factor < 1.05 || m.Points == 0 || m.Machines == 0 {
+			t.Errorf("%+v", m)
+		}
+	}
+	inside := 0
+	for i := range rows {
+		if r := rows[i].Ratio(); max(r, 1/r) <= factor[truth.ByClass(&rows[i])] {
+			inside++
+		}
+	}
+	if inside < len(rows)*85/100 {
+		t.Errorf("%d of %d rows are inside their margins", inside, len(rows))
+	}
+	var b bytes.Buffer
+	if err := WriteMargins(&b, list); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\n"+b.String(), 0); err != nil {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+	if !strings.Contains(b.String(), `"nvlink-single-node": {`) || !strings.Contains(b.String(), "of 2, ") {
+		t.Errorf("%s", b.String())
+	}
+}
+
+// The figures that are written as Go are the figures, to four digits.
+func TestWriteGo(t *testing.T) {
+	var b bytes.Buffer
+	if err := WriteGo(&b, sim.Fitted()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := parser.ParseFile(token.NewFileSet(), "x.go", "package x\nfunc f() *Figures {\n"+b.String()+"}\n", 0); err != nil {
+		t.Fatal(err)
+	}
+	text := regexp.MustCompile(`//.*`).ReplaceAllString(b.String(), "")
+	got := regexp.MustCompile(`[-\d.e+]+,`).FindAllString(text, -1)
+	if len(got) != nFigures {
+		t.Fatalf("%d figures, want %d", len(got), nFigures)
+	}
+	for i, s := range got {
+		v, err := strconv.ParseFloat(strings.TrimSuffix(s, ","), 64)
+		if err != nil || math.Abs(v-sim.Fitted()[i]) > 1e-3*sim.Fitted()[i] {
+			t.Errorf("%s is written as %s: %v", sim.FigureName(i), s, err)
+		}
+	}
+}
+
+// A site whose network is slower and whose launches are later than usual is found to be so: the figures that differ
+// move to their values, errors fall on sizes that the fit did not see too, and the calibration applies.
+func TestSyntheticSite(t *testing.T) {
+	by := map[string]float64{"infiniband_share": 0.75, "hopper.launch": 1.8}
+	want := figures(t, by)
+	cases := synthetic(t, want, 0.005, 0)
+	s, err := Cluster(cases, sim.Fitted())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !s.Better() || s.After.Median > 0.02 || s.After.Median > s.Before.Median/3 || s.HeldAfter.Median > s.HeldBefore.Median/2 || s.Points != 20 {
+		t.Errorf("before %+v, after %+v; held out %+v, %+v", s.Before, s.After, s.HeldBefore, s.HeldAfter)
+	}
+	for name := range by {
+		k := slices.IndexFunc(s.Moved, func(m Moved) bool { return m.Name == name })
+		if k < 0 {
+			t.Errorf("%s did not move; moved %+v", name, s.Moved)
+			continue
+		}
+		i, _ := sim.FigureByName(name)
+		if m := s.Moved[k]; m.Low > want[i]*1.02 || m.High < want[i]*0.98 || m.Value < m.Low || m.Value > m.High || m.Points < 2 {
+			t.Errorf("%+v; made with %.4g", m, want[i])
+		}
+	}
+	if 2*len(s.Moved) >= s.Points {
+		t.Errorf("%d points moved %d figures", s.Points, len(s.Moved))
+	}
+	n := 0
+	for _, z := range s.Sizes {
+		if n += z.Before.Points; z.Before.Points != z.After.Points || z.Name == "" {
+			t.Errorf("%+v", z)
+		}
+	}
+	if n != s.Points {
+		t.Errorf("%d points by size, want %d", n, s.Points)
+	}
+
+	c := *cases[0].Predictor.Cluster
+	c.Calibration = s.Calibration(nil, "synthetic.jsonl")
+	if len(c.Calibration.Measured) != 2 || c.Calibration.Measured[0].Points == 0 || c.Calibration.Measured[0].Error > 0.2 {
+		t.Errorf("%+v", c.Calibration.Measured)
+	}
+	f, err := predict.Figures(&c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := truth.Rows(cases, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := truth.Rate(rows); got.Median != s.After.Median {
+		t.Errorf("median error %.4f in the fit, %.4f applied", s.After.Median, got.Median)
+	}
+	// What an earlier calibration said about other figures stays.
+	old := *c.Calibration
+	old.Figures = slices.Clone(old.Figures)
+	old.Figures[0].Name = "efa_share"
+	if next := s.Calibration(&old, "x"); len(next.Figures) != len(c.Calibration.Figures)+1 {
+		t.Errorf("%d figures, want one more than %d", len(next.Figures), len(c.Calibration.Figures))
+	}
+}
+
+// Where predictions are right already, nothing moves that matters and nothing is called better than it was; a run that is
+// five times as slow as any host is reported as figures at their ends, or not explained at all.
+func TestSyntheticSiteUnchanged(t *testing.T) {
+	s, err := Cluster(synthetic(t, sim.Fitted(), 0, 0), sim.Fitted())
+	if err != nil || len(s.Moved) != 0 || s.Better() || s.After.Median > 1e-6 {
+		t.Errorf("%v: moved %+v, median %.4f", err, s.Moved, s.After.Median)
+	}
+	if cal := s.Calibration(nil, "x"); len(cal.Figures) != 0 || cal.Measured != nil {
+		t.Errorf("%+v", cal)
+	}
+	if _, err := Cluster(nil, sim.Fitted()); err == nil {
+		t.Error("no points were fitted")
+	}
+	slow := synthetic(t, sim.Fitted(), 0, 0)
+	for _, c := range slow {
+		for i := range c.Times {
+			c.Times[i] *= 12
+		}
+	}
+	if s, err = Cluster(slow, sim.Fitted()); err != nil || len(s.Ends) == 0 && s.After.Median < 0.2 {
+		t.Errorf("%v: ends %v, median %.3f", err, s.Ends, s.After.Median)
+	}
+}
+
+// Few points move few figures: fewer than half as many, one point one only, and one that those points pin down.
+func TestSyntheticFewPoints(t *testing.T) {
+	c := synthetic(t, figures(t, map[string]float64{"hopper.launch": 1.8, "infiniband_share": 0.75}), 0.01, 0)[0]
+	for _, n := range []int{1, 2, 3, 5, 8} {
+		s, err := Cluster([]*truth.Case{c.Pick(func(i int) bool { return i >= 10-n })}, sim.Fitted())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(s.Moved) > 1 && 2*len(s.Moved) >= n || s.Points != n {
+			t.Errorf("%d points moved %d figures", s.Points, len(s.Moved))
+		}
+		for _, m := range s.Moved {
+			if n > 1 && m.Points < 2 {
+				t.Errorf("%s moved, which %d points depend on", m.Name, m.Points)
+			}
+		}
+		if cal := s.Calibration(nil, "x"); n < fewHeld && len(cal.Measured) > 0 {
+			t.Errorf("%d points narrow error bars: %+v", n, cal.Measured)
+		}
+	}
+}
+
+// runs are synthetic training runs by figures.
+func runs(t testing.TB, f *step.Figures, spread float64) []*truth.RunRow {
+	t.Helper()
+	list, err := synth.Runs(f, spread)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := synth.Lines(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := truth.Runs("synthetic.jsonl", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, left := truth.PredictRuns(all, step.Default())
+	if len(rows) != len(list) {
+		t.Fatalf("left %v", left)
+	}
+	return rows
+}
+
+// Steps that were made by other figures are explained by a fit, and a cluster that it has not seen too.
+func TestSyntheticSteps(t *testing.T) {
+	want := *step.Default()
+	for i := range want {
+		if step.Name(i) == "hopper.ceiling" || step.Name(i) == "ampere.ceiling" {
+			want[i] *= 0.8
+		}
+	}
+	rows := runs(t, &want, 0)
+	before := truth.RateRuns("before", rows)
+	f, err := FitSteps(rows, step.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		if err := r.Predict(f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	after := truth.RateRuns("after", rows)
+	if after.Median > 0.03 || after.Median > before.Median/3 {
+		t.Errorf("median error %.3f, was %.3f", after.Median, before.Median)
+	}
+	for i, v := range f {
+		if _, lo, hi := step.Range(i); v < lo || v > hi {
+			t.Errorf("%s is %g, out of %g to %g", step.Name(i), v, lo, hi)
+		}
+	}
+	if err := CrossSteps(rows, step.Default()); err != nil {
+		t.Fatal(err)
+	}
+	if cross := truth.RateRuns("cross", rows); cross.Median > 0.05 || cross.Median < after.Median-1e-9 {
+		t.Errorf("median error of clusters that were left out %.3f, of the fit %.3f", cross.Median, after.Median)
+	}
+}

@@ -1,0 +1,433 @@
+package truth
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"busbar.dev/coll"
+	"busbar.dev/input/nccltests"
+	"busbar.dev/internal/synth"
+	"busbar.dev/nccl"
+	"busbar.dev/result"
+	"busbar.dev/sim"
+	"busbar.dev/step"
+)
+
+// points are synthetic sweeps of all machines, timed by the fitted figures.
+func points(t testing.TB, spread float64) []synth.Point {
+	t.Helper()
+	var all []synth.Point
+	for _, m := range synth.Machines() {
+		list, err := m.Points(sim.Fitted(), spread, synth.Sizes(7, 8), coll.AllReduce, coll.AllGather)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, list...)
+	}
+	return all
+}
+
+// readPoints reads them back from their lines.
+func readPoints(t testing.TB, list []synth.Point) result.Sweeps {
+	t.Helper()
+	text, err := synth.Lines(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sweeps, left, err := Read("synthetic.jsonl", strings.NewReader(text))
+	if err != nil || len(sweeps) != len(list) || len(left) != 0 {
+		t.Fatalf("%d sweeps of %d, left %v: %v", len(sweeps), len(list), left, err)
+	}
+	return sweeps
+}
+
+// From its description alone the machine of a sweep is built as it was: predictions are the times that were written.
+func TestSyntheticMachines(t *testing.T) {
+	rows, left := Predicted(readPoints(t, points(t, 0)), sim.Fitted())
+	if len(rows) != 5*2*7 || len(left) != 0 {
+		t.Fatalf("%d rows, left %v", len(rows), left)
+	}
+	for i := range rows {
+		if r := &rows[i]; r.APE > 1e-6 || !r.Inside() {
+			t.Errorf("%s, %d bytes: %v, measured %v", r.Case.Sweep.ID, r.Size(), r.Predicted, r.Measured())
+		}
+	}
+	s := Rate(rows)
+	if s.Machines != 5 || s.Points != 70 || s.Median > 1e-6 || math.Abs(s.Bias-1) > 1e-6 || s.Covered != 1 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// Scores are those of the noise that was added, in all and by machine, class, source's class and size.
+func TestSyntheticScores(t *testing.T) {
+	const spread = 0.05
+	rows, _ := Predicted(readPoints(t, points(t, spread)), sim.Fitted())
+	s := Rate(rows)
+	// Half of all normal errors are below 0.674 of their spread, nine tenths below 1.645.
+	if s.Median < 0.5*0.674*spread || s.Median > 1.5*0.674*spread || s.P90 < 1.645*spread/2 || s.P90 > 2*1.645*spread || math.Abs(s.Bias-1) > spread/2 {
+		t.Errorf("%+v for noise of %v", s, spread)
+	}
+	for name, by := range map[string]func(*Row) string{"class": ByClass, "hardware": ByHardware, "machine": ByMachine, "size": ByMiB} {
+		n := 0
+		for _, p := range Split(rows, by) {
+			if n += p.Points; p.Name == "" || p.Worst > s.Worst || p.Median > s.Worst {
+				t.Errorf("by %s: %+v", name, p)
+			}
+		}
+		if n != len(rows) {
+			t.Errorf("by %s: %d points of %d", name, n, len(rows))
+		}
+	}
+	names := ""
+	for _, p := range Split(rows, func(r *Row) string { return Published(r.Size()) }) {
+		names += p.Name + " "
+	}
+	if names != "small middle large " {
+		t.Errorf("sizes in the order %s", names)
+	}
+}
+
+// A source that gives bandwidths says the same as one that gives times.
+func TestBandwidthsAreTimes(t *testing.T) {
+	list := points(t, 0.03)
+	want := readPoints(t, list)
+	for _, form := range []string{"algbw_GBps", "busbw_GBps"} {
+		var lines strings.Builder
+		for i := range list {
+			text, err := json.Marshal(list[i])
+			if err != nil {
+				t.Fatal(err)
+			}
+			var m map[string]any
+			if err := json.Unmarshal(text, &m); err != nil {
+				t.Fatal(err)
+			}
+			var gb []float64
+			for k := range list[i].Sizes {
+				op := callOf(want[i], want[i].Points[k].Size)
+				bw := float64(op.AlgBytes(list[i].Ranks)) / list[i].Micros[k] / 1e3
+				if form == "busbw_GBps" {
+					bw *= op.Kind.BusFactor(list[i].Ranks)
+				}
+				gb = append(gb, bw)
+			}
+			delete(m, "time_us")
+			m[form] = gb
+			if text, err = json.Marshal(m); err != nil {
+				t.Fatal(err)
+			}
+			lines.Write(append(text, '\n'))
+		}
+		got, _, err := Read("f", strings.NewReader(lines.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, s := range got {
+			for k := range s.Points {
+				if a, b := s.Points[k].Out.Time.Mean, want[i].Points[k].Out.Time.Mean; math.Abs(a-b) > 1e-6*b {
+					t.Errorf("%s of %s: %v µs, want %v", form, s.ID, a, b)
+				}
+			}
+		}
+	}
+}
+
+// What a source says against its own figures, and what nothing can be predicted for, is left with the reason.
+func TestSyntheticLeft(t *testing.T) {
+	list := points(t, 0)[:6]
+	sweeps := readPoints(t, list)
+	sweeps[0].Published.Anomalous = true
+	sweeps[1].Published.Grade = "c"
+	sweeps[2].Machine.GPU = "synthetic accelerator"
+	sweeps[3].Ranks++
+	sweeps[4].Dtype = "float3"
+	sweeps[5].Points[2].Out = nil
+	cases, left := Gather(sweeps, nil)
+	if len(cases) != 1 || len(cases[0].Ops) != 6 || len(left) != 6 {
+		t.Fatalf("%d cases, left %v", len(cases), left)
+	}
+	for i, want := range []struct {
+		text string
+		fair bool
+	}{{"anomalous", true}, {"grade C", true}, {"not in the catalogue", false}, {"one rank a GPU", false}, {"float3", false}, {"1 sizes without a time", true}} {
+		if l := left[i]; !strings.Contains(l.Reason, want.text) || l.Fair != want.fair || l.Machine == "" || l.Points == 0 {
+			t.Errorf("left %+v, want %+v", l, want)
+		}
+	}
+	for _, c := range []struct{ line, want string }{
+		{`{"id":"x","collective":7}`, "collective has a JSON number where text in quotes belongs"},
+		{`{"id":"x","collective":"all_reduce","nodes":"two"}`, "nodes has a JSON string where a whole number belongs"},
+		{`{"id":"x","collective":"all_reduce","sizes_bytes":8}`, "sizes_bytes has a JSON number where a list belongs"},
+		{`{"id":"x","collective":"all_reduce","anomalous":1}`, "anomalous has a JSON number where true or false belongs"},
+		{`{"id":"x","collective":"all_reduce","env":[]}`, "env has a JSON array where an object belongs"},
+		{`{"id":"x","collective":"all_reduce","time_us":["a"]}`, "where a number belongs"},
+		{`{"collective":"all_reduce"}`, "a line without an id"},
+		{`[1]`, "expected one JSON object a line"},
+		{`{"id":`, "unexpected end of JSON input"},
+	} {
+		if _, _, err := Read("f", strings.NewReader("\n"+c.line)); err == nil || !strings.HasPrefix(err.Error(), "f:2: ") || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.line, err, c.want)
+		}
+	}
+	sweeps, _, err := Read("f", strings.NewReader(`{"id":"x","collective":"juggle","sizes_bytes":[8]}`+"\n"+`{"id":"y","collective":"all_reduce","sizes_bytes":[-8],"time_us":[1,2]}`))
+	if err != nil || !strings.Contains(sweeps[0].Problem, "juggle") || !strings.Contains(sweeps[1].Problem, "size -8") || sweeps[1].Published.Surplus != 1 {
+		t.Errorf("%v: %+v", err, sweeps)
+	}
+}
+
+// On the cluster itself a sweep is predicted as from its description; one of other GPUs is refused.
+func TestSyntheticOn(t *testing.T) {
+	sweeps := readPoints(t, points(t, 0))
+	machines := synth.Machines()
+	for i := range machines {
+		c, _, err := machines[i].Cluster()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := sweeps[2*i]
+		x, err := On(s, c, nccl.Newest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v, ok := Release(s); !ok || v.String() != machines[i].Release || x.Predictor.Plan.Version != v {
+			t.Errorf("%s: release %v, planned with %v", s.ID, v, x.Predictor.Plan.Version)
+		}
+		rows, err := x.Predict(sim.Fitted())
+		if err != nil || Rate(rows).Worst > 1e-6 {
+			t.Errorf("%s: %+v, %v", s.ID, Rate(rows), err)
+		}
+	}
+	c, _, err := machines[0].Cluster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range map[int]string{4: "measured on \"A100-SXM4-80GB\"", 2: "nodes"} {
+		if _, err := On(sweeps[i], c, nccl.Newest); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s on %s: %v, want %q", sweeps[i].ID, machines[0].Name, err, want)
+		}
+	}
+	if x, err := Prepare(sweeps[0], nil); err != nil || len(x.Pick(func(i int) bool { return i%2 == 0 }).Ops) != 4 {
+		t.Errorf("every other of seven points: %v", err)
+	}
+}
+
+// Results that were kept become sweeps that can be predicted; what says nothing about NCCL is left.
+func TestSyntheticKept(t *testing.T) {
+	m := synth.Machines()[0]
+	g := points(t, 0)[0]
+	text, err := m.TableJSON(&g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	measured := func() result.Sweeps {
+		out, err := nccltests.ReadJSON("kept.json", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := out.Sweeps()
+		if err != nil || len(list) != 1 {
+			t.Fatal(err)
+		}
+		return list
+	}
+	list := measured()
+	kept, left, err := Kept(list, "")
+	if err != nil || len(kept) != 1 || len(left) != 0 || len(kept[0].Points) != len(g.Sizes) || kept[0].Nodes != 2 {
+		t.Fatalf("%d sweeps, left %v: %v", len(kept), left, err)
+	}
+	for i, p := range kept[0].Points {
+		if p.In != nil || math.Abs(p.Out.Time.Mean-g.Micros[i]) > 1e-6*g.Micros[i] {
+			t.Errorf("%d bytes: %+v", p.Size, p)
+		}
+	}
+	list[0].Nodes, list[0].PerNode = 0, 0
+	for layout, want := range map[string]string{"": "say which ranks took part with -l", "3x8": "16 ranks, and -l says 3x8", "x": "expected"} {
+		if _, _, err := Kept(list, layout); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("-l %q: %v, want %q", layout, err, want)
+		}
+	}
+	if kept, _, err = Kept(list, "2x8"); err != nil || kept[0].Nodes != 2 || kept[0].PerNode != 8 || kept[0].LayoutFrom != "-l" {
+		t.Errorf("-l 2x8: %v %+v", err, kept)
+	}
+	for want, spoil := range map[string]func(s *result.Sweep){
+		"a prediction":           func(s *result.Sweep) { s.Source = result.Predicted },
+		"on CPUs":                func(s *result.Sweep) { s.Transport = "tcp" },
+		"wrong results":          func(s *result.Sweep) { n := int64(3); s.Points[0].Out.Wrong = &n },
+		"compressed on the wire": func(s *result.Sweep) { s.Compress = "int8" },
+	} {
+		list := measured()
+		spoil(list[0])
+		if _, left, err := Kept(list, ""); err != nil || len(left) != 1 || !strings.Contains(left[0].Reason, want) || !left[0].Fair {
+			t.Errorf("left %v, want %q: %v", left, want, err)
+		}
+	}
+}
+
+// Points that were measured twice are found, and those whose times contradict each other.
+func TestSyntheticRepeats(t *testing.T) {
+	list := points(t, 0)[:1]
+	again := list[0]
+	again.ID, again.Micros = again.ID+"-again", nil
+	for i, us := range list[0].Micros {
+		again.Micros = append(again.Micros, us*map[bool]float64{true: 3, false: 1.1}[i == 2])
+	}
+	cases, _ := Gather(readPoints(t, append(list, again)), nil)
+	all := Repeats(cases)
+	if len(all) != 7 {
+		t.Fatalf("%d repeated points, want 7", len(all))
+	}
+	for i, r := range all {
+		if want := map[bool]float64{true: 3, false: 1.1}[i == 2]; math.Abs(r.Ratio()-want) > 1e-3 {
+			t.Errorf("%+v: %v apart, want %v", r, r.Ratio(), want)
+		}
+	}
+	if bad := Contradictions(cases); len(bad) != 1 || bad[0].Size != cases[0].Ops[2].Bytes {
+		t.Errorf("contradictions %+v", bad)
+	}
+	if Contradictions(cases[:1]) != nil {
+		t.Error("one sweep contradicts itself")
+	}
+}
+
+// runs are the synthetic training runs, read back.
+func runs(t testing.TB, f *step.Figures, spread float64) []*Training {
+	t.Helper()
+	list, err := synth.Runs(f, spread)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := synth.Lines(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Runs("synthetic.jsonl", strings.NewReader(text+`{"id":"not-a-run"}`+"\n"))
+	if err != nil || len(got) != len(list) {
+		t.Fatalf("%d runs of %d: %v", len(got), len(list), err)
+	}
+	return got
+}
+
+// From its description alone a run is the job that it was.
+func TestSyntheticRuns(t *testing.T) {
+	list := runs(t, step.Default(), 0)
+	rows, left := PredictRuns(list, step.Default())
+	if len(rows) != len(list) || len(left) != 0 {
+		t.Fatalf("%d rows of %d, left %v", len(rows), len(list), left)
+	}
+	for _, r := range rows {
+		if r.APE > 1e-6 {
+			t.Errorf("%s: %v s, measured %v", r.ID, r.Predicted, r.Seconds())
+		}
+	}
+	if s := RateRuns("all", rows); s.Clusters != 4 || s.Points != len(rows) || s.Worst > 1e-6 {
+		t.Errorf("%+v", s)
+	}
+	// Eight jobs ran in four ways each, and their order is foretold.
+	c := RateChoices(rows)
+	if c.Jobs != 8 || c.Right != c.Pairs || c.Pairs == 0 || c.Within != 8 || c.Worst != 0 {
+		t.Errorf("%+v", c)
+	}
+	n := 0
+	for _, s := range SplitRuns(rows, func(r *RunRow) string { return r.Class }) {
+		n += s.Points
+	}
+	if n != len(rows) {
+		t.Errorf("%d runs by class, want %d", n, len(rows))
+	}
+}
+
+// However a source states its speed, the step takes as long.
+func TestSyntheticThroughput(t *testing.T) {
+	base := runs(t, step.Default(), 0)[0]
+	want := base.Seconds()
+	tokens := float64(base.Parallel.GlobalBatch * base.Model.Seq)
+	for name, set := range map[string]func(r *Training){
+		"derived":        func(r *Training) { r.Derived.Step = want },
+		"tokens":         func(r *Training) { r.Measured.Tokens = tokens / want },
+		"derived tokens": func(r *Training) { r.Derived.Tokens = tokens / want },
+		"tokens a GPU":   func(r *Training) { r.Measured.PerGPU = tokens / want / float64(r.Hardware.GPUs) },
+		"samples":        func(r *Training) { r.Measured.Samples = float64(r.Parallel.GlobalBatch) / want },
+		"TFLOPS":         func(r *Training) { r.Measured.TFLOPS = r.flops() / want / 1e12 / float64(r.Hardware.GPUs) },
+		"TFLOPS of products": func(r *Training) {
+			r.Measured.Kind = "model"
+			r.Measured.TFLOPS = r.flops() / want / 1e12 / float64(r.Hardware.GPUs)
+		},
+	} {
+		r := *base
+		r.Measured.Step = 0
+		if r.Seconds() != 0 {
+			t.Fatal("a step without a time has one")
+		}
+		if _, err := r.Prepare(); err == nil {
+			t.Error("a run without a time was prepared")
+		}
+		if set(&r); math.Abs(r.Seconds()-want) > 1e-9*want {
+			t.Errorf("%s: %v s, want %v", name, r.Seconds(), want)
+		}
+	}
+}
+
+// What a source leaves open is assumed and noted; what nothing can be predicted for is left with the reason.
+func TestSyntheticAssumed(t *testing.T) {
+	base := *runs(t, step.Default(), 0)[0]
+	for _, c := range []struct {
+		name    string
+		set     func(r *Training)
+		assumed string
+		err     string
+	}{
+		{"heads", func(r *Training) { r.Model.Heads = 0 }, "16 heads of 128", ""},
+		{"micro-batches", func(r *Training) { r.Parallel.MicroBatch = 0 }, "micro-batches of 8", ""},
+		{"replicas", func(r *Training) { r.Parallel.DP = 3 }, "dp=16, which the GPUs give; the source prints 3", ""},
+		{"NICs", func(r *Training) { r.Hardware.NICs, r.Hardware.Fabric = nil, "" }, "8 NICs of 400 Gb/s a node", ""},
+		{"NICs of A100", func(r *Training) { r.Hardware.NICs, r.Hardware.GPU = nil, "A100-SXM4-80GB" }, "8 NICs of 200 Gb/s a node", ""},
+		{"Paxml", func(r *Training) { r.Framework, r.Source, r.Parallel.Recompute = "", "paxml", "" }, "computed again, which is Paxml's default", ""},
+		{"depth", func(r *Training) { r.Model.Layers = 0 }, "", "does not state its layers and width"},
+		{"ResNet", func(r *Training) { r.Model.Layers, r.Model.Name = 0, "ResNet-50" }, "", "no transformer"},
+		{"Transformer-XL", func(r *Training) { r.Model.Name = "Transformer-XL" }, "", "not modelled"},
+		{"padding", func(r *Training) { r.Source, r.Model.Name, r.Model.Seq = "DeepLearningExamples", "BERT", 512 }, "", "without their padding"},
+		{"GPU", func(r *Training) { r.Hardware.GPU = "synthetic accelerator" }, "", "not in the catalogue"},
+		{"grade", func(r *Training) { r.Grade = "C" }, "", "grade C"},
+	} {
+		r := base
+		r.Assumed = nil
+		c.set(&r)
+		rows, left := PredictRuns([]*Training{&r}, step.Default())
+		switch {
+		case c.err != "":
+			if len(left) != 1 || !strings.Contains(left[0].Reason, c.err) {
+				t.Errorf("%s: left %v, want %q", c.name, left, c.err)
+			}
+		case len(rows) != 1 || !strings.Contains(fmt.Sprint(r.Assumed), c.assumed):
+			t.Errorf("%s: %d rows, left %v, assumed %q; want %q", c.name, len(rows), left, r.Assumed, c.assumed)
+		}
+	}
+	// Frameworks and precisions change what a step takes: FP8 is faster, recomputing slower.
+	predicted := func(set func(r *Training)) float64 {
+		r := base
+		set(&r)
+		rows, left := PredictRuns([]*Training{&r}, step.Default())
+		if len(rows) != 1 {
+			t.Fatalf("left %v", left)
+		}
+		return rows[0].Predicted
+	}
+	plain := predicted(func(*Training) {})
+	for name, c := range map[string]struct {
+		set    func(r *Training)
+		slower bool
+	}{
+		"fp8":            {func(r *Training) { r.Parallel.Precision = "fp8" }, false},
+		"tf32":           {func(r *Training) { r.Parallel.Precision = "tf32" }, true},
+		"fp32":           {func(r *Training) { r.Parallel.Precision = "fp32" }, true},
+		"full recompute": {func(r *Training) { r.Parallel.Recompute = "full" }, true},
+		"unfused":        {func(r *Training) { r.Framework = "" }, true},
+	} {
+		if got := predicted(c.set); got == plain || got > plain != c.slower {
+			t.Errorf("%s: %v s, %v without", name, got, plain)
+		}
+	}
+}

@@ -6,10 +6,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/health"
+	"busbar.dev/internal/eventually"
 )
 
 // testClock is a clock that tests set and let go on.
@@ -69,79 +71,83 @@ func unreachable(h *Hub) (ids []string) {
 
 // TestSetClockSilencesNobody sets the server's clock back and forth while nodes beat.
 func TestSetClockMakesNobodyUnreachable(t *testing.T) {
-	c := newTestClock()
-	m := newMemory()
-	nodes := m.join(6)
-	h, _ := start(t, m, c.config)
-	c.pass(m, 40*time.Second)
-	for _, by := range []time.Duration{time.Hour, -3 * time.Hour, 400 * 24 * time.Hour, -400 * 24 * time.Hour, 20 * time.Second, -20 * time.Second} {
-		looks := h.counts.looks.Load()
-		c.set(by)
-		for _, n := range h.Nodes() { // before any of them beats
-			if n.State != fleet.NodeUp || n.Age > 35*time.Second {
-				t.Errorf("clock set by %v: %s is %s, heard of %v ago", by, n.Name, n.State, n.Age)
+	synctest.Test(t, func(t *testing.T) {
+		c := newTestClock()
+		m := newMemory()
+		nodes := m.join(6)
+		h, _ := start(t, m, c.config)
+		c.pass(m, 40*time.Second)
+		for _, by := range []time.Duration{time.Hour, -3 * time.Hour, 400 * 24 * time.Hour, -400 * 24 * time.Hour, 20 * time.Second, -20 * time.Second} {
+			looks := h.counts.looks.Load()
+			c.set(by)
+			for _, n := range h.Nodes() { // before any of them beats
+				if n.State != fleet.NodeUp || n.Age > 35*time.Second {
+					t.Errorf("clock set by %v: %s is %s, heard of %v ago", by, n.Name, n.State, n.Age)
+				}
+			}
+			eventually.Holds(t, "the statistics are asked", func() bool { return h.counts.looks.Load() > looks+2 })
+			c.pass(m, 15*time.Second)
+			if f := unreachable(h); len(f) > 0 {
+				t.Errorf("clock set by %v: %v", by, f)
 			}
 		}
-		wait(t, "the statistics are asked", func() bool { return h.counts.looks.Load() > looks+2 })
-		c.pass(m, 15*time.Second)
-		if f := unreachable(h); len(f) > 0 {
-			t.Errorf("clock set by %v: %v", by, f)
+		// Who dies after all that is missed in time.
+		nodes[2].dead.Store(true)
+		c.pass(m, 70*time.Second)
+		eventually.Holds(t, "n2 is missed", func() bool { return strings.Join(unreachable(h), " ") == "silent:n2" })
+		c.set(-time.Hour)
+		c.pass(m, 10*time.Second)
+		if f := unreachable(h); strings.Join(f, " ") != "silent:n2" {
+			t.Errorf("the clock was set back, and %v are silent", f)
 		}
-	}
-	// Who dies after all that is missed in time.
-	nodes[2].dead.Store(true)
-	c.pass(m, 70*time.Second)
-	wait(t, "n2 is missed", func() bool { return strings.Join(unreachable(h), " ") == "silent:n2" })
-	c.set(-time.Hour)
-	c.pass(m, 10*time.Second)
-	if f := unreachable(h); strings.Join(f, " ") != "silent:n2" {
-		t.Errorf("the clock was set back, and %v are silent", f)
-	}
+	})
 }
 
 // TestSetClockAndSchedules waits for the times of orders while the clock is set.
 func TestSetClockAndSchedules(t *testing.T) {
-	c := newTestClock()
-	c.wall = time.Date(2026, 6, 1, 12, 0, 30, 0, time.UTC)
-	h := New(Config{Bus: newMemory(), Now: c.now, Steady: c.even})
-	h.clock.turn = time.Millisecond
-	given := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
-	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
-	defer cancel()
-	ends := func(o *fleet.Order) <-chan bool {
-		done := make(chan bool, 1)
-		go func() { done <- h.untilDue(ctx, o, given) }()
-		return done
-	}
-	still := func(what string, done <-chan bool) {
-		t.Helper()
-		select {
-		case <-done:
-			t.Errorf("%s: it runs at %v", what, c.now())
-		case <-time.After(50 * time.Millisecond):
+	synctest.Test(t, func(t *testing.T) {
+		c := newTestClock()
+		c.wall = time.Date(2026, 6, 1, 12, 0, 30, 0, time.UTC)
+		h := New(Config{Bus: newMemory(), Now: c.now, Steady: c.even})
+		h.clock.turn = time.Millisecond
+		given := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
+		defer cancel()
+		ends := func(o *fleet.Order) <-chan bool {
+			done := make(chan bool, 1)
+			go func() { done <- h.untilDue(ctx, o, given) }()
+			return done
 		}
-	}
-	hourly := ends(&fleet.Order{Every: time.Hour, Ran: given})
-	once := ends(&fleet.Order{From: given.Add(24 * time.Hour)})
-	still("too early", hourly)
-	c.set(-48 * time.Hour) // to 12:00:30 two days before
-	still("two days back", hourly)
-	c.set(48*time.Hour + 59*time.Minute + 29*time.Second)
-	still("a second too early", hourly)
-	c.set(365*24*time.Hour + 20*time.Minute) // far over it, to 13:19:59
-	still("overtaken", hourly)
-	if !<-once {
-		t.Error("what was to run once does not")
-	}
-	c.set(40*time.Minute + time.Second + 500*time.Microsecond) // to 14:00:00
-	if !<-hourly {
-		t.Error("the next time is missed")
-	}
-	// A sweep of a time that never was holds nothing up.
-	o := &fleet.Order{Every: time.Hour, Ran: c.now().Add(10 * 365 * 24 * time.Hour)}
-	if d := due(o, given, c.now()).Sub(c.now()); d < 0 || d > time.Hour {
-		t.Errorf("the next time is in %v", d)
-	}
+		still := func(what string, done <-chan bool) {
+			t.Helper()
+			select {
+			case <-done:
+				t.Errorf("%s: it runs at %v", what, c.now())
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+		hourly := ends(&fleet.Order{Every: time.Hour, Ran: given})
+		once := ends(&fleet.Order{From: given.Add(24 * time.Hour)})
+		still("too early", hourly)
+		c.set(-48 * time.Hour) // to 12:00:30 two days before
+		still("two days back", hourly)
+		c.set(48*time.Hour + 59*time.Minute + 29*time.Second)
+		still("a second too early", hourly)
+		c.set(365*24*time.Hour + 20*time.Minute) // far over it, to 13:19:59
+		still("overtaken", hourly)
+		if !<-once {
+			t.Error("what was to run once does not")
+		}
+		c.set(40*time.Minute + time.Second + 500*time.Microsecond) // to 14:00:00
+		if !<-hourly {
+			t.Error("the next time is missed")
+		}
+		// A sweep of a time that never was holds nothing up.
+		o := &fleet.Order{Every: time.Hour, Ran: c.now().Add(10 * 365 * 24 * time.Hour)}
+		if d := due(o, given, c.now()).Sub(c.now()); d < 0 || d > time.Hour {
+			t.Errorf("the next time is in %v", d)
+		}
+	})
 }
 
 // TestFiguresOfAWrongClock replaces what was measured while the clock was ahead.
@@ -178,46 +184,50 @@ func TestFiguresOfAWrongClock(t *testing.T) {
 }
 
 func TestClockNoticesWhenItIsSet(t *testing.T) {
-	c, m := newTestClock(), newMemory()
-	k := newClock(c.now, c.even)
-	var moved []time.Duration
-	read := func() { k.read(func(d time.Duration) { moved = append(moved, d) }) }
-	c.pass(m, 5*time.Second)
-	read()
-	c.set(time.Second) // a correction
-	read()
-	c.set(time.Minute)
-	c.pass(m, 5*time.Second)
-	read()
-	read()
-	c.set(-time.Hour)
-	read()
-	if fmt.Sprint(moved) != "[1m0s -1h0m0s]" {
-		t.Errorf("moved %v", moved)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		c, m := newTestClock(), newMemory()
+		k := newClock(c.now, c.even)
+		var moved []time.Duration
+		read := func() { k.read(func(d time.Duration) { moved = append(moved, d) }) }
+		c.pass(m, 5*time.Second)
+		read()
+		c.set(time.Second) // a correction
+		read()
+		c.set(time.Minute)
+		c.pass(m, 5*time.Second)
+		read()
+		read()
+		c.set(-time.Hour)
+		read()
+		if fmt.Sprint(moved) != "[1m0s -1h0m0s]" {
+			t.Errorf("moved %v", moved)
+		}
+	})
 }
 
 // TestOneThresholdOfSilence: whoever is shown as up is called silent by no finding, whatever its beats were like
 // before.
 func TestOneThresholdOfUnreachable(t *testing.T) {
-	c := newTestClock()
-	m := newMemory()
-	nodes := m.join(6)
-	h, _ := start(t, m, c.config)
-	c.pass(m, 60*time.Second)
-	nodes[2].dead.Store(true)
-	looks := h.counts.looks.Load()
-	for range 8 {
-		c.pass(m, 5*time.Second)
-		before, _ := h.Node("n2")
-		if ids := unreachable(h); len(ids) > 0 && before.Age <= 35*time.Second {
-			t.Errorf("%s after %v: %v", before.State, before.Age, ids)
+	synctest.Test(t, func(t *testing.T) {
+		c := newTestClock()
+		m := newMemory()
+		nodes := m.join(6)
+		h, _ := start(t, m, c.config)
+		c.pass(m, 60*time.Second)
+		nodes[2].dead.Store(true)
+		looks := h.counts.looks.Load()
+		for range 8 {
+			c.pass(m, 5*time.Second)
+			before, _ := h.Node("n2")
+			if ids := unreachable(h); len(ids) > 0 && before.Age <= 35*time.Second {
+				t.Errorf("%s after %v: %v", before.State, before.Age, ids)
+			}
 		}
-	}
-	c.pass(m, 5*time.Second)
-	wait(t, "it is silent", func() bool {
-		n, _ := h.Node("n2")
-		return n.State == fleet.NodeUnreachable && h.counts.looks.Load() > looks+2
+		c.pass(m, 5*time.Second)
+		eventually.Holds(t, "it is silent", func() bool {
+			n, _ := h.Node("n2")
+			return n.State == fleet.NodeUnreachable && h.counts.looks.Load() > looks+2
+		})
+		eventually.Holds(t, "a finding says so", func() bool { return strings.Join(unreachable(h), " ") == "silent:n2" })
 	})
-	wait(t, "a finding says so", func() bool { return strings.Join(unreachable(h), " ") == "silent:n2" })
 }

@@ -4,8 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"busbar.dev/fleet"
 	"pgregory.net/rapid"
+
+	"busbar.dev/fleet"
 )
 
 func TestDue(t *testing.T) {

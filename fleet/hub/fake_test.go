@@ -11,6 +11,7 @@ import (
 
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/bus"
+	"busbar.dev/internal/eventually"
 	"busbar.dev/unit"
 )
 
@@ -250,7 +251,8 @@ func (m *memory) join(count int) (list []*fakeNode) {
 	return list
 }
 
-// start runs a hub on the bus and beats for its nodes; stop ends it and waits.
+// start runs a hub on the bus and beats for its nodes; stop ends it and waits. Nothing of it leaves the process, so that
+// tests run it in a bubble of testing/synctest, where waiting takes no time.
 func start(t *testing.T, m *memory, change func(*Config)) (h *Hub, stop func()) {
 	t.Helper()
 	cfg := Config{Bus: m, Unreachable: 2 * time.Second, Slack: 100 * time.Millisecond, Look: 50 * time.Millisecond, Again: []time.Duration{20 * time.Millisecond, 50 * time.Millisecond}, Warn: func(err error) { t.Log("warning:", err) }}
@@ -258,6 +260,10 @@ func start(t *testing.T, m *memory, change func(*Config)) (h *Hub, stop func()) 
 		change(&cfg)
 	}
 	h = New(cfg)
+	for _, k := range h.hooks {
+		k.client.Transport = here
+	}
+	h.tracer.client.Transport = here
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -275,7 +281,7 @@ func start(t *testing.T, m *memory, change func(*Config)) (h *Hub, stop func()) 
 	stop = func() { once.Do(func() { cancel(); wg.Wait() }) }
 	t.Cleanup(stop)
 	<-h.Ready()
-	wait(t, "all nodes are up", func() bool {
+	eventually.Holds(t, "all nodes are up", func() bool {
 		for _, n := range h.Nodes() {
 			m.mu.Lock()
 			f := m.nodes[n.Name]
@@ -289,16 +295,6 @@ func start(t *testing.T, m *memory, change func(*Config)) (h *Hub, stop func()) 
 	return h, stop
 }
 
-// wait waits for something that must come true.
-func wait(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(15 * time.Second); !is(); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("in vain: %s", what)
-		}
-	}
-}
-
 // pairOrder is an order over all pairs.
 func pairOrder() fleet.Order {
 	o := fleet.Order{By: "test", Caps: fleet.Caps{Time: time.Second}}
@@ -309,7 +305,7 @@ func pairOrder() fleet.Order {
 // ended waits for an order to be over.
 func finish(t *testing.T, h *Hub, id string) fleet.OrderState {
 	t.Helper()
-	wait(t, "the order ends", func() bool { return h.over(id) })
+	eventually.Holds(t, "the order ends", func() bool { return h.over(id) })
 	s, _ := h.View().Order(id, time.Now())
 	return s
 }

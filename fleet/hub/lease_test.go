@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"busbar.dev/fleet"
@@ -61,33 +62,27 @@ func TestLeasesNeverOverlapAndNobodyStarves(t *testing.T) {
 }
 
 func TestLeasesGroupBeforeLaterPairs(t *testing.T) {
-	l := newLeases()
-	first, err := l.take(t.Context(), false, "a", "b")
-	if err != nil {
-		t.Fatal(err)
-	}
-	group := make(chan func())
-	go func() {
-		r, err := l.take(t.Context(), false, "a", "b", "c")
+	synctest.Test(t, func(t *testing.T) {
+		l := newLeases()
+		first, err := l.take(t.Context(), false, "a", "b")
 		if err != nil {
-			t.Error(err)
+			t.Fatal(err)
 		}
-		group <- r
-	}()
-	for {
-		l.mu.Lock()
-		n := len(l.waiting)
-		l.mu.Unlock()
-		if n == 1 {
-			break
+		group := make(chan func())
+		go func() {
+			r, err := l.take(t.Context(), false, "a", "b", "c")
+			if err != nil {
+				t.Error(err)
+			}
+			group <- r
+		}()
+		synctest.Wait() // until the group waits
+		short, stop := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer stop()
+		if _, err := l.take(short, false, "c", "d"); err == nil {
+			t.Error("a pair went before a group that waits for one of its nodes")
 		}
-		time.Sleep(time.Millisecond)
-	}
-	short, stop := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer stop()
-	if _, err := l.take(short, false, "c", "d"); err == nil {
-		t.Error("a pair went before a group that waits for one of its nodes")
-	}
-	first()
-	(<-group)()
+		first()
+		(<-group)()
+	})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"busbar.dev/fleet"
+	"busbar.dev/internal/eventually"
 )
 
 // TestManyNodes orders sweeps over many nodes that measure nothing, to see what the server and the
@@ -23,7 +24,7 @@ func TestManyNodes(t *testing.T) {
 	for i := range count {
 		newRemote(t, srv, fleet.Name(fmt.Sprintf("n%d", i)), func(fleet.Name) float64 { return 1 })
 	}
-	wait(t, "all are up", func() bool {
+	eventually.Holds(t, "all are up", func() bool {
 		up := 0
 		for _, s := range h.Nodes() {
 			if s.State == fleet.NodeUp {
@@ -39,8 +40,7 @@ func TestManyNodes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(5 * time.Minute); !h.over(s.ID) && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-	}
+	eventually.Within(5*time.Minute, func() bool { return h.over(s.ID) })
 	s, _ = h.View().Order(s.ID, time.Now())
 	took := s.Since.Sub(s.Ran)
 	t.Logf("%d nodes, %d of %d pairs in %v: %v each; %v", count, s.Measured, s.Parts, took, took/time.Duration(max(s.Measured, 1)), s.State)

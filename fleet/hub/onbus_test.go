@@ -12,6 +12,7 @@ import (
 
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/bus"
+	"busbar.dev/internal/eventually"
 	"busbar.dev/unit"
 )
 
@@ -80,9 +81,13 @@ func newRemoteAt(t *testing.T, url string, creds []byte, name fleet.Name, slow f
 		t.Fatal(err)
 	}
 	wg.Go(func() {
-		for t.Context().Err() == nil {
+		for tick := time.Tick(50 * time.Millisecond); ; {
 			_ = b.Beat(&fleet.Beat{Node: name, At: time.Now()}) // the next one will do
-			time.Sleep(50 * time.Millisecond)
+			select {
+			case <-tick:
+			case <-t.Context().Done():
+				return
+			}
 		}
 	})
 	return r
@@ -146,20 +151,20 @@ func TestFleetOverNATS(t *testing.T) {
 			return n == 6
 		}
 	}
-	wait(t, "all are up", up(h))
+	eventually.Holds(t, "all are up", up(h))
 	sweeps(t, h, 3)
 	mu.Lock()
 	sick = "n3.x"
 	mu.Unlock()
 	sweeps(t, h, 2)
-	wait(t, "n3 is found", func() bool { s, _ := h.Node("n3.x"); return s.Unhealthy })
+	eventually.Holds(t, "n3 is found", func() bool { s, _ := h.Node("n3.x"); return s.Unhealthy })
 	stop()
 	// Another hub on the same stream knows all of it.
 	h, _ = hubOn(t, srv)
 	if s, _ := h.Node("n3.x"); !s.Unhealthy {
 		t.Error("a new hub does not know that n3 is bad")
 	}
-	wait(t, "all are up again", up(h))
+	eventually.Holds(t, "all are up again", up(h))
 	sweeps(t, h, 1)
 	if got := len(h.link("n0.x", "n1.x")); got != 6 {
 		t.Errorf("%d samples of a link after 6 sweeps", got)
@@ -172,12 +177,12 @@ func TestFleetOverNATS(t *testing.T) {
 func TestTwoHubsOverNATS(t *testing.T) {
 	srv := server(t, t.TempDir())
 	a, stopA := hubOn(t, srv)
-	wait(t, "the first leads", a.Leads)
+	eventually.Holds(t, "the first leads", a.Leads)
 	b, _ := hubOn(t, srv)
 	one := func(fleet.Name) float64 { return 1 }
 	newRemote(t, srv, "x", one)
 	newRemote(t, srv, "y", one)
-	wait(t, "both hear both", func() bool { return len(a.View().present()) == 2 && len(b.View().present()) == 2 })
+	eventually.Holds(t, "both hear both", func() bool { return len(a.View().present()) == 2 && len(b.View().present()) == 2 })
 	var wg sync.WaitGroup
 	for _, h := range []*Hub{a, b, a, b} { // both speak at once
 		wg.Go(func() { sweeps(t, h, 1) })
@@ -190,7 +195,7 @@ func TestTwoHubsOverNATS(t *testing.T) {
 		t.Error("two lead")
 	}
 	stopA()
-	wait(t, "the other leads", b.Leads)
+	eventually.Holds(t, "the other leads", b.Leads)
 	sweeps(t, b, 1)
 }
 
@@ -227,7 +232,7 @@ func TestStreamThatRanEmpty(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	wait(t, "nothing is left", func() bool {
+	eventually.Holds(t, "nothing is left", func() bool {
 		last, err := b.Last(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -235,7 +240,7 @@ func TestStreamThatRanEmpty(t *testing.T) {
 		return last == 0
 	})
 	h, _ := hubAt(t, connect())
-	wait(t, "it leads", h.Leads)
+	eventually.Holds(t, "it leads", h.Leads)
 	newRemote(t, srv, "x", func(fleet.Name) float64 { return 1 })
-	wait(t, "it hears what is said now", func() bool { return len(h.View().present()) == 1 })
+	eventually.Holds(t, "it hears what is said now", func() bool { return len(h.View().present()) == 1 })
 }

@@ -9,12 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"busbar.dev/fleet"
-	"busbar.dev/fleet/bus"
-
 	"github.com/nats-io/jwt/v2"
 	natsd "github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nkeys"
+
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/bus"
+	"busbar.dev/internal/eventually"
 )
 
 // rights are what docs/fleet.md says that a user may do.
@@ -187,13 +188,13 @@ func TestFleetOnSomebodysServer(t *testing.T) {
 		return hubAt(t, b)
 	}
 	a, stop := hub()
-	wait(t, "the first leads", a.Leads)
+	eventually.Holds(t, "the first leads", a.Leads)
 	b, _ := hub()
 	var nodes []*remote
 	for _, n := range []fleet.Name{"x", "y.rack1", "z"} {
 		nodes = append(nodes, newRemoteAt(t, s.url, s.user(t, "gpu01", n.Token()), n, func(fleet.Name) float64 { return 1 }))
 	}
-	wait(t, "all are up for both", func() bool {
+	eventually.Holds(t, "all are up for both", func() bool {
 		for _, h := range []*Hub{a, b} {
 			up := 0
 			for _, n := range h.Nodes() {
@@ -209,7 +210,7 @@ func TestFleetOnSomebodysServer(t *testing.T) {
 	})
 	sweeps(t, a, 2)
 	stop()
-	wait(t, "the other leads", b.Leads)
+	eventually.Holds(t, "the other leads", b.Leads)
 	sweeps(t, b, 1)
 	if _, err := hubs[1].Query(t.Context(), bus.Range{Nodes: []fleet.Name{"x", ""}}, func(uint64, *fleet.Event) error { return nil }); err != nil {
 		t.Error(err)

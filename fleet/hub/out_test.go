@@ -18,10 +18,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"busbar.dev/finding"
 	"busbar.dev/fleet"
+	"busbar.dev/internal/eventually"
 	"busbar.dev/result/pairs"
 )
 
@@ -40,83 +42,84 @@ func sweeps(t *testing.T, h *Hub, count int) {
 }
 
 func TestSlowNodeIsFoundAlertedOnceAndForgottenWhenHealthy(t *testing.T) {
-	var mu sync.Mutex
-	var got []Alert
-	fail := 1
-	secret := []byte("shared")
-	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		mu.Lock()
-		defer mu.Unlock()
-		if fail > 0 {
-			fail--
-			w.WriteHeader(http.StatusBadGateway)
-			return
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var got []Alert
+		fail := 1
+		secret := []byte("shared")
+		hook := here.serve(t, func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			mu.Lock()
+			defer mu.Unlock()
+			if fail > 0 {
+				fail--
+				w.WriteHeader(http.StatusBadGateway)
+				return
+			}
+			m := hmac.New(sha256.New, secret)
+			m.Write(body)
+			if want := "sha256=" + hex.EncodeToString(m.Sum(nil)); r.Header.Get(Signature) != want {
+				t.Errorf("signed %q, want %q", r.Header.Get(Signature), want)
+			}
+			var a Alert
+			if err := json.Unmarshal(body, &a); err != nil {
+				t.Error(err)
+			}
+			if r.Header.Get("Idempotency-Key") != a.Key {
+				t.Error("the key of the header is not that of the body")
+			}
+			got = append(got, a)
+		})
+		alerts := func(event string) (list []Alert) {
+			mu.Lock()
+			defer mu.Unlock()
+			for _, a := range got {
+				if a.Event == event && a.Finding.Severity != finding.Note {
+					list = append(list, a)
+				}
+			}
+			return list
 		}
-		m := hmac.New(sha256.New, secret)
-		m.Write(body)
-		if want := "sha256=" + hex.EncodeToString(m.Sum(nil)); r.Header.Get(Signature) != want {
-			t.Errorf("signed %q, want %q", r.Header.Get(Signature), want)
+		change := func(c *Config) { c.Webhooks, c.Secret = []string{hook}, secret }
+		m := newMemory()
+		nodes := m.join(8)
+		h, stop := start(t, m, change)
+		sweeps(t, h, 3)
+		if f := h.View().Findings(); len(f) != 0 {
+			t.Fatalf("all are well: %+v", f)
 		}
-		var a Alert
-		if err := json.Unmarshal(body, &a); err != nil {
-			t.Error(err)
+		nodes[5].slow.Store(50)
+		sweeps(t, h, 2)
+		eventually.Holds(t, "n5 is found", func() bool { s, _ := h.Node("n5"); return s.Unhealthy })
+		eventually.Holds(t, "it is told", func() bool { return len(alerts("raised")) > 0 })
+		if a := alerts("raised")[0]; !slices.Equal(a.Finding.Nodes, []string{"n5"}) || a.Finding.Kind != pairs.SlowHost || a.Finding.Fix == "" {
+			t.Errorf("%+v", a)
 		}
-		if r.Header.Get("Idempotency-Key") != a.Key {
-			t.Error("the key of the header is not that of the body")
-		}
-		got = append(got, a)
-	}))
-	defer hook.Close()
-	alerts := func(event string) (list []Alert) {
-		mu.Lock()
-		defer mu.Unlock()
-		for _, a := range got {
-			if a.Event == event && a.Finding.Severity != finding.Note {
-				list = append(list, a)
+		for _, n := range h.Nodes() {
+			if n.Unhealthy != (n.Name == "n5") {
+				t.Errorf("%s bad: %v (%v)", n.Name, n.Unhealthy, n.Findings)
 			}
 		}
-		return list
-	}
-	change := func(c *Config) { c.Webhooks, c.Secret = []string{hook.URL}, secret }
-	m := newMemory()
-	nodes := m.join(8)
-	h, stop := start(t, m, change)
-	sweeps(t, h, 3)
-	if f := h.View().Findings(); len(f) != 0 {
-		t.Fatalf("all are well: %+v", f)
-	}
-	nodes[5].slow.Store(50)
-	sweeps(t, h, 2)
-	wait(t, "n5 is found", func() bool { s, _ := h.Node("n5"); return s.Unhealthy })
-	wait(t, "it is told", func() bool { return len(alerts("raised")) > 0 })
-	if a := alerts("raised")[0]; !slices.Equal(a.Finding.Nodes, []string{"n5"}) || a.Finding.Kind != pairs.SlowHost || a.Finding.Fix == "" {
-		t.Errorf("%+v", a)
-	}
-	for _, n := range h.Nodes() {
-		if n.Unhealthy != (n.Name == "n5") {
-			t.Errorf("%s bad: %v (%v)", n.Name, n.Unhealthy, n.Findings)
+		eventually.Holds(t, "that it was told is kept", func() bool {
+			return !slices.ContainsFunc(h.View().Findings(), func(f finding.Finding) bool { return !f.Alerted })
+		})
+		alerted := len(alerts("raised"))
+		stop()
+		h, _ = start(t, m, change) // knows what was told
+		sweeps(t, h, 1)
+		if n := len(alerts("raised")); n != alerted {
+			t.Errorf("after a restart %d alerts became %d", alerted, n)
 		}
-	}
-	wait(t, "that it was told is kept", func() bool {
-		return !slices.ContainsFunc(h.View().Findings(), func(f finding.Finding) bool { return !f.Alerted })
+		nodes[5].slow.Store(0)
+		sweeps(t, h, 4)
+		eventually.Holds(t, "it is over, and told", func() bool { return len(alerts("cleared")) == alerted && len(h.View().Findings()) == 0 })
+		if s, _ := h.Node("n5"); s.Unhealthy {
+			t.Error("n5 is well and called bad")
+		}
+		if p := h.View().Past(); len(p) == 0 || p[len(p)-1].Cleared.IsZero() {
+			t.Errorf("the past: %+v", p)
+		}
 	})
-	alerted := len(alerts("raised"))
-	stop()
-	h, _ = start(t, m, change) // knows what was told
-	sweeps(t, h, 1)
-	if n := len(alerts("raised")); n != alerted {
-		t.Errorf("after a restart %d alerts became %d", alerted, n)
-	}
-	nodes[5].slow.Store(0)
-	sweeps(t, h, 4)
-	wait(t, "it is over, and told", func() bool { return len(alerts("cleared")) == alerted && len(h.View().Findings()) == 0 })
-	if s, _ := h.Node("n5"); s.Unhealthy {
-		t.Error("n5 is well and called bad")
-	}
-	if p := h.View().Past(); len(p) == 0 || p[len(p)-1].Cleared.IsZero() {
-		t.Errorf("the past: %+v", p)
-	}
 }
 
 func TestWebhooks(t *testing.T) {
@@ -145,94 +148,95 @@ func TestWebhooks(t *testing.T) {
 }
 
 func TestTraces(t *testing.T) {
-	var mu sync.Mutex
-	type value struct {
-		String *string `json:"stringValue"`
-		Int    *string `json:"intValue"`
-	}
-	type attr struct {
-		Key   string `json:"key"`
-		Value value  `json:"value"`
-	}
-	type one struct {
-		TraceID, SpanID, ParentSpanID, Name string
-		Kind                                int
-		StartTimeUnixNano, EndTimeUnixNano  string
-		Attributes                          []attr
-		Status                              struct {
-			Code    int
-			Message string
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		type value struct {
+			String *string `json:"stringValue"`
+			Int    *string `json:"intValue"`
 		}
-	}
-	var got []one
-	collector := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/v1/traces" || r.Header.Get("Content-Type") != "application/json" {
-			t.Errorf("%s with %s", r.URL.Path, r.Header.Get("Content-Type"))
+		type attr struct {
+			Key   string `json:"key"`
+			Value value  `json:"value"`
 		}
-		var doc struct {
-			ResourceSpans []struct {
-				Resource   struct{ Attributes []attr }
-				ScopeSpans []struct {
-					Scope struct{ Name string }
-					Spans []one
+		type one struct {
+			TraceID, SpanID, ParentSpanID, Name string
+			Kind                                int
+			StartTimeUnixNano, EndTimeUnixNano  string
+			Attributes                          []attr
+			Status                              struct {
+				Code    int
+				Message string
+			}
+		}
+		var got []one
+		collector := here.serve(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path != "/v1/traces" || r.Header.Get("Content-Type") != "application/json" {
+				t.Errorf("%s with %s", r.URL.Path, r.Header.Get("Content-Type"))
+			}
+			var doc struct {
+				ResourceSpans []struct {
+					Resource   struct{ Attributes []attr }
+					ScopeSpans []struct {
+						Scope struct{ Name string }
+						Spans []one
+					}
 				}
 			}
+			d := json.NewDecoder(r.Body)
+			d.DisallowUnknownFields()
+			if err := d.Decode(&doc); err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for _, x := range doc.ResourceSpans {
+				if len(x.Resource.Attributes) != 1 || x.Resource.Attributes[0].Key != "service.name" {
+					t.Errorf("resource %+v", x.Resource)
+				}
+				for _, s := range x.ScopeSpans {
+					got = append(got, s.Spans...)
+				}
+			}
+			_, _ = w.Write([]byte("{}"))
+		})
+		m := newMemory()
+		m.join(4)
+		h, stop := start(t, m, func(c *Config) { c.Traces = collector })
+		s, err := h.Give(t.Context(), pairOrder())
+		if err != nil {
+			t.Fatal(err)
 		}
-		d := json.NewDecoder(r.Body)
-		d.DisallowUnknownFields()
-		if err := d.Decode(&doc); err != nil {
-			t.Error(err)
-			return
-		}
+		finish(t, h, s.ID)
+		stop()
 		mu.Lock()
 		defer mu.Unlock()
-		for _, x := range doc.ResourceSpans {
-			if len(x.Resource.Attributes) != 1 || x.Resource.Attributes[0].Key != "service.name" {
-				t.Errorf("resource %+v", x.Resource)
+		byID := map[string]one{}
+		names := map[string]int{}
+		for _, x := range got {
+			byID[x.SpanID] = x
+			names[strings.Fields(x.Name)[0]]++
+			if _, err := hex.DecodeString(x.TraceID + x.SpanID); err != nil || len(x.TraceID) != 32 || len(x.SpanID) != 16 || x.Kind != 1 || x.Status.Code != 1 {
+				t.Errorf("%+v", x)
 			}
-			for _, s := range x.ScopeSpans {
-				got = append(got, s.Spans...)
+			from, err1 := strconv.ParseInt(x.StartTimeUnixNano, 10, 64)
+			to, err2 := strconv.ParseInt(x.EndTimeUnixNano, 10, 64)
+			if err1 != nil || err2 != nil || to < from {
+				t.Errorf("%+v", x)
 			}
 		}
-		_, _ = w.Write([]byte("{}"))
-	}))
-	defer collector.Close()
-	m := newMemory()
-	m.join(4)
-	h, stop := start(t, m, func(c *Config) { c.Traces = collector.URL })
-	s, err := h.Give(t.Context(), pairOrder())
-	if err != nil {
-		t.Fatal(err)
-	}
-	finish(t, h, s.ID)
-	stop()
-	mu.Lock()
-	defer mu.Unlock()
-	byID := map[string]one{}
-	names := map[string]int{}
-	for _, x := range got {
-		byID[x.SpanID] = x
-		names[strings.Fields(x.Name)[0]]++
-		if _, err := hex.DecodeString(x.TraceID + x.SpanID); err != nil || len(x.TraceID) != 32 || len(x.SpanID) != 16 || x.Kind != 1 || x.Status.Code != 1 {
-			t.Errorf("%+v", x)
+		if names["order"] != 1 || names["round"] != 3 || names["part"] != 6 || len(names) != 3 {
+			t.Errorf("spans %v", names)
 		}
-		from, err1 := strconv.ParseInt(x.StartTimeUnixNano, 10, 64)
-		to, err2 := strconv.ParseInt(x.EndTimeUnixNano, 10, 64)
-		if err1 != nil || err2 != nil || to < from {
-			t.Errorf("%+v", x)
+		for _, x := range got {
+			if x.TraceID != got[0].TraceID || (x.ParentSpanID == "") != strings.HasPrefix(x.Name, "order") {
+				t.Errorf("%+v", x)
+			}
+			if p, ok := byID[x.ParentSpanID]; x.ParentSpanID != "" && (!ok || strings.HasPrefix(x.Name, "part") != strings.HasPrefix(p.Name, "round")) {
+				t.Errorf("%s has the parent %s", x.Name, p.Name)
+			}
 		}
-	}
-	if names["order"] != 1 || names["round"] != 3 || names["part"] != 6 || len(names) != 3 {
-		t.Errorf("spans %v", names)
-	}
-	for _, x := range got {
-		if x.TraceID != got[0].TraceID || (x.ParentSpanID == "") != strings.HasPrefix(x.Name, "order") {
-			t.Errorf("%+v", x)
-		}
-		if p, ok := byID[x.ParentSpanID]; x.ParentSpanID != "" && (!ok || strings.HasPrefix(x.Name, "part") != strings.HasPrefix(p.Name, "round")) {
-			t.Errorf("%s has the parent %s", x.Name, p.Name)
-		}
-	}
+	})
 }
 
 // Prometheus' text format, read strictly: https://prometheus.io/docs/instrumenting/exposition_formats
@@ -278,29 +282,31 @@ func readMetrics(t *testing.T, r io.Reader) (values map[string]float64, names ma
 }
 
 func TestMetrics(t *testing.T) {
-	m := newMemory()
-	nodes := m.join(5)
-	nodes[4].dead.Store(true)
-	h, _ := start(t, m, nil)
-	sweeps(t, h, 1)
-	var b bytes.Buffer
-	if err := h.Metrics(t.Context(), &b); err != nil {
-		t.Fatal(err)
-	}
-	v, names := readMetrics(t, &b)
-	for key, want := range map[string]float64{
-		`busbar_nodes{state="up"}`: 4, `busbar_node_up{node="n0"}`: 1, `busbar_node_up{node="n4"}`: 0, `busbar_orders{state="done"}`: 1,
-		`busbar_parts_total{result="good"}`: 6, `busbar_node_pair_rate_bytes_per_second{node="n1",stat="min"}`: 1e10,
-		`busbar_pair_rate_bytes_per_second{from="n0",to="n1"}`: 1e10, `busbar_stream_lag`: 0, `busbar_leads`: 1,
-	} {
-		if got, ok := v[key]; !ok || got != want {
-			t.Errorf("%s is %v (%v), want %v", key, got, ok, want)
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		nodes := m.join(5)
+		nodes[4].dead.Store(true)
+		h, _ := start(t, m, nil)
+		sweeps(t, h, 1)
+		var b bytes.Buffer
+		if err := h.Metrics(t.Context(), &b); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if v["process_resident_memory_bytes"] < 1e6 {
-		t.Errorf("memory %v", v["process_resident_memory_bytes"])
-	}
-	dashboard(t, names)
+		v, names := readMetrics(t, &b)
+		for key, want := range map[string]float64{
+			`busbar_nodes{state="up"}`: 4, `busbar_node_up{node="n0"}`: 1, `busbar_node_up{node="n4"}`: 0, `busbar_orders{state="done"}`: 1,
+			`busbar_parts_total{result="good"}`: 6, `busbar_node_pair_rate_bytes_per_second{node="n1",stat="min"}`: 1e10,
+			`busbar_pair_rate_bytes_per_second{from="n0",to="n1"}`: 1e10, `busbar_stream_lag`: 0, `busbar_leads`: 1,
+		} {
+			if got, ok := v[key]; !ok || got != want {
+				t.Errorf("%s is %v (%v), want %v", key, got, ok, want)
+			}
+		}
+		if v["process_resident_memory_bytes"] < 1e6 {
+			t.Errorf("memory %v", v["process_resident_memory_bytes"])
+		}
+		dashboard(t, names)
+	})
 }
 
 // dashboard holds the Grafana file against the metrics that there are.
@@ -341,21 +347,23 @@ func dashboard(t *testing.T, names map[string]string) {
 }
 
 func TestManyNodesHaveNoFigurePerPair(t *testing.T) {
-	m := newMemory()
-	m.join(perPair + 1)
-	h, _ := start(t, m, nil)
-	o := pairOrder()
-	o.Rounds = 2
-	s, err := h.Give(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	finish(t, h, s.ID)
-	var b bytes.Buffer
-	if err := h.Metrics(t.Context(), &b); err != nil {
-		t.Fatal(err)
-	}
-	if _, names := readMetrics(t, &b); names["busbar_pair_rate_bytes_per_second"] != "" || names["busbar_node_pair_rate_bytes_per_second"] == "" {
-		t.Error(fmt.Sprint(names))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		m.join(perPair + 1)
+		h, _ := start(t, m, nil)
+		o := pairOrder()
+		o.Rounds = 2
+		s, err := h.Give(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		finish(t, h, s.ID)
+		var b bytes.Buffer
+		if err := h.Metrics(t.Context(), &b); err != nil {
+			t.Fatal(err)
+		}
+		if _, names := readMetrics(t, &b); names["busbar_pair_rate_bytes_per_second"] != "" || names["busbar_node_pair_rate_bytes_per_second"] == "" {
+			t.Error(fmt.Sprint(names))
+		}
+	})
 }

@@ -3,20 +3,21 @@ package hub
 import (
 	"encoding/json"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"busbar.dev/finding"
 	"busbar.dev/fleet"
+	"busbar.dev/internal/eventually"
 )
 
 // listener is a webhook that writes down what it is told, or refuses.
 type listener struct {
-	*httptest.Server
+	URL  string
 	mu   sync.Mutex
 	keys []string
 	code int
@@ -24,7 +25,7 @@ type listener struct {
 
 func newListener(t *testing.T) *listener {
 	l := &listener{code: http.StatusOK}
-	l.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	l.URL = here.serve(t, func(w http.ResponseWriter, r *http.Request) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		var a Alert
@@ -35,8 +36,7 @@ func newListener(t *testing.T) *listener {
 			l.keys = append(l.keys, a.Key)
 		}
 		w.WriteHeader(l.code)
-	}))
-	t.Cleanup(l.Close)
+	})
 	return l
 }
 
@@ -60,204 +60,214 @@ func (l *listener) alerts(prefix string) (list []string) {
 
 // TestSilentOverARestart starts a hub anew while a node is silent: it still is, and nobody hears of it again.
 func TestUnreachableOverARestart(t *testing.T) {
-	c := newTestClock()
-	ear := newListener(t)
-	change := func(cfg *Config) {
-		c.config(cfg)
-		cfg.Webhooks = []string{ear.URL}
-	}
-	m := newMemory()
-	nodes := m.join(6)
-	h, stop := start(t, m, change)
-	c.pass(m, 30*time.Second)
-	nodes[4].dead.Store(true)
-	c.pass(m, 80*time.Second)
-	since := func(h *Hub) time.Time { s, _ := h.Node("n4"); return s.UnreachableSince }
-	wait(t, "n4 is missed and that is told", func() bool {
-		f, ok := h.View().Finding("silent:n4")
-		return ok && f.Severity == finding.Error && f.Alerted
-	})
-	was, alerts := since(h), len(ear.alerts("silent:n4/raised"))
-	stop()
-	nodes[5].dead.Store(true) // while nobody looks
-	c.pass(m, 5*time.Second)
-	h, _ = start(t, m, change)
-	if s, _ := h.Node("n4"); s.State != fleet.NodeUnreachable || !s.UnreachableSince.Equal(was) {
-		t.Errorf("after a restart n4 is %s since %v, before it was silent since %v", s.State, s.UnreachableSince, was)
-	}
-	if why := h.absent("n4"); !strings.Contains(why, "silent since 2") {
-		t.Errorf("n4 is absent: %q", why)
-	}
-	if s, _ := h.Node("n5"); s.State != fleet.NodeStarting {
-		t.Errorf("n5 is %s; it may yet beat", s.State)
-	}
-	for range 6 {
-		c.pass(m, 10*time.Second)
-		if s, _ := h.Node("n4"); s.State != fleet.NodeUnreachable || !since(h).Equal(was) {
-			t.Errorf("n4 is %s since %v", s.State, since(h))
+	synctest.Test(t, func(t *testing.T) {
+		c := newTestClock()
+		ear := newListener(t)
+		change := func(cfg *Config) {
+			c.config(cfg)
+			cfg.Webhooks = []string{ear.URL}
 		}
-	}
-	wait(t, "n5 is missed too", func() bool {
-		s, _ := h.Node("n5")
-		return s.State == fleet.NodeUnreachable && !s.UnreachableSince.IsZero()
-	})
-	if n := len(ear.alerts("silent:n4/raised")); n != alerts {
-		t.Errorf("that n4 is silent was told %d times, and %d times after a restart", alerts, n)
-	}
-	if n := len(ear.alerts("silent:n4/cleared")); n != 0 {
-		t.Error("a restart ended the silence of n4")
-	}
-	nodes[4].dead.Store(false)
-	c.pass(m, 5*time.Second)
-	wait(t, "n4 is back, and that is told", func() bool {
-		s, _ := h.Node("n4")
-		return s.State == fleet.NodeUp && len(ear.alerts("silent:n4/cleared")) > 0
+		m := newMemory()
+		nodes := m.join(6)
+		h, stop := start(t, m, change)
+		c.pass(m, 30*time.Second)
+		nodes[4].dead.Store(true)
+		c.pass(m, 80*time.Second)
+		since := func(h *Hub) time.Time { s, _ := h.Node("n4"); return s.UnreachableSince }
+		eventually.Holds(t, "n4 is missed and that is told", func() bool {
+			f, ok := h.View().Finding("silent:n4")
+			return ok && f.Severity == finding.Error && f.Alerted
+		})
+		was, alerts := since(h), len(ear.alerts("silent:n4/raised"))
+		stop()
+		nodes[5].dead.Store(true) // while nobody looks
+		c.pass(m, 5*time.Second)
+		h, _ = start(t, m, change)
+		if s, _ := h.Node("n4"); s.State != fleet.NodeUnreachable || !s.UnreachableSince.Equal(was) {
+			t.Errorf("after a restart n4 is %s since %v, before it was silent since %v", s.State, s.UnreachableSince, was)
+		}
+		if why := h.absent("n4"); !strings.Contains(why, "silent since 2") {
+			t.Errorf("n4 is absent: %q", why)
+		}
+		if s, _ := h.Node("n5"); s.State != fleet.NodeStarting {
+			t.Errorf("n5 is %s; it may yet beat", s.State)
+		}
+		for range 6 {
+			c.pass(m, 10*time.Second)
+			if s, _ := h.Node("n4"); s.State != fleet.NodeUnreachable || !since(h).Equal(was) {
+				t.Errorf("n4 is %s since %v", s.State, since(h))
+			}
+		}
+		eventually.Holds(t, "n5 is missed too", func() bool {
+			s, _ := h.Node("n5")
+			return s.State == fleet.NodeUnreachable && !s.UnreachableSince.IsZero()
+		})
+		if n := len(ear.alerts("silent:n4/raised")); n != alerts {
+			t.Errorf("that n4 is silent was told %d times, and %d times after a restart", alerts, n)
+		}
+		if n := len(ear.alerts("silent:n4/cleared")); n != 0 {
+			t.Error("a restart ended the silence of n4")
+		}
+		nodes[4].dead.Store(false)
+		c.pass(m, 5*time.Second)
+		eventually.Holds(t, "n4 is back, and that is told", func() bool {
+			s, _ := h.Node("n4")
+			return s.State == fleet.NodeUp && len(ear.alerts("silent:n4/cleared")) > 0
+		})
 	})
 }
 
 // TestEachWebhookIsToldByItself has one webhook that takes nothing.
 func TestEachWebhookIsAlertedByItself(t *testing.T) {
-	good, bad := newListener(t), newListener(t)
-	bad.answers(http.StatusUnauthorized) // which is final
-	m := newMemory()
-	nodes := m.join(8)
-	change := func(cfg *Config) { cfg.Webhooks = []string{bad.URL, good.URL, good.URL} }
-	h, stop := start(t, m, change)
-	sweeps(t, h, 3)
-	nodes[5].slow.Store(40)
-	sweeps(t, h, 3)
-	partly := func(h *Hub) bool {
-		list := h.View().Findings()
-		return len(list) > 0 && !slices.ContainsFunc(list, func(f finding.Finding) bool { return f.Alerted || len(f.AlertedTo) != 1 })
-	}
-	wait(t, "one is told", func() bool { return len(good.alerts("slow")) > 0 && partly(h) })
-	if text, _ := json.Marshal(h.View().Findings()); strings.Contains(string(text), good.URL) {
-		t.Error("an address is in the stream")
-	}
-	for range 2 {
+	synctest.Test(t, func(t *testing.T) {
+		good, bad := newListener(t), newListener(t)
+		bad.answers(http.StatusUnauthorized) // which is final
+		m := newMemory()
+		nodes := m.join(8)
+		change := func(cfg *Config) { cfg.Webhooks = []string{bad.URL, good.URL, good.URL} }
+		h, stop := start(t, m, change)
+		sweeps(t, h, 3)
+		nodes[5].slow.Store(40)
+		sweeps(t, h, 3)
+		partly := func(h *Hub) bool {
+			list := h.View().Findings()
+			return len(list) > 0 && !slices.ContainsFunc(list, func(f finding.Finding) bool { return f.Alerted || len(f.AlertedTo) != 1 })
+		}
+		eventually.Holds(t, "one is told", func() bool { return len(good.alerts("slow")) > 0 && partly(h) })
+		if text, _ := json.Marshal(h.View().Findings()); strings.Contains(string(text), good.URL) {
+			t.Error("an address is in the stream")
+		}
+		for range 2 {
+			stop()
+			h, stop = start(t, m, change)
+			sweeps(t, h, 1)
+		}
+		again := good.alerts("slow")
+		slices.Sort(again)
+		if n := len(slices.Compact(again)); n != len(good.alerts("slow")) {
+			t.Errorf("told more than once: %v", good.alerts("slow"))
+		}
+		// The other one works again; it is told what holds, once, at the next restart.
 		stop()
+		bad.answers(http.StatusOK)
 		h, stop = start(t, m, change)
-		sweeps(t, h, 1)
-	}
-	again := good.alerts("slow")
-	slices.Sort(again)
-	if n := len(slices.Compact(again)); n != len(good.alerts("slow")) {
-		t.Errorf("told more than once: %v", good.alerts("slow"))
-	}
-	// The other one works again; it is told what holds, once, at the next restart.
-	stop()
-	bad.answers(http.StatusOK)
-	h, stop = start(t, m, change)
-	wait(t, "all are told", func() bool {
-		return !slices.ContainsFunc(h.View().Findings(), func(f finding.Finding) bool { return !f.Alerted || f.AlertedTo != nil })
-	})
-	if a, b := len(good.alerts("slow")), len(bad.alerts("slow")); b == 0 || b > a {
-		t.Errorf("one is told %d times, the other %d", a, b)
-	}
-	nodes[5].slow.Store(0)
-	sweeps(t, h, 4)
-	wait(t, "it is over, for both", func() bool { return len(h.View().Findings()) == 0 })
-	for _, l := range []*listener{good, bad} {
-		n := 0
-		for _, k := range l.alerts("slow") {
-			if strings.Contains(k, "/cleared/") {
-				n++
+		eventually.Holds(t, "all are told", func() bool {
+			return !slices.ContainsFunc(h.View().Findings(), func(f finding.Finding) bool { return !f.Alerted || f.AlertedTo != nil })
+		})
+		if a, b := len(good.alerts("slow")), len(bad.alerts("slow")); b == 0 || b > a {
+			t.Errorf("one is told %d times, the other %d", a, b)
+		}
+		nodes[5].slow.Store(0)
+		sweeps(t, h, 4)
+		eventually.Holds(t, "it is over, for both", func() bool { return len(h.View().Findings()) == 0 })
+		for _, l := range []*listener{good, bad} {
+			n := 0
+			for _, k := range l.alerts("slow") {
+				if strings.Contains(k, "/cleared/") {
+					n++
+				}
+			}
+			if n == 0 {
+				t.Error("somebody was not told that it is over")
 			}
 		}
-		if n == 0 {
-			t.Error("somebody was not told that it is over")
-		}
-	}
-	stop()
+		stop()
+	})
 }
 
 // TestOverIsToldToThoseWhoKnow ends a finding that one webhook never heard of.
 func TestClearedIsSentToThoseAlerted(t *testing.T) {
-	good, bad := newListener(t), newListener(t)
-	bad.answers(http.StatusNotFound)
-	m := newMemory()
-	nodes := m.join(8)
-	h, _ := start(t, m, func(cfg *Config) { cfg.Webhooks = []string{good.URL, bad.URL} })
-	sweeps(t, h, 3)
-	nodes[5].slow.Store(40)
-	sweeps(t, h, 2)
-	wait(t, "one is told", func() bool {
-		return slices.ContainsFunc(h.View().Findings(), func(f finding.Finding) bool { return len(f.AlertedTo) == 1 })
+	synctest.Test(t, func(t *testing.T) {
+		good, bad := newListener(t), newListener(t)
+		bad.answers(http.StatusNotFound)
+		m := newMemory()
+		nodes := m.join(8)
+		h, _ := start(t, m, func(cfg *Config) { cfg.Webhooks = []string{good.URL, bad.URL} })
+		sweeps(t, h, 3)
+		nodes[5].slow.Store(40)
+		sweeps(t, h, 2)
+		eventually.Holds(t, "one is told", func() bool {
+			return slices.ContainsFunc(h.View().Findings(), func(f finding.Finding) bool { return len(f.AlertedTo) == 1 })
+		})
+		bad.answers(http.StatusOK)
+		nodes[5].slow.Store(0)
+		sweeps(t, h, 4)
+		eventually.Holds(t, "it is over", func() bool { return len(h.View().Findings()) == 0 })
+		if !slices.ContainsFunc(good.alerts("slow"), func(k string) bool { return strings.Contains(k, "/cleared/") }) {
+			t.Error("who knew is not told that it is over")
+		}
 	})
-	bad.answers(http.StatusOK)
-	nodes[5].slow.Store(0)
-	sweeps(t, h, 4)
-	wait(t, "it is over", func() bool { return len(h.View().Findings()) == 0 })
-	if !slices.ContainsFunc(good.alerts("slow"), func(k string) bool { return strings.Contains(k, "/cleared/") }) {
-		t.Error("who knew is not told that it is over")
-	}
 }
 
 // TestNothingIsAnsweredWhileThePastIsRead asks a hub that has read half of it.
 func TestNothingIsAnsweredWhileThePastIsRead(t *testing.T) {
-	m := newMemory()
-	m.join(10)
-	h := New(Config{Bus: m})
-	s := serveAPI(t, h)
-	h.target.Store(10)
-	for _, e := range m.entries[:6] {
-		h.take(e)
-	}
-	code, text := ask(t, "GET", s.URL+"/api/fleet/nodes", "")
-	if code != http.StatusServiceUnavailable || !strings.Contains(text, "reading what was stored: 55%") || !strings.Contains(text, `"reading":0.55`) {
-		t.Errorf("%d %s", code, text)
-	}
-	if code, text = ask(t, "POST", s.URL+"/api/fleet/orders", "{}"); code != http.StatusServiceUnavailable {
-		t.Errorf("an order: %d %s", code, text)
-	}
-	if code, text = ask(t, "GET", s.URL+"/metrics", ""); code != 200 || strings.Contains(text, "busbar_node_up") || !strings.Contains(text, "busbar_stream_lag 4") {
-		t.Errorf("metrics: %d %s", code, text)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		m.join(10)
+		h := New(Config{Bus: m})
+		at := serveAPI(t, h)
+		h.target.Store(10)
+		for _, e := range m.entries[:6] {
+			h.take(e)
+		}
+		code, text := ask(t, "GET", at+"/api/fleet/nodes", "")
+		if code != http.StatusServiceUnavailable || !strings.Contains(text, "reading what was stored: 55%") || !strings.Contains(text, `"reading":0.55`) {
+			t.Errorf("%d %s", code, text)
+		}
+		if code, text = ask(t, "POST", at+"/api/fleet/orders", "{}"); code != http.StatusServiceUnavailable {
+			t.Errorf("an order: %d %s", code, text)
+		}
+		if code, text = ask(t, "GET", at+"/metrics", ""); code != 200 || strings.Contains(text, "busbar_node_up") || !strings.Contains(text, "busbar_stream_lag 4") {
+			t.Errorf("metrics: %d %s", code, text)
+		}
+	})
 }
 
 // TestWhatHoldsIsSaidAgain folds the end of a stream whose beginning was dropped.
 func TestWhatHoldsIsSentAgain(t *testing.T) {
-	m := newMemory()
-	nodes := m.join(8)
-	ear := newListener(t)
-	h, stop := start(t, m, func(c *Config) { c.Restate, c.Webhooks = 100*time.Millisecond, []string{ear.URL} })
-	o := pairOrder()
-	o.Every, o.From = 7*24*time.Hour, time.Now().Add(time.Hour)
-	weekly, err := h.Give(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sweeps(t, h, 3)
-	nodes[5].slow.Store(40)
-	sweeps(t, h, 2)
-	wait(t, "n5 is found and told", func() bool {
-		return slices.ContainsFunc(h.View().Findings(), func(f finding.Finding) bool { return f.Alerted && slices.Equal(f.Nodes, []string{"n5"}) })
-	})
-	before, err := m.Last(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	tail := func() *View {
-		v := NewView()
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		for _, e := range m.entries[before:] {
-			v.Apply(e)
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		nodes := m.join(8)
+		ear := newListener(t)
+		h, stop := start(t, m, func(c *Config) { c.Restate, c.Webhooks = 100*time.Millisecond, []string{ear.URL} })
+		o := pairOrder()
+		o.Every, o.From = 7*24*time.Hour, time.Now().Add(time.Hour)
+		weekly, err := h.Give(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
 		}
-		return v
-	}
-	wait(t, "the end of the stream says it all", func() bool {
-		v := tail()
-		s, ok := v.Order(weekly.ID, time.Now())
-		return ok && s.Every == o.Every && s.Next.Equal(weekly.Next) &&
-			slices.ContainsFunc(v.Findings(), func(f finding.Finding) bool { return f.Alerted && slices.Equal(f.Nodes, []string{"n5"}) })
+		sweeps(t, h, 3)
+		nodes[5].slow.Store(40)
+		sweeps(t, h, 2)
+		eventually.Holds(t, "n5 is found and told", func() bool {
+			return slices.ContainsFunc(h.View().Findings(), func(f finding.Finding) bool { return f.Alerted && slices.Equal(f.Nodes, []string{"n5"}) })
+		})
+		before, err := m.Last(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		tail := func() *View {
+			v := NewView()
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			for _, e := range m.entries[before:] {
+				v.Apply(e)
+			}
+			return v
+		}
+		eventually.Holds(t, "the end of the stream says it all", func() bool {
+			v := tail()
+			s, ok := v.Order(weekly.ID, time.Now())
+			return ok && s.Every == o.Every && s.Next.Equal(weekly.Next) &&
+				slices.ContainsFunc(v.Findings(), func(f finding.Finding) bool { return f.Alerted && slices.Equal(f.Nodes, []string{"n5"}) })
+		})
+		alerts := len(ear.alerts("slow"))
+		time.Sleep(time.Minute)
+		stop()
+		if n := len(ear.alerts("slow")); n != alerts {
+			t.Errorf("what is said again is told again: %d times, then %d", alerts, n)
+		}
 	})
-	alerts := len(ear.alerts("slow"))
-	time.Sleep(300 * time.Millisecond)
-	stop()
-	if n := len(ear.alerts("slow")); n != alerts {
-		t.Errorf("what is said again is told again: %d times, then %d", alerts, n)
-	}
 }
 
 // TestJoinedAgain takes a node's word that nothing has changed as that.

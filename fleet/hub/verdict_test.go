@@ -4,107 +4,115 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"busbar.dev/fleet"
+	"busbar.dev/internal/eventually"
 )
 
 // TestNobodyIsGoodUnmeasured: a sweep of which nothing came says nothing about its nodes, whether it was cancelled or
 // no part of it ended in time.
 func TestNobodyIsHealthyUnmeasured(t *testing.T) {
-	for _, cancel := range []bool{false, true} {
-		m := newMemory()
-		nodes := m.join(4)
-		for _, n := range nodes {
-			n.hang.Store(true)
-		}
-		h, _ := start(t, m, nil)
-		o := pairOrder()
-		o.Caps.Time = 50 * time.Millisecond
-		if cancel {
-			o.Caps.Time = fleet.MaxTime
-		}
-		s, err := h.Give(t.Context(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if cancel {
-			wait(t, "parts run", func() bool { return nodes[0].running() != "" })
-			if _, err := h.Cancel(t.Context(), s.ID, "me"); err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		for _, cancel := range []bool{false, true} {
+			m := newMemory()
+			nodes := m.join(4)
+			for _, n := range nodes {
+				n.hang.Store(true)
+			}
+			h, _ := start(t, m, nil)
+			o := pairOrder()
+			o.Caps.Time = 50 * time.Millisecond
+			if cancel {
+				o.Caps.Time = fleet.MaxTime
+			}
+			s, err := h.Give(t.Context(), o)
+			if err != nil {
 				t.Fatal(err)
 			}
+			if cancel {
+				eventually.Holds(t, "parts run", func() bool { return nodes[0].running() != "" })
+				if _, err := h.Cancel(t.Context(), s.ID, "me"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			finish(t, h, s.ID)
+			v, err := h.Verdict(s.ID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(v.Healthy) != 0 || len(v.Unhealthy) != 0 || !slices.Equal(v.Unmeasured, []fleet.Name{"n0", "n1", "n2", "n3"}) {
+				t.Errorf("cancelled %v: %+v", cancel, v)
+			}
 		}
-		finish(t, h, s.ID)
-		v, err := h.Verdict(s.ID)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(v.Healthy) != 0 || len(v.Unhealthy) != 0 || !slices.Equal(v.Unmeasured, []fleet.Name{"n0", "n1", "n2", "n3"}) {
-			t.Errorf("cancelled %v: %+v", cancel, v)
-		}
-	}
+	})
 }
 
 // TestOneRoundOfAnOddNumber leaves one out, which is not its fault.
 func TestOneRoundOfAnOddNumber(t *testing.T) {
-	m := newMemory()
-	m.join(3)
-	h, _ := start(t, m, nil)
-	o := pairOrder()
-	o.Rounds = 1
-	s, err := h.Give(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	finish(t, h, s.ID)
-	if v, err := h.Verdict(s.ID); err != nil || len(v.Healthy) != 2 || len(v.Unhealthy) != 0 || len(v.Unmeasured) != 1 {
-		t.Errorf("%v %+v", err, v)
-	}
-}
-
-// TestFiguresOfASweep: what a sweep is said to have measured is its own, and nothing that one before it did.
-func TestFiguresOfASweep(t *testing.T) {
-	m := newMemory()
-	nodes := m.join(4)
-	h, _ := start(t, m, nil)
-	api := serveAPI(t, h)
-	give := func() string {
-		s, err := h.Give(t.Context(), pairOrder())
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		m.join(3)
+		h, _ := start(t, m, nil)
+		o := pairOrder()
+		o.Rounds = 1
+		s, err := h.Give(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)
 		}
 		finish(t, h, s.ID)
-		return s.ID
-	}
-	count := func(id string) (n int) {
-		heat, ok := h.View().SweepHeat(fleet.FigureRate, id)
-		if !ok {
-			t.Fatal("no such order")
+		if v, err := h.Verdict(s.ID); err != nil || len(v.Healthy) != 2 || len(v.Unhealthy) != 0 || len(v.Unmeasured) != 1 {
+			t.Errorf("%v %+v", err, v)
 		}
-		for _, row := range heat.Values {
-			for _, v := range row {
-				if v != nil {
-					n++
+	})
+}
+
+// TestFiguresOfASweep: what a sweep is said to have measured is its own, and nothing that one before it did.
+func TestFiguresOfASweep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMemory()
+		nodes := m.join(4)
+		h, _ := start(t, m, nil)
+		api := serveAPI(t, h)
+		give := func() string {
+			s, err := h.Give(t.Context(), pairOrder())
+			if err != nil {
+				t.Fatal(err)
+			}
+			finish(t, h, s.ID)
+			return s.ID
+		}
+		count := func(id string) (n int) {
+			heat, ok := h.View().SweepHeat(fleet.FigureRate, id)
+			if !ok {
+				t.Fatal("no such order")
+			}
+			for _, row := range heat.Values {
+				for _, v := range row {
+					if v != nil {
+						n++
+					}
 				}
 			}
+			return n
 		}
-		return n
-	}
-	first := give()
-	if n := count(first); n != 12 {
-		t.Errorf("%d directions of 12", n)
-	}
-	nodes[2].refuse.Store(true)
-	second := give()
-	if n := count(second); n != 6 {
-		t.Errorf("without n2 there are %d directions, and 6 were measured", n)
-	}
-	if n := count(first); n != 6 { // those that were not measured again
-		t.Errorf("the first sweep still has %d directions", n)
-	}
-	for path, code := range map[string]int{"order=" + second: 200, "order=none": 404, "nodes=n1&order=" + second: 400} {
-		if got, text := ask(t, "GET", fmt.Sprintf("%s/api/fleet/pairs?%s", api.URL, path), ""); got != code {
-			t.Errorf("%s: %d %s", path, got, text)
+		first := give()
+		if n := count(first); n != 12 {
+			t.Errorf("%d directions of 12", n)
 		}
-	}
+		nodes[2].refuse.Store(true)
+		second := give()
+		if n := count(second); n != 6 {
+			t.Errorf("without n2 there are %d directions, and 6 were measured", n)
+		}
+		if n := count(first); n != 6 { // those that were not measured again
+			t.Errorf("the first sweep still has %d directions", n)
+		}
+		for path, code := range map[string]int{"order=" + second: 200, "order=none": 404, "nodes=n1&order=" + second: 400} {
+			if got, text := ask(t, "GET", fmt.Sprintf("%s/api/fleet/pairs?%s", api, path), ""); got != code {
+				t.Errorf("%s: %d %s", path, got, text)
+			}
+		}
+	})
 }

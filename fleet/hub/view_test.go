@@ -8,13 +8,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"busbar.dev/finding"
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/health"
 	"busbar.dev/unit"
-
-	"busbar.dev/finding"
-	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 )
 
 // said draws something that one of a few speakers says, sense or not.

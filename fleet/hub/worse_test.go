@@ -3,51 +3,53 @@ package hub
 import (
 	"encoding/json"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"busbar.dev/finding"
 	"busbar.dev/fleet/health"
+	"busbar.dev/internal/eventually"
 )
 
 // TestWorseIsToldAgain has a node fall silent, which is a warning first and an error later: a webhook hears of
 // both, once each, under keys of their own.
 func TestWorseIsAlertedAgain(t *testing.T) {
-	var mu sync.Mutex
-	var keys []string
-	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		var a Alert
-		if err := json.NewDecoder(r.Body).Decode(&a); err != nil {
-			t.Error(err)
-		}
-		if a.Finding.Kind == health.Unreachable {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var keys []string
+		hook := here.serve(t, func(_ http.ResponseWriter, r *http.Request) {
+			var a Alert
+			if err := json.NewDecoder(r.Body).Decode(&a); err != nil {
+				t.Error(err)
+			}
+			if a.Finding.Kind == health.Unreachable {
+				mu.Lock()
+				keys = append(keys, a.Key[:strings.LastIndex(a.Key, "/")])
+				mu.Unlock()
+			}
+		})
+		m := newMemory()
+		nodes := m.join(4)
+		_, stop := start(t, m, func(c *Config) { c.Webhooks = []string{hook} })
+		defer stop()
+		time.Sleep(200 * time.Millisecond) // some beats
+		nodes[2].dead.Store(true)
+		alerted := func() string {
 			mu.Lock()
-			keys = append(keys, a.Key[:strings.LastIndex(a.Key, "/")])
-			mu.Unlock()
+			defer mu.Unlock()
+			return strings.Join(keys, " ")
 		}
-	}))
-	defer hook.Close()
-	m := newMemory()
-	nodes := m.join(4)
-	_, stop := start(t, m, func(c *Config) { c.Webhooks = []string{hook.URL} })
-	defer stop()
-	time.Sleep(200 * time.Millisecond) // some beats
-	nodes[2].dead.Store(true)
-	alerted := func() string {
-		mu.Lock()
-		defer mu.Unlock()
-		return strings.Join(keys, " ")
-	}
-	const want = "silent:n2/raised/warn silent:n2/raised/error"
-	wait(t, "both are told", func() bool { return strings.Contains(alerted(), "error") })
-	time.Sleep(300 * time.Millisecond) // several looks
-	if alerted() != want {
-		t.Errorf("told %s, expected %s", alerted(), want)
-	}
+		const want = "silent:n2/raised/warn silent:n2/raised/error"
+		eventually.Holds(t, "both are told", func() bool { return strings.Contains(alerted(), "error") })
+		time.Sleep(300 * time.Millisecond) // several looks
+		if alerted() != want {
+			t.Errorf("told %s, expected %s", alerted(), want)
+		}
+	})
 }
 
 // TestKeyIsAsDocumented holds the form of keys to what the documentation shows.

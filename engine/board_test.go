@@ -163,7 +163,7 @@ func TestBoardsInAnyOrder(t *testing.T) {
 		for round := range 5 {
 			for k := range calls {
 				if r == 1 && k == 3 {
-					time.Sleep(3 * time.Millisecond) // long enough for the others to sleep
+					time.Sleep(3 * time.Millisecond) // long enough for the others to sleep in the kernel, which nothing shows
 				}
 				if err := calls[(k+2*r+round)%6].Start(); err != nil {
 					return err

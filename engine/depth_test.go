@@ -165,7 +165,7 @@ func TestLongWait(t *testing.T) {
 			return err
 		}
 		if g.Rank() == 1 {
-			time.Sleep(1200 * time.Millisecond)
+			time.Sleep(1200 * time.Millisecond) // over real sockets: three times the timeout
 		}
 		_, err = c.Run(context.Background())
 		return err

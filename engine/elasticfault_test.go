@@ -16,7 +16,8 @@ import (
 	"busbar.dev/engine"
 )
 
-// pause lets a rank be lost at some moment of what it does, within so many milliseconds.
+// pause lets a rank be lost at some moment of what it does, within so many milliseconds: a process is killed, and when is
+// for chance to say.
 func pause(rng *rand.Rand, ms int) { time.Sleep(time.Duration(rng.IntN(ms*1000+1)) * time.Microsecond) }
 
 // TestElasticSeveral ends ranks shortly after each other: at once, while the others agree on
@@ -49,7 +50,7 @@ func TestElasticHang(t *testing.T) {
 	for i, victim := range []int{0, 3} {
 		c := newCast(t, 5, 2*time.Second, ways[i])
 		c.all[victim].cmd.Process.Signal(syscall.SIGSTOP)
-		time.Sleep(3 * time.Second) // longer than the timeout, after which it counts as lost
+		time.Sleep(3 * time.Second) // a stopped process: longer than the timeout, after which it counts as lost
 		c.all[victim].cmd.Process.Signal(syscall.SIGCONT)
 		if line := c.line(victim); !strings.Contains(line, "have gone on without this rank") {
 			t.Errorf("rank %d that was stopped says %q", victim, line)

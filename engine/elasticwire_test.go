@@ -72,7 +72,7 @@ func TestElasticLostBefore(t *testing.T) {
 	all := members(t, 3, nil)
 	all[2].Close()
 	errs := everybody(all[:2], func(e *engine.Elastic) error {
-		eventually(t, "the loss is known", func() bool { return len(e.Changes()) > 0 }) // which, unlike View, tells nothing
+		becomes(t, "the loss is known", func() bool { return len(e.Changes()) > 0 }) // which, unlike View, tells nothing
 		b := make([]byte, 24)
 		_, _, err := e.Run(context.Background(), engine.Work{Op: coll.Op{Kind: coll.Broadcast, Type: coll.Int64, Bytes: 24, Root: 2}, Buffers: engine.Buffers{Recv: b}})
 		var changed *engine.ChangedError

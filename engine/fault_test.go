@@ -53,8 +53,8 @@ func beRank(text string) int {
 	rng := rand.New(rand.NewPCG(1, uint64(size)))
 	for k := 0; ; k++ {
 		if os.Getenv("ENGINE_TEST_LEAVER") == text && k == 20+len(os.Getenv("ENGINE_TEST_ODD")) {
-			g.Close() // and lives on, so that nobody hears of its death instead
-			time.Sleep(time.Minute)
+			g.Close()
+			time.Sleep(time.Minute) // the process lives on, so that nobody hears of its death instead, until it is killed
 			return 0
 		}
 		op := coll.Op{Kind: coll.AllReduce, Bytes: 4 << rng.IntN(20)}

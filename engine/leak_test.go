@@ -71,7 +71,7 @@ func nothingGrows(t *testing.T, rounds int, round func()) {
 		round()
 	}
 	// What ends by itself may take a moment.
-	eventually(t, "no more descriptors and goroutines than at first", func() bool { return descriptors() <= files && runtime.NumGoroutine() <= routines })
+	becomes(t, "no more descriptors and goroutines than at first", func() bool { return descriptors() <= files && runtime.NumGoroutine() <= routines })
 	if t.Failed() {
 		stacks := make([]byte, 1<<16)
 		t.Errorf("%d descriptors and %d goroutines at first, %d and %d later:\n%s", files, routines, descriptors(), runtime.NumGoroutine(), stacks[:runtime.Stack(stacks, true)])

@@ -49,7 +49,7 @@ func TestRefusedAtOnce(t *testing.T) {
 				n := len(told)
 				return n > 0 && told[n-1].Why == tt.why && told[n-1].Rank == 1 && strings.HasPrefix(told[n-1].From, "127.0.0.1:")
 			}
-			eventually(t, name+": rank 0 hears of "+tt.why.String(), heard) // after the other has been told
+			becomes(t, name+": rank 0 hears of "+tt.why.String(), heard) // after the other has been told
 		}
 		cfg := right
 		cfg.Rank = 1

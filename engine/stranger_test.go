@@ -86,7 +86,7 @@ func TestStrangers(t *testing.T) {
 		ctx, cancel := context.WithCancel(context.Background())
 		defer cancel()
 		go func() {
-			eventually(t, "a second rank 1 is refused twice", func() bool { return ctx.Err() != nil || groups[0].Refused()[engine.Taken] >= 2 })
+			becomes(t, "a second rank 1 is refused twice", func() bool { return ctx.Err() != nil || groups[0].Refused()[engine.Taken] >= 2 })
 			cancel()
 		}()
 		_, err := engine.Join(ctx, engine.Config{Rank: 1, Size: n, Meet: addr, Secret: "s"})
@@ -106,7 +106,7 @@ func TestStrangers(t *testing.T) {
 	close(stop)
 	wg.Wait()
 	for _, why := range []engine.Refusal{engine.Garbage, engine.OtherMake, engine.WrongSecret, engine.WrongGroup, engine.Taken} {
-		eventually(t, "somebody is counted as refused because "+why.String(), func() bool { return groups[0].Refused()[why] > 0 })
+		becomes(t, "somebody is counted as refused because "+why.String(), func() bool { return groups[0].Refused()[why] > 0 })
 	}
 }
 

@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"busbar.dev/internal/eventually"
 )
 
 // world is what a lab could leave behind: network namespaces, interfaces, processes.
@@ -48,14 +50,12 @@ func world(t *testing.T) (spaces, links []string) {
 // settled waits until the world is what it was.
 func settled(t *testing.T, spaces, links []string) {
 	t.Helper()
-	for end := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		s, l := world(t)
-		if slices.Equal(s, spaces) && slices.Equal(l, links) {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("left behind: namespaces %v, before %v; interfaces %v, before %v", s, spaces, l, links)
-		}
+	var s, l []string
+	if !eventually.Within(20*time.Second, func() bool {
+		s, l = world(t)
+		return slices.Equal(s, spaces) && slices.Equal(l, links)
+	}) {
+		t.Fatalf("left behind: namespaces %v, before %v; interfaces %v, before %v", s, spaces, l, links)
 	}
 }
 
@@ -119,7 +119,7 @@ func TestKilledAnywhere(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Duration(r.IntN(60)) * time.Millisecond)
+		time.Sleep(time.Duration(r.IntN(60)) * time.Millisecond) // a process is killed at any moment of its start
 		if i%2 == 0 {
 			cmd.Process.Kill()
 		}

@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"busbar.dev/hardware"
-
 	"github.com/vishvananda/netlink"
+
+	"busbar.dev/hardware"
 )
 
 // The test binary is also the holder of the labs it makes, the program that starts
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 			_, err := Start(context.Background(), Config{Folder: Folder(os.Args[2]), Name: "t", Plan: twoNodes(nil), Program: self(), Args: holderArgs(), Rootless: os.Args[3] == "rootless", Tied: os.Args[3] == "tied"})
 			fmt.Fprintln(os.Stderr, err)
 			if os.Args[3] == "tied" {
-				time.Sleep(time.Minute)
+				time.Sleep(time.Minute) // a process that is killed before
 			}
 			os.Exit(0)
 		case "inside":

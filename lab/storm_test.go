@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"busbar.dev/hardware"
-
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+
+	"busbar.dev/hardware"
 )
 
 // Switches that reach each other over several spines carry no multicast and no broadcast round
@@ -54,7 +54,7 @@ func TestNothingGoesRound(t *testing.T) {
 		return sum
 	}
 	before := passed()
-	time.Sleep(200 * time.Millisecond)
+	time.Sleep(200 * time.Millisecond) // the kernel's own time: packets that nobody should send
 	if more := passed() - before; more > 20 {
 		t.Errorf("%d packets in 200 ms of a lab in which nobody talks", more)
 	}

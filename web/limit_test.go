@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"busbar.dev/internal/eventually"
 	"busbar.dev/internal/failure"
 	"busbar.dev/query"
 )
@@ -60,11 +61,7 @@ func TestWorkKeepsItsPlace(t *testing.T) {
 		t.Errorf("with no place left: %d %s", g.code, g.body)
 	}
 	close(release)
-	for end := time.Now().Add(5 * time.Second); len(s.pool.slots) > 0; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("places are never given back")
-		}
-	}
+	eventually.Holds(t, "places are given back", func() bool { return len(s.pool.slots) == 0 })
 }
 
 func TestAnswers(t *testing.T) {

@@ -25,7 +25,7 @@ func fakePerf() {
 		ranks = n
 	}
 	if os.Getenv("FAKE_HANG") != "" {
-		time.Sleep(time.Minute)
+		time.Sleep(time.Minute) // a program that hangs, until it is killed
 	}
 	if os.Getenv("FAKE_OLD") == "" { // old releases do not say what they are
 		fmt.Printf("# nccl-tests version 2.17.1 nccl-headers=22809 nccl-library=22809\n# Collective test starting: all_reduce_perf\n")

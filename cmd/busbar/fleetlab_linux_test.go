@@ -106,7 +106,7 @@ func (f *labFleet) sweep() (bad string, findings int, took time.Duration) {
 	if got.State != fleet.Done || got.Measured != got.Parts {
 		f.t.Errorf("the sweep: %+v", got)
 	}
-	time.Sleep(500 * time.Millisecond) // the look that follows a sweep
+	time.Sleep(500 * time.Millisecond) // the look of a real server that follows a sweep, which no answer of it tells
 	_, bad = f.run("node0", "nodes", "--bad", "-q", "--data", store)
 	_, out = f.run("node0", "nodes", "--json", "--data", store)
 	var all struct{ Findings []finding.Finding }

@@ -16,6 +16,7 @@ import (
 	"busbar.dev/coll"
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/bus"
+	"busbar.dev/internal/eventually"
 	"busbar.dev/unit"
 )
 
@@ -117,13 +118,7 @@ func (f *fixture) agent(name fleet.Name, change func(*Config)) (c Config, end fu
 // until waits for something to be so.
 func (f *fixture) until(what string, so func() bool) {
 	f.t.Helper()
-	for !so() {
-		select {
-		case <-f.ctx.Done():
-			f.t.Fatalf("waited in vain: %s", what)
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
+	eventually.Holds(f.t, what, so)
 }
 
 // said is the news of a node of a kind.
@@ -141,16 +136,15 @@ func (f *fixture) sent(name fleet.Name, k fleet.Kind) (list []*fleet.Event) {
 // ask asks until the node is there.
 func (f *fixture) ask(node fleet.Name, p fleet.Part) *fleet.Answer {
 	f.t.Helper()
-	for {
-		a, err := f.hub.Ask(f.ctx, node, &p)
-		if err == nil {
-			return a
-		}
-		if !errors.Is(err, bus.ErrAbsent) || f.ctx.Err() != nil {
+	var a *fleet.Answer
+	eventually.Holds(f.t, "the node is there", func() bool {
+		var err error
+		if a, err = f.hub.Ask(f.ctx, node, &p); err != nil && (!errors.Is(err, bus.ErrAbsent) || f.ctx.Err() != nil) {
 			f.t.Fatal(err)
 		}
-		time.Sleep(10 * time.Millisecond)
-	}
+		return err == nil
+	})
+	return a
 }
 
 func pairPart(id string, ranks []fleet.Name, meet string) fleet.Part {

@@ -194,10 +194,9 @@ func TestSecondOfOneName(t *testing.T) {
 		c.On = func(Event) {}
 		m.set("sys/class/net/e/device/x", "")
 		go func() {
-			for f.ctx.Err() == nil {
+			for change := time.Tick(20 * time.Millisecond); f.ctx.Err() == nil; <-change {
 				n++
 				m.set("sys/class/net/e/carrier_changes", fmt.Sprint(n))
-				time.Sleep(20 * time.Millisecond)
 			}
 		}()
 	}

@@ -11,6 +11,7 @@ import (
 
 	"busbar.dev/finding"
 	"busbar.dev/fleet"
+	"busbar.dev/internal/eventually"
 )
 
 func TestOneServer(t *testing.T) { suite(t, 1) }
@@ -279,7 +280,7 @@ func testDeath(t *testing.T, p *place, hub *Bus) {
 		name := fleet.Name(fmt.Sprintf("s%02d", i))
 		s := p.node(name).Publisher()
 		publishing.Go(func() {
-			for !over.Load() {
+			for pace := time.Tick(2 * time.Millisecond); !over.Load(); <-pace {
 				n := left(name)
 				if err := s.Publish(ctx, n); err != nil {
 					t.Errorf("%s: %v", name, err)
@@ -287,34 +288,34 @@ func testDeath(t *testing.T, p *place, hub *Bus) {
 				}
 				published[i] = n.Seq
 				total.Add(1)
-				time.Sleep(2 * time.Millisecond)
 			}
 		})
 	}
-	for range times {
+	goOn := func() {
+		t.Helper()
 		before := total.Load()
-		for total.Load() < before+200 && ctx.Err() == nil {
-			time.Sleep(10 * time.Millisecond)
-		}
+		eventually.Holds(t, "200 more are acknowledged", func() bool { return total.Load() >= before+200 || ctx.Err() != nil })
+	}
+	for range times {
+		goOn()
 		dies := p.leader(hub)
 		p.kill(dies)
-		time.Sleep(500 * time.Millisecond)
+		time.Sleep(500 * time.Millisecond) // a process that is down for a while, as others see it
 		p.launch(dies)
 	}
-	before := total.Load()
-	for total.Load() < before+200 && ctx.Err() == nil {
-		time.Sleep(10 * time.Millisecond)
-	}
+	goOn()
 	over.Store(true)
 	publishing.Wait()
-	for done := false; !done && ctx.Err() == nil; time.Sleep(20 * time.Millisecond) {
+	eventually.Holds(t, "the reader has read all", func() bool {
 		mu.Lock()
-		done = true
+		defer mu.Unlock()
 		for i := range publishers {
-			done = done && uint64(len(seen[fleet.Name(fmt.Sprintf("s%02d", i))])) >= published[i]
+			if uint64(len(seen[fleet.Name(fmt.Sprintf("s%02d", i))])) < published[i] {
+				return ctx.Err() != nil
+			}
 		}
-		mu.Unlock()
-	}
+		return true
+	})
 	stopReading()
 	reading.Wait()
 	stored := map[fleet.Name][]uint64{}

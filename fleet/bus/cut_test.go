@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"busbar.dev/fleet"
+	"busbar.dev/internal/eventually"
 )
 
 // line is a way to a server on which answers can be lost.
@@ -117,9 +118,8 @@ func TestLostAnswer(t *testing.T) {
 		published := make(chan error, 1)
 		n := left("n")
 		go func() { published <- publisher.Publish(ctx, n) }()
-		for k > 1 && count() < k && ctx.Err() == nil { // the first has to learn before, and hears nothing
-			time.Sleep(5 * time.Millisecond)
-		}
+		// The first has to learn before, and hears nothing.
+		eventually.Holds(t, "it is stored", func() bool { return k == 1 || count() >= k })
 		x.deaf.Store(false)
 		x.cut()
 		if err := <-published; err != nil || n.Seq != uint64(k) {

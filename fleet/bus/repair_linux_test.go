@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"busbar.dev/fleet"
+	"busbar.dev/internal/eventually"
 )
 
 // small is a disk of a few megabytes.
@@ -127,9 +128,7 @@ func TestFullDisk(t *testing.T) {
 	if err == nil {
 		t.Fatal("a full disk takes everything")
 	}
-	for !hasLogged("cannot write") && ctx.Err() == nil {
-		time.Sleep(20 * time.Millisecond)
-	}
+	eventually.Holds(t, "the server says that it cannot write", func() bool { return hasLogged("cannot write") })
 	if !hasLogged("make room") {
 		t.Errorf("a full disk, and it was said: %q", logged)
 	}

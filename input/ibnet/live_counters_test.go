@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/eventually"
 )
 
 // startManager runs OpenSM in the simulated fabric and waits until it has
@@ -33,13 +34,10 @@ func (s *simulator) startManager() {
 		cancel()
 		cmd.Wait()
 	})
-	for range 100 {
-		if out := s.run("iblinkinfo"); strings.Contains(out, "Active/") && !strings.Contains(out, "Initialize/") {
-			return
-		}
-		time.Sleep(200 * time.Millisecond)
-	}
-	s.t.Fatal("OpenSM did not bring the ports up")
+	eventually.Holds(s.t, "OpenSM brings the ports up", func() bool {
+		out := s.run("iblinkinfo")
+		return strings.Contains(out, "Active/") && !strings.Contains(out, "Initialize/")
+	})
 }
 
 // TestIbsimCounters plants errors on one port and finds them by both tools.
@@ -89,18 +87,17 @@ func TestIbsimCounters(t *testing.T) {
 // tryErrors runs ibqueryerrors until both planted counters show; its exit status
 // is not zero when it finds any.
 func (s *simulator) tryErrors() string {
-	var out []byte
-	for range 50 {
+	var text string
+	if !eventually.Within(eventually.Limit, func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
 		cmd := exec.CommandContext(ctx, "ibqueryerrors")
 		cmd.Env = s.env
-		out, _ = cmd.Output()
-		cancel()
-		if text := string(out); strings.Contains(text, "SymbolErrorCounter") && strings.Contains(text, "LinkDownedCounter") {
-			return text
-		}
-		time.Sleep(100 * time.Millisecond)
+		out, _ := cmd.Output()
+		text = string(out)
+		return strings.Contains(text, "SymbolErrorCounter") && strings.Contains(text, "LinkDownedCounter")
+	}) {
+		s.t.Fatalf("ibqueryerrors shows no planted counters:\n%s", text)
 	}
-	s.t.Fatalf("ibqueryerrors shows no planted counters:\n%s", out)
-	return ""
+	return text
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/eventually"
 	"busbar.dev/unit"
 )
 
@@ -77,20 +78,18 @@ func (s *simulator) run(tool string, args ...string) string {
 	s.t.Helper()
 	var out []byte
 	var err error
-	for range 50 {
+	if !eventually.Within(eventually.Limit, func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
 		cmd := exec.CommandContext(ctx, tool, args...)
 		cmd.Env = s.env
 		cmd.WaitDelay = time.Second
 		out, err = cmd.Output()
-		cancel()
-		if err == nil && bytes.Contains(out, []byte("leaf1")) {
-			return string(out)
-		}
-		time.Sleep(100 * time.Millisecond)
+		return err == nil && bytes.Contains(out, []byte("leaf1"))
+	}) {
+		s.t.Fatalf("%s saw no fabric: %v\n%s", tool, err, out)
 	}
-	s.t.Fatalf("%s saw no fabric: %v\n%s", tool, err, out)
-	return ""
+	return string(out)
 }
 
 // live is small, has a slow and a narrow cable, and one host more than its tools
@@ -122,12 +121,10 @@ func TestIbsimFatTree(t *testing.T) {
 	// A pulled cable: both ends lose it.
 	fmt.Fprintf(s.console, "Unlink \"S-%s\"[5]\n", live.leafGUID(1))
 	var f *cluster.Fragment
-	for range 50 {
-		if f = readDiscover(t, s.run("ibnetdiscover")); linkAt(f, "leaf1", 5) < 0 {
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	eventually.Holds(t, "the cable is gone", func() bool {
+		f = readDiscover(t, s.run("ibnetdiscover"))
+		return linkAt(f, "leaf1", 5) < 0
+	})
 	if n := cables(f); n != whole-1 || linkAt(f, "leaf1", 5) >= 0 {
 		t.Errorf("%d cables after one of %d was pulled", n, whole)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/input/internal/readertest"
+	"busbar.dev/internal/eventually"
 )
 
 // A real Slurm controller, where one is installed, starts with the
@@ -65,15 +66,13 @@ func TestLiveSlurm(t *testing.T) {
 
 func waitForTopology(ctx context.Context, conf string) string {
 	out := ""
-	for ctx.Err() == nil {
+	eventually.Within(eventually.Limit, func() bool {
 		cmd := exec.CommandContext(ctx, "scontrol", "show", "topology")
 		cmd.Env = append(os.Environ(), "SLURM_CONF="+conf)
 		b, _ := cmd.CombinedOutput()
-		if out = string(b); strings.Contains(out, "SwitchName=") {
-			break
-		}
-		time.Sleep(200 * time.Millisecond)
-	}
+		out = string(b)
+		return strings.Contains(out, "SwitchName=") || ctx.Err() != nil
+	})
 	return out
 }
 

@@ -28,7 +28,7 @@ func Within(limit time.Duration, so func() bool) bool {
 		if time.Now().After(end) {
 			return false
 		}
-		time.Sleep(pause)
+		time.Sleep(pause) // the one wait of tests for other processes
 	}
 	return true
 }

@@ -7,10 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"busbar.dev/fleet"
 	"busbar.dev/fleet/bus"
-
-	"github.com/nats-io/nats.go"
+	"busbar.dev/internal/eventually"
 )
 
 // flooder is a connection with a node's credentials that keeps to no rule of ours.
@@ -49,7 +50,7 @@ func TestFlood(t *testing.T) {
 		name := fleet.Name(fmt.Sprintf("n%d", i))
 		honest[name] = newRemote(t, srv, name, one)
 	}
-	wait(t, "all are up", func() bool { return len(h.Nodes()) == 8 })
+	eventually.Holds(t, "all are up", func() bool { return len(h.Nodes()) == 8 })
 	padding := strings.Repeat("[", 4000) + strings.Repeat("]", 4000)
 	beat := func(n fleet.Name) []byte {
 		return []byte(`{"node":"` + string(n) + `","at":"2026-01-01T00:00:00Z","x":` + padding + `}`)
@@ -77,12 +78,12 @@ func TestFlood(t *testing.T) {
 		go func() {
 			defer close(done)
 			m := &nats.Msg{Subject: f.subject(evil), Reply: "_INBOX.node." + evil.Token() + ".x", Data: f.data(evil)}
-			for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); time.Sleep(f.pause) {
+			for end := time.Now().Add(1500 * time.Millisecond); time.Now().Before(end); time.Sleep(f.pause) { // the pace of a real flood
 				for range 64 {
 					if nc.PublishMsg(m) == nil {
 						sent++
 					} else {
-						time.Sleep(time.Millisecond)
+						time.Sleep(time.Millisecond) // the server has shut it out; it dials again
 					}
 				}
 			}
@@ -109,7 +110,7 @@ func TestFlood(t *testing.T) {
 		if slowest > 2*time.Second {
 			t.Errorf("a message of another node took %v", slowest)
 		}
-		wait(t, string(evil)+" is named", func() bool {
+		eventually.Holds(t, string(evil)+" is named", func() bool {
 			for len(shut) > 0 {
 				h.Flood(<-shut)
 			}

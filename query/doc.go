@@ -17,7 +17,7 @@
 //
 // An error is about the question unless errors.Is(err, ErrCannot) says that it could not be answered: a file that cannot be
 // read, a limit, a machine that is not there. A document that says that something is wrong with what was asked about has a
-// method Wrong.
+// method Wrong; where there is no document to say so, the error is ErrWrong.
 package query
 
 import "busbar.dev/internal/failure"
@@ -25,5 +25,9 @@ import "busbar.dev/internal/failure"
 // Version is that of the documents' shapes. It grows when a field changes its meaning or goes.
 const Version = 1
 
-// ErrCannot is what errors are that are not the question's fault, for errors.Is.
-var ErrCannot = failure.ErrCannot
+// ErrCannot is what errors are that are not the question's fault, for errors.Is; ErrWrong what errors are that say that
+// something is wrong with what was asked about.
+var (
+	ErrCannot = failure.ErrCannot
+	ErrWrong  = failure.ErrWrong
+)

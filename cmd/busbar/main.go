@@ -197,7 +197,10 @@ func exitCode(stderr io.Writer, err error) int {
 		return exitWrong
 	}
 	fmt.Fprintln(stderr, "busbar:", err)
-	if errors.Is(err, failure.ErrCannot) || errors.Is(err, context.Canceled) {
+	switch {
+	case errors.Is(err, failure.ErrWrong):
+		return exitWrong
+	case errors.Is(err, failure.ErrCannot) || errors.Is(err, context.Canceled):
 		return exitCannot
 	}
 	return exitBad

@@ -10,6 +10,7 @@ import (
 	"busbar.dev/fleet/server"
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/outfile"
+	"busbar.dev/internal/words"
 	"busbar.dev/report"
 )
 
@@ -72,7 +73,7 @@ func (c *tokenNodeCmd) Run(e *env) error {
 		if c.JSON {
 			return report.JSON(e.stdout, map[string]any{"revoked": list})
 		}
-		c.say(e, "%s may not speak any more (%s of credentials)", name, counted(len(list), "set"))
+		c.say(e, "%s may not speak any more (%s of credentials)", name, words.Plural(len(list), "set"))
 		return nil
 	}
 	creds, issued, err := c.Node(c.Folder, name)

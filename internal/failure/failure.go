@@ -6,18 +6,29 @@ package failure
 
 import "errors"
 
-// ErrCannot is what errors marked by Cannot are, for errors.Is.
-var ErrCannot = errors.New("could not do it")
+// ErrCannot is what errors marked by Cannot are, for errors.Is; ErrWrong what those marked by Wrong are.
+var (
+	ErrCannot = errors.New("could not do it")
+	ErrWrong  = errors.New("something is wrong")
+)
 
 // Cannot marks an error that is not the input's fault. It keeps the error's text; nil stays nil.
-func Cannot(err error) error {
+func Cannot(err error) error { return mark(err, ErrCannot) }
+
+// Wrong marks an error that is the answer: what was asked about is wrong. It becomes exit code 1.
+func Wrong(err error) error { return mark(err, ErrWrong) }
+
+func mark(err, as error) error {
 	if err == nil {
 		return nil
 	}
-	return cannot{err}
+	return marked{err, as}
 }
 
-type cannot struct{ error }
+type marked struct {
+	error
+	as error
+}
 
-func (c cannot) Unwrap() error        { return c.error }
-func (c cannot) Is(target error) bool { return target == ErrCannot }
+func (m marked) Unwrap() error        { return m.error }
+func (m marked) Is(target error) bool { return target == m.as }

@@ -1,0 +1,182 @@
+package query
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+
+	"busbar.dev/calibrate"
+	"busbar.dev/calibrate/truth"
+	"busbar.dev/result"
+	"busbar.dev/sim"
+	"busbar.dev/step"
+)
+
+// Figures fits all figures of the model to published points, or to training runs where the files hold no others.
+type Figures struct {
+	Files []string `arg:"" name:"measured" names:"files" help:"Measured points as JSON lines; - for standard input."`
+}
+
+// FiguresDoc is the answer to Figures.
+type FiguresDoc struct {
+	Figures []Figure `json:"figures"`
+	Median  float64  `json:"median_ape"`
+	P90     float64  `json:"p90_ape"`
+	Points  int      `json:"points"` // or training runs
+
+	// Fitted are the figures of collectives; nil where those of training steps were fitted.
+	Fitted *sim.Figures `json:"-"`
+}
+
+// Figure is a fitted one.
+type Figure struct {
+	Name   string  `json:"name"`
+	Points *int    `json:"points,omitempty"` // that depend on it
+	Unit   string  `json:"unit"`
+	Value  float64 `json:"value"`
+	Note   string  `json:"-"`
+}
+
+// Run fits.
+func (q Figures) Run(_ context.Context, env Env) (*FiguresDoc, error) {
+	if err := prepare(&q); err != nil {
+		return nil, err
+	}
+	cases, runs, err := env.published(q.Files)
+	if err != nil {
+		return nil, err
+	}
+	if len(runs) > 0 {
+		return stepFigures(&env, runs)
+	}
+	a, err := calibrate.Published(&calibrate.Problem{Cases: cases}).Solve()
+	if err != nil {
+		return nil, err
+	}
+	rows, err := truth.Rows(cases, &a.Figures)
+	if err != nil {
+		return nil, err
+	}
+	s := truth.Rate(rows)
+	d := &FiguresDoc{Figures: []Figure{}, Median: s.Median, P90: s.P90, Points: s.Points, Fitted: &a.Figures}
+	for i, v := range a.Figures {
+		x := Figure{Name: sim.FigureName(i), Points: &a.Touch[i], Value: v}
+		x.Unit, _, _ = sim.FigureRange(i)
+		if calibrate.Held(x.Name) {
+			x.Note = "from the reference case (docs/baskerville.md), not fitted here"
+		} else if *x.Points == 0 {
+			x.Note = "no point depends on it: as its neighbours or as is usual"
+		}
+		d.Figures = append(d.Figures, x)
+	}
+	return d, nil
+}
+
+// stepFigures fits the figures of training steps.
+func stepFigures(env *Env, runs []*truth.Training) (*FiguresDoc, error) {
+	defer env.working("fitting the figures of training steps")()
+	rows, _ := truth.PredictRuns(runs, step.Guess())
+	f, err := calibrate.FitSteps(rows, step.Guess())
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range rows {
+		if err := r.Predict(f); err != nil {
+			return nil, err
+		}
+	}
+	s := truth.RateRuns("all runs", rows)
+	d := &FiguresDoc{Figures: []Figure{}, Median: s.Median, P90: s.P90, Points: s.Points}
+	for i, v := range f {
+		x := Figure{Name: step.Name(i), Value: v}
+		x.Unit, _, _ = step.Range(i)
+		d.Figures = append(d.Figures, x)
+	}
+	return d, nil
+}
+
+// CrossValidate asks how far off predictions are of machines that the model has not seen: every machine is predicted by
+// figures that were fitted without its points. Its document is that of Validate.
+type CrossValidate struct {
+	Files []string `arg:"" name:"measured" names:"files" help:"Measured points as JSON lines; - for standard input."`
+}
+
+// Run fits and predicts, a machine at a time.
+func (q CrossValidate) Run(_ context.Context, env Env) (*ValidateDoc, error) {
+	if err := prepare(&q); err != nil {
+		return nil, err
+	}
+	cases, runs, err := env.published(q.Files)
+	if err != nil {
+		return nil, err
+	}
+	if len(runs) > 0 {
+		defer env.working("fitting the figures of training steps")()
+		rows, left := truth.PredictRuns(runs, step.Guess())
+		if err := calibrate.CrossSteps(rows, step.Guess()); err != nil {
+			return nil, err
+		}
+		return newValidateDoc(&ValidatePoints{}, newValidateRuns(rows, left)), nil
+	}
+	a, err := calibrate.Published(&calibrate.Problem{Cases: cases}).Solve()
+	if err != nil {
+		return nil, err
+	}
+	rows, err := calibrate.Cross(cases, &a.Figures, calibrate.Pull, func(machine string, rows []truth.Row) {
+		if s := truth.Rate(rows); env.Verbose != nil {
+			env.Verbose(fmt.Sprintf("without %s: median %.1f%%, 90th percentile %.1f%% on its %d points", machine, 100*s.Median, 100*s.P90, s.Points))
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	p := &ValidatePoints{Rows: rows}
+	return newValidateDoc(p.score(), nil), nil
+}
+
+// published reads points that describe their own machines; where there are no collectives among them, the training runs.
+func (e *Env) published(files []string) ([]*truth.Case, []*truth.Training, error) {
+	var sweeps result.Sweeps
+	for _, name := range files {
+		data, err := e.measuredText(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		list, _, err := truth.Read(inputName(name), bytes.NewReader(data))
+		if err != nil {
+			return nil, nil, err
+		}
+		sweeps = append(sweeps, list...)
+	}
+	if len(sweeps) == 0 {
+		if runs, err := e.trainingRuns(files); err != nil || len(runs) > 0 {
+			return nil, runs, err
+		}
+	}
+	cases, _ := truth.Gather(sweeps, nil)
+	if len(cases) == 0 {
+		return nil, nil, fmt.Errorf("%s: no measured collective that can be predicted", strings.Join(files, ", "))
+	}
+	return cases, nil, nil
+}
+
+// trainingRuns are those of files. Standard input was read for collectives already.
+func (e *Env) trainingRuns(files []string) ([]*truth.Training, error) {
+	var list []*truth.Training
+	for _, name := range files {
+		if name == "-" {
+			continue
+		}
+		data, err := e.measuredText(name)
+		if err != nil {
+			return nil, err
+		}
+		runs, err := truth.Runs(inputName(name), bytes.NewReader(data))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, runs...)
+	}
+	return list, nil
+}

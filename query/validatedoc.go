@@ -1,0 +1,262 @@
+package query
+
+import (
+	"math"
+	"slices"
+
+	"busbar.dev/calibrate"
+	"busbar.dev/calibrate/truth"
+	"busbar.dev/step"
+	"busbar.dev/unit"
+)
+
+// ValidateDoc is the answer to Validate and CrossValidate: errors are |predicted − measured| / measured.
+type ValidateDoc struct {
+	Points    int              `json:"points"`  // that were scored
+	Skipped   []ValidateSkip   `json:"skipped"` // that were not
+	Median    float64          `json:"median_ape"`
+	P90       float64          `json:"p90_ape"`
+	Worst     float64          `json:"worst_ape"`
+	Coverage  float64          `json:"coverage"` // share of points that were measured inside the error bar
+	Gradable  int              `json:"gradable_points"`
+	Predicted int              `json:"predicted"`
+	Share     float64          `json:"predicted_share"` // of those that can be scored
+	Machines  ValidateMachines `json:"machine_mean"`
+	Halves    []ValidateScore  `json:"by_mebibyte"`
+	Classes   []ValidateScore  `json:"classes"`
+	Hardware  []ValidateScore  `json:"hw_classes"` // as the source names them
+	Who       []ValidateScore  `json:"machines"`
+	Rows      []ValidateRow    `json:"rows"`
+	Notes     []string         `json:"notes,omitempty"`
+	// Choices is about training runs of one job in several ways.
+	Choices *ValidateChoices `json:"choices,omitempty"`
+
+	Collectives *ValidatePoints `json:"-"`
+	Training    *ValidateRuns   `json:"-"` // nil where there are no training runs
+	Missed      []string        `json:"-"` // bounds, in words
+	nothing     error
+}
+
+// ValidateMachines is the error of single machines, averaged over machines: a source with many points counts once.
+type ValidateMachines struct {
+	Count  int     `json:"count"`
+	Median float64 `json:"median_ape"`
+	P90    float64 `json:"p90_ape"`
+}
+
+// ValidateScore is the error of points that have something in common.
+type ValidateScore struct {
+	Class    string  `json:"class"`
+	Points   int     `json:"points"`
+	Median   float64 `json:"median_ape"`
+	P90      float64 `json:"p90_ape"`
+	Worst    float64 `json:"worst_ape"`
+	Bias     float64 `json:"median_ratio"` // of predicted over measured
+	Coverage float64 `json:"coverage"`
+}
+
+// ValidateRow is one point, measured and predicted.
+type ValidateRow struct {
+	ID        string     `json:"id"`
+	Size      unit.Bytes `json:"size_bytes"`
+	Measured  float64    `json:"measured"`
+	Predicted float64    `json:"predicted"`
+	Unit      string     `json:"unit"`
+	APE       float64    `json:"ape"`
+	Margin    float64    `json:"margin"` // measured is expected within predicted/margin and predicted×margin
+	Class     string     `json:"class"`
+	Machine   string     `json:"machine"`
+	Algo      string     `json:"algo"`
+	Proto     string     `json:"proto"`
+	Channels  int        `json:"channels"`
+	Limit     string     `json:"bottleneck"`
+	Assumed   []string   `json:"assumed,omitempty"`
+}
+
+// ValidateSkip is what was read and not scored.
+type ValidateSkip struct {
+	ID     string `json:"id"`
+	Reason string `json:"reason"`
+	Points int    `json:"points"`
+	Scored bool   `json:"gradable"` // it would count, had it been predicted
+}
+
+// ValidateChoices is how well settings of one job are told apart.
+type ValidateChoices struct {
+	Jobs     int     `json:"jobs"`
+	Pairs    int     `json:"pairs"` // of settings whose times differ
+	Right    int     `json:"pairs_in_order"`
+	Far      int     `json:"far_pairs"`
+	FarRight int     `json:"far_pairs_in_order"`
+	Within   int     `json:"first_within"` // jobs whose setting that is predicted fastest is as good as the fastest measured
+	Lost     float64 `json:"first_slower_median"`
+	Worst    float64 `json:"first_slower_worst"`
+}
+
+// ValidatePoints is the score of collectives.
+type ValidatePoints struct {
+	Rows                               []truth.Row
+	Left                               []truth.Left
+	Notes                              []string
+	Score                              truth.Score
+	Halves, Classes, Hardware, Machine []truth.Part
+	Gradable                           int
+}
+
+// ValidateRuns is the score of training runs.
+type ValidateRuns struct {
+	Rows  []*truth.RunRow
+	Left  []truth.Left
+	Score truth.RunScore
+}
+
+// Err is the reason where there was nothing to grade; the document is printed all the same.
+func (d *ValidateDoc) Err() error { return d.nothing }
+
+// Wrong reports that an error is greater than its bound.
+func (d *ValidateDoc) Wrong() bool { return len(d.Missed) > 0 }
+
+// score rates the rows.
+func (p *ValidatePoints) score() *ValidatePoints {
+	p.Score, p.Gradable = truth.Rate(p.Rows), len(p.Rows)
+	for _, l := range p.Left {
+		if !l.Fair {
+			p.Gradable += l.Points
+		}
+	}
+	p.Halves = truth.Split(p.Rows, truth.ByMiB)
+	p.Classes = truth.Split(p.Rows, truth.ByClass)
+	p.Hardware = truth.Split(p.Rows, truth.ByHardware)
+	p.Machine = truth.Split(p.Rows, truth.ByMachine)
+	return p
+}
+
+// predictRuns predicts training runs; nil where there are none.
+func (all *measured) predictRuns(class string) *ValidateRuns {
+	runs := all.runs
+	if len(runs) == 0 {
+		return nil
+	}
+	if class != "" {
+		runs = slices.DeleteFunc(runs, func(t *truth.Training) bool { return !isClass(class, t.Class) && !isClass(class, t.Cluster) })
+	}
+	return newValidateRuns(truth.PredictRuns(runs, step.Default()))
+}
+
+func newValidateRuns(rows []*truth.RunRow, left []truth.Left) *ValidateRuns {
+	return &ValidateRuns{Rows: rows, Left: left, Score: truth.RateRuns("all runs", rows)}
+}
+
+// newValidateDoc is the document of points, and of runs where there are any.
+func newValidateDoc(p *ValidatePoints, runs *ValidateRuns) *ValidateDoc {
+	s := &p.Score
+	d := &ValidateDoc{
+		Points: len(p.Rows), Median: s.Median, P90: s.P90, Worst: s.Worst, Coverage: s.Covered, Gradable: p.Gradable, Predicted: len(p.Rows),
+		Machines: ValidateMachines{s.Machines, s.MachineMedian, s.MachineP90}, Skipped: []ValidateSkip{}, Rows: []ValidateRow{}, Notes: p.Notes,
+		Halves: validateScores(p.Halves), Classes: validateScores(p.Classes), Hardware: validateScores(p.Hardware), Who: validateScores(p.Machine),
+		Collectives: p, Training: runs,
+	}
+	if p.Gradable > 0 {
+		d.Share = float64(len(p.Rows)) / float64(p.Gradable)
+	}
+	d.skip(p.Left)
+	for i := range p.Rows {
+		r := &p.Rows[i]
+		x := r.Case.Settings[r.Index]
+		d.Rows = append(d.Rows, ValidateRow{
+			r.Case.Sweep.ID, r.Size(), validateMicros(r.Measured()), validateMicros(r.Predicted), "us", r.APE, r.Margin, truth.ByClass(r), truth.ByMachine(r),
+			x.Algo, x.Proto, x.Channels, r.Limit.Text, r.Case.Assumed,
+		})
+	}
+	if runs != nil {
+		d.addRuns(runs)
+	}
+	return d
+}
+
+// addRuns adds training runs: as the subject of the document where it has no other.
+func (d *ValidateDoc) addRuns(t *ValidateRuns) {
+	gradable := len(t.Rows)
+	for _, l := range t.Left {
+		if !l.Fair {
+			gradable++
+		}
+	}
+	d.skip(t.Left)
+	if d.Points == 0 {
+		d.Median, d.P90, d.Worst = t.Score.Median, t.Score.P90, t.Score.Worst
+		d.Machines = ValidateMachines{t.Score.Clusters, t.Score.ClusterMedian, t.Score.ClusterP90}
+		if gradable > 0 {
+			d.Share = float64(len(t.Rows)) / float64(gradable)
+		}
+	}
+	if c := truth.RateChoices(t.Rows); c.Jobs > 0 {
+		d.Choices = &ValidateChoices{c.Jobs, c.Pairs, c.Right, c.Far, c.FarRight, c.Within, c.Lost, c.Worst}
+	}
+	d.Points += len(t.Rows)
+	d.Predicted += len(t.Rows)
+	d.Gradable += gradable
+	for _, p := range truth.SplitRuns(t.Rows, func(r *truth.RunRow) string { return r.Class }) {
+		d.Classes = append(d.Classes, runScore(p))
+	}
+	for _, p := range truth.SplitRuns(t.Rows, func(r *truth.RunRow) string { return r.Cluster }) {
+		d.Who = append(d.Who, runScore(p))
+	}
+	for _, r := range t.Rows {
+		d.Rows = append(d.Rows, ValidateRow{ID: r.ID, Measured: r.Seconds(), Predicted: r.Predicted, Unit: "s", APE: r.APE, Class: r.Class, Machine: r.Cluster, Limit: r.Limit.Text, Assumed: r.Assumed})
+	}
+}
+
+func (d *ValidateDoc) skip(left []truth.Left) {
+	for _, l := range left {
+		d.Skipped = append(d.Skipped, ValidateSkip{l.ID, l.Reason, l.Points, !l.Fair})
+	}
+}
+
+func validateScores(list []truth.Part) []ValidateScore {
+	out := make([]ValidateScore, 0, len(list))
+	for _, p := range list {
+		out = append(out, ValidateScore{p.Name, p.Points, p.Median, p.P90, p.Worst, p.Bias, p.Covered})
+	}
+	return out
+}
+
+func runScore(p truth.RunScore) ValidateScore {
+	return ValidateScore{Class: p.Name, Points: p.Points, Median: p.Median, P90: p.P90, Worst: p.Worst, Bias: p.Bias}
+}
+
+// validateMicros is a time in µs with three digits.
+func validateMicros(t unit.Time) float64 { return math.Round(float64(t)/1e3) / 1e3 }
+
+// MarginsDoc is the width of error bars that a cross-validation found, with the score that it comes from.
+type MarginsDoc struct {
+	Margins []Margin `json:"margins"`
+	Median  float64  `json:"median_ape"`
+	P90     float64  `json:"p90_ape"`
+	Points  int      `json:"points"`
+
+	List []calibrate.Margin `json:"-"`
+}
+
+// Margin is the error bar of points that have something in common: measured is expected within predicted/factor and
+// predicted×factor.
+type Margin struct {
+	Class    string  `json:"class"`
+	Size     string  `json:"size"`
+	Factor   float64 `json:"factor"`
+	Points   int     `json:"points"`
+	Machines int     `json:"machines"`
+}
+
+// Margins are the error bars of collectives; nil where the document is about training runs.
+func (d *ValidateDoc) Margins() *MarginsDoc {
+	if d.Training != nil {
+		return nil
+	}
+	s := &d.Collectives.Score
+	m := &MarginsDoc{Margins: []Margin{}, Median: s.Median, P90: s.P90, Points: s.Points, List: calibrate.Margins(d.Collectives.Rows)}
+	for _, x := range m.List {
+		m.Margins = append(m.Margins, Margin{x.Class, x.Size, x.Factor, x.Points, x.Machines})
+	}
+	return m
+}

@@ -1,0 +1,107 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"busbar.dev/calibrate"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/query"
+)
+
+// Calibrate prints what a calibration found. The cluster with its calibration is in the file, - is standard output; empty
+// where nobody keeps it.
+func Calibrate(w io.Writer, d *query.CalibrateDoc, file string) error {
+	fmt.Fprintf(w, "%s\n\n", calibratedBy(d.Measured))
+	if err := fitted(w, d.Site); err != nil {
+		return err
+	}
+	switch {
+	case !d.Better:
+		return fitNoBetter(w, d.Site)
+	case file == "-":
+		fmt.Fprintln(w, "the cluster with its calibration is on standard output; keep it in a file for predict -c FILE")
+	case file != "":
+		fmt.Fprintf(w, "written to %s; predict with -c %s\n", file, file)
+	default:
+		fmt.Fprintln(w, "nothing was written; -o FILE keeps it")
+	}
+	return nil
+}
+
+// calibratedBy says in one line what was measured.
+func calibratedBy(list []query.CalibrateMeasured) string {
+	const most = 4
+	var parts []string
+	for i, t := range list {
+		if i == most {
+			parts = append(parts, fmt.Sprintf("and %d more", len(list)-most))
+			break
+		}
+		parts = append(parts, fmt.Sprintf("%s (%s) on %s (%s), NCCL %s (%s)", t.Op, t.OpFrom, t.Layout, t.LayoutFrom, t.NCCL, t.NCCLFrom))
+	}
+	return "measured: " + strings.Join(parts, "; ")
+}
+
+// fitted prints the figures that moved, and how much better they are.
+func fitted(w io.Writer, s *calibrate.Site) error {
+	t := texttab.New("figure", ">was", ">is", ">range", "unit")
+	for _, m := range s.Moved {
+		t.Row(m.Name, fmt.Sprintf("%.4g", m.Was), fmt.Sprintf("%.4g", m.Value), fmt.Sprintf("%.4g–%.4g", m.Low, m.High), m.Unit)
+	}
+	if t.Len() == 0 {
+		fmt.Fprintln(w, "The measurements pin down no figure that the model has not already.")
+	} else if err := t.Write(w); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "\nerror on the %d points: median %s before, %s after; 90th percentile %s before, %s after\n", s.After.Points,
+		percent(s.Before.Median), percent(s.After.Median), percent(s.Before.P90), percent(s.After.P90))
+	if s.HeldAfter.Points > 0 {
+		fmt.Fprintf(w, "on sizes that were left out of the fit: median %s before, %s after; 90th percentile %s before, %s after\n",
+			percent(s.HeldBefore.Median), percent(s.HeldAfter.Median), percent(s.HeldBefore.P90), percent(s.HeldAfter.P90))
+	}
+	if len(s.Loose) > 0 {
+		fmt.Fprintf(w, "left as they are, for the points do not pin them down: %s\n", strings.Join(s.Loose, ", "))
+	}
+	if s.Points == 1 {
+		fmt.Fprintln(w, "one size is one number: it cannot tell latency from rate, nor how either changes with the size; error bars stay as they are")
+	}
+	if len(s.Ends) > 0 {
+		fmt.Fprintf(w, "%s went to the end of what is possible: the description of the cluster, the layout or the run itself is more likely wrong than the model\n", strings.Join(s.Ends, ", "))
+	}
+	return nil
+}
+
+// fitNoBetter says why nothing was written, and where the error is.
+func fitNoBetter(w io.Writer, s *calibrate.Site) error {
+	fmt.Fprintf(w, "the fit is no better than the figures before it; nothing was written\n\n")
+	t := texttab.New("sizes (small < 64 KiB, large > 16 MiB)", ">points", ">median before", ">after", ">pred/meas before", ">after")
+	for _, x := range s.Sizes {
+		t.Row(x.Name, fmt.Sprint(x.After.Points), percent(x.Before.Median), percent(x.After.Median), fmt.Sprintf("%.2f", x.Before.Bias), fmt.Sprintf("%.2f", x.After.Bias))
+	}
+	return t.Write(w)
+}
+
+// Figures prints fitted figures, which of them no point constrains, and the Go of sim.Fitted.
+func Figures(w io.Writer, d *query.FiguresDoc) error {
+	if d.Fitted == nil {
+		for _, f := range d.Figures {
+			fmt.Fprintf(w, "%-22s %8.4g %s\n", f.Name, f.Value, f.Unit)
+		}
+		_, err := fmt.Fprintf(w, "%d runs: median %s, 90th percentile %s\n", d.Points, percent(d.Median), percent(d.P90))
+		return err
+	}
+	t := texttab.New("figure", ">value", "unit", ">points", "")
+	for _, f := range d.Figures {
+		t.Row(f.Name, fmt.Sprintf("%.4g", f.Value), f.Unit, fmt.Sprint(*f.Points), f.Note)
+	}
+	if err := t.Write(w); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "\n%d points: median %s, 90th percentile %s\n\n", d.Points, percent(d.Median), percent(d.P90))
+	return calibrate.WriteGo(w, d.Fitted)
+}
+
+// Margins prints error bars as Go.
+func Margins(w io.Writer, d *query.MarginsDoc) error { return calibrate.WriteMargins(w, d.List) }

@@ -1,0 +1,211 @@
+package report
+
+import (
+	"fmt"
+	"io"
+
+	"busbar.dev/calibrate/truth"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/internal/words"
+	"busbar.dev/query"
+	"busbar.dev/unit"
+)
+
+// Validate prints how far off predictions are of collectives, training runs, or both; rows adds every point.
+func Validate(w io.Writer, d *query.ValidateDoc, rows bool) error {
+	if d.Training != nil {
+		if err := validatedRuns(w, d, rows); err != nil || len(d.Collectives.Rows)+len(d.Collectives.Left) == 0 {
+			return err
+		}
+		fmt.Fprintln(w)
+	}
+	return validatedPoints(w, d, rows)
+}
+
+// CrossValidate prints how far off predictions are of machines that the model has not seen.
+func CrossValidate(w io.Writer, d *query.ValidateDoc, rows bool) error {
+	what := [2]string{"machine", "points"}
+	if d.Training != nil {
+		what = [2]string{"cluster", "runs"}
+	}
+	fmt.Fprintf(w, "Every %s is predicted by figures that were fitted without its %s.\n\n", what[0], what[1])
+	return Validate(w, d, rows)
+}
+
+// validatedPoints prints the score of collectives.
+func validatedPoints(w io.Writer, d *query.ValidateDoc, rows bool) error {
+	p := d.Collectives
+	if rows {
+		if err := validatedRows(w, d.Rows[:len(p.Rows)]); err != nil {
+			return err
+		}
+	}
+	t := scoreTable("all")
+	scoreRow(t, truth.Part{Name: "all points", Score: p.Score})
+	for _, half := range p.Halves {
+		scoreRow(t, half)
+	}
+	if err := t.Write(w); err != nil {
+		return err
+	}
+	if p.Score.Machines > 0 {
+		fmt.Fprintf(w, "averaged over %s: median %s, 90th percentile %s\n", words.Plural(p.Score.Machines, "machine"), percent(p.Score.MachineMedian), percent(p.Score.MachineP90))
+	}
+	share := ""
+	if p.Gradable > 0 {
+		share = " (" + percent(float64(len(p.Rows))/float64(p.Gradable)) + ")"
+	}
+	fmt.Fprintf(w, "predicted %d of %d points that can be scored%s\n", len(p.Rows), p.Gradable, share)
+	for _, x := range []struct {
+		head  string
+		parts []truth.Part
+	}{
+		{"class (small < 64 KiB, large > 16 MiB)", p.Classes},
+		{"hw_class of the source (small ≤ 256 KiB, large ≥ 64 MiB)", p.Hardware},
+		{"machine", p.Machine},
+	} {
+		if len(x.parts) == 0 {
+			continue
+		}
+		t := scoreTable(x.head)
+		for _, part := range x.parts {
+			scoreRow(t, part)
+		}
+		fmt.Fprintln(w)
+		if err := t.Write(w); err != nil {
+			return err
+		}
+	}
+	if err := notScored(w, p.Left); err != nil {
+		return err
+	}
+	for i, n := range p.Notes {
+		if i == 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintf(w, "note: %s\n", texttab.Clean(n))
+	}
+	return nil
+}
+
+func scoreTable(head string) *texttab.Table {
+	return texttab.New(head, ">points", ">median", ">90%", ">worst", ">pred/meas", ">in the bar")
+}
+
+func scoreRow(t *texttab.Table, p truth.Part) {
+	if p.Points == 0 {
+		t.Row(texttab.Clean(p.Name), "0", "no points", "-", "-", "-", "-")
+		return
+	}
+	t.Row(texttab.Clean(p.Name), fmt.Sprint(p.Points), percent(p.Median), percent(p.P90), percent(p.Worst), fmt.Sprintf("%.2f", p.Bias), percent(p.Covered))
+}
+
+// percent is a share with one digit after the point.
+func percent(x float64) string { return fmt.Sprintf("%.1f%%", 100*x) }
+
+func validatedRows(w io.Writer, rows []query.ValidateRow) error {
+	t := texttab.New("id", ">size", ">measured µs", ">predicted µs", ">error", ">bar", "by", "limited by")
+	for _, r := range rows {
+		t.Row(texttab.Clean(r.ID), r.Size.String(), fmt.Sprintf("%.1f", r.Measured), fmt.Sprintf("%.1f", r.Predicted),
+			percent(r.APE), fmt.Sprintf("×%.2f", r.Margin), fmt.Sprintf("%s/%s/%d", r.Algo, r.Proto, r.Channels), r.Limit)
+	}
+	if err := t.Write(w); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	return nil
+}
+
+// notScored lists what is not in the score: first what could not be predicted.
+func notScored(w io.Writer, left []truth.Left) error {
+	for _, fair := range []bool{false, true} {
+		head := "not predicted"
+		if fair {
+			head = "not scored"
+		}
+		t := texttab.New(head, ">points", "reason")
+		for _, l := range sameReason(left, fair) {
+			t.Row(texttab.Clean(l.ID), fmt.Sprint(l.Points), texttab.Clean(l.Reason))
+		}
+		if t.Len() == 0 {
+			continue
+		}
+		fmt.Fprintln(w)
+		if err := t.Write(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sameReason puts what was left out for the same reason into one row, where the first stood;
+// --json lists each.
+func sameReason(list []truth.Left, fair bool) []truth.Left {
+	var out []truth.Left
+	more := map[string]int{}
+	at := map[string]int{}
+	for _, l := range list {
+		if l.Fair != fair {
+			continue
+		}
+		if i, ok := at[l.Reason]; ok {
+			out[i].Points += l.Points
+			more[l.Reason]++
+			continue
+		}
+		at[l.Reason] = len(out)
+		out = append(out, l)
+	}
+	for i := range out {
+		if n := more[out[i].Reason]; n > 0 {
+			out[i].ID += fmt.Sprintf(" and %d more", n)
+		}
+	}
+	return out
+}
+
+// validatedRuns prints the score of training runs.
+func validatedRuns(w io.Writer, d *query.ValidateDoc, rows bool) error {
+	runs := d.Training
+	if rows {
+		list := texttab.New("run", ">measured", ">predicted", ">error", "limited by")
+		for _, r := range runs.Rows {
+			list.Row(texttab.Clean(r.ID), unit.Span(r.Seconds()).Short(), unit.Span(r.Predicted).Short(), percent(r.APE), r.Limit.Text)
+		}
+		if err := list.Write(w); err != nil {
+			return err
+		}
+		fmt.Fprintln(w)
+	}
+	for i, x := range []struct {
+		head  string
+		parts []truth.RunScore
+	}{
+		{"training steps", []truth.RunScore{runs.Score}},
+		{"hw_class of the source", truth.SplitRuns(runs.Rows, func(r *truth.RunRow) string { return r.Class })},
+		{"cluster", truth.SplitRuns(runs.Rows, func(r *truth.RunRow) string { return r.Cluster })},
+	} {
+		t := texttab.New(x.head, ">runs", ">median", ">90%", ">worst", ">pred/meas")
+		for _, p := range x.parts {
+			t.Row(texttab.Clean(p.Name), fmt.Sprint(p.Points), percent(p.Median), percent(p.P90), percent(p.Worst), fmt.Sprintf("%.2f", p.Bias))
+		}
+		if err := t.Write(w); err != nil {
+			return err
+		}
+		if i == 0 {
+			fmt.Fprintf(w, "averaged over %d clusters: median %s, 90th percentile %s\n", runs.Score.Clusters, percent(runs.Score.ClusterMedian), percent(runs.Score.ClusterP90))
+		}
+		fmt.Fprintln(w)
+	}
+	choices(w, d.Choices)
+	return notScored(w, runs.Left)
+}
+
+// choices says how well settings are told apart.
+func choices(w io.Writer, c *query.ValidateChoices) {
+	if c == nil {
+		return
+	}
+	fmt.Fprintf(w, "settings: %s were run in several ways; of pairs that differ by more than %.0f%%, %d of %d come in the measured order (by more than %.0f%%: %d of %d);\n", words.Plural(c.Jobs, "job"), 100*truth.Apart, c.Right, c.Pairs, 100*truth.FarApart, c.FarRight, c.Far)
+	fmt.Fprintf(w, "the way predicted fastest is within %.0f%% of the fastest measured in %d of %d jobs (median %s slower, worst %s)\n\n", 100*truth.Apart, c.Within, c.Jobs, percent(c.Lost), percent(c.Worst))
+}

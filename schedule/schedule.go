@@ -93,6 +93,19 @@ func (k SwitchKind) String() string {
 // Nodes is the number of participants: ranks and switches.
 func (s *Schedule) Nodes() int { return s.Ranks + len(s.Switches) }
 
+// MoreOps reports whether a schedule has more than so many ops, without counting the rest.
+func (s *Schedule) MoreOps(than int) bool {
+	total := 0
+	for r := range s.Nodes() {
+		for l := range s.Lanes {
+			if total += s.Len(r, l); total > than {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // Channel is the channel that a lane serves.
 func (s *Schedule) Channel(lane int) int { return lane * s.Channels / max(s.Lanes, 1) }
 

@@ -9,6 +9,7 @@ import (
 
 	"busbar.dev/internal/failure"
 	"busbar.dev/launch"
+	"busbar.dev/report"
 )
 
 type execCmd struct {
@@ -50,7 +51,7 @@ func (c *execCmd) Run(e *env) error {
 	b.Command = append([]string{}, args...)
 	switch {
 	case c.JSON:
-		return writeIndented(e.stdout, b)
+		return report.JSON(e.stdout, b)
 	case c.DryRun:
 		for _, l := range b.Lines() {
 			fmt.Fprintln(e.stdout, l)

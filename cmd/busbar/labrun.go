@@ -34,7 +34,7 @@ func withCode(code int, err error) error {
 
 // Run makes a lab.
 func (c *labUpCmd) Run(e *env) error {
-	cl, err := e.load([]string{c.Cluster}, c.common)
+	cl, err := e.cluster(c.common, c.Cluster)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func (c *labUpCmd) Run(e *env) error {
 		return err
 	}
 	if c.JSON {
-		return writeIndented(e.stdout, s.Document())
+		return report.JSON(e.stdout, s.Document())
 	}
 	if err := report.Lab(e.stdout, s); err != nil {
 		return err
@@ -83,7 +83,7 @@ func (c *labDownCmd) Run(e *env) error {
 	}
 	ended, failed := folder.DownAll(names)
 	if c.JSON {
-		if err := writeIndented(e.stdout, map[string]any{"ended": ended}); err != nil {
+		if err := report.JSON(e.stdout, map[string]any{"ended": ended}); err != nil {
 			return err
 		}
 		return failed
@@ -116,7 +116,7 @@ func (c *labStatusCmd) Run(e *env) error {
 		for _, s := range states {
 			labs = append(labs, s.Document())
 		}
-		err = errors.Join(err, writeIndented(e.stdout, map[string]any{"labs": labs}))
+		err = errors.Join(err, report.JSON(e.stdout, map[string]any{"labs": labs}))
 	} else {
 		err = errors.Join(err, report.Labs(e.stdout, states))
 	}
@@ -154,7 +154,7 @@ func (n *labName) change(e *env, o common, do func(*lab.Lab) ([]lab.Fault, error
 		return err
 	}
 	if o.JSON {
-		return writeIndented(e.stdout, map[string]any{"faults": faults})
+		return report.JSON(e.stdout, map[string]any{"faults": faults})
 	}
 	report.LabFaults(e.stdout, faults)
 	return nil
@@ -247,7 +247,7 @@ func (c *labCheckCmd) Run(e *env) error {
 	}
 	env := check.Env{
 		Labs: lab.DefaultFolder(), Program: self, Stdout: e.stdout, Stderr: e.stderr,
-		Cluster:    func(word string) (*cluster.Cluster, error) { return e.load([]string{word}, c.common) },
+		Cluster:    func(word string) (*cluster.Cluster, error) { return e.cluster(c.common, word) },
 		Model:      func(word string) (*workload.Model, error) { return query.LoadModel(e.query(c.common), word) },
 		LaunchPlan: readPlan,
 		Progress:   func(text string) func() { return e.progress(c.common, text) },
@@ -265,7 +265,7 @@ func (c *labCheckCmd) Run(e *env) error {
 		}
 	}
 	if c.JSON {
-		err = writeIndented(e.stdout, doc)
+		err = report.JSON(e.stdout, doc)
 	} else {
 		err = report.LabCheck(e.stdout, doc)
 	}

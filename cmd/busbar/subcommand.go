@@ -70,15 +70,6 @@ func empty(k *kong.Context) error {
 	return nil
 }
 
-// protoWord is the name of a protocol, in any case: NCCL prints LL128 and Simple.
-type protoWord string
-
-// UnmarshalText takes any case.
-func (p *protoWord) UnmarshalText(text []byte) error {
-	*p = protoWord(strings.ToLower(string(text)))
-	return nil
-}
-
 // commandWords are the words that a node is called by, without the program's name and those of
 // commands that need not be named.
 func commandWords(n *kong.Node) string {

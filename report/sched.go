@@ -1,0 +1,103 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"busbar.dev/coll"
+	"busbar.dev/internal/failure"
+	"busbar.dev/internal/texttab"
+	"busbar.dev/query"
+	"busbar.dev/schedule"
+)
+
+// Sched prints the programs of a schedule, or the outcome of its proof.
+func Sched(w io.Writer, d *query.SchedDoc) error {
+	switch s := d.Program; {
+	case d.File != nil:
+		return provenFile(w, d)
+	case d.Check == nil && s.MoreOps(query.MaxSchedText):
+		return failure.Cannot(fmt.Errorf("more than %d ops; ask for fewer ranks, channels or pieces: the programs are alike", query.MaxSchedText))
+	case d.Check == nil:
+		return schedule.Print(w, s)
+	case d.Fault != nil:
+		_, err := fmt.Fprintf(w, "%s\nwrong: %v\n", s, d.Fault)
+		return err
+	default:
+		_, err := fmt.Fprintf(w, "%s\nproven: every rank ends with the right result, and no lane waits for ever\n%d messages one after the other on the longest chain\n", s, d.Schedule.Rounds)
+		return err
+	}
+}
+
+// provenFile prints which calls an algorithm file serves.
+func provenFile(w io.Writer, d *query.SchedDoc) error {
+	f := d.File
+	text := fmt.Sprintf("%s: %s, %s over %d GPUs, %d thread blocks, %d steps, %s\n", f.Path, f.Name, f.Coll, f.Ranks, f.Blocks, f.Steps, f.Proto)
+	for _, v := range d.Calls {
+		text += fmt.Sprintf("proven: %s\n", v)
+	}
+	if d.Fault != nil {
+		text += fmt.Sprintf("wrong: %v\n", d.Fault)
+	}
+	_, err := io.WriteString(w, text)
+	return err
+}
+
+// algorithmKinds are the columns of the list of algorithms.
+var algorithmKinds = []struct {
+	head string
+	kind coll.Kind
+}{
+	{"AR", coll.AllReduce},
+	{"RS", coll.ReduceScatter},
+	{"AG", coll.AllGather},
+	{"B", coll.Broadcast},
+	{"R", coll.Reduce},
+	{"A2A", coll.AllToAll},
+	{"A2AV", coll.AllToAllV},
+	{"G", coll.Gather},
+	{"S", coll.Scatter},
+	{"SR", coll.SendRecv},
+	{"HC", coll.Hypercube},
+	{"BAR", coll.Barrier},
+}
+
+// Algorithms prints which algorithm does which collectives.
+func Algorithms(w io.Writer, d *query.AlgorithmsDoc, o TextOptions) error {
+	heads, legend := []string{"name"}, []string(nil)
+	for _, k := range algorithmKinds {
+		heads = append(heads, k.head)
+		legend = append(legend, k.head+" "+k.kind.String())
+	}
+	heads = append(heads, "needs")
+	if o.Verbose {
+		heads = append(heads, "what it is")
+	} else {
+		legend = append(legend, "what each is: -v")
+	}
+	t := texttab.New(heads...)
+	for _, a := range d.Algorithms {
+		row := []string{a.Name}
+		for _, k := range algorithmKinds {
+			mark := "·"
+			if slices.Contains(a.Ops, k.kind) {
+				mark = "x"
+			}
+			row = append(row, mark)
+		}
+		row = append(row, a.Needs)
+		if o.Verbose {
+			row = append(row, a.Does)
+		}
+		t.Row(row...)
+	}
+	if err := t.Write(w); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	for _, line := range texttab.Flow(legend, ", ", max(o.Width, 98)) {
+		fmt.Fprintln(w, line)
+	}
+	return nil
+}

@@ -22,6 +22,11 @@ const (
 // is an error, and so is one of more than MaxHosts names; errors say the
 // column.
 func ParseHosts(s string) ([]string, error) {
+	return parseHosts(s, func(int) error { return nil })
+}
+
+// parseHosts expands a list; take is asked about the names of each item before they are made.
+func parseHosts(s string, take func(names int) error) ([]string, error) {
 	if strings.TrimSpace(s) == "" {
 		return nil, hostlistError(s, 1, "empty; expected names such as gpu[001-016]")
 	}
@@ -42,6 +47,9 @@ func ParseHosts(s string) ([]string, error) {
 		}
 		if len(buf)+text > maxHostText {
 			return nil, hostlistError(s, it.col, "the names take more than %d MiB", maxHostText>>20)
+		}
+		if err := take(names); err != nil {
+			return nil, hostlistError(s, it.col, "%w", err)
 		}
 		buf, ends = it.expand(slices.Grow(buf, text), slices.Grow(ends, names))
 	}
@@ -277,5 +285,5 @@ func hostlistError(s string, col int, format string, args ...any) error {
 	if len(s) > 60 {
 		s = s[:60] + "…"
 	}
-	return fmt.Errorf("hostlist %q, column %d: %s", s, col, fmt.Sprintf(format, args...))
+	return fmt.Errorf("hostlist %q, column %d: %w", s, col, fmt.Errorf(format, args...))
 }

@@ -28,14 +28,4 @@ func (l *Link) checkWidth() error {
 }
 
 // CheckSize reports what a fragment has more of than can be handled.
-func (f *Fragment) CheckSize() error {
-	for _, t := range f.Types {
-		if g, n := t.Count(GPU), t.Count(NIC); g+n > MaxEnds {
-			return fmt.Errorf("%s: a node with %d GPUs and %d NICs; at most %d of both together are read", f.Source, g, n, MaxEnds)
-		}
-	}
-	if n := len(f.Network.Switches); n > MaxSwitches {
-		return fmt.Errorf("%s: %d switches; at most %d are read", f.Source, n, MaxSwitches)
-	}
-	return nil
-}
+func (f *Fragment) CheckSize() error { return (*Budget)(nil).Keep(f) }

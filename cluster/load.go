@@ -4,7 +4,11 @@ import "fmt"
 
 // Cluster turns the written form into the model. An error names the place:
 // "types[0] dgx-a100: links[3]: b: no device gpu9".
-func (d *Document) Cluster() (*Cluster, error) {
+func (d *Document) Cluster() (*Cluster, error) { return d.ClusterWithin(nil) }
+
+// ClusterWithin is Cluster for a document that may cost so much.
+func (d *Document) ClusterWithin(b *Budget) (*Cluster, error) {
+	b = b.orDefault()
 	if d.Version > FormatVersion {
 		return nil, fmt.Errorf("version %d: this busbar reads versions up to %d; use a newer one", d.Version, FormatVersion)
 	}
@@ -18,6 +22,9 @@ func (d *Document) Cluster() (*Cluster, error) {
 		if err != nil {
 			return nil, fmt.Errorf("types[%d] %s: %w", i, d.Types[i].Name, err)
 		}
+		if err := b.TakeType(t); err != nil {
+			return nil, fmt.Errorf("types[%d] %s: %w", i, d.Types[i].Name, err)
+		}
 		if _, ok := types[t.Name]; ok || t.Name == "" {
 			return nil, fmt.Errorf("types[%d]: name %q is empty or taken", i, t.Name)
 		}
@@ -26,7 +33,7 @@ func (d *Document) Cluster() (*Cluster, error) {
 	}
 	hosts := map[string]int{}
 	for i, n := range d.Nodes {
-		if err := c.addRun(n, types, hosts); err != nil {
+		if err := c.addRun(b, n, types, hosts); err != nil {
 			return nil, fmt.Errorf("nodes[%d]: %w", i, err)
 		}
 	}
@@ -37,14 +44,14 @@ func (d *Document) Cluster() (*Cluster, error) {
 		}
 		c.Hosts[h].IDs = append(c.Hosts[h].IDs, Identity{id.Device, id.UUID, id.Port, id.GUID, id.LID, id.Counters})
 	}
-	if err := c.loadNetwork(&d.Network, hosts); err != nil {
+	if err := c.loadNetwork(b, &d.Network, hosts); err != nil {
 		return nil, fmt.Errorf("network: %w", err)
 	}
 	return c, nil
 }
 
-func (c *Cluster) addRun(n NodesDoc, types, hosts map[string]int) error {
-	names, err := ParseHosts(n.Hosts)
+func (c *Cluster) addRun(b *Budget, n NodesDoc, types, hosts map[string]int) error {
+	names, err := b.ParseNodes(n.Hosts)
 	if err != nil {
 		return fmt.Errorf("hosts: %w", err)
 	}
@@ -135,7 +142,19 @@ func first(errs ...error) error {
 	return nil
 }
 
-func (c *Cluster) loadNetwork(d *NetworkDoc, hosts map[string]int) error {
+// LoadNetwork sets the network from its written form; its hosts are those that the cluster has.
+func (c *Cluster) LoadNetwork(b *Budget, d *NetworkDoc) error {
+	hosts := make(map[string]int, len(c.Hosts))
+	for i, h := range c.Hosts {
+		hosts[h.Name] = i
+	}
+	return c.loadNetwork(b.orDefault(), d, hosts)
+}
+
+func (c *Cluster) loadNetwork(b *Budget, d *NetworkDoc, hosts map[string]int) error {
+	if err := b.TakeSwitches(len(d.Switches)); err != nil {
+		return err
+	}
 	n := &c.Network
 	*n = Network{Name: d.Name, Kind: d.Kind, Rails: d.Rails, Oversubscription: d.Oversubscription, Reduction: d.Reduction}
 	switches := map[string]int{}
@@ -151,8 +170,8 @@ func (c *Cluster) loadNetwork(d *NetworkDoc, hosts map[string]int) error {
 		n.Switches = append(n.Switches, sw)
 	}
 	for i, l := range d.Links {
-		a, errA := l.A.end(switches, hosts)
-		b, errB := l.B.end(switches, hosts)
+		a, errA := l.A.end(b, switches, hosts)
+		z, errB := l.B.end(b, switches, hosts)
 		if errA != nil || errB != nil {
 			return fmt.Errorf("links[%d]: %w", i, first(errA, errB))
 		}
@@ -162,12 +181,12 @@ func (c *Cluster) loadNetwork(d *NetworkDoc, hosts map[string]int) error {
 		if l.Lanes < 0 || l.Lanes > maxLanes {
 			return fmt.Errorf("links[%d]: lanes: %d; expected 1 to %d, or nothing when unknown", i, l.Lanes, maxLanes)
 		}
-		n.Links = append(n.Links, NetLink{a, b, l.Count, l.Lanes, l.Speed, l.Rate, l.Max, l.Latency, l.State, l.Counters})
+		n.Links = append(n.Links, NetLink{a, z, l.Count, l.Lanes, l.Speed, l.Rate, l.Max, l.Latency, l.State, l.Counters})
 	}
 	return nil
 }
 
-func (e EndDoc) end(switches, hosts map[string]int) (End, error) {
+func (e EndDoc) end(b *Budget, switches, hosts map[string]int) (End, error) {
 	out := End{Switch: -1, NIC: -1, Port: e.Port}
 	if e.NIC != nil {
 		out.NIC = *e.NIC
@@ -183,7 +202,7 @@ func (e EndDoc) end(switches, hosts map[string]int) (End, error) {
 	if e.Hosts == "" {
 		return out, nil // the other end of a loose port
 	}
-	names, err := ParseHosts(e.Hosts)
+	names, err := b.ParseHosts(e.Hosts)
 	if err != nil {
 		return out, fmt.Errorf("hosts: %w", err)
 	}

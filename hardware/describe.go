@@ -38,6 +38,8 @@ type Description struct {
 	// default Spec and "description of the network".
 	Origin cluster.Origin
 	Source string
+	// Take is asked about leaf switches before they are made; nil lets all of them be made.
+	Take func(switches int) error
 }
 
 // MaxNodes bounds what Preset and Describe build.
@@ -58,6 +60,11 @@ func Describe(d Description, c *cluster.Cluster) error {
 	c.Network = cluster.Network{Name: d.Name, Kind: b.d.Kind, Rails: d.Rails, Reduction: d.Reduction, Oversubscription: b.ratio()}
 	if len(c.Hosts) == 0 || len(c.Hosts) == 1 && !d.Always || b.ports == 0 {
 		return nil
+	}
+	if d.Take != nil {
+		if err := d.Take((len(c.Hosts)-1)/max(b.perLeaf, 1)*b.rails + b.rails); err != nil {
+			return err
+		}
 	}
 	b.leaves()
 	b.trunks()

@@ -1,6 +1,9 @@
 package input
 
 import (
+	"io"
+
+	"busbar.dev/cluster"
 	"busbar.dev/input/clusterfile"
 	"busbar.dev/input/ethtool"
 	"busbar.dev/input/hwloc"
@@ -22,35 +25,40 @@ import (
 // first, then what may stand anywhere in a log.
 func formats() []format {
 	return []format{
-		{"NCCL topology XML", ncclxml.Match, ncclxml.Read, true},
-		{"lstopo XML", hwloc.Match, hwloc.Read, true},
-		{"nvidia-smi -q -x", nvsmi.MatchXML, nvsmi.ReadXML, true},
-		{"cluster file", clusterfile.Match, clusterfile.Read, true},
-		{"Kubernetes nodes", k8s.Match, k8s.Read, true},
-		{"topograph model", topograph.MatchModel, topograph.ReadModel, true},
-		{"NetQ topology", topograph.MatchNetQ, topograph.ReadNetQ, true},
-		{"Slurm topology.yaml", slurm.MatchYAML, slurm.ReadYAML, true},
-		{"ibnetdiscover", ibnet.MatchDiscover, ibnet.ReadDiscover, false},
-		{"ibnetdiscover -p", ibnet.MatchPorts, ibnet.ReadPorts, false},
-		{"iblinkinfo", ibnet.MatchLinkInfo, ibnet.ReadLinkInfo, false},
-		{"Slurm topology.conf", slurm.MatchConf, slurm.ReadConf, true},
-		{"scontrol show topology", slurm.MatchShow, slurm.ReadShow, true},
-		{"scontrol show node", slurm.MatchNodes, slurm.ReadNodes, true},
-		{"nvidia-smi topo -m", nvsmi.MatchTopo, nvsmi.ReadTopo, false},
-		{"nvidia-smi topo -p2p", nvsmi.MatchP2P, nvsmi.ReadP2P, false},
-		{"nvidia-smi -L", nvsmi.MatchList, nvsmi.ReadList, false},
-		{"nvidia-smi --query-gpu", nvsmi.MatchQuery, nvsmi.ReadQuery, false},
-		{"nvidia-smi", nvsmi.MatchSMI, nvsmi.ReadSMI, false},
-		{"rocm-smi --showtopo", rocmsmi.Match, rocmsmi.Read, false},
-		{"p2pBandwidthLatencyTest", p2pbw.Match, p2pbw.Read, false},
-		{"nvbandwidth", nvbandwidth.Match, nvbandwidth.Read, false},
-		{"ibstat", ibstat.Match, ibstat.Read, false},
-		{"ibstatus", ibstat.MatchStatus, ibstat.ReadStatus, false},
-		{"ibv_devinfo", ibstat.MatchDevinfo, ibstat.ReadDevinfo, false},
-		{"ethtool", ethtool.Match, ethtool.Read, false},
-		{"ibqueryerrors", ibnet.MatchErrors, ibnet.ReadErrors, false},
-		{"perfquery", ibnet.MatchPerf, ibnet.ReadPerf, false},
-		{"nccl-tests", nccltests.Match, nccltests.Read, false},
-		{"NCCL log", nccllog.Match, nccllog.Read, false},
+		{"NCCL topology XML", ncclxml.Match, plain(ncclxml.Read), true},
+		{"lstopo XML", hwloc.Match, plain(hwloc.Read), true},
+		{"nvidia-smi -q -x", nvsmi.MatchXML, plain(nvsmi.ReadXML), true},
+		{"cluster file", clusterfile.Match, clusterfile.ReadWithin, true},
+		{"Kubernetes nodes", k8s.Match, plain(k8s.Read), true},
+		{"topograph model", topograph.MatchModel, topograph.ReadModelWithin, true},
+		{"NetQ topology", topograph.MatchNetQ, plain(topograph.ReadNetQ), true},
+		{"Slurm topology.yaml", slurm.MatchYAML, slurm.ReadYAMLWithin, true},
+		{"ibnetdiscover", ibnet.MatchDiscover, plain(ibnet.ReadDiscover), false},
+		{"ibnetdiscover -p", ibnet.MatchPorts, plain(ibnet.ReadPorts), false},
+		{"iblinkinfo", ibnet.MatchLinkInfo, plain(ibnet.ReadLinkInfo), false},
+		{"Slurm topology.conf", slurm.MatchConf, slurm.ReadConfWithin, true},
+		{"scontrol show topology", slurm.MatchShow, slurm.ReadShowWithin, true},
+		{"scontrol show node", slurm.MatchNodes, slurm.ReadNodesWithin, true},
+		{"nvidia-smi topo -m", nvsmi.MatchTopo, plain(nvsmi.ReadTopo), false},
+		{"nvidia-smi topo -p2p", nvsmi.MatchP2P, plain(nvsmi.ReadP2P), false},
+		{"nvidia-smi -L", nvsmi.MatchList, plain(nvsmi.ReadList), false},
+		{"nvidia-smi --query-gpu", nvsmi.MatchQuery, plain(nvsmi.ReadQuery), false},
+		{"nvidia-smi", nvsmi.MatchSMI, plain(nvsmi.ReadSMI), false},
+		{"rocm-smi --showtopo", rocmsmi.Match, plain(rocmsmi.Read), false},
+		{"p2pBandwidthLatencyTest", p2pbw.Match, plain(p2pbw.Read), false},
+		{"nvbandwidth", nvbandwidth.Match, plain(nvbandwidth.Read), false},
+		{"ibstat", ibstat.Match, plain(ibstat.Read), false},
+		{"ibstatus", ibstat.MatchStatus, plain(ibstat.ReadStatus), false},
+		{"ibv_devinfo", ibstat.MatchDevinfo, plain(ibstat.ReadDevinfo), false},
+		{"ethtool", ethtool.Match, plain(ethtool.Read), false},
+		{"ibqueryerrors", ibnet.MatchErrors, plain(ibnet.ReadErrors), false},
+		{"perfquery", ibnet.MatchPerf, plain(ibnet.ReadPerf), false},
+		{"nccl-tests", nccltests.Match, plain(nccltests.Read), false},
+		{"NCCL log", nccllog.Match, plain(nccllog.Read), false},
 	}
+}
+
+// plain is a reader of texts that stand for no more than is written in them.
+func plain(read func(name string, r io.Reader) (*cluster.Fragment, error)) func(*cluster.Budget, string, io.Reader) (*cluster.Fragment, error) {
+	return func(_ *cluster.Budget, name string, r io.Reader) (*cluster.Fragment, error) { return read(name, r) }
 }

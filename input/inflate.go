@@ -7,6 +7,8 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
+
+	"busbar.dev/cluster"
 )
 
 // maxInflated is less than a plain text may have: a few bytes become that much.
@@ -14,7 +16,7 @@ const maxInflated = 64 << 20
 
 // inflate gives the text in a file that gzip or bzip2 made of it; people keep logs
 // so. Archives stay as they are: their reader unpacks them with bounds of its own.
-func inflate(data []byte) ([]byte, error) {
+func inflate(b *cluster.Budget, data []byte) ([]byte, error) {
 	var r io.Reader
 	switch {
 	case bytes.HasPrefix(data, []byte("\x1f\x8b")):
@@ -34,12 +36,13 @@ func inflate(data []byte) ([]byte, error) {
 	if len(head) == 0 || bytes.IndexByte(head, 0) >= 0 && !isUTF16(head) || err != nil && err != io.EOF {
 		return data, nil
 	}
-	text, err := io.ReadAll(io.LimitReader(in, maxInflated+1))
+	most := b.BytesLeft(maxInflated)
+	text, err := io.ReadAll(io.LimitReader(stopping{in, b}, most+1))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("compressed text: %w; copy it again", err)
-	case len(text) > maxInflated:
-		return nil, fmt.Errorf("larger than %d MiB when unpacked; cut out the part with the topology", maxInflated>>20)
+	case int64(len(text)) > most:
+		return nil, fmt.Errorf("larger than %d MiB when unpacked; cut out the part with the topology", most>>20)
 	case len(bytes.TrimSpace(text)) == 0:
 		return nil, fmt.Errorf("empty when unpacked")
 	}

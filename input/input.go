@@ -31,7 +31,7 @@ var ErrUnknown = errors.New("no known format in it")
 type format struct {
 	name  string
 	match func(data []byte) bool
-	read  func(name string, r io.Reader) (*cluster.Fragment, error)
+	read  func(b *cluster.Budget, name string, r io.Reader) (*cluster.Fragment, error)
 	// whole marks a format that takes a document from end to end: no other reader
 	// is tried on it.
 	whole bool
@@ -50,20 +50,33 @@ func Formats() []string {
 // Readers that recognised the text but could not use it give an error only when
 // no other reader found anything; else their complaint is a warning.
 func Read(name string, r io.Reader) ([]*cluster.Fragment, error) {
-	data, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
+	return ReadWithin(cluster.NewBudget(cluster.Limits{}, nil), name, r)
+}
+
+// ReadWithin is Read for texts that may cost so much together. It ends when the budget says that nobody waits any more.
+func ReadWithin(b *cluster.Budget, name string, r io.Reader) ([]*cluster.Fragment, error) {
+	data, err := io.ReadAll(io.LimitReader(stopping{r, b}, b.BytesLeft(MaxBytes)+1))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", name, err)
+	case int64(len(data)) > b.BytesLeft(MaxBytes) && b.BytesLeft(MaxBytes) < MaxBytes:
+		return nil, fmt.Errorf("%s: %w", name, b.TakeBytes(int64(len(data))))
 	case len(data) > MaxBytes:
 		return nil, fmt.Errorf("%s: larger than %d MiB; cut out the part with the topology", name, MaxBytes>>20)
 	case len(bytes.TrimSpace(data)) == 0:
 		return nil, fmt.Errorf("%s: empty; expected the output of one of: %s", name, strings.Join(Formats(), ", "))
 	}
-	if data, err = inflate(data); err != nil {
+	if data, err = inflate(b, data); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	if err := b.TakeBytes(int64(len(data))); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if snapshot.Match(data) {
-		f, err := snapshot.Read(name, bytes.NewReader(data))
+		f, err := snapshot.Read(name, stopping{bytes.NewReader(data), b})
+		if err == nil {
+			err = b.Keep(f)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -76,12 +89,15 @@ func Read(name string, r io.Reader) ([]*cluster.Fragment, error) {
 	var frags []*cluster.Fragment
 	var failed []error
 	for _, f := range formats() {
+		if err := b.Stopped(); err != nil {
+			return nil, err
+		}
 		if !f.match(data) {
 			continue
 		}
-		frag, err := f.read(name, bytes.NewReader(data))
+		frag, err := f.read(b, name, stopping{bytes.NewReader(data), b})
 		if err == nil {
-			err = frag.CheckSize()
+			err = b.Keep(frag)
 		}
 		if err != nil {
 			failed = append(failed, err)
@@ -105,6 +121,19 @@ func Read(name string, r io.Reader) ([]*cluster.Fragment, error) {
 		frags[0].Warnings = append(frags[0].Warnings, cluster.Warning{Text: err.Error()})
 	}
 	return frags, nil
+}
+
+// stopping is a reader that ends when nobody waits for what is read.
+type stopping struct {
+	io.Reader
+	b *cluster.Budget
+}
+
+func (s stopping) Read(p []byte) (int, error) {
+	if err := s.b.Stopped(); err != nil {
+		return 0, err
+	}
+	return s.Reader.Read(p)
 }
 
 // isUTF16 reports a byte order mark, as PowerShell's redirection writes it.

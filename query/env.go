@@ -43,6 +43,17 @@ type Env struct {
 // Limits bound a question. Zero is no bound of its own.
 type Limits struct {
 	Devices int // GPUs, or NICs where there are more of them, of a preset with a number of nodes
+	// Source bounds what the sources of a cluster may describe together, whatever their form.
+	Source cluster.Limits
+}
+
+// budget is what the sources of a question may cost; reading ends with the context.
+func (e *Env) budget(ctx context.Context) *cluster.Budget {
+	l := e.Limits.Source
+	if l.GPUs == 0 {
+		l.GPUs = e.Limits.Devices
+	}
+	return cluster.NewBudget(l, ctx.Err)
 }
 
 // note tells something beside the answer.

@@ -34,11 +34,12 @@ func (e *Env) load(ctx context.Context, words []string) (*cluster.Cluster, error
 		}
 		read = []source{{frags: live}}
 	}
+	b := e.budget(ctx)
 	for _, w := range words {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		s, err := e.source(w)
+		s, err := e.source(b, w)
 		if err != nil {
 			return nil, err
 		}
@@ -89,7 +90,7 @@ func nameOf(words []string, c *cluster.Cluster) string {
 }
 
 // source reads one word: [HOST=]FILE[:COUNT], PRESET[:COUNT], FOLDER or -.
-func (e *Env) source(word string) (source, error) {
+func (e *Env) source(b *cluster.Budget, word string) (source, error) {
 	s := source{word: word}
 	host, name, err := e.cutHost(word)
 	if err != nil {
@@ -103,7 +104,7 @@ func (e *Env) source(word string) (source, error) {
 		return s, fmt.Errorf("%s: HOST= names one node and :%d asks for %d; leave one of them out", word, count, count)
 	}
 	s.host, s.counted = host, count > 0
-	if s.frags, s.preset, err = e.open(host, name, count); err != nil || s.preset && host == "" {
+	if s.frags, s.preset, err = e.open(b, host, name, count); err != nil || s.preset && host == "" {
 		return s, err
 	}
 	for _, f := range s.frags {
@@ -114,7 +115,7 @@ func (e *Env) source(word string) (source, error) {
 		}
 	}
 	if count > 0 && host == "" {
-		s.frags, err = repeat(s.frags, name, count)
+		s.frags, err = repeat(b, s.frags, name, count)
 	}
 	return s, err
 }
@@ -146,9 +147,9 @@ func (e *Env) cutCount(name string) (string, int, error) {
 }
 
 // open reads a preset, a folder, a file or standard input.
-func (e *Env) open(host, name string, count int) (frags []*cluster.Fragment, preset bool, err error) {
+func (e *Env) open(b *cluster.Budget, host, name string, count int) (frags []*cluster.Fragment, preset bool, err error) {
 	if name == "-" {
-		frags, err = readAll("standard input", e.stdin())
+		frags, err = readAll(b, "standard input", e.stdin())
 		return frags, false, err
 	}
 	info, err := fs.Stat(e.files(), name)
@@ -159,6 +160,9 @@ func (e *Env) open(host, name string, count int) (frags []*cluster.Fragment, pre
 	case errors.Is(err, fs.ErrNotExist):
 		if err := e.Limits.holds(name, count); err != nil {
 			return nil, false, err
+		}
+		if err := b.TakeHosts(count); err != nil {
+			return nil, false, fmt.Errorf("%s:%d: %w", name, count, err)
 		}
 		c, err := hardware.Preset(name, count)
 		if err != nil {
@@ -178,14 +182,14 @@ func (e *Env) open(host, name string, count int) (frags []*cluster.Fragment, pre
 		return nil, false, failure.Cannot(err)
 	}
 	defer f.Close()
-	frags, err = readAll(name, f)
+	frags, err = readAll(b, name, f)
 	return frags, false, err
 }
 
 // readAll reads a stream. One that breaks off is not the input's fault.
-func readAll(name string, r io.Reader) ([]*cluster.Fragment, error) {
+func readAll(b *cluster.Budget, name string, r io.Reader) ([]*cluster.Fragment, error) {
 	in := &stream{r: r}
-	frags, err := input.Read(name, in)
+	frags, err := input.ReadWithin(b, name, in)
 	if in.err != nil {
 		return nil, failure.Cannot(fmt.Errorf("%s: %w", name, in.err))
 	}
@@ -252,10 +256,13 @@ func nameHost(f *cluster.Fragment, host string) error {
 }
 
 // repeat makes count equal nodes of the one node that the sources describe.
-func repeat(frags []*cluster.Fragment, name string, count int) ([]*cluster.Fragment, error) {
+func repeat(b *cluster.Budget, frags []*cluster.Fragment, name string, count int) ([]*cluster.Fragment, error) {
 	c := cluster.Join(frags...)
 	if len(c.Hosts) != 1 {
 		return nil, fmt.Errorf("%s:%d: the file describes %d nodes; a count is for a file about one", name, count, len(c.Hosts))
+	}
+	if err := b.TakeHosts(count); err != nil {
+		return nil, fmt.Errorf("%s:%d: %w", name, count, err)
 	}
 	stem := "node"
 	hosts := make([]cluster.Host, count)
@@ -265,5 +272,5 @@ func repeat(frags []*cluster.Fragment, name string, count int) ([]*cluster.Fragm
 	c.Hosts = hosts
 	f := &cluster.Fragment{Format: frags[0].Format, Source: name, Cluster: *c}
 	f.Sources = nil
-	return []*cluster.Fragment{f}, nil
+	return []*cluster.Fragment{f}, b.Keep(f)
 }

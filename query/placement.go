@@ -102,7 +102,7 @@ func LoadAtLeast(ctx context.Context, e Env, word string, need int) (*cluster.Cl
 	if _, count, err := e.cutCount(word); err != nil || count > 0 {
 		return cl, err
 	}
-	s, err := e.source(word)
+	s, err := e.source(e.budget(ctx), word)
 	if err != nil || !s.preset && len(cl.Hosts) != 1 {
 		return cl, err
 	}

@@ -156,7 +156,7 @@ func namesOf(list string) ([]fleet.Name, error) {
 	if len(list) > 64<<10 {
 		return nil, errors.New("nodes: the list is too long")
 	}
-	hosts, err := cluster.ParseHosts(list)
+	hosts, err := cluster.NewBudget(cluster.Limits{Names: mostHeat}, nil).ParseHosts(list)
 	if err != nil {
 		return nil, fmt.Errorf("nodes: %w", err)
 	}

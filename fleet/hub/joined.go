@@ -3,6 +3,7 @@ package hub
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -88,13 +89,22 @@ func join(list []nodeMap, network *cluster.Cluster) *cluster.Cluster {
 	return c
 }
 
+// oneNode is what a node may say of itself. Its network is not taken from it.
+var oneNode = cluster.Limits{Hosts: 1, Names: 64, Devices: 4 * cluster.MaxEnds, Pairs: cluster.MaxEnds * cluster.MaxEnds, Switches: 1024, Links: 1 << 16}
+
+var errNoMap = errors.New("it said none")
+
 // readMap reads one node's map. Whatever host it names, it is the node's own: a node speaks for
 // itself alone.
 func readMap(m nodeMap) (*cluster.Fragment, error) {
 	if len(m.text) == 0 {
-		return nil, fmt.Errorf("it said none")
+		return nil, errNoMap
 	}
-	f, err := clusterfile.Read(string(m.name), bytes.NewReader(m.text))
+	b := cluster.NewBudget(oneNode, nil)
+	f, err := clusterfile.ReadWithin(b, string(m.name), bytes.NewReader(m.text))
+	if err == nil {
+		err = b.Keep(f)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -136,10 +146,13 @@ func leavesOf(c *cluster.Cluster) map[string]string {
 
 // place says whose peers a node is among: nodes with the same GPUs and NICs are built alike. A map
 // of one node knows no leaves; a cluster file may.
-func place(m nodeMap, leaf string) health.Place {
+func place(m nodeMap, leaf string) (health.Place, error) {
 	f, err := readMap(m)
-	if err != nil || len(f.Types) != 1 {
-		return health.Place{Leaf: leaf}
+	if errors.Is(err, errNoMap) {
+		err = nil
+	}
+	if err != nil || f == nil || len(f.Types) != 1 {
+		return health.Place{Leaf: leaf}, err
 	}
 	t := f.Types[0]
 	count := map[string]int{}
@@ -153,5 +166,5 @@ func place(m nodeMap, leaf string) health.Place {
 	for _, k := range slices.Sorted(maps.Keys(count)) {
 		fmt.Fprintf(&text, "%d×%s ", count[k], k)
 	}
-	return health.Place{Leaf: leaf, Type: cut(text.String())}
+	return health.Place{Leaf: leaf, Type: cut(text.String())}, nil
 }

@@ -45,7 +45,8 @@ type View struct {
 	findings   map[string]*finding.Finding
 	past       []finding.Finding // that are over
 	ignored    map[string]int    // by reason
-	changes    uint64            // of maps, so that the joined cluster is made again
+	aside      map[fleet.Name]aside
+	changes    uint64 // of maps, so that the joined cluster is made again
 
 	network *cluster.Cluster // given from outside; nil where nothing is known
 	leaves  map[string]string
@@ -81,19 +82,20 @@ func newView(network *cluster.Cluster, unreachable time.Duration) *View {
 		network: network, leaves: leavesOf(network),
 		publishers: map[fleet.Name]received{}, nodes: map[fleet.Name]*node{}, orders: map[string]*order{},
 		numbers: map[fleet.Name]uint32{}, cells: map[uint64]cell{}, checks: map[uint64]cell{}, findings: map[string]*finding.Finding{},
-		ignored: map[string]int{}, hist: health.New(health.Options{Unreachable: unreachable}),
+		ignored: map[string]int{}, aside: map[fleet.Name]aside{}, hist: health.New(health.Options{Unreachable: unreachable}),
 	}
 }
 
 // Apply folds one entry into the view. It is false for one that was known, or that says
 // what its publisher cannot say.
-func (v *View) Apply(e Entry) bool {
+func (v *View) Apply(e Entry) (taken bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if e.Seq <= v.seq {
 		return false
 	}
 	v.seq = e.Seq
+	defer v.survive(e, &taken)
 	n := e.Event
 	switch {
 	case n == nil || n.Check() != nil:

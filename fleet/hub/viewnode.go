@@ -3,6 +3,7 @@ package hub
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -68,17 +69,25 @@ func (v *View) join(name fleet.Name, s *node, j *fleet.Joined, at time.Time) {
 		o.CPUs == kept.CPUs && bytes.Equal(s.mapped, j.Map) {
 		return // it says again what it sent, and came when it came
 	}
+	why := ""
 	v.maps -= len(s.mapped)
 	s.mapped = nil
 	if len(j.Map) > maxMap || v.maps+len(j.Map) > maxMaps {
 		v.ignored["map too long"]++
+		why = fmt.Sprintf("its map has %d bytes; at most %d are taken", len(j.Map), maxMap)
 	} else {
 		s.mapped = j.Map
 	}
 	v.maps += len(s.mapped)
 	v.changes++
 	s.joined, s.joinedAt, s.left, s.forgotten, s.boot = &kept, at, false, false, kept.Boot
-	p := place(nodeMap{name, s.mapped}, v.leaves[string(name)])
+	p, err := place(nodeMap{name, s.mapped}, v.leaves[string(name)])
+	if err != nil && why == "" {
+		why = "its map cannot be read: " + err.Error()
+	}
+	if delete(v.aside, name); why != "" {
+		v.setAside(name, at, why)
+	}
 	v.history(func(h *health.History) { h.SetPlace(string(name), p) })
 }
 

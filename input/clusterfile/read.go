@@ -63,6 +63,11 @@ func isJSON(data []byte) bool { return bytes.HasPrefix(bytes.TrimLeft(data, " \t
 
 // Read reads a cluster file.
 func Read(name string, r io.Reader) (*cluster.Fragment, error) {
+	return ReadWithin(cluster.NewBudget(cluster.Limits{}, nil), name, r)
+}
+
+// ReadWithin reads a cluster file that may cost so much.
+func ReadWithin(b *cluster.Budget, name string, r io.Reader) (*cluster.Fragment, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxFile+1))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -72,9 +77,9 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	}
 	var c *cluster.Cluster
 	if isJSON(data) && bytes.Contains(data, []byte(`"version"`)) {
-		c, err = readJSON(data) // what busbar map --json wrote
+		c, err = readJSON(b, data) // what busbar map --json wrote
 	} else {
-		c, err = readYAML(string(data))
+		c, err = readYAML(b, string(data))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s:%w", name, err)
@@ -82,7 +87,7 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 	return &cluster.Fragment{Format: format, Source: name, Cluster: *c}, nil
 }
 
-func readJSON(data []byte) (*cluster.Cluster, error) {
+func readJSON(b *cluster.Budget, data []byte) (*cluster.Cluster, error) {
 	var d cluster.Document
 	if err := json.Unmarshal(data, &d); err != nil {
 		var syntax *json.SyntaxError
@@ -92,14 +97,14 @@ func readJSON(data []byte) (*cluster.Cluster, error) {
 		}
 		return nil, fmt.Errorf("%d: %w", line, err)
 	}
-	c, err := d.Cluster()
+	c, err := d.ClusterWithin(b)
 	if err != nil {
 		return nil, fmt.Errorf(" %w", err)
 	}
 	return c, nil
 }
 
-func readYAML(text string) (*cluster.Cluster, error) {
+func readYAML(b *cluster.Budget, text string) (*cluster.Cluster, error) {
 	docs, err := yamldoc.Parse(text)
 	if err != nil {
 		return nil, yamlError(err)
@@ -107,7 +112,7 @@ func readYAML(text string) (*cluster.Cluster, error) {
 	if len(docs) > 1 {
 		return nil, fmt.Errorf("%d: %d YAML documents; a cluster file is one", docs[1].Line, len(docs))
 	}
-	r := &reading{file: &file{}, doc: &yamldoc.Value{Line: 1}}
+	r := &reading{budget: b, file: &file{}, doc: &yamldoc.Value{Line: 1}}
 	if len(docs) == 1 {
 		r.doc = &docs[0]
 	}
@@ -131,9 +136,10 @@ func yamlError(err error) error {
 
 // reading turns the form into the model and knows where each part stands.
 type reading struct {
-	file *file
-	doc  *yamldoc.Value
-	out  cluster.Cluster
+	budget *cluster.Budget
+	file   *file
+	doc    *yamldoc.Value
+	out    cluster.Cluster
 	// types maps a name used under nodes to the type's index.
 	types map[string]int
 }
@@ -227,7 +233,7 @@ func (r *reading) hostNames(i int) ([]string, error) {
 	case n.Hosts != "" && n.Count != 0:
 		return nil, r.errAt(errors.New("both hosts and count; give one"), "nodes", i)
 	case n.Hosts != "":
-		names, err := cluster.ParseHosts(n.Hosts)
+		names, err := r.budget.ParseNodes(n.Hosts)
 		if err != nil {
 			return nil, r.errAt(err, "nodes", i, "hosts")
 		}
@@ -239,6 +245,9 @@ func (r *reading) hostNames(i int) ([]string, error) {
 		return names, nil
 	case n.Count < 1 || n.Count > maxCount:
 		return nil, r.errAt(fmt.Errorf("count %d and no hosts; expected hosts: gpu[001-016], or a count from 1 to %d", n.Count, maxCount), "nodes", i)
+	}
+	if err := r.budget.TakeHosts(n.Count); err != nil {
+		return nil, r.errAt(err, "nodes", i, "count")
 	}
 	names := make([]string, n.Count)
 	for i := range names {
@@ -266,6 +275,9 @@ func (r *reading) typeIndex(name string) (int, error) {
 		}
 	} else if t, err = hardware.Node(name); err != nil {
 		return -1, fmt.Errorf("no type %q in this file and no such preset: %w", name, err)
+	}
+	if err := r.budget.TakeType(t); err != nil {
+		return -1, err
 	}
 	r.types[name] = len(r.out.Types)
 	r.out.Types = append(r.out.Types, t)

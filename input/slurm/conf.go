@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -53,12 +54,22 @@ func sniff(data []byte) (show, conf bool) {
 
 // ReadConf reads a topology.conf of either kind, tree or block.
 func ReadConf(name string, r io.Reader) (*cluster.Fragment, error) {
-	return readTree(name, formatConf, r)
+	return ReadConfWithin(cluster.NewBudget(cluster.Limits{}, nil), name, r)
+}
+
+// ReadConfWithin is ReadConf for a text that may cost so much.
+func ReadConfWithin(b *cluster.Budget, name string, r io.Reader) (*cluster.Fragment, error) {
+	return readTree(b, name, formatConf, r)
 }
 
 // ReadShow reads the output of "scontrol show topology", tree or block.
 func ReadShow(name string, r io.Reader) (*cluster.Fragment, error) {
-	return readTree(name, formatShow, r)
+	return ReadShowWithin(cluster.NewBudget(cluster.Limits{}, nil), name, r)
+}
+
+// ReadShowWithin is ReadShow for a text that may cost so much.
+func ReadShowWithin(b *cluster.Budget, name string, r io.Reader) (*cluster.Fragment, error) {
+	return readTree(b, name, formatShow, r)
 }
 
 // kind is what a record defines.
@@ -182,6 +193,7 @@ func (r *record) set(f field) {
 
 // treeReader collects records into a tree.
 type treeReader struct {
+	budget  *cluster.Budget
 	f       *cluster.Fragment
 	tree    *switchtree.Tree
 	records int
@@ -189,13 +201,13 @@ type treeReader struct {
 	unknown map[string]bool
 }
 
-func readTree(name, format string, r io.Reader) (*cluster.Fragment, error) {
+func readTree(b *cluster.Budget, name, format string, r io.Reader) (*cluster.Fragment, error) {
 	text, err := readText(name, r)
 	if err != nil {
 		return nil, err
 	}
 	f := &cluster.Fragment{Format: format, Source: name}
-	tr := treeReader{f: f, tree: switchtree.New(), unknown: map[string]bool{}}
+	tr := treeReader{budget: b, f: f, tree: switchtree.New(), unknown: map[string]bool{}}
 	eachLine(text, func(l line) bool {
 		for _, rec := range records(l) {
 			if err = tr.add(rec); err != nil {
@@ -230,7 +242,7 @@ func (tr *treeReader) add(r record) error {
 	if r.junk && r.nodes == "" && r.switches == "" {
 		return nil // a sentence about SwitchName=…, not a definition
 	}
-	names, err := hosts(r.name)
+	names, err := hosts(tr.budget, r.name)
 	if r.kind != anAggregate && (err != nil || len(names) != 1) {
 		f.Warnf(r.line, r.name, "not the name of one switch or block; line skipped")
 		return nil
@@ -318,7 +330,10 @@ func (tr *treeReader) expand(r record, key, list string) ([]string, error) {
 	if list == "" {
 		return nil, nil
 	}
-	names, err := hosts(list)
+	names, err := hosts(tr.budget, list)
+	if errors.Is(err, cluster.ErrTooLarge) || tr.budget.Stopped() != nil {
+		return nil, fmt.Errorf("%s:%d: %s: %w", tr.f.Source, r.line, key, err)
+	}
 	if err != nil {
 		tr.f.Warnf(r.line, r.name, "%s: %v; list skipped", key, err)
 		return nil, nil

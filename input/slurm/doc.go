@@ -144,7 +144,7 @@ func isKeyByte(c byte) bool {
 
 // hosts expands a hostlist as Slurm does: names left empty between commas do
 // not count.
-func hosts(list string) ([]string, error) {
+func hosts(b *cluster.Budget, list string) ([]string, error) {
 	list = strings.Trim(list, ", \t")
 	for strings.Contains(list, ",,") {
 		list = strings.ReplaceAll(list, ",,", ",")
@@ -152,5 +152,5 @@ func hosts(list string) ([]string, error) {
 	if list == "" {
 		return nil, nil
 	}
-	return cluster.ParseHosts(list)
+	return b.ParseHosts(list)
 }

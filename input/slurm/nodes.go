@@ -1,6 +1,7 @@
 package slurm
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -33,12 +34,17 @@ func MatchNodes(data []byte) bool {
 // ReadNodes reads hosts with their GPUs and sockets from "scontrol show node",
 // from the NodeName lines of slurm.conf or from sinfo with a GRES column.
 func ReadNodes(name string, r io.Reader) (*cluster.Fragment, error) {
+	return ReadNodesWithin(cluster.NewBudget(cluster.Limits{}, nil), name, r)
+}
+
+// ReadNodesWithin is ReadNodes for a text that may cost so much.
+func ReadNodesWithin(b *cluster.Budget, name string, r io.Reader) (*cluster.Fragment, error) {
 	text, err := readText(name, r)
 	if err != nil {
 		return nil, err
 	}
 	f := &cluster.Fragment{Format: formatNodes, Source: name}
-	nr := nodeReader{f: f, host: map[string]int{}, types: map[string]int{}}
+	nr := nodeReader{budget: b, f: f, host: map[string]int{}, types: map[string]int{}}
 	eachNode(text, func(num int, fields []field) bool {
 		err = nr.add(num, fields)
 		return err == nil
@@ -172,6 +178,7 @@ func sinfoRow(header []string, s string) []field {
 
 // nodeReader collects nodes; equal nodes share a type.
 type nodeReader struct {
+	budget   *cluster.Budget
 	f        *cluster.Fragment
 	host     map[string]int
 	types    map[string]int
@@ -185,13 +192,16 @@ func (nr *nodeReader) add(num int, fields []field) error {
 		nr.defaults = fields
 		return nil
 	}
-	names, err := hosts(name)
+	names, err := hosts(nr.budget, name)
+	if errors.Is(err, cluster.ErrTooLarge) || nr.budget.Stopped() != nil {
+		return fmt.Errorf("%s:%d: %w", nr.f.Source, num, err)
+	}
 	if err != nil {
 		nr.f.Warnf(num, name, "%v; node skipped", err)
 		return nil
 	}
-	if len(nr.f.Hosts)+len(names) > cluster.MaxHosts {
-		return fmt.Errorf("%s:%d: more than %d nodes", nr.f.Source, num, cluster.MaxHosts)
+	if err := nr.budget.TakeHosts(len(names)); err != nil {
+		return fmt.Errorf("%s:%d: %w", nr.f.Source, num, err)
 	}
 	fields = append(fields[:len(fields):len(fields)], nr.defaults...)
 	typ := nr.typeOf(num, name, fields)

@@ -63,6 +63,11 @@ func isTopology(s string) bool {
 // that is one) becomes the network's switches; further trees, blocks, rings and
 // toruses over the same hosts become groupings.
 func ReadYAML(name string, r io.Reader) (*cluster.Fragment, error) {
+	return ReadYAMLWithin(cluster.NewBudget(cluster.Limits{}, nil), name, r)
+}
+
+// ReadYAMLWithin is ReadYAML for a text that may cost so much.
+func ReadYAMLWithin(b *cluster.Budget, name string, r io.Reader) (*cluster.Fragment, error) {
 	text, err := readText(name, r)
 	if err != nil {
 		return nil, err
@@ -80,7 +85,7 @@ func ReadYAML(name string, r io.Reader) (*cluster.Fragment, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	f := &cluster.Fragment{Format: formatYAML, Source: name}
-	y := yamlReader{treeReader: treeReader{f: f, tree: switchtree.New(), unknown: map[string]bool{}}}
+	y := yamlReader{treeReader: treeReader{budget: b, f: f, tree: switchtree.New(), unknown: map[string]bool{}}}
 	y.tree.Overlap = true
 	var all []*yamldoc.Value
 	for d := range docs {

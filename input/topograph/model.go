@@ -50,11 +50,16 @@ func hasKey(text, key string) bool {
 
 // ReadModel reads a topograph model.
 func ReadModel(name string, r io.Reader) (*cluster.Fragment, error) {
+	return ReadModelWithin(cluster.NewBudget(cluster.Limits{}, nil), name, r)
+}
+
+// ReadModelWithin is ReadModel for a text that may cost so much.
+func ReadModelWithin(b *cluster.Budget, name string, r io.Reader) (*cluster.Fragment, error) {
 	docs, err := parse(name, r)
 	if err != nil {
 		return nil, err
 	}
-	m := modelReader{f: &cluster.Fragment{Format: formatModel, Source: name}, tree: switchtree.New(), blocks: map[string]int{}}
+	m := modelReader{budget: b, f: &cluster.Fragment{Format: formatModel, Source: name}, tree: switchtree.New(), blocks: map[string]int{}}
 	for i := range docs {
 		if docs[i].Get("switches") == nil {
 			continue
@@ -110,6 +115,7 @@ func entries(v *yamldoc.Value) []named {
 }
 
 type modelReader struct {
+	budget *cluster.Budget
 	f      *cluster.Fragment
 	tree   *switchtree.Tree
 	known  bool
@@ -278,7 +284,10 @@ func (m *modelReader) expand(e named, key string) ([]string, error) {
 	}
 	var out []string
 	for _, l := range lists {
-		names, err := cluster.ParseHosts(l)
+		names, err := m.budget.ParseHosts(l)
+		if errors.Is(err, cluster.ErrTooLarge) || m.budget.Stopped() != nil {
+			return nil, fmt.Errorf("%s:%d: %s: %w", m.f.Source, v.LineNum(), key, err)
+		}
 		if err != nil {
 			m.f.Warnf(v.LineNum(), e.name, "%s: %v; skipped", key, err)
 			continue

@@ -52,10 +52,10 @@ func IsHost(s string) bool {
 
 // Headings follows the headings of a text. The zero value is ready.
 type Headings struct {
-	hosts []string
-	state int // 1 after a rule, 2 after a rule and a host list
-	next  []string
-	named int
+	hosts  []string
+	state  int // 1 after a rule, 2 after a rule and a host list
+	next   []string
+	budget *cluster.Budget // of names; nil before the first heading
 }
 
 // Hosts are those of the last heading; none before the first.
@@ -87,10 +87,7 @@ func (h *Headings) Line(s string) bool {
 		h.state = 1
 	case h.state == 1:
 		h.next, h.state = nil, 0
-		if h.named < MaxHosts {
-			h.next = list(s)
-			h.named += len(h.next)
-		}
+		h.next = h.list(s)
 		if h.next == nil {
 			return false
 		}
@@ -129,13 +126,16 @@ func Find(data []byte, token string, ok func(text string) bool) bool {
 }
 
 // list reads "node[1-4] (4)" or "node7"; nil when it is neither.
-func list(s string) []string {
+func (h *Headings) list(s string) []string {
 	names, count, _ := strings.Cut(s, " ")
 	if count != "" && (count[0] != '(' || !strings.HasSuffix(count, ")")) || !strings.ContainsAny(names, "0123456789") {
 		return nil
 	}
-	all, err := cluster.ParseHosts(names)
-	if err != nil || len(all) > MaxHosts {
+	if h.budget == nil {
+		h.budget = cluster.NewBudget(cluster.Limits{Names: MaxHosts}, nil)
+	}
+	all, err := h.budget.ParseHosts(names)
+	if err != nil {
 		return nil
 	}
 	for _, n := range all {

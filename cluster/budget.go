@@ -1,0 +1,209 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Limits bound what documents may stand for. A zero field is the bound in brackets.
+type Limits struct {
+	Hosts    int   // nodes (MaxHosts)
+	GPUs     int   // GPUs, or NICs where there are more of them, of all nodes together (no bound)
+	Names    int   // names that hostlists stand for, wherever they are written (16 × MaxHosts)
+	Devices  int   // devices of node types (4,000,000)
+	Pairs    int   // pairs of GPUs and NICs within a node type, over all types (64 × MaxEnds²)
+	Switches int   // of the network (MaxSwitches)
+	Links    int   // of node types and of the network (16,000,000)
+	Bytes    int64 // of text, decompressed (no bound; readers have their own)
+}
+
+// ErrTooLarge is what errors are about documents that stand for more than a budget allows.
+var ErrTooLarge = errors.New("too large")
+
+// limitError is a bound that a document does not keep.
+type limitError struct {
+	most int
+	what string
+}
+
+func (e limitError) Error() string {
+	return fmt.Sprintf("more than %d %s; at most that many are read", e.most, e.what)
+}
+
+func (e limitError) Is(target error) bool { return target == ErrTooLarge }
+
+// Budget is what the documents of one question may cost together. Readers that multiply (a hostlist, a count, a type used by
+// many nodes) spend from it before they make anything, so that a short text cannot stand for more than is allowed, and ask it
+// whether the question still stands. A nil Budget has the bounds of the zero Limits and remembers nothing.
+type Budget struct {
+	limits Limits
+	stop   func() error
+	kept   spent // of fragments that are read
+	open   spent // of the one that is being read
+	bytes  int64
+	names  int
+}
+
+// spent is what is in a document.
+type spent struct{ hosts, gpus, devices, pairs, switches, links int }
+
+// NewBudget makes a budget. stop says why reading should end, such as a context's Err; nil for never.
+func NewBudget(l Limits, stop func() error) *Budget {
+	b := &Budget{limits: l, stop: stop}
+	for _, d := range []struct {
+		field *int
+		most  int
+	}{
+		{&b.limits.Hosts, MaxHosts},
+		{&b.limits.Names, 16 * MaxHosts},
+		{&b.limits.Devices, 4_000_000},
+		{&b.limits.Pairs, 64 * MaxEnds * MaxEnds},
+		{&b.limits.Switches, MaxSwitches},
+		{&b.limits.Links, 16_000_000},
+	} {
+		if *d.field <= 0 {
+			*d.field = d.most
+		}
+	}
+	return b
+}
+
+// orDefault is a budget that remembers.
+func (b *Budget) orDefault() *Budget {
+	if b == nil {
+		return NewBudget(Limits{}, nil)
+	}
+	return b
+}
+
+// Stopped is why reading should end now, or nil.
+func (b *Budget) Stopped() error {
+	if b == nil || b.stop == nil {
+		return nil
+	}
+	return b.stop()
+}
+
+// take counts n more of something.
+func (b *Budget) take(what string, kept int, open *int, n, most int) error {
+	if err := b.Stopped(); err != nil {
+		return err
+	}
+	if n < 0 || most > 0 && n > most-kept-*open {
+		return limitError{most, what}
+	}
+	*open += n
+	return nil
+}
+
+// TakeHosts is asked before n nodes are made.
+func (b *Budget) TakeHosts(n int) error {
+	b = b.orDefault()
+	return b.take("nodes", b.kept.hosts, &b.open.hosts, n, b.limits.Hosts)
+}
+
+// TakeSwitches is asked before n switches are made.
+func (b *Budget) TakeSwitches(n int) error {
+	b = b.orDefault()
+	return b.take("switches", b.kept.switches, &b.open.switches, n, b.limits.Switches)
+}
+
+// TakeType is asked for every node type: what is in it, and the pairs that it is asked about.
+func (b *Budget) TakeType(t *NodeType) error {
+	b = b.orDefault()
+	ends := t.Count(GPU) + t.Count(NIC)
+	if ends > MaxEnds {
+		return fmt.Errorf("a node with %d GPUs and %d NICs; at most %d of both together are read", t.Count(GPU), t.Count(NIC), MaxEnds)
+	}
+	err := b.take("devices in node types", b.kept.devices, &b.open.devices, len(t.Devices), b.limits.Devices)
+	if err == nil {
+		err = b.take("pairs of GPUs and NICs in node types", b.kept.pairs, &b.open.pairs, ends*ends, b.limits.Pairs)
+	}
+	if err == nil {
+		err = b.take("links", b.kept.links, &b.open.links, len(t.Links)+len(t.Pairs), b.limits.Links)
+	}
+	return err
+}
+
+// TakeBytes is asked before n bytes of text are kept, decompressed. Text is spent for good.
+func (b *Budget) TakeBytes(n int64) error {
+	if b == nil || b.limits.Bytes <= 0 {
+		return b.Stopped()
+	}
+	if err := b.Stopped(); err != nil {
+		return err
+	}
+	if n < 0 || n > b.limits.Bytes-b.bytes {
+		return limitError{int(b.limits.Bytes >> 20), "MiB of text"}
+	}
+	b.bytes += n
+	return nil
+}
+
+// BytesLeft is how much text may still be read; at most most.
+func (b *Budget) BytesLeft(most int64) int64 {
+	if b == nil || b.limits.Bytes <= 0 {
+		return most
+	}
+	return min(most, b.limits.Bytes-b.bytes)
+}
+
+// ParseHosts expands a hostlist as the function ParseHosts does. The names are counted before the list is expanded.
+func (b *Budget) ParseHosts(s string) ([]string, error) {
+	b = b.orDefault()
+	return parseHosts(s, func(n int) error { return b.take("names in hostlists", 0, &b.names, n, b.limits.Names) })
+}
+
+// ParseNodes is ParseHosts for a list whose every name becomes a node.
+func (b *Budget) ParseNodes(s string) ([]string, error) {
+	b = b.orDefault()
+	return parseHosts(s, func(n int) error {
+		if err := b.take("names in hostlists", 0, &b.names, n, b.limits.Names); err != nil {
+			return err
+		}
+		return b.TakeHosts(n)
+	})
+}
+
+// Keep counts a fragment that was read, in place of what its reader counted on the way.
+func (b *Budget) Keep(f *Fragment) error {
+	b = b.orDefault()
+	b.open = spent{}
+	err := b.TakeHosts(len(f.Hosts))
+	for i := 0; err == nil && i < len(f.Types); i++ {
+		err = b.TakeType(f.Types[i])
+	}
+	if err == nil {
+		err = b.TakeSwitches(len(f.Network.Switches))
+	}
+	if err == nil {
+		err = b.take("links", b.kept.links, &b.open.links, len(f.Network.Links), b.limits.Links)
+	}
+	if err == nil {
+		err = b.takeGPUs(f)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", f.Source, err)
+	}
+	b.kept, b.open = b.kept.plus(b.open), spent{}
+	return nil
+}
+
+// takeGPUs counts what all nodes of a fragment have.
+func (b *Budget) takeGPUs(f *Fragment) error {
+	each := make([]int, len(f.Types))
+	for i, t := range f.Types {
+		each[i] = max(t.Count(GPU), t.Count(NIC))
+	}
+	n := 0
+	for _, h := range f.Hosts {
+		if h.Type >= 0 && h.Type < len(each) {
+			n += each[h.Type]
+		}
+	}
+	return b.take("GPUs or NICs in all nodes", b.kept.gpus, &b.open.gpus, n, b.limits.GPUs)
+}
+
+func (s spent) plus(o spent) spent {
+	return spent{s.hosts + o.hosts, s.gpus + o.gpus, s.devices + o.devices, s.pairs + o.pairs, s.switches + o.switches, s.links + o.links}
+}

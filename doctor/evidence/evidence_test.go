@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,9 +16,12 @@ import (
 	"busbar.dev/input/nccllog"
 )
 
+// words are made once for all tests: many readers may share them.
+var words = sync.OnceValue(NewVocabulary)
+
 func read(t *testing.T, texts ...string) *Set {
 	t.Helper()
-	r := NewReader()
+	r := words().NewReader()
 	for i, s := range texts {
 		if err := r.Read(string(rune('a'+i)), strings.NewReader(s)); err != nil {
 			t.Fatal(err)

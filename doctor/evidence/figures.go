@@ -26,17 +26,19 @@ type Change struct {
 
 // figureReader finds rates and changes in sentences.
 type figureReader struct {
-	rate, change, pair, bare *regexp.Regexp
+	rate, change, pair, bare, thousands *regexp.Regexp
 }
 
 func newFigureReader() *figureReader {
 	const number = `~?(\d[\d,]*(?:\.\d+)?)`
 	const unit = `(GB/s|GBps|GiB/s|Gb/s|Gbps|Gbit/s|Gbits/sec|Gbit\b|MB/s|MiB/s|Mbit/s|Mb/s|Mbps|Mbits/sec)`
 	return &figureReader{
-		bare:   regexp.MustCompile(`(\d) ?Gb\b(?:$|[^/\w])`),
-		pair:   regexp.MustCompile(`^[\s"]*([\w-]*\d{2,5}),([\w-]*\d{2,5})[":]* +(\d+(?:\.\d+)?)(?: GB/s)?\W*$`),
-		rate:   regexp.MustCompile(`(?i)((?:` + `~?\d[\d,]*(?:\.\d+)?` + `\s*(?:->|→|/|-|,|vs\.?|to|and)\s*){0,8})` + number + `\s*` + unit),
-		change: regexp.MustCompile(`(?i)` + number + `\s*` + unit + `?(?:\s*h)?\s*(?:\([^)]{0,20}\)\s*)?(->|→|to|vs\.?|instead of)\s*` + number + `\s*(?:` + unit + `|(h|us|s)\b)`),
+		// 12,500 MB/s is one figure; with other units a comma parts the figures of a list.
+		thousands: regexp.MustCompile(`(\d),(\d{3}\s*M(?:i?B/s|b/s|bit|bps))`),
+		bare:      regexp.MustCompile(`(\d) ?Gb\b(?:$|[^/\w])`),
+		pair:      regexp.MustCompile(`^[\s"]*([\w-]*\d{2,5}),([\w-]*\d{2,5})[":]* +(\d+(?:\.\d+)?)(?: GB/s)?\W*$`),
+		rate:      regexp.MustCompile(`(?i)((?:` + `~?\d[\d,]*(?:\.\d+)?` + `\s*(?:->|→|/|-|,|vs\.?|to|and)\s*){0,8})` + number + `\s*` + unit),
+		change:    regexp.MustCompile(`(?i)` + number + `\s*` + unit + `?(?:\s*h)?\s*(?:\([^)]{0,20}\)\s*)?(->|→|to|vs\.?|instead of)\s*` + number + `\s*(?:` + unit + `|(h|us|s)\b)`),
 	}
 }
 
@@ -51,6 +53,7 @@ func (f *figureReader) read(s *Set, text string, q finding.Quote) {
 		s.add(Pair, m[1:], q, "", -1)
 		return
 	}
+	text = f.thousands.ReplaceAllString(text, "$1$2")
 	low := strings.ToLower(text)
 	tool := toolOf(low)
 	if tool == "wire" { // perftest's figures are often told without "per second"

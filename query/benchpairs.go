@@ -3,14 +3,12 @@ package query
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"busbar.dev/engine"
 	"busbar.dev/engine/bench"
 	"busbar.dev/engine/ranks"
 	"busbar.dev/finding"
 	"busbar.dev/internal/failure"
-	"busbar.dev/internal/stats"
 	"busbar.dev/result/pairs"
 	"busbar.dev/unit"
 )
@@ -104,17 +102,11 @@ func newBenchPairsDoc(g *engine.Group, p bench.PairPlan, t *pairs.Table) *BenchP
 			d.Findings[i].Severity = finding.Note
 		}
 	}
-	d.Rate, d.MidRate = pairGrid(t, PairRate)
-	d.Both, d.MidBoth = pairGrid(t, PairBoth)
-	d.Latency, d.MidLatency = pairGrid(t, PairLatency)
+	d.Rate, d.MidRate = pairGrid(t, pairs.GBps)
+	d.Both, d.MidBoth = pairGrid(t, pairs.BothGBps)
+	d.Latency, d.MidLatency = pairGrid(t, pairs.Micros)
 	return d
 }
-
-// PairRate, PairBoth and PairLatency are what a pair's direction is measured by: GB/s, GB/s with the other direction at
-// the same time, µs.
-func PairRate(m pairs.Measure) float64    { return m.Rate.GBps() }
-func PairBoth(m pairs.Measure) float64    { return m.Both.GBps() }
-func PairLatency(m pairs.Measure) float64 { return m.Latency.Micros() }
 
 // pairGrid is one figure of all pairs, and its median.
 func pairGrid(t *pairs.Table, of func(pairs.Measure) float64) ([][]*float64, float64) {
@@ -126,20 +118,8 @@ func pairGrid(t *pairs.Table, of func(pairs.Measure) float64) ([][]*float64, flo
 		v := of(m)
 		grid[m.From][m.To] = &v
 	}
-	_, mid, _ := PairExtremes(t, of)
+	_, mid, _ := t.Extremes(of)
 	return grid, mid
-}
-
-// PairExtremes are the least, the median and the greatest of a figure.
-func PairExtremes(t *pairs.Table, of func(pairs.Measure) float64) (low, mid, high float64) {
-	var list []float64
-	for _, m := range t.Cells {
-		list = append(list, of(m))
-	}
-	if len(list) == 0 {
-		return 0, 0, 0
-	}
-	return slices.Min(list), stats.Median(list), slices.Max(list)
 }
 
 // rankNames are the hosts', with the rank where a host has several.

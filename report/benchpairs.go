@@ -27,9 +27,9 @@ func BenchPairs(w io.Writer, d *query.BenchPairsDoc) error {
 		title string
 		of    func(pairs.Measure) float64
 	}{
-		{"bandwidth one way, GB/s (rows send, columns receive)", query.PairRate},
-		{"bandwidth with the other way at the same time, GB/s each", query.PairBoth},
-		{"latency one way, µs", query.PairLatency},
+		{"bandwidth one way, GB/s (rows send, columns receive)", pairs.GBps},
+		{"bandwidth with the other way at the same time, GB/s each", pairs.BothGBps},
+		{"latency one way, µs", pairs.Micros},
 	} {
 		fmt.Fprintf(w, "\n%s\n", f.title)
 		if n <= widestPairs {
@@ -37,7 +37,7 @@ func BenchPairs(w io.Writer, d *query.BenchPairsDoc) error {
 				return err
 			}
 		}
-		low, mid, high := query.PairExtremes(d.Table, f.of)
+		low, mid, high := d.Table.Extremes(f.of)
 		fmt.Fprintf(w, "median %s, from %s to %s\n", threeDigits(mid), threeDigits(low), threeDigits(high))
 	}
 	fmt.Fprintln(w)

@@ -2,9 +2,7 @@ package query
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"busbar.dev/coll"
@@ -144,53 +142,5 @@ func (q *BenchStep) plan(m *workload.Model, ranks *int) (p bench.StepPlan, err e
 			p.Params.Groups = append(p.Params.Groups, group)
 		}
 	}
-	return p, q.grads(m, &p)
-}
-
-// grads fills in the gradients and when they come: the backward pass has two thirds of a
-// step's operations, and each tensor its part's share of them.
-func (q *BenchStep) grads(m *workload.Model, p *bench.StepPlan) error {
-	seq := q.Seq
-	if seq == 0 {
-		seq = m.Seq
-	}
-	if seq < 1 || seq > 1<<24 || q.Batch < 1 || q.Batch > 1<<20 || !(q.Speed > 0) {
-		return fmt.Errorf("%d sequences of %d tokens at %g TFLOPS; expected more than nothing", q.Batch, seq, q.Speed)
-	}
-	total := 3 * m.Forward(seq) * float64(q.Batch)
-	seconds := total / (q.Speed * 1e12)
-	switch {
-	case q.Compute < 0:
-		return errors.New("--compute: expected a time, e.g. 200ms")
-	case q.Compute > 0:
-		seconds = q.Compute.Seconds()
-	}
-	if seconds > 3600 {
-		return fmt.Errorf("a step would compute for %.0f s; give --compute, a smaller --batch or --seq", seconds)
-	}
-	perOperation := seconds / total
-	if total == 0 {
-		perOperation = 0
-	}
-	p.Forward = time.Duration(math.Round(m.Forward(seq) * float64(q.Batch) * perOperation * 1e9))
-	size := int64(p.Type.Size())
-	var owed float64 // of parts without tensors, which the next tensor before them waits for
-	for i := range m.Blocks {
-		for _, part := range m.Blocks[i].Parts {
-			owed += 2 * part.Forward(seq) * float64(q.Batch) * perOperation
-			tensors := part.Tensors()
-			for k, t := range tensors {
-				g := bench.Grad{Bytes: unit.Bytes(t.Count() * size)}
-				if k == len(tensors)-1 { // comes first in the backward pass
-					g.After = time.Duration(math.Round(owed * 1e9))
-					owed = 0
-				}
-				p.Grads = append(p.Grads, g)
-			}
-		}
-	}
-	if n := len(p.Grads); n > 0 { // a tied head is computed before the first gradient
-		p.Grads[n-1].After += time.Duration(math.Round(owed * 1e9))
-	}
-	return nil
+	return p, p.SetModel(m, bench.Compute{Batch: q.Batch, Seq: q.Seq, Speed: q.Speed, Time: q.Compute})
 }

@@ -104,15 +104,27 @@ func (p *Param) check(f reflect.Value) error {
 	if len(p.Enum) > 0 && f.Kind() == reflect.String && !slices.Contains(p.Enum, f.String()) {
 		return fmt.Errorf("--%s %.40q: expected one of %s", p.Name, f.String(), strings.TrimPrefix(strings.Join(p.Enum, ", "), ", "))
 	}
+	return Bounds(p.Name, f, p.least, p.most)
+}
+
+// Bounds holds a flag's value to its tags least and most, which are written as the flag itself is. An empty tag is no
+// bound.
+func Bounds(name string, f reflect.Value, least, most string) error {
 	got, ok := number(f)
 	if !ok {
 		return nil
 	}
-	if low, ok := bound(p.least); ok && got < low {
-		return fmt.Errorf("--%s %v: expected %s or more", p.Name, reflect.Indirect(f).Interface(), p.least)
-	}
-	if high, ok := bound(p.most); ok && got > high {
-		return fmt.Errorf("--%s %v: expected %s at most", p.Name, reflect.Indirect(f).Interface(), p.most)
+	low, okLow := bound(least)
+	high, okHigh := bound(most)
+	below, above := okLow && got < low, okHigh && got > high
+	value := reflect.Indirect(f)
+	switch {
+	case (below || above) && okLow && okHigh:
+		return fmt.Errorf("--%s %v: expected from %s to %s", name, value.Interface(), least, most)
+	case below:
+		return fmt.Errorf("--%s %v: expected %s or more", name, value.Interface(), least)
+	case above:
+		return fmt.Errorf("--%s %v: expected %s at most", name, value.Interface(), most)
 	}
 	return nil
 }

@@ -236,6 +236,8 @@ func FuzzRead(f *testing.F) {
 	f.Add("h:1:2 [0] NCCL INFO Algorithm | Tree | Ring |\nh:1:2 [0] NCCL INFO AllReduce | 1.0/ 2.0 | 3.0/4.0\n")
 	f.Add("h:1:2 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB ; OOB x:1<0>\nh:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] [send] via NET/IB/0(1)/GDRDMA\n")
 	f.Add("h:1:2 [0] NCCL INFO comm 0xa rankNOISE\n 1 nranks 2 cudaDev 0 - Init COMPLETE\n")
+	f.Add(job(f, 4, 12).Log(0))
+	f.Add(job(f, 4, 30).Log(0))
 	if os.Getenv("BUSBAR_SHARED") != "" {
 		for _, e := range corpus.Index(f, "NCCL_DEBUG log") {
 			if data := corpus.Open(f, e.File); len(data) < 25000 {

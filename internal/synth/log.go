@@ -20,8 +20,8 @@ type Job struct {
 	Timestamps bool // in front of lines, as since 2.26 where asked for
 	Env        map[string]string
 	Plan       *nccl.Plan
-	predictor  *predict.Predictor
-	sock       bool // the network is plain sockets
+	sock       bool           // the network is plain sockets
+	logs       map[int]string // of ranks whose log was asked for
 }
 
 // NewJob plans a job. Ranks are placed node by node.
@@ -45,7 +45,7 @@ func NewJob(m *Machine, minor int, env map[string]string) (*Job, error) {
 	} else {
 		mm.Release = fmt.Sprintf("2.%d.1", minor)
 	}
-	return &Job{Machine: mm, Minor: minor, Env: env, Plan: p.Plan, predictor: p, sock: strings.Contains(m.Fabric, "TCP")}, nil
+	return &Job{Machine: mm, Minor: minor, Env: env, Plan: p.Plan, sock: strings.Contains(m.Fabric, "TCP"), logs: map[int]string{}}, nil
 }
 
 // Ranks is their number.
@@ -80,8 +80,14 @@ func (j *Job) prefix(rank int) string {
 	return text
 }
 
-// Log is what one rank prints while it sets up and makes some calls, healthy from end to end.
-func (j *Job) Log(rank int) string { return j.Start(rank) + j.Middle(rank) + j.End(rank) }
+// Log is what one rank prints while it sets up and makes some calls, healthy from end to end. Cases ask for it again and
+// again, so it is kept.
+func (j *Job) Log(rank int) string {
+	if j.logs[rank] == "" {
+		j.logs[rank] = j.Start(rank) + j.Middle(rank) + j.End(rank)
+	}
+	return j.logs[rank]
+}
 
 // Logs are those of all ranks, rank by rank, under a first line that says what it is.
 func (j *Job) Logs() string {

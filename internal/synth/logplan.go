@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"strings"
 
-	"busbar.dev/coll"
 	"busbar.dev/nccl"
 	"busbar.dev/unit"
 )
@@ -200,18 +199,4 @@ func (j *Job) call(line func(string, ...any), rank, count int, size unit.Bytes) 
 	default:
 		line("%d Bytes -> Algo %d proto %d time %f", size, s.Algo, s.Proto, s.Time)
 	}
-}
-
-// Seconds is what the predictor says an all-reduce takes on the job's machine.
-func (j *Job) Seconds(size unit.Bytes) (float64, error) {
-	op := coll.Op{Kind: coll.AllReduce, Bytes: size, Type: coll.Float}
-	s, err := j.predictor.Auto(op)
-	if err != nil {
-		return 0, err
-	}
-	run, err := j.predictor.Price(op, s)
-	if err != nil {
-		return 0, err
-	}
-	return run.Time.Seconds(), nil
 }

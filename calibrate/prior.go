@@ -20,12 +20,8 @@ func Prior() *sim.Figures {
 	f := &sim.Figures{}
 	for i := range f {
 		_, name := split(i)
-		v, ok := usual[name]
 		_, lo, hi := sim.FigureRange(i)
-		if !ok {
-			v = (lo + hi) / 2
-		}
-		f[i] = min(max(v, lo), hi)
+		f[i] = min(max(usual[name], lo), hi)
 	}
 	return f
 }

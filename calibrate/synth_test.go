@@ -176,8 +176,8 @@ func TestSyntheticCross(t *testing.T) {
 	margins(t, rows)
 
 	first := names[0]
-	predicted := func() (list []int64) {
-		rows, err := leaveOut(cases, first, sim.Fitted(), Pull)
+	predicted := func(full *sim.Figures) (list []int64) {
+		rows, err := leaveOut(cases, first, full, Pull)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -186,7 +186,11 @@ func TestSyntheticCross(t *testing.T) {
 		}
 		return list
 	}
-	want := predicted()
+	want := predicted(sim.Fitted())
+	// Nor do figures that were fitted to them.
+	if got := predicted(figures(t, map[string]float64{"hopper.launch": 1.5, "infiniband_share": 0.8})); !slices.Equal(got, want) {
+		t.Errorf("predictions of %s follow figures that its times were part of: %v, were %v", first, got, want)
+	}
 	for _, c := range cases {
 		if c.Machine() == first {
 			for i := range c.Times {
@@ -194,7 +198,7 @@ func TestSyntheticCross(t *testing.T) {
 			}
 		}
 	}
-	if got := predicted(); !slices.Equal(got, want) {
+	if got := predicted(sim.Fitted()); !slices.Equal(got, want) {
 		t.Errorf("predictions of %s follow its own times: %v, were %v", first, got, want)
 	}
 }
@@ -336,6 +340,32 @@ func TestSyntheticSiteUnchanged(t *testing.T) {
 	}
 	if s, err = Cluster(slow, sim.Fitted()); err != nil || len(s.Ends) == 0 && s.After.Median < 0.2 {
 		t.Errorf("%v: ends %v, median %.3f", err, s.Ends, s.After.Median)
+	}
+}
+
+// Sizes that are held out are predicted by the other sizes alone: their own times do not matter.
+func TestSyntheticHeldOut(t *testing.T) {
+	c := synthetic(t, figures(t, map[string]float64{"hopper.launch": 1.8, "infiniband_share": 0.75}), 0.01, 0)[0]
+	odd := func() (list []int64) {
+		s, err := Cluster([]*truth.Case{c}, sim.Fitted())
+		if err != nil || len(s.held) != len(c.Ops) {
+			t.Fatalf("%v: %d points held out of %d", err, len(s.held), len(c.Ops))
+		}
+		for i := range s.held {
+			if size := slices.IndexFunc(c.Ops, func(o coll.Op) bool { return o.Bytes == s.held[i].Size() }); size%2 == 1 {
+				list = append(list, int64(s.held[i].Predicted))
+			}
+		}
+		return list
+	}
+	want := odd()
+	for i := range c.Times {
+		if i%2 == 1 {
+			c.Times[i] *= 2
+		}
+	}
+	if got := odd(); len(want) != 5 || !slices.Equal(got, want) {
+		t.Errorf("%v, were %v", got, want)
 	}
 }
 

@@ -71,8 +71,6 @@ func (g *described) place() (*Place, error) {
 		nodes, per = racks, g.nodes*g.per/racks
 	case g.nodes == 1 || per > 4:
 		s.GPUs = max(per, g.server(m))
-	case per <= 2 && m.Links > 0:
-		s.GPUs = per
 	default:
 		s.GPUs = per
 	}

@@ -63,9 +63,6 @@ func memlock(g []string) ([]string, bool) { return []string{strings.ToLower(g[0]
 // shmSize gives a size in MiB.
 func shmSize(g []string) ([]string, bool) {
 	s := strings.ToUpper(g[0])
-	if s == "" {
-		return nil, false
-	}
 	scale := 1.0 / (1 << 20)
 	switch s[len(s)-1] {
 	case 'K':

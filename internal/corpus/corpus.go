@@ -1,7 +1,8 @@
 // Package corpus finds the real samples that tests read where they lie.
 //
 // The samples are other people's data and are not part of this repository. A
-// test that needs one is skipped, with the reason, when the folder is absent.
+// test that needs one is skipped, with the reason, when the folder is absent: it
+// adds to the tests on synthetic samples (internal/synth), which stand alone.
 // It is looked for in $BUSBAR_SHARED, else in a folder named shared beside the
 // repository.
 package corpus
@@ -23,7 +24,7 @@ func Dir(t testing.TB) string {
 		dir = filepath.Join(filepath.Dir(root(t)), "shared")
 	}
 	if _, err := os.Stat(filepath.Join(dir, "corpus")); err != nil {
-		t.Skipf("no sample folder: %v (set BUSBAR_SHARED)", err)
+		t.Skipf("an additional pass over real samples, which are not here: %v; set BUSBAR_SHARED to their folder", err)
 	}
 	return dir
 }

@@ -11,6 +11,7 @@ type Limits struct {
 	GPUs     int   // GPUs, or NICs where there are more of them, of all nodes together (no bound)
 	Names    int   // names that hostlists stand for, wherever they are written (16 × MaxHosts)
 	Devices  int   // devices of node types (4,000,000)
+	Ends     int   // GPUs and NICs of one node, together (MaxEnds)
 	Pairs    int   // pairs of GPUs and NICs within a node type, over all types (64 × MaxEnds²)
 	Switches int   // of the network (MaxSwitches)
 	Links    int   // of node types and of the network (16,000,000)
@@ -57,6 +58,7 @@ func NewBudget(l Limits, stop func() error) *Budget {
 		{&b.limits.Hosts, MaxHosts},
 		{&b.limits.Names, 16 * MaxHosts},
 		{&b.limits.Devices, 4_000_000},
+		{&b.limits.Ends, MaxEnds},
 		{&b.limits.Pairs, 64 * MaxEnds * MaxEnds},
 		{&b.limits.Switches, MaxSwitches},
 		{&b.limits.Links, 16_000_000},
@@ -112,8 +114,8 @@ func (b *Budget) TakeSwitches(n int) error {
 func (b *Budget) TakeType(t *NodeType) error {
 	b = b.orDefault()
 	ends := t.Count(GPU) + t.Count(NIC)
-	if ends > MaxEnds {
-		return fmt.Errorf("a node with %d GPUs and %d NICs; at most %d of both together are read", t.Count(GPU), t.Count(NIC), MaxEnds)
+	if ends > b.limits.Ends {
+		return fmt.Errorf("a node with %d GPUs and %d NICs; at most %d of both together are read", t.Count(GPU), t.Count(NIC), b.limits.Ends)
 	}
 	err := b.take("devices in node types", b.kept.devices, &b.open.devices, len(t.Devices), b.limits.Devices)
 	if err == nil {

@@ -10,8 +10,9 @@ type Near struct {
 }
 
 // Nearest lists the nearest NICs of every GPU, in the order of the GPUs.
-func (t *NodeType) Nearest() []Near {
-	n := newNodeRoutes(t)
+func (t *NodeType) Nearest() []Near { return newNodeRoutes(t).nearestAll() }
+
+func (n *nodeRoutes) nearestAll() []Near {
 	all := make([]Near, len(n.gpus))
 	for i, g := range n.gpus {
 		all[i] = Near{GPU: g, NICs: n.near[g]}
@@ -36,7 +37,8 @@ func (s Share) Crowded() bool { return len(s.GPUs) > len(s.NICs) }
 // Shares groups the GPUs by the NICs they use: GPUs whose nearest NICs overlap
 // are in one group. GPUs without a NIC are in none.
 func (t *NodeType) Shares() []Share {
-	near := t.Nearest()
+	n := newNodeRoutes(t)
+	near := n.nearestAll()
 	owner := make(map[int]int) // NIC → group
 	var groups []Share
 	for _, g := range near {
@@ -73,7 +75,7 @@ func (t *NodeType) Shares() []Share {
 	var out []Share
 	for _, s := range groups {
 		if len(s.GPUs) > 0 {
-			s.Each = t.perGPU(s)
+			s.Each = n.perGPU(s)
 			out = append(out, s)
 		}
 	}
@@ -81,8 +83,8 @@ func (t *NodeType) Shares() []Share {
 }
 
 // perGPU divides what the NICs carry, each no more than its PCIe link feeds.
-func (t *NodeType) perGPU(s Share) Fact[unit.Rate] {
-	n := newNodeRoutes(t)
+func (n *nodeRoutes) perGPU(s Share) Fact[unit.Rate] {
+	t := n.t
 	var sum Fact[unit.Rate]
 	for _, nic := range s.NICs {
 		r := nicRate(t.Devices[nic].NIC)

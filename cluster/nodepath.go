@@ -17,8 +17,9 @@ type nodeRoutes struct {
 	pairs  map[[2]int]int // index into t.Pairs
 	nics   []int          // device indexes of NICs, by position
 	gpus   []int
-	near   [][]int // per device: nearest NICs
-	chains [][]int // per GPU and NIC: it and what is above it
+	near   [][]int           // per device: nearest NICs
+	chains [][]int           // per GPU and NIC: it and what is above it
+	behind map[[2]int][]step // per NVSwitch and device: the links from one to the other
 }
 
 func newNodeRoutes(t *NodeType) *nodeRoutes {
@@ -43,6 +44,14 @@ func newNodeRoutes(t *NodeType) *nodeRoutes {
 	}
 	for i, l := range t.Links {
 		n.addLink(i, l)
+	}
+	n.behind = map[[2]int][]step{}
+	for d := range t.Devices {
+		if t.Devices[d].Kind == NVSwitch {
+			for _, e := range n.direct[d] {
+				n.behind[[2]int{d, e.to}] = append(n.behind[[2]int{d, e.to}], e)
+			}
+		}
 	}
 	for i, p := range t.Pairs {
 		n.pairs[[2]int{p.A, p.B}] = i
@@ -98,10 +107,7 @@ func (n *nodeRoutes) fast(a, b int) ([]step, Class) {
 		if n.t.Devices[s.to].Kind != NVSwitch {
 			continue
 		}
-		for _, e := range n.direct[s.to] {
-			if e.to != b {
-				continue
-			}
+		for _, e := range n.behind[[2]int{s.to, b}] {
 			far := linkClass(&n.t.Links[e.link])
 			if far.Links < c.Links {
 				c.Links = far.Links

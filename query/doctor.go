@@ -65,6 +65,7 @@ func (q Doctor) Run(ctx context.Context, env Env) (*DoctorDoc, error) {
 		return nil, err
 	}
 	r := evidence.NewReader()
+	r.Budget, r.Unpacked = env.logBudget(ctx), env.Limits.Unpacked
 	for _, name := range q.Sources {
 		if err := env.evidence(ctx, r, name); err != nil {
 			return nil, err

@@ -45,6 +45,15 @@ type Limits struct {
 	Devices int // GPUs, or NICs where there are more of them, of a preset with a number of nodes
 	// Source bounds what the sources of a cluster may describe together, whatever their form.
 	Source cluster.Limits
+	// Unpacked bounds what comes out of compressed logs, in bytes.
+	Unpacked int64
+}
+
+// logBudget is what documents among logs may cost. Logs themselves are longer than any of those.
+func (e *Env) logBudget(ctx context.Context) *cluster.Budget {
+	l := e.Limits.Source
+	l.Bytes = 0
+	return cluster.NewBudget(l, ctx.Err)
 }
 
 // budget is what the sources of a question may cost; reading ends with the context.
@@ -131,3 +140,8 @@ type machineFiles struct{}
 func (machineFiles) Open(name string) (fs.File, error)          { return os.Open(name) }
 func (machineFiles) Stat(name string) (fs.FileInfo, error)      { return os.Stat(name) }
 func (machineFiles) ReadDir(name string) ([]fs.DirEntry, error) { return os.ReadDir(name) }
+
+// PageLimits bound what others may send to a server: 20,000 nodes, whatever the form of their description.
+var PageLimits = cluster.Limits{
+	Hosts: 20_000, Names: 640_000, Devices: 200_000, Ends: 256, Pairs: 4 << 20, Switches: 1 << 15, Links: 1 << 20, Bytes: 64 << 20,
+}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -23,6 +24,9 @@ const freshFor = 15 * time.Second
 
 // mostDevices is how many GPUs or NICs a preset may have that is asked for.
 const mostDevices = 160_000
+
+// mostUnpacked is how much may come out of the compressed logs of one question.
+const mostUnpacked = 1 << 30
 
 // answer serves a question.
 func (s *Server) answer(q question) http.Handler {
@@ -88,16 +92,18 @@ func (s *Server) compute(ctx context.Context, a *asked) *given {
 	if after == nil {
 		after = func() {}
 	}
-	leave, err := s.pool.enter(ctx, a.heavy)
+	leave, err := s.pool.enter(ctx, clientIn(ctx), a.heavy, a.cost())
 	if err != nil {
 		cancel()
 		after()
-		return refusal(http.StatusServiceUnavailable, "the server is busy with other questions; try again in a moment", a)
+		return refusal(http.StatusServiceUnavailable, errBusy.Error(), a)
 	}
+	ctx, unwatch := s.pool.memory.watch(ctx)
 	done := make(chan *given, 1)
 	go func() {
 		defer leave()
 		defer cancel()
+		defer unwatch()
 		g := s.run(ctx, a)
 		after()
 		done <- g
@@ -111,11 +117,34 @@ func (s *Server) compute(ctx context.Context, a *asked) *given {
 	case g := <-done:
 		return g
 	case <-time.After(500 * time.Millisecond):
-		return late(a)
+		return late(ctx, a)
 	}
 }
 
-func late(a *asked) *given {
+// clientIn is whom a question is counted for: the token that it came with.
+func clientIn(ctx context.Context) string {
+	w, _ := ctx.Value(whoKey{}).(Who)
+	return w.Name
+}
+
+// cost estimates what a question needs, in bytes.
+func (a *asked) cost() int64 {
+	cost := int64(usualCost)
+	if a.heavy {
+		cost = heavyCost
+	}
+	for _, path := range a.files {
+		if info, err := os.Stat(path); err == nil {
+			cost += costOfByte * info.Size()
+		}
+	}
+	return cost
+}
+
+func late(ctx context.Context, a *asked) *given {
+	if errors.Is(context.Cause(ctx), errMemory) {
+		return refusal(http.StatusServiceUnavailable, errMemory.Error(), a)
+	}
 	return refusal(http.StatusServiceUnavailable, fmt.Sprintf("no answer within %v; ask for less: fewer sizes, algorithms or nodes", a.within), a)
 }
 
@@ -134,7 +163,7 @@ func (s *Server) run(ctx context.Context, a *asked) (g *given) {
 	case doc != nil && timeUp && a.heavy: // the best that was found until then
 		notes.first("the time was up; this is the best so far")
 	case ctx.Err() != nil:
-		return late(a)
+		return late(ctx, a)
 	case errors.Is(err, query.ErrCannot):
 		return refusal(http.StatusUnprocessableEntity, err.Error(), a)
 	case err != nil:
@@ -163,7 +192,7 @@ func (s *Server) tell(text string) {
 
 // env is what a question may touch: the files that were sent with it, and this machine's topology.
 func (s *Server) env(a *asked, notes *noted) query.Env {
-	env := query.Env{Files: a.files, Machine: s.Machine, Note: notes.add, Limits: query.Limits{Devices: mostDevices}}
+	env := query.Env{Files: a.files, Machine: s.Machine, Note: notes.add, Limits: query.Limits{Devices: mostDevices, Source: query.PageLimits, Unpacked: mostUnpacked}}
 	if a.tree != nil {
 		env.Files = a.tree
 	}
@@ -179,6 +208,12 @@ func (a *asked) write(g *given, doc any) error {
 		return a.writeFiles(g, doc)
 	case a.form != "":
 		err = a.pictures[a.form].write(out, doc)
+	case a.scene:
+		m, ok := doc.(*query.MapDoc)
+		if !ok {
+			return errors.New("there is no cluster to draw")
+		}
+		err = json.NewEncoder(out).Encode(sceneOf(m.Cluster, a.at))
 	default:
 		err = report.JSON(out, doc)
 	}

@@ -27,6 +27,8 @@ type asked struct {
 	line    string // the command that asks the same, for a shell
 	archive bool   // the files of a plan, packed
 	list    bool   // the files of a plan, as JSON
+	scene   bool   // the drawing of a cluster
+	at      string // of this node of it
 
 	after func() // is called when nothing of it is left running
 }

@@ -24,6 +24,8 @@ type Config struct {
 	Hosts []string
 	// Secure says that the page is served over TLS.
 	Secure bool
+	// Memory is what the process may use, in bytes: questions are refused before more is needed. 0 is no bound.
+	Memory int64
 	// Note is told of faults of the server itself; nil for nobody.
 	Note func(text string)
 	// Version is what the page shows of the program.

@@ -49,19 +49,19 @@ func TestWorkKeepsItsPlace(t *testing.T) {
 	}
 	q := questions[0]
 	q.within = 20 * time.Millisecond
-	for range cap(s.pool.slots) {
+	for range s.pool.slots - 1 {
 		if g := s.compute(t.Context(), &asked{question: q}); g.code != http.StatusServiceUnavailable {
 			t.Errorf("code %d", g.code)
 		}
 	}
-	if n := len(s.pool.slots); n != cap(s.pool.slots) {
-		t.Errorf("%d places are held, expected all %d", n, cap(s.pool.slots))
+	if n := s.pool.busy(); n != s.pool.slots-1 {
+		t.Errorf("%d places are held, expected all %d", n, s.pool.slots-1)
 	}
 	if g := s.compute(t.Context(), &asked{question: q}); g.code != http.StatusServiceUnavailable || !strings.Contains(string(g.body), "busy") {
 		t.Errorf("with no place left: %d %s", g.code, g.body)
 	}
 	close(release)
-	eventually.Holds(t, "places are given back", func() bool { return len(s.pool.slots) == 0 })
+	eventually.Holds(t, "places are given back", func() bool { return s.pool.busy() == 0 })
 }
 
 func TestAnswers(t *testing.T) {

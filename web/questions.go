@@ -101,8 +101,8 @@ var (
 
 // doctorQuestion and explainQuestion take logs, with POST /api/doctor or as uploads; planQuestion gives files too.
 var (
-	doctorQuestion  = asks[query.Doctor, query.DoctorDoc]("doctor", longer)
-	explainQuestion = draws(asks[query.Explain, query.ExplainDoc]("doctor explain", longer).called("explain"), "svg", "svg=-", svgType, func(w io.Writer, d *query.ExplainDoc) error { return report.Traffic(w, d.Run) })
+	doctorQuestion  = asks[query.Doctor, query.DoctorDoc]("doctor", longer).long()
+	explainQuestion = draws(asks[query.Explain, query.ExplainDoc]("doctor explain", longer).long().called("explain"), "svg", "svg=-", svgType, func(w io.Writer, d *query.ExplainDoc) error { return report.Traffic(w, d.Run) })
 	planQuestion    = asks[query.Plan, query.PlanDoc]("plan", longer).long()
 )
 

@@ -1,14 +1,11 @@
 package web
 
 import (
-	"bytes"
-	"encoding/json"
 	"net/http"
 	"slices"
 	"time"
 
 	topology "busbar.dev/cluster"
-	"busbar.dev/input/clusterfile"
 	"busbar.dev/report"
 )
 
@@ -25,16 +22,8 @@ func (s *Server) scene(w http.ResponseWriter, r *http.Request) {
 	key := a.key() + "\x00scene\x00" + at
 	g := s.answers.get(key, time.Now())
 	if g == nil {
+		a.scene, a.at = true, at
 		if g = s.compute(r.Context(), a); g.code == http.StatusOK {
-			f, err := clusterfile.Read("cluster", bytes.NewReader(g.body))
-			if err == nil {
-				g.body, err = json.Marshal(sceneOf(topology.Join(f), at))
-			}
-			if err != nil {
-				Fail(w, http.StatusUnprocessableEntity, err.Error())
-				return
-			}
-			g.seal()
 			s.answers.put(key, g)
 		}
 	}

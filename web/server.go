@@ -55,7 +55,7 @@ func New(c Config) (*Server, error) {
 	s := &Server{
 		Config: c, cookie: c.Tokens.cookieName(), assets: a, shelf: shelf,
 		requests: newBuckets(requestRate, requestBurst), attempts: newBuckets(attemptRate, attemptBurst),
-		pool: newPool(), answers: newAnswers(), recheck: recheck,
+		pool: newPool(newMemory(c.Memory)), answers: newAnswers(), recheck: recheck,
 		asking: func(ctx context.Context, a *asked, env query.Env) (any, error) { return a.run(ctx, a.ask, env) },
 	}
 	if s.Events == nil {
@@ -125,6 +125,7 @@ func (s *Server) me(w http.ResponseWriter, r *http.Request) {
 
 // Serve answers until the context ends, and then finishes what it began.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	go s.pool.memory.run(ctx)
 	h := &http.Server{
 		Handler:           s.Handler(),
 		ReadHeaderTimeout: 5 * time.Second,

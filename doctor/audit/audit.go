@@ -55,12 +55,13 @@ type node struct {
 	hosts      string // hostlist
 	clusterLen int
 	gpus, nics []int
+	rails      []int
 	near       map[int][]int // GPU → nearest NICs
 	class      map[int]cluster.Class
 }
 
 func newNode(t *cluster.NodeType, hosts string, clusterLen int) *node {
-	n := &node{t: t, hosts: hosts, clusterLen: clusterLen, gpus: t.Of(cluster.GPU), nics: t.Of(cluster.NIC), near: map[int][]int{}, class: map[int]cluster.Class{}}
+	n := &node{t: t, hosts: hosts, clusterLen: clusterLen, gpus: t.Of(cluster.GPU), nics: t.Of(cluster.NIC), rails: t.Rails(), near: map[int][]int{}, class: map[int]cluster.Class{}}
 	for _, g := range t.Nearest() {
 		n.near[g.GPU], n.class[g.GPU] = g.NICs, g.Class
 	}

@@ -83,7 +83,7 @@ func (a *auditor) farNICs(n *node) {
 func (a *auditor) unlikeNICs(n *node) {
 	rates := map[string][]int{}
 	var order []string
-	for _, k := range n.t.Rails() {
+	for _, k := range n.rails {
 		r := n.t.Devices[k].NIC.Rate()
 		if !r.Known() {
 			continue
@@ -114,7 +114,7 @@ func (a *auditor) nicItself(n *node, k int) {
 	if d.NIC == nil {
 		return
 	}
-	isRail := slices.Contains(n.t.Rails(), k)
+	isRail := slices.Contains(n.rails, k)
 	for _, p := range d.NIC.Ports {
 		a.port(n, k, p, isRail)
 	}

@@ -20,6 +20,11 @@ const maxWhole = 16 << 20
 // Reader takes in sources, one after another. The zero value is of no use; make
 // one with NewReader.
 type Reader struct {
+	// Budget is what documents among the sources may cost, and says when nobody waits any more; nil for the usual bounds.
+	Budget *cluster.Budget
+	// Unpacked bounds what comes out of compressed sources, all together, in bytes; 0 is 8 GiB.
+	Unpacked int64
+
 	set   *Set
 	words *Vocabulary
 	env   *envReader
@@ -30,6 +35,8 @@ type Reader struct {
 	last  bool // NCCL's last error comes next
 	nets  *subnetReader
 	busy  []busy // lines that may tell what a rank did last
+	// unpacked is what came out of compressed sources so far.
+	unpacked int64
 
 	// Of the source at hand.
 	document         bool // it is written for machines from end to end
@@ -63,7 +70,7 @@ func (v *Vocabulary) NewReader() *Reader {
 func (r *Reader) Read(name string, in io.Reader) error {
 	mute := r.mute
 	defer func() { r.mute = mute }()
-	b := bufio.NewReaderSize(in, 1<<16)
+	b := bufio.NewReaderSize(stopping{in, r}, 1<<16)
 	if archived, err := r.packed(name, b, 0); archived {
 		return err
 	}

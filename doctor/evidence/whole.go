@@ -44,7 +44,7 @@ func (r *Reader) whole() (formats int) {
 			formats++
 		}
 	}
-	frags, err := input.Read(r.name, bytes.NewReader(data))
+	frags, err := input.ReadWithin(r.Budget, r.name, bytes.NewReader(data))
 	if err != nil {
 		return formats
 	}
@@ -92,11 +92,46 @@ func (r *Reader) packed(name string, in *bufio.Reader, depth int) (bool, error) 
 	if depth > 2 {
 		return true, fmt.Errorf("%s: packed more than three times over", name)
 	}
-	b := bufio.NewReaderSize(io.LimitReader(inner, maxUnpacked), 1<<16)
+	b := bufio.NewReaderSize(unpacking{inner, name, r}, 1<<16)
 	if again, err := r.packed(name, b, depth+1); again {
 		return true, err
 	}
 	return true, r.text(strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".bz2"), b)
+}
+
+// stopping is a source that ends when nobody waits for what it holds.
+type stopping struct {
+	io.Reader
+	r *Reader
+}
+
+func (s stopping) Read(p []byte) (int, error) {
+	if err := s.r.Budget.Stopped(); err != nil {
+		return 0, err
+	}
+	return s.Reader.Read(p)
+}
+
+// unpacking counts what comes out of compressed sources: a few bytes may become very many.
+type unpacking struct {
+	io.Reader
+	name string
+	r    *Reader
+}
+
+func (u unpacking) Read(p []byte) (int, error) {
+	if err := u.r.Budget.Stopped(); err != nil {
+		return 0, err
+	}
+	n, err := u.Reader.Read(p)
+	most := u.r.Unpacked
+	if most == 0 {
+		most = maxUnpacked
+	}
+	if u.r.unpacked += int64(n); u.r.unpacked > most {
+		return 0, fmt.Errorf("%s: more than %d MiB when unpacked; send the logs of a few ranks", u.name, most>>20)
+	}
+	return n, err
 }
 
 // machine tries an archive as a copy of a machine's /sys and /proc, and gives the

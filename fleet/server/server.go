@@ -18,6 +18,7 @@ import (
 	"busbar.dev/fleet/bus"
 	"busbar.dev/fleet/client"
 	"busbar.dev/internal/failure"
+	"busbar.dev/internal/memlimit"
 	"busbar.dev/web"
 )
 
@@ -89,6 +90,7 @@ func Run(ctx context.Context, o Options, env Env) error {
 	defer s.close()
 	page := env.Page
 	page.Events, page.More, page.Tokens, page.Data = s.events, s.routes(), tokens, dir
+	page.Memory = memlimit.Set()
 	page.Secure, page.Hosts, page.Note = shown != nil, o.names(l.Addr()), env.Note
 	p, err := web.New(page)
 	if err != nil {

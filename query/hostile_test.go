@@ -1,0 +1,81 @@
+package query
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"busbar.dev/internal/hostile"
+)
+
+// largest are documents at the bounds of what the page takes.
+func largest() []hostile.Doc {
+	var types, nodes, conf bytes.Buffer
+	types.WriteString("types:\n  t: {gpus: 128 x H100, nics: 128 x 400Gb/s}\nnodes:\n- {hosts: 'h[1-300]', type: t}\n")
+	nodes.WriteString("types:\n")
+	for i := range 10_000 {
+		fmt.Fprintf(&nodes, "  t%d: {gpus: 8 x H100, nics: 8 x 400Gb/s, cores_per_socket: %d}\n", i, i)
+	}
+	nodes.WriteString("nodes:\n")
+	for i := range 10_000 {
+		fmt.Fprintf(&nodes, "- {hosts: h%d, type: t%d}\n", i, i)
+	}
+	for i := range 2000 {
+		fmt.Fprintf(&conf, "SwitchName=s%d Nodes=a[%d-%d]\n", i, 10*i, 10*i+9)
+	}
+	conf.WriteString("SwitchName=top Switches=s[0-1999]\n")
+	return []hostile.Doc{
+		{Name: "types.yaml", Data: types.Bytes()},
+		{Name: "nodes.yaml", Data: nodes.Bytes()},
+		{Name: "leaf1.yaml", Data: []byte("nodes:\n- {count: 20000, type: dgx-h100}\nnetwork: {speed: 400Gb/s, nodes_per_leaf: 2}\n")},
+		{Name: "large.conf", Data: conf.Bytes()},
+	}
+}
+
+// TestHostileQuestions asks about documents at the bounds of what is taken, and gives up after half a second: what runs then
+// ends at once, whatever it does.
+func TestHostileQuestions(t *testing.T) {
+	limits := Limits{Devices: 160_000, Source: PageLimits}
+	for _, d := range append(largest(), hostile.Documents()...) {
+		env := Env{Files: fstest.MapFS{d.Name: {Data: d.Data}}, Limits: limits}
+		for name, ask := range map[string]func(context.Context) error{
+			"map":   func(ctx context.Context) error { _, err := Map{Sources: []string{d.Name}}.Run(ctx, env); return err },
+			"audit": func(ctx context.Context) error { _, err := Audit{Sources: []string{d.Name}}.Run(ctx, env); return err },
+			"predict": func(ctx context.Context) error {
+				_, err := Predict{Cluster: d.Name, Size: "1G"}.Run(ctx, env)
+				return err
+			},
+			"alltoall": func(ctx context.Context) error {
+				_, err := Predict{Cluster: d.Name, Op: "all_to_all", Size: "1G"}.Run(ctx, env)
+				return err
+			},
+			"plan": func(ctx context.Context) error {
+				_, err := Plan{Cluster: d.Name, Model: "llama-3-70b"}.Run(ctx, env)
+				return err
+			},
+			"model": func(ctx context.Context) error {
+				_, err := Step{Job: Job{Cluster: "dgx-h100:2", Model: d.Name}}.Run(ctx, env)
+				return err
+			},
+			"doctor": func(ctx context.Context) error { _, err := Doctor{Sources: []string{d.Name}}.Run(ctx, env); return err },
+		} {
+			if testing.Short() && name != "map" {
+				continue
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			began := time.Now()
+			err := ask(ctx)
+			took := time.Since(began)
+			cancel()
+			if took > time.Second {
+				t.Logf("%s %s: %v: %.150v", name, d.Name, took.Round(time.Millisecond), err)
+			}
+			if took > 5*time.Second {
+				t.Errorf("%s %s goes on for %v after it was given up", name, d.Name, took)
+			}
+		}
+	}
+}

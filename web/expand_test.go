@@ -1,0 +1,50 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"busbar.dev/internal/hostile"
+)
+
+// TestHostileUploads sends every known attack with a read token and asks for its map. Each is answered in time and at a bounded
+// cost, and 20,000 nodes are the most that any form of description may stand for.
+func TestHostileUploads(t *testing.T) {
+	s := realSite(t, func(c *Config) { c.Memory = 2 << 30 })
+	docs := append(hostile.Documents(),
+		hostile.Doc{Name: "20001.yaml", Data: []byte("nodes:\n- {hosts: 'a[1-20001]', type: dgx-h100}\n")},
+		hostile.Doc{Name: "20001.json", Data: []byte(`{"version":1,"types":[],"nodes":[{"hosts":"a[1-20001]"}]}`)},
+		hostile.Doc{Name: "20001.conf", Data: []byte("SwitchName=s Nodes=a[1-20001]\n")})
+	for _, d := range docs {
+		t.Run(d.Name, func(t *testing.T) {
+			r, body := s.ask(t, "POST", "/api/files?name="+d.Name, s.read, bytes.NewReader(d.Data))
+			if r.StatusCode != http.StatusOK {
+				t.Fatalf("%d %.200s", r.StatusCode, body)
+			}
+			var kept struct{ ID string }
+			if err := json.Unmarshal([]byte(body), &kept); err != nil {
+				t.Fatal(err)
+			}
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			began := time.Now()
+			r, body = s.ask(t, "GET", "/api/map?c="+url.QueryEscape(kept.ID), s.read, nil)
+			took := time.Since(began)
+			runtime.ReadMemStats(&after)
+			mb := (after.TotalAlloc - before.TotalAlloc) >> 20
+			t.Logf("%d bytes: %d, %d MB allocated, %v: %.100s", len(d.Data), r.StatusCode, mb, took.Round(time.Millisecond), body)
+			if mb > 800 || took > 30*time.Second || r.StatusCode == http.StatusInternalServerError {
+				t.Errorf("%d bytes: %d, %d MB, %v; want no fault, at most 800 MB and 30 s", len(d.Data), r.StatusCode, mb, took)
+			}
+			if strings.HasPrefix(d.Name, "20001") && r.StatusCode != http.StatusBadRequest {
+				t.Errorf("20,001 nodes: %d; want 400", r.StatusCode)
+			}
+		})
+	}
+}

@@ -1,0 +1,87 @@
+package web
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestPoolTakesTurns has one client fill the pool and its queue. Another gets the next place, not the last.
+func TestPoolTakesTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPool(newMemory(0))
+		hold := func(client string) {
+			leave, err := p.enter(t.Context(), client, false, 0)
+			if err == nil {
+				time.Sleep(time.Second)
+				leave()
+			}
+		}
+		for range 40 {
+			go hold("evil")
+		}
+		synctest.Wait()
+		if n := p.busy(); n != p.slots-1 {
+			t.Errorf("one client holds %d of %d places; want all but one", n, p.slots)
+		}
+		began := time.Now()
+		for range 5 {
+			leave, err := p.enter(t.Context(), "honest", false, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			leave()
+		}
+		if took := time.Since(began); took > 0 {
+			t.Errorf("an honest client waits %v", took)
+		}
+		time.Sleep(time.Minute)
+		if p.busy() != 0 || len(p.each) != 0 || len(p.turns) != 0 {
+			t.Errorf("%d places are held, and %d clients known, when all have ended", p.busy(), len(p.each))
+		}
+	})
+}
+
+// TestPoolGivesUp has clients go away while they wait, and when their turn comes.
+func TestPoolGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPool(newMemory(0))
+		leave, err := p.enter(t.Context(), "a", true, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			if _, err := p.enter(ctx, "b", true, 0); err == nil {
+				t.Error("a second heavy question was let in")
+			}
+			cancel()
+		}
+		leave()
+		if p.busy() != 0 || len(p.each) != 0 || p.waiting != 0 {
+			t.Errorf("%d places are held and %d wait when all have gone", p.busy(), p.waiting)
+		}
+	})
+}
+
+// TestMemoryEndsQuestions has the heap be over its bound: questions that run are ended, and none is let in.
+func TestMemoryEndsQuestions(t *testing.T) {
+	m := newMemory(1 << 20) // less than any test has
+	ctx, done := m.watch(t.Context())
+	defer done()
+	watching, stop := context.WithCancel(t.Context())
+	defer stop()
+	go m.run(watching)
+	select {
+	case <-ctx.Done():
+	case <-time.After(10 * time.Second):
+		t.Fatal("the question goes on")
+	}
+	if context.Cause(ctx) != errMemory {
+		t.Errorf("ended for %v; want for memory", context.Cause(ctx))
+	}
+	if _, err := newPool(m).enter(t.Context(), "a", false, 1); err != errBusy {
+		t.Errorf("let in: %v; want busy", err)
+	}
+}

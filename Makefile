@@ -12,16 +12,26 @@ MODULE := $(PATH)
 override PATH := $(shell PATH=/usr/bin:/bin; tr '\0' '\n' < /proc/$$PPID/environ | sed -n 's/^PATH=//p')
 endif
 
-.PHONY: module test unit race lint fuzz schema vuln bench bench-peers update dist debian page-assets browser fleet-lab
+.PHONY: module test test-long unit race lint fuzz schema vuln bench bench-peers update dist debian page-assets browser fleet-lab
 
 test: lint unit fuzz
 
-# All of it without the race detector, then with it what is not plain computing: the packages left out start no goroutine
-# and take minutes under it. The command itself takes as long again to build that way: make race. lint has vetted all.
-PLAIN   = /(calibrate|calibrate/truth|cluster|coll|doctor|doctor/[a-z]*|fleet/health|hardware|launch|launch/tuner|nccl|plan/campaign|predict|report|result|result/[a-z]*|schedule|schedule/msccl|sim|step|unit|workload|workload/pipeline|query|finding|input|input/[a-z0-9]*|input/internal/[a-z]*|cmd/busbar|internal/(corpus|counter|csvtable|failure|fair|keywords|lines|outfile|reduce|rules|stats|svg|switchtree|synth|texttab|words|yamldoc))$$
+# All of it, at one package more than there are processors because some only wait. Then briefly with the race detector
+# what starts goroutines, but for what links a NATS server, which takes minutes to build that way: make race has that.
+# lint has vetted all.
+JOBS    = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+RACES   = ./engine/... ./input/nccllog ./internal/shm ./lab ./plan ./web
 unit:
-	$(GO) test -vet=off ./...
-	$(if $(RACE),$(GO) test -vet=off $(RACE) -short $$($(GO) list ./... | grep -vE '$(PLAIN)'),@echo "no C compiler: the race detector is left out")
+	$(GO) test -vet=off -p $(JOBS) ./...
+	$(if $(RACE),$(GO) test -vet=off $(RACE) -short -p $(JOBS) $(RACES),@echo "no C compiler: the race detector is left out")
+
+# What make test does in part, done whole, about an hour: every number of ranks and preset, fits left out one by one, more
+# random calls, more kills, all under the race detector, and fuzzing that is guided by what it reaches.
+LONG   ?= 1m
+test-long: lint
+	BUSBAR_LONG=$(LONG) BUSBAR_KILLS=40 $(GO) test -vet=off -timeout 60m -p $(JOBS) ./...
+	$(MAKE) race
+	$(MAKE) fuzz FUZZ=20s
 
 module:
 	@test -n '$(MODULE)' || { echo 'expected make module PATH=example.org/busbar'; exit 2; }
@@ -29,20 +39,18 @@ module:
 	  sed -i -E "s#(\"|module |replace |require |\`)$$(printf %s "$$old" | sed 's/\./\\./g')([/\"\` ]|$$)#\1$(MODULE)\2#g" $$f; done
 	@$(TOOL) gofumpt -w $$(git ls-files '*.go') && $(GO) build ./... && echo "the module is $$($(GO) list -m) now; look at git diff --stat, and commit"
 
-# The command with the race detector, a few minutes.
+# The fleet and the command with the race detector, some minutes.
 race:
-	$(GO) test -race -short ./cmd/busbar ./internal/reduce
+	$(GO) test -race -short ./cmd/busbar ./fleet ./fleet/agent ./fleet/bus ./fleet/client ./fleet/hub ./fleet/server ./internal/fleetsoak ./internal/reduce $(RACES)
 
 lint:
 	$(GO) vet ./...
 	@bad=$$($(TOOL) gofumpt -l $$(git ls-files '*.go')); test -z "$$bad" || { echo "not gofumpt-formatted: $$bad"; exit 1; }
 	$(TOOL) staticcheck ./...
 
-# Every fuzz target, briefly, but for those whose packages link a NATS server, which takes minutes to build for fuzzing; their
-# seeds run with the tests, and FUZZSKIP= takes them in.
-FUZZSKIP ?= /(cmd/busbar|fleet/agent|fleet/hub)$$
+# Every fuzz target, briefly. FUZZ=20s builds them anew to be guided by the code that they reach, and takes long.
 fuzz:
-	@$(GO) run ./internal/fuzzall -time $(FUZZ) -skip '$(FUZZSKIP)'
+	@$(GO) run ./internal/fuzzall -time $(FUZZ)
 
 # The manifests of plan --emit against the types of Kubernetes and JobSet, a module of its own: the first time it
 # fetches them, so it is no part of test.

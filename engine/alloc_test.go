@@ -13,6 +13,9 @@ import (
 // TestNoAllocation holds the steady state to its promise: all ranks of the process run the
 // same prepared calls, and none of them allocates.
 func TestNoAllocation(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector allocates too")
+	}
 	for name, groups := range map[string][]*engine.Group{
 		"mem": local(t, 4), "tcp": joined(t, 4, nil), "auto": joined(t, 4, func(c *engine.Config) { c.Transport = engine.Auto }),
 	} {

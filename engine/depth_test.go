@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -57,9 +58,7 @@ func TestDepth(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			for i := range send {
-				send[i] = byte(g.Rank() + 1)
-			}
+			copy(send, bytes.Repeat([]byte{byte(g.Rank() + 1)}, len(send)))
 			out[g.Rank()] = make([]byte, op.Bytes)
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()

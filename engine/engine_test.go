@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -138,6 +139,9 @@ func randomTrial(rng *rand.Rand, n int) trial {
 		x := trial{s: s, seed: rng.Uint64(), inPlace: kind.InPlace() && rng.IntN(2) == 0}
 		x.op = coll.Op{Kind: kind, Root: s.Root, Type: allDtypes[rng.IntN(len(allDtypes))], Reduce: coll.Redop(rng.IntN(int(coll.MulSum) + 1))}
 		counts := []int{0, 1, 2, 3, 7, 13, 64, 100, 1000, 1023, 4096, 70001, 300007}
+		if testing.Short() { // under the race detector to check many numbers takes long
+			counts = counts[:len(counts)-2]
+		}
 		count := counts[rng.IntN(len(counts))]
 		x.op.Bytes = unit.Bytes(count * x.op.Type.Size())
 		if kind == coll.AllToAllV {
@@ -164,11 +168,14 @@ func grouped(n, size int) [][]int {
 	return g
 }
 
-var trials = flag.Int("trials", 15, "random calls for each number of ranks")
+var trials = flag.Int("trials", 8, "random calls for each number of ranks; 30 with BUSBAR_LONG (make test-long)")
 
 func trialsOf() int {
 	if testing.Short() {
-		return min(*trials, 6)
+		return min(*trials, 3)
+	}
+	if os.Getenv("BUSBAR_LONG") != "" {
+		return max(*trials, 30)
 	}
 	return *trials
 }

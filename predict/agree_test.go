@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -20,9 +21,12 @@ import (
 // machines, layouts, sizes and collectives, by the algorithm and protocol that NCCL takes or by
 // forced ones, with NCCL's rings, trees and NICs and the model as it was fitted.
 func TestAgreement(t *testing.T) {
-	n := 400
-	if testing.Short() {
+	n := 150
+	switch {
+	case testing.Short():
 		n = 60
+	case os.Getenv("BUSBAR_LONG") != "":
+		n = 1000
 	}
 	rng := rand.New(rand.NewPCG(7, 9))
 	presets := []struct {

@@ -43,6 +43,9 @@ func TestQuestions(t *testing.T) {
 
 // TestAnswersAreDocuments holds answers against package query's own.
 func TestAnswersAreDocuments(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes, and takes long under the race detector")
+	}
 	s := realSite(t, nil)
 	doc, err := query.Predict{Cluster: "dgx-h100:2", Size: "1G"}.Run(t.Context(), query.Env{})
 	if err != nil {

@@ -13,6 +13,9 @@ import (
 
 // TestSceneColours holds the page to a colour for every name that scenes have, in light and in dark.
 func TestSceneColours(t *testing.T) {
+	if testing.Short() {
+		t.Skip("computes, and takes long under the race detector")
+	}
 	css, err := os.ReadFile("page/picture.css")
 	if err != nil {
 		t.Fatal(err)

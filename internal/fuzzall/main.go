@@ -1,5 +1,5 @@
-// Fuzzall runs every fuzz target of the module for a short while, one a
-// processor, because go test -fuzz takes one target at a time.
+// Fuzzall runs every fuzz target of the module for a short while, because go test -fuzz takes one target at a time, and
+// links it anew for each.
 package main
 
 import (
@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
@@ -26,67 +27,83 @@ func main() {
 	}
 }
 
-// target is a fuzz target of a package.
-type target struct{ pkg, name string }
+// suite is the fuzz targets of a package.
+type suite struct {
+	pkg, dir string
+	targets  []string
+}
 
 func run(each, skip string) error {
-	targets, err := list(skip)
+	suites, err := list(skip)
 	if err != nil {
 		return err
 	}
-	// One worker a target and a target a processor: most of the time goes into linking and starting,
+	dir, err := os.MkdirTemp("", "busbar-fuzz-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	// One worker a target and a package a processor: most of the time goes into linking and starting,
 	// which more workers of one target only wait for.
-	next := make(chan target)
+	next := make(chan suite)
 	var mu sync.Mutex
 	var failed []error
+	count := 0
 	var wg sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
+	for i := range runtime.GOMAXPROCS(0) {
 		wg.Go(func() {
-			for t := range next {
-				if err := fuzz(t, each); err != nil {
-					mu.Lock()
-					failed = append(failed, err) // the others are worth knowing too
-					mu.Unlock()
-				}
+			file := filepath.Join(dir, fmt.Sprintf("%d.test", i))
+			for s := range next {
+				err := s.fuzz(file, filepath.Join(dir, "kept"), each)
+				mu.Lock()
+				count += len(s.targets)
+				failed = append(failed, err) // the others are worth knowing too
+				mu.Unlock()
 			}
 		})
 	}
-	for _, t := range targets {
-		next <- t
+	for _, s := range suites {
+		next <- s
 	}
 	close(next)
 	wg.Wait()
-	if len(failed) > 0 {
-		return errors.Join(failed...)
+	if err := errors.Join(failed...); err != nil {
+		return err
 	}
-	fmt.Printf("fuzzed %d targets, %s each\n", len(targets), each)
+	fmt.Printf("fuzzed %d targets, %s each\n", count, each)
 	return nil
 }
 
 // list finds the targets in the source, which is quicker than to link every test. Packages that a
 // pattern names are left out.
-func list(skip string) ([]target, error) {
+func list(skip string) ([]suite, error) {
 	left, err := regexp.Compile(skip)
 	if err != nil {
 		return nil, err
 	}
-	form := `{{$p := .}}{{range .TestGoFiles}}{{$p.ImportPath}} {{$p.Dir}}/{{.}}{{"\n"}}{{end}}{{range .XTestGoFiles}}{{$p.ImportPath}} {{$p.Dir}}/{{.}}{{"\n"}}{{end}}`
+	form := `{{.ImportPath}}{{"\t"}}{{.Dir}}{{range .TestGoFiles}}{{"\t"}}{{.}}{{end}}{{range .XTestGoFiles}}{{"\t"}}{{.}}{{end}}`
 	out, err := exec.Command("go", "list", "-f", form, "./...").Output()
 	if err != nil {
 		return nil, err
 	}
-	var all []target
+	var all []suite
 	for line := range strings.Lines(string(out)) {
-		pkg, file, ok := strings.Cut(strings.TrimSpace(line), " ")
-		if !ok || skip != "" && left.MatchString(pkg) {
+		words := strings.Split(strings.TrimSpace(line), "\t")
+		s := suite{pkg: words[0], dir: words[1]}
+		if skip != "" && left.MatchString(s.pkg) {
 			continue
 		}
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
+		for _, file := range words[2:] {
+			text, err := os.ReadFile(filepath.Join(s.dir, file))
+			if err != nil {
+				return nil, err
+			}
+			for _, m := range declared.FindAllSubmatch(text, -1) {
+				s.targets = append(s.targets, string(m[1]))
+			}
 		}
-		for _, m := range declared.FindAllSubmatch(text, -1) {
-			all = append(all, target{pkg, string(m[1])})
+		if len(s.targets) > 0 {
+			all = append(all, s)
 		}
 	}
 	return all, nil
@@ -94,10 +111,24 @@ func list(skip string) ([]target, error) {
 
 var declared = regexp.MustCompile(`(?m)^func (Fuzz[A-Za-z0-9_]*)\(`)
 
-func fuzz(t target, each string) error {
-	out, err := exec.Command("go", "test", "-run", "^$", "-fuzz", "^"+t.name+"$", "-fuzztime", each, "-parallel", "1", t.pkg).CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%s %s: %w\n%s", t.pkg, t.name, err, out)
+// fuzz links a package's tests once and runs its targets. A number of runs that is counted is over before the code that
+// they reach could guide them, so that the tests are built as ever; to build them to be guided takes minutes, for the
+// standard library and all that is linked is compiled anew.
+func (s *suite) fuzz(file, kept, each string) error {
+	build := []string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-o", file}
+	if !strings.HasSuffix(each, "x") {
+		build = append(build, "-fuzz=.")
 	}
-	return nil
+	if out, err := exec.Command("go", append(build, s.pkg)...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", s.pkg, err, out)
+	}
+	var failed []error
+	for _, name := range s.targets {
+		cmd := exec.Command(file, "-test.run=^$", "-test.fuzz=^"+name+"$", "-test.fuzztime="+each, "-test.parallel=1", "-test.fuzzcachedir="+filepath.Join(kept, s.pkg))
+		cmd.Dir = s.dir // where it leaves an input that fails
+		if out, err := cmd.CombinedOutput(); err != nil {
+			failed = append(failed, fmt.Errorf("%s %s: %w\n%s", s.pkg, name, err, out))
+		}
+	}
+	return errors.Join(failed...)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"go/parser"
 	"go/token"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -131,27 +133,38 @@ type pkg struct {
 	Standard   bool
 }
 
-func list(t *testing.T, args ...string) []pkg {
+// everything is the packages of the module, listed once for all rules.
+var everything = sync.OnceValues(func() ([]pkg, error) { return list("./...") })
+
+func all(t *testing.T) []pkg {
 	t.Helper()
+	list, err := everything()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+func list(args ...string) ([]pkg, error) {
 	cmd := exec.Command("go", append([]string{"list", "-json"}, args...)...)
 	cmd.Dir = filepath.Join("..", "..")
 	out, err := cmd.Output()
 	if err != nil {
 		var exit *exec.ExitError
 		if errors.As(err, &exit) {
-			t.Fatalf("go list: %v\n%s", err, exit.Stderr)
+			err = fmt.Errorf("go list: %w\n%s", err, exit.Stderr)
 		}
-		t.Fatal(err)
+		return nil, err
 	}
-	var all []pkg
+	var found []pkg
 	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p pkg
 		if err := dec.Decode(&p); err == io.EOF {
-			return all
+			return found, nil
 		} else if err != nil {
-			t.Fatal(err)
+			return nil, err
 		}
-		all = append(all, p)
+		found = append(found, p)
 	}
 }
 
@@ -168,7 +181,7 @@ func column(path string) int {
 }
 
 func TestImportsRunLeftwards(t *testing.T) {
-	for _, p := range list(t, "./...") {
+	for _, p := range all(t) {
 		path := strings.TrimPrefix(p.ImportPath, module+"/")
 		from := column(path)
 		if from < 0 {
@@ -190,7 +203,7 @@ func TestImportsRunLeftwards(t *testing.T) {
 }
 
 func TestReservedImports(t *testing.T) {
-	for _, p := range list(t, "./...") {
+	for _, p := range all(t) {
 		path := strings.TrimPrefix(p.ImportPath, module+"/")
 		for _, imp := range p.Imports {
 			for _, r := range reserved {
@@ -210,7 +223,7 @@ func TestReservedImports(t *testing.T) {
 }
 
 func TestPackageNamesSayWhatTheyHold(t *testing.T) {
-	for _, p := range list(t, "./...") {
+	for _, p := range all(t) {
 		for _, part := range strings.Split(p.ImportPath, "/") {
 			if slices.Contains([]string{"util", "utils", "common", "helpers", "types", "models", "lib", "pkg"}, part) {
 				t.Errorf("%s: %q says nothing", p.ImportPath, part)
@@ -220,7 +233,7 @@ func TestPackageNamesSayWhatTheyHold(t *testing.T) {
 }
 
 func TestEveryPackageExplainsItselfOnce(t *testing.T) {
-	for _, p := range list(t, "./...") {
+	for _, p := range all(t) {
 		var with []string
 		for _, f := range p.GoFiles {
 			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, f), nil, parser.ParseComments|parser.PackageClauseOnly)
@@ -240,8 +253,12 @@ func TestEveryPackageExplainsItselfOnce(t *testing.T) {
 // TestLinkedModules keeps the list of what the binary is made of in the tree, so
 // that a new dependency shows in review.
 func TestLinkedModules(t *testing.T) {
+	linked, err := list("-deps", "./cmd/busbar")
+	if err != nil {
+		t.Fatal(err)
+	}
 	var mods []string
-	for _, p := range list(t, "-deps", "./cmd/busbar") {
+	for _, p := range linked {
 		if p.Module != nil && p.Module.Path != module && !slices.Contains(mods, p.Module.Path) {
 			mods = append(mods, p.Module.Path)
 		}
@@ -265,7 +282,7 @@ func TestLinkedModules(t *testing.T) {
 // TestFilesAreOfReadableSize keeps a file to one idea.
 func TestFilesAreOfReadableSize(t *testing.T) {
 	const most = 450
-	for _, p := range list(t, "./...") {
+	for _, p := range all(t) {
 		for _, f := range p.GoFiles {
 			data, err := os.ReadFile(filepath.Join(p.Dir, f))
 			if err != nil {

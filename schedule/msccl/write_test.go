@@ -90,7 +90,7 @@ func TestExports(t *testing.T) {
 					continue
 				}
 				good = append(good, fmt.Sprint(n))
-				if (n > 32 || n > 8 && testing.Short()) && os.Getenv("BUSBAR_PROVE") == "" { // minutes on a slow machine
+				if (n > 16 || n > 8 && testing.Short()) && os.Getenv("BUSBAR_LONG") == "" { // minutes on a slow machine
 					continue
 				}
 				if err := works(text.Bytes(), s, rnd); err != nil {
@@ -136,7 +136,7 @@ func short(err error) string {
 func TestRandom(t *testing.T) {
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 1))
-	rounds := 6
+	rounds := 4
 	if testing.Short() {
 		rounds = 3
 	}

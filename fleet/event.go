@@ -120,6 +120,8 @@ type Beat struct {
 	Agent string `json:"agent,omitempty"`
 	// Waiting counts events that the store has not acknowledged.
 	Waiting int `json:"waiting"`
+	// Last is the number of the last event that the store has acknowledged; 0 where the agent does not say.
+	Last uint64 `json:"last,omitempty"`
 	// Dropped counts events that were not kept because too much waited.
 	Dropped int `json:"dropped,omitempty"`
 	// Doing is the part that runs, empty when idle.

@@ -56,6 +56,8 @@ type Config struct {
 	// the store; 0 is 64 MiB.
 	MaxMemory unit.Bytes
 	MaxSpool  int64
+	// MaxJournal is how much of what was stored is kept, for a store that loses it; 0 is 32 MiB.
+	MaxJournal int64
 	// On, where it is set, hears what happens, from several goroutines.
 	On func(Event)
 	// Measure does a part; nil is Measure of this package. A simulated node has its own.
@@ -83,6 +85,9 @@ type agent struct {
 	held  io.Closer     // the place to meet; nil where it could not be held
 	id    string        // of this process, among agents of one name
 	roll  chan struct{} // a beat is wanted now
+	// journal is what the store has acknowledged of late, and lost what it asks for again.
+	journal *bus.Journal
+	lost    chan *fleet.Resend
 
 	judged atomic.Bool // a server settles who of several agents of this name goes on
 
@@ -100,6 +105,7 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 	defer a.spool.close()
+	defer a.journal.Close()
 	defer a.bus.Close()
 	defer a.letGo()
 	ctx, stop := context.WithCancelCause(ctx)
@@ -114,6 +120,11 @@ func Run(ctx context.Context, c Config) error {
 		return err
 	}
 	defer settled.Close()
+	resend, err := a.bus.OnResend(a.resend)
+	if err != nil {
+		return err
+	}
+	defer resend.Close()
 	var tasks sync.WaitGroup
 	tasks.Go(func() {
 		if err := a.send(ctx); err != nil {
@@ -136,7 +147,7 @@ func Run(ctx context.Context, c Config) error {
 
 // open makes a node ready: its folder, its connection, nothing said yet.
 func (c *Config) open() (*agent, error) {
-	a := &agent{Config: *c, began: time.Now(), again: make(chan struct{}, 1), roll: make(chan struct{}, 1), id: bus.NewOrigin()}
+	a := &agent{Config: *c, began: time.Now(), again: make(chan struct{}, 1), roll: make(chan struct{}, 1), lost: make(chan *fleet.Resend, 1), id: bus.NewOrigin()}
 	if _, err := fleet.ParseName(string(c.Name)); err != nil {
 		return nil, err
 	}
@@ -171,12 +182,16 @@ func (c *Config) open() (*agent, error) {
 	if n := a.spool.damaged; n > 0 {
 		a.event("spool", false, "%s: %d places are damaged, and what stood there is lost", a.spool.path, n)
 	}
+	if a.journal, err = bus.OpenJournal(c.Dir, c.MaxJournal); err != nil {
+		a.event("spool", false, "no journal is kept, for a store that loses something: %v", err)
+	}
 	a.Bus.Node, a.Bus.Patient = c.Name, true
 	if a.Bus.On == nil {
 		a.Bus.On = a.connection
 	}
 	if a.bus, err = bus.Connect(a.Bus); err != nil {
 		a.spool.close()
+		a.journal.Close()
 		return nil, err
 	}
 	a.work = newWorker(a)
@@ -243,8 +258,7 @@ const (
 
 // send brings the spool to the store.
 func (a *agent) send(ctx context.Context) error {
-	s := a.bus.Publisher()
-	s.After(a.spool.last())
+	s := a.publisher()
 	a.show(ctx)
 	var conflicts []time.Time
 	for {
@@ -269,6 +283,10 @@ func (a *agent) send(ctx context.Context) error {
 				return nil
 			case <-a.spool.more:
 				continue
+			case r := <-a.lost:
+				n, err := s.Resend(ctx, r.Missing)
+				a.event("spool", err == nil, "the store lost events of this node, and %d were sent again", n)
+				continue
 			}
 		}
 		select {
@@ -279,6 +297,22 @@ func (a *agent) send(ctx context.Context) error {
 	}
 }
 
+// publisher goes on behind what was stored.
+func (a *agent) publisher() *bus.Publisher {
+	s := a.bus.Publisher()
+	s.After(a.spool.last())
+	s.Journal = a.journal
+	return s
+}
+
+// resend takes note of what the store asks for again; it asks once more where that is not all.
+func (a *agent) resend(r *fleet.Resend) {
+	select {
+	case a.lost <- r:
+	default:
+	}
+}
+
 // farewell tells that the node ends in order, for as long as that takes no time.
 func (a *agent) farewell() {
 	if !a.emit(&fleet.Event{Kind: fleet.KindLeft}) || !a.bus.Connected() {
@@ -286,8 +320,7 @@ func (a *agent) farewell() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 	defer cancel()
-	s := a.bus.Publisher()
-	s.After(a.spool.last())
+	s := a.publisher()
 	_ = s.PublishAll(ctx, a.spool) // the spool keeps what was not said in time
 }
 
@@ -349,7 +382,7 @@ func (a *agent) beat() {
 	if !a.bus.Connected() {
 		return
 	}
-	b := &fleet.Beat{Node: a.Name, At: time.Now().UTC(), Up: time.Since(a.began).Seconds(), Agent: a.id, Waiting: a.spool.Len(), Dropped: a.spool.lost(), Part: a.work.running()}
+	b := &fleet.Beat{Node: a.Name, At: time.Now().UTC(), Up: time.Since(a.began).Seconds(), Agent: a.id, Waiting: a.spool.Len(), Last: a.spool.last(), Dropped: a.spool.lost(), Part: a.work.running()}
 	b.Receive, b.Send = a.ports.since()
 	if data, err := fs.ReadFile(a.Sys, "proc/loadavg"); err == nil {
 		_, _ = fmt.Sscan(string(data), &b.Load) // no figure is 0

@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"syscall"
 
@@ -24,8 +23,7 @@ const maxSpool = 64 << 20
 const (
 	spoolName   = "spool"
 	compactFrom = 1 << 20 // bytes of what is stored already that are worth a new file
-	frame       = 8 + 1 + 8 + 1
-	around      = 128 // of a line around its events, at most
+	around      = 128     // of a line around its events, at most
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -133,13 +131,13 @@ func (s *spool) read() error {
 	}
 	r, at := from(0), int64(0)
 	for s.damaged < mostDamage {
-		text, n, err := readLine(r)
+		text, n, err := bus.ReadFrame(r)
 		var l line
 		if err == nil {
 			err = json.Unmarshal(text, &l)
 		}
 		if err != nil {
-			skipped, whole := skipLine(from(at))
+			skipped, whole := bus.SkipFrame(from(at))
 			if !whole {
 				return nil
 			}
@@ -156,38 +154,6 @@ func (s *spool) read() error {
 		s.size = at
 	}
 	return nil
-}
-
-// skipLine is how long a line is, and whether it has an end.
-func skipLine(r *bufio.Reader) (n int64, whole bool) {
-	for {
-		text, err := r.ReadSlice('\n')
-		n += int64(len(text))
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return n, err == nil
-		}
-	}
-}
-
-// readLine reads a line and what it takes in the file.
-func readLine(r *bufio.Reader) ([]byte, int, error) {
-	var head [frame]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return nil, 0, err
-	}
-	length, err := strconv.ParseUint(string(head[:8]), 16, 32)
-	sum, err2 := strconv.ParseUint(string(head[9:17]), 16, 32)
-	if err := errors.Join(err, err2); err != nil || head[8] != ' ' || head[17] != ' ' || length > 2*fleet.MaxBytes {
-		return nil, 0, errors.New("no frame of a line")
-	}
-	text := make([]byte, length+1)
-	if _, err := io.ReadFull(r, text); err != nil {
-		return nil, 0, err
-	}
-	if text[length] != '\n' || crc32.Checksum(text[:length], castagnoli) != uint32(sum) {
-		return nil, 0, errors.New("a line with another checksum")
-	}
-	return text[:length], frame + len(text), nil
 }
 
 // take does what a line says to what waits.
@@ -227,7 +193,7 @@ func (s *spool) write(l line, sync bool) error {
 	if err != nil {
 		return err
 	}
-	data := framed(text)
+	data := bus.Frame(text)
 	if _, err = s.f.WriteAt(data, s.size); err == nil && sync {
 		err = s.f.Sync()
 	}
@@ -238,11 +204,6 @@ func (s *spool) write(l line, sync bool) error {
 	s.take(l, s.size, len(data))
 	s.size += int64(len(data))
 	return nil
-}
-
-func framed(text []byte) []byte {
-	data := fmt.Appendf(make([]byte, 0, frame+len(text)+1), "%08x %08x ", len(text), crc32.Checksum(text, castagnoli))
-	return append(append(data, text...), '\n')
 }
 
 // errFull tells that something was not kept.
@@ -310,7 +271,7 @@ func (s *spool) Event() (*fleet.Event, error) {
 	if _, err := s.f.ReadAt(data, e.at); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.path, err)
 	}
-	text, _, err := readLine(bufio.NewReader(bytes.NewReader(data)))
+	text, _, err := bus.ReadFrame(bufio.NewReader(bytes.NewReader(data)))
 	if err != nil {
 		return nil, fmt.Errorf("%s at %d: %w", s.path, e.at, err)
 	}
@@ -370,7 +331,7 @@ func (s *spool) compact() error {
 		if err != nil {
 			return err
 		}
-		head = append(head, framed(text)...)
+		head = append(head, bus.Frame(text)...)
 	}
 	waiting := make([]entry, 0, len(s.waiting))
 	w := bufio.NewWriterSize(f, 1<<16)

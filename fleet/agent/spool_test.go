@@ -193,9 +193,9 @@ func TestSpoolCompacts(t *testing.T) {
 
 func FuzzSpool(f *testing.F) {
 	f.Add([]byte{})
-	f.Add(framed([]byte(`{"node":"n"}`)))
-	f.Add(append(framed([]byte(`{"node":"n"}`)), framed([]byte(`{"id":"a.1","news":{"seq":1}}`))...))
-	f.Add(append(framed([]byte(`{"node":"n"}`)), framed([]byte(`{"stored":"a.1","number":7}`))...))
+	f.Add(bus.Frame([]byte(`{"node":"n"}`)))
+	f.Add(append(bus.Frame([]byte(`{"node":"n"}`)), bus.Frame([]byte(`{"id":"a.1","news":{"seq":1}}`))...))
+	f.Add(append(bus.Frame([]byte(`{"node":"n"}`)), bus.Frame([]byte(`{"stored":"a.1","number":7}`))...))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		dir := t.TempDir()
 		if err := os.WriteFile(filepath.Join(dir, spoolName), data, 0o600); err != nil {

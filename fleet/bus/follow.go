@@ -20,8 +20,8 @@ type Following struct {
 	Each func(seq uint64, n *fleet.Event) error
 	// Stored, where it is set, is told before each, and before what is bad, when the store took it.
 	Stored func(seq uint64, at time.Time)
-	// CaughtUp, where it is set, is called once, when all that was stored at the beginning
-	// has been read; seq is the last.
+	// CaughtUp, where it is set, is called once, when all that was stored at the beginning has been read, up to a
+	// sequence. Of a store that was damaged that may be more than the last that Each got.
 	CaughtUp func(seq uint64)
 	// Bad, where it is set, hears of messages that are no events and were passed over.
 	Bad func(seq uint64, subject string, err error)
@@ -60,10 +60,10 @@ func (b *Bus) Follow(ctx context.Context, f Following) error {
 				f.CaughtUp(next - 1)
 			}
 			began := next
-			next, err = b.read(ctx, &f, next, func(seq uint64) {
-				if !caughtUp && seq >= target {
+			next, err = b.read(ctx, &f, next, func(seq uint64, end bool) {
+				if !caughtUp && (end || seq >= target) {
 					caughtUp = true
-					f.CaughtUp(seq)
+					f.CaughtUp(max(seq, target))
 				}
 			})
 			if next > began {
@@ -104,8 +104,16 @@ const (
 	pullBytes = 8 << 20
 )
 
-// read reads from a sequence on with one consumer, and returns what comes next.
-func (b *Bus) read(ctx context.Context, f *Following, next uint64, passed func(uint64)) (uint64, error) {
+// stillFor is how long is waited for the next message before the store is asked whether there is one. A damaged store may
+// count messages that it cannot read.
+const (
+	stillFor  = 3 * time.Second
+	stillMost = 5 // times, where the store says that there is more
+)
+
+// read reads from a sequence on with one consumer, and returns what comes next. passed is told how far it is, and
+// whether that is the end: a store may have lost what came before its last sequence.
+func (b *Bus) read(ctx context.Context, f *Following, next uint64, passed func(seq uint64, end bool)) (uint64, error) {
 	c, err := b.js.OrderedConsumer(ctx, fleet.Stream, jetstream.OrderedConsumerConfig{
 		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: next,
 		InactiveThreshold: time.Minute, MaxResetAttempts: 3,
@@ -118,8 +126,21 @@ func (b *Bus) read(ctx context.Context, f *Following, next uint64, passed func(u
 		return next, err
 	}
 	defer it.Stop()
-	for {
-		m, err := it.Next(jetstream.NextContext(ctx))
+	if info := c.CachedInfo(); info != nil && info.NumPending == 0 {
+		passed(next-1, true)
+	}
+	stop := context.AfterFunc(ctx, it.Stop)
+	defer stop()
+	for still := 0; ; {
+		m, err := it.Next(jetstream.NextMaxWait(stillFor))
+		if errors.Is(err, nats.ErrTimeout) && ctx.Err() == nil {
+			if info, err := c.Info(ctx); err == nil {
+				still++
+				passed(next-1, info.NumPending == 0 || still >= stillMost)
+			}
+			continue
+		}
+		still = 0
 		if err != nil {
 			return next, err
 		}
@@ -143,7 +164,7 @@ func (b *Bus) read(ctx context.Context, f *Following, next uint64, passed func(u
 			return next, &eachError{err}
 		}
 		next = seq + 1
-		passed(seq)
+		passed(seq, meta.NumPending == 0)
 	}
 }
 

@@ -26,7 +26,7 @@ func (b *Bus) Lead(ctx context.Context, name string) (<-chan bool, error) {
 		return nil, err
 	}
 	out := make(chan bool, 1)
-	l := &lease{kv: kv, name: name, owner: []byte(NewOrigin()), out: out}
+	l := &lease{bus: b, kv: kv, name: name, owner: []byte(NewOrigin()), out: out}
 	go func() {
 		defer close(out)
 		l.run(ctx)
@@ -56,6 +56,7 @@ func (b *Bus) leases(ctx context.Context) (kv jetstream.KeyValue, err error) {
 }
 
 type lease struct {
+	bus      *Bus
 	kv       jetstream.KeyValue
 	name     string
 	owner    []byte
@@ -106,6 +107,10 @@ func (l *lease) turn(ctx context.Context) {
 		l.mine(ask, now)
 	case l.leads && time.Now().Add(leaseTurn+leaseAsk).After(l.until):
 		l.set(false) // the next turn would come too late
+	case !l.leads && (errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, jetstream.ErrStreamNotFound)):
+		if kv, err := l.bus.leases(ask); err == nil { // the bucket is gone, with the disk that it was on
+			l.kv = kv
+		}
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,7 +20,7 @@ import (
 
 // Headers of what is kept, beside NATS' own.
 const (
-	headSeq = "Busbar-Seq" // the event's number
+	headSeq = "Busbar-Seq" // the greatest number of the publisher so far
 	headID  = "Busbar-Id"  // its identity, as Nats-Msg-Id
 )
 
@@ -65,6 +66,8 @@ type Publisher struct {
 	origin    string // of identities of what Publish sends
 	// On, where it is set, is told why something has to be tried again. It must not block.
 	On func(error)
+	// Journal, where it is set, keeps what was stored, for Resend.
+	Journal *Journal
 
 	mu    sync.Mutex
 	fresh bool   // what follows is known to be so
@@ -77,6 +80,10 @@ type Publisher struct {
 	// known is the newest sequence that is accounted for: ours, or another's that was told of. A
 	// replica that lags may show an older one, and what the next shows is then nothing new.
 	known uint64
+	// unread is the sequence of the subject's last message as the store says that refuses, and refused how often it
+	// said so of the same: a store that was damaged may have a last message that it cannot read.
+	unread  uint64
+	refused int
 }
 
 // Publisher makes a publisher on the subject of who connected: a node's, or the servers'.
@@ -189,7 +196,7 @@ func (s *Publisher) turn(ctx context.Context, all Backlog) error {
 		for i := all.Len() - 1; i >= 0 && s.id != ""; i-- {
 			if all.ID(i) == s.id {
 				s.begun, s.known = true, max(s.known, s.at)
-				return all.Stored(i+1, s.last) // things are sent in order, so those before it are there too
+				return s.found(all, i)
 			}
 		}
 		// To a newcomer a replica that lags may have shown less than there was.
@@ -203,11 +210,86 @@ func (s *Publisher) turn(ctx context.Context, all Backlog) error {
 	if err != nil {
 		return err
 	}
+	if _, again := all.(*resends); !again {
+		n.Seq = 0
+	}
 	number, err := s.store(ctx, all.ID(0), n)
 	if err != nil {
 		return err
 	}
 	return all.Stored(1, number)
+}
+
+// unreadable is how often the store must say that a message is the last of the subject, and not show it.
+const unreadable = 6
+
+// behind takes note of which message the store has as the last.
+func (s *Publisher) behind(text string) {
+	_, number, _ := strings.Cut(text, ": ")
+	at, err := strconv.ParseUint(number, 10, 64)
+	switch {
+	case err != nil || at <= s.at:
+		s.unread, s.refused = 0, 0
+	case at == s.unread:
+		s.refused++
+	default:
+		s.unread, s.refused = at, 1
+	}
+}
+
+// found takes off the list what is in the store up to a place. Things are sent in order, so those before it are there
+// too.
+func (s *Publisher) found(all Backlog, place int) error {
+	for ; place >= 0; place-- {
+		number := s.last - min(s.last, uint64(place))
+		if _, again := all.(*resends); !again && s.Journal != nil {
+			if n, err := all.Event(); err == nil {
+				n.Seq = number
+				s.journal(all.ID(0), n)
+			}
+		}
+		if err := all.Stored(1, number); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// journal keeps what is stored. Where it cannot, that is only told. Servers keep what they read: several publish on
+// their subject, and what one of them published before it ended is theirs too.
+func (s *Publisher) journal(id string, n *fleet.Event) {
+	if s.bus.node == "" {
+		return
+	}
+	if err := s.Journal.add(id, n); err != nil && s.On != nil {
+		s.On(fmt.Errorf("the journal: %w", err))
+	}
+}
+
+// Resend stores again, under their old numbers, the events of some spans that the journal holds, and tells how many.
+// The store gets each once: what it has of the last minutes it refuses, and what it has from before nobody asks for.
+func (s *Publisher) Resend(ctx context.Context, spans []fleet.Span) (int, error) {
+	list, err := s.Journal.find(spans)
+	if err != nil || len(list) == 0 {
+		return 0, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := &resends{list: list}
+	err = s.publish(ctx, all)
+	return len(list) - len(all.list), err
+}
+
+// resends is a backlog of events that keep their numbers.
+type resends struct{ list []numbered }
+
+func (r *resends) Len() int                     { return len(r.list) }
+func (r *resends) ID(i int) string              { return r.list[i].id }
+func (r *resends) Event() (*fleet.Event, error) { return r.list[0].n, nil }
+
+func (r *resends) Stored(n int, _ uint64) error {
+	r.list = r.list[n:]
+	return nil
 }
 
 // errBehind is the store's word that something newer is on the subject.
@@ -233,6 +315,9 @@ func (s *Publisher) readLast(ctx context.Context) error {
 	default:
 		return fmt.Errorf("the store answers %s %s: %w", status, m.Header.Get("Description"), nats.ErrNoResponders)
 	}
+	if s.refused >= unreadable && s.unread > at {
+		at, id = s.unread, "" // what cannot be read is lost, and what follows it is not
+	}
 	s.fresh, s.at, s.last, s.id = true, at, last, id
 	return nil
 }
@@ -247,14 +332,18 @@ type pubAck struct {
 
 // store sends one thing under the condition that nothing came between, and returns its number.
 func (s *Publisher) store(ctx context.Context, id string, n *fleet.Event) (uint64, error) {
-	n.Seq = s.last + 1
+	again := n.Seq != 0
+	if !again {
+		n.Seq = s.last + 1
+	}
 	data, err := fleet.Encode(n)
 	if err != nil {
 		return 0, err
 	}
 	m := nats.NewMsg(s.publishTo)
 	m.Data = data
-	m.Header.Set(headSeq, strconv.FormatUint(n.Seq, 10))
+	// The greatest number so far: who reads the last message to go on behind it must not go on behind an old one.
+	m.Header.Set(headSeq, strconv.FormatUint(max(s.last, n.Seq), 10))
 	m.Header.Set(headID, id)
 	m.Header.Set(nats.MsgIdHdr, id)
 	m.Header.Set(nats.ExpectedStreamHdr, fleet.Stream)
@@ -274,6 +363,7 @@ func (s *Publisher) store(ctx context.Context, id string, n *fleet.Event) (uint6
 		s.fresh = false
 		switch ack.Error.ErrorCode {
 		case jetstream.JSErrCodeStreamWrongLastSequence, jetstream.JSErrCodeStreamWrongLastSequenceConstant:
+			s.behind(ack.Error.Description)
 			return 0, errBehind
 		case jetstream.JSErrCodeStreamMessageExceedsMaximum:
 			return 0, ack.Error
@@ -287,7 +377,10 @@ func (s *Publisher) store(ctx context.Context, id string, n *fleet.Event) (uint6
 		s.fresh = false
 		return s.last, nil
 	}
-	s.begun, s.at, s.last, s.id = true, ack.Seq, n.Seq, id
+	s.begun, s.at, s.last, s.id, s.refused = true, ack.Seq, max(s.last, n.Seq), id, 0
 	s.known = max(s.known, ack.Seq)
+	if !again {
+		s.journal(id, n)
+	}
 	return n.Seq, nil
 }

@@ -87,6 +87,13 @@ func start(c *ServerConfig) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Leases hold for seconds and are worth no repair: no server that they were given to is there any more.
+	leases, _ := filepath.Glob(filepath.Join(c.Dir, "store", "jetstream", "*", "streams", "KV_"+bucket))
+	for _, dir := range leases {
+		if err := os.RemoveAll(dir); err != nil {
+			return nil, err
+		}
+	}
 	if err := keys.limit(c); err != nil {
 		return nil, err
 	}

@@ -123,6 +123,18 @@ func (b *Bus) Last(ctx context.Context) (uint64, error) {
 	return 0, nil
 }
 
+// Trimmed tells whether the stream drops its oldest messages by one of its bounds, or may have done so.
+func (b *Bus) Trimmed(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	s, err := b.js.Stream(ctx, fleet.Stream)
+	if err != nil {
+		return false, err
+	}
+	info := s.CachedInfo()
+	return info.Config.MaxAge > 0 || info.State.Bytes > uint64(info.Config.MaxBytes)*3/4 || info.State.Msgs >= perSubject, nil
+}
+
 // Replicas is how many servers hold the stream.
 func (b *Bus) Replicas(ctx context.Context) (int, error) {
 	s, err := b.js.Stream(ctx, fleet.Stream)

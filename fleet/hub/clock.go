@@ -64,6 +64,7 @@ func (c *clock) since() time.Duration {
 func (h *Hub) now() time.Time {
 	return h.clock.read(func(moved time.Duration) {
 		h.live.move(moved)
+		h.damage.move(moved)
 		h.view.history(moveBeats(moved))
 	})
 }

@@ -67,8 +67,13 @@ func (m *memory) Last(context.Context) (uint64, error) {
 	return uint64(len(m.entries)), nil
 }
 
-func (m *memory) Follow(ctx context.Context, above uint64, each func(Entry)) error {
-	for {
+func (m *memory) Trimmed(context.Context) (bool, error)             { return false, nil }
+func (m *memory) AskResend(fleet.Name, *fleet.Resend) error         { return nil }
+func (m *memory) Resend(context.Context, []fleet.Span) (int, error) { return 0, nil }
+func (m *memory) Published() uint64                                 { return 0 }
+
+func (m *memory) Follow(ctx context.Context, above uint64, each func(Entry), read func(uint64)) error {
+	for first := true; ; first = false {
 		m.mu.Lock()
 		list, grown := m.entries[above:], m.grown
 		m.mu.Unlock()
@@ -78,6 +83,9 @@ func (m *memory) Follow(ctx context.Context, above uint64, each func(Entry)) err
 			}
 			each(e)
 			above++
+		}
+		if first {
+			read(above)
 		}
 		select {
 		case <-grown:
@@ -209,10 +217,10 @@ func (n *fakeNode) work(m *memory, p *fleet.Part) {
 	n.part = ""
 	n.done++
 	n.mu.Unlock()
+	out := &fleet.Measured{Order: p.Order, Part: p.ID, Sweep: p.Sweep, Round: p.Round, Took: time.Millisecond}
 	if p.Rank != 0 || !mine || n.dead.Load() {
 		return
 	}
-	out := &fleet.Measured{Order: p.Order, Part: p.ID, Sweep: p.Sweep, Round: p.Round, Took: time.Millisecond}
 	rate := 10e9
 	for _, r := range p.Ranks {
 		m.mu.Lock()
@@ -255,7 +263,9 @@ func (m *memory) join(count int) (list []*fakeNode) {
 // tests run it in a bubble of testing/synctest, where waiting takes no time.
 func start(t *testing.T, m *memory, change func(*Config)) (h *Hub, stop func()) {
 	t.Helper()
-	cfg := Config{Bus: m, Unreachable: 2 * time.Second, Slack: 100 * time.Millisecond, Look: 50 * time.Millisecond, Again: []time.Duration{20 * time.Millisecond, 50 * time.Millisecond}, Warn: func(err error) { t.Log("warning:", err) }}
+	cfg := Config{
+		Bus: m, Unreachable: 2 * time.Second, Slack: 100 * time.Millisecond, Look: 50 * time.Millisecond, Again: []time.Duration{20 * time.Millisecond, 50 * time.Millisecond}, Warn: func(err error) { t.Log("warning:", err) },
+	}
 	if change != nil {
 		change(&cfg)
 	}

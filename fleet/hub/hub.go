@@ -29,6 +29,8 @@ type Config struct {
 	// Network is what is known of the fleet beyond what its nodes send, such as a cluster file with its
 	// leaves, nil for nothing. Hosts in it that never join are no nodes.
 	Network *cluster.Cluster
+	// Mend is how often nodes are asked for what the store lost; 0 is 5 s.
+	Mend time.Duration
 	// Slack is how long a part is waited for beyond its own bound; 0 is 5 s.
 	Slack time.Duration
 	// Webhooks are told of findings, signed with Secret where it is not empty.
@@ -64,6 +66,8 @@ type Hub struct {
 	counts  counts
 	rivals  rivals
 	floods  floods
+	damage  damage
+	trimmed atomic.Bool // the store drops the oldest, as it should
 
 	mu      sync.Mutex // guards following
 	changed chan struct{}
@@ -86,6 +90,9 @@ func New(cfg Config) *Hub {
 	}
 	if cfg.Slack == 0 {
 		cfg.Slack = 5 * time.Second
+	}
+	if cfg.Mend == 0 {
+		cfg.Mend = 5 * time.Second
 	}
 	if cfg.Look == 0 {
 		cfg.Look = 15 * time.Second
@@ -154,15 +161,25 @@ func (h *Hub) Run(ctx context.Context) error {
 		return fmt.Errorf("the stream: %w", err)
 	}
 	h.target.Store(last)
-	start("following the stream", func(ctx context.Context) error { return h.cfg.Bus.Follow(ctx, h.view.Seq(), h.take) })
+	read := make(chan struct{})
+	start("following the stream", func(ctx context.Context) error {
+		return h.cfg.Bus.Follow(ctx, h.view.Seq(), h.take, func(upTo uint64) {
+			h.view.readTo(upTo)
+			close(read)
+		})
+	})
 	start("beats", func(ctx context.Context) error {
 		return h.cfg.Bus.Transient(ctx, bus.Transient{Beat: h.beat, Progress: h.progress, Deaf: h.deaf, Flood: h.Flood})
 	})
 	start("traces", h.tracer.run)
 	start("pages", h.notifyBeats)
-	if err := h.until(ctx, func() bool { return h.view.Seq() >= last }); err != nil {
+	select { // not until the last sequence: a store may have lost what was there
+	case <-read:
+	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
+	h.target.Store(h.view.Seq())
+	h.mendBefore(ctx)
 	h.clock.begin()
 	close(h.ready)
 	start("the lease of the one that leads", func(ctx context.Context) error { return h.cfg.Bus.Lead(ctx, h.lead) })
@@ -229,6 +246,7 @@ func (h *Hub) beat(b *fleet.Beat) {
 	now := h.now()
 	if h.live.beat(b, now) {
 		h.view.history(addBeat(b.Node, now))
+		h.damage.beat(b, now)
 		h.beats(b.Node)
 		h.settle(b)
 	}

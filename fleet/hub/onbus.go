@@ -10,14 +10,36 @@ import (
 	"busbar.dev/fleet/bus"
 )
 
-// OnBus is NATS as a hub needs it. The stream must be there; see bus.Ensure.
-func OnBus(b *bus.Bus) Bus {
-	return &onBus{Bus: b, publisher: b.Publisher(), turn: make(chan struct{}, 1)}
+// OnBus is NATS as a hub needs it. The stream must be there; see bus.Ensure. journal keeps what the server itself has
+// said, for a store that loses it; nil for one that somebody else looks after.
+func OnBus(b *bus.Bus, journal *bus.Journal) Bus {
+	o := &onBus{Bus: b, publisher: b.Publisher(), journal: journal, turn: make(chan struct{}, 1)}
+	o.publisher.Journal = journal
+	o.publisher.After(journal.Last())
+	return o
+}
+
+// Published is the last number of the journal.
+func (o *onBus) Published() uint64 { return o.journal.Last() }
+
+// Resend stores again what the journal has of some spans.
+func (o *onBus) Resend(ctx context.Context, spans []fleet.Span) (int, error) {
+	if o.journal == nil {
+		return 0, nil
+	}
+	select {
+	case o.turn <- struct{}{}:
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	}
+	defer func() { <-o.turn }()
+	return o.publisher.Resend(ctx, spans)
 }
 
 type onBus struct {
 	*bus.Bus
 	publisher *bus.Publisher
+	journal   *bus.Journal
 	turn      chan struct{} // one says something at a time
 }
 
@@ -43,24 +65,28 @@ const readAhead = 1024
 
 // Follow reads the stream; what is no event comes as an entry without any. Reading and folding go on side by
 // side, for a server that starts has millions to read.
-func (o *onBus) Follow(ctx context.Context, above uint64, fold func(Entry)) error {
-	read := make(chan Entry, readAhead)
+func (o *onBus) Follow(ctx context.Context, above uint64, fold func(Entry), caughtUp func(uint64)) error {
+	read := make(chan func(), readAhead)
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer close(read)
 	wg.Go(func() {
-		for e := range read {
+		for do := range read {
 			if ctx.Err() == nil {
-				fold(e)
+				do()
 			}
 		}
 	})
-	each := func(e Entry) { read <- e }
+	each := func(e Entry) { read <- func() { fold(e) } }
 	var stored time.Time
 	return o.Bus.Follow(ctx, bus.Following{
-		From:   above + 1,
-		Stored: func(_ uint64, at time.Time) { stored = at },
+		From:     above + 1,
+		CaughtUp: func(seq uint64) { read <- func() { caughtUp(seq) } },
+		Stored:   func(_ uint64, at time.Time) { stored = at },
 		Each: func(seq uint64, n *fleet.Event) error {
+			if n.Node == "" {
+				_ = o.journal.Read(n) // a disk that is full; what is not in it cannot be sent again
+			}
 			each(Entry{Seq: seq, Stored: stored, Publisher: n.Node, Event: n}) // the bus compared it with the subject
 			return nil
 		},

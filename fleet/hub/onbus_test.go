@@ -109,7 +109,7 @@ func hubAt(t *testing.T, b *bus.Bus) (h *Hub, stop func()) {
 	if err := b.Ensure(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	h = New(Config{Bus: OnBus(b), Unreachable: 2 * time.Second, Look: 100 * time.Millisecond, Warn: func(err error) { t.Log(err) }})
+	h = New(Config{Bus: OnBus(b, nil), Unreachable: 2 * time.Second, Look: 100 * time.Millisecond, Warn: func(err error) { t.Log(err) }})
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -203,7 +203,7 @@ func writeAll(file string, data []byte) error { return os.WriteFile(file, data, 
 
 // TestWhoCannotSpeakIsToldSo waits behind somebody whom the store does not answer, no longer than it wants to.
 func TestWhoCannotPublishGetsAnError(t *testing.T) {
-	o := OnBus(&bus.Bus{}).(*onBus)
+	o := OnBus(&bus.Bus{}, nil).(*onBus)
 	o.turn <- struct{}{}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()

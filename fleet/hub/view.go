@@ -33,7 +33,9 @@ type View struct {
 	mu sync.RWMutex // guards following
 
 	seq        uint64
-	publishers map[fleet.Name]received
+	publishers map[fleet.Name]*received
+	early      early             // outcomes of orders that the store lost
+	said       map[string]uint64 // the server's number that last changed an order or a finding
 	nodes      map[fleet.Name]*node
 	maps       int // bytes of all maps
 	orders     map[string]*order
@@ -58,12 +60,6 @@ type View struct {
 	fed    []func(*health.History) // that hist has not taken yet
 }
 
-// received is the last that a publisher said.
-type received struct {
-	seq uint64
-	at  time.Time
-}
-
 // cell is the last figures of one direction of a pair, small for there are many.
 type cell struct {
 	rate, both, latency float32 // B/s, B/s, s
@@ -80,7 +76,7 @@ func NewView() *View { return newView(nil, 0) }
 func newView(network *cluster.Cluster, unreachable time.Duration) *View {
 	return &View{
 		network: network, leaves: leavesOf(network),
-		publishers: map[fleet.Name]received{}, nodes: map[fleet.Name]*node{}, orders: map[string]*order{},
+		publishers: map[fleet.Name]*received{}, said: map[string]uint64{}, nodes: map[fleet.Name]*node{}, orders: map[string]*order{},
 		numbers: map[fleet.Name]uint32{}, cells: map[uint64]cell{}, checks: map[uint64]cell{}, findings: map[string]*finding.Finding{},
 		ignored: map[string]int{}, aside: map[fleet.Name]aside{}, hist: health.New(health.Options{Unreachable: unreachable}),
 	}
@@ -106,17 +102,38 @@ func (v *View) Apply(e Entry) (taken bool) {
 	at := bounded(n.At, e.Stored)
 	// What is said again has its old number and its old time. A publisher that lost its memory
 	// counts anew, but its clock goes on.
-	if last, ok := v.publishers[n.Node]; ok && n.Seq <= last.seq && !at.After(last.at) {
+	last, known := v.publishers[n.Node]
+	switch {
+	case !known && len(v.publishers) > fleet.MaxNodes:
+		return v.ignore("too many nodes")
+	case !known:
+		last = &received{}
+		v.publishers[n.Node] = last
+	}
+	again := last.follows(n.Seq, at, !known)
+	if known && !again && n.Seq <= last.seq && !at.After(last.at) {
 		return v.ignore("said before")
 	}
-	if _, ok := v.publishers[n.Node]; !ok && len(v.publishers) > fleet.MaxNodes {
-		return v.ignore("too many nodes")
+	if !again {
+		last.seq, last.at = n.Seq, at
 	}
-	v.publishers[n.Node] = received{n.Seq, at}
 	if n.Node == "" {
 		return v.server(n, at)
 	}
-	return v.node(n, at)
+	return v.node(n, at, again)
+}
+
+// overtaken tells whether something newer was said about an order or a finding, and takes note of this. Only what is
+// sent again, after the store lost it, comes late.
+func (v *View) overtaken(what string, seq uint64) bool {
+	if seq < v.said[what] {
+		return true
+	}
+	if len(v.said) > 4*(maxFindings+maxOrders) {
+		clear(v.said)
+	}
+	v.said[what] = seq
+	return false
 }
 
 // bounded is a time that a publisher gives, within what the store's clock allows.
@@ -144,8 +161,14 @@ func (v *View) ignore(why string) bool {
 func (v *View) server(n *fleet.Event, at time.Time) bool {
 	switch n.Kind {
 	case fleet.KindOrder:
+		if v.overtaken("order "+n.Order.ID, n.Seq) {
+			return false
+		}
 		return v.order(n.Order, at)
 	case fleet.KindFinding:
+		if v.overtaken("finding "+n.Finding.ID, n.Seq) {
+			return false
+		}
 		return v.finding(n.Finding)
 	case fleet.KindMeasured:
 		return v.collective("", n.Measured, at)
@@ -179,6 +202,13 @@ func (v *View) finding(f *finding.Finding) bool {
 	}
 	v.findings[f.ID] = f
 	return true
+}
+
+// readTo tells that there is nothing more up to a number.
+func (v *View) readTo(seq uint64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.seq = max(v.seq, seq)
 }
 
 // Seq is the number of the last entry that is in the view.

@@ -19,6 +19,8 @@ const stopped = "stopped"
 func (v *View) measured(name fleet.Name, s *node, m *fleet.Measured, at time.Time) bool {
 	o := v.orders[m.Order]
 	switch {
+	case o == nil && v.postpone(name, m, at):
+		return false // the order may come again
 	case o == nil:
 		return v.ignore("unknown order")
 	case m.Sweep < 1 || m.Sweep > o.Order.Sweep || m.Round < 0 || m.Took < 0 || len(m.Part) > 2*maxText || len(m.Pairs) > maxSamples:

@@ -32,8 +32,9 @@ type node struct {
 	lastFailedAt time.Time
 }
 
-// node folds what a node said about itself.
-func (v *View) node(n *fleet.Event, at time.Time) bool {
+// node folds what a node said about itself. What comes again, after the store lost it, belongs to the past: it does not
+// replace what was said since.
+func (v *View) node(n *fleet.Event, at time.Time, again bool) bool {
 	s := v.nodes[n.Node]
 	if s == nil {
 		s = &node{links: map[string]fleet.PortState{}, errors: map[string]map[string]uint64{}}
@@ -44,14 +45,26 @@ func (v *View) node(n *fleet.Event, at time.Time) bool {
 	}
 	switch n.Kind {
 	case fleet.KindJoined:
-		v.join(n.Node, s, n.Joined, at)
+		if !again || at.After(s.joinedAt) && !s.left {
+			v.join(n.Node, s, n.Joined, at)
+		}
 	case fleet.KindLeft:
+		if again && s.receivedAt.After(at) {
+			return true
+		}
 		s.left = true
 		v.changes++
 		v.history(addForget(n.Node))
 	case fleet.KindLink:
+		if old, known := s.links[n.Link.Port]; again && known && old.Since.After(at) {
+			v.history(addLink(n.Node, n.Link, at))
+			return true
+		}
 		return v.link(n.Node, s, n.Link, at)
 	case fleet.KindCounters:
+		if again && len(s.errors) > 0 {
+			return true // newer ones are there, or come
+		}
 		return v.counters(n.Node, s, n.Counters, at)
 	case fleet.KindMeasured:
 		return v.measured(n.Node, s, n.Measured, at)

@@ -96,6 +96,11 @@ func (v *View) order(next *fleet.Order, at time.Time) bool {
 	o.Order, o.received, o.setup = *next, at, setupOf(next)
 	o.Sweep = sweep
 	v.forgetOrders()
+	for _, p := range v.early.take(next.ID) {
+		if s := v.nodes[p.node]; s != nil {
+			v.measured(p.node, s, p.m, p.at)
+		}
+	}
 	return true
 }
 
@@ -156,6 +161,23 @@ func (v *View) Order(id string, now time.Time) (fleet.OrderState, bool) {
 		return fleet.OrderState{}, false
 	}
 	return o.state(now), true
+}
+
+// failedWith counts the nodes of a sort with which a node's pairs of a sweep failed.
+func (v *View) failedWith(id string, sweep int, n fleet.Name, is func(fleet.Name) bool) (count int) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	o := v.orders[id]
+	x, known := v.numbers[n]
+	if o == nil || o.Sweep != sweep || !known {
+		return 0
+	}
+	for other, y := range v.numbers {
+		if good, done := o.done[uint64(min(x, y))<<32|uint64(max(x, y))]; done && !good && is(other) {
+			count++
+		}
+	}
+	return count
 }
 
 // ended reports whether a pair of the running sweep is over already.

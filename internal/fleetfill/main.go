@@ -78,7 +78,7 @@ func start(dir, profile string, crash bool) error {
 		return err
 	}
 	ensured := time.Now()
-	h := hub.New(hub.Config{Bus: hub.OnBus(b)})
+	h := hub.New(hub.Config{Bus: hub.OnBus(b, nil)})
 	done := make(chan error, 1)
 	go func() { done <- h.Run(ctx) }()
 	select {

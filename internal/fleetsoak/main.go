@@ -4,6 +4,7 @@
 //
 //	go run ./internal/fleetsoak -agents 200 -for 10m
 //	go run ./internal/fleetsoak -agents 200 -for 10m -cluster 3
+//	go run ./internal/fleetsoak -corrupt 100
 //
 // Agents are the real ones, several to a process; only what they read of their
 // machine and what they measure is made up. Servers are processes of their own.
@@ -32,11 +33,19 @@ func main() {
 	flag.IntVar(&s.cluster, "cluster", 1, "how many servers: 1, or 3 for a cluster")
 	flag.DurationVar(&s.length, "for", 10*time.Minute, "how long")
 	flag.DurationVar(&s.round, "round", 2*time.Second, "how often every node is measured")
+	var c corruption
+	flag.IntVar(&c.times, "corrupt", 0, "instead: how often a store is damaged, and its server started on what is left")
+	flag.Uint64Var(&c.seed, "seed", uint64(time.Now().UnixNano()), "of what is damaged")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	s.out = os.Stdout
-	if err := s.run(ctx); err != nil {
+	s.out, c.out = os.Stdout, os.Stdout
+	run := s.run
+	if c.times > 0 {
+		c.agents, c.length = 8, 5*time.Second
+		run = c.run
+	}
+	if err := run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "fleetsoak:", err)
 		os.Exit(1)
 	}

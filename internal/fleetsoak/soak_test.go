@@ -36,3 +36,19 @@ func TestSoak(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestCorruptStore damages the store of a server some times. The command does it a hundred times: -corrupt 100.
+func TestCorruptStore(t *testing.T) {
+	if testing.Short() {
+		t.Skip("fills and damages a store for half a minute")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	var out bytes.Buffer
+	c := corruption{agents: 4, times: 12, length: 2 * time.Second, seed: 1, out: &out}
+	err := c.run(ctx)
+	t.Log(out.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -150,6 +150,8 @@ type Answer struct {
 	Why    string `json:"why,omitempty"`
 	// Busy tells that the node may be asked again: it measures, or carries a job's traffic.
 	Busy bool `json:"busy,omitempty"`
+	// Meet tells that the refusal is about the place where the group is to meet, and not about the node that refuses.
+	Meet bool `json:"meet,omitempty"`
 }
 
 // Check refuses what nobody should measure, before anybody is asked to.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -8,6 +9,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // MeetAt is the address at which other nodes find this one: that of the interface or address
@@ -68,26 +70,64 @@ func checkMeet(meet string) error {
 	return nil
 }
 
-// meetable refuses to be sent to a place where no other node can be: this machine's own services,
-// or addresses of the link such as those at which clouds hand out secrets. A node says where it is
-// met, and one in the wrong hands may say anything. Nodes that are all on this machine meet there.
-func meetable(meet, own string) error {
-	place := func(s string) (loop, odd bool) {
+// placeError tells that the place to meet is no place for this node.
+type placeError struct{ text string }
+
+func (e *placeError) Error() string { return e.text }
+
+// resolveTime is how long a name may take to be resolved.
+const resolveTime = 2 * time.Second
+
+func resolve(name string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), resolveTime)
+	defer cancel()
+	return net.DefaultResolver.LookupHost(ctx, name)
+}
+
+// addresses are those of a host.
+func addresses(host string, resolve func(string) ([]string, error)) (list []netip.Addr, err error) {
+	texts := []string{host}
+	if _, err := netip.ParseAddr(host); err != nil {
+		if texts, err = resolve(strings.TrimSuffix(host, ".")); err != nil {
+			return nil, err
+		}
+	}
+	for _, s := range texts {
+		if ip, err := netip.ParseAddr(s); err == nil {
+			list = append(list, ip.Unmap())
+		}
+	}
+	if len(list) == 0 {
+		return nil, errors.New("it has no address")
+	}
+	return list, nil
+}
+
+// meetable is the address of a place to meet. It refuses to be sent to a place where no other node can be: this machine's
+// own services, or addresses of the link such as those at which clouds hand out secrets, also by a name that stands for
+// them. A node says where it is met, and one in the wrong hands may say anything. Nodes that are all on this machine meet
+// there.
+func meetable(meet, own string, resolve func(string) ([]string, error)) (string, error) {
+	place := func(s string) (at netip.Addr, loop, odd bool, err error) {
 		host, _, _ := net.SplitHostPort(s) // it was checked
-		if strings.EqualFold(strings.TrimSuffix(host, "."), "localhost") {
-			return true, false
-		}
-		ip, err := netip.ParseAddr(host)
+		list, err := addresses(host, resolve)
 		if err != nil {
-			return false, false
+			return at, false, false, err
 		}
-		ip = ip.Unmap()
-		return ip.IsLoopback() || ip.IsUnspecified(), ip.IsLinkLocalUnicast() || ip.IsMulticast()
+		for _, ip := range list {
+			loop = loop || ip.IsLoopback() || ip.IsUnspecified()
+			odd = odd || ip.IsLinkLocalUnicast() || ip.IsMulticast()
+		}
+		return list[0], loop, odd, nil
 	}
-	loop, odd := place(meet)
-	ownLoop, ownOdd := place(own)
+	at, loop, odd, err := place(meet)
+	if err != nil {
+		return "", &placeError{fmt.Sprintf("the group is to meet at %s, which this node cannot resolve: %v", meet, err)}
+	}
+	_, ownLoop, ownOdd, _ := place(own) // nothing of its own is no excuse
 	if loop && !ownLoop || odd && !ownOdd {
-		return fmt.Errorf("the group is to meet at %s, where no other node can be", meet)
+		return "", &placeError{fmt.Sprintf("the group is to meet at %s (%s), where no other node can be", meet, at)}
 	}
-	return nil
+	_, port, _ := net.SplitHostPort(meet)
+	return net.JoinHostPort(at.String(), port), nil
 }

@@ -1,6 +1,10 @@
 package agent
 
-import "testing"
+import (
+	"errors"
+	"net/netip"
+	"testing"
+)
 
 // TestMeetable tries places to which a node in the wrong hands could send others.
 func TestMeetable(t *testing.T) {
@@ -27,9 +31,29 @@ func TestMeetable(t *testing.T) {
 		{"10.1.2.4:7643", here, true},
 		{"169.254.169.254:80", here, false},
 		{"[fe80::1%eth0]:22", "[fe80::2%eth0]:7643", true},
+		{"innocent.example:22", net, false},
+		{"half.example:22", net, false},
+		{"innocent.example:7644", here, true},
+		{"unknown.example:7643", net, false},
 	} {
-		if err := meetable(c.meet, c.own); (err == nil) != c.may {
+		at, err := meetable(c.meet, c.own, names)
+		if (err == nil) != c.may {
 			t.Errorf("%s for a node at %s: %v", c.meet, c.own, err)
 		}
+		if _, parsed := netip.ParseAddrPort(at); err == nil && parsed != nil {
+			t.Errorf("%s is to be met at %q, which would be resolved again", c.meet, at)
+		}
 	}
+}
+
+// names resolves names, some of which stand for loopback.
+func names(name string) ([]string, error) {
+	list := map[string][]string{
+		"gpu02": {"10.1.2.5"}, "localhost": {"127.0.0.1"}, "LOCALHOST": {"127.0.0.1"},
+		"innocent.example": {"127.0.0.1"}, "half.example": {"10.1.2.6", "::1"},
+	}[name]
+	if list == nil {
+		return nil, errors.New("no such host")
+	}
+	return list, nil
 }

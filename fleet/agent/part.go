@@ -91,7 +91,8 @@ func (w *worker) judge(p *fleet.Part) fleet.Answer {
 		return a
 	}
 	if err := w.fits(p); err != nil {
-		return fleet.Answer{Why: err.Error()}
+		var place *placeError
+		return fleet.Answer{Why: err.Error(), Meet: errors.As(err, &place)}
 	}
 	if limit := p.Caps.Busy; !p.Caps.Always {
 		if limit == 0 {
@@ -141,8 +142,12 @@ func (w *worker) fits(p *fleet.Part) error {
 		w.a.introduce()
 		return fmt.Errorf("the group is to meet at %s, and this node is found at %s", p.Meet, w.a.Meet)
 	}
-	if err := meetable(p.Meet, w.a.Meet); err != nil {
-		return err
+	if p.Rank > 0 {
+		at, err := meetable(p.Meet, w.a.Meet, resolve)
+		if err != nil {
+			return err
+		}
+		p.Meet = at // the name may stand for something else when it is resolved again
 	}
 	need, err := memoryOf(p)
 	if err != nil {

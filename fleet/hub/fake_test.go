@@ -163,6 +163,7 @@ type fakeNode struct {
 	slow   atomic.Int64 // percent of the usual rate; 0 is all
 	hang   atomic.Bool  // begins and never ends
 	lie    func(*fleet.Measured)
+	reach  reached // nil: everybody meets everybody
 	took   time.Duration
 
 	mu    sync.Mutex
@@ -202,6 +203,11 @@ func (n *fakeNode) ask(m *memory, p *fleet.Part) fleet.Answer {
 		n.over++
 		return fleet.Answer{Busy: true, Why: "another part"}
 	}
+	if n.reach != nil && p.Rank > 0 {
+		if ok, why := n.reach(p.Meet, n.name); !ok && why != "" {
+			return fleet.Answer{Why: why, Meet: true}
+		}
+	}
 	n.part = p.ID
 	if !n.hang.Load() {
 		go n.work(m, p)
@@ -218,8 +224,20 @@ func (n *fakeNode) work(m *memory, p *fleet.Part) {
 	n.done++
 	n.mu.Unlock()
 	out := &fleet.Measured{Order: p.Order, Part: p.ID, Sweep: p.Sweep, Round: p.Round, Took: time.Millisecond}
+	if p.Rank == 1 && n.reach != nil && mine {
+		if ok, _ := n.reach(p.Meet, n.name); !ok {
+			out.Failed, out.Peer = "cannot reach rank 0 at "+p.Meet, p.Ranks[0]
+			m.keep(&fleet.Event{At: time.Now().UTC(), Node: n.name, Kind: fleet.KindMeasured, Measured: out})
+			return
+		}
+	}
 	if p.Rank != 0 || !mine || n.dead.Load() {
 		return
+	}
+	if n.reach != nil && len(p.Ranks) == 2 {
+		if ok, _ := n.reach(p.Meet, p.Ranks[1]); !ok {
+			return // its partner does not come
+		}
 	}
 	rate := 10e9
 	for _, r := range p.Ranks {
@@ -265,6 +283,7 @@ func start(t *testing.T, m *memory, change func(*Config)) (h *Hub, stop func()) 
 	t.Helper()
 	cfg := Config{
 		Bus: m, Unreachable: 2 * time.Second, Slack: 100 * time.Millisecond, Look: 50 * time.Millisecond, Again: []time.Duration{20 * time.Millisecond, 50 * time.Millisecond}, Warn: func(err error) { t.Log("warning:", err) },
+		Dial: func(context.Context, string) error { return errors.New("nobody listens") },
 	}
 	if change != nil {
 		change(&cfg)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,6 +32,10 @@ type Config struct {
 	Network *cluster.Cluster
 	// Mend is how often nodes are asked for what the store lost; 0 is 5 s.
 	Mend time.Duration
+	// Resolve gives the addresses of a name, and Dial looks whether somebody listens at an address; nil is the
+	// machine's.
+	Resolve func(ctx context.Context, name string) ([]string, error)
+	Dial    func(ctx context.Context, address string) error
 	// Slack is how long a part is waited for beyond its own bound; 0 is 5 s.
 	Slack time.Duration
 	// Webhooks are told of findings, signed with Secret where it is not empty.
@@ -102,6 +107,12 @@ func New(cfg Config) *Hub {
 	}
 	if cfg.Again == nil {
 		cfg.Again = []time.Duration{time.Second, 5 * time.Second, 15 * time.Second}
+	}
+	if cfg.Resolve == nil {
+		cfg.Resolve = net.DefaultResolver.LookupHost
+	}
+	if cfg.Dial == nil {
+		cfg.Dial = dial
 	}
 	if cfg.Publish == nil {
 		cfg.Publish = func(string, any) {}

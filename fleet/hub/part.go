@@ -20,11 +20,12 @@ const (
 	partFailed          // it began, and nothing came out
 	partBusy            // somebody may be asked again
 	partOut             // a node refuses or does not answer
+	partMeet            // the place to meet is no place for a partner
 	partEnded           // it was stopped
 )
 
 func (k partKind) String() string {
-	return [...]string{"good", "failed", "busy", "left_out", "stopped"}[k]
+	return [...]string{"good", "failed", "busy", "left_out", "not_met", "stopped"}[k]
 }
 
 // ended is how a part ended: what, about whom, why.
@@ -39,9 +40,11 @@ type part struct {
 	group
 	h    *Hub
 	skip func(group) bool
-	o    *fleet.Order
-	id   string
-	span *span
+	// unmet is told of a partner that does not meet rank 0.
+	unmet func(host, partner fleet.Name)
+	o     *fleet.Order
+	id    string
+	span  *span
 }
 
 // Patience with nodes: how long one may take to answer, how long a node that has just ended a part
@@ -98,8 +101,9 @@ func (p *part) run(ctx context.Context) ended {
 			case out.m.Failed == "" && out.by == p.ranks[0]:
 				return ended{kind: partGood}
 			case out.m.Failed != "" && slices.Contains(p.ranks, out.by):
+				why := p.whose(ctx, out)
 				p.stop(p.ranks)
-				return ended{partFailed, out.by, cut(out.m.Failed)}
+				return ended{partFailed, out.by, why}
 			}
 		}
 	}
@@ -113,6 +117,9 @@ func (p *part) begin(ctx context.Context) (ended, bool) {
 	meet, ok := p.h.view.meet(p.ranks[0])
 	if !ok {
 		return ended{partOut, p.ranks[0], "does not say where it is measured"}, false
+	}
+	if why := p.h.unmeetable(ctx, p.ranks, meet); why != "" {
+		return ended{partOut, p.ranks[0], why}, false
 	}
 	order := fleet.Part{
 		ID: p.id, Order: p.o.ID, Sweep: p.o.Sweep, Round: p.round, Ranks: p.ranks,
@@ -155,6 +162,9 @@ func (p *part) ask(ctx context.Context, order fleet.Part, rank int) (ended, bool
 			return ended{partOut, node, cut("does not answer: " + err.Error())}, false
 		case a.Begins:
 			return ended{}, true
+		case a.Meet && rank > 0:
+			p.unmet(p.ranks[0], node)
+			return ended{partMeet, p.ranks[0], cut(fmt.Sprintf("%s does not meet it: %s", node, a.Why))}, false
 		case !a.Busy:
 			return ended{partOut, node, cut("refuses: " + a.Why)}, false
 		case time.Now().After(until) || !p.h.sleep(ctx, tidyStep):

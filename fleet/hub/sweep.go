@@ -25,6 +25,7 @@ type sweep struct {
 	later []group
 	busy  map[fleet.Name]bool // in this pass
 	last  string              // why the last part failed
+	meets meets
 	// missed are the parts that were not measured so far, by group.
 	missed map[string]missed
 }
@@ -60,6 +61,11 @@ func (w *sweep) run(ctx context.Context) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	for n, why := range w.meets.blame() {
+		if w.out[n] == "" {
+			w.out[n] = why
+		}
+	}
 	for _, g := range w.later {
 		k := max(0, slices.IndexFunc(g.ranks, func(n fleet.Name) bool { return w.busy[n] }))
 		w.miss(missed{group: g, left: true, node: g.ranks[k], why: "busy all the time"})
@@ -143,7 +149,11 @@ func (w *sweep) skip(g group) bool {
 
 // do has one group measured and notes what became of it.
 func (w *sweep) do(ctx context.Context, parent *span, g group) {
-	p := &part{h: w.h, o: w.o, group: g, skip: w.skip}
+	p := &part{h: w.h, o: w.o, group: g, skip: w.skip, unmet: func(host, partner fleet.Name) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.meets.failed(host, partner)
+	}}
 	p.span = w.h.tracer.begin(w.o, parent, "part", w.h.cfg.Now())
 	r := p.run(ctx)
 	text := r.why
@@ -155,6 +165,10 @@ func (w *sweep) do(ctx context.Context, parent *span, g group) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch r.kind {
+	case partGood:
+		w.meets.met(g.ranks)
+	case partMeet:
+		w.miss(missed{group: g, left: true, node: r.node, why: r.why})
 	case partBusy:
 		w.later = append(w.later, g)
 		if w.busy == nil {

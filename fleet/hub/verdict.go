@@ -82,7 +82,11 @@ func (h *Hub) judge(s fleet.OrderState, names []fleet.Name, busy map[fleet.Name]
 	for i, n := range names {
 		switch {
 		case !seen[n] && whole && !busy[n]:
-			blame(n, "could not be measured with anybody")
+			if tried := h.view.failedWith(s.ID, s.Sweep, n, func(p fleet.Name) bool { return seen[p] }); tried >= witnesses {
+				blame(n, fmt.Sprintf("could not be met: nothing was measured with any of %d nodes that others were measured with", tried))
+			} else if !slices.ContainsFunc(s.Out, func(o fleet.Out) bool { return o.Node == n }) {
+				v.Notes = append(v.Notes, fmt.Sprintf("%s: not measured, and whose fault that is nobody can say", n))
+			}
 		case best[i] > 0 && float64(best[i]) < tooSlow*float64(usual):
 			blame(n, fmt.Sprintf("at best %v, and the fleet usually shows %v", best[i], usual))
 		}

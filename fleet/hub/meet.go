@@ -1,0 +1,159 @@
+package hub
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"busbar.dev/fleet"
+)
+
+// A node says itself where it is met, and one in the wrong hands may say anything. So a rendezvous that fails is the
+// fault of neither side until others agree: of who is met, when two partners do not meet it and nobody does; of a
+// partner, when it does not meet two that others meet.
+
+// witnesses is how many must agree.
+const witnesses = 2
+
+// meets is who met whom in a sweep, and who did not.
+type meets struct {
+	hosts    map[fleet.Name]map[fleet.Name]bool // partners that did not meet it
+	partners map[fleet.Name]map[fleet.Name]bool // hosts that it did not meet
+	ok       map[fleet.Name]bool                // was met, or met somebody
+}
+
+func (m *meets) failed(host, partner fleet.Name) {
+	if m.hosts == nil {
+		m.hosts, m.partners = map[fleet.Name]map[fleet.Name]bool{}, map[fleet.Name]map[fleet.Name]bool{}
+	}
+	for _, e := range []struct {
+		in   map[fleet.Name]map[fleet.Name]bool
+		a, b fleet.Name
+	}{{m.hosts, host, partner}, {m.partners, partner, host}} {
+		if e.in[e.a] == nil {
+			e.in[e.a] = map[fleet.Name]bool{}
+		}
+		e.in[e.a][e.b] = true
+	}
+}
+
+func (m *meets) met(ranks []fleet.Name) {
+	if m.ok == nil {
+		m.ok = map[fleet.Name]bool{}
+	}
+	for _, n := range ranks {
+		m.ok[n] = true
+	}
+}
+
+// blame is who is at fault, and why.
+func (m *meets) blame() map[fleet.Name]string {
+	out := map[fleet.Name]string{}
+	agree := func(by map[fleet.Name]bool) (n int) {
+		for x := range by {
+			if m.ok[x] || len(m.hosts[x]) == 0 { // it meets others, or was never the one to be met
+				n++
+			}
+		}
+		return n
+	}
+	for host, by := range m.hosts {
+		if !m.ok[host] && agree(by) >= witnesses {
+			out[host] = fmt.Sprintf("cannot be met: %d nodes say so, and nobody meets it", len(by))
+		}
+	}
+	for partner, of := range m.partners {
+		others := 0
+		for host := range of {
+			if m.ok[host] {
+				others++
+			}
+		}
+		if others >= witnesses && !m.ok[partner] {
+			out[partner] = fmt.Sprintf("does not meet %d nodes that others meet", others)
+		}
+	}
+	return out
+}
+
+// meetingPlace is what sort of addresses a meeting point has.
+type meetingPlace struct {
+	loop bool // of the machine itself
+	odd  bool // of a link, or of many
+	text string
+}
+
+// placeOf resolves a meeting point. A name that cannot be resolved here may be resolved by nodes.
+func (h *Hub) placeOf(ctx context.Context, meet string) (p meetingPlace) {
+	host, _, err := net.SplitHostPort(meet)
+	if err != nil {
+		return p
+	}
+	list := []string{host}
+	if _, err := netip.ParseAddr(host); err != nil {
+		within, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		if list, err = h.cfg.Resolve(within, strings.TrimSuffix(host, ".")); err != nil {
+			return p
+		}
+	}
+	for _, s := range list {
+		ip, err := netip.ParseAddr(s)
+		if err != nil {
+			continue
+		}
+		ip = ip.WithZone("").Unmap()
+		if loop := ip.IsLoopback() || ip.IsUnspecified(); loop || ip.IsLinkLocalUnicast() || ip.IsMulticast() {
+			p.loop, p.odd, p.text = p.loop || loop, p.odd || !loop, ip.String()
+		}
+	}
+	return p
+}
+
+// unmeetable says why no partner can reach where rank 0 says that it is met. Nodes that are all on one machine meet
+// there.
+func (h *Hub) unmeetable(ctx context.Context, ranks []fleet.Name, meet string) string {
+	at := h.placeOf(ctx, meet)
+	if !at.loop && !at.odd {
+		return ""
+	}
+	for _, n := range ranks[1:] {
+		own, ok := h.view.meet(n)
+		if other := h.placeOf(ctx, own); ok && (at.loop && !other.loop || at.odd && !other.odd) {
+			return cut(fmt.Sprintf("is to be met at %s (%s), where no other node can reach it", meet, at.text))
+		}
+	}
+	return ""
+}
+
+// whose is why a part failed, with the server's own look at the meeting point where a partner did not reach it.
+func (p *part) whose(ctx context.Context, out outcome) string {
+	why := out.m.Failed
+	host := p.ranks[0]
+	if out.by == host || out.m.Peer != host {
+		return cut(why)
+	}
+	meet, ok := p.h.view.meet(host)
+	if at := p.h.placeOf(ctx, meet); !ok || at.loop || at.odd || p.h.cfg.Dial == nil {
+		return cut(why)
+	}
+	within, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if p.h.cfg.Dial(within, meet) == nil {
+		return cut(why) + "; the server reaches " + string(host)
+	}
+	return cut(why) + "; the server does not reach " + string(host) + " either"
+}
+
+// dial looks whether somebody listens at an address.
+func dial(ctx context.Context, address string) error {
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	return c.Close()
+}

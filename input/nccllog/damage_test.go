@@ -50,7 +50,7 @@ func TestCutLog(t *testing.T) {
 // The paths that still read are kept.
 func TestTornPaths(t *testing.T) {
 	const pre = "h:1:2 [0] NCCL INFO "
-	tree := pre + "comm 0xa rank 0 nranks 1 cudaDev 0 busId 6000 - Init START\n" + pre + "=== System : maxBw 12.0 totalBw 48.0 ===\n" + pre + "CPU/0-0 (1/1/3)\n" + pre + "==========================================\n"
+	tree := pre + "comm 0xa rank 0 nranks 1 cudaDev 0 busId 6000 - Init START\n" + pre + "=== System : maxBw 12.0 totalBw 48.0 ===\n" + pre + "CPU/0-f\ufffdf (1/1/3)\n" + pre + "==========================================\n"
 	for _, c := range []struct {
 		text       string
 		understood bool
@@ -72,6 +72,9 @@ func TestTornPaths(t *testing.T) {
 		l := read(t, tree+pre+"GPU/0-6000 :GPU/0-6000 (0/5000.0/LOC)\n"+pre+c.text+"\n")
 		if (l.NotUnderstood == 0) != c.understood || len(l.Notes) != c.notes {
 			t.Errorf("%q: not understood %v, notes %v", c.text, l.Unknown, l.Notes)
+		}
+		if tree := l.Comms[0].System.Tree; len(tree) != 1 {
+			t.Errorf("%q: the tree has %q", c.text, tree)
 		}
 		if n := len(l.Comms[0].System.Paths); n != 1+c.paths {
 			t.Errorf("%q: %d paths, want %d", c.text, n, 1+c.paths)

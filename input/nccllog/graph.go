@@ -226,10 +226,19 @@ func (c *collector) graph(r *Record, g *Graph) {
 // kinds begin the names of NCCL's nodes.
 var kinds = []string{"GPU/", "NET/", "NIC/", "CPU/", "PCI/", "NVS/", "GIN/"}
 
-// isNode reports whether a word is a node such as GPU/0-60 or NET/1: what follows its kind are numbers in hexadecimal.
-// Names of networks begin alike ("NET/efa").
+// hexDigits are those of nodes' numbers; releases before 2.21 print capitals.
+const hexDigits = "0123456789abcdefABCDEF"
+
+// isNode reports whether a word is a node such as GPU/0-60 or NET/1. Names of networks begin like one ("NET/efa"), so
+// that nothing but numbers may follow there.
 func isNode(s string) bool {
-	return len(s) > 4 && slices.Contains(kinds, s[:4]) && strings.Trim(s[4:], "0123456789abcdefABCDEF-") == ""
+	if len(s) <= 4 || !slices.Contains(kinds, s[:4]) {
+		return false
+	}
+	if s[:4] == "NET/" {
+		return strings.Trim(s[4:], hexDigits+"-") == ""
+	}
+	return strings.IndexByte(hexDigits, s[4]) >= 0
 }
 
 type (

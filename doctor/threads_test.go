@@ -1,0 +1,112 @@
+package doctor
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// thread is a public report whose cause was confirmed, as testdata/cases/README.md describes it.
+type thread struct {
+	ID, Project, Source string
+	Year                int
+	Circumstances       struct {
+		GPU, Fabric, Cloud, NCCL, Framework *string
+		Nodes                               *json.RawMessage // a number, or a text such as 64+
+		Container, VM                       *bool
+	}
+	Symptom      string
+	Observations []struct{ What, Kind, Polarity, Scope string }
+	Fragments    []string
+	Cause        string
+	CauseKey     string `json:"cause_key"`
+	Fix          string
+	ConfirmedBy  string `json:"confirmed_by"`
+	Status       string
+	Known        []string `json:"known_before_answer"`
+}
+
+func threads(t *testing.T, name string) (list []thread) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata", "cases", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	lines.Buffer(nil, 1<<20)
+	for n := 1; lines.Scan(); n++ {
+		d := json.NewDecoder(bytes.NewReader(lines.Bytes()))
+		d.DisallowUnknownFields()
+		var x thread
+		if err := d.Decode(&x); err != nil {
+			t.Fatalf("%s:%d: %v", name, n, err)
+		}
+		list = append(list, x)
+	}
+	if err := lines.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// TestThreads holds the collected threads to their form, and the blind ones apart from the others.
+func TestThreads(t *testing.T) {
+	sources, ids := map[string]string{}, map[string]string{}
+	for _, name := range []string{"fit.jsonl", "blind.jsonl"} {
+		for _, x := range threads(t, name) {
+			source := strings.ToLower(strings.TrimSuffix(x.Source, "/"))
+			for _, other := range []string{sources[source], ids[x.ID]} {
+				if other != "" {
+					t.Errorf("%s %s: also in %s", name, x.ID, other)
+				}
+			}
+			sources[source], ids[x.ID] = name+" "+x.ID, name+" "+x.ID
+			x.lint(t, name)
+		}
+	}
+	for _, x := range threads(t, "fit.jsonl") {
+		if x.Project == "vllm-project/vllm" || x.Project == "ray-project/ray" {
+			t.Errorf("%s: %s is blind as a whole", x.ID, x.Project)
+		}
+	}
+}
+
+func (x *thread) lint(t *testing.T, name string) {
+	t.Helper()
+	bad := func(what, got string) { t.Errorf("%s %s: %s %q", name, x.ID, what, got) }
+	for what, text := range map[string]string{"id": x.ID, "project": x.Project, "symptom": x.Symptom, "cause": x.Cause, "cause_key": x.CauseKey} {
+		if strings.TrimSpace(text) == "" {
+			bad("lacks "+what, "")
+		}
+	}
+	if !strings.HasPrefix(x.Source, "http") {
+		bad("source", x.Source)
+	}
+	if x.Year < 2015 {
+		bad("year", x.Source)
+	}
+	if !slices.Contains([]string{"confirmed", "stated"}, x.Status) {
+		bad("status", x.Status)
+	}
+	for _, o := range x.Observations {
+		if !slices.Contains([]string{"seen", "absent", "tried-helped", "tried-no-effect", "stated-ok"}, o.Polarity) {
+			bad("polarity", o.Polarity)
+		}
+		if !slices.Contains([]string{"log", "figure", "env", "topo", "words", "counter", "command"}, o.Kind) {
+			bad("kind", o.Kind)
+		}
+		if !slices.Contains([]string{"", "rank", "node", "pair", "size", "node-count", "since", "all"}, o.Scope) {
+			bad("scope", o.Scope)
+		}
+	}
+	for _, f := range x.Fragments {
+		if n := len(strings.Fields(f)); n == 0 || n > 12 {
+			bad("fragment", f)
+		}
+	}
+}

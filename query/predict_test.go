@@ -2,6 +2,7 @@ package query
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -25,6 +26,30 @@ func TestPredictStops(t *testing.T) {
 		}
 	case <-time.After(20 * time.Second):
 		t.Fatal("still at work")
+	}
+}
+
+// TestPredictRepeats gets the same document every time: of links that are equally busy the first in the order of the cluster is
+// named, not one by chance.
+func TestPredictRepeats(t *testing.T) {
+	for cluster, times := range map[string]int{"dgx-h100:64": 5, "../docs/examples/leaf-spine.yaml": 50} {
+		first := ""
+		for i := range times {
+			d, err := Predict{Cluster: cluster, Op: "all_to_all", Size: "64M"}.Run(t.Context(), Env{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := json.Marshal(d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if first == "" {
+				first = string(text)
+			}
+			if string(text) != first {
+				t.Fatalf("%s, run %d:\n%s\nthe first:\n%s", cluster, i, text, first)
+			}
+		}
 	}
 }
 

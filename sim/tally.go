@@ -127,7 +127,8 @@ func (c *cell) merge(o *cell) {
 	c.hops |= o.hops
 }
 
-// worst is the busiest resource of every kind.
+// worst is the busiest resource of every kind. Of equally busy ones it is the first in the order of the cluster: hosts as it
+// lists them, in a host links, NICs and memories, then switches and links of the network.
 func (t *tally) worst() [nKinds]load {
 	var w [nKinds]load
 	w[Lane] = load{id: -1, bytes: t.lanes, messages: t.messages, flows: 1, users: 1}
@@ -158,7 +159,6 @@ func (t *tally) worst() [nKinds]load {
 			}
 		}
 	}
-	// In order, so that of equally busy ones the first is named every time.
 	for _, id := range slices.Sorted(maps.Keys(t.net)) {
 		take(id, t.net[id])
 	}

@@ -8,6 +8,7 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/doctor/evidence"
 	"busbar.dev/hardware"
+	"busbar.dev/internal/words"
 	"busbar.dev/unit"
 )
 
@@ -33,7 +34,7 @@ func (m *machine) String() string {
 	}
 	s := fmt.Sprintf("%s of %d %s", nodes, m.per, strings.ToUpper(m.shape.GPU))
 	if m.nodes > 1 {
-		s += fmt.Sprintf(" with %s of %v", counted(m.shape.NICs, "NIC"), m.shape.Port)
+		s += fmt.Sprintf(" with %s of %v", words.Plural(m.shape.NICs, "NIC"), m.shape.Port)
 	}
 	if len(m.assumed) > 0 {
 		s += ", " + strings.Join(m.assumed, " and ") + " assumed"

@@ -59,7 +59,9 @@ func (c *Case) remedies(found []finding.Finding) []finding.Finding {
 
 // helper is a setting that is told to help and begins so.
 func (c *Case) helper(setting string) *evidence.Observation {
-	return c.Find(evidence.Helps, func(o *evidence.Observation) bool { return strings.HasPrefix(strings.ReplaceAll(o.Arg(0), " ", ""), setting) })
+	return c.Find(evidence.Helps, func(o *evidence.Observation) bool {
+		return strings.HasPrefix(strings.ReplaceAll(o.Arg(0), " ", ""), setting)
+	})
 }
 
 func roce(c *Case) bool     { return c.layer() == "RoCE" }

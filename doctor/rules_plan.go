@@ -8,6 +8,7 @@ import (
 
 	"busbar.dev/doctor/evidence"
 	"busbar.dev/finding"
+	"busbar.dev/internal/words"
 )
 
 // planRules are about what NCCL made of the machine.
@@ -291,7 +292,7 @@ func nicShared(c *Case) *finding.Finding {
 	if o == nil {
 		return nil
 	}
-	f.Title = fmt.Sprintf("%d GPUs of a host share %s", gpus, counted(nics, "NIC"))
+	f.Title = fmt.Sprintf("%d GPUs of a host share %s", gpus, words.Plural(nics, "NIC"))
 	f.Severity, f.Confidence, f.Evidence = finding.Note, 0.6, c.quotes(o)
 	if c.slow() {
 		f.Severity = finding.Warn

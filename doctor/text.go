@@ -7,6 +7,7 @@ import (
 
 	"busbar.dev/finding"
 	"busbar.dev/internal/texttab"
+	"busbar.dev/internal/words"
 )
 
 // Text is how a report is written for a terminal.
@@ -52,7 +53,7 @@ func (t Text) Write(w io.Writer, r *Report) error {
 // summary says what was read and how much is wrong.
 func (r *Report) summary() string {
 	count := finding.Count(r.Findings)
-	read := fmt.Sprintf("%s in %s read", counted(r.Lines, "line"), counted(len(r.Sources), "text"))
+	read := fmt.Sprintf("%s in %s read", words.Plural(r.Lines, "line"), words.Plural(len(r.Sources), "text"))
 	if r.Unknown > 0 {
 		read += fmt.Sprintf(", %d not understood", r.Unknown)
 	}
@@ -62,18 +63,11 @@ func (r *Report) summary() string {
 	if count.Serious() == 0 {
 		s := read + ". Nothing is wrong in what was read."
 		if count[finding.Note] > 0 {
-			s += " " + counted(count[finding.Note], "note") + "."
+			s += " " + words.Plural(count[finding.Note], "note") + "."
 		}
 		return s
 	}
 	return read + ". " + count.String() + "; the likeliest cause first."
-}
-
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 func (t Text) finding(b *strings.Builder, f *finding.Finding) {

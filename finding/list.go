@@ -2,9 +2,10 @@ package finding
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
+
+	"busbar.dev/internal/words"
 )
 
 // AtLeast reports whether any finding is as severe as least, or more.
@@ -37,11 +38,8 @@ func (c Counts) Serious() int { return c[Warn] + c[Error] }
 func (c Counts) String() string {
 	var parts []string
 	for s, noun := range []string{Error: "error", Warn: "warning", Note: "note"} {
-		switch n := c[s]; {
-		case n == 1:
-			parts = append(parts, "1 "+noun)
-		case n > 1:
-			parts = append(parts, fmt.Sprintf("%d %ss", n, noun))
+		if n := c[s]; n > 0 {
+			parts = append(parts, words.Plural(n, noun))
 		}
 	}
 	slices.Reverse(parts)

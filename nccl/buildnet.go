@@ -94,7 +94,7 @@ func named(setting, name string) bool {
 	rest, not := strings.CutPrefix(setting, "^")
 	rest, exact := strings.CutPrefix(rest, "=")
 	found := false
-	for _, w := range words(rest, ",") {
+	for _, w := range splitAt(rest, ",") {
 		w, _, _ = strings.Cut(w, ":")
 		if exact && name == w || !exact && strings.HasPrefix(name, w) {
 			found = true

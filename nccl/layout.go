@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/words"
 )
 
 // Rank is where a rank runs.
@@ -68,24 +69,17 @@ func Block(c *cluster.Cluster, nodes, gpus int) (Layout, error) {
 // tooFew says what a layout needs that the cluster does not have: fit nodes have as many GPUs,
 // most is what the largest has.
 func tooFew(c *cluster.Cluster, nodes, gpus, fit, most int) error {
-	need := fmt.Sprintf("layout %dx%d needs %s with at least %s", nodes, gpus, counted(nodes, "node"), counted(gpus, "GPU"))
-	has := counted(len(c.Hosts), "node")
+	need := fmt.Sprintf("layout %dx%d needs %s with at least %s", nodes, gpus, words.Plural(nodes, "node"), words.Plural(gpus, "GPU"))
+	has := words.Plural(len(c.Hosts), "node")
 	switch {
 	case most == 0:
 		return fmt.Errorf("%s; no node of the cluster has a GPU", need)
 	case most < gpus:
-		return fmt.Errorf("%s; the cluster's nodes have at most %s: ask for fewer GPUs a node", need, counted(most, "GPU"))
+		return fmt.Errorf("%s; the cluster's nodes have at most %s: ask for fewer GPUs a node", need, words.Plural(most, "GPU"))
 	case fit < len(c.Hosts):
 		return fmt.Errorf("%s; the cluster has %s, %d of them with as many GPUs: describe more such nodes or ask for fewer", need, has, fit)
 	}
 	return fmt.Errorf("%s; the cluster has %s: describe more of them (CLUSTER:%d) or ask for fewer", need, has, nodes)
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // group is the ranks of one of NCCL's nodes.

@@ -54,8 +54,8 @@ func parseSettings(v Version, env map[string]string) (enabled, error) {
 	return e, nil
 }
 
-// words splits at a mark and leaves empty words out, as NCCL's parser does.
-func words(s, mark string) []string {
+// splitAt splits at a mark and leaves empty words out, as NCCL's parser does.
+func splitAt(s, mark string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(mark, r) })
 }
 
@@ -67,7 +67,7 @@ func parseListOld(_, s string, names []string, set func(op, i, on int)) error {
 		for i := range names {
 			set(op, i, bit(not))
 		}
-		for _, w := range words(rest, ",") {
+		for _, w := range splitAt(rest, ",") {
 			if i := index(names, w); i >= 0 {
 				set(op, i, bit(!not))
 			}
@@ -78,8 +78,8 @@ func parseListOld(_, s string, names []string, set func(op, i, on int)) error {
 
 // parseList reads "[list];func:list;…" (2.24 and later).
 func parseList(key, s string, names []string, set func(op, i, on int)) error {
-	for n, entry := range words(s, ";") {
-		parts := words(entry, ":")
+	for n, entry := range splitAt(s, ";") {
+		parts := splitAt(entry, ":")
 		list, fn := entry, ""
 		switch {
 		case len(parts) >= 2:
@@ -97,7 +97,7 @@ func parseList(key, s string, names []string, set func(op, i, on int)) error {
 			for i := range names {
 				set(op, i, bit(not))
 			}
-			for _, w := range words(rest, ",") {
+			for _, w := range splitAt(rest, ",") {
 				i := index(names, w)
 				if i < 0 {
 					return fmt.Errorf("%s=%s: %q is none of %s", key, s, w, strings.Join(names, ", "))

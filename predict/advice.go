@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"busbar.dev/coll"
+	"busbar.dev/internal/words"
 	"busbar.dev/schedule"
 	"busbar.dev/unit"
 )
@@ -282,7 +283,7 @@ func (t *trial) advice(q Query, others int) Advice {
 		text += fmt.Sprintf("; at %v it would be %.2g× slower", t.worst.size, 1/t.worst.factor())
 	}
 	if others > 0 {
-		text += fmt.Sprintf("; at %s another setting would help (--size asks for one)", sizesOf(others))
+		text += fmt.Sprintf("; at %s another setting would help (--size asks for one)", words.Plural(others, "size"))
 	}
 	return Advice{Text: text, Setting: t.setting}
 }
@@ -292,14 +293,7 @@ func (t *trial) advice(q Query, others int) Advice {
 func unfitAdvice(gains []gain, sizes int) Advice {
 	g := most(gains)
 	return Advice{Text: fmt.Sprintf("NCCL's choice is not the fastest at %d of %s, most at %v (%v by %s instead of %v); no one setting is worth it over all of them (--size asks for one, a tuner plugin chooses by size)",
-		len(gains), sizesOf(sizes), g.size, g.to.Time, algoAndProto(g.to), g.from.Time)}
-}
-
-func sizesOf(n int) string {
-	if n == 1 {
-		return "1 size"
-	}
-	return fmt.Sprintf("%d sizes", n)
+		len(gains), words.Plural(sizes, "size"), g.size, g.to.Time, algoAndProto(g.to), g.from.Time)}
 }
 
 // algoAndProto is an algorithm and protocol for a sentence.

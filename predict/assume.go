@@ -7,6 +7,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/hardware"
+	"busbar.dev/internal/words"
 	"busbar.dev/unit"
 )
 
@@ -49,7 +50,7 @@ func Assume(c *cluster.Cluster, g Given, nets bool) ([]string, error) {
 		has, gpus := t.Count(cluster.NIC), t.Count(cluster.GPU)
 		switch {
 		case has > 0 && g.NIC.Count > 0 && g.NIC.Count != has:
-			return notes, fmt.Errorf("%s has %s and %d are given; a count is for nodes whose sources name none: leave it out to give only the rate", t.Name, counted(has), g.NIC.Count)
+			return notes, fmt.Errorf("%s has %s and %d are given; a count is for nodes whose sources name none: leave it out to give only the rate", t.Name, words.Plural(has, "NIC"), g.NIC.Count)
 		case has == 0 && gpus > 0 && g.NIC.Count > 0:
 			notes = append(notes, addNICs(t, g.NIC))
 			added = true
@@ -153,7 +154,7 @@ func assumeNICs(t *cluster.NodeType, given unit.Rate) string {
 	if count == 0 {
 		return ""
 	}
-	nics := counted(count)
+	nics := words.Plural(count, "NIC")
 	if given > 0 {
 		return fmt.Sprintf("%s of %s: taken as %s", nics, t.Name, rate.Bits())
 	}

@@ -9,6 +9,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/hardware"
+	"busbar.dev/internal/words"
 	"busbar.dev/unit"
 )
 
@@ -78,14 +79,7 @@ func addNICs(t *cluster.NodeType, g NICs) string {
 	case g.Count == 1:
 		where = "on the first NUMA domain"
 	}
-	return fmt.Sprintf("no source names NICs of %s; taken as %s of %s%s as given, %s", t.Name, counted(g.Count), g.Rate.Bits(), guessed, where)
-}
-
-func counted(n int) string {
-	if n == 1 {
-		return "1 NIC"
-	}
-	return fmt.Sprintf("%d NICs", n)
+	return fmt.Sprintf("no source names NICs of %s; taken as %s of %s%s as given, %s", t.Name, words.Plural(g.Count, "NIC"), g.Rate.Bits(), guessed, where)
 }
 
 // slots are the devices that new NICs hang on.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"busbar.dev/input/nccltests"
+	"busbar.dev/internal/words"
 	"busbar.dev/result"
 	"busbar.dev/result/diff"
 )
@@ -87,7 +88,7 @@ func (q BenchDiff) Run(_ context.Context, env Env) (*BenchDiffDoc, error) {
 		n    int
 	}{{q.Old, untimed}, {q.New, more}} {
 		if x.n > 0 {
-			rep.Notes = append(rep.Notes, fmt.Sprintf("%s: left out %s without a time above 0", inputName(x.name), counted(x.n, "row")))
+			rep.Notes = append(rep.Notes, fmt.Sprintf("%s: left out %s without a time above 0", inputName(x.name), words.Plural(x.n, "row")))
 		}
 	}
 	if len(rep.Rows) == 0 {
@@ -138,7 +139,7 @@ func (e *Env) results(name string) (list result.Sweeps, untimed int, err error) 
 	}
 	switch {
 	case err == nil && len(list) == 0 && untimed > 0:
-		err = fmt.Errorf("%s: %s, none with a time above 0", inputName(name), counted(untimed, "row"))
+		err = fmt.Errorf("%s: %s, none with a time above 0", inputName(name), words.Plural(untimed, "row"))
 	case err == nil && len(list) == 0:
 		err = fmt.Errorf("%s: no results in it", inputName(name))
 	}

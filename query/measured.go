@@ -51,11 +51,3 @@ func (e *Env) readWhole(name string) ([]byte, error) {
 	}
 	return data, nil
 }
-
-// counted is a number of things.
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"busbar.dev/internal/texttab"
+	"busbar.dev/internal/words"
 	"busbar.dev/query"
 	"busbar.dev/result"
 	"busbar.dev/result/diff"
@@ -43,7 +44,7 @@ func BenchDiff(w io.Writer, d *query.BenchDiffDoc, all bool) error {
 	if err := flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\n%s in all: %+.1f%% on average%s\n", plural(len(rep.Rows), "row"), 100*rep.Geomean, noneChanged(rep.Rows))
+	fmt.Fprintf(w, "\n%s in all: %+.1f%% on average%s\n", words.Plural(len(rep.Rows), "row"), 100*rep.Geomean, noneChanged(rep.Rows))
 	printAlone(w, "before", rep.OnlyOld, all)
 	printAlone(w, "now", rep.OnlyNew, all)
 	for _, n := range rep.Notes {
@@ -67,7 +68,7 @@ func printAlone(w io.Writer, when string, list []result.Row, all bool) {
 	if len(list) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "measured only %s: %s%s\n", when, plural(len(list), "row"), map[bool]string{true: ":", false: " (--all lists them)"}[all])
+	fmt.Fprintf(w, "measured only %s: %s%s\n", when, words.Plural(len(list), "row"), map[bool]string{true: ":", false: " (--all lists them)"}[all])
 	for _, r := range list {
 		if all {
 			fmt.Fprintf(w, "  %s, %v\n", texttab.Clean(sweepWords(r)), r.Size)

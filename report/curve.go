@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"busbar.dev/internal/svg"
+	"busbar.dev/internal/words"
 	"busbar.dev/query"
 	"busbar.dev/unit"
 )
@@ -81,7 +82,7 @@ func (f *forecast) under() string {
 	}
 	if len(f.Sides) == 1 {
 		x := f.Sides[0]
-		text += fmt.Sprintf(" on %s (%s on %s)", x.Layout, plural(x.Ranks, "rank"), plural(x.Nodes, "node"))
+		text += fmt.Sprintf(" on %s (%s on %s)", x.Layout, words.Plural(x.Ranks, "rank"), words.Plural(x.Nodes, "node"))
 	}
 	return text
 }

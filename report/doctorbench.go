@@ -6,6 +6,7 @@ import (
 
 	"busbar.dev/doctor"
 	"busbar.dev/internal/texttab"
+	"busbar.dev/internal/words"
 	"busbar.dev/predict"
 	"busbar.dev/query"
 	"busbar.dev/result"
@@ -22,7 +23,7 @@ func DoctorBench(w io.Writer, d *query.DoctorBenchDoc, o TextOptions) error {
 
 // measuredCurve prints the curve beside its prediction.
 func measuredCurve(w io.Writer, s *doctor.Curve, all bool) {
-	fmt.Fprintf(w, "%s, %s on %s\n", s.Sweep.Op, plural(s.Sweep.Ranks, "rank"), s.Machine)
+	fmt.Fprintf(w, "%s, %s on %s\n", s.Sweep.Op, words.Plural(s.Sweep.Ranks, "rank"), s.Machine)
 	for _, a := range s.Assumed {
 		fmt.Fprintf(w, "  assumed: %s\n", a)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/internal/texttab"
+	"busbar.dev/internal/words"
 	"busbar.dev/unit"
 )
 
@@ -246,7 +247,7 @@ func cableText(w *wire) string {
 	case w.member:
 		return ""
 	case w.rate == 0:
-		return plural(w.cables, "cable")
+		return words.Plural(w.cables, "cable")
 	}
 	each := (w.rate / unit.Rate(max(w.cables, 1))).Bits()
 	if w.cables > 1 {

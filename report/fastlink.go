@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/words"
 	"busbar.dev/unit"
 )
 
@@ -145,7 +146,7 @@ func (s *fast) full(t *cluster.NodeType) bool {
 
 // words says a set in one line.
 func (s *fast) words(t *cluster.NodeType) string {
-	head := plural(len(s.gpus), "GPU") + ", " + s.name
+	head := words.Plural(len(s.gpus), "GPU") + ", " + s.name
 	switch {
 	case s.via >= 0 && len(s.bundles) == 1:
 		b := &s.bundles[0]
@@ -187,5 +188,5 @@ func countLinks(lanes int) string {
 	if lanes < 1 {
 		return ""
 	}
-	return plural(lanes, "link") + ", "
+	return words.Plural(lanes, "link") + ", "
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"busbar.dev/internal/texttab"
+	"busbar.dev/internal/words"
 	"busbar.dev/lab"
 	"busbar.dev/unit"
 )
@@ -29,7 +30,7 @@ func Lab(w io.Writer, s *lab.State) error {
 	if s.Rootless {
 		rootless = ", rootless"
 	}
-	fmt.Fprintf(w, "lab %s: %s, %s, rates × %v%s\n\n", s.Name, p.Cluster, plural(len(p.Nodes), "node"), p.Scale, rootless)
+	fmt.Fprintf(w, "lab %s: %s, %s, rates × %v%s\n\n", s.Name, p.Cluster, words.Plural(len(p.Nodes), "node"), p.Scale, rootless)
 	if err := labNodes(p).Write(w); err != nil {
 		return err
 	}

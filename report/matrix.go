@@ -8,6 +8,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/internal/texttab"
+	"busbar.dev/internal/words"
 )
 
 // Matrix prints a table for every kind of node as nvidia-smi topo -m prints it:
@@ -20,11 +21,11 @@ func Matrix(w io.Writer, c *cluster.Cluster) error {
 	shown := 0
 	for _, g := range all {
 		if g.t == nil {
-			fmt.Fprintf(&b, "# %s whose inside nobody described: %s\n\n", plural(len(g.hosts), "host"), hostList(g.names(c), 400))
+			fmt.Fprintf(&b, "# %s whose inside nobody described: %s\n\n", words.Plural(len(g.hosts), "host"), hostList(g.names(c), 400))
 			continue
 		}
 		if len(all) > 1 {
-			fmt.Fprintf(&b, "# %s: %s %s\n", g.t.Name, plural(len(g.hosts), "node"), hostList(g.names(c), 400))
+			fmt.Fprintf(&b, "# %s: %s %s\n", g.t.Name, words.Plural(len(g.hosts), "node"), hostList(g.names(c), 400))
 		}
 		writeMatrix(&b, g.t)
 		b.WriteString("\n")
@@ -255,7 +256,7 @@ func (p *printer) matrixCounts(t *cluster.NodeType, m cluster.Matrix) {
 		}
 		pieces := make([]string, len(order))
 		for i, s := range order {
-			pieces[i] = fmt.Sprintf("%s %s", p.class(s), plural(count[s], "pair"))
+			pieces[i] = fmt.Sprintf("%s %s", p.class(s), words.Plural(count[s], "pair"))
 		}
 		p.list("  "+part.name+"  ", "           ", pieces)
 	}

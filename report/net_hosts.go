@@ -10,6 +10,7 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/internal/natural"
 	"busbar.dev/internal/svg"
+	"busbar.dev/internal/words"
 	"busbar.dev/unit"
 )
 
@@ -298,11 +299,11 @@ func (r *hostRow) texts(it *hostItem) (title, sub string) {
 	c := r.net.v.c
 	if it.typ >= 0 && it.typ < len(c.Types) {
 		if g := c.Types[it.typ].Count(cluster.GPU); g > 0 {
-			sub = plural(g, "GPU")
+			sub = words.Plural(g, "GPU")
 		}
 	}
 	if n := len(it.hosts); n > 1 {
-		count := plural(n, "host")
+		count := words.Plural(n, "host")
 		if sub != "" {
 			count += " × " + sub
 		}
@@ -332,7 +333,7 @@ func (r *hostRow) draw(p *picture) {
 
 func (r *hostRow) captions() []caption {
 	c := r.net.v.c
-	text := []string{plural(len(c.Hosts), "host")}
+	text := []string{words.Plural(len(c.Hosts), "host")}
 	var each []string
 	for i := range r.items {
 		for range r.items[i].hosts {
@@ -368,7 +369,7 @@ func (it *hostItem) uplinks() string {
 	case cables == 0:
 		return "no cable"
 	case rate == 0:
-		return plural(cables, "cable")
+		return words.Plural(cables, "cable")
 	}
 	return fmt.Sprintf("%d × %s", cables, (rate / unit.Rate(cables)).Bits())
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/words"
 	"busbar.dev/unit"
 )
 
@@ -71,13 +72,13 @@ func (t *trunk) cables() string {
 	case n == 0:
 		return ""
 	case !t.rated():
-		return plural(n, "cable")
+		return words.Plural(n, "cable")
 	case len(t.speeds) > maxSpeeds:
 		low, high := t.speeds[0].rate.Bits(), t.speeds[len(t.speeds)-1].rate.Bits()
 		if t.speeds[0].rate == 0 {
 			low = "unknown"
 		}
-		return fmt.Sprintf("%s, %s to %s", plural(n, "cable"), low, high)
+		return fmt.Sprintf("%s, %s to %s", words.Plural(n, "cable"), low, high)
 	}
 	parts := make([]string, len(t.speeds))
 	for i, s := range t.speeds {
@@ -94,11 +95,11 @@ func tierCount(n, tier int) string {
 	name := cluster.Tier(tier).String()
 	switch {
 	case tier > int(cluster.Core):
-		return plural(n, name+" switch")
+		return words.Plural(n, name+" switch")
 	case tier == int(cluster.Leaf) && n != 1:
 		return fmt.Sprint(n, " leaves")
 	}
-	return plural(n, name)
+	return words.Plural(n, name)
 }
 
 // belongs reports a link of which nothing is known but what it joins: a tree that

@@ -6,6 +6,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/internal/natural"
+	"busbar.dev/internal/words"
 )
 
 // netView is the network sorted by tier, with what every switch has below and
@@ -145,7 +146,7 @@ func (v *netView) downWords(s int, where bool) string {
 		parts = append(parts, c)
 	}
 	if h.members > 0 {
-		parts = append(parts, plural(h.members, "host"))
+		parts = append(parts, words.Plural(h.members, "host"))
 	}
 	if c := d.cables(); c != "" {
 		if where && len(parts) > 0 {

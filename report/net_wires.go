@@ -7,6 +7,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/internal/svg"
+	"busbar.dev/internal/words"
 	"busbar.dev/unit"
 )
 
@@ -181,7 +182,7 @@ func (p *picture) drawWires(wires []wire) {
 		if w.rate > 0 {
 			paint.Width = math.Min(5, 0.7*stroke(cluster.Fact[unit.Rate]{Value: w.rate, Origin: cluster.Read}))
 		}
-		what, tip := "network", plural(w.cables, "cable")
+		what, tip := "network", words.Plural(w.cables, "cable")
 		switch {
 		case w.member:
 			what, tip = "member", "belongs to; cables unknown"

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/words"
 )
 
 // makeCaptions says once, on the left of each row, what all of its boxes and
@@ -34,9 +35,9 @@ func (p *panel) makeCaptions() {
 		p.caption = append(p.caption, caption{y, pcieBlue, text})
 	}
 	if p.hasCPU() {
-		text := []string{plural(p.t.Count(cluster.NUMA), "NUMA domain")}
+		text := []string{words.Plural(p.t.Count(cluster.NUMA), "NUMA domain")}
 		if n := p.t.Count(cluster.Socket); n > 0 {
-			text = append([]string{plural(n, "socket")}, text...)
+			text = append([]string{words.Plural(n, "socket")}, text...)
 		}
 		p.caption = append(p.caption, caption{p.numaY + numaH/2, smpBrown, text})
 	}
@@ -86,7 +87,7 @@ func (p *panel) gpuCaption(n int) []string {
 // countOf is "8 × H100", or "8 GPUs" when the model is not one and the same.
 func countOf(n int, model, noun string) string {
 	if model == "" {
-		return plural(n, noun)
+		return words.Plural(n, noun)
 	}
 	return fmt.Sprintf("%d × %s", n, model)
 }
@@ -103,7 +104,7 @@ func (p *panel) fastCaption(s *fast) []string {
 	case s.via >= 0 && len(s.bundles) == 1:
 		links := ""
 		if first.lanes > 0 {
-			links = plural(first.lanes, "link") + " a GPU"
+			links = words.Plural(first.lanes, "link") + " a GPU"
 		}
 		return nonEmpty(s.name+" via NVSwitch", links, rate(first, " one direction"))
 	case s.full(p.t):

@@ -8,6 +8,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/internal/svg"
+	"busbar.dev/internal/words"
 )
 
 // Sizes of a rack's trays.
@@ -222,9 +223,9 @@ func (r *rack) drawColumn(pic *picture) {
 			continue
 		}
 		first := &s.bundles[0]
-		text = append(text, "NVSwitch", s.name, plural(len(s.gpus), "GPU"))
+		text = append(text, "NVSwitch", s.name, words.Plural(len(s.gpus), "GPU"))
 		if first.lanes > 0 {
-			text = append(text, plural(first.lanes, "link")+" a GPU")
+			text = append(text, words.Plural(first.lanes, "link")+" a GPU")
 		}
 		if first.rate.Known() {
 			text = append(text, first.rate.Value.String()+" a GPU", "one direction")

@@ -8,6 +8,7 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/fleet"
 	"busbar.dev/internal/texttab"
+	"busbar.dev/internal/words"
 	"busbar.dev/query"
 	"busbar.dev/unit"
 )
@@ -124,10 +125,10 @@ func orderReasons(w io.Writer, list []fleet.Reason) {
 		if len(r.Nodes) > 0 {
 			who = slurmHosts(r.Nodes) + ": "
 		}
-		fmt.Fprintf(w, "%s %s: %s%s\n", plural(r.Parts, "part"), what, who, texttab.Clean(r.Why))
+		fmt.Fprintf(w, "%s %s: %s%s\n", words.Plural(r.Parts, "part"), what, who, texttab.Clean(r.Why))
 	}
 	if more := len(list) - shownReasons; more > 0 {
-		fmt.Fprintf(w, "and %s more (--json)\n", plural(more, "reason"))
+		fmt.Fprintf(w, "and %s more (--json)\n", words.Plural(more, "reason"))
 	}
 }
 

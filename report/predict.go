@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"busbar.dev/internal/texttab"
+	"busbar.dev/internal/words"
 	"busbar.dev/predict"
 	"busbar.dev/query"
 	"busbar.dev/result"
@@ -113,7 +114,7 @@ func (f *forecast) title() string {
 	text := f.Op.String() + " on " + f.Cluster
 	if len(f.Sides) == 1 {
 		x := f.Sides[0]
-		text += fmt.Sprintf(", %s (%s on %s)", x.Layout, plural(x.Ranks, "rank"), plural(x.Nodes, "node"))
+		text += fmt.Sprintf(", %s (%s on %s)", x.Layout, words.Plural(x.Ranks, "rank"), words.Plural(x.Nodes, "node"))
 	} else {
 		var names []string
 		for _, x := range f.Sides {

@@ -6,6 +6,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/internal/svg"
+	"busbar.dev/internal/words"
 )
 
 // Sizes of nodes that show their devices.
@@ -139,7 +140,7 @@ func (r *deviceRow) draw(pic *picture) {
 func (n *deviceNode) draw(pic *picture) {
 	b := n.box
 	gpus, nics := n.t.Of(cluster.GPU), n.t.Of(cluster.NIC)
-	pic.Open("host devices", fmt.Sprintf("%s: %s, %s", n.name, plural(len(gpus), "GPU"), plural(len(nics), "NIC")))
+	pic.Open("host devices", fmt.Sprintf("%s: %s, %s", n.name, words.Plural(len(gpus), "GPU"), words.Plural(len(nics), "NIC")))
 	if n.name != "" {
 		pic.about("node/" + n.name)
 	}

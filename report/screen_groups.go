@@ -7,6 +7,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/internal/svg"
+	"busbar.dev/internal/words"
 )
 
 // hostGroup is hosts that hang on the same switches.
@@ -370,7 +371,7 @@ func (g *groupGrid) side() float64 { return math.Min(9, g.gutter/2) }
 
 func (g *groupGrid) drawGroup(pic *picture, x *hostGroup, as *Group) {
 	b, c := x.box, g.net.v.c
-	tip := as.Name + ": " + plural(len(x.hosts), "node")
+	tip := as.Name + ": " + words.Plural(len(x.hosts), "node")
 	if len(x.leaves) > 0 {
 		tip += " behind " + tierCount(len(x.leaves), int(cluster.Leaf))
 	}
@@ -381,7 +382,7 @@ func (g *groupGrid) drawGroup(pic *picture, x *hostGroup, as *Group) {
 	name := fitList("", hostNames(c, x.hosts), ty, b.w-2*g.pad)
 	pic.Text(b.x+g.pad, b.y+g.head*0.7, name, ty)
 	note := svg.Type{Size: ty.Size, Fill: inkSoft, Anchor: svg.End}
-	if count := plural(len(x.hosts), "node"); svg.TextWidth(name, ty)+svg.TextWidth(count, note)+30 < b.w {
+	if count := words.Plural(len(x.hosts), "node"); svg.TextWidth(name, ty)+svg.TextWidth(count, note)+30 < b.w {
 		pic.Text(b.right()-g.pad, b.y+g.head*0.7, count, note)
 	}
 	pic.Close()

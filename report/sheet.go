@@ -11,6 +11,7 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/internal/natural"
 	"busbar.dev/internal/svg"
+	"busbar.dev/internal/words"
 )
 
 const (
@@ -315,13 +316,13 @@ func (s *sheet) drawTitle(pic *picture) {
 		parts = append(parts, netName(k))
 	}
 	if r := s.c.Network.Rails; r > 1 {
-		parts = append(parts, plural(r, "rail"))
+		parts = append(parts, words.Plural(r, "rail"))
 	}
 	if s.c.Network.Reduction == cluster.Yes {
 		parts = append(parts, "in-network reduction")
 	}
 	if s.more > 0 {
-		parts = append(parts, plural(s.more, "more kind")+" of node not drawn")
+		parts = append(parts, words.Plural(s.more, "more kind")+" of node not drawn")
 	}
 	sub := svg.Type{Size: 13.5, Fill: inkSoft}
 	pic.Text(margin, margin+40, svg.Fit(strings.Join(parts, " · "), sub, room), sub)

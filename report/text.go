@@ -7,6 +7,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/internal/texttab"
+	"busbar.dev/internal/words"
 )
 
 // TextOptions say how Text prints. The zero value is plain text, 100 wide.
@@ -142,14 +143,14 @@ func summaryParts(s cluster.Summary) []string {
 		noun string
 	}{{s.Nodes, "node"}, {s.GPUs, "GPU"}, {s.NICs, "NIC"}, {s.Switches, "switch"}} {
 		if n.n > 0 {
-			parts = append(parts, plural(n.n, n.noun))
+			parts = append(parts, words.Plural(n.n, n.noun))
 		}
 	}
 	return parts
 }
 
 func (p *printer) undescribed(g group) {
-	p.heading(plural(len(g.hosts), "host") + " whose inside nobody described")
+	p.heading(words.Plural(len(g.hosts), "host") + " whose inside nobody described")
 	if names := g.names(p.c); len(names) > 0 {
 		p.para("  ", hostList(names, 4*p.width))
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/words"
 	"busbar.dev/unit"
 )
 
@@ -112,20 +113,20 @@ func (p *printer) noNIC(t *cluster.NodeType) []string {
 }
 
 func (p *printer) shareWords(s cluster.Share) string {
-	words := ""
+	text := ""
 	if s.Each.Known() {
 		p.rates = true
-		words = s.Each.Value.String() + " a GPU"
+		text = s.Each.Value.String() + " a GPU"
 	}
 	switch {
 	case s.Crowded():
-	case words == "":
+	case text == "":
 		return "?"
 	default:
-		return words
+		return text
 	}
-	if words != "" {
-		words += ", "
+	if text != "" {
+		text += ", "
 	}
-	return p.yellow(words + fmt.Sprintf("%d GPUs share %s", len(s.GPUs), plural(len(s.NICs), "NIC")))
+	return p.yellow(text + fmt.Sprintf("%d GPUs share %s", len(s.GPUs), words.Plural(len(s.NICs), "NIC")))
 }

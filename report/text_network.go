@@ -8,6 +8,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/internal/natural"
+	"busbar.dev/internal/words"
 )
 
 // network prints the switches, tier by tier, those that are alike in one line.
@@ -37,7 +38,7 @@ func (p *printer) networkWords(v *netView) []string {
 		w = append(w, net.Name)
 	}
 	if n := len(v.tiers); n > 0 {
-		w = append(w, plural(n, "tier"))
+		w = append(w, words.Plural(n, "tier"))
 	}
 	if net.Rails > 1 {
 		w = append(w, fmt.Sprintf("%d rails (NIC i of every node on rail i)", net.Rails))
@@ -142,7 +143,7 @@ func (p *printer) domains() {
 		}
 	}
 	if len(names) > 0 {
-		p.para("  ", fmt.Sprintf("%s that schedulers group nodes by: %s", plural(len(names), "domain"), hostList(natural.Sort(names), 2*p.width)))
+		p.para("  ", fmt.Sprintf("%s that schedulers group nodes by: %s", words.Plural(len(names), "domain"), hostList(natural.Sort(names), 2*p.width)))
 	}
 }
 
@@ -158,7 +159,7 @@ func (p *printer) badCables() {
 	}
 	for i, s := range bad {
 		if i == maxLinks {
-			p.printf("  … and %s more\n", plural(len(bad)-i, "such link"))
+			p.printf("  … and %s more\n", words.Plural(len(bad)-i, "such link"))
 			break
 		}
 		p.para("  ", p.red("link ")+s)

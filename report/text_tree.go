@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/words"
 )
 
 // tree prints the devices of a node below what contains them.
@@ -179,7 +180,7 @@ func (l *fieldList) gpu(g *cluster.GPUInfo) {
 		l.figure("memory "+g.HBM.Value.String(), g.HBM.Origin)
 	}
 	if len(g.Slices) > 0 {
-		l.say(plural(len(g.Slices), "MIG slice"))
+		l.say(words.Plural(len(g.Slices), "MIG slice"))
 	}
 	if g.GDR == cluster.No {
 		l.add(field{text: "no GDR", bare: true, bad: true})

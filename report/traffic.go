@@ -9,6 +9,7 @@ import (
 
 	"busbar.dev/doctor/traffic"
 	"busbar.dev/internal/svg"
+	"busbar.dev/internal/words"
 )
 
 // Measures of the picture of a run's traffic.
@@ -45,7 +46,7 @@ func Traffic(w io.Writer, r *traffic.Run) error {
 	y = v.rings(y)
 	y = v.trees(y)
 	y = v.oddities(y)
-	return v.c.Write(w, trafficW, y+10, "traffic of "+plural(r.NRanks, "rank")+" on "+plural(len(r.Hosts), "host"), paper)
+	return v.c.Write(w, trafficW, y+10, "traffic of "+words.Plural(r.NRanks, "rank")+" on "+words.Plural(len(r.Hosts), "host"), paper)
 }
 
 func newTrafficView(r *traffic.Run) *trafficView {
@@ -77,11 +78,11 @@ func (v *trafficView) load(nic int) traffic.Load {
 
 // what is how large the communicator is, and how much of it the log shows.
 func (v *trafficView) what() string {
-	seen := fmt.Sprintf(" on %s", plural(len(v.Hosts), "host"))
+	seen := fmt.Sprintf(" on %s", words.Plural(len(v.Hosts), "host"))
 	if n := len(v.Unseen); n > 0 {
-		seen = fmt.Sprintf(", %d of them on %s in the log", v.NRanks-n, plural(len(v.Hosts), "host"))
+		seen = fmt.Sprintf(", %d of them on %s in the log", v.NRanks-n, words.Plural(len(v.Hosts), "host"))
 	}
-	return fmt.Sprintf("%s%s, %s", plural(v.NRanks, "rank"), seen, plural(len(v.Channels), "channel"))
+	return fmt.Sprintf("%s%s, %s", words.Plural(v.NRanks, "rank"), seen, words.Plural(len(v.Channels), "channel"))
 }
 
 // heading says what is drawn and what the marks mean.
@@ -166,7 +167,7 @@ func (v *trafficView) facts() []string {
 		if i == 4 {
 			break
 		}
-		list = append(list, fmt.Sprintf("%s %s", plural(t.Hops, "hop"), t.Via))
+		list = append(list, fmt.Sprintf("%s %s", words.Plural(t.Hops, "hop"), t.Via))
 	}
 	return list
 }

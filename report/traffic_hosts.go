@@ -8,6 +8,7 @@ import (
 
 	"busbar.dev/doctor/traffic"
 	"busbar.dev/internal/svg"
+	"busbar.dev/internal/words"
 )
 
 // cards draws the hosts beside each other.
@@ -39,7 +40,7 @@ func (v *trafficView) cards(y float64) float64 {
 		left += len(g)
 	}
 	if left > 0 {
-		v.c.Text(trafficPad, y+10, fmt.Sprintf("and %s that are not drawn; --json has them", plural(left, "host")), svg.Type{Size: 12, Fill: inkSoft})
+		v.c.Text(trafficPad, y+10, fmt.Sprintf("and %s that are not drawn; --json has them", words.Plural(left, "host")), svg.Type{Size: 12, Fill: inkSoft})
 		y += 20
 	}
 	return y
@@ -181,7 +182,7 @@ func (v *trafficView) arcs(host int, at map[int]box) {
 		}
 		x1, x2 := a.mid(), b.mid()
 		lift := math.Min(arcH+12, 14+math.Abs(x2-x1)*0.16)
-		v.c.Open("link", fmt.Sprintf("ranks %d and %d: %s over %s", p.a, p.b, plural(count[p], "hop"), way[p]))
+		v.c.Open("link", fmt.Sprintf("ranks %d and %d: %s over %s", p.a, p.b, words.Plural(count[p], "hop"), way[p]))
 		v.c.Path(new(svg.Pen).Move(x1, a.y).Curve(x1+(x2-x1)*0.15, a.y-lift, x2-(x2-x1)*0.15, a.y-lift, x2, b.y).String(),
 			svg.Paint{Stroke: color, Width: math.Min(1+0.35*float64(count[p]), 6), Round: true, Opacity: 0.75})
 		v.c.Close()
@@ -219,7 +220,7 @@ func (v *trafficView) wires(host int, at map[int]box, order []int, nics []box) {
 			continue
 		}
 		p := svg.Paint{Stroke: netViol, Width: math.Min(1+0.35*float64(count[k]), 6), Round: true, Opacity: 0.8}
-		tip := fmt.Sprintf("rank %d: %s through %s", k.rank, plural(count[k], "hop"), v.NICName(k.nic))
+		tip := fmt.Sprintf("rank %d: %s through %s", k.rank, words.Plural(count[k], "hop"), v.NICName(k.nic))
 		switch {
 		case !k.gdr:
 			p.Stroke, p.Dash = red, "2 4"

@@ -9,6 +9,7 @@ import (
 	"busbar.dev/cluster"
 	"busbar.dev/doctor/traffic"
 	"busbar.dev/internal/texttab"
+	"busbar.dev/internal/words"
 	"busbar.dev/unit"
 )
 
@@ -60,7 +61,7 @@ func (p *printer) transports(r *traffic.Run) {
 	}
 	p.table(t)
 	if r.P2P > 0 {
-		p.printf("  and %s for send and receive, not part of collectives\n", plural(r.P2P, "connection"))
+		p.printf("  and %s for send and receive, not part of collectives\n", words.Plural(r.P2P, "connection"))
 	}
 }
 
@@ -332,6 +333,6 @@ func (p *printer) oddities(r *traffic.Run) {
 		if id == "" {
 			id = "without id"
 		}
-		p.printf("  %s: %s, %d in the log, %s\n", id, plural(o.Ranks, "rank"), o.Seen, plural(o.Channels, "channel"))
+		p.printf("  %s: %s, %d in the log, %s\n", id, words.Plural(o.Ranks, "rank"), o.Seen, words.Plural(o.Channels, "channel"))
 	}
 }

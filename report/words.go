@@ -86,20 +86,6 @@ func (l fieldList) texts(s style) []string {
 	return out
 }
 
-// plural prints a count and its noun.
-func plural(n int, one string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	switch {
-	case strings.HasSuffix(one, "ch"):
-		one += "es"
-	default:
-		one += "s"
-	}
-	return strconv.Itoa(n) + " " + one
-}
-
 // pcieGeneration is the number people know a transfer rate by.
 func pcieGeneration(gts float64) string {
 	for i, g := range []float64{2.5, 5, 8, 16, 32, 64, 128} {

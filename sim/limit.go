@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/internal/words"
 	"busbar.dev/result"
 	"busbar.dev/unit"
 )
@@ -21,13 +22,13 @@ func (o *Outline) limit(r *result.Run, m *Model, kind Kind, size float64) result
 	case p.Latency >= p.Moving+p.Sync:
 		return o.slowChain(r)
 	case p.Sync > p.Moving:
-		return result.Limit{Kind: result.ByProtocol, Text: fmt.Sprintf("handing over the slices of %s takes %v of %v; the message is small for this protocol", count(r.Channels, "channel"), p.Sync, r.Time)}
+		return result.Limit{Kind: result.ByProtocol, Text: fmt.Sprintf("handing over the slices of %s takes %v of %v; the message is small for this protocol", words.Plural(r.Channels, "channel"), p.Sync, r.Time)}
 	}
 	l := &o.all[kind]
 	text := ""
 	switch kind {
 	case Lane:
-		text = fmt.Sprintf("%s can move at most %v each; more channels would help", count(r.Channels, "channel"), m.Wire.Lane)
+		text = fmt.Sprintf("%s can move at most %v each; more channels would help", words.Plural(r.Channels, "channel"), m.Wire.Lane)
 		return result.Limit{Kind: result.ByProtocol, Text: text}
 	case NIC:
 		text = o.nicText(l, m)
@@ -67,7 +68,7 @@ func (o *Outline) nicText(l *load, m *Model) string {
 	case l.users > 1:
 		text = fmt.Sprintf("%s of the node send through this %s port", gpus(l.users), l.rate.Bits())
 	case ranks > 1 && l.ports < min(ranks, nics):
-		text = fmt.Sprintf("everything goes through %d of the node's %s; the %s port is full", l.ports, count(nics, "port"), l.rate.Bits())
+		text = fmt.Sprintf("everything goes through %d of the node's %s; the %s port is full", l.ports, words.Plural(nics, "port"), l.rate.Bits())
 	case ranks > 1 && ranks <= nics:
 		text = fmt.Sprintf("each GPU's own %s port is full", l.rate.Bits())
 	}
@@ -84,14 +85,7 @@ func nicCount(n int) string {
 	return fmt.Sprintf("%d NICs", n)
 }
 
-func gpus(n int) string { return count(n, "GPU") }
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
+func gpus(n int) string { return words.Plural(n, "GPU") }
 
 func (o *Outline) slowChain(r *result.Run) result.Limit {
 	var hops [nHops]float64
@@ -112,7 +106,7 @@ func (o *Outline) slowChain(r *result.Run) result.Limit {
 	}
 	return result.Limit{
 		Kind: result.ByLatency,
-		Text: fmt.Sprintf("%s one after the other, %.0f of them over %s, take %v of %v; an algorithm with fewer steps would help", count(int(math.Round(total)), "message"), hops[most], most, r.Parts.Latency, unit.Time(r.Time)),
+		Text: fmt.Sprintf("%s one after the other, %.0f of them over %s, take %v of %v; an algorithm with fewer steps would help", words.Plural(int(math.Round(total)), "message"), hops[most], most, r.Parts.Latency, unit.Time(r.Time)),
 	}
 }
 

@@ -164,7 +164,7 @@ func quoted(w string) string {
 
 // key is what equal questions have in common.
 func (a *asked) key() string {
-	data, err := json.Marshal([]any{a.words, a.form, a.files, a.ask})
+	data, err := json.Marshal([]any{a.words, a.form, a.scene, a.at, a.files, a.ask})
 	if err != nil {
 		return a.line
 	}

@@ -2,8 +2,6 @@ package web
 
 import (
 	"net/http"
-	"slices"
-	"time"
 
 	topology "busbar.dev/cluster"
 	"busbar.dev/report"
@@ -14,20 +12,13 @@ func (s *Server) scene(w http.ResponseWriter, r *http.Request) {
 	values := r.URL.Query()
 	at := values.Get("at")
 	values.Del("at")
-	a, err := s.read(questions[slices.IndexFunc(questions, func(q question) bool { return q.name == "map" })], values)
+	a, err := s.read(mapQuestion, values)
 	if err != nil {
 		Fail(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	key := a.key() + "\x00scene\x00" + at
-	g := s.answers.get(key, time.Now())
-	if g == nil {
-		a.scene, a.at = true, at
-		if g = s.compute(r.Context(), a); g.code == http.StatusOK {
-			s.answers.put(key, g)
-		}
-	}
-	send(w, r, g)
+	a.scene, a.at = true, at
+	send(w, r, s.kept(r.Context(), a))
 }
 
 // Scene answers with the drawing of a cluster that somebody else knows.

@@ -14,9 +14,7 @@ import (
 	"busbar.dev/calibrate/truth"
 	"busbar.dev/coll"
 	"busbar.dev/internal/synth"
-	"busbar.dev/predict"
 	"busbar.dev/sim"
-	"busbar.dev/step"
 )
 
 // figures are the fitted ones with some changed by a factor.
@@ -36,9 +34,9 @@ func figures(t testing.TB, by map[string]float64) *sim.Figures {
 // synthetic are cases of machines whose times follow from figures, with noise of the given spread.
 func synthetic(t testing.TB, f *sim.Figures, spread float64, machines ...int) []*truth.Case {
 	t.Helper()
-	var all []synth.Point
+	var all []synth.Sweep
 	for _, i := range machines {
-		list, err := synth.Machines()[i].Points(f, spread, synth.Sizes(10, 4), coll.AllReduce, coll.AllGather)
+		list, err := synth.Machines()[i].Sweeps(f, spread, synth.Sizes(10, 4), coll.AllReduce, coll.AllGather)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -254,197 +252,5 @@ func TestWriteGo(t *testing.T) {
 		if err != nil || math.Abs(v-sim.Fitted()[i]) > 1e-3*sim.Fitted()[i] {
 			t.Errorf("%s is written as %s: %v", sim.FigureName(i), s, err)
 		}
-	}
-}
-
-// A site whose network is slower and whose launches are later than usual is found to be so: the figures that differ
-// move to their values, errors fall on sizes that the fit did not see too, and the calibration applies.
-func TestSyntheticSite(t *testing.T) {
-	by := map[string]float64{"infiniband_share": 0.75, "hopper.launch": 1.8}
-	want := figures(t, by)
-	cases := synthetic(t, want, 0.005, 0)
-	s, err := Cluster(cases, sim.Fitted())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !s.Better() || s.After.Median > 0.02 || s.After.Median > s.Before.Median/3 || s.HeldAfter.Median > s.HeldBefore.Median/2 || s.Points != 20 {
-		t.Errorf("before %+v, after %+v; held out %+v, %+v", s.Before, s.After, s.HeldBefore, s.HeldAfter)
-	}
-	for name := range by {
-		k := slices.IndexFunc(s.Moved, func(m Moved) bool { return m.Name == name })
-		if k < 0 {
-			t.Errorf("%s did not move; moved %+v", name, s.Moved)
-			continue
-		}
-		i, _ := sim.FigureByName(name)
-		if m := s.Moved[k]; m.Low > want[i]*1.02 || m.High < want[i]*0.98 || m.Value < m.Low || m.Value > m.High || m.Points < 2 {
-			t.Errorf("%+v; made with %.4g", m, want[i])
-		}
-	}
-	if 2*len(s.Moved) >= s.Points {
-		t.Errorf("%d points moved %d figures", s.Points, len(s.Moved))
-	}
-	n := 0
-	for _, z := range s.Sizes {
-		if n += z.Before.Points; z.Before.Points != z.After.Points || z.Name == "" {
-			t.Errorf("%+v", z)
-		}
-	}
-	if n != s.Points {
-		t.Errorf("%d points by size, want %d", n, s.Points)
-	}
-
-	c := *cases[0].Predictor.Cluster
-	c.Calibration = s.Calibration(nil, "synthetic.jsonl")
-	if len(c.Calibration.Measured) != 2 || c.Calibration.Measured[0].Points == 0 || c.Calibration.Measured[0].Error > 0.2 {
-		t.Errorf("%+v", c.Calibration.Measured)
-	}
-	f, err := predict.Figures(&c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows, err := truth.Rows(cases, f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := truth.Rate(rows); got.Median != s.After.Median {
-		t.Errorf("median error %.4f in the fit, %.4f applied", s.After.Median, got.Median)
-	}
-	// What an earlier calibration said about other figures stays.
-	old := *c.Calibration
-	old.Figures = slices.Clone(old.Figures)
-	old.Figures[0].Name = "efa_share"
-	if next := s.Calibration(&old, "x"); len(next.Figures) != len(c.Calibration.Figures)+1 {
-		t.Errorf("%d figures, want one more than %d", len(next.Figures), len(c.Calibration.Figures))
-	}
-}
-
-// Where predictions are right already, nothing moves that matters and nothing is called better than it was; a run that is
-// five times as slow as any host is reported as figures at their ends, or not explained at all.
-func TestSyntheticSiteUnchanged(t *testing.T) {
-	s, err := Cluster(synthetic(t, sim.Fitted(), 0, 0), sim.Fitted())
-	if err != nil || len(s.Moved) != 0 || s.Better() || s.After.Median > 1e-6 {
-		t.Errorf("%v: moved %+v, median %.4f", err, s.Moved, s.After.Median)
-	}
-	if cal := s.Calibration(nil, "x"); len(cal.Figures) != 0 || cal.Measured != nil {
-		t.Errorf("%+v", cal)
-	}
-	if _, err := Cluster(nil, sim.Fitted()); err == nil {
-		t.Error("no points were fitted")
-	}
-	slow := synthetic(t, sim.Fitted(), 0, 0)
-	for _, c := range slow {
-		for i := range c.Times {
-			c.Times[i] *= 12
-		}
-	}
-	if s, err = Cluster(slow, sim.Fitted()); err != nil || len(s.Ends) == 0 && s.After.Median < 0.2 {
-		t.Errorf("%v: ends %v, median %.3f", err, s.Ends, s.After.Median)
-	}
-}
-
-// Sizes that are held out are predicted by the other sizes alone: their own times do not matter.
-func TestSyntheticHeldOut(t *testing.T) {
-	c := synthetic(t, figures(t, map[string]float64{"hopper.launch": 1.8, "infiniband_share": 0.75}), 0.01, 0)[0]
-	odd := func() (list []int64) {
-		s, err := Cluster([]*truth.Case{c}, sim.Fitted())
-		if err != nil || len(s.held) != len(c.Ops) {
-			t.Fatalf("%v: %d points held out of %d", err, len(s.held), len(c.Ops))
-		}
-		for i := range s.held {
-			if size := slices.IndexFunc(c.Ops, func(o coll.Op) bool { return o.Bytes == s.held[i].Size() }); size%2 == 1 {
-				list = append(list, int64(s.held[i].Predicted))
-			}
-		}
-		return list
-	}
-	want := odd()
-	for i := range c.Times {
-		if i%2 == 1 {
-			c.Times[i] *= 2
-		}
-	}
-	if got := odd(); len(want) != 5 || !slices.Equal(got, want) {
-		t.Errorf("%v, were %v", got, want)
-	}
-}
-
-// Few points move few figures: fewer than half as many, one point one only, and one that those points pin down.
-func TestSyntheticFewPoints(t *testing.T) {
-	c := synthetic(t, figures(t, map[string]float64{"hopper.launch": 1.8, "infiniband_share": 0.75}), 0.01, 0)[0]
-	for _, n := range []int{1, 2, 3, 5, 8} {
-		s, err := Cluster([]*truth.Case{c.Pick(func(i int) bool { return i >= 10-n })}, sim.Fitted())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(s.Moved) > 1 && 2*len(s.Moved) >= n || s.Points != n {
-			t.Errorf("%d points moved %d figures", s.Points, len(s.Moved))
-		}
-		for _, m := range s.Moved {
-			if n > 1 && m.Points < 2 {
-				t.Errorf("%s moved, which %d points depend on", m.Name, m.Points)
-			}
-		}
-		if cal := s.Calibration(nil, "x"); n < fewHeld && len(cal.Measured) > 0 {
-			t.Errorf("%d points narrow error bars: %+v", n, cal.Measured)
-		}
-	}
-}
-
-// runs are synthetic training runs by figures.
-func runs(t testing.TB, f *step.Figures, spread float64) []*truth.RunRow {
-	t.Helper()
-	list, err := synth.Runs(f, spread)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := synth.Lines(list)
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := truth.Runs("synthetic.jsonl", strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows, left := truth.PredictRuns(all, step.Default())
-	if len(rows) != len(list) {
-		t.Fatalf("left %v", left)
-	}
-	return rows
-}
-
-// Steps that were made by other figures are explained by a fit, and a cluster that it has not seen too.
-func TestSyntheticSteps(t *testing.T) {
-	want := *step.Default()
-	for i := range want {
-		if step.Name(i) == "hopper.ceiling" || step.Name(i) == "ampere.ceiling" {
-			want[i] *= 0.8
-		}
-	}
-	rows := runs(t, &want, 0)
-	before := truth.RateRuns("before", rows)
-	f, err := FitSteps(rows, step.Default())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range rows {
-		if err := r.Predict(f); err != nil {
-			t.Fatal(err)
-		}
-	}
-	after := truth.RateRuns("after", rows)
-	if after.Median > 0.03 || after.Median > before.Median/3 {
-		t.Errorf("median error %.3f, was %.3f", after.Median, before.Median)
-	}
-	for i, v := range f {
-		if _, lo, hi := step.Range(i); v < lo || v > hi {
-			t.Errorf("%s is %g, out of %g to %g", step.Name(i), v, lo, hi)
-		}
-	}
-	if err := CrossSteps(rows, step.Default()); err != nil {
-		t.Fatal(err)
-	}
-	if cross := truth.RateRuns("cross", rows); cross.Median > 0.05 || cross.Median < after.Median-1e-9 {
-		t.Errorf("median error of clusters that were left out %.3f, of the fit %.3f", cross.Median, after.Median)
 	}
 }

@@ -94,7 +94,7 @@ func quoted(files []synth.File, q finding.Quote) bool {
 // curve is a synthetic all-reduce sweep of a machine, each size so many times as long as predicted, as a judged curve.
 func curve(t *testing.T, m *synth.Machine, slow func(size int64) float64) (*Curve, *result.Sweep, *cluster.Cluster) {
 	t.Helper()
-	list, err := m.Points(sim.Fitted(), 0.02, synth.Sizes(13, 4), coll.AllReduce)
+	list, err := m.Sweeps(sim.Fitted(), 0.02, synth.Sizes(13, 4), coll.AllReduce)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package truth
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -13,15 +12,14 @@ import (
 	"busbar.dev/nccl"
 	"busbar.dev/result"
 	"busbar.dev/sim"
-	"busbar.dev/step"
 )
 
 // points are synthetic sweeps of all machines, timed by the fitted figures.
-func points(t testing.TB, spread float64) []synth.Point {
+func points(t testing.TB, spread float64) []synth.Sweep {
 	t.Helper()
-	var all []synth.Point
+	var all []synth.Sweep
 	for _, m := range synth.Machines() {
-		list, err := m.Points(sim.Fitted(), spread, synth.Sizes(7, 8), coll.AllReduce, coll.AllGather)
+		list, err := m.Sweeps(sim.Fitted(), spread, synth.Sizes(7, 8), coll.AllReduce, coll.AllGather)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -31,7 +29,7 @@ func points(t testing.TB, spread float64) []synth.Point {
 }
 
 // readPoints reads them back from their lines.
-func readPoints(t testing.TB, list []synth.Point) result.Sweeps {
+func readPoints(t testing.TB, list []synth.Sweep) result.Sweeps {
 	t.Helper()
 	text, err := synth.Lines(list)
 	if err != nil {
@@ -289,145 +287,5 @@ func TestSyntheticRepeats(t *testing.T) {
 	}
 	if Contradictions(cases[:1]) != nil {
 		t.Error("one sweep contradicts itself")
-	}
-}
-
-// runs are the synthetic training runs, read back.
-func runs(t testing.TB, f *step.Figures, spread float64) []*Training {
-	t.Helper()
-	list, err := synth.Runs(f, spread)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := synth.Lines(list)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := Runs("synthetic.jsonl", strings.NewReader(text+`{"id":"not-a-run"}`+"\n"))
-	if err != nil || len(got) != len(list) {
-		t.Fatalf("%d runs of %d: %v", len(got), len(list), err)
-	}
-	return got
-}
-
-// From its description alone a run is the job that it was.
-func TestSyntheticRuns(t *testing.T) {
-	list := runs(t, step.Default(), 0)
-	rows, left := PredictRuns(list, step.Default())
-	if len(rows) != len(list) || len(left) != 0 {
-		t.Fatalf("%d rows of %d, left %v", len(rows), len(list), left)
-	}
-	for _, r := range rows {
-		if r.APE > 1e-6 {
-			t.Errorf("%s: %v s, measured %v", r.ID, r.Predicted, r.Seconds())
-		}
-	}
-	if s := RateRuns("all", rows); s.Clusters != 4 || s.Points != len(rows) || s.Worst > 1e-6 {
-		t.Errorf("%+v", s)
-	}
-	// Eight jobs ran in four ways each, and their order is foretold.
-	c := RateChoices(rows)
-	if c.Jobs != 8 || c.Right != c.Pairs || c.Pairs == 0 || c.Within != 8 || c.Worst != 0 {
-		t.Errorf("%+v", c)
-	}
-	n := 0
-	for _, s := range SplitRuns(rows, func(r *RunRow) string { return r.Class }) {
-		n += s.Points
-	}
-	if n != len(rows) {
-		t.Errorf("%d runs by class, want %d", n, len(rows))
-	}
-}
-
-// However a source states its speed, the step takes as long.
-func TestSyntheticThroughput(t *testing.T) {
-	base := runs(t, step.Default(), 0)[0]
-	want := base.Seconds()
-	tokens := float64(base.Parallel.GlobalBatch * base.Model.Seq)
-	for name, set := range map[string]func(r *Training){
-		"derived":        func(r *Training) { r.Derived.Step = want },
-		"tokens":         func(r *Training) { r.Measured.Tokens = tokens / want },
-		"derived tokens": func(r *Training) { r.Derived.Tokens = tokens / want },
-		"tokens a GPU":   func(r *Training) { r.Measured.PerGPU = tokens / want / float64(r.Hardware.GPUs) },
-		"samples":        func(r *Training) { r.Measured.Samples = float64(r.Parallel.GlobalBatch) / want },
-		"TFLOPS":         func(r *Training) { r.Measured.TFLOPS = r.flops() / want / 1e12 / float64(r.Hardware.GPUs) },
-		"TFLOPS of products": func(r *Training) {
-			r.Measured.Kind = "model"
-			r.Measured.TFLOPS = r.flops() / want / 1e12 / float64(r.Hardware.GPUs)
-		},
-	} {
-		r := *base
-		r.Measured.Step = 0
-		if r.Seconds() != 0 {
-			t.Fatal("a step without a time has one")
-		}
-		if _, err := r.Prepare(); err == nil {
-			t.Error("a run without a time was prepared")
-		}
-		if set(&r); math.Abs(r.Seconds()-want) > 1e-9*want {
-			t.Errorf("%s: %v s, want %v", name, r.Seconds(), want)
-		}
-	}
-}
-
-// What a source leaves open is assumed and noted; what nothing can be predicted for is left with the reason.
-func TestSyntheticAssumed(t *testing.T) {
-	base := *runs(t, step.Default(), 0)[0]
-	for _, c := range []struct {
-		name    string
-		set     func(r *Training)
-		assumed string
-		err     string
-	}{
-		{"heads", func(r *Training) { r.Model.Heads = 0 }, "16 heads of 128", ""},
-		{"micro-batches", func(r *Training) { r.Parallel.MicroBatch = 0 }, "micro-batches of 8", ""},
-		{"replicas", func(r *Training) { r.Parallel.DP = 3 }, "dp=16, which the GPUs give; the source prints 3", ""},
-		{"NICs", func(r *Training) { r.Hardware.NICs, r.Hardware.Fabric = nil, "" }, "8 NICs of 400 Gb/s a node", ""},
-		{"NICs of A100", func(r *Training) { r.Hardware.NICs, r.Hardware.GPU = nil, "A100-SXM4-80GB" }, "8 NICs of 200 Gb/s a node", ""},
-		{"Paxml", func(r *Training) { r.Framework, r.Source, r.Parallel.Recompute = "", "paxml", "" }, "computed again, which is Paxml's default", ""},
-		{"depth", func(r *Training) { r.Model.Layers = 0 }, "", "does not state its layers and width"},
-		{"ResNet", func(r *Training) { r.Model.Layers, r.Model.Name = 0, "ResNet-50" }, "", "no transformer"},
-		{"Transformer-XL", func(r *Training) { r.Model.Name = "Transformer-XL" }, "", "not modelled"},
-		{"padding", func(r *Training) { r.Source, r.Model.Name, r.Model.Seq = "DeepLearningExamples", "BERT", 512 }, "", "without their padding"},
-		{"GPU", func(r *Training) { r.Hardware.GPU = "synthetic accelerator" }, "", "not in the catalogue"},
-		{"grade", func(r *Training) { r.Grade = "C" }, "", "grade C"},
-	} {
-		r := base
-		r.Assumed = nil
-		c.set(&r)
-		rows, left := PredictRuns([]*Training{&r}, step.Default())
-		switch {
-		case c.err != "":
-			if len(left) != 1 || !strings.Contains(left[0].Reason, c.err) {
-				t.Errorf("%s: left %v, want %q", c.name, left, c.err)
-			}
-		case len(rows) != 1 || !strings.Contains(fmt.Sprint(r.Assumed), c.assumed):
-			t.Errorf("%s: %d rows, left %v, assumed %q; want %q", c.name, len(rows), left, r.Assumed, c.assumed)
-		}
-	}
-	// Frameworks and precisions change what a step takes: FP8 is faster, recomputing slower.
-	predicted := func(set func(r *Training)) float64 {
-		r := base
-		set(&r)
-		rows, left := PredictRuns([]*Training{&r}, step.Default())
-		if len(rows) != 1 {
-			t.Fatalf("left %v", left)
-		}
-		return rows[0].Predicted
-	}
-	plain := predicted(func(*Training) {})
-	for name, c := range map[string]struct {
-		set    func(r *Training)
-		slower bool
-	}{
-		"fp8":            {func(r *Training) { r.Parallel.Precision = "fp8" }, false},
-		"tf32":           {func(r *Training) { r.Parallel.Precision = "tf32" }, true},
-		"fp32":           {func(r *Training) { r.Parallel.Precision = "fp32" }, true},
-		"full recompute": {func(r *Training) { r.Parallel.Recompute = "full" }, true},
-		"unfused":        {func(r *Training) { r.Framework = "" }, true},
-	} {
-		if got := predicted(c.set); got == plain || got > plain != c.slower {
-			t.Errorf("%s: %v s, %v without", name, got, plain)
-		}
 	}
 }

@@ -133,7 +133,7 @@ func TestSyntheticPacked(t *testing.T) {
 // A table of nccl-tests in a job's output is kept as one, and its GPUs are the cluster's.
 func TestSyntheticTable(t *testing.T) {
 	m := synth.Machines()[0]
-	list, err := m.Points(sim.Fitted(), 0, synth.Sizes(6, 16), coll.AllReduce)
+	list, err := m.Sweeps(sim.Fitted(), 0, synth.Sizes(6, 16), coll.AllReduce)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +269,7 @@ func TestToolsDoNotComplain(t *testing.T) {
 	}
 	// Beside a tool's output, only sentences count that people write.
 	m := synth.Machines()[0]
-	list, err := m.Points(sim.Fitted(), 0, synth.Sizes(2, 16), coll.AllReduce)
+	list, err := m.Sweeps(sim.Fitted(), 0, synth.Sizes(2, 16), coll.AllReduce)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,10 +12,10 @@ import (
 )
 
 // table is a synthetic sweep and the text that nccl-tests would print of it.
-func table(t *testing.T, k coll.Kind) (synth.Machine, synth.Point, string) {
+func table(t *testing.T, k coll.Kind) (synth.Machine, synth.Sweep, string) {
 	t.Helper()
 	m := synth.Machines()[0]
-	list, err := m.Points(sim.Fitted(), 0.02, synth.Sizes(8, 4), k)
+	list, err := m.Sweeps(sim.Fitted(), 0.02, synth.Sizes(8, 4), k)
 	if err != nil {
 		t.Fatal(err)
 	}

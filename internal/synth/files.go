@@ -34,9 +34,9 @@ func Files() ([]File, error) {
 }
 
 func pointFiles() ([]File, error) {
-	var all []Point
+	var all []Sweep
 	for _, m := range Machines() {
-		list, err := m.Points(sim.Fitted(), 0.02, Sizes(10, 4), coll.AllReduce, coll.AllGather)
+		list, err := m.Sweeps(sim.Fitted(), 0.02, Sizes(10, 4), coll.AllReduce, coll.AllGather)
 		if err != nil {
 			return nil, err
 		}
@@ -58,7 +58,7 @@ func runFiles() ([]File, error) {
 func tableFiles() ([]File, error) {
 	var list []File
 	for _, m := range Machines() {
-		points, err := m.Points(sim.Fitted(), 0.02, Sizes(10, 4), coll.AllReduce, coll.Reduce)
+		points, err := m.Sweeps(sim.Fitted(), 0.02, Sizes(10, 4), coll.AllReduce, coll.Reduce)
 		if err != nil {
 			return nil, err
 		}

@@ -23,7 +23,7 @@ func Rooted(k coll.Kind) bool { return k == coll.Broadcast || k == coll.Reduce }
 
 // Table is a sweep as nccl-tests prints it: parameters, ranks, rows with the times out of place and, a hundredth
 // longer, in place. Its first line says that it is synthetic; the tool's own lines begin with # too.
-func (m *Machine) Table(g *Point) (string, error) {
+func (m *Machine) Table(g *Sweep) (string, error) {
 	k, err := coll.ParseKind(g.Collective)
 	if err != nil {
 		return "", err
@@ -68,7 +68,7 @@ func code(release string) string {
 }
 
 // TableJSON is the same as option -J writes it.
-func (m *Machine) TableJSON(g *Point) (string, error) {
+func (m *Machine) TableJSON(g *Sweep) (string, error) {
 	k, err := coll.ParseKind(g.Collective)
 	if err != nil {
 		return "", err

@@ -7,7 +7,7 @@ import (
 
 // What PyTorch, its launcher and the kernel print about a job, in their forms.
 
-// Steps are a rank's lines about its training steps, the last one so many seconds long each.
+// Steps are a rank's lines about its training steps, each so many seconds long but for some thousandths.
 func (j *Job) Steps(rank, n int, seconds float64) string {
 	var b strings.Builder
 	for i := range n {

@@ -10,8 +10,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// Point is a sweep in the written form of published ones: one line of JSON.
-type Point struct {
+// Sweep is one in the written form of published ones: one line of JSON.
+type Sweep struct {
 	ID         string    `json:"id"`
 	Synthetic  bool      `json:"synthetic"`
 	Source     string    `json:"source"`
@@ -45,16 +45,16 @@ func Sizes(n, factor int) []unit.Bytes {
 	return list
 }
 
-// Points are a machine's sweeps of collectives, timed by figures, with noise of the given spread.
-func (m *Machine) Points(f *sim.Figures, spread float64, sizes []unit.Bytes, kinds ...coll.Kind) ([]Point, error) {
+// Sweeps are a machine's sweeps of collectives, timed by figures, with noise of the given spread.
+func (m *Machine) Sweeps(f *sim.Figures, spread float64, sizes []unit.Bytes, kinds ...coll.Kind) ([]Sweep, error) {
 	p, err := m.Predictor(f)
 	if err != nil {
 		return nil, err
 	}
 	off := noise(uint64(m.Name[len(m.Name)-1]), spread)
-	var list []Point
+	var list []Sweep
 	for _, k := range kinds {
-		g := Point{
+		g := Sweep{
 			ID: fmt.Sprintf("%s-%s-%dx%d", m.Name, k, m.Nodes, m.PerNode), Synthetic: true, Source: Source, Collective: k.String(), Dtype: "float",
 			Nodes: m.Nodes, PerNode: m.PerNode, Ranks: m.Nodes * m.PerNode, GPU: m.Shape.GPU, Intra: m.Intra, Fabric: m.Fabric, NCCL: m.Release,
 			Tool: "synthetic nccl-tests", Class: "synthetic " + m.Shape.GPU, Grade: "A",

@@ -40,7 +40,7 @@ func (c *agentCmd) Run(e *env) error {
 	if c.Creds == "" {
 		c.note(e, fmt.Sprintf("no --creds; busbar serve refuses that: busbar serve token node %s on its machine makes them", cfg.Name))
 	}
-	cfg.Version, cfg.On, cfg.Map = ownVersion(), c.printer(e), e.ownMap
+	cfg.Version, cfg.On, cfg.Map = buildVersion(), c.printer(e), e.ownMap
 	debug.SetGCPercent(50) // it lives long and does little: memory counts more than a collection
 	err = agent.Run(e.ctx, cfg)
 	if errors.As(err, new(*bus.ConflictError)) || errors.As(err, new(*agent.RivalError)) || errors.As(err, new(*os.PathError)) || errors.Is(err, bus.ErrInUse) {

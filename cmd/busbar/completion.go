@@ -8,12 +8,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"busbar.dev/coll"
-	"busbar.dev/hardware"
-	"busbar.dev/nccl"
-	"busbar.dev/predict"
-	"busbar.dev/schedule"
-	"busbar.dev/workload"
+	"busbar.dev/query"
 )
 
 type completionCmd struct {
@@ -33,12 +28,16 @@ type word struct{ text, help string }
 func (c completionCmd) Run(e *env) error {
 	var b strings.Builder
 	nodes := callable(e.model.Children)
+	presets, err := query.Presets{}.Run(e.ctx, query.Env{})
+	if err != nil {
+		return err
+	}
 	words := map[string][]word{}
 	for _, n := range nodes {
 		name := commandWords(n)
 		words[name] = flagWords(n)
 		if n.Name == "map" || n.Name == "predict" {
-			for _, p := range hardware.Presets() {
+			for _, p := range presets.Presets {
 				words[name] = append(words[name], word{p.Name, p.Summary})
 			}
 		}
@@ -49,7 +48,7 @@ func (c completionCmd) Run(e *env) error {
 	case "fish":
 		fishScript(&b, nodes, words)
 	}
-	_, err := e.stdout.Write([]byte(b.String()))
+	_, err = e.stdout.Write([]byte(b.String()))
 	return err
 }
 
@@ -79,58 +78,6 @@ func flagWords(n *kong.Node) []word {
 		}
 	}
 	return w
-}
-
-func presetNames() []string {
-	var list []string
-	for _, p := range hardware.Presets() {
-		list = append(list, p.Name)
-	}
-	return list
-}
-
-func kindNames() []string {
-	var list []string
-	for _, k := range coll.Kinds() {
-		list = append(list, k.String())
-	}
-	return list
-}
-
-// algoNames are the words of --algo, which commands have different ones of beside
-// the names of algorithms.
-func algoNames(command string) []string {
-	var list []string
-	switch command {
-	case "predict":
-		list = []string{predict.Auto, predict.Best, predict.Each, predict.All}
-	case "bench":
-		list = []string{predict.Auto}
-	}
-	for _, b := range schedule.Builders() {
-		list = append(list, b.Name)
-	}
-	return list
-}
-
-func dtypeNames() []string {
-	var list []string
-	for d := range coll.Dtype(255) {
-		if d.String() == fmt.Sprintf("type(%d)", d) {
-			break
-		}
-		list = append(list, d.String())
-	}
-	return list
-}
-
-// releases are those of NCCL whose rules are known, the newest first.
-func releases() []string {
-	var list []string
-	for minor := nccl.Newest.Minor; minor >= nccl.Oldest.Minor; minor-- {
-		list = append(list, fmt.Sprintf("%d.%d", nccl.Newest.Major, minor))
-	}
-	return list
 }
 
 // takesFiles lists commands whose arguments are files.
@@ -181,6 +128,9 @@ func bashScript(b *strings.Builder, shell string, nodes []*kong.Node, words map[
 	b.WriteString("complete -o filenames -F _busbar busbar\n")
 }
 
+// values are the words that a flag of a command can have.
+func values(command, flag string) string { return strings.Join(query.Values(command, flag), " ") }
+
 // enums are the words that can stand behind flags which take no others.
 func enums(nodes []*kong.Node) map[string][]string {
 	all := map[string][]string{}
@@ -205,11 +155,11 @@ func bashValues(b *strings.Builder, nodes []*kong.Node) {
 	b.WriteString("  case $prev in\n    -o|--output)\n      case ${COMP_WORDS[1]} in\n")
 	fmt.Fprintf(b, "        map) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", strings.Join(slices.Sorted(slices.Values((&mapCmd{}).forms(nil, nil).names())), " "))
 	b.WriteString("      esac\n      COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n")
-	fmt.Fprintf(b, "    -c|--cluster) COMPREPLY=($(compgen -W %q -- \"$cur\") $(compgen -f -- \"$cur\")); compopt -o nospace 2>/dev/null; return ;;\n", strings.Join(presetNames(), " "))
-	fmt.Fprintf(b, "    --op) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", strings.Join(kindNames(), " "))
-	fmt.Fprintf(b, "    -d|--dtype) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", strings.Join(dtypeNames(), " "))
-	fmt.Fprintf(b, "    --nccl) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", strings.Join(releases(), " "))
-	fmt.Fprintf(b, "    -m|--model) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", strings.Join(workload.Names(), " "))
+	fmt.Fprintf(b, "    -c|--cluster) COMPREPLY=($(compgen -W %q -- \"$cur\") $(compgen -f -- \"$cur\")); compopt -o nospace 2>/dev/null; return ;;\n", values("", "cluster"))
+	fmt.Fprintf(b, "    --op) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", values("", "op"))
+	fmt.Fprintf(b, "    -d|--dtype) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", values("", "dtype"))
+	fmt.Fprintf(b, "    --nccl) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", values("", "nccl"))
+	fmt.Fprintf(b, "    -m|--model) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", values("", "model"))
 	words := enums(nodes)
 	for _, name := range sortedKeys(words) {
 		if name != "output" {
@@ -218,9 +168,9 @@ func bashValues(b *strings.Builder, nodes []*kong.Node) {
 	}
 	b.WriteString("    --algo)\n      case ${COMP_WORDS[1]} in\n")
 	for _, n := range []string{"predict", "bench", "*"} {
-		fmt.Fprintf(b, "        %s) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", n, strings.Join(algoNames(n), " "))
+		fmt.Fprintf(b, "        %s) COMPREPLY=($(compgen -W %q -- \"$cur\")); return ;;\n", n, values(n, "algo"))
 	}
-	b.WriteString("      esac ;;\n    --proto) COMPREPLY=($(compgen -W \"auto ll ll128 simple\" -- \"$cur\")); return ;;\n    --path) return ;;\n  esac\n")
+	b.WriteString("      esac ;;\n    --proto) COMPREPLY=($(compgen -W \"" + values("", "proto") + "\" -- \"$cur\")); return ;;\n    --path) return ;;\n  esac\n")
 }
 
 // fishSeen is fish's question whether a command and nothing below it was named.
@@ -241,9 +191,9 @@ func fishScript(b *strings.Builder, nodes []*kong.Node, words map[string][]word)
 		for _, w := range words[name] {
 			fmt.Fprintf(b, "complete -c busbar -n '%s' ", fishSeen(n))
 			long, isFlag := strings.CutPrefix(w.text, "--")
-			list := valuesOf(n.Name, long)
-			if list == nil {
-				list = enums(nodes)[long]
+			list := enums(nodes)[long]
+			if known := query.Values(n.Name, long); len(known) > 0 && long != "cluster" { // which is more often a file
+				list = known
 			}
 			switch {
 			case isFlag && list != nil:
@@ -256,25 +206,6 @@ func fishScript(b *strings.Builder, nodes []*kong.Node, words map[string][]word)
 			fmt.Fprintf(b, " -d '%s'\n", fishQuote(w.help))
 		}
 	}
-}
-
-// valuesOf are the words that can stand behind a flag, where they are few.
-func valuesOf(command, flag string) []string {
-	switch flag {
-	case "op":
-		return kindNames()
-	case "algo":
-		return algoNames(command)
-	case "dtype":
-		return dtypeNames()
-	case "nccl":
-		return releases()
-	case "model":
-		return workload.Names()
-	case "proto":
-		return []string{"auto", "ll", "ll128", "simple"}
-	}
-	return nil
 }
 
 func fishQuote(s string) string { return strings.ReplaceAll(s, "'", `\'`) }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"runtime/debug"
 
 	"busbar.dev/internal/failure"
 	"busbar.dev/result"
@@ -84,12 +83,4 @@ func (e *env) addTo(name string, more []byte) error {
 		_, err := w.Write(append(old, more...))
 		return err
 	})
-}
-
-// ownVersion is this build's.
-func ownVersion() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-		return info.Main.Version
-	}
-	return "devel"
 }

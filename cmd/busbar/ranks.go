@@ -29,7 +29,7 @@ func (e *env) process(o common) ranks.Process {
 // measuring is what a question may touch that measures: its progress shows at once.
 func (e *env) measuring(o common) query.Env {
 	q := e.query(o)
-	q.Version = ownVersion()
+	q.Version = buildVersion()
 	clear := func() {}
 	q.Progress = func(text string) {
 		clear()

@@ -41,7 +41,7 @@ func (c *serveRunCmd) Run(e *env) error {
 		return errors.New("--json: a server has no document; ask it: GET /api/map")
 	}
 	err := server.Run(e.ctx, c.Options, server.Env{
-		Page: web.Config{Machine: e.query(common{Quiet: true}).Machine, Version: buildVersion()}, Version: ownVersion(),
+		Page: web.Config{Machine: e.query(common{Quiet: true}).Machine, Version: buildVersion()}, Version: buildVersion(),
 		Network: func(name string) (*cluster.Cluster, error) { return e.cluster(common{Quiet: true}, name) },
 		Machine: e.ownMap,
 		Note:    func(text string) { fmt.Fprintln(e.stderr, "note:", text) },

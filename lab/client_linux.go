@@ -37,6 +37,9 @@ func (f Folder) find(name string) (*Lab, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
+	if err := f.own(name); err != nil {
+		return nil, err
+	}
 	s, err := f.read(name)
 	if errors.Is(err, ErrNone) {
 		return nil, fmt.Errorf("%w: %s; `busbar lab up CLUSTER` makes one", ErrNone, name)
@@ -76,7 +79,14 @@ func (l *Lab) dial() (*net.UnixConn, error) {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
 		return nil, fmt.Errorf("%w: %s was, and its holder has died; `busbar lab down` removes what is left of it", ErrNone, l.State.Name)
 	}
-	return c, err
+	if err != nil {
+		return nil, err
+	}
+	if err := ownPeer(c); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
 }
 
 // ask sends a request and waits for its answer.
@@ -220,6 +230,9 @@ func (f Folder) end(name string) (bool, error) {
 	}
 	if _, err := os.Stat(f.Path(name)); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
+	}
+	if err := f.own(name); err != nil {
+		return false, err
 	}
 	s, err := f.read(name)
 	if err != nil && !errors.Is(err, ErrNone) {

@@ -19,6 +19,9 @@ func (f Folder) lock(name string) (*os.File, error) {
 		if err := os.MkdirAll(f.Path(name), 0o700); err != nil {
 			return nil, err
 		}
+		if err := f.own(name); err != nil {
+			return nil, err
+		}
 		// Names does not follow links, so that down would not find a lab behind one.
 		if st, err := os.Lstat(f.Path(name)); err == nil && !st.IsDir() {
 			return nil, fmt.Errorf("%s is not a folder; remove it, or choose another --name", f.Path(name))
@@ -67,6 +70,9 @@ func (f Folder) tryLock(name string) (*os.File, error) {
 
 // Clean removes what dead labs left and reports their names.
 func (f Folder) Clean() ([]string, error) {
+	if err := f.own(); err != nil {
+		return nil, err
+	}
 	names, err := f.Names()
 	var dead []string
 	for _, name := range names {

@@ -23,6 +23,9 @@ func (h *holder) serve(l *net.UnixListener) {
 		}
 		go func() {
 			defer c.Close()
+			if ownPeer(c) != nil {
+				return // another user: it gets no answer
+			}
 			r, files, err := accept(c)
 			if err != nil {
 				send(c, answer{Error: err.Error(), Bad: true})

@@ -6,10 +6,12 @@ package client
 
 import (
 	"cmp"
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -58,13 +60,18 @@ func (c *Client) look() error {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return fmt.Errorf("--server %q: expected an address such as https://host:7641", at)
 	}
-	if c.token, c.from, err = o.token(); err != nil {
+	own := false
+	if c.token, c.from, own, err = o.token(); err != nil {
 		return err
 	}
 	c.base = strings.TrimSuffix(at, "/")
 	c.http = &http.Client{
 		// The token is for this server and no other.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	if own {
+		c.http.Transport, err = o.private(local, c.base)
+		return err
 	}
 	trusted := local.trust(u.Hostname())
 	if o.CA != "" {
@@ -78,32 +85,55 @@ func (c *Client) look() error {
 	return nil
 }
 
-// token is what lets a program in, and where it comes from.
-func (o *Options) token() (secret, from string, err error) {
+// private is how the token of a server's own folder travels: to the server of that folder and to no other, over a socket
+// in it, or to the certificate that it names. The port of a server that is down may be another user's.
+func (o *Options) private(local Local, base string) (http.RoundTripper, error) {
+	dir, err := o.Path()
+	if err != nil {
+		return nil, err
+	}
+	if local.Page == "" || base != strings.TrimSuffix(local.Page, "/") {
+		return nil, failure.Cannot(fmt.Errorf("no token for %s: the one in %s is only for the server of that folder (%s); give --token-file or set BUSBAR_TOKEN (busbar serve token add NAME --role order on the server's machine makes one)",
+			base, dir, cmp.Or(local.Page, "which has not run yet")))
+	}
+	if local.Socket {
+		there := func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, dir) }
+		return &http.Transport{DialContext: there, DialTLSContext: there}, nil
+	}
+	if pinned := local.pinned(); pinned != nil {
+		return &http.Transport{TLSClientConfig: pinned}, nil
+	}
+	return nil, failure.Cannot(fmt.Errorf("the token in %s is sent over a socket in that folder, and the server there made none; start busbar serve again, or give --token-file", dir))
+}
+
+// token is what lets a program in, and where it comes from; own tells that a server of this user keeps it for its own
+// programs.
+func (o *Options) token() (secret, from string, own bool, err error) {
 	file, from := o.TokenFile, "--token-file "+o.TokenFile
 	if file == "" {
 		if t := os.Getenv("BUSBAR_TOKEN"); t != "" {
-			return t, "BUSBAR_TOKEN", nil
+			return t, "BUSBAR_TOKEN", false, nil
 		}
 		dir, err := o.Path()
 		if err != nil {
-			return "", "", err
+			return "", "", false, err
 		}
+		own = true
 		file = filepath.Join(dir, TokenFile)
 		from = file + ", of a server of this user; --data names the folder of the server that is meant"
 		if _, err := os.Stat(file); err != nil {
-			return "", "", failure.Cannot(errors.New("no token: give --token-file or set BUSBAR_TOKEN (busbar serve token add NAME --role order on the server's machine makes one); on that machine a running busbar serve of yours keeps one in its --data"))
+			return "", "", false, failure.Cannot(errors.New("no token: give --token-file or set BUSBAR_TOKEN (busbar serve token add NAME --role order on the server's machine makes one); on that machine a running busbar serve of yours keeps one in its --data"))
 		}
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return "", "", failure.Cannot(fmt.Errorf("--token-file: %w", err))
+		return "", "", false, failure.Cannot(fmt.Errorf("--token-file: %w", err))
 	}
 	t := strings.TrimSpace(string(data))
 	if t == "" || len(t) > 4096 || strings.ContainsAny(t, "\r\n ") {
-		return "", "", fmt.Errorf("--token-file %s: expected one token and nothing else", file)
+		return "", "", false, fmt.Errorf("--token-file %s: expected one token and nothing else", file)
 	}
-	return t, from, nil
+	return t, from, own, nil
 }
 
 // authorities are the certificates of --server-ca.

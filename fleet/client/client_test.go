@@ -164,6 +164,7 @@ func TestWrongHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	o.TokenFile = s.token("reader", web.Read) // the one of the folder goes to no other server
 	proxy := httptest.NewServer(&httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(to)
 		r.Out.Host = "elsewhere.example"
@@ -226,7 +227,7 @@ func TestServerGone(t *testing.T) {
 		_, _ = w.Write([]byte(`{"nodes": [`))
 	}))
 	defer half.Close()
-	err = nodes(t, client.Options{Folder: s.options.Folder, Server: half.URL})
+	err = nodes(t, client.Options{Folder: s.options.Folder, Server: half.URL, TokenFile: s.token("reader", web.Read)})
 	refused(t, "half an answer", err, true)
 	if !errors.Is(err, fleet.ErrGone) {
 		t.Errorf("%v is not one that may pass", err)
@@ -259,5 +260,5 @@ func TestCertificates(t *testing.T) {
 	refused(t, "http for https", nodes(t, away), true, "expected https://")
 	// The folder of a server trusts that server, and no other for its sake.
 	other := serve(t, func(o *server.Options) { o.Self = true })
-	refused(t, "another server's certificate", nodes(t, client.Options{Folder: s.options.Folder, Server: other.address}), true, "unknown authority")
+	refused(t, "another server's certificate", nodes(t, client.Options{Folder: s.options.Folder, Server: other.address, TokenFile: other.token("reader", web.Read)}), true, "unknown authority")
 }

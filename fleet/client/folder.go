@@ -62,6 +62,7 @@ const (
 // Local is how programs of a server's machine reach it. It stays when the server ends: the next one is most likely the same.
 type Local struct {
 	Page        string `json:"page"`                  // the address of its page
+	Socket      bool   `json:"socket,omitempty"`      // it also listens at a socket in its folder
 	Certificate string `json:"certificate,omitempty"` // what it shows with https, PEM
 	Agents      string `json:"agents"`                // what agents join
 	AgentsCA    string `json:"agents_ca,omitempty"`   // the certificate that they have to be given for it, a file
@@ -94,6 +95,22 @@ func (f Folder) Local() (l Local, err error) {
 		return l, failure.Cannot(fmt.Errorf("%s: %w; busbar serve writes it anew when it starts", file, err))
 	}
 	return l, nil
+}
+
+// pinned trusts the certificate of the server of this folder and no other; nil where it has none.
+func (l Local) pinned() *tls.Config {
+	c := l.trust("")
+	if c == nil {
+		return nil
+	}
+	block, _ := pem.Decode([]byte(l.Certificate))
+	c.VerifyConnection = func(s tls.ConnectionState) error {
+		if string(s.PeerCertificates[0].Raw) != string(block.Bytes) {
+			return errors.New("it shows another certificate than the server of this folder has")
+		}
+		return nil
+	}
+	return c
 }
 
 // trust is how certificates are checked where no file of certificates is given: the one that a server of this

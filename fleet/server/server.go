@@ -18,7 +18,6 @@ import (
 	"busbar.dev/fleet/bus"
 	"busbar.dev/fleet/client"
 	"busbar.dev/internal/failure"
-	"busbar.dev/internal/memlimit"
 	"busbar.dev/web"
 )
 
@@ -90,7 +89,6 @@ func Run(ctx context.Context, o Options, env Env) error {
 	defer s.close()
 	page := env.Page
 	page.Events, page.More, page.Tokens, page.Data = s.events, s.routes(), tokens, dir
-	page.Memory = memlimit.Set()
 	page.Secure, page.Hosts, page.Note = shown != nil, o.names(l.Addr()), env.Note
 	p, err := web.New(page)
 	if err != nil {
@@ -104,7 +102,15 @@ func Run(ctx context.Context, o Options, env Env) error {
 	if err := localToken(tokens, dir); err != nil {
 		return err
 	}
-	if err := o.local(dir, l.Addr(), shown).Write(dir); err != nil {
+	private, err := client.Listen(dir)
+	if err != nil {
+		env.Note(fmt.Sprintf("programs of this user need a token: %v", err))
+	} else {
+		s.work.Go(func() { _ = p.Serve(s.ctx, private) }) // it ends with the server
+	}
+	place := o.local(dir, l.Addr(), shown)
+	place.Socket = private != nil
+	if err := place.Write(dir); err != nil {
 		return err
 	}
 	env.Ready(address(l.Addr(), shown != nil), first)

@@ -1,0 +1,28 @@
+package client
+
+import (
+	"fmt"
+	"net"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// ownPeer refuses a socket behind which another user listens.
+func ownPeer(c *net.UnixConn) error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var peer *unix.Ucred
+	if e := raw.Control(func(fd uintptr) { peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); e != nil {
+		return e
+	}
+	if err != nil {
+		return err
+	}
+	if int(peer.Uid) != os.Geteuid() {
+		return fmt.Errorf("user %d listens there, and this is user %d: nothing is sent to it", peer.Uid, os.Geteuid())
+	}
+	return nil
+}

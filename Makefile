@@ -12,7 +12,7 @@ MODULE := $(PATH)
 override PATH := $(shell PATH=/usr/bin:/bin; tr '\0' '\n' < /proc/$$PPID/environ | sed -n 's/^PATH=//p')
 endif
 
-.PHONY: module test test-long unit race lint fuzz schema vuln bench bench-peers update dist debian page-assets browser fleet-lab
+.PHONY: attack module test test-long unit race lint fuzz schema vuln bench bench-peers update dist debian page-assets browser fleet-lab
 
 test: lint unit fuzz
 
@@ -56,6 +56,12 @@ fuzz:
 # fetches them, so it is no part of test.
 schema:
 	cd launch/schema && $(GO) test ./...
+
+# What takes longer than tests may: a node in the wrong hands among 200 for ten minutes, and a store that is damaged a
+# hundred times. ATTACK="-for 1m -agents 50" is a shorter look at the first.
+attack:
+	$(GO) run ./internal/fleetsoak -hostile $(ATTACK)
+	$(GO) run ./internal/fleetsoak -corrupt 100
 
 # Needs the vulnerability database on the network, so it is no part of test.
 vuln:

@@ -5,6 +5,7 @@
 //	go run ./internal/fleetsoak -agents 200 -for 10m
 //	go run ./internal/fleetsoak -agents 200 -for 10m -cluster 3
 //	go run ./internal/fleetsoak -corrupt 100
+//	go run ./internal/fleetsoak -hostile -agents 200 -for 10m
 //
 // Agents are the real ones, several to a process; only what they read of their
 // machine and what they measure is made up. Servers are processes of their own.
@@ -36,6 +37,7 @@ func main() {
 	var c corruption
 	flag.IntVar(&c.times, "corrupt", 0, "instead: how often a store is damaged, and its server started on what is left")
 	flag.Uint64Var(&c.seed, "seed", uint64(time.Now().UnixNano()), "of what is damaged")
+	bad := flag.Bool("hostile", false, "instead: one more node, which is in the wrong hands")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -44,6 +46,10 @@ func main() {
 	if c.times > 0 {
 		c.agents, c.length = 8, 5*time.Second
 		run = c.run
+	}
+	if *bad {
+		x := hostile{agents: s.agents, procs: s.procs, length: s.length, out: os.Stdout}
+		run = x.run
 	}
 	if err := run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "fleetsoak:", err)

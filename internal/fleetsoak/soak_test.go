@@ -52,3 +52,20 @@ func TestCorruptStore(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestHostileNode has one node of a fleet in the wrong hands for some seconds. The command does it for ten minutes among
+// 200: -hostile.
+func TestHostileNode(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs a fleet for twenty seconds")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	var out bytes.Buffer
+	s := hostile{agents: 12, procs: 2, length: 20 * time.Second, out: &out}
+	err := s.run(ctx)
+	t.Log(out.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+}

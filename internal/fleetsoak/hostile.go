@@ -1,0 +1,310 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"busbar.dev/finding"
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/bus"
+	"busbar.dev/fleet/health"
+	"busbar.dev/fleet/hub"
+)
+
+// hostile is a fleet of which one node is in the wrong hands, and does what its credentials let it do. Nothing of the
+// others may be lost, nobody else may be blamed, and it must be named.
+type hostile struct {
+	agents, procs int
+	length        time.Duration
+	out           io.Writer
+
+	dir    string
+	srv    *bus.Server
+	bus    *bus.Bus
+	hub    *hub.Hub
+	nodes  []*process
+	evil   *evil
+	mu     sync.Mutex
+	blamed map[string]int // honest nodes, by what was said of them
+	orders []string
+}
+
+const evilName = fleet.Name("evil")
+
+func (s *hostile) run(ctx context.Context) (err error) {
+	if s.dir, err = os.MkdirTemp("", "fleetsoak-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(s.dir)
+	s.blamed = map[string]int{}
+	stop, err := s.setUp(ctx)
+	defer stop()
+	if err != nil {
+		return err
+	}
+	if err := until(2*time.Minute, func() error { return s.allUp() }); err != nil {
+		return err
+	}
+	fmt.Fprintf(s.out, "%d agents in %d processes and one that is hostile, %v\n", s.agents, len(s.nodes), s.length)
+	working, cancel := context.WithTimeout(ctx, s.length)
+	defer cancel()
+	var tasks sync.WaitGroup
+	tasks.Go(func() { s.measure(working) })
+	tasks.Go(func() { s.watch(working) })
+	tasks.Go(func() { s.evil.run(working, s.length) })
+	tasks.Wait()
+	for _, p := range s.nodes {
+		p.look()
+	}
+	if err := until(time.Minute, s.settled); err != nil {
+		return err
+	}
+	wrong := s.check(ctx)
+	for _, p := range s.nodes {
+		p.end(syscall.SIGTERM)
+	}
+	return errors.Join(ctx.Err(), wrong)
+}
+
+// setUp starts the server, its hub, the agents and the hostile one.
+func (s *hostile) setUp(ctx context.Context) (stop func(), err error) {
+	var ends []func()
+	stop = func() {
+		for _, f := range slices.Backward(ends) {
+			f()
+		}
+	}
+	floods := make(chan bus.Flood, 256)
+	s.srv, err = bus.Start(bus.ServerConfig{Dir: filepath.Join(s.dir, "bus"), OnFlood: func(f bus.Flood) {
+		select {
+		case floods <- f:
+		default:
+		}
+	}})
+	if err != nil {
+		return stop, err
+	}
+	ends = append(ends, s.srv.Close)
+	if s.bus, err = s.srv.Connect(bus.Config{MaxBytes: 2 << 30}); err != nil {
+		return stop, err
+	}
+	ends = append(ends, s.bus.Close)
+	if err := s.bus.Ensure(ctx); err != nil {
+		return stop, err
+	}
+	s.hub = hub.New(hub.Config{Bus: hub.OnBus(s.bus, nil), Unreachable: 10 * time.Second, Look: time.Second, Dial: func(context.Context, string) error { return errors.New("not here") }})
+	running, cancel := context.WithCancel(ctx)
+	var tasks sync.WaitGroup
+	ends = append(ends, func() { cancel(); tasks.Wait() })
+	tasks.Go(func() { _ = s.hub.Run(running) })
+	tasks.Go(func() {
+		for {
+			select {
+			case f := <-floods:
+				s.hub.Flood(f)
+			case <-running.Done():
+				return
+			}
+		}
+	})
+	<-s.hub.Ready()
+	per := (s.agents + s.procs - 1) / s.procs
+	for from := 0; from < s.agents; from += per {
+		p := part{Dir: s.dir, From: from, To: min(from+per, s.agents), URL: s.srv.URL(), Ledger: filepath.Join(s.dir, fmt.Sprintf("ledger%d", len(s.nodes)))}
+		for i := p.From; i < p.To; i++ {
+			if _, err := s.credentials(nodeName(i)); err != nil {
+				return stop, err
+			}
+		}
+		x := &process{part: p}
+		s.nodes = append(s.nodes, x)
+		if err := x.start(); err != nil {
+			return stop, err
+		}
+		ends = append(ends, func() { x.end(syscall.SIGKILL) })
+	}
+	file, err := s.credentials(evilName)
+	if err != nil {
+		return stop, err
+	}
+	second := file + ".second"
+	creds, _, err := s.srv.Keys().Issuer().Node(evilName, 0)
+	if err == nil {
+		err = os.WriteFile(second, creds, 0o600)
+	}
+	if err != nil {
+		return stop, err
+	}
+	s.evil = &evil{url: s.srv.URL(), creds: file, second: second, agents: s.agents, out: s.out}
+	return stop, nil
+}
+
+func (s *hostile) credentials(n fleet.Name) (string, error) {
+	creds, _, err := s.srv.Keys().Issuer().Node(n, 0)
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(s.dir, string(n)+".creds")
+	return file, os.WriteFile(file, creds, 0o600)
+}
+
+func (s *hostile) allUp() error {
+	up := 0
+	for _, n := range s.hub.Nodes() {
+		if n.State == fleet.NodeUp && n.Name != evilName {
+			up++
+		}
+	}
+	if up < s.agents {
+		return fmt.Errorf("%d of %d agents are up", up, s.agents)
+	}
+	return nil
+}
+
+// measure gives orders one after the other, some of them checks before a job.
+func (s *hostile) measure(ctx context.Context) {
+	for n := 0; ctx.Err() == nil; n++ {
+		o := fleet.Order{By: "soak", Rounds: 4, Caps: fleet.Caps{Always: true, Time: 2 * time.Second}}
+		if n%2 == 0 {
+			o.Job = fmt.Sprintf("job%d", n)
+		}
+		hub.Fill(&o)
+		got, err := s.hub.Give(ctx, o)
+		if err != nil {
+			return
+		}
+		s.mu.Lock()
+		s.orders = append(s.orders, got.ID)
+		s.mu.Unlock()
+		for ctx.Err() == nil {
+			if o, ok := s.hub.View().Order(got.ID, time.Now()); !ok || o.Final() {
+				break
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		v, err := s.hub.Verdict(got.ID)
+		if err != nil {
+			return
+		}
+		for _, u := range v.Unhealthy {
+			if u.Node != evilName {
+				s.blame(fmt.Sprintf("%s by an order: %s", u.Node, u.Why))
+			}
+		}
+	}
+}
+
+func (s *hostile) blame(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.blamed[text]++
+}
+
+// watch looks what is said of honest nodes.
+func (s *hostile) watch(ctx context.Context) {
+	for ctx.Err() == nil {
+		for _, n := range s.hub.Nodes() {
+			if n.Name != evilName && (n.State != fleet.NodeUp || n.Unhealthy) {
+				s.blame(fmt.Sprintf("%s is %s, unhealthy: %v", n.Name, n.State, n.Unhealthy))
+			}
+		}
+		for _, f := range s.hub.View().Findings() {
+			honest := slices.ContainsFunc(f.Nodes, func(n string) bool { return n != string(evilName) })
+			if honest && f.Cleared.IsZero() && len(health.Drain([]finding.Finding{f})) > 0 {
+				s.blame(f.Text)
+			}
+		}
+		for _, p := range s.nodes {
+			p.look()
+		}
+		time.Sleep(250 * time.Millisecond)
+	}
+}
+
+// settled tells whether nobody has anything to say any more.
+func (s *hostile) settled() error {
+	for _, n := range s.hub.Nodes() {
+		if n.Name != evilName && (n.Waiting > 0 || n.Progress != nil) {
+			return fmt.Errorf("%s still has %d events to send", n.Name, n.Waiting)
+		}
+	}
+	return nil
+}
+
+// check holds the store against what agents have written down, and what is said against who it is said of.
+func (s *hostile) check(ctx context.Context) error {
+	results := map[string]int{}
+	last := map[fleet.Name]uint64{}
+	var wrong []error
+	within, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	events, ofEvil := 0, 0
+	bad, err := s.bus.Query(within, bus.Range{}, func(_ uint64, n *fleet.Event) error {
+		events++
+		if n.Node == evilName {
+			ofEvil++
+			return nil
+		}
+		if n.Seq != last[n.Node]+1 && len(wrong) < 20 {
+			wrong = append(wrong, fmt.Errorf("%s: number %d follows %d", n.Node, n.Seq, last[n.Node]))
+		}
+		last[n.Node] = n.Seq
+		if n.Kind == fleet.KindMeasured && n.Measured.Failed == "" {
+			results[string(n.Node)+" "+n.Measured.Part]++
+		}
+		return nil
+	})
+	if err != nil {
+		wrong = append(wrong, err)
+	}
+	written, lost := 0, 0
+	for _, p := range s.nodes {
+		f, err := os.Open(p.part.Ledger)
+		if err != nil {
+			continue
+		}
+		for sc := bufio.NewScanner(f); sc.Scan(); written++ {
+			if results[strings.TrimSpace(sc.Text())] != 1 {
+				lost++
+			}
+		}
+		f.Close()
+	}
+	fmt.Fprintf(s.out, "store: %d events, %d of the hostile node, %d of them unreadable; %d results of honest nodes, %d not stored exactly once\n", events+bad, ofEvil+bad, bad, written, lost)
+	if lost > 0 || written == 0 {
+		wrong = append(wrong, fmt.Errorf("%d of %d results of honest nodes are not stored exactly once", lost, written))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fmt.Fprintf(s.out, "orders: %d; honest nodes blamed: %d\n", len(s.orders), len(s.blamed))
+	for text, n := range s.blamed {
+		wrong = append(wrong, fmt.Errorf("blamed %d times: %s", n, text))
+		if len(wrong) > 20 {
+			break
+		}
+	}
+	named := map[string]bool{}
+	for _, f := range append(s.hub.View().Findings(), s.hub.View().Past()...) {
+		if slices.Equal(f.Nodes, []string{string(evilName)}) {
+			named[string(f.Kind)] = true
+		}
+	}
+	fmt.Fprintf(s.out, "the hostile node is named by: %v; ignored: %v\n", named, s.hub.View().Ignored())
+	if !named[string(hub.Flooding)] {
+		wrong = append(wrong, errors.New("the hostile node is not named as one that floods"))
+	}
+	return errors.Join(wrong...)
+}

@@ -105,7 +105,7 @@ func TestStaleEpoch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = introduce(c, e.members.door.key, h)
+		err = introduce(c, e.members.endpoint.key, h)
 		c.Close()
 		var no *refusedError
 		if !errors.As(err, &no) || no.why != WrongGroup {
@@ -148,15 +148,15 @@ func FuzzMember(f *testing.F) {
 	f.Add(frame(noteDecide, proposal{Decision: decision{Epoch: 2, Members: []member{{ID: "b"}}}}))
 	f.Add(frame(noteDecide, proposal{Decision: next, Formed: true}))
 	f.Add(frame(noteAsk, nil))
-	f.Add(frame(noteSorry, QuorumError{}))
+	f.Add(frame(noteAbort, QuorumError{}))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		cfg := Config{Size: 2, Meet: "x", Timeout: 50 * time.Millisecond}
 		m := &membership{cfg: cfg, id: "a", moved: make(chan struct{}), base: &base, quiet: true}
-		m.lobby.m = m
+		m.joinQueue.m = m
 		m.ctx, m.cancel = context.WithCancel(context.Background())
 		defer m.cancel()
 		m.group = newGroup(cfg, newBell())
-		m.group.net = &network{g: m.group, cfg: cfg, lodger: true, up: &control{c: fuzzConn{}}, quit: make(chan struct{})}
+		m.group.net = &network{g: m.group, cfg: cfg, borrowed: true, up: &control{c: fuzzConn{}}, quit: make(chan struct{})}
 		defer func() { m.tasks.Wait(); m.group.Close() }()
 		m.attend(fuzzConn{canned{r: bytes.NewReader(data)}})
 		if m.base.at("a") < 0 {

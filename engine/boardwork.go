@@ -14,7 +14,7 @@ func (g *Group) boarded(c *Call) bool {
 	}
 	switch name := c.s.Name; c.op.Kind {
 	case coll.AllReduce:
-		return name == "one_shot" || name == "direct" && !g.net.lodger
+		return name == "one_shot" || name == "direct" && !g.net.borrowed
 	case coll.AllGather, coll.AllToAll, coll.ReduceScatter:
 		return name == "direct"
 	case coll.Broadcast:

@@ -21,7 +21,7 @@ const (
 	noteSuspect                 // a rank lost its connection to another
 	noteVerdict                 // rank 0 names the rank because of which the group has failed
 	noteBye                     // a rank leaves as it should
-	noteSorry                   // rank 0 gives up before all have come
+	noteAbort                   // rank 0 gives up before all have come
 
 	// Of elastic jobs, where a rank that lost others calls the rest together.
 	noteCollect   // the leader asks where a member stands
@@ -29,7 +29,7 @@ const (
 	noteAccept    // the leader proposes who goes on
 	noteAccepted  // a member agrees
 	noteDecide    // the leader says that enough have agreed
-	noteNay       // the member has promised a later leader
+	noteReject    // the member has promised a later leader
 	noteAsk       // what is the last that was decided?
 	noteDecided   // the last that was decided
 	noteGone      // the member has left, and will not come back

@@ -52,12 +52,12 @@ func (m *membership) receive(c net.Conn, h hello, answer func(Refusal) error) Re
 			return WrongGroup
 		}
 		return n.receive(c, h, answer)
-	case forReform, forGuest:
+	case forReform, forJoin:
 		if answer(0) != nil {
 			return Garbage
 		}
-		if h.purpose == forGuest {
-			m.lobby.receive(c)
+		if h.purpose == forJoin {
+			m.joinQueue.receive(c)
 		} else {
 			m.attend(c)
 		}
@@ -118,7 +118,7 @@ func (m *membership) attend(c net.Conn) {
 				return
 			}
 			err = m.accept(ctl, p)
-		case noteSorry:
+		case noteAbort:
 			var few QuorumError
 			if json.Unmarshal(body, &few) == nil {
 				m.fail(&few)
@@ -187,7 +187,7 @@ func (m *membership) promise(ctl *control, q collect) error {
 	case m.base.Epoch > q.Base.Epoch:
 		return ctl.sendJSON(noteDecided, m.base)
 	case q.Ballot <= m.votes.promised:
-		return ctl.send(noteNay, binary.LittleEndian.AppendUint64(nil, m.votes.promised))
+		return ctl.send(noteReject, binary.LittleEndian.AppendUint64(nil, m.votes.promised))
 	}
 	m.votes.promised, m.votes.heard = q.Ballot, now()
 	m.wake()
@@ -207,7 +207,7 @@ func (m *membership) accept(ctl *control, p proposal) error {
 	case m.err != nil:
 		return ctl.send(noteGone, nil)
 	case m.base.Epoch+1 != p.Decision.Epoch || p.Ballot < m.votes.promised:
-		return ctl.send(noteNay, binary.LittleEndian.AppendUint64(nil, m.votes.promised))
+		return ctl.send(noteReject, binary.LittleEndian.AppendUint64(nil, m.votes.promised))
 	}
 	m.votes = votes{promised: p.Ballot, rival: m.votes.rival, accepted: p.Ballot, proposal: &p.Decision, heard: now()}
 	return ctl.send(noteAccepted, nil)

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// guest is a newcomer that waits for the members' next boundary.
-type guest struct {
+// joiner is a newcomer that waits for the members' next boundary.
+type joiner struct {
 	ctl *control
 	m   member
 }
@@ -21,10 +21,10 @@ type guest struct {
 // maxNewcomers limits how many newcomers wait at once.
 const maxNewcomers = 4096
 
-// lobby is where newcomers wait: with the member that is rank 0. The membership's lock guards it.
-type lobby struct {
+// joinQueue is where newcomers wait: with the member that is rank 0. The membership's lock guards it.
+type joinQueue struct {
 	m         *membership
-	guests    []guest
+	joiners   []joiner
 	waiting   atomic.Int64 // how many there are
 	published bool         // this member has said in the file where it is
 	atMeeting bool         // this member listens at the address where the ranks met
@@ -45,7 +45,7 @@ type elsewhere struct {
 
 // receive lets a newcomer wait, where this member is rank 0, and sends it there from any
 // other.
-func (l *lobby) receive(c net.Conn) {
+func (l *joinQueue) receive(c net.Conn) {
 	m := l.m
 	ctl := &control{c: c, limit: m.cfg.Timeout}
 	c.SetReadDeadline(time.Now().Add(patience))
@@ -59,7 +59,7 @@ func (l *lobby) receive(c net.Conn) {
 	own.cameFrom(c)
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.base == nil || m.err != nil || len(l.guests) == maxNewcomers {
+	if m.base == nil || m.err != nil || len(l.joiners) == maxNewcomers {
 		c.Close()
 		return
 	}
@@ -72,16 +72,16 @@ func (l *lobby) receive(c net.Conn) {
 		c.Close()
 		return
 	}
-	l.guests = append(l.guests, guest{ctl, own})
-	l.waiting.Store(int64(len(l.guests)))
+	l.joiners = append(l.joiners, joiner{ctl, own})
+	l.waiting.Store(int64(len(l.joiners)))
 }
 
 // invite asks the newcomers that wait whether they are still there.
-func (l *lobby) invite() []guest {
+func (l *joinQueue) invite() []joiner {
 	m := l.m
 	m.mu.Lock()
-	list := l.guests
-	l.guests = nil
+	list := l.joiners
+	l.joiners = nil
 	l.waiting.Store(0)
 	m.mu.Unlock()
 	here := make([]bool, len(list))
@@ -100,7 +100,7 @@ func (l *lobby) invite() []guest {
 		})
 	}
 	wg.Wait()
-	var come []guest
+	var come []joiner
 	for i, x := range list {
 		if here[i] {
 			come = append(come, x)
@@ -113,23 +113,23 @@ func (l *lobby) invite() []guest {
 
 // dismiss sends newcomers away that came to a member which is not rank 0 any more; they will
 // find the one that is. The caller holds the lock.
-func (l *lobby) dismiss() {
+func (l *joinQueue) dismiss() {
 	l.clear()
 	l.published = false // somebody else has
 }
 
 // clear closes the connections of all that wait. The caller holds the lock.
-func (l *lobby) clear() {
-	for _, x := range l.guests {
+func (l *joinQueue) clear() {
+	for _, x := range l.joiners {
 		x.ctl.c.Close()
 	}
-	l.guests = nil
+	l.joiners = nil
 	l.waiting.Store(0)
 }
 
 // announce lets newcomers find this member, which is rank 0 now: in the file where the ranks
 // met, or at the address, if that is this host's. The caller holds the lock.
-func (l *lobby) announce(n *network) {
+func (l *joinQueue) announce(n *network) {
 	if n.cfg.meetsInFile() {
 		if _, err := n.publish(n.members[0].Addrs); err == nil {
 			l.published = true
@@ -140,7 +140,7 @@ func (l *lobby) announce(n *network) {
 		return
 	}
 	if ips, port, err := n.meetingPlace(); err == nil && port != 0 {
-		_, err = n.door.listen(ips, port)
+		_, err = n.endpoint.listen(ips, port)
 		l.atMeeting = err == nil
 	}
 }
@@ -152,7 +152,7 @@ func (a *applicant) enter(ctx context.Context) error {
 	pause := 5 * time.Millisecond
 	for {
 		for _, addr := range append(a.m.cfg.candidates(&last), a.known...) {
-			ok, err := a.knock(ctx, addr)
+			ok, err := a.request(ctx, addr)
 			if ok {
 				return nil
 			}
@@ -175,10 +175,10 @@ func (a *applicant) enter(ctx context.Context) error {
 	}
 }
 
-// knock asks a member for a place, and waits for it.
-func (a *applicant) knock(ctx context.Context, addr string) (in bool, err error) {
+// request asks a member for a place, and waits for it.
+func (a *applicant) request(ctx context.Context, addr string) (in bool, err error) {
 	m := a.m
-	c, err := m.door.dial(ctx, 0, addr, dialLimit(ctx))
+	c, err := m.endpoint.dial(ctx, 0, addr, dialLimit(ctx))
 	if err != nil {
 		return false, err
 	}
@@ -189,11 +189,11 @@ func (a *applicant) knock(ctx context.Context, addr string) (in bool, err error)
 	}()
 	stop := closing(ctx.Done(), c)
 	defer stop()
-	if err := m.door.introduce(c, hello{purpose: forGuest}); err != nil {
+	if err := m.endpoint.introduce(c, hello{purpose: forJoin}); err != nil {
 		return false, err
 	}
 	if a.addrs == nil {
-		if a.addrs, err = m.door.listen(m.door.reachableFrom(c, &m.cfg), 0); err != nil {
+		if a.addrs, err = m.endpoint.listen(m.endpoint.reachableFrom(c, &m.cfg), 0); err != nil {
 			return false, err
 		}
 	}

@@ -13,17 +13,17 @@ import (
 
 // proposer is a member that calls the others together: the leader of one ballot.
 type proposer struct {
-	m      *membership
-	d      *decision // the epoch that ends
-	self   int
-	ballot uint64
-	ctls   []*control // to those who have answered, by rank
-	states []status
-	votes  map[int]bool // who has answered
-	dead   map[int]bool // who is certainly dead
-	guests []guest      // newcomers that are there
-	mine   bool         // the proposal is the leader's own
-	kept   bool         // the connections are somebody else's now
+	m       *membership
+	d       *decision // the epoch that ends
+	self    int
+	ballot  uint64
+	ctls    []*control // to those who have answered, by rank
+	states  []status
+	votes   map[int]bool // who has answered
+	dead    map[int]bool // who is certainly dead
+	joiners []joiner     // newcomers that are there
+	mine    bool         // the proposal is the leader's own
+	kept    bool         // the connections are somebody else's now
 }
 
 // reply is what came of asking a member.
@@ -67,7 +67,7 @@ func (m *membership) lead(d *decision, a absent) (yielded bool, err error) {
 	next := p.accepted()
 	if p.mine = next == nil; p.mine {
 		if planned {
-			p.guests = m.lobby.invite()
+			p.joiners = m.joinQueue.invite()
 		}
 		next = p.propose(a, planned)
 		if len(next.Members) < m.cfg.MinSize {
@@ -196,7 +196,7 @@ func (x *reply) take(kind note, body []byte, d *decision) bool {
 	case noteGone:
 		x.dead = true
 		return true
-	case noteNay:
+	case noteReject:
 		if len(body) == 8 {
 			x.nay = binary.LittleEndian.Uint64(body)
 		}
@@ -253,7 +253,7 @@ func (p *proposer) propose(a absent, planned bool) *decision {
 	}
 	if planned {
 		next.Admitted = &admission{Epoch: next.Epoch}
-		for _, x := range p.guests {
+		for _, x := range p.joiners {
 			x.m.Rank = len(next.Members)
 			next.Members = append(next.Members, x.m)
 			next.Admitted.Joined = append(next.Admitted.Joined, x.m)
@@ -284,7 +284,7 @@ func (p *proposer) decide(next *decision) (yielded bool) {
 			formed = formed && agreed[r]
 		}
 	}
-	for _, x := range p.guests {
+	for _, x := range p.joiners {
 		to[next.at(x.m.ID)] = x.ctl
 	}
 	if formed {
@@ -304,7 +304,7 @@ func (p *proposer) decide(next *decision) (yielded bool) {
 			ctl.c.Close()
 		}
 	}
-	for _, x := range p.guests {
+	for _, x := range p.joiners {
 		x.ctl.sendJSON(noteDecide, proposal{p.ballot, *next, formed})
 	}
 	return false
@@ -342,7 +342,7 @@ func (p *proposer) agree(next *decision) map[int]bool {
 func (p *proposer) giveUp(err *QuorumError) error {
 	for _, ctl := range p.ctls {
 		if ctl != nil {
-			ctl.sendJSON(noteSorry, err)
+			ctl.sendJSON(noteAbort, err)
 		}
 	}
 	return err
@@ -378,7 +378,7 @@ func (p *proposer) close() {
 			ctl.c.Close()
 		}
 	}
-	for _, x := range p.guests {
+	for _, x := range p.joiners {
 		x.ctl.c.Close()
 	}
 }

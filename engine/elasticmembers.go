@@ -15,10 +15,10 @@ import (
 // the group that runs operations among those members, and what they are agreeing on. It watches
 // over the group; when that fails, it agrees with those who are left on the next one.
 type membership struct {
-	cfg   Config
-	id    string
-	door  *door
-	lobby lobby
+	cfg       Config
+	id        string
+	endpoint  *endpoint
+	joinQueue joinQueue
 
 	mu        sync.Mutex
 	moved     chan struct{} // closed and replaced when something below changes
@@ -47,14 +47,14 @@ type membership struct {
 }
 
 func newMembership(cfg Config) (*membership, error) {
-	d, err := newDoor(&cfg)
+	d, err := newEndpoint(&cfg)
 	if err != nil {
 		return nil, err
 	}
 	var id [12]byte
 	rand.Read(id[:])
-	m := &membership{cfg: cfg, id: hex.EncodeToString(id[:]), door: d, moved: make(chan struct{})}
-	m.lobby.m = m
+	m := &membership{cfg: cfg, id: hex.EncodeToString(id[:]), endpoint: d, moved: make(chan struct{})}
+	m.joinQueue.m = m
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	d.receive = m.receive
 	return m, nil
@@ -75,8 +75,8 @@ func (m *membership) meet(ctx context.Context) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.lobby.published = m.cfg.Rank == 0 && m.cfg.meetsInFile()
-	m.lobby.atMeeting = m.cfg.Rank == 0
+	m.joinQueue.published = m.cfg.Rank == 0 && m.cfg.meetsInFile()
+	m.joinQueue.atMeeting = m.cfg.Rank == 0
 	m.base, m.steady = &decision{Epoch: 1, Members: n.members}, true
 	m.seen = m.base.view(m.id)
 	return m.base.valid()
@@ -92,8 +92,8 @@ func (m *membership) newGroup(rank, size int, epoch uint32) (*Group, *network, e
 	}
 	g := newGroup(cfg, w)
 	g.driver.spin, g.driver.yields = spin, true
-	n := newNetwork(g, m.door)
-	n.lodger, n.epoch, n.id = true, epoch, m.id
+	n := newNetwork(g, m.endpoint)
+	n.borrowed, n.epoch, n.id = true, epoch, m.id
 	return g, n, nil
 }
 
@@ -167,14 +167,14 @@ func (m *membership) form(d *decision, up *control, to []*control) bool {
 		n.members = append(n.members, x)
 	}
 	if up == nil {
-		n.center = newCenter(n)
+		n.coordinator = newCoordinator(n)
 		close(n.tabled)
-		n.center.take(n.members, to)
-		m.lobby.announce(n)
+		n.coordinator.take(n.members, to)
+		m.joinQueue.announce(n)
 	} else {
 		n.up = up
 		n.begin(up.c)
-		m.lobby.dismiss()
+		m.joinQueue.dismiss()
 	}
 	if old := m.group; old != nil {
 		g.memory.takeOver(&old.memory)
@@ -217,8 +217,8 @@ func (m *membership) close(together bool) {
 	m.cancel()
 	m.tasks.Wait()
 	m.mu.Lock()
-	m.lobby.clear()
-	g, published := m.group, m.lobby.published
+	m.joinQueue.clear()
+	g, published := m.group, m.joinQueue.published
 	m.mu.Unlock()
 	switch {
 	case g == nil:
@@ -230,7 +230,7 @@ func (m *membership) close(together bool) {
 		}
 		g.Close()
 	}
-	m.door.close()
+	m.endpoint.close()
 	if published {
 		g.net.withdraw(g.net.members[0].Addrs)
 	}

@@ -187,7 +187,7 @@ func (m *membership) visit(ctx context.Context, d *decision, rank int) (*control
 	addrs := d.Members[rank].Addrs
 	last := fmt.Errorf("rank %d has no address", rank)
 	for _, addr := range addrs {
-		c, err := m.door.dial(ctx, 0, addr, m.cfg.Timeout)
+		c, err := m.endpoint.dial(ctx, 0, addr, m.cfg.Timeout)
 		if err != nil {
 			if last == nil || !errors.Is(err, syscall.ECONNREFUSED) || errors.Is(last, syscall.ECONNREFUSED) || addr == addrs[0] {
 				last = err
@@ -195,7 +195,7 @@ func (m *membership) visit(ctx context.Context, d *decision, rank int) (*control
 			continue
 		}
 		stop := closing(ctx.Done(), c)
-		err = m.door.introduce(c, hello{purpose: forReform, epoch: d.Epoch, rank: uint32(d.at(m.id)), size: uint32(len(d.Members))})
+		err = m.endpoint.introduce(c, hello{purpose: forReform, epoch: d.Epoch, rank: uint32(d.at(m.id)), size: uint32(len(d.Members))})
 		stop()
 		if err != nil {
 			c.Close()

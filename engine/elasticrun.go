@@ -139,7 +139,7 @@ func (e *Elastic) try(ctx context.Context, g *Group, w Work, seq uint64) (*resul
 	m.done = seq
 	m.mu.Unlock()
 	e.vote[0] = 0
-	if g.rank == 0 && m.lobby.waiting.Load() > 0 {
+	if g.rank == 0 && m.joinQueue.waiting.Load() > 0 {
 		e.vote[0] = 1
 	}
 	b := Bytes(e.vote)

@@ -74,9 +74,9 @@ func FuzzFrames(f *testing.F) {
 		bells := [2]*bell{newBell(), newBell()}
 		d := &driver{g: &Group{cfg: Config{Size: 2}, size: 2}, calls: map[uint64]*Call{}, waiter: bells[0]}
 		in, out := newPipe(bells[0], bells[1]), newPipe(bells[1], bells[0])
-		l := d.newLink(1, 0, duct{in: in, out: out}, -1)
+		l := d.newLink(1, 0, pipePair{in: in, out: out}, -1)
 		d.stuck = true // puts everything aside
-		there := duct{in: out, out: in}
+		there := pipePair{in: out, out: in}
 		if len(data) > pipeSize {
 			data = data[:pipeSize]
 		}

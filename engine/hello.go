@@ -36,7 +36,7 @@ const (
 	forControl purpose = 1
 	forData    purpose = 2
 	forReform  purpose = 3 // members of an elastic job agree on who goes on
-	forGuest   purpose = 4 // a newcomer asks for a place in an elastic job
+	forJoin    purpose = 4 // a newcomer asks for a place in an elastic job
 )
 
 // hello is who a connection is from.

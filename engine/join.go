@@ -29,7 +29,7 @@ func Join(ctx context.Context, cfg Config) (*Group, error) {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, cfg.JoinTimeout, fmt.Errorf("not all ranks came within %v", cfg.JoinTimeout))
 	defer cancel()
-	d, err := newDoor(&cfg)
+	d, err := newEndpoint(&cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -50,8 +50,8 @@ func Join(ctx context.Context, cfg Config) (*Group, error) {
 	return g, nil
 }
 
-func newNetwork(g *Group, d *door) *network {
-	n := &network{g: g, cfg: g.cfg, door: d, tabled: make(chan struct{}), quit: make(chan struct{})}
+func newNetwork(g *Group, d *endpoint) *network {
+	n := &network{g: g, cfg: g.cfg, endpoint: d, tabled: make(chan struct{}), quit: make(chan struct{})}
 	g.net = n
 	return n
 }
@@ -69,7 +69,7 @@ func (n *network) abandon() {
 // join meets the others.
 func (n *network) join(ctx context.Context) error {
 	if n.cfg.Rank == 0 {
-		n.center = newCenter(n)
+		n.coordinator = newCoordinator(n)
 	}
 	if n.cfg.OnWait != nil {
 		defer n.sayWhoIsMissing()()
@@ -86,7 +86,7 @@ func (n *network) host(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	addrs, err := n.door.listen(ips, port)
+	addrs, err := n.endpoint.listen(ips, port)
 	if err != nil {
 		return err
 	}
@@ -95,31 +95,31 @@ func (n *network) host(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !n.lodger { // newcomers of an elastic job look there as well
+		if !n.borrowed { // newcomers of an elastic job look there as well
 			defer os.Remove(file)
 		}
 	}
 	select {
-	case <-n.center.full:
+	case <-n.coordinator.full:
 	case <-ctx.Done():
-		missing := n.center.missing()
-		n.center.broadcast(noteSorry, []byte(rankList(missing)+" did not come"))
+		missing := n.coordinator.missing()
+		n.coordinator.broadcast(noteAbort, []byte(rankList(missing)+" did not come"))
 		return fmt.Errorf("%s did not come: %w", rankList(missing), context.Cause(ctx))
 	}
-	n.members = n.center.begin(n.own(addrs))
+	n.members = n.coordinator.begin(n.own(addrs))
 	close(n.tabled)
 	table, err := json.Marshal(n.members)
 	if err != nil {
 		return err
 	}
-	n.center.broadcast(noteTable, table)
+	n.coordinator.broadcast(noteTable, table)
 	n.tasks.Add(1)
-	go n.center.watch()
+	go n.coordinator.watch()
 	return nil
 }
 
 // missing is the ranks that have not come.
-func (c *center) missing() []int {
+func (c *coordinator) missing() []int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var list []int
@@ -131,8 +131,8 @@ func (c *center) missing() []int {
 	return list
 }
 
-// begin closes the door and makes the table.
-func (c *center) begin(own member) []member {
+// begin admits nobody else and makes the table.
+func (c *coordinator) begin(own member) []member {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.started = true
@@ -147,8 +147,8 @@ func (c *center) begin(own member) []member {
 // meetingPlace is where rank 0 listens.
 func (n *network) meetingPlace() ([]net.IP, int, error) {
 	if n.cfg.meetsInFile() {
-		if len(n.door.bind) > 0 {
-			return n.door.bind, 0, nil
+		if len(n.endpoint.bind) > 0 {
+			return n.endpoint.bind, 0, nil
 		}
 		return []net.IP{nil}, 0, nil
 	}
@@ -156,8 +156,8 @@ func (n *network) meetingPlace() ([]net.IP, int, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	if len(n.door.bind) > 0 {
-		return n.door.bind, number, nil
+	if len(n.endpoint.bind) > 0 {
+		return n.endpoint.bind, number, nil
 	}
 	if n.cfg.meetsAtLoopback() { // nobody outside needs to reach us
 		ip := net.ParseIP(host)

@@ -17,22 +17,22 @@ import (
 // network is a group's standing among processes: listeners, the table of members, and the
 // control connections.
 type network struct {
-	g       *Group
-	cfg     Config
-	door    *door
-	lodger  bool   // the door is somebody else's to close
-	epoch   uint32 // of an elastic job; 0 elsewhere
-	id      string // of this member of an elastic job
-	members []member
-	tabled  chan struct{} // closed when members is known
+	g        *Group
+	cfg      Config
+	endpoint *endpoint
+	borrowed bool   // the endpoint is the membership's, which closes it
+	epoch    uint32 // of an elastic job; 0 elsewhere
+	id       string // of this member of an elastic job
+	members  []member
+	tabled   chan struct{} // closed when members is known
 
-	up      *control     // of all but rank 0: to rank 0
-	center  *center      // of rank 0
-	heard   atomic.Int64 // when rank 0 was last heard, of the others
-	quit    chan struct{}
-	dialing sync.Mutex // one goroutine at a time connects
-	tasks   sync.WaitGroup
-	left    atomic.Bool // this rank has said farewell
+	up          *control     // of all but rank 0: to rank 0
+	coordinator *coordinator // of rank 0
+	heard       atomic.Int64 // when rank 0 was last heard, of the others
+	quit        chan struct{}
+	dialing     sync.Mutex // one goroutine at a time connects
+	tasks       sync.WaitGroup
+	left        atomic.Bool // this rank has said farewell
 	// parting says that rank 0 has closed its group, and stays for the others only.
 	parting atomic.Bool
 	met     atomic.Bool // this rank has found rank 0
@@ -45,7 +45,7 @@ func (g *Group) Refused() map[Refusal]int64 {
 		return all
 	}
 	for r := Garbage; r < refusals; r++ {
-		if n := g.net.door.refused[r].Load(); n > 0 {
+		if n := g.net.endpoint.refused[r].Load(); n > 0 {
 			all[r] = n
 		}
 	}
@@ -59,7 +59,7 @@ func (n *network) receive(c net.Conn, h hello, answer func(Refusal) error) Refus
 		return why
 	}
 	if h.purpose == forControl {
-		return n.center.admit(c, h, answer)
+		return n.coordinator.admit(c, h, answer)
 	}
 	select {
 	case <-n.tabled: // the peer may have heard of everybody before this rank has
@@ -86,7 +86,7 @@ func (n *network) known(h hello) Refusal {
 	switch {
 	case h.epoch != n.epoch || int(h.size) != n.cfg.Size || int64(h.rank) >= int64(n.cfg.Size) || int(h.rank) == n.cfg.Rank:
 		return WrongGroup
-	case h.purpose == forControl && n.center == nil, h.purpose != forControl && h.purpose != forData:
+	case h.purpose == forControl && n.coordinator == nil, h.purpose != forControl && h.purpose != forData:
 		return WrongGroup
 	case h.purpose == forData && int(h.conn) >= n.cfg.Conns:
 		return WrongGroup
@@ -188,13 +188,13 @@ func (n *network) dial(ctx context.Context, peer, k int) error {
 		return fmt.Errorf("rank %d has no address", peer)
 	}
 	addr := m.Addrs[k%len(m.Addrs)]
-	c, err := n.door.dial(ctx, k, addr, n.cfg.Timeout)
+	c, err := n.endpoint.dial(ctx, k, addr, n.cfg.Timeout)
 	if err != nil {
 		return fmt.Errorf("connect to rank %d (%s) at %s: %w", peer, m.Host, addr, err)
 	}
 	h := hello{purpose: forData, conn: uint8(k), epoch: n.epoch, rank: uint32(n.cfg.Rank), size: uint32(n.cfg.Size)}
 	stop := closing(ctx.Done(), c)
-	err = n.door.introduce(c, h)
+	err = n.endpoint.introduce(c, h)
 	stop()
 	if err != nil {
 		c.Close()
@@ -221,11 +221,11 @@ func (n *network) close() {
 	if n.up != nil {
 		n.up.c.Close()
 	}
-	if n.center != nil {
-		n.center.close()
+	if n.coordinator != nil {
+		n.coordinator.close()
 	}
-	if !n.lodger {
-		n.door.close()
+	if !n.borrowed {
+		n.endpoint.close()
 	}
 	n.tasks.Wait()
 	n.g.driver.reg.mu.Lock()

@@ -138,8 +138,8 @@ func meetLocal(a, b *Group) {
 	}
 	x, y := a.driver.waiter.(*bell), b.driver.waiter.(*bell)
 	up, down := newPipe(y, x), newPipe(x, y)
-	b.driver.reg.add(b.driver.newLink(a.rank, 0, duct{in: up, out: down}, -1))
-	a.driver.reg.add(a.driver.newLink(b.rank, 0, duct{in: down, out: up}, -1))
+	b.driver.reg.add(b.driver.newLink(a.rank, 0, pipePair{in: up, out: down}, -1))
+	a.driver.reg.add(a.driver.newLink(b.rank, 0, pipePair{in: down, out: up}, -1))
 }
 
 // setBoard gives a call its board, where it may have one.

@@ -47,7 +47,7 @@ type ringPair struct {
 	seg     *shm.Segment
 	in, out *shmRing
 	bell    stream // the socket
-	knocks  [64]byte
+	signals [64]byte
 	ended   bool
 }
 
@@ -111,11 +111,11 @@ func (r *ringPair) write(bufs [][]byte) (int, error) {
 	return sum, nil
 }
 
-var knock = [][]byte{{1}}
+var signal = [][]byte{{1}}
 
 // ring wakes the other side. A socket without room holds enough to wake it already.
 func (r *ringPair) ring() {
-	if _, err := r.bell.write(knock); err != nil {
+	if _, err := r.bell.write(signal); err != nil {
 		r.ended = true
 	}
 }
@@ -138,11 +138,11 @@ func (r *ringPair) disarm() {
 // answer takes what the other side rang.
 func (r *ringPair) answer() {
 	for {
-		n, err := r.bell.read(r.knocks[:])
+		n, err := r.bell.read(r.signals[:])
 		if err != nil {
 			r.ended = true
 		}
-		if n < len(r.knocks) {
+		if n < len(r.signals) {
 			return
 		}
 	}

@@ -64,9 +64,9 @@ func later(n int, err error) error {
 
 func (s *sock) close() { s.c.Close() }
 
-// napper looks again after a short sleep.
-type napper struct{ *bell }
+// sleeper looks again after a short sleep.
+type sleeper struct{ *bell }
 
-func newPoller() (waiter, error) { return napper{newBell()}, nil }
+func newPoller() (waiter, error) { return sleeper{newBell()}, nil }
 
-func (n napper) sleep(d time.Duration) { n.bell.sleep(min(d, 100*time.Microsecond)) }
+func (n sleeper) sleep(d time.Duration) { n.bell.sleep(min(d, 100*time.Microsecond)) }

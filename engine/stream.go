@@ -97,10 +97,10 @@ func newPipe(reader, writer *bell) *pipe {
 	return &pipe{buf: make([]byte, pipeSize), reader: reader, writer: writer}
 }
 
-// duct is the two pipes of a pair, seen from one side.
-type duct struct{ in, out *pipe }
+// pipePair is the two pipes of a pair, seen from one side.
+type pipePair struct{ in, out *pipe }
 
-func (d duct) read(p []byte) (int, error) {
+func (d pipePair) read(p []byte) (int, error) {
 	x := d.in
 	head := x.head.Load()
 	closed := x.closed.Load() // before the tail, so that nothing written before it is lost
@@ -119,7 +119,7 @@ func (d duct) read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (d duct) write(bufs [][]byte) (int, error) {
+func (d pipePair) write(bufs [][]byte) (int, error) {
 	x := d.out
 	if x.closed.Load() {
 		return 0, io.ErrClosedPipe
@@ -143,7 +143,7 @@ func (d duct) write(bufs [][]byte) (int, error) {
 	return sum, nil
 }
 
-func (d duct) close() {
+func (d pipePair) close() {
 	d.in.closed.Store(true)
 	d.out.closed.Store(true)
 	d.in.writer.ring()

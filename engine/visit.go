@@ -11,14 +11,14 @@ import (
 // visit is Join of the other ranks: find rank 0, tell it where this rank can be reached, and
 // wait for the table of all.
 func (n *network) visit(ctx context.Context) error {
-	conn, err := n.findCenter(ctx)
+	conn, err := n.findCoordinator(ctx)
 	if err != nil {
 		return err
 	}
 	n.up = &control{c: conn, limit: n.cfg.Timeout}
 	n.met.Store(true)
 	defer closing(n.quit, conn)()
-	addrs, err := n.door.listen(n.door.reachableFrom(conn, &n.cfg), 0)
+	addrs, err := n.endpoint.listen(n.endpoint.reachableFrom(conn, &n.cfg), 0)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (n *network) visit(ctx context.Context) error {
 			return context.Cause(ctx)
 		case err != nil:
 			return fmt.Errorf("rank 0 is gone before all had come: %w", err)
-		case kind == noteSorry:
+		case kind == noteAbort:
 			return fmt.Errorf("rank 0 gave up: %.200q", body)
 		case kind != noteTable:
 			continue
@@ -54,7 +54,7 @@ func (n *network) visit(ctx context.Context) error {
 
 // begin is the life of a rank other than 0, once the table is known.
 func (n *network) begin(conn net.Conn) {
-	n.reachCenter(conn)
+	n.reachCoordinator(conn)
 	close(n.tabled)
 	n.heard.Store(now())
 	n.tasks.Add(2)
@@ -62,9 +62,9 @@ func (n *network) begin(conn net.Conn) {
 	go n.beat()
 }
 
-// reachCenter replaces addresses of rank 0 and of ranks on its host that mean any by the one that
+// reachCoordinator replaces addresses of rank 0 and of ranks on its host that mean any by the one that
 // has just worked.
-func (n *network) reachCenter(conn net.Conn) {
+func (n *network) reachCoordinator(conn net.Conn) {
 	for _, m := range n.members {
 		if m.Boot == n.members[0].Boot {
 			m.cameFrom(conn)
@@ -83,13 +83,13 @@ func (m *member) cameFrom(c net.Conn) {
 	}
 }
 
-// findCenter dials rank 0 until it is there.
-func (n *network) findCenter(ctx context.Context) (net.Conn, error) {
+// findCoordinator dials rank 0 until it is there.
+func (n *network) findCoordinator(ctx context.Context) (net.Conn, error) {
 	var last error
 	begun, pause := time.Now(), 2*time.Millisecond
 	for {
 		for _, addr := range n.cfg.candidates(&last) {
-			conn, err := n.dialCenter(ctx, addr)
+			conn, err := n.dialCoordinator(ctx, addr)
 			if err == nil {
 				return conn, nil
 			}
@@ -122,14 +122,14 @@ func dialLimit(ctx context.Context) time.Duration {
 	return limit
 }
 
-func (n *network) dialCenter(ctx context.Context, addr string) (net.Conn, error) {
-	conn, err := n.door.dial(ctx, 0, addr, dialLimit(ctx))
+func (n *network) dialCoordinator(ctx context.Context, addr string) (net.Conn, error) {
+	conn, err := n.endpoint.dial(ctx, 0, addr, dialLimit(ctx))
 	if err != nil {
 		return nil, err
 	}
 	stop := closing(n.quit, conn)
 	h := hello{purpose: forControl, epoch: n.epoch, rank: uint32(n.cfg.Rank), size: uint32(n.cfg.Size)}
-	err = n.door.introduce(conn, h)
+	err = n.endpoint.introduce(conn, h)
 	stop()
 	if err != nil {
 		conn.Close()

@@ -38,8 +38,8 @@ func (n *network) sayWhoIsMissing() (stop func()) {
 	t := time.AfterFunc(waitWord, func() {
 		w := Waiting{Rank: n.cfg.Rank, Size: n.cfg.Size, Meet: n.cfg.Meet}
 		switch {
-		case n.center != nil:
-			if w.For = n.center.missing(); len(w.For) == 0 {
+		case n.coordinator != nil:
+			if w.For = n.coordinator.missing(); len(w.For) == 0 {
 				return
 			}
 		case !n.met.Load():

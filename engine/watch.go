@@ -25,7 +25,7 @@ func (n *network) follow() {
 	for {
 		kind, body, err := n.up.receive(buf[:])
 		if err != nil {
-			n.lostCenter(err)
+			n.lostCoordinator(err)
 			return
 		}
 		n.heard.Store(now())
@@ -39,14 +39,14 @@ func (n *network) follow() {
 			n.parting.Store(true)
 			n.g.driver.waiter.wake()
 		case noteBye:
-			n.lostCenter(nil)
+			n.lostCoordinator(nil)
 			return
 		}
 	}
 }
 
-// lostCenter is the end of the connection to rank 0.
-func (n *network) lostCenter(err error) {
+// lostCoordinator is the end of the connection to rank 0.
+func (n *network) lostCoordinator(err error) {
 	select {
 	case <-n.quit:
 		return
@@ -101,8 +101,8 @@ func (n *network) suspect(peer int, err error) {
 	if !closedError(err) {
 		v.Cause, v.Text = CutOff, "its connection broke: "+err.Error()
 	}
-	if n.center != nil {
-		n.center.suspected(n.cfg.Rank, v)
+	if n.coordinator != nil {
+		n.coordinator.suspected(n.cfg.Rank, v)
 	} else {
 		n.up.sendJSON(noteSuspect, v)
 	}
@@ -123,8 +123,8 @@ func (n *network) tell(err error) {
 	if errors.As(err, &peer) {
 		v = verdict{Rank: peer.Rank, Cause: peer.Cause, Text: peer.Text, Doing: peer.Doing, Seconds: peer.After.Seconds()}
 	}
-	if n.center != nil {
-		n.center.pronounce(v)
+	if n.coordinator != nil {
+		n.coordinator.pronounce(v)
 		return
 	}
 	n.up.sendJSON(noteVerdict, v)
@@ -135,13 +135,13 @@ func (n *network) tell(err error) {
 func (n *network) farewell() {
 	healthy := !n.g.ending.broken.Load()
 	n.left.Store(true)
-	if n.center == nil {
+	if n.coordinator == nil {
 		n.up.send(noteBye, nil)
 		return
 	}
 	if healthy {
-		n.center.broadcast(noteParting, nil)
-		n.center.waitForLeaving(n.cfg.Timeout)
+		n.coordinator.broadcast(noteParting, nil)
+		n.coordinator.waitForLeaving(n.cfg.Timeout)
 	}
-	n.center.broadcast(noteBye, nil)
+	n.coordinator.broadcast(noteBye, nil)
 }

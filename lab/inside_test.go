@@ -131,25 +131,25 @@ func TestInsideIsChosen(t *testing.T) {
 // A rank binds to the address of its GPU, on the NIC nearest to it.
 func TestRanksBindToGPUs(t *testing.T) {
 	p := preset(t, "baskerville", 2, Options{Scale: Scale{1, 400}})
-	seats := p.Seats(2, 4)
-	if err := p.checkSeats(seats); err != nil {
+	slots := p.Slots(2, 4)
+	if err := p.checkSlots(slots); err != nil {
 		t.Error(err)
 	}
-	if got := p.Bind(seats[6]); got != "10.64.3.2" {
+	if got := p.Bind(slots[6]); got != "10.64.3.2" {
 		t.Errorf("rank 6 binds to %s", got)
 	}
 	if hosts := p.hostsText(); !strings.Contains(hosts, "\n10.64.3.2 node1-gpu2\n") {
 		t.Errorf("no name for a GPU:\n%s", hosts)
 	}
-	seats[0].Bare = true
-	if got := p.Bind(seats[0]); got != "127.0.0.1" {
+	slots[0].Bare = true
+	if got := p.Bind(slots[0]); got != "127.0.0.1" {
 		t.Errorf("past the links: %s", got)
 	}
-	if p.checkSeats(p.Seats(1, 5)) == nil {
+	if p.checkSlots(p.Slots(1, 5)) == nil {
 		t.Error("five ranks on four GPUs")
 	}
 	q := preset(t, "baskerville", 2, Options{Inside: Memory})
-	if got := q.Bind(q.Seats(2, 4)[6]); got != "mlx5_0" || q.checkSeats(q.Seats(1, 5)) != nil {
+	if got := q.Bind(q.Slots(2, 4)[6]); got != "mlx5_0" || q.checkSlots(q.Slots(1, 5)) != nil {
 		t.Errorf("without links: %s", got)
 	}
 	// 2x2 in a lab for 4x1: ranks take the first GPUs.

@@ -135,9 +135,9 @@ func (p *Plan) gpuAddrs(nic int) (list []netip.Addr) {
 	return list
 }
 
-// Bind is what a rank on a seat binds to: the address of its GPU where links inside nodes
+// Bind is what a rank on a slot binds to: the address of its GPU where links inside nodes
 // are shaped, else its NICs.
-func (p *Plan) Bind(s Seat) string {
+func (p *Plan) Bind(s Slot) string {
 	var words []string
 	for _, i := range s.NICs {
 		if p.Inside == Links && p.inner(s.Node) != nil {
@@ -173,10 +173,10 @@ func (p *Plan) InnerLink(word string) (node int, links []int) {
 	return node, links
 }
 
-// checkSeats reports a layout with more ranks on a node than it has GPUs, between which links
+// checkSlots reports a layout with more ranks on a node than it has GPUs, between which links
 // are shaped.
-func (p *Plan) checkSeats(seats []Seat) error {
-	for _, s := range seats {
+func (p *Plan) checkSlots(slots []Slot) error {
+	for _, s := range slots {
 		if x := p.inner(s.Node); p.Inside == Links && x != nil && s.Local >= x.GPUs {
 			return fmt.Errorf("%s has %d GPUs, and a rank takes one where links between them are imitated; `busbar lab up --inside memory` has no such bound", p.Nodes[s.Node].Name, x.GPUs)
 		}

@@ -82,7 +82,7 @@ func TestLinksInsideNodes(t *testing.T) {
 		if out, code := run(t, l, "node0", "call", "127.0.0.1"); code != 0 || out != "node0 true" {
 			t.Errorf("%s: on the loopback: %q, exit %d", x.name, out, code)
 		}
-		from, _, _ := strings.Cut(x.p.Bind(Seat{Local: 1, NICs: x.p.Nodes[0].Near[1]}), ",")
+		from, _, _ := strings.Cut(x.p.Bind(Slot{Local: 1, NICs: x.p.Nodes[0].Near[1]}), ",")
 		if out, code := run(t, l, "node0", "callfrom", from, x.addr); code != 0 || out != "node0 true" {
 			t.Errorf("%s: from %s to %s: %q, exit %d", x.name, from, x.addr, out, code)
 		}

@@ -39,7 +39,7 @@ func (l *Lab) Run(ctx context.Context, p Program) (code int, err error) {
 }
 
 // Ranks places the ranks of a layout (NODESxPROCESSES) on the nodes in their order; without a layout as the lab was made.
-func (p *Plan) Ranks(layout string) ([]Seat, error) {
+func (p *Plan) Ranks(layout string) ([]Slot, error) {
 	nodes, each := len(p.Nodes), 0
 	if layout != "" {
 		var err error
@@ -50,14 +50,14 @@ func (p *Plan) Ranks(layout string) ([]Seat, error) {
 			return nil, fmt.Errorf("-l %s: the lab has %d nodes, and a job at most 1024 ranks", layout, len(p.Nodes))
 		}
 	}
-	seats := p.Seats(nodes, each)
-	return seats, p.checkSeats(seats)
+	slots := p.Slots(nodes, each)
+	return slots, p.checkSlots(slots)
 }
 
 // Job is one program that runs once for each rank.
 type Job struct {
 	Lab   *Lab
-	Seats []Seat // by rank
+	Slots []Slot // by rank
 	// Stdout and Stderr get the lines of all ranks, each behind the name of its node.
 	Stdout, Stderr io.Writer
 	// First gets the standard output of rank 0 instead, where it is set.
@@ -99,9 +99,9 @@ func (j *Job) Run(ctx context.Context, one Program) (code int, err error) {
 func (j *Job) start(ctx context.Context, one Program, copies *sync.WaitGroup) (running []*Running, err error) {
 	var secret [16]byte
 	rand.Read(secret[:])
-	for rank := range j.Seats {
+	for rank := range j.Slots {
 		p := one
-		p.Node = j.Lab.State.Plan.Nodes[j.Seats[rank].Node].Name
+		p.Node = j.Lab.State.Plan.Nodes[j.Slots[rank].Node].Name
 		p.Env = j.environ(one.Env, rank, hex.EncodeToString(secret[:]))
 		out, err1 := j.pipe(copies, rank, j.Stdout)
 		errs, err2 := j.pipe(copies, rank, j.Stderr)
@@ -128,7 +128,7 @@ func (j *Job) start(ctx context.Context, one Program, copies *sync.WaitGroup) (r
 // environ is the environment of a rank.
 func (j *Job) environ(base []string, rank int, secret string) []string {
 	p := j.Lab.State.Plan
-	seat, first := j.Seats[rank], j.Seats[0]
+	slot, first := j.Slots[rank], j.Slots[0]
 	var env []string
 	for _, v := range base {
 		if !strings.HasPrefix(v, "BUSBAR_") || strings.HasPrefix(v, "BUSBAR_LAB_") {
@@ -146,9 +146,9 @@ func (j *Job) environ(base []string, rank int, secret string) []string {
 		env = append(env, "BUSBAR_TRANSPORT=tcp")
 	}
 	return append(env,
-		fmt.Sprintf("BUSBAR_RANK=%d", rank), fmt.Sprintf("BUSBAR_SIZE=%d", len(j.Seats)), fmt.Sprintf("BUSBAR_LOCAL_RANK=%d", seat.Local),
-		fmt.Sprintf("BUSBAR_MEET=%s:%d", meet, j.port), "BUSBAR_SECRET="+secret, "BUSBAR_BIND="+p.Bind(seat),
-		fmt.Sprintf("RANK=%d", rank), fmt.Sprintf("WORLD_SIZE=%d", len(j.Seats)), fmt.Sprintf("LOCAL_RANK=%d", seat.Local),
+		fmt.Sprintf("BUSBAR_RANK=%d", rank), fmt.Sprintf("BUSBAR_SIZE=%d", len(j.Slots)), fmt.Sprintf("BUSBAR_LOCAL_RANK=%d", slot.Local),
+		fmt.Sprintf("BUSBAR_MEET=%s:%d", meet, j.port), "BUSBAR_SECRET="+secret, "BUSBAR_BIND="+p.Bind(slot),
+		fmt.Sprintf("RANK=%d", rank), fmt.Sprintf("WORLD_SIZE=%d", len(j.Slots)), fmt.Sprintf("LOCAL_RANK=%d", slot.Local),
 		"MASTER_ADDR="+meet, fmt.Sprintf("MASTER_PORT=%d", j.port),
 	)
 }
@@ -216,11 +216,11 @@ func (j *Job) pipe(copies *sync.WaitGroup, rank int, w io.Writer) (*os.File, err
 
 // name is what precedes the lines of a rank: its node, and its number there where the node has several.
 func (j *Job) name(rank int) string {
-	seat := j.Seats[rank]
-	name := j.Lab.State.Plan.Nodes[seat.Node].Name
-	for i := range j.Seats {
-		if i != rank && j.Seats[i].Node == seat.Node {
-			return fmt.Sprintf("%s:%d", name, seat.Local)
+	slot := j.Slots[rank]
+	name := j.Lab.State.Plan.Nodes[slot.Node].Name
+	for i := range j.Slots {
+		if i != rank && j.Slots[i].Node == slot.Node {
+			return fmt.Sprintf("%s:%d", name, slot.Local)
 		}
 	}
 	return name

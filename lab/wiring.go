@@ -1,8 +1,8 @@
 package lab
 
-// Seat is where a rank sits: its node, and the NICs that it uses, the first of them
+// Slot is where a rank runs: its node, and the NICs that it uses, the first of them
 // where it has one connection a peer.
-type Seat struct {
+type Slot struct {
 	Node  int
 	Local int // its number on the node, which is that of its GPU
 	NICs  []int
@@ -10,31 +10,31 @@ type Seat struct {
 	Bare bool
 }
 
-// Seats puts each ranks on each of the first nodes, in the order of the nodes; each 0 is
+// Slots puts each ranks on each of the first nodes, in the order of the nodes; each 0 is
 // what the plan says.
-func (p *Plan) Seats(nodes, each int) []Seat {
-	var seats []Seat
+func (p *Plan) Slots(nodes, each int) []Slot {
+	var slots []Slot
 	for n := range min(nodes, len(p.Nodes)) {
 		k := each
 		if k == 0 {
 			k = p.Nodes[n].GPUs
 		}
 		for i := range k {
-			s := Seat{Node: n, Local: i}
+			s := Slot{Node: n, Local: i}
 			if near := p.Nodes[n].Near; len(near) > 0 {
 				s.NICs = near[i%len(near)]
 			}
-			seats = append(seats, s)
+			slots = append(slots, s)
 		}
 	}
-	return seats
+	return slots
 }
 
 // Leaves are the ranks below each switch, by the first NIC of each; nil where a rank has none.
-func (p *Plan) Leaves(seats []Seat) [][]int {
+func (p *Plan) Leaves(slots []Slot) [][]int {
 	var groups [][]int
 	at := map[int]int{}
-	for r, s := range seats {
+	for r, s := range slots {
 		if len(s.NICs) == 0 {
 			return nil
 		}
@@ -53,7 +53,7 @@ func (p *Plan) Leaves(seats []Seat) [][]int {
 type Wiring struct {
 	p      *Plan
 	tables []table
-	seats  []Seat
+	slots  []Slot
 	// TCP says that ranks of a node talk over sockets too, as they always do where the links
 	// inside nodes are shaped.
 	TCP bool
@@ -62,8 +62,8 @@ type Wiring struct {
 }
 
 // Wire is the network under ranks that sit so.
-func (p *Plan) Wire(seats []Seat) *Wiring {
-	return &Wiring{p: p, tables: p.tables(), seats: seats, TCP: p.Inside == Links}
+func (p *Plan) Wire(slots []Slot) *Wiring {
+	return &Wiring{p: p, tables: p.tables(), slots: slots, TCP: p.Inside == Links}
 }
 
 // Headers of a packet, and what the interface counts beside its MTU.
@@ -161,7 +161,7 @@ func (w *Wiring) Name(resource int) string {
 // Route lists what a message from one rank to another crosses.
 func (w *Wiring) Route(from, to int) (resources []int, near bool) {
 	p := w.p
-	a, b := w.seats[from], w.seats[to]
+	a, b := w.slots[from], w.slots[to]
 	memory := 2*len(p.NICs) + 2*len(p.Cables)
 	if a.Node == b.Node {
 		if w.TCP && p.Local {

@@ -190,7 +190,7 @@ func (c *labExecCmd) Run(e *env) error {
 	if err != nil {
 		return err
 	}
-	return withCode((&lab.Job{Lab: l, Seats: ranks, Stdout: e.stdout, Stderr: e.stderr}).Run(e.ctx, p))
+	return withCode((&lab.Job{Lab: l, Slots: ranks, Stdout: e.stdout, Stderr: e.stderr}).Run(e.ctx, p))
 }
 
 // labProgram is a program with this process's environment, folder and streams.

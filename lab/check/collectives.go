@@ -78,8 +78,8 @@ func (s *scenario) trials() (list []Trial, skipped []string, err error) {
 // trial measures an algorithm over all sizes and predicts it.
 func (x *session) trial(t Trial) error {
 	defer x.env.Progress(fmt.Sprintf("%s %s by %s", x.s.name, t.Layout, t.Word))()
-	jobs := make([][]lab.Seat, x.s.jobs)
-	for _, s := range x.lab.State.Plan.Seats(t.Nodes*x.s.jobs, t.Each) {
+	jobs := make([][]lab.Slot, x.s.jobs)
+	for _, s := range x.lab.State.Plan.Slots(t.Nodes*x.s.jobs, t.Each) {
 		jobs[s.Node%x.s.jobs] = append(jobs[s.Node%x.s.jobs], s)
 	}
 	points, err := x.compare(t, jobs, x.s.sizes)
@@ -88,7 +88,7 @@ func (x *session) trial(t Trial) error {
 }
 
 // compare measures and predicts an algorithm among ranks that are placed so.
-func (x *session) compare(t Trial, jobs [][]lab.Seat, sizes []unit.Bytes) ([]Point, error) {
+func (x *session) compare(t Trial, jobs [][]lab.Slot, sizes []unit.Bytes) ([]Point, error) {
 	predicted, limits, err := x.predict(&t, jobs, sizes)
 	if err != nil {
 		return nil, err
@@ -113,29 +113,29 @@ func (x *session) compare(t Trial, jobs [][]lab.Seat, sizes []unit.Bytes) ([]Poi
 }
 
 // predict prices a trial at all sizes, and names what limits it.
-func (x *session) predict(t *Trial, jobs [][]lab.Seat, sizes []unit.Bytes) (times []unit.Time, limits []string, err error) {
+func (x *session) predict(t *Trial, jobs [][]lab.Slot, sizes []unit.Bytes) (times []unit.Time, limits []string, err error) {
 	s, err := t.Schedule()
 	if err != nil {
 		return nil, nil, err
 	}
-	var seats []lab.Seat
-	var ranks [][]int // of each job, as numbers of seats
+	var slots []lab.Slot
+	var ranks [][]int // of each job, as numbers of slots
 	for _, j := range jobs {
 		var list []int
-		for _, seat := range j {
-			list = append(list, len(seats))
-			seats = append(seats, seat)
+		for _, slot := range j {
+			list = append(list, len(slots))
+			slots = append(slots, slot)
 		}
 		ranks = append(ranks, list)
 	}
-	w := x.wiring(seats)
+	w := x.wiring(slots)
 	for _, size := range sizes {
 		var list []sim.Job
 		for _, at := range ranks {
 			list = append(list, sim.Job{Schedule: s, Op: t.Op(size), Ranks: at})
 		}
 		// In place: every rank has one buffer.
-		model := x.machine.Model(size * unit.Bytes(len(seats)))
+		model := x.machine.Model(size * unit.Bytes(len(slots)))
 		if len(list) > 1 { // they do not begin at the same moment
 			alone, _, err := model.Play(x.ctx, w, list[:1])
 			if err != nil {
@@ -156,8 +156,8 @@ func (x *session) predict(t *Trial, jobs [][]lab.Seat, sizes []unit.Bytes) (time
 }
 
 // wiring is the network under ranks that are placed so, with its slow links.
-func (x *session) wiring(seats []lab.Seat) *lab.Wiring {
-	w := x.lab.State.Plan.Wire(seats)
+func (x *session) wiring(slots []lab.Slot) *lab.Wiring {
+	w := x.lab.State.Plan.Wire(slots)
 	w.TCP, w.Slow = w.TCP || x.s.transport == engine.TCP, x.slow
 	return w
 }
@@ -169,7 +169,7 @@ const (
 )
 
 // measure runs a trial at all sizes; a noisy one again, and the quickest counts.
-func (x *session) measure(t *Trial, jobs [][]lab.Seat, sizes []unit.Bytes, predicted []unit.Time) ([]unit.Time, []float64, error) {
+func (x *session) measure(t *Trial, jobs [][]lab.Slot, sizes []unit.Bytes, predicted []unit.Time) ([]unit.Time, []float64, error) {
 	best, noise := make([]unit.Time, len(sizes)), make([]float64, len(sizes))
 	again := sizes
 	for try := 0; try < tries && len(again) > 0; try++ {

@@ -19,7 +19,7 @@ func (x *session) calibrate() (err error) {
 	p := x.lab.State.Plan
 	m := &Machine{Cores: runtime.NumCPU()}
 	x.machine = m
-	bare := p.Seats(1, 2)
+	bare := p.Slots(1, 2)
 	for i := range bare {
 		bare[i].Bare = true
 	}
@@ -30,7 +30,7 @@ func (x *session) calibrate() (err error) {
 		return err
 	}
 	if len(p.Nodes) > 1 {
-		if m.Net, err = x.pair(p.Seats(2, 1), engine.Auto, false); err != nil {
+		if m.Net, err = x.pair(p.Slots(2, 1), engine.Auto, false); err != nil {
 			return err
 		}
 		m.HasNet = true
@@ -39,13 +39,13 @@ func (x *session) calibrate() (err error) {
 }
 
 // pair measures one pair several times; the quickest times count.
-func (x *session) pair(seats []lab.Seat, t engine.Transport, large bool) (Pair, error) {
+func (x *session) pair(slots []lab.Slot, t engine.Transport, large bool) (Pair, error) {
 	w := work{Transport: t}
 	small, volume, least, times := 2000, 512*unit.MiB, unit.Bytes(8), 3
 	if x.check.Quick {
 		small, volume, least, times = 100, 32*unit.MiB, 3, 1
 	}
-	for _, tr := range Pairs(len(seats), 1) {
+	for _, tr := range Pairs(len(slots), 1) {
 		task := task{Trial: tr, Sizes: []unit.Bytes{pairSmall}, Iters: []int{small}, Warm: 5}
 		if large && tr.Kind != coll.AllReduce {
 			for _, size := range pairSizes() {
@@ -57,7 +57,7 @@ func (x *session) pair(seats []lab.Seat, t engine.Transport, large bool) (Pair, 
 	n := len(pairSizes())
 	out := Pair{Stored: make([]unit.Time, n), Summed: make([]unit.Time, n)}
 	for range times {
-		rows, err := x.run(seats, w)
+		rows, err := x.run(slots, w)
 		if err != nil {
 			return out, err
 		}

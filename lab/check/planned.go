@@ -125,14 +125,14 @@ func (o *orders) names(order []int) string {
 	return cluster.FormatHosts(names)
 }
 
-// seats places ranks on nodes in an order.
-func (o *orders) seats(l *lab.Plan, order []int) []lab.Seat {
-	all := l.Seats(len(l.Nodes), o.each)
-	var seats []lab.Seat
+// slots places ranks on nodes in an order.
+func (o *orders) slots(l *lab.Plan, order []int) []lab.Slot {
+	all := l.Slots(len(l.Nodes), o.each)
+	var slots []lab.Slot
 	for _, n := range order {
-		seats = append(seats, all[n*o.each:(n+1)*o.each]...)
+		slots = append(slots, all[n*o.each:(n+1)*o.each]...)
 	}
-	return seats
+	return slots
 }
 
 // ncclGain is how many times as fast a ring of NCCL is predicted to be on the cluster itself in the plan's order; 0
@@ -171,7 +171,7 @@ func (o *orders) ncclGain(kind coll.Kind, size unit.Bytes) float64 {
 var planAlgos = []string{"ring", "tree", "halving_doubling", "hierarchical", "hierarchical:leaves"}
 
 // planTrials are the algorithms that make sense among ranks that are placed so.
-func planTrials(l *lab.Plan, kind coll.Kind, nodes, each int, seats []lab.Seat) ([]Trial, error) {
+func planTrials(l *lab.Plan, kind coll.Kind, nodes, each int, slots []lab.Slot) ([]Trial, error) {
 	var list []Trial
 	for _, word := range planAlgos {
 		name := word
@@ -187,8 +187,8 @@ func planTrials(l *lab.Plan, kind coll.Kind, nodes, each int, seats []lab.Seat) 
 			return nil, err
 		}
 		if name != word {
-			groups := l.Leaves(seats)
-			if len(groups) < 2 || len(groups) == len(seats) || len(groups) == nodes {
+			groups := l.Leaves(slots)
+			if len(groups) < 2 || len(groups) == len(slots) || len(groups) == nodes {
 				continue // the same as another
 			}
 			t.Word, t.Algo, t.Params.Groups = word, "hierarchical", groups
@@ -220,14 +220,14 @@ func fastest(times []unit.Time) (best int) {
 // planRows measures collectives.
 func (x *session) planRows(o *orders, d *Planned) error {
 	l := x.lab.State.Plan
-	before, after := o.seats(l, o.given), o.seats(l, o.plan)
+	before, after := o.slots(l, o.given), o.slots(l, o.plan)
 	trials, err := planTrials(l, x.s.kind, len(o.plan), o.each, after)
 	if err != nil {
 		return err
 	}
 	predicted := make([][]unit.Time, len(x.s.sizes)) // by size and trial
 	for k := range trials {
-		times, _, err := x.predict(&trials[k], [][]lab.Seat{after}, x.s.sizes)
+		times, _, err := x.predict(&trials[k], [][]lab.Slot{after}, x.s.sizes)
 		if err != nil {
 			return err
 		}
@@ -261,9 +261,9 @@ func (x *session) planRows(o *orders, d *Planned) error {
 }
 
 // variant measures one order and algorithm at one size.
-func (x *session) variant(name string, t Trial, seats []lab.Seat, size unit.Bytes, base *PlanRow) (*PlanRow, error) {
+func (x *session) variant(name string, t Trial, slots []lab.Slot, size unit.Bytes, base *PlanRow) (*PlanRow, error) {
 	defer x.env.Progress(fmt.Sprintf("%v by %s", size, name))()
-	points, err := x.compare(t, [][]lab.Seat{seats}, []unit.Bytes{size})
+	points, err := x.compare(t, [][]lab.Slot{slots}, []unit.Bytes{size})
 	if err != nil {
 		return nil, err
 	}
@@ -287,7 +287,7 @@ func (x *session) planSteps(o *orders, d *Planned) error {
 		return err
 	}
 	d.Model, d.Shrink, d.Longer = x.check.Step, x.check.Shrink, x.check.stretch(&step, l.Scale)
-	before, after := o.seats(l, o.given), o.seats(l, o.plan)
+	before, after := o.slots(l, o.given), o.slots(l, o.plan)
 	trials, err := planTrials(l, coll.AllReduce, len(o.plan), o.each, after)
 	if err != nil {
 		return err
@@ -320,9 +320,9 @@ func (x *session) planSteps(o *orders, d *Planned) error {
 	return nil
 }
 
-func (x *session) planStep(name string, t Trial, step bench.StepPlan, seats []lab.Seat, base *PlanRow) (*PlanRow, error) {
+func (x *session) planStep(name string, t Trial, step bench.StepPlan, slots []lab.Slot, base *PlanRow) (*PlanRow, error) {
 	step.Algo, step.Params = t.Algo, t.Params
-	rows, err := x.stepRows(&t, step, seats)
+	rows, err := x.stepRows(&t, step, slots)
 	if err != nil {
 		return nil, err
 	}

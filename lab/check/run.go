@@ -17,8 +17,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// run lets ranks on seats do their work and returns what rank 0 reports.
-func (x *session) run(seats []lab.Seat, w work) ([]row, error) {
+// run lets ranks on slots do their work and returns what rank 0 reports.
+func (x *session) run(slots []lab.Slot, w work) ([]row, error) {
 	dir, err := os.MkdirTemp("", "busbar-lab-")
 	if err != nil {
 		return nil, failure.Cannot(err)
@@ -50,7 +50,7 @@ func (x *session) run(seats []lab.Seat, w work) ([]row, error) {
 			rows = append(rows, line)
 		}
 	}()
-	job := &lab.Job{Lab: x.lab, Seats: seats, Stdout: x.env.Stdout, Stderr: x.env.Stderr, First: out}
+	job := &lab.Job{Lab: x.lab, Slots: slots, Stdout: x.env.Stdout, Stderr: x.env.Stderr, First: out}
 	code, err := job.Run(x.ctx, lab.Program{Path: x.env.Program, Args: []string{"busbar", "lab", "rank", file}, Env: os.Environ(), Dir: "/"})
 	out.Close()
 	<-read
@@ -61,7 +61,7 @@ func (x *session) run(seats []lab.Seat, w work) ([]row, error) {
 }
 
 // runJobs runs all jobs at once and returns the rows of the first.
-func (x *session) runJobs(jobs [][]lab.Seat, w work) ([]row, error) {
+func (x *session) runJobs(jobs [][]lab.Slot, w work) ([]row, error) {
 	rows := make([][]row, len(jobs))
 	errs := make([]error, len(jobs))
 	var wg sync.WaitGroup

@@ -76,7 +76,7 @@ func (c *Check) stepsIn(ctx context.Context, env *Env, s scenario, trials []Tria
 		for _, t := range trials {
 			for _, w := range wires {
 				plan.Algo, plan.Params, plan.Wire = t.Algo, t.Params, w
-				rows, err := x.stepRows(&t, plan, p.Seats(t.Nodes, t.Each))
+				rows, err := x.stepRows(&t, plan, p.Slots(t.Nodes, t.Each))
 				if err != nil {
 					return err
 				}
@@ -114,12 +114,12 @@ func (c *Check) stretch(p *bench.StepPlan, scale lab.Scale) (longer float64) {
 }
 
 // stepRows measures and predicts steps without and with overlap.
-func (x *session) stepRows(t *Trial, plan bench.StepPlan, seats []lab.Seat) ([]StepRow, error) {
+func (x *session) stepRows(t *Trial, plan bench.StepPlan, slots []lab.Slot) ([]StepRow, error) {
 	defer x.env.Progress(fmt.Sprintf("steps on %s, compression %s", t.Layout, plan.Wire))()
 	if err := plan.Validate(t.Nodes * t.Each); err != nil {
 		return nil, err
 	}
-	rows, err := x.run(seats, work{Transport: x.s.transport, Step: &stepTask{Plan: plan, Overlap: []bool{false, true}}})
+	rows, err := x.run(slots, work{Transport: x.s.transport, Step: &stepTask{Plan: plan, Overlap: []bool{false, true}}})
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (x *session) stepRows(t *Trial, plan bench.StepPlan, seats []lab.Seat) ([]S
 		if r.Step == nil || len(r.Step.Steps) == 0 {
 			continue
 		}
-		end, limit, err := x.predictStep(t, plan, seats, r.Step.Overlap)
+		end, limit, err := x.predictStep(t, plan, slots, r.Step.Overlap)
 		if err != nil {
 			return nil, err
 		}
@@ -154,13 +154,13 @@ func (x *session) stepRows(t *Trial, plan bench.StepPlan, seats []lab.Seat) ([]S
 
 // predictStep plays the buckets of a step: each begins when the backward pass has filled it,
 // or all of them behind it.
-func (x *session) predictStep(t *Trial, plan bench.StepPlan, seats []lab.Seat, overlap bool) (unit.Time, string, error) {
+func (x *session) predictStep(t *Trial, plan bench.StepPlan, slots []lab.Slot, overlap bool) (unit.Time, string, error) {
 	jobs, err := stepJobs(t, plan, overlap)
 	if err != nil {
 		return 0, "", err
 	}
-	w := x.wiring(seats)
-	model := x.machine.Model(plan.Memory() * unit.Bytes(len(seats)))
+	w := x.wiring(slots)
+	model := x.machine.Model(plan.Memory() * unit.Bytes(len(slots)))
 	ends, busy, err := model.Once(x.ctx, w, jobs)
 	if err != nil {
 		return 0, "", err

@@ -71,10 +71,10 @@ func played(t *testing.T, p *lab.Plan, word string, nodes, each int, size unit.B
 	if err != nil {
 		t.Fatal(err)
 	}
-	seats := p.Seats(nodes, each)
-	w = p.Wire(seats)
+	slots := p.Slots(nodes, each)
+	w = p.Wire(slots)
 	job := sim.Job{Schedule: s, Op: tr.Op(size)}
-	for i := range seats {
+	for i := range slots {
 		job.Ranks = append(job.Ranks, i)
 	}
 	times, busy, err := (&sim.Sockets{Cores: 1000}).Play(t.Context(), w, []sim.Job{job})

@@ -14,7 +14,7 @@ func TestGoneIsNotLeft(t *testing.T) {
 		want Cause
 	}{{"dead", false, Died}, {"left", true, Left}} {
 		t.Run(x.name, func(t *testing.T) {
-			c := near(t, 3)[0].net.center
+			c := near(t, 3)[0].net.coordinator
 			c.mu.Lock()
 			c.ranks[1].gone, c.ranks[1].bye = true, x.bye
 			c.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// center is rank 0's side of all control connections.
-type center struct {
+// coordinator is rank 0's side of all control connections.
+type coordinator struct {
 	n *network
 
 	mu      sync.Mutex
@@ -32,8 +32,8 @@ type follower struct {
 	bye   bool // left as it should
 }
 
-func newCenter(n *network) *center {
-	c := &center{n: n, ranks: make([]follower, n.cfg.Size), full: make(chan struct{}), changed: make(chan struct{}, 1)}
+func newCoordinator(n *network) *coordinator {
+	c := &coordinator{n: n, ranks: make([]follower, n.cfg.Size), full: make(chan struct{}), changed: make(chan struct{}, 1)}
 	c.come = 1
 	if n.cfg.Size == 1 {
 		close(c.full)
@@ -43,7 +43,7 @@ func newCenter(n *network) *center {
 
 // admit takes a control connection. The handshake ends here, so that only one of two that
 // claim a rank is let in.
-func (c *center) admit(conn net.Conn, h hello, answer func(Refusal) error) Refusal {
+func (c *coordinator) admit(conn net.Conn, h hello, answer func(Refusal) error) Refusal {
 	c.mu.Lock()
 	f := &c.ranks[h.rank]
 	if f.c != nil || c.started {
@@ -84,8 +84,8 @@ func (c *center) admit(conn net.Conn, h hello, answer func(Refusal) error) Refus
 	return 0
 }
 
-// take makes connections the center's, of ranks that are known already.
-func (c *center) take(members []member, to []*control) {
+// take makes connections the coordinator's, of ranks that are known already.
+func (c *coordinator) take(members []member, to []*control) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.started, c.come = true, len(members)
@@ -98,7 +98,7 @@ func (c *center) take(members []member, to []*control) {
 }
 
 // listen is what a rank says.
-func (c *center) listen(rank int, ctl *control) {
+func (c *coordinator) listen(rank int, ctl *control) {
 	var buf [64]byte
 	for {
 		kind, body, err := ctl.receive(buf[:])
@@ -132,7 +132,7 @@ func (c *center) listen(rank int, ctl *control) {
 }
 
 // lost is the end of a rank's control connection.
-func (c *center) lost(rank int, err error) {
+func (c *coordinator) lost(rank int, err error) {
 	c.mu.Lock()
 	f := &c.ranks[rank]
 	if !c.started { // it may come again
@@ -162,7 +162,7 @@ func (c *center) lost(rank int, err error) {
 
 // suspected is a rank that lost its connection to another. If that one is dead, its control
 // connection says so in a moment.
-func (c *center) suspected(by int, v verdict) {
+func (c *coordinator) suspected(by int, v verdict) {
 	wait := time.NewTimer(min(c.n.cfg.Timeout/8, time.Second))
 	defer wait.Stop()
 	if c.left(v.Rank) {
@@ -186,14 +186,14 @@ func (c *center) suspected(by int, v verdict) {
 
 // left reports whether a rank has said farewell. One that is gone without is dead, and whoever
 // noticed is about to say so.
-func (c *center) left(rank int) bool {
+func (c *coordinator) left(rank int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ranks[rank].bye
 }
 
 // pronounce tells everybody why the group has failed. The first verdict counts.
-func (c *center) pronounce(v verdict) {
+func (c *coordinator) pronounce(v verdict) {
 	c.mu.Lock()
 	first := !c.judged
 	c.judged = true
@@ -211,7 +211,7 @@ func (c *center) pronounce(v verdict) {
 }
 
 // broadcast sends to all ranks that are still there.
-func (c *center) broadcast(kind note, body []byte) {
+func (c *coordinator) broadcast(kind note, body []byte) {
 	c.mu.Lock()
 	var to []*control
 	for i := range c.ranks {
@@ -226,7 +226,7 @@ func (c *center) broadcast(kind note, body []byte) {
 }
 
 // watch looks for ranks that have fallen silent, and says that rank 0 lives.
-func (c *center) watch() {
+func (c *coordinator) watch() {
 	defer c.n.tasks.Done()
 	limit := time.Duration(float64(c.n.cfg.Timeout) * silence)
 	every := time.NewTicker(c.n.cfg.Timeout / beats / 2)
@@ -262,7 +262,7 @@ func (c *center) watch() {
 
 // alive tells everybody that rank 0 lives. A rank whose buffers are full does not hold up the
 // others for long.
-func (c *center) alive(body []byte) {
+func (c *coordinator) alive(body []byte) {
 	binary.LittleEndian.PutUint64(body, c.n.g.driver.state.Load())
 	for i := 1; i < len(c.ranks); i++ {
 		c.mu.Lock()
@@ -275,7 +275,7 @@ func (c *center) alive(body []byte) {
 }
 
 // waitForLeaving waits until all others have left.
-func (c *center) waitForLeaving(limit time.Duration) {
+func (c *coordinator) waitForLeaving(limit time.Duration) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	for {
@@ -300,7 +300,7 @@ func (c *center) waitForLeaving(limit time.Duration) {
 	}
 }
 
-func (c *center) close() {
+func (c *coordinator) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := range c.ranks {

@@ -11,19 +11,19 @@ import (
 	"time"
 )
 
-// door is where others reach this process: the sockets that listen, and the handshake that
+// endpoint is where others reach this process: the sockets that listen, and the handshake that
 // whoever comes has to pass. It is also the way out: all connections to others are made here.
-type door struct {
-	key       []byte
-	work      uint64      // what the ranks are to do
-	tls       *tls.Config // nil without
-	bind      []net.IP
-	mu        sync.Mutex // guards listeners
-	listeners []net.Listener
-	guests    chan struct{} // strangers who may try at once
-	refused   [refusals]atomic.Int64
-	quit      chan struct{}
-	tasks     sync.WaitGroup
+type endpoint struct {
+	key        []byte
+	work       uint64      // what the ranks are to do
+	tls        *tls.Config // nil without
+	bind       []net.IP
+	mu         sync.Mutex // guards listeners
+	listeners  []net.Listener
+	handshakes chan struct{} // how many may be under way at once
+	refused    [refusals]atomic.Int64
+	quit       chan struct{}
+	tasks      sync.WaitGroup
 
 	// receive takes a connection that has proven itself, and ends the handshake by the answer.
 	receive func(c net.Conn, h hello, answer func(Refusal) error) Refusal
@@ -31,19 +31,19 @@ type door struct {
 	told func(Refused)
 }
 
-// maxGuests is how many connections may be in their handshake at once.
-const maxGuests = 256
+// maxHandshakes is how many connections may be in their handshake at once.
+const maxHandshakes = 256
 
-func newDoor(cfg *Config) (*door, error) {
+func newEndpoint(cfg *Config) (*endpoint, error) {
 	bind, err := cfg.bindAddresses()
 	if err != nil {
 		return nil, err
 	}
-	return &door{key: jobKey(cfg.Job, cfg.Secret), work: workKey(cfg.Work), told: cfg.OnRefusal, tls: cfg.TLS, bind: bind, guests: make(chan struct{}, maxGuests), quit: make(chan struct{})}, nil
+	return &endpoint{key: jobKey(cfg.Job, cfg.Secret), work: workKey(cfg.Work), told: cfg.OnRefusal, tls: cfg.TLS, bind: bind, handshakes: make(chan struct{}, maxHandshakes), quit: make(chan struct{})}, nil
 }
 
 // listen opens the sockets at which others reach this rank, and says at which addresses.
-func (d *door) listen(ips []net.IP, port int) ([]string, error) {
+func (d *endpoint) listen(ips []net.IP, port int) ([]string, error) {
 	var addrs []string
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -66,7 +66,7 @@ func (d *door) listen(ips []net.IP, port int) ([]string, error) {
 // reachableFrom is where a rank listens that has reached rank 0, or a member, over a connection. The
 // address that reaches it reaches the others as well. A loopback, which does on its own host only,
 // is none to tell others of: they find this rank where they find rank 0.
-func (d *door) reachableFrom(c net.Conn, cfg *Config) []net.IP {
+func (d *endpoint) reachableFrom(c net.Conn, cfg *Config) []net.IP {
 	if len(d.bind) > 0 {
 		return d.bind
 	}
@@ -78,7 +78,7 @@ func (d *door) reachableFrom(c net.Conn, cfg *Config) []net.IP {
 }
 
 // accept lets connections in that prove themselves.
-func (d *door) accept(l net.Listener) {
+func (d *endpoint) accept(l net.Listener) {
 	defer d.tasks.Done()
 	for {
 		c, err := l.Accept()
@@ -94,7 +94,7 @@ func (d *door) accept(l net.Listener) {
 			continue
 		}
 		select {
-		case d.guests <- struct{}{}:
+		case d.handshakes <- struct{}{}:
 		default:
 			d.refuse(c, hello{}, TooMany)
 			continue
@@ -104,7 +104,7 @@ func (d *door) accept(l net.Listener) {
 }
 
 // welcome is the handshake with a connection that came, and its reception.
-func (d *door) welcome(c net.Conn) {
+func (d *endpoint) welcome(c net.Conn) {
 	stop := closing(d.quit, c)
 	c, why := d.secure(c)
 	var h hello
@@ -113,7 +113,7 @@ func (d *door) welcome(c net.Conn) {
 		h, answer, why = receiveHello(c, d.key)
 	}
 	stop()
-	<-d.guests
+	<-d.handshakes
 	if why == 0 && h.work != d.work {
 		why = OtherWork
 	}
@@ -129,7 +129,7 @@ func (d *door) welcome(c net.Conn) {
 }
 
 // refuse counts a connection that is turned away, and tells of it.
-func (d *door) refuse(c net.Conn, h hello, why Refusal) {
+func (d *endpoint) refuse(c net.Conn, h hello, why Refusal) {
 	d.refused[why].Add(1)
 	from := c.RemoteAddr().String()
 	c.Close()
@@ -144,13 +144,13 @@ func (d *door) refuse(c net.Conn, h hello, why Refusal) {
 }
 
 // introduce is the handshake with a rank that this one has dialled.
-func (d *door) introduce(c net.Conn, h hello) error {
+func (d *endpoint) introduce(c net.Conn, h hello) error {
 	h.work = d.work
 	return introduce(c, d.key, h)
 }
 
 // secure is the handshake of TLS, where the job has it.
-func (d *door) secure(c net.Conn) (net.Conn, Refusal) {
+func (d *endpoint) secure(c net.Conn) (net.Conn, Refusal) {
 	if d.tls == nil {
 		return c, 0
 	}
@@ -164,7 +164,7 @@ func (d *door) secure(c net.Conn) (net.Conn, Refusal) {
 
 // dial connects from the k-th of the addresses to bind to, where there are any of the same
 // family.
-func (d *door) dial(ctx context.Context, k int, addr string, limit time.Duration) (net.Conn, error) {
+func (d *endpoint) dial(ctx context.Context, k int, addr string, limit time.Duration) (net.Conn, error) {
 	dialer := net.Dialer{Timeout: limit}
 	if len(d.bind) > 0 {
 		ip := d.bind[k%len(d.bind)]
@@ -188,7 +188,7 @@ func (d *door) dial(ctx context.Context, k int, addr string, limit time.Duration
 }
 
 // close lets nobody in any more.
-func (d *door) close() {
+func (d *endpoint) close() {
 	d.mu.Lock()
 	close(d.quit)
 	for _, l := range d.listeners {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,9 +19,9 @@ type endpoint struct {
 	work       uint64      // what the ranks are to do
 	tls        *tls.Config // nil without
 	bind       []net.IP
-	mu         sync.Mutex // guards listeners
+	mu         sync.Mutex // guards listeners and handshakes
 	listeners  []net.Listener
-	handshakes chan struct{} // how many may be under way at once
+	handshakes []net.Conn // strangers in theirs, the oldest first; guarded by mu
 	refused    [refusals]atomic.Int64
 	quit       chan struct{}
 	tasks      sync.WaitGroup
@@ -39,7 +40,7 @@ func newEndpoint(cfg *Config) (*endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &endpoint{key: jobKey(cfg.Job, cfg.Secret), work: workKey(cfg.Work), told: cfg.OnRefusal, tls: cfg.TLS, bind: bind, handshakes: make(chan struct{}, maxHandshakes), quit: make(chan struct{})}, nil
+	return &endpoint{key: jobKey(cfg.Job, cfg.Secret), work: workKey(cfg.Work), told: cfg.OnRefusal, tls: cfg.TLS, bind: bind, quit: make(chan struct{})}, nil
 }
 
 // listen opens the sockets at which others reach this rank, and says at which addresses.
@@ -93,18 +94,37 @@ func (d *endpoint) accept(l net.Listener) {
 			}
 			continue
 		}
-		select {
-		case d.handshakes <- struct{}{}:
-		default:
-			d.refuse(c, hello{}, TooMany)
-			continue
-		}
+		d.admit(c)
 		d.tasks.Go(func() { d.welcome(c) })
+	}
+}
+
+// admit counts a stranger. Where there are too many, the one that has taken longest is turned away: a rank of the job is done
+// within moments, and who only holds connections keeps nobody out.
+func (d *endpoint) admit(c net.Conn) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.handshakes) >= maxHandshakes {
+		old := d.handshakes[0]
+		d.handshakes = d.handshakes[1:]
+		d.refused[TooMany].Add(1)
+		old.Close() // its handshake ends with that
+	}
+	d.handshakes = append(d.handshakes, c)
+}
+
+// dismiss forgets a stranger whose handshake has ended.
+func (d *endpoint) dismiss(c net.Conn) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if i := slices.Index(d.handshakes, c); i >= 0 {
+		d.handshakes = slices.Delete(d.handshakes, i, i+1)
 	}
 }
 
 // welcome is the handshake with a connection that came, and its reception.
 func (d *endpoint) welcome(c net.Conn) {
+	came := c
 	stop := closing(d.quit, c)
 	c, why := d.secure(c)
 	var h hello
@@ -113,7 +133,7 @@ func (d *endpoint) welcome(c net.Conn) {
 		h, answer, why = receiveHello(c, d.key)
 	}
 	stop()
-	<-d.handshakes
+	d.dismiss(came)
 	if why == 0 && h.work != d.work {
 		why = OtherWork
 	}

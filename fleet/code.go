@@ -48,10 +48,13 @@ func Decode[T any](data []byte) (*T, error) {
 	return v, nil
 }
 
+// MaxSeq is the greatest number that an event may have: what comes after the greatest there is would have none.
+const MaxSeq = 1 << 53
+
 // Check refuses events that says nothing, or more than its kind.
 func (n *Event) Check() error {
-	if n.Seq == 0 {
-		return errors.New("news without a number")
+	if n.Seq == 0 || n.Seq > MaxSeq {
+		return fmt.Errorf("number %d; expected 1 to %d", n.Seq, uint64(MaxSeq))
 	}
 	if n.At.IsZero() {
 		return errors.New("news without a time")

@@ -41,9 +41,13 @@ func Read(name string, r io.Reader) (*Plan, error) {
 	return p, nil
 }
 
-// variable is what a setting's name may be: nothing that would change how programs are found or
-// loaded comes from a plan.
+// variable is what a setting's name may be.
 var variable = regexp.MustCompile(`^NCCL_[A-Z0-9_]+$`)
+
+// foreign are the variables of NCCL that name files, plugins and commands to load or to write, or where secrets and messages
+// go: nothing of that comes from a plan, which anybody may have written. NCCL_TOPO_FILE is set by the rank itself, to a file
+// beside the plan.
+var foreign = regexp.MustCompile(`(PLUGIN|FILE|PATH|DIR|CONF|HOSTID|COMM_ID|DUMP|PROFILE|DEBUG|RAS|LIB|DLOPEN|^NCCL_NET)$|PLUGIN|_FILE|_PATH|^NCCL_(DEBUG|RAS|PROFILE|TUNER|ENV)`)
 
 // topologyName is what a topology file of a plan may be called: nothing outside its folder.
 var topologyName = regexp.MustCompile(`^topo-[0-9]{1,4}\.xml$`)
@@ -130,6 +134,9 @@ func checkSettings(list []Setting) error {
 	for i, s := range list {
 		if !variable.MatchString(s.Name) {
 			return fmt.Errorf("settings[%d].name is %q; expected a variable of NCCL", i, s.Name)
+		}
+		if foreign.MatchString(s.Name) {
+			return fmt.Errorf("settings[%d].name is %s, which names a file, a plugin or an address; a plan may not set it", i, s.Name)
 		}
 		if len(s.Value) > longestValue || !plain.MatchString(s.Value) {
 			return fmt.Errorf("settings[%d]: the value of %s is %q; expected letters, digits and _=:,^.+-", i, s.Name, s.Value)

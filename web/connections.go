@@ -1,8 +1,12 @@
 package web
 
 import (
+	"context"
+	"crypto/tls"
 	"net"
+	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // mostConnections is how many clients may be connected at once, and mostOfOne how many
@@ -13,8 +17,9 @@ const (
 	mostOfOne       = mostConnections / 8
 )
 
-// Bounded is a listener that takes so many connections at once; others wait in the
-// system's queue until one ends.
+// Bounded is a listener that takes so many connections at once. Where all places are taken, a connection on which nobody
+// has shown a token makes room, the oldest first: who only holds connections keeps nobody out. Where all have, others wait
+// in the system's queue until one ends.
 func Bounded(l net.Listener) net.Listener {
 	return &boundedListener{
 		Listener: l, places: make(chan struct{}, mostConnections), done: make(chan struct{}),
@@ -31,27 +36,65 @@ type boundedListener struct {
 
 	mu   sync.Mutex // guards following
 	each map[string]int
+	open []*boundedConn // the oldest first
 }
 
-// Accept waits for a place, then for a client.
+// Accept waits for a client, then for a place.
 func (l *boundedListener) Accept() (net.Conn, error) {
-	select {
-	case l.places <- struct{}{}:
-	case <-l.done:
-		return nil, net.ErrClosed
-	}
 	for {
 		c, err := l.Listener.Accept()
 		if err != nil {
-			<-l.places
 			return nil, err
 		}
 		who := l.client(c.RemoteAddr())
-		if l.enter(who) {
-			return &boundedConn{Conn: c, leave: func() { l.leave(who); <-l.places }}, nil
+		if !l.enter(who) && !(l.evict(who) && l.enter(who)) {
+			c.Close()
+			continue
 		}
-		c.Close()
+		if !l.place() {
+			l.leave(who, nil)
+			c.Close()
+			return nil, net.ErrClosed
+		}
+		b := &boundedConn{Conn: c, who: who}
+		b.leave = func() { l.leave(who, b); <-l.places }
+		l.mu.Lock()
+		l.open = append(l.open, b)
+		l.mu.Unlock()
+		return b, nil
 	}
+}
+
+// place takes one of the places, and has a connection without a token give its own up where there is none.
+func (l *boundedListener) place() bool {
+	select {
+	case l.places <- struct{}{}:
+		return true
+	default:
+	}
+	l.evict("")
+	select {
+	case l.places <- struct{}{}:
+		return true
+	case <-l.done:
+		return false
+	}
+}
+
+// evict closes the oldest connection without a token, of one client or of all; false where there is none.
+func (l *boundedListener) evict(who string) bool {
+	l.mu.Lock()
+	i := slices.IndexFunc(l.open, func(c *boundedConn) bool { return !c.proven.Load() && (who == "" || c.who == who) })
+	var old *boundedConn
+	if i >= 0 {
+		old = l.open[i]
+	}
+	l.mu.Unlock()
+	if old == nil {
+		return false
+	}
+	old.Close()
+	return true
 }
 
 func (l *boundedListener) enter(who string) bool {
@@ -64,11 +107,14 @@ func (l *boundedListener) enter(who string) bool {
 	return true
 }
 
-func (l *boundedListener) leave(who string) {
+func (l *boundedListener) leave(who string, c *boundedConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.each[who]--; l.each[who] <= 0 {
 		delete(l.each, who)
+	}
+	if i := slices.Index(l.open, c); i >= 0 {
+		l.open = slices.Delete(l.open, i, i+1)
 	}
 }
 
@@ -88,8 +134,10 @@ func (l *boundedListener) Close() error {
 
 type boundedConn struct {
 	net.Conn
-	once  sync.Once
-	leave func()
+	who    string
+	proven atomic.Bool // a token was shown on it
+	once   sync.Once
+	leave  func()
 }
 
 // Close gives the place back.
@@ -97,4 +145,24 @@ func (c *boundedConn) Close() error {
 	err := c.Conn.Close()
 	c.once.Do(c.leave)
 	return err
+}
+
+type connKey struct{}
+
+// withConn has requests know their connection.
+func withConn(ctx context.Context, c net.Conn) context.Context {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	if b, ok := c.(*boundedConn); ok {
+		return context.WithValue(ctx, connKey{}, b)
+	}
+	return ctx
+}
+
+// proven notes that a token was shown on the connection of a request.
+func proven(ctx context.Context) {
+	if b, ok := ctx.Value(connKey{}).(*boundedConn); ok {
+		b.proven.Store(true)
+	}
 }

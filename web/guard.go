@@ -109,6 +109,7 @@ func (s *Server) entry(rt Route) http.Handler {
 			Fail(w, http.StatusForbidden, fmt.Sprintf("the token %s may %v; this takes one that may %v", who.Name, who.Role, rt.Role))
 		default:
 			s.Tokens.touch(who.Name)
+			proven(r.Context())
 			rt.Handler.ServeHTTP(w, r.WithContext(withAsker(r.Context(), who)))
 		}
 	})

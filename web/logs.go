@@ -32,6 +32,12 @@ func (s *Server) examine(w http.ResponseWriter, r *http.Request) {
 		Fail(w, http.StatusBadRequest, err.Error())
 		return
 	}
+	leave, ok := s.sending.enter(clientIn(r.Context()))
+	if !ok {
+		crowded(w)
+		return
+	}
+	defer leave()
 	dir, remove, err := s.shelf.folder()
 	if err != nil {
 		Fail(w, http.StatusInternalServerError, reason(err))

@@ -25,6 +25,7 @@ type Server struct {
 	pool     *pool
 	answers  *answers
 	shelf    *shelf
+	sending  *sending
 	assets   *assets
 	recheck  time.Duration
 	// asking answers a question; tests answer themselves.
@@ -53,7 +54,7 @@ func New(c Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		Config: c, cookie: c.Tokens.cookieName(), assets: a, shelf: shelf,
+		Config: c, cookie: c.Tokens.cookieName(), assets: a, shelf: shelf, sending: &sending{each: map[string]int{}},
 		requests: newBuckets(requestRate, requestBurst), attempts: newBuckets(attemptRate, attemptBurst),
 		pool: newPool(newMemory(c.Memory)), answers: newAnswers(), recheck: recheck,
 		asking: func(ctx context.Context, a *asked, env query.Env) (any, error) { return a.run(ctx, a.ask, env) },
@@ -134,6 +135,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ConnContext:       withConn,
 		ErrorLog:          log.New(io.Discard, "", 0), // clients that break off are no news
 	}
 	done := make(chan error, 1)

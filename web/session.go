@@ -2,12 +2,15 @@ package web
 
 import (
 	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -75,7 +78,9 @@ func (t *Tokens) touch(name string) {
 func (t *Tokens) sign(x Token, until time.Time) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	text := fmt.Sprintf("%s.%d", x.Hash[:16], until.Unix())
+	var own [9]byte // so that one session can end without the others
+	rand.Read(own[:])
+	text := fmt.Sprintf("%s.%d.%s", x.Hash[:16], until.Unix(), base64.RawURLEncoding.EncodeToString(own[:]))
 	return text + "." + t.mac(text)
 }
 
@@ -98,9 +103,8 @@ func (t *Tokens) session(cookie string, now time.Time) (Token, bool) {
 	if subtle.ConstantTimeCompare([]byte(cookie[i+1:]), []byte(t.mac(text))) != 1 {
 		return Token{}, false
 	}
-	id, until, _ := strings.Cut(text, ".")
-	end, err := strconv.ParseInt(until, 10, 64)
-	if err != nil || now.Unix() >= end {
+	id, until := sessionOf(text)
+	if now.Unix() >= until || t.ended(text) {
 		return Token{}, false
 	}
 	for _, x := range t.file.Tokens {
@@ -109,6 +113,45 @@ func (t *Tokens) session(cookie string, now time.Time) (Token, bool) {
 		}
 	}
 	return Token{}, false
+}
+
+// sessionOf is the token that opened a session, by the beginning of its hash, and when the session ends.
+func sessionOf(text string) (id string, until int64) {
+	part := strings.Split(text, ".")
+	if len(part) < 2 {
+		return "", 0
+	}
+	until, err := strconv.ParseInt(part[1], 10, 64)
+	if err != nil {
+		return "", 0
+	}
+	return part[0], until
+}
+
+// ended reports a session that was logged out. The caller holds mu.
+func (t *Tokens) ended(text string) bool {
+	mark := hashOf(text)[:32]
+	return slices.ContainsFunc(t.file.Ended, func(e endedSession) bool { return e.Mark == mark })
+}
+
+// end ends a session for good, on every server that uses the file.
+func (t *Tokens) end(cookie string, now time.Time) error {
+	if _, ok := t.session(cookie, now); !ok {
+		return nil
+	}
+	text := cookie[:strings.LastIndexByte(cookie, '.')]
+	_, until := sessionOf(text)
+	return t.edit(func(f *tokenFile) error {
+		f.Ended = slices.DeleteFunc(slices.Clone(f.Ended), func(e endedSession) bool { return e.Until <= now.Unix() })
+		if len(f.Ended) >= maxEnded { // nobody logs out as often: all sessions end
+			var key [32]byte
+			rand.Read(key[:])
+			f.Key, f.Ended = hex.EncodeToString(key[:]), nil
+			return nil
+		}
+		f.Ended = append(f.Ended, endedSession{hashOf(text)[:32], until})
+		return nil
+	})
 }
 
 // cookieName differs between servers: browsers send a cookie to every port of a
@@ -163,18 +206,36 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		Name: s.cookie, Value: s.Tokens.sign(x, until), Path: "/", Expires: until,
 		HttpOnly: true, Secure: s.Secure, SameSite: http.SameSiteStrictMode,
 	})
-	Reply(w, map[string]string{"name": x.Name, "role": x.Role})
+	Reply(w, map[string]string{"name": x.Name, "role": x.Role, "to": nextPage(r.PostForm.Get("to"))})
+}
+
+// nextPage is where to go after logging in: a view of this page and nothing else, whatever an address says.
+func nextPage(to string) string {
+	u, err := url.Parse(to)
+	if err != nil || u.Scheme != "" || u.Host != "" || u.Opaque != "" || u.User != nil || strings.ContainsAny(to, "\\\t\r\n") {
+		return "/"
+	}
+	if !slices.Contains(views, strings.TrimPrefix(u.Path, "/")) || !strings.HasPrefix(u.Path, "/") {
+		return "/"
+	}
+	return (&url.URL{Path: u.Path, RawQuery: u.RawQuery, Fragment: u.Fragment}).String()
 }
 
 // session says whether the browser is logged in. One that follows a link from another
 // site does not send its cookie; the page to log in asks here and goes on.
 func (s *Server) session(w http.ResponseWriter, r *http.Request) {
 	_, ok := s.who(r)
-	Reply(w, map[string]bool{"open": ok})
+	Reply(w, map[string]any{"open": ok, "to": nextPage(r.URL.Query().Get("to"))})
 }
 
-// logout ends the browser's session.
-func (s *Server) logout(w http.ResponseWriter, _ *http.Request) {
+// logout ends the browser's session: its cookie opens nothing any more, whoever has a copy.
+func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
+	if c, err := r.Cookie(s.cookie); err == nil {
+		if err := s.Tokens.end(c.Value, time.Now()); err != nil {
+			Fail(w, http.StatusInternalServerError, "the session could not be ended: "+reason(err))
+			return
+		}
+	}
 	http.SetCookie(w, &http.Cookie{Name: s.cookie, Path: "/", MaxAge: -1, HttpOnly: true, Secure: s.Secure, SameSite: http.SameSiteStrictMode})
 	Reply(w, map[string]string{"done": "logged out"})
 }

@@ -93,29 +93,35 @@ func (s *shelf) find(word string) (path, name, count string, err error) {
 	return filepath.Join(folder, name), name, m[2], nil
 }
 
-// keep puts a file on the shelf.
-func (s *shelf) keep(name string, data []byte) (string, error) {
+// keep puts a file on the shelf, as it comes: none is in memory whole.
+func (s *shelf) keep(name string, data io.Reader) (id string, size int64, err error) {
 	name = safeName(name)
-	h := sha256.Sum256(append([]byte(name+"\x00"), data...))
-	id := hex.EncodeToString(h[:16])
+	tmp, err := os.MkdirTemp(s.tmp, "u-")
+	if err != nil {
+		return "", 0, err
+	}
+	defer os.RemoveAll(tmp)
+	f, err := os.OpenFile(filepath.Join(tmp, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return "", 0, err
+	}
+	h := sha256.New()
+	_, _ = io.WriteString(h, name+"\x00")
+	size, err = io.Copy(io.MultiWriter(f, h), data)
+	if err = errors.Join(err, f.Close()); err != nil || size == 0 {
+		return "", size, err
+	}
+	id = hex.EncodeToString(h.Sum(nil)[:16])
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	folder := filepath.Join(s.dir, id)
 	if _, err := os.Stat(folder); err == nil {
-		return "@" + id, nil
+		return "@" + id, size, nil
 	}
-	if err := s.room(len(data)); err != nil {
-		return "", err
+	if err := s.room(int(size)); err != nil {
+		return "", size, err
 	}
-	tmp, err := os.MkdirTemp(s.tmp, "u-")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(tmp)
-	if err := os.WriteFile(filepath.Join(tmp, name), data, 0o600); err != nil {
-		return "", err
-	}
-	return "@" + id, os.Rename(tmp, folder)
+	return "@" + id, size, os.Rename(tmp, folder)
 }
 
 // room removes the oldest uploads until there is room. The caller holds mu.
@@ -164,25 +170,69 @@ func (s *shelf) room(need int) error {
 // upload takes a file whole: POST /api/files?name=NAME with the file as the body.
 func (s *Server) upload(w http.ResponseWriter, r *http.Request) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(uploadTime)) // where the connection has one
-	data, err := io.ReadAll(r.Body)
+	leave, ok := s.sending.enter(clientIn(r.Context()))
+	if !ok {
+		crowded(w)
+		return
+	}
+	defer leave()
+	name := safeName(r.URL.Query().Get("name"))
+	id, size, err := s.shelf.keep(name, r.Body)
+	var disk *fs.PathError
 	switch {
 	case tooLarge(err):
 		Fail(w, http.StatusRequestEntityTooLarge, fmt.Sprintf("more than %d MiB", maxUpload>>20))
 		return
+	case errors.As(err, &disk):
+		Fail(w, http.StatusInternalServerError, "the file could not be kept: "+reason(err))
+		return
 	case err != nil:
 		Fail(w, http.StatusBadRequest, "the upload broke off")
 		return
-	case len(data) == 0:
+	case size == 0:
 		Fail(w, http.StatusBadRequest, "the file is empty")
 		return
 	}
-	name := safeName(r.URL.Query().Get("name"))
-	id, err := s.shelf.keep(name, data)
-	if err != nil {
-		Fail(w, http.StatusInternalServerError, "the file could not be kept: "+reason(err))
-		return
+	Reply(w, map[string]any{"id": id, "name": name, "bytes": size})
+}
+
+// Bounds of uploads that arrive at the same time: each may hold the server's disk for minutes.
+const (
+	mostSending  = 8
+	sendingOfOne = 3
+)
+
+// sending counts uploads that arrive.
+type sending struct {
+	mu   sync.Mutex // guards following
+	all  int
+	each map[string]int
+}
+
+// enter is false where there are too many, of this client or of all.
+func (s *sending) enter(client string) (leave func(), ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all >= mostSending || s.each[client] >= sendingOfOne {
+		return nil, false
 	}
-	Reply(w, map[string]any{"id": id, "name": name, "bytes": len(data)})
+	s.all++
+	s.each[client]++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.all--
+		if s.each[client]--; s.each[client] == 0 {
+			delete(s.each, client)
+		}
+	}, true
+}
+
+// crowded refuses an upload for now.
+func crowded(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", "2")
+	w.Header().Set("Connection", "close") // or what is still to come would be waited for
+	Fail(w, http.StatusServiceUnavailable, "too many uploads arrive at the same time; try again in a moment")
 }
 
 func tooLarge(err error) bool {

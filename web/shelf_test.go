@@ -62,7 +62,7 @@ func TestShelfMakesRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, err := s.keep("a", []byte("first"))
+	first, _, err := s.keep("a", strings.NewReader("first"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestShelfMakesRoom(t *testing.T) {
 	if err := errors.Join(os.Chtimes(folder, old, old), os.Truncate(filepath.Join(folder, "a"), maxShelf-10)); err != nil {
 		t.Fatal(err)
 	}
-	second, err := s.keep("b", []byte("more than ten bytes"))
+	second, _, err := s.keep("b", strings.NewReader("more than ten bytes"))
 	if err != nil {
 		t.Fatal(err)
 	}

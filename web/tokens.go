@@ -33,6 +33,14 @@ type tokenFile struct {
 	// Key signs sessions, so that they outlive the server's process.
 	Key    string  `json:"session_key"`
 	Tokens []Token `json:"tokens"`
+	// Ended are sessions that were logged out before their time.
+	Ended []endedSession `json:"ended_sessions,omitempty"`
+}
+
+// endedSession is one, by a hash of what was signed.
+type endedSession struct {
+	Mark  string `json:"sha256"`
+	Until int64  `json:"until"`
 }
 
 // Tokens is the file of tokens. Several processes may use one: changes are made
@@ -49,6 +57,7 @@ type Tokens struct {
 
 const (
 	maxTokens    = 1000
+	maxEnded     = 5000
 	maxTokenFile = 1 << 20
 	usedEvery    = time.Minute
 )
@@ -139,11 +148,11 @@ func (t *Tokens) edit(change func(*tokenFile) error) error {
 		f = tokenFile{Version: 1, Key: hex.EncodeToString(key[:])}
 	}
 	f.Tokens = slices.Clone(f.Tokens)
-	before := slices.Clone(f.Tokens)
+	before, beforeEnded := slices.Clone(f.Tokens), slices.Clone(f.Ended)
 	if err := change(&f); err != nil {
 		return err
 	}
-	if !fresh && slices.Equal(f.Tokens, before) {
+	if !fresh && slices.Equal(f.Tokens, before) && slices.Equal(f.Ended, beforeEnded) {
 		return nil
 	}
 	if err := writePrivate(t.path, f); err != nil {

@@ -308,7 +308,7 @@ func (s *Publisher) readLast(ctx context.Context) error {
 			return fmt.Errorf("the store's answer has no sequence: %w", err)
 		}
 		id = m.Header.Get(headID)
-		if n, err := strconv.ParseUint(m.Header.Get(headSeq), 10, 64); err == nil {
+		if n, err := strconv.ParseUint(m.Header.Get(headSeq), 10, 64); err == nil && n <= fleet.MaxSeq/2 { // no publisher has come so far by counting
 			last = max(last, n)
 		}
 	case "404": // nothing there, or nothing any more

@@ -16,9 +16,10 @@ import (
 const TwoAgents finding.Kind = "two-agents"
 
 const (
-	instanceLasts = 35 * time.Second // an agent that has not beaten for so long has ended
-	settleAgain   = 5 * time.Second  // between two words about the same agents
-	rivalLasts    = 10 * time.Minute // for how long a finding tells of a second agent that has come
+	longestUp     = 10 * 365 * 24 * time.Hour // that an agent is believed to run
+	instanceLasts = 35 * time.Second          // an agent that has not beaten for so long has ended
+	settleAgain   = 5 * time.Second           // between two words about the same agents
+	rivalLasts    = 10 * time.Minute          // for how long a finding tells of a second agent that has come
 )
 
 // rivals tells agents of one name apart. An agent that is started again has another mark than before, and
@@ -34,6 +35,7 @@ type rivals struct {
 type instance struct {
 	agent       string
 	began, came time.Time
+	since       time.Time // it is heard here
 }
 
 // meeting is that two were heard.
@@ -46,9 +48,8 @@ type meeting struct {
 func (r *rivals) beat(b *fleet.Beat, now time.Time) *fleet.Settled {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	up := min(max(b.Up, 0), 1e9)
-	v := instance{cut(b.Agent), now.Add(-time.Duration(up * float64(time.Second))), now}
 	known := r.seen[b.Node]
+	v := r.hear(b, known, now)
 	if known == nil {
 		if r.seen == nil || len(r.seen) >= 2*fleet.MaxNodes {
 			r.seen = map[fleet.Name]*[2]instance{}
@@ -70,6 +71,29 @@ func (r *rivals) beat(b *fleet.Beat, now time.Time) *fleet.Settled {
 		return &fleet.Settled{} // a restart, or a second: the first answers if it is there
 	}
 	return r.meet(b.Node, v, last, now)
+}
+
+// hear is an agent as it says it is. Who took a node's credentials would say that it was there for years: one that comes while
+// another has been heard for a while began after that, whatever it says.
+func (r *rivals) hear(b *fleet.Beat, known *[2]instance, now time.Time) instance {
+	up := b.Up
+	if !(up >= 0 && up <= longestUp.Seconds()) { // NaN too
+		up = 0
+	}
+	v := instance{cut(b.Agent), now.Add(-time.Duration(up * float64(time.Second))), now, now}
+	if known == nil {
+		return v
+	}
+	for _, k := range known {
+		if k.agent == v.agent && !k.came.IsZero() && now.Sub(k.came) <= instanceLasts {
+			v.began, v.since = k.began, k.since // as it said at first
+			return v
+		}
+	}
+	if k := known[0]; now.Sub(k.came) <= instanceLasts && k.came.Sub(k.since) > instanceLasts && !v.began.After(k.began) {
+		v.began = k.began.Add(2 * time.Second)
+	}
+	return v
 }
 
 // meet settles who goes on: who began first.

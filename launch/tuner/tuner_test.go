@@ -2,10 +2,12 @@ package tuner_test
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"busbar.dev/coll"
@@ -100,6 +102,25 @@ func TestPlugin(t *testing.T) {
 	}
 	if out := run(driver, lib); !strings.Contains(out, "cannot be opened; NCCL chooses by itself") || strings.Contains(out, "algo") {
 		t.Errorf("without a table:\n%s", out)
+	}
+	// A line with a NUL in it is left out, and the next one is not.
+	write("table", "all_reduce 1024 65536 4 2 tree\x00 ll128 7\nall_reduce 1024 65536 4 2 tree ll128 7\n")
+	if out := run(driver, lib); !strings.Contains(out, ":1 cannot be read") || !strings.Contains(out, "v5 coll 4 size 1024: rc 0 algo 0 proto 1 channels 7") {
+		t.Errorf("with a NUL:\n%s", out)
+	}
+	// What is no plain file would stall the job, or never end.
+	table := filepath.Join(dir, "table")
+	for what, make := range map[string]func() error{
+		"a FIFO":   func() error { return syscall.Mkfifo(table, 0o600) },
+		"a device": func() error { return os.Symlink("/dev/zero", table) },
+		"a folder": func() error { return os.Mkdir(table, 0o700) },
+	} {
+		if err := errors.Join(os.Remove(table), make()); err != nil {
+			t.Fatal(err)
+		}
+		if out := run(driver, lib); !strings.Contains(out, "is no plain file") || strings.Contains(out, "algo") {
+			t.Errorf("%s as the table:\n%s", what, out)
+		}
 	}
 }
 

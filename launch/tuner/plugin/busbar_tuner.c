@@ -12,15 +12,18 @@
  *
  * It speaks the interfaces v2 (NCCL 2.21) to v6 (2.30), and needs no header of NCCL.
  */
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 typedef void (*logger)(int level, unsigned long flags, const char *file, int line, const char *fmt, ...);
 
 enum { LEVEL_WARN = 2, LEVEL_INFO = 3, FLAG_INIT = 1, FLAG_TUNING = 0x40, SUCCESS = 0, INTERNAL_ERROR = 3 };
-enum { COLLECTIVES = 5, ALGORITHMS = 7, PROTOCOLS = 3, MAX_ROWS = 4096, MAX_LINE = 512 };
+enum { COLLECTIVES = 5, ALGORITHMS = 7, PROTOCOLS = 3, MAX_ROWS = 4096, MAX_LINE = 512, MAX_FILE = 4 << 20 };
 
 static const char *collectives[COLLECTIVES] = {"broadcast", "reduce", "all_gather", "reduce_scatter", "all_reduce"};
 static const char *algorithms[ALGORITHMS] = {"tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat"};
@@ -65,6 +68,17 @@ static int read_row(const char *text, size_t ranks, size_t nodes, struct row *r)
   return 1;
 }
 
+/* next_line reads a line: 1, 0 for one that is too long or has a NUL in it, -1 at the end. */
+static int next_line(FILE *f, char *line, int size) {
+  int n = 0, good = 1, c;
+  while ((c = fgetc(f)) != EOF && c != '\n') {
+    if (c == 0 || n + 1 >= size) good = 0;
+    else line[n++] = (char)c;
+  }
+  line[n] = 0;
+  return c == EOF && n == 0 && good ? -1 : good;
+}
+
 static int open_table(size_t ranks, size_t nodes, logger log, void **out) {
   const char *path = getenv("BUSBAR_TUNER_TABLE");
   struct table *t = calloc(1, sizeof *t + MAX_ROWS * sizeof(struct row));
@@ -75,16 +89,22 @@ static int open_table(size_t ranks, size_t nodes, logger log, void **out) {
     SAY(log, LEVEL_WARN, FLAG_INIT, "busbar tuner: BUSBAR_TUNER_TABLE is not set; NCCL chooses by itself");
     return SUCCESS;
   }
-  FILE *f = fopen(path, "r");
+  /* A FIFO would stall the start of a job and a device never end: only a plain file of bounded size is read. */
+  struct stat info;
+  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  FILE *f = NULL;
+  if (fd >= 0 && !fstat(fd, &info) && S_ISREG(info.st_mode) && info.st_size <= MAX_FILE) f = fdopen(fd, "r");
+  if (!f && fd >= 0) {
+    close(fd);
+    SAY(log, LEVEL_WARN, FLAG_INIT, "busbar tuner: %s is no plain file of at most %d bytes; NCCL chooses by itself", path, MAX_FILE);
+    return SUCCESS;
+  }
   if (!f) {
     SAY(log, LEVEL_WARN, FLAG_INIT, "busbar tuner: %s cannot be opened; NCCL chooses by itself", path);
     return SUCCESS;
   }
   char line[MAX_LINE];
-  for (int number = 1; fgets(line, sizeof line, f); number++) {
-    int whole = strchr(line, '\n') != NULL || feof(f);
-    if (!whole) /* the rest of a long line is no line */
-      for (int c; (c = fgetc(f)) != EOF && c != '\n';) {}
+  for (int number = 1, whole; (whole = next_line(f, line, sizeof line)) >= 0; number++) {
     struct row r;
     int got = whole ? read_row(line, ranks, nodes, &r) : -1;
     if (got < 0)

@@ -3,19 +3,15 @@ const form = document.getElementById('form');
 const field = document.getElementById('token');
 const said = document.getElementById('said');
 
-// The address to go to afterwards: a path of this server and nothing else.
-function next() {
-  const to = new URLSearchParams(location.search).get('to') || '/';
-  const url = new URL(to, location.origin);
-  return to.startsWith('/') && url.origin === location.origin ? url.pathname + url.search + url.hash : '/';
-}
+// The address to go to afterwards is the server's to say: a view of its own and nothing else.
+const to = new URLSearchParams(location.search).get('to') || '/';
 
 async function login(token) {
   said.textContent = '';
   try {
-    const res = await fetch('/login', { method: 'POST', body: new URLSearchParams({ token }) });
+    const res = await fetch('/login', { method: 'POST', body: new URLSearchParams({ token, to }) });
     if (res.ok) {
-      location.replace(next());
+      location.replace((await res.json()).to);
       return;
     }
     const doc = await res.json().catch(() => ({}));
@@ -38,5 +34,5 @@ if (given) {
 } else {
   field.focus();
   // Whoever follows a link from elsewhere may be logged in already.
-  fetch('/session').then((res) => res.json()).then((doc) => { if (doc.open) location.replace(next()); }).catch(() => {});
+  fetch(`/session?${new URLSearchParams({ to })}`).then((res) => res.json()).then((doc) => { if (doc.open) location.replace(doc.to); }).catch(() => {});
 }

@@ -1,0 +1,21 @@
+package launch
+
+import "testing"
+
+// TestPlanSetsNoFiles reads settings that would have NCCL load, read or write something of a plan's choice.
+func TestPlanSetsNoFiles(t *testing.T) {
+	for _, name := range []string{
+		"LD_PRELOAD", "PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "CUDA_INJECTION64_PATH", "NCCL_TUNER_PLUGIN", "NCCL_NET_PLUGIN", "NCCL_PROFILER_PLUGIN", "NCCL_ENV_PLUGIN", "NCCL_GIN_PLUGIN",
+		"NCCL_TOPO_FILE", "NCCL_TOPO_DUMP_FILE", "NCCL_GRAPH_FILE", "NCCL_GRAPH_DUMP_FILE", "NCCL_DEBUG_FILE", "NCCL_CONF_FILE", "NCCL_COMM_ID", "NCCL_TUNER_CONFIG_FILE", "NCCL_RAS_ADDR",
+		"NCCL_HOSTID", "NCCL_NET", "NCCL_PROFILE_DUMP_FILE", "NCCL_TUNER_PLUGIN_PATH", "NCCL_CUDA_PATH", "NCCL_DEBUG", "NCCL_MSCCL_XML_FILES", "NCCL_CROSS_NIC\nLD_PRELOAD",
+	} {
+		if checkSettings([]Setting{{Name: name, Value: "1"}}) == nil {
+			t.Errorf("a plan may set %q", name)
+		}
+	}
+	for _, name := range []string{"NCCL_ALGO", "NCCL_PROTO", "NCCL_MIN_NCHANNELS", "NCCL_IB_HCA", "NCCL_CROSS_NIC", "NCCL_NET_GDR_LEVEL", "NCCL_SOCKET_IFNAME", "NCCL_IB_GID_INDEX", "NCCL_NVLS_ENABLE", "NCCL_NET_GDR_C2C"} {
+		if err := checkSettings([]Setting{{Name: name, Value: "1"}}); err != nil {
+			t.Error(err)
+		}
+	}
+}

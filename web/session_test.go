@@ -1,0 +1,138 @@
+package web
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestNextPage holds the address after logging in to this page's own views.
+func TestNextPage(t *testing.T) {
+	for to, want := range map[string]string{
+		"": "/", "/": "/", "/predict": "/predict", "/predict?c=dgx-h100:4": "/predict?c=dgx-h100:4", "/fleet#n1": "/fleet#n1",
+		"//evil.example": "/", "/.//evil.example": "/", "/./\\evil.example": "/", "/\\evil.example": "/", "\\\\evil.example": "/", "https://evil.example/fleet": "/",
+		"javascript:alert(1)": "/", "/%2F/evil.example": "/", "//evil.example/fleet": "/", "/fleet/../..//evil.example": "/", "/\t/evil.example": "/", "fleet": "/",
+		"/login?to=/fleet": "/", "/logout": "/", "http:fleet": "/", "/fleet@evil.example": "/", "///fleet": "/",
+	} {
+		if got := nextPage(to); got != want {
+			t.Errorf("%q leads to %q; want %q", to, got, want)
+		}
+	}
+}
+
+// TestLogoutEndsTheCookie uses a copy of a cookie after its owner has logged out.
+func TestLogoutEndsTheCookie(t *testing.T) {
+	s := newSite(t, nil)
+	login := func() *http.Cookie {
+		res, err := http.PostForm(s.http.URL+"/login", url.Values{"token": {s.read}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		return res.Cookies()[0]
+	}
+	with := func(method, path string, c *http.Cookie) int {
+		r, _ := http.NewRequestWithContext(t.Context(), method, s.http.URL+path, nil)
+		r.AddCookie(c)
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		return res.StatusCode
+	}
+	one, other := login(), login()
+	if code := with("POST", "/logout", one); code != 200 {
+		t.Fatalf("logout: %d", code)
+	}
+	if code := with("GET", "/api/me", one); code != http.StatusUnauthorized {
+		t.Errorf("a copy of the cookie after logout: %d; want 401", code)
+	}
+	if code := with("GET", "/api/me", other); code != 200 {
+		t.Errorf("another session of the same token: %d; want 200", code)
+	}
+	again, err := OpenTokens(s.Tokens.path) // as a server that is started again
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := again.session(one.Value, time.Now()); ok {
+		t.Error("the cookie counts again after a start")
+	}
+}
+
+// TestIdleConnectionsKeepNobodyOut fills every place with connections that say nothing. Who has a token is served.
+func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
+	s := newSite(t, nil)
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := Bounded(inner).(*boundedListener)
+	l.places = make(chan struct{}, 16)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx, l) }()
+	defer func() { cancel(); <-ended }()
+	for range 64 {
+		c, err := net.Dial("tcp", inner.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		_, _ = io.WriteString(c, "GET /api/me HTTP/1.1\r\nHost: localhost\r\nX: ")
+	}
+	began := time.Now()
+	for range 3 {
+		r, _ := http.NewRequestWithContext(t.Context(), "GET", "http://"+inner.Addr().String()+"/api/me", nil)
+		r.Header.Set("Authorization", "Bearer "+s.read)
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != 200 {
+			t.Errorf("%d; want 200", res.StatusCode)
+		}
+	}
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("three questions took %v beside 64 idle connections", took)
+	}
+}
+
+// TestUploadsAreBounded has one client send many files slowly: it is refused beyond a few, and others are not.
+func TestUploadsAreBounded(t *testing.T) {
+	s := newSite(t, nil)
+	var held []*io.PipeWriter
+	codes := make(chan int, 8)
+	for range 8 {
+		body, w := io.Pipe()
+		held = append(held, w)
+		go func() {
+			r, _ := http.NewRequestWithContext(context.Background(), "POST", s.http.URL+"/api/files?name=x", body)
+			r.Header.Set("Authorization", "Bearer "+s.read)
+			res, err := http.DefaultClient.Do(r)
+			if err != nil {
+				codes <- 0
+				return
+			}
+			res.Body.Close()
+			codes <- res.StatusCode
+		}()
+	}
+	for range 8 - sendingOfOne {
+		if code := <-codes; code != http.StatusServiceUnavailable {
+			t.Errorf("one too many: %d; want 503", code)
+		}
+	}
+	if r, body := s.ask(t, "POST", "/api/files?name=x", s.order, strings.NewReader("x")); r.StatusCode != 200 {
+		t.Errorf("another client: %d %s", r.StatusCode, body)
+	}
+	for _, w := range held {
+		w.Close()
+	}
+}

@@ -1,0 +1,64 @@
+package query
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+// TestCalibrate fits a sweep and keeps what it found with the cluster.
+func TestCalibrate(t *testing.T) {
+	d, err := Calibrate{Files: []string{"../docs/examples/two-nodes.log"}, Cluster: "dgx-h100", NCCL: "2.28"}.Run(t.Context(), Env{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Wrong() || d.HeldOut == nil || d.After.Median >= d.Before.Median || d.Points != 15 || len(d.Cluster.Hosts) != 2 || d.Cluster.Calibration != d.Calibration {
+		t.Errorf("%+v", d)
+	}
+	if m := d.Measured[0]; m.Op != "all_reduce" || m.Layout != "2x8" || m.NCCLFrom != "--nccl" {
+		t.Errorf("measured %+v", m)
+	}
+}
+
+// TestCalibrateRefuses says which measurements and which words cannot both be right.
+func TestCalibrateRefuses(t *testing.T) {
+	point := func(id, us string) string {
+		return `{"id":"` + id + `","collective":"all_reduce","nodes":1,"gpus_per_node":8,"gpu":"H100-SXM","intra_node":"NVSwitch","nccl_version":"2.27.3","sizes_bytes":[1024],"time_us":[` + us + `],"grade":"A","source":"synthetic"}` + "\n"
+	}
+	env := Env{Files: fstest.MapFS{"contrary.jsonl": {Data: []byte(point("a", "20") + point("b", "90"))}}}
+	_, err := Calibrate{Files: []string{"contrary.jsonl"}, Cluster: "dgx-h100:1"}.Run(t.Context(), env)
+	var contradiction *ContradictionError
+	if !errors.As(err, &contradiction) || !errors.Is(err, ErrWrong) || !strings.Contains(err.Error(), "1 KiB: 20.00 and 90.00 µs") {
+		t.Errorf("contrary measurements: %v", err)
+	}
+	for _, c := range []struct {
+		q    Calibrate
+		want string
+	}{
+		{Calibrate{}, "which cluster was measured"},
+		{Calibrate{Cluster: "dgx-h100:2", Op: "all_gather"}, "is of all_reduce, and --op says all_gather"},
+		{Calibrate{Cluster: "dgx-h100:2", Layout: "1x8"}, "ran on 2x8, and -l says 1x8"},
+		{Calibrate{Cluster: "dgx-h100:1"}, "has 1 nodes; 2 were measured"},
+		{Calibrate{Cluster: "dgx-a100:2"}, "measured on"},
+	} {
+		c.q.Files = []string{"../docs/examples/two-nodes.log"}
+		if _, err := c.q.Run(t.Context(), Env{}); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %q", c.q, err, c.want)
+		}
+	}
+}
+
+// TestCross predicts every machine by figures of the others.
+func TestCross(t *testing.T) {
+	files := []string{"../docs/examples/points.jsonl"}
+	d, err := CrossValidate{Files: files}.Run(t.Context(), Env{})
+	if err != nil || d.Points == 0 || d.Margins() == nil || len(d.Margins().Margins) == 0 {
+		t.Fatalf("%v, %+v", err, d)
+	}
+	f, err := Figures{Files: files}.Run(t.Context(), Env{})
+	if err != nil || f.Points != d.Points || !slices.ContainsFunc(f.Figures, func(x Figure) bool { return *x.Points > 0 && x.Unit != "" }) {
+		t.Errorf("%v, %+v", err, f)
+	}
+}

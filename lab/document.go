@@ -1,5 +1,27 @@
 package lab
 
+// StatusDoc is what `busbar lab status --json` prints, DownDoc what lab down prints, FaultsDoc what lab fault and lab heal print.
+type (
+	StatusDoc struct {
+		Labs []Document `json:"labs"`
+	}
+	DownDoc struct {
+		Ended []string `json:"ended"` // names
+	}
+	FaultsDoc struct {
+		Faults []Fault `json:"faults"` // that are in place
+	}
+)
+
+// Documents are labs as lab status prints them.
+func Documents(states []*State) *StatusDoc {
+	d := &StatusDoc{Labs: []Document{}}
+	for _, s := range states {
+		d.Labs = append(d.Labs, s.Document())
+	}
+	return d
+}
+
 // Document is a lab as `busbar lab up --json` and `lab status --json` print it: names instead of numbers, rates in GB/s.
 type Document struct {
 	Name     string     `json:"name"`

@@ -5,12 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"busbar.dev/cluster"
+	"busbar.dev/engine/ranks"
 	"busbar.dev/internal/failure"
 	"busbar.dev/lab"
 	"busbar.dev/lab/check"
@@ -83,7 +82,7 @@ func (c *labDownCmd) Run(e *env) error {
 	}
 	ended, failed := folder.DownAll(names)
 	if c.JSON {
-		if err := report.JSON(e.stdout, map[string]any{"ended": ended}); err != nil {
+		if err := report.JSON(e.stdout, lab.DownDoc{Ended: ended}); err != nil {
 			return err
 		}
 		return failed
@@ -112,11 +111,7 @@ func (c *labStatusCmd) Run(e *env) error {
 		}
 	}
 	if c.JSON {
-		labs := []lab.Document{}
-		for _, s := range states {
-			labs = append(labs, s.Document())
-		}
-		err = errors.Join(err, report.JSON(e.stdout, map[string]any{"labs": labs}))
+		err = errors.Join(err, report.JSON(e.stdout, lab.Documents(states)))
 	} else {
 		err = errors.Join(err, report.Labs(e.stdout, states))
 	}
@@ -154,7 +149,7 @@ func (n *labName) change(e *env, o common, do func(*lab.Lab) ([]lab.Fault, error
 		return err
 	}
 	if o.JSON {
-		return report.JSON(e.stdout, map[string]any{"faults": faults})
+		return report.JSON(e.stdout, lab.FaultsDoc{Faults: faults})
 	}
 	report.LabFaults(e.stdout, faults)
 	return nil
@@ -186,11 +181,11 @@ func (c *labExecCmd) Run(e *env) error {
 		}
 		return withCode(l.Run(e.ctx, p))
 	}
-	ranks, err := l.State.Plan.Ranks(c.Layout)
+	slots, err := l.State.Plan.Ranks(c.Layout)
 	if err != nil {
 		return err
 	}
-	return withCode((&lab.Job{Lab: l, Slots: ranks, Stdout: e.stdout, Stderr: e.stderr}).Run(e.ctx, p))
+	return withCode((&lab.Job{Lab: l, Slots: slots, Stdout: e.stdout, Stderr: e.stderr}).Run(e.ctx, p))
 }
 
 // labProgram is a program with this process's environment, folder and streams.
@@ -205,14 +200,11 @@ func labProgram(node string, args []string) (p lab.Program, err error) {
 
 // findProgram finds a program as a shell does; busbar is this one where no other is found.
 func findProgram(name string) (string, error) {
-	path, err := exec.LookPath(name)
+	path, err := ranks.FindProgram("", name)
 	if err != nil && name == "busbar" {
 		return os.Executable()
 	}
-	if err != nil {
-		return "", failure.Cannot(err)
-	}
-	return filepath.Abs(path)
+	return path, failure.Cannot(err)
 }
 
 // Run opens a shell on a node.

@@ -4,12 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"time"
 
 	"busbar.dev/fleet/client"
 	"busbar.dev/fleet/server"
 	"busbar.dev/internal/failure"
-	"busbar.dev/internal/texttab"
+	"busbar.dev/query"
 	"busbar.dev/report"
 	"busbar.dev/web"
 )
@@ -82,28 +81,14 @@ func (c *tokenListCmd) Run(e *env) error {
 	if err != nil {
 		return failure.Cannot(err)
 	}
+	doc := &query.TokensDoc{Tokens: []query.TokenRow{}}
+	for _, t := range list {
+		doc.Tokens = append(doc.Tokens, query.TokenRow{Name: t.Name, Role: t.Role, Created: t.Created, Used: t.Used})
+	}
 	if c.JSON {
-		type doc struct {
-			Name    string    `json:"name"`
-			Role    string    `json:"role"`
-			Created time.Time `json:"created"`
-			Used    time.Time `json:"last_used,omitzero"`
-		}
-		docs := []doc{}
-		for _, t := range list {
-			docs = append(docs, doc{t.Name, t.Role, t.Created, t.Used})
-		}
-		return report.JSON(e.stdout, map[string]any{"tokens": docs})
+		return report.JSON(e.stdout, doc)
 	}
-	t := texttab.Table{Columns: []texttab.Column{{Head: "name"}, {Head: "role"}, {Head: "made"}, {Head: "last used"}}}
-	for _, x := range list {
-		used := "never"
-		if !x.Used.IsZero() {
-			used = x.Used.Format(time.DateTime)
-		}
-		t.Row(x.Name, x.Role, x.Created.Format(time.DateTime), used)
-	}
-	return t.Write(e.stdout)
+	return report.Tokens(e.stdout, doc)
 }
 
 type tokenRevokeCmd struct {

@@ -3,6 +3,8 @@
 // with the rate that the oversubscription leaves them. Programs run inside as they
 // would on the cluster: real packets, real contention.
 //
+// The package is not promised: it may change with the program.
+//
 // A Plan is the cluster in figures of the lab, and is plain data. Start builds it
 // and leaves a holder behind, a process of our own that owns every namespace, cable
 // and program of the lab. Nothing has a name outside it: when the holder ends, in

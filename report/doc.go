@@ -1,6 +1,8 @@
 // Package report shows a cluster to people: as text for a terminal, as the
 // matrix that nvidia-smi prints, as a picture (SVG) and as a Graphviz graph.
 //
+// The package is not promised: it may change with the program.
+//
 // All of them are made from the model alone and come out the same every time:
 // no clock, no randomness, no order of a map. Every figure is printed with its
 // unit and, where there is room, with its origin (spec, read, measured,

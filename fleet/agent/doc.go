@@ -1,6 +1,8 @@
 // Package agent is a node of a fleet: it tells what the node has and how its
 // ports do, says that it lives, and measures when it is asked to.
 //
+// The package is not promised: it may change with the program.
+//
 // # Nothing lost, nothing twice
 //
 // What is to be kept goes into a spool on disk first, and counts as said when the

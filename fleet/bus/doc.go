@@ -1,6 +1,8 @@
 // Package bus carries the words of package fleet over NATS: events into a
 // JetStream stream that keeps them, beats and requests past it.
 //
+// The package is not promised: it may change with the program.
+//
 // Start runs a server within this process, with its store and its keys in one
 // folder. Connect reaches any server by its address: one that Start made on
 // another machine, or a cluster that somebody runs anyway. All that follows is

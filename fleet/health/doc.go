@@ -2,6 +2,8 @@
 // of what its nodes reported: rates and latencies of pairs measured in sweeps,
 // heartbeats, states of ports, error counters, and who was last in collectives.
 //
+// The package is not promised: it may change with the program.
+//
 // A History takes observations one at a time, in any order, and keeps them within
 // bounds. Findings looks at what it holds and answers with causes, worst first.
 //

@@ -1,6 +1,8 @@
 // Package hub is the server's side of a fleet: it folds the stream of events into a
 // view, carries out orders, finds what is wrong and tells about it.
 //
+// The package is not promised: it may change with the program.
+//
 // All that is true stands in the stream; a View is what follows from it and nothing
 // else, so that a hub that was killed knows after a moment what it knew before, and
 // several hubs of one bus know the same. Orders are given, cancelled and go on

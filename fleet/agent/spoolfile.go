@@ -1,0 +1,191 @@
+package agent
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/bus"
+)
+
+// line is one record of the spool's file. Exactly one of its kinds is set.
+type line struct {
+	Node   fleet.Name      `json:"node,omitzero"`    // of the first line: whose spool it is
+	ID     string          `json:"id,omitempty"`     // with News
+	News   json.RawMessage `json:"news,omitempty"`   // something to say
+	Stored string          `json:"stored,omitempty"` // the store has everything up to this identity
+	Number uint64          `json:"number,omitempty"` // and this is its number there
+}
+
+// load reads what an earlier process left.
+func (s *spool) load() (err error) {
+	half, _ := filepath.Glob(filepath.Join(filepath.Dir(s.path), ".spool-*"))
+	for _, name := range half {
+		os.Remove(name)
+	}
+	if s.f, err = os.OpenFile(s.path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
+		return err
+	}
+	if err := s.read(); err != nil {
+		return err
+	}
+	if err := s.f.Truncate(s.size); err != nil {
+		return err
+	}
+	if s.size == 0 {
+		return s.write(line{Node: s.node}, true)
+	}
+	if err := s.compact(); err != nil && !errors.Is(err, syscall.ENOSPC) { // what is there can be said all the same
+		return err
+	}
+	return nil
+}
+
+// mostDamage is how many places are passed over before the rest of a file is given up.
+const mostDamage = 1000
+
+// read takes what the file says. What a cut left of the last line ends it; damage in the middle is
+// passed over up to the next line.
+func (s *spool) read() error {
+	info, err := s.f.Stat()
+	if err != nil {
+		return err
+	}
+	from := func(at int64) *bufio.Reader {
+		return bufio.NewReaderSize(io.NewSectionReader(s.f, at, info.Size()-at), 1<<16)
+	}
+	r, at := from(0), int64(0)
+	for s.damaged < mostDamage {
+		text, n, err := bus.ReadFrame(r)
+		var l line
+		if err == nil {
+			err = json.Unmarshal(text, &l)
+		}
+		if err != nil {
+			skipped, whole := bus.SkipFrame(from(at))
+			if !whole {
+				return nil
+			}
+			s.damaged++
+			at += skipped
+			r = from(at)
+			continue
+		}
+		if l.Node != s.node && (l.Node != "" || at == 0) {
+			return fmt.Errorf("%s: it holds what node %q has to say, and this is %q; give each its own folder", s.path, l.Node, s.node)
+		}
+		s.take(l, at, n)
+		at += int64(n)
+		s.size = at
+	}
+	return nil
+}
+
+// take does what a line says to what waits.
+func (s *spool) take(l line, at int64, length int) {
+	switch {
+	case l.News != nil:
+		s.waiting = append(s.waiting, entry{l.ID, at, length})
+		s.live += int64(length)
+	case l.Stored != "" || l.Number != 0:
+		s.number = max(s.number, l.Number)
+		for i, e := range s.waiting {
+			if e.id == l.Stored {
+				s.drop(i + 1)
+				break
+			}
+		}
+	}
+}
+
+func (s *spool) drop(n int) {
+	for _, e := range s.waiting[:n] {
+		s.live -= int64(e.length)
+	}
+	s.waiting = s.waiting[n:]
+}
+
+// write appends a line. When it fails the file is as it was.
+func (s *spool) write(l line, sync bool) error {
+	if owed := s.owed; owed != nil {
+		s.owed = nil
+		if err := s.write(*owed, false); err != nil {
+			s.owed = owed
+			return err
+		}
+	}
+	text, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	data := bus.Frame(text)
+	if _, err = s.f.WriteAt(data, s.size); err == nil && sync {
+		err = s.f.Sync()
+	}
+	if err != nil {
+		_ = s.f.Truncate(s.size)
+		return fmt.Errorf("%s: %w", s.path, err)
+	}
+	s.take(l, s.size, len(data))
+	s.size += int64(len(data))
+	return nil
+}
+
+// compact writes what waits into a new file, which takes the old one's place as a whole.
+func (s *spool) compact() error {
+	f, err := os.CreateTemp(filepath.Dir(s.path), ".spool-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // gone when it was renamed
+	var head []byte
+	for _, l := range []line{{Node: s.node}, {Number: s.number}} {
+		text, err := json.Marshal(l)
+		if err != nil {
+			return err
+		}
+		head = append(head, bus.Frame(text)...)
+	}
+	waiting := make([]entry, 0, len(s.waiting))
+	w := bufio.NewWriterSize(f, 1<<16)
+	_, err = w.Write(head)
+	size := int64(len(head))
+	for _, e := range s.waiting {
+		if err == nil {
+			_, err = io.Copy(w, io.NewSectionReader(s.f, e.at, int64(e.length)))
+		}
+		waiting = append(waiting, entry{e.id, size, e.length})
+		size += int64(e.length)
+	}
+	if err == nil {
+		err = w.Flush()
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), s.path)
+	}
+	if err != nil {
+		f.Close()
+		return fmt.Errorf("%s: %w", s.path, err)
+	}
+	s.f.Close()
+	s.f, s.size, s.waiting, s.owed, s.later = f, size, waiting, nil, 0
+	return syncDir(filepath.Dir(s.path))
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}

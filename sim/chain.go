@@ -1,0 +1,163 @@
+package sim
+
+import (
+	"math"
+	"slices"
+
+	"busbar.dev/schedule"
+	"busbar.dev/unit"
+)
+
+// chain adds up the latencies of the longest chain, of the first channels; they
+// differ little.
+func (o *Outline) chain(w *router, st *schedule.Stage, x *stage) error {
+	if st.Rhythm == schedule.AtOnce {
+		return o.farthest(w, st, x)
+	}
+	best := -1.0
+	for channel := range min(o.s.Channels, 2) {
+		var hops [nHops]float64
+		var wires float64
+		var moves [nHops]float64
+		var err error
+		skip, k := max(1, o.s.Ranks/large), 0
+		var edges []Hop
+		st.Chain(channel, 0, func(from, to int, times, behind float64) {
+			if times != 1 && times != 0 {
+				if k++; k%skip != 0 {
+					return
+				}
+				times *= float64(skip)
+			}
+			path, ok := w.find(from, to, channel)
+			if !ok {
+				err = o.m.noRoute(from, to)
+				return
+			}
+			hops[path.hop] += times
+			edges = append(edges, path.hop)
+			moves[path.hop] += times + behind
+			wires += float64(path.wires) * times
+		})
+		if err != nil {
+			return err
+		}
+		if far := 10*hops[OverNet] + hops[OverNVLink] + 2*hops[OverPCIe] + 2*hops[OverHost]; far > best {
+			best, x.chain, x.moves, x.wires = far, hops, moves, unit.Time(wires)
+			x.uneven = uneven(st.Rhythm, hops, edges)
+		}
+	}
+	if st.Rhythm == schedule.Piped {
+		o.countMeeting(w, st, x)
+	}
+	return nil
+}
+
+// uneven is what the block meets that leaves out the shortest edges of a ring, beyond
+// the mean of all blocks: one edge, or two neighbours where it goes round twice.
+func uneven(r schedule.Rhythm, hops [nHops]float64, edges []Hop) [nHops]float64 {
+	sum, n := 0.0, len(edges)
+	for _, x := range hops {
+		sum += x
+	}
+	if r != schedule.Even || n < 2 || sum == 0 {
+		return [nHops]float64{}
+	}
+	passes := math.Round(sum / float64(n-1))
+	least, at := math.Inf(1), 0
+	for i, h := range edges {
+		far := nominal[h]
+		if passes > 1 {
+			far += nominal[edges[(i+1)%n]]
+		}
+		if far < least {
+			least, at = far, i
+		}
+	}
+	for h := range hops {
+		hops[h] *= passes / sum
+	}
+	for k := range int(min(passes, 2)) {
+		hops[edges[(at+k)%n]]--
+	}
+	return hops
+}
+
+// countMeeting counts the channels that use the same resource at the same depth of their
+// chains: where they begin at different GPUs they pass each other by.
+func (o *Outline) countMeeting(w *router, st *schedule.Stage, x *stage) {
+	const deep = 256
+	type place struct {
+		depth    int
+		resource int64
+	}
+	users := map[place]float64{}
+	var first []route
+	for channel := range o.s.Channels {
+		for k := range st.Copies() {
+			depth := 0
+			st.Chain(channel, k, func(from, to int, times, _ float64) {
+				if times == 0 || depth >= deep {
+					return
+				}
+				depth++
+				path, _ := w.find(from, to, channel)
+				for _, id := range path.resources {
+					users[place{depth, id}]++
+				}
+				if channel == 0 && k == 0 {
+					path.resources = slices.Clone(path.resources)
+					first = append(first, path)
+				}
+			})
+		}
+	}
+	var counted [nKinds]float64
+	for i, path := range first {
+		for _, id := range path.resources {
+			k := o.m.describe(id).kind.under(1 << path.hop)
+			x.meet[k] += users[place{i + 1, id}]
+			counted[k]++
+		}
+	}
+	for k := range counted {
+		x.meet[k] /= max(1, counted[k])
+	}
+}
+
+// farthest is the chain of a stage whose messages wait for nothing: its slowest one.
+func (o *Outline) farthest(w *router, st *schedule.Stage, x *stage) error {
+	var list []schedule.Flow
+	for lane := range max(1, o.s.Lanes/o.s.Channels) {
+		if o.s.Ranks > large && len(o.s.Switches) == 0 {
+			list = o.strided(list, 0, lane, sampled)
+			continue
+		}
+		list, _ = st.AppendFlows(list, 0, lane)
+	}
+	for _, f := range list {
+		path, ok := w.find(0, f.Peer, 0)
+		if !ok {
+			return o.m.noRoute(0, f.Peer)
+		}
+		if path.hop == OverSwitch { // there and back
+			x.only(OverSwitch)
+			return nil
+		}
+		if x.chain[path.hop] == 0 && (path.hop == OverNet || x.rounds() == 0) {
+			x.only(path.hop)
+		}
+		x.wires = max(x.wires, path.wires)
+	}
+	for h := range x.chain {
+		x.chain[h] *= float64(st.Rounds)
+	}
+	x.wires *= unit.Time(st.Rounds)
+	return nil
+}
+
+// only makes one message of a kind the whole chain.
+func (s *stage) only(h Hop) {
+	s.chain, s.moves = [nHops]float64{}, [nHops]float64{}
+	s.chain[h], s.moves[h] = 1, 1
+}

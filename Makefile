@@ -112,3 +112,10 @@ debian:
 # found within two. About ten minutes on a quiet machine.
 fleet-lab:
 	BUSBAR_FLEET_NODES=8 BUSBAR_FLEET_SWEEPS=50 $(GO) test ./cmd/busbar -run TestFleetLab -count 1 -timeout 60m -v
+
+# A server of 2 GB of addresses under 10,000 hostile documents, by a read token and by a node's credentials, beside honest
+# nodes and readers; prints memory, answers and times. About half an hour. The short ones of all kinds run with the tests.
+ATTACK ?= 10000
+attack:
+	BUSBAR_ATTACK=$(ATTACK) $(GO) test ./cmd/busbar -run 'TestAttack$$' -count 1 -timeout 90m -v
+	$(GO) test ./input ./query ./web ./fleet/hub ./launch ./launch/tuner ./engine -run 'Hostile|Broken|Forged|Stalled|NextPage|Logout|Idle|UploadsAre|Pool|Memory|PlanSets|Plugin' -count 1 -v

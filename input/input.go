@@ -73,7 +73,7 @@ func ReadWithin(b *cluster.Budget, name string, r io.Reader) ([]*cluster.Fragmen
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if snapshot.Match(data) {
-		f, err := snapshot.Read(name, stopping{bytes.NewReader(data), b})
+		f, err := snapshot.ReadWithin(b, name, stopping{bytes.NewReader(data), b})
 		if err == nil {
 			err = b.Keep(f)
 		}

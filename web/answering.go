@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -137,8 +138,23 @@ func (a *asked) cost() int64 {
 		if info, err := os.Stat(path); err == nil {
 			cost += costOfByte * info.Size()
 		}
+		if compressed(path) {
+			cost += 4 * query.PageLimits.Bytes
+		}
 	}
 	return cost
+}
+
+// compressed reports a file that stands for more than its bytes.
+func compressed(path string) bool {
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	var head [3]byte
+	_, _ = io.ReadFull(f, head[:])
+	return string(head[:2]) == "\x1f\x8b" || string(head[:]) == "BZh"
 }
 
 func late(ctx context.Context, a *asked) *given {

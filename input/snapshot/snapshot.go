@@ -39,8 +39,11 @@ func Match(data []byte) bool {
 }
 
 // Read reads the machine in an archive.
-func Read(name string, r io.Reader) (*cluster.Fragment, error) {
-	tree, err := unpack(r)
+func Read(name string, r io.Reader) (*cluster.Fragment, error) { return ReadWithin(nil, name, r) }
+
+// ReadWithin is Read for an archive that may cost so much.
+func ReadWithin(b *cluster.Budget, name string, r io.Reader) (*cluster.Fragment, error) {
+	tree, err := unpack(r, b.BytesLeft(maxKept))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -57,7 +60,7 @@ func Read(name string, r io.Reader) (*cluster.Fragment, error) {
 }
 
 // unpack reads an archive into a tree.
-func unpack(r io.Reader) (*tree, error) {
+func unpack(r io.Reader, most int64) (*tree, error) {
 	b := bufio.NewReader(r)
 	head, _ := b.Peek(2)
 	var in io.Reader = b
@@ -99,8 +102,8 @@ func unpack(r io.Reader) (*tree, error) {
 			if data, err = io.ReadAll(io.LimitReader(archive, maxFile)); err != nil {
 				return nil, fmt.Errorf("%s: %w", h.Name, err)
 			}
-			if kept += int64(len(data)); kept > maxKept {
-				return nil, fmt.Errorf("more than %d MiB of files; pack only /sys and /proc", maxKept>>20)
+			if kept += int64(len(data)); kept > most {
+				return nil, fmt.Errorf("more than %d MiB of files; pack only /sys and /proc", most>>20)
 			}
 		}
 		t.add(h, data)

@@ -77,7 +77,7 @@ func TestReadSmall(t *testing.T) {
 }
 
 func TestLinksAreBounded(t *testing.T) {
-	tr, err := unpack(bytes.NewReader(pack(t, false, small)))
+	tr, err := unpack(bytes.NewReader(pack(t, false, small)), maxKept)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestCorpus(t *testing.T) {
 			t.Errorf("%s: no NICs", e.File)
 		}
 	}
-	tr, err := unpack(bytes.NewReader(corpus.Open(t, "sysfs-machine/40intel64-2g2n4c-pcilocality.tar.bz2")))
+	tr, err := unpack(bytes.NewReader(corpus.Open(t, "sysfs-machine/40intel64-2g2n4c-pcilocality.tar.bz2")), maxKept)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 )
 
 // Set has the collector keep within what the process may use, and returns that in bytes: GOMEMLIMIT where it is set, else nine
-// tenths of the least of the control group's bound and the machine's memory, and six tenths of a bound on addresses (ulimit -v),
-// of which Go reserves more than it uses. 0 is no bound that is known.
+// tenths of the least of the control group's bound and the machine's memory, and seven tenths of what a bound on addresses
+// (ulimit -v) leaves: Go reserves more than a gigabyte of those at its start, and gives none back. 0 is no bound that is known.
 func Set() int64 {
 	if given := debug.SetMemoryLimit(-1); given != math.MaxInt64 {
 		return given
@@ -28,7 +28,7 @@ func Set() int64 {
 	least(group("/sys/fs/cgroup", "/proc/self/cgroup"), 9)
 	var r syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_AS, &r) == nil && r.Cur < math.MaxInt64 {
-		least(int64(r.Cur), 6)
+		least(max(int64(r.Cur)-addresses(), 1<<20), 7)
 	}
 	if limit == math.MaxInt64 {
 		return 0
@@ -73,6 +73,17 @@ func group(root, self string) int64 {
 		}
 	}
 	return least
+}
+
+// addresses is how many bytes of addresses the process has, 0 where the kernel does not say.
+func addresses() int64 {
+	text, err := os.ReadFile("/proc/self/statm")
+	if err != nil {
+		return 0
+	}
+	pages, _, _ := strings.Cut(string(text), " ")
+	n, _ := strconv.ParseInt(pages, 10, 64)
+	return n * int64(os.Getpagesize())
 }
 
 // machine is the machine's memory, 0 where the kernel does not say.

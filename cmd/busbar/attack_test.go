@@ -1,0 +1,204 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"busbar.dev/fleet"
+	"busbar.dev/fleet/bus"
+	"busbar.dev/internal/eventually"
+	"busbar.dev/internal/hostile"
+)
+
+// TestAttack has a server of 2 GB of addresses take hostile documents by a read token and by a node's credentials, beside
+// honest nodes and an honest reader. BUSBAR_ATTACK says how many; make attack sends 10,000.
+func TestAttack(t *testing.T) {
+	count, _ := strconv.Atoi(os.Getenv("BUSBAR_ATTACK"))
+	if count == 0 {
+		if count = 40; testing.Short() {
+			t.Skip("takes a server and a while")
+		}
+	}
+	f := &servedFleet{t: t, data: t.TempDir(), page: freeAddress(t), bus: freeAddress(t), nodes: map[fleet.Name]*testNode{}}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("no bash, which bounds the server's memory here")
+	}
+	f.cmd = exec.Command(bash, "-c", `ulimit -v 2000000; exec -a busbar "$0" serve --no-agent --data "$1" --listen "$2" --bus-listen "$3"`, self, f.data, f.page, f.bus)
+	f.cmd.Env = append(os.Environ(), "MALLOC_ARENA_MAX=1") // a test links C's library, which reserves addresses for each thread
+	f.cmd.Stderr = os.Stderr
+	if err := f.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.kill)
+	eventually.Holds(t, "the server answers", func() bool { code, _, _ := f.busbar("nodes", "--json"); return code == exitDone })
+	f.join("gpu01", "gpu02", "gpu03")
+	a := &attack{servedFleet: f, evil: f.token("evil"), good: f.token("good")}
+	creds := filepath.Join(t.TempDir(), "evil.creds")
+	if code, _, errs := f.busbar("serve", "token", "node", "evil", "-o", creds); code != exitDone {
+		t.Fatal(errs)
+	}
+	began := time.Now()
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() { a.upload(rand.New(rand.NewPCG(uint64(w), 7)), count/8) })
+	}
+	wg.Go(func() { a.publish(creds, count/2) })
+	over := make(chan struct{})
+	go func() { wg.Wait(); close(over) }()
+	times := a.honest(over)
+	slices.Sort(times)
+	peak := peakOf(f.cmd.Process.Pid)
+	p99 := times[len(times)*99/100]
+	t.Logf("%d uploads (answers %v) and %d maps in %v; peak memory %d MB; %d honest requests, median %v, p99 %v, worst %v", a.sent.Load(), a.answers(), a.maps.Load(),
+		time.Since(began).Round(time.Second), peak>>10, len(times), times[len(times)/2].Round(time.Microsecond), p99.Round(time.Millisecond), times[len(times)-1].Round(time.Millisecond))
+	if p99 > time.Second && os.Getenv("BUSBAR_ATTACK") != "" {
+		t.Errorf("p99 of honest requests is %v; want under 1 s", p99)
+	}
+	code, out, errs := f.busbar("nodes", "--json")
+	if code != exitDone || strings.Count(out, `"state": "up"`) < 3 {
+		t.Errorf("the honest nodes after it: exit %d\n%s%s", code, out, errs)
+	}
+	if _, out, _ := f.busbar("nodes", "--bad"); strings.Contains(out, "gpu") {
+		t.Errorf("an honest node is called bad: %s", out)
+	}
+}
+
+// attack is a server under attack.
+type attack struct {
+	*servedFleet
+	evil, good string // tokens
+	sent, maps atomic.Int64
+	mu         sync.Mutex // guards codes
+	codes      map[int]int
+}
+
+// token makes one that may read.
+func (f *servedFleet) token(name string) string {
+	f.t.Helper()
+	code, out, errs := f.busbar("serve", "token", "add", name, "--json")
+	var made struct {
+		Token string `json:"token"`
+	}
+	if err := json.Unmarshal([]byte(out), &made); code != exitDone || err != nil || made.Token == "" {
+		f.t.Fatalf("exit %d: %s%s", code, out, errs)
+	}
+	return made.Token
+}
+
+func (a *attack) ask(token, method, path string, body io.Reader) (int, []byte) {
+	r, err := http.NewRequestWithContext(a.t.Context(), method, "http://"+a.page+path, body)
+	if err != nil {
+		return 0, nil
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	res, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, nil
+	}
+	defer res.Body.Close()
+	data, _ := io.ReadAll(res.Body)
+	return res.StatusCode, data
+}
+
+// upload sends documents and asks about each.
+func (a *attack) upload(r *rand.Rand, n int) {
+	for range n {
+		d := hostile.Random(r)
+		code, body := a.ask(a.evil, "POST", "/api/files?name="+d.Name, bytes.NewReader(d.Data))
+		var kept struct{ ID string }
+		if code == http.StatusOK && json.Unmarshal(body, &kept) == nil {
+			c := url.QueryEscape(kept.ID)
+			path := []string{"/api/map?c=" + c, "/api/map?audit=1&c=" + c, "/api/predict?c=" + c, "/api/scene?c=" + c, "/api/step?c=dgx-h100:2&m=" + c}[r.IntN(5)]
+			code, _ = a.ask(a.evil, "GET", path, nil)
+		}
+		a.sent.Add(1)
+		a.mu.Lock()
+		if a.codes == nil {
+			a.codes = map[int]int{}
+		}
+		a.codes[code]++
+		a.mu.Unlock()
+		if code == http.StatusTooManyRequests {
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+}
+
+func (a *attack) answers() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return fmt.Sprint(a.codes)
+}
+
+// publish sends maps with a node's credentials.
+func (a *attack) publish(creds string, n int) {
+	b, err := bus.Connect(bus.Config{URLs: []string{"nats://" + a.bus}, Creds: creds, Node: "evil", Patient: true})
+	if err != nil {
+		a.t.Error(err)
+		return
+	}
+	defer b.Close()
+	p := b.Publisher()
+	r := rand.New(rand.NewPCG(9, 9))
+	for i := range n {
+		m := hostile.Map(1 + r.IntN(1000))
+		err := p.Publish(a.t.Context(), &fleet.Event{Node: "evil", At: time.Now(), Kind: fleet.KindJoined, Joined: &fleet.Joined{Meet: fmt.Sprint("127.0.0.1:", 1+i%60000), Map: m}})
+		if err == nil {
+			a.maps.Add(1)
+		}
+	}
+}
+
+// honest asks as a person does, until it is over, and returns how long each took.
+func (a *attack) honest(over <-chan struct{}) (times []time.Duration) {
+	for i := 0; ; i++ {
+		select {
+		case <-over:
+			if i > 50 {
+				return times
+			}
+		case <-time.After(20 * time.Millisecond):
+		}
+		began := time.Now()
+		path := []string{"/api/me", "/api/fleet/nodes", "/api/predict?c=dgx-h100:4&size=1G", "/healthz"}[i%4]
+		if code, body := a.ask(a.good, "GET", path, nil); code != http.StatusOK {
+			a.t.Errorf("an honest %s: %d %.200s", path, code, body)
+			if code == 0 {
+				return append(times, time.Hour)
+			}
+		}
+		times = append(times, time.Since(began))
+	}
+}
+
+// peakOf is the most memory that a process has had, in kB; 0 unknown.
+func peakOf(pid int) int {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	for line := range strings.Lines(string(text)) {
+		if f := strings.Fields(line); len(f) >= 2 && f[0] == "VmHWM:" {
+			kb, _ := strconv.Atoi(f[1])
+			return kb
+		}
+	}
+	return 0
+}

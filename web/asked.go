@@ -47,8 +47,9 @@ func (s *Server) read(q question, given url.Values) (*asked, error) {
 	for k := range given {
 		rest[k] = true
 	}
-	for i := range q.params {
-		p := &q.params[i]
+	params := q.params()
+	for i := range params {
+		p := &params[i]
 		if p.Page == "" {
 			continue
 		}

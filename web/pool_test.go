@@ -67,7 +67,7 @@ func TestPoolGivesUp(t *testing.T) {
 
 // TestMemoryEndsQuestions has the heap be over its bound: questions that run are ended, and none is let in.
 func TestMemoryEndsQuestions(t *testing.T) {
-	m := newMemory(1 << 20) // less than any test has
+	m := newMemory(1 << 10) // less than any program has
 	ctx, done := m.watch(t.Context())
 	defer done()
 	watching, stop := context.WithCancel(t.Context())

@@ -5,6 +5,7 @@ import (
 	"io"
 	"reflect"
 	"strings"
+	"sync"
 	"time"
 
 	"busbar.dev/cluster"
@@ -18,7 +19,7 @@ import (
 type question struct {
 	name   string // in the address: /api/NAME
 	words  []string
-	params []query.Param
+	params func() []query.Param
 	empty  func() any // a new question
 	run    func(ctx context.Context, question any, env query.Env) (document any, err error)
 	// pictures are values of o that give a picture or a file instead of JSON.
@@ -52,7 +53,7 @@ func asks[Q interface {
 	Run(ctx context.Context, env query.Env) (*D, error)
 }, D any](words string, within time.Duration) question {
 	return question{
-		name: words, words: strings.Fields(words), within: within, params: query.Params(*new(Q)),
+		name: words, words: strings.Fields(words), within: within, params: sync.OnceValue(func() []query.Param { return query.Params(*new(Q)) }), // read when first asked: every command starts with this list
 		empty: func() any { return new(Q) },
 		run: func(ctx context.Context, q any, env query.Env) (any, error) {
 			d, err := reflect.ValueOf(q).Elem().Interface().(Q).Run(ctx, env)

@@ -1,0 +1,29 @@
+package query_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"busbar.dev/query"
+)
+
+// A collective as a program, proven: every rank ends with the right result and no lane waits for ever.
+func ExampleSched() {
+	doc, err := query.Sched{Op: "all_reduce", Algo: "hierarchical", Ranks: new(16), Groups: "8", Check: true}.Run(context.Background(), query.Env{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(doc.Schedule.Name, "on", doc.Schedule.Ranks, "ranks; proven:", doc.Check.Proven)
+	// Output: hierarchical on 16 ranks; proven: true
+}
+
+// How far off predictions of measured points are.
+func ExampleValidate() {
+	doc, err := query.Validate{Files: []string{"../docs/examples/points.jsonl"}, MaxMedian: new(0.5)}.Run(context.Background(), query.Env{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("median error below 50%:", !doc.Wrong())
+	// Output: median error below 50%: true
+}

@@ -18,7 +18,7 @@ const (
 	edgeMessages = 5_000 // a second
 	edgeBytes    = 1 << 20
 	edgeBurst    = 20 // seconds' worth of messages that come at once
-	edgeFull     = 96 // and of bytes: more than a spool holds
+	edgeFull     = 80 // and of bytes: more than a spool holds
 	edgeConns    = 16 // connections at a time: an agent has one
 	shutFor      = time.Minute
 )
@@ -135,7 +135,7 @@ func (e *spent) over(node fleet.Name, messages, bytes int64, open int) (Flood, b
 	case e.messages < 0:
 		return Flood{node, fmt.Sprintf("more than %d messages a second", edgeMessages), messages}, true
 	case e.bytes < 0:
-		return Flood{node, "more than 1 MiB a second after the first 96 MiB", bytes}, true
+		return Flood{node, "more than 1 MiB a second after the first 80 MiB", bytes}, true
 	}
 	return Flood{}, false
 }

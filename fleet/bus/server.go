@@ -21,7 +21,7 @@ import (
 // Bounds of a server of our own.
 const (
 	maxPayload  = fleet.MaxBytes + 4<<10 // a message and its headers
-	maxPending  = 16 << 20               // what waits for one connection that does not read
+	maxPending  = 64 << 20               // what waits for one connection that does not read
 	reloadEvery = 2 * time.Second
 )
 

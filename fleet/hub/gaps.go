@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"busbar.dev/fleet"
@@ -142,11 +143,13 @@ func (g gap) String() string {
 	return fmt.Sprintf("%s, from between %s and %s", numbers, g.since.UTC().Format(time.RFC3339), g.until.UTC().Format(time.RFC3339))
 }
 
-// early are outcomes that came before their orders: those the store lost, and they come again behind.
+// early are outcomes that came before what they speak of, an order or a node: the store lost that, and it comes again
+// behind them.
 type early struct {
-	orders map[string][]postponed
-	each   map[fleet.Name]int
-	count  int
+	waiting map[string][]postponed
+	each    map[fleet.Name]int
+	count   int
+	over    bool // the past has been read: what comes now follows its order
 }
 
 type postponed struct {
@@ -155,34 +158,64 @@ type postponed struct {
 	at   time.Time
 }
 
-// Bounds of what waits for orders, in all and of one node.
+// Bounds of what waits, in all and of one node.
 const (
 	maxEarly     = 10_000
 	maxEarlyEach = 2_000
 )
 
-// postpone keeps an outcome for when its order comes again; false where no order is missing.
-func (v *View) postpone(n fleet.Name, m *fleet.Measured, at time.Time) bool {
-	e := &v.early
-	if own := v.publishers[""]; own != nil && len(own.gaps) == 0 || e.count >= maxEarly || e.each[n] >= maxEarlyEach || len(m.Order) > maxText {
+// add keeps an outcome; false where that is too much.
+func (e *early) add(what string, p postponed) bool {
+	if e.count >= maxEarly || e.each[p.node] >= maxEarlyEach || len(what) > 2*maxText {
 		return false
 	}
-	if e.orders == nil {
-		e.orders, e.each = map[string][]postponed{}, map[fleet.Name]int{}
+	if e.waiting == nil {
+		e.waiting, e.each = map[string][]postponed{}, map[fleet.Name]int{}
 	}
-	e.orders[m.Order] = append(e.orders[m.Order], postponed{n, m, at})
-	e.each[n]++
+	e.waiting[what] = append(e.waiting[what], p)
+	e.each[p.node]++
 	e.count++
 	return true
 }
 
-// take gives what waits for an order.
-func (e *early) take(order string) []postponed {
-	list := e.orders[order]
-	delete(e.orders, order)
+// take gives what waits for something.
+func (e *early) take(what string) []postponed {
+	list := e.waiting[what]
+	delete(e.waiting, what)
 	e.count -= len(list)
 	for _, p := range list {
 		e.each[p.node]--
 	}
 	return list
+}
+
+// catchUp folds what waited for something.
+func (v *View) catchUp(what string) {
+	for _, p := range v.early.take(what) {
+		if s := v.nodes[p.node]; s != nil {
+			v.measured(p.node, s, p.m, p.at)
+		}
+	}
+}
+
+// orderMissing tells whether an order may have been lost.
+func (v *View) orderMissing() bool {
+	own := v.publishers[""]
+	return !v.early.over || own != nil && len(own.gaps) > 0
+}
+
+// settle tells that the past has been read, and what the server lost of it is back. What then still waits for its order,
+// waits in vain unless something of the server's is missing.
+func (v *View) settle() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.early.over = true
+	if v.orderMissing() {
+		return
+	}
+	for what := range v.early.waiting {
+		if strings.HasPrefix(what, "order ") {
+			v.ignored["unknown order"] += len(v.early.take(what))
+		}
+	}
 }

@@ -191,6 +191,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	}
 	h.target.Store(h.view.Seq())
 	h.mendBefore(ctx)
+	h.view.settle()
 	h.clock.begin()
 	close(h.ready)
 	start("the lease of the one that leads", func(ctx context.Context) error { return h.cfg.Bus.Lead(ctx, h.lead) })

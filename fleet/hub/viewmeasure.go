@@ -19,8 +19,8 @@ const stopped = "stopped"
 func (v *View) measured(name fleet.Name, s *node, m *fleet.Measured, at time.Time) bool {
 	o := v.orders[m.Order]
 	switch {
-	case o == nil && v.postpone(name, m, at):
-		return false // the order may come again
+	case (o == nil || m.Sweep > o.Order.Sweep) && v.orderMissing() && v.early.add("order "+m.Order, postponed{name, m, at}):
+		return false // the order, or that it ran, may come again
 	case o == nil:
 		return v.ignore("unknown order")
 	case m.Sweep < 1 || m.Sweep > o.Order.Sweep || m.Round < 0 || m.Took < 0 || len(m.Part) > 2*maxText || len(m.Pairs) > maxSamples:
@@ -57,6 +57,8 @@ func (v *View) measured(name fleet.Name, s *node, m *fleet.Measured, at time.Tim
 		switch {
 		case p.From == p.To || p.From != name && p.To != name:
 			return v.ignore("another's pair")
+		case v.nodes[peer] == nil && v.early.add("node "+string(peer), postponed{name, m, at}):
+			return false // that it joined may come again
 		case v.nodes[peer] == nil || o.nodes != nil && !o.nodes[peer]:
 			return v.ignore("unknown peer")
 		case !saneRate(p.Rate) || !saneRate(p.Both) || !saneTime(p.Latency) || p.Rate == 0 && p.Latency == 0:

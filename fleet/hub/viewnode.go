@@ -39,6 +39,7 @@ func (v *View) node(n *fleet.Event, at time.Time, again bool) bool {
 	if s == nil {
 		s = &node{links: map[string]fleet.PortState{}, errors: map[string]map[string]uint64{}}
 		v.nodes[n.Node] = s
+		v.catchUp("node " + string(n.Node))
 	}
 	if at.After(s.receivedAt) {
 		s.receivedAt = at

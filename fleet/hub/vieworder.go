@@ -96,11 +96,7 @@ func (v *View) order(next *fleet.Order, at time.Time) bool {
 	o.Order, o.received, o.setup = *next, at, setupOf(next)
 	o.Sweep = sweep
 	v.forgetOrders()
-	for _, p := range v.early.take(next.ID) {
-		if s := v.nodes[p.node]; s != nil {
-			v.measured(p.node, s, p.m, p.at)
-		}
-	}
+	v.catchUp("order " + next.ID)
 	return true
 }
 

@@ -89,9 +89,20 @@ func (c *corruption) check(ctx context.Context, all contents) (missing int, err 
 	if err != nil {
 		return missing, err
 	}
-	err = until(30*time.Second, func() error { return gone.reported(h.Missing()) })
+	err = until(30*time.Second, func() error {
+		now, _, err := read(ctx, x.bus) // an agent may have been about to send something again
+		if err != nil {
+			return err
+		}
+		return all.without(now).reported(h.Missing())
+	})
 	if err == nil && missing > 0 {
 		err = until(10*time.Second, func() error { return found(h) })
+	}
+	if err != nil {
+		last, _ := x.bus.Last(ctx)
+		now, _, _ := read(ctx, x.bus)
+		err = fmt.Errorf("%w (the hub has read to %d of %d, leads: %v, and reports %v; not in the store now: %v)", err, h.View().Seq(), last, h.Leads(), h.Missing(), all.without(now))
 	}
 	stop()
 	if err != nil {

@@ -105,6 +105,9 @@ func TestAnswers(t *testing.T) {
 		{"/api/hardware", 422, "a limit"},
 		{"/api/version", 422, "error"},
 	} {
+		if testing.Short() && c.path == "/api/version" {
+			continue // an answer that is too long takes longer than it may under the race detector
+		}
 		if res, text := s.ask(t, "GET", c.path, s.read, nil); res.StatusCode != c.code || !strings.Contains(text, c.text) {
 			t.Errorf("%s: %d %s", c.path, res.StatusCode, text)
 		}

@@ -25,6 +25,7 @@ import (
 
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/outfile"
+	"busbar.dev/internal/texttab"
 )
 
 // Exit codes that scripts can use.
@@ -162,18 +163,22 @@ func run(ctx context.Context, stdin io.Reader, stdout, stderr io.Writer, args []
 }
 
 // stdoutStream remembers that standard output could not be written: that is not the
-// input's fault, whatever the command makes of it.
+// input's fault, whatever the command makes of it. Names out of files appear there: what they could do to a terminal beyond
+// being read is left out, but for the colours that report itself writes.
 type stdoutStream struct {
 	w   io.Writer
 	err error
 }
 
 func (o *stdoutStream) Write(p []byte) (int, error) {
-	n, err := o.w.Write(p)
-	if err != nil && o.err == nil {
-		o.err = err
+	_, err := o.w.Write(texttab.Harmless(p))
+	if err != nil {
+		if o.err == nil {
+			o.err = err
+		}
+		return 0, err
 	}
-	return n, err
+	return len(p), nil
 }
 
 func usageHint(err error) string {

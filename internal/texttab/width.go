@@ -105,3 +105,53 @@ func Clean(s string) string {
 		return r
 	}, Strip(s))
 }
+
+// Harmless is Clean for a whole output, which may be long and in colours: codes that set colours stay.
+func Harmless(p []byte) []byte {
+	if !suspect(p) {
+		return p
+	}
+	out := make([]byte, 0, len(p))
+	for i := 0; i < len(p); {
+		r, n := utf8.DecodeRune(p[i:])
+		switch {
+		case r == utf8.RuneError && n == 1 && utf8.FullRune(p[i:]):
+			out = append(out, "\uFFFD"...)
+		case r == 0x1b:
+			if n = colour(p[i:]); n > 0 {
+				out = append(out, p[i:i+n]...)
+			} else {
+				n = 1
+			}
+		case r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)):
+		default:
+			out = append(out, p[i:i+n]...)
+		}
+		i += n
+	}
+	return out
+}
+
+// suspect reports bytes that may be part of what Harmless leaves out.
+func suspect(p []byte) bool {
+	for _, c := range p {
+		if c < ' ' && c != '\n' && c != '\t' || c >= 0x7f {
+			return true
+		}
+	}
+	return false
+}
+
+// colour is the length of a code that sets colours or weight, as report writes them, at the beginning of a text; else 0.
+func colour(p []byte) int {
+	const longest = 8
+	for i := 2; i < min(len(p), longest) && p[1] == '['; i++ {
+		switch c := p[i]; {
+		case c == 'm':
+			return i + 1
+		case c != ';' && (c < '0' || c > '9'):
+			return 0
+		}
+	}
+	return 0
+}

@@ -171,6 +171,12 @@ func (h *Hub) busMetrics(ctx context.Context, p *page) {
 		p.line("busbar_news_ignored_total", float64(ignored[k]), "reason", k)
 	}
 	p.one("busbar_news_unsaid_total", "counter", "Attempts to keep news that failed.", float64(h.counts.unsent.Load()))
+	p.one("busbar_deaf_seconds_total", "counter", "Seconds in which heartbeats of nodes were lost on this server's side.", float64(h.counts.deaf.Load()))
+	missing := uint64(0)
+	for _, l := range h.missing() {
+		missing += l.count()
+	}
+	p.one("busbar_store_missing", "gauge", "Events that the store had acknowledged and does not have.", float64(missing))
 	h.live.mu.Lock()
 	beats := h.live.count
 	h.live.mu.Unlock()

@@ -20,7 +20,7 @@ func TestNamesAreHarmless(t *testing.T) {
 		var out, errs bytes.Buffer
 		run(t.Context(), strings.NewReader(""), &out, &errs, args)
 		for _, s := range []string{out.String(), errs.String()} {
-			for _, code := range []string{"\u009b", "\u202e", "\u2066", "\x7f", "\x07", "\r", "\x1b]", "\x1b[2", "\x1bc"} {
+			for _, code := range []string{"\u009b", "\u202e", "\u2066", "\x7f", "\x07", "\r", "\x1b]", "\x1b[2J", "\x1b[8m", "\x1bc"} {
 				if strings.Contains(s, code) {
 					t.Errorf("%v prints %q", args[:2], code)
 				}

@@ -1,6 +1,7 @@
 package texttab
 
 import (
+	"bytes"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -142,15 +143,11 @@ func suspect(p []byte) bool {
 	return false
 }
 
-// colour is the length of a code that sets colours or weight, as report writes them, at the beginning of a text; else 0.
+// colour is the length of one of the codes that report writes, at the beginning of a text; else 0.
 func colour(p []byte) int {
-	const longest = 8
-	for i := 2; i < min(len(p), longest) && p[1] == '['; i++ {
-		switch c := p[i]; {
-		case c == 'm':
-			return i + 1
-		case c != ';' && (c < '0' || c > '9'):
-			return 0
+	for _, code := range []string{"0", "1", "2", "31", "32", "33", "36"} {
+		if bytes.HasPrefix(p, []byte("\x1b["+code+"m")) {
+			return len(code) + 3
 		}
 	}
 	return 0

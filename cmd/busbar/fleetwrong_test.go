@@ -87,20 +87,22 @@ func TestFleetWrong(t *testing.T) {
 	}
 }
 
-// TestTokenOfAnotherServer has a folder of an earlier server, whose token the present one does not know.
+// TestTokenOfAnotherServer has the folder of one server and the address of another, which does not get the token.
 func TestTokenOfAnotherServer(t *testing.T) {
 	t.Setenv("BUSBAR_TOKEN", "")
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusUnauthorized) }))
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		t.Error("another server is asked with the token")
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
 	defer s.Close()
 	dir := t.TempDir()
-	old := filepath.Join(dir, client.TokenFile)
-	if err := os.WriteFile(old, []byte("old\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, client.TokenFile), []byte("old\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var out written
 	if code := run(t.Context(), strings.NewReader(""), &out, &out, []string{"nodes", "--server", s.URL, "--data", dir}); code != exitCannot ||
-		!strings.Contains(out.String(), old) || !strings.Contains(out.String(), "--data names") {
-		t.Errorf("exit %d, %s; expected the file %s and --data", code, out.String(), old)
+		!strings.Contains(out.String(), dir+" is only for the server of that folder") || !strings.Contains(out.String(), "--token-file") {
+		t.Errorf("exit %d, %s; expected whose the token in %s is", code, out.String(), dir)
 	}
 }
 

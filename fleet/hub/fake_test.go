@@ -26,6 +26,7 @@ type memory struct {
 	next      int
 	lead      chan struct{} // holds one token
 	published atomic.Int64
+	working   sync.WaitGroup // parts that nodes measure: a bubble must not end before they have
 }
 
 func newMemory() *memory {
@@ -210,7 +211,7 @@ func (n *fakeNode) ask(m *memory, p *fleet.Part) fleet.Answer {
 	}
 	n.part = p.ID
 	if !n.hang.Load() {
-		go n.work(m, p)
+		m.working.Go(func() { n.work(m, p) })
 	}
 	return fleet.Answer{Begins: true}
 }
@@ -308,7 +309,7 @@ func start(t *testing.T, m *memory, change func(*Config)) (h *Hub, stop func()) 
 	})
 	var once sync.Once
 	stop = func() { once.Do(func() { cancel(); wg.Wait() }) }
-	t.Cleanup(stop)
+	t.Cleanup(func() { stop(); m.working.Wait() })
 	<-h.Ready()
 	eventually.Holds(t, "all nodes are up", func() bool {
 		for _, n := range h.Nodes() {

@@ -244,18 +244,22 @@ func (s *hostile) settled() error {
 	return nil
 }
 
-// check holds the store against what agents have written down, and what is said against who it is said of.
-func (s *hostile) check(ctx context.Context) error {
+// stored is what the store holds of what agents have written down.
+type stored struct {
+	events, ofEvil, bad int
+	written, lost       int // results of honest nodes, and those that are not there exactly once
+}
+
+// stored reads the store and the agents' ledgers. Numbers of honest nodes that do not follow each other are errors.
+func (s *hostile) stored(ctx context.Context) (c stored, wrong []error) {
 	results := map[string]int{}
 	last := map[fleet.Name]uint64{}
-	var wrong []error
 	within, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	events, ofEvil := 0, 0
 	bad, err := s.bus.Query(within, bus.Range{}, func(_ uint64, n *fleet.Event) error {
-		events++
+		c.events++
 		if n.Node == evilName {
-			ofEvil++
+			c.ofEvil++
 			return nil
 		}
 		if n.Seq != last[n.Node]+1 && len(wrong) < 20 {
@@ -270,22 +274,36 @@ func (s *hostile) check(ctx context.Context) error {
 	if err != nil {
 		wrong = append(wrong, err)
 	}
-	written, lost := 0, 0
+	c.bad = bad
 	for _, p := range s.nodes {
 		f, err := os.Open(p.part.Ledger)
 		if err != nil {
 			continue
 		}
-		for sc := bufio.NewScanner(f); sc.Scan(); written++ {
+		for sc := bufio.NewScanner(f); sc.Scan(); c.written++ {
 			if results[strings.TrimSpace(sc.Text())] != 1 {
-				lost++
+				c.lost++
 			}
 		}
 		f.Close()
 	}
-	fmt.Fprintf(s.out, "store: %d events, %d of the hostile node, %d of them unreadable; %d results of honest nodes, %d not stored exactly once\n", events+bad, ofEvil+bad, bad, written, lost)
-	if lost > 0 || written == 0 {
-		wrong = append(wrong, fmt.Errorf("%d of %d results of honest nodes are not stored exactly once", lost, written))
+	return c, wrong
+}
+
+// check holds the store against what agents have written down, and what is said against who it is said of. An agent writes
+// down what its spool has, which the store has a moment later: heartbeats are too seldom to tell that it has.
+func (s *hostile) check(ctx context.Context) error {
+	var c stored
+	var wrong []error
+	_ = until(30*time.Second, func() error {
+		if c, wrong = s.stored(ctx); c.lost > 0 {
+			return errors.New("not all is stored yet")
+		}
+		return nil
+	})
+	fmt.Fprintf(s.out, "store: %d events, %d of the hostile node, %d of them unreadable; %d results of honest nodes, %d not stored exactly once\n", c.events+c.bad, c.ofEvil+c.bad, c.bad, c.written, c.lost)
+	if c.lost > 0 || c.written == 0 {
+		wrong = append(wrong, fmt.Errorf("%d of %d results of honest nodes are not stored exactly once", c.lost, c.written))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

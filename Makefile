@@ -57,12 +57,6 @@ fuzz:
 schema:
 	cd launch/schema && $(GO) test ./...
 
-# What takes longer than tests may: a node in the wrong hands among 200 for ten minutes, and a store that is damaged a
-# hundred times. ATTACK="-for 1m -agents 50" is a shorter look at the first.
-attack:
-	$(GO) run ./internal/fleetsoak -hostile $(ATTACK)
-	$(GO) run ./internal/fleetsoak -corrupt 100
-
 # Needs the vulnerability database on the network, so it is no part of test.
 vuln:
 	$(TOOL) govulncheck ./...
@@ -113,9 +107,11 @@ debian:
 fleet-lab:
 	BUSBAR_FLEET_NODES=8 BUSBAR_FLEET_SWEEPS=50 $(GO) test ./cmd/busbar -run TestFleetLab -count 1 -timeout 60m -v
 
-# A server of 2 GB of addresses under 10,000 hostile documents, by a read token and by a node's credentials, beside honest
-# nodes and readers; prints memory, answers and times. About half an hour. The short ones of all kinds run with the tests.
+# What takes longer than tests may, about an hour: a server of 2 GB of addresses under ATTACK hostile documents, by a read
+# token and by a node's credentials, beside honest nodes and readers; a node in the wrong hands among 200 for ten minutes;
+# a store that is damaged a hundred times. The short ones of all kinds run with the tests.
 ATTACK ?= 10000
 attack:
 	BUSBAR_ATTACK=$(ATTACK) $(GO) test ./cmd/busbar -run 'TestAttack$$' -count 1 -timeout 90m -v
-	$(GO) test ./input ./query ./web ./fleet/hub ./launch ./launch/tuner ./engine -run 'Hostile|Broken|Forged|Stalled|NextPage|Logout|Idle|UploadsAre|Pool|Memory|PlanSets|Plugin' -count 1 -v
+	$(GO) run ./internal/fleetsoak -hostile
+	$(GO) run ./internal/fleetsoak -corrupt 100

@@ -99,7 +99,7 @@ func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
 			t.Errorf("%d; want 200", res.StatusCode)
 		}
 	}
-	if took := time.Since(began); took > 3*time.Second {
+	if took := time.Since(began); took > 4500*time.Millisecond { // idle ones are ended after 5 s: it did not wait for that
 		t.Errorf("three questions took %v beside 64 idle connections", took)
 	}
 }

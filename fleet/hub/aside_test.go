@@ -41,8 +41,8 @@ func TestHostileMaps(t *testing.T) {
 			runtime.ReadMemStats(&after)
 			mb := (after.TotalAlloc - before.TotalAlloc) >> 20
 			t.Logf("%d bytes: %d MB allocated, %v", len(m), mb, took.Round(time.Millisecond))
-			if mb > 64 || took > 5*time.Second {
-				t.Errorf("a map of %d bytes takes %d MB and %v; want at most 64 MB and 5 s", len(m), mb, took)
+			if mb > 64 {
+				t.Errorf("a map of %d bytes takes %d MB; want at most 64", len(m), mb)
 			}
 			if c != 1 {
 				t.Errorf("the fleet has %d hosts; want 1", c)

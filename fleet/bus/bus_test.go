@@ -254,7 +254,7 @@ func testDeath(t *testing.T, p *place, hub *Bus) {
 	if len(p.procs) > 1 {
 		times = 1 // a new leader takes its time
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute) // a reader that lost its server looks for another at its own pace
 	defer cancel()
 	seen := map[fleet.Name][]uint64{}
 	var mu sync.Mutex

@@ -35,7 +35,7 @@ var ErrAnotherStore = errors.New("the store ends before what was read from it: i
 // Follow reads the stream and goes on when connections or leaders change, until the context
 // ends or Each returns an error.
 func (b *Bus) Follow(ctx context.Context, f Following) error {
-	next := max(f.From, 1)
+	next, stuck := max(f.From, 1), uint64(0)
 	target := uint64(0)
 	caughtUp := f.CaughtUp == nil
 	wait := firstWait
@@ -60,7 +60,7 @@ func (b *Bus) Follow(ctx context.Context, f Following) error {
 				f.CaughtUp(next - 1)
 			}
 			began := next
-			next, err = b.read(ctx, &f, next, func(seq uint64, end bool) {
+			next, err = b.read(ctx, &f, next, &stuck, func(seq uint64, end bool) {
 				if !caughtUp && (end || seq >= target) {
 					caughtUp = true
 					f.CaughtUp(max(seq, target))
@@ -111,9 +111,13 @@ const (
 	stillMost = 5 // times, where the store says that there is more
 )
 
+// errStuck is that the store says there is more and none of it comes: messages under way to a server that died are lost,
+// and a new consumer gets them again. That is tried once at a place, for a damaged store may count what it cannot read.
+var errStuck = errors.New("no message comes although the store has more; reading anew")
+
 // read reads from a sequence on with one consumer, and returns what comes next. passed is told how far it is, and
 // whether that is the end: a store may have lost what came before its last sequence.
-func (b *Bus) read(ctx context.Context, f *Following, next uint64, passed func(seq uint64, end bool)) (uint64, error) {
+func (b *Bus) read(ctx context.Context, f *Following, next uint64, stuck *uint64, passed func(seq uint64, end bool)) (uint64, error) {
 	c, err := b.js.OrderedConsumer(ctx, fleet.Stream, jetstream.OrderedConsumerConfig{
 		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: next,
 		InactiveThreshold: time.Minute, MaxResetAttempts: 3,
@@ -134,10 +138,16 @@ func (b *Bus) read(ctx context.Context, f *Following, next uint64, passed func(s
 	for still := 0; ; {
 		m, err := it.Next(jetstream.NextMaxWait(stillFor))
 		if errors.Is(err, nats.ErrTimeout) && ctx.Err() == nil {
-			if info, err := c.Info(ctx); err == nil {
-				still++
-				passed(next-1, info.NumPending == 0 || still >= stillMost)
+			info, err := c.Info(ctx)
+			if err != nil {
+				return next, err // the server that had it is gone: another makes a new one
 			}
+			more := info.NumPending > 0 || info.Delivered.Stream >= next
+			if still++; more && still >= 2 && *stuck != next {
+				*stuck = next
+				return next, errStuck
+			}
+			passed(next-1, !more || still >= stillMost)
 			continue
 		}
 		still = 0

@@ -254,7 +254,7 @@ func testDeath(t *testing.T, p *place, hub *Bus) {
 	if len(p.procs) > 1 {
 		times = 1 // a new leader takes its time
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute) // a reader that lost its server looks for another at its own pace
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute) // a reader that lost its server looks for another at its own pace
 	defer cancel()
 	seen := map[fleet.Name][]uint64{}
 	var mu sync.Mutex
@@ -318,12 +318,21 @@ func testDeath(t *testing.T, p *place, hub *Bus) {
 	})
 	stopReading()
 	reading.Wait()
-	stored := map[fleet.Name][]uint64{}
-	if _, err := hub.Query(p.ctx(), Range{}, func(_ uint64, n *fleet.Event) error {
-		stored[n.Node] = append(stored[n.Node], n.Seq)
-		return nil
-	}); err != nil {
-		t.Fatal(err)
+	var stored map[fleet.Name][]uint64
+	ask := func() error { // by a deadline, and once more: what was under way to the server that died does not come
+		within, cancel := context.WithTimeout(ctx, 20*time.Second)
+		defer cancel()
+		stored = map[fleet.Name][]uint64{}
+		_, err := hub.Query(within, Range{}, func(_ uint64, n *fleet.Event) error {
+			stored[n.Node] = append(stored[n.Node], n.Seq)
+			return nil
+		})
+		return err
+	}
+	if err := ask(); err != nil {
+		if err = ask(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for i := range publishers {
 		name := fleet.Name(fmt.Sprintf("s%02d", i))

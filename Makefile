@@ -18,12 +18,13 @@ test: lint unit fuzz
 
 # All of it, at one package more than there are processors because some only wait. Then briefly with the race detector
 # what starts goroutines, but for what links a NATS server, which takes minutes to build that way: make race has that.
-# lint has vetted all.
+# lint has vetted all. What fails beside others is run once more alone, and both are printed; what passed is not repeated.
 JOBS    = $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 RACES   = ./engine/... ./input/nccllog ./internal/shm ./lab ./plan ./web
+again   = $(GO) test $(1) $(2) $(3) || { echo "make: a package failed beside the others: again, alone"; $(GO) test $(1) 1 $(3); }
 unit:
-	$(GO) test -vet=off -p $(JOBS) ./...
-	$(if $(RACE),$(GO) test -vet=off $(RACE) -short -p $(JOBS) $(RACES),@echo "no C compiler: the race detector is left out")
+	$(call again,-vet=off -p,$(JOBS),./...)
+	$(if $(RACE),$(call again,-vet=off $(RACE) -short -p,$(JOBS),$(RACES)),@echo "no C compiler: the race detector is left out")
 
 # What make test does in part, done whole, about an hour: every number of ranks and preset, fits left out one by one, more
 # random calls, more kills, all under the race detector, and fuzzing that is guided by what it reaches.

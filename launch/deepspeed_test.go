@@ -33,7 +33,7 @@ func TestDeepSpeedReads(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		j := &workload.Job{Model: m, Split: split, Seq: 4096, MicroBatch: 1, GlobalBatch: 64, Precision: workload.BF16, Recompute: workload.None, Framework: workload.Fused}
+		j := &workload.Job{Model: m, Split: split, Seq: 4096, MicroBatch: 1, GlobalBatch: 64, Precision: workload.BF16, Recompute: workload.None, Kernels: workload.Fused}
 		set(j)
 		if err := j.Check(); err != nil {
 			t.Fatalf("%s: %v", name, err)

@@ -53,7 +53,7 @@ network:
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &workload.Job{Model: m, Split: s, Seq: 1024, MicroBatch: 1, GlobalBatch: int64(len(l)), Precision: "bf16", Recompute: workload.None, Framework: workload.Fused}
+	j := &workload.Job{Model: m, Split: s, Seq: 1024, MicroBatch: 1, GlobalBatch: int64(len(l)), Precision: "bf16", Recompute: workload.None, Kernels: workload.Fused}
 	p, err := launch.New(c, l, nccl.Newest, j, nil, placeholder)
 	if err != nil {
 		t.Fatal(err)

@@ -52,7 +52,7 @@ func planned(t testing.TB, split string, hosts ...string) *launch.Plan {
 	if s, err = s.On(16); err != nil {
 		t.Fatal(err)
 	}
-	j := &workload.Job{Model: m, Split: s, Seq: 4096, MicroBatch: 1, GlobalBatch: 64, Precision: "bf16", Recompute: workload.Selective, Framework: workload.Fused}
+	j := &workload.Job{Model: m, Split: s, Seq: 4096, MicroBatch: 1, GlobalBatch: 64, Precision: "bf16", Recompute: workload.Selective, Kernels: workload.Fused}
 	p, err := launch.New(c, l, nccl.Newest, j, hosts, true)
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func TestTune(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &workload.Job{Model: m, Split: s, Seq: 1024, MicroBatch: 1, GlobalBatch: 4, Precision: "bf16", Recompute: workload.None, Framework: workload.Fused}
+	j := &workload.Job{Model: m, Split: s, Seq: 1024, MicroBatch: 1, GlobalBatch: 4, Precision: "bf16", Recompute: workload.None, Kernels: workload.Fused}
 	model, _ := hardware.GPUByName("a100-40")
 	g, err := step.NewGPU(model, step.Default())
 	if err != nil {

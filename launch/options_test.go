@@ -40,7 +40,7 @@ func TestBeside(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		j := &workload.Job{Model: m, Split: split, Seq: 4096, MicroBatch: 1, GlobalBatch: 64, Precision: workload.BF16, Recompute: workload.None, Framework: workload.Fused}
+		j := &workload.Job{Model: m, Split: split, Seq: 4096, MicroBatch: 1, GlobalBatch: 64, Precision: workload.BF16, Recompute: workload.None, Kernels: workload.Fused}
 		x.set(j)
 		if err := j.Check(); err != nil {
 			t.Fatalf("%s: %v", x.name, err)

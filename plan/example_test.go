@@ -34,7 +34,7 @@ func ExampleSearch() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	base := workload.Job{Model: model, Seq: model.Seq, GlobalBatch: 256, Precision: workload.BF16, Framework: workload.Fused}
+	base := workload.Job{Model: model, Seq: model.Seq, GlobalBatch: 256, Precision: workload.BF16, Kernels: workload.Fused}
 	answer, err := plan.Search(context.Background(), &plan.Query{
 		Spaces:  []*plan.Space{plan.NewSpace(base, len(layout), 8)},
 		Cluster: c, Layout: layout, Version: nccl.Newest, GPU: gpu, Top: 3, Reserve: 0.05,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -187,8 +188,9 @@ func (s *search) fits(t *family) (lean *Lean, ok bool) {
 	if j.Split.PP > 1 {
 		j.Schedule = pipeline.Alternate
 	}
+	alternates := slices.Contains(x.Schedule, pipeline.Alternate)
 	x.states(&j, func() bool {
-		if j.Check() != nil {
+		if j.Check() != nil || alternates && !x.runs(&j) {
 			return true
 		}
 		m := t.Memory(&j)

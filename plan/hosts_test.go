@@ -83,7 +83,7 @@ func orderJob(t testing.TB, split string, ranks int) *workload.Job {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &workload.Job{Model: m, Split: s, Seq: 1024, MicroBatch: 1, GlobalBatch: 96, Precision: "bf16", Recompute: workload.None, Framework: workload.Fused}
+	return &workload.Job{Model: m, Split: s, Seq: 1024, MicroBatch: 1, GlobalBatch: 96, Precision: "bf16", Recompute: workload.None, Kernels: workload.Fused}
 }
 
 func TestNear(t *testing.T) {

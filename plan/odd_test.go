@@ -45,7 +45,7 @@ func TestOddSpaces(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		base := workload.Job{Model: m, Seq: int64(pick("seq", 7, 1024, 4096)), GlobalBatch: int64(pick("batch", 1, 6, 7, 42)), Precision: rapid.SampledFrom([]workload.Precision{workload.FP32, workload.TF32, workload.FP16, workload.BF16, workload.FP8, workload.AMP, workload.AMPH}).Draw(rt, "precision"), Framework: workload.Compiled}
+		base := workload.Job{Model: m, Seq: int64(pick("seq", 7, 1024, 4096)), GlobalBatch: int64(pick("batch", 1, 6, 7, 42)), Precision: rapid.SampledFrom([]workload.Precision{workload.FP32, workload.TF32, workload.FP16, workload.BF16, workload.FP8, workload.AMP, workload.AMPH}).Draw(rt, "precision"), Kernels: workload.Compiled}
 		if base.Precision == workload.FP8 {
 			base.Precision = workload.BF16
 		}

@@ -36,7 +36,7 @@ func query(t testing.TB, preset, gpu, model string, nodes int, global int64) *pl
 	if err != nil {
 		t.Fatal(err)
 	}
-	base := workload.Job{Model: m, Seq: m.Seq, GlobalBatch: global, Precision: workload.BF16, Framework: workload.Fused}
+	base := workload.Job{Model: m, Seq: m.Seq, GlobalBatch: global, Precision: workload.BF16, Kernels: workload.Fused}
 	return &plan.Query{Spaces: []*plan.Space{plan.NewSpace(base, 8*nodes, 8)}, Objective: plan.Shortest(), Cluster: c, Layout: l, Version: nccl.Newest, GPU: g, Top: 10, Reserve: 0.05}
 }
 

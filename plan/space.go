@@ -176,9 +176,9 @@ func (s *Space) branches(family *workload.Job, visit func(j *workload.Job) bool)
 func (s *Space) states(j *workload.Job, visit func() bool) {
 	replicas := j.Split.DP * j.Split.CP
 	for _, zero := range s.ZeRO {
-		// Pipelines keep gradients of several micro-batches, and no framework divides those: Megatron-LM's
+		// Pipelines keep gradients of several micro-batches. Few frameworks divide those: Megatron-LM's
 		// distributed optimizer is ZeRO 1, and DeepSpeed's pipeline refuses 2 and 3.
-		if zero > 0 && replicas == 1 || zero > 1 && j.Split.PP > 1 {
+		if zero > 0 && replicas == 1 || zero > 1 && j.Split.PP > 1 && !s.shardsPipelines() {
 			continue
 		}
 		j.Split.ZeRO = zero
@@ -236,7 +236,7 @@ func (s *Space) shard(j *workload.Job, word int) (int, bool) {
 func (s *Space) pipelines(j *workload.Job, visit func(j *workload.Job) bool) bool {
 	if j.Split.PP == 1 {
 		j.Schedule, j.Split.Chunks = "", 1
-		return !slices.Contains(s.Chunks, 1) || j.Check() != nil || visit(j)
+		return !slices.Contains(s.Chunks, 1) || j.Check() != nil || !s.runs(j) || visit(j)
 	}
 	for _, schedule := range s.Schedule {
 		for _, chunks := range s.Chunks {
@@ -247,7 +247,7 @@ func (s *Space) pipelines(j *workload.Job, visit func(j *workload.Job) bool) boo
 				continue
 			}
 			j.Schedule, j.Split.Chunks = schedule, chunks
-			if j.Check() == nil && !visit(j) {
+			if j.Check() == nil && s.runs(j) && !visit(j) {
 				return false
 			}
 		}

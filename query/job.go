@@ -23,11 +23,12 @@ type Job struct {
 	Global    int64  `name:"global-batch" least:"1" most:"1099511627776" placeholder:"N" help:"Sequences of a step. Without it: one micro-batch a replica, and four a stage in a pipeline."`
 	Micro     int64  `name:"micro-batch" least:"1" most:"16777216" placeholder:"N" help:"Sequences that a replica computes at once. Without it: about 2,048 tokens of them, and at least one."`
 	Seq       int64  `least:"1" most:"16777216" placeholder:"N" help:"Tokens of a sequence; the model's own without it; 1024 for a size, 8192 at most of a config.json."`
-	Precision string `enum:"fp32,tf32,fp16,bf16,fp8,amp-bf16,amp-fp16" default:"bf16" help:"bf16, fp16, fp32, tf32, fp8, amp-bf16 or amp-fp16 (float32 weights, cast for products)."`
+	Precision string `enum:",fp32,tf32,fp16,bf16,fp8,amp-bf16,amp-fp16" default:"" placeholder:"KIND" help:"bf16, fp16, fp32, tf32, fp8, amp-bf16 or amp-fp16 (float32 weights, cast for products). (default: the framework's own, bf16 without one)"`
 	Recompute string `enum:"none,selective,full" default:"none" help:"Activations that are computed again in the backward pass: none, selective (the core of attention), full."`
-	Framework string `enum:",eager,compiled,fused" default:"" placeholder:"NAME" help:"How well operations between products are put together: eager, compiled, or fused as Megatron-LM's are. Without it: eager where there are only replicas, which is PyTorch's DDP; fused with any other split."`
+	Framework string `placeholder:"NAME[@RELEASE]" help:"What runs it: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), with a release or year where it is not the newest: megatron@0.12. What it does not run is refused. eager, compiled and fused are taken for --kernels, whatever the framework."`
+	Kernels   string `enum:",eager,compiled,fused" default:"" placeholder:"KIND" help:"How well operations between products are put together: eager, compiled, or fused as Megatron-LM's are. (default: the framework's; without one eager where there are only replicas, fused with any other split)"`
 	Unfused   bool   `help:"Attention writes its scores to memory, as frameworks before 2022 did."`
-	Padded    bool   `help:"With --framework eager: the vocabulary is padded to a multiple of 64, as compilers and Megatron-LM do by themselves."`
+	Padded    bool   `help:"With --kernels eager: the vocabulary is padded to a multiple of 64, as compilers and Megatron-LM do by themselves."`
 	Sync      bool   `help:"Gradients travel after the backward pass, not beside it."`
 	Schedule  string `enum:",gpipe,1f1b,interleaved,zero-bubble,zb-h2,zb-v" default:"" placeholder:"NAME" help:"The pipeline's: gpipe, 1f1b, interleaved (with vpp), zero-bubble (ZB-H1), zb-h2 (no bubble, twice the memory), zb-v. Without it: 1f1b, interleaved with vpp."`
 	Order     string `enum:",tp-cp-dp-pp,tp-cp-pp-dp" default:"" placeholder:"ORDER" help:"Which ranks sit beside each other, nearest first: tp-cp-dp-pp (Megatron-LM's; without it), or tp-cp-pp-dp, with the stages of a pipeline near and its replicas apart."`
@@ -45,11 +46,13 @@ type Job struct {
 
 // training is a job as it was asked for, and the cluster it runs on.
 type training struct {
-	job     workload.Job // without the split of a layout
-	version nccl.Version
-	shapes  []shape
-	cluster *cluster.Cluster
-	env     map[string]string // settings of NCCL
+	job       workload.Job // without the split of a layout
+	framework *workload.Framework
+	parallel  string // as it was asked for
+	version   nccl.Version
+	shapes    []shape
+	cluster   *cluster.Cluster
+	env       map[string]string // settings of NCCL
 }
 
 // requireJob refuses a question without a cluster or a model.
@@ -73,11 +76,15 @@ func (q *Job) read(ctx context.Context, env *Env) (*training, error) {
 		return nil, err
 	}
 	t := &training{job: workload.Job{
-		Model: model, Seq: q.Seq, MicroBatch: q.Micro, GlobalBatch: q.Global, Precision: workload.Precision(q.Precision),
-		Recompute: workload.Recompute(q.Recompute), Framework: workload.Framework(q.Framework), Unfused: q.Unfused, Padded: q.Padded,
+		Model: model, Seq: q.Seq, MicroBatch: q.Micro, GlobalBatch: q.Global,
+		Recompute: workload.Recompute(q.Recompute), Unfused: q.Unfused, Padded: q.Padded,
 		Sync: q.Sync, Schedule: pipeline.Schedule(q.Schedule), Context: workload.Context(q.Context), Offload: workload.Offload(q.Offload),
 		Compress: workload.Wire(q.Compress),
 	}}
+	if t.framework, t.job.Kernels, err = readFramework(q.Framework, q.Kernels); err != nil {
+		return nil, err
+	}
+	t.parallel, t.job.Precision = q.Parallel, readPrecision(q.Precision, t.framework)
 	if t.job.Split, err = workload.ParseSplit(q.Parallel); err != nil {
 		return nil, fmt.Errorf("--parallel: %w", err)
 	}
@@ -147,13 +154,19 @@ func (t *training) price(cl *cluster.Cluster, s shape) (*pricedStep, error) {
 	if err != nil {
 		return nil, fmt.Errorf("layout %s: %w", name, err)
 	}
+	model, err := step.GPUOf(cl, layout)
+	if err != nil {
+		return nil, err
+	}
+	adopt(t.framework, &j, t.parallel, model.SM)
 	j.Complete()
 	if err := j.Check(); err != nil {
 		return nil, fmt.Errorf("layout %s: %w", name, err)
 	}
-	model, err := step.GPUOf(cl, layout)
-	if err != nil {
-		return nil, err
+	if t.framework != nil {
+		if err := t.framework.Refuses(&j); err != nil {
+			return nil, fmt.Errorf("layout %s: %w", name, err)
+		}
 	}
 	g, err := step.NewGPU(model, step.Default())
 	if err != nil {

@@ -29,12 +29,13 @@ type Plan struct {
 	Model     string   `short:"m" names:"model" placeholder:"MODEL" help:"A name (busbar models), a config.json of Hugging Face, or a size: params=20B,layers=48."`
 	Global    int64    `name:"global-batch" placeholder:"N" help:"Sequences of a step. Without it: about four million tokens."`
 	Seq       int64    `placeholder:"N" help:"Tokens of a sequence; the model's own without it."`
-	Precision string   `enum:"fp32,tf32,fp16,bf16,fp8,amp-bf16,amp-fp16" default:"bf16" help:"bf16, fp16, fp32, tf32, fp8, amp-bf16 or amp-fp16."`
-	Framework string   `enum:"eager,compiled,fused" default:"fused" help:"eager, compiled, or fused as Megatron-LM's kernels."`
+	Precision string   `enum:",fp32,tf32,fp16,bf16,fp8,amp-bf16,amp-fp16" default:"" placeholder:"KIND" help:"bf16, fp16, fp32, tf32, fp8, amp-bf16 or amp-fp16. (default: the framework's own, mostly bf16)"`
+	Framework string   `placeholder:"NAME[@RELEASE]" help:"What runs it: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), with a release or year where it is not the newest: megatron@0.12. What it does not run is refused. eager, compiled and fused are taken for --kernels, whatever the framework. (default: one that runs what is fixed, megatron first)"`
+	Kernels   string   `enum:",eager,compiled,fused" default:"" placeholder:"KIND" help:"How well operations between products are put together: eager, compiled, or fused as Megatron-LM's are. (default: the framework's)"`
 	Parallel  string   `placeholder:"tp=8,…" help:"What is fixed: dp, tp, pp, cp, ep, vpp, zero, shard, sp, as for step."`
 	Micro     int64    `name:"micro-batch" placeholder:"N" help:"A fixed micro-batch."`
 	Recompute string   `enum:",none,selective,full" default:"" placeholder:"MODE" help:"A fixed mode of recomputation: none, selective, full."`
-	Schedule  []string `placeholder:"NAME,…" help:"Schedules of the pipeline that the framework has: gpipe, 1f1b, interleaved, zero-bubble, zb-h2, zb-v. Without it: 1f1b and interleaved, which all have."`
+	Schedule  []string `placeholder:"NAME,…" help:"Schedules of the pipeline: gpipe, 1f1b, interleaved, zero-bubble, zb-h2, zb-v. (default: those that the framework has)"`
 	Bucket    []string `placeholder:"SIZE,…" help:"Sizes of gradients that travel at once; without it 25, 50, 100, 200 and 400 MiB are tried."`
 	Context   []string `placeholder:"NAME,…" help:"How cp ranks exchange: ring, gather, ulysses; all are tried without it."`
 	Offload   []string `placeholder:"WHAT,…" help:"What the host's memory may keep: none, optimizer, parameters; all are tried without it."`
@@ -63,12 +64,15 @@ type Plan struct {
 // planning is a plan as it was asked for.
 type planning struct {
 	*Plan
-	env     *Env
-	model   *workload.Model
-	version nccl.Version
-	shape   shape
-	cluster *cluster.Cluster
-	reserve float64
+	env       *Env
+	model     *workload.Model
+	framework *workload.Framework // none where kernels alone are asked for
+	chosen    string              // why that framework, where nobody named it
+	kernels   workload.Kernels
+	version   nccl.Version
+	shape     shape
+	cluster   *cluster.Cluster
+	reserve   float64
 }
 
 // Run searches on the cluster, and on what Set makes of it.
@@ -144,6 +148,19 @@ func (q *Plan) read(ctx context.Context, env *Env) (*planning, error) {
 	}
 	if p.model, err = LoadModel(*env, q.Model); err != nil {
 		return nil, err
+	}
+	if p.framework, p.kernels, err = readFramework(q.Framework, q.Kernels); err != nil {
+		return nil, err
+	}
+	if q.Framework == "" {
+		p.framework, p.chosen = p.chooseFramework()
+	}
+	if p.framework != nil {
+		if err := p.framework.RefusesModel(p.model); err != nil {
+			return nil, err
+		}
+	} else if p.kernels == "" {
+		p.kernels = workload.Fused
 	}
 	if p.version, err = parseNCCL(q.NCCL); err != nil {
 		return nil, err

@@ -18,21 +18,24 @@ type PlanDoc struct {
 	GPUs    int    `json:"gpus"`
 	// Considered is the settings of the space. Of those, Bounded have a bound of their own, Cut are in groups whose bound or
 	// memory rules them out, Priced were priced in full and Failed could not be.
-	Considered int64      `json:"considered"`
-	Bounded    int64      `json:"bounded"`
-	Cut        int64      `json:"cut"`
-	Priced     int64      `json:"priced"`
-	Failed     int64      `json:"failed"`
-	Seconds    float64    `json:"search_s"` // that the search took
-	Complete   bool       `json:"complete"` // it came to its end
-	Objective  string     `json:"objective"`
-	Bound      float64    `json:"bound"`                 // the least value of the objective that anything else could have
-	Gap        float64    `json:"gap"`                   // how much better than the first that would be
-	Holds      string     `json:"sensitivity,omitempty"` // whether the order depends on figures that are only assumed
-	Hosts      *PlanHosts `json:"hosts,omitempty"`
-	Plans      []PlanRow  `json:"plans"` // the best first
-	Variants   []PlanDoc  `json:"variants,omitempty"`
-	Emitted    *PlanFiles `json:"emitted,omitempty"`
+	Considered int64       `json:"considered"`
+	Bounded    int64       `json:"bounded"`
+	Cut        int64       `json:"cut"`
+	Priced     int64       `json:"priced"`
+	Failed     int64       `json:"failed"`
+	Seconds    float64     `json:"search_s"` // that the search took
+	Complete   bool        `json:"complete"` // it came to its end
+	Objective  string      `json:"objective"`
+	Framework  string      `json:"framework,omitempty"`        // NAME@RELEASE that all plans run with; "" is any
+	Chosen     string      `json:"framework_reason,omitempty"` // why, where nobody named one
+	Others     []PlanOther `json:"other_frameworks,omitempty"`
+	Bound      float64     `json:"bound"`                 // the least value of the objective that anything else could have
+	Gap        float64     `json:"gap"`                   // how much better than the first that would be
+	Holds      string      `json:"sensitivity,omitempty"` // whether the order depends on figures that are only assumed
+	Hosts      *PlanHosts  `json:"hosts,omitempty"`
+	Plans      []PlanRow   `json:"plans"` // the best first
+	Variants   []PlanDoc   `json:"variants,omitempty"`
+	Emitted    *PlanFiles  `json:"emitted,omitempty"`
 
 	Goal    PlanGoal    `json:"-"`
 	Space   *plan.Space `json:"-"` // of all GPUs
@@ -101,6 +104,9 @@ func (x *planned) document() *PlanDoc {
 	if x.order != nil {
 		d.Hosts = &x.order.doc
 	}
+	if x.framework != nil {
+		d.Framework, d.Chosen, d.Others = x.framework.String(), x.chosen, x.others
+	}
 	for i, p := range x.steps {
 		var help []step.Change
 		if i == 0 {
@@ -154,15 +160,23 @@ func (x *planned) command(p *pricedStep) string {
 	if p.layout != "all" {
 		text += " -l " + p.layout
 	}
-	text += fmt.Sprintf(" -m %s --parallel %s --global-batch %d --micro-batch %d --seq %d --precision %s --recompute %s --framework %s",
-		x.Model, j.Split, j.GlobalBatch, j.MicroBatch, j.Seq, j.Precision, j.Recompute, j.Framework)
+	text += fmt.Sprintf(" -m %s --parallel %s --global-batch %d --micro-batch %d --seq %d --precision %s --recompute %s",
+		x.Model, x.said(j.Split), j.GlobalBatch, j.MicroBatch, j.Seq, j.Precision, j.Recompute)
+	if x.framework == nil {
+		text += " --kernels " + string(j.Kernels)
+	} else {
+		text += " --framework " + x.framework.String()
+		if string(j.Kernels) != x.framework.Kernels {
+			text += " --kernels " + string(j.Kernels)
+		}
+	}
 	if j.Split.PP > 1 {
 		text += " --schedule " + string(j.Schedule)
 		if j.Split.Order != workload.TensorDataPipeline {
 			text += " --order " + string(j.Split.Order)
 		}
 	}
-	if j.Bucket != workload.DefaultBucket {
+	if j.Bucket != 0 && j.Bucket != workload.DefaultBucket {
 		text += " --bucket " + strings.ReplaceAll(j.Bucket.String(), " ", "")
 	}
 	for _, y := range []struct{ flag, value string }{

@@ -51,6 +51,7 @@ type planned struct {
 	help       []step.Change
 	holds      string      // whether the order depends on the network's figures
 	tuned      *plan.Tuned // the first under a tuner plugin
+	others     []PlanOther // frameworks whose best plan is better
 }
 
 // plan searches on one cluster.
@@ -173,6 +174,7 @@ func (x *planned) explain(ctx context.Context, name string) error {
 	// Who ends the search wants the plans, and no more of it.
 	for _, work := range []func() error{
 		func() error { return x.findHelp(ctx) },
+		func() (err error) { x.others, err = x.compare(ctx); return err },
 		func() (err error) { x.tuned, err = q.Tune(&x.answer.Plans[0]); return err },
 		func() (err error) { x.holds, err = sensitivity(q, x.answer.Plans); return err },
 	} {

@@ -52,13 +52,13 @@ func (x *planned) remedy() string {
 	question.Parallel, question.Micro, question.Recompute, question.Offload, question.Schedule = "", 0, "", nil, nil
 	free := *x.planning
 	free.Plan = &question
-	if s, err := free.space(own.Ranks, own.Ranks, own.Node); err == nil {
+	if s, err := free.space(own.Ranks, own.Ranks, own.Node, x.query.GPU.Model.SM); err == nil {
 		if y := x.query.Fits(s); y != nil {
 			return fmt.Sprintf("without what is fixed %s would fit: %.1f GB", settings(&y.Job), y.Memory.Total().GB())
 		}
 	}
 	for times := 2; times <= mostTimes && own.Ranks*times <= mostGPUs; times *= 2 {
-		s, err := free.space(own.Ranks*times, own.Ranks*times, own.Node)
+		s, err := free.space(own.Ranks*times, own.Ranks*times, own.Node, x.query.GPU.Model.SM)
 		if err != nil {
 			break
 		}
@@ -88,6 +88,7 @@ func (x *planned) clash(s *plan.Space) string {
 		{"--context", strings.Join(x.Context, ",")},
 		{"--offload", strings.Join(x.Offload, ",")},
 		{"--compress", strings.Join(x.Compress, ",")},
+		{"--framework", x.Framework},
 	} {
 		if y.value != "" {
 			fixed = append(fixed, y.flag+" "+y.value)
@@ -133,9 +134,14 @@ func (x *planned) contradiction(s *plan.Space, j *workload.Job) string {
 	if err := j.Check(); err != nil {
 		return err.Error()
 	}
+	if x.framework != nil {
+		if err := x.framework.Refuses(j); err != nil {
+			return err.Error()
+		}
+	}
 	switch {
 	case split.ZeRO > 1 && split.PP > 1:
-		return fmt.Sprintf("zero=%d with pp=%d, which no framework has; take zero=0 or zero=1", split.ZeRO, split.PP)
+		return fmt.Sprintf("zero=%d with pp=%d, which few frameworks have; take zero=0 or zero=1, or --framework torchtitan", split.ZeRO, split.PP)
 	case split.ZeRO > 0 && split.DP*split.CP == 1:
 		return fmt.Sprintf("zero=%d with one replica, which has nobody to divide with", split.ZeRO)
 	case strings.Contains(x.Parallel, "sp=1") && split.TP == 1 && len(s.TP) == 1:

@@ -36,7 +36,7 @@ func (p *planning) spaces(q *plan.Query, given bool) ([]*plan.Space, error) {
 	}
 	var list []*plan.Space
 	for _, ranks := range counts {
-		s, err := p.space(ranks, counts[0], min(node, ranks))
+		s, err := p.space(ranks, counts[0], min(node, ranks), q.GPU.Model.SM)
 		if err != nil {
 			return nil, err
 		}
@@ -46,9 +46,10 @@ func (p *planning) spaces(q *plan.Query, given bool) ([]*plan.Space, error) {
 	return list, nil
 }
 
-// space is what may vary on so many ranks, of at most most: all that makes sense but what the fields fix.
-func (p *planning) space(ranks, most, node int) (*plan.Space, error) {
-	base := workload.Job{Model: p.model, Seq: p.Seq, GlobalBatch: p.Global, Precision: workload.Precision(p.Precision), Framework: workload.Framework(p.Framework)}
+// space is what may vary on so many ranks, of at most most, with GPUs of a compute capability: all that makes sense and the
+// framework runs, but what the fields fix.
+func (p *planning) space(ranks, most, node, sm int) (*plan.Space, error) {
+	base := workload.Job{Model: p.model, Seq: p.Seq, GlobalBatch: p.Global, Precision: readPrecision(p.Precision, p.framework), Kernels: p.kernels}
 	if base.Seq == 0 {
 		base.Seq = p.model.Seq
 	}
@@ -56,7 +57,11 @@ func (p *planning) space(ranks, most, node int) (*plan.Space, error) {
 		base.GlobalBatch = workload.DefaultGlobalBatch(base.Seq, most)
 	}
 	s := plan.NewSpace(base, ranks, node)
-	s.Schedule = []pipeline.Schedule{pipeline.Alternate, pipeline.Interleaved}
+	if p.framework != nil {
+		s.Restrict(p.framework, sm)
+	} else {
+		s.Schedule = []pipeline.Schedule{pipeline.Alternate, pipeline.Interleaved}
+	}
 	if p.Micro > 0 {
 		s.Micro = []int64{p.Micro}
 	}

@@ -78,7 +78,10 @@ func planHead(w io.Writer, d *query.PlanDoc) {
 		upTo = "up to "
 	}
 	fmt.Fprintf(w, "%s on %s, %s%s (%s): %s parameters, %s of %d tokens a step, %s, %s\n", d.Model, name, upTo, words.Plural(d.GPUs, "GPU"), d.GPU,
-		words.Thousands(base.Model.Params()), words.Plural(int(base.GlobalBatch), "sequence"), base.Seq, base.Precision, base.Framework)
+		words.Thousands(base.Model.Params()), words.Plural(int(base.GlobalBatch), "sequence"), base.Seq, base.Precision, runBy(base))
+	if d.Chosen != "" {
+		fmt.Fprintf(w, "planned for %s (%s); --framework names another\n", base.Framework.Title, d.Chosen)
+	}
 	if d.Mixed != "" {
 		fmt.Fprintln(w, d.Mixed)
 	}
@@ -90,6 +93,18 @@ func planHead(w io.Writer, d *query.PlanDoc) {
 	}
 	if d.Failed > 0 {
 		fmt.Fprintf(w, "%s of them, or groups of them, could not be priced and are left out: %v\n", words.Thousands(d.Failed), d.Error)
+	}
+}
+
+// runBy is the framework of a job, and its kernels where they are not the framework's own.
+func runBy(j *workload.Job) string {
+	switch f := j.Framework; {
+	case f == nil:
+		return string(j.Kernels)
+	case f.Kernels != string(j.Kernels):
+		return f.Title + " with " + string(j.Kernels) + " kernels"
+	default:
+		return f.Title
 	}
 }
 
@@ -118,7 +133,7 @@ func plansTable(d *query.PlanDoc) *texttab.Table {
 // planOptions are what a plan has beyond the columns.
 func planOptions(j *workload.Job) string {
 	var list []string
-	if j.Bucket != workload.DefaultBucket {
+	if j.Bucket != 0 && j.Bucket != workload.DefaultBucket && (j.Framework == nil || j.Bucket != j.Framework.Bucket) {
 		list = append(list, "buckets of "+j.Bucket.String())
 	}
 	if j.Context != "" {
@@ -147,6 +162,9 @@ func planWhy(w io.Writer, d *query.PlanDoc) {
 	help := d.Plans[0].Row.Advice
 	for _, c := range help {
 		fmt.Fprintf(w, "would help the first: %.1f%% more tokens a second by %s: %s\n", 100*c.Gain, c.Setting, c.Text)
+	}
+	for _, o := range d.Others {
+		fmt.Fprintf(w, "with --framework %s: %s, %.1f%% %s, by %s\n", o.Framework, o.Step.Short(), 100*o.Gain, d.Goal.Better(), o.Settings)
 	}
 	if len(help) == 0 && d.Tuned != nil {
 		fmt.Fprintf(w, "nothing else that was tried gains the first %.1f%%: NCCL's settings, faster links of every kind, twice the memory\n", 100*query.LeastHelp)

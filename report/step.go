@@ -28,7 +28,7 @@ func Step(w io.Writer, d *query.StepDoc, groups bool) error {
 	first := &d.Rows[0]
 	j := first.Job
 	fmt.Fprintf(w, "%s on %s (%s): %s parameters, sequences of %d tokens, %d a step, %d at once, %s, recompute %s, %s%s\n", j.Model.Name, d.Cluster, first.GPU.Title,
-		words.Thousands(j.Model.Params()), j.Seq, j.GlobalBatch, j.MicroBatch, j.Precision, j.Recompute, j.Framework, jobExtras(j))
+		words.Thousands(j.Model.Params()), j.Seq, j.GlobalBatch, j.MicroBatch, j.Precision, j.Recompute, runBy(j), jobExtras(j))
 	if err := t.Write(w); err != nil {
 		return err
 	}

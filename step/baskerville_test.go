@@ -35,7 +35,7 @@ func TestBaskerville(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		j := &workload.Job{Model: m, Seq: 1024, MicroBatch: 2, GlobalBatch: 8, Precision: workload.BF16, Recompute: workload.None, Framework: workload.Eager}
+		j := &workload.Job{Model: m, Seq: 1024, MicroBatch: 2, GlobalBatch: 8, Precision: workload.BF16, Recompute: workload.None, Kernels: workload.Eager}
 		if j.Split, err = j.Split.On(4); err != nil {
 			t.Fatal(err)
 		}

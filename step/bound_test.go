@@ -27,7 +27,7 @@ func anyJob(t *rapid.T, m *workload.Model, nodes int) (*workload.Job, bool) {
 	j := &workload.Job{
 		Model: m, Split: s, Seq: 2048, MicroBatch: int64(pick("micro", 1, 2, 4)), Precision: rapid.SampledFrom([]workload.Precision{workload.FP32, workload.TF32, workload.FP16, workload.BF16, workload.FP8, workload.AMP, workload.AMPH}).Draw(t, "precision"),
 		Recompute: rapid.SampledFrom([]workload.Recompute{workload.None, workload.Selective, workload.Full}).Draw(t, "recompute"),
-		Framework: rapid.SampledFrom([]workload.Framework{workload.Eager, workload.Compiled, workload.Fused}).Draw(t, "framework"),
+		Kernels:   rapid.SampledFrom([]workload.Kernels{workload.Eager, workload.Compiled, workload.Fused}).Draw(t, "framework"),
 		Schedule:  rapid.SampledFrom(append(pipeline.Schedules(), "", "", "")).Draw(t, "schedule"),
 		Context:   rapid.SampledFrom([]workload.Context{"", "", workload.Gather, workload.Ulysses}).Draw(t, "context"),
 		Offload:   rapid.SampledFrom([]workload.Offload{"", "", workload.OffloadOptimizer, workload.OffloadParams}).Draw(t, "offload"),

@@ -36,7 +36,7 @@ func (p *Prepared) ChangesOver(g *GPU, r *Result, networks bool, least float64) 
 	var list []Change
 	have := unit.Volume(g.Model.Memory)
 	try := func(c Change, f *Fabric, j *workload.Job) error {
-		if j.Check() != nil {
+		if j.Check() != nil || j.Framework != nil && !j.Framework.Runs(j) {
 			return nil
 		}
 		x, err := Prepare(j, f).Price(g)
@@ -94,8 +94,8 @@ func (p *Prepared) settings() []setting {
 		list = append(list, setting{Change{Text: text, Setting: flag}, j})
 	}
 	j, s := p.j, p.j.Split
-	if j.Framework == workload.Eager {
-		add("--framework compiled", "compile the model, so that what lies between products is one pass through memory (torch.compile)", func(j *workload.Job) { j.Framework = workload.Compiled })
+	if j.Kernels == workload.Eager {
+		add("--kernels compiled", "compile the model, so that what lies between products is one pass through memory (torch.compile)", func(j *workload.Job) { j.Kernels = workload.Compiled })
 		if v := j.Model.Dims.Vocab; v%8 != 0 && !j.Padded {
 			add("--padded", fmt.Sprintf("pad the vocabulary of %d to %d: rows that are no multiple of 16 bytes keep products from the tensor cores' full rate", v, (v+63)/64*64), func(j *workload.Job) { j.Padded = true })
 		}

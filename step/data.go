@@ -60,7 +60,7 @@ func (p *pricing) replicated(x *stage) error {
 			return err
 		}
 		open := one
-		if !j.Sync { // gathered while the first blocks of the next step are computed
+		if !j.Sync && !j.LateGather { // gathered while the first blocks of the next step are computed
 			open = max(0, one-x.forward()) + p.slowdown()*min(one, x.forward())
 		}
 		p.count(Shards, "new parameters", bytes, 1, one, open, text)

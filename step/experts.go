@@ -20,7 +20,7 @@ func (p *pricing) expertTraffic(x *blockTime, again *unit.Span, b *prepared, tim
 	}
 	whole := unit.Volume(float64(j.MicroBatch) * float64(j.Seq) / float64(s.CP) * float64(topK) * float64(j.Model.Dims.Hidden) * j.Precision.Width())
 	part := whole
-	if s.SeqParallel || j.Framework == workload.Fused {
+	if s.SeqParallel || j.Kernels == workload.Fused {
 		part /= unit.Volume(s.TP)
 	}
 	one, limit, err := p.f.Time(Experts, coll.AllToAll, part)

@@ -174,14 +174,14 @@ func (g *GPU) Run(list []workload.Task, j *workload.Job) unit.Span {
 	gpu, starts := unit.Span(0), 0.0
 	for i := range list {
 		t := g.Time(&list[i], j.Precision)
-		if j.Framework == workload.Compiled && list[i].Kind == workload.Stream {
+		if j.Kernels == workload.Compiled && list[i].Kind == workload.Stream {
 			t *= unit.Span(g.f.of(loose))
 		}
 		gpu += t
 		starts += list[i].Starts
 	}
 	each := g.f.of(fusedStart)
-	if j.Framework == workload.Eager {
+	if j.Kernels == workload.Eager {
 		each = g.f.of(eagerStart)
 	}
 	return max(gpu, unit.Span(starts*each*1e-6))

@@ -51,7 +51,7 @@ func (m *measured) job(t *testing.T) *workload.Job {
 	if m.Arch.KVHeads > 0 {
 		model.Blocks = workload.Llama(d)
 	}
-	j := &workload.Job{Model: model, Seq: m.Seq, MicroBatch: m.Batch, GlobalBatch: m.Batch, Precision: workload.BF16, Recompute: workload.None, Framework: workload.Eager}
+	j := &workload.Job{Model: model, Seq: m.Seq, MicroBatch: m.Batch, GlobalBatch: m.Batch, Precision: workload.BF16, Recompute: workload.None, Kernels: workload.Eager}
 	if m.Amp {
 		j.Precision = workload.AMP
 	}
@@ -59,7 +59,7 @@ func (m *measured) job(t *testing.T) *workload.Job {
 		j.Recompute = workload.Full
 	}
 	if m.Compiled {
-		j.Framework = workload.Compiled
+		j.Kernels = workload.Compiled
 	}
 	var err error
 	if j.Split, err = j.Split.On(1); err != nil {
@@ -139,7 +139,7 @@ func BenchmarkPrice(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	j := &workload.Job{Model: m, Seq: 2048, MicroBatch: 1, GlobalBatch: 1536, Precision: workload.BF16, Recompute: workload.Full, Framework: workload.Fused}
+	j := &workload.Job{Model: m, Seq: 2048, MicroBatch: 1, GlobalBatch: 1536, Precision: workload.BF16, Recompute: workload.Full, Kernels: workload.Fused}
 	if j.Split, err = (workload.Split{TP: 8, PP: 8}).On(1024); err != nil {
 		b.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func TestLeavesAreShared(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		j := &workload.Job{Model: m, Split: workload.Split{DP: 4, TP: 8, PP: 4, CP: 1, EP: 1, Chunks: 1, Shard: 4, Order: order}, Seq: 4096, MicroBatch: 1, GlobalBatch: 256, Precision: workload.BF16, Recompute: workload.None, Framework: workload.Fused}
+		j := &workload.Job{Model: m, Split: workload.Split{DP: 4, TP: 8, PP: 4, CP: 1, EP: 1, Chunks: 1, Shard: 4, Order: order}, Seq: 4096, MicroBatch: 1, GlobalBatch: 256, Precision: workload.BF16, Recompute: workload.None, Kernels: workload.Fused}
 		r, err := step.Step(j, g, step.NewFabric(c, l, j.Split, nccl.Newest))
 		if err != nil {
 			t.Fatal(err)

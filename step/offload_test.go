@@ -47,7 +47,7 @@ func TestZeROOffload(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &workload.Job{Model: m, Seq: 1024, MicroBatch: 8, GlobalBatch: 512, Precision: workload.FP16, Recompute: workload.Full, Framework: workload.Fused, Unfused: true, Offload: workload.OffloadOptimizer}
+	j := &workload.Job{Model: m, Seq: 1024, MicroBatch: 8, GlobalBatch: 512, Precision: workload.FP16, Recompute: workload.Full, Kernels: workload.Fused, Unfused: true, Offload: workload.OffloadOptimizer}
 	if j.Split, err = j.Split.On(1); err != nil {
 		t.Fatal(err)
 	}

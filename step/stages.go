@@ -158,7 +158,7 @@ func (k *cache) put(shape pipeline.Shape, p *pipeline.Steady) {
 func (p *pricing) message() (bytes unit.Volume, one unit.Span, limit string, err error) {
 	j, s := p.j, p.j.Split
 	bytes = unit.Volume(float64(j.MicroBatch) * float64(j.Seq) / float64(s.CP) * float64(j.Model.Dims.Hidden) * j.Precision.Width())
-	if s.SeqParallel || j.Framework == workload.Fused {
+	if s.SeqParallel || j.Kernels == workload.Fused {
 		bytes /= unit.Volume(s.TP) // each sends its part; the next gathers it over NVLink
 	}
 	one, limit, err = p.f.Time(Next, coll.SendRecv, bytes)

@@ -163,7 +163,7 @@ func (p *pricing) update() error {
 // host is what a step costs beside all else.
 func (p *pricing) host() unit.Span {
 	t := unit.Span(p.g.f.of(stepHost) * 1e-3)
-	if p.j.Framework == workload.Eager {
+	if p.j.Kernels == workload.Eager {
 		t *= 2
 	}
 	return t

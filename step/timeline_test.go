@@ -26,7 +26,7 @@ func prepared(t testing.TB, preset, gpu, model, split string, nodes, gpus int, m
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &workload.Job{Model: m, Seq: m.Seq, MicroBatch: micro, GlobalBatch: global, Precision: workload.BF16, Recompute: workload.None, Framework: workload.Fused}
+	j := &workload.Job{Model: m, Seq: m.Seq, MicroBatch: micro, GlobalBatch: global, Precision: workload.BF16, Recompute: workload.None, Kernels: workload.Fused}
 	s, err := workload.ParseSplit(split)
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ func TestBatchesAreBounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, x := range []struct{ micro, global int64 }{{1 << 60, 16}, {1 << 62, 1 << 62}, {1, 1 << 62}, {-1, -16}, {0, 0}, {1<<24 + 1, 16}} {
-		j := workload.Job{Model: m, Split: workload.Split{DP: 16}, Seq: 4096, MicroBatch: x.micro, GlobalBatch: x.global, Precision: workload.BF16, Recompute: workload.None, Framework: workload.Fused}
+		j := workload.Job{Model: m, Split: workload.Split{DP: 16}, Seq: 4096, MicroBatch: x.micro, GlobalBatch: x.global, Precision: workload.BF16, Recompute: workload.None, Kernels: workload.Fused}
 		if err := j.Check(); err == nil || !strings.Contains(err.Error(), "a micro-batch of") {
 			t.Errorf("%+v: %v", x, err)
 		}

@@ -16,11 +16,11 @@ func TestCheckpointBytes(t *testing.T) {
 	}
 	for _, x := range []struct {
 		p    workload.Precision
-		f    workload.Framework
+		f    workload.Kernels
 		each unit.Volume
 	}{{workload.BF16, workload.Fused, 14}, {workload.FP32, workload.Eager, 12}, {workload.AMP, workload.Eager, 12}, {workload.BF16, workload.Eager, 6}} {
 		for _, s := range []workload.Split{{DP: 1}, {DP: 64, TP: 8, PP: 16, ZeRO: 1}} {
-			j := &workload.Job{Model: m, Split: s, Precision: x.p, Framework: x.f}
+			j := &workload.Job{Model: m, Split: s, Precision: x.p, Kernels: x.f}
 			if got, want := j.CheckpointBytes(), x.each*405_853_388_800; got != want {
 				t.Errorf("%s, %s: %g bytes; expected %g", x.p, x.f, got, want)
 			}

@@ -37,6 +37,7 @@ func ReadConfig(name string, data []byte) (*Model, error) {
 	m.Blocks = m.make()
 	m.Name, m.Title, m.Source = name, kind+" of "+name, name
 	m.Seq = min(m.Dims.Context, 8192)
+	m.Details = c.details(kind)
 	return &m.Model, nil
 }
 

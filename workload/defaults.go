@@ -7,7 +7,7 @@ import "cmp"
 func (j *Job) Complete() {
 	s := j.Split.filled()
 	j.Seq = cmp.Or(j.Seq, j.Model.Seq)
-	j.Framework = cmp.Or(j.Framework, DefaultFramework(s))
+	j.Kernels = cmp.Or(j.Kernels, DefaultKernels(s))
 	if j.MicroBatch == 0 {
 		j.MicroBatch = DefaultMicroBatch(j.Seq, int64(s.DP), j.GlobalBatch)
 	}
@@ -20,9 +20,9 @@ func (j *Job) Complete() {
 	}
 }
 
-// DefaultFramework is what runs a split: replicas alone are PyTorch's DDP around a model as it was written; whoever divides
+// DefaultKernels is what runs a split: replicas alone are PyTorch's DDP around a model as it was written; whoever divides
 // states, layers or sequences has a framework for it, and that brings kernels of its own.
-func DefaultFramework(s Split) Framework {
+func DefaultKernels(s Split) Kernels {
 	if s.TP > 1 || s.PP > 1 || s.CP > 1 || s.EP > 1 || s.ZeRO > 0 || s.SeqParallel {
 		return Fused
 	}

@@ -43,14 +43,14 @@ const (
 	Full      Recompute = "full"      // whole layers
 )
 
-// Framework is how well the operations between products are put together.
-type Framework string
+// Kernels is how well the operations between products are put together.
+type Kernels string
 
-// Frameworks.
+// Kinds of kernels.
 const (
-	Eager    Framework = "eager"    // one kernel an operation, started by Python
-	Compiled Framework = "compiled" // fused by a compiler
-	Fused    Framework = "fused"    // kernels written for it: Megatron-LM, NeMo, Transformer Engine
+	Eager    Kernels = "eager"    // one kernel an operation, started by Python
+	Compiled Kernels = "compiled" // fused by a compiler
+	Fused    Kernels = "fused"    // kernels written for it: Megatron-LM, NeMo, Transformer Engine
 )
 
 // DefaultBucket is the bucket of PyTorch's DistributedDataParallel (bucket_cap_mb).
@@ -65,7 +65,7 @@ type Job struct {
 	GlobalBatch int64 // sequences of a step
 	Precision   Precision
 	Recompute   Recompute
-	Framework   Framework
+	Kernels     Kernels
 	// Unfused says that attention writes its scores to memory.
 	Unfused bool
 	// Early says that attention runs in the first kernels that keep its scores on the chip
@@ -89,6 +89,13 @@ type Job struct {
 	Compress Wire
 	// Context is how ranks that share sequences exchange keys and values; none is a ring.
 	Context Context
+	// Framework is what runs the job, where that is said; it refuses what it does not run.
+	Framework *Framework
+	// LateGather says that new parameters are gathered after the update and not beside the next
+	// forward pass, WideSums that gradients are summed in float32 whatever the precision, Keeps how
+	// weights are kept between steps.
+	LateGather, WideSums bool
+	Keeps                Keeping
 }
 
 // Micros is how many micro-batches a replica computes in a step.

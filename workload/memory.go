@@ -103,21 +103,26 @@ func (j *Job) ParamWidth() float64 {
 // GradWidth is the bytes of a gradient as it is summed among ranks: as wide as what is
 // computed with, float32 where weights are kept so and not divided.
 func (j *Job) GradWidth() float64 {
-	if j.Precision == FP32 || j.Precision == TF32 || j.Precision.Amp() && j.Split.ZeRO < 3 {
+	if j.Precision == FP32 || j.Precision == TF32 || j.WideSums || j.Precision.Amp() && j.Split.ZeRO < 3 || j.Keeps == KeepWide && j.Split.ZeRO == 0 {
 		return 4
 	}
 	return 2
 }
 
+// keepsWide reports whether weights are float32 between steps and cast to be computed with.
+func (j *Job) keepsWide() bool { return j.Precision.Amp() || j.Keeps == KeepWide }
+
 // state is the bytes a parameter of weights, gradients and the optimizer: float32 weights with
-// gradients of their own for amp and fp32; 16-bit weights with a float32 copy in Megatron; all
-// in 16 bits where a framework trains purely so.
+// gradients of their own for amp and fp32; 16-bit weights with a float32 copy in Megatron and, with gradients
+// as narrow, in DeepSpeed; all in 16 bits where a framework trains purely so.
 func (j *Job) state() (weight, grad, optimizer float64) {
 	switch {
-	case j.Precision == FP32 || j.Precision == TF32 || j.Precision.Amp():
+	case j.Precision == FP32 || j.Precision == TF32 || j.keepsWide():
 		return 4, 4, 4 * Adam
-	case j.Framework == Fused:
+	case j.Kernels == Fused:
 		return 2, 4, 4 + 4*Adam
+	case j.Keeps == KeepCopy:
+		return 2, 2, 4 + 4*Adam
 	}
 	return 2, 2, 2 * Adam
 }
@@ -197,11 +202,11 @@ func (j *Job) MemoryOf(h Holding) Memory {
 		m.Other += unit.Volume(2 * cut / float64(max(h.Count, 1)) * j.ParamWidth())
 	}
 	m.Activations, m.Other = j.activations(h.Count, pp), m.Other+j.logits()
-	if j.Framework != Fused && j.Micros() == 1 && s.DP == 1 {
+	if j.Kernels != Fused && j.Micros() == 1 && s.DP == 1 {
 		// Gradients take the place of the activations that they are computed from.
 		m.Grads = max(0, m.Grads-m.Activations-j.logits())
 	}
-	if j.Precision.Amp() && s.ZeRO < 3 { // cast weights are kept until the end of the backward pass
+	if j.keepsWide() && j.ParamWidth() < 4 && s.ZeRO < 3 { // cast weights are kept until the end of the backward pass
 		m.Other += unit.Volume(2 * most)
 	}
 	m.Other += Driver
@@ -227,12 +232,12 @@ func (j *Job) activations(layers int, pp float64) unit.Volume {
 	wide := j.Precision.Width() / 2
 	ffn := float64(d.wide()) / h
 	each := tokens * h * wide * (10/between + (8+4*ffn)/tp)
-	if j.Framework == Eager { // the inputs of every single operation, and masks of dropout
+	if j.Kernels == Eager { // the inputs of every single operation, and masks of dropout
 		each *= 1.6
 	}
 	if j.Precision.Amp() { // norms and their inputs in float32, casts of inputs
 		each *= 1.15
-		if j.Framework == Eager && ungated(j.Model) { // what its power gives is float32
+		if j.Kernels == Eager && ungated(j.Model) { // what its power gives is float32
 			each *= 1.35
 		}
 	}
@@ -276,7 +281,7 @@ func (j *Job) logits() unit.Volume {
 	}
 	tokens := float64(j.MicroBatch) * float64(j.Seq) / float64(s.CP)
 	bytes := unit.Volume(tokens * float64(j.Model.Dims.Vocab) / float64(s.TP))
-	if j.Framework == Eager { // as computed, in float32, their logarithms, and the gradient
+	if j.Kernels == Eager { // as computed, in float32, their logarithms, and the gradient
 		return bytes * (2 + 4 + 4 + 4)
 	}
 	return bytes * (2 + 4)

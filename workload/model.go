@@ -193,6 +193,8 @@ type Model struct {
 	// Unpriced is why only its tensors and operations are known and its steps are not priced; ""
 	// where they are.
 	Unpriced string
+	// Details are what a config.json says beside dimensions; Detailed has others.
+	Details Details
 }
 
 // Tensors are all parameter tensors, in the order in which a framework registers them.

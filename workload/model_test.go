@@ -66,7 +66,7 @@ func TestActive(t *testing.T) {
 func TestExpertsAreShared(t *testing.T) {
 	m, _ := workload.Find("mixtral-8x7b")
 	job := func(ep int) *workload.Job {
-		return &workload.Job{Model: m, Split: workload.Split{DP: 8, EP: ep}, Seq: 4096, MicroBatch: 1, GlobalBatch: 8, Precision: workload.BF16, Framework: workload.Fused}
+		return &workload.Job{Model: m, Split: workload.Split{DP: 8, EP: ep}, Seq: 4096, MicroBatch: 1, GlobalBatch: 8, Precision: workload.BF16, Kernels: workload.Fused}
 	}
 	b := &m.Blocks[1]
 	flops := func(j *workload.Job) (sum float64) {

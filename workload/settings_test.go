@@ -54,7 +54,7 @@ func TestSettingsAreChecked(t *testing.T) {
 		if s.CP*s.TP == 16 {
 			ranks = 16
 		}
-		j := &workload.Job{Model: m, Seq: 4096, MicroBatch: 1, GlobalBatch: 64, Precision: workload.BF16, Framework: workload.Fused}
+		j := &workload.Job{Model: m, Seq: 4096, MicroBatch: 1, GlobalBatch: 64, Precision: workload.BF16, Kernels: workload.Fused}
 		if j.Split, err = s.On(ranks); err != nil {
 			t.Fatal(err)
 		}

@@ -50,7 +50,7 @@ type between struct {
 // Eager is the count of what the operations of PyTorch 2 and Hugging Face's models read
 // and write one by one: GELU by tanh is eight of them, an RMS norm six in float32, and under amp
 // the power in GELU and layer norms give float32. Its backward passes are counted as half more.
-var betweens = map[Framework]between{
+var betweens = map[Kernels]between{
 	Fused:    {norm: 4, rms: 4, act: 3, gate: 2, residual: 3.25, rotary: 2, loss: 14, starts: 8, amp: ampWhole},
 	Compiled: {norm: 4, rms: 4, act: 3, gate: 2, residual: 3.25, rotary: 2, loss: 14, starts: 10, amp: ampWhole},
 	Eager:    {norm: 4, rms: 18, act: 18, gate: 2.5, residual: 5.5, rotary: 12, loss: 24, starts: 40, amp: ampEager},
@@ -64,7 +64,7 @@ var (
 // Pass is what a rank computes for one micro-batch through a block.
 func (j *Job) Pass(b *Block) Pass {
 	s := j.Split.filled()
-	w := &weaver{j: j, x: betweens[j.Framework], last: b.Kind == Exit, width: j.Precision.Width(), tp: float64(s.TP), ep: float64(s.EP)}
+	w := &weaver{j: j, x: betweens[j.Kernels], last: b.Kind == Exit, width: j.Precision.Width(), tp: float64(s.TP), ep: float64(s.EP)}
 	w.tokens = float64(j.MicroBatch) * float64(j.Seq) / float64(s.CP)
 	w.between = w.tokens
 	if s.SeqParallel {
@@ -94,7 +94,7 @@ func (j *Job) Pass(b *Block) Pass {
 	}
 	if b.Kind == Layer {
 		n := w.x.starts
-		if j.Framework == Eager && j.Precision.Amp() {
+		if j.Kernels == Eager && j.Precision.Amp() {
 			n *= 1.5 // casts, each an operation of its own
 		}
 		if n > 0 {
@@ -211,7 +211,7 @@ func (x between) amped() between {
 // rows is what the rows of a weight and of its outputs are a multiple of. Frameworks that
 // compile or fuse pad them, and so do those that cut matrices among ranks.
 func (w *weaver) rows(p *Part) int64 {
-	if w.j.Framework != Eager || w.tp > 1 || w.j.Padded {
+	if w.j.Kernels != Eager || w.tp > 1 || w.j.Padded {
 		return 8
 	}
 	r := int64(8)
@@ -267,7 +267,7 @@ func (w *weaver) attention(p *Part, cp float64) {
 	// Written, read and written by the mask and the softmax, by the dropout, read again.
 	scores := unit.Volume(batch * heads * rows * seq * w.width)
 	through := unit.Volume(5.5)
-	if w.j.Framework == Eager {
+	if w.j.Kernels == Eager {
 		through = 9
 	}
 	w.fwd = append(w.fwd, Task{Name: "scores", Kind: Stream, Bytes: scores * through, Starts: 3})

@@ -183,7 +183,7 @@ func (t *Training) Job() (*workload.Job, error) {
 			t.Assumed = append(t.Assumed, fmt.Sprintf("dp=%d, which the GPUs give; the source prints %d", s.DP, p.DP))
 		}
 	}
-	j := &workload.Job{Model: m, Seq: t.Model.Seq, MicroBatch: p.MicroBatch, GlobalBatch: p.GlobalBatch, Recompute: workload.None, Framework: workload.Fused}
+	j := &workload.Job{Model: m, Seq: t.Model.Seq, MicroBatch: p.MicroBatch, GlobalBatch: p.GlobalBatch, Recompute: workload.None, Kernels: workload.Fused}
 	switch {
 	case strings.HasPrefix(p.Recompute, "full"):
 		j.Recompute = workload.Full
@@ -225,9 +225,9 @@ func (t *Training) style(j *workload.Job, s *workload.Split) {
 	src := strings.ToLower(t.Source + " " + t.Cluster)
 	switch {
 	case t.Framework != "":
-		j.Framework = workload.Framework(t.Framework)
+		j.Kernels = workload.Kernels(t.Framework)
 	case strings.Contains(src, "maxtext"), strings.Contains(src, "paxml"):
-		j.Framework = workload.Compiled
+		j.Kernels = workload.Compiled
 		if strings.Contains(src, "paxml") && t.Parallel.Recompute == "" {
 			j.Recompute = workload.Full
 			t.Assumed = append(t.Assumed, "layers are computed again, which is Paxml's default")
@@ -238,7 +238,7 @@ func (t *Training) style(j *workload.Job, s *workload.Split) {
 			s.ZeRO = 1
 		}
 	case strings.Contains(src, "llm-foundry"):
-		j.Framework, j.Early = workload.Compiled, true
+		j.Kernels, j.Early = workload.Compiled, true
 	case strings.Contains(src, "interne"):
 	default: // Megatron-LM, DeepSpeed and NVIDIA's examples of 2020 to 2022
 		j.Unfused, j.Sync = true, true

@@ -4,7 +4,8 @@
 //	Name   string     `csv:"name"`
 //	Memory unit.Bytes `csv:"memory"`        // text that the type parses: 80 GiB
 //	HBM    unit.Rate  `csv:"memory_TBps"`   // a number in the unit at the end of the column's name
-//	Also   []string   `csv:"also,optional"` // separated by |
+//	Also   []string   `csv:"also,optional"` // separated by |; []int likewise
+//	Shared bool       `csv:"shared,optional"` // yes, or empty
 //
 // Every column has a field, and every field that is not optional a column without
 // an empty value; the first column is the key and has no value twice. Lines that
@@ -154,10 +155,31 @@ func (c *column) set(row reflect.Value, text string) error {
 		f, err := strconv.ParseFloat(text, 64)
 		v.SetFloat(f * max(c.scale, 1))
 		return err
+	case reflect.Bool:
+		if text != "yes" {
+			return fmt.Errorf("%q; expected yes or nothing", text)
+		}
+		v.SetBool(true)
 	case reflect.Slice:
-		v.Set(reflect.ValueOf(strings.Split(text, "|")))
+		return c.setList(v, strings.Split(text, "|"))
 	default:
 		return fmt.Errorf("no reader of %s", v.Type())
+	}
+	return nil
+}
+
+// setList reads a list of texts or of whole numbers.
+func (c *column) setList(v reflect.Value, parts []string) error {
+	if v.Type().Elem().Kind() != reflect.Int {
+		v.Set(reflect.ValueOf(parts))
+		return nil
+	}
+	for _, p := range parts {
+		n, err := strconv.Atoi(p)
+		if err != nil {
+			return fmt.Errorf("%q; expected whole numbers with | between them", p)
+		}
+		v.Set(reflect.Append(v, reflect.ValueOf(n)))
 	}
 	return nil
 }

@@ -76,7 +76,7 @@ func (m *Machine) Run(id string, d Dims, w Way, global int64, f *step.Figures, f
 	dims := workload.Dims{Layers: d.Layers, Hidden: d.Hidden, Heads: d.Heads, KVHeads: d.Heads, FFN: 4 * d.Hidden, Vocab: 32000, Context: d.Seq}
 	j := &workload.Job{
 		Model: &workload.Model{Name: "synthetic llama", Dims: dims, Seq: d.Seq, Blocks: workload.Llama(dims)}, Seq: d.Seq, MicroBatch: w.Micro, GlobalBatch: global,
-		Precision: workload.BF16, Recompute: w.Recompute, Framework: workload.Fused,
+		Precision: workload.BF16, Recompute: w.Recompute, Kernels: workload.Fused,
 	}
 	s := workload.Split{DP: gpus / w.TP / w.PP, TP: w.TP, PP: w.PP, ZeRO: w.ZeRO}
 	if j.Split, err = s.On(gpus); err != nil {

@@ -1,0 +1,64 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+
+	"busbar.dev/unit"
+	"busbar.dev/workload"
+	"busbar.dev/workload/pipeline"
+)
+
+// Restrict leaves of the space what a framework runs, and gives the jobs its style on GPUs of a compute capability (×10; 0 where
+// it is not known). What depends on several settings at once is asked of the framework job by job.
+func (s *Space) Restrict(f *workload.Framework, sm int) {
+	f.Adopt(&s.Base, sm)
+	s.ZeRO = slices.DeleteFunc(s.ZeRO, func(z int) bool { return !slices.Contains(f.ZeRO, z) && z != 0 })
+	if !f.Tensor {
+		s.TP = []int{1}
+	}
+	if !f.Sequence {
+		s.SeqParallel = []bool{false}
+	}
+	s.Schedule = slices.DeleteFunc(s.Schedule, func(x pipeline.Schedule) bool {
+		// All forward passes first is never faster than one of each in turn, and holds more.
+		return x == pipeline.GPipe || !slices.Contains(f.Schedules, string(x))
+	})
+	if len(s.Schedule) == 0 {
+		s.Schedule, s.PP = []pipeline.Schedule{pipeline.Alternate}, []int{1}
+	}
+	if len(f.Context) == 0 {
+		s.CP = []int{1}
+	} else {
+		s.Context = slices.DeleteFunc(s.Context, func(c workload.Context) bool {
+			return c == "" && !slices.Contains(f.Context, string(workload.Ring)) || c != "" && !slices.Contains(f.Context, string(c))
+		})
+	}
+	if f.Experts == "" {
+		s.EP = []int{1}
+	}
+	if !f.Hybrid {
+		s.Shard = []int{0}
+	}
+	s.Order = slices.DeleteFunc(s.Order, func(o workload.Order) bool { return !slices.Contains(f.Orders, string(o)) })
+	s.Recompute = slices.DeleteFunc(s.Recompute, func(r workload.Recompute) bool { return !slices.Contains(f.Recompute, string(r)) })
+	s.Offload = slices.DeleteFunc(s.Offload, func(o workload.Offload) bool { return o != "" && !slices.Contains(f.Offload, string(o)) })
+	// Hooks of DDP cast for the wire alone. Where the sums themselves would be narrower, results change: that is for who asks.
+	s.Compress = slices.DeleteFunc(s.Compress, func(w workload.Wire) bool {
+		return w != "" && (f.Weights != "amp" || !slices.Contains(f.Compress, string(w)))
+	})
+	if f.Weights == "wide" || f.Bucket > workload.DefaultBucket { // block by block, or a size of its own
+		s.Bucket = []unit.Bytes{cmp.Or(f.Bucket, workload.DefaultBucket)}
+	}
+}
+
+// runs reports whether the framework of the space runs a job; without one any job is taken.
+func (s *Space) runs(j *workload.Job) bool {
+	return s.Base.Framework == nil || s.Base.Framework.Runs(j)
+}
+
+// shardsPipelines reports whether the framework divides more than the optimizer's state in pipelines.
+func (s *Space) shardsPipelines() bool {
+	f := s.Base.Framework
+	return f != nil && slices.Contains(f.ZeROPipeline, 3)
+}

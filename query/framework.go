@@ -1,0 +1,58 @@
+package query
+
+import (
+	"fmt"
+	"strings"
+
+	"busbar.dev/workload"
+)
+
+// readFramework is the framework of a word, none where none is named, and the kernels, none where they are left to it. The kinds of
+// kernels are taken as a framework too, as they were before frameworks had names: then any framework will do.
+func readFramework(framework, kernels string) (*workload.Framework, workload.Kernels, error) {
+	switch workload.Kernels(framework) {
+	case "":
+		return nil, workload.Kernels(kernels), nil
+	case workload.Eager, workload.Compiled, workload.Fused:
+		if kernels != "" && kernels != framework {
+			return nil, "", fmt.Errorf("--framework %s and --kernels %s; expected one of them", framework, kernels)
+		}
+		return nil, workload.Kernels(framework), nil
+	}
+	f, err := workload.ParseFramework(framework)
+	if err != nil {
+		return nil, "", fmt.Errorf("--%w", err)
+	}
+	return f, workload.Kernels(kernels), nil
+}
+
+// readPrecision is that of a word, or the framework's own.
+func readPrecision(word string, f *workload.Framework) workload.Precision {
+	switch {
+	case word != "":
+		return workload.Precision(word)
+	case f != nil:
+		return f.DefaultPrecision()
+	}
+	return workload.BF16
+}
+
+// adopt gives a job the framework's style on GPUs of a compute capability, and what it divides among ranks where the
+// words of --parallel do not say.
+func adopt(f *workload.Framework, j *workload.Job, parallel string, sm int) {
+	if f == nil {
+		return
+	}
+	f.Adopt(j, sm)
+	said := map[string]bool{}
+	for _, part := range strings.Split(parallel, ",") {
+		key, _, _ := strings.Cut(part, "=")
+		said[strings.ToLower(strings.TrimSpace(key))] = true
+	}
+	if !said["zero"] {
+		j.Split.ZeRO = f.DefaultZeRO(j.Split)
+	}
+	if !said["sp"] && f.Sequence && j.Split.TP > 1 {
+		j.Split.SeqParallel = true
+	}
+}

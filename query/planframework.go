@@ -1,0 +1,147 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"busbar.dev/plan"
+	"busbar.dev/unit"
+	"busbar.dev/workload"
+	"busbar.dev/workload/pipeline"
+)
+
+// planFrameworks are those that are chosen from where nobody names one, the first that runs what is fixed, and those that a
+// plan is compared with.
+var planFrameworks = []string{"megatron", "torchtitan", "fsdp", "deepspeed", "ddp"}
+
+// PlanOther is what another framework would make of the job.
+type PlanOther struct {
+	Framework string         `json:"framework"`
+	Step      unit.Span      `json:"step_s"`
+	Gain      float64        `json:"gain"` // in the objective: 0.1 is a tenth less
+	Parallel  workload.Split `json:"parallel"`
+	Settings  string         `json:"settings"`
+}
+
+// chooseFramework is the first that has the model and runs what is fixed, and why it is not the first of all. Kernels that
+// somebody names are asked of it too.
+func (p *planning) chooseFramework() (*workload.Framework, string) {
+	why := "the default"
+	for _, name := range planFrameworks {
+		f, err := workload.ParseFramework(name)
+		if err != nil {
+			continue // the names are of the table: a test has read them
+		}
+		reason := p.misses(f)
+		if reason == nil {
+			return f, why
+		}
+		if why == "the default" {
+			why = strings.TrimSuffix(reason.Error(), ".")
+		}
+	}
+	return nil, ""
+}
+
+// misses is what of the fixed settings a framework does not run; nil where it runs them all.
+func (p *planning) misses(f *workload.Framework) error {
+	split, err := workload.ParseSplit(p.Parallel)
+	if err != nil {
+		return nil // which is said where it is read
+	}
+	if split.Shard == workload.ShardNode {
+		split.Shard = 2
+	}
+	// Replicas enough that all that is fixed has a meaning.
+	split.DP = max(split.DP, 1) * max(split.Shard, 2) * max(split.EP, 1)
+	j := workload.Job{Model: p.model, Seq: p.Seq, Split: split, Precision: readPrecision(p.Precision, f), Kernels: p.kernels, Recompute: workload.Recompute(p.Recompute)}
+	if j.Seq == 0 {
+		j.Seq = p.model.Seq
+	}
+	if !strings.Contains(p.Parallel, "zero=") {
+		j.Split.ZeRO = f.DefaultZeRO(split)
+	}
+	j.MicroBatch, j.GlobalBatch = 1, int64(split.Ranks())
+	if split.PP > 1 {
+		j.GlobalBatch *= int64(split.PP)
+	}
+	for _, word := range p.Schedule {
+		if j.Schedule = pipeline.Schedule(word); j.Split.PP < 2 {
+			j.Split.PP, j.Split.ZeRO = 2, min(j.Split.ZeRO, 1)
+		}
+	}
+	for _, word := range p.Offload {
+		j.Offload = workload.Offload(word)
+	}
+	for _, word := range p.Compress {
+		j.Compress = workload.Wire(word)
+	}
+	for _, word := range p.Context {
+		j.Context, j.Split.CP = workload.Context(word), max(j.Split.CP, 2)
+	}
+	if err := f.RefusesModel(p.model); err != nil {
+		return err
+	}
+	return f.Refuses(&j)
+}
+
+// leastGain is how much better another framework's plan must be to be spoken of.
+const leastGain = 0.01
+
+// compare finds what other frameworks would gain: their best plan, where it is better than the first by leastGain. What
+// cannot be is cut by that bound, so that this takes a fraction of the search.
+func (x *planned) compare(ctx context.Context) ([]PlanOther, error) {
+	if x.framework == nil || x.order != nil || len(x.query.Spaces) != 1 || x.goal.Name != "time" {
+		return nil, nil
+	}
+	first := &x.answer.Plans[0]
+	var list []PlanOther
+	for _, name := range planFrameworks {
+		f, err := workload.ParseFramework(name)
+		if err != nil || name == x.framework.Name || name == "nemo" {
+			continue
+		}
+		p := *x.planning
+		p.framework, p.kernels = f, ""
+		if p.misses(f) != nil {
+			continue
+		}
+		q := *x.query
+		s, err := p.space(q.Spaces[0].Ranks, q.Spaces[0].Ranks, q.Spaces[0].Node, q.GPU.Model.SM)
+		if err != nil {
+			return nil, err
+		}
+		s.Leaf = q.Spaces[0].Leaf
+		q.Spaces, q.Top, q.Watch, q.MaxStep = []*plan.Space{s}, 1, nil, first.Result.Step*(1-leastGain)
+		a, err := plan.Search(ctx, &q)
+		switch {
+		case errors.Is(err, plan.ErrNone):
+		case err != nil && ctx.Err() == nil:
+			return nil, fmt.Errorf("%s: %w", f.Title, err)
+		case len(a.Plans) > 0:
+			best := &a.Plans[0]
+			list = append(list, PlanOther{
+				Framework: f.String(), Step: best.Result.Step, Gain: 1 - best.Value/first.Value, Parallel: best.Job.Split, Settings: settings(&best.Job),
+			})
+		}
+	}
+	return list, nil
+}
+
+// said is a split in the words of --parallel: with a framework what is left out is the framework's default, so that zero and sp are
+// always said.
+func (x *planned) said(s workload.Split) string {
+	text := s.String()
+	if x.framework == nil {
+		return text
+	}
+	if s.ZeRO == 0 && s.DP*s.CP > 1 {
+		text += ",zero=0"
+	}
+	if !s.SeqParallel && s.TP > 1 && x.framework.Sequence {
+		text += ",sp=0"
+	}
+	return text
+}

@@ -1,0 +1,105 @@
+package workload
+
+import (
+	"cmp"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+
+	"busbar.dev/internal/csvtable"
+)
+
+//go:embed data/details.csv
+var detailsCSV string
+
+// Details are what a framework must be told of a model that its tensors do not show.
+type Details struct {
+	Models      string  `json:"-" csv:"models"`
+	Type        string  `json:"model_type,omitempty" csv:"type"` // Hugging Face's model_type
+	Activation  string  `json:"activation,omitempty" csv:"activation"`
+	Eps         float64 `json:"norm_eps,omitempty" csv:"eps"`
+	RotaryBase  float64 `json:"rotary_base,omitempty" csv:"rotary_base,optional"`
+	RotaryShare float64 `json:"rotary_share,omitempty" csv:"rotary_share,optional"` // 0 is all of a head
+	Scaling     string  `json:"rope_scaling,omitempty" csv:"scaling,optional"`      // KIND:FACTOR:ORIGINAL
+	Score       string  `json:"router_score,omitempty" csv:"score,optional"`
+	Groups      int64   `json:"router_groups,omitempty" csv:"groups,optional"`
+	GroupTopK   int64   `json:"router_group_topk,omitempty" csv:"group_topk,optional"`
+	RouteScale  float64 `json:"router_scale,omitempty" csv:"route_scale,optional"`
+	RouteNorm   bool    `json:"router_norm,omitempty" csv:"route_norm,optional"`
+	Aux         float64 `json:"router_aux,omitempty" csv:"aux,optional"`
+	Source      string  `json:"source,omitempty" csv:"source"`
+}
+
+var details = sync.OnceValue(func() []Details { return csvtable.Must[Details]("workload/data/details.csv", detailsCSV) })
+
+// Detailed are the model's own details, where a config.json gave some, else those of the table for its name, else those of its
+// kind of architecture.
+func (m *Model) Detailed() Details {
+	if m.Details.Type != "" {
+		return m.Details
+	}
+	name, best := strings.ToLower(m.Name), Details{}
+	for _, d := range details() {
+		if strings.HasPrefix(name, d.Models) && len(d.Models) > len(best.Models) {
+			best = d
+		}
+	}
+	if best.Type != "" {
+		return best
+	}
+	a := m.Architecture()
+	best = Details{Type: "llama", Activation: "silu", Eps: 1e-5, RotaryBase: 10000, Source: "the usual values of its kind of layers"}
+	switch {
+	case !a.Gated:
+		best.Type, best.Activation = "gpt2", "gelu"
+	case m.Dims.Experts > 0:
+		best.Type, best.Score, best.RouteNorm, best.Aux = "mixtral", "softmax", true, 0.02
+	}
+	return best
+}
+
+// details are those of a config.json.
+func (c *config) details(kind string) Details {
+	d := Details{
+		Type: kind, Activation: cmp.Or(c.text("hidden_act"), c.text("activation_function"), c.text("hidden_activation"), "silu"),
+		Eps:        c.real("rms_norm_eps", "layer_norm_epsilon", "layer_norm_eps", "norm_epsilon"),
+		RotaryBase: c.real("rope_theta", "rotary_emb_base"), RotaryShare: c.real("partial_rotary_factor", "rotary_pct"),
+		Score: c.text("scoring_func"), Groups: c.number0(0, "n_group"), GroupTopK: c.number0(0, "topk_group"), RouteScale: c.real("routed_scaling_factor"),
+		RouteNorm: c.yes("norm_topk_prob", false), Aux: c.real("router_aux_loss_coef", "aux_loss_alpha"), Source: c.name,
+	}
+	if strings.HasPrefix(d.Activation, "gelu") {
+		d.Activation = "gelu"
+	}
+	if d.Eps == 0 {
+		d.Eps = 1e-5
+	}
+	var scaling struct {
+		Kind     string  `json:"rope_type"`
+		Type     string  `json:"type"`
+		Theta    float64 `json:"rope_theta"`
+		Factor   float64 `json:"factor"`
+		Original int64   `json:"original_max_position_embeddings"`
+	}
+	for _, field := range []string{"rope_scaling", "rope_parameters"} {
+		if json.Unmarshal(c.fields[field], &scaling) != nil {
+			continue
+		}
+		if kind := cmp.Or(scaling.Kind, scaling.Type); kind != "" && kind != "default" && scaling.Factor > 1 {
+			d.Scaling = fmt.Sprintf("%s:%g:%d", kind, scaling.Factor, scaling.Original)
+		}
+		d.RotaryBase = cmp.Or(d.RotaryBase, scaling.Theta)
+	}
+	return d
+}
+
+// real is a number, or 0.
+func (c *config) real(names ...string) float64 {
+	_, v := c.find(names)
+	var x float64
+	if v == nil || json.Unmarshal(v, &x) != nil {
+		return 0
+	}
+	return x
+}

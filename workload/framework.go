@@ -1,0 +1,227 @@
+package workload
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"busbar.dev/internal/csvtable"
+	"busbar.dev/unit"
+)
+
+//go:embed data/frameworks.csv
+var frameworksCSV string
+
+// Framework is a training framework at a release: what it runs, what it overlaps, and what it
+// does when nobody says. Values come from ParseFramework and Frameworks, and are not changed.
+type Framework struct {
+	ID    string   `csv:"id"` // NAME@RELEASE of the row
+	Title string   `csv:"title"`
+	Also  []string `csv:"also,optional"` // other names, of all releases
+	Since string   `csv:"since"`         // year and month
+
+	ZeRO         []int    `csv:"zero"`                   // what plans are tried with
+	ZeROAsked    []int    `csv:"zero_asked,optional"`    // run by another mode, where it is asked for
+	ZeROPipeline []int    `csv:"zero_pipeline,optional"` // what goes with a pipeline
+	Hybrid       bool     `csv:"hybrid,optional"`        // replicas may shard in groups
+	Tensor       bool     `csv:"tensor,optional"`
+	Sequence     bool     `csv:"sequence,optional"`
+	Schedules    []string `csv:"schedules,optional"`
+	Uneven       bool     `csv:"uneven,optional"` // stages may differ in layers
+	Context      []string `csv:"context,optional"`
+	Experts      string   `csv:"experts,optional"` // dp, folded; none
+	Precisions   []string `csv:"precisions"`
+	Recompute    []string `csv:"recompute"`
+	Offload      []string `csv:"offload,optional"`
+	Compress     []string `csv:"compress,optional"`
+	Orders       []string `csv:"orders"`
+	Kernels      string   `csv:"kernels"`
+	Compile      bool     `csv:"compile,optional"` // torch.compile or like it, by a switch
+	Attention    string   `csv:"attention"`        // unfused, early, fused
+	Weights      string   `csv:"weights"`          // copy, wide, amp
+	Sums         string   `csv:"sums"`             // fp32, bf16, fp16
+
+	Overlaps    []string   `csv:"overlaps,optional"` // unasked
+	Switches    []string   `csv:"switches,optional"` // where settings say so
+	Bucket      unit.Bytes `csv:"bucket,optional"`   // 0: DefaultBucket
+	Launch      []string   `csv:"launch"`
+	Checkpoints []string   `csv:"checkpoints"`
+	Source      string     `csv:"source"`
+	Note        string     `csv:"note,optional"`
+
+	// Name and Release are the two halves of what was asked for: a release between two rows is
+	// the earlier row's, and keeps its own number.
+	Name, Release string
+}
+
+// What may overlap with computing.
+const (
+	OverlapGrads    = "grads"
+	OverlapParams   = "params" // the gather after the update
+	OverlapTensor   = "tensor"
+	OverlapPipeline = "pipeline"
+	OverlapContext  = "context"
+	OverlapExperts  = "experts"
+)
+
+var frameworks = sync.OnceValue(func() []Framework {
+	list := csvtable.Must[Framework]("workload/data/frameworks.csv", frameworksCSV)
+	for i := range list {
+		list[i].Name, list[i].Release, _ = strings.Cut(list[i].ID, "@")
+	}
+	return list
+})
+
+// Frameworks are all rows of the table: every framework by release, the oldest first.
+func Frameworks() []Framework { return slices.Clone(frameworks()) }
+
+// FrameworkNames are the names that ParseFramework knows, without other spellings.
+func FrameworkNames() []string {
+	var list []string
+	for i := range frameworks() {
+		if name := frameworks()[i].Name; !slices.Contains(list, name) {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// String is NAME@RELEASE as it was asked for.
+func (f *Framework) String() string { return f.Name + "@" + f.Release }
+
+// Overlapped reports whether the framework hides something behind computing: unasked, or by a
+// switch that busbar's files set.
+func (f *Framework) Overlapped(what string) bool {
+	return slices.Contains(f.Overlaps, what) || slices.Contains(f.Switches, what)
+}
+
+// Has reports whether the release is at least a row's: the megatron of 0.12.1 has what 0.12 has.
+func (f *Framework) Has(release string) bool {
+	return compareReleases(f.ID[strings.IndexByte(f.ID, '@')+1:], release) >= 0
+}
+
+// ParseFramework is the framework of NAME[@RELEASE]; without a release the newest one. A release
+// is a number (0.12, v0.12.1, core_v0.12.0), or a year for the newest one of that year. One that is
+// newer than the table has is taken for the newest.
+func ParseFramework(text string) (*Framework, error) {
+	name, release, cut := strings.Cut(strings.ToLower(strings.TrimSpace(text)), "@")
+	name = canonicalFramework(name)
+	var rows []*Framework
+	for i := range frameworks() {
+		if frameworks()[i].Name == name {
+			rows = append(rows, &frameworks()[i])
+		}
+	}
+	if len(rows) == 0 {
+		return nil, fmt.Errorf("framework %q is unknown; there are %s, each with @RELEASE where it is not the newest", text, strings.Join(FrameworkNames(), ", "))
+	}
+	f := *rows[len(rows)-1]
+	if !cut || release == "main" || release == "latest" {
+		return &f, nil
+	}
+	number := trimRelease(release)
+	if !isRelease(number) {
+		return nil, fmt.Errorf("framework %q: release %q; expected a number such as %s, or a year", text, release, rows[0].Release)
+	}
+	at := releaseRow(rows, number)
+	if at < 0 {
+		var known []string
+		for _, r := range rows {
+			known = append(known, r.Release)
+		}
+		return nil, fmt.Errorf("framework %q is older than what is known of %s; there are releases from %s", text, name, strings.Join(known, ", "))
+	}
+	f = *rows[at]
+	f.Release = number
+	if isYear(number) {
+		f.Release = rows[at].Release
+	}
+	return &f, nil
+}
+
+// FrameworkIn is the framework of a year: the newest release of it or before; the oldest where the
+// year is before all.
+func FrameworkIn(name string, year int) (*Framework, error) {
+	if f, err := ParseFramework(fmt.Sprintf("%s@%d", name, year)); err == nil {
+		return f, nil
+	}
+	name = canonicalFramework(strings.ToLower(name))
+	for i := range frameworks() {
+		if frameworks()[i].Name == name {
+			f := frameworks()[i]
+			return &f, nil
+		}
+	}
+	return ParseFramework(name)
+}
+
+// canonicalFramework is the name of the table for another spelling.
+func canonicalFramework(name string) string {
+	name = strings.ReplaceAll(strings.TrimSpace(name), "_", "-")
+	for i := range frameworks() {
+		if frameworks()[i].Name == name || slices.Contains(frameworks()[i].Also, name) {
+			return frameworks()[i].Name
+		}
+	}
+	return name
+}
+
+// releaseRow is the row that a release belongs to: the newest that is no newer; -1 where there is none. Numbers
+// below 1 are another count than those before them (Megatron-LM 23.04 was followed by core 0.4).
+func releaseRow(rows []*Framework, number string) int {
+	best := -1
+	for i, r := range rows {
+		old := compareReleases(r.Release, number) <= 0 && strings.HasPrefix(r.Release, "0.") == strings.HasPrefix(number, "0.")
+		if isYear(number) {
+			old = r.Since[:4] <= number
+		}
+		if old {
+			best = i
+		}
+	}
+	return best
+}
+
+// trimRelease is the number of a tag: core_v0.12.0rc3 is 0.12.0.
+func trimRelease(text string) string {
+	text = strings.TrimPrefix(strings.TrimPrefix(strings.TrimPrefix(text, "core_"), "r"), "v")
+	if i := strings.IndexFunc(text, func(r rune) bool { return r != '.' && (r < '0' || r > '9') }); i > 0 {
+		text = text[:i]
+	}
+	return strings.Trim(text, ".")
+}
+
+func isYear(text string) bool {
+	return len(text) == 4 && !strings.Contains(text, ".") && (strings.HasPrefix(text, "20") || strings.HasPrefix(text, "19"))
+}
+
+// isRelease reports whether a text is numbers with dots between them.
+func isRelease(text string) bool {
+	for _, part := range strings.Split(text, ".") {
+		if n, err := strconv.Atoi(part); err != nil || n < 0 || len(part) > 6 {
+			return false
+		}
+	}
+	return true
+}
+
+// compareReleases compares number by number; what one lacks is zero.
+func compareReleases(a, b string) int {
+	x, y := strings.Split(a, "."), strings.Split(b, ".")
+	for i := range max(len(x), len(y)) {
+		var m, n int
+		if i < len(x) {
+			m, _ = strconv.Atoi(x[i])
+		}
+		if i < len(y) {
+			n, _ = strconv.Atoi(y[i])
+		}
+		if m != n {
+			return m - n
+		}
+	}
+	return 0
+}

@@ -1,0 +1,136 @@
+package workload
+
+import (
+	"slices"
+	"strings"
+
+	"busbar.dev/unit"
+)
+
+// Style is how a framework's software runs a job where the job does not say: kernels, what
+// overlaps, how weights are kept.
+type Style struct {
+	Kernels        Kernels
+	Unfused, Early bool // attention
+	Padded         bool // the vocabulary
+	// Sync says that gradients are summed after the backward pass, LateGather that new parameters are
+	// gathered after the update and not beside the next forward pass.
+	Sync, LateGather bool
+	// WideSums says that gradients are summed in float32 whatever the precision.
+	WideSums bool
+	Keeps    Keeping
+	Bucket   unit.Bytes
+	// ZeRO is the stage where several replicas are and nobody says; SeqParallel whether
+	// tensor-parallel ranks divide what lies between their products.
+	ZeRO        int
+	SeqParallel bool
+}
+
+// Keeping is how weights are kept between steps where they are computed with in 16 bits.
+type Keeping string
+
+// Ways to keep weights.
+const (
+	KeepDefault Keeping = ""     // as the kernels do: a float32 copy with fused ones, none with others
+	KeepCopy    Keeping = "copy" // 16 bits and a float32 copy (DeepSpeed)
+	KeepWide    Keeping = "wide" // float32, cast when they are gathered (FSDP, torchtitan)
+)
+
+// hopper is the compute capability from which software that runs on it always fuses attention and overlaps gradients.
+const hopper = 90
+
+// Style is how the framework runs with the settings that its recipes and busbar's files set, on GPUs of a compute
+// capability (×10; 0 where it is not known). Explicit settings of a job win over it.
+func (f *Framework) Style(sm int) Style {
+	s := f.style(f.Overlapped)
+	if sm >= hopper { // no release of before 2022 runs there
+		s.Unfused = false
+	}
+	return s
+}
+
+// Defaults is how it runs when nothing is switched on.
+func (f *Framework) Defaults() Style {
+	return f.style(func(what string) bool { return slices.Contains(f.Overlaps, what) })
+}
+
+func (f *Framework) style(overlapped func(string) bool) Style {
+	s := Style{
+		Kernels: Kernels(f.Kernels), Unfused: f.Attention == "unfused", Early: f.Attention == "early", Padded: f.Kernels != string(Eager),
+		Sync: !overlapped(OverlapGrads), LateGather: !overlapped(OverlapParams), WideSums: f.Sums == "fp32", Bucket: f.Bucket, SeqParallel: bool(f.Sequence),
+	}
+	switch f.Weights {
+	case "copy":
+		if s.Kernels != Fused {
+			s.Keeps = KeepCopy
+		}
+	case "wide", "amp":
+		s.Keeps = KeepWide
+	}
+	for _, z := range f.ZeRO { // Megatron's distributed optimizer, FSDP's full sharding
+		s.ZeRO = max(s.ZeRO, z)
+	}
+	return s
+}
+
+// Adopt gives a job the framework and its style. What a job says of attention and overlap stays: they are switches away from
+// the usual. Kernels, buckets and precision are taken where the job has none.
+func (f *Framework) Adopt(j *Job, sm int) {
+	s := f.Style(sm)
+	j.Framework = f
+	if j.Kernels == "" {
+		j.Kernels = s.Kernels
+	}
+	if j.Precision == "" {
+		j.Precision = f.DefaultPrecision()
+	}
+	if j.Bucket == 0 {
+		j.Bucket = s.Bucket
+	}
+	j.Unfused, j.Early, j.Padded = j.Unfused || s.Unfused, j.Early || s.Early, j.Padded || s.Padded
+	j.Sync, j.LateGather, j.WideSums = j.Sync || s.Sync, j.LateGather || s.LateGather, j.WideSums || s.WideSums
+	if j.Keeps == KeepDefault {
+		j.Keeps = s.Keeps
+	}
+}
+
+// DefaultPrecision is how the framework computes when nobody says: bfloat16, under autocast where that is how it does it.
+func (f *Framework) DefaultPrecision() Precision {
+	switch {
+	case f.Weights == "amp" && slices.Contains(f.Precisions, string(AMP)):
+		return AMP
+	case slices.Contains(f.Precisions, string(BF16)):
+		return BF16
+	case f.Weights == "amp":
+		return AMPH
+	}
+	return FP16
+}
+
+// runsPrecision reports whether the framework has a precision: fp8 is any recipe of it.
+func (f *Framework) runsPrecision(p Precision) bool {
+	text := string(p)
+	for _, known := range f.Precisions {
+		if known == text || text == "fp8" && (strings.HasPrefix(known, "fp8") || known == "mxfp8") {
+			return true
+		}
+	}
+	// What is kept wide and computed in bfloat16 is what others call mixed precision.
+	return p.Amp() && f.Weights != "amp" && slices.Contains(f.Precisions, strings.TrimPrefix(text, "amp-"))
+}
+
+// DefaultZeRO is what replicas divide when nobody says: what the framework's recipes do, and what it has with pipelines.
+func (f *Framework) DefaultZeRO(s Split) int {
+	s = s.filled()
+	if s.DP*s.CP == 1 {
+		return 0
+	}
+	list, most := f.ZeRO, 0
+	if s.PP > 1 {
+		list = f.ZeROPipeline
+	}
+	for _, z := range list {
+		most = max(most, z)
+	}
+	return most
+}

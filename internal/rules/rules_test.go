@@ -79,6 +79,7 @@ var columns = []struct {
 	{"query", 9},
 	{"doctor/audit", 5},
 	{"doctor/traffic", 5},
+	{"doctor/hang", 6},
 	{"internal/texttab", 5},
 	{"internal/svg", 5},
 	{"report", 10},

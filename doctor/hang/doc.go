@@ -1,0 +1,200 @@
+// Package hang says why a job does not go on: which ranks hold it up, what kind of fault that is, and how sure that is. It
+// joins what a job tells about itself — NCCL's RAS service, PyTorch's flight recorder, stacks, NCCL's Inspector, the
+// job's own output and the kernel's — because none of them suffices: RAS does not see the order of communicators, the
+// recorder does not see a process that is gone, and a log names who noticed first.
+//
+//	c := hang.NewCase()
+//	c.Add("ras.json", data)          // anything of the job; what is not known is told apart by its content
+//	v := c.Judge()
+//	fmt.Println(v.Kind, v.Ranks, v.Text)
+//
+// Everything that is added is taken for one job. Judge changes nothing and may be asked again after more was added.
+package hang
+
+import (
+	"busbar.dev/finding"
+	"busbar.dev/input/flightrec"
+	"busbar.dev/input/inspector"
+	"busbar.dev/input/joblog"
+	"busbar.dev/input/ras"
+	"busbar.dev/input/stacks"
+)
+
+// State is how a job is.
+type State string
+
+// The states of a job.
+const (
+	Hung    State = "hung"    // it will not go on by itself
+	Stalled State = "stalled" // it waits for something that may end, or did wait
+	Slow    State = "slow"
+	Healthy State = "healthy"
+	Failed  State = "failed" // it ended, or gave wrong results
+	Unknown State = "unknown"
+)
+
+// Kind is what is wrong.
+type Kind string
+
+// The kinds of faults.
+const (
+	Late         Kind = "late-rank"
+	Exited       Kind = "exited"
+	Killed       Kind = "killed"
+	Stopped      Kind = "stopped"
+	OpMismatch   Kind = "op-mismatch"
+	SizeMismatch Kind = "size-mismatch"
+	NeverJoined  Kind = "never-joined"
+	Order        Kind = "order-deadlock"
+	Kernel       Kind = "gpu-kernel"
+	GPUFault     Kind = "gpu-fault"
+	Network      Kind = "network"
+	Checkpoint   Kind = "checkpoint"
+	DataLoading  Kind = "data-loading"
+	Compiling    Kind = "compiling"
+	Evaluation   Kind = "evaluation"
+	NoKind       Kind = "none" // of a healthy job
+	UnknownKind  Kind = "unknown"
+)
+
+// Culprit is a rank that holds the job up.
+type Culprit struct {
+	Rank int    `json:"rank"` // global
+	Host string `json:"host,omitempty"`
+	PID  int    `json:"pid,omitempty"`
+	GPU  *int   `json:"gpu,omitempty"`
+}
+
+// Communicator is the process group that waits.
+type Communicator struct {
+	Name  string `json:"name"`
+	Group string `json:"group,omitempty"` // tp, dp, pp, …, by its name or by its ranks
+	Hash  string `json:"hash,omitempty"`
+	Ranks []int  `json:"ranks"` // global
+}
+
+// Verdict is the answer.
+type Verdict struct {
+	State        State           `json:"verdict"`
+	Confidence   float64         `json:"confidence"`
+	Kind         Kind            `json:"kind"`
+	Ranks        []Culprit       `json:"ranks"`
+	Communicator *Communicator   `json:"communicator,omitempty"`
+	Op           string          `json:"op,omitempty"`
+	Sequence     int             `json:"sequence,omitempty"`
+	Waiting      []int           `json:"waiting,omitempty"` // ranks that wait for the culprits
+	Stack        string          `json:"stack,omitempty"`   // what a culprit was doing
+	Text         string          `json:"text"`
+	Next         []string        `json:"next"`
+	Evidence     []finding.Quote `json:"evidence"`
+	World        int             `json:"world,omitempty"`
+	Signals      []string        `json:"signals"` // what was there to judge by
+	Notes        []string        `json:"notes,omitempty"`
+}
+
+// Case is what is known of one job.
+type Case struct {
+	rec     *flightrec.Set
+	ras     []*ras.Report
+	inspect []inspection
+	stacks  []stackFile
+	logs    []*joblog.Log
+	gpus    []gpuState
+	silent  []string // addresses whose service took a connection and did not answer
+	notes   []string
+}
+
+type inspection struct {
+	name    string
+	records []inspector.Record
+}
+
+type stackFile struct {
+	name string
+	list []stacks.Stack
+}
+
+type gpuState struct {
+	name, host, text string
+	line             int
+}
+
+// NewCase knows nothing.
+func NewCase() *Case { return &Case{rec: flightrec.NewSet()} }
+
+// Silent notes that the RAS service at an address took a connection and did not answer.
+func (c *Case) Silent(addr string) { c.silent = append(c.silent, addr) }
+
+// Add takes a file of the job. It reports whether the content is of a kind that tells something; an error says why a file of
+// such a kind could not be read.
+func (c *Case) Add(name string, data []byte) (known bool, err error) {
+	switch {
+	case ras.Match(data):
+		r, err := ras.Read(name, data)
+		if err != nil {
+			return true, err
+		}
+		c.ras = append(c.ras, r)
+		return true, nil
+	case flightrec.Match(data):
+		return true, c.rec.Add(name, data)
+	case inspector.Match(data):
+		if list := inspector.Read(data); len(list) > 0 {
+			c.inspect = append(c.inspect, inspection{name, list})
+		}
+		return true, nil
+	}
+	if stacks.Match(data) {
+		if list := stacks.Read(name, data); len(list) > 0 {
+			c.stacks = append(c.stacks, stackFile{name, list})
+			known = true
+		}
+	}
+	if joblog.Match(data) {
+		if l := joblog.Read(name, data); len(l.Events) > 0 || l.First > 0 {
+			c.logs = append(c.logs, l)
+			known = true
+		}
+	}
+	return known, nil
+}
+
+// Empty reports a case about which nothing is known.
+func (c *Case) Empty() bool {
+	return len(c.rec.Dumps)+len(c.ras)+len(c.inspect)+len(c.stacks)+len(c.logs)+len(c.gpus)+len(c.silent) == 0
+}
+
+// Severity is how grave a verdict is: what may pass by itself is a note.
+func (v *Verdict) Severity() finding.Severity {
+	switch v.State {
+	case Hung, Failed:
+		return finding.Error
+	case Slow:
+		return finding.Warn
+	}
+	return finding.Note
+}
+
+// Findings is the verdict in the form that all findings have: none for a healthy job, and none where nothing is known.
+func (v *Verdict) Findings() []finding.Finding {
+	if v.State == Healthy || v.State == Unknown {
+		return nil
+	}
+	f := finding.Finding{
+		ID: "job-" + string(v.State), Kind: finding.Kind(v.Kind), Severity: v.Severity(), Confidence: v.Confidence,
+		Title: v.title(), Cause: v.Text, Evidence: v.Evidence,
+	}
+	if v.Kind != UnknownKind {
+		f.ID += ":" + string(v.Kind)
+	}
+	if len(v.Next) > 0 {
+		f.Fix = v.Next[0]
+	}
+	for _, r := range v.Ranks {
+		f.Ranks = append(f.Ranks, r.Rank)
+		if r.Host != "" {
+			f.Nodes = append(f.Nodes, r.Host)
+		}
+	}
+	return []finding.Finding{f}
+}

@@ -1,0 +1,125 @@
+package hang
+
+import (
+	"fmt"
+	"slices"
+
+	"busbar.dev/finding"
+	"busbar.dev/input/joblog"
+)
+
+// gpuFault finds a GPU's error: Xid lines of the job's processes, CUDA errors of a rank that noticed nothing before.
+func (v *logView) gpuFault() (claim, bool) {
+	var xids []told
+	for _, t := range v.by[joblog.Xid] {
+		if t.PID > 0 && t.rank < 0 && len(v.j.procs) > 0 {
+			continue // another job's
+		}
+		xids = append(xids, t)
+	}
+	var best *told
+	for _, k := range []joblog.Kind{joblog.CUDAError, joblog.GPULost} {
+		for i := range v.by[k] {
+			t := &v.by[k][i]
+			if n, ok := v.noticed[t.rank]; ok && n.Time > 0 && t.Time > n.Time {
+				continue // what an abort leaves behind
+			}
+			if best == nil || best.Time == 0 && t.Time > 0 || t.Time > 0 && t.Time < best.Time {
+				best = t
+			}
+		}
+	}
+	c := claim{kind: GPUFault, source: fromLog, sure: 0.9}
+	switch {
+	case len(xids) > 0:
+		t := xids[0]
+		c.source, c.sure = fromKernel, 0.92
+		c.why = fmt.Sprintf("the driver reports Xid %d (%s)", t.Code, xidText(t.Code))
+		for _, x := range xids[:min(len(xids), 4)] {
+			if x.rank >= 0 && !slices.Contains(c.ranks, x.rank) {
+				c.ranks = append(c.ranks, x.rank)
+			}
+			c.quotes = append(c.quotes, x.quote())
+		}
+		if best != nil {
+			if len(c.ranks) == 0 && best.rank >= 0 {
+				c.ranks = []int{best.rank}
+			}
+			c.quotes = append(c.quotes, best.quote())
+		}
+		if len(c.ranks) == 0 && t.Host != "" {
+			if r := v.j.ofHost(t.Host); r >= 0 {
+				c.ranks = []int{r}
+			}
+		}
+	case best != nil && best.rank >= 0:
+		c.ranks, c.quotes = []int{best.rank}, []finding.Quote{best.quote()}
+		c.why = fmt.Sprintf("rank %d's GPU raised an error: %s", best.rank, short(best.Text))
+	default:
+		return claim{}, false
+	}
+	return c, true
+}
+
+// xidText is what NVIDIA's catalogue says about the codes that end jobs.
+func xidText(code int) string {
+	switch code {
+	case 13:
+		return "graphics engine exception, mostly the program's own"
+	case 31:
+		return "memory page fault, mostly the program's own"
+	case 43:
+		return "GPU stopped processing, the program's own error"
+	case 45:
+		return "channels taken down after another error"
+	case 48:
+		return "double-bit ECC error: the GPU needs a reset"
+	case 63, 64:
+		return "row remapping"
+	case 74:
+		return "NVLink error"
+	case 79:
+		return "GPU has fallen off the bus: drain the node"
+	case 92, 94, 95:
+		return "uncorrectable ECC error: reset the GPU"
+	case 119, 120:
+		return "GSP firmware does not answer: reset the GPU"
+	}
+	return "see NVIDIA's Xid catalogue"
+}
+
+// network finds failures of the network that no process's end explains.
+func (v *logView) network() (claim, bool) {
+	list := v.by[joblog.Network]
+	if len(list) == 0 {
+		return claim{}, false
+	}
+	c := claim{kind: Network, source: fromLog, sure: 0.8}
+	hosts := map[string]int{}
+	for _, t := range list[:min(len(list), 64)] {
+		hosts[t.Host]++
+		if t.Peer != "" {
+			hosts[t.Peer]++
+		}
+		if len(c.quotes) < 4 {
+			c.quotes = append(c.quotes, t.quote())
+		}
+	}
+	most := 0
+	for _, n := range hosts {
+		most = max(most, n)
+	}
+	for h, n := range hosts {
+		if n == most {
+			for r, p := range v.j.procs {
+				if p.host == h || p.addr == h {
+					c.ranks = append(c.ranks, r)
+				}
+			}
+		}
+	}
+	slices.Sort(c.ranks)
+	c.ranks = slices.Compact(c.ranks)
+	c.why = "NCCL's network transport failed: " + short(list[0].Text)
+	return c, true
+}

@@ -1,0 +1,273 @@
+package hang
+
+import (
+	"cmp"
+	"path"
+	"slices"
+	"strings"
+
+	"busbar.dev/input/flightrec"
+	"busbar.dev/input/joblog"
+	"busbar.dev/input/ras"
+)
+
+// process is a rank's place.
+type process struct {
+	host string // as logs name it
+	addr string // as RAS names it
+	pid  int
+	gpu  int // -1 unknown
+}
+
+// job is what all sources together say about ranks and processes.
+type job struct {
+	world  int
+	procs  map[int]process // by rank
+	byPID  map[int]int     // rank by process number, where only one process of the job has it
+	files  map[string]int  // rank by name of a file, for files whose lines do not say
+	single map[string]bool // hosts with one process
+}
+
+// newJob joins the sources.
+func newJob(c *Case) *job {
+	j := &job{procs: map[int]process{}, byPID: map[int]int{}, files: map[string]int{}, single: map[string]bool{}}
+	j.size(c)
+	j.names(c)
+	j.fromRAS(c)
+	j.fromLogs(c)
+	j.fromInspector(c)
+	j.index()
+	return j
+}
+
+// size finds out how many ranks there are.
+func (j *job) size(c *Case) {
+	for i := range c.rec.Groups {
+		for _, r := range c.rec.Groups[i].Ranks {
+			j.world = max(j.world, r+1)
+		}
+	}
+	for _, r := range c.ras {
+		j.world = max(j.world, r.Processes)
+		for i := range r.Comms {
+			j.world = max(j.world, r.Comms[i].Size)
+		}
+	}
+	for _, l := range c.logs {
+		for i := range l.Events {
+			e := &l.Events[i]
+			switch e.Kind {
+			case joblog.InitStart, joblog.Joined:
+				if e.NRanks <= 1<<20 {
+					j.world = max(j.world, e.NRanks)
+				}
+			case joblog.Xid, joblog.OOMKill, joblog.Exit:
+			default:
+				if e.Rank < 1<<20 {
+					j.world = max(j.world, e.Rank+1)
+				}
+			}
+		}
+	}
+	for _, in := range c.inspect {
+		for i := range in.records {
+			j.world = max(j.world, int(min(in.records[i].Ranks, 1<<20)))
+		}
+	}
+}
+
+// names gives files ranks by their names, where the numbers of files that are named alike are those of ranks.
+func (j *job) names(c *Case) {
+	var all []string
+	for _, l := range c.logs {
+		all = append(all, l.Name)
+	}
+	for _, s := range c.stacks {
+		all = append(all, s.name)
+	}
+	for _, d := range c.rec.Dumps {
+		all = append(all, d.Name)
+	}
+	alike := map[string][]string{}
+	for _, name := range all {
+		key := path.Dir(name) + "/" + strings.Map(func(r rune) rune {
+			if r >= '0' && r <= '9' {
+				return -1
+			}
+			return r
+		}, path.Base(name))
+		alike[key] = append(alike[key], name)
+	}
+	known := j.world
+	for _, list := range alike {
+		numbers := map[int]bool{}
+		most := -1
+		for _, name := range list {
+			n := flightrec.RankOf(name)
+			if n < 0 {
+				continue
+			}
+			numbers[n] = true
+			most = max(most, n)
+		}
+		if most < 0 || known > 0 && most >= known || known == 0 && most >= 2*len(numbers) {
+			continue
+		}
+		for _, name := range list {
+			if n := flightrec.RankOf(name); n >= 0 {
+				j.files[name] = n
+				if known == 0 {
+					j.world = max(j.world, n+1)
+				}
+			}
+		}
+	}
+}
+
+func (j *job) put(rank int, p process) {
+	if rank < 0 || rank >= max(j.world, 1) {
+		return
+	}
+	old, ok := j.procs[rank]
+	if !ok {
+		old.gpu = -1
+	}
+	old.host, old.addr = cmp.Or(old.host, p.host), cmp.Or(old.addr, p.addr)
+	if old.pid == 0 {
+		old.pid = p.pid
+	}
+	if old.gpu < 0 {
+		old.gpu = p.gpu
+	}
+	j.procs[rank] = old
+}
+
+// fromRAS takes ranks of the communicator of all processes for global ones.
+func (j *job) fromRAS(c *Case) {
+	for _, r := range c.ras {
+		for i := range r.Comms {
+			m := &r.Comms[i]
+			if m.Size != j.world {
+				continue
+			}
+			lists := [][]ras.Rank{m.Ranks, m.Missing}
+			for _, l := range m.Lags {
+				lists = append(lists, l.Ranks)
+			}
+			for _, list := range lists {
+				for k := range list {
+					if x := &list[k]; x.PID > 0 {
+						j.put(x.Rank, process{addr: x.Host, pid: x.PID, gpu: x.GPU})
+					}
+				}
+			}
+		}
+	}
+}
+
+// fromLogs takes ranks of NCCL's largest communicator, and files of one rank that hold lines of one process.
+func (j *job) fromLogs(c *Case) {
+	for _, l := range c.logs {
+		pid, host, several := 0, "", false
+		for i := range l.Events {
+			e := &l.Events[i]
+			switch e.Kind {
+			case joblog.Process:
+				several = several || pid != 0 && pid != e.PID
+				pid, host = e.PID, e.Host
+			case joblog.InitStart:
+				if e.NRanks == j.world {
+					j.put(e.CommRank, process{host: e.Host, pid: e.PID, gpu: -1})
+				}
+			}
+		}
+		if rank, ok := j.files[l.Name]; ok && pid != 0 && !several {
+			j.put(rank, process{host: host, pid: pid, gpu: -1})
+		}
+	}
+}
+
+func (j *job) fromInspector(c *Case) {
+	for _, in := range c.inspect {
+		for i := range in.records {
+			if r := &in.records[i]; int(r.Ranks) == j.world && r.PID > 0 {
+				j.put(int(r.Rank), process{host: r.Host, pid: int(r.PID), gpu: -1})
+				break
+			}
+		}
+	}
+}
+
+// index finds ranks by process, and hosts that have one.
+func (j *job) index() {
+	hosts := map[string]int{}
+	for rank, p := range j.procs {
+		if old, ok := j.byPID[p.pid]; ok && old != rank {
+			j.byPID[p.pid] = -1
+		} else {
+			j.byPID[p.pid] = rank
+		}
+		hosts[cmp.Or(p.host, p.addr)]++
+	}
+	for h, n := range hosts {
+		j.single[h] = n == 1
+	}
+}
+
+// ofPID is the rank of a process, -1 where that is not known.
+func (j *job) ofPID(pid int) int {
+	if r, ok := j.byPID[pid]; ok && pid > 0 {
+		return r
+	}
+	return -1
+}
+
+// ofHost is the only rank of a host, -1 where there are none or several.
+func (j *job) ofHost(host string) int {
+	found := -1
+	for rank, p := range j.procs {
+		if p.host == host || p.addr == host || host != "" && strings.HasPrefix(p.host, host+".") {
+			if found >= 0 {
+				return -1
+			}
+			found = rank
+		}
+	}
+	return found
+}
+
+// of is the rank that an event of a log is about.
+func (j *job) of(l *joblog.Log, e *joblog.Event) int {
+	switch {
+	case e.Rank >= 0:
+		return e.Rank
+	case e.Kind == joblog.Xid || e.Kind == joblog.OOMKill:
+		return j.ofPID(e.PID)
+	}
+	if e.PID > 0 {
+		if r := j.ofPID(e.PID); r >= 0 {
+			return r
+		}
+	}
+	if r, ok := j.files[l.Name]; ok {
+		return r
+	}
+	return -1
+}
+
+// culprits are ranks with their places.
+func (j *job) culprits(ranks []int) []Culprit {
+	ranks = slices.Clone(ranks)
+	slices.Sort(ranks)
+	list := make([]Culprit, 0, len(ranks))
+	for _, r := range slices.Compact(ranks) {
+		p, ok := j.procs[r]
+		c := Culprit{Rank: r, Host: cmp.Or(p.host, p.addr), PID: p.pid}
+		if ok && p.gpu >= 0 {
+			g := p.gpu
+			c.GPU = &g
+		}
+		list = append(list, c)
+	}
+	return list
+}

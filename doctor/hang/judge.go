@@ -1,0 +1,422 @@
+package hang
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"busbar.dev/finding"
+	"busbar.dev/input/joblog"
+	"busbar.dev/input/stacks"
+)
+
+// judge holds what the sources say while they are joined.
+type judge struct {
+	c       *Case
+	job     *job
+	rec     *recorder
+	ras     []*rasView
+	log     *logView
+	inspect *inspectView
+	moved   bool // RAS saw the job launch collectives between two answers
+	still   bool // RAS saw that it did not
+}
+
+// Judge joins everything that was added. Causes come before what follows from them: a GPU's error before a process that
+// ends of it, a process that is gone before ranks that wait for it, and only then what waiting alone can tell.
+func (c *Case) Judge() *Verdict {
+	j := newJob(c)
+	x := &judge{c: c, job: j, rec: newRecorder(c.rec, j), ras: rasViews(c, j), log: newLogView(c, j), inspect: newInspectView(c, j)}
+	yes, known := moved(x.ras)
+	x.moved, x.still = yes, known && !yes
+	v := x.decide()
+	v.World = j.world
+	v.Signals = x.signals()
+	v.Notes = append(v.Notes, c.notes...)
+	if v.Ranks == nil {
+		v.Ranks = []Culprit{}
+	}
+	if v.Evidence == nil {
+		v.Evidence = []finding.Quote{}
+	}
+	x.advise(v)
+	return v
+}
+
+// signals lists what there was to judge by.
+func (x *judge) signals() []string {
+	list := []string{}
+	for _, s := range []struct {
+		name string
+		is   bool
+	}{
+		{fromRAS, len(x.c.ras) > 0},
+		{fromRecorder, len(x.c.rec.Dumps) > 0},
+		{fromLog, len(x.c.logs) > 0},
+		{fromStacks, len(x.c.stacks) > 0},
+		{fromInspector, len(x.c.inspect) > 0},
+		{"gpu", len(x.c.gpus) > 0},
+	} {
+		if s.is {
+			list = append(list, s.name)
+		}
+	}
+	return list
+}
+
+// decide asks for each cause in turn.
+func (x *judge) decide() *Verdict {
+	if c, ok := x.log.gpuFault(); ok {
+		return x.verdict(c, x.ended())
+	}
+	if c, ok := x.log.differing(); ok {
+		return x.verdict(c, Failed)
+	}
+	if c, ok := x.log.rendezvous(); ok {
+		return x.verdict(c, Failed)
+	}
+	if c, ok := x.mismatch(); ok {
+		return x.verdict(c, x.waitingState(Failed))
+	}
+	if c, ok := x.log.died(); ok {
+		return x.verdict(c, x.ended())
+	}
+	if c, ok := x.gone(); ok {
+		return x.verdict(c, x.ended())
+	}
+	if c, ok := x.log.network(); ok {
+		return x.verdict(c, x.ended())
+	}
+	if c, ok := x.log.neverJoined(); ok {
+		return x.verdict(c, Hung)
+	}
+	if !x.moved {
+		if c, ok := x.rec.deadlock(x.job); ok {
+			return x.verdict(c, Hung)
+		}
+		if c, ok := x.late(); ok {
+			return x.verdict(c, x.waitingState(Stalled))
+		}
+		if c, ok := x.rec.stuck(x.job); ok && (x.timedOut() || x.still) {
+			return x.verdict(c, Hung)
+		}
+	}
+	return x.passing()
+}
+
+// mismatch is what the sources say about collectives that ranks call differently.
+func (x *judge) mismatch() (claim, bool) {
+	if c, ok := x.rec.mismatches(x.job); ok {
+		return x.agree(c, rasClaims(x.ras, x.job)), true
+	}
+	for _, c := range rasClaims(x.ras, x.job) {
+		if c.kind == OpMismatch {
+			return c, true
+		}
+	}
+	return x.inspect.differing(x.job)
+}
+
+// agree raises a claim's confidence by those of other sources that name the same ranks, and takes over their evidence.
+func (x *judge) agree(c claim, others []claim) claim {
+	for _, o := range others {
+		if o.source == c.source || !slices.Equal(sorted(o.ranks), sorted(c.ranks)) {
+			continue
+		}
+		c.sure = min(0.98, c.sure+0.04)
+		c.quotes = append(c.quotes, o.quotes...)
+		if c.comm == nil {
+			c.comm, c.op, c.seq = o.comm, o.op, o.seq
+		} else if c.comm.Hash == "" && o.comm != nil && slices.Equal(c.comm.Ranks, o.comm.Ranks) {
+			c.comm.Hash = o.comm.Hash
+		}
+		if len(c.waiting) == 0 {
+			c.waiting = o.waiting
+		}
+	}
+	return c
+}
+
+func sorted(list []int) []int { return slices.Sorted(slices.Values(list)) }
+
+// timedOut reports that a watchdog gave up.
+func (x *judge) timedOut() bool { return len(x.log.by[joblog.Timeout]) > 0 }
+
+// ended is Failed where the others took themselves down too, Hung where they wait or stay.
+func (x *judge) ended() State {
+	if x.timedOut() {
+		return Hung
+	}
+	down := map[int]bool{}
+	for _, k := range []joblog.Kind{joblog.Down, joblog.Exception, joblog.CUDAError} {
+		for _, t := range x.log.by[k] {
+			down[t.rank] = true
+		}
+	}
+	switch {
+	case len(x.log.by[joblog.Down]) > 0, len(x.log.by[joblog.Exit]) > 0, len(down) >= x.job.world:
+		return Failed
+	case len(x.ras) > 0, len(x.c.rec.Dumps) > 0 && len(x.c.logs) > 0:
+		return Hung
+	}
+	return Failed
+}
+
+// waitingState is Hung where something shows that the wait does not end by itself, else what is given.
+func (x *judge) waitingState(otherwise State) State {
+	if x.timedOut() {
+		return Hung
+	}
+	if otherwise == Failed {
+		for _, h := range x.rec.order {
+			if h.pending() != nil && x.rec.running == 0 && !x.moved {
+				return Hung
+			}
+		}
+	}
+	return otherwise
+}
+
+// gone finds processes that are no more, or do not run: what the recorder, RAS and the logs say, without those that left
+// because another had.
+func (x *judge) gone() (claim, bool) {
+	if c, ok := x.log.exits(); ok {
+		return x.agree(c, rasClaims(x.ras, x.job)), true
+	}
+	fromLogs, logOK := x.log.vanished()
+	var list []claim
+	for _, c := range rasClaims(x.ras, x.job) {
+		if c.kind == Stopped || c.kind == Killed {
+			list = append(list, c)
+		}
+	}
+	absent, recOK := x.rec.missing(x.job)
+	if recOK && !x.moved {
+		list = append(list, absent)
+	}
+	if logOK {
+		return x.agree(x.closing(fromLogs), list), true
+	}
+	if len(list) == 0 {
+		return claim{}, false
+	}
+	c := list[0]
+	c.ranks = slices.DeleteFunc(slices.Clone(c.ranks), func(r int) bool {
+		_, ok := x.log.noticed[r]
+		return ok && len(c.ranks) > 1 // it noticed that another is gone, so it is not the first
+	})
+	if len(c.ranks) == 0 {
+		c.ranks = list[0].ranks
+	}
+	if x.answers(c.ranks) {
+		return claim{}, false // its dump is missing, but it answers
+	}
+	return x.agree(x.closing(c), list), true
+}
+
+// answers reports ranks that the newest RAS answer has, or that wrote a stack.
+func (x *judge) answers(ranks []int) bool {
+	if len(x.ras) == 0 {
+		return false
+	}
+	last := x.ras[len(x.ras)-1]
+	if !last.report.JSON {
+		return false
+	}
+	seen := map[int]bool{}
+	for i := range last.report.Comms {
+		c := &last.report.Comms[i]
+		for k := range c.Ranks {
+			seen[x.job.rank(c, &c.Ranks[k])] = true
+		}
+	}
+	for _, r := range ranks {
+		if !seen[r] {
+			return false
+		}
+	}
+	return true
+}
+
+// closing decides how a process went: with closed connections it ended, in order or not; with open ones it only stopped.
+func (x *judge) closing(c claim) claim {
+	broken := x.log.peersGone()
+	for _, v := range x.ras {
+		broken = broken || v.broken && !x.timedOut()
+	}
+	switch {
+	case !broken && len(x.c.logs)+len(x.ras) > 0:
+		c.kind = Stopped
+		c.why += "; its connections are still open: it is stopped, not gone"
+	case c.kind == UnknownKind || c.kind == Stopped:
+		c.kind = Killed
+	}
+	for _, r := range c.ranks {
+		if c.kind == Killed && x.log.orderly(r) {
+			c.kind = Exited
+		}
+	}
+	return c
+}
+
+// late finds ranks that have not launched what the others wait for, and what they do instead.
+func (x *judge) late() (claim, bool) {
+	rasList := rasClaims(x.ras, x.job)
+	if c, ok := x.rec.straggler(x.job); ok {
+		others := rasList
+		if b, ok := x.log.behind(); ok {
+			others = append(others, b)
+		}
+		return x.agree(c, others), true
+	}
+	b, logOK := x.log.behind()
+	for _, c := range rasList {
+		if c.kind == Late && (x.still || x.timedOut()) {
+			if logOK {
+				return x.agree(c, []claim{b}), true
+			}
+			return c, true
+		}
+	}
+	if logOK && b.kind != UnknownKind {
+		return b, true
+	}
+	for _, c := range rasList {
+		if c.kind == Late && len(x.ras) == 1 && len(x.c.rec.Dumps) == 0 {
+			c.sure = 0.5
+			c.why += "; one answer alone may be a passing moment: ask again"
+			return c, true
+		}
+	}
+	return claim{}, false
+}
+
+// passing is the verdict on a job that goes on, or about which nothing tells.
+func (x *judge) passing() *Verdict {
+	if c, wait, ok := x.rec.stall(x.job); ok {
+		return x.past(c, wait)
+	}
+	if c, wait, ok := x.inspect.stall(x.job); ok {
+		return x.past(c, wait)
+	}
+	if c, ok := slowClaim(x.rec.durations(), fromRecorder, nil); ok {
+		return x.verdict(c, Slow)
+	}
+	if c, ok := slowClaim(x.inspect.samples(), fromInspector, nil); ok {
+		return x.verdict(c, Slow)
+	}
+	if x.timedOut() {
+		if b, ok := x.log.behind(); ok {
+			return x.verdict(b, Hung)
+		}
+	}
+	if c, ok := x.rec.stuck(x.job); ok && !x.moved && x.inspect.total == 0 && len(x.ras) == 0 && len(x.c.logs) == 0 {
+		c.sure = min(c.sure, 0.4)
+		return x.verdict(c, Stalled)
+	}
+	v := &Verdict{State: Healthy, Kind: NoKind, Confidence: 0.6}
+	switch {
+	case x.moved:
+		v.Confidence, v.Text = 0.9, "The job launches collectives: RAS counted more of them in a later answer."
+	case x.rec.running > 0:
+		v.Confidence, v.Text = 0.85, "The dumps were taken while the job ran: collectives completed that a member's dump does not have yet."
+	case x.rec.idle():
+		v.Confidence, v.Text = 0.8, "Every collective that the recorder has is completed."
+	case len(x.ras) > 0:
+		v.Text = "RAS reports nothing that differs between ranks. It does not see the order of communicators, kernels and sizes."
+	case x.inspect.total > 0:
+		v.Text = "All ranks completed the same collectives."
+	default:
+		v.State, v.Kind, v.Confidence, v.Text = Unknown, UnknownKind, 0, "Nothing that was read tells how the job is."
+	}
+	return v
+}
+
+// past is the verdict on a wait that is over.
+func (x *judge) past(c claim, wait time.Duration) *Verdict {
+	v := x.verdict(c, Stalled)
+	v.Notes = append(v.Notes, fmt.Sprintf("The wait of %v is over.", wait.Round(time.Second/10)))
+	return v
+}
+
+// verdict turns a claim into the answer, with places of ranks and what their stacks show.
+func (x *judge) verdict(c claim, state State) *Verdict {
+	v := &Verdict{
+		State: state, Kind: c.kind, Confidence: c.sure, Ranks: x.job.culprits(c.ranks), Communicator: c.comm, Op: c.op, Sequence: c.seq,
+		Waiting: c.waiting, Text: c.why, Evidence: c.quotes,
+	}
+	if len(c.ranks) > 0 && len(c.ranks) < 64 {
+		x.lookAtStacks(v, c)
+	}
+	return v
+}
+
+// kinds of what a late rank's stack shows.
+var activityKind = map[stacks.Activity]Kind{
+	stacks.Loading: DataLoading, stacks.Checkpoint: Checkpoint, stacks.Compiling: Compiling, stacks.Evaluation: Evaluation,
+}
+
+// lookAtStacks says what the culprits do. For a late rank that is the kind of the fault; what saves, compiles or evaluates will come.
+func (x *judge) lookAtStacks(v *Verdict, c claim) {
+	for _, r := range c.ranks {
+		s := x.stackOf(r)
+		if s == nil {
+			continue
+		}
+		doing, frame := s.Doing()
+		v.Stack = frame.String()
+		v.Evidence = append(v.Evidence, finding.Quote{File: s.Name, Line: s.Line, Text: fmt.Sprintf("rank %d is in %s", r, frame)})
+		kind, ok := activityKind[doing]
+		if v.Kind != Late || !ok || v.State == Slow {
+			return
+		}
+		v.Kind = kind
+		if kind != DataLoading && !x.timedOut() {
+			v.State = Stalled
+		}
+		v.Confidence = min(0.97, v.Confidence+0.02)
+		return
+	}
+}
+
+// stackOf is the stack of a rank's own thread: by the rank of its lines, its process, its thread, or its file's name.
+func (x *judge) stackOf(rank int) *stacks.Stack {
+	var found *stacks.Stack
+	for i := range x.c.stacks {
+		f := &x.c.stacks[i]
+		main := stacks.Main(f.list)
+		if main == nil {
+			continue
+		}
+		switch {
+		case main.Rank == rank, main.PID > 0 && x.job.ofPID(main.PID) == rank:
+			return main
+		case x.threadOf(rank) != 0 && x.hasThread(f, x.threadOf(rank)):
+			return main
+		}
+		if r, ok := x.job.files[f.name]; ok && r == rank && found == nil {
+			found = main
+		}
+	}
+	return found
+}
+
+// threadOf is the thread that a rank launches collectives on, as the recorder names it.
+func (x *judge) threadOf(rank int) uint64 {
+	h := x.rec.ranks[rank]
+	if h == nil {
+		return 0
+	}
+	var id uint64
+	for _, d := range h.thread {
+		if d < '0' || d > '9' || id > 1<<59 {
+			return 0
+		}
+		id = id*10 + uint64(d-'0')
+	}
+	return id
+}
+
+func (x *judge) hasThread(f *stackFile, id uint64) bool {
+	return slices.ContainsFunc(f.list, func(s stacks.Stack) bool { return s.Thread == id && len(s.Frames) > 0 })
+}

@@ -1,0 +1,368 @@
+package hang
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"busbar.dev/finding"
+	"busbar.dev/input/joblog"
+)
+
+// told is an event with the rank it is about and the file it stands in.
+type told struct {
+	*joblog.Event
+
+	rank int
+	log  *joblog.Log
+}
+
+func (t told) quote() finding.Quote {
+	return finding.Quote{File: t.log.Name, Line: t.Line, Text: t.Text}
+}
+
+// logView is what all logs say together.
+type logView struct {
+	j            *job
+	by           map[joblog.Kind][]told
+	firstTimeout int64        // when the first watchdog gave up
+	noticed      map[int]told // the first that a rank noticed of a peer that is gone
+	owned        map[int]bool // ranks that have a log of their own
+	started      map[int]int64
+}
+
+// newLogView joins the logs.
+func newLogView(c *Case, j *job) *logView {
+	v := &logView{j: j, by: map[joblog.Kind][]told{}, firstTimeout: math.MaxInt64, noticed: map[int]told{}, owned: map[int]bool{}, started: map[int]int64{}}
+	for _, l := range c.logs {
+		if r, ok := j.files[l.Name]; ok {
+			v.owned[r] = true
+			if l.First > 0 && (v.started[r] == 0 || l.First < v.started[r]) {
+				v.started[r] = l.First
+			}
+		}
+		for i := range l.Events {
+			e := &l.Events[i]
+			t := told{Event: e, rank: j.of(l, e), log: l}
+			v.by[e.Kind] = append(v.by[e.Kind], t)
+			if t.rank >= 0 {
+				v.owned[t.rank] = true
+			}
+			switch e.Kind {
+			case joblog.Timeout:
+				if e.Time > 0 {
+					v.firstTimeout = min(v.firstTimeout, e.Time)
+				}
+			case joblog.RemoteError, joblog.PeerClosed:
+				v.notice(t)
+			case joblog.Exception, joblog.CUDAError:
+				if victim(e.Text) {
+					v.notice(t)
+				}
+			}
+		}
+	}
+	for k := range v.by {
+		slices.SortStableFunc(v.by[k], func(a, b told) int { return cmp.Compare(a.Time, b.Time) })
+	}
+	return v
+}
+
+func (v *logView) notice(t told) {
+	if t.rank < 0 {
+		return
+	}
+	if old, ok := v.noticed[t.rank]; !ok || t.Time > 0 && t.Time < old.Time {
+		v.noticed[t.rank] = t
+	}
+}
+
+// victim reports an error that another process caused.
+func victim(text string) bool {
+	for _, w := range []string{
+		"NCCL", "ncclRemoteError", "DistBackendError", "DistNetworkError", "DistStoreError", "Watchdog", "Connection closed", "Connection reset", "Broken pipe",
+		"TCPStore", "remote process", "KeyboardInterrupt", "SignalException", "recvValue", "clients joined", "Detected mismatch between collectives", "ChildFailedError",
+		"Connection was likely closed", "RendezvousConnectionError", "wait timeout",
+	} {
+		if strings.Contains(text, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// died finds ranks that raised an error of their own, the first in time.
+func (v *logView) died() (claim, bool) {
+	var best *told
+	for i := range v.by[joblog.Exception] {
+		t := &v.by[joblog.Exception][i]
+		if t.rank < 0 || victim(t.Text) {
+			continue
+		}
+		if n, ok := v.noticed[t.rank]; ok && n.Line < t.Line && n.log == t.log {
+			continue // after it noticed that others are gone
+		}
+		if best == nil || t.Time > 0 && t.Time < best.Time {
+			best = t
+		}
+	}
+	if best == nil {
+		return claim{}, false
+	}
+	var ranks []int
+	for i := range v.by[joblog.Exception] {
+		if t := &v.by[joblog.Exception][i]; t.rank >= 0 && t.Text == best.Text && !victim(t.Text) {
+			ranks = append(ranks, t.rank) // the same error on several ranks
+		}
+	}
+	slices.Sort(ranks)
+	ranks = slices.Compact(ranks)
+	c := claim{kind: Exited, ranks: ranks, source: fromLog, sure: 0.92, quotes: []finding.Quote{best.quote()}}
+	c.why = fmt.Sprintf("%s raised %s", rankList(ranks), short(best.Text))
+	if best.Desc != "" {
+		c.why += " at " + strings.TrimSpace(best.Desc)
+	}
+	return c, true
+}
+
+// exits are what launchers and the kernel say about how ranks ended.
+func (v *logView) exits() (claim, bool) {
+	for _, t := range v.by[joblog.OOMKill] {
+		if t.rank >= 0 {
+			return claim{
+				kind: Killed, ranks: []int{t.rank}, source: fromKernel, sure: 0.95, quotes: []finding.Quote{t.quote()},
+				why: fmt.Sprintf("the kernel killed rank %d's process for memory", t.rank),
+			}, true
+		}
+	}
+	var first *told
+	for i := range v.by[joblog.Exit] {
+		t := &v.by[joblog.Exit][i]
+		rank := t.rank
+		if rank < 0 {
+			rank = v.j.ofPID(t.PID)
+		}
+		if rank < 0 || t.Code == 0 || t.Code == -6 || t.Code == -15 {
+			continue // aborted and ended by others
+		}
+		t.rank = rank
+		if first == nil || t.Code == -9 && first.Code != -9 {
+			first = t
+		}
+	}
+	if first == nil {
+		return claim{}, false
+	}
+	c := claim{kind: Exited, ranks: []int{first.rank}, source: fromLog, sure: 0.85, quotes: []finding.Quote{first.quote()}, why: fmt.Sprintf("rank %d ended with exit code %d", first.rank, first.Code)}
+	if first.Code == -9 {
+		c.kind, c.why = Killed, fmt.Sprintf("rank %d was killed by SIGKILL", first.rank)
+	}
+	return c, true
+}
+
+// peersGone reports that connections were closed before any watchdog gave up: a process ended, it did not only stop.
+func (v *logView) peersGone() bool {
+	for _, t := range v.by[joblog.PeerClosed] {
+		if t.Time < v.firstTimeout {
+			return true
+		}
+	}
+	for _, t := range v.by[joblog.RemoteError] {
+		if t.Time < v.firstTimeout {
+			return true
+		}
+	}
+	return false
+}
+
+// vanished finds ranks that ended without a word: others noticed that a peer is gone, these noticed nothing.
+func (v *logView) vanished() (claim, bool) {
+	if !v.peersGone() || len(v.noticed) == 0 || v.j.world == 0 || len(v.noticed) < v.j.world/2 {
+		return claim{}, false
+	}
+	var ranks []int
+	for r := range v.j.world {
+		if _, ok := v.noticed[r]; !ok && v.owned[r] {
+			ranks = append(ranks, r)
+		}
+	}
+	c := claim{kind: Killed, source: fromLog, sure: 0.85}
+	if named := v.namedPeers(); len(named) > 0 {
+		both := slices.DeleteFunc(slices.Clone(ranks), func(r int) bool { return !slices.Contains(named, r) })
+		switch {
+		case len(both) > 0:
+			ranks, c.sure = both, 0.92
+		case len(ranks) == 0:
+			ranks = named
+		}
+	}
+	if len(ranks) == 0 || len(ranks) > max(1, v.j.world/2) {
+		return claim{}, false
+	}
+	c.ranks = ranks
+	for _, r := range ranks {
+		if v.orderly(r) {
+			c.kind = Exited
+		}
+	}
+	c.why = fmt.Sprintf("%s ended without a word: its peers found their connections closed, and it noticed nothing", rankList(ranks))
+	for _, k := range []joblog.Kind{joblog.PeerClosed, joblog.RemoteError} {
+		for _, t := range v.by[k][:min(len(v.by[k]), 2)] {
+			c.quotes = append(c.quotes, t.quote())
+		}
+	}
+	return c, true
+}
+
+// orderly reports a process that took its communicators down itself.
+func (v *logView) orderly(rank int) bool {
+	for _, k := range []joblog.Kind{joblog.CommAbort, joblog.Shutdown} {
+		for _, t := range v.by[k] {
+			if t.rank == rank {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// namedPeers are the ranks whose hosts the first warnings name. A name is worth nothing where a host's only process names its
+// own host, as with addresses that resolve to the loopback.
+func (v *logView) namedPeers() []int {
+	closed := v.by[joblog.PeerClosed]
+	var first int64
+	for _, t := range closed {
+		if t.Peer == t.Host && v.j.single[t.Host] {
+			return nil
+		}
+		if first == 0 {
+			first = t.Time
+		}
+	}
+	var ranks []int
+	for _, t := range closed {
+		if t.Time > first+2e9 || t.Peer == "" {
+			continue
+		}
+		if r := v.j.ofHost(t.Peer); r >= 0 && !slices.Contains(ranks, r) {
+			ranks = append(ranks, r)
+		}
+	}
+	slices.Sort(ranks)
+	return ranks
+}
+
+// differing finds ranks that PyTorch itself saw calling other collectives.
+func (v *logView) differing() (claim, bool) {
+	list := v.by[joblog.Mismatch]
+	if len(list) == 0 {
+		return claim{}, false
+	}
+	ops, shapes := map[string][]int{}, map[string][]int{}
+	seen := map[int]bool{}
+	op := ""
+	for _, t := range list {
+		if t.Seq != list[0].Seq || seen[t.Rank] || t.Op == "" {
+			continue
+		}
+		seen[t.Rank] = true
+		ops[t.Op] = append(ops[t.Op], t.Rank)
+		shapes[t.Op+t.Desc] = append(shapes[t.Op+t.Desc], t.Rank)
+	}
+	c := claim{source: fromLog, sure: 0.93, seq: int(list[0].Seq), quotes: []finding.Quote{list[0].quote()}}
+	clear := true
+	switch {
+	case len(ops) > 1:
+		c.kind = OpMismatch
+		c.ranks, clear = minority(ops)
+	case len(shapes) > 1:
+		c.kind = SizeMismatch
+		c.ranks, clear = minority(shapes)
+	default:
+		return claim{}, false
+	}
+	for o, ranks := range ops {
+		if !slices.Contains(c.ranks, ranks[0]) {
+			op = o
+		}
+	}
+	if !clear {
+		c.sure = 0.6
+	}
+	c.op = opWord(op)
+	c.why = fmt.Sprintf("PyTorch compared the collectives of all ranks: %s calls another than the rest", rankList(c.ranks))
+	if c.kind == SizeMismatch {
+		c.why = fmt.Sprintf("PyTorch compared the collectives of all ranks: %s calls it with another size or type", rankList(c.ranks))
+	}
+	return c, true
+}
+
+// behind finds the rank that has nothing pending while the watchdogs of the others give up.
+func (v *logView) behind() (claim, bool) {
+	for _, t := range v.by[joblog.Desync] {
+		if len(t.Ranks) > 0 && len(t.Ranks) <= max(1, v.j.world/2) {
+			return claim{
+				kind: Late, ranks: t.Ranks, source: fromLog, sure: 0.85, seq: int(t.Seq), quotes: []finding.Quote{t.quote()},
+				why: fmt.Sprintf("PyTorch's desync report: %s did not join the collective", rankList(t.Ranks)),
+			}, true
+		}
+	}
+	if len(v.by[joblog.Timeout]) == 0 {
+		return claim{}, false
+	}
+	gaveUp := map[int]bool{}
+	var op told
+	for _, t := range v.by[joblog.Timeout] {
+		gaveUp[t.rank] = true
+		if op.Event == nil {
+			op = t
+		}
+	}
+	var most int64
+	for _, t := range v.by[joblog.DumpSignal] {
+		most = max(most, t.Enqueued)
+	}
+	var late, silent []int
+	var quotes []finding.Quote
+	for _, t := range v.by[joblog.DumpSignal] {
+		if t.rank >= 0 && !gaveUp[t.rank] && t.Enqueued == t.Done && t.Enqueued < most && !slices.Contains(late, t.rank) {
+			late = append(late, t.rank)
+			quotes = append(quotes, t.quote())
+		}
+	}
+	heard := map[int]bool{}
+	for _, k := range []joblog.Kind{joblog.Timeout, joblog.DumpSignal} {
+		for _, t := range v.by[k] {
+			heard[t.rank] = true
+		}
+	}
+	for r := range v.j.world {
+		if !heard[r] && v.owned[r] {
+			silent = append(silent, r)
+		}
+	}
+	c := claim{source: fromLog, sure: 0.75, op: opWord(op.Op), seq: int(op.Seq), quotes: append(quotes, op.quote())}
+	switch {
+	case len(late) > 0 && len(late) <= max(1, v.j.world/2):
+		slices.Sort(late)
+		c.kind, c.ranks = Late, late
+		c.why = fmt.Sprintf("%s has nothing pending while the watchdogs of the others give up", rankList(late))
+	case len(silent) > 0 && len(silent) <= max(1, v.j.world/2):
+		c.kind, c.ranks, c.sure = Stopped, silent, 0.7
+		c.why = fmt.Sprintf("%s says nothing while the watchdogs of all others give up", rankList(silent))
+	default:
+		c.kind, c.sure = UnknownKind, 0.3
+		c.why = "the watchdogs of all ranks gave up"
+	}
+	return c, true
+}
+
+// short cuts a line for a sentence.
+func short(text string) string {
+	if len(text) > 160 {
+		text = text[:160] + "…"
+	}
+	return text
+}

@@ -1,0 +1,397 @@
+package hang
+
+import (
+	"fmt"
+	"slices"
+
+	"busbar.dev/finding"
+	"busbar.dev/input/ras"
+)
+
+// rasView is what RAS says about one moment, by global rank where that is known.
+type rasView struct {
+	report *ras.Report
+	behind map[int]bool // launched fewer operations than others of a communicator
+	ahead  map[int]bool
+	both   map[int]*ras.Comm // ahead with one collective and behind with another on the same communicator
+	gone   []int
+	lost   []ras.Process // gone, and not known by rank
+	broken bool          // a rank reports that a peer is gone
+	comm   map[int]*ras.Comm
+	counts map[string]uint64 // for telling whether the job moves
+}
+
+// rank is the global rank of a rank of a communicator.
+func (j *job) rank(c *ras.Comm, r *ras.Rank) int {
+	if g := j.ofPID(r.PID); g >= 0 && r.PID > 0 {
+		return g
+	}
+	if c.Size == j.world && j.world > 0 {
+		return r.Rank
+	}
+	return -1
+}
+
+// newRASView reads one report.
+func newRASView(r *ras.Report, j *job) *rasView {
+	v := &rasView{report: r, behind: map[int]bool{}, ahead: map[int]bool{}, both: map[int]*ras.Comm{}, comm: map[int]*ras.Comm{}, counts: map[string]uint64{}}
+	gone := map[int]bool{}
+	for i := range r.Comms {
+		c := &r.Comms[i]
+		for k := range c.Ranks {
+			if x := &c.Ranks[k]; x.Async == "Remote process error" || x.Async == "remote process exited or there was a network error" {
+				v.broken = true
+			}
+		}
+		for k := range c.Missing {
+			if g := j.rank(c, &c.Missing[k]); g >= 0 {
+				gone[g] = true
+				v.keep(g, c)
+			} else if p := c.Missing[k].Process; p.PID > 0 && !slices.Contains(v.lost, p) {
+				v.lost = append(v.lost, p)
+			}
+		}
+		if r.JSON {
+			v.jsonCounts(c, j)
+		} else {
+			v.textCounts(c, j)
+		}
+	}
+	for _, list := range [][]ras.Process{r.Missing, r.Dead} {
+		for _, p := range list {
+			if g := j.ofPID(p.PID); g >= 0 {
+				gone[g] = true
+			}
+		}
+	}
+	for g := range gone {
+		v.gone = append(v.gone, g)
+	}
+	slices.Sort(v.gone)
+	return v
+}
+
+// keep remembers the smallest communicator on which something is wrong with a rank.
+func (v *rasView) keep(g int, c *ras.Comm) {
+	if old := v.comm[g]; old == nil || c.Size < old.Size && c.Size > 0 {
+		v.comm[g] = c
+	}
+}
+
+// jsonCounts compares the counts of all ranks of a communicator.
+func (v *rasView) jsonCounts(c *ras.Comm, j *job) {
+	var most, least [5]uint64
+	for k := range c.Ranks {
+		for o, n := range c.Ranks[k].Counts {
+			most[o] = max(most[o], n)
+			if k == 0 || n < least[o] {
+				least[o] = n
+			}
+		}
+	}
+	differ := most != least
+	for k := range c.Ranks {
+		x := &c.Ranks[k]
+		var sum uint64
+		low, high := false, false
+		for o, n := range x.Counts {
+			sum += n
+			if differ {
+				low, high = low || n < most[o], high || n > least[o]
+			}
+		}
+		g := j.rank(c, x)
+		v.counts[fmt.Sprintf("%x/%d", c.Hash, x.Rank)] = sum
+		if !differ || g < 0 {
+			continue
+		}
+		if low {
+			v.behind[g] = true
+			v.keep(g, c)
+		}
+		if high {
+			v.ahead[g] = true
+		}
+		if low && high && len(c.Ranks) > 1 || aloneOp(c, x) {
+			v.both[g] = c
+		}
+	}
+}
+
+// aloneOp reports a rank that launched a collective of a kind that no other member ever launched: it calls another one than
+// they do. Of two members either could be the one.
+func aloneOp(c *ras.Comm, x *ras.Rank) bool {
+	if len(c.Ranks) < 3 {
+		return false
+	}
+	for o, n := range x.Counts {
+		others := uint64(0)
+		for k := range c.Ranks {
+			if c.Ranks[k].Rank != x.Rank {
+				others += c.Ranks[k].Counts[o]
+			}
+		}
+		if n > 0 && others == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// textCounts compares what a text lists; ranks that it only counts are not known.
+func (v *rasView) textCounts(c *ras.Comm, j *job) {
+	most, least := map[string]uint64{}, map[string]uint64{}
+	for _, l := range c.Lags {
+		if n, ok := least[l.Op]; !ok || l.Count < n {
+			least[l.Op] = l.Count
+		}
+		most[l.Op] = max(most[l.Op], l.Count)
+	}
+	low, high := map[int]bool{}, map[int]bool{}
+	for _, l := range c.Lags {
+		for k := range l.Ranks {
+			g := j.rank(c, &l.Ranks[k])
+			v.counts[fmt.Sprintf("%x/%d/%s", c.Hash, l.Ranks[k].Rank, l.Op)] = l.Count
+			if g < 0 {
+				continue
+			}
+			if l.Count < most[l.Op] {
+				v.behind[g], low[g] = true, true
+				v.keep(g, c)
+			}
+			if l.Count > least[l.Op] {
+				v.ahead[g], high[g] = true, true
+			}
+		}
+	}
+	for g := range low {
+		if high[g] {
+			v.both[g] = c
+		}
+	}
+}
+
+// rasViews are all reports, in the order of their time; those without one in the order they were given.
+func rasViews(c *Case, j *job) []*rasView {
+	list := slices.Clone(c.ras)
+	slices.SortStableFunc(list, func(a, b *ras.Report) int {
+		switch {
+		case a.Time == "" || b.Time == "" || a.Time == b.Time:
+			return 0
+		case a.Time < b.Time:
+			return -1
+		}
+		return 1
+	})
+	var views []*rasView
+	for _, r := range list {
+		views = append(views, newRASView(r, j))
+	}
+	return views
+}
+
+// moved reports whether the job launched collectives between two reports of it that have the counts of all ranks, and whether
+// there are two such reports at different times.
+func moved(views []*rasView) (yes, known bool) {
+	var first, last *rasView
+	for _, v := range views {
+		if !v.report.JSON || len(v.counts) == 0 {
+			continue
+		}
+		if first == nil {
+			first = v
+		}
+		last = v
+	}
+	if first == nil || first == last || first.report.Time == last.report.Time {
+		return false, false
+	}
+	for k, n := range last.counts {
+		if old, ok := first.counts[k]; ok && n > old {
+			return true, true
+		}
+	}
+	return false, true
+}
+
+// rasComm describes a communicator for the verdict.
+func (j *job) rasComm(c *ras.Comm) *Communicator {
+	out := &Communicator{Hash: fmt.Sprintf("%016x", c.Hash)}
+	for _, list := range [][]ras.Rank{c.Ranks, c.Missing} {
+		for k := range list {
+			if g := j.rank(c, &list[k]); g >= 0 {
+				out.Ranks = append(out.Ranks, g)
+			}
+		}
+	}
+	slices.Sort(out.Ranks)
+	out.Ranks = slices.Compact(out.Ranks)
+	if c.Size == j.world {
+		out.Group = "world"
+	} else if len(out.Ranks) == c.Size {
+		out.Group = parallelGroup("", out.Ranks, j.world)
+	}
+	out.Name = out.Group
+	if out.Name == "" {
+		out.Name = out.Hash
+	}
+	return out
+}
+
+// rasClaims are what RAS alone concludes: differing operations, processes that do not answer, ranks that are behind.
+func rasClaims(views []*rasView, j *job) []claim {
+	var list []claim
+	if len(views) == 0 {
+		return nil
+	}
+	if yes, known := moved(views); yes && known {
+		return nil
+	}
+	last := views[len(views)-1]
+	for _, v := range views { // a text lists only some ranks
+		if v.report.JSON {
+			last = v
+		}
+	}
+	for g, c := range last.both {
+		if !last.report.JSON && len(last.both) > 1 {
+			break
+		}
+		// who launched a collective that nobody else did, and lacks one that all others have
+		if !aloneWith(c, j, g) {
+			continue
+		}
+		list = append(list, claim{
+			kind: OpMismatch, ranks: []int{g}, source: fromRAS, sure: 0.88, comm: j.rasComm(c), quotes: []finding.Quote{{File: last.report.Name, Text: rasLine(c, g, j)}},
+			why: fmt.Sprintf("rank %d launched a collective that the others did not, and lacks one that they launched", g),
+		})
+	}
+	for _, v := range views { // the first report in which somebody is missing: later ones also miss who left because of that
+		if len(v.gone) == 0 && len(v.lost) == 0 {
+			continue
+		}
+		c := claim{kind: Stopped, ranks: v.gone, source: fromRAS, sure: 0.8, why: fmt.Sprintf("%s does not answer the RAS service", rankList(v.gone))}
+		if v.broken {
+			c.kind = Killed
+			c.why += ", and its connections are closed"
+		}
+		if len(v.gone) > 0 {
+			if comm := v.comm[v.gone[0]]; comm != nil {
+				c.comm = j.rasComm(comm)
+			}
+		}
+		c.quotes = []finding.Quote{{File: v.report.Name, Text: goneLine(v)}}
+		list = append(list, c)
+		break
+	}
+	return append(list, behindClaim(last, j)...)
+}
+
+// behindClaim says who launched fewer collectives than others and is ahead of nobody.
+func behindClaim(v *rasView, j *job) []claim {
+	var ranks []int
+	for g := range v.behind {
+		if !v.ahead[g] {
+			ranks = append(ranks, g)
+		}
+	}
+	if len(ranks) == 0 || len(v.both) > 0 {
+		return nil
+	}
+	slices.Sort(ranks)
+	c := claim{kind: Late, ranks: ranks, source: fromRAS, sure: 0.8}
+	if comm := v.comm[ranks[0]]; comm != nil {
+		c.comm = j.rasComm(comm)
+		c.op, c.seq = nextOp(comm, j, ranks[0])
+		c.quotes = []finding.Quote{{File: v.report.Name, Text: rasLine(comm, ranks[0], j)}}
+	}
+	c.why = fmt.Sprintf("%s has launched fewer collectives than the other members of %s", rankList(ranks), c.what())
+	for g := range v.ahead {
+		c.waiting = append(c.waiting, g)
+	}
+	slices.Sort(c.waiting)
+	return []claim{c}
+}
+
+// aloneWith reports a rank that alone launched a kind of collective, or that alone has other counts than all others.
+func aloneWith(c *ras.Comm, j *job, g int) bool {
+	by := map[string][]int{}
+	for k := range c.Ranks {
+		by[fmt.Sprint(c.Ranks[k].Counts)] = append(by[fmt.Sprint(c.Ranks[k].Counts)], j.rank(c, &c.Ranks[k]))
+	}
+	if len(by) > 1 {
+		few, clear := minority(by)
+		return clear && slices.Contains(few, g)
+	}
+	return len(c.Lags) > 0
+}
+
+// nextOp is the collective that a rank is behind with, as far as the counts tell.
+func nextOp(c *ras.Comm, j *job, g int) (string, int) {
+	for o, name := range ras.Ops {
+		var most, own uint64
+		for k := range c.Ranks {
+			most = max(most, c.Ranks[k].Counts[o])
+			if j.rank(c, &c.Ranks[k]) == g {
+				own = c.Ranks[k].Counts[o]
+			}
+		}
+		if own < most {
+			return opWord(name), int(own) + 1
+		}
+	}
+	for _, l := range c.Lags {
+		for k := range l.Ranks {
+			if j.rank(c, &l.Ranks[k]) == g {
+				return opWord(l.Op), int(l.Count) + 1
+			}
+		}
+	}
+	return "", 0
+}
+
+// rasLine says what RAS counted.
+func rasLine(c *ras.Comm, g int, j *job) string {
+	text := fmt.Sprintf("communicator %016x:", c.Hash)
+	n := 0
+	for k := range c.Ranks {
+		x := &c.Ranks[k]
+		if r := j.rank(c, x); r == g || n < 2 {
+			if n++; n > 4 {
+				break
+			}
+			text += fmt.Sprintf(" rank %d launched %s;", r, countText(x))
+		}
+	}
+	for _, l := range c.Lags {
+		text += fmt.Sprintf(" %d launched %d %s;", l.N, l.Count, l.Op)
+	}
+	return text[:len(text)-1]
+}
+
+func countText(x *ras.Rank) string {
+	text := ""
+	for o, n := range x.Counts {
+		if n > 0 {
+			text += fmt.Sprintf(" %d %s", n, ras.Ops[o])
+		}
+	}
+	if text == "" {
+		return "nothing"
+	}
+	return text[1:]
+}
+
+func goneLine(v *rasView) string {
+	for i := range v.report.Comms {
+		c := &v.report.Comms[i]
+		for k := range c.Missing {
+			x := &c.Missing[k]
+			return fmt.Sprintf("communicator %016x: no data from rank %d, process %d on %s", c.Hash, x.Rank, x.PID, x.Host)
+		}
+	}
+	for _, p := range slices.Concat(v.report.Missing, v.report.Dead) {
+		return fmt.Sprintf("no data from process %d on %s", p.PID, p.Host)
+	}
+	return "processes are missing"
+}

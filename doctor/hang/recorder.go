@@ -1,0 +1,310 @@
+package hang
+
+import (
+	"slices"
+	"strings"
+
+	"busbar.dev/input/flightrec"
+)
+
+// history is what the recorder says about one rank, from all dumps of it.
+type history struct {
+	rank    int
+	entries []flightrec.Entry // by record
+	last    map[int32]int32   // last launched number, by group
+	head    int               // index of the first entry that is not completed; -1 where all are
+	file    string            // of the newest dump
+	oldest  int64             // record of the newest dump's first entry: what is older and was pending has ended since
+	newest  int64
+	thread  string
+}
+
+// slot is one collective of a group, over all members.
+type slot struct {
+	sig              int32 // plus one; of the first member that has it
+	have, done       int32
+	earliest, latest int64 // creation
+	first, last      int32 // who created it first and last
+	differs          bool
+	busy             bool // somebody has it and it is not completed
+}
+
+// recorder is the joined dumps.
+type recorder struct {
+	set    *flightrec.Set
+	ranks  map[int]*history
+	order  []*history
+	canon  []int32 // a group's first index with the same name and members
+	absent []int   // ranks that groups list and no dump is of
+	slots  map[int32][]slot
+	base   map[int32]int32
+	// running counts collectives that completed somewhere while a member had not launched them when it was dumped: the
+	// dumps were taken while the job ran, and prove nothing about its end.
+	running int
+}
+
+// newRecorder joins the dumps of all ranks.
+func newRecorder(set *flightrec.Set, j *job) *recorder {
+	x := &recorder{set: set, ranks: map[int]*history{}, slots: map[int32][]slot{}, base: map[int32]int32{}}
+	x.unify()
+	for _, d := range set.Dumps {
+		rank := x.rankOf(d, j)
+		if rank < 0 {
+			continue
+		}
+		x.addDump(rank, d)
+	}
+	for _, h := range x.ranks {
+		x.order = append(x.order, h)
+	}
+	slices.SortFunc(x.order, func(a, b *history) int { return a.rank - b.rank })
+	for _, h := range x.order {
+		h.finish()
+	}
+	x.fill()
+	x.findAbsent()
+	return x
+}
+
+// unify makes one group of those that only some dumps list the members of.
+func (x *recorder) unify() {
+	known := map[string]int32{}
+	several := map[string]bool{}
+	x.canon = make([]int32, len(x.set.Groups))
+	for i := range x.set.Groups {
+		g := &x.set.Groups[i]
+		x.canon[i] = int32(i)
+		if g.Ranks != nil {
+			_, ok := known[g.Name]
+			several[g.Name] = several[g.Name] || ok
+			known[g.Name] = int32(i)
+		}
+	}
+	for i := range x.set.Groups {
+		g := &x.set.Groups[i]
+		if k, ok := known[g.Name]; ok && g.Ranks == nil && !several[g.Name] {
+			x.canon[i] = k
+		}
+	}
+}
+
+// rankOf is whose a dump is: what it says, what its name says, or the only rank that all its groups share.
+func (x *recorder) rankOf(d *flightrec.Dump, j *job) int {
+	rank := d.Rank
+	if r, ok := j.files[d.Name]; ok {
+		rank = r
+	}
+	for _, g := range d.Member {
+		ranks := x.set.Groups[g].Ranks
+		if rank >= 0 && ranks != nil && !slices.Contains(ranks, rank) {
+			rank = -1 // a number in the name that is no rank
+		}
+	}
+	if rank >= 0 {
+		return rank
+	}
+	var common []int
+	for _, g := range d.Member {
+		ranks := x.set.Groups[g].Ranks
+		switch {
+		case ranks == nil:
+		case common == nil:
+			common = slices.Clone(ranks)
+		default:
+			ranks = slices.Sorted(slices.Values(ranks))
+			common = slices.DeleteFunc(common, func(r int) bool {
+				_, ok := slices.BinarySearch(ranks, r)
+				return !ok
+			})
+		}
+	}
+	if len(common) == 1 {
+		return common[0]
+	}
+	return -1
+}
+
+// addDump joins one dump with what is known of its rank.
+func (x *recorder) addDump(rank int, d *flightrec.Dump) {
+	h := x.ranks[rank]
+	if h == nil {
+		h = &history{rank: rank, last: map[int32]int32{}}
+		x.ranks[rank] = h
+	}
+	for g, n := range d.Last {
+		g = x.canon[g]
+		h.last[g] = max(h.last[g], n)
+	}
+	for _, e := range d.Entries {
+		e.Group = x.canon[e.Group]
+		h.entries = append(h.entries, e)
+	}
+	if n := len(d.Entries); n > 0 && d.Entries[n-1].Record >= h.newest {
+		h.newest, h.oldest, h.file = d.Entries[n-1].Record, d.Entries[0].Record, d.Name
+	}
+	if h.file == "" {
+		h.file = d.Name
+	}
+	if d.Thread != "" {
+		h.thread = d.Thread
+	}
+}
+
+// finish sorts a rank's entries and keeps of each record what came farthest.
+func (h *history) finish() {
+	sorted := slices.IsSortedFunc(h.entries, func(a, b flightrec.Entry) int { return cmpInt(a.Record, b.Record) })
+	if !sorted {
+		slices.SortStableFunc(h.entries, func(a, b flightrec.Entry) int {
+			if a.Record != b.Record {
+				return cmpInt(a.Record, b.Record)
+			}
+			return int(b.State) - int(a.State)
+		})
+	}
+	h.entries = slices.DeleteFunc(h.entries, func(e flightrec.Entry) bool { return e.Record < h.oldest && e.State != flightrec.Completed })
+	h.entries = slices.CompactFunc(h.entries, func(a, b flightrec.Entry) bool { return a.Record == b.Record })
+	h.head = -1
+	for i := range h.entries {
+		e := &h.entries[i]
+		if !e.P2P {
+			h.last[e.Group] = max(h.last[e.Group], e.Seq)
+		}
+		if h.head < 0 && e.State != flightrec.Completed && e.State != flightrec.Unknown {
+			h.head = i
+		}
+	}
+}
+
+func cmpInt(a, b int64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// maxSpan bounds the collectives of a group that are compared.
+const maxSpan = 1 << 14
+
+// fill lays all entries of a group over each other.
+func (x *recorder) fill() {
+	top := map[int32]int32{}
+	for _, h := range x.order {
+		for i := range h.entries {
+			if e := &h.entries[i]; !e.P2P {
+				top[e.Group] = max(top[e.Group], e.Seq)
+			}
+		}
+	}
+	for g, n := range top {
+		x.base[g] = max(0, n-maxSpan)
+	}
+	for _, h := range x.order {
+		for i := range h.entries {
+			e := &h.entries[i]
+			if e.P2P || e.Seq < x.base[e.Group] {
+				continue
+			}
+			list := x.slots[e.Group]
+			at := int(e.Seq - x.base[e.Group])
+			for len(list) <= at {
+				list = append(list, slot{})
+			}
+			list[at].take(h.rank, e)
+			x.slots[e.Group] = list
+		}
+	}
+}
+
+func (s *slot) take(rank int, e *flightrec.Entry) {
+	switch {
+	case s.have == 0:
+		s.sig = e.Sig + 1
+		s.earliest, s.latest, s.first, s.last = e.Created, e.Created, int32(rank), int32(rank)
+	case s.sig != e.Sig+1:
+		s.differs = true
+	}
+	s.have++
+	if e.Created < s.earliest {
+		s.earliest, s.first = e.Created, int32(rank)
+	}
+	if e.Created > s.latest {
+		s.latest, s.last = e.Created, int32(rank)
+	}
+	if e.State == flightrec.Completed {
+		s.done++
+	} else {
+		s.busy = true
+	}
+}
+
+// at is a collective of a group; nil where nobody has it.
+func (x *recorder) at(g, seq int32) *slot {
+	list := x.slots[g]
+	i := int(seq - x.base[g])
+	if i < 0 || i >= len(list) {
+		return nil
+	}
+	return &list[i]
+}
+
+// findAbsent finds members without a dump, and counts collectives that prove the dumps to be of different moments.
+func (x *recorder) findAbsent() {
+	missing := map[int]bool{}
+	for g := range x.set.Groups {
+		if x.canon[g] != int32(g) {
+			continue
+		}
+		for _, r := range x.set.Groups[g].Ranks {
+			if x.ranks[r] == nil {
+				missing[r] = true
+			}
+		}
+	}
+	for r := range missing {
+		x.absent = append(x.absent, r)
+	}
+	slices.Sort(x.absent)
+	for g, list := range x.slots {
+		members := x.set.Groups[g].Ranks
+		for i := range list {
+			s := &list[i]
+			if s.done == 0 || int(s.have) >= len(members) || s.sig == 0 || !together(x.set.Sigs[s.sig-1].Op) {
+				continue
+			}
+			seq := x.base[g] + int32(i)
+			for _, m := range members {
+				if h := x.ranks[m]; h != nil && len(h.entries) > 0 && h.last[g] < seq {
+					x.running++
+					break
+				}
+			}
+		}
+	}
+}
+
+// together reports an operation that no rank can complete before all have launched it.
+func together(op string) bool {
+	return strings.Contains(op, "all_reduce") || strings.Contains(op, "all_gather") || strings.Contains(op, "allgather") || strings.Contains(op, "allreduce") ||
+		strings.Contains(op, "barrier") || strings.Contains(op, "all_to_all")
+}
+
+// pending is the entry that a rank waits for; nil where it waits for none.
+func (h *history) pending() *flightrec.Entry {
+	if h.head < 0 {
+		return nil
+	}
+	return &h.entries[h.head]
+}
+
+// find is a rank's entry of a collective.
+func (h *history) find(g, seq int32) *flightrec.Entry {
+	for i := len(h.entries) - 1; i >= 0; i-- {
+		if e := &h.entries[i]; e.Group == g && e.Seq == seq && !e.P2P {
+			return e
+		}
+	}
+	return nil
+}

@@ -1,0 +1,357 @@
+package flightrec
+
+import (
+	"errors"
+	"strconv"
+
+	"busbar.dev/input/internal/pickle"
+)
+
+// fromPickle reads the form that the watchdog and the pipe write.
+func (s *Set) fromPickle(data []byte) (*Dump, error) {
+	r := &s.reader
+	top, err := r.Read(data)
+	if err != nil {
+		return nil, err
+	}
+	d := &Dump{Rank: -1}
+	known := false
+	var entries, status pickle.Value
+	for k, v := range pairs(r, top) {
+		switch string(r.Bytes(k)) {
+		case "version":
+			d.Version = clip(r.String(v))
+		case "comm_lib_version":
+			d.Library = clip(r.String(v))
+		case "rank":
+			if n, ok := v.Int(); ok && n >= 0 && n < maxRanks {
+				d.Rank = int(n)
+			}
+		case "pg_config":
+			known = true
+			if err := s.config(d, v); err != nil {
+				return nil, err
+			}
+		case "pg_status":
+			status = v
+		case "entries":
+			known, entries = true, v
+		}
+	}
+	if !known {
+		return nil, errors.New("a pickle without entries and process groups: not a dump of the flight recorder")
+	}
+	list := r.Items(entries)
+	if len(list) > maxEntries {
+		d.Dropped = len(list) - maxEntries
+		list = list[d.Dropped:]
+	}
+	d.Entries = make([]Entry, 0, len(list))
+	x := &entryReader{set: s, r: r, dump: d, byID: map[int64]int32{}}
+	for _, v := range list {
+		if v.Kind != pickle.Dict {
+			return nil, errors.New("an entry that is not a dictionary")
+		}
+		if err := x.entry(v); err != nil {
+			return nil, err
+		}
+	}
+	x.status(status)
+	return d, nil
+}
+
+// pairs are keys and values of a dictionary.
+func pairs(r *pickle.Reader, v pickle.Value) func(yield func(k, v pickle.Value) bool) {
+	return func(yield func(k, v pickle.Value) bool) {
+		if v.Kind != pickle.Dict {
+			return
+		}
+		items := r.Items(v)
+		for i := 0; i+1 < len(items); i += 2 {
+			if !yield(items[i], items[i+1]) {
+				return
+			}
+		}
+	}
+}
+
+// config reads the process groups that a rank belongs to.
+func (s *Set) config(d *Dump, v pickle.Value) error {
+	r := &s.reader
+	for k, g := range pairs(r, v) {
+		name, desc, ranks := r.Bytes(k), "", []byte(nil)
+		for k, v := range pairs(r, g) {
+			switch string(r.Bytes(k)) {
+			case "name":
+				name = r.Bytes(v)
+			case "desc":
+				desc = r.String(v)
+			case "ranks":
+				ranks = r.Bytes(v)
+			}
+		}
+		s.scratch = append(append(append(s.scratch[:0], name...), 0), ranks...)
+		i, ok := s.groups[string(s.scratch)]
+		if !ok {
+			var err error
+			if i, err = s.group(string(name), desc, string(ranks)); err != nil {
+				return err
+			}
+		}
+		if len(d.Member) >= maxGroups {
+			return errors.New("too many process groups")
+		}
+		d.Member = append(d.Member, i)
+	}
+	return nil
+}
+
+// entryReader turns the entries of one dump into ours. What most entries repeat is looked up once: strings of a pickle
+// that are the same stand at the same place.
+type entryReader struct {
+	set       *Set
+	r         *pickle.Reader
+	dump      *Dump
+	byID      map[int64]int32 // groups by the number that the status uses
+	last      pickle.Value    // the name of the group of the entry before
+	lastGroup int32
+	states    [8]struct {
+		v pickle.Value
+		s State
+	}
+}
+
+func (x *entryReader) entry(v pickle.Value) error {
+	var e Entry
+	var group, op, in, out, inTypes, outTypes, frames, desc, thread pickle.Value
+	pgID := int64(-1)
+	var p2pSeq int64
+	for k, v := range pairs(x.r, v) {
+		n, _ := v.Int()
+		switch string(x.r.Bytes(k)) {
+		case "record_id", "id":
+			e.Record = n
+		case "pg_id":
+			pgID = n
+		case "process_group":
+			if l := x.r.Items(v); len(l) > 1 {
+				group, desc = l[0], l[1]
+			} else if len(l) == 1 {
+				group = l[0]
+			}
+		case "collective_seq_id", "seq_id":
+			e.Seq = int32(n)
+		case "p2p_seq_id":
+			p2pSeq = n
+		case "profiling_name":
+			op = v
+		case "time_created_ns":
+			e.Created = n
+		case "time_discovered_started_ns":
+			e.Started = n
+		case "time_discovered_completed_ns":
+			e.Completed = n
+		case "duration_ms":
+			f, _ := v.Float()
+			e.DurationMs = float32(f)
+		case "timeout_ms":
+			e.TimeoutMs = float32(n)
+		case "state":
+			e.State = x.state(v)
+		case "is_p2p":
+			e.P2P = n != 0
+		case "input_sizes":
+			in = v
+		case "output_sizes":
+			out = v
+		case "input_dtypes":
+			inTypes = v
+		case "output_dtypes":
+			outTypes = v
+		case "frames":
+			frames = v
+		case "thread_id":
+			thread = v
+		}
+	}
+	if e.P2P {
+		e.Seq = int32(p2pSeq)
+	}
+	g, err := x.group(group, desc)
+	if err != nil {
+		return err
+	}
+	e.Group = g
+	if pgID >= 0 {
+		x.byID[pgID] = g
+	}
+	e.Sig = x.sig(op, in, out, inTypes, outTypes)
+	if e.State != Completed {
+		e.Frame = x.frame(frames)
+	}
+	if thread.Kind == pickle.String && x.dump.Thread == "" {
+		x.dump.Thread = clip(x.r.String(thread))
+	}
+	x.dump.Entries = append(x.dump.Entries, e)
+	return nil
+}
+
+// state is the recorder's word for how far an entry is.
+func (x *entryReader) state(v pickle.Value) State {
+	for i := range x.states {
+		if pickle.SameText(x.states[i].v, v) {
+			return x.states[i].s
+		}
+	}
+	s := x.set.states[string(x.r.Bytes(v))]
+	for i := range x.states {
+		if x.states[i].v.Kind == pickle.None {
+			x.states[i].v, x.states[i].s = v, s
+			break
+		}
+	}
+	return s
+}
+
+// group is the group of an entry: the one of that name that this rank belongs to.
+func (x *entryReader) group(name, desc pickle.Value) (int32, error) {
+	if pickle.SameText(name, x.last) {
+		return x.lastGroup, nil
+	}
+	word := x.r.Bytes(name)
+	for _, g := range x.dump.Member {
+		if x.set.Groups[g].Name == string(word) {
+			x.last, x.lastGroup = name, g
+			return g, nil
+		}
+	}
+	g, err := x.set.group(string(word), x.r.String(desc), "")
+	if err == nil {
+		x.dump.Member = append(x.dump.Member, g)
+		x.last, x.lastGroup = name, g
+	}
+	return g, err
+}
+
+// sig is the signature of an entry.
+func (x *entryReader) sig(op, in, out, inTypes, outTypes pickle.Value) int32 {
+	b := append(x.set.scratch[:0], x.r.Bytes(op)...)
+	b = append(b, 0)
+	b, numIn := x.sizes(b, in)
+	b = append(b, " -> "...)
+	b, numOut := x.sizes(b, out)
+	b = append(b, 0)
+	from := len(b)
+	b = x.types(b, inTypes)
+	b = append(b, " -> "...)
+	b = x.types(b, outTypes)
+	x.set.scratch = b
+	return x.set.sig(func() Sig {
+		n := len(x.r.Bytes(op))
+		return Sig{Op: opName(x.r.String(op)), Sizes: clip(string(b[n+1 : from-1])), Dtypes: clip(string(b[from:])), In: numIn, Out: numOut}
+	})
+}
+
+// sizes writes the shapes of tensors and counts their elements.
+func (x *entryReader) sizes(b []byte, v pickle.Value) ([]byte, int64) {
+	var sum int64
+	for i, shape := range x.r.Items(v) {
+		if i >= maxDims {
+			b = append(b, '.', '.', '.')
+			break
+		}
+		n := int64(1)
+		b = append(b, '[')
+		for j, dim := range x.r.Items(shape) {
+			if j >= maxDims {
+				break
+			}
+			if j > 0 {
+				b = append(b, ' ')
+			}
+			d, _ := dim.Int()
+			b = strconv.AppendInt(b, d, 10)
+			n = times(n, d)
+		}
+		b = append(b, ']')
+		sum += n
+	}
+	return b, sum
+}
+
+// times multiplies sizes that somebody else wrote.
+func times(a, b int64) int64 {
+	const most = 1 << 50
+	if b < 0 || b != 0 && a > most/b {
+		return most
+	}
+	return a * b
+}
+
+func (x *entryReader) types(b []byte, v pickle.Value) []byte {
+	for i, t := range x.r.Items(v) {
+		if i >= maxDims {
+			break
+		}
+		if i > 0 {
+			b = append(b, ' ')
+		}
+		word := x.r.Bytes(t)
+		b = append(b, word[:min(len(word), 32)]...)
+	}
+	return b
+}
+
+// frame is the innermost line of the program itself.
+func (x *entryReader) frame(v pickle.Value) int32 {
+	text := ""
+	for i, f := range x.r.Items(v) {
+		if i >= maxDims {
+			break
+		}
+		var name, file string
+		var line int64
+		for k, v := range pairs(x.r, f) {
+			switch string(x.r.Bytes(k)) {
+			case "name":
+				name = x.r.String(v)
+			case "filename":
+				file = x.r.String(v)
+			case "line":
+				line, _ = v.Int()
+			}
+		}
+		text = name + " at " + file + ":" + strconv.FormatInt(line, 10)
+		if userFrame(file) {
+			break
+		}
+	}
+	return x.set.frame(text)
+}
+
+// status keeps the last number that the status gives for a group, which a ring that wrapped may not show.
+func (x *entryReader) status(v pickle.Value) {
+	for k, st := range pairs(x.r, v) {
+		id, err := strconv.ParseInt(string(x.r.Bytes(k)), 10, 64)
+		if err != nil {
+			continue
+		}
+		for k, v := range pairs(x.r, st) {
+			if n, ok := v.Int(); ok && string(x.r.Bytes(k)) == "last_enqueued_collective" {
+				x.dump.keepLast(x.byID, id, n)
+			}
+		}
+	}
+}
+
+// keepLast notes a group's last number, where an entry says which group that is.
+func (d *Dump) keepLast(byID map[int64]int32, id, seq int64) {
+	g, ok := byID[id]
+	if !ok || seq < 0 || seq >= 1<<31 || len(d.Last) >= maxGroups {
+		return
+	}
+	if d.Last == nil {
+		d.Last = map[int32]int32{}
+	}
+	d.Last[g] = int32(seq)
+}

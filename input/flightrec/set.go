@@ -1,0 +1,210 @@
+package flightrec
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"busbar.dev/input/internal/pickle"
+)
+
+// State is how far a collective came.
+type State uint8
+
+// The states of an entry, in their order.
+const (
+	Unknown State = iota
+	Scheduled
+	Started
+	Completed
+)
+
+// String is the recorder's word.
+func (s State) String() string { return [...]string{"unknown", "scheduled", "started", "completed"}[s] }
+
+// Entry is one collective or point-to-point operation that a rank launched.
+type Entry struct {
+	Record                      int64 // counts a rank's entries over all groups
+	Created, Started, Completed int64 // ns since 1970, by the rank's clock; 0 is unknown
+	Group                       int32 // index into Set.Groups
+	Seq                         int32 // counts the collectives of a group from 1; of point-to-point operations their own
+	Sig                         int32 // index into Set.Sigs
+	Frame                       int32 // index into Set.Frames: where the program launched it; 0 where it is completed or unknown
+	DurationMs, TimeoutMs       float32
+	State                       State
+	P2P                         bool
+}
+
+// Sig is what an operation is: ranks that take part in the same operation must have equal ones.
+type Sig struct {
+	Op     string // all_reduce, _all_gather_base, broadcast, as the recorder names them
+	Sizes  string // [64 512] -> [128 512]
+	Dtypes string
+	In     int64 // elements that go in
+	Out    int64
+}
+
+// Group is a process group.
+type Group struct {
+	Name, Desc string
+	Ranks      []int // global; nil where no dump lists them
+}
+
+// Dump is what one file says about one rank.
+type Dump struct {
+	Name             string // of the file
+	Rank             int    // -1 where neither the name nor the content gives it
+	Version, Library string
+	Entries          []Entry         // by record, the newest maxEntries
+	Member           []int32         // groups that this rank lists, by index
+	Last             map[int32]int32 // a group's last launched number, from the status
+	Thread           string          // the thread that launched the newest entry, as the recorder names it
+	Dropped          int             // older entries that were left out
+}
+
+// maxEntries are kept of a dump; a ring holds 2,000 by default.
+const (
+	maxEntries = 2048
+	maxDims    = 64
+	maxGroups  = 1 << 16
+	maxRanks   = 1 << 20
+	maxText    = 1 << 12
+)
+
+// Set holds the dumps of a job's ranks.
+type Set struct {
+	Dumps  []*Dump
+	Groups []Group
+	Sigs   []Sig
+	Frames []string // 0 is ""
+
+	reader  pickle.Reader
+	ranks   map[string][]int
+	groups  map[string]int32
+	sigs    map[string]int32
+	frames  map[string]int32
+	states  map[string]State
+	scratch []byte
+	listed  int // ranks in all lists
+}
+
+// NewSet is an empty set.
+func NewSet() *Set {
+	return &Set{
+		Frames: []string{""}, ranks: map[string][]int{}, groups: map[string]int32{}, sigs: map[string]int32{}, frames: map[string]int32{},
+		states: map[string]State{"scheduled": Scheduled, "started": Started, "completed": Completed},
+	}
+}
+
+// Add reads one dump of either form.
+func (s *Set) Add(name string, data []byte) error {
+	var d *Dump
+	var err error
+	switch {
+	case pickle.Match(data):
+		d, err = s.fromPickle(data)
+	case MatchJSON(data):
+		d, err = s.fromJSON(data)
+	default:
+		return fmt.Errorf("%s: not a dump of the flight recorder; expected its pickle or its JSON", name)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	d.Name = name
+	if d.Rank < 0 {
+		d.Rank = RankOf(name)
+	}
+	s.Dumps = append(s.Dumps, d)
+	return nil
+}
+
+// Match reports a dump of the recorder. Any pickle is taken for one, so that the reader can say what is wrong with it.
+func Match(data []byte) bool { return pickle.Match(data) || MatchJSON(data) }
+
+// group is the index of a process group of that name, with the ranks that it lists where they are known. The same name with
+// other ranks is another group.
+func (s *Set) group(name, desc, ranks string) (int32, error) {
+	key := name + "\x00" + ranks
+	if g, ok := s.groups[key]; ok {
+		return g, nil
+	}
+	if len(s.Groups) >= maxGroups {
+		return 0, fmt.Errorf("more than %d process groups", maxGroups)
+	}
+	list, ok := s.ranks[ranks]
+	if !ok && ranks != "" {
+		var err error
+		if list, err = parseRanks(ranks); err != nil {
+			return 0, fmt.Errorf("process group %.40q: %w", name, err)
+		}
+		if s.listed += len(list); s.listed > 1<<24 {
+			return 0, fmt.Errorf("process groups list more than %d ranks", 1<<24)
+		}
+		s.ranks[strings.Clone(ranks)] = list
+	}
+	g := int32(len(s.Groups))
+	s.Groups = append(s.Groups, Group{Name: clip(name), Desc: clip(desc), Ranks: list})
+	s.groups[strings.Clone(key)] = g
+	return g, nil
+}
+
+// clip bounds a text that is kept.
+func clip(s string) string { return strings.Clone(s[:min(len(s), maxText)]) }
+
+// parseRanks reads [0, 1, 2], as pg_config has it.
+func parseRanks(s string) ([]int, error) {
+	s = strings.TrimSpace(s)
+	s = strings.TrimSuffix(strings.TrimPrefix(s, "["), "]")
+	if s == "" {
+		return nil, nil
+	}
+	list := make([]int, 0, 1+strings.Count(s, ","))
+	for part := range strings.SplitSeq(s, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(part))
+		if err != nil || n < 0 || n >= maxRanks {
+			return nil, fmt.Errorf("%.20q is not a rank", part)
+		}
+		list = append(list, n)
+	}
+	return list, nil
+}
+
+// sig is the index of a signature whose key stands in scratch.
+func (s *Set) sig(make func() Sig) int32 {
+	if i, ok := s.sigs[string(s.scratch)]; ok {
+		return i
+	}
+	i := int32(len(s.Sigs))
+	s.Sigs = append(s.Sigs, make())
+	s.sigs[string(s.scratch)] = i
+	return i
+}
+
+// frame is the index of a line of a program.
+func (s *Set) frame(text string) int32 {
+	if text == "" {
+		return 0
+	}
+	if i, ok := s.frames[text]; ok {
+		return i
+	}
+	i := int32(len(s.Frames))
+	s.Frames = append(s.Frames, clip(text))
+	s.frames[s.Frames[i]] = i
+	return i
+}
+
+// opName is the operation without the name of its library.
+func opName(profiling string) string {
+	_, op, ok := strings.Cut(profiling, ":")
+	if !ok {
+		op = profiling
+	}
+	return clip(op)
+}
+
+// userFrame reports a frame of the program itself, not of the library that launches collectives.
+func userFrame(file string) bool {
+	return !strings.Contains(file, "/torch/distributed/") && !strings.Contains(file, "/torch/_") && !strings.Contains(file, "/torch/nn/modules/module.py")
+}

@@ -1,0 +1,207 @@
+package pickle
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// The instructions that data needs, by their bytes in Python's pickletools.
+const (
+	opMark           = '('
+	opStop           = '.'
+	opBinInt         = 'J'
+	opBinInt1        = 'K'
+	opBinInt2        = 'M'
+	opNone           = 'N'
+	opBinUnicode     = 'X'
+	opAppends        = 'e'
+	opAppend         = 'a'
+	opBinGet         = 'h'
+	opLongBinGet     = 'j'
+	opBinPut         = 'q'
+	opLongBinPut     = 'r'
+	opSetItem        = 's'
+	opTuple          = 't'
+	opEmptyTuple     = ')'
+	opSetItems       = 'u'
+	opBinFloat       = 'G'
+	opEmptyList      = ']'
+	opEmptyDict      = '}'
+	opProto          = 0x80
+	opTuple1         = 0x85
+	opTuple2         = 0x86
+	opTuple3         = 0x87
+	opNewTrue        = 0x88
+	opNewFalse       = 0x89
+	opLong1          = 0x8a
+	opShortUnicode   = 0x8c // protocol 4, as Python's own module writes it
+	opMemoize        = 0x94
+	opFrame          = 0x95
+	opBinUnicode8Old = 0x8d
+)
+
+// refusedOps names instructions that data does not need; the rest are refused by number.
+var refusedOps = map[byte]string{
+	'c': "GLOBAL, which imports", 'R': "REDUCE, which calls", 'i': "INST, which imports and calls", 'o': "OBJ, which calls",
+	'b': "BUILD, which sets state", 'P': "PERSID", 'Q': "BINPERSID", 0x81: "NEWOBJ, which calls", 0x82: "EXT1", 0x83: "EXT2", 0x84: "EXT4",
+	0x92: "NEWOBJ_EX, which calls", 0x93: "STACK_GLOBAL, which imports", 'F': "FLOAT of protocol 0", 'I': "INT of protocol 0", 'L': "LONG of protocol 0",
+	'S': "STRING", 'V': "UNICODE of protocol 0", 'd': "DICT of protocol 0", 'l': "LIST of protocol 0", 'g': "GET of protocol 0", 'p': "PUT of protocol 0",
+	0x8b: "LONG4", 0x8f: "EMPTY_SET", 0x90: "ADDITEMS", 0x91: "FROZENSET", 0x96: "BYTEARRAY8", 0x97: "NEXT_BUFFER", 0x98: "READONLY_BUFFER",
+	'0': "POP", '1': "POP_MARK", '2': "DUP", 'B': "BINBYTES", 'C': "SHORT_BINBYTES", 0x8e: "BINBYTES8", 'T': "BINSTRING", 'U': "SHORT_BINSTRING",
+}
+
+// step does one instruction.
+func (r *Reader) step(op byte) error {
+	switch op {
+	case opBinGet:
+		b, err := r.take(1)
+		if err != nil {
+			return err
+		}
+		return r.recall(uint32(b[0]))
+	case opBinPut:
+		b, err := r.take(1)
+		if err != nil {
+			return err
+		}
+		return r.remember(uint32(b[0]))
+	case opLongBinGet, opLongBinPut:
+		b, err := r.take(4)
+		if err != nil {
+			return err
+		}
+		slot := binary.LittleEndian.Uint32(b)
+		if op == opLongBinGet {
+			return r.recall(slot)
+		}
+		return r.remember(slot)
+	case opMemoize:
+		return r.remember(uint32(len(r.memo)))
+	case opMark:
+		r.marks = append(r.marks, len(r.stack))
+		return r.push(Value{Kind: mark})
+	case opNone:
+		return r.push(Value{})
+	case opNewTrue:
+		return r.push(Value{n: 1, Kind: Bool})
+	case opNewFalse:
+		return r.push(Value{Kind: Bool})
+	case opBinUnicode:
+		return r.text(4)
+	case opShortUnicode:
+		return r.text(1)
+	case opBinUnicode8Old:
+		return r.text(8)
+	case opEmptyList:
+		return r.container(List, nil)
+	case opEmptyDict:
+		return r.container(Dict, nil)
+	case opAppends, opAppend, opSetItems, opSetItem:
+		return r.put(op)
+	case opEmptyTuple, opTuple, opTuple1, opTuple2, opTuple3:
+		return r.tuple(op)
+	case opProto, opFrame:
+		return r.header(op)
+	}
+	return r.number(op)
+}
+
+// number reads an integer or a float, or refuses the instruction.
+func (r *Reader) number(op byte) error {
+	switch op {
+	case opLong1:
+		return r.long()
+	case opBinInt1:
+		b, err := r.take(1)
+		if err != nil {
+			return err
+		}
+		return r.push(Value{n: uint64(b[0]), Kind: Int})
+	case opBinInt2:
+		b, err := r.take(2)
+		if err != nil {
+			return err
+		}
+		return r.push(Value{n: uint64(binary.LittleEndian.Uint16(b)), Kind: Int})
+	case opBinInt:
+		b, err := r.take(4)
+		if err != nil {
+			return err
+		}
+		return r.push(Value{n: uint64(int64(int32(binary.LittleEndian.Uint32(b)))), Kind: Int})
+	case opBinFloat:
+		b, err := r.take(8)
+		if err != nil {
+			return err
+		}
+		return r.push(Value{n: binary.BigEndian.Uint64(b), Kind: Float})
+	}
+	name := refusedOps[op]
+	if name == "" {
+		name = fmt.Sprintf("instruction %#02x", op)
+	}
+	return fmt.Errorf("%w: %s; a recorder's dump holds data only", ErrRefused, name)
+}
+
+// header reads the protocol or the length of a frame, which need no other care: what follows is read anyway.
+func (r *Reader) header(op byte) error {
+	n := 1
+	if op == opFrame {
+		n = 8
+	}
+	b, err := r.take(n)
+	if err == nil && op == opProto && b[0] > 5 {
+		return fmt.Errorf("protocol %d, expected 2 to 5", b[0])
+	}
+	return err
+}
+
+// put fills a list or a dictionary from the stack.
+func (r *Reader) put(op byte) error {
+	var items []Value
+	var err error
+	want := Dict
+	switch op {
+	case opAppends:
+		items, err = r.sinceMark()
+		want = List
+	case opAppend:
+		items, err = r.pop(1)
+		want = List
+	case opSetItems:
+		items, err = r.sinceMark()
+	case opSetItem:
+		items, err = r.pop(2)
+	}
+	if err != nil {
+		return err
+	}
+	to, err := r.top()
+	switch {
+	case err != nil:
+		return err
+	case to.Kind != want:
+		return fmt.Errorf("values for a list or a dictionary where neither is on the stack")
+	case want == Dict && len(items)%2 != 0:
+		return fmt.Errorf("a key without a value")
+	}
+	r.fill(to, items)
+	return nil
+}
+
+// tuple makes a tuple of what is on the stack.
+func (r *Reader) tuple(op byte) error {
+	var items []Value
+	var err error
+	switch op {
+	case opTuple:
+		items, err = r.sinceMark()
+	case opTuple1, opTuple2, opTuple3:
+		items, err = r.pop(int(op-opTuple1) + 1)
+	}
+	if err != nil {
+		return err
+	}
+	keep := append([]Value(nil), items...)
+	return r.container(Tuple, keep)
+}

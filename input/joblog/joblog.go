@@ -1,0 +1,294 @@
+// Package joblog reads what a job's own output says about its end: PyTorch's watchdog and tracebacks, NCCL's warnings and
+// the creation of communicators, launchers' exit codes, Xid and out-of-memory lines of the kernel. It finds the lines that
+// tell, wherever they stand, and says which rank or process each is about; what they mean together is for others.
+package joblog
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+)
+
+// Kind is what a line says.
+type Kind uint8
+
+// The kinds of events.
+const (
+	Timeout      Kind = iota // the watchdog gave up on a collective
+	Status                   // last enqueued and completed of a group, at a failure
+	DumpSignal               // last enqueued and completed of the default group, when a dump was asked for
+	RemoteError              // a collective failed because a peer is gone
+	PeerClosed               // NCCL: the connection to a host was closed
+	Network                  // NCCL: the network failed
+	InitStart                // NCCL: a rank begins to create a communicator
+	InitComplete             //
+	CommAbort                // NCCL: a rank takes a communicator down in order
+	Exception                // the last line of a Python traceback
+	CUDAError                // a GPU's error
+	Mismatch                 // TORCH_DISTRIBUTED_DEBUG=DETAIL compares collectives
+	Desync                   // TORCH_NCCL_DESYNC_DEBUG names ranks
+	Joined                   // n of m clients joined the rendezvous
+	StoreGone                // the rendezvous server does not answer
+	Xid                      // the driver's error
+	OOMKill                  // the kernel ended a process for memory
+	Exit                     // a launcher tells how a rank ended
+	Process                  // NCCL: this line was written by a process of that host
+	Down                     // PyTorch takes the process down
+	GPULost                  // a GPU does not answer
+	Shutdown                 // an orderly end of a process begins
+)
+
+// Event is one line that says something.
+type Event struct {
+	Kind     Kind
+	Rank     int // global, where the line says so; else -1
+	PID      int
+	Host     string
+	Time     int64 // ns since the beginning of the year, by the clock of whoever wrote the line; 0 is unknown
+	Line     int
+	Text     string
+	Group    string // a process group's name
+	Desc     string
+	Op       string
+	Seq      int64
+	Numel    int64
+	Enqueued int64
+	Done     int64
+	Peer     string
+	Comm     uint64
+	CommRank int
+	NRanks   int
+	Ranks    []int
+	Code     int // an exit code, a signal as its negative, an Xid
+	Bus      string
+}
+
+// Log is what one file holds.
+type Log struct {
+	Name   string
+	Events []Event
+	First  int64 // the time of the first line that has one, 0 for none
+	Last   int64
+	Lines  int
+}
+
+const (
+	maxEvents = 1 << 16
+	maxLine   = 1 << 14
+)
+
+// Match reports a text with lines that this package knows.
+func Match(data []byte) bool {
+	for _, word := range [][]byte{
+		[]byte("NCCL INFO"), []byte("NCCL WARN"), []byte("ProcessGroupNCCL"), []byte("Traceback (most recent call last)"), []byte("NVRM: Xid"), []byte("TCPStore"),
+		[]byte("[c10d]"), []byte("Killed process"), []byte("exitcode"), []byte("srun: error"), []byte("[rank"), []byte("GPU is lost"),
+	} {
+		if bytes.Contains(data, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// Read finds the events of a text.
+func Read(name string, data []byte) *Log {
+	r := &reader{log: &Log{Name: name}, traces: map[int]*trace{}, seen: map[string]bool{}}
+	for line := range bytes.Lines(data) {
+		r.log.Lines++
+		if len(line) > maxLine {
+			line = line[:maxLine]
+		}
+		if len(r.log.Events) >= maxEvents {
+			break
+		}
+		r.line(strings.TrimRight(string(line), " \r\n"))
+	}
+	return r.log
+}
+
+// reader walks through one file.
+type reader struct {
+	log    *Log
+	traces map[int]*trace // open tracebacks, by rank
+	seen   map[string]bool
+	rank   int
+	time   int64
+	fatal  bool // the launcher's table of a failed rank is open
+	failed Event
+}
+
+// trace is a traceback whose last line has not come yet.
+type trace struct {
+	line  int
+	frame string
+	own   string // the innermost frame of the program itself
+}
+
+func (r *reader) add(e Event) {
+	if e.Line == 0 {
+		e.Line = r.log.Lines
+	}
+	if e.Time == 0 {
+		e.Time = r.time
+	}
+	if len(e.Text) > 400 {
+		e.Text = e.Text[:400]
+	}
+	r.log.Events = append(r.log.Events, e)
+}
+
+// line takes prefixes off, then asks every kind of writer.
+func (r *reader) line(text string) {
+	r.rank, r.time = -1, 0
+	text = r.prefix(text)
+	if text == "" {
+		return
+	}
+	if r.traceback(text) {
+		return
+	}
+	switch {
+	case strings.Contains(text, "NCCL INFO") || strings.Contains(text, "NCCL WARN"):
+		r.nccl(text)
+	case strings.Contains(text, "NVRM:") || strings.Contains(text, "Killed process") || strings.Contains(text, "oom_kill") || strings.Contains(text, "oom-kill"):
+		r.kernel(text)
+	default:
+		r.torch(text)
+		r.launcher(text)
+	}
+}
+
+// prefix takes off what launchers and loggers put before a line, and keeps the rank and the time that it tells.
+func (r *reader) prefix(text string) string {
+	for range 4 {
+		switch {
+		case strings.HasPrefix(text, "[rank"), strings.HasPrefix(text, "[default"):
+			end := strings.Index(text, "]:")
+			if end < 0 || end > 20 {
+				return text
+			}
+			n, err := strconv.Atoi(strings.TrimLeft(text[1:end], "rankdefult"))
+			if err != nil {
+				return text
+			}
+			if text[1] == 'r' || r.rank < 0 {
+				r.rank = n
+			}
+			text = strings.TrimPrefix(text[end+2:], " ")
+		case strings.HasPrefix(text, "[1,") && strings.Contains(text[:min(len(text), 40)], "]<std"):
+			end := strings.IndexByte(text, ']')
+			n, err := strconv.Atoi(text[3:end])
+			colon := strings.Index(text, ">:")
+			if err != nil || colon < 0 {
+				return text
+			}
+			r.rank, text = n, strings.TrimPrefix(text[colon+2:], " ")
+		default:
+			i := strings.Index(text, ": ")
+			n, err := strconv.Atoi(strings.TrimSpace(text[:max(i, 0)]))
+			if i < 1 || i > 6 || err != nil || n < 0 {
+				r.clock(text)
+				return text
+			}
+			r.rank, text = n, text[i+2:] // srun --label
+		}
+	}
+	return text
+}
+
+// days before each month of a leap year; without a year, an order within it is all that can be had.
+var days = [...]int64{0, 31, 60, 91, 121, 152, 182, 213, 244, 274, 305, 335}
+
+// clock reads the time of PyTorch's lines, [E1116 02:35:23.156796868 …, and of NCCL's, [2026-11-16 02:36:09].
+func (r *reader) clock(text string) {
+	if len(text) < 21 || text[0] != '[' {
+		return
+	}
+	var month, day int
+	var clock string
+	switch {
+	case strings.IndexByte("IWEF", text[1]) >= 0 && text[6] == ' ':
+		month, _ = strconv.Atoi(text[2:4])
+		day, _ = strconv.Atoi(text[4:6])
+		clock = text[7:]
+	case text[5] == '-' && text[8] == '-' && (text[11] == ' ' || text[11] == 'T'):
+		month, _ = strconv.Atoi(text[6:8])
+		day, _ = strconv.Atoi(text[9:11])
+		clock = text[12:]
+	default:
+		return
+	}
+	if month < 1 || month > 12 || len(clock) < 8 || clock[2] != ':' || clock[5] != ':' {
+		return
+	}
+	h, err1 := strconv.ParseInt(clock[:2], 10, 64)
+	m, err2 := strconv.ParseInt(clock[3:5], 10, 64)
+	s, err3 := strconv.ParseInt(clock[6:8], 10, 64)
+	if err1 != nil || err2 != nil || err3 != nil {
+		return
+	}
+	t := (((days[month-1]+int64(day))*24+h)*60+m)*60 + s
+	t *= 1e9
+	if len(clock) > 9 && clock[8] == '.' {
+		digits, scale := int64(0), int64(1e9)
+		for _, c := range clock[9:min(len(clock), 18)] {
+			if c < '0' || c > '9' {
+				break
+			}
+			digits, scale = digits*10+int64(c-'0'), scale/10
+		}
+		t += digits * scale
+	}
+	r.time = t
+	if r.log.First == 0 {
+		r.log.First = t
+	}
+	r.log.Last = max(r.log.Last, t)
+}
+
+// traceback follows Python's tracebacks, of one rank each, to their last line.
+func (r *reader) traceback(text string) bool {
+	if strings.HasPrefix(strings.TrimSpace(text), "Traceback (most recent call last)") {
+		if len(r.traces) < 1<<16 {
+			r.traces[r.rank] = &trace{line: r.log.Lines}
+		}
+		return true
+	}
+	t := r.traces[r.rank]
+	if t == nil {
+		return false
+	}
+	word := strings.TrimSpace(text)
+	switch {
+	case strings.HasPrefix(word, "File \""):
+		t.frame = word
+		if !strings.Contains(word, "site-packages/") && !strings.Contains(word, "/lib/python") {
+			t.own = word
+		}
+		return true
+	case strings.HasPrefix(text, " ") || strings.HasPrefix(text, "\t") || strings.HasPrefix(word, "^") || word == "":
+		return true
+	case strings.HasPrefix(text, "["): // another writer's line in between
+		return false
+	}
+	delete(r.traces, r.rank)
+	e := Event{Kind: Exception, Rank: r.rank, Text: word, Desc: t.own}
+	if e.Desc == "" {
+		e.Desc = t.frame
+	}
+	switch {
+	case strings.Contains(word, "Detected mismatch between collectives"):
+		r.mismatch(word)
+	case isCUDA(word):
+		e.Kind = CUDAError
+	case strings.Contains(word, "clients joined"):
+		r.torch(word)
+	}
+	r.add(e)
+	return true
+}
+
+// isCUDA reports an error that a GPU raised, not one of the memory that a program asked for.
+func isCUDA(text string) bool {
+	return (strings.Contains(text, "CUDA error:") || strings.Contains(text, "AcceleratorError") || strings.Contains(text, "CUDA_ERROR_")) && !strings.Contains(text, "out of memory")
+}

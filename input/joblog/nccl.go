@@ -1,0 +1,194 @@
+package joblog
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+var (
+	ncclHead   = regexp.MustCompile(`(\S+?):(\d+):(\d+) \[(\d+)\] (?:\S+ )?NCCL (INFO|WARN) (.*)`)
+	initLine   = regexp.MustCompile(`comm 0x[0-9a-f]+ rank (\d+) n[rR]anks (\d+) .*commId 0x([0-9a-f]{1,16}) - Init (START|COMPLETE)`)
+	peerLine   = regexp.MustCompile(`(?:remote peer|peer) ([^\s<]+)<(\d+)>`)
+	xidLine    = regexp.MustCompile(`NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d+)(?:, pid='?(\d+|<unknown>)'?)?`)
+	killedLine = regexp.MustCompile(`Killed process (\d+) \(([^)]*)\)`)
+	exitLine   = regexp.MustCompile(`exitcode: (-?\d+) \(pid: (\d+)\)`)
+	tableRank  = regexp.MustCompile(`^\s*rank\s*: (\d+) \(local_rank: \d+\)`)
+	tableCode  = regexp.MustCompile(`^\s*exitcode\s*: (-?\d+) \(pid: (\d+)\)`)
+	tableHost  = regexp.MustCompile(`^\s*host\s*: (\S+)`)
+	srunLine   = regexp.MustCompile(`srun: error: (\S+): tasks? ([\d,\-]+): (.*)`)
+	mpirunLine = regexp.MustCompile(`(?:mpirun|prterun) noticed that process rank (\d+) with PID (\d+) on node (\S+) exited on signal (\d+)`)
+)
+
+// networkWords are those of NCCL's warnings about a network that fails, as opposed to a peer that is gone.
+var networkWords = []string{
+	"Got completion from peer", "completion with error", "with status=", "ibv_poll_cq", "NET/IB : Got async event", "NET/IB: Got async event", "No route to host",
+	"Network is unreachable", "Connection timed out", "port is down", "link down", "ibv_modify_qp failed",
+}
+
+// nccl reads a line of NCCL's log.
+func (r *reader) nccl(text string) {
+	m := ncclHead.FindStringSubmatch(text)
+	if m == nil {
+		return
+	}
+	pid, _ := strconv.Atoi(m[2])
+	e := Event{Rank: r.rank, Host: m[1], PID: pid, Text: text}
+	said := m[6]
+	if key := "process " + m[1] + ":" + m[2]; !r.seen[key] && len(r.seen) < 1<<16 {
+		r.seen[key] = true
+		p := e
+		p.Kind = Process
+		r.add(p)
+	}
+	switch {
+	case strings.Contains(said, " - Init "):
+		i := initLine.FindStringSubmatch(said)
+		if i == nil {
+			return
+		}
+		e.Kind = InitStart
+		if i[4] == "COMPLETE" {
+			e.Kind = InitComplete
+		}
+		e.CommRank, _ = strconv.Atoi(i[1])
+		e.NRanks, _ = strconv.Atoi(i[2])
+		e.Comm, _ = strconv.ParseUint(i[3], 16, 64)
+		r.add(e)
+	case strings.Contains(said, " - Abort START"), strings.Contains(said, " - Destroy START"):
+		e.Kind = CommAbort
+		r.add(e)
+	case m[5] == "WARN":
+		r.ncclWarn(e, said)
+	}
+}
+
+// ncclWarn reads a warning.
+func (r *reader) ncclWarn(e Event, said string) {
+	if p := peerLine.FindStringSubmatch(said); p != nil {
+		e.Peer = p[1]
+	}
+	switch {
+	case strings.Contains(said, "Connection closed by remote peer"), strings.Contains(said, "Connection reset by peer"), strings.Contains(said, "remote process exited"):
+		e.Kind = PeerClosed
+		r.add(e)
+	case strings.Contains(said, "Cuda failure"), strings.Contains(said, "CUDA failure"):
+		e.Kind = CUDAError
+		r.add(e)
+	default:
+		for _, w := range networkWords {
+			if strings.Contains(said, w) {
+				e.Kind = Network
+				r.add(e)
+				return
+			}
+		}
+	}
+}
+
+// kernel reads lines of the kernel's log.
+func (r *reader) kernel(text string) {
+	if m := xidLine.FindStringSubmatch(text); m != nil {
+		e := Event{Kind: Xid, Rank: -1, Bus: m[1], Text: text}
+		e.Code, _ = strconv.Atoi(m[2])
+		e.PID, _ = strconv.Atoi(m[3])
+		e.Host = journalHost(text)
+		r.add(e)
+		return
+	}
+	if m := killedLine.FindStringSubmatch(text); m != nil {
+		e := Event{Kind: OOMKill, Rank: -1, Text: text, Host: journalHost(text)}
+		e.PID, _ = strconv.Atoi(m[1])
+		r.add(e)
+	}
+}
+
+// journalHost is the host of a line as journalctl writes it: Nov 16 02:35:41 node1 kernel: …
+func journalHost(text string) string {
+	at := strings.Index(text, " kernel: ")
+	if at < 0 {
+		return ""
+	}
+	f := strings.Fields(text[:at])
+	if len(f) < 2 {
+		return ""
+	}
+	return f[len(f)-1]
+}
+
+// launcher reads how torchrun, srun and mpirun say that a rank ended.
+func (r *reader) launcher(text string) {
+	if m := tableRank.FindStringSubmatch(text); m != nil {
+		r.failed.Rank, _ = strconv.Atoi(m[1])
+		r.fatal = true
+		return
+	}
+	if m := tableHost.FindStringSubmatch(text); m != nil {
+		r.failed.Host = m[1]
+		return
+	}
+	if m := tableCode.FindStringSubmatch(text); m != nil && r.fatal {
+		e := r.failed
+		e.Kind, e.Text = Exit, text
+		e.Code, _ = strconv.Atoi(m[1])
+		e.PID, _ = strconv.Atoi(m[2])
+		r.add(e)
+		r.fatal, r.failed = false, Event{}
+		return
+	}
+	if m := exitLine.FindStringSubmatch(text); m != nil {
+		e := Event{Kind: Exit, Rank: -1, Text: text}
+		e.Code, _ = strconv.Atoi(m[1])
+		e.PID, _ = strconv.Atoi(m[2])
+		r.add(e)
+		return
+	}
+	if m := srunLine.FindStringSubmatch(text); m != nil {
+		e := Event{Kind: Exit, Rank: -1, Host: m[1], Text: text, Ranks: taskList(m[2]), Code: 1}
+		switch {
+		case strings.Contains(m[3], "Killed"):
+			e.Code = -9
+		case strings.Contains(m[3], "Aborted"):
+			e.Code = -6
+		case strings.Contains(m[3], "Segmentation"):
+			e.Code = -11
+		case strings.Contains(m[3], "Terminated"):
+			e.Code = -15
+		}
+		if len(e.Ranks) == 1 {
+			e.Rank = e.Ranks[0]
+		}
+		r.add(e)
+		return
+	}
+	if m := mpirunLine.FindStringSubmatch(text); m != nil {
+		e := Event{Kind: Exit, Text: text, Host: m[3]}
+		e.Rank, _ = strconv.Atoi(m[1])
+		e.PID, _ = strconv.Atoi(m[2])
+		sig, _ := strconv.Atoi(m[4])
+		e.Code = -sig
+		r.add(e)
+	}
+}
+
+// taskList reads Slurm's numbers of tasks: 3, 0-2, 0,4-7.
+func taskList(s string) []int {
+	var list []int
+	for part := range strings.SplitSeq(s, ",") {
+		low, high, ok := strings.Cut(part, "-")
+		a, err := strconv.Atoi(low)
+		if err != nil {
+			continue
+		}
+		b := a
+		if ok {
+			if b, err = strconv.Atoi(high); err != nil || b-a > 1<<16 {
+				continue
+			}
+		}
+		for ; a <= b && len(list) < 1<<16; a++ {
+			list = append(list, a)
+		}
+	}
+	return list
+}

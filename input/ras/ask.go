@@ -1,0 +1,110 @@
+package ras
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"time"
+)
+
+// DefaultPort is where the service listens unless NCCL_RAS_ADDR says otherwise.
+const DefaultPort = "28028"
+
+// Answer is what asking an address gave.
+type Answer struct {
+	Addr   string
+	Data   []byte // of the last report
+	Silent int    // connections that were taken and never answered: all processes of a host share the port, a stopped one too
+	Err    error
+}
+
+// Ask asks the service at an address for a report, as JSON where it has that. The processes of a host share the port and the
+// kernel chooses who answers, also a process that is stopped: who does not answer in time is left, and the next connection
+// comes from another port and meets another process.
+func Ask(ctx context.Context, addr string, each time.Duration) Answer {
+	if _, _, err := net.SplitHostPort(addr); err != nil {
+		addr = net.JoinHostPort(strings.Trim(addr, "[]"), DefaultPort)
+	}
+	a := Answer{Addr: addr}
+	asJSON := true
+	for try := 0; try < 8 && ctx.Err() == nil; try++ {
+		data, silent, err := askOnce(ctx, addr, each, asJSON)
+		switch {
+		case err == nil:
+			a.Data, a.Err = data, nil
+			return a
+		case errors.Is(err, errNoJSON):
+			asJSON = false
+			continue
+		case silent:
+			a.Silent++
+		default:
+			a.Err = err
+			return a // nobody listens there; asking again changes nothing
+		}
+		a.Err = err
+	}
+	if a.Err == nil {
+		a.Err = ctx.Err()
+	}
+	return a
+}
+
+var errNoJSON = errors.New("this release has no JSON")
+
+// askOnce holds one conversation. silent says that somebody took the connection and did not answer.
+func askOnce(ctx context.Context, addr string, each time.Duration, asJSON bool) (data []byte, silent bool, err error) {
+	ctx, stop := context.WithTimeout(ctx, each)
+	defer stop()
+	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, false, fmt.Errorf("RAS at %s: %w", addr, err)
+	}
+	defer c.Close()
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := c.SetDeadline(deadline); err != nil {
+			return nil, false, err
+		}
+	}
+	in := bufio.NewReader(c)
+	say := func(line string) (string, error) {
+		if _, err := io.WriteString(c, line+"\n"); err != nil {
+			return "", err
+		}
+		reply, err := in.ReadString('\n')
+		return strings.TrimSpace(reply), err
+	}
+	seconds := max(1, int(each/time.Second))
+	lines := []string{"CLIENT PROTOCOL 2", fmt.Sprintf("TIMEOUT %d", seconds)}
+	if asJSON {
+		lines = append(lines, "SET FORMAT json")
+	}
+	for _, line := range lines {
+		reply, err := say(line)
+		switch {
+		case err != nil:
+			return nil, true, fmt.Errorf("RAS at %s took the connection and did not answer: %w", addr, err)
+		case strings.HasPrefix(reply, "ERROR") && strings.HasPrefix(line, "SET"):
+			return nil, false, errNoJSON
+		case strings.HasPrefix(reply, "ERROR"):
+			return nil, false, fmt.Errorf("RAS at %s: %s", addr, reply)
+		}
+	}
+	if _, err := io.WriteString(c, "VERBOSE STATUS\n"); err != nil {
+		return nil, true, err
+	}
+	var b bytes.Buffer
+	_, err = io.Copy(&b, io.LimitReader(in, maxBytes))
+	if err != nil && b.Len() == 0 {
+		return nil, true, fmt.Errorf("RAS at %s took the question and did not answer: %w", addr, err)
+	}
+	if !Match(b.Bytes()) {
+		return nil, false, fmt.Errorf("RAS at %s answered %.80q; expected a report", addr, b.String())
+	}
+	return b.Bytes(), false, nil
+}

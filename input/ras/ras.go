@@ -1,0 +1,106 @@
+// Package ras reads and asks NCCL's RAS service: which communicators a job has, how many collectives each rank has
+// launched on them, and which processes do not answer. It reads the text of releases 2.24 to 2.30, plain and verbose, and
+// the JSON of 2.28.7 and later, and asks a running job over TCP.
+//
+// Releases up to 2.28.9 write a missing rank without a comma in JSON, and rows of zeros in text, where real communicators
+// vanish. The JSON is read with or without its commas; rows of zeros are counted in [Report.Zeros], so that who reads a
+// text knows that it is not whole.
+package ras
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// Report is one answer of the service.
+type Report struct {
+	Name             string // of the file, or the address that was asked
+	Version          string // of NCCL
+	Time             string // of the machine that answered, as it wrote it; only JSON has it
+	JSON             bool
+	Nodes, Processes int // of the job, where the text says so
+	Comms            []Comm
+	Missing, Dead    []Process // of the job, from the text's list of errors
+	Timeouts         int
+	Zeros            int // rows of a text that stand for communicators it could not show
+}
+
+// Process is one process of the job.
+type Process struct {
+	Host string // an address as a rule
+	PID  int
+}
+
+// Comm is a communicator.
+type Comm struct {
+	Hash    uint64
+	Size    int    // 0 where a text does not say
+	Ranks   []Rank // that answered: all of them in JSON, those that a text lists
+	Missing []Rank // that did not
+	Lags    []Lag  // of a text: how far ranks are that differ
+	Kinds   []string
+}
+
+// Rank is a rank of a communicator; its number is the communicator's own.
+type Rank struct {
+	Process
+	Rank, GPU          int
+	Counts             [5]uint64 // launched collectives, by Ops; only JSON has them
+	Async              string    // its asynchronous error
+	Status             string    // RUNNING, INIT, …, where a text lists it
+	Aborted, Finalized bool
+	Unresponsive, Dead bool
+}
+
+// Lag is how many operations some ranks of a communicator have launched.
+type Lag struct {
+	Op    string // "" is all collectives together, as 2.24 and 2.25 count
+	Count uint64
+	N     int
+	Ranks []Rank // those that are listed
+}
+
+// Ops are the collectives that RAS counts, in the order of Counts.
+var Ops = [5]string{"Broadcast", "Reduce", "AllGather", "ReduceScatter", "AllReduce"}
+
+// Limits of what is kept of one report.
+const (
+	maxComms = 1 << 17
+	maxRanks = 1 << 21
+	maxBytes = 1 << 30
+)
+
+// Match reports an answer of the service.
+func Match(data []byte) bool { return matchJSON(data) || matchText(data) }
+
+func matchJSON(data []byte) bool {
+	head := data[:min(len(data), 4096)]
+	return bytes.Contains(head, []byte(`"nccl_version"`)) && bytes.Contains(head, []byte(`"communicators_count"`))
+}
+
+func matchText(data []byte) bool {
+	head := data[:min(len(data), 1<<16)]
+	return bytes.Contains(head, []byte("NCCL version ")) && bytes.Contains(head, []byte("Job summary")) ||
+		bytes.Contains(head, []byte("Communicators...")) && bytes.Contains(head, []byte("====="))
+}
+
+// Read reads one answer.
+func Read(name string, data []byte) (*Report, error) {
+	var r *Report
+	var err error
+	switch {
+	case len(data) > maxBytes:
+		err = fmt.Errorf("%d bytes; at most %d are read", len(data), maxBytes)
+	case matchJSON(data):
+		r, err = readJSON(data)
+	case matchText(data):
+		r, err = readText(data)
+	default:
+		err = fmt.Errorf("not an answer of NCCL's RAS service; expected its text or its JSON")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	r.Name = name
+	return r, nil
+}

@@ -1,0 +1,209 @@
+// Package stacks reads what the threads of a Python process are doing: the dumps of faulthandler (a signal, or the worker
+// server's dump_traceback) and of py-spy. A stack says what a late rank does instead of its collective.
+package stacks
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Frame is one call.
+type Frame struct {
+	Func, File string
+	Line       int
+}
+
+// String is how people name a frame: save_checkpoint (train.py:72).
+func (f Frame) String() string {
+	file := f.File[strings.LastIndexByte(f.File, '/')+1:]
+	if f.Line == 0 {
+		return f.Func + " (" + file + ")"
+	}
+	return f.Func + " (" + file + ":" + strconv.Itoa(f.Line) + ")"
+}
+
+// Stack is one thread, the innermost call first.
+type Stack struct {
+	Name    string // of the file
+	Line    int    // where it begins, from 1
+	Thread  uint64 // as the tool numbers it
+	Title   string // the thread's name
+	PID     int    // 0 where the tool does not say
+	Rank    int    // from a prefix of the lines; -1
+	Current bool
+	Frames  []Frame
+}
+
+const (
+	maxStacks = 1 << 14
+	maxFrames = 512
+)
+
+var (
+	faultThread = regexp.MustCompile(`^(Current thread|Thread) 0x([0-9a-fA-F]{1,16})(?: \[(.*?)\])? \(most recent call first\):`)
+	faultFrame  = regexp.MustCompile(`^File "([^"]*)", line (\d+|\?\?\?) in (.+)$`)
+	spyProcess  = regexp.MustCompile(`^Process (\d+): `)
+	spyThread   = regexp.MustCompile(`^Thread (0x[0-9a-fA-F]+|\d+) \((?:active|idle)[^)]*\)(?:: "(.*)")?`)
+	spyFrame    = regexp.MustCompile(`^(.+?) \(([^()]+?)(?::(\d+))?\)$`)
+	rankPrefix  = regexp.MustCompile(`^\[(?:rank|default)(\d+)\]: ?`)
+)
+
+// Match reports a text with stacks in it.
+func Match(data []byte) bool {
+	data = data[:min(len(data), 1<<22)]
+	return bytes.Contains(data, []byte("(most recent call first):\n")) && bytes.Contains(data, []byte("hread 0x")) ||
+		bytes.Contains(data, []byte("\nPython v")) && bytes.Contains(data, []byte("Thread "))
+}
+
+// Read finds the stacks of a text; what lies between them is passed over.
+func Read(name string, data []byte) []Stack {
+	var list []Stack
+	var open *Stack
+	pid, n := 0, 0
+	for line := range bytes.Lines(data) {
+		n++
+		if len(line) > 2048 {
+			line = line[:2048]
+		}
+		text, rank := strings.TrimRight(string(line), " \r\n"), -1
+		if m := rankPrefix.FindStringSubmatch(text); m != nil {
+			rank, _ = strconv.Atoi(m[1])
+			text = text[len(m[0]):]
+		}
+		word := strings.TrimSpace(text)
+		if m := spyProcess.FindStringSubmatch(word); m != nil {
+			pid, _ = strconv.Atoi(m[1])
+			continue
+		}
+		if s, ok := begin(word); ok {
+			if len(list) >= maxStacks {
+				return list
+			}
+			s.Name, s.Line, s.Rank, s.PID = name, n, rank, pid
+			list = append(list, s)
+			open = &list[len(list)-1]
+			continue
+		}
+		if open == nil || word == "" {
+			continue
+		}
+		f, ok := frame(word, text)
+		switch {
+		case ok && len(open.Frames) < maxFrames:
+			open.Frames = append(open.Frames, f)
+		case !ok && word != "<no Python frame>":
+			open = nil
+		}
+	}
+	return list
+}
+
+// begin reads the head of a thread's stack.
+func begin(word string) (Stack, bool) {
+	if m := faultThread.FindStringSubmatch(word); m != nil {
+		id, _ := strconv.ParseUint(m[2], 16, 64)
+		return Stack{Thread: id, Title: m[3], Current: m[1] == "Current thread"}, true
+	}
+	if m := spyThread.FindStringSubmatch(word); m != nil {
+		id, _ := strconv.ParseUint(m[1], 0, 64)
+		return Stack{Thread: id, Title: m[2]}, true
+	}
+	return Stack{}, false
+}
+
+// frame reads a call of either tool.
+func frame(word, text string) (Frame, bool) {
+	if m := faultFrame.FindStringSubmatch(word); m != nil {
+		line, _ := strconv.Atoi(m[2])
+		return Frame{Func: m[3], File: m[1], Line: line}, true
+	}
+	if !strings.HasPrefix(text, "    ") {
+		return Frame{}, false
+	}
+	if m := spyFrame.FindStringSubmatch(word); m != nil {
+		line, _ := strconv.Atoi(m[3])
+		return Frame{Func: m[1], File: m[2], Line: line}, true
+	}
+	return Frame{}, false
+}
+
+// Main is the stack of the program's own thread: the one that began with the module, else the current one.
+func Main(list []Stack) *Stack {
+	var best *Stack
+	score := -1
+	for i := range list {
+		s := &list[i]
+		if len(s.Frames) == 0 {
+			continue
+		}
+		points := 0
+		last := s.Frames[len(s.Frames)-1]
+		if last.Func == "<module>" || last.Func == "_run_code" || last.Func == "_run_module_as_main" {
+			points += 2
+		}
+		if s.Title == "MainThread" {
+			points += 4
+		}
+		if s.Current {
+			points++
+		}
+		if points > score {
+			best, score = s, points
+		}
+	}
+	return best
+}
+
+// Activity is what a program does.
+type Activity string
+
+// What a rank can be doing that keeps it from a collective.
+const (
+	Other      Activity = ""
+	Collective Activity = "collective"
+	Loading    Activity = "data-loading"
+	Checkpoint Activity = "checkpoint"
+	Compiling  Activity = "compiling"
+	Evaluation Activity = "evaluation"
+	Rendezvous Activity = "rendezvous"
+)
+
+var (
+	loadingFunc = regexp.MustCompile(`(?i)(^|_)(next_data|try_get_data|get_data|data_?load\w*|(next|get|load|fetch|read)_(mini_?)?batch(es)?|load_batches|(read|load|fetch|open)_?(remote_)?(shard|sample|dataset)s?|prefetch)($|_)`)
+	ckptFunc    = regexp.MustCompile(`(?i)(checkpoint|ckpt|save_state|save_pretrained|save_model|torch_save|async_save|load_state_dict_from)`)
+	evalFunc    = regexp.MustCompile(`(?i)^(run_)?(eval|evaluate|evaluation|validate|validation|eval_step|validation_step|evaluation_loop|eval_model|test_loop)$`)
+)
+
+// Doing says what a stack is busy with, and the frame that shows it: the innermost frame that tells decides, but a
+// collective within a checkpoint or an evaluation is still a collective.
+func (s *Stack) Doing() (Activity, Frame) {
+	for i, f := range s.Frames {
+		file := strings.ReplaceAll(f.File, "\\", "/")
+		switch {
+		case strings.Contains(file, "torch/utils/checkpoint"): // recomputation of activations, not a file
+			continue
+		case strings.Contains(file, "torch/distributed/") && slices.Contains(setup, f.Func):
+			return Rendezvous, f
+		case strings.Contains(file, "torch/distributed/distributed_c10d"), strings.Contains(file, "torch/distributed/_functional_collectives"):
+			return Collective, f
+		case strings.Contains(file, "torch/utils/data/"), strings.Contains(file, "webdataset/"), strings.Contains(file, "/datasets/iterable"), loadingFunc.MatchString(f.Func):
+			return Loading, f
+		case strings.Contains(file, "torch/distributed/checkpoint/"), strings.Contains(file, "torch/serialization"), strings.Contains(file, "safetensors/"), ckptFunc.MatchString(f.Func):
+			return Checkpoint, f
+		case strings.Contains(file, "torch/_dynamo/"), strings.Contains(file, "torch/_inductor/"), strings.Contains(file, "triton/compiler/"), strings.Contains(file, "triton/runtime/"):
+			return Compiling, f
+		case evalFunc.MatchString(f.Func) && i < len(s.Frames):
+			return Evaluation, f
+		}
+	}
+	if len(s.Frames) > 0 {
+		return Other, s.Frames[0]
+	}
+	return Other, Frame{}
+}
+
+// setup are the calls that make process groups.
+var setup = []string{"init_process_group", "new_group", "_new_process_group_helper", "rendezvous", "_create_c10d_store", "_env_rendezvous_handler", "store_based_barrier"}

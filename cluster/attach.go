@@ -53,6 +53,9 @@ func (j *joiner) attached(frags []*Fragment, sw [][]int) *attachments {
 			if !ok {
 				continue
 			}
+			if j.stopped() {
+				return nil
+			}
 			eachHost(host.Hosts, len(f.Hosts), func(h int) {
 				for _, to := range j.hostMap[fi][h] {
 					place := at[to]

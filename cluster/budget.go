@@ -15,6 +15,7 @@ type Limits struct {
 	Pairs    int   // pairs of GPUs and NICs within a node type, over all types (64 × MaxEnds²)
 	Switches int   // of the network (MaxSwitches)
 	Links    int   // of node types and of the network (16,000,000)
+	Steps    int   // that finding the paths between all GPUs and NICs of the node types takes, about (no bound)
 	Bytes    int64 // of text, decompressed (no bound; readers have their own)
 }
 
@@ -46,7 +47,7 @@ type Budget struct {
 }
 
 // spent is what is in a document.
-type spent struct{ hosts, gpus, devices, pairs, switches, links int }
+type spent struct{ hosts, gpus, devices, pairs, switches, links, steps int }
 
 // NewBudget makes a budget. stop says why reading should end, such as a context's Err; nil for never.
 func NewBudget(l Limits, stop func() error) *Budget {
@@ -124,6 +125,14 @@ func (b *Budget) TakeType(t *NodeType) error {
 	if err == nil {
 		err = b.take("links", b.kept.links, &b.open.links, len(t.Links)+len(t.Pairs), b.limits.Links)
 	}
+	if err == nil && b.limits.Steps > 0 {
+		deep := 0
+		for _, n := range t.Levels() {
+			deep = max(deep, min(n, maxChain))
+		}
+		// Every end looks at its own links for each of the others, and walks up and down the tree.
+		err = b.take("steps on the paths between GPUs and NICs of a node", b.kept.steps, &b.open.steps, ends*(len(t.Links)+2*ends*deep), b.limits.Steps)
+	}
 	return err
 }
 
@@ -167,6 +176,16 @@ func (b *Budget) ParseNodes(s string) ([]string, error) {
 	})
 }
 
+// takeSpread is asked before what nameless nodes say is given to every host.
+func (b *Budget) takeSpread(nodes, hosts int) error {
+	b = b.orDefault()
+	most := b.limits.Names
+	if nodes > most || hosts > most {
+		return limitError{most, "descriptions of hosts"}
+	}
+	return b.take("descriptions of hosts by nodes without a name", 0, &b.names, nodes*hosts, most)
+}
+
 // Keep counts a fragment that was read, in place of what its reader counted on the way.
 func (b *Budget) Keep(f *Fragment) error {
 	b = b.orDefault()
@@ -207,5 +226,5 @@ func (b *Budget) takeGPUs(f *Fragment) error {
 }
 
 func (s spent) plus(o spent) spent {
-	return spent{s.hosts + o.hosts, s.gpus + o.gpus, s.devices + o.devices, s.pairs + o.pairs, s.switches + o.switches, s.links + o.links}
+	return spent{s.hosts + o.hosts, s.gpus + o.gpus, s.devices + o.devices, s.pairs + o.pairs, s.switches + o.switches, s.links + o.links, s.steps + o.steps}
 }

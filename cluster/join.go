@@ -15,12 +15,19 @@ import (
 // Warning that names both; the better origin is kept, the earlier source between
 // equals. The fragments are not changed.
 func Join(frags ...*Fragment) *Cluster {
+	c, _ := JoinWithin(nil, frags...) // a nil budget has nothing to stop it
+	return c
+}
+
+// JoinWithin is Join for fragments that may cost so much, and that ends with the question that they are for.
+func JoinWithin(b *Budget, frags ...*Fragment) (*Cluster, error) {
 	hosts := 0 // no fewer than the largest source has
 	for _, f := range frags {
 		hosts = max(hosts, len(f.Hosts))
 	}
-	j := joiner{byName: make(map[string]int, hosts), parts: make([][]part, 0, hosts), merged: map[string]*mergedType{}, shapes: map[[32]byte]int{}, nics: map[nicKey]int{}}
+	j := joiner{budget: b, typeNames: map[string]bool{}, byName: make(map[string]int, hosts), parts: make([][]part, 0, hosts), merged: map[string]*mergedType{}, shapes: map[[32]byte]int{}, nics: map[nicKey]int{}}
 	j.out.Hosts = slices.Grow(j.out.Hosts, hosts)
+	sources := map[string]bool{}
 	for i, f := range frags {
 		if f.Name != "" && j.out.Name == "" {
 			j.out.Name = f.Name
@@ -32,7 +39,8 @@ func Join(frags ...*Fragment) *Cluster {
 			from = []string{f.title()}
 		}
 		for _, s := range from {
-			if s != "" && !slices.Contains(j.out.Sources, s) {
+			if s != "" && !sources[s] {
+				sources[s] = true
 				j.out.Sources = append(j.out.Sources, s)
 			}
 		}
@@ -41,10 +49,23 @@ func Join(frags ...*Fragment) *Cluster {
 		j.calibration(f)
 		j.addHosts(i, f)
 	}
-	j.spreadAnonymous(frags)
+	if err := j.spreadAnonymous(frags); err != nil {
+		return nil, err
+	}
 	j.resolveTypes(frags)
 	j.joinNetworks(frags)
-	return &j.out
+	if j.stopped() {
+		return nil, j.stop
+	}
+	return &j.out, nil
+}
+
+// stopped tells that nobody waits for the cluster any more; what is joined by then is of no use.
+func (j *joiner) stopped() bool {
+	if j.stop == nil {
+		j.stop = j.budget.Stopped()
+	}
+	return j.stop != nil
 }
 
 // title names a fragment for messages.
@@ -62,6 +83,10 @@ func (f *Fragment) title() string {
 type part struct{ frag, host int }
 
 type joiner struct {
+	budget    *Budget
+	stop      error // why to end
+	typeNames map[string]bool
+
 	out    Cluster
 	byName map[string]int
 	parts  [][]part // per host of out
@@ -116,17 +141,20 @@ func (j *joiner) take(host int, p part) {
 
 // spreadAnonymous gives the nodes without a host name to every named host, or
 // makes one host of them. Several nameless nodes in one fragment are several nodes.
-func (j *joiner) spreadAnonymous(frags []*Fragment) {
+func (j *joiner) spreadAnonymous(frags []*Fragment) error {
 	if len(j.anon) == 0 {
-		return
+		return nil
 	}
 	if len(j.out.Hosts) > 0 {
+		if err := j.budget.takeSpread(len(j.anon), len(j.out.Hosts)); err != nil {
+			return err
+		}
 		for _, p := range j.anon {
 			for h := range j.out.Hosts {
 				j.take(h, p)
 			}
 		}
-		return
+		return nil
 	}
 	seen := make([]int, len(frags))
 	for _, p := range j.anon {
@@ -138,6 +166,7 @@ func (j *joiner) spreadAnonymous(frags []*Fragment) {
 		}
 		j.take(at, p)
 	}
+	return nil
 }
 
 // mergedType is the outcome of merging one combination of types. names maps,
@@ -153,6 +182,9 @@ func (j *joiner) resolveTypes(frags []*Fragment) {
 	j.mergedOf = make([]*mergedType, len(j.out.Hosts))
 	j.from = make([][]part, len(j.out.Hosts))
 	for h := range j.out.Hosts {
+		if j.stopped() {
+			return
+		}
 		key.Reset()
 		var types []typed
 		var from []part
@@ -213,7 +245,7 @@ func (j *joiner) withUUIDs(frags []*Fragment, types []typed, from []part) bool {
 
 // merge merges the types of one host and finds or adds the result.
 func (j *joiner) merge(types []typed, host string) *mergedType {
-	t, names, warnings := mergeTypes(types)
+	t, names, warnings := mergeTypes(types, j.stopped)
 	for _, w := range warnings {
 		w.Where = strings.TrimSuffix(host+"/"+w.Where, "/")
 		j.out.Warnings = append(j.out.Warnings, w)
@@ -227,22 +259,14 @@ func (j *joiner) merge(types []typed, host string) *mergedType {
 	if t.Name == "" {
 		t.Name = fmt.Sprintf("type%d", len(j.out.Types))
 	}
-	for j.typeNamed(t.Name) {
+	for j.typeNames[t.Name] {
 		t.Name += "'"
 	}
+	j.typeNames[t.Name] = true
 	m.index = len(j.out.Types)
 	j.out.Types = append(j.out.Types, t)
 	j.shapes[shape] = m.index
 	return m
-}
-
-func (j *joiner) typeNamed(name string) bool {
-	for _, t := range j.out.Types {
-		if t.Name == name {
-			return true
-		}
-	}
-	return false
 }
 
 // shape is a hash of everything but the type's own name.
@@ -286,14 +310,19 @@ func (t *NodeType) takeIDs() []Identity {
 // mergeIDs collects a host's identities: those its types carried, and those the
 // sources gave for the host, under the merged names.
 func mergeIDs(m *mergedType, frags []*Fragment, from []part) []Identity {
+	type key struct {
+		device string
+		port   int
+	}
 	var ids []Identity
+	at := map[key]int{}
 	add := func(id Identity) {
-		for i := range ids {
-			if ids[i].Device == id.Device && ids[i].Port == id.Port {
-				ids[i].fill(id)
-				return
-			}
+		k := key{id.Device, id.Port}
+		if i, known := at[k]; known {
+			ids[i].fill(id)
+			return
 		}
+		at[k] = len(ids)
 		ids = append(ids, id)
 	}
 	for _, id := range m.ids {

@@ -55,6 +55,9 @@ func (j *joiner) joinNetworks(frags []*Fragment) {
 				if f.Network.Links[i].Loose() != (pass == 1) {
 					continue
 				}
+				if j.stopped() {
+					return
+				}
 				for _, l := range j.translate(frags, fi, f.Network.Links[i], sw[fi], places) {
 					source = j.mergeNetLink(l, titles[fi], links, source)
 				}
@@ -153,6 +156,9 @@ func (j *joiner) translate(frags []*Fragment, fi int, l NetLink, sw []int, place
 	for _, s := range host.Hosts {
 		for h := s.First; h < s.First+s.N && h < len(frags[fi].Hosts); h++ {
 			for _, to := range j.hostMap[fi][h] {
+				if j.stopped() {
+					return nil
+				}
 				if places.displaced(fi, to) {
 					continue
 				}

@@ -38,6 +38,11 @@ func (d *Document) ClusterWithin(b *Budget) (*Cluster, error) {
 		}
 	}
 	for i, id := range d.Identities {
+		if i%1024 == 0 {
+			if err := b.Stopped(); err != nil {
+				return nil, err
+			}
+		}
 		h, ok := hosts[id.Host]
 		if !ok {
 			return nil, fmt.Errorf("identities[%d]: no host %q among nodes", i, id.Host)

@@ -20,12 +20,15 @@ type merging struct {
 	warnings []Warning
 	slow     bool // the base's matrix denies the further one's fast links
 	fast     bool // fast links between devices of the base were added
+	stopped  func() bool
 }
 
 // mergeTypes merges the types that several sources give for one node. The one
 // whose PCIe tree is best known is the base; the others add devices, facts and
 // links. The result is a copy. names maps, per input, device names to merged ones.
-func mergeTypes(types []typed) (*NodeType, []map[string]string, []Warning) {
+// Everything of one is held against everything of the other, so that stopped is
+// asked on the way: once it is true, the result is of no use.
+func mergeTypes(types []typed, stopped func() bool) (*NodeType, []map[string]string, []Warning) {
 	best := 0
 	for i, ty := range types {
 		b := types[best].t
@@ -41,7 +44,7 @@ func mergeTypes(types []typed) (*NodeType, []map[string]string, []Warning) {
 	var fast []string // sources that added fast links to what the base says
 	for _, i := range mergeOrder(types) {
 		ty := types[i]
-		m := merging{base: base, src: source, add: ty.source}
+		m := merging{base: base, src: source, add: ty.source, stopped: stopped}
 		if i == best {
 			m.to = identity(len(ty.t.Devices))
 		} else {
@@ -150,6 +153,9 @@ func (m *merging) merge(t *NodeType) {
 			if m.to[i] >= 0 {
 				continue
 			}
+			if m.stopped() {
+				return
+			}
 			for k := range m.base.Devices {
 				if !taken[k] && match(&m.base.Devices[k], &t.Devices[i]) {
 					m.to[i], taken[k] = k, true
@@ -170,13 +176,22 @@ func (m *merging) merge(t *NodeType) {
 	}
 	for i := range t.Devices {
 		if m.to[i] < 0 && m.wanted(t, i) {
+			if m.stopped() {
+				return
+			}
 			m.addDevice(t, i)
 		}
 	}
 	for _, l := range t.Links {
+		if m.stopped() {
+			return
+		}
 		m.mergeLink(t, l)
 	}
 	for _, p := range t.Pairs {
+		if m.stopped() {
+			return
+		}
 		m.mergePair(p)
 	}
 }

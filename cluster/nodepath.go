@@ -43,6 +43,9 @@ func newNodeRoutes(t *NodeType) *nodeRoutes {
 	for i, l := range t.Links {
 		n.addLink(i, l)
 	}
+	for d, list := range n.direct {
+		n.direct[d] = n.nearestLinks(list)
+	}
 	n.behind = map[[2]int][]step{}
 	for d := range t.Devices {
 		if t.Devices[d].Kind == NVSwitch {
@@ -78,6 +81,27 @@ func (n *nodeRoutes) addLink(i int, l Link) {
 			n.direct[l.B] = append(n.direct[l.B], step{i, l.A})
 		}
 	}
+}
+
+// nearestLinks leaves one link to each device where there are very many, the nearest: a text may name a million of them
+// between the same two.
+func (n *nodeRoutes) nearestLinks(list []step) []step {
+	if len(list) <= 64 {
+		return list
+	}
+	at := make(map[int]int, len(list))
+	out := list[:0]
+	for _, s := range list {
+		k, known := at[s.to]
+		switch {
+		case !known:
+			at[s.to] = len(out)
+			out = append(out, s)
+		case linkClass(&n.t.Links[s.link]).Nearer(linkClass(&n.t.Links[out[k].link])):
+			out[k] = s
+		}
+	}
+	return out
 }
 
 // parent is the device above d that carries its traffic: sockets only contain.

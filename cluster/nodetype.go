@@ -172,8 +172,33 @@ func (t *NodeType) Above(d int, k Kind) int {
 	return -1
 }
 
+// Levels is how deep every device is in the tree: 1 at the top, 0 where its
+// parents form a loop. It takes as long as there are devices, however deep they are.
+func (t *NodeType) Levels() []int {
+	below := make([][]int32, len(t.Devices))
+	var at, next []int32
+	for i := range t.Devices {
+		if p := t.Devices[i].Parent; p >= 0 && p < len(below) {
+			below[p] = append(below[p], int32(i))
+		} else {
+			at = append(at, int32(i))
+		}
+	}
+	levels := make([]int, len(t.Devices))
+	for n := 1; len(at) > 0; n++ {
+		next = next[:0]
+		for _, i := range at {
+			levels[i] = n
+			next = append(next, below[i]...)
+		}
+		at, next = next, at
+	}
+	return levels
+}
+
 // Check reports the first thing that makes the type unusable: an index out of
-// range, a loop of parents, two devices of one name, a link to itself.
+// range, a loop of parents or a tree deeper than any, two devices of one name, a
+// link to itself.
 func (t *NodeType) Check() error {
 	seen := make(map[string]bool, len(t.Devices))
 	for i := range t.Devices {
@@ -185,11 +210,13 @@ func (t *NodeType) Check() error {
 		if d.Parent < -1 || d.Parent >= len(t.Devices) || d.Parent == i {
 			return fmt.Errorf("node type %s: %s: parent %d is no other device", t.Name, d.Name, d.Parent)
 		}
-		steps := 0
-		for p := d.Parent; p >= 0; p = t.Devices[p].Parent {
-			if steps++; steps > len(t.Devices) {
-				return fmt.Errorf("node type %s: %s: its parents form a loop", t.Name, d.Name)
-			}
+	}
+	for i, n := range t.Levels() {
+		switch {
+		case n == 0:
+			return fmt.Errorf("node type %s: %s: its parents form a loop", t.Name, t.Devices[i].Name)
+		case n > maxChain:
+			return fmt.Errorf("node type %s: %s has more than %d devices above it; no tree of devices has as many levels", t.Name, t.Devices[i].Name, maxChain)
 		}
 	}
 	for i, l := range t.Links {

@@ -3,11 +3,20 @@ package cluster
 // Document is the written form of the cluster. The matrix of every type is
 // computed into it.
 func (c *Cluster) Document() *Document {
+	d, _ := c.DocumentWithin(nil) // a nil budget has nothing to stop it
+	return d
+}
+
+// DocumentWithin is Document that ends with the question that it is for.
+func (c *Cluster) DocumentWithin(b *Budget) (*Document, error) {
 	d := &Document{
 		Version: FormatVersion, Name: c.Name, Benches: c.Benches, Calibration: c.Calibration, Sources: c.Sources, Warnings: c.Warnings,
 		Types: make([]TypeDoc, len(c.Types)), Nodes: c.runs(),
 	}
 	for i, t := range c.Types {
+		if err := b.Stopped(); err != nil {
+			return nil, err
+		}
 		d.Types[i] = t.doc()
 		m := t.Matrix()
 		d.Types[i].Matrix = &m
@@ -18,8 +27,9 @@ func (c *Cluster) Document() *Document {
 			d.Identities = append(d.Identities, HostIdentityDoc{h.Name, id.Device, id.UUID, id.Port, id.GUID, id.LID, id.Counters})
 		}
 	}
-	d.Network = c.networkDoc()
-	return d
+	var err error
+	d.Network, err = c.networkDoc(b)
+	return d, err
 }
 
 // runs groups neighbouring hosts of one type into hostlists.
@@ -95,7 +105,7 @@ func some(i int) *int {
 	return &i
 }
 
-func (c *Cluster) networkDoc() NetworkDoc {
+func (c *Cluster) networkDoc(b *Budget) (NetworkDoc, error) {
 	n := &c.Network
 	d := NetworkDoc{Name: n.Name, Kind: n.Kind, Rails: n.Rails, Oversubscription: n.Oversubscription, Reduction: n.Reduction}
 	for _, s := range n.Switches {
@@ -114,7 +124,10 @@ func (c *Cluster) networkDoc() NetworkDoc {
 		return EndDoc{Hosts: FormatHosts(names), NIC: some(e.NIC), Port: e.Port}
 	}
 	for _, l := range n.Links {
+		if err := b.Stopped(); err != nil {
+			return d, err
+		}
 		d.Links = append(d.Links, NetLinkDoc{end(l.A), end(l.B), l.Count, l.Lanes, l.Speed, l.Rate, l.Max, l.Latency, l.State, l.Counters})
 	}
-	return d
+	return d, nil
 }

@@ -17,12 +17,20 @@ const catalogue = "hardware catalogue"
 // replaced; one that contradicts the catalogue becomes a warning. Calling it
 // twice changes nothing and repeats no warning.
 func Complete(c *cluster.Cluster) {
+	_ = CompleteWithin(nil, c) // a nil budget has nothing to stop it
+}
+
+// CompleteWithin is Complete that ends with the question that it is for; the cluster is then half completed.
+func CompleteWithin(b *cluster.Budget, c *cluster.Cluster) error {
 	seen := make(map[cluster.Warning]bool, len(c.Warnings))
 	for _, w := range c.Warnings {
 		seen[w] = true
 	}
 	names := hostNames(c)
 	for i, t := range c.Types {
+		if err := b.Stopped(); err != nil {
+			return err
+		}
 		f := &filler{t: t, where: names[i], models: make([]GPUModel, len(t.Devices))}
 		f.devices()
 		f.links()
@@ -35,6 +43,7 @@ func Complete(c *cluster.Cluster) {
 		}
 	}
 	completeNetwork(&c.Network)
+	return b.Stopped()
 }
 
 // hostNames gives every type the name that warnings call it by: its only host's,
@@ -63,6 +72,8 @@ type filler struct {
 	models   []GPUModel // by device; Name "" where the catalogue has none
 	warnings []cluster.Warning
 	sum      *linkSum
+	gen      int // of PCIe, as platform guesses; 0 not yet
+	genWhy   string
 }
 
 func (f *filler) warn(dev int, format string, args ...any) {

@@ -14,12 +14,7 @@ const onDie = 5000 * unit.GBps
 // links fills rates, from the ends of the PCIe tree upwards, because a switch
 // without figures is taken to be as fast as what hangs on it.
 func (f *filler) links() {
-	depth := make([]int, len(f.t.Devices))
-	for i := range depth {
-		for p := i; p >= 0 && depth[i] <= len(depth); p = f.t.Devices[p].Parent {
-			depth[i]++
-		}
-	}
+	depth := f.t.Levels()
 	order := make([]int, len(f.t.Links))
 	for i := range order {
 		order[i] = i
@@ -147,9 +142,13 @@ func (f *filler) pcie(l *cluster.Link, below []unit.Rate) cluster.Fact[unit.Rate
 }
 
 // platform guesses the PCIe generation of a node from its GPUs, whose hosts were
-// built with them: by model, compute capability, or number of NVLinks.
-func (f *filler) platform() (int, string) {
-	gen, why := 3, "link state unknown; PCIe 3 x16, as NCCL falls back to"
+// built with them: by model, compute capability, or number of NVLinks. Every link of which nothing is known asks.
+func (f *filler) platform() (gen int, why string) {
+	if f.gen > 0 {
+		return f.gen, f.genWhy
+	}
+	defer func() { f.gen, f.genWhy = gen, why }()
+	gen, why = 3, "link state unknown; PCIe 3 x16, as NCCL falls back to"
 	for i := range f.t.Devices {
 		d := &f.t.Devices[i]
 		if d.Kind != cluster.GPU {

@@ -143,5 +143,5 @@ func (machineFiles) ReadDir(name string) ([]fs.DirEntry, error) { return os.Read
 
 // PageLimits bound what others may send to a server: 20,000 nodes, whatever the form of their description.
 var PageLimits = cluster.Limits{
-	Hosts: 20_000, Names: 640_000, Devices: 200_000, Ends: 256, Pairs: 4 << 20, Switches: 1 << 15, Links: 1 << 20, Bytes: 32 << 20,
+	Hosts: 20_000, Names: 640_000, Devices: 200_000, Ends: 256, Pairs: 4 << 20, Switches: 1 << 15, Links: 1 << 20, Steps: 1 << 27, Bytes: 32 << 20,
 }

@@ -55,8 +55,13 @@ func (e *Env) load(ctx context.Context, words []string) (*cluster.Cluster, error
 	for _, s := range read {
 		frags = append(frags, s.frags...)
 	}
-	c := cluster.Join(frags...)
-	hardware.Complete(c)
+	c, err := cluster.JoinWithin(b, frags...)
+	if err == nil {
+		err = hardware.CompleteWithin(b, c)
+	}
+	if err != nil {
+		return nil, err
+	}
 	if c.Name == "" {
 		c.Name = nameOf(words, c)
 	}
@@ -257,7 +262,10 @@ func nameHost(f *cluster.Fragment, host string) error {
 
 // repeat makes count equal nodes of the one node that the sources describe.
 func repeat(b *cluster.Budget, frags []*cluster.Fragment, name string, count int) ([]*cluster.Fragment, error) {
-	c := cluster.Join(frags...)
+	c, err := cluster.JoinWithin(b, frags...)
+	if err != nil {
+		return nil, err
+	}
 	if len(c.Hosts) != 1 {
 		return nil, fmt.Errorf("%s:%d: the file describes %d nodes; a count is for a file about one", name, count, len(c.Hosts))
 	}

@@ -31,12 +31,21 @@ func (q Map) Run(ctx context.Context, env Env) (*MapDoc, error) {
 	if err != nil {
 		return nil, err
 	}
-	return MapOf(cl), nil
+	return mapOf(env.budget(ctx), cl)
 }
 
 // MapOf is the document of a cluster.
 func MapOf(cl *cluster.Cluster) *MapDoc {
-	return &MapDoc{Document: cl.Document(), Summary: cl.Summary(), Audit: orEmpty(audit.Run(cl)), Cluster: cl}
+	d, _ := mapOf(nil, cl) // a nil budget has nothing to stop it
+	return d
+}
+
+func mapOf(b *cluster.Budget, cl *cluster.Cluster) (*MapDoc, error) {
+	d, err := cl.DocumentWithin(b)
+	if err != nil {
+		return nil, err
+	}
+	return &MapDoc{Document: d, Summary: cl.Summary(), Audit: orEmpty(audit.Run(cl)), Cluster: cl}, nil
 }
 
 // Audit asks what of a cluster will slow or break jobs.

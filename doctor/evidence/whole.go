@@ -65,8 +65,13 @@ func (r *Reader) join() {
 	if len(frags) == 0 {
 		return
 	}
-	s.Cluster = cluster.Join(frags...)
-	hardware.Complete(s.Cluster)
+	c, err := cluster.JoinWithin(r.Budget, frags...)
+	if err == nil {
+		err = hardware.CompleteWithin(r.Budget, c)
+	}
+	if err == nil { // else they are too much together, or nobody waits
+		s.Cluster = c
+	}
 }
 
 // packed reads compressed texts and archives; false when the source is neither.

@@ -78,6 +78,13 @@ var kinds = []struct {
 	{"headings.txt", func(r *rand.Rand, n int) []byte {
 		return repeat(30*n, "", "----------------\na[0-999999]\n----------------\nGPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-%08d-0000-0000-0000-000000000000)\n")
 	}},
+	{"chain.json", chained},
+	{"identities.json", identified},
+	{"parallel.json", parallel},
+	{"uplinks.json", uplinks},
+	{"sources.json", func(r *rand.Rand, n int) []byte {
+		return append(repeat(2000*n, `{"version":1,"nodes":[{"hosts":"a"}],"types":[],"sources":[`, `"s%d",`), `"z"]}`...)
+	}},
 	{"deep.json", func(r *rand.Rand, n int) []byte {
 		return []byte(`{"version":1,"nodes":[],"hosts":` + strings.Repeat(`[`, 1000*n) + strings.Repeat(`]`, 1000*n) + `}`)
 	}},
@@ -201,5 +208,53 @@ func zipped(_ *rand.Rand, n int) []byte {
 		_, _ = f.Write(zeros)
 	}
 	_ = w.Close()
+	return b.Bytes()
+}
+
+// chained is a machine whose devices hang on each other in one chain, with GPUs at its end.
+func chained(_ *rand.Rand, n int) []byte {
+	var b bytes.Buffer
+	b.WriteString(`{"version":1,"nodes":[{"hosts":"a","type":"t"}],"types":[{"name":"t","devices":[{"kind":"numa","name":"d0"}`)
+	for i := range 1000 * n {
+		fmt.Fprintf(&b, `,{"kind":"pci","name":"d%d","parent":"d%d"}`, i+1, i)
+	}
+	for i := range 64 {
+		fmt.Fprintf(&b, `,{"kind":"gpu","name":"g%d","parent":"d%d"}`, i, 1000*n)
+	}
+	b.WriteString(`]}]}`)
+	return b.Bytes()
+}
+
+// identified gives one host very many identities.
+func identified(_ *rand.Rand, n int) []byte {
+	b := bytes.NewBufferString(oneType + `{"hosts":"a","type":"t"}],"identities":[`)
+	for i := range 1000 * n {
+		fmt.Fprintf(b, `{"host":"a","device":"gpu0","port":%d,"uuid":"u"},`, i+1)
+	}
+	b.WriteString(`{"host":"a","device":"gpu0"}]}`)
+	return b.Bytes()
+}
+
+// parallel has very many links between the same few devices.
+func parallel(_ *rand.Rand, n int) []byte {
+	b := bytes.NewBufferString(`{"version":1,"nodes":[{"hosts":"a","type":"t"}],"types":[{"name":"t","devices":[{"kind":"gpu","name":"g"},{"kind":"gpu","name":"h"},{"kind":"nvswitch","name":"s"}],"links":[`)
+	for range 500 * n {
+		b.WriteString(`{"a":"g","b":"s","kind":"nvlink"},{"a":"s","b":"h","kind":"nvlink"},`)
+	}
+	b.WriteString(`{"a":"g","b":"s","kind":"nvlink"}]}]}`)
+	return b.Bytes()
+}
+
+// uplinks has very many links of which nothing is known.
+func uplinks(_ *rand.Rand, n int) []byte {
+	b := bytes.NewBufferString(`{"version":1,"nodes":[{"hosts":"a","type":"t"}],"types":[{"name":"t","devices":[{"kind":"numa","name":"d"}`)
+	for i := range 1000 * n {
+		fmt.Fprintf(b, `,{"kind":"pci","name":"d%d","parent":"d"}`, i)
+	}
+	b.WriteString(`],"links":[{"a":"d","b":"d0","kind":"pcie"}`)
+	for i := range 1000*n - 1 {
+		fmt.Fprintf(b, `,{"a":"d","b":"d%d","kind":"pcie"}`, i+1)
+	}
+	b.WriteString(`]}]}`)
 	return b.Bytes()
 }

@@ -1,6 +1,10 @@
 package launch
 
-import "testing"
+import (
+	"testing"
+
+	"busbar.dev/nccl"
+)
 
 // TestPlanSetsNoFiles reads settings that would have NCCL load, read or write something of a plan's choice.
 func TestPlanSetsNoFiles(t *testing.T) {
@@ -13,9 +17,22 @@ func TestPlanSetsNoFiles(t *testing.T) {
 			t.Errorf("a plan may set %q", name)
 		}
 	}
-	for _, name := range []string{"NCCL_ALGO", "NCCL_PROTO", "NCCL_MIN_NCHANNELS", "NCCL_IB_HCA", "NCCL_CROSS_NIC", "NCCL_NET_GDR_LEVEL", "NCCL_SOCKET_IFNAME", "NCCL_IB_GID_INDEX", "NCCL_NVLS_ENABLE", "NCCL_NET_GDR_C2C"} {
+	// What nobody has thought of is refused as well.
+	for _, name := range []string{"NCCL_", "NCCL_NEW_HOOK", "NCCL_SHM_DISABLE", "NCCL_IB_TC", "nccl_algo", "NCCL_ALGO "} {
+		if checkSettings([]Setting{{Name: name, Value: "1"}}) == nil {
+			t.Errorf("a plan may set %q", name)
+		}
+	}
+	for _, name := range settable {
 		if err := checkSettings([]Setting{{Name: name, Value: "1"}}); err != nil {
 			t.Error(err)
+		}
+	}
+	for _, group := range candidates(nccl.Version{Major: 2, Minor: 27}) {
+		for _, c := range group {
+			if err := checkSettings([]Setting{{Name: c.name, Value: c.value}}); err != nil {
+				t.Errorf("busbar plan writes what busbar exec refuses: %v", err)
+			}
 		}
 	}
 }

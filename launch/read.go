@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -41,13 +42,10 @@ func Read(name string, r io.Reader) (*Plan, error) {
 	return p, nil
 }
 
-// variable is what a setting's name may be.
-var variable = regexp.MustCompile(`^NCCL_[A-Z0-9_]+$`)
-
-// foreign are the variables of NCCL that name files, plugins and commands to load or to write, or where secrets and messages
-// go: nothing of that comes from a plan, which anybody may have written. NCCL_TOPO_FILE is set by the rank itself, to a file
-// beside the plan.
-var foreign = regexp.MustCompile(`(PLUGIN|FILE|PATH|DIR|CONF|HOSTID|COMM_ID|DUMP|PROFILE|DEBUG|RAS|LIB|DLOPEN|^NCCL_NET)$|PLUGIN|_FILE|_PATH|^NCCL_(DEBUG|RAS|PROFILE|TUNER|ENV)`)
+// settable are the variables of NCCL that a plan may set: those that busbar plan writes, which choose among NCCL's ways and the
+// machine's own NICs. All others could name files, plugins, commands or addresses, now or in a release to come, and anybody
+// may have written a plan. NCCL_TOPO_FILE is set by the rank itself, to a file beside the plan.
+var settable = []string{"NCCL_ALGO", "NCCL_PROTO", "NCCL_CROSS_NIC", "NCCL_MIN_NCHANNELS", "NCCL_NET_GDR_LEVEL", "NCCL_IB_HCA", "NCCL_SOCKET_IFNAME"}
 
 // topologyName is what a topology file of a plan may be called: nothing outside its folder.
 var topologyName = regexp.MustCompile(`^topo-[0-9]{1,4}\.xml$`)
@@ -127,16 +125,16 @@ func (p *Plan) Check() error {
 			return fmt.Errorf("host %d is called %.300q; expected a host's name: letters, digits, dots and dashes", i, h.Name)
 		}
 	}
+	if err := checkSettings(p.Try); err != nil {
+		return fmt.Errorf("try: %w", err)
+	}
 	return checkSettings(p.Settings)
 }
 
 func checkSettings(list []Setting) error {
 	for i, s := range list {
-		if !variable.MatchString(s.Name) {
-			return fmt.Errorf("settings[%d].name is %q; expected a variable of NCCL", i, s.Name)
-		}
-		if foreign.MatchString(s.Name) {
-			return fmt.Errorf("settings[%d].name is %s, which names a file, a plugin or an address; a plan may not set it", i, s.Name)
+		if !slices.Contains(settable, s.Name) {
+			return fmt.Errorf("settings[%d].name is %.80q; a plan may set %s; set others in the job's own environment, which stays", i, s.Name, strings.Join(settable, ", "))
 		}
 		if len(s.Value) > longestValue || !plain.MatchString(s.Value) {
 			return fmt.Errorf("settings[%d]: the value of %s is %q; expected letters, digits and _=:,^.+-", i, s.Name, s.Value)

@@ -35,52 +35,63 @@ var ErrAnotherStore = errors.New("the store ends before what was read from it: i
 // Follow reads the stream and goes on when connections or leaders change, until the context
 // ends or Each returns an error.
 func (b *Bus) Follow(ctx context.Context, f Following) error {
-	next, stuck := max(f.From, 1), uint64(0)
 	target := uint64(0)
 	caughtUp := f.CaughtUp == nil
+	r := &reading{next: max(f.From, 1), atOnce: pullMost, stored: f.Stored, bad: f.Bad, each: f.Each}
+	r.passed = func(seq uint64, end bool) error {
+		if !caughtUp && (end || seq >= target) {
+			caughtUp = true
+			f.CaughtUp(max(seq, target))
+		}
+		return nil
+	}
+	return b.goOn(ctx, r, f.On, func() error {
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		s, err := b.js.Stream(ctx, fleet.Stream)
+		if err != nil {
+			return err
+		}
+		last := s.CachedInfo().State.LastSeq
+		if last+1 < r.next {
+			return ErrAnotherStore
+		}
+		target = max(target, last)
+		if !caughtUp && r.next > target {
+			caughtUp = true
+			f.CaughtUp(r.next - 1)
+		}
+		return nil
+	})
+}
+
+// goOn reads with one consumer after the other, until the context or who is told ends it. before, where it is set, is asked
+// before each, and on hears why another was needed.
+func (b *Bus) goOn(ctx context.Context, r *reading, on func(error), before func() error) error {
 	wait := firstWait
 	for {
-		err := func() error {
-			ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-			defer cancel()
-			s, err := b.js.Stream(ctx, fleet.Stream)
-			if err != nil {
-				return err
-			}
-			last := s.CachedInfo().State.LastSeq
-			if last+1 < next {
-				return ErrAnotherStore
-			}
-			target = max(target, last)
-			return nil
-		}()
+		began := r.next
+		var err error
+		if before != nil {
+			err = before()
+		}
 		if err == nil {
-			if !caughtUp && next > target {
-				caughtUp = true
-				f.CaughtUp(next - 1)
-			}
-			began := next
-			next, err = b.read(ctx, &f, next, &stuck, func(seq uint64, end bool) {
-				if !caughtUp && (end || seq >= target) {
-					caughtUp = true
-					f.CaughtUp(max(seq, target))
-				}
-			})
-			if next > began {
-				wait = firstWait
-			}
+			err = b.read(ctx, r)
+		}
+		if r.next > began {
+			wait = firstWait
 		}
 		var mine *eachError
 		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
 		case errors.As(err, &mine):
 			return mine.err
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
 		case errors.Is(err, ErrAnotherStore), errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, jetstream.ErrStreamNotFound) && !b.patient():
 			return err
 		}
-		if f.On != nil {
-			f.On(err)
+		if on != nil {
+			on(err)
 		}
 		select {
 		case <-ctx.Done():
@@ -93,7 +104,7 @@ func (b *Bus) Follow(ctx context.Context, f Following) error {
 
 func (b *Bus) patient() bool { return b.cfg.Patient }
 
-// eachError carries the reader's own error through.
+// eachError carries the error of who is told through.
 type eachError struct{ err error }
 
 func (e *eachError) Error() string { return e.err.Error() }
@@ -115,23 +126,54 @@ const (
 // and a new consumer gets them again. That is tried once at a place, for a damaged store may count what it cannot read.
 var errStuck = errors.New("no message comes although the store has more; reading anew")
 
-// read reads from a sequence on with one consumer, and returns what comes next. passed is told how far it is, and
-// whether that is the end: a store may have lost what came before its last sequence.
-func (b *Bus) read(ctx context.Context, f *Following, next uint64, stuck *uint64, passed func(seq uint64, end bool)) (uint64, error) {
-	c, err := b.js.OrderedConsumer(ctx, fleet.Stream, jetstream.OrderedConsumerConfig{
-		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: next,
-		InactiveThreshold: time.Minute, MaxResetAttempts: 3,
-	})
-	if err != nil {
-		return next, err
+// reading is what is read of the stream, and who is told.
+type reading struct {
+	next   uint64     // the sequence that comes next; 0 is the beginning
+	since  *time.Time // from when on, where next is 0
+	only   []string   // subjects; none is all
+	atOnce int        // messages that are asked for at a time
+	stored func(seq uint64, at time.Time)
+	bad    func(seq uint64, subject string, err error)
+	each   func(seq uint64, n *fleet.Event) error
+	// passed is told how far it is, and whether that is the end: a store may have lost what came before its last
+	// sequence. An error ends reading.
+	passed func(seq uint64, end bool) error
+	stuck  uint64 // where no message came although there are more
+	name   string // of the consumer
+}
+
+// begin is where a consumer begins.
+func (r *reading) begin() jetstream.OrderedConsumerConfig {
+	c := jetstream.OrderedConsumerConfig{FilterSubjects: r.only, InactiveThreshold: time.Minute, MaxResetAttempts: 3}
+	switch {
+	case r.next > 0:
+		c.DeliverPolicy, c.OptStartSeq = jetstream.DeliverByStartSequencePolicy, r.next
+	case r.since != nil:
+		c.DeliverPolicy, c.OptStartTime = jetstream.DeliverByStartTimePolicy, r.since
+	default:
+		c.DeliverPolicy = jetstream.DeliverAllPolicy
 	}
-	it, err := c.Messages(jetstream.PullMaxMessagesWithBytesLimit(pullMost, pullBytes), jetstream.PullHeartbeat(5*time.Second))
+	return c
+}
+
+// read reads with one consumer, as far as that goes; another goes on at next.
+func (b *Bus) read(ctx context.Context, r *reading) error {
+	c, err := b.js.OrderedConsumer(ctx, fleet.Stream, r.begin())
 	if err != nil {
-		return next, err
+		return err
+	}
+	it, err := c.Messages(jetstream.PullMaxMessagesWithBytesLimit(r.atOnce, pullBytes), jetstream.PullHeartbeat(5*time.Second))
+	if err != nil {
+		return err
 	}
 	defer it.Stop()
-	if info := c.CachedInfo(); info != nil && info.NumPending == 0 {
-		passed(next-1, true)
+	if info := c.CachedInfo(); info != nil {
+		r.name = info.Name
+		if info.NumPending == 0 {
+			if err := r.passed(max(r.next, 1)-1, true); err != nil {
+				return &eachError{err}
+			}
+		}
 	}
 	stop := context.AfterFunc(ctx, it.Stop)
 	defer stop()
@@ -140,42 +182,54 @@ func (b *Bus) read(ctx context.Context, f *Following, next uint64, stuck *uint64
 		if errors.Is(err, nats.ErrTimeout) && ctx.Err() == nil {
 			info, err := c.Info(ctx)
 			if err != nil {
-				return next, err // the server that had it is gone: another makes a new one
+				return err // the server that had it is gone: another makes a new one
 			}
-			more := info.NumPending > 0 || info.Delivered.Stream >= next
-			if still++; more && still >= 2 && *stuck != next {
-				*stuck = next
-				return next, errStuck
+			more := info.NumPending > 0 || info.Delivered.Stream >= max(r.next, 1)
+			if still++; more && still >= 2 && r.stuck != max(r.next, 1) {
+				r.stuck = max(r.next, 1)
+				return errStuck
 			}
-			passed(next-1, !more || still >= stillMost)
+			if err := r.passed(max(r.next, 1)-1, !more || still >= stillMost); err != nil {
+				return &eachError{err}
+			}
 			continue
 		}
 		still = 0
 		if err != nil {
-			return next, err
+			return err
 		}
-		meta, err := m.Metadata()
-		if err != nil {
-			return next, err
+		if err := r.take(m); err != nil {
+			return err
 		}
-		seq := meta.Sequence.Stream
-		if seq < next {
-			continue // a consumer that was made anew may begin early
-		}
-		if f.Stored != nil {
-			f.Stored(seq, meta.Timestamp)
-		}
-		n, err := decode(m.Subject(), m.Data())
-		if err != nil {
-			if f.Bad != nil {
-				f.Bad(seq, m.Subject(), err)
-			}
-		} else if err := f.Each(seq, n); err != nil {
-			return next, &eachError{err}
-		}
-		next = seq + 1
-		passed(seq, meta.NumPending == 0)
 	}
+}
+
+// take takes one message.
+func (r *reading) take(m jetstream.Msg) error {
+	meta, err := m.Metadata()
+	if err != nil {
+		return err
+	}
+	seq := meta.Sequence.Stream
+	if seq < r.next {
+		return nil // a consumer that was made anew may begin early
+	}
+	if r.stored != nil {
+		r.stored(seq, meta.Timestamp)
+	}
+	n, err := decode(m.Subject(), m.Data())
+	if err != nil {
+		if r.bad != nil {
+			r.bad(seq, m.Subject(), err)
+		}
+	} else if err := r.each(seq, n); err != nil {
+		return &eachError{err}
+	}
+	r.next = seq + 1
+	if err := r.passed(seq, meta.NumPending == 0); err != nil {
+		return &eachError{err}
+	}
+	return nil
 }
 
 // decode reads an event and refuses what came under another's name.
@@ -192,79 +246,4 @@ func decode(subject string, data []byte) (*fleet.Event, error) {
 		return nil, fmt.Errorf("news of node %q on %s", n.Node, subject)
 	}
 	return n, nil
-}
-
-// forget gives a consumer back to the server, which would keep it for a while: there are only so
-// many, and questions come often.
-func (b *Bus) forget(ctx context.Context, consumer string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	_ = b.js.DeleteConsumer(ctx, fleet.Stream, consumer) // or it ends by itself
-}
-
-// Range is a piece of the stream.
-type Range struct {
-	// Nodes are whose news to read; nil is all of it, the servers' own included. "" is the
-	// servers' own.
-	Nodes []fleet.Name
-	// Since and Until are when it was stored; zero is no bound.
-	Since, Until time.Time
-	// Most is the most messages to read; 0 is no bound.
-	Most int
-}
-
-// Query reads what is stored of a range, in order, and ends. Messages that are no events are
-// passed over and counted.
-func (b *Bus) Query(ctx context.Context, r Range, each func(seq uint64, n *fleet.Event) error) (bad int, err error) {
-	cfg := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy, InactiveThreshold: 30 * time.Second}
-	if !r.Since.IsZero() {
-		cfg.DeliverPolicy, cfg.OptStartTime = jetstream.DeliverByStartTimePolicy, &r.Since
-	}
-	for _, n := range r.Nodes {
-		subject := fleet.HubLog
-		if n != "" {
-			subject = fleet.LogOf(n)
-		}
-		cfg.FilterSubjects = append(cfg.FilterSubjects, subject)
-	}
-	c, err := b.js.OrderedConsumer(ctx, fleet.Stream, cfg)
-	if err != nil {
-		return 0, err
-	}
-	info, err := c.Info(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer b.forget(ctx, info.Name)
-	if info.NumPending == 0 {
-		return 0, nil
-	}
-	it, err := c.Messages(jetstream.PullMaxMessages(512))
-	if err != nil {
-		return 0, err
-	}
-	defer it.Stop()
-	for read := 0; r.Most == 0 || read < r.Most; read++ {
-		m, err := it.Next(jetstream.NextContext(ctx))
-		if err != nil {
-			return bad, err
-		}
-		meta, err := m.Metadata()
-		if err != nil {
-			return bad, err
-		}
-		if !r.Until.IsZero() && !meta.Timestamp.Before(r.Until) {
-			return bad, nil
-		}
-		n, err := decode(m.Subject(), m.Data())
-		if err != nil {
-			bad++
-		} else if err := each(meta.Sequence.Stream, n); err != nil {
-			return bad, err
-		}
-		if meta.NumPending == 0 {
-			return bad, nil
-		}
-	}
-	return bad, nil
 }

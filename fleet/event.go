@@ -70,7 +70,8 @@ type Counters struct {
 	Values map[string]map[string]uint64 `json:"values"`
 }
 
-// Measured is what came out of a part. The node of rank 0 says it; a node that failed says so itself.
+// Measured is what came out of a part. The node of rank 0 says it; a node that failed says so itself, and every node how
+// long its own work took.
 type Measured struct {
 	Order string `json:"order"`
 	Part  string `json:"part"`
@@ -79,7 +80,8 @@ type Measured struct {
 	// Pairs are both directions of a pair; Results those of a collective.
 	Pairs   []PairSample  `json:"pairs,omitempty"`
 	Results result.Sweeps `json:"records,omitempty"`
-	// Own is how long each node of a collective took for a piece of work of its own before it.
+	// Own is how long the node took for a piece of work of its own before a collective. What it says of others counts for
+	// nothing.
 	Own []OwnTime `json:"own,omitempty"`
 	// Failed says why there is nothing, and Peer whom it was about, where that is known.
 	Failed string        `json:"failed,omitempty"`

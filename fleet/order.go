@@ -95,8 +95,10 @@ type Order struct {
 	Why   string    `json:"why,omitempty"` // of Failed and Cancelled
 	Sweep int       `json:"sweep"`         // how often it ran
 	Since time.Time `json:"since,omitzero"`
-	// Ran is when the sweep began, Parts how many there are in it, and Out who was left out of it.
+	// Ran is when the sweep began, Lead who tells what came of a collective, Parts how many there are in it, and Out who
+	// was left out of it.
 	Ran   time.Time `json:"ran,omitzero"`
+	Lead  Name      `json:"lead,omitzero"`
 	Parts int       `json:"parts,omitempty"`
 	Out   []Out     `json:"out,omitempty"`
 	// Reasons are why parts of the sweep were not measured, the commonest first.

@@ -114,7 +114,8 @@ type Verdict struct {
 	// A busy node is in neither list: a job's traffic is no fault, and no proof. Only a measured one is good.
 	Healthy   []Name `json:"good"`
 	Unhealthy []Out  `json:"bad"`
-	// Unmeasured are those of whom the sweep says nothing, for it did not measure them.
+	// Unmeasured are those of whom the sweep says nothing: it did not measure them, or nobody can say whose fault it is that
+	// a pair is slow.
 	Unmeasured []Name `json:"unmeasured,omitempty"`
 	// Notes are what is worth knowing and no node's fault alone.
 	Notes []string `json:"notes,omitempty"`

@@ -161,7 +161,7 @@ func judge(got *fleet.OrderReply) (*OrderCheckDoc, error) {
 		return nil, failure.Cannot(fmt.Errorf("order %s was %s %s", got.ID, got.State, got.Why))
 	}
 	if len(v.Unmeasured) > 0 && len(v.Healthy)+len(v.Unhealthy) == 0 {
-		return nil, failure.Cannot(fmt.Errorf("order %s: %s could not be measured, so that nothing can be said of them; %s", got.ID, slurmHosts(v.Unmeasured), cmp.Or(got.Why, "busbar order watch "+got.ID+" says more")))
+		return nil, failure.Cannot(fmt.Errorf("order %s: nothing can be said of %s; %s", got.ID, slurmHosts(v.Unmeasured), cmp.Or(got.Why, strings.Join(v.Notes, "; "), "busbar order watch "+got.ID+" says more")))
 	}
 	var names []fleet.Name
 	for _, b := range v.Unhealthy {

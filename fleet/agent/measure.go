@@ -54,7 +54,8 @@ func memoryOf(p *fleet.Part) (unit.Bytes, error) {
 	return b.Memory(n), nil
 }
 
-// measure joins the part's group and measures. Only rank 0 has something to tell.
+// measure joins the part's group and measures. Rank 0 tells what came of it; the others of a collective only how long their
+// own work took.
 func (m *meter) measure(ctx context.Context, p *fleet.Part, at func(int, int, string)) (*fleet.Measured, error) {
 	work, err := json.Marshal(p.What)
 	if err != nil {
@@ -124,8 +125,11 @@ func (m *meter) collective(ctx context.Context, g *engine.Group, p *fleet.Part, 
 		at(rows, len(p.What.Sizes), fmt.Sprintf("%s of %v", p.What.Op, s.Points[0].Size))
 		return nil
 	})
-	if err != nil || g.Rank() != 0 {
+	switch {
+	case err != nil:
 		return nil, err
+	case g.Rank() != 0:
+		return &fleet.Measured{Own: out.Own}, nil
 	}
 	return out, nil
 }

@@ -14,8 +14,8 @@ import (
 	"busbar.dev/unit"
 )
 
-// Measurer does a part and returns what came out of it, nil on nodes of which nothing is
-// expected. It tells how far it is.
+// Measurer does a part and returns what came out of it, as far as this node tells it; nil where
+// it has nothing to tell. It tells how far it is.
 type Measurer func(ctx context.Context, p *fleet.Part, at func(done, of int, text string)) (*fleet.Measured, error)
 
 // glance is how long the node's traffic is watched before a part.

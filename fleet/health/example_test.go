@@ -29,7 +29,7 @@ func ExampleHistory() {
 	for _, f := range h.Findings(now) {
 		fmt.Println(f.Severity, f.ID, f.Text)
 	}
-	fmt.Println("drain", h.Unhealthy(now))
+	fmt.Println("drain", health.Drain(h.Findings(now)))
 	line, _ := json.Marshal(health.Observation{Sample: &health.Sample{Sweep: "1", Time: start, From: "a", To: "b", Rate: 12 * unit.GBps, Latency: unit.Micros(20)}})
 	fmt.Println(string(line))
 	// Output:

@@ -55,7 +55,6 @@ func FuzzObserve(f *testing.F) {
 		}
 		h.Sweeps()
 		h.Pair("a", "b", "")
-		h.Table("1", "")
 		h.Size()
 	})
 }

@@ -61,8 +61,8 @@ type History struct {
 	active map[string]*raised
 	whole  *finding.Finding // that the fleet became slower, as of the last answer
 	stale  bool             // something about pairs came since the last answer
-	refuse int
-	deaf   [][2]int64 // times in which heartbeats were lost, ns, the oldest first
+	refuse int              // observations that found no room or made no sense
+	deaf   [][2]int64       // times in which heartbeats were lost, ns, the oldest first
 }
 
 // node is what is known of one node apart from its pairs.
@@ -87,9 +87,6 @@ func New(o Options) *History {
 		jobs:   jobs{byID: map[string]*job{}},
 	}
 }
-
-// Refused is how many observations found no room or made no sense.
-func (h *History) Refused() int { return h.refuse }
 
 // no counts an observation that was not taken.
 func (h *History) no() bool {

@@ -2,7 +2,6 @@ package health
 
 import (
 	"slices"
-	"time"
 
 	"busbar.dev/finding"
 	"busbar.dev/result/pairs"
@@ -79,12 +78,9 @@ func first(list []string) string {
 // drainFrom is the confidence from which a node is drained.
 const drainFrom = 0.9
 
-// Bad are the nodes that should be drained, sorted: those of findings about one node that are
+// Drain are the nodes that should be drained, sorted: those of findings about one node that are
 // errors of a confidence of 0.9 or more and not clearing. Slow pairs, leaves and rails drain
 // nobody, nor does the silence of most nodes at once.
-func (h *History) Unhealthy(now time.Time) []string { return Drain(h.Findings(now)) }
-
-// Drain are the nodes of findings that Bad would name.
 func Drain(list []finding.Finding) []string {
 	bad := []string{}
 	for i := range list {

@@ -210,8 +210,8 @@ func TestThinning(t *testing.T) {
 		small.Add(Sample{Sweep: fmt.Sprint(k), Time: at(k), From: "a", To: "c", Rate: 1e9})
 		small.Add(Sample{Sweep: fmt.Sprint(k), Time: at(k), From: "a", To: "d", Rate: 1e9})
 	}
-	if s := small.Size(); s.Sweeps > 10 || s.Pairs != 2 || s.Nodes != 3 || small.Refused() != 200 {
-		t.Errorf("%+v, refused %d", s, small.Refused())
+	if s := small.Size(); s.Sweeps > 10 || s.Pairs != 2 || s.Nodes != 3 || small.refuse != 200 {
+		t.Errorf("%+v, refused %d", s, small.refuse)
 	}
 	small.Findings(at(101))
 }

@@ -167,8 +167,8 @@ func TestWholeOtherPairs(t *testing.T) {
 	for range 6 { // eight other nodes, which always were slower
 		f.sweep()
 	}
-	for _, from := range f.h.Nodes() {
-		for _, to := range f.h.Nodes() {
+	for _, from := range f.h.nodeNames() {
+		for _, to := range f.h.nodeNames() {
 			for _, p := range f.h.Pair(from, to, "") {
 				shift.Add(Sample{Sweep: p.Sweep, Time: p.Time, From: "other" + from, To: "other" + to, Rate: p.Rate, Latency: p.Latency})
 			}
@@ -241,8 +241,8 @@ func TestWholeEnds(t *testing.T) {
 	// The same history, asked once only.
 	late := New(Options{})
 	for _, s := range f.h.Sweeps() {
-		for _, from := range f.h.Nodes() {
-			for _, to := range f.h.Nodes() {
+		for _, from := range f.h.nodeNames() {
+			for _, to := range f.h.nodeNames() {
 				for _, p := range f.h.Pair(from, to, "") {
 					if p.Sweep == s.ID {
 						late.Add(Sample{Sweep: p.Sweep, Time: p.Time, From: from, To: to, Rate: p.Rate, Latency: p.Latency})

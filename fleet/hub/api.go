@@ -27,6 +27,8 @@ type Endpoint struct {
 	Method, Path string
 	// Orders tells that the right to give orders is needed; else that to read is.
 	Orders bool
+	// Waits tells that it may wait for something to happen, rather than compute.
+	Waits bool
 	// Serve answers; by is who asks.
 	Serve func(w http.ResponseWriter, r *http.Request, by string)
 }
@@ -48,10 +50,10 @@ func (h *Hub) Endpoints() []Endpoint {
 		read("/api/fleet/orders", func(w http.ResponseWriter, _ *http.Request) {
 			reply(w, fleet.OrdersReply{Orders: h.view.Orders(h.cfg.Now())})
 		}),
-		read("/api/fleet/orders/{id}", h.getOrder),
-		{http.MethodPost, "/api/fleet/orders", true, h.postOrder},
-		{http.MethodDelete, "/api/fleet/orders/{id}", true, h.deleteOrder},
-		{http.MethodDelete, "/api/fleet/nodes/{name}", true, h.deleteNode},
+		{Method: http.MethodGet, Path: "/api/fleet/orders/{id}", Waits: true, Serve: func(w http.ResponseWriter, r *http.Request, _ string) { h.getOrder(w, r) }},
+		{Method: http.MethodPost, Path: "/api/fleet/orders", Orders: true, Waits: true, Serve: h.postOrder},
+		{Method: http.MethodDelete, Path: "/api/fleet/orders/{id}", Orders: true, Waits: true, Serve: h.deleteOrder},
+		{Method: http.MethodDelete, Path: "/api/fleet/nodes/{name}", Orders: true, Waits: true, Serve: h.deleteNode},
 	}
 	for i := range list {
 		list[i].Serve = h.whenRead(list[i].Serve)
@@ -130,6 +132,11 @@ func (h *Hub) getPairs(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	id := r.URL.Query().Get("order")
+	o, known := h.view.Order(id, h.cfg.Now())
+	if n := len(h.view.present()); names == nil && n > mostAllHeat && (!known || o.Nodes == nil) {
+		refuse(w, http.StatusBadRequest, fmt.Errorf("a table of all %d nodes has %d cells; expected nodes= with at most %d of them", n, n*n, mostHeat))
+		return
+	}
 	if id == "" {
 		reply(w, h.view.Heat(f, names))
 		return
@@ -145,8 +152,12 @@ func (h *Hub) getPairs(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// mostHeat bounds the nodes of a table that somebody asks for by names.
-const mostHeat = 2000
+// mostHeat bounds the nodes of a table that somebody asks for by names, and mostAllHeat those of a table of all: a cell
+// takes some thirty bytes on its way.
+const (
+	mostHeat    = 2000
+	mostAllHeat = 3000
+)
 
 // namesOf reads a hostlist; an empty one is nil.
 func namesOf(list string) ([]fleet.Name, error) {

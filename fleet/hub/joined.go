@@ -90,7 +90,7 @@ func join(list []nodeMap, network *cluster.Cluster) *cluster.Cluster {
 }
 
 // oneNode is what a node may say of itself. Its network is not taken from it.
-var oneNode = cluster.Limits{Hosts: 1, Names: 64, Devices: 4 * cluster.MaxEnds, Pairs: cluster.MaxEnds * cluster.MaxEnds, Switches: 1024, Links: 1 << 16}
+var oneNode = cluster.Limits{Hosts: 1, Names: 64, Devices: 4 * cluster.MaxEnds, Pairs: cluster.MaxEnds * cluster.MaxEnds, Switches: 1024, Links: 1 << 16, Steps: 1 << 28}
 
 var errNoMap = errors.New("it said none")
 

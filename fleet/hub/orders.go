@@ -45,7 +45,7 @@ func (h *Hub) Give(ctx context.Context, o fleet.Order) (fleet.OrderState, error)
 	var id [6]byte
 	rand.Read(id[:])
 	o.ID, o.State, o.Why, o.Sweep, o.Since = hex.EncodeToString(id[:]), fleet.Waiting, "", 0, now
-	o.Ran, o.Parts, o.Out, o.Reasons = time.Time{}, 0, nil, nil
+	o.Ran, o.Lead, o.Parts, o.Out, o.Reasons = time.Time{}, "", 0, nil, nil
 	if err := o.Check(); err != nil {
 		return fleet.OrderState{}, RefusedError{err}
 	}
@@ -153,6 +153,9 @@ func (h *Hub) once(ctx context.Context, o *fleet.Order, resumed bool) error {
 		parts = max(parts, o.Parts) // those with nodes that are gone by now are left out
 	}
 	o.State, o.Since, o.Out, o.Parts, o.Reasons = fleet.Running, now, out, parts, nil
+	if o.Lead = ""; o.What.Measure == fleet.MeasureCollective && len(nodes) > 0 {
+		o.Lead = nodes[0] // its rank 0
+	}
 	if err := h.publishOrder(ctx, *o); err != nil {
 		return err
 	}

@@ -132,8 +132,9 @@ func (v *View) nodeRates() map[fleet.Name][2]float64 {
 	return out
 }
 
-// table is what a sweep of an order showed, and the middle rate that all pairs of the fleet show
-// when they are measured with messages of the same size; 0 where few were.
+// table is what a sweep of an order showed, and the middle rate that pairs of the fleet show when they are measured with
+// messages of the same size; 0 where few were. Every node that says something has one vote, however much it says: one in
+// the wrong hands could claim rates that make all others look slow.
 func (v *View) table(id string, sweep int, names []fleet.Name) (t *pairs.Table, usual unit.Rate) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -156,16 +157,21 @@ func (v *View) table(id string, sweep int, names []fleet.Name) (t *pairs.Table, 
 	for _, other := range v.orders {
 		alike[other.number] = other.What.Measure == fleet.MeasurePairs && other.What.Large == o.What.Large && other.Caps.Rate == o.Caps.Rate
 	}
-	var rates []float32
+	count, by := 0, map[uint32][]float64{}
 	for _, cells := range []map[uint64]cell{v.cells, v.checks} {
 		for _, c := range cells {
 			if alike[c.order] && c.rate > 0 {
-				rates = append(rates, c.rate)
+				by[c.by] = append(by[c.by], float64(c.rate))
+				count++
 			}
 		}
 	}
-	if len(rates) < 8 {
+	if count < 8 {
 		return t, 0
 	}
-	return t, unit.Rate(stats.Nearest(rates, 0.5))
+	var votes []float64
+	for _, rates := range by {
+		votes = append(votes, stats.Nearest(rates, 0.5))
+	}
+	return t, unit.Rate(stats.MedianLow(votes)) // of two, the lower: nobody is slow because one says so
 }

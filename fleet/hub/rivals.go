@@ -3,8 +3,6 @@ package hub
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -19,7 +17,6 @@ const (
 	longestUp     = 10 * 365 * 24 * time.Hour // that an agent is believed to run
 	instanceLasts = 35 * time.Second          // an agent that has not beaten for so long has ended
 	settleAgain   = 5 * time.Second           // between two words about the same agents
-	rivalLasts    = 10 * time.Minute          // for how long a finding tells of a second agent that has come
 )
 
 // rivals tells agents of one name apart. An agent that is started again has another mark than before, and
@@ -28,7 +25,7 @@ const (
 type rivals struct {
 	mu   sync.Mutex // guards following
 	seen map[fleet.Name]*[2]instance
-	met  map[fleet.Name]*meeting
+	met  recent[*fleet.Settled] // two were heard, and were told this
 }
 
 // instance is one agent of a name.
@@ -36,12 +33,6 @@ type instance struct {
 	agent       string
 	began, came time.Time
 	since       time.Time // it is heard here
-}
-
-// meeting is that two were heard.
-type meeting struct {
-	first, last time.Time
-	sent        *fleet.Settled
 }
 
 // beat hears an agent. What it returns is for all agents of the name, nil where nothing is to be said.
@@ -105,37 +96,24 @@ func (r *rivals) meet(n fleet.Name, a, b instance, now time.Time) *fleet.Settled
 	if earlier > 0 {
 		a, b = b, a
 	}
-	m := r.met[n]
-	if m == nil || now.Sub(m.last) > rivalLasts {
-		if r.met == nil || len(r.met) >= fleet.MaxNodes {
-			r.met = map[fleet.Name]*meeting{}
-		}
-		m = &meeting{first: now}
-		r.met[n] = m
-	}
-	if s := m.sent; s != nil && s.GoesOn == a.agent && s.GivesUp == b.agent && now.Sub(m.last) < settleAgain {
+	m, _ := r.met.notice(n, now)
+	if s := m.what; s != nil && s.GoesOn == a.agent && s.GivesUp == b.agent && now.Sub(m.last) < settleAgain {
 		return nil
 	}
 	m.last = now
-	m.sent = &fleet.Settled{GoesOn: a.agent, GivesUp: b.agent, Up: now.Sub(a.began).Seconds(), Later: now.Sub(b.began).Seconds()}
-	return m.sent
+	m.what = &fleet.Settled{GoesOn: a.agent, GivesUp: b.agent, Up: now.Sub(a.began).Seconds(), Later: now.Sub(b.began).Seconds()}
+	return m.what
 }
 
 // findings are the names that two agents connected under of late.
-func (r *rivals) findings(now time.Time) (list []finding.Finding) {
+func (r *rivals) findings(now time.Time) []finding.Finding {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	maps.DeleteFunc(r.met, func(_ fleet.Name, m *meeting) bool { return now.Sub(m.last) > rivalLasts })
-	for _, n := range slices.Sorted(maps.Keys(r.met)) {
-		m := r.met[n]
-		list = append(list, finding.Finding{
-			ID: fmt.Sprintf("%s:%s", TwoAgents, n), Kind: TwoAgents, Severity: finding.Warn, Nodes: []string{string(n)}, Since: m.first.UTC().Truncate(time.Second), Confidence: 1,
-			Text:     fmt.Sprintf("two agents call themselves %s", n),
-			Evidence: finding.Facts("two processes beat under this name at the same time; the one that was there first goes on, the other was told to give up"),
-			Fix:      fmt.Sprintf("find the second agent that runs with the credentials of %s, and give it its own (busbar serve token node NAME); where somebody took them, busbar serve token node %s --revoke", n, n),
-		})
-	}
-	return list
+	return r.met.findings(TwoAgents, finding.Warn, now, func(n fleet.Name, _ *fleet.Settled) (text, fact, fix string) {
+		return fmt.Sprintf("two agents call themselves %s", n),
+			"two processes beat under this name at the same time; the one that was there first goes on, the other was told to give up",
+			fmt.Sprintf("find the second agent that runs with the credentials of %s, and give it its own (busbar serve token node NAME); where somebody took them, busbar serve token node %s --revoke", n, n)
+	})
 }
 
 // settle has one agent of a name go on where there are two.

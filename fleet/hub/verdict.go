@@ -65,12 +65,17 @@ func (h *Hub) Verdict(id string) (*fleet.Verdict, error) {
 	return v, nil
 }
 
-// judge looks at the pairs of the sweep, and returns who is in one that was measured.
+// judge looks at the pairs of the sweep, and returns of whom it says something.
 func (h *Hub) judge(s fleet.OrderState, names []fleet.Name, busy map[fleet.Name]bool, blame func(fleet.Name, string), v *fleet.Verdict) func(fleet.Name) bool {
 	t, usual := h.view.table(s.ID, s.Sweep, names)
 	best := make([]unit.Rate, len(names))
 	seen := map[fleet.Name]bool{}
+	with := make([]map[int]bool, len(names))
+	for i := range with {
+		with[i] = map[int]bool{}
+	}
 	for _, m := range t.Cells {
+		with[m.From][m.To], with[m.To][m.From] = true, true
 		best[m.From] = max(best[m.From], m.Rate)
 		best[m.To] = max(best[m.To], m.Rate)
 		seen[names[m.From]], seen[names[m.To]] = true, true
@@ -78,6 +83,7 @@ func (h *Hub) judge(s fleet.OrderState, names []fleet.Name, busy map[fleet.Name]
 	// Where nobody was measured at all, it is not known whose fault that is; nor where a sweep was cut short, or
 	// one round left somebody without a partner.
 	asked := len(names) - len(s.Out)
+	unsure := map[fleet.Name]bool{}
 	whole := len(seen) > 0 && s.State != fleet.Running && s.State != fleet.Cancelled && (s.Rounds != 1 || asked%2 == 0)
 	for i, n := range names {
 		switch {
@@ -87,6 +93,10 @@ func (h *Hub) judge(s fleet.OrderState, names []fleet.Name, busy map[fleet.Name]
 			} else if !slices.ContainsFunc(s.Out, func(o fleet.Out) bool { return o.Node == n }) {
 				v.Notes = append(v.Notes, fmt.Sprintf("%s: not measured, and whose fault that is nobody can say", n))
 			}
+		case best[i] > 0 && float64(best[i]) < tooSlow*float64(usual) && len(with[i]) < witnesses:
+			// Of two that are slow with each other either may be at fault, and either may say so on purpose.
+			unsure[n] = true
+			v.Notes = append(v.Notes, fmt.Sprintf("%s: %v with the one node that it was measured with, where the fleet usually shows %v; whose fault that is takes a third to say", n, best[i], usual))
 		case best[i] > 0 && float64(best[i]) < tooSlow*float64(usual):
 			blame(n, fmt.Sprintf("at best %v, and the fleet usually shows %v", best[i], usual))
 		}
@@ -100,7 +110,7 @@ func (h *Hub) judge(s fleet.OrderState, names []fleet.Name, busy map[fleet.Name]
 			v.Notes = append(v.Notes, f.Text)
 		}
 	}
-	return func(n fleet.Name) bool { return seen[n] }
+	return func(n fleet.Name) bool { return seen[n] && !unsure[n] }
 }
 
 // certain tells what one brief measurement can show of a node from what may be chance.

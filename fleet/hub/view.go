@@ -63,13 +63,11 @@ type View struct {
 // cell is the last figures of one direction of a pair, small for there are many.
 type cell struct {
 	rate, both, latency float32 // B/s, B/s, s
+	by                  uint32  // the number of the node that said so
 	at                  int64   // Unix seconds
 	order               uint32  // its place in given, from 1 on
 	sweep               int32
 }
-
-// NewView is a view of an empty stream.
-func NewView() *View { return newView(nil, 0) }
 
 // newView makes one that knows a network; silence is after how long without a beat a node counts as unreachable,
 // 0 for what health takes.
@@ -162,6 +160,10 @@ func (v *View) server(n *fleet.Event, at time.Time) bool {
 	switch n.Kind {
 	case fleet.KindOrder:
 		if v.overtaken("order "+n.Order.ID, n.Seq) {
+			if o := v.orders[n.Order.ID]; o != nil && n.Order.Check() == nil { // that the sweep began is news all the same
+				o.begins(n.Order, at)
+				v.catchUp("order " + n.Order.ID)
+			}
 			return false
 		}
 		return v.order(n.Order, at)

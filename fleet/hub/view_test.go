@@ -65,7 +65,12 @@ func everything(v *View) string {
 		"findings": v.Findings(), "past": v.Past(), "ignored": v.Ignored(), "kept": v.Collectives(), "active": v.active(),
 	}
 	v.ask(func(h *health.History) {
-		out["sweeps"], out["size"], out["found"] = h.Sweeps(), h.Size(), h.Findings(now)
+		out["found"] = h.Findings(now)
+		for _, a := range v.Nodes() {
+			for _, b := range v.Nodes() {
+				out["history of "+string(a.Name)+" "+string(b.Name)] = h.Pair(string(a.Name), string(b.Name), "")
+			}
+		}
 	})
 	data, err := json.MarshalIndent(out, "", " ")
 	if err != nil {

@@ -18,8 +18,13 @@ const stopped = "stopped"
 // there are, and of sweeps that have begun.
 func (v *View) measured(name fleet.Name, s *node, m *fleet.Measured, at time.Time) bool {
 	o := v.orders[m.Order]
+	var sweep begun
+	began := false
+	if o != nil {
+		sweep, began = o.sweeps[m.Sweep]
+	}
 	switch {
-	case (o == nil || m.Sweep > o.Order.Sweep) && v.orderMissing() && v.early.add("order "+m.Order, postponed{name, m, at}):
+	case (o == nil || m.Sweep > o.Order.Sweep || m.Sweep > 0 && !began) && v.orderMissing() && v.early.add("order "+m.Order, postponed{name, m, at}):
 		return false // the order, or that it ran, may come again
 	case o == nil:
 		return v.ignore("unknown order")
@@ -27,18 +32,27 @@ func (v *View) measured(name fleet.Name, s *node, m *fleet.Measured, at time.Tim
 		return v.ignore("absurd values")
 	case o.nodes != nil && !o.nodes[name]:
 		return v.ignore("no part of the order")
+	case !began:
+		return v.ignore("earlier sweep")
 	}
+	v.own(o, name, m, sweep.at)
 	if m.Failed == stopped && m.Peer == "" {
 		return true // as it was told to
 	}
 	if m.Failed != "" {
+		if m.Peer != "" && !v.partner(o, &sweep, name, m.Peer) {
+			return v.ignore("more partners than rounds")
+		}
 		s.lastFailed, s.lastFailedAt = cut(m.Failed), at
-		v.failed(name, o, m, at)
+		v.failed(name, o, m, sweep.at)
 		return true
 	}
 	if len(m.Results) > 0 {
-		if o.Order.What.Measure != fleet.MeasureCollective {
+		switch {
+		case o.Order.What.Measure != fleet.MeasureCollective:
 			return v.ignore("absurd values")
+		case sweep.lead != "" && sweep.lead != name:
+			return v.ignore("not rank 0")
 		}
 		if !v.collective(name, m, at) {
 			return false
@@ -46,7 +60,6 @@ func (v *View) measured(name fleet.Name, s *node, m *fleet.Measured, at time.Tim
 		if m.Sweep == o.Order.Sweep { // it has one part, whoever speaks of it
 			o.good, o.bad = 1, 0
 		}
-		v.own(o, m, at)
 		return true
 	}
 	for _, p := range m.Pairs {
@@ -55,7 +68,7 @@ func (v *View) measured(name fleet.Name, s *node, m *fleet.Measured, at time.Tim
 			peer = p.From
 		}
 		switch {
-		case p.From == p.To || p.From != name && p.To != name:
+		case p.From == p.To || p.From != name && p.To != name || peer != m.Pairs[0].To && peer != m.Pairs[0].From:
 			return v.ignore("another's pair")
 		case v.nodes[peer] == nil && v.early.add("node "+string(peer), postponed{name, m, at}):
 			return false // that it joined may come again
@@ -63,27 +76,34 @@ func (v *View) measured(name fleet.Name, s *node, m *fleet.Measured, at time.Tim
 			return v.ignore("unknown peer")
 		case !saneRate(p.Rate) || !saneRate(p.Both) || !saneTime(p.Latency) || p.Rate == 0 && p.Latency == 0:
 			return v.ignore("absurd values")
+		case !v.partner(o, &sweep, name, peer):
+			return v.ignore("more partners than rounds")
 		}
 	}
 	for _, p := range m.Pairs {
-		v.pair(o, m, p, at)
+		v.pair(o, name, m, p, at)
 	}
 	if o.Job == "" { // else a brief look at a few nodes: neither a fault nor its end is shown by one
-		list, sweep, setup := m.Pairs, sweepName(m.Order, m.Sweep), o.setup
+		list, id, setup := m.Pairs, sweepName(m.Order, m.Sweep), o.setup
 		v.history(func(h *health.History) {
 			for _, p := range list {
-				h.Add(health.Sample{Sweep: sweep, Time: at, From: string(p.From), To: string(p.To), Rate: p.Rate, Latency: p.Latency, Setup: setup})
+				h.Add(health.Sample{Sweep: id, Time: sweep.at, From: string(p.From), To: string(p.To), Rate: p.Rate, Latency: p.Latency, Setup: setup})
 			}
 		})
 	}
 	return true
 }
 
+// partner tells whether a node may speak of a pair with another.
+func (v *View) partner(o *order, b *begun, node, other fleet.Name) bool {
+	return v.nodes[other] == nil || b.partner(o.Order.Rounds, v.number(node), v.number(other))
+}
+
 // sweepName is a sweep in the statistics.
 func sweepName(order string, sweep int) string { return order + "/" + strconv.Itoa(sweep) }
 
-// pair keeps one direction.
-func (v *View) pair(o *order, m *fleet.Measured, p fleet.PairSample, at time.Time) {
+// pair keeps one direction, as a node says it is.
+func (v *View) pair(o *order, by fleet.Name, m *fleet.Measured, p fleet.PairSample, at time.Time) {
 	from, to := v.number(p.From), v.number(p.To)
 	if m.Sweep == o.Order.Sweep {
 		o.mark(from, to, true)
@@ -94,7 +114,7 @@ func (v *View) pair(o *order, m *fleet.Measured, p fleet.PairSample, at time.Tim
 		// A clock that was ahead for a while must not keep the figures of that time for ever.
 		if at.Unix() >= old.at || old.order == o.number && int32(m.Sweep) > old.sweep {
 			cells[key] = cell{
-				float32(p.Rate), float32(p.Both), float32(p.Latency.Seconds()),
+				float32(p.Rate), float32(p.Both), float32(p.Latency.Seconds()), v.number(by),
 				at.Unix(), o.number, int32(m.Sweep),
 			}
 		}
@@ -129,21 +149,23 @@ func (v *View) failed(name fleet.Name, o *order, m *fleet.Measured, at time.Time
 	}
 }
 
-// own keeps how long nodes took for their own work before a collective, for the statistics of who
-// is late again and again. Whoever tells it speaks for the others of its group, so that only
-// nodes of the order count, each once.
-func (v *View) own(o *order, m *fleet.Measured, at time.Time) {
-	if o.Job != "" || len(m.Own) > fleet.MaxNodes {
+// own keeps how long a node took for its own work before a collective, for the statistics of who is late again and again.
+// Only its own word counts: whoever speaks for others could have any of them drained.
+func (v *View) own(o *order, name fleet.Name, m *fleet.Measured, at time.Time) {
+	if o.Job != "" || o.Order.What.Measure != fleet.MeasureCollective || len(m.Own) > fleet.MaxNodes {
 		return
 	}
-	for i, w := range m.Own {
-		if v.nodes[w.Node] == nil || o.nodes != nil && !o.nodes[w.Node] || w.Spent <= 0 || !saneTime(w.Spent) {
+	for _, w := range m.Own {
+		switch {
+		case w.Node != name:
+			v.ignored["another's time"]++
+		case w.Spent <= 0 || !saneTime(w.Spent):
 			v.ignored["absurd values"]++
-			continue
+		default:
+			v.history(func(h *health.History) {
+				h.Work(health.Work{Op: sweepName(m.Order, m.Sweep), Node: string(name), Time: at, Spent: w.Spent})
+			})
 		}
-		v.history(func(h *health.History) {
-			h.Work(health.Work{Op: sweepName(m.Order, m.Sweep), Node: string(w.Node), Rank: i, Time: at, Spent: w.Spent})
-		})
 	}
 }
 

@@ -2,6 +2,7 @@ package hub
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -19,6 +20,59 @@ type order struct {
 	done      map[uint64]bool
 	good, bad int
 	setup     string // see setupOf
+	sweeps    map[int]begun
+}
+
+// begun is a sweep as the server says that it began. Nodes say what came of it, and in the wrong hands would move it in time
+// or speak of sweeps that nobody remembers, until the statistics have forgotten those that were.
+type begun struct {
+	at   time.Time
+	lead fleet.Name // of a collective; empty where the server did not say
+	// told are the partners that nodes spoke of, by their numbers, where an order has few rounds.
+	told map[uint32][]uint32
+}
+
+// mostBegun is of how many sweeps of an order outcomes are taken: a node may have been cut off for a while.
+const mostBegun = 64
+
+// begins notes the sweep that a word about an order is about.
+func (o *order) begins(next *fleet.Order, at time.Time) {
+	if next.Sweep < 1 || next.Sweep <= o.Sweep-mostBegun {
+		return
+	}
+	b, known := o.sweeps[next.Sweep]
+	switch {
+	case known:
+	case next.Ran.IsZero():
+		b.at = at
+	default:
+		b.at = next.Ran
+	}
+	if next.Lead != "" {
+		b.lead = next.Lead
+	}
+	if b.told == nil && next.Rounds > 0 {
+		b.told = map[uint32][]uint32{}
+	}
+	if o.sweeps == nil {
+		o.sweeps = map[int]begun{}
+	}
+	o.sweeps[next.Sweep] = b
+	maps.DeleteFunc(o.sweeps, func(n int, _ begun) bool { return n <= next.Sweep-mostBegun })
+}
+
+// partner tells whether a node may speak of a pair with another: it has one partner in a round, and with few rounds few, also
+// where a server died and the next one paired them anew. A node in the wrong hands would claim a pair with everybody, and
+// there outnumber what was measured.
+func (b *begun) partner(rounds int, node, other uint32) bool {
+	if rounds == 0 || slices.Contains(b.told[node], other) {
+		return true
+	}
+	if len(b.told[node]) >= 2*rounds {
+		return false
+	}
+	b.told[node] = append(b.told[node], other)
+	return true
 }
 
 // setupOf says how an order measures pairs, as far as figures depend on it: sweeps with other
@@ -68,6 +122,9 @@ func (v *View) order(next *fleet.Order, at time.Time) bool {
 		return v.ignore("malformed")
 	}
 	o := v.orders[next.ID]
+	if o != nil {
+		o.begins(next, at)
+	}
 	switch {
 	case o == nil:
 		if len(v.orders) >= maxOrders+maxFinal {
@@ -83,6 +140,7 @@ func (v *View) order(next *fleet.Order, at time.Time) bool {
 			}
 			o.nodes[n] = true
 		}
+		o.begins(next, at)
 		v.orders[next.ID] = o
 		v.given = append(v.given, next.ID)
 	case o.Final():

@@ -2,7 +2,6 @@ package web
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,7 +37,7 @@ func (s *Server) answer(q question) http.Handler {
 			Fail(w, http.StatusBadRequest, err.Error())
 			return
 		}
-		send(w, r, s.kept(r.Context(), a))
+		s.send(w, r, s.kept(r.Context(), a))
 	})
 }
 
@@ -271,12 +270,9 @@ func refusal(code int, text string, a *asked) *given {
 	return g
 }
 
-// worthPacking is the least size that is sent compressed.
-const worthPacking = 2 << 10
-
 // send writes an answer, or that the browser has it already. What was typed and
 // what was said beside it stand in headers, for the page's buttons.
-func send(w http.ResponseWriter, r *http.Request, g *given) {
+func (s *Server) send(w http.ResponseWriter, r *http.Request, g *given) {
 	h := w.Header()
 	h.Set("Content-Type", g.mime)
 	h.Set("Cache-Control", "private, no-cache")
@@ -300,15 +296,5 @@ func send(w http.ResponseWriter, r *http.Request, g *given) {
 			return
 		}
 	}
-	h.Set("Vary", "Accept-Encoding")
-	if len(g.body) < worthPacking || !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
-		w.WriteHeader(g.code)
-		_, _ = w.Write(g.body)
-		return
-	}
-	h.Set("Content-Encoding", "gzip")
-	w.WriteHeader(g.code)
-	z, _ := gzip.NewWriterLevel(w, gzip.BestSpeed)
-	_, _ = z.Write(g.body)
-	_ = z.Close()
+	s.deliver(w, r, g.code, g.body)
 }

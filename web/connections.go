@@ -18,8 +18,8 @@ const (
 )
 
 // Bounded is a listener that takes so many connections at once. Where all places are taken, a connection on which nobody
-// has shown a token makes room, the oldest first: who only holds connections keeps nobody out. Where all have, others wait
-// in the system's queue until one ends.
+// has shown a token makes room, the oldest first: who only holds connections keeps nobody out. Where all have, the token
+// that holds the most gives its oldest up.
 func Bounded(l net.Listener) net.Listener {
 	return &boundedListener{
 		Listener: l, places: make(chan struct{}, mostConnections), done: make(chan struct{}),
@@ -65,7 +65,7 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// place takes one of the places, and has a connection without a token give its own up where there is none.
+// place takes one of the places, and has another connection give its own up where there is none.
 func (l *boundedListener) place() bool {
 	select {
 	case l.places <- struct{}{}:
@@ -81,10 +81,14 @@ func (l *boundedListener) place() bool {
 	}
 }
 
-// evict closes the oldest connection without a token, of one client or of all; false where there is none.
+// evict closes the oldest connection without a token, of one client or of all; of all, else the oldest of the token that
+// holds the most. It is false where there is none.
 func (l *boundedListener) evict(who string) bool {
 	l.mu.Lock()
-	i := slices.IndexFunc(l.open, func(c *boundedConn) bool { return !c.proven.Load() && (who == "" || c.who == who) })
+	i := slices.IndexFunc(l.open, func(c *boundedConn) bool { return c.token.Load() == nil && (who == "" || c.who == who) })
+	if i < 0 && who == "" {
+		i = l.greediest()
+	}
 	var old *boundedConn
 	if i >= 0 {
 		old = l.open[i]
@@ -95,6 +99,23 @@ func (l *boundedListener) evict(who string) bool {
 	}
 	old.Close()
 	return true
+}
+
+// greediest is the oldest connection of the token that holds the most, -1 where none holds two. The caller holds mu.
+func (l *boundedListener) greediest() int {
+	count := map[string]int{}
+	most := ""
+	for _, c := range l.open {
+		if t := c.token.Load(); t != nil {
+			if count[*t]++; count[*t] > count[most] {
+				most = *t
+			}
+		}
+	}
+	if count[most] < 2 {
+		return -1
+	}
+	return slices.IndexFunc(l.open, func(c *boundedConn) bool { t := c.token.Load(); return t != nil && *t == most })
 }
 
 func (l *boundedListener) enter(who string) bool {
@@ -134,10 +155,10 @@ func (l *boundedListener) Close() error {
 
 type boundedConn struct {
 	net.Conn
-	who    string
-	proven atomic.Bool // a token was shown on it
-	once   sync.Once
-	leave  func()
+	who   string
+	token atomic.Pointer[string] // the name of the one that was shown on it; nil for none
+	once  sync.Once
+	leave func()
 }
 
 // Close gives the place back.
@@ -161,8 +182,8 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 }
 
 // proven notes that a token was shown on the connection of a request.
-func proven(ctx context.Context) {
+func proven(ctx context.Context, token string) {
 	if b, ok := ctx.Value(connKey{}).(*boundedConn); ok {
-		b.proven.Store(true)
+		b.token.Store(&token)
 	}
 }

@@ -12,16 +12,17 @@ import (
 // Events tells pages what happens, as server-sent events of GET /api/events. Its
 // zero value is ready.
 type Events struct {
-	mu   sync.Mutex
-	subs map[chan []byte]bool
+	mu   sync.Mutex             // guards following
+	subs map[chan []byte]string // the token of each
 }
 
 const (
 	// eventsKept is how many events a slow page may be behind.
 	eventsKept = 256
-	// mostListeners bounds the pages that listen at once.
-	mostListeners = 256
-	heartbeat     = 15 * time.Second
+	// mostListeners bounds the pages that listen at once, and listenersOfOne those of a token: others listen too.
+	mostListeners  = 256
+	listenersOfOne = 64
+	heartbeat      = 15 * time.Second
 	// recheck is how often it is looked at whether who listens still may.
 	recheck = 5 * time.Second
 )
@@ -70,24 +71,30 @@ func (e *Events) Publish(kind string, v any) error {
 	return nil
 }
 
-func (e *Events) subscribe() chan []byte {
+func (e *Events) subscribe(token string) chan []byte {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if len(e.subs) >= mostListeners {
+	own := 0
+	for _, t := range e.subs {
+		if t == token {
+			own++
+		}
+	}
+	if len(e.subs) >= mostListeners || own >= listenersOfOne {
 		return nil
 	}
 	if e.subs == nil {
-		e.subs = map[chan []byte]bool{}
+		e.subs = map[chan []byte]string{}
 	}
 	c := make(chan []byte, eventsKept)
-	e.subs[c] = true
+	e.subs[c] = token
 	return c
 }
 
 func (e *Events) unsubscribe(c chan []byte) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.subs[c] {
+	if _, listens := e.subs[c]; listens {
 		delete(e.subs, c)
 		close(c)
 	}
@@ -95,7 +102,7 @@ func (e *Events) unsubscribe(c chan []byte) {
 
 // ServeHTTP streams until the page goes away.
 func (e *Events) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := e.subscribe()
+	c := e.subscribe(clientIn(r.Context()))
 	if c == nil {
 		w.Header().Set("Retry-After", "10")
 		Fail(w, http.StatusServiceUnavailable, "too many pages listen; try again later")

@@ -84,11 +84,15 @@ func (s *Server) entry(rt Route) http.Handler {
 	if most == 0 {
 		most = 64 << 10
 	}
+	handler := rt.Handler
+	if rt.Computes {
+		handler = s.computed(handler)
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r = r.WithContext(r.Context()) // the server looks at the body of its own
 		r.Body = bound(r, most)
 		if rt.Role == Public {
-			rt.Handler.ServeHTTP(w, r)
+			handler.ServeHTTP(w, r)
 			return
 		}
 		who, ok := s.who(r)
@@ -109,8 +113,8 @@ func (s *Server) entry(rt Route) http.Handler {
 			Fail(w, http.StatusForbidden, fmt.Sprintf("the token %s may %v; this takes one that may %v", who.Name, who.Role, rt.Role))
 		default:
 			s.Tokens.touch(who.Name)
-			proven(r.Context())
-			rt.Handler.ServeHTTP(w, r.WithContext(withAsker(r.Context(), who)))
+			proven(r.Context(), who.Name)
+			handler.ServeHTTP(w, r.WithContext(withAsker(r.Context(), who)))
 		}
 	})
 }

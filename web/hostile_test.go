@@ -115,7 +115,8 @@ func TestConnectionsAreBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.(*boundedConn).proven.Store(true)
+		token := fmt.Sprint("token ", len(held))
+		s.(*boundedConn).token.Store(&token)
 		held = append(held, s)
 	}
 	more := make(chan error, 1)
@@ -167,7 +168,7 @@ func TestOneHostKeepsNobodyOut(t *testing.T) {
 		if one, err = l.Accept(); err != nil {
 			t.Fatal(err)
 		}
-		one.(*boundedConn).proven.Store(true)
+		one.(*boundedConn).token.Store(new(string))
 	}
 	go func() { dial("greedy"); dial("other") }()
 	if _, err := l.Accept(); err != nil || l.each["greedy"] != mostOfOne || l.each["other"] != 1 {

@@ -71,7 +71,7 @@ func (s *Server) examine(w http.ResponseWriter, r *http.Request) {
 		q.Logs = names
 	}
 	a.line = shellLine(append(query.CommandLine(a.words, a.ask), "--json"))
-	send(w, r, s.compute(r.Context(), a))
+	s.send(w, r, s.compute(r.Context(), a))
 }
 
 // takeLogs writes the parts of a form into a folder and gives their names.
@@ -81,7 +81,7 @@ func takeLogs(r *http.Request, dir string) ([]string, error) {
 		return nil, errors.New("expected files, as a multipart form")
 	}
 	var names []string
-	for {
+	for n := 0; ; n++ {
 		p, err := form.NextPart()
 		if err == io.EOF {
 			break
@@ -92,10 +92,10 @@ func takeLogs(r *http.Request, dir string) ([]string, error) {
 			}
 			return nil, broken(err)
 		}
-		if len(names) >= maxParts {
+		if n >= maxParts { // empty ones too: each is made on the disk
 			return nil, fmt.Errorf("more than %d files; send an archive of them", maxParts)
 		}
-		name, err := takeLog(p, dir, len(names))
+		name, err := takeLog(p, dir, n)
 		if err != nil {
 			return nil, err
 		}

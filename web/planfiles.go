@@ -42,7 +42,7 @@ func (s *Server) planFiles(w http.ResponseWriter, r *http.Request) {
 	if g.mime == archiveType {
 		w.Header().Set("Content-Disposition", `attachment; filename="plan.tar.gz"`)
 	}
-	send(w, r, g)
+	s.send(w, r, g)
 }
 
 // planFile is one file of a plan.

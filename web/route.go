@@ -35,8 +35,10 @@ type Route struct {
 	Path   string // as net/http's ServeMux takes it: /api/nodes/{name}
 	Role   Role   // the least that is needed
 	// Body bounds what is sent, in bytes; 0 is 64 KiB.
-	Body    int64
-	Handler http.Handler
+	Body int64
+	// Computes says that the answer takes computing or is long: it waits for its turn like a question.
+	Computes bool
+	Handler  http.Handler
 }
 
 // Who is who asks.

@@ -18,14 +18,14 @@ func (s *Server) scene(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a.scene, a.at = true, at
-	send(w, r, s.kept(r.Context(), a))
+	s.send(w, r, s.kept(r.Context(), a))
 }
 
 // Scene answers with the drawing of a cluster that somebody else knows.
 func Scene(of func() *topology.Cluster) http.Handler {
-	return Packed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		Reply(w, sceneOf(of(), r.URL.Query().Get("at")))
-	}))
+	})
 }
 
 // sceneOf draws a cluster, or the node of that name.

@@ -26,6 +26,7 @@ type Server struct {
 	answers  *answers
 	shelf    *shelf
 	sending  *sending
+	outgoing *outgoing
 	assets   *assets
 	recheck  time.Duration
 	// asking answers a question; tests answer themselves.
@@ -54,7 +55,7 @@ func New(c Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		Config: c, cookie: c.Tokens.cookieName(), assets: a, shelf: shelf, sending: &sending{each: map[string]int{}},
+		Config: c, cookie: c.Tokens.cookieName(), assets: a, shelf: shelf, sending: &sending{each: map[string]int{}}, outgoing: newOutgoing(c.Memory),
 		requests: newBuckets(requestRate, requestBurst), attempts: newBuckets(attemptRate, attemptBurst),
 		pool: newPool(newMemory(c.Memory)), answers: newAnswers(), recheck: recheck,
 		asking: func(ctx context.Context, a *asked, env query.Env) (any, error) { return a.run(ctx, a.ask, env) },

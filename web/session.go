@@ -78,6 +78,9 @@ func (t *Tokens) touch(name string) {
 func (t *Tokens) sign(x Token, until time.Time) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if until.Unix() <= x.Until { // those that end by then do not count
+		until = time.Unix(x.Until+1, 0)
+	}
 	var own [9]byte // so that one session can end without the others
 	rand.Read(own[:])
 	text := fmt.Sprintf("%s.%d.%s", x.Hash[:16], until.Unix(), base64.RawURLEncoding.EncodeToString(own[:]))
@@ -109,7 +112,7 @@ func (t *Tokens) session(cookie string, now time.Time) (Token, bool) {
 	}
 	for _, x := range t.file.Tokens {
 		if strings.HasPrefix(x.Hash, id) && roleNamed(x.Role) != Public {
-			return x, true
+			return x, until > x.Until
 		}
 	}
 	return Token{}, false
@@ -140,16 +143,27 @@ func (t *Tokens) end(cookie string, now time.Time) error {
 		return nil
 	}
 	text := cookie[:strings.LastIndexByte(cookie, '.')]
-	_, until := sessionOf(text)
+	id, until := sessionOf(text)
 	return t.edit(func(f *tokenFile) error {
 		f.Ended = slices.DeleteFunc(slices.Clone(f.Ended), func(e endedSession) bool { return e.Until <= now.Unix() })
-		if len(f.Ended) >= maxEnded { // nobody logs out as often: all sessions end
-			var key [32]byte
-			rand.Read(key[:])
-			f.Key, f.Ended = hex.EncodeToString(key[:]), nil
+		f.Ended = append(f.Ended, endedSession{hashOf(text)[:32], until, id})
+		own := func(e endedSession) bool { return e.Token == id }
+		count := 0
+		for _, e := range f.Ended {
+			if own(e) {
+				count++
+			}
+		}
+		if count <= endedOfOne && len(f.Ended) <= maxEnded {
 			return nil
 		}
-		f.Ended = append(f.Ended, endedSession{hashOf(text)[:32], until})
+		// Nobody logs out as often: all sessions of the token end, and nobody else's.
+		for i := range f.Tokens {
+			if x := &f.Tokens[i]; strings.HasPrefix(x.Hash, id) {
+				x.Until = max(x.Until, now.Add(sessionLasts).Unix())
+			}
+		}
+		f.Ended = slices.DeleteFunc(f.Ended, own)
 		return nil
 	})
 }

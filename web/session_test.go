@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -62,6 +63,75 @@ func TestLogoutEndsTheCookie(t *testing.T) {
 	}
 	if _, ok := again.session(one.Value, time.Now()); ok {
 		t.Error("the cookie counts again after a start")
+	}
+}
+
+// TestLogoutsEndNobodyElses has a token log in and out until the list of ended sessions is full: its own sessions end, and
+// nobody else's.
+func TestLogoutsEndNobodyElses(t *testing.T) {
+	s := newSite(t, nil)
+	now := time.Now()
+	session := func(secret string) string {
+		x, ok := s.Tokens.check(secret)
+		if !ok {
+			t.Fatal("no such token")
+		}
+		return s.Tokens.sign(x, now.Add(sessionLasts))
+	}
+	honest, own := session(s.order), session(s.read)
+	for range endedOfOne + 5 {
+		if err := s.Tokens.end(session(s.read), now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, ok := s.Tokens.session(honest, now); !ok {
+		t.Error("another token's session ended")
+	}
+	if _, ok := s.Tokens.session(own, now); ok {
+		t.Error("a session of the token that logs out all the time still counts")
+	}
+	if _, ok := s.Tokens.session(session(s.read), now); !ok {
+		t.Error("the token cannot log in any more")
+	}
+	if n := len(s.Tokens.file.Ended); n > endedOfOne {
+		t.Errorf("%d ended sessions are kept", n)
+	}
+}
+
+// TestHeldConnectionsMakeRoom has one token hold every place. Another is served.
+func TestHeldConnectionsMakeRoom(t *testing.T) {
+	s := newSite(t, nil)
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := Bounded(inner).(*boundedListener)
+	l.places = make(chan struct{}, 8)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx, l) }()
+	defer func() { cancel(); <-ended }()
+	for range 8 {
+		c, err := net.Dial("tcp", inner.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		fmt.Fprintf(c, "GET /api/me HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", s.read)
+		if _, err := c.Read(make([]byte, 100)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, _ := http.NewRequestWithContext(ctx, "GET", "http://"+inner.Addr().String()+"/api/me", nil)
+	r.Header.Set("Authorization", "Bearer "+s.order)
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: time.Minute} // idle ones end after two
+	res, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res.Body.Close()
+	if res.StatusCode != 200 {
+		t.Errorf("%d; want 200", res.StatusCode)
 	}
 }
 

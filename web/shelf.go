@@ -27,17 +27,19 @@ const (
 
 // shelf keeps uploaded files (a cluster's description, a model's config, a measured
 // sweep) under the hash of what they hold, so that an address that names one can be
-// shared. The oldest make room for new ones.
+// shared. The oldest of who has sent the most make room for new ones, so that nobody drives out what others sent.
 type shelf struct {
 	dir string // uploads
 	tmp string // what lives as long as a request
-	mu  sync.Mutex
+
+	mu    sync.Mutex        // guards following
+	owner map[string]string // the token that sent an upload, by its folder; of those from before this start nobody's
 }
 
 // newShelf makes the folders, and removes what a server that was killed left of
 // requests.
 func newShelf(data string) (*shelf, error) {
-	s := &shelf{dir: filepath.Join(data, "uploads"), tmp: filepath.Join(data, "tmp")}
+	s := &shelf{dir: filepath.Join(data, "uploads"), tmp: filepath.Join(data, "tmp"), owner: map[string]string{}}
 	if err := os.RemoveAll(s.tmp); err != nil {
 		return nil, err
 	}
@@ -93,8 +95,8 @@ func (s *shelf) find(word string) (path, name, count string, err error) {
 	return filepath.Join(folder, name), name, m[2], nil
 }
 
-// keep puts a file on the shelf, as it comes: none is in memory whole.
-func (s *shelf) keep(name string, data io.Reader) (id string, size int64, err error) {
+// keep puts a file of a client on the shelf, as it comes: none is in memory whole.
+func (s *shelf) keep(client, name string, data io.Reader) (id string, size int64, err error) {
 	name = safeName(name)
 	tmp, err := os.MkdirTemp(s.tmp, "u-")
 	if err != nil {
@@ -118,21 +120,23 @@ func (s *shelf) keep(name string, data io.Reader) (id string, size int64, err er
 	if _, err := os.Stat(folder); err == nil {
 		return "@" + id, size, nil
 	}
-	if err := s.room(int(size)); err != nil {
+	if err := s.room(client, size); err != nil {
 		return "", size, err
 	}
+	s.owner[id] = client
 	return "@" + id, size, os.Rename(tmp, folder)
 }
 
-// room removes the oldest uploads until there is room. The caller holds mu.
-func (s *shelf) room(need int) error {
+// room removes uploads until there is room for more of a client: the oldest of whoever has the most. The caller holds mu.
+func (s *shelf) room(client string, need int64) error {
 	type old struct {
 		path string
 		at   time.Time
 		size int64
 	}
 	var all []old
-	total := int64(need)
+	total := need
+	held := map[string]int64{client: need}
 	list, err := os.ReadDir(s.dir)
 	if err != nil {
 		return err
@@ -154,15 +158,28 @@ func (s *shelf) room(need int) error {
 		if err != nil {
 			return err
 		}
+		const each = maxShelf / maxParts // what one counts for at least: there are only so many
+		o.size = max(o.size, each)
 		total += o.size
+		held[s.owner[d.Name()]] += o.size
 		all = append(all, o)
 	}
 	slices.SortFunc(all, func(a, b old) int { return a.at.Compare(b.at) })
-	for i := 0; i < len(all) && (total > maxShelf || len(all)-i > maxParts); i++ {
+	for total > maxShelf && len(all) > 0 {
+		most := client
+		for c, n := range held {
+			if n > held[most] {
+				most = c
+			}
+		}
+		i := max(0, slices.IndexFunc(all, func(o old) bool { return s.owner[filepath.Base(o.path)] == most }))
 		if err := os.RemoveAll(all[i].path); err != nil {
 			return err
 		}
 		total -= all[i].size
+		held[s.owner[filepath.Base(all[i].path)]] -= all[i].size
+		delete(s.owner, filepath.Base(all[i].path))
+		all = slices.Delete(all, i, i+1)
 	}
 	return nil
 }
@@ -177,7 +194,7 @@ func (s *Server) upload(w http.ResponseWriter, r *http.Request) {
 	}
 	defer leave()
 	name := safeName(r.URL.Query().Get("name"))
-	id, size, err := s.shelf.keep(name, r.Body)
+	id, size, err := s.shelf.keep(clientIn(r.Context()), name, r.Body)
 	var disk *fs.PathError
 	switch {
 	case tooLarge(err):

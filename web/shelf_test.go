@@ -62,7 +62,7 @@ func TestShelfMakesRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, _, err := s.keep("a", strings.NewReader("first"))
+	first, _, err := s.keep("t", "a", strings.NewReader("first"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func TestShelfMakesRoom(t *testing.T) {
 	if err := errors.Join(os.Chtimes(folder, old, old), os.Truncate(filepath.Join(folder, "a"), maxShelf-10)); err != nil {
 		t.Fatal(err)
 	}
-	second, _, err := s.keep("b", strings.NewReader("more than ten bytes"))
+	second, _, err := s.keep("t", "b", strings.NewReader("more than ten bytes"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,6 +79,34 @@ func TestShelfMakesRoom(t *testing.T) {
 		t.Error("the oldest is still there")
 	}
 	if _, _, _, err := s.find(second); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestShelfIsShared has one client send more than there is room for: what others sent stays.
+func TestShelfIsShared(t *testing.T) {
+	s, err := newShelf(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	keep := func(client, name string, size int64) string {
+		t.Helper()
+		id, _, err := s.keep(client, name, strings.NewReader(client+name))
+		folder := filepath.Join(s.dir, id[1:])
+		if err := errors.Join(err, os.Truncate(filepath.Join(folder, name), size)); err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	honest := keep("honest", "mine", maxUpload)
+	var last string
+	for i := range 2 * maxShelf / maxUpload {
+		last = keep("greedy", fmt.Sprint("x", i), maxUpload)
+	}
+	if _, _, _, err := s.find(honest); err != nil {
+		t.Errorf("what another sent first: %v", err)
+	}
+	if _, _, _, err := s.find(last); err != nil {
 		t.Error(err)
 	}
 }

@@ -25,6 +25,8 @@ type Token struct {
 	Hash    string    `json:"sha256"`
 	Created time.Time `json:"created"`
 	Used    time.Time `json:"last_used,omitzero"`
+	// Until is when the last session ends that counts no more, Unix seconds: all that end by then were ended.
+	Until int64 `json:"sessions_ended,omitempty"`
 }
 
 // tokenFile is what the file holds.
@@ -41,6 +43,7 @@ type tokenFile struct {
 type endedSession struct {
 	Mark  string `json:"sha256"`
 	Until int64  `json:"until"`
+	Token string `json:"token,omitempty"` // the beginning of its hash
 }
 
 // Tokens is the file of tokens. Several processes may use one: changes are made
@@ -58,7 +61,8 @@ type Tokens struct {
 const (
 	maxTokens    = 1000
 	maxEnded     = 5000
-	maxTokenFile = 1 << 20
+	endedOfOne   = 50 // sessions of one token
+	maxTokenFile = 4 << 20
 	usedEvery    = time.Minute
 )
 

@@ -294,3 +294,16 @@ func TestEvents(t *testing.T) {
 		t.Errorf("%q, %v; expected %q", buf[:n], err, want)
 	}
 }
+
+// TestListenersOfOne has one token listen as often as it can. Another listens too.
+func TestListenersOfOne(t *testing.T) {
+	e := &Events{}
+	for e.subscribe("greedy") != nil {
+	}
+	if n := len(e.subs); n != listenersOfOne {
+		t.Errorf("one token listens %d times; want %d", n, listenersOfOne)
+	}
+	if e.subscribe("other") == nil {
+		t.Error("another token cannot listen")
+	}
+}

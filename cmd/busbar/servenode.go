@@ -11,6 +11,7 @@ import (
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/outfile"
 	"busbar.dev/internal/words"
+	"busbar.dev/query"
 	"busbar.dev/report"
 )
 
@@ -71,7 +72,11 @@ func (c *tokenNodeCmd) Run(e *env) error {
 			return unless(err)
 		}
 		if c.JSON {
-			return report.JSON(e.stdout, map[string]any{"revoked": list})
+			doc := &query.CredentialsRevokedDoc{Revoked: []query.CredentialsRow{}}
+			for _, x := range list {
+				doc.Revoked = append(doc.Revoked, query.CredentialsRow(x))
+			}
+			return report.JSON(e.stdout, doc)
 		}
 		c.say(e, "%s may not speak any more (%s of credentials)", name, words.Plural(len(list), "set"))
 		return nil
@@ -110,13 +115,13 @@ func (f *issueFlags) hand(e *env, c common, creds []byte, issued bus.Issued, nex
 			return failure.Cannot(err)
 		}
 		if c.JSON {
-			return report.JSON(e.stdout, map[string]any{"issued": issued, "file": f.Output})
+			return report.JSON(e.stdout, &query.CredentialsDoc{File: f.Output, Issued: query.CredentialsRow(issued)})
 		}
 		c.say(e, "wrote %s; %s", f.Output, next)
 		return nil
 	}
 	if c.JSON {
-		return report.JSON(e.stdout, map[string]any{"issued": issued, "creds": string(creds)})
+		return report.JSON(e.stdout, &query.CredentialsDoc{Creds: string(creds), Issued: query.CredentialsRow(issued)})
 	}
 	_, err := e.stdout.Write(creds)
 	return err

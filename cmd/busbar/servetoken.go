@@ -49,7 +49,7 @@ func (c *tokenAddCmd) Run(e *env) error {
 		return unless(err)
 	}
 	if c.JSON {
-		return report.JSON(e.stdout, map[string]string{"name": c.Name, "role": c.Role, "token": secret})
+		return report.JSON(e.stdout, &query.TokenDoc{Name: c.Name, Role: c.Role, Token: secret})
 	}
 	_, err = fmt.Fprintln(e.stdout, secret)
 	return err
@@ -110,7 +110,7 @@ func (c *tokenRevokeCmd) Run(e *env) error {
 		return unless(err)
 	}
 	if c.JSON {
-		return report.JSON(e.stdout, map[string]string{"revoked": c.Name})
+		return report.JSON(e.stdout, &query.TokenRevokedDoc{Revoked: c.Name})
 	}
 	if !c.Quiet {
 		fmt.Fprintf(e.stderr, "%s may not come in any more\n", c.Name)

@@ -264,11 +264,11 @@ func (s *running) routes() (list []web.Route) {
 			role = web.Order
 		}
 		list = append(list, web.Route{
-			Method: x.Method, Path: x.Path, Role: role, Body: 1 << 20,
-			Handler: web.Packed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { x.Serve(w, r, web.Asker(r).Name) })),
+			Method: x.Method, Path: x.Path, Role: role, Body: 1 << 20, Computes: !x.Waits,
+			Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { x.Serve(w, r, web.Asker(r).Name) }),
 		})
 	}
-	return append(list, web.Route{Method: http.MethodGet, Path: "/api/fleet/scene", Role: web.Read, Handler: web.Scene(s.hub.Cluster)})
+	return append(list, web.Route{Method: http.MethodGet, Path: "/api/fleet/scene", Role: web.Read, Computes: true, Handler: web.Scene(s.hub.Cluster)})
 }
 
 // storeNotes passes on what the store has to complain about, such as a disk that is full: each thing

@@ -36,6 +36,10 @@ type Env struct {
 	Fleet Server
 	// Watch is told how an order goes that a question waits for.
 	Watch func(OrderProgress)
+	// JobHosts is the hostlist of a scheduler's job; nil refuses questions about one.
+	JobHosts func(ctx context.Context, job string) (string, error)
+	// Trigger makes the ranks of this machine write the dumps of their recorders, and counts them; nil refuses it.
+	Trigger func(prefix string) (int, error)
 	// Limits bound what others may ask of this process.
 	Limits Limits
 }

@@ -57,6 +57,7 @@ type command struct {
 	Plan       planCmd       `cmd:"" help:"Find the best way to run a model on a cluster: degrees, micro-batches, schedule, recomputation, order of ranks."`
 	Exec       execCmd       `cmd:"" help:"Start a program as one rank of a job: bound to the cores and memory near its GPU, with NCCL's settings."`
 	Doctor     doctorCmd     `cmd:"" help:"Say why a job is slow, broken or hung, from logs and outputs of tools."`
+	Hang       hangCmd       `cmd:"" help:"Say which ranks hold a running job up, in which collective, and why."`
 	Serve      serveCmd      `cmd:"" help:"Serve the page: what a cluster is, what to expect of it, and what is wrong with it."`
 	Agent      agentCmd      `cmd:"" help:"Make this machine a node of a fleet: tell its state, and measure when asked."`
 	Nodes      nodesCmd      `cmd:"" help:"List the nodes of a fleet, and those to keep jobs off."`

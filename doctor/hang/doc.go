@@ -12,6 +12,8 @@
 package hang
 
 import (
+	"time"
+
 	"busbar.dev/finding"
 	"busbar.dev/input/flightrec"
 	"busbar.dev/input/inspector"
@@ -102,6 +104,8 @@ type Case struct {
 	gpus    []gpuState
 	silent  []string // addresses whose service took a connection and did not answer
 	notes   []string
+
+	unpacked int
 }
 
 type inspection struct {
@@ -157,6 +161,17 @@ func (c *Case) Add(name string, data []byte) (known bool, err error) {
 		}
 	}
 	return known, nil
+}
+
+// AddRAS takes an answer of the RAS service that came at that time.
+func (c *Case) AddRAS(addr string, data []byte, at time.Time) error {
+	r, err := ras.Read(addr, data)
+	if err != nil {
+		return err
+	}
+	r.Time = at.UTC().Format("2006-01-02 15:04:05.000000000")
+	c.ras = append(c.ras, r)
+	return nil
 }
 
 // Empty reports a case about which nothing is known.

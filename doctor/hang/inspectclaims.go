@@ -39,6 +39,9 @@ func newInspectView(c *Case, j *job) *inspectView {
 				continue
 			}
 			key := fmt.Sprintf("%s %s %d", r.Comm, r.Op, r.Seq)
+			if slices.ContainsFunc(v.byOp[key], func(x inspected) bool { return x.rank == rank }) {
+				continue // the same file, cut and whole
+			}
 			v.byOp[key] = append(v.byOp[key], inspected{r, rank, in.name})
 		}
 	}

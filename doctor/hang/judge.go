@@ -2,6 +2,7 @@ package hang
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -33,12 +34,16 @@ func (c *Case) Judge() *Verdict {
 	v.World = j.world
 	v.Signals = x.signals()
 	v.Notes = append(v.Notes, c.notes...)
+	for _, a := range c.silent {
+		v.Notes = append(v.Notes, "RAS at "+a+" took a connection and did not answer: a process there is stopped, or the node is swamped.")
+	}
 	if v.Ranks == nil {
 		v.Ranks = []Culprit{}
 	}
 	if v.Evidence == nil {
 		v.Evidence = []finding.Quote{}
 	}
+	v.Confidence = math.Round(100*v.Confidence) / 100
 	x.advise(v)
 	return v
 }

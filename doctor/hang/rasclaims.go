@@ -195,8 +195,8 @@ func rasViews(c *Case, j *job) []*rasView {
 func moved(views []*rasView) (yes, known bool) {
 	var first, last *rasView
 	for _, v := range views {
-		if !v.report.JSON || len(v.counts) == 0 {
-			continue
+		if v.report.Time == "" {
+			continue // a text of unknown time
 		}
 		if first == nil {
 			first = v
@@ -205,6 +205,9 @@ func moved(views []*rasView) (yes, known bool) {
 	}
 	if first == nil || first == last || first.report.Time == last.report.Time {
 		return false, false
+	}
+	if len(first.counts) == 0 && len(last.counts) == 0 {
+		return false, false // nothing differs, and nothing was counted
 	}
 	for k, n := range last.counts {
 		if old, ok := first.counts[k]; ok && n > old {

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"busbar.dev/internal/failure"
+	"busbar.dev/query"
+	"busbar.dev/report"
+)
+
+// hangCmd says which ranks hold a job up.
+type hangCmd struct {
+	common
+	query.Hang
+}
+
+// Help ends with examples.
+func (hangCmd) Help() string {
+	return "Reads NCCL's RAS answers (2.24 to 2.30), dumps of PyTorch's flight recorder of all ranks, logs of PyTorch, NCCL, launchers and the kernel, stacks (faulthandler, py-spy) and NCCL Inspector's files, and asks a running job's RAS service. " +
+		"It names the ranks, the communicator, the collective and the kind of fault: late, exited, killed, stopped, another operation, another size, never joined, opposite order, stuck kernel, GPU error, network, checkpoint, data loading. " +
+		"One answer of RAS is about the whole job. Everything that is given is taken for one job.\n\n" +
+		"Exit code 1: the job hangs, failed or is slow. A wait that may end by itself (a checkpoint, compiling) is a note.\n\n" +
+		"Examples:\n" +
+		"  busbar hang docs/examples/hang\n" +
+		"  busbar hang docs/examples/hang --json\n" +
+		"  busbar hang --ras localhost --dumps /tmp\n" +
+		"  busbar hang --job 4242 --watch\n" +
+		"  busbar hang --hosts node[01-16] logs/"
+}
+
+// Run reads, asks and reports.
+func (c *hangCmd) Run(e *env) error {
+	q := e.query(c.common)
+	q.JobHosts, q.Trigger = slurmHosts, triggerDumps
+	doc, err := c.Hang.Run(e.ctx, q)
+	switch {
+	case err != nil:
+		return err
+	case c.JSON:
+		return wrong(doc, report.JSON(e.stdout, doc))
+	}
+	return wrong(doc, report.Hang(e.stdout, doc, e.text(e.stdout, c.common)))
+}
+
+// slurmHosts asks Slurm for the hosts of a job.
+func slurmHosts(ctx context.Context, job string) (string, error) {
+	if strings.HasPrefix(job, "-") {
+		return "", fmt.Errorf("--job %s: expected the number of a job", job)
+	}
+	ctx, stop := context.WithTimeout(ctx, 10*time.Second)
+	defer stop()
+	out, err := exec.CommandContext(ctx, "squeue", "--noheader", "--states=all", "--format=%N", "--jobs="+job).Output()
+	hosts := strings.TrimSpace(string(out))
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		return "", failure.Cannot(errors.New("--job needs Slurm's squeue, which is not here; give the hosts with --hosts"))
+	case err != nil:
+		return "", failure.Cannot(fmt.Errorf("squeue --jobs=%s: %w; give the hosts with --hosts", job, err))
+	case hosts == "":
+		return "", fmt.Errorf("job %s has no hosts: it does not run", job)
+	}
+	return strings.Join(strings.Fields(hosts), ","), nil
+}
+
+// triggerDumps writes to the recorder's pipes, and gives the ranks a moment to write their dumps. A pipe that nobody reads is
+// left alone.
+func triggerDumps(prefix string) (int, error) {
+	pipes, err := filepath.Glob(strings.NewReplacer("*", `\*`, "?", `\?`, "[", `\[`).Replace(prefix) + "*.pipe")
+	if err != nil {
+		return 0, err
+	}
+	told := 0
+	for _, name := range pipes {
+		f, err := os.OpenFile(name, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		if err != nil {
+			continue
+		}
+		if _, err := f.WriteString("1\n"); err == nil {
+			told++
+		}
+		f.Close()
+	}
+	if told == 0 {
+		return 0, failure.Cannot(fmt.Errorf("no rank reads a pipe %s*.pipe; start the job with TORCH_NCCL_DEBUG_INFO_PIPE_FILE=%s", prefix, prefix))
+	}
+	time.Sleep(time.Second)
+	return told, nil
+}

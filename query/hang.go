@@ -1,0 +1,352 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"busbar.dev/cluster"
+	"busbar.dev/doctor"
+	"busbar.dev/doctor/hang"
+	"busbar.dev/finding"
+	"busbar.dev/input/ras"
+	"busbar.dev/internal/failure"
+)
+
+// Hang asks which ranks hold a job up and how: of its RAS service, of the dumps of its flight recorder, of logs, stacks and
+// Inspector's files. Everything that is given is taken for one job.
+type Hang struct {
+	Sources []string      `arg:"" optional:"" name:"path" page:"file" names:"files" help:"Recorder dumps, RAS answers, logs, stacks, Inspector files; folders and archives of them; - for standard input."`
+	RAS     []string      `name:"ras" sep:"none" page:"-" placeholder:"ADDR" help:"Ask the RAS service there: HOST or HOST:PORT (default port 28028). One answer is about the whole job."`
+	Hosts   string        `page:"-" placeholder:"HOSTLIST" help:"Ask the RAS service of these hosts: node[01-16]."`
+	Job     string        `page:"-" placeholder:"ID" help:"Ask the hosts of this Slurm job."`
+	Dumps   string        `page:"-" placeholder:"DIR" help:"Also read the recorder's dumps of this folder (TORCH_FR_DUMP_TEMP_FILE)."`
+	Trigger string        `page:"-" placeholder:"PREFIX" help:"First make the ranks of this machine write their dumps, through the pipes of TORCH_NCCL_DEBUG_INFO_PIPE_FILE=PREFIX."`
+	Gap     time.Duration `page:"-" default:"2s" least:"100ms" most:"1m" help:"Time between the two RAS answers that tell a passing moment from a hang."`
+	Watch   bool          `page:"-" help:"Ask again and again, and end when the job hangs or fails."`
+	Every   time.Duration `page:"-" default:"10s" least:"1s" most:"1h" help:"Time between questions with --watch."`
+	FailOn  string        `name:"fail-on" page:"-" placeholder:"SEVERITY" default:"warn" help:"The least severity that makes the exit code 1: note, warn, error or never."`
+}
+
+// HangDoc is the answer to Hang.
+type HangDoc struct {
+	hang.Verdict
+
+	Findings []finding.Finding `json:"findings"`
+	Read     int               `json:"files_read"`
+	Asked    []HangAsked       `json:"asked,omitempty"`
+	failOn   string
+}
+
+// HangAsked is an address that was asked.
+type HangAsked struct {
+	Addr   string `json:"addr"`
+	Bytes  int    `json:"bytes,omitempty"`
+	Silent int    `json:"silent,omitempty"` // connections that were taken and never answered
+	Error  string `json:"error,omitempty"`
+}
+
+// Wrong reports a verdict of the severity that was asked for, or a graver one.
+func (d *HangDoc) Wrong() bool {
+	least, err := finding.ParseSeverity(d.failOn)
+	return err == nil && finding.AtLeast(d.Findings, least)
+}
+
+// Check refuses a question that cannot be answered, before anything is read.
+func (q Hang) Check() error {
+	if err := prepare(&q); err != nil {
+		return err
+	}
+	_, err := finding.ParseSeverity(q.FailOn)
+	switch {
+	case err != nil && q.FailOn != "never":
+		return fmt.Errorf("--fail-on %s: expected note, warn, error or never", q.FailOn)
+	case !q.live() && len(q.Sources) == 0 && q.Dumps == "":
+		return errors.New("nothing to read and nobody to ask: give dumps, logs, stacks or RAS answers, or ask a job with --ras localhost, --hosts or --job")
+	case q.Watch && !q.live() && q.Dumps == "":
+		return errors.New("--watch asks a running job; give --ras, --hosts, --job or --dumps")
+	}
+	return nil
+}
+
+func (q *Hang) live() bool { return len(q.RAS) > 0 || q.Hosts != "" || q.Job != "" }
+
+// Run reads all sources, asks the job, and judges.
+func (q Hang) Run(ctx context.Context, env Env) (*HangDoc, error) {
+	if err := q.Check(); err != nil {
+		return nil, err
+	}
+	if err := prepare(&q); err != nil {
+		return nil, err
+	}
+	addrs, err := q.addresses(ctx, &env)
+	if err != nil {
+		return nil, err
+	}
+	if !q.Watch {
+		return q.once(ctx, &env, addrs, nil)
+	}
+	var last *HangDoc
+	var before []answer
+	for {
+		doc, err := q.once(ctx, &env, addrs, &before)
+		switch {
+		case errors.Is(err, failure.ErrCannot) && last != nil:
+			env.note(err.Error()) // a job that ended, or a network that comes back
+		case err != nil:
+			return nil, err
+		case last == nil || doc.State != last.State || doc.Kind != last.Kind:
+			env.note(env.now().Format(time.TimeOnly) + " " + doc.Title())
+		}
+		if err == nil {
+			if last = doc; finding.AtLeast(doc.Findings, finding.Error) {
+				return doc, nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return last, ctx.Err()
+		case <-time.After(q.Every):
+		}
+	}
+}
+
+// addresses are those to ask.
+func (q *Hang) addresses(ctx context.Context, e *Env) ([]string, error) {
+	list := slices.Clone(q.RAS)
+	hosts := q.Hosts
+	if q.Job != "" {
+		if e.JobHosts == nil {
+			return nil, errors.New("--job cannot be asked for here; give --hosts")
+		}
+		found, err := e.JobHosts(ctx, q.Job)
+		if err != nil {
+			return nil, err
+		}
+		if hosts != "" {
+			hosts += ","
+		}
+		hosts += found
+	}
+	if hosts != "" {
+		names, err := cluster.ParseHosts(hosts)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, names...)
+	}
+	for i, a := range list {
+		if _, _, err := net.SplitHostPort(a); err != nil {
+			list[i] = net.JoinHostPort(strings.Trim(a, "[]"), ras.DefaultPort)
+		}
+	}
+	return list, nil
+}
+
+// once reads and asks one time. Answers of the time before stand for the first of two.
+func (q *Hang) once(ctx context.Context, e *Env, addrs []string, before *[]answer) (*HangDoc, error) {
+	c := hang.NewCase()
+	doc := &HangDoc{failOn: q.FailOn}
+	if q.Trigger != "" {
+		if e.Trigger == nil {
+			return nil, errors.New("--trigger cannot be asked for here")
+		}
+		n, err := e.Trigger(q.Trigger)
+		if err != nil {
+			return nil, err
+		}
+		e.note(fmt.Sprintf("%d ranks were told to write their dumps", n))
+	}
+	if len(addrs) > 0 {
+		if err := q.ask(ctx, e, c, doc, addrs, before); err != nil && len(q.Sources) == 0 && q.Dumps == "" {
+			return nil, err
+		}
+	}
+	sources := q.Sources
+	if q.Dumps != "" {
+		sources = append(slices.Clone(sources), q.Dumps)
+	}
+	for _, name := range sources {
+		n, err := e.hangSource(ctx, c, name)
+		if err != nil {
+			return nil, err
+		}
+		doc.Read += n
+	}
+	if c.Empty() {
+		return nil, fmt.Errorf("%s: nothing in it tells how a job is; expected recorder dumps, RAS answers, logs of PyTorch or NCCL, stacks, or Inspector's files", strings.Join(sources, ", "))
+	}
+	doc.Verdict = *c.Judge()
+	doc.Text = doctor.Secrets(doc.Text)
+	for i := range doc.Evidence {
+		doc.Evidence[i].Text = doctor.Secrets(doc.Evidence[i].Text)
+	}
+	doc.Findings = doc.Verdict.Findings()
+	if doc.Findings == nil {
+		doc.Findings = []finding.Finding{}
+	}
+	return doc, nil
+}
+
+// answer is a RAS answer with the time it came.
+type answer struct {
+	ras.Answer
+
+	at time.Time
+}
+
+// ask asks all addresses twice, a moment apart, and adds what they answer.
+func (q *Hang) ask(ctx context.Context, e *Env, c *hang.Case, doc *HangDoc, addrs []string, before *[]answer) error {
+	defer e.working("asking the RAS service")()
+	var first []answer
+	if before != nil && len(*before) > 0 {
+		first = *before
+	} else {
+		first = askAll(ctx, e, addrs)
+		if answered(first) {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(q.Gap):
+			}
+		}
+	}
+	second := first
+	if answered(first) || before != nil {
+		second = askAll(ctx, e, addrs)
+	}
+	if before != nil {
+		*before = second
+	}
+	var failed error
+	good := 0
+	for i, list := range [][]answer{first, second} {
+		if i == 1 && len(first) > 0 && &first[0] == &second[0] {
+			break
+		}
+		kept := 0
+		for _, a := range list {
+			if i == 0 {
+				asked := HangAsked{Addr: a.Addr, Bytes: len(a.Data), Silent: a.Silent}
+				if a.Err != nil {
+					asked.Error = a.Err.Error()
+				}
+				doc.Asked = append(doc.Asked, asked)
+				if a.Silent > 0 {
+					c.Silent(a.Addr)
+				}
+			}
+			if a.Err != nil {
+				failed = a.Err
+				continue
+			}
+			if kept++; kept > 2 { // every answer is about the whole job
+				continue
+			}
+			if err := c.AddRAS(a.Addr, a.Data, a.at); err != nil {
+				return err
+			}
+			good++
+		}
+	}
+	if good == 0 && failed != nil {
+		return failure.Cannot(fmt.Errorf("%w; the service listens on localhost unless NCCL_RAS_ADDR says otherwise, from the first communicator on: on a node of the job run busbar hang --ras localhost", failed))
+	}
+	return nil
+}
+
+func answered(list []answer) bool {
+	return slices.ContainsFunc(list, func(a answer) bool { return a.Err == nil })
+}
+
+// askAll asks several addresses at once, each for at most a few seconds.
+func askAll(ctx context.Context, e *Env, addrs []string) []answer {
+	const each, all = 1200 * time.Millisecond, 2500 * time.Millisecond
+	ctx, stop := context.WithTimeout(ctx, all)
+	defer stop()
+	list := make([]answer, len(addrs))
+	slots := make(chan struct{}, 64)
+	var wait sync.WaitGroup
+	for i := range addrs {
+		wait.Add(1)
+		slots <- struct{}{}
+		go func() {
+			defer wait.Done()
+			list[i] = answer{ras.Ask(ctx, addrs[i], each), e.now()}
+			<-slots
+		}()
+	}
+	wait.Wait()
+	return list
+}
+
+// maxHangFile bounds one file.
+const maxHangFile = 1 << 30
+
+// hangSource reads a file, a folder or standard input into a case.
+func (e *Env) hangSource(ctx context.Context, c *hang.Case, name string) (int, error) {
+	if name == "-" {
+		return e.hangFrom(c, "standard input", e.stdin())
+	}
+	info, err := fs.Stat(e.files(), name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return 0, fmt.Errorf("%s: no such file or folder", name)
+	case err != nil:
+		return 0, failure.Cannot(err)
+	}
+	defer e.working("reading " + name)()
+	if !info.IsDir() {
+		return e.hangFile(c, name)
+	}
+	files, known := 0, 0
+	err = e.walk(name, func(path string, err error) error {
+		if errors.Is(err, fs.ErrPermission) {
+			e.passOver(path)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if files++; files > maxFiles {
+			return fmt.Errorf("%s: more than %d files; give the folder of the job", name, maxFiles)
+		}
+		n, err := e.hangFile(c, path)
+		switch {
+		case errors.Is(err, fs.ErrPermission):
+			e.passOver(path)
+		case err != nil:
+			e.note(err.Error())
+		}
+		known += n
+		return ctx.Err()
+	})
+	return known, err
+}
+
+func (e *Env) hangFile(c *hang.Case, name string) (int, error) {
+	f, err := e.files().Open(name)
+	if err != nil {
+		return 0, failure.Cannot(err)
+	}
+	defer f.Close()
+	return e.hangFrom(c, name, f)
+}
+
+func (e *Env) hangFrom(c *hang.Case, name string, in io.Reader) (int, error) {
+	data, err := io.ReadAll(io.LimitReader(in, maxHangFile+1))
+	switch {
+	case err != nil:
+		return 0, failure.Cannot(fmt.Errorf("%s: %w", name, err))
+	case len(data) > maxHangFile:
+		return 0, fmt.Errorf("%s: more than %d MiB; give the part around the hang", name, maxHangFile>>20)
+	}
+	return c.AddFile(name, data)
+}

@@ -173,7 +173,7 @@ func JUnit(w io.Writer, r *Report) error {
 		s.Cases = append(s.Cases, c)
 	}
 	if len(s.Cases) == 0 {
-		s.Cases = []testcase{{Name: "nothing is wrong in what was read", Class: "doctor"}}
+		s.Cases = []testcase{{Name: "no problems found", Class: "doctor"}}
 	}
 	s.Tests = len(s.Cases)
 	out, err := xml.MarshalIndent(s, "", " ")

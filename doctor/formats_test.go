@@ -91,7 +91,7 @@ func TestNothingWrong(t *testing.T) {
 	if err := (Text{}).Write(&b, r); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(b.String(), "Nothing is wrong") || !strings.Contains(b.String(), "1 not understood") {
+	if !strings.Contains(b.String(), "No problems found") || !strings.Contains(b.String(), "1 not understood") {
 		t.Errorf("%s", b.String())
 	}
 }

@@ -23,7 +23,7 @@ func measuredRules() []Rule {
 		{"interface-unreachable", "a connection from an address that leads nowhere, ranks that did not come", "a rank speaks from the wrong network interface", envGuide + "#nccl-socket-ifname", []string{"connect-failed", "rendezvous", "wrong-interface"}, unreachable},
 		{"mtu-differs", "ip link of several hosts", "hosts have different MTUs on the same interface", ethGuide, nil, mtuDiffers},
 		{"nic-slow", "busbar bench pairs", "one host is slow with everybody: its NIC, cable or port", trouble, []string{"straggler", "pair-slow"}, nicSlow},
-		{"uplink-oversubscribed", "busbar bench pairs, all pairs of a round at once", "groups of hosts share an uplink that carries less than they send", trouble, []string{"fabric", "pair-slow"}, uplink},
+		{"uplink-oversubscribed", "busbar bench pairs, all pairs of a round concurrently", "groups of hosts share an uplink that carries less than they send", trouble, []string{"fabric", "pair-slow"}, uplink},
 		{"pair-slow", "busbar bench pairs", "two hosts are slow with each other only", trouble, nil, pairSlow},
 		{"flat-ring", "where the ranks of a ring are", "a ring in rank order passes each NIC more often than it must", "https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md", nil, flatRing},
 	}

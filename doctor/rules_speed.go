@@ -20,7 +20,7 @@ func speedRules() []Rule {
 		{"tcp-cpu-bound", "TCP on a fast link", "sockets are bound by the CPU", envGuide + "#nccl-socket-nthreads", nil, tcpBound},
 		{"bond-one-port", "a bonded NIC, queue pairs a connection", "one queue pair uses one port of a bond", envGuide + "#nccl-ib-qps-per-connection", []string{"acs", "wire-faster-than-nccl"}, bondPort},
 		{"nccl-regression", "a rate that changed with NCCL's release", "a release of NCCL chooses worse on this topology", "https://github.com/NVIDIA/nccl/issues", []string{"bootstrap-mismatch"}, regression},
-		{"ring-or-tree", "rates of ring and tree, PXN that slows", "the algorithm that NCCL takes is not the best here", envGuide + "#nccl-algo", nil, ringOrTree},
+		{"ring-or-tree", "rates of ring and tree, PXN that slows", "the algorithm that NCCL chooses is not the best here", envGuide + "#nccl-algo", nil, ringOrTree},
 		{"wire-faster-than-nccl", "a test of the wire at line rate beside a low rate of NCCL", "the network is good, the way to the GPU or NCCL's use of it is not", trouble, nil, wireFaster},
 		{"small-messages", "small payloads", "latency, not bandwidth, decides at small sizes", "https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md", nil, smallMessages},
 		{"wrong-values", "nccl-tests' verdict", "a collective gave wrong results", trouble, nil, wrongValues},

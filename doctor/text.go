@@ -61,7 +61,7 @@ func (r *Report) summary() string {
 		return read + ". There was no line in it, so nothing is known."
 	}
 	if count.Serious() == 0 {
-		s := read + ". Nothing is wrong in what was read."
+		s := read + ". No problems found."
 		if count[finding.Note] > 0 {
 			s += " " + words.Plural(count[finding.Note], "note") + "."
 		}

@@ -128,7 +128,7 @@ func (o *Order) Final() bool {
 	return o.State == Done || o.State == Cancelled || o.State == Failed
 }
 
-// Part is what one node is asked to do now. All nodes of a group get the same but for Rank.
+// Part is description of one node asked to do now. All nodes of a group get the same but for Rank.
 type Part struct {
 	ID    string `json:"id"`
 	Order string `json:"order"`

@@ -182,7 +182,7 @@ func (b *layout) firstNIC() *cluster.NICInfo {
 	return nil
 }
 
-// anyUnknown reports a host whose inside nobody described, or whose type lists
+// anyUnknown reports a host without a description of their inside, or whose type lists
 // no NIC at all: it still hangs on the network, by a NIC that nobody knows.
 func (b *layout) anyUnknown() bool {
 	for _, h := range b.c.Hosts {

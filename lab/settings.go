@@ -11,12 +11,12 @@ import (
 
 // Settings are the flags that say how a lab is made of a cluster.
 type Settings struct {
-	Scale    string `placeholder:"1/N" help:"Factor between the file's rates and the lab's. None: so that the fastest NIC has at most 1 Gb/s and all together 4 Gb/s; lab check takes half of that, so that links are measured and not processors."`
-	Inside   string `enum:"auto,links,memory" default:"auto" help:"Ranks of a node talk over the imitated links between their GPUs (links), or through this machine's shared memory; auto: links where two cores can push them at the scale."`
-	Spines   int    `default:"2" help:"Bridges that an entry for several spine switches becomes, at most."`
-	MTU      int    `name:"mtu" placeholder:"BYTES" help:"MTU of all NICs. None: what the file states, else 9000."`
-	Staging  string `placeholder:"RATE" help:"A half-duplex path through host memory of this rate (before scaling), which every byte to or from a node's NICs crosses: 14GB/s."`
-	Local    bool   `name:"staging-local" help:"What ranks of a node send each other over TCP crosses that path too."`
+	Scale    string `placeholder:"1/N" help:"Factor between the file's rates and the lab's (default: the fastest NIC gets at most 1 Gb/s, all NICs together 4 Gb/s; half of that for lab check, so that links limit and not processors)."`
+	Inside   string `enum:"auto,links,memory" default:"auto" help:"Transport inside a node: links (emulated GPU links) or shm (shared memory); auto is links where two cores can drive them at the scale."`
+	Spines   int    `default:"2" help:"Maximum number of bridges that stand for a group of spine switches."`
+	MTU      int    `name:"mtu" placeholder:"BYTES" help:"MTU of all NICs (default: as the file states, else 9000)."`
+	Staging  string `placeholder:"RATE" help:"Rate of a half-duplex path through host memory, before scaling, that all NIC traffic of a node crosses: 14GB/s."`
+	Local    bool   `name:"staging-local" help:"TCP traffic between ranks of a node crosses that path too."`
 	Rootless bool   `help:"In a user namespace, even as root."`
 }
 

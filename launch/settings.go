@@ -82,8 +82,8 @@ func candidates(v nccl.Version) [][]candidate {
 	}
 	list := [][]candidate{
 		{
-			algo(coll.AllReduce, "Tree", "trees in place of what NCCL takes by itself"),
-			algo(coll.AllReduce, "Ring", "rings in place of what NCCL takes by itself"),
+			algo(coll.AllReduce, "Tree", "trees instead of NCCL's choice"),
+			algo(coll.AllReduce, "Ring", "rings instead of NCCL's choice"),
 		},
 		// Without LL128: a list that names it, or one of exceptions, lifts NCCL's own rule for where it is safe.
 		{

@@ -86,7 +86,7 @@ type Lean struct {
 }
 
 // ErrNone says that nothing fits.
-var ErrNone = errors.New("no setting of the space fits the GPUs' memory")
+var ErrNone = errors.New("no setting fits into GPU memory")
 
 // Search finds the best plans. When the context ends, the best so far are returned with the
 // bound on what was not seen.

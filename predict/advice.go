@@ -277,7 +277,7 @@ func (t *trial) advice(q Query, others int) Advice {
 		text += fmt.Sprintf("; within the model's error (×%.2f): measure before setting it", m)
 	}
 	if g.to.Setting.Channels > g.from.Setting.Channels && strings.Contains(t.setting, "NCHANNELS") {
-		text += "; more channels take more of the GPU from what it computes meanwhile"
+		text += "; more channels leave fewer SMs for compute"
 	}
 	if t.worst.from.Run != nil {
 		text += fmt.Sprintf("; at %v it would be %.2g× slower", t.worst.size, 1/t.worst.factor())

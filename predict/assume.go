@@ -171,9 +171,9 @@ func usualNIC(t *cluster.NodeType) (unit.Rate, string) {
 	}
 	switch {
 	case sm >= 90:
-		return 400 * unit.Gbps, "usual with such GPUs"
+		return 400 * unit.Gbps, "typical for these GPUs"
 	case sm >= 80:
-		return 200 * unit.Gbps, "usual with such GPUs"
+		return 200 * unit.Gbps, "typical for these GPUs"
 	}
-	return 100 * unit.Gbps, "usual with such GPUs"
+	return 100 * unit.Gbps, "typical for these GPUs"
 }

@@ -42,7 +42,7 @@ func (p *Predictor) Caveat(q Query) string {
 	for _, d := range used {
 		names = append(names, t.Devices[d].Name)
 	}
-	return fmt.Sprintf("taken are the first of a node's GPUs (%s; %s to the NIC); on the last (%s) %s: look which ones the job gets", strings.Join(names, ", "), near, far, differs)
+	return fmt.Sprintf("assumes the first GPUs of each node (%s; %s to the NIC); on the last ones (%s) %s: check which GPUs the job gets", strings.Join(names, ", "), near, far, differs)
 }
 
 // classes tells by which class of path GPUs of a type reach their NICs.
@@ -80,5 +80,5 @@ func (p *Predictor) elsewhere(q Query, used, last []int) string {
 	if err != nil || there.Algo == here.Algo && there.Setting.Proto == here.Setting.Proto {
 		return ""
 	}
-	return fmt.Sprintf("NCCL takes %s instead of %s at %v", algoAndProto(there), algoAndProto(here), op.Bytes)
+	return fmt.Sprintf("NCCL chooses %s instead of %s at %v", algoAndProto(there), algoAndProto(here), op.Bytes)
 }

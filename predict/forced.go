@@ -147,7 +147,7 @@ func (x *forced) named(op coll.Op, algo, proto string) (Setting, error) {
 		if proto != "" {
 			text += " with protocol " + proto
 		}
-		return Setting{}, fmt.Errorf("%s: NCCL %v does not offer it here; it weighs %s", text, x.p.Plan.Version, names(x.weighed(op)))
+		return Setting{}, fmt.Errorf("%s: NCCL %v does not offer it here; its candidates are %s", text, x.p.Plan.Version, names(x.weighed(op)))
 	case proto != "" && ch.Proto.String() != proto:
 		return Setting{}, fmt.Errorf("%s by protocol %s: NCCL %v has no such combination with %s", op.Kind, proto, x.p.Plan.Version, ch.Algo)
 	}

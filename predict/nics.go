@@ -38,7 +38,7 @@ func ParseNICs(text string) (NICs, error) {
 	if m := nicCount.FindStringSubmatch(rest); m != nil {
 		var err error
 		if n.Count, err = strconv.Atoi(m[1]); err != nil || n.Count < 1 || n.Count > maxNICs {
-			return n, fmt.Errorf("%q: expected 1 to %d NICs a node", text, maxNICs)
+			return n, fmt.Errorf("%q: expected 1 to %d NICs per node", text, maxNICs)
 		}
 		rest = m[2]
 	}
@@ -136,7 +136,7 @@ func slotSpeed(r unit.Rate) float64 {
 
 // noNICs says what to do about a node without NICs whose data has to leave it.
 func noNICs(t *cluster.NodeType) error {
-	return fmt.Errorf("%s: no source names its NICs, and data has to leave the nodes; give them (--nic 4xHDR or 4x200Gb/s: four a node), "+
+	return fmt.Errorf("%s: no source names its NICs, and data has to leave the nodes; give them (--nic 4xHDR or 4x200Gb/s: four per node), "+
 		"or write them into a cluster file (nics: 4 x HDR infiniband) and join it (busbar map node0=topo.txt site.yaml -o cluster.yaml), "+
 		"or stay on one node (-l 1x%d)", t.Name, max(1, t.Count(cluster.GPU)))
 }

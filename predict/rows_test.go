@@ -153,7 +153,7 @@ func TestNamed(t *testing.T) {
 		{h, coll.AllToAll, "two_phase", "simple", "two_phase simple", ""},
 		{h, coll.AllReduce, "hierarchical", "simple", "hierarchical simple", ""},
 		{h, coll.AllToAll, "ring", "", "", "ring"},
-		{a, coll.AllReduce, "nvls", "", "", "it weighs tree ll, "},
+		{a, coll.AllReduce, "nvls", "", "", "its candidates are tree ll, "},
 		{a, coll.AllReduce, "halving_doubling", "ll", "halving_doubling ll", ""},
 		{a, coll.AllReduce, "marble", "", "", "unknown"},
 		{h, coll.Barrier, "dissemination", "ll", "dissemination ll", ""},

@@ -17,18 +17,18 @@ import (
 // Bench measures a collective on real memory between ranks, size after size, as nccl-tests does.
 type Bench struct {
 	Op       string  `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, all_to_all_v (with equal blocks), gather, scatter, sendrecv, hypercube, barrier."`
-	Min      string  `short:"b" name:"minbytes" default:"8" placeholder:"SIZE" help:"The smallest size, 8 without it (8, 64K, 1M, 1G are 1024-based as in nccl-tests)."`
-	Max      string  `short:"e" name:"maxbytes" default:"64M" placeholder:"SIZE" help:"The greatest size, 64M without it."`
-	Factor   float64 `short:"f" name:"stepfactor" default:"2" help:"From size to size."`
-	Warm     int     `short:"w" name:"warmup" default:"5" least:"0" help:"Runs of each size before those that count."`
-	Iters    int     `name:"iters" default:"20" least:"1" help:"Runs of each size that count."`
+	Min      string  `short:"b" name:"minbytes" default:"8" placeholder:"SIZE" help:"Smallest size (default 8); 8, 64K, 1M, 1G are 1024-based as in nccl-tests."`
+	Max      string  `short:"e" name:"maxbytes" default:"64M" placeholder:"SIZE" help:"Largest size (default 64M)."`
+	Factor   float64 `short:"f" name:"stepfactor" default:"2" help:"Factor between sizes."`
+	Warm     int     `short:"w" name:"warmup" default:"5" least:"0" help:"Warm-up iterations per size."`
+	Iters    int     `name:"iters" default:"20" least:"1" help:"Measured iterations per size."`
 	Dtype    string  `short:"d" default:"float" help:"float, half, bfloat16, double, int8, int32, int64, …"`
 	Redop    string  `default:"sum" help:"sum, prod, min, max, avg, mulsum."`
-	Root     int     `least:"0" help:"The root of broadcast, reduce, gather, scatter."`
-	Algo     string  `default:"auto" help:"An algorithm's name (busbar sched --list), or auto: by size."`
-	Channels int     `default:"1" least:"1" help:"Parts of the data that go side by side, with --algo NAME."`
-	Compress string  `enum:"none,fp16,bf16,int8" default:"none" help:"How float32 travels: none, fp16, bf16 or int8, also within a host. Bandwidths still count uncompressed bytes."`
-	Check    bool    `help:"Check the results; wrong elements are counted, and make the exit code 1."`
+	Root     int     `least:"0" help:"Root rank of broadcast, reduce, gather, scatter."`
+	Algo     string  `default:"auto" help:"Algorithm (see busbar sched --list), or auto to choose by size."`
+	Channels int     `default:"1" least:"1" help:"Number of channels, with --algo NAME."`
+	Compress string  `enum:"none,fp16,bf16,int8" default:"none" help:"Compression of float32 on the wire, also within a host: none, fp16, bf16 or int8. Bandwidths count uncompressed bytes."`
+	Check    bool    `help:"Check the results: count wrong elements, and exit 1 if there are any."`
 	ranks.Elasticity
 }
 

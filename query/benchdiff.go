@@ -13,10 +13,10 @@ import (
 
 // BenchDiff compares what was measured before with what was measured now, row by row, and tells change from noise.
 type BenchDiff struct {
-	Old       string   `arg:"" names:"file" help:"What was measured before: results that bench -o kept, or an output of nccl-tests; - for standard input."`
-	New       string   `arg:"" names:"file" help:"What was measured now."`
-	Threshold *float64 `default:"5" help:"Exit 1 when something got significantly slower by more than so many percent."`
-	Alpha     *float64 `default:"0.05" help:"A difference counts when chance makes one as great with a smaller probability than this."`
+	Old       string   `arg:"" names:"file" help:"Earlier results: a file of bench -o, or output of nccl-tests; - for standard input."`
+	New       string   `arg:"" names:"file" help:"Later results."`
+	Threshold *float64 `default:"5" help:"Exit 1 when a row is significantly slower by more than this percentage."`
+	Alpha     *float64 `default:"0.05" help:"Significance level: a difference counts when its p value is below this."`
 }
 
 // BenchDiffDoc is the answer to BenchDiff.

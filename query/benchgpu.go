@@ -24,22 +24,22 @@ import (
 // BenchGPU drives nccl-tests through NCCL's algorithms and protocols and finds the best of each size.
 type BenchGPU struct {
 	Op       string        `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, all_to_all_v, gather, scatter, sendrecv, hypercube."`
-	Min      string        `short:"b" name:"minbytes" default:"1K" placeholder:"SIZE" help:"The smallest size, 1K without it (8, 64K, 1M, 1G are 1024-based as in nccl-tests)."`
-	Max      string        `short:"e" name:"maxbytes" default:"1G" placeholder:"SIZE" help:"The greatest size, 1G without it."`
-	Factor   float64       `short:"f" name:"stepfactor" default:"4" help:"From size to size."`
-	Warm     int           `short:"w" name:"warmup" default:"5" least:"0" help:"Runs of each size before those that count."`
-	Iters    int           `name:"iters" default:"20" least:"1" help:"Runs of each size that count."`
+	Min      string        `short:"b" name:"minbytes" default:"1K" placeholder:"SIZE" help:"Smallest size (default 1K); 8, 64K, 1M, 1G are 1024-based as in nccl-tests."`
+	Max      string        `short:"e" name:"maxbytes" default:"1G" placeholder:"SIZE" help:"Largest size (default 1G)."`
+	Factor   float64       `short:"f" name:"stepfactor" default:"4" help:"Factor between sizes."`
+	Warm     int           `short:"w" name:"warmup" default:"5" least:"0" help:"Warm-up iterations per size."`
+	Iters    int           `name:"iters" default:"20" least:"1" help:"Measured iterations per size."`
 	Dtype    string        `short:"d" default:"float" help:"float, half, bfloat16, double, int8, int32, int64, …"`
-	GPUs     int           `short:"g" name:"gpus" default:"1" least:"1" most:"1024" help:"GPUs of a process; all of a host without --launch."`
+	GPUs     int           `short:"g" name:"gpus" default:"1" least:"1" most:"1024" help:"GPUs per process (default 1); without --launch, give the number of GPUs of the host."`
 	Check    bool          `help:"Let nccl-tests check the results."`
-	Algos    []string      `placeholder:"NAME,…" help:"Values of NCCL_ALGO beside NCCL's own choice: ring, tree, nvls, nvls_tree, collnet_direct, collnet_chain, pat, or none; default: those that the collective has."`
-	Protos   []string      `default:"ll,ll128,simple" help:"Values of NCCL_PROTO."`
-	Channels []string      `default:"auto" help:"Numbers of channels (NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS), and auto."`
-	Repeat   int           `default:"1" least:"1" most:"1000" help:"Runs of every setting; bench diff wants four."`
-	Tests    string        `name:"nccl-tests" placeholder:"DIR" help:"Where the programs of nccl-tests are; default: PATH."`
-	Launch   string        `placeholder:"COMMAND" help:"What starts the ranks, e.g. \"mpirun -np 16 -H node0:8,node1:8\" or \"srun -N 2 --ntasks-per-node 8\"; quotes and backslashes keep words together as in a shell."`
-	Cluster  string        `short:"c" names:"cluster" placeholder:"CLUSTER" help:"What is measured, kept with the results for validate."`
-	Timeout  time.Duration `default:"10m" least:"1ms" help:"How long one run may take."`
+	Algos    []string      `placeholder:"NAME,…" help:"Values of NCCL_ALGO to try besides NCCL's choice: ring, tree, nvls, nvls_tree, collnet_direct, collnet_chain, pat, or none (default: all that the collective supports)."`
+	Protos   []string      `default:"ll,ll128,simple" help:"Values of NCCL_PROTO to try."`
+	Channels []string      `default:"auto" help:"Numbers of channels to try (NCCL_MIN_NCHANNELS and NCCL_MAX_NCHANNELS), and auto."`
+	Repeat   int           `default:"1" least:"1" most:"1000" help:"Runs per setting; bench diff needs four."`
+	Tests    string        `name:"nccl-tests" placeholder:"DIR" help:"Folder of the nccl-tests programs (default: PATH)."`
+	Launch   string        `placeholder:"COMMAND" help:"Launch command, such as \"mpirun -np 16 -H node0:8,node1:8\" or \"srun -N 2 --ntasks-per-node 8\"; quoting as in a shell."`
+	Cluster  string        `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster that is measured; kept with the results for validate."`
+	Timeout  time.Duration `default:"10m" least:"1ms" help:"Time limit of one run."`
 }
 
 // Programs is how a question runs other programs.

@@ -15,11 +15,11 @@ import (
 
 // BenchPairs measures every pair of ranks and names slow hosts, links and directions.
 type BenchPairs struct {
-	Size  string `default:"4M" placeholder:"SIZE" help:"Of the messages that bandwidth is measured with, 4M without it."`
-	Small string `default:"8" placeholder:"SIZE" help:"Of the messages that latency is measured with, 8 bytes without it."`
-	Warm  int    `short:"w" name:"warmup" default:"2" least:"0" help:"Runs of each pair before those that count."`
-	Iters int    `name:"iters" default:"10" least:"1" help:"Runs of each pair that count; the faster quarter is taken."`
-	Alone bool   `help:"One pair at a time; else all pairs of a round at once, each rank in one of them."`
+	Size  string `default:"4M" placeholder:"SIZE" help:"Message size for bandwidth (default 4M)."`
+	Small string `default:"8" placeholder:"SIZE" help:"Message size for latency (default 8 bytes)."`
+	Warm  int    `short:"w" name:"warmup" default:"2" least:"0" help:"Warm-up iterations per pair."`
+	Iters int    `name:"iters" default:"10" least:"1" help:"Measured iterations per pair; the fastest quarter counts."`
+	Alone bool   `help:"Measure one pair at a time (default: all disjoint pairs of a round concurrently)."`
 }
 
 // BenchPairsDoc is the answer of BenchPairs. Rows of tables send, columns receive; a rank to itself is nil.
@@ -35,7 +35,7 @@ type BenchPairsDoc struct {
 	MidBoth     float64           `json:"median_both_GBps"`
 	MidLatency  float64           `json:"median_latency_us"`
 	Names       []string          `json:"names"`           // of the ranks
-	Notes       []string          `json:"notes,omitempty"` // why what stands out is a note at most
+	Notes       []string          `json:"notes,omitempty"` // why outliers are notes at most
 	Ranks       int               `json:"ranks"`
 	Size, Small unit.Bytes        `json:"-"`
 	SizeBytes   int64             `json:"size_bytes"`  // of the messages that bandwidth was measured with

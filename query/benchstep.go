@@ -19,21 +19,21 @@ import (
 // BenchStep measures the communication of a step of data-parallel training: a model's gradients in buckets, reduced by all
 // ranks. Computing is only waited for.
 type BenchStep struct {
-	Model    string        `short:"m" required:"" names:"model" placeholder:"NAME" help:"The model whose gradients are reduced: a name (busbar models), or dimensions such as layers=4,hidden=512."`
-	Layout   string        `short:"l" placeholder:"NxG" help:"Nodes and ranks of each; sets -n, and the groups of algorithms in levels."`
-	Overlap  string        `enum:"on,off,both" default:"both" help:"on: buckets are reduced while the backward pass goes on; off: after it; both: one after the other."`
-	Compute  time.Duration `least:"1us" help:"What a step computes, a third of it forwards; default: the model's operations at --speed."`
-	Batch    int64         `default:"1" least:"1" most:"1048576" help:"Sequences of a rank in a step, for the default of --compute."`
-	Seq      int64         `least:"1" most:"16777216" placeholder:"TOKENS" help:"Tokens of a sequence, for the default of --compute; default: the model's."`
-	Speed    float64       `default:"150" least:"0.001" most:"1000000" placeholder:"TFLOPS" help:"What a rank computes, for the default of --compute; 150 is about half the dense bf16 peak of an A100 (312)."`
-	Dtype    string        `short:"d" default:"float" help:"Of the gradients: float, bfloat16, half."`
-	Compress string        `enum:"none,fp16,bf16,int8" default:"none" help:"How float32 travels: none, fp16, bf16 or int8, also within a host."`
-	First    string        `name:"first-bucket" default:"1M" placeholder:"SIZE" help:"When the first bucket is full."`
-	Cap      string        `name:"bucket-cap" default:"25M" placeholder:"SIZE" help:"When the other buckets are full."`
-	Algo     string        `default:"auto" help:"An algorithm's name (busbar sched --list), or auto: by size."`
-	Channels int           `default:"1" least:"1" help:"Parts of the data that go side by side, with --algo NAME."`
-	Warm     int           `short:"w" name:"warmup" default:"1" least:"0" help:"Steps before those that count."`
-	Iters    int           `name:"iters" default:"5" least:"1" help:"Steps that count."`
+	Model    string        `short:"m" required:"" names:"model" placeholder:"NAME" help:"Model whose gradients are reduced: a name (see busbar models), or dimensions such as layers=4,hidden=512."`
+	Layout   string        `short:"l" placeholder:"NxG" help:"Layout, NODESxRANKS; sets -n and the groups of hierarchical algorithms."`
+	Overlap  string        `enum:"on,off,both" default:"both" help:"Overlap: on reduces buckets during the backward pass, off after it, both measures each."`
+	Compute  time.Duration `least:"1us" help:"Compute time of a step, a third of it forward (default: the model's FLOPs at --speed)."`
+	Batch    int64         `default:"1" least:"1" most:"1048576" help:"Sequences per rank and step, for the default of --compute."`
+	Seq      int64         `least:"1" most:"16777216" placeholder:"TOKENS" help:"Sequence length in tokens, for the default of --compute (default: the model's)."`
+	Speed    float64       `default:"150" least:"0.001" most:"1000000" placeholder:"TFLOPS" help:"TFLOPS per rank, for the default of --compute; 150 is about half the dense bf16 peak of an A100 (312)."`
+	Dtype    string        `short:"d" default:"float" help:"Data type of the gradients: float, bfloat16, half."`
+	Compress string        `enum:"none,fp16,bf16,int8" default:"none" help:"Compression of float32 on the wire, also within a host: none, fp16, bf16 or int8."`
+	First    string        `name:"first-bucket" default:"1M" placeholder:"SIZE" help:"Size of the first bucket."`
+	Cap      string        `name:"bucket-cap" default:"25M" placeholder:"SIZE" help:"Size of the other buckets."`
+	Algo     string        `default:"auto" help:"Algorithm (see busbar sched --list), or auto to choose by size."`
+	Channels int           `default:"1" least:"1" help:"Number of channels, with --algo NAME."`
+	Warm     int           `short:"w" name:"warmup" default:"1" least:"0" help:"Warm-up steps."`
+	Iters    int           `name:"iters" default:"5" least:"1" help:"Measured steps."`
 }
 
 // Run measures between ranks of this process, over plain memory.

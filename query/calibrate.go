@@ -19,11 +19,11 @@ import (
 // Calibrate fits the figures that a spec sheet cannot give to measurements on a cluster, and keeps those that the
 // measurements pin down.
 type Calibrate struct {
-	Files   []string `arg:"" name:"measured" names:"files" help:"Outputs of nccl-tests, results that bench gpu kept, or measured points as JSON lines; - for standard input."`
-	Cluster string   `short:"c" names:"cluster" placeholder:"CLUSTER" help:"The cluster that was measured: a preset, a cluster file, or any file that map reads."`
-	Layout  string   `short:"l" placeholder:"NxG" help:"Nodes and GPUs of each that took part, where the output does not list its ranks."`
-	Op      string   `help:"The collective, where the output does not say: all_reduce, all_gather, …"`
-	NCCL    string   `name:"nccl" placeholder:"VERSION" help:"The release that ran, where the output does not say."`
+	Files   []string `arg:"" name:"measured" names:"files" help:"Output of nccl-tests, results of bench gpu, or measured points as JSON lines; - for standard input."`
+	Cluster string   `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Measured cluster: a preset, a cluster file, or any file that map reads."`
+	Layout  string   `short:"l" placeholder:"NxG" help:"Layout of the measured run, NODESxGPUS, when the output does not list its ranks."`
+	Op      string   `help:"Collective, when the output does not name it: all_reduce, all_gather, …"`
+	NCCL    string   `name:"nccl" placeholder:"VERSION" help:"NCCL release, when the output does not name it."`
 }
 
 // CalibrateDoc is the answer to Calibrate.
@@ -171,7 +171,7 @@ func (q *Calibrate) about(sweeps result.Sweeps, release nccl.Version) []Calibrat
 			Op: s.Op.String(), OpFrom: s.OpFrom, Layout: s.Layout(), LayoutFrom: s.LayoutFrom, NCCL: release.String(), NCCLFrom: "assumed; --nccl says which",
 		}
 		if v, ok := truth.Release(s); ok {
-			x.NCCL, x.NCCLFrom = v.String(), "its own word"
+			x.NCCL, x.NCCLFrom = v.String(), "stated by the file"
 		} else if q.NCCL != "" {
 			x.NCCLFrom = "--nccl"
 		}

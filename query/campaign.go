@@ -12,7 +12,7 @@ import (
 
 // Campaign is what may be asked about a whole run of steps: slow nodes, failures and checkpoints, money and energy.
 type Campaign struct {
-	Slow []string `aliases:"stragglers" placeholder:"NODE=20%" sep:"," help:"A node whose GPUs have lost 20% of their speed, or its NICs (node3:nic=50%); 2x20% is two nodes where it hurts most. Repeatable."`
+	Slow []string `aliases:"stragglers" placeholder:"NODE=20%" sep:"," help:"Slow node: node3=20% has GPUs 20% slower, node3:nic=50% NICs. 2x20% is two nodes at the worst places. Repeatable."`
 	Failures
 	Tokens string `placeholder:"N" help:"Tokens of the whole run: 300B, 15.6T."`
 	Prices
@@ -20,20 +20,20 @@ type Campaign struct {
 
 // Failures is how GPUs fail and state is saved.
 type Failures struct {
-	Goodput  bool   `help:"How much of the time goes into steps when GPUs fail, with published figures for what is not said."`
-	MTBF     string `name:"mtbf" placeholder:"TIME[/gpu|/node|/job]" help:"Mean time between interruptions, of one GPU where nothing else is said: 5y, 2y/node, 3h/job. Without it: Llama 3's (419 in 54 days on 16,384 GPUs)."`
-	Save     string `name:"checkpoint-time" placeholder:"TIME" help:"How long training stands still for a checkpoint; without it: its size over --storage."`
-	Interval string `name:"checkpoint-interval" placeholder:"TIME" help:"Training between checkpoints; without it: the best."`
-	Restart  string `name:"restart-time" placeholder:"TIME" help:"From an interruption until training goes on; without it: 10 minutes and the reading of a checkpoint."`
-	Storage  string `placeholder:"RATE" help:"What the storage takes of all GPUs together: 500GB/s. Without it: 0.122 GB/s a GPU, as Llama 3's had."`
+	Goodput  bool   `help:"Goodput: the share of time spent in useful steps when GPUs fail, with published figures for what is not given."`
+	MTBF     string `name:"mtbf" placeholder:"TIME[/gpu|/node|/job]" help:"Mean time between interruptions, per GPU unless stated: 5y, 2y/node, 3h/job (default: Llama 3's, 419 in 54 days on 16,384 GPUs)."`
+	Save     string `name:"checkpoint-time" placeholder:"TIME" help:"How long a checkpoint stops training (default: its size over --storage)."`
+	Interval string `name:"checkpoint-interval" placeholder:"TIME" help:"Time between checkpoints (default: the best)."`
+	Restart  string `name:"restart-time" placeholder:"TIME" help:"Time from an interruption until training continues (default: 10 minutes plus reading a checkpoint)."`
+	Storage  string `placeholder:"RATE" help:"Write rate of the storage for all GPUs together: 500GB/s (default: 0.122 GB/s per GPU, as for Llama 3)."`
 }
 
 // Prices is what a run pays for.
 type Prices struct {
-	Price    string   `placeholder:"AMOUNT/gpu-hour" help:"What a GPU costs: 2.50/gpu-hour, EUR 20/node-hour."`
-	Energy   string   `placeholder:"AMOUNT/kWh" help:"What energy costs: 0.12/kWh."`
-	Power    string   `name:"gpu-power" placeholder:"POWER" help:"What a GPU draws at most: 700W. Without it: its data sheet's."`
-	Overhead *float64 `default:"1" help:"Watts of hosts, network and cooling included for each of a GPU; 1 is the GPUs alone, a whole DGX H100 is 1.8."`
+	Price    string   `placeholder:"AMOUNT/gpu-hour" help:"Price: 2.50/gpu-hour, EUR 20/node-hour."`
+	Energy   string   `placeholder:"AMOUNT/kWh" help:"Price of energy: 0.12/kWh."`
+	Power    string   `name:"gpu-power" placeholder:"POWER" help:"Power limit per GPU: 700W (default: from its data sheet)."`
+	Overhead *float64 `default:"1" help:"Total watts per GPU watt, with hosts, network and cooling: 1 is GPUs alone, a whole DGX H100 is 1.8."`
 }
 
 // running is a campaign as it was asked for.
@@ -94,7 +94,7 @@ func (q *Failures) read() (failing, error) {
 			return f, fmt.Errorf("--storage: %w; expected a rate such as 500GB/s", err)
 		}
 		if f.storage <= 0 {
-			return f, fmt.Errorf("--storage %s: expected more than nothing, such as 500GB/s", q.Storage)
+			return f, fmt.Errorf("--storage %s: expected more than 0, such as 500GB/s", q.Storage)
 		}
 	}
 	return f, nil
@@ -126,7 +126,7 @@ func (f *failing) times(q *Failures) error {
 			return fmt.Errorf("%s: %w", x.flag, err)
 		}
 		if *x.to == 0 && !x.zero {
-			return fmt.Errorf("%s %s: expected more than nothing", x.flag, x.text)
+			return fmt.Errorf("%s %s: expected more than 0", x.flag, x.text)
 		}
 	}
 	return nil
@@ -163,7 +163,7 @@ func (q *Prices) read() (p paying, err error) {
 			return p, fmt.Errorf("--gpu-power: %w", err)
 		}
 		if p.power == 0 {
-			return p, fmt.Errorf("--gpu-power %s: expected more than nothing", q.Power)
+			return p, fmt.Errorf("--gpu-power %s: expected more than 0", q.Power)
 		}
 	}
 	if p.overhead = *q.Overhead; !(p.overhead >= 1 && p.overhead <= 100) {

@@ -295,7 +295,7 @@ func (d *Goodput) fill(g *campaign.Goodput, gpus int, rate float64) {
 	d.Between, d.Each, d.PerDay = g.Between, g.Between*unit.Span(gpus), g.PerDay
 	d.Save, d.Restart, d.Interval, d.Best, d.Young, d.AtBest = g.Save, g.Restart, g.Interval, g.Best, g.Young, g.AtBest
 	d.Lost = map[string]float64{"checkpoints": g.Saving, "redone": g.Redoing, "restarts": g.Restarts}
-	d.Text = fmt.Sprintf("%.1f%% of the time goes into steps that count: an interruption every %v; lost are %.1f%% in checkpoints, %.1f%% in steps done again, %.1f%% in restarts",
+	d.Text = fmt.Sprintf("%.1f%% of the time is useful: an interruption every %v; lost: %.1f%% checkpoints, %.1f%% repeated steps, %.1f%% restarts",
 		100*g.Share, g.Between, 100*g.Saving, 100*g.Redoing, 100*g.Restarts)
 	if g.Restarts > 0.1 && g.Restarts > g.Saving+g.Redoing {
 		d.Text += fmt.Sprintf("; shorter restarts than %v would help most", g.Restart)

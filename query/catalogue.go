@@ -57,7 +57,7 @@ func (q Hardware) Run(context.Context, Env) (*HardwareDoc, error) {
 
 // Models asks for the models that are known by name, or for the tensors of one model.
 type Models struct {
-	Model string `arg:"" optional:"" names:"model" help:"One model: its tensors."`
+	Model string `arg:"" optional:"" names:"model" help:"A model whose tensors to list."`
 }
 
 // ModelsDoc is the answer to Models: a list, or one model, whose fields are the document's own.

@@ -20,9 +20,9 @@ import (
 // is taken for one job.
 type Doctor struct {
 	Sources []string `arg:"" optional:"" name:"path" page:"file" names:"files" help:"Logs, outputs of tools, environments, scripts, notes; folders and archives of them; - for standard input."`
-	Live    bool     `page:"-" help:"Read this machine too: its topology, limits, modules and settings. Nothing is changed."`
-	Mask    string   `placeholder:"WHAT" help:"addresses: also hide addresses of hosts and people. Secrets are always hidden."`
-	FailOn  string   `name:"fail-on" page:"-" placeholder:"SEVERITY" default:"warn" help:"The least severity that makes the exit code 1: note, warn, error or never."`
+	Live    bool     `page:"-" help:"Also read this machine: topology, limits, kernel modules and settings. Nothing is changed."`
+	Mask    string   `placeholder:"WHAT" help:"addresses: also hide host and e-mail addresses. Secrets are always hidden."`
+	FailOn  string   `name:"fail-on" page:"-" placeholder:"SEVERITY" default:"warn" help:"Lowest severity that makes the exit code 1: note, warn, error or never."`
 }
 
 // DoctorDoc is the answer to Doctor: findings, the most likely root first.

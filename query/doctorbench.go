@@ -17,12 +17,12 @@ import (
 // DoctorBench asks which part of a measured sweep is wrong for the hardware, and what that means: every size is held against
 // the time predicted for it, and against the thresholds that operators publish.
 type DoctorBench struct {
-	Result  string `arg:"" name:"result" page:"file" names:"file" help:"What nccl-tests printed (text, or the JSON of its -J), results that bench -o kept, or the JSON of bench; - for standard input."`
-	Cluster string `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Where it was measured: a preset (azure-ndv5:2), a cluster file, or any file that map reads. Without it: the GPUs that the output names, and the network that is usual with them."`
-	Layout  string `short:"l" placeholder:"NODESxGPUS" help:"Who took part, where the output does not list its ranks."`
-	Op      string `placeholder:"OP" help:"The collective, where the output does not name it."`
-	NCCL    string `name:"nccl" placeholder:"VERSION" help:"The release of NCCL, where the output does not name it."`
-	FailOn  string `name:"fail-on" page:"-" placeholder:"SEVERITY" default:"warn" help:"The least severity that makes the exit code 1: note, warn, error or never."`
+	Result  string `arg:"" name:"result" page:"file" names:"file" help:"Output of nccl-tests (text, or JSON of its -J), results of bench -o, or JSON of bench; - for standard input."`
+	Cluster string `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Measured cluster: a preset (azure-ndv5:2), a cluster file, or any file that map reads (default: the GPUs that the output names, with their typical network)."`
+	Layout  string `short:"l" placeholder:"NODESxGPUS" help:"Layout of the measured run, NODESxGPUS, when the output does not list its ranks."`
+	Op      string `placeholder:"OP" help:"Collective, when the output does not name it."`
+	NCCL    string `name:"nccl" placeholder:"VERSION" help:"NCCL release, when the output does not name it."`
+	FailOn  string `name:"fail-on" page:"-" placeholder:"SEVERITY" default:"warn" help:"Lowest severity that makes the exit code 1: note, warn, error or never."`
 }
 
 // DoctorBenchDoc is the answer to DoctorBench: findings, and the curves they are about.
@@ -131,7 +131,7 @@ func (q *DoctorBench) named(s *result.Sweep) (*doctor.Curve, error) {
 		}
 		n, rate := max(1, u.NICsPerGPU*float64(s.PerNode)), u.Port.Gbps()
 		s.Machine = &result.Machine{GPU: s.GPU(), NICs: &n, Gbps: &rate, Fabric: "InfiniBand"}
-		guessed = fmt.Sprintf("%g InfiniBand NICs of %g Gb/s a node, as are usual with such GPUs", n, rate)
+		guessed = fmt.Sprintf("%g InfiniBand NICs of %g Gb/s per node, as are typical for these GPUs", n, rate)
 	}
 	k, err := truth.Prepare(s, nil)
 	if err != nil {
@@ -143,7 +143,7 @@ func (q *DoctorBench) named(s *result.Sweep) (*doctor.Curve, error) {
 	}
 	x.Machine = fmt.Sprintf("%d × %d %s", s.Nodes, s.PerNode, s.GPU())
 	if strings.HasPrefix(x.Class, "pcie") {
-		guessed = "GPUs behind PCIe as is usual; the output does not say how"
+		guessed = "GPUs behind PCIe as is typical; the output does not state it"
 	}
 	if guessed != "" {
 		x.Guessed, x.Assumed = true, append(x.Assumed, guessed)

@@ -224,7 +224,7 @@ func opInName(name string) string {
 func unsure(t *nccltests.Table) string {
 	switch {
 	case t.Params.GPUs > 1 && t.Params.Threads*t.Params.GPUs > 1:
-		return fmt.Sprintf("one thread drives %d GPUs, so the host's launches, one after the other, are part of every small time; one process a GPU is what predictions are of", t.Params.GPUs)
+		return fmt.Sprintf("one thread drives %d GPUs, so the host's launches, one after the other, are part of every small time; predictions assume one process per GPU", t.Params.GPUs)
 	case t.Params.Iters > 0 && t.Params.Iters < 10:
 		return fmt.Sprintf("%d iterations are few for small messages", t.Params.Iters)
 	case t.Library == "":

@@ -18,8 +18,8 @@ import (
 // model it gives the cases of the documents that the rules come from.
 type Envelope struct {
 	Job
-	GPUs int      `name:"gpus" least:"1" placeholder:"N" help:"So many GPUs, over as few nodes as hold them; all of the cluster's without it."`
-	MFU  *float64 `name:"mfu" default:"0.5" help:"The share of the peak that computing reaches."`
+	GPUs int      `name:"gpus" least:"1" placeholder:"N" help:"Number of GPUs, on as few nodes as possible (default: all)."`
+	MFU  *float64 `name:"mfu" default:"0.5" help:"Share of peak FLOPS that compute reaches."`
 }
 
 // EnvelopeDoc is the answer to Envelope.

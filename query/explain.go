@@ -17,9 +17,9 @@ import (
 // Explain asks what NCCL set up in a run, from its log: rings, trees and channels on hosts, GPUs and NICs, and how much of an
 // all-reduce passes each NIC.
 type Explain struct {
-	Logs []string `arg:"" name:"log" page:"file" names:"files" help:"Logs of one job with NCCL_DEBUG=INFO, of all ranks or of some; a folder of them; - for standard input."`
-	Comm string   `placeholder:"ID" help:"The communicator: its id, or its number in the log from 0. Without it: the largest."`
-	Size string   `default:"1G" placeholder:"SIZE" help:"The all-reduce that bytes are given for."`
+	Logs []string `arg:"" name:"log" page:"file" names:"files" help:"Logs of one job with NCCL_DEBUG=INFO, of some or all ranks; folders of logs; - for standard input."`
+	Comm string   `placeholder:"ID" help:"Communicator: its id, or its index in the log from 0 (default: the largest)."`
+	Size string   `default:"1G" placeholder:"SIZE" help:"Size of the all-reduce to count bytes for."`
 }
 
 // ExplainDoc is the answer to Explain: what NCCL set up, and where the bytes of an all-reduce go.

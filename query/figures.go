@@ -66,7 +66,7 @@ func (q Figures) Run(_ context.Context, env Env) (*FiguresDoc, error) {
 		if calibrate.Held(x.Name) {
 			x.Note = "from the reference case (docs/baskerville.md), not fitted here"
 		} else if *x.Points == 0 {
-			x.Note = "no point depends on it: as its neighbours or as is usual"
+			x.Note = "no point depends on it: from its neighbours or a typical value"
 		}
 		d.Figures = append(d.Figures, x)
 	}

@@ -32,7 +32,7 @@ type Hang struct {
 	Gap     time.Duration `page:"-" default:"2s" least:"100ms" most:"1m" help:"Time between the two RAS answers that tell a passing moment from a hang."`
 	Watch   bool          `page:"-" help:"Ask again and again, and end when the job hangs or fails."`
 	Every   time.Duration `page:"-" default:"10s" least:"1s" most:"1h" help:"Time between questions with --watch."`
-	FailOn  string        `name:"fail-on" page:"-" placeholder:"SEVERITY" default:"warn" help:"The least severity that makes the exit code 1: note, warn, error or never."`
+	FailOn  string        `name:"fail-on" page:"-" placeholder:"SEVERITY" default:"warn" help:"Lowest severity that makes the exit code 1: note, warn, error or never."`
 }
 
 // HangDoc is the answer to Hang.

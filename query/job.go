@@ -16,32 +16,32 @@ import (
 
 // Job is a training job and where it runs, as Step, Envelope, Need and Scale ask about it.
 type Job struct {
-	Cluster   string `short:"c" names:"cluster" placeholder:"CLUSTER" help:"A preset (dgx-h100:4), a cluster file, or any file that map reads (topo.xml:8 is eight such nodes)."`
-	Layout    string `short:"l" placeholder:"NODESxGPUS" help:"Who takes part: 2x4 is two nodes with four GPUs each. None: all GPUs."`
-	Model     string `short:"m" names:"model" placeholder:"MODEL" help:"A name (busbar models), a config.json of Hugging Face, or a size: params=20B,layers=48,hidden=6144, or a part of it."`
-	Parallel  string `placeholder:"dp=8,tp=4,…" help:"How the model is spread: dp replicas, tp ranks that share layers, pp stages, vpp chunks a rank, cp ranks that share sequences, ep ranks that share experts, zero 0 to 3, shard ranks that divide parameters (a number, or node), sp=1 sequence parallelism. Replicas fill what is left."`
-	Global    int64  `name:"global-batch" least:"1" most:"1099511627776" placeholder:"N" help:"Sequences of a step. Without it: one micro-batch a replica, and four a stage in a pipeline."`
-	Micro     int64  `name:"micro-batch" least:"1" most:"16777216" placeholder:"N" help:"Sequences that a replica computes at once. Without it: about 2,048 tokens of them, and at least one."`
-	Seq       int64  `least:"1" most:"16777216" placeholder:"N" help:"Tokens of a sequence; the model's own without it; 1024 for a size, 8192 at most of a config.json."`
-	Precision string `enum:",fp32,tf32,fp16,bf16,fp8,amp-bf16,amp-fp16" default:"" placeholder:"KIND" help:"bf16, fp16, fp32, tf32, fp8, amp-bf16 or amp-fp16 (float32 weights, cast for products). (default: the framework's own, bf16 without one)"`
-	Recompute string `enum:"none,selective,full" default:"none" help:"Activations that are computed again in the backward pass: none, selective (the core of attention), full."`
-	Framework string `placeholder:"NAME[@RELEASE]" help:"What runs it: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), with a release or year where it is not the newest: megatron@0.12. What it does not run is refused. eager, compiled and fused are taken for --kernels, whatever the framework."`
-	Kernels   string `enum:",eager,compiled,fused" default:"" placeholder:"KIND" help:"How well operations between products are put together: eager, compiled, or fused as Megatron-LM's are. (default: the framework's; without one eager where there are only replicas, fused with any other split)"`
-	Unfused   bool   `help:"Attention writes its scores to memory, as frameworks before 2022 did."`
-	Padded    bool   `help:"With --kernels eager: the vocabulary is padded to a multiple of 64, as compilers and Megatron-LM do by themselves."`
-	Sync      bool   `help:"Gradients travel after the backward pass, not beside it."`
-	Schedule  string `enum:",gpipe,1f1b,interleaved,zero-bubble,zb-h2,zb-v" default:"" placeholder:"NAME" help:"The pipeline's: gpipe, 1f1b, interleaved (with vpp), zero-bubble (ZB-H1), zb-h2 (no bubble, twice the memory), zb-v. Without it: 1f1b, interleaved with vpp."`
-	Order     string `enum:",tp-cp-dp-pp,tp-cp-pp-dp" default:"" placeholder:"ORDER" help:"Which ranks sit beside each other, nearest first: tp-cp-dp-pp (Megatron-LM's; without it), or tp-cp-pp-dp, with the stages of a pipeline near and its replicas apart."`
-	Bucket    string `placeholder:"SIZE" help:"Gradients that travel at once: 25MiB, PyTorch's, without it."`
-	Context   string `enum:",ring,gather,ulysses" default:"" placeholder:"NAME" help:"How cp ranks exchange: ring (keys and values go round beside attention; without it), gather (all of them before it, as Llama 3), ulysses (sequences for heads by all-to-all)."`
-	Offload   string `enum:"none,optimizer,parameters" default:"none" help:"What the host's memory keeps, over PCIe: none, optimizer (its state and the update, as ZeRO-Offload), parameters (these too, with zero=3)."`
-	Compress  string `enum:"none,fp16,bf16,int8" default:"none" help:"How gradients travel among replicas, by hooks of PyTorch's DDP: none, fp16, bf16, int8 (gathered, not summed, by NCCL: bytes grow with replicas)."`
-	NCCL      string `name:"nccl" placeholder:"VERSION" help:"The release of NCCL; the newest known without it."`
-	Compare   string `placeholder:"L1,L2,…" help:"Layouts side by side: 1x4,2x2,4x1."`
-	GPU       string `name:"gpu" placeholder:"MODEL" help:"The GPUs' model where the cluster's source does not name it: a100-80."`
-	NIC       string `name:"nic" placeholder:"[COUNTx]SPEED" help:"The NICs where the source does not say: 4x200Gb/s."`
+	Cluster   string `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster: a preset (dgx-h100:4), a cluster file, or any file that map reads (topo.xml:8 is eight such nodes)."`
+	Layout    string `short:"l" placeholder:"NODESxGPUS" help:"Participating nodes and GPUs per node: 2x4 is two nodes with four GPUs each (default: all GPUs)."`
+	Model     string `short:"m" names:"model" placeholder:"MODEL" help:"Model: a name (see busbar models), a Hugging Face config.json, or dimensions: params=20B,layers=48,hidden=6144."`
+	Parallel  string `placeholder:"dp=8,tp=4,…" help:"Parallel degrees: dp (data), tp (tensor), pp (pipeline), vpp (virtual stages per rank), cp (context), ep (expert), zero (0 to 3), shard (ranks that shard parameters: a number, or node), sp=1 (sequence parallelism). dp fills what is left."`
+	Global    int64  `name:"global-batch" least:"1" most:"1099511627776" placeholder:"N" help:"Global batch in sequences (default: one micro-batch per replica; in a pipeline four per stage)."`
+	Micro     int64  `name:"micro-batch" least:"1" most:"16777216" placeholder:"N" help:"Micro-batch in sequences (default: about 2,048 tokens, at least one sequence)."`
+	Seq       int64  `least:"1" most:"16777216" placeholder:"N" help:"Sequence length in tokens (default: the model's; 1024 for dimensions, at most 8192 for a config.json)."`
+	Precision string `enum:",fp32,tf32,fp16,bf16,fp8,amp-bf16,amp-fp16" default:"" placeholder:"KIND" help:"Precision: bf16, fp16, fp32, tf32, fp8, amp-bf16 or amp-fp16 (float32 weights, cast for matrix products) (default: the framework's, or bf16)."`
+	Recompute string `enum:"none,selective,full" default:"none" help:"Activation recomputation: none, selective (core attention) or full."`
+	Framework string `placeholder:"NAME[@RELEASE]" help:"Framework: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), optionally with a release or year: megatron@0.12. What it cannot run is refused."`
+	Kernels   string `enum:",eager,compiled,fused" default:"" placeholder:"KIND" help:"Kernels between matrix products: eager, compiled (torch.compile), or fused as in Megatron-LM (default: the framework's; without one eager for data parallelism only, else fused)."`
+	Unfused   bool   `help:"Attention without a fused kernel: scores are written to memory, as before FlashAttention."`
+	Padded    bool   `help:"With --kernels eager: pad the vocabulary to a multiple of 64, as compilers and Megatron-LM do."`
+	Sync      bool   `help:"Reduce gradients after the backward pass, without overlap."`
+	Schedule  string `enum:",gpipe,1f1b,interleaved,zero-bubble,zb-h2,zb-v" default:"" placeholder:"NAME" help:"Pipeline schedule: gpipe, 1f1b, interleaved (with vpp), zero-bubble (ZB-H1), zb-h2 (no bubble, twice the memory), zb-v (default: 1f1b, or interleaved with vpp)."`
+	Order     string `enum:",tp-cp-dp-pp,tp-cp-pp-dp" default:"" placeholder:"ORDER" help:"Rank order, nearest first: tp-cp-dp-pp (Megatron-LM's; default), or tp-cp-pp-dp, which keeps pipeline stages close and replicas apart."`
+	Bucket    string `placeholder:"SIZE" help:"Gradient bucket size (default: 25MiB, as PyTorch's DDP)."`
+	Context   string `enum:",ring,gather,ulysses" default:"" placeholder:"NAME" help:"Context-parallel exchange: ring (overlapped with attention; default), gather (all-gather before attention, as Llama 3), ulysses (all-to-all over heads)."`
+	Offload   string `enum:"none,optimizer,parameters" default:"none" help:"Offload to host memory: none, optimizer (state and update, as ZeRO-Offload), parameters (these too, with zero=3)."`
+	Compress  string `enum:"none,fp16,bf16,int8" default:"none" help:"Gradient compression by PyTorch DDP hooks: none, fp16, bf16, int8 (all-gathered, not reduced: bytes grow with the number of replicas)."`
+	NCCL      string `name:"nccl" placeholder:"VERSION" help:"NCCL release (default: the newest known)."`
+	Compare   string `placeholder:"L1,L2,…" help:"Compare layouts: 1x4,2x2,4x1."`
+	GPU       string `name:"gpu" placeholder:"MODEL" help:"GPU model when the cluster's source does not name it: a100-80."`
+	NIC       string `name:"nic" placeholder:"[COUNTx]SPEED" help:"NICs when the source does not state them: 4x200Gb/s."`
 
-	Set []string `placeholder:"KEY=VALUE" sep:"none" help:"Another cluster than that: network.gbps=400 (every NIC and cable), nics_per_node=4. Repeatable."`
+	Set []string `placeholder:"KEY=VALUE" sep:"none" help:"Change the cluster: network.gbps=400 (every NIC and cable), nics_per_node=4. Repeatable."`
 }
 
 // training is a job as it was asked for, and the cluster it runs on.

@@ -16,7 +16,7 @@ import (
 // within some per cent of what it would take if nothing waited for other nodes, and which layer of the fabric to upgrade first.
 type Need struct {
 	Job
-	Within *float64 `default:"5" help:"Per cent that the step may be longer than without any waiting for other nodes."`
+	Within *float64 `default:"5" help:"Tolerated slowdown in percent against a step that never waits for other nodes."`
 }
 
 // NeedDoc is the answer to Need.
@@ -210,14 +210,14 @@ func (d *NeedDoc) conclude() {
 	}
 	switch {
 	case d.Slowest == 0:
-		d.Text = fmt.Sprintf("no network of up to %g Gb/s a NIC is enough; with an endless one the step would still be %.0f %% longer", d.Rates[len(d.Rates)-1].Gbps, 100*d.Endless.Over)
+		d.Text = fmt.Sprintf("no network of up to %g Gb/s per NIC is enough; with an infinitely fast one the step would still be %.0f%% longer", d.Rates[len(d.Rates)-1].Gbps, 100*d.Endless.Over)
 		if d.Endless.Limit != "" {
 			d.Text += ": " + d.Endless.Limit
 		}
 	case d.Now.Enough && d.Fewest > 0 && d.Fewest < d.Now.NICs:
-		d.Text = fmt.Sprintf("%s of %g Gb/s a node would be enough, or %d of today's %d", nics, d.Slowest, d.Fewest, d.Now.NICs)
+		d.Text = fmt.Sprintf("%s of %g Gb/s per node would be enough, or %d of today's %d", nics, d.Slowest, d.Fewest, d.Now.NICs)
 	default:
-		d.Text = fmt.Sprintf("enough: %s of %g Gb/s a node; today's have %g", nics, d.Slowest, d.Now.Gbps)
+		d.Text = fmt.Sprintf("enough: %s of %g Gb/s per node; today's have %g", nics, d.Slowest, d.Now.Gbps)
 	}
 	if len(d.Upgrades) == 0 {
 		return
@@ -228,6 +228,6 @@ func (d *NeedDoc) conclude() {
 	case u.Gain < 0.005:
 		d.Text += "; no one layer of the fabric twice as fast would help"
 	default:
-		d.Text += fmt.Sprintf("; first: %s, for %.1f %% more speed", u.What, 100*u.Gain)
+		d.Text += fmt.Sprintf("; first: %s, for %.1f%% more speed", u.What, 100*u.Gain)
 	}
 }

@@ -103,7 +103,7 @@ func hostlist(nodes []fleet.NodeState) string {
 
 // ForgetNodes takes nodes that are gone for good out of a fleet. One that is up is refused.
 type ForgetNodes struct {
-	Nodes string `placeholder:"HOSTLIST" help:"The nodes: gpu[01-16]."`
+	Nodes string `placeholder:"HOSTLIST" help:"Nodes: gpu[01-16]."`
 }
 
 // ForgetNodesDoc is the answer to ForgetNodes.

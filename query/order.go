@@ -15,19 +15,19 @@ import (
 
 // OrderBounds are who is measured, and within which bounds.
 type OrderBounds struct {
-	Nodes   string        `placeholder:"HOSTLIST" help:"Who takes part: gpu[01-16]. Without it all nodes that are up."`
-	MaxRate string        `name:"max-rate" placeholder:"RATE" help:"The most that a node sends, such as 10GB/s; without it there is no bound."`
-	MaxTime time.Duration `name:"max-time" placeholder:"TIME" help:"The most that one part of it takes; 20s without it."`
-	Busy    string        `placeholder:"RATE" help:"Traffic on the interface above which a node refuses, for a job is running there; 50MB/s without it, any for never."`
-	Warm    *int          `short:"w" name:"warmup" default:"2" least:"0" help:"Runs before those that count."`
-	Iters   int           `name:"iters" default:"10" least:"1" help:"Runs that count."`
+	Nodes   string        `placeholder:"HOSTLIST" help:"Participating nodes: gpu[01-16] (default: all nodes that are up)."`
+	MaxRate string        `name:"max-rate" placeholder:"RATE" help:"Maximum send rate per node, such as 10GB/s (default: no limit)."`
+	MaxTime time.Duration `name:"max-time" placeholder:"TIME" help:"Time limit of one part of the order (default 20s)."`
+	Busy    string        `placeholder:"RATE" help:"Refuse to measure while the interface carries more traffic than this, because a job is running (default 50MB/s; any disables the check)."`
+	Warm    *int          `short:"w" name:"warmup" default:"2" least:"0" help:"Warm-up iterations."`
+	Iters   int           `name:"iters" default:"10" least:"1" help:"Measured iterations."`
 }
 
 // OrderTimes are when and how often it is measured.
 type OrderTimes struct {
-	Every string `placeholder:"TIME" help:"Again and again, such as 1h; at least 10s."`
-	From  string `placeholder:"TIME" help:"The first time: 02:30, the next by the clock of this machine, or 2026-12-01T02:30:00Z; without it now. With --every a date that is past is where times are counted from."`
-	Wait  bool   `help:"Wait until it has ended, and exit 1 when nothing was measured or a node is bad."`
+	Every string `placeholder:"TIME" help:"Repeat at this interval, such as 1h; at least 10s."`
+	From  string `placeholder:"TIME" help:"First start: 02:30 (next, local time) or 2026-12-01T02:30:00Z (default: now). With --every, a past date is the start of the interval."`
+	Wait  bool   `help:"Wait until the order ends; exit 1 when nothing was measured or a node is unhealthy."`
 }
 
 func (b *OrderBounds) order() (o fleet.Order, err error) {
@@ -55,7 +55,7 @@ func (b *OrderBounds) order() (o fleet.Order, err error) {
 		o.Caps.Always = true
 	default:
 		if o.Caps.Busy, err = unit.ParseRate(b.Busy); err != nil {
-			return o, fmt.Errorf("--busy: %w; or any, for nodes that shall never refuse", err)
+			return o, fmt.Errorf("--busy: %w; or any, to never refuse", err)
 		}
 	}
 	o.Caps.Time = b.MaxTime
@@ -97,10 +97,10 @@ func (t *OrderTimes) schedule(o *fleet.Order, now time.Time) error {
 type OrderPairs struct {
 	OrderBounds
 	OrderTimes
-	Size   string `default:"4M" placeholder:"SIZE" help:"Of the messages that bandwidth is measured with."`
-	Small  string `default:"8" placeholder:"SIZE" help:"Of the messages that latency is measured with."`
-	Rounds int    `default:"0" least:"0" help:"The most rounds of a sweep; the next sweep goes on where the last one ended. 0 is all."`
-	AtOnce int    `name:"at-once" default:"0" least:"0" help:"The most pairs at once. 0 is all of a round."`
+	Size   string `default:"4M" placeholder:"SIZE" help:"Message size for bandwidth."`
+	Small  string `default:"8" placeholder:"SIZE" help:"Message size for latency."`
+	Rounds int    `default:"0" least:"0" help:"Maximum rounds per sweep; the next sweep continues where this one ended. 0 is all."`
+	AtOnce int    `name:"at-once" default:"0" least:"0" help:"Maximum number of concurrent pairs; 0 is all of a round."`
 }
 
 // Run orders, and waits for the end where that is asked for; see OrderWatch.
@@ -126,9 +126,9 @@ func (q OrderPairs) Run(ctx context.Context, env Env) (*OrderDoc, error) {
 type OrderCollective struct {
 	OrderBounds
 	OrderTimes
-	Op   string   `default:"all_reduce" help:"The collective."`
-	Algo string   `default:"auto" help:"The algorithm, or auto for the engine's choice by size."`
-	Size []string `default:"1M,16M" placeholder:"SIZE" help:"Sizes."`
+	Op   string   `default:"all_reduce" help:"Collective."`
+	Algo string   `default:"auto" help:"Algorithm, or auto to choose by size."`
+	Size []string `default:"1M,16M" placeholder:"SIZE" help:"Message sizes."`
 }
 
 // Run orders, and waits for the end where that is asked for; see OrderWatch.
@@ -177,7 +177,7 @@ func (e *Env) order(ctx context.Context, o fleet.Order, t OrderTimes) (*OrderDoc
 
 // Orders asks which orders a server has.
 type Orders struct {
-	All bool `help:"Also those that are over."`
+	All bool `help:"Include finished orders."`
 }
 
 // OrdersDoc is the answer to Orders.
@@ -206,7 +206,7 @@ func (q Orders) Run(ctx context.Context, env Env) (*OrdersDoc, error) {
 
 // OrderCancel cancels orders; what runs is stopped.
 type OrderCancel struct {
-	IDs []string `arg:"" name:"id" help:"Orders, as busbar order list shows them."`
+	IDs []string `arg:"" name:"id" help:"Order ids, as busbar order list shows them."`
 }
 
 // OrderCancelDoc is the answer to OrderCancel.

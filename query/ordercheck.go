@@ -22,12 +22,12 @@ const UnnamedJob = "check"
 // OrderCheck measures nodes briefly before a job starts on them, and says which are good. A node that looks slow is measured
 // a second time, and is bad only if it is slow again.
 type OrderCheck struct {
-	Nodes   string        `required:"" placeholder:"HOSTLIST" help:"The nodes of the job, such as $SLURM_JOB_NODELIST."`
-	Job     string        `placeholder:"ID" default:"check" help:"The job, for those who look at orders."`
-	Rounds  int           `default:"3" least:"1" help:"With how many others each node is measured."`
-	Size    string        `default:"1M" placeholder:"SIZE" help:"Of the messages that bandwidth is measured with."`
-	MaxRate string        `name:"max-rate" placeholder:"RATE" help:"The most that a node sends."`
-	Within  time.Duration `default:"30s" help:"How long it may take; then it is cancelled, and the exit code is 3."`
+	Nodes   string        `required:"" placeholder:"HOSTLIST" help:"Nodes of the job, such as $SLURM_JOB_NODELIST."`
+	Job     string        `placeholder:"ID" default:"check" help:"Job name shown with the order."`
+	Rounds  int           `default:"3" least:"1" help:"Number of partners each node is measured with."`
+	Size    string        `default:"1M" placeholder:"SIZE" help:"Message size for bandwidth."`
+	MaxRate string        `name:"max-rate" placeholder:"RATE" help:"Maximum send rate per node."`
+	Within  time.Duration `default:"30s" help:"Time limit; then the order is cancelled and the exit code is 3."`
 }
 
 // OrderCheckDoc is the answer to OrderCheck.
@@ -62,7 +62,7 @@ func (q OrderCheck) Run(ctx context.Context, env Env) (*OrderCheckDoc, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	within, cancel := context.WithTimeoutCause(ctx, q.Within, fmt.Errorf("it could not be said within %v", q.Within))
+	within, cancel := context.WithTimeoutCause(ctx, q.Within, fmt.Errorf("no answer within %v", q.Within))
 	defer cancel()
 	got, err := env.check(within, ctx, o)
 	if err != nil {
@@ -138,7 +138,7 @@ func (q *OrderCheck) alone(ctx context.Context, env *Env, name fleet.Name) (*Ord
 	if err := env.ask(ctx, "GET", "/api/fleet/nodes?brief=1&nodes="+url.QueryEscape(string(name)), nil, &got); err != nil {
 		return nil, err
 	}
-	v := &fleet.Verdict{Notes: []string{"one node: judged by what is known of it, and not measured"}}
+	v := &fleet.Verdict{Notes: []string{"one node: judged by its state, not measured"}}
 	if len(got.Nodes) != 1 {
 		v.Unhealthy = []fleet.Out{{Node: name, Why: "never joined"}}
 		return judge(&fleet.OrderReply{Verdict: v})

@@ -15,7 +15,7 @@ import (
 // OrderWatch waits until an order ends; of one that repeats, until its running or next sweep ends. A server that is started
 // again in between is waited for. Env.Watch is told how it goes.
 type OrderWatch struct {
-	ID string `arg:"" name:"id" help:"The order."`
+	ID string `arg:"" name:"id" help:"Order id."`
 }
 
 // OrderDoc is an order, and what it measured where its end was waited for.

@@ -17,42 +17,42 @@ import (
 //
 // When the context ends, Run returns the best plans so far and how much better the rest could be, beside the context's error.
 type Plan struct {
-	Emit     string `page:"-" placeholder:"DIR" help:"Write the files that start a plan into DIR: NCCL's settings, Slurm, torchrun, MPI, Kubernetes, Megatron-LM, DeepSpeed, and plan.json for busbar exec."`
-	Pick     int    `page:"-" default:"1" least:"1" placeholder:"N" help:"With --emit: which of the plans."`
-	Hosts    string `placeholder:"HOSTLIST" help:"The hosts (gpu[01-08]). Where the cluster has them: plan for these, as a scheduler gave them, in the order of ranks that is fastest. Where its names are made up: their real names, in the order of ranks."`
-	Keep     bool   `name:"keep-order" help:"With --hosts: ranks in the order of the list."`
-	Detected string `page:"-" names:"file" placeholder:"FILE" help:"With --emit: what a node shows of itself (NCCL_TOPO_DUMP_FILE of one of its ranks, lstopo's XML, a copy of /sys). Where the cluster's description has devices nearer or farther, a topology file for NCCL is written."`
+	Emit     string `page:"-" placeholder:"DIR" help:"Write launch files for a plan into DIR: NCCL settings, Slurm, torchrun, MPI, Kubernetes, Megatron-LM, DeepSpeed, and plan.json for busbar exec."`
+	Pick     int    `page:"-" default:"1" least:"1" placeholder:"N" help:"With --emit: number of the plan to write."`
+	Hosts    string `placeholder:"HOSTLIST" help:"Hosts, as a hostlist: gpu[01-08]. If the cluster names them, plan for these in the fastest rank order; otherwise they are the real names in rank order."`
+	Keep     bool   `name:"keep-order" help:"With --hosts: keep the order of the list."`
+	Detected string `page:"-" names:"file" placeholder:"FILE" help:"With --emit: topology as a node detects it (NCCL_TOPO_DUMP_FILE, lstopo XML, a copy of /sys). If it differs from the cluster file, a topology file for NCCL is written."`
 
-	Cluster   string   `short:"c" names:"cluster" placeholder:"CLUSTER" help:"A preset (dgx-h100:4), a cluster file, or any file that map reads."`
-	Layout    string   `short:"l" placeholder:"NODESxGPUS" help:"Who takes part. None: all GPUs, or --gpus."`
-	GPUs      int      `name:"gpus" placeholder:"N" help:"How many GPUs, on whole nodes; a preset without a number gets as many nodes as that takes."`
-	Model     string   `short:"m" names:"model" placeholder:"MODEL" help:"A name (busbar models), a config.json of Hugging Face, or a size: params=20B,layers=48."`
-	Global    int64    `name:"global-batch" placeholder:"N" help:"Sequences of a step. Without it: about four million tokens."`
-	Seq       int64    `placeholder:"N" help:"Tokens of a sequence; the model's own without it."`
-	Precision string   `enum:",fp32,tf32,fp16,bf16,fp8,amp-bf16,amp-fp16" default:"" placeholder:"KIND" help:"bf16, fp16, fp32, tf32, fp8, amp-bf16 or amp-fp16. (default: the framework's own, mostly bf16)"`
-	Framework string   `placeholder:"NAME[@RELEASE]" help:"What runs it: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), with a release or year where it is not the newest: megatron@0.12. What it does not run is refused. eager, compiled and fused are taken for --kernels, whatever the framework. (default: one that runs what is fixed, megatron first)"`
-	Kernels   string   `enum:",eager,compiled,fused" default:"" placeholder:"KIND" help:"How well operations between products are put together: eager, compiled, or fused as Megatron-LM's are. (default: the framework's)"`
-	Parallel  string   `placeholder:"tp=8,…" help:"What is fixed: dp, tp, pp, cp, ep, vpp, zero, shard, sp, as for step."`
-	Micro     int64    `name:"micro-batch" placeholder:"N" help:"A fixed micro-batch."`
-	Recompute string   `enum:",none,selective,full" default:"" placeholder:"MODE" help:"A fixed mode of recomputation: none, selective, full."`
-	Schedule  []string `placeholder:"NAME,…" help:"Schedules of the pipeline: gpipe, 1f1b, interleaved, zero-bubble, zb-h2, zb-v. (default: those that the framework has)"`
-	Bucket    []string `placeholder:"SIZE,…" help:"Sizes of gradients that travel at once; without it 25, 50, 100, 200 and 400 MiB are tried."`
-	Context   []string `placeholder:"NAME,…" help:"How cp ranks exchange: ring, gather, ulysses; all are tried without it."`
-	Offload   []string `placeholder:"WHAT,…" help:"What the host's memory may keep: none, optimizer, parameters; all are tried without it."`
-	Compress  []string `placeholder:"WIRE,…" help:"How gradients may travel: none, fp16, bf16, int8; none and bf16 are tried without it, the latter where gradients are wider."`
-	Top       int      `default:"10" least:"1" most:"1000" help:"How many plans to show; they differ in degrees or in what replicas divide."`
-	Reserve   *float64 `default:"0.05" help:"The share of a GPU's memory to leave free."`
-	Host      string   `name:"host-memory" placeholder:"SIZE" help:"What a node's own memory has for offload: 2TB. Without it: what the cluster says, or 1TB."`
-	MaxNodes  int      `name:"max-nodes" placeholder:"N" help:"Also try fewer nodes, from one to N. Without it: all nodes; with --objective cost or energy any number of them."`
-	MaxStep   string   `name:"max-step" placeholder:"TIME" help:"The longest that a step may take: 30s."`
-	Avoid     string   `placeholder:"HOSTLIST" help:"Hosts to leave out: gpu[03,17]."`
-	Tuner     bool     `help:"Plan for NCCL under busbar's tuner plugin (--emit writes it): collectives run by the algorithm and protocol that is predicted fastest, not by NCCL's own choice."`
-	Objective string   `enum:"time,cost,energy" default:"time" help:"What the best plan has least of: time of a step, cost or energy of its tokens. The latter two also try fewer nodes."`
+	Cluster   string   `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster: a preset (dgx-h100:4), a cluster file, or any file that map reads."`
+	Layout    string   `short:"l" placeholder:"NODESxGPUS" help:"Participating nodes and GPUs per node (default: all GPUs, or --gpus)."`
+	GPUs      int      `name:"gpus" placeholder:"N" help:"Number of GPUs, on whole nodes; a preset without a node count gets as many nodes as needed."`
+	Model     string   `short:"m" names:"model" placeholder:"MODEL" help:"Model: a name (see busbar models), a Hugging Face config.json, or dimensions: params=20B,layers=48."`
+	Global    int64    `name:"global-batch" placeholder:"N" help:"Global batch in sequences (default: about four million tokens)."`
+	Seq       int64    `placeholder:"N" help:"Sequence length in tokens (default: the model's)."`
+	Precision string   `enum:",fp32,tf32,fp16,bf16,fp8,amp-bf16,amp-fp16" default:"" placeholder:"KIND" help:"Precision: bf16, fp16, fp32, tf32, fp8, amp-bf16 or amp-fp16 (default: the framework's, mostly bf16)."`
+	Framework string   `placeholder:"NAME[@RELEASE]" help:"Framework: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), optionally with a release or year: megatron@0.12. What it cannot run is refused. (default: one that runs what is fixed, megatron first)"`
+	Kernels   string   `enum:",eager,compiled,fused" default:"" placeholder:"KIND" help:"Kernels between matrix products: eager, compiled (torch.compile), or fused as in Megatron-LM (default: the framework's)."`
+	Parallel  string   `placeholder:"tp=8,…" help:"Parallel degrees to keep fixed: dp, tp, pp, cp, ep, vpp, zero, shard, sp, as for step."`
+	Micro     int64    `name:"micro-batch" placeholder:"N" help:"Use this micro-batch size only."`
+	Recompute string   `enum:",none,selective,full" default:"" placeholder:"MODE" help:"Use this recomputation mode only: none, selective or full."`
+	Schedule  []string `placeholder:"NAME,…" help:"Pipeline schedules: gpipe, 1f1b, interleaved, zero-bubble, zb-h2, zb-v (default: all that the framework has)."`
+	Bucket    []string `placeholder:"SIZE,…" help:"Gradient bucket sizes to try (default: 25, 50, 100, 200 and 400 MiB)."`
+	Context   []string `placeholder:"NAME,…" help:"Context-parallel exchange: ring, gather, ulysses (default: try all)."`
+	Offload   []string `placeholder:"WHAT,…" help:"Offload to host memory: none, optimizer, parameters (default: try all)."`
+	Compress  []string `placeholder:"WIRE,…" help:"Gradient compression to try: none, fp16, bf16, int8 (default: none, and bf16 where gradients are wider)."`
+	Top       int      `default:"10" least:"1" most:"1000" help:"Number of plans to show; they differ in parallel degrees or ZeRO stage."`
+	Reserve   *float64 `default:"0.05" help:"Share of GPU memory to leave free."`
+	Host      string   `name:"host-memory" placeholder:"SIZE" help:"Host memory per node for offload: 2TB (default: as the cluster states, or 1TB)."`
+	MaxNodes  int      `name:"max-nodes" placeholder:"N" help:"Also try fewer nodes, from one to N (default: all nodes; any number with --objective cost or energy)."`
+	MaxStep   string   `name:"max-step" placeholder:"TIME" help:"Upper limit of the step time: 30s."`
+	Avoid     string   `placeholder:"HOSTLIST" help:"Hosts to exclude: gpu[03,17]."`
+	Tuner     bool     `help:"Plan for NCCL with busbar's tuner plugin (written by --emit): collectives use the algorithm and protocol predicted fastest instead of NCCL's choice."`
+	Objective string   `enum:"time,cost,energy" default:"time" help:"What to minimise: step time, cost per token or energy per token. Cost and energy also try fewer nodes."`
 	Prices
-	Set  []string `placeholder:"KEY=VALUE" sep:"none" help:"Also plan for another cluster, side by side: network.gbps=400 (every NIC and cable), nics_per_node=4; several of one cluster with a comma. Repeatable."`
-	NCCL string   `name:"nccl" placeholder:"VERSION" help:"The release of NCCL; the newest known without it."`
-	GPU  string   `name:"gpu" placeholder:"MODEL" help:"The GPUs' model where the cluster's source does not name it."`
-	NIC  string   `name:"nic" placeholder:"[COUNTx]SPEED" help:"The NICs where the source does not say: 4x200Gb/s."`
+	Set  []string `placeholder:"KEY=VALUE" sep:"none" help:"Also plan for a changed cluster: network.gbps=400 (every NIC and cable), nics_per_node=4; commas combine changes. Repeatable."`
+	NCCL string   `name:"nccl" placeholder:"VERSION" help:"NCCL release (default: the newest known)."`
+	GPU  string   `name:"gpu" placeholder:"MODEL" help:"GPU model when the cluster's source does not name it."`
+	NIC  string   `name:"nic" placeholder:"[COUNTx]SPEED" help:"NICs when the source does not state them: 4x200Gb/s."`
 
 	// Folder is what the emitted files call the folder that they will be in; Emit where it is empty. A job that starts
 	// elsewhere needs its whole path.

@@ -198,7 +198,7 @@ func (x *planned) command(p *pricedStep) string {
 func sensitivity(q *plan.Query, plans []plan.Plan) (string, error) {
 	tiers, why := step.Assumed(q.Cluster)
 	if len(tiers) == 0 {
-		return "no rate of the network is only assumed: all were read, measured, or are on data sheets", nil
+		return "no network rate is assumed: all were read, measured, or are on data sheets", nil
 	}
 	var list []string
 	for i, t := range tiers {
@@ -214,8 +214,8 @@ func sensitivity(q *plan.Query, plans []plan.Plan) (string, error) {
 			return "", err
 		}
 		if order[0] != 0 {
-			return fmt.Sprintf("with %.0f%% of the rates that are assumed plan %d would be the best; assumed: %s", 100*factor, order[0]+1, what), nil
+			return fmt.Sprintf("with %.0f%% of the assumed rates plan %d would be best; assumed: %s", 100*factor, order[0]+1, what), nil
 		}
 	}
-	return "the first stays the best of these with half and twice the rates that are assumed: " + what, nil
+	return "plan 1 stays best with half and with twice the assumed rates: " + what, nil
 }

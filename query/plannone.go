@@ -31,10 +31,10 @@ func (x *planned) none() error {
 	}
 	m := lean.Memory
 	if need := m.Total(); need > have {
-		text += fmt.Sprintf("; the leanest, %s, needs %.1f GB of a GPU, %.1f GB more than there are with --reserve %g (parameters %.1f, gradients %.1f, optimizer %.1f, activations %.1f, other %.1f)",
+		text += fmt.Sprintf("; the smallest, %s, needs %.1f GB of a GPU, %.1f GB more than there are with --reserve %g (parameters %.1f, gradients %.1f, optimizer %.1f, activations %.1f, other %.1f)",
 			settings(&lean.Job), need.GB(), (need - have).GB(), q.Reserve, m.Params.GB(), m.Grads.GB(), m.Optimizer.GB(), m.Activations.GB(), m.Other.GB())
 	} else {
-		text += fmt.Sprintf("; the leanest, %s, needs %.1f GB of a node's own memory, which has %.1f GB", settings(&lean.Job), (m.Host * unit.Volume(space.Node)).GB(), unit.Volume(q.HostMemory).GB())
+		text += fmt.Sprintf("; the smallest, %s, needs %.1f GB of host memory per node, which has %.1f GB", settings(&lean.Job), (m.Host * unit.Volume(space.Node)).GB(), unit.Volume(q.HostMemory).GB())
 	}
 	return fmt.Errorf("%s; %s", text, x.remedy())
 }
@@ -143,9 +143,9 @@ func (x *planned) contradiction(s *plan.Space, j *workload.Job) string {
 	case split.ZeRO > 1 && split.PP > 1:
 		return fmt.Sprintf("zero=%d with pp=%d, which few frameworks have; take zero=0 or zero=1, or --framework torchtitan", split.ZeRO, split.PP)
 	case split.ZeRO > 0 && split.DP*split.CP == 1:
-		return fmt.Sprintf("zero=%d with one replica, which has nobody to divide with", split.ZeRO)
+		return fmt.Sprintf("zero=%d with one replica, which has no ranks to shard over", split.ZeRO)
 	case strings.Contains(x.Parallel, "sp=1") && split.TP == 1 && len(s.TP) == 1:
-		return "sp=1 with tp=1, which has nothing to divide"
+		return "sp=1 with tp=1, which has no ranks to shard over"
 	case split.Chunks > 1 && split.PP == 1:
 		return fmt.Sprintf("vpp=%d without a pipeline; give pp", split.Chunks)
 	}

@@ -17,24 +17,24 @@ import (
 // Predict asks how long a collective takes on a cluster, by which algorithm and protocol NCCL would run it, what limits it,
 // and which setting would help.
 type Predict struct {
-	Cluster string   `short:"c" names:"cluster" placeholder:"CLUSTER" help:"A preset (dgx-h100:4), a cluster file, or any file that map reads (topo.xml:8 is eight such nodes). None: this machine."`
-	Layout  string   `short:"l" placeholder:"NODESxGPUS" help:"Who takes part: 2x4 is two nodes with four GPUs each. None: all GPUs."`
+	Cluster string   `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster: a preset (dgx-h100:4), a cluster file, or any file that map reads (topo.xml:8 is eight such nodes) (default: this machine)."`
+	Layout  string   `short:"l" placeholder:"NODESxGPUS" help:"Participating nodes and GPUs per node: 2x4 is two nodes with four GPUs each (default: all GPUs)."`
 	Op      string   `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, all_to_all_v, gather, scatter, sendrecv, hypercube, barrier."`
-	Min     string   `short:"b" name:"minbytes" placeholder:"SIZE" help:"The smallest size; 8 without -e and --size (8, 64K, 1M, 1G are 1024-based as in nccl-tests; 1.32GB, 1GiB say so)."`
-	Max     string   `short:"e" name:"maxbytes" placeholder:"SIZE" help:"The greatest size; 128M without -b and --size."`
-	Factor  float64  `short:"f" name:"stepfactor" default:"2" help:"From size to size."`
-	Size    string   `placeholder:"SIZE" help:"One size, or several with commas, instead of -b -e -f."`
+	Min     string   `short:"b" name:"minbytes" placeholder:"SIZE" help:"Smallest size (default 8 without -e and --size); 64K, 1M, 1G are 1024-based as in nccl-tests, 1.32GB is 1000-based."`
+	Max     string   `short:"e" name:"maxbytes" placeholder:"SIZE" help:"Largest size (default 128M without -b and --size)."`
+	Factor  float64  `short:"f" name:"stepfactor" default:"2" help:"Factor between sizes."`
+	Size    string   `placeholder:"SIZE" help:"One size, or several separated by commas, instead of -b -e -f."`
 	Dtype   string   `short:"d" default:"float" help:"float, half, bfloat16, int8, f8e4m3, …"`
-	Root    int      `help:"The root of broadcast, reduce, gather, scatter."`
-	Algo    string   `placeholder:"ALGO" help:"auto is what NCCL takes, best what is fastest, each a row for every algorithm of NCCL, all also for every protocol, or names (ring,tree). Without it: auto, and each with --compare."`
+	Root    int      `help:"Root rank of broadcast, reduce, gather, scatter."`
+	Algo    string   `placeholder:"ALGO" help:"auto (NCCL's choice), best (the fastest), each (one row per NCCL algorithm), all (also per protocol), or names: ring,tree (default: auto, or each with --compare)."`
 	Proto   Proto    `enum:"auto,ll,ll128,simple" default:"auto" help:"auto, ll, ll128 or simple."`
-	NCCL    string   `name:"nccl" placeholder:"VERSION" help:"The release of NCCL, 2.18 to 2.30. Without it: the newest known, named in the first line of the output; give the job's own (NCCL_DEBUG=VERSION prints it)."`
-	Plan    bool     `name:"nccl-plan" help:"Also print what NCCL sets up: graphs, rings, trees, its table of estimates."`
-	Links   bool     `help:"Also how busy every link is, each direction of it: bytes, share of the time, which of them limit the run. Of one run: one size, one algorithm, one layout."`
-	Compare string   `placeholder:"L1,L2,…" help:"Layouts side by side: 1x4,2x2,4x1."`
-	GPU     string   `name:"gpu" placeholder:"MODEL" help:"The GPUs' model where the cluster's source does not name it: a100-80."`
-	NIC     string   `name:"nic" placeholder:"[COUNTx]SPEED" help:"The NICs where the source does not say: 200Gb/s or HDR is the rate of those it has, 4x200Gb/s or 4xHDR four of them a node where it has none."`
-	Env     []string `placeholder:"KEY=VALUE" sep:"none" help:"A setting of NCCL, as in the job's environment. Repeatable."`
+	NCCL    string   `name:"nccl" placeholder:"VERSION" help:"NCCL release, 2.18 to 2.30, as NCCL_DEBUG=VERSION prints it (default: the newest known, named in the first line of the output)."`
+	Plan    bool     `name:"nccl-plan" help:"Also print NCCL's setup: graphs, rings, trees and its table of estimates."`
+	Links   bool     `help:"Also print the load of every link in each direction: bytes, share of the time, which links limit the run. Needs one size, one algorithm and one layout."`
+	Compare string   `placeholder:"L1,L2,…" help:"Compare layouts: 1x4,2x2,4x1."`
+	GPU     string   `name:"gpu" placeholder:"MODEL" help:"GPU model when the cluster's source does not name it: a100-80."`
+	NIC     string   `name:"nic" placeholder:"[COUNTx]SPEED" help:"NICs when the source does not state them: 200Gb/s or HDR sets the rate of existing NICs, 4x200Gb/s or 4xHDR adds four per node."`
+	Env     []string `placeholder:"KEY=VALUE" sep:"none" help:"NCCL setting, as in the job's environment. Repeatable."`
 }
 
 // Proto is the name of one of NCCL's protocols, in any case: NCCL prints LL128 and Simple.

@@ -15,7 +15,7 @@ import (
 type Scale struct {
 	Job
 	Failures
-	Nodes int `least:"1" placeholder:"N" help:"The most nodes; all of the cluster's without it."`
+	Nodes int `least:"1" placeholder:"N" help:"Maximum number of nodes (default: all)."`
 }
 
 // ScaleDoc is the answer to Scale.

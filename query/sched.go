@@ -18,22 +18,22 @@ import (
 // Sched asks for the program of a collective, every op of every rank and lane, or for the proof that it is right. It is
 // built, or read from an MSCCL algorithm file.
 type Sched struct {
-	File     string `arg:"" optional:"" names:"file" help:"An MSCCL algorithm file, - for standard input. None: the schedule of --op by --algo."`
+	File     string `arg:"" optional:"" names:"file" help:"MSCCL algorithm file, - for standard input (default: the schedule of --op by --algo)."`
 	Op       string `default:"all_reduce" help:"all_reduce, reduce_scatter, all_gather, broadcast, reduce, all_to_all, …"`
-	Algo     string `default:"ring" help:"The algorithm's name (--list)."`
-	Ranks    *int   `short:"n" name:"ranks" default:"8" help:"How many ranks."`
-	Root     int    `help:"The root of broadcast, reduce, gather, scatter."`
-	Channels *int   `default:"1" help:"Parts of the data that go side by side."`
-	Pieces   *int   `default:"4" help:"Messages that a chain or tree cuts a channel's data into."`
-	Groups   string `placeholder:"SIZE|LIST" help:"Ranks that are close to each other: 4 is groups of four, 0-3/4-7 names them."`
+	Algo     string `default:"ring" help:"Algorithm (see --list)."`
+	Ranks    *int   `short:"n" name:"ranks" default:"8" help:"Number of ranks."`
+	Root     int    `help:"Root rank of broadcast, reduce, gather, scatter."`
+	Channels *int   `default:"1" help:"Number of channels."`
+	Pieces   *int   `default:"4" help:"Chunks per channel in a chain or tree."`
+	Groups   string `placeholder:"SIZE|LIST" help:"Groups of nearby ranks: 4 is groups of four, 0-3/4-7 names them."`
 	Inner    string `placeholder:"ALGO" help:"hierarchical, inside a group: ring, direct, nvls."`
 	Outer    string `placeholder:"ALGO" help:"hierarchical, across groups: ring, tree, halving_doubling, rabenseifner, collnet."`
-	Check    bool   `help:"Prove it and print no program; exit 1 when it is wrong."`
-	Proto    Proto  `enum:"auto,simple,ll,ll128" default:"auto" help:"msccl: the protocol: simple, ll or ll128. auto is simple."`
-	Min      string `name:"min-size" placeholder:"SIZE" help:"msccl: the smallest call that the file is for, of all ranks' blocks together."`
-	Max      string `name:"max-size" placeholder:"SIZE" help:"msccl: the greatest; the reader then puts more into a message."`
-	InPlace  bool   `help:"msccl: for calls in place only, without the copy of a rank's own block."`
-	Rooted   bool   `help:"msccl: allow broadcast and reduce; the reader uses such a file for calls with any root."`
+	Check    bool   `help:"Verify the schedule without printing it; exit 1 when it is wrong."`
+	Proto    Proto  `enum:"auto,simple,ll,ll128" default:"auto" help:"msccl: protocol: simple, ll or ll128 (auto is simple)."`
+	Min      string `name:"min-size" placeholder:"SIZE" help:"msccl: smallest call that uses the file, in bytes over all ranks."`
+	Max      string `name:"max-size" placeholder:"SIZE" help:"msccl: largest call; beyond it the runtime sends larger messages."`
+	InPlace  bool   `help:"msccl: in-place calls only, without the copy of a rank's own block."`
+	Rooted   bool   `help:"msccl: allow broadcast and reduce; the runtime uses such a file for calls with any root."`
 }
 
 // maxProven bounds the ops of a proof, which takes a minute for so many.

@@ -16,7 +16,7 @@ import (
 type Step struct {
 	Job
 	Campaign
-	Advise bool `help:"Try other networks and settings of NCCL too, each as much work as the step itself; without it only where at most 8 GPUs take part."`
+	Advise bool `help:"Also try other networks and NCCL settings, each as expensive as the step itself (default: only up to 8 GPUs)."`
 }
 
 // StepDoc is the answer to Step: a row for every layout.

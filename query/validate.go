@@ -19,13 +19,13 @@ import (
 // Validate asks how far off predictions of measured points are. Published points are predicted on the machine that their own
 // description names, results of busbar and outputs of nccl-tests on a cluster that is given.
 type Validate struct {
-	Files     []string `arg:"" name:"file" names:"files" help:"Measured points, one JSON object a line; results that busbar bench gpu kept; with -c also outputs of nccl-tests. - for standard input."`
-	Cluster   string   `short:"c" names:"cluster" placeholder:"CLUSTER" help:"The cluster that busbar's own results and outputs of nccl-tests were measured on: a preset, or any file that map reads."`
-	Layout    string   `short:"l" placeholder:"NxG" help:"Nodes and GPUs of each that took part, where those do not say."`
-	NCCL      string   `name:"nccl" placeholder:"VERSION" help:"The release that ran, where those do not say."`
-	Class     string   `placeholder:"NAME" help:"Only points of a class: one that the table shows, with or without its size, or a machine."`
-	MaxMedian *float64 `placeholder:"SHARE" help:"Exit 1 when the median error is greater (0.12 is 12%), or nothing was predicted. None: no bound."`
-	MaxP90    *float64 `name:"max-p90" placeholder:"SHARE" help:"Exit 1 when the 90th percentile is greater (0.4 is 40%), or nothing was predicted. None: no bound."`
+	Files     []string `arg:"" name:"file" names:"files" help:"Measured points, one JSON object per line; results of busbar bench gpu; with -c also nccl-tests output; - for standard input."`
+	Cluster   string   `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster on which busbar's results and nccl-tests output were measured: a preset, or any file that map reads."`
+	Layout    string   `short:"l" placeholder:"NxG" help:"Layout of the measured run, NODESxGPUS, when the files do not state it."`
+	NCCL      string   `name:"nccl" placeholder:"VERSION" help:"NCCL release, when the files do not name it."`
+	Class     string   `placeholder:"NAME" help:"Only points of this class (as the table shows it, with or without its size) or of this machine."`
+	MaxMedian *float64 `placeholder:"SHARE" help:"Exit 1 when the median error exceeds this (0.12 is 12%), or nothing was predicted (default: no bound)."`
+	MaxP90    *float64 `name:"max-p90" placeholder:"SHARE" help:"Exit 1 when the 90th percentile of the error exceeds this (0.4 is 40%), or nothing was predicted (default: no bound)."`
 }
 
 // ErrFaults is the error of a file that holds faults with their causes, which are ValidateDoctor's to grade.

@@ -11,8 +11,8 @@ import (
 
 // ValidateDoctor asks how often the doctor finds the cause of faults whose cause is known.
 type ValidateDoctor struct {
-	File  string `arg:"" name:"file" names:"file" help:"Faults with their evidence and their cause, one JSON object a line; - for standard input."`
-	Class string `placeholder:"NAME" help:"Only faults of a category."`
+	File  string `arg:"" name:"file" names:"file" help:"Faults with evidence and cause, one JSON object per line; - for standard input."`
+	Class string `placeholder:"NAME" help:"Only faults of this category."`
 }
 
 // ValidateDoctorDoc is the answer to ValidateDoctor.

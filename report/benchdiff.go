@@ -44,7 +44,7 @@ func BenchDiff(w io.Writer, d *query.BenchDiffDoc, all bool) error {
 	if err := flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\n%s in all: %+.1f%% on average%s\n", words.Plural(len(rep.Rows), "row"), 100*rep.Geomean, noneChanged(rep.Rows))
+	fmt.Fprintf(w, "\n%s: %+.1f%% on average%s\n", words.Plural(len(rep.Rows), "row"), 100*rep.Geomean, noneChanged(rep.Rows))
 	printAlone(w, "before", rep.OnlyOld, all)
 	printAlone(w, "now", rep.OnlyNew, all)
 	for _, n := range rep.Notes {
@@ -60,7 +60,7 @@ func noneChanged(rows []diff.Row) string {
 			return ""
 		}
 	}
-	return ", which is not told from noise"
+	return ", which cannot be told from noise"
 }
 
 // printAlone tells of rows that one side has.

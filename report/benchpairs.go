@@ -18,7 +18,7 @@ const widestPairs = 32
 // BenchPairs prints the tables of all pairs of ranks, and what stands out.
 func BenchPairs(w io.Writer, d *query.BenchPairsDoc) error {
 	n := d.Ranks
-	how := "all pairs of a round at once"
+	how := "all pairs of a round concurrently"
 	if d.Alone {
 		how = "one pair at a time"
 	}
@@ -27,9 +27,9 @@ func BenchPairs(w io.Writer, d *query.BenchPairsDoc) error {
 		title string
 		of    func(pairs.Measure) float64
 	}{
-		{"bandwidth one way, GB/s (rows send, columns receive)", pairs.GBps},
-		{"bandwidth with the other way at the same time, GB/s each", pairs.BothGBps},
-		{"latency one way, µs", pairs.Micros},
+		{"bandwidth, one direction, GB/s (rows send, columns receive)", pairs.GBps},
+		{"bandwidth with both directions busy, GB/s per direction", pairs.BothGBps},
+		{"latency, one direction, µs", pairs.Micros},
 	} {
 		fmt.Fprintf(w, "\n%s\n", f.title)
 		if n <= widestPairs {
@@ -42,13 +42,13 @@ func BenchPairs(w io.Writer, d *query.BenchPairsDoc) error {
 	}
 	fmt.Fprintln(w)
 	if len(d.Findings) == 0 {
-		fmt.Fprintln(w, "nothing stands out")
+		fmt.Fprintln(w, "no outliers")
 	}
 	for _, f := range d.Findings {
 		fmt.Fprintf(w, "%s: %s (%.0f deviations)\n", f.Severity, texttab.Clean(f.Text), f.Sigma)
 	}
 	for _, note := range d.Notes {
-		fmt.Fprintf(w, "note: %s; what stands out is a note at most\n", note)
+		fmt.Fprintf(w, "note: %s; outliers are notes at most\n", note)
 	}
 	return nil
 }

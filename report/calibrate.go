@@ -51,7 +51,7 @@ func fitted(w io.Writer, s *calibrate.Site) error {
 		t.Row(m.Name, fmt.Sprintf("%.4g", m.Was), fmt.Sprintf("%.4g", m.Value), fmt.Sprintf("%.4g–%.4g", m.Low, m.High), m.Unit)
 	}
 	if t.Len() == 0 {
-		fmt.Fprintln(w, "The measurements pin down no figure that the model has not already.")
+		fmt.Fprintln(w, "The measurements determine no parameter better than the model already does.")
 	} else if err := t.Write(w); err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func fitted(w io.Writer, s *calibrate.Site) error {
 			percent(s.HeldBefore.Median), percent(s.HeldAfter.Median), percent(s.HeldBefore.P90), percent(s.HeldAfter.P90))
 	}
 	if len(s.Loose) > 0 {
-		fmt.Fprintf(w, "left as they are, for the points do not pin them down: %s\n", strings.Join(s.Loose, ", "))
+		fmt.Fprintf(w, "unchanged, because the points do not determine them: %s\n", strings.Join(s.Loose, ", "))
 	}
 	if s.Points == 1 {
 		fmt.Fprintln(w, "one size is one number: it cannot tell latency from rate, nor how either changes with the size; error bars stay as they are")
@@ -75,7 +75,7 @@ func fitted(w io.Writer, s *calibrate.Site) error {
 
 // fitNoBetter says why nothing was written, and where the error is.
 func fitNoBetter(w io.Writer, s *calibrate.Site) error {
-	fmt.Fprintf(w, "the fit is no better than the figures before it; nothing was written\n\n")
+	fmt.Fprintf(w, "the fit is no better than before; nothing was written\n\n")
 	t := texttab.New("sizes (small < 64 KiB, large > 16 MiB)", ">points", ">median before", ">after", ">pred/meas before", ">after")
 	for _, x := range s.Sizes {
 		t.Row(x.Name, fmt.Sprint(x.After.Points), percent(x.Before.Median), percent(x.After.Median), fmt.Sprintf("%.2f", x.Before.Bias), fmt.Sprintf("%.2f", x.After.Bias))

@@ -49,12 +49,12 @@ func campaignLines(w io.Writer, d *query.CampaignDoc) {
 // costLines print what a step and a million tokens cost.
 func costLines(c *query.Cost, say func(name, text string)) {
 	if c.Rented || c.Powered {
-		say("cost", fmt.Sprintf("a step %s; a million tokens %s", amount(c, c.Step), amount(c, c.Million)))
+		say("cost", fmt.Sprintf("per step %s; per million tokens %s", amount(c, c.Step), amount(c, c.Million)))
 	}
 	if c.Assumed != "" {
-		text := fmt.Sprintf("%v a step, %.3g W a GPU on average: %s (%s)", unit.Energy(c.Step.KWh)*unit.KilowattHour, c.Average, c.Assumed, c.WattsSource)
+		text := fmt.Sprintf("%v per step, %.3g W per GPU on average: %s (%s)", unit.Energy(c.Step.KWh)*unit.KilowattHour, c.Average, c.Assumed, c.WattsSource)
 		if c.Overhead > 1 {
-			text += fmt.Sprintf(", times %g for what is beside it", c.Overhead)
+			text += fmt.Sprintf(", times %g for hosts, network and cooling", c.Overhead)
 		} else {
 			text += "; hosts, network and cooling are not in it (--overhead)"
 		}

@@ -15,7 +15,7 @@ import (
 
 // Presets prints the machines, then the names of single GPUs; verbose adds the sources.
 func Presets(w io.Writer, d *query.PresetsDoc, o TextOptions) error {
-	t := texttab.New("name", ">nodes", ">GPUs", ">NICs", "what one node is")
+	t := texttab.New("name", ">nodes", ">GPUs", ">NICs", "description of one node")
 	var bare []string
 	for _, p := range d.Presets {
 		if p.GPUs == 1 && p.NICs == 0 {

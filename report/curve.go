@@ -91,14 +91,14 @@ func (f *forecast) under() string {
 func (f *forecast) key(band string, ringed bool) string {
 	var list []string
 	if slices.ContainsFunc(f.Rows, func(r query.PredictRow) bool { return r.Row.Margin > 1 }) {
-		text := band + ": the model's margin; about nine of ten measured points of this class lie inside"
+		text := band + ": error bar; holds about 90% of measured points of this class"
 		if f.Unmeasured {
-			text = band + ": the model's widest margin; nobody has published measurements of this class"
+			text = band + ": widest error bar; no published measurements of this class"
 		}
 		list = append(list, text)
 	}
 	if ringed {
-		list = append(list, "ringed: what NCCL takes")
+		list = append(list, "ringed: NCCL's choice")
 	}
 	return strings.Join(list, "; ")
 }

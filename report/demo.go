@@ -30,6 +30,6 @@ func Demo(w io.Writer, d *query.DemoDoc, o TextOptions) error {
 const measuredThere = `
 Measured there, in the order of the rows: 8.59, 13.06, 147, 176, 309 and 587 ms. The GPUs of a node share a NIC that cannot
 reach GPU memory; what leaves the node is copied through host memory. Which GPUs the jobs got is not published: the run
-without any setting was as fast as the forced tree, so it most likely had the tree already, as NCCL takes it on the GPUs of
+without any setting was as fast as the forced tree, so it most likely had the tree already, as NCCL chooses it on the GPUs of
 the other socket. NCCL_ALGO=allreduce:tree makes sure of it (docs/baskerville.md).
 `

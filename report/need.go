@@ -10,9 +10,9 @@ import (
 
 // Need prints the networks, the numbers of NICs and the upgrades that were tried, and the answer.
 func Need(w io.Writer, d *query.NeedDoc) error {
-	fmt.Fprintf(w, "%s on %s, %s, %s: %s now, %s without waiting for other nodes; allowed are %g %% more\n", d.Model, d.Cluster, d.Layout, d.Parallel, d.Now.Step.Short(), d.Bound.Short(), 100*d.Within)
+	fmt.Fprintf(w, "%s on %s, %s, %s: step time %s, %s without waiting for other nodes; tolerance %g%%\n", d.Model, d.Cluster, d.Layout, d.Parallel, d.Now.Step.Short(), d.Bound.Short(), 100*d.Within)
 	if d.Misfit != "" {
-		fmt.Fprintf(w, "the job %s; the figures are those of GPUs with room for it\n", d.Misfit)
+		fmt.Fprintf(w, "the job %s; figures assume GPUs with enough memory\n", d.Misfit)
 	}
 	for _, x := range []struct {
 		title string

@@ -16,9 +16,9 @@ import (
 // Orders prints a table of orders.
 func Orders(w io.Writer, doc *query.OrdersDoc) error {
 	if len(doc.Orders) == 0 {
-		text := "no order waits or runs"
+		text := "no pending or running orders"
 		if doc.Over > 0 {
-			text += fmt.Sprintf("; %d are over: --all", doc.Over)
+			text += fmt.Sprintf("; %d finished: --all", doc.Over)
 		}
 		_, err := fmt.Fprintln(w, text)
 		return err
@@ -73,9 +73,9 @@ func OrderProgress(p query.OrderProgress, now time.Time) string {
 	case p.Back:
 		return "the server answers again"
 	case p.State == fleet.Waiting && p.Next.Sub(now) > time.Second:
-		return fmt.Sprintf("waits; sweep %d begins at %s", p.Sweep+1, clockText(p.Next))
+		return fmt.Sprintf("waiting; sweep %d starts at %s", p.Sweep+1, clockText(p.Next))
 	case p.State == fleet.Waiting:
-		return "waits for its turn"
+		return "queued"
 	}
 	return fmt.Sprintf("%s, sweep %d: %d of %d parts measured, %d failed", p.State, p.Sweep, p.Measured, p.Parts, p.Failed)
 }
@@ -102,7 +102,7 @@ func Order(w io.Writer, doc *query.OrderDoc) error {
 			fmt.Fprintf(w, "not measured: %s\n", slurmHosts(v.Unmeasured))
 		}
 		for _, b := range v.Unhealthy {
-			fmt.Fprintf(w, "bad: %s: %s\n", b.Node, texttab.Clean(b.Why))
+			fmt.Fprintf(w, "unhealthy: %s: %s\n", b.Node, texttab.Clean(b.Why))
 		}
 		for _, n := range v.Notes {
 			fmt.Fprintf(w, "note: %s\n", texttab.Clean(n))
@@ -146,10 +146,10 @@ func orderFigures(w io.Writer, f *query.OrderFigures) error {
 		return nil
 	}
 	if s := f.Rate; s != nil {
-		fmt.Fprintf(w, "rate: %v in the middle, %v at least (%s to %s)\n", unit.Rate(s.Median*1e9), unit.Rate(s.Worst*1e9), s.From, s.To)
+		fmt.Fprintf(w, "rate: median %v, slowest %v (%s to %s)\n", unit.Rate(s.Median*1e9), unit.Rate(s.Worst*1e9), s.From, s.To)
 	}
 	if s := f.Latency; s != nil {
-		fmt.Fprintf(w, "latency: %v in the middle, %v at most (%s to %s)\n", unit.Micros(s.Median), unit.Micros(s.Worst), s.From, s.To)
+		fmt.Fprintf(w, "latency: median %v, highest %v (%s to %s)\n", unit.Micros(s.Median), unit.Micros(s.Worst), s.From, s.To)
 	}
 	if len(f.Results) == 0 {
 		return nil

@@ -69,8 +69,8 @@ func TestOrderProgress(t *testing.T) {
 	soon.Next = now
 	runs.State, runs.Parts = fleet.Running, 28
 	for want, p := range map[string]query.OrderProgress{
-		"waits; sweep 1 begins at " + clockText(later.Next): later,
-		"waits for its turn": soon,
+		"waiting; sweep 1 starts at " + clockText(later.Next): later,
+		"queued": soon,
 		"running, sweep 0: 0 of 28 parts measured, 0 failed":  runs,
 		"the server answers again":                            {Back: true},
 		"no answer: EOF; asked again until " + clockText(now): {Gone: io.EOF, Until: now},

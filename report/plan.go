@@ -36,7 +36,7 @@ func Plan(w io.Writer, d *query.PlanDoc) error {
 		if v.Goal.Head != "" {
 			against = fmt.Sprintf(", %.4g %s for a million instead of %.4g", r.PerMillion, v.Goal.Unit, base.PerMillion)
 		}
-		fmt.Fprintf(w, "with %s the best plan takes %s instead of %s (%+.1f%% tokens a second%s): %s\n", v.Set, r.Step.Short(), base.Step.Short(), float64(100*(base.Step/r.Step-1)), against, r.Parallel)
+		fmt.Fprintf(w, "with %s the best plan takes %s instead of %s (%+.1f%% tokens/s%s): %s\n", v.Set, r.Step.Short(), base.Step.Short(), float64(100*(base.Step/r.Step-1)), against, r.Parallel)
 	}
 	if d.Emitted != nil {
 		planFiles(w, d.Emitted)
@@ -59,9 +59,9 @@ func planOf(w io.Writer, d *query.PlanDoc) error {
 	case d.Hosts != nil: // busbar step has the cluster's own order
 		planHosts(w, d.Hosts)
 	case d.Nearby:
-		fmt.Fprintln(w, "ranks follow the network: hosts of one leaf switch are neighbours, which the cluster's own order has not")
+		fmt.Fprintln(w, "ranks follow the network: hosts of one leaf switch are neighbours, unlike in the cluster's order")
 	default:
-		fmt.Fprintf(w, "look at the first: %s\n", d.Plans[0].Command)
+		fmt.Fprintf(w, "details of plan 1: %s\n", d.Plans[0].Command)
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ func planHead(w io.Writer, d *query.PlanDoc) {
 	if d.Spaces > 1 {
 		upTo = "up to "
 	}
-	fmt.Fprintf(w, "%s on %s, %s%s (%s): %s parameters, %s of %d tokens a step, %s, %s\n", d.Model, name, upTo, words.Plural(d.GPUs, "GPU"), d.GPU,
+	fmt.Fprintf(w, "%s on %s, %s%s (%s): %s parameters, %s of %d tokens per step, %s, %s\n", d.Model, name, upTo, words.Plural(d.GPUs, "GPU"), d.GPU,
 		words.Thousands(base.Model.Params()), words.Plural(int(base.GlobalBatch), "sequence"), base.Seq, base.Precision, runBy(base))
 	if d.Chosen != "" {
 		fmt.Fprintf(w, "planned for %s (%s); --framework names another\n", base.Framework.Title, d.Chosen)
@@ -85,9 +85,9 @@ func planHead(w io.Writer, d *query.PlanDoc) {
 	if d.Mixed != "" {
 		fmt.Fprintln(w, d.Mixed)
 	}
-	fmt.Fprintf(w, "%s settings considered: %s cut in groups, %s bounded one by one, %s priced", words.Thousands(d.Considered), words.Thousands(d.Cut), words.Thousands(d.Bounded), words.Thousands(d.Priced))
+	fmt.Fprintf(w, "%s settings considered: %s pruned in groups, %s pruned one by one, %s priced", words.Thousands(d.Considered), words.Thousands(d.Cut), words.Thousands(d.Bounded), words.Thousands(d.Priced))
 	if d.Complete {
-		fmt.Fprintf(w, "; none of the others is %s\n", d.Goal.Better())
+		fmt.Fprintf(w, "; no other setting is %s\n", d.Goal.Better())
 	} else {
 		fmt.Fprintf(w, "; stopped early: the others could be up to %.0f%% %s\n", 100*d.Gap, d.Goal.Better())
 	}
@@ -154,20 +154,20 @@ func planWhy(w io.Writer, d *query.PlanDoc) {
 	if i := slices.IndexFunc(d.Plans, func(p query.PlanRow) bool { return p.Row.Job.Offloads() }); i >= 0 {
 		r := d.Plans[i].Row.Result
 		need := r.Memory.Host * unit.Volume(min(d.Space.Node, r.Ranks))
-		fmt.Fprintf(w, "%d: of a node's own memory %.0f GB, of %.0f GB (%s)\n", i+1, need.GB(), unit.Volume(d.Memory).GB(), d.MemFrom)
+		fmt.Fprintf(w, "%d: host memory per node %.0f GB of %.0f GB (%s)\n", i+1, need.GB(), unit.Volume(d.Memory).GB(), d.MemFrom)
 	}
 	if len(d.Plans) > 1 {
 		fmt.Fprintf(w, "2: %s\n", d.Plans[1].Why)
 	}
 	help := d.Plans[0].Row.Advice
 	for _, c := range help {
-		fmt.Fprintf(w, "would help the first: %.1f%% more tokens a second by %s: %s\n", 100*c.Gain, c.Setting, c.Text)
+		fmt.Fprintf(w, "would help plan 1: %.1f%% more tokens/s with %s: %s\n", 100*c.Gain, c.Setting, c.Text)
 	}
 	for _, o := range d.Others {
 		fmt.Fprintf(w, "with --framework %s: %s, %.1f%% %s, by %s\n", o.Framework, o.Step.Short(), 100*o.Gain, d.Goal.Better(), o.Settings)
 	}
 	if len(help) == 0 && d.Tuned != nil {
-		fmt.Fprintf(w, "nothing else that was tried gains the first %.1f%%: NCCL's settings, faster links of every kind, twice the memory\n", 100*query.LeastHelp)
+		fmt.Fprintf(w, "no other change tried speeds plan 1 up by %.1f%%: NCCL settings, faster links of every kind, twice the memory\n", 100*query.LeastHelp)
 	}
 	if d.Goal.Note != "" {
 		fmt.Fprintln(w, d.Goal.Note)
@@ -185,7 +185,7 @@ func planTuned(w io.Writer, d *query.PlanDoc) {
 	}
 	list := d.Tuned.Choices
 	if len(list) == 0 {
-		fmt.Fprintln(w, "NCCL's own choices of algorithm and protocol are the best for the first's collectives, to 5%")
+		fmt.Fprintln(w, "NCCL's choices of algorithm and protocol are within 5% of the best for plan 1")
 		return
 	}
 	var choices []string
@@ -199,13 +199,13 @@ func planTuned(w io.Writer, d *query.PlanDoc) {
 		}
 		choices = append(choices, c.String())
 	}
-	what := "under busbar's tuner plugin (--emit writes it) the first would take " + d.Tuned.Step.Short()
+	what := "with busbar's tuner plugin (--emit writes it) plan 1 would take " + d.Tuned.Step.Short()
 	if d.Tuner {
-		what = "chosen by the tuner plugin (--emit writes it) for the first"
+		what = "chosen by the tuner plugin (--emit writes it) for plan 1"
 	} else if gain := float64(first.Step/d.Tuned.Step) - 1; gain >= 0.001 {
-		what += fmt.Sprintf(", %.1f%% more tokens a second", 100*gain)
+		what += fmt.Sprintf(", %.1f%% more tokens/s", 100*gain)
 	} else {
-		what += ", which is no gain: computing hides them"
+		what += ", which is no gain: they are overlapped with compute"
 	}
 	fmt.Fprintf(w, "%s: %s\n", what, strings.Join(choices, "; "))
 }
@@ -214,13 +214,13 @@ func planTuned(w io.Writer, d *query.PlanDoc) {
 func planHosts(w io.Writer, d *query.PlanHosts) {
 	switch {
 	case d.Kept:
-		fmt.Fprintf(w, "order of ranks: as given (--keep-order): %s\n", d.Order)
+		fmt.Fprintf(w, "rank order: as given (--keep-order): %s\n", d.Order)
 	case d.Given == d.Order && d.Tried < 2:
-		fmt.Fprintf(w, "order of ranks: as given, %s\n", d.Order)
+		fmt.Fprintf(w, "rank order: as given, %s\n", d.Order)
 	case d.Given == d.Order:
-		fmt.Fprintf(w, "order of ranks: as given, %s; tried beside it: %s, not faster\n", d.Order, words.Plural(d.Tried-1, "other"))
+		fmt.Fprintf(w, "rank order: as given, %s; also tried: %s, not faster\n", d.Order, words.Plural(d.Tried-1, "other"))
 	default:
-		fmt.Fprintf(w, "order of ranks: %s; %s a step, in the given order (%s) %s, %.2f times as long; %s tried\n", d.Order, d.Step.Short(), d.Given, d.Was.Short(), float64(d.Was/d.Step), words.Plural(d.Tried, "order"))
+		fmt.Fprintf(w, "rank order: %s; step time %s, in the given order (%s) %s, %.2f times as long; %s tried\n", d.Order, d.Step.Short(), d.Given, d.Was.Short(), float64(d.Was/d.Step), words.Plural(d.Tried, "order"))
 	}
 }
 
@@ -231,7 +231,7 @@ func planFiles(w io.Writer, d *query.PlanFiles) {
 		fmt.Fprintf(w, "  %s=%s: %s\n", s.Name, s.Value, s.Reason)
 	}
 	if len(d.Settings) == 0 {
-		fmt.Fprintln(w, "  no setting of NCCL for all ranks: none makes the step faster by 1% or more")
+		fmt.Fprintln(w, "  no NCCL setting for all ranks: none makes the step 1% faster")
 	}
 	for _, l := range d.Left {
 		fmt.Fprintf(w, "  no %s: %s\n", l.File, l.Reason)

@@ -103,10 +103,10 @@ func (f *forecast) verdictOnNCCL(b *strings.Builder, s style, width int) {
 		return " on " + strings.Join(list, ", ")
 	}
 	if len(fine) > 0 {
-		b.WriteString(s.dim("NCCL's choice is the fastest of those weighed"+on(fine)) + "\n")
+		b.WriteString(s.dim("NCCL's choice is the fastest of the candidates"+on(fine)) + "\n")
 	}
 	if len(stuck) > 0 {
-		paragraph(b, "", fmt.Sprintf("NCCL's choice is not the fastest of those weighed%s (up to %.2g×), and no setting of NCCL changes it", on(stuck), worst), width)
+		paragraph(b, "", fmt.Sprintf("NCCL's choice is not the fastest of the candidates%s (up to %.2g×), and no NCCL setting changes it", on(stuck), worst), width)
 	}
 }
 
@@ -144,7 +144,7 @@ func (f *forecast) table(s style) string {
 		)
 	}
 	text := t.String()
-	for _, k := range []struct{ mark, means string }{{"*", "* what NCCL takes"}, {"+", "+ NCCL has no such algorithm"}} {
+	for _, k := range []struct{ mark, means string }{{"*", "* NCCL's choice"}, {"+", "+ not an NCCL algorithm"}} {
 		if slices.ContainsFunc(f.Rows, func(r query.PredictRow) bool { return marks(r) == k.mark }) {
 			text += s.dim(k.means) + "\n"
 		}

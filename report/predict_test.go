@@ -63,7 +63,7 @@ func TestPredictions(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := b.String()
-	for _, want := range []string{"all_reduce on baskerville, 1x4 against 2x2, NCCL", "size (B)", "time (us)", "busbw (GB/s)", "ring*", "* what NCCL takes", "at 1 GiB: 1x4 wins", "advice for 2x2: set it", "left out: 2x2 nvls: no"} {
+	for _, want := range []string{"all_reduce on baskerville, 1x4 against 2x2, NCCL", "size (B)", "time (us)", "busbw (GB/s)", "ring*", "* NCCL's choice", "at 1 GiB: 1x4 wins", "advice for 2x2: set it", "left out: 2x2 nvls: no"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("lacks %q:\n%s", want, text)
 		}
@@ -81,12 +81,12 @@ func TestCurves(t *testing.T) {
 		sizes          []unit.Bytes
 		want           []string
 	}{
-		{"one", []string{"2x8"}, []string{predict.Auto}, someSizes, []string{"tree ll", "busbw in GB/s", "on 2x8", ">NCCL's choice<", "bands: the model's margin; about nine of ten"}},
-		{"algorithms", []string{"2x8"}, []string{predict.Each}, someSizes, []string{">ring<", ">tree<", "ringed: what NCCL takes"}},
+		{"one", []string{"2x8"}, []string{predict.Auto}, someSizes, []string{"tree ll", "busbw in GB/s", "on 2x8", ">NCCL's choice<", "bands: error bar; holds about 90%"}},
+		{"algorithms", []string{"2x8"}, []string{predict.Each}, someSizes, []string{">ring<", ">tree<", "ringed: NCCL's choice"}},
 		{"forced", []string{"2x8"}, []string{"ring"}, someSizes, []string{">ring<"}},
 		{"protocols", []string{"1x8"}, []string{predict.All}, someSizes, []string{">ring ll128<", ">tree simple<"}},
 		{"layouts", []string{"1x8", "4x2"}, []string{"ring", "tree"}, someSizes, []string{">1x8 ring<", ">4x2 tree<"}},
-		{"bars", []string{"1x8", "4x2"}, []string{"ring", "tree"}, someSizes[3:], []string{"1x8  ring simple", "busbw, ", "1 GiB, predicted", "whiskers: the model's margin", ">limited by<", "links between GPUs"}},
+		{"bars", []string{"1x8", "4x2"}, []string{"ring", "tree"}, someSizes[3:], []string{"1x8  ring simple", "busbw, ", "1 GiB, predicted", "whiskers: error bar", ">limited by<", "links between GPUs"}},
 		{"best", []string{"1x8"}, []string{predict.Best}, someSizes, []string{"not NCCL"}},
 	} {
 		f := forecastOf(t, "dgx-h100", c.layouts, c.algos, c.sizes...)

@@ -29,7 +29,7 @@ func busyLinks(w io.Writer, list []result.Links) error {
 			t.Row(fmt.Sprintf("%.1f", 100*u.Share), u.Bytes.String(), rate, string(u.Kind), texttab.Clean(clipped(hosts)), texttab.Clean(several(u.Which)), mark)
 		}
 	}
-	if _, err := fmt.Fprintln(w, "\nHow busy links are, one direction:"); err != nil {
+	if _, err := fmt.Fprintln(w, "\nLink load, one direction:"); err != nil {
 		return err
 	}
 	return t.Write(w)

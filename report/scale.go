@@ -19,9 +19,9 @@ func Scale(w io.Writer, d *query.ScaleDoc) error {
 		return err
 	}
 	if d.Knee > 0 {
-		fmt.Fprintf(w, "knee at nodes = %d: the next step gives less than 80%% of what its nodes could\n", d.Knee)
+		fmt.Fprintf(w, "knee at %d nodes: the next doubling gives less than 80%% of its nodes' rate\n", d.Knee)
 	} else {
-		fmt.Fprintf(w, "no knee up to %d nodes: every step gives at least 80%% of what its nodes could\n", d.Rows[len(d.Rows)-1].Nodes)
+		fmt.Fprintf(w, "no knee up to %d nodes: every doubling gives at least 80%% of its nodes' rate\n", d.Rows[len(d.Rows)-1].Nodes)
 	}
 	for i := len(d.Rows) - 1; i >= 0; i-- { // the most nodes that are not enough say what would be
 		if r := &d.Rows[i]; r.Misfit != "" {
@@ -70,7 +70,7 @@ func ScaleCurve(w io.Writer, d *query.ScaleDoc) error {
 	title := scaleTitle(d)
 	c := &svg.Canvas{}
 	c.Text(left, 32, title, svg.Type{Size: 17, Bold: true})
-	c.Text(left, 52, "efficiency: tokens/s a node, against the fewest nodes", svg.Type{Size: 12, Fill: "#555555"})
+	c.Text(left, 52, "efficiency: tokens/s per node, relative to the fewest nodes", svg.Type{Size: 12, Fill: "#555555"})
 	most := 1.0
 	for _, p := range d.Rows {
 		most = math.Max(most, p.Efficiency)
@@ -103,7 +103,7 @@ func ScaleCurve(w io.Writer, d *query.ScaleDoc) error {
 	c.Path(path.String(), svg.Paint{Stroke: "#1f5fa8", Width: 2.5, Round: true})
 	for i := range d.Rows {
 		p := &d.Rows[i]
-		c.Open("point", fmt.Sprintf("%d nodes: %.1f %%, %.3g tokens/s", p.Nodes, 100*p.Efficiency, p.Counted()))
+		c.Open("point", fmt.Sprintf("%d nodes: %.1f%%, %.3g tokens/s", p.Nodes, 100*p.Efficiency, p.Counted()))
 		c.Circle(x(p.Nodes), y(p.Efficiency), 4.5, svg.Paint{Fill: "#1f5fa8", Stroke: "#ffffff"})
 		c.Close()
 		c.Text(x(p.Nodes), height-bottom+20, fmt.Sprint(p.Nodes), svg.Type{Anchor: svg.Middle})

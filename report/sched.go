@@ -25,7 +25,7 @@ func Sched(w io.Writer, d *query.SchedDoc) error {
 		_, err := fmt.Fprintf(w, "%s\nwrong: %v\n", s, d.Fault)
 		return err
 	default:
-		_, err := fmt.Fprintf(w, "%s\nproven: every rank ends with the right result, and no lane waits for ever\n%d messages one after the other on the longest chain\n", s, d.Schedule.Rounds)
+		_, err := fmt.Fprintf(w, "%s\nverified: every rank ends with the right result, and no lane deadlocks\nlongest chain: %d messages\n", s, d.Schedule.Rounds)
 		return err
 	}
 }

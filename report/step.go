@@ -27,7 +27,7 @@ func Step(w io.Writer, d *query.StepDoc, groups bool) error {
 	}
 	first := &d.Rows[0]
 	j := first.Job
-	fmt.Fprintf(w, "%s on %s (%s): %s parameters, sequences of %d tokens, %d a step, %d at once, %s, recompute %s, %s%s\n", j.Model.Name, d.Cluster, first.GPU.Title,
+	fmt.Fprintf(w, "%s on %s (%s): %s parameters, sequence length %d, global batch %d, micro-batch %d, %s, recompute %s, %s%s\n", j.Model.Name, d.Cluster, first.GPU.Title,
 		words.Thousands(j.Model.Params()), j.Seq, j.GlobalBatch, j.MicroBatch, j.Precision, j.Recompute, runBy(j), jobExtras(j))
 	if err := t.Write(w); err != nil {
 		return err
@@ -56,7 +56,7 @@ func stepDetails(w io.Writer, r *query.StepRow, groups bool) {
 		fmt.Fprintf(w, "  %-9s %s: %.0f calls of %v take %s, %s of it exposed\n", x.Group, x.What, x.Calls, x.Bytes, x.Time.Short(), x.Exposed.Short())
 	}
 	for _, a := range r.Advice[:min(mostAdvice, len(r.Advice))] {
-		fmt.Fprintf(w, "  would help: %.0f%% more tokens a second by %s: %s\n", 100*a.Gain, a.Setting, a.Text)
+		fmt.Fprintf(w, "  would help: %.0f%% more tokens/s with %s: %s\n", 100*a.Gain, a.Setting, a.Text)
 	}
 	if r.CampaignDoc != nil {
 		campaignLines(w, r.CampaignDoc)
@@ -102,9 +102,9 @@ func fastestLayout(rows []query.StepRow) string {
 	}
 	switch len(order) {
 	case 0:
-		return "none of them fits the GPUs' memory"
+		return "none of them fits into GPU memory"
 	case 1:
-		return fmt.Sprintf("only %s fits the GPUs' memory", order[0].Layout)
+		return fmt.Sprintf("only %s fits into GPU memory", order[0].Layout)
 	}
 	slices.SortStableFunc(order, func(a, b *query.StepRow) int { return cmp.Compare(b.TokensPerS, a.TokensPerS) })
 	best := order[0]

@@ -150,7 +150,7 @@ func summaryParts(s cluster.Summary) []string {
 }
 
 func (p *printer) undescribed(g group) {
-	p.heading(words.Plural(len(g.hosts), "host") + " whose inside nobody described")
+	p.heading(words.Plural(len(g.hosts), "host") + " without a description of their inside")
 	if names := g.names(p.c); len(names) > 0 {
 		p.para("  ", hostList(names, 4*p.width))
 	}

@@ -36,7 +36,7 @@ func (p *printer) measured(t *cluster.NodeType) {
 		for _, x := range s {
 			if x.value < outlier*median {
 				pair := &t.Pairs[x.pair]
-				odd = append(odd, fmt.Sprintf("%s → %s (%s): %v, %.0f %% of the median", t.Devices[pair.A].Name,
+				odd = append(odd, fmt.Sprintf("%s → %s (%s): %v, %.0f%% of the median", t.Devices[pair.A].Name,
 					t.Devices[pair.B].Name, class, pair.Rate.Value, 100*x.value/median))
 			}
 		}
@@ -55,7 +55,7 @@ func (p *printer) measured(t *cluster.NodeType) {
 	p.table(tab)
 	for i, o := range odd {
 		if i == maxLinks {
-			p.printf("  … and %d more below %.0f %% of their median\n", len(odd)-i, 100*outlier)
+			p.printf("  … and %d more below %.0f%% of their median\n", len(odd)-i, 100*outlier)
 			break
 		}
 		p.para("  ", p.red("slow")+" "+o)

@@ -177,7 +177,7 @@ func (v *trafficView) oddities(y float64) float64 {
 	if len(v.Odd) == 0 {
 		return y
 	}
-	y = v.section(y, "Worth a look", "")
+	y = v.section(y, "Noteworthy", "")
 	for i, o := range v.Odd {
 		if i == 12 {
 			break

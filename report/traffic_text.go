@@ -311,7 +311,7 @@ func (v *trafficView) treeText(c *traffic.Channel) string {
 
 func (p *printer) oddities(r *traffic.Run) {
 	if len(r.Odd) > 0 {
-		p.heading("Worth a look")
+		p.heading("Noteworthy")
 		for _, o := range r.Odd {
 			text := o.Text
 			if o.Line > 0 {

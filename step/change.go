@@ -95,42 +95,42 @@ func (p *Prepared) settings() []setting {
 	}
 	j, s := p.j, p.j.Split
 	if j.Kernels == workload.Eager {
-		add("--kernels compiled", "compile the model, so that what lies between products is one pass through memory (torch.compile)", func(j *workload.Job) { j.Kernels = workload.Compiled })
+		add("--kernels compiled", "torch.compile fuses the operations between matrix products", func(j *workload.Job) { j.Kernels = workload.Compiled })
 		if v := j.Model.Dims.Vocab; v%8 != 0 && !j.Padded {
-			add("--padded", fmt.Sprintf("pad the vocabulary of %d to %d: rows that are no multiple of 16 bytes keep products from the tensor cores' full rate", v, (v+63)/64*64), func(j *workload.Job) { j.Padded = true })
+			add("--padded", fmt.Sprintf("pad the vocabulary of %d to %d: rows that are not a multiple of 16 bytes miss the full tensor-core rate", v, (v+63)/64*64), func(j *workload.Job) { j.Padded = true })
 		}
 	}
 	if j.Unfused {
-		add("without --unfused", "attention in one kernel, which keeps its scores on the chip (FlashAttention)", func(j *workload.Job) { j.Unfused = false })
+		add("without --unfused", "fused attention (FlashAttention)", func(j *workload.Job) { j.Unfused = false })
 	}
 	if j.Sync {
-		add("without --sync", "sum gradients beside the backward pass", func(j *workload.Job) { j.Sync = false })
+		add("without --sync", "overlap gradient reduction with the backward pass", func(j *workload.Job) { j.Sync = false })
 	}
 	lighter := map[workload.Recompute][]workload.Recompute{workload.Full: {workload.None, workload.Selective}, workload.Selective: {workload.None}}
 	for _, m := range lighter[j.Recompute] {
-		add("--recompute "+string(m), "keep more activations: memory for them is there", func(j *workload.Job) { j.Recompute = m })
+		add("--recompute "+string(m), "keep more activations: there is memory for them", func(j *workload.Job) { j.Recompute = m })
 	}
 	if j.Micros() > 1 {
-		add(fmt.Sprintf("--micro-batch %d", 2*j.MicroBatch), "more sequences at once: larger products, fewer starts", func(j *workload.Job) { j.MicroBatch *= 2 })
+		add(fmt.Sprintf("--micro-batch %d", 2*j.MicroBatch), "larger micro-batch: larger matrix products, fewer kernel launches", func(j *workload.Job) { j.MicroBatch *= 2 })
 	}
 	if j.MicroBatch%2 == 0 && s.PP > 1 {
-		add(fmt.Sprintf("--micro-batch %d", j.MicroBatch/2), "fewer sequences at once: more micro-batches fill the pipeline", func(j *workload.Job) { j.MicroBatch /= 2 })
+		add(fmt.Sprintf("--micro-batch %d", j.MicroBatch/2), "smaller micro-batch: more micro-batches fill the pipeline", func(j *workload.Job) { j.MicroBatch /= 2 })
 	}
 	if s.PP > 1 && s.Chunks <= 1 && j.Schedule == "" {
-		add("vpp=2 in --parallel", "two chunks of layers a rank (interleaved schedule) halve the pipeline's filling", func(j *workload.Job) { j.Split.Chunks = 2 })
-		add("--schedule zero-bubble", "gradients of weights fill the pipeline's gaps", func(j *workload.Job) { j.Schedule = pipeline.ZeroBubble })
+		add("vpp=2 in --parallel", "two virtual stages per rank (interleaved schedule) halve the pipeline bubble", func(j *workload.Job) { j.Split.Chunks = 2 })
+		add("--schedule zero-bubble", "weight gradients fill the pipeline bubble", func(j *workload.Job) { j.Schedule = pipeline.ZeroBubble })
 	}
 	if s.TP > 1 && !s.SeqParallel {
-		add("sp=1 in --parallel", "divide what lies between tensor-parallel products too, and hide half of their traffic", func(j *workload.Job) { j.Split.SeqParallel = true })
+		add("sp=1 in --parallel", "sequence parallelism shards the operations between tensor-parallel products and overlaps half of their traffic", func(j *workload.Job) { j.Split.SeqParallel = true })
 	}
 	if s.DP > 1 && s.ZeRO == 0 {
-		add("zero=1 in --parallel", "divide the optimizer's update among replicas", func(j *workload.Job) { j.Split.ZeRO = 1 })
+		add("zero=1 in --parallel", "shard the optimizer update over data-parallel ranks", func(j *workload.Job) { j.Split.ZeRO = 1 })
 	}
 	if s.DP > 1 && s.ZeRO == 3 {
-		add("zero=1 in --parallel", "keep parameters whole: memory for them is there", func(j *workload.Job) { j.Split.ZeRO = 1 })
+		add("zero=1 in --parallel", "keep parameters unsharded: there is memory for them", func(j *workload.Job) { j.Split.ZeRO = 1 })
 	}
 	if s.DP > 1 && j.GradWidth() > 2 && !j.Compresses() {
-		add("--compress bf16", "send gradients as bfloat16", func(j *workload.Job) { j.Compress = workload.Wire("bf16") })
+		add("--compress bf16", "reduce gradients in bfloat16", func(j *workload.Job) { j.Compress = workload.Wire("bf16") })
 	}
 	return list
 }
@@ -153,9 +153,9 @@ func (p *Prepared) networks() []network {
 		list = append(list, network{c, f})
 	}
 	for _, x := range []struct{ key, value, text string }{
-		{"NCCL_ALGO", predict.SettingFor(p.f.version, coll.AllReduce, "Tree"), "trees in place of what NCCL takes by itself"},
-		{"NCCL_ALGO", predict.SettingFor(p.f.version, coll.AllReduce, "Ring"), "rings in place of what NCCL takes by itself"},
-		{"NCCL_NET_GDR_LEVEL", "SYS", "NICs read and write GPU memory across sockets too, where the platform allows it"},
+		{"NCCL_ALGO", predict.SettingFor(p.f.version, coll.AllReduce, "Tree"), "trees instead of NCCL's choice"},
+		{"NCCL_ALGO", predict.SettingFor(p.f.version, coll.AllReduce, "Ring"), "rings instead of NCCL's choice"},
+		{"NCCL_NET_GDR_LEVEL", "SYS", "GPUDirect RDMA across sockets too, where the platform allows it"},
 	} {
 		if _, set := p.f.Env[x.key]; set {
 			continue
@@ -173,7 +173,7 @@ func (p *Prepared) networks() []network {
 		}
 	}
 	if c, ok := WithGPUDirect(p.f.c); ok {
-		add(Change{Text: "NICs that read and write GPU memory", Setting: "GPUDirect RDMA", Buy: true}, c, p.f.Env)
+		add(Change{Text: "NICs with GPUDirect RDMA", Setting: "GPUDirect RDMA", Buy: true}, c, p.f.Env)
 	}
 	return list
 }

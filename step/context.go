@@ -42,7 +42,7 @@ func (p *pricing) ring(x *blockTime, b *prepared, bytes unit.Volume, times float
 	open := max(0, one-score*(cp-1)/cp)
 	x.fwd += open
 	x.bwd += open
-	p.count(Context, "keys and values", bytes, 2*times*float64(cp-1), one/(cp-1), open/(cp-1), limit)
+	p.count(Context, "context-parallel keys and values", bytes, 2*times*float64(cp-1), one/(cp-1), open/(cp-1), limit)
 	return nil
 }
 
@@ -64,11 +64,11 @@ func (p *pricing) gathered(x *blockTime, again *unit.Span, bytes unit.Volume, ti
 		*again += gather
 		calls, all = calls+1, all+gather
 	}
-	p.count(Context, "keys and values", bytes, calls*times, all/unit.Span(calls), all/unit.Span(calls), limit)
+	p.count(Context, "context-parallel keys and values", bytes, calls*times, all/unit.Span(calls), all/unit.Span(calls), limit)
 	return nil
 }
 
-// exchanged is sequences for heads and back: queries, keys and values before attention and its
+// exchanged is context-parallel all-to-all (Ulysses): queries, keys and values before attention and its
 // output after it, and their gradients; attention waits.
 func (p *pricing) exchanged(x *blockTime, again *unit.Span, bytes unit.Volume, times float64) error {
 	one, limit, err := p.f.Time(Context, coll.AllToAll, bytes)
@@ -82,6 +82,6 @@ func (p *pricing) exchanged(x *blockTime, again *unit.Span, bytes unit.Volume, t
 		*again += one
 		calls++
 	}
-	p.count(Context, "sequences for heads and back", bytes, calls*times, one, one, limit)
+	p.count(Context, "context-parallel all-to-all (Ulysses)", bytes, calls*times, one, one, limit)
 	return nil
 }

@@ -171,7 +171,7 @@ func (p *pricing) sharded(x *stage, micros float64) error {
 	open := max(0, end-sum(x.fwd)-sum(x.bwd))
 	open += p.slowdown() * min(busy, end)
 	bytes := unit.Volume(sum(x.params) * j.ParamWidth() / float64(max(1, n)))
-	p.count(Shards, "parameters and gradients", bytes, 3*float64(n)*micros, busy/(3*unit.Span(n)), open/(3*unit.Span(n)), limit)
+	p.count(Shards, "ZeRO/FSDP all-gathers and reduce-scatters", bytes, 3*float64(n)*micros, busy/(3*unit.Span(n)), open/(3*unit.Span(n)), limit)
 	return nil
 }
 

@@ -47,6 +47,6 @@ func (p *pricing) expertTraffic(x *blockTime, again *unit.Span, b *prepared, tim
 		*again += 2 * (one + shared)
 		calls += 2
 	}
-	p.count(Experts, "tokens to their experts and back", part, calls*times, one+shared, one+shared, limit)
+	p.count(Experts, "expert-parallel all-to-all", part, calls*times, one+shared, one+shared, limit)
 	return nil
 }

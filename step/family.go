@@ -96,7 +96,7 @@ func (t *Family) Least() Bound {
 }
 
 // Bound is that of one of its jobs, which never exceeds its price: collectives between layers, what the host updates and all
-// waiting for other ranks but for the pipeline's filling count nothing. The computing of the stage that takes longest is no less than
+// waiting for other ranks but for the pipeline bubble count nothing. The computing of the stage that takes longest is no less than
 // that of all stages on average.
 func (t *Family) Bound(j *workload.Job) Bound {
 	divided := 0

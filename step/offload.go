@@ -188,5 +188,5 @@ func (f *Fabric) HostMemoryText(each unit.Volume) string {
 		of = fmt.Sprintf(" of its %.1f GB", unit.Volume(has).GB())
 	}
 	rate := hardware.HostMemory(t)
-	return fmt.Sprintf("host memory: %.1f GB a node%s; %v (%s)", (each * ranks).GB(), of, rate.Value, rate.Source)
+	return fmt.Sprintf("host memory: %.1f GB per node%s; %v (%s)", (each * ranks).GB(), of, rate.Value, rate.Source)
 }

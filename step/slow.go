@@ -215,7 +215,7 @@ func (p *Prepared) StragglerReason() string {
 	case s.DP > 1 && s.ZeRO == 3:
 		why = append(why, "parameters come block by block from all replicas, the last one's too")
 	case s.DP > 1:
-		why = append(why, "the sum of gradients waits for the last replica")
+		why = append(why, "the gradient reduction waits for the last replica")
 	case s.PP == 1:
 		why = append(why, "ranks that share layers or sequences wait for each other in every layer")
 	}

@@ -263,7 +263,7 @@ func (p *pricing) layerTraffic(x *blockTime, again *unit.Span, b *prepared) erro
 			*again += 2 * one
 			calls += 2
 		}
-		p.count(Tensor, "sums of products", bytes, calls*layers*micros, one, one, limit)
+		p.count(Tensor, "tensor-parallel all-reduces", bytes, calls*layers*micros, one, one, limit)
 	}
 	if err := p.contextTraffic(x, again, b, layers*micros); err != nil {
 		return err

@@ -46,7 +46,7 @@ func varied(c *cluster.Cluster, text string) (*cluster.Cluster, error) {
 		}
 		return n, nil
 	}
-	return nil, fmt.Errorf("%q is nothing that can be set; expected network.gbps or nics_per_node", key)
+	return nil, fmt.Errorf("%q cannot be set; expected network.gbps or nics_per_node", key)
 }
 
 // NodePorts is the rate of the slowest live port of a node's NICs, and how many ports are live.

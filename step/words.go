@@ -29,13 +29,13 @@ func (r *Result) Limit(j *workload.Job, have unit.Bytes) Limit {
 	switch {
 	case worst >= 0 && r.Traffic[worst].Exposed > 0.1*r.Step && r.Traffic[worst].Exposed >= r.Bubble:
 		t := &r.Traffic[worst]
-		return Limit{"network", fmt.Sprintf("%.0f%% of the step waits for %s among %s ranks: %s", share(t.Exposed), t.What, t.Group, t.Limit)}
+		return Limit{"network", fmt.Sprintf("%.0f%% of the step waits for %s over %s ranks: %s", share(t.Exposed), t.What, t.Group, t.Limit)}
 	case r.Bubble > 0.1*r.Step:
-		return Limit{"pipeline", fmt.Sprintf("%.0f%% of the step is the pipeline's filling and emptying: %d micro-batches over %d stages; %s would help", share(r.Bubble), j.Micros(), s.PP, busier(j))}
+		return Limit{"pipeline", fmt.Sprintf("%.0f%% of the step is the pipeline bubble: %d micro-batches over %d stages; %s would help", share(r.Bubble), j.Micros(), s.PP, busier(j))}
 	case r.Host+r.Optimizer > 0.15*r.Step:
-		return Limit{"host", fmt.Sprintf("%.0f%% of the step is the update of the optimizer and the host's work; larger batches would help", share(r.Host+r.Optimizer))}
+		return Limit{"host", fmt.Sprintf("%.0f%% of the step is the optimizer update and host work; larger batches would help", share(r.Host+r.Optimizer))}
 	}
-	return Limit{"compute", fmt.Sprintf("%.0f%% of the step is computing; %.0f%% of traffic hides behind it", share(r.Compute), hidden(r))}
+	return Limit{"compute", fmt.Sprintf("%.0f%% of the step is compute; %.0f%% of communication is overlapped", share(r.Compute), hidden(r))}
 }
 
 func hidden(r *Result) float64 {
@@ -50,5 +50,5 @@ func busier(j *workload.Job) string {
 	if j.Pipeline().Schedule.Splits() {
 		return "more micro-batches"
 	}
-	return "more micro-batches, more chunks a rank (vpp), or gradients of weights apart (--schedule zero-bubble)"
+	return "more micro-batches, more virtual stages (vpp), or --schedule zero-bubble"
 }

@@ -4,7 +4,7 @@ package main
 type benchCmd struct {
 	Collectives benchRunCmd   `cmd:"" name:"run" default:"withargs" hidden:"" help:"Run collectives on real memory, between processes and hosts, and measure them."`
 	Pairs       benchPairsCmd `cmd:"" help:"Measure every pair of ranks and name slow hosts, links and directions."`
-	Step        benchStepCmd  `cmd:"" help:"Measure the communication of a step of data-parallel training."`
+	Step        benchStepCmd  `cmd:"" help:"Measure the communication of a data-parallel training step."`
 	GPU         benchGPUCmd   `cmd:"" name:"gpu" help:"Drive nccl-tests through NCCL's algorithms and protocols and find the best."`
 	Diff        benchDiffCmd  `cmd:"" help:"Compare stored results and tell change from noise."`
 }

@@ -8,7 +8,7 @@ import (
 type benchDiffCmd struct {
 	common
 	query.BenchDiff
-	All bool `help:"Also list rows that only one side has."`
+	All bool `help:"Also list rows that only one file has."`
 }
 
 // Help ends with examples.

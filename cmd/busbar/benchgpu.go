@@ -10,7 +10,7 @@ type benchGPUCmd struct {
 	common
 	keepFlag
 	query.BenchGPU
-	DryRun bool `help:"Print what would be run."`
+	DryRun bool `help:"Print the commands without running them."`
 }
 
 // Help ends with examples.

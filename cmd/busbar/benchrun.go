@@ -21,7 +21,7 @@ type benchRunCmd struct {
 func (benchRunCmd) Help() string {
 	return "Without a command, busbar bench runs the sweep: collectives on real memory, size after size, measured; no GPU, MPI or Python is needed. Columns are those of nccl-tests. " +
 		"Under torchrun, srun, mpirun or in an indexed Kubernetes job the ranks are the launcher's; alone, the command starts -n processes of its own. " +
-		"Ranks started by hand take --rank, -n and --meet. The job's secret is read from BUSBAR_SECRET.\n\n" +
+		"Ranks started manually take --rank, -n and --meet. The job's secret is read from BUSBAR_SECRET.\n\n" +
 		"Examples:\n" +
 		"  busbar bench -n 4\n" +
 		"  busbar bench -n 8 --op all_gather -b 1K -e 256M -f 4 --algo ring --check\n" +

@@ -15,9 +15,9 @@ import (
 type calibrateCmd struct {
 	common
 	query.Calibrate
-	Output  string `short:"o" placeholder:"FILE" help:"Write the cluster with its calibration to FILE, for later -c FILE; - is standard output."`
-	Figures bool   `help:"For developers: fit all figures to published points and print them as Go (--json: as a document)."`
-	Cross   bool   `help:"Predict every machine of a file by figures fitted on the others, the honest error of the model; about half a minute. With --figures print the margins as Go (--json: as a document)."`
+	Output  string `short:"o" placeholder:"FILE" help:"Write the cluster with its calibration to FILE, for use as -c FILE; - is standard output."`
+	Figures bool   `help:"For developers: fit all parameters to published points and print them as Go (--json: as a document)."`
+	Cross   bool   `help:"Cross-validate: predict every machine of a file by parameters fitted on the others; takes about half a minute. With --figures print the margins as Go (--json: as a document)."`
 }
 
 // Help says what is fitted and ends with examples.

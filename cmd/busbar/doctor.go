@@ -10,15 +10,15 @@ import (
 
 // doctorCmd says why a job is slow, broken or hung.
 type doctorCmd struct {
-	Examine doctorRunCmd     `cmd:"" name:"run" default:"withargs" hidden:"" help:"Say why a job is slow, broken or hung, from logs and outputs of tools."`
+	Examine doctorRunCmd     `cmd:"" name:"run" default:"withargs" hidden:"" help:"Diagnose why a job is slow, broken or hung, from logs and tool output."`
 	Explain doctorExplainCmd `cmd:"" help:"Draw the rings, trees and channels of a run from its NCCL log, and what passes each NIC."`
-	Bench   doctorBenchCmd   `cmd:"" help:"Hold a measured sweep against what this hardware should give at each size."`
+	Bench   doctorBenchCmd   `cmd:"" help:"Compare a measured sweep with what the hardware should reach at each size."`
 }
 
 type doctorRunCmd struct {
 	common
 	query.Doctor
-	Output string `short:"o" name:"output" aliases:"format" placeholder:"FORMAT" default:"text" help:"text, json, markdown, sarif or junit; FORMAT=FILE writes to a file."`
+	Output string `short:"o" name:"output" aliases:"format" placeholder:"FORMAT" default:"text" help:"Output: text, json, markdown, sarif or junit; FORMAT=FILE writes to a file."`
 	Width  int    `default:"0" hidden:""`
 }
 

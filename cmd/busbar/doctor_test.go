@@ -30,7 +30,7 @@ func TestDoctorExitCodes(t *testing.T) {
 		says  string
 	}{
 		{sick, "-", exitWrong, "duplicate-gpu"},
-		{"all is well\n", "-", exitDone, "Nothing is wrong"},
+		{"all is well\n", "-", exitDone, "No problems found"},
 		{sick, "- --json", exitWrong, `"id": "duplicate-gpu"`},
 		{sick, "- --fail-on never", exitDone, "duplicate-gpu"},
 		{sick, "- -o sarif", exitWrong, "2.1.0"},

@@ -11,7 +11,7 @@ import (
 type doctorExplainCmd struct {
 	common
 	query.Explain
-	Output []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write a file: .svg is a picture, .json the document of --json, .txt the text; FORMAT=FILE says svg, json or text itself, and FORMAT=- writes to standard output instead of the text. Repeatable."`
+	Output []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write a file by its ending: .svg (picture), .json (as --json), .txt (text). FORMAT=FILE names svg, json or text explicitly; FORMAT=- replaces the text. Repeatable."`
 }
 
 // Help ends with examples.

@@ -14,10 +14,10 @@ import (
 
 type execCmd struct {
 	common
-	Plan string `placeholder:"DIR" help:"The folder that busbar plan --emit wrote, or its plan.json. Without it: what this machine shows."`
+	Plan string `placeholder:"DIR" help:"Folder of busbar plan --emit, or its plan.json (default: this machine's topology)."`
 	launch.Exec
-	DryRun bool     `name:"dry-run" help:"Say what would be done, and do not start the program."`
-	Args   []string `arg:"" optional:"" passthrough:"" name:"command" help:"The program and its arguments, behind --."`
+	DryRun bool     `name:"dry-run" help:"Print what would be done without starting the program."`
+	Args   []string `arg:"" optional:"" passthrough:"" name:"command" help:"Program and its arguments, after --."`
 }
 
 // Help ends with examples.

@@ -14,7 +14,7 @@ import (
 
 // keepFlag is where measured results are kept.
 type keepFlag struct {
-	Output string `short:"o" placeholder:"FILE" help:"Add the results to FILE, a JSON object a line, for bench diff (those of GPUs also for calibrate and validate); - for standard output instead of the table."`
+	Output string `short:"o" placeholder:"FILE" help:"Append the results to FILE, one JSON object per line, for bench diff (GPU results also for calibrate and validate); - for standard output instead of the table."`
 }
 
 // refused says before the work that its results could not be kept.

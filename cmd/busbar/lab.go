@@ -7,16 +7,16 @@ import (
 
 // labCmd is the family of commands about practice clusters.
 type labCmd struct {
-	Up     labUpCmd     `cmd:"" help:"Make a cluster file real on this machine."`
+	Up     labUpCmd     `cmd:"" help:"Start a cluster file as network namespaces on this machine."`
 	Exec   labExecCmd   `cmd:"" help:"Run a program on a node of the lab, or on all."`
-	Shell  labShellCmd  `cmd:"" help:"A shell on a node of the lab."`
-	Status labStatusCmd `cmd:"" help:"Which labs are up, their nodes, addresses and faults."`
+	Shell  labShellCmd  `cmd:"" help:"Open a shell on a node of the lab."`
+	Status labStatusCmd `cmd:"" help:"List running labs with their nodes, addresses and faults."`
 	Down   labDownCmd   `cmd:"" help:"End a lab and everything in it."`
-	Fault  labFaultCmd  `cmd:"" help:"Break a link or a node of the lab."`
-	Heal   labHealCmd   `cmd:"" help:"End faults."`
-	Check  labCheckCmd  `cmd:"" help:"Measure collectives in a lab and hold the predictions against them."`
-	Hold   labHoldCmd   `cmd:"" hidden:"" help:"The process that a lab lives in; lab up starts it."`
-	Rank   labRankCmd   `cmd:"" hidden:"" help:"A rank of lab check, which starts it."`
+	Fault  labFaultCmd  `cmd:"" help:"Inject a fault into a link or a node of the lab."`
+	Heal   labHealCmd   `cmd:"" help:"Remove faults."`
+	Check  labCheckCmd  `cmd:"" help:"Measure collectives in a lab and compare them with predictions."`
+	Hold   labHoldCmd   `cmd:"" hidden:"" help:"Process that holds a lab; started by lab up."`
+	Rank   labRankCmd   `cmd:"" hidden:"" help:"One rank of lab check, which starts it."`
 }
 
 // Help says what a lab is.
@@ -31,14 +31,14 @@ func (labCmd) Help() string {
 
 // labName are the flags of commands about one lab.
 type labName struct {
-	Name string `placeholder:"NAME" help:"Which lab, where several are up."`
+	Name string `placeholder:"NAME" help:"Name of the lab, when several are up."`
 }
 
 type labUpCmd struct {
 	common
-	Cluster string `arg:"" help:"A cluster file, a preset, or anything map reads, with an optional node count: baskerville:2."`
-	Layout  string `short:"l" placeholder:"NODESxGPUS" help:"2x2: two nodes, meant for two ranks each. None: all nodes, a rank per GPU."`
-	Name    string `default:"lab" help:"The lab's name, where there are to be several."`
+	Cluster string `arg:"" help:"Cluster file, preset, or any file that map reads, with an optional node count: baskerville:2."`
+	Layout  string `short:"l" placeholder:"NODESxGPUS" help:"Layout: 2x2 is two nodes with two ranks each (default: all nodes, one rank per GPU)."`
+	Name    string `default:"lab" help:"Name of the lab, to run several."`
 	lab.Settings
 }
 
@@ -53,9 +53,9 @@ func (labUpCmd) Help() string {
 type labExecCmd struct {
 	common
 	labName
-	Layout string   `short:"l" placeholder:"NODESxPROCESSES" help:"With all: so many nodes and so many processes on each. None: as the lab was made."`
-	Node   string   `arg:"" help:"A node's name, or all."`
-	Args   []string `arg:"" passthrough:"" name:"command" help:"The program and its arguments, behind --."`
+	Layout string   `short:"l" placeholder:"NODESxPROCESSES" help:"With all: layout, NODESxPROCESSES (default: the lab's own)."`
+	Node   string   `arg:"" help:"Name of a node, or all."`
+	Args   []string `arg:"" passthrough:"" name:"command" help:"Program and its arguments, after --."`
 }
 
 // Help ends with examples.
@@ -71,7 +71,7 @@ func (labExecCmd) Help() string {
 
 type labShellCmd struct {
 	labName
-	Node string `arg:"" help:"A node's name."`
+	Node string `arg:"" help:"Name of a node."`
 }
 
 // Help ends with an example.
@@ -104,8 +104,8 @@ type labFaultCmd struct {
 	common
 	labName
 	Kind  string `arg:"" enum:"link,node" help:"link or node."`
-	Where string `arg:"" help:"NODE:NIC of a link, NODE:GPU-GPU of one inside a node (rate only), or NODE."`
-	What  string `arg:"" help:"Of a link: rate=50%, loss=1%, down, flap[=1s]; of a node: pause, kill."`
+	Where string `arg:"" help:"NODE:NIC for a link, NODE:GPU-GPU for a link inside a node (rate only), or NODE."`
+	What  string `arg:"" help:"Fault: rate=50%, loss=1%, down or flap[=1s] of a link; pause or kill of a node."`
 }
 
 // Help ends with examples.
@@ -121,7 +121,7 @@ func (labFaultCmd) Help() string {
 type labHealCmd struct {
 	common
 	labName
-	What string `arg:"" optional:"" help:"NODE:NIC, NODE:GPU-GPU, or NODE for all of its own and its links; none: everything."`
+	What string `arg:"" optional:"" help:"NODE:NIC, NODE:GPU-GPU, or NODE for the node and its links (default: everything)."`
 }
 
 // Help ends with an example.

@@ -45,22 +45,22 @@ type command struct {
 	Demo       demoCmd       `cmd:"" help:"Map and audit this machine and the reference cluster, and predict on it."`
 	Map        mapCmd        `cmd:"" help:"Read a machine's or a cluster's topology; print it, convert it, audit it."`
 	Bench      benchCmd      `cmd:"" help:"Run collectives between processes and hosts and measure them; also pairs, steps, GPUs."`
-	Lab        labCmd        `cmd:"" help:"A small cluster made real on this machine, to try things on."`
+	Lab        labCmd        `cmd:"" help:"Run a small cluster in network namespaces on this machine."`
 	Predict    predictCmd    `cmd:"" help:"Predict how long a collective takes, what limits it, and which setting would help."`
-	Validate   validateCmd   `cmd:"" help:"Predict measured points and say how far off the predictions are."`
-	Calibrate  calibrateCmd  `cmd:"" help:"Fit the model's figures to measurements on a cluster."`
-	Sched      schedCmd      `cmd:"" help:"Print, prove or export the program of a collective."`
+	Validate   validateCmd   `cmd:"" help:"Compare predictions with measured points."`
+	Calibrate  calibrateCmd  `cmd:"" help:"Fit the model's parameters to measurements on a cluster."`
+	Sched      schedCmd      `cmd:"" help:"Print, verify or export the schedule of a collective."`
 	Step       stepCmd       `cmd:"" help:"Predict a training step: how long, where the time goes, how much memory."`
-	Envelope   envelopeCmd   `cmd:"" help:"A training step on the back of an envelope: every line with its formula and numbers."`
-	Need       needCmd       `cmd:"" help:"The slowest network and the fewest NICs that keep a job busy computing, and what to upgrade first."`
-	Scale      scaleCmd      `cmd:"" help:"How a job scales from one node to many, with the knee marked."`
-	Plan       planCmd       `cmd:"" help:"Find the best way to run a model on a cluster: degrees, micro-batches, schedule, recomputation, order of ranks."`
-	Exec       execCmd       `cmd:"" help:"Start a program as one rank of a job: bound to the cores and memory near its GPU, with NCCL's settings."`
-	Doctor     doctorCmd     `cmd:"" help:"Say why a job is slow, broken or hung, from logs and outputs of tools."`
+	Envelope   envelopeCmd   `cmd:"" help:"Estimate a training step by hand formulas, each line with its formula and numbers."`
+	Need       needCmd       `cmd:"" help:"Find the slowest network and fewest NICs that keep a job compute-bound, and what to upgrade first."`
+	Scale      scaleCmd      `cmd:"" help:"Predict how a job scales from one node to many, with the knee marked."`
+	Plan       planCmd       `cmd:"" help:"Find the fastest way to run a model on a cluster: parallel degrees, micro-batches, schedule, recomputation, rank order."`
+	Exec       execCmd       `cmd:"" help:"Start a program as one rank of a job, bound to the cores and memory near its GPU, with NCCL settings."`
+	Doctor     doctorCmd     `cmd:"" help:"Diagnose why a job is slow, broken or hung, from logs and tool output."`
 	Hang       hangCmd       `cmd:"" help:"Say which ranks hold a running job up, in which collective, and why."`
-	Serve      serveCmd      `cmd:"" help:"Serve the page: what a cluster is, what to expect of it, and what is wrong with it."`
-	Agent      agentCmd      `cmd:"" help:"Make this machine a node of a fleet: tell its state, and measure when asked."`
-	Nodes      nodesCmd      `cmd:"" help:"List the nodes of a fleet, and those to keep jobs off."`
+	Serve      serveCmd      `cmd:"" help:"Serve the web page, the fleet's bus and its API."`
+	Agent      agentCmd      `cmd:"" help:"Run a node's agent: report its state and measure when asked."`
+	Nodes      nodesCmd      `cmd:"" help:"List the nodes of a fleet, and the unhealthy ones."`
 	Order      orderCmd      `cmd:"" help:"Order measurements of a fleet, watch and cancel them."`
 	Presets    presetsCmd    `cmd:"" help:"List the machines that can be used by name."`
 	Models     modelsCmd     `cmd:"" help:"List the models that can be used by name, with their tensors."`
@@ -74,9 +74,9 @@ type command struct {
 
 // common are the flags every command has.
 type common struct {
-	JSON    bool `name:"json" help:"One JSON document on standard output, nothing else there."`
+	JSON    bool `name:"json" help:"Print one JSON document on standard output and nothing else."`
 	Quiet   bool `short:"q" help:"No progress and no notes on standard error."`
-	Verbose bool `short:"v" help:"Say more: what was read and how it was recognised."`
+	Verbose bool `short:"v" help:"Print more: what was read and how it was recognised."`
 }
 
 // env is what a command may touch of the world.

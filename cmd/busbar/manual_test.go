@@ -12,8 +12,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the outputs in the manual")
 
-// TestManual runs every `$ busbar …` line of the console blocks in README.md, docs/steps.md and
-// docs/manual and compares what follows it. A line that is only … stands for any
+// TestManual runs every `$ busbar …` line of the console blocks in README.md, docs/steps.md,
+// docs/tutorials and docs/manual and compares what follows it. A line that is only … stands for any
 // number of lines. Commands run in docs/examples; "# exit N" behind a command is
 // its expected exit code.
 func TestManual(t *testing.T) {
@@ -24,7 +24,11 @@ func TestManual(t *testing.T) {
 	if err != nil || len(pages) == 0 {
 		t.Fatalf("no manual: %v", err)
 	}
-	pages = append(pages, "../../README.md", "../../docs/steps.md")
+	tutorials, err := filepath.Glob("../../docs/tutorials/*.md")
+	if err != nil || len(tutorials) == 0 {
+		t.Fatalf("no tutorials: %v", err)
+	}
+	pages = append(append(pages, tutorials...), "../../README.md", "../../docs/steps.md")
 	for i := range pages {
 		if pages[i], err = filepath.Abs(pages[i]); err != nil {
 			t.Fatal(err)

@@ -12,8 +12,8 @@ import (
 type nodesCmd struct {
 	common
 	client.Options
-	Forget string `placeholder:"HOSTLIST" help:"Take nodes out that are gone for good; one that is up is refused: stop its agent first. They come back when they join again."`
-	Bad    bool   `help:"Print the nodes to keep jobs off as a hostlist, and exit 1 when there are any."`
+	Forget string `placeholder:"HOSTLIST" help:"Remove nodes that are gone for good. A node that is up is refused: stop its agent first. A node returns when it joins again."`
+	Bad    bool   `help:"Print unhealthy nodes as a hostlist, and exit 1 when there are any."`
 }
 
 // Help ends with examples.

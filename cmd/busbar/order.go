@@ -13,12 +13,12 @@ import (
 
 // orderCmd is about measurements of a fleet.
 type orderCmd struct {
-	Pairs      orderPairsCmd      `cmd:"" help:"Measure every pair of nodes, in rounds in which nobody is in two."`
-	Collective orderCollectiveCmd `cmd:"" help:"Measure a collective over nodes."`
-	Check      orderCheckCmd      `cmd:"" help:"Measure nodes briefly before a job and say which are good: for a scheduler's prolog."`
+	Pairs      orderPairsCmd      `cmd:"" help:"Measure every pair of nodes, in rounds of disjoint pairs."`
+	Collective orderCollectiveCmd `cmd:"" help:"Measure a collective across nodes."`
+	Check      orderCheckCmd      `cmd:"" help:"Measure nodes briefly before a job and print the healthy ones, for a scheduler's prolog."`
 	List       orderListCmd       `cmd:"" help:"List orders."`
 	Watch      orderWatchCmd      `cmd:"" help:"Watch an order until it ends."`
-	Cancel     orderCancelCmd     `cmd:"" help:"Cancel orders; what runs is stopped."`
+	Cancel     orderCancelCmd     `cmd:"" help:"Cancel orders, running ones too."`
 }
 
 type orderPairsCmd struct {

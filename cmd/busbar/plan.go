@@ -15,7 +15,7 @@ import (
 type planCmd struct {
 	common
 	query.Plan
-	Force bool `help:"With --emit: write into a folder that is not empty, over files of the same names; those of an earlier plan that this one has no use for are removed."`
+	Force bool `help:"With --emit: overwrite an earlier plan in the folder and remove its leftover files."`
 }
 
 // Help ends with examples.

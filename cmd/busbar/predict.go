@@ -11,9 +11,9 @@ import (
 type predictCmd struct {
 	common
 	query.Predict
-	Machine string   `arg:"" optional:"" name:"cluster" help:"The cluster, as -c gives it."`
-	Output  []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write a file: .svg is a picture, .trace.json a timeline for Perfetto, .json the document of --json, .txt the table; FORMAT=FILE says svg, trace, json or text itself, and FORMAT=- writes to standard output instead of the table. Repeatable."`
-	Trace   string   `placeholder:"FILE" help:"Write the timeline of one run (one size, one algorithm), for ui.perfetto.dev or chrome://tracing; - is standard output, instead of the table."`
+	Machine string   `arg:"" optional:"" name:"cluster" help:"Cluster, as for -c."`
+	Output  []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write a file by its ending: .svg (picture), .trace.json (Perfetto), .json (as --json), .txt (table). FORMAT=FILE names svg, trace, json or text explicitly; FORMAT=- replaces the table. Repeatable."`
+	Trace   string   `placeholder:"FILE" help:"Write the timeline of one run (one size, one algorithm) for ui.perfetto.dev or chrome://tracing; - writes to standard output instead of the table."`
 }
 
 // Help ends with examples.

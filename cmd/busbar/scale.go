@@ -10,7 +10,7 @@ import (
 type scaleCmd struct {
 	common
 	query.Scale
-	Output []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write a file: .svg is a picture, .json the document of --json; FORMAT=FILE says svg, json or text itself. Repeatable."`
+	Output []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write a file by its ending: .svg (picture), .json (as --json). FORMAT=FILE names svg, json or text explicitly. Repeatable."`
 }
 
 // Help ends with examples.

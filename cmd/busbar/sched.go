@@ -12,8 +12,8 @@ import (
 type schedCmd struct {
 	common
 	query.Sched
-	List   bool   `help:"List the algorithms, the collectives that each does and what it needs."`
-	Output string `short:"o" placeholder:"FORMAT" help:"text (as without it), msccl or json on standard output; FORMAT=FILE writes to a file, and so does a file name that ends in .txt, .xml or .json. With --json a file is written and the document printed."`
+	List   bool   `help:"List the algorithms with their collectives and requirements."`
+	Output string `short:"o" placeholder:"FORMAT" help:"Output: text (default), msccl or json on standard output; FORMAT=FILE, or a name ending in .txt, .xml or .json, writes a file. With --json both happen."`
 }
 
 // Help says who reads the files and ends with examples.

@@ -13,7 +13,7 @@ import (
 // serveCmd is the fleet's memory and the page people look at.
 type serveCmd struct {
 	Start serveRunCmd   `cmd:"" name:"run" default:"withargs" hidden:"" help:"Serve the page on this machine."`
-	Token serveTokenCmd `cmd:"" help:"Who may look at the page and order measurements."`
+	Token serveTokenCmd `cmd:"" help:"Manage who may read the page and order measurements."`
 }
 
 type serveRunCmd struct {

@@ -18,15 +18,15 @@ import (
 // issueFlags are how credentials are made and where they go.
 type issueFlags struct {
 	client.Folder
-	Output string `short:"o" placeholder:"FILE" help:"Where the credentials go, for the owner's eyes; - or nothing for standard output."`
+	Output string `short:"o" placeholder:"FILE" help:"File for the credentials, readable by its owner only; - or nothing for standard output."`
 	server.Credentials
 }
 
 type tokenNodeCmd struct {
 	common
 	issueFlags
-	Name     string `arg:"" help:"The node's name; its agent speaks under this name and no other."`
-	Withdraw bool   `name:"revoke" help:"Withdraw all credentials of the node instead."`
+	Name     string `arg:"" help:"Name of the node; its agent can use no other."`
+	Withdraw bool   `name:"revoke" help:"Revoke all credentials of the node instead."`
 }
 
 type tokenHubCmd struct {

@@ -15,18 +15,18 @@ import (
 
 // serveTokenCmd is about who may use the page.
 type serveTokenCmd struct {
-	Add    tokenAddCmd    `cmd:"" help:"Make a token; it is printed once."`
+	Add    tokenAddCmd    `cmd:"" help:"Create a token and print it once."`
 	List   tokenListCmd   `cmd:"" help:"List tokens."`
-	Revoke tokenRevokeCmd `cmd:"" help:"Take a token away; sessions that it opened end."`
-	Hub    tokenHubCmd    `cmd:"" help:"Make the credentials with which a further busbar serve uses a bus."`
-	Node   tokenNodeCmd   `cmd:"" help:"Make the credentials with which a node's agent joins, or withdraw them."`
+	Revoke tokenRevokeCmd `cmd:"" help:"Revoke a token and end its sessions."`
+	Hub    tokenHubCmd    `cmd:"" help:"Create credentials for another busbar serve on the same bus."`
+	Node   tokenNodeCmd   `cmd:"" help:"Create or revoke the credentials of a node's agent."`
 }
 
 type tokenAddCmd struct {
 	common
 	client.Folder
-	Name string `arg:"" help:"Whose it is."`
-	Role string `enum:"read,order" default:"read" help:"read looks and computes, order also starts measurements."`
+	Name string `arg:"" help:"Name of the token's holder."`
+	Role string `enum:"read,order" default:"read" help:"Role: read may view and compute, order may also start measurements."`
 }
 
 // Help ends with an example.
@@ -94,7 +94,7 @@ func (c *tokenListCmd) Run(e *env) error {
 type tokenRevokeCmd struct {
 	common
 	client.Folder
-	Name string `arg:"" help:"Whose it is."`
+	Name string `arg:"" help:"Name of the token's holder."`
 }
 
 // Help ends with an example.

@@ -10,8 +10,8 @@ import (
 type stepCmd struct {
 	common
 	query.Step
-	Groups bool     `help:"Also say which ranks form which groups, and where they sit."`
-	Output []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write a file: .svg is a picture of the timeline (one layout), .trace.json the timeline for Perfetto, .json the document of --json, .txt the table; FORMAT=FILE says svg, trace, json or text itself, and FORMAT=- writes to standard output instead of the table. Repeatable."`
+	Groups bool     `help:"Also print which ranks form each parallel group, and where they are placed."`
+	Output []string `short:"o" placeholder:"FILE" sep:"none" help:"Also write a file by its ending: .svg (timeline, one layout), .trace.json (Perfetto), .json (as --json), .txt (table). FORMAT=FILE names svg, trace, json or text explicitly; FORMAT=- replaces the table. Repeatable."`
 }
 
 // Help ends with examples.

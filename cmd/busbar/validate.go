@@ -11,7 +11,7 @@ import (
 type validateCmd struct {
 	common
 	query.Validate
-	Rows bool `help:"Every point: measured, predicted, error."`
+	Rows bool `help:"Print every point: measured, predicted, error."`
 }
 
 // Help says what is scored and ends with examples.

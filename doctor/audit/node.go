@@ -154,7 +154,7 @@ func (a *auditor) numaAffinity(n *node) {
 	if len(lost) > 0 {
 		a.add("numa-unknown", finding.Warn, n.hosts+"/"+n.t.Devices[lost[0]].Name,
 			fmt.Sprintf("no NUMA affinity is known for %s: processes will not be pinned near them", n.names(lost)),
-			"check the BIOS (ACPI proximity) or the hypervisor's NUMA settings, and pin by hand with numactl --cpunodebind")
+			"check the BIOS (ACPI proximity) or the hypervisor's NUMA settings, and pin manually with numactl --cpunodebind")
 	}
 }
 

@@ -75,7 +75,7 @@ func (r *Reader) fleetFindings(text []byte) bool {
 	return true
 }
 
-// fleetPairs reads the newest rates of every pair. A sweep measures all pairs of a round at once.
+// fleetPairs reads the newest rates of every pair. A sweep measures all pairs of a round concurrently.
 func (r *Reader) fleetPairs(text []byte) bool {
 	var d struct {
 		Figure string       `json:"figure"`

@@ -12,7 +12,7 @@ import (
 // Pairs is what `busbar bench pairs --json` measured between every two ranks.
 type Pairs struct {
 	File  string
-	Alone bool // one pair at a time; else all pairs of a round at once
+	Alone bool // one pair at a time; else all pairs of a round concurrently
 	pairs.Table
 }
 

@@ -27,7 +27,7 @@ func (p *StepPlan) SetModel(m *workload.Model, c Compute) error {
 		seq = m.Seq
 	}
 	if seq < 1 || seq > 1<<24 || c.Batch < 1 || c.Batch > 1<<20 || !(c.Speed > 0) {
-		return fmt.Errorf("%d sequences of %d tokens at %g TFLOPS; expected more than nothing", c.Batch, seq, c.Speed)
+		return fmt.Errorf("%d sequences of %d tokens at %g TFLOPS; expected more than 0", c.Batch, seq, c.Speed)
 	}
 	total := 3 * m.Forward(seq) * float64(c.Batch)
 	seconds := total / (c.Speed * 1e12)

@@ -15,7 +15,7 @@ import (
 type PairPlan struct {
 	Small, Large unit.Bytes // messages for latency and for bandwidth
 	Warm, Iters  int
-	// Alone measures one pair at a time; else all pairs of a round at once.
+	// Alone measures one pair at a time; else all pairs of a round concurrently.
 	Alone bool
 }
 

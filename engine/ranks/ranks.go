@@ -30,17 +30,17 @@ var ErrWrong = errors.New("a rank found something wrong")
 
 // Job says who takes part in a measurement and how the ranks find and reach each other.
 type Job struct {
-	Ranks     int           `short:"n" name:"ranks" least:"1" help:"How many ranks. Without a launcher they are processes of this host."`
+	Ranks     int           `short:"n" name:"ranks" least:"1" help:"Number of ranks; without a launcher they are processes of this host."`
 	Transport string        `enum:"auto,tcp,shm,mem" default:"auto" help:"auto, tcp, shm (processes of one host) or mem (ranks of one process)."`
-	Conns     int           `default:"1" least:"1" most:"64" help:"Connections between each pair of ranks."`
-	Bind      string        `placeholder:"IFACE|ADDR" help:"Interfaces or addresses to use, with commas."`
-	Timeout   time.Duration `default:"10s" least:"50ms" help:"How soon a rank that died or hangs is noticed."`
-	Patience  time.Duration `name:"meet-timeout" default:"1m" least:"100ms" help:"How long the ranks wait for each other to meet."`
-	Rank      int           `default:"-1" least:"0" help:"By hand: this rank's number, with -n and --meet on every rank."`
-	Meet      string        `placeholder:"HOST:PORT|FILE" help:"By hand: where the ranks meet: rank 0's address, or a file with a slash in its name."`
+	Conns     int           `default:"1" least:"1" most:"64" help:"Connections per pair of ranks."`
+	Bind      string        `placeholder:"IFACE|ADDR" help:"Interfaces or addresses to use, separated by commas."`
+	Timeout   time.Duration `default:"10s" least:"50ms" help:"Time after which a silent rank is reported as dead or hung."`
+	Patience  time.Duration `name:"meet-timeout" default:"1m" least:"100ms" help:"How long ranks wait for each other at the rendezvous."`
+	Rank      int           `default:"-1" least:"0" help:"This rank's number when ranks are started manually; needs -n and --meet on every rank."`
+	Meet      string        `placeholder:"HOST:PORT|FILE" help:"Rendezvous when ranks are started manually: rank 0's address, or a file whose name has a slash."`
 	TLSCert   string        `name:"tls-cert" placeholder:"FILE" help:"Protect all connections with TLS: this rank's certificate."`
-	TLSKey    string        `name:"tls-key" placeholder:"FILE" help:"The certificate's key."`
-	TLSCA     string        `name:"tls-ca" placeholder:"FILE" help:"The certificates of the authority that signed those of all ranks."`
+	TLSKey    string        `name:"tls-key" placeholder:"FILE" help:"Private key of the certificate."`
+	TLSCA     string        `name:"tls-ca" placeholder:"FILE" help:"CA certificates that signed the certificates of all ranks."`
 }
 
 // DefaultJob is a job whose fields have the defaults of their tags.
@@ -50,8 +50,8 @@ func DefaultJob() Job {
 
 // Elasticity is for jobs that go on when ranks are lost.
 type Elasticity struct {
-	Elastic  bool `help:"Go on when ranks are lost, on those who are left, and let newcomers in (--elastic --meet, without --rank)."`
-	MinRanks int  `name:"min-ranks" placeholder:"N" least:"1" help:"With --elastic: with fewer than these, give up; without it, one is enough."`
+	Elastic  bool `help:"Continue with the remaining ranks when ranks are lost, and admit new ranks (--elastic --meet, without --rank)."`
+	MinRanks int  `name:"min-ranks" placeholder:"N" least:"1" help:"With --elastic: minimum number of ranks (default 1)."`
 }
 
 // Check reports a field that means nothing without another.

@@ -17,15 +17,15 @@ import (
 
 // Options are how an agent is asked to be. Their tags are the flags of busbar agent.
 type Options struct {
-	Join     []string      `required:"" placeholder:"URL" help:"A server of the fleet, at its port for agents: tls://HOST:7642, or nats:// without TLS. Repeatable, for the servers of a cluster."`
-	Creds    string        `placeholder:"FILE" env:"BUSBAR_CREDS" help:"This node's credentials, as busbar serve token node wrote them; also in BUSBAR_CREDS."`
-	Name     string        `placeholder:"NAME" help:"This node's name; without it the one that its credentials are for, or its host name."`
-	Data     string        `placeholder:"DIR" help:"Where news waits for the store: systemd's state directory, /var/lib/busbar/agent for root, or ~/.local/state/busbar/agent."`
-	MeetPort int           `name:"meet-port" placeholder:"PORT" least:"1" most:"65535" help:"The port at which other nodes find this one when they measure together; without it 7643, or the next free one where another agent or program has that."`
-	Bind     string        `placeholder:"IFACE|ADDR" help:"The interface or address to measure; without it the one that leads to the server."`
-	TLSCA    string        `name:"tls-ca" placeholder:"FILE" help:"Certificates to trust with tls://, the machine's own without it."`
-	Memory   string        `name:"max-memory" default:"2GiB" placeholder:"SIZE" help:"What a measurement may take of this node's memory; 2GiB without it."`
-	Look     time.Duration `default:"30s" least:"1s" placeholder:"TIME" help:"How often ports and their counters are read; 30s without it."`
+	Join     []string      `required:"" placeholder:"URL" help:"Address of a fleet server's agent port: tls://HOST:7642, or nats:// without TLS. Repeatable for a cluster of servers."`
+	Creds    string        `placeholder:"FILE" env:"BUSBAR_CREDS" help:"Credentials of this node, from busbar serve token node; also BUSBAR_CREDS."`
+	Name     string        `placeholder:"NAME" help:"Name of this node (default: the name in its credentials, or the host name)."`
+	Data     string        `placeholder:"DIR" help:"Folder where events wait until they are stored (default: systemd's state directory, /var/lib/busbar/agent for root, or ~/.local/state/busbar/agent)."`
+	MeetPort int           `name:"meet-port" placeholder:"PORT" least:"1" most:"65535" help:"Port for measurements with other nodes (default: 7643, or the next free one)."`
+	Bind     string        `placeholder:"IFACE|ADDR" help:"Interface or address to measure (default: the one that routes to the server)."`
+	TLSCA    string        `name:"tls-ca" placeholder:"FILE" help:"CA certificates to trust with tls:// (default: the machine's)."`
+	Memory   string        `name:"max-memory" default:"2GiB" placeholder:"SIZE" help:"Memory limit of a measurement on this node (default 2GiB)."`
+	Look     time.Duration `default:"30s" least:"1s" placeholder:"TIME" help:"Interval between readings of ports and their counters (default 30s)."`
 }
 
 // Config is what Run takes, with what the options and this machine say.

@@ -25,9 +25,9 @@ import (
 // Options say which server is meant. The zero value is the one that this user runs on this machine.
 type Options struct {
 	Folder
-	Server    string `env:"BUSBAR_SERVER" placeholder:"URL" help:"Where busbar serve listens; also BUSBAR_SERVER. Without it the one that this user runs on this machine, as it says in --data, else http://127.0.0.1:7641."`
-	TokenFile string `name:"token-file" placeholder:"FILE" help:"A file with a token; without it BUSBAR_TOKEN, or the one that a server of this user keeps in its --data."`
-	CA        string `name:"server-ca" env:"BUSBAR_SERVER_CA" placeholder:"FILE" help:"Certificates to trust with https://; also BUSBAR_SERVER_CA. Without it the machine's, and that of the server of --data."`
+	Server    string `env:"BUSBAR_SERVER" placeholder:"URL" help:"Address of busbar serve; also BUSBAR_SERVER (default: this user's server on this machine, from --data, else http://127.0.0.1:7641)."`
+	TokenFile string `name:"token-file" placeholder:"FILE" help:"File with a token (default: BUSBAR_TOKEN, or the token that this user's server keeps in its --data)."`
+	CA        string `name:"server-ca" env:"BUSBAR_SERVER_CA" placeholder:"FILE" help:"CA certificates to trust with https://; also BUSBAR_SERVER_CA (default: the machine's, and the certificate of the server in --data)."`
 }
 
 // Client asks a server.

@@ -17,7 +17,7 @@ import (
 
 // Folder is where a server keeps what it knows, and where commands of its user find how to reach it.
 type Folder struct {
-	Data string `placeholder:"DIR" help:"Where the server keeps what it knows. Without it: busbar in $XDG_STATE_HOME, or in ~/.local/state."`
+	Data string `placeholder:"DIR" help:"Folder of the server's data (default: busbar in $XDG_STATE_HOME, or in ~/.local/state)."`
 }
 
 // Path is the folder's absolute path.

@@ -17,9 +17,9 @@ import (
 // Credentials is how credentials for a bus are made: with the keys of a folder's server, or with those of an account of
 // somebody's own NATS cluster.
 type Credentials struct {
-	Expires    string `placeholder:"TIME" help:"After how long they stop to count, such as 365d; without it never."`
-	AccountKey string `name:"account-key" placeholder:"FILE" help:"With a NATS cluster of yours: the seed of the account's key or of one of its signing keys."`
-	NATSCreds  string `name:"nats-creds" placeholder:"FILE" help:"And any credentials of that account."`
+	Expires    string `placeholder:"TIME" help:"Expiry, such as 365d (default: never)."`
+	AccountKey string `name:"account-key" placeholder:"FILE" help:"With an existing NATS cluster: seed of the account key or of one of its signing keys."`
+	NATSCreds  string `name:"nats-creds" placeholder:"FILE" help:"Credentials of that account."`
 }
 
 // Hub makes those with which a further server uses the bus.

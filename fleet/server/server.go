@@ -25,26 +25,26 @@ import (
 type Options struct {
 	client.Folder
 	Fleet
-	Listen string   `default:"127.0.0.1:7641" placeholder:"ADDRESS" help:"Where the page is served. Without it 127.0.0.1:7641. Other machines reach it only with TLS: --tls-cert and --tls-key, or --tls-self-signed."`
-	Cert   string   `name:"tls-cert" placeholder:"FILE" help:"The certificate of this server, with those between it and its root."`
-	Key    string   `name:"tls-key" placeholder:"FILE" help:"The certificate's key."`
-	Self   bool     `name:"tls-self-signed" help:"Make a certificate for this server; browsers will ask whether to trust it."`
-	Host   []string `placeholder:"NAME" help:"Names under which the page may be asked for besides this machine's own, where something stands before it. Repeatable."`
+	Listen string   `default:"127.0.0.1:7641" placeholder:"ADDRESS" help:"Address of the page (default 127.0.0.1:7641). Other machines need TLS: --tls-cert and --tls-key, or --tls-self-signed."`
+	Cert   string   `name:"tls-cert" placeholder:"FILE" help:"Certificate of this server, with its intermediate certificates."`
+	Key    string   `name:"tls-key" placeholder:"FILE" help:"Private key of the certificate."`
+	Self   bool     `name:"tls-self-signed" help:"Create a self-signed certificate; browsers ask whether to trust it."`
+	Host   []string `placeholder:"NAME" help:"Further host names that the page answers to, for use behind a proxy. Repeatable."`
 }
 
 // Fleet is how a server knows its fleet.
 type Fleet struct {
-	NATS      []string `name:"nats" placeholder:"URL" help:"Use a NATS cluster that there is, with JetStream, instead of the server within: nats://host:4222 or tls://host:4222. Repeatable. This machine is then no node by itself: it joins as the others do, with busbar agent --join URL --creds FILE."`
-	NATSCreds string   `name:"nats-creds" placeholder:"FILE" help:"Credentials for it."`
-	NATSCA    string   `name:"nats-ca" placeholder:"FILE" help:"Certificates to trust with tls://; without it the machine's."`
-	BusListen string   `name:"bus-listen" default:"127.0.0.1:7642" placeholder:"ADDRESS" help:"Where agents connect to. Without it 127.0.0.1:7642. Those of other machines need TLS, with the certificate of the page, or --bus-plain."`
-	BusPlain  bool     `name:"bus-plain" help:"Let agents of other machines connect without TLS: for networks that nobody else is on."`
-	Keep      string   `default:"0" placeholder:"TIME" help:"How long news is kept, such as 90d; without it until the store holds 7 GiB."`
-	Cluster   string   `short:"c" placeholder:"FILE" help:"A cluster file, or anything that busbar map reads, with the network of the fleet: its leaves tell a bad leaf from bad hosts."`
-	Webhook   []string `placeholder:"URL" help:"Where findings are posted to, as JSON: when they are raised, get worse and are over. Repeatable."`
-	Secret    string   `name:"webhook-secret-file" placeholder:"FILE" help:"A secret of 16 characters or more that webhooks are signed with (HMAC-SHA256 in X-Busbar-Signature)."`
-	OTLP      string   `name:"otlp" placeholder:"URL" help:"An OpenTelemetry collector that gets traces of orders (OTLP over HTTP), such as http://127.0.0.1:4318."`
-	NoLocal   bool     `name:"no-agent" help:"Neither measure this machine nor let it be a node of its own fleet."`
+	NATS      []string `name:"nats" placeholder:"URL" help:"Use an existing NATS cluster with JetStream instead of the embedded server: nats://host:4222 or tls://host:4222. Repeatable. This machine then joins like any node, with busbar agent --join URL --creds FILE."`
+	NATSCreds string   `name:"nats-creds" placeholder:"FILE" help:"Credentials for the NATS cluster."`
+	NATSCA    string   `name:"nats-ca" placeholder:"FILE" help:"CA certificates to trust with tls:// (default: the machine's)."`
+	BusListen string   `name:"bus-listen" default:"127.0.0.1:7642" placeholder:"ADDRESS" help:"Address for agents (default 127.0.0.1:7642). Agents of other machines need TLS, with the page's certificate, or --bus-plain."`
+	BusPlain  bool     `name:"bus-plain" help:"Let agents of other machines connect without TLS; only for private networks."`
+	Keep      string   `default:"0" placeholder:"TIME" help:"How long events are kept, such as 90d (default: until the store holds 7 GiB)."`
+	Cluster   string   `short:"c" placeholder:"FILE" help:"Cluster file, or any file that map reads, with the fleet's network. Its leaf switches tell a slow leaf from slow hosts."`
+	Webhook   []string `placeholder:"URL" help:"URL that receives findings as JSON when they are raised, get worse and are resolved. Repeatable."`
+	Secret    string   `name:"webhook-secret-file" placeholder:"FILE" help:"Secret of at least 16 characters that signs webhooks (HMAC-SHA256 in X-Busbar-Signature)."`
+	OTLP      string   `name:"otlp" placeholder:"URL" help:"OpenTelemetry collector that receives traces of orders (OTLP over HTTP), such as http://127.0.0.1:4318."`
+	NoLocal   bool     `name:"no-agent" help:"Do not measure this machine and do not make it a node of the fleet."`
 }
 
 // Env is what a server has of the program that runs it.

@@ -88,7 +88,7 @@ export async function show(root, state, api) {
     share.of(answer);
     about.textContent = doc.findings.length ? plural(doc.findings.length, 'finding') : 'nothing found that is wrong';
     put(out, h('div', { class: 'card' }, h('h2', {}, 'Findings'),
-      doc.findings.length ? h('ol', { class: 'findings' }, doc.findings.map(finding)) : h('p', {}, 'Nothing is wrong in what was read.'),
+      doc.findings.length ? h('ol', { class: 'findings' }, doc.findings.map(finding)) : h('p', {}, 'No problems found.'),
       h('p', { class: 'quiet' }, `${plural(doc.lines || 0, 'line')} read from ${(doc.sources || []).join(', ')}`)));
     say(`${about.textContent}${doc.findings[0] ? `: ${doc.findings[0].title}` : ''}`);
   }

@@ -73,7 +73,7 @@ export function over({ state, api, fleet, share }) {
     const worst = fleet.worst();
     put(found, c.all > 1 && h('div', { class: 'card' }, h('h2', {}, 'What is wrong'), worst.length
       ? [h('ul', { class: 'findings' }, worst.slice(0, 3).map((f) => finding(state, f, true))), worst.length > 3 && h('p', {}, to(state, { show: 'findings' }, `all ${worst.length}`))]
-      : h('p', {}, 'Nothing is wrong that is known of.')));
+      : h('p', {}, 'No known problems.')));
     put(bad, badCard(fleet));
     put(runs, open.length > 0 && h('div', { class: 'card' }, h('h2', {}, 'Orders'), h('ul', {}, open.slice(-5).reverse().map((o) => h('li', {}, to(state, { show: 'orders', order: o.id }, what(o)), ' ', tag(o.state), ` ${progress(o, fleet.doing).words}`)))));
     put(first, c.all < 2 && own(fleet), c.all < 2 && join());

@@ -319,6 +319,6 @@ func (p *Predictor) foreignAdvice(gains []gain) Advice {
 	if b, err := schedule.Find(g.to.Setting.Algo); err == nil && b.Needs == "groups" {
 		command += fmt.Sprintf(" --groups %d", p.Plan.MaxLocalRanks)
 	}
-	return Advice{Text: fmt.Sprintf("%s would take %v at %v where the best of NCCL takes %v; NCCL has no such algorithm: %s -o msccl writes it for RCCL and MSCCL, which run it at a speed of their own",
+	return Advice{Text: fmt.Sprintf("%s would take %v at %v where NCCL's best takes %v; NCCL has no such algorithm: %s -o msccl writes it for RCCL and MSCCL, which run it at a speed of their own",
 		g.to.Algo, g.to.Time, g.size, g.from.Time, command)}
 }

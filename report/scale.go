@@ -86,7 +86,7 @@ func ScaleCurve(w io.Writer, d *query.ScaleDoc) error {
 	y := func(e float64) float64 { return height - bottom - e/most*(height-top-bottom) }
 	for e := 0.0; e <= most+1e-9; e += 0.2 {
 		c.Line(left, y(e), width-right, y(e), svg.Paint{Stroke: "#dddddd"})
-		c.Text(left-8, y(e)+4, fmt.Sprintf("%.0f %%", 100*e), svg.Type{Anchor: svg.End, Fill: "#555555"})
+		c.Text(left-8, y(e)+4, fmt.Sprintf("%.0f%%", 100*e), svg.Type{Anchor: svg.End, Fill: "#555555"})
 	}
 	path := &svg.Pen{}
 	for i, p := range d.Rows {
@@ -108,7 +108,7 @@ func ScaleCurve(w io.Writer, d *query.ScaleDoc) error {
 		c.Close()
 		c.Text(x(p.Nodes), height-bottom+20, fmt.Sprint(p.Nodes), svg.Type{Anchor: svg.Middle})
 		if len(d.Rows) <= 12 {
-			c.Text(x(p.Nodes)+4, y(p.Efficiency)-10, fmt.Sprintf("%.0f %%", 100*p.Efficiency), svg.Type{Size: 11})
+			c.Text(x(p.Nodes)+4, y(p.Efficiency)-10, fmt.Sprintf("%.0f%%", 100*p.Efficiency), svg.Type{Size: 11})
 		}
 	}
 	c.Text(left+(width-left-right)/2, height-16, "nodes", svg.Type{Anchor: svg.Middle, Fill: "#555555"})

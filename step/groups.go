@@ -59,7 +59,7 @@ func (s Placement) String() string {
 	if s.Hosts > 1 {
 		where = fmt.Sprintf("over %d nodes", s.Hosts)
 		if s.Concurrent > 1 {
-			where += fmt.Sprintf(", %d at once on a node", s.Concurrent)
+			where += fmt.Sprintf(", %d concurrent on a node", s.Concurrent)
 		}
 	}
 	what := fmt.Sprintf("%d groups of %d", s.Count, s.Size)

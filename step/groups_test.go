@@ -64,11 +64,11 @@ func TestGroupsInWords(t *testing.T) {
 	want := map[workload.Order][]string{
 		workload.TensorDataPipeline: {
 			"tensor 16 groups of 2, each in a node: ranks 0, 1", "data 8 groups of 4, each in a node: ranks 0, 2, 4, 6", "shard 16 groups of 2, each in a node: ranks 0, 2",
-			"replica 16 groups of 2, each in a node: ranks 0, 4", "pipeline 24 pairs of neighbours, over 2 nodes, 8 at once on a node: ranks 0, 8",
+			"replica 16 groups of 2, each in a node: ranks 0, 4", "pipeline 24 pairs of neighbours, over 2 nodes, 8 concurrent on a node: ranks 0, 8",
 		},
 		workload.TensorPipelineData: {
-			"tensor 16 groups of 2, each in a node: ranks 0, 1", "data 8 groups of 4, over 4 nodes, 8 at once on a node: ranks 0, 8, 16, 24", "shard 16 groups of 2, over 2 nodes, 8 at once on a node: ranks 0, 8",
-			"replica 16 groups of 2, over 2 nodes, 8 at once on a node: ranks 0, 16", "pipeline 24 pairs of neighbours, each in a node: ranks 0, 2",
+			"tensor 16 groups of 2, each in a node: ranks 0, 1", "data 8 groups of 4, over 4 nodes, 8 concurrent on a node: ranks 0, 8, 16, 24", "shard 16 groups of 2, over 2 nodes, 8 concurrent on a node: ranks 0, 8",
+			"replica 16 groups of 2, over 2 nodes, 8 concurrent on a node: ranks 0, 16", "pipeline 24 pairs of neighbours, each in a node: ranks 0, 2",
 		},
 	}
 	for order, lines := range want {

@@ -17,7 +17,7 @@ type benchPairsCmd struct {
 
 // Help ends with examples.
 func (benchPairsCmd) Help() string {
-	return "Measures latency and bandwidth between every two ranks, each direction and both at once, in rounds in which nobody is in two pairs, " +
+	return "Measures latency and bandwidth between every two ranks, each direction and both together, in rounds of disjoint pairs, " +
 		"and names what stands out: a host that is slow with everybody, a pair that is slow, a direction that is. Exit code 1 when one of them is worse than a note. " +
 		"Start one rank a host to test a network: pairs on one host share its memory. With --alone nothing else uses the network; without, rounds show what a fabric can carry at once.\n\n" +
 		"Examples:\n" +

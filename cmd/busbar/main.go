@@ -51,7 +51,7 @@ type command struct {
 	Calibrate  calibrateCmd  `cmd:"" help:"Fit the model's parameters to measurements on a cluster."`
 	Sched      schedCmd      `cmd:"" help:"Print, verify or export the schedule of a collective."`
 	Step       stepCmd       `cmd:"" help:"Predict a training step: how long, where the time goes, how much memory."`
-	Envelope   envelopeCmd   `cmd:"" help:"Estimate a training step by hand formulas, each line with its formula and numbers."`
+	Envelope   envelopeCmd   `cmd:"" help:"Estimate a training step with simple formulas, each line with its formula and numbers."`
 	Need       needCmd       `cmd:"" help:"Find the slowest network and fewest NICs that keep a job compute-bound, and what to upgrade first."`
 	Scale      scaleCmd      `cmd:"" help:"Predict how a job scales from one node to many, with the knee marked."`
 	Plan       planCmd       `cmd:"" help:"Find the fastest way to run a model on a cluster: parallel degrees, micro-batches, schedule, recomputation, rank order."`

@@ -53,7 +53,7 @@ func (c *tokenHubCmd) Run(e *env) error {
 
 // Help ends with an example.
 func (tokenNodeCmd) Help() string {
-	return "Credentials let an agent publish under its own name, answer what it is asked, and nothing else. A running server takes them at once, and lets go of those that are withdrawn within seconds.\n\n" +
+	return "Credentials let an agent publish under its own name, answer what it is asked, and nothing else. A running server accepts them immediately, and rejects revoked ones within seconds.\n\n" +
 		"Examples:\n" +
 		"  busbar serve token node gpu01 -o gpu01.creds\n" +
 		"  busbar serve token node gpu01 --revoke\n" +

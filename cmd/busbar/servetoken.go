@@ -31,7 +31,7 @@ type tokenAddCmd struct {
 
 // Help ends with an example.
 func (tokenAddCmd) Help() string {
-	return "A running server takes it at once. Scripts send it: Authorization: Bearer TOKEN.\n\nExample:\n  busbar serve token add alice --role order"
+	return "A running server accepts it immediately. Scripts send it: Authorization: Bearer TOKEN.\n\nExample:\n  busbar serve token add alice --role order"
 }
 
 // Run makes a token.

@@ -31,7 +31,7 @@ export async function show(root, state, api) {
   const loads = choice([['', 'nothing'], ...(joined.length ? [['health', 'measured health of the fleet']] : []), ...ops], state.get('op'), (v) => state.set({ op: v, ...(v === 'health' ? { c: 'fleet' } : {}) }));
   const size = text(state.get('size', '1G'), (v) => state.set({ size: v }), { inputmode: 'text' });
   const who = text(state.get('l'), (v) => state.set({ l: v }), { placeholder: 'all, or 2x4' });
-  const ofLoad = h('div', { class: 'cards' }, field('Size, bytes', size, 'Such as 64M or 1G, of each rank’s data.'), field('Who takes part', who, 'Nodes × GPUs of each; without it all GPUs.'));
+  const ofLoad = h('div', { class: 'cards' }, field('Size, bytes', size, 'Such as 64M or 1G, of each rank’s data.'), field('Layout', who, 'Nodes × GPUs per node (default: all GPUs).'));
   const turn = () => { ofLoad.hidden = !state.get('op') || state.get('op') === 'health'; }; // nothing else has a size
   turn();
   put(root, h('div', { class: 'view' },
@@ -169,7 +169,7 @@ function loadLegend(load) {
 }
 
 function audit(doc) {
-  if (!doc.audit?.length) return h('div', { class: 'card' }, h('h2', {}, 'Audit'), h('p', {}, 'Nothing that will hurt.'));
+  if (!doc.audit?.length) return h('div', { class: 'card' }, h('h2', {}, 'Audit'), h('p', {}, 'No problems found.'));
   return h('div', { class: 'card' }, h('h2', {}, 'Audit'), h('ul', { class: 'findings' }, doc.audit.map((f) => h('li', { class: `finding ${f.severity}` },
     h('p', {}, h('span', { class: `tag ${f.severity}` }, f.severity), ' ', h('strong', {}, f.where || ''), ' ', f.text), f.fix && h('p', { class: 'quiet' }, f.fix)))));
 }

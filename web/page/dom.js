@@ -1,4 +1,4 @@
-// Elements, made by hand. Text is always text: nothing from an answer is read as HTML.
+// Elements, without a framework. Text is always text: nothing from an answer is read as HTML.
 
 // h makes an element: attributes, on… handlers, and children that are nodes or text.
 export function h(tag, attrs, ...kids) { return fill(document.createElement(tag), attrs, kids); }

@@ -72,7 +72,7 @@ export class Load {
   }
 
   // group is the busiest of the nodes of a group, by all their links or by those that uses gives; nodes on which the same
-  // happens are looked at once.
+  // happens are looked at one time.
   group(list, uses) {
     let worst = null;
     const seen = new Set();

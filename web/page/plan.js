@@ -55,8 +55,8 @@ export async function show(root, state, api) {
     about.textContent = `${count(doc.considered)} settings considered; the best takes ${seconds(best.step_s)} a step`;
     put(cards,
       h('div', { class: 'card' }, h('h2', {}, 'The best plan'), h('p', {}, h('strong', {}, words(best)), ' – ', best.why),
-        best.row && h('dl', { class: 'figures' }, [['a step', seconds(best.step_s)], ['tokens a second', short(best.row.tokens_per_s)], ['of the peak (MFU)', percent(best.mfu)], ['memory', `${memory(best.row.memory_bytes.total)} of ${memory(best.row.gpu_memory_bytes)}`], ['GPUs', count(best.row.gpus)]].map(([a, b]) => h('div', {}, h('dt', {}, a), h('dd', {}, b)))),
-        best.row?.advice?.length > 0 && h('ul', {}, best.row.advice.map((a) => h('li', {}, `${percent(a.gain)} more tokens a second by `, h('code', {}, a.setting), `: ${a.text}`))),
+        best.row && h('dl', { class: 'figures' }, [['step time', seconds(best.step_s)], ['tokens/s', short(best.row.tokens_per_s)], ['MFU', percent(best.mfu)], ['memory', `${memory(best.row.memory_bytes.total)} of ${memory(best.row.gpu_memory_bytes)}`], ['GPUs', count(best.row.gpus)]].map(([a, b]) => h('div', {}, h('dt', {}, a), h('dd', {}, b)))),
+        best.row?.advice?.length > 0 && h('ul', {}, best.row.advice.map((a) => h('li', {}, `${percent(a.gain)} more tokens/s with `, h('code', {}, a.setting), `: ${a.text}`))),
         notes.map((x) => h('p', { class: 'quiet' }, x))),
       h('div', { class: 'card' }, h('h2', {}, 'Ranking'), table('Nothing in the space that was searched is better than what is shown',
         [{ text: '#', n: true }, { text: 'degrees' }, { text: 'step', n: true }, { text: 'MFU', n: true }, { text: 'memory', n: true }, { text: 'why' }, { text: 'start it' }],

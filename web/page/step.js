@@ -109,7 +109,7 @@ export async function show(root, state, api) {
     const r = doc.rows[0];
     about.textContent = `${r.model} on ${doc.cluster} ${r.layout}, ${r.parallel}, ${plural(r.global_batch, 'sequence')} of ${count(r.seq)} tokens a step`;
     const one = (name, value, small) => h('div', {}, h('dt', {}, name), h('dd', {}, value, small && [' ', h('small', {}, small)]));
-    put(figures, h('dl', { class: 'figures' }, one('a step', seconds(r.step_s)), one('tokens a second', short(r.tokens_per_s)), one('of the peak (MFU)', percent(r.mfu)), one('a GPU', `${r.tflops_per_gpu.toFixed(0)} TFLOPS`),
+    put(figures, h('dl', { class: 'figures' }, one('step time', seconds(r.step_s)), one('tokens/s', short(r.tokens_per_s)), one('MFU', percent(r.mfu)), one('per GPU', `${r.tflops_per_gpu.toFixed(0)} TFLOPS`),
       one('GPUs', count(r.gpus)), one('fits', r.fits ? 'yes' : 'no', `${memory(r.memory_bytes.total)} of ${memory(r.gpu_memory_bytes)}`)));
     put(time, stacked('where the time of a step goes', [
       { name: 'computing', value: r.compute_s, colour: 1 }, { name: 'waiting for the network', value: r.exposed_comm_s, colour: 2 }, { name: 'bubble', value: r.bubble_s, colour: 3 },
@@ -119,7 +119,7 @@ export async function show(root, state, api) {
       { name: 'parameters', value: m.params, colour: 1 }, { name: 'gradients', value: m.grads, colour: 2 }, { name: 'optimizer', value: m.optimizer, colour: 4 },
       { name: 'activations', value: m.activations, colour: 3 }, { name: 'other', value: m.other, colour: 6 }], memory, { name: 'the GPU has', value: r.gpu_memory_bytes }),
     !r.fits && h('p', {}, h('span', { class: 'tag error' }, 'does not fit'), ` ${memory(m.total - r.gpu_memory_bytes)} too much`));
-    put(limits, h('p', {}, r.bottleneck.text), r.advice?.length > 0 && h('ul', {}, r.advice.slice(0, 4).map((a) => h('li', {}, `${percent(a.gain)} more tokens a second by `, h('code', {}, a.setting), `: ${a.text}`))),
+    put(limits, h('p', {}, r.bottleneck.text), r.advice?.length > 0 && h('ul', {}, r.advice.slice(0, 4).map((a) => h('li', {}, `${percent(a.gain)} more tokens/s with `, h('code', {}, a.setting), `: ${a.text}`))),
       r.traffic.length > 0 && h('details', {}, h('summary', {}, 'Traffic of the step'), table('', [{ text: 'group' }, { text: 'what' }, { text: 'calls', n: true }, { text: 'each', n: true }, { text: 'takes', n: true }, { text: 'exposed', n: true }],
         r.traffic.map((t) => [t.group, t.what, count(t.calls), bytes(t.bytes_per_call), seconds(t.comm_s), seconds(t.exposed_s)]))));
     say(`a step takes ${seconds(r.step_s)}; ${r.bottleneck.text}`);

@@ -184,7 +184,7 @@ func TestSyntheticSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range rows {
-		if err := r.Predict(f); err != nil {
+		if err := r.Predict(&f.Figures); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -192,12 +192,12 @@ func TestSyntheticSteps(t *testing.T) {
 	if after.Median > 0.03 || after.Median > before.Median/3 {
 		t.Errorf("median error %.3f, was %.3f", after.Median, before.Median)
 	}
-	for i, v := range f {
+	for i, v := range f.Figures {
 		if _, lo, hi := step.Range(i); v < lo || v > hi {
 			t.Errorf("%s is %g, out of %g to %g", step.Name(i), v, lo, hi)
 		}
 	}
-	if err := CrossSteps(rows, step.Default()); err != nil {
+	if err := CrossSteps(rows, step.Default(), ByCluster); err != nil {
 		t.Fatal(err)
 	}
 	if cross := truth.RateRuns("cross", rows); cross.Median > 0.05 || cross.Median < after.Median-1e-9 {

@@ -132,7 +132,7 @@ func everything(t *testing.T, q *plan.Query) (settings int64, best []float64) {
 // With a longest step the cheapest plan is one that keeps it; where none does, the answer says how
 // long the shortest takes at least.
 func TestLongestStep(t *testing.T) {
-	q := query(t, "dgx-h100", "h100", "gpt2-xl", 2, 16)
+	q := query(t, "dgx-h100", "h100", "llama2-7b", 2, 64)
 	base := q.Spaces[0].Base
 	q.Spaces = []*plan.Space{q.Spaces[0], plan.NewSpace(base, 8, 8)}
 	q.Objective = plan.Objective{Step: 1, PerGPU: true}

@@ -17,7 +17,7 @@ func ExampleStep() {
 	}
 	row := doc.Rows[0]
 	fmt.Println(row.GPUs, "GPUs,", row.Step.Short(), "per step, limited by", row.Bottleneck.Kind+", fits:", row.Fits)
-	// Output: 16 GPUs, 675 ms per step, limited by compute, fits: true
+	// Output: 16 GPUs, 680 ms per step, limited by compute, fits: true
 }
 
 // Layouts side by side.
@@ -31,9 +31,9 @@ func ExampleStep_compare() {
 		fmt.Println(row.Layout, row.Step.Short())
 	}
 	// Output:
-	// 1x4 393 ms
-	// 2x2 841 ms
-	// 4x1 422 ms
+	// 1x4 402 ms
+	// 2x2 850 ms
+	// 4x1 431 ms
 }
 
 // Which network a job needs.
@@ -59,9 +59,9 @@ func ExampleScale() {
 	}
 	// Output:
 	// nodes 1: 100%
-	// nodes 2: 101%
-	// nodes 4: 101%
-	// nodes 8: 100%
+	// nodes 2: 100%
+	// nodes 4: 100%
+	// nodes 8: 98%
 }
 
 // The best plan, and the files that start it.
@@ -79,7 +79,7 @@ func ExamplePlan() {
 		}
 	}
 	// Output:
-	// dp=16,tp=1,pp=1,zero=1 with a micro-batch of 2 takes 1.33 s
+	// dp=16,tp=1,pp=1,zero=1 with a micro-batch of 2 takes 1.34 s
 	// torchrun.sh
 	// job.sbatch
 	// preflight.sh

@@ -31,11 +31,13 @@ type FiguresDoc struct {
 
 // Figure is a fitted one.
 type Figure struct {
-	Name   string  `json:"name"`
-	Points *int    `json:"points,omitempty"` // that depend on it
-	Unit   string  `json:"unit"`
-	Value  float64 `json:"value"`
-	Note   string  `json:"-"`
+	Name   string `json:"name"`
+	Points *int   `json:"points,omitempty"` // that depend on it
+	// Clusters is how many clusters' training runs a figure of steps matters to.
+	Clusters *int    `json:"clusters,omitempty"`
+	Unit     string  `json:"unit"`
+	Value    float64 `json:"value"`
+	Note     string  `json:"-"`
 }
 
 // Run fits.
@@ -82,14 +84,14 @@ func stepFigures(env *Env, runs []*truth.Training) (*FiguresDoc, error) {
 		return nil, err
 	}
 	for _, r := range rows {
-		if err := r.Predict(f); err != nil {
+		if err := r.Predict(&f.Figures); err != nil {
 			return nil, err
 		}
 	}
 	s := truth.RateRuns("all runs", rows)
 	d := &FiguresDoc{Figures: []Figure{}, Median: s.Median, P90: s.P90, Points: s.Points}
-	for i, v := range f {
-		x := Figure{Name: step.Name(i), Value: v}
+	for i, v := range f.Figures {
+		x := Figure{Name: step.Name(i), Value: v, Clusters: &f.Informed[i]}
 		x.Unit, _, _ = step.Range(i)
 		d.Figures = append(d.Figures, x)
 	}
@@ -114,7 +116,7 @@ func (q CrossValidate) Run(_ context.Context, env Env) (*ValidateDoc, error) {
 	if len(runs) > 0 {
 		defer env.working("fitting the figures of training steps")()
 		rows, left := truth.PredictRuns(runs, step.Guess())
-		if err := calibrate.CrossSteps(rows, step.Guess()); err != nil {
+		if err := calibrate.CrossSteps(rows, step.Guess(), calibrate.ByCluster); err != nil {
 			return nil, err
 		}
 		return newValidateDoc(&ValidatePoints{}, newValidateRuns(rows, left)), nil

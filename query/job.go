@@ -23,8 +23,10 @@ type Job struct {
 	Global    int64  `name:"global-batch" least:"1" most:"1099511627776" placeholder:"N" help:"Global batch in sequences (default: one micro-batch per replica; in a pipeline four per stage)."`
 	Micro     int64  `name:"micro-batch" least:"1" most:"16777216" placeholder:"N" help:"Micro-batch in sequences (default: about 2,048 tokens, at least one sequence)."`
 	Seq       int64  `least:"1" most:"16777216" placeholder:"N" help:"Sequence length in tokens (default: the model's; 1024 for dimensions, at most 8192 for a config.json)."`
-	Precision string `enum:",fp32,tf32,fp16,bf16,fp8,amp-bf16,amp-fp16" default:"" placeholder:"KIND" help:"Precision: bf16, fp16, fp32, tf32, fp8, amp-bf16 or amp-fp16 (float32 weights, cast for matrix products) (default: the framework's, or bf16)."`
-	Recompute string `enum:"none,selective,full" default:"none" help:"Activation recomputation: none, selective (core attention) or full."`
+	Precision string `enum:",fp32,tf32,fp16,bf16,amp-bf16,amp-fp16,fp8,fp8-tensorwise,fp8-blockwise,mxfp8,nvfp4" default:"" placeholder:"KIND" help:"Precision: bf16, fp16, fp32, tf32, amp-bf16 or amp-fp16 (float32 weights, cast for matrix products), fp8 (delayed scaling), fp8-tensorwise (current scaling), fp8-blockwise, mxfp8 or nvfp4 (default: the framework's, or bf16)."`
+	Recompute string `enum:"none,selective,full,per-op,light" default:"none" help:"Activation recomputation: none, selective (core attention), full, per-op (all but attention and every second matrix product, as torchtitan), light (norms and activation functions)."`
+	LoRA      string `name:"lora" placeholder:"rank=16,…" help:"LoRA adapters on frozen weights: rank=16, optionally targets=attention (default: all) and bits=4 for quantised frozen weights (QLoRA)."`
+	Graphs    bool   `help:"Launch kernels as CUDA graphs."`
 	Framework string `placeholder:"NAME[@RELEASE]" help:"Framework: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), optionally with a release or year: megatron@0.12. What it cannot run is refused."`
 	Kernels   string `enum:",eager,compiled,fused" default:"" placeholder:"KIND" help:"Kernels between matrix products: eager, compiled (torch.compile), or fused as in Megatron-LM (default: the framework's; without one eager for data parallelism only, else fused)."`
 	Unfused   bool   `help:"Attention without a fused kernel: scores are written to memory, as before FlashAttention."`
@@ -79,12 +81,17 @@ func (q *Job) read(ctx context.Context, env *Env) (*training, error) {
 		Model: model, Seq: q.Seq, MicroBatch: q.Micro, GlobalBatch: q.Global,
 		Recompute: workload.Recompute(q.Recompute), Unfused: q.Unfused, Padded: q.Padded,
 		Sync: q.Sync, Schedule: pipeline.Schedule(q.Schedule), Context: workload.Context(q.Context), Offload: workload.Offload(q.Offload),
-		Compress: workload.Wire(q.Compress),
+		Compress: workload.Wire(q.Compress), Graphs: q.Graphs,
 	}}
 	if t.framework, t.job.Kernels, err = readFramework(q.Framework, q.Kernels); err != nil {
 		return nil, err
 	}
 	t.parallel, t.job.Precision = q.Parallel, readPrecision(q.Precision, t.framework)
+	if q.LoRA != "" {
+		if t.job.LoRA, err = workload.ParseLoRA(q.LoRA); err != nil {
+			return nil, fmt.Errorf("--lora: %w", err)
+		}
+	}
 	if t.job.Split, err = workload.ParseSplit(q.Parallel); err != nil {
 		return nil, fmt.Errorf("--parallel: %w", err)
 	}

@@ -29,7 +29,7 @@ type Plan struct {
 	Model     string   `short:"m" names:"model" placeholder:"MODEL" help:"Model: a name (see busbar models), a Hugging Face config.json, or dimensions: params=20B,layers=48."`
 	Global    int64    `name:"global-batch" placeholder:"N" help:"Global batch in sequences (default: about four million tokens)."`
 	Seq       int64    `placeholder:"N" help:"Sequence length in tokens (default: the model's)."`
-	Precision string   `enum:",fp32,tf32,fp16,bf16,fp8,amp-bf16,amp-fp16" default:"" placeholder:"KIND" help:"Precision: bf16, fp16, fp32, tf32, fp8, amp-bf16 or amp-fp16 (default: the framework's, mostly bf16)."`
+	Precision string   `enum:",fp32,tf32,fp16,bf16,amp-bf16,amp-fp16,fp8,fp8-tensorwise,fp8-blockwise,mxfp8,nvfp4" default:"" placeholder:"KIND" help:"Precision: bf16, fp16, fp32, tf32, amp-bf16, amp-fp16, fp8, fp8-tensorwise, fp8-blockwise, mxfp8 or nvfp4 (default: the framework's, mostly bf16)."`
 	Framework string   `placeholder:"NAME[@RELEASE]" help:"Framework: megatron, nemo (Megatron-Bridge), torchtitan, fsdp (FSDP2, accelerate), ddp, deepspeed, hf (Trainer), optionally with a release or year: megatron@0.12. What it cannot run is refused. (default: one that runs what is fixed, megatron first)"`
 	Kernels   string   `enum:",eager,compiled,fused" default:"" placeholder:"KIND" help:"Kernels between matrix products: eager, compiled (torch.compile), or fused as in Megatron-LM (default: the framework's)."`
 	Parallel  string   `placeholder:"tp=8,…" help:"Parallel degrees to keep fixed: dp, tp, pp, cp, ep, vpp, zero, shard, sp, as for step."`

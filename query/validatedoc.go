@@ -203,7 +203,7 @@ func (d *ValidateDoc) addRuns(t *ValidateRuns) {
 		d.Who = append(d.Who, runScore(p))
 	}
 	for _, r := range t.Rows {
-		d.Rows = append(d.Rows, ValidateRow{ID: r.ID, Measured: r.Seconds(), Predicted: r.Predicted, Unit: "s", APE: r.APE, Class: r.Class, Machine: r.Cluster, Limit: r.Limit.Text, Assumed: r.Assumed})
+		d.Rows = append(d.Rows, ValidateRow{ID: r.ID, Measured: r.Seconds(), Predicted: r.Predicted, Unit: "s", APE: r.APE, Class: r.Class, Machine: r.Cluster, Limit: r.Limit(), Assumed: r.Assumed})
 	}
 }
 

@@ -170,7 +170,7 @@ func validatedRuns(w io.Writer, d *query.ValidateDoc, rows bool) error {
 	if rows {
 		list := texttab.New("run", ">measured", ">predicted", ">error", "limited by")
 		for _, r := range runs.Rows {
-			list.Row(texttab.Clean(r.ID), unit.Span(r.Seconds()).Short(), unit.Span(r.Predicted).Short(), percent(r.APE), r.Limit.Text)
+			list.Row(texttab.Clean(r.ID), unit.Span(r.Seconds()).Short(), unit.Span(r.Predicted).Short(), percent(r.APE), r.Limit())
 		}
 		if err := list.Write(w); err != nil {
 			return err

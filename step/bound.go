@@ -140,7 +140,7 @@ func (b *Bounds) summed(took []blockTime) *bounded {
 // and the fewest parameters of a rank.
 func (x *bounded) stages(shape pipeline.Shape, edges []int) (longest unit.Span, params float64) {
 	ranks, places := shape.Ranks, shape.Ranks*shape.Chunks
-	if x.layers < places {
+	if x.layers+workload.Slots < places {
 		return 0, 0
 	}
 	micros := unit.Span(shape.Micros)

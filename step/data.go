@@ -18,7 +18,7 @@ func (p *pricing) gradients(x *stage, micros float64) error {
 	switch {
 	case s.DP*s.CP == 1 && p.j.Offload != workload.OffloadParams:
 		return nil
-	case s.ZeRO == 3 || p.j.Offload == workload.OffloadParams:
+	case s.ZeRO == 3 && s.PP == 1 || p.j.Offload == workload.OffloadParams:
 		return p.sharded(x, micros)
 	}
 	return p.replicated(x)
@@ -54,7 +54,7 @@ func (p *pricing) replicated(x *stage) error {
 	n = max(1, n)
 	p.count(Data, "gradients", bytes/unit.Volume(n)*unit.Volume(j.WireWidth())/unit.Volume(j.GradWidth()), n, c.busy/unit.Span(n), open/unit.Span(n), limit)
 	if s.ZeRO > 0 {
-		bytes := unit.Volume(sum(x.params) * j.ParamWidth())
+		bytes := unit.Volume(p.trained(x) * j.GatherWidth())
 		one, text, err := p.f.Time(Shards, coll.AllGather, bytes)
 		if err != nil {
 			return err
@@ -180,10 +180,13 @@ func (p *pricing) sharded(x *stage, micros float64) error {
 // gathering, and the share of gradients goes there behind it.
 func (p *pricing) shares(x *stage) (gather, scatter []unit.Span, limit string, err error) {
 	j, s := p.j, p.j.Split
-	for _, n := range x.params {
-		one, text, err := p.f.Time(Shards, coll.AllGather, unit.Volume(n*j.ParamWidth()))
+	for i, n := range x.params {
+		one, text, err := p.f.Time(Shards, coll.AllGather, unit.Volume(n*j.GatherWidth()))
 		if err != nil {
 			return nil, nil, "", err
+		}
+		if j.LoRA.Frozen() {
+			n = x.summed[i]
 		}
 		wire := unit.Volume(n * j.WireWidth())
 		back, _, err := p.f.Time(Shards, coll.ReduceScatter, wire)
@@ -272,4 +275,12 @@ func (p *pricing) share(params float64) float64 {
 		return params / float64(s.Shard)
 	}
 	return params
+}
+
+// trained is how many parameters of a stage are updated: all, or those of adapters.
+func (p *pricing) trained(x *stage) float64 {
+	if p.j.LoRA.Frozen() {
+		return sum(x.summed)
+	}
+	return sum(x.params)
 }

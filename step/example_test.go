@@ -55,7 +55,7 @@ func ExampleStep() {
 	fmt.Println("limited by:", r.Limit(job, gpu.Model.Memory).Kind)
 	// Output:
 	// 16 ranks, global batch 32
-	// 675 ms, of which 10 ms wait for the network; 56% MFU
+	// 680 ms, of which 10 ms wait for the network; 56% MFU
 	// 42 GB of 80 GiB
 	// limited by: compute
 }
@@ -77,8 +77,8 @@ func ExamplePrepared_Changes() {
 		fmt.Printf("%+.0f%% tokens per second: %s\n", 100*c.Gain, c.Setting)
 	}
 	// Output:
-	// +30% tokens per second: --recompute none
-	// +26% tokens per second: --recompute selective
+	// +31% tokens per second: --recompute none
+	// +28% tokens per second: --recompute selective
 }
 
 // One collective of the job: the gathering of a gigabyte of parameters among all ranks.

@@ -1,6 +1,8 @@
 package step
 
 import (
+	"cmp"
+
 	"busbar.dev/hardware"
 	"busbar.dev/sim"
 )
@@ -21,8 +23,19 @@ const (
 	perGen // how many these are
 )
 
+// cdna are AMD's, which have one set of figures.
+const cdna = sim.Blackwell + 1
+
 // gens are the generations of GPUs.
-const gens = int(sim.Blackwell) + 1
+const gens = int(cdna) + 1
+
+// genOf is the generation of a GPU.
+func genOf(m hardware.GPUModel) sim.Gen {
+	if m.Vendor == "amd" {
+		return cdna
+	}
+	return sim.GenOf(m.SM)
+}
 
 const (
 	// All generations share these.
@@ -31,6 +44,8 @@ const (
 	eagerStart
 	fusedStart
 	fp8Share
+	fp4Share
+	scanRate
 	tpHidden
 	slowdown
 	stepHost
@@ -53,11 +68,13 @@ var figureTable = [kinds]struct {
 	scoreRate:  {"score_rate", "", 0.1, 1.1, "part of the peak that attention in one kernel reaches, forward, its exponentials apart"},
 	scoreBack:  {"score_back", "", 0.1, 1.1, "the same, backward"},
 	memShare:   {"mem_share", "", 0.5, 1, "part of the memory's line rate that streams reach"},
-	prologue:   {"prologue", "", 0, 800, "depth of a product, in elements, that its beginning and end cost"},
+	prologue:   {"prologue", "us", 0.1, 8, "of a tile of a product, for its beginning and end"},
 	gap:        {"gap", "us", 0, 6, "between kernels on the GPU"},
 	eagerStart: {"eager_start", "us", 1, 40, "of the host for a kernel, in Python"},
-	fusedStart: {"fused_start", "us", 0, 20, "of the host for a kernel, from graphs or large frameworks"},
-	fp8Share:   {"fp8_share", "", 0.4, 1, "part of the ceiling that products in FP8 reach, casts included"},
+	fusedStart: {"fused_start", "us", 0, 40, "of the host for a kernel, from graphs or large frameworks"},
+	fp8Share:   {"fp8_share", "", 0.4, 1, "part of the ceiling that products in FP8 reach"},
+	fp4Share:   {"fp4_share", "", 0.3, 1, "part of the ceiling that products in FP4 reach"},
+	scanRate:   {"scan_rate", "", 0.02, 0.5, "part of the peak that the chunks of a scan reach"},
 	tpHidden:   {"tp_hidden", "", 0, 0.9, "part of tensor-parallel traffic that hides behind products, with sequence parallelism"},
 	slowdown:   {"slowdown", "", 0, 0.3, "of computing while collectives run: they take some of its cores and memory"},
 	stepHost:   {"step_host", "ms", 0, 50, "of a step for the optimizer's host work, logging and the loader"},
@@ -83,8 +100,11 @@ func (f *Figures) gen(g sim.Gen, k figure) float64 { return f[int(g)*int(perGen)
 // Name is that of a figure: hopper.ceiling, gap.
 func Name(i int) string {
 	g, f, shared := place(i)
-	if shared {
+	switch {
+	case shared:
 		return figureTable[f].name
+	case g == cdna:
+		return "cdna." + figureTable[f].name
 	}
 	return g.String() + "." + figureTable[f].name
 }
@@ -96,10 +116,22 @@ func Range(i int) (unit string, lo, hi float64) {
 	return f.unit, f.least, f.most
 }
 
+// doubt is how far off a guess may be, as a logarithm, where it is not the usual 0.2: little of what data sheets and kernels alone
+// decide, more of what hosts and frameworks do.
+var doubt = map[figure]float64{
+	ceiling: 0.12, memShare: 0.1, gap: 0.5, eagerStart: 0.4, fusedStart: 0.5, fp8Share: 0.12, fp4Share: 0.2, scanRate: 0.5, slowdown: 0.7, stepHost: 0.7, spread: 0.7, prologue: 0.4,
+}
+
+// Doubt is that of a figure.
+func Doubt(i int) float64 {
+	_, k, _ := place(i)
+	return cmp.Or(doubt[k], 0.2)
+}
+
 // Touches says whether a figure is one of a GPU's generation, or of all.
 func Touches(i int, m hardware.GPUModel) bool {
 	g, _, shared := place(i)
-	return shared || g == sim.GenOf(m.SM)
+	return shared || g == genOf(m)
 }
 
 // values are all figures: those of every generation, and those that all share.
@@ -118,23 +150,31 @@ func values(own [gens][perGen]float64, shared [kinds]float64) *Figures {
 // Guess is where a fit begins and what it is drawn to: round values, set by hand.
 func Guess() *Figures {
 	return values([gens][perGen]float64{
-		sim.Volta:     {ceiling: 0.6, scoreRate: 0.35, scoreBack: 0.3, memShare: 0.9},
-		sim.Ampere:    {ceiling: 0.7, scoreRate: 0.8, scoreBack: 0.65, memShare: 0.9},
-		sim.Hopper:    {ceiling: 0.7, scoreRate: 0.95, scoreBack: 0.8, memShare: 0.85},
-		sim.Blackwell: {ceiling: 0.6, scoreRate: 0.8, scoreBack: 0.65, memShare: 0.85},
+		sim.Volta:     {ceiling: 0.72, scoreRate: 0.35, scoreBack: 0.3, memShare: 0.9},
+		sim.Ampere:    {ceiling: 0.82, scoreRate: 0.8, scoreBack: 0.65, memShare: 0.9},
+		sim.Hopper:    {ceiling: 0.75, scoreRate: 0.95, scoreBack: 0.8, memShare: 0.87},
+		sim.Blackwell: {ceiling: 0.75, scoreRate: 0.8, scoreBack: 0.65, memShare: 0.87},
+		cdna:          {ceiling: 0.6, scoreRate: 0.5, scoreBack: 0.4, memShare: 0.8},
 	}, [kinds]float64{
-		prologue: 130, gap: 2, eagerStart: 15, fusedStart: 4, fp8Share: 0.8, tpHidden: 0.75, slowdown: 0.05, stepHost: 5, spread: 0.004, loose: 1.5, looseScore: 1.4,
+		fp4Share: 0.7, scanRate: 0.12, prologue: 1.5, gap: 2, eagerStart: 15, fusedStart: 10, fp8Share: 0.9, tpHidden: 0.75, slowdown: 0.05, stepHost: 5, spread: 0.004, loose: 1.5, looseScore: 1.4,
 	})
 }
 
 // Default are the figures in use.
 func Default() *Figures {
 	return values([gens][perGen]float64{
-		sim.Volta:     {ceiling: 0.6096, scoreRate: 0.35, scoreBack: 0.3, memShare: 1},
-		sim.Ampere:    {ceiling: 0.7, scoreRate: 0.6663, scoreBack: 0.416, memShare: 1},
-		sim.Hopper:    {ceiling: 0.7, scoreRate: 0.7517, scoreBack: 0.4547, memShare: 0.8366},
-		sim.Blackwell: {ceiling: 0.5158, scoreRate: 0.9779, scoreBack: 0.8788, memShare: 1},
+		sim.Volta:     {ceiling: 0.6658, scoreRate: 0.35, scoreBack: 0.3, memShare: 0.8739},
+		sim.Ampere:    {ceiling: 0.7127, scoreRate: 0.7599, scoreBack: 0.5554, memShare: 0.9139},
+		sim.Hopper:    {ceiling: 0.6918, scoreRate: 0.8502, scoreBack: 0.6211, memShare: 0.8401},
+		sim.Blackwell: {ceiling: 0.6714, scoreRate: 0.8775, scoreBack: 0.8468, memShare: 0.9144},
+		cdna:          {ceiling: 0.6, scoreRate: 0.5, scoreBack: 0.4, memShare: 0.8},
 	}, [kinds]float64{
-		prologue: 111.8, gap: 2, eagerStart: 14.42, fusedStart: 4, fp8Share: 0.7874, tpHidden: 0.66, slowdown: 0.0563, stepHost: 4.576, spread: 0.004122, loose: 1.261, looseScore: 1.909,
+		prologue: 1.663, gap: 2.614, eagerStart: 15, fusedStart: 15.16, fp8Share: 0.8737, fp4Share: 0.764, scanRate: 0.1119, tpHidden: 0.6601, slowdown: 0.05143, stepHost: 5.411, spread: 0.01259, loose: 1.292, looseScore: 1.692,
 	})
+}
+
+// WithoutTiles are figures by which the tiles of products lose nothing at their beginning and end.
+func WithoutTiles(f *Figures) {
+	_, least, _ := Range((gens-1)*int(perGen) + int(prologue))
+	f[(gens-1)*int(perGen)+int(prologue)] = least / 10
 }

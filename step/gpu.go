@@ -25,10 +25,10 @@ type GPU struct {
 
 // NewGPU is a GPU of the catalogue.
 func NewGPU(m hardware.GPUModel, f *Figures) (*GPU, error) {
-	if m.Vendor != "nvidia" {
+	if m.Vendor != "nvidia" && m.Vendor != "amd" {
 		return nil, fmt.Errorf("%s: the arithmetic of %s GPUs is not modelled", m.Title, m.Vendor)
 	}
-	g := &GPU{Model: m, gen: sim.GenOf(m.SM), f: f, cores: float64(cmp.Or(m.Multiprocessors, assumedCores))}
+	g := &GPU{Model: m, gen: genOf(m), f: f, cores: float64(cmp.Or(m.Multiprocessors, assumedCores))}
 	if m.HBM <= 0 {
 		return nil, fmt.Errorf("%s: the rate of its memory is unknown", m.Title)
 	}
@@ -45,7 +45,9 @@ func (g *GPU) Peak(p workload.Precision) unit.FLOPS {
 		want = []cluster.Dtype{cluster.TF32, cluster.FP32}
 	case workload.FP32:
 		want = []cluster.Dtype{cluster.FP32}
-	case workload.FP8:
+	case workload.NVFP4:
+		want = []cluster.Dtype{cluster.FP4, cluster.FP8, cluster.BF16, cluster.FP16, cluster.FP32}
+	case workload.FP8, workload.FP8Current, workload.FP8Block, workload.MXFP8:
 		want = []cluster.Dtype{cluster.FP8, cluster.BF16, cluster.FP16, cluster.FP32}
 	}
 	for _, d := range want {
@@ -73,6 +75,8 @@ func (g *GPU) Time(t *workload.Task, p workload.Precision) unit.Span {
 		return g.product(t, p)
 	case workload.Score:
 		return g.score(t, p)
+	case workload.Chunks:
+		return unit.Span(t.Flops/(float64(g.Peak(workload.BF16))*g.f.of(scanRate))) + t.Bytes.At(g.bandwidth()) + g.gap(t)
 	}
 	return t.Bytes.At(g.bandwidth()) + g.gap(t)
 }
@@ -81,7 +85,16 @@ func (g *GPU) Time(t *workload.Task, p workload.Precision) unit.Span {
 // products: the tensor cores' peak over four operations an element and over what the special
 // function units give (16 a core and clock; NVIDIA's architecture papers). Shah et al. 2024
 // (FlashAttention-3) name the same limit. By generation.
-var exponents = [...]float64{16, 32, 64, 128}
+var exponents = [...]float64{16, 32, 64, 128, 64}
+
+// exponents is that of a GPU. Blackwell Ultra has twice the special function units (NVIDIA 2025, Inside NVIDIA Blackwell Ultra).
+func (g *GPU) exponents() float64 {
+	n := exponents[min(int(g.gen), len(exponents)-1)]
+	if g.Model.SM == 103 {
+		n /= 2
+	}
+	return n
+}
 
 // score is the time of attention in one kernel: its arithmetic, and the reading and writing
 // at its beginning and end. Heads are padded to 32.
@@ -90,7 +103,7 @@ func (g *GPU) score(t *workload.Task, p workload.Precision) unit.Span {
 	if t.Back { // the gradients too, and that of the queries is summed in float32
 		share, moved = g.f.gen(g.gen, scoreBack), 6*t.M+6*t.N
 	}
-	if p == workload.FP8 {
+	if p.Low() {
 		p = workload.BF16
 	}
 	if t.Early && g.gen >= sim.Hopper { // before which they are the last word
@@ -100,7 +113,7 @@ func (g *GPU) score(t *workload.Task, p workload.Precision) unit.Span {
 		share *= oddHead
 	}
 	k := math.Ceil(t.K/32) * 32
-	rate := float64(g.Peak(p)) * share * k / (k + exponents[min(int(g.gen), len(exponents)-1)]) * t.K / k
+	rate := float64(g.Peak(p)) * share * k / (k + g.exponents()) * t.K / k
 	rate *= waves(t.Count*math.Ceil(t.M/128), g.cores)
 	return unit.Span(t.Flops/rate) + unit.Volume(t.Count*moved*t.K*p.Width()).At(g.bandwidth()) + g.gap(t)
 }
@@ -115,7 +128,7 @@ const oddHead = 0.35
 // Hopper: measured on one H200 with PyTorch 2.11 and cuBLAS 13 (testdata/h200.json): 270 and
 // 97 to 147 TFLOP/s against 790. Ampere: inferred from the quarter that padding its vocabulary of
 // 50,257 gained GPT-2 on A100s (A. Karpathy, nanoGPT, 2023). Volta is taken as Ampere, Blackwell as Hopper.
-var misaligned = [...][2]float64{{0.75, 0.5}, {0.75, 0.5}, {0.34, 0.15}, {0.34, 0.15}}
+var misaligned = [...][2]float64{{0.75, 0.5}, {0.75, 0.5}, {0.34, 0.15}, {0.34, 0.15}, {0.75, 0.5}}
 
 // aligned is what the rows of a product leave of the rate.
 func (g *GPU) aligned(t *workload.Task, p workload.Precision) float64 {
@@ -133,10 +146,17 @@ func (g *GPU) aligned(t *workload.Task, p workload.Precision) float64 {
 // waves over the cores, or what their bytes take.
 func (g *GPU) product(t *workload.Task, p workload.Precision) unit.Span {
 	share := g.f.gen(g.gen, ceiling)
-	width := p.Width()
-	if p == workload.FP8 {
+	if t.Plain && p.Low() {
+		p = workload.BF16
+	}
+	width, out := p.Operand(), max(p.Width(), t.Wide)
+	switch {
+	case p == workload.NVFP4:
+		share *= g.f.of(fp4Share)
+	case p == workload.FP8Block && g.gen == sim.Hopper:
+		share *= g.f.of(fp8Share) * promoted
+	case p.Low():
 		share *= g.f.of(fp8Share)
-		width = 1
 	}
 	if p == workload.FP32 { // by the plain cores, which no power limit slows
 		share = plainCeiling
@@ -147,8 +167,11 @@ func (g *GPU) product(t *workload.Task, p workload.Precision) unit.Span {
 		work := 2 * n * x.m * x.n * t.K // the edges are computed too
 		best = min(best, work/(x.share*waves(n, g.cores)))
 	}
-	rate := float64(g.Peak(p)) * share * t.K / (t.K + g.f.of(prologue)) * g.aligned(t, p)
-	bytes := unit.Volume(t.Count * (t.M*t.K + t.K*t.N + t.M*t.N) * width)
+	rate := float64(g.Peak(p)) * share
+	// The beginning and end of a tile take a time that no core computes in, counted as depth.
+	depth := g.f.of(prologue) * 1e-6 * rate / g.cores / (2 * tiles[0].m * tiles[0].n)
+	rate *= t.K / (t.K + depth) * g.aligned(t, p)
+	bytes := unit.Volume(t.Count * ((t.M*t.K+t.K*t.N)*width + t.M*t.N*out))
 	return max(unit.Span(best/rate), bytes.At(g.bandwidth())) + g.gap(t)
 }
 
@@ -171,18 +194,33 @@ func (g *GPU) gap(t *workload.Task) unit.Span { return unit.Span(t.Starts * g.f.
 // Run is the time of tasks one after the other: that of the GPU, or that of the host which
 // starts them where it is slower.
 func (g *GPU) Run(list []workload.Task, j *workload.Job) unit.Span {
-	gpu, starts := unit.Span(0), 0.0
+	gpu, starts, routed := unit.Span(0), 0.0, false
 	for i := range list {
 		t := g.Time(&list[i], j.Precision)
 		if j.Kernels == workload.Compiled && list[i].Kind == workload.Stream {
 			t *= unit.Span(g.f.of(loose))
 		}
 		gpu += t
-		starts += list[i].Starts
+		starts += list[i].Starts + list[i].Host
+		routed = routed || list[i].Name == "permutation"
 	}
 	each := g.f.of(fusedStart)
 	if j.Kernels == workload.Eager {
 		each = g.f.of(eagerStart)
 	}
+	if j.Graphs {
+		if !routed {
+			return gpu
+		}
+		starts *= ungraphed
+	}
 	return max(gpu, unit.Span(starts*each*1e-6))
 }
+
+// ungraphed is the share of the host's work in a layer with experts that graphs do not lift: what depends on how many tokens an
+// expert gets is started one by one (Megatron-Core's graphs of attention and the router).
+const ungraphed = 0.5
+
+// promoted is what products scaled by tiles of 128 reach on Hopper, whose tensor cores do not scale: sums are brought to
+// other registers every 128 (DeepSeek-AI 2024, DeepSeek-V3, section 3.3.2).
+const promoted = 0.85

@@ -34,7 +34,7 @@ func (p *pricing) assignBlocks() error {
 			before += int(p.blocks[k].count)
 		}
 	}
-	if layers < places {
+	if layers+workload.Slots < places {
 		return fmt.Errorf("%d layers for %d stages", layers, places)
 	}
 	p.allocateStages(ranks, places)
@@ -55,10 +55,18 @@ func (p *pricing) assignBlocks() error {
 	return nil
 }
 
-// edges are where places begin among the blocks of a model, and where the last one ends. Ranks
-// have layers as evenly as it goes, and their chunks divide those.
+// edges are where places begin among the blocks of a model, and where the last one ends. Where layers do not divide evenly,
+// the embedding and the loss take the place of one each, and what is left over is spread.
 func edges(s pipeline.Shape, layers, before, all int) []int {
 	list := make([]int, s.Ranks*s.Chunks+1)
+	if places := s.Ranks * s.Chunks; layers%places != 0 && (places > layers || (layers+workload.Slots)%places == 0) {
+		slots := layers + workload.Slots
+		for place := 1; place < places; place++ {
+			list[place] = before + min(max(place*slots/places-1, 0), layers)
+		}
+		list[places] = all
+		return list
+	}
 	at := before
 	for place := range s.Ranks * s.Chunks {
 		r, c := s.Owner(place)

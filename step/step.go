@@ -6,6 +6,7 @@ import (
 
 	"busbar.dev/cluster"
 	"busbar.dev/coll"
+	"busbar.dev/sim"
 	"busbar.dev/unit"
 	"busbar.dev/workload"
 	"busbar.dev/workload/pipeline"
@@ -62,8 +63,8 @@ type prepared struct {
 	blockTasks
 	count  float64 // blocks like this one
 	params float64
-	summed float64 // of those, with gradients to be summed among replicas
-	topK   int64   // of a mixture of experts
+	summed float64        // of those, with gradients to be summed among replicas
+	routed *workload.Part // an expert of a mixture
 }
 
 // Prepare works out the tasks of a job.
@@ -76,7 +77,7 @@ func Prepare(j *workload.Job, f *Fabric) *Prepared {
 	p.blocks = make([]prepared, len(o.Kinds))
 	for i := range o.Kinds {
 		b := &o.Kinds[i]
-		p.blocks[i] = prepared{kind: b.Kind, blockTasks: laid[i], count: b.Count, params: mine.Params(b.Block), summed: mine.Summed(b.Block), topK: b.TopK}
+		p.blocks[i] = prepared{kind: b.Kind, blockTasks: laid[i], count: b.Count, params: mine.Params(b.Block), summed: mine.Summed(b.Block), routed: b.Routed()}
 	}
 	return p
 }
@@ -129,7 +130,12 @@ func (p *pricing) run() (*Result, error) {
 
 // begin works out all but the play of the pipeline.
 func (p *pricing) begin() error {
-	if p.j.Precision == workload.FP8 && p.g.Model.Peak[cluster.FP8] == 0 {
+	switch q := p.j.Precision; {
+	case q == workload.NVFP4 && p.g.Model.Peak[cluster.FP4] == 0:
+		return fmt.Errorf("%s has no products in FP4; take fp8 or bf16", p.g.Model.Title)
+	case q == workload.MXFP8 && p.g.gen < sim.Blackwell:
+		return fmt.Errorf("%s has no products in MXFP8, which begin with Blackwell; take fp8, fp8-tensorwise or fp8-blockwise", p.g.Model.Title)
+	case q.Low() && p.g.Model.Peak[cluster.FP8] == 0:
 		return fmt.Errorf("%s has no products in FP8; take bf16", p.g.Model.Title)
 	}
 	if err := p.assignBlocks(); err != nil {
@@ -148,7 +154,7 @@ func (p *pricing) update() error {
 	if err := p.gradients(x, float64(p.j.Micros())); err != nil {
 		return err
 	}
-	took, err := p.optimizer(sum(x.params))
+	took, err := p.optimizer(p.trained(x))
 	if err != nil {
 		return err
 	}
@@ -203,7 +209,7 @@ func (p *pricing) finish() (*Result, error) {
 	r.Compute -= inside
 	r.Step += r.Exposed - inside
 	peak := float64(p.g.Peak(j.Precision))
-	if j.Precision == workload.FP8 {
+	if j.Precision.Low() {
 		peak = float64(p.g.Peak(workload.BF16))
 	}
 	r.MFU = r.Flops / r.Step.Seconds() / float64(r.Ranks) / peak
@@ -217,6 +223,9 @@ func (p *pricing) block(b *prepared) (blockTime, error) {
 	j := p.j
 	x := blockTime{fwd: p.g.Run(b.pass.Forward, j), bwd: p.g.Run(b.pass.Backward, j), params: b.params, summed: b.summed}
 	again := p.g.Run(b.pass.Again, j)
+	if j.Recomputed > 0 {
+		again *= unit.Span(j.Recomputed)
+	}
 	if b.kind == workload.Layer {
 		if err := p.layerTraffic(&x, &again, b); err != nil {
 			return x, err
@@ -243,7 +252,7 @@ func (p *pricing) layerTraffic(x *blockTime, again *unit.Span, b *prepared) erro
 		var err error
 		if s.SeqParallel {
 			var a, b unit.Span
-			if a, limit, err = p.f.Time(Tensor, coll.AllGather, bytes); err == nil {
+			if a, limit, err = p.f.Time(Tensor, coll.AllGather, bytes*unit.Volume(j.Precision.Operand()/j.Precision.Width())); err == nil {
 				b, _, err = p.f.Time(Tensor, coll.ReduceScatter, bytes)
 			}
 			one = a + b

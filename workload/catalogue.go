@@ -48,11 +48,49 @@ var architectures = map[string]func(r *modelRow, d Dims) []Block{
 		}
 		return OPT(d, r.WordWidth)
 	},
-	"nemotron":               func(_ *modelRow, d Dims) []Block { return Nemotron(d) },
-	"mixtral":                func(_ *modelRow, d Dims) []Block { return Mixtral(d) },
-	"grok":                   func(_ *modelRow, d Dims) []Block { return Grok(d) },
-	"deepseek-v2":            func(r *modelRow, d Dims) []Block { return DeepSeek(d, r.Latent, false) },
-	"deepseek-v3":            func(r *modelRow, d Dims) []Block { return DeepSeek(d, r.Latent, true) },
+	"nemotron":    func(_ *modelRow, d Dims) []Block { return Nemotron(d) },
+	"mixtral":     func(_ *modelRow, d Dims) []Block { return Mixtral(d) },
+	"grok":        func(_ *modelRow, d Dims) []Block { return Grok(d) },
+	"deepseek-v2": func(r *modelRow, d Dims) []Block { return DeepSeek(d, r.Latent, false) },
+	"deepseek-v3": func(r *modelRow, d Dims) []Block { return DeepSeek(d, r.Latent, true) },
+	"llama-tied":  func(_ *modelRow, d Dims) []Block { return llama(d, false, true) },
+	"qwen2":       func(_ *modelRow, d Dims) []Block { return llama(d, true, false) },
+	"qwen2-tied":  func(_ *modelRow, d Dims) []Block { return llama(d, true, true) },
+	"qwen3":       func(_ *modelRow, d Dims) []Block { return Decoder(d, Traits{Gated: true, QKNorm: HeadNorm}) },
+	"qwen3-tied": func(_ *modelRow, d Dims) []Block {
+		return Decoder(d, Traits{Gated: true, QKNorm: HeadNorm, Tied: true})
+	},
+	"llama4": func(_ *modelRow, d Dims) []Block { return Decoder(d, Traits{Gated: true, SharedFFN: d.ExpertFFN}) },
+	"llama4-every-second": func(_ *modelRow, d Dims) []Block {
+		return Decoder(d, Traits{Gated: true, SharedFFN: d.ExpertFFN, Every: 2})
+	},
+	"gemma2": func(_ *modelRow, d Dims) []Block {
+		return Decoder(d, Traits{Gated: true, Norms: 4, Tied: true, Window: 4096, Full: 2})
+	},
+	"gemma3": func(_ *modelRow, d Dims) []Block {
+		return Decoder(d, Traits{Gated: true, Norms: 4, QKNorm: HeadNorm, Tied: true, Window: 1024, Full: 6})
+	},
+	"gpt-oss": func(_ *modelRow, d Dims) []Block {
+		return Decoder(d, Traits{Gated: true, QKVBias: true, OutBias: true, RouterBias: true, ExpertBias: true, Sinks: true, Window: 128, Full: 2})
+	},
+	"phi3": func(_ *modelRow, d Dims) []Block { return Decoder(d, Traits{Gated: true, Packed: true}) },
+	"glm4": func(_ *modelRow, d Dims) []Block { return Decoder(d, Traits{Gated: true, Packed: true, Norms: 4}) },
+	"glm4-biased": func(_ *modelRow, d Dims) []Block {
+		return Decoder(d, Traits{Gated: true, Packed: true, QKVBias: true, Norms: 4})
+	},
+	"olmo2": func(_ *modelRow, d Dims) []Block { return Decoder(d, Traits{Gated: true, QKNorm: AcrossNorm}) },
+	"nemotron-h-8b": func(_ *modelRow, d Dims) []Block {
+		return Hybrid(d, Mixers{Scans: 24, MLPs: 24, Attentions: 4, Heads: 128, State: 128})
+	},
+	"nemotron-h-56b": func(_ *modelRow, d Dims) []Block {
+		return Hybrid(d, Mixers{Scans: 54, MLPs: 54, Attentions: 10, Heads: 256, State: 256})
+	},
+	"nemotron3-nano": func(_ *modelRow, d Dims) []Block {
+		return Hybrid(d, Mixers{Scans: 23, Experts: 23, Attentions: 6, Heads: 64, State: 128, SharedFFN: 3712})
+	},
+	"nemotron3-super": func(_ *modelRow, d Dims) []Block {
+		return Hybrid(d, Mixers{Scans: 40, Experts: 40, Attentions: 8, Heads: 128, State: 128, SharedFFN: 5376, Latent: 1024})
+	},
 	"resnet":                 func(r *modelRow, _ Dims) []Block { return ResNet(r.Stages) },
 	"vgg16":                  func(*modelRow, Dims) []Block { return VGG16() },
 	"transformer-xl":         func(_ *modelRow, d Dims) []Block { return TransformerXL(d, false) },
@@ -106,6 +144,33 @@ func Names() []string {
 		list[i] = rows()[i].Name
 	}
 	return list
+}
+
+// Like is the model that a text names in its own way, as tables do: "Llama-3.1 405B", "Qwen3 30B-A3B (MoE)"; nil where there is
+// none. The longest name of the catalogue that the text begins with is taken.
+func Like(text string) *Model {
+	want := letters(text)
+	best := -1
+	for i := range rows() {
+		if n := letters(rows()[i].Name); strings.HasPrefix(want, n) && (best < 0 || len(n) > len(letters(rows()[best].Name))) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return nil
+	}
+	m := rows()[best].model()
+	return &m
+}
+
+// letters are a name's letters and digits.
+func letters(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return -1
+	}, strings.ToLower(s))
 }
 
 // alike is how many letters a name that was meant begins with.

@@ -1,6 +1,9 @@
 package workload
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"fmt"
+)
 
 // configs are the kinds of models that a config.json may name, as Hugging Face's transformers
 // build them.
@@ -71,7 +74,27 @@ var configs = map[string]func(*config) shaped{
 		}
 		return plain(d, func() []Block { return RoBERTa(d, 0) })
 	},
-	"vit": vitConfig,
+	"vit":        vitConfig,
+	"nemotron_h": nemotronH,
+}
+
+// nemotronH is a hybrid whose layers a pattern lists.
+func nemotronH(c *config) shaped {
+	d := c.usual()
+	x, err := PatternMixers(c.text("hybrid_override_pattern"))
+	if err == nil && (x.Pattern == "" || x.Layers() != d.Layers) {
+		err = fmt.Errorf("hybrid_override_pattern has %d layers and num_hidden_layers is %d", x.Layers(), d.Layers)
+	}
+	if err != nil && c.err == nil {
+		c.err = err
+	}
+	x.Heads, x.HeadDim, x.State, x.Groups = c.number("mamba_num_heads"), c.number0(64, "mamba_head_dim"), c.number0(128, "ssm_state_size"), c.number0(8, "n_groups")
+	if x.Experts > 0 {
+		d.Experts, d.TopK, d.ExpertFFN = c.number("n_routed_experts"), c.number("num_experts_per_tok"), c.number("moe_intermediate_size")
+		x.SharedFFN = c.number0(0, "moe_shared_expert_intermediate_size") * c.number0(1, "n_shared_experts")
+		x.Latent = c.number0(0, "moe_latent_size")
+	}
+	return plain(d, func() []Block { return Hybrid(d, x) })
 }
 
 func roberta(c *config) shaped {

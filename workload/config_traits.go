@@ -1,12 +1,41 @@
 package workload
 
+import "encoding/json"
+
 // traits are the kinds of config.json whose models are decoders that differ in traits alone, as
 // Hugging Face's transformers build them.
 var traits = map[string]func(c *config, d *Dims) Traits{
-	"gemma":  func(c *config, d *Dims) Traits { return Traits{Gated: true, Tied: c.tied(true)} },
-	"gemma2": func(c *config, d *Dims) Traits { return Traits{Gated: true, Norms: 4, Tied: c.tied(true)} },
+	"gemma": func(c *config, d *Dims) Traits { return Traits{Gated: true, Tied: c.tied(true)} },
+	"gemma2": func(c *config, d *Dims) Traits {
+		return c.windowed(Traits{Gated: true, Norms: 4, Tied: c.tied(true), Full: 2})
+	},
 	"gemma3_text": func(c *config, d *Dims) Traits {
-		return Traits{Gated: true, Norms: 4, QKNorm: HeadNorm, Tied: c.tied(true)}
+		return c.windowed(Traits{Gated: true, Norms: 4, QKNorm: HeadNorm, Tied: c.tied(true), Full: 6})
+	},
+	"smollm3": func(c *config, d *Dims) Traits { return Traits{Gated: true, Tied: c.tied(true)} },
+	"olmo3": func(c *config, d *Dims) Traits {
+		return c.windowed(Traits{Gated: true, QKNorm: AcrossNorm, Tied: c.tied(false), Full: 4})
+	},
+	"seed_oss": func(c *config, d *Dims) Traits {
+		return Traits{Gated: true, QKVBias: c.yes("attention_bias", true), OutBias: c.yes("attention_out_bias", false), Tied: c.tied(false)}
+	},
+	"granitemoe": func(c *config, d *Dims) Traits {
+		d.Experts, d.TopK = c.number("num_local_experts"), c.number("num_experts_per_tok")
+		return Traits{Gated: true, Tied: c.tied(false)}
+	},
+	"glm4_moe": func(c *config, d *Dims) Traits {
+		d.Experts, d.TopK, d.ExpertFFN = c.number("n_routed_experts"), c.number("num_experts_per_tok"), c.number("moe_intermediate_size")
+		d.Dense = c.number0(0, "first_k_dense_replace")
+		t := Traits{Gated: true, QKVBias: c.yes("attention_bias", false), SharedFFN: c.number0(0, "n_shared_experts") * d.ExpertFFN, Tied: c.tied(false)}
+		if c.yes("use_qk_norm", false) {
+			t.QKNorm = HeadNorm
+		}
+		return t
+	},
+	"llama4_text": func(c *config, d *Dims) Traits {
+		d.Experts, d.TopK, d.ExpertFFN = c.number("num_local_experts"), c.number("num_experts_per_tok"), d.FFN
+		d.FFN = c.number0(d.FFN, "intermediate_size_mlp")
+		return Traits{Gated: true, SharedFFN: d.ExpertFFN, Every: c.number0(1, "interleave_moe_layer_step"), Tied: c.tied(false)}
 	},
 	"qwen3": func(c *config, d *Dims) Traits { return Traits{Gated: true, QKNorm: HeadNorm, Tied: c.tied(false)} },
 	"qwen3_moe": func(c *config, d *Dims) Traits {
@@ -23,7 +52,7 @@ var traits = map[string]func(c *config, d *Dims) Traits{
 	},
 	"gpt_oss": func(c *config, d *Dims) Traits {
 		d.Experts, d.TopK = c.number("num_local_experts"), c.number("num_experts_per_tok")
-		return Traits{Gated: true, QKVBias: true, OutBias: true, RouterBias: true, ExpertBias: true, Sinks: true, Tied: c.tied(false)}
+		return c.windowed(Traits{Gated: true, QKVBias: true, OutBias: true, RouterBias: true, ExpertBias: true, Sinks: true, Tied: c.tied(false), Full: 2})
 	},
 	"phi": func(c *config, d *Dims) Traits {
 		return Traits{QKVBias: true, OutBias: true, MLPBias: true, Norms: 1, NormBias: true, HeadBias: true, Tied: c.tied(false)}
@@ -80,6 +109,21 @@ func falconTraits(c *config, d *Dims) Traits {
 	}
 	if c.yes("parallel_attn", true) {
 		t.Norms = 1
+	}
+	return t
+}
+
+// windowed adds the window that tokens see, with the layers that see all as the file says, by a list or a period, or as is usual.
+func (c *config) windowed(t Traits) Traits {
+	t.Window = c.number0(0, "sliding_window")
+	t.Full = max(1, c.number0(t.Full, "sliding_window_pattern", "_sliding_window_pattern"))
+	var kinds []string
+	_ = json.Unmarshal(c.fields["layer_types"], &kinds) // what is no list says nothing
+	for i, k := range kinds {
+		if k == "full_attention" {
+			t.Full = int64(i + 1)
+			break
+		}
 	}
 	return t
 }

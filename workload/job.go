@@ -8,31 +8,6 @@ import (
 	"busbar.dev/workload/pipeline"
 )
 
-// Precision is how numbers are kept and multiplied.
-type Precision string
-
-// Precisions. The amp ones keep float32 weights and cast them for products.
-const (
-	FP32 Precision = "fp32"
-	TF32 Precision = "tf32"
-	FP16 Precision = "fp16"
-	BF16 Precision = "bf16"
-	FP8  Precision = "fp8"
-	AMP  Precision = "amp-bf16"
-	AMPH Precision = "amp-fp16"
-)
-
-// Width is the bytes of an activation.
-func (p Precision) Width() float64 {
-	if p == FP32 || p == TF32 {
-		return 4
-	}
-	return 2
-}
-
-// Amp says that weights stay float32 and are cast for products.
-func (p Precision) Amp() bool { return p == AMP || p == AMPH }
-
 // Recompute is which activations are computed again in the backward pass.
 type Recompute string
 
@@ -41,6 +16,12 @@ const (
 	None      Recompute = "none"
 	Selective Recompute = "selective" // the core of attention
 	Full      Recompute = "full"      // whole layers
+	// PerOp keeps attention and every second product, and computes the rest of a layer again (torchtitan's selective
+	// checkpoints by operation).
+	PerOp Recompute = "per-op"
+	// Light computes again what is cheap and large: norms, nonlinearities, and the products that widen latent attention
+	// (Megatron-Core's modules layernorm, moe_act, mla_up_proj).
+	Light Recompute = "light"
 )
 
 // Kernels is how well the operations between products are put together.
@@ -65,7 +46,15 @@ type Job struct {
 	GlobalBatch int64 // sequences of a step
 	Precision   Precision
 	Recompute   Recompute
-	Kernels     Kernels
+	// Recomputed is the share of layers that Recompute is about; 0 is all of them.
+	Recomputed float64
+	Kernels    Kernels
+	// LoRA are adapters that are trained beside frozen weights; none is zero.
+	LoRA LoRA
+	// Flex says that a token goes once to every NVLink domain that has experts of it, and is copied there.
+	Flex bool
+	// Graphs says that kernels are started as graphs, not one by one.
+	Graphs bool
 	// Unfused says that attention writes its scores to memory.
 	Unfused bool
 	// Early says that attention runs in the first kernels that keep its scores on the chip
@@ -125,8 +114,8 @@ func (j *Job) checkPipeline() error {
 		}
 		return nil
 	}
-	if layers := j.Model.Dims.Layers; int64(s.Ranks*s.Chunks) > layers {
-		return fmt.Errorf("pp=%d with %d stages each is more than the %d layers of %s", s.Ranks, s.Chunks, layers, j.Model.Name)
+	if layers := j.Model.Dims.Layers; int64(s.Ranks*s.Chunks) > layers+Slots {
+		return fmt.Errorf("pp=%d with %d stages each is more than the %d layers of %s with its embedding and loss", s.Ranks, s.Chunks, layers, j.Model.Name)
 	}
 	return s.Check()
 }

@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"math"
 
 	"busbar.dev/unit"
@@ -34,12 +35,12 @@ func (j *Job) Params(b *Block) float64 {
 // share of the experts.
 func (j *Job) held(b *Block) (dense, experts float64) {
 	s := j.Split.filled()
-	tp := float64(s.TP)
+	tp, etp := float64(s.TP), float64(s.ETP)
 	for i := range b.Parts {
 		p := &b.Parts[i]
 		whole, cut := p.count()
 		if p.Experts > 0 {
-			experts += (whole + cut/tp) * float64(p.Experts) / float64(s.EP)
+			experts += (whole + cut/etp) * float64(p.Experts) / float64(s.EP)
 			continue
 		}
 		dense += whole + cut/tp
@@ -53,8 +54,11 @@ func (j *Job) held(b *Block) (dense, experts float64) {
 func (j *Job) Summed(b *Block) float64 {
 	s := j.Split.filled()
 	dense, experts := j.held(b)
+	if j.LoRA.Frozen() {
+		return j.Trained(b)
+	}
 	n := float64(s.DP * s.CP)
-	same := n / float64(s.EP)
+	same := n * float64(s.TP) / float64(s.EP*s.ETP)
 	if experts == 0 || n <= 1 {
 		return dense + experts
 	}
@@ -64,7 +68,7 @@ func (j *Job) Summed(b *Block) float64 {
 // count is the parameters of a part: those that every rank of a tensor-parallel group has, and
 // those that they divide.
 func (p *Part) count() (whole, cut float64) {
-	if p.Kind == Attention {
+	if p.Kind == Attention || p.Kind == Scan {
 		return 0, 0
 	}
 	n := float64(p.Out)
@@ -98,6 +102,17 @@ func (j *Job) ParamWidth() float64 {
 		return 4
 	}
 	return 2
+}
+
+// GatherWidth is the bytes of a parameter that is gathered from those who divide it: frozen ones of fewer bits travel as they are.
+func (j *Job) GatherWidth() float64 {
+	switch {
+	case j.LoRA.Frozen():
+		return j.frozenWidth()
+	case j.Precision.Operand() == 1 && j.Kernels == Fused: // weights are kept so (Megatron-Core's fp8-param-gather)
+		return 1
+	}
+	return j.ParamWidth()
 }
 
 // GradWidth is the bytes of a gradient as it is summed among ranks: as wide as what is
@@ -145,6 +160,7 @@ const narrow = 1.35
 // Holding is how many parameters a rank holds before anything is divided among replicas.
 type Holding struct {
 	Layers      float64 // of all layers together, whatever the pipeline
+	Trained     float64 // of adapters, where they alone are trained
 	Experts     float64 // of those, the experts'
 	Entry, Exit float64
 	Count       int // layers
@@ -160,6 +176,9 @@ func (j *Job) Holding(o *Outline) Holding {
 		case Layer:
 			h.Layers += n
 			h.Experts += experts * b.Count
+			if j.LoRA.Frozen() {
+				h.Trained += j.Trained(b.Block) * b.Count
+			}
 			h.Count += int(b.Count)
 		case Entry:
 			h.Entry += n
@@ -188,13 +207,18 @@ func (j *Job) MemoryOf(h Holding) Memory {
 	weight, grad, state := j.state()
 	own := h.Experts * full
 	over := func(level int) float64 { // what is left of all
-		if s.ZeRO < level {
+		if s.ZeRO < level || level == 3 && s.PP > 1 { // whose parameters stay gathered until the step's end
 			return most
 		}
-		return (most-own)/float64(s.Shard) + own/max(1, float64(s.Shard)/float64(s.EP))
+		return (most-own)/float64(s.Shard) + own/max(1, float64(s.Shard*s.TP)/float64(s.EP*s.ETP))
 	}
 	m := Memory{Params: unit.Volume(over(3) * weight), Grads: unit.Volume(over(2) * grad), Optimizer: unit.Volume(over(1) * state)}
-	if s.ZeRO == 3 && s.Shard > 1 { // two blocks are whole
+	if j.LoRA.Frozen() {
+		share := h.Trained * full / max(most, 1)
+		m.Params = unit.Volume(over(3) * j.frozenWidth())
+		m.Grads, m.Optimizer = m.Grads*unit.Volume(share), m.Optimizer*unit.Volume(share)
+	}
+	if s.ZeRO == 3 && s.Shard > 1 && s.PP == 1 { // two blocks are whole
 		cut := h.Layers
 		if s.Shard <= s.EP { // but for experts, which no other rank has a part of
 			cut -= h.Experts
@@ -249,8 +273,12 @@ func (j *Job) activations(layers int, pp float64) unit.Volume {
 	switch j.Recompute {
 	case Selective:
 		kept = each
+	case PerOp:
+		kept = each * 0.6
+	case Light:
+		kept = each * 0.7
 	case Full:
-		kept = 2 * tokens * h * wide / between
+		kept = 2*tokens*h*wide/between*cmp.Or(j.Recomputed, 1) + kept*(1-cmp.Or(j.Recomputed, 1))
 	}
 	under := 1.0
 	if s.PP > 1 {
@@ -294,13 +322,18 @@ func (j *Job) FlopsOf(o *Outline) (model, again float64) {
 		b := &o.Kinds[i]
 		n := b.Count * float64(j.GlobalBatch)
 		f := b.Forward(j.Seq) * n
-		model += 3 * f
+		if model += 3 * f; j.LoRA.Frozen() { // whose weights have no gradients
+			model -= f
+		}
 		if b.Kind != Layer {
 			continue
 		}
+		part := cmp.Or(j.Recomputed, 1)
 		switch j.Recompute {
+		case PerOp:
+			again += part * f / 3
 		case Full:
-			again += f
+			again += part * f
 		case Selective:
 			for _, p := range b.Parts {
 				if p.Kind == Attention {

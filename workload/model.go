@@ -16,7 +16,7 @@ type Dims struct {
 	Vocab   int64 `json:"vocab" csv:"vocab,optional"`       // tokens, or classes of pictures
 	Context int64 `json:"context" csv:"context,optional"`   // the longest sequence, in tokens
 	// HeadDim is the width of a head; 0 is Hidden over Heads.
-	HeadDim int64 `json:"head_dim,omitempty"`
+	HeadDim int64 `json:"head_dim,omitempty" csv:"head_dim,optional"`
 	// Experts is how many a layer has, TopK how many of them a token passes, Shared how many
 	// every token passes beside; 0 experts are a plain layer. ExpertFFN is the width of one; 0
 	// is FFN. Dense is how many layers at the beginning have none.

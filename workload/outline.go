@@ -1,5 +1,7 @@
 package workload
 
+import "slices"
+
 // Outline is a model's blocks without repetition: layers that are alike stand for each other.
 // What is counted over thousands of settings goes by it.
 type Outline struct {
@@ -15,8 +17,8 @@ type BlockOutline struct {
 	TopK    int64
 }
 
-// Outline is the model's. Layers are alike when they have as many experts: a mixture may begin
-// with layers that have none.
+// Outline is the model's. Layers are alike when their parts have the same sizes: a mixture may begin with layers that have no
+// experts, a hybrid alternates attention and scans, a window is seen by every second layer.
 func (m *Model) Outline() *Outline {
 	o := &Outline{Order: make([]int, 0, len(m.Blocks))}
 	for i := range m.Blocks {
@@ -25,7 +27,7 @@ func (m *Model) Outline() *Outline {
 		k := len(o.Kinds)
 		if b.Kind == Layer {
 			for n := range o.Kinds {
-				if o.Kinds[n].Kind == Layer && o.Kinds[n].Experts == experts {
+				if o.Kinds[n].Kind == Layer && alikeParts(o.Kinds[n].Parts, b.Parts) {
 					k = n
 				}
 			}
@@ -48,4 +50,12 @@ func (o *Outline) Layers() int {
 		}
 	}
 	return int(n)
+}
+
+// alikeParts compares parts by all but their names.
+func alikeParts(a, b []Part) bool {
+	return slices.EqualFunc(a, b, func(x, y Part) bool {
+		return x.Kind == y.Kind && x.In == y.In && x.Out == y.Out && x.Cut == y.Cut && x.Experts == y.Experts && x.TopK == y.TopK && x.Bias == y.Bias &&
+			x.Heads == y.Heads && x.HeadDim == y.HeadDim && x.KVHeads == y.KVHeads && x.Window == y.Window && x.State == y.State && slices.Equal(x.Shape, y.Shape)
+	})
 }

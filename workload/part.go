@@ -12,6 +12,7 @@ const (
 	Norm                      // Out numbers scaled, and shifted with Bias
 	Attention                 // scores and weighted sums between tokens; has no tensors
 	Added                     // a tensor that is added to others: positions, a class token, a bias
+	Scan                      // the recurrence of a state-space layer (Mamba-2); has no tensors
 )
 
 // Cut is how tensor parallelism divides a part's matrix among ranks (Megatron-LM, Shoeybi et
@@ -42,6 +43,10 @@ type Part struct {
 	// ones only.
 	Heads, KVHeads, HeadDim int64
 	Causal                  bool
+	// Window is how many tokens before it a token sees; 0 is all.
+	Window int64
+	// State is the width of a head's state in a Scan, whose heads of HeadDim share KVHeads inputs and outputs of it.
+	State int64
 	// Suffix names the weight where a framework does not call it "weight": "" is that, "-" is
 	// the part's own name.
 	Suffix string
@@ -94,7 +99,7 @@ func (p Part) Tensors() []Tensor {
 			shape = []int64{p.Out, p.In}
 		}
 	}
-	if p.Kind != Attention && !p.Tied {
+	if p.Kind != Attention && p.Kind != Scan && !p.Tied {
 		list = append(list, Tensor{weight, shape, p.Cut})
 	}
 	if p.Bias {
@@ -130,7 +135,28 @@ func (p Part) Forward(seq int64) float64 {
 		}
 		return 2 * tokens * float64(p.In) * float64(p.Out)
 	case Attention:
-		return 4 * tokens * float64(seq) * float64(p.Heads) * float64(p.HeadDim)
+		return 4 * tokens * p.seen(float64(seq)) * float64(p.Heads) * float64(p.HeadDim)
+	case Scan:
+		return tokens * p.scanned()
 	}
 	return 0
+}
+
+// seen is how many tokens the scores of a token are counted over: all, or those of its window, of which a causal mask throws
+// nothing away.
+func (p *Part) seen(seq float64) float64 {
+	if w := float64(p.Window); w > 0 && 2*w < seq {
+		return 2 * w
+	}
+	return seq
+}
+
+// scanChunk is how many tokens a scan multiplies at once (Mamba-2's kernels: chunk_size).
+const scanChunk = 128
+
+// scanned is the floating-point operations of a token in a scan: products inside a chunk, and of its states (Dao and Gu 2024,
+// Transformers are SSMs, section 6).
+func (p *Part) scanned() float64 {
+	h, d, n, g := float64(p.Heads), float64(p.HeadDim), float64(p.State), float64(p.KVHeads)
+	return 2*scanChunk*(n*g+d*h) + 4*n*d*h
 }

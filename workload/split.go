@@ -12,7 +12,10 @@ type Split struct {
 	TP int `json:"tp"` // ranks that share every layer
 	PP int `json:"pp"` // stages of layers
 	CP int `json:"cp"` // ranks that share every sequence
-	EP int `json:"ep"` // ranks of a replica group that share the experts
+	EP int `json:"ep"` // ranks that share the experts
+	// ETP is how many ranks share every expert's matrices; 0 is TP where replicas hold the experts, and 1 where these are spread over
+	// tensor-parallel ranks too (Megatron-Core's folding: ep × etp divides dp × cp × tp).
+	ETP int `json:"etp,omitempty"`
 	// Chunks is how many stages of the pipeline a rank has (interleaving); 1 is none.
 	Chunks int `json:"vpp"`
 	// ZeRO is what data-parallel ranks divide among them: 1 the optimizer's state, 2 also
@@ -52,6 +55,11 @@ func (s Split) filled() Split {
 	for _, p := range []*int{&s.DP, &s.TP, &s.PP, &s.CP, &s.EP, &s.Chunks} {
 		*p = max(*p, 1)
 	}
+	if s.ETP == 0 {
+		if s.ETP = s.TP; (s.DP*s.CP)%s.EP != 0 {
+			s.ETP = 1
+		}
+	}
 	if s.Shard == 0 || s.Shard > s.DP*s.CP {
 		s.Shard = s.DP * s.CP
 	}
@@ -72,6 +80,9 @@ func (s Split) String() string {
 		if x.v > 1 {
 			text += fmt.Sprintf(",%s=%d", x.name, x.v)
 		}
+	}
+	if s.ETP != s.TP && s.EP > 1 {
+		text += fmt.Sprintf(",etp=%d", s.ETP)
 	}
 	if s.ZeRO > 0 {
 		text += fmt.Sprintf(",zero=%d", s.ZeRO)
@@ -104,6 +115,10 @@ func (s Split) Within(gpus int) (Split, error) {
 	return s, nil
 }
 
+// Slots are what a model has beside its layers that may stand in a pipeline in place of one: the embedding, and the loss (Megatron-Core's
+// account_for_embedding_in_pipeline_split and account_for_loss_in_pipeline_split).
+const Slots = 2
+
 // maxDegree bounds a degree of parallelism.
 const maxDegree = 1 << 21
 
@@ -112,7 +127,7 @@ const maxDegree = 1 << 21
 func ParseSplit(text string) (Split, error) {
 	var s Split
 	sp := 0
-	fields := map[string]*int{"dp": &s.DP, "tp": &s.TP, "pp": &s.PP, "cp": &s.CP, "ep": &s.EP, "vpp": &s.Chunks, "zero": &s.ZeRO, "shard": &s.Shard, "sp": &sp}
+	fields := map[string]*int{"dp": &s.DP, "tp": &s.TP, "pp": &s.PP, "cp": &s.CP, "ep": &s.EP, "etp": &s.ETP, "vpp": &s.Chunks, "zero": &s.ZeRO, "shard": &s.Shard, "sp": &sp}
 	if strings.TrimSpace(text) == "" {
 		return s, nil
 	}
@@ -121,7 +136,7 @@ func ParseSplit(text string) (Split, error) {
 		key, value, _ := strings.Cut(part, "=")
 		to, ok := fields[strings.ToLower(strings.TrimSpace(key))]
 		if !ok {
-			return s, fmt.Errorf("parallel %q: %q is no way to divide; expected dp, tp, pp, cp, ep, vpp, zero, shard, sp", text, key)
+			return s, fmt.Errorf("parallel %q: %q is no way to divide; expected dp, tp, pp, cp, ep, etp, vpp, zero, shard, sp", text, key)
 		}
 		if to == &s.Shard && strings.TrimSpace(value) == "node" {
 			s.Shard = ShardNode
@@ -175,8 +190,8 @@ func (s Split) Check(m *Model) error {
 	switch {
 	case int64(s.TP) > d.Heads || d.Heads%int64(s.TP) != 0:
 		return fmt.Errorf("tp=%d does not divide the %d heads of %s", s.TP, d.Heads, m.Name)
-	case int64(s.PP*s.Chunks) > d.Layers:
-		return fmt.Errorf("pp=%d with %d chunks each is more than the %d layers of %s", s.PP, s.Chunks, d.Layers, m.Name)
+	case int64(s.PP*s.Chunks) > d.Layers+Slots:
+		return fmt.Errorf("pp=%d with %d chunks each is more than the %d layers of %s with its embedding and loss", s.PP, s.Chunks, d.Layers, m.Name)
 	case s.Chunks > 1 && s.PP == 1:
 		return fmt.Errorf("vpp=%d without a pipeline; give pp", s.Chunks)
 	case (s.DP*s.CP)%s.Shard != 0:
@@ -185,14 +200,14 @@ func (s Split) Check(m *Model) error {
 		return fmt.Errorf("ep=%d: %s has no experts", s.EP, m.Name)
 	case s.EP > 1 && d.Experts%int64(s.EP) != 0:
 		return fmt.Errorf("ep=%d does not divide the %d experts of %s", s.EP, d.Experts, m.Name)
-	case (s.DP*s.CP)%s.EP != 0:
-		return fmt.Errorf("ep=%d does not divide the %d ranks of dp × cp, whose replicas share the experts", s.EP, s.DP*s.CP)
+	case s.ETP != s.TP && s.ETP != 1:
+		return fmt.Errorf("etp=%d; expected 1, or tp=%d", s.ETP, s.TP)
+	case (s.DP*s.CP*s.TP)%(s.EP*s.ETP) != 0:
+		return fmt.Errorf("ep=%d with etp=%d does not divide the %d ranks of dp × cp × tp, which share the experts", s.EP, s.ETP, s.DP*s.CP*s.TP)
 	case s.Order != "" && s.Order != TensorDataPipeline && s.Order != TensorPipelineData:
 		return fmt.Errorf("order %q; expected %s or %s", s.Order, TensorDataPipeline, TensorPipelineData)
 	case s.Order == TensorPipelineData && !even(s.Shard, s.CP), s.Order == TensorPipelineData && !even(s.EP, s.CP):
 		return fmt.Errorf("order %s with cp=%d: shard=%d and ep=%d should each be a multiple of cp or divide it", s.Order, s.CP, s.Shard, s.EP)
-	case s.ZeRO == 3 && s.PP > 1:
-		return fmt.Errorf("zero=3 with pp=%d: parameters would be gathered for every micro-batch; take zero=1", s.PP)
 	}
 	return nil
 }

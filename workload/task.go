@@ -10,6 +10,7 @@ const (
 	Product TaskKind = iota // matrices multiplied on tensor cores
 	Score                   // attention in one kernel
 	Stream                  // bytes of memory read and written
+	Chunks                  // the chunks of a scan: operations of many small products, and bytes
 )
 
 // Task is something that a GPU does in one go, or several times alike.
@@ -22,6 +23,9 @@ type Task struct {
 	Flops   float64     // in all
 	Bytes   unit.Volume // of a Stream, read and written
 	Starts  float64     // of kernels
+	Host    float64     // further operations of the host, which start no kernel or a short one
+	Plain   bool        // of a Product, in 16 bits whatever the precision: the head, routers
+	Wide    float64     // of a Product, bytes of a number of its output; 0 is as wide as activations
 	Back    bool        // of the backward pass
 	Weight  bool        // of that, gradients of weights, which nothing but the update waits for
 	// Rows is the largest power of two, up to 8, that the rows of a product's matrices are a
@@ -41,7 +45,7 @@ type Pass struct{ Forward, Backward, Again []Task }
 // products and attention; and what each is multiplied by under amp, where some of it stays float32.
 type between struct {
 	norm, rms, act, gate, residual, rotary float64
-	loss, starts                           float64
+	loss, starts, host                     float64
 	amp                                    struct{ norm, rms, act, gate, residual float64 }
 }
 
@@ -51,7 +55,7 @@ type between struct {
 // and write one by one: GELU by tanh is eight of them, an RMS norm six in float32, and under amp
 // the power in GELU and layer norms give float32. Its backward passes are counted as half more.
 var betweens = map[Kernels]between{
-	Fused:    {norm: 4, rms: 4, act: 3, gate: 2, residual: 3.25, rotary: 2, loss: 14, starts: 8, amp: ampWhole},
+	Fused:    {norm: 4, rms: 4, act: 3, gate: 2, residual: 3.25, rotary: 2, loss: 14, starts: 8, host: 24, amp: ampWhole},
 	Compiled: {norm: 4, rms: 4, act: 3, gate: 2, residual: 3.25, rotary: 2, loss: 14, starts: 10, amp: ampWhole},
 	Eager:    {norm: 4, rms: 18, act: 18, gate: 2.5, residual: 5.5, rotary: 12, loss: 24, starts: 40, amp: ampEager},
 }
@@ -64,7 +68,7 @@ var (
 // Pass is what a rank computes for one micro-batch through a block.
 func (j *Job) Pass(b *Block) Pass {
 	s := j.Split.filled()
-	w := &weaver{j: j, x: betweens[j.Kernels], last: b.Kind == Exit, width: j.Precision.Width(), tp: float64(s.TP), ep: float64(s.EP)}
+	w := &weaver{j: j, x: betweens[j.Kernels], last: b.Kind == Exit, width: j.Precision.Width(), tp: float64(s.TP), ep: float64(s.EP), etp: float64(s.ETP)}
 	w.tokens = float64(j.MicroBatch) * float64(j.Seq) / float64(s.CP)
 	w.between = w.tokens
 	if s.SeqParallel {
@@ -74,14 +78,19 @@ func (j *Job) Pass(b *Block) Pass {
 	if j.Precision.Amp() {
 		w.x = w.x.amped()
 	}
-	attended := false
-	if _, topK := b.Experts(); topK > 0 {
-		w.permute(topK)
+	attended := !b.has(Attention) && !b.has(Scan)
+	if p := b.Routed(); p != nil {
+		w.permute(p, s.EP > 1)
 	}
-	for i := range b.Parts {
+	for i := 0; i < len(b.Parts); i++ {
 		p := &b.Parts[i]
 		switch p.Kind {
+		case Scan:
+			w.scan(p)
 		case Matmul:
+			if j.Kernels == Fused {
+				p, i = b.packed(i)
+			}
 			w.product(p, attended)
 		case Attention:
 			w.attention(p, float64(s.CP))
@@ -98,24 +107,77 @@ func (j *Job) Pass(b *Block) Pass {
 			n *= 1.5 // casts, each an operation of its own
 		}
 		if n > 0 {
-			w.fwd = append(w.fwd, Task{Name: "starts", Kind: Stream, Starts: n})
-			w.bwd = append(w.bwd, Task{Name: "starts", Kind: Stream, Starts: n, Back: true})
+			w.fwd = append(w.fwd, Task{Name: "starts", Kind: Stream, Starts: n, Host: w.x.host})
+			w.bwd = append(w.bwd, Task{Name: "starts", Kind: Stream, Starts: n, Host: w.x.host, Back: true})
 		}
 	}
 	pass := Pass{Forward: w.fwd, Backward: w.bwd}
 	if b.Kind == Layer {
-		switch j.Recompute {
-		case Full:
-			pass.Again = w.fwd
-		case Selective:
-			for _, t := range w.fwd {
-				if t.Kind == Score || t.Name == "scores" {
-					pass.Again = append(pass.Again, t)
-				}
-			}
-		}
+		pass.Again = again(w.fwd, j.Recompute)
 	}
 	return pass
+}
+
+// again are the tasks of a layer that are computed again.
+func again(fwd []Task, mode Recompute) []Task {
+	var list []Task
+	products := 0
+	for _, t := range fwd {
+		keep := true
+		switch mode {
+		case Full:
+		case Selective:
+			keep = t.Kind == Score || t.Name == "scores"
+		case PerOp:
+			if t.Kind == Product {
+				products++
+			}
+			keep = t.Kind == Stream || t.Kind == Product && products%2 == 0
+		case Light:
+			keep = t.Kind == Stream && t.Name != "starts" && t.Name != "permutation" && t.Name != "cast"
+		default:
+			keep = false
+		}
+		if keep {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// has reports whether a block has a part of a kind.
+func (b *Block) has(kind PartKind) bool {
+	for i := range b.Parts {
+		if b.Parts[i].Kind == kind {
+			return true
+		}
+	}
+	return false
+}
+
+// Routed is the first of a block's experts; nil where it has none.
+func (b *Block) Routed() *Part {
+	for i := range b.Parts {
+		if b.Parts[i].Experts > 0 {
+			return &b.Parts[i]
+		}
+	}
+	return nil
+}
+
+// packed is the product of a place and those behind it that take the same input: frameworks that were written for it
+// have one matrix for them. It returns the last one's place too.
+func (b *Block) packed(i int) (*Part, int) {
+	first := b.Parts[i]
+	for i+1 < len(b.Parts) {
+		next := &b.Parts[i+1]
+		if first.Cut != ByOut || next.Kind != Matmul || next.Cut != ByOut || next.In != first.In || next.Experts != first.Experts || next.Tied || next.Once {
+			break
+		}
+		first.Out += next.Out
+		i++
+	}
+	return &first, i
 }
 
 // gated reports whether two products after attention meet in the nonlinearity.
@@ -133,7 +195,8 @@ func gated(b *Block) bool {
 type weaver struct {
 	j               *Job
 	x               between
-	width, tp, ep   float64
+	width           float64
+	tp, ep, etp     float64
 	tokens, between float64 // of products, and of what lies between them
 	fwd, bwd        []Task
 	last            bool // the block after the layers
@@ -150,24 +213,37 @@ func (w *weaver) product(p *Part, attended bool) {
 	if w.last && !p.Once && w.j.Masked > 0 {
 		m *= w.j.Masked
 	}
-	switch p.Cut {
-	case ByOut:
-		n /= w.tp
-	case ByIn:
-		k /= w.tp
-	}
+	by := w.tp
 	count := 1.0
 	if p.Experts > 0 { // tokens come from all ranks that share the experts, evenly
+		by = w.etp
 		count = float64(p.Experts) / w.ep
-		m = w.tokens * float64(p.TopK) / count
+		m = w.tokens * float64(p.TopK) / count * w.etp / w.tp
+	}
+	switch p.Cut {
+	case ByOut:
+		n /= by
+	case ByIn:
+		k /= by
 	}
 	flops := 2 * m * n * k * count
-	rows := w.rows(p)
-	w.fwd = append(w.fwd, Task{Name: p.Name, Kind: Product, M: m, N: n, K: k, Count: count, Flops: flops, Starts: count, Rows: rows})
-	w.bwd = append(w.bwd,
-		Task{Name: p.Name + " to its input", Kind: Product, M: m, N: k, K: n, Count: count, Flops: flops, Starts: count, Back: true, Rows: rows},
-		Task{Name: p.Name + " to its weight", Kind: Product, M: k, N: n, K: m, Count: count, Flops: flops, Starts: count, Back: true, Rows: rows, Weight: true})
-	if w.j.Precision.Amp() { // the weight is cast before the product and its gradient after it
+	rows, plain := w.rows(p), w.last || p.Cut == Whole
+	w.fwd = append(w.fwd, Task{Name: p.Name, Kind: Product, M: m, N: n, K: k, Count: count, Flops: flops, Starts: count, Rows: rows, Plain: plain})
+	w.bwd = append(w.bwd, Task{Name: p.Name + " to its input", Kind: Product, M: m, N: k, K: n, Count: count, Flops: flops, Starts: count, Back: true, Rows: rows, Plain: plain})
+	if !plain {
+		w.cast(m*k*count, count, false)
+		w.cast(m*n*count, count, true)
+	}
+	if w.j.LoRA.Frozen() {
+		w.adapter(p, m, n, k, attended)
+	} else {
+		t := Task{Name: p.Name + " to its weight", Kind: Product, M: k, N: n, K: m, Count: count, Flops: flops, Starts: count, Back: true, Rows: rows, Weight: true, Plain: plain}
+		if w.j.Kernels == Fused && w.width == 2 { // added to what is there, in float32
+			t.Wide = 8
+		}
+		w.bwd = append(w.bwd, t)
+	}
+	if w.j.Precision.Amp() && !w.j.LoRA.Frozen() { // the weight is cast before the product and its gradient after it
 		w.fwd = append(w.fwd, Task{Name: "cast", Kind: Stream, Bytes: unit.Volume(6 * n * k * count), Starts: 1})
 		w.bwd = append(w.bwd, Task{Name: "cast", Kind: Stream, Bytes: unit.Volume(6 * n * k * count), Starts: 1, Back: true, Weight: true})
 	}
@@ -221,11 +297,21 @@ func (w *weaver) rows(p *Part) int64 {
 	return r
 }
 
-// permute puts tokens in the order of their experts and back: each goes through memory twice,
-// read and written, as often as it has experts.
-func (w *weaver) permute(topK int64) {
-	bytes := w.between * float64(topK) * float64(w.j.Model.Dims.Hidden) * w.width
-	w.stream("permutation", 4*bytes, 1, 4)
+// permute puts tokens in the order of their experts and back: each goes through memory twice, read and written, as often as it
+// has experts, and again where they come from other ranks and are put in the order of the experts here.
+func (w *weaver) permute(p *Part, travel bool) {
+	tokens := w.between
+	if w.etp < w.tp {
+		tokens = w.tokens / w.tp
+	}
+	times := 4.0
+	if travel {
+		times = 8
+	}
+	w.stream("permutation", times*tokens*float64(p.TopK)*float64(p.In)*w.width, 1, 4)
+	for _, list := range []*[]Task{&w.fwd, &w.bwd} { // counting, sorting, splitting: the host waits for the numbers
+		(*list)[len(*list)-1].Host = routing
+	}
 }
 
 // stream is bytes that go through memory, and back times as many in the backward pass.
@@ -242,7 +328,7 @@ func (w *weaver) attention(p *Part, cp float64) {
 	seq := float64(w.j.Seq)
 	batch := float64(w.j.MicroBatch)
 	rows := seq / cp
-	flops := 4 * batch * heads * rows * seq * float64(p.HeadDim)
+	flops := 4 * batch * heads * rows * p.seen(seq) * float64(p.HeadDim)
 	if w.gated { // positions are turned into queries and keys, as all networks with gates do
 		both := heads + float64(p.KVHeads)/w.tp
 		w.stream("positions", batch*rows*both*float64(p.HeadDim)*w.width*w.x.rotary, 1, 1)

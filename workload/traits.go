@@ -20,6 +20,9 @@ type Traits struct {
 	SharedGate, RouterBias bool
 	ExpertBias             bool
 	Sinks                  bool // a number a head beside the scores
+	// Every is that only every so-manieth layer has experts; 0 is all. Window is how many tokens before it a token sees, but for every
+	// Full-th layer, which sees all; 0 is all layers see all.
+	Every, Window, Full int64
 }
 
 // Norms is how queries and keys are normed.
@@ -42,7 +45,14 @@ func Decoder(d Dims, t Traits) []Block {
 	blocks := []Block{{Name: "model", Kind: Entry, Parts: entry}}
 	for i := range d.Layers {
 		parts := t.attention(d)
-		if d.Experts > 0 && i >= d.Dense {
+		if t.Window > 0 && (t.Full == 0 || (i+1)%t.Full != 0) {
+			for k := range parts {
+				if parts[k].Kind == Attention {
+					parts[k].Window = t.Window
+				}
+			}
+		}
+		if d.Experts > 0 && i >= d.Dense && (t.Every == 0 || (i+1)%t.Every == 0) {
 			parts = append(parts, t.experts(d)...)
 		} else {
 			parts = append(parts, t.mlp("mlp.", d.Hidden, d.FFN)...)

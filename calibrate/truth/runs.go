@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
+	"strings"
 
 	"busbar.dev/hardware"
 	"busbar.dev/internal/stats"
@@ -38,8 +40,33 @@ type RunRow struct {
 	Step      *step.Prepared
 	GPU       hardware.GPUModel
 	Predicted float64 // s
-	Limit     step.Limit
+	Result    *step.Result
 	APE       float64
+}
+
+// Limit is what the step is bounded by, in words.
+func (r *RunRow) Limit() string { return r.Result.Limit(r.Step.Job(), 0).Text }
+
+// Use takes a predicted time.
+func (r *RunRow) Use(seconds float64) {
+	r.Predicted = seconds
+	r.APE = math.Abs(r.Predicted-r.Seconds()) / r.Seconds()
+}
+
+var repository = regexp.MustCompile(`^(?:https?://)?(?:www\.)?([\w.-]+/[\w.-]+(?:/[\w.-]+)?)`)
+
+// Publisher is who published a run: the repository or site of its source; of rounds of MLPerf, the submitter.
+func (t *Training) Publisher() string {
+	if _, who, ok := strings.Cut(t.Source, "training_results_"); ok {
+		if _, who, ok = strings.Cut(who, " "); ok {
+			who, _, _ = strings.Cut(who, "/")
+			return "MLPerf " + who
+		}
+	}
+	if m := repository.FindStringSubmatch(t.Source); m != nil {
+		return m[1]
+	}
+	return t.Source
 }
 
 // trainedWith is the release that is assumed of all runs: none states its own.
@@ -68,7 +95,7 @@ func (t *Training) Prepare() (*RunRow, error) {
 
 // Predict prices the run by figures.
 func (r *RunRow) Predict(f *step.Figures) error {
-	g, err := step.NewGPU(r.GPU, f)
+	g, err := step.NewGPU(r.GPU, r.priced(f))
 	if err != nil {
 		return err
 	}
@@ -76,8 +103,8 @@ func (r *RunRow) Predict(f *step.Figures) error {
 	if err != nil {
 		return err
 	}
-	r.Predicted, r.Limit = res.Step.Seconds(), res.Limit(r.Step.Job(), 0)
-	r.APE = math.Abs(r.Predicted-r.Seconds()) / r.Seconds()
+	r.Result = res
+	r.Use(res.Step.Seconds())
 	return nil
 }
 

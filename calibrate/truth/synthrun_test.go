@@ -102,7 +102,7 @@ func TestSyntheticAssumed(t *testing.T) {
 		{"replicas", func(r *Training) { r.Parallel.DP = 3 }, "dp=16, which the GPUs give; the source prints 3", ""},
 		{"NICs", func(r *Training) { r.Hardware.NICs, r.Hardware.Fabric = nil, "" }, "8 NICs of 400 Gb/s a node", ""},
 		{"NICs of A100", func(r *Training) { r.Hardware.NICs, r.Hardware.GPU = nil, "A100-SXM4-80GB" }, "8 NICs of 200 Gb/s a node", ""},
-		{"Paxml", func(r *Training) { r.Framework, r.Source, r.Parallel.Recompute = "", "paxml", "" }, "computed again, which is Paxml's default", ""},
+		{"Paxml", func(r *Training) { r.Framework, r.Source, r.Parallel.Recompute = "", "paxml", "" }, "what is between products is computed again", ""},
 		{"depth", func(r *Training) { r.Model.Layers = 0 }, "", "does not state its layers and width"},
 		{"ResNet", func(r *Training) { r.Model.Layers, r.Model.Name = 0, "ResNet-50" }, "", "no transformer"},
 		{"Transformer-XL", func(r *Training) { r.Model.Name = "Transformer-XL" }, "", "not modelled"},

@@ -1,0 +1,104 @@
+package workload
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// LoRA are adapters beside frozen weights (Hu et al. 2021): two narrow products beside each of the products that have one. Frozen
+// weights have no gradients, and nothing of them is summed or updated. The zero value is none: all weights are trained.
+type LoRA struct {
+	Rank int64
+	// Attention says that only the products of attention have adapters, not those of the MLP.
+	Attention bool
+	// Bits is that of a frozen weight in memory; 0 is that of the precision. With 4 it is QLoRA (Dettmers et al. 2023): weights
+	// are brought to 16 bits before every product.
+	Bits int
+}
+
+// maxRank bounds adapters.
+const maxRank = 4096
+
+// ParseLoRA reads rank=16,targets=attention,bits=4; a number alone is the rank.
+func ParseLoRA(text string) (LoRA, error) {
+	var l LoRA
+	for _, part := range strings.Split(text, ",") {
+		key, value, ok := strings.Cut(part, "=")
+		if !ok {
+			key, value = "rank", key
+		}
+		key, value = strings.ToLower(strings.TrimSpace(key)), strings.ToLower(strings.TrimSpace(value))
+		n, err := strconv.ParseInt(value, 10, 64)
+		switch {
+		case (key == "rank" || key == "r") && err == nil && n >= 1 && n <= maxRank:
+			l.Rank = n
+		case key == "bits" && err == nil && (n == 4 || n == 8 || n == 16):
+			l.Bits = int(n)
+		case key == "targets" && (value == "attention" || value == "all"):
+			l.Attention = value == "attention"
+		default:
+			return l, fmt.Errorf("lora %q: %q; expected rank=1 to %d, targets=all or attention, bits=4, 8 or 16", text, part, maxRank)
+		}
+	}
+	if l.Rank == 0 {
+		return l, fmt.Errorf("lora %q: no rank; expected rank=16", text)
+	}
+	return l, nil
+}
+
+// Frozen says that weights are not trained, only adapters beside them.
+func (l LoRA) Frozen() bool { return l.Rank > 0 }
+
+// String is what ParseLoRA reads.
+func (l LoRA) String() string {
+	if !l.Frozen() {
+		return ""
+	}
+	text := fmt.Sprintf("rank=%d", l.Rank)
+	if l.Attention {
+		text += ",targets=attention"
+	}
+	if l.Bits > 0 {
+		text += fmt.Sprintf(",bits=%d", l.Bits)
+	}
+	return text
+}
+
+// adapts says whether a product of a block has an adapter: experts, routers and the head have none.
+func (l LoRA) adapts(p *Part, afterAttention bool) bool {
+	if !l.Frozen() || p.Kind != Matmul || p.Experts > 0 || p.Cut == Whole || p.Once {
+		return false
+	}
+	return !l.Attention || !afterAttention && !strings.HasPrefix(p.Name, "mlp")
+}
+
+// Trained is how many parameters of a block a rank has gradients of.
+func (j *Job) Trained(b *Block) float64 {
+	if !j.LoRA.Frozen() {
+		return j.Params(b)
+	}
+	if b.Kind != Layer {
+		return 0
+	}
+	tp := float64(j.Split.filled().TP)
+	n := 0.0
+	for i := range b.Parts {
+		if p := &b.Parts[i]; j.LoRA.adapts(p, false) {
+			wide, cut := float64(p.In), float64(p.Out)
+			if p.Cut == ByIn {
+				wide, cut = cut, wide
+			}
+			n += float64(j.LoRA.Rank) * (wide + cut/tp)
+		}
+	}
+	return n
+}
+
+// frozenWidth is the bytes of a weight that is not trained.
+func (j *Job) frozenWidth() float64 {
+	if j.LoRA.Bits > 0 {
+		return float64(j.LoRA.Bits) / 8
+	}
+	return j.ParamWidth()
+}

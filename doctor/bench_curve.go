@@ -159,7 +159,7 @@ type BenchDocument struct {
 
 // BenchDocument is what is printed of a report of curves.
 func (r *Report) BenchDocument(curves []*Curve) BenchDocument {
-	d := BenchDocument{Document: Document{r.Findings, !finding.Serious(r.Findings), r.Lines, r.Unknown, r.Sources, nil}}
+	d := BenchDocument{Document: Document{Findings: r.Findings, Healthy: !finding.Serious(r.Findings), Lines: r.Lines, Unknown: r.Unknown, Sources: r.Sources}}
 	if d.Findings == nil {
 		d.Findings = []finding.Finding{}
 	}

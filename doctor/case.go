@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"busbar.dev/doctor/cause"
 	"busbar.dev/doctor/evidence"
 	"busbar.dev/finding"
 )
@@ -32,34 +33,41 @@ type Rule struct {
 // Report is what an examination gave.
 type Report struct {
 	Findings []finding.Finding
-	Lines    int
-	Unknown  int // lines that nothing understood
-	Sources  []string
-	Samples  []finding.Quote
+	// Undecided says that no cause is likely enough: the first findings are the leading ones, and Questions tell them apart.
+	Undecided bool
+	Questions []cause.Question
+	Lines     int
+	Unknown   int // lines that nothing understood
+	Sources   []string
+	Samples   []finding.Quote
 }
 
-// Examine applies all rules.
+// Examine weighs the built-in causes.
 func Examine(s *evidence.Set) *Report {
-	c := newCase(s)
-	rules := Rules()
-	var found []finding.Finding
-	for i := range rules {
-		if f := rules[i].Check(c); f != nil {
-			tidy(f, &rules[i])
-			found = append(found, *f)
-		}
+	m, err := model()
+	if err != nil {
+		panic(err) // data of the program; a test has read it
 	}
-	found = append(found, c.audited(found)...)
-	found = c.remedies(found)
-	if s.Told {
-		found = append(found, c.suspects(found)...)
+	return Weigh(m, s, nil)
+}
+
+// Weigh applies all detectors and weighs causes. answers are those to questions of an earlier report, by their names.
+func Weigh(m *cause.Model, s *evidence.Set, answers map[string]bool) *Report {
+	c := newCase(s)
+	found := c.detect()
+	r := &Report{Lines: s.Lines, Unknown: s.Unknown, Sources: s.Sources, Samples: s.Samples}
+	if c.complains() || answers != nil {
+		found = c.weigh(m, found, answers, r)
+	} else {
+		c.byGrade(found)
 	}
 	for i := range found {
 		c.cost(&found[i])
 	}
-	explain(found, rules)
+	explain(found, Rules())
 	order(found)
-	return &Report{Findings: found, Lines: s.Lines, Unknown: s.Unknown, Sources: s.Sources, Samples: s.Samples}
+	r.Findings = found
+	return r
 }
 
 func newCase(s *evidence.Set) *Case {
@@ -123,6 +131,13 @@ func (c *Case) blames(names ...string) bool { return c.First(evidence.Blames, na
 // helps and hurts report settings that people told to make it work, or fail.
 func (c *Case) helps(part string) bool { return contains(c.All(evidence.Helps), part) }
 func (c *Case) hurts(part string) bool { return contains(c.All(evidence.Hurts), part) }
+
+// helper is a setting that is told to help and begins so.
+func (c *Case) helper(setting string) *evidence.Observation {
+	return c.Find(evidence.Helps, func(o *evidence.Observation) bool {
+		return strings.HasPrefix(strings.ReplaceAll(o.Arg(0), " ", ""), setting)
+	})
+}
 
 func contains(list []*evidence.Observation, part string) bool {
 	return slices.ContainsFunc(list, func(o *evidence.Observation) bool {

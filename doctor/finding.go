@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"busbar.dev/doctor/cause"
 	"busbar.dev/finding"
 )
 
@@ -39,7 +40,7 @@ func order(list []finding.Finding) {
 		rank := func(f finding.Finding) float64 {
 			w := weight(f.Severity)
 			if surface[f.ID] {
-				w *= 0.6
+				w *= 0.03
 			}
 			return -f.Confidence * w
 		}
@@ -61,7 +62,7 @@ func explain(list []finding.Finding, rules []Rule) {
 			continue
 		}
 		for _, id := range r.Explains {
-			if f := byID[id]; f != nil && f.ExplainedBy == "" && f.ID != root.ID && root.Confidence >= 0.75*f.Confidence {
+			if f := byID[id]; f != nil && f.ExplainedBy == "" && f.ID != root.ID && (root.Confidence >= 0.75*f.Confidence || surface[f.ID] && root.Confidence >= cause.Threshold) {
 				f.ExplainedBy = root.ID
 			}
 		}

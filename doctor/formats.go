@@ -5,6 +5,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"math"
 	"net/url"
 	"strings"
 
@@ -15,15 +16,30 @@ import (
 type Document struct {
 	Findings []finding.Finding `json:"findings"`
 	Healthy  bool              `json:"healthy"` // nothing above a note
-	Lines    int               `json:"lines"`
-	Unknown  int               `json:"not_understood"` // lines
-	Sources  []string          `json:"sources"`
-	Samples  []finding.Quote   `json:"not_understood_samples,omitempty"`
+	// Undecided says that the cause is unknown: the findings are the leading ones, and Questions tell them apart.
+	Undecided bool            `json:"undecided,omitempty"`
+	Questions []Question      `json:"questions,omitempty"`
+	Lines     int             `json:"lines"`
+	Unknown   int             `json:"not_understood"` // lines
+	Sources   []string        `json:"sources"`
+	Samples   []finding.Quote `json:"not_understood_samples,omitempty"`
+}
+
+// Question is an observation that tells the leading causes apart.
+type Question struct {
+	Name    string   `json:"name"`
+	Ask     string   `json:"ask"`
+	Command string   `json:"command"`
+	Gain    float64  `json:"bits"` // it is expected to tell
+	Yes     []string `json:"yes"`  // findings that a yes speaks for
 }
 
 // Document is what is printed of a report.
 func (r *Report) Document() Document {
-	d := Document{r.Findings, !finding.Serious(r.Findings), r.Lines, r.Unknown, r.Sources, first(r.Samples, 10)}
+	d := Document{Findings: r.Findings, Healthy: !finding.Serious(r.Findings), Undecided: r.Undecided, Lines: r.Lines, Unknown: r.Unknown, Sources: r.Sources, Samples: first(r.Samples, 10)}
+	for _, q := range r.Questions {
+		d.Questions = append(d.Questions, Question{q.Name, q.Ask, q.Command, math.Round(100*q.Gain) / 100, append([]string{}, q.Tells...)})
+	}
 	if d.Findings == nil {
 		d.Findings = []finding.Finding{}
 	}

@@ -36,6 +36,7 @@ func TestMoreFaults(t *testing.T) {
 		{"all-reduce is slow until NCCL_TOPO_FILE is set", "vm-topology"},
 		{"all-reduce is slow across racks\nNCCL_IB_ADAPTIVE_ROUTING=1 improves it", "fabric"},
 		{"traffic of a job on two hosts is slow and leaves by eno1 although enp2s0 is set", "wrong-interface"},
+		{"w7:71:93 [2] net_ib.cc:5 NCCL WARN NET/IB : Got completion from peer 10.9.1.5<400> with error 12, opcode 0, len 0, vendor err 129 (Recv)\nibdev2netdev on the two servers is different", "net-mismatch"},
 		{"startup hangs while a VPN is active", "wrong-interface"},
 		{"two containers on the same host are slow together", "nodes-miscounted"},
 		{"sums are wrong values when two RTX A5000 exchange data", "iommu"},

@@ -240,7 +240,17 @@ func socketFallback(c *Case) *finding.Finding {
 // likelySockets is for a rate that fell twenty times and more: between RDMA and
 // sockets there is that much, and little else costs it.
 func (c *Case) likelySockets() *finding.Finding {
-	if c.greatestDrop() < 20 || c.Has(evidence.Network, evidence.NoPath) || !c.Told {
+	if c.Has(evidence.Network, evidence.NoPath) || !c.Told {
+		return nil
+	}
+	if c.slow() && c.tcpLike() {
+		return &finding.Finding{
+			Severity: finding.Warn, Confidence: 0.6, Title: "The rate is what TCP sockets give",
+			Cause: "1 to 4 GB/s between hosts with a network of 100 Gb/s and more is what sockets give.",
+			Fix:   "\"Using network\" in NCCL_DEBUG=INFO must say IB (or the plugin); NCCL_IB_HCA with the fast NICs; NCCL_NET=IB makes a job fail instead of running slowly.", Evidence: append(c.told("slow"), c.figureQuotes()...),
+		}
+	}
+	if c.greatestDrop() < 20 {
 		return nil
 	}
 	return &finding.Finding{

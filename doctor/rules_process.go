@@ -3,6 +3,7 @@ package doctor
 import (
 	"strings"
 
+	"busbar.dev/doctor/cause"
 	"busbar.dev/doctor/evidence"
 	"busbar.dev/finding"
 )
@@ -20,7 +21,7 @@ func processRules() []Rule {
 		{"vgpu", "a CUDA call that is not supported, in a virtual GPU", "the virtual GPU's profile does not offer what NCCL needs", "https://docs.nvidia.com/vgpu/", []string{"cuda-error", "nccl-error", "vm-topology"}, virtualGPU},
 		{"container-rights", "a container that is told to work with --privileged", "the container lacks rights on devices or system calls", "https://docs.docker.com/engine/containers/run/#runtime-privilege-and-linux-capabilities", []string{"nccl-error", "cumem", "cuda-error", "shm-too-small"}, containerRights},
 		{"nccl-absent", "the framework's message that it has no NCCL", "the framework was built without NCCL, or sees no GPU", "https://docs.pytorch.org/docs/stable/distributed.html#backends", []string{"nccl-error", "rendezvous"}, ncclAbsent},
-		{"setting-helps", "a setting that is told to help, and of which no other rule knows", "a setting makes the difference", envGuide, nil, settingHelps},
+		{"setting-helps", "a setting that is told to help, and of which no cause knows", "a setting makes the difference", envGuide, nil, settingHelps},
 		{"pxn-fails", "a job that ends or hangs, and is told to work without PXN", "the way through another GPU's NIC (PXN) is what fails", envGuide + "#nccl-pxn-disable", []string{"ring-or-tree", "collective-timeout", "init-hang", "nccl-error"}, pxnFails},
 	}
 }
@@ -86,11 +87,11 @@ func virtualGPU(c *Case) *finding.Finding {
 	}
 }
 
-// settingHelps is for settings that the table of remedies does not know.
+// settingHelps is for settings that no cause has among its remedies.
 func settingHelps(c *Case) *finding.Finding {
 	for _, o := range c.All(evidence.Helps) {
 		name := strings.ReplaceAll(o.Arg(0), " ", "")
-		if !strings.HasPrefix(name, "nccl_") || known(name) || c.First(evidence.Harmful) != nil {
+		if !strings.HasPrefix(name, "nccl_") || cause.Remedy(name) || c.First(evidence.Harmful) != nil {
 			continue
 		}
 		name, _, _ = strings.Cut(strings.ToUpper(name), "=")
@@ -101,16 +102,6 @@ func settingHelps(c *Case) *finding.Finding {
 		}
 	}
 	return nil
-}
-
-// known reports a setting that speaks for a cause of its own.
-func known(setting string) bool {
-	for _, r := range remedyTable {
-		if strings.HasPrefix(setting, strings.SplitN(r.setting, "=", 2)[0]) {
-			return true
-		}
-	}
-	return false
 }
 
 func containerRights(c *Case) *finding.Finding {

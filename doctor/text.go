@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"busbar.dev/doctor/cause"
 	"busbar.dev/finding"
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
@@ -36,6 +37,7 @@ func (t Text) Write(w io.Writer, r *Report) error {
 	}
 	var b strings.Builder
 	b.WriteString(r.summary() + "\n")
+	t.questions(&b, r.Questions)
 	for i := range r.Findings {
 		b.WriteString("\n")
 		t.finding(&b, &r.Findings[i])
@@ -67,7 +69,21 @@ func (r *Report) summary() string {
 		}
 		return s
 	}
+	if r.Undecided {
+		return read + ". The cause is unknown: no known cause is likelier than the others by enough. These answers tell most; the leading causes stand below."
+	}
 	return read + ". " + count.String() + "; the likeliest cause first."
+}
+
+// questions writes what to find out next.
+func (t Text) questions(b *strings.Builder, list []cause.Question) {
+	for i, q := range list {
+		fmt.Fprintf(b, "\n%d. %s\n", i+1, t.paint(bold, q.Ask))
+		t.part(b, "run:   ", q.Command)
+		if len(q.Tells) > 0 {
+			t.part(b, "yes:   ", "speaks for "+strings.Join(q.Tells, ", "))
+		}
+	}
 }
 
 func (t Text) finding(b *strings.Builder, f *finding.Finding) {

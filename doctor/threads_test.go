@@ -1,9 +1,6 @@
 package doctor
 
 import (
-	"bufio"
-	"bytes"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,44 +8,15 @@ import (
 	"testing"
 )
 
-// thread is a public report whose cause was confirmed, as testdata/cases/README.md describes it.
-type thread struct {
-	ID, Project, Source string
-	Year                int
-	Circumstances       struct {
-		GPU, Fabric, Cloud, NCCL, Framework *string
-		Nodes                               *json.RawMessage // a number, or a text such as 64+
-		Container, VM                       *bool
-	}
-	Symptom      string
-	Observations []struct{ What, Kind, Polarity, Scope string }
-	Fragments    []string
-	Cause        string
-	CauseKey     string `json:"cause_key"`
-	Fix          string
-	ConfirmedBy  string `json:"confirmed_by"`
-	Status       string
-	Known        []string `json:"known_before_answer"`
-}
-
-func threads(t *testing.T, name string) (list []thread) {
+func threads(t *testing.T, name string) []Thread {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", "cases", name))
+	f, err := os.Open(filepath.Join("testdata", "cases", name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := bufio.NewScanner(bytes.NewReader(text))
-	lines.Buffer(nil, 1<<20)
-	for n := 1; lines.Scan(); n++ {
-		d := json.NewDecoder(bytes.NewReader(lines.Bytes()))
-		d.DisallowUnknownFields()
-		var x thread
-		if err := d.Decode(&x); err != nil {
-			t.Fatalf("%s:%d: %v", name, n, err)
-		}
-		list = append(list, x)
-	}
-	if err := lines.Err(); err != nil {
+	defer f.Close()
+	list, err := ReadThreads(name, f)
+	if err != nil {
 		t.Fatal(err)
 	}
 	return list
@@ -76,7 +44,7 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-func (x *thread) lint(t *testing.T, name string) {
+func (x *Thread) lint(t *testing.T, name string) {
 	t.Helper()
 	bad := func(what, got string) { t.Errorf("%s %s: %s %q", name, x.ID, what, got) }
 	for what, text := range map[string]string{"id": x.ID, "project": x.Project, "symptom": x.Symptom, "cause": x.Cause, "cause_key": x.CauseKey} {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"busbar.dev/doctor/cause"
 	"busbar.dev/doctor/evidence"
 	"busbar.dev/finding"
 	"busbar.dev/internal/lines"
@@ -92,14 +93,34 @@ func (t *Trial) Text() string {
 	return b.String()
 }
 
+// Prepare makes a trial ready to be weighed: any cause that one of its wanted findings states is right.
+func (t *Trial) Prepare(v *evidence.Vocabulary, m *cause.Model) (*cause.Thread, error) {
+	set, err := t.set(v)
+	if err != nil {
+		return nil, err
+	}
+	c := newCase(set)
+	x := &cause.Thread{ID: t.ID, Kind: t.Kind, Case: c.differential(c.detect())}
+	for _, k := range m.Causes() {
+		if slices.ContainsFunc(wanted(t), k.Finds) {
+			x.Accept = append(x.Accept, k.ID)
+		}
+	}
+	return x, nil
+}
+
+func (t *Trial) set(v *evidence.Vocabulary) (*evidence.Set, error) {
+	r := v.NewReader()
+	if err := r.Read(t.ID, strings.NewReader(t.Text())); err != nil {
+		return nil, err
+	}
+	return r.Set()
+}
+
 // Try examines a trial.
 func Try(v *evidence.Vocabulary, t *Trial) (Outcome, error) {
 	o := Outcome{Trial: t, Wanted: wanted(t), Undecidable: undecidable[t.ID]}
-	r := v.NewReader()
-	if err := r.Read(t.ID, strings.NewReader(t.Text())); err != nil {
-		return o, err
-	}
-	set, err := r.Set()
+	set, err := t.set(v)
 	if err != nil {
 		return o, err
 	}

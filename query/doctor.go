@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"busbar.dev/doctor"
+	"busbar.dev/doctor/cause"
 	"busbar.dev/doctor/evidence"
 	"busbar.dev/finding"
 	"busbar.dev/internal/failure"
@@ -19,10 +20,13 @@ import (
 // Doctor asks why a job is slow, broken or hung, from logs, outputs of tools, settings and sentences. Everything that is given
 // is taken for one job.
 type Doctor struct {
-	Sources []string `arg:"" optional:"" name:"path" page:"file" names:"files" help:"Logs, outputs of tools, environments, scripts, notes; folders and archives of them; - for standard input."`
+	Sources []string `arg:"" optional:"" name:"path" page:"file" names:"files" help:"Logs, outputs of tools, environments, scripts, notes; folders and archives of them; - for standard input; or a sentence about what is seen."`
 	Live    bool     `page:"-" help:"Also read this machine: topology, limits, kernel modules and settings. Nothing is changed."`
-	Mask    string   `placeholder:"WHAT" help:"addresses: also hide host and e-mail addresses. Secrets are always hidden."`
-	FailOn  string   `name:"fail-on" page:"-" placeholder:"SEVERITY" default:"warn" help:"Lowest severity that makes the exit code 1: note, warn, error or never."`
+	Rules   string   `page:"-" placeholder:"DIR" help:"Weigh the causes of this folder too: files NAME.yaml as docs/doctor.md describes them. One of a known name replaces it."`
+	// Answers are those to questions of an earlier document, by their names.
+	Answers map[string]bool `kong:"-" page:"-"`
+	Mask    string          `placeholder:"WHAT" help:"addresses: also hide host and e-mail addresses. Secrets are always hidden."`
+	FailOn  string          `name:"fail-on" page:"-" placeholder:"SEVERITY" default:"warn" help:"Lowest severity that makes the exit code 1: note, warn, error or never."`
 }
 
 // DoctorDoc is the answer to Doctor: findings, the most likely root first.
@@ -80,9 +84,32 @@ func (q Doctor) Run(ctx context.Context, env Env) (*DoctorDoc, error) {
 	if err != nil {
 		return nil, err
 	}
-	report := doctor.Examine(set)
+	report, err := q.weigh(&env, set)
+	if err != nil {
+		return nil, err
+	}
 	report.Mask(q.Mask == "addresses")
 	return &DoctorDoc{Document: report.Document(), Report: report, failOn: q.FailOn}, nil
+}
+
+// weigh asks the doctor, with the user's causes beside the built-in ones.
+func (q *Doctor) weigh(env *Env, set *evidence.Set) (*doctor.Report, error) {
+	if q.Rules == "" && q.Answers == nil {
+		return doctor.Examine(set), nil
+	}
+	var more []*cause.Cause
+	if q.Rules != "" {
+		list, err := cause.Load(env.files(), q.Rules)
+		if err != nil {
+			return nil, fmt.Errorf("--rules: %w", err)
+		}
+		more = list
+	}
+	m, err := doctor.NewModel(more...)
+	if err != nil {
+		return nil, err
+	}
+	return doctor.Weigh(m, set, q.Answers), nil
 }
 
 // liveEvidence reads this machine: its topology as map does, what the kernel says,
@@ -107,6 +134,11 @@ func (e *Env) liveEvidence(ctx context.Context, r *evidence.Reader) error {
 	return nil
 }
 
+// sentence reports an argument that is no file's name but what somebody says.
+func sentence(arg string) bool {
+	return len(strings.Fields(arg)) > 1 && !strings.HasPrefix(arg, "/") && !strings.HasPrefix(arg, "./")
+}
+
 // maxFiles bounds a folder.
 const maxFiles = 100000
 
@@ -117,8 +149,10 @@ func (e *Env) evidence(ctx context.Context, r *evidence.Reader, name string) err
 	}
 	info, err := fs.Stat(e.files(), name)
 	switch {
+	case err != nil && sentence(name):
+		return r.ReadSentence(name)
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%s: no such file or folder", name)
+		return fmt.Errorf("%s: no such file or folder; a sentence about what is seen has two words or more", name)
 	case err != nil:
 		return failure.Cannot(err)
 	}

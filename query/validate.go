@@ -70,7 +70,7 @@ func (q *Validate) refuseFaults(env *Env) error {
 		return nil
 	}
 	data, err := env.measuredText(q.Files[0])
-	if err == nil && doctor.MatchTrials(data) {
+	if err == nil && (doctor.MatchTrials(data) || doctor.MatchThreads(data)) {
 		err = fmt.Errorf("%s: %w", q.Files[0], ErrFaults)
 	}
 	return err

@@ -22,8 +22,34 @@ type ValidateDoctorDoc struct {
 	Hits      int                 `json:"hits"`      // decidable cases whose cause is among the first two findings
 	Rows      []ValidateDoctorRow `json:"rows"`
 	Share     float64             `json:"share"` // of hits in the decidable ones
+	First     int                 `json:"first"` // decidable cases whose cause is the first finding
+	Three     int                 `json:"three"` // among the first three
+
+	// Of threads, whose cause is known by name: how sure the doctor was, and how often that was right.
+	Threads *ThreadsDoc `json:"threads,omitempty"`
 
 	Outcomes []doctor.Outcome `json:"-"`
+}
+
+// ThreadsDoc is how well the causes of threads are named.
+type ThreadsDoc struct {
+	Wrong       int              `json:"wrong_but_sure"` // wrong with a confidence of half or more
+	Unknown     int              `json:"unknown"`        // answered by: unknown
+	Nameless    int              `json:"nameless"`       // whose cause is none of the program's
+	Reliability []ReliabilityRow `json:"reliability"`
+	// Early is the same with what reports held before the diagnosis only.
+	EarlyFirst int `json:"early_first"`
+	EarlyThree int `json:"early_three"`
+	EarlyWrong int `json:"early_wrong_but_sure"`
+
+	Outcomes []doctor.ThreadOutcome `json:"-"`
+}
+
+// ReliabilityRow is a fifth of the scale of confidence.
+type ReliabilityRow struct {
+	Said       int     `json:"said"`
+	Confidence float64 `json:"confidence"` // mean
+	Right      float64 `json:"right"`      // share
 }
 
 // ValidateDoctorRow is one fault.
@@ -44,6 +70,9 @@ func (q ValidateDoctor) Run(ctx context.Context, env Env) (*ValidateDoctorDoc, e
 	data, err := env.measuredText(q.File)
 	if err != nil {
 		return nil, err
+	}
+	if doctor.MatchThreads(data) {
+		return validateThreads(inputName(q.File), data)
 	}
 	list, err := doctor.ReadTrials(inputName(q.File), bytes.NewReader(data))
 	if err != nil {
@@ -78,7 +107,48 @@ func (d *ValidateDoctorDoc) add(o doctor.Outcome) {
 		if o.Hit {
 			d.Hits++
 		}
+		if o.Place == 1 {
+			d.First++
+		}
+		if o.Place >= 1 && o.Place <= 3 {
+			d.Three++
+		}
 	}
 	d.Outcomes = append(d.Outcomes, o)
 	d.Rows = append(d.Rows, ValidateDoctorRow{o.Trial.ID, o.Trial.Category, orEmpty(o.Wanted), orEmpty(o.Said), o.Hit, o.Undecidable})
+}
+
+// validateThreads scores threads by the cause they name.
+func validateThreads(name string, data []byte) (*ValidateDoctorDoc, error) {
+	list, err := doctor.ReadThreads(name, bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	score, outcomes, err := doctor.ScoreThreads(list, false)
+	if err != nil {
+		return nil, err
+	}
+	early, _, err := doctor.ScoreThreads(list, true)
+	if err != nil {
+		return nil, err
+	}
+	t := &ThreadsDoc{Wrong: score.Wrong, Unknown: score.Unknown, EarlyFirst: early.First, EarlyThree: early.Three, EarlyWrong: early.Wrong, Outcomes: outcomes}
+	d := &ValidateDoctorDoc{Cases: score.Threads, Decidable: score.Threads, First: score.First, Three: score.Three, Rows: []ValidateDoctorRow{}, Threads: t}
+	for _, b := range score.Bins {
+		if b.Said > 0 {
+			t.Reliability = append(t.Reliability, ReliabilityRow{b.Said, b.Confidence / float64(b.Said), float64(b.Right) / float64(b.Said)})
+		}
+	}
+	for i := range outcomes {
+		o := &outcomes[i]
+		if len(o.Wanted) == 0 {
+			t.Nameless++
+		}
+		if o.Place == 1 || o.Place == 2 {
+			d.Hits++
+		}
+		d.Rows = append(d.Rows, ValidateDoctorRow{o.Thread.ID, o.Thread.CauseKey, orEmpty(o.Wanted), orEmpty(o.Said), o.Place == 1, ""})
+	}
+	d.Share = float64(d.Hits) / float64(max(d.Cases, 1))
+	return d, nil
 }

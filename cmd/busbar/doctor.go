@@ -1,7 +1,10 @@
 package main
 
 import (
+	"bufio"
+	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"busbar.dev/doctor"
@@ -18,6 +21,7 @@ type doctorCmd struct {
 type doctorRunCmd struct {
 	common
 	query.Doctor
+	Ask    bool   `help:"Ask the questions that tell the leading causes apart, one after another, and weigh the answers: y, n, or nothing where it is not known."`
 	Output string `short:"o" name:"output" aliases:"format" placeholder:"FORMAT" default:"text" help:"Output: text, json, markdown, sarif or junit; FORMAT=FILE writes to a file."`
 	Width  int    `default:"0" hidden:""`
 }
@@ -30,6 +34,8 @@ func (doctorRunCmd) Help() string {
 		"Exit code 1: something above a note was found. Secrets in quoted lines are hidden.\n\n" +
 		"Examples:\n" +
 		"  busbar doctor docs/examples/job.log\n" +
+		"  busbar doctor \"all_reduce drops at three nodes\"\n" +
+		"  busbar doctor --ask \"training hangs in the first step\"\n" +
 		"  busbar doctor docs/examples/job.log docs/examples/topo.txt --mask addresses -o markdown\n" +
 		"  busbar doctor docs/examples/ -o sarif=findings.sarif\n" +
 		"  busbar doctor --live --fail-on error\n" +
@@ -44,6 +50,9 @@ func (c *doctorRunCmd) Run(e *env) error {
 		return err
 	}
 	doc, err := c.Doctor.Run(e.ctx, e.query(c.common))
+	if err == nil && c.Ask {
+		doc, err = c.walk(e, doc)
+	}
 	if err != nil {
 		return err
 	}
@@ -83,4 +92,39 @@ func findingForms(r *doctor.Report, document, text func(io.Writer) error) forms 
 		{"sarif", []string{".sarif"}, as(doctor.SARIF)},
 		{"junit", []string{".xml"}, as(doctor.JUnit)},
 	}}
+}
+
+// maxAsked is how many questions a walk has.
+const maxAsked = 12
+
+// walk asks the most telling question and weighs anew, until a cause is likely or no question is left.
+func (c *doctorRunCmd) walk(e *env, doc *query.DoctorDoc) (*query.DoctorDoc, error) {
+	in := bufio.NewScanner(e.stdin)
+	c.Answers = map[string]bool{}
+	skipped := map[string]bool{}
+	for range maxAsked {
+		next := slices.IndexFunc(doc.Questions, func(q doctor.Question) bool { return !skipped[q.Name] })
+		if !doc.Undecided || next < 0 {
+			break
+		}
+		q := doc.Questions[next]
+		fmt.Fprintf(e.stderr, "%s\n    %s\n[y/n/?] ", q.Ask, q.Command)
+		if !in.Scan() {
+			break
+		}
+		switch answer := strings.ToLower(strings.TrimSpace(in.Text())); {
+		case strings.HasPrefix(answer, "y"):
+			c.Answers[q.Name] = true
+		case strings.HasPrefix(answer, "n"):
+			c.Answers[q.Name] = false
+		default:
+			skipped[q.Name] = true
+			continue
+		}
+		var err error
+		if doc, err = c.Doctor.Run(e.ctx, e.query(c.common)); err != nil {
+			return nil, err
+		}
+	}
+	return doc, in.Err()
 }

@@ -60,7 +60,7 @@ func NewReader() *Reader { return NewVocabulary().NewReader() }
 // NewReader makes a Reader.
 func (v *Vocabulary) NewReader() *Reader {
 	return &Reader{
-		set:   &Set{kinds: map[Kind][]*Observation{}, env: map[string][]*Env{}, Dropped: map[string]int{}, Steps: map[int]*Steps{}},
+		set:   &Set{kinds: map[Kind][]*Observation{}, env: map[string][]*Env{}, Dropped: map[string]int{}, Steps: map[int]*Steps{}, Talk: map[string]bool{}},
 		words: v, env: &envReader{envPatterns: v.env}, log: nccllog.NewReader(), nets: &subnetReader{subnetPatterns: v.subnets},
 	}
 }
@@ -75,6 +75,19 @@ func (r *Reader) Read(name string, in io.Reader) error {
 		return err
 	}
 	return r.text(name, b)
+}
+
+// ReadSentence takes in what somebody says.
+func (r *Reader) ReadSentence(text string) error {
+	if err := r.Read("the sentence", strings.NewReader(text)); err != nil {
+		return err
+	}
+	r.set.Told, r.set.Asked = true, true
+	if !r.set.Talk[r.name] {
+		r.set.Talk[r.name] = true
+		r.set.addWords(text)
+	}
+	return nil
 }
 
 // ReadOutput takes in what a tool printed: nothing in it is what somebody tells.
@@ -109,6 +122,10 @@ func (r *Reader) text(name string, in *bufio.Reader) error {
 		return err
 	}
 	if formats := r.whole(); r.talks() {
+		r.set.Talk[r.name] = formats == 0
+		if formats == 0 {
+			r.set.addWords(r.kept.String())
+		}
 		r.tell(formats)
 	}
 	return nil
@@ -200,6 +217,9 @@ func (r *Reader) tell(tools int) {
 		}
 		if s.kind == "" {
 			r.set.Told = r.set.Told || r.sentences > 0
+			if tools > 0 {
+				r.set.addWords(s.text)
+			}
 			r.words.figures.read(r.set, s.text, s.q)
 			continue
 		}

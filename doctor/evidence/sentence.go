@@ -94,6 +94,12 @@ func talk(text string) (words int, ok bool) {
 	return words, true
 }
 
+// Sentence reports a line that somebody may have written, and no program printed.
+func Sentence(text string) bool {
+	words, ok := talk(text)
+	return ok && words >= 2
+}
+
 // alone reports a symptom that stands alone on its line.
 func alone(text string) bool {
 	switch strings.ToLower(strings.TrimSpace(text)) {

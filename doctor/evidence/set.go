@@ -19,6 +19,7 @@ const (
 	maxHosts   = 8192 // hosts, and ranks, of one observation
 	maxFigures = 2000
 	maxEnv     = 4000
+	maxWords   = 64 << 10 // bytes of what people wrote
 )
 
 // Observation is something seen, once or many times.
@@ -70,8 +71,11 @@ type Set struct {
 	Cluster *cluster.Cluster
 	Figures []Figure
 	Changes []Change
-	Steps   map[int]*Steps // times of training steps by rank
-	Told    bool           // somebody wrote sentences about it
+	Steps   map[int]*Steps  // times of training steps by rank
+	Told    bool            // somebody wrote sentences about it
+	Asked   bool            // it was said to the program itself
+	Talk    map[string]bool // sources in which somebody did
+	Words   string          // what those sources say, their sentences only where tools printed too
 	Dropped map[string]int
 
 	kinds map[Kind][]*Observation
@@ -198,6 +202,13 @@ func (s *Set) setEnv(name, value string, q finding.Quote, host string) {
 		e.Hosts[strings.Clone(host)] = true
 	}
 	s.env[e.Name] = append(s.env[e.Name], e)
+}
+
+// addWords keeps what somebody wrote, within bounds.
+func (s *Set) addWords(text string) {
+	if len(s.Words)+len(text) < maxWords {
+		s.Words += text + "\n"
+	}
 }
 
 func (s *Set) drop(what string) { s.Dropped[what]++ }

@@ -86,6 +86,7 @@ var columns = []struct {
 	{"report", 10},
 	{"internal/keywords", 0},
 	{"internal/stats", 0},
+	{"doctor/cause", 3},
 	{"doctor/evidence", 7},
 	{"doctor", 8},
 	{"fleet/health", 4},

@@ -1,0 +1,177 @@
+package cause
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+
+	"busbar.dev/internal/yamldoc"
+)
+
+// Question is an observation that tells causes apart.
+type Question struct {
+	Name    string
+	Ask     string // answered by yes or no
+	Command string // that shows it
+	Yes     []string
+	No      []string // areas, or names of causes, that predict each answer
+	// Gain is how much an answer is expected to tell, in bits; Tells are the causes it parts.
+	Gain  float64
+	Tells []string
+	test  *Cause // it is this cause's own test
+}
+
+// How sure an answer is where a cause predicts it, where nothing is predicted, and of another cause's own test.
+const (
+	predicted = 0.85
+	open      = 0.5
+	chance    = 0.12
+)
+
+var questions = sync.OnceValue(func() []Question {
+	text, err := data.ReadFile("questions.yaml")
+	if err != nil {
+		panic(err)
+	}
+	docs, err := yamldoc.Parse(string(text))
+	if err != nil || len(docs) != 1 {
+		panic(fmt.Sprint("questions.yaml: ", err))
+	}
+	var list []Question
+	for _, v := range docs[0].Items {
+		q := Question{Name: v.Key, Ask: v.Get("ask").Str(), Command: v.Get("command").Str()}
+		for _, x := range v.Get("yes").List() {
+			q.Yes = append(q.Yes, x.Str())
+		}
+		for _, x := range v.Get("no").List() {
+			q.No = append(q.No, x.Str())
+		}
+		list = append(list, q)
+	}
+	return list
+})
+
+// testPrefix is in front of the name of a cause's own test.
+const testPrefix = "test:"
+
+// yes is how likely a cause answers a question by yes.
+func (q *Question) yes(c *Cause) float64 {
+	switch {
+	case c == nil:
+		return open
+	case q.test != nil && q.test.ID == c.ID:
+		return predicted
+	case q.test != nil:
+		return chance
+	case slices.Contains(q.Yes, c.ID) || slices.Contains(q.Yes, c.Area) && !slices.Contains(q.No, c.ID):
+		return predicted
+	case slices.Contains(q.No, c.ID) || slices.Contains(q.No, c.Area):
+		return 1 - predicted
+	}
+	return open
+}
+
+// answered is what answers say of a cause.
+func answered(answers map[string]bool, c *Cause) float64 {
+	sum := 0.0
+	for name, yes := range answers {
+		q := questionOf(name, c)
+		if q == nil {
+			continue
+		}
+		p := q.yes(c)
+		if !yes {
+			p = 1 - p
+		}
+		sum += math.Log(p / open)
+	}
+	return sum
+}
+
+func questionOf(name string, c *Cause) *Question {
+	if id, ok := strings.CutPrefix(name, testPrefix); ok {
+		if id == c.ID {
+			return &Question{test: c}
+		}
+		return &Question{test: &Cause{ID: id}}
+	}
+	list := questions()
+	if i := slices.IndexFunc(list, func(q Question) bool { return q.Name == name }); i >= 0 {
+		return &list[i]
+	}
+	return nil
+}
+
+// leading is how many hypotheses questions are chosen for.
+const leading = 8
+
+// Ask chooses up to n questions that tell the leading hypotheses apart best, the first of them the best alone.
+func (m *Model) Ask(list []Hypothesis, answers map[string]bool, n int) []Question {
+	top := list[:min(len(list), leading)]
+	candidates := slices.Clone(questions())
+	for _, h := range top[:min(len(top), 4)] {
+		if h.Cause != nil {
+			candidates = append(candidates, Question{Name: testPrefix + h.ID, Ask: "Does this show it: " + h.Title + "?", Command: h.Test, test: h.Cause})
+		}
+	}
+	var chosen []Question
+	p := make([]float64, len(top))
+	for i, h := range top {
+		p[i] = h.P
+	}
+	for len(chosen) < n {
+		best := -1
+		for i := range candidates {
+			q := &candidates[i]
+			if _, done := answers[q.Name]; done || slices.ContainsFunc(chosen, func(c Question) bool { return c.Name == q.Name }) {
+				continue
+			}
+			q.Gain = q.gain(top, p)
+			if best < 0 || q.Gain > candidates[best].Gain {
+				best = i
+			}
+		}
+		if best < 0 || candidates[best].Gain < 0.005 {
+			break
+		}
+		q := candidates[best]
+		for _, h := range top {
+			if h.Cause != nil && q.yes(h.Cause) > open {
+				q.Tells = append(q.Tells, h.ID)
+			}
+		}
+		chosen = append(chosen, q)
+		// The next one should part what this one leaves together: what both answers leave likely counts less.
+		for i, h := range top {
+			y := q.yes(h.Cause)
+			p[i] *= 1 - math.Abs(2*y-1)/2
+		}
+	}
+	return chosen
+}
+
+// gain is the information that an answer is expected to give about the leading hypotheses, in bits.
+func (q *Question) gain(top []Hypothesis, p []float64) float64 {
+	sum, yes, split := 0.0, 0.0, 0.0
+	for i, h := range top {
+		sum += p[i]
+		yes += float64(p[i] * q.yes(h.Cause))
+	}
+	if sum == 0 {
+		return 0
+	}
+	for i, h := range top {
+		split += float64(p[i] / sum * entropy(q.yes(h.Cause)))
+	}
+	return entropy(yes/sum) - split
+}
+
+// entropy is that of a coin, in bits.
+func entropy(p float64) float64 {
+	if p <= 0 || p >= 1 {
+		return 0
+	}
+	return -p*math.Log2(p) - (1-p)*math.Log2(1-p)
+}

@@ -1,0 +1,202 @@
+package cause
+
+import (
+	"encoding/csv"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// first guesses of the weights, towards which the fit is pulled where threads say little. Their signs bind: a remedy
+// without effect never speaks for its cause.
+var guess = [features]float64{
+	fStrong: 0.5, fSurprise: 0.7, fWeak: 0.3, fHelped: 1.5, fOtherHelped: -0.3, fNoEffect: -1.5, fInOrder: -3, fSymptom: 0.5, fNoSymptom: -0.5, fWhere: 0.3, fElsewhere: -1,
+	fWords: 0.5, fPrior: 0.5, fStates: 4, fAgrees: 2.5, fSuggests: 1, fTold: 1.5, fHint: 0.5, fExpects: 1.5, fUnknown: 3,
+}
+
+// binding are weights whose sign may not change.
+var binding = [features]float64{
+	fStrong: 1, fSurprise: 1, fWeak: 1, fHelped: 1, fOtherHelped: -1, fNoEffect: -1, fInOrder: -1, fSymptom: 1, fNoSymptom: -1, fWhere: 1, fElsewhere: -1, fWords: 1, fPrior: 1,
+	fStates: 1, fAgrees: 1, fSuggests: 1, fTold: 1, fHint: 1, fExpects: 1,
+}
+
+// least are weights of which something is known beyond the threads: what was tried in vain, or is in order, counts against.
+var least = [features]float64{fNoEffect: 1, fInOrder: 3}
+
+const (
+	// pull is how strongly weights are held to the guess.
+	pull = 1.0
+	// strangers is the share of faults in the field whose cause is none of those known.
+	strangers = 0.12
+	// trialWeight is how much a trial counts beside a thread.
+	trialWeight = 0.15
+)
+
+// example is a thread as the fit sees it: the features of all hypotheses, and which are right.
+type example struct {
+	x      [][features]float64 // the last is unknown
+	right  []bool
+	weight float64
+}
+
+func (m *Model) example(t *Thread, learnedFrom bool) example {
+	var without *Thread
+	if learnedFrom {
+		without = t
+	}
+	e := example{weight: 1}
+	for _, c := range m.causes {
+		e.x = append(e.x, m.features(&t.Case, c, without))
+		e.right = append(e.right, slices.Contains(t.Accept, c.ID))
+	}
+	e.x = append(e.x, [features]float64{fUnknown: 1})
+	e.right = append(e.right, !slices.Contains(e.right, true))
+	return e
+}
+
+// Ready computes the features of threads that the model has learned from, each left out of that.
+func (m *Model) Ready(threads []*Thread) {
+	for _, t := range threads {
+		e := m.example(t, true)
+		t.ready = &e
+	}
+}
+
+// stranger is the same thread if nobody knew its cause.
+func (e *example) stranger() example {
+	s := example{weight: strangers}
+	for i := range e.x {
+		if !e.right[i] {
+			s.x, s.right = append(s.x, e.x[i]), append(s.right, i == len(e.x)-1)
+		}
+	}
+	return s
+}
+
+// Fit finds the weights under which the threads' causes are likeliest, each thread left out of what was counted. Trials are those that detectors
+// were written for; they count for less.
+func (m *Model) Fit(threads, trials []*Thread) {
+	var list []example
+	for i, t := range slices.Concat(threads, trials) {
+		e := *t.ready
+		e.weight = 1 - strangers
+		s := e.stranger()
+		if i >= len(threads) {
+			e.weight *= trialWeight
+			s.weight *= trialWeight
+		}
+		list = append(list, e, s)
+	}
+	m.weights = guess
+	rate := 0.5 / float64(len(threads)+1)
+	var speed [features]float64
+	for range 400 {
+		var g [features]float64
+		for i := range list {
+			list[i].gradient(&m.weights, &g)
+		}
+		for i := range g {
+			g[i] -= pull * (m.weights[i] - guess[i])
+			speed[i] = float64(0.9*speed[i]) + float64(rate*g[i])
+			m.weights[i] += 0.3 * speed[i]
+			if m.weights[i]*binding[i] < least[i] {
+				m.weights[i], speed[i] = least[i]*binding[i], 0
+			}
+		}
+	}
+	m.temper(threads)
+}
+
+// temper scales all weights so that unread threads are likeliest: what trials and the guess make too sure is taken back.
+func (m *Model) temper(threads []*Thread) {
+	best, most, kept := 1.0, math.Inf(-1), m.weights
+	for t := 0.4; t <= 1.21; t += 0.05 {
+		for i := range m.weights {
+			m.weights[i] = float64(kept[i] * t)
+		}
+		sum := 0.0
+		for _, x := range threads {
+			s := x.ready.stranger()
+			sum += float64((1-strangers)*x.ready.logRight(&m.weights)) + float64(strangers*s.logRight(&m.weights))
+		}
+		if sum > most {
+			best, most = t, sum
+		}
+	}
+	for i := range m.weights {
+		m.weights[i] = float64(kept[i] * best)
+	}
+}
+
+// logRight is the logarithm of the right hypotheses' probability.
+func (e *example) logRight(w *[features]float64) float64 {
+	all, right := 0.0, 0.0
+	for i := range e.x {
+		p := math.Exp(min(dot(&e.x[i], w), 300))
+		all += p
+		if e.right[i] {
+			right += p
+		}
+	}
+	return math.Log(max(right/all, 1e-12))
+}
+
+// gradient adds that of the logarithm of the right hypotheses' probability.
+func (e *example) gradient(w, g *[features]float64) {
+	p := make([]float64, len(e.x))
+	most := math.Inf(-1)
+	for i := range e.x {
+		p[i] = dot(&e.x[i], w)
+		most = max(most, p[i])
+	}
+	all, right := 0.0, 0.0
+	for i := range p {
+		p[i] = math.Exp(p[i] - most)
+		all += p[i]
+		if e.right[i] {
+			right += p[i]
+		}
+	}
+	for i := range p {
+		by := -p[i] / all
+		if e.right[i] {
+			by += p[i] / right
+		}
+		for k, v := range e.x[i] {
+			if v != 0 {
+				g[k] += float64(e.weight * by * v)
+			}
+		}
+	}
+}
+
+// Write writes what was learned as the files that New reads.
+func (m *Model) Write(threads []*Thread, create func(name string) (io.WriteCloser, error)) error {
+	rows := map[string][][]string{"weights.csv": {{"feature", "weight"}}, "terms.csv": {{"word", "threads", "causes"}}, "signs.csv": {{"sign", "threads"}}}
+	for i, name := range FeatureNames {
+		rows["weights.csv"] = append(rows["weights.csv"], []string{name, strconv.FormatFloat(m.weights[i], 'f', 3, 64)})
+	}
+	for _, r := range countWords(threads) {
+		rows["terms.csv"] = append(rows["terms.csv"], []string{r.Word, strconv.FormatFloat(r.Threads, 'g', 4, 64), strings.Join(r.Causes, "|")})
+	}
+	for _, r := range m.countSigns(threads) {
+		rows["signs.csv"] = append(rows["signs.csv"], []string{r.Sign, strconv.FormatFloat(r.Threads, 'g', 4, 64)})
+	}
+	for name, list := range rows {
+		w, err := create(name)
+		if err != nil {
+			return err
+		}
+		c := csv.NewWriter(w)
+		if err := c.WriteAll(list); err != nil {
+			w.Close()
+			return err
+		}
+		if err := w.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,311 @@
+package cause
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+)
+
+// Features of a cause in a case; the names are those of weights.csv.
+const (
+	fStrong      = iota // a strong sign is matched
+	fSurprise           // how seldom other causes' threads match those, halved for each further one
+	fWeak               // likewise of weak signs, and of strong ones whose words stand apart
+	fHelped             // its remedy helped
+	fOtherHelped        // another's remedy helped, and not its own
+	fNoEffect           // its remedy had no effect
+	fInOrder            // it is stated to be in order
+	fSymptom            // its symptom is told of
+	fNoSymptom          // only others are
+	fWhere              // its circumstances are told of
+	fElsewhere          // circumstances that exclude its own
+	fWords              // words of its threads and its description
+	fPrior              // how often it was the cause
+	fStates             // a detector: a printed line states it
+	fAgrees             // a detector: two printed lines agree
+	fSuggests           // a detector: printed lines suggest it among others
+	fTold               // a detector: sentences speak for it
+	fHint               // a detector: sentences suggest it among others
+	fExpects            // a detector: nothing is wrong, this is expected
+	fUnknown            // the bias of the hypothesis that it is none of these
+	features
+)
+
+// FeatureNames are the names in weights.csv.
+var FeatureNames = [features]string{
+	"strong", "surprise", "weak", "helped", "other-helped", "no-effect", "in-order", "symptom", "other-symptom", "where", "elsewhere", "words", "prior",
+	"states", "agrees", "suggests", "told", "hint", "expects", "unknown",
+}
+
+// Grade is how a detector of package doctor knows what it says.
+type Grade uint8
+
+// Grades of detectors.
+const (
+	None     Grade = iota
+	Hint           // sentences suggest it, among other things
+	Says           // sentences speak for it
+	Suggests       // printed lines suggest it, among other things
+	Agrees         // two independent lines agree
+	States         // a line states it
+	Expects        // it is as it should be
+)
+
+// Case is what is known of one fault.
+type Case struct {
+	Told  *Told
+	Rules map[string]Grade // what detectors found
+	// Answers are those to questions, by the question's name.
+	Answers map[string]bool
+}
+
+// Hypothesis is a cause with how likely it is.
+type Hypothesis struct {
+	*Cause         // nil: none of those known
+	P      float64 // of this one alone being the cause
+	// Alone is how likely it is against unknown only: several lines of a log may state
+	// several faults.
+	Alone float64
+	Basis []Observation // what speaks for it
+	score float64
+}
+
+// Model weighs causes.
+type Model struct {
+	causes  []*Cause
+	weights [features]float64
+	counts  map[string]float64 // threads of other causes that match a sign
+	terms   *terms
+}
+
+// New makes a model of the built-in causes and more of a user's, which replace those of the same name.
+func New(more ...*Cause) (*Model, error) {
+	list, err := builtin()
+	if err != nil {
+		return nil, err
+	}
+	byID := map[string]*Cause{}
+	for _, c := range slices.Concat(list, more) {
+		byID[c.ID] = c
+	}
+	m := &Model{}
+	for _, id := range slices.Sorted(maps.Keys(byID)) {
+		m.causes = append(m.causes, byID[id])
+	}
+	if err := m.learned(); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// Causes are those the model weighs, in the order of their names.
+func (m *Model) Causes() []*Cause { return m.causes }
+
+// Weigh gives all hypotheses, the likeliest first; among them the one that it is none of the known causes.
+func (m *Model) Weigh(c *Case) []Hypothesis { return m.weigh(c, nil) }
+
+// WeighLeftOut is Weigh for a thread that the model has learned from, as if it had not.
+func (m *Model) WeighLeftOut(t *Thread) []Hypothesis { return m.weigh(&t.Case, t) }
+
+// Name is the cause's, or unknown.
+func (h *Hypothesis) Name() string {
+	if h.Cause == nil {
+		return "unknown"
+	}
+	return h.ID
+}
+
+func (m *Model) weigh(c *Case, without *Thread) []Hypothesis {
+	list := make([]Hypothesis, 0, len(m.causes)+1)
+	unknown := m.weights[fUnknown]
+	for i, x := range m.causes {
+		var f [features]float64
+		if without != nil && without.ready != nil {
+			f = without.ready.x[i]
+		} else {
+			f = m.features(c, x, without)
+		}
+		h := Hypothesis{Cause: x, score: dot(&f, &m.weights) + answered(c.Answers, x)}
+		list = append(list, h)
+	}
+	list = append(list, Hypothesis{score: unknown})
+	most := slices.MaxFunc(list, func(a, b Hypothesis) int { return cmp.Compare(a.score, b.score) }).score
+	sum := 0.0
+	for i := range list {
+		list[i].P = math.Exp(list[i].score - most)
+		sum += list[i].P
+		list[i].Alone = 1 / (1 + math.Exp(unknown-list[i].score))
+	}
+	for i := range list {
+		list[i].P /= sum
+	}
+	slices.SortStableFunc(list, func(a, b Hypothesis) int { return cmp.Compare(b.score, a.score) })
+	for i := range list[:min(len(list), 10)] {
+		if list[i].Cause != nil {
+			list[i].Basis = basis(c, list[i].Cause)
+		}
+	}
+	return list
+}
+
+func dot(f, w *[features]float64) float64 {
+	s := 0.0
+	for i := range f {
+		s += float64(f[i] * w[i])
+	}
+	return s
+}
+
+// features are those of one cause. without is a thread to leave out of what was learned; nil: none.
+func (m *Model) features(c *Case, x *Cause, without *Thread) (f [features]float64) {
+	m.signFeatures(&f, c.Told, x, without)
+	if c.Told != nil {
+		v := wordList()
+		if len(x.Symptoms) > 0 && len(c.Told.symptoms) > 0 {
+			if slices.ContainsFunc(x.Symptoms, func(s string) bool { return c.Told.symptoms[s] }) {
+				f[fSymptom] = 1
+			} else {
+				f[fNoSymptom] = 1
+			}
+		}
+		if slices.ContainsFunc(x.Where, func(s string) bool { return c.Told.tags[s] }) {
+			f[fWhere] = 1
+		}
+		for _, group := range v.exclusive {
+			if excluded(group, x.Where, c.Told.tags) {
+				f[fElsewhere] = 1
+			}
+		}
+		f[fWords] = m.terms.score(c.Told.words, x, without)
+	}
+	f[fPrior] = m.terms.prior(x, without)
+	found := false
+	for rule, g := range c.Rules {
+		if g != None && x.Finds(rule) {
+			found = true
+			f[[...]int{0, fHint, fTold, fSuggests, fAgrees, fStates, fExpects}[g]] = 1
+		}
+	}
+	if f[fInOrder] == 1 { // detectors of sentences know no polarity
+		for _, i := range []int{fStates, fAgrees, fSuggests, fTold, fHint} {
+			f[i] = 0
+		}
+	}
+	if len(x.signs[strong]) == 0 { // a detector's own: nothing but the detector speaks for it
+		f[fWords], f[fPrior] = 0, 0
+		if !found {
+			f[fPrior] = never
+		}
+	}
+	return f
+}
+
+// never is the prior of a detector's own cause where it finds nothing.
+const never = -9
+
+// excluded reports that a cause happens in circumstances of a group, and only others of it are told of.
+func excluded(group, where []string, tags map[string]bool) bool {
+	needs, other := false, false
+	for _, g := range group {
+		if slices.Contains(where, g) {
+			if tags[g] {
+				return false
+			}
+			needs = true
+		} else if tags[g] {
+			other = true
+		}
+	}
+	return needs && other
+}
+
+func (m *Model) signFeatures(f *[features]float64, t *Told, x *Cause, without *Thread) {
+	if t == nil {
+		return
+	}
+	var found, faint []float64
+	for i := range x.signs[strong] {
+		s := &x.signs[strong][i]
+		switch {
+		case !s.in(t.all):
+		case slices.ContainsFunc(t.Observations, func(o Observation) bool { return speaks(&o, x, s) }):
+			f[fStrong] = 1
+			found = append(found, m.surprise(x, s, without))
+		default:
+			faint = append(faint, m.surprise(x, s, without)/2)
+		}
+	}
+	for i := range x.signs[weak] {
+		s := &x.signs[weak][i]
+		if s.in(t.all) && slices.ContainsFunc(t.Observations, func(o Observation) bool { return speaks(&o, x, s) }) {
+			faint = append(faint, m.surprise(x, s, without))
+		}
+	}
+	f[fSurprise], f[fWeak] = halving(found), halving(faint)
+	helped := false
+	for _, o := range t.Observations {
+		helped = helped || o.Polarity == Helped
+		switch {
+		case o.Polarity == Helped && anySign(x.signs[helps], o.norm):
+			f[fHelped] = 1
+		case o.Polarity == NoEffect && anySign(x.signs[helps], o.norm):
+			f[fNoEffect] = 1
+		case anySign(x.signs[inOrder], o.norm), o.Polarity == InOrder && anySign(x.signs[strong], o.norm):
+			f[fInOrder] = 1
+		}
+	}
+	if helped && f[fHelped] == 0 {
+		f[fOtherHelped] = 1
+	}
+}
+
+// speaks reports a clause that shows a sign: not one that says the cause is in order, and none of a remedy without effect.
+func speaks(o *Observation, x *Cause, s *sign) bool {
+	return (o.Polarity == Seen || o.Polarity == Helped) && s.in(o.norm) && !anySign(x.signs[inOrder], o.norm)
+}
+
+func anySign(list []sign, norm string) bool {
+	return slices.ContainsFunc(list, func(s sign) bool { return s.in(norm) })
+}
+
+// halving adds values, the greatest in full and each further one half of the one before: signs of one cause depend on each other.
+func halving(list []float64) float64 {
+	slices.SortFunc(list, func(a, b float64) int { return cmp.Compare(b, a) })
+	sum, part := 0.0, 1.0
+	for _, v := range list {
+		sum += float64(part * v)
+		part /= 2
+	}
+	return sum
+}
+
+// surprise is how little a sign is expected with another cause, in nats.
+func (m *Model) surprise(x *Cause, s *sign, without *Thread) float64 {
+	k, all := m.counts[signName(x, s)], m.terms.all
+	if without != nil {
+		all--
+		if k > 0 && !slices.Contains(without.Accept, x.ID) {
+			k--
+		}
+	}
+	return -math.Log((k + 1) / (all + 2))
+}
+
+// basis are the clauses that speak for a cause.
+func basis(c *Case, x *Cause) []Observation {
+	if c.Told == nil {
+		return nil
+	}
+	var list []Observation
+	for _, o := range c.Told.Observations {
+		named := o.Polarity == Helped && anySign(x.signs[helps], o.norm)
+		for _, k := range []int{strong, weak} {
+			named = named || slices.ContainsFunc(x.signs[k], func(s sign) bool { return speaks(&o, x, &s) })
+		}
+		if named {
+			list = append(list, o)
+		}
+	}
+	return list
+}

@@ -1,0 +1,98 @@
+package cause
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Score is how good answers are.
+type Score struct {
+	Threads, First, Three int
+	Sure, Wrong           int // said with half or more; wrong among them
+	Unknown               int // answers below Threshold
+	Bins                  [5]Bin
+}
+
+// Bin is a row of the reliability table: answers said with a confidence in a fifth of the scale.
+type Bin struct {
+	Said, Right int
+	Confidence  float64 // sum
+}
+
+// Threshold is the confidence below which the answer is: unknown.
+const Threshold = 0.3
+
+// Add counts an answer: hypotheses in order, and the names of those that are right.
+func (s *Score) Add(list []Hypothesis, accept []string) {
+	s.Threads++
+	place, n := 0, 0
+	var top *Hypothesis
+	for i := range list {
+		if list[i].Cause == nil {
+			continue
+		}
+		if n++; n == 1 {
+			top = &list[i]
+		}
+		if slices.Contains(accept, list[i].ID) {
+			place = n
+			break
+		}
+	}
+	if place == 1 {
+		s.First++
+	}
+	if place >= 1 && place <= 3 {
+		s.Three++
+	}
+	if top.P < Threshold {
+		s.Unknown++
+	}
+	if top.P >= 0.5 {
+		s.Sure++
+		if place != 1 {
+			s.Wrong++
+		}
+	}
+	b := &s.Bins[min(len(s.Bins)-1, int(top.P*float64(len(s.Bins))))]
+	b.Said++
+	b.Confidence += top.P
+	if place == 1 {
+		b.Right++
+	}
+}
+
+// String is one line with the shares, and the reliability.
+func (s Score) String() string {
+	var b strings.Builder
+	n := float64(max(s.Threads, 1))
+	fmt.Fprintf(&b, "%d threads: cause first %.1f%%, among the first three %.1f%%, wrong with confidence of 50%% or more %.1f%%, unknown %.0f%%; reliability", s.Threads, 100*float64(s.First)/n, 100*float64(s.Three)/n, 100*float64(s.Wrong)/n, 100*float64(s.Unknown)/n)
+	for _, x := range s.Bins {
+		if x.Said > 0 {
+			fmt.Fprintf(&b, " %.0f→%.0f%%(%d)", 100*x.Confidence/float64(x.Said), 100*float64(x.Right)/float64(x.Said), x.Said)
+		}
+	}
+	return b.String()
+}
+
+// Score weighs threads. leftOut says that the model has learned from them, and that each is left out of that.
+func (m *Model) Score(threads []*Thread, leftOut bool) (s Score) {
+	for _, t := range threads {
+		if leftOut {
+			s.Add(m.WeighLeftOut(t), t.Accept)
+		} else {
+			s.Add(m.Weigh(&t.Case), t.Accept)
+		}
+	}
+	return s
+}
+
+// Table prints the weights for review.
+func (m *Model) Table() string {
+	var b strings.Builder
+	for i, name := range FeatureNames {
+		fmt.Fprintf(&b, "%-14s %6.2f\n", name, m.weights[i])
+	}
+	return b.String()
+}

@@ -1,0 +1,290 @@
+package cause
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"busbar.dev/internal/yamldoc"
+)
+
+// Polarity is what a clause says of the things it names.
+type Polarity uint8
+
+// Polarities. What is absent although it would be there is seen: the clause itself
+// says no, and signs hold such words.
+const (
+	Seen     Polarity = iota
+	Helped            // tried, and it made the difference
+	NoEffect          // tried, and nothing changed
+	InOrder           // stated not to be the fault
+)
+
+// polarityNames are those of words.yaml.
+var polarityNames = [...]string{"", "helped", "no-effect", "in-order"}
+
+func (p Polarity) String() string {
+	if p == Seen {
+		return "seen"
+	}
+	return polarityNames[p]
+}
+
+// Observation is one clause and what it says.
+type Observation struct {
+	Text     string
+	Polarity Polarity
+	norm     string
+	ordered  bool // a sign says that something is in order: its words speak for nothing
+}
+
+// vocabulary is words.yaml.
+type vocabulary struct {
+	symptoms, tags map[string][]term
+	exclusive      [][]string
+	complaints     []term
+	polarity       [len(polarityNames)][]term
+}
+
+var wordList = sync.OnceValue(func() *vocabulary {
+	text, err := data.ReadFile("words.yaml")
+	if err != nil {
+		panic(err)
+	}
+	docs, err := yamldoc.Parse(string(text))
+	if err != nil || len(docs) != 1 {
+		panic(fmt.Sprint("words.yaml: ", err))
+	}
+	v := &vocabulary{symptoms: termsOf(docs[0].Get("symptoms")), tags: termsOf(docs[0].Get("tags"))}
+	for _, item := range docs[0].Get("complaints").List() {
+		v.complaints = append(v.complaints, parseTerms(item.Str())...)
+	}
+	for _, group := range docs[0].Get("exclusive").List() {
+		var names []string
+		for _, n := range group.List() {
+			names = append(names, n.Str())
+		}
+		v.exclusive = append(v.exclusive, names)
+	}
+	for p := Helped; p <= InOrder; p++ {
+		v.polarity[p] = termsOf(docs[0].Get("polarity"))[polarityNames[p]]
+	}
+	return v
+})
+
+func termsOf(v *yamldoc.Value) map[string][]term {
+	list := map[string][]term{}
+	for _, m := range v.Map() {
+		for _, item := range m.List() {
+			list[m.Key] = append(list[m.Key], parseTerms(item.Str())...)
+		}
+	}
+	return list
+}
+
+// Told is what somebody tells, taken apart.
+type Told struct {
+	Observations []Observation
+	symptoms     map[string]bool
+	tags         map[string]bool
+	words        []string // of what is seen or helped, each once
+	all          string   // what is seen, normalised
+}
+
+// maxTold bounds what is looked at.
+const maxTold = 64 << 10
+
+// Tell takes a text apart: clauses, what they say, symptoms and circumstances.
+func Tell(text string) *Told {
+	t := &Told{}
+	for line := range strings.Lines(text[:min(len(text), maxTold)]) {
+		for _, s := range sentences(line) {
+			for _, c := range clauses(s) {
+				t.Add(c, polarity(c))
+			}
+		}
+	}
+	t.finish()
+	return t
+}
+
+// Remedy reports a change that some built-in cause has among its remedies.
+func Remedy(text string) bool {
+	list, err := builtin()
+	n := normalise(text)
+	return err == nil && slices.ContainsFunc(list, func(c *Cause) bool { return c.Remedies(n) })
+}
+
+// Complains reports a text that tells of a fault.
+func Complains(text string) bool {
+	for line := range strings.Lines(text[:min(len(text), maxTold)]) {
+		for _, s := range sentences(line) {
+			if n := normalise(s); anyIn(wordList().complaints, n) && !anyIn(wordList().polarity[InOrder], n) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Add files a clause of known polarity; finish must follow.
+func (t *Told) Add(text string, p Polarity) {
+	n := normalise(text)
+	if n == " " {
+		return
+	}
+	t.Observations = append(t.Observations, Observation{strings.TrimSpace(text), p, n, saysInOrder(n)})
+}
+
+func (t *Told) finish() {
+	v := wordList()
+	t.symptoms, t.tags = map[string]bool{}, map[string]bool{}
+	var b strings.Builder
+	seen := map[string]bool{}
+	for _, o := range t.Observations {
+		for name, list := range v.tags {
+			if o.Polarity != NoEffect && anyIn(list, o.norm) {
+				t.tags[name] = true
+			}
+		}
+		if o.Polarity == InOrder || o.Polarity == NoEffect {
+			continue
+		}
+		b.WriteString(o.norm)
+		for name, list := range v.symptoms {
+			if anyIn(list, o.norm) {
+				t.symptoms[name] = true
+			}
+		}
+		for _, w := range stems(o.norm) {
+			if !o.ordered && !seen[w] {
+				seen[w] = true
+				t.words = append(t.words, w)
+			}
+		}
+	}
+	t.all = b.String()
+}
+
+// sentences cuts a line at full stops and semicolons.
+func sentences(line string) []string {
+	var list []string
+	start := 0
+	for i := 0; i < len(line); i++ {
+		if c := line[i]; c == ';' || (c == '.' || c == '?' || c == '!') && (i+1 == len(line) || line[i+1] == ' ' || line[i+1] == '\n') {
+			list = append(list, line[start:i])
+			start = i + 1
+		}
+	}
+	return append(list, line[start:])
+}
+
+// turns are words at which a sentence turns to something else.
+var turns = []string{" but ", " however ", " although ", " though ", " yet ", " whereas ", " while "}
+
+// clauses cuts a sentence at words that turn it, and at commas where a part says
+// something of its own: "ACS is disabled, iommu=pt is set, still hangs".
+func clauses(sentence string) []string {
+	parts := []string{sentence}
+	for _, turn := range turns {
+		var cut []string
+		for _, p := range parts {
+			cut = append(cut, strings.Split(p, turn)...)
+		}
+		parts = cut
+	}
+	var list []string
+	for _, p := range parts {
+		pieces := []string{p}
+		if !strings.ContainsAny(p, "([{") { // commas in brackets part no clauses
+			pieces = strings.Split(p, ",")
+		}
+		keep := ""
+		for _, piece := range pieces {
+			if len(pieces) > 1 && (polarity(piece) != Seen || saysInOrder(piece)) {
+				list = append(list, piece)
+				continue
+			}
+			keep += piece + ","
+		}
+		if strings.Trim(keep, ", ") != "" {
+			list = append(list, strings.TrimSuffix(keep, ","))
+		}
+	}
+	return list
+}
+
+// saysInOrder reports a clause that is a sign of any cause's being in order.
+func saysInOrder(clause string) bool {
+	n := normalise(clause)
+	for _, s := range orderSigns() {
+		if s.in(n) {
+			return true
+		}
+	}
+	return false
+}
+
+// orderSigns are the signs of all causes that say one is in order.
+var orderSigns = sync.OnceValue(func() (list []sign) {
+	causes, err := builtin()
+	if err != nil {
+		return nil
+	}
+	for _, c := range causes {
+		list = append(list, c.signs[inOrder]...)
+	}
+	return list
+})
+
+// polarity reads what a clause says. What had no effect is asked first: "does not
+// help" holds "help".
+func polarity(clause string) Polarity {
+	n := normalise(clause)
+	v := wordList()
+	for _, p := range []Polarity{NoEffect, Helped, InOrder} {
+		if anyIn(v.polarity[p], n) {
+			return p
+		}
+	}
+	if failsWith(n) {
+		return NoEffect
+	}
+	return Seen
+}
+
+// failsWith reports a fault in spite of a setting: "hangs with NCCL_P2P_DISABLE=1".
+func failsWith(n string) bool {
+	for _, w := range []string{" hangs with nccl ", " fails with nccl ", " hang with nccl ", " crashes with nccl ", " slow with nccl ", " hangs also with nccl ", " also hangs with nccl "} {
+		if i := strings.Index(n, w); i >= 0 {
+			value := n[i+len(w):]
+			return strings.Contains(value, "=0 ") || strings.Contains(value, "=1 ")
+		}
+	}
+	return false
+}
+
+// stems are the words of a normalised text without endings and without those that
+// say nothing.
+func stems(n string) []string {
+	var list []string
+	for w := range strings.FieldsSeq(n) {
+		if len(w) < 2 || len(w) > 40 || slices.Contains(stopWords, w) {
+			continue
+		}
+		list = append(list, stem(w))
+	}
+	return list
+}
+
+var stopWords = strings.Fields("the an is are was were be been of to in on at for and or with without by from as it its this that these those than then there their they we our my you your he she has have had do does did not no all any each every one two into over after before when while which what who will can could would should may might must if but so also only same other more most very up out about between through during per via")
+
+func stem(w string) string {
+	for _, end := range []string{"ing", "ed", "es", "s"} {
+		if s, ok := strings.CutSuffix(w, end); ok && len(s) >= 4 {
+			return s
+		}
+	}
+	return w
+}

@@ -1,0 +1,90 @@
+package doctor
+
+import (
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"busbar.dev/doctor/cause"
+	"busbar.dev/doctor/evidence"
+	"busbar.dev/internal/corpus"
+)
+
+var fit = flag.Bool("fit", false, "fit the weights of causes anew and write them to doctor/cause")
+
+func prepared(t *testing.T, m *cause.Model, name string, early bool) (list []*cause.Thread, raw []Thread) {
+	t.Helper()
+	raw = threads(t, name)
+	v := evidence.NewVocabulary()
+	for i := range raw {
+		x, err := raw[i].Prepare(v, m, early)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, x)
+	}
+	return list, raw
+}
+
+// preparedTrials are the faults in our own words, and the published ones where the shared folder is there.
+func preparedTrials(t *testing.T, m *cause.Model) (list []*cause.Thread) {
+	t.Helper()
+	v := evidence.NewVocabulary()
+	for _, name := range []string{"testdata/trials.jsonl", filepath.Join(corpus.Dir(t), "truth", "doctor-cases.jsonl")} {
+		f, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		trials, err := ReadTrials(name, f)
+		f.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range trials {
+			x, err := trials[i].Prepare(v, m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			list = append(list, x)
+		}
+	}
+	return list
+}
+
+// TestFit fits what is learned from threads, and prints how good it is on threads and projects left out.
+func TestFit(t *testing.T) {
+	if !*fit {
+		t.Skip("go test ./doctor -run TestFit -fit -v fits the weights anew")
+	}
+	m, err := NewModel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, raw := prepared(t, m, "fit.jsonl", false)
+	var unread []*cause.Thread
+	silent := 0
+	for i, x := range all {
+		if raw[i].Unread() {
+			unread = append(unread, x)
+		}
+		if len(x.Told.Observations) == 0 {
+			silent++
+			t.Log("not told: ", x.ID)
+		}
+	}
+	t.Logf("%d threads, %d unread, %d not taken for talk", len(all), len(unread), silent)
+	trials := preparedTrials(t, m)
+	m.Learn(slices.Concat(all, trials))
+	m.Ready(slices.Concat(all, trials))
+	m.Fit(unread, trials)
+	t.Log("\n" + m.Table())
+	t.Log("unread, thread left out: ", m.Score(unread, true))
+	t.Log("all, thread left out: ", m.Score(all, true))
+	t.Log("trials, left out: ", m.Score(trials, true))
+	if err := m.Write(slices.Concat(all, trials), func(name string) (io.WriteCloser, error) { return os.Create(filepath.Join("cause", name)) }); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,129 @@
+package doctor
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"busbar.dev/doctor/cause"
+	"busbar.dev/doctor/evidence"
+)
+
+// say examines a sentence.
+func say(t *testing.T, text string) *Report {
+	t.Helper()
+	r := evidence.NewReader()
+	if err := r.ReadSentence(text); err != nil {
+		t.Fatal(err)
+	}
+	set, err := r.Set()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Examine(set)
+}
+
+// confidenceOf is how sure a report is of a finding.
+func confidenceOf(r *Report, id string) float64 {
+	for _, f := range r.Findings {
+		if f.ID == id {
+			return f.Confidence
+		}
+	}
+	return 0
+}
+
+// With too little evidence the answer is: unknown, and what to find out.
+func TestUnknown(t *testing.T) {
+	for _, text := range []string{"training hangs", "it is slow", "my job crashes", "NCCL error on two nodes", "still hangs with NCCL_P2P_DISABLE=1", "training is stuck"} {
+		r := say(t, text)
+		if !r.Undecided || len(r.Questions) < 2 {
+			t.Errorf("%q: undecided %v, %d questions, %v %.2f", text, r.Undecided, len(r.Questions), ids(r), r.Findings[0].Confidence)
+		}
+		for _, q := range r.Questions {
+			if q.Ask == "" || q.Command == "" || q.Gain <= 0 {
+				t.Errorf("%q: %+v", text, q)
+			}
+		}
+	}
+}
+
+// What is stated to be in order, or was tried in vain, is not named as the fault.
+func TestNotTheFault(t *testing.T) {
+	for _, c := range []struct{ text, not string }{
+		{"training hangs, ACS is disabled, iommu=pt is set", "acs"},
+		{"training hangs, ACS is disabled, iommu=pt is set", "iommu"},
+		{"still hangs with NCCL_P2P_DISABLE=1", "iommu"},
+		{"all-reduce is slow; nvidia-peermem is loaded", "gdr-off"},
+		{"two nodes hang at init; the firewall is off on both", "connect-failed"},
+		{"the job crashes; ulimit -l is unlimited", "memlock"},
+		{"RoCE is slow, no packet loss and all discards are zero", "roce-loss"},
+		{"jobs time out; MTU is the same everywhere", "mtu-mismatch"},
+		{"the pod crashes; /dev/shm is large enough", "shm-too-small"},
+		{"NVSwitch server fails; the fabric manager is running", "fabric-manager"},
+		{"a node is slow, temperatures and clocks are normal", "gpu-throttled"},
+	} {
+		if p := confidenceOf(say(t, c.text), c.not); p >= 0.2 {
+			t.Errorf("%q: %s with %.2f", c.text, c.not, p)
+		}
+	}
+}
+
+// A remedy tried without effect never makes its cause likelier, whatever was told before.
+func TestNoEffectNeverRaises(t *testing.T) {
+	m, err := model()
+	if err != nil {
+		t.Fatal(err)
+	}
+	weigh := func(text string) map[string]float64 {
+		p := map[string]float64{}
+		for _, h := range m.Weigh(&cause.Case{Told: cause.Tell(text)}) {
+			p[h.Name()] = h.P
+		}
+		return p
+	}
+	for _, base := range []string{
+		"training hangs on two nodes with InfiniBand", "all-reduce is slow on 8 GPUs without NVLink", "the container crashes with unhandled system error",
+		"RoCE connections time out", "the job dies with an error after 30 minutes", "wrong results between two nodes",
+	} {
+		before := weigh(base)
+		for _, remedy := range []string{
+			"NCCL_P2P_DISABLE=1", "NCCL_IB_GID_INDEX=3", "NCCL_SOCKET_IFNAME=eth0", "--shm-size=16g", "ulimit -l unlimited", "NCCL_NVLS_ENABLE=0", "a longer timeout",
+			"another cable", "NCCL_CUMEM_ENABLE=0", "iommu=pt", "setpci to clear ACS", "reverting to the previous release", "NCCL_ALGO=Ring", "find_unused_parameters=True", "num_workers=0",
+		} {
+			for _, how := range []string{remedy + ": tried without effect", remedy + " does not help", "still the same with " + remedy, remedy + " makes no difference"} {
+				after := weigh(base + ". " + how)
+				for _, c := range m.Causes() {
+					if c.Remedies(remedy) && after[c.ID] > before[c.ID]+1e-9 {
+						t.Errorf("%q, %q: %s rises from %.4f to %.4f", base, how, c.ID, before[c.ID], after[c.ID])
+					}
+				}
+			}
+		}
+	}
+}
+
+// The symptoms of the source documents, in their words: the cause is among the first two.
+func TestSourceSymptoms(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"all_reduce drops at three nodes, two nodes are fine", "fabric"},
+		{"rates change with the time of day", "other-traffic"},
+		{"one node is slower, its optical link shows CRC errors", "bad-link"},
+		{"the NIC hangs off the other CPU socket and bandwidth is half", "numa"},
+		{"ranks wait for a node whose GPU clocks are throttled", "gpu-throttled"},
+		{"bandwidth is low because InfiniBand is not used and NCCL falls back to sockets", "socket-fallback"},
+		{"tensor parallelism works poorly across nodes", "cross-node-tp"},
+		{"pipeline training has huge idle bubbles", "pipeline-placement"},
+		{"all-reduce time scales linearly with world size", "linear-growth"},
+		{"checkpoints and logging share the same network with training and step time jitters", "other-traffic"},
+		{"GPU utilisation is low because the data loader is slow", "data-slow"},
+		{"MTU differs between hosts and large messages hang", "mtu-mismatch"},
+		{"GPUDirect RDMA is disabled and the rate is half", "gdr-off"},
+		{"switch uplinks are oversubscribed 4:1 and all-reduce across racks is slow", "fabric"},
+	} {
+		got := ids(say(t, c.text))
+		if !slices.Contains(got[:min(2, len(got))], c.want) {
+			t.Errorf("%q: %s, want %s", c.text, strings.Join(got, " "), c.want)
+		}
+	}
+}

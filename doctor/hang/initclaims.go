@@ -71,6 +71,53 @@ func (v *logView) neverJoined() (claim, bool) {
 	return c, true
 }
 
+// cameLate finds who came late to the making of a communicator that was made in the end: the others waited long in its bootstrap,
+// it did not, and it waited in no other.
+func (v *logView) cameLate() (claim, float64, bool) {
+	const long = 10 // seconds; processes that start together differ by less
+	waits, waited := map[uint64]map[int]told{}, map[int]bool{}
+	for _, t := range v.by[joblog.InitTimed] {
+		if t.rank < 0 || t.Comm == 0 {
+			continue
+		}
+		if waits[t.Comm] == nil {
+			waits[t.Comm] = map[int]told{}
+		}
+		waits[t.Comm][t.rank] = t
+		waited[t.rank] = waited[t.rank] || t.Wait >= long
+	}
+	var best claim
+	most := 0.0
+	for comm, members := range waits {
+		var late, waiting []int
+		wait := 0.0
+		var quotes []finding.Quote
+		for r, t := range members {
+			if t.Wait >= long {
+				waiting = append(waiting, r)
+				wait = max(wait, t.Wait)
+				quotes = append(quotes, t.quote())
+			} else if t.Wait < long/2 && !waited[r] {
+				late = append(late, r)
+			}
+		}
+		if len(late) == 0 || len(waiting) == 0 || wait < most {
+			continue
+		}
+		most = wait
+		slices.Sort(late)
+		slices.Sort(waiting)
+		ranks := slices.Sorted(slices.Values(slices.Concat(late, waiting)))
+		best = claim{
+			kind: NeverJoined, ranks: late, source: fromLog, sure: 0.8, op: "comm init", waiting: waiting, quotes: quotes[:min(len(quotes), 3)],
+			comm: &Communicator{Hash: fmt.Sprintf("%016x", comm), Ranks: ranks, Group: parallelGroup("", ranks, v.j.world)},
+		}
+		best.comm.Name = best.comm.Group
+		best.why = fmt.Sprintf("%s came %.0f s late to the making of a communicator with %s", rankList(late), wait, rankList(waiting))
+	}
+	return best, most, most > 0
+}
+
 // creations collects the making of communicators from the logs.
 func (v *logView) creations() []*creation {
 	index := map[uint64]*creation{}

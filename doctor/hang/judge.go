@@ -298,6 +298,9 @@ func (x *judge) late() (claim, bool) {
 
 // passing is the verdict on a job that goes on, or about which nothing tells.
 func (x *judge) passing() *Verdict {
+	if c, wait, ok := x.log.cameLate(); ok {
+		return x.past(c, time.Duration(wait*float64(time.Second)))
+	}
 	if c, wait, ok := x.rec.stall(x.job); ok {
 		return x.past(c, wait)
 	}

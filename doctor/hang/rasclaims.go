@@ -80,9 +80,10 @@ func (v *rasView) keep(g int, c *ras.Comm) {
 
 // jsonCounts compares the counts of all ranks of a communicator.
 func (v *rasView) jsonCounts(c *ras.Comm, j *job) {
-	var most, least [5]uint64
+	var most, least, total [5]uint64
 	for k := range c.Ranks {
 		for o, n := range c.Ranks[k].Counts {
+			total[o] += n
 			most[o] = max(most[o], n)
 			if k == 0 || n < least[o] {
 				least[o] = n
@@ -112,7 +113,7 @@ func (v *rasView) jsonCounts(c *ras.Comm, j *job) {
 		if high {
 			v.ahead[g] = true
 		}
-		if low && high && len(c.Ranks) > 1 || aloneOp(c, x) {
+		if low && high && len(c.Ranks) > 1 || aloneOp(c, x, &total) {
 			v.both[g] = c
 		}
 	}
@@ -120,18 +121,12 @@ func (v *rasView) jsonCounts(c *ras.Comm, j *job) {
 
 // aloneOp reports a rank that launched a collective of a kind that no other member ever launched: it calls another one than
 // they do. Of two members either could be the one.
-func aloneOp(c *ras.Comm, x *ras.Rank) bool {
+func aloneOp(c *ras.Comm, x *ras.Rank, total *[5]uint64) bool {
 	if len(c.Ranks) < 3 {
 		return false
 	}
 	for o, n := range x.Counts {
-		others := uint64(0)
-		for k := range c.Ranks {
-			if c.Ranks[k].Rank != x.Rank {
-				others += c.Ranks[k].Counts[o]
-			}
-		}
-		if n > 0 && others == 0 {
+		if n > 0 && total[o] == n {
 			return true
 		}
 	}

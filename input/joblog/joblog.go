@@ -36,6 +36,7 @@ const (
 	Down                     // PyTorch takes the process down
 	GPULost                  // a GPU does not answer
 	Shutdown                 // an orderly end of a process begins
+	InitTimed                // NCCL: how long a rank waited for the other members of a communicator
 )
 
 // Event is one line that says something.
@@ -61,6 +62,7 @@ type Event struct {
 	Ranks    []int
 	Code     int // an exit code, a signal as its negative, an Xid
 	Bus      string
+	Wait     float64 // s
 }
 
 // Log is what one file holds.

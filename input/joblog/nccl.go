@@ -58,6 +58,8 @@ func (r *reader) nccl(text string) {
 	case strings.Contains(said, " - Abort START"), strings.Contains(said, " - Destroy START"):
 		e.Kind = CommAbort
 		r.add(e)
+	case strings.HasPrefix(said, "Init timings"):
+		r.timed(e, said)
 	case m[5] == "WARN":
 		r.ncclWarn(e, said)
 	}

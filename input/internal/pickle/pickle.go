@@ -39,10 +39,9 @@ type Value struct {
 
 // Limits of one pickle, beyond which it is refused.
 const (
-	MaxBytes  = 1 << 30
-	maxValues = 1 << 26
-	maxMemo   = 1 << 22
-	maxStack  = 1 << 24
+	MaxBytes = 1 << 30
+	maxMemo  = 1 << 22
+	maxStack = 1 << 24
 )
 
 // ErrRefused is wrapped by errors about pickles that hold more than data.
@@ -57,8 +56,6 @@ type Reader struct {
 	memo    []Value
 	items   []Value   // of containers that were filled at once, end to end
 	content [][]Value // of containers, by number
-	limit   int       // values that this pickle may have
-	made    int
 }
 
 // Match reports whether data may be a pickle of protocol 2 or later: its first two bytes and its last say so.
@@ -72,10 +69,10 @@ func (r *Reader) Read(data []byte) (Value, error) {
 	if len(data) > MaxBytes {
 		return Value{}, fmt.Errorf("pickle of %d bytes: at most %d are read", len(data), MaxBytes)
 	}
-	r.data, r.at, r.made = data, 0, 0
-	r.limit = min(maxValues, len(data))
+	r.data, r.at = data, 0
 	r.stack, r.marks, r.memo, r.items, r.content = r.stack[:0], r.marks[:0], r.memo[:0], r.items[:0], r.content[:0]
 	for {
+		r.quick()
 		if r.at >= len(data) {
 			return Value{}, fmt.Errorf("pickle ends at byte %d without its last instruction; the file is cut off", r.at)
 		}
@@ -92,6 +89,49 @@ func (r *Reader) Read(data []byte) (Value, error) {
 		return Value{}, fmt.Errorf("pickle leaves %d values, expected 1", len(r.stack))
 	}
 	return r.stack[0], nil
+}
+
+// quick does the instructions that dumps mostly consist of, with what it needs at hand, up to the first that is another or that
+// something is wrong with: that one is step's.
+func (r *Reader) quick() {
+	data, at, stack := r.data, r.at, r.stack
+	for at+2 < len(data) && len(stack) < maxStack {
+		switch data[at] {
+		case opBinGet:
+			slot := int(data[at+1])
+			if slot >= len(r.memo) || r.memo[slot].Kind == mark {
+				r.at, r.stack = at, stack
+				return
+			}
+			stack = append(stack, r.memo[slot])
+			at += 2
+		case opBinInt1:
+			stack = append(stack, Value{n: uint64(data[at+1]), Kind: Int})
+			at += 2
+		case opBinInt2:
+			stack = append(stack, Value{n: uint64(data[at+1]) | uint64(data[at+2])<<8, Kind: Int})
+			at += 3
+		case opMark:
+			r.marks = append(r.marks, len(stack))
+			stack = append(stack, Value{Kind: mark})
+			at++
+		case opEmptyList, opEmptyDict:
+			k := List
+			if data[at] == opEmptyDict {
+				k = Dict
+			}
+			stack = append(stack, Value{n: uint64(len(r.content)), Kind: k})
+			r.content = append(r.content, nil)
+			at++
+		case opNone:
+			stack = append(stack, Value{})
+			at++
+		default:
+			r.at, r.stack = at, stack
+			return
+		}
+	}
+	r.at, r.stack = at, stack
 }
 
 // String is the text of a string value, which is shared with the pickle's bytes only until the next Read.
@@ -135,8 +175,8 @@ func SameText(a, b Value) bool { return a.Kind == String && a == b }
 
 // push puts a value on the stack.
 func (r *Reader) push(v Value) error {
-	if r.made++; r.made > r.limit || len(r.stack) >= maxStack {
-		return fmt.Errorf("more than %d values", min(r.limit, maxStack))
+	if len(r.stack) >= maxStack {
+		return fmt.Errorf("more than %d values at once", maxStack)
 	}
 	r.stack = append(r.stack, v)
 	return nil

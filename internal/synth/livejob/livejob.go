@@ -32,6 +32,8 @@ type Job struct {
 	Fault            Fault
 	Culprit          int
 	Frames           int // frames an entry; 0 is 3
+
+	all string // the list of all ranks, written once
 }
 
 // Entry is one launched collective.
@@ -46,7 +48,7 @@ type Entry struct {
 // Groups are the names, descriptions and ranks of a rank's process groups: all, tensor, data.
 func (j *Job) Groups(rank int) (ids [3]int, members [3][]int) {
 	tp, dp := rank/j.TP, rank%j.TP
-	ids = [3]int{0, 1 + tp, 1 + j.Ranks/j.TP + dp}
+	ids = j.ids(rank)
 	for r := range j.Ranks {
 		members[0] = append(members[0], r)
 		if r/j.TP == tp {
@@ -58,6 +60,9 @@ func (j *Job) Groups(rank int) (ids [3]int, members [3][]int) {
 	}
 	return ids, members
 }
+
+// ids are the numbers of a rank's groups.
+func (j *Job) ids(rank int) [3]int { return [3]int{0, 1 + rank/j.TP, 1 + j.Ranks/j.TP + rank%j.TP} }
 
 // step is one collective of the program: which of a rank's groups, what, elements in and out.
 type step struct {
@@ -72,7 +77,7 @@ const began = 1_800_000_000_000_000_000
 
 // Entries are what a rank launched.
 func (j *Job) Entries(rank int) []Entry {
-	ids, _ := j.Groups(rank)
+	ids := j.ids(rank)
 	var list []Entry
 	var seq [3]int
 	add := func(s step, state string) {
@@ -138,6 +143,18 @@ func (j *Job) last(culprit bool) []step {
 	return list
 }
 
+// rankText is a list of ranks as the recorder writes it.
+func (j *Job) rankText(which int, ranks []int) string {
+	if which == 0 && j.all != "" {
+		return j.all
+	}
+	text := strings.ReplaceAll(fmt.Sprint(ranks), " ", ", ")
+	if which == 0 {
+		j.all = text
+	}
+	return text
+}
+
 // pickler writes protocol 2 as PyTorch does: strings once, then from the memo.
 type pickler struct {
 	b    []byte
@@ -200,7 +217,7 @@ func (j *Job) Dump(rank int) []byte {
 						p.dict(func() {
 							p.pair("name", func() { p.str(fmt.Sprint(id)) })
 							p.pair("desc", func() { p.str(desc[i]) })
-							p.pair("ranks", func() { p.str(strings.ReplaceAll(fmt.Sprint(members[i]), " ", ", ")) })
+							p.pair("ranks", func() { p.str(j.rankText(i, members[i])) })
 						})
 					})
 				}

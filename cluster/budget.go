@@ -130,8 +130,9 @@ func (b *Budget) TakeType(t *NodeType) error {
 		for _, n := range t.Levels() {
 			deep = max(deep, min(n, maxChain))
 		}
-		// Every end looks at its own links for each of the others, and walks up and down the tree.
-		err = b.take("steps on the paths between GPUs and NICs of a node", b.kept.steps, &b.open.steps, ends*(len(t.Links)+2*ends*deep), b.limits.Steps)
+		// Every end looks at its own links for each of the others, which takes as long as eight steps, and walks up and down
+		// the tree.
+		err = b.take("steps on the paths between GPUs and NICs of a node", b.kept.steps, &b.open.steps, ends*(8*len(t.Links)+2*ends*deep), b.limits.Steps)
 	}
 	return err
 }

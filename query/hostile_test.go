@@ -2,8 +2,10 @@ package query
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -77,5 +79,23 @@ func TestHostileQuestions(t *testing.T) {
 				t.Errorf("%s %s goes on for %v after it was given up", name, d.Name, took)
 			}
 		}
+	}
+}
+
+// TestUnpackedTogether bounds what comes out of all compressed logs of a question together: each alone is short enough.
+func TestUnpackedTogether(t *testing.T) {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	for range 700 {
+		_, _ = z.Write([]byte(strings.Repeat("x", 1023) + "\n"))
+	}
+	_ = z.Close()
+	files := fstest.MapFS{"a.gz": {Data: packed.Bytes()}, "b.gz": {Data: packed.Bytes()}}
+	env := Env{Files: files, Limits: Limits{Unpacked: 1 << 20}}
+	if _, err := (Doctor{Sources: []string{"a.gz"}}).Run(t.Context(), env); err != nil {
+		t.Errorf("one: %v", err)
+	}
+	if _, err := (Doctor{Sources: []string{"a.gz", "b.gz"}}).Run(t.Context(), env); err == nil || !strings.Contains(err.Error(), "more than 1 MiB when unpacked") {
+		t.Errorf("both: %v; want that they are more than 1 MiB when unpacked", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"busbar.dev/internal/failure"
 	"busbar.dev/internal/outfile"
@@ -50,7 +51,26 @@ func (f Folder) Make() (string, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", failure.Cannot(fmt.Errorf("--data: %w; give a folder that can be written to", err))
 	}
+	if err := own(dir, os.Geteuid()); err != nil {
+		return "", failure.Cannot(fmt.Errorf("--data: %w", err))
+	}
 	return dir, nil
+}
+
+// own refuses a folder that another user made or may write to: whoever does could leave keys of his own there before a server
+// does. Root may use those of others, as it does within containers.
+func own(dir string, user int) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	if sys, ok := info.Sys().(*syscall.Stat_t); ok && user != 0 && int(sys.Uid) != user {
+		return fmt.Errorf("%s belongs to user %d, and this is user %d; give a folder of your own", dir, sys.Uid, user)
+	}
+	if info.Mode().Perm()&0o002 != 0 {
+		return fmt.Errorf("%s: everybody may write to it (%v), and may have; give another folder", dir, info.Mode().Perm())
+	}
+	return nil
 }
 
 // Files of a folder that commands of this user read.

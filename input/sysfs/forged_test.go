@@ -56,3 +56,37 @@ func TestForged(t *testing.T) {
 		t.Fatal("still reading")
 	}
 }
+
+// TestForgedFolders has pipes in the place of folders, by name and through a link: who looks below one waits for ever.
+func TestForgedFolders(t *testing.T) {
+	dir := t.TempDir()
+	for _, err := range []error{
+		syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o644),
+		os.Symlink("pipe", filepath.Join(dir, "link")),
+		os.MkdirAll(filepath.Join(dir, "machine/sys/class/net/eth0"), 0o755),
+		syscall.Mkfifo(filepath.Join(dir, "machine/sys/class/net/eth0/device"), 0o644),
+		syscall.Mkfifo(filepath.Join(dir, "machine/sys/class/infiniband"), 0o644),
+		syscall.Mkfifo(filepath.Join(dir, "machine/sys/devices"), 0o644),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{".", "machine"} {
+		root, err := os.OpenRoot(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan error, 1)
+		go func() { _, err := Read("", root.FS()); done <- err }()
+		select {
+		case err := <-done:
+			if err == nil {
+				t.Errorf("%s was read as a machine", name)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("%s: still reading", name)
+		}
+		root.Close()
+	}
+}

@@ -24,7 +24,8 @@ const maxEntries = 1 << 14
 type tree struct {
 	fs        fs.FS
 	sys, proc string
-	rdma      string // folder of the RDMA devices
+	rdma      string          // folder of the RDMA devices
+	pipes     map[string]bool // of paths, whether they wait
 }
 
 // errNothing says what a folder should look like.
@@ -76,6 +77,9 @@ func (t *tree) anyPorts(dir string) bool {
 // list names what is in a folder, in the order of bytes; nothing when it cannot
 // be read.
 func (t *tree) list(dir string) []string {
+	if t.waits(dir) {
+		return nil
+	}
 	entries, _ := fs.ReadDir(t.fs, dir)
 	names := make([]string, 0, min(len(entries), maxEntries))
 	for _, e := range entries[:min(len(entries), maxEntries)] {
@@ -92,8 +96,32 @@ func (t *tree) natural(dir string) []string {
 }
 
 func (t *tree) isDir(name string) bool {
+	if t.waits(path.Dir(name)) {
+		return false
+	}
 	info, err := fs.Stat(t.fs, name)
 	return err == nil && info.IsDir()
+}
+
+// waits reports a path that is a pipe or a device, or leads through one: in a forged snapshot one may stand in the place of a
+// folder, and opening it would wait for ever.
+func (t *tree) waits(name string) bool {
+	if name == "." || name == "/" {
+		return false
+	}
+	is, known := t.pipes[name]
+	if known {
+		return is
+	}
+	if is = t.waits(path.Dir(name)); !is {
+		info, err := fs.Stat(t.fs, name)
+		is = err == nil && info.Mode()&(fs.ModeNamedPipe|fs.ModeDevice|fs.ModeSocket) != 0
+	}
+	if t.pipes == nil {
+		t.pipes = map[string]bool{}
+	}
+	t.pipes[name] = is
+	return is
 }
 
 // attr reads one attribute without the white space around it. It is empty when
@@ -102,6 +130,9 @@ func (t *tree) isDir(name string) bool {
 // pipe in a forged snapshot would wait for ever.
 func (t *tree) attr(parts ...string) string {
 	name := path.Join(parts...)
+	if t.waits(path.Dir(name)) {
+		return ""
+	}
 	info, err := fs.Stat(t.fs, name)
 	if err != nil || !info.Mode().IsRegular() {
 		return ""

@@ -112,3 +112,27 @@ func traffic(r *step.Result) string {
 	}
 	return strings.Join(list, " ")
 }
+
+// TestAblation prints what every mechanism is worth on the second collection, whole clusters and whole sources left out, and holds the model to
+// what docs/accuracy.md says. It takes minutes: BUSBAR_LONG=1 go test ./calibrate -run TestAblation -v
+func TestAblation(t *testing.T) {
+	if os.Getenv("BUSBAR_LONG") == "" {
+		t.Skip("fits the model a dozen times; set BUSBAR_LONG")
+	}
+	old, recent := publishedRuns(t)
+	mine := map[string]bool{}
+	for _, r := range recent {
+		mine[r.ID] = true
+	}
+	list, err := Ablate(append(old, recent...), func(r *truth.RunRow) bool { return mine[r.ID] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range list {
+		t.Logf("%-10s %3d runs; clusters left out: median %5.1f%%, 90%% %6.1f%%, averaged over clusters %5.1f%%, pairs %d of %d; sources left out: %5.1f%%, %6.1f%%, %5.1f%%; %s", a.Name, a.Clusters.Points, 100*a.Clusters.Median, 100*a.Clusters.P90,
+			100*a.Clusters.ClusterMedian, a.Choices.Right, a.Choices.Pairs, 100*a.Sources.Median, 100*a.Sources.P90, 100*a.Sources.ClusterMedian, a.Meaning)
+	}
+	if s := list[0].Clusters; s.Median > 0.12 || s.ClusterMedian > 0.18 {
+		t.Errorf("clusters left out: median %.3f, averaged over clusters %.3f; expected at most 0.12 and 0.18", s.Median, s.ClusterMedian)
+	}
+}

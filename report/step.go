@@ -10,6 +10,7 @@ import (
 	"busbar.dev/internal/texttab"
 	"busbar.dev/internal/words"
 	"busbar.dev/query"
+	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
 
@@ -44,6 +45,7 @@ func Step(w io.Writer, d *query.StepDoc, groups bool) error {
 // stepDetails is what stands below the table about one layout.
 func stepDetails(w io.Writer, r *query.StepRow, groups bool) {
 	fmt.Fprintf(w, "\n%s: %s\n", r.Layout, r.Bottleneck.Text)
+	fmt.Fprintf(w, "  expected: %s to %s (×%.2f, from clusters left out of the fit)\n", (r.Step / unit.Span(r.Margin)).Short(), (r.Step * unit.Span(r.Margin)).Short(), r.Margin)
 	if groups {
 		for _, g := range r.Placements {
 			fmt.Fprintf(w, "  %-9s %v\n", g.Group, g)

@@ -129,8 +129,10 @@ func (b *builder) usable(g int) error {
 	}
 	x := &b.t.Devices[g]
 	switch {
+	case x.GPU != nil && x.GPU.Vendor == amd:
+		return b.usableRCCL(x)
 	case x.GPU != nil && x.GPU.Vendor != "" && x.GPU.Vendor != "nvidia":
-		return fmt.Errorf("%s of node type %s is of %s; NCCL runs on NVIDIA GPUs only", x.Name, b.t.Name, x.GPU.Vendor)
+		return foreign(x, b.t.Name)
 	case x.GPU == nil || x.GPU.SM == 0:
 		return fmt.Errorf("%s of node type %s: compute capability is not known, and NCCL decides by it; name the GPU's model", x.Name, b.t.Name)
 	}
@@ -206,6 +208,9 @@ func (b *builder) device(d int, at *topoNode, want map[int]int) {
 			dev = slices.Index(b.t.Of(cluster.GPU), d)
 		}
 		n.gpu = gpuNode{dev: dev, rank: slices.Index(b.gpus, d), cc: x.GPU.SM, gdr: x.GPU.GDR != cluster.No}
+		if x.GPU.Vendor == amd {
+			b.s.arch = x.GPU.Arch
+		}
 		b.made[d] = n
 		join(n, at, linkPCI, b.pciBw(d))
 		b.children(d, at, want)
@@ -253,7 +258,7 @@ func describeCPU(v Version, c *cluster.CPUInfo) cpuNode {
 	}
 	switch strings.TrimSpace(c.Vendor) {
 	case "AuthenticAMD":
-		n.vendor = AMD
+		n.vendor, n.rome = AMD, isRome(c.Family, c.Model)
 	case "CentaurHauls", "Shanghai":
 		n.vendor = Zhaoxin
 	case "":

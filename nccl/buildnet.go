@@ -109,7 +109,7 @@ func (b *builder) nic(d int, at *topoNode) {
 	x := &b.t.Devices[d]
 	// An interface of which only the NUMA domain is known hangs on the processor.
 	up := b.up[d]
-	loose := x.PCI == "" && at.kind == kindCPU && up.Lanes+up.MaxLanes == 0 && up.GTs+up.MaxGTs == 0 && !up.Rate.Known()
+	loose := x.PCI == "" && at.kind == kindCPU && up.Lanes+up.MaxLanes == 0 && up.GTs+up.MaxGTs == 0 && up.Rate.Origin <= cluster.Assumed
 	key := fmt.Sprintf("%d/%s", x.Tray, x.PCI.Slot())
 	switch {
 	case loose:
@@ -149,6 +149,11 @@ func (b *builder) nvlinks() {
 		switch {
 		case l.Kind == cluster.C2C && b.s.v.From(19):
 			b.c2c(l, x, y)
+		case l.Kind == cluster.XGMI && x != nil && y != nil:
+			x.connect(y, linkNVL, float32(max(l.Lanes, 1))*xgmiBw(b.s.arch))
+			if !l.OneWay {
+				y.connect(x, linkNVL, float32(max(l.Lanes, 1))*xgmiBw(b.s.arch))
+			}
 		case l.Kind != cluster.NVLink || l.Lanes <= 0:
 		case x != nil && y != nil:
 			x.connect(y, linkNVL, float32(l.Lanes)*nvlinkBw(b.s.v, x.gpu.cc))

@@ -19,18 +19,23 @@ func (p *Plan) channels() {
 			w.repeat(2 * n)
 		}
 	}
+	p.userChannels(most)
+	p.Channels = w.Count()
+	p.nvlsChannels()
+}
+
+// userChannels is what settings make of the number.
+func (p *Plan) userChannels(most int) {
 	for _, key := range []string{"NCCL_MAX_NRINGS", "NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS"} {
 		if n, ok := envInt(p.Env, key); ok {
-			w.limit(max(n, 1))
+			p.limit(max(n, 1))
 		}
 	}
 	for _, key := range []string{"NCCL_MIN_NRINGS", "NCCL_MIN_NCHANNELS", "NCCL_MIN_CTAS"} {
 		if n, ok := envInt(p.Env, key); ok {
-			w.repeat(min(n, most))
+			p.repeat(min(n, most))
 		}
 	}
-	p.Channels = w.Count()
-	p.nvlsChannels()
 }
 
 // nvlsChannels is how many channels NVLS uses (NCCL 2.28 src/transport/nvls.cc,

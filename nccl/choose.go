@@ -42,6 +42,9 @@ func (t *Table) Time(call Call, a Algo, p Proto) (float32, bool) {
 		return 0, false
 	}
 	c, v := t.comm, t.comm.Version
+	if c.RCCL != nil {
+		return t.timeRCCL(call, a, p), true
+	}
 	bw, lat := e.BW, e.Latency
 	k := -1
 	if s := call.Bytes >> 6; s > 0 {
@@ -131,6 +134,9 @@ func (t *Table) Choose(call Call) (Choice, error) {
 	}
 	if best.Time < 0 {
 		return Choice{}, fmt.Errorf("no algorithm and protocol is left for %s; NCCL_ALGO and NCCL_PROTO exclude them all", call.Op)
+	}
+	if t.comm.RCCL != nil {
+		best = t.override(call, best)
 	}
 	ch := Choice{Algo: best.Algo, Proto: best.Proto, Time: best.Time}
 	most, threads := t.width(call, best.Algo, best.Proto)

@@ -38,6 +38,8 @@ type Comm struct {
 	CollNetHeads  int  // GPUs of a node with a NIC of their own for it
 	CUDA118       bool // built with CUDA 11.8, which keeps LL128 from one case
 	Env           map[string]string
+	// RCCL is set where the library is RCCL rather than NCCL.
+	RCCL *RCCL
 }
 
 // ppn is ranks per node, as NCCL computes it.

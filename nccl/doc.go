@@ -18,6 +18,11 @@
 // files of the same name in the tags v2.18.1-1 to v2.30.7-1 were compared.
 //
 // Nothing is remembered: the same code that reproduces a log of one cluster
-// decides for every other. AMD's RCCL and the fusion of NICs on different cards are
-// outside its scope.
+// decides for every other. The fusion of NICs on different cards is outside its
+// scope.
+//
+// On AMD's GPUs the library is RCCL, which knows the rings of some kinds of nodes
+// and has tables of its own; its rules are those of RCCL 2.21 and, for releases
+// from 2.26 on, of 2.28 (github.com/ROCm/rccl and ROCm/rocm-systems). Plan.RCCL
+// says so.
 package nccl

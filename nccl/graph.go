@@ -87,7 +87,12 @@ type Graph struct {
 }
 
 // Graphs are the graphs of one node, or what all nodes agreed upon.
-type Graphs struct{ Ring, Tree, Chain, Direct, NVLS Graph }
+type Graphs struct {
+	Ring, Tree, Chain, Direct, NVLS Graph
+
+	rccl              *RCCL // what RCCL knows of the node; nil for NCCL
+	odd, before, last Graph // RCCL's rings on every other node, and on the last two of an odd number
+}
 
 // of is the graph whose figures an algorithm uses.
 func (g *Graphs) of(a Algo) *Graph {

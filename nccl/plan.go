@@ -32,7 +32,8 @@ func (t *Table) Entries() []Entry {
 	return all
 }
 
-func tenth(x float32) float64 { return math.Round(float64(x)*10) / 10 }
+// tenth is a figure in the digits that printf("%.1f") gives it: of two equally near the even one, 2.2 for 2.25.
+func tenth(x float32) float64 { return math.RoundToEven(float64(x)*10) / 10 }
 
 // treeJSON is a tree as parents and children by rank.
 type treeJSON struct {

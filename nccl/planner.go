@@ -88,8 +88,13 @@ func (f *Planner) Plan(c *cluster.Cluster, l Layout, v Version, env map[string]s
 	}
 	p.Graphs = agree(found)
 	p.Wiring = newWiring(v, members, p.Graphs.Ring.NChannels)
-	p.channels()
-	p.p2pChannels()
+	if p.RCCL = p.Graphs.rccl; p.RCCL != nil {
+		p.channelsRCCL()
+		p.p2pChannelsRCCL()
+	} else {
+		p.channels()
+		p.p2pChannels()
+	}
 	p.Table, err = NewTable(&p.Comm, &p.Graphs)
 	return p, err
 }
@@ -142,7 +147,11 @@ func (p *Plan) look(c *cluster.Cluster, g group, inter bool) (*View, error) {
 		w.Graphs = g
 		return w, nil
 	}
-	p.search(w)
+	if s.arch != "" {
+		p.searchRCCL(w)
+	} else {
+		p.search(w)
+	}
 	p.found.remember(key, w.Graphs)
 	return w, nil
 }

@@ -187,6 +187,9 @@ func (e *enabled) available(c *Comm, op Op) {
 // ll128 is NCCL's own gate for LL128, which needs links that keep 128 bytes
 // together (NCCL 2.28 src/graph/tuning.cc, ncclTopoTuneModel).
 func (c *Comm) ll128(g *Graph, op Op, a Algo) bool {
+	if c.RCCL != nil {
+		return c.ll128RCCL(g)
+	}
 	v := c.Version
 	far := PathPXB
 	if n, ok := envInt(c.Env, "NCCL_LL128_C2C"); c.MinCC >= 90 && !(v.From(27) && ok && n == 0) {

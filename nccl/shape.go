@@ -17,6 +17,9 @@ func (s *system) shape() string {
 				hosts[n.host] = len(hosts)
 			}
 			b = strconv.AppendInt(append(b, '@'), int64(hosts[n.host]), 10)
+			if s.arch != "" { // RCCL's models go by numbers of devices and buses
+				b = fmt.Appendf(b, "%s/%x", s.arch, n.id)
+			}
 			switch n.kind {
 			case kindGPU:
 				b = fmt.Appendf(b, "%v", n.gpu)

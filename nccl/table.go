@@ -25,6 +25,10 @@ func NewTable(c *Comm, g *Graphs) (*Table, error) {
 		return t, nil
 	}
 	m := model{Comm: c, g: g, lat: latencies(c.Version), lim: limitsOf(c.Version)}
+	if c.RCCL != nil {
+		t.estimateRCCL(m)
+		return t, t.gate(c, g)
+	}
 	if c.Arch == ArchPower {
 		m.lat.hw[hwPCI][Tree][Simple] = m.lat.hw[hwPCI][Ring][Simple]
 	}

@@ -13,6 +13,7 @@ const (
 	llMost       = 512
 	ll128Most    = 640
 	pciBandwidth = 12 // GB/s below which Ring Simple takes half the threads
+	rcclThreads  = 256
 )
 
 // threads fills the most threads per block and the bytes that make one worth it.
@@ -36,6 +37,11 @@ func (t *Table) threads(c *Comm, g *Graphs) {
 	t.PerThread[Ring][LL] *= c.NRanks
 	t.PerThread[CollNetDirect][Simple], t.PerThread[CollNetChain][Simple] = 512, 512
 	t.userThresholds(c.Env["NCCL_THREAD_THRESHOLDS"])
+	if c.RCCL != nil {
+		for _, a := range []Algo{Tree, Ring} {
+			t.Threads[a] = [nProtos]int{LL: rcclThreads, LL128: rcclThreads, Simple: rcclThreads}
+		}
+	}
 }
 
 // asked is a number of threads the user set, brought into its bounds, or the

@@ -82,6 +82,7 @@ type cpuNode struct {
 	arch   CPUArch
 	vendor CPUVendor
 	model  int
+	rome   bool // AMD's Rome or later, for RCCL
 }
 
 type netNode struct {
@@ -111,7 +112,8 @@ type system struct {
 	env            map[string]string
 	nodes          [nKinds][]*topoNode
 	hosts          int
-	inter          bool // ranks are elsewhere too
+	inter          bool   // ranks are elsewhere too
+	arch           string // of AMD's GPUs, which RCCL runs on: gfx942
 	maxBw, totalBw float32
 	everySpeed     bool // search at speeds that repeat one before too, as a test does to hold them against each other
 	work           int  // what the searches here have cost, in hops

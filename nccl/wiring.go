@@ -16,6 +16,7 @@ type Wiring struct {
 	search  int   // channels that every node found
 	cross   int   // whether some node's ring crosses NICs, as nodes agree upon it
 	origin  []int // per channel the one it repeats, below 2×search
+	split   bool  // channels are not doubled for the second tree: half of them have it (RCCL)
 }
 
 // Links is a rank's place in a tree; -1 means none.
@@ -80,7 +81,7 @@ func (w *Wiring) Ring(c int) []int {
 	ring := make([]int, 0, w.nRanks)
 	start := 0
 	for n, m := range w.members {
-		for _, g := range m.Graphs.Ring.Intra[w.ringChannel(n, c)] {
+		for _, g := range m.Graphs.ring(n, len(w.members)).Intra[w.ringChannel(n, c)] {
 			if m.Ranks[g] == 0 {
 				start = len(ring)
 			}
@@ -95,6 +96,9 @@ func (w *Wiring) Tree(c int) []Links {
 	links := make([]Links, w.nRanks)
 	base := w.origin[c] % w.search
 	which := w.origin[c] / w.search
+	if w.split {
+		which = bit(base >= w.search/2)
+	}
 	for n, m := range w.members {
 		order := m.Graphs.Tree.Intra[base]
 		for i, g := range order {
@@ -148,7 +152,7 @@ func (l *Links) addDown(rank int) {
 // NIC is what a channel of a ring uses at a node's ends: positions among the
 // node's NICs of receiving and of sending; -1 on a single node.
 func (w *Wiring) NIC(node, c int) [2]int {
-	inter := w.members[node].Graphs.Ring.Inter
+	inter := w.members[node].Graphs.ring(node, len(w.members)).Inter
 	if ch := w.ringChannel(node, c); ch < len(inter) && len(w.members) > 1 {
 		return inter[ch]
 	}

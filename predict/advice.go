@@ -48,12 +48,13 @@ func (p *Predictor) Advise(q Query) (Recommendation, error) {
 	groups := map[string]*group{}
 	out := Recommendation{Gain: 1}
 	var far []gain
+	foreign := slices.Contains(q.Algos, Best)
 	for _, size := range q.Sizes {
 		if err := q.stopped(); err != nil {
 			return out, err
 		}
 		op := coll.Op{Kind: q.Kind, Type: q.Type, Root: q.Root, Bytes: size}
-		rows, from, err := x.improve(op)
+		rows, from, err := x.improve(op, foreign)
 		if err != nil {
 			return out, err
 		}
@@ -79,7 +80,7 @@ func (p *Predictor) Advise(q Query) (Recommendation, error) {
 	} else if a.Text != "" {
 		out.Advice = append(out.Advice, a)
 	}
-	if slices.Contains(q.Algos, Best) && len(far) > 0 {
+	if len(far) > 0 {
 		out.Advice = append(out.Advice, p.foreignAdvice(far))
 	}
 	return out, nil
@@ -121,8 +122,8 @@ func (p *Predictor) recommend(q Query, groups map[string]*group) (Advice, error)
 	return Advice{}, nil
 }
 
-// improve is what could be at one size, and what is.
-func (x *forced) improve(op coll.Op) (rows []Row, from Row, err error) {
+// improve is what could be at one size, and what is; also by algorithms that NCCL does not have where somebody asks for them.
+func (x *forced) improve(op coll.Op, foreign bool) (rows []Row, from Row, err error) {
 	auto, err := x.auto(op)
 	if err != nil {
 		return nil, Row{}, err
@@ -130,7 +131,7 @@ func (x *forced) improve(op coll.Op) (rows []Row, from Row, err error) {
 	if from, err = x.row(op, auto, auto); err != nil {
 		return nil, Row{}, err
 	}
-	rows, err = x.best(op, auto, "")
+	rows, err = x.best(op, auto, "", foreign)
 	return rows, from, err
 }
 
@@ -211,7 +212,7 @@ func (p *Predictor) try(q Query, change map[string]string, gains []gain) (trial,
 			delete(env, k)
 		}
 	}
-	other, err := New(p.Cluster, p.Layout, p.Plan.Version, env, p.Figures)
+	other, err := p.under(env)
 	if err != nil {
 		return t, err
 	}
@@ -319,6 +320,6 @@ func (p *Predictor) foreignAdvice(gains []gain) Advice {
 	if b, err := schedule.Find(g.to.Setting.Algo); err == nil && b.Needs == "groups" {
 		command += fmt.Sprintf(" --groups %d", p.Plan.MaxLocalRanks)
 	}
-	return Advice{Text: fmt.Sprintf("%s would take %v at %v where NCCL's best takes %v; NCCL has no such algorithm: %s -o msccl writes it for RCCL and MSCCL, which run it at a speed of their own",
+	return Advice{Text: fmt.Sprintf("%s would take %v at %v where NCCL's best takes %v; NCCL has no such algorithm: %s -o msccl writes it for MSCCL, which runs it at a speed of its own",
 		g.to.Algo, g.to.Time, g.size, g.from.Time, command)}
 }

@@ -27,7 +27,7 @@ const maxBeyond = 1024
 
 // best is the fastest setting that NCCL can run, and after it the fastest that it
 // cannot, where that one is clearly faster.
-func (x *forced) best(op coll.Op, auto Setting, proto string) ([]Row, error) {
+func (x *forced) best(op coll.Op, auto Setting, proto string, foreign bool) ([]Row, error) {
 	list := x.all(op, proto)
 	if proto == "" || auto.Proto == proto {
 		list = append(list, auto)
@@ -38,7 +38,7 @@ func (x *forced) best(op coll.Op, auto Setting, proto string) ([]Row, error) {
 	}
 	row = x.widened(op, row, auto)
 	rows := []Row{row}
-	if len(x.p.Layout) <= maxBeyond {
+	if foreign && len(x.p.Layout) <= maxBeyond {
 		if far, err := x.fastest(op, x.foreign(op, proto), auto); err == nil && float64(row.Time) > worthBeyond*float64(far.Time) {
 			rows = append(rows, far)
 		}

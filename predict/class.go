@@ -10,6 +10,12 @@ import (
 // multi-node-infiniband, …. Predictions of one class tend to be wrong by the same
 // amount.
 func (p *Predictor) Class() string {
+	if p.Plan.RCCL != nil {
+		if len(p.Plan.Nodes) > 1 {
+			return "xgmi-multi-node-" + netName(p.network())
+		}
+		return "xgmi-single-node"
+	}
 	if len(p.Plan.Nodes) > 1 {
 		return "multi-node-" + netName(p.network())
 	}

@@ -38,7 +38,11 @@ func ParseLayout(s string) (nodes, gpus int, err error) {
 // AllGPUs is the layout of all GPUs of a cluster, and its name: 4x8, or all
 // where nodes have different numbers.
 func AllGPUs(c *cluster.Cluster) (nccl.Layout, string, error) {
-	var l nccl.Layout
+	all := 0
+	for _, devs := range nccl.GPUs(c) {
+		all += len(devs)
+	}
+	l := make(nccl.Layout, 0, min(all, MaxRanks))
 	nodes, each, even := 0, 0, true
 	for h, devs := range nccl.GPUs(c) {
 		if len(l)+len(devs) > MaxRanks {

@@ -3,6 +3,7 @@ package predict
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 
 	"busbar.dev/cluster"
@@ -84,6 +85,23 @@ func NewWithPlanner(found *nccl.Planner, c *cluster.Cluster, l nccl.Layout, v nc
 		}
 	}
 	return p, nil
+}
+
+// under is the predictor with other settings. Those that only choose among algorithms and protocols leave rings, trees and
+// everything priced on them as they are.
+func (p *Predictor) under(env map[string]string) (*Predictor, error) {
+	rest := func(env map[string]string) map[string]string {
+		return withSetting(env, p.Plan.Version, coll.None, "", "")
+	}
+	if !maps.Equal(rest(env), rest(p.Plan.Env)) {
+		return New(p.Cluster, p.Layout, p.Plan.Version, env, p.Figures)
+	}
+	q, plan := *p, *p.Plan
+	plan.Env = env
+	var err error
+	plan.Table, err = nccl.NewTable(&plan.Comm, &plan.Graphs)
+	q.Plan, q.env = &plan, env
+	return &q, err
 }
 
 // Beside says which other groups of ranks do the same at the same time; they share

@@ -124,7 +124,7 @@ func (x *forced) rows(op coll.Op, algo, proto string) ([]Row, error) {
 		}
 		list = []Setting{s}
 	case Best:
-		return x.best(op, auto, proto)
+		return x.best(op, auto, proto, true)
 	case Each:
 		list = x.each(op, proto)
 	case All:

@@ -36,6 +36,9 @@ func (p *Predictor) Times(to []unit.Time, ops []coll.Op, settings []Setting, f *
 // model is what a call by a setting costs beside line rates.
 func (p *Predictor) model(f *sim.Figures, op coll.Op, s Setting) *sim.Model {
 	m := f.NCCLModel(p.Gen, p.Card, op.Kind, s.Algo, s.Proto)
+	if r := p.Plan.RCCL; r != nil {
+		m = f.RCCLModel(r.Arch, op.Kind, s.Algo, s.Proto)
+	}
 	if s.Algo == "direct" {
 		m.Wire.Spread = float64(p.Plan.P2PChannels) / float64(max(s.Channels, 1))
 	}

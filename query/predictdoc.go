@@ -20,9 +20,10 @@ import (
 type PredictDoc struct {
 	Cluster string            `json:"cluster"`
 	Op      coll.Kind         `json:"op"`
-	NCCL    string            `json:"nccl"`  // release
-	Model   string            `json:"model"` // where the model's figures come from
-	Rows    []PredictRow      `json:"rows"`  // by size; in a comparison the fastest first
+	NCCL    string            `json:"nccl"`              // release
+	Library string            `json:"library,omitempty"` // rccl on AMD's GPUs
+	Model   string            `json:"model"`             // where the model's figures come from
+	Rows    []PredictRow      `json:"rows"`              // by size; in a comparison the fastest first
 	Advice  []predict.Advice  `json:"advice"`
 	Gain    float64           `json:"best_gain"`         // of the fastest that NCCL can run over what it chooses, as a factor
 	Caveats []string          `json:"caveats,omitempty"` // what the prediction takes for granted
@@ -127,7 +128,10 @@ func rounded(x float64) float64 { return math.Round(x*1e4) / 1e4 }
 
 // addSide adds what was predicted for one layout.
 func (d *PredictDoc) addSide(p *predict.Predictor, side predict.Side, skipped []predict.Skip) {
-	d.Unmeasured = d.Unmeasured || !predict.Measured(p.Class())
+	d.Unmeasured = d.Unmeasured || !predict.Measured(p.Class()) && p.Plan.RCCL == nil
+	if p.Plan.RCCL != nil {
+		d.Library, d.Model = "rccl", "from published figures of AMD and RCCL"
+	}
 	d.Sides = append(d.Sides, side)
 	for _, r := range side.Rows {
 		d.Rows = append(d.Rows, NewPredictRow(side.Layout, r))

@@ -29,6 +29,7 @@ type Sched struct {
 	Inner    string `placeholder:"ALGO" help:"hierarchical, inside a group: ring, direct, nvls."`
 	Outer    string `placeholder:"ALGO" help:"hierarchical, across groups: ring, tree, halving_doubling, rabenseifner, collnet."`
 	Check    bool   `help:"Verify the schedule without printing it; exit 1 when it is wrong."`
+	Runtime  string `enum:"msccl,rccl" default:"msccl" help:"FILE: the library that runs it: msccl is Microsoft's, rccl AMD's up to ROCm 7.12 (later ones read no such files)."`
 	Proto    Proto  `enum:"auto,simple,ll,ll128" default:"auto" help:"msccl: protocol: simple, ll or ll128 (auto is simple)."`
 	Min      string `name:"min-size" placeholder:"SIZE" help:"msccl: smallest call that uses the file, in bytes over all ranks."`
 	Max      string `name:"max-size" placeholder:"SIZE" help:"msccl: largest call; beyond it the runtime sends larger messages."`
@@ -79,6 +80,7 @@ func (q *Sched) read(env *Env) (*SchedDoc, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.Runtime = msccl.Runtime(q.Runtime)
 	d := &SchedDoc{Algorithm: a, question: *q}
 	if q.Check {
 		d.Calls, d.Fault = a.Prove()

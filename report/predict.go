@@ -14,6 +14,14 @@ import (
 	"busbar.dev/unit"
 )
 
+// library is what runs the collectives.
+func library(d *query.PredictDoc) string {
+	if d.Library == "rccl" {
+		return "RCCL"
+	}
+	return "NCCL"
+}
+
 // Predict prints a prediction as nccl-tests prints a measurement, and below it
 // what limits the rows, which setting would help and who wins; then how busy links
 // are and what NCCL sets up, where that was asked for.
@@ -122,7 +130,7 @@ func (f *forecast) title() string {
 		}
 		text += ", " + strings.Join(names, " against ")
 	}
-	return text + ", NCCL " + f.NCCL + "; predicted, model " + f.Model
+	return text + ", " + library(f.PredictDoc) + " " + f.NCCL + "; predicted, model " + f.Model
 }
 
 // table is the rows. A star stands behind what NCCL takes where there are rows

@@ -107,6 +107,9 @@ func (st *Stage) AppendFlows(dst []Flow, rank, lane int) ([]Flow, bool) {
 		return dst, false
 	}
 	first := len(dst)
+	if x, ok := st.part.(flatPart); ok { // without a closure, which would cost more than the sum
+		return sumOf(x.b, dst, first, &x.f.seat, x.f.where(rank), lane), true
+	}
 	st.part.each(rank, lane, func(b body, s *seat, p int) { dst = sumOf(b, dst, first, s, p, lane) })
 	return dst, true
 }
@@ -190,6 +193,18 @@ const chainSample = 256
 
 // chain visits the links from the deepest leaf to the root.
 func (t *tree) chain(channel int, visit func(p, q int)) {
+	deepest, ok := t.leaves.Load(channel)
+	if !ok {
+		deepest = t.deepest(channel)
+		t.leaves.Store(channel, deepest)
+	}
+	for p, q := deepest.(int), t.shape.parent(deepest.(int), channel); q >= 0; p, q = q, t.shape.parent(q, channel) {
+		visit(p, q)
+	}
+}
+
+// deepest is a leaf of a channel with most links above it.
+func (t *tree) deepest(channel int) int {
 	deepest, most := 0, -1
 	stride := max(1, t.n/chainSample)
 	depth := func(p int) int {
@@ -212,9 +227,7 @@ func (t *tree) chain(channel int, visit func(p, q int)) {
 		}
 	}
 	look(t.n - 1)
-	for p, q := deepest, t.shape.parent(deepest, channel); q >= 0; p, q = q, t.shape.parent(q, channel) {
-		visit(p, q)
-	}
+	return deepest
 }
 
 // beside visits the other children of q whose subtrees are as deep as p's: what they

@@ -1,5 +1,7 @@
 package schedule
 
+import "sync"
+
 // tree is a reduction up, a broadcast down, or both, along trees, piece by piece so that the
 // levels work at once. With both there are two lanes a channel, the even one for the way up and
 // the odd one for the way down, as NCCL has two groups of threads: a piece comes down while the
@@ -9,6 +11,7 @@ type tree struct {
 	n      int // positions from n on are switches
 	pieces int
 	way    direction
+	leaves sync.Map // of a channel: its deepest leaf, which every rail asks for
 }
 
 type direction uint8

@@ -8,6 +8,9 @@ import (
 	"busbar.dev/unit"
 )
 
+// mostEdges is how many edges of a ring are looked at one by one.
+const mostEdges = 16384
+
 // chain adds up the latencies of the longest chain, of the first channels; they
 // differ little.
 func (o *Outline) chain(w *router, st *schedule.Stage, x *stage) error {
@@ -20,7 +23,11 @@ func (o *Outline) chain(w *router, st *schedule.Stage, x *stage) error {
 		var wires float64
 		var moves [nHops]float64
 		var err error
-		skip, k := max(1, o.s.Ranks/large), 0
+		// Of a ring's many edges some stand for all: every k-th, and k is odd, or they would all be those between nodes.
+		skip, k := 1, 0
+		if o.s.Ranks > mostEdges {
+			skip = o.s.Ranks/mostEdges | 1
+		}
 		var edges []Hop
 		st.Chain(channel, 0, func(from, to int, times, behind float64) {
 			if times != 1 && times != 0 {
@@ -129,7 +136,7 @@ func (o *Outline) countMeeting(w *router, st *schedule.Stage, x *stage) {
 func (o *Outline) farthest(w *router, st *schedule.Stage, x *stage) error {
 	var list []schedule.Flow
 	for lane := range max(1, o.s.Lanes/o.s.Channels) {
-		if o.s.Ranks > large && len(o.s.Switches) == 0 {
+		if o.s.Ranks > o.m.large() && o.direct() {
 			list = o.strided(list, 0, lane, sampled)
 			continue
 		}

@@ -21,6 +21,9 @@ type passing struct {
 	net   map[int64]*cell
 }
 
+// mostDirect is how many ranks are told apart where everyone talks to everyone.
+const mostDirect = 1024
+
 // mostAsked bounds the lanes that are asked one by one, and the messages where they are: a second or so.
 const mostAsked = 1 << 21
 
@@ -53,7 +56,7 @@ func (o *Outline) Links(ctx context.Context, op coll.Op, m *Model, ports Ports, 
 func (o *Outline) pass(ctx context.Context, t *passing, w *router) error {
 	chunk := o.chunk()
 	direct := len(o.s.Switches) == 0 && !slices.ContainsFunc(o.s.Stages(), func(st schedule.Stage) bool { return st.Rhythm != schedule.AtOnce })
-	many := direct && o.s.Ranks > large
+	many := direct && o.s.Ranks > mostDirect
 	sample := min(sampled, max(8, mostAsked/8/(o.s.Nodes()*o.s.Lanes)))
 	var list []schedule.Flow
 	for p := range o.s.Nodes() {

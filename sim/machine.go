@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math"
 
 	"busbar.dev/cluster"
 	"busbar.dev/unit"
@@ -25,6 +26,16 @@ type Machine struct {
 	// Reach is how far a NIC may be from a GPU and still read and write its memory
 	// (GPUDirect RDMA). The zero value is PXB, as NCCL has it.
 	Reach cluster.ClassType
+
+	entire bool // ask everyone, however many there are
+}
+
+// large is the number of participants beyond which equal nodes are counted once, of this machine.
+func (m *Machine) large() int {
+	if m.entire {
+		return math.MaxInt32
+	}
+	return large
 }
 
 // node is what a machine knows about a type of nodes.

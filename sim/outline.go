@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"busbar.dev/cluster"
@@ -64,8 +65,9 @@ func (s *stage) rounds() float64 {
 	return n
 }
 
-// large is the number of participants beyond which equal nodes are counted once.
-const large = 1024
+// large is the number of participants beyond which equal nodes are counted once; below it everyone is asked. Both agree
+// (TestEqualNodes).
+const large = 512
 
 // Outline reduces a schedule. One that has rounds which differ is reduced round by
 // round; that is refused beyond a number of messages that takes seconds.
@@ -129,12 +131,19 @@ func (o *Outline) chunk() float64 { return 1 / float64(max(o.s.Layout.Chunks, 1)
 func (o *Outline) flows(w *router, st *schedule.Stage, x *stage, t *tally) error {
 	var list []schedule.Flow
 	chunk := o.chunk()
-	many := st.Rhythm == schedule.AtOnce && o.s.Ranks > large && len(o.s.Switches) == 0
+	each := 0 // messages of a lane that are asked for, of a stage that sends another peer each
+	switch {
+	case !o.direct():
+	case o.s.Ranks > o.m.large():
+		each = sampled
+	default:
+		each = math.MaxInt32
+	}
 	beside := o.beside()
 	for p := range o.m.participants(o.s.Nodes()) {
 		for lane := range o.s.Lanes {
-			if many {
-				list = o.strided(list[:0], p, lane, sampled)
+			if each > 0 {
+				list = o.strided(list[:0], p, lane, each)
 			} else {
 				list, _ = st.AppendFlows(list[:0], p, lane)
 			}
@@ -208,6 +217,12 @@ func (o *Outline) strided(dst []schedule.Flow, p, lane, sample int) []schedule.F
 	return dst
 }
 
+// direct reports a schedule by which everyone talks to everyone at once, with nothing before or after.
+func (o *Outline) direct() bool {
+	stages := o.s.Stages()
+	return len(o.s.Switches) == 0 && len(stages) == 1 && stages[0].Rhythm == schedule.AtOnce
+}
+
 // noRoute explains a pair that cannot talk.
 func (m *Machine) noRoute(a, b int) error {
 	name := func(r int) string {
@@ -223,7 +238,7 @@ func (m *Machine) noRoute(a, b int) error {
 // participants yields the ranks and switches whose work stands for everybody's.
 func (m *Machine) participants(nodes int) func(yield func(int) bool) {
 	return func(yield func(int) bool) {
-		if nodes <= large {
+		if nodes <= m.large() {
 			for p := range nodes {
 				if !yield(p) {
 					return

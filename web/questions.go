@@ -111,6 +111,7 @@ var (
 var questions = []question{
 	mapQuestion,
 	draws(asks[query.Predict, query.PredictDoc]("predict", shortly).machine(), "svg", "svg=-", svgType, report.Curves),
+	asks[query.Experts, query.ExpertsDoc]("experts", shortly).machine(),
 	draws(draws(asks[query.Step, query.StepDoc]("step", shortly), "svg", "svg=-", svgType, report.StepTimeline), "trace", "trace=-", "application/json", report.StepTrace),
 	asks[query.Envelope, query.EnvelopeDoc]("envelope", shortly),
 	asks[query.Need, query.NeedDoc]("need", shortly),

@@ -11,7 +11,7 @@ import (
 
 // errSendWait is the refusal of waits that LL does not keep: the threads of a block that send do
 // not meet at the end of the step.
-var errSendWait = errors.New("with LL a send is not done reading when its step is done, and what waits for it may overwrite its data; use Simple or LL128")
+var errSendWait = errors.New("with LL, in RCCL a send is not done reading when its step is done, and what waits for it may overwrite its data; use Simple or LL128")
 
 // ref is a step of a block.
 type ref struct{ block, step int }
@@ -34,7 +34,8 @@ type emitter struct {
 func (l *lowering) emit() (*Algo, error) {
 	s := l.s
 	a := &Algo{
-		Name: l.set.Name, Proto: l.set.Proto, Coll: word(l.kind), Channels: s.Lanes, ChunksPerLoop: s.Layout.Chunks, NGPUs: s.Ranks,
+		Runtime: RCCL, // whose rules are the stricter ones
+		Name:    l.set.Name, Proto: l.set.Proto, Coll: word(l.kind), Channels: s.Lanes, ChunksPerLoop: s.Layout.Chunks, NGPUs: s.Ranks,
 		InPlace: l.kind.InPlace(), OutOfPlace: !l.set.InPlace || !l.kind.InPlace(), MinBytes: l.set.MinBytes, MaxBytes: l.set.MaxBytes,
 	}
 	v := View{Kind: l.kind}

@@ -2,7 +2,7 @@ package msccl
 
 import "fmt"
 
-// What RCCL's reader takes (its msccl_struct.h and msccl_parser.cc, release 2.22). The reader
+// What the readers take, which are one code (msccl_struct.h and msccl_parser.cc in RCCL 2.22 and in MSCCL's executor). The reader
 // refuses a count of 72; it holds 32 peers a channel, but reads the entry after the last one it
 // filled, so that 31 are safe.
 const (
@@ -16,7 +16,7 @@ const (
 	maxRankNodes    = 4096  // elements that the reader keeps for a rank: algo, gpu, tb, step
 )
 
-// Limits reports the first thing that RCCL's reader or its interpreter would not take, in a file
+// Limits reports the first thing that the runtime's reader or its interpreter would not take, in a file
 // whose parts fit together: too many steps, blocks or chunks, and waits that it does not
 // understand.
 func (a *Algo) Limits() error {
@@ -71,7 +71,7 @@ func (a *Algo) blockLimits(g *GPU, b *Block) error {
 			return fmt.Errorf("%s is a nop that waits for nothing; the reader drops it and miscounts the steps after it", at)
 		case s.Op != Nop && waits && s.DepBlock < 0:
 			return fmt.Errorf("%s follows a nop and waits for nothing; the reader wants the last wait of a chain on the instruction itself", at)
-		case s.DepBlock >= 0 && a.Proto == "LL" && g.target(s) == Send:
+		case s.DepBlock >= 0 && a.Proto == "LL" && a.Runtime == RCCL && g.target(s) == Send:
 			return fmt.Errorf("%s waits for a send: %w", at, errSendWait)
 		case s.Op != Nop && (s.Count < 1 || s.Count > maxCount):
 			return fmt.Errorf("%s moves %d chunks; the reader takes 1 to %d", at, s.Count, maxCount)
@@ -98,7 +98,7 @@ func slots(proto string) int {
 	return 2
 }
 
-// perMessage is how many chunks go in one message at least, by the file's greatest size and RCCL's
+// perMessage is how many chunks go in one message at least, by the file's greatest size and the
 // default buffers. Without a greatest size it is one.
 func (a *Algo) perMessage() int {
 	if a.MaxBytes == 0 {

@@ -1,11 +1,11 @@
 // Package msccl reads, proves and writes MSCCL algorithm files: a collective as a
 // program for each GPU, made of thread blocks that each talk to one peer on one
-// channel, made of steps. RCCL and Microsoft's MSCCL read these files; NCCL itself
-// does not.
+// channel, made of steps. Microsoft's MSCCL reads these files, and RCCL did up to that of
+// ROCm 7.12; NCCL itself does not.
 //
 // Read refuses what is no algorithm. Check tells whether the parts of one fit
-// together (peers, channels, buffers, dependencies), and Limits whether RCCL's
-// reader would take it. Schedule makes it a schedule, so that its checker can prove
+// together (peers, channels, buffers, dependencies), and Limits whether the
+// runtime would take it. Schedule makes it a schedule, so that its checker can prove
 // it; Prove does all of this for every call that the file says it serves.
 //
 // Write goes the other way: it lowers a schedule to thread blocks, or refuses with the
@@ -42,7 +42,19 @@ type Algo struct {
 	MinBytes      int64
 	MaxBytes      int64 // 0 where the file names none
 	GPUs          []GPU
+	// Runtime is what is to run the file, which no file says; "" is MSCCL.
+	Runtime Runtime
 }
+
+// Runtime is a library that runs algorithm files.
+type Runtime string
+
+// Runtimes. With protocol LL, a step that sends is done when all its threads have read their data in MSCCL (its kernels for NCCL
+// 2.12 and its executor: sendWithBarrier), and not yet in RCCL (src/device/msccl_kernel_impl.h, RCCL 2.12 to 2.27).
+const (
+	MSCCL Runtime = "msccl"
+	RCCL  Runtime = "rccl"
+)
 
 // GPU is the program of one rank.
 type GPU struct {
@@ -171,6 +183,8 @@ type parser struct {
 	algo  *Algo
 	steps int
 	seen  map[int]bool // GPU ids
+	// copies are those of the GPU at hand.
+	copies []Step
 }
 
 func (p *parser) errorf(format string, args ...any) error {
@@ -199,6 +213,9 @@ func (p *parser) file() error {
 			}
 			path = append(path, t.Name.Local)
 		case xml.EndElement:
+			if path[len(path)-1] == "gpu" {
+				p.endGPU()
+			}
 			path = path[:len(path)-1]
 		case xml.Directive:
 			return p.errorf("a document type declaration; expected plain elements")
@@ -208,14 +225,14 @@ func (p *parser) file() error {
 
 // start reads one element.
 func (p *parser) start(path []string, e xml.StartElement) error {
-	parents := map[string]string{"algo": "", "gpu": "algo", "tb": "gpu", "step": "tb"}
+	parents := map[string]string{"algo": "", "gpu": "algo", "copy": "gpu", "tb": "gpu", "step": "tb"}
 	parent, ok := parents[e.Name.Local]
 	at := ""
 	if len(path) > 0 {
 		at = path[len(path)-1]
 	}
 	if !ok || at != parent {
-		return p.errorf("<%s> inside <%s>; expected algo, gpu, tb, step, each inside the one before", e.Name.Local, at)
+		return p.errorf("<%s> inside <%s>; expected algo, gpu, tb or copy, step, each inside the one before", e.Name.Local, at)
 	}
 	a := attrs{p: p, list: e.Attr, elem: e.Name.Local}
 	switch e.Name.Local {
@@ -223,6 +240,8 @@ func (p *parser) start(path []string, e xml.StartElement) error {
 		return p.startAlgo(&a)
 	case "gpu":
 		return p.startGPU(&a)
+	case "copy":
+		return p.startCopy(&a)
 	case "tb":
 		return p.startBlock(&a)
 	}

@@ -64,7 +64,7 @@ func TestProveRefuses(t *testing.T) {
 		{"input written", two(`proto="LL" nchunksperloop="2" coll="allreduce" inplace="0" outofplace="1"`,
 			list(send, step(1, "rrc", "i", 0, "i", 0, 2, -1, -1, 1)), list(step(0, "cpy", "i", 0, "o", 0, 2, 0, 1, 0))), "writes the input"},
 		{"LL send", two(`proto="LL" nchunksperloop="2" coll="allreduce" inplace="1"`,
-			list(step(0, "s", "i", 0, "o", 0, 2, -1, -1, 1), step(1, "rrc", "i", 0, "i", 0, 2, -1, -1, 0)), list(step(0, "cpy", "s", 0, "s", 1, 1, 0, 0, 0))), "with LL a send is not done"},
+			list(step(0, "s", "i", 0, "o", 0, 2, -1, -1, 1), step(1, "rrc", "i", 0, "i", 0, 2, -1, -1, 0)), list(step(0, "cpy", "s", 0, "s", 1, 1, 0, 0, 0))), "with LL, in RCCL a send is not done"},
 		{"idle nop", two(reduce, list(send, step(1, "nop", "i", -1, "o", -1, 0, -1, -1, 0), step(2, "rrc", "i", 0, "i", 0, 2, -1, -1, 0)), nil), "a nop that waits for nothing"},
 		{"chain", two(reduce, list(send, step(1, "nop", "i", -1, "o", -1, 0, 1, 0, 0), step(2, "rrc", "i", 0, "i", 0, 2, -1, -1, 0)), list(step(0, "cpy", "s", 0, "s", 1, 1, -1, -1, 1))), "the last wait of a chain"},
 		{"custom", two(`proto="LL" nchunksperloop="2" coll="custom"`, list(send), nil), "only known of allreduce"},
@@ -73,10 +73,61 @@ func TestProveRefuses(t *testing.T) {
 	} {
 		a, err := Read("x", strings.NewReader(tc.file))
 		if err == nil {
+			a.Runtime = RCCL
 			_, err = a.Prove()
 		}
 		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
 			t.Errorf("%s: %v, want %q", tc.name, err, tc.want)
+		}
+	}
+}
+
+// TestRuntime holds the runtimes apart: MSCCL's send has read its data when its step is done, RCCL's by LL has not.
+func TestRuntime(t *testing.T) {
+	// The next send's data is laid where the first one's was, behind a wait.
+	file := two(`proto="LL" nchunksperloop="2" coll="allreduce" inplace="1" outofplace="0"`,
+		[]string{step(0, "s", "i", 0, "o", 0, 2, -1, -1, 1), step(1, "r", "o", 0, "s", 0, 2, -1, -1, 1)},
+		[]string{step(0, "nop", "i", -1, "o", -1, 0, 0, 0, 0), step(1, "re", "s", 0, "i", 0, 2, 0, 1, 0)})
+	for _, tc := range []struct {
+		runtime Runtime
+		want    string
+	}{{"", ""}, {MSCCL, ""}, {RCCL, "waits for a send"}} {
+		a, err := Read("x", strings.NewReader(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Runtime = tc.runtime
+		_, err = a.Prove()
+		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+			t.Errorf("%q: %v, want %q", tc.runtime, err, tc.want)
+		}
+	}
+}
+
+// TestCopies reads the copies of a GPU as thread blocks.
+func TestCopies(t *testing.T) {
+	file := func(copies string) string {
+		var b strings.Builder
+		fmt.Fprint(&b, `<algo name="swap" proto="Simple" nchannels="1" nchunksperloop="4" ngpus="2" coll="alltoall" inplace="0" outofplace="1">`)
+		for g := range 2 {
+			fmt.Fprintf(&b, `<gpu id="%d" i_chunks="4" o_chunks="4" s_chunks="0">%s<tb id="0" send="%d" recv="%d" chan="0">`, g, strings.ReplaceAll(copies, "@", fmt.Sprint(2*g)), 1-g, 1-g)
+			fmt.Fprint(&b, step(0, "s", "i", 2*(1-g), "o", 0, 2, -1, -1, 0), step(1, "r", "i", 0, "o", 2*(1-g), 2, -1, -1, 0), "</tb></gpu>")
+		}
+		return b.String() + "</algo>"
+	}
+	for _, tc := range []struct{ copies, want string }{
+		{`<copy i_off="@" o_off="@" cnt="2"/>`, ""},
+		{``, "nobody writes"},
+		{`<copy i_off="@" o_off="@"/>`, "nobody writes"},
+		{`<copy i_off="@"/>`, "no attribute o_off"},
+		{`<copy i_off="9" o_off="0"/>`, "outside the buffer"},
+	} {
+		a, err := Read("x", strings.NewReader(file(tc.copies)))
+		if err == nil {
+			_, err = a.Prove()
+		}
+		if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
+			t.Errorf("%s: %v, want %q", tc.copies, err, tc.want)
 		}
 	}
 }

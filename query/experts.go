@@ -1,0 +1,143 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"busbar.dev/predict"
+	"busbar.dev/unit"
+)
+
+// Experts asks how long the tokens of a mixture of experts take to the GPUs of their experts (dispatch) and back (combine), as
+// DeepEP and its like exchange them over NVLink and RDMA. All GPUs of the layout are one expert-parallel group.
+type Experts struct {
+	Cluster string `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster: a preset (dgx-h100:4), a cluster file, or any file that map reads (topo.xml:8 is eight such nodes) (default: this machine)."`
+	Layout  string `short:"l" placeholder:"NODESxGPUS" help:"Participating nodes and GPUs per node: 2x4 is two nodes with four GPUs each (default: all GPUs)."`
+	Tokens  string `default:"128,1024,4096" placeholder:"N,…" help:"Tokens of a GPU, one number or several with commas."`
+	Hidden  int    `default:"7168" least:"1" help:"Elements of a token: the model's hidden size."`
+	TopK    int    `name:"topk" default:"8" least:"1" help:"Experts of a token."`
+	Experts int    `default:"256" least:"1" help:"Experts of a layer, divided evenly among the GPUs."`
+	Mode    string `enum:"normal,low_latency" default:"normal" help:"normal sends a token once to each node and hands it on there (training, prefill); low_latency straight to every expert (decode)."`
+	Dtype   string `short:"d" enum:"fp8,bf16" default:"fp8" help:"Of dispatched tokens, fp8 (with scales) or bf16; combined ones are bf16."`
+	SMs     int    `name:"sms" default:"20" least:"1" help:"normal: multiprocessors that move data."`
+	Groups  int    `default:"0" least:"0" help:"normal: nodes that a token's experts are on at most, where the model's routing is limited so (4 in DeepSeek-V3); 0 is no limit."`
+	GPU     string `name:"gpu" placeholder:"MODEL" help:"GPU model when the cluster's source does not name it: a100-80."`
+	NIC     string `name:"nic" placeholder:"[COUNTx]SPEED" help:"NICs when the source does not state them: 200Gb/s or HDR sets the rate of existing NICs, 4x200Gb/s or 4xHDR adds four per node."`
+}
+
+// ExpertsDoc is the answer to Experts.
+type ExpertsDoc struct {
+	Cluster string       `short:"c" names:"cluster" placeholder:"CLUSTER" help:"Cluster: a preset (dgx-h100:4), a cluster file, or any file that map reads (topo.xml:8 is eight such nodes) (default: this machine)."`
+	Layout  string       `short:"l" placeholder:"NODESxGPUS" help:"Participating nodes and GPUs per node: 2x4 is two nodes with four GPUs each (default: all GPUs)."`
+	GPUs    int          `json:"gpus"` // of the expert-parallel group
+	Mode    string       `json:"mode"`
+	Hidden  int          `json:"hidden"`
+	TopK    int          `json:"topk"`
+	Experts int          `json:"experts"`
+	Rows    []ExpertsRow `json:"rows"`
+}
+
+// ExpertsRow is one exchange. Bytes and bandwidths are those of one GPU, one direction.
+type ExpertsRow struct {
+	Op         string     `json:"op"` // dispatch, combine
+	Tokens     int        `json:"tokens_per_gpu"`
+	Dtype      string     `json:"dtype"`
+	Time       unit.Time  `json:"time_us"`
+	Low        unit.Time  `json:"low_us"` // the error bar
+	High       unit.Time  `json:"high_us"`
+	Start      unit.Time  `json:"start_us"`
+	Moving     unit.Time  `json:"moving_us"`
+	Inside     unit.Bytes `json:"nvlink_bytes"`
+	Across     unit.Bytes `json:"rdma_bytes"`
+	Bandwidth  unit.Rate  `json:"bandwidth_GBps"` // as DeepEP counts it: copies that stay included
+	Bottleneck string     `json:"bottleneck"`
+}
+
+// Run predicts both directions for every number of tokens.
+func (q Experts) Run(ctx context.Context, env Env) (*ExpertsDoc, error) {
+	if err := prepare(&q); err != nil {
+		return nil, err
+	}
+	tokens, err := parseTokens(q.Tokens)
+	if err != nil {
+		return nil, err
+	}
+	place := placement{cluster: q.Cluster, layout: q.Layout, gpu: q.GPU, nic: q.NIC}
+	shapes, err := place.shapes()
+	if err != nil {
+		return nil, err
+	}
+	cl, err := place.enough(ctx, &env, shapes)
+	if err != nil {
+		return nil, err
+	}
+	if err := place.requireGPUs(cl); err != nil {
+		return nil, err
+	}
+	if err := place.assume(&env, cl, shapes); err != nil {
+		return nil, err
+	}
+	l, name, err := shapes[0].ranks(cl)
+	if err != nil {
+		return nil, err
+	}
+	version, err := parseNCCL("")
+	if err != nil {
+		return nil, err
+	}
+	p, err := predict.New(cl, l, version, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	d := &ExpertsDoc{Cluster: cl.Name, Layout: name, GPUs: len(l), Mode: q.Mode, Hidden: q.Hidden, TopK: q.TopK, Experts: q.Experts, Rows: []ExpertsRow{}}
+	for _, n := range tokens {
+		for _, combine := range []bool{false, true} {
+			row, err := q.row(p, n, combine)
+			if err != nil {
+				return nil, err
+			}
+			d.Rows = append(d.Rows, row)
+		}
+	}
+	return d, ctx.Err()
+}
+
+// row predicts one exchange.
+func (q *Experts) row(p *predict.Predictor, tokens int, combine bool) (ExpertsRow, error) {
+	call := predict.ExpertCall{
+		Combine: combine, LowLatency: q.Mode == "low_latency", Tokens: tokens, Hidden: q.Hidden, TopK: q.TopK, Experts: q.Experts, Width: 2, SMs: q.SMs, Groups: q.Groups,
+	}
+	row := ExpertsRow{Op: "dispatch", Tokens: tokens, Dtype: "bf16"}
+	switch {
+	case combine:
+		row.Op = "combine"
+	case q.Dtype == "fp8":
+		row.Dtype, call.Width = "fp8", 1
+	}
+	t, err := p.Experts(call)
+	if err != nil {
+		return row, err
+	}
+	row.Time, row.Low, row.High, row.Start, row.Moving = t.Time, t.Low, t.High, t.Start, t.Moving
+	row.Inside, row.Across, row.Bandwidth, row.Bottleneck = t.Inside, t.Across, t.Bandwidth, t.Limit
+	return row, nil
+}
+
+// parseTokens reads numbers with commas.
+func parseTokens(text string) ([]int, error) {
+	var list []int
+	for _, word := range strings.Split(text, ",") {
+		word = strings.TrimSpace(word)
+		n := 0
+		if _, err := fmt.Sscanf(word, "%d", &n); err != nil || n < 1 || fmt.Sprint(n) != word {
+			return nil, fmt.Errorf("--tokens %s; expected numbers from 1 on, with commas: 128,4096", text)
+		}
+		list = append(list, n)
+	}
+	if len(list) == 0 || len(list) > 64 {
+		return nil, errors.New("--tokens: expected 1 to 64 numbers: 128,4096")
+	}
+	return list, nil
+}

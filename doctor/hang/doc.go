@@ -16,6 +16,7 @@ import (
 
 	"busbar.dev/finding"
 	"busbar.dev/input/flightrec"
+	"busbar.dev/input/gpustate"
 	"busbar.dev/input/inspector"
 	"busbar.dev/input/joblog"
 	"busbar.dev/input/ras"
@@ -119,8 +120,9 @@ type stackFile struct {
 }
 
 type gpuState struct {
-	name, host, text string
-	line             int
+	gpustate.Trouble
+
+	name string
 }
 
 // NewCase knows nothing.
@@ -153,6 +155,12 @@ func (c *Case) Add(name string, data []byte) (known bool, err error) {
 			c.stacks = append(c.stacks, stackFile{name, list})
 			known = true
 		}
+	}
+	if gpustate.Match(data) {
+		for _, t := range gpustate.Read(data) {
+			c.gpus = append(c.gpus, gpuState{t, name})
+		}
+		known = true
 	}
 	if joblog.Match(data) {
 		if l := joblog.Read(name, data); len(l.Events) > 0 || l.First > 0 {

@@ -61,6 +61,32 @@ func (v *logView) gpuFault() (claim, bool) {
 	return c, true
 }
 
+// gpuState finds a GPU that the driver lost or stopped, by what DCGM and nvidia-smi say. The last Xid of a GPU may be old: it
+// counts where the job waits or ended. Other errors are notes.
+func (x *judge) gpuState() (claim, bool) {
+	waits := x.timedOut() || x.still || x.log.peersGone()
+	for _, g := range x.c.gpus {
+		if !g.Lost && (g.Xid == 0 || !waits) {
+			if len(x.notes) < 16 {
+				x.notes = append(x.notes, fmt.Sprintf("%s:%d: GPU %s: %s", g.name, g.Line, g.Bus, g.Text))
+			}
+			continue
+		}
+		c := claim{kind: GPUFault, source: "gpu", sure: 0.85, quotes: []finding.Quote{{File: g.name, Line: g.Line, Text: g.Text}}}
+		c.why = "a GPU does not answer: " + short(g.Text)
+		if g.Xid > 0 {
+			c.why = fmt.Sprintf("DCGM reports Xid %d (%s)", g.Xid, xidText(g.Xid))
+		}
+		for r, p := range x.job.procs {
+			if g.Host != "" && (p.host == g.Host || p.addr == g.Host) && (p.gpu == g.GPU || p.gpu < 0 && x.job.single[g.Host]) {
+				c.ranks = append(c.ranks, r)
+			}
+		}
+		return c, true
+	}
+	return claim{}, false
+}
+
 // xidText is what NVIDIA's catalogue says about the codes that end jobs.
 func xidText(code int) string {
 	switch code {

@@ -21,6 +21,7 @@ type judge struct {
 	inspect *inspectView
 	moved   bool // RAS saw the job launch collectives between two answers
 	still   bool // RAS saw that it did not
+	notes   []string
 }
 
 // Judge joins everything that was added. Causes come before what follows from them: a GPU's error before a process that
@@ -33,7 +34,7 @@ func (c *Case) Judge() *Verdict {
 	v := x.decide()
 	v.World = j.world
 	v.Signals = x.signals()
-	v.Notes = append(v.Notes, c.notes...)
+	v.Notes = append(append(v.Notes, c.notes...), x.notes...)
 	for _, a := range c.silent {
 		v.Notes = append(v.Notes, "RAS at "+a+" took a connection and did not answer: a process there is stopped, or the node is swamped.")
 	}
@@ -72,6 +73,9 @@ func (x *judge) signals() []string {
 // decide asks for each cause in turn.
 func (x *judge) decide() *Verdict {
 	if c, ok := x.log.gpuFault(); ok {
+		return x.verdict(c, x.ended())
+	}
+	if c, ok := x.gpuState(); ok {
 		return x.verdict(c, x.ended())
 	}
 	if c, ok := x.log.differing(); ok {

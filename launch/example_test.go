@@ -60,9 +60,12 @@ func ExamplePlan_Files() {
 	// slurm.hosts
 	// preflight.sh
 	// job.yaml
+	// trainjob.yaml
 	// megatron.args
+	// megatron.sh
 	// mesh.py
 	// no jobset.yaml
+	// no elastic.sh
 	// no deepspeed.json
 }
 

@@ -35,11 +35,7 @@ func (p *Plan) Files(dir string) (files []File, left []Left, err error) {
 		even = even && len(h.GPUs) == each
 	}
 	w := &writer{p: p, dir: path.Clean(dir), hosts: hosts, each: each, even: even}
-	for _, x := range []struct {
-		name string
-		run  bool
-		text func() (string, string)
-	}{
+	list := []maker{
 		{"nccl.env", false, w.nccl},
 		{"hostfile", false, w.hostfile},
 		{"rankfile", false, w.rankfile},
@@ -49,10 +45,10 @@ func (p *Plan) Files(dir string) (files []File, left []Left, err error) {
 		{"preflight.sh", true, w.preflight},
 		{"job.yaml", false, w.kubernetes},
 		{"jobset.yaml", false, w.jobset},
-		{"megatron.args", false, w.megatron},
-		{"deepspeed.json", false, w.deepspeed},
-		{"mesh.py", false, w.mesh},
-	} {
+		{"elastic.sh", true, w.elastic},
+		{"trainjob.yaml", false, w.trainJob},
+	}
+	for _, x := range append(append(list, w.frameworkFiles()...), maker{"mesh.py", false, w.mesh}) {
 		text, reason := x.text()
 		if reason != "" {
 			left = append(left, Left{x.name, reason})
@@ -61,6 +57,46 @@ func (p *Plan) Files(dir string) (files []File, left []Left, err error) {
 		files = append(files, File{x.name, []byte(text), x.run})
 	}
 	return files, left, nil
+}
+
+// maker makes a file: its text, or the reason why there is none.
+type maker struct {
+	name string
+	run  bool
+	text func() (string, string)
+}
+
+// frameworkFiles are those of the framework that the plan is for; of any that has them, Megatron-LM's and DeepSpeed's.
+func (w *writer) frameworkFiles() []maker {
+	plain := []maker{{"train.py", false, w.static(trainPy)}, {"model.py", false, w.static(modelPy)}, {"hooks.py", false, w.static(hooksPy)}}
+	of := map[string][]maker{
+		"megatron":   {{"megatron.args", false, w.megatronArgs}, {"megatron.sh", true, w.megatronScript}},
+		"nemo":       {{"bridge.py", false, w.bridge}, {"nemo.sh", true, w.nemoScript}},
+		"torchtitan": {{"torchtitan.toml", false, w.titan}, {"torchtitan_model.py", false, w.titanModel}, {"torchtitan.sh", true, w.titanScript}},
+		"deepspeed":  append([]maker{{"deepspeed.json", false, w.deepspeed}, {"deepspeed.sh", true, w.plainScript("deepspeed")}}, plain...),
+		"fsdp":       append([]maker{{"fsdp.sh", true, w.plainScript("fsdp")}, {"accelerate.yaml", false, w.accelerate}}, plain...),
+		"ddp":        append([]maker{{"ddp.sh", true, w.plainScript("ddp")}}, plain...),
+		"hf":         {{"hf.sh", true, w.hfScript}, {"train_hf.py", false, w.hfProgram}, {"hf_args.json", false, w.hfArgs}, {"model.json", false, w.hfModel}},
+	}
+	if w.p.job != nil && w.p.job.Framework != nil {
+		f := w.p.job.Framework
+		if f.Name == "hf" && w.hfShards() == "deepspeed" {
+			return append(of["hf"], of["deepspeed"][0])
+		}
+		if len(of[f.Name]) == 0 {
+			return []maker{{f.Name, false, func() (string, string) { return "", "busbar writes no files for " + f.Title }}}
+		}
+		return of[f.Name]
+	}
+	var list []maker
+	for _, name := range []string{"megatron", "deepspeed"} {
+		if _, reason := w.framework(name); reason != "" {
+			list = append(list, of[name][0]) // which says why
+			continue
+		}
+		list = append(list, of[name]...)
+	}
+	return list
 }
 
 // writer makes the text of files. Each of its methods gives the text, or the reason why there

@@ -96,7 +96,7 @@ metadata:
 	if w.p.Placeholders {
 		fmt.Fprintf(&b, "  annotations:\n    # Each job has a leaf of its own: nodes must carry this label.\n    alpha.jobset.sigs.k8s.io/exclusive-topology: %s\n", leafLabel)
 	}
-	b.WriteString("spec:\n  failurePolicy:\n    maxRestarts: 0\n  network:\n    enableDNSHostnames: true\n    publishNotReadyAddresses: true\n  replicatedJobs:\n")
+	b.WriteString("spec:\n  failurePolicy:\n    maxRestarts: 10  # all pods are started again, from the last checkpoint\n  network:\n    enableDNSHostnames: true\n    publishNotReadyAddresses: true\n  replicatedJobs:\n")
 	first := 0
 	for i, n := range w.p.Leaves {
 		fmt.Fprintf(&b, `    - name: leaf%[1]d

@@ -73,6 +73,7 @@ type deepspeedZero struct {
 	Overlap   bool     `json:"overlap_comm,omitempty"`
 	Optimizer *cpuHeld `json:"offload_optimizer,omitempty"`
 	Params    *cpuHeld `json:"offload_param,omitempty"`
+	Hybrid    int      `json:"zero_hpz_partition_size,omitempty"` // parameters are whole among so many ranks
 }
 
 type cpuHeld struct {

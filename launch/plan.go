@@ -5,7 +5,9 @@ import (
 	"slices"
 
 	"busbar.dev/cluster"
+	"busbar.dev/hardware"
 	"busbar.dev/nccl"
+	"busbar.dev/step"
 	"busbar.dev/unit"
 	"busbar.dev/workload"
 )
@@ -36,6 +38,8 @@ type Plan struct {
 	Try      []Setting `json:"try,omitempty"`
 
 	kinds []*cluster.NodeType // what Types were made from
+	job   *workload.Job       // what Job was made from; none in a plan that was read
+	sm    int                 // compute capability of the GPUs, ×10; 0 where it is not known
 }
 
 // Job is what is trained and how.
@@ -49,6 +53,13 @@ type Job struct {
 	Precision   string         `json:"precision"`
 	Recompute   string         `json:"recompute"`
 	Schedule    string         `json:"schedule,omitempty"`
+	// Framework is NAME@RELEASE that the plan is for; "" is any. Kernels are eager, compiled or fused.
+	Framework string `json:"framework,omitempty"`
+	Kernels   string `json:"kernels,omitempty"`
+	// Params is the number of parameters; Architecture and Details are what programs build the model from.
+	Params       int64                  `json:"params,omitempty"`
+	Architecture *workload.Architecture `json:"architecture,omitempty"`
+	Details      *workload.Details      `json:"details,omitempty"`
 	Options
 	Step unit.Span `json:"predicted_step_s"`
 }
@@ -65,6 +76,8 @@ type Type struct {
 	Name     string    `json:"name"`
 	GPUs     []GPU     `json:"gpus"`
 	Settings []Setting `json:"settings,omitempty"` // NCCL's on such nodes: their own NICs
+	// Memory is the node's own, where it is known.
+	Memory unit.Bytes `json:"memory_bytes,omitempty"`
 	// Topology is the file beside plan.json that NCCL is to read on such nodes (NCCL_TOPO_FILE), because they
 	// show themselves wrongly; "" for none. Why says what is wrong.
 	Topology string `json:"topology,omitempty"`
@@ -93,7 +106,20 @@ func New(c *cluster.Cluster, l nccl.Layout, v nccl.Version, j *workload.Job, hos
 	p := &Plan{Version: Version, Cluster: c.Name, NCCL: v.String(), Placeholders: placeholder && len(hosts) == 0, Job: Job{
 		Model: j.Model.Name, Dims: j.Model.Dims, Parallel: j.Split, Seq: j.Seq, GlobalBatch: j.GlobalBatch, MicroBatch: j.MicroBatch,
 		Precision: string(j.Precision), Recompute: string(j.Recompute), Schedule: string(j.Schedule), Options: optionsOf(j),
+		Kernels: string(j.Kernels), Params: j.Model.Params(),
 	}}
+	own := *j
+	p.job = &own
+	if j.Framework != nil {
+		p.Job.Framework = j.Framework.String()
+	}
+	if j.Model.Dims.Heads > 0 {
+		a, d := j.Model.Architecture(), j.Model.Detailed()
+		p.Job.Architecture, p.Job.Details = &a, &d
+	}
+	if model, err := step.GPUOf(c, l); err == nil { // several kinds of GPUs have none in common
+		p.sm = model.SM
+	}
 	types := map[int]int{}
 	seen := map[int]bool{}
 	var run []string
@@ -143,7 +169,7 @@ func New(c *cluster.Cluster, l nccl.Layout, v nccl.Version, j *workload.Job, hos
 
 // TypeOf is what a node type tells of its GPUs and NICs.
 func TypeOf(t *cluster.NodeType, net cluster.NetKind) Type {
-	out := Type{Name: t.Name, GPUs: []GPU{}, Settings: NodeSettings(t, net)}
+	out := Type{Name: t.Name, GPUs: []GPU{}, Settings: NodeSettings(t, net), Memory: hardware.HostMemorySize(t).Value}
 	for _, d := range t.Of(cluster.GPU) {
 		out.GPUs = append(out.GPUs, near(t, d))
 	}

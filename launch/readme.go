@@ -17,15 +17,45 @@ var uses = []struct{ name, use string }{
 	{"rankfile", "Open MPI 4, with every rank's processors; its first line is the command"},
 	{"job.yaml", "Kubernetes: an indexed Job, one pod a node"},
 	{"jobset.yaml", "Kubernetes with JobSet: a job for every leaf switch, ranks in the plan's order"},
+	{"elastic.sh", "elastic torchrun: nodes may be lost and come back"},
+	{"trainjob.yaml", "Kubernetes with Kubeflow Trainer"},
 	{"preflight.sh", "must succeed before the training starts"},
 	{"nccl.env", "settings of NCCL with their reasons"},
 	{"topo-", "NCCL_TOPO_FILE on nodes that show themselves wrongly"},
-	{"megatron.args", "arguments of Megatron-LM's training scripts"},
+	{"megatron.sh", "one rank of Megatron-LM; what is yours to set stands at its top"},
+	{"megatron.args", "all arguments of Megatron-LM that the model and the plan decide"},
+	{"nemo.sh", "one rank of Megatron-Bridge; what is yours to set stands at its top"},
+	{"bridge.py", "the recipe for Megatron-Bridge"},
+	{"torchtitan.sh", "one rank of torchtitan; what is yours to set stands at its top"},
+	{"torchtitan.toml", "torchtitan's configuration"},
+	{"torchtitan_model.py", "the model's dimensions for torchtitan"},
+	{"deepspeed.sh", "one rank under DeepSpeed; what is yours to set stands at its top"},
+	{"fsdp.sh", "one rank under FSDP2; what is yours to set stands at its top"},
+	{"ddp.sh", "one rank under DDP; what is yours to set stands at its top"},
+	{"hf.sh", "one rank of the Trainer; what is yours to set stands at its top"},
+	{"train.py", "the program of ddp.sh, fsdp.sh and deepspeed.sh"},
+	{"model.py", "the model in plain PyTorch"},
+	{"hooks.py", "how gradients may travel under DDP: compressed, or inside racks first"},
+	{"train_hf.py", "the program of hf.sh"},
+	{"hf_args.json", "the Trainer's arguments"},
+	{"model.json", "the model as Hugging Face's config.json"},
+	{"accelerate.yaml", "accelerate's configuration, for programs of your own"},
 	{"deepspeed.json", "DeepSpeed's configuration"},
 	{"mesh.py", "the groups of ranks for PyTorch"},
 	{"tuner.tab", "the table of busbar's tuner plugin for NCCL"},
 	{"busbar_tuner.c", "that plugin; its first lines say how to build it"},
 	{"nccl-table.csv", "the same table for NVIDIA's example plugin"},
+}
+
+// Names are those of files that a plan may have and nobody else: not of programs such as train.py, which a user's folder may have too.
+func Names() []string {
+	var list []string
+	for _, u := range uses {
+		if !strings.HasSuffix(u.name, "-") && !strings.HasSuffix(u.name, ".py") && u.name != "model.json" {
+			list = append(list, u.name)
+		}
+	}
+	return list
 }
 
 // Readme tells of all files, and of those that were left out and why.

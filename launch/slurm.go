@@ -26,9 +26,9 @@ func (w *writer) sbatch() (string, string) {
 	var b strings.Builder
 	b.WriteString("#!/bin/bash\n")
 	b.WriteString(w.header("Slurm batch job: sbatch job.sbatch PROGRAM ARGUMENTS…"))
-	fmt.Fprintf(&b, "#SBATCH --job-name=%s\n#SBATCH --nodes=%d\n#SBATCH --ntasks-per-node=%d\n", jobName(w.p.Job.Model), len(w.hosts), w.each)
-	b.WriteString("#SBATCH --exclusive\n")
-	fmt.Fprintf(&b, "#SBATCH --gpus-per-node=%d\n", w.each)
+	fmt.Fprintf(&b, "#SBATCH --job-name=%s\n#SBATCH --nodes=%d\n#SBATCH --ntasks-per-node=%d\n#SBATCH --gpus-per-node=%d\n", jobName(w.p.Job.Model), len(w.hosts), w.each, w.each)
+	b.WriteString(w.share())
+	b.WriteString("#SBATCH --time=24:00:00\n#SBATCH --signal=B:TERM@120\n#SBATCH --requeue\n")
 	if !w.p.Placeholders {
 		var names []string
 		for _, h := range w.hosts {
@@ -38,12 +38,29 @@ func (w *writer) sbatch() (string, string) {
 	}
 	fmt.Fprintf(&b, `set -euo pipefail
 PLAN=${BUSBAR_PLAN:-%s}
+# ---- To set: every line may also be given in the environment. ----------------------------------
+CONTAINER=${CONTAINER:-}   # an image: FILE.sqsh or REGISTRY#IMAGE by pyxis and enroot, FILE.sif by apptainer; none: the nodes' own software
+MOUNTS=${MOUNTS:-$PLAN}    # folders that the container sees, with commas between them
+LAUNCH=${LAUNCH:-srun}     # srun starts every rank; torchrun starts one of its agents on every node
+# ---------------------------------------------------------------------------------------------
 if [ $# -eq 0 ]; then echo "no program; expected sbatch job.sbatch PROGRAM ARGUMENTS" >&2; exit 2; fi
+options=() inside=()
+case $CONTAINER in
+"") ;;
+*.sif) inside=(apptainer exec --nv --bind "$MOUNTS" "$CONTAINER") ;;
+*) options=(--container-image="$CONTAINER" --container-mounts="$(command -v busbar):/usr/local/bin/busbar,$(for m in ${MOUNTS//,/ }; do printf '%%s:%%s,' "$m" "$m"; done | sed 's/,$//')") ;;
+esac
 
 `, quote(w.dir))
 	if len(w.hosts) > 1 {
 		fmt.Fprintf(&b, "# Nothing trains before the hosts have shown that they reach each other and add up right.\nsrun --ntasks-per-node=1 --ntasks=%d --cpu-bind=none %s\n\n", len(w.hosts), preflightWords)
 	}
+	fmt.Fprintf(&b, `if [ "$LAUNCH" = torchrun ]; then
+  # Slurm's nodes are numbered in its own order.
+  export MASTER_ADDR=${MASTER_ADDR:-$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n1)} BUSBAR_PLAN=$PLAN
+  exec srun --ntasks=%[1]d --ntasks-per-node=1 --cpu-bind=none --gpu-bind=none "${options[@]}" sh -c 'NODE_RANK=$SLURM_PROCID exec "$0" "$@"' "$PLAN/torchrun.sh" "${inside[@]}" "$@"
+fi
+`, len(w.hosts))
 	distribution := "block"
 	if !w.p.Placeholders {
 		distribution = "arbitrary"
@@ -51,9 +68,43 @@ if [ $# -eq 0 ]; then echo "no program; expected sbatch job.sbatch PROGRAM ARGUM
 	}
 	fmt.Fprintf(&b, `# Slurm binds nothing: every task sees all GPUs and cores of its node, and busbar exec binds it to
 # those near its own GPU.
-srun --ntasks=%d --distribution=%s --cpu-bind=none --gpu-bind=none busbar exec --plan "$PLAN" -- "$@"
+srun --ntasks=%d --distribution=%s --cpu-bind=none --gpu-bind=none "${options[@]}" busbar exec --plan "$PLAN" -- "${inside[@]}" "$@"
 `, w.p.ranks(w.hosts), distribution)
 	return b.String(), ""
+}
+
+// share is what of a node the job takes: all of it where it takes all GPUs, else the GPUs' part of processors and memory.
+func (w *writer) share() string {
+	t := &w.p.Types[w.hosts[0].Type]
+	if all := len(t.GPUs); w.each < all {
+		text := ""
+		if cores := t.cores(); cores > 0 {
+			text += fmt.Sprintf("#SBATCH --cpus-per-task=%d\n", max(1, cores/all))
+		} else {
+			text += "#SBATCH --cpus-per-task=8\n"
+		}
+		memory := int64(64) // GiB, where the node's is not known
+		if t.Memory > 0 {
+			memory = int64(t.Memory) >> 30 * 9 / 10 / int64(all) // the system keeps some
+		}
+		return text + fmt.Sprintf("#SBATCH --mem=%dG\n", memory*int64(w.each))
+	}
+	return "#SBATCH --exclusive\n#SBATCH --mem=0\n"
+}
+
+// cores is how many processors are near its GPUs; 0 where that is not known.
+func (t *Type) cores() int {
+	seen := map[int]bool{}
+	for i := range t.GPUs {
+		list, err := ParseCores(t.GPUs[i].Cores)
+		if err != nil {
+			return 0
+		}
+		for _, c := range list {
+			seen[c] = true
+		}
+	}
+	return len(seen)
 }
 
 // jobName is a model's name as schedulers take it: lower case, digits and dashes.

@@ -9,32 +9,33 @@ import (
 	"busbar.dev/workload/pipeline"
 )
 
-// Restrict leaves of the space what a framework runs, and gives the jobs its style on GPUs of a compute capability (×10; 0 where
+// Restrict leaves of the space what a framework runs and busbar's files for it can say, and gives the jobs its style on GPUs of a compute capability (×10; 0 where
 // it is not known). What depends on several settings at once is asked of the framework job by job.
 func (s *Space) Restrict(f *workload.Framework, sm int) {
 	f.Adopt(&s.Base, sm)
 	s.ZeRO = slices.DeleteFunc(s.ZeRO, func(z int) bool { return !slices.Contains(f.ZeRO, z) && z != 0 })
-	if !f.Tensor {
+	planned := func(degree string) bool { return slices.Contains(f.Planned, degree) }
+	if !f.Tensor || !planned("tp") {
 		s.TP = []int{1}
 	}
-	if !f.Sequence {
+	if !f.Sequence || !planned("sp") {
 		s.SeqParallel = []bool{false}
 	}
 	s.Schedule = slices.DeleteFunc(s.Schedule, func(x pipeline.Schedule) bool {
 		// All forward passes first is never faster than one of each in turn, and holds more.
 		return x == pipeline.GPipe || !slices.Contains(f.Schedules, string(x))
 	})
-	if len(s.Schedule) == 0 {
+	if len(s.Schedule) == 0 || !planned("pp") {
 		s.Schedule, s.PP = []pipeline.Schedule{pipeline.Alternate}, []int{1}
 	}
-	if len(f.Context) == 0 {
+	if len(f.Context) == 0 || !planned("cp") {
 		s.CP = []int{1}
 	} else {
 		s.Context = slices.DeleteFunc(s.Context, func(c workload.Context) bool {
 			return c == "" && !slices.Contains(f.Context, string(workload.Ring)) || c != "" && !slices.Contains(f.Context, string(c))
 		})
 	}
-	if f.Experts == "" {
+	if f.Experts == "" || !planned("ep") {
 		s.EP = []int{1}
 	}
 	if !f.Hybrid {

@@ -25,6 +25,8 @@ type PlanFiles struct {
 	// Texts are the files, in the order of Files. Who writes them writes plan.json last, and removes before what an earlier plan
 	// left there: plan.json and the files that are left out.
 	Texts []launch.File `json:"-"`
+	// Stale are files of other plans that this one has not.
+	Stale []string `json:"-"`
 }
 
 // PlanLeft is a file that the plan has no use for.
@@ -64,6 +66,11 @@ func (p *planning) emit(ctx context.Context, x *planned) (*PlanFiles, error) {
 	d := &PlanFiles{Dir: p.Emit, Plan: p.Pick, Placeholders: plan.Placeholders, Settings: append([]launch.Setting{}, plan.Settings...), Texts: append(files, readme)}
 	for _, f := range d.Texts {
 		d.Files = append(d.Files, f.Name)
+	}
+	for _, name := range launch.Names() {
+		if !slices.Contains(d.Files, name) {
+			d.Stale = append(d.Stale, name)
+		}
 	}
 	for _, l := range left {
 		d.Left = append(d.Left, PlanLeft{File: l.Name, Reason: l.Reason})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"busbar.dev/plan"
@@ -81,8 +82,8 @@ func (p *planning) misses(f *workload.Framework) error {
 	for _, word := range p.Context {
 		j.Context, j.Split.CP = workload.Context(word), max(j.Split.CP, 2)
 	}
-	if err := f.RefusesModel(p.model); err != nil {
-		return err
+	if strings.Contains(p.Parallel, "zero=") && !slices.Contains(f.ZeRO, j.Split.ZeRO) && p.Framework == "" {
+		return fmt.Errorf("%s has zero=%d by another mode, where it is named", f.Title, j.Split.ZeRO)
 	}
 	return f.Refuses(&j)
 }

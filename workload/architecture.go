@@ -4,22 +4,25 @@ import "strings"
 
 // Architecture is what a framework must be told of a transformer beside its dimensions.
 type Architecture struct {
-	Kind      ArchitectureKind
-	Positions Positions
-	Gated     bool // the MLP multiplies two products
-	RMSNorm   bool // norms scale and do not shift
-	Tied      bool // the head is the embedding
+	Kind      ArchitectureKind `json:"kind"`
+	Positions Positions        `json:"positions"`
+	Gated     bool             `json:"gated,omitempty"`    // the MLP multiplies two products
+	RMSNorm   bool             `json:"rms_norm,omitempty"` // norms scale and do not shift
+	Tied      bool             `json:"tied,omitempty"`     // the head is the embedding
 	// QKVBias, OutBias and MLPBias say which products have biases.
-	QKVBias, OutBias, MLPBias bool
-	QKNorm                    Norms
+	QKVBias bool  `json:"qkv_bias,omitempty"`
+	OutBias bool  `json:"out_bias,omitempty"`
+	MLPBias bool  `json:"mlp_bias,omitempty"`
+	QKNorm  Norms `json:"qk_norm,omitempty"` // 1 a head at a time, 2 across heads
 	// Latent is that of multi-head latent attention; none where heads have keys and values.
-	Latent *Latent
+	Latent *Latent `json:"latent,omitempty"`
 	// SharedFFN is the width of the MLP beside experts that every token passes, with a gate of its
 	// own where SharedGate says so; Corrected says that the router has a bias that balances experts.
-	SharedFFN             int64
-	SharedGate, Corrected bool
+	SharedFFN  int64 `json:"shared_ffn,omitempty"`
+	SharedGate bool  `json:"shared_gate,omitempty"`
+	Corrected  bool  `json:"router_bias,omitempty"`
 	// Odd is what few frameworks have: more norms than two, sinks, biases of experts, layers that are not attention.
-	Odd []string
+	Odd []string `json:"odd,omitempty"`
 }
 
 // ArchitectureKind is what a model reads and writes.

@@ -47,6 +47,7 @@ type Framework struct {
 	Overlaps    []string   `csv:"overlaps,optional"` // unasked
 	Switches    []string   `csv:"switches,optional"` // where settings say so
 	Bucket      unit.Bytes `csv:"bucket,optional"`   // 0: DefaultBucket
+	Planned     []string   `csv:"planned,optional"`  // degrees that busbar's files say: tp, sp, pp, cp, ep
 	Launch      []string   `csv:"launch"`
 	Checkpoints []string   `csv:"checkpoints"`
 	Source      string     `csv:"source"`
@@ -98,9 +99,12 @@ func (f *Framework) Overlapped(what string) bool {
 	return slices.Contains(f.Overlaps, what) || slices.Contains(f.Switches, what)
 }
 
-// Has reports whether the release is at least a row's: the megatron of 0.12.1 has what 0.12 has.
+// Has reports whether the release is another one or newer. Numbers below 1 are another count than those before them.
 func (f *Framework) Has(release string) bool {
-	return compareReleases(f.ID[strings.IndexByte(f.ID, '@')+1:], release) >= 0
+	if now := strings.HasPrefix(f.Release, "0."); now != strings.HasPrefix(release, "0.") {
+		return now
+	}
+	return compareReleases(f.Release, release) >= 0
 }
 
 // ParseFramework is the framework of NAME[@RELEASE]; without a release the newest one. A release

@@ -16,7 +16,7 @@ func TestFrameworkTable(t *testing.T) {
 		"schedules": {}, "context": {"ring", "gather", "ulysses"}, "experts": {"", "dp", "folded"}, "recompute": {"none", "selective", "full"},
 		"offload": {"optimizer", "parameters"}, "compress": {"fp16", "bf16", "int8"}, "orders": {string(workload.TensorDataPipeline), string(workload.TensorPipelineData)},
 		"kernels": {"eager", "compiled", "fused"}, "attention": {"unfused", "early", "fused"}, "weights": {"copy", "wide", "amp"}, "sums": {"fp32", "bf16", "fp16"},
-		"overlaps": {"grads", "params", "tensor", "pipeline", "context", "experts"}, "launch": {"torchrun", "srun", "accelerate", "deepspeed"},
+		"overlaps": {"grads", "params", "tensor", "pipeline", "context", "experts"}, "launch": {"torchrun", "srun", "accelerate", "deepspeed"}, "planned": {"tp", "sp", "pp", "cp", "ep"},
 	}
 	for _, s := range pipeline.Schedules() {
 		words["schedules"] = append(words["schedules"], string(s))
@@ -25,7 +25,7 @@ func TestFrameworkTable(t *testing.T) {
 	for _, f := range workload.Frameworks() {
 		for column, list := range map[string][]string{
 			"schedules": f.Schedules, "context": f.Context, "experts": {f.Experts}, "recompute": f.Recompute, "offload": f.Offload, "compress": f.Compress,
-			"orders": f.Orders, "kernels": {f.Kernels}, "attention": {f.Attention}, "weights": {f.Weights}, "sums": {f.Sums}, "overlaps": slices.Concat(f.Overlaps, f.Switches), "launch": f.Launch,
+			"orders": f.Orders, "kernels": {f.Kernels}, "attention": {f.Attention}, "weights": {f.Weights}, "sums": {f.Sums}, "overlaps": slices.Concat(f.Overlaps, f.Switches), "launch": f.Launch, "planned": f.Planned,
 		} {
 			for _, w := range list {
 				if !slices.Contains(words[column], w) {

@@ -56,11 +56,11 @@ func Grok(d Dims) []Block {
 // Latent are the widths of multi-head latent attention: queries, and keys and values, go through
 // narrow vectors; a head's key has a part without positions and one with them.
 type Latent struct {
-	Q      int64 `csv:"q_lora_rank,optional"`
-	KV     int64 `csv:"kv_lora_rank,optional"`
-	Plain  int64 `csv:"qk_nope_head_dim,optional"`
-	Rotary int64 `csv:"qk_rope_head_dim,optional"`
-	Value  int64 `csv:"v_head_dim,optional"`
+	Q      int64 `json:"q_lora_rank" csv:"q_lora_rank,optional"`
+	KV     int64 `json:"kv_lora_rank" csv:"kv_lora_rank,optional"`
+	Plain  int64 `json:"qk_nope_head_dim" csv:"qk_nope_head_dim,optional"`
+	Rotary int64 `json:"qk_rope_head_dim" csv:"qk_rope_head_dim,optional"`
+	Value  int64 `json:"v_head_dim" csv:"v_head_dim,optional"`
 }
 
 // DeepSeek are the blocks of DeepSeek-V2 and V3: latent attention, some dense layers first, then

@@ -14,8 +14,8 @@ import (
 // writePlan writes the files of a plan. plan.json goes first and comes last: what exec finds is whole, and not an earlier
 // plan's among this one's files.
 func (e *env) writePlan(d *query.PlanFiles) error {
-	stale := []string{"plan.json"}
-	for _, l := range d.Left { // what an earlier plan left there would pass for this one's
+	stale := append([]string{"plan.json"}, d.Stale...) // what an earlier plan left there would pass for this one's
+	for _, l := range d.Left {
 		stale = append(stale, l.File)
 	}
 	for _, name := range stale {

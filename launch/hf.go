@@ -1,0 +1,168 @@
+package launch
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"busbar.dev/workload"
+)
+
+// hfShards is what divides states under Hugging Face's Trainer: fsdp, deepspeed, or nothing.
+func (w *writer) hfShards() string {
+	j := w.p.job
+	switch {
+	case j.Split.ZeRO == 1 || j.Offload == workload.OffloadOptimizer:
+		return "deepspeed"
+	case j.Split.ZeRO > 1:
+		return "fsdp"
+	}
+	return ""
+}
+
+// hfArgs are TrainingArguments.
+func (w *writer) hfArgs() (string, string) {
+	if _, reason := w.framework("hf"); reason != "" {
+		return "", reason
+	}
+	j := w.p.job
+	s := j.Split
+	precision := strings.TrimPrefix(string(j.Precision), "amp-")
+	doc := map[string]any{
+		"output_dir": "checkpoints", "per_device_train_batch_size": j.MicroBatch, "gradient_accumulation_steps": j.Micros(),
+		"learning_rate": 3e-4, "lr_scheduler_type": "cosine", "warmup_steps": 100, "max_steps": 1000, "weight_decay": 0.1, "adam_beta1": 0.9, "adam_beta2": 0.95,
+		"max_grad_norm": 1.0, "bf16": precision == "bf16", "fp16": precision == "fp16", "tf32": j.Precision == workload.TF32,
+		"gradient_checkpointing": j.Recompute == workload.Full && w.hfShards() != "fsdp", "torch_compile": j.Kernels == workload.Compiled,
+		"logging_steps": 1, "save_steps": 500, "report_to": "none", "optim": "adamw_torch_fused", "dataloader_num_workers": 2, "dataloader_pin_memory": true,
+	}
+	if s.DP > 1 && w.hfShards() == "" {
+		doc["ddp_find_unused_parameters"] = false
+		if j.Bucket > 0 {
+			doc["ddp_bucket_cap_mb"] = int64(j.Bucket) >> 20
+		}
+	}
+	switch w.hfShards() {
+	case "deepspeed":
+		doc["deepspeed"] = "deepspeed.json"
+	case "fsdp":
+		doc["fsdp"] = "full_shard"
+		if s.ZeRO == 2 {
+			doc["fsdp"] = "shard_grad_op"
+		}
+		if s.Shard > 0 && s.Shard < s.DP {
+			doc["fsdp"] = "hybrid_shard"
+		}
+		if j.Offload == workload.OffloadParams {
+			doc["fsdp"] = doc["fsdp"].(string) + " offload"
+		}
+		doc["fsdp"] = doc["fsdp"].(string) + " auto_wrap"
+		doc["fsdp_config"] = map[string]any{
+			"fsdp_version": 2, "reshard_after_forward": s.ZeRO == 3, "activation_checkpointing": j.Recompute == workload.Full, "state_dict_type": "SHARDED_STATE_DICT",
+		}
+	}
+	out, err := json.MarshalIndent(doc, "", "  ")
+	if err != nil {
+		return "", err.Error()
+	}
+	return string(out) + "\n", ""
+}
+
+// hfModel is the model as a config.json of Hugging Face.
+func (w *writer) hfModel() (string, string) {
+	if _, reason := w.framework("hf"); reason != "" {
+		return "", reason
+	}
+	m := w.p.job.Model
+	d, x, y := m.Dims, m.Architecture(), m.Detailed()
+	doc := map[string]any{"model_type": y.Type, "vocab_size": d.Vocab, "tie_word_embeddings": x.Tied, "torch_dtype": "float32"}
+	switch y.Type {
+	case "gpt2":
+		doc["n_embd"], doc["n_layer"], doc["n_head"], doc["n_positions"], doc["n_inner"] = d.Hidden, d.Layers, d.Heads, max(d.Context, w.p.job.Seq), d.FFN
+		doc["layer_norm_epsilon"], doc["resid_pdrop"], doc["embd_pdrop"], doc["attn_pdrop"] = y.Eps, 0, 0, 0
+	case "bloom":
+		doc["hidden_size"], doc["n_layer"], doc["n_head"], doc["layer_norm_epsilon"] = d.Hidden, d.Layers, d.Heads, y.Eps
+	case "opt":
+		doc["hidden_size"], doc["num_hidden_layers"], doc["num_attention_heads"], doc["ffn_dim"], doc["max_position_embeddings"], doc["dropout"] = d.Hidden, d.Layers, d.Heads, d.FFN, max(d.Context, w.p.job.Seq), 0
+	default:
+		w.hfDecoder(doc, &x, &y)
+	}
+	if x.Kind != workload.DecoderOnly {
+		return "", m.Name + " is no decoder; give train_hf.py your own model"
+	}
+	out, err := json.MarshalIndent(doc, "", "  ")
+	if err != nil {
+		return "", err.Error()
+	}
+	return string(out) + "\n", ""
+}
+
+// hfDecoder fills the fields that Llama and its descendants share.
+func (w *writer) hfDecoder(doc map[string]any, x *workload.Architecture, y *workload.Details) {
+	d := w.p.job.Model.Dims
+	doc["hidden_size"], doc["intermediate_size"], doc["num_hidden_layers"], doc["num_attention_heads"], doc["num_key_value_heads"] = d.Hidden, d.FFN, d.Layers, d.Heads, d.KVHeads
+	doc["max_position_embeddings"], doc["rms_norm_eps"], doc["rope_theta"] = max(d.Context, w.p.job.Seq), y.Eps, max(y.RotaryBase, 1)
+	if x.Latent == nil {
+		doc["head_dim"] = d.HeadDim
+	}
+	if y.Type == "nemotron" {
+		doc["norm_eps"], doc["hidden_act"], doc["partial_rotary_factor"] = y.Eps, "relu2", max(y.RotaryShare, 0.5)
+	}
+	kind, rest, _ := strings.Cut(y.Scaling, ":")
+	factor, original, _ := strings.Cut(rest, ":")
+	if f, err := json.Number(factor).Float64(); err == nil && kind != "" {
+		scaling := map[string]any{"rope_type": kind, "factor": f}
+		if n, err := json.Number(original).Int64(); err == nil {
+			scaling["original_max_position_embeddings"] = n
+		}
+		if kind == "llama3" {
+			scaling["low_freq_factor"], scaling["high_freq_factor"] = 1.0, 4.0
+		}
+		doc["rope_scaling"] = scaling
+	}
+	if d.Experts == 0 {
+		return
+	}
+	doc["num_experts_per_tok"], doc["router_aux_loss_coef"] = d.TopK, y.Aux
+	switch {
+	case y.Type == "mixtral":
+		doc["num_local_experts"] = d.Experts
+	case x.Latent != nil:
+		l := x.Latent
+		doc["q_lora_rank"], doc["kv_lora_rank"], doc["qk_nope_head_dim"], doc["qk_rope_head_dim"], doc["v_head_dim"] = l.Q, l.KV, l.Plain, l.Rotary, l.Value
+		doc["n_routed_experts"], doc["n_shared_experts"], doc["moe_intermediate_size"], doc["first_k_dense_replace"] = d.Experts, d.Shared, d.ExpertFFN, d.Dense
+		doc["n_group"], doc["topk_group"], doc["routed_scaling_factor"], doc["norm_topk_prob"], doc["scoring_func"] = y.Groups, y.GroupTopK, y.RouteScale, y.RouteNorm, y.Score
+	default:
+		if y.Type == "qwen3" {
+			doc["model_type"] = "qwen3_moe"
+		}
+		doc["num_experts"], doc["moe_intermediate_size"], doc["norm_topk_prob"] = d.Experts, d.ExpertFFN, y.RouteNorm
+	}
+}
+
+// hfScript starts a rank of train_hf.py.
+func (w *writer) hfScript() (string, string) {
+	f, reason := w.framework("hf")
+	if reason != "" {
+		return "", reason
+	}
+	if _, reason := w.hfModel(); reason != "" {
+		return "", reason
+	}
+	var b strings.Builder
+	b.WriteString(w.scriptHead("hf.sh", f))
+	fmt.Fprintf(&b, `DATA=${DATA:-}                            # a dataset with a column "text", by name or folder; none: made-up tokens
+TOKENIZER=${TOKENIZER:-}                  # with DATA: name or folder of the tokenizer
+`)
+	b.WriteString(w.trainingBlock())
+	b.WriteString(scriptRule)
+	b.WriteString(w.scriptEnv(f))
+	b.WriteString("export PLAN DATA TOKENIZER SAVE STEPS LR WARMUP SAVE_EVERY\nexec python3 \"$PLAN/train_hf.py\" \"$@\"\n")
+	return b.String(), ""
+}
+
+func (w *writer) hfProgram() (string, string) {
+	if _, reason := w.framework("hf"); reason != "" {
+		return "", reason
+	}
+	return trainHFPy, ""
+}

@@ -100,7 +100,7 @@ export async function show(root, state, api) {
     put(rows, h('div', { class: 'card' }, h('h2', {}, 'Figures'), table('Times are of one call; the error bar is what such hardware and sizes showed',
       [{ text: 'layout' }, { text: 'size', n: true }, { text: 'algorithm' }, { text: 'protocol' }, { text: 'channels', n: true }, { text: 'time', n: true }, { text: 'between', n: true }, { text: 'busbw', n: true }, { text: 'limited by' }],
       doc.rows.map((r) => [r.layout, bytes(r.size_bytes), r.chosen ? `${r.algo} ✓` : r.algo, r.proto, String(r.channels), micros(r.time_us), `${micros(r.low_us)} – ${micros(r.high_us)}`, rate(r.busbw_GBps), r.bottleneck.text]),
-      (i) => doc.rows[i].chosen), h('p', { class: 'quiet' }, '✓ marks NCCL's choice.')));
+      (i) => doc.rows[i].chosen), h('p', { class: 'quiet' }, '✓ marks what NCCL chooses.')));
     say(`${doc.rows.length} rows; at ${bytes(top.size_bytes)}: ${rate(top.busbw_GBps)}, ${top.bottleneck.text}`);
   }
 

@@ -65,7 +65,7 @@ def config():
         cfg.tokenizer = TokenizerConfig(tokenizer_type="NullTokenizer", vocab_size=%[7]d)
     cfg.checkpoint.save = cfg.checkpoint.load = os.environ.get("SAVE", "checkpoints")
     cfg.checkpoint.save_interval = int(os.environ.get("SAVE_EVERY", 500))
-    cfg.checkpoint.async_save = True
+    cfg.checkpoint.async_save = cfg.checkpoint.use_persistent_ckpt_worker = True
     cfg.ddp.use_distributed_optimizer, cfg.ddp.grad_reduce_in_fp32 = %[8]s, False
     cfg.ddp.overlap_grad_reduce, cfg.ddp.overlap_param_gather = %[9]s, %[8]s
 %[10]s    cfg.mixed_precision = %[11]q

@@ -138,6 +138,19 @@ func TestRCCLRings(t *testing.T) {
 	}
 }
 
+// TestRCCLFrontier finds RCCL's model of the nodes of Frontier and LUMI-G, alone and among others.
+func TestRCCLFrontier(t *testing.T) {
+	for nodes, want := range map[int]int{1: 35, 4: 36} {
+		c, err := hardware.Preset("frontier", nodes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := rcclOn(t, c, nodes, "2.22"); p.RCCL.Model != want {
+			t.Errorf("%d nodes take model %d, want %d", nodes, p.RCCL.Model, want)
+		}
+	}
+}
+
 // TestRCCLRanges checks the protocols that RCCL 2.28 takes between two nodes of MI355X, by its size ranges.
 func TestRCCLRanges(t *testing.T) {
 	c, err := hardware.Preset("mi355x-8", 2)

@@ -102,7 +102,7 @@ func (s *system) rcclView(arch string) *rcclView {
 func (s *system) nearRCCL(g, n *topoNode, arch string) PathType {
 	p := &g.paths[kindNET][n.index]
 	hidden := slices.ContainsFunc(p.hops, func(l *topoLink) bool { return l.to.kind == kindPCI && l.to.pci == 0 })
-	if arch == "gfx90a" && p.kind < PathPHB && hidden {
+	if arch == "gfx90a" && p.kind <= PathPXB && hidden {
 		return PathPHB
 	}
 	return p.kind

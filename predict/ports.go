@@ -13,6 +13,9 @@ func (p *Predictor) ports(algo string) sim.Ports {
 	case "tree":
 		return treePorts{p}
 	case "direct":
+		if p.Plan.RCCL != nil { // every GPU sends by its own NIC: RCCL goes over a peer only from 32 or 64 ranks on
+			return nil
+		}
 		return railPorts{p}
 	}
 	return nil

@@ -68,8 +68,11 @@ func NewWithPlanner(found *nccl.Planner, c *cluster.Cluster, l nccl.Layout, v nc
 	if p2pSet {
 		m.Direct = class(p2p)
 	}
-	if gdrSet {
+	switch {
+	case gdrSet:
 		m.Reach = class(gdr)
+	case plan.RCCL != nil: // a NIC reads the memory of any GPU of its NUMA domain, as on Frontier
+		m.Reach = cluster.NODE
 	}
 	if figures == nil {
 		if figures, err = Figures(c); err != nil {

@@ -102,7 +102,7 @@ const (
 	minHypotheses = 3
 	leastShown    = 0.03
 	maxQuestions  = 4
-	faint         = 0.15
+	faint         = 0.2
 )
 
 // weigh gives findings of what somebody tells the confidence of their cause, adds causes that no detector looks for, and questions where none is

@@ -3,6 +3,7 @@ package doctor
 import (
 	"flag"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -84,7 +85,28 @@ func TestFit(t *testing.T) {
 	t.Log("unread, thread left out: ", m.Score(unread, true))
 	t.Log("all, thread left out: ", m.Score(all, true))
 	t.Log("trials, left out: ", m.Score(trials, true))
+	t.Log("unread, project left out: ", byProject(m, all, unread, trials))
+	m.Learn(slices.Concat(all, trials))
 	if err := m.Write(slices.Concat(all, trials), func(name string) (io.WriteCloser, error) { return os.Create(filepath.Join("cause", name)) }); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// byProject scores the unread threads of each project by what was learned from the others, with the same weights.
+func byProject(m *cause.Model, all, unread, trials []*cause.Thread) cause.Score {
+	var score cause.Score
+	projects := map[string]bool{}
+	for _, x := range unread {
+		projects[x.Project] = true
+	}
+	for _, p := range slices.Sorted(maps.Keys(projects)) {
+		others := slices.DeleteFunc(slices.Concat(all, trials), func(x *cause.Thread) bool { return x.Project == p })
+		m.Learn(others)
+		for _, x := range unread {
+			if x.Project == p {
+				score.Add(m.Weigh(&x.Case), x.Accept)
+			}
+		}
+	}
+	return score
 }

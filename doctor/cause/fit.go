@@ -12,7 +12,7 @@ import (
 // first guesses of the weights, towards which the fit is pulled where threads say little. Their signs bind: a remedy
 // without effect never speaks for its cause.
 var guess = [features]float64{
-	fStrong: 0.5, fSurprise: 0.7, fWeak: 0.3, fHelped: 1.5, fOtherHelped: -0.3, fNoEffect: -1.5, fInOrder: -3, fSymptom: 0.5, fNoSymptom: -0.5, fWhere: 0.3, fElsewhere: -1,
+	fStrong: 0.5, fSurprise: 0.7, fWeak: 0.3, fHelped: 1.5, fOtherHelped: -0.3, fNoEffect: -2, fInOrder: -4, fSymptom: 0.5, fNoSymptom: -0.5, fWhere: 0.3, fElsewhere: -1,
 	fWords: 0.5, fPrior: 0.5, fStates: 4, fAgrees: 2.5, fSuggests: 1, fTold: 1.5, fHint: 0.5, fExpects: 1.5, fUnknown: 3,
 }
 
@@ -23,13 +23,15 @@ var binding = [features]float64{
 }
 
 // least are weights of which something is known beyond the threads: what was tried in vain, or is in order, counts against.
-var least = [features]float64{fNoEffect: 1, fInOrder: 3}
+var least = [features]float64{fNoEffect: 2, fInOrder: 4}
 
 const (
 	// pull is how strongly weights are held to the guess.
 	pull = 1.0
 	// strangers is the share of faults in the field whose cause is none of those known.
 	strangers = 0.12
+	// wrongCost is how much worse a wrong answer is than a right one is good: confidence errs to the low side.
+	wrongCost = 2
 	// trialWeight is how much a trial counts beside a thread.
 	trialWeight = 0.15
 )
@@ -107,6 +109,40 @@ func (m *Model) Fit(threads, trials []*Thread) {
 		}
 	}
 	m.temper(threads)
+	m.platt(threads)
+}
+
+// platt fits offset and slope of the calibration by the answers to threads left out.
+func (m *Model) platt(threads []*Thread) {
+	m.offset, m.slope = 0, 0
+	var odds []float64
+	var right []bool
+	for _, t := range threads {
+		for _, h := range m.WeighLeftOut(t) {
+			if h.Cause != nil {
+				p := min(max(h.P, 1e-6), 1-1e-6)
+				odds, right = append(odds, math.Log(p/(1-p))), append(right, slices.Contains(t.Accept, h.ID))
+				break
+			}
+		}
+	}
+	a, b := 0.0, 1.0
+	for range 4000 {
+		ga, gb := -0.02*a, -2*(b-0.7) // towards a slope below one: signs and rules were written with some threads at hand
+		for i, o := range odds {
+			e := -1 / (1 + math.Exp(-a-float64(b*o)))
+			if right[i] {
+				e++
+			} else {
+				e *= wrongCost
+			}
+			ga += e
+			gb += float64(e * o)
+		}
+		a += float64(0.01 * ga)
+		b = max(0.2, b+float64(0.002*gb))
+	}
+	m.offset, m.slope = a, b
 }
 
 // temper scales all weights so that unread threads are likeliest: what trials and the guess make too sure is taken back.
@@ -178,6 +214,7 @@ func (m *Model) Write(threads []*Thread, create func(name string) (io.WriteClose
 	for i, name := range FeatureNames {
 		rows["weights.csv"] = append(rows["weights.csv"], []string{name, strconv.FormatFloat(m.weights[i], 'f', 3, 64)})
 	}
+	rows["weights.csv"] = append(rows["weights.csv"], []string{"calibrate-offset", strconv.FormatFloat(m.offset, 'f', 3, 64)}, []string{"calibrate-slope", strconv.FormatFloat(m.slope, 'f', 3, 64)})
 	for _, r := range countWords(threads) {
 		rows["terms.csv"] = append(rows["terms.csv"], []string{r.Word, strconv.FormatFloat(r.Threads, 'g', 4, 64), strings.Join(r.Causes, "|")})
 	}

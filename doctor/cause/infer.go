@@ -77,6 +77,8 @@ type Model struct {
 	weights [features]float64
 	counts  map[string]float64 // threads of other causes that match a sign
 	terms   *terms
+	// offset and slope turn the odds of the first cause into those that it is right.
+	offset, slope float64
 }
 
 // New makes a model of the built-in causes and more of a user's, which replace those of the same name.
@@ -141,12 +143,26 @@ func (m *Model) weigh(c *Case, without *Thread) []Hypothesis {
 		list[i].P /= sum
 	}
 	slices.SortStableFunc(list, func(a, b Hypothesis) int { return cmp.Compare(b.score, a.score) })
+	m.calibrate(list)
 	for i := range list[:min(len(list), 10)] {
 		if list[i].Cause != nil {
 			list[i].Basis = basis(c, list[i].Cause)
 		}
 	}
 	return list
+}
+
+// calibrate replaces the likelihood of the first cause by how often such an answer was right in threads left out. None of the others is above it.
+func (m *Model) calibrate(list []Hypothesis) {
+	first := slices.IndexFunc(list, func(h Hypothesis) bool { return h.Cause != nil })
+	if first < 0 || m.slope == 0 {
+		return
+	}
+	p := min(max(list[first].P, 1e-6), 1-1e-6)
+	list[first].P = 1 / (1 + math.Exp(-m.offset-float64(m.slope*math.Log(p/(1-p)))))
+	for i := first + 1; i < len(list); i++ {
+		list[i].P = min(list[i].P, list[first].P)
+	}
 }
 
 func dot(f, w *[features]float64) float64 {

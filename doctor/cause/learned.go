@@ -49,6 +49,14 @@ func (m *Model) learned() error {
 		return err
 	}
 	for _, r := range weights {
+		switch r.Feature {
+		case "calibrate-offset":
+			m.offset = r.Weight
+			continue
+		case "calibrate-slope":
+			m.slope = r.Weight
+			continue
+		}
 		i := slices.Index(FeatureNames[:], r.Feature)
 		if i < 0 {
 			return fmt.Errorf("weights.csv: no feature %q", r.Feature)
@@ -127,6 +135,8 @@ const (
 	background  = 3.0
 	description = 1.0
 	priorMass   = 0.5
+	often       = 8.0  // threads beyond this say more of what was collected than of the field
+	fewWords    = 20.0 // and pairs of words; fewer tell little
 )
 
 // score is how much likelier words are with a cause than with any, in nats, shortened for long texts.
@@ -150,7 +160,8 @@ func (t *terms) score(words []string, c *Cause, without *Thread) float64 {
 		}
 		sum += math.Log((k + float64(background*b)) / (n + description + background) / b)
 	}
-	return sum * 10 / (10 + float64(len(words)))
+	said := float64(len(words))
+	return sum * 10 / (10 + said) * min(1, said/fewWords)
 }
 
 // prior is the logarithm of how often a cause was the one.
@@ -159,7 +170,7 @@ func (t *terms) prior(c *Cause, without *Thread) float64 {
 	if without != nil {
 		n -= without.shareOf(c)
 	}
-	return math.Log((n + priorMass) / (1 + priorMass))
+	return math.Log((min(n, often) + priorMass) / (1 + priorMass))
 }
 
 // Thread is a case whose cause is known.

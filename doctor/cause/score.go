@@ -94,5 +94,6 @@ func (m *Model) Table() string {
 	for i, name := range FeatureNames {
 		fmt.Fprintf(&b, "%-14s %6.2f\n", name, m.weights[i])
 	}
+	fmt.Fprintf(&b, "%-14s %.2f + %.2f × log-odds\n", "calibration", m.offset, m.slope)
 	return b.String()
 }

@@ -157,7 +157,7 @@ func (t *Told) finish() {
 				t.symptoms[name] = true
 			}
 		}
-		for _, w := range stems(o.norm) {
+		for _, w := range pairs(stems(o.norm)) {
 			if !o.ordered && !seen[w] {
 				seen[w] = true
 				t.words = append(t.words, w)
@@ -274,6 +274,14 @@ func stems(n string) []string {
 			continue
 		}
 		list = append(list, stem(w))
+	}
+	return list
+}
+
+// pairs are words and each two that follow each other.
+func pairs(list []string) []string {
+	for i := len(list) - 2; i >= 0; i-- {
+		list = append(list, list[i]+" "+list[i+1])
 	}
 	return list
 }

@@ -1,0 +1,28 @@
+package cause
+
+import "testing"
+
+// FuzzCause reads a user's file and weighs it against a text: neither ends the program.
+func FuzzCause(f *testing.F) {
+	f.Add("title: t\ncause: c\nfix: f\ntest: x\nstrong:\n  - \"a+b|c d\"\nok:\n  - e\n", "a b, d is fine; still hangs with NCCL_P2P_DISABLE=1")
+	f.Fuzz(func(t *testing.T, file, text string) {
+		c, err := Parse("mine", file)
+		if err != nil {
+			return
+		}
+		m, err := New(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := 0.0
+		for _, h := range m.Weigh(&Case{Told: Tell(text)}) {
+			if h.P < 0 || h.P > 1 {
+				t.Fatalf("%s: %g", h.Name(), h.P)
+			}
+			sum += h.P
+		}
+		if sum <= 0 {
+			t.Fatal("nothing is likely")
+		}
+	})
+}

@@ -111,8 +111,10 @@ func (c *Case) weigh(m *cause.Model, found []finding.Finding, answers map[string
 	x := c.differential(found)
 	x.Answers = answers
 	var lines, told []finding.Finding
+	log := c.mostlyPrinted()
 	for _, f := range found {
-		if surface[f.ID] || c.elsewhere(&f) || c.grade(&f) == cause.None {
+		g := c.grade(&f)
+		if surface[f.ID] || c.elsewhere(&f) || g == cause.None || log && g == cause.States {
 			lines = append(lines, f)
 		} else {
 			told = append(told, f)
@@ -200,6 +202,21 @@ func (c *Case) worded() bool {
 		}
 	}
 	return false
+}
+
+// mostlyPrinted reports a short log with a sentence or two beside it: what its lines state keeps its own confidence.
+func (c *Case) mostlyPrinted() bool {
+	said, all := 0, 0
+	for line := range strings.Lines(c.Words) {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		all++
+		if evidence.Sentence(line) {
+			said++
+		}
+	}
+	return all >= 8 && 3*said < all
 }
 
 // top is how likely the likeliest cause is.

@@ -108,7 +108,7 @@ func (s *search) choose(list []*node, n *node) []*node {
 	case n.leaf != nil:
 		limit = s.best.limit(n.slot())
 	case n.family != nil:
-		limit = s.best.limits(n.family, s.q.Spaces[n.space].ZeRO)
+		limit = s.best.limits(n.family, s.q.Spaces[n.space])
 	}
 	if n.value < limit {
 		list = append(list, n)

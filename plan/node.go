@@ -191,10 +191,10 @@ func (b *shortlist) limit(k slot) float64 {
 }
 
 // limits is the value from which on nothing of a family is wanted.
-func (b *shortlist) limits(t *family, zeros []int) float64 {
+func (b *shortlist) limits(t *family, space *Space) float64 {
 	most := 0.0
-	for _, zero := range zeros {
-		if zero <= 1 || t.pp == 1 {
+	for _, zero := range space.ZeRO {
+		if zero <= 1 || t.pp == 1 || space.shardsPipelines() {
 			most = max(most, b.limit(t.slot(zero)))
 		}
 	}

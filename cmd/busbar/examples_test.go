@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"busbar.dev/engine/bench/gpu"
 )
 
 // TestExamples runs the examples of the help texts and of README.md's shell blocks
@@ -41,8 +43,13 @@ func TestExamples(t *testing.T) {
 	}
 	for _, l := range lines {
 		command, _, _ := strings.Cut(l, " #")
+		words, err := gpu.SplitWords(command)
+		if err != nil {
+			t.Errorf("%s: %v", l, err)
+			continue
+		}
 		var stdout, stderr bytes.Buffer
-		code := run(t.Context(), strings.NewReader(""), &stdout, &stderr, strings.Fields(command)[1:])
+		code := run(t.Context(), strings.NewReader(""), &stdout, &stderr, words[1:])
 		if code > exitWrong || stdout.Len()+stderr.Len() == 0 && !strings.Contains(l, " -o ") {
 			t.Errorf("%s: exit %d\n%s", l, code, stderr.String())
 		}
